@@ -1,0 +1,71 @@
+package stock
+
+import (
+	"context"
+	"fmt"
+
+	"gorm.io/gorm"
+
+	schema "stocklock/sql"
+)
+
+// Audit is what the database says of a run, counted by SQL from the orders:
+// no counter of a shop is trusted.
+type Audit struct {
+	InitialStock int64
+	Remaining    int64
+	Orders       int64
+	Sold         int64 // units in orders
+	Oversold     int64 // units sold beyond the initial stock
+	LostUpdates  int64 // units sold that the stock does not know of
+	Duplicates   int64 // orders beyond the first for one request id
+}
+
+// StartRun creates an item of its own for the run, with the run's initial stock,
+// and returns the run with the item's id.
+func (s *Store) StartRun(ctx context.Context, run Run) (Run, error) {
+	err := s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		item := Item{Name: run.ID, Stock: run.InitialStock}
+		if err := tx.Create(&item).Error; err != nil {
+			return err
+		}
+		run.ItemID = item.ID
+		return tx.Create(&run).Error
+	})
+	if err != nil {
+		return Run{}, fmt.Errorf("start run %s: %w", run.ID, err)
+	}
+	return run, nil
+}
+
+// Audit counts what a run sold. It is meaningful once nothing is in flight.
+func (s *Store) Audit(ctx context.Context, runID string) (Audit, error) {
+	var rows []Audit
+	if err := s.db.WithContext(ctx).Raw(schema.AuditTotals, runID).Scan(&rows).Error; err != nil {
+		return Audit{}, fmt.Errorf("audit run %s: %w", runID, err)
+	}
+	if len(rows) == 0 {
+		return Audit{}, fmt.Errorf("audit run %s: %w", runID, ErrNotFound)
+	}
+	audit := rows[0]
+	if err := s.db.WithContext(ctx).Raw(schema.AuditDuplicates, runID).Scan(&audit.Duplicates).Error; err != nil {
+		return Audit{}, fmt.Errorf("audit run %s: %w", runID, err)
+	}
+	return audit, nil
+}
+
+// RequestsWithOrders says for each request id of a run how many orders it has.
+func (s *Store) RequestsWithOrders(ctx context.Context, runID string) (map[string]int64, error) {
+	var rows []struct {
+		RequestID string
+		Orders    int64
+	}
+	if err := s.db.WithContext(ctx).Raw(schema.AuditRequests, runID).Scan(&rows).Error; err != nil {
+		return nil, fmt.Errorf("audit the requests of run %s: %w", runID, err)
+	}
+	orders := make(map[string]int64, len(rows))
+	for _, row := range rows {
+		orders[row.RequestID] = row.Orders
+	}
+	return orders, nil
+}

@@ -1,0 +1,60 @@
+package stock
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/pressly/goose/v3"
+
+	schema "stocklock/sql"
+)
+
+// migrationLock is a MySQL user-level lock: it is held by a connection, and
+// ends with it. It keeps shops that start at once from migrating at once.
+const migrationLock = "stocklock.migrate"
+
+// Migrate brings the database to the newest version. Any number of processes
+// may call it at once: one works, the others wait and then find nothing to do.
+func (s *Store) Migrate(ctx context.Context) (err error) {
+	conn, err := s.pool.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("stock: migrate: %w", err)
+	}
+	defer conn.Close()
+	if err := lockMigration(ctx, conn); err != nil {
+		return err
+	}
+	defer func() {
+		_, unlockErr := conn.ExecContext(context.WithoutCancel(ctx), "SELECT RELEASE_LOCK(?)", migrationLock)
+		err = errors.Join(err, unlockErr)
+	}()
+	files, err := fs.Sub(schema.Migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	migrations, err := goose.NewProvider(goose.DialectMySQL, s.pool, files)
+	if err != nil {
+		return fmt.Errorf("stock: migrate: %w", err)
+	}
+	if _, err := migrations.Up(ctx); err != nil {
+		return fmt.Errorf("stock: migrate: %w", err)
+	}
+	return nil
+}
+
+func lockMigration(ctx context.Context, conn *sql.Conn) error {
+	const patience = 5 * time.Second // below the driver's read timeout; the loop asks again
+	for {
+		var got sql.NullInt64
+		if err := conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, ?)", migrationLock, int(patience.Seconds())).Scan(&got); err != nil {
+			return fmt.Errorf("stock: migrate: wait for another process to finish migrating: %w", err)
+		}
+		if got.Int64 == 1 {
+			return nil
+		}
+	}
+}

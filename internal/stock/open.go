@@ -1,0 +1,102 @@
+package stock
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
+	"gorm.io/driver/mysql"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+)
+
+// Store keeps items and orders in MySQL or MariaDB. It is safe for concurrent use.
+type Store struct {
+	db   *gorm.DB
+	pool *sql.DB // the one that db works on
+}
+
+// PoolSize is how many connections a store opens at most, and keeps.
+const PoolSize = 50
+
+// How long the driver waits, unless the DSN says otherwise. All are shorter than
+// a production lease, so that a database that hangs is noticed by whoever holds
+// the lock.
+const (
+	dialTimeout = 3 * time.Second
+	ioTimeout   = 8 * time.Second
+)
+
+// Open prepares a store on a DSN in go-sql-driver's form, such as
+// "user:password@tcp(host:3306)/stocklock". It does not connect: see [Store.Ping].
+// Errors never contain the DSN, which holds a password.
+func Open(dsn string) (*Store, error) {
+	cfg, err := mysqldriver.ParseDSN(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("stock: the MySQL DSN cannot be read: %w: want user:password@tcp(host:3306)/database", err)
+	}
+	if cfg.DBName == "" {
+		return nil, errors.New("stock: the MySQL DSN names no database: want user:password@tcp(host:3306)/database")
+	}
+	cfg.ParseTime = true
+	cfg.Loc = time.UTC
+	// An UPDATE that matches a row but changes nothing must count as one row:
+	// a fence raised to the value it has is still let in.
+	cfg.ClientFoundRows = true
+	// One round trip a statement, where server-side prepared statements take two or three.
+	cfg.InterpolateParams = true
+	if cfg.Timeout == 0 {
+		cfg.Timeout = dialTimeout
+	}
+	if cfg.ReadTimeout == 0 {
+		cfg.ReadTimeout = ioTimeout
+	}
+	if cfg.WriteTimeout == 0 {
+		cfg.WriteTimeout = ioTimeout
+	}
+	cfg.Logger = driverLog{}
+	connector, err := mysqldriver.NewConnector(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("stock: open MySQL: %w", err)
+	}
+	pool := sql.OpenDB(connector)
+	pool.SetMaxOpenConns(PoolSize)
+	pool.SetMaxIdleConns(PoolSize)
+	pool.SetConnMaxLifetime(5 * time.Minute)
+	db, err := gorm.Open(mysql.New(mysql.Config{Conn: pool, SkipInitializeWithVersion: true}), &gorm.Config{
+		SkipDefaultTransaction: true,
+		DisableAutomaticPing:   true,
+		Logger:                 logger.Discard,
+		NowFunc:                func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("stock: open MySQL: %w", err)
+	}
+	return &Store{db: db, pool: pool}, nil
+}
+
+// driverLog takes what the driver would print to standard error on its own.
+type driverLog struct{}
+
+func (driverLog) Print(v ...any) { slog.Debug("mysql driver", "message", fmt.Sprint(v...)) }
+
+// Ping says whether MySQL answers.
+func (s *Store) Ping(ctx context.Context) error {
+	return s.pool.PingContext(ctx)
+}
+
+// Version is what the server calls itself, such as "8.4.3" or "10.11.19-MariaDB".
+func (s *Store) Version(ctx context.Context) (string, error) {
+	var version string
+	err := s.db.WithContext(ctx).Raw("SELECT VERSION()").Scan(&version).Error
+	return version, err
+}
+
+// Close ends all connections.
+func (s *Store) Close() error {
+	return s.pool.Close()
+}

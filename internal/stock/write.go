@@ -1,0 +1,160 @@
+package stock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
+
+// Write sets the stock to what was read less the sale's quantity, whatever it
+// is now, and records the order, in one transaction. This is the unprotected half of a
+// read-modify-write: only a lock around the read and the write makes it right.
+func (s *Store) Write(ctx context.Context, sale Sale, read Item) (Order, error) {
+	return s.writeWhere(ctx, sale, read, ErrNotFound, "id = ?", sale.ItemID)
+}
+
+// WriteVersioned is [Store.Write], refused with [ErrConflict] when the item was
+// written since it was read.
+func (s *Store) WriteVersioned(ctx context.Context, sale Sale, read Item) (Order, error) {
+	return s.writeWhere(ctx, sale, read, ErrConflict, "id = ? AND version = ?", sale.ItemID, read.Version)
+}
+
+// RaiseFence puts the item's fence up to the token, so that every write under
+// an older one is refused from now on. A token below the fence is refused
+// itself, with [ErrFenced]. A new holder raises the fence before it reads:
+// comparing on the write alone would still let an old holder write between the
+// new one's read and write.
+func (s *Store) RaiseFence(ctx context.Context, itemID uint64, token int64) error {
+	done := s.db.WithContext(ctx).Exec("UPDATE items SET fence = ? WHERE id = ? AND fence <= ?", token, itemID, token)
+	if done.Error != nil {
+		return fmt.Errorf("raise the fence of item %d: %w", itemID, classify(done.Error))
+	}
+	if done.RowsAffected == 1 {
+		return nil
+	}
+	if _, err := s.Read(ctx, itemID); err != nil {
+		return err
+	}
+	return ErrFenced
+}
+
+// WriteFenced is [Store.Write], refused with [ErrFenced] when the fence is no
+// longer the sale's token.
+func (s *Store) WriteFenced(ctx context.Context, sale Sale, read Item) (Order, error) {
+	return s.writeWhere(ctx, sale, read, ErrFenced, "id = ? AND fence = ?", sale.ItemID, sale.Token)
+}
+
+func (s *Store) writeWhere(ctx context.Context, sale Sale, read Item, refused error, where string, args ...any) (Order, error) {
+	var order Order
+	err := s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		left := read.Stock - sale.Quantity
+		done := tx.Table("items").Where(where, args...).
+			Updates(map[string]any{"stock": left, "version": gorm.Expr("version + 1")})
+		if done.Error != nil {
+			return done.Error
+		}
+		if done.RowsAffected == 0 {
+			return refused
+		}
+		var err error
+		order, err = record(tx, sale, read.Stock, left)
+		return err
+	})
+	return order, orderError(sale, err)
+}
+
+// ForUpdate sells with the database's own row lock: SELECT ... FOR UPDATE, then
+// decide, then UPDATE, in one transaction. Decide is called with the locked row and
+// may refuse the sale by returning an error.
+func (s *Store) ForUpdate(ctx context.Context, sale Sale, decide func(read Item) error) (Order, error) {
+	var order Order
+	err := s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		var items []Item
+		err := tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).
+			Where("id = ?", sale.ItemID).Limit(1).Find(&items).Error
+		if err != nil {
+			return err
+		}
+		if len(items) == 0 {
+			return ErrNotFound
+		}
+		read := items[0]
+		if err := decide(read); err != nil {
+			return err
+		}
+		left := read.Stock - sale.Quantity
+		if err := tx.Table("items").Where("id = ?", read.ID).
+			Updates(map[string]any{"stock": left, "version": gorm.Expr("version + 1")}).Error; err != nil {
+			return err
+		}
+		order, err = record(tx, sale, read.Stock, left)
+		return err
+	})
+	return order, orderError(sale, err)
+}
+
+// Decrement sells with one conditional statement, UPDATE ... SET stock = stock
+// - ? WHERE stock >= ?, and needs neither a lock nor a read before it.
+func (s *Store) Decrement(ctx context.Context, sale Sale) (Order, error) {
+	var order Order
+	err := s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		done := tx.Table("items").Where("id = ? AND stock >= ?", sale.ItemID, sale.Quantity).
+			Updates(map[string]any{"stock": gorm.Expr("stock - ?", sale.Quantity), "version": gorm.Expr("version + 1")})
+		if done.Error != nil {
+			return done.Error
+		}
+		// Our own write is visible to us, and the row stays locked until the commit.
+		var left []int64
+		if err := tx.Table("items").Where("id = ?", sale.ItemID).Limit(1).Pluck("stock", &left).Error; err != nil {
+			return err
+		}
+		if len(left) == 0 {
+			return ErrNotFound
+		}
+		if done.RowsAffected == 0 {
+			return ErrSoldOut
+		}
+		var err error
+		order, err = record(tx, sale, left[0]+sale.Quantity, left[0])
+		return err
+	})
+	return order, orderError(sale, err)
+}
+
+func record(tx *gorm.DB, sale Sale, read, written int64) (Order, error) {
+	order := Order{
+		ItemID: sale.ItemID, Quantity: sale.Quantity, StockRead: read, StockWritten: written,
+		Token: sale.Token, Strategy: sale.Strategy, Run: sale.Run, Shop: sale.Shop, RequestID: sale.RequestID,
+	}
+	return order, tx.Create(&order).Error
+}
+
+func orderError(sale Sale, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("order %d of item %d: %w", sale.Quantity, sale.ItemID, classify(err))
+}
+
+// Errors with which the server says that this transaction lost against another
+// one and changed nothing.
+const (
+	lockWaitTimeout = 1205
+	deadlock        = 1213
+	recordChanged   = 1020 // MariaDB's innodb_snapshot_isolation
+)
+
+func classify(err error) error {
+	var fromServer *mysqldriver.MySQLError
+	if errors.As(err, &fromServer) {
+		switch fromServer.Number {
+		case lockWaitTimeout, deadlock, recordChanged:
+			return fmt.Errorf("%w: %w", ErrConflict, err)
+		}
+	}
+	return err
+}

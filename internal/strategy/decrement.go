@@ -1,0 +1,47 @@
+package strategy
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"stocklock/internal/stock"
+	"stocklock/internal/trace"
+)
+
+// writeTimeout bounds the writing transaction. It does not end with the lock's
+// context: a COMMIT that is cancelled half-way has an outcome that nobody knows.
+const writeTimeout = 5 * time.Second
+
+// readThenWrite reads the stock, checks it, and writes back what it computed: a
+// lost update waiting to happen, unless a guard keeps everybody else out.
+func readThenWrite(ctx context.Context, store *stock.Store, sale stock.Sale) (stock.Order, error) {
+	return readThen(ctx, store, sale, store.Write)
+}
+
+// readThen reads, checks, looks once more whether the lock is still held, and
+// writes. What happens between that last look and the write is what no lock with
+// a lease can prevent.
+func readThen(ctx context.Context, store *stock.Store, sale stock.Sale,
+	write func(context.Context, stock.Sale, stock.Item) (stock.Order, error)) (stock.Order, error) {
+	item, err := store.Read(ctx, sale.ItemID)
+	if err != nil {
+		return stock.Order{}, err
+	}
+	trace.At(ctx, trace.Read, slog.Int64("stock", item.Stock))
+	if _, err := item.Take(sale.Quantity); err != nil {
+		return stock.Order{}, err
+	}
+	if ctx.Err() != nil {
+		return stock.Order{}, context.Cause(ctx)
+	}
+	trace.At(ctx, trace.Write)
+	committing, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	defer cancel()
+	order, err := write(committing, sale, item)
+	if err != nil {
+		return stock.Order{}, err
+	}
+	trace.At(ctx, trace.Written, slog.Int64("stock", order.StockWritten))
+	return order, nil
+}

@@ -1,0 +1,48 @@
+package strategy
+
+import (
+	"context"
+	_ "embed"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/trace"
+)
+
+var ownerChecked = Strategy{
+	Name:       "owner-checked",
+	Doc:        "SET NX PX with a value of one's own, freed by a script that deletes only that value: right until work outlasts the lease",
+	Source:     "redis.io, Distributed Locks with Redis, the single-instance algorithm",
+	Guard:      "SET NX PX; script: GET equals, DEL",
+	Decrement:  "read-then-write",
+	Properties: Exclusive | Recovers | AtomicLease | OwnerChecked | AtomicRelease | ClockFree,
+	build: func(d Deps) (guard, decrement) {
+		return polled{Options: d.Options, try: func(ctx context.Context, key string) (lease, error) {
+			owner := ownerID()
+			ok, err := d.Redis.SetNX(ctx, key, owner, d.Lease).Result()
+			if err != nil || !ok {
+				return nil, err
+			}
+			trace.At(ctx, trace.Acquiring)
+			return compareAndDelete{d.Redis, key, owner}, nil
+		}}, readThenWrite
+	},
+}
+
+var (
+	//go:embed compare_and_delete.lua
+	compareAndDeleteSource string
+	compareAndDeleteScript = redis.NewScript(compareAndDeleteSource)
+)
+
+// compareAndDelete frees the lock in one script, and only its own.
+type compareAndDelete struct {
+	redis redis.UniversalClient
+	key   string
+	owner string
+}
+
+func (l compareAndDelete) release(ctx context.Context) error {
+	trace.At(ctx, trace.Releasing)
+	return compareAndDeleteScript.Run(ctx, l.redis, []string{l.key}, l.owner).Err()
+}

@@ -1,0 +1,74 @@
+package strategy
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"stocklock/internal/trace"
+)
+
+// lease is one hold of a polled lock.
+type lease interface {
+	// release gives the lock back the way the recipe does, announcing the point
+	// releasing where a fault would hurt it most.
+	release(ctx context.Context) error
+}
+
+// polled makes a guard of a recipe that tries once: it tries again every Retry
+// until Wait is over.
+type polled struct {
+	Options
+	// try takes the lock, or returns nil when somebody else has it.
+	try func(ctx context.Context, key string) (lease, error)
+}
+
+func (p polled) Do(ctx context.Context, key string, fn func(context.Context, int64) error) error {
+	held, err := p.acquire(ctx, key)
+	if err != nil {
+		return err
+	}
+	trace.At(ctx, trace.Acquired)
+	defer p.giveBack(ctx, held)
+	return fn(ctx, 0)
+}
+
+func (p polled) acquire(ctx context.Context, key string) (lease, error) {
+	waiting, cancel := context.WithTimeout(ctx, p.Wait)
+	defer cancel()
+	for {
+		// The try itself is not cut off by the end of the wait: its answer could be yes.
+		l, err := p.try(ctx, key)
+		if err != nil {
+			return nil, fmt.Errorf("acquire %s: %w", key, err)
+		}
+		if l != nil {
+			return l, nil
+		}
+		select {
+		case <-time.After(p.Retry):
+		case <-waiting.Done():
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			return nil, ErrBusy
+		}
+	}
+}
+
+// giveBack releases even when the request was cancelled meanwhile. A release
+// that fails changes nothing about the sale: it is noted, as the recipes do.
+func (p polled) giveBack(ctx context.Context, held lease) {
+	releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.Lease)
+	defer cancel()
+	err := held.release(releasing)
+	if err != nil {
+		slog.DebugContext(ctx, "release failed", "error", err)
+	}
+	trace.At(ctx, trace.Released)
+}
+
+// ownerID returns a value that no other holder has.
+func ownerID() string { return rand.Text() }

@@ -1,0 +1,26 @@
+package strategy
+
+import (
+	"context"
+
+	"stocklock/internal/trace"
+)
+
+var setExNx = Strategy{
+	Name:       "set-ex-nx",
+	Doc:        "SET with NX and an expiry in one command, DEL to free it: frees whoever's lock it is by then",
+	Source:     "the SET command's page before it warns; the usual answer to setnx's deadlock",
+	Guard:      "SET NX PX; DEL",
+	Decrement:  "read-then-write",
+	Properties: Exclusive | Recovers | AtomicLease | ClockFree,
+	build: func(d Deps) (guard, decrement) {
+		return polled{Options: d.Options, try: func(ctx context.Context, key string) (lease, error) {
+			ok, err := d.Redis.SetNX(ctx, key, 1, d.Lease).Result()
+			if err != nil || !ok {
+				return nil, err
+			}
+			trace.At(ctx, trace.Acquiring)
+			return plainDel{d.Redis, key}, nil
+		}}, readThenWrite
+	},
+}

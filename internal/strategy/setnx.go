@@ -1,0 +1,39 @@
+package strategy
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/trace"
+)
+
+var setnx = Strategy{
+	Name:       "setnx",
+	Doc:        "SETNX to take the lock, DEL to free it, and no expiry: a holder that dies keeps it for ever",
+	Source:     "the first pattern of the SETNX command's page, and most copied snippets",
+	Guard:      "SETNX; DEL",
+	Decrement:  "read-then-write",
+	Properties: Exclusive | Renews | OwnerChecked | AtomicRelease | ClockFree | PauseProof,
+	build: func(d Deps) (guard, decrement) {
+		return polled{Options: d.Options, try: func(ctx context.Context, key string) (lease, error) {
+			ok, err := d.Redis.SetNX(ctx, key, 1, 0).Result()
+			if err != nil || !ok {
+				return nil, err
+			}
+			trace.At(ctx, trace.Acquiring)
+			return plainDel{d.Redis, key}, nil
+		}}, readThenWrite
+	},
+}
+
+// plainDel frees the lock with DEL, whoever holds it by now.
+type plainDel struct {
+	redis redis.UniversalClient
+	key   string
+}
+
+func (l plainDel) release(ctx context.Context) error {
+	trace.At(ctx, trace.Releasing)
+	return l.redis.Del(ctx, l.key).Err()
+}

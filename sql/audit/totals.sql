@@ -1,0 +1,16 @@
+-- What a run sold, against what it had.
+--   oversold      units in orders beyond the initial stock
+--   lost_updates  units sold that the stock does not know of:
+--                 sold - (initial - remaining); negative when stock was
+--                 taken without an order
+SELECT r.initial_stock                                                  AS initial_stock,
+       i.stock                                                          AS remaining,
+       COUNT(o.id)                                                      AS orders,
+       COALESCE(SUM(o.quantity), 0)                                     AS sold,
+       GREATEST(COALESCE(SUM(o.quantity), 0) - r.initial_stock, 0)      AS oversold,
+       COALESCE(SUM(o.quantity), 0) - (r.initial_stock - i.stock)       AS lost_updates
+FROM runs r
+         JOIN items i ON i.id = r.item_id
+         LEFT JOIN orders o ON o.item_id = r.item_id
+WHERE r.id = ?
+GROUP BY r.id, r.initial_stock, i.stock
