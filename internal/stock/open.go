@@ -31,6 +31,11 @@ const (
 	ioTimeout   = 8 * time.Second
 )
 
+// rowLockPatience is how many seconds a statement waits for a locked row before
+// the server gives up with [ErrConflict]. It is below ioTimeout, so that the
+// answer comes from the server and the outcome is known.
+const rowLockPatience = "5"
+
 // Open prepares a store on a DSN in go-sql-driver's form, such as
 // "user:password@tcp(host:3306)/stocklock". It does not connect: see [Store.Ping].
 // Errors never contain the DSN, which holds a password.
@@ -49,6 +54,12 @@ func Open(dsn string) (*Store, error) {
 	cfg.ClientFoundRows = true
 	// One round trip a statement, where server-side prepared statements take two or three.
 	cfg.InterpolateParams = true
+	if cfg.Params == nil {
+		cfg.Params = map[string]string{}
+	}
+	if cfg.Params["innodb_lock_wait_timeout"] == "" {
+		cfg.Params["innodb_lock_wait_timeout"] = rowLockPatience
+	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = dialTimeout
 	}

@@ -9,9 +9,20 @@ import (
 // all lists the strategies, from the naive to the strict.
 var all = []Strategy{
 	none,
+	mutex,
 	setnx,
+	setnxExpire,
+	getset,
 	setExNx,
+	luaSetex,
+	ownerGetDel,
+	ownerWatch,
 	ownerChecked,
+	reentrantFixed,
+	reentrantTimer,
+	forUpdate,
+	optimistic,
+	conditional,
 }
 
 // All returns the strategies, from the naive to the strict.

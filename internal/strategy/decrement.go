@@ -9,9 +9,19 @@ import (
 	"stocklock/internal/trace"
 )
 
-// writeTimeout bounds the writing transaction. It does not end with the lock's
-// context: a COMMIT that is cancelled half-way has an outcome that nobody knows.
-const writeTimeout = 5 * time.Second
+// How long a transaction may take: one that only writes, and one that also waits
+// for other holders of the row and does the work meanwhile.
+const (
+	writeTimeout = 5 * time.Second
+	rowTimeout   = 15 * time.Second
+)
+
+// committing returns the context of a transaction. It does not end with the
+// lock's or the request's: a COMMIT that is cancelled half-way has an outcome that
+// nobody knows.
+func committing(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), timeout)
+}
 
 // readThenWrite reads the stock, checks it, and writes back what it computed: a
 // lost update waiting to happen, unless a guard keeps everybody else out.
@@ -36,9 +46,14 @@ func readThen(ctx context.Context, store *stock.Store, sale stock.Sale,
 		return stock.Order{}, context.Cause(ctx)
 	}
 	trace.At(ctx, trace.Write)
-	committing, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	tx, cancel := committing(ctx, writeTimeout)
 	defer cancel()
-	order, err := write(committing, sale, item)
+	order, err := write(tx, sale, item)
+	return written(ctx, order, err)
+}
+
+// written announces an order that was committed.
+func written(ctx context.Context, order stock.Order, err error) (stock.Order, error) {
 	if err != nil {
 		return stock.Order{}, err
 	}

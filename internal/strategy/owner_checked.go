@@ -17,15 +17,9 @@ var ownerChecked = Strategy{
 	Decrement:  "read-then-write",
 	Properties: Exclusive | Recovers | AtomicLease | OwnerChecked | AtomicRelease | ClockFree,
 	build: func(d Deps) (guard, decrement) {
-		return polled{Options: d.Options, try: func(ctx context.Context, key string) (lease, error) {
-			owner := ownerID()
-			ok, err := d.Redis.SetNX(ctx, key, owner, d.Lease).Result()
-			if err != nil || !ok {
-				return nil, err
-			}
-			trace.At(ctx, trace.Acquiring)
-			return compareAndDelete{d.Redis, key, owner}, nil
-		}}, readThenWrite
+		return polled{Options: d.Options, try: ownedBy(d, func(key, owner string) lease {
+			return compareAndDelete{d.Redis, key, owner}
+		})}, readThenWrite
 	},
 }
 

@@ -3,6 +3,7 @@ package strategy
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -69,6 +70,9 @@ func (p polled) giveBack(ctx context.Context, held lease) {
 	}
 	trace.At(ctx, trace.Released)
 }
+
+// errNotOwner: the lock is somebody else's by now, or nobody's. It was left alone.
+var errNotOwner = errors.New("strategy: lock is no longer the caller's")
 
 // ownerID returns a value that no other holder has.
 func ownerID() string { return rand.Text() }

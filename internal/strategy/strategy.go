@@ -30,6 +30,8 @@ type Strategy struct {
 	Guard      string // the guard in a few words, in Redis's own commands
 	Decrement  string // the decrement in a few words
 	Properties Property
+	// WithServerClock is what it gains when Options.ServerClock is on.
+	WithServerClock Property
 
 	build func(Deps) (guard, decrement)
 }
@@ -47,6 +49,20 @@ type Options struct {
 	Lease time.Duration // how long a lock lives in Redis without renewal
 	Wait  time.Duration // how long to wait for a lock before ErrBusy
 	Retry time.Duration // pause between two tries, where the lock polls
+
+	// ServerClock makes getset compare its deadlines with the clock of Redis (TIME)
+	// instead of the process's own. No other strategy looks at a clock.
+	ServerClock bool
+	// ClockSkew is added to the process's own clock, for the lab to set it wrong.
+	ClockSkew time.Duration
+}
+
+// PropertiesUnder says which properties the strategy has with these options.
+func (s Strategy) PropertiesUnder(o Options) Property {
+	if o.ServerClock {
+		return s.Properties | s.WithServerClock
+	}
+	return s.Properties
 }
 
 // ErrBusy: the lock was not free within the time to wait. Nothing was written.

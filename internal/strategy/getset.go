@@ -1,0 +1,77 @@
+package strategy
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/trace"
+)
+
+var getset = Strategy{
+	Name:            "getset",
+	Doc:             "SETNX with the deadline as the value; whoever finds it passed takes over with GETSET: every process must agree on the time",
+	Source:          "the SETNX command's page, \"Design pattern: Locking with SETNX\"",
+	Guard:           "SETNX deadline; GET, GETSET; DEL",
+	Decrement:       "read-then-write",
+	Properties:      Exclusive | Recovers | AtomicLease,
+	WithServerClock: ClockFree,
+	build: func(d Deps) (guard, decrement) {
+		return polled{Options: d.Options, try: deadlineLock{d}.try}, readThenWrite
+	},
+}
+
+// deadlineLock keeps the lock's deadline in its value, in milliseconds since
+// 1970. Redis itself never expires the key.
+type deadlineLock struct{ Deps }
+
+func (l deadlineLock) try(ctx context.Context, key string) (lease, error) {
+	now, err := l.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	deadline := now.Add(l.Lease).UnixMilli()
+	ok, err := l.Redis.SetNX(ctx, key, deadline, 0).Result()
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		if ok, err = l.takeOver(ctx, key, now, deadline); err != nil || !ok {
+			return nil, err
+		}
+	}
+	trace.At(ctx, trace.Acquiring)
+	return plainDel{l.Redis, key}, nil
+}
+
+// takeOver gets an expired lock. Of several who try, the one whose GETSET
+// brings back an expired deadline wins; the others have moved the deadline by a little.
+func (l deadlineLock) takeOver(ctx context.Context, key string, now time.Time, deadline int64) (bool, error) {
+	current, err := l.Redis.Get(ctx, key).Result()
+	if errors.Is(err, redis.Nil) {
+		return false, nil
+	}
+	if err != nil || !passed(current, now) {
+		return false, err
+	}
+	before, err := l.Redis.GetSet(ctx, key, deadline).Result()
+	if errors.Is(err, redis.Nil) {
+		return true, nil // freed in between: GETSET created it, it is ours
+	}
+	return err == nil && passed(before, now), err
+}
+
+func passed(deadline string, now time.Time) bool {
+	ms, err := strconv.ParseInt(deadline, 10, 64)
+	return err == nil && ms < now.UnixMilli()
+}
+
+func (l deadlineLock) now(ctx context.Context) (time.Time, error) {
+	if l.ServerClock {
+		return l.Redis.Time(ctx).Result()
+	}
+	return time.Now().Add(l.ClockSkew), nil
+}

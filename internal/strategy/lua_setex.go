@@ -1,0 +1,36 @@
+package strategy
+
+import (
+	"context"
+	_ "embed"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/trace"
+)
+
+var luaSetex = Strategy{
+	Name:       "lua-setex",
+	Doc:        "one script that looks with EXISTS and sets with PSETEX, one that compares and deletes: as good as SET NX PX, no better",
+	Source:     "the scripts that were pasted before SET had NX and EX, and still are",
+	Guard:      "script: EXISTS, PSETEX; script: GET equals, DEL",
+	Decrement:  "read-then-write",
+	Properties: Exclusive | Recovers | AtomicLease | OwnerChecked | AtomicRelease | ClockFree,
+	build: func(d Deps) (guard, decrement) {
+		return polled{Options: d.Options, try: func(ctx context.Context, key string) (lease, error) {
+			owner := ownerID()
+			got, err := setIfAbsentScript.Run(ctx, d.Redis, []string{key}, owner, d.Lease.Milliseconds()).Int()
+			if err != nil || got == 0 {
+				return nil, err
+			}
+			trace.At(ctx, trace.Acquiring)
+			return compareAndDelete{d.Redis, key, owner}, nil
+		}}, readThenWrite
+	},
+}
+
+var (
+	//go:embed set_if_absent.lua
+	setIfAbsentSource string
+	setIfAbsentScript = redis.NewScript(setIfAbsentSource)
+)

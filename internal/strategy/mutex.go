@@ -1,0 +1,48 @@
+package strategy
+
+import (
+	"context"
+	"time"
+
+	"stocklock/internal/trace"
+)
+
+var mutex = Strategy{
+	Name:      "mutex",
+	Doc:       "a mutex inside the process: right for one process, useless for two",
+	Source:    "sync.Mutex, and the service that was scaled out later",
+	Guard:     "a mutex of the process, bounded wait",
+	Decrement: "read-then-write",
+	Properties: Recovers | AtomicLease | Renews | OwnerChecked | AtomicRelease | ClockFree | LossAware |
+		SurvivesFailover | PauseProof,
+	build: func(d Deps) (guard, decrement) {
+		return localMutex{held: make(chan struct{}, 1), wait: d.Wait}, readThenWrite
+	},
+}
+
+// localMutex is one mutex for all keys. It is a channel because a sync.Mutex
+// cannot be waited for with a bound.
+type localMutex struct {
+	held chan struct{}
+	wait time.Duration
+}
+
+func (m localMutex) Do(ctx context.Context, _ string, fn func(context.Context, int64) error) error {
+	patience := time.NewTimer(m.wait)
+	defer patience.Stop()
+	select {
+	case m.held <- struct{}{}:
+	case <-patience.C:
+		return ErrBusy
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	trace.At(ctx, trace.Acquiring)
+	trace.At(ctx, trace.Acquired)
+	defer func() {
+		trace.At(ctx, trace.Releasing)
+		<-m.held
+		trace.At(ctx, trace.Released)
+	}()
+	return fn(ctx, 0)
+}

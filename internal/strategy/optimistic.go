@@ -1,0 +1,23 @@
+package strategy
+
+import (
+	"context"
+
+	"stocklock/internal/stock"
+)
+
+var optimistic = Strategy{
+	Name:       "optimistic",
+	Doc:        "UPDATE ... WHERE version = what was read, and again from the start when somebody was faster",
+	Source:     "Kung and Robinson, On Optimistic Methods for Concurrency Control, 1981",
+	Guard:      "nothing",
+	Decrement:  "SELECT, UPDATE ... WHERE version = ?, retried",
+	Properties: everything,
+	build: func(d Deps) (guard, decrement) {
+		return unguarded{}, retryConflicts(d.Options, sellVersioned)
+	},
+}
+
+func sellVersioned(ctx context.Context, store *stock.Store, sale stock.Sale) (stock.Order, error) {
+	return readThen(ctx, store, sale, store.WriteVersioned)
+}

@@ -1,0 +1,57 @@
+package strategy
+
+import (
+	"context"
+	"errors"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/trace"
+)
+
+var ownerGetDel = Strategy{
+	Name:       "owner-get-del",
+	Doc:        "SET NX PX with a value of one's own; GET, compare in Go, DEL: the lock can change hands between the look and the delete",
+	Source:     "the owner check as it is written without Lua",
+	Guard:      "SET NX PX; GET, compare, DEL",
+	Decrement:  "read-then-write",
+	Properties: Exclusive | Recovers | AtomicLease | OwnerChecked | ClockFree,
+	build: func(d Deps) (guard, decrement) {
+		return polled{Options: d.Options, try: ownedBy(d, func(key, owner string) lease {
+			return getThenDel{d.Redis, key, owner}
+		})}, readThenWrite
+	},
+}
+
+// ownedBy takes the lock with SET NX PX under a value of its own, and leaves the
+// release to what hold makes of it.
+func ownedBy(d Deps, hold func(key, owner string) lease) func(context.Context, string) (lease, error) {
+	return func(ctx context.Context, key string) (lease, error) {
+		owner := ownerID()
+		ok, err := d.Redis.SetNX(ctx, key, owner, d.Lease).Result()
+		if err != nil || !ok {
+			return nil, err
+		}
+		trace.At(ctx, trace.Acquiring)
+		return hold(key, owner), nil
+	}
+}
+
+// getThenDel frees the lock in two commands.
+type getThenDel struct {
+	redis redis.UniversalClient
+	key   string
+	owner string
+}
+
+func (l getThenDel) release(ctx context.Context) error {
+	owner, err := l.redis.Get(ctx, l.key).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return err
+	}
+	if owner != l.owner {
+		return errNotOwner
+	}
+	trace.At(ctx, trace.Releasing)
+	return l.redis.Del(ctx, l.key).Err()
+}

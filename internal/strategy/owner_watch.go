@@ -1,0 +1,49 @@
+package strategy
+
+import (
+	"context"
+	"errors"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/trace"
+)
+
+var ownerWatch = Strategy{
+	Name:       "owner-watch",
+	Doc:        "SET NX PX with a value of one's own; WATCH, GET, MULTI, DEL, EXEC: an atomic release where scripts are forbidden",
+	Source:     "the owner check with Redis transactions, as on platforms without EVAL",
+	Guard:      "SET NX PX; WATCH, GET, MULTI, DEL, EXEC",
+	Decrement:  "read-then-write",
+	Properties: Exclusive | Recovers | AtomicLease | OwnerChecked | AtomicRelease | ClockFree,
+	build: func(d Deps) (guard, decrement) {
+		return polled{Options: d.Options, try: ownedBy(d, func(key, owner string) lease {
+			return watchedDel{d.Redis, key, owner}
+		})}, readThenWrite
+	},
+}
+
+// watchedDel frees the lock in a transaction that fails when the lock changes
+// after it was looked at.
+type watchedDel struct {
+	redis redis.UniversalClient
+	key   string
+	owner string
+}
+
+func (l watchedDel) release(ctx context.Context) error {
+	return l.redis.Watch(ctx, func(tx *redis.Tx) error {
+		owner, err := tx.Get(ctx, l.key).Result()
+		if err != nil && !errors.Is(err, redis.Nil) {
+			return err
+		}
+		if owner != l.owner {
+			return errNotOwner
+		}
+		trace.At(ctx, trace.Releasing)
+		_, err = tx.TxPipelined(ctx, func(p redis.Pipeliner) error {
+			return p.Del(ctx, l.key).Err()
+		})
+		return err
+	}, l.key)
+}

@@ -1,0 +1,29 @@
+package strategy
+
+import (
+	"context"
+
+	"stocklock/internal/trace"
+)
+
+var setnxExpire = Strategy{
+	Name:       "setnx-expire",
+	Doc:        "SETNX, then EXPIRE as a second command: a holder that dies between the two keeps the lock for ever",
+	Source:     "the usual first repair of setnx, from before Redis 2.6.12 gave SET its options",
+	Guard:      "SETNX, EXPIRE; DEL",
+	Decrement:  "read-then-write",
+	Properties: Exclusive | Recovers | ClockFree,
+	build: func(d Deps) (guard, decrement) {
+		return polled{Options: d.Options, try: func(ctx context.Context, key string) (lease, error) {
+			ok, err := d.Redis.SetNX(ctx, key, 1, 0).Result()
+			if err != nil || !ok {
+				return nil, err
+			}
+			trace.At(ctx, trace.Acquiring)
+			if err := d.Redis.PExpire(ctx, key, d.Lease).Err(); err != nil {
+				return nil, err
+			}
+			return plainDel{d.Redis, key}, nil
+		}}, readThenWrite
+	},
+}
