@@ -34,7 +34,7 @@ func (l deadlineLock) try(ctx context.Context, key string) (lease, error) {
 		return nil, err
 	}
 	deadline := now.Add(l.Lease).UnixMilli()
-	ok, err := l.Redis.SetNX(ctx, key, deadline, 0).Result()
+	ok, err := sendSetnx(ctx, l.Redis, key, deadline)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ var setnx = Strategy{
 	Properties: Exclusive | Renews | OwnerChecked | AtomicRelease | ClockFree | PauseProof,
 	build: func(d Deps) (guard, decrement) {
 		return polled{Options: d.Options, try: func(ctx context.Context, key string) (lease, error) {
-			ok, err := d.Redis.SetNX(ctx, key, 1, 0).Result()
+			ok, err := sendSetnx(ctx, d.Redis, key, 1)
 			if err != nil || !ok {
 				return nil, err
 			}
@@ -25,6 +25,11 @@ var setnx = Strategy{
 			return plainDel{d.Redis, key}, nil
 		}}, readThenWrite
 	},
+}
+
+// sendSetnx sends SETNX itself: go-redis turns its SetNX into SET with NX.
+func sendSetnx(ctx context.Context, client redis.UniversalClient, key string, value any) (bool, error) {
+	return client.Do(ctx, "SETNX", key, value).Bool()
 }
 
 // plainDel frees the lock with DEL, whoever holds it by now.

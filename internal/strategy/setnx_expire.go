@@ -15,7 +15,7 @@ var setnxExpire = Strategy{
 	Properties: Exclusive | Recovers | ClockFree,
 	build: func(d Deps) (guard, decrement) {
 		return polled{Options: d.Options, try: func(ctx context.Context, key string) (lease, error) {
-			ok, err := d.Redis.SetNX(ctx, key, 1, 0).Result()
+			ok, err := sendSetnx(ctx, d.Redis, key, 1)
 			if err != nil || !ok {
 				return nil, err
 			}

@@ -1,0 +1,153 @@
+package rig
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
+)
+
+// MySQL is a private mysqld or mariadbd, with durable commits as a real server
+// would have them, and small buffers.
+type MySQL struct {
+	*Process
+	Addr     string // host:port
+	password string
+}
+
+const (
+	mysqlUser     = "stocklock"
+	mysqlDatabase = "stocklock"
+)
+
+// DSN is the address of the server's first database in go-sql-driver's form.
+func (m *MySQL) DSN() string { return m.dsn(mysqlDatabase) }
+
+func (m *MySQL) dsn(database string) string {
+	cfg := mysqldriver.NewConfig()
+	cfg.User, cfg.Passwd, cfg.Net, cfg.Addr, cfg.DBName = mysqlUser, m.password, "tcp", m.Addr, database
+	return cfg.FormatDSN()
+}
+
+// CreateDatabase adds an empty database and returns its DSN.
+func (m *MySQL) CreateDatabase(ctx context.Context, name string) (string, error) {
+	db, err := sql.Open("mysql", m.dsn(""))
+	if err != nil {
+		return "", err
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(ctx, "CREATE DATABASE `"+strings.ReplaceAll(name, "`", "")+"`"); err != nil {
+		return "", fmt.Errorf("rig: create database %s: %w", name, err)
+	}
+	return m.dsn(name), nil
+}
+
+// MySQL installs and starts a server and waits until it answers.
+func (r *Rig) MySQL(ctx context.Context) (*MySQL, error) {
+	program, err := find("MySQL or MariaDB", "install one with: apt-get install mariadb-server, or: brew install mysql", "mariadbd", "mysqld")
+	if err != nil {
+		return nil, err
+	}
+	dir, err := r.folder("mysql")
+	if err != nil {
+		return nil, fmt.Errorf("rig: %w", err)
+	}
+	data, socket := filepath.Join(dir, "data"), filepath.Join(dir, "s")
+	if err := r.initialise(ctx, program, data); err != nil {
+		return nil, err
+	}
+	server := &MySQL{password: randomHex(12)}
+	err = withPort(func(port int) error {
+		server.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		args := []string{
+			program, "--no-defaults", "--datadir=" + data, "--socket=" + socket, "--pid-file=" + filepath.Join(dir, "pid"),
+			"--bind-address=127.0.0.1", "--port=" + strconv.Itoa(port), "--skip-name-resolve", "--max-connections=1000",
+			"--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=64M", "--performance-schema=OFF", "--skip-log-bin",
+		}
+		if isMySQL(program) {
+			args = append(args, "--mysqlx=OFF")
+		}
+		server.Process = &Process{
+			name: filepath.Base(program) + " " + server.Addr, args: append(args, asRoot()...), logPath: filepath.Join(dir, "log"),
+			ready: func(ctx context.Context) error { return server.prepare(ctx, socket) },
+		}
+		return r.launch(ctx, server.Process)
+	})
+	return server, err
+}
+
+// initialise makes the system tables.
+func (r *Rig) initialise(ctx context.Context, program, data string) error {
+	args := []string{program, "--no-defaults", "--initialize-insecure", "--datadir=" + data}
+	if !isMySQL(program) {
+		install, err := find("MariaDB's mariadb-install-db", "it comes with: apt-get install mariadb-server", "mariadb-install-db", "mysql_install_db")
+		if err != nil {
+			return err
+		}
+		args = []string{install, "--no-defaults", "--datadir=" + data, "--auth-root-authentication-method=normal", "--skip-test-db",
+			"--innodb-flush-log-at-trx-commit=0"}
+	}
+	args = append(args, asRoot()...)
+	if out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput(); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return fmt.Errorf("rig: initialise %s: %w:\n%s", filepath.Base(program), err, out)
+	}
+	return nil
+}
+
+func isMySQL(program string) bool { return filepath.Base(program) == "mysqld" && !isMariaDB(program) }
+
+// isMariaDB asks a mysqld, which on some systems is another name for mariadbd.
+func isMariaDB(program string) bool {
+	out, err := exec.Command(program, "--no-defaults", "--version").Output()
+	return err == nil && strings.Contains(string(out), "MariaDB")
+}
+
+// asRoot allows what the servers refuse by default.
+func asRoot() []string {
+	if os.Getuid() == 0 {
+		return []string{"--user=root"}
+	}
+	return nil
+}
+
+// prepare creates the user and the database, which is also the proof that the
+// server works, and that it is ours and not another one on the same port.
+func (m *MySQL) prepare(ctx context.Context, socket string) error {
+	cfg := mysqldriver.NewConfig()
+	cfg.User, cfg.Net, cfg.Addr, cfg.Timeout = "root", "unix", socket, time.Second
+	cfg.Logger = silent{}
+	connector, err := mysqldriver.NewConnector(cfg)
+	if err != nil {
+		return err
+	}
+	db := sql.OpenDB(connector)
+	defer db.Close()
+	var errs []error
+	for _, statement := range []string{
+		"CREATE USER IF NOT EXISTS '" + mysqlUser + "'@'127.0.0.1' IDENTIFIED BY '" + m.password + "'",
+		"GRANT ALL ON *.* TO '" + mysqlUser + "'@'127.0.0.1'",
+		"CREATE DATABASE IF NOT EXISTS " + mysqlDatabase,
+	} {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			errs = append(errs, err)
+			break
+		}
+	}
+	return errors.Join(errs...)
+}
+
+type silent struct{}
+
+func (silent) Print(...any) {}

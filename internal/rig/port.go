@@ -1,0 +1,65 @@
+package rig
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// freePort finds a loopback port that nobody listens on. Between this look and the
+// server's own listen somebody else can take it: see withPort.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("rig: find a free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// withPort starts a server on a free port, and tries others when it does not come up.
+func withPort(start func(port int) error) error {
+	const tries = 3
+	for try := 1; ; try++ {
+		port, err := freePort()
+		if err != nil {
+			return err
+		}
+		err = start(port)
+		var failed *startError
+		if err == nil || try == tries || !errors.As(err, &failed) {
+			return err
+		}
+	}
+}
+
+// ErrMissing: a program that the rig needs is not installed.
+var ErrMissing = errors.New("not installed")
+
+// find looks for the first of several programs on the PATH and where servers
+// are installed outside of it.
+func find(what, install string, programs ...string) (string, error) {
+	for _, program := range programs {
+		if path, err := exec.LookPath(program); err == nil {
+			return path, nil
+		}
+		for _, dir := range []string{"/usr/sbin", "/usr/local/sbin", "/usr/libexec", "/opt/homebrew/bin", "/usr/local/bin"} {
+			path := filepath.Join(dir, program)
+			if info, err := os.Stat(path); err == nil && info.Mode()&0o111 != 0 && !info.IsDir() {
+				return path, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("%s is %w: no %s found; %s", what, ErrMissing, join(programs), install)
+}
+
+func join(programs []string) string {
+	s := programs[0]
+	for _, p := range programs[1:] {
+		s += " or " + p
+	}
+	return s
+}

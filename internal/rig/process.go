@@ -1,0 +1,209 @@
+package rig
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Process is one server or shop. It can be paused, killed and started again, at
+// the same address and with the same data.
+type Process struct {
+	name    string
+	args    []string // the program first
+	env     []string // added to this process's environment
+	group   int
+	logPath string
+	// ready returns nil once the process does its work. It is asked again and again.
+	ready func(context.Context) error
+
+	mu     sync.Mutex // guards the rest
+	cmd    *exec.Cmd
+	exited chan struct{} // closed when cmd has ended
+}
+
+const (
+	startPatience = 60 * time.Second
+	stopPatience  = 15 * time.Second
+	readyInterval = 20 * time.Millisecond
+)
+
+// launch starts p, waits until it is ready and hands it to the rig.
+func (r *Rig) launch(ctx context.Context, p *Process) error {
+	p.group = r.reaper.group()
+	if err := p.start(ctx); err != nil {
+		return err
+	}
+	if err := r.onClose(p.end); err != nil {
+		return errors.Join(err, p.end())
+	}
+	return nil
+}
+
+func (p *Process) start(ctx context.Context) error {
+	log, err := os.OpenFile(p.logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("rig: start %s: %w", p.name, err)
+	}
+	defer log.Close() // the process has its own by then
+	cmd := exec.Command(p.args[0], p.args[1:]...)
+	cmd.Env = append(os.Environ(), p.env...)
+	cmd.Dir = filepath.Dir(p.logPath)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: p.group}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("rig: start %s: %w", p.name, err)
+	}
+	exited := make(chan struct{})
+	go func() {
+		cmd.Wait()
+		close(exited)
+	}()
+	p.mu.Lock()
+	p.cmd, p.exited = cmd, exited
+	p.mu.Unlock()
+	if err := p.awaitReady(ctx, exited); err != nil {
+		return errors.Join(err, p.end())
+	}
+	return nil
+}
+
+func (p *Process) awaitReady(ctx context.Context, exited <-chan struct{}) error {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	for {
+		err := p.ready(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-exited:
+			return &startError{p.name, "ended while it started", p.LogTail()}
+		case <-ctx.Done():
+			return &startError{p.name, fmt.Sprintf("not ready: %v (%v)", err, context.Cause(ctx)), p.LogTail()}
+		case <-time.After(readyInterval):
+		}
+	}
+}
+
+// startError says why a process did not come up, in its own last words.
+type startError struct{ name, what, log string }
+
+func (e *startError) Error() string {
+	return fmt.Sprintf("rig: %s %s; its log ends with:\n%s", e.name, e.what, e.log)
+}
+
+// Pause stops the process with SIGSTOP. It keeps its connections and does nothing.
+func (p *Process) Pause() error { return p.signal(syscall.SIGSTOP) }
+
+// Resume lets a paused process go on.
+func (p *Process) Resume() error { return p.signal(syscall.SIGCONT) }
+
+// Kill ends the process as kill -9 does, and waits until it is gone.
+func (p *Process) Kill() error {
+	if err := p.signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	<-p.Exited()
+	return nil
+}
+
+// Stop asks the process to end, waits, and kills it when it takes too long.
+func (p *Process) Stop() error {
+	if !p.Alive() {
+		return nil
+	}
+	err := errors.Join(p.signal(syscall.SIGCONT), p.signal(syscall.SIGTERM))
+	if err == nil && ended(p.Exited(), stopPatience) {
+		return nil
+	}
+	return p.Kill()
+}
+
+// end is how a rig ends its processes: nobody needs their last words or data.
+func (p *Process) end() error {
+	if !p.Alive() {
+		return nil
+	}
+	return p.Kill()
+}
+
+// Restart starts a process that has ended, or ends it first, and waits until it
+// is ready.
+func (p *Process) Restart(ctx context.Context) error {
+	if err := p.end(); err != nil {
+		return err
+	}
+	return p.start(ctx)
+}
+
+// Check says whether the process is there and does its work.
+func (p *Process) Check(ctx context.Context) error {
+	if !p.Alive() {
+		return fmt.Errorf("rig: %s has ended", p.name)
+	}
+	if err := p.ready(ctx); err != nil {
+		return fmt.Errorf("rig: %s: %w", p.name, err)
+	}
+	return nil
+}
+
+// Name is what the process is called in errors.
+func (p *Process) Name() string { return p.name }
+
+// PID is the number of the process as it runs now.
+func (p *Process) PID() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cmd.Process.Pid
+}
+
+// Exited is closed when the process, as it runs now, has ended.
+func (p *Process) Exited() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.exited
+}
+
+// Alive says whether the process runs, be it paused.
+func (p *Process) Alive() bool {
+	select {
+	case <-p.Exited():
+		return false
+	default:
+		return true
+	}
+}
+
+func (p *Process) signal(s syscall.Signal) error {
+	p.mu.Lock()
+	cmd := p.cmd
+	p.mu.Unlock()
+	if err := cmd.Process.Signal(s); err != nil {
+		return fmt.Errorf("rig: signal %s: %w", p.name, err)
+	}
+	return nil
+}
+
+// LogTail is the last kilobyte or so of what the process printed.
+func (p *Process) LogTail() string {
+	const size = 1200
+	f, err := os.Open(p.logPath)
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > size {
+		f.Seek(-size, io.SeekEnd)
+	}
+	tail, _ := io.ReadAll(f)
+	return string(bytes.TrimSpace(tail))
+}

@@ -1,0 +1,98 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/Shopify/toxiproxy/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+)
+
+// Proxy is a TCP proxy in front of a server, to be cut, delayed and healed.
+type Proxy struct {
+	Addr string // host:port, to be used instead of the server's
+
+	mu    sync.Mutex
+	proxy *toxiproxy.Proxy
+}
+
+// toxiServer exists because toxiproxy takes its metrics and its log from one.
+var toxiServer = sync.OnceValue(func() *toxiproxy.ApiServer {
+	return toxiproxy.NewServer(toxiproxy.NewMetricsContainer(prometheus.NewRegistry()), zerolog.Nop())
+})
+
+// Proxy starts a proxy in front of the server at upstream.
+func (r *Rig) Proxy(upstream string) (*Proxy, error) {
+	p := &Proxy{proxy: toxiproxy.NewProxy(toxiServer(), randomHex(4), "127.0.0.1:0", upstream)}
+	if err := p.proxy.Start(); err != nil {
+		return nil, fmt.Errorf("rig: proxy for %s: %w", upstream, err)
+	}
+	p.Addr = p.proxy.Listen
+	if err := r.onClose(p.close); err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *Proxy) close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.proxy.Stop()
+	return nil
+}
+
+// Cut makes the connection go silent: bytes vanish in both directions and nothing is closed or
+// reset, as when a cable is pulled. Connections that are made meanwhile are accepted and stay silent too.
+func (p *Proxy) Cut() error {
+	return p.add(`{"name":"cut-up","type":"timeout","stream":"upstream","attributes":{"timeout":0}}`,
+		`{"name":"cut-down","type":"timeout","stream":"downstream","attributes":{"timeout":0}}`)
+}
+
+// Delay adds a one-way delay in each direction, so that a round trip takes twice as much longer.
+// It counts in whole milliseconds.
+func (p *Proxy) Delay(oneWay time.Duration) error {
+	const toxic = `{"name":"delay-%s","type":"latency","stream":"%sstream","attributes":{"latency":%d}}`
+	return p.add(fmt.Sprintf(toxic, "up", "up", oneWay.Milliseconds()), fmt.Sprintf(toxic, "down", "down", oneWay.Milliseconds()))
+}
+
+func (p *Proxy) add(toxics ...string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, toxic := range toxics {
+		if _, err := p.proxy.Toxics.AddToxicJson(strings.NewReader(toxic)); err != nil {
+			return fmt.Errorf("rig: proxy %s: %w", p.Addr, err)
+		}
+	}
+	return nil
+}
+
+// Heal takes back Cut and Delay. Connections that were cut are closed: what was in them is lost.
+func (p *Proxy) Heal() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.proxy.Toxics.ResetToxics(context.Background())
+}
+
+// Sever closes all connections. New ones are accepted.
+func (p *Proxy) Sever() error { return p.Lead("") }
+
+// Lead closes all connections and leads new ones to another server, or to the same for
+// an empty address.
+func (p *Proxy) Lead(upstream string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.proxy.Stop()
+	if upstream != "" {
+		p.proxy.Upstream = upstream
+	}
+	p.proxy.Listen = p.Addr
+	if err := p.proxy.Start(); err != nil {
+		return fmt.Errorf("rig: proxy %s: %w", p.Addr, err)
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// Redis is a private redis-server without persistence: what it forgets when it is
+// killed is what a real one may have failed to write.
+type Redis struct {
+	*Process
+	Addr string // host:port
+}
+
+// URL is the address in the form that clients take.
+func (s *Redis) URL() string { return "redis://" + s.Addr }
+
+// Client returns a client for looking and commanding. The caller closes it.
+func (s *Redis) Client() *redis.Client { return redisClient(s.Addr) }
+
+func redisClient(addr string) *redis.Client {
+	return redis.NewClient(&redis.Options{
+		Addr: addr, MaxRetries: -1, PoolSize: 2, ContextTimeoutEnabled: true,
+		DialTimeout: time.Second, ReadTimeout: 2 * time.Second, WriteTimeout: 2 * time.Second,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+}
+
+// RedisOptions is how a Redis server starts. The zero value is a primary.
+type RedisOptions struct {
+	ReplicaOf *Redis // follow this one
+}
+
+// Redis starts a redis-server and waits until it answers, and, as a replica, until it is in sync.
+func (r *Rig) Redis(ctx context.Context, o RedisOptions) (*Redis, error) {
+	program, err := find("Redis", "install it with: apt-get install redis-server, or: brew install redis", "redis-server", "valkey-server")
+	if err != nil {
+		return nil, err
+	}
+	dir, err := r.folder("redis")
+	if err != nil {
+		return nil, fmt.Errorf("rig: %w", err)
+	}
+	server := &Redis{}
+	err = withPort(func(port int) error {
+		server.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		args := []string{
+			program, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
+			"--save", "", "--appendonly", "no", "--daemonize", "no", "--repl-diskless-sync-delay", "0",
+		}
+		if o.ReplicaOf != nil {
+			host, primary, _ := net.SplitHostPort(o.ReplicaOf.Addr)
+			args = append(args, "--replicaof", host+" "+primary)
+		}
+		server.Process = &Process{
+			name: "redis-server " + server.Addr, args: args, logPath: filepath.Join(dir, "log"),
+			ready: server.answers(o.ReplicaOf != nil),
+		}
+		return r.launch(ctx, server.Process)
+	})
+	return server, err
+}
+
+func (s *Redis) answers(replica bool) func(context.Context) error {
+	addr := s.Addr
+	return func(ctx context.Context) error {
+		client := redisClient(addr)
+		defer client.Close()
+		if err := client.Ping(ctx).Err(); err != nil || !replica {
+			return err
+		}
+		role, err := client.Do(ctx, "ROLE").Slice()
+		if err != nil {
+			return err
+		}
+		if role[0] == "slave" && role[3] != "connected" {
+			return fmt.Errorf("replica is not in sync: %v", role[3])
+		}
+		return nil
+	}
+}
+
+// Follow makes the server a replica of primary and waits until it is in sync.
+func (s *Redis) Follow(ctx context.Context, primary *Redis) error {
+	client := s.Client()
+	defer client.Close()
+	host, port, _ := net.SplitHostPort(primary.Addr)
+	if err := client.SlaveOf(ctx, host, port).Err(); err != nil {
+		return fmt.Errorf("rig: %s: follow %s: %w", s.name, primary.Addr, err)
+	}
+	inSync := s.answers(true)
+	for {
+		err := inSync(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("rig: %s: follow %s: %w", s.name, primary.Addr, err)
+		case <-time.After(readyInterval):
+		}
+	}
+}
+
+// Promote makes a replica a primary, with what it has.
+func (s *Redis) Promote(ctx context.Context) error {
+	client := s.Client()
+	defer client.Close()
+	if err := client.SlaveOf(ctx, "NO", "ONE").Err(); err != nil {
+		return fmt.Errorf("rig: promote %s: %w", s.name, err)
+	}
+	return nil
+}

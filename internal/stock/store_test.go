@@ -1,0 +1,297 @@
+package stock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"stocklock/internal/rig/rigtest"
+	"stocklock/internal/stock"
+)
+
+// open returns a store on an empty, migrated database of the test's own.
+func open(t *testing.T) *stock.Store {
+	t.Helper()
+	store := openEmpty(t, rigtest.MySQL(t))
+	if err := store.Migrate(t.Context()); err != nil {
+		t.Fatalf("migrate: %v", err)
+	}
+	return store
+}
+
+func openEmpty(t *testing.T, dsn string) *stock.Store {
+	t.Helper()
+	store, err := stock.Open(dsn)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(func() { store.Close() })
+	return store
+}
+
+func newItem(t *testing.T, store *stock.Store, units int64) stock.Item {
+	t.Helper()
+	item, err := store.CreateItem(t.Context(), t.Name(), units)
+	if err != nil {
+		t.Fatalf("create item: %v", err)
+	}
+	return item
+}
+
+func one(item stock.Item) stock.Sale {
+	return stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Strategy: "test", Shop: "shop"}
+}
+
+func stockOf(t *testing.T, store *stock.Store, id uint64) int64 {
+	t.Helper()
+	item, err := store.Read(t.Context(), id)
+	if err != nil {
+		t.Fatalf("read item %d: %v", id, err)
+	}
+	return item.Stock
+}
+
+func TestMigrateBySeveralProcessesAtOnce(t *testing.T) {
+	dsn := rigtest.MySQL(t)
+	var wg sync.WaitGroup
+	for range 5 {
+		store := openEmpty(t, dsn)
+		wg.Go(func() {
+			if err := store.Migrate(t.Context()); err != nil {
+				t.Errorf("migrate: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	newItem(t, openEmpty(t, dsn), 1)
+}
+
+func TestOpenRejectsWithoutShowingThePassword(t *testing.T) {
+	for name, dsn := range map[string]string{
+		"no database": "user:s3cret@tcp(127.0.0.1:1)/",
+		"no slash":    "user:s3cret@tcp(127.0.0.1:1)",
+		"a URL":       "mysql://user:s3cret@127.0.0.1/stocklock?parseTime=nonsense",
+	} {
+		_, err := stock.Open(dsn)
+		if err == nil {
+			t.Errorf("%s: Open(%q) succeeded, want an error", name, dsn)
+			continue
+		}
+		if strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: the error shows the password: %v", name, err)
+		}
+	}
+}
+
+func TestReadOfAnUnknownItem(t *testing.T) {
+	if _, err := open(t).Read(t.Context(), 404); !errors.Is(err, stock.ErrNotFound) {
+		t.Errorf("Read(404) = %v, want ErrNotFound", err)
+	}
+}
+
+func TestItemsPageByPage(t *testing.T) {
+	store := open(t)
+	for range 3 {
+		newItem(t, store, 1)
+	}
+	first, err := store.Items(t.Context(), 0, 2)
+	if err != nil || len(first) != 2 {
+		t.Fatalf("Items(0, 2) = %d items, %v, want 2", len(first), err)
+	}
+	rest, err := store.Items(t.Context(), first[1].ID, 2)
+	if err != nil || len(rest) != 1 {
+		t.Fatalf("Items(%d, 2) = %d items, %v, want 1", first[1].ID, len(rest), err)
+	}
+}
+
+// TestWriteIsBlind is the disease: two sales that read the same stock both
+// succeed, and the stock has lost one of them.
+func TestWriteIsBlind(t *testing.T) {
+	store := open(t)
+	item := newItem(t, store, 10)
+	for range 2 {
+		if _, err := store.Write(t.Context(), one(item), item); err != nil {
+			t.Fatalf("Write: %v", err)
+		}
+	}
+	if got := stockOf(t, store, item.ID); got != 9 {
+		t.Errorf("stock after two blind writes = %d, want 9: one update lost", got)
+	}
+}
+
+func TestOrderKeepsWhatItReadAndWrote(t *testing.T) {
+	store := open(t)
+	item := newItem(t, store, 10)
+	sale := stock.Sale{ItemID: item.ID, Quantity: 3, RequestID: "req", Strategy: "s", Run: "run", Shop: "shop", Token: 7}
+	got, err := store.Write(t.Context(), sale, item)
+	if err != nil {
+		t.Fatalf("Write: %v", err)
+	}
+	want := stock.Order{
+		ID: got.ID, CreatedAt: got.CreatedAt,
+		ItemID: item.ID, Quantity: 3, StockRead: 10, StockWritten: 7, Token: 7, Strategy: "s", Run: "run", Shop: "shop", RequestID: "req",
+	}
+	if got != want || got.ID == 0 || time.Since(got.CreatedAt).Abs() > time.Minute {
+		t.Errorf("Write = %+v, want %+v with an id and the time", got, want)
+	}
+}
+
+func TestWriteVersionedRefusesWhoReadBeforeAnother(t *testing.T) {
+	store := open(t)
+	read := newItem(t, store, 10)
+	if _, err := store.WriteVersioned(t.Context(), one(read), read); err != nil {
+		t.Fatalf("first WriteVersioned: %v", err)
+	}
+	if _, err := store.WriteVersioned(t.Context(), one(read), read); !errors.Is(err, stock.ErrConflict) {
+		t.Errorf("second WriteVersioned on the same read = %v, want ErrConflict", err)
+	}
+	if got := stockOf(t, store, read.ID); got != 9 {
+		t.Errorf("stock = %d, want 9", got)
+	}
+}
+
+func TestFence(t *testing.T) {
+	store := open(t)
+	item := newItem(t, store, 10)
+	old, newer := one(item), one(item)
+	old.Token, newer.Token = 5, 6
+
+	raise := func(sale stock.Sale) error { return store.RaiseFence(t.Context(), item.ID, sale.Token) }
+	if err := raise(old); err != nil {
+		t.Fatalf("RaiseFence(5) on a fence of 0: %v", err)
+	}
+	if err := raise(old); err != nil {
+		t.Errorf("RaiseFence(5) again: %v, want none: the same holder may come back", err)
+	}
+	if err := raise(newer); err != nil {
+		t.Fatalf("RaiseFence(6) on a fence of 5: %v", err)
+	}
+	if err := raise(old); !errors.Is(err, stock.ErrFenced) {
+		t.Errorf("RaiseFence(5) on a fence of 6 = %v, want ErrFenced", err)
+	}
+	if _, err := store.WriteFenced(t.Context(), old, item); !errors.Is(err, stock.ErrFenced) {
+		t.Errorf("WriteFenced with token 5 under a fence of 6 = %v, want ErrFenced", err)
+	}
+	if got := stockOf(t, store, item.ID); got != 10 {
+		t.Errorf("stock after a refused write = %d, want 10", got)
+	}
+	if _, err := store.WriteFenced(t.Context(), newer, item); err != nil {
+		t.Errorf("WriteFenced with the fence's own token: %v", err)
+	}
+	if err := store.RaiseFence(t.Context(), 404, 1); !errors.Is(err, stock.ErrNotFound) {
+		t.Errorf("RaiseFence on no item = %v, want ErrNotFound", err)
+	}
+}
+
+func TestForUpdateMakesTheSecondWait(t *testing.T) {
+	store := open(t)
+	item := newItem(t, store, 10)
+	decided := make(chan int64, 2)
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			_, err := store.ForUpdate(t.Context(), one(item), func(read stock.Item) error {
+				time.Sleep(20 * time.Millisecond) // long enough for both to be inside, were they let in
+				decided <- read.Stock
+				return nil
+			})
+			if err != nil {
+				t.Errorf("ForUpdate: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	if a, b := <-decided, <-decided; a != 10 || b != 9 {
+		t.Errorf("the two read %d and %d, want 10 and 9", a, b)
+	}
+}
+
+func TestForUpdateRefusedWritesNothing(t *testing.T) {
+	store := open(t)
+	item := newItem(t, store, 1)
+	no := errors.New("no")
+	if _, err := store.ForUpdate(t.Context(), one(item), func(stock.Item) error { return no }); !errors.Is(err, no) {
+		t.Errorf("ForUpdate = %v, want the refusal", err)
+	}
+	if got := stockOf(t, store, item.ID); got != 1 {
+		t.Errorf("stock = %d, want 1", got)
+	}
+}
+
+func TestDecrementStopsAtZero(t *testing.T) {
+	store := open(t)
+	item := newItem(t, store, 1)
+	order, err := store.Decrement(t.Context(), one(item))
+	if err != nil || order.StockRead != 1 || order.StockWritten != 0 {
+		t.Fatalf("Decrement = read %d, wrote %d, %v, want 1, 0", order.StockRead, order.StockWritten, err)
+	}
+	if _, err := store.Decrement(t.Context(), one(item)); !errors.Is(err, stock.ErrSoldOut) {
+		t.Errorf("Decrement of nothing = %v, want ErrSoldOut", err)
+	}
+	missing := one(item)
+	missing.ItemID = 404
+	if _, err := store.Decrement(t.Context(), missing); !errors.Is(err, stock.ErrNotFound) {
+		t.Errorf("Decrement of no item = %v, want ErrNotFound", err)
+	}
+}
+
+// TestRowLockPatience takes the patience for a locked row, five seconds: the
+// answer has to come from the server, so that the outcome is known.
+func TestRowLockPatience(t *testing.T) {
+	store := open(t)
+	item := newItem(t, store, 10)
+	_, err := store.ForUpdate(t.Context(), one(item), func(stock.Item) error {
+		_, err := store.Decrement(t.Context(), one(item))
+		return err
+	})
+	if !errors.Is(err, stock.ErrConflict) {
+		t.Errorf("Decrement of a row that stays locked = %v, want ErrConflict", err)
+	}
+	if got := stockOf(t, store, item.ID); got != 10 {
+		t.Errorf("stock = %d, want 10", got)
+	}
+}
+
+func TestAuditCountsFromTheOrders(t *testing.T) {
+	store := open(t)
+	run, err := store.StartRun(t.Context(), stock.Run{ID: "run", Strategy: "s", Scenario: "c", InitialStock: 2})
+	if err != nil {
+		t.Fatalf("StartRun: %v", err)
+	}
+	read, err := store.Read(t.Context(), run.ItemID)
+	if err != nil {
+		t.Fatalf("Read: %v", err)
+	}
+	for i, request := range []string{"a", "b", "b"} {
+		sale := one(read)
+		sale.RequestID = request
+		if _, err := store.Write(t.Context(), sale, read); err != nil {
+			t.Fatalf("Write %d: %v", i, err)
+		}
+	}
+	got, err := store.Audit(t.Context(), "run")
+	want := stock.Audit{InitialStock: 2, Remaining: 1, Orders: 3, Sold: 3, Oversold: 1, LostUpdates: 2, Duplicates: 1}
+	if err != nil || got != want {
+		t.Errorf("Audit = %+v, %v, want %+v", got, err, want)
+	}
+	orders, err := store.RequestsWithOrders(t.Context(), "run")
+	if err != nil || fmt.Sprint(orders) != "map[a:1 b:2]" {
+		t.Errorf("RequestsWithOrders = %v, %v, want map[a:1 b:2]", orders, err)
+	}
+	if _, err := store.Audit(t.Context(), "no such run"); !errors.Is(err, stock.ErrNotFound) {
+		t.Errorf("Audit of no run = %v, want ErrNotFound", err)
+	}
+}
+
+func TestPingOfNobody(t *testing.T) {
+	store := openEmpty(t, "user:s3cret@tcp(127.0.0.1:1)/stocklock")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := store.Ping(ctx); err == nil || strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("Ping = %v, want an error without the password", err)
+	}
+}
