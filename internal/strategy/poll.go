@@ -40,8 +40,9 @@ func (p polled) acquire(ctx context.Context, key string) (lease, error) {
 	waiting, cancel := context.WithTimeout(ctx, p.Wait)
 	defer cancel()
 	for {
-		// The try itself is not cut off by the end of the wait: its answer could be yes.
-		l, err := p.try(ctx, key)
+		// The try itself is cut off neither by the end of the wait nor by a client
+		// that goes away: its answer could be yes, and nobody would give the lock back.
+		l, err := p.try(context.WithoutCancel(ctx), key)
 		if err != nil {
 			return nil, fmt.Errorf("acquire %s: %w", key, err)
 		}
