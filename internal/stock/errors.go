@@ -1,6 +1,16 @@
 package stock
 
-import "errors"
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"net"
+	"slices"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
+)
 
 // What can keep a sale from being made. All of them mean that nothing was
 // written.
@@ -15,3 +25,32 @@ var (
 	// chose this transaction to end a deadlock. Reading anew and trying again may succeed.
 	ErrConflict = errors.New("stock: item changed since it was read")
 )
+
+// Unreachable says whether err means that the database did not answer, or
+// answered that it cannot work now. Whether a write that failed like this was
+// made is unknown.
+func Unreachable(err error) bool {
+	for _, transport := range []error{
+		context.DeadlineExceeded, context.Canceled, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed,
+		driver.ErrBadConn, sql.ErrConnDone, mysqldriver.ErrInvalidConn,
+	} {
+		if errors.Is(err, transport) {
+			return true
+		}
+	}
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return true
+	}
+	fromServer, ok := errors.AsType[*mysqldriver.MySQLError](err)
+	return ok && slices.Contains(notNow, fromServer.Number)
+}
+
+// notNow has the errors with which a server says that it is up but cannot work.
+var notNow = []uint16{
+	1040, // too many connections
+	1053, // server shutdown in progress
+	1290, // running with --read-only
+	1836, // in read-only mode
+	1927, // connection was killed (MariaDB)
+	3032, // server is starting or stopping (offline mode)
+}

@@ -18,6 +18,7 @@ import (
 type Store struct {
 	db   *gorm.DB
 	pool *sql.DB // the one that db works on
+	addr string
 }
 
 // PoolSize is how many connections a store opens at most, and keeps.
@@ -87,7 +88,7 @@ func Open(dsn string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("stock: open MySQL: %w", err)
 	}
-	return &Store{db: db, pool: pool}, nil
+	return &Store{db: db, pool: pool, addr: cfg.Addr}, nil
 }
 
 // driverLog takes what the driver would print to standard error on its own.
@@ -99,6 +100,9 @@ func (driverLog) Print(v ...any) { slog.Debug("mysql driver", "message", fmt.Spr
 func (s *Store) Ping(ctx context.Context) error {
 	return s.pool.PingContext(ctx)
 }
+
+// Addr is where the server is, such as "db:3306" or the path of a socket.
+func (s *Store) Addr() string { return s.addr }
 
 // Version is what the server calls itself, such as "8.4.3" or "10.11.19-MariaDB".
 func (s *Store) Version(ctx context.Context) (string, error) {
