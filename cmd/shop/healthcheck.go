@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+)
+
+const healthcheckTimeout = 3 * time.Second
+
+type healthcheckCommand struct{}
+
+// Run fails when the shop at SHOP_ADDR is not ready.
+func (*healthcheckCommand) Run(ctx context.Context, set *settings) error {
+	host, port, err := net.SplitHostPort(set.Addr)
+	if err != nil {
+		return usage("SHOP_ADDR is %q: want host:port, such as 127.0.0.1:8080", set.Addr)
+	}
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+		host = "127.0.0.1" // it listens on all addresses, this one included
+	}
+	ctx, cancel := context.WithTimeout(ctx, healthcheckTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/readyz", nil)
+	if err != nil {
+		return usageError{err}
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		body, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10))
+		return fmt.Errorf("not ready: %s: %s", response.Status, body)
+	}
+	return nil
+}

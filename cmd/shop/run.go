@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"stocklock/internal/fault"
+	"stocklock/internal/strategy"
+)
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1 // it could not start, or could not finish cleanly
+	exitUsage  = 2 // it was told something impossible
+)
+
+// usageError is a setting that cannot be.
+type usageError struct{ error }
+
+func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+type commands struct {
+	settings
+	Serve       serveCommand       `cmd:"" default:"1" help:"Sell until told to end. This is the default."`
+	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running shop whether it is ready: exit code 0 if it is, 1 if not."`
+	Resume      resumeCommand      `cmd:"" hidden:"" help:"Continue the stopped parent process after a time."`
+}
+
+const description = `Sells stock from MySQL, one sale at a time an item, under a lock in Redis.
+
+Examples:
+
+    SHOP_MYSQL='shop:secret@tcp(127.0.0.1:3306)/stocklock' shop
+    SHOP_MYSQL='shop:secret@tcp(db:3306)/stocklock?tls=true' SHOP_REDIS=rediss://:secret@cache:6379 shop --addr=:8080
+    shop healthcheck --addr=127.0.0.1:8080
+
+Prefer the environment for SHOP_MYSQL and SHOP_REDIS: flags can be seen by every user of the machine.`
+
+// run is the program: it returns its exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var helped bool
+	var chosen commands
+	parser, err := kong.New(&chosen,
+		kong.Name("shop"),
+		kong.Description(description),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(int) { helped = true }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
+		kong.Vars{"strategies": strings.Join(strategy.Names(), ", "), "strategy": defaultStrategy},
+		kong.ExplicitGroups([]kong.Group{{Key: "lab", Title: "The lab, never in production:"}}),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.BindTo(stderr, (*io.Writer)(nil)),
+	)
+	if err != nil {
+		panic(err) // the commands' own tags are wrong
+	}
+	parsed, err := parser.Parse(args)
+	switch {
+	case helped:
+		return exitOK
+	case err != nil:
+		err = usageError{err}
+	default:
+		err = parsed.Run(&chosen.settings)
+	}
+	if err == nil {
+		return exitOK
+	}
+	fmt.Fprintf(stderr, "shop: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
+	if _, ok := errors.AsType[usageError](err); ok {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// resumeCommand is what a stopped shop leaves behind to be continued: see
+// package fault.
+type resumeCommand struct {
+	PID   int           `arg:""`
+	After time.Duration `arg:""`
+}
+
+func (r *resumeCommand) Run() error { return fault.Resume(r.PID, r.After) }

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+
+	"stocklock/internal/shop"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+	"stocklock/internal/trace"
+)
+
+type serveCommand struct{}
+
+// Run sells until ctx ends. The log goes to stderr.
+func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (err error) {
+	if err := set.check(); err != nil {
+		return err
+	}
+	log := newLog(stderr, set.LogLevel)
+	slog.SetDefault(log)
+	shop.RedisLog(log)
+
+	chosen, err := strategy.ByName(set.Strategy)
+	if err != nil {
+		return usage("SHOP_STRATEGY: %w", err)
+	}
+	store, err := stock.Open(set.MySQL)
+	if err != nil {
+		return usage("SHOP_MYSQL: %w", err)
+	}
+	defer joinClose(&err, store)
+	client, err := shop.OpenRedis(set.Redis)
+	if err != nil {
+		return usage("SHOP_REDIS: %w", err)
+	}
+	defer joinClose(&err, client)
+	lab, err := set.openLab()
+	if err != nil {
+		return err
+	}
+	if lab != nil && lab.Trace != nil {
+		defer joinClose(&err, lab.Trace)
+	}
+	s, err := shop.New(shop.Config{
+		Name:           set.Name,
+		Strategy:       chosen,
+		Deps:           strategy.Deps{Redis: client, Store: store, Options: set.options()},
+		Log:            log,
+		StartupTimeout: set.StartupTimeout,
+		DrainDelay:     set.DrainDelay,
+		DrainTimeout:   set.DrainTimeout,
+		Lab:            lab,
+	})
+	if err != nil {
+		return usageError{err}
+	}
+	listener, err := net.Listen("tcp", set.Addr)
+	if err != nil {
+		return fmt.Errorf("SHOP_ADDR cannot be used: %w", err)
+	}
+	return s.Serve(ctx, listener)
+}
+
+func (s *settings) openLab() (*shop.Lab, error) {
+	if !s.Lab {
+		return nil, nil
+	}
+	lab := &shop.Lab{Work: s.LabWork}
+	if s.Trace == "" {
+		return lab, nil
+	}
+	var err error
+	lab.Trace, err = trace.OpenRecorder(s.Trace, s.Name)
+	return lab, err
+}
+
+func joinClose(err *error, c io.Closer) { *err = errors.Join(*err, c.Close()) }
+
+func newLog(w io.Writer, level string) *slog.Logger {
+	var least slog.Level
+	if err := least.UnmarshalText([]byte(level)); err != nil {
+		panic(err) // the flag's enum has only levels
+	}
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: least}))
+}

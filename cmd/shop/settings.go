@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"stocklock/internal/strategy"
+)
+
+const defaultStrategy = "owner-checked"
+
+// settings are all that a shop can be told.
+type settings struct {
+	Addr  string `env:"SHOP_ADDR" default:"127.0.0.1:8080" help:"Where to listen, host:port. Port 0 takes a free one."`
+	MySQL string `name:"mysql" env:"SHOP_MYSQL" placeholder:"DSN" help:"Where MySQL or MariaDB is: user:password@tcp(host:3306)/database. Required."`
+	Redis string `env:"SHOP_REDIS" placeholder:"URL" help:"Where Redis or Valkey is: redis://user:password@host:6379/0, rediss:// for TLS. Without it redis://127.0.0.1:6379/0."`
+	Name  string `env:"SHOP_NAME" help:"What this process is called in its orders. Without it host-pid."`
+
+	Strategy string        `env:"SHOP_STRATEGY" default:"${strategy}" help:"How sales are protected: ${strategies}."`
+	Lease    time.Duration `env:"SHOP_LEASE" default:"10s" help:"How long a lock lives in Redis without renewal."`
+	Wait     time.Duration `env:"SHOP_WAIT" default:"5s" help:"How long a sale waits for its lock before it is answered with busy."`
+	Retry    time.Duration `env:"SHOP_RETRY" default:"10ms" help:"Pause between two tries of locks that poll."`
+
+	StartupTimeout time.Duration `env:"SHOP_STARTUP_TIMEOUT" default:"30s" help:"How long to wait for MySQL and Redis at the start."`
+	DrainDelay     time.Duration `env:"SHOP_DRAIN_DELAY" default:"0s" help:"How long to go on selling after SIGTERM took readiness back: longer than a load balancer needs to notice."`
+	DrainTimeout   time.Duration `env:"SHOP_DRAIN_TIMEOUT" default:"10s" help:"How long sales under way may then take to finish."`
+	LogLevel       string        `env:"SHOP_LOG_LEVEL" enum:"debug,info,warn,error" default:"info" help:"debug, which has the access log, info, warn or error."`
+
+	Lab            bool          `env:"SHOP_LAB" group:"lab" help:"Obey the X-Lab-* headers, with which every client can choose the strategy and can stop or kill this process."`
+	LabAllowRemote bool          `env:"SHOP_LAB_ALLOW_REMOTE" group:"lab" help:"In the lab, listen on an address that others can reach all the same."`
+	LabWork        time.Duration `env:"SHOP_LAB_WORK" group:"lab" default:"0s" help:"Work inside every sale, after it has read the stock."`
+	LabClockSkew   time.Duration `env:"SHOP_LAB_CLOCK_SKEW" group:"lab" default:"0s" help:"How far the clock of this process is wrong."`
+	Trace          string        `env:"SHOP_TRACE" group:"lab" placeholder:"FILE" help:"Append what happens in every sale to this file."`
+}
+
+// check finds settings that cannot be, and fills in what is computed.
+func (s *settings) check() error {
+	if s.MySQL == "" {
+		return usage("SHOP_MYSQL is not set: want user:password@tcp(host:3306)/database")
+	}
+	if s.Redis == "" {
+		s.Redis = "redis://127.0.0.1:6379/0"
+	}
+	if s.Name == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return fmt.Errorf("the host has no name: %w: set SHOP_NAME", err)
+		}
+		s.Name = fmt.Sprintf("%.50s-%d", host, os.Getpid())
+	}
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+		least time.Duration
+	}{
+		{"SHOP_LEASE", s.Lease, 10 * time.Millisecond},
+		{"SHOP_WAIT", s.Wait, 0},
+		{"SHOP_RETRY", s.Retry, time.Millisecond},
+		{"SHOP_STARTUP_TIMEOUT", s.StartupTimeout, time.Second},
+		{"SHOP_DRAIN_DELAY", s.DrainDelay, 0},
+		{"SHOP_DRAIN_TIMEOUT", s.DrainTimeout, 0},
+		{"SHOP_LAB_WORK", s.LabWork, 0},
+	} {
+		if d.value < d.least {
+			return usage("%s is %s: want %s or more", d.name, d.value, d.least)
+		}
+	}
+	host, _, err := net.SplitHostPort(s.Addr)
+	if err != nil {
+		return usage("SHOP_ADDR is %q: want host:port, such as 127.0.0.1:8080", s.Addr)
+	}
+	return s.checkLab(host)
+}
+
+func (s *settings) checkLab(host string) error {
+	if !s.Lab {
+		if s.LabWork != 0 || s.LabClockSkew != 0 || s.Trace != "" {
+			return usage("SHOP_LAB_WORK, SHOP_LAB_CLOCK_SKEW and SHOP_TRACE need SHOP_LAB=true")
+		}
+		return nil
+	}
+	if ip, err := netip.ParseAddr(host); host == "localhost" || err == nil && ip.IsLoopback() || s.LabAllowRemote {
+		return nil
+	}
+	return usage("SHOP_LAB lets every client kill this process, and SHOP_ADDR %s can be reached from outside: "+
+		"listen on 127.0.0.1, or set SHOP_LAB_ALLOW_REMOTE=true", s.Addr)
+}
+
+func (s *settings) options() strategy.Options {
+	return strategy.Options{Lease: s.Lease, Wait: s.Wait, Retry: s.Retry, ClockSkew: s.LabClockSkew}
+}

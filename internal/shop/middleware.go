@@ -1,0 +1,73 @@
+package shop
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/gin-gonic/gin"
+)
+
+const (
+	requestIDHeader    = "X-Request-Id"
+	maxRequestIDLength = 64 // what orders.request_id can hold
+)
+
+const requestIDKey = "request id"
+
+// identify gives the request an id: the client's, or a new one when the client
+// sent none that can be used. The answer carries it too.
+func identify(c *gin.Context) {
+	id := c.GetHeader(requestIDHeader)
+	if !isLabel(id, maxRequestIDLength) {
+		id = rand.Text()
+	}
+	c.Set(requestIDKey, id)
+	c.Header(requestIDHeader, id)
+}
+
+func requestID(c *gin.Context) string { return c.GetString(requestIDKey) }
+
+// isLabel says whether s is 1 to most printable ASCII characters without space.
+func isLabel(s string, most int) bool {
+	if len(s) == 0 || len(s) > most {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// accessLog notes every request, at debug level.
+func (s *Shop) accessLog(c *gin.Context) {
+	ctx := c.Request.Context()
+	if !s.Log.Enabled(ctx, slog.LevelDebug) {
+		return
+	}
+	began := time.Now()
+	c.Next()
+	s.Log.DebugContext(ctx, "request", "method", c.Request.Method, "path", c.Request.URL.Path,
+		"status", c.Writer.Status(), "duration", time.Since(began), "request", requestID(c), "remote", c.ClientIP())
+}
+
+// recoverPanic answers a request whose handler panicked, and lets the shop go on.
+func (s *Shop) recoverPanic(c *gin.Context) {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+			panic(p)
+		}
+		s.fail(c, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+	}()
+	c.Next()
+}

@@ -1,0 +1,117 @@
+package shop
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"stocklock/internal/stock"
+)
+
+// maxBody is how many bytes an order may have.
+const maxBody = 1 << 10
+
+func (s *Shop) postOrder(c *gin.Context) {
+	sale, err := s.readSale(c)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	order, err := s.sell(c, sale)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	c.Header("Location", fmt.Sprintf("/api/v1/orders/%d", order.ID))
+	c.JSON(http.StatusCreated, order)
+}
+
+func (s *Shop) getOrder(c *gin.Context) {
+	id, err := pathNumber(c, "order")
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	order, err := s.store.Order(c.Request.Context(), id)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	c.JSON(http.StatusOK, order)
+}
+
+func (s *Shop) readSale(c *gin.Context) (stock.Sale, error) {
+	itemID, err := pathNumber(c, "item")
+	if err != nil {
+		return stock.Sale{}, err
+	}
+	if err := wantJSON(c.ContentType(), c.Request.ContentLength); err != nil {
+		return stock.Sale{}, err
+	}
+	quantity, err := readQuantity(http.MaxBytesReader(c.Writer, c.Request.Body, maxBody))
+	if err != nil {
+		return stock.Sale{}, err
+	}
+	return stock.Sale{ItemID: itemID, Quantity: quantity, RequestID: requestID(c), Shop: s.Name}, nil
+}
+
+func wantJSON(contentType string, length int64) error {
+	if media, _, err := mime.ParseMediaType(contentType); err != nil || media != "application/json" {
+		return refusal{wrongMediaType, "send the order with Content-Type: application/json"}
+	}
+	if length > maxBody {
+		return errTooLarge
+	}
+	return nil
+}
+
+var errTooLarge = refusal{tooLarge, fmt.Sprintf("an order has at most %d bytes", maxBody)}
+
+// readQuantity reads {"quantity": N}, nothing else and nothing after it.
+func readQuantity(body io.Reader) (int64, error) {
+	var order struct {
+		Quantity *int64 `json:"quantity"`
+	}
+	in := json.NewDecoder(body)
+	in.DisallowUnknownFields()
+	if err := in.Decode(&order); err != nil {
+		return 0, unreadable(err)
+	}
+	switch _, err := in.Token(); {
+	case errors.Is(err, io.EOF):
+	case errors.As(err, new(*http.MaxBytesError)):
+		return 0, errTooLarge
+	default:
+		return 0, unreadable(errors.New("something comes after it"))
+	}
+	if order.Quantity == nil || *order.Quantity < 1 {
+		return 0, errQuantity
+	}
+	return *order.Quantity, nil
+}
+
+var errQuantity = refusal{invalid, "quantity must be a whole number from 1 to 9223372036854775807"}
+
+// unreadable says what is wrong in terms of the request, not of this program.
+func unreadable(err error) error {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return errTooLarge
+	}
+	why := strings.TrimPrefix(err.Error(), "json: ")
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		if wrong.Field == "quantity" {
+			return errQuantity
+		}
+		why = "it is of the type " + wrong.Value
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		why = "it ends too early"
+	}
+	return refusal{malformed, `the body must be {"quantity": 1}: ` + why}
+}

@@ -1,0 +1,28 @@
+package shop
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+)
+
+// getLive says that the process answers. It looks at no dependency: restarting a
+// shop does not bring its database back.
+func (s *Shop) getLive(c *gin.Context) {
+	c.JSON(http.StatusOK, gin.H{"status": "live"})
+}
+
+// getReady says whether requests should be sent here, and which dependency is
+// missing when not. Why it is missing is in the log.
+func (s *Shop) getReady(c *gin.Context) {
+	if s.draining.Load() {
+		s.fail(c, errDraining)
+		return
+	}
+	if names := s.health.missing(); len(names) > 0 {
+		s.fail(c, refusal{unavailable, "missing: " + strings.Join(names, ", ")})
+		return
+	}
+	c.JSON(http.StatusOK, gin.H{"status": "ready", "name": s.Name, "strategy": s.Strategy.Name})
+}

@@ -1,0 +1,133 @@
+package shop
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+
+	"github.com/gin-gonic/gin"
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+)
+
+// kind is a problem type of RFC 9457: what clients may rely on.
+type kind struct {
+	slug       string // its type is /problems/<slug>
+	title      string
+	status     int
+	retryAfter int // seconds; 0 for no such header
+}
+
+var (
+	malformed        = kind{slug: "malformed", title: "The request cannot be read", status: http.StatusBadRequest}
+	invalid          = kind{slug: "invalid", title: "The request asks for something impossible", status: http.StatusUnprocessableEntity}
+	tooLarge         = kind{slug: "too-large", title: "The request body is too large", status: http.StatusRequestEntityTooLarge}
+	wrongMediaType   = kind{slug: "unsupported-media-type", title: "The request body is not JSON", status: http.StatusUnsupportedMediaType}
+	notFound         = kind{slug: "not-found", title: "There is no such thing", status: http.StatusNotFound}
+	methodNotAllowed = kind{slug: "method-not-allowed", title: "The method is not allowed here", status: http.StatusMethodNotAllowed}
+	soldOut          = kind{slug: "sold-out", title: "Sold out", status: http.StatusConflict}
+	fencedOff        = kind{slug: "fenced-off", title: "Overtaken by a newer holder of the lock", status: http.StatusConflict}
+	busy             = kind{slug: "busy", title: "The item is busy", status: http.StatusServiceUnavailable, retryAfter: 1}
+	conflict         = kind{slug: "conflict", title: "The item changed meanwhile", status: http.StatusServiceUnavailable, retryAfter: 1}
+	unavailable      = kind{slug: "unavailable", title: "The shop cannot answer now", status: http.StatusServiceUnavailable, retryAfter: 1}
+	shuttingDown     = kind{slug: "shutting-down", title: "The shop is shutting down", status: http.StatusServiceUnavailable, retryAfter: 1}
+	internal         = kind{slug: "internal", title: "The shop failed", status: http.StatusInternalServerError}
+)
+
+// refusal is an error that already knows what to answer.
+type refusal struct {
+	kind
+	detail string
+}
+
+func (r refusal) Error() string { return r.slug + ": " + r.detail }
+
+// logLevel is debug for what clients do wrong and what they are told in full.
+func (k kind) logLevel() slog.Level {
+	switch k {
+	case internal:
+		return slog.LevelError
+	case unavailable:
+		return slog.LevelWarn
+	}
+	return slog.LevelDebug
+}
+
+var (
+	errStarting = refusal{unavailable, "the shop is starting: nothing was sold"}
+	errDraining = refusal{shuttingDown, "the shop is shutting down: nothing was sold"}
+)
+
+// answers says what the errors of a sale are answered with. The first that
+// matches counts.
+var answers = []struct {
+	err    error
+	kind   kind
+	detail string
+}{
+	{stock.ErrSoldOut, soldOut, "fewer units are left than were asked for"},
+	{stock.ErrNotFound, notFound, "there is no item or order with this id"},
+	{stock.ErrFenced, fencedOff, "a newer holder of the lock was faster: nothing was sold"},
+	{stock.ErrConflict, conflict, "the item kept changing while it was being sold: nothing was sold"},
+	{strategy.ErrBusy, busy, "the lock was not free in time: nothing was sold"},
+}
+
+// explain finds the answer to an error.
+func explain(ctx context.Context, err error) refusal {
+	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), errDraining) {
+		return errDraining
+	}
+	if r, ok := errors.AsType[refusal](err); ok {
+		return r
+	}
+	for _, a := range answers {
+		if errors.Is(err, a.err) {
+			return refusal{a.kind, a.detail}
+		}
+	}
+	if unreachable(err) {
+		return refusal{unavailable, "MySQL or Redis did not answer: the outcome is unknown"}
+	}
+	return refusal{internal, "see the shop's log for this request id"}
+}
+
+// unreachable says whether err means that a server did not answer, or answered
+// that it cannot work now.
+func unreachable(err error) bool {
+	return stock.Unreachable(err) ||
+		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrClosed) ||
+		redis.IsLoadingError(err) || redis.IsReadOnlyError(err) || redis.IsMasterDownError(err) ||
+		redis.IsClusterDownError(err) || redis.IsTryAgainError(err) || redis.IsMaxClientsError(err) ||
+		redis.IsOOMError(err) || redis.IsNoReplicasError(err)
+}
+
+// problem is the body of an error, application/problem+json of RFC 9457.
+type problem struct {
+	Type      string `json:"type"`
+	Title     string `json:"title"`
+	Status    int    `json:"status"`
+	Detail    string `json:"detail"`
+	Instance  string `json:"instance"`
+	RequestID string `json:"request_id"`
+}
+
+// fail answers with the problem that err stands for, and logs what the client
+// is not told.
+func (s *Shop) fail(c *gin.Context, err error) {
+	ctx := c.Request.Context()
+	r := explain(ctx, err)
+	s.Log.Log(ctx, r.logLevel(), "request failed", "problem", r.slug, "error", err,
+		"request", requestID(c), "path", c.Request.URL.Path)
+	if r.retryAfter > 0 {
+		c.Header("Retry-After", strconv.Itoa(r.retryAfter))
+	}
+	c.Header("Content-Type", "application/problem+json")
+	c.AbortWithStatusJSON(r.status, problem{
+		Type: "/problems/" + r.slug, Title: r.title, Status: r.status, Detail: r.detail,
+		Instance: c.Request.URL.Path, RequestID: requestID(c),
+	})
+}

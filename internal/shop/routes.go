@@ -1,0 +1,51 @@
+package shop
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+)
+
+func (s *Shop) routes() http.Handler {
+	gin.SetMode(gin.ReleaseMode)
+	e := gin.New()
+	e.ContextWithFallback = true
+	e.HandleMethodNotAllowed = true
+	e.RedirectTrailingSlash = false
+	_ = e.SetTrustedProxies(nil) // nil cannot be wrong; nobody's X-Forwarded-For is believed
+	e.Use(identify, s.accessLog, s.recoverPanic)
+
+	e.GET("/livez", s.getLive)
+	e.HEAD("/livez", s.getLive)
+	e.GET("/readyz", s.getReady)
+	e.HEAD("/readyz", s.getReady)
+
+	api := e.Group("/api/v1", s.onlyWhenOpen)
+	api.GET("/items", s.getItems)
+	api.GET("/items/:item", s.getItem)
+	api.POST("/items/:item/orders", s.postOrder)
+	api.GET("/orders/:order", s.getOrder)
+
+	e.NoRoute(func(c *gin.Context) {
+		s.fail(c, refusal{notFound, "there is nothing at this path"})
+	})
+	e.NoMethod(func(c *gin.Context) {
+		s.fail(c, refusal{methodNotAllowed, fmt.Sprintf("%s is not possible here: the header Allow says what is", c.Request.Method)})
+	})
+	return e
+}
+
+// onlyWhenOpen turns requests away before there is a schema to sell on, and
+// once the shop is about to end.
+func (s *Shop) onlyWhenOpen(c *gin.Context) {
+	if s.draining.Load() {
+		c.Header("Connection", "close") // so that the client's next request goes to another shop
+	}
+	switch {
+	case s.closing.Load():
+		s.fail(c, errDraining)
+	case !s.health.started():
+		s.fail(c, errStarting)
+	}
+}

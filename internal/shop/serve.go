@@ -1,0 +1,112 @@
+package shop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"stocklock/internal/fault"
+)
+
+// Limits of the HTTP server. Writing may take as long as a sale may: its wait for
+// the lock, its statements and, in the lab, a fault.
+const (
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 10 * time.Second
+	idleTimeout       = 75 * time.Second // above the usual 60 s of a load balancer, which must be the one to close
+	saleTimeout       = 30 * time.Second
+	maxHeaderBytes    = 8 << 10
+)
+
+// abortGrace is how long sales that were cancelled at the end of the drain may
+// take to give back their locks.
+const abortGrace = 2 * time.Second
+
+// Serve answers on the listener from the first moment, waits for MySQL and
+// Redis, sells until ctx ends, and then drains: readiness goes first, sales under
+// way finish, locks are given back. It returns within DrainDelay, DrainTimeout
+// and two seconds more, and nil only if it was told to end and every sale finished.
+func (s *Shop) Serve(ctx context.Context, listener net.Listener) error {
+	watching, stopWatching := context.WithCancel(context.Background())
+	selling, abort := context.WithCancelCause(context.Background())
+	defer abort(nil)
+	server := s.server(selling)
+
+	var background sync.WaitGroup
+	defer background.Wait()
+	defer stopWatching()
+	background.Go(func() { s.health.watch(watching) })
+	served := make(chan error, 1)
+	background.Go(func() { served <- server.Serve(listener) })
+	s.Log.Info("listening", "addr", listener.Addr().String())
+
+	err := s.waitForDependencies(ctx)
+	if err == nil {
+		select {
+		case <-ctx.Done():
+		case err = <-served:
+		}
+	}
+	if err == nil {
+		err = s.drain(server, abort)
+	}
+	return errors.Join(err, server.Close(), s.sellers.close())
+}
+
+func (s *Shop) server(selling context.Context) *http.Server {
+	writeTimeout := readTimeout + s.Deps.Wait + saleTimeout
+	if s.Lab != nil {
+		writeTimeout += s.Lab.Work + fault.MaxDuration
+	}
+	return &http.Server{
+		Handler:           s.routes(),
+		BaseContext:       func(net.Listener) context.Context { return selling },
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+	}
+}
+
+// waitForDependencies returns nil early when ctx ends.
+func (s *Shop) waitForDependencies(ctx context.Context) error {
+	waiting, cancel := context.WithTimeout(ctx, s.StartupTimeout)
+	defer cancel()
+	if err := s.health.wait(waiting); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("gave up after %s: %w", s.StartupTimeout, err)
+	}
+	s.Log.Info("ready", "name", s.Name, "strategy", s.Strategy.Name, "lab", s.Lab != nil)
+	return nil
+}
+
+// drain lets the sales under way finish. Those that do not in time are
+// cancelled, which still frees their locks.
+func (s *Shop) drain(server *http.Server, abort context.CancelCauseFunc) error {
+	s.Log.Info("draining", "delay", s.DrainDelay.String(), "timeout", s.DrainTimeout.String())
+	s.draining.Store(true)
+	time.Sleep(s.DrainDelay)
+	s.closing.Store(true)
+	finishing, cancel := context.WithTimeout(context.Background(), s.DrainTimeout)
+	defer cancel()
+	if server.Shutdown(finishing) == nil {
+		s.Log.Info("drained")
+		return nil
+	}
+	abort(errDraining)
+	aborting, cancel := context.WithTimeout(context.Background(), abortGrace)
+	defer cancel()
+	if err := server.Shutdown(aborting); err != nil {
+		return fmt.Errorf("drain: some sales did not even end when they were cancelled after %s", s.DrainTimeout)
+	}
+	return fmt.Errorf("drain: some sales were cancelled after %s", s.DrainTimeout)
+}

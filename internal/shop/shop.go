@@ -1,0 +1,71 @@
+// Package shop is the HTTP service that sells: its routes and handlers, what it
+// answers when something is wrong, its health, and its life from start to
+// drain.
+//
+// How a sale is made and protected is not decided here: see package strategy.
+package shop
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+	"stocklock/internal/trace"
+)
+
+// Config is what a shop is made of and how it behaves.
+type Config struct {
+	Name     string            // recorded in every order; at most 64 bytes
+	Strategy strategy.Strategy // how sales are protected
+	Deps     strategy.Deps     // what strategies work on; closed by the caller, after the shop
+	Log      *slog.Logger
+
+	StartupTimeout time.Duration // how long to wait for MySQL and Redis
+	DrainDelay     time.Duration // how long to go on serving after readiness was taken back
+	DrainTimeout   time.Duration // how long sales under way may take to finish
+
+	Lab *Lab // nil outside the lab
+}
+
+// Lab is what a shop in lab mode does beyond selling.
+type Lab struct {
+	Work  time.Duration   // slept by every sale after it has read the stock
+	Trace *trace.Recorder // nil for none
+}
+
+// Shop is one process of the service.
+type Shop struct {
+	Config
+	store   *stock.Store
+	sellers *sellers
+	health  *health
+
+	draining atomic.Bool // not ready any more, still selling
+	closing  atomic.Bool // not selling any more
+}
+
+// New prepares a shop. It talks to nobody before [Shop.Serve].
+func New(cfg Config) (*Shop, error) {
+	if n := len(cfg.Name); n == 0 || n > maxNameLength {
+		return nil, fmt.Errorf("shop: the name %q has %d bytes: want 1 to %d", cfg.Name, n, maxNameLength)
+	}
+	store := cfg.Deps.Store
+	return &Shop{
+		Config:  cfg,
+		store:   store,
+		sellers: newSellers(cfg.Strategy, cfg.Deps),
+		health: newHealth(cfg.Log,
+			&dependency{name: "mysql", where: store.Addr(), prepare: store.Migrate, ping: store.Ping},
+			&dependency{name: "redis", where: redisAddr(cfg.Deps.Redis), ping: func(ctx context.Context) error {
+				return cfg.Deps.Redis.Ping(ctx).Err()
+			}},
+		),
+	}, nil
+}
+
+// maxNameLength is what orders.shop can hold.
+const maxNameLength = 64
