@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"stocklock/internal/report"
+	"stocklock/internal/scenario"
+	"stocklock/internal/strategy"
+)
+
+// Exit codes.
+const (
+	exitExpected    = 0 // every cell did what its strategy's properties promise
+	exitSurprised   = 1 // one did not
+	exitUsage       = 2 // it was told something impossible
+	exitFailed      = 3 // the harness failed, which says nothing about the strategies
+	exitInterrupted = 130
+)
+
+var (
+	errUsage     = errors.New("usage")
+	errSurprised = errors.New("surprised")
+)
+
+// usage is an error in what the user asked for.
+func usage(format string, args ...any) error {
+	return fmt.Errorf("%w%w", errSilent{errUsage}, fmt.Errorf(format, args...))
+}
+
+// errSilent marks an error without adding to its text.
+type errSilent struct{ error }
+
+func (errSilent) Error() string   { return "" }
+func (e errSilent) Unwrap() error { return e.error }
+
+type commands struct {
+	Run  runCommand  `cmd:"" help:"Run strategies under scenarios and show what was oversold."`
+	List listCommand `cmd:"" help:"Describe the strategies, their properties, and the scenarios."`
+}
+
+const description = `Sells limited stock through many strategies, breaks things on purpose, and shows what each of them oversold.
+
+Examples:
+
+    loadtest run                                               # five strategies under contention
+    loadtest run --strategies all --scenarios all              # everything: the matrix
+    loadtest run --strategies set-ex-nx --scenarios late-release --runs 5
+    loadtest run --strategies none,conditional --rate 500 --json out/result.json
+    loadtest run --mysql 'user:secret@tcp(db:3306)/stocklock' --shop http://shop1:8080 --shop http://shop2:8080
+    loadtest list
+
+Without --mysql, --redis and --shop it starts servers and shops of its own, and ends them.
+
+Exit codes: 0 all as expected, 1 a surprise, 2 bad usage, 3 the harness failed, 130 interrupted.`
+
+// run is the program: it returns its exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var chosen commands
+	var helped bool
+	parser, err := kong.New(&chosen,
+		kong.Name("loadtest"),
+		kong.Description(description),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(int) { helped = true }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.Vars{"strategies": strings.Join(strategy.Names(), ", "), "scenarios": strings.Join(scenario.Names(), ", ")},
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(streams{stdout, stderr, args}),
+	)
+	if err != nil {
+		panic(err) // the commands' own tags are wrong
+	}
+	parsed, err := parser.Parse(args)
+	switch {
+	case helped:
+		return exitExpected
+	case err != nil:
+		err = usage("%w; see loadtest --help", err)
+	default:
+		err = parsed.Run()
+	}
+	code := exitCode(ctx, err)
+	if code == exitUsage || code == exitFailed {
+		fmt.Fprintln(stderr, "loadtest:", err)
+	}
+	return code
+}
+
+func exitCode(ctx context.Context, err error) int {
+	switch {
+	case ctx.Err() != nil:
+		return exitInterrupted
+	case err == nil:
+		return exitExpected
+	case errors.Is(err, errUsage):
+		return exitUsage
+	case errors.Is(err, errSurprised):
+		return exitSurprised
+	default:
+		return exitFailed
+	}
+}
+
+// streams is where a command writes, and how it was called.
+type streams struct {
+	out, err io.Writer
+	args     []string
+}
+
+func (s streams) terminal() report.Terminal {
+	return report.Terminal{Out: s.out, Colour: isTerminal(s.out) && os.Getenv("NO_COLOR") == ""}
+}
+
+// isTerminal says whether w is a terminal: only there are colours and a moving
+// status line wanted.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && f.Name() != os.DevNull
+}
+
+type listCommand struct{}
+
+func (listCommand) Run(s streams) error {
+	s.terminal().List()
+	return nil
+}

@@ -1,0 +1,67 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"stocklock/internal/scenario"
+	"stocklock/internal/strategy"
+)
+
+// List prints what there is: the strategies, what each of them is said to
+// survive, and the scenarios that try it.
+func (t Terminal) List() {
+	t.heading("Strategies: a guard decides who may enter, a decrement how the stock is written.")
+	w := t.table()
+	w.AppendHeader(table.Row{"strategy", "what it does", "guard", "decrement"})
+	w.SetColumnConfigs([]table.ColumnConfig{
+		{Number: 2, WidthMax: 50, WidthMaxEnforcer: text.WrapSoft},
+		{Number: 3, WidthMax: 24, WidthMaxEnforcer: text.WrapSoft},
+		{Number: 4, WidthMax: 24, WidthMaxEnforcer: text.WrapSoft},
+	})
+	for _, s := range strategy.All() {
+		w.AppendRow(table.Row{s.Name, s.Doc, s.Guard, s.Decrement})
+	}
+	fmt.Fprintln(t.Out, w.Render())
+	t.Properties()
+	t.heading("Scenarios: each attacks one property.")
+	w = t.table()
+	w.AppendHeader(table.Row{"scenario", "what it does", "attacks"})
+	w.SetColumnConfigs([]table.ColumnConfig{{Number: 2, WidthMax: 64, WidthMaxEnforcer: text.WrapSoft}})
+	for _, s := range scenario.All() {
+		w.AppendRow(table.Row{s.Name, s.Doc, s.Attacks.String()})
+	}
+	fmt.Fprintln(t.Out, w.Render())
+}
+
+// Properties prints which strategy has which property.
+func (t Terminal) Properties() {
+	t.heading("Properties, by effect: what each strategy survives.")
+	w := t.table()
+	header := table.Row{"strategy"}
+	for i := range strategy.Properties() {
+		header = append(header, string(rune('A'+i)))
+	}
+	w.AppendHeader(header)
+	for _, s := range strategy.All() {
+		row := table.Row{s.Name}
+		for _, p := range strategy.Properties() {
+			mark := "·"
+			if s.Properties.Has(p) {
+				mark = t.paint(text.Colors{text.FgGreen}, "✓")
+			}
+			row = append(row, mark)
+		}
+		w.AppendRow(row)
+	}
+	fmt.Fprintln(t.Out, w.Render())
+	for i, p := range strategy.Properties() {
+		fmt.Fprintf(t.Out, "  %c  %-18s %s\n", 'A'+i, p, p.Doc())
+	}
+}
+
+func (t Terminal) heading(s string) {
+	fmt.Fprintf(t.Out, "\n%s\n\n", t.paint(text.Colors{text.Bold}, s))
+}

@@ -1,0 +1,108 @@
+// Package report shows results to people and to programs: a table for the
+// terminal, JSON for everything else.
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"stocklock/internal/scenario"
+	"stocklock/internal/trial"
+)
+
+// Report is one run of the load test.
+type Report struct {
+	Environment Environment    `json:"environment"`
+	Interrupted bool           `json:"interrupted,omitempty"` // cells are missing
+	Cells       []trial.Result `json:"cells"`
+}
+
+// Environment is where the numbers come from. Numbers of two environments are
+// not to be compared.
+type Environment struct {
+	Time         string            `json:"time"`
+	Command      string            `json:"command"`
+	Seed         uint64            `json:"seed"`
+	OS           string            `json:"os"`
+	Cores        int               `json:"cores"`
+	Go           string            `json:"go"`
+	MySQL        string            `json:"mysql"`
+	Redis        string            `json:"redis"`
+	Libraries    map[string]string `json:"libraries"`
+	Shops        int               `json:"shops"`
+	Sites        int               `json:"sites"` // sets of shops that worked side by side
+	Workers      int               `json:"workers"`
+	Rate         int               `json:"rate,omitempty"`
+	LeaseMS      float64           `json:"lease_ms"`
+	WaitMS       float64           `json:"wait_ms"`
+	RetryMS      float64           `json:"retry_ms"`
+	WorkMS       float64           `json:"work_ms"`
+	PoolMySQL    int               `json:"pool_mysql"` // connections a shop opens at most
+	ServersGiven bool              `json:"servers_given,omitempty"`
+}
+
+// Surprises returns the cells that did not do what was expected of them.
+func (r Report) Surprises() []trial.Result {
+	var found []trial.Result
+	for _, c := range r.Cells {
+		if c.Surprise() {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// onlyContention says whether nothing but the first scenario was run: then the
+// numbers can be compared.
+func (r Report) onlyContention() bool {
+	first := scenario.All()[0].Name
+	for _, c := range r.Cells {
+		if c.Scenario != first {
+			return false
+		}
+	}
+	return true
+}
+
+// CheckWritable says whether WriteJSON will be able to write the file, and
+// leaves nothing behind.
+func CheckWritable(path string) error {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return fmt.Errorf("cannot write %s: it is a folder, want a file's name", path)
+	}
+	probe, err := os.CreateTemp(filepath.Dir(path), ".stocklock-*")
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	probe.Close()
+	return os.Remove(probe.Name())
+}
+
+// WriteJSON writes the report to a file, whole or not at all.
+func (r Report) WriteJSON(path string) error {
+	content, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	unfinished, err := os.CreateTemp(filepath.Dir(path), ".stocklock-*")
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	defer os.Remove(unfinished.Name()) // gone already when all went well
+	_, err = unfinished.Write(append(content, '\n'))
+	if closeErr := unfinished.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = os.Chmod(unfinished.Name(), 0o644)
+	}
+	if err == nil {
+		err = os.Rename(unfinished.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	return nil
+}

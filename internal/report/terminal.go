@@ -1,0 +1,210 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"stocklock/internal/scenario"
+	"stocklock/internal/strategy"
+	"stocklock/internal/trial"
+)
+
+// Terminal prints for people.
+type Terminal struct {
+	Out    io.Writer
+	Colour bool
+}
+
+// Report prints the comparison under contention, the matrix where there is one, and
+// what was surprising.
+func (t Terminal) Report(r Report) {
+	if r.onlyContention() {
+		t.comparison(r.Cells)
+	} else {
+		t.matrix(r.Cells)
+	}
+	t.closing(r)
+}
+
+func (t Terminal) comparison(cells []trial.Result) {
+	w := t.table()
+	w.AppendHeader(table.Row{"strategy", "sold", "oversold", "lost\nupdates", "sold\nout", "busy", "un-\nknown", "errors",
+		"sales/s", "p50\nms", "p95\nms", "p99\nms", "max\nms", "verdict"})
+	for _, c := range cells {
+		w.AppendRow(table.Row{c.Strategy, fmt.Sprintf("%d/%d", c.Sold, c.InitialStock), c.Oversold, c.LostUpdates, c.SoldOut, c.Busy,
+			c.Unknown, c.Errors, fmt.Sprintf("%.0f", c.SalesPerSecond), ms(c.Latency.P50), ms(c.Latency.P95), ms(c.Latency.P99),
+			ms(c.Latency.Max), t.verdict(c)})
+	}
+	right := make([]table.ColumnConfig, 0, 12)
+	for column := 2; column <= 13; column++ {
+		right = append(right, table.ColumnConfig{Number: column, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	w.SetColumnConfigs(right)
+	fmt.Fprintln(t.Out, w.Render())
+}
+
+func ms(v float64) string { return fmt.Sprintf("%.0f", v) }
+
+// verdict is the word, and whether it was to be expected.
+func (t Terminal) verdict(c trial.Result) string {
+	word := string(c.Verdict)
+	if c.Verdict == scenario.Oversold {
+		word = fmt.Sprintf("oversold %d", c.Oversold)
+	}
+	if c.Runs > 1 {
+		word += fmt.Sprintf(" (%d of %d as expected)", c.Agreed, c.Runs)
+	}
+	switch {
+	case c.Surprise():
+		return t.paint(text.Colors{text.FgHiRed, text.Bold}, word+", expected "+string(c.Expected))
+	case c.Verdict == scenario.Skipped:
+		return word
+	case c.Verdict == scenario.Held:
+		return t.paint(text.Colors{text.FgGreen}, word+", as expected")
+	default:
+		return t.paint(text.Colors{text.FgYellow}, word+", as expected")
+	}
+}
+
+func (t Terminal) matrix(cells []trial.Result) {
+	byPlace := map[[2]string]trial.Result{}
+	for _, c := range cells {
+		byPlace[[2]string{c.Strategy, c.Scenario}] = c
+	}
+	t.grid(func(s strategy.Strategy, sc scenario.Scenario) (string, bool) {
+		c, ok := byPlace[[2]string{s.Name, sc.Name}]
+		return t.short(c), ok
+	})
+	fmt.Fprintln(t.Out, "held: sold exactly the stock · +N: oversold N · stuck: nothing sells any more · – skipped · !! a surprise")
+}
+
+// short is a verdict that fits into the matrix.
+func (t Terminal) short(c trial.Result) string {
+	word := string(c.Verdict)
+	colour := text.Colors{text.FgYellow}
+	switch c.Verdict {
+	case scenario.Oversold:
+		word = fmt.Sprintf("+%d", c.Oversold)
+	case scenario.Held:
+		colour = text.Colors{text.FgGreen}
+	case scenario.Skipped:
+		return "–"
+	}
+	if c.Surprise() {
+		return t.paint(text.Colors{text.FgHiRed, text.Bold}, "!! "+word)
+	}
+	return t.paint(colour, word)
+}
+
+// Expected prints what is expected of each cell.
+func (t Terminal) Expected(strategies []strategy.Strategy, scenarios []scenario.Scenario, o strategy.Options) {
+	wanted := map[string]bool{}
+	for _, s := range strategies {
+		wanted[s.Name] = true
+	}
+	for _, sc := range scenarios {
+		wanted[sc.Name] = true
+	}
+	t.grid(func(s strategy.Strategy, sc scenario.Scenario) (string, bool) {
+		expected := sc.Expected(s.PropertiesUnder(o))
+		colour := text.Colors{text.FgYellow}
+		if expected == scenario.Held {
+			colour = text.Colors{text.FgGreen}
+		}
+		return t.paint(colour, string(expected)), wanted[s.Name] && wanted[sc.Name]
+	})
+}
+
+// grid prints strategies by scenarios, leaving out rows and columns without a cell.
+func (t Terminal) grid(cell func(strategy.Strategy, scenario.Scenario) (string, bool)) {
+	var columns []scenario.Scenario
+	for _, sc := range scenario.All() {
+		for _, s := range strategy.All() {
+			if _, ok := cell(s, sc); ok {
+				columns = append(columns, sc)
+				break
+			}
+		}
+	}
+	w := t.table()
+	header := table.Row{"strategy"}
+	for _, sc := range columns {
+		header = append(header, strings.ReplaceAll(sc.Name, "-", "-\n"))
+	}
+	w.AppendHeader(header)
+	for _, s := range strategy.All() {
+		row, any := table.Row{s.Name}, false
+		for _, sc := range columns {
+			word, ok := cell(s, sc)
+			any = any || ok
+			row = append(row, word)
+		}
+		if any {
+			w.AppendRow(row)
+		}
+	}
+	fmt.Fprintln(t.Out, w.Render())
+}
+
+func (t Terminal) closing(r Report) {
+	surprises := r.Surprises()
+	for _, c := range surprises {
+		fmt.Fprintf(t.Out, "%s %s under %s: %s, expected %s\n", t.paint(text.Colors{text.FgHiRed, text.Bold}, "surprise:"),
+			c.Strategy, c.Scenario, c.Verdict, c.Expected)
+		if c.Reason != "" {
+			fmt.Fprintf(t.Out, "  %s\n", strings.ReplaceAll(c.Reason, "\n", "\n  "))
+		}
+		fmt.Fprintf(t.Out, "  again: %s\n", c.Replay)
+	}
+	skipped := map[string]string{}
+	for _, c := range r.Cells {
+		if c.Verdict == scenario.Skipped {
+			skipped[c.Scenario] = c.Reason
+		}
+	}
+	for _, sc := range scenario.All() {
+		if reason, ok := skipped[sc.Name]; ok {
+			fmt.Fprintf(t.Out, "skipped %s: %s\n", sc.Name, reason)
+		}
+	}
+	if r.Interrupted {
+		fmt.Fprintln(t.Out, "interrupted: cells are missing")
+	}
+	cells := "cells"
+	if len(r.Cells) == 1 {
+		cells = "cell"
+	}
+	fmt.Fprintf(t.Out, "%d %s, %d as expected, %d surprises, %d skipped · %s, %s, %d cores, seed %d\n",
+		len(r.Cells), cells, len(r.Cells)-len(surprises)-countSkipped(r.Cells), len(surprises), countSkipped(r.Cells),
+		r.Environment.MySQL, r.Environment.Redis, r.Environment.Cores, r.Environment.Seed)
+}
+
+func countSkipped(cells []trial.Result) (n int) {
+	for _, c := range cells {
+		if c.Verdict == scenario.Skipped {
+			n++
+		}
+	}
+	return n
+}
+
+func (t Terminal) table() table.Writer {
+	w := table.NewWriter()
+	style := table.StyleLight
+	style.Format.Header = text.FormatDefault
+	style.Options.DrawBorder = false
+	style.Options.SeparateColumns = false
+	w.SetStyle(style)
+	return w
+}
+
+func (t Terminal) paint(c text.Colors, s string) string {
+	if !t.Colour {
+		return s
+	}
+	return c.EscapeSeq() + s + text.EscapeReset
+}

@@ -1,0 +1,16 @@
+package scenario
+
+// all lists the scenarios in the order of the tables.
+var all = []Scenario{
+	contention,
+	crash,
+	crashAcquiring,
+	overrun,
+	lateRelease,
+	splitRelease,
+	nested,
+	clockSkew,
+	partition,
+	failover,
+	pause,
+}

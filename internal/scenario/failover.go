@@ -1,0 +1,31 @@
+package scenario
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"stocklock/internal/fault"
+	"stocklock/internal/rig"
+	"stocklock/internal/strategy"
+	"stocklock/internal/trace"
+)
+
+// The holder sleeps at write, after its last look, and for less than its lease:
+// so nothing but the failover can have admitted a second holder, and a holder
+// that would notice at its next look has none left.
+var failover = Scenario{
+	Name:    "failover",
+	Doc:     "replication lags, a holder is in its section, the primary dies and the replica that does not know the lock takes over",
+	Attacks: strategy.SurvivesFailover,
+	Needs:   Rig,
+	Plan: func(rng *rand.Rand, lease time.Duration) Plan {
+		return Plan{
+			Cargo: schedule(rng, 1, 0, func() Cargo {
+				return Cargo{Fault: fault.Fault{Point: trace.Write, Action: fault.Sleep, For: lease * 9 / 10}}
+			}),
+			Prepare: func(_ context.Context, site *rig.Site) error { return site.HoldBackReplication() },
+			Strike:  func(ctx context.Context, site *rig.Site, _ int) error { return site.FailOver(ctx) },
+		}
+	},
+}

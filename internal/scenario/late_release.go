@@ -1,0 +1,28 @@
+package scenario
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"stocklock/internal/fault"
+	"stocklock/internal/strategy"
+	"stocklock/internal/trace"
+)
+
+var lateRelease = Scenario{
+	Name:    "late-release",
+	Doc:     "a holder has written, and releases when its lease is over, another is in its section and a third waits",
+	Attacks: strategy.OwnerChecked,
+	Plan:    lateAt(trace.Written),
+}
+
+// lateAt is late several times: the release must fall into another's section,
+// and not between two.
+func lateAt(p trace.Point) func(*rand.Rand, time.Duration) Plan {
+	return func(rng *rand.Rand, lease time.Duration) Plan {
+		return Plan{Cargo: schedule(rng, 5, 2, func() Cargo {
+			late := lease*5/4 + time.Duration(rng.Int64N(int64(lease/4)))
+			return Cargo{Fault: fault.Fault{Point: p, Action: fault.Sleep, For: late}}
+		})}
+	}
+}

@@ -1,0 +1,17 @@
+package scenario
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"stocklock/internal/strategy"
+)
+
+var nested = Scenario{
+	Name:    "nested",
+	Doc:     "the sale takes its own lock a second time on the way, and the wait is shorter than the lease",
+	Attacks: strategy.Reentrant,
+	Plan: func(*rand.Rand, time.Duration) Plan {
+		return Plan{Cargo: func(int) Cargo { return Cargo{Nested: true} }}
+	},
+}

@@ -1,0 +1,192 @@
+package trial
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/strategy"
+	"stocklock/internal/trace"
+)
+
+// await watches, in the background, for the moment at which the request comes to
+// its fault's point, and then strikes the site as the plan says.
+func (a *attack) await(ctx context.Context, h *hit) {
+	if a.bench.Site == nil {
+		return
+	}
+	shop := a.bench.Site.Shops[h.shop]
+	a.background.Go(func() {
+		if !cameTo(ctx, shop.Trace(), h.id, h.cargo.Fault.Point, func() bool { return a.hasAnswer(h) }) {
+			return
+		}
+		a.mu.Lock()
+		a.strikes++
+		a.mu.Unlock()
+		if a.plan.Strike == nil {
+			return
+		}
+		if err := a.plan.Strike(ctx, a.bench.Site, h.shop); err != nil && ctx.Err() == nil {
+			a.spoiled(fmt.Errorf("strike: %w", err))
+		}
+	})
+}
+
+func (a *attack) hasAnswer(h *hit) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return h.outcome != ""
+}
+
+func (a *attack) spoiled(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.problems = append(a.problems, err)
+}
+
+// relieve ends what a strike began.
+func (a *attack) relieve(ctx context.Context, h *hit) {
+	if a.plan.Relieve == nil {
+		return
+	}
+	a.background.Go(func() {
+		if err := a.plan.Relieve(ctx, a.bench.Site, h.shop); err != nil && ctx.Err() == nil {
+			a.spoiled(fmt.Errorf("relieve: %w", err))
+		}
+	})
+}
+
+// cameTo follows a trace until the request has come to the point, or is given up: its answer is
+// there and the trace, read once more to its end, does not know the point.
+func cameTo(ctx context.Context, file, request string, p trace.Point, givenUp func() bool) bool {
+	f, err := os.Open(file)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	lines := bufio.NewReader(f)
+	var line []byte
+	for last := false; ; {
+		part, err := lines.ReadBytes('\n')
+		line = append(line, part...)
+		if err == nil {
+			if isAt(line, request, p) {
+				return true
+			}
+			line = line[:0]
+			continue
+		}
+		if last || !errors.Is(err, io.EOF) {
+			return false
+		}
+		last = givenUp()
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+func isAt(line []byte, request string, p trace.Point) bool {
+	if !bytes.Contains(line, []byte(request)) {
+		return false
+	}
+	var e trace.Event
+	return json.Unmarshal(line, &e) == nil && e.Request == request && e.Point == p
+}
+
+// reviveTheDead starts shops anew that a fault killed, as an orchestrator would.
+func (a *attack) reviveTheDead(ctx context.Context) {
+	if a.bench.Site == nil {
+		return
+	}
+	for _, shop := range a.bench.Site.Shops {
+		a.background.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-shop.Exited():
+				}
+				a.mu.Lock()
+				a.reviving++
+				a.mu.Unlock()
+				err := shop.Restart(ctx)
+				a.mu.Lock()
+				a.reviving--
+				a.progress = time.Now()
+				a.mu.Unlock()
+				if err != nil {
+					if ctx.Err() == nil {
+						a.spoiled(fmt.Errorf("restart: %w", err))
+					}
+					return
+				}
+			}
+		})
+	}
+}
+
+// repair brings everything back to where the next cell can start.
+func (a *attack) repair(ctx context.Context) error {
+	if a.bench.Site == nil {
+		return nil
+	}
+	if a.plan.Restore != nil {
+		if err := a.plan.Restore(ctx, a.bench.Site); err != nil {
+			return err
+		}
+	}
+	return a.bench.Site.Repair(ctx)
+}
+
+// describeLocks says what Redis has under the item's lock: what everybody waits for.
+func (a *attack) describeLocks(ctx context.Context) string {
+	client := a.bench.Redis
+	if a.bench.Site != nil && a.bench.Site.Redis() != nil {
+		client = a.bench.Site.Redis().Client()
+		defer client.Close()
+	}
+	if client == nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	key := strategy.Key(a.item.ItemID)
+	keys, err := client.Keys(ctx, "*"+key+"*").Result() // a lab's Redis is small
+	if err != nil {
+		return "Redis does not answer: " + err.Error()
+	}
+	var found []string
+	for _, k := range keys {
+		if rest := strings.TrimPrefix(strings.TrimPrefix(k, "{"), key); rest == "" || strings.HasPrefix(rest, "}") {
+			found = append(found, describeKey(ctx, client, k))
+		}
+	}
+	if len(found) == 0 {
+		return "no lock in Redis: each request waits for itself, or for its own process"
+	}
+	return strings.Join(found, ", ")
+}
+
+func describeKey(ctx context.Context, client *redis.Client, key string) string {
+	ttl, err := client.PTTL(ctx, key).Result()
+	switch {
+	case err != nil:
+		return key
+	case ttl < 0:
+		return "lock " + key + " is held with no expiry"
+	default:
+		return fmt.Sprintf("lock %s is held for another %s", key, ttl.Round(time.Millisecond))
+	}
+}

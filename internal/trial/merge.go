@@ -1,0 +1,19 @@
+package trial
+
+// Merge makes one result of several runs of the same cell: the first surprising run,
+// or else the last, with the number of runs that did as expected.
+func Merge(runs []Result) Result {
+	merged := runs[len(runs)-1]
+	for _, r := range runs {
+		if r.Surprise() {
+			merged = r
+			break
+		}
+	}
+	merged.Runs, merged.Agreed, merged.Seconds = len(runs), 0, 0
+	for _, r := range runs {
+		merged.Agreed += r.Agreed
+		merged.Seconds = round(merged.Seconds+r.Seconds, 2)
+	}
+	return merged
+}

@@ -1,0 +1,53 @@
+package trial
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"stocklock/internal/stock"
+)
+
+// Probe checks a shop that was given by address: it must be ready, obey the lab's
+// headers, and sell from the database that store looks at. It buys one unit of
+// an item made for that.
+func Probe(ctx context.Context, url string, store *stock.Store) error {
+	run, err := store.StartRun(ctx, stock.Run{
+		ID: "probe-" + time.Now().UTC().Format("150405.000000000"), Strategy: "conditional", Scenario: "probe", InitialStock: 1,
+	})
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("%s/api/v1/items/%d/orders", url, run.ItemID),
+		bytes.NewBufferString(requestBody))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("X-Lab-Strategy", "conditional")
+	request.Header.Set("X-Lab-Run", run.ID)
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, 4<<10))
+	if err != nil {
+		return err
+	}
+	var order stock.Order
+	switch {
+	case answer.StatusCode == http.StatusNotFound:
+		return errors.New("the shop does not know the item that was just made: it sells from another database than --mysql")
+	case answer.StatusCode != http.StatusCreated:
+		return fmt.Errorf("a sale was answered with %s: %s", answer.Status, bytes.TrimSpace(body))
+	case json.Unmarshal(body, &order) != nil || order.Run != run.ID || order.Strategy != "conditional":
+		return errors.New("the shop does not obey the lab's headers: start it with SHOP_LAB=1")
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package trial
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"stocklock/internal/scenario"
+	"stocklock/internal/strategy"
+)
+
+// Result is what a cell showed. Counts of orders come from SQL, counts of answers
+// from the clients.
+type Result struct {
+	Strategy     string `json:"strategy"`
+	Scenario     string `json:"scenario"`
+	Seed         uint64 `json:"seed"`
+	Runs         int    `json:"runs"`
+	Agreed       int    `json:"agreed"` // runs whose verdict was the expected one
+	Shops        int    `json:"shops"`
+	InitialStock int64  `json:"initial_stock"`
+	Requests     int64  `json:"requests"`
+
+	Sold                int64 `json:"sold"`
+	Remaining           int64 `json:"remaining"`
+	Oversold            int64 `json:"oversold"`
+	LostUpdates         int64 `json:"lost_updates"`
+	Duplicates          int64 `json:"duplicates"`
+	OrdersWithoutAnswer int64 `json:"orders_without_answer"`
+	AnswersWithoutOrder int64 `json:"answers_without_order"` // must never be
+
+	Answered int64 `json:"answered_sold"` // requests that were told that they bought
+	Unknown  int64 `json:"unknown"`
+	SoldOut  int64 `json:"sold_out"`
+	Busy     int64 `json:"busy"`
+	Fenced   int64 `json:"fenced"`
+	Lost     int64 `json:"lost"`
+	Conflict int64 `json:"conflict"`
+	Refused  int64 `json:"refused"`
+	Errors   int64 `json:"errors"`
+	Strikes  int   `json:"strikes"` // faults that came to their point
+
+	SalesPerSecond float64 `json:"sales_per_second"`
+	Latency        Latency `json:"latency_ms"`           // of answered requests, from sent to answered
+	Corrected      Latency `json:"latency_corrected_ms"` // from when they were due: differs at an open rate only
+
+	Verdict  scenario.Kind `json:"verdict"`
+	Expected scenario.Kind `json:"expected"`
+	Reason   string        `json:"reason,omitempty"`
+	Seconds  float64       `json:"seconds"`
+	Replay   string        `json:"replay,omitempty"`
+
+	properties strategy.Property
+	guarded    bool
+}
+
+// Latency holds percentiles in milliseconds.
+type Latency struct {
+	P50  float64 `json:"p50"`
+	P95  float64 `json:"p95"`
+	P99  float64 `json:"p99"`
+	P999 float64 `json:"p999"`
+	Max  float64 `json:"max"`
+}
+
+func newResult(c Cell, o Options, shops int) Result {
+	p := c.Strategy.PropertiesUnder(o.Options)
+	return Result{
+		Strategy: c.Strategy.Name, Scenario: c.Scenario.Name, Seed: c.Seed, Runs: 1, Shops: shops, InitialStock: o.Stock,
+		Expected: c.Scenario.Expected(p), properties: p, guarded: c.Strategy.Guard != "nothing",
+	}
+}
+
+func (r Result) skip(reason string) Result {
+	r.Verdict, r.Reason = scenario.Skipped, reason
+	return r
+}
+
+func (r Result) invalid(reason string) Result {
+	r.Verdict, r.Reason = scenario.Invalid, strings.TrimSpace(reason)
+	return r
+}
+
+// Surprise says whether the cell did not do what its strategy's properties
+// promise, in either direction. A cell that was skipped is none.
+func (r Result) Surprise() bool { return r.Verdict != scenario.Skipped && r.Verdict != r.Expected }
+
+// fill counts the answers.
+func (r *Result) fill(a *attack) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	seen, due := newHistogram(), newHistogram()
+	var lastSale time.Time
+	counts := map[Outcome]int64{}
+	for _, h := range a.hits {
+		if h.outcome == "" {
+			h.outcome = Unknown // interrupted before its answer
+		}
+		counts[h.outcome]++
+		if h.status != 0 {
+			record(seen, h.latency)
+			record(due, h.sent.Add(h.latency).Sub(h.due))
+		}
+		if h.outcome == Sold && h.sent.Add(h.latency).After(lastSale) {
+			lastSale = h.sent.Add(h.latency)
+		}
+	}
+	r.Requests, r.Strikes = int64(len(a.hits)), a.strikes
+	r.Answered, r.Unknown, r.SoldOut, r.Busy = counts[Sold], counts[Unknown], counts[SoldOut], counts[Busy]
+	r.Fenced, r.Lost, r.Conflict, r.Refused, r.Errors = counts[Fenced], counts[Lost], counts[Conflict], counts[Refused], counts[Failed]
+	r.Latency, r.Corrected = percentiles(seen), percentiles(due)
+	if took := lastSale.Sub(a.begun).Seconds(); took > 0 {
+		r.SalesPerSecond = round(float64(counts[Sold])/took, 1)
+	}
+}
+
+// judge gives the verdict, from the database's counts.
+func (r *Result) judge(a *attack) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case r.Verdict != "":
+		return
+	case r.AnswersWithoutOrder > 0:
+		*r = r.invalid(fmt.Sprintf("%d requests were told that they bought, and have no order", r.AnswersWithoutOrder))
+	case r.Duplicates > 0:
+		*r = r.invalid(fmt.Sprintf("%d requests have more than one order", r.Duplicates))
+	case r.Errors > 0:
+		*r = r.invalid(fmt.Sprintf("%d answers that should not be, such as: %s", r.Errors, firstFailure(a.hits)))
+	case r.Oversold > 0:
+		r.Verdict = scenario.Oversold
+		r.Reason = fmt.Sprintf("%d orders for a stock of %d", r.Sold, r.InitialStock)
+	case a.stuck:
+		r.Verdict = scenario.Stuck
+		r.Reason = fmt.Sprintf("%d of %d left and wanted; %s", r.Remaining, r.InitialStock, a.waiting)
+	case r.Remaining > 0:
+		*r = r.invalid(fmt.Sprintf("the attack ended with %d of %d unsold", r.Remaining, r.InitialStock))
+	case a.plan.Cargo != nil && r.guarded && r.Strikes == 0 && a.bench.Site != nil && hasFault(a.hits):
+		*r = r.invalid("no fault came to its point")
+	default:
+		r.Verdict = scenario.Held
+	}
+	if r.Verdict == r.Expected {
+		r.Agreed = 1
+	}
+}
+
+func hasFault(hits []*hit) bool {
+	return slices.ContainsFunc(hits, func(h *hit) bool { return h.cargo.HasFault() })
+}
+
+func firstFailure(hits []*hit) string {
+	for _, h := range hits {
+		if h.outcome == Failed {
+			return fmt.Sprintf("%d %s", h.status, h.body)
+		}
+	}
+	return ""
+}
+
+const maxLatency = int64(10 * time.Minute / time.Microsecond)
+
+func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, maxLatency, 3) }
+
+func record(h *hdrhistogram.Histogram, d time.Duration) {
+	h.RecordValue(min(max(d.Microseconds(), 1), maxLatency))
+}
+
+func percentiles(h *hdrhistogram.Histogram) Latency {
+	ms := func(q float64) float64 { return round(float64(h.ValueAtQuantile(q))/1000, 2) }
+	return Latency{P50: ms(50), P95: ms(95), P99: ms(99), P999: ms(99.9), Max: round(float64(h.Max())/1000, 2)}
+}
+
+func round(v float64, digits int) float64 {
+	p := math.Pow10(digits)
+	return math.Round(v*p) / p
+}

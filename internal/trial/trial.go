@@ -1,0 +1,145 @@
+// Package trial runs one cell: one strategy under one scenario.
+//
+// A trial makes an item of its own, attacks it through the shops, lets the
+// scenario strike, heals, waits for quiet, and has SQL count what was sold. From
+// that comes a verdict, and whether it is the one that the strategy's properties
+// promise. What the shops say of themselves is never trusted.
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/rig"
+	"stocklock/internal/scenario"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+)
+
+// Bench is what cells run on. A bench runs one cell at a time.
+type Bench struct {
+	Shops []string     // base URLs
+	Store *stock.Store // for the item and the audit, apart from the shops' own
+	Site  *rig.Site    // nil where servers and shops were given by address
+	Redis *redis.Client
+	// Redis is for looking at locks where there is no Site; it may be nil.
+}
+
+// Cell is what to run.
+type Cell struct {
+	Strategy strategy.Strategy
+	Scenario scenario.Scenario
+	Seed     uint64
+}
+
+// Options are the settings that all cells of a run share.
+type Options struct {
+	Stock    int64         // units there are
+	Requests int           // requests under contention; the other scenarios go on until all is sold
+	Workers  int           // customers who buy at once; each waits for its answer
+	Rate     int           // requests a second, sent whether or not earlier ones are answered; 0 for closed loop
+	Timeout  time.Duration // of one request
+	strategy.Options
+}
+
+// maxCell bounds a cell that neither sells out nor gets stuck.
+const maxCell = 90 * time.Second
+
+// Run runs one cell. An error means that the harness cannot go on; what only
+// spoils this cell is the verdict Invalid. A cell that was interrupted by ctx
+// returns ctx's cause.
+func Run(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
+	result := newResult(c, o, len(b.Shops))
+	if c.Scenario.Needs == scenario.Rig && (b.Site == nil || !b.Site.CommandsServers()) {
+		return result.skip("it commands servers, and these were given by address"), nil
+	}
+	if b.Site != nil {
+		if err := b.Site.Check(ctx); err != nil {
+			return result.invalid("before: " + err.Error()), context.Cause(ctx)
+		}
+	}
+	runID := fmt.Sprintf("%s-%s-%d-%s", c.Strategy.Name, c.Scenario.Name, c.Seed, time.Now().UTC().Format("150405.000000"))
+	run, err := b.Store.StartRun(ctx, stock.Run{
+		ID: runID, Strategy: c.Strategy.Name, Scenario: c.Scenario.Name, InitialStock: o.Stock,
+	})
+	if err != nil {
+		return result, err
+	}
+	rng := rand.New(rand.NewPCG(c.Seed, 0))
+	plan := c.Scenario.Plan(rng, o.Lease)
+	started := time.Now()
+	a := newAttack(b, c, o, plan, run)
+	if err := a.run(ctx); err != nil {
+		result = result.invalid(err.Error())
+	}
+	if repairErr := a.repair(ctx); repairErr != nil && ctx.Err() == nil {
+		result = result.invalid("after: " + repairErr.Error())
+	}
+	if ctx.Err() != nil {
+		return result, context.Cause(ctx)
+	}
+	if err := quiet(ctx, b.Store, run.ID, a.unknown() > 0, o.Lease); err != nil {
+		return result, err
+	}
+	result.fill(a)
+	if err := audit(ctx, b.Store, run.ID, a.hits, &result); err != nil {
+		return result, err
+	}
+	result.judge(a)
+	result.Seconds = round(time.Since(started).Seconds(), 2)
+	return result, nil
+}
+
+// quiet waits until no order can come any more. When every request has its answer,
+// that is now; when some have none, it is when the orders have not grown for a lease.
+func quiet(ctx context.Context, store *stock.Store, run string, doubtful bool, lease time.Duration) error {
+	if !doubtful {
+		return nil
+	}
+	orders, since := int64(-1), time.Now()
+	for time.Since(since) < lease {
+		a, err := store.Audit(ctx, run)
+		if err != nil {
+			return err
+		}
+		if a.Orders != orders {
+			orders, since = a.Orders, time.Now()
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(lease / 10):
+		}
+	}
+	return nil
+}
+
+// audit has the database count, and holds the answers against the orders.
+func audit(ctx context.Context, store *stock.Store, run string, hits []*hit, r *Result) error {
+	a, err := store.Audit(ctx, run)
+	if err != nil {
+		return err
+	}
+	orders, err := store.RequestsWithOrders(ctx, run)
+	if err != nil {
+		return err
+	}
+	r.Sold, r.Remaining, r.Oversold, r.LostUpdates, r.Duplicates = a.Sold, a.Remaining, a.Oversold, a.LostUpdates, a.Duplicates
+	for _, h := range hits {
+		switch n := orders[h.id]; {
+		case h.outcome == Sold && n == 0:
+			r.AnswersWithoutOrder++
+		case h.outcome != Sold && n > 0:
+			r.OrdersWithoutAnswer += n
+		}
+	}
+	return nil
+}
+
+// ErrInterrupted: the run was ended from outside.
+var ErrInterrupted = errors.New("interrupted")
