@@ -51,6 +51,7 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 		Strategy:       chosen,
 		Deps:           strategy.Deps{Redis: client, Store: store, Options: set.options()},
 		Log:            log,
+		MaxInFlight:    set.MaxInFlight,
 		StartupTimeout: set.StartupTimeout,
 		DrainDelay:     set.DrainDelay,
 		DrainTimeout:   set.DrainTimeout,

@@ -24,6 +24,7 @@ type settings struct {
 	Wait     time.Duration `env:"SHOP_WAIT" default:"5s" help:"How long a sale waits for its lock before it is answered with busy."`
 	Retry    time.Duration `env:"SHOP_RETRY" default:"10ms" help:"Pause between two tries of locks that poll."`
 
+	MaxInFlight    int64         `env:"SHOP_MAX_IN_FLIGHT" default:"1000" help:"How many API requests may be under way. More are answered with busy at once."`
 	StartupTimeout time.Duration `env:"SHOP_STARTUP_TIMEOUT" default:"30s" help:"How long to wait for MySQL and Redis at the start."`
 	DrainDelay     time.Duration `env:"SHOP_DRAIN_DELAY" default:"0s" help:"How long to go on selling after SIGTERM took readiness back: longer than a load balancer needs to notice."`
 	DrainTimeout   time.Duration `env:"SHOP_DRAIN_TIMEOUT" default:"10s" help:"How long sales under way may then take to finish."`
@@ -67,6 +68,9 @@ func (s *settings) check() error {
 		if d.value < d.least {
 			return usage("%s is %s: want %s or more", d.name, d.value, d.least)
 		}
+	}
+	if s.MaxInFlight < 1 {
+		return usage("SHOP_MAX_IN_FLIGHT is %d: want 1 or more", s.MaxInFlight)
 	}
 	host, _, err := net.SplitHostPort(s.Addr)
 	if err != nil {

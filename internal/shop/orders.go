@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"strings"
 
@@ -62,7 +61,7 @@ func (s *Shop) readSale(c *gin.Context) (stock.Sale, error) {
 }
 
 func wantJSON(contentType string, length int64) error {
-	if media, _, err := mime.ParseMediaType(contentType); err != nil || media != "application/json" {
+	if contentType != "application/json" {
 		return refusal{wrongMediaType, "send the order with Content-Type: application/json"}
 	}
 	if length > maxBody {

@@ -59,6 +59,7 @@ func (k kind) logLevel() slog.Level {
 
 var (
 	errStarting = refusal{unavailable, "the shop is starting: nothing was sold"}
+	errCrowded  = refusal{busy, "too many requests are under way: nothing was sold"}
 	errDraining = refusal{shuttingDown, "the shop is shutting down: nothing was sold"}
 )
 

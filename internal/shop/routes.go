@@ -21,7 +21,7 @@ func (s *Shop) routes() http.Handler {
 	e.GET("/readyz", s.getReady)
 	e.HEAD("/readyz", s.getReady)
 
-	api := e.Group("/api/v1", s.onlyWhenOpen)
+	api := e.Group("/api/v1", s.onlyWhenStarted, s.limitInFlight)
 	api.GET("/items", s.getItems)
 	api.GET("/items/:item", s.getItem)
 	api.POST("/items/:item/orders", s.postOrder)
@@ -36,16 +36,23 @@ func (s *Shop) routes() http.Handler {
 	return e
 }
 
-// onlyWhenOpen turns requests away before there is a schema to sell on, and
-// once the shop is about to end.
-func (s *Shop) onlyWhenOpen(c *gin.Context) {
+// onlyWhenStarted turns requests away before there is a schema to sell on.
+func (s *Shop) onlyWhenStarted(c *gin.Context) {
 	if s.draining.Load() {
 		c.Header("Connection", "close") // so that the client's next request goes to another shop
 	}
-	switch {
-	case s.closing.Load():
-		s.fail(c, errDraining)
-	case !s.health.started():
+	if !s.health.started() {
 		s.fail(c, errStarting)
 	}
+}
+
+// limitInFlight sheds load before it costs memory: a request that waits for a
+// lock or a connection holds on to its buffers.
+func (s *Shop) limitInFlight(c *gin.Context) {
+	defer s.inFlight.Add(-1)
+	if s.inFlight.Add(1) > s.MaxInFlight {
+		s.fail(c, errCrowded)
+		return
+	}
+	c.Next()
 }

@@ -95,7 +95,6 @@ func (s *Shop) drain(server *http.Server, abort context.CancelCauseFunc) error {
 	s.Log.Info("draining", "delay", s.DrainDelay.String(), "timeout", s.DrainTimeout.String())
 	s.draining.Store(true)
 	time.Sleep(s.DrainDelay)
-	s.closing.Store(true)
 	finishing, cancel := context.WithTimeout(context.Background(), s.DrainTimeout)
 	defer cancel()
 	if server.Shutdown(finishing) == nil {

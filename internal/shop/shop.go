@@ -24,6 +24,8 @@ type Config struct {
 	Deps     strategy.Deps     // what strategies work on; closed by the caller, after the shop
 	Log      *slog.Logger
 
+	MaxInFlight int64 // how many requests to the API may be under way; more are turned away
+
 	StartupTimeout time.Duration // how long to wait for MySQL and Redis
 	DrainDelay     time.Duration // how long to go on serving after readiness was taken back
 	DrainTimeout   time.Duration // how long sales under way may take to finish
@@ -44,8 +46,8 @@ type Shop struct {
 	sellers *sellers
 	health  *health
 
+	inFlight atomic.Int64
 	draining atomic.Bool // not ready any more, still selling
-	closing  atomic.Bool // not selling any more
 }
 
 // New prepares a shop. It talks to nobody before [Shop.Serve].

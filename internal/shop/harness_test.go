@@ -1,0 +1,217 @@
+package shop
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"stocklock/internal/rig/rigtest"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+)
+
+// running is a shop that serves on a real port, from a real database and Redis.
+type running struct {
+	*Shop
+	t     *testing.T
+	url   string
+	store *stock.Store
+	redis redis.UniversalClient
+	log   *logBuffer
+	end   context.CancelFunc // what SIGTERM does
+	ended chan error         // what Serve returned
+}
+
+// open starts a shop and waits until it is ready. Change may alter its settings.
+func open(t *testing.T, change func(*Config)) *running {
+	t.Helper()
+	s := openUnready(t, rigtest.MySQL(t), "redis://"+rigtest.Redis(t), change)
+	waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == http.StatusOK })
+	return s
+}
+
+func openUnready(t *testing.T, dsn, redisURL string, change func(*Config)) *running {
+	t.Helper()
+	leaks := goleak.IgnoreCurrent()
+	store, err := stock.Open(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	RedisLog(slog.New(slog.DiscardHandler))
+	client, err := OpenRedis(redisURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	by, err := strategy.ByName("owner-checked")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &logBuffer{}
+	cfg := Config{
+		Name: "test-shop", Strategy: by,
+		Deps: strategy.Deps{Store: store, Redis: client, Options: strategy.Options{
+			Lease: 10 * time.Second, Wait: 5 * time.Second, Retry: 5 * time.Millisecond,
+		}},
+		Log:            slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		StartupTimeout: time.Minute, DrainTimeout: 20 * time.Second, MaxInFlight: 1000,
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(context.Background())
+	r := &running{Shop: s, t: t, url: "http://" + listener.Addr().String(), store: store, redis: client, log: log, end: end, ended: make(chan error, 1)}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		r.ended <- s.Serve(ctx, listener)
+	}()
+	t.Cleanup(func() {
+		end()
+		<-served
+		_ = client.Close()
+		_ = store.Close()
+		http.DefaultClient.CloseIdleConnections()
+		goleak.VerifyNone(t, leaks, goleak.IgnoreAnyFunction("stocklock/internal/rig.(*Process).start.func1")) // a server started again
+	})
+	return r
+}
+
+// item creates an item with so much stock.
+func (r *running) item(units int64) stock.Item {
+	r.t.Helper()
+	item, err := r.store.CreateItem(r.t.Context(), r.t.Name(), units)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return item
+}
+
+// left says how many units the item has, and how many orders there are.
+func (r *running) left(item stock.Item) (units int64) {
+	r.t.Helper()
+	now, err := r.store.Read(r.t.Context(), item.ID)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return now.Stock
+}
+
+// answer is what a client saw.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+	last   bool // the server closes the connection after it
+}
+
+// problem is the slug of the answer's problem type, empty when it is none.
+func (a answer) problem() string {
+	var p problem
+	if a.header.Get("Content-Type") != "application/problem+json" || json.Unmarshal([]byte(a.body), &p) != nil || p.Status != a.status {
+		return ""
+	}
+	return strings.TrimPrefix(p.Type, "/problems/")
+}
+
+func (a answer) order(t *testing.T) stock.Order {
+	t.Helper()
+	var order stock.Order
+	if err := json.Unmarshal([]byte(a.body), &order); err != nil || a.status >= 300 {
+		t.Fatalf("answer %d %q is no order", a.status, a.body)
+	}
+	return order
+}
+
+func (r *running) get(path string) answer {
+	r.t.Helper()
+	return r.do(r.t.Context(), http.MethodGet, path, "", nil)
+}
+
+// buy orders one unit.
+func (r *running) buy(item stock.Item, headers ...string) answer {
+	r.t.Helper()
+	header := http.Header{"Content-Type": {"application/json"}}
+	for i := 0; i < len(headers); i += 2 {
+		header.Set(headers[i], headers[i+1])
+	}
+	return r.do(r.t.Context(), http.MethodPost, ordersPath(item), `{"quantity": 1}`, header)
+}
+
+func (r *running) do(ctx context.Context, method, path, body string, header http.Header) answer {
+	r.t.Helper()
+	a, err := r.try(ctx, method, path, body, header)
+	if err != nil {
+		r.t.Errorf("%s %s: %v", method, path, err)
+	}
+	return a
+}
+
+func (r *running) try(ctx context.Context, method, path, body string, header http.Header) (answer, error) {
+	request, err := http.NewRequestWithContext(ctx, method, r.url+path, strings.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	if header != nil {
+		request.Header = header
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return answer{}, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return answer{response.StatusCode, response.Header, string(text), response.Close}, err
+}
+
+func waitFor(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for giveUp := time.Now().Add(time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(giveUp) {
+			t.Fatalf("waited a minute for %s", what)
+		}
+	}
+}
+
+// logBuffer keeps what a shop logs.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer // guarded by mu
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+func decode(t *testing.T, a answer, into any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(a.body), into); err != nil {
+		t.Fatalf("answer %d %q: %v", a.status, a.body, err)
+	}
+}

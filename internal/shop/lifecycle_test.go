@@ -1,0 +1,151 @@
+package shop
+
+import (
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"stocklock/internal/rig"
+	"stocklock/internal/rig/rigtest"
+	"stocklock/internal/strategy"
+)
+
+func TestAShopWaitsForWhatIsMissing(t *testing.T) {
+	redis := ownRedis(t)
+	redis.Kill()
+	s := openUnready(t, rigtest.MySQL(t), redis.URL(), nil)
+	waitFor(t, "MySQL to be there", func() bool { return len(s.health.missing()) == 1 })
+	if got := s.get("/livez"); got.status != 200 {
+		t.Errorf("/livez of a starting shop: %d", got.status)
+	}
+	if got := s.get("/readyz"); got.problem() != "unavailable" || !strings.Contains(got.body, `"missing: redis"`) {
+		t.Errorf("/readyz without Redis: %d %s", got.status, got.body)
+	}
+	if got := s.get("/api/v1/items"); got.problem() != "unavailable" || got.header.Get("Retry-After") == "" {
+		t.Errorf("the API of a starting shop: %d %s", got.status, got.body)
+	}
+	waitFor(t, "a line that says what is missing", func() bool {
+		return strings.Contains(s.log.String(), `"msg":"waiting for redis"`) && strings.Contains(s.log.String(), "connection refused")
+	})
+
+	restart(t, redis)
+	waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
+	if got := s.buy(s.item(1)); got.status != 201 {
+		t.Errorf("a sale after the late start: %d %s", got.status, got.body)
+	}
+}
+
+func TestAShopSurvivesTheLossOfRedis(t *testing.T) {
+	redis := ownRedis(t)
+	s := openUnready(t, rigtest.MySQL(t), redis.URL(), nil)
+	waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
+	redis.Kill()
+	waitFor(t, "the shop to notice that Redis is gone", func() bool { return s.get("/readyz").status == 503 })
+	if got := s.buy(s.item(1)); got.problem() != "unavailable" {
+		t.Errorf("a sale without Redis: %d %s", got.status, got.body)
+	}
+	if got := s.get("/api/v1/items"); got.status != 200 {
+		t.Errorf("looking needs no Redis, but answered %d %s", got.status, got.body)
+	}
+	restart(t, redis)
+	waitFor(t, "the shop to be ready again", func() bool { return s.get("/readyz").status == 200 })
+	if got := s.buy(s.item(1)); got.status != 201 {
+		t.Errorf("a sale with Redis again: %d %s", got.status, got.body)
+	}
+}
+
+// ownRedis is one that the test may kill.
+func ownRedis(t *testing.T) *rig.Redis {
+	t.Helper()
+	r, err := rig.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Close() })
+	server, err := r.Redis(t.Context(), rig.RedisOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
+
+func restart(t *testing.T, server *rig.Redis) {
+	t.Helper()
+	if err := server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// nowhere is a host and port at which nobody listens.
+const nowhere = "127.0.0.1:1"
+
+func TestAShopGivesUpWaiting(t *testing.T) {
+	s := openUnready(t, "shop:geheim@tcp("+nowhere+")/stocklock", "redis://:geheim@"+nowhere, func(c *Config) {
+		c.StartupTimeout = time.Second
+	})
+	err := <-s.ended
+	if err == nil || !strings.Contains(err.Error(), "mysql at 127.0.0.1") || !strings.Contains(err.Error(), "redis at 127.0.0.1") {
+		t.Errorf("gave up with %v, want both servers named", err)
+	}
+	if strings.Contains(err.Error()+s.log.String(), "geheim") {
+		t.Error("a password was printed")
+	}
+	if _, err := s.try(t.Context(), http.MethodGet, "/livez", "", nil); err == nil {
+		t.Error("it still listens")
+	}
+}
+
+func TestAShopThatIsEndedWhileItWaitsEndsAtOnce(t *testing.T) {
+	s := openUnready(t, rigtest.MySQL(t), "redis://"+nowhere, nil)
+	s.end()
+	if err := <-s.ended; err != nil {
+		t.Errorf("ended with %v, want nil", err)
+	}
+}
+
+func TestDrainingFinishesSalesUnderWay(t *testing.T) {
+	s := open(t, func(c *Config) { c.Lab, c.DrainDelay = &Lab{}, 300*time.Millisecond })
+	item := s.item(10)
+	slow := make(chan answer, 1)
+	go func() { slow <- s.buy(item, "X-Lab-Fault", "read sleep 1500ms") }()
+	waitFor(t, "the slow sale to hold the lock", func() bool { return s.redis.Exists(t.Context(), strategy.Key(item.ID)).Val() == 1 })
+
+	s.end()
+	waitFor(t, "readiness to be taken back", func() bool { return s.get("/readyz").problem() == "shutting-down" })
+	if got := s.buy(s.item(1)); got.status != 201 || !got.last {
+		t.Errorf("a sale within the delay: %d %s, last %t, want 201 and the connection closed", got.status, got.body, got.last)
+	}
+	if err := <-s.ended; err != nil {
+		t.Errorf("Serve returned %v", err)
+	}
+	if got := <-slow; got.status != 201 || s.left(item) != 9 {
+		t.Errorf("the slow sale: %d %s, %d units left, want 201 and 9", got.status, got.body, s.left(item))
+	}
+	if _, err := net.DialTimeout("tcp", strings.TrimPrefix(s.url, "http://"), time.Second); err == nil {
+		t.Error("it still listens")
+	}
+}
+
+func TestSalesThatDoNotFinishInTimeAreCancelled(t *testing.T) {
+	s := open(t, func(c *Config) { c.DrainTimeout, c.Deps.Wait = 100*time.Millisecond, time.Minute })
+	item := s.item(1)
+	if err := s.redis.Set(t.Context(), strategy.Key(item.ID), "somebody", time.Minute).Err(); err != nil {
+		t.Fatal(err)
+	}
+	waiting := make(chan answer, 1)
+	go func() { waiting <- s.buy(item) }()
+	waitFor(t, "the sale to wait", func() bool { return s.redis.PoolStats().Hits > 5 })
+	began := time.Now()
+	s.end()
+	if err := <-s.ended; err == nil || !strings.Contains(err.Error(), "cancelled after 100ms") {
+		t.Errorf("Serve returned %v, want it to say that sales were cancelled", err)
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("the drain took %s", took)
+	}
+	if got := <-waiting; got.problem() != "shutting-down" {
+		t.Errorf("the cancelled sale was answered %d %s", got.status, got.body)
+	}
+}

@@ -1,0 +1,118 @@
+package shop
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"stocklock/internal/stock"
+)
+
+func ordersPath(item stock.Item) string { return fmt.Sprintf("/api/v1/items/%d/orders", item.ID) }
+
+func TestBadRequestsAreAnsweredAndSellNothing(t *testing.T) {
+	s := open(t, nil)
+	item := s.item(100)
+	orders := ordersPath(item)
+	const post, get = http.MethodPost, http.MethodGet
+	tests := []struct {
+		name, method, path, body string
+		status                   int
+		problem                  string
+	}{
+		{"no body", post, orders, "", 400, "malformed"},
+		{"half a body", post, orders, `{"quantity"`, 400, "malformed"},
+		{"no JSON", post, orders, "quantity=1", 400, "malformed"},
+		{"an array", post, orders, "[1]", 400, "malformed"},
+		{"an unknown field", post, orders, `{"quantity":1,"price":1}`, 400, "malformed"},
+		{"a second order", post, orders, `{"quantity":1}{"quantity":1}`, 400, "malformed"},
+		{"garbage after the order", post, orders, `{"quantity":1} x`, 400, "malformed"},
+		{"null", post, orders, "null", 422, "invalid"},
+		{"no quantity", post, orders, "{}", 422, "invalid"},
+		{"quantity null", post, orders, `{"quantity":null}`, 422, "invalid"},
+		{"quantity 0", post, orders, `{"quantity":0}`, 422, "invalid"},
+		{"quantity -1", post, orders, `{"quantity":-1}`, 422, "invalid"},
+		{"quantity 2^63", post, orders, `{"quantity":9223372036854775808}`, 422, "invalid"},
+		{"quantity -2^63", post, orders, `{"quantity":-9223372036854775808}`, 422, "invalid"},
+		{"quantity 1.5", post, orders, `{"quantity":1.5}`, 422, "invalid"},
+		{"quantity 1e3", post, orders, `{"quantity":1e3}`, 422, "invalid"},
+		{"quantity as text", post, orders, `{"quantity":"1"}`, 422, "invalid"},
+		{"more than there is", post, orders, `{"quantity":9223372036854775807}`, 409, "sold-out"},
+		{"10 MB", post, orders, strings.Repeat("x", 10<<20), 413, "too-large"},
+		{"a long tail", post, orders, `{"quantity":1}` + strings.Repeat(" ", 2000), 413, "too-large"},
+		{"an unknown item", post, "/api/v1/items/18446744073709551615/orders", `{"quantity":1}`, 404, "not-found"},
+		{"an item that is no number", post, "/api/v1/items/book/orders", `{"quantity":1}`, 400, "malformed"},
+		{"an item below 0", post, "/api/v1/items/-1/orders", `{"quantity":1}`, 400, "malformed"},
+		{"an item beyond 64 bits", post, "/api/v1/items/18446744073709551616/orders", `{"quantity":1}`, 400, "malformed"},
+		{"a wrong method", http.MethodDelete, orders, "", 405, "method-not-allowed"},
+		{"orders read", get, orders, "", 405, "method-not-allowed"},
+		{"an unknown path", get, "/nowhere", "", 404, "not-found"},
+		{"a trailing slash", post, orders + "/", `{"quantity":1}`, 404, "not-found"},
+		{"read an unknown item", get, "/api/v1/items/0", "", 404, "not-found"},
+		{"read an unknown order", get, "/api/v1/orders/0", "", 404, "not-found"},
+		{"read an order that is no number", get, "/api/v1/orders/x", "", 400, "malformed"},
+		{"a page too large", get, "/api/v1/items?limit=501", "", 422, "invalid"},
+		{"a page of nothing", get, "/api/v1/items?limit=0", "", 422, "invalid"},
+		{"a page of words", get, "/api/v1/items?after=x", "", 400, "malformed"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := s.do(t.Context(), test.method, test.path, test.body, http.Header{"Content-Type": {"application/json"}})
+			if got.status != test.status || got.problem() != test.problem {
+				t.Errorf("%s %s answered %d %s, want %d with the problem %s", test.method, test.path, got.status, got.body, test.status, test.problem)
+			}
+		})
+	}
+	for _, media := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/jsonx"} {
+		got := s.do(t.Context(), post, orders, `{"quantity":1}`, http.Header{"Content-Type": {media}})
+		if got.status != 415 || got.problem() != "unsupported-media-type" {
+			t.Errorf("Content-Type %q answered %d %s, want 415", media, got.status, got.body)
+		}
+	}
+	if left := s.left(item); left != 100 {
+		t.Errorf("%d units are left after nothing but bad requests, want 100", left)
+	}
+	got := s.do(t.Context(), post, orders, `{"quantity": 1}`, http.Header{"Content-Type": {"application/json; charset=utf-8"}})
+	if got.status != 201 || s.left(item) != 99 {
+		t.Errorf("a good request afterwards answered %d %s, %d units are left", got.status, got.body, s.left(item))
+	}
+}
+
+func TestHeadersBeyondTheLimitAreRefused(t *testing.T) {
+	s := open(t, nil)
+	got, err := s.try(t.Context(), http.MethodGet, "/livez", "", http.Header{"X-Long": {strings.Repeat("x", 64<<10)}})
+	if err != nil || got.status != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("64 KiB of headers: %d, %v, want 431", got.status, err)
+	}
+}
+
+func TestProblemsNameTheRequest(t *testing.T) {
+	s := open(t, nil)
+	got := s.do(t.Context(), http.MethodGet, "/nowhere", "", http.Header{"X-Request-Id": {"abc-1"}})
+	want := `{"type":"/problems/not-found","title":"There is no such thing","status":404,` +
+		`"detail":"there is nothing at this path","instance":"/nowhere","request_id":"abc-1"}`
+	if got.body != want {
+		t.Errorf("answered %s\nwant %s", got.body, want)
+	}
+}
+
+func TestRequestIDs(t *testing.T) {
+	s := open(t, nil)
+	for _, test := range []struct {
+		name, sent string
+		kept       bool
+	}{
+		{"one character", "x", true},
+		{"the longest", strings.Repeat("x", 64), true},
+		{"too long", strings.Repeat("x", 65), false},
+		{"a space inside", "a b", false},
+		{"not ASCII", "ä", false},
+		{"none", "", false},
+	} {
+		got := s.do(t.Context(), http.MethodGet, "/livez", "", http.Header{"X-Request-Id": {test.sent}}).header.Get("X-Request-Id")
+		if kept := got == test.sent; kept != test.kept || !isLabel(got, 64) {
+			t.Errorf("%s: sent %q, got %q", test.name, test.sent, got)
+		}
+	}
+}

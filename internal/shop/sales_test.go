@@ -1,0 +1,127 @@
+package shop
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+)
+
+func TestASaleIsRecordedAndCanBeRead(t *testing.T) {
+	s := open(t, nil)
+	item := s.item(3)
+	got := s.do(t.Context(), http.MethodPost, ordersPath(item), `{"quantity":2}`,
+		http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {"r-1"}})
+	order := got.order(t)
+	want := stock.Order{ID: order.ID, ItemID: item.ID, Quantity: 2, StockRead: 3, StockWritten: 1, Strategy: "owner-checked",
+		Shop: "test-shop", RequestID: "r-1", CreatedAt: order.CreatedAt}
+	if got.status != http.StatusCreated || order != want || order.ID == 0 || time.Since(order.CreatedAt) > time.Minute {
+		t.Errorf("answered %d %+v, want 201 %+v", got.status, order, want)
+	}
+	if again := s.get(got.header.Get("Location")).order(t); again != order {
+		t.Errorf("read again: %+v, want %+v", again, order)
+	}
+	if got := s.get(fmt.Sprintf("/api/v1/items/%d", item.ID)); got.body != fmt.Sprintf(`{"id":%d,"name":%q,"stock":1,"version":1,"fence":0}`, item.ID, t.Name()) {
+		t.Errorf("the item is now %s", got.body)
+	}
+}
+
+func TestItemsComeInPages(t *testing.T) {
+	s := open(t, nil)
+	for range 5 {
+		s.item(1)
+	}
+	var seen []uint64
+	path := "/api/v1/items?limit=2"
+	for path != "" {
+		var page itemList
+		decode(t, s.get(path), &page)
+		for _, item := range page.Items {
+			seen = append(seen, item.ID)
+		}
+		path = page.Next
+	}
+	if fmt.Sprint(seen) != "[1 2 3 4 5]" {
+		t.Errorf("saw the items %v", seen)
+	}
+}
+
+func TestACrowdBuysExactlyWhatThereIs(t *testing.T) {
+	s := open(t, nil)
+	item := s.item(20)
+	statuses := map[int]int{}
+	var mu sync.Mutex
+	var crowd sync.WaitGroup
+	for range 60 {
+		crowd.Go(func() {
+			got := s.buy(item)
+			mu.Lock()
+			defer mu.Unlock()
+			statuses[got.status]++
+		})
+	}
+	crowd.Wait()
+	if statuses[201] != 20 || statuses[409] != 40 || s.left(item) != 0 {
+		t.Errorf("answers by status: %v, %d units left; want 20 sold, 40 sold out, 0 left", statuses, s.left(item))
+	}
+}
+
+func TestABusyItemIsAnsweredWithinTheWait(t *testing.T) {
+	s := open(t, func(c *Config) { c.Deps.Wait = 50 * time.Millisecond })
+	item := s.item(1)
+	if err := s.redis.Set(t.Context(), strategy.Key(item.ID), "somebody", time.Minute).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.buy(item); got.problem() != "busy" || got.status != 503 || got.header.Get("Retry-After") != "1" {
+		t.Errorf("answered %d %s, Retry-After %q", got.status, got.body, got.header.Get("Retry-After"))
+	}
+}
+
+// TestAClientThatGoesAway leaves no lock behind, whenever it goes: here in the
+// middle of taking it and in the middle of the work.
+func TestAClientThatGoesAway(t *testing.T) {
+	s := open(t, func(c *Config) { c.Lab = &Lab{} })
+	item := s.item(100)
+	for _, by := range []string{"owner-checked", "owner-watch", "setnx-expire", "reentrant-timer"} {
+		for _, point := range []string{"acquiring", "acquired", "read", "write", "written", "releasing"} {
+			ctx, leave := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			_, err := s.try(ctx, http.MethodPost, ordersPath(item), `{"quantity":1}`, http.Header{
+				"Content-Type": {"application/json"}, "X-Lab-Strategy": {by}, "X-Lab-Fault": {point + " sleep 100ms"}})
+			leave()
+			if err == nil {
+				t.Fatalf("%s: the client had its answer before the sale came to %s", by, point)
+			}
+			waitFor(t, by+" to give back the lock of a client that left at "+point, func() bool {
+				return s.inFlight.Load() == 0
+			})
+			if held := s.redis.Exists(t.Context(), strategy.Key(item.ID)).Val(); held != 0 {
+				t.Errorf("%s: the lock of a client that left at %s is still there", by, point)
+			}
+		}
+	}
+}
+
+func TestACrowdBeyondTheLimitIsTurnedAway(t *testing.T) {
+	s := open(t, func(c *Config) { c.MaxInFlight, c.Lab = 3, &Lab{} })
+	item := s.item(10)
+	var crowd sync.WaitGroup
+	for range 3 {
+		crowd.Go(func() { s.buy(item, "X-Lab-Strategy", "conditional", "X-Lab-Fault", "read sleep 1s") })
+	}
+	waitFor(t, "three sales to be under way", func() bool { return s.inFlight.Load() == 3 })
+	if got := s.buy(item); got.problem() != "busy" || got.header.Get("Retry-After") == "" {
+		t.Errorf("the fourth sale: %d %s, want busy", got.status, got.body)
+	}
+	if got := s.get("/readyz"); got.status != 200 {
+		t.Errorf("/readyz in the crowd: %d %s", got.status, got.body)
+	}
+	crowd.Wait()
+	if got := s.buy(item); got.status != 201 || s.left(item) != 6 {
+		t.Errorf("a sale after the crowd: %d %s, %d units left, want 6", got.status, got.body, s.left(item))
+	}
+}
