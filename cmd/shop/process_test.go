@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"stocklock/internal/rig"
+	"stocklock/internal/rig/rigtest"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+)
+
+// lab is a few real shop processes on one empty database.
+type lab struct {
+	t     *testing.T
+	shops []*rig.Shop
+	store *stock.Store
+	redis string
+}
+
+func openLab(t *testing.T, shops int) *lab {
+	t.Helper()
+	r, err := rig.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dsn, redis := rigtest.MySQL(t), rigtest.Redis(t)
+	store, err := stock.Open(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lab{t: t, shops: make([]*rig.Shop, shops), store: store, redis: redis}
+	t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections()
+		_ = store.Close()
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	var starting sync.WaitGroup
+	for i := range l.shops {
+		starting.Go(func() {
+			var err error
+			l.shops[i], err = r.Shop(t.Context(), rig.ShopOptions{Name: fmt.Sprint("shop-", i), Env: map[string]string{
+				"SHOP_MYSQL": dsn, "SHOP_REDIS": "redis://" + redis, "SHOP_LAB": "true",
+			}})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	starting.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	return l
+}
+
+func (l *lab) item(units int64) stock.Item {
+	l.t.Helper()
+	item, err := l.store.CreateItem(l.t.Context(), l.t.Name(), units)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return item
+}
+
+func (l *lab) left(item stock.Item) int64 {
+	l.t.Helper()
+	now, err := l.store.Read(l.t.Context(), item.ID)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return now.Stock
+}
+
+// buy orders one unit; the status is 0 when no answer came.
+func buy(ctx context.Context, shop *rig.Shop, item stock.Item, labFault string) (status int) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost,
+		fmt.Sprintf("%s/api/v1/items/%d/orders", shop.URL, item.ID), strings.NewReader(`{"quantity":1}`))
+	if err != nil {
+		panic(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("X-Lab-Fault", labFault)
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0
+	}
+	defer answer.Body.Close()
+	_, _ = io.Copy(io.Discard, answer.Body)
+	return answer.StatusCode
+}
+
+func TestShopsThatStartTogetherSellTogether(t *testing.T) {
+	l := openLab(t, 3) // all three want to migrate the same empty database
+	item := l.item(10)
+	for i := range 12 {
+		want := http.StatusCreated
+		if i >= 10 {
+			want = http.StatusConflict
+		}
+		if got := buy(t.Context(), l.shops[i%3], item, ""); got != want {
+			t.Errorf("sale %d: %d, want %d", i, got, want)
+		}
+	}
+}
+
+func TestSIGTERMLetsSalesFinish(t *testing.T) {
+	l := openLab(t, 1)
+	item := l.item(10)
+	answers := make(chan int, 4)
+	for range cap(answers) {
+		go func() { answers <- buy(t.Context(), l.shops[0], item, "read sleep 200ms") }()
+	}
+	waitForLock(t, l, item)
+	if err := l.shops[0].Stop(); err != nil {
+		t.Fatal(err)
+	}
+	sold := 0
+	for range cap(answers) {
+		// Those that had not reached the shop yet find it closed; nobody is left in doubt.
+		if got := <-answers; got == http.StatusCreated {
+			sold++
+		}
+	}
+	if sold == 0 || l.left(item) != int64(10-sold) {
+		t.Errorf("%d sales were answered with 201, %d units are left of 10", sold, l.left(item))
+	}
+	if log := l.shops[0].LogTail(); !strings.Contains(log, `"msg":"drained"`) {
+		t.Errorf("the shop did not drain: %s", log)
+	}
+}
+
+func TestASecondSignalEndsAtOnce(t *testing.T) {
+	l := openLab(t, 1)
+	item := l.item(1)
+	answer := make(chan int, 1)
+	go func() { answer <- buy(t.Context(), l.shops[0], item, "read sleep 50s") }()
+	waitForLock(t, l, item)
+	began, pid := time.Now(), l.shops[0].PID()
+	for waiting := true; waiting; {
+		_ = syscall.Kill(pid, syscall.SIGTERM)
+		select {
+		case <-l.shops[0].Exited():
+			waiting = false
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("the shop took %s to end: it drained", took)
+	}
+	if got := <-answer; got != 0 || l.left(item) != 1 {
+		t.Errorf("the sale was answered %d, %d units left", got, l.left(item))
+	}
+}
+
+func TestFaultsStrikeTheProcess(t *testing.T) {
+	l := openLab(t, 2)
+	item := l.item(10)
+	began := time.Now()
+	if got := buy(t.Context(), l.shops[0], item, "write stop 700ms"); got != http.StatusCreated || time.Since(began) < 700*time.Millisecond {
+		t.Errorf("a sale that is stopped on the way: %d after %s, want 201 after 700ms", got, time.Since(began))
+	}
+	if got := buy(t.Context(), l.shops[0], item, "written kill"); got != 0 {
+		t.Errorf("a sale whose shop is killed: %d, want no answer", got)
+	}
+	select {
+	case <-l.shops[0].Exited():
+	case <-time.After(30 * time.Second):
+		t.Error("the shop survived its kill")
+	}
+	if left := l.left(item); left != 8 {
+		t.Errorf("%d units left, want 8: the kill came after the commit", left)
+	}
+}
+
+func waitForLock(t *testing.T, l *lab, item stock.Item) {
+	t.Helper()
+	client := (&rig.Redis{Addr: l.redis}).Client()
+	defer client.Close()
+	for giveUp := time.Now().Add(30 * time.Second); client.Exists(t.Context(), strategy.Key(item.ID)).Val() == 0; {
+		if time.Now().After(giveUp) {
+			t.Fatal("nobody took the lock")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}

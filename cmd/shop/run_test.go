@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+const (
+	goodMySQL = "shop:geheim@tcp(127.0.0.1:1)/stocklock"
+	goodRedis = "redis://:geheim@127.0.0.1:1"
+)
+
+func TestWhatCannotBeIsOneLineAndExitCode2(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		env  map[string]string
+		args []string
+		says string
+	}{
+		{"no MySQL", map[string]string{"SHOP_MYSQL": ""}, nil, "SHOP_MYSQL is not set"},
+		{"a DSN that is none", map[string]string{"SHOP_MYSQL": "shop:geheim@db"}, nil, "want user:password@tcp(host:3306)/database"},
+		{"a DSN that is a URL", map[string]string{"SHOP_MYSQL": "mysql://shop:geheim@db/stocklock"}, nil, "want user:password@tcp(host:3306)/database"},
+		{"a DSN without a database", map[string]string{"SHOP_MYSQL": "shop:geheim@tcp(db)/"}, nil, "names no database"},
+		{"a Redis URL that is none", map[string]string{"SHOP_REDIS": "redis://:geheim@%zz"}, nil, "SHOP_REDIS"},
+		{"a Redis URL of another kind", map[string]string{"SHOP_REDIS": "http://:geheim@x"}, nil, "http"},
+		{"a Redis database that is none", map[string]string{"SHOP_REDIS": "redis://:geheim@x/y"}, nil, "SHOP_REDIS"},
+		{"an unknown strategy", nil, []string{"--strategy=hope"}, `no strategy "hope": want one of none,`},
+		{"a lease of 0", map[string]string{"SHOP_LEASE": "0s"}, nil, "SHOP_LEASE is 0s: want 10ms or more"},
+		{"a wait below 0", nil, []string{"--wait=-1s"}, "SHOP_WAIT is -1s"},
+		{"a lease that is no duration", map[string]string{"SHOP_LEASE": "10"}, nil, "--lease"},
+		{"no room", map[string]string{"SHOP_MAX_IN_FLIGHT": "0"}, nil, "SHOP_MAX_IN_FLIGHT is 0"},
+		{"an address without a port", nil, []string{"--addr=localhost"}, "want host:port"},
+		{"a name too long", map[string]string{"SHOP_NAME": strings.Repeat("x", 65)}, nil, "want 1 to 64"},
+		{"an unknown flag", nil, []string{"--hope"}, "unknown flag --hope"},
+		{"an unknown command", nil, []string{"hope"}, "hope"},
+		{"an unknown level", nil, []string{"--log-level=loud"}, "must be one of"},
+		{"the lab for everybody", nil, []string{"--lab", "--addr=:0"}, "SHOP_LAB_ALLOW_REMOTE=true"},
+		{"the lab at a public address", nil, []string{"--lab", "--addr=192.0.2.1:0"}, "SHOP_LAB_ALLOW_REMOTE=true"},
+		{"lab settings without the lab", nil, []string{"--lab-work=1s"}, "need SHOP_LAB=true"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Setenv("SHOP_MYSQL", goodMySQL)
+			t.Setenv("SHOP_REDIS", goodRedis)
+			for name, value := range test.env {
+				t.Setenv(name, value)
+			}
+			code, stdout, stderr := command(t.Context(), test.args...)
+			if code != 2 || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "shop: ") || !strings.Contains(stderr, test.says) {
+				t.Errorf("exit code %d, said %q, want 2 and one line with %q", code, stderr, test.says)
+			}
+			if strings.Contains(stdout+stderr, "geheim") {
+				t.Errorf("a password was printed: %s%s", stdout, stderr)
+			}
+		})
+	}
+}
+
+func TestHelpNamesEverySettingAndNoSecret(t *testing.T) {
+	t.Setenv("SHOP_MYSQL", goodMySQL)
+	t.Setenv("SHOP_REDIS", goodRedis)
+	code, help, stderr := command(t.Context(), "--help")
+	if code != 0 || stderr != "" {
+		t.Errorf("exit code %d, stderr %q", code, stderr)
+	}
+	for field := range reflect.TypeFor[settings]().Fields() {
+		if env := field.Tag.Get("env"); env == "" || !strings.Contains(help, "($"+env+")") {
+			t.Errorf("the help does not name the environment variable %q of %s", env, field.Name)
+		}
+	}
+	if strings.Contains(help, "geheim") {
+		t.Error("the help shows a password")
+	}
+}
+
+func TestAPortInUseIsOneLineAndExitCode1(t *testing.T) {
+	t.Setenv("SHOP_MYSQL", goodMySQL)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	code, _, stderr := command(t.Context(), "--addr="+taken.Addr().String())
+	if code != 1 || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "address already in use") {
+		t.Errorf("exit code %d, said %q", code, stderr)
+	}
+}
+
+func TestServersThatNeverComeAreOneLineAndExitCode1(t *testing.T) {
+	t.Setenv("SHOP_MYSQL", goodMySQL)
+	t.Setenv("SHOP_REDIS", goodRedis)
+	code, _, stderr := command(t.Context(), "--addr=127.0.0.1:0", "--startup-timeout=1s")
+	lines := strings.Split(strings.TrimSpace(stderr), "\n")
+	if last := lines[len(lines)-1]; code != 1 || !strings.HasPrefix(last, "shop: gave up after 1s") ||
+		!strings.Contains(last, "mysql at 127.0.0.1:1") || !strings.Contains(last, "redis at 127.0.0.1:1") {
+		t.Errorf("exit code %d, said %q", code, stderr)
+	}
+	if strings.Contains(stderr, "geheim") {
+		t.Errorf("a password was printed: %s", stderr)
+	}
+}
+
+func TestHealthcheck(t *testing.T) {
+	status := http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/readyz" {
+			t.Errorf("asked %s", r.URL.Path)
+		}
+		w.WriteHeader(status)
+	}))
+	_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
+	for _, addr := range []string{"127.0.0.1:" + port, ":" + port, "0.0.0.0:" + port} {
+		if code, _, stderr := command(t.Context(), "healthcheck", "--addr="+addr); code != 0 {
+			t.Errorf("a ready shop at %s: exit code %d, said %q", addr, code, stderr)
+		}
+	}
+	status = http.StatusServiceUnavailable
+	if code, _, stderr := command(t.Context(), "healthcheck", "--addr=:"+port); code != 1 || !strings.Contains(stderr, "not ready: 503") {
+		t.Errorf("a shop that is not ready: exit code %d, said %q", code, stderr)
+	}
+	server.Close()
+	if code, _, stderr := command(t.Context(), "healthcheck", "--addr=:"+port); code != 1 || strings.Count(stderr, "\n") != 1 {
+		t.Errorf("no shop: exit code %d, said %q", code, stderr)
+	}
+}
+
+// command runs the program in this process.
+func command(ctx context.Context, args ...string) (code int, stdout, stderr string) {
+	var out, log bytes.Buffer
+	code = run(ctx, args, &out, &log)
+	return code, out.String(), log.String()
+}
