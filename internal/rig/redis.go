@@ -2,6 +2,7 @@ package rig
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -55,55 +56,42 @@ func (r *Rig) Redis(ctx context.Context, o RedisOptions) (*Redis, error) {
 			program, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
 			"--save", "", "--appendonly", "no", "--daemonize", "no", "--repl-diskless-sync-delay", "0",
 		}
-		if o.ReplicaOf != nil {
-			host, primary, _ := net.SplitHostPort(o.ReplicaOf.Addr)
-			args = append(args, "--replicaof", host+" "+primary)
-		}
 		server.Process = &Process{
 			name: "redis-server " + server.Addr, args: args, logPath: filepath.Join(dir, "log"),
-			ready: server.answers(o.ReplicaOf != nil),
+			ready: answers(server.Addr),
 		}
 		return r.launch(ctx, server.Process)
 	})
+	if err == nil && o.ReplicaOf != nil {
+		err = server.Follow(ctx, o.ReplicaOf.Addr)
+	}
 	return server, err
 }
 
-func (s *Redis) answers(replica bool) func(context.Context) error {
-	addr := s.Addr
+func answers(addr string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		client := redisClient(addr)
 		defer client.Close()
-		if err := client.Ping(ctx).Err(); err != nil || !replica {
-			return err
-		}
-		role, err := client.Do(ctx, "ROLE").Slice()
-		if err != nil {
-			return err
-		}
-		if role[0] == "slave" && role[3] != "connected" {
-			return fmt.Errorf("replica is not in sync: %v", role[3])
-		}
-		return nil
+		return client.Ping(ctx).Err()
 	}
 }
 
-// Follow makes the server a replica of primary and waits until it is in sync.
-func (s *Redis) Follow(ctx context.Context, primary *Redis) error {
+// Follow makes the server a replica of the primary at addr and waits until it is in sync.
+func (s *Redis) Follow(ctx context.Context, addr string) error {
 	client := s.Client()
 	defer client.Close()
-	host, port, _ := net.SplitHostPort(primary.Addr)
+	host, port, _ := net.SplitHostPort(addr)
 	if err := client.SlaveOf(ctx, host, port).Err(); err != nil {
-		return fmt.Errorf("rig: %s: follow %s: %w", s.name, primary.Addr, err)
+		return fmt.Errorf("rig: %s: follow %s: %w", s.name, addr, err)
 	}
-	inSync := s.answers(true)
 	for {
-		err := inSync(ctx)
-		if err == nil {
+		role, err := client.Do(ctx, "ROLE").Slice()
+		if err == nil && len(role) > 3 && role[3] == "connected" {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("rig: %s: follow %s: %w", s.name, primary.Addr, err)
+			return fmt.Errorf("rig: %s: not in sync with %s: %v %w", s.name, addr, role, errors.Join(err, context.Cause(ctx)))
 		case <-time.After(readyInterval):
 		}
 	}

@@ -18,9 +18,11 @@ type Site struct {
 	Quorum []*Redis // independent servers, for a lock that wants a majority
 
 	rig         *Rig
-	primary     *Redis
-	replica     *Redis // nil without faults
 	replication *Proxy // between the replica and the primary
+
+	mu      sync.Mutex // guards the rest: who is who
+	primary *Redis
+	replica *Redis // nil without faults; dead after a failover, until the repair
 }
 
 // SiteShop is a shop with the proxies between it and its Redis servers, where
@@ -173,7 +175,11 @@ func (s *SiteShop) Reconnect() {
 }
 
 // Redis is the server that has the locks now, nil where it was given by address.
-func (s *Site) Redis() *Redis { return s.primary }
+func (s *Site) Redis() *Redis {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.primary
+}
 
 // CommandsServers says whether the site can cut off, kill and promote its Redis servers.
 func (s *Site) CommandsServers() bool { return s.replica != nil }
@@ -182,8 +188,13 @@ func (s *Site) CommandsServers() bool { return s.replica != nil }
 func (s *Site) HoldBackReplication() error { return s.replication.Cut() }
 
 // FailOver kills the primary and puts the replica in its place, with what had reached it. It also
-// lets one server of the quorum lose everything.
+// lets one server of the quorum lose everything. Once there is no replica left, it does nothing.
 func (s *Site) FailOver(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.replica.Alive() {
+		return nil
+	}
 	var errs []error
 	if len(s.Quorum) > 0 {
 		errs = append(errs, s.Quorum[0].Restart(ctx))
@@ -213,11 +224,11 @@ func (s *Site) Repair(ctx context.Context) error {
 				s.replication.Heal()
 				return nil
 			}
-			if err := errors.Join(s.replica.Restart(ctx), s.replication.Lead(s.primary.Addr)); err != nil {
+			s.replication.Heal()
+			if err := errors.Join(s.replication.Lead(s.primary.Addr), s.replica.Restart(ctx)); err != nil {
 				return err
 			}
-			s.replication.Heal()
-			return s.replica.Follow(ctx, &Redis{Addr: s.replication.Addr})
+			return s.replica.Follow(ctx, s.replication.Addr)
 		})
 	}
 	return repairing.Wait()

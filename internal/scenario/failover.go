@@ -21,7 +21,8 @@ var failover = Scenario{
 	Needs:   Rig,
 	Plan: func(rng *rand.Rand, lease time.Duration) Plan {
 		return Plan{
-			Cargo: schedule(rng, 1, 0, func() Cargo {
+			// The first that comes to its point does it; the others are there in case it was told busy.
+			Cargo: schedule(rng, 3, 2, func() Cargo {
 				return Cargo{Fault: fault.Fault{Point: trace.Write, Action: fault.Sleep, For: lease * 9 / 10}}
 			}),
 			Prepare: func(_ context.Context, site *rig.Site) error { return site.HoldBackReplication() },

@@ -60,13 +60,10 @@ func (p polled) acquire(ctx context.Context, key string) (lease, error) {
 	}
 }
 
-// giveBack releases even when the request was cancelled meanwhile. A release
-// that fails changes nothing about the sale: it is noted, as the recipes do.
+// giveBack releases even when the request was cancelled meanwhile, and takes no
+// longer than the client's own timeouts. A release that fails changes nothing about the sale: it is noted, as the recipes do.
 func (p polled) giveBack(ctx context.Context, held lease) {
-	releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.Lease)
-	defer cancel()
-	err := held.release(releasing)
-	if err != nil {
+	if err := held.release(context.WithoutCancel(ctx)); err != nil {
 		slog.DebugContext(ctx, "release failed", "error", err)
 	}
 	trace.At(ctx, trace.Released)

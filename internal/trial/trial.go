@@ -60,7 +60,9 @@ func Run(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
 	}
 	if b.Site != nil {
 		if err := b.Site.Check(ctx); err != nil {
-			return result.invalid("before: " + err.Error()), context.Cause(ctx)
+			if err := b.Site.Repair(ctx); err != nil {
+				return result, errors.Join(err, context.Cause(ctx))
+			}
 		}
 	}
 	runID := fmt.Sprintf("%s-%s-%d-%s", c.Strategy.Name, c.Scenario.Name, c.Seed, time.Now().UTC().Format("150405.000000"))
