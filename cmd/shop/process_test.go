@@ -83,20 +83,29 @@ func (l *lab) left(item stock.Item) int64 {
 
 // buy orders one unit; the status is 0 when no answer came.
 func buy(ctx context.Context, shop *rig.Shop, item stock.Item, labFault string) (status int) {
+	if answer := post(ctx, shop, item, http.Header{}, labFault); answer != nil {
+		return answer.StatusCode
+	}
+	return 0
+}
+
+// post orders one unit; the answer is nil when none came.
+func post(ctx context.Context, shop *rig.Shop, item stock.Item, header http.Header, labFault string) *http.Response {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost,
 		fmt.Sprintf("%s/api/v1/items/%d/orders", shop.URL, item.ID), strings.NewReader(`{"quantity":1}`))
 	if err != nil {
 		panic(err)
 	}
+	request.Header = header.Clone()
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("X-Lab-Fault", labFault)
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return 0
+		return nil
 	}
-	defer answer.Body.Close()
 	_, _ = io.Copy(io.Discard, answer.Body)
-	return answer.StatusCode
+	_ = answer.Body.Close()
+	return answer
 }
 
 func TestShopsThatStartTogetherSellTogether(t *testing.T) {
@@ -191,5 +200,30 @@ func waitForLock(t *testing.T, l *lab, item stock.Item) {
 			t.Fatal("nobody took the lock")
 		}
 		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// TestARepeatAfterAKill asks another shop what became of a sale whose shop died.
+func TestARepeatAfterAKill(t *testing.T) {
+	l := openLab(t, 3)
+	item := l.item(10)
+	for i, test := range []struct {
+		point    string
+		replayed bool
+	}{
+		{"written kill", true}, // it was committed
+		{"write kill", false},  // it was not
+	} {
+		header := http.Header{"Idempotency-Key": {"key-" + fmt.Sprint(i)}, "X-Lab-Strategy": {"conditional"}}
+		if got := post(t.Context(), l.shops[i], item, header, test.point); got != nil {
+			t.Fatalf("%s: %s, want no answer", test.point, got.Status)
+		}
+		got := post(t.Context(), l.shops[2], item, header, "")
+		if got == nil || got.StatusCode != http.StatusCreated || (got.Header.Get("Idempotency-Replayed") == "true") != test.replayed {
+			t.Errorf("%s: the repeat was answered %+v, want 201, replayed %t", test.point, got, test.replayed)
+		}
+		if left := l.left(item); left != int64(9-i) {
+			t.Errorf("%s: %d units left, want %d", test.point, left, 9-i)
+		}
 	}
 }

@@ -22,10 +22,13 @@ func (s *Shop) postOrder(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	order, err := s.sell(c, sale)
+	order, replayed, err := s.sell(c, sale)
 	if err != nil {
 		s.fail(c, err)
 		return
+	}
+	if replayed {
+		c.Header(replayedHeader, "true")
 	}
 	c.Header("Location", fmt.Sprintf("/api/v1/orders/%d", order.ID))
 	c.JSON(http.StatusCreated, order)
@@ -45,6 +48,24 @@ func (s *Shop) getOrder(c *gin.Context) {
 	c.JSON(http.StatusOK, order)
 }
 
+// getOrderByKey is for a client that never saw the answer.
+func (s *Shop) getOrderByKey(c *gin.Context) {
+	key, err := readIdempotencyKey(c.Query("idempotency_key"))
+	if err == nil && key == "" {
+		err = refusal{malformed, "say which order: /api/v1/orders?idempotency_key=KEY"}
+	}
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	order, err := s.store.OrderByKey(c.Request.Context(), key)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	c.JSON(http.StatusOK, order)
+}
+
 func (s *Shop) readSale(c *gin.Context) (stock.Sale, error) {
 	itemID, err := pathNumber(c, "item")
 	if err != nil {
@@ -57,7 +78,11 @@ func (s *Shop) readSale(c *gin.Context) (stock.Sale, error) {
 	if err != nil {
 		return stock.Sale{}, err
 	}
-	return stock.Sale{ItemID: itemID, Quantity: quantity, RequestID: requestID(c), Shop: s.Name}, nil
+	key, err := readIdempotencyKey(c.GetHeader(idempotencyKeyHeader))
+	if err != nil {
+		return stock.Sale{}, err
+	}
+	return stock.Sale{ItemID: itemID, Quantity: quantity, RequestID: requestID(c), Shop: s.Name, IdempotencyKey: key}, nil
 }
 
 func wantJSON(contentType string, length int64) error {

@@ -25,6 +25,7 @@ type kind struct {
 var (
 	malformed        = kind{slug: "malformed", title: "The request cannot be read", status: http.StatusBadRequest}
 	invalid          = kind{slug: "invalid", title: "The request asks for something impossible", status: http.StatusUnprocessableEntity}
+	keyReused        = kind{slug: "idempotency-key-reused", title: "The Idempotency-Key belongs to another order", status: http.StatusUnprocessableEntity}
 	tooLarge         = kind{slug: "too-large", title: "The request body is too large", status: http.StatusRequestEntityTooLarge}
 	wrongMediaType   = kind{slug: "unsupported-media-type", title: "The request body is not JSON", status: http.StatusUnsupportedMediaType}
 	notFound         = kind{slug: "not-found", title: "There is no such thing", status: http.StatusNotFound}

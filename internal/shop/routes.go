@@ -25,6 +25,7 @@ func (s *Shop) routes() http.Handler {
 	api.GET("/items", s.getItems)
 	api.GET("/items/:item", s.getItem)
 	api.POST("/items/:item/orders", s.postOrder)
+	api.GET("/orders", s.getOrderByKey)
 	api.GET("/orders/:order", s.getOrder)
 
 	e.NoRoute(func(c *gin.Context) {

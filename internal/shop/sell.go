@@ -7,21 +7,23 @@ import (
 )
 
 // sell makes the sale under the shop's strategy, or in the lab under the one
-// that the request asks for.
-func (s *Shop) sell(c *gin.Context, sale stock.Sale) (stock.Order, error) {
+// that the request asks for. It says whether the order was made before.
+func (s *Shop) sell(c *gin.Context, sale stock.Sale) (order stock.Order, replayed bool, err error) {
 	ctx := c.Request.Context()
 	if s.Lab == nil {
-		return s.sellers.get(s.Strategy).Sell(ctx, sale)
+		seller := s.sellers.get(s.Strategy)
+		return s.sellOnce(ctx, sale, func(sale stock.Sale) (stock.Order, error) { return seller.Sell(ctx, sale) })
 	}
 	asked, err := readExperiment(c, s.Strategy)
 	if err != nil {
-		return stock.Order{}, err
+		return stock.Order{}, false, err
 	}
 	sale.Run = asked.run
-	ctx = s.Lab.watch(ctx, s.Log, asked, sale)
+	watched := s.Lab.watch(ctx, s.Log, asked, sale)
 	seller := s.sellers.get(asked.strategy)
+	sell := seller.Sell
 	if asked.nested {
-		return seller.SellNested(ctx, sale)
+		sell = seller.SellNested
 	}
-	return seller.Sell(ctx, sale)
+	return s.sellOnce(ctx, sale, func(sale stock.Sale) (stock.Order, error) { return sell(watched, sale) })
 }

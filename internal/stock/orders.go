@@ -5,11 +5,21 @@ import (
 	"fmt"
 )
 
-// Order returns the order with this id.
+// Order returns the order with this id, or ErrNotFound.
 func (s *Store) Order(ctx context.Context, id uint64) (Order, error) {
+	return s.orderWhere(ctx, "id = ?", id)
+}
+
+// OrderByKey returns the order that was made under this idempotency key, or
+// ErrNotFound.
+func (s *Store) OrderByKey(ctx context.Context, key string) (Order, error) {
+	return s.orderWhere(ctx, "idempotency_key = ?", key)
+}
+
+func (s *Store) orderWhere(ctx context.Context, where string, arg any) (Order, error) {
 	var orders []Order
-	if err := s.db.WithContext(ctx).Where("id = ?", id).Limit(1).Find(&orders).Error; err != nil {
-		return Order{}, fmt.Errorf("read order %d: %w", id, err)
+	if err := s.db.WithContext(ctx).Where(where, arg).Limit(1).Find(&orders).Error; err != nil {
+		return Order{}, fmt.Errorf("read order %v: %w", arg, err)
 	}
 	if len(orders) == 0 {
 		return Order{}, ErrNotFound

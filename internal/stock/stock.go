@@ -34,6 +34,9 @@ type Sale struct {
 	Run       string // the load-test run it belongs to, empty outside one
 	Shop      string // the process that serves it
 	Token     int64  // fencing token of the lock it is made under, 0 without one
+	// IdempotencyKey names the customer's wish: of all sales with one key only one
+	// is made. Empty means that it has none.
+	IdempotencyKey string
 }
 
 // Order is the row that proves a sale, with what it read and wrote.
@@ -49,6 +52,8 @@ type Order struct {
 	Shop         string    `json:"shop"`
 	RequestID    string    `json:"request_id"`
 	CreatedAt    time.Time `json:"created_at"`
+
+	IdempotencyKey *string `json:"idempotency_key,omitempty"` // nil where the sale had none
 }
 
 // Run is one measured attack on an item made for it.

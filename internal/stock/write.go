@@ -130,6 +130,9 @@ func record(tx *gorm.DB, sale Sale, read, written int64) (Order, error) {
 		ItemID: sale.ItemID, Quantity: sale.Quantity, StockRead: read, StockWritten: written,
 		Token: sale.Token, Strategy: sale.Strategy, Run: sale.Run, Shop: sale.Shop, RequestID: sale.RequestID,
 	}
+	if sale.IdempotencyKey != "" {
+		order.IdempotencyKey = &sale.IdempotencyKey
+	}
 	return order, tx.Create(&order).Error
 }
 
@@ -148,12 +151,17 @@ const (
 	recordChanged   = 1020 // MariaDB's innodb_snapshot_isolation
 )
 
+// duplicateKey can only be the idempotency key: no other unique one is chosen by us.
+const duplicateKey = 1062
+
 func classify(err error) error {
 	var fromServer *mysqldriver.MySQLError
 	if errors.As(err, &fromServer) {
 		switch fromServer.Number {
 		case lockWaitTimeout, deadlock, recordChanged:
 			return fmt.Errorf("%w: %w", ErrConflict, err)
+		case duplicateKey:
+			return fmt.Errorf("%w: %w", ErrRepeated, err)
 		}
 	}
 	return err

@@ -1,0 +1,85 @@
+package shop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"stocklock/internal/stock"
+)
+
+const (
+	idempotencyKeyHeader = "Idempotency-Key"
+	replayedHeader       = "Idempotency-Replayed" // true on an answer that was given before
+)
+
+// maxKeyLength is what orders.idempotency_key can hold.
+const maxKeyLength = 64
+
+// readIdempotencyKey accepts the key bare or, as the draft of the header's
+// standard wants it, in quotation marks.
+func readIdempotencyKey(header string) (string, error) {
+	if header == "" {
+		return "", nil
+	}
+	key := header
+	if quoted, ok := strings.CutPrefix(key, `"`); ok {
+		key, ok = strings.CutSuffix(quoted, `"`)
+		if !ok {
+			key = ""
+		}
+	}
+	if !isLabel(key, maxKeyLength) || strings.Contains(key, `"`) {
+		return "", refusal{malformed, fmt.Sprintf("%s must be 1 to %d printable characters without space", idempotencyKeyHeader, maxKeyLength)}
+	}
+	return key, nil
+}
+
+var errKeyReused = refusal{keyReused, "this Idempotency-Key was used for an order of something else: nothing was sold"}
+
+// lookupTimeout bounds the question whether a sale that failed was made after all.
+const lookupTimeout = 2 * time.Second
+
+// sellOnce makes the sale unless it was made before under the same key; then it
+// returns that order and true. The key is unique in the database and written
+// with the order, so that this holds for repeats that arrive at the same moment, at
+// another shop, or after the first one's shop has died.
+//
+// Only sales are remembered: a refusal has changed nothing, and a repeat tries again.
+func (s *Shop) sellOnce(ctx context.Context, sale stock.Sale, sell func(stock.Sale) (stock.Order, error)) (order stock.Order, replayed bool, err error) {
+	if sale.IdempotencyKey == "" {
+		order, err = sell(sale)
+		return order, false, err
+	}
+	if order, err := s.madeBefore(ctx, sale); !errors.Is(err, stock.ErrNotFound) {
+		return order, err == nil, err
+	}
+	order, err = sell(sale)
+	if err == nil {
+		return order, false, nil
+	}
+	// The sale may have failed because the same one was faster: it had the lock,
+	// or took the last unit. Or it was made, and only the answer was lost.
+	asking, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	before, lookupErr := s.madeBefore(asking, sale)
+	if lookupErr == nil || errors.Is(lookupErr, errKeyReused) {
+		return before, lookupErr == nil, lookupErr
+	}
+	return stock.Order{}, false, err
+}
+
+// madeBefore returns the order under the sale's key, stock.ErrNotFound when there is none,
+// or errKeyReused when it is not an order of the same thing.
+func (s *Shop) madeBefore(ctx context.Context, sale stock.Sale) (stock.Order, error) {
+	order, err := s.store.OrderByKey(ctx, sale.IdempotencyKey)
+	if err != nil {
+		return stock.Order{}, err
+	}
+	if order.ItemID != sale.ItemID || order.Quantity != sale.Quantity {
+		return stock.Order{}, errKeyReused
+	}
+	return order, nil
+}

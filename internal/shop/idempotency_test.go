@@ -1,0 +1,124 @@
+package shop
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"stocklock/internal/strategy"
+)
+
+func TestARepeatGetsTheSameAnswer(t *testing.T) {
+	s := open(t, func(c *Config) { c.Lab = &Lab{} })
+	for _, name := range strategy.Names() {
+		item := s.item(1) // the repeat finds it sold out
+		key := "key-" + name
+		first := s.buy(item, "Idempotency-Key", key, "X-Lab-Strategy", name)
+		again := s.buy(item, "Idempotency-Key", `"`+key+`"`, "X-Lab-Strategy", name)
+		if first.status != 201 || first.header.Get("Idempotency-Replayed") != "" {
+			t.Errorf("%s: first answer %d %s, replayed %q", name, first.status, first.body, first.header.Get("Idempotency-Replayed"))
+		}
+		if again.status != 201 || again.body != first.body || again.header.Get("Idempotency-Replayed") != "true" ||
+			again.header.Get("Location") != first.header.Get("Location") {
+			t.Errorf("%s: second answer %d %s, replayed %q\nwant the first again: %s", name, again.status, again.body,
+				again.header.Get("Idempotency-Replayed"), first.body)
+		}
+		if found := s.get("/api/v1/orders?idempotency_key=" + key); found.body != first.body || found.status != 200 {
+			t.Errorf("%s: found by its key %d %s, want %s", name, found.status, found.body, first.body)
+		}
+	}
+}
+
+func TestRepeatsInFlightSellOnce(t *testing.T) {
+	s := open(t, func(c *Config) { c.Lab = &Lab{Work: 20 * time.Millisecond} })
+	for _, name := range strategy.Names() {
+		for _, units := range []int64{1, 100} {
+			item := s.item(units)
+			const repeats = 8
+			var mu sync.Mutex
+			bodies, replayed := map[string]int{}, 0
+			var sending sync.WaitGroup
+			for range repeats {
+				sending.Go(func() {
+					got := s.buy(item, "Idempotency-Key", fmt.Sprintf("key-%s-%d", name, units), "X-Lab-Strategy", name)
+					mu.Lock()
+					defer mu.Unlock()
+					bodies[got.body]++
+					if got.header.Get("Idempotency-Replayed") == "true" {
+						replayed++
+					}
+				})
+			}
+			sending.Wait()
+			if len(bodies) != 1 || replayed != repeats-1 {
+				t.Errorf("%s, %d units: %d repeats got %d different answers, %d of them replayed: %v", name, units, repeats, len(bodies), replayed, bodies)
+			}
+			if left := s.left(item); left != units-1 {
+				t.Errorf("%s: %d units left of %d, want one sold", name, left, units)
+			}
+		}
+	}
+}
+
+func TestAKeyBelongsToOneOrder(t *testing.T) {
+	s := open(t, nil)
+	item, other := s.item(5), s.item(5)
+	s.buy(item, "Idempotency-Key", "key-1").order(t)
+	header := http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {"key-1"}}
+	for _, test := range []struct {
+		name, path, body string
+	}{
+		{"another quantity", ordersPath(item), `{"quantity":2}`},
+		{"a quantity that would be sold out", ordersPath(item), `{"quantity":99}`},
+		{"another item", ordersPath(other), `{"quantity":1}`},
+	} {
+		if got := s.do(t.Context(), http.MethodPost, test.path, test.body, header); got.problem() != "idempotency-key-reused" || got.status != 422 {
+			t.Errorf("%s: %d %s, want 422", test.name, got.status, got.body)
+		}
+	}
+	if got := s.buy(item, "Idempotency-Key", "KEY-1"); got.status != 201 || got.header.Get("Idempotency-Replayed") != "" {
+		t.Errorf("a key in capitals is another key, but got %d %s", got.status, got.body)
+	}
+	if s.left(item) != 3 || s.left(other) != 5 {
+		t.Errorf("%d and %d units left, want 3 and 5", s.left(item), s.left(other))
+	}
+}
+
+func TestARefusalIsNotRemembered(t *testing.T) {
+	s := open(t, func(c *Config) { c.Deps.Wait = 20 * time.Millisecond })
+	item := s.item(1)
+	if err := s.redis.Set(t.Context(), strategy.Key(item.ID), "somebody", time.Minute).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.buy(item, "Idempotency-Key", "key-1"); got.problem() != "busy" {
+		t.Fatalf("first answer %d %s, want busy", got.status, got.body)
+	}
+	if got := s.get("/api/v1/orders?idempotency_key=key-1"); got.problem() != "not-found" {
+		t.Errorf("an order that was not made was found: %d %s", got.status, got.body)
+	}
+	s.redis.Del(t.Context(), strategy.Key(item.ID))
+	if got := s.buy(item, "Idempotency-Key", "key-1"); got.status != 201 || got.header.Get("Idempotency-Replayed") != "" {
+		t.Errorf("the repeat: %d %s", got.status, got.body)
+	}
+}
+
+func TestWrongKeysAreRefused(t *testing.T) {
+	s := open(t, nil)
+	item := s.item(1)
+	for _, key := range []string{strings.Repeat("k", 65), "a b", `"`, `""`, `"open`, `in"side`, "ключ"} {
+		if got := s.buy(item, "Idempotency-Key", key); got.problem() != "malformed" {
+			t.Errorf("key %q: %d %s, want malformed", key, got.status, got.body)
+		}
+	}
+	for _, query := range []string{"", "?idempotency_key=", "?idempotency_key=a%20b"} {
+		if got := s.get("/api/v1/orders" + query); got.problem() != "malformed" {
+			t.Errorf("/api/v1/orders%s: %d %s, want malformed", query, got.status, got.body)
+		}
+	}
+	if left := s.left(item); left != 1 {
+		t.Errorf("%d units left, want 1", left)
+	}
+}
