@@ -16,13 +16,19 @@ var lateRelease = Scenario{
 	Plan:    lateAt(trace.Written),
 }
 
-// lateAt is late several times: the release must fall into another's section,
-// and not between two.
+// lateAt is late several times, and makes the others work long: each late release
+// must fall into another's section, and not between two.
 func lateAt(p trace.Point) func(*rand.Rand, time.Duration) Plan {
 	return func(rng *rand.Rand, lease time.Duration) Plan {
-		return Plan{Cargo: schedule(rng, 5, 2, func() Cargo {
-			late := lease*5/4 + time.Duration(rng.Int64N(int64(lease/4)))
-			return Cargo{Fault: fault.Fault{Point: p, Action: fault.Sleep, For: late}}
-		})}
+		late := schedule(rng, 5, 2, func() Cargo {
+			d := lease*5/4 + time.Duration(rng.Int64N(int64(lease/4)))
+			return Cargo{Fault: fault.Fault{Point: p, Action: fault.Sleep, For: d}}
+		})
+		return Plan{Cargo: func(n int) Cargo {
+			if c := late(n); c.HasFault() {
+				return c
+			}
+			return Cargo{Work: lease / 10}
+		}}
 	}
 }

@@ -58,6 +58,9 @@ type Plan struct {
 type Cargo struct {
 	Fault  fault.Fault // none for the zero value
 	Nested bool        // take the lock a second time
+	// Work is work at the point read on top of the usual, where no fault is: it
+	// makes it certain that somebody is in the section when a late holder comes back.
+	Work time.Duration
 	// Alone keeps other requests away from the shop that serves this one until it has
 	// answered: a fault that takes the whole shop down must not take all the demand down with it.
 	Alone bool

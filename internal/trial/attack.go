@@ -11,8 +11,10 @@ import (
 
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
+	"stocklock/internal/fault"
 	"stocklock/internal/scenario"
 	"stocklock/internal/stock"
+	"stocklock/internal/trace"
 )
 
 // attack is the load of one cell, and what the scenario does meanwhile.
@@ -31,14 +33,16 @@ type attack struct {
 	byID     map[string]*hit
 	bySeq    map[uint64]*hit // by vegeta's sequence number
 	shops    []shopState
-	turn     int       // the shop that is next
-	pending  int       // requests with a fault that have no answer yet
-	reviving int       // shops that are dead and being started
-	strikes  int       // faults whose point was reached
-	sold     int64     // answers that said sold
-	soldOut  int       // answers that said sold out
-	progress time.Time // the last sale, or the last end of a fault
-	problems []error   // what the harness did wrong
+	turn     int              // the shop that is next
+	pending  int              // requests with a fault that have no answer yet
+	reviving int              // shops that are dead and being started
+	strikes  int              // faults whose point was reached
+	owed     []scenario.Cargo // of requests that were told busy before they came to their point
+	carried  int              // cargo that was given to another request
+	sold     int64            // answers that said sold
+	soldOut  int              // answers that said sold out
+	progress time.Time        // the last sale, or the last end of a fault
+	problems []error          // what the harness did wrong
 	stuck    bool
 	waiting  string // when stuck: for what
 }
@@ -61,6 +65,14 @@ type hit struct {
 	body    string // of an answer that should not be
 	err     error
 	outcome Outcome
+}
+
+// fault is what the request asks the shop for: more work is a short sleep.
+func (h *hit) fault() fault.Fault {
+	if h.cargo.Work > 0 {
+		return fault.Fault{Point: trace.Read, Action: fault.Sleep, For: h.cargo.Work}
+	}
+	return h.cargo.Fault
 }
 
 func newAttack(b Bench, c Cell, o Options, plan scenario.Plan, item stock.Run) *attack {
@@ -122,8 +134,8 @@ func (a *attack) target(ctx context.Context) vegeta.Targeter {
 			"X-Lab-Strategy": {a.cell.Strategy.Name},
 			"X-Lab-Run":      {a.item.ID},
 		}
-		if h.cargo.HasFault() {
-			t.Header.Set("X-Lab-Fault", h.cargo.Fault.String())
+		if f := h.fault(); f != (fault.Fault{}) {
+			t.Header.Set("X-Lab-Fault", f.String())
 		}
 		if h.cargo.Nested {
 			t.Header.Set("X-Lab-Nested", "1")
@@ -145,6 +157,10 @@ func (a *attack) newHit() *hit {
 	if a.plan.Cargo != nil {
 		h.cargo = a.plan.Cargo(n)
 	}
+	if len(a.owed) > 0 && !h.cargo.HasFault() && a.soldOut == 0 && a.carried < maxCarried {
+		h.cargo, a.owed = a.owed[0], a.owed[1:]
+		a.carried++
+	}
 	h.shop = a.turn
 	for i := range a.shops {
 		at := (a.turn + i) % len(a.shops)
@@ -164,6 +180,10 @@ func (a *attack) newHit() *hit {
 	a.byID[h.id] = h
 	return h
 }
+
+// maxCarried bounds how often a fault is given to another request: some strategies
+// have no such point.
+const maxCarried = 10
 
 // transport keeps what vegeta does not tell: the error itself, and to which
 // request a sequence number belongs.

@@ -27,6 +27,9 @@ func (a *attack) await(ctx context.Context, h *hit) {
 	shop := a.bench.Site.Shops[h.shop]
 	a.background.Go(func() {
 		if !cameTo(ctx, shop.Trace(), h.id, h.cargo.Fault.Point, func() bool { return a.hasAnswer(h) }) {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.owed = append(a.owed, h.cargo)
 			return
 		}
 		a.mu.Lock()
