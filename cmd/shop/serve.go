@@ -60,11 +60,17 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 	if err != nil {
 		return usageError{err}
 	}
-	listener, err := net.Listen("tcp", set.Addr)
+	public, err := net.Listen("tcp", set.Addr)
 	if err != nil {
 		return fmt.Errorf("SHOP_ADDR cannot be used: %w", err)
 	}
-	return s.Serve(ctx, listener)
+	var internal net.Listener
+	if set.InternalAddr != "" {
+		if internal, err = net.Listen("tcp", set.InternalAddr); err != nil {
+			return fmt.Errorf("SHOP_INTERNAL_ADDR cannot be used: %w", errors.Join(err, public.Close()))
+		}
+	}
+	return s.Serve(ctx, public, internal)
 }
 
 func (s *settings) openLab() (*shop.Lab, error) {

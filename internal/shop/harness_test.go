@@ -24,13 +24,14 @@ import (
 // running is a shop that serves on a real port, from a real database and Redis.
 type running struct {
 	*Shop
-	t     *testing.T
-	url   string
-	store *stock.Store
-	redis redis.UniversalClient
-	log   *logBuffer
-	end   context.CancelFunc // what SIGTERM does
-	ended chan error         // what Serve returned
+	t        *testing.T
+	url      string
+	internal string
+	store    *stock.Store
+	redis    redis.UniversalClient
+	log      *logBuffer
+	end      context.CancelFunc // what SIGTERM does
+	ended    chan error         // what Serve returned
 }
 
 // open starts a shop and waits until it is ready. Change may alter its settings.
@@ -77,12 +78,16 @@ func openUnready(t *testing.T, dsn, redisURL string, change func(*Config)) *runn
 	if err != nil {
 		t.Fatal(err)
 	}
+	internal, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, end := context.WithCancel(context.Background())
-	r := &running{Shop: s, t: t, url: "http://" + listener.Addr().String(), store: store, redis: client, log: log, end: end, ended: make(chan error, 1)}
+	r := &running{Shop: s, t: t, url: "http://" + listener.Addr().String(), internal: "http://" + internal.Addr().String(), store: store, redis: client, log: log, end: end, ended: make(chan error, 1)}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		r.ended <- s.Serve(ctx, listener)
+		r.ended <- s.Serve(ctx, listener, internal)
 	}()
 	t.Cleanup(func() {
 		end()
@@ -166,7 +171,11 @@ func (r *running) do(ctx context.Context, method, path, body string, header http
 }
 
 func (r *running) try(ctx context.Context, method, path, body string, header http.Header) (answer, error) {
-	request, err := http.NewRequestWithContext(ctx, method, r.url+path, strings.NewReader(body))
+	return send(ctx, method, r.url+path, body, header)
+}
+
+func send(ctx context.Context, method, url, body string, header http.Header) (answer, error) {
+	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
 		return answer{}, err
 	}

@@ -60,19 +60,20 @@ func readExperiment(c *gin.Context, usual strategy.Strategy) (experiment, error)
 	return asked, nil
 }
 
-// watch returns a context whose sale is recorded, works for a while at the
-// point read, and meets its fault: once, however often it comes by.
-func (l *Lab) watch(ctx context.Context, log *slog.Logger, asked experiment, sale stock.Sale) context.Context {
+// hook makes a sale be measured and recorded, work for a while at the point read,
+// and meet its fault: once, however often it comes by.
+func (l *Lab) hook(log *slog.Logger, asked experiment, sale stock.Sale, measure trace.Hook) trace.Hook {
 	record := func(context.Context, trace.Point, []slog.Attr) {}
 	if l.Trace != nil {
 		record = l.Trace.Sale(sale.RequestID, sale.ItemID, asked.strategy.Name, sale.Run)
 	}
 	var struck atomic.Bool
-	return trace.WithHook(ctx, func(ctx context.Context, p trace.Point, facts []slog.Attr) {
+	return func(ctx context.Context, p trace.Point, facts []slog.Attr) {
 		strike := p == asked.fault.Point && struck.CompareAndSwap(false, true)
 		if strike {
 			facts = append(facts, slog.String("fault", asked.fault.String()))
 		}
+		measure(ctx, p, facts)
 		record(ctx, p, facts)
 		if p == trace.Read && l.Work > 0 {
 			time.Sleep(l.Work) // work that does not look at its context
@@ -83,5 +84,5 @@ func (l *Lab) watch(ctx context.Context, log *slog.Logger, asked experiment, sal
 		if err := asked.fault.Strike(); err != nil {
 			log.ErrorContext(ctx, "the fault failed", "fault", asked.fault.String(), "error", err)
 		}
-	})
+	}
 }

@@ -27,7 +27,9 @@ func (s *Shop) postOrder(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
+	c.Set(outcomeKey, "sold")
 	if replayed {
+		c.Set(outcomeKey, "replayed")
 		c.Header(replayedHeader, "true")
 	}
 	c.Header("Location", fmt.Sprintf("/api/v1/orders/%d", order.ID))

@@ -36,7 +36,7 @@ var (
 	conflict         = kind{slug: "conflict", title: "The item changed meanwhile", status: http.StatusServiceUnavailable, retryAfter: 1}
 	unavailable      = kind{slug: "unavailable", title: "The shop cannot answer now", status: http.StatusServiceUnavailable, retryAfter: 1}
 	shuttingDown     = kind{slug: "shutting-down", title: "The shop is shutting down", status: http.StatusServiceUnavailable, retryAfter: 1}
-	internal         = kind{slug: "internal", title: "The shop failed", status: http.StatusInternalServerError}
+	internalError    = kind{slug: "internal", title: "The shop failed", status: http.StatusInternalServerError}
 )
 
 // refusal is an error that already knows what to answer.
@@ -50,7 +50,7 @@ func (r refusal) Error() string { return r.slug + ": " + r.detail }
 // logLevel is debug for what clients do wrong and what they are told in full.
 func (k kind) logLevel() slog.Level {
 	switch k {
-	case internal:
+	case internalError:
 		return slog.LevelError
 	case unavailable:
 		return slog.LevelWarn
@@ -94,7 +94,7 @@ func explain(ctx context.Context, err error) refusal {
 	if unreachable(err) {
 		return refusal{unavailable, "MySQL or Redis did not answer: the outcome is unknown"}
 	}
-	return refusal{internal, "see the shop's log for this request id"}
+	return refusal{internalError, "see the shop's log for this request id"}
 }
 
 // unreachable says whether err means that a server did not answer, or answered
@@ -124,6 +124,7 @@ func (s *Shop) fail(c *gin.Context, err error) {
 	r := explain(ctx, err)
 	s.Log.Log(ctx, r.logLevel(), "request failed", "problem", r.slug, "error", err,
 		"request", requestID(c), "path", c.Request.URL.Path)
+	c.Set(outcomeKey, r.slug)
 	if r.retryAfter > 0 {
 		c.Header("Retry-After", strconv.Itoa(r.retryAfter))
 	}

@@ -14,7 +14,7 @@ func (s *Shop) routes() http.Handler {
 	e.HandleMethodNotAllowed = true
 	e.RedirectTrailingSlash = false
 	_ = e.SetTrustedProxies(nil) // nil cannot be wrong; nobody's X-Forwarded-For is believed
-	e.Use(identify, s.accessLog, s.recoverPanic)
+	e.Use(identify, s.accessLog, s.metrics.observe, s.recoverPanic)
 
 	e.GET("/livez", s.getLive)
 	e.HEAD("/livez", s.getLive)

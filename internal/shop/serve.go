@@ -27,11 +27,13 @@ const (
 // take to give back their locks.
 const abortGrace = 2 * time.Second
 
-// Serve answers on the listener from the first moment, waits for MySQL and
+// Serve answers on the public listener from the first moment, waits for MySQL and
 // Redis, sells until ctx ends, and then drains: readiness goes first, sales under
 // way finish, locks are given back. It returns within DrainDelay, DrainTimeout
 // and two seconds more, and nil only if it was told to end and every sale finished.
-func (s *Shop) Serve(ctx context.Context, listener net.Listener) error {
+//
+// Metrics and profiles are on the internal listener, until the very end. It may be nil.
+func (s *Shop) Serve(ctx context.Context, public, internal net.Listener) error {
 	watching, stopWatching := context.WithCancel(context.Background())
 	selling, abort := context.WithCancelCause(context.Background())
 	defer abort(nil)
@@ -42,8 +44,14 @@ func (s *Shop) Serve(ctx context.Context, listener net.Listener) error {
 	defer stopWatching()
 	background.Go(func() { s.health.watch(watching) })
 	served := make(chan error, 1)
-	background.Go(func() { served <- server.Serve(listener) })
-	s.Log.Info("listening", "addr", listener.Addr().String())
+	background.Go(func() { served <- server.Serve(public) })
+	s.Log.Info("listening", "addr", public.Addr().String())
+	if internal != nil {
+		metrics := s.internalServer()
+		background.Go(func() { _ = metrics.Serve(internal) })
+		defer metrics.Close()
+		s.Log.Info("metrics and profiles", "addr", internal.Addr().String())
+	}
 
 	err := s.waitForDependencies(ctx)
 	if err == nil {

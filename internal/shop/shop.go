@@ -45,6 +45,7 @@ type Shop struct {
 	store   *stock.Store
 	sellers *sellers
 	health  *health
+	metrics *metrics
 
 	inFlight atomic.Int64
 	draining atomic.Bool // not ready any more, still selling
@@ -56,7 +57,7 @@ func New(cfg Config) (*Shop, error) {
 		return nil, fmt.Errorf("shop: the name %q has %d bytes: want 1 to %d", cfg.Name, n, maxNameLength)
 	}
 	store := cfg.Deps.Store
-	return &Shop{
+	s := &Shop{
 		Config:  cfg,
 		store:   store,
 		sellers: newSellers(cfg.Strategy, cfg.Deps),
@@ -66,7 +67,9 @@ func New(cfg Config) (*Shop, error) {
 				return cfg.Deps.Redis.Ping(ctx).Err()
 			}},
 		),
-	}, nil
+	}
+	s.metrics = newMetrics(s)
+	return s, nil
 }
 
 // maxNameLength is what orders.shop can hold.

@@ -104,6 +104,9 @@ func (s *Store) Ping(ctx context.Context) error {
 // Addr is where the server is, such as "db:3306" or the path of a socket.
 func (s *Store) Addr() string { return s.addr }
 
+// Pool is for those who watch the connections.
+func (s *Store) Pool() *sql.DB { return s.pool }
+
 // Version is what the server calls itself, such as "8.4.3" or "10.11.19-MariaDB".
 func (s *Store) Version(ctx context.Context) (string, error) {
 	var version string

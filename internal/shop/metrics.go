@@ -1,0 +1,91 @@
+package shop
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"stocklock/internal/trace"
+)
+
+// metrics is what a shop counts. Each shop has a registry of its own.
+type metrics struct {
+	registry *prometheus.Registry
+	requests *prometheus.HistogramVec
+	lockWait prometheus.Histogram
+	lockHold prometheus.Histogram
+}
+
+// latencies go from a read in memory to the longest wait for a lock.
+var latencies = []float64{.0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20}
+
+func newMetrics(s *Shop) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "shop_request_duration_seconds", Buckets: latencies,
+			Help: "Time to answer, by route and outcome: ok, sold, replayed, or the problem's type.",
+		}, []string{"route", "outcome"}),
+		lockWait: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "shop_lock_wait_seconds", Buckets: latencies,
+			Help: "Time from asking for an item's lock to having it.",
+		}),
+		lockHold: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "shop_lock_hold_seconds", Buckets: latencies,
+			Help: "Time from having an item's lock to having given it back.",
+		}),
+	}
+	m.registry.MustRegister(
+		m.requests, m.lockWait, m.lockHold,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "shop_requests_in_flight", Help: "API requests under way.",
+		}, func() float64 { return float64(s.inFlight.Load()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "shop_requests_in_flight_max", Help: "API requests that may be under way before more are turned away.",
+		}, func() float64 { return float64(s.MaxInFlight) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "shop_info", Help: "Always 1: how this shop sells.", ConstLabels: prometheus.Labels{"name": s.Name, "strategy": s.Strategy.Name},
+		}, func() float64 { return 1 }),
+		dependencyGauges{s.health},
+		redisPool{s.Deps.Redis},
+		collectors.NewDBStatsCollector(s.store.Pool(), "mysql"),
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return m
+}
+
+const outcomeKey = "outcome"
+
+// observe measures every request.
+func (m *metrics) observe(c *gin.Context) {
+	began := time.Now()
+	c.Next()
+	route, outcome := c.FullPath(), c.GetString(outcomeKey)
+	if route == "" {
+		route = "none" // never the path itself: clients could make up any number of them
+	}
+	if outcome == "" {
+		outcome = "ok"
+	}
+	m.requests.WithLabelValues(route, outcome).Observe(time.Since(began).Seconds())
+}
+
+// sale returns a hook that measures the lock of one sale, which begins now.
+func (m *metrics) sale() trace.Hook {
+	asked := time.Now()
+	var held time.Time
+	return func(_ context.Context, p trace.Point, _ []slog.Attr) {
+		switch {
+		case p == trace.Acquired && held.IsZero():
+			held = time.Now()
+			m.lockWait.Observe(held.Sub(asked).Seconds())
+		case p == trace.Released && !held.IsZero():
+			m.lockHold.Observe(time.Since(held).Seconds())
+		}
+	}
+}
