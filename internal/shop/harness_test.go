@@ -94,7 +94,7 @@ func openUnready(t *testing.T, dsn, redisURL string, change func(*Config)) *runn
 		<-served
 		_ = client.Close()
 		_ = store.Close()
-		http.DefaultClient.CloseIdleConnections()
+		browser.CloseIdleConnections()
 		goleak.VerifyNone(t, leaks, goleak.IgnoreAnyFunction("stocklock/internal/rig.(*Process).start.func1")) // a server started again
 	})
 	return r
@@ -171,8 +171,15 @@ func (r *running) do(ctx context.Context, method, path, body string, header http
 }
 
 func (r *running) try(ctx context.Context, method, path, body string, header http.Header) (answer, error) {
-	return send(ctx, method, r.url+path, body, header)
+	got, err := send(ctx, method, r.url+path, body, header)
+	if err == nil {
+		checkContract(r.t, method, path, header, got)
+	}
+	return got, err
 }
+
+// browser does not follow redirects: they are answers too.
+var browser = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
 func send(ctx context.Context, method, url, body string, header http.Header) (answer, error) {
 	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
@@ -182,7 +189,7 @@ func send(ctx context.Context, method, url, body string, header http.Header) (an
 	if header != nil {
 		request.Header = header
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := browser.Do(request)
 	if err != nil {
 		return answer{}, err
 	}

@@ -3,8 +3,6 @@ package shop
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"net/http"
 	"strconv"
 
 	"github.com/gin-gonic/gin"
@@ -14,31 +12,6 @@ import (
 	"stocklock/internal/strategy"
 )
 
-// kind is a problem type of RFC 9457: what clients may rely on.
-type kind struct {
-	slug       string // its type is /problems/<slug>
-	title      string
-	status     int
-	retryAfter int // seconds; 0 for no such header
-}
-
-var (
-	malformed        = kind{slug: "malformed", title: "The request cannot be read", status: http.StatusBadRequest}
-	invalid          = kind{slug: "invalid", title: "The request asks for something impossible", status: http.StatusUnprocessableEntity}
-	keyReused        = kind{slug: "idempotency-key-reused", title: "The Idempotency-Key belongs to another order", status: http.StatusUnprocessableEntity}
-	tooLarge         = kind{slug: "too-large", title: "The request body is too large", status: http.StatusRequestEntityTooLarge}
-	wrongMediaType   = kind{slug: "unsupported-media-type", title: "The request body is not JSON", status: http.StatusUnsupportedMediaType}
-	notFound         = kind{slug: "not-found", title: "There is no such thing", status: http.StatusNotFound}
-	methodNotAllowed = kind{slug: "method-not-allowed", title: "The method is not allowed here", status: http.StatusMethodNotAllowed}
-	soldOut          = kind{slug: "sold-out", title: "Sold out", status: http.StatusConflict}
-	fencedOff        = kind{slug: "fenced-off", title: "Overtaken by a newer holder of the lock", status: http.StatusConflict}
-	busy             = kind{slug: "busy", title: "The item is busy", status: http.StatusServiceUnavailable, retryAfter: 1}
-	conflict         = kind{slug: "conflict", title: "The item changed meanwhile", status: http.StatusServiceUnavailable, retryAfter: 1}
-	unavailable      = kind{slug: "unavailable", title: "The shop cannot answer now", status: http.StatusServiceUnavailable, retryAfter: 1}
-	shuttingDown     = kind{slug: "shutting-down", title: "The shop is shutting down", status: http.StatusServiceUnavailable, retryAfter: 1}
-	internalError    = kind{slug: "internal", title: "The shop failed", status: http.StatusInternalServerError}
-)
-
 // refusal is an error that already knows what to answer.
 type refusal struct {
 	kind
@@ -46,17 +19,6 @@ type refusal struct {
 }
 
 func (r refusal) Error() string { return r.slug + ": " + r.detail }
-
-// logLevel is debug for what clients do wrong and what they are told in full.
-func (k kind) logLevel() slog.Level {
-	switch k {
-	case internalError:
-		return slog.LevelError
-	case unavailable:
-		return slog.LevelWarn
-	}
-	return slog.LevelDebug
-}
 
 var (
 	errStarting = refusal{unavailable, "the shop is starting: nothing was sold"}

@@ -2,12 +2,11 @@ package shop
 
 import (
 	"fmt"
-	"net/http"
 
 	"github.com/gin-gonic/gin"
 )
 
-func (s *Shop) routes() http.Handler {
+func (s *Shop) engine() *gin.Engine {
 	gin.SetMode(gin.ReleaseMode)
 	e := gin.New()
 	e.ContextWithFallback = true
@@ -20,6 +19,10 @@ func (s *Shop) routes() http.Handler {
 	e.HEAD("/livez", s.getLive)
 	e.GET("/readyz", s.getReady)
 	e.HEAD("/readyz", s.getReady)
+
+	e.GET("/openapi.yaml", getContract)
+	e.GET("/docs", s.getDocs)
+	e.GET("/problems/:slug", s.getProblem)
 
 	api := e.Group("/api/v1", s.onlyWhenStarted, s.limitInFlight)
 	api.GET("/items", s.getItems)

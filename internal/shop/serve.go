@@ -72,7 +72,7 @@ func (s *Shop) server(selling context.Context) *http.Server {
 		writeTimeout += s.Lab.Work + fault.MaxDuration
 	}
 	return &http.Server{
-		Handler:           s.routes(),
+		Handler:           s.engine(),
 		BaseContext:       func(net.Listener) context.Context { return selling },
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,

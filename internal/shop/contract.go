@@ -1,0 +1,127 @@
+package shop
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"net/http"
+	"path"
+	"sync"
+
+	"github.com/gin-gonic/gin"
+	"github.com/goccy/go-yaml"
+)
+
+// The HTTP contract. The tests hold every answer to it.
+var (
+	//go:embed openapi.yaml
+	openAPI []byte
+	//go:embed docs.html
+	docsTemplate string
+)
+
+func getContract(c *gin.Context) {
+	c.Data(http.StatusOK, "application/yaml", openAPI)
+}
+
+// getDocs is the contract as a page that needs no script and no network.
+func (s *Shop) getDocs(c *gin.Context) {
+	page, err := docs()
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	c.Header("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+	c.Data(http.StatusOK, "text/html; charset=utf-8", page)
+}
+
+// getProblem is what a problem's type leads to.
+func (s *Shop) getProblem(c *gin.Context) {
+	for _, k := range kinds {
+		if k.slug == c.Param("slug") {
+			c.Redirect(http.StatusFound, "/docs#"+k.slug)
+			return
+		}
+	}
+	s.fail(c, refusal{notFound, "there is no such problem"})
+}
+
+// What the page shows of the contract.
+type (
+	contract struct {
+		Info struct {
+			Title       string
+			Description string
+		}
+		Paths      map[string]map[string]operation
+		Components struct {
+			Parameters map[string]parameter
+			Schemas    map[string]schema
+		}
+	}
+	operation struct {
+		OperationID string `yaml:"operationId"`
+		Summary     string
+		Description string
+		Parameters  []parameter
+		RequestBody *struct {
+			Description string
+			Content     map[string]mediaType
+		} `yaml:"requestBody"`
+		Responses map[string]response
+	}
+	parameter struct {
+		Ref         string `yaml:"$ref"`
+		Name        string
+		In          string
+		Required    bool
+		Description string
+	}
+	response struct {
+		Ref         string `yaml:"$ref"`
+		Description string
+		Content     map[string]mediaType
+	}
+	mediaType struct{ Schema schema }
+	schema    struct {
+		Ref         string `yaml:"$ref"`
+		Type        string
+		Description string
+		Properties  map[string]schema
+	}
+)
+
+// docs renders the page once.
+var docs = sync.OnceValues(func() ([]byte, error) {
+	var doc contract
+	if err := yaml.Unmarshal(openAPI, &doc); err != nil {
+		return nil, fmt.Errorf("openapi.yaml: %w", err)
+	}
+	page, err := template.New("docs").Funcs(template.FuncMap{
+		"name": path.Base, // of a $ref
+		"resolve": func(p parameter) parameter {
+			if p.Ref != "" {
+				return doc.Components.Parameters[path.Base(p.Ref)]
+			}
+			return p
+		},
+	}).Parse(docsTemplate)
+	if err != nil {
+		return nil, err
+	}
+	type problemType struct {
+		Slug, Title, Meaning string
+		Status               int
+	}
+	data := struct {
+		contract
+		Problems []problemType
+	}{contract: doc}
+	for _, k := range kinds {
+		data.Problems = append(data.Problems, problemType{k.slug, k.title, k.meaning, k.status})
+	}
+	var out bytes.Buffer
+	err = page.Execute(&out, data)
+	return out.Bytes(), err
+})

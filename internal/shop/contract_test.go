@@ -1,0 +1,140 @@
+package shop
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
+)
+
+// readContract loads openapi.yaml and makes sure that it is valid.
+var readContract = sync.OnceValues(func() (*openapi3.T, error) {
+	doc, err := openapi3.NewLoader().LoadFromData(openAPI)
+	if err != nil {
+		return nil, err
+	}
+	return doc, doc.Validate(openapi3.NewLoader().Context)
+})
+
+var router = sync.OnceValues(func() (routers.Router, error) {
+	doc, err := readContract()
+	if err != nil {
+		return nil, err
+	}
+	return gorillamux.NewRouter(doc)
+})
+
+// checkContract holds one answer to the contract. Every answer that a test gets passes
+// through here.
+func checkContract(t *testing.T, method, path string, header http.Header, got answer) {
+	t.Helper()
+	if got.status == http.StatusRequestHeaderFieldsTooLarge {
+		return // by the server, before it came to a route
+	}
+	find, err := router()
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), method, path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header = header
+	if got.problem() == "" && strings.Contains(got.header.Get("Content-Type"), "problem") {
+		t.Errorf("%s %s: the status of %d %s is not that of the problem", method, path, got.status, got.body)
+	}
+	route, params, err := find.FindRoute(request)
+	if err != nil {
+		checkUnroutable(t, method, path, got)
+		return
+	}
+	input := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: request, PathParams: params, Route: route},
+		Status:                 got.status,
+		Header:                 got.header,
+		Options:                &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
+	}
+	input.SetBodyBytes([]byte(got.body))
+	if err := openapi3filter.ValidateResponse(t.Context(), input); err != nil {
+		t.Errorf("%s %s: the answer %d %s breaks the contract: %v", method, path, got.status, got.body, err)
+	}
+}
+
+// checkUnroutable is for paths and methods that the contract does not have.
+func checkUnroutable(t *testing.T, method, path string, got answer) {
+	t.Helper()
+	if p := got.problem(); p != "not-found" && p != "method-not-allowed" {
+		t.Errorf("%s %s is not in the contract, but answered %d %s", method, path, got.status, got.body)
+	}
+}
+
+func TestTheContractListsTheProblems(t *testing.T) {
+	doc, err := readContract()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []any
+	for _, k := range kinds {
+		want = append(want, "/problems/"+k.slug)
+	}
+	if got := doc.Components.Schemas["Problem"].Value.Properties["type"].Value.Enum; !slices.Equal(got, want) {
+		t.Errorf("openapi.yaml lists the types %v\nthe shop has %v", got, want)
+	}
+}
+
+func TestTheContractListsTheRoutes(t *testing.T) {
+	s := open(t, nil)
+	doc, err := readContract()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var documented, routed []string
+	for path, item := range doc.Paths.Map() {
+		for method := range item.Operations() {
+			documented = append(documented, method+" "+path)
+		}
+	}
+	for _, route := range s.engine().Routes() {
+		if route.Method != http.MethodHead {
+			path := strings.NewReplacer(":item", "{item}", ":order", "{order}", ":slug", "{slug}").Replace(route.Path)
+			routed = append(routed, route.Method+" "+path)
+		}
+	}
+	slices.Sort(documented)
+	slices.Sort(routed)
+	if !slices.Equal(documented, routed) {
+		t.Errorf("openapi.yaml has %v\nthe shop has     %v", documented, routed)
+	}
+}
+
+func TestTheDocumentationNeedsNoNetwork(t *testing.T) {
+	s := open(t, nil)
+	if got := s.get("/openapi.yaml"); got.status != 200 || got.body != string(openAPI) {
+		t.Errorf("/openapi.yaml: %d, %d bytes", got.status, len(got.body))
+	}
+	page := s.get("/docs")
+	for _, wanted := range []string{"/api/v1/items/{item}/orders", "Idempotency-Key", `id="sold-out"`, `id="Order"`, "stock_read"} {
+		if !strings.Contains(page.body, wanted) {
+			t.Errorf("/docs does not have %s", wanted)
+		}
+	}
+	for _, unwanted := range []string{"<script", "http:", "https:", "src=", "ZgotmplZ"} {
+		if strings.Contains(page.body, unwanted) {
+			t.Errorf("/docs has %s", unwanted)
+		}
+	}
+	for _, k := range kinds {
+		if got := s.get("/problems/" + k.slug); got.status != http.StatusFound || got.header.Get("Location") != "/docs#"+k.slug {
+			t.Errorf("/problems/%s: %d to %q", k.slug, got.status, got.header.Get("Location"))
+		}
+	}
+	if got := s.get("/problems/none"); got.problem() != "not-found" {
+		t.Errorf("/problems/none: %d %s", got.status, got.body)
+	}
+}

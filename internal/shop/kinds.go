@@ -1,0 +1,67 @@
+package shop
+
+import (
+	"log/slog"
+	"net/http"
+)
+
+// kind is a problem type of RFC 9457: what clients may rely on.
+type kind struct {
+	slug       string // its type is /problems/<slug>
+	status     int
+	retryAfter int // seconds; 0 for no such header
+	title      string
+	meaning    string // for the client: what happened, and what to do
+}
+
+var (
+	malformed = kind{"malformed", http.StatusBadRequest, 0, "The request cannot be read",
+		"A number, a header or the body is not what it has to be. Nothing was sold. Correct the request."}
+	invalid = kind{"invalid", http.StatusUnprocessableEntity, 0, "The request asks for something impossible",
+		"The request can be read, but a value is out of range. Nothing was sold. Correct the request."}
+	keyReused = kind{"idempotency-key-reused", http.StatusUnprocessableEntity, 0, "The Idempotency-Key belongs to another order",
+		"An order of another item or quantity was made under this key. Nothing was sold. Use a new key for every wish to buy."}
+	tooLarge = kind{"too-large", http.StatusRequestEntityTooLarge, 0, "The request body is too large",
+		"An order has at most 1024 bytes. Nothing was sold."}
+	wrongMediaType = kind{"unsupported-media-type", http.StatusUnsupportedMediaType, 0, "The request body is not JSON",
+		"Send orders with Content-Type: application/json. Nothing was sold."}
+	notFound = kind{"not-found", http.StatusNotFound, 0, "There is no such thing",
+		"There is no such item, order or path. Nothing was sold."}
+	methodNotAllowed = kind{"method-not-allowed", http.StatusMethodNotAllowed, 0, "The method is not allowed here",
+		"The header Allow says which methods are."}
+	soldOut = kind{"sold-out", http.StatusConflict, 0, "Sold out",
+		"Fewer units are left than were asked for. Nothing was sold."}
+	fencedOff = kind{"fenced-off", http.StatusConflict, 0, "Overtaken by a newer holder of the lock",
+		"The sale was held up for longer than its lock lasted, and the database refused its write. Nothing was sold. Try again."}
+	busy = kind{"busy", http.StatusServiceUnavailable, 1, "The item is busy",
+		"The lock was not free in time, or too many requests are under way. Nothing was sold. Try again after Retry-After."}
+	conflict = kind{"conflict", http.StatusServiceUnavailable, 1, "The item changed meanwhile",
+		"Others changed the item whenever this sale was about to. Nothing was sold. Try again after Retry-After."}
+	lockLost = kind{"lock-lost", http.StatusServiceUnavailable, 1, "The lock was lost",
+		"Redis could not be reached for so long that the lock may be another's. The sale stopped before it wrote. Nothing was sold. Try again after Retry-After."}
+	unavailable = kind{"unavailable", http.StatusServiceUnavailable, 1, "The shop cannot answer now",
+		"MySQL or Redis did not answer. Unless the detail says otherwise, the order may have been made or not: " +
+			"repeat the request under the same Idempotency-Key to find out."}
+	shuttingDown = kind{"shutting-down", http.StatusServiceUnavailable, 1, "The shop is shutting down",
+		"Nothing was sold. Try again: another shop will answer."}
+	internalError = kind{"internal", http.StatusInternalServerError, 0, "The shop failed",
+		"A defect, noted in the shop's log under the request id. The order may have been made or not: " +
+			"repeat the request under the same Idempotency-Key to find out."}
+)
+
+// kinds lists all problem types, as they are documented.
+var kinds = []kind{
+	malformed, invalid, keyReused, tooLarge, wrongMediaType, notFound, methodNotAllowed, soldOut, fencedOff,
+	busy, conflict, lockLost, unavailable, shuttingDown, internalError,
+}
+
+// logLevel is debug for what clients do wrong and what they are told in full.
+func (k kind) logLevel() slog.Level {
+	switch k {
+	case internalError:
+		return slog.LevelError
+	case unavailable:
+		return slog.LevelWarn
+	}
+	return slog.LevelDebug
+}
