@@ -81,7 +81,7 @@ func (s *Redis) Follow(ctx context.Context, addr string) error {
 	client := s.Client()
 	defer client.Close()
 	host, port, _ := net.SplitHostPort(addr)
-	if err := client.SlaveOf(ctx, host, port).Err(); err != nil {
+	if err := client.ReplicaOf(ctx, host, port).Err(); err != nil {
 		return fmt.Errorf("rig: %s: follow %s: %w", s.name, addr, err)
 	}
 	for {
@@ -101,7 +101,7 @@ func (s *Redis) Follow(ctx context.Context, addr string) error {
 func (s *Redis) Promote(ctx context.Context) error {
 	client := s.Client()
 	defer client.Close()
-	if err := client.SlaveOf(ctx, "NO", "ONE").Err(); err != nil {
+	if err := client.ReplicaOf(ctx, "NO", "ONE").Err(); err != nil {
 		return fmt.Errorf("rig: promote %s: %w", s.name, err)
 	}
 	return nil
