@@ -1,0 +1,44 @@
+# stocklock: `make demo` and `make test` need nothing but Go; what else they use, they install or name.
+GO ?= go
+# More arguments for `make demo` and `make matrix`, such as ARGS='--strategies none,owner-checked'.
+ARGS ?=
+
+.PHONY: help
+help: ## print the targets
+	@awk -F ':[^#]*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: build
+build: ## compile bin/shop and bin/loadtest
+	$(GO) build -o bin/ ./cmd/shop ./cmd/loadtest
+
+.PHONY: demo
+demo: build servers ## sell the same stock in five ways and see which of them oversell
+	bin/loadtest run $(ARGS)
+
+.PHONY: matrix
+matrix: build servers ## run every strategy under every scenario
+	bin/loadtest run --scenarios all --strategies all $(ARGS)
+
+.PHONY: test
+test: servers compiler ## run every test, with the race detector, against real servers
+	$(GO) test -race -shuffle=on -count=1 -timeout 20m ./...
+
+.PHONY: lint
+lint: ## look for mistakes: go vet, staticcheck, gofmt
+	$(GO) vet ./...
+	$(GO) tool -modfile=tools/go.mod staticcheck ./...
+	@unformatted=$$(gofmt -l .) && [ -z "$$unformatted" ] || { echo "run gofmt -w on: $$unformatted"; exit 1; }
+
+.PHONY: clean
+clean: ## remove what was built and measured here
+	rm -rf bin out
+
+# What has to be on the machine: a Redis and a MySQL or MariaDB server.
+.PHONY: servers
+servers:
+	@scripts/servers.sh redis mysql
+
+# The race detector links with C.
+.PHONY: compiler
+compiler:
+	@scripts/servers.sh cc

@@ -1,0 +1,93 @@
+#!/bin/sh
+# Sees to it that programs which stocklock starts are on this machine:
+#
+#   scripts/servers.sh redis mysql cc
+#
+# What is missing it installs where it may, on Debian and Ubuntu; elsewhere, or without the right to, it
+# says what to install. It starts no service: stocklock runs private servers of its own.
+set -eu
+
+PATH=$PATH:/usr/sbin:/usr/local/sbin:/usr/libexec:/opt/homebrew/bin:/usr/local/bin # as internal/rig looks
+
+say() { printf '%s\n' "$*" >&2; }
+
+any() { # any PROGRAM...: is one of them here?
+	for program; do
+		if command -v "$program" >/dev/null 2>&1; then return 0; fi
+	done
+	return 1
+}
+
+missing='' apt='' dnf='' apk='' brew=''
+for need; do
+	case $need in
+	redis)
+		if any redis-server valkey-server; then continue; fi
+		missing="$missing, Redis or Valkey (redis-server or valkey-server)"
+		apt="$apt redis-server" dnf="$dnf valkey" apk="$apk redis" brew="$brew redis"
+		;;
+	mysql)
+		if any mariadbd mysqld; then continue; fi
+		missing="$missing, MariaDB or MySQL (mariadbd or mysqld)"
+		apt="$apt mariadb-server" dnf="$dnf mariadb-server" apk="$apk mariadb" brew="$brew mariadb"
+		;;
+	cc)
+		compiler=$(go env CC)
+		if any "${compiler%% *}"; then continue; fi
+		missing="$missing, a C compiler ($compiler)"
+		apt="$apt gcc libc6-dev" dnf="$dnf gcc" apk="$apk gcc musl-dev" brew="$brew llvm"
+		;;
+	*)
+		say "servers.sh: what is \"$need\"? want redis, mysql or cc"
+		exit 2
+		;;
+	esac
+done
+if [ -z "$missing" ]; then exit 0; fi
+missing=${missing#, }
+
+refuse() { # refuse COMMAND: say what to do instead, and why
+	say "servers.sh: not installed: $missing. Install with: $1"
+	exit 1
+}
+
+if ! any apt-get; then
+	if any brew; then refuse "brew install$brew"; fi
+	if any dnf; then refuse "sudo dnf install$dnf"; fi
+	if any apk; then refuse "sudo apk add$apk"; fi
+	refuse "your package manager"
+fi
+
+if [ "$(id -u)" = 0 ]; then
+	as_root=env
+elif any sudo && sudo -n true 2>/dev/null; then
+	as_root='sudo -n env'
+else
+	refuse "sudo apt-get install$apt"
+fi
+
+say "installing$apt, for: $missing"
+log=$(mktemp)
+policy=/usr/sbin/policy-rc.d # what asks Debian's packages not to start their services
+ours=''
+cleanup() {
+	if [ -n "$ours" ]; then $as_root rm -f $policy; fi
+	rm -f "$log"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+if [ ! -e $policy ]; then
+	ours=yes
+	printf '#!/bin/sh\nexit 101\n' | $as_root tee $policy >/dev/null
+	$as_root chmod 755 $policy
+fi
+
+apt_get() { $as_root DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=120 "$@" </dev/null >>"$log" 2>&1; }
+
+# A package source that does not answer need not be the one that is needed.
+apt_get update || say "apt-get update failed; going on with the package lists there are"
+# shellcheck disable=SC2086 # one word each
+if ! apt_get install --no-install-recommends $apt; then
+	tail -n 15 "$log" >&2
+	refuse "sudo apt-get install$apt (it failed just now, see above)"
+fi
