@@ -36,7 +36,8 @@ func redisClient(addr string) *redis.Client {
 
 // RedisOptions is how a Redis server starts. The zero value is a primary.
 type RedisOptions struct {
-	ReplicaOf *Redis // follow this one
+	ReplicaOf *Redis   // follow this one
+	Args      []string // more of redis-server's own options
 }
 
 // Redis starts a redis-server and waits until it answers, and, as a replica, until it is in sync.
@@ -56,6 +57,7 @@ func (r *Rig) Redis(ctx context.Context, o RedisOptions) (*Redis, error) {
 			program, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
 			"--save", "", "--appendonly", "no", "--daemonize", "no", "--repl-diskless-sync-delay", "0",
 		}
+		args = append(args, o.Args...)
 		server.Process = &Process{
 			name: "redis-server " + server.Addr, args: args, logPath: filepath.Join(dir, "log"),
 			ready: answers(server.Addr),
