@@ -17,7 +17,7 @@ type settings struct {
 	Addr         string `env:"SHOP_ADDR" default:"127.0.0.1:8080" help:"Where to listen, host:port. Port 0 takes a free one."`
 	InternalAddr string `env:"SHOP_INTERNAL_ADDR" placeholder:"HOST:PORT" help:"Where operators find /metrics and /debug/pprof. Without it nowhere. Keep it inside."`
 	MySQL        string `name:"mysql" env:"SHOP_MYSQL" placeholder:"DSN" help:"Where MySQL or MariaDB is: user:password@tcp(host:3306)/database. Required."`
-	Redis        string `env:"SHOP_REDIS" placeholder:"URL" help:"Where Redis or Valkey is: redis://user:password@host:6379/0, rediss:// for TLS. Without it redis://127.0.0.1:6379/0."`
+	Redis        string `env:"SHOP_REDIS" placeholder:"URL" help:"Where Redis or Valkey is: redis://user:password@host:6379/0, rediss:// for TLS, ?cluster=true for a node of Redis Cluster, ?master_name=NAME for a Sentinel. Without it redis://127.0.0.1:6379/0."`
 	Name         string `env:"SHOP_NAME" help:"What this process is called in its orders. Without it host-pid."`
 
 	Strategy string        `env:"SHOP_STRATEGY" default:"${strategy}" help:"How sales are protected: ${strategies}."`

@@ -14,14 +14,14 @@ func (s *Shop) getLive(c *gin.Context) {
 }
 
 // getReady says whether requests should be sent here, and which dependency is
-// missing when not. Why it is missing is in the log.
+// missing when not. Why it is missing has been logged when it was noticed.
 func (s *Shop) getReady(c *gin.Context) {
 	if s.draining.Load() {
-		s.fail(c, errDraining)
+		refuse(c, errDraining)
 		return
 	}
 	if names := s.health.missing(); len(names) > 0 {
-		s.fail(c, refusal{unavailable, "missing: " + strings.Join(names, ", ")})
+		refuse(c, refusal{unavailable, "missing: " + strings.Join(names, ", ")})
 		return
 	}
 	c.JSON(http.StatusOK, gin.H{"status": "ready", "name": s.Name, "strategy": s.Strategy.Name})

@@ -86,6 +86,10 @@ func (s *Shop) fail(c *gin.Context, err error) {
 	r := explain(ctx, err)
 	s.Log.Log(ctx, r.logLevel(), "request failed", "problem", r.slug, "error", err,
 		"request", requestID(c), "path", c.Request.URL.Path)
+	refuse(c, r)
+}
+
+func refuse(c *gin.Context, r refusal) {
 	c.Set(outcomeKey, r.slug)
 	if r.retryAfter > 0 {
 		c.Header("Retry-After", strconv.Itoa(r.retryAfter))

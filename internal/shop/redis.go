@@ -2,10 +2,12 @@ package shop
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -24,20 +26,25 @@ const (
 // same moment; each does so for a fraction of a millisecond, every retry.
 const redisPoolSize = 128
 
-// OpenRedis prepares a client for a URL such as redis://user:password@host:6379/0,
-// or rediss:// for TLS. It does not connect. Errors never contain the URL, which
-// may hold a password.
+// OpenRedis prepares a client for one of these URLs, with rediss instead of
+// redis for TLS. It does not connect. Errors never contain the URL, which may hold a
+// password.
+//
+//	redis://user:password@host:6379/0                              one server
+//	redis://host:6379?cluster=true&addr=host2:6379                 Redis Cluster, one or more of its nodes
+//	redis://host:26379?master_name=main&addr=host2:26379           Sentinel: user:password@ is for the Sentinels,
+//	                                                               &username=&password= for the servers
 func OpenRedis(rawURL string) (redis.UniversalClient, error) {
-	o, err := redis.ParseURL(rawURL)
+	o, err := parseRedisURL(rawURL)
 	if err != nil {
-		var parse *url.Error
-		if errors.As(err, &parse) {
+		if parse, ok := errors.AsType[*url.Error](err); ok {
 			err = parse.Err // the outer error quotes the URL
 		}
 		return nil, fmt.Errorf("the Redis URL cannot be read: %w: want redis://user:password@host:6379/0", err)
 	}
 	// A command that is sent twice after a lost answer is ambiguous: the second
-	// SET NX finds the first one's lock and takes it for somebody else's.
+	// SET NX finds the first one's lock and takes it for somebody else's. (A client of
+	// Redis Cluster sends again all the same, as part of following redirections.)
 	o.MaxRetries = -1
 	o.DialerRetries = 1
 	o.ContextTimeoutEnabled = true
@@ -45,15 +52,65 @@ func OpenRedis(rawURL string) (redis.UniversalClient, error) {
 	o.PoolSize, o.PoolTimeout = redisPoolSize, redisPoolTimeout
 	// A handshake of one vendor's servers, noise on all others.
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	return redis.NewClient(o), nil
+	return redis.NewUniversalClient(o), nil
+}
+
+func parseRedisURL(rawURL string) (*redis.UniversalOptions, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	query := u.Query()
+	cluster := query.Get("cluster") == "true"
+	query.Del("cluster")
+	u.RawQuery = query.Encode()
+	switch {
+	case query.Has("master_name"):
+		o, err := redis.ParseFailoverURL(u.String())
+		if err != nil {
+			return nil, err
+		}
+		return &redis.UniversalOptions{
+			Addrs: o.SentinelAddrs, MasterName: o.MasterName, DB: o.DB, TLSConfig: anyServer(o.TLSConfig),
+			SentinelUsername: o.SentinelUsername, SentinelPassword: o.SentinelPassword,
+			Username: o.Username, Password: o.Password,
+		}, nil
+	case cluster:
+		o, err := redis.ParseClusterURL(u.String())
+		if err != nil {
+			return nil, err
+		}
+		return &redis.UniversalOptions{
+			Addrs: o.Addrs, IsClusterMode: true, TLSConfig: anyServer(o.TLSConfig), Username: o.Username, Password: o.Password,
+		}, nil
+	}
+	o, err := redis.ParseURL(u.String())
+	if err != nil {
+		return nil, err
+	}
+	return &redis.UniversalOptions{
+		Addrs: []string{o.Addr}, DB: o.DB, TLSConfig: o.TLSConfig, Username: o.Username, Password: o.Password,
+	}, nil
+}
+
+// anyServer makes every server show a certificate of its own name, where the
+// URL's would be asked of all.
+func anyServer(c *tls.Config) *tls.Config {
+	if c != nil {
+		c.ServerName = ""
+	}
+	return c
 }
 
 // redisAddr says where a client connects to, for people.
 func redisAddr(client redis.UniversalClient) string {
-	if single, ok := client.(*redis.Client); ok {
-		return single.Options().Addr
+	switch c := client.(type) {
+	case *redis.Client:
+		return c.Options().Addr
+	case *redis.ClusterClient:
+		return strings.Join(c.Options().Addrs, ",")
 	}
-	return "several servers"
+	return "unknown"
 }
 
 // RedisLog makes go-redis say what it has to say to log, at debug level: whatever

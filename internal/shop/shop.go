@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 	"stocklock/internal/trace"
@@ -63,13 +65,17 @@ func New(cfg Config) (*Shop, error) {
 		sellers: newSellers(cfg.Strategy, cfg.Deps),
 		health: newHealth(cfg.Log,
 			&dependency{name: "mysql", where: store.Addr(), prepare: store.Migrate, ping: store.Ping},
-			&dependency{name: "redis", where: redisAddr(cfg.Deps.Redis), ping: func(ctx context.Context) error {
-				return cfg.Deps.Redis.Ping(ctx).Err()
-			}},
+			&dependency{name: "redis", where: redisAddr(cfg.Deps.Redis), ping: canLock(cfg.Deps.Redis)},
 		),
 	}
 	s.metrics = newMetrics(s)
 	return s, nil
+}
+
+// canLock asks for a lock's key rather than for a PONG: a Redis Cluster that is
+// down answers PING, and so does a user who may not touch locks.
+func canLock(client redis.UniversalClient) func(context.Context) error {
+	return func(ctx context.Context) error { return client.Exists(ctx, strategy.Key(0)).Err() }
 }
 
 // maxNameLength is what orders.shop can hold.
