@@ -127,7 +127,7 @@ func (l *lab) startSites(ctx context.Context, dsn string) error {
 	faults := slices.ContainsFunc(l.scenarios, func(s scenario.Scenario) bool { return s.Attacks != strategy.Exclusive })
 	if l.Redis == "" {
 		o.Faults = faults
-		if slices.ContainsFunc(l.strategies, func(s strategy.Strategy) bool { return s.Name == "redlock" }) {
+		if slices.ContainsFunc(l.strategies, func(s strategy.Strategy) bool { return s.NeedsQuorum }) {
 			o.Quorum = 5
 		}
 	}

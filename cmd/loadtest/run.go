@@ -157,7 +157,7 @@ func (ch chosen) check() error {
 	}{
 		{"--lease", ch.Lease, 100 * time.Millisecond, time.Minute},
 		{"--wait", ch.Wait, time.Millisecond, time.Minute},
-		{"--retry", ch.Retry, 100 * time.Microsecond, 10 * time.Second},
+		{"--retry", ch.Retry, time.Millisecond, 10 * time.Second},
 		{"--work", ch.Work, 0, 10 * time.Second},
 	} {
 		if limit.value < limit.lo || limit.value > limit.hi {

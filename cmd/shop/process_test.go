@@ -195,7 +195,7 @@ func waitForLock(t *testing.T, l *lab, item stock.Item) {
 	t.Helper()
 	client := (&rig.Redis{Addr: l.redis}).Client()
 	defer client.Close()
-	for giveUp := time.Now().Add(30 * time.Second); client.Exists(t.Context(), strategy.Key(item.ID)).Val() == 0; {
+	for giveUp := time.Now().Add(30 * time.Second); client.Exists(t.Context(), "{"+strategy.Key(item.ID)+"}:lock").Val() == 0; {
 		if time.Now().After(giveUp) {
 			t.Fatal("nobody took the lock")
 		}

@@ -31,7 +31,7 @@ func TestWhatCannotBeIsOneLineAndExitCode2(t *testing.T) {
 		{"a Redis URL of another kind", map[string]string{"SHOP_REDIS": "http://:geheim@x"}, nil, "http"},
 		{"a Redis database that is none", map[string]string{"SHOP_REDIS": "redis://:geheim@x/y"}, nil, "SHOP_REDIS"},
 		{"an unknown strategy", nil, []string{"--strategy=hope"}, `no strategy "hope": want one of none,`},
-		{"a lease of 0", map[string]string{"SHOP_LEASE": "0s"}, nil, "SHOP_LEASE is 0s: want 10ms or more"},
+		{"a lease of 0", map[string]string{"SHOP_LEASE": "0s"}, nil, "SHOP_LEASE is 0s: want 50ms or more"},
 		{"a wait below 0", nil, []string{"--wait=-1s"}, "SHOP_WAIT is -1s"},
 		{"a lease that is no duration", map[string]string{"SHOP_LEASE": "10"}, nil, "--lease"},
 		{"no room", map[string]string{"SHOP_MAX_IN_FLIGHT": "0"}, nil, "SHOP_MAX_IN_FLIGHT is 0"},

@@ -39,6 +39,18 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 		return usage("SHOP_REDIS: %w", err)
 	}
 	defer joinClose(&err, client)
+	deps := strategy.Deps{Redis: client, Store: store, Options: set.options()}
+	for _, url := range set.RedisQuorum {
+		node, err := shop.OpenRedis(url)
+		if err != nil {
+			return usage("SHOP_REDIS_QUORUM: %w", err)
+		}
+		defer joinClose(&err, node)
+		deps.Quorum = append(deps.Quorum, node)
+	}
+	if err := chosen.Check(deps); err != nil {
+		return usage("SHOP_STRATEGY: %w: set SHOP_REDIS_QUORUM", err)
+	}
 	lab, err := set.openLab()
 	if err != nil {
 		return err
@@ -47,16 +59,15 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 		defer joinClose(&err, lab.Trace)
 	}
 	s, err := shop.New(shop.Config{
-		Name:            set.Name,
-		Strategy:        chosen,
-		Deps:            strategy.Deps{Redis: client, Store: store, Options: set.options()},
-		Log:             log,
-		SchemaIsManaged: !set.Migrate,
-		MaxInFlight:     set.MaxInFlight,
-		StartupTimeout:  set.StartupTimeout,
-		DrainDelay:      set.DrainDelay,
-		DrainTimeout:    set.DrainTimeout,
-		Lab:             lab,
+		Name:           set.Name,
+		Strategy:       chosen,
+		Deps:           deps,
+		Log:            log,
+		MaxInFlight:    set.MaxInFlight,
+		StartupTimeout: set.StartupTimeout,
+		DrainDelay:     set.DrainDelay,
+		DrainTimeout:   set.DrainTimeout,
+		Lab:            lab,
 	})
 	if err != nil {
 		return usageError{err}

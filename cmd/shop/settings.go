@@ -10,17 +10,16 @@ import (
 	"stocklock/internal/strategy"
 )
 
-const defaultStrategy = "owner-checked"
+const defaultStrategy = "fenced"
 
 // settings are all that a shop can be told.
 type settings struct {
-	Addr         string `env:"SHOP_ADDR" default:"127.0.0.1:8080" help:"Where to listen, host:port. Port 0 takes a free one."`
-	InternalAddr string `env:"SHOP_INTERNAL_ADDR" placeholder:"HOST:PORT" help:"Where operators find /metrics and /debug/pprof. Without it nowhere. Keep it inside."`
-	MySQL        string `name:"mysql" env:"SHOP_MYSQL" placeholder:"DSN" help:"Where MySQL or MariaDB is: user:password@tcp(host:3306)/database. Required."`
-	Redis        string `env:"SHOP_REDIS" placeholder:"URL" help:"Where Redis or Valkey is: redis://user:password@host:6379/0, rediss:// for TLS, ?cluster=true for a node of Redis Cluster, ?master_name=NAME for a Sentinel. Without it redis://127.0.0.1:6379/0."`
-	Name         string `env:"SHOP_NAME" help:"What this process is called in its orders. Without it host-pid."`
-
-	Migrate bool `env:"SHOP_MIGRATE" default:"true" negatable:"" help:"Bring the schema up to date at the start. Without it the shop waits until shop migrate has: its user then needs no right to change the schema."`
+	Addr         string   `env:"SHOP_ADDR" default:"127.0.0.1:8080" help:"Where to listen, host:port. Port 0 takes a free one."`
+	InternalAddr string   `env:"SHOP_INTERNAL_ADDR" placeholder:"HOST:PORT" help:"Where operators find /metrics and /debug/pprof. Without it nowhere. Keep it inside."`
+	MySQL        string   `name:"mysql" env:"SHOP_MYSQL" placeholder:"DSN" help:"Where MySQL or MariaDB is: user:password@tcp(host:3306)/database. Required."`
+	Redis        string   `env:"SHOP_REDIS" placeholder:"URL" help:"Where Redis or Valkey is: redis://user:password@host:6379/0, rediss:// for TLS, ?cluster=true for a node of Redis Cluster, ?master_name=NAME for a Sentinel. Without it redis://127.0.0.1:6379/0."`
+	RedisQuorum  []string `env:"SHOP_REDIS_QUORUM" placeholder:"URL" help:"Independent Redis servers for the strategy redlock, separated by commas: three or five."`
+	Name         string   `env:"SHOP_NAME" help:"What this process is called in its orders. Without it host-pid."`
 
 	Strategy string        `env:"SHOP_STRATEGY" default:"${strategy}" help:"How sales are protected: ${strategies}."`
 	Lease    time.Duration `env:"SHOP_LEASE" default:"10s" help:"How long a lock lives in Redis without renewal."`
@@ -37,15 +36,14 @@ type settings struct {
 	LabAllowRemote bool          `env:"SHOP_LAB_ALLOW_REMOTE" group:"lab" help:"In the lab, listen on an address that others can reach all the same."`
 	LabWork        time.Duration `env:"SHOP_LAB_WORK" group:"lab" default:"0s" help:"Work inside every sale, after it has read the stock."`
 	LabClockSkew   time.Duration `env:"SHOP_LAB_CLOCK_SKEW" group:"lab" default:"0s" help:"How far the clock of this process is wrong."`
+	LabServerClock bool          `env:"SHOP_LAB_SERVER_CLOCK" group:"lab" help:"Let the strategy getset go by the clock of Redis instead of its own."`
 	Trace          string        `env:"SHOP_TRACE" group:"lab" placeholder:"FILE" help:"Append what happens in every sale to this file."`
 }
-
-var errNoMySQL = usage("SHOP_MYSQL is not set: want user:password@tcp(host:3306)/database")
 
 // check finds settings that cannot be, and fills in what is computed.
 func (s *settings) check() error {
 	if s.MySQL == "" {
-		return errNoMySQL
+		return usage("SHOP_MYSQL is not set: want user:password@tcp(host:3306)/database")
 	}
 	if s.Redis == "" {
 		s.Redis = "redis://127.0.0.1:6379/0"
@@ -62,7 +60,7 @@ func (s *settings) check() error {
 		value time.Duration
 		least time.Duration
 	}{
-		{"SHOP_LEASE", s.Lease, 10 * time.Millisecond},
+		{"SHOP_LEASE", s.Lease, 50 * time.Millisecond},
 		{"SHOP_WAIT", s.Wait, 0},
 		{"SHOP_RETRY", s.Retry, time.Millisecond},
 		{"SHOP_STARTUP_TIMEOUT", s.StartupTimeout, time.Second},
@@ -86,8 +84,8 @@ func (s *settings) check() error {
 
 func (s *settings) checkLab(host string) error {
 	if !s.Lab {
-		if s.LabWork != 0 || s.LabClockSkew != 0 || s.Trace != "" {
-			return usage("SHOP_LAB_WORK, SHOP_LAB_CLOCK_SKEW and SHOP_TRACE need SHOP_LAB=true")
+		if s.LabWork != 0 || s.LabClockSkew != 0 || s.LabServerClock || s.Trace != "" {
+			return usage("SHOP_LAB_WORK, SHOP_LAB_CLOCK_SKEW, SHOP_LAB_SERVER_CLOCK and SHOP_TRACE need SHOP_LAB=true")
 		}
 		return nil
 	}
@@ -99,5 +97,5 @@ func (s *settings) checkLab(host string) error {
 }
 
 func (s *settings) options() strategy.Options {
-	return strategy.Options{Lease: s.Lease, Wait: s.Wait, Retry: s.Retry, ClockSkew: s.LabClockSkew}
+	return strategy.Options{Lease: s.Lease, Wait: s.Wait, Retry: s.Retry, ClockSkew: s.LabClockSkew, ServerClock: s.LabServerClock}
 }

@@ -61,7 +61,7 @@ func openUnready(t *testing.T, dsn, redisURL string, change func(*Config)) *runn
 	log := &logBuffer{}
 	cfg := Config{
 		Name: "test-shop", Strategy: by,
-		Deps: strategy.Deps{Store: store, Redis: client, Options: strategy.Options{
+		Deps: strategy.Deps{Store: store, Redis: client, Quorum: []redis.UniversalClient{client}, Options: strategy.Options{
 			Lease: 10 * time.Second, Wait: 5 * time.Second, Retry: 5 * time.Millisecond,
 		}},
 		Log:            slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),

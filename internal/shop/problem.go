@@ -8,6 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/redis/go-redis/v9"
 
+	"stocklock/internal/redislock"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 )
@@ -37,6 +38,8 @@ var answers = []struct {
 	{stock.ErrNotFound, notFound, "there is no item or order with this id"},
 	{stock.ErrFenced, fencedOff, "a newer holder of the lock was faster: nothing was sold"},
 	{stock.ErrConflict, conflict, "the item kept changing while it was being sold: nothing was sold"},
+	{redislock.ErrLost, lockLost, "the lock was lost before anything was written: nothing was sold"},
+	{redislock.ErrClosed, shuttingDown, "the shop is shutting down: nothing was sold"},
 	{strategy.ErrBusy, busy, "the lock was not free in time: nothing was sold"},
 }
 

@@ -1,6 +1,7 @@
 package shop
 
 import (
+	"fmt"
 	"github.com/gin-gonic/gin"
 
 	"stocklock/internal/stock"
@@ -20,6 +21,9 @@ func (s *Shop) sell(c *gin.Context, sale stock.Sale) (order stock.Order, replaye
 	asked, err := readExperiment(c, s.Strategy)
 	if err != nil {
 		return stock.Order{}, false, err
+	}
+	if err := asked.strategy.Check(s.Deps); err != nil {
+		return stock.Order{}, false, refusal{malformed, fmt.Sprintf("%s: %v", labStrategyHeader, err)}
 	}
 	sale.Run = asked.run
 	watched := trace.WithHook(ctx, s.Lab.hook(s.Log, asked, sale, measure))

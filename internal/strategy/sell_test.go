@@ -33,7 +33,7 @@ func deps(t *testing.T) Deps {
 	client := redis.NewClient(&redis.Options{Addr: rigtest.Redis(t), MaxRetries: -1, PoolSize: 64})
 	t.Cleanup(func() { client.Close() })
 	return Deps{
-		Redis: client, Store: store,
+		Redis: client, Store: store, Quorum: []redis.UniversalClient{client}, // a majority of one
 		Options: Options{Lease: 9500 * time.Millisecond, Wait: 30 * time.Second, Retry: time.Millisecond},
 	}
 }
@@ -114,6 +114,9 @@ func TestRecipes(t *testing.T) {
 		"owner-checked":   "set nx px; evalsha",
 		"reentrant-fixed": "evalsha; evalsha",
 		"reentrant-timer": "evalsha; evalsha",
+		"reentrant":       "evalsha; evalsha",
+		"redlock":         "set nx px; evalsha",
+		"fenced":          "evalsha; evalsha",
 		"for-update":      "",
 		"optimistic":      "",
 		"conditional":     "",

@@ -30,6 +30,8 @@ type Strategy struct {
 	Guard      string // the guard in a few words, in Redis's own commands
 	Decrement  string // the decrement in a few words
 	Properties Property
+	// NeedsQuorum: it wants several independent Redis servers, Deps.Quorum.
+	NeedsQuorum bool
 	// WithServerClock is what it gains when Options.ServerClock is on.
 	WithServerClock Property
 
@@ -40,7 +42,9 @@ type Strategy struct {
 // caller's: it closes them.
 type Deps struct {
 	Redis redis.UniversalClient
-	Store *stock.Store
+	// Quorum are independent servers, for the strategies that need them.
+	Quorum []redis.UniversalClient
+	Store  *stock.Store
 	Options
 }
 
@@ -65,6 +69,14 @@ func (s Strategy) PropertiesUnder(o Options) Property {
 	return s.Properties
 }
 
+// Check says whether these deps have what the strategy needs.
+func (s Strategy) Check(d Deps) error {
+	if s.NeedsQuorum && len(d.Quorum) == 0 {
+		return fmt.Errorf("strategy %s needs a quorum of independent Redis servers, and none is configured", s.Name)
+	}
+	return nil
+}
+
 // ErrBusy: the lock was not free within the time to wait. Nothing was written.
 var ErrBusy = errors.New("strategy: lock is busy")
 
@@ -87,7 +99,7 @@ type Seller struct {
 	decrement decrement
 }
 
-// New builds a seller. Sellers of one process share nothing but deps: two of the
+// New builds a seller. It panics when [Strategy.Check] would fail. Sellers of one process share nothing but deps: two of the
 // same strategy do not see each other's local state.
 func New(s Strategy, deps Deps) *Seller {
 	g, d := s.build(deps)

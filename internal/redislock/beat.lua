@@ -1,0 +1,28 @@
+-- Renews what a Locker holds and waits for, for many locks at once.
+-- KEYS  lock, queue, waiters, epoch of each lock
+-- ARGV  1 the Locker, 2 "1" where PUBLISH counts all receivers, and then for each lock
+--       "hold" or "wait", the attempt, the lease, the name
+-- Reply for each lock
+--       {1, epoch, others}  held, with a full lease
+--       {2, ttl}            waiting, and its heartbeat is renewed; ttl in milliseconds
+--       {3}                 neither: the hold is lost, or the attempt is not queued (any more)
+local id, trusted = ARGV[1], ARGV[2]
+local now = clock()
+local replies = {}
+for i = 1, #KEYS / 4 do
+  local k = lockAt(4 * i - 3)
+  local kind, attempt, lease, name = ARGV[4 * i - 1], ARGV[4 * i], ARGV[4 * i + 1], ARGV[4 * i + 2]
+  local reply = { 3 }
+  local mine = kind == 'wait' and waiter(k, id)
+  if mine and mine.attempt == attempt then
+    join(k, id, attempt, lease, now)
+    if redis.call('EXISTS', k.lock) == 0 then grant(k, name, id, trusted, now) end
+    reply = { 2, redis.call('PTTL', k.lock) }
+  end
+  if holds(k, id, attempt) then
+    redis.call('PEXPIRE', k.lock, lease)
+    reply = held(k)
+  end
+  replies[i] = reply
+end
+return replies

@@ -1,0 +1,179 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// hold is one holder's time with the lock. Locker.mu guards what changes.
+type hold struct {
+	locker  *Locker
+	name    *name
+	attempt uint64
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	token   int64
+	begun   time.Time
+	entries int  // leases that were not released yet
+	ended   bool // released or lost
+}
+
+// holdKey finds a hold in a context.
+type holdKey struct {
+	locker *Locker
+	key    string
+}
+
+func holdIn(ctx context.Context, l *Locker, key string) *hold {
+	h, _ := ctx.Value(holdKey{l, key}).(*hold)
+	return h
+}
+
+func newHold(l *Locker, n *name, ctx context.Context) *hold {
+	h := &hold{locker: l, name: n, attempt: n.attempt, token: n.grant.token(), begun: time.Now(), entries: 1}
+	ctx, h.cancel = context.WithCancelCause(ctx)
+	h.ctx = context.WithValue(ctx, holdKey{l, n.key}, h)
+	return h
+}
+
+// end ends the held context; the cause is nil after a release.
+func (h *hold) end(cause error) {
+	h.ended = true
+	h.cancel(cause)
+}
+
+// reenter lets a holder in again. A hold that is over is not entered: whoever
+// still works under it must stop.
+func (l *Locker) reenter(ctx context.Context, h *hold) (context.Context, *Lease, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h.ended || !time.Now().Before(h.name.grant.deadline) {
+		return nil, nil, fmt.Errorf("enter %q again: %w", h.name.key, ErrLost)
+	}
+	if ctx.Err() != nil {
+		return nil, nil, notAcquired(h.name.key, context.Cause(ctx))
+	}
+	h.entries++
+	return ctx, &Lease{hold: h}, nil
+}
+
+// leave ends one entry, and with the last one gives the lock back.
+func (h *hold) leave() error {
+	l, n := h.locker, h.name
+	l.mu.Lock()
+	if h.ended {
+		l.mu.Unlock()
+		return fmt.Errorf("release %q: %w", n.key, ErrNotHeld)
+	}
+	if h.entries--; h.entries > 0 {
+		l.mu.Unlock()
+		return nil
+	}
+	if !time.Now().Before(n.grant.deadline) {
+		l.lose(n)
+		l.mu.Unlock()
+		l.hookLost(n.key)
+		return fmt.Errorf("release %q: %w", n.key, ErrNotHeld)
+	}
+	h.end(nil)
+	var err error
+	if l.mayPass(n) {
+		n.grant.n++
+		l.handTo(n, Local)
+		l.mu.Unlock()
+	} else {
+		err = l.releaseRemotely(n) // unlocks
+	}
+	if hook := l.opts.Hooks.Released; hook != nil {
+		hook(n.key, time.Since(h.begun))
+	}
+	return err
+}
+
+// releaseRemotely gives the lock back to Redis and, in the same request, queues
+// for the next waiter of this process. It is called with Locker.mu, and unlocks it.
+func (l *Locker) releaseRemotely(n *name) error {
+	attempt, next, sent := n.attempt, uint64(0), time.Now()
+	n.hold = nil
+	l.calls.Add(1)
+	defer l.calls.Done()
+	if n.first() != nil && l.listening() {
+		next = l.nextAttempt()
+		n.state, n.attempt, n.bound = asking, next, sent
+	} else {
+		l.askNext(n)
+	}
+	l.mu.Unlock()
+
+	ctx, cancel := context.WithTimeout(l.ctx, l.opts.beatEvery())
+	r, err := l.server.release(ctx, n, attempt, next)
+	cancel()
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		l.giveBack(n, attempt)
+		if next != 0 {
+			l.takeBack(n, next)
+		}
+	}
+	if next != 0 && n.attempt == next && n.state == asking {
+		switch {
+		case err != nil || r.kind == replyNotHeld:
+			l.askNext(n)
+		case r.kind == replyHeld:
+			l.granted(n, r.epoch, r.others, sent, Remote)
+		default:
+			l.queued(n, r.ttl)
+		}
+	}
+	if err != nil {
+		return unknown("release", n.key, context.Background(), err)
+	}
+	if r.kind == replyNotHeld {
+		return fmt.Errorf("release %q: %w", n.key, ErrNotHeld)
+	}
+	return nil
+}
+
+func (h *hold) extend(ctx context.Context) error {
+	if !h.valid() {
+		return fmt.Errorf("extend %q: %w", h.name.key, ErrNotHeld)
+	}
+	sent := time.Now()
+	b := beat{h.name, h.attempt, true}
+	replies, err := h.locker.server.beat(ctx, []beat{b})
+	if err != nil {
+		return unknown("extend", h.name.key, ctx, err)
+	}
+	if h.locker.beaten(b, sent, replies[0]); !h.valid() {
+		return fmt.Errorf("extend %q: %w", h.name.key, ErrNotHeld)
+	}
+	return nil
+}
+
+func (h *hold) key() string  { return h.name.key }
+func (h *hold) fence() int64 { return h.token }
+
+func (h *hold) until() time.Time {
+	h.locker.mu.Lock()
+	defer h.locker.mu.Unlock()
+	return h.name.grant.deadline
+}
+
+func (h *hold) valid() bool {
+	h.locker.mu.Lock()
+	defer h.locker.mu.Unlock()
+	return !h.ended && time.Now().Before(h.name.grant.deadline)
+}
+
+// unknown wraps an error of the transport, after which nobody knows whether the
+// request was carried out.
+func unknown(doing, key string, ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return notAcquired(key, errors.Join(context.Cause(ctx), err))
+	}
+	return fmt.Errorf("redislock: %s %q: outcome unknown: %w", doing, key, err)
+}

@@ -1,0 +1,139 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// listening says whether grants can be pushed to this Locker. It is called with
+// Locker.mu.
+func (l *Locker) listening() bool {
+	if l.ready == nil {
+		return false
+	}
+	select {
+	case <-l.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// subscribe opens the Locker's inbox before its first wait, and waits until Redis
+// has confirmed it: a grant to a Locker that does not listen would be taken back.
+func (l *Locker) subscribe(ctx context.Context) error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return ErrClosed
+	}
+	if l.ready == nil {
+		l.ready = make(chan struct{})
+		l.work.Add(1)
+		go l.listen(l.ready)
+	}
+	ready := l.ready
+	l.mu.Unlock()
+	patience := time.NewTimer(l.opts.beatEvery())
+	defer patience.Stop()
+	select {
+	case <-ready:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-l.ctx.Done():
+		return ErrClosed
+	case <-patience.C:
+		return fmt.Errorf("redislock: Redis did not confirm a subscription within %s", l.opts.beatEvery())
+	}
+}
+
+// inboxSize is how many messages may wait to be read. One that finds it full for
+// a second is dropped, and the next beat finds the grant.
+const inboxSize = 1024
+
+// listen opens the inbox and reads it until the Locker is closed. The client
+// subscribes again by itself when its connection breaks.
+func (l *Locker) listen(ready chan struct{}) {
+	defer l.work.Done()
+	inbox := l.server.client.Subscribe(l.ctx, l.server.channel())
+	defer inbox.Close()
+	defer context.AfterFunc(l.ctx, func() { inbox.Close() })()
+	confirmed := false
+	for m := range inbox.ChannelWithSubscriptions(redis.WithChannelSize(inboxSize), redis.WithChannelSendTimeout(time.Second)) {
+		switch m := m.(type) {
+		case *redis.Subscription:
+			if !confirmed {
+				confirmed = true
+				close(ready)
+			} else {
+				l.lookAgain()
+			}
+		case *redis.Message:
+			l.read(m.Payload)
+		}
+	}
+}
+
+// lookAgain has all waits beat at once: pushes may have been lost with the
+// connection.
+func (l *Locker) lookAgain() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, n := range l.names {
+		if n.state == waiting {
+			n.beatOut, n.beatDue = time.Time{}, time.Now()
+			l.attend(n)
+		}
+	}
+}
+
+// read takes in one message: "granted ATTEMPT EPOCH OTHERS KEY" or "contended KEY".
+func (l *Locker) read(message string) {
+	kind, rest, _ := strings.Cut(message, " ")
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch kind {
+	case "contended":
+		if n := l.names[rest]; n != nil {
+			n.grant.others = true
+		}
+	case "granted":
+		fields := strings.SplitN(rest, " ", 4)
+		if len(fields) != 4 {
+			return
+		}
+		attempt, _ := strconv.ParseUint(fields[0], 10, 64)
+		epoch, _ := strconv.ParseInt(fields[1], 10, 64)
+		others, _ := strconv.ParseInt(fields[2], 10, 64)
+		if attempt != 0 && epoch != 0 {
+			l.pushed(fields[3], attempt, epoch, others)
+		}
+	}
+}
+
+// pushed takes in a grant. One that nobody waits for any more is given back.
+func (l *Locker) pushed(key string, attempt uint64, epoch, others int64) {
+	n := l.names[key]
+	switch {
+	case l.closed:
+		// Close has given back everything.
+	case n == nil || n.attempt != attempt:
+		l.giveBack(&name{key: key, keys: keysOf(key)}, attempt)
+	case n.state == held:
+		// Told twice.
+	case time.Until(n.bound.Add(l.opts.Lease-l.opts.margin())) < l.opts.beatEvery():
+		// By what is known, little of the lease may be left: renew it before working.
+		if n.state == waiting {
+			n.beatOut, n.beatDue = time.Time{}, time.Now()
+			l.attend(n)
+		}
+	default:
+		l.granted(n, epoch, others, n.bound, Remote)
+	}
+}

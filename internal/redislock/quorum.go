@@ -1,0 +1,135 @@
+package redislock
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// NewQuorum returns a locker that needs a majority of independent Redis servers,
+// after the Redlock algorithm (redis.io, Distributed Locks with Redis). It survives
+// the loss of a minority without a second holder. Three or five servers are usual;
+// they must not be replicas of each other. It panics without clients.
+//
+// Each server has a timeout of its own, a tenth of the lease: one that is slow or gone
+// does not hold up the others. What a failed try may have set is dropped on all servers.
+// See [Polling] for what it gives up against [Locker]; above all, it has no fencing token, because
+// independent servers have no common counter.
+func NewQuorum(clients []redis.Scripter, o Options) *Polling {
+	if len(clients) == 0 {
+		panic("redislock: NewQuorum without clients")
+	}
+	o = o.withDefaults()
+	nodes := make([]quorumNode, len(clients))
+	for i, c := range clients {
+		n, ok := c.(quorumNode)
+		if !ok {
+			panic(fmt.Sprintf("redislock: NewQuorum: client %d of type %T has no SetNX", i, c))
+		}
+		nodes[i] = n
+	}
+	return newPolling(quorumStore{nodes, o.margin(), max(o.Lease/10, 10*time.Millisecond)}, o)
+}
+
+type quorumNode interface {
+	redis.Scripter
+	SetNX(ctx context.Context, key string, value any, expiration time.Duration) *redis.BoolCmd
+}
+
+// quorumStore asks all servers at once and goes by the majority.
+type quorumStore struct {
+	nodes   []quorumNode
+	drift   time.Duration // taken off each validity, for clocks that run at different rates
+	timeout time.Duration // of each server
+}
+
+var (
+	//go:embed compare_extend.lua
+	compareExtendSource string
+	compareExtendScript = redis.NewScript(compareExtendSource)
+	//go:embed compare_delete.lua
+	compareDeleteSource string
+	compareDeleteScript = redis.NewScript(compareDeleteSource)
+)
+
+func (s quorumStore) set(ctx context.Context, key, value string, lease time.Duration) (time.Duration, bool, error) {
+	ok, err := s.majority(ctx, func(ctx context.Context, n quorumNode) (bool, error) {
+		return n.SetNX(ctx, key, value, lease).Result()
+	})
+	if !ok {
+		// A minority that was set must not block the others for a lease.
+		cleaning := context.WithoutCancel(ctx)
+		s.majority(cleaning, func(ctx context.Context, n quorumNode) (bool, error) {
+			return compareDelete(ctx, n, key, value)
+		})
+	}
+	return lease - s.drift, ok, err
+}
+
+func (s quorumStore) extend(ctx context.Context, key, value string, lease time.Duration) (time.Duration, bool, error) {
+	ok, err := s.majority(ctx, func(ctx context.Context, n quorumNode) (bool, error) {
+		return compareExtendScript.Run(ctx, n, []string{key}, value, lease.Milliseconds()).Bool()
+	})
+	return lease - s.drift, ok, err
+}
+
+func (s quorumStore) drop(ctx context.Context, key, value string) (bool, error) {
+	return s.majority(ctx, func(ctx context.Context, n quorumNode) (bool, error) {
+		return compareDelete(ctx, n, key, value)
+	})
+}
+
+func compareDelete(ctx context.Context, n quorumNode, key, value string) (bool, error) {
+	return compareDeleteScript.Run(ctx, n, []string{key}, value).Bool()
+}
+
+// majority asks all servers at once and says whether more than half said yes. It
+// returns as soon as that is certain, and leaves those that are slow to their
+// timeout. The error is there when servers that did not answer could have made the
+// difference.
+func (s quorumStore) majority(ctx context.Context, ask func(context.Context, quorumNode) (bool, error)) (bool, error) {
+	type answer struct {
+		yes bool
+		err error
+	}
+	answers := make(chan answer, len(s.nodes))
+	for _, n := range s.nodes {
+		go func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
+			defer cancel()
+			yes, err := ask(ctx, n)
+			answers <- answer{yes, err}
+		}()
+	}
+	// A client that does not go by its context must not hold us up either.
+	patience := time.NewTimer(s.timeout)
+	defer patience.Stop()
+	needed := len(s.nodes)/2 + 1
+	yes, no := 0, 0
+	var errs []error
+	for yes < needed && no < needed && yes+no+len(errs) < len(s.nodes) {
+		select {
+		case a := <-answers:
+			switch {
+			case a.err != nil:
+				errs = append(errs, a.err)
+			case a.yes:
+				yes++
+			default:
+				no++
+			}
+		case <-patience.C:
+			return false, errors.Join(append(errs, fmt.Errorf("redislock: no majority within %s", s.timeout))...)
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
+	}
+	if yes >= needed || len(s.nodes)-no < needed {
+		return yes >= needed, nil
+	}
+	return false, errors.Join(errs...)
+}

@@ -1,0 +1,179 @@
+package redislock
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Client is what the lock needs of a go-redis client. *redis.Client (also one made
+// for Sentinel), *redis.ClusterClient, *redis.Ring and redis.UniversalClient have it.
+type Client interface {
+	redis.Scripter
+	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
+}
+
+var (
+	//go:embed common.lua
+	commonSource string
+	//go:embed acquire.lua
+	acquireSource string
+	//go:embed release.lua
+	releaseSource string
+	//go:embed cancel.lua
+	cancelSource string
+	//go:embed beat.lua
+	beatSource string
+
+	acquireScript = redis.NewScript(commonSource + acquireSource)
+	releaseScript = redis.NewScript(commonSource + releaseSource)
+	cancelScript  = redis.NewScript(commonSource + cancelSource)
+	beatScript    = redis.NewScript(commonSource + beatSource)
+)
+
+// keysOf returns the keys of a lock. They share one hash tag, so that a Redis Cluster keeps
+// them together: the key's own tag if it has one, or else the whole key.
+func keysOf(key string) []string {
+	tagged := "{" + key + "}"
+	if open := strings.IndexByte(key, '{'); open >= 0 {
+		if end := strings.IndexByte(key[open+1:], '}'); end > 0 {
+			tagged = key
+		}
+	}
+	return []string{tagged + ":lock", tagged + ":queue", tagged + ":waiters", tagged + ":epoch"}
+}
+
+// reply is what a script says of one lock.
+type reply struct {
+	kind   int64
+	epoch  int64         // of replyHeld
+	others int64         // of replyHeld: other processes that wait
+	ttl    time.Duration // of replyWaiting: how long the lock lives as it is
+}
+
+const (
+	replyNotHeld = 0
+	replyHeld    = 1
+	replyWaiting = 2
+	replyDropped = 3
+)
+
+func parseReply(v any) (reply, error) {
+	fields, ok := v.([]any)
+	if !ok || len(fields) == 0 {
+		return reply{}, fmt.Errorf("redislock: unexpected reply %v", v)
+	}
+	var r reply
+	var ok1, ok2 = true, true
+	r.kind, ok = fields[0].(int64)
+	switch {
+	case r.kind == replyHeld && len(fields) == 3:
+		var epoch string
+		epoch, ok1 = fields[1].(string)
+		r.epoch, _ = strconv.ParseInt(epoch, 10, 64)
+		r.others, ok2 = fields[2].(int64)
+		ok2 = ok2 && r.epoch > 0
+	case r.kind == replyWaiting && len(fields) == 2:
+		var ms int64
+		ms, ok1 = fields[1].(int64)
+		r.ttl = time.Duration(max(ms, 0)) * time.Millisecond
+	}
+	if !ok || !ok1 || !ok2 {
+		return reply{}, fmt.Errorf("redislock: unexpected reply %v", v)
+	}
+	return r, nil
+}
+
+// server speaks to Redis for one Locker.
+type server struct {
+	client  Client
+	id      string // the Locker's: 128 random bits
+	trusted string // "1" where PUBLISH counts all receivers
+	batches bool   // one script may touch the keys of several locks
+	lease   string // in milliseconds
+}
+
+func newServer(client Client, lease time.Duration) server {
+	s := server{client: client, id: rand.Text(), trusted: "0", lease: strconv.FormatInt(lease.Milliseconds(), 10)}
+	// In a cluster or a ring, PUBLISH counts only one node's receivers, and keys of
+	// different locks live on different nodes.
+	if _, single := client.(*redis.Client); single {
+		s.trusted, s.batches = "1", true
+	}
+	return s
+}
+
+func (s server) channel() string { return "redislock:" + s.id }
+
+func (s server) acquire(ctx context.Context, n *name, attempt uint64, queueUp bool) (reply, error) {
+	flag := "0"
+	if queueUp {
+		flag = "1"
+	}
+	v, err := acquireScript.Run(ctx, s.client, n.keys, s.id, attempt, s.lease, n.key, flag, s.trusted).Result()
+	if err != nil {
+		return reply{}, err
+	}
+	return parseReply(v)
+}
+
+func (s server) release(ctx context.Context, n *name, attempt, next uint64) (reply, error) {
+	again := ""
+	if next != 0 {
+		again = strconv.FormatUint(next, 10)
+	}
+	v, err := releaseScript.Run(ctx, s.client, n.keys, s.id, attempt, s.lease, n.key, again, s.trusted).Result()
+	if err != nil {
+		return reply{}, err
+	}
+	return parseReply(v)
+}
+
+func (s server) cancel(ctx context.Context, n *name, attempt uint64) error {
+	return cancelScript.Run(ctx, s.client, n.keys, s.id, attempt, n.key, s.trusted).Err()
+}
+
+// beat is one renewal of a hold or of a place in a queue.
+type beat struct {
+	name    *name
+	attempt uint64
+	hold    bool
+}
+
+// maxBatch is how many locks one script renews: so few that no other client
+// waits for long.
+const maxBatch = 100
+
+func (s server) beat(ctx context.Context, beats []beat) ([]reply, error) {
+	keys := make([]string, 0, 4*len(beats))
+	args := make([]any, 0, 2+4*len(beats))
+	args = append(args, s.id, s.trusted)
+	for _, b := range beats {
+		kind := "wait"
+		if b.hold {
+			kind = "hold"
+		}
+		keys = append(keys, b.name.keys...)
+		args = append(args, kind, b.attempt, s.lease, b.name.key)
+	}
+	v, err := beatScript.Run(ctx, s.client, keys, args...).Slice()
+	if err != nil {
+		return nil, err
+	}
+	if len(v) != len(beats) {
+		return nil, fmt.Errorf("redislock: %d replies for %d locks", len(v), len(beats))
+	}
+	replies := make([]reply, len(v))
+	for i := range v {
+		if replies[i], err = parseReply(v[i]); err != nil {
+			return nil, err
+		}
+	}
+	return replies, nil
+}

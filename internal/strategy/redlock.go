@@ -1,0 +1,25 @@
+package strategy
+
+import (
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/redislock"
+)
+
+var redlock = Strategy{
+	Name:      "redlock",
+	Doc:       "a majority of five independent Redis servers: survives the loss of two, has no token to fence with",
+	Source:    "redis.io, Distributed Locks with Redis, the Redlock algorithm",
+	Guard:     "on a majority of five: SET NX PX; script: GET equals, DEL",
+	Decrement: "read-then-write",
+	Properties: Exclusive | Recovers | AtomicLease | Renews | OwnerChecked | AtomicRelease | Reentrant | ClockFree |
+		LossAware | SurvivesFailover,
+	NeedsQuorum: true,
+	build: func(d Deps) (guard, decrement) {
+		nodes := make([]redis.Scripter, len(d.Quorum))
+		for i, client := range d.Quorum {
+			nodes[i] = client
+		}
+		return lockGuard{redislock.NewQuorum(nodes, redislock.Options{Lease: d.Lease, Wait: d.Wait, Retry: d.Retry})}, readThenWrite
+	},
+}
