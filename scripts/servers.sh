@@ -11,6 +11,11 @@ PATH=$PATH:/usr/sbin:/usr/local/sbin:/usr/libexec:/opt/homebrew/bin:/usr/local/b
 
 say() { printf '%s\n' "$*" >&2; }
 
+refuse() { # refuse COMMAND: say what is missing, and what to do about it
+	say "servers.sh: not installed: $missing. Install with: $1"
+	exit 1
+}
+
 any() { # any PROGRAM...: is one of them here?
 	for program; do
 		if command -v "$program" >/dev/null 2>&1; then return 0; fi
@@ -18,38 +23,37 @@ any() { # any PROGRAM...: is one of them here?
 	return 1
 }
 
-missing='' apt='' dnf='' apk='' brew=''
-for need; do
-	case $need in
-	redis)
-		if any redis-server valkey-server; then continue; fi
-		missing="$missing, Redis or Valkey (redis-server or valkey-server)"
-		apt="$apt redis-server" dnf="$dnf valkey" apk="$apk redis" brew="$brew redis"
-		;;
-	mysql)
-		if any mariadbd mysqld; then continue; fi
-		missing="$missing, MariaDB or MySQL (mariadbd or mysqld)"
-		apt="$apt mariadb-server" dnf="$dnf mariadb-server" apk="$apk mariadb" brew="$brew mariadb"
-		;;
-	cc)
-		compiler=$(go env CC)
-		if any "${compiler%% *}"; then continue; fi
-		missing="$missing, a C compiler ($compiler)"
-		apt="$apt gcc libc6-dev" dnf="$dnf gcc" apk="$apk gcc musl-dev" brew="$brew llvm"
-		;;
-	*)
-		say "servers.sh: what is \"$need\"? want redis, mysql or cc"
-		exit 2
-		;;
-	esac
-done
-if [ -z "$missing" ]; then exit 0; fi
-missing=${missing#, }
-
-refuse() { # refuse COMMAND: say what to do instead, and why
-	say "servers.sh: not installed: $missing. Install with: $1"
-	exit 1
+look() { # look NEED...: put into $missing what is not here, and its packages into $apt, $dnf, $apk, $brew
+	missing='' apt='' dnf='' apk='' brew=''
+	for need; do
+		case $need in
+		redis)
+			if any redis-server valkey-server; then continue; fi
+			missing="$missing, Redis or Valkey (redis-server or valkey-server)"
+			apt="$apt redis-server" dnf="$dnf valkey" apk="$apk redis" brew="$brew redis"
+			;;
+		mysql)
+			if any mariadbd mysqld; then continue; fi
+			missing="$missing, MariaDB or MySQL (mariadbd or mysqld)"
+			apt="$apt mariadb-server" dnf="$dnf mariadb-server" apk="$apk mariadb" brew="$brew mariadb"
+			;;
+		cc)
+			compiler=$(go env CC)
+			if any "${compiler%% *}"; then continue; fi
+			missing="$missing, a C compiler ($compiler)"
+			apt="$apt gcc libc6-dev" dnf="$dnf gcc" apk="$apk gcc musl-dev" brew="$brew llvm"
+			;;
+		*)
+			say "servers.sh: what is \"$need\"? want redis, mysql or cc"
+			exit 2
+			;;
+		esac
+	done
+	missing=${missing#, }
 }
+
+look "$@"
+if [ -z "$missing" ]; then exit 0; fi
 
 if ! any apt-get; then
 	if any brew; then refuse "brew install$brew"; fi
@@ -91,3 +95,6 @@ if ! apt_get install --no-install-recommends $apt; then
 	tail -n 15 "$log" >&2
 	refuse "sudo apt-get install$apt (it failed just now, see above)"
 fi
+wanted=$apt
+look "$@"
+if [ -n "$missing" ]; then refuse "hand: the packages$wanted are there, the programs are not on the PATH ($PATH)"; fi
