@@ -28,15 +28,15 @@ type runCommand struct {
 	Seed     uint64 `default:"1" help:"What the schedules of faults are made from: the same seed, the same schedule."`
 	Parallel int    `help:"How many cells to run side by side, each with shops and a Redis of its own. Without it 1 under contention, where numbers are compared, and 4 for the other scenarios."`
 
-	Lease       time.Duration `help:"How long a lock lives without renewal. Without it 2s, and 500ms where other scenarios than contention are run."`
-	Wait        time.Duration `help:"How long a sale waits for its lock. Without it 5s under contention, and three quarters of the lease for the other scenarios."`
-	Retry       time.Duration `default:"2ms" help:"Pause between two tries of locks that poll."`
-	Work        time.Duration `default:"10ms" help:"Work inside the section, between reading the stock and writing it."`
+	Lease       time.Duration `env:"LOADTEST_LEASE" help:"How long a lock lives without renewal. Without it 2s, and 500ms where other scenarios than contention are run."`
+	Wait        time.Duration `env:"LOADTEST_WAIT" help:"How long a sale waits for its lock. Without it 5s under contention, and three quarters of the lease for the other scenarios."`
+	Retry       time.Duration `env:"LOADTEST_RETRY" default:"2ms" help:"Pause between two tries of locks that poll."`
+	Work        time.Duration `env:"LOADTEST_WORK" default:"10ms" help:"Work inside the section, between reading the stock and writing it."`
 	GetsetClock string        `enum:"client,server" default:"client" help:"Whose clock getset goes by: client or server."`
 
 	MySQL string   `name:"mysql" env:"LOADTEST_MYSQL" placeholder:"DSN" help:"A MySQL or MariaDB to use: user:password@tcp(host:3306)/database."`
 	Redis string   `env:"LOADTEST_REDIS" placeholder:"URL" help:"A Redis or Valkey to use: redis://host:6379."`
-	Shop  []string `sep:"none" placeholder:"URL" help:"A shop in lab mode to use, once for each. Needs --mysql, for the audit: the same database."`
+	Shop  []string `env:"LOADTEST_SHOP" placeholder:"URL" help:"A shop in lab mode to use, once for each. Needs --mysql, for the audit: the same database. Tell --lease, --wait, --retry and --work as the shops have them."`
 
 	JSON       string `name:"json" placeholder:"FILE" help:"Also write the results here, as JSON."`
 	ExpectOnly bool   `help:"Only print what is expected of each cell."`
