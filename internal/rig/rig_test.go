@@ -341,7 +341,8 @@ func TestShop(t *testing.T) {
 }
 
 func TestShopThatCannotStartSaysWhy(t *testing.T) {
-	_, err := newRig(t).Shop(t.Context(), rig.ShopOptions{Name: "one", Env: map[string]string{"SHOP_STRATEGY": "hope"}})
+	env := map[string]string{"SHOP_MYSQL": "shop:secret@tcp(127.0.0.1:3306)/stocklock", "SHOP_STRATEGY": "hope"}
+	_, err := newRig(t).Shop(t.Context(), rig.ShopOptions{Name: "one", Env: env})
 	if err == nil || !strings.Contains(err.Error(), "hope") {
 		t.Errorf("Shop with a strategy that does not exist = %v, want the shop's own words", err)
 	}
