@@ -37,10 +37,9 @@ const redisPoolSize = 128
 func OpenRedis(rawURL string) (redis.UniversalClient, error) {
 	o, err := parseRedisURL(rawURL)
 	if err != nil {
-		if parse, ok := errors.AsType[*url.Error](err); ok {
-			err = parse.Err // the outer error quotes the URL
-		}
-		return nil, fmt.Errorf("the Redis URL cannot be read: %w: want redis://user:password@host:6379/0", err)
+		// The cause is left out: it quotes what it could not read, which may be the password.
+		return nil, errors.New("the Redis URL cannot be read: want redis://user:password@host:6379/0, " +
+			"or rediss:// for TLS, with special characters of the password as %XX")
 	}
 	// A command that is sent twice after a lost answer is ambiguous: the second
 	// SET NX finds the first one's lock and takes it for somebody else's. (A client of

@@ -43,7 +43,8 @@ const rowLockPatience = "5"
 func Open(dsn string) (*Store, error) {
 	cfg, err := mysqldriver.ParseDSN(dsn)
 	if err != nil {
-		return nil, fmt.Errorf("stock: the MySQL DSN cannot be read: %w: want user:password@tcp(host:3306)/database", err)
+		// The cause is left out: it quotes what it could not read, which may be the password.
+		return nil, errors.New("stock: the MySQL DSN cannot be read: want user:password@tcp(host:3306)/database")
 	}
 	if cfg.DBName == "" {
 		return nil, errors.New("stock: the MySQL DSN names no database: want user:password@tcp(host:3306)/database")
