@@ -138,7 +138,7 @@ func (m *MySQL) prepare(ctx context.Context, socket string) error {
 	var errs []error
 	for _, statement := range []string{
 		"CREATE USER IF NOT EXISTS '" + mysqlUser + "'@'127.0.0.1' IDENTIFIED BY '" + m.password + "'",
-		"GRANT ALL ON *.* TO '" + mysqlUser + "'@'127.0.0.1'",
+		"GRANT ALL ON *.* TO '" + mysqlUser + "'@'127.0.0.1' WITH GRANT OPTION",
 		"CREATE DATABASE IF NOT EXISTS " + mysqlDatabase,
 	} {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
