@@ -93,7 +93,7 @@ func order(t *testing.T, server *rig.Redis, args ...any) {
 
 func userRedis(t *testing.T, r *rig.Rig) (string, map[string]string) {
 	server := redis(t, r, rig.RedisOptions{})
-	order(t, server, "ACL", "SETUSER", "shop", "on", ">geheim", "~stock:*", "~{stock:*", "&*", "+@all", "-@dangerous")
+	order(t, server, "ACL", "SETUSER", "shop", "on", ">geheim", "~stock:*", "~{stock:*", "&*", "+@all", "-@dangerous", "-@admin")
 	order(t, server, "ACL", "SETUSER", "default", "off")
 	return "redis://shop:geheim@" + server.Addr, nil
 }

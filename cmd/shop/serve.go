@@ -59,15 +59,16 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 		defer joinClose(&err, lab.Trace)
 	}
 	s, err := shop.New(shop.Config{
-		Name:           set.Name,
-		Strategy:       chosen,
-		Deps:           deps,
-		Log:            log,
-		MaxInFlight:    set.MaxInFlight,
-		StartupTimeout: set.StartupTimeout,
-		DrainDelay:     set.DrainDelay,
-		DrainTimeout:   set.DrainTimeout,
-		Lab:            lab,
+		Name:            set.Name,
+		Strategy:        chosen,
+		Deps:            deps,
+		Log:             log,
+		SchemaIsManaged: !set.Migrate,
+		MaxInFlight:     set.MaxInFlight,
+		StartupTimeout:  set.StartupTimeout,
+		DrainDelay:      set.DrainDelay,
+		DrainTimeout:    set.DrainTimeout,
+		Lab:             lab,
 	})
 	if err != nil {
 		return usageError{err}

@@ -21,6 +21,8 @@ type settings struct {
 	RedisQuorum  []string `env:"SHOP_REDIS_QUORUM" placeholder:"URL" help:"Independent Redis servers for the strategy redlock, separated by commas: three or five."`
 	Name         string   `env:"SHOP_NAME" help:"What this process is called in its orders. Without it host-pid."`
 
+	Migrate bool `env:"SHOP_MIGRATE" default:"true" negatable:"" help:"Bring the schema up to date at the start. Without it the shop waits until shop migrate has: its user then needs no right to change the schema."`
+
 	Strategy string        `env:"SHOP_STRATEGY" default:"${strategy}" help:"How sales are protected: ${strategies}."`
 	Lease    time.Duration `env:"SHOP_LEASE" default:"10s" help:"How long a lock lives in Redis without renewal."`
 	Wait     time.Duration `env:"SHOP_WAIT" default:"5s" help:"How long a sale waits for its lock before it is answered with busy."`
@@ -40,10 +42,12 @@ type settings struct {
 	Trace          string        `env:"SHOP_TRACE" group:"lab" placeholder:"FILE" help:"Append what happens in every sale to this file."`
 }
 
+var errNoMySQL = usage("SHOP_MYSQL is not set: want user:password@tcp(host:3306)/database")
+
 // check finds settings that cannot be, and fills in what is computed.
 func (s *settings) check() error {
 	if s.MySQL == "" {
-		return usage("SHOP_MYSQL is not set: want user:password@tcp(host:3306)/database")
+		return errNoMySQL
 	}
 	if s.Redis == "" {
 		s.Redis = "redis://127.0.0.1:6379/0"

@@ -26,6 +26,8 @@ type Config struct {
 	Deps     strategy.Deps     // what strategies work on; closed by the caller, after the shop
 	Log      *slog.Logger
 
+	SchemaIsManaged bool // somebody else migrates the database: the shop only waits until it is done
+
 	MaxInFlight int64 // how many requests to the API may be under way; more are turned away
 
 	StartupTimeout time.Duration // how long to wait for MySQL and Redis
@@ -59,12 +61,16 @@ func New(cfg Config) (*Shop, error) {
 		return nil, fmt.Errorf("shop: the name %q has %d bytes: want 1 to %d", cfg.Name, n, maxNameLength)
 	}
 	store := cfg.Deps.Store
+	prepare := store.Migrate
+	if cfg.SchemaIsManaged {
+		prepare = store.Migrated
+	}
 	s := &Shop{
 		Config:  cfg,
 		store:   store,
 		sellers: newSellers(cfg.Strategy, cfg.Deps),
 		health: newHealth(cfg.Log,
-			&dependency{name: "mysql", where: store.Addr(), prepare: store.Migrate, ping: store.Ping},
+			&dependency{name: "mysql", where: store.Addr(), prepare: prepare, ping: store.Ping},
 			&dependency{name: "redis", where: redisAddr(cfg.Deps.Redis), ping: canLock(cfg.Deps.Redis)},
 		),
 	}

@@ -32,18 +32,39 @@ func (s *Store) Migrate(ctx context.Context) (err error) {
 		_, unlockErr := conn.ExecContext(context.WithoutCancel(ctx), "SELECT RELEASE_LOCK(?)", migrationLock)
 		err = errors.Join(err, unlockErr)
 	}()
-	files, err := fs.Sub(schema.Migrations, "migrations")
+	migrations, err := s.migrations()
 	if err != nil {
 		return err
-	}
-	migrations, err := goose.NewProvider(goose.DialectMySQL, s.pool, files)
-	if err != nil {
-		return fmt.Errorf("stock: migrate: %w", err)
 	}
 	if _, err := migrations.Up(ctx); err != nil {
 		return fmt.Errorf("stock: migrate: %w", err)
 	}
 	return nil
+}
+
+// Migrated says whether the database is at the version that this program needs,
+// or newer, as during a rolling update. It needs no right to change the schema.
+func (s *Store) Migrated(ctx context.Context) error {
+	migrations, err := s.migrations()
+	if err != nil {
+		return err
+	}
+	is, needed, err := migrations.GetVersions(ctx)
+	if err != nil {
+		return fmt.Errorf("stock: the schema's version cannot be read: %w", err)
+	}
+	if is < needed {
+		return fmt.Errorf("stock: the schema is at version %d, this program needs %d", is, needed)
+	}
+	return nil
+}
+
+func (s *Store) migrations() (*goose.Provider, error) {
+	files, err := fs.Sub(schema.Migrations, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	return goose.NewProvider(goose.DialectMySQL, s.pool, files)
 }
 
 func lockMigration(ctx context.Context, conn *sql.Conn) error {
