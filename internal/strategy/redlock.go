@@ -20,6 +20,6 @@ var redlock = Strategy{
 		for i, client := range d.Quorum {
 			nodes[i] = client
 		}
-		return lockGuard{redislock.NewQuorum(nodes, redislock.Options{Lease: d.Lease, Wait: d.Wait, Retry: d.Retry})}, readThenWrite
+		return lockGuard{redislock.NewQuorum(nodes, redislock.Options{Lease: d.Lease, Wait: d.Wait, Retry: d.Retry, Hooks: d.Hooks})}, readThenWrite
 	},
 }

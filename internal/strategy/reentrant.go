@@ -19,7 +19,7 @@ var reentrant = Strategy{
 	Properties: Exclusive | Recovers | AtomicLease | Renews | OwnerChecked | AtomicRelease | Reentrant | ClockFree |
 		LossAware,
 	build: func(d Deps) (guard, decrement) {
-		return lockGuard{redislock.New(d.Redis, redislock.Options{Lease: d.Lease, Wait: d.Wait})}, readThenWrite
+		return lockGuard{redislock.New(d.Redis, redislock.Options{Lease: d.Lease, Wait: d.Wait, Hooks: d.Hooks})}, readThenWrite
 	},
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"stocklock/internal/redislock"
 	"stocklock/internal/stock"
 )
 
@@ -45,6 +46,8 @@ type Deps struct {
 	// Quorum are independent servers, for the strategies that need them.
 	Quorum []redis.UniversalClient
 	Store  *stock.Store
+	// Hooks are told what happens to locks of package redislock.
+	Hooks redislock.Hooks
 	Options
 }
 
