@@ -26,12 +26,6 @@ func TestAShopSellsWithTheLeastRights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := rig.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = r.Close() })
-
 	t.Setenv("SHOP_MYSQL", admin)
 	for range 2 { // the second time there is nothing to do
 		if code, _, stderr := command(t.Context(), "migrate"); code != 0 || !strings.Contains(stderr, "the schema is up to date") {
@@ -49,12 +43,13 @@ func TestAShopSellsWithTheLeastRights(t *testing.T) {
 		}
 	}
 	cfg.User, cfg.Passwd = "shop", "geheim"
-	shop, err := r.Shop(t.Context(), rig.ShopOptions{Name: "shop", Env: map[string]string{
+	shop, err := processes.Shop(t.Context(), rig.ShopOptions{Name: "shop", Env: map[string]string{
 		"SHOP_MYSQL": cfg.FormatDSN(), "SHOP_REDIS": "redis://" + rigtest.Redis(t), "SHOP_MIGRATE": "false", "SHOP_LAB": "true",
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = shop.Kill() })
 	store, err := stock.Open(admin)
 	if err != nil {
 		t.Fatal(err)

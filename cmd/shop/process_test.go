@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -25,12 +26,25 @@ type lab struct {
 	redis string
 }
 
+// processes has built the shop once, and ends all that the tests leave running.
+var processes *rig.Rig
+
+func TestMain(m *testing.M) {
+	var err error
+	if processes, err = rig.New(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if err := processes.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
 func openLab(t *testing.T, shops int) *lab {
 	t.Helper()
-	r, err := rig.New()
-	if err != nil {
-		t.Fatal(err)
-	}
 	dsn, redis := rigtest.MySQL(t), rigtest.Redis(t)
 	store, err := stock.Open(dsn)
 	if err != nil {
@@ -40,15 +54,17 @@ func openLab(t *testing.T, shops int) *lab {
 	t.Cleanup(func() {
 		http.DefaultClient.CloseIdleConnections()
 		_ = store.Close()
-		if err := r.Close(); err != nil {
-			t.Error(err)
+		for _, shop := range l.shops {
+			if shop != nil {
+				_ = shop.Kill()
+			}
 		}
 	})
 	var starting sync.WaitGroup
 	for i := range l.shops {
 		starting.Go(func() {
 			var err error
-			l.shops[i], err = r.Shop(t.Context(), rig.ShopOptions{Name: fmt.Sprint("shop-", i), Env: map[string]string{
+			l.shops[i], err = processes.Shop(t.Context(), rig.ShopOptions{Name: fmt.Sprint("shop-", i), Env: map[string]string{
 				"SHOP_MYSQL": dsn, "SHOP_REDIS": "redis://" + redis, "SHOP_LAB": "true",
 			}})
 			if err != nil {

@@ -25,14 +25,9 @@ import (
 
 // TestTheShopSellsOnEveryKindOfRedis starts a shop on each, from nothing but its URL.
 func TestTheShopSellsOnEveryKindOfRedis(t *testing.T) {
-	r, err := rig.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = r.Close() })
 	for _, test := range []struct {
 		name  string
-		setUp func(t *testing.T, r *rig.Rig) (url string, env map[string]string)
+		setUp func(t *testing.T) (url string, env map[string]string)
 	}{
 		{"a user with an access list", userRedis},
 		{"TLS", tlsRedis},
@@ -40,13 +35,13 @@ func TestTheShopSellsOnEveryKindOfRedis(t *testing.T) {
 		{"Sentinel", sentinelRedis},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			url, env := test.setUp(t, r)
+			url, env := test.setUp(t)
 			dsn := rigtest.MySQL(t)
 			settings := map[string]string{"SHOP_MYSQL": dsn, "SHOP_REDIS": url}
 			for name, value := range env {
 				settings[name] = value
 			}
-			shop, err := r.Shop(t.Context(), rig.ShopOptions{Name: "shop", Env: settings})
+			shop, err := processes.Shop(t.Context(), rig.ShopOptions{Name: "shop", Env: settings})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,12 +68,13 @@ func TestTheShopSellsOnEveryKindOfRedis(t *testing.T) {
 	}
 }
 
-func redis(t *testing.T, r *rig.Rig, o rig.RedisOptions) *rig.Redis {
+func redis(t *testing.T, o rig.RedisOptions) *rig.Redis {
 	t.Helper()
-	server, err := r.Redis(t.Context(), o)
+	server, err := processes.Redis(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = server.Kill() })
 	return server
 }
 
@@ -91,21 +87,21 @@ func order(t *testing.T, server *rig.Redis, args ...any) {
 	}
 }
 
-func userRedis(t *testing.T, r *rig.Rig) (string, map[string]string) {
-	server := redis(t, r, rig.RedisOptions{})
+func userRedis(t *testing.T) (string, map[string]string) {
+	server := redis(t, rig.RedisOptions{})
 	order(t, server, "ACL", "SETUSER", "shop", "on", ">geheim", "~stock:*", "~{stock:*", "&*", "+@all", "-@dangerous", "-@admin")
 	order(t, server, "ACL", "SETUSER", "default", "off")
 	return "redis://shop:geheim@" + server.Addr, nil
 }
 
-func clusterRedis(t *testing.T, r *rig.Rig) (string, map[string]string) {
-	node := redis(t, r, rig.RedisOptions{Args: []string{"--cluster-enabled", "yes"}})
+func clusterRedis(t *testing.T) (string, map[string]string) {
+	node := redis(t, rig.RedisOptions{Args: []string{"--cluster-enabled", "yes"}})
 	order(t, node, "CLUSTER", "ADDSLOTSRANGE", 0, 16383)
 	return node.URL() + "?cluster=true", nil
 }
 
-func sentinelRedis(t *testing.T, r *rig.Rig) (string, map[string]string) {
-	primary := redis(t, r, rig.RedisOptions{})
+func sentinelRedis(t *testing.T) (string, map[string]string) {
+	primary := redis(t, rig.RedisOptions{})
 	host, port, _ := net.SplitHostPort(primary.Addr)
 	addr := freeAddr(t)
 	_, sentinelPort, _ := net.SplitHostPort(addr)
@@ -135,11 +131,11 @@ func freeAddr(t *testing.T) string {
 }
 
 // tlsRedis has a certificate that the shop trusts because its environment says so.
-func tlsRedis(t *testing.T, r *rig.Rig) (string, map[string]string) {
+func tlsRedis(t *testing.T) (string, map[string]string) {
 	cert, key := certificate(t)
 	secure := freeAddr(t)
 	_, port, _ := net.SplitHostPort(secure)
-	redis(t, r, rig.RedisOptions{Args: []string{
+	redis(t, rig.RedisOptions{Args: []string{
 		"--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no"}})
 	return "rediss://" + secure, map[string]string{"SSL_CERT_FILE": cert}
 }

@@ -54,13 +54,9 @@ func openUnready(t *testing.T, dsn, redisURL string, change func(*Config)) *runn
 	if err != nil {
 		t.Fatal(err)
 	}
-	by, err := strategy.ByName("owner-checked")
-	if err != nil {
-		t.Fatal(err)
-	}
 	log := &logBuffer{}
 	cfg := Config{
-		Name: "test-shop", Strategy: by,
+		Name: "test-shop", Strategy: byName(t, "owner-checked"),
 		Deps: strategy.Deps{Store: store, Redis: client, Quorum: []redis.UniversalClient{client}, Options: strategy.Options{
 			Lease: 10 * time.Second, Wait: 5 * time.Second, Retry: 5 * time.Millisecond,
 		}},
@@ -230,4 +226,13 @@ func decode(t *testing.T, a answer, into any) {
 	if err := json.Unmarshal([]byte(a.body), into); err != nil {
 		t.Fatalf("answer %d %q: %v", a.status, a.body, err)
 	}
+}
+
+func byName(t *testing.T, name string) strategy.Strategy {
+	t.Helper()
+	by, err := strategy.ByName(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return by
 }

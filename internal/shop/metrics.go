@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"stocklock/internal/redislock"
 	"stocklock/internal/trace"
 )
 
@@ -18,6 +19,9 @@ type metrics struct {
 	requests *prometheus.HistogramVec
 	lockWait prometheus.Histogram
 	lockHold prometheus.Histogram
+	handoffs *prometheus.CounterVec
+	renewals prometheus.Counter
+	losses   prometheus.Counter
 }
 
 // latencies go from a read in memory to the longest wait for a lock.
@@ -38,9 +42,22 @@ func newMetrics(s *Shop) *metrics {
 			Name: "shop_lock_hold_seconds", Buckets: latencies,
 			Help: "Time from having an item's lock to having given it back.",
 		}),
+		handoffs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "shop_lock_handoffs_total",
+			Help: "Locks taken, by where they came from: free, local (passed on in this process) or remote (passed on by Redis).",
+		}, []string{"from"}),
+		renewals: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "shop_lock_renewals_total", Help: "Leases that were renewed while their holder worked.",
+		}),
+		losses: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "shop_lock_losses_total", Help: "Locks that were lost while they were held.",
+		}),
+	}
+	for _, from := range []redislock.Handoff{redislock.Free, redislock.Local, redislock.Remote} {
+		m.handoffs.WithLabelValues(string(from)) // shown as 0 from the beginning
 	}
 	m.registry.MustRegister(
-		m.requests, m.lockWait, m.lockHold,
+		m.requests, m.lockWait, m.lockHold, m.handoffs, m.renewals, m.losses,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "shop_requests_in_flight", Help: "API requests under way.",
 		}, func() float64 { return float64(s.inFlight.Load()) }),
@@ -73,6 +90,16 @@ func (m *metrics) observe(c *gin.Context) {
 		outcome = "ok"
 	}
 	m.requests.WithLabelValues(route, outcome).Observe(time.Since(began).Seconds())
+}
+
+// lockHooks count what the reference lock does. Its wait and hold are measured as
+// those of any lock are, by sale.
+func (m *metrics) lockHooks() redislock.Hooks {
+	return redislock.Hooks{
+		Acquired: func(_ string, _ time.Duration, how redislock.Handoff) { m.handoffs.WithLabelValues(string(how)).Inc() },
+		Renewed:  func(string) { m.renewals.Inc() },
+		Lost:     func(string) { m.losses.Inc() },
+	}
 }
 
 // sale returns a hook that measures the lock of one sale, which begins now.

@@ -6,7 +6,11 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"stocklock/internal/rig/rigtest"
 )
 
 // scrape reads /metrics: the value of every series.
@@ -80,5 +84,47 @@ func TestOnlyTheInternalListenerShowsTheInside(t *testing.T) {
 	}
 	if got, err := send(t.Context(), http.MethodGet, s.internal+"/debug/pprof/cmdline", "", nil); err != nil || got.status != 404 {
 		t.Errorf("the command line: %d, %v", got.status, err)
+	}
+}
+
+func TestMetricsShowTheReferenceLock(t *testing.T) {
+	redis := ownRedis(t)
+	s := openUnready(t, rigtest.MySQL(t), redis.URL(), func(c *Config) {
+		c.Strategy, c.Lab = byName(t, "fenced"), &Lab{}
+		c.Deps.Lease, c.Deps.Wait = 300*time.Millisecond, 20*time.Second
+	})
+	waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
+	item := s.item(10)
+	var crowd sync.WaitGroup
+	for range 5 {
+		crowd.Go(func() {
+			if got := s.buy(item, "X-Lab-Fault", "read sleep 250ms"); got.status != 201 {
+				t.Errorf("a sale in the queue: %d %s", got.status, got.body)
+			}
+		})
+	}
+	crowd.Wait()
+	series := s.scrape()
+	if series[`shop_lock_handoffs_total{from="local"}`] != 4 || series[`shop_lock_handoffs_total{from="free"}`] != 1 {
+		t.Errorf("hand-offs: %v free, %v local, want 1 and 4", series[`shop_lock_handoffs_total{from="free"}`], series[`shop_lock_handoffs_total{from="local"}`])
+	}
+	if series["shop_lock_renewals_total"] < 1 || series["shop_lock_losses_total"] != 0 {
+		t.Errorf("%v renewals, %v losses", series["shop_lock_renewals_total"], series["shop_lock_losses_total"])
+	}
+
+	lost := make(chan answer)
+	go func() { lost <- s.buy(item, "X-Lab-Fault", "read sleep 2s") }()
+	waitFor(t, "the sale to hold the lock", func() bool { return s.scrape()["shop_lock_wait_seconds_count"] == 6 })
+	if err := redis.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-lost; got.problem() != "lock-lost" || got.header.Get("Retry-After") == "" {
+		t.Errorf("a sale whose lock was lost: %d %s", got.status, got.body)
+	}
+	if left := s.left(item); left != 5 {
+		t.Errorf("%d units left, want 5", left)
+	}
+	if got := s.scrape()["shop_lock_losses_total"]; got != 1 {
+		t.Errorf("%v losses, want 1", got)
 	}
 }

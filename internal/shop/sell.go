@@ -2,6 +2,7 @@ package shop
 
 import (
 	"fmt"
+
 	"github.com/gin-gonic/gin"
 
 	"stocklock/internal/stock"

@@ -66,15 +66,16 @@ func New(cfg Config) (*Shop, error) {
 		prepare = store.Migrated
 	}
 	s := &Shop{
-		Config:  cfg,
-		store:   store,
-		sellers: newSellers(cfg.Strategy, cfg.Deps),
+		Config: cfg,
+		store:  store,
 		health: newHealth(cfg.Log,
 			&dependency{name: "mysql", where: store.Addr(), prepare: prepare, ping: store.Ping},
 			&dependency{name: "redis", where: redisAddr(cfg.Deps.Redis), ping: canLock(cfg.Deps.Redis)},
 		),
 	}
 	s.metrics = newMetrics(s)
+	s.Deps.Hooks = s.metrics.lockHooks()
+	s.sellers = newSellers(cfg.Strategy, s.Deps)
 	return s, nil
 }
 
