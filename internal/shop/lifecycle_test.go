@@ -1,9 +1,12 @@
 package shop
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,19 +59,82 @@ func TestAShopSurvivesTheLossOfRedis(t *testing.T) {
 	}
 }
 
+// TestAShopSurvivesTheLossOfMySQL kills MySQL under load: no acknowledged sale is
+// lost, and sales go on soon after it is back.
+func TestAShopSurvivesTheLossOfMySQL(t *testing.T) {
+	mysql, err := ownRig(t).MySQL(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := openUnready(t, mysql.DSN(), "redis://"+rigtest.Redis(t), func(c *Config) { c.Strategy = byName(t, "fenced") })
+	waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
+	item := s.item(1 << 40)
+
+	var sold atomic.Int64
+	var problems sync.Map
+	ctx, stop := context.WithCancel(t.Context())
+	var crowd sync.WaitGroup
+	for range 8 {
+		crowd.Go(func() {
+			for ctx.Err() == nil {
+				switch got := s.buy(item); {
+				case got.status == 201:
+					sold.Add(1)
+				default:
+					problems.Store(got.problem(), got.body)
+				}
+			}
+		})
+	}
+	more := func(n int64) func() bool {
+		before := sold.Load()
+		return func() bool { return sold.Load() >= before+n }
+	}
+	waitFor(t, "some sales", more(20))
+	if err := mysql.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the shop to notice", func() bool { return s.get("/readyz").status == 503 })
+	if err := mysql.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	back := time.Now()
+	waitFor(t, "sales to go on", more(20))
+	if took := time.Since(back); took > 5*time.Second {
+		t.Errorf("sales went on only %s after MySQL was back", took)
+	}
+	stop()
+	crowd.Wait()
+	// An answer that was lost may stand for an order; a 201 always does.
+	if gone := 1<<40 - s.left(item); gone < sold.Load() || gone > sold.Load()+8 {
+		t.Errorf("%d units are gone for %d answers with 201", gone, sold.Load())
+	}
+	problems.Range(func(problem, body any) bool {
+		if problem != "unavailable" {
+			t.Errorf("a request was answered with the problem %q: %s", problem, body)
+		}
+		return true
+	})
+}
+
 // ownRedis is one that the test may kill.
 func ownRedis(t *testing.T) *rig.Redis {
+	t.Helper()
+	server, err := ownRig(t).Redis(t.Context(), rig.RedisOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
+
+func ownRig(t *testing.T) *rig.Rig {
 	t.Helper()
 	r, err := rig.New()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.Close() })
-	server, err := r.Redis(t.Context(), rig.RedisOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return server
+	return r
 }
 
 func restart(t *testing.T, server *rig.Redis) {
