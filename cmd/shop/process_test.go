@@ -43,7 +43,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func openLab(t *testing.T, shops int) *lab {
+// openLab starts shops with these SHOP_ settings, name and value by turns, besides the usual.
+func openLab(t *testing.T, shops int, more ...string) *lab {
 	t.Helper()
 	dsn, redis := rigtest.MySQL(t), rigtest.Redis(t)
 	store, err := stock.Open(dsn)
@@ -60,13 +61,15 @@ func openLab(t *testing.T, shops int) *lab {
 			}
 		}
 	})
+	env := map[string]string{"SHOP_MYSQL": dsn, "SHOP_REDIS": "redis://" + redis, "SHOP_LAB": "true"}
+	for i := 0; i < len(more); i += 2 {
+		env[more[i]] = more[i+1]
+	}
 	var starting sync.WaitGroup
 	for i := range l.shops {
 		starting.Go(func() {
 			var err error
-			l.shops[i], err = processes.Shop(t.Context(), rig.ShopOptions{Name: fmt.Sprint("shop-", i), Env: map[string]string{
-				"SHOP_MYSQL": dsn, "SHOP_REDIS": "redis://" + redis, "SHOP_LAB": "true",
-			}})
+			l.shops[i], err = processes.Shop(t.Context(), rig.ShopOptions{Name: fmt.Sprint("shop-", i), Env: env})
 			if err != nil {
 				t.Error(err)
 			}
