@@ -94,7 +94,7 @@ func (r *Rig) initialise(ctx context.Context, program, data string) error {
 			return err
 		}
 		args = []string{install, "--no-defaults", "--datadir=" + data, "--auth-root-authentication-method=normal", "--skip-test-db",
-			"--skip-name-resolve", // the machine's own name need not resolve
+			"--force", // even where the machine's own name does not resolve
 			"--innodb-flush-log-at-trx-commit=0"}
 	}
 	args = append(args, asRoot()...)
