@@ -42,7 +42,8 @@ Examples:
     SHOP_MYSQL='shop:secret@tcp(db:3306)/stocklock?tls=true' SHOP_REDIS=rediss://:secret@cache:6379 shop --addr=:8080
     shop healthcheck --addr=127.0.0.1:8080
 
-Prefer the environment for SHOP_MYSQL and SHOP_REDIS: flags can be seen by every user of the machine.`
+Prefer the environment for SHOP_MYSQL and SHOP_REDIS: flags can be seen by every user of the machine.
+OpenTelemetry traces are sent when OTEL_EXPORTER_OTLP_ENDPOINT says where to.`
 
 // run is the program: it returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {

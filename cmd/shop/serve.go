@@ -29,7 +29,12 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 	if err != nil {
 		return usage("SHOP_STRATEGY: %w", err)
 	}
-	store, err := stock.Open(set.MySQL)
+	tracing, err := startTracing(ctx)
+	if err != nil {
+		return err
+	}
+	defer joinClose(&err, tracing)
+	store, err := stock.Open(set.MySQL, tracing.store()...)
 	if err != nil {
 		return usage("SHOP_MYSQL: %w", err)
 	}
@@ -37,6 +42,9 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 	client, err := shop.OpenRedis(set.Redis)
 	if err != nil {
 		return usage("SHOP_REDIS: %w", err)
+	}
+	if err := tracing.redis(client); err != nil {
+		return err
 	}
 	defer joinClose(&err, client)
 	deps := strategy.Deps{Redis: client, Store: store, Options: set.options()}
@@ -68,6 +76,7 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 		StartupTimeout:  set.StartupTimeout,
 		DrainDelay:      set.DrainDelay,
 		DrainTimeout:    set.DrainTimeout,
+		Tracing:         tracing.provider,
 		Lab:             lab,
 	})
 	if err != nil {

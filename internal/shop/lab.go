@@ -60,9 +60,9 @@ func readExperiment(c *gin.Context, usual strategy.Strategy) (experiment, error)
 	return asked, nil
 }
 
-// hook makes a sale be measured and recorded, work for a while at the point read,
+// hook makes a sale be recorded, work for a while at the point read,
 // and meet its fault: once, however often it comes by.
-func (l *Lab) hook(log *slog.Logger, asked experiment, sale stock.Sale, measure trace.Hook) trace.Hook {
+func (l *Lab) hook(log *slog.Logger, asked experiment, sale stock.Sale) trace.Hook {
 	record := func(context.Context, trace.Point, []slog.Attr) {}
 	if l.Trace != nil {
 		record = l.Trace.Sale(sale.RequestID, sale.ItemID, asked.strategy.Name, sale.Run)
@@ -73,7 +73,6 @@ func (l *Lab) hook(log *slog.Logger, asked experiment, sale stock.Sale, measure 
 		if strike {
 			facts = append(facts, slog.String("fault", asked.fault.String()))
 		}
-		measure(ctx, p, facts)
 		record(ctx, p, facts)
 		if p == trace.Read && l.Work > 0 {
 			time.Sleep(l.Work) // work that does not look at its context

@@ -13,6 +13,9 @@ func (s *Shop) engine() *gin.Engine {
 	e.HandleMethodNotAllowed = true
 	e.RedirectTrailingSlash = false
 	_ = e.SetTrustedProxies(nil) // nil cannot be wrong; nobody's X-Forwarded-For is believed
+	if s.Tracing != nil {
+		e.Use(s.traceRequest())
+	}
 	e.Use(identify, s.accessLog, s.metrics.observe, s.recoverPanic)
 
 	e.GET("/livez", s.getLive)

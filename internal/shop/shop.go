@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
@@ -33,6 +34,8 @@ type Config struct {
 	StartupTimeout time.Duration // how long to wait for MySQL and Redis
 	DrainDelay     time.Duration // how long to go on serving after readiness was taken back
 	DrainTimeout   time.Duration // how long sales under way may take to finish
+
+	Tracing oteltrace.TracerProvider // nil for no OpenTelemetry
 
 	Lab *Lab // nil outside the lab
 }

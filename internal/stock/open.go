@@ -40,7 +40,11 @@ const rowLockPatience = "5"
 // Open prepares a store on a DSN in go-sql-driver's form, such as
 // "user:password@tcp(host:3306)/stocklock". It does not connect: see [Store.Ping].
 // Errors never contain the DSN, which holds a password.
-func Open(dsn string) (*Store, error) {
+func Open(dsn string, options ...Option) (*Store, error) {
+	how := opening{pool: sql.OpenDB}
+	for _, option := range options {
+		option(&how)
+	}
 	cfg, err := mysqldriver.ParseDSN(dsn)
 	if err != nil {
 		// The cause is left out: it quotes what it could not read, which may be the password.
@@ -76,7 +80,7 @@ func Open(dsn string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("stock: open MySQL: %w", err)
 	}
-	pool := sql.OpenDB(connector)
+	pool := how.pool(connector)
 	pool.SetMaxOpenConns(PoolSize)
 	pool.SetMaxIdleConns(PoolSize)
 	pool.SetConnMaxLifetime(5 * time.Minute)

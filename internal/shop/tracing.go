@@ -1,0 +1,47 @@
+package shop
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"go.opentelemetry.io/contrib/instrumentation/github.com/gin-gonic/gin/otelgin"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/propagation"
+	oteltrace "go.opentelemetry.io/otel/trace"
+
+	"stocklock/internal/trace"
+)
+
+// traceRequest makes every request to the API a span, which continues the
+// client's trace.
+func (s *Shop) traceRequest() gin.HandlerFunc {
+	return otelgin.Middleware("stocklock-shop",
+		otelgin.WithTracerProvider(s.Tracing),
+		otelgin.WithPropagators(propagation.TraceContext{}),
+		otelgin.WithGinFilter(func(c *gin.Context) bool { return strings.HasPrefix(c.FullPath(), "/api/") }),
+	)
+}
+
+// traceLock returns a hook that makes a span of the wait for the lock of one sale, which begins
+// now, and one of its hold.
+func (s *Shop) traceLock(ctx context.Context) trace.Hook {
+	tracer := s.Tracing.Tracer("stocklock/internal/shop")
+	asked := time.Now()
+	var hold oteltrace.Span
+	return func(_ context.Context, p trace.Point, facts []slog.Attr) {
+		switch {
+		case p == trace.Acquired && hold == nil:
+			_, wait := tracer.Start(ctx, "lock wait", oteltrace.WithTimestamp(asked))
+			wait.End()
+			_, hold = tracer.Start(ctx, "lock hold")
+			for _, fact := range facts {
+				hold.SetAttributes(attribute.String("lock."+fact.Key, fact.Value.String()))
+			}
+		case p == trace.Released && hold != nil:
+			hold.End()
+		}
+	}
+}
