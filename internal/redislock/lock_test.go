@@ -1,0 +1,378 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// acquire fails the test when the lock is not to be had.
+func acquire(t testing.TB, l Locking, ctx context.Context, key string) (context.Context, *Lease) {
+	t.Helper()
+	held, lease, err := l.Acquire(ctx, key)
+	if err != nil {
+		t.Fatalf("Acquire(%q): %v", key, err)
+	}
+	return held, lease
+}
+
+func release(t testing.TB, lease *Lease) {
+	t.Helper()
+	if err := lease.Release(); err != nil {
+		t.Errorf("Release: %v", err)
+	}
+}
+
+// within bounds a wait that must end, generously: the machine may be busy.
+func within(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// TestOneHolderAtATimeAndTokensGrow has several processes' worth of goroutines
+// fight for one lock, and some of them give up now and then.
+func TestOneHolderAtATimeAndTokensGrow(t *testing.T) {
+	const lockers, goroutines = 8, 4
+	var inside, last, holds atomic.Int64
+	var all sync.WaitGroup
+	until := time.Now().Add(2 * time.Second)
+	for range lockers {
+		l, _ := newLocker(t, Options{Lease: 2 * time.Second})
+		for range goroutines {
+			all.Go(func() {
+				for time.Now().Before(until) {
+					ctx, cancel := context.WithCancel(t.Context())
+					if rand.IntN(10) == 0 {
+						time.AfterFunc(time.Duration(rand.IntN(5000))*time.Microsecond, cancel)
+					}
+					_, lease, err := l.Acquire(ctx, t.Name())
+					if err != nil {
+						cancel()
+						if !errors.Is(err, ErrNotAcquired) {
+							t.Errorf("Acquire: %v", err)
+						}
+						continue
+					}
+					if n := inside.Add(1); n != 1 {
+						t.Errorf("%d holders at once", n)
+					}
+					if before := last.Swap(lease.Token()); lease.Token() <= before {
+						t.Errorf("token %d after %d", lease.Token(), before)
+					}
+					holds.Add(1)
+					inside.Add(-1)
+					release(t, lease)
+					cancel()
+				}
+			})
+		}
+	}
+	all.Wait()
+	if holds.Load() < 100 {
+		t.Errorf("only %d holds in two seconds", holds.Load())
+	}
+}
+
+func TestReentry(t *testing.T) {
+	l, count := newLocker(t, Options{})
+	other, _ := newLocker(t, Options{})
+	held, outer := acquire(t, l, within(t), t.Name())
+	before := count.n.Load()
+	again, inner := acquire(t, l, held, t.Name())
+	if again != held {
+		t.Error("re-entry made a new context")
+	}
+	if inner.Token() != outer.Token() {
+		t.Errorf("token %d inside, %d outside, want the same", inner.Token(), outer.Token())
+	}
+	release(t, inner)
+	if n := count.n.Load() - before; n != 0 {
+		t.Errorf("re-entry sent %d requests, want none", n)
+	}
+	if _, _, err := other.TryAcquire(t.Context(), t.Name()); !errors.Is(err, ErrNotAcquired) {
+		t.Errorf("after the inner release, another got %v, want ErrNotAcquired", err)
+	}
+	if err := inner.Release(); !errors.Is(err, ErrNotHeld) {
+		t.Errorf("second Release of the inner lease = %v, want ErrNotHeld", err)
+	}
+	if !outer.Valid() {
+		t.Error("the outer lease is not valid after the inner was released twice")
+	}
+	release(t, outer)
+	if _, _, err := l.Acquire(held, t.Name()); err == nil {
+		t.Error("a hold that is over was entered again")
+	}
+}
+
+func TestDoTellsWhatHappened(t *testing.T) {
+	l, _ := newLocker(t, Options{})
+	ours := errors.New("ours")
+	if err := l.Do(within(t), t.Name(), func(context.Context) error { return ours }); !errors.Is(err, ours) {
+		t.Errorf("Do = %v, want fn's error", err)
+	}
+	double := Guard(l, func(n int) string { return fmt.Sprint(t.Name(), n) },
+		func(_ context.Context, n int) (int, error) { return 2 * n, nil })
+	if got, err := double(within(t), 21); got != 42 || err != nil {
+		t.Errorf("a guarded function returned %d, %v", got, err)
+	}
+	func() {
+		defer func() { recover() }()
+		l.Do(within(t), t.Name(), func(context.Context) error { panic("on purpose") })
+	}()
+	_, lease, err := l.TryAcquire(t.Context(), t.Name())
+	if err != nil {
+		t.Fatalf("after a panic in fn the lock is not free: %v", err)
+	}
+	release(t, lease)
+}
+
+func TestWaitBoundsTheWaitAndNotTheHold(t *testing.T) {
+	l, _ := newLocker(t, Options{Wait: 100 * time.Millisecond})
+	other, _ := newLocker(t, Options{})
+	held, lease := acquire(t, l, t.Context(), t.Name()+"a")
+	time.Sleep(200 * time.Millisecond)
+	if held.Err() != nil {
+		t.Error("the hold ended with the time to wait")
+	}
+	release(t, lease)
+
+	_, lease = acquire(t, other, t.Context(), t.Name())
+	begun := time.Now()
+	_, _, err := l.Acquire(t.Context(), t.Name())
+	if !errors.Is(err, ErrNotAcquired) || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Acquire of a taken lock = %v, want ErrNotAcquired alone", err)
+	}
+	if waited := time.Since(begun); waited < 90*time.Millisecond {
+		t.Errorf("waited %s, want 100ms", waited)
+	}
+	release(t, lease)
+}
+
+func TestCancelledWaiterSaysBothCauses(t *testing.T) {
+	l, _ := newLocker(t, Options{})
+	_, lease := acquire(t, l, within(t), t.Name())
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, _, err := l.Acquire(ctx, t.Name())
+	if !errors.Is(err, ErrNotAcquired) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Acquire = %v, want ErrNotAcquired and the deadline", err)
+	}
+	release(t, lease)
+}
+
+// TestFirstComeFirstServed queues processes one after another and wants them
+// served in that order.
+func TestFirstComeFirstServed(t *testing.T) {
+	first, _ := newLocker(t, Options{})
+	_, lease := acquire(t, first, within(t), t.Name())
+	const waiters = 5
+	order := make(chan int, waiters)
+	var all sync.WaitGroup
+	client, _ := newClient(t, shared.addr)
+	for i := range waiters {
+		l, _ := newLocker(t, Options{})
+		all.Go(func() {
+			_, lease := acquire(t, l, within(t), t.Name())
+			order <- i
+			release(t, lease)
+		})
+		for client.ZCard(t.Context(), keysOf(t.Name())[1]).Val() != int64(i+1) {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	if _, _, err := first.TryAcquire(t.Context(), t.Name()); !errors.Is(err, ErrNotAcquired) {
+		t.Errorf("TryAcquire past a queue = %v, want ErrNotAcquired", err)
+	}
+	release(t, lease)
+	all.Wait()
+	for want := range waiters {
+		if got := <-order; got != want {
+			t.Errorf("served %d, want %d", got, want)
+		}
+	}
+}
+
+func TestFreeLockIsNotTakenPastAQueue(t *testing.T) {
+	ctx, n := within(t), &name{key: t.Name(), keys: keysOf(t.Name())}
+	client, _ := newClient(t, shared.addr)
+	holder, waiter := newServer(client, time.Minute), newServer(client, time.Minute)
+	inbox := client.Subscribe(ctx, waiter.channel()) // alive, but slow
+	defer inbox.Close()
+	if _, err := inbox.Receive(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := holder.acquire(ctx, n, 1, true); err != nil || r.kind != replyHeld {
+		t.Fatalf("acquire = %+v, %v", r, err)
+	}
+	if r, err := waiter.acquire(ctx, n, 1, true); err != nil || r.kind != replyWaiting {
+		t.Fatalf("acquire of a held lock = %+v, %v, want to wait", r, err)
+	}
+	client.Del(ctx, n.keys[0]) // the holder's lease is over
+	barger, _ := newLocker(t, Options{})
+	if _, lease, err := barger.TryAcquire(ctx, n.key); !errors.Is(err, ErrNotAcquired) {
+		t.Errorf("a newcomer got %v before the one that waited, %v", lease, err)
+	}
+	if owner := client.HGet(ctx, n.keys[0], "owner").Val(); owner != waiter.id {
+		t.Errorf("the lock is with %q, want the waiter %q", owner, waiter.id)
+	}
+}
+
+func TestRequests(t *testing.T) {
+	t.Run("uncontended", func(t *testing.T) {
+		l, count := newLocker(t, Options{})
+		_, lease := acquire(t, l, within(t), t.Name()) // loads the scripts
+		release(t, lease)
+		before := count.n.Load()
+		const rounds = 50
+		for range rounds {
+			_, lease := acquire(t, l, within(t), t.Name())
+			release(t, lease)
+		}
+		if n := count.n.Load() - before; n != 2*rounds {
+			t.Errorf("%d holds sent %d requests, want 2 each", rounds, n)
+		}
+	})
+	t.Run("inside a process", func(t *testing.T) {
+		l, count := newLocker(t, Options{})
+		_, lease := acquire(t, l, within(t), t.Name())
+		const waiters = 100
+		var all sync.WaitGroup
+		for range waiters {
+			all.Go(func() {
+				_, lease := acquire(t, l, within(t), t.Name())
+				release(t, lease)
+			})
+		}
+		queued := func() int {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return l.names[t.Name()].waiters.Len()
+		}
+		for queued() < waiters {
+			time.Sleep(time.Millisecond)
+		}
+		before := count.n.Load()
+		release(t, lease)
+		all.Wait()
+		// The last one gives it back to Redis.
+		if n := count.n.Load() - before; n != 1 {
+			t.Errorf("%d hand-offs sent %d requests, want 1 at the end", waiters, n)
+		}
+	})
+	t.Run("between processes", func(t *testing.T) {
+		const lockers, rounds = 8, 40
+		var counts []*counter
+		var all sync.WaitGroup
+		for range lockers {
+			l, count := newLocker(t, Options{Lease: time.Minute})
+			counts = append(counts, count)
+			all.Go(func() {
+				for range rounds {
+					_, lease := acquire(t, l, within(t), t.Name())
+					time.Sleep(time.Millisecond)
+					release(t, lease)
+				}
+			})
+		}
+		all.Wait()
+		var n int64
+		for _, c := range counts {
+			n += c.n.Load()
+		}
+		perHold := float64(n) / (lockers * rounds)
+		t.Logf("%d processes, one goroutine each: %.2f requests a hold", lockers, perHold)
+		if perHold > 2.1 {
+			t.Errorf("%.2f requests a hold, want at most 2.1", perHold)
+		}
+	})
+	t.Run("renewals", func(t *testing.T) {
+		const locks = 1000
+		const lease = 3 * time.Second
+		l, count := newLocker(t, Options{Lease: lease})
+		var all sync.WaitGroup
+		leases := make(chan *Lease, locks)
+		for i := range locks {
+			all.Go(func() {
+				_, lease := acquire(t, l, within(t), fmt.Sprint(t.Name(), i))
+				leases <- lease
+			})
+		}
+		all.Wait()
+		time.Sleep(lease) // until renewals go together
+		before := count.n.Load()
+		time.Sleep(2 * lease)
+		n := count.n.Load() - before
+		t.Logf("%d locks: %d requests in two leases", locks, n)
+		if n > 2*30+10 { // ten more, where the window cuts through a round
+			t.Errorf("%d locks sent %d requests in two leases, want at most 30 a lease", locks, n)
+		}
+		close(leases)
+		for lease := range leases {
+			if !lease.Valid() {
+				t.Error("a renewed lease is not valid")
+			}
+			all.Go(func() { release(t, lease) })
+		}
+		all.Wait()
+	})
+}
+
+func TestCloseLeavesNothing(t *testing.T) {
+	client, _ := newClient(t, shared.addr)
+	l := New(client, Options{})
+	other, _ := newLocker(t, Options{})
+	held, _ := acquire(t, l, within(t), t.Name())
+	_, blocking := acquire(t, other, within(t), t.Name()+"b")
+	ended := make(chan error, 1)
+	go func() {
+		_, _, err := l.Acquire(within(t), t.Name()+"b")
+		ended <- err
+	}()
+	for client.ZCard(t.Context(), keysOf(t.Name() + "b")[1]).Val() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if err := l.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	if err := <-ended; !errors.Is(err, ErrClosed) {
+		t.Errorf("the wait ended with %v, want ErrClosed", err)
+	}
+	if cause := context.Cause(held); !errors.Is(cause, ErrLost) {
+		t.Errorf("the held context ended with %v, want ErrLost", cause)
+	}
+	if _, _, err := l.Acquire(t.Context(), "x"); !errors.Is(err, ErrClosed) {
+		t.Errorf("Acquire after Close = %v, want ErrClosed", err)
+	}
+	if n := client.Exists(t.Context(), keysOf(t.Name())[0]).Val(); n != 0 {
+		t.Error("Close left its lock")
+	}
+	if n := client.ZCard(t.Context(), keysOf(t.Name() + "b")[1]).Val(); n != 0 {
+		t.Error("Close left its place in a queue")
+	}
+	for _, channel := range client.PubSubChannels(t.Context(), "redislock:"+l.server.id).Val() {
+		t.Errorf("Close left the subscription %s", channel)
+	}
+	release(t, blocking)
+}
+
+func TestEveryKeyOfALockHasOneHashTag(t *testing.T) {
+	for key, want := range map[string]string{"stock:42": "{stock:42}:lock", "{tenant}:42": "{tenant}:42:lock", "a{}b": "{a{}b}:lock", "a}b": "{a}b}:lock"} {
+		keys := keysOf(key)
+		if keys[0] != want {
+			t.Errorf("the lock of %q is %q, want %q", key, keys[0], want)
+		}
+		for _, k := range keys {
+			if !strings.HasPrefix(k, strings.TrimSuffix(keys[0], "lock")) {
+				t.Errorf("key %q of %q has another tag than %q", k, key, keys[0])
+			}
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+	"go.uber.org/goleak"
+)
+
+// The tests of this package start their own redis-server, and travel with the
+// folder: they need nothing but go-redis, goleak, and that program on the PATH.
+
+func TestMain(m *testing.M) {
+	server, err := startServer()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "redislock: these tests need a redis-server (apt-get install redis-server, brew install redis):", err)
+		os.Exit(1)
+	}
+	shared = server
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		server.stop()
+		os.Exit(code)
+	}))
+}
+
+// shared is the server that tests use unless they restart it.
+var shared *testServer
+
+// testServer is a redis-server of the test's own, without persistence.
+type testServer struct {
+	addr string
+	dir  string
+	cmd  *exec.Cmd
+	pipe interface{ Close() error }
+}
+
+// startServer starts a redis-server that ends with this process, however that ends: a shell
+// that holds the other end of a pipe kills it.
+func startServer() (*testServer, error) {
+	program, err := exec.LookPath("redis-server")
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	addr := listener.Addr().String()
+	listener.Close()
+	dir, err := os.MkdirTemp("", "redislock-test-*")
+	if err != nil {
+		return nil, err
+	}
+	s := &testServer{addr: addr, dir: dir}
+	return s, s.start(program)
+}
+
+func (s *testServer) start(program string) error {
+	const keeper = `"$@" >log 2>&1 & server=$!
+while read -r _; do :; done
+kill -s KILL $server; wait $server 2>/dev/null; rm -rf "$PWD"`
+	_, port, _ := net.SplitHostPort(s.addr)
+	s.cmd = exec.Command("/bin/sh", "-c", keeper, "keeper", program, "--port", port, "--bind", "127.0.0.1",
+		"--save", "", "--appendonly", "no", "--enable-debug-command", "yes")
+	s.cmd.Dir = s.dir
+	pipe, err := s.cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	s.pipe = pipe
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	client := redis.NewClient(&redis.Options{Addr: s.addr})
+	defer client.Close()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		err := client.Ping(context.Background()).Err()
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+			return fmt.Errorf("%w: %s", err, log)
+		}
+	}
+}
+
+func (s *testServer) stop() {
+	s.pipe.Close()
+	s.cmd.Wait()
+}
+
+// counter counts the requests that a client sends.
+type counter struct{ n atomic.Int64 }
+
+func (c *counter) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (c *counter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "evalsha" || cmd.Name() == "eval" {
+			c.n.Add(1)
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// newClient connects to addr, like a service would.
+func newClient(t testing.TB, addr string) (*redis.Client, *counter) {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{
+		Addr: addr, MaxRetries: -1, PoolSize: 64, ContextTimeoutEnabled: true,
+		DialTimeout: time.Second, ReadTimeout: time.Second, WriteTimeout: time.Second,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	count := &counter{}
+	client.AddHook(count)
+	t.Cleanup(func() { client.Close() })
+	return client, count
+}
+
+// newLocker makes a Locker with a client of its own: another process, as far as
+// Redis can see.
+func newLocker(t testing.TB, o Options) (*Locker, *counter) {
+	t.Helper()
+	return newLockerAt(t, shared.addr, o)
+}
+
+func newLockerAt(t testing.TB, addr string, o Options) (*Locker, *counter) {
+	t.Helper()
+	client, count := newClient(t, addr)
+	l := New(client, o)
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return l, count
+}
+
+// wire is a TCP forwarder that can go silent.
+type wire struct {
+	addr     string
+	upstream string
+	listener net.Listener
+	cutUp    atomic.Bool // requests vanish
+	cutDown  atomic.Bool // answers vanish
+	mu       sync.Mutex
+	conns    []net.Conn
+	done     sync.WaitGroup
+}
+
+func newWire(t testing.TB, upstream string) *wire {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{addr: listener.Addr().String(), upstream: upstream, listener: listener}
+	w.done.Go(w.accept)
+	t.Cleanup(func() {
+		listener.Close()
+		w.mu.Lock()
+		for _, c := range w.conns {
+			c.Close()
+		}
+		w.mu.Unlock()
+		w.done.Wait()
+	})
+	return w
+}
+
+func (w *wire) accept() {
+	for {
+		near, err := w.listener.Accept()
+		if err != nil {
+			return
+		}
+		far, err := net.Dial("tcp", w.upstream)
+		if err != nil {
+			near.Close()
+			continue
+		}
+		w.mu.Lock()
+		w.conns = append(w.conns, near, far)
+		w.mu.Unlock()
+		w.done.Go(func() { pipe(far, near, &w.cutUp) })
+		w.done.Go(func() { pipe(near, far, &w.cutDown) })
+	}
+}
+
+// pipe copies until a side closes; what comes while it is cut is lost.
+func pipe(to, from net.Conn, cut *atomic.Bool) {
+	defer to.Close()
+	defer from.Close()
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		if err != nil {
+			return
+		}
+		if cut.Load() {
+			continue
+		}
+		if _, err := to.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func (w *wire) cut() {
+	w.cutUp.Store(true)
+	w.cutDown.Store(true)
+}
