@@ -27,11 +27,16 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	shared = server
+	redis.SetLogger(silent{}) // the tests break connections by the dozen
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		server.stop()
 		os.Exit(code)
 	}))
 }
+
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
 
 // shared is the server that tests use unless they restart it.
 var shared *testServer

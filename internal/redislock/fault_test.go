@@ -1,0 +1,363 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// lostWithin wants a held context to end with ErrLost before d is over.
+func lostWithin(t *testing.T, held context.Context, d time.Duration) {
+	t.Helper()
+	select {
+	case <-held.Done():
+	case <-time.After(d):
+		t.Fatalf("the hold did not end within %s", d)
+	}
+	if cause := context.Cause(held); !errors.Is(cause, ErrLost) {
+		t.Errorf("the hold ended with %v, want ErrLost", cause)
+	}
+}
+
+func TestWatchdogKeepsALockForManyLeases(t *testing.T) {
+	l, _ := newLocker(t, Options{Lease: 300 * time.Millisecond})
+	held, lease := acquire(t, l, within(t), t.Name())
+	time.Sleep(5 * 300 * time.Millisecond)
+	if held.Err() != nil || !lease.Valid() {
+		t.Errorf("after five leases: %v, valid %v", context.Cause(held), lease.Valid())
+	}
+	release(t, lease)
+}
+
+func TestFixedLeaseEndsUnlessExtended(t *testing.T) {
+	const length = 400 * time.Millisecond
+	l, _ := newLocker(t, Options{Lease: length, FixedLease: true})
+	held, lease := acquire(t, l, within(t), t.Name())
+	for range 3 {
+		time.Sleep(length / 2)
+		if err := lease.Extend(t.Context()); err != nil {
+			t.Fatalf("Extend: %v", err)
+		}
+	}
+	lostWithin(t, held, 10*length)
+	if err := lease.Extend(t.Context()); !errors.Is(err, ErrNotHeld) {
+		t.Errorf("Extend after the end = %v, want ErrNotHeld", err)
+	}
+	if err := lease.Release(); !errors.Is(err, ErrNotHeld) {
+		t.Errorf("Release after the end = %v, want ErrNotHeld", err)
+	}
+}
+
+// TestStaleReleaseLeavesTheNewHoldAlone lets Redis lose the lock and give it to
+// somebody else.
+func TestStaleReleaseLeavesTheNewHoldAlone(t *testing.T) {
+	client, _ := newClient(t, shared.addr)
+	l, _ := newLocker(t, Options{Lease: time.Second})
+	other, _ := newLocker(t, Options{Lease: time.Second})
+	held, lease := acquire(t, l, within(t), t.Name())
+	client.Del(t.Context(), keysOf(t.Name())[0])
+	_, theirs := acquire(t, other, within(t), t.Name())
+	if theirs.Token() <= lease.Token() {
+		t.Errorf("token %d after %d", theirs.Token(), lease.Token())
+	}
+	lostWithin(t, held, 10*time.Second)
+	if err := lease.Release(); !errors.Is(err, ErrNotHeld) {
+		t.Errorf("Release of a lost lock = %v, want ErrNotHeld", err)
+	}
+	if _, _, err := l.Acquire(held, t.Name()); !errors.Is(err, ErrLost) {
+		t.Errorf("re-entry into a lost lock = %v, want ErrLost", err)
+	}
+	time.Sleep(50 * time.Millisecond)
+	if !theirs.Valid() || client.HGet(t.Context(), keysOf(t.Name())[0], "owner").Val() != other.server.id {
+		t.Error("the stale release touched the new hold")
+	}
+	release(t, theirs)
+}
+
+// TestHoldEndsBeforeItsLeaseWhenRedisGoesSilent cuts the holder off without a
+// reset: its context must end while the lock still lives in Redis.
+func TestHoldEndsBeforeItsLeaseWhenRedisGoesSilent(t *testing.T) {
+	const length = 2 * time.Second
+	w := newWire(t, shared.addr)
+	client, _ := newClient(t, shared.addr)
+	l, _ := newLockerAt(t, w.addr, Options{Lease: length})
+	held, lease := acquire(t, l, within(t), t.Name())
+	w.cut()
+	lostWithin(t, held, 2*length)
+	if left := client.PTTL(t.Context(), keysOf(t.Name())[0]).Val(); left <= 0 {
+		t.Error("the lock had ended in Redis before its holder was told")
+	}
+	if err := lease.Release(); !errors.Is(err, ErrNotHeld) {
+		t.Errorf("Release = %v, want ErrNotHeld", err)
+	}
+	w.cutUp.Store(false)
+	w.cutDown.Store(false)
+}
+
+func TestTransientErrorsDoNotEndAHold(t *testing.T) {
+	const length = 1500 * time.Millisecond
+	w := newWire(t, shared.addr)
+	l, _ := newLockerAt(t, w.addr, Options{Lease: length})
+	held, lease := acquire(t, l, within(t), t.Name())
+	for range 3 {
+		w.mu.Lock()
+		for _, c := range w.conns {
+			c.Close()
+		}
+		w.mu.Unlock()
+		time.Sleep(length / 2)
+	}
+	if held.Err() != nil {
+		t.Errorf("the hold ended with %v", context.Cause(held))
+	}
+	release(t, lease)
+}
+
+// TestLostAnswerToAcquireLeavesNoOrphan lets the server take the lock and the
+// client never hear of it.
+func TestLostAnswerToAcquireLeavesNoOrphan(t *testing.T) {
+	const length = 3 * time.Second
+	w := newWire(t, shared.addr)
+	l, _ := newLockerAt(t, w.addr, Options{Lease: length})
+	_, lease := acquire(t, l, within(t), t.Name()+"warm")
+	release(t, lease)
+	w.cutDown.Store(true)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, _, err := l.Acquire(ctx, t.Name()); !errors.Is(err, ErrNotAcquired) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Acquire without an answer = %v, want ErrNotAcquired and the deadline", err)
+	}
+	client, _ := newClient(t, shared.addr)
+	if client.Exists(t.Context(), keysOf(t.Name())[0]).Val() == 0 {
+		t.Log("the request was lost too: nothing to clean up")
+	}
+	w.cutDown.Store(false)
+	begun := time.Now()
+	other, _ := newLocker(t, Options{})
+	_, lease = acquire(t, other, within(t), t.Name())
+	if waited := time.Since(begun); waited > length {
+		t.Errorf("the orphan blocked others for %s", waited)
+	}
+	release(t, lease)
+}
+
+// TestDeadHolderCostsItsLease stops renewing without a word, as a kill does.
+func TestDeadHolderCostsItsLease(t *testing.T) {
+	const length = time.Second
+	w := newWire(t, shared.addr)
+	dead, _ := newLockerAt(t, w.addr, Options{Lease: length})
+	acquire(t, dead, within(t), t.Name())
+	w.cut()
+	waiter, _ := newLocker(t, Options{Lease: length})
+	begun := time.Now()
+	_, lease := acquire(t, waiter, within(t), t.Name())
+	if waited := time.Since(begun); waited > 2*length {
+		t.Errorf("a dead holder cost %s, its lease was %s", waited, length)
+	}
+	release(t, lease)
+	w.cutUp.Store(false)
+	w.cutDown.Store(false)
+}
+
+// TestDeadWaiterIsSkipped puts a waiter in front that never beats.
+func TestDeadWaiterIsSkipped(t *testing.T) {
+	ctx, n := within(t), &name{key: t.Name(), keys: keysOf(t.Name())}
+	client, _ := newClient(t, shared.addr)
+	holder, _ := newLocker(t, Options{})
+	_, lease := acquire(t, holder, ctx, n.key)
+	dead := newServer(client, time.Minute)
+	if r, err := dead.acquire(ctx, n, 1, true); err != nil || r.kind != replyWaiting {
+		t.Fatalf("acquire = %+v, %v", r, err)
+	}
+	waiter, _ := newLocker(t, Options{})
+	got := make(chan *Lease, 1)
+	go func() {
+		_, lease, _ := waiter.Acquire(ctx, n.key)
+		got <- lease
+	}()
+	for client.ZCard(ctx, n.keys[1]).Val() < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	begun := time.Now()
+	release(t, lease)
+	next := <-got
+	if next == nil {
+		t.Fatal("the waiter behind the dead one got nothing")
+	}
+	// Nobody listens on the dead one's channel, so it costs nothing at all.
+	if waited := time.Since(begun); waited > time.Second {
+		t.Errorf("the dead waiter cost %s", waited)
+	}
+	release(t, next)
+}
+
+// TestLostPushIsFoundByTheBeat drops the waiter's subscription messages: it must
+// find its grant by asking.
+func TestLostPushIsFoundByTheBeat(t *testing.T) {
+	const length = 3 * time.Second
+	client, _ := newClient(t, shared.addr)
+	holder, _ := newLocker(t, Options{Lease: length})
+	w := newWire(t, shared.addr)
+	waiter, _ := newLockerAt(t, w.addr, Options{Lease: length})
+	_, lease := acquire(t, holder, within(t), t.Name())
+	got := make(chan *Lease, 1)
+	go func() {
+		_, lease, _ := waiter.Acquire(within(t), t.Name())
+		got <- lease
+	}()
+	for client.ZCard(t.Context(), keysOf(t.Name())[1]).Val() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	w.cutDown.Store(true)
+	begun := time.Now()
+	release(t, lease)
+	time.Sleep(20 * time.Millisecond) // the push is sent, and lost
+	w.cutDown.Store(false)
+	next := <-got
+	if next == nil {
+		t.Fatal("the waiter whose push was lost got nothing")
+	}
+	if waited := time.Since(begun); waited > length/3+length/3 {
+		t.Errorf("a lost push cost %s of a lease of %s, want about a third", waited, length)
+	}
+	release(t, next)
+}
+
+func TestKilledConnectionsAndFlushedScripts(t *testing.T) {
+	client, _ := newClient(t, shared.addr)
+	a, _ := newLocker(t, Options{Lease: 2 * time.Second})
+	b, _ := newLocker(t, Options{Lease: 2 * time.Second})
+	var last int64
+	for i := range 20 {
+		l := []*Locker{a, b}[i%2]
+		ctx := within(t)
+		_, lease, err := l.Acquire(ctx, t.Name())
+		for err != nil && ctx.Err() == nil { // a connection that was killed under a request: its outcome is unknown
+			_, lease, err = l.Acquire(ctx, t.Name())
+		}
+		if lease == nil {
+			t.Fatalf("Acquire: %v", err)
+		}
+		if lease.Token() <= last {
+			t.Errorf("token %d after %d", lease.Token(), last)
+		}
+		last = lease.Token()
+		switch i % 4 {
+		case 0:
+			client.Do(ctx, "CLIENT", "KILL", "TYPE", "pubsub")
+		case 1:
+			client.Do(ctx, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+		case 2:
+			client.ScriptFlush(ctx)
+		}
+		lease.Release() // may have met a killed connection: then it is cleaned up behind us
+	}
+}
+
+func TestTokensGrowAfterDataLoss(t *testing.T) {
+	server, err := startServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.stop)
+	client, _ := newClient(t, server.addr)
+	l, _ := newLockerAt(t, server.addr, Options{Lease: time.Second})
+	var last int64
+	next := func(after string) {
+		t.Helper()
+		_, lease := acquire(t, l, within(t), t.Name())
+		if lease.Token() <= last {
+			t.Errorf("after %s: token %d after %d", after, lease.Token(), last)
+		}
+		last = lease.Token()
+		release(t, lease)
+	}
+	next("nothing")
+	next("a release")
+	client.FlushAll(t.Context())
+	next("FLUSHALL")
+	client.Del(t.Context(), keysOf(t.Name())[3])
+	next("the epoch's end")
+}
+
+func TestQuorum(t *testing.T) {
+	var servers []*testServer
+	for range 3 {
+		s, err := startServer()
+		if err != nil {
+			t.Fatal(err)
+		}
+		servers = append(servers, s)
+	}
+	stopped := map[int]bool{}
+	stop := func(i int) {
+		if !stopped[i] {
+			stopped[i] = true
+			servers[i].stop()
+		}
+	}
+	t.Cleanup(func() {
+		for i := range servers {
+			stop(i)
+		}
+	})
+	locker := func() *Polling {
+		var nodes []redis.Scripter
+		for _, s := range servers {
+			client, _ := newClient(t, s.addr)
+			nodes = append(nodes, client)
+		}
+		q := NewQuorum(nodes, Options{Lease: 2 * time.Second, Wait: 300 * time.Millisecond})
+		t.Cleanup(func() { q.Close() })
+		return q
+	}
+	a, b := locker(), locker()
+	held, lease := acquire(t, a, within(t), t.Name())
+	if _, _, err := b.Acquire(t.Context(), t.Name()); !errors.Is(err, ErrNotAcquired) {
+		t.Errorf("a second holder got %v, want ErrNotAcquired", err)
+	}
+	if again, inner, err := a.Acquire(held, t.Name()); again != held || err != nil {
+		t.Errorf("re-entry: %v", err)
+	} else {
+		release(t, inner)
+	}
+	release(t, lease)
+	stop(0)
+	held, lease = acquire(t, b, within(t), t.Name())
+	time.Sleep(3 * time.Second)
+	if held.Err() != nil {
+		t.Errorf("with one of three gone, a renewed lock was lost: %v", context.Cause(held))
+	}
+	stop(1)
+	lostWithin(t, held, 10*time.Second)
+	if _, _, err := a.Acquire(t.Context(), t.Name()+"x"); err == nil {
+		t.Error("got a lock from one of three")
+	}
+}
+
+func TestWithoutLua(t *testing.T) {
+	client, _ := newClient(t, shared.addr)
+	l := NewWithoutLua(client, Options{Lease: 500 * time.Millisecond, Wait: 200 * time.Millisecond})
+	t.Cleanup(func() { l.Close() })
+	held, lease := acquire(t, l, within(t), t.Name())
+	time.Sleep(time.Second)
+	if held.Err() != nil {
+		t.Fatalf("a renewed lock was lost: %v", context.Cause(held))
+	}
+	other := NewWithoutLua(client, Options{Lease: 500 * time.Millisecond, Wait: 200 * time.Millisecond})
+	t.Cleanup(func() { other.Close() })
+	if _, _, err := other.Acquire(t.Context(), t.Name()); !errors.Is(err, ErrNotAcquired) {
+		t.Errorf("a second holder got %v, want ErrNotAcquired", err)
+	}
+	client.Set(t.Context(), t.Name(), "somebody else", 0)
+	lostWithin(t, held, 10*time.Second)
+	if err := lease.Release(); !errors.Is(err, ErrNotHeld) {
+		t.Errorf("Release = %v, want ErrNotHeld", err)
+	}
+	if got := client.Get(t.Context(), t.Name()).Val(); got != "somebody else" {
+		t.Errorf("the lock is %q, want somebody else's left alone", got)
+	}
+}
