@@ -2,8 +2,11 @@ package shop
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -126,5 +129,44 @@ func TestMetricsShowTheReferenceLock(t *testing.T) {
 	}
 	if got := s.scrape()["shop_lock_losses_total"]; got != 1 {
 		t.Errorf("%v losses, want 1", got)
+	}
+}
+
+// TestTheDashboardAsksForWhatThereIs holds the names in the Grafana dashboard
+// against a shop's metrics.
+func TestTheDashboardAsksForWhatThereIs(t *testing.T) {
+	raw, err := os.ReadFile("../../deploy/grafana/stocklock.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(raw, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, nil)
+	s.buy(s.item(1))
+	known := map[string]bool{}
+	for series := range s.scrape() {
+		name, _, _ := strings.Cut(series, "{")
+		known[name] = true
+	}
+	names, asked := regexp.MustCompile(`\b(shop|go|redis|process)_[a-z_]+`), 0
+	for _, panel := range dashboard.Panels {
+		for _, target := range panel.Targets {
+			for _, name := range names.FindAllString(target.Expr, -1) {
+				asked++
+				if !known[name] {
+					t.Errorf("the panel %q asks for %s, which no shop has", panel.Title, name)
+				}
+			}
+		}
+	}
+	if asked < 15 {
+		t.Errorf("the dashboard asks for %d metrics", asked)
 	}
 }
