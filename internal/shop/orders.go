@@ -22,11 +22,18 @@ func (s *Shop) postOrder(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
+	if err := s.enter(); err != nil {
+		s.fail(c, err)
+		return
+	}
+	defer s.leave()
 	order, replayed, err := s.sell(c, sale)
 	if err != nil {
 		s.fail(c, err)
 		return
 	}
+	s.Log.DebugContext(c.Request.Context(), "sold", "request", sale.RequestID, "item", order.ItemID, "order", order.ID,
+		"token", order.Token, "left", order.StockWritten, "replayed", replayed)
 	c.Set(outcomeKey, "sold")
 	if replayed {
 		c.Set(outcomeKey, "replayed")

@@ -27,12 +27,12 @@ func (s *Shop) engine() *gin.Engine {
 	e.GET("/docs", s.getDocs)
 	e.GET("/problems/:slug", s.getProblem)
 
-	api := e.Group("/api/v1", s.onlyWhenStarted, s.limitInFlight)
-	api.GET("/items", s.getItems)
-	api.GET("/items/:item", s.getItem)
+	api := e.Group("/api/v1", s.onlyWhenStarted)
+	api.GET("/items", s.limitInFlight, s.getItems)
+	api.GET("/items/:item", s.limitInFlight, s.getItem)
+	api.GET("/orders", s.limitInFlight, s.getOrderByKey)
+	api.GET("/orders/:order", s.limitInFlight, s.getOrder)
 	api.POST("/items/:item/orders", s.postOrder)
-	api.GET("/orders", s.getOrderByKey)
-	api.GET("/orders/:order", s.getOrder)
 
 	e.NoRoute(func(c *gin.Context) {
 		s.fail(c, refusal{notFound, "there is nothing at this path"})
@@ -53,13 +53,26 @@ func (s *Shop) onlyWhenStarted(c *gin.Context) {
 	}
 }
 
-// limitInFlight sheds load before it costs memory: a request that waits for a
-// lock or a connection holds on to its buffers.
-func (s *Shop) limitInFlight(c *gin.Context) {
-	defer s.inFlight.Add(-1)
+// enter takes one of the places for requests under way, or says that there is
+// none: load is shed before it costs memory. A request that waits for a lock or a
+// connection holds on to its buffers. Whoever entered must leave.
+func (s *Shop) enter() error {
 	if s.inFlight.Add(1) > s.MaxInFlight {
-		s.fail(c, errCrowded)
+		s.leave()
+		return errCrowded
+	}
+	return nil
+}
+
+func (s *Shop) leave() { s.inFlight.Add(-1) }
+
+// limitInFlight is for requests without a body. Those with one enter when it has
+// been read, so that slow senders do not take the places of others.
+func (s *Shop) limitInFlight(c *gin.Context) {
+	if err := s.enter(); err != nil {
+		s.fail(c, err)
 		return
 	}
+	defer s.leave()
 	c.Next()
 }

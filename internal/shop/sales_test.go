@@ -3,7 +3,10 @@ package shop
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -124,4 +127,27 @@ func TestACrowdBeyondTheLimitIsTurnedAway(t *testing.T) {
 	if got := s.buy(item); got.status != 201 || s.left(item) != 6 {
 		t.Errorf("a sale after the crowd: %d %s, %d units left, want 6", got.status, got.body, s.left(item))
 	}
+}
+
+func TestSlowSendersDoNotTakeThePlacesOfOthers(t *testing.T) {
+	s := open(t, func(c *Config) { c.MaxInFlight = 2 })
+	item := s.item(1)
+	for range 5 {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n{", ordersPath(item))
+	}
+	waitFor(t, "the slow senders to be there", func() bool { return strings.Count(goroutines(), "postOrder") >= 5 })
+	if got := s.buy(item); got.status != 201 {
+		t.Errorf("a quick sender among slow ones: %d %s", got.status, got.body)
+	}
+}
+
+// goroutines is what all goroutines are doing.
+func goroutines() string {
+	stacks := make([]byte, 4<<20)
+	return string(stacks[:runtime.Stack(stacks, true)])
 }
