@@ -125,11 +125,14 @@ func (l *lab) startSites(ctx context.Context, dsn string) error {
 		"SHOP_LAB_SERVER_CLOCK": fmt.Sprint(l.options.ServerClock), "SHOP_LOG_LEVEL": "error",
 	}}
 	faults := slices.ContainsFunc(l.scenarios, func(s scenario.Scenario) bool { return s.Attacks != strategy.Exclusive })
+	noQuorum := ""
 	if l.Redis == "" {
 		o.Faults = faults
-		if slices.ContainsFunc(l.strategies, func(s strategy.Strategy) bool { return s.NeedsQuorum }) {
+		if slices.ContainsFunc(l.strategies, needsQuorum) {
 			o.Quorum = 5
 		}
+	} else {
+		noQuorum = "it needs several Redis servers, and --redis gives one"
 	}
 	o.Trace = faults
 	l.benches = make([]trial.Bench, l.Parallel)
@@ -142,7 +145,7 @@ func (l *lab) startSites(ctx context.Context, dsn string) error {
 			if err != nil {
 				return err
 			}
-			l.benches[i] = trial.Bench{Store: l.store, Site: site, Redis: l.redis}
+			l.benches[i] = trial.Bench{Store: l.store, Site: site, Redis: l.redis, NoQuorum: noQuorum}
 			for _, shop := range site.Shops {
 				l.benches[i].Shops = append(l.benches[i].Shops, shop.URL)
 			}
@@ -152,18 +155,30 @@ func (l *lab) startSites(ctx context.Context, dsn string) error {
 	return starting.Wait()
 }
 
+func needsQuorum(s strategy.Strategy) bool { return s.NeedsQuorum }
+
 // useShops checks the given shops: they must be ready, in lab mode, and on the
 // database that the audit asks.
 func (l *lab) useShops(ctx context.Context) error {
-	for _, url := range l.Shop {
+	bench := trial.Bench{Shops: l.Shop, Store: l.store, Redis: l.redis}
+	probe := func(url, by string) error {
 		waiting, cancel := context.WithTimeout(ctx, connectPatience)
-		err := trial.Probe(waiting, url, l.store)
-		cancel()
-		if err != nil {
+		defer cancel()
+		return trial.Probe(waiting, url, by, l.store)
+	}
+	quorum := slices.IndexFunc(l.strategies, needsQuorum)
+	for _, url := range l.Shop {
+		if err := probe(url, "conditional"); err != nil {
 			return usage("--shop %s: %w", url, err)
 		}
+		if quorum < 0 {
+			continue
+		}
+		if err := probe(url, l.strategies[quorum].Name); err != nil {
+			bench.NoQuorum = fmt.Sprintf("%s: %v", url, err)
+		}
 	}
-	l.benches = []trial.Bench{{Shops: l.Shop, Store: l.store, Redis: l.redis}}
+	l.benches = []trial.Bench{bench}
 	return nil
 }
 

@@ -28,6 +28,7 @@ type Bench struct {
 	Site  *rig.Site    // nil where servers and shops were given by address
 	Redis *redis.Client
 	// Redis is for looking at locks where there is no Site; it may be nil.
+	NoQuorum string // why strategies that need a quorum cannot run here; empty where they can
 }
 
 // Cell is what to run.
@@ -57,6 +58,9 @@ func Run(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
 	result := newResult(c, o, len(b.Shops))
 	if c.Scenario.Needs == scenario.Rig && (b.Site == nil || !b.Site.CommandsServers()) {
 		return result.skip("it commands servers, and these were given by address"), nil
+	}
+	if c.Strategy.NeedsQuorum && b.NoQuorum != "" {
+		return result.skip(b.NoQuorum), nil
 	}
 	if b.Site != nil {
 		if err := b.Site.Check(ctx); err != nil {
