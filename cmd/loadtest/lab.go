@@ -193,6 +193,9 @@ func (l *lab) runAll(ctx context.Context, s *status) ([]trial.Result, error) {
 	cells := make([][]trial.Result, 0, len(l.strategies)*len(l.scenarios))
 	for _, sc := range l.scenarios {
 		for _, st := range l.strategies {
+			if !l.wants(st, sc) {
+				continue
+			}
 			for n := range l.Runs {
 				tasks = append(tasks, task{len(cells), trial.Cell{Strategy: st, Scenario: sc, Seed: l.Seed + uint64(n)}})
 			}

@@ -19,6 +19,8 @@ type runCommand struct {
 	Strategies []string `default:"none,setnx,set-ex-nx,owner-checked,reentrant" help:"Which strategies, or all: ${strategies}."`
 	Scenarios  []string `default:"contention" help:"Under which scenarios, or all: ${scenarios}."`
 
+	Cells []string `placeholder:"STRATEGY:SCENARIO" help:"Run just these cells, instead of every strategy under every scenario."`
+
 	Shops    int    `default:"3" help:"How many shop processes sell at once."`
 	Stock    int64  `help:"Units there are to sell. Without it 100, and 30 where other scenarios than contention are run."`
 	Requests int    `help:"Requests under contention. Without it four times the stock. The other scenarios go on until all is sold."`
@@ -86,7 +88,13 @@ type chosen struct {
 	runCommand
 	strategies []strategy.Strategy
 	scenarios  []scenario.Scenario
+	wanted     map[[2]string]bool // by names; nil for all cells
 	options    trial.Options
+}
+
+// wants says whether a cell is to be run.
+func (ch chosen) wants(s strategy.Strategy, sc scenario.Scenario) bool {
+	return ch.wanted == nil || ch.wanted[[2]string{s.Name, sc.Name}]
 }
 
 // maxOpenWorkers bounds how many requests an open rate keeps under way.
@@ -94,11 +102,24 @@ const maxOpenWorkers = 1000
 
 func (c *runCommand) choose() (chosen, error) {
 	ch := chosen{runCommand: *c}
+	if len(c.Cells) > 0 {
+		ch.wanted = map[[2]string]bool{}
+		ch.runCommand.Strategies, ch.runCommand.Scenarios = nil, nil
+	}
+	for _, cell := range c.Cells {
+		s, sc, ok := strings.Cut(cell, ":")
+		if !ok {
+			return ch, usage("--cells %q: want STRATEGY:SCENARIO", cell)
+		}
+		ch.wanted[[2]string{s, sc}] = true
+		ch.runCommand.Strategies = append(ch.runCommand.Strategies, s)
+		ch.runCommand.Scenarios = append(ch.runCommand.Scenarios, sc)
+	}
 	var err error
-	if ch.strategies, err = named(c.Strategies, strategy.All(), strategy.ByName); err != nil {
+	if ch.strategies, err = named(ch.Strategies, strategy.All(), strategy.ByName); err != nil {
 		return ch, usage("--strategies: %w, or all", err)
 	}
-	if ch.scenarios, err = named(c.Scenarios, scenario.All(), scenario.ByName); err != nil {
+	if ch.scenarios, err = named(ch.Scenarios, scenario.All(), scenario.ByName); err != nil {
 		return ch, usage("--scenarios: %w, or all", err)
 	}
 	comparison := len(ch.scenarios) == 1 && ch.scenarios[0].Attacks == strategy.Exclusive

@@ -66,6 +66,7 @@ func (p *Polling) Acquire(ctx context.Context, key string) (held context.Context
 	s := p.slot(key)
 	next := s.taken
 	var again <-chan time.Time
+	var last error
 	for {
 		select {
 		case next <- struct{}{}:
@@ -73,7 +74,10 @@ func (p *Polling) Acquire(ctx context.Context, key string) (held context.Context
 		case <-again:
 		case <-patience:
 			p.leaveSlot(key, s, next == nil)
-			return nil, nil, notAcquired(key, nil)
+			if last == nil {
+				last = notAcquired(key, nil)
+			}
+			return nil, nil, last
 		case <-ctx.Done():
 			p.leaveSlot(key, s, next == nil)
 			return nil, nil, notAcquired(key, context.Cause(ctx))
@@ -89,6 +93,7 @@ func (p *Polling) Acquire(ctx context.Context, key string) (held context.Context
 			p.leaveSlot(key, s, true)
 			return nil, nil, err
 		}
+		last = err
 		// Jitter keeps processes that failed together from trying together again.
 		again = time.After(p.opts.Retry/2 + mathrand.N(p.opts.Retry))
 	}
@@ -178,6 +183,9 @@ func (p *Polling) try(ctx context.Context, key string, begun time.Time, s *slot)
 	validity, ok, err := p.store.set(ctx, key, value, p.opts.Lease)
 	if err != nil || ok && time.Since(sent) >= validity {
 		p.dropLater(key, value)
+		if errors.Is(err, errNoMajority) && ctx.Err() == nil {
+			return nil, nil, notAcquired(key, err)
+		}
 		if err != nil {
 			return nil, nil, unknown("acquire", key, ctx, err)
 		}

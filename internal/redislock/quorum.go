@@ -40,6 +40,9 @@ type quorumNode interface {
 	SetNX(ctx context.Context, key string, value any, expiration time.Duration) *redis.BoolCmd
 }
 
+// errNoMajority: too few servers answered to say yes or no. Trying again may help.
+var errNoMajority = errors.New("redislock: no majority of the servers answered")
+
 // quorumStore asks all servers at once and goes by the majority.
 type quorumStore struct {
 	nodes   []quorumNode
@@ -123,7 +126,7 @@ func (s quorumStore) majority(ctx context.Context, ask func(context.Context, quo
 				no++
 			}
 		case <-patience.C:
-			return false, errors.Join(append(errs, fmt.Errorf("redislock: no majority within %s", s.timeout))...)
+			return false, errors.Join(append(errs, errNoMajority)...)
 		case <-ctx.Done():
 			return false, context.Cause(ctx)
 		}
@@ -131,5 +134,5 @@ func (s quorumStore) majority(ctx context.Context, ask func(context.Context, quo
 	if yes >= needed || len(s.nodes)-no < needed {
 		return yes >= needed, nil
 	}
-	return false, errors.Join(errs...)
+	return false, errors.Join(append(errs, errNoMajority)...)
 }

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"stocklock/internal/report"
+	"stocklock/internal/scenario"
+	"stocklock/internal/strategy"
+)
+
+func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	for _, tt := range []struct {
+		args string
+		want string
+	}{
+		{"run --strategies setxn", `no strategy "setxn"`},
+		{"run --scenarios storm", `no scenario "storm"`},
+		{"run --shops 0", "--shops is 0"},
+		{"run --rate -1", "--rate is -1"},
+		{"run --workers 0", "--workers is 0"},
+		{"run --stock 10 --requests 10", "more demand than stock"},
+		{"run --lease 1ms", "--lease is 1ms"},
+		{"run --mysql nonsense", "--mysql"},
+		{"run --mysql user:geheim@tcp(127.0.0.1:1)/stocklock", "cannot connect"},
+		{"run --shop http://127.0.0.1:1", "--shop needs --mysql"},
+		{"run --json /no/such/folder/out.json", "cannot write"},
+		{"run --json " + temp, "is a folder"},
+		{"run --colour", "unknown flag"},
+		{"sprint", "sprint"},
+	} {
+		var out, errs bytes.Buffer
+		code := run(t.Context(), strings.Fields(tt.args), &out, &errs)
+		said := errs.String()
+		lines := strings.Split(strings.TrimSpace(said), "\n")
+		if code != exitUsage || !strings.Contains(lines[len(lines)-1], tt.want) || out.Len() > 0 || strings.Contains(said, "geheim") {
+			t.Errorf("loadtest %s: exit code %d, said %q, want %d and a line with %q", tt.args, code, said, exitUsage, tt.want)
+		}
+	}
+	if left, _ := os.ReadDir(temp); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestMissingServerIsNamedWithItsCure(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	var out, errs bytes.Buffer
+	code := run(t.Context(), []string{"run"}, &out, &errs)
+	if code != exitFailed || !strings.Contains(errs.String(), "install") {
+		t.Errorf("without programs on the PATH: exit code %d, said %q, want %d and what to install", code, errs.String(), exitFailed)
+	}
+}
+
+func TestHelpAndListAndExpectOnly(t *testing.T) {
+	for _, tt := range []struct {
+		args  string
+		wants []string
+	}{
+		{"--help", []string{"Examples:", "Exit codes"}},
+		{"run --help", []string{"--strategies", "--json"}},
+		{"list", append(strategy.Names(), scenario.Names()...)},
+		{"run --expect-only --strategies all --scenarios all", append(strategy.Names(), "stuck", "oversold", "held")},
+	} {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), strings.Fields(tt.args), &out, &errs); code != 0 || errs.Len() > 0 {
+			t.Errorf("loadtest %s: exit code %d, said %q", tt.args, code, errs.String())
+		}
+		for _, want := range tt.wants {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("loadtest %s does not say %q", tt.args, want)
+			}
+		}
+		if strings.ContainsAny(out.String(), "\x1b\r") {
+			t.Errorf("loadtest %s has control characters in what is no terminal", tt.args)
+		}
+	}
+}
+
+func TestCommandLineHidesPasswords(t *testing.T) {
+	got := commandLine([]string{"run", "--mysql", "user:geheim@x", "--redis=redis://:geheim@y", "--seed", "3"})
+	if strings.Contains(got, "geheim") || !strings.HasSuffix(got, "--seed 3") {
+		t.Errorf("commandLine = %q", got)
+	}
+}
+
+// build builds the program as a user would.
+func build(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "loadtest")
+	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return program
+}
+
+// TestComparison runs the built program on private servers: a shop without a
+// lock must oversell, or the harness is broken, and one with a right lock must not.
+func TestComparison(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "out.json")
+	cmd := exec.CommandContext(t.Context(), build(t), "run", "--strategies", "none,owner-checked,reentrant", "--stock", "40", "--json", file)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("loadtest: %v\n%s%s", err, out.String(), errs.String())
+	}
+	if strings.ContainsAny(out.String()+errs.String(), "\x1b\r") {
+		t.Error("control characters in what is no terminal")
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r report.Report
+	if err := json.Unmarshal(content, &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Cells) != 3 || r.Environment.Redis == "" || r.Environment.MySQL == "" || r.Environment.Cores == 0 {
+		t.Fatalf("%d cells, environment %+v", len(r.Cells), r.Environment)
+	}
+	for _, c := range r.Cells {
+		if c.Answered != c.Sold || c.AnswersWithoutOrder != 0 || c.Duplicates != 0 {
+			t.Errorf("%s: %d answers, %d orders, %d without order, %d duplicates", c.Strategy, c.Answered, c.Sold, c.AnswersWithoutOrder, c.Duplicates)
+		}
+		if c.Strategy == "none" && c.Oversold < 20 {
+			t.Errorf("none oversold %d of %d, want heavily", c.Oversold, c.InitialStock)
+		}
+		if c.Strategy != "none" && (c.Sold != c.InitialStock || c.LostUpdates != 0) {
+			t.Errorf("%s sold %d of %d, %d updates lost", c.Strategy, c.Sold, c.InitialStock, c.LostUpdates)
+		}
+	}
+}
+
+// telling has for each strategy the scenario that shows most about it; all
+// strategies and all scenarios are in it.
+var telling = map[string]string{
+	"none": "contention", "mutex": "contention", "setnx": "crash", "setnx-expire": "crash-acquiring", "getset": "clock-skew",
+	"set-ex-nx": "late-release", "lua-setex": "overrun", "owner-get-del": "split-release", "owner-watch": "nested",
+	"owner-checked": "overrun", "reentrant-fixed": "overrun", "reentrant-timer": "partition", "reentrant": "failover",
+	"redlock": "pause", "fenced": "pause", "for-update": "crash", "optimistic": "contention", "conditional": "contention",
+}
+
+// TestTellingCells runs a part of the matrix that has every strategy and every
+// scenario at least once.
+func TestTellingCells(t *testing.T) {
+	byScenario := map[string][]string{}
+	for _, s := range strategy.Names() {
+		byScenario[telling[s]] = append(byScenario[telling[s]], s)
+	}
+	var cells []string
+	for _, sc := range scenario.Names() {
+		if len(byScenario[sc]) == 0 {
+			t.Errorf("no strategy is tried under %s", sc)
+		}
+		for _, s := range byScenario[sc] {
+			cells = append(cells, s+":"+sc)
+		}
+	}
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"run", "--cells", strings.Join(cells, ",")}, &out, &errs); code != exitExpected {
+		t.Errorf("exit code %d\n%s%s", code, out.String(), errs.String())
+	}
+}
+
+func TestInterruptLeavesNothing(t *testing.T) {
+	temp := t.TempDir()
+	cmd := exec.Command(build(t), "run", "--strategies", "setnx", "--scenarios", "pause", "--runs", "50")
+	cmd.Env = append(os.Environ(), "TMPDIR="+temp)
+	errs, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := make([]byte, 1<<10)
+	for begun := time.Now(); time.Since(begun) < time.Minute; { // until the first cell is done
+		n, err := errs.Read(said)
+		if err != nil || bytes.Contains(said[:n], []byte("1/50")) {
+			break
+		}
+	}
+	cmd.Process.Signal(os.Interrupt)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	context.AfterFunc(ctx, func() { cmd.Process.Kill() })
+	cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
+		t.Errorf("exit code %d, want %d", code, exitInterrupted)
+	}
+	if left, _ := os.ReadDir(temp); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if out, _ := exec.Command("pgrep", "-f", temp).Output(); len(out) > 0 {
+		t.Errorf("processes left: %s", out)
+	}
+}

@@ -1,0 +1,106 @@
+package scenario
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"stocklock/internal/strategy"
+)
+
+// The whole matrix as it is meant to be, written down by hand once: h held, o
+// oversold, s stuck, in the order of the scenarios.
+var matrix = map[string]string{
+	"none":            "ooooooooooo",
+	"mutex":           "oooooosoooo",
+	"setnx":           "hsshhhshsoh",
+	"setnx-expire":    "hhsooosh" + "ooo",
+	"getset":          "hhhooosoooo",
+	"set-ex-nx":       "hhhooosh" + "ooo",
+	"lua-setex":       "hhhohhsh" + "ooo",
+	"owner-get-del":   "hhhohosh" + "ooo",
+	"owner-watch":     "hhhohhsh" + "ooo",
+	"owner-checked":   "hhhohhsh" + "ooo",
+	"reentrant-fixed": "hhhohhhhooo",
+	"reentrant-timer": "hhhhhhhhooo",
+	"reentrant":       "hhhhhhhhhoo",
+	"redlock":         "hhhhhhhhhho",
+	"fenced":          "hhhhhhhhhhh",
+	"for-update":      "hhhhhhhhhhh",
+	"optimistic":      "hhhhhhhhhhh",
+	"conditional":     "hhhhhhhhhhh",
+}
+
+func TestExpectedFollowsFromTheProperties(t *testing.T) {
+	letters := map[Kind]string{Held: "h", Oversold: "o", Stuck: "s"}
+	for _, s := range strategy.All() {
+		var row strings.Builder
+		for _, sc := range All() {
+			row.WriteString(letters[sc.Expected(s.Properties)])
+		}
+		if want := matrix[s.Name]; row.String() != want {
+			t.Errorf("%s: expected %s, want %s", s.Name, row.String(), want)
+		}
+	}
+	if len(matrix) != len(strategy.All()) {
+		t.Errorf("%d rows for %d strategies", len(matrix), len(strategy.All()))
+	}
+	getset, err := strategy.ByName("getset")
+	if err != nil {
+		t.Fatal(err)
+	}
+	byServer := getset.PropertiesUnder(strategy.Options{ServerClock: true})
+	if got := clockSkew.Expected(byServer); got != Held {
+		t.Errorf("getset by the server's clock under clock-skew: expected %s, want held", got)
+	}
+}
+
+func TestEveryScenarioDescribesItself(t *testing.T) {
+	attacked := map[strategy.Property]string{}
+	for _, s := range All() {
+		if s.Name == "" || s.Doc == "" || strings.ContainsAny(s.Doc, "\n|") {
+			t.Errorf("scenario %q: doc %q, want one line that fits into a table", s.Name, s.Doc)
+		}
+		if other, twice := attacked[s.Attacks]; twice {
+			t.Errorf("%s and %s attack the same property", s.Name, other)
+		}
+		attacked[s.Attacks] = s.Name
+		if got, err := ByName(s.Name); err != nil || got.Name != s.Name {
+			t.Errorf("ByName(%q) = %q, %v", s.Name, got.Name, err)
+		}
+	}
+}
+
+// TestTheSameSeedMakesTheSameSchedule also wants the faults to come early, while
+// there is stock.
+func TestTheSameSeedMakesTheSameSchedule(t *testing.T) {
+	const requests = 40
+	plan := func(s Scenario, seed uint64) (cargo [requests]Cargo, faults int) {
+		p := s.Plan(rand.New(rand.NewPCG(seed, 0)), time.Second)
+		for n := range cargo {
+			if p.Cargo != nil {
+				cargo[n] = p.Cargo(n)
+			}
+			if cargo[n].HasFault() {
+				faults++
+				if n < 3 || n > 30 {
+					t.Errorf("%s, seed %d: request %d carries a fault", s.Name, seed, n)
+				}
+			}
+		}
+		return cargo, faults
+	}
+	for _, s := range All() {
+		for seed := range uint64(20) {
+			once, faults := plan(s, seed)
+			if again, _ := plan(s, seed); again != once {
+				t.Errorf("%s, seed %d: two schedules", s.Name, seed)
+			}
+			wants := s.Attacks != strategy.Exclusive && s.Attacks != strategy.Reentrant && s.Attacks != strategy.ClockFree
+			if wants != (faults > 0) {
+				t.Errorf("%s, seed %d: %d faults", s.Name, seed, faults)
+			}
+		}
+	}
+}
