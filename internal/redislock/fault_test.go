@@ -198,7 +198,6 @@ func TestDeadWaiterIsSkipped(t *testing.T) {
 // find its grant by asking.
 func TestLostPushIsFoundByTheBeat(t *testing.T) {
 	const length = 3 * time.Second
-	client, _ := newClient(t, shared.addr)
 	holder, _ := newLocker(t, Options{Lease: length})
 	w := newWire(t, shared.addr)
 	waiter, _ := newLockerAt(t, w.addr, Options{Lease: length})
@@ -208,7 +207,13 @@ func TestLostPushIsFoundByTheBeat(t *testing.T) {
 		_, lease, _ := waiter.Acquire(within(t), t.Name())
 		got <- lease
 	}()
-	for client.ZCard(t.Context(), keysOf(t.Name())[1]).Val() == 0 {
+	queued := func() bool {
+		waiter.mu.Lock()
+		defer waiter.mu.Unlock()
+		n := waiter.names[t.Name()]
+		return n != nil && n.state == waiting
+	}
+	for !queued() {
 		time.Sleep(time.Millisecond)
 	}
 	w.cutDown.Store(true)
@@ -340,6 +345,7 @@ func TestQuorum(t *testing.T) {
 
 func TestWithoutLua(t *testing.T) {
 	client, _ := newClient(t, shared.addr)
+	client.Del(t.Context(), t.Name())
 	l := NewWithoutLua(client, Options{Lease: 500 * time.Millisecond, Wait: 200 * time.Millisecond})
 	t.Cleanup(func() { l.Close() })
 	held, lease := acquire(t, l, within(t), t.Name())

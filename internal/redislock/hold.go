@@ -172,8 +172,12 @@ func (h *hold) valid() bool {
 // unknown wraps an error of the transport, after which nobody knows whether the
 // request was carried out.
 func unknown(doing, key string, ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return notAcquired(key, errors.Join(context.Cause(ctx), err))
+	cause := context.Cause(ctx)
+	if d, ok := ctx.Deadline(); ok && cause == nil && !time.Now().Before(d) {
+		cause = context.DeadlineExceeded // the connection noticed before the context did
+	}
+	if cause != nil {
+		return notAcquired(key, errors.Join(cause, err))
 	}
 	return fmt.Errorf("redislock: %s %q: outcome unknown: %w", doing, key, err)
 }

@@ -203,6 +203,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 func TestFreeLockIsNotTakenPastAQueue(t *testing.T) {
 	ctx, n := within(t), &name{key: t.Name(), keys: keysOf(t.Name())}
 	client, _ := newClient(t, shared.addr)
+	client.Del(ctx, n.keys...)
 	holder, waiter := newServer(client, time.Minute), newServer(client, time.Minute)
 	inbox := client.Subscribe(ctx, waiter.channel()) // alive, but slow
 	defer inbox.Close()

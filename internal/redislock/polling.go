@@ -182,10 +182,10 @@ func (p *Polling) try(ctx context.Context, key string, begun time.Time, s *slot)
 	value, sent := rand.Text(), time.Now()
 	validity, ok, err := p.store.set(ctx, key, value, p.opts.Lease)
 	if err != nil || ok && time.Since(sent) >= validity {
-		p.dropLater(key, value)
 		if errors.Is(err, errNoMajority) && ctx.Err() == nil {
-			return nil, nil, notAcquired(key, err)
+			return nil, nil, notAcquired(key, err) // it was dropped where it was set
 		}
+		p.dropLater(key, value)
 		if err != nil {
 			return nil, nil, unknown("acquire", key, ctx, err)
 		}

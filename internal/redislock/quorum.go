@@ -15,7 +15,7 @@ import (
 // the loss of a minority without a second holder. Three or five servers are usual;
 // they must not be replicas of each other. It panics without clients.
 //
-// Each server has a timeout of its own, a tenth of the lease: one that is slow or gone
+// Each server has a timeout of its own, a fifth of the lease: one that is slow or gone
 // does not hold up the others. What a failed try may have set is dropped on all servers.
 // See [Polling] for what it gives up against [Locker]; above all, it has no fencing token, because
 // independent servers have no common counter.
@@ -32,7 +32,7 @@ func NewQuorum(clients []redis.Scripter, o Options) *Polling {
 		}
 		nodes[i] = n
 	}
-	return newPolling(quorumStore{nodes, o.margin(), max(o.Lease/10, 10*time.Millisecond)}, o)
+	return newPolling(quorumStore{nodes, o.margin(), max(o.Lease/5, 10*time.Millisecond)}, o)
 }
 
 type quorumNode interface {

@@ -195,14 +195,13 @@ func (s *Site) FailOver(ctx context.Context) error {
 	if !s.replica.Alive() {
 		return nil
 	}
-	var errs []error
-	if len(s.Quorum) > 0 {
-		errs = append(errs, s.Quorum[0].Restart(ctx))
-	}
-	errs = append(errs, s.primary.Kill(), s.replica.Promote(ctx))
+	errs := []error{s.primary.Kill(), s.replica.Promote(ctx)}
 	s.primary, s.replica = s.replica, s.primary
 	for _, shop := range s.Shops {
 		errs = append(errs, shop.redis.Lead(s.primary.Addr))
+	}
+	if len(s.Quorum) > 0 {
+		errs = append(errs, s.Quorum[0].Restart(ctx))
 	}
 	return errors.Join(errs...)
 }

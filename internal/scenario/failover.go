@@ -23,7 +23,7 @@ var failover = Scenario{
 		return Plan{
 			// The first that comes to its point does it; the others are there in case it was told busy.
 			Cargo: schedule(rng, 3, 2, func() Cargo {
-				return Cargo{Fault: fault.Fault{Point: trace.Write, Action: fault.Sleep, For: lease * 9 / 10}}
+				return Cargo{Fault: fault.Fault{Point: trace.Write, Action: fault.Sleep, For: lease * 7 / 10}}
 			}),
 			Prepare: func(_ context.Context, site *rig.Site) error { return site.HoldBackReplication() },
 			Strike:  func(ctx context.Context, site *rig.Site, _ int) error { return site.FailOver(ctx) },

@@ -20,6 +20,7 @@ var redlock = Strategy{
 		for i, client := range d.Quorum {
 			nodes[i] = client
 		}
+		// A try asks five servers, so it is made more rarely than where it asks one.
 		return lockGuard{redislock.NewQuorum(nodes, redislock.Options{Lease: d.Lease, Wait: d.Wait, Retry: d.Retry, Hooks: d.Hooks})}, readThenWrite
 	},
 }
