@@ -188,7 +188,8 @@ func (s *Site) CommandsServers() bool { return s.replica != nil }
 func (s *Site) HoldBackReplication() error { return s.replication.Cut() }
 
 // FailOver kills the primary and puts the replica in its place, with what had reached it. It also
-// lets one server of the quorum lose everything. Once there is no replica left, it does nothing.
+// kills one server of the quorum, which stays away until the repair: Redlock wants a server that lost
+// its data to keep out for a lease. Once there is no replica left, it does nothing.
 func (s *Site) FailOver(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,7 +202,7 @@ func (s *Site) FailOver(ctx context.Context) error {
 		errs = append(errs, shop.redis.Lead(s.primary.Addr))
 	}
 	if len(s.Quorum) > 0 {
-		errs = append(errs, s.Quorum[0].Restart(ctx))
+		errs = append(errs, s.Quorum[0].Kill())
 	}
 	return errors.Join(errs...)
 }
