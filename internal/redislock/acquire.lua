@@ -32,7 +32,7 @@ if queueUp == '1' then
   local first = redis.call('ZCARD', k.queue) == 0
   join(k, id, attempt, lease, now)
   if first and not free then
-    redis.call('PUBLISH', 'redislock:' .. redis.call('HGET', k.lock, 'owner'), 'contended ' .. name)
+    redis.pcall('PUBLISH', 'redislock:' .. redis.call('HGET', k.lock, 'owner'), 'contended ' .. name)
   end
 end
 if free then

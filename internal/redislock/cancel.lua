@@ -11,6 +11,12 @@ local mine = waiter(k, id)
 if mine and mine.attempt == attempt then leave(k, id) end
 local cancelled = redis.call('HGET', k.waiters, 'c:' .. id)
 if not cancelled or tonumber(cancelled) < tonumber(attempt) then
+  -- Marks of Lockers that are gone must not pile up. One that is missed costs a lease at most.
+  if redis.call('HLEN', k.waiters) > 2 * redis.call('ZCARD', k.queue) + 100 then
+    for _, field in ipairs(redis.call('HKEYS', k.waiters)) do
+      if string.sub(field, 1, 2) == 'c:' then redis.call('HDEL', k.waiters, field) end
+    end
+  end
   redis.call('HSET', k.waiters, 'c:' .. id, attempt)
   redis.call('PEXPIRE', k.waiters, LINGER)
 end

@@ -74,8 +74,10 @@ local function grant(k, name, caller, trusted, now)
       local epoch = take(k, id, w.attempt, w.lease, now)
       if id == caller then return end
       local others = redis.call('ZCARD', k.queue)
-      local heard = redis.call('PUBLISH', 'redislock:' .. id, 'granted ' .. w.attempt .. ' ' .. epoch .. ' ' .. others .. ' ' .. name)
-      if heard > 0 or trusted == '0' then return end
+      -- pcall: a script that ended here, say for want of a right, would leave its work half done. A
+      -- grant that could not be told is found by the next beat.
+      local heard = redis.pcall('PUBLISH', 'redislock:' .. id, 'granted ' .. w.attempt .. ' ' .. epoch .. ' ' .. others .. ' ' .. name)
+      if heard ~= 0 or trusted == '0' then return end
       redis.call('DEL', k.lock)
     end
   end

@@ -24,6 +24,15 @@ func (l *Locker) listening() bool {
 	}
 }
 
+// openInbox begins to listen, unless it has begun. It is called with Locker.mu.
+func (l *Locker) openInbox() {
+	if l.ready == nil {
+		l.ready = make(chan struct{})
+		l.work.Add(1)
+		go l.listen(l.ready)
+	}
+}
+
 // subscribe opens the Locker's inbox before its first wait, and waits until Redis
 // has confirmed it: a grant to a Locker that does not listen would be taken back.
 func (l *Locker) subscribe(ctx context.Context) error {
@@ -32,11 +41,7 @@ func (l *Locker) subscribe(ctx context.Context) error {
 		l.mu.Unlock()
 		return ErrClosed
 	}
-	if l.ready == nil {
-		l.ready = make(chan struct{})
-		l.work.Add(1)
-		go l.listen(l.ready)
-	}
+	l.openInbox()
 	ready := l.ready
 	l.mu.Unlock()
 	patience := time.NewTimer(l.opts.beatEvery())

@@ -296,24 +296,34 @@ func TestRequests(t *testing.T) {
 	})
 	t.Run("renewals", func(t *testing.T) {
 		const locks = 1000
-		const lease = 3 * time.Second
+		const lease = 8 * time.Second // long, for a machine that does much else
 		l, count := newLocker(t, Options{Lease: lease})
 		var all sync.WaitGroup
-		leases := make(chan *Lease, locks)
-		for i := range locks {
+		leases, keys := make(chan *Lease, locks), make(chan int)
+		for range 16 {
 			all.Go(func() {
-				_, lease := acquire(t, l, within(t), fmt.Sprint(t.Name(), i))
-				leases <- lease
+				for i := range keys {
+					_, lease, err := l.Acquire(within(t), fmt.Sprint(t.Name(), i))
+					if err != nil {
+						t.Errorf("Acquire: %v", err)
+						continue
+					}
+					leases <- lease
+				}
 			})
 		}
+		for i := range locks {
+			keys <- i
+		}
+		close(keys)
 		all.Wait()
-		time.Sleep(lease) // until renewals go together
+		time.Sleep(lease / 2) // until renewals go together
 		before := count.n.Load()
-		time.Sleep(2 * lease)
+		time.Sleep(lease)
 		n := count.n.Load() - before
-		t.Logf("%d locks: %d requests in two leases", locks, n)
-		if n > 2*30+10 { // ten more, where the window cuts through a round
-			t.Errorf("%d locks sent %d requests in two leases, want at most 30 a lease", locks, n)
+		t.Logf("%d locks: %d requests in a lease", locks, n)
+		if n > 30+10 { // ten more, where the window cuts through a round
+			t.Errorf("%d locks sent %d requests in a lease, want at most 30", locks, n)
 		}
 		close(leases)
 		for lease := range leases {
@@ -375,5 +385,49 @@ func TestEveryKeyOfALockHasOneHashTag(t *testing.T) {
 				t.Errorf("key %q of %q has another tag than %q", k, key, keys[0])
 			}
 		}
+	}
+}
+
+// TestBusyProcessLetsAnotherIn has goroutines of one process pass the lock on
+// without a pause. It must hear of another process that waits at once, and not with its next beat.
+func TestBusyProcessLetsAnotherIn(t *testing.T) {
+	const lease = time.Minute // a beat is far away
+	busy, _ := newLocker(t, Options{Lease: lease})
+	ctx, stop := context.WithCancel(within(t))
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if _, lease, err := busy.Acquire(ctx, t.Name()); err == nil {
+					time.Sleep(15 * time.Millisecond) // so that 2,047 passes, after which Redis is asked anyway, take half a minute
+					lease.Release()
+				}
+			}
+		})
+	}
+	time.Sleep(200 * time.Millisecond)
+	other, _ := newLocker(t, Options{Lease: lease})
+	begun := time.Now()
+	_, theirs := acquire(t, other, within(t), t.Name())
+	if waited := time.Since(begun); waited > 10*time.Second {
+		t.Errorf("another process waited %s, want a moment", waited)
+	}
+	release(t, theirs)
+	stop()
+	all.Wait()
+}
+
+// TestMarksOfCancelledAttemptsDoNotPileUp has many Lockers cancel what was never answered.
+func TestMarksOfCancelledAttemptsDoNotPileUp(t *testing.T) {
+	client, _ := newClient(t, shared.addr)
+	n := &name{key: t.Name(), keys: keysOf(t.Name())}
+	for range 500 {
+		s := newServer(client, time.Second)
+		if err := s.cancel(t.Context(), n, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := client.HLen(t.Context(), n.keys[2]).Val(); left > 102 {
+		t.Errorf("%d marks are kept, want about a hundred at most", left)
 	}
 }

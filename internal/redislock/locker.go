@@ -150,12 +150,18 @@ func (l *Locker) acquire(ctx context.Context, key string, wait bool) (*hold, err
 		return nil, notAcquired(key, nil)
 	}
 	w := &waiter{ctx: ctx, begun: begun, turn: make(chan turn, 1), wait: wait}
+	if wait && l.opts.Wait > 0 {
+		w.until = begun.Add(l.opts.Wait)
+	}
 	w.place = n.waiters.PushBack(w)
 	if n.state == idle {
 		n.state = asking
 		l.mu.Unlock()
 		l.ask(n, w)
 	} else {
+		// Goroutines that pass the lock on among themselves must hear when another
+		// process begins to wait for it.
+		l.openInbox()
 		l.mu.Unlock()
 	}
 	return l.await(n, w)
@@ -164,8 +170,8 @@ func (l *Locker) acquire(ctx context.Context, key string, wait bool) (*hold, err
 // await lets a waiter wait: for its lock, its turn to ask, or its end.
 func (l *Locker) await(n *name, w *waiter) (*hold, error) {
 	var patience <-chan time.Time
-	if l.opts.Wait > 0 && w.wait {
-		timer := time.NewTimer(time.Until(w.begun.Add(l.opts.Wait)))
+	if !w.until.IsZero() {
+		timer := time.NewTimer(time.Until(w.until))
 		defer timer.Stop()
 		patience = timer.C
 	}

@@ -51,7 +51,7 @@ type testServer struct {
 
 // startServer starts a redis-server that ends with this process, however that ends: a shell
 // that holds the other end of a pipe kills it.
-func startServer() (*testServer, error) {
+func startServer(args ...string) (*testServer, error) {
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
 		return nil, err
@@ -67,16 +67,17 @@ func startServer() (*testServer, error) {
 		return nil, err
 	}
 	s := &testServer{addr: addr, dir: dir}
-	return s, s.start(program)
+	return s, s.start(program, args...)
 }
 
-func (s *testServer) start(program string) error {
+func (s *testServer) start(program string, args ...string) error {
 	const keeper = `"$@" >log 2>&1 & server=$!
 while read -r _; do :; done
 kill -s KILL $server; wait $server 2>/dev/null; rm -rf "$PWD"`
 	_, port, _ := net.SplitHostPort(s.addr)
-	s.cmd = exec.Command("/bin/sh", "-c", keeper, "keeper", program, "--port", port, "--bind", "127.0.0.1",
-		"--save", "", "--appendonly", "no", "--enable-debug-command", "yes")
+	args = append([]string{"-c", keeper, "keeper", program, "--port", port, "--bind", "127.0.0.1",
+		"--save", "", "--appendonly", "no", "--enable-debug-command", "yes"}, args...)
+	s.cmd = exec.Command("/bin/sh", args...)
 	s.cmd.Dir = s.dir
 	pipe, err := s.cmd.StdinPipe()
 	if err != nil {

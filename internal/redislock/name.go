@@ -3,6 +3,7 @@ package redislock
 import (
 	"container/list"
 	"context"
+	"errors"
 	"time"
 )
 
@@ -53,6 +54,7 @@ func (g grant) token() int64 { return g.epoch<<tokenBits | g.n }
 type waiter struct {
 	ctx   context.Context
 	begun time.Time
+	until time.Time     // when it gives up; zero for not before its context
 	wait  bool          // queue in Redis if it is taken
 	turn  chan turn     // of size 1
 	place *list.Element // nil once it is out of the queue: then its turn has come
@@ -128,19 +130,22 @@ func (l *Locker) granted(n *name, epoch, others int64, base time.Time, how Hando
 	n.state = held
 	n.grant = grant{epoch: epoch, given: now, deadline: base.Add(l.opts.Lease - l.opts.margin()), others: others > 0}
 	n.beatOut, n.beatDue = time.Time{}, base.Add(l.opts.beatEvery())
-	if n.first() == nil {
-		l.giveBack(n, n.attempt)
-		l.askNext(n)
-		return
-	}
-	if !now.Before(n.grant.deadline) {
-		// The answer took longer than the lease.
+	l.dismissGone(n)
+	if n.first() == nil || !now.Before(n.grant.deadline) {
+		// Nobody wants it any more, or the answer took longer than the lease.
 		l.giveBack(n, n.attempt)
 		l.askNext(n)
 		return
 	}
 	l.handTo(n, how)
 	l.attend(n)
+}
+
+// dismissGone takes waiters from the front whose context has ended.
+func (l *Locker) dismissGone(n *name) {
+	for w := n.first(); w != nil && w.ctx.Err() != nil; w = n.first() {
+		n.dismiss(w, turn{err: notAcquired(n.key, context.Cause(w.ctx))})
+	}
 }
 
 // handTo makes the first waiter the holder.
@@ -153,6 +158,7 @@ func (l *Locker) handTo(n *name, how Handoff) {
 // mayPass says whether the lock may go to the next goroutine here without a word
 // to Redis: it must be worth having, and other processes must not starve.
 func (l *Locker) mayPass(n *name) bool {
+	l.dismissGone(n)
 	if n.first() == nil || l.opts.FixedLease || n.grant.n == 1<<tokenBits-1 {
 		return false
 	}
@@ -204,7 +210,11 @@ func (l *Locker) ask(n *name, w *waiter) {
 		n.attempt, n.bound = attempt, sent
 		l.mu.Unlock()
 
-		ctx, cancel := context.WithTimeout(w.ctx, l.opts.beatEvery())
+		giveUp := sent.Add(l.opts.beatEvery())
+		if !w.until.IsZero() {
+			giveUp = earlier(giveUp, w.until)
+		}
+		ctx, cancel := context.WithDeadline(w.ctx, giveUp)
 		r, err := l.server.acquire(ctx, n, attempt, queueUp)
 		cancel()
 
@@ -221,7 +231,10 @@ func (l *Locker) ask(n *name, w *waiter) {
 		switch {
 		case err != nil:
 			l.takeBack(n, attempt)
-			l.fail(n, w, unknown("acquire", n.key, w.ctx, err))
+			if err = unknown("acquire", n.key, w.ctx, err); !w.until.IsZero() && !time.Now().Before(w.until) {
+				err = errors.Join(ErrNotAcquired, err)
+			}
+			l.fail(n, w, err)
 		case r.kind == replyHeld:
 			l.granted(n, r.epoch, r.others, sent, Free)
 		case !w.wait:

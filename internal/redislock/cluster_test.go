@@ -1,0 +1,107 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// startCluster starts three masters and gives them the slots.
+func startCluster(t *testing.T) []string {
+	t.Helper()
+	var addrs []string
+	var clients []*redis.Client
+	for range 3 {
+		s, err := startServer("--cluster-enabled", "yes", "--cluster-node-timeout", "5000")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.stop)
+		client, _ := newClient(t, s.addr)
+		addrs, clients = append(addrs, s.addr), append(clients, client)
+	}
+	ctx := within(t)
+	const slots = 16384
+	for i, c := range clients {
+		if err := c.ClusterAddSlotsRange(ctx, i*slots/3, (i+1)*slots/3-1).Err(); err != nil {
+			t.Fatal(err)
+		}
+		host, port, _ := net.SplitHostPort(addrs[0])
+		if err := c.ClusterMeet(ctx, host, port).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range clients {
+		for {
+			info, err := c.ClusterInfo(ctx).Result()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_size:3") {
+				break
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	return addrs
+}
+
+// TestCluster has processes fight for locks on all masters of a Redis Cluster.
+func TestCluster(t *testing.T) {
+	addrs := startCluster(t)
+	locker := func() *Locker {
+		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, ContextTimeoutEnabled: true})
+		t.Cleanup(func() { client.Close() })
+		l := New(client, Options{Lease: 3 * time.Second})
+		t.Cleanup(func() { l.Close() })
+		return l
+	}
+	const keys, lockers, rounds = 5, 3, 20
+	var inside, last [keys]atomic.Int64
+	var all sync.WaitGroup
+	for range lockers {
+		l := locker()
+		for k := range keys {
+			all.Go(func() {
+				for range rounds {
+					_, lease, err := l.Acquire(within(t), fmt.Sprint(t.Name(), k))
+					if err != nil {
+						t.Errorf("Acquire: %v", err)
+						return
+					}
+					if n := inside[k].Add(1); n != 1 {
+						t.Errorf("%d holders at once", n)
+					}
+					if before := last[k].Swap(lease.Token()); lease.Token() <= before {
+						t.Errorf("token %d after %d", lease.Token(), before)
+					}
+					inside[k].Add(-1)
+					release(t, lease)
+				}
+			})
+		}
+	}
+	all.Wait()
+
+	// Renewal goes to each lock's own master.
+	l := locker()
+	var held []context.Context
+	for k := range keys {
+		h, lease := acquire(t, l, within(t), fmt.Sprint(t.Name(), "renewed", k))
+		defer release(t, lease)
+		held = append(held, h)
+	}
+	time.Sleep(5 * time.Second)
+	for k, h := range held {
+		if h.Err() != nil {
+			t.Errorf("lock %d was not renewed: %v", k, context.Cause(h))
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package redislock
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestFolderStandsAlone copies the folder into an empty module, as people do, and
+// builds it and runs some of its tests there.
+func TestFolderStandsAlone(t *testing.T) {
+	module, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := filepath.Dir(strings.TrimSpace(string(module)))
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	folder := filepath.Join(dir, "lock")
+	if err := os.CopyFS(folder, os.DirFS(here)); err != nil {
+		t.Fatal(err)
+	}
+	// The versions are this module's; what it does not need is left out by hand, so that
+	// nothing has to be fetched.
+	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []string
+	for line := range strings.Lines(string(mod)) {
+		switch fields := strings.Fields(line); {
+		case strings.HasPrefix(line, "module "):
+			line = "module elsewhere\n"
+		case len(fields) > 1 && strings.HasPrefix(line, "tool "):
+			continue
+		}
+		kept = append(kept, line)
+	}
+	sum, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{"go.mod": []byte(strings.Join(kept, "")), "go.sum": sum} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The example imports the package by its path here, which whoever copies it changes.
+	example := filepath.Join(folder, "example_test.go")
+	text, err := os.ReadFile(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := exec.Command("go", "list", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.ReplaceAll(string(text), strings.TrimSpace(string(path)), "elsewhere/lock")
+	if err := os.WriteFile(example, []byte(changed), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"vet", "./..."}, {"test", "-run", "TestReentry|TestDo|Example", "./..."}} {
+		cmd := exec.CommandContext(t.Context(), "go", args...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("go %s in a copy of the folder: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	// go-redis and the libraries of the tests, and nothing of this project.
+	out, err := command(dir, "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dep := range strings.FieldsSeq(out) {
+		if strings.HasPrefix(dep, "stocklock") {
+			t.Errorf("the copied lock needs %s", dep)
+		}
+	}
+}
+
+func command(dir string, args ...string) (string, error) {
+	cmd := exec.Command("go", args...)
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	return string(out), err
+}
