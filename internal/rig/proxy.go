@@ -91,8 +91,13 @@ func (p *Proxy) Lead(upstream string) error {
 		p.proxy.Upstream = upstream
 	}
 	p.proxy.Listen = p.Addr
-	if err := p.proxy.Start(); err != nil {
-		return fmt.Errorf("rig: proxy %s: %w", p.Addr, err)
+	// For a moment nobody listens, and the kernel may lend the port to an outgoing connection.
+	var err error
+	for range 100 {
+		if err = p.proxy.Start(); err == nil {
+			return nil
+		}
+		time.Sleep(50 * time.Millisecond)
 	}
-	return nil
+	return fmt.Errorf("rig: proxy %s: %w", p.Addr, err)
 }
