@@ -333,7 +333,7 @@ func TestQuorum(t *testing.T) {
 	}
 	release(t, lease)
 	stop(0)
-	held, lease = acquire(t, b, within(t), t.Name())
+	held, _ = acquire(t, b, within(t), t.Name())
 	time.Sleep(3 * time.Second)
 	if held.Err() != nil {
 		t.Errorf("with one of three gone, a renewed lock was lost: %v", context.Cause(held))
