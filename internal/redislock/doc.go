@@ -92,5 +92,6 @@
 // # Copying this package
 //
 // Copy the folder with its .lua files and its tests. It imports go-redis v9 and
-// the standard library; the tests also need go.uber.org/goleak and a redis-server on the PATH.
+// the standard library; the tests also need go.uber.org/goleak, github.com/anishathalye/porcupine
+// and a redis-server on the PATH. Change the import path in example_test.go.
 package redislock

@@ -21,6 +21,9 @@ import (
 // folder: they need nothing but go-redis, goleak, and that program on the PATH.
 
 func TestMain(m *testing.M) {
+	if addr := os.Getenv(workerEnv); addr != "" {
+		work(addr)
+	}
 	server, err := startServer()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "redislock: these tests need a redis-server (apt-get install redis-server, brew install redis):", err)
