@@ -69,6 +69,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.Description(description),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(int) { helped = true }),
+		kong.WithHyphenPrefixedParameters(true), // so that --rate -1 is a number out of range, not an unknown flag
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.Vars{"strategies": strings.Join(strategy.Names(), ", "), "scenarios": strings.Join(scenario.Names(), ", ")},
 		kong.BindTo(ctx, (*context.Context)(nil)),
