@@ -166,13 +166,14 @@ func (a *attack) describeLocks(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	key := strategy.Key(a.item.ItemID)
-	keys, err := client.Keys(ctx, "*"+key+"*").Result() // a lab's Redis is small
-	if err != nil {
-		return "Redis does not answer: " + err.Error()
-	}
 	var found []string
-	for _, k := range keys {
-		if rest := strings.TrimPrefix(strings.TrimPrefix(k, "{"), key); rest == "" || strings.HasPrefix(rest, "}") {
+	// Plain locks are at the key itself; redislock keeps its own under the key's hash tag.
+	for _, k := range []string{key, "{" + key + "}:lock"} {
+		n, err := client.Exists(ctx, k).Result()
+		if err != nil {
+			return "Redis does not answer: " + err.Error()
+		}
+		if n > 0 {
 			found = append(found, describeKey(ctx, client, k))
 		}
 	}
