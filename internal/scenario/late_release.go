@@ -21,7 +21,8 @@ var lateRelease = Scenario{
 func lateAt(p trace.Point) func(*rand.Rand, time.Duration) Plan {
 	return func(rng *rand.Rand, lease time.Duration) Plan {
 		late := schedule(rng, 5, 2, func() Cargo {
-			d := lease*5/4 + time.Duration(rng.Int64N(int64(lease/4)))
+			// Just past the lease: the next holder has read by then, and is at work.
+			d := lease*51/50 + time.Duration(rng.Int64N(int64(lease/25)))
 			return Cargo{Fault: fault.Fault{Point: p, Action: fault.Sleep, For: d}}
 		})
 		return Plan{Cargo: func(n int) Cargo {
