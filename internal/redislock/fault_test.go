@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"errors"
+	"net"
 	"testing"
 	"time"
 
@@ -97,6 +98,34 @@ func TestHoldEndsBeforeItsLeaseWhenRedisGoesSilent(t *testing.T) {
 	}
 	w.cutUp.Store(false)
 	w.cutDown.Store(false)
+}
+
+// TestUnconfirmedSubscriptionIsATimeout lets requests through and messages not: the caller must
+// be able to tell it from a defect.
+func TestUnconfirmedSubscriptionIsATimeout(t *testing.T) {
+	w := newWire(t, shared.addr)
+	w.cut()
+	direct, _ := newClient(t, shared.addr)
+	mute, _ := newClient(t, w.addr)
+	holder, _ := newLocker(t, Options{})
+	_, lease := acquire(t, holder, within(t), t.Name())
+	defer lease.Release()
+	l := New(twoWays{direct, mute}, Options{Lease: time.Second})
+	defer l.Close()
+	_, _, err := l.Acquire(within(t), t.Name())
+	if timeout, ok := errors.AsType[net.Error](err); !ok || !timeout.Timeout() {
+		t.Errorf("Acquire = %v, want a timeout", err)
+	}
+}
+
+// twoWays sends requests one way and subscribes another.
+type twoWays struct {
+	redis.Scripter
+	messages *redis.Client
+}
+
+func (c twoWays) Subscribe(ctx context.Context, channels ...string) *redis.PubSub {
+	return c.messages.Subscribe(ctx, channels...)
 }
 
 func TestTransientErrorsDoNotEndAHold(t *testing.T) {

@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -54,7 +55,7 @@ func (l *Locker) subscribe(ctx context.Context) error {
 	case <-l.ctx.Done():
 		return ErrClosed
 	case <-patience.C:
-		return fmt.Errorf("redislock: Redis did not confirm a subscription within %s", l.opts.beatEvery())
+		return fmt.Errorf("redislock: Redis did not confirm a subscription within %s: %w", l.opts.beatEvery(), os.ErrDeadlineExceeded)
 	}
 }
 

@@ -207,3 +207,17 @@ func (p *Process) LogTail() string {
 	tail, _ := io.ReadAll(f)
 	return string(bytes.TrimSpace(tail))
 }
+
+// LogLine is the last line that the process printed with this text in it, empty without one.
+func (p *Process) LogLine(text string) string {
+	printed, err := os.ReadFile(p.logPath)
+	if err != nil {
+		return err.Error()
+	}
+	at := bytes.LastIndex(printed, []byte(text))
+	if at < 0 {
+		return ""
+	}
+	line, _, _ := bytes.Cut(printed[bytes.LastIndexByte(printed[:at], '\n')+1:], []byte("\n"))
+	return string(line)
+}

@@ -130,7 +130,7 @@ func (r *Result) judge(a *attack) {
 	case r.Duplicates > 0:
 		*r = r.invalid(fmt.Sprintf("%d requests have more than one order", r.Duplicates))
 	case r.Errors > 0:
-		*r = r.invalid(fmt.Sprintf("%d answers that should not be, such as: %s", r.Errors, firstFailure(a.hits)))
+		*r = r.invalid(fmt.Sprintf("%d answers that should not be, such as: %s", r.Errors, a.firstFailure()))
 	case r.Oversold > 0:
 		r.Verdict = scenario.Oversold
 		r.Reason = fmt.Sprintf("%d orders for a stock of %d", r.Sold, r.InitialStock)
@@ -153,11 +153,17 @@ func hasFault(hits []*hit) bool {
 	return slices.ContainsFunc(hits, func(h *hit) bool { return h.cargo.HasFault() })
 }
 
-func firstFailure(hits []*hit) string {
-	for _, h := range hits {
-		if h.outcome == Failed {
-			return fmt.Sprintf("%d %s", h.status, h.body)
+// firstFailure is an answer that should not be, and what its shop says of it.
+func (a *attack) firstFailure() string {
+	for _, h := range a.hits {
+		if h.outcome != Failed {
+			continue
 		}
+		answer := fmt.Sprintf("%d %s", h.status, h.body)
+		if a.bench.Site == nil {
+			return answer
+		}
+		return answer + "\nthe shop's log: " + a.bench.Site.Shops[h.shop].LogLine(`"request":"`+h.id+`"`)
 	}
 	return ""
 }
