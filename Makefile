@@ -1,6 +1,6 @@
 # stocklock: `make demo` and `make test` need nothing but Go; what else they use, they install or name.
 GO ?= go
-# More arguments for `make demo` and `make matrix`, such as ARGS='--strategies none,owner-checked'.
+# More arguments for `make demo` and `make matrix`, such as ARGS='--seed 7'.
 ARGS ?=
 
 .PHONY: help
@@ -12,8 +12,10 @@ build: ## compile bin/shop and bin/loadtest
 	$(GO) build -o bin/ ./cmd/shop ./cmd/loadtest
 
 .PHONY: demo
-demo: build servers ## sell the same stock in five ways and see which of them oversell
-	bin/loadtest run $(ARGS)
+demo: build servers ## sell the same stock in eighteen ways, break each of them, and see which oversell
+	bin/loadtest run --strategies all --stock 40 $(ARGS)
+	bin/loadtest run --cells telling $(ARGS)
+	bin/loadtest list properties
 
 .PHONY: matrix
 matrix: build servers ## run every strategy under every scenario

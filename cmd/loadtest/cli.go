@@ -54,7 +54,8 @@ Examples:
     loadtest run --strategies set-ex-nx --scenarios late-release --runs 5
     loadtest run --strategies none,conditional --rate 500 --json out/result.json
     loadtest run --mysql 'user:secret@tcp(db:3306)/stocklock' --shop http://shop1:8080 --shop http://shop2:8080
-    loadtest list
+    loadtest run --cells telling                               # each strategy where it shows most
+    loadtest list properties
 
 Without --mysql, --redis and --shop it starts servers and shops of its own, and ends them.
 
@@ -130,9 +131,23 @@ func isTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && f.Name() != os.DevNull
 }
 
-type listCommand struct{}
+type listCommand struct {
+	What string `arg:"" optional:"" enum:"all,strategies,properties,scenarios" default:"all" help:"What to describe: strategies, properties, scenarios, or all."`
+}
 
-func (listCommand) Run(s streams) error {
-	s.terminal().List()
+func (c listCommand) Run(s streams) error {
+	t := s.terminal()
+	for _, part := range []struct {
+		name  string
+		print func()
+	}{
+		{"strategies", t.Strategies},
+		{"properties", t.Properties},
+		{"scenarios", t.Scenarios},
+	} {
+		if c.What == "all" || c.What == part.name {
+			part.print()
+		}
+	}
 	return nil
 }

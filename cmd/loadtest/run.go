@@ -19,7 +19,7 @@ type runCommand struct {
 	Strategies []string `default:"none,setnx,set-ex-nx,owner-checked,reentrant" help:"Which strategies, or all: ${strategies}."`
 	Scenarios  []string `default:"contention" help:"Under which scenarios, or all: ${scenarios}."`
 
-	Cells []string `placeholder:"STRATEGY:SCENARIO" help:"Run just these cells, instead of every strategy under every scenario."`
+	Cells []string `placeholder:"STRATEGY:SCENARIO" help:"Run just these cells, instead of every strategy under every scenario; or telling: each strategy under the scenario that shows most about it."`
 
 	Shops    int    `default:"3" help:"How many shop processes sell at once."`
 	Stock    int64  `help:"Units there are to sell. Without it 100, and 30 where other scenarios than contention are run."`
@@ -106,10 +106,10 @@ func (c *runCommand) choose() (chosen, error) {
 		ch.wanted = map[[2]string]bool{}
 		ch.runCommand.Strategies, ch.runCommand.Scenarios = nil, nil
 	}
-	for _, cell := range c.Cells {
+	for _, cell := range expandTelling(c.Cells) {
 		s, sc, ok := strings.Cut(cell, ":")
 		if !ok {
-			return ch, usage("--cells %q: want STRATEGY:SCENARIO", cell)
+			return ch, usage("--cells %q: want STRATEGY:SCENARIO, or telling", cell)
 		}
 		ch.wanted[[2]string{s, sc}] = true
 		ch.runCommand.Strategies = append(ch.runCommand.Strategies, s)
@@ -141,6 +141,21 @@ func (c *runCommand) choose() (chosen, error) {
 		Options: strategy.Options{Lease: ch.Lease, Wait: ch.Wait, Retry: ch.Retry, ServerClock: ch.GetsetClock == "server"},
 	}
 	return ch, nil
+}
+
+// expandTelling puts the telling cell of each strategy in the place of the word.
+func expandTelling(cells []string) []string {
+	var expanded []string
+	for _, cell := range cells {
+		if cell != "telling" {
+			expanded = append(expanded, cell)
+			continue
+		}
+		for _, s := range strategy.All() {
+			expanded = append(expanded, s.Name+":"+s.Telling)
+		}
+	}
+	return expanded
 }
 
 // pick fills in a default that depends on what is run.

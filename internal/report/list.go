@@ -10,9 +10,8 @@ import (
 	"stocklock/internal/strategy"
 )
 
-// List prints what there is: the strategies, what each of them is said to
-// survive, and the scenarios that try it.
-func (t Terminal) List() {
+// Strategies prints what each strategy does.
+func (t Terminal) Strategies() {
 	t.heading("Strategies: a guard decides who may enter, a decrement how the stock is written.")
 	w := t.table()
 	w.AppendHeader(table.Row{"strategy", "what it does", "guard", "decrement"})
@@ -25,9 +24,12 @@ func (t Terminal) List() {
 		w.AppendRow(table.Row{s.Name, s.Doc, s.Guard, s.Decrement})
 	}
 	fmt.Fprintln(t.Out, w.Render())
-	t.Properties()
+}
+
+// Scenarios prints what each scenario does.
+func (t Terminal) Scenarios() {
 	t.heading("Scenarios: each attacks one property.")
-	w = t.table()
+	w := t.table()
 	w.AppendHeader(table.Row{"scenario", "what it does", "attacks"})
 	w.SetColumnConfigs([]table.ColumnConfig{{Number: 2, WidthMax: 64, WidthMaxEnforcer: text.WrapSoft}})
 	for _, s := range scenario.All() {

@@ -66,6 +66,15 @@ func (r Report) onlyContention() bool {
 	return true
 }
 
+// isMatrix says whether several strategies were each run under several scenarios.
+func (r Report) isMatrix() bool {
+	strategies, scenarios := map[string]bool{}, map[string]bool{}
+	for _, c := range r.Cells {
+		strategies[c.Strategy], scenarios[c.Scenario] = true, true
+	}
+	return len(strategies) > 1 && len(scenarios) > 1 && (r.Interrupted || len(r.Cells) == len(strategies)*len(scenarios))
+}
+
 // CheckWritable says whether WriteJSON will be able to write the file, and
 // leaves nothing behind.
 func CheckWritable(path string) error {

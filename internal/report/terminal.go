@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -19,13 +20,16 @@ type Terminal struct {
 	Colour bool
 }
 
-// Report prints the comparison under contention, the matrix where there is one, and
-// what was surprising.
+// Report prints the comparison under contention, the matrix where there is one, single
+// cells otherwise, and what was surprising.
 func (t Terminal) Report(r Report) {
-	if r.onlyContention() {
+	switch {
+	case r.onlyContention():
 		t.comparison(r.Cells)
-	} else {
+	case r.isMatrix():
 		t.matrix(r.Cells)
+	default:
+		t.singly(r.Cells)
 	}
 	t.closing(r)
 }
@@ -68,6 +72,25 @@ func (t Terminal) verdict(c trial.Result) string {
 	default:
 		return t.paint(text.Colors{text.FgYellow}, word+", as expected")
 	}
+}
+
+// singly prints cells with what is done to each, and which property decides.
+func (t Terminal) singly(cells []trial.Result) {
+	w := t.table()
+	w.AppendHeader(table.Row{"strategy", "scenario", "what is done to it", "and it", "verdict"})
+	w.SetColumnConfigs([]table.ColumnConfig{{Number: 3, WidthMax: 48, WidthMaxEnforcer: text.WrapSoft}})
+	names := strategy.Names()
+	cells = slices.SortedStableFunc(slices.Values(cells), func(a, b trial.Result) int {
+		return slices.Index(names, a.Strategy) - slices.Index(names, b.Strategy)
+	})
+	for _, c := range cells {
+		done := ""
+		if sc, err := scenario.ByName(c.Scenario); err == nil {
+			done = sc.Doc
+		}
+		w.AppendRow(table.Row{c.Strategy, c.Scenario, done, c.Because, t.verdict(c)})
+	}
+	fmt.Fprintln(t.Out, w.Render())
 }
 
 func (t Terminal) matrix(cells []trial.Result) {

@@ -34,17 +34,18 @@ var matrix = map[string]string{
 
 func TestExpectedFollowsFromTheProperties(t *testing.T) {
 	letters := map[Kind]string{Held: "h", Oversold: "o", Stuck: "s"}
-	for _, s := range strategy.All() {
+	for name, want := range matrix {
+		s, err := strategy.ByName(name)
+		if err != nil {
+			t.Fatal(err)
+		}
 		var row strings.Builder
 		for _, sc := range All() {
 			row.WriteString(letters[sc.Expected(s.Properties)])
 		}
-		if want := matrix[s.Name]; row.String() != want {
+		if row.String() != want {
 			t.Errorf("%s: expected %s, want %s", s.Name, row.String(), want)
 		}
-	}
-	if len(matrix) != len(strategy.All()) {
-		t.Errorf("%d rows for %d strategies", len(matrix), len(strategy.All()))
 	}
 	getset, err := strategy.ByName("getset")
 	if err != nil {
@@ -53,6 +54,32 @@ func TestExpectedFollowsFromTheProperties(t *testing.T) {
 	byServer := getset.PropertiesUnder(strategy.Options{ServerClock: true})
 	if got := clockSkew.Expected(byServer); got != Held {
 		t.Errorf("getset by the server's clock under clock-skew: expected %s, want held", got)
+	}
+}
+
+func TestBecauseNamesWhatDecides(t *testing.T) {
+	for _, s := range strategy.All() {
+		for _, sc := range All() {
+			has := strings.HasPrefix(sc.Because(s.Properties), "has ")
+			if held := sc.Expected(s.Properties) == Held; has != held {
+				t.Errorf("%s under %s: held is %t because it %s", s.Name, sc.Name, held, sc.Because(s.Properties))
+			}
+		}
+	}
+	for _, tt := range []struct{ strategy, scenario, want string }{
+		{"none", "pause", "lacks exclusive"},
+		{"mutex", "nested", "lacks reentrant"},
+		{"setnx", "partition", "lacks recovers"},
+		{"setnx-expire", "split-release", "lacks owner-checked"},
+		{"owner-get-del", "split-release", "lacks atomic-release"},
+		{"reentrant", "overrun", "has renews"},
+		{"fenced", "failover", "has storage-checked"},
+	} {
+		s, _ := strategy.ByName(tt.strategy)
+		sc, _ := ByName(tt.scenario)
+		if got := sc.Because(s.Properties); got != tt.want {
+			t.Errorf("%s under %s: %s, want %s", tt.strategy, tt.scenario, got, tt.want)
+		}
 	}
 }
 

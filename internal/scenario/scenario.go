@@ -103,6 +103,30 @@ func (s Scenario) Expected(p strategy.Property) Kind {
 	}
 }
 
+// Because says in three words why [Scenario.Expected] is what it is: which property
+// the strategy has, or lacks.
+func (s Scenario) Because(p strategy.Property) string {
+	decisive := s.Attacks
+	switch {
+	case decisive == strategy.Reentrant && !p.Has(strategy.Reentrant):
+	case !p.Has(strategy.Exclusive):
+		decisive = strategy.Exclusive
+	case decisive == strategy.AtomicLease || decisive == strategy.LossAware:
+		if !p.Has(strategy.Recovers) {
+			decisive = strategy.Recovers
+		}
+	case decisive == strategy.AtomicRelease && !p.Has(strategy.OwnerChecked):
+		decisive = strategy.OwnerChecked
+	}
+	if p.Has(decisive) {
+		return "has " + decisive.String()
+	}
+	if s.Expected(p) == Held {
+		return "has " + strategy.StorageChecked.String()
+	}
+	return "lacks " + decisive.String()
+}
+
 // Kind is the word of a verdict.
 type Kind string
 

@@ -13,6 +13,7 @@ var conditional = Strategy{
 	Source:     "plain SQL; what to use for a counter in one row",
 	Guard:      "nothing",
 	Decrement:  "UPDATE ... SET stock = stock - ? WHERE stock >= ?",
+	Telling:    "contention",
 	Properties: everything,
 	build: func(d Deps) (guard, decrement) {
 		return unguarded{}, retryConflicts(d.Options, sellConditionally)

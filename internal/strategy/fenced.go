@@ -12,6 +12,7 @@ var fenced = Strategy{
 	Source:    "Kleppmann, How to do distributed locking, 2016; the fence raised before the read",
 	Guard:     reentrant.Guard,
 	Decrement: "raise the fence, read, write where the fence is one's own",
+	Telling:   "pause",
 	Properties: Exclusive | Recovers | AtomicLease | Renews | OwnerChecked | AtomicRelease | Reentrant | ClockFree |
 		LossAware | StorageChecked,
 	build: func(d Deps) (guard, decrement) {

@@ -19,6 +19,7 @@ var forUpdate = Strategy{
 	Source:     "MySQL Reference Manual, Locking Reads",
 	Guard:      "nothing",
 	Decrement:  "SELECT ... FOR UPDATE, UPDATE, in a transaction",
+	Telling:    "crash",
 	Properties: everything,
 	build: func(d Deps) (guard, decrement) {
 		return unguarded{}, retryConflicts(d.Options, sellForUpdate)

@@ -17,6 +17,7 @@ var getset = Strategy{
 	Source:          "the SETNX command's page, \"Design pattern: Locking with SETNX\"",
 	Guard:           "SETNX deadline; GET, GETSET; DEL",
 	Decrement:       "read-then-write",
+	Telling:         "clock-skew",
 	Properties:      Exclusive | Recovers | AtomicLease,
 	WithServerClock: ClockFree,
 	build: func(d Deps) (guard, decrement) {

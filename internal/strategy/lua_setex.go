@@ -15,6 +15,7 @@ var luaSetex = Strategy{
 	Source:     "the scripts that were pasted before SET had NX and EX, and still are",
 	Guard:      "script: EXISTS, PSETEX; script: GET equals, DEL",
 	Decrement:  "read-then-write",
+	Telling:    "overrun",
 	Properties: Exclusive | Recovers | AtomicLease | OwnerChecked | AtomicRelease | ClockFree,
 	build: func(d Deps) (guard, decrement) {
 		return polled{Options: d.Options, try: func(ctx context.Context, key string) (lease, error) {

@@ -13,6 +13,7 @@ var mutex = Strategy{
 	Source:    "sync.Mutex, and the service that was scaled out later",
 	Guard:     "a mutex of the process, bounded wait",
 	Decrement: "read-then-write",
+	Telling:   "contention",
 	Properties: Recovers | AtomicLease | Renews | OwnerChecked | AtomicRelease | ClockFree | LossAware |
 		SurvivesFailover | PauseProof,
 	build: func(d Deps) (guard, decrement) {

@@ -8,6 +8,7 @@ var none = Strategy{
 	Source:    "every first version; the lost update (P4) of Berenson et al., 1995",
 	Guard:     "nothing",
 	Decrement: "read-then-write",
+	Telling:   "contention",
 	Properties: Recovers | AtomicLease | Renews | OwnerChecked | AtomicRelease | Reentrant | ClockFree | LossAware |
 		SurvivesFailover | PauseProof,
 	build: func(Deps) (guard, decrement) { return unguarded{}, readThenWrite },

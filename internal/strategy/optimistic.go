@@ -12,6 +12,7 @@ var optimistic = Strategy{
 	Source:     "Kung and Robinson, On Optimistic Methods for Concurrency Control, 1981",
 	Guard:      "nothing",
 	Decrement:  "SELECT, UPDATE ... WHERE version = ?, retried",
+	Telling:    "contention",
 	Properties: everything,
 	build: func(d Deps) (guard, decrement) {
 		return unguarded{}, retryConflicts(d.Options, sellVersioned)

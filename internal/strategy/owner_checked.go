@@ -15,6 +15,7 @@ var ownerChecked = Strategy{
 	Source:     "redis.io, Distributed Locks with Redis, the single-instance algorithm",
 	Guard:      "SET NX PX; script: GET equals, DEL",
 	Decrement:  "read-then-write",
+	Telling:    "overrun",
 	Properties: Exclusive | Recovers | AtomicLease | OwnerChecked | AtomicRelease | ClockFree,
 	build: func(d Deps) (guard, decrement) {
 		return polled{Options: d.Options, try: ownedBy(d, func(key, owner string) lease {

@@ -15,6 +15,7 @@ var ownerGetDel = Strategy{
 	Source:     "the owner check as it is written without Lua",
 	Guard:      "SET NX PX; GET, compare, DEL",
 	Decrement:  "read-then-write",
+	Telling:    "split-release",
 	Properties: Exclusive | Recovers | AtomicLease | OwnerChecked | ClockFree,
 	build: func(d Deps) (guard, decrement) {
 		return polled{Options: d.Options, try: ownedBy(d, func(key, owner string) lease {

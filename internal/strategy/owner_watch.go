@@ -15,6 +15,7 @@ var ownerWatch = Strategy{
 	Source:     "the owner check with Redis transactions, as on platforms without EVAL",
 	Guard:      "SET NX PX; WATCH, GET, MULTI, DEL, EXEC",
 	Decrement:  "read-then-write",
+	Telling:    "nested",
 	Properties: Exclusive | Recovers | AtomicLease | OwnerChecked | AtomicRelease | ClockFree,
 	build: func(d Deps) (guard, decrement) {
 		return polled{Options: d.Options, try: ownedBy(d, func(key, owner string) lease {

@@ -12,6 +12,7 @@ var redlock = Strategy{
 	Source:    "redis.io, Distributed Locks with Redis, the Redlock algorithm",
 	Guard:     "on a majority of five: SET NX PX; script: GET equals, DEL",
 	Decrement: "read-then-write",
+	Telling:   "pause",
 	Properties: Exclusive | Recovers | AtomicLease | Renews | OwnerChecked | AtomicRelease | Reentrant | ClockFree |
 		LossAware | SurvivesFailover,
 	NeedsQuorum: true,

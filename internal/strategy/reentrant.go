@@ -16,6 +16,7 @@ var reentrant = Strategy{
 	Source:    "internal/redislock",
 	Guard:     "redislock: queue, direct hand-off, watchdog",
 	Decrement: "read-then-write",
+	Telling:   "failover",
 	Properties: Exclusive | Recovers | AtomicLease | Renews | OwnerChecked | AtomicRelease | Reentrant | ClockFree |
 		LossAware,
 	build: func(d Deps) (guard, decrement) {

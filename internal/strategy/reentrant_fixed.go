@@ -17,6 +17,7 @@ var reentrantFixed = Strategy{
 	Source:     "the HINCRBY scripts of the Redisson walk-throughs, without their watchdog",
 	Guard:      "script: HEXISTS, HINCRBY, PEXPIRE; script: HINCRBY -1, DEL",
 	Decrement:  "read-then-write",
+	Telling:    "overrun",
 	Properties: Exclusive | Recovers | AtomicLease | OwnerChecked | AtomicRelease | Reentrant | ClockFree,
 	build: func(d Deps) (guard, decrement) {
 		return countedGuard{d, func(countedHold) func() { return func() {} }}, readThenWrite

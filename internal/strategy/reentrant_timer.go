@@ -14,6 +14,7 @@ var reentrantTimer = Strategy{
 	Source:     "the end of the Redisson walk-throughs: a timer at a third of the lease",
 	Guard:      "reentrant-fixed; a timer: HEXISTS, PEXPIRE",
 	Decrement:  "read-then-write",
+	Telling:    "partition",
 	Properties: Exclusive | Recovers | AtomicLease | Renews | OwnerChecked | AtomicRelease | Reentrant | ClockFree,
 	build: func(d Deps) (guard, decrement) {
 		return countedGuard{d, renewBlindly}, readThenWrite

@@ -12,6 +12,7 @@ var setExNx = Strategy{
 	Source:     "the SET command's page before it warns; the usual answer to setnx's deadlock",
 	Guard:      "SET NX PX; DEL",
 	Decrement:  "read-then-write",
+	Telling:    "late-release",
 	Properties: Exclusive | Recovers | AtomicLease | ClockFree,
 	build: func(d Deps) (guard, decrement) {
 		return polled{Options: d.Options, try: func(ctx context.Context, key string) (lease, error) {

@@ -14,6 +14,7 @@ var setnx = Strategy{
 	Source:     "the first pattern of the SETNX command's page, and most copied snippets",
 	Guard:      "SETNX; DEL",
 	Decrement:  "read-then-write",
+	Telling:    "crash",
 	Properties: Exclusive | Renews | OwnerChecked | AtomicRelease | ClockFree | PauseProof,
 	build: func(d Deps) (guard, decrement) {
 		return polled{Options: d.Options, try: func(ctx context.Context, key string) (lease, error) {

@@ -12,6 +12,7 @@ var setnxExpire = Strategy{
 	Source:     "the usual first repair of setnx, from before Redis 2.6.12 gave SET its options",
 	Guard:      "SETNX, EXPIRE; DEL",
 	Decrement:  "read-then-write",
+	Telling:    "crash-acquiring",
 	Properties: Exclusive | Recovers | ClockFree,
 	build: func(d Deps) (guard, decrement) {
 		return polled{Options: d.Options, try: func(ctx context.Context, key string) (lease, error) {

@@ -30,6 +30,7 @@ type Strategy struct {
 	Source     string // one line: where the recipe comes from
 	Guard      string // the guard in a few words, in Redis's own commands
 	Decrement  string // the decrement in a few words
+	Telling    string // the scenario that shows most about it
 	Properties Property
 	// NeedsQuorum: it wants several independent Redis servers, Deps.Quorum.
 	NeedsQuorum bool

@@ -10,7 +10,6 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"stocklock/internal/scenario"
-	"stocklock/internal/strategy"
 )
 
 // Result is what a cell showed. Counts of orders come from SQL, counts of answers
@@ -50,12 +49,12 @@ type Result struct {
 
 	Verdict  scenario.Kind `json:"verdict"`
 	Expected scenario.Kind `json:"expected"`
+	Because  string        `json:"because"` // of Expected: the property that the strategy has, or lacks
 	Reason   string        `json:"reason,omitempty"`
 	Seconds  float64       `json:"seconds"`
 	Replay   string        `json:"replay,omitempty"`
 
-	properties strategy.Property
-	guarded    bool
+	guarded bool
 }
 
 // Latency holds percentiles in milliseconds.
@@ -71,7 +70,7 @@ func newResult(c Cell, o Options, shops int) Result {
 	p := c.Strategy.PropertiesUnder(o.Options)
 	return Result{
 		Strategy: c.Strategy.Name, Scenario: c.Scenario.Name, Seed: c.Seed, Runs: 1, Shops: shops, InitialStock: o.Stock,
-		Expected: c.Scenario.Expected(p), properties: p, guarded: c.Strategy.Guard != "nothing",
+		Expected: c.Scenario.Expected(p), Because: c.Scenario.Because(p), guarded: c.Strategy.Guard != "nothing",
 	}
 }
 
