@@ -15,9 +15,10 @@ import (
 // stands alone.
 var imports = map[string][]string{
 	"cmd/shop":     {"internal/shop", "internal/strategy", "internal/stock", "internal/redislock", "internal/fault", "internal/trace"},
-	"cmd/loadtest": {"internal/report", "internal/trial", "internal/scenario", "internal/strategy", "internal/stock", "internal/rig", "internal/trace"},
+	"cmd/loadtest": {"internal/report", "internal/trial", "internal/scenario", "internal/strategy", "internal/stock", "internal/rig", "internal/trace", "internal/soak"},
 
 	"internal/report":      {"internal/trial", "internal/trace", "internal/scenario", "internal/strategy"},
+	"internal/soak":        {"internal/trial", "internal/rig", "internal/strategy", "internal/stock", "internal/trace"},
 	"internal/trial":       {"internal/scenario", "internal/strategy", "internal/stock", "internal/rig", "internal/trace", "internal/fault"},
 	"internal/scenario":    {"internal/strategy", "internal/rig", "internal/fault", "internal/trace"},
 	"internal/rig":         {},

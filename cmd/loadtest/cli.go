@@ -42,6 +42,7 @@ func (e errSilent) Unwrap() error { return e.error }
 
 type commands struct {
 	Run  runCommand  `cmd:"" help:"Run strategies under scenarios and show what was oversold."`
+	Soak soakCommand `cmd:"" help:"Sell for a long time while everything goes wrong at once, and count."`
 	List listCommand `cmd:"" help:"Describe the strategies, their properties, and the scenarios."`
 }
 

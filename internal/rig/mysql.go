@@ -51,6 +51,20 @@ func (m *MySQL) CreateDatabase(ctx context.Context, name string) (string, error)
 	return m.dsn(name), nil
 }
 
+// proxyMySQL starts a proxy in front of the server of a DSN, and returns the DSN that leads through it.
+func (r *Rig) proxyMySQL(dsn string) (*Proxy, string, error) {
+	cfg, err := mysqldriver.ParseDSN(dsn)
+	if err != nil {
+		return nil, "", errors.New("rig: the MySQL DSN cannot be read") // its own words quote the password
+	}
+	proxy, err := r.Proxy(cfg.Addr)
+	if err != nil {
+		return nil, "", err
+	}
+	cfg.Addr = proxy.Addr
+	return proxy, cfg.FormatDSN(), nil
+}
+
 // MySQL installs and starts a server and waits until it answers.
 func (r *Rig) MySQL(ctx context.Context) (*MySQL, error) {
 	program, err := find("MySQL or MariaDB", "install one with: apt-get install mariadb-server, or: brew install mysql", "mariadbd", "mysqld")

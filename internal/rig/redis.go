@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"os"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -97,6 +99,25 @@ func (s *Redis) Follow(ctx context.Context, addr string) error {
 		case <-time.After(readyInterval):
 		}
 	}
+}
+
+// Save writes what the server has to its disk: it still has that after a kill and a restart.
+func (s *Redis) Save(ctx context.Context) error {
+	client := s.Client()
+	defer client.Close()
+	if err := client.Save(ctx).Err(); err != nil {
+		return fmt.Errorf("rig: save %s: %w", s.name, err)
+	}
+	return nil
+}
+
+// Forget takes from a server that has ended what Save wrote.
+func (s *Redis) Forget() error {
+	err := os.Remove(filepath.Join(filepath.Dir(s.logPath), "dump.rdb"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // Promote makes a replica a primary, with what it has.

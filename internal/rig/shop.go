@@ -18,7 +18,8 @@ import (
 // Shop is one shop process.
 type Shop struct {
 	*Process
-	URL string
+	URL      string
+	Internal string // the URL of its metrics and profiles
 }
 
 // ShopOptions is how a shop starts.
@@ -41,7 +42,13 @@ func (r *Rig) Shop(ctx context.Context, o ShopOptions) (*Shop, error) {
 	err = withPort(func(port int) error {
 		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 		shop.URL = "http://" + addr
-		env := []string{"SHOP_NAME=" + o.Name, "SHOP_ADDR=" + addr}
+		internalPort, err := freePort()
+		if err != nil {
+			return err
+		}
+		internal := net.JoinHostPort("127.0.0.1", strconv.Itoa(internalPort))
+		shop.Internal = "http://" + internal
+		env := []string{"SHOP_NAME=" + o.Name, "SHOP_ADDR=" + addr, "SHOP_INTERNAL_ADDR=" + internal}
 		for name, value := range o.Env {
 			env = append(env, name+"="+value)
 		}

@@ -31,6 +31,7 @@ type SiteShop struct {
 	*Shop
 	redis   *Proxy
 	proxies []*Proxy // redis and those to the quorum
+	mysql   *Proxy   // nil without ProxyMySQL
 	env     map[string]string
 }
 
@@ -47,7 +48,9 @@ type SiteOptions struct {
 	// Faults puts a proxy between each shop and each Redis, and a replica behind
 	// the primary, so that shops can be cut off and the primary can fail.
 	Faults bool
-	Trace  bool // the shops write traces
+	// ProxyMySQL puts a proxy between each shop and MySQL too.
+	ProxyMySQL bool
+	Trace      bool // the shops write traces
 }
 
 // Site starts Redis servers and shops. What was started when it fails ends with
@@ -123,7 +126,14 @@ func (s *Site) startShop(ctx context.Context, o SiteOptions, name string) (*Site
 	if o.Faults {
 		shop.redis = shop.proxies[0]
 	}
-	shop.env["SHOP_MYSQL"], shop.env["SHOP_REDIS"], shop.env["SHOP_REDIS_QUORUM"] = o.DSN, primary, strings.Join(quorum, ",")
+	dsn := o.DSN
+	if o.ProxyMySQL {
+		var err error
+		if shop.mysql, dsn, err = s.rig.proxyMySQL(o.DSN); err != nil {
+			return nil, err
+		}
+	}
+	shop.env["SHOP_MYSQL"], shop.env["SHOP_REDIS"], shop.env["SHOP_REDIS_QUORUM"] = dsn, primary, strings.Join(quorum, ",")
 	if o.Trace {
 		dir, err := s.rig.folder("trace")
 		if err != nil {
@@ -174,6 +184,12 @@ func (s *SiteShop) Reconnect() {
 	}
 }
 
+// ToRedis is the proxy between the shop and the primary, nil without one.
+func (s *SiteShop) ToRedis() *Proxy { return s.redis }
+
+// ToMySQL is the proxy between the shop and MySQL, nil without one.
+func (s *SiteShop) ToMySQL() *Proxy { return s.mysql }
+
 // Redis is the server that has the locks now, nil where it was given by address.
 func (s *Site) Redis() *Redis {
 	s.mu.Lock()
@@ -213,25 +229,32 @@ func (s *Site) Repair(ctx context.Context) error {
 	repairing, ctx := errgroup.WithContext(ctx)
 	for _, shop := range s.Shops {
 		shop.Reconnect()
+		if shop.mysql != nil {
+			shop.mysql.Heal()
+		}
 		repairing.Go(func() error { return shop.revive(ctx) })
 	}
 	for _, server := range s.Quorum {
 		repairing.Go(func() error { return server.revive(ctx) })
 	}
 	if s.replica != nil {
-		repairing.Go(func() error {
-			if s.replica.Alive() {
-				s.replication.Heal()
-				return nil
-			}
-			s.replication.Heal()
-			if err := errors.Join(s.replication.Lead(s.primary.Addr), s.replica.Restart(ctx)); err != nil {
-				return err
-			}
-			return s.replica.Follow(ctx, s.replication.Addr)
-		})
+		repairing.Go(func() error { return s.RestoreReplica(ctx) })
 	}
 	return repairing.Wait()
+}
+
+// RestoreReplica ends HoldBackReplication, and gives the primary a replica again after FailOver.
+func (s *Site) RestoreReplica(ctx context.Context) error {
+	s.replication.Heal()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.replica.Alive() {
+		return nil
+	}
+	if err := errors.Join(s.replication.Lead(s.primary.Addr), s.replica.Restart(ctx)); err != nil {
+		return err
+	}
+	return s.replica.Follow(ctx, s.replication.Addr)
 }
 
 // revive makes a process that may be stopped or dead do its work again.

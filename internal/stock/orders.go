@@ -26,3 +26,12 @@ func (s *Store) orderWhere(ctx context.Context, where string, arg any) (Order, e
 	}
 	return orders[0], nil
 }
+
+// ItemOrders returns all orders of an item, the oldest first.
+func (s *Store) ItemOrders(ctx context.Context, itemID uint64) ([]Order, error) {
+	var orders []Order
+	if err := s.db.WithContext(ctx).Where("item_id = ?", itemID).Order("id").Find(&orders).Error; err != nil {
+		return nil, fmt.Errorf("read the orders of item %d: %w", itemID, err)
+	}
+	return orders, nil
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"stocklock/internal/soak"
+	"stocklock/internal/strategy"
+)
+
+type soakCommand struct {
+	Minutes       float64       `default:"10" help:"How long faults are struck. Warming up and counting take about half a minute more."`
+	Seed          uint64        `default:"1" help:"What the schedule of faults is made from: the same seed, the same schedule."`
+	Strategies    []string      `default:"fenced,for-update,optimistic,conditional" help:"How to sell, all at the same time, each on items of its own: ${strategies}."`
+	Shops         int           `default:"3" help:"How many shop processes sell."`
+	Rate          int           `default:"100" help:"Orders a second, over all strategies."`
+	RecoverWithin time.Duration `default:"5s" help:"How soon after a fault every shop must sell again by every strategy."`
+}
+
+func (c *soakCommand) Run(ctx context.Context, s streams) error {
+	o, err := c.options()
+	if err != nil {
+		return err
+	}
+	o.Log = s.err
+	report, err := soak.Run(ctx, o)
+	if err != nil {
+		return err
+	}
+	report.Print(s.out)
+	if !report.Survived() {
+		return errSurprised
+	}
+	return nil
+}
+
+func (c *soakCommand) options() (soak.Options, error) {
+	strategies, err := named(c.Strategies, strategy.All(), strategy.ByName)
+	if err != nil {
+		return soak.Options{}, usage("--strategies: %w, or all", err)
+	}
+	var fit []strategy.Strategy
+	for _, s := range strategies {
+		if !s.NeedsQuorum {
+			fit = append(fit, s)
+		}
+	}
+	if len(fit) < len(strategies) {
+		return soak.Options{}, usage("--strategies %s: a soak has one Redis, and redlock needs several", strings.Join(c.Strategies, ","))
+	}
+	for _, limit := range []struct {
+		flag          string
+		value, lo, hi float64
+	}{
+		{"--minutes", c.Minutes, 0.1, 10_000},
+		{"--shops", float64(c.Shops), 1, 16},
+		{"--rate", float64(c.Rate), 10, 10_000},
+		{"--recover-within", c.RecoverWithin.Seconds(), 1, 600},
+	} {
+		if limit.value < limit.lo || limit.value > limit.hi {
+			return soak.Options{}, usage("%s is %s, want %s to %s", limit.flag, plain(limit.value), plain(limit.lo), plain(limit.hi))
+		}
+	}
+	return soak.Options{
+		Strategies: fit, Shops: c.Shops, Duration: time.Duration(c.Minutes * float64(time.Minute)), Seed: c.Seed,
+		Rate: c.Rate, RecoverWithin: c.RecoverWithin,
+	}, nil
+}
+
+func plain(v float64) string { return fmt.Sprintf("%g", v) }
