@@ -1,6 +1,6 @@
 # stocklock: `make demo` and `make test` need nothing but Go; what else they use, they install or name.
 GO ?= go
-# More arguments for `make demo` and `make matrix`, such as ARGS='--seed 7'.
+# More arguments for `make demo`, `make matrix` and `make soak`, such as ARGS='--seed 7'.
 ARGS ?=
 
 .PHONY: help
@@ -20,6 +20,10 @@ demo: build servers ## sell the same stock in eighteen ways, break each of them,
 .PHONY: matrix
 matrix: build servers ## run every strategy under every scenario
 	bin/loadtest run --scenarios all --strategies all $(ARGS)
+
+.PHONY: soak
+soak: build servers ## sell for ten minutes while everything goes wrong at once; ARGS='--minutes 1 --seed 2'
+	bin/loadtest soak $(ARGS)
 
 .PHONY: test
 test: servers compiler ## run every test, with the race detector, against real servers

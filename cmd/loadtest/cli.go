@@ -56,6 +56,7 @@ Examples:
     loadtest run --strategies none,conditional --rate 500 --json out/result.json
     loadtest run --mysql 'user:secret@tcp(db:3306)/stocklock' --shop http://shop1:8080 --shop http://shop2:8080
     loadtest run --cells telling                               # each strategy where it shows most
+    loadtest soak --minutes 10 --seed 1                        # everything goes wrong at once
     loadtest list properties
 
 Without --mysql, --redis and --shop it starts servers and shops of its own, and ends them.

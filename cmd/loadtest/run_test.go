@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,6 +39,10 @@ func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
 		{"run --colour", "unknown flag"},
 		{"run --cells none", "want STRATEGY:SCENARIO"},
 		{"list people", "must be one of"},
+		{"soak --minutes 0", "--minutes is 0"},
+		{"soak --rate 1e9", "--rate"},
+		{"soak --strategies hope", `no strategy "hope"`},
+		{"soak --strategies redlock", "redlock needs several"},
 		{"sprint", "sprint"},
 	} {
 		var out, errs bytes.Buffer
@@ -69,6 +74,7 @@ func TestHelpAndListAndExpectOnly(t *testing.T) {
 	}{
 		{"--help", []string{"Examples:", "Exit codes"}},
 		{"run --help", []string{"--strategies", "--json"}},
+		{"soak --help", []string{"--minutes", "--seed", "--recover-within"}},
 		{"list", append(strategy.Names(), scenario.Names()...)},
 		{"list properties", append(strategy.Names(), "pause-proof")},
 		{"run --expect-only --strategies all --scenarios all", append(strategy.Names(), "stuck", "oversold", "held")},
@@ -161,35 +167,42 @@ func TestTellingCells(t *testing.T) {
 }
 
 func TestInterruptLeavesNothing(t *testing.T) {
-	temp := t.TempDir()
-	cmd := exec.Command(build(t), "run", "--strategies", "setnx", "--scenarios", "pause", "--runs", "50")
-	cmd.Env = append(os.Environ(), "TMPDIR="+temp)
-	errs, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	said := make([]byte, 1<<10)
-	for begun := time.Now(); time.Since(begun) < time.Minute; { // until the first cell is done
-		n, err := errs.Read(said)
-		if err != nil || bytes.Contains(said[:n], []byte("1/50")) {
-			break
+	program := build(t)
+	for _, tt := range []struct{ args, until string }{
+		{"run --strategies setnx --scenarios pause --runs 50", "1/50"},
+		{"soak", "2: +"},
+	} {
+		temp := t.TempDir()
+		cmd := exec.Command(program, strings.Fields(tt.args)...)
+		cmd.Env = append(os.Environ(), "TMPDIR="+temp)
+		errs, err := cmd.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	cmd.Process.Signal(os.Interrupt)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	context.AfterFunc(ctx, func() { cmd.Process.Kill() })
-	cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
-		t.Errorf("exit code %d, want %d", code, exitInterrupted)
-	}
-	if left, _ := os.ReadDir(temp); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
-	if out, _ := exec.Command("pgrep", "-f", temp).Output(); len(out) > 0 {
-		t.Errorf("processes left: %s", out)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		said := make([]byte, 1<<10)
+		for begun := time.Now(); time.Since(begun) < time.Minute; { // until something is done
+			n, err := errs.Read(said)
+			if err != nil || bytes.Contains(said[:n], []byte(tt.until)) {
+				break
+			}
+		}
+		cmd.Process.Signal(os.Interrupt)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		context.AfterFunc(ctx, func() { cmd.Process.Kill() })
+		go io.Copy(io.Discard, errs)
+		cmd.Wait()
+		cancel()
+		if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
+			t.Errorf("loadtest %s: exit code %d, want %d", tt.args, code, exitInterrupted)
+		}
+		if left, _ := os.ReadDir(temp); len(left) > 0 {
+			t.Errorf("loadtest %s: left behind: %v", tt.args, left)
+		}
+		if out, _ := exec.Command("pgrep", "-f", temp).Output(); len(out) > 0 {
+			t.Errorf("loadtest %s: processes left: %s", tt.args, out)
+		}
 	}
 }

@@ -31,7 +31,11 @@ func (s *soak) audit(ctx context.Context, r *Report) error {
 	s.customers.mu.Lock()
 	defer s.customers.mu.Unlock()
 	r.Purchases, r.Busy, r.Repeats = len(s.customers.purchases), s.customers.busy, s.customers.repeats
-	for _, failure := range s.customers.failures {
+	for i, failure := range s.customers.failures {
+		if i == 5 {
+			r.find("and %d more such answers", len(s.customers.failures)-i)
+			break
+		}
 		r.find("%s", failure)
 	}
 	for at, shelf := range s.customers.shelves {

@@ -77,7 +77,7 @@ func (s *soak) gaugeNow(ctx context.Context) (*Gauges, error) {
 	if err := s.store.Pool().QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Threads_connected'").Scan(&name, &g.MySQL); err != nil {
 		return nil, err
 	}
-	g.MySQL -= known
+	g.MySQL = max(g.MySQL-known, 0) // fewer where MySQL closed some that nobody has tried since
 	return g, s.gaugeRedis(ctx, g)
 }
 
@@ -127,7 +127,7 @@ func gaugeShop(ctx context.Context, shop *rig.Shop) (Gauge, error) {
 	}
 	mysql := value("go_sql_open_connections")
 	return Gauge{
-		Shop:       shop.Name(),
+		Shop:       strings.TrimPrefix(shop.Name(), "shop "),
 		Goroutines: int(value("go_goroutines") - mysql),
 		MySQL:      int(mysql),
 		Busy:       int(value("go_sql_in_use_connections") + value("redis_pool_connections", "used") + value("shop_requests_in_flight")),

@@ -106,7 +106,7 @@ func (r *Report) Print(out io.Writer) {
 	fmt.Fprintln(out, r.recoveryTable())
 	fmt.Fprintf(out, "\n%s\n", r.accountTable())
 	fmt.Fprintf(out, "\n%s\n", r.gaugeTable())
-	fmt.Fprintf(out, "\n%d customers at %d orders/s for %s, %d repeats, %d clean refusals · Redis: %d locks, %d keys that never expire, %d that do · MySQL: %d connections too many\n",
+	fmt.Fprintf(out, "\n%d customers at %d orders/s for %s, %d repeats, %d clean refusals · Redis: %d locks, %d keys that never expire, %d that do · MySQL: %d connections that nobody knows of\n",
 		r.Purchases, r.Rate, r.Struck.Round(time.Second), r.Repeats, r.Busy,
 		r.After.Locks, r.After.KeysForEver, r.After.KeysThatExpire, r.After.MySQL)
 	for _, finding := range r.Findings {
