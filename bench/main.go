@@ -1,0 +1,105 @@
+// Command bench measures the lock beside its peers: several processes want the same lock, and what they
+// get, how fairly, and what it costs Redis, is compared in one run.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"stocklock/bench/lock"
+	"stocklock/bench/measure"
+	"stocklock/bench/section"
+	"stocklock/bench/worker"
+)
+
+func main() {
+	if os.Getenv(worker.Env) != "" {
+		os.Exit(worker.Main(os.Stdin, os.Stdout))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// Exit codes.
+const (
+	exitMeasured    = 0
+	exitUnsafe      = 1 // our own lock lost an update
+	exitUsage       = 2
+	exitFailed      = 3
+	exitInterrupted = 130
+)
+
+const description = `Measures locks on Redis beside each other: holds a second as a share of what a sync.Mutex reaches with the
+same work, waits, fairness, and what each hold costs Redis. Starts servers and processes of its own, and ends them.
+
+Examples:
+
+    bench                                              # all locks in all shapes, a few minutes
+    bench --shapes 4x8 --locks mutex,stocklock,redsync --repeat 5 --seconds 2
+    bench --shapes 2x1,8x1,64x1 --locks mutex,stocklock
+    bench --list                                       # the locks, and how each is set up
+
+Exit codes: 0 measured, 1 an update was lost under this repository's lock, 2 bad usage, 3 it could not be
+measured, 130 interrupted.`
+
+// run is the program: it returns its exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var o options
+	var helped bool
+	parser, err := kong.New(&o, kong.Name("bench"), kong.Description(description), kong.Writers(stdout, stderr),
+		kong.Exit(func(int) { helped = true }), kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.WithHyphenPrefixedParameters(true))
+	if err != nil {
+		panic(err) // the options' own tags are wrong
+	}
+	_, err = parser.Parse(args)
+	if helped {
+		return exitMeasured
+	}
+	p, planErr := o.plan()
+	if err = errors.Join(err, planErr); err != nil {
+		fmt.Fprintf(stderr, "bench: %v; see bench --help\n", err)
+		return exitUsage
+	}
+	if o.List {
+		list(stdout)
+		return exitMeasured
+	}
+	unsafe, err := p.measure(ctx, stdout, stderr)
+	switch {
+	case ctx.Err() != nil:
+		return exitInterrupted
+	case err != nil:
+		fmt.Fprintln(stderr, "bench:", err)
+		return exitFailed
+	case unsafe:
+		return exitUnsafe
+	}
+	return exitMeasured
+}
+
+func list(out io.Writer) {
+	for _, l := range lock.All {
+		fmt.Fprintf(out, "%-14s %s\n", l.Name, l.Doc)
+		if l.Tuning != "" {
+			fmt.Fprintf(out, "%-14s tuning: %s\n", "", l.Tuning)
+		}
+	}
+	fmt.Fprintln(out)
+	for _, s := range section.All {
+		fmt.Fprintf(out, "%-14s %s\n", s.Name, s.Doc)
+	}
+	fmt.Fprintf(out, "\nshapes: PROCESSESxGOROUTINES, the same with an added round trip to Redis, or hold-LOCKS. Without choice:\n")
+	for _, c := range measure.DefaultCells() {
+		fmt.Fprintf(out, "%-14s %s\n", c.Shape.Name, c.Section.Name)
+	}
+}

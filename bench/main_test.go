@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"stocklock/bench/worker"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(worker.Env) != "" {
+		os.Exit(worker.Main(os.Stdin, os.Stdout)) // this program is its own workers
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func TestUsage(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"--help"}, exitMeasured, "--shapes"},
+		{[]string{"--list"}, exitMeasured, "rueidislock"},
+		{[]string{"--locks", "redlock"}, exitUsage, `no lock is called "redlock": want one of mutex, stocklock`},
+		{[]string{"--sections", "disk"}, exitUsage, `no section is called "disk"`},
+		{[]string{"--shapes", "4by8"}, exitUsage, `shape "4by8": want PROCESSESxGOROUTINES`},
+		{[]string{"--repeat", "0"}, exitUsage, "--repeat 0: want 1 to 100"},
+		{[]string{"--seconds", "-1"}, exitUsage, "--seconds -1: want 0.1 to 60"},
+		{[]string{"--loadtest", "/nowhere"}, exitUsage, "/nowhere"},
+		{[]string{"--fast"}, exitUsage, "unknown flag --fast"},
+	} {
+		var out bytes.Buffer
+		if code := run(t.Context(), test.args, &out, &out); code != test.code || !strings.Contains(out.String(), test.says) {
+			t.Errorf("bench %v: exit code %d, want %d; it says %q, want %q", test.args, code, test.code, out.String(), test.says)
+		}
+	}
+}
+
+// TestMeasures is a short run with real processes and servers. Without a lock updates are lost, and
+// that is seen; with ours none is.
+func TestMeasures(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "out", "bench.json")
+	var out, log bytes.Buffer
+	code := run(t.Context(), []string{"--locks", "none,stocklock,mutex", "--shapes", "3x4", "--repeat", "1", "--seconds", "0.5", "--json", file}, &out, &log)
+	if code != exitMeasured {
+		t.Fatalf("exit code %d\n%s\n%s", code, &out, &log)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var result struct {
+		Cells []struct {
+			Locks []struct {
+				Lock        string
+				LostUpdates float64 `json:"lost_updates"`
+				Errors      float64
+				Share       struct{ Median float64 } `json:"share_of_mutex"`
+				Metrics     map[string]struct{ Median float64 }
+			}
+		}
+	}
+	if err := json.Unmarshal(text, &result); err != nil {
+		t.Fatal(err)
+	}
+	var seen []string
+	for _, l := range result.Cells[0].Locks {
+		seen = append(seen, l.Lock)
+		m := func(name string) float64 { return l.Metrics[name].Median }
+		if l.Errors != 0 || m("holds_per_second") < 50 || l.Share.Median <= 0 || m("wait_max_ms") < m("wait_p50_ms") {
+			t.Errorf("measured of %s: %+v", l.Lock, l)
+		}
+		if lost := l.LostUpdates; (lost > 0) != (l.Lock == "none") {
+			t.Errorf("%s lost %g updates", l.Lock, lost)
+		}
+		if sent := m("redis_requests"); (sent > 0) != (l.Lock == ours) || sent > 2.5 {
+			t.Errorf("%s sent %g requests a hold", l.Lock, sent)
+		}
+		if !strings.Contains(out.String(), l.Lock) {
+			t.Errorf("the table has no %s:\n%s", l.Lock, &out)
+		}
+	}
+	if want := []string{"mutex", "stocklock", "none"}; !slices.Equal(seen, want) {
+		t.Errorf("measured %v, want %v", seen, want)
+	}
+}
+
+// TestInterruptedLeavesNothing ends a run while its workers work.
+func TestInterruptedLeavesNothing(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	ctx, interrupt := context.WithCancel(t.Context())
+	var out, log bytes.Buffer
+	time.AfterFunc(2*time.Second, interrupt)
+	begun := time.Now()
+	if code := run(ctx, []string{"--locks", "stocklock", "--shapes", "3x4", "--seconds", "60"}, &out, &log); code != exitInterrupted {
+		t.Errorf("exit code %d, want %d; it says %s", code, exitInterrupted, &log)
+	}
+	if took := time.Since(begun); took > 30*time.Second {
+		t.Errorf("it took %s to end", took)
+	}
+	left, err := os.ReadDir(os.TempDir())
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}

@@ -1,0 +1,180 @@
+// Package measure has several processes want the same lock, and measures what they and Redis do.
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/bench/lock"
+	"stocklock/bench/section"
+	"stocklock/bench/worker"
+	"stocklock/internal/rig"
+)
+
+// Bench has the servers. The lock's Redis is not the sections': what the first one is asked is asked by
+// the lock.
+type Bench struct {
+	rig       *rig.Rig
+	lockRedis *rig.Redis
+	dataRedis *rig.Redis
+	mysql     *rig.MySQL // nil unless a section needs one
+	server    *redis.Client
+	serial    int
+}
+
+// Open starts the servers, MySQL only where it is needed.
+func Open(ctx context.Context, needMySQL bool) (_ *Bench, err error) {
+	r, err := rig.New()
+	if err != nil {
+		return nil, err
+	}
+	b := &Bench{rig: r}
+	defer func() {
+		if err != nil {
+			b.Close()
+		}
+	}()
+	args := rig.RedisOptions{Args: []string{"--maxclients", "20000"}}
+	if b.lockRedis, err = r.Redis(ctx, args); err != nil {
+		return nil, err
+	}
+	if b.dataRedis, err = r.Redis(ctx, args); err != nil {
+		return nil, err
+	}
+	if needMySQL {
+		if b.mysql, err = r.MySQL(ctx); err != nil {
+			return nil, err
+		}
+	}
+	b.server = b.lockRedis.Client()
+	return b, nil
+}
+
+// Close ends the servers and removes what they wrote.
+func (b *Bench) Close() error {
+	if b.server != nil {
+		b.server.Close()
+	}
+	return b.rig.Close()
+}
+
+// RedisVersion is that of the servers.
+func (b *Bench) RedisVersion(ctx context.Context) string {
+	info := b.server.InfoMap(ctx, "server").Val()
+	return info["Server"]["redis_version"]
+}
+
+// Trial is one lock in one shape around one section, once.
+type Trial struct {
+	Lock    lock.Lock
+	Shape   Shape
+	Section section.Section
+	Lease   time.Duration
+	For     time.Duration
+}
+
+const startPatience = 60 * time.Second
+
+// Run measures it.
+func (b *Bench) Run(ctx context.Context, t Trial) (Sample, error) {
+	s, err := b.run(ctx, t)
+	if ctx.Err() != nil {
+		return s, context.Cause(ctx)
+	}
+	if err != nil {
+		return s, fmt.Errorf("%s, %s, %s: %w", t.Lock.Name, t.Shape.Name, t.Section.Name, err)
+	}
+	return s, nil
+}
+
+func (b *Bench) run(ctx context.Context, t Trial) (_ Sample, err error) {
+	if err := b.server.FlushAll(ctx).Err(); err != nil {
+		return Sample{}, err
+	}
+	shape := t.Shape
+	if t.Lock.Local {
+		shape = shape.local()
+	}
+	b.serial++
+	order := worker.Order{
+		Lock: t.Lock.Name, Section: t.Section.Name, Key: fmt.Sprintf("bench-%d", b.serial), Lease: t.Lease,
+		LockRedis: b.lockRedis.Addr, DataRedis: b.dataRedis.Addr,
+		Goroutines: shape.Goroutines, For: t.For, Hold: shape.Hold,
+	}
+	if b.mysql != nil {
+		order.MySQL = b.mysql.DSN()
+	}
+	job, err := t.Section.Open(section.Config{Redis: order.DataRedis, MySQL: order.MySQL, Goroutines: 1})
+	if err != nil {
+		return Sample{}, err
+	}
+	defer job.Close()
+	if err := job.Reset(ctx, order.Key); err != nil {
+		return Sample{}, err
+	}
+	if shape.Delay > 0 {
+		for _, addr := range []*string{&order.LockRedis, &order.DataRedis} {
+			proxy, err := newDelayed(*addr, shape.Delay)
+			if err != nil {
+				return Sample{}, err
+			}
+			defer proxy.close()
+			*addr = proxy.addr()
+		}
+	}
+	results, used, err := b.work(ctx, t, order, shape.Processes)
+	if err != nil {
+		return Sample{}, err
+	}
+	total, err := job.Total(ctx, order.Key)
+	if err != nil {
+		return Sample{}, err
+	}
+	return merge(t, results, used, total)
+}
+
+// work starts the workers, lets them work at the same time, and ends them.
+func (b *Bench) work(ctx context.Context, t Trial, order worker.Order, processes int) (_ []worker.Result, _ usage, err error) {
+	ctx, cancel := context.WithTimeout(ctx, startPatience+2*t.For)
+	defer cancel()
+	var workers []*process
+	defer func() {
+		for _, w := range workers {
+			err = errors.Join(err, w.end())
+		}
+	}()
+	for range processes {
+		w, err := startProcess(ctx, order)
+		if err != nil {
+			return nil, usage{}, err
+		}
+		workers = append(workers, w)
+	}
+	for _, w := range workers {
+		var ready string
+		if err := w.answer(&ready); err != nil {
+			return nil, usage{}, err
+		}
+	}
+	before, err := usageOf(ctx, b.server, t.Lock.Requests)
+	if err != nil {
+		return nil, usage{}, err
+	}
+	for _, w := range workers {
+		if err := w.begin(); err != nil {
+			return nil, usage{}, err
+		}
+	}
+	results := make([]worker.Result, len(workers))
+	for i, w := range workers {
+		if err := w.answer(&results[i]); err != nil {
+			return nil, usage{}, err
+		}
+	}
+	after, err := usageOf(ctx, b.server, t.Lock.Requests)
+	return results, after.since(before), err
+}

@@ -1,0 +1,89 @@
+package measure
+
+import (
+	"slices"
+
+	"stocklock/bench/section"
+)
+
+// Cell is what all locks are compared in.
+type Cell struct {
+	Shape   Shape
+	Section section.Section
+}
+
+// DefaultCells are measured where nothing else is asked for.
+func DefaultCells() []Cell {
+	var cells []Cell
+	for _, c := range [][2]string{
+		{"1x32", "redis"},
+		{"4x8", "redis"},
+		{"8x1", "redis"},
+		{"16x64", "redis"},
+		{"4x8+500us", "redis"},
+		{"4x8", "mysql"},
+		{"4x8", "sleep"},
+		{"1x1", "empty"},
+		{"hold-1000", "empty"},
+	} {
+		shape, err := ParseShape(c[0])
+		if err != nil {
+			panic(err) // the list above is wrong
+		}
+		i := slices.IndexFunc(section.All, func(s section.Section) bool { return s.Name == c[1] })
+		cells = append(cells, Cell{shape, section.All[i]})
+	}
+	return cells
+}
+
+// Measured is what all repetitions of a lock in a cell came to.
+type Measured struct {
+	Lock    string
+	Samples []Sample // one a repetition, in order
+}
+
+// Of takes one number from each repetition.
+func (m Measured) Of(number func(Sample) float64) []float64 {
+	var values []float64
+	for _, s := range m.Samples {
+		values = append(values, number(s))
+	}
+	return values
+}
+
+// Results are all that was measured in a cell.
+type Results struct {
+	Cell
+	Locks []Measured
+}
+
+// Add adds a repetition.
+func (r *Results) Add(name string, s Sample) {
+	i := slices.IndexFunc(r.Locks, func(m Measured) bool { return m.Lock == name })
+	if i < 0 {
+		i = len(r.Locks)
+		r.Locks = append(r.Locks, Measured{Lock: name})
+	}
+	r.Locks[i].Samples = append(r.Locks[i].Samples, s)
+}
+
+// Lock is what was measured of one lock, or nothing.
+func (r Results) Lock(name string) Measured {
+	for _, m := range r.Locks {
+		if m.Lock == name {
+			return m
+		}
+	}
+	return Measured{}
+}
+
+// Ratio divides one lock's number by another's, repetition by repetition: what slows the machine down for
+// a while slows both.
+func (r Results) Ratio(of, by string, number func(Sample) float64) []float64 {
+	a, b := r.Lock(of).Of(number), r.Lock(by).Of(number)
+	var ratios []float64
+	for i := range min(len(a), len(b)) {
+		ratios = append(ratios, a[i]/b[i])
+	}
+	return ratios
+}

@@ -1,0 +1,74 @@
+package measure
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"stocklock/bench/worker"
+)
+
+// Sample is what one trial came to. Times are in milliseconds unless the name says otherwise. What a lock
+// or a section has not got is NaN.
+type Sample struct {
+	HoldsPerSecond float64
+	WaitP50        float64
+	WaitP99        float64
+	WaitMax        float64
+	Jain           float64 // over all goroutines
+	Requests       float64 // to Redis, for each hold; or, of locks that are kept, for each lease of all of them
+	Bytes          float64 // between the lock and Redis, likewise
+	RedisCPU       float64 // microseconds, likewise
+	Allocs         float64 // likewise, less those of the section
+	LostUpdates    float64
+	Errors         float64
+	Example        string // one of the errors
+}
+
+// merge adds up what the processes did. Counted is what the counter says in the end.
+func merge(t Trial, results []worker.Result, used usage, counted int64) (Sample, error) {
+	waits := worker.NewWaits()
+	var s Sample
+	var shares []int64
+	var total, added, inTime int64
+	var allocs float64
+	for _, r := range results {
+		h, err := hdrhistogram.Decode(r.Waits)
+		if err != nil {
+			return Sample{}, fmt.Errorf("a worker's histogram: %w", err)
+		}
+		waits.Merge(h)
+		shares = append(shares, r.Holds...)
+		total += r.Total
+		added += r.Added
+		allocs += r.Allocs
+		s.Errors += float64(r.Errors)
+		if s.Example == "" {
+			s.Example = r.Example
+		}
+	}
+	for _, n := range shares {
+		inTime += n
+	}
+	per := float64(total)
+	s.HoldsPerSecond = float64(inTime) / t.For.Seconds()
+	s.WaitP50, s.WaitP99, s.WaitMax = milliseconds(waits.ValueAtQuantile(50)), milliseconds(waits.ValueAtQuantile(99)), milliseconds(waits.Max())
+	s.Jain = Jain(shares)
+	if t.Shape.Hold > 0 {
+		per = t.For.Seconds() / t.Lease.Seconds()
+		s.HoldsPerSecond, s.WaitP50, s.WaitP99, s.WaitMax, s.Jain = math.NaN(), math.NaN(), math.NaN(), math.NaN(), math.NaN()
+	}
+	s.Allocs = allocs / per
+	s.Requests, s.Bytes, s.RedisCPU = used.requests/per, used.bytes/per, used.cpu/per
+	if t.Lock.Local {
+		s.Requests, s.Bytes, s.RedisCPU = 0, 0, 0
+	}
+	s.LostUpdates = math.NaN()
+	if t.Section.Counts && t.Shape.Hold == 0 {
+		s.LostUpdates = float64(added - counted)
+	}
+	return s, nil
+}
+
+func milliseconds(us int64) float64 { return float64(us) / 1000 }

@@ -1,0 +1,61 @@
+package measure
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+)
+
+// Shape is who wants the lock.
+type Shape struct {
+	Name       string
+	Processes  int
+	Goroutines int           // in each process
+	Delay      time.Duration // added to each round trip to Redis
+	Hold       int           // so many different locks held at once, instead of one that is wanted by all
+}
+
+var shapeForm = regexp.MustCompile(`^(?:(\d+)x(\d+)(?:\+(\S+))?|hold-(\d+))$`)
+
+// Limits of a shape: what a machine can bear.
+const (
+	maxProcesses  = 128
+	maxGoroutines = 4096 // of all processes
+	maxHold       = 100_000
+	maxDelay      = 100 * time.Millisecond
+)
+
+// ParseShape reads PROCESSESxGOROUTINES, the same with +DELAY, or hold-LOCKS.
+func ParseShape(name string) (Shape, error) {
+	m := shapeForm.FindStringSubmatch(name)
+	if m == nil {
+		return Shape{}, fmt.Errorf("shape %q: want PROCESSESxGOROUTINES such as 4x8, the same with an added round trip such as 4x8+500us, or hold-LOCKS such as hold-1000", name)
+	}
+	s := Shape{Name: name}
+	var err error
+	if m[3] != "" {
+		if s.Delay, err = time.ParseDuration(m[3]); err != nil || s.Delay <= 0 || s.Delay > maxDelay {
+			return Shape{}, fmt.Errorf("shape %q: want a round trip of at most %s", name, maxDelay)
+		}
+	}
+	if m[4] != "" {
+		s.Processes, s.Goroutines = 1, 1
+		if s.Hold, err = strconv.Atoi(m[4]); err != nil || s.Hold < 1 || s.Hold > maxHold {
+			return Shape{}, fmt.Errorf("shape %q: want 1 to %d locks", name, maxHold)
+		}
+		return s, nil
+	}
+	s.Processes, _ = strconv.Atoi(m[1])
+	s.Goroutines, _ = strconv.Atoi(m[2])
+	if s.Processes < 1 || s.Processes > maxProcesses || s.Goroutines < 1 || s.Processes*s.Goroutines > maxGoroutines {
+		return Shape{}, fmt.Errorf("shape %q: want 1 to %d processes, and at most %d goroutines in all", name, maxProcesses, maxGoroutines)
+	}
+	return s, nil
+}
+
+// local is the shape with all goroutines in one process, for locks that reach no further.
+func (s Shape) local() Shape {
+	s.Goroutines, s.Processes = s.Processes*s.Goroutines, 1
+	return s
+}

@@ -1,0 +1,36 @@
+package measure
+
+import (
+	"math"
+	"slices"
+)
+
+// Jain is Jain's index of fairness: 1 when all have the same, 1/n when one has all. It is 1 where nobody
+// has anything.
+func Jain(shares []int64) float64 {
+	var sum, squares float64
+	for _, s := range shares {
+		sum += float64(s)
+		squares += float64(s) * float64(s)
+	}
+	if squares == 0 {
+		return 1
+	}
+	return sum * sum / (float64(len(shares)) * squares)
+}
+
+// Spread is what repeated measurements of the same thing came to. Without any, all three are NaN.
+type Spread struct{ Median, Min, Max float64 }
+
+// SpreadOf leaves out what could not be measured, which is NaN.
+func SpreadOf(values []float64) Spread {
+	v := slices.DeleteFunc(slices.Sorted(slices.Values(values)), math.IsNaN)
+	if len(v) == 0 {
+		return Spread{math.NaN(), math.NaN(), math.NaN()}
+	}
+	middle := v[len(v)/2]
+	if len(v)%2 == 0 {
+		middle = (v[len(v)/2-1] + middle) / 2
+	}
+	return Spread{middle, v[0], v[len(v)-1]}
+}

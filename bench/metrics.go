@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"math"
+
+	"stocklock/bench/measure"
+)
+
+// The locks that others are compared with.
+const (
+	ours  = "stocklock"
+	limit = "mutex"
+	raw   = "setnx-1ms" // uncontended: one SET NX PX, one compare-and-delete
+)
+
+// metric is one number of a sample, for the table and for JSON.
+type metric struct {
+	head string // of its column
+	name string // in JSON
+	of   func(measure.Sample) float64
+	form string
+}
+
+func rate(s measure.Sample) float64 { return s.HoldsPerSecond }
+
+var metrics = []metric{
+	{"holds/s", "holds_per_second", rate, "%.0f"},
+	{"p50 ms", "wait_p50_ms", func(s measure.Sample) float64 { return s.WaitP50 }, "%.2f"},
+	{"p99 ms", "wait_p99_ms", func(s measure.Sample) float64 { return s.WaitP99 }, "%.1f"},
+	{"max ms", "wait_max_ms", func(s measure.Sample) float64 { return s.WaitMax }, "%.0f"},
+	{"Jain", "jain", func(s measure.Sample) float64 { return s.Jain }, "%.3f"},
+	{"requests", "redis_requests", func(s measure.Sample) float64 { return s.Requests }, "%.2f"},
+	{"bytes", "redis_bytes", func(s measure.Sample) float64 { return s.Bytes }, "%.0f"},
+	{"Redis µs", "redis_cpu_us", func(s measure.Sample) float64 { return s.RedisCPU }, "%.0f"},
+	{"allocs", "allocations", func(s measure.Sample) float64 { return s.Allocs }, "%.0f"},
+}
+
+// show prints a number in a metric's form, and what was not measured as a dash.
+func show(form string, v float64) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return "–"
+	}
+	return fmt.Sprintf(form, v)
+}
+
+func sum(values []float64) float64 {
+	total := 0.0
+	for _, v := range values {
+		total += v
+	}
+	return total
+}

@@ -1,0 +1,95 @@
+// Package section has what is done under a lock: mostly a read and then a write, with
+// nothing but the lock to keep others out in between, so that a lost update shows.
+package section
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// Section is one kind of work.
+type Section struct {
+	Name string
+	Doc  string
+	// Counts says that every run adds one to a counter, so that lost updates can be counted.
+	Counts bool
+	Open   func(Config) (Work, error)
+}
+
+// Config is what a section works on.
+type Config struct {
+	Redis      string // address
+	MySQL      string // DSN; empty unless the section needs one
+	Goroutines int
+}
+
+// Work is a section in one process. It is safe for concurrent use.
+type Work interface {
+	// Reset makes an empty counter. One process does that, before all others run.
+	Reset(ctx context.Context, counter string) error
+	// Run does the work once.
+	Run(ctx context.Context, counter string) error
+	// Total is what the counter says.
+	Total(ctx context.Context, counter string) (int64, error)
+	Close() error
+}
+
+// All are the sections.
+var All = []Section{redisSection, mysqlSection, sleepSection, emptySection}
+
+var sleepSection = Section{
+	Name: "sleep", Doc: "1 ms of sleep",
+	Open: func(Config) (Work, error) { return pause(time.Millisecond), nil },
+}
+
+var emptySection = Section{
+	Name: "empty", Doc: "nothing",
+	Open: func(Config) (Work, error) { return pause(0), nil },
+}
+
+// pause does nothing for a time, and counts nothing.
+type pause time.Duration
+
+func (p pause) Run(context.Context, string) error {
+	if p > 0 {
+		time.Sleep(time.Duration(p))
+	}
+	return nil
+}
+
+func (pause) Reset(context.Context, string) error          { return nil }
+func (pause) Total(context.Context, string) (int64, error) { return 0, nil }
+func (pause) Close() error                                 { return nil }
+
+var redisSection = Section{
+	Name: "redis", Doc: "GET a counter from Redis, then SET it to one more", Counts: true,
+	Open: func(c Config) (Work, error) {
+		return redisWork{redis.NewClient(&redis.Options{
+			Addr: c.Redis, MaxRetries: -1, PoolSize: c.Goroutines + 2, ContextTimeoutEnabled: true,
+			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		})}, nil
+	},
+}
+
+type redisWork struct{ client *redis.Client }
+
+func (w redisWork) Reset(ctx context.Context, counter string) error {
+	return w.client.Set(ctx, counter, 0, 0).Err()
+}
+
+func (w redisWork) Run(ctx context.Context, counter string) error {
+	n, err := w.client.Get(ctx, counter).Int64()
+	if err != nil {
+		return err
+	}
+	return w.client.Set(ctx, counter, n+1, 0).Err()
+}
+
+func (w redisWork) Total(ctx context.Context, counter string) (int64, error) {
+	return w.client.Get(ctx, counter).Int64()
+}
+
+func (w redisWork) Close() error { return w.client.Close() }

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// shopRatio compares the shop that sells under our lock with one that sells otherwise. Each repetition has
+// one number.
+type shopRatio struct {
+	Against   string
+	Shops     int
+	PerSecond []float64 // sales under our lock
+	Sales     []float64 // sales a second, as a ratio
+	P99       []float64 // likewise
+}
+
+// sell has the load test sell the same stock both ways.
+func (p plan) sell(ctx context.Context, stderr io.Writer) ([]shopRatio, error) {
+	ratios := []shopRatio{{Against: "for-update", Shops: 3}, {Against: "mutex", Shops: 1}}
+	for repetition := range p.repeat {
+		for i := range ratios {
+			r := &ratios[i]
+			fmt.Fprintf(stderr, "%d/%d  shop %s\n", repetition+1, p.repeat, r.Against)
+			cells, err := loadtest(ctx, p.loadtest, "reentrant,"+r.Against, r.Shops)
+			if err != nil {
+				return nil, err
+			}
+			mine, theirs := cells["reentrant"], cells[r.Against]
+			r.PerSecond = append(r.PerSecond, mine.SalesPerSecond)
+			r.Sales = append(r.Sales, mine.SalesPerSecond/theirs.SalesPerSecond)
+			r.P99 = append(r.P99, mine.Latency.P99/theirs.Latency.P99)
+		}
+	}
+	return ratios, nil
+}
+
+// sold is what the load test says of one strategy.
+type sold struct {
+	Strategy       string  `json:"strategy"`
+	Verdict        string  `json:"verdict"`
+	SalesPerSecond float64 `json:"sales_per_second"`
+	Latency        struct {
+		P99 float64 `json:"p99"`
+	} `json:"latency_ms"`
+}
+
+func loadtest(ctx context.Context, program, strategies string, shops int) (map[string]sold, error) {
+	dir, err := os.MkdirTemp("", "stocklock-bench-*")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	out := filepath.Join(dir, "result.json")
+	cmd := exec.CommandContext(ctx, program, "run", "--strategies", strategies, "--shops", strconv.Itoa(shops), "--json", out)
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	// It ends what it started when it is asked to.
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 20 * time.Second
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("%s: %w:\n%s", cmd, err, said.Bytes())
+	}
+	text, err := os.ReadFile(out)
+	if err != nil {
+		return nil, err
+	}
+	var result struct{ Cells []sold }
+	if err := json.Unmarshal(text, &result); err != nil {
+		return nil, fmt.Errorf("%s: %w", out, err)
+	}
+	cells := map[string]sold{}
+	for _, c := range result.Cells {
+		if c.Verdict != "held" || c.SalesPerSecond <= 0 {
+			return nil, errors.New("the shop did not sell its stock: " + said.String())
+		}
+		cells[c.Strategy] = c
+	}
+	return cells, nil
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"stocklock/bench/measure"
+)
+
+func newTable(out io.Writer) table.Writer {
+	t := table.NewWriter()
+	t.SetOutputMirror(out)
+	t.SetStyle(table.StyleLight)
+	style := t.Style()
+	style.Options = table.OptionsNoBordersAndSeparators
+	style.Options.SeparateHeader = true
+	style.Format.Header = text.FormatDefault
+	return t
+}
+
+// right aligns all columns but the first one.
+func right(columns int) []table.ColumnConfig {
+	var configs []table.ColumnConfig
+	for i := 2; i <= columns; i++ {
+		configs = append(configs, table.ColumnConfig{Number: i, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	return configs
+}
+
+// printCell prints all locks in one cell: medians, and for the share of the mutex also the range.
+func printCell(out io.Writer, r measure.Results) {
+	s := r.Shape
+	per := "a hold"
+	switch {
+	case s.Hold > 0:
+		fmt.Fprintf(out, "%s: %d locks held at once, each with a lease of %s\n", s.Name, s.Hold, keptLease)
+		per = "a lease of all"
+	case s.Delay > 0:
+		fmt.Fprintf(out, "%s, %s: %d × %d, round trips to Redis %s longer\n", s.Name, r.Section.Name, s.Processes, s.Goroutines, s.Delay.Round(time.Microsecond))
+	default:
+		fmt.Fprintf(out, "%s, %s: %d × %d\n", s.Name, r.Section.Name, s.Processes, s.Goroutines)
+	}
+	fmt.Fprintf(out, "(requests, bytes, Redis µs, allocs: %s)\n", per)
+	t := newTable(out)
+	head := table.Row{"lock", "of mutex"}
+	for _, m := range metrics {
+		head = append(head, m.head)
+	}
+	head = append(head, "lost", "errors")
+	t.AppendHeader(head)
+	for _, l := range r.Locks {
+		share := measure.SpreadOf(r.Ratio(l.Lock, limit, rate))
+		row := table.Row{l.Lock, show("%.2f", share.Median) + ranged(share)}
+		for _, m := range metrics {
+			row = append(row, show(m.form, measure.SpreadOf(l.Of(m.of)).Median))
+		}
+		lost := sum(l.Of(func(s measure.Sample) float64 { return s.LostUpdates }))
+		row = append(row, show("%.0f", lost), sum(l.Of(func(s measure.Sample) float64 { return s.Errors })))
+		t.AppendRow(row)
+	}
+	t.SetColumnConfigs(right(len(head)))
+	t.Render()
+	for _, l := range r.Locks {
+		for _, s := range l.Samples {
+			if s.Example != "" {
+				fmt.Fprintf(out, "%s: %s\n", l.Lock, s.Example)
+				break
+			}
+		}
+	}
+	fmt.Fprintln(out)
+}
+
+func ranged(s measure.Spread) string {
+	if s.Min == s.Max || s.Min != s.Min {
+		return ""
+	}
+	return fmt.Sprintf(" (%.2f–%.2f)", s.Min, s.Max)
+}
+
+func printShop(out io.Writer, ratios []shopRatio) {
+	if len(ratios) == 0 {
+		return
+	}
+	fmt.Fprintln(out, "shop: sales through cmd/loadtest, reentrant against what there is besides")
+	t := newTable(out)
+	t.AppendHeader(table.Row{"against", "shops", "sales/s", "ratio", "p99 ratio"})
+	for _, r := range ratios {
+		sales, p99 := measure.SpreadOf(r.Sales), measure.SpreadOf(r.P99)
+		t.AppendRow(table.Row{r.Against, r.Shops, show("%.0f", measure.SpreadOf(r.PerSecond).Median),
+			show("%.2f", sales.Median) + ranged(sales), show("%.2f", p99.Median) + ranged(p99)})
+	}
+	t.SetColumnConfigs(right(5))
+	t.Render()
+	fmt.Fprintln(out)
+}
+
+func printTargets(out io.Writer, targets []target) {
+	if len(targets) == 0 {
+		return
+	}
+	t := newTable(out)
+	t.AppendHeader(table.Row{"target", "want", "measured", ""})
+	for _, g := range targets {
+		t.AppendRow(table.Row{g.what, g.want(), show("%.3g", g.got.Median) + ranged(g.got), g.verdict()})
+	}
+	t.Render()
+	fmt.Fprintln(out)
+}

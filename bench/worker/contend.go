@@ -1,0 +1,128 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"stocklock/bench/lock"
+	"stocklock/bench/section"
+)
+
+// NewWaits is a histogram of waits in microseconds, up to a minute.
+func NewWaits() *hdrhistogram.Histogram { return hdrhistogram.New(1, 60_000_000, 3) }
+
+// tally is what the goroutines of a worker did.
+type tally struct {
+	holds        []int64 // one for each goroutine, which alone writes it
+	total, added atomic.Int64
+
+	mu      sync.Mutex // guards the rest
+	waits   *hdrhistogram.Histogram
+	errors  int64
+	example string
+}
+
+func (t *tally) waited(d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waits.RecordValue(min(max(d.Microseconds(), 1), t.waits.HighestTrackableValue()))
+}
+
+func (t *tally) failed(doing string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.errors++; t.errors == 1 {
+		t.example = fmt.Sprintf("%s: %v", doing, err)
+	}
+}
+
+// contend has all goroutines take the same lock again and again.
+func contend(ctx context.Context, start func() error, locker lock.Locker, job section.Work, o Order) (Result, error) {
+	ownWork, err := allocsOfWork(ctx, job, o)
+	if err != nil {
+		return Result{}, err
+	}
+	t := &tally{holds: make([]int64, o.Goroutines), waits: NewWaits()}
+	var all sync.WaitGroup
+	begin := make(chan struct{})
+	var end time.Time
+	for i := range o.Goroutines {
+		all.Go(func() {
+			<-begin
+			drain, cancel := context.WithDeadline(ctx, end.Add(drainPatience))
+			defer cancel()
+			for time.Now().Before(end) {
+				t.once(drain, i, end, locker, job, o.Key)
+			}
+		})
+	}
+	if err := start(); err != nil {
+		end = time.Time{}
+		close(begin)
+		all.Wait()
+		return Result{}, err
+	}
+	before := mallocs()
+	end = time.Now().Add(o.For)
+	close(begin)
+	all.Wait()
+	allocs := float64(mallocs()-before) - ownWork*float64(t.added.Load())
+	r := Result{
+		Holds: t.holds, Total: t.total.Load(), Added: t.added.Load(), Allocs: max(allocs, 0), Errors: t.errors, Example: t.example,
+	}
+	r.Waits, err = t.waits.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	return r, err
+}
+
+// once takes the lock, does the work and leaves the lock.
+func (t *tally) once(ctx context.Context, goroutine int, end time.Time, locker lock.Locker, job section.Work, key string) {
+	asked := time.Now()
+	held, err := locker.Lock(ctx, key)
+	now := time.Now()
+	if err != nil {
+		t.failed("lock", err)
+		return
+	}
+	if err := job.Run(held.Context(), key); err != nil {
+		t.failed("work", err)
+	} else {
+		t.added.Add(1)
+	}
+	if err := held.Unlock(); err != nil {
+		t.failed("unlock", err)
+	}
+	t.waited(now.Sub(asked))
+	t.total.Add(1)
+	if now.Before(end) {
+		t.holds[goroutine]++
+	}
+}
+
+// allocsOfWork is how many allocations the work does itself, so that the rest is the lock's.
+func allocsOfWork(ctx context.Context, job section.Work, o Order) (float64, error) {
+	const times = 200
+	own := fmt.Sprintf("%s-allocs-%d", o.Key, os.Getpid())
+	if err := job.Reset(ctx, own); err != nil {
+		return 0, err
+	}
+	before := mallocs()
+	for range times {
+		if err := job.Run(ctx, own); err != nil {
+			return 0, err
+		}
+	}
+	return float64(mallocs()-before) / times, nil
+}
+
+func mallocs() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.Mallocs
+}
