@@ -1,6 +1,6 @@
 # stocklock: `make demo` and `make test` need nothing but Go; what else they use, they install or name.
 GO ?= go
-# More arguments for `make demo`, `make matrix` and `make soak`, such as ARGS='--seed 7'.
+# More arguments for `make demo`, `make matrix`, `make soak` and `make bench`, such as ARGS='--seed 7'.
 ARGS ?=
 
 .PHONY: help
@@ -25,14 +25,22 @@ matrix: build servers ## run every strategy under every scenario
 soak: build servers ## sell for ten minutes while everything goes wrong at once; ARGS='--minutes 1 --seed 2'
 	bin/loadtest soak $(ARGS)
 
+.PHONY: bench
+bench: build servers ## measure the lock beside its peers, in a few minutes
+	$(GO) -C bench build -o ../bin/ .
+	bin/bench --loadtest bin/loadtest --json out/bench.json $(ARGS)
+
 .PHONY: test
 test: servers compiler ## run every test, with the race detector, against real servers
 	$(GO) test -race -shuffle=on -count=1 -timeout 20m ./...
+	$(GO) -C bench test -count=1 -timeout 5m ./...
 
 .PHONY: lint
 lint: ## look for mistakes: go vet, staticcheck, gofmt
 	$(GO) vet ./...
+	$(GO) -C bench vet ./...
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
+	$(GO) -C bench tool -modfile=../tools/go.mod staticcheck ./...
 	@unformatted=$$(gofmt -l .) && [ -z "$$unformatted" ] || { echo "run gofmt -w on: $$unformatted"; exit 1; }
 
 .PHONY: clean
