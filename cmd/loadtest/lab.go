@@ -134,7 +134,7 @@ func (l *lab) startSites(ctx context.Context, dsn string) error {
 	} else {
 		noQuorum = "it needs several Redis servers, and --redis gives one"
 	}
-	o.Trace = faults
+	o.Trace = l.Trace || faults // a fault is seen to have struck by the trace
 	l.benches = make([]trial.Bench, l.Parallel)
 	starting, ctx := errgroup.WithContext(ctx)
 	for i := range l.benches {
@@ -145,7 +145,7 @@ func (l *lab) startSites(ctx context.Context, dsn string) error {
 			if err != nil {
 				return err
 			}
-			l.benches[i] = trial.Bench{Store: l.store, Site: site, Redis: l.redis, NoQuorum: noQuorum}
+			l.benches[i] = trial.Bench{Store: l.store, Site: site, Redis: l.redis, Alone: len(l.benches) == 1 && l.MySQL == "", NoQuorum: noQuorum}
 			for _, shop := range site.Shops {
 				l.benches[i].Shops = append(l.benches[i].Shops, shop.URL)
 			}

@@ -129,3 +129,19 @@ func (s *Redis) Promote(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Reads counts how often the server has read from its clients: once for each request
+// or pipeline of requests.
+func (s *Redis) Reads(ctx context.Context) (int64, error) {
+	client := s.Client()
+	defer client.Close()
+	info, err := client.InfoMap(ctx, "stats").Result()
+	if err != nil {
+		return 0, fmt.Errorf("rig: ask %s for its count of requests: %w", s.name, err)
+	}
+	reads, err := strconv.ParseInt(info["Stats"]["total_reads_processed"], 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("rig: %s counts no requests: %w", s.name, err)
+	}
+	return reads, nil
+}

@@ -197,6 +197,13 @@ func (s *Site) Redis() *Redis {
 	return s.primary
 }
 
+// Replica is the server that takes over when the primary dies, nil where there is none.
+func (s *Site) Replica() *Redis {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.replica
+}
+
 // CommandsServers says whether the site can cut off, kill and promote its Redis servers.
 func (s *Site) CommandsServers() bool { return s.replica != nil }
 

@@ -21,6 +21,6 @@ var clockSkew = Scenario{
 				return site.Shops[0].RestartWith(ctx, setting, value)
 			}
 		}
-		return Plan{Prepare: shift((10 * lease).String()), Restore: shift("")}
+		return Plan{Prepare: shift((10 * lease).String()), Restore: shift(""), Deed: "clock ahead by " + (10 * lease).String()}
 	},
 }

@@ -27,6 +27,7 @@ var failover = Scenario{
 			}),
 			Prepare: func(_ context.Context, site *rig.Site) error { return site.HoldBackReplication() },
 			Strike:  func(ctx context.Context, site *rig.Site, _ int) error { return site.FailOver(ctx) },
+			Deed:    "primary killed, replica promoted",
 		}
 	},
 }

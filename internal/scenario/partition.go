@@ -26,6 +26,7 @@ var partition = Scenario{
 				site.Shops[shop].Reconnect()
 				return nil
 			},
+			Deed: "cut off from Redis",
 		}
 	},
 }

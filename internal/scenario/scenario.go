@@ -52,6 +52,8 @@ type Plan struct {
 	Relieve func(ctx context.Context, site *rig.Site, shop int) error
 	// Restore takes back Prepare, after the last request.
 	Restore func(ctx context.Context, site *rig.Site) error
+	// Deed says in a few words what Strike does, or else Prepare.
+	Deed string
 }
 
 // Cargo is what a request carries. The zero value is an ordinary sale.

@@ -69,3 +69,25 @@ func (s *Store) RequestsWithOrders(ctx context.Context, runID string) (map[strin
 	}
 	return orders, nil
 }
+
+// Orders returns the orders of a run in the order in which they were committed: each of
+// them was made while its item's row was locked.
+func (s *Store) Orders(ctx context.Context, runID string) ([]Order, error) {
+	var orders []Order
+	err := s.db.WithContext(ctx).Where("item_id = (SELECT item_id FROM runs WHERE id = ?)", runID).Order("id").Find(&orders).Error
+	if err != nil {
+		return nil, fmt.Errorf("read the orders of run %s: %w", runID, err)
+	}
+	return orders, nil
+}
+
+// Statements counts the statements that clients have sent to the server since it
+// started. Parameters travel inside them, so that each is one round trip.
+func (s *Store) Statements(ctx context.Context) (int64, error) {
+	var name string
+	var count int64
+	if err := s.db.WithContext(ctx).Raw("SHOW GLOBAL STATUS LIKE 'Questions'").Row().Scan(&name, &count); err != nil {
+		return 0, fmt.Errorf("ask MySQL for its count of statements: %w", err)
+	}
+	return count, nil
+}

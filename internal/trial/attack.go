@@ -11,6 +11,7 @@ import (
 
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
+	"stocklock/internal/explain"
 	"stocklock/internal/fault"
 	"stocklock/internal/scenario"
 	"stocklock/internal/stock"
@@ -44,7 +45,14 @@ type attack struct {
 	progress time.Time        // the last sale, or the last end of a fault
 	problems []error          // what the harness did wrong
 	stuck    bool
-	waiting  string // when stuck: for what
+	waiting  string         // when stuck: for what
+	locks    []explain.Lock // when stuck: what Redis had
+	deeds    []trace.Deed
+	changes  []trace.Change
+	ended    time.Time
+
+	traces []traceFile
+	usage  *usage
 }
 
 // shopState is what keeps requests away from a shop.
@@ -65,6 +73,8 @@ type hit struct {
 	body    string // of an answer that should not be
 	err     error
 	outcome Outcome
+	// relieved notes that a strike for this request is over; nil without one.
+	relieved func()
 }
 
 // fault is what the request asks the shop for: more work is a short sleep.
@@ -78,7 +88,7 @@ func (h *hit) fault() fault.Fault {
 func newAttack(b Bench, c Cell, o Options, plan scenario.Plan, item stock.Run) *attack {
 	return &attack{
 		bench: b, cell: c, o: o, plan: plan, item: item,
-		byID: map[string]*hit{}, bySeq: map[uint64]*hit{}, shops: make([]shopState, len(b.Shops)),
+		byID: map[string]*hit{}, bySeq: map[uint64]*hit{}, shops: make([]shopState, len(b.Shops)), usage: &usage{},
 	}
 }
 
@@ -92,9 +102,17 @@ func (a *attack) run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, maxCell)
 	defer a.background.Wait()
 	defer cancel()
+	a.markTraces()
+	if err := a.watchLocks(ctx); err != nil {
+		return err
+	}
 	a.reviveTheDead(ctx)
+	a.usage = a.startUsage(ctx)
 	a.begun = time.Now()
 	a.progress = a.begun
+	if a.plan.Strike == nil && a.plan.Deed != "" {
+		defer a.did(a.plan.Deed, 0)() // what Prepare did lasts
+	}
 
 	client := &http.Client{
 		Timeout:   a.o.Timeout,
@@ -110,6 +128,8 @@ func (a *attack) run(ctx context.Context) error {
 
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.ended = time.Now()
+	a.usage.stop(a.sold)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		a.problems = append(a.problems, fmt.Errorf("neither sold out nor stuck after %s", maxCell))
 	}

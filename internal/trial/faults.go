@@ -9,12 +9,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"stocklock/internal/strategy"
+	"stocklock/internal/explain"
 	"stocklock/internal/trace"
 )
 
@@ -38,9 +35,21 @@ func (a *attack) await(ctx context.Context, h *hit) {
 		if a.plan.Strike == nil {
 			return
 		}
+		at := h.shop
+		if a.plan.Relieve == nil {
+			at = wholeSite
+		}
+		over := a.did(a.plan.Deed, at)
 		if err := a.plan.Strike(ctx, a.bench.Site, h.shop); err != nil && ctx.Err() == nil {
 			a.spoiled(fmt.Errorf("strike: %w", err))
 		}
+		if a.plan.Relieve == nil {
+			over()
+			return
+		}
+		a.mu.Lock()
+		h.relieved = over
+		a.mu.Unlock()
 	})
 }
 
@@ -64,6 +73,12 @@ func (a *attack) relieve(ctx context.Context, h *hit) {
 	a.background.Go(func() {
 		if err := a.plan.Relieve(ctx, a.bench.Site, h.shop); err != nil && ctx.Err() == nil {
 			a.spoiled(fmt.Errorf("relieve: %w", err))
+		}
+		a.mu.Lock()
+		over := h.relieved
+		a.mu.Unlock()
+		if over != nil {
+			over()
 		}
 	})
 }
@@ -113,7 +128,7 @@ func (a *attack) reviveTheDead(ctx context.Context) {
 	if a.bench.Site == nil {
 		return
 	}
-	for _, shop := range a.bench.Site.Shops {
+	for i, shop := range a.bench.Site.Shops {
 		a.background.Go(func() {
 			for {
 				select {
@@ -124,7 +139,9 @@ func (a *attack) reviveTheDead(ctx context.Context) {
 				a.mu.Lock()
 				a.reviving++
 				a.mu.Unlock()
+				over := a.did(explain.Dead, i)
 				err := shop.Restart(ctx)
+				over()
 				a.mu.Lock()
 				a.reviving--
 				a.progress = time.Now()
@@ -151,46 +168,4 @@ func (a *attack) repair(ctx context.Context) error {
 		}
 	}
 	return a.bench.Site.Repair(ctx)
-}
-
-// describeLocks says what Redis has under the item's lock: what everybody waits for.
-func (a *attack) describeLocks(ctx context.Context) string {
-	client := a.bench.Redis
-	if a.bench.Site != nil && a.bench.Site.Redis() != nil {
-		client = a.bench.Site.Redis().Client()
-		defer client.Close()
-	}
-	if client == nil {
-		return ""
-	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	key := strategy.Key(a.item.ItemID)
-	var found []string
-	// Plain locks are at the key itself; redislock keeps its own under the key's hash tag.
-	for _, k := range []string{key, "{" + key + "}:lock"} {
-		n, err := client.Exists(ctx, k).Result()
-		if err != nil {
-			return "Redis does not answer: " + err.Error()
-		}
-		if n > 0 {
-			found = append(found, describeKey(ctx, client, k))
-		}
-	}
-	if len(found) == 0 {
-		return "no lock in Redis: each request waits for itself, or for its own process"
-	}
-	return strings.Join(found, ", ")
-}
-
-func describeKey(ctx context.Context, client *redis.Client, key string) string {
-	ttl, err := client.PTTL(ctx, key).Result()
-	switch {
-	case err != nil:
-		return key
-	case ttl < 0:
-		return "lock " + key + " is held with no expiry"
-	default:
-		return fmt.Sprintf("lock %s is held for another %s", key, ttl.Round(time.Millisecond))
-	}
 }

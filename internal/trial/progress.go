@@ -50,9 +50,12 @@ func (a *attack) over(ctx context.Context, hits int) bool {
 	nothingMoves := a.sold < a.o.Stock && a.soldOut == 0 && a.pending == 0 && a.reviving == 0 && quietFor > a.patience()
 	a.mu.Unlock()
 	if nothingMoves {
-		waiting := a.describeLocks(ctx)
+		locks, err := a.lookAtLocks(ctx)
 		a.mu.Lock()
-		a.stuck, a.waiting = true, waiting
+		a.stuck, a.locks, a.waiting = true, locks, describe(locks)
+		if err != nil {
+			a.waiting = err.Error()
+		}
 		a.mu.Unlock()
 	}
 	return done || nothingMoves
@@ -85,6 +88,7 @@ func (a *attack) answered(ctx context.Context, answer *vegeta.Result) {
 		a.progress = now
 	case SoldOut:
 		a.soldOut++
+		a.usage.stop(a.sold)
 	case Refused:
 		a.shops[h.shop].down = now.Add(downFor)
 	case Failed:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"stocklock/internal/explain"
 	"stocklock/internal/scenario"
 )
 
@@ -47,12 +48,18 @@ type Result struct {
 	Latency        Latency `json:"latency_ms"`           // of answered requests, from sent to answered
 	Corrected      Latency `json:"latency_corrected_ms"` // from when they were due: differs at an open rate only
 
+	Distribution []Bucket `json:"distribution,omitempty"`
+	Timeline     Timeline `json:"timeline,omitzero"`
+	CostPerSale  *Cost    `json:"cost_per_sale,omitempty"` // nil where it could not be counted
+
 	Verdict  scenario.Kind `json:"verdict"`
 	Expected scenario.Kind `json:"expected"`
 	Because  string        `json:"because"` // of Expected: the property that the strategy has, or lacks
 	Reason   string        `json:"reason,omitempty"`
 	Seconds  float64       `json:"seconds"`
 	Replay   string        `json:"replay,omitempty"`
+
+	Explanation *explain.Explanation `json:"explanation,omitempty"` // nil where nothing can be said
 
 	guarded bool
 }
@@ -64,6 +71,12 @@ type Latency struct {
 	P99  float64 `json:"p99"`
 	P999 float64 `json:"p999"`
 	Max  float64 `json:"max"`
+}
+
+// Cost is what one sale under contention cost the servers, until the stock was sold.
+type Cost struct {
+	Redis    float64 `json:"redis_requests"`
+	Database float64 `json:"database_round_trips"`
 }
 
 func newResult(c Cell, o Options, shops int) Result {
@@ -111,7 +124,10 @@ func (r *Result) fill(a *attack) {
 	r.Requests, r.Strikes = int64(len(a.hits)), a.strikes
 	r.Answered, r.Unknown, r.SoldOut, r.Busy = counts[Sold], counts[Unknown], counts[SoldOut], counts[Busy]
 	r.Fenced, r.Lost, r.Conflict, r.Refused, r.Errors = counts[Fenced], counts[Lost], counts[Conflict], counts[Refused], counts[Failed]
-	r.Latency, r.Corrected = percentiles(seen), percentiles(due)
+	r.Latency, r.Corrected, r.Distribution = percentiles(seen), percentiles(due), distribution(seen)
+	if cost, ok := a.usage.perSale(); ok {
+		r.CostPerSale = &cost
+	}
 	if took := lastSale.Sub(a.begun).Seconds(); took > 0 {
 		r.SalesPerSecond = round(float64(counts[Sold])/took, 1)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"stocklock/internal/explain"
 	"stocklock/internal/rig"
 	"stocklock/internal/scenario"
 	"stocklock/internal/stock"
@@ -28,6 +29,8 @@ type Bench struct {
 	Site  *rig.Site    // nil where servers and shops were given by address
 	Redis *redis.Client
 	// Redis is for looking at locks where there is no Site; it may be nil.
+	// Alone: no other bench uses the same MySQL, so that its counts are this bench's.
+	Alone    bool
 	NoQuorum string // why strategies that need a quorum cannot run here; empty where they can
 }
 
@@ -45,6 +48,7 @@ type Options struct {
 	Workers  int           // customers who buy at once; each waits for its answer
 	Rate     int           // requests a second, sent whether or not earlier ones are answered; 0 for closed loop
 	Timeout  time.Duration // of one request
+	Records  *Records      // where every request is written down, nil for nowhere
 	strategy.Options
 }
 
@@ -97,8 +101,16 @@ func Run(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
 		return result, err
 	}
 	result.judge(a)
+	evidence, err := a.evidence(ctx)
+	if err != nil {
+		return result, err
+	}
+	result.Timeline = timeline(evidence, a.hits)
+	if result.Verdict != scenario.Invalid {
+		result.Explanation = explain.Explain(evidence)
+	}
 	result.Seconds = round(time.Since(started).Seconds(), 2)
-	return result, nil
+	return result, o.Records.write(result, a.hits)
 }
 
 // quiet waits until no order can come any more. When every request has its answer,
