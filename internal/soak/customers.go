@@ -52,16 +52,17 @@ type customers struct {
 	again     []*purchase // in the order in which they are due
 	down      []time.Time // for each shop: nobody listened; until then, try others
 	faults    []*placed
-	sales     []sale // since forgetSales
+	told      []told // since forget
 
 	busy, repeats int
 	failures      []string // answers that should not be
 }
 
-// sale is a 201.
-type sale struct {
+// told is what one request was answered with.
+type told struct {
 	shop, shelf int
 	at          time.Time
+	outcome     trial.Outcome
 }
 
 func newCustomers(seed uint64, shops []*rig.SiteShop) *customers {
@@ -142,9 +143,7 @@ func (c *customers) answered(a trial.Answer) {
 		close(p.fault.ended)
 	}
 	c.conclude(p, a.Outcome, a.Status, a.Header, a.Body)
-	if p.outcome == trial.Sold {
-		c.sales = append(c.sales, sale{p.shop, p.shelf, time.Now()})
-	}
+	c.told = append(c.told, told{p.shop, p.shelf, time.Now(), a.Outcome})
 	if p.open() {
 		c.askAgain(p)
 	}
@@ -192,25 +191,34 @@ func (c *customers) place(shop int, spec string) <-chan struct{} {
 	return f.ended
 }
 
-func (c *customers) forgetSales() {
+func (c *customers) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.sales = nil
+	c.told = nil
 }
 
-// firstSales says how long after the moment the last shop made its first sale by the last strategy, or which
-// have made none yet.
+// firstSales says how long after the moment the last shop made its first sale by the last strategy, or
+// which have made none yet, and what they answered instead.
 func (c *customers) firstSales(after time.Time) (took time.Duration, missing []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for shop := range c.shops {
 		for shelf, by := range c.shelves {
-			first := slices.IndexFunc(c.sales, func(s sale) bool { return s.shop == shop && s.shelf == shelf && s.at.After(after) })
-			if first < 0 {
-				missing = append(missing, fmt.Sprintf("shop %d by %s", shop+1, by.strategy.Name))
-				continue
+			sold, instead := time.Time{}, map[trial.Outcome]int{}
+			for _, t := range c.told {
+				if t.shop != shop || t.shelf != shelf || t.at.Before(after) {
+					continue
+				}
+				if t.outcome == trial.Sold {
+					sold = t.at
+					break
+				}
+				instead[t.outcome]++
 			}
-			took = max(took, c.sales[first].at.Sub(after))
+			if sold.IsZero() {
+				missing = append(missing, fmt.Sprintf("shop %d by %s %v", shop+1, by.strategy.Name, instead))
+			}
+			took = max(took, sold.Sub(after))
 		}
 	}
 	if len(missing) > 0 {

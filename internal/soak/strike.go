@@ -21,7 +21,7 @@ func (s *soak) strike(ctx context.Context) ([]Recovery, error) {
 			return nil, context.Cause(ctx)
 		}
 		s.say("%d: %s", n, e)
-		s.customers.forgetSales()
+		s.customers.forget()
 		ended, err := s.strikeAll(ctx, e)
 		if err != nil {
 			return nil, fmt.Errorf("episode %d: %w", n, err)
