@@ -65,8 +65,8 @@ func (r *Rig) proxyMySQL(dsn string) (*Proxy, string, error) {
 	return proxy, cfg.FormatDSN(), nil
 }
 
-// MySQL installs and starts a server and waits until it answers.
-func (r *Rig) MySQL(ctx context.Context) (*MySQL, error) {
+// MySQL installs and starts a server, with more of mysqld's own options, and waits until it answers.
+func (r *Rig) MySQL(ctx context.Context, options ...string) (*MySQL, error) {
 	program, err := find("MySQL or MariaDB", "install one with: apt-get install mariadb-server, or: brew install mysql", "mariadbd", "mysqld")
 	if err != nil {
 		return nil, err
@@ -90,6 +90,7 @@ func (r *Rig) MySQL(ctx context.Context) (*MySQL, error) {
 		if isMySQL(program) {
 			args = append(args, "--mysqlx=OFF")
 		}
+		args = append(args, options...)
 		server.Process = &Process{
 			name: filepath.Base(program) + " " + server.Addr, args: append(args, asRoot()...), logPath: filepath.Join(dir, "log"),
 			ready: func(ctx context.Context) error { return server.prepare(ctx, socket) },
