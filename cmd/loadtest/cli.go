@@ -41,9 +41,10 @@ func (errSilent) Error() string   { return "" }
 func (e errSilent) Unwrap() error { return e.error }
 
 type commands struct {
-	Run  runCommand  `cmd:"" help:"Run strategies under scenarios and show what was oversold."`
-	Soak soakCommand `cmd:"" help:"Sell for a long time while everything goes wrong at once, and count."`
-	List listCommand `cmd:"" help:"Describe the strategies, their properties, and the scenarios."`
+	Run     runCommand     `cmd:"" help:"Run strategies under scenarios and show what was oversold."`
+	Explain explainCommand `cmd:"" help:"Run one cell and show the interleaving that broke it, or what prevented that."`
+	Soak    soakCommand    `cmd:"" help:"Sell for a long time while everything goes wrong at once, and count."`
+	List    listCommand    `cmd:"" help:"Describe the strategies, their properties, and the scenarios."`
 }
 
 const description = `Sells limited stock through many strategies, breaks things on purpose, and shows what each of them oversold.
@@ -55,6 +56,7 @@ Examples:
     loadtest run --strategies set-ex-nx --scenarios late-release --runs 5
     loadtest run --strategies none,conditional --rate 500 --json out/result.json
     loadtest run --mysql 'user:secret@tcp(db:3306)/stocklock' --shop http://shop1:8080 --shop http://shop2:8080
+    loadtest explain set-ex-nx pause                           # why it oversells, step by step
     loadtest run --cells telling                               # each strategy where it shows most
     loadtest soak --minutes 10 --seed 1                        # everything goes wrong at once
     loadtest list properties

@@ -9,9 +9,9 @@ import (
 type runCommand struct {
 	selection `embed:""`
 	settings  `embed:""`
+	outputs   `embed:""`
 
-	JSON       string `name:"json" placeholder:"FILE" help:"Also write the results here, as JSON."`
-	ExpectOnly bool   `help:"Only print what is expected of each cell."`
+	ExpectOnly bool `help:"Only print what is expected of each cell."`
 }
 
 func (c *runCommand) Run(ctx context.Context, s streams) error {
@@ -23,32 +23,35 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 		s.terminal().Expected(chosen.strategies, chosen.scenarios, chosen.options.Options)
 		return nil
 	}
-	if c.JSON != "" {
-		if err := report.CheckWritable(c.JSON); err != nil {
-			return usage("%w", err)
-		}
+	if err := c.outputs.check(); err != nil {
+		return err
 	}
-	status := newStatus(s.err)
-	defer status.close()
-	lab, err := openLab(ctx, chosen, status)
+	r, err := measure(ctx, chosen, s)
 	if err != nil {
 		return err
 	}
-	defer lab.close()
-	cells, err := lab.runAll(ctx, status)
-	status.close()
-	r := report.Report{Environment: lab.environment(s.args), Cells: cells, Interrupted: ctx.Err() != nil}
-	if err != nil && ctx.Err() == nil {
-		return err
-	}
 	s.terminal().Report(r)
-	if c.JSON != "" {
-		if err := r.WriteJSON(c.JSON); err != nil {
-			return err
-		}
+	if err := c.outputs.write(r); err != nil {
+		return err
 	}
 	if len(r.Surprises()) > 0 {
 		return errSurprised
 	}
 	return nil
+}
+
+// measure runs what was chosen. When ctx ends it, the report has what there is.
+func measure(ctx context.Context, ch chosen, s streams) (report.Report, error) {
+	status := newStatus(s.err)
+	defer status.close()
+	lab, err := openLab(ctx, ch, status)
+	if err != nil {
+		return report.Report{}, err
+	}
+	defer lab.close()
+	cells, err := lab.runAll(ctx, status)
+	if err != nil && ctx.Err() == nil {
+		return report.Report{}, err
+	}
+	return report.Report{Environment: lab.environment(s.args), Cells: cells, Interrupted: ctx.Err() != nil}, nil
 }

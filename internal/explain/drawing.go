@@ -88,8 +88,8 @@ func (d *drawing) finish(x *Explanation) {
 func (d *drawing) frame() {
 	d.to = d.end
 	for _, s := range d.holders {
-		if leave := s.leave(); leave.After(d.to) && (d.end.IsZero() || leave.Before(d.end.Add(2*d.Lease))) {
-			d.to = leave
+		if broken := d.mark != nil && d.mark.Alarm; !broken && s.leave().After(d.to) && (d.end.IsZero() || s.leave().Before(d.end.Add(2*d.Lease))) {
+			d.to = s.leave()
 		}
 	}
 	long := d.to.Sub(d.zero)
@@ -153,28 +153,38 @@ func (d *drawing) holderSteps(lane int, s *section, locks map[string]int, row in
 			lock = locks[server]
 		}
 	}
-	d.step(s.Sent, lane, lane, "asks")
-	if s.guarded() {
-		d.step(s.enter(), lane, lock, "has the lock")
-	}
-	if stock, ok := s.number(trace.Read, "stock"); ok {
-		d.step(s.at[trace.Read], lane, row, fmt.Sprintf("reads %d", stock))
-	}
-	if s.fault.what != "" {
-		d.step(s.fault.from, lane, lane, pastTense(s.fault.what)+" at "+string(s.fault.at))
-		if !s.killed() {
-			d.step(s.fault.until, lane, lane, "goes on")
+	// The fault strikes right after its point was noted.
+	tell := func(p trace.Point, at time.Time, to int, text string) {
+		if text != "" {
+			d.step(at, lane, to, text)
+		}
+		if s.fault.at == p && s.fault.what != "" {
+			d.step(s.fault.from, lane, lane, pastTense(s.fault.what)+" at "+string(p))
+			if !s.killed() {
+				d.step(s.fault.until, lane, lane, "goes on")
+			}
 		}
 	}
+	d.step(s.Sent, lane, lane, "asks")
+	if s.guarded() {
+		tell(trace.Acquired, s.enter(), lock, "has the lock")
+	}
+	tell(trace.Acquiring, s.enter(), lane, "")
+	if stock, ok := s.number(trace.Read, "stock"); ok {
+		tell(trace.Read, s.at[trace.Read], row, fmt.Sprintf("reads %d", stock))
+	} else {
+		tell(trace.Read, s.at[trace.Read], lane, "")
+	}
+	tell(trace.Write, s.at[trace.Write], lane, "")
 	if stock, ok := s.number(trace.Written, "stock"); ok {
 		text := fmt.Sprintf("wrote %d", stock)
 		if s.order != nil {
 			text += fmt.Sprintf(", order %d", s.order.ID)
 		}
-		d.step(s.at[trace.Written], lane, row, text)
+		tell(trace.Written, s.at[trace.Written], row, text)
 	}
 	if s.guarded() {
-		d.step(s.at[trace.Releasing], lane, lock, "releases")
+		tell(trace.Releasing, s.at[trace.Releasing], lock, "releases")
 	}
 	if s.Outcome != "sold" && !s.killed() {
 		d.step(s.Answered, lane, lane, "is told: "+outcomeWords(s.Outcome))

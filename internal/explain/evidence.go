@@ -41,6 +41,7 @@ type Request struct {
 	Answered time.Time // zero where no answer came
 	Outcome  string
 	Nested   bool // it takes its lock a second time
+	Fault    bool // it carries a fault; other requests may carry more work
 }
 
 // Lock is a key of the lock that is there, with what Redis says of its expiry.

@@ -13,6 +13,7 @@ const (
 	LateRelease  Cause = "late-release"      // a late holder freed a lock that was another's by then
 	SplitRelease Cause = "split-release"     // the same, late inside the release itself
 	ClockSkew    Cause = "clock-skew"        // one process's clock says that a lease is over that is not
+	LateGrant    Cause = "late-grant"        // the holder's lease was over when it learned that it had the lock
 	Failover     Cause = "failover"          // the server that knew the lock died
 	Unexplained  Cause = "unexplained"       // the evidence does not say
 	Untraced     Cause = "no-trace"          // there is no evidence but the orders

@@ -24,7 +24,7 @@ func (c *inquiry) held() *Explanation {
 	}
 	var at time.Time
 	x.Cause, x.Sentence, at = c.whyHeld(hit, next)
-	d.moment(at, c.danger(hit), false)
+	d.moment(at, danger(x.Cause, next), false)
 	d.finish(x)
 	return x
 }
@@ -34,9 +34,9 @@ func (c *inquiry) held() *Explanation {
 func (c *inquiry) hardestHit() *section {
 	var best *section
 	most := -1
-	for _, s := range c.sections {
+	for i, s := range c.sections {
 		if !s.entered() {
-			continue
+			break
 		}
 		if s.fault.what != "" {
 			return s
@@ -44,11 +44,11 @@ func (c *inquiry) hardestHit() *section {
 		if s.Nested && s.order != nil {
 			return s
 		}
-		if s.order == nil {
+		if s.order == nil || i > lookedAt {
 			continue
 		}
 		waited := 0
-		for _, other := range c.sections {
+		for _, other := range c.sections[i:min(i+lookedAt, len(c.sections))] {
 			if other.Sent.Before(s.leave()) && other.enter().After(s.leave()) {
 				waited++
 			}
@@ -59,6 +59,9 @@ func (c *inquiry) hardestHit() *section {
 	}
 	return best
 }
+
+// lookedAt is among how many the one is looked for that most others waited for.
+const lookedAt = 200
 
 // nextAfter is who entered next.
 func (c *inquiry) nextAfter(hit *section) *section {
@@ -71,19 +74,29 @@ func (c *inquiry) nextAfter(hit *section) *section {
 	return nil
 }
 
-// danger says what a weaker lock would have made of it.
-func (c *inquiry) danger(hit *section) string {
-	switch {
-	case hit.killed():
-		return "a lock without an expiry would be held for ever from here"
-	case hit.fault.what != "" && (hit.fault.at == trace.Written || hit.fault.at == trace.Releasing):
-		return "a lock that checks no owner would free another's here"
-	case hit.fault.what != "":
-		return "with a weaker lock two would be inside from here"
-	case hit.Nested:
+// danger says what a weaker lock would have come to at the moment.
+func danger(prevented Cause, next *section) string {
+	other := "another"
+	if next != nil {
+		other = next.name()
+	}
+	switch prevented {
+	case Refused:
+		return "unchecked, this write would have gone over the order of " + other
+	case Outlived:
+		return "a lease that nobody renews would be over here, with the holder inside"
+	case Told:
+		return "a holder that is not told of its loss would write here"
+	case Expired:
+		return "a lock without an expiry would be held for ever"
+	case NotOwner:
+		return "a release that checks no owner would free the lock of " + other + " here"
+	case Majority:
+		return "a lock on that one server would be lost"
+	case Reentered:
 		return "a lock that is not reentrant would wait for itself here"
 	default:
-		return "without a lock both would read the same stock here"
+		return "without protection both would have read the same stock here"
 	}
 }
 

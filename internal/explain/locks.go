@@ -65,15 +65,15 @@ func (d *drawing) lockSpans(server string, lane int) []Span {
 		case "expire":
 			if !since.IsZero() && ch.Time.Sub(lastStep) > clockTolerance {
 				if renewals++; renewals <= 5 {
-					d.lockStep(ch.Time, lane, "renewed")
+					d.lockStep(ch.Time, lane, stepRenewed)
 				}
 			}
 		case "expired":
-			ended(ch.Time, "expired")
+			ended(ch.Time, stepExpired)
 		case "del":
 			ended(ch.Time, "deleted")
 		case trace.Gone:
-			ended(ch.Time, "server died")
+			ended(ch.Time, stepDied)
 		}
 	}
 	if !since.IsZero() && since.Before(d.to) {
@@ -84,19 +84,34 @@ func (d *drawing) lockSpans(server string, lane int) []Span {
 	return spans
 }
 
-// lockStep is drawn only near what is told: the lock goes from hand to hand all the time.
+// lockStep is told only near what the followed requests do: the lock goes from hand to
+// hand all the time.
 func (d *drawing) lockStep(at time.Time, lane int, text string) {
 	for _, s := range d.holders {
 		if !s.entered() {
 			continue
 		}
-		if at.After(s.enter().Add(-clockTolerance/2)) && (s.leave().IsZero() || at.Before(s.leave().Add(clockTolerance/2))) ||
-			s.killed() && at.After(s.enter()) && at.Before(s.enter().Add(d.Lease+clockTolerance)) {
+		ending := text == stepExpired || text == stepDied || text == stepRenewed
+		until := first(s.leave(), d.to)
+		if s.killed() {
+			until = until.Add(d.Lease + clockTolerance)
+		}
+		if near(at, s.enter()) || near(at, s.at[trace.Released]) || near(at, s.fault.until) ||
+			ending && at.After(s.enter()) && at.Before(until) {
 			d.step(at, lane, lane, text)
 			return
 		}
 	}
 }
+
+func near(a, b time.Time) bool { return a.Sub(b).Abs() < clockTolerance/4 }
+
+// What is told of the lock wherever it happens to a followed request.
+const (
+	stepExpired = "expired"
+	stepDied    = "server died"
+	stepRenewed = "renewed"
+)
 
 // heldBy names who had a lock that Redis had between two times.
 func (d *drawing) heldBy(from, to time.Time) string {

@@ -77,7 +77,7 @@ func (s *section) note(e trace.Event) {
 	if !been || e.Point != trace.Acquiring && e.Point != trace.Acquired {
 		s.at[e.Point], s.facts[e.Point] = e.Time, e.Facts
 	}
-	if spec, ok := e.Facts["fault"].(string); ok {
+	if spec, ok := e.Facts["fault"].(string); ok && s.Fault {
 		_, what, _ := strings.Cut(spec, " ")
 		s.fault.at, s.fault.what, s.fault.from = e.Point, what, e.Time
 	}

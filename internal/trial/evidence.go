@@ -111,7 +111,9 @@ func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
 	}
 	byRequest := map[string]int{}
 	for _, h := range a.hits {
-		r := explain.Request{ID: h.id, Shop: shopLabel(h.shop), Sent: h.sent, Outcome: string(h.outcome), Nested: h.cargo.Nested}
+		r := explain.Request{
+			ID: h.id, Shop: shopLabel(h.shop), Sent: h.sent, Outcome: string(h.outcome), Nested: h.cargo.Nested, Fault: h.cargo.HasFault(),
+		}
 		if h.sent.IsZero() {
 			continue
 		}

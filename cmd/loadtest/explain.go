@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+
+	"stocklock/internal/report"
+)
+
+type explainCommand struct {
+	Strategy string `arg:"" help:"One of ${strategies}."`
+	Scenario string `arg:"" help:"One of ${scenarios}."`
+	settings `embed:""`
+
+	Mermaid bool `help:"Print a Mermaid sequence diagram instead, which GitHub draws in Markdown."`
+}
+
+func (c *explainCommand) Run(ctx context.Context, s streams) error {
+	chosen, err := choose(selection{Strategies: []string{c.Strategy}, Scenarios: []string{c.Scenario}, Runs: 1}, c.settings)
+	if err != nil {
+		return err
+	}
+	if len(chosen.strategies) > 1 || len(chosen.scenarios) > 1 {
+		return usage("explain explains one cell: want one strategy and one scenario")
+	}
+	r, err := measure(ctx, chosen, s)
+	if err != nil || len(r.Cells) == 0 {
+		return err
+	}
+	if c.Mermaid {
+		report.Mermaid(s.out, r.Cells[0])
+	} else {
+		s.terminal().Explain(r.Cells[0])
+	}
+	if r.Cells[0].Surprise() {
+		return errSurprised
+	}
+	return nil
+}
