@@ -76,14 +76,14 @@ func (r *Rig) MySQL(ctx context.Context, options ...string) (*MySQL, error) {
 		return nil, fmt.Errorf("rig: %w", err)
 	}
 	data, socket := filepath.Join(dir, "data"), filepath.Join(dir, "s")
-	if err := r.initialise(ctx, program, data); err != nil {
+	if err := r.initialise(ctx, program, dir, data); err != nil {
 		return nil, err
 	}
 	server := &MySQL{password: randomHex(12)}
 	err = withPort(func(port int) error {
 		server.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 		args := []string{
-			program, "--no-defaults", "--datadir=" + data, "--socket=" + socket, "--pid-file=" + filepath.Join(dir, "pid"),
+			program, "--no-defaults", "--datadir=" + data, tmpdir(dir), "--socket=" + socket, "--pid-file=" + filepath.Join(dir, "pid"),
 			"--bind-address=127.0.0.1", "--port=" + strconv.Itoa(port), "--skip-name-resolve", "--max-connections=1000",
 			"--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=64M", "--performance-schema=OFF", "--skip-log-bin",
 		}
@@ -101,26 +101,30 @@ func (r *Rig) MySQL(ctx context.Context, options ...string) (*MySQL, error) {
 }
 
 // initialise makes the system tables.
-func (r *Rig) initialise(ctx context.Context, program, data string) error {
-	args := []string{program, "--no-defaults", "--initialize-insecure", "--datadir=" + data}
+func (r *Rig) initialise(ctx context.Context, program, dir, data string) error {
+	args := []string{program, "--no-defaults", "--initialize-insecure", "--datadir=" + data, tmpdir(dir)}
 	if !isMySQL(program) {
 		install, err := find("MariaDB's mariadb-install-db", "it comes with: apt-get install mariadb-server", "mariadb-install-db", "mysql_install_db")
 		if err != nil {
 			return err
 		}
-		args = []string{install, "--no-defaults", "--datadir=" + data, "--auth-root-authentication-method=normal", "--skip-test-db",
+		args = []string{install, "--no-defaults", "--datadir=" + data, tmpdir(dir), "--auth-root-authentication-method=normal", "--skip-test-db",
 			"--force", // even where the machine's own name does not resolve
 			"--innodb-flush-log-at-trx-commit=0"}
 	}
 	args = append(args, asRoot()...)
-	if out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput(); err != nil {
+	if err := r.finish(exec.CommandContext(ctx, args[0], args[1:]...)); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return fmt.Errorf("rig: initialise %s: %w:\n%s", filepath.Base(program), err, out)
+		return fmt.Errorf("rig: initialise %s: %w", filepath.Base(program), err)
 	}
 	return nil
 }
+
+// tmpdir keeps temporary tables to this server: one that starts removes all that it finds in its
+// folder, and /tmp is everybody's.
+func tmpdir(dir string) string { return "--tmpdir=" + dir }
 
 func isMySQL(program string) bool { return filepath.Base(program) == "mysqld" && !isMariaDB(program) }
 

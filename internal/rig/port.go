@@ -3,21 +3,32 @@ package rig
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 )
+
+// Ports are taken from below what Linux and macOS lend to outgoing connections, so that a server that is
+// down for a moment finds its own port free when it comes back.
+const firstPort, lastPort = 15_000, 32_000
 
 // freePort finds a loopback port that nobody listens on. Between this look and the
 // server's own listen somebody else can take it: see withPort.
 func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("rig: find a free port: %w", err)
+	const tries = 100
+	for try := 1; ; try++ {
+		port := firstPort + rand.IntN(lastPort-firstPort)
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			return port, l.Close()
+		}
+		if try == tries {
+			return 0, fmt.Errorf("rig: find a free port: %w", err)
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 // withPort starts a server on a free port, and tries others when it does not come up.

@@ -48,6 +48,16 @@ func (r *Rig) launch(ctx context.Context, p *Process) error {
 	return nil
 }
 
+// finish runs a program that does something and ends. Its own children end with the rig, if not before.
+func (r *Rig) finish(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: r.reaper.group()}
+	cmd.WaitDelay = time.Second // for children that outlive it and keep its output open
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w:\n%s", err, out)
+	}
+	return nil
+}
+
 func (p *Process) start(ctx context.Context) error {
 	log, err := os.OpenFile(p.logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -81,7 +91,7 @@ func (p *Process) awaitReady(ctx context.Context, exited <-chan struct{}) error 
 	defer cancel()
 	for {
 		err := p.ready(ctx)
-		if err == nil {
+		if err == nil && !ended(exited, 0) {
 			return nil
 		}
 		select {

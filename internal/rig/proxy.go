@@ -3,6 +3,8 @@ package rig
 import (
 	"context"
 	"fmt"
+	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -27,11 +29,15 @@ var toxiServer = sync.OnceValue(func() *toxiproxy.ApiServer {
 
 // Proxy starts a proxy in front of the server at upstream.
 func (r *Rig) Proxy(upstream string) (*Proxy, error) {
-	p := &Proxy{proxy: toxiproxy.NewProxy(toxiServer(), randomHex(4), "127.0.0.1:0", upstream)}
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	p := &Proxy{Addr: addr, proxy: toxiproxy.NewProxy(toxiServer(), randomHex(4), addr, upstream)}
 	if err := p.proxy.Start(); err != nil {
 		return nil, fmt.Errorf("rig: proxy for %s: %w", upstream, err)
 	}
-	p.Addr = p.proxy.Listen
 	if err := r.onClose(p.close); err != nil {
 		p.close()
 		return nil, err
@@ -90,14 +96,8 @@ func (p *Proxy) Lead(upstream string) error {
 	if upstream != "" {
 		p.proxy.Upstream = upstream
 	}
-	p.proxy.Listen = p.Addr
-	// For a moment nobody listens, and the kernel may lend the port to an outgoing connection.
-	var err error
-	for range 100 {
-		if err = p.proxy.Start(); err == nil {
-			return nil
-		}
-		time.Sleep(50 * time.Millisecond)
+	if err := p.proxy.Start(); err != nil {
+		return fmt.Errorf("rig: proxy %s: %w", p.Addr, err)
 	}
-	return fmt.Errorf("rig: proxy %s: %w", p.Addr, err)
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -26,11 +27,9 @@ type Redis struct {
 func (s *Redis) URL() string { return "redis://" + s.Addr }
 
 // Client returns a client for looking and commanding. The caller closes it.
-func (s *Redis) Client() *redis.Client { return redisClient(s.Addr) }
-
-func redisClient(addr string) *redis.Client {
+func (s *Redis) Client() *redis.Client {
 	return redis.NewClient(&redis.Options{
-		Addr: addr, MaxRetries: -1, PoolSize: 2, ContextTimeoutEnabled: true,
+		Addr: s.Addr, MaxRetries: -1, PoolSize: 2, ContextTimeoutEnabled: true,
 		DialTimeout: time.Second, ReadTimeout: 2 * time.Second, WriteTimeout: 2 * time.Second,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
@@ -62,7 +61,7 @@ func (r *Rig) Redis(ctx context.Context, o RedisOptions) (*Redis, error) {
 		args = append(args, o.Args...)
 		server.Process = &Process{
 			name: "redis-server " + server.Addr, args: args, logPath: filepath.Join(dir, "log"),
-			ready: answers(server.Addr),
+			ready: server.answers,
 		}
 		return r.launch(ctx, server.Process)
 	})
@@ -72,12 +71,18 @@ func (r *Rig) Redis(ctx context.Context, o RedisOptions) (*Redis, error) {
 	return server, err
 }
 
-func answers(addr string) func(context.Context) error {
-	return func(ctx context.Context) error {
-		client := redisClient(addr)
-		defer client.Close()
-		return client.Ping(ctx).Err()
+// answers wants an answer of this very process: after a restart somebody else may have its port.
+func (s *Redis) answers(ctx context.Context) error {
+	client := s.Client()
+	defer client.Close()
+	info, err := client.Info(ctx, "server").Result()
+	if err != nil {
+		return err
 	}
+	if own := fmt.Sprintf("process_id:%d\r\n", s.PID()); !strings.Contains(info, own) {
+		return fmt.Errorf("another Redis answers at %s", s.Addr)
+	}
+	return client.Ping(ctx).Err() // an error while it loads
 }
 
 // Follow makes the server a replica of the primary at addr and waits until it is in sync.

@@ -258,6 +258,42 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
+// TestKilledWhileItInstallsLeavesNothing kills the parent while a program works that is neither server nor shop.
+func TestKilledWhileItInstallsLeavesNothing(t *testing.T) {
+	parent := exec.Command(os.Args[0])
+	parent.Env = append(os.Environ(), "RIG_TEST_PARENT=install")
+	out, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() {
+		t.Fatal("the parent said nothing")
+	}
+	dir := lines.Text()
+	installing := func() bool { return exec.Command("pgrep", "-f", "datadir="+dir).Run() == nil }
+	await(t, "the installation", installing)
+	parent.Process.Kill()
+	parent.Wait()
+	await(t, "the end of the installation", func() bool { return !installing() && len(leftovers(dir, nil)) == 0 })
+	time.Sleep(300 * time.Millisecond)
+	if left := leftovers(dir, nil); len(left) > 0 {
+		t.Errorf("came back: %v", left)
+	}
+}
+
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
 func leftovers(dir string, pids []string) (left []string) {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		left = append(left, dir)
@@ -280,6 +316,11 @@ func parent(how string) {
 		panic(err)
 	}
 	ctx := context.Background()
+	if how == "install" {
+		fmt.Println(r.Dir())
+		r.MySQL(ctx)
+		return
+	}
 	var pids []int
 	for range 2 {
 		server, err := r.Redis(ctx, rig.RedisOptions{})

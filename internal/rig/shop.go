@@ -99,11 +99,11 @@ func (r *Rig) buildShop(ctx context.Context) (string, error) {
 	program := filepath.Join(r.dir, "shop")
 	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/shop")
 	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
+	if err := r.finish(build); err != nil {
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)
 		}
-		return "", fmt.Errorf("rig: build the shop: %w:\n%s", err, out)
+		return "", fmt.Errorf("rig: build the shop: %w", err)
 	}
 	return program, nil
 }

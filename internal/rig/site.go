@@ -205,7 +205,11 @@ func (s *Site) Replica() *Redis {
 }
 
 // CommandsServers says whether the site can cut off, kill and promote its Redis servers.
-func (s *Site) CommandsServers() bool { return s.replica != nil }
+func (s *Site) CommandsServers() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.replica != nil
+}
 
 // HoldBackReplication keeps what is written to the primary from now on away from its replica.
 func (s *Site) HoldBackReplication() error { return s.replication.Cut() }
@@ -244,7 +248,7 @@ func (s *Site) Repair(ctx context.Context) error {
 	for _, server := range s.Quorum {
 		repairing.Go(func() error { return server.revive(ctx) })
 	}
-	if s.replica != nil {
+	if s.CommandsServers() {
 		repairing.Go(func() error { return s.RestoreReplica(ctx) })
 	}
 	return repairing.Wait()
@@ -278,12 +282,14 @@ func (p *Process) revive(ctx context.Context) error {
 // Check says what of the site does not do its work.
 func (s *Site) Check(ctx context.Context) error {
 	var processes []*Process
+	s.mu.Lock()
 	if s.primary != nil {
 		processes = append(processes, s.primary.Process)
 	}
 	if s.replica != nil {
 		processes = append(processes, s.replica.Process)
 	}
+	s.mu.Unlock()
 	for _, server := range s.Quorum {
 		processes = append(processes, server.Process)
 	}
