@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"stocklock/internal/fault"
 	"stocklock/internal/scenario"
 	"stocklock/internal/trace"
 )
@@ -38,6 +39,11 @@ func TestClassify(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
+	overrun, err := scenario.ByName("overrun")
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := scenario.Cargo{Fault: fault.Fault{Point: trace.Read, Action: fault.Sleep, For: time.Second}}
 	for _, tt := range []struct {
 		what string
 		r    Result
@@ -52,6 +58,11 @@ func TestJudge(t *testing.T) {
 		{"an answer without an order", Result{AnswersWithoutOrder: 1}, &attack{}, scenario.Invalid},
 		{"two orders for one request", Result{Duplicates: 1}, &attack{}, scenario.Invalid},
 		{"an answer that should not be", Result{Errors: 1, Oversold: 5}, &attack{}, scenario.Invalid},
+		{"all long work lost its lock", Result{}, &attack{cell: Cell{Scenario: overrun},
+			hits: []*hit{{cargo: long, outcome: Lost}, {cargo: long, outcome: Lost}, {outcome: Sold}}}, scenario.Stuck},
+		{"one long work sold", Result{}, &attack{cell: Cell{Scenario: overrun},
+			hits: []*hit{{cargo: long, outcome: Lost}, {cargo: long, outcome: Sold}}}, scenario.Held},
+		{"long work lost its lock to another fault", Result{}, &attack{hits: []*hit{{cargo: long, outcome: Lost}}}, scenario.Held},
 		{"spoiled before", Result{Verdict: scenario.Invalid, Oversold: 5}, &attack{}, scenario.Invalid},
 	} {
 		tt.r.judge(tt.a)

@@ -11,6 +11,7 @@ import (
 
 	"stocklock/internal/explain"
 	"stocklock/internal/scenario"
+	"stocklock/internal/strategy"
 )
 
 // Result is what a cell showed. Counts of orders come from SQL, counts of answers
@@ -154,6 +155,9 @@ func (r *Result) judge(a *attack) {
 		r.Reason = fmt.Sprintf("%d of %d left and wanted; %s", r.Remaining, r.InitialStock, a.waiting)
 	case r.Remaining > 0:
 		*r = r.invalid(fmt.Sprintf("the attack ended with %d of %d unsold", r.Remaining, r.InitialStock))
+	case a.cell.Scenario.Attacks == strategy.Renews && longWorkNeverSells(a.hits):
+		r.Verdict = scenario.Stuck
+		r.Reason = "work that outlasts the lease never sells: each time the lock was lost"
 	case a.plan.Cargo != nil && r.guarded && r.Strikes == 0 && a.bench.Site != nil && hasFault(a.hits):
 		*r = r.invalid("no fault came to its point")
 	default:
@@ -162,6 +166,21 @@ func (r *Result) judge(a *attack) {
 	if r.Verdict == r.Expected {
 		r.Agreed = 1
 	}
+}
+
+// longWorkNeverSells says whether every request that carried a fault lost its lock over it. A lock that gives up
+// in time oversells nothing, but it has not kept what it promised to renew.
+func longWorkNeverSells(hits []*hit) bool {
+	lost := 0
+	for _, h := range hits {
+		switch {
+		case h.cargo.HasFault() && h.outcome == Sold:
+			return false
+		case h.cargo.HasFault() && h.outcome == Lost:
+			lost++
+		}
+	}
+	return lost > 0
 }
 
 func hasFault(hits []*hit) bool {
