@@ -5,7 +5,7 @@ ARGS ?=
 
 .PHONY: help
 help: ## print the targets
-	@awk -F ':[^#]*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: build
 build: ## compile bin/shop and bin/loadtest
@@ -30,15 +30,28 @@ bench: build servers ## measure the lock beside its peers, in a few minutes
 	$(GO) -C bench build -o ../bin/ .
 	bin/bench --loadtest bin/loadtest --json out/bench.json $(ARGS)
 
+.PHONY: docs
+docs: build servers ## bring the pages of the strategies and scenarios up to date with the code
+	$(GO) run ./docs/make
+
+.PHONY: docs-show
+docs-show: build servers ## the same, and run each page's command again to show what it prints
+	$(GO) run ./docs/make -show
+
 .PHONY: test
 test: servers compiler ## run every test, with the race detector, against real servers
 	$(GO) test -race -shuffle=on -count=1 -timeout 20m ./...
 	$(GO) -C bench test -count=1 -timeout 5m ./...
 
+.PHONY: mutations
+mutations: servers ## break the shop in four places, one at a time, and see exactly the right verdicts change
+	$(GO) test -tags mutations -run TestMutations -count=1 -timeout 20m -v ./cmd/loadtest
+
 .PHONY: lint
 lint: ## look for mistakes and known vulnerabilities: go vet, staticcheck, gofmt, govulncheck
 	$(GO) vet ./...
 	$(GO) -C bench vet ./...
+	$(GO) vet -tags mutations ./cmd/loadtest
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
 	$(GO) -C bench tool -modfile=../tools/go.mod staticcheck ./...
 	@unformatted=$$(gofmt -l .) && [ -z "$$unformatted" ] || { echo "run gofmt -w on: $$unformatted"; exit 1; }

@@ -17,6 +17,8 @@ var imports = map[string][]string{
 	"cmd/shop":     {"internal/shop", "internal/strategy", "internal/stock", "internal/redislock", "internal/fault", "internal/trace"},
 	"cmd/loadtest": {"internal/report", "internal/trial", "internal/scenario", "internal/strategy", "internal/stock", "internal/rig", "internal/trace", "internal/soak"},
 
+	"docs/make": {"internal/scenario", "internal/strategy"},
+
 	"internal/report":      {"internal/trial", "internal/explain", "internal/scenario", "internal/strategy"},
 	"internal/trial":       {"internal/scenario", "internal/strategy", "internal/stock", "internal/rig", "internal/explain", "internal/trace", "internal/fault"},
 	"internal/explain":     {"internal/stock", "internal/trace"},

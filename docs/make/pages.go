@@ -1,0 +1,115 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"stocklock/internal/scenario"
+	"stocklock/internal/strategy"
+)
+
+// pages lists every page with what the code says of it.
+func pages() []page {
+	var all []page
+	for _, s := range strategy.All() {
+		all = append(all, strategyPage(s))
+	}
+	for _, sc := range scenario.All() {
+		all = append(all, scenarioPage(sc))
+	}
+	return append(all, strategyIndex(), scenarioIndex())
+}
+
+func strategyPage(s strategy.Strategy) page {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s.\n\n| | |\n|---|---|\n", sentence(s.Doc))
+	row := func(name, value string) { fmt.Fprintf(&b, "| %s | %s |\n", name, value) }
+	row("guard", s.Guard)
+	row("decrement", s.Decrement)
+	row("source", s.Source)
+	row("code", fmt.Sprintf("[`%[1]s`](../../internal/strategy/%[1]s)", codeFile(s.Name)))
+	row("has", words(s.Properties))
+	row("lacks", words(lacking(s)))
+	b.WriteString("\nWhat is expected of it follows from that:\n\n| under | it is | because it |\n|---|---|---|\n")
+	for _, sc := range scenario.All() {
+		fmt.Fprintf(&b, "| [`%[1]s`](../scenarios/%[1]s.md) | %s | %s |\n", sc.Name, sc.Expected(s.Properties), sc.Because(s.Properties))
+	}
+	return page{
+		path: "strategies/" + s.Name + ".md", title: "`" + s.Name + "`", fields: b.String(),
+		parts:   []string{"What goes wrong", "How people meet it"},
+		command: "loadtest run --cells " + s.Name + ":" + s.Telling,
+	}
+}
+
+func scenarioPage(sc scenario.Scenario) page {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s.\n\n", sentence(sc.Doc))
+	fmt.Fprintf(&b, "It attacks the property **%s**: %s.\n", sc.Attacks, sc.Attacks.Doc())
+	fmt.Fprintf(&b, "Its schedule is in [`%[1]s`](../../internal/scenario/%[1]s)", codeFile(sc.Name))
+	if sc.Needs == scenario.Rig {
+		b.WriteString("; it commands servers, so it needs ones that `loadtest` started itself")
+	}
+	b.WriteString(".\n\n| strategy | is | because it |\n|---|---|---|\n")
+	for _, s := range strategy.All() {
+		fmt.Fprintf(&b, "| [`%[1]s`](../strategies/%[1]s.md) | %s | %s |\n", s.Name, sc.Expected(s.Properties), sc.Because(s.Properties))
+	}
+	return page{
+		path: "scenarios/" + sc.Name + ".md", title: "`" + sc.Name + "`", fields: b.String(),
+		parts:   []string{"What happens", "How people meet it"},
+		command: "loadtest run --scenarios " + sc.Name + " --strategies " + strings.Join(bothSides(sc), ","),
+	}
+}
+
+// bothSides names the last rung of the ladder that fails under a scenario, and the
+// first after it that holds. The names are in the order of the ladder.
+func bothSides(sc scenario.Scenario) []string {
+	fails, holds := "", ""
+	for _, s := range strategy.All() {
+		switch held := sc.Expected(s.Properties) == scenario.Held; {
+		case !held:
+			fails, holds = s.Name, ""
+		case holds == "":
+			holds = s.Name
+		}
+	}
+	return []string{fails, holds}
+}
+
+func strategyIndex() page {
+	var b strings.Builder
+	b.WriteString("From the naive to the strict, one page each.\n\n| strategy | what it does | shown by |\n|---|---|---|\n")
+	for _, s := range strategy.All() {
+		fmt.Fprintf(&b, "| [`%[1]s`](%[1]s.md) | %[2]s | [`%[3]s`](../scenarios/%[3]s.md) |\n", s.Name, s.Doc, s.Telling)
+	}
+	return page{path: "strategies/README.md", title: "The strategies", fields: b.String()}
+}
+
+func scenarioIndex() page {
+	var b strings.Builder
+	b.WriteString("Each attacks one property of a strategy, and is placed at one point of a sale.\n\n| scenario | what it does | attacks |\n|---|---|---|\n")
+	for _, sc := range scenario.All() {
+		fmt.Fprintf(&b, "| [`%[1]s`](%[1]s.md) | %s | %s |\n", sc.Name, sc.Doc, sc.Attacks)
+	}
+	return page{path: "scenarios/README.md", title: "The scenarios", fields: b.String()}
+}
+
+// codeFile is the file that a strategy or a scenario is in, by their convention.
+func codeFile(name string) string { return strings.ReplaceAll(name, "-", "_") + ".go" }
+
+func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+func lacking(s strategy.Strategy) (p strategy.Property) {
+	for _, q := range strategy.Properties() {
+		if !s.Properties.Has(q) {
+			p |= q
+		}
+	}
+	return p
+}
+
+func words(p strategy.Property) string {
+	if p == 0 {
+		return "nothing"
+	}
+	return p.String()
+}
