@@ -5,23 +5,24 @@
 -- Reply for each lock
 --       {1, epoch, others}  held, with a full lease
 --       {2, ttl}            waiting, and its heartbeat is renewed; ttl in milliseconds
---       {3}                 neither: the hold is lost, or the attempt is not queued (any more)
+--       3                   neither: the hold is lost, or the attempt is not queued (any more)
 local id, trusted = ARGV[1], ARGV[2]
 local now = clock()
 local replies = {}
 for i = 1, #KEYS / 4 do
   local k = lockAt(4 * i - 3)
   local kind, attempt, lease, name = ARGV[4 * i - 1], ARGV[4 * i], ARGV[4 * i + 1], ARGV[4 * i + 2]
-  local reply = { 3 }
+  local reply = 3
   local mine = kind == 'wait' and waiter(k, id)
   if mine and mine.attempt == attempt then
     join(k, id, attempt, lease, now)
-    if redis.call('EXISTS', k.lock) == 0 then grant(k, name, id, trusted, now) end
-    reply = { 2, redis.call('PTTL', k.lock) }
+    if call('EXISTS', k.lock) == 0 then grant(k, name, id, trusted, now) end
+    reply = { 2, call('PTTL', k.lock) }
   end
-  if holds(k, id, attempt) then
-    redis.call('PEXPIRE', k.lock, lease)
-    reply = held(k)
+  local epoch = holds(k, id, attempt)
+  if epoch then
+    call('PEXPIRE', k.lock, lease)
+    reply = held(k, epoch)
   end
   replies[i] = reply
 end

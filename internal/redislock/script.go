@@ -20,10 +20,16 @@ type Client interface {
 }
 
 var (
+	//go:embed take.lua
+	takeSource string
 	//go:embed common.lua
 	commonSource string
+	//go:embed acquire_free.lua
+	acquireFreeSource string
 	//go:embed acquire.lua
 	acquireSource string
+	//go:embed release_unwanted.lua
+	releaseUnwantedSource string
 	//go:embed release.lua
 	releaseSource string
 	//go:embed cancel.lua
@@ -31,10 +37,10 @@ var (
 	//go:embed beat.lua
 	beatSource string
 
-	acquireScript = redis.NewScript(commonSource + acquireSource)
-	releaseScript = redis.NewScript(commonSource + releaseSource)
-	cancelScript  = redis.NewScript(commonSource + cancelSource)
-	beatScript    = redis.NewScript(commonSource + beatSource)
+	acquireScript = redis.NewScript(takeSource + acquireFreeSource + commonSource + acquireSource)
+	releaseScript = redis.NewScript(releaseUnwantedSource + takeSource + commonSource + releaseSource)
+	cancelScript  = redis.NewScript(takeSource + commonSource + cancelSource)
+	beatScript    = redis.NewScript(takeSource + commonSource + beatSource)
 )
 
 // keysOf returns the keys of a lock. They share one hash tag, so that a Redis Cluster keeps
@@ -64,30 +70,28 @@ const (
 	replyDropped = 3
 )
 
+// parseReply reads a list, or a number: the kind alone, or the epoch of a lock that is held and that
+// nobody else waits for.
 func parseReply(v any) (reply, error) {
+	if n, ok := v.(int64); ok {
+		if n > replyDropped {
+			return reply{kind: replyHeld, epoch: n}, nil
+		}
+		return reply{kind: n}, nil
+	}
+	var numbers [3]int64
 	fields, ok := v.([]any)
-	if !ok || len(fields) == 0 {
-		return reply{}, fmt.Errorf("redislock: unexpected reply %v", v)
+	ok = ok && len(fields) <= len(numbers)
+	for i := 0; ok && i < len(fields); i++ {
+		numbers[i], ok = fields[i].(int64)
 	}
-	var r reply
-	var ok1, ok2 = true, true
-	r.kind, ok = fields[0].(int64)
 	switch {
-	case r.kind == replyHeld && len(fields) == 3:
-		var epoch string
-		epoch, ok1 = fields[1].(string)
-		r.epoch, _ = strconv.ParseInt(epoch, 10, 64)
-		r.others, ok2 = fields[2].(int64)
-		ok2 = ok2 && r.epoch > 0
-	case r.kind == replyWaiting && len(fields) == 2:
-		var ms int64
-		ms, ok1 = fields[1].(int64)
-		r.ttl = time.Duration(max(ms, 0)) * time.Millisecond
+	case ok && len(fields) == 3 && numbers[0] == replyHeld && numbers[1] > 0:
+		return reply{kind: replyHeld, epoch: numbers[1], others: numbers[2]}, nil
+	case ok && len(fields) == 2 && numbers[0] == replyWaiting:
+		return reply{kind: replyWaiting, ttl: time.Duration(max(numbers[1], 0)) * time.Millisecond}, nil
 	}
-	if !ok || !ok1 || !ok2 {
-		return reply{}, fmt.Errorf("redislock: unexpected reply %v", v)
-	}
-	return r, nil
+	return reply{}, fmt.Errorf("redislock: unexpected reply %v", v)
 }
 
 // server speaks to Redis for one Locker.
