@@ -375,7 +375,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 }
 
 func TestEveryKeyOfALockHasOneHashTag(t *testing.T) {
-	for key, want := range map[string]string{"stock:42": "{stock:42}:lock", "{tenant}:42": "{tenant}:42:lock", "a{}b": "{a{}b}:lock", "a}b": "{a}b}:lock"} {
+	for key, want := range map[string]string{"stock:42": "{stock:42}:lock", "{tenant}:42": "{tenant}:42:lock", "a{}b": "{a{}b}:lock", "a}b": "{a}b}:lock", "}b": "{:}}b:lock"} {
 		keys := keysOf(key)
 		if keys[0] != want {
 			t.Errorf("the lock of %q is %q, want %q", key, keys[0], want)

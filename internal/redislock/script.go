@@ -44,9 +44,13 @@ var (
 )
 
 // keysOf returns the keys of a lock. They share one hash tag, so that a Redis Cluster keeps
-// them together: the key's own tag if it has one, or else the whole key.
+// them together: the key's own tag if it has one, or else the whole key, or one for all keys of which
+// no tag can be made, because a tag ends at the first brace and is not empty.
 func keysOf(key string) []string {
 	tagged := "{" + key + "}"
+	if key == "" || key[0] == '}' {
+		tagged = "{:}" + key
+	}
 	if open := strings.IndexByte(key, '{'); open >= 0 {
 		if end := strings.IndexByte(key[open+1:], '}'); end > 0 {
 			tagged = key
@@ -70,13 +74,16 @@ const (
 	replyDropped = 3
 )
 
+// maxTTL, in milliseconds, is far from what a time.Duration cannot hold.
+const maxTTL = 1 << 40
+
 // parseReply reads a list, or a number: the kind alone, or the epoch of a lock that is held and that
 // nobody else waits for.
 func parseReply(v any) (reply, error) {
-	if n, ok := v.(int64); ok {
-		if n > replyDropped {
-			return reply{kind: replyHeld, epoch: n}, nil
-		}
+	switch n, _ := v.(int64); {
+	case n > replyDropped:
+		return reply{kind: replyHeld, epoch: n}, nil
+	case v == int64(replyNotHeld) || n == replyWaiting || n == replyDropped:
 		return reply{kind: n}, nil
 	}
 	var numbers [3]int64
@@ -89,7 +96,7 @@ func parseReply(v any) (reply, error) {
 	case ok && len(fields) == 3 && numbers[0] == replyHeld && numbers[1] > 0:
 		return reply{kind: replyHeld, epoch: numbers[1], others: numbers[2]}, nil
 	case ok && len(fields) == 2 && numbers[0] == replyWaiting:
-		return reply{kind: replyWaiting, ttl: time.Duration(max(numbers[1], 0)) * time.Millisecond}, nil
+		return reply{kind: replyWaiting, ttl: time.Duration(min(max(numbers[1], 0), maxTTL)) * time.Millisecond}, nil
 	}
 	return reply{}, fmt.Errorf("redislock: unexpected reply %v", v)
 }
