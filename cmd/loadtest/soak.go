@@ -15,7 +15,7 @@ type soakCommand struct {
 	Seed          uint64        `default:"1" help:"What the schedule of faults is made from: the same seed, the same schedule."`
 	Strategies    []string      `default:"fenced,for-update,optimistic,conditional" help:"How to sell, all at the same time, each on items of its own: ${strategies}."`
 	Shops         int           `default:"3" help:"How many shop processes sell."`
-	Rate          int           `default:"100" help:"Orders a second, over all strategies."`
+	Rate          int           `default:"40" help:"Orders a second, over all strategies."`
 	RecoverWithin time.Duration `default:"5s" help:"How soon after a fault every shop must sell again by every strategy."`
 }
 

@@ -3,6 +3,7 @@ package shop
 import (
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -42,6 +43,64 @@ func FuzzOrder(f *testing.F) {
 			if len(order) == 1 && number.String() != strconv.FormatInt(quantity, 10) {
 				t.Errorf("read %q as %d", body, quantity)
 			}
+		}
+	})
+}
+
+// FuzzRequest: whatever is asked of a shop, here one whose servers are gone, it answers, and errors are
+// problems of a documented kind that admit no defect.
+func FuzzRequest(f *testing.F) {
+	f.Add("GET", "/api/v1/items?after=1&limit=2", "", "", "")
+	f.Add("POST", "/api/v1/items/1/orders", "application/json", "key", `{"quantity":1}`)
+	f.Add("POST", "/api/v1/items/18446744073709551616/orders", "text/plain", `"`, `{`)
+	f.Add("GET", "/api/v1/orders?idempotency_key=%20", "", "", "")
+	f.Add("HEAD", "/problems/../..//docs;x?=&&", "", "", "")
+	f.Add("DELETE", "/api/v1/items/-1", "", "", "x")
+	f.Add("GET", "/readyz", "", "", "")
+	store, err := stock.Open("shop:secret@tcp(127.0.0.1:1)/stocklock")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = store.Close() })
+	by, err := strategy.ByName("conditional")
+	if err != nil {
+		f.Fatal(err)
+	}
+	client, err := OpenRedis("redis://127.0.0.1:1")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = client.Close() })
+	s, err := New(Config{Name: "shop", Strategy: by, MaxInFlight: 10, Log: slog.New(slog.DiscardHandler), Deps: strategy.Deps{Store: store, Redis: client}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, d := range s.health.dependencies {
+		close(d.prepared) // they had been there
+	}
+	engine := s.engine()
+	known := map[string]bool{}
+	for _, k := range kinds {
+		known["/problems/"+k.slug] = k != internalError
+	}
+	f.Fuzz(func(t *testing.T, method, target, contentType, key, body string) {
+		request, err := http.NewRequest(method, "http://shop"+target, strings.NewReader(body))
+		if err != nil {
+			return // no HTTP server would let it through
+		}
+		request.Header.Set("Content-Type", contentType)
+		request.Header.Set(idempotencyKeyHeader, key)
+		answer := httptest.NewRecorder()
+		engine.ServeHTTP(answer, request)
+		var p problem
+		switch {
+		case answer.Code < 300 || answer.Code == http.StatusNotModified:
+		case method == http.MethodHead:
+			if answer.Code == http.StatusInternalServerError {
+				t.Errorf("HEAD %q: %d", target, answer.Code)
+			}
+		case json.Unmarshal(answer.Body.Bytes(), &p) != nil || !known[p.Type] || p.Status != answer.Code:
+			t.Errorf("%s %q: %d %s", method, target, answer.Code, answer.Body)
 		}
 	})
 }

@@ -54,6 +54,7 @@ type customers struct {
 	faults    []*placed
 	told      []told // since forget
 
+	turns         int // requests
 	busy, repeats int
 	failures      []string // answers that should not be
 }
@@ -63,6 +64,7 @@ type told struct {
 	shop, shelf int
 	at          time.Time
 	outcome     trial.Outcome
+	status      int
 }
 
 func newCustomers(seed uint64, shops []*rig.SiteShop) *customers {
@@ -75,20 +77,27 @@ const (
 	longestPause = 2 * time.Second // between two tries of a customer in doubt
 )
 
-// next is the order that is sent next: a repeat that is due, or a new one.
+// next is the order that is sent next: a new one, or every other time a repeat that is due. A crowd that only
+// repeats would keep the shops from showing that they sell again.
 func (c *customers) next() (trial.Order, bool) {
-	if order, ok := c.nextRepeat(); ok {
-		return order, true
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.turns++
+	if c.turns%2 == 0 {
+		if order, ok := c.repeat(); ok {
+			return order, true
+		}
+	}
 	return c.send(c.newPurchase()), true
 }
 
-// nextRepeat is a repeat that is due.
 func (c *customers) nextRepeat() (trial.Order, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.repeat()
+}
+
+func (c *customers) repeat() (trial.Order, bool) {
 	if len(c.again) == 0 || time.Now().Before(c.again[0].due) {
 		return trial.Order{}, false
 	}
@@ -143,7 +152,7 @@ func (c *customers) answered(a trial.Answer) {
 		close(p.fault.ended)
 	}
 	c.conclude(p, a.Outcome, a.Status, a.Header, a.Body)
-	c.told = append(c.told, told{p.shop, p.shelf, time.Now(), a.Outcome})
+	c.told = append(c.told, told{p.shop, p.shelf, time.Now(), a.Outcome, a.Status})
 	if p.open() {
 		c.askAgain(p)
 	}
@@ -204,7 +213,7 @@ func (c *customers) firstSales(after time.Time) (took time.Duration, missing []s
 	defer c.mu.Unlock()
 	for shop := range c.shops {
 		for shelf, by := range c.shelves {
-			sold, instead := time.Time{}, map[trial.Outcome]int{}
+			sold, instead := time.Time{}, map[string]int{}
 			for _, t := range c.told {
 				if t.shop != shop || t.shelf != shelf || t.at.Before(after) {
 					continue
@@ -213,7 +222,7 @@ func (c *customers) firstSales(after time.Time) (took time.Duration, missing []s
 					sold = t.at
 					break
 				}
-				instead[t.outcome]++
+				instead[fmt.Sprint(t.outcome, " ", t.status)]++
 			}
 			if sold.IsZero() {
 				missing = append(missing, fmt.Sprintf("shop %d by %s %v", shop+1, by.strategy.Name, instead))

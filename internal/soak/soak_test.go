@@ -12,7 +12,7 @@ import (
 func run(t *testing.T, seed uint64, duration time.Duration, strategies ...string) Report {
 	t.Helper()
 	// A busy machine may be slow to recover: that is for a soak that somebody watches.
-	o := Options{Shops: 3, Duration: duration, Seed: seed, Rate: 100, RecoverWithin: time.Minute, Log: t.Output()}
+	o := Options{Shops: 3, Duration: duration, Seed: seed, Rate: 60, RecoverWithin: time.Minute, Log: t.Output()}
 	for _, name := range strategies {
 		by, err := strategy.ByName(name)
 		if err != nil {

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// FuzzLabAddress: whatever the address is, a lab listens only where nobody else can reach it, unless
+// that was asked for.
+func FuzzLabAddress(f *testing.F) {
+	for _, addr := range []string{"127.0.0.1:8080", ":8080", "localhost:0", "[::1]:80", "0.0.0.0:80", "[::ffff:127.0.0.1]:80", "127.1:80", "", "example.com:80", "[::1%eth0]:80", "::1:80"} {
+		f.Add(addr, int64(time.Second))
+	}
+	f.Fuzz(func(t *testing.T, addr string, lease int64) {
+		s := settings{
+			MySQL: "u:p@tcp(db)/d", Addr: addr, Name: "shop", Lab: true, Lease: time.Duration(lease), Retry: time.Second,
+			StartupTimeout: time.Second, MaxInFlight: 1,
+		}
+		if s.check() != nil {
+			return
+		}
+		if lease < int64(50*time.Millisecond) {
+			t.Errorf("accepted a lease of %s", time.Duration(lease))
+		}
+		host, _, err := net.SplitHostPort(addr)
+		if err != nil {
+			t.Fatalf("accepted the address %q: %v", addr, err)
+		}
+		host, _, _ = strings.Cut(host, "%")
+		if ip := net.ParseIP(host); host != "localhost" && !ip.IsLoopback() {
+			t.Errorf("a lab may listen on %q", addr)
+		}
+	})
+}
