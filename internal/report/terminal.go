@@ -59,19 +59,25 @@ func (t Terminal) verdict(c trial.Result) string {
 	if c.Verdict == scenario.Oversold {
 		word = fmt.Sprintf("oversold %d", c.Oversold)
 	}
-	if c.Runs > 1 {
-		word += fmt.Sprintf(" (%d of %d as expected)", c.Agreed, c.Runs)
-	}
+	expected := ", as expected" + agreed(c)
 	switch {
 	case c.Surprise():
-		return t.paint(text.Colors{text.FgHiRed, text.Bold}, word+", expected "+string(c.Expected))
+		return t.paint(text.Colors{text.FgHiRed, text.Bold}, word+", expected "+string(c.Expected)+agreed(c))
 	case c.Verdict == scenario.Skipped:
 		return word
 	case c.Verdict == scenario.Held:
-		return t.paint(text.Colors{text.FgGreen}, word+", as expected")
+		return t.paint(text.Colors{text.FgGreen}, word+expected)
 	default:
-		return t.paint(text.Colors{text.FgYellow}, word+", as expected")
+		return t.paint(text.Colors{text.FgYellow}, word+expected)
 	}
+}
+
+// agreed says in how many of several runs the verdict was the expected one.
+func agreed(c trial.Result) string {
+	if c.Runs < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" %d/%d", c.Agreed, c.Runs)
 }
 
 // singly prints cells with what is done to each, and which property decides.
@@ -117,6 +123,7 @@ func (t Terminal) short(c trial.Result) string {
 	case scenario.Skipped:
 		return "–"
 	}
+	word += agreed(c)
 	if c.Surprise() {
 		return t.paint(text.Colors{text.FgHiRed, text.Bold}, "!! "+word)
 	}
