@@ -43,6 +43,7 @@ func (e errSilent) Unwrap() error { return e.error }
 type commands struct {
 	Run     runCommand     `cmd:"" help:"Run strategies under scenarios and show what was oversold."`
 	Explain explainCommand `cmd:"" help:"Run one cell and show the interleaving that broke it, or what prevented that."`
+	Report  reportCommand  `cmd:"" help:"Make any form of report from saved results, or compare two of them."`
 	Soak    soakCommand    `cmd:"" help:"Sell for a long time while everything goes wrong at once, and count."`
 	List    listCommand    `cmd:"" help:"Describe the strategies, their properties, and the scenarios."`
 }
@@ -55,6 +56,8 @@ Examples:
     loadtest run --strategies all --scenarios all              # everything: the matrix
     loadtest run --strategies set-ex-nx --scenarios late-release --runs 5
     loadtest run --strategies none,conditional --rate 500 --json out/result.json
+    loadtest run --strategies all --scenarios all --html out/report.html
+    loadtest report before.json after.json                     # what changed, cell by cell
     loadtest run --mysql 'user:secret@tcp(db:3306)/stocklock' --shop http://shop1:8080 --shop http://shop2:8080
     loadtest explain set-ex-nx pause                           # why it oversells, step by step
     loadtest run --cells telling                               # each strategy where it shows most

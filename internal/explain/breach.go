@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -141,7 +142,7 @@ func (c *inquiry) leaseEnded(older, intruder *section, how string) breach {
 }
 
 // foreignRelease finds the third request whose release freed the older holder's lock: one that
-// came late, or one whose own lock had been freed by such a one.
+// came late, or one whose own lock the older holder had got in some other way.
 func (c *inquiry) foreignRelease(changes []trace.Change, older, intruder *section) (breach, bool) {
 	for _, ch := range changes {
 		if ch.What != "del" {
@@ -156,10 +157,11 @@ func (c *inquiry) foreignRelease(changes []trace.Change, older, intruder *sectio
 			if s.fault.what != "" && (s.fault.at == trace.Releasing || s.fault.at == trace.Written) {
 				return c.blame(s, older, intruder), true
 			}
-			_, before := c.between(ch.Server, s, older)
-			if b, ok := c.foreignRelease(before, s, older); ok {
+			// Whoever releases in time frees another's lock only when its own had gone to that other already.
+			if b, ok := c.breachOf(ch.Server, s, older); ok {
 				b.sentence += fmt.Sprintf(" The release of %s then freed the lock of %s in turn, and %s got in while %s was inside.",
 					s.name(), older.name(), intruder.name(), older.name())
+				b.culprit = cmp.Or(b.culprit, s)
 				return b, true
 			}
 		}

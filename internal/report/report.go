@@ -3,11 +3,6 @@
 package report
 
 import (
-	"encoding/json"
-	"fmt"
-	"os"
-	"path/filepath"
-
 	"stocklock/internal/scenario"
 	"stocklock/internal/trial"
 )
@@ -73,45 +68,4 @@ func (r Report) isMatrix() bool {
 		strategies[c.Strategy], scenarios[c.Scenario] = true, true
 	}
 	return len(strategies) > 1 && len(scenarios) > 1 && (r.Interrupted || len(r.Cells) == len(strategies)*len(scenarios))
-}
-
-// CheckWritable says whether WriteJSON will be able to write the file, and
-// leaves nothing behind.
-func CheckWritable(path string) error {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return fmt.Errorf("cannot write %s: it is a folder, want a file's name", path)
-	}
-	probe, err := os.CreateTemp(filepath.Dir(path), ".stocklock-*")
-	if err != nil {
-		return fmt.Errorf("cannot write %s: %w", path, err)
-	}
-	probe.Close()
-	return os.Remove(probe.Name())
-}
-
-// WriteJSON writes the report to a file, whole or not at all.
-func (r Report) WriteJSON(path string) error {
-	content, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	unfinished, err := os.CreateTemp(filepath.Dir(path), ".stocklock-*")
-	if err != nil {
-		return fmt.Errorf("cannot write %s: %w", path, err)
-	}
-	defer os.Remove(unfinished.Name()) // gone already when all went well
-	_, err = unfinished.Write(append(content, '\n'))
-	if closeErr := unfinished.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Chmod(unfinished.Name(), 0o644)
-	}
-	if err == nil {
-		err = os.Rename(unfinished.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot write %s: %w", path, err)
-	}
-	return nil
 }

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"stocklock/internal/report"
+)
+
+type reportCommand struct {
+	Files   []string `arg:"" name:"file" help:"Results that --json wrote: one to show, two to compare, before and after."`
+	outputs `embed:""`
+}
+
+func (c *reportCommand) Run(s streams) error {
+	if len(c.Files) > 2 {
+		return usage("report takes one file, or two to compare, not %d", len(c.Files))
+	}
+	reports := make([]report.Report, len(c.Files))
+	for i, path := range c.Files {
+		var err error
+		if reports[i], err = report.Read(path); err != nil {
+			return usage("%w", err)
+		}
+	}
+	if err := c.outputs.check(); err != nil {
+		return err
+	}
+	now := reports[len(reports)-1]
+	if len(reports) == 2 {
+		s.terminal().Compare(reports[0], now)
+	} else {
+		s.terminal().Report(now)
+	}
+	return c.outputs.write(now)
+}

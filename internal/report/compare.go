@@ -1,0 +1,98 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"stocklock/internal/scenario"
+	"stocklock/internal/trial"
+)
+
+// noise is how much a number must differ, as a part of what it was, to be pointed out.
+const noise = 0.1
+
+// Compare prints what changed between two reports, cell by cell. Cells under contention are
+// compared by their numbers too; elsewhere the faults, and not the strategy, make the numbers.
+func (t Terminal) Compare(before, after Report) {
+	old := map[[2]string]trial.Result{}
+	for _, c := range before.Cells {
+		old[[2]string{c.Strategy, c.Scenario}] = c
+	}
+	w := t.table()
+	w.AppendHeader(table.Row{"strategy", "scenario", "verdict", "sales/s", "p50 ms", "p99 ms", "Redis/sale", "database/sale"})
+	right := make([]table.ColumnConfig, 0, 5)
+	for column := 4; column <= 8; column++ {
+		right = append(right, table.ColumnConfig{Number: column, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	w.SetColumnConfigs(right)
+	changed, same, added := 0, 0, 0
+	for _, c := range after.inOrder() {
+		place := [2]string{c.Strategy, c.Scenario}
+		was, ok := old[place]
+		delete(old, place)
+		contention := c.Scenario == scenario.All()[0].Name
+		switch {
+		case !ok:
+			added++
+			w.AppendRow(table.Row{c.Strategy, c.Scenario, t.short(c) + ", new"})
+			continue
+		case was.Verdict != c.Verdict:
+			changed++
+		default:
+			same++
+			if !contention {
+				continue
+			}
+		}
+		row := table.Row{c.Strategy, c.Scenario, t.changedVerdict(was, c)}
+		if contention {
+			row = append(row, t.change(was.SalesPerSecond, c.SalesPerSecond, true), t.change(was.Latency.P50, c.Latency.P50, false), t.change(was.Latency.P99, c.Latency.P99, false))
+			if was.CostPerSale != nil && c.CostPerSale != nil {
+				row = append(row, t.change(was.CostPerSale.Redis, c.CostPerSale.Redis, false), t.change(was.CostPerSale.Database, c.CostPerSale.Database, false))
+			}
+		}
+		w.AppendRow(row)
+	}
+	if w.Length() > 0 {
+		fmt.Fprintln(t.Out, w.Render())
+	}
+	fmt.Fprintf(t.Out, "%s with another verdict, %d with the same, %d only after, %d only before\n", plural(changed, "cell"), same, added, len(old))
+	if e, f := before.Environment, after.Environment; e.Cores != f.Cores || e.MySQL != f.MySQL || e.Redis != f.Redis || e.OS != f.OS {
+		fmt.Fprintf(t.Out, "two environments: numbers are not to be compared (%s, %s, %d cores before; %s, %s, %d cores after)\n",
+			e.MySQL, e.Redis, e.Cores, f.MySQL, f.Redis, f.Cores)
+	}
+	for _, r := range []struct {
+		Report
+		which string
+	}{{before, "before"}, {after, "after"}} {
+		if r.Interrupted {
+			fmt.Fprintf(t.Out, "%s was interrupted: cells are missing\n", r.which)
+		}
+	}
+}
+
+func (t Terminal) changedVerdict(was, is trial.Result) string {
+	if was.Verdict == is.Verdict {
+		return t.short(is)
+	}
+	return t.short(was) + " → " + t.short(is)
+}
+
+// change is a number and how it differs from what it was, coloured where that is more than noise.
+func (t Terminal) change(was, is float64, moreIsBetter bool) string {
+	if was == 0 {
+		return short(is)
+	}
+	part := (is - was) / was
+	said := fmt.Sprintf("%s (%+.0f%%)", short(is), 100*part)
+	switch {
+	case part > -noise && part < noise:
+		return said
+	case part > 0 == moreIsBetter:
+		return t.paint(text.Colors{text.FgGreen}, said)
+	default:
+		return t.paint(text.Colors{text.FgHiRed}, said)
+	}
+}
