@@ -25,6 +25,8 @@ type Scenario struct {
 	Doc     string            // one line: what it does
 	Attacks strategy.Property // whoever lacks it fails
 	Needs   Need
+	// ShortWait: it shows something only where the wait for the lock is shorter than the lease.
+	ShortWait bool
 	// Plan makes the schedule of one run. The same seed makes the same schedule.
 	Plan func(rng *rand.Rand, lease time.Duration) Plan
 }

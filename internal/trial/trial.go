@@ -63,6 +63,9 @@ func Run(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
 	if c.Scenario.Needs == scenario.Rig && (b.Site == nil || !b.Site.CommandsServers()) {
 		return result.skip("it commands servers, and these were given by address"), nil
 	}
+	if c.Scenario.ShortWait && o.Wait >= o.Lease {
+		return result.skip(fmt.Sprintf("it needs a wait shorter than the lease, and these are %s and %s", o.Wait, o.Lease)), nil
+	}
 	if c.Strategy.NeedsQuorum && b.NoQuorum != "" {
 		return result.skip(b.NoQuorum), nil
 	}
