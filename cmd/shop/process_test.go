@@ -110,6 +110,10 @@ func buy(ctx context.Context, shop *rig.Shop, item stock.Item, labFault string) 
 
 // post orders one unit; the answer is nil when none came.
 func post(ctx context.Context, shop *rig.Shop, item stock.Item, header http.Header, labFault string) *http.Response {
+	return postBy(ctx, http.DefaultClient, shop, item, header, labFault)
+}
+
+func postBy(ctx context.Context, client *http.Client, shop *rig.Shop, item stock.Item, header http.Header, labFault string) *http.Response {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost,
 		fmt.Sprintf("%s/api/v1/items/%d/orders", shop.URL, item.ID), strings.NewReader(`{"quantity":1}`))
 	if err != nil {
@@ -118,7 +122,7 @@ func post(ctx context.Context, shop *rig.Shop, item stock.Item, header http.Head
 	request.Header = header.Clone()
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("X-Lab-Fault", labFault)
-	answer, err := http.DefaultClient.Do(request)
+	answer, err := client.Do(request)
 	if err != nil {
 		return nil
 	}

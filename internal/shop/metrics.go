@@ -32,7 +32,7 @@ func newMetrics(s *Shop) *metrics {
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "shop_request_duration_seconds", Buckets: latencies,
-			Help: "Time to answer, by route and outcome: ok, sold, replayed, or the problem's type.",
+			Help: "Time to answer, by route and outcome: ok, sold, replayed, client-gone, or the problem's type.",
 		}, []string{"route", "outcome"}),
 		lockWait: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "shop_lock_wait_seconds", Buckets: latencies,

@@ -2,6 +2,7 @@ package shop
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -106,6 +107,36 @@ func TestAClientThatGoesAway(t *testing.T) {
 				t.Errorf("%s: the lock of a client that left at %s is still there", by, point)
 			}
 		}
+	}
+}
+
+func TestClientsThatLeaveAreNoWarning(t *testing.T) {
+	s := open(t, func(c *Config) { c.Strategy, c.Lab = byName(t, "fenced"), &Lab{} })
+	item := s.item(2)
+	var holder sync.WaitGroup
+	holder.Go(func() { s.buy(item, "X-Lab-Fault", "read sleep 1s") })
+	waitFor(t, "the sale to hold the lock", func() bool { return s.scrape()["shop_lock_wait_seconds_count"] == 1 })
+	ctx, leave := context.WithCancel(t.Context())
+	var crowd sync.WaitGroup
+	for range 5 {
+		crowd.Go(func() {
+			_, err := s.try(ctx, http.MethodPost, ordersPath(item), `{"quantity": 1}`, http.Header{"Content-Type": {"application/json"}})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("a client that left: %v", err)
+			}
+		})
+	}
+	waitFor(t, "the crowd", func() bool { return s.inFlight.Load() == 6 })
+	leave()
+	crowd.Wait()
+	holder.Wait()
+	const gone = `shop_request_duration_seconds_count{outcome="client-gone",route="/api/v1/items/:item/orders"}`
+	waitFor(t, "all to have left", func() bool { return s.scrape()[gone] == 5 })
+	if log := s.log.String(); strings.Contains(log, `"level":"WARN"`) || strings.Contains(log, `"level":"ERROR"`) {
+		t.Errorf("a warning: %s", log)
+	}
+	if left := s.left(item); left != 1 {
+		t.Errorf("%d units left, want 1", left)
 	}
 }
 
