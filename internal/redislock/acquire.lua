@@ -14,11 +14,9 @@ if holder[1] == id and holder[2] == attempt then
   call('PEXPIRE', k.lock, lease)
   return held(k, tonumber(holder[3]))
 end
-local known = call('HMGET', k.waiters, id, 'c:' .. id)
-local mine, cancelled = parse(known[1]), known[2]
-if (mine and tonumber(mine.attempt) > tonumber(attempt)) or (cancelled and tonumber(cancelled) >= tonumber(attempt)) then
-  return 3
-end
+local past, mine = over(k, id, attempt)
+if past then return 3 end
+if mine and queueUp ~= '1' then leave(k, id) end -- an older attempt's place
 
 local free, now = not holder[1], clock()
 local head = call('ZRANGE', k.queue, 0, 0)[1]

@@ -20,5 +20,5 @@ if not cancelled or tonumber(cancelled) < tonumber(attempt) then
   call('HSET', k.waiters, 'c:' .. id, attempt)
   call('PEXPIRE', k.waiters, LINGER)
 end
-if holds(k, id, attempt) then grant(k, name, id, trusted, clock()) end
+if holds(k, id, attempt) then grant(k, name, '', trusted, clock()) end
 return 1

@@ -23,6 +23,14 @@ local function waiter(k, id)
   return parse(call('HGET', k.waiters, id))
 end
 
+-- Whether an attempt is of the past: cancelled, or older than the one that is queued. And whether one is queued.
+local function over(k, id, attempt)
+  local known = call('HMGET', k.waiters, id, 'c:' .. id)
+  local mine, cancelled = parse(known[1]), known[2]
+  local past = mine and tonumber(mine.attempt) > tonumber(attempt) or cancelled and tonumber(cancelled) >= tonumber(attempt)
+  return past, mine
+end
+
 -- The epoch, if the attempt holds the lock.
 local function holds(k, id, attempt)
   local h = call('HMGET', k.lock, 'owner', 'hold', 'epoch')
@@ -47,7 +55,7 @@ end
 
 -- Gives the lock to the first waiter that is alive, and tells it on its channel. Where the count of
 -- receivers can be trusted, a message that reaches nobody means that the waiter is gone. The caller is not
--- told: it reads the reply. With nobody left the lock is free. Returns who has it, the epoch and the lease.
+-- told: it reads the reply; one that does not is ''. With nobody left the lock is free. Returns who has it, the epoch and the lease.
 local function grant(k, name, caller, trusted, now)
   while true do
     call('DEL', k.lock)

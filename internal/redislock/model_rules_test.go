@@ -1,0 +1,121 @@
+package redislock
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The searches are small enough to run with every test, also with the race detector. When this
+// variable is set to anything they go further, for some minutes.
+var largeModel = os.Getenv("REDISLOCK_MODEL_LARGE") != ""
+
+// rule is a rule of the protocol that a search can leave out.
+type rule int
+
+const (
+	none rule = iota
+	deadlineFromAnswer
+	deadlineFromPush
+	renewalFromAnswer
+	beatQueues
+	sendsAgain
+	pastBelieved
+	releaseOfAnyHold
+	cancelOfAnyHold
+	epochByCounter
+	passKeepsToken
+	unknownKept
+	unknownReleaseKept
+	marksIgnored
+	cancelledNextQueues
+	barging
+	deadHeadStays
+	waitsWithoutBeats
+	droppedWaits
+	beatGrantsNothing
+	callerUntold
+)
+
+// TestModel searches the protocol as it is.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	searches := []model{
+		{processes: 2, lease: 3, mail: 2, beats: 1},
+		{processes: 2, lease: 2, mail: 2, beats: 1, faults: 1, crashes: true},
+		{processes: 2, lease: 2, mail: 1, beats: 1, faults: 2, crashes: true},
+		{processes: 2, lease: 2, mail: 2, beats: 1, tries: true},
+		{processes: 2, lease: 2, mail: 1, beats: 1, faults: 1, wipes: true},
+		{processes: 3, lease: 2, mail: 1, beats: 1},
+	}
+	if largeModel {
+		searches = []model{
+			{processes: 2, lease: 3, mail: 2, beats: 2, faults: 1, crashes: true},
+			{processes: 2, lease: 2, mail: 3, beats: 1, faults: 1},
+			{processes: 2, lease: 2, mail: 2, beats: 1, faults: 2, crashes: true, wipes: true},
+			{processes: 3, lease: 2, mail: 1, beats: 1, faults: 1, crashes: true},
+		}
+	}
+	for _, m := range searches {
+		begun := time.Now()
+		f := m.search()
+		t.Logf("%+v: %d worlds in %s; without more faults, everybody is served within %d ticks", m, f.worlds, time.Since(begun).Round(time.Millisecond), f.ticks)
+		if f.wrong != fine {
+			t.Errorf("%+v: %s:\n\t%s", m, f.wrong, strings.Join(f.trace, "\n\t"))
+		}
+	}
+}
+
+// TestModelMissesEachRule leaves out one rule of the protocol at a time, and wants to
+// see what it is there for.
+func TestModelMissesEachRule(t *testing.T) {
+	t.Parallel()
+	two := model{processes: 2, lease: 2, mail: 2, beats: 1}
+	faulty := two
+	faulty.faults = 1
+	few := faulty
+	few.mail, few.crashes = 1, true
+	wiped := faulty
+	wiped.wipes = true
+	type row struct {
+		rule    rule
+		without string
+		model   model
+		want    breach
+	}
+	rows := []row{
+		{deadlineFromAnswer, "a deadline counts from before the request was sent", two, twoHolders},
+		{renewalFromAnswer, "a renewed deadline counts from before the beat was sent", two, twoHolders},
+		{deadlineFromPush, "the deadline of a pushed grant counts from the last request that was answered waiting", two, twoHolders},
+		{beatQueues, "a beat never queues: who was dropped takes a new attempt", two, twoHolders},
+		{sendsAgain, "an attempt is sent once", faulty, orphaned},
+		{pastBelieved, "answers to past attempts are not believed", two, twoHolders},
+		{releaseOfAnyHold, "a release names the hold that it ends", two, twoHolders},
+		{cancelOfAnyHold, "a cancel names the hold that it ends", faulty, twoHolders},
+		{epochByCounter, "an epoch is not below the server's clock", wiped, epochNotNew},
+		{passKeepsToken, "a hand-off inside a process raises the token", two, tokenNotNew},
+		{unknownKept, "an attempt whose answer is missing is cancelled", two, orphaned},
+		{unknownReleaseKept, "a release whose answer is missing is sent until it is answered", two, orphaned},
+		{marksIgnored, "a cancelled attempt that arrives later is ignored", two, orphaned},
+		{cancelledNextQueues, "a release does not queue a next attempt that was cancelled", two, orphaned},
+		{callerUntold, "who gets the lock by its own cancel or background release is told, too", two, untold},
+		{barging, "nobody takes a free lock past a queue", two, overtaken},
+		{deadHeadStays, "waiters that died are skipped", few, forgotten},
+		{waitsWithoutBeats, "waiters beat", few, forgotten},
+		{droppedWaits, "who is not in the queue any more asks again", few, forgotten},
+		{beatGrantsNothing, "a beat hands on a lock whose holder died", few, forgotten},
+	}
+	if largeModel {
+		rows = append(rows, row{sendsAgain, "an attempt is sent once", faulty, twoHolders})
+	}
+	for _, c := range rows {
+		c.model.broken, c.model.only = c.rule, c.want
+		f := c.model.search()
+		if f.wrong != c.want {
+			t.Errorf("without %q: %s in %d worlds, want that %s", c.without, f.wrong, f.worlds, c.want)
+			continue
+		}
+		t.Logf("without %q, %s (%d worlds):\n\t%s", c.without, f.wrong, f.worlds, strings.Join(f.trace, "\n\t"))
+	}
+}

@@ -1,0 +1,263 @@
+package redislock
+
+import (
+	"fmt"
+	"slices"
+)
+
+// The model is the protocol alone: what the scripts do to the keys of one lock, what a Locker does
+// with their answers, and whatever may happen in between. Messages are delayed and overtake each other
+// without bound, a process may stand still at any moment, and so many times a message is lost,
+// a subscription is cut off or a process dies. The search visits every world that can be reached.
+// docs/lock-model.md says what is modelled, and what is not.
+
+// model is what bounds a search.
+type model struct {
+	processes int
+	lease     int8 // in ticks; a third of it is one tick
+	mail      int  // messages under way beyond which no process begins anything new
+	beats     int  // heartbeats of one process under way
+	faults    int8 // how many there may be
+	crashes   bool // a fault may also kill a process
+	wipes     bool // a fault may also wipe Redis; then two can hold, and the tokens tell them apart
+	tries     bool // processes also try without waiting
+	broken    rule // a rule of the protocol that is left out
+
+	only breach // look for this one alone; zero looks for all
+}
+
+const (
+	maxProcesses = 3
+	maxMail      = 8
+)
+
+// world is one state of everything. Worlds that are equal behave alike.
+type world struct {
+	// In Redis. A lock whose lease is over is gone, so that its owner is nobody.
+	owner, hold, left int8 // a process + 1, its attempt, ticks until the lease is over
+	epoch, last       int8 // of the lock, and the last one, which lingers
+	queue             [maxProcesses]place
+	marks             [maxProcesses]int8 // the newest attempt that each process has cancelled
+
+	processes [maxProcesses]process
+	mail      [maxMail]message // sorted, with the empty ones at the end
+	faults    int8             // so many have happened
+
+	// What only the checks know.
+	minted int8 // the largest epoch that was ever given
+	begun  int8 // the largest token with which a hold has begun
+	wrong  breach
+}
+
+// place is one process in the queue. The owner 0 means that it is empty.
+type place struct {
+	owner, attempt int8
+	alive          int8 // ticks until its heartbeat ends
+}
+
+// process is one Locker: the state of its name, and what may happen to it.
+type process struct {
+	state    int8 // idle, asking, waiting, held
+	attempt  int8 // the newest one
+	from     int8 // asking with a release: the attempt that it gave back
+	bound    int8 // asking and waiting: ticks since name.bound
+	left     int8 // held: ticks until the local deadline
+	epoch, n int8 // held: the grant's
+	try      bool // asking without waiting
+	deaf     bool // its subscription is cut off
+	dead     bool // it was killed
+}
+
+type kind int8
+
+const (
+	nothing kind = iota
+	acquireRequest
+	releaseRequest  // with the next attempt, sent once
+	giveBackRequest // a release without a next attempt, sent until it is answered
+	cancelRequest   // likewise
+	beatRequest
+	acquireAnswer
+	releaseAnswer
+	beatAnswer
+	push
+)
+
+// message is a request, the answer to one, or a pushed grant.
+type message struct {
+	kind    kind
+	owner   int8 // process + 1
+	attempt int8
+	more    int8 // of an acquire: 1 to queue. Of a release: its next attempt. Of a beat: 1 for a hold.
+	age     int8 // ticks since the request was sent
+	answer  int8 // as in reply.kind
+	epoch   int8
+}
+
+// event is what leads from one world to the next.
+type event struct {
+	what    string
+	process int
+	message message
+}
+
+const tick = "a tick passes"
+
+func (e event) String() string {
+	m := e.message
+	subject := string(rune('A' + e.process))
+	if m.kind != nothing {
+		subject = string(rune('A' + m.owner - 1))
+	}
+	name := [...]string{"", "acquire", "release", "release", "cancel", "beat", "the answer to acquire", "the answer to release", "the answer to beat", "the push"}[m.kind]
+	if m.kind != nothing {
+		name = fmt.Sprintf("%s of attempt %d", name, m.attempt)
+	}
+	if m.kind == releaseRequest || m.kind == releaseAnswer {
+		name += fmt.Sprintf(", next %d", m.more)
+	}
+	if m.kind == acquireAnswer || m.kind == releaseAnswer || m.kind == beatAnswer {
+		name += ": " + [...]string{"not held", "held", "waiting", "dropped"}[m.answer]
+	}
+	switch {
+	case e.what == tick:
+		return tick
+	case name == "":
+		return subject + " " + e.what
+	}
+	return fmt.Sprintf("%s: %s %s", subject, name, e.what)
+}
+
+type breach int8
+
+const (
+	fine breach = iota
+	twoHolders
+	epochNotNew
+	tokenNotNew
+	overtaken
+	orphaned
+	untold
+	forgotten
+)
+
+func (b breach) String() string {
+	return [...]string{"nothing is wrong", "two processes believe that they hold the lock", "an epoch is not new",
+		"a hold begins with a token that is not larger than the last", "a waiter that is alive is overtaken",
+		"the lock stays with an attempt that is over",
+		"a waiter has the lock and is not told", "a waiter is forgotten"}[b]
+}
+
+// finding is what a search comes to.
+type finding struct {
+	worlds int
+	ticks  int // the longest that a fair run takes, from anywhere, until nobody waits
+	wrong  breach
+	trace  []string // the shortest way there
+}
+
+// search visits every world, those that are reached in fewer steps first, until one is wrong.
+func (m model) search() finding {
+	start := m.normal(world{})
+	known := map[world]int32{start: 0}
+	worlds, parents := []world{start}, []int32{-1}
+	for i := int32(0); int(i) < len(worlds); i++ {
+		from := worlds[i]
+		if wrong := m.check(&from); wrong != fine {
+			return finding{worlds: len(worlds), wrong: wrong, trace: m.trace(worlds, parents, i)}
+		}
+		m.successors(&from, func(w world, _ event) {
+			w = m.normal(w)
+			if _, is := known[w]; !is {
+				known[w] = int32(len(worlds))
+				worlds, parents = append(worlds, w), append(parents, i)
+			}
+		})
+	}
+
+	// From every world, without more faults and with nobody late: is everybody served?
+	follow := func(i int32) (int32, event) {
+		w, e := m.fairly(&worlds[i])
+		next, is := known[m.normal(w)]
+		if !is {
+			panic(fmt.Sprintf("%s leads out of the search: %+v", e, w))
+		}
+		return next, e
+	}
+	const underWay = -1
+	ticks := make([]int32, len(worlds)) // until everybody is served, plus one
+	longest := int32(0)
+	for i := range worlds {
+		var path []int32
+		at := int32(i)
+		for ticks[at] == 0 {
+			ticks[at] = underWay
+			path = append(path, at)
+			at, _ = follow(at)
+		}
+		if ticks[at] == underWay { // the run goes round in a circle
+			for w, _ := follow(at); ; w, _ = follow(w) {
+				if worlds[w].somebodyWaits() {
+					return finding{worlds: len(worlds), wrong: forgotten, trace: m.circle(worlds, parents, int32(i))}
+				}
+				if ticks[w] = 1; w == at {
+					break
+				}
+			}
+		}
+		for _, w := range slices.Backward(path) {
+			if ticks[w] == underWay {
+				next, e := follow(w)
+				ticks[w] = ticks[next]
+				if e.what == tick {
+					ticks[w]++
+				}
+			}
+			longest = max(longest, ticks[w]-1)
+		}
+	}
+	return finding{worlds: len(worlds), ticks: int(longest)}
+}
+
+// trace says how a world was reached. It goes the way again, so that attempts have the numbers that
+// they were given.
+func (m model) trace(worlds []world, parents []int32, i int32) []string {
+	said, _ := m.wayTo(worlds, parents, i)
+	return said
+}
+
+func (m model) wayTo(worlds []world, parents []int32, i int32) (said []string, at world) {
+	var way []int32
+	for ; i > 0; i = parents[i] {
+		way = append(way, i)
+	}
+	at = worlds[0]
+	for _, i := range slices.Backward(way) {
+		var next *world
+		m.successors(&at, func(w world, e event) {
+			if next == nil && m.normal(w) == worlds[i] {
+				m.prune(&w)
+				w.sortMail()
+				next = &w
+				said = append(said, e.String())
+			}
+		})
+		at = *next
+	}
+	return said, at
+}
+
+// circle is the trace to a world from which a fair run goes round in a circle.
+func (m model) circle(worlds []world, parents []int32, i int32) []string {
+	said, at := m.wayTo(worlds, parents, i)
+	said = append(said, "from here on nothing goes wrong any more:")
+	for seen := map[world]bool{}; !seen[m.normal(at)]; {
+		seen[m.normal(at)] = true
+		next, e := m.fairly(&at)
+		m.prune(&next)
+		next.sortMail()
+		at = next
+		said = append(said, e.String())
+	}
+	return append(said, "and so on")
+}

@@ -1,0 +1,143 @@
+package redislock
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// What single requests do that arrive late or out of order. The model found each of these.
+
+// scripted is a Locker's way to Redis without the Locker, and a place to read what it is told.
+type scripted struct {
+	server
+	t     *testing.T
+	n     *name
+	inbox <-chan string
+}
+
+func newScripted(t *testing.T) scripted {
+	t.Helper()
+	client, _ := newClient(t, shared.addr)
+	s := scripted{newServer(client, time.Minute), t, &name{key: t.Name(), keys: keysOf(t.Name())}, nil}
+	subscription := client.Subscribe(t.Context(), s.channel())
+	t.Cleanup(func() { subscription.Close() })
+	if _, err := subscription.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	inbox := make(chan string, 8)
+	s.inbox = inbox
+	go func() {
+		for m := range subscription.Channel() {
+			inbox <- m.Payload
+		}
+	}()
+	return s
+}
+
+func (s scripted) acquires(attempt uint64, queueUp bool, want int64) {
+	s.t.Helper()
+	if r, err := s.acquire(s.t.Context(), s.n, attempt, queueUp); err != nil || r.kind != want {
+		s.t.Fatalf("acquire of attempt %d = %+v, %v, want kind %d", attempt, r, err, want)
+	}
+}
+
+func (s scripted) releases(attempt, next uint64, want int64) {
+	s.t.Helper()
+	if r, err := s.release(s.t.Context(), s.n, attempt, next); err != nil || r.kind != want {
+		s.t.Fatalf("release of attempt %d = %+v, %v, want kind %d", attempt, r, err, want)
+	}
+}
+
+func (s scripted) cancels(attempt uint64) {
+	s.t.Helper()
+	if err := s.cancel(s.t.Context(), s.n, attempt); err != nil {
+		s.t.Fatalf("cancel of attempt %d: %v", attempt, err)
+	}
+}
+
+// owns wants the lock to be with an attempt, or with nobody.
+func (s scripted) owns(attempt string) {
+	s.t.Helper()
+	client, _ := newClient(s.t, shared.addr)
+	if got := client.HGet(s.t.Context(), s.n.keys[0], "hold").Val(); got != attempt {
+		s.t.Errorf("the lock is with attempt %q, want %q", got, attempt)
+	}
+}
+
+// isTold wants a message that grants an attempt.
+func (s scripted) isTold(attempt string) {
+	s.t.Helper()
+	patience := time.After(10 * time.Second)
+	for {
+		select {
+		case message := <-s.inbox:
+			if strings.HasPrefix(message, "granted "+attempt+" ") {
+				return
+			}
+		case <-patience:
+			s.t.Errorf("attempt %s was granted the lock and not told", attempt)
+			return
+		}
+	}
+}
+
+func TestCancelledAttemptThatArrivesLaterIsIgnored(t *testing.T) {
+	s := newScripted(t)
+	s.cancels(1)
+	s.acquires(1, true, replyDropped)
+	s.owns("")
+}
+
+func TestReleaseDoesNotQueueACancelledAttempt(t *testing.T) {
+	s := newScripted(t)
+	s.acquires(1, true, replyHeld)
+	s.cancels(2)
+	s.releases(1, 2, replyWaiting)
+	s.owns("")
+}
+
+// TestReleaseDoesNotQueueAnOlderAttempt has a release arrive after its answer was given up and the next
+// attempt was queued.
+func TestReleaseDoesNotQueueAnOlderAttempt(t *testing.T) {
+	s := newScripted(t)
+	s.acquires(1, true, replyHeld)
+	s.acquires(3, true, replyWaiting)
+	s.releases(1, 2, replyWaiting)
+	s.owns("3")
+	s.isTold("3")
+}
+
+// TestOwnCancelTellsTheNextAttempt and the next one: nobody looks at the answer to what
+// cleans up, so the waiter must be told on its channel.
+func TestOwnCancelTellsTheNextAttempt(t *testing.T) {
+	s := newScripted(t)
+	s.acquires(1, true, replyHeld) // an answer that comes too late
+	s.acquires(2, true, replyWaiting)
+	s.cancels(1)
+	s.owns("2")
+	s.isTold("2")
+}
+
+func TestOwnReleaseInTheBackgroundTellsTheNextAttempt(t *testing.T) {
+	s := newScripted(t)
+	s.acquires(1, true, replyHeld)
+	s.acquires(2, true, replyWaiting)
+	s.releases(1, 0, replyWaiting)
+	s.owns("2")
+	s.isTold("2")
+}
+
+// TestTryDoesNotGetThePlaceOfAnOlderAttempt has a wait that is over stand in the queue still.
+func TestTryDoesNotGetThePlaceOfAnOlderAttempt(t *testing.T) {
+	s := newScripted(t)
+	client, _ := newClient(t, shared.addr)
+	dead := newScripted(t)
+	s.acquires(1, true, replyHeld)
+	dead.acquires(1, true, replyWaiting)
+	s.acquires(2, true, replyWaiting)
+	client.HSet(t.Context(), s.n.keys[2], dead.id, "1:1:60000") // its heartbeat has ended
+	client.Del(t.Context(), s.n.keys[0])                        // and so has the lease
+	s.acquires(3, false, replyHeld)
+	s.owns("3")
+}
