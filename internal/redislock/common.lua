@@ -55,7 +55,8 @@ end
 
 -- Gives the lock to the first waiter that is alive, and tells it on its channel. Where the count of
 -- receivers can be trusted, a message that reaches nobody means that the waiter is gone. The caller is not
--- told: it reads the reply; one that does not is ''. With nobody left the lock is free. Returns who has it, the epoch and the lease.
+-- told: it reads the reply; one that does not is ''. With nobody left the lock is free. Returns who has it,
+-- the epoch and the lease.
 local function grant(k, name, caller, trusted, now)
   while true do
     call('DEL', k.lock)
