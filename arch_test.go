@@ -15,13 +15,14 @@ import (
 // stands alone.
 var imports = map[string][]string{
 	"cmd/shop":     {"internal/shop", "internal/strategy", "internal/stock", "internal/redislock", "internal/fault", "internal/trace"},
-	"cmd/loadtest": {"internal/report", "internal/trial", "internal/scenario", "internal/strategy", "internal/stock", "internal/rig", "internal/trace", "internal/soak"},
+	"cmd/loadtest": {"internal/report", "internal/trial", "internal/scenario", "internal/strategy", "internal/stock", "internal/rig", "internal/trace", "internal/soak", "internal/scale"},
 
 	"docs/make": {"internal/scenario", "internal/strategy"},
 
 	"internal/report":      {"internal/trial", "internal/explain", "internal/scenario", "internal/strategy"},
 	"internal/trial":       {"internal/scenario", "internal/strategy", "internal/stock", "internal/rig", "internal/explain", "internal/trace", "internal/fault"},
 	"internal/explain":     {"internal/stock", "internal/trace"},
+	"internal/scale":       {"internal/trial", "internal/rig", "internal/stock"},
 	"internal/soak":        {"internal/trial", "internal/rig", "internal/strategy", "internal/stock", "internal/trace"},
 	"internal/scenario":    {"internal/strategy", "internal/rig", "internal/fault", "internal/trace"},
 	"internal/rig":         {},

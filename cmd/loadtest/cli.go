@@ -45,6 +45,7 @@ type commands struct {
 	Explain explainCommand `cmd:"" help:"Run one cell and show the interleaving that broke it, or what prevented that."`
 	Report  reportCommand  `cmd:"" help:"Make any form of report from saved results, or compare two of them."`
 	Soak    soakCommand    `cmd:"" help:"Sell for a long time while everything goes wrong at once, and count."`
+	Scale   scaleCommand   `cmd:"" help:"Measure how sales grow with items, shops and Redis servers, as ratios."`
 	List    listCommand    `cmd:"" help:"Describe the strategies, their properties, and the scenarios."`
 }
 

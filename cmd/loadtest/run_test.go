@@ -39,6 +39,7 @@ func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
 		{"run --colour", "unknown flag"},
 		{"run --cells none", "want STRATEGY:SCENARIO"},
 		{"list people", "must be one of"},
+		{"scale --rounds 0", "--rounds is 0"},
 		{"soak --minutes 0", "--minutes is 0"},
 		{"soak --rate 1e9", "--rate"},
 		{"soak --strategies hope", `no strategy "hope"`},

@@ -95,9 +95,16 @@ func userRedis(t *testing.T) (string, map[string]string) {
 }
 
 func clusterRedis(t *testing.T) (string, map[string]string) {
-	node := redis(t, rig.RedisOptions{Args: []string{"--cluster-enabled", "yes"}})
-	order(t, node, "CLUSTER", "ADDSLOTSRANGE", 0, 16383)
-	return node.URL() + "?cluster=true", nil
+	masters, err := processes.RedisCluster(t.Context(), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, master := range masters {
+			_ = master.Kill()
+		}
+	})
+	return masters.URL(), nil
 }
 
 func sentinelRedis(t *testing.T) (string, map[string]string) {

@@ -117,7 +117,7 @@ func (c *customers) send(p *purchase) trial.Order {
 	if p.fault != nil && p.tries == 1 {
 		header.Set("X-Lab-Fault", p.fault.spec)
 	}
-	return trial.Order{Shop: c.shops[p.shop].URL, ItemID: p.item.ItemID, Header: header, Tag: p}
+	return trial.Order{Shop: c.shops[p.shop].URL, ItemID: p.item.ItemID, Quantity: 1, Header: header, Tag: p}
 }
 
 func (c *customers) newPurchase() *purchase {

@@ -2,6 +2,7 @@ package trial
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strconv"
 	"sync"
@@ -10,20 +11,20 @@ import (
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 )
 
-// Load is customers who order one unit each, at a steady rate, whether or not earlier
-// orders were answered.
+// Load is customers who order, at a steady rate, whether or not earlier orders were answered.
 type Load struct {
-	Rate    int           // orders a second
+	Rate    int           // orders a second; 0 for as fast as they are answered
 	Workers int           // orders under way at most; beyond them the rate is not kept
 	Timeout time.Duration // of one order
 }
 
 // Order is one request of a [Load].
 type Order struct {
-	Shop   string // base URL
-	ItemID uint64
-	Header http.Header // besides the content type
-	Tag    any         // the caller's own
+	Shop     string // base URL
+	ItemID   uint64
+	Quantity int
+	Header   http.Header // besides the content type
+	Tag      any         // the caller's own
 }
 
 // Answer is what became of an [Order].
@@ -91,7 +92,7 @@ func (s *sentOrders) target(next func() (Order, bool)) vegeta.Targeter {
 		s.mu.Unlock()
 		t.Method = http.MethodPost
 		t.URL = order.Shop + "/api/v1/items/" + strconv.FormatUint(order.ItemID, 10) + "/orders"
-		t.Body = []byte(requestBody)
+		t.Body = fmt.Appendf(nil, `{"quantity":%d}`, order.Quantity)
 		t.Header = order.Header.Clone()
 		t.Header.Set("Content-Type", "application/json")
 		t.Header.Set(loadOrderHeader, id)
