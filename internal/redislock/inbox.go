@@ -2,7 +2,9 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -59,30 +61,67 @@ func (l *Locker) subscribe(ctx context.Context) error {
 	}
 }
 
-// inboxSize is how many messages may wait to be read. One that finds it full for
-// a second is dropped, and the next beat finds the grant.
-const inboxSize = 1024
+// inboxPatience is how long the inbox may be quiet before it is tried with a ping, and how long the answer
+// to that may take.
+const inboxPatience = 3 * time.Second
 
-// listen opens the inbox and reads it until the Locker is closed. The client
-// subscribes again by itself when its connection breaks.
+// listen keeps the inbox open and reads it until the Locker is closed.
 func (l *Locker) listen(ready chan struct{}) {
 	defer l.work.Done()
-	inbox := l.server.client.Subscribe(l.ctx, l.server.channel())
-	defer inbox.Close()
-	defer context.AfterFunc(l.ctx, func() { inbox.Close() })()
-	confirmed := false
-	for m := range inbox.ChannelWithSubscriptions(redis.WithChannelSize(inboxSize), redis.WithChannelSendTimeout(time.Second)) {
+	confirmed := func() {
+		close(ready)
+	}
+	for l.ctx.Err() == nil {
+		inbox := l.server.client.Subscribe(l.ctx, l.server.channel())
+		stop := context.AfterFunc(l.ctx, func() { inbox.Close() })
+		l.receive(inbox, func() {
+			confirmed()
+			confirmed = l.lookAgain
+		})
+		stop()
+		inbox.Close()
+	}
+}
+
+// receive reads an inbox until it does not even answer a ping, or the Locker is closed. It reads
+// messages as they come from the connection: a goroutine in between would cost each hand-off between processes
+// two more changes of goroutine. The client subscribes again by itself when the connection breaks.
+func (l *Locker) receive(inbox *redis.PubSub, confirmed func()) {
+	failed, pinged := false, false
+	for {
+		m, err := inbox.ReceiveTimeout(l.ctx, inboxPatience)
+		var network net.Error
+		switch {
+		case l.ctx.Err() != nil:
+			return
+		case errors.As(err, &network) && network.Timeout():
+			if pinged || inbox.Ping(l.ctx) != nil {
+				return
+			}
+			pinged = true
+			continue
+		case err != nil:
+			if failed {
+				l.pause(100 * time.Millisecond)
+			}
+			failed = true
+			continue
+		}
+		failed, pinged = false, false
 		switch m := m.(type) {
 		case *redis.Subscription:
-			if !confirmed {
-				confirmed = true
-				close(ready)
-			} else {
-				l.lookAgain()
-			}
+			confirmed()
 		case *redis.Message:
 			l.read(m.Payload)
 		}
+	}
+}
+
+// pause waits, but not past Close.
+func (l *Locker) pause(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-l.ctx.Done():
 	}
 }
 
