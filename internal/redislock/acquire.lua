@@ -5,6 +5,7 @@
 -- Reply EPOCH               held, and nobody else waits: see acquire_free.lua
 --       {1, epoch, others}  held
 --       {2, ttl}            taken, and queued if asked to; ttl in milliseconds
+--       {2, ttl, 0}         likewise, and the holder was to hear of it, but does not listen
 --       3                   ignored: a newer attempt is known, or this one was cancelled
 local k = lockAt(1)
 local id, attempt, lease, name, queueUp, trusted = unpack(ARGV)
@@ -26,9 +27,7 @@ if free and (not head or head == id) then
 end
 if queueUp == '1' then
   join(k, id, attempt, lease, now)
-  if not head then
-    redis.pcall('PUBLISH', 'redislock:' .. holder[1], 'contended ' .. name)
-  end
+  if not head then return { 2, call('PTTL', k.lock), contend(holder[1], name, trusted) } end
 end
 if free then
   -- Others were here first: one of them gets it, and the caller only if all of

@@ -5,6 +5,7 @@
 -- Reply for each lock
 --       {1, epoch, others}  held, with a full lease
 --       {2, ttl}            waiting, and its heartbeat is renewed; ttl in milliseconds
+--       {2, ttl, 0}         likewise, but the holder, who does not know, does not listen
 --       3                   neither: the hold is lost, or the attempt is not queued (any more)
 local id, trusted = ARGV[1], ARGV[2]
 local now = clock()
@@ -16,8 +17,13 @@ for i = 1, #KEYS / 4 do
   local mine = kind == 'wait' and waiter(k, id)
   if mine and mine.attempt == attempt then
     join(k, id, attempt, lease, now)
-    if call('EXISTS', k.lock) == 0 then grant(k, name, id, trusted, now) end
-    reply = { 2, call('PTTL', k.lock) }
+    local owner, unread = call('HGET', k.lock, 'owner'), nil
+    if not owner then
+      grant(k, name, id, trusted, now)
+    elseif call('ZRANGE', k.queue, 0, 0)[1] == id then
+      unread = contend(owner, name, trusted)
+    end
+    reply = { 2, call('PTTL', k.lock), unread }
   end
   local epoch = holds(k, id, attempt)
   if epoch then

@@ -76,6 +76,13 @@ local function grant(k, name, caller, trusted, now)
   end
 end
 
+-- Tells the holder that somebody waits. 0 means that it does not listen: it passes the lock on among its own
+-- goroutines without limit, and has to be told again.
+local function contend(owner, name, trusted)
+  local heard = redis.pcall('PUBLISH', 'redislock:' .. owner, 'contended ' .. name)
+  if heard == 0 and trusted == '1' then return 0 end
+end
+
 -- The caller holds the lock, and so many others wait.
 local function held(k, epoch)
   return { 1, epoch, call('ZCARD', k.queue) }

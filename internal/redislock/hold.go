@@ -126,7 +126,7 @@ func (l *Locker) releaseRemotely(n *name) error {
 		case r.kind == replyHeld:
 			l.granted(n, r.epoch, r.others, sent, Remote)
 		default:
-			l.queued(n, r.ttl)
+			l.queued(n, r)
 		}
 	}
 	if err != nil {

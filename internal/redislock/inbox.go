@@ -146,7 +146,7 @@ func (l *Locker) read(message string) {
 	switch kind {
 	case "contended":
 		if n := l.names[rest]; n != nil {
-			n.grant.others = true
+			n.grant.others, n.contended = true, n.state != held
 		}
 	case "granted":
 		fields := strings.SplitN(rest, " ", 4)

@@ -21,9 +21,13 @@ type name struct {
 	waiters list.List // of *waiter, first come, first served; the first one asks
 	grant   grant     // while held
 	hold    *hold     // while held
+	// contended: another process was said to wait when there was no grant to note it in. The answer with
+	// the grant comes on another connection, and may be slower.
+	contended bool
 
-	beatDue time.Time // while waiting or held
-	beatOut time.Time // when a beat was sent that has no answer yet; zero without one
+	beatDue time.Time     // while waiting or held
+	beatOut time.Time     // when a beat was sent that has no answer yet; zero without one
+	unread  time.Duration // while waiting: after what time to tell again a holder that does not listen
 }
 
 type state int
@@ -128,7 +132,8 @@ func (l *Locker) askNext(n *name) {
 func (l *Locker) granted(n *name, epoch, others int64, base time.Time, how Handoff) {
 	now := time.Now()
 	n.state = held
-	n.grant = grant{epoch: epoch, given: now, deadline: base.Add(l.opts.Lease - l.opts.margin()), others: others > 0}
+	n.grant = grant{epoch: epoch, given: now, deadline: base.Add(l.opts.Lease - l.opts.margin()), others: others > 0 || n.contended}
+	n.contended = false
 	n.beatOut, n.beatDue = time.Time{}, base.Add(l.opts.beatEvery())
 	l.dismissGone(n)
 	if n.first() == nil || !now.Before(n.grant.deadline) {
@@ -240,7 +245,7 @@ func (l *Locker) ask(n *name, w *waiter) {
 		case !w.wait:
 			l.fail(n, w, notAcquired(n.key, nil))
 		case r.kind == replyWaiting && queueUp:
-			l.queued(n, r.ttl)
+			l.queued(n, r)
 		default:
 			again = true // now with an inbox, or under a newer attempt
 		}
@@ -266,14 +271,14 @@ func (l *Locker) fail(n *name, w *waiter, err error) {
 }
 
 // queued notes a place in Redis's queue.
-func (l *Locker) queued(n *name, ttl time.Duration) {
+func (l *Locker) queued(n *name, r reply) {
 	if n.first() == nil {
 		l.takeBack(n, n.attempt)
 		l.askNext(n)
 		return
 	}
-	n.state = waiting
-	n.beatOut, n.beatDue = time.Time{}, l.nextLook(ttl)
+	n.state, n.unread = waiting, 0
+	n.beatOut, n.beatDue = time.Time{}, l.nextLook(n, r)
 	l.attend(n)
 }
 

@@ -65,6 +65,7 @@ type reply struct {
 	epoch  int64         // of replyHeld
 	others int64         // of replyHeld: other processes that wait
 	ttl    time.Duration // of replyWaiting: how long the lock lives as it is
+	unread bool          // of replyWaiting: the holder does not listen, and so has not heard that others wait
 }
 
 const (
@@ -95,8 +96,9 @@ func parseReply(v any) (reply, error) {
 	switch {
 	case ok && len(fields) == 3 && numbers[0] == replyHeld && numbers[1] > 0:
 		return reply{kind: replyHeld, epoch: numbers[1], others: numbers[2]}, nil
-	case ok && len(fields) == 2 && numbers[0] == replyWaiting:
-		return reply{kind: replyWaiting, ttl: time.Duration(min(max(numbers[1], 0), maxTTL)) * time.Millisecond}, nil
+	case ok && (len(fields) == 2 || len(fields) == 3 && numbers[2] == 0) && numbers[0] == replyWaiting:
+		ttl := time.Duration(min(max(numbers[1], 0), maxTTL)) * time.Millisecond
+		return reply{kind: replyWaiting, ttl: ttl, unread: len(fields) == 3}, nil
 	}
 	return reply{}, fmt.Errorf("redislock: unexpected reply %v", v)
 }

@@ -32,11 +32,20 @@ func (l *Locker) dueOf(n *name) time.Time {
 	}
 }
 
+// firstUnread is after what time a holder that did not listen is told again that others wait. Most likely it
+// was about to.
+const firstUnread = 4 * time.Millisecond
+
 // nextLook is when a waiter sends its next beat: at a third of its lease, or just
-// after the lock as it is would end.
-func (l *Locker) nextLook(ttl time.Duration) time.Time {
+// after the lock as it is would end; sooner, and then less and less so, while the holder does not listen.
+func (l *Locker) nextLook(n *name, r reply) time.Time {
 	jitter := rand.N(max(l.opts.Lease/100, time.Millisecond))
-	return time.Now().Add(min(l.opts.beatEvery(), ttl+jitter+time.Millisecond))
+	after := min(l.opts.beatEvery(), r.ttl+jitter+time.Millisecond)
+	if r.unread {
+		n.unread = max(2*n.unread, firstUnread)
+		after = min(after, n.unread)
+	}
+	return time.Now().Add(after)
 }
 
 // loop renews all holds and places of a Locker, and ends the holds whose time is
@@ -195,7 +204,7 @@ func (l *Locker) beaten(b beat, sent time.Time, r reply) {
 		if sent.After(n.bound) {
 			n.bound = sent
 		}
-		n.beatOut, n.beatDue = time.Time{}, l.nextLook(r.ttl)
+		n.beatOut, n.beatDue = time.Time{}, l.nextLook(n, r)
 		l.attend(n)
 	case n.state == waiting && r.kind == replyDropped:
 		l.askNext(n)
