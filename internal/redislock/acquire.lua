@@ -20,14 +20,15 @@ if past then return 3 end
 if mine and queueUp ~= '1' then leave(k, id) end -- an older attempt's place
 
 local free, now = not holder[1], clock()
-local head = call('ZRANGE', k.queue, 0, 0)[1]
-if free and (not head or head == id) then
-  if head then leave(k, id) end
-  return held(k, (take(k.lock, k.epoch, id, attempt, lease, now)))
+if free then
+  local head = call('ZRANGE', k.queue, 0, 0)[1]
+  if not head or head == id then
+    if head then leave(k, id) end
+    return held(k, (take(k.lock, k.epoch, id, attempt, lease, now)))
+  end
 end
-if queueUp == '1' then
-  join(k, id, attempt, lease, now)
-  if not head then return { 2, call('PTTL', k.lock), contend(holder[1], name, trusted) } end
+if queueUp == '1' and join(k, id, attempt, lease, now) then
+  return { 2, call('PTTL', k.lock), contend(holder[1], name, trusted) }
 end
 if free then
   -- Others were here first: one of them gets it, and the caller only if all of

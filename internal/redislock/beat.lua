@@ -17,6 +17,7 @@ for i = 1, #KEYS / 4 do
   local mine = kind == 'wait' and waiter(k, id)
   if mine and mine.attempt == attempt then
     join(k, id, attempt, lease, now)
+    linger(k)
     local owner, unread = call('HGET', k.lock, 'owner'), nil
     if not owner then
       grant(k, name, id, trusted, now)

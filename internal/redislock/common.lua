@@ -42,26 +42,31 @@ local function leave(k, id)
   call('HDEL', k.waiters, id)
 end
 
--- Puts a Locker at the queue's tail, or renews its place.
+local function linger(k)
+  call('PEXPIRE', k.queue, LINGER)
+  call('PEXPIRE', k.waiters, LINGER)
+end
+
+-- Puts a Locker at the queue's tail, or renews its place. Says whether it is the only one there.
 local function join(k, id, attempt, lease, now)
   local tail = call('ZRANGE', k.queue, -1, -1, 'WITHSCORES')
-  if tail[1] ~= id then
-    call('ZADD', k.queue, 'NX', (tonumber(tail[2]) or 0) + 1, id)
-  end
-  call('PEXPIRE', k.queue, LINGER)
+  local place = (tonumber(tail[2]) or 0) + 1
+  if tail[1] ~= id then call('ZADD', k.queue, 'NX', place, id) end
   call('HSET', k.waiters, id, attempt .. ':' .. whole(now + lease * 1000) .. ':' .. lease)
-  call('PEXPIRE', k.waiters, LINGER)
+  if place % 64 == 1 then linger(k) end -- not every time: keys are new with the first place, and beats linger, too
+  return place == 1
 end
 
 -- Gives the lock to the first waiter that is alive, and tells it on its channel. Where the count of
 -- receivers can be trusted, a message that reaches nobody means that the waiter is gone. The caller is not
--- told: it reads the reply; one that does not is ''. With nobody left the lock is free. Returns who has it,
--- the epoch and the lease.
-local function grant(k, name, caller, trusted, now)
+-- told: it reads the reply; one that does not is ''. With nobody left the lock is free. First is who was taken
+-- from the queue already, if anybody was. Returns who has the lock, the epoch and the lease.
+local function grant(k, name, caller, trusted, now, first)
   while true do
     call('DEL', k.lock)
-    local id = call('ZPOPMIN', k.queue)[1]
+    local id = first or call('ZPOPMIN', k.queue)[1]
     if not id then return end
+    first = nil
     local w = waiter(k, id)
     call('HDEL', k.waiters, id)
     if w and w.alive >= now then
