@@ -14,7 +14,7 @@ var overrun = Scenario{
 	Doc:     "the work inside the section takes one and a half to three leases",
 	Attacks: strategy.Renews,
 	Plan: func(rng *rand.Rand, lease time.Duration) Plan {
-		return Plan{Cargo: schedule(rng, 2, 8, func() Cargo {
+		return Plan{Cargo: schedule(rng, 3, 5, func() Cargo {
 			long := lease*3/2 + time.Duration(rng.Int64N(int64(lease*3/2)))
 			return Cargo{Fault: fault.Fault{Point: trace.Read, Action: fault.Sleep, For: long}}
 		})}
