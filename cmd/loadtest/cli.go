@@ -18,7 +18,7 @@ import (
 // Exit codes.
 const (
 	exitExpected    = 0 // every cell did what its strategy's properties promise
-	exitSurprised   = 1 // one did not
+	exitSurprised   = 1 // one did not, or met a --fail-if
 	exitUsage       = 2 // it was told something impossible
 	exitFailed      = 3 // the harness failed, which says nothing about the strategies
 	exitInterrupted = 130
@@ -59,6 +59,8 @@ Examples:
     loadtest run --strategies none,conditional --rate 500 --json out/result.json
     loadtest run --strategies all --scenarios all --html out/report.html
     loadtest report before.json after.json                     # what changed, cell by cell
+    loadtest run --strategies fenced --fail-if 'oversold>0' --fail-if 'p99>500ms'
+    loadtest run --strategies conditional --rate 200..2000/30s --results out/requests.gob
     loadtest run --mysql 'user:secret@tcp(db:3306)/stocklock' --shop http://shop1:8080 --shop http://shop2:8080
     loadtest explain set-ex-nx pause                           # why it oversells, step by step
     loadtest run --cells telling                               # each strategy where it shows most
@@ -67,7 +69,7 @@ Examples:
 
 Without --mysql, --redis and --shop it starts servers and shops of its own, and ends them.
 
-Exit codes: 0 all as expected, 1 a surprise, 2 bad usage, 3 the harness failed, 130 interrupted.`
+Exit codes: 0 all as expected, 1 a surprise or a --fail-if, 2 bad usage, 3 the harness failed, 130 interrupted.`
 
 // run is the program: it returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -80,7 +82,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.Exit(func(int) { helped = true }),
 		kong.WithHyphenPrefixedParameters(true), // so that --rate -1 is a number out of range, not an unknown flag
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.Vars{"strategies": strings.Join(strategy.Names(), ", "), "scenarios": strings.Join(scenario.Names(), ", ")},
+		kong.Vars{"strategies": strings.Join(strategy.Names(), ", "), "scenarios": strings.Join(scenario.Names(), ", "),
+			"metrics": strings.Join(report.Metrics(), ", ")},
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(streams{stdout, stderr, args}),
 	)

@@ -29,5 +29,5 @@ func (c *reportCommand) Run(s streams) error {
 	} else {
 		s.terminal().Report(now)
 	}
-	return c.outputs.write(now)
+	return c.outputs.finish(now, s)
 }

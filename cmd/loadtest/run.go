@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"os"
 
 	"stocklock/internal/report"
+	"stocklock/internal/trial"
 )
 
 type runCommand struct {
@@ -11,7 +13,8 @@ type runCommand struct {
 	settings  `embed:""`
 	outputs   `embed:""`
 
-	ExpectOnly bool `help:"Only print what is expected of each cell."`
+	Results    string `placeholder:"FILE" help:"Also write every request here, for vegeta report and vegeta plot."`
+	ExpectOnly bool   `help:"Only print what is expected of each cell."`
 }
 
 func (c *runCommand) Run(ctx context.Context, s streams) error {
@@ -26,18 +29,23 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 	if err := c.outputs.check(); err != nil {
 		return err
 	}
+	if c.Results != "" {
+		file, err := os.Create(c.Results)
+		if err != nil {
+			return usage("cannot write %s: %w", c.Results, err)
+		}
+		defer file.Close()
+		chosen.options.Records = trial.NewRecords(file)
+	}
 	r, err := measure(ctx, chosen, s)
+	if flushErr := chosen.options.Records.Flush(); err == nil {
+		err = flushErr
+	}
 	if err != nil {
 		return err
 	}
 	s.terminal().Report(r)
-	if err := c.outputs.write(r); err != nil {
-		return err
-	}
-	if len(r.Surprises()) > 0 {
-		return errSurprised
-	}
-	return nil
+	return c.outputs.finish(r, s)
 }
 
 // measure runs what was chosen. When ctx ends it, the report has what there is.

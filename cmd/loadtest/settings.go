@@ -26,9 +26,9 @@ type selection struct {
 type settings struct {
 	Shops    int    `default:"3" help:"How many shop processes sell at once."`
 	Stock    int64  `help:"Units there are to sell. Without it 100, and 30 where other scenarios than contention are run."`
-	Requests int    `help:"Requests under contention. Without it four times the stock. The other scenarios go on until all is sold."`
+	Requests int    `help:"Requests under contention, after which the load ends. Without it four times the stock, or what a --rate with an end sends. The other scenarios go on until all is sold."`
 	Workers  int    `default:"12" help:"Customers who buy at the same time, each waiting for an answer before the next try."`
-	Rate     int    `help:"Requests a second, sent whether or not earlier ones were answered, by at most 1000 customers. 0: as fast as the workers can."`
+	Rate     string `placeholder:"SHAPE" help:"Requests a second, sent whether or not earlier ones were answered, by at most 1000 customers: 200; 200/10s, for a time; 200..2000/30s, growing; 100,500,1000/10s, steps of ten seconds each. Without it as fast as the workers can."`
 	Seed     uint64 `default:"1" help:"What the schedules of faults are made from: the same seed, the same schedule."`
 
 	Lease       time.Duration `env:"LOADTEST_LEASE" help:"How long a lock lives without renewal. Without it 2s, and 500ms where other scenarios than contention are run."`
@@ -89,17 +89,24 @@ func choose(what selection, how settings) (chosen, error) {
 	pick(&ch.Lease, comparison, 2*time.Second, 500*time.Millisecond)
 	pick(&ch.Wait, comparison, 5*time.Second, ch.Lease*3/4)
 	pick(&ch.Parallel, comparison || len(ch.Shop) > 0, 1, 4)
+	shape, err := trial.ParseShape(ch.Rate)
+	if err != nil {
+		return ch, usage("--rate is %s: %w", ch.Rate, err)
+	}
+	if n, ends := shape.Total(); ends && comparison {
+		pick(&ch.Requests, true, n, 0)
+	}
 	pick(&ch.Requests, true, 4*int(ch.Stock), 0)
 	if err := ch.check(); err != nil {
 		return ch, err
 	}
 	workers := ch.Workers
-	if ch.Rate > 0 {
+	if !shape.IsZero() {
 		workers = maxOpenWorkers
 	}
 	ch.Parallel = min(ch.Parallel, len(ch.strategies)*len(ch.scenarios)*ch.Runs)
 	ch.options = trial.Options{
-		Stock: ch.Stock, Requests: ch.Requests, Workers: workers, Rate: ch.Rate, Timeout: ch.Wait + 20*time.Second,
+		Stock: ch.Stock, Requests: ch.Requests, Workers: workers, Shape: shape, Timeout: ch.Wait + 20*time.Second,
 		Options: strategy.Options{Lease: ch.Lease, Wait: ch.Wait, Retry: ch.Retry, ServerClock: ch.GetsetClock == "server"},
 	}
 	return ch, nil
@@ -141,7 +148,6 @@ func (ch chosen) check() error {
 		{"--stock", ch.Stock, 1, 1_000_000},
 		{"--requests", int64(ch.Requests), 1, 10_000_000},
 		{"--workers", int64(ch.Workers), 1, 1000},
-		{"--rate", int64(ch.Rate), 0, 100_000},
 		{"--runs", int64(ch.Runs), 1, 1000},
 		{"--parallel", int64(ch.Parallel), 1, 16},
 	} {
@@ -220,8 +226,8 @@ func (ch chosen) replay(c trial.Cell) string {
 		"--shops", fmt.Sprint(ch.Shops), "--stock", fmt.Sprint(ch.Stock), "--requests", fmt.Sprint(ch.Requests),
 		"--workers", fmt.Sprint(ch.Workers), "--lease", ch.Lease.String(), "--wait", ch.Wait.String(),
 		"--retry", ch.Retry.String(), "--work", ch.Work.String()}
-	if ch.Rate > 0 {
-		words = append(words, "--rate", fmt.Sprint(ch.Rate))
+	if rate := ch.options.Shape.String(); rate != "" {
+		words = append(words, "--rate", rate)
 	}
 	if ch.GetsetClock != "client" {
 		words = append(words, "--getset-clock", ch.GetsetClock)

@@ -18,6 +18,9 @@ func (e Environment) facts() []fact {
 		{Name: "retry", Value: short(e.RetryMS) + " ms"}, {Name: "work", Value: short(e.WorkMS) + " ms"},
 		{Name: "database connections a shop", Value: fmt.Sprint(e.PoolMySQL)},
 	}
+	if e.Rate != "" {
+		facts = append(facts, fact{Name: "requests a second", Value: e.Rate})
+	}
 	for _, library := range slices.Sorted(maps.Keys(e.Libraries)) {
 		facts = append(facts, fact{Name: library, Value: e.Libraries[library]})
 	}

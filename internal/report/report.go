@@ -29,7 +29,7 @@ type Environment struct {
 	Shops        int               `json:"shops"`
 	Sites        int               `json:"sites"` // sets of shops that worked side by side
 	Workers      int               `json:"workers"`
-	Rate         int               `json:"rate,omitempty"`
+	Rate         string            `json:"rate,omitempty"` // requests a second, as --rate has it
 	LeaseMS      float64           `json:"lease_ms"`
 	WaitMS       float64           `json:"wait_ms"`
 	RetryMS      float64           `json:"retry_ms"`

@@ -99,7 +99,7 @@ func (a *attack) run(ctx context.Context) error {
 			return fmt.Errorf("prepare: %w", err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, maxCell)
+	ctx, cancel := context.WithTimeout(ctx, a.longest())
 	defer a.background.Wait()
 	defer cancel()
 	a.markTraces()
@@ -131,10 +131,13 @@ func (a *attack) run(ctx context.Context) error {
 	a.ended = time.Now()
 	a.usage.stop(a.sold)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		a.problems = append(a.problems, fmt.Errorf("neither sold out nor stuck after %s", maxCell))
+		a.problems = append(a.problems, fmt.Errorf("neither sold out nor stuck after %s", a.longest()))
 	}
 	return errors.Join(a.problems...)
 }
+
+// longest bounds an attack that neither sells out nor gets stuck.
+func (a *attack) longest() time.Duration { return maxCell + a.o.Shape.Due(a.o.Requests) }
 
 const requestBody = `{"quantity":1}`
 
@@ -171,8 +174,8 @@ func (a *attack) newHit() *hit {
 	defer a.mu.Unlock()
 	n, now := len(a.hits), time.Now()
 	h := &hit{id: fmt.Sprintf("%d-%d", a.item.ItemID, n), due: now}
-	if a.o.Rate > 0 {
-		h.due = a.begun.Add(time.Duration(n) * time.Second / time.Duration(a.o.Rate))
+	if !a.o.Shape.IsZero() {
+		h.due = a.begun.Add(a.o.Shape.Due(n))
 	}
 	if a.plan.Cargo != nil {
 		h.cargo = a.plan.Cargo(n)

@@ -46,8 +46,8 @@ func (l Load) Run(ctx context.Context, next func() (Order, bool), answered func(
 	attacker := vegeta.NewAttacker(vegeta.Client(client), vegeta.MaxBody(4<<10), vegeta.MaxWorkers(uint64(l.Workers)))
 	defer context.AfterFunc(ctx, func() { attacker.Stop() })()
 	pace := pacer{
-		ConstantPacer: vegeta.ConstantPacer{Freq: l.Rate, Per: time.Second},
-		over:          func(int) bool { return ctx.Err() != nil },
+		shape: Steady(l.Rate),
+		over:  func(int) bool { return ctx.Err() != nil },
 	}
 	for result := range attacker.Attack(sent.target(next), pace, 0, "") {
 		order, ok := sent.take(result.Seq)

@@ -13,26 +13,29 @@ import (
 // downFor is how long a shop that refused a connection is left alone.
 const downFor = 50 * time.Millisecond
 
-// pacer sends as fast as workers are free, or at the rate, until the attack is over.
+// pacer sends in the given shape, or as fast as workers are free, until the attack is over.
 type pacer struct {
-	vegeta.ConstantPacer // its Freq is 0 in closed loop
-	over                 func(hits int) bool
+	shape Shape
+	over  func(hits int) bool
 }
 
 func (p pacer) Pace(elapsed time.Duration, hits uint64) (wait time.Duration, stop bool) {
 	if p.over(int(hits)) {
 		return 0, true
 	}
-	if p.Freq == 0 {
+	if p.shape.IsZero() {
 		return 0, false
 	}
-	return p.ConstantPacer.Pace(elapsed, hits)
+	return max(p.shape.Due(int(hits))-elapsed, 0), false
 }
+
+// Rate is what vegeta's reports want of a pacer, and nothing here uses.
+func (p pacer) Rate(time.Duration) float64 { return 0 }
 
 func (a *attack) pacer(ctx context.Context) vegeta.Pacer {
 	return pacer{
-		ConstantPacer: vegeta.ConstantPacer{Freq: a.o.Rate, Per: time.Second},
-		over:          func(hits int) bool { return ctx.Err() != nil || a.over(ctx, hits) },
+		shape: a.o.Shape,
+		over:  func(hits int) bool { return ctx.Err() != nil || a.over(ctx, hits) },
 	}
 }
 

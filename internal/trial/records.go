@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,7 +19,7 @@ type Records struct {
 	mu     sync.Mutex // guards the rest
 	buffer *bufio.Writer
 	encode vegeta.Encoder
-	seq    uint64
+	seq    map[string]uint64 // by attack: vegeta plot wants them without gaps
 }
 
 // The headers of a record.
@@ -30,11 +31,14 @@ const (
 // NewRecords writes to w. What is written is complete after [Records.Flush].
 func NewRecords(w io.Writer) *Records {
 	buffer := bufio.NewWriter(w)
-	return &Records{buffer: buffer, encode: vegeta.NewEncoder(buffer)}
+	return &Records{buffer: buffer, encode: vegeta.NewEncoder(buffer), seq: map[string]uint64{}}
 }
 
-// Flush writes what is buffered.
+// Flush writes what is buffered. Of a nil Records nothing is.
 func (r *Records) Flush() error {
+	if r == nil {
+		return nil
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.buffer.Flush()
@@ -47,12 +51,14 @@ func (r *Records) write(of Result, hits []*hit) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, h := range hits {
+	attack := of.Strategy + "/" + of.Scenario
+	inOrder := slices.SortedStableFunc(slices.Values(hits), func(a, b *hit) int { return a.sent.Compare(b.sent) })
+	for _, h := range inOrder {
 		if h.sent.IsZero() {
 			continue // interrupted before it was sent
 		}
 		record := vegeta.Result{
-			Attack: of.Strategy + "/" + of.Scenario, Seq: r.seq, Code: uint16(h.status), Timestamp: h.sent, Latency: h.latency,
+			Attack: attack, Seq: r.seq[attack], Code: uint16(h.status), Timestamp: h.sent, Latency: h.latency,
 			BytesOut: uint64(len(requestBody)), Method: http.MethodPost,
 			Headers: http.Header{DueHeader: {h.due.UTC().Format(time.RFC3339Nano)}, OutcomeHeader: {string(h.outcome)}},
 		}
@@ -61,7 +67,7 @@ func (r *Records) write(of Result, hits []*hit) error {
 		} else if h.outcome != Sold {
 			record.Error = string(h.outcome)
 		}
-		r.seq++
+		r.seq[attack]++
 		if err := r.encode.Encode(&record); err != nil {
 			return fmt.Errorf("write the requests down: %w", err)
 		}

@@ -46,13 +46,13 @@ type Options struct {
 	Stock    int64         // units there are
 	Requests int           // requests under contention; the other scenarios go on until all is sold
 	Workers  int           // customers who buy at once; each waits for its answer
-	Rate     int           // requests a second, sent whether or not earlier ones are answered; 0 for closed loop
+	Shape    Shape         // how they are sent over time; without one, as customers are free
 	Timeout  time.Duration // of one request
 	Records  *Records      // where every request is written down, nil for nowhere
 	strategy.Options
 }
 
-// maxCell bounds a cell that neither sells out nor gets stuck.
+// maxCell bounds a cell that neither sells out nor gets stuck, besides the time that its load takes.
 const maxCell = 90 * time.Second
 
 // Run runs one cell. An error means that the harness cannot go on; what only
