@@ -120,7 +120,7 @@ func TestUnconfirmedSubscriptionIsATimeout(t *testing.T) {
 
 // twoWays sends requests one way and subscribes another.
 type twoWays struct {
-	redis.Scripter
+	*redis.Client
 	messages *redis.Client
 }
 

@@ -36,7 +36,7 @@ type Locker struct {
 // New returns a Locker on a client of go-redis, which stays the caller's to
 // close, after the Locker. New sends nothing. It panics on a lease that is too short.
 //
-// The client's retries do no harm: every request of the lock may arrive twice.
+// The client's retries are switched off for what changes a lock, whatever its MaxRetries.
 func New(client Client, o Options) *Locker {
 	o = o.withDefaults()
 	ctx, stop := context.WithCancel(context.Background())

@@ -167,6 +167,7 @@ type wire struct {
 	listener net.Listener
 	cutUp    atomic.Bool // requests vanish
 	cutDown  atomic.Bool // answers vanish
+	lost     atomic.Int64
 	mu       sync.Mutex
 	conns    []net.Conn
 	done     sync.WaitGroup
@@ -206,13 +207,13 @@ func (w *wire) accept() {
 		w.mu.Lock()
 		w.conns = append(w.conns, near, far)
 		w.mu.Unlock()
-		w.done.Go(func() { pipe(far, near, &w.cutUp) })
-		w.done.Go(func() { pipe(near, far, &w.cutDown) })
+		w.done.Go(func() { w.pipe(far, near, &w.cutUp) })
+		w.done.Go(func() { w.pipe(near, far, &w.cutDown) })
 	}
 }
 
 // pipe copies until a side closes; what comes while it is cut is lost.
-func pipe(to, from net.Conn, cut *atomic.Bool) {
+func (w *wire) pipe(to, from net.Conn, cut *atomic.Bool) {
 	defer to.Close()
 	defer from.Close()
 	buffer := make([]byte, 32<<10)
@@ -222,6 +223,7 @@ func pipe(to, from net.Conn, cut *atomic.Bool) {
 			return
 		}
 		if cut.Load() {
+			w.lost.Add(1)
 			continue
 		}
 		if _, err := to.Write(buffer[:n]); err != nil {

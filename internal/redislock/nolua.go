@@ -23,7 +23,7 @@ type watchStore struct {
 }
 
 func (s watchStore) set(ctx context.Context, key, value string, lease time.Duration) (time.Duration, bool, error) {
-	ok, err := s.client.SetNX(ctx, key, value, lease).Result()
+	ok, err := once{s.client}.setNX(ctx, key, value, lease)
 	return lease - s.margin, ok, err
 }
 

@@ -24,20 +24,15 @@ func NewQuorum(clients []redis.Scripter, o Options) *Polling {
 		panic("redislock: NewQuorum without clients")
 	}
 	o = o.withDefaults()
-	nodes := make([]quorumNode, len(clients))
+	nodes := make([]once, len(clients))
 	for i, c := range clients {
-		n, ok := c.(quorumNode)
+		n, ok := c.(processor)
 		if !ok {
-			panic(fmt.Sprintf("redislock: NewQuorum: client %d of type %T has no SetNX", i, c))
+			panic(fmt.Sprintf("redislock: NewQuorum: client %d of type %T has no Process", i, c))
 		}
-		nodes[i] = n
+		nodes[i] = once{n}
 	}
 	return newPolling(quorumStore{nodes, o.margin(), max(o.Lease/5, 10*time.Millisecond)}, o)
-}
-
-type quorumNode interface {
-	redis.Scripter
-	SetNX(ctx context.Context, key string, value any, expiration time.Duration) *redis.BoolCmd
 }
 
 // errNoMajority: too few servers answered to say yes or no. Trying again may help.
@@ -45,7 +40,7 @@ var errNoMajority = errors.New("redislock: no majority of the servers answered")
 
 // quorumStore asks all servers at once and goes by the majority.
 type quorumStore struct {
-	nodes   []quorumNode
+	nodes   []once
 	drift   time.Duration // taken off each validity, for clocks that run at different rates
 	timeout time.Duration // of each server
 }
@@ -60,13 +55,13 @@ var (
 )
 
 func (s quorumStore) set(ctx context.Context, key, value string, lease time.Duration) (time.Duration, bool, error) {
-	ok, err := s.majority(ctx, func(ctx context.Context, n quorumNode) (bool, error) {
-		return n.SetNX(ctx, key, value, lease).Result()
+	ok, err := s.majority(ctx, func(ctx context.Context, n once) (bool, error) {
+		return n.setNX(ctx, key, value, lease)
 	})
 	if !ok {
 		// A minority that was set must not block the others for a lease.
 		cleaning := context.WithoutCancel(ctx)
-		s.majority(cleaning, func(ctx context.Context, n quorumNode) (bool, error) {
+		s.majority(cleaning, func(ctx context.Context, n once) (bool, error) {
 			return compareDelete(ctx, n, key, value)
 		})
 	}
@@ -74,19 +69,19 @@ func (s quorumStore) set(ctx context.Context, key, value string, lease time.Dura
 }
 
 func (s quorumStore) extend(ctx context.Context, key, value string, lease time.Duration) (time.Duration, bool, error) {
-	ok, err := s.majority(ctx, func(ctx context.Context, n quorumNode) (bool, error) {
+	ok, err := s.majority(ctx, func(ctx context.Context, n once) (bool, error) {
 		return compareExtendScript.Run(ctx, n, []string{key}, value, lease.Milliseconds()).Bool()
 	})
 	return lease - s.drift, ok, err
 }
 
 func (s quorumStore) drop(ctx context.Context, key, value string) (bool, error) {
-	return s.majority(ctx, func(ctx context.Context, n quorumNode) (bool, error) {
+	return s.majority(ctx, func(ctx context.Context, n once) (bool, error) {
 		return compareDelete(ctx, n, key, value)
 	})
 }
 
-func compareDelete(ctx context.Context, n quorumNode, key, value string) (bool, error) {
+func compareDelete(ctx context.Context, n once, key, value string) (bool, error) {
 	return compareDeleteScript.Run(ctx, n, []string{key}, value).Bool()
 }
 
@@ -94,7 +89,7 @@ func compareDelete(ctx context.Context, n quorumNode, key, value string) (bool, 
 // returns as soon as that is certain, and leaves those that are slow to their
 // timeout. The error is there when servers that did not answer could have made the
 // difference.
-func (s quorumStore) majority(ctx context.Context, ask func(context.Context, quorumNode) (bool, error)) (bool, error) {
+func (s quorumStore) majority(ctx context.Context, ask func(context.Context, once) (bool, error)) (bool, error) {
 	type answer struct {
 		yes bool
 		err error

@@ -15,7 +15,7 @@ import (
 // Client is what the lock needs of a go-redis client. *redis.Client (also one made
 // for Sentinel), *redis.ClusterClient, *redis.Ring and redis.UniversalClient have it.
 type Client interface {
-	redis.Scripter
+	processor
 	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
 }
 
@@ -129,7 +129,7 @@ func (s server) acquire(ctx context.Context, n *name, attempt uint64, queueUp bo
 	if queueUp {
 		flag = "1"
 	}
-	v, err := acquireScript.Run(ctx, s.client, n.keys, s.id, attempt, s.lease, n.key, flag, s.trusted).Result()
+	v, err := acquireScript.Run(ctx, once{s.client}, n.keys, s.id, attempt, s.lease, n.key, flag, s.trusted).Result()
 	if err != nil {
 		return reply{}, err
 	}
@@ -141,7 +141,7 @@ func (s server) release(ctx context.Context, n *name, attempt, next uint64) (rep
 	if next != 0 {
 		again = strconv.FormatUint(next, 10)
 	}
-	v, err := releaseScript.Run(ctx, s.client, n.keys, s.id, attempt, s.lease, n.key, again, s.trusted).Result()
+	v, err := releaseScript.Run(ctx, once{s.client}, n.keys, s.id, attempt, s.lease, n.key, again, s.trusted).Result()
 	if err != nil {
 		return reply{}, err
 	}
@@ -149,7 +149,7 @@ func (s server) release(ctx context.Context, n *name, attempt, next uint64) (rep
 }
 
 func (s server) cancel(ctx context.Context, n *name, attempt uint64) error {
-	return cancelScript.Run(ctx, s.client, n.keys, s.id, attempt, n.key, s.trusted).Err()
+	return cancelScript.Run(ctx, once{s.client}, n.keys, s.id, attempt, n.key, s.trusted).Err()
 }
 
 // beat is one renewal of a hold or of a place in a queue.
@@ -175,7 +175,7 @@ func (s server) beat(ctx context.Context, beats []beat) ([]reply, error) {
 		keys = append(keys, b.name.keys...)
 		args = append(args, kind, b.attempt, s.lease, b.name.key)
 	}
-	v, err := beatScript.Run(ctx, s.client, keys, args...).Slice()
+	v, err := beatScript.Run(ctx, once{s.client}, keys, args...).Slice()
 	if err != nil {
 		return nil, err
 	}
