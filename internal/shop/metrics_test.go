@@ -150,18 +150,36 @@ func TestTheDashboardAsksForWhatThereIs(t *testing.T) {
 	}
 	s := open(t, nil)
 	s.buy(s.item(1))
-	known := map[string]bool{}
+	known, labels := map[string]bool{}, map[string]bool{}
+	label := regexp.MustCompile(`\b([a-z_]+)="([^"]*)"`)
 	for series := range s.scrape() {
 		name, _, _ := strings.Cut(series, "{")
 		known[name] = true
+		for _, pair := range label.FindAllStringSubmatch(series, -1) {
+			labels[pair[1]], labels[pair[0]] = true, true
+		}
+	}
+	for _, k := range kinds {
+		labels[fmt.Sprintf("outcome=%q", k.slug)] = true // whether or not it has happened
 	}
 	names, asked := regexp.MustCompile(`\b(shop|go|redis|process)_[a-z_]+`), 0
+	by := regexp.MustCompile(`\bby \(([a-z_]+)\)`)
 	for _, panel := range dashboard.Panels {
 		for _, target := range panel.Targets {
 			for _, name := range names.FindAllString(target.Expr, -1) {
 				asked++
 				if !known[name] {
 					t.Errorf("the panel %q asks for %s, which no shop has", panel.Title, name)
+				}
+			}
+			for _, pair := range label.FindAllStringSubmatch(target.Expr, -1) {
+				if !labels[pair[0]] {
+					t.Errorf("the panel %q asks for %s, which no shop has", panel.Title, pair[0])
+				}
+			}
+			for _, word := range by.FindAllStringSubmatch(target.Expr, -1) {
+				if !labels[word[1]] {
+					t.Errorf("the panel %q groups by %s, which no shop has", panel.Title, word[1])
 				}
 			}
 		}
