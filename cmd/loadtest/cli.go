@@ -12,6 +12,7 @@ import (
 
 	"stocklock/internal/report"
 	"stocklock/internal/scenario"
+	"stocklock/internal/soak"
 	"stocklock/internal/strategy"
 )
 
@@ -83,7 +84,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.WithHyphenPrefixedParameters(true), // so that --rate -1 is a number out of range, not an unknown flag
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.Vars{"strategies": strings.Join(strategy.Names(), ", "), "scenarios": strings.Join(scenario.Names(), ", "),
-			"metrics": strings.Join(report.Metrics(), ", ")},
+			"metrics": strings.Join(report.Metrics(), ", "), "faults": strings.Join(soak.Faults(), "; ")},
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(streams{stdout, stderr, args}),
 	)

@@ -51,6 +51,7 @@ func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
 		{"run --cells none", "want STRATEGY:SCENARIO"},
 		{"list people", "must be one of"},
 		{"scale --rounds 0", "--rounds is 0"},
+		{"soak --faults earthquake", "--faults earthquake"},
 		{"soak --minutes 0", "--minutes is 0"},
 		{"soak --rate 1e9", "--rate"},
 		{"soak --strategies hope", `no strategy "hope"`},

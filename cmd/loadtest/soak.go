@@ -14,6 +14,7 @@ type soakCommand struct {
 	Minutes       float64       `default:"10" help:"How long faults are struck. Warming up and counting take about half a minute more."`
 	Seed          uint64        `default:"1" help:"What the schedule of faults is made from: the same seed, the same schedule."`
 	Strategies    []string      `default:"fenced,for-update,optimistic,conditional" help:"How to sell, all at the same time, each on items of its own: ${strategies}."`
+	Faults        []string      `placeholder:"WORD" help:"Strike only faults with one of these words in their names, such as failover. Without it all: ${faults}."`
 	Shops         int           `default:"3" help:"How many shop processes sell."`
 	Rate          int           `default:"40" help:"Orders a second, over all strategies."`
 	RecoverWithin time.Duration `default:"5s" help:"How soon after a fault every shop must sell again by every strategy."`
@@ -50,6 +51,9 @@ func (c *soakCommand) options() (soak.Options, error) {
 	if len(fit) < len(strategies) {
 		return soak.Options{}, usage("--strategies %s: a soak has one Redis, and redlock needs several", strings.Join(c.Strategies, ","))
 	}
+	if len(soak.Faults(c.Faults...)) == 0 {
+		return soak.Options{}, usage("--faults %s: none has that word, want one of %s", strings.Join(c.Faults, ","), strings.Join(soak.Faults(), "; "))
+	}
 	for _, limit := range []struct {
 		flag          string
 		value, lo, hi float64
@@ -64,7 +68,7 @@ func (c *soakCommand) options() (soak.Options, error) {
 		}
 	}
 	return soak.Options{
-		Strategies: fit, Shops: c.Shops, Duration: time.Duration(c.Minutes * float64(time.Minute)), Seed: c.Seed,
+		Strategies: fit, Faults: c.Faults, Shops: c.Shops, Duration: time.Duration(c.Minutes * float64(time.Minute)), Seed: c.Seed,
 		Rate: c.Rate, RecoverWithin: c.RecoverWithin,
 	}, nil
 }

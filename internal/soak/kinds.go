@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"stocklock/internal/rig"
@@ -52,6 +54,26 @@ var kinds = []kind{
 	{name: "connection storm on shop", strikesShop: true, shortest: short, longest: long, strikes: process, do: stormShop},
 	{name: "connection storm on MySQL", shortest: short, longest: long, strikes: mysql, do: stormMySQL},
 	{name: "connection storm on Redis", shortest: short, longest: long, strikes: redis, do: stormRedis},
+}
+
+// Faults returns the titles of all kinds of faults that have one of the words in them, or of all for none.
+func Faults(words ...string) []string {
+	var titles []string
+	for _, k := range chosen(words) {
+		titles = append(titles, k.title())
+	}
+	return titles
+}
+
+func chosen(words []string) []*kind {
+	var all []*kind
+	for i := range kinds {
+		k := &kinds[i]
+		if len(words) == 0 || slices.ContainsFunc(words, func(word string) bool { return strings.Contains(k.title(), word) }) {
+			all = append(all, k)
+		}
+	}
+	return all
 }
 
 // title is what the table calls faults of this kind.

@@ -45,11 +45,12 @@ func (f fault) String() string {
 type schedule struct {
 	rng   *rand.Rand
 	shops int
+	kinds []*kind
 	deck  []*kind // what has not been struck since all were
 }
 
-func newSchedule(seed uint64, shops int) *schedule {
-	return &schedule{rng: rand.New(rand.NewPCG(seed, 1)), shops: shops}
+func newSchedule(seed uint64, shops int, kinds []*kind) *schedule {
+	return &schedule{rng: rand.New(rand.NewPCG(seed, 1)), shops: shops, kinds: kinds}
 }
 
 func (s *schedule) next() episode {
@@ -75,9 +76,7 @@ var points = []trace.Point{trace.Read, trace.Write, trace.Written}
 // draw takes kinds as from a pack of cards, so that all come up equally often.
 func (s *schedule) draw() fault {
 	if len(s.deck) == 0 {
-		for i := range kinds {
-			s.deck = append(s.deck, &kinds[i])
-		}
+		s.deck = slices.Clone(s.kinds)
 	}
 	i := s.rng.IntN(len(s.deck))
 	f := fault{kind: s.deck[i]}

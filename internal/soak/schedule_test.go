@@ -7,7 +7,7 @@ import (
 
 // episodes is what a seed makes, as it is printed.
 func episodes(seed uint64, shops, n int) (printed []string, all []episode) {
-	s := newSchedule(seed, shops)
+	s := newSchedule(seed, shops, chosen(nil))
 	for range n {
 		e := s.next()
 		printed, all = append(printed, fmt.Sprint(e.calm, e)), append(all, e)
@@ -68,6 +68,21 @@ func TestTheScheduleStrikesEverythingAndNothingTwiceAtOnce(t *testing.T) {
 		}
 		if together < 100 {
 			t.Errorf("with %d shops, %d of 500 episodes have faults together", shops, together)
+		}
+	}
+}
+
+func TestFaultsCanBeChosen(t *testing.T) {
+	if got := Faults("of MySQL", "failover"); len(got) != 2 || got[0] != "failover of Redis to a late replica" || got[1] != "kill -9 of MySQL" {
+		t.Errorf("Faults = %q", got)
+	}
+	if got := len(Faults()); got != len(kinds) {
+		t.Errorf("%d faults, want all %d", got, len(kinds))
+	}
+	s := newSchedule(1, 3, chosen([]string{"kill -9 of MySQL"}))
+	for range 20 {
+		if e := s.next(); len(e.faults) != 1 || e.faults[0].title() != "kill -9 of MySQL" {
+			t.Errorf("struck %s", e)
 		}
 	}
 }

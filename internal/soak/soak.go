@@ -24,6 +24,7 @@ import (
 // Options is what a soak does.
 type Options struct {
 	Strategies    []strategy.Strategy // all at once, each on items of its own
+	Faults        []string            // words that choose among the faults, as in [Faults]; none for all
 	Shops         int
 	Duration      time.Duration // how long faults are struck; warming up and checking come on top
 	Seed          uint64        // the same seed, the same schedule

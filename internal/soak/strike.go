@@ -12,7 +12,7 @@ import (
 
 // strike strikes one episode after another until the time is over, and measures the recoveries.
 func (s *soak) strike(ctx context.Context) ([]Recovery, error) {
-	plan := newSchedule(s.Seed, s.Shops)
+	plan := newSchedule(s.Seed, s.Shops, chosen(s.Faults))
 	var all recoveries
 	for n := 1; time.Since(s.began) < s.Duration; n++ {
 		e := plan.next()
