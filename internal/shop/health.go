@@ -40,7 +40,7 @@ type dependency struct {
 func newHealth(log *slog.Logger, dependencies ...*dependency) *health {
 	for _, d := range dependencies {
 		d.prepared = make(chan struct{})
-		d.err = errors.New("not asked yet")
+		d.err = errors.New("no answer yet")
 	}
 	return &health{log: log, dependencies: dependencies}
 }

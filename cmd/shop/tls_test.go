@@ -48,28 +48,31 @@ func TestTheShopSellsFromMySQLOverTLS(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-func TestMySQLThatCannotBeTrustedIsOneLineAndExitCode1(t *testing.T) {
+func TestServersThatCannotBeTrustedAreOneLineAndExitCode1(t *testing.T) {
 	server, _ := tlsMySQL(t)
 	another, _ := certificate(t)
-	for _, test := range []struct{ name, how, says string }{
-		{"signed by another authority", "?tls=true", "signed by unknown authority"},
-		{"without TLS", "", "Error "}, // in the words of the server,
+	goodRedis := "redis://" + rigtest.Redis(t)
+	strangeRedis, _ := tlsRedis(t)
+	for _, test := range []struct{ name, mysql, redis, where, says string }{
+		{"MySQL signed by another authority", server.DSN() + "?tls=true", goodRedis, "mysql at " + server.Addr, "signed by unknown authority"},
+		{"MySQL without TLS", server.DSN(), goodRedis, "mysql at " + server.Addr, "Error "}, // in the server's words
+		{"Redis signed by another authority", rigtest.MySQL(t), strangeRedis, "redis at " + strings.TrimPrefix(strangeRedis, "rediss://"), "signed by unknown authority"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Setenv("SSL_CERT_FILE", another)
-			t.Setenv("SHOP_MYSQL", server.DSN()+test.how)
-			t.Setenv("SHOP_REDIS", "redis://"+rigtest.Redis(t))
-			code, _, stderr := command(t.Context(), "--addr=127.0.0.1:0", "--startup-timeout=1s")
+			t.Setenv("SHOP_MYSQL", test.mysql)
+			t.Setenv("SHOP_REDIS", test.redis)
+			code, _, stderr := command(t.Context(), "--addr=127.0.0.1:0", "--startup-timeout=4s")
 			var plain []string // what is not the log
 			for _, line := range strings.Split(strings.TrimSpace(stderr), "\n") {
 				if !strings.HasPrefix(line, "{") {
 					plain = append(plain, line)
 				}
 			}
-			if code != 1 || len(plain) != 1 || !strings.Contains(plain[0], "mysql at "+server.Addr) || !strings.Contains(plain[0], test.says) {
-				t.Errorf("exit code %d, said %q, want 1 and one line with %q", code, stderr, test.says)
+			if code != 1 || len(plain) != 1 || !strings.Contains(plain[0], test.where) || !strings.Contains(plain[0], test.says) {
+				t.Errorf("exit code %d, said %q, want 1 and one line with %q and %q", code, stderr, test.where, test.says)
 			}
-			password, _, _ := strings.Cut(strings.TrimPrefix(server.DSN(), "stocklock:"), "@")
+			password, _, _ := strings.Cut(strings.TrimPrefix(test.mysql, "stocklock:"), "@")
 			if strings.Contains(stderr, password) {
 				t.Errorf("the password was printed: %s", stderr)
 			}
