@@ -148,13 +148,8 @@ func (c *inquiry) foreignRelease(changes []trace.Change, older, intruder *sectio
 		if ch.What != "del" {
 			continue
 		}
-		for _, s := range c.sections {
-			from, to := s.at[trace.Releasing], s.at[trace.Released]
-			if s == older || s == intruder || from.IsZero() || !s.enter().Before(older.enter()) || ch.Time.Before(from) ||
-				!to.IsZero() && ch.Time.After(to.Add(clockTolerance)) {
-				continue
-			}
-			if s.fault.what != "" && (s.fault.at == trace.Releasing || s.fault.at == trace.Written) {
+		for _, s := range c.releasersOf(ch, older, intruder) {
+			if s.late() {
 				return c.blame(s, older, intruder), true
 			}
 			// Whoever releases in time frees another's lock only when its own had gone to that other already.
@@ -167,6 +162,40 @@ func (c *inquiry) foreignRelease(changes []trace.Change, older, intruder *sectio
 		}
 	}
 	return breach{}, false
+}
+
+// late says whether a fault held up its release.
+func (s *section) late() bool {
+	return s.fault.what != "" && (s.fault.at == trace.Releasing || s.fault.at == trace.Written)
+}
+
+// releasersOf are the requests from before the older holder that were releasing when the key was
+// deleted, give or take what it takes to note that: the likeliest first.
+func (c *inquiry) releasersOf(deleted trace.Change, older, intruder *section) []*section {
+	off := map[*section]time.Duration{}
+	var found []*section
+	for _, s := range c.sections {
+		from, to := s.at[trace.Releasing], s.at[trace.Released]
+		if s == older || s == intruder || from.IsZero() || !s.enter().Before(older.enter()) || deleted.Time.Before(from) {
+			continue
+		}
+		if !to.IsZero() {
+			off[s] = max(deleted.Time.Sub(to), 0)
+		}
+		if off[s] < clockTolerance {
+			found = append(found, s)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b *section) int {
+		if d := cmp.Compare(off[a], off[b]); d != 0 || a.late() == b.late() {
+			return d
+		}
+		if a.late() {
+			return -1
+		}
+		return 1
+	})
+	return found
 }
 
 // blame says what a late release did.

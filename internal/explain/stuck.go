@@ -75,7 +75,7 @@ func (c *inquiry) whyStuck(s *section) (Cause, string) {
 func (c *inquiry) lockAsItIs() string {
 	waiting := 0
 	for _, r := range c.Requests {
-		if r.Answered.IsZero() || r.Answered.After(c.Ended.Add(-3*c.Lease)) {
+		if first(r.Answered, r.Sent).After(c.Ended.Add(-3 * c.Lease)) {
 			waiting++
 		}
 	}
@@ -88,7 +88,11 @@ func (c *inquiry) lockAsItIs() string {
 	default:
 		now = fmt.Sprintf("Redis has %s for another %s", c.Locks[0].Key, ms(c.Locks[0].TTL))
 	}
-	return fmt.Sprintf(" At the end %s, and %d requests had asked in vain during the last three leases.", now, waiting)
+	who := "1 request"
+	if waiting != 1 {
+		who = fmt.Sprintf("%d requests", waiting)
+	}
+	return fmt.Sprintf(" At the end %s, and %s had asked in vain during the last three leases.", now, who)
 }
 
 // waiterFor is the first request that asked while the holder had the lock, and was told busy.

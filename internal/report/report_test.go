@@ -1,0 +1,230 @@
+package report
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"stocklock/internal/trial"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// saved is a result with cells of every kind, as loadtest wrote it.
+func saved(t *testing.T) Report {
+	t.Helper()
+	r, err := Read(filepath.Join("testdata", "results.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		gotLines, wantLines := strings.Split(string(got), "\n"), strings.Split(string(want), "\n")
+		for i := range min(len(gotLines), len(wantLines)) {
+			if gotLines[i] != wantLines[i] {
+				t.Fatalf("%s, line %d:\n got %s\nwant %s\nIf that is right: go test ./internal/report -update", path, i+1, gotLines[i], wantLines[i])
+			}
+		}
+		t.Fatalf("%s has %d lines, got %d. If that is right: go test ./internal/report -update", path, len(wantLines), len(gotLines))
+	}
+}
+
+func TestForms(t *testing.T) {
+	r := saved(t)
+	terminal := func(print func(Terminal)) Form {
+		return func(_ Report, w io.Writer) error { print(Terminal{Out: w}); return nil }
+	}
+	for name, form := range map[string]Form{
+		"report.txt":   terminal(func(t Terminal) { t.Report(r) }),
+		"compared.txt": terminal(func(t Terminal) { t.Compare(changed(r), r) }),
+		"explained.txt": terminal(func(t Terminal) {
+			for _, c := range r.Cells {
+				t.Explain(c)
+				fmt.Fprintln(t.Out)
+			}
+		}),
+		"explained.mmd": terminal(func(t Terminal) { Mermaid(t.Out, r.Cells[2]) }),
+		"report.csv":    Report.CSV,
+		"report.md":     Report.Markdown,
+		"report.html": func(r Report, w io.Writer) error {
+			return page.Execute(w, r.page("/* style.css */", "/* script.js */"))
+		},
+	} {
+		var out bytes.Buffer
+		if err := form(r, &out); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		golden(t, name, out.Bytes())
+	}
+}
+
+// changed is the report as it was before: one cell less, another verdict, other numbers.
+func changed(r Report) Report {
+	before := r
+	before.Interrupted = false
+	before.Cells = append([]trial.Result{}, r.Cells[:5]...)
+	before.Cells[0].SalesPerSecond *= 2
+	before.Cells[1].Latency.P99 *= 1.05
+	before.Cells[3].Verdict, before.Cells[3].Expected = "held", "stuck"
+	return before
+}
+
+func TestJSONIsReadAgain(t *testing.T) {
+	r := saved(t)
+	path := filepath.Join(t.TempDir(), "r.json")
+	if err := r.WriteFile(path, Report.JSON); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Read(path)
+	if err != nil || !reflect.DeepEqual(again, r) {
+		t.Errorf("read again: %v, and the same: %v", err, reflect.DeepEqual(again, r))
+	}
+	if err := (Report{Environment: r.Environment}).WriteFile(path, Report.JSON); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := Read(path); err != nil || len(again.Cells) != 0 {
+		t.Errorf("a report without cells, read again: %v, %d cells", err, len(again.Cells))
+	}
+}
+
+// TestExplanationsFitTheTerminal also wants no colours where they were not asked for.
+func TestExplanationsFitTheTerminal(t *testing.T) {
+	for _, c := range saved(t).Cells {
+		var plain, colourful bytes.Buffer
+		Terminal{Out: &plain}.Explain(c)
+		Terminal{Out: &colourful, Colour: true}.Explain(c)
+		for _, line := range strings.Split(plain.String(), "\n") {
+			if width := text.StringWidthWithoutEscSequences(line); width > drawingWidth {
+				t.Errorf("%s under %s: %d columns: %s", c.Strategy, c.Scenario, width, line)
+			}
+		}
+		if strings.Contains(plain.String(), "\x1b") || !strings.Contains(colourful.String(), "\x1b") {
+			t.Errorf("%s under %s: colours where none were asked for, or none where they were", c.Strategy, c.Scenario)
+		}
+		if text.StripEscape(colourful.String()) != plain.String() {
+			t.Errorf("%s under %s: the colours change the text", c.Strategy, c.Scenario)
+		}
+	}
+}
+
+// TestPageNeedsNothingElse looks for what a browser would load, and for links that lead nowhere.
+func TestPageNeedsNothingElse(t *testing.T) {
+	var out bytes.Buffer
+	if err := saved(t).HTML(&out); err != nil {
+		t.Fatal(err)
+	}
+	page := out.String()
+	if found := regexp.MustCompile(`(?i)(src|href|url)\s*[=(]\s*["']?(https?:|//)[^"')\s]*|@import|<link [^>]*stylesheet`).FindString(page); found != "" {
+		t.Errorf("the page loads %s", found)
+	}
+	ids := map[string]bool{}
+	for _, m := range regexp.MustCompile(`\sid="([^"]+)"`).FindAllStringSubmatch(page, -1) {
+		if ids[m[1]] {
+			t.Errorf("two elements have the id %s", m[1])
+		}
+		ids[m[1]] = true
+	}
+	links := regexp.MustCompile(`href="#([^"]+)"`).FindAllStringSubmatch(page, -1)
+	for _, m := range links {
+		if !ids[m[1]] {
+			t.Errorf("a link leads to #%s, which is not there", m[1])
+		}
+	}
+	if !ids["set-ex-nx/late-release"] || len(links) < 20 {
+		t.Errorf("%d links, and ids %v: want one for each cell", len(links), ids)
+	}
+	if strings.Contains(page, "ZgotmplZ") {
+		t.Error("the template refused a value")
+	}
+}
+
+func TestWhatIsReadIsText(t *testing.T) {
+	r := saved(t)
+	r.Cells[0].Reason = `<script>alert("x")</script>`
+	r.Cells[0].Explanation.Lanes[0].Name = `<b onclick="x">`
+	r.Environment.Command = `loadtest "><img src=x>`
+	var out bytes.Buffer
+	if err := r.HTML(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, raw := range []string{`<script>alert`, `<b onclick`, `<img src`} {
+		if strings.Contains(out.String(), raw) {
+			t.Errorf("the page has %s as it was read", raw)
+		}
+	}
+}
+
+func TestThresholds(t *testing.T) {
+	r := saved(t)
+	for _, tt := range []struct {
+		spec   string
+		broken int
+		says   string
+	}{
+		{"oversold>0", 3, "none under contention has oversold 90"},
+		{"oversold>=90", 1, "none under contention"},
+		{"oversold > 100000", 0, ""},
+		{"oversold=0", 4, "fenced under pause"},
+		{"oversold!=0", 3, "redlock under pause"},
+		{"p99>1ms", 7, "ms"},
+		{"p99<=1h", 7, "ms"},
+		{"sales-per-second<0.5", 0, ""},
+		{"redis-per-sale>1", 1, "fenced under contention has redis-per-sale 1.4"},
+	} {
+		threshold, err := ParseThreshold(tt.spec)
+		if err != nil {
+			t.Errorf("ParseThreshold(%q): %v", tt.spec, err)
+			continue
+		}
+		if got := threshold.Broken(r); len(got) != tt.broken || !strings.Contains(strings.Join(got, "\n"), tt.says) {
+			t.Errorf("%s is broken by %q, want %d, and %q among them", tt.spec, got, tt.broken, tt.says)
+		}
+	}
+	for _, spec := range []string{"", "oversold", "luck>1", "oversold>", "oversold>few", "oversold>NaN", "p99>50", "p99>-1s", "p99!50ms", ">5", "oversold>1>2"} {
+		if _, err := ParseThreshold(spec); err == nil {
+			t.Errorf("ParseThreshold(%q) = nil, want an error", spec)
+		}
+	}
+}
+
+func TestTicksAreRound(t *testing.T) {
+	for _, tt := range []struct {
+		from, to float64
+		n        int
+		want     []float64
+	}{
+		{0, 10, 5, []float64{0, 2, 4, 6, 8, 10}},
+		{-104, 867, 9, []float64{0, 200, 400, 600, 800}},
+		{497.8, 522.9, 9, []float64{500, 505, 510, 515, 520}},
+		{0, 1, 4, []float64{0, 0.5, 1}},
+		{3, 3, 4, nil},
+	} {
+		if got := (scale{from: tt.from, to: tt.to}).ticks(tt.n); !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("ticks of %v to %v = %v, want %v", tt.from, tt.to, got, tt.want)
+		}
+	}
+}
