@@ -174,9 +174,11 @@ func TestTellingCells(t *testing.T) {
 		}
 	}
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"run", "--cells", "telling"}, &out, &errs); code != exitExpected {
-		t.Errorf("exit code %d\n%s%s", code, out.String(), errs.String())
+	file := filepath.Join(t.TempDir(), "out.json")
+	if code := run(t.Context(), []string{"run", "--cells", "telling", "--json", file}, &out, &errs); code != exitExpected {
+		t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
 	}
+	checkCauses(t, file)
 }
 
 func TestInterruptLeavesNothing(t *testing.T) {

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"testing"
+
+	"stocklock/internal/explain"
+	"stocklock/internal/report"
+	"stocklock/internal/scenario"
+	"stocklock/internal/strategy"
+	"stocklock/internal/trial"
+)
+
+// causes are what breaks a lock that lacks the property which the scenario attacks.
+var causes = map[string]explain.Cause{
+	"crash": explain.DeadHolder, "crash-acquiring": explain.DeadTaking, "overrun": explain.Overrun,
+	"late-release": explain.LateRelease, "split-release": explain.SplitRelease, "nested": explain.SelfDeadlock,
+	"clock-skew": explain.ClockSkew, "partition": explain.CutOff, "failover": explain.Failover, "pause": explain.Paused,
+}
+
+// causeOf is what a cell that failed as it should must be explained with.
+func causeOf(c trial.Result) explain.Cause {
+	s, err := strategy.ByName(c.Strategy)
+	switch {
+	case err != nil:
+		return ""
+	case c.Verdict == scenario.Oversold && !s.Properties.Has(strategy.Exclusive) && s.Guard == "nothing":
+		return explain.NoLock
+	case c.Verdict == scenario.Oversold && !s.Properties.Has(strategy.Exclusive):
+		return explain.OneProcess
+	case c.Verdict == scenario.Stuck && c.Scenario == "partition":
+		return explain.LostRelease
+	default:
+		return causes[c.Scenario]
+	}
+}
+
+// checkCauses holds what is said of each cell to what was done to it, and what is drawn of an oversell
+// to its orders.
+func checkCauses(t *testing.T, path string) {
+	t.Helper()
+	r, err := report.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range r.Cells {
+		x := c.Explanation
+		switch {
+		case c.Verdict == scenario.Invalid || c.Verdict == scenario.Skipped || c.Surprise():
+			continue
+		case x == nil:
+			t.Errorf("%s under %s: %s, and nothing is said of it", c.Strategy, c.Scenario, c.Verdict)
+			continue
+		case c.Verdict != scenario.Held && x.Cause != causeOf(c):
+			t.Errorf("%s under %s: %s, explained with %s, want %s: %s", c.Strategy, c.Scenario, c.Verdict, x.Cause, causeOf(c), x.Sentence)
+		}
+		if c.Verdict != scenario.Oversold || len(x.Rows) < 2 {
+			continue
+		}
+		first, late := x.Rows[0], x.Rows[1]
+		drawn := func(row explain.Row) bool {
+			return slices.ContainsFunc(x.Steps, func(s explain.Step) bool {
+				return s.Text == fmt.Sprintf("wrote %d, order %d", row.Written, row.ID)
+			})
+		}
+		if first.Read != late.Read || first.Nth >= late.Nth || !drawn(first) || !drawn(late) {
+			t.Errorf("%s under %s: the orders %+v and %+v are not drawn as they are", c.Strategy, c.Scenario, first, late)
+		}
+	}
+}
+
+var results = flag.String("results", "", "check what is said of the cells of these saved results, too")
+
+// TestCausesOfSavedResults checks a whole matrix that was run before:
+//
+//	loadtest run --strategies all --scenarios all --json FILE
+//	go test ./cmd/loadtest -run TestCausesOfSavedResults -results FILE
+//
+// Without a file it checks those of package report's own tests.
+func TestCausesOfSavedResults(t *testing.T) {
+	path := *results
+	if path == "" {
+		path = "../../internal/report/testdata/results.json"
+	}
+	checkCauses(t, path)
+}
