@@ -34,6 +34,9 @@ func (c *inquiry) breach(older, intruder *section) breach {
 	return breach{Unexplained, fmt.Sprintf("%s came in while %s was inside, and the trace does not show why.", intruder.name(), older.name()), nil}
 }
 
+// primary is the server that has the lock where there is no quorum.
+const primary = "redis"
+
 // servers are those that announced changes.
 func (e Evidence) servers() []string {
 	var names []string
@@ -61,8 +64,11 @@ func (c *inquiry) breachOf(server string, older, intruder *section) (breach, boo
 		return breach{Failover, fmt.Sprintf("%s had the lock when its Redis died (%s); the replica that took over had never heard of it, and gave the lock to %s while %s was inside.",
 			older.name(), since(older, gone.Time), intruder.name(), older.name()), nil}, true
 	}
-	if b, ok := c.foreignRelease(changes, older, intruder); ok {
-		return b, true
+	quorum := len(c.servers()) > 1 && server != primary
+	if !quorum { // where those that get no majority set and delete all the time
+		if b, ok := c.foreignRelease(changes, older, intruder); ok {
+			return b, true
+		}
 	}
 	if expired := last("expired"); expired != nil && expired.Time.Sub(taken) > c.Lease*4/5 {
 		if expired.Time.Before(older.enter()) {
@@ -71,7 +77,7 @@ func (c *inquiry) breachOf(server string, older, intruder *section) (breach, boo
 		}
 		return c.leaseEnded(older, intruder, fmt.Sprintf("lease of %s ended in Redis (%s)", ms(c.Lease), since(older, expired.Time))), true
 	}
-	if anew := last("set"); anew != nil {
+	if anew := last("set"); anew != nil && !quorum {
 		// Set while it was there: taken over by its value, whatever Redis thinks of its expiry.
 		held := anew.Time.Sub(taken)
 		if d := c.deedAt(intruder.Shop, intruder.enter()); d != nil && held < c.Lease*4/5 {
