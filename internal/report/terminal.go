@@ -190,6 +190,11 @@ func (t Terminal) closing(r Report) {
 		}
 		fmt.Fprintf(t.Out, "  again: %s\n", c.Replay)
 	}
+	for _, c := range r.Cells {
+		for _, why := range c.Spoiled {
+			fmt.Fprintf(t.Out, "run again: %s under %s: %s\n", c.Strategy, c.Scenario, why)
+		}
+	}
 	skipped := map[string]string{}
 	for _, c := range r.Cells {
 		if c.Verdict == scenario.Skipped {

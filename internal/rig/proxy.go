@@ -96,8 +96,13 @@ func (p *Proxy) Lead(upstream string) error {
 	if upstream != "" {
 		p.proxy.Upstream = upstream
 	}
-	if err := p.proxy.Start(); err != nil {
-		return fmt.Errorf("rig: proxy %s: %w", p.Addr, err)
+	// A process that is being started holds a copy of the old listener until its exec.
+	var err error
+	for range 100 {
+		if err = p.proxy.Start(); err == nil {
+			return nil
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
-	return nil
+	return fmt.Errorf("rig: proxy %s: %w", p.Addr, err)
 }

@@ -38,12 +38,14 @@ type attack struct {
 	pending  int              // requests with a fault that have no answer yet
 	reviving int              // shops that are dead and being started
 	strikes  int              // faults whose point was reached
+	striking int              // of those, where the site is being struck
 	owed     []scenario.Cargo // of requests that were told busy before they came to their point
 	carried  int              // cargo that was given to another request
 	sold     int64            // answers that said sold
 	soldOut  int              // answers that said sold out
 	progress time.Time        // the last sale, or the last end of a fault
 	problems []error          // what the harness did wrong
+	gap      time.Duration    // the longest time for which the machine let nothing happen here
 	stuck    bool
 	waiting  string         // when stuck: for what
 	locks    []explain.Lock // when stuck: what Redis had
@@ -107,6 +109,7 @@ func (a *attack) run(ctx context.Context) error {
 		return err
 	}
 	a.reviveTheDead(ctx)
+	a.background.Go(func() { a.watchTheMachine(ctx) })
 	a.usage = a.startUsage(ctx)
 	a.begun = time.Now()
 	a.progress = a.begun

@@ -31,10 +31,12 @@ func (a *attack) await(ctx context.Context, h *hit) {
 		}
 		a.mu.Lock()
 		a.strikes++
-		a.mu.Unlock()
 		if a.plan.Strike == nil {
+			a.mu.Unlock()
 			return
 		}
+		a.striking++
+		a.mu.Unlock()
 		at := h.shop
 		if a.plan.Relieve == nil {
 			at = wholeSite
@@ -43,6 +45,10 @@ func (a *attack) await(ctx context.Context, h *hit) {
 		if err := a.plan.Strike(ctx, a.bench.Site, h.shop); err != nil && ctx.Err() == nil {
 			a.spoiled(fmt.Errorf("strike: %w", err))
 		}
+		a.mu.Lock()
+		a.striking--
+		a.progress = time.Now()
+		a.mu.Unlock()
 		if a.plan.Relieve == nil {
 			over()
 			return

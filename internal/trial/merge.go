@@ -10,8 +10,9 @@ func Merge(runs []Result) Result {
 			break
 		}
 	}
-	merged.Runs, merged.Agreed, merged.Seconds = len(runs), 0, 0
+	merged.Runs, merged.Agreed, merged.Seconds, merged.Spoiled = len(runs), 0, 0, nil
 	for _, r := range runs {
+		merged.Spoiled = append(merged.Spoiled, r.Spoiled...)
 		merged.Agreed += r.Agreed
 		merged.Seconds = round(merged.Seconds+r.Seconds, 2)
 	}

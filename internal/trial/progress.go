@@ -50,7 +50,7 @@ func (a *attack) over(ctx context.Context, hits int) bool {
 	}
 	done := a.cell.Scenario.Attacks != contentionAttacks && a.pending == 0 && a.reviving == 0 && a.soldOut > 2*a.o.Workers
 	quietFor := time.Since(a.progress)
-	nothingMoves := a.sold < a.o.Stock && a.soldOut == 0 && a.pending == 0 && a.reviving == 0 && quietFor > a.patience()
+	nothingMoves := a.sold < a.o.Stock && a.soldOut == 0 && a.pending == 0 && a.reviving == 0 && a.striking == 0 && quietFor > a.patience()
 	a.mu.Unlock()
 	if nothingMoves {
 		locks, err := a.lookAtLocks(ctx)

@@ -57,12 +57,14 @@ type Result struct {
 	Expected scenario.Kind `json:"expected"`
 	Because  string        `json:"because"` // of Expected: the property that the strategy has, or lacks
 	Reason   string        `json:"reason,omitempty"`
+	Spoiled  []string      `json:"spoiled,omitempty"` // why earlier tries of it said nothing
 	Seconds  float64       `json:"seconds"`
 	Replay   string        `json:"replay,omitempty"`
 
 	Explanation *explain.Explanation `json:"explanation,omitempty"` // nil where nothing can be said
 
 	guarded bool
+	again   bool // running it again may help
 }
 
 // Latency holds percentiles in milliseconds.
@@ -91,6 +93,12 @@ func newResult(c Cell, o Options, shops int) Result {
 func (r Result) skip(reason string) Result {
 	r.Verdict, r.Reason = scenario.Skipped, reason
 	return r
+}
+
+// spoil is an invalid result that another run of the same cell may be spared.
+func (r Result) spoil(reason string) Result {
+	r.again = true
+	return r.invalid(reason)
 }
 
 func (r Result) invalid(reason string) Result {
@@ -159,7 +167,7 @@ func (r *Result) judge(a *attack) {
 		r.Verdict = scenario.Stuck
 		r.Reason = "work that outlasts the lease never sells: each time the lock was lost"
 	case a.plan.Cargo != nil && r.guarded && r.Strikes == 0 && a.bench.Site != nil && hasFault(a.hits):
-		*r = r.invalid("no fault came to its point")
+		*r = r.spoil("no fault came to its point")
 	default:
 		r.Verdict = scenario.Held
 	}

@@ -7,6 +7,7 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,10 +56,26 @@ type Options struct {
 // maxCell bounds a cell that neither sells out nor gets stuck, besides the time that its load takes.
 const maxCell = 90 * time.Second
 
+// maxTries is how often a cell is run that says nothing about its strategy, because the machine stalled or
+// because a fault or a repair failed.
+const maxTries = 3
+
 // Run runs one cell. An error means that the harness cannot go on; what only
-// spoils this cell is the verdict Invalid. A cell that was interrupted by ctx
+// spoils this cell is the verdict Invalid, after [maxTries] at most. A cell that was interrupted by ctx
 // returns ctx's cause.
 func Run(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
+	var spoiled []string
+	for {
+		result, err := runOnce(ctx, b, c, o)
+		result.Spoiled = spoiled
+		if err != nil || !result.again || len(spoiled) == maxTries-1 {
+			return result, err
+		}
+		spoiled = append(spoiled, result.Reason)
+	}
+}
+
+func runOnce(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
 	result := newResult(c, o, len(b.Shops))
 	if c.Scenario.Needs == scenario.Rig && (b.Site == nil || !b.Site.CommandsServers()) {
 		return result.skip("it commands servers, and these were given by address"), nil
@@ -88,10 +105,10 @@ func Run(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
 	started := time.Now()
 	a := newAttack(b, c, o, plan, run)
 	if err := a.run(ctx); err != nil {
-		result = result.invalid(err.Error())
+		result = result.spoil(err.Error())
 	}
 	if repairErr := a.repair(ctx); repairErr != nil && ctx.Err() == nil {
-		result = result.invalid("after: " + repairErr.Error())
+		result = result.spoil("after: " + repairErr.Error())
 	}
 	if ctx.Err() != nil {
 		return result, context.Cause(ctx)
@@ -107,6 +124,11 @@ func Run(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
 	evidence, err := a.evidence(ctx)
 	if err != nil {
 		return result, err
+	}
+	if result.Surprise() && result.Verdict != scenario.Invalid {
+		if why := cmp.Or(evidence.Stall(), a.stall()); why != "" {
+			result = result.spoil("the machine stalled: " + why)
+		}
 	}
 	result.Timeline = timeline(evidence, a.hits)
 	if result.Verdict != scenario.Invalid {
