@@ -13,26 +13,42 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// inbox is a Locker's subscription to its own channel. Locker.mu guards opened and before.
+type inbox struct {
+	ctx    context.Context
+	close  context.CancelFunc
+	ready  chan struct{} // closed when Redis has confirmed it
+	opened time.Time     // when that was
+	before *inbox        // the one that it takes the place of, until then
+}
+
 // listening says whether grants can be pushed to this Locker. It is called with
 // Locker.mu.
-func (l *Locker) listening() bool {
-	if l.ready == nil {
-		return false
-	}
-	select {
-	case <-l.ready:
-		return true
-	default:
-		return false
-	}
-}
+func (l *Locker) listening() bool { return l.inbox != nil && !l.inbox.opened.IsZero() }
 
 // openInbox begins to listen, unless it has begun. It is called with Locker.mu.
 func (l *Locker) openInbox() {
-	if l.ready == nil {
-		l.ready = make(chan struct{})
-		l.work.Add(1)
-		go l.listen(l.ready)
+	if l.inbox == nil {
+		l.replaceInbox()
+	}
+}
+
+// replaceInbox begins to listen anew. The inbox that there was is read until the new one is open, so that
+// nobody's grant falls between them. It is called with Locker.mu.
+func (l *Locker) replaceInbox() {
+	in := &inbox{ready: make(chan struct{}), before: l.inbox}
+	in.ctx, in.close = context.WithCancel(l.ctx)
+	l.inbox = in
+	l.work.Add(1)
+	go l.listen(in)
+}
+
+// misheard replaces the inbox when a beat, sent then, found that a waiter has lost its place. Perhaps nobody
+// heard its grant: after a failover a subscription can stay with a server that is not the primary any
+// more. It is called with Locker.mu.
+func (l *Locker) misheard(sent time.Time) {
+	if l.listening() && l.inbox.opened.Before(sent) {
+		l.replaceInbox()
 	}
 }
 
@@ -45,7 +61,7 @@ func (l *Locker) subscribe(ctx context.Context) error {
 		return ErrClosed
 	}
 	l.openInbox()
-	ready := l.ready
+	ready := l.inbox.ready
 	l.mu.Unlock()
 	patience := time.NewTimer(l.opts.beatEvery())
 	defer patience.Stop()
@@ -65,44 +81,39 @@ func (l *Locker) subscribe(ctx context.Context) error {
 // to that may take.
 const inboxPatience = 3 * time.Second
 
-// listen keeps the inbox open and reads it until the Locker is closed.
-func (l *Locker) listen(ready chan struct{}) {
+// listen keeps an inbox open and reads it until it is closed.
+func (l *Locker) listen(in *inbox) {
 	defer l.work.Done()
-	confirmed := func() {
-		close(ready)
-	}
-	for l.ctx.Err() == nil {
-		inbox := l.server.client.Subscribe(l.ctx, l.server.channel())
-		stop := context.AfterFunc(l.ctx, func() { inbox.Close() })
-		l.receive(inbox, func() {
-			confirmed()
-			confirmed = l.lookAgain
-		})
+	defer in.close()
+	for in.ctx.Err() == nil {
+		messages := l.server.client.Subscribe(in.ctx, l.server.channel())
+		stop := context.AfterFunc(in.ctx, func() { messages.Close() })
+		l.receive(in, messages)
 		stop()
-		inbox.Close()
+		messages.Close()
 	}
 }
 
-// receive reads an inbox until it does not even answer a ping, or the Locker is closed. It reads
+// receive reads an inbox until it does not even answer a ping, or is closed. It reads
 // messages as they come from the connection: a goroutine in between would cost each hand-off between processes
 // two more changes of goroutine. The client subscribes again by itself when the connection breaks.
-func (l *Locker) receive(inbox *redis.PubSub, confirmed func()) {
+func (l *Locker) receive(in *inbox, messages *redis.PubSub) {
 	failed, pinged := false, false
 	for {
-		m, err := inbox.ReceiveTimeout(l.ctx, inboxPatience)
+		m, err := messages.ReceiveTimeout(in.ctx, inboxPatience)
 		var network net.Error
 		switch {
-		case l.ctx.Err() != nil:
+		case in.ctx.Err() != nil:
 			return
 		case errors.As(err, &network) && network.Timeout():
-			if pinged || inbox.Ping(l.ctx) != nil {
+			if pinged || messages.Ping(in.ctx) != nil {
 				return
 			}
 			pinged = true
 			continue
 		case err != nil:
 			if failed {
-				l.pause(100 * time.Millisecond)
+				in.pause(100 * time.Millisecond)
 			}
 			failed = true
 			continue
@@ -110,26 +121,35 @@ func (l *Locker) receive(inbox *redis.PubSub, confirmed func()) {
 		failed, pinged = false, false
 		switch m := m.(type) {
 		case *redis.Subscription:
-			confirmed()
+			l.subscribed(in)
 		case *redis.Message:
 			l.read(m.Payload)
 		}
 	}
 }
 
-// pause waits, but not past Close.
-func (l *Locker) pause(d time.Duration) {
+// pause waits, but not past the inbox's end.
+func (in *inbox) pause(d time.Duration) {
 	select {
 	case <-time.After(d):
-	case <-l.ctx.Done():
+	case <-in.ctx.Done():
 	}
 }
 
-// lookAgain has all waits beat at once: pushes may have been lost with the
-// connection.
-func (l *Locker) lookAgain() {
+// subscribed notes that Redis has confirmed an inbox. Where there was one before, or its connection broke,
+// pushes may have been lost, and all waits beat at once.
+func (l *Locker) subscribed(in *inbox) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if in.opened.IsZero() {
+		in.opened = time.Now()
+		close(in.ready)
+		if in.before == nil {
+			return
+		}
+		in.before.close()
+		in.before = nil
+	}
 	for _, n := range l.names {
 		if n.state == waiting {
 			n.beatOut, n.beatDue = time.Time{}, time.Now()

@@ -30,7 +30,7 @@ type Locker struct {
 	looping  bool
 	nextWake time.Time     // when the loop looks next
 	wake     chan struct{} // tells it to look now
-	ready    chan struct{} // closed when the inbox is open; nil before the first wait
+	inbox    *inbox        // nil before the first wait
 }
 
 // New returns a Locker on a client of go-redis, which stays the caller's to

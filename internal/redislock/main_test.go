@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -43,71 +41,6 @@ func (silent) Printf(context.Context, string, ...any) {}
 
 // shared is the server that tests use unless they restart it.
 var shared *testServer
-
-// testServer is a redis-server of the test's own, without persistence.
-type testServer struct {
-	addr string
-	dir  string
-	cmd  *exec.Cmd
-	pipe interface{ Close() error }
-}
-
-// startServer starts a redis-server that ends with this process, however that ends: a shell
-// that holds the other end of a pipe kills it.
-func startServer(args ...string) (*testServer, error) {
-	program, err := exec.LookPath("redis-server")
-	if err != nil {
-		return nil, err
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	addr := listener.Addr().String()
-	listener.Close()
-	dir, err := os.MkdirTemp("", "redislock-test-*")
-	if err != nil {
-		return nil, err
-	}
-	s := &testServer{addr: addr, dir: dir}
-	return s, s.start(program, args...)
-}
-
-func (s *testServer) start(program string, args ...string) error {
-	const keeper = `"$@" >log 2>&1 & server=$!
-while read -r _; do :; done
-kill -s KILL $server; wait $server 2>/dev/null; rm -rf "$PWD"`
-	_, port, _ := net.SplitHostPort(s.addr)
-	args = append([]string{"-c", keeper, "keeper", program, "--port", port, "--bind", "127.0.0.1",
-		"--save", "", "--appendonly", "no", "--enable-debug-command", "yes"}, args...)
-	s.cmd = exec.Command("/bin/sh", args...)
-	s.cmd.Dir = s.dir
-	pipe, err := s.cmd.StdinPipe()
-	if err != nil {
-		return err
-	}
-	s.pipe = pipe
-	if err := s.cmd.Start(); err != nil {
-		return err
-	}
-	client := redis.NewClient(&redis.Options{Addr: s.addr})
-	defer client.Close()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		err := client.Ping(context.Background()).Err()
-		if err == nil {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
-			return fmt.Errorf("%w: %s", err, log)
-		}
-	}
-}
-
-func (s *testServer) stop() {
-	s.pipe.Close()
-	s.cmd.Wait()
-}
 
 // counter counts the requests that a client sends.
 type counter struct{ n atomic.Int64 }

@@ -207,6 +207,7 @@ func (l *Locker) beaten(b beat, sent time.Time, r reply) {
 		n.beatOut, n.beatDue = time.Time{}, l.nextLook(n, r)
 		l.attend(n)
 	case n.state == waiting && r.kind == replyDropped:
+		l.misheard(sent)
 		l.askNext(n)
 	}
 	l.mu.Unlock()

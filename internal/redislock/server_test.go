@@ -1,0 +1,130 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// testServer is a redis-server of the test's own.
+type testServer struct {
+	addr string
+	dir  string
+	cmd  *exec.Cmd
+	pipe io.WriteCloser
+}
+
+// keeper is a shell that ends the server when the other end of its pipe is closed, and so also when the test
+// is killed. For each line it kills the server and starts it anew, on the line "empty" without its data.
+const keeper = `while :; do
+	"$@" >>log 2>&1 &
+	server=$!
+	read -r line; more=$?
+	kill -s KILL $server; wait $server 2>/dev/null
+	if [ $more != 0 ]; then rm -rf "$PWD"; exit; fi
+	if [ "$line" = empty ]; then rm -rf appendonlydir dump.rdb; fi
+done`
+
+// startServer starts a redis-server without persistence; args come last, and so count.
+func startServer(args ...string) (*testServer, error) {
+	s, port, err := newServerDir()
+	if err != nil {
+		return nil, err
+	}
+	return s, s.run(append([]string{"--port", port, "--bind", "127.0.0.1",
+		"--save", "", "--appendonly", "no", "--enable-debug-command", "yes"}, args...)...)
+}
+
+// newServerDir chooses a port that is not lent to connections, so that it is still free after a restart.
+func newServerDir() (s *testServer, port string, err error) {
+	for {
+		port = strconv.Itoa(10000 + rand.IntN(10000))
+		addr := net.JoinHostPort("127.0.0.1", port)
+		listener, err := net.Listen("tcp", addr)
+		if err != nil {
+			continue
+		}
+		listener.Close()
+		dir, err := os.MkdirTemp("", "redislock-test-*")
+		return &testServer{addr: addr, dir: dir}, port, err
+	}
+}
+
+func (s *testServer) run(args ...string) error {
+	program, err := exec.LookPath("redis-server")
+	if err != nil {
+		return err
+	}
+	s.cmd = exec.Command("/bin/sh", append([]string{"-c", keeper, "keeper", program}, args...)...)
+	s.cmd.Dir = s.dir
+	if s.pipe, err = s.cmd.StdinPipe(); err != nil {
+		return err
+	}
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	return s.awaken()
+}
+
+func (s *testServer) awaken() error {
+	client := redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1})
+	defer client.Close()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		err := client.Ping(context.Background()).Err()
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+			return fmt.Errorf("%w: %s", err, log)
+		}
+	}
+}
+
+// restart kills the server and starts it again. With appendonly it keeps its data, unless
+// that is to be lost.
+func (s *testServer) restart(t testing.TB, keepData bool) {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1})
+	defer client.Close()
+	before := runID(client)
+	how := "keep"
+	if !keepData {
+		how = "empty"
+	}
+	if _, err := fmt.Fprintln(s.pipe, how); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if now := runID(client); now != "" && now != before {
+			return
+		}
+		if time.Now().After(deadline) {
+			log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+			t.Fatalf("redis-server did not come back: %s", log)
+		}
+	}
+}
+
+// runID is another one for each start of a server, and empty while it does not answer.
+func runID(client *redis.Client) string {
+	if client.Ping(context.Background()).Err() != nil { // also while it loads
+		return ""
+	}
+	return client.InfoMap(context.Background(), "server").Item("Server", "run_id")
+}
+
+func (s *testServer) stop() {
+	s.pipe.Close()
+	s.cmd.Wait()
+}
