@@ -65,10 +65,12 @@ func (s *Shop) sellOnce(ctx context.Context, sale stock.Sale, sell func(stock.Sa
 	asking, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	before, lookupErr := s.madeBefore(asking, sale)
-	if lookupErr == nil || errors.Is(lookupErr, errKeyReused) {
-		return before, lookupErr == nil, lookupErr
+	if errors.Is(lookupErr, stock.ErrNotFound) {
+		return stock.Order{}, false, err
 	}
-	return stock.Order{}, false, err
+	// Where the lookup failed too, an earlier try may have sold: a plain "sold out" would end the client's
+	// doubt the wrong way.
+	return before, lookupErr == nil, lookupErr
 }
 
 // madeBefore returns the order under the sale's key, stock.ErrNotFound when there is none,

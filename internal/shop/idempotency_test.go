@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"stocklock/internal/rig/rigtest"
+	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 )
 
@@ -84,6 +86,27 @@ func TestAKeyBelongsToOneOrder(t *testing.T) {
 	}
 	if s.left(item) != 3 || s.left(other) != 5 {
 		t.Errorf("%d and %d units left, want 3 and 5", s.left(item), s.left(other))
+	}
+}
+
+// TestNobodyIsToldSoldOutWhoMayHaveAnOrder loses MySQL between a repeat's failure to sell and its question whether
+// the first try had sold.
+func TestNobodyIsToldSoldOutWhoMayHaveAnOrder(t *testing.T) {
+	mysql, err := ownRig(t).MySQL(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := openUnready(t, mysql.DSN(), "redis://"+rigtest.Redis(t), nil)
+	waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
+	sale := stock.Sale{ItemID: s.item(1).ID, Quantity: 1, RequestID: "r", IdempotencyKey: "key-1", Shop: "test-shop"}
+	_, _, err = s.sellOnce(t.Context(), sale, func(stock.Sale) (stock.Order, error) {
+		if err := mysql.Kill(); err != nil {
+			t.Error(err)
+		}
+		return stock.Order{}, stock.ErrSoldOut
+	})
+	if got := explain(t.Context(), err); got.slug != unavailable.slug {
+		t.Errorf("answered %q for %v, want %q: nobody knows", got.slug, err, unavailable.slug)
 	}
 }
 

@@ -2,6 +2,8 @@ package soak
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"stocklock/internal/trial"
 )
@@ -24,6 +26,8 @@ type Account struct {
 	OrdersWithoutAnswer int // orders whose customers were told otherwise, or nothing
 	Duplicates          int // orders beyond the first for one customer
 	Keyless             int // orders without a customer's key
+
+	Examples []string // the first few customers of whom one of these is true
 }
 
 // audit counts, when nothing is in flight any more.
@@ -81,6 +85,9 @@ func (a *Account) hold(p *purchase, orders []uint64) {
 	if p.doubtful {
 		a.Doubtful++
 	}
+	if p.outcome == trial.Sold && (len(orders) != 1 || orders[0] != p.order) || p.outcome != trial.Sold && len(orders) > 0 {
+		a.example(p, orders)
+	}
 	if len(orders) > 1 {
 		a.Duplicates += len(orders) - 1
 	}
@@ -95,5 +102,12 @@ func (a *Account) hold(p *purchase, orders []uint64) {
 	a.Answers++
 	if p.replayed {
 		a.Replayed++
+	}
+}
+
+func (a *Account) example(p *purchase, orders []uint64) {
+	const few = 3
+	if len(a.Examples) < few {
+		a.Examples = append(a.Examples, fmt.Sprintf("%s was told %s, and has the orders %v", p.key, strings.Join(p.story, ", "), orders))
 	}
 }

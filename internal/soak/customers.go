@@ -22,8 +22,9 @@ type purchase struct {
 	tries    int
 	doubtful bool // some try may have sold: only a 201 or sold out can end it
 	outcome  trial.Outcome
-	order    uint64 // the one in the 201
-	replayed bool   // the 201 was given to a repeat
+	order    uint64   // the one in the 201
+	replayed bool     // the 201 was given to a repeat
+	story    []string // what each try was told
 
 	due   time.Time // of the next try
 	shop  int       // of the last try
@@ -151,6 +152,7 @@ func (c *customers) answered(a trial.Answer) {
 	if p.fault != nil && p.tries == 1 {
 		close(p.fault.ended)
 	}
+	p.story = append(p.story, fmt.Sprintf("%s by shop %d", a.Outcome, p.shop+1))
 	c.conclude(p, a.Outcome, a.Status, a.Header, a.Body)
 	c.told = append(c.told, told{p.shop, p.shelf, time.Now(), a.Outcome, a.Status})
 	if p.open() {

@@ -78,6 +78,9 @@ func (r *Report) judge(a Account) {
 			r.find("%s: %d %s", a.Strategy, wrong.n, wrong.what)
 		}
 	}
+	for _, example := range a.Examples {
+		r.find("%s: for example %s", a.Strategy, example)
+	}
 	if a.Orders == 0 {
 		r.find("%s: nothing was sold at all", a.Strategy)
 	}
