@@ -1,0 +1,65 @@
+package redislock
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// apart has its subscriptions on another way than its requests.
+type apart struct {
+	redis.Scripter
+	inbox *redis.Client
+}
+
+func (c apart) Subscribe(ctx context.Context, channels ...string) *redis.PubSub {
+	return c.inbox.Subscribe(ctx, channels...)
+}
+
+// TestSilentInboxIsOpenedAnew has the connection with the pushes swallow everything, and not break. With the
+// long lease no beat finds the grant in time.
+func TestSilentInboxIsOpenedAnew(t *testing.T) {
+	w := newWire(t, shared.addr)
+	requests, _ := newClient(t, shared.addr)
+	pushes, _ := newClient(t, w.addr)
+	waiter := New(apart{requests, pushes}, Options{Lease: 2 * time.Minute})
+	t.Cleanup(func() { waiter.Close() })
+	holder, _ := newLocker(t, Options{Lease: 2 * time.Minute})
+	_, lease := acquire(t, holder, within(t), t.Name())
+	got := make(chan error, 1)
+	go func() {
+		_, lease, err := waiter.Acquire(t.Context(), t.Name())
+		if err == nil {
+			err = lease.Release()
+		}
+		got <- err
+	}()
+	for requests.ZCard(t.Context(), keysOf(t.Name())[1]).Val() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	connections := func() int {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return len(w.conns)
+	}
+	before := connections()
+	w.cut()
+	release(t, lease)
+	for begun := time.Now(); connections() == before; time.Sleep(10 * time.Millisecond) {
+		if time.Since(begun) > 10*inboxPatience {
+			t.Fatal("the Locker goes on to listen to a connection that is silent")
+		}
+	}
+	w.cutUp.Store(false)
+	w.cutDown.Store(false)
+	select {
+	case err := <-got:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("the grant that was pushed into the silence was not found")
+	}
+}
