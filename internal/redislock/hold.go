@@ -7,34 +7,50 @@ import (
 	"time"
 )
 
-// hold is one holder's time with the lock. Locker.mu guards what changes.
+// hold is one holder's time with the lock, and the context of that time. Locker.mu guards what changes.
 type hold struct {
+	context.Context
+	cancel  context.CancelCauseFunc
 	locker  *Locker
 	name    *name
 	attempt uint64
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
 	token   int64
 	begun   time.Time
-	entries int  // leases that were not released yet
-	ended   bool // released or lost
+	outer   *hold // of another key of the Locker, in whose context this one was asked for; or nil
+	first   Lease // of the first entry
+	entries int   // leases that were not released yet
+	ended   bool  // released or lost
 }
 
-// holdKey finds a hold in a context.
-type holdKey struct {
-	locker *Locker
-	key    string
+// holdsOf, as a pointer, is the key under which a context has its innermost hold of a Locker.
+type holdsOf Locker
+
+func (h *hold) Value(key any) any {
+	if key == (*holdsOf)(h.locker) {
+		return h
+	}
+	return h.Context.Value(key)
 }
 
-func holdIn(ctx context.Context, l *Locker, key string) *hold {
-	h, _ := ctx.Value(holdKey{l, key}).(*hold)
+func (h *hold) String() string { return fmt.Sprintf("%v.Holding(%q)", h.Context, h.name.key) }
+
+func innermost(ctx context.Context, l *Locker) *hold {
+	h, _ := ctx.Value((*holdsOf)(l)).(*hold)
 	return h
 }
 
-func newHold(l *Locker, n *name, ctx context.Context) *hold {
-	h := &hold{locker: l, name: n, attempt: n.attempt, token: n.grant.token(), begun: time.Now(), entries: 1}
-	ctx, h.cancel = context.WithCancelCause(ctx)
-	h.ctx = context.WithValue(ctx, holdKey{l, n.key}, h)
+// of finds the hold of a key among a hold and those around it. It returns nil if there is none.
+func (h *hold) of(key string) *hold {
+	for h != nil && h.name.key != key {
+		h = h.outer
+	}
+	return h
+}
+
+func newHold(l *Locker, n *name, w *waiter) *hold {
+	h := &hold{locker: l, name: n, attempt: n.attempt, token: n.grant.token(), begun: time.Now(), outer: w.outer, entries: 1}
+	h.first.hold = h
+	h.Context, h.cancel = context.WithCancelCause(w.ctx)
 	return h
 }
 

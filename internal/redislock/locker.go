@@ -117,17 +117,18 @@ func Guard[A, R any](l Locking, key func(A) string, fn func(held context.Context
 }
 
 func (l *Locker) enter(ctx context.Context, key string, wait bool) (context.Context, *Lease, error) {
-	if outer := holdIn(ctx, l, key); outer != nil {
-		return l.reenter(ctx, outer)
+	outer := innermost(ctx, l)
+	if h := outer.of(key); h != nil {
+		return l.reenter(ctx, h)
 	}
 	if ctx.Err() != nil {
 		return nil, nil, notAcquired(key, context.Cause(ctx))
 	}
-	h, err := l.acquire(ctx, key, wait)
+	h, err := l.acquire(ctx, outer, key, wait)
 	if err != nil {
 		return nil, nil, err
 	}
-	return h.ctx, &Lease{hold: h}, nil
+	return h, &h.first, nil
 }
 
 // notAcquired also carries the cause, if there is one.
@@ -135,7 +136,7 @@ func notAcquired(key string, cause error) error {
 	return fmt.Errorf("acquire %q: %w", key, errors.Join(ErrNotAcquired, cause))
 }
 
-func (l *Locker) acquire(ctx context.Context, key string, wait bool) (*hold, error) {
+func (l *Locker) acquire(ctx context.Context, outer *hold, key string, wait bool) (*hold, error) {
 	begun := time.Now()
 	l.mu.Lock()
 	if l.closed {
@@ -149,7 +150,7 @@ func (l *Locker) acquire(ctx context.Context, key string, wait bool) (*hold, err
 		l.mu.Unlock()
 		return nil, notAcquired(key, nil)
 	}
-	w := &waiter{ctx: ctx, begun: begun, turn: make(chan turn, 1), wait: wait}
+	w := &waiter{ctx: ctx, outer: outer, begun: begun, turn: make(chan turn, 1), wait: wait}
 	if wait && l.opts.Wait > 0 {
 		w.until = begun.Add(l.opts.Wait)
 	}

@@ -57,6 +57,7 @@ func (g grant) token() int64 { return g.epoch<<tokenBits | g.n }
 // waiter is one goroutine that wants the lock.
 type waiter struct {
 	ctx   context.Context
+	outer *hold // the innermost that ctx has
 	begun time.Time
 	until time.Time     // when it gives up; zero for not before its context
 	wait  bool          // queue in Redis if it is taken
@@ -156,7 +157,7 @@ func (l *Locker) dismissGone(n *name) {
 // handTo makes the first waiter the holder.
 func (l *Locker) handTo(n *name, how Handoff) {
 	w := n.first()
-	n.hold = newHold(l, n, w.ctx)
+	n.hold = newHold(l, n, w)
 	n.dismiss(w, turn{hold: n.hold, how: how})
 }
 
