@@ -19,12 +19,12 @@ local past, mine = over(k, id, attempt)
 if past then return 3 end
 if mine and queueUp ~= '1' then leave(k, id) end -- an older attempt's place
 
-local free, now = not holder[1], clock()
+local free, now, nowText = not holder[1], clock()
 if free then
   local head = call('ZRANGE', k.queue, 0, 0)[1]
   if not head or head == id then
     if head then leave(k, id) end
-    return held(k, (take(k.lock, k.epoch, id, attempt, lease, now)))
+    return held(k, (take(k.lock, k.epoch, id, attempt, lease, now, nowText)))
   end
 end
 if queueUp == '1' and join(k, id, attempt, lease, now) then
@@ -33,9 +33,9 @@ end
 if free then
   -- Others were here first: one of them gets it, and the caller only if all of
   -- them are gone.
-  grant(k, name, id, trusted, now)
+  grant(k, name, id, trusted, now, nowText)
   local epoch = holds(k, id, attempt)
-  if not epoch and call('EXISTS', k.lock) == 0 then epoch = take(k.lock, k.epoch, id, attempt, lease, now) end
+  if not epoch and call('EXISTS', k.lock) == 0 then epoch = take(k.lock, k.epoch, id, attempt, lease, now, nowText) end
   if epoch then return held(k, epoch) end
 end
 return { 2, call('PTTL', k.lock) }

@@ -8,7 +8,7 @@
 --       {2, ttl, 0}         likewise, but the holder, who does not know, does not listen
 --       3                   neither: the hold is lost, or the attempt is not queued (any more)
 local id, trusted = ARGV[1], ARGV[2]
-local now = clock()
+local now, nowText = clock()
 local replies = {}
 for i = 1, #KEYS / 4 do
   local k = lockAt(4 * i - 3)
@@ -20,7 +20,7 @@ for i = 1, #KEYS / 4 do
     linger(k)
     local owner, unread = call('HGET', k.lock, 'owner'), nil
     if not owner then
-      grant(k, name, id, trusted, now)
+      grant(k, name, id, trusted, now, nowText)
     elseif call('ZRANGE', k.queue, 0, 0)[1] == id then
       unread = contend(owner, name, trusted)
     end

@@ -61,7 +61,7 @@ end
 -- receivers can be trusted, a message that reaches nobody means that the waiter is gone. The caller is not
 -- told: it reads the reply; one that does not is ''. With nobody left the lock is free. First is who was taken
 -- from the queue already, if anybody was. Returns who has the lock, the epoch and the lease.
-local function grant(k, name, caller, trusted, now, first)
+local function grant(k, name, caller, trusted, now, nowText, first)
   while true do
     call('DEL', k.lock)
     local id = first or call('ZPOPMIN', k.queue)[1]
@@ -70,7 +70,7 @@ local function grant(k, name, caller, trusted, now, first)
     local w = waiter(k, id)
     call('HDEL', k.waiters, id)
     if w and w.alive >= now then
-      local epoch, text = take(k.lock, k.epoch, id, w.attempt, w.lease, now)
+      local epoch, text = take(k.lock, k.epoch, id, w.attempt, w.lease, now, nowText)
       if id == caller then return id, epoch, tonumber(w.lease) end
       local others = call('ZCARD', k.queue)
       -- pcall: a script that ended here, say for want of a right, would leave its work half done. A

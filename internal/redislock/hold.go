@@ -123,9 +123,7 @@ func (l *Locker) releaseRemotely(n *name) error {
 	}
 	l.mu.Unlock()
 
-	ctx, cancel := context.WithTimeout(l.ctx, l.opts.beatEvery())
-	r, err := l.server.release(ctx, n, attempt, next)
-	cancel()
+	r, err := l.server.release(bounded{l.ctx, sent.Add(l.opts.beatEvery())}, n, attempt, next)
 
 	l.mu.Lock()
 	defer l.mu.Unlock()

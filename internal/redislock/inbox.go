@@ -166,7 +166,7 @@ func (l *Locker) read(message string) {
 	switch kind {
 	case "contended":
 		if n := l.names[rest]; n != nil {
-			n.grant.others, n.contended = true, n.state != held
+			n.grant.others, n.contended = true, n.state == asking || n.state == waiting
 		}
 	case "granted":
 		fields := strings.SplitN(rest, " ", 4)

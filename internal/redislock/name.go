@@ -82,9 +82,13 @@ func (l *Locker) name(key string) *name {
 	return n
 }
 
-// forget drops a name that has nothing to remember.
+// maxIdle is how many names a Locker keeps that are neither held nor wanted, so as not to make those that are
+// used again and again anew each time.
+const maxIdle = 64
+
+// forget drops a name that has nothing to remember, unless there are few.
 func (l *Locker) forget(n *name) {
-	if n.state == idle && n.waiters.Len() == 0 {
+	if n.state == idle && n.waiters.Len() == 0 && len(l.names) > maxIdle {
 		delete(l.names, n.key)
 	}
 }
@@ -217,10 +221,13 @@ func (l *Locker) ask(n *name, w *waiter) {
 		l.mu.Unlock()
 
 		giveUp := sent.Add(l.opts.beatEvery())
-		if !w.until.IsZero() {
-			giveUp = earlier(giveUp, w.until)
+		if d, ok := w.ctx.Deadline(); ok {
+			giveUp = earlier(giveUp, d)
 		}
-		ctx, cancel := context.WithDeadline(w.ctx, giveUp)
+		ctx, cancel := context.Context(bounded{w.ctx, giveUp}), context.CancelFunc(func() {})
+		if !w.until.IsZero() {
+			ctx, cancel = context.WithDeadline(w.ctx, earlier(giveUp, w.until))
+		}
 		r, err := l.server.acquire(ctx, n, attempt, queueUp)
 		cancel()
 

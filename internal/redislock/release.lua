@@ -10,9 +10,9 @@
 local k = lockAt(1)
 local id, attempt, lease, name, again, trusted = unpack(ARGV)
 
-local now = clock()
+local now, nowText = clock()
 if again ~= '' and over(k, id, again) then again = '' end -- it was cancelled before this arrived
 if again ~= '' then join(k, id, again, lease, now) end
-local who, epoch, ttl = grant(k, name, again ~= '' and id or '', trusted, now, first)
+local who, epoch, ttl = grant(k, name, again ~= '' and id or '', trusted, now, nowText, first)
 if again ~= '' and who == id then return held(k, epoch) end
 return { 2, ttl or 0 }

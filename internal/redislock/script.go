@@ -103,6 +103,16 @@ func parseReply(v any) (reply, error) {
 	return reply{}, fmt.Errorf("redislock: unexpected reply %v", v)
 }
 
+// bounded is a context with an earlier deadline than its parent's for what goes over a connection. It has no
+// timer, which would take longer than all else that the Locker does for a request: it ends with its parent, and a wait
+// for a connection of the pool is bounded by the client's own PoolTimeout.
+type bounded struct {
+	context.Context
+	deadline time.Time
+}
+
+func (b bounded) Deadline() (time.Time, bool) { return b.deadline, true }
+
 // server speaks to Redis for one Locker.
 type server struct {
 	client  Client

@@ -2,19 +2,21 @@
 local call = redis.call
 local LINGER = '3600000'
 
-local function clock()
-  local t = call('TIME')
-  return t[1] * 1000000 + t[2]
-end
-
 local function whole(n)
   return string.format('%.0f', n)
 end
 
--- Makes an attempt the holder, whoever was it before. Returns the epoch, as a number and as text.
-local function take(lock, epochKey, id, attempt, lease, now)
-  local epoch, text = now, whole(now)
-  local last = call('SET', epochKey, text, 'PX', LINGER, 'GET')
+-- The server's time, as a number and as text. Text that is put together takes half the time of text that is
+-- made from a number.
+local function clock()
+  local t = call('TIME')
+  local text = t[1] .. string.sub('00000' .. t[2], -6)
+  return tonumber(text), text
+end
+
+-- Makes an attempt the holder, whoever was it before. Now is as clock returns it. Returns the epoch, likewise.
+local function take(lock, epochKey, id, attempt, lease, now, text)
+  local last, epoch = call('SET', epochKey, text, 'PX', LINGER, 'GET'), now
   if last and tonumber(last) >= now then
     epoch = last + 1
     text = whole(epoch)
