@@ -10,7 +10,7 @@ import (
 
 // apart has its subscriptions on another way than its requests.
 type apart struct {
-	redis.Scripter
+	*redis.Client
 	inbox *redis.Client
 }
 
