@@ -34,8 +34,8 @@ func (c *inquiry) breach(older, intruder *section) breach {
 	return breach{Unexplained, fmt.Sprintf("%s came in while %s was inside, and the trace does not show why.", intruder.name(), older.name()), nil}
 }
 
-// primary is the server that has the lock where there is no quorum.
-const primary = "redis"
+// Primary is the server that has the lock where there is no quorum.
+const Primary = "redis"
 
 // servers are those that announced changes.
 func (e Evidence) servers() []string {
@@ -64,7 +64,7 @@ func (c *inquiry) breachOf(server string, older, intruder *section) (breach, boo
 		return breach{Failover, fmt.Sprintf("%s had the lock when its Redis died (%s); the replica that took over had never heard of it, and gave the lock to %s while %s was inside.",
 			older.name(), since(older, gone.Time), intruder.name(), older.name()), nil}, true
 	}
-	quorum := len(c.servers()) > 1 && server != primary
+	quorum := len(c.servers()) > 1 && server != Primary
 	if !quorum { // where those that get no majority set and delete all the time
 		if b, ok := c.foreignRelease(changes, older, intruder); ok {
 			return b, true

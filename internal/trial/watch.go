@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"stocklock/internal/explain"
 	"stocklock/internal/rig"
 	"stocklock/internal/strategy"
 	"stocklock/internal/trace"
@@ -18,7 +19,7 @@ func (a *attack) watchLocks(ctx context.Context) error {
 	if len(a.traces) == 0 || a.bench.Site.Redis() == nil {
 		return nil
 	}
-	watched := map[string]*rig.Redis{"redis": a.bench.Site.Redis()}
+	watched := map[string]*rig.Redis{explain.Primary: a.bench.Site.Redis()}
 	if quorum := a.bench.Site.Quorum; a.cell.Strategy.NeedsQuorum {
 		clear(watched)
 		for i, server := range quorum {
