@@ -39,7 +39,7 @@ docs-show: build servers ## the same, and run each page's command again to show 
 	$(GO) run ./docs/make -show
 
 .PHONY: test
-test: servers compiler ## run every test, with the race detector, against real servers
+test: servers compiler browser ## run every test, with the race detector, against real servers
 	$(GO) test -race -shuffle=on -count=1 -timeout 20m ./...
 	$(GO) -C bench test -count=1 -timeout 5m ./...
 
@@ -57,6 +57,12 @@ lint: ## look for mistakes and known vulnerabilities: go vet, staticcheck, gofmt
 	@unformatted=$$(gofmt -l .) && [ -z "$$unformatted" ] || { echo "run gofmt -w on: $$unformatted"; exit 1; }
 	@GO='$(GO)' scripts/vulncheck.sh
 
+.PHONY: screenshot
+screenshot: build servers browser ## take the README's picture of the report anew: docs/report.png
+	@mkdir -p out
+	bin/loadtest run --cells owner-checked:pause --json out/screenshot.json
+	SCREENSHOT_OF=$(CURDIR)/out/screenshot.json SCREENSHOT=$(CURDIR)/docs/report.png $(GO) test -count=1 -run TestScreenshot ./internal/report
+
 .PHONY: clean
 clean: ## remove what was built and measured here
 	rm -rf bin out
@@ -65,6 +71,11 @@ clean: ## remove what was built and measured here
 .PHONY: servers
 servers:
 	@scripts/servers.sh redis mysql
+
+# What the HTML report is tested in.
+.PHONY: browser
+browser:
+	@scripts/servers.sh chromium
 
 # The race detector links with C.
 .PHONY: compiler

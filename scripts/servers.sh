@@ -1,7 +1,7 @@
 #!/bin/sh
 # Sees to it that programs which stocklock starts are on this machine:
 #
-#   scripts/servers.sh redis mysql cc
+#   scripts/servers.sh redis mysql cc chromium
 #
 # What is missing it installs where it may, on Debian and Ubuntu; elsewhere, or without the right to, it
 # says what to install. It starts no service: stocklock runs private servers of its own.
@@ -43,8 +43,14 @@ look() { # look NEED...: put into $missing what is not here, and its packages in
 			missing="$missing, a C compiler ($compiler)"
 			apt="$apt gcc libc6-dev" dnf="$dnf gcc" apk="$apk gcc musl-dev" brew="$brew llvm"
 			;;
+		chromium)
+			if any chromium-headless-shell chromium chromium-browser google-chrome google-chrome-stable; then continue; fi
+			if [ -x "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome" ]; then continue; fi
+			missing="$missing, Chromium (chromium-headless-shell, chromium or google-chrome)"
+			apt="$apt chromium-headless-shell fonts-dejavu-core" dnf="$dnf chromium-headless" apk="$apk chromium font-dejavu" brew="$brew --cask google-chrome"
+			;;
 		*)
-			say "servers.sh: what is \"$need\"? want redis, mysql or cc"
+			say "servers.sh: what is \"$need\"? want redis, mysql, cc or chromium"
 			exit 2
 			;;
 		esac
