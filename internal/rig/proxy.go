@@ -29,20 +29,25 @@ var toxiServer = sync.OnceValue(func() *toxiproxy.ApiServer {
 
 // Proxy starts a proxy in front of the server at upstream.
 func (r *Rig) Proxy(upstream string) (*Proxy, error) {
-	port, err := freePort()
-	if err != nil {
-		return nil, err
+	const tries = 10 // as in withPort, somebody else can take the port
+	for try := 1; ; try++ {
+		port, err := freePort()
+		if err != nil {
+			return nil, err
+		}
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		p := &Proxy{Addr: addr, proxy: toxiproxy.NewProxy(toxiServer(), randomHex(4), addr, upstream)}
+		switch err := p.proxy.Start(); {
+		case err == nil:
+			if err := r.onClose(p.close); err != nil {
+				p.close()
+				return nil, err
+			}
+			return p, nil
+		case try == tries:
+			return nil, fmt.Errorf("rig: proxy for %s: %w", upstream, err)
+		}
 	}
-	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	p := &Proxy{Addr: addr, proxy: toxiproxy.NewProxy(toxiServer(), randomHex(4), addr, upstream)}
-	if err := p.proxy.Start(); err != nil {
-		return nil, fmt.Errorf("rig: proxy for %s: %w", upstream, err)
-	}
-	if err := r.onClose(p.close); err != nil {
-		p.close()
-		return nil, err
-	}
-	return p, nil
 }
 
 func (p *Proxy) close() error {
