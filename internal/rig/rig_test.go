@@ -220,23 +220,10 @@ func TestMissingProgramSaysWhatToInstall(t *testing.T) {
 func TestNothingIsLeft(t *testing.T) {
 	for _, how := range []string{"close", "return", "panic", "interrupt", "kill"} {
 		t.Run(how, func(t *testing.T) {
-			parent := exec.Command(os.Args[0])
-			parent.Env = append(os.Environ(), "RIG_TEST_PARENT="+how)
-			out, err := parent.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := parent.Start(); err != nil {
-				t.Fatal(err)
-			}
-			lines := bufio.NewScanner(out)
-			if !lines.Scan() {
-				t.Fatal("the parent said nothing")
-			}
-			fields := strings.Fields(lines.Text())
-			dir, pids := fields[0], fields[1:]
+			parent, said := startParent(t, how)
+			dir, pids := said[0], said[1:]
 			if len(pids) != 3 {
-				t.Fatalf("the parent said %q, want a folder and three processes", lines.Text())
+				t.Fatalf("the parent said %q, want a folder and three processes", said)
 			}
 			switch how {
 			case "interrupt":
@@ -260,20 +247,8 @@ func TestNothingIsLeft(t *testing.T) {
 
 // TestKilledWhileItInstallsLeavesNothing kills the parent while a program works that is neither server nor shop.
 func TestKilledWhileItInstallsLeavesNothing(t *testing.T) {
-	parent := exec.Command(os.Args[0])
-	parent.Env = append(os.Environ(), "RIG_TEST_PARENT=install")
-	out, err := parent.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := parent.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	if !lines.Scan() {
-		t.Fatal("the parent said nothing")
-	}
-	dir := lines.Text()
+	parent, said := startParent(t, "install")
+	dir := said[0]
 	installing := func() bool { return exec.Command("pgrep", "-f", "datadir="+dir).Run() == nil }
 	await(t, "the installation", installing)
 	parent.Process.Kill()
@@ -283,6 +258,25 @@ func TestKilledWhileItInstallsLeavesNothing(t *testing.T) {
 	if left := leftovers(dir, nil); len(left) > 0 {
 		t.Errorf("came back: %v", left)
 	}
+}
+
+// startParent starts this binary as a parent of servers, and returns the words of its first line.
+func startParent(t *testing.T, how string) (*exec.Cmd, []string) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "RIG_TEST_PARENT="+how)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() {
+		t.Fatal("the parent said nothing")
+	}
+	return cmd, strings.Fields(lines.Text())
 }
 
 func await(t *testing.T, what string, done func() bool) {
