@@ -1,0 +1,254 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// The tests of this file stand in for Redis, so that time passes only when everybody waits for
+// it, and deadlines can be compared to the nanosecond.
+
+// fakeRedis answers each request of the lock by the function for its script, or as a Redis that gives
+// the lock to everybody and keeps it for them.
+type fakeRedis struct {
+	redis.Scripter // what the lock does not use
+	t              *testing.T
+
+	mu    sync.Mutex
+	calls map[*redis.Script][]call
+	on    map[*redis.Script]func(ctx context.Context) (any, error)
+}
+
+// call is a request that came.
+type call struct {
+	at  time.Time
+	ctx error // of its context, then
+}
+
+func newFakeRedis(t *testing.T) *fakeRedis {
+	return &fakeRedis{t: t, calls: map[*redis.Script][]call{}, on: map[*redis.Script]func(context.Context) (any, error){}}
+}
+
+func (f *fakeRedis) Subscribe(context.Context, ...string) *redis.PubSub {
+	f.t.Error("the lock subscribed, although nobody waits for anybody")
+	return nil
+}
+
+func (f *fakeRedis) Process(ctx context.Context, cmd redis.Cmder) error {
+	script := map[any]*redis.Script{acquireScript.Hash(): acquireScript, releaseScript.Hash(): releaseScript,
+		cancelScript.Hash(): cancelScript, beatScript.Hash(): beatScript}[cmd.Args()[1]]
+	f.mu.Lock()
+	f.calls[script] = append(f.calls[script], call{time.Now(), ctx.Err()})
+	answer := f.on[script]
+	f.mu.Unlock()
+	v, err := any(int64(1)), error(nil)
+	switch {
+	case answer != nil:
+		v, err = answer(ctx)
+	case script == acquireScript:
+		v = int64(12345) // an epoch
+	case script == releaseScript:
+		v = int64(replyWaiting)
+	case script == beatScript:
+		v = []any{[]any{int64(replyHeld), int64(12345), int64(0)}}
+	}
+	if err != nil {
+		cmd.SetErr(err)
+		return err
+	}
+	cmd.(onceCmd).SetVal(v)
+	return nil
+}
+
+// answers sets what a script says from now on.
+func (f *fakeRedis) answers(script *redis.Script, answer func(ctx context.Context) (any, error)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.on[script] = answer
+}
+
+func (f *fakeRedis) requests(script *redis.Script) []call {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls[script]
+}
+
+var errDown = errors.New("redis is down")
+
+func down(context.Context) (any, error) { return nil, errDown }
+
+func silence(ctx context.Context) (any, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+const fakeLease = 10 * time.Second
+
+var fakeValidity = fakeLease - Options{Lease: fakeLease}.margin()
+
+// withFake runs a test in fake time.
+func withFake(t *testing.T, test func(t *testing.T, f *fakeRedis, l *Locker)) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeRedis(t)
+		l := New(f, Options{Lease: fakeLease})
+		test(t, f, l)
+		if err := l.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+}
+
+func TestDeadlineCountsFromBeforeTheRequest(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		slow := func(v any) func(context.Context) (any, error) {
+			return func(context.Context) (any, error) {
+				time.Sleep(time.Second)
+				return v, nil
+			}
+		}
+		f.answers(acquireScript, slow(int64(12345)))
+		begun := time.Now()
+		held, lease := acquire(t, l, t.Context(), "k")
+		if got := lease.Deadline().Sub(begun); got != fakeValidity {
+			t.Errorf("the deadline is %s after the request, want %s", got, fakeValidity)
+		}
+		f.answers(beatScript, slow([]any{[]any{int64(replyHeld), int64(12345), int64(0)}}))
+		time.Sleep(fakeLease)
+		beats := f.requests(beatScript)
+		for range 2 { // the last one may be under way
+			if want := beats[len(beats)-1].at.Add(fakeValidity); lease.Deadline().Equal(want) {
+				beats = nil
+				break
+			}
+			beats = beats[:len(beats)-1]
+		}
+		if beats != nil {
+			t.Errorf("the deadline %s does not count from before a beat", lease.Deadline().Sub(begun))
+		}
+		if held.Err() != nil {
+			t.Errorf("a renewed hold ended: %v", context.Cause(held))
+		}
+		release(t, lease)
+	})
+}
+
+// TestHeldEndsAtTheDeadline has every beat fail in one way or another: the hold ends at its deadline, and not
+// a moment earlier or later.
+func TestHeldEndsAtTheDeadline(t *testing.T) {
+	for name, answer := range map[string]func(context.Context) (any, error){"down": down, "silent": silence} {
+		t.Run(name, func(t *testing.T) {
+			withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+				f.answers(beatScript, answer)
+				f.answers(releaseScript, answer)
+				begun := time.Now()
+				held, lease := acquire(t, l, t.Context(), "k")
+				<-held.Done()
+				if after := time.Since(begun); after != fakeValidity {
+					t.Errorf("the hold ended after %s, want %s", after, fakeValidity)
+				}
+				if cause := context.Cause(held); !errors.Is(cause, ErrLost) {
+					t.Errorf("the hold ended with %v, want ErrLost", cause)
+				}
+				if err := lease.Release(); !errors.Is(err, ErrNotHeld) {
+					t.Errorf("Release = %v, want ErrNotHeld", err)
+				}
+			})
+		})
+	}
+}
+
+func TestWatchdogTriesAgainUntilTheDeadline(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		f.answers(beatScript, down)
+		held, lease := acquire(t, l, t.Context(), "k")
+		time.Sleep(fakeValidity - time.Second)
+		if beats := f.requests(beatScript); len(beats) < 10 {
+			t.Errorf("%d beats in %s of errors, want one every twenty-fourth of a lease", len(beats), fakeValidity-time.Second)
+		}
+		f.answers(beatScript, nil) // Redis is back, at the last moment
+		time.Sleep(5 * fakeLease)
+		if held.Err() != nil {
+			t.Errorf("the hold ended with %v, although Redis was back before its deadline", context.Cause(held))
+		}
+		release(t, lease)
+	})
+}
+
+func TestNotYoursEndsTheHoldAtOnce(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		held, lease := acquire(t, l, t.Context(), "k")
+		f.answers(beatScript, func(context.Context) (any, error) { return []any{int64(replyDropped)}, nil })
+		<-held.Done()
+		if beats := f.requests(beatScript); len(beats) != 1 || !beats[0].at.Equal(time.Now()) {
+			t.Errorf("the hold ended after %d beats, %s after the last one", len(beats), time.Since(beats[len(beats)-1].at))
+		}
+		if err := lease.Release(); !errors.Is(err, ErrNotHeld) {
+			t.Errorf("Release = %v, want ErrNotHeld", err)
+		}
+	})
+}
+
+func TestWatchdogEndsWithItsLock(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		_, lease := acquire(t, l, t.Context(), "k")
+		time.Sleep(fakeLease)
+		release(t, lease)
+		beats := len(f.requests(beatScript))
+		time.Sleep(10 * fakeLease)
+		if now := len(f.requests(beatScript)); now != beats || beats == 0 {
+			t.Errorf("%d beats, and %d after the release, want none", beats, now-beats)
+		}
+		synctest.Wait()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.looping {
+			t.Error("the loop runs on, with nothing to look after")
+		}
+	})
+}
+
+// TestCleanupOutlivesTheCallersContext has a caller give up on a request without an answer. The attempt is
+// cancelled under a context of its own, again and again, and for no longer than a lease.
+func TestCleanupOutlivesTheCallersContext(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		f.answers(acquireScript, silence)
+		f.answers(cancelScript, down)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, _, err := l.Acquire(ctx, "k"); !errors.Is(err, ErrNotAcquired) {
+			t.Errorf("Acquire = %v, want ErrNotAcquired", err)
+		}
+		begun := time.Now()
+		time.Sleep(3 * fakeLease)
+		cancels := f.requests(cancelScript)
+		if len(cancels) < 10 {
+			t.Fatalf("%d cancels, want many", len(cancels))
+		}
+		for _, c := range cancels {
+			if c.ctx != nil || c.at.Sub(begun) > fakeLease {
+				t.Errorf("a cancel after %s under a context with %v", c.at.Sub(begun), c.ctx)
+			}
+		}
+	})
+}
+
+func TestLostReleaseIsSentAgain(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		_, lease := acquire(t, l, t.Context(), "k")
+		f.answers(releaseScript, silence)
+		if err := lease.Release(); err == nil || errors.Is(err, ErrNotHeld) {
+			t.Errorf("Release without an answer = %v, want that the outcome is unknown", err)
+		}
+		f.answers(releaseScript, nil)
+		time.Sleep(fakeLease)
+		if n := len(f.requests(releaseScript)); n != 2 && n != 3 {
+			t.Errorf("%d releases, want one more after the silence", n)
+		}
+	})
+}
