@@ -52,19 +52,20 @@ func contend(ctx context.Context, start func() error, locker lock.Locker, job se
 	t := &tally{holds: make([]int64, o.Goroutines), waits: NewWaits()}
 	var all sync.WaitGroup
 	begin := make(chan struct{})
-	var end time.Time
-	for i := range o.Goroutines {
+	var end time.Time // before it begins, so that nobody goes in if it never does
+	contenders := make([]contender, o.Goroutines)
+	for i := range contenders {
+		c := &contenders[i]
+		c.asking, c.giveUp = context.WithCancel(ctx)
+		defer c.giveUp()
 		all.Go(func() {
 			<-begin
-			drain, cancel := context.WithDeadline(ctx, end.Add(drainPatience))
-			defer cancel()
 			for time.Now().Before(end) {
-				t.once(drain, i, end, locker, job, o.Key)
+				t.once(c, i, end, locker, job, o.Key)
 			}
 		})
 	}
 	if err := start(); err != nil {
-		end = time.Time{}
 		close(begin)
 		all.Wait()
 		return Result{}, err
@@ -72,7 +73,13 @@ func contend(ctx context.Context, start func() error, locker lock.Locker, job se
 	before := mallocs()
 	end = time.Now().Add(o.For)
 	close(begin)
+	drained := time.AfterFunc(o.For+drainPatience, func() {
+		for i := range contenders {
+			contenders[i].stop()
+		}
+	})
 	all.Wait()
+	drained.Stop()
 	allocs := float64(mallocs()-before) - ownWork*float64(t.added.Load())
 	r := Result{
 		Holds: t.holds, Total: t.total.Load(), Added: t.added.Load(), Allocs: max(allocs, 0), Errors: t.errors, Example: t.example,
@@ -81,11 +88,46 @@ func contend(ctx context.Context, start func() error, locker lock.Locker, job se
 	return r, err
 }
 
+// contender is a goroutine that wants the lock. Its wait can be ended, but not what it does with the lock.
+type contender struct {
+	asking context.Context
+	giveUp context.CancelFunc
+
+	mu      sync.Mutex // guards the rest
+	has     bool
+	stopped bool
+}
+
+func (c *contender) stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.has {
+		c.stopped = true
+		c.giveUp()
+	}
+}
+
+// got says whether the wait came to its end, and was not ended.
+func (c *contender) got(has bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.has = has && !c.stopped
+	return !c.stopped
+}
+
 // once takes the lock, does the work and leaves the lock.
-func (t *tally) once(ctx context.Context, goroutine int, end time.Time, locker lock.Locker, job section.Work, key string) {
+func (t *tally) once(c *contender, goroutine int, end time.Time, locker lock.Locker, job section.Work, key string) {
 	asked := time.Now()
-	held, err := locker.Lock(ctx, key)
+	held, err := locker.Lock(c.asking, key)
 	now := time.Now()
+	if !c.got(err == nil) {
+		t.waited(now.Sub(asked)) // and would have waited longer
+		if err == nil {
+			held.Unlock()
+		}
+		return
+	}
+	defer c.got(false)
 	if err != nil {
 		t.failed("lock", err)
 		return
