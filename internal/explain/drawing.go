@@ -210,7 +210,7 @@ func (d *drawing) step(at time.Time, lane, to int, text string) {
 		return
 	}
 	step := Step{AtMS: d.ms(at), Lane: lane, To: to, Text: text}
-	step.Alarm = d.mark != nil && d.mark.Alarm && step.AtMS == d.mark.AtMS
+	step.Alarm = d.mark != nil && d.mark.Alarm && step.AtMS == d.mark.AtMS && to != lane
 	d.steps = append(d.steps, step)
 }
 
