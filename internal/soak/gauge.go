@@ -43,7 +43,7 @@ const (
 
 // calming is how long things may take to come to rest: longer than a lease, and than a
 // connection to a server that was silent.
-const calming = 20 * time.Second
+const calming = 40 * time.Second
 
 // gauge waits until things have come to rest, and measures. With an earlier measurement, at rest means
 // not above it; when that is not reached in time, it returns what it found.

@@ -44,7 +44,7 @@ const (
 const (
 	patience = 5 * time.Second // of a customer, with one request
 	warmUp   = 3 * time.Second // before anything is measured or struck
-	settling = time.Minute     // for what is still in doubt at the end
+	settling = 3 * time.Minute // for what is still in doubt at the end
 )
 
 // soak is one run.

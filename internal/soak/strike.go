@@ -65,7 +65,8 @@ func (s *soak) strikeAll(ctx context.Context, e episode) (last time.Time, err er
 			return nil
 		})
 	}
-	return last, striking.Wait()
+	err = striking.Wait()
+	return last, err
 }
 
 // recovery waits until every shop has sold by every strategy since the faults ended, and says how
