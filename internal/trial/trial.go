@@ -127,7 +127,7 @@ func runOnce(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
 	}
 	if result.Surprise() && result.Verdict != scenario.Invalid {
 		if why := cmp.Or(evidence.Stall(), a.stall()); why != "" {
-			result = result.spoil("the machine stalled: " + why)
+			result = result.spoil(fmt.Sprintf("%s, but the machine stalled: %s", result.Verdict, why))
 		}
 	}
 	result.Timeline = timeline(evidence, a.hits)
