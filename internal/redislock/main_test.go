@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,6 +21,9 @@ import (
 
 func TestMain(m *testing.M) {
 	if addr := os.Getenv(workerEnv); addr != "" {
+		if crowd, err := strconv.Atoi(os.Getenv(crowdEnv)); err == nil {
+			joinCrowd(addr, crowd)
+		}
 		work(addr)
 	}
 	server, err := startServer()
