@@ -23,7 +23,7 @@ func keep(ctx context.Context, start func() error, locker lock.Locker, _ section
 	taking.SetLimit(openers)
 	for i := range holds {
 		taking.Go(func() (err error) {
-			holds[i], err = locker.Lock(ctx, fmt.Sprintf("%s-%d", o.Key, i))
+			holds[i], err = patiently(ctx, locker, fmt.Sprintf("%s-%d", o.Key, i))
 			return err
 		})
 	}

@@ -118,6 +118,17 @@ func run(ctx context.Context, in *bufio.Reader, out *json.Encoder) (err error) {
 	return nil
 }
 
+// patiently takes a lock before anything is measured. Some locks fail by a time limit of their own, which on
+// a busy machine is no reason not to measure them.
+func patiently(ctx context.Context, locker lock.Locker, key string) (lock.Hold, error) {
+	for tries := 1; ; tries++ {
+		held, err := locker.Lock(ctx, key)
+		if err == nil || tries == 100 {
+			return held, err
+		}
+	}
+}
+
 // warmUp takes and leaves a lock of the worker's own, and does its work on a counter of its own.
 func warmUp(ctx context.Context, locker lock.Locker, job section.Work, o Order) error {
 	own := fmt.Sprintf("%s-warm-up-%d", o.Key, os.Getpid())
@@ -125,7 +136,7 @@ func warmUp(ctx context.Context, locker lock.Locker, job section.Work, o Order) 
 		return err
 	}
 	for range 20 {
-		held, err := locker.Lock(ctx, own)
+		held, err := patiently(ctx, locker, own)
 		if err != nil {
 			return err
 		}
