@@ -44,10 +44,16 @@ func show(form string, v float64) string {
 	return fmt.Sprintf(form, v)
 }
 
+// sum leaves out what was not measured, unless nothing was.
 func sum(values []float64) float64 {
-	total := 0.0
+	total, measured := 0.0, false
 	for _, v := range values {
-		total += v
+		if !math.IsNaN(v) {
+			total, measured = total+v, true
+		}
+	}
+	if !measured {
+		return math.NaN()
 	}
 	return total
 }

@@ -26,6 +26,12 @@ type Sample struct {
 	Example        string // one of the errors
 }
 
+// Failed is the sample of a trial that could not be measured.
+func Failed(err error) Sample {
+	nan := math.NaN()
+	return Sample{nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, 1, err.Error()}
+}
+
 // merge adds up what the processes did. Counted is what the counter says in the end.
 func merge(t Trial, results []worker.Result, used usage, counted int64) (Sample, error) {
 	waits := worker.NewWaits()
