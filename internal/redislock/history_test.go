@@ -2,12 +2,13 @@ package redislock
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -17,168 +18,194 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// workerEnv makes the test binary a worker on the Redis at this address.
-const workerEnv = "REDISLOCK_TEST_WORKER"
-
-// step is one increment of a fenced counter under the lock: a line when it
-// begins, and one when it ends.
-type step struct {
-	ID    string
-	Token int64
-	At    int64 // nanoseconds; all processes are on one machine
-	Done  bool
-	Value int64 // what was written; 0 when the fence or the loss of the lock refused it
-}
-
-var (
-	raiseFence = redis.NewScript(`if tonumber(redis.call('GET', KEYS[1]) or '0') > tonumber(ARGV[1]) then return 0 end
-redis.call('SET', KEYS[1], ARGV[1]) return 1`)
-	writeFenced = redis.NewScript(`if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[2], ARGV[2]) return 1`)
-)
-
-// work increments a counter under the lock until it is killed.
-func work(addr string) {
-	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true, ReadTimeout: time.Second})
-	l := New(client, Options{Lease: 600 * time.Millisecond})
-	out := json.NewEncoder(os.Stdout)
-	var mu sync.Mutex
-	say := func(s step) {
-		mu.Lock()
-		defer mu.Unlock()
-		if out.Encode(s) != nil {
-			os.Exit(0) // the test is gone
-		}
-	}
-	for g := range 3 {
-		go func() {
-			for i := 0; ; i++ {
-				held, lease, err := l.Acquire(context.Background(), "counter")
-				if err != nil {
-					continue
-				}
-				s := step{ID: fmt.Sprint(os.Getpid(), "-", g, "-", i), Token: lease.Token(), At: time.Now().UnixNano()}
-				say(s)
-				// Writes are sent once and answered, or the step stays without an end. They do not
-				// go by held: a holder that is late is the fence's to refuse.
-				if value, known := increment(held, client, lease.Token()); known {
-					s.Done, s.Value, s.At = true, value, time.Now().UnixNano()
-					say(s)
-				}
-				lease.Release()
-			}
-		}()
-	}
-	select {}
-}
-
-func increment(held context.Context, client *redis.Client, token int64) (value int64, known bool) {
-	ctx := context.WithoutCancel(held)
-	if ok, err := raiseFence.Run(ctx, client, []string{"fence"}, token).Bool(); err != nil || !ok {
-		return 0, true
-	}
-	read, err := client.Get(ctx, "value").Int64()
-	if err != nil && err != redis.Nil {
-		return 0, true
-	}
-	time.Sleep(time.Millisecond)
-	ok, err := writeFenced.Run(ctx, client, []string{"fence", "value"}, token, read+1).Bool()
-	switch {
-	case err != nil:
-		return 0, false
-	case !ok:
-		return 0, true
-	}
-	return read + 1, true
-}
-
-// TestHistory has processes increment a fenced counter while they are killed and stopped,
-// and their connections and scripts with them. The history must be that
-// of one counter, and every hold must have its own token.
+// TestHistory has processes increment a fenced counter while they, their connections and Redis are
+// disturbed. The history must be that of one counter, and every hold must have its own token. Two
+// holders at once may be only where Redis loses data or a holder is stopped.
 func TestHistory(t *testing.T) {
+	t.Run("nothing is lost", func(t *testing.T) {
+		t.Parallel()
+		h := startHistory(t)
+		h.disturb([]fault{killWorker, killConnections, killSubscriptions, silenceWorker, flushScripts, sleepServer, restartWithData})
+		if overlaps := h.check(); overlaps > 0 {
+			t.Errorf("%d times two holders at once", overlaps)
+		}
+	})
+	t.Run("data is lost and holders are stopped", func(t *testing.T) {
+		t.Parallel()
+		h := startHistory(t)
+		h.disturb([]fault{killWorker, stopWorker, silenceWorker, killSubscriptions, flushScripts, flushAll, restartWithoutData, restartWithData})
+		t.Logf("%d times two holders at once, which the fence told apart", h.check())
+	})
+}
+
+// history is what workers on one lock report.
+type history struct {
+	t       *testing.T
+	random  *rand.Rand
+	server  *testServer // keeps the lock
+	store   *testServer // keeps the counter, undisturbed
+	client  *redis.Client
+	workers []*worker
+	readers sync.WaitGroup
+
+	mu     sync.Mutex
+	steps  map[string][]step
+	tokens map[int64]string
+	holder int // the process that began a step last
+}
+
+// worker is a process with a way of its own to Redis.
+type worker struct {
+	cmd *exec.Cmd
+	way *wire
+}
+
+func startHistory(t *testing.T) *history {
 	seed := uint64(time.Now().UnixNano())
+	if s, err := strconv.ParseUint(os.Getenv(seedEnv), 10, 64); err == nil {
+		seed = s
+	}
 	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
-	server, err := startServer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.stop)
-	client, _ := newClient(t, server.addr)
-
-	var mu sync.Mutex
-	steps := map[string][]step{}
-	tokens := map[int64]string{}
-	var readers sync.WaitGroup
-	start := func() *exec.Cmd {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), workerEnv+"="+server.addr)
-		cmd.Stderr = os.Stderr
-		out, err := cmd.StdoutPipe()
-		if err != nil {
+	h := &history{t: t, random: rand.New(rand.NewPCG(seed, 0)), steps: map[string][]step{}, tokens: map[int64]string{}}
+	for _, s := range []**testServer{&h.server, &h.store} {
+		var err error
+		if *s, err = startServer("--appendonly", "yes", "--appendfsync", "always"); err != nil {
 			t.Fatal(err)
 		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		readers.Go(func() {
-			for lines := bufio.NewScanner(out); lines.Scan(); {
-				var s step
-				if json.Unmarshal(lines.Bytes(), &s) != nil {
-					continue // cut off by the kill
-				}
-				mu.Lock()
-				steps[s.ID] = append(steps[s.ID], s)
-				if other, taken := tokens[s.Token]; taken && other != s.ID {
-					t.Errorf("token %d was given to %s and to %s", s.Token, other, s.ID)
-				}
-				tokens[s.Token] = s.ID
-				mu.Unlock()
-			}
-		})
-		return cmd
+		t.Cleanup((*s).stop)
 	}
-	end := func(cmd *exec.Cmd) {
-		cmd.Process.Kill()
-		cmd.Process.Wait()
-	}
-	var workers []*exec.Cmd
+	h.client, _ = newClient(t, h.server.addr)
 	for range 4 {
-		workers = append(workers, start())
+		h.workers = append(h.workers, h.startWorker())
 	}
-	ctx := t.Context()
-	for until := time.Now().Add(8 * time.Second); time.Now().Before(until); {
-		time.Sleep(time.Duration(random.IntN(500)) * time.Millisecond)
-		i := random.IntN(len(workers))
-		switch random.IntN(6) {
-		case 0:
-			end(workers[i])
-			workers[i] = start()
-		case 1:
-			workers[i].Process.Signal(syscall.SIGSTOP)
-			time.Sleep(time.Duration(500+random.IntN(1000)) * time.Millisecond)
-			workers[i].Process.Signal(syscall.SIGCONT)
-		case 2:
-			client.Do(ctx, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-		case 3:
-			client.Do(ctx, "CLIENT", "KILL", "TYPE", "pubsub")
-		case 4:
-			client.ScriptFlush(ctx)
-		case 5:
-			client.Do(ctx, "DEBUG", "SLEEP", "0.3")
+	return h
+}
+
+func (h *history) startWorker() *worker {
+	w := &worker{cmd: exec.Command(os.Args[0]), way: newWire(h.t, h.server.addr)}
+	w.cmd.Env = append(os.Environ(), workerEnv+"="+w.way.addr, storeEnv+"="+h.store.addr)
+	w.cmd.Stderr = os.Stderr
+	out, err := w.cmd.StdoutPipe()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if err := w.cmd.Start(); err != nil {
+		h.t.Fatal(err)
+	}
+	h.readers.Go(func() {
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			var s step
+			if json.Unmarshal(lines.Bytes(), &s) == nil { // else it was cut off by the kill
+				h.note(s)
+			}
+		}
+	})
+	return w
+}
+
+func (w *worker) kill() {
+	w.cmd.Process.Kill()
+	w.cmd.Process.Wait()
+}
+
+func (h *history) note(s step) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.steps[s.ID] = append(h.steps[s.ID], s)
+	if !s.Done {
+		fmt.Sscanf(s.ID, "%d-", &h.holder)
+	}
+	if other, taken := h.tokens[s.Token]; taken && other != s.ID {
+		h.t.Errorf("token %d was given to %s and to %s", s.Token, other, s.ID)
+	}
+	h.tokens[s.Token] = s.ID
+}
+
+// fault disturbs one worker, or Redis.
+type fault func(h *history, w *worker)
+
+func killWorker(h *history, w *worker) {
+	w.kill()
+	*w = *h.startWorker()
+}
+
+func stopWorker(h *history, w *worker) {
+	w.cmd.Process.Signal(syscall.SIGSTOP)
+	time.Sleep(h.upTo(1500))
+	w.cmd.Process.Signal(syscall.SIGCONT)
+}
+
+// silenceWorker loses what it sends and is sent, without a reset.
+func silenceWorker(h *history, w *worker) {
+	w.way.cutUp.Store(h.random.IntN(2) == 0)
+	w.way.cutDown.Store(true)
+	time.Sleep(h.upTo(2000))
+	w.way.cutUp.Store(false)
+	w.way.cutDown.Store(false)
+}
+
+func killConnections(h *history, _ *worker) {
+	h.client.Do(h.t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+}
+
+func killSubscriptions(h *history, _ *worker) {
+	h.client.Do(h.t.Context(), "CLIENT", "KILL", "TYPE", "pubsub")
+}
+
+func sleepServer(h *history, _ *worker)        { h.client.Do(h.t.Context(), "DEBUG", "SLEEP", "0.3") }
+func flushScripts(h *history, _ *worker)       { h.client.ScriptFlush(h.t.Context()) }
+func flushAll(h *history, _ *worker)           { h.client.FlushAll(h.t.Context()) }
+func restartWithData(h *history, _ *worker)    { h.server.restart(h.t, true) }
+func restartWithoutData(h *history, _ *worker) { h.server.restart(h.t, false) }
+
+func (h *history) upTo(milliseconds int) time.Duration {
+	return time.Duration(h.random.IntN(milliseconds)) * time.Millisecond
+}
+
+// disturb injects faults for a while, and ends the workers.
+func (h *history) disturb(faults []fault) {
+	length := 8 * time.Second
+	if d, err := time.ParseDuration(os.Getenv(historyEnv)); err == nil {
+		length = d
+	}
+	for until := time.Now().Add(length); time.Now().Before(until); {
+		time.Sleep(h.upTo(500))
+		faults[h.random.IntN(len(faults))](h, h.victim())
+	}
+	for _, w := range h.workers {
+		w.kill()
+	}
+	h.readers.Wait()
+}
+
+// victim is the worker that holds the lock, or just did, or any other one.
+func (h *history) victim() *worker {
+	anyone := h.workers[h.random.IntN(len(h.workers))]
+	if h.random.IntN(2) == 0 {
+		return anyone
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, w := range h.workers {
+		if w.cmd.Process.Pid == h.holder {
+			return w
 		}
 	}
-	for _, w := range workers {
-		end(w)
-	}
-	readers.Wait()
+	return anyone
+}
 
-	var history []porcupine.Operation
+// check wants the history of one counter. It returns how often a worker began to hold the
+// lock while another one believed that it still did.
+func (h *history) check() (overlaps int) {
+	var operations []porcupine.Operation
+	type belief struct{ from, until int64 }
+	var beliefs []belief
 	refused, unknown := 0, 0
 	over := time.Now().UnixNano()
-	for _, s := range steps {
-		o := porcupine.Operation{ClientId: len(history), Call: s[0].At, Return: over, Output: int64(-1)}
+	for _, s := range h.steps {
+		o := porcupine.Operation{ClientId: len(operations), Call: s[0].At, Return: over, Output: int64(-1)}
 		if last := s[len(s)-1]; last.Done {
+			beliefs = append(beliefs, belief{s[0].At, last.Until})
 			o.Return, o.Output = last.At, last.Value
 			if last.Value == 0 {
 				refused++
@@ -187,11 +214,19 @@ func TestHistory(t *testing.T) {
 		} else {
 			unknown++
 		}
-		history = append(history, o)
+		operations = append(operations, o)
 	}
-	t.Logf("%d increments, %d of them without an answer, and %d that were refused", len(history), unknown, refused)
-	if len(history) < 100 {
-		t.Errorf("only %d increments: nothing was shown", len(history))
+	slices.SortFunc(beliefs, func(a, b belief) int { return int(a.from - b.from) })
+	latest := int64(0)
+	for _, b := range beliefs {
+		if b.from < latest {
+			overlaps++
+		}
+		latest = max(latest, b.until)
+	}
+	h.t.Logf("%d increments, %d of them without an answer, and %d that were refused", len(operations), unknown, refused)
+	if len(operations) < 50 {
+		h.t.Errorf("only %d increments: nothing was shown", len(operations))
 	}
 	// A counter; an increment without an answer may have happened or not.
 	model := porcupine.NondeterministicModel{
@@ -207,7 +242,8 @@ func TestHistory(t *testing.T) {
 			return nil
 		},
 	}
-	if result := porcupine.CheckOperationsTimeout(model.ToModel(), history, time.Minute); result != porcupine.Ok {
-		t.Errorf("the history is %s: not that of one counter", result)
+	if result := porcupine.CheckOperationsTimeout(model.ToModel(), operations, time.Minute); result != porcupine.Ok {
+		h.t.Errorf("the history is %s: not that of one counter", result)
 	}
+	return overlaps
 }

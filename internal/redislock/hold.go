@@ -16,10 +16,11 @@ type hold struct {
 	attempt uint64
 	token   int64
 	begun   time.Time
-	outer   *hold // of another key of the Locker, in whose context this one was asked for; or nil
-	first   Lease // of the first entry
-	entries int   // leases that were not released yet
-	ended   bool  // released or lost
+	outer   *hold     // of another key of the Locker, in whose context this one was asked for; or nil
+	first   Lease     // of the first entry
+	entries int       // leases that were not released yet
+	ended   bool      // released or lost
+	last    time.Time // its deadline, once it has ended
 }
 
 // holdsOf, as a pointer, is the key under which a context has its innermost hold of a Locker.
@@ -56,7 +57,7 @@ func newHold(l *Locker, n *name, w *waiter) *hold {
 
 // end ends the held context; the cause is nil after a release.
 func (h *hold) end(cause error) {
-	h.ended = true
+	h.ended, h.last = true, h.name.grant.deadline
 	h.cancel(cause)
 }
 
@@ -174,6 +175,9 @@ func (h *hold) fence() int64 { return h.token }
 func (h *hold) until() time.Time {
 	h.locker.mu.Lock()
 	defer h.locker.mu.Unlock()
+	if h.ended {
+		return h.last
+	}
 	return h.name.grant.deadline
 }
 
