@@ -147,14 +147,14 @@ func (a *attack) lookAtLocks(ctx context.Context) ([]explain.Lock, error) {
 	for _, key := range lockKeys(a.item.ItemID) {
 		n, err := client.Exists(ctx, key).Result()
 		if err != nil {
-			return nil, fmt.Errorf("Redis does not answer: %w", err)
+			return nil, fmt.Errorf("ask for the lock in Redis: %w", err)
 		}
 		if n == 0 {
 			continue
 		}
 		ttl, err := client.PTTL(ctx, key).Result()
 		if err != nil {
-			return nil, fmt.Errorf("Redis does not answer: %w", err)
+			return nil, fmt.Errorf("ask for the lock in Redis: %w", err)
 		}
 		found = append(found, explain.Lock{Key: key, TTL: ttl})
 	}
