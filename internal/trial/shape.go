@@ -27,8 +27,11 @@ const (
 	maxStage = time.Hour
 )
 
-// Steady is a shape of one rate, in requests a second.
+// Steady is a shape of one rate, in requests a second. That of 0 is the zero value.
 func Steady(rate int) Shape {
+	if rate == 0 {
+		return Shape{}
+	}
 	return Shape{spec: strconv.Itoa(rate), stages: []stage{{float64(rate), float64(rate), 0}}}
 }
 

@@ -42,6 +42,12 @@ func TestShape(t *testing.T) {
 	}
 }
 
+func TestNoRateIsNoShape(t *testing.T) {
+	if !Steady(0).IsZero() || Steady(1).IsZero() {
+		t.Errorf("Steady(0) is %q, Steady(1) is %q: want only the first to be zero", Steady(0), Steady(1))
+	}
+}
+
 func TestWhatIsNoShape(t *testing.T) {
 	for _, spec := range []string{
 		"-1", "fast", "100001", "1e3", "200/", "200/10", "200/0s", "200/2h", "200..2000", "100,200", "200..x/3s", "0,5/3s", "5,/3s",
