@@ -83,9 +83,18 @@ var errDown = errors.New("redis is down")
 
 func down(context.Context) (any, error) { return nil, errDown }
 
+// silence lasts until the context's deadline, as that of a connection does, or its end.
 func silence(ctx context.Context) (any, error) {
-	<-ctx.Done()
-	return nil, ctx.Err()
+	var timeout <-chan time.Time
+	if deadline, ok := ctx.Deadline(); ok {
+		timeout = time.After(time.Until(deadline))
+	}
+	select {
+	case <-timeout:
+		return nil, context.DeadlineExceeded
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 const fakeLease = 10 * time.Second
