@@ -82,7 +82,7 @@ func (c *inquiry) breachOf(server string, older, intruder *section) (breach, boo
 		held := anew.Time.Sub(taken)
 		if d := c.deedAt(intruder.Shop, intruder.enter()); d != nil && held < c.Lease*4/5 {
 			return breach{ClockSkew, fmt.Sprintf("%s took the lock over from %s, whose lease of %s had begun only %s before: %s has its %s, and judges other holders' deadlines by it.",
-				intruder.name(), older.name(), ms(c.Lease), ms(held), intruder.Shop, d.What), nil}, true
+				intruder.name(), older.name(), ms(c.Lease), ms(intruder.enter().Sub(older.enter()).Abs()), intruder.Shop, d.What), nil}, true
 		}
 		if held > c.Lease*4/5 {
 			return c.leaseEnded(older, intruder, fmt.Sprintf("deadline of %s passed, and %s took the lock over (%s)", ms(c.Lease), intruder.name(), since(older, anew.Time))), true
@@ -125,7 +125,7 @@ func (c *inquiry) isLateNote(before []trace.Change, ch trace.Change, holder *sec
 		return false
 	}
 	return !slices.ContainsFunc(c.sections, func(s *section) bool {
-		return s != holder && s.enter().After(ch.Time.Add(-clockTolerance/4)) && s.enter().Before(ch.Time.Add(clockTolerance/2))
+		return s != holder && s.took().After(ch.Time.Add(-clockTolerance/4)) && s.took().Before(ch.Time.Add(clockTolerance/2))
 	})
 }
 

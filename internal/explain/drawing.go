@@ -176,12 +176,11 @@ func (d *drawing) holderSteps(lane int, s *section, locks map[string]int, row in
 		tell(trace.Read, s.at[trace.Read], lane, "")
 	}
 	tell(trace.Write, s.at[trace.Write], lane, "")
-	if stock, ok := s.number(trace.Written, "stock"); ok {
-		text := fmt.Sprintf("wrote %d", stock)
-		if s.order != nil {
-			text += fmt.Sprintf(", order %d", s.order.ID)
-		}
-		tell(trace.Written, s.at[trace.Written], row, text)
+	switch stock, noted := s.number(trace.Written, "stock"); {
+	case s.order != nil:
+		tell(trace.Written, s.wrote(), row, fmt.Sprintf("wrote %d, order %d", s.order.StockWritten, s.order.ID))
+	case noted:
+		tell(trace.Written, s.wrote(), row, fmt.Sprintf("wrote %d", stock))
 	}
 	if s.guarded() {
 		tell(trace.Releasing, s.at[trace.Releasing], lock, "releases")
@@ -249,7 +248,7 @@ func (d *drawing) stock() []Span {
 	for _, o := range d.Orders {
 		at := o.CreatedAt
 		if s := d.of(o); s != nil {
-			at = first(s.at[trace.Written], at)
+			at = s.wrote()
 		}
 		if at.Before(d.from) {
 			values[0].stock = o.StockWritten

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"stocklock/internal/stock"
-	"stocklock/internal/trace"
 )
 
 // Explain finds what there is to say of a cell: its first violation, or why nothing moves,
@@ -93,7 +92,7 @@ func (c *inquiry) violation() *Explanation {
 	if breach.culprit != nil {
 		d.follow(breach.culprit)
 	}
-	d.moment(late.at[trace.Written], fmt.Sprintf("oversold: order %d wrote over order %d", c.Orders[found.late].ID, c.Orders[found.overwritten].ID), true)
+	d.moment(late.wrote(), fmt.Sprintf("oversold: order %d wrote over order %d", c.Orders[found.late].ID, c.Orders[found.overwritten].ID), true)
 	d.both(later(older.enter(), intruder.enter()), earlier(older.leave(), intruder.leave()))
 	d.finish(x)
 	return x

@@ -232,6 +232,39 @@ func TestReleaseOfAnothersLock(t *testing.T) {
 	check(t, Explain(evidence(cascade)), LateRelease, []string{"#0 on shop 3", "The release of #1 on shop 1 then freed the lock of #2 on shop 2 in turn"})
 }
 
+// TestOrderOfAShopThatDied draws an order that its shop did not live to note.
+func TestOrderOfAShopThatDied(t *testing.T) {
+	x := Explain(evidence(func(e *Evidence) {
+		e.Exclusive = false
+		e.add(sale{id: 1, shop: 1, points: map[trace.Point]float64{trace.Read: 1, trace.Write: 11}, reads: 2, outcome: "unknown", answer: 13},
+			sale{id: 2, shop: 2, points: unguarded(2, 11), reads: 2, wrote: 1})
+		e.order(2, 2)
+		e.order(1, 2)
+		e.order(3, 1)
+		e.Orders[1].CreatedAt = at(12)
+	}))
+	check(t, x, NoLock, nil)
+	if x.Moment == nil || x.Moment.AtMS != 11 || x.Steps[len(x.Steps)-1].AtMS < 11 {
+		t.Errorf("moment %+v, want when MySQL has the order, 11 ms after its read", x.Moment)
+	}
+}
+
+// TestLockTakenInTwoSteps has #2 take the lock long before its guard is complete, just when #1, whose
+// lock #0 had freed by then, notes that it has it.
+func TestLockTakenInTwoSteps(t *testing.T) {
+	e := evidence(func(e *Evidence) {
+		lateSale(trace.Written)(e)
+		e.Requests, e.Events, e.Changes = nil, nil, nil
+		late := sale{id: 0, shop: 3, points: whole(5, 6, 20, 506), reads: 3, wrote: 2, fault: "written sleep 484ms"}
+		late.points[trace.Releasing] = 504
+		two := sale{id: 2, shop: 2, points: whole(560, 561, 570, 571), reads: 2, wrote: 1}
+		two.points[trace.Acquiring] = 515
+		e.add(late, sale{id: 1, shop: 1, points: whole(510, 511, 580, 581), reads: 2, wrote: 1}, two)
+		e.redis(4.0, "set", 503.0, "expired", 503.1, "set", 504.9, "del", 514.0, "set", 559.0, "expire")
+	})
+	check(t, Explain(e), LateRelease, []string{"#0 on shop 3 released", "#2 on shop 2 got in"})
+}
+
 func TestStuck(t *testing.T) {
 	for _, tt := range []struct {
 		what  string

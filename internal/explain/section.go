@@ -116,6 +116,17 @@ func (s *section) leave() time.Time {
 	return first(s.at[trace.Released], s.at[trace.Written], s.Answered)
 }
 
+// took is the earliest moment at which it is known to have the lock in Redis.
+func (s *section) took() time.Time { return first(s.at[trace.Acquiring], s.enter()) }
+
+// wrote is when its order was made. A shop that died in between did not note it, but MySQL has it.
+func (s *section) wrote() time.Time {
+	if s.order == nil {
+		return s.at[trace.Written]
+	}
+	return first(s.at[trace.Written], s.order.CreatedAt)
+}
+
 func (s *section) killed() bool { return strings.HasPrefix(s.fault.what, "kill") }
 
 // guarded says whether there was a lock to take at all.

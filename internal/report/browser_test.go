@@ -92,6 +92,14 @@ func says[T any](t *testing.T, b *browser, expression string) (value T) {
 	return value
 }
 
+// until waits for an expression to become true.
+func (b *browser) until(t *testing.T, expression string) {
+	t.Helper()
+	if err := chromedp.Run(b, chromedp.Poll(expression, nil, chromedp.WithPollingTimeout(30*time.Second))); err != nil {
+		t.Fatalf("%s: %v", expression, err)
+	}
+}
+
 func (b *browser) clean(t *testing.T) {
 	t.Helper()
 	b.mu.Lock()
@@ -136,9 +144,7 @@ func TestPageInTheBrowser(t *testing.T) {
 			if hash := says[string](t, b, `decodeURIComponent(location.hash)`); hash != "#set-ex-nx/late-release" {
 				t.Errorf("the address ends with %s: it cannot be shared", hash)
 			}
-			if focused := says[string](t, b, `document.activeElement.textContent`); !strings.HasPrefix(focused, "set-ex-nx under late-release") {
-				t.Errorf("%q has the focus, want the cell's heading", focused)
-			}
+			b.until(t, `document.activeElement.textContent.startsWith('set-ex-nx under late-release')`) // the heading has the focus
 			if alarms := says[int](t, b, `document.querySelectorAll('`+cell+` .moment.alarm').length`); alarms < 2 {
 				t.Errorf("%d marks of the oversell, want its line and its text", alarms)
 			}
@@ -148,9 +154,7 @@ func TestPageInTheBrowser(t *testing.T) {
 			}
 
 			b.run(t, chromedp.Click(cell+" .back", chromedp.ByQuery), chromedp.WaitVisible("#overview .matrix", chromedp.ByQuery), chromedp.WaitNotVisible(cell, chromedp.ByQuery))
-			if focused := says[string](t, b, `document.activeElement.getAttribute('href')`); focused != "#set-ex-nx/late-release" {
-				t.Errorf("%q has the focus, want the cell one came from", focused)
-			}
+			b.until(t, `document.activeElement.getAttribute('href') === '#set-ex-nx/late-release'`) // the cell one came from has it
 			b.run(t, chromedp.KeyEvent(kb.ArrowUp), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter),
 				chromedp.WaitVisible(cell, chromedp.ByQuery), chromedp.KeyEvent(kb.Escape), chromedp.WaitNotVisible(cell, chromedp.ByQuery))
 

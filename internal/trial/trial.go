@@ -66,30 +66,33 @@ const maxTries = 3
 func Run(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
 	var spoiled []string
 	for {
-		result, err := runOnce(ctx, b, c, o)
+		result, hits, err := runOnce(ctx, b, c, o)
 		result.Spoiled = spoiled
-		if err != nil || !result.again || len(spoiled) == maxTries-1 {
+		if err != nil {
 			return result, err
+		}
+		if !result.again || len(spoiled) == maxTries-1 {
+			return result, o.Records.write(result, hits)
 		}
 		spoiled = append(spoiled, result.Reason)
 	}
 }
 
-func runOnce(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
+func runOnce(ctx context.Context, b Bench, c Cell, o Options) (Result, []*hit, error) {
 	result := newResult(c, o, len(b.Shops))
 	if c.Scenario.Needs == scenario.Rig && (b.Site == nil || !b.Site.CommandsServers()) {
-		return result.skip("it commands servers, and these were given by address"), nil
+		return result.skip("it commands servers, and these were given by address"), nil, nil
 	}
 	if c.Scenario.ShortWait && o.Wait >= o.Lease {
-		return result.skip(fmt.Sprintf("it needs a wait shorter than the lease, and these are %s and %s", o.Wait, o.Lease)), nil
+		return result.skip(fmt.Sprintf("it needs a wait shorter than the lease, and these are %s and %s", o.Wait, o.Lease)), nil, nil
 	}
 	if c.Strategy.NeedsQuorum && b.NoQuorum != "" {
-		return result.skip(b.NoQuorum), nil
+		return result.skip(b.NoQuorum), nil, nil
 	}
 	if b.Site != nil {
 		if err := b.Site.Check(ctx); err != nil {
 			if err := b.Site.Repair(ctx); err != nil {
-				return result, errors.Join(err, context.Cause(ctx))
+				return result, nil, errors.Join(err, context.Cause(ctx))
 			}
 		}
 	}
@@ -98,7 +101,7 @@ func runOnce(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
 		ID: runID, Strategy: c.Strategy.Name, Scenario: c.Scenario.Name, InitialStock: o.Stock,
 	})
 	if err != nil {
-		return result, err
+		return result, nil, err
 	}
 	rng := rand.New(rand.NewPCG(c.Seed, 0))
 	plan := c.Scenario.Plan(rng, o.Lease)
@@ -111,19 +114,19 @@ func runOnce(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
 		result = result.spoil("after: " + repairErr.Error())
 	}
 	if ctx.Err() != nil {
-		return result, context.Cause(ctx)
+		return result, nil, context.Cause(ctx)
 	}
 	if err := quiet(ctx, b.Store, run.ID, a.unknown() > 0, o.Lease); err != nil {
-		return result, err
+		return result, nil, err
 	}
 	result.fill(a)
 	if err := audit(ctx, b.Store, run.ID, a.hits, &result); err != nil {
-		return result, err
+		return result, nil, err
 	}
 	result.judge(a)
 	evidence, err := a.evidence(ctx)
 	if err != nil {
-		return result, err
+		return result, nil, err
 	}
 	if result.Surprise() && result.Verdict != scenario.Invalid {
 		if why := cmp.Or(evidence.Stall(), a.stall()); why != "" {
@@ -135,7 +138,7 @@ func runOnce(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
 		result.Explanation = explain.Explain(evidence)
 	}
 	result.Seconds = round(time.Since(started).Seconds(), 2)
-	return result, o.Records.write(result, a.hits)
+	return result, a.hits, nil
 }
 
 // quiet waits until no order can come any more. When every request has its answer,

@@ -13,13 +13,16 @@
 
   // Focus follows the address: into a cell, and back to where one came from.
   let last = null;
-  const follow = () => {
+  const openCell = () => {
     const id = decodeURIComponent(location.hash.slice(1));
-    const cell = id.includes('/') && document.getElementById(id);
+    return id.includes('/') && document.getElementById(id);
+  };
+  const follow = () => {
+    const cell = openCell();
     tip.hidden = true;
     if (cell) {
-      last = id;
-      document.title = 'stocklock: ' + id;
+      last = cell.id;
+      document.title = 'stocklock: ' + cell.id;
       scrollTo(0, 0);
       cell.querySelector('h2').focus({preventScroll: true});
     } else if (last) {
@@ -34,7 +37,7 @@
 
   // The arrow keys move in the matrix, and step through a drawing; Escape leads back.
   addEventListener('keydown', e => {
-    if (e.key === 'Escape' && last) { location.hash = '#matrix'; return; }
+    if (e.key === 'Escape' && openCell()) { location.hash = '#matrix'; return; }
     const link = e.target.closest && e.target.closest('.matrix a');
     const walk = e.target.classList && e.target.classList.contains('walk');
     if (link) {
