@@ -32,14 +32,14 @@ func (p plan) measure(ctx context.Context, stdout, stderr io.Writer) (unsafe boo
 	if err != nil {
 		return false, err
 	}
+	for _, r := range results {
+		printCell(stdout, r)
+	}
 	var shop []shopRatio
 	if p.loadtest != "" {
 		if shop, err = p.sell(ctx, stderr); err != nil {
 			return false, err
 		}
-	}
-	for _, r := range results {
-		printCell(stdout, r)
 	}
 	printShop(stdout, shop)
 	targets := targetsOf(results, shop)
