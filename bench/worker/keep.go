@@ -19,26 +19,25 @@ const openers = 16
 // keep holds many different locks for a time, and counts those that were lost.
 func keep(ctx context.Context, start func() error, locker lock.Locker, _ section.Work, o Order) (Result, error) {
 	holds := make([]lock.Hold, o.Hold)
+	t := &tally{holds: []int64{int64(o.Hold)}, waits: NewWaits()}
+	renewing, stop := context.WithCancel(ctx)
+	defer stop()
+	var renewals sync.WaitGroup
 	var taking errgroup.Group
 	taking.SetLimit(openers)
 	for i := range holds {
 		taking.Go(func() (err error) {
 			holds[i], err = patiently(ctx, locker, fmt.Sprintf("%s-%d", o.Key, i))
+			if e, ok := holds[i].(lock.Extender); ok {
+				renewals.Go(func() { renew(renewing, e, o.Lease, t) })
+			}
 			return err
 		})
 	}
 	if err := taking.Wait(); err != nil {
 		return Result{}, err
 	}
-	t := &tally{holds: []int64{int64(o.Hold)}, waits: NewWaits()}
-	renewing, stop := context.WithCancel(ctx)
-	defer stop()
-	var renewals sync.WaitGroup
-	for _, h := range holds {
-		if e, ok := h.(lock.Extender); ok {
-			renewals.Go(func() { renew(renewing, e, o.Lease, t) })
-		}
-	}
+	time.Sleep(o.Lease) // until renewals of what was taken one by one go together, where they do
 	before := mallocs()
 	err := start()
 	if err == nil {
