@@ -93,6 +93,7 @@ func (c *inquiry) violation() *Explanation {
 		d.follow(breach.culprit)
 	}
 	d.moment(late.wrote(), fmt.Sprintf("oversold: order %d wrote over order %d", c.Orders[found.late].ID, c.Orders[found.overwritten].ID), true)
+	d.until(other.wrote()) // which may have been noted later, though it was committed before
 	d.both(later(older.enter(), intruder.enter()), earlier(older.leave(), intruder.leave()))
 	d.finish(x)
 	return x

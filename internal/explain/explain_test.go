@@ -249,6 +249,21 @@ func TestOrderOfAShopThatDied(t *testing.T) {
 	}
 }
 
+// TestOrderNotedLate draws both orders, even when the first was noted well after the second.
+func TestOrderNotedLate(t *testing.T) {
+	x := Explain(evidence(func(e *Evidence) {
+		e.Exclusive = false
+		e.add(sale{id: 1, shop: 1, points: unguarded(1, 11), reads: 2, wrote: 1}, sale{id: 2, shop: 2, points: unguarded(2, 30), reads: 2, wrote: 1})
+		e.order(2, 2)
+		e.order(1, 2)
+		e.order(3, 1)
+	}))
+	check(t, x, NoLock, nil)
+	if last := x.Steps[len(x.Steps)-1]; last.Text != "wrote 1, order 100" {
+		t.Errorf("the last step is %q, want the order that was noted last", last.Text)
+	}
+}
+
 // TestLockTakenInTwoSteps has #2 take the lock long before its guard is complete, just when #1, whose
 // lock #0 had freed by then, notes that it has it.
 func TestLockTakenInTwoSteps(t *testing.T) {
