@@ -3,6 +3,8 @@ package redislock
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -22,6 +24,7 @@ type fakeRedis struct {
 
 	mu    sync.Mutex
 	calls map[*redis.Script][]call
+	args  []any // of all requests
 	on    map[*redis.Script]func(ctx context.Context) (any, error)
 }
 
@@ -45,6 +48,7 @@ func (f *fakeRedis) Process(ctx context.Context, cmd redis.Cmder) error {
 		cancelScript.Hash(): cancelScript, beatScript.Hash(): beatScript}[cmd.Args()[1]]
 	f.mu.Lock()
 	f.calls[script] = append(f.calls[script], call{time.Now(), ctx.Err()})
+	f.args = append(f.args, cmd.Args()...)
 	answer := f.on[script]
 	f.mu.Unlock()
 	v, err := any(int64(1)), error(nil)
@@ -95,6 +99,18 @@ func silence(ctx context.Context) (any, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// numbers are those that were sent, in whatever form.
+func (f *fakeRedis) numbers() (numbers []int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, arg := range f.args {
+		if n, err := strconv.ParseInt(fmt.Sprint(arg), 10, 64); err == nil {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers
 }
 
 const fakeLease = 10 * time.Second

@@ -1,0 +1,182 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// What remains of the rules in docs/lock-protocol.md: each has a test by name.
+
+var waitingReply = []any{int64(replyWaiting), int64(60_000)}
+
+// withWaiter has a Locker wait in Redis's queue, in fake time. Got takes what it waits for; told
+// is a message to the Locker.
+func withWaiter(t *testing.T, test func(t *testing.T, f *fakeRedis, got <-chan *Lease, tell func(message string, args ...any))) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		// It is never opened anew: that is for beats sent after it was opened.
+		l.inbox = &inbox{ready: make(chan struct{}), close: func() {}, opened: time.Now().Add(time.Hour)}
+		f.answers(acquireScript, func(context.Context) (any, error) { return waitingReply, nil })
+		f.answers(beatScript, func(context.Context) (any, error) { return []any{waitingReply}, nil })
+		got := make(chan *Lease, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		var waiter sync.WaitGroup
+		waiter.Go(func() {
+			_, lease, err := l.Acquire(ctx, "k")
+			if err != nil && !errors.Is(err, context.Canceled) {
+				t.Errorf("Acquire: %v", err)
+			}
+			got <- lease
+		})
+		synctest.Wait()
+		test(t, f, got, func(message string, args ...any) {
+			l.read(fmt.Sprintf(message, args...))
+			synctest.Wait()
+		})
+		cancel()
+		waiter.Wait()
+	})
+}
+
+func nothingYet(t *testing.T, got <-chan *Lease) {
+	t.Helper()
+	select {
+	case lease := <-got:
+		t.Fatalf("the waiter got %v", lease)
+	default:
+	}
+}
+
+func TestPushedGrantCountsFromTheLastBeatAnsweredWaiting(t *testing.T) {
+	withWaiter(t, func(t *testing.T, f *fakeRedis, got <-chan *Lease, tell func(string, ...any)) {
+		time.Sleep(fakeLease / 2)
+		beats := f.requests(beatScript)
+		tell("granted 1 777 0 k")
+		lease := <-got
+		if want := beats[len(beats)-1].at.Add(fakeValidity); len(beats) != 1 || !lease.Deadline().Equal(want) {
+			t.Errorf("the deadline is %s after the only one of %d beats, want %s", lease.Deadline().Sub(beats[0].at), len(beats), fakeValidity)
+		}
+		release(t, lease)
+	})
+}
+
+// TestLatePushIsConfirmed has a grant arrive when, for all that is known, most of its lease is over.
+func TestLatePushIsConfirmed(t *testing.T) {
+	withWaiter(t, func(t *testing.T, f *fakeRedis, got <-chan *Lease, tell func(string, ...any)) {
+		f.answers(beatScript, down)
+		time.Sleep(fakeLease * 3 / 4)
+		tell("granted 1 777 0 k")
+		nothingYet(t, got)
+		f.answers(beatScript, nil) // held
+		time.Sleep(fakeLease / 4)
+		lease := <-got
+		beats := f.requests(beatScript)
+		if want := beats[len(beats)-1].at.Add(fakeValidity); !lease.Deadline().Equal(want) {
+			t.Errorf("the deadline is %s after the beat that confirmed the grant, want %s", lease.Deadline().Sub(beats[len(beats)-1].at), fakeValidity)
+		}
+		release(t, lease)
+	})
+}
+
+func TestGrantThatNobodyWantsIsGivenBack(t *testing.T) {
+	withWaiter(t, func(t *testing.T, f *fakeRedis, got <-chan *Lease, tell func(string, ...any)) {
+		tell("granted 99 777 0 k")
+		nothingYet(t, got)
+		tell("granted 98 777 0 another")
+		if n := len(f.requests(releaseScript)); n != 2 {
+			t.Errorf("%d releases, want one of each grant", n)
+		}
+	})
+}
+
+// TestDroppedAsksUnderANewAttempt: whoever is told that it has no place any more queues anew, and a push for the
+// old attempt is of the past.
+func TestDroppedAsksUnderANewAttempt(t *testing.T) {
+	withWaiter(t, func(t *testing.T, f *fakeRedis, got <-chan *Lease, tell func(string, ...any)) {
+		f.answers(beatScript, func(context.Context) (any, error) { return []any{int64(replyDropped)}, nil })
+		f.answers(acquireScript, func(context.Context) (any, error) {
+			f.answers(beatScript, func(context.Context) (any, error) { return []any{waitingReply}, nil })
+			return waitingReply, nil
+		})
+		time.Sleep(fakeLease / 2)
+		if n := len(f.requests(acquireScript)); n != 2 {
+			t.Fatalf("%d requests to queue, want another one", n)
+		}
+		tell("granted 1 777 0 k")
+		nothingYet(t, got)
+		tell("granted 2 778 0 k")
+		release(t, <-got)
+	})
+}
+
+func TestBeatNeverQueues(t *testing.T) {
+	s, holder := newScripted(t), newScripted(t)
+	holder.acquires(1, true, replyHeld)
+	replies, err := s.beat(t.Context(), []beat{{name: s.n, attempt: 1}})
+	if err != nil || replies[0].kind != replyDropped {
+		t.Errorf("a beat of who is not queued = %+v, %v, want dropped", replies, err)
+	}
+	holder.releases(1, 0, replyWaiting)
+	s.owns("")
+}
+
+// TestLateReleaseAndCancelLeaveTheNextHold have what ends one hold arrive in the next one of the same process.
+func TestLateReleaseAndCancelLeaveTheNextHold(t *testing.T) {
+	s := newScripted(t)
+	s.acquires(2, true, replyHeld)
+	s.releases(1, 0, replyNotHeld)
+	s.owns("2")
+	s.cancels(1)
+	s.owns("2")
+}
+
+// TestNoClockOfTheClientIsSent looks for a number in requests that could be a time of day.
+func TestNoClockOfTheClientIsSent(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		_, lease := acquire(t, l, t.Context(), "k")
+		time.Sleep(2 * fakeLease)
+		release(t, lease)
+		for _, arg := range f.numbers() {
+			if arg > fakeLease.Milliseconds() {
+				t.Errorf("%d was sent: more than a lease in milliseconds", arg)
+			}
+		}
+	})
+}
+
+// TestWaitersDoNotShareTheirPatience has two callers of one locker wait for a time of their own.
+func TestWaitersDoNotShareTheirPatience(t *testing.T) {
+	const wait = 400 * time.Millisecond
+	client, _ := newClient(t, shared.addr)
+	for name, l := range map[string]Locking{
+		"Locker":     New(client, Options{Wait: wait}),
+		"WithoutLua": NewWithoutLua(client, Options{Wait: wait}),
+	} {
+		t.Cleanup(func() { l.Close() })
+		holder := Locking(New(client, Options{}))
+		if name == "WithoutLua" {
+			holder = NewWithoutLua(client, Options{})
+		}
+		t.Cleanup(func() { holder.Close() })
+		_, lease := acquire(t, holder, t.Context(), t.Name()+name)
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				begun := time.Now()
+				if _, _, err := l.Acquire(t.Context(), t.Name()+name); !errors.Is(err, ErrNotAcquired) {
+					t.Errorf("Acquire = %v, want ErrNotAcquired", err)
+				}
+				if waited := time.Since(begun); waited < wait-10*time.Millisecond {
+					t.Errorf("%s: one waited %s, want %s", name, waited, wait)
+				}
+			})
+			time.Sleep(wait / 8)
+		}
+		all.Wait()
+		release(t, lease)
+	}
+}
