@@ -17,7 +17,7 @@ type options struct {
 	Shapes   []string `placeholder:"SHAPE,..." help:"PROCESSESxGOROUTINES such as 4x8, with an added round trip such as 4x8+500us, or hold-LOCKS such as hold-1000. Without it those of --list."`
 	Sections []string `placeholder:"SECTION,..." help:"What is done under the lock: redis, mysql, sleep or empty. Without it redis, with --shapes; else those of --list."`
 	Repeat   int      `default:"3" help:"How often to measure everything, one after the other, before taking medians."`
-	Seconds  float64  `default:"0.8" help:"How long each lock is measured in each shape, each time."`
+	Seconds  float64  `default:"0.5" help:"How long each lock is measured in each shape, each time."`
 	JSON     string   `name:"json" type:"path" placeholder:"FILE" help:"Also write everything that was measured here."`
 	Loadtest string   `type:"existingfile" placeholder:"PROGRAM" help:"Also sell through this cmd/loadtest, with the lock and with what the database has."`
 	List     bool     `help:"Only print the locks, how they are set up, and the shapes."`
