@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -45,7 +46,7 @@ func openBrowser(t *testing.T) *browser {
 		t.Fatal("no Chromium here: install it with scripts/servers.sh chromium, or apt-get install chromium-headless-shell")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
-		chromedp.WindowSize(1280, 900), chromedp.WSURLReadTimeout(time.Minute))
+		chromedp.WindowSize(1280, 900), chromedp.WSURLReadTimeout(time.Minute), chromedp.ModifyCmdFunc(endWithItsChildren))
 	allocator, stop := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(stop)
 	ctx, cancel := chromedp.NewContext(allocator)
@@ -58,6 +59,16 @@ func openBrowser(t *testing.T) *browser {
 		t.Fatalf("start %s: %v", program, err)
 	}
 	return b
+}
+
+// endWithItsChildren makes the end of the program the end of what it started: on some systems it is a
+// script around the real one.
+func endWithItsChildren(cmd *exec.Cmd) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid = true
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }
 
 func (b *browser) note(event any) {
