@@ -11,6 +11,7 @@ import (
 // TestFolderStandsAlone copies the folder into an empty module, as people do, and
 // builds it and runs some of its tests there.
 func TestFolderStandsAlone(t *testing.T) {
+	t.Parallel()
 	module, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {
 		t.Fatal(err)
