@@ -107,7 +107,7 @@ func choose(what selection, how settings) (chosen, error) {
 	ch.Parallel = min(ch.Parallel, len(ch.strategies)*len(ch.scenarios)*ch.Runs)
 	ch.options = trial.Options{
 		Stock: ch.Stock, Requests: ch.Requests, Workers: workers, Shape: shape, Timeout: ch.Wait + 20*time.Second,
-		Options: strategy.Options{Lease: ch.Lease, Wait: ch.Wait, Retry: ch.Retry, ServerClock: ch.GetsetClock == "server"},
+		Options: strategy.Options{Lease: ch.Lease, Wait: ch.Wait, Retry: ch.Retry, ServerClock: ch.GetsetClock == "server", OneProcess: ch.Shops == 1},
 	}
 	return ch, nil
 }

@@ -47,6 +47,14 @@ func TestExpectedFollowsFromTheProperties(t *testing.T) {
 			t.Errorf("%s: expected %s, want %s", s.Name, row.String(), want)
 		}
 	}
+	mutex, err := strategy.ByName("mutex")
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone := mutex.PropertiesUnder(strategy.Options{OneProcess: true})
+	if got := contention.Expected(alone); got != Held {
+		t.Errorf("mutex in one process under contention: expected %s, want held", got)
+	}
 	getset, err := strategy.ByName("getset")
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ var mutex = Strategy{
 	Telling:   "contention",
 	Properties: Recovers | AtomicLease | Renews | OwnerChecked | AtomicRelease | ClockFree | LossAware |
 		SurvivesFailover | PauseProof,
+	WithOneProcess: Exclusive,
 	build: func(d Deps) (guard, decrement) {
 		return localMutex{held: make(chan struct{}, 1), wait: d.Wait}, readThenWrite
 	},

@@ -36,6 +36,8 @@ type Strategy struct {
 	NeedsQuorum bool
 	// WithServerClock is what it gains when Options.ServerClock is on.
 	WithServerClock Property
+	// WithOneProcess is what it gains when Options.OneProcess is on.
+	WithOneProcess Property
 
 	build func(Deps) (guard, decrement)
 }
@@ -61,16 +63,22 @@ type Options struct {
 	// ServerClock makes getset compare its deadlines with the clock of Redis (TIME)
 	// instead of the process's own. No other strategy looks at a clock.
 	ServerClock bool
+	// OneProcess says that no other process sells. It changes what is to be expected, and nothing else.
+	OneProcess bool
 	// ClockSkew is added to the process's own clock, for the lab to set it wrong.
 	ClockSkew time.Duration
 }
 
 // PropertiesUnder says which properties the strategy has with these options.
 func (s Strategy) PropertiesUnder(o Options) Property {
+	p := s.Properties
 	if o.ServerClock {
-		return s.Properties | s.WithServerClock
+		p |= s.WithServerClock
 	}
-	return s.Properties
+	if o.OneProcess {
+		p |= s.WithOneProcess
+	}
+	return p
 }
 
 // Check says whether these deps have what the strategy needs.
