@@ -202,16 +202,16 @@ func TestSubscriptionThatStaysBehindIsNoticed(t *testing.T) {
 			}
 		})
 	}
+	direct, _ := newClient(t, servers[1].addr)
+	moved := func() bool {
+		return direct.PubSubNumSub(t.Context(), l.server.channel()).Val()[l.server.channel()] == 1
+	}
 	begun := time.Now()
-	for range 5 {
-		_, lease := acquire(t, l, within(t), t.Name())
+	for patient := within(t); !moved(); { // a hold or two may be had without waiting
+		_, lease := acquire(t, l, patient, t.Name())
 		release(t, lease)
 	}
-	t.Logf("5 holds took %s", time.Since(begun).Round(time.Millisecond))
+	t.Logf("the subscription moved after %s", time.Since(begun).Round(time.Millisecond))
 	stop()
 	others.Wait()
-	direct, _ := newClient(t, servers[1].addr)
-	if n := direct.PubSubNumSub(t.Context(), l.server.channel()).Val()[l.server.channel()]; n != 1 {
-		t.Errorf("%d subscriptions at the new primary, want 1", n)
-	}
 }
