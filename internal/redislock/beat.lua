@@ -18,7 +18,7 @@ for i = 1, #KEYS / 4 do
   if mine and mine.attempt == attempt then
     join(k, id, attempt, lease, now)
     linger(k)
-    local owner, unread = call('HGET', k.lock, 'owner'), nil
+    local owner, unread = holder(k), nil
     if not owner then
       grant(k, name, id, trusted, now, nowText)
     elseif call('ZRANGE', k.queue, 0, 0)[1] == id then

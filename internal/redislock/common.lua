@@ -1,7 +1,8 @@
--- What the scripts share. It is put in front of each of them, after take.lua.
+-- What the scripts share. It is put in front of each of them, after take.lua, but for those that take or leave a lock
+-- which nobody else wants.
 --
 -- Keys of one lock, all with its hash tag, in this order:
---   lock     hash    owner (a Locker), hold (its attempt), epoch; lives for the lease
+--   lock     string  "ID ATTEMPT EPOCH": a Locker, its attempt, the epoch; lives for the lease
 --   queue    zset    waiting Lockers by arrival; lingers
 --   waiters  hash    Locker -> attempt:alive-until:lease; c:Locker -> the
 --                    newest attempt that it has cancelled; lingers
@@ -31,10 +32,19 @@ local function over(k, id, attempt)
   return past, mine
 end
 
+-- Who has the lock: the Locker, its attempt and the epoch. What somebody else has put there is not free to be taken.
+local function holder(k)
+  local value = call('GET', k.lock)
+  if not value then return nil end
+  local owner, hold, epoch = string.match(value, '^(%S+) (%d+) (%d+)$')
+  if not owner then error('the key of a lock has something else in it: ' .. k.lock) end
+  return owner, hold, epoch
+end
+
 -- The epoch, if the attempt holds the lock.
 local function holds(k, id, attempt)
-  local h = call('HMGET', k.lock, 'owner', 'hold', 'epoch')
-  return h[1] == id and h[2] == attempt and tonumber(h[3])
+  local owner, hold, epoch = holder(k)
+  return owner == id and hold == attempt and tonumber(epoch)
 end
 
 local function leave(k, id)
@@ -59,18 +69,19 @@ end
 
 -- Gives the lock to the first waiter that is alive, and tells it on its channel. Where the count of
 -- receivers can be trusted, a message that reaches nobody means that the waiter is gone. The caller is not
--- told: it reads the reply; one that does not is ''. With nobody left the lock is free. First is who was taken
--- from the queue already, if anybody was. Returns who has the lock, the epoch and the lease.
-local function grant(k, name, caller, trusted, now, nowText, first)
+-- told: it reads the reply; one that does not is ''. With nobody left the lock is free. Returns who has the
+-- lock, the epoch and the lease.
+local function grant(k, name, caller, trusted, now, nowText)
   while true do
-    call('DEL', k.lock)
-    local id = first or call('ZPOPMIN', k.queue)[1]
-    if not id then return end
-    first = nil
+    local id = call('ZPOPMIN', k.queue)[1]
+    if not id then
+      call('DEL', k.lock)
+      return
+    end
     local w = waiter(k, id)
     call('HDEL', k.waiters, id)
     if w and w.alive >= now then
-      local epoch, text = take(k.lock, k.epoch, id, w.attempt, w.lease, now, nowText)
+      local epoch, text = take(k.lock, k.epoch, id .. ' ' .. w.attempt, w.lease, now, nowText)
       if id == caller then return id, epoch, tonumber(w.lease) end
       local others = call('ZCARD', k.queue)
       -- pcall: a script that ended here, say for want of a right, would leave its work half done. A

@@ -26,9 +26,10 @@
 //     held context ends with the cause [ErrLost], whatever the network does.
 //   - Tokens that grow over every hold of a lock: see Fencing. This also holds when the keys have
 //     expired or Redis has lost its data, as long as its clock is not set back.
-//   - First come, first served between processes, and between the goroutines of each.
-//     A process with several waiters passes the lock on among them at most 16 times, and for at most 10
-//     milliseconds, while another process waits.
+//   - First come, first served between processes, and between the goroutines of each. While
+//     another process waits, a process passes the lock on among its own goroutines, or to one that comes back for
+//     it at once, at most 32 times, for at most 50 milliseconds, and not if its
+//     holds take 5 milliseconds or more in the mean; where more than 8 processes wait, for less in proportion.
 //   - A dead holder costs at most its lease, a lost message at most a third of the
 //     waiter's lease, a dead waiter nothing as soon as its connection is closed.
 //   - A request whose answer was lost leaves no orphan: the Locker takes it back in
@@ -74,8 +75,9 @@
 //
 // # Cost
 //
-// Uncontended, a hold takes two requests. Handed on inside a process it takes
-// none; between processes one, which releases, grants and queues the process anew, and one message. Holds
+// Uncontended, a hold takes two requests. Handed on inside a process, or back to a goroutine that works in a
+// loop, it takes none; between processes one, which releases, grants and queues the process anew, or two if the process
+// asks anew later, and one message. Holds
 // and waits are renewed together, up to 100 in a request, three times a lease.
 // Nothing grows with the number of waiters but Redis's own queue, which has one entry a process.
 //

@@ -72,7 +72,7 @@ func TestStaleReleaseLeavesTheNewHoldAlone(t *testing.T) {
 		t.Errorf("re-entry into a lost lock = %v, want ErrLost", err)
 	}
 	time.Sleep(50 * time.Millisecond)
-	if !theirs.Valid() || client.HGet(t.Context(), keysOf(t.Name())[0], "owner").Val() != other.server.id {
+	if !theirs.Valid() || holderIn(t, client, keysOf(t.Name())[0]).owner != other.server.id {
 		t.Error("the stale release touched the new hold")
 	}
 	release(t, theirs)

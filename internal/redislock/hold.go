@@ -96,11 +96,14 @@ func (h *hold) leave() error {
 	}
 	h.end(nil)
 	var err error
-	if l.mayPass(n) {
-		n.grant.n++
-		l.handTo(n, Local)
+	switch l.dismissGone(n); {
+	case n.first() != nil && l.mayPass(n):
+		l.pass(n)
 		l.mu.Unlock()
-	} else {
+	case n.first() == nil && n.comesBack && n.grant.others > 0 && l.mayPass(n):
+		l.linger(n)
+		l.mu.Unlock()
+	default:
 		err = l.releaseRemotely(n) // unlocks
 	}
 	if hook := l.opts.Hooks.Released; hook != nil {
@@ -112,7 +115,7 @@ func (h *hold) leave() error {
 // releaseRemotely gives the lock back to Redis and, in the same request, queues
 // for the next waiter of this process. It is called with Locker.mu, and unlocks it.
 func (l *Locker) releaseRemotely(n *name) error {
-	attempt, next, sent := n.attempt, uint64(0), time.Now()
+	attempt, next, sent, wanted := n.attempt, uint64(0), time.Now(), n.grant.others > 0
 	n.hold = nil
 	l.calls.Add(1)
 	defer l.calls.Done()
@@ -122,12 +125,25 @@ func (l *Locker) releaseRemotely(n *name) error {
 	} else {
 		l.askNext(n)
 	}
+	alone := next == 0 && !wanted && n.wary == 0
 	l.mu.Unlock()
 
-	r, err := l.server.release(bounded{l.ctx, sent.Add(l.opts.beatEvery())}, n, attempt, next)
+	ctx := bounded{l.ctx, sent.Add(l.opts.beatEvery())}
+	r, err := reply{kind: replyDropped}, error(nil)
+	if alone {
+		r, err = l.server.releaseUnwanted(ctx, n, attempt)
+	}
+	refused := err == nil && r.kind == replyDropped
+	if refused {
+		r, err = l.server.release(ctx, n, attempt, next)
+	}
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	n.learn(alone && refused, r, err)
+	if n.left = (time.Time{}); wanted && next == 0 {
+		n.left = time.Now()
+	}
 	if err != nil {
 		l.giveBack(n, attempt)
 		if next != 0 {
@@ -151,6 +167,23 @@ func (l *Locker) releaseRemotely(n *name) error {
 		return fmt.Errorf("release %q: %w", n.key, ErrNotHeld)
 	}
 	return nil
+}
+
+// linger keeps a lock for as long as it takes to start the goroutine that gives it back: who comes
+// back for it at once, as in a loop, finds it here. It is called with Locker.mu.
+func (l *Locker) linger(n *name) {
+	n.state = lingering
+	l.calls.Add(1)
+	go func() {
+		defer l.calls.Done()
+		l.mu.Lock()
+		if n.state != lingering {
+			l.mu.Unlock()
+			return
+		}
+		n.comesBack = n.first() != nil
+		_ = l.releaseRemotely(n) // unlocks; what fails is sent again
+	}()
 }
 
 func (h *hold) extend(ctx context.Context) error {

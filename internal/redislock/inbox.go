@@ -166,7 +166,7 @@ func (l *Locker) read(message string) {
 	switch kind {
 	case "contended":
 		if n := l.names[rest]; n != nil {
-			n.grant.others, n.contended = true, n.state == asking || n.state == waiting
+			n.grant.others, n.contended = max(n.grant.others, 1), n.state == asking || n.state == waiting
 		}
 	case "granted":
 		fields := strings.SplitN(rest, " ", 4)
@@ -190,7 +190,7 @@ func (l *Locker) pushed(key string, attempt uint64, epoch, others int64) {
 		// Close has given back everything.
 	case n == nil || n.attempt != attempt:
 		l.giveBack(&name{key: key, keys: keysOf(key)}, attempt)
-	case n.state == held:
+	case n.state == held || n.state == lingering:
 		// Told twice.
 	case time.Until(n.bound.Add(l.opts.Lease-l.opts.margin())) < l.opts.beatEvery():
 		// By what is known, little of the lease may be left: renew it before working.

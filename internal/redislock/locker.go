@@ -155,11 +155,18 @@ func (l *Locker) acquire(ctx context.Context, outer *hold, key string, wait bool
 		w.until = begun.Add(l.opts.Wait)
 	}
 	w.place = n.waiters.PushBack(w)
-	if n.state == idle {
+	switch {
+	case n.state == lingering && l.mayPass(n):
+		n.state = held
+		l.pass(n)
+		l.attend(n) // the loop may have ended meanwhile
+		l.mu.Unlock()
+	case n.state == idle:
+		n.comesBack = begun.Sub(n.left) < atOnce
 		n.state = asking
 		l.mu.Unlock()
 		l.ask(n, w)
-	} else {
+	default:
 		// Goroutines that pass the lock on among themselves must hear when another
 		// process begins to wait for it.
 		l.openInbox()

@@ -2,10 +2,12 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -62,6 +64,19 @@ func (c *counter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
+}
+
+// holderIn reads who has a lock from Redis. Both are empty if nobody has.
+func holderIn(t *testing.T, client *redis.Client, lock string) (holder struct{ owner, attempt string }) {
+	t.Helper()
+	value, err := client.Get(t.Context(), lock).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		t.Fatal(err)
+	}
+	if fields := strings.Fields(value); len(fields) == 3 {
+		holder.owner, holder.attempt = fields[0], fields[1]
+	}
+	return holder
 }
 
 // newClient connects to addr, like a service would.

@@ -10,9 +10,11 @@ import (
 // name is the state of one lock in this process. Locker.mu guards it.
 //
 //	idle -> asking -> waiting -> held -> idle, or asking for the next waiter
+//	                             held -> lingering -> held, or idle, or asking
 type name struct {
 	key     string
 	keys    []string
+	wary    int // so many requests are still sent as if others wanted it, too
 	state   state
 	attempt uint64 // the one that asks, waits or holds
 	// bound is when the last request was sent that was not yet answered with a
@@ -24,6 +26,9 @@ type name struct {
 	// contended: another process was said to wait when there was no grant to note it in. The answer with
 	// the grant comes on another connection, and may be slower.
 	contended bool
+
+	left      time.Time // when it was last given back to others, if nobody here wanted it then
+	comesBack bool      // the last time, somebody here wanted it at once after that
 
 	beatDue time.Time     // while waiting or held
 	beatOut time.Time     // when a beat was sent that has no answer yet; zero without one
@@ -37,6 +42,7 @@ const (
 	asking               // a request is under way, or the first waiter is about to send it
 	waiting              // queued in Redis
 	held
+	lingering // released, and kept for a moment in case that somebody here comes back for it
 )
 
 // grant is what Redis gave, possibly to several holders of this process in turn.
@@ -45,7 +51,7 @@ type grant struct {
 	n        int64 // local hand-offs
 	given    time.Time
 	deadline time.Time
-	others   bool // other processes wait
+	others   int64 // other processes that wait, as far as is known
 }
 
 // tokenBits is the room for local hand-offs in a token. Epochs are microseconds, so that tokens
@@ -137,8 +143,10 @@ func (l *Locker) askNext(n *name) {
 func (l *Locker) granted(n *name, epoch, others int64, base time.Time, how Handoff) {
 	now := time.Now()
 	n.state = held
-	n.grant = grant{epoch: epoch, given: now, deadline: base.Add(l.opts.Lease - l.opts.margin()), others: others > 0 || n.contended}
-	n.contended = false
+	n.grant = grant{epoch: epoch, given: now, deadline: base.Add(l.opts.Lease - l.opts.margin()), others: others}
+	if n.contended {
+		n.grant.others, n.contended = max(others, 1), false
+	}
 	n.beatOut, n.beatDue = time.Time{}, base.Add(l.opts.beatEvery())
 	l.dismissGone(n)
 	if n.first() == nil || !now.Before(n.grant.deadline) {
@@ -165,18 +173,37 @@ func (l *Locker) handTo(n *name, how Handoff) {
 	n.dismiss(w, turn{hold: n.hold, how: how})
 }
 
-// mayPass says whether the lock may go to the next goroutine here without a word
+// pass makes the first waiter the holder, without a word to Redis.
+func (l *Locker) pass(n *name) {
+	n.grant.n++
+	l.handTo(n, Local)
+}
+
+// mayPass says whether the lock may go to another goroutine here without a word
 // to Redis: it must be worth having, and other processes must not starve.
 func (l *Locker) mayPass(n *name) bool {
-	l.dismissGone(n)
-	if n.first() == nil || l.opts.FixedLease || n.grant.n == 1<<tokenBits-1 {
+	if l.opts.FixedLease || n.grant.n == 1<<tokenBits-1 {
 		return false
 	}
 	now := time.Now()
 	if n.grant.deadline.Sub(now) < l.opts.beatEvery() {
 		return false
 	}
-	return !n.grant.others || n.grant.n < maxPasses && now.Sub(n.grant.given) < maxPassing
+	if n.grant.others == 0 {
+		return true
+	}
+	shorter := max(n.grant.others/manyOthers, 1)
+	since := now.Sub(n.grant.given)
+	return n.grant.n < maxPasses/shorter && since < maxPassing/time.Duration(shorter) && since < longHold*time.Duration(n.grant.n+1)
+}
+
+// learn notes whether others want the lock, by the answer to a request, and by whether a short script refused.
+func (n *name) learn(refused bool, r reply, err error) {
+	if refused || err != nil || r.wanted() {
+		n.wary = wariness
+	} else if n.wary > 0 {
+		n.wary--
+	}
 }
 
 // leave takes a waiter out that gave up. It says false when it is too late for
@@ -218,6 +245,7 @@ func (l *Locker) ask(n *name, w *waiter) {
 		attempt := l.nextAttempt()
 		sent := time.Now()
 		n.attempt, n.bound = attempt, sent
+		alone := n.wary == 0
 		l.mu.Unlock()
 
 		giveUp := sent.Add(l.opts.beatEvery())
@@ -228,10 +256,18 @@ func (l *Locker) ask(n *name, w *waiter) {
 		if !w.until.IsZero() {
 			ctx, cancel = context.WithDeadline(w.ctx, earlier(giveUp, w.until))
 		}
-		r, err := l.server.acquire(ctx, n, attempt, queueUp)
+		r, err := reply{kind: replyDropped}, error(nil)
+		if alone {
+			r, err = l.server.acquireFree(ctx, n, attempt)
+		}
+		refused := err == nil && r.kind == replyDropped
+		if refused {
+			r, err = l.server.acquire(ctx, n, attempt, queueUp)
+		}
 		cancel()
 
 		l.mu.Lock()
+		n.learn(alone && refused, r, err)
 		if n.attempt != attempt || n.state != asking {
 			// A pushed grant was faster, or the Locker was closed.
 			if n.attempt != attempt {
@@ -300,6 +336,8 @@ func (l *Locker) closeName(n *name) {
 	switch was {
 	case held:
 		n.hold.end(ErrLost)
+		l.giveBack(n, attempt)
+	case lingering:
 		l.giveBack(n, attempt)
 	case waiting, asking:
 		l.takeBack(n, attempt)

@@ -36,7 +36,7 @@ type Options struct {
 type Hooks struct {
 	// Acquired: after waiting that long, the lock is held. How says from where it came.
 	Acquired func(key string, waited time.Duration, how Handoff)
-	// Released: the lock was given back, or passed on, after so long.
+	// Released: the lock was given back, passed on, or kept for a moment (see [Lease.Release]), after so long.
 	Released func(key string, held time.Duration)
 	// Renewed: the lease is full again.
 	Renewed func(key string)
@@ -50,7 +50,7 @@ type Handoff string
 
 const (
 	Free   Handoff = "free"   // nobody had it
-	Local  Handoff = "local"  // from another goroutine of this process, without a word to Redis
+	Local  Handoff = "local"  // from a goroutine of this process, without a word to Redis
 	Remote Handoff = "remote" // from another process, by Redis
 )
 
@@ -81,8 +81,21 @@ func (o Options) margin() time.Duration { return o.Lease/100 + 2*time.Millisecon
 func (o Options) beatEvery() time.Duration { return o.Lease / 3 }
 
 // How long a process may pass a lock on among its own goroutines while
-// another process waits: so many times, or so long since the grant.
+// another process waits: so many times, and so long since the grant.
 const (
-	maxPasses  = 16
-	maxPassing = 10 * time.Millisecond
+	maxPasses  = 32
+	maxPassing = 50 * time.Millisecond
+	// longHold is a mean hold beside which a hand-off to another process costs so little that order comes first.
+	longHold = 5 * time.Millisecond
+	// manyOthers is the number of waiting processes above which both limits shrink in proportion: then how long
+	// one of them waits does not grow with how many do the same.
+	manyOthers = 8
 )
+
+// wariness is for how many requests it is remembered that others wanted a lock. As long as it is, the script that does
+// everything is sent, instead of the short one that may have done nothing.
+const wariness = 16
+
+// atOnce is how soon after giving a lock back somebody wants it who is likely to do so again: a goroutine that
+// works in a loop.
+const atOnce = 100 * time.Microsecond

@@ -1,11 +1,11 @@
--- What release.lua comes to where nobody waits for the lock. It stands in front of the rest, which then
--- costs nothing.
-local holder = redis.call('HMGET', KEYS[1], 'owner', 'hold')
-if holder[1] ~= ARGV[1] or holder[2] ~= ARGV[2] then return 0 end
-local first -- who waits, unless the caller queues anew behind them
-if ARGV[5] == '' then first = redis.call('ZPOPMIN', KEYS[2])[1] end
-if ARGV[5] == '' and not first then
-  redis.call('DEL', KEYS[1])
-  return 2
-end
-
+-- Gives back a lock that nobody waits for.
+-- KEYS  lock, queue
+-- ARGV  1 "ID ATTEMPT"
+-- Reply 0  not the caller's (any more), nothing changed
+--       2  released
+--       3  nothing was done: somebody waits
+local holder = redis.call('GET', KEYS[1])
+if not holder or string.sub(holder, 1, #ARGV[1] + 1) ~= ARGV[1] .. ' ' then return 0 end
+if redis.call('EXISTS', KEYS[2]) == 1 then return 3 end
+redis.call('DEL', KEYS[1])
+return 2

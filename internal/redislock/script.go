@@ -37,10 +37,12 @@ var (
 	//go:embed beat.lua
 	beatSource string
 
-	acquireScript = redis.NewScript(takeSource + acquireFreeSource + commonSource + acquireSource)
-	releaseScript = redis.NewScript(releaseUnwantedSource + takeSource + commonSource + releaseSource)
-	cancelScript  = redis.NewScript(takeSource + commonSource + cancelSource)
-	beatScript    = redis.NewScript(takeSource + commonSource + beatSource)
+	acquireFreeScript     = redis.NewScript(takeSource + acquireFreeSource)
+	releaseUnwantedScript = redis.NewScript(releaseUnwantedSource)
+	acquireScript         = redis.NewScript(takeSource + commonSource + acquireSource)
+	releaseScript         = redis.NewScript(takeSource + commonSource + releaseSource)
+	cancelScript          = redis.NewScript(takeSource + commonSource + cancelSource)
+	beatScript            = redis.NewScript(takeSource + commonSource + beatSource)
 )
 
 // keysOf returns the keys of a lock. They share one hash tag, so that a Redis Cluster keeps
@@ -68,15 +70,26 @@ type reply struct {
 	unread bool          // of replyWaiting: the holder does not listen, and so has not heard that others wait
 }
 
+// wanted says whether it shows that others want the lock, too.
+func (r reply) wanted() bool { return r.kind == replyDropped || r.ttl > 0 || r.others > 0 }
+
 const (
 	replyNotHeld = 0
 	replyHeld    = 1
 	replyWaiting = 2
-	replyDropped = 3
+	replyDropped = 3 // or: nothing was done
 )
 
 // maxTTL, in milliseconds, is far from what a time.Duration cannot hold.
 const maxTTL = 1 << 40
+
+func replyOf(cmd *redis.Cmd) (reply, error) {
+	v, err := cmd.Result()
+	if err != nil {
+		return reply{}, err
+	}
+	return parseReply(v)
+}
 
 // parseReply reads a list, or a number: the kind alone, or the epoch of a lock that is held and that
 // nobody else waits for.
@@ -134,16 +147,25 @@ func newServer(client Client, lease time.Duration) server {
 
 func (s server) channel() string { return "redislock:" + s.id }
 
+// holder is how an attempt is named in the lock.
+func (s server) holder(attempt uint64) string { return s.id + " " + strconv.FormatUint(attempt, 10) }
+
+// acquireFree is acquire for a lock that nobody else wants. Where somebody does, it does nothing, and says replyDropped.
+func (s server) acquireFree(ctx context.Context, n *name, attempt uint64) (reply, error) {
+	return replyOf(acquireFreeScript.Run(ctx, once{s.client}, []string{n.keys[0], n.keys[2], n.keys[3]}, s.holder(attempt), s.lease))
+}
+
 func (s server) acquire(ctx context.Context, n *name, attempt uint64, queueUp bool) (reply, error) {
 	flag := "0"
 	if queueUp {
 		flag = "1"
 	}
-	v, err := acquireScript.Run(ctx, once{s.client}, n.keys, s.id, attempt, s.lease, n.key, flag, s.trusted).Result()
-	if err != nil {
-		return reply{}, err
-	}
-	return parseReply(v)
+	return replyOf(acquireScript.Run(ctx, once{s.client}, n.keys, s.id, attempt, s.lease, n.key, flag, s.trusted))
+}
+
+// releaseUnwanted is release for a lock that nobody else wants, likewise.
+func (s server) releaseUnwanted(ctx context.Context, n *name, attempt uint64) (reply, error) {
+	return replyOf(releaseUnwantedScript.Run(ctx, once{s.client}, n.keys[:2], s.holder(attempt)))
 }
 
 func (s server) release(ctx context.Context, n *name, attempt, next uint64) (reply, error) {
@@ -151,11 +173,7 @@ func (s server) release(ctx context.Context, n *name, attempt, next uint64) (rep
 	if next != 0 {
 		again = strconv.FormatUint(next, 10)
 	}
-	v, err := releaseScript.Run(ctx, once{s.client}, n.keys, s.id, attempt, s.lease, n.key, again, s.trusted).Result()
-	if err != nil {
-		return reply{}, err
-	}
-	return parseReply(v)
+	return replyOf(releaseScript.Run(ctx, once{s.client}, n.keys, s.id, attempt, s.lease, n.key, again, s.trusted))
 }
 
 func (s server) cancel(ctx context.Context, n *name, attempt uint64) error {

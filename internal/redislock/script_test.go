@@ -60,7 +60,7 @@ func (s scripted) cancels(attempt uint64) {
 func (s scripted) owns(attempt string) {
 	s.t.Helper()
 	client, _ := newClient(s.t, shared.addr)
-	if got := client.HGet(s.t.Context(), s.n.keys[0], "hold").Val(); got != attempt {
+	if got := holderIn(s.t, client, s.n.keys[0]).attempt; got != attempt {
 		s.t.Errorf("the lock is with attempt %q, want %q", got, attempt)
 	}
 }
@@ -140,4 +140,62 @@ func TestTryDoesNotGetThePlaceOfAnOlderAttempt(t *testing.T) {
 	client.Del(t.Context(), s.n.keys[0])                        // and so has the lease
 	s.acquires(3, false, replyHeld)
 	s.owns("3")
+}
+
+// TestShortScriptsLeaveWhatOthersWant: they take and give back only what nobody else wants, and else do nothing.
+func TestShortScriptsLeaveWhatOthersWant(t *testing.T) {
+	s, other := newScripted(t), newScripted(t)
+	other.n = s.n
+	takes := func(attempt uint64, want int64) {
+		t.Helper()
+		if r, err := s.acquireFree(t.Context(), s.n, attempt); err != nil || r.kind != want {
+			t.Fatalf("acquireFree of attempt %d = %+v, %v, want kind %d", attempt, r, err, want)
+		}
+	}
+	leaves := func(attempt uint64, want int64) {
+		t.Helper()
+		if r, err := s.releaseUnwanted(t.Context(), s.n, attempt); err != nil || r.kind != want {
+			t.Fatalf("releaseUnwanted of attempt %d = %+v, %v, want kind %d", attempt, r, err, want)
+		}
+	}
+	takes(1, replyHeld)
+	takes(2, replyDropped) // it is taken
+	s.owns("1")
+	leaves(2, replyNotHeld)
+	s.owns("1")
+	leaves(1, replyWaiting)
+	s.owns("")
+
+	takes(3, replyHeld)
+	other.acquires(1, true, replyWaiting)
+	leaves(3, replyDropped) // somebody waits
+	s.owns("3")
+	client, _ := newClient(t, shared.addr)
+	client.Del(t.Context(), s.n.keys[0]) // its lease is over
+	takes(4, replyDropped)               // somebody waits
+	s.owns("")
+	other.cancels(1)
+	takes(5, replyDropped) // an attempt was cancelled: it could be this one
+	s.owns("")
+}
+
+// TestWhatIsNotALockIsNotTaken: somebody else's value in the key of a lock is not overwritten.
+func TestWhatIsNotALockIsNotTaken(t *testing.T) {
+	s := newScripted(t)
+	client, _ := newClient(t, shared.addr)
+	for _, value := range []string{"something else", ""} {
+		client.Set(t.Context(), s.n.keys[0], value, 0)
+		for name, request := range map[string]func() (reply, error){
+			"acquire": func() (reply, error) { return s.acquire(t.Context(), s.n, 1, false) },
+			"release": func() (reply, error) { return s.release(t.Context(), s.n, 1, 0) },
+		} {
+			if r, err := request(); err == nil {
+				t.Errorf("%s where the key is %q = %+v, want an error", name, value, r)
+			}
+		}
+		if got := client.Get(t.Context(), s.n.keys[0]).Val(); got != value {
+			t.Errorf("the key is %q, was %q", got, value)
+		}
+	}
+	client.Del(t.Context(), s.n.keys[0])
 }

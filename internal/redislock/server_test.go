@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -41,8 +42,11 @@ func startServer(args ...string) (*testServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s, s.run(append([]string{"--port", port, "--bind", "127.0.0.1",
-		"--save", "", "--appendonly", "no", "--enable-debug-command", "yes"}, args...)...)
+	all := []string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"}
+	if version, err := exec.Command("redis-server", "--version").Output(); err == nil && !bytes.Contains(version, []byte("v=6.")) {
+		all = append(all, "--enable-debug-command", "yes") // before version 7 it always was
+	}
+	return s, s.run(append(all, args...)...)
 }
 
 // newServerDir chooses a port that is not lent to connections, so that it is still free after a restart.

@@ -1,4 +1,4 @@
--- What every script begins with: giving a free lock to somebody. It is put in front of each of them.
+-- Giving a free lock to somebody. It is put in front of each script that does.
 local call = redis.call
 local LINGER = '3600000'
 
@@ -14,16 +14,15 @@ local function clock()
   return tonumber(text), text
 end
 
--- Makes an attempt the holder, whoever was it before. Now is as clock returns it. Returns the epoch, likewise.
-local function take(lock, epochKey, id, attempt, lease, now, text)
+-- Makes "ID ATTEMPT" the holder, whoever was it before. Now is as clock returns it. Returns the epoch, likewise.
+local function take(lock, epochKey, holder, lease, now, text)
   local last, epoch = call('SET', epochKey, text, 'PX', LINGER, 'GET'), now
   if last and tonumber(last) >= now then
     epoch = last + 1
     text = whole(epoch)
     call('SET', epochKey, text, 'PX', LINGER)
   end
-  call('HSET', lock, 'owner', id, 'hold', attempt, 'epoch', text)
-  call('PEXPIRE', lock, lease)
+  call('SET', lock, holder .. ' ' .. text, 'PX', lease)
   return epoch, text
 end
 

@@ -186,11 +186,11 @@ func (l *Locker) beaten(b beat, sent time.Time, r reply) {
 	}
 	var after func()
 	switch {
-	case n.state == held && r.kind == replyHeld:
+	case (n.state == held || n.state == lingering) && r.kind == replyHeld:
 		if d := sent.Add(l.opts.Lease - l.opts.margin()); d.After(n.grant.deadline) {
 			n.grant.deadline = d
 		}
-		n.grant.others = r.others > 0
+		n.grant.others = r.others
 		n.beatOut, n.beatDue = time.Time{}, sent.Add(l.opts.beatEvery())
 		if h := l.opts.Hooks.Renewed; h != nil {
 			after = func() { h(n.key) }
@@ -198,6 +198,9 @@ func (l *Locker) beaten(b beat, sent time.Time, r reply) {
 	case n.state == held && b.hold && r.kind == replyDropped:
 		l.lose(n)
 		after = func() { l.hookLost(n.key) }
+	case n.state == lingering && b.hold && r.kind == replyDropped:
+		n.hold = nil
+		l.askNext(n)
 	case (n.state == waiting || n.state == asking) && r.kind == replyHeld:
 		l.granted(n, r.epoch, r.others, sent, Remote)
 	case n.state == waiting && r.kind == replyWaiting:

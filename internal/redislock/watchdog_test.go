@@ -45,6 +45,7 @@ func (f *fakeRedis) Subscribe(context.Context, ...string) *redis.PubSub {
 
 func (f *fakeRedis) Process(ctx context.Context, cmd redis.Cmder) error {
 	script := map[any]*redis.Script{acquireScript.Hash(): acquireScript, releaseScript.Hash(): releaseScript,
+		acquireFreeScript.Hash(): acquireFreeScript, releaseUnwantedScript.Hash(): releaseUnwantedScript,
 		cancelScript.Hash(): cancelScript, beatScript.Hash(): beatScript}[cmd.Args()[1]]
 	f.mu.Lock()
 	f.calls[script] = append(f.calls[script], call{time.Now(), ctx.Err()})
@@ -55,8 +56,10 @@ func (f *fakeRedis) Process(ctx context.Context, cmd redis.Cmder) error {
 	switch {
 	case answer != nil:
 		v, err = answer(ctx)
+	case script == acquireFreeScript || script == releaseUnwantedScript: // so that the others are asked
+		v = int64(replyDropped)
 	case script == acquireScript:
-		v = int64(12345) // an epoch
+		v = []any{int64(replyHeld), int64(12345), int64(0)}
 	case script == releaseScript:
 		v = int64(replyWaiting)
 	case script == beatScript:
@@ -130,6 +133,13 @@ func withFake(t *testing.T, test func(t *testing.T, f *fakeRedis, l *Locker)) {
 }
 
 func TestDeadlineCountsFromBeforeTheRequest(t *testing.T) {
+	t.Run("free", func(t *testing.T) { deadlineCountsFromBefore(t, acquireFreeScript, int64(12345)) })
+	t.Run("wanted", func(t *testing.T) {
+		deadlineCountsFromBefore(t, acquireScript, []any{int64(replyHeld), int64(12345), int64(1)})
+	})
+}
+
+func deadlineCountsFromBefore(t *testing.T, script *redis.Script, granted any) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 		slow := func(v any) func(context.Context) (any, error) {
 			return func(context.Context) (any, error) {
@@ -137,7 +147,7 @@ func TestDeadlineCountsFromBeforeTheRequest(t *testing.T) {
 				return v, nil
 			}
 		}
-		f.answers(acquireScript, slow(int64(12345)))
+		f.answers(script, slow(granted))
 		begun := time.Now()
 		held, lease := acquire(t, l, t.Context(), "k")
 		if got := lease.Deadline().Sub(begun); got != fakeValidity {
