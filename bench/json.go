@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"stocklock/bench/lock"
 	"stocklock/bench/measure"
@@ -62,6 +63,7 @@ type jsonCell struct {
 	Processes  int        `json:"processes"`
 	Goroutines int        `json:"goroutines"`
 	DelayMS    float64    `json:"delay_ms"`
+	PauseMS    float64    `json:"pause_ms"`
 	Locks      []jsonLock `json:"locks"`
 }
 
@@ -99,7 +101,7 @@ func writeJSON(path string, e env, p plan, results []measure.Results, shop []sho
 	for _, r := range results {
 		c := jsonCell{
 			Shape: r.Shape.Name, Section: r.Section.Name, Processes: r.Shape.Processes, Goroutines: r.Shape.Goroutines,
-			DelayMS: r.Shape.Delay.Seconds() * 1000,
+			DelayMS: r.Shape.Delay.Seconds() * 1000, PauseMS: r.Shape.Pause.Seconds() * 1000,
 		}
 		for _, l := range r.Locks {
 			j := jsonLock{
@@ -107,7 +109,7 @@ func writeJSON(path string, e env, p plan, results []measure.Results, shop []sho
 				LostUpdates: number(sum(l.Of(func(s measure.Sample) float64 { return s.LostUpdates }))),
 				Errors:      number(sum(l.Of(func(s measure.Sample) float64 { return s.Errors }))),
 			}
-			for _, m := range metrics {
+			for _, m := range slices.Concat(metrics, pairMetrics) {
 				j.Metrics[m.name] = spreadOf(l.Of(m.of))
 			}
 			c.Locks = append(c.Locks, j)

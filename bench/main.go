@@ -98,7 +98,7 @@ func list(out io.Writer) {
 	for _, s := range section.All {
 		fmt.Fprintf(out, "%-14s %s\n", s.Name, s.Doc)
 	}
-	fmt.Fprintf(out, "\nshapes: PROCESSESxGOROUTINES, the same with an added round trip to Redis, or hold-LOCKS. Without choice:\n")
+	fmt.Fprintf(out, "\nshapes: PROCESSESxGOROUTINES, the same with an added round trip to Redis or a pause between two holds, hold-LOCKS, or pairs. Without choice:\n")
 	for _, c := range measure.DefaultCells() {
 		fmt.Fprintf(out, "%-14s %s\n", c.Shape.Name, c.Section.Name)
 	}

@@ -113,3 +113,38 @@ func TestInterruptedLeavesNothing(t *testing.T) {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
+
+// TestPairs measures two locks, one of which is the same as what they are compared with.
+func TestPairs(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "bench.json")
+	var out, log bytes.Buffer
+	code := run(t.Context(), []string{"--locks", "mutex,stocklock,setnx-50ms", "--shapes", "pairs", "--sections", "empty", "--repeat", "1", "--seconds", "1", "--json", file}, &out, &log)
+	if code != exitMeasured {
+		t.Fatalf("exit code %d\n%s\n%s", code, &out, &log)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var result struct {
+		Cells []struct {
+			Locks []struct {
+				Lock    string
+				Metrics map[string]struct{ Median float64 }
+			}
+		}
+	}
+	if err := json.Unmarshal(text, &result); err != nil {
+		t.Fatal(err)
+	}
+	ratios := map[string]float64{}
+	for _, l := range result.Cells[0].Locks {
+		ratios[l.Lock] = l.Metrics["of_raw"].Median
+		if l.Metrics["pair_us"].Median <= 0 {
+			t.Errorf("%s took %g µs", l.Lock, l.Metrics["pair_us"].Median)
+		}
+	}
+	if len(ratios) != 2 || ratios["setnx-50ms"] < 0.5 || ratios["setnx-50ms"] > 2 || ratios["stocklock"] < 0.5 || ratios["stocklock"] > 4 {
+		t.Errorf("ratios %v, want setnx-50ms near 1, and stocklock not far above", ratios)
+	}
+}

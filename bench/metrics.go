@@ -11,7 +11,6 @@ import (
 const (
 	ours  = "stocklock"
 	limit = "mutex"
-	raw   = "setnx-1ms" // uncontended: one SET NX PX, one compare-and-delete
 )
 
 // metric is one number of a sample, for the table and for JSON.
@@ -35,6 +34,14 @@ var metrics = []metric{
 	{"Redis µs", "redis_cpu_us", func(s measure.Sample) float64 { return s.RedisCPU }, "%.0f"},
 	{"allocs", "allocations", func(s measure.Sample) float64 { return s.Allocs }, "%.0f"},
 }
+
+// pairMetrics are those of locks that are taken and left in turn with another one.
+var pairMetrics = []metric{
+	{"µs", "pair_us", func(s measure.Sample) float64 { return s.Pair }, "%.0f"},
+	{"of raw", "of_raw", ofRaw, "%.2f"},
+}
+
+func ofRaw(s measure.Sample) float64 { return s.OfRaw }
 
 // show prints a number in a metric's form, and what was not measured as a dash.
 func show(form string, v float64) string {

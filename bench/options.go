@@ -14,7 +14,7 @@ import (
 
 type options struct {
 	Locks    []string `placeholder:"LOCK,..." help:"Which locks. Without it all but none, which is no lock at all."`
-	Shapes   []string `placeholder:"SHAPE,..." help:"PROCESSESxGOROUTINES such as 4x8, with an added round trip such as 4x8+500us, or hold-LOCKS such as hold-1000. Without it those of --list."`
+	Shapes   []string `placeholder:"SHAPE,..." help:"PROCESSESxGOROUTINES such as 4x8, with an added round trip such as 4x8+500us or a pause between two holds such as 8x1/1ms, hold-LOCKS such as hold-1000, or pairs. Without it those of --list."`
 	Sections []string `placeholder:"SECTION,..." help:"What is done under the lock: redis, mysql, sleep or empty. Without it redis, with --shapes; else those of --list."`
 	Repeat   int      `default:"3" help:"How often to measure everything, one after the other, before taking medians."`
 	Seconds  float64  `default:"0.5" help:"How long each lock is measured in each shape, each time."`

@@ -72,7 +72,7 @@ func (p plan) locksInCells(ctx context.Context, bench *measure.Bench, stderr io.
 			for j := range p.locks {
 				// Nobody always comes first.
 				kind := p.locks[(j+repetition)%len(p.locks)]
-				if cell.Shape.Hold > 0 && !kind.Keeps {
+				if cell.Shape.Hold > 0 && !kind.Keeps || cell.Shape.Pairs && (kind.Local || kind.Name == measure.Raw) {
 					continue
 				}
 				sample, err := bench.Run(ctx, p.trial(kind, cell))

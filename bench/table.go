@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -33,16 +32,25 @@ func right(columns int) []table.ColumnConfig {
 
 // printCell prints all locks in one cell: medians, and for the share of the mutex also the range.
 func printCell(out io.Writer, r measure.Results) {
+	if r.Shape.Pairs {
+		printPairs(out, r)
+		return
+	}
 	s := r.Shape
 	per := "a hold"
 	switch {
 	case s.Hold > 0:
 		fmt.Fprintf(out, "%s: %d locks held at once, each with a lease of %s\n", s.Name, s.Hold, keptLease)
 		per = "a lease of all"
-	case s.Delay > 0:
-		fmt.Fprintf(out, "%s, %s: %d × %d, round trips to Redis %s longer\n", s.Name, r.Section.Name, s.Processes, s.Goroutines, s.Delay.Round(time.Microsecond))
 	default:
-		fmt.Fprintf(out, "%s, %s: %d × %d\n", s.Name, r.Section.Name, s.Processes, s.Goroutines)
+		fmt.Fprintf(out, "%s, %s: %d × %d", s.Name, r.Section.Name, s.Processes, s.Goroutines)
+		if s.Delay > 0 {
+			fmt.Fprintf(out, ", round trips to Redis %s longer", s.Delay)
+		}
+		if s.Pause > 0 {
+			fmt.Fprintf(out, ", each goroutine pausing for %s after each hold", s.Pause)
+		}
+		fmt.Fprintln(out)
 	}
 	fmt.Fprintf(out, "(requests, bytes, Redis µs, allocs: %s)\n", per)
 	t := newTable(out)
@@ -64,6 +72,33 @@ func printCell(out io.Writer, r measure.Results) {
 	}
 	t.SetColumnConfigs(right(len(head)))
 	t.Render()
+	printExamples(out, r)
+}
+
+// printPairs prints how long each lock takes where nobody else wants it, beside the least that it could be.
+func printPairs(out io.Writer, r measure.Results) {
+	fmt.Fprintf(out, "%s: taken and left in turn with %s, in one goroutine, in the median\n", r.Shape.Name, measure.Raw)
+	t := newTable(out)
+	head := table.Row{"lock"}
+	for _, m := range pairMetrics {
+		head = append(head, m.head)
+	}
+	t.AppendHeader(head)
+	for _, l := range r.Locks {
+		row := table.Row{l.Lock}
+		for _, m := range pairMetrics {
+			row = append(row, show(m.form, measure.SpreadOf(l.Of(m.of)).Median))
+		}
+		row[len(row)-1] = fmt.Sprint(row[len(row)-1], ranged(measure.SpreadOf(l.Of(ofRaw))))
+		t.AppendRow(row)
+	}
+	t.SetColumnConfigs(right(len(head)))
+	t.Render()
+	printExamples(out, r)
+}
+
+// printExamples prints one error of each lock that had any.
+func printExamples(out io.Writer, r measure.Results) {
 	for _, l := range r.Locks {
 		for _, s := range l.Samples {
 			if s.Example != "" {

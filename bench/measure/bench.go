@@ -103,7 +103,10 @@ func (b *Bench) run(ctx context.Context, t Trial) (_ Sample, err error) {
 	order := worker.Order{
 		Lock: t.Lock.Name, Section: t.Section.Name, Key: fmt.Sprintf("bench-%d", b.serial), Lease: t.Lease,
 		LockRedis: b.lockRedis.Addr, DataRedis: b.dataRedis.Addr,
-		Goroutines: shape.Goroutines, For: t.For, Hold: shape.Hold,
+		Goroutines: shape.Goroutines, For: t.For, Pause: shape.Pause, Hold: shape.Hold,
+	}
+	if shape.Pairs {
+		order.Beside = Raw
 	}
 	if b.mysql != nil {
 		order.MySQL = b.mysql.DSN()

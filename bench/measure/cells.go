@@ -19,11 +19,13 @@ func DefaultCells() []Cell {
 		{"1x32", "redis"},
 		{"4x8", "redis"},
 		{"8x1", "redis"},
+		{"8x1/1ms", "redis"},
 		{"16x64", "redis"},
 		{"4x8+500us", "redis"},
 		{"4x8", "mysql"},
 		{"4x8", "sleep"},
 		{"1x1", "empty"},
+		{"pairs", "empty"},
 		{"hold-1000", "empty"},
 	} {
 		shape, err := ParseShape(c[0])

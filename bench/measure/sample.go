@@ -21,6 +21,8 @@ type Sample struct {
 	Bytes          float64 // between the lock and Redis, likewise
 	RedisCPU       float64 // microseconds, likewise
 	Allocs         float64 // likewise, less those of the section
+	Pair           float64 // microseconds to take and leave it
+	OfRaw          float64 // that, divided by what Raw took in turn with it
 	LostUpdates    float64
 	Errors         float64
 	Example        string // one of the errors
@@ -28,14 +30,23 @@ type Sample struct {
 
 // Failed is the sample of a trial that could not be measured.
 func Failed(err error) Sample {
+	s := unmeasured()
+	s.Errors, s.Example = 1, err.Error()
+	return s
+}
+
+func unmeasured() Sample {
 	nan := math.NaN()
-	return Sample{nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, 1, err.Error()}
+	return Sample{nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, 0, ""}
 }
 
 // merge adds up what the processes did. Counted is what the counter says in the end.
 func merge(t Trial, results []worker.Result, used usage, counted int64) (Sample, error) {
+	if t.Shape.Pairs {
+		return pairsOf(results[0]), nil
+	}
 	waits := worker.NewWaits()
-	var s Sample
+	s := Sample{Pair: math.NaN(), OfRaw: math.NaN()}
 	var shares []int64
 	var total, added, inTime int64
 	var allocs float64
@@ -75,6 +86,13 @@ func merge(t Trial, results []worker.Result, used usage, counted int64) (Sample,
 		s.LostUpdates = float64(added - counted)
 	}
 	return s, nil
+}
+
+// pairsOf is the sample of locks taken in turn, where nothing else is measured.
+func pairsOf(r worker.Result) Sample {
+	s := unmeasured()
+	s.Pair, s.OfRaw = float64(r.Pair.Nanoseconds())/1000, float64(r.Pair)/float64(r.Beside)
+	return s
 }
 
 func milliseconds(us int64) float64 { return float64(us) / 1000 }

@@ -40,6 +40,10 @@ func TestMergeAddsUpAllProcesses(t *testing.T) {
 	for _, wait := range []*float64{&got.WaitP50, &got.WaitP99, &got.WaitMax} {
 		*wait = math.Round(*wait) // the histogram has three digits
 	}
+	if !math.IsNaN(got.Pair) || !math.IsNaN(got.OfRaw) {
+		t.Errorf("a lock that was not taken in turn with another took %g µs, %g of the other", got.Pair, got.OfRaw)
+	}
+	got.Pair, got.OfRaw = 0, 0
 	if got != want {
 		t.Errorf("merged\n%+v, want\n%+v", got, want)
 	}

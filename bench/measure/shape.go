@@ -13,10 +13,12 @@ type Shape struct {
 	Processes  int
 	Goroutines int           // in each process
 	Delay      time.Duration // added to each round trip to Redis
+	Pause      time.Duration // of each goroutine, between leaving the lock and wanting it again
 	Hold       int           // so many different locks held at once, instead of one that is wanted by all
+	Pairs      bool          // taken and left in turn with [Raw], instead of one that is wanted by all
 }
 
-var shapeForm = regexp.MustCompile(`^(?:(\d+)x(\d+)(?:\+(\S+))?|hold-(\d+))$`)
+var shapeForm = regexp.MustCompile(`^(?:(\d+)x(\d+)(?:\+([^/\s]+))?(?:/([^/\s]+))?|hold-(\d+))$`)
 
 // Limits of a shape: what a machine can bear.
 const (
@@ -24,13 +26,20 @@ const (
 	maxGoroutines = 4096 // of all processes
 	maxHold       = 100_000
 	maxDelay      = 100 * time.Millisecond
+	maxPause      = time.Second
 )
 
-// ParseShape reads PROCESSESxGOROUTINES, the same with +DELAY, or hold-LOCKS.
+// Raw is the least that a lock on Redis can be, where nobody else wants it: one SET NX PX, and a script that compares and deletes.
+const Raw = "setnx-1ms"
+
+// ParseShape reads PROCESSESxGOROUTINES, the same with +DELAY or /PAUSE or both, hold-LOCKS, or pairs.
 func ParseShape(name string) (Shape, error) {
+	if name == "pairs" {
+		return Shape{Name: name, Processes: 1, Goroutines: 1, Pairs: true}, nil
+	}
 	m := shapeForm.FindStringSubmatch(name)
 	if m == nil {
-		return Shape{}, fmt.Errorf("shape %q: want PROCESSESxGOROUTINES such as 4x8, the same with an added round trip such as 4x8+500us, or hold-LOCKS such as hold-1000", name)
+		return Shape{}, fmt.Errorf("shape %q: want PROCESSESxGOROUTINES such as 4x8, the same with an added round trip such as 4x8+500us or a pause between two holds such as 8x1/1ms, hold-LOCKS such as hold-1000, or pairs", name)
 	}
 	s := Shape{Name: name}
 	var err error
@@ -40,8 +49,13 @@ func ParseShape(name string) (Shape, error) {
 		}
 	}
 	if m[4] != "" {
+		if s.Pause, err = time.ParseDuration(m[4]); err != nil || s.Pause <= 0 || s.Pause > maxPause {
+			return Shape{}, fmt.Errorf("shape %q: want a pause of at most %s", name, maxPause)
+		}
+	}
+	if m[5] != "" {
 		s.Processes, s.Goroutines = 1, 1
-		if s.Hold, err = strconv.Atoi(m[4]); err != nil || s.Hold < 1 || s.Hold > maxHold {
+		if s.Hold, err = strconv.Atoi(m[5]); err != nil || s.Hold < 1 || s.Hold > maxHold {
 			return Shape{}, fmt.Errorf("shape %q: want 1 to %d locks", name, maxHold)
 		}
 		return s, nil

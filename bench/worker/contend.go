@@ -62,6 +62,9 @@ func contend(ctx context.Context, start func() error, locker lock.Locker, job se
 			<-begin
 			for time.Now().Before(end) {
 				t.once(c, i, end, locker, job, o.Key)
+				if o.Pause > 0 {
+					time.Sleep(o.Pause)
+				}
 			}
 		})
 	}

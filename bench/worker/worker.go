@@ -33,7 +33,9 @@ type Order struct {
 	Lease      time.Duration
 	Goroutines int
 	For        time.Duration
-	Hold       int // so many different locks, all held for the time; 0 to take one again and again
+	Pause      time.Duration // between leaving the lock and wanting it again
+	Hold       int           // so many different locks, all held for the time; 0 to take one again and again
+	Beside     string        // another lock, to be taken in turn with this one; or empty
 }
 
 // Result is what a worker did. It is the only line of its output after the first one, which says that it
@@ -48,6 +50,9 @@ type Result struct {
 	Allocs  float64 `json:"allocs"`
 	Errors  int64   `json:"errors"`
 	Example string  `json:"example"` // one of the errors
+	// Taking and leaving each of two locks in turn, in the median.
+	Pair   time.Duration `json:"pair"`
+	Beside time.Duration `json:"beside"`
 }
 
 const (
@@ -75,9 +80,8 @@ func run(ctx context.Context, in *bufio.Reader, out *json.Encoder) (err error) {
 	if err := json.Unmarshal(line, &o); err != nil {
 		return err
 	}
-	kind := lock.All[slices.IndexFunc(lock.All, func(l lock.Lock) bool { return l.Name == o.Lock })]
 	work := section.All[slices.IndexFunc(section.All, func(s section.Section) bool { return s.Name == o.Section })]
-	locker, err := kind.Open(lock.Config{Addr: o.LockRedis, Lease: o.Lease, Goroutines: max(o.Goroutines, min(o.Hold, openers))})
+	locker, err := named(o.Lock).Open(o.config())
 	if err != nil {
 		return err
 	}
@@ -88,8 +92,11 @@ func run(ctx context.Context, in *bufio.Reader, out *json.Encoder) (err error) {
 	}
 	defer func() { err = errors.Join(err, job.Close()) }()
 	measure := contend
-	if o.Hold > 0 {
+	switch {
+	case o.Hold > 0:
 		measure = keep
+	case o.Beside != "":
+		measure = pairs
 	}
 	// What comes after the worker is told to start is measured; connections are made before.
 	opening, cancel := context.WithTimeout(ctx, openPatience)
@@ -116,6 +123,14 @@ func run(ctx context.Context, in *bufio.Reader, out *json.Encoder) (err error) {
 	}
 	in.ReadBytes('\n') // the end: closing must not be measured
 	return nil
+}
+
+func named(name string) lock.Lock {
+	return lock.All[slices.IndexFunc(lock.All, func(l lock.Lock) bool { return l.Name == name })]
+}
+
+func (o Order) config() lock.Config {
+	return lock.Config{Addr: o.LockRedis, Lease: o.Lease, Goroutines: max(o.Goroutines, min(o.Hold, openers))}
 }
 
 // patiently takes a lock before anything is measured. Some locks fail by a time limit of their own, which on
