@@ -68,6 +68,7 @@ type jsonCell struct {
 }
 
 type jsonShop struct {
+	Strategy  string `json:"strategy"`
 	Against   string `json:"against"`
 	Shops     int    `json:"shops"`
 	PerSecond spread `json:"sales_per_second"`
@@ -117,7 +118,7 @@ func writeJSON(path string, e env, p plan, results []measure.Results, shop []sho
 		document.Cells = append(document.Cells, c)
 	}
 	for _, s := range shop {
-		document.Shop = append(document.Shop, jsonShop{s.Against, s.Shops, spreadOf(s.PerSecond), spreadOf(s.Sales), spreadOf(s.P99)})
+		document.Shop = append(document.Shop, jsonShop{s.Strategy, s.Against, s.Shops, spreadOf(s.PerSecond), spreadOf(s.Sales), spreadOf(s.P99)})
 	}
 	for _, t := range targets {
 		j := jsonTarget{Target: t.what, Got: spread{number(t.got.Median), number(t.got.Min), number(t.got.Max)}, Met: t.met()}

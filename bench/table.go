@@ -121,15 +121,15 @@ func printShop(out io.Writer, ratios []shopRatio) {
 	if len(ratios) == 0 {
 		return
 	}
-	fmt.Fprintln(out, "shop: sales through cmd/loadtest, reentrant against what there is besides")
+	fmt.Fprintln(out, "shop: sales through cmd/loadtest, under one strategy against another")
 	t := newTable(out)
-	t.AppendHeader(table.Row{"against", "shops", "sales/s", "ratio", "p99 ratio"})
+	t.AppendHeader(table.Row{"strategy", "against", "shops", "sales/s", "ratio", "p99 ratio"})
 	for _, r := range ratios {
 		sales, p99 := measure.SpreadOf(r.Sales), measure.SpreadOf(r.P99)
-		t.AppendRow(table.Row{r.Against, r.Shops, show("%.0f", measure.SpreadOf(r.PerSecond).Median),
+		t.AppendRow(table.Row{r.Strategy, r.Against, r.Shops, show("%.0f", measure.SpreadOf(r.PerSecond).Median),
 			show("%.2f", sales.Median) + ranged(sales), show("%.2f", p99.Median) + ranged(p99)})
 	}
-	t.SetColumnConfigs(right(5))
+	t.SetColumnConfigs(right(6)[1:])
 	t.Render()
 	fmt.Fprintln(out)
 }

@@ -74,11 +74,11 @@ func targetsOf(results []measure.Results, shop []shopRatio) []target {
 		}
 	}
 	for _, s := range shop {
-		switch s.Against {
-		case "for-update":
+		switch [2]string{s.Strategy, s.Against} {
+		case [2]string{"reentrant", "for-update"}:
 			add("shop, 3 processes: sales/s of for-update's", true, 1.0, s.Sales)
 			add("shop, 3 processes: p99 of for-update's", false, 1.0, s.P99)
-		case "mutex":
+		case [2]string{"reentrant", "mutex"}:
 			add("shop, 1 process: sales/s of mutex's", true, 0.95, s.Sales)
 		}
 	}

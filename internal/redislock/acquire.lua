@@ -1,13 +1,13 @@
 -- Takes a lock, or queues for it. Where nobody else seems to want it, acquire_free.lua is tried first.
 -- KEYS  lock, queue, waiters, epoch
 -- ARGV  1 the Locker, 2 its attempt, 3 the lease, 4 the lock's name,
---       5 "1" to queue when it is taken, 6 "1" where PUBLISH counts all receivers
+--       5 how long the waiter has waited, in microseconds, or "" not to queue when it is taken, 6 "1" where PUBLISH counts all receivers
 -- Reply {1, epoch, others}  held
 --       {2, ttl}            taken, and queued if asked to; ttl in milliseconds
 --       {2, ttl, 0}         likewise, and the holder was to hear of it, but does not listen
 --       3                   ignored: a newer attempt is known, or this one was cancelled
 local k = lockAt(1)
-local id, attempt, lease, name, queueUp, trusted = unpack(ARGV)
+local id, attempt, lease, name, waited, trusted = unpack(ARGV)
 
 local owner, hold, epoch = holder(k)
 if owner == id and hold == attempt then
@@ -16,7 +16,7 @@ if owner == id and hold == attempt then
 end
 local past, mine = over(k, id, attempt)
 if past then return 3 end
-if mine and queueUp ~= '1' then leave(k, id) end -- an older attempt's place
+if mine and waited == '' then leave(k, id) end -- an older attempt's place
 
 local now, nowText = clock()
 if not owner then
@@ -26,7 +26,7 @@ if not owner then
     return held(k, (take(k.lock, k.epoch, id .. ' ' .. attempt, lease, now, nowText)))
   end
 end
-if queueUp == '1' and join(k, id, attempt, lease, now) then
+if waited ~= '' and join(k, id, attempt, lease, now, now - waited) then
   return { 2, call('PTTL', k.lock), contend(owner, name, trusted) }
 end
 if not owner then

@@ -16,7 +16,7 @@ for i = 1, #KEYS / 4 do
   local reply = 3
   local mine = kind == 'wait' and waiter(k, id)
   if mine and mine.attempt == attempt then
-    join(k, id, attempt, lease, now)
+    join(k, id, attempt, lease, now, now)
     linger(k)
     local owner, unread = holder(k), nil
     if not owner then

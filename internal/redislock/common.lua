@@ -3,7 +3,7 @@
 --
 -- Keys of one lock, all with its hash tag, in this order:
 --   lock     string  "ID ATTEMPT EPOCH": a Locker, its attempt, the epoch; lives for the lease
---   queue    zset    waiting Lockers by arrival; lingers
+--   queue    zset    waiting Lockers by when the waiter came whose turn is next; lingers
 --   waiters  hash    Locker -> attempt:alive-until:lease; c:Locker -> the
 --                    newest attempt that it has cancelled; lingers
 --   epoch    string  the last epoch; lingers
@@ -57,14 +57,13 @@ local function linger(k)
   call('PEXPIRE', k.waiters, LINGER)
 end
 
--- Puts a Locker at the queue's tail, or renews its place. Says whether it is the only one there.
-local function join(k, id, attempt, lease, now)
-  local tail = call('ZRANGE', k.queue, -1, -1, 'WITHSCORES')
-  local place = (tonumber(tail[2]) or 0) + 1
-  if tail[1] ~= id then call('ZADD', k.queue, 'NX', place, id) end
+-- Queues a Locker by when its waiter came, or renews its place. Says whether the queue was empty.
+local function join(k, id, attempt, lease, now, came)
+  local new = call('ZADD', k.queue, 'NX', came, id) == 1
   call('HSET', k.waiters, id, attempt .. ':' .. whole(now + lease * 1000) .. ':' .. lease)
-  if place % 64 == 1 then linger(k) end -- not every time: keys are new with the first place, and beats linger, too
-  return place == 1
+  local first = new and call('ZCARD', k.queue) == 1
+  if first or now % 64 == 0 then linger(k) end -- not every time: it takes two calls
+  return first
 end
 
 -- Gives the lock to the first waiter that is alive, and tells it on its channel. Where the count of

@@ -12,7 +12,7 @@ func TestAHolderThatDidNotListenIsToldAgain(t *testing.T) {
 	ctx, n := within(t), &name{key: t.Name(), keys: keysOf(t.Name())}
 	client, _ := newClient(t, shared.addr)
 	holder := newServer(client, time.Minute)
-	if r, err := holder.acquire(ctx, n, 1, true); err != nil || r.kind != replyHeld {
+	if r, err := holder.acquire(ctx, n, 1, true, 0); err != nil || r.kind != replyHeld {
 		t.Fatalf("acquire = %+v, %v", r, err)
 	}
 	waiter, count := newLocker(t, Options{Lease: time.Minute})
@@ -46,7 +46,7 @@ func TestAHolderThatDidNotListenIsToldAgain(t *testing.T) {
 	if n := count.n.Load() - before; n > 1 {
 		t.Errorf("a waiter whose holder has heard went on to ask, %d times in half a second", n)
 	}
-	if _, err := holder.release(ctx, n, 1, 0); err != nil {
+	if _, err := holder.release(ctx, n, 1, 0, 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-got; err != nil {

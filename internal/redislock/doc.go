@@ -26,9 +26,9 @@
 //     held context ends with the cause [ErrLost], whatever the network does.
 //   - Tokens that grow over every hold of a lock: see Fencing. This also holds when the keys have
 //     expired or Redis has lost its data, as long as its clock is not set back.
-//   - First come, first served between processes, and between the goroutines of each. While
-//     another process waits, a process passes the lock on among its own goroutines, or to one that comes back for
-//     it at once, at most 32 times, for at most 50 milliseconds, and not if its
+//   - First come, first served among all goroutines of all processes, as far as the time that requests take lets
+//     Redis tell, but for turns: while another process waits, a process passes the lock on among its own goroutines, or to
+//     one that comes back for it at once, at most 32 times, for at most 50 milliseconds, and not if its
 //     holds take 5 milliseconds or more in the mean; where more than 8 processes wait, for less in proportion.
 //   - A dead holder costs at most its lease, a lost message at most a third of the
 //     waiter's lease, a dead waiter nothing as soon as its connection is closed.

@@ -200,7 +200,7 @@ func TestDeadWaiterIsSkipped(t *testing.T) {
 	holder, _ := newLocker(t, Options{})
 	_, lease := acquire(t, holder, ctx, n.key)
 	dead := newServer(client, time.Minute)
-	if r, err := dead.acquire(ctx, n, 1, true); err != nil || r.kind != replyWaiting {
+	if r, err := dead.acquire(ctx, n, 1, true, 0); err != nil || r.kind != replyWaiting {
 		t.Fatalf("acquire = %+v, %v", r, err)
 	}
 	waiter, _ := newLocker(t, Options{})

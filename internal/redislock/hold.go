@@ -116,12 +116,14 @@ func (h *hold) leave() error {
 // for the next waiter of this process. It is called with Locker.mu, and unlocks it.
 func (l *Locker) releaseRemotely(n *name) error {
 	attempt, next, sent, wanted := n.attempt, uint64(0), time.Now(), n.grant.others > 0
+	var waited time.Duration
 	n.hold = nil
 	l.calls.Add(1)
 	defer l.calls.Done()
 	if n.first() != nil && l.listening() {
 		next = l.nextAttempt()
 		n.state, n.attempt, n.bound = asking, next, sent
+		waited = sent.Sub(n.first().begun)
 	} else {
 		l.askNext(n)
 	}
@@ -135,7 +137,7 @@ func (l *Locker) releaseRemotely(n *name) error {
 	}
 	refused := err == nil && r.kind == replyDropped
 	if refused {
-		r, err = l.server.release(ctx, n, attempt, next)
+		r, err = l.server.release(ctx, n, attempt, next, waited)
 	}
 
 	l.mu.Lock()

@@ -210,10 +210,10 @@ func TestFreeLockIsNotTakenPastAQueue(t *testing.T) {
 	if _, err := inbox.Receive(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := holder.acquire(ctx, n, 1, true); err != nil || r.kind != replyHeld {
+	if r, err := holder.acquire(ctx, n, 1, true, 0); err != nil || r.kind != replyHeld {
 		t.Fatalf("acquire = %+v, %v", r, err)
 	}
-	if r, err := waiter.acquire(ctx, n, 1, true); err != nil || r.kind != replyWaiting {
+	if r, err := waiter.acquire(ctx, n, 1, true, 0); err != nil || r.kind != replyWaiting {
 		t.Fatalf("acquire of a held lock = %+v, %v, want to wait", r, err)
 	}
 	client.Del(ctx, n.keys[0]) // the holder's lease is over

@@ -62,8 +62,8 @@ func (m model) checkGrant(before, after *world, caller int8) {
 	if !told && !after.processes[after.owner-1].dead && m.looksFor(untold) {
 		after.wrong = untold
 	}
-	for _, q := range before.queue {
-		if q.owner == 0 || q.owner == after.owner {
+	for i, q := range before.queue {
+		if q.owner == 0 || q.owner == after.owner || after.owner == caller && i == m.ahead {
 			break
 		}
 		if q.owner == caller {

@@ -1,5 +1,7 @@
 package redislock
 
+import "fmt"
+
 // This half of the model is the Locker: what a process does by itself, and with what it is told.
 
 // successors says what may happen next.
@@ -77,8 +79,17 @@ func (m model) deliveries(w *world, then func(world, event)) {
 		after.mail[i] = message{}
 		what := "is read"
 		if msg.kind <= beatRequest {
-			m.carryOut(&after, msg)
 			what = "is carried out"
+			end := w.length()
+			m.carryOut(&after, msg, end)
+			for ahead := range end {
+				if msg.queues() {
+					earlier := *w
+					earlier.mail[i] = message{}
+					m.carryOut(&earlier, msg, ahead)
+					then(earlier, event{what: fmt.Sprintf("is carried out, ahead of %d", end-ahead), message: msg})
+				}
+			}
 		} else {
 			m.read(&after, msg)
 		}
@@ -101,7 +112,7 @@ func (m model) mishaps(w *world, then func(world, event)) {
 		// What cleans up is sent again until it is answered, so it may arrive twice but is not lost.
 		if msg.kind == giveBackRequest || msg.kind == cancelRequest {
 			after := faulty
-			m.carryOut(&after, msg)
+			m.carryOut(&after, msg, w.length())
 			then(after, event{what: "is carried out, and its answer is lost", message: msg})
 			continue
 		}

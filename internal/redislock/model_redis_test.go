@@ -2,9 +2,10 @@ package redislock
 
 // This half of the model is Redis: what each script does, as in its .lua file.
 
-// carryOut runs the script of one request.
-func (m model) carryOut(w *world, r message) {
+// carryOut runs the script of one request. What it queues comes before those from ahead on, who have waited for less.
+func (m model) carryOut(w *world, r message, ahead int) {
 	before := *w
+	m.ahead = ahead
 	switch r.kind {
 	case acquireRequest:
 		m.acquire(w, r)
@@ -20,6 +21,11 @@ func (m model) carryOut(w *world, r message) {
 	m.checkGrant(&before, w, r.owner)
 }
 
+// queues says whether a request may queue its sender.
+func (r message) queues() bool {
+	return r.kind == releaseRequest || r.kind == acquireRequest && r.more == 1
+}
+
 func (w *world) holds(owner, attempt int8) bool { return w.owner == owner && w.hold == attempt }
 
 func (w *world) free() { w.owner, w.hold, w.left, w.epoch = 0, 0, 0, 0 }
@@ -32,6 +38,14 @@ func (w *world) waiting(owner int8) *place {
 		}
 	}
 	return nil
+}
+
+func (w *world) length() int {
+	n := 0
+	for n < len(w.queue) && w.queue[n].owner != 0 {
+		n++
+	}
+	return n
 }
 
 func (w *world) leaveQueue(owner int8) {
@@ -50,7 +64,10 @@ func (w *world) leaveQueue(owner int8) {
 func (m model) join(w *world, owner, attempt int8) {
 	q := w.waiting(owner)
 	if q == nil {
-		q = w.waiting(0)
+		end := w.length()
+		at := min(m.ahead, end)
+		copy(w.queue[at+1:end+1], w.queue[at:end])
+		q = &w.queue[at]
 	}
 	*q = place{owner, attempt, m.lease}
 }

@@ -22,6 +22,7 @@ type model struct {
 	wipes     bool // a fault may also wipe Redis; then two can hold, and the tokens tell them apart
 	tries     bool // processes also try without waiting
 	broken    rule // a rule of the protocol that is left out
+	ahead     int  // no bound: the place in the queue of whom the request at hand queues
 
 	only breach // look for this one alone; zero looks for all
 }

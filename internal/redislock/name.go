@@ -262,7 +262,7 @@ func (l *Locker) ask(n *name, w *waiter) {
 		}
 		refused := err == nil && r.kind == replyDropped
 		if refused {
-			r, err = l.server.acquire(ctx, n, attempt, queueUp)
+			r, err = l.server.acquire(ctx, n, attempt, queueUp, sent.Sub(w.begun))
 		}
 		cancel()
 

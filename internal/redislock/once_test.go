@@ -60,7 +60,7 @@ func TestClientDoesNotSendAnAttemptAgain(t *testing.T) {
 			return c.EvalSha(ctx, cancelScript.Hash(), n.keys, "somebody", 1, n.key, "1").Err()
 		}},
 		{"acquire", "evalsha", false, func(ctx context.Context, c redis.UniversalClient) error {
-			_, err := newServer(c, time.Second).acquire(ctx, n, 1, true)
+			_, err := newServer(c, time.Second).acquire(ctx, n, 1, true, 0)
 			return err
 		}},
 		{"SET NX", "set", false, func(ctx context.Context, c redis.UniversalClient) error {

@@ -155,12 +155,13 @@ func (s server) acquireFree(ctx context.Context, n *name, attempt uint64) (reply
 	return replyOf(acquireFreeScript.Run(ctx, once{s.client}, []string{n.keys[0], n.keys[2], n.keys[3]}, s.holder(attempt), s.lease))
 }
 
-func (s server) acquire(ctx context.Context, n *name, attempt uint64, queueUp bool) (reply, error) {
-	flag := "0"
+// acquire queues, if it is to, behind all who have waited for longer.
+func (s server) acquire(ctx context.Context, n *name, attempt uint64, queueUp bool, waited time.Duration) (reply, error) {
+	place := ""
 	if queueUp {
-		flag = "1"
+		place = strconv.FormatInt(waited.Microseconds(), 10)
 	}
-	return replyOf(acquireScript.Run(ctx, once{s.client}, n.keys, s.id, attempt, s.lease, n.key, flag, s.trusted))
+	return replyOf(acquireScript.Run(ctx, once{s.client}, n.keys, s.id, attempt, s.lease, n.key, place, s.trusted))
 }
 
 // releaseUnwanted is release for a lock that nobody else wants, likewise.
@@ -168,12 +169,13 @@ func (s server) releaseUnwanted(ctx context.Context, n *name, attempt uint64) (r
 	return replyOf(releaseUnwantedScript.Run(ctx, once{s.client}, n.keys[:2], s.holder(attempt)))
 }
 
-func (s server) release(ctx context.Context, n *name, attempt, next uint64) (reply, error) {
+// release queues for the next attempt, if there is one, likewise.
+func (s server) release(ctx context.Context, n *name, attempt, next uint64, waited time.Duration) (reply, error) {
 	again := ""
 	if next != 0 {
 		again = strconv.FormatUint(next, 10)
 	}
-	return replyOf(releaseScript.Run(ctx, once{s.client}, n.keys, s.id, attempt, s.lease, n.key, again, s.trusted))
+	return replyOf(releaseScript.Run(ctx, once{s.client}, n.keys, s.id, attempt, s.lease, n.key, again, waited.Microseconds(), s.trusted))
 }
 
 func (s server) cancel(ctx context.Context, n *name, attempt uint64) error {

@@ -37,14 +37,14 @@ func newScripted(t *testing.T) scripted {
 
 func (s scripted) acquires(attempt uint64, queueUp bool, want int64) {
 	s.t.Helper()
-	if r, err := s.acquire(s.t.Context(), s.n, attempt, queueUp); err != nil || r.kind != want {
+	if r, err := s.acquire(s.t.Context(), s.n, attempt, queueUp, 0); err != nil || r.kind != want {
 		s.t.Fatalf("acquire of attempt %d = %+v, %v, want kind %d", attempt, r, err, want)
 	}
 }
 
 func (s scripted) releases(attempt, next uint64, want int64) {
 	s.t.Helper()
-	if r, err := s.release(s.t.Context(), s.n, attempt, next); err != nil || r.kind != want {
+	if r, err := s.release(s.t.Context(), s.n, attempt, next, 0); err != nil || r.kind != want {
 		s.t.Fatalf("release of attempt %d = %+v, %v, want kind %d", attempt, r, err, want)
 	}
 }
@@ -186,8 +186,8 @@ func TestWhatIsNotALockIsNotTaken(t *testing.T) {
 	for _, value := range []string{"something else", ""} {
 		client.Set(t.Context(), s.n.keys[0], value, 0)
 		for name, request := range map[string]func() (reply, error){
-			"acquire": func() (reply, error) { return s.acquire(t.Context(), s.n, 1, false) },
-			"release": func() (reply, error) { return s.release(t.Context(), s.n, 1, 0) },
+			"acquire": func() (reply, error) { return s.acquire(t.Context(), s.n, 1, false, 0) },
+			"release": func() (reply, error) { return s.release(t.Context(), s.n, 1, 0, 0) },
 		} {
 			if r, err := request(); err == nil {
 				t.Errorf("%s where the key is %q = %+v, want an error", name, value, r)

@@ -237,7 +237,7 @@ func (l *Locker) hookLost(key string) {
 // lease is over anyway.
 func (l *Locker) giveBack(n *name, attempt uint64) {
 	l.background(func(ctx context.Context) error {
-		_, err := l.server.release(ctx, n, attempt, 0)
+		_, err := l.server.release(ctx, n, attempt, 0, 0)
 		return err
 	})
 }
