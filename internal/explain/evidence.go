@@ -18,6 +18,7 @@ import (
 type Evidence struct {
 	Strategy     string
 	Exclusive    bool // whether its guard reaches across processes
+	Recovers     bool // whether its lock frees itself, also where Redis knows of no expiry
 	Lease        time.Duration
 	InitialStock int64
 	Began        time.Time // of the attack

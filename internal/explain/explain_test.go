@@ -338,6 +338,22 @@ func TestHeld(t *testing.T) {
 			e.order(1, 2)
 			e.order(2, 1)
 		}, Outlived, []string{"renewed 2 times"}},
+		{"a lock without an expiry", func(e *Evidence) {
+			e.add(sale{id: 1, shop: 1, points: whole(10, 12, 1199, 1200), reads: 2, wrote: 1, fault: "read sleep 1180ms"})
+			e.redis(9.0, "set", 1200.0, "del")
+			e.order(1, 2)
+		}, Outlived, []string{"has no expiry"}},
+		{"a lease that nobody was there to take over", func(e *Evidence) {
+			e.Recovers = true
+			e.add(sale{id: 1, shop: 1, points: whole(10, 12, 1199, 1200), reads: 2, wrote: 1, fault: "read sleep 1180ms"})
+			e.redis(9.0, "set", 1200.0, "del")
+			e.order(1, 2)
+		}, Outlived, []string{"lease was over meanwhile", "nobody else got in"}},
+		{"a lock of which nothing was seen", func(e *Evidence) {
+			e.Recovers = true
+			e.add(sale{id: 1, shop: 1, points: whole(10, 12, 1199, 1200), reads: 2, wrote: 1, fault: "read sleep 1180ms"})
+			e.order(1, 2)
+		}, KeptOut, []string{"kept everybody else out"}},
 		{"a holder that was told", func(e *Evidence) {
 			e.add(sale{id: 1, shop: 1, points: map[trace.Point]float64{trace.Acquired: 10, trace.Read: 12, trace.Releasing: 1012, trace.Released: 1013}, reads: 2,
 				fault: "read sleep 1s", outcome: "lost", answer: 1013}, next)

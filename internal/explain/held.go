@@ -140,8 +140,12 @@ func (c *inquiry) whyHeld(hit, next *section) (Cause, string, time.Time) {
 	if next != nil && next.enter().Before(hit.leave()) && (hit.fault.at == trace.Written || hit.fault.at == trace.Releasing) {
 		return NotOwner, fmt.Sprintf("%s. Its lease was over and %s had the lock; its release found that the lock was not its own, and freed nothing.", struck, next.name()), first(hit.at[trace.Released], hit.fault.until)
 	}
-	if hit.fault.until.Sub(hit.enter()) > c.Lease {
+	outlasted := hit.fault.until.Sub(hit.enter()) > c.Lease
+	switch {
+	case outlasted && !c.Recovers:
 		return Outlived, struck + ". Its lock has no expiry that could end meanwhile, and nobody else got in.", leaseEnd
+	case outlasted && len(c.Changes) > 0: // so that a renewal would have been seen
+		return Outlived, struck + ". Its lease was over meanwhile, but nobody else got in before it was done.", leaseEnd
 	}
 	return KeptOut, struck + ". The lock kept everybody else out until it was done.", hit.fault.until
 }

@@ -105,7 +105,8 @@ func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	e := explain.Evidence{
-		Strategy: a.cell.Strategy.Name, Exclusive: a.cell.Strategy.Properties.Has(strategy.Exclusive), Lease: a.o.Lease,
+		Strategy: a.cell.Strategy.Name, Lease: a.o.Lease,
+		Exclusive: a.cell.Strategy.Properties.Has(strategy.Exclusive), Recovers: a.cell.Strategy.Properties.Has(strategy.Recovers),
 		InitialStock: a.o.Stock, Began: a.begun, Ended: a.ended, Traced: len(a.traces) > 0, Events: events,
 		Changes: a.changes, Deeds: a.deeds, Orders: orders, Locks: a.locks, Stuck: a.stuck,
 	}
