@@ -57,11 +57,12 @@ local function linger(k)
   call('PEXPIRE', k.waiters, LINGER)
 end
 
--- Queues a Locker by when its waiter came, or renews its place. Says whether the queue was empty.
+-- Queues a Locker by when its waiter came, or renews its place. Says whether it is new at the head, which sees to it
+-- that the holder hears of those who wait.
 local function join(k, id, attempt, lease, now, came)
   local new = call('ZADD', k.queue, 'NX', came, id) == 1
   call('HSET', k.waiters, id, attempt .. ':' .. whole(now + lease * 1000) .. ':' .. lease)
-  local first = new and call('ZCARD', k.queue) == 1
+  local first = new and call('ZRANK', k.queue, id) == 0
   if first or now % 64 == 0 then linger(k) end -- not every time: it takes two calls
   return first
 end

@@ -54,6 +54,21 @@ func TestAHolderThatDidNotListenIsToldAgain(t *testing.T) {
 	}
 }
 
+// TestANewHeadTellsTheHolder: who was at the head until then tells it no more.
+func TestANewHeadTellsTheHolder(t *testing.T) {
+	first, second := newScripted(t), newScripted(t)
+	client, _ := newClient(t, shared.addr)
+	holder := newServer(client, time.Minute) // does not listen
+	if r, err := holder.acquire(t.Context(), first.n, 1, true, 0); err != nil || r.kind != replyHeld {
+		t.Fatalf("acquire = %+v, %v", r, err)
+	}
+	for i, waiter := range []scripted{second, first} {
+		if r, err := waiter.acquire(t.Context(), first.n, 1, true, time.Duration(i)*time.Minute); err != nil || !r.unread {
+			t.Errorf("acquire = %+v, %v, want to hear that the holder does not listen", r, err)
+		}
+	}
+}
+
 // TestContentionIsNotedBeforeTheGrantIs: the answer with the grant and the message that others wait come
 // on two connections, and the message may be first.
 func TestContentionIsNotedBeforeTheGrantIs(t *testing.T) {

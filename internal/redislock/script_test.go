@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,10 @@ func newScripted(t *testing.T) scripted {
 	client, _ := newClient(t, shared.addr)
 	s := scripted{newServer(client, time.Minute), t, &name{key: t.Name(), keys: keysOf(t.Name())}, nil}
 	subscription := client.Subscribe(t.Context(), s.channel())
-	t.Cleanup(func() { subscription.Close() })
+	t.Cleanup(func() {
+		subscription.Close()
+		client.Del(context.Background(), s.n.keys...) // for another run of the same test
+	})
 	if _, err := subscription.Receive(t.Context()); err != nil {
 		t.Fatal(err)
 	}
