@@ -52,6 +52,7 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 	}
 	for name, want := range map[string]float64{
 		orders("sold"): 2, orders("sold-out"): 1, orders("replayed"): 1,
+		orders("fenced-off"): 0, orders("lock-lost"): 0, orders("busy"): 0, orders("unavailable"): 0,
 		`shop_request_duration_seconds_count{outcome="not-found",route="none"}`: 20,
 		"shop_lock_wait_seconds_count":                                          3,
 		"shop_lock_hold_seconds_count":                                          3,

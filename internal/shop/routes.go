@@ -6,6 +6,11 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
+const (
+	apiPrefix    = "/api/v1"
+	ordersOfItem = "/items/:item/orders"
+)
+
 func (s *Shop) engine() *gin.Engine {
 	gin.SetMode(gin.ReleaseMode)
 	e := gin.New()
@@ -27,12 +32,12 @@ func (s *Shop) engine() *gin.Engine {
 	e.GET("/docs", s.getDocs)
 	e.GET("/problems/:slug", s.getProblem)
 
-	api := e.Group("/api/v1", s.onlyWhenStarted)
+	api := e.Group(apiPrefix, s.onlyWhenStarted)
 	api.GET("/items", s.limitInFlight, s.getItems)
 	api.GET("/items/:item", s.limitInFlight, s.getItem)
 	api.GET("/orders", s.limitInFlight, s.getOrderByKey)
 	api.GET("/orders/:order", s.limitInFlight, s.getOrder)
-	api.POST("/items/:item/orders", s.postOrder)
+	api.POST(ordersOfItem, s.postOrder)
 
 	e.NoRoute(func(c *gin.Context) {
 		s.fail(c, refusal{notFound, "there is nothing at this path"})
