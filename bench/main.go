@@ -74,6 +74,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		list(stdout)
 		return exitMeasured
 	}
+	if err := p.check(); err != nil {
+		fmt.Fprintln(stderr, "bench:", err)
+		return exitUsage
+	}
 	unsafe, err := p.measure(ctx, stdout, stderr)
 	switch {
 	case ctx.Err() != nil:

@@ -37,6 +37,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"--repeat", "0"}, exitUsage, "--repeat 0: want 1 to 100"},
 		{[]string{"--seconds", "-1"}, exitUsage, "--seconds -1: want 0.1 to 60"},
 		{[]string{"--loadtest", "/nowhere"}, exitUsage, "/nowhere"},
+		{[]string{"--json", "."}, exitUsage, "is a directory"},
 		{[]string{"--fast"}, exitUsage, "unknown flag --fast"},
 	} {
 		var out bytes.Buffer

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -18,6 +20,26 @@ const (
 	keptLease  = time.Second
 	keptLeases = 10
 )
+
+// check finds, before anything is measured, that the results will have a place.
+func (p plan) check() error {
+	if p.json == "" {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(p.json), 0o755); err != nil {
+		return fmt.Errorf("--json: %w", err)
+	}
+	_, missing := os.Stat(p.json)
+	file, err := os.OpenFile(p.json, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return fmt.Errorf("--json: %w", err)
+	}
+	file.Close()
+	if missing != nil {
+		return os.Remove(p.json)
+	}
+	return nil
+}
 
 // measure does everything that was asked for. Unsafe means that an update was lost under our own lock.
 func (p plan) measure(ctx context.Context, stdout, stderr io.Writer) (unsafe bool, err error) {

@@ -2,6 +2,9 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
 
 	"stocklock/internal/report"
 )
@@ -9,7 +12,7 @@ import (
 // outputs are the files that results are written to, besides the terminal, and what makes
 // a run fail besides a surprise.
 type outputs struct {
-	JSON     string   `name:"json" placeholder:"FILE" help:"Also write the results here as JSON, from which loadtest report makes any other form."`
+	JSON     string   `name:"json" placeholder:"FILE" help:"Also write the results here as JSON, from which loadtest report makes any other form. With - as the FILE of any of these four, it is written to standard output, and the table to standard error."`
 	HTML     string   `name:"html" placeholder:"FILE" help:"Also write them here as one page for a browser, which needs no network."`
 	CSV      string   `name:"csv" placeholder:"FILE" help:"Also write the numbers here, one line a cell."`
 	Markdown string   `placeholder:"FILE" help:"Also write a table here, to paste into an issue or a pull request."`
@@ -18,23 +21,45 @@ type outputs struct {
 	thresholds []report.Threshold
 }
 
-// forms are the files that are wanted, each with what writes it.
-func (o *outputs) forms() map[string]report.Form {
-	forms := map[string]report.Form{}
-	for path, form := range map[*string]report.Form{
-		&o.JSON: report.Report.JSON, &o.HTML: report.Report.HTML, &o.CSV: report.Report.CSV, &o.Markdown: report.Report.Markdown,
-	} {
-		if *path != "" {
-			forms[*path] = form
-		}
-	}
-	return forms
+// toStdout is the file name for standard output. The terminal's report makes room for it.
+const toStdout = "-"
+
+// output is a file that is wanted, and what writes it.
+type output struct {
+	flag, path string
+	form       report.Form
 }
 
-// check finds what is wrong with them, before anything is run.
-func (o *outputs) check() error {
-	for path := range o.forms() {
-		if err := report.CheckWritable(path); err != nil {
+func (o *outputs) wanted() []output {
+	all := []output{
+		{"--json", o.JSON, report.Report.JSON}, {"--html", o.HTML, report.Report.HTML},
+		{"--csv", o.CSV, report.Report.CSV}, {"--markdown", o.Markdown, report.Report.Markdown},
+	}
+	return slices.DeleteFunc(all, func(out output) bool { return out.path == "" })
+}
+
+// check finds what is wrong with them, before anything is run. Others are what the
+// command may write besides.
+func (o *outputs) check(others ...output) error {
+	taken := map[string]string{}
+	for _, out := range slices.Concat(others, o.wanted()) {
+		if out.path == "" {
+			continue
+		}
+		path, err := filepath.Abs(out.path)
+		if err != nil {
+			return usage("%s: %w", out.flag, err)
+		}
+		if other, ok := taken[path]; ok {
+			return usage("%s and %s name the same file, %s: want a file for each", other, out.flag, out.path)
+		}
+		taken[path] = out.flag
+	}
+	for _, out := range o.wanted() {
+		if out.path == toStdout {
+			continue
+		}
+		if err := report.CheckWritable(out.path); err != nil {
 			return usage("%w", err)
 		}
 	}
@@ -48,17 +73,32 @@ func (o *outputs) check() error {
 	return nil
 }
 
+// beside is where to show what is for people, beside the files.
+func (o *outputs) beside(s streams) streams {
+	if slices.ContainsFunc(o.wanted(), func(out output) bool { return out.path == toStdout }) {
+		s.out = s.err
+	}
+	return s
+}
+
+func (out output) write(r report.Report, stdout io.Writer) error {
+	if out.path == toStdout {
+		return out.form(r, stdout)
+	}
+	return r.WriteFile(out.path, out.form)
+}
+
 // finish writes the files, and says whether the run counts as failed.
 func (o *outputs) finish(r report.Report, s streams) error {
-	for path, form := range o.forms() {
-		if err := r.WriteFile(path, form); err != nil {
+	for _, out := range o.wanted() {
+		if err := out.write(r, s.out); err != nil {
 			return err
 		}
 	}
 	failed := len(r.Surprises()) > 0
 	for _, t := range o.thresholds {
 		for _, line := range t.Broken(r) {
-			fmt.Fprintln(s.out, line)
+			fmt.Fprintln(o.beside(s).out, line)
 			failed = true
 		}
 	}

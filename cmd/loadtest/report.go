@@ -24,10 +24,11 @@ func (c *reportCommand) Run(s streams) error {
 		return err
 	}
 	now := reports[len(reports)-1]
+	terminal := c.outputs.beside(s).terminal()
 	if len(reports) == 2 {
-		s.terminal().Compare(reports[0], now)
+		terminal.Compare(reports[0], now)
 	} else {
-		s.terminal().Report(now)
+		terminal.Report(now)
 	}
 	return c.outputs.finish(now, s)
 }

@@ -26,7 +26,7 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 		s.terminal().Expected(chosen.strategies, chosen.scenarios, chosen.options.Options)
 		return nil
 	}
-	if err := c.outputs.check(); err != nil {
+	if err := c.outputs.check(output{flag: "--results", path: c.Results}); err != nil {
 		return err
 	}
 	if c.Results != "" {
@@ -44,7 +44,7 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	s.terminal().Report(r)
+	c.outputs.beside(s).terminal().Report(r)
 	return c.outputs.finish(r, s)
 }
 

@@ -19,23 +19,23 @@ type selection struct {
 	Scenarios  []string `default:"contention" help:"Under which scenarios, or all: ${scenarios}."`
 	Cells      []string `placeholder:"STRATEGY:SCENARIO" help:"Run just these cells, instead of every strategy under every scenario; or telling: each strategy under the scenario that shows most about it."`
 	Runs       int      `default:"1" help:"How often to run each cell, each time with another seed."`
-	Parallel   int      `help:"How many cells to run side by side, each with shops and a Redis of its own. Without it 1 under contention, where numbers are compared, and 4 for the other scenarios."`
+	Parallel   *int     `placeholder:"N" help:"How many cells to run side by side, each with shops and a Redis of its own. Without it 1 under contention, where numbers are compared, and 4 for the other scenarios."`
 }
 
 // settings say how cells are run.
 type settings struct {
 	Shops    int    `default:"3" help:"How many shop processes sell at once."`
-	Stock    int64  `help:"Units there are to sell. Without it 100, and 30 where other scenarios than contention are run."`
-	Requests int    `help:"Requests under contention, after which the load ends. Without it four times the stock, or what a --rate with an end sends. The other scenarios go on until all is sold."`
+	Stock    *int64 `placeholder:"UNITS" help:"Units there are to sell. Without it 100, and 30 where other scenarios than contention are run."`
+	Requests *int   `placeholder:"N" help:"Requests under contention, after which the load ends. Without it four times the stock, or what a --rate with an end sends. The other scenarios go on until all is sold."`
 	Workers  int    `default:"12" help:"Customers who buy at the same time, each waiting for an answer before the next try."`
 	Rate     string `placeholder:"SHAPE" help:"Requests a second, sent whether or not earlier ones were answered, by at most 1000 customers: 200; 200/10s, for a time; 200..2000/30s, growing; 100,500,1000/10s, steps of ten seconds each. Without it as fast as the workers can."`
 	Seed     uint64 `default:"1" help:"What the schedules of faults are made from: the same seed, the same schedule."`
 
-	Lease       time.Duration `env:"LOADTEST_LEASE" help:"How long a lock lives without renewal. Without it 2s, and 500ms where other scenarios than contention are run."`
-	Wait        time.Duration `env:"LOADTEST_WAIT" help:"How long a sale waits for its lock. Without it 5s under contention, and three quarters of the lease for the other scenarios."`
-	Retry       time.Duration `env:"LOADTEST_RETRY" default:"2ms" help:"Pause between two tries of locks that poll."`
-	Work        time.Duration `env:"LOADTEST_WORK" default:"10ms" help:"Work inside the section, between reading the stock and writing it."`
-	GetsetClock string        `enum:"client,server" default:"client" help:"Whose clock getset goes by: client or server."`
+	Lease       *time.Duration `env:"LOADTEST_LEASE" placeholder:"DURATION" help:"How long a lock lives without renewal. Without it 2s, and 500ms where other scenarios than contention are run."`
+	Wait        *time.Duration `env:"LOADTEST_WAIT" placeholder:"DURATION" help:"How long a sale waits for its lock. Without it 5s under contention, and three quarters of the lease for the other scenarios."`
+	Retry       time.Duration  `env:"LOADTEST_RETRY" default:"2ms" help:"Pause between two tries of locks that poll."`
+	Work        time.Duration  `env:"LOADTEST_WORK" default:"10ms" help:"Work inside the section, between reading the stock and writing it."`
+	GetsetClock string         `enum:"client,server" default:"client" help:"Whose clock getset goes by: client or server."`
 
 	MySQL string   `name:"mysql" env:"LOADTEST_MYSQL" placeholder:"DSN" help:"A MySQL or MariaDB to use: user:password@tcp(host:3306)/database."`
 	Redis string   `env:"LOADTEST_REDIS" placeholder:"URL" help:"A Redis or Valkey to use: redis://host:6379."`
@@ -51,6 +51,11 @@ type chosen struct {
 	scenarios  []scenario.Scenario
 	wanted     map[[2]string]bool // by names; nil for all cells
 	options    trial.Options
+
+	// The settings of these names, where none is given with what is best for what is run.
+	Parallel, Requests int
+	Stock              int64
+	Lease, Wait        time.Duration
 }
 
 // wants says whether a cell is to be run.
@@ -85,18 +90,16 @@ func choose(what selection, how settings) (chosen, error) {
 		return ch, usage("--scenarios: %w, or all", err)
 	}
 	comparison := len(ch.scenarios) == 1 && ch.scenarios[0].Attacks == strategy.Exclusive
-	pick(&ch.Stock, comparison, 100, 30)
-	pick(&ch.Lease, comparison, 2*time.Second, 500*time.Millisecond)
-	pick(&ch.Wait, comparison, 5*time.Second, ch.Lease*3/4)
-	pick(&ch.Parallel, comparison || len(ch.Shop) > 0, 1, 4)
+	ch.Stock = pick(how.Stock, comparison, 100, 30)
+	ch.Lease = pick(how.Lease, comparison, 2*time.Second, 500*time.Millisecond)
+	ch.Wait = pick(how.Wait, comparison, 5*time.Second, ch.Lease*3/4)
+	ch.Parallel = pick(what.Parallel, comparison || len(ch.Shop) > 0, 1, 4)
 	shape, err := trial.ParseShape(ch.Rate)
 	if err != nil {
 		return ch, usage("--rate is %s: %w", ch.Rate, err)
 	}
-	if n, ends := shape.Total(); ends && comparison {
-		pick(&ch.Requests, true, n, 0)
-	}
-	pick(&ch.Requests, true, 4*int(ch.Stock), 0)
+	n, ends := shape.Total()
+	ch.Requests = pick(how.Requests, ends && comparison, n, 4*int(ch.Stock))
 	if err := ch.check(); err != nil {
 		return ch, err
 	}
@@ -127,15 +130,15 @@ func expandTelling(cells []string) []string {
 	return expanded
 }
 
-// pick fills in a default that depends on what is run.
-func pick[T comparable](value *T, comparison bool, forComparison, otherwise T) {
-	var unset T
-	if *value != unset {
-		return
-	}
-	*value = otherwise
-	if comparison {
-		*value = forComparison
+// pick is what is given, or a default that depends on what is run.
+func pick[T any](given *T, comparison bool, forComparison, otherwise T) T {
+	switch {
+	case given != nil:
+		return *given
+	case comparison:
+		return forComparison
+	default:
+		return otherwise
 	}
 }
 
@@ -215,7 +218,7 @@ func named[T any](names []string, all []T, byName func(string) (T, error)) ([]T,
 		}
 	}
 	if len(found) == 0 {
-		return nil, errors.New("nothing is named")
+		return nil, errors.New("want at least one")
 	}
 	return found, nil
 }

@@ -13,10 +13,11 @@ import (
 // CheckWritable says whether WriteFile will be able to write the file, and
 // leaves nothing behind.
 func CheckWritable(path string) error {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return fmt.Errorf("cannot write %s: it is a folder, want a file's name", path)
+	to, err := target(path)
+	if err != nil || !to.replaced {
+		return err
 	}
-	probe, err := os.CreateTemp(filepath.Dir(path), ".stocklock-*")
+	probe, err := os.CreateTemp(filepath.Dir(to.path), ".stocklock-*")
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
@@ -24,29 +25,77 @@ func CheckWritable(path string) error {
 	return os.Remove(probe.Name())
 }
 
+// destination is where a report goes.
+type destination struct {
+	path     string // with links followed
+	replaced bool   // by a new file; a device or a pipe is written to instead
+}
+
+func target(path string) (destination, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return destination{}, fmt.Errorf("cannot write %s: it is a folder, want a file's name", path)
+	case err == nil && !info.Mode().IsRegular():
+		return destination{path: path}, nil
+	}
+	if followed, err := filepath.EvalSymlinks(path); err == nil {
+		path = followed
+	}
+	return destination{path: path, replaced: true}, nil
+}
+
 // Form is one way to write a report.
 type Form func(Report, io.Writer) error
 
-// WriteFile writes the report to a file, whole or not at all.
+// WriteFile writes the report to a file, whole or not at all. What is no file,
+// such as a pipe, it writes to as it goes.
 func (r Report) WriteFile(path string, form Form) error {
-	unfinished, err := os.CreateTemp(filepath.Dir(path), ".stocklock-*")
+	to, err := target(path)
 	if err != nil {
-		return fmt.Errorf("cannot write %s: %w", path, err)
+		return err
 	}
-	defer os.Remove(unfinished.Name()) // gone already when all went well
-	buffer := bufio.NewWriter(unfinished)
-	err = errors.Join(form(r, buffer), buffer.Flush())
-	err = errors.Join(err, unfinished.Close())
-	if err == nil {
-		err = os.Chmod(unfinished.Name(), 0o644)
-	}
-	if err == nil {
-		err = os.Rename(unfinished.Name(), path)
+	if to.replaced {
+		err = r.replace(to.path, form)
+	} else {
+		err = r.writeInto(to.path, form)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
 	return nil
+}
+
+func (r Report) replace(path string, form Form) error {
+	unfinished, err := os.CreateTemp(filepath.Dir(path), ".stocklock-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(unfinished.Name()) // gone already when all went well
+	if err := r.writeAndClose(unfinished, form); err != nil {
+		return err
+	}
+	if err := os.Chmod(unfinished.Name(), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(unfinished.Name(), path)
+}
+
+func (r Report) writeInto(path string, form Form) error {
+	existing, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return r.writeAndClose(existing, form)
+}
+
+func (r Report) writeAndClose(file *os.File, form Form) error {
+	buffer := bufio.NewWriter(file)
+	if err := form(r, buffer); err != nil {
+		file.Close()
+		return err
+	}
+	return errors.Join(buffer.Flush(), file.Close())
 }
 
 // JSON writes the report with one cell a line.

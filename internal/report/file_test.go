@@ -1,0 +1,58 @@
+package report
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+func TestAFileIsReplacedBehindItsLink(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "file.json"), filepath.Join(dir, "link.json")
+	if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(file, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := saved(t).WriteFile(link, Report.JSON); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(file); err != nil {
+		t.Error("the file has no report:", err)
+	}
+	if _, err := os.Readlink(link); err != nil {
+		t.Error("the link is gone:", err)
+	}
+}
+
+// A rename over a device or a pipe would put a file in its place, for everybody.
+func TestWhatIsNoFileIsWrittenTo(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckWritable(pipe); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan []byte, 1)
+	go func() {
+		content, _ := os.ReadFile(pipe)
+		read <- content
+	}()
+	if err := saved(t).WriteFile(pipe, Report.Markdown); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(pipe); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
+		t.Fatal("the pipe was replaced:", info, err)
+	}
+	var want bytes.Buffer
+	if err := saved(t).Markdown(&want); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-read; !bytes.Equal(got, want.Bytes()) {
+		t.Errorf("read %q, want %q", got, want.Bytes())
+	}
+}
