@@ -115,6 +115,33 @@ func TestInterruptedLeavesNothing(t *testing.T) {
 	}
 }
 
+// TestInterruptedShowsWhatThereIs ends a run in its second repetition.
+func TestInterruptedShowsWhatThereIs(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	progress := writer(func(line []byte) {
+		if bytes.HasPrefix(line, []byte("2/")) {
+			interrupt()
+		}
+	})
+	var out bytes.Buffer
+	code := run(ctx, []string{"--locks", "mutex,stocklock", "--shapes", "1x2", "--repeat", "2", "--seconds", "0.1"}, &out, progress)
+	if code != exitInterrupted {
+		t.Errorf("exit code %d, want %d", code, exitInterrupted)
+	}
+	for _, want := range []string{"1 × 2", " stocklock ", "interrupted: measurements are missing"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in what it says:\n%s", want, &out)
+		}
+	}
+}
+
+type writer func(line []byte)
+
+func (w writer) Write(line []byte) (int, error) {
+	w(line)
+	return len(line), nil
+}
+
 // TestPairs measures two locks, one of which is the same as what they are compared with.
 func TestPairs(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bench.json")

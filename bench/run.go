@@ -58,14 +58,17 @@ func (p plan) measure(ctx context.Context, stdout, stderr io.Writer) (unsafe boo
 		printCell(stdout, r)
 	}
 	var shop []shopRatio
-	if p.loadtest != "" {
-		if shop, err = p.sell(ctx, stderr); err != nil {
+	if p.loadtest != "" && ctx.Err() == nil {
+		if shop, err = p.sell(ctx, stderr); err != nil && ctx.Err() == nil {
 			return false, err
 		}
 	}
 	printShop(stdout, shop)
 	targets := targetsOf(results, shop)
 	printTargets(stdout, targets)
+	if ctx.Err() != nil {
+		fmt.Fprintln(stdout, "interrupted: measurements are missing")
+	}
 	fmt.Fprintln(stdout, env)
 	if p.json != "" {
 		if err := writeJSON(p.json, env, p, results, shop, targets); err != nil {
@@ -81,12 +84,15 @@ func (p plan) measure(ctx context.Context, stdout, stderr io.Writer) (unsafe boo
 }
 
 // locksInCells measures one lock after the other, and then all of them again: whatever slows the machine
-// down for a while is shared out.
+// down for a while is shared out. When ctx ends it, the results are what there is.
 func (p plan) locksInCells(ctx context.Context, bench *measure.Bench, stderr io.Writer) ([]measure.Results, error) {
 	results := make([]measure.Results, len(p.cells))
 	for repetition := range p.repeat {
 		for i, cell := range p.cells {
 			results[i].Cell = cell
+			if ctx.Err() != nil {
+				continue
+			}
 			if cell.Shape.Hold > 0 && repetition > 0 {
 				continue // renewals go by the clock: they are the same every time
 			}
@@ -98,8 +104,11 @@ func (p plan) locksInCells(ctx context.Context, bench *measure.Bench, stderr io.
 					continue
 				}
 				sample, err := bench.Run(ctx, p.trial(kind, cell))
+				if ctx.Err() != nil {
+					break
+				}
 				if err != nil {
-					if ctx.Err() != nil || kind.Name == ours || kind.Name == limit {
+					if kind.Name == ours || kind.Name == limit {
 						return nil, err
 					}
 					sample = measure.Failed(err) // a peer that fails is reported, and not the end
@@ -108,6 +117,7 @@ func (p plan) locksInCells(ctx context.Context, bench *measure.Bench, stderr io.
 			}
 		}
 	}
+	results = slices.DeleteFunc(results, func(r measure.Results) bool { return len(r.Locks) == 0 })
 	for _, r := range results {
 		slices.SortFunc(r.Locks, func(a, b measure.Measured) int { return cmp.Compare(place(a.Lock), place(b.Lock)) })
 	}
