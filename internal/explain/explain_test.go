@@ -138,6 +138,11 @@ func TestFirstViolation(t *testing.T) {
 		}, OneProcess, []string{"mutex of its own process"}},
 		{"work longer than the lease", func(e *Evidence) { overlap("read sleep 1180ms")(e); expires(e) }, Overrun,
 			[]string{"#1 on shop 1 worked for 118", "lease of 500 ms ended in Redis (+500 ms)", "#2 on shop 2 then got the lock"}},
+		{"a lease after which others had theirs", func(e *Evidence) {
+			overlap("read sleep 1180ms")(e)
+			e.redis(9.0, "set", 9.1, "expire", 209.5, "expired", 210.0, "set", 210.1, "expire", 512.0, "expired", 519.0, "set", 519.1, "expire", 540.0, "del")
+			e.Lease = 200 * time.Millisecond
+		}, Overrun, []string{"ended in Redis (+200 ms)"}},
 		{"a process that stood still", func(e *Evidence) { overlap("write stop 1180ms")(e); expires(e) }, Paused, []string{"stood still for 118", "SIGSTOP"}},
 		{"a holder that cannot renew", func(e *Evidence) {
 			overlap("read sleep 1180ms")(e)
@@ -331,6 +336,12 @@ func TestHeld(t *testing.T) {
 				fault: "write stop 1s", outcome: "fenced", answer: 1031}, next)
 			e.order(2, 2)
 		}, Refused, []string{"#1 on shop 1 was stopped at the point write", "#2 on shop 2 got the lock", "fencing token was older"}},
+		{"a failover that the fence noticed", func(e *Evidence) {
+			e.add(sale{id: 1, shop: 1, points: map[trace.Point]float64{trace.Acquired: 10, trace.Read: 12, trace.Write: 15, trace.Releasing: 361, trace.Released: 362}, reads: 2,
+				fault: "write sleep 350ms", outcome: "fenced", answer: 362}, sale{id: 2, shop: 2, sent: 100, points: whole(120, 121, 139, 140), reads: 2, wrote: 1})
+			e.redis(9.0, "set", 9.1, "expire", 100.0, trace.Gone)
+			e.order(2, 2)
+		}, Refused, []string{"its Redis died", "had never heard of its lock", "#2 on shop 2 got the lock"}},
 		{"a lease that was renewed", func(e *Evidence) {
 			e.add(sale{id: 1, shop: 1, points: whole(10, 12, 1199, 1200), reads: 2, wrote: 1, fault: "read sleep 1180ms"},
 				sale{id: 2, shop: 2, sent: 300, points: whole(1202, 1203, 1220, 1221), reads: 1})
@@ -380,6 +391,21 @@ func TestHeld(t *testing.T) {
 			e.order(1, 2)
 			e.order(2, 1)
 		}, KeptOut, []string{"#2 on shop 2 wanted to read while #1 on shop 1"}},
+		{"nobody else", func(e *Evidence) {
+			e.add(sale{id: 1, shop: 1, points: whole(10, 12, 25, 26), reads: 2, wrote: 1}, sale{id: 2, shop: 2, sent: 50, points: whole(51, 52, 60, 61), reads: 1})
+			e.order(1, 2)
+			e.order(2, 1)
+		}, KeptOut, []string{"Nobody else came while #1 on shop 1"}},
+		{"a queue behind the last unit", func(e *Evidence) {
+			e.add(sale{id: 1, shop: 1, points: whole(10, 12, 25, 26), reads: 1, wrote: 0}, sale{id: 2, shop: 2, sent: 5, points: whole(27, 28, 29, 30), reads: 0, outcome: "sold_out", answer: 31})
+			e.order(1, 1)
+		}, KeptOut, []string{"#2 on shop 2 wanted to read while #1 on shop 1"}},
+		{"no protection, and no need of it", func(e *Evidence) {
+			e.Exclusive = false
+			e.add(sale{id: 1, shop: 1, points: unguarded(10, 20), reads: 2, wrote: 1}, sale{id: 2, shop: 2, sent: 30, points: unguarded(31, 40), reads: 1})
+			e.order(1, 2)
+			e.order(2, 1)
+		}, NobodyMet, []string{"Nothing protects #1 on shop 1"}},
 		{"a row lock", func(e *Evidence) {
 			e.add(sale{id: 1, shop: 1, points: unguarded(10, 20), reads: 2, wrote: 1}, sale{id: 2, shop: 2, points: unguarded(21, 30), reads: 1})
 			e.order(1, 2)

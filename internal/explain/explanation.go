@@ -30,6 +30,7 @@ const (
 	Reentered    Cause = "entered-again"     // held: the holder took its own lock a second time
 	Majority     Cause = "majority-survived" // held: most servers still knew the lock
 	NoLease      Cause = "no-lease-to-lose"  // held: there is no lock that could be lost
+	NobodyMet    Cause = "nobody-met"        // held: nothing protects it, and no two sales came together
 )
 
 // Explanation says why a cell ended as it did, with what is needed to draw it.

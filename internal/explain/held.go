@@ -24,7 +24,7 @@ func (c *inquiry) held() *Explanation {
 	}
 	var at time.Time
 	x.Cause, x.Sentence, at = c.whyHeld(hit, next)
-	d.moment(at, danger(x.Cause, next), false)
+	d.moment(at, danger(x.Cause, hit, next), false)
 	d.finish(x)
 	return x
 }
@@ -63,19 +63,24 @@ func (c *inquiry) hardestHit() *section {
 // lookedAt is among how many the one is looked for that most others waited for.
 const lookedAt = 200
 
-// nextAfter is who entered next.
+// nextAfter is who entered next, and bought something if anybody did.
 func (c *inquiry) nextAfter(hit *section) *section {
-	at := slices.Index(c.sections, hit)
-	for _, s := range c.sections[at+1:] {
-		if s.entered() && s.order != nil {
-			return s
-		}
+	after := c.sections[slices.Index(c.sections, hit)+1:]
+	i := slices.IndexFunc(after, func(s *section) bool { return s.entered() && s.order != nil })
+	if i < 0 {
+		i = slices.IndexFunc(after, (*section).entered)
 	}
-	return nil
+	if i < 0 {
+		return nil
+	}
+	return after[i]
 }
 
+// wants says whether a request came while another one was inside.
+func (s *section) wants(hit *section) bool { return s != nil && s.Sent.Before(hit.leave()) }
+
 // danger says what a weaker lock would have come to at the moment.
-func danger(prevented Cause, next *section) string {
+func danger(prevented Cause, hit, next *section) string {
 	other := "another"
 	if next != nil {
 		other = next.name()
@@ -95,9 +100,11 @@ func danger(prevented Cause, next *section) string {
 		return "a lock on that one server would be lost"
 	case Reentered:
 		return "a lock that is not reentrant would wait for itself here"
-	default:
-		return "without protection both would have read the same stock here"
 	}
+	if !next.wants(hit) {
+		return "without protection another sale would have read the same stock here"
+	}
+	return "without protection both would have read the same stock here"
 }
 
 // whyHeld says what prevented the harm, and when the harm was nearest.
@@ -128,6 +135,8 @@ func (c *inquiry) whyHeld(hit, next *section) (Cause, string, time.Time) {
 		return Told, struck + ". Its lock told it in time that the lease could not be kept, and it wrote nothing.", first(hit.fault.until, leaseEnd)
 	case !hit.guarded() && hit.reads > 1:
 		return Refused, struck + ". Its write was refused because the row had changed since it had read it; it read again and wrote on what it found.", hit.fault.until
+	case !hit.guarded() && !c.Exclusive:
+		return NobodyMet, struck + ". Nothing protects it, but nobody wrote between its read and its write.", hit.fault.until
 	case !hit.guarded():
 		return NoLease, struck + ". It holds no lease that could end: the database decides at the write, or keeps the row locked until the commit.", hit.fault.until
 	}
@@ -155,10 +164,12 @@ func (c *inquiry) whyHeldInPeace(hit, next *section) (Cause, string, time.Time) 
 	switch {
 	case hit.Nested && hit.guarded():
 		return Reentered, fmt.Sprintf("%s asked a second time for the lock that it had, and was let in as its holder.", hit.name()), at
+	case !hit.guarded() && !c.Exclusive:
+		return NobodyMet, fmt.Sprintf("Nothing protects %s, but no other sale was between its read and its write at the same time.", hit.name()), at
 	case !hit.guarded():
 		return NoLease, fmt.Sprintf("%s and the others go by the row itself: the database lets one write at a time, and refuses or delays who has seen an older stock.", hit.name()), at
-	case next == nil:
-		return KeptOut, fmt.Sprintf("%s was alone in its section.", hit.name()), at
+	case !next.wants(hit):
+		return KeptOut, fmt.Sprintf("Nobody else came while %s was in its section.", hit.name()), at
 	default:
 		return KeptOut, fmt.Sprintf("%s wanted to read while %s was between its read and its write, and got the lock only when it was free (+%s).",
 			next.name(), hit.name(), ms(next.enter().Sub(hit.enter()))), at
@@ -170,7 +181,14 @@ func (c *inquiry) overtaken(hit, next *section) string {
 	if next == nil || next.enter().After(hit.leave()) {
 		return "."
 	}
-	return fmt.Sprintf(", its lease ended, and %s got the lock.", next.name())
+	how := ""
+	switch c.breach(hit, next).cause {
+	case Failover:
+		how = " its Redis died, the replica that took over had never heard of its lock,"
+	case Overrun, Paused, CutOff:
+		how = " its lease ended,"
+	}
+	return fmt.Sprintf(",%s and %s got the lock.", how, next.name())
 }
 
 // freedAfter is when Redis said that the lock of a dead holder was gone.

@@ -32,14 +32,22 @@ func (d *drawing) lockSpans(server string, lane int) []Span {
 	var spans []Span
 	var since time.Time // the zero time while the key is not there
 	lastStep, renewals := time.Time{}, 0
+	// What becomes of a followed request's lock is told whenever it happens.
+	becomes := func(at time.Time, what string) {
+		followed := since.IsZero()
+		for _, s := range d.holders {
+			followed = followed || s.entered() && label(s.ID) == d.heldBy(since, at)
+		}
+		d.lockStep(at, lane, what, followed)
+	}
 	ended := func(at time.Time, how string) {
+		becomes(at, how)
 		if !since.IsZero() {
 			if span, ok := d.span(since, at, Locked, d.heldBy(since, at)); ok && at.After(d.from) && len(spans) < maxSpans {
 				spans = append(spans, span)
 			}
 		}
 		since = time.Time{}
-		d.lockStep(at, lane, how)
 	}
 	var changes []trace.Change
 	for _, ch := range d.Changes {
@@ -54,26 +62,26 @@ func (d *drawing) lockSpans(server string, lane int) []Span {
 				since, renewals = ch.Time, 0
 				expires := i+1 < len(changes) && changes[i+1].What == "expire" && changes[i+1].Time.Sub(ch.Time) < clockTolerance
 				if expires {
-					d.lockStep(ch.Time, lane, "set for "+ms(d.Lease))
+					d.lockStep(ch.Time, lane, "set for "+ms(d.Lease), false)
 				} else {
-					d.lockStep(ch.Time, lane, "set, no expiry")
+					d.lockStep(ch.Time, lane, "set, no expiry", false)
 				}
 				lastStep = ch.Time
 			} else if ch.What == "set" {
-				d.lockStep(ch.Time, lane, "set anew")
+				d.lockStep(ch.Time, lane, "set anew", false)
 			}
 		case "expire":
 			if !since.IsZero() && ch.Time.Sub(lastStep) > clockTolerance {
 				if renewals++; renewals <= 5 {
-					d.lockStep(ch.Time, lane, stepRenewed)
+					becomes(ch.Time, "renewed")
 				}
 			}
 		case "expired":
-			ended(ch.Time, stepExpired)
+			ended(ch.Time, "expired")
 		case "del":
 			ended(ch.Time, "deleted")
 		case trace.Gone:
-			ended(ch.Time, stepDied)
+			ended(ch.Time, "server died")
 		}
 	}
 	if !since.IsZero() && since.Before(d.to) {
@@ -84,20 +92,19 @@ func (d *drawing) lockSpans(server string, lane int) []Span {
 	return spans
 }
 
-// lockStep is told only near what the followed requests do: the lock goes from hand to
-// hand all the time.
-func (d *drawing) lockStep(at time.Time, lane int, text string) {
+// lockStep is told only near what the followed requests do, or while they are inside if it is
+// about their lock: the lock goes from hand to hand all the time.
+func (d *drawing) lockStep(at time.Time, lane int, text string, theirs bool) {
 	for _, s := range d.holders {
 		if !s.entered() {
 			continue
 		}
-		ending := text == stepExpired || text == stepDied || text == stepRenewed
 		until := first(s.leave(), d.to)
 		if s.killed() {
 			until = until.Add(d.Lease + clockTolerance)
 		}
 		if near(at, s.enter()) || near(at, s.at[trace.Released]) || near(at, s.fault.until) ||
-			ending && at.After(s.enter()) && at.Before(until) {
+			theirs && at.After(s.enter()) && at.Before(until) {
 			d.step(at, lane, lane, text)
 			return
 		}
@@ -105,13 +112,6 @@ func (d *drawing) lockStep(at time.Time, lane int, text string) {
 }
 
 func near(a, b time.Time) bool { return a.Sub(b).Abs() < clockTolerance/4 }
-
-// What is told of the lock wherever it happens to a followed request.
-const (
-	stepExpired = "expired"
-	stepDied    = "server died"
-	stepRenewed = "renewed"
-)
 
 // heldBy names who had a lock that Redis had between two times.
 func (d *drawing) heldBy(from, to time.Time) string {
