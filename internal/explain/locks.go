@@ -40,14 +40,17 @@ func (d *drawing) lockSpans(server string, lane int) []Span {
 		}
 		d.lockStep(at, lane, what, followed)
 	}
-	ended := func(at time.Time, how string) {
-		becomes(at, how)
+	upTo := func(at time.Time) {
 		if !since.IsZero() {
 			if span, ok := d.span(since, at, Locked, d.heldBy(since, at)); ok && at.After(d.from) && len(spans) < maxSpans {
 				spans = append(spans, span)
 			}
 		}
 		since = time.Time{}
+	}
+	ended := func(at time.Time, how string) {
+		becomes(at, how)
+		upTo(at)
 	}
 	var changes []trace.Change
 	for _, ch := range d.Changes {
@@ -69,6 +72,8 @@ func (d *drawing) lockSpans(server string, lane int) []Span {
 				lastStep = ch.Time
 			} else if ch.What == "set" {
 				d.lockStep(ch.Time, lane, "set anew", false)
+				upTo(ch.Time)
+				since, renewals, lastStep = ch.Time, 0, ch.Time
 			}
 		case "expire":
 			if !since.IsZero() && ch.Time.Sub(lastStep) > clockTolerance {
