@@ -4,7 +4,6 @@
 --       5 how long the waiter has waited, in microseconds, or "" not to queue when it is taken, 6 "1" where PUBLISH counts all receivers
 -- Reply {1, epoch, others}  held
 --       {2, ttl}            taken, and queued if asked to; ttl in milliseconds
---       {2, ttl, 0}         likewise, and the holder was to hear of it, but does not listen
 --       3                   ignored: a newer attempt is known, or this one was cancelled
 local k = lockAt(1)
 local id, attempt, lease, name, waited, trusted = unpack(ARGV)
@@ -26,9 +25,7 @@ if not owner then
     return held(k, (take(k.lock, k.epoch, id .. ' ' .. attempt, lease, now, nowText)))
   end
 end
-if waited ~= '' and join(k, id, attempt, lease, now, now - waited) then
-  return { 2, call('PTTL', k.lock), contend(owner, name, trusted) }
-end
+if waited ~= '' and join(k, id, attempt, lease, now, now - waited) and owner then contend(owner, name) end
 if not owner then
   -- Others were here first: one of them gets it, and the caller only if all of
   -- them are gone.

@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -83,7 +84,21 @@ func kept(t *testing.T) (*Locker, *name) {
 	n := l.names[t.Name()]
 	n.hold.end(nil)
 	n.state = lingering
+	t.Cleanup(func() {
+		client, _ := newClient(t, shared.addr)
+		client.Del(context.Background(), n.keys...) // for another run of the same test
+	})
 	return l, n
+}
+
+// TestWhatIsKeptForAMomentIsThereToBeTried: nobody holds it, and another process may have given up meanwhile.
+func TestWhatIsKeptForAMomentIsThereToBeTried(t *testing.T) {
+	l, n := kept(t)
+	_, lease, err := l.TryAcquire(t.Context(), n.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release(t, lease)
 }
 
 // TestGrantToldAgainIsNoNewHold: its token would not be larger than those of the hand-offs since.

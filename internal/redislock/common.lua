@@ -57,11 +57,16 @@ local function linger(k)
   call('PEXPIRE', k.waiters, LINGER)
 end
 
--- Queues a Locker by when its waiter came, or renews its place. Says whether it is new at the head, which sees to it
--- that the holder hears of those who wait.
-local function join(k, id, attempt, lease, now, came)
-  local new = call('ZADD', k.queue, 'NX', came, id) == 1
+-- Notes that a Locker that waits is alive, and under which attempt it waits.
+local function note(k, id, attempt, lease, now)
   call('HSET', k.waiters, id, attempt .. ':' .. whole(now + lease * 1000) .. ':' .. lease)
+end
+
+-- Queues a Locker by when its waiter came. Says whether it is new at the head, which sees to it that the holder hears
+-- of those who wait.
+local function join(k, id, attempt, lease, now, came)
+  local new = call('ZADD', k.queue, came, id) == 1
+  note(k, id, attempt, lease, now)
   local first = new and call('ZRANK', k.queue, id) == 0
   if first or now % 64 == 0 then linger(k) end -- not every time: it takes two calls
   return first
@@ -92,11 +97,9 @@ local function grant(k, name, caller, trusted, now, nowText)
   end
 end
 
--- Tells the holder that somebody waits. 0 means that it does not listen: it passes the lock on among its own
--- goroutines without limit, and has to be told again.
-local function contend(owner, name, trusted)
-  local heard = redis.pcall('PUBLISH', 'redislock:' .. owner, 'contended ' .. name)
-  if heard == 0 and trusted == '1' then return 0 end
+-- Tells the holder that somebody waits. Where it does not listen, it assumes so when it begins to.
+local function contend(owner, name)
+  redis.pcall('PUBLISH', 'redislock:' .. owner, 'contended ' .. name)
 end
 
 -- The caller holds the lock, and so many others wait.

@@ -2,71 +2,84 @@ package redislock
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
 
-// TestAHolderThatDidNotListenIsToldAgain: a holder that begins to listen after another process began to
-// wait must hear of it soon, and not at the next third of a lease.
-func TestAHolderThatDidNotListenIsToldAgain(t *testing.T) {
-	ctx, n := within(t), &name{key: t.Name(), keys: keysOf(t.Name())}
-	client, _ := newClient(t, shared.addr)
-	holder := newServer(client, time.Minute)
-	if r, err := holder.acquire(ctx, n, 1, true, 0); err != nil || r.kind != replyHeld {
-		t.Fatalf("acquire = %+v, %v", r, err)
-	}
-	waiter, count := newLocker(t, Options{Lease: time.Minute})
+// TestAHolderThatBeginsToListenLetsOthersIn: another process began to wait before that, and was not heard.
+func TestAHolderThatBeginsToListenLetsOthersIn(t *testing.T) {
+	ctx, key := within(t), t.Name()
+	holder, _ := newLocker(t, Options{Lease: time.Minute})
+	other, _ := newLocker(t, Options{Lease: time.Minute})
+	_, lease := acquire(t, holder, ctx, key)
 	got := make(chan error, 1)
 	go func() {
-		_, lease, err := waiter.Acquire(ctx, n.key)
+		_, lease, err := other.Acquire(ctx, key)
 		if err == nil {
 			lease.Release()
 		}
 		got <- err
 	}()
-	for client.ZCard(ctx, n.keys[1]).Val() == 0 {
+	client, _ := newClient(t, shared.addr)
+	for client.ZCard(ctx, keysOf(key)[1]).Val() == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	inbox := client.Subscribe(ctx, holder.channel())
-	defer inbox.Close()
-	if _, err := inbox.Receive(ctx); err != nil {
-		t.Fatal(err)
+	// From here on there is always a goroutine of the holder's process that waits.
+	stop := make(chan struct{})
+	var busy sync.WaitGroup
+	for range 2 {
+		busy.Go(func() {
+			for {
+				_, lease, err := holder.Acquire(ctx, key)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				time.Sleep(2 * longHold) // so that the hand-offs of one hold do not come to an end first
+				lease.Release()
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+		})
 	}
+	eventually(t, "both wait", func() bool {
+		holder.mu.Lock()
+		defer holder.mu.Unlock()
+		return holder.names[key].waiters.Len() == 2
+	})
+	release(t, lease)
 	begun := time.Now()
-	message, err := inbox.ReceiveMessage(ctx)
-	if err != nil || message.Payload != "contended "+n.key {
-		t.Fatalf("the holder heard %v, %v", message, err)
-	}
-	if took := time.Since(begun); took > 10*time.Second {
-		t.Errorf("the holder was told again after %s", took)
-	}
-	time.Sleep(200 * time.Millisecond)
-	before := count.n.Load()
-	time.Sleep(500 * time.Millisecond)
-	if n := count.n.Load() - before; n > 1 {
-		t.Errorf("a waiter whose holder has heard went on to ask, %d times in half a second", n)
-	}
-	if _, err := holder.release(ctx, n, 1, 0, 0); err != nil {
-		t.Fatal(err)
-	}
 	if err := <-got; err != nil {
 		t.Error(err)
 	}
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("the other process was let in after %s", took)
+	}
+	close(stop)
+	busy.Wait()
 }
 
-// TestANewHeadTellsTheHolder: who was at the head until then tells it no more.
-func TestANewHeadTellsTheHolder(t *testing.T) {
-	first, second := newScripted(t), newScripted(t)
-	client, _ := newClient(t, shared.addr)
-	holder := newServer(client, time.Minute) // does not listen
-	if r, err := holder.acquire(t.Context(), first.n, 1, true, 0); err != nil || r.kind != replyHeld {
-		t.Fatalf("acquire = %+v, %v", r, err)
-	}
-	for i, waiter := range []scripted{second, first} {
-		if r, err := waiter.acquire(t.Context(), first.n, 1, true, time.Duration(i)*time.Minute); err != nil || !r.unread {
-			t.Errorf("acquire = %+v, %v, want to hear that the holder does not listen", r, err)
+// TestWhoBeginsToListenAssumesThatOthersWait: also when the answer with the grant is still under way.
+func TestWhoBeginsToListenAssumesThatOthersWait(t *testing.T) {
+	l, _ := newLocker(t, Options{})
+	l.mu.Lock()
+	n := l.name(t.Name())
+	in := &inbox{ready: make(chan struct{})}
+	for _, s := range []state{asking, held} {
+		n.state, n.grant.others, n.contended, in.opened, in.ready = s, 0, false, time.Time{}, make(chan struct{})
+		l.mu.Unlock()
+		l.subscribed(in)
+		l.mu.Lock()
+		if s == asking && !n.contended || s == held && n.grant.others == 0 {
+			t.Errorf("in state %d: contended %v, %d others", s, n.contended, n.grant.others)
 		}
 	}
+	n.state = idle
+	l.mu.Unlock()
 }
 
 // TestContentionIsNotedBeforeTheGrantIs: the answer with the grant and the message that others wait come

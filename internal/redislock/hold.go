@@ -195,6 +195,9 @@ func (h *hold) extend(ctx context.Context) error {
 	sent := time.Now()
 	b := beat{h.name, h.attempt, true}
 	replies, err := h.locker.server.beat(ctx, []beat{b})
+	if err == nil && replies[0].kind == replyFailed {
+		err = errors.New("Redis could not do it")
+	}
 	if err != nil {
 		return unknown("extend", h.name.key, ctx, err)
 	}

@@ -136,21 +136,21 @@ func (in *inbox) pause(d time.Duration) {
 	}
 }
 
-// subscribed notes that Redis has confirmed an inbox. Where there was one before, or its connection broke,
-// pushes may have been lost, and all waits beat at once.
+// subscribed notes that Redis has confirmed an inbox. Until then messages may have been lost: others are
+// assumed to wait for what is held, and all waits beat at once.
 func (l *Locker) subscribed(in *inbox) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if in.opened.IsZero() {
 		in.opened = time.Now()
 		close(in.ready)
-		if in.before == nil {
-			return
+		if in.before != nil {
+			in.before.close()
+			in.before = nil
 		}
-		in.before.close()
-		in.before = nil
 	}
 	for _, n := range l.names {
+		n.contend()
 		if n.state == waiting {
 			n.beatOut, n.beatDue = time.Time{}, time.Now()
 			l.attend(n)
@@ -166,7 +166,7 @@ func (l *Locker) read(message string) {
 	switch kind {
 	case "contended":
 		if n := l.names[rest]; n != nil {
-			n.grant.others, n.contended = max(n.grant.others, 1), n.state == asking || n.state == waiting
+			n.contend()
 		}
 	case "granted":
 		fields := strings.SplitN(rest, " ", 4)

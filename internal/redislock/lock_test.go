@@ -263,6 +263,9 @@ func TestRequests(t *testing.T) {
 	})
 	t.Run("inside a process", func(t *testing.T) {
 		l, count := newLocker(t, Options{})
+		if err := l.subscribe(within(t)); err != nil { // who begins to listen asks once whether others wait
+			t.Fatal(err)
+		}
 		_, lease := acquire(t, l, within(t), t.Name())
 		const waiters = 100
 		var all sync.WaitGroup

@@ -62,7 +62,8 @@ func (l *Locker) Acquire(ctx context.Context, key string) (held context.Context,
 }
 
 // TryAcquire is [Locker.Acquire] without waiting: when anybody holds the lock or
-// waits for it, the error is [ErrNotAcquired] at once.
+// waits for it, the error is [ErrNotAcquired] at once. Who comes back in its process's turn gets the lock
+// although others wait, as with Acquire.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (held context.Context, lease *Lease, err error) {
 	return l.enter(ctx, key, false)
 }
@@ -146,7 +147,7 @@ func (l *Locker) acquire(ctx context.Context, outer *hold, key string, wait bool
 	l.calls.Add(1)
 	defer l.calls.Done()
 	n := l.name(key)
-	if !wait && (n.state != idle || n.waiters.Len() > 0) {
+	if free := n.state == idle || n.state == lingering && l.mayPass(n); !wait && (!free || n.waiters.Len() > 0) {
 		l.mu.Unlock()
 		return nil, notAcquired(key, nil)
 	}

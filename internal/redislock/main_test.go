@@ -66,17 +66,28 @@ func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	return next
 }
 
-// holderIn reads who has a lock from Redis. Both are empty if nobody has.
-func holderIn(t *testing.T, client *redis.Client, lock string) (holder struct{ owner, attempt string }) {
+// holder is who has a lock in Redis.
+type holder struct {
+	owner, attempt string
+	epoch          int64
+}
+
+// holderIn reads it. It is zero if nobody has the lock.
+func holderIn(t *testing.T, client *redis.Client, lock string) holder {
 	t.Helper()
 	value, err := client.Get(t.Context(), lock).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		t.Fatal(err)
 	}
-	if fields := strings.Fields(value); len(fields) == 3 {
-		holder.owner, holder.attempt = fields[0], fields[1]
+	fields := strings.Fields(value)
+	if len(fields) != 3 {
+		return holder{}
 	}
-	return holder
+	epoch, err := strconv.ParseInt(fields[2], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return holder{fields[0], fields[1], epoch}
 }
 
 // newClient connects to addr, like a service would.

@@ -61,15 +61,13 @@ func (w *world) leaveQueue(owner int8) {
 	}
 }
 
+// join is the function of the same name in common.lua.
 func (m model) join(w *world, owner, attempt int8) {
-	q := w.waiting(owner)
-	if q == nil {
-		end := w.length()
-		at := min(m.ahead, end)
-		copy(w.queue[at+1:end+1], w.queue[at:end])
-		q = &w.queue[at]
-	}
-	*q = place{owner, attempt, m.lease}
+	w.leaveQueue(owner)
+	end := w.length()
+	at := min(m.ahead, end)
+	copy(w.queue[at+1:end+1], w.queue[at:end])
+	w.queue[at] = place{owner, attempt, m.lease}
 }
 
 func (m model) take(w *world, owner, attempt int8) {
@@ -216,7 +214,11 @@ func (m model) beat(w *world, r message) {
 		queued = true
 	}
 	if r.more == 0 && queued {
-		m.join(w, r.owner, r.attempt)
+		if mine == nil {
+			m.join(w, r.owner, r.attempt)
+		} else {
+			*mine = place{r.owner, r.attempt, m.lease}
+		}
 		if w.owner == 0 && m.broken != beatGrantsNothing {
 			m.grant(w, r.owner)
 		}

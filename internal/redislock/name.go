@@ -30,9 +30,8 @@ type name struct {
 	left      time.Time // when it was last given back to others, if nobody here wanted it then
 	comesBack bool      // the last time, somebody here wanted it at once after that
 
-	beatDue time.Time     // while waiting or held
-	beatOut time.Time     // when a beat was sent that has no answer yet; zero without one
-	unread  time.Duration // while waiting: after what time to tell again a holder that does not listen
+	beatDue time.Time // while waiting or held
+	beatOut time.Time // when a beat was sent that has no answer yet; zero without one
 }
 
 type state int
@@ -197,6 +196,12 @@ func (l *Locker) mayPass(n *name) bool {
 	return n.grant.n < maxPasses/shorter && since < maxPassing/time.Duration(shorter) && since < longHold*time.Duration(n.grant.n+1)
 }
 
+// contend notes that other processes wait.
+func (n *name) contend() {
+	n.grant.others = max(n.grant.others, 1)
+	n.contended = n.state == asking || n.state == waiting
+}
+
 // learn notes whether others want the lock, by the answer to a request, and by whether a short script refused.
 func (n *name) learn(refused bool, r reply, err error) {
 	if refused || err != nil || r.wanted() {
@@ -321,8 +326,8 @@ func (l *Locker) queued(n *name, r reply) {
 		l.askNext(n)
 		return
 	}
-	n.state, n.unread = waiting, 0
-	n.beatOut, n.beatDue = time.Time{}, l.nextLook(n, r)
+	n.state = waiting
+	n.beatOut, n.beatDue = time.Time{}, l.nextLook(r)
 	l.attend(n)
 }
 

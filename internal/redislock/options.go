@@ -10,7 +10,7 @@ type Options struct {
 	// Lease is how long a lock lives in Redis without renewal: the longest that
 	// others wait for a holder that died. Zero means 10 seconds: long against a pause of
 	// the garbage collector or of a network, short against a person's patience.
-	// The shortest is 50 milliseconds.
+	// The shortest is 50 milliseconds, the longest an hour.
 	Lease time.Duration
 
 	// Wait is how long Acquire and Do wait for a lock, apart from the hold itself. Zero means as
@@ -57,6 +57,7 @@ const (
 const (
 	defaultLease = 10 * time.Second
 	minLease     = 50 * time.Millisecond
+	maxLease     = time.Hour // as long as Redis keeps a queue of which it hears nothing
 	defaultRetry = 20 * time.Millisecond
 )
 
@@ -64,8 +65,8 @@ func (o Options) withDefaults() Options {
 	if o.Lease == 0 {
 		o.Lease = defaultLease
 	}
-	if o.Lease < minLease {
-		panic(fmt.Sprintf("redislock: Options.Lease is %s, want at least %s", o.Lease, minLease))
+	if o.Lease < minLease || o.Lease > maxLease {
+		panic(fmt.Sprintf("redislock: Options.Lease is %s, want %s to %s", o.Lease, minLease, maxLease))
 	}
 	if o.Retry <= 0 {
 		o.Retry = defaultRetry

@@ -67,7 +67,6 @@ type reply struct {
 	epoch  int64         // of replyHeld
 	others int64         // of replyHeld: other processes that wait
 	ttl    time.Duration // of replyWaiting: how long the lock lives as it is
-	unread bool          // of replyWaiting: the holder does not listen, and so has not heard that others wait
 }
 
 // wanted says whether it shows that others want the lock, too.
@@ -78,6 +77,7 @@ const (
 	replyHeld    = 1
 	replyWaiting = 2
 	replyDropped = 3 // or: nothing was done
+	replyFailed  = 4
 )
 
 // maxTTL, in milliseconds, is far from what a time.Duration cannot hold.
@@ -95,9 +95,9 @@ func replyOf(cmd *redis.Cmd) (reply, error) {
 // nobody else waits for.
 func parseReply(v any) (reply, error) {
 	switch n, _ := v.(int64); {
-	case n > replyDropped:
+	case n > replyFailed:
 		return reply{kind: replyHeld, epoch: n}, nil
-	case v == int64(replyNotHeld) || n == replyWaiting || n == replyDropped:
+	case v == int64(replyNotHeld) || n == replyWaiting || n == replyDropped || n == replyFailed:
 		return reply{kind: n}, nil
 	}
 	var numbers [3]int64
@@ -109,9 +109,8 @@ func parseReply(v any) (reply, error) {
 	switch {
 	case ok && len(fields) == 3 && numbers[0] == replyHeld && numbers[1] > 0:
 		return reply{kind: replyHeld, epoch: numbers[1], others: numbers[2]}, nil
-	case ok && (len(fields) == 2 || len(fields) == 3 && numbers[2] == 0) && numbers[0] == replyWaiting:
-		ttl := time.Duration(min(max(numbers[1], 0), maxTTL)) * time.Millisecond
-		return reply{kind: replyWaiting, ttl: ttl, unread: len(fields) == 3}, nil
+	case ok && len(fields) == 2 && numbers[0] == replyWaiting:
+		return reply{kind: replyWaiting, ttl: time.Duration(min(max(numbers[1], 0), maxTTL)) * time.Millisecond}, nil
 	}
 	return reply{}, fmt.Errorf("redislock: unexpected reply %v", v)
 }

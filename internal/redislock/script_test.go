@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // What single requests do that arrive late or out of order. The model found each of these.
@@ -181,6 +183,56 @@ func TestShortScriptsLeaveWhatOthersWant(t *testing.T) {
 	other.cancels(1)
 	takes(5, replyDropped) // an attempt was cancelled: it could be this one
 	s.owns("")
+}
+
+// TestANewHeadOfAFreeLockGetsIt: who has waited for longer than all in the queue, and asks when the lease is over.
+func TestANewHeadOfAFreeLockGetsIt(t *testing.T) {
+	holder, waiter, late := newScripted(t), newScripted(t), newScripted(t)
+	holder.acquires(1, true, replyHeld)
+	waiter.acquires(1, true, replyWaiting)
+	client, _ := newClient(t, shared.addr)
+	client.Del(t.Context(), holder.n.keys[0]) // the lease is over
+	if r, err := late.acquire(t.Context(), late.n, 1, true, time.Minute); err != nil || r.kind != replyHeld {
+		t.Errorf("acquire = %+v, %v, want it held", r, err)
+	}
+	late.releases(1, 0, replyWaiting)
+	waiter.owns("1")
+}
+
+// TestClockSetBackCostsNoPlace: who waits since before it was must not wait until the clock is there again.
+func TestClockSetBackCostsNoPlace(t *testing.T) {
+	holder, waiter, other := newScripted(t), newScripted(t), newScripted(t)
+	holder.acquires(1, true, replyHeld)
+	waiter.acquires(1, true, replyWaiting)
+	client, _ := newClient(t, shared.addr)
+	future := float64(time.Now().Add(time.Hour).UnixMicro())
+	client.ZAdd(t.Context(), holder.n.keys[1], redis.Z{Score: future, Member: waiter.id})
+	if r, err := waiter.beat(t.Context(), []beat{{waiter.n, 1, false}}); err != nil || r[0].kind != replyWaiting {
+		t.Fatalf("beat = %+v, %v", r, err)
+	}
+	other.acquires(1, true, replyWaiting)
+	holder.releases(1, 0, replyWaiting)
+	waiter.owns("1")
+	waiter.isTold("1")
+}
+
+// TestOneLocksErrorLeavesTheOthersBeat: what is renewed together must not be lost together.
+func TestOneLocksErrorLeavesTheOthersBeat(t *testing.T) {
+	s := newScripted(t)
+	s.acquires(1, true, replyHeld)
+	client, _ := newClient(t, shared.addr)
+	spoilt := &name{key: t.Name() + "spoilt", keys: keysOf(t.Name() + "spoilt")}
+	defer client.Del(context.WithoutCancel(t.Context()), spoilt.keys...)
+	for _, spoil := range []func(){
+		func() { client.Set(t.Context(), spoilt.keys[0], "something else", 0) },
+		func() { client.Del(t.Context(), spoilt.keys[0]); client.LPush(t.Context(), spoilt.keys[0], "a list") },
+	} {
+		spoil()
+		replies, err := s.beat(t.Context(), []beat{{spoilt, 1, true}, {s.n, 1, true}})
+		if err != nil || replies[0].kind != replyFailed || replies[1].kind != replyHeld {
+			t.Errorf("beat = %+v, %v, want the first one failed and the second held", replies, err)
+		}
+	}
 }
 
 // TestWhatIsNotALockIsNotTaken: somebody else's value in the key of a lock is not overwritten.

@@ -32,20 +32,11 @@ func (l *Locker) dueOf(n *name) time.Time {
 	}
 }
 
-// firstUnread is after what time a holder that did not listen is told again that others wait. Most likely it
-// was about to.
-const firstUnread = 4 * time.Millisecond
-
 // nextLook is when a waiter sends its next beat: at a third of its lease, or just
-// after the lock as it is would end; sooner, and then less and less so, while the holder does not listen.
-func (l *Locker) nextLook(n *name, r reply) time.Time {
+// after the lock as it is would end.
+func (l *Locker) nextLook(r reply) time.Time {
 	jitter := rand.N(max(l.opts.Lease/100, time.Millisecond))
-	after := min(l.opts.beatEvery(), r.ttl+jitter+time.Millisecond)
-	if r.unread {
-		n.unread = max(2*n.unread, firstUnread)
-		after = min(after, n.unread)
-	}
-	return time.Now().Add(after)
+	return time.Now().Add(min(l.opts.beatEvery(), r.ttl+jitter+time.Millisecond))
 }
 
 // loop renews all holds and places of a Locker, and ends the holds whose time is
@@ -156,6 +147,10 @@ func (l *Locker) send(beats []beat) {
 				return
 			}
 			for i, b := range batch {
+				if replies[i].kind == replyFailed {
+					l.missed([]beat{b})
+					continue
+				}
 				l.beaten(b, sent, replies[i])
 			}
 		}()
@@ -207,7 +202,7 @@ func (l *Locker) beaten(b beat, sent time.Time, r reply) {
 		if sent.After(n.bound) {
 			n.bound = sent
 		}
-		n.beatOut, n.beatDue = time.Time{}, l.nextLook(n, r)
+		n.beatOut, n.beatDue = time.Time{}, l.nextLook(r)
 		l.attend(n)
 	case n.state == waiting && r.kind == replyDropped:
 		l.misheard(sent)
