@@ -26,12 +26,14 @@
 //     held context ends with the cause [ErrLost], whatever the network does.
 //   - Tokens that grow over every hold of a lock: see Fencing. This also holds when the keys have
 //     expired or Redis has lost its data, as long as its clock is not set back.
-//   - First come, first served among all goroutines of all processes, as far as the time that requests take lets
-//     Redis tell, but for turns: while another process waits, a process passes the lock on among its own goroutines, or to
-//     one that comes back for it at once, at most 32 times, for at most 50 milliseconds, and not if its
-//     holds take 5 milliseconds or more in the mean; where more than 8 processes wait, for less in proportion.
+//   - First come, first served among all goroutines of all processes, as far as the time until a request is carried
+//     out lets Redis tell. There are two exceptions. While another process waits, a process passes the lock on among its own goroutines,
+//     or to one that comes back for it at once, at most 32 times, for 50 milliseconds after it got it, and not if its
+//     holds take 5 milliseconds or more in the mean; where more than 8 processes wait, for less in proportion. And who is the
+//     next one of its process has the place of the one before it, should that one give up.
 //   - A dead holder costs at most its lease, a lost message at most a third of the
-//     waiter's lease, a dead waiter nothing as soon as its connection is closed.
+//     waiter's lease, a dead waiter nothing as soon as its connection is closed. A process that ends without
+//     [Locker.Close] may be a dead holder also when all of its leases were released: see [Lease.Release].
 //   - A request whose answer was lost leaves no orphan: the Locker takes it back in
 //     the background, for as long as a lease.
 //
@@ -75,7 +77,7 @@
 //
 // # Cost
 //
-// Uncontended, a hold takes two requests. Handed on inside a process, or back to a goroutine that works in a
+// Uncontended, a hold takes two requests, and for up to an hour after a wait for it was given up, at times three. Handed on inside a process, or back to a goroutine that works in a
 // loop, it takes none; between processes one, which releases, grants and queues the process anew, or two if the process
 // asks anew later, and one message. Holds
 // and waits are renewed together, up to 100 in a request, three times a lease.
@@ -83,10 +85,12 @@
 //
 // # Servers
 //
-// Redis 6.2 and later, and Valkey. All keys of a lock share a hash tag, so Redis
-// Cluster works; there, each lock is renewed by a request of its own, and a waiter that died
+// Redis 6.2 and later, and Valkey. All keys of a lock share a hash tag, which is the whole key if it has none: "a" and "{a}" are
+// the same lock. So Redis Cluster works; there, each lock is renewed by a request of its own, and a waiter that died
 // is noticed by the end of its heartbeat only. Sentinel works, with the limit on failover above.
-// An access list must allow the keys {KEY}:*, the channels redislock:*, and scripts.
+// An access list must allow the keys {KEY}:* (KEY:* for those with a tag of their own), the channels redislock:*,
+// SUBSCRIBE and PING, EVALSHA and EVAL, and what the scripts call: GET, SET, DEL, EXISTS, PEXPIRE, PTTL, TIME, PUBLISH, and the
+// commands on hashes and sorted sets.
 //
 // [NewQuorum] needs a majority of independent servers instead of one; [NewWithoutLua] needs no
 // scripts. Both poll, and have no tokens.

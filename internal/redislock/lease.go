@@ -45,12 +45,13 @@ func (s *Lease) Valid() bool { return !s.released.Load() && s.hold.valid() }
 // last Release of all. It takes no context, because it must work when the holder's
 // has ended; it takes no longer than a third of the lease and the client's timeouts. Where
 // somebody came back for the lock within microseconds of its last release, while another process waited, Release returns
-// at once, and a goroutine gives the lock back unless somebody has come back for it by then. Close
-// waits for that; a process that ends without Close may leave the lock to its lease.
+// at once, and a goroutine gives the lock back unless somebody has come back for it by then. That is within microseconds, or
+// as late as the scheduler comes to it in a process that uses all of its processors. Close
+// waits for that; a process that ends without Close (os.Exit and log.Fatal run no deferred one) may leave the lock to its lease.
 //
 // [ErrNotHeld] means that the lock was lost, or this lease released before; nobody
-// else's hold is touched. Nil does not mean the opposite where the lock stayed in the process, because Redis was not asked. Any other error means that Redis did not answer: the
-// locker goes on trying in the background until the lease is over.
+// else's hold is touched. Nil does not mean the opposite where the lock stayed in the process, because Redis was not asked. Any other
+// error means that Redis did not answer: the locker goes on trying in the background until the lease is over.
 func (s *Lease) Release() error {
 	if s.released.Swap(true) {
 		return fmt.Errorf("release %q: %w", s.Key(), ErrNotHeld)

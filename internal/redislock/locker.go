@@ -34,7 +34,7 @@ type Locker struct {
 }
 
 // New returns a Locker on a client of go-redis, which stays the caller's to
-// close, after the Locker. New sends nothing. It panics on a lease that is too short.
+// close, after the Locker. New sends nothing. It panics on a lease that is too short or too long.
 //
 // The client's retries are switched off for what changes a lock, whatever its MaxRetries.
 func New(client Client, o Options) *Locker {
@@ -215,7 +215,7 @@ func (l *Locker) await(n *name, w *waiter) (*hold, error) {
 	}
 }
 
-// Close gives back every lock that is held, ends every wait with [ErrClosed],
+// Close gives back every lock that is held, or kept for a moment after its release, ends every wait with [ErrClosed],
 // and waits for its goroutines. Held contexts end with [ErrLost].
 func (l *Locker) Close() error {
 	l.mu.Lock()
