@@ -28,6 +28,7 @@ soak: build servers ## sell for ten minutes while everything goes wrong at once;
 .PHONY: bench
 bench: build servers ## measure the lock beside its peers, in a few minutes
 	$(GO) -C bench build -o ../bin/ .
+	@mkdir -p out
 	bin/bench --loadtest bin/loadtest --json out/bench.json $(ARGS)
 
 .PHONY: docs

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -65,8 +64,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if helped {
 		return exitMeasured
 	}
-	p, planErr := o.plan()
-	if err = errors.Join(err, planErr); err != nil {
+	var p plan
+	if err == nil {
+		p, err = o.plan()
+	}
+	if err != nil {
 		fmt.Fprintf(stderr, "bench: %v; see bench --help\n", err)
 		return exitUsage
 	}

@@ -38,6 +38,9 @@ func TestUsage(t *testing.T) {
 		{[]string{"--seconds", "-1"}, exitUsage, "--seconds -1: want 0.1 to 60"},
 		{[]string{"--loadtest", "/nowhere"}, exitUsage, "/nowhere"},
 		{[]string{"--json", "."}, exitUsage, "is a directory"},
+		{[]string{"--seconds", "NaN"}, exitUsage, "--seconds NaN: want 0.1 to 60"},
+		{[]string{"--loadtest", "main_test.go"}, exitUsage, "permission denied"},
+		{[]string{"everything"}, exitUsage, "bench: unexpected argument everything; see bench --help\n"},
 		{[]string{"--fast"}, exitUsage, "unknown flag --fast"},
 	} {
 		var out bytes.Buffer
@@ -50,7 +53,7 @@ func TestUsage(t *testing.T) {
 // TestMeasures is a short run with real processes and servers. Without a lock updates are lost, and
 // that is seen; with ours none is.
 func TestMeasures(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "out", "bench.json")
+	file := filepath.Join(t.TempDir(), "bench.json")
 	var out, log bytes.Buffer
 	code := run(t.Context(), []string{"--locks", "none,stocklock,mutex", "--shapes", "3x4", "--repeat", "1", "--seconds", "0.5", "--json", file}, &out, &log)
 	if code != exitMeasured {

@@ -13,9 +13,9 @@ import (
 )
 
 type options struct {
-	Locks    []string `placeholder:"LOCK,..." help:"Which locks. Without it all but none, which is no lock at all."`
-	Shapes   []string `placeholder:"SHAPE,..." help:"PROCESSESxGOROUTINES such as 4x8, with an added round trip such as 4x8+500us or a pause between two holds such as 8x1/1ms, hold-LOCKS such as hold-1000, or pairs. Without it those of --list."`
-	Sections []string `placeholder:"SECTION,..." help:"What is done under the lock: redis, mysql, sleep or empty. Without it redis, with --shapes; else those of --list."`
+	Locks    []string `placeholder:"LOCK" help:"Which locks. Without it all but none, which is no lock at all."`
+	Shapes   []string `placeholder:"SHAPE" help:"PROCESSESxGOROUTINES such as 4x8, with an added round trip such as 4x8+500us or a pause between two holds such as 8x1/1ms, hold-LOCKS such as hold-1000, or pairs. Without it those of --list, or 4x8 with --sections."`
+	Sections []string `placeholder:"SECTION" help:"What is done under the lock: redis, mysql, sleep or empty. Without it redis, with --shapes; else those of --list."`
 	Repeat   int      `default:"3" help:"How often to measure everything, one after the other, before taking medians."`
 	Seconds  float64  `default:"0.5" help:"How long each lock is measured in each shape, each time."`
 	JSON     string   `name:"json" type:"path" placeholder:"FILE" help:"Also write everything that was measured here."`
@@ -39,7 +39,7 @@ func (o options) plan() (plan, error) {
 	if o.Repeat < 1 || o.Repeat > 100 {
 		errs = append(errs, fmt.Errorf("--repeat %d: want 1 to 100", o.Repeat))
 	}
-	if o.Seconds < 0.1 || o.Seconds > 60 {
+	if !(o.Seconds >= 0.1 && o.Seconds <= 60) { // also what is no number
 		errs = append(errs, fmt.Errorf("--seconds %g: want 0.1 to 60", o.Seconds))
 	}
 	if len(o.Locks) == 0 {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
+	"os/exec"
 	"slices"
 	"time"
 
@@ -21,13 +21,15 @@ const (
 	keptLeases = 10
 )
 
-// check finds, before anything is measured, that the results will have a place.
+// check finds, before anything is measured, what would fail only afterwards.
 func (p plan) check() error {
+	if p.loadtest != "" {
+		if _, err := exec.LookPath(p.loadtest); err != nil {
+			return fmt.Errorf("--loadtest: %w", err)
+		}
+	}
 	if p.json == "" {
 		return nil
-	}
-	if err := os.MkdirAll(filepath.Dir(p.json), 0o755); err != nil {
-		return fmt.Errorf("--json: %w", err)
 	}
 	_, missing := os.Stat(p.json)
 	file, err := os.OpenFile(p.json, os.O_WRONLY|os.O_CREATE, 0o644)

@@ -101,8 +101,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		err = parsed.Run()
 	}
 	code := exitCode(ctx, err)
-	if code == exitUsage || code == exitFailed {
+	switch {
+	case code == exitUsage || code == exitFailed:
 		fmt.Fprintln(stderr, "loadtest:", err)
+	case code == exitInterrupted && err != nil && !errors.Is(err, errSurprised):
+		fmt.Fprintln(stderr, "loadtest: interrupted, before there was a result")
 	}
 	return code
 }

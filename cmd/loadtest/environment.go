@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/url"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -51,24 +53,49 @@ func (l *lab) environment(args []string) report.Environment {
 	return e
 }
 
-// commandLine is how the program was called, without the addresses that hold
-// passwords.
+// commandLine is how the program was called, for a shell, without the passwords in addresses.
 func commandLine(args []string) string {
 	words := []string{"loadtest"}
-	hide := false
+	of := "" // the flag whose value comes next
 	for _, a := range args {
-		name, _, joined := strings.Cut(a, "=")
-		secret := name == "--mysql" || name == "--redis"
+		name, value, joined := strings.Cut(a, "=")
 		switch {
-		case hide:
-			a = "***"
-		case secret && joined:
-			a = name + "=***"
+		case of != "":
+			a, of = withoutSecret(of, a), ""
+		case name == "--mysql" || name == "--redis" || name == "--shop":
+			if of = name; joined {
+				a, of = name+"="+withoutSecret(name, value), ""
+			}
 		}
-		hide = secret && !joined
-		words = append(words, a)
+		words = append(words, quoted(a))
 	}
 	return strings.Join(words, " ")
+}
+
+func withoutSecret(flag, value string) string {
+	if flag == "--shop" {
+		return withoutPassword(value)
+	}
+	return "***"
+}
+
+// withoutPassword is an address that may be shown.
+func withoutPassword(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "***"
+	}
+	return u.Redacted()
+}
+
+var plainWord = regexp.MustCompile(`^[\w./:=,@%+*-]+$`)
+
+// quoted is a word as a shell reads it.
+func quoted(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // redisVersion is what the server calls itself, such as "Redis 8.0.2".

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 
 	"stocklock/internal/report"
+	"stocklock/internal/scenario"
+	"stocklock/internal/strategy"
 )
 
 type explainCommand struct {
@@ -15,12 +18,14 @@ type explainCommand struct {
 }
 
 func (c *explainCommand) Run(ctx context.Context, s streams) error {
+	_, unknownStrategy := strategy.ByName(c.Strategy)
+	_, unknownScenario := scenario.ByName(c.Scenario)
+	if err := cmp.Or(unknownStrategy, unknownScenario); err != nil {
+		return usage("explain explains one cell: %w", err)
+	}
 	chosen, err := choose(selection{Strategies: []string{c.Strategy}, Scenarios: []string{c.Scenario}, Runs: 1}, c.settings)
 	if err != nil {
 		return err
-	}
-	if len(chosen.strategies) > 1 || len(chosen.scenarios) > 1 {
-		return usage("explain explains one cell: want one strategy and one scenario")
 	}
 	r, err := measure(ctx, chosen, s)
 	if err != nil || len(r.Cells) == 0 {

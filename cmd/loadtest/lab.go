@@ -102,7 +102,7 @@ func (l *lab) openRedis(ctx context.Context) error {
 	}
 	o, err := redis.ParseURL(l.Redis)
 	if err != nil {
-		return usage("--redis: %w: want redis://host:6379", err)
+		return usage("--redis: want redis://host:6379: %w", err)
 	}
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	l.redis = redis.NewClient(o)
@@ -169,13 +169,13 @@ func (l *lab) useShops(ctx context.Context) error {
 	quorum := slices.IndexFunc(l.strategies, needsQuorum)
 	for _, url := range l.Shop {
 		if err := probe(url, "conditional"); err != nil {
-			return usage("--shop %s: %w", url, err)
+			return usage("--shop %s: %w", withoutPassword(url), err)
 		}
 		if quorum < 0 {
 			continue
 		}
 		if err := probe(url, l.strategies[quorum].Name); err != nil {
-			bench.NoQuorum = fmt.Sprintf("%s: %v", url, err)
+			bench.NoQuorum = fmt.Sprintf("%s: %v", withoutPassword(url), err)
 		}
 	}
 	l.benches = []trial.Bench{bench}

@@ -23,7 +23,7 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if c.ExpectOnly {
-		s.terminal().Expected(chosen.strategies, chosen.scenarios, chosen.options.Options)
+		s.terminal().Expected(chosen.wants, chosen.options.Options)
 		return nil
 	}
 	if err := c.outputs.check(output{flag: "--results", path: c.Results}); err != nil {

@@ -43,7 +43,10 @@ func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
 		{"report run_test.go", "is no result"},
 		{"explain none", "scenario"},
 		{"explain none storm", `no scenario "storm"`},
-		{"explain all all", "one cell"},
+		{"explain all all", `one cell: no strategy "all"`},
+		{"run --strategies all,setxn", `no strategy "setxn"`},
+		{"run --cells none:storm", `--cells: no scenario "storm"`},
+		{"run --redis localhost", "--redis: want redis://host:6379"},
 		{"run --workers 0", "--workers is 0"},
 		{"run --stock 10 --requests 10", "more demand than stock"},
 		{"run --lease 1ms", "--lease is 1ms"},
@@ -58,8 +61,11 @@ func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
 		{"run --cells none", "want STRATEGY:SCENARIO"},
 		{"list people", "must be one of"},
 		{"scale --rounds 0", "--rounds is 0"},
-		{"soak --faults earthquake", "--faults earthquake"},
+		{"soak --faults earthquake", `--faults "earthquake"`},
+		{"soak --faults failover,earthquake", `--faults "earthquake"`},
 		{"soak --minutes 0", "--minutes is 0"},
+		{"soak --minutes NaN", "--minutes is NaN"},
+		{"soak --strategies fenced,redlock", "redlock needs several"},
 		{"soak --rate 1e9", "--rate"},
 		{"soak --strategies hope", `no strategy "hope"`},
 		{"soak --strategies redlock", "redlock needs several"},
@@ -115,8 +121,8 @@ func TestHelpAndListAndExpectOnly(t *testing.T) {
 }
 
 func TestCommandLineHidesPasswords(t *testing.T) {
-	got := commandLine([]string{"run", "--mysql", "user:geheim@x", "--redis=redis://:geheim@y", "--seed", "3"})
-	if strings.Contains(got, "geheim") || !strings.HasSuffix(got, "--seed 3") {
+	got := commandLine([]string{"run", "--mysql", "user:geheim@x", "--redis=redis://:geheim@y", "--shop", "http://a:geheim@z:1", "--shop=http://b:geheim@z:2", "--fail-if", "p99>5ms"})
+	if strings.Contains(got, "geheim") || !strings.HasSuffix(got, "@z:2 --fail-if 'p99>5ms'") {
 		t.Errorf("commandLine = %q", got)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"stocklock/internal/scenario"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
@@ -49,7 +51,7 @@ type chosen struct {
 	settings
 	strategies []strategy.Strategy
 	scenarios  []scenario.Scenario
-	wanted     map[[2]string]bool // by names; nil for all cells
+	wanted     map[[2]string]bool // cells, by names
 	options    trial.Options
 
 	// The settings of these names, where none is given with what is best for what is run.
@@ -60,7 +62,7 @@ type chosen struct {
 
 // wants says whether a cell is to be run.
 func (ch chosen) wants(s strategy.Strategy, sc scenario.Scenario) bool {
-	return ch.wanted == nil || ch.wanted[[2]string{s.Name, sc.Name}]
+	return ch.wanted[[2]string{s.Name, sc.Name}]
 }
 
 // maxOpenWorkers bounds how many requests an open rate keeps under way.
@@ -68,10 +70,11 @@ const maxOpenWorkers = 1000
 
 // choose checks what is asked for and fills in what is not.
 func choose(what selection, how settings) (chosen, error) {
-	ch := chosen{selection: what, settings: how}
+	ch := chosen{selection: what, settings: how, wanted: map[[2]string]bool{}}
+	ofStrategies, ofScenarios := "--strategies", "--scenarios"
 	if len(what.Cells) > 0 {
-		ch.wanted = map[[2]string]bool{}
 		ch.Strategies, ch.Scenarios = nil, nil
+		ofStrategies, ofScenarios = "--cells", "--cells"
 	}
 	for _, cell := range expandTelling(what.Cells) {
 		s, sc, ok := strings.Cut(cell, ":")
@@ -84,10 +87,17 @@ func choose(what selection, how settings) (chosen, error) {
 	}
 	var err error
 	if ch.strategies, err = named(ch.Strategies, strategy.All(), strategy.ByName); err != nil {
-		return ch, usage("--strategies: %w, or all", err)
+		return ch, usage("%s: %w, or all", ofStrategies, err)
 	}
 	if ch.scenarios, err = named(ch.Scenarios, scenario.All(), scenario.ByName); err != nil {
-		return ch, usage("--scenarios: %w, or all", err)
+		return ch, usage("%s: %w, or all", ofScenarios, err)
+	}
+	for _, s := range ch.strategies {
+		for _, sc := range ch.scenarios {
+			if len(what.Cells) == 0 {
+				ch.wanted[[2]string{s.Name, sc.Name}] = true
+			}
+		}
 	}
 	comparison := len(ch.scenarios) == 1 && ch.scenarios[0].Attacks == strategy.Exclusive
 	ch.Stock = pick(how.Stock, comparison, 100, 30)
@@ -185,6 +195,11 @@ func (ch chosen) checkAddresses() error {
 		}
 		store.Close()
 	}
+	if ch.Redis != "" {
+		if _, err := redis.ParseURL(ch.Redis); err != nil {
+			return usage("--redis: want redis://host:6379: %w", err)
+		}
+	}
 	if len(ch.Shop) > 0 && ch.MySQL == "" {
 		return usage("--shop needs --mysql: the audit asks the shops' own database")
 	}
@@ -193,7 +208,7 @@ func (ch chosen) checkAddresses() error {
 	}
 	for _, shop := range ch.Shop {
 		if u, err := url.Parse(shop); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return usage("--shop %q is no address: want http://host:port", shop)
+			return usage("--shop %q is no address: want http://host:port", withoutPassword(shop))
 		}
 	}
 	return nil
@@ -203,10 +218,12 @@ func (ch chosen) checkAddresses() error {
 func named[T any](names []string, all []T, byName func(string) (T, error)) ([]T, error) {
 	var found []T
 	seen := map[string]bool{}
+	everything := false
 	for _, name := range names {
 		name = strings.TrimSpace(name)
 		if name == "all" {
-			return all, nil
+			everything = true
+			continue
 		}
 		item, err := byName(name)
 		if err != nil {
@@ -217,18 +234,33 @@ func named[T any](names []string, all []T, byName func(string) (T, error)) ([]T,
 			found = append(found, item)
 		}
 	}
-	if len(found) == 0 {
+	switch {
+	case everything:
+		return all, nil
+	case len(found) == 0:
 		return nil, errors.New("want at least one")
 	}
 	return found, nil
 }
 
-// replay is the command that runs one cell again.
+// replay is the command that runs one cell again. Addresses with passwords come from the environment.
 func (ch chosen) replay(c trial.Cell) string {
 	words := []string{"loadtest run", "--strategies", c.Strategy.Name, "--scenarios", c.Scenario.Name, "--seed", fmt.Sprint(c.Seed),
-		"--shops", fmt.Sprint(ch.Shops), "--stock", fmt.Sprint(ch.Stock), "--requests", fmt.Sprint(ch.Requests),
+		"--stock", fmt.Sprint(ch.Stock), "--requests", fmt.Sprint(ch.Requests),
 		"--workers", fmt.Sprint(ch.Workers), "--lease", ch.Lease.String(), "--wait", ch.Wait.String(),
 		"--retry", ch.Retry.String(), "--work", ch.Work.String()}
+	for _, shop := range ch.Shop {
+		words = append(words, "--shop", withoutPassword(shop))
+	}
+	if len(ch.Shop) == 0 {
+		words = append(words, "--shops", fmt.Sprint(ch.Shops))
+	}
+	if ch.MySQL != "" {
+		words = append(words, `--mysql "$LOADTEST_MYSQL"`)
+	}
+	if ch.Redis != "" {
+		words = append(words, `--redis "$LOADTEST_REDIS"`)
+	}
 	if rate := ch.options.Shape.String(); rate != "" {
 		words = append(words, "--rate", rate)
 	}

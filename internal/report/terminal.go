@@ -130,22 +130,18 @@ func (t Terminal) short(c trial.Result) string {
 	return t.paint(colour, word)
 }
 
-// Expected prints what is expected of each cell.
-func (t Terminal) Expected(strategies []strategy.Strategy, scenarios []scenario.Scenario, o strategy.Options) {
-	wanted := map[string]bool{}
-	for _, s := range strategies {
-		wanted[s.Name] = true
-	}
-	for _, sc := range scenarios {
-		wanted[sc.Name] = true
-	}
+// Expected prints what is expected of each cell that is wanted.
+func (t Terminal) Expected(wanted func(strategy.Strategy, scenario.Scenario) bool, o strategy.Options) {
 	t.grid(func(s strategy.Strategy, sc scenario.Scenario) (string, bool) {
+		if !wanted(s, sc) {
+			return "", false
+		}
 		expected := sc.Expected(s.PropertiesUnder(o))
 		colour := text.Colors{text.FgYellow}
 		if expected == scenario.Held {
 			colour = text.Colors{text.FgGreen}
 		}
-		return t.paint(colour, string(expected)), wanted[s.Name] && wanted[sc.Name]
+		return t.paint(colour, string(expected)), true
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -227,7 +228,12 @@ func (c *customers) firstSales(after time.Time) (took time.Duration, missing []s
 				instead[fmt.Sprint(t.outcome, " ", t.status)]++
 			}
 			if sold.IsZero() {
-				missing = append(missing, fmt.Sprintf("shop %d by %s %v", shop+1, by.strategy.Name, instead))
+				var answers []string
+				for answer, n := range instead {
+					answers = append(answers, fmt.Sprintf("%d × %s", n, answer))
+				}
+				slices.Sort(answers)
+				missing = append(missing, fmt.Sprintf("shop %d by %s (%s)", shop+1, by.strategy.Name, strings.Join(answers, ", ")))
 			}
 			took = max(took, sold.Sub(after))
 		}

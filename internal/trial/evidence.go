@@ -2,6 +2,7 @@ package trial
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -140,7 +141,7 @@ func (a *attack) lookAtLocks(ctx context.Context) ([]explain.Lock, error) {
 		defer client.Close()
 	}
 	if client == nil {
-		return nil, nil
+		return nil, errNotAsked
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -161,6 +162,8 @@ func (a *attack) lookAtLocks(ctx context.Context) ([]explain.Lock, error) {
 	}
 	return found, nil
 }
+
+var errNotAsked = errors.New("Redis was not asked: --redis says where it is")
 
 // lockKeys are where Redis keeps an item's lock: plain locks at the key itself,
 // redislock under the key's hash tag.

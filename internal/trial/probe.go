@@ -42,7 +42,7 @@ func Probe(ctx context.Context, url, strategy string, store *stock.Store) error 
 	}
 	var order stock.Order
 	switch {
-	case answer.StatusCode == http.StatusNotFound:
+	case answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusConflict: // none there, or another one
 		return errors.New("the shop does not know the item that was just made: it sells from another database than --mysql")
 	case answer.StatusCode != http.StatusCreated:
 		return fmt.Errorf("a sale was answered with %s: %s", answer.Status, detail(body))

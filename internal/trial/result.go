@@ -158,6 +158,8 @@ func (r *Result) judge(a *attack) {
 	case r.Oversold > 0:
 		r.Verdict = scenario.Oversold
 		r.Reason = fmt.Sprintf("%d orders for a stock of %d", r.Sold, r.InitialStock)
+	case a.stuck && a.deserted() != "":
+		*r = r.invalid(a.deserted())
 	case a.stuck:
 		r.Verdict = scenario.Stuck
 		r.Reason = fmt.Sprintf("%d of %d left and wanted; %s", r.Remaining, r.InitialStock, a.waiting)
@@ -193,6 +195,30 @@ func longWorkNeverSells(hits []*hit) bool {
 
 func hasFault(hits []*hit) bool {
 	return slices.ContainsFunc(hits, func(h *hit) bool { return h.cargo.HasFault() })
+}
+
+// deserted says that no shop answers any more, of those that were given by address. Whoever runs them has to start anew what
+// a scenario kills.
+func (a *attack) deserted() string {
+	if a.bench.Site != nil {
+		return ""
+	}
+	last := map[int]*hit{}
+	for _, h := range a.hits {
+		if !h.sent.IsZero() && (last[h.shop] == nil || h.sent.After(last[h.shop].sent)) {
+			last[h.shop] = h
+		}
+	}
+	var why error
+	for _, h := range last {
+		if why = h.err; why == nil {
+			return ""
+		}
+	}
+	if why == nil {
+		return ""
+	}
+	return fmt.Sprintf("no shop answers any more, and something has to start those anew that are given by --shop: %v", why)
 }
 
 // firstFailure is an answer that should not be, and what its shop says of it.
