@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -18,13 +19,21 @@ const (
 // maxKeyLength is what orders.idempotency_key can hold.
 const maxKeyLength = 64
 
+// requestKey returns the request's idempotency key, empty when it has none.
+func requestKey(header http.Header) (string, error) {
+	switch keys := header.Values(idempotencyKeyHeader); len(keys) {
+	case 0:
+		return "", nil
+	case 1:
+		return readIdempotencyKey(keys[0])
+	default:
+		return "", refusal{malformed, fmt.Sprintf("send %s once, not %d times", idempotencyKeyHeader, len(keys))}
+	}
+}
+
 // readIdempotencyKey accepts the key bare or, as the draft of the header's
 // standard wants it, in quotation marks.
-func readIdempotencyKey(header string) (string, error) {
-	if header == "" {
-		return "", nil
-	}
-	key := header
+func readIdempotencyKey(key string) (string, error) {
 	if quoted, ok := strings.CutPrefix(key, `"`); ok {
 		key, ok = strings.CutSuffix(quoted, `"`)
 		if !ok {

@@ -131,10 +131,14 @@ func TestARefusalIsNotRemembered(t *testing.T) {
 func TestWrongKeysAreRefused(t *testing.T) {
 	s := open(t, nil)
 	item := s.item(1)
-	for _, key := range []string{strings.Repeat("k", 65), "a b", `"`, `""`, `"open`, `in"side`, "ключ"} {
+	for _, key := range []string{"", strings.Repeat("k", 65), "a b", `"`, `""`, `"open`, `in"side`, "ключ"} {
 		if got := s.buy(item, "Idempotency-Key", key); got.problem() != "malformed" {
 			t.Errorf("key %q: %d %s, want malformed", key, got.status, got.body)
 		}
+	}
+	two := http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {"key-1", "key-2"}}
+	if got := s.do(t.Context(), http.MethodPost, ordersPath(item), `{"quantity":1}`, two); got.problem() != "malformed" {
+		t.Errorf("two keys: %d %s, want malformed", got.status, got.body)
 	}
 	for _, query := range []string{"", "?idempotency_key=", "?idempotency_key=a%20b"} {
 		if got := s.get("/api/v1/orders" + query); got.problem() != "malformed" {

@@ -59,10 +59,12 @@ func (s *Shop) getOrder(c *gin.Context) {
 
 // getOrderByKey is for a client that never saw the answer.
 func (s *Shop) getOrderByKey(c *gin.Context) {
-	key, err := readIdempotencyKey(c.Query("idempotency_key"))
-	if err == nil && key == "" {
-		err = refusal{malformed, "say which order: /api/v1/orders?idempotency_key=KEY"}
+	asked := c.Query("idempotency_key")
+	if asked == "" {
+		s.fail(c, refusal{malformed, "say which order: /api/v1/orders?idempotency_key=KEY"})
+		return
 	}
+	key, err := readIdempotencyKey(asked)
 	if err != nil {
 		s.fail(c, err)
 		return
@@ -87,7 +89,7 @@ func (s *Shop) readSale(c *gin.Context) (stock.Sale, error) {
 	if err != nil {
 		return stock.Sale{}, err
 	}
-	key, err := readIdempotencyKey(c.GetHeader(idempotencyKeyHeader))
+	key, err := requestKey(c.Request.Header)
 	if err != nil {
 		return stock.Sale{}, err
 	}
