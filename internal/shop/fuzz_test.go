@@ -25,7 +25,7 @@ func FuzzOrder(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		quantity, err := readQuantity(http.MaxBytesReader(nil, nopCloser{strings.NewReader(string(body))}, maxBody))
+		quantity, err := readQuantity(body)
 		if err != nil {
 			if _, ok := errors.AsType[refusal](err); !ok {
 				t.Errorf("the error is no refusal: %v", err)
@@ -33,7 +33,7 @@ func FuzzOrder(f *testing.F) {
 			return
 		}
 		var order map[string]json.Number
-		if err := json.Unmarshal(body, &order); err != nil || len(body) > maxBody || quantity < 1 {
+		if err := json.Unmarshal(body, &order); err != nil || quantity < 1 {
 			t.Fatalf("accepted %q as %d", body, quantity)
 		}
 		for field, number := range order {
@@ -104,10 +104,6 @@ func FuzzRequest(f *testing.F) {
 		}
 	})
 }
-
-type nopCloser struct{ *strings.Reader }
-
-func (nopCloser) Close() error { return nil }
 
 // FuzzHeaders: whatever the headers are, what is taken from them fits the database.
 func FuzzHeaders(f *testing.F) {

@@ -23,6 +23,8 @@ var (
 		"An order of another item or quantity was made under this key. Nothing was sold. Use a new key for every wish to buy."}
 	tooLarge = kind{"too-large", http.StatusRequestEntityTooLarge, 0, "The request body is too large",
 		"An order has at most 1024 bytes. Nothing was sold."}
+	tooSlow = kind{"too-slow", http.StatusRequestTimeout, 0, "The request came too slowly",
+		"The body had not come when the time for a request was over. Nothing was sold. Send it again."}
 	wrongMediaType = kind{"unsupported-media-type", http.StatusUnsupportedMediaType, 0, "The request body is not JSON",
 		"Send orders with Content-Type: application/json. Nothing was sold."}
 	notFound = kind{"not-found", http.StatusNotFound, 0, "There is no such thing",
@@ -51,7 +53,7 @@ var (
 
 // kinds lists all problem types, as they are documented.
 var kinds = []kind{
-	malformed, invalid, keyReused, tooLarge, wrongMediaType, notFound, methodNotAllowed, soldOut, fencedOff,
+	malformed, invalid, keyReused, tooLarge, tooSlow, wrongMediaType, notFound, methodNotAllowed, soldOut, fencedOff,
 	busy, conflict, lockLost, unavailable, shuttingDown, internalError,
 }
 

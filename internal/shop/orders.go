@@ -1,11 +1,13 @@
 package shop
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -85,7 +87,11 @@ func (s *Shop) readSale(c *gin.Context) (stock.Sale, error) {
 	if err := wantJSON(c.ContentType(), c.Request.ContentLength); err != nil {
 		return stock.Sale{}, err
 	}
-	quantity, err := readQuantity(http.MaxBytesReader(c.Writer, c.Request.Body, maxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, maxBody))
+	if err != nil {
+		return stock.Sale{}, unread(err)
+	}
+	quantity, err := readQuantity(body)
 	if err != nil {
 		return stock.Sale{}, err
 	}
@@ -108,21 +114,28 @@ func wantJSON(contentType string, length int64) error {
 
 var errTooLarge = refusal{tooLarge, fmt.Sprintf("an order has at most %d bytes", maxBody)}
 
+// unread says why the body did not come. The errors' own texts are about this side: they have its address.
+func unread(err error) error {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return errTooLarge
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return refusal{tooSlow, fmt.Sprintf("the body did not come within %s: nothing was sold", readTimeout)}
+	}
+	return refusal{malformed, "the body cannot be read: it is shorter than was announced, or its chunks are wrong"}
+}
+
 // readQuantity reads {"quantity": N}, nothing else and nothing after it.
-func readQuantity(body io.Reader) (int64, error) {
+func readQuantity(body []byte) (int64, error) {
 	var order struct {
 		Quantity *int64 `json:"quantity"`
 	}
-	in := json.NewDecoder(body)
+	in := json.NewDecoder(bytes.NewReader(body))
 	in.DisallowUnknownFields()
 	if err := in.Decode(&order); err != nil {
 		return 0, unreadable(err)
 	}
-	switch _, err := in.Token(); {
-	case errors.Is(err, io.EOF):
-	case errors.As(err, new(*http.MaxBytesError)):
-		return 0, errTooLarge
-	default:
+	if _, err := in.Token(); !errors.Is(err, io.EOF) {
 		return 0, unreadable(errors.New("something comes after it"))
 	}
 	if order.Quantity == nil || *order.Quantity < 1 {
@@ -135,9 +148,6 @@ var errQuantity = refusal{invalid, "quantity must be a whole number from 1 to 92
 
 // unreadable says what is wrong in terms of the request, not of this program.
 func unreadable(err error) error {
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return errTooLarge
-	}
 	why := strings.TrimPrefix(err.Error(), "json: ")
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		if wrong.Field == "quantity" {

@@ -1,10 +1,15 @@
 package shop
 
 import (
+	"bufio"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"stocklock/internal/stock"
 )
@@ -76,6 +81,47 @@ func TestBadRequestsAreAnsweredAndSellNothing(t *testing.T) {
 	got := s.do(t.Context(), post, orders, `{"quantity": 1}`, http.Header{"Content-Type": {"application/json; charset=utf-8"}})
 	if got.status != 201 || s.left(item) != 99 {
 		t.Errorf("a good request afterwards answered %d %s, %d units are left", got.status, got.body, s.left(item))
+	}
+}
+
+// TestABodyThatCannotBeRead is told apart from one that says something wrong, and the answer says nothing about this side.
+func TestABodyThatCannotBeRead(t *testing.T) {
+	s := open(t, nil)
+	item := s.item(1)
+	impatient := httptest.NewUnstartedServer(s.engine())
+	impatient.Config.ReadTimeout = 300 * time.Millisecond
+	impatient.Start()
+	defer impatient.Close()
+	for _, test := range []struct {
+		name, framing, body, says string
+		status                    int
+	}{
+		{"too slow", "Content-Length: 14", `{"quantity"`, "did not come within", 408},
+		{"nothing at all", "Content-Length: 14", "", "did not come within", 408},
+		{"no chunk", "Transfer-Encoding: chunked", "zz\r\n", "the body cannot be read", 400},
+	} {
+		conn, err := net.Dial("tcp", impatient.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\n%s\r\n\r\n%s", ordersPath(item), test.framing, test.body)
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := answer{response.StatusCode, response.Header, string(body), response.Close}
+		checkContract(t, http.MethodPost, ordersPath(item), nil, got)
+		if got.status != test.status || !strings.Contains(got.body, test.says) || strings.Contains(got.body, "127.0.0.1") || !got.last {
+			t.Errorf("%s: %d %s, closes %t; want %d, %q, no address, and a closed connection", test.name, got.status, got.body, got.last, test.status, test.says)
+		}
+	}
+	if left := s.left(item); left != 1 {
+		t.Errorf("%d units left, want 1", left)
 	}
 }
 
