@@ -26,7 +26,7 @@ var (
 	tooSlow = kind{"too-slow", http.StatusRequestTimeout, 0, "The request came too slowly",
 		"The body had not come when the time for a request was over. Nothing was sold. Send it again."}
 	wrongMediaType = kind{"unsupported-media-type", http.StatusUnsupportedMediaType, 0, "The request body is not JSON",
-		"Send orders with Content-Type: application/json. Nothing was sold."}
+		"Send orders with Content-Type: application/json, in UTF-8 and without Content-Encoding. Nothing was sold."}
 	notFound = kind{"not-found", http.StatusNotFound, 0, "There is no such thing",
 		"There is no such item, order or path. Nothing was sold."}
 	methodNotAllowed = kind{"method-not-allowed", http.StatusMethodNotAllowed, 0, "The method is not allowed here",

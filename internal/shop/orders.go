@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"os"
 	"strings"
@@ -84,7 +85,7 @@ func (s *Shop) readSale(c *gin.Context) (stock.Sale, error) {
 	if err != nil {
 		return stock.Sale{}, err
 	}
-	if err := wantJSON(c.ContentType(), c.Request.ContentLength); err != nil {
+	if err := wantJSON(c.Request); err != nil {
 		return stock.Sale{}, err
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, maxBody))
@@ -102,11 +103,19 @@ func (s *Shop) readSale(c *gin.Context) (stock.Sale, error) {
 	return stock.Sale{ItemID: itemID, Quantity: quantity, RequestID: requestID(c), Shop: s.Name, IdempotencyKey: key}, nil
 }
 
-func wantJSON(contentType string, length int64) error {
-	if contentType != "application/json" {
+// wantJSON refuses a body that is not JSON as it stands, and one that is announced to be too large.
+func wantJSON(r *http.Request) error {
+	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || media != "application/json" {
 		return refusal{wrongMediaType, "send the order with Content-Type: application/json"}
 	}
-	if length > maxBody {
+	if charset := params["charset"]; charset != "" && !strings.EqualFold(charset, "utf-8") {
+		return refusal{wrongMediaType, fmt.Sprintf("send the order in UTF-8, not in %q", charset)}
+	}
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" {
+		return refusal{wrongMediaType, fmt.Sprintf("send the order without Content-Encoding, not with %q", encoding)}
+	}
+	if r.ContentLength > maxBody {
 		return errTooLarge
 	}
 	return nil

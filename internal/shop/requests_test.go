@@ -69,18 +69,32 @@ func TestBadRequestsAreAnsweredAndSellNothing(t *testing.T) {
 			}
 		})
 	}
-	for _, media := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/jsonx"} {
-		got := s.do(t.Context(), post, orders, `{"quantity":1}`, http.Header{"Content-Type": {media}})
-		if got.status != 415 || got.problem() != "unsupported-media-type" {
-			t.Errorf("Content-Type %q answered %d %s, want 415", media, got.status, got.body)
-		}
-	}
 	if left := s.left(item); left != 100 {
 		t.Errorf("%d units are left after nothing but bad requests, want 100", left)
 	}
-	got := s.do(t.Context(), post, orders, `{"quantity": 1}`, http.Header{"Content-Type": {"application/json; charset=utf-8"}})
-	if got.status != 201 || s.left(item) != 99 {
-		t.Errorf("a good request afterwards answered %d %s, %d units are left", got.status, got.body, s.left(item))
+}
+
+func TestOrdersAreJSONInUTF8(t *testing.T) {
+	s := open(t, nil)
+	item := s.item(100)
+	order := func(header http.Header) answer {
+		return s.do(t.Context(), http.MethodPost, ordersPath(item), `{"quantity": 1}`, header)
+	}
+	for _, media := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/jsonx", "application/json; charset", "application/json; charset=latin1"} {
+		if got := order(http.Header{"Content-Type": {media}}); got.status != 415 || got.problem() != "unsupported-media-type" {
+			t.Errorf("Content-Type %q answered %d %s, want 415", media, got.status, got.body)
+		}
+	}
+	if got := order(http.Header{"Content-Type": {"application/json"}, "Content-Encoding": {"gzip"}}); got.status != 415 {
+		t.Errorf("Content-Encoding gzip answered %d %s, want 415", got.status, got.body)
+	}
+	if left := s.left(item); left != 100 {
+		t.Errorf("%d units left, want 100", left)
+	}
+	for _, media := range []string{"application/json", "application/json; charset=utf-8", `APPLICATION/JSON;Charset="UTF-8"`} {
+		if got := order(http.Header{"Content-Type": {media}}); got.status != 201 {
+			t.Errorf("Content-Type %q answered %d %s, want 201", media, got.status, got.body)
+		}
 	}
 }
 
