@@ -1,6 +1,7 @@
 package shop
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -33,16 +34,11 @@ func FuzzOrder(f *testing.F) {
 			return
 		}
 		var order map[string]json.Number
-		if err := json.Unmarshal(body, &order); err != nil || quantity < 1 {
-			t.Fatalf("accepted %q as %d", body, quantity)
+		if err := json.Unmarshal(body, &order); err != nil || len(order) != 1 || order["quantity"].String() != strconv.FormatInt(quantity, 10) || quantity < 1 {
+			t.Errorf("accepted %q as %d", body, quantity)
 		}
-		for field, number := range order {
-			if !strings.EqualFold(field, "quantity") {
-				t.Errorf("accepted %q with the field %q", body, field)
-			}
-			if len(order) == 1 && number.String() != strconv.FormatInt(quantity, 10) {
-				t.Errorf("read %q as %d", body, quantity)
-			}
+		if bytes.Count(body, []byte(`"`)) != 2 {
+			t.Errorf("accepted %q, which has more than one name", body)
 		}
 	})
 }

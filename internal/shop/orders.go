@@ -147,10 +147,34 @@ func readQuantity(body []byte) (int64, error) {
 	if _, err := in.Token(); !errors.Is(err, io.EOF) {
 		return 0, unreadable(errors.New("something comes after it"))
 	}
+	if err := checkNames(body); err != nil {
+		return 0, unreadable(err)
+	}
 	if order.Quantity == nil || *order.Quantity < 1 {
 		return 0, errQuantity
 	}
 	return *order.Quantity, nil
+}
+
+// checkNames refuses what the decoder lets through: names in capitals, and one name twice, of which it takes the last.
+func checkNames(order []byte) error {
+	in := json.NewDecoder(bytes.NewReader(order))
+	seen := false
+	for {
+		token, err := in.Token()
+		if err != nil {
+			return nil // the end: all of it has been decoded before
+		}
+		switch name, isName := token.(string); {
+		case !isName:
+		case name != "quantity":
+			return fmt.Errorf("unknown field %q", name)
+		case seen:
+			return errors.New("it has the quantity twice")
+		default:
+			seen = true
+		}
+	}
 }
 
 var errQuantity = refusal{invalid, "quantity must be a whole number from 1 to 9223372036854775807"}
