@@ -20,7 +20,7 @@ const (
 	readTimeout       = 10 * time.Second
 	idleTimeout       = 75 * time.Second // above the usual 60 s of a load balancer, which must be the one to close
 	saleTimeout       = 30 * time.Second
-	maxHeaderBytes    = 8 << 10
+	maxHeaderBytes    = 8 << 10 // net/http adds 4 KiB, and as much again on a connection that was used before
 )
 
 // abortGrace is how long sales that were cancelled at the end of the drain may
