@@ -1,6 +1,7 @@
 package shop
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -41,12 +42,16 @@ func checkContract(t *testing.T, method, path string, header http.Header, got an
 	if err != nil {
 		t.Fatal(err)
 	}
-	request, err := http.NewRequestWithContext(t.Context(), method, path, nil)
+	described := method
+	if method == http.MethodHead { // what GET answers, without the body
+		described = http.MethodGet
+	}
+	request, err := http.NewRequestWithContext(t.Context(), described, path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	request.Header = header
-	if got.problem() == "" && strings.Contains(got.header.Get("Content-Type"), "problem") {
+	if method != http.MethodHead && got.problem() == "" && strings.Contains(got.header.Get("Content-Type"), "problem") {
 		t.Errorf("%s %s: the status of %d %s is not that of the problem", method, path, got.status, got.body)
 	}
 	route, params, err := find.FindRoute(request)
@@ -58,7 +63,7 @@ func checkContract(t *testing.T, method, path string, header http.Header, got an
 		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: request, PathParams: params, Route: route},
 		Status:                 got.status,
 		Header:                 got.header,
-		Options:                &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
+		Options:                &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true, ExcludeResponseBody: method == http.MethodHead},
 	}
 	input.SetBodyBytes([]byte(got.body))
 	if err := openapi3filter.ValidateResponse(t.Context(), input); err != nil {
@@ -98,18 +103,43 @@ func TestTheContractListsTheRoutes(t *testing.T) {
 	for path, item := range doc.Paths.Map() {
 		for method := range item.Operations() {
 			documented = append(documented, method+" "+path)
+			if method == http.MethodGet {
+				documented = append(documented, "HEAD "+path)
+			}
 		}
 	}
 	for _, route := range s.engine().Routes() {
-		if route.Method != http.MethodHead {
-			path := strings.NewReplacer(":item", "{item}", ":order", "{order}", ":slug", "{slug}").Replace(route.Path)
-			routed = append(routed, route.Method+" "+path)
-		}
+		path := strings.NewReplacer(":item", "{item}", ":order", "{order}", ":slug", "{slug}").Replace(route.Path)
+		routed = append(routed, route.Method+" "+path)
 	}
 	slices.Sort(documented)
 	slices.Sort(routed)
 	if !slices.Equal(documented, routed) {
 		t.Errorf("openapi.yaml has %v\nthe shop has     %v", documented, routed)
+	}
+}
+
+func TestHEADIsGETWithoutTheBody(t *testing.T) {
+	s := open(t, nil)
+	item := s.item(2)
+	order := s.buy(item, "Idempotency-Key", "key-1").order(t)
+	for _, path := range []string{
+		"/livez", "/readyz", "/openapi.yaml", "/docs", "/problems/sold-out", "/problems/none", "/api/v1/items", fmt.Sprintf("/api/v1/items/%d", item.ID),
+		"/api/v1/items/0", fmt.Sprintf("/api/v1/orders/%d", order.ID), "/api/v1/orders?idempotency_key=key-1", "/api/v1/orders",
+	} {
+		get, head := s.get(path), s.do(t.Context(), http.MethodHead, path, "", nil)
+		same := head.status == get.status
+		for _, name := range []string{"Content-Type", "Location"} {
+			same = same && head.header.Get(name) == get.header.Get(name)
+		}
+		if !same || head.body != "" {
+			t.Errorf("HEAD %s: %d %v %q\nGET: %d %v", path, head.status, head.header, head.body, get.status, get.header)
+		}
+	}
+	for path, allow := range map[string]string{"/livez": "GET, HEAD", ordersPath(item): "POST"} {
+		if got := s.do(t.Context(), http.MethodDelete, path, "", nil); got.status != 405 || got.header.Get("Allow") != allow {
+			t.Errorf("DELETE %s: %d, Allow %q, want %q", path, got.status, got.header.Get("Allow"), allow)
+		}
 	}
 }
 

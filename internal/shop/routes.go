@@ -2,9 +2,13 @@ package shop
 
 import (
 	"fmt"
+	"net/http"
 
 	"github.com/gin-gonic/gin"
 )
+
+// read are the methods of everything that can be looked at. The server leaves the body away where HEAD is asked.
+var read = []string{http.MethodGet, http.MethodHead}
 
 const (
 	apiPrefix    = "/api/v1"
@@ -23,20 +27,18 @@ func (s *Shop) engine() *gin.Engine {
 	}
 	e.Use(identify, s.accessLog, s.metrics.observe, s.recoverPanic)
 
-	e.GET("/livez", s.getLive)
-	e.HEAD("/livez", s.getLive)
-	e.GET("/readyz", s.getReady)
-	e.HEAD("/readyz", s.getReady)
+	e.Match(read, "/livez", s.getLive)
+	e.Match(read, "/readyz", s.getReady)
 
-	e.GET("/openapi.yaml", getContract)
-	e.GET("/docs", s.getDocs)
-	e.GET("/problems/:slug", s.getProblem)
+	e.Match(read, "/openapi.yaml", getContract)
+	e.Match(read, "/docs", s.getDocs)
+	e.Match(read, "/problems/:slug", s.getProblem)
 
 	api := e.Group(apiPrefix, s.onlyWhenStarted)
-	api.GET("/items", s.limitInFlight, s.getItems)
-	api.GET("/items/:item", s.limitInFlight, s.getItem)
-	api.GET("/orders", s.limitInFlight, s.getOrderByKey)
-	api.GET("/orders/:order", s.limitInFlight, s.getOrder)
+	api.Match(read, "/items", s.limitInFlight, s.getItems)
+	api.Match(read, "/items/:item", s.limitInFlight, s.getItem)
+	api.Match(read, "/orders", s.limitInFlight, s.getOrderByKey)
+	api.Match(read, "/orders/:order", s.limitInFlight, s.getOrder)
 	api.POST(ordersOfItem, s.postOrder)
 
 	e.NoRoute(func(c *gin.Context) {
