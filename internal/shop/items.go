@@ -2,6 +2,7 @@ package shop
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 
@@ -22,12 +23,12 @@ type itemList struct {
 }
 
 func (s *Shop) getItems(c *gin.Context) {
-	after, err := queryNumber(c, "after", 0, 0)
+	after, err := queryNumber(c, "after", 0, 0, math.MaxUint64)
 	if err != nil {
 		s.fail(c, err)
 		return
 	}
-	limit, err := queryNumber(c, "limit", defaultPage, maxPage)
+	limit, err := queryNumber(c, "limit", defaultPage, 1, maxPage)
 	if err != nil {
 		s.fail(c, err)
 		return
@@ -61,23 +62,27 @@ func (s *Shop) getItem(c *gin.Context) {
 func pathNumber(c *gin.Context, name string) (uint64, error) {
 	n, err := strconv.ParseUint(c.Param(name), 10, 64)
 	if err != nil {
-		return 0, refusal{malformed, fmt.Sprintf("the %s id must be a whole number, not %q", name, c.Param(name))}
+		return 0, outOfRange(malformed, "the "+name+" id", 0, math.MaxUint64, c.Param(name))
 	}
 	return n, nil
 }
 
-// queryNumber reads a parameter from 1 to most, or up to any size when most is 0.
-func queryNumber(c *gin.Context, name string, missing, most uint64) (uint64, error) {
+// queryNumber reads a parameter that may be left out.
+func queryNumber(c *gin.Context, name string, missing, least, most uint64) (uint64, error) {
 	text, given := c.GetQuery(name)
 	if !given {
 		return missing, nil
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, refusal{malformed, fmt.Sprintf("%s must be a whole number, not %q", name, text)}
+		return 0, outOfRange(malformed, name, least, most, text)
 	}
-	if most > 0 && (n < 1 || n > most) {
-		return 0, refusal{invalid, fmt.Sprintf("%s must be from 1 to %d", name, most)}
+	if n < least || n > most {
+		return 0, outOfRange(invalid, name, least, most, text)
 	}
 	return n, nil
+}
+
+func outOfRange(as kind, what string, least, most uint64, is string) error {
+	return refusal{as, fmt.Sprintf("%s must be a whole number from %d to %d, not %q", what, least, most, is)}
 }

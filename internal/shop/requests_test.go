@@ -78,6 +78,25 @@ func TestBadRequestsAreAnsweredAndSellNothing(t *testing.T) {
 	}
 }
 
+func TestNumbersThatCannotBeAreToldTheirRange(t *testing.T) {
+	s := open(t, nil)
+	const whole = "must be a whole number from "
+	for path, says := range map[string]string{
+		"/api/v1/items/-1":                   "the item id " + whole + `0 to 18446744073709551615, not \"-1\"`,
+		"/api/v1/items/18446744073709551616": "the item id " + whole + "0 to 18446744073709551615",
+		"/api/v1/orders/book":                "the order id " + whole + "0 to 18446744073709551615",
+		"/api/v1/items?after=-1":             "after " + whole + "0 to 18446744073709551615",
+		"/api/v1/items?limit=-1":             "limit " + whole + "1 to 500",
+		"/api/v1/items?limit=":               "limit " + whole + "1 to 500",
+		"/api/v1/items?limit=0":              "limit " + whole + "1 to 500",
+		"/api/v1/items?limit=501":            "limit " + whole + `1 to 500, not \"501\"`,
+	} {
+		if got := s.get(path); !strings.Contains(got.body, says) {
+			t.Errorf("%s: %d %s, want %q", path, got.status, got.body, says)
+		}
+	}
+}
+
 func TestOrdersAreJSONInUTF8(t *testing.T) {
 	s := open(t, nil)
 	item := s.item(100)
