@@ -59,6 +59,26 @@ func TestAShopSurvivesTheLossOfRedis(t *testing.T) {
 	}
 }
 
+func TestARedisThatShutsTheShopOutIsNoDefectOfTheShop(t *testing.T) {
+	for name, shutOut := range map[string][]any{
+		"a password":   {"config", "set", "requirepass", "geheim"},
+		"fewer rights": {"acl", "setuser", "default", "resetkeys"},
+	} {
+		redis := ownRedis(t)
+		s := openUnready(t, rigtest.MySQL(t), redis.URL(), nil)
+		waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
+		item := s.item(1)
+		if err := s.redis.Do(t.Context(), shutOut...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		_ = s.redis.Do(t.Context(), "client", "kill", "type", "normal", "skipme", "no").Err() // those who are inside would stay
+		waitFor(t, "the shop to notice", func() bool { return s.get("/readyz").status == 503 })
+		if got := s.buy(item); got.problem() != "unavailable" || got.header.Get("Retry-After") == "" {
+			t.Errorf("%s: a sale answered %d %s, want unavailable", name, got.status, got.body)
+		}
+	}
+}
+
 // TestAShopSurvivesTheLossOfMySQL kills MySQL under load: no acknowledged sale is
 // lost, and sales go on soon after it is back.
 func TestAShopSurvivesTheLossOfMySQL(t *testing.T) {
@@ -95,6 +115,12 @@ func TestAShopSurvivesTheLossOfMySQL(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, "the shop to notice", func() bool { return s.get("/readyz").status == 503 })
+	if got := s.buy(item); got.problem() != "unavailable" || !strings.Contains(got.body, "the outcome is unknown") {
+		t.Errorf("a sale without MySQL: %d %s, want its outcome to be unknown", got.status, got.body)
+	}
+	if got := s.get("/api/v1/items"); got.problem() != "unavailable" || strings.Contains(got.body, "outcome") {
+		t.Errorf("a look without MySQL: %d %s, want no word of an outcome", got.status, got.body)
+	}
 	if err := mysql.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}

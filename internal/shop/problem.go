@@ -3,6 +3,7 @@ package shop
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/gin-gonic/gin"
@@ -25,6 +26,8 @@ var (
 	errStarting = refusal{unavailable, "the shop is starting: nothing was sold"}
 	errCrowded  = refusal{busy, "too many requests are under way: nothing was sold"}
 	errDraining = refusal{shuttingDown, "the shop is shutting down: nothing was sold"}
+	errUnknown  = refusal{unavailable, "MySQL or Redis did not answer: the outcome is unknown"}
+	errUnseen   = refusal{unavailable, "MySQL did not answer: ask again"} // where nothing is sold, there is no outcome
 )
 
 // answers says what the errors of a sale are answered with. The first that
@@ -57,7 +60,7 @@ func explain(ctx context.Context, err error) refusal {
 		}
 	}
 	if unreachable(err) {
-		return refusal{unavailable, "MySQL or Redis did not answer: the outcome is unknown"}
+		return errUnknown
 	}
 	return refusal{internalError, "see the shop's log for this request id"}
 }
@@ -69,6 +72,7 @@ func unreachable(err error) bool {
 		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrClosed) ||
 		redis.IsLoadingError(err) || redis.IsReadOnlyError(err) || redis.IsMasterDownError(err) ||
 		redis.IsClusterDownError(err) || redis.IsTryAgainError(err) || redis.IsMaxClientsError(err) ||
+		redis.IsAuthError(err) || redis.IsPermissionError(err) ||
 		redis.IsOOMError(err) || redis.IsNoReplicasError(err)
 }
 
@@ -87,6 +91,9 @@ type problem struct {
 func (s *Shop) fail(c *gin.Context, err error) {
 	ctx := c.Request.Context()
 	r := explain(ctx, err)
+	if r == errUnknown && slices.Contains(read, c.Request.Method) {
+		r = errUnseen
+	}
 	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), context.Canceled) {
 		// The client has gone: that is no failure of ours, and a crowd that leaves is no reason for a flood of warnings.
 		s.Log.DebugContext(ctx, "client gone", "error", err, "request", requestID(c), "path", c.Request.URL.Path)
