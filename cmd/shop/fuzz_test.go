@@ -15,13 +15,13 @@ func FuzzLabAddress(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, addr string, lease int64) {
 		s := settings{
-			MySQL: "u:p@tcp(db)/d", Addr: addr, Name: "shop", Lab: true, Lease: time.Duration(lease), Retry: time.Second,
+			MySQL: "u:p@tcp(db)/d", Addr: addr, Name: "shop", Lab: true, Lease: time.Duration(lease), Wait: time.Second, Retry: time.Second,
 			StartupTimeout: time.Second, MaxInFlight: 1,
 		}
 		if s.check() != nil {
 			return
 		}
-		if lease < int64(50*time.Millisecond) {
+		if lease < int64(50*time.Millisecond) || lease > int64(time.Minute) {
 			t.Errorf("accepted a lease of %s", time.Duration(lease))
 		}
 		host, _, err := net.SplitHostPort(addr)

@@ -16,9 +16,9 @@ type healthcheckCommand struct{}
 
 // Run fails when the shop at SHOP_ADDR is not ready.
 func (*healthcheckCommand) Run(ctx context.Context, set *settings) error {
-	host, port, err := net.SplitHostPort(set.Addr)
+	host, port, err := splitAddr("--addr (SHOP_ADDR)", set.Addr)
 	if err != nil {
-		return usage("SHOP_ADDR is %q: want host:port, such as 127.0.0.1:8080", set.Addr)
+		return err
 	}
 	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
 		host = "127.0.0.1" // it listens on all addresses, this one included

@@ -19,7 +19,7 @@ func (*migrateCommand) Run(ctx context.Context, set *settings, stderr io.Writer)
 	}
 	store, err := stock.Open(set.MySQL)
 	if err != nil {
-		return usage("SHOP_MYSQL: %w", err)
+		return usage("--mysql (SHOP_MYSQL): %w", err)
 	}
 	defer joinClose(&err, store)
 	log := newLog(stderr, set.LogLevel)

@@ -54,6 +54,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.Description(description),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(int) { helped = true }),
+		kong.WithHyphenPrefixedParameters(true), // so that --lease -1s is a duration out of range, not an unknown flag
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
 		kong.Vars{"strategies": strings.Join(strategy.Names(), ", "), "strategy": defaultStrategy},
 		kong.ExplicitGroups([]kong.Group{{Key: "lab", Title: "The lab, never in production:"}}),

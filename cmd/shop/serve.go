@@ -27,7 +27,7 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 
 	chosen, err := strategy.ByName(set.Strategy)
 	if err != nil {
-		return usage("SHOP_STRATEGY: %w", err)
+		return usage("--strategy (SHOP_STRATEGY): %w", err)
 	}
 	tracing, err := startTracing(ctx)
 	if err != nil {
@@ -36,12 +36,12 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 	defer joinClose(&err, tracing)
 	store, err := stock.Open(set.MySQL, tracing.store()...)
 	if err != nil {
-		return usage("SHOP_MYSQL: %w", err)
+		return usage("--mysql (SHOP_MYSQL): %w", err)
 	}
 	defer joinClose(&err, store)
 	client, err := shop.OpenRedis(set.Redis)
 	if err != nil {
-		return usage("SHOP_REDIS: %w", err)
+		return usage("--redis (SHOP_REDIS): %w", err)
 	}
 	if err := tracing.redis(client); err != nil {
 		return err
@@ -51,13 +51,13 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 	for _, url := range set.RedisQuorum {
 		node, err := shop.OpenRedis(url)
 		if err != nil {
-			return usage("SHOP_REDIS_QUORUM: %w", err)
+			return usage("--redis-quorum (SHOP_REDIS_QUORUM): %w", err)
 		}
 		defer joinClose(&err, node)
 		deps.Quorum = append(deps.Quorum, node)
 	}
 	if err := chosen.Check(deps); err != nil {
-		return usage("SHOP_STRATEGY: %w: set SHOP_REDIS_QUORUM", err)
+		return usage("--strategy (SHOP_STRATEGY): %w: set --redis-quorum (SHOP_REDIS_QUORUM)", err)
 	}
 	lab, err := set.openLab()
 	if err != nil {
@@ -80,16 +80,16 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 		Lab:             lab,
 	})
 	if err != nil {
-		return usageError{err}
+		return usage("--name (SHOP_NAME): %w", err)
 	}
 	public, err := net.Listen("tcp", set.Addr)
 	if err != nil {
-		return fmt.Errorf("SHOP_ADDR cannot be used: %w", err)
+		return fmt.Errorf("--addr (SHOP_ADDR) cannot be used: %w", err)
 	}
 	var internal net.Listener
 	if set.InternalAddr != "" {
 		if internal, err = net.Listen("tcp", set.InternalAddr); err != nil {
-			return fmt.Errorf("SHOP_INTERNAL_ADDR cannot be used: %w", errors.Join(err, public.Close()))
+			return fmt.Errorf("--internal-addr (SHOP_INTERNAL_ADDR) cannot be used: %w", errors.Join(err, public.Close()))
 		}
 	}
 	return s.Serve(ctx, public, internal)

@@ -55,49 +55,65 @@ func (s *settings) check() error {
 	if s.Name == "" {
 		host, err := os.Hostname()
 		if err != nil {
-			return fmt.Errorf("the host has no name: %w: set SHOP_NAME", err)
+			return fmt.Errorf("the host has no name: %w: set --name (SHOP_NAME)", err)
 		}
 		s.Name = fmt.Sprintf("%.50s-%d", host, os.Getpid())
 	}
 	for _, d := range []struct {
-		name  string
-		value time.Duration
-		least time.Duration
+		name          string
+		value, lo, hi time.Duration
 	}{
-		{"SHOP_LEASE", s.Lease, 50 * time.Millisecond},
-		{"SHOP_WAIT", s.Wait, 0},
-		{"SHOP_RETRY", s.Retry, time.Millisecond},
-		{"SHOP_STARTUP_TIMEOUT", s.StartupTimeout, time.Second},
-		{"SHOP_DRAIN_DELAY", s.DrainDelay, 0},
-		{"SHOP_DRAIN_TIMEOUT", s.DrainTimeout, 0},
-		{"SHOP_LAB_WORK", s.LabWork, 0},
+		{"--lease (SHOP_LEASE)", s.Lease, 50 * time.Millisecond, time.Minute},
+		{"--wait (SHOP_WAIT)", s.Wait, time.Millisecond, time.Minute},
+		{"--retry (SHOP_RETRY)", s.Retry, time.Millisecond, 10 * time.Second},
+		{"--startup-timeout (SHOP_STARTUP_TIMEOUT)", s.StartupTimeout, time.Second, time.Hour},
+		{"--drain-delay (SHOP_DRAIN_DELAY)", s.DrainDelay, 0, 10 * time.Minute},
+		{"--drain-timeout (SHOP_DRAIN_TIMEOUT)", s.DrainTimeout, 0, 10 * time.Minute},
+		{"--lab-work (SHOP_LAB_WORK)", s.LabWork, 0, 10 * time.Second},
 	} {
-		if d.value < d.least {
-			return usage("%s is %s: want %s or more", d.name, d.value, d.least)
+		if d.value < d.lo || d.value > d.hi {
+			return usage("%s is %s: want %s to %s", d.name, d.value, d.lo, d.hi)
 		}
 	}
 	if s.MaxInFlight < 1 {
-		return usage("SHOP_MAX_IN_FLIGHT is %d: want 1 or more", s.MaxInFlight)
+		return usage("--max-in-flight (SHOP_MAX_IN_FLIGHT) is %d: want 1 or more", s.MaxInFlight)
 	}
-	host, _, err := net.SplitHostPort(s.Addr)
+	if s.InternalAddr != "" {
+		if _, _, err := splitAddr("--internal-addr (SHOP_INTERNAL_ADDR)", s.InternalAddr); err != nil {
+			return err
+		}
+	}
+	host, _, err := splitAddr("--addr (SHOP_ADDR)", s.Addr)
 	if err != nil {
-		return usage("SHOP_ADDR is %q: want host:port, such as 127.0.0.1:8080", s.Addr)
+		return err
 	}
 	return s.checkLab(host)
 }
 
+// splitAddr finds out what can be known to be wrong with an address before it is used.
+func splitAddr(name, addr string) (host, port string, err error) {
+	host, port, err = net.SplitHostPort(addr)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
+		return "", "", usage("%s is %q: want host:port with a port up to 65535, such as 127.0.0.1:8080", name, addr)
+	}
+	return host, port, nil
+}
+
 func (s *settings) checkLab(host string) error {
 	if !s.Lab {
-		if s.LabWork != 0 || s.LabClockSkew != 0 || s.LabServerClock || s.Trace != "" {
-			return usage("SHOP_LAB_WORK, SHOP_LAB_CLOCK_SKEW, SHOP_LAB_SERVER_CLOCK and SHOP_TRACE need SHOP_LAB=true")
+		if s.LabAllowRemote || s.LabWork != 0 || s.LabClockSkew != 0 || s.LabServerClock || s.Trace != "" {
+			return usage("--lab-* (SHOP_LAB_*) and --trace (SHOP_TRACE) need --lab (SHOP_LAB=true)")
 		}
 		return nil
 	}
 	if ip, err := netip.ParseAddr(host); host == "localhost" || err == nil && ip.IsLoopback() || s.LabAllowRemote {
 		return nil
 	}
-	return usage("SHOP_LAB lets every client kill this process, and SHOP_ADDR %s can be reached from outside: "+
-		"listen on 127.0.0.1, or set SHOP_LAB_ALLOW_REMOTE=true", s.Addr)
+	return usage("--lab (SHOP_LAB) lets every client kill this process, and --addr (SHOP_ADDR) %s can be reached from outside: "+
+		"listen on 127.0.0.1, or add --lab-allow-remote (SHOP_LAB_ALLOW_REMOTE=true)", s.Addr)
 }
 
 func (s *settings) options() strategy.Options {

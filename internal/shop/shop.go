@@ -61,7 +61,7 @@ type Shop struct {
 // New prepares a shop. It talks to nobody before [Shop.Serve].
 func New(cfg Config) (*Shop, error) {
 	if n := len(cfg.Name); n == 0 || n > maxNameLength {
-		return nil, fmt.Errorf("shop: the name %q has %d bytes: want 1 to %d", cfg.Name, n, maxNameLength)
+		return nil, fmt.Errorf("the name %q has %d bytes: want 1 to %d", cfg.Name, n, maxNameLength)
 	}
 	store := cfg.Deps.Store
 	prepare := store.Migrate
