@@ -54,6 +54,8 @@ func TestWhatCannotBeIsOneLineAndExitCode2(t *testing.T) {
 		{"the lab at a public address", nil, []string{"--lab", "--addr=192.0.2.1:0"}, "SHOP_LAB_ALLOW_REMOTE=true"},
 		{"lab settings without the lab", nil, []string{"--lab-work=1s"}, "need --lab (SHOP_LAB=true)"},
 		{"the lab for everybody without the lab", nil, []string{"--lab-allow-remote"}, "need --lab (SHOP_LAB=true)"},
+		{"a server that votes twice", nil, []string{"--strategy=redlock", "--redis-quorum=redis://:geheim@127.0.0.1,redis://127.0.0.1:1,redis://127.0.0.1:6379/1"},
+			"--redis-quorum (SHOP_REDIS_QUORUM): 127.0.0.1:6379 is there twice: want independent servers"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Setenv("SHOP_MYSQL", goodMySQL)

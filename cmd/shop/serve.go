@@ -48,6 +48,9 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 	}
 	defer joinClose(&err, client)
 	deps := strategy.Deps{Redis: client, Store: store, Options: set.options()}
+	if err := shop.CheckQuorum(set.RedisQuorum); err != nil {
+		return usage("--redis-quorum (SHOP_REDIS_QUORUM): %w", err)
+	}
 	for _, url := range set.RedisQuorum {
 		node, err := shop.OpenRedis(url)
 		if err != nil {

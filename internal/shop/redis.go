@@ -37,9 +37,7 @@ const redisPoolSize = 128
 func OpenRedis(rawURL string) (redis.UniversalClient, error) {
 	o, err := parseRedisURL(rawURL)
 	if err != nil {
-		// The cause is left out: it quotes what it could not read, which may be the password.
-		return nil, errors.New("the Redis URL cannot be read: want redis://user:password@host:6379/0, " +
-			"or rediss:// for TLS, with special characters of the password as %XX")
+		return nil, errRedisURL
 	}
 	// A command that is sent twice after a lost answer is ambiguous: the second
 	// SET NX finds the first one's lock and takes it for somebody else's. (A client of
@@ -52,6 +50,27 @@ func OpenRedis(rawURL string) (redis.UniversalClient, error) {
 	// A handshake of one vendor's servers, noise on all others.
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return redis.NewUniversalClient(o), nil
+}
+
+// The cause is left out: it quotes what it could not read, which may be the password.
+var errRedisURL = errors.New("the Redis URL cannot be read: want redis://user:password@host:6379/0, " +
+	"or rediss:// for TLS, with special characters of the password as %XX")
+
+// CheckQuorum refuses a server that is named twice: it would have two votes.
+func CheckQuorum(urls []string) error {
+	seen := map[string]bool{}
+	for _, rawURL := range urls {
+		o, err := parseRedisURL(rawURL)
+		if err != nil {
+			return errRedisURL
+		}
+		server := strings.TrimSpace(strings.Join(o.Addrs, ",") + " " + o.MasterName) // a Sentinel may know several masters
+		if seen[server] {
+			return fmt.Errorf("%s is there twice: want independent servers", server)
+		}
+		seen[server] = true
+	}
+	return nil
 }
 
 func parseRedisURL(rawURL string) (*redis.UniversalOptions, error) {
