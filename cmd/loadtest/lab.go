@@ -120,7 +120,7 @@ func (l *lab) startSites(ctx context.Context, dsn string) error {
 		return err
 	}
 	o := rig.SiteOptions{Shops: l.Shops, DSN: dsn, RedisURL: l.Redis, Env: map[string]string{
-		"SHOP_LAB":   "1",
+		"SHOP_LAB":   "true",
 		"SHOP_LEASE": l.Lease.String(), "SHOP_WAIT": l.Wait.String(), "SHOP_RETRY": l.Retry.String(), "SHOP_LAB_WORK": l.Work.String(),
 		"SHOP_LAB_SERVER_CLOCK": fmt.Sprint(l.options.ServerClock), "SHOP_LOG_LEVEL": "error",
 	}}

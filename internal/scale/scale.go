@@ -117,7 +117,7 @@ func open(ctx context.Context, r *rig.Rig, o Options) (*bench, error) {
 		for i := range b.shops[servers] {
 			starting.Go(func() (err error) {
 				b.shops[servers][i], err = r.Shop(ctx, rig.ShopOptions{Name: fmt.Sprintf("shop-%d-%d", servers, i+1), Env: map[string]string{
-					"SHOP_MYSQL": mysql.DSN(), "SHOP_REDIS": url, "SHOP_LAB": "1", "SHOP_LAB_WORK": o.Work.String(),
+					"SHOP_MYSQL": mysql.DSN(), "SHOP_REDIS": url, "SHOP_LAB": "true", "SHOP_LAB_WORK": o.Work.String(),
 					"SHOP_LOG_LEVEL": "error", "SHOP_WAIT": "20s",
 				}})
 				return err

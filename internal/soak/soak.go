@@ -92,7 +92,7 @@ func (s *soak) open(ctx context.Context) (err error) {
 	s.site, err = s.rig.Site(ctx, rig.SiteOptions{
 		Name: "shop", Shops: s.Shops, DSN: s.mysql.DSN(), Faults: true, ProxyMySQL: true,
 		Env: map[string]string{
-			"SHOP_LAB": "1", "SHOP_LOG_LEVEL": "error", "SHOP_MAX_IN_FLIGHT": "300",
+			"SHOP_LAB": "true", "SHOP_LOG_LEVEL": "error", "SHOP_MAX_IN_FLIGHT": "300",
 			"SHOP_LEASE": lease.String(), "SHOP_WAIT": wait.String(), "SHOP_LAB_WORK": work.String(),
 		},
 	})

@@ -47,7 +47,7 @@ func Probe(ctx context.Context, url, strategy string, store *stock.Store) error 
 	case answer.StatusCode != http.StatusCreated:
 		return fmt.Errorf("a sale was answered with %s: %s", answer.Status, detail(body))
 	case json.Unmarshal(body, &order) != nil || order.Run != run.ID || order.Strategy != strategy:
-		return errors.New("the shop does not obey the lab's headers: start it with SHOP_LAB=1")
+		return errors.New("the shop does not obey the lab's headers: start it with SHOP_LAB=true")
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func BenchmarkTracing(b *testing.B) {
 		Options: strategy.Options{Lease: 2 * time.Second, Wait: 20 * time.Second, Retry: 2 * time.Millisecond}}
 	bench := func(name string, trace bool) Bench {
 		site, err := r.Site(b.Context(), rig.SiteOptions{Name: name, Shops: 3, DSN: server.DSN(), Trace: trace, Env: map[string]string{
-			"SHOP_LAB": "1", "SHOP_LEASE": "2s", "SHOP_WAIT": "20s", "SHOP_RETRY": "2ms", "SHOP_LAB_WORK": "10ms", "SHOP_LOG_LEVEL": "error",
+			"SHOP_LAB": "true", "SHOP_LEASE": "2s", "SHOP_WAIT": "20s", "SHOP_RETRY": "2ms", "SHOP_LAB_WORK": "10ms", "SHOP_LOG_LEVEL": "error",
 		}})
 		if err != nil {
 			b.Fatal(err)
