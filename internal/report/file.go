@@ -124,19 +124,3 @@ func (r Report) JSON(w io.Writer) error {
 	_, err = io.WriteString(w, "\n]}\n")
 	return err
 }
-
-// Read reads what [Report.JSON] wrote.
-func Read(path string) (Report, error) {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return Report{}, err
-	}
-	var r Report
-	if err := json.Unmarshal(content, &r); err != nil {
-		return Report{}, fmt.Errorf("%s is no result of loadtest: %w", path, err)
-	}
-	if r.Environment.Time == "" {
-		return Report{}, fmt.Errorf("%s is no result of loadtest: want a file that --json wrote", path)
-	}
-	return r, nil
-}

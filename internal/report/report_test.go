@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -103,11 +104,11 @@ func TestJSONIsReadAgain(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(again, r) {
 		t.Errorf("read again: %v, and the same: %v", err, reflect.DeepEqual(again, r))
 	}
-	if err := (Report{Environment: r.Environment}).WriteFile(path, Report.JSON); err != nil {
+	if err := (Report{Environment: r.Environment, Interrupted: true}).WriteFile(path, Report.JSON); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := Read(path); err != nil || len(again.Cells) != 0 {
-		t.Errorf("a report without cells, read again: %v, %d cells", err, len(again.Cells))
+		t.Errorf("an interrupted report without cells, read again: %v, %d cells", err, len(again.Cells))
 	}
 }
 
@@ -226,5 +227,12 @@ func TestTicksAreRound(t *testing.T) {
 		if got := (scale{from: tt.from, to: tt.to}).ticks(tt.n); !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("ticks of %v to %v = %v, want %v", tt.from, tt.to, got, tt.want)
 		}
+	}
+}
+
+// TestTicksEnd has a step that is too small to change the value.
+func TestTicksEnd(t *testing.T) {
+	if got := (scale{from: 1e12, to: math.Nextafter(1e12, 2e12)}).ticks(4); len(got) > 5 {
+		t.Errorf("%d ticks, want about 4", len(got))
 	}
 }

@@ -81,8 +81,11 @@ func (s scale) ticks(n int) []float64 {
 		}
 	}
 	var at []float64
-	for v := math.Ceil(s.from/step) * step; v <= s.to+step/1e6; v += step {
-		at = append(at, math.Round(v/step)*step)
+	first := math.Ceil(s.from / step)
+	for i := range n + 1 { // and not until v is beyond the end: a step may be too small to change it
+		if v := (first + float64(i)) * step; v <= s.to+step/1e6 {
+			at = append(at, v)
+		}
 	}
 	return at
 }
