@@ -22,14 +22,14 @@ func (r Report) Markdown(w io.Writer) error {
 		b.WriteString("\n| strategy | sold | oversold | sales/s | p50 ms | p95 ms | p99 ms | Redis/sale | database/sale | verdict |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|---|\n")
 		for _, c := range compared {
 			redis, database := cost(c)
-			fmt.Fprintf(&b, "| `%s` | %d/%d | %d | %s | %s | %s | %s | %s | %s | %s |\n", c.Strategy, c.Sold, c.InitialStock, c.Oversold,
+			fmt.Fprintf(&b, "| %s | %d/%d | %d | %s | %s | %s | %s | %s | %s | %s |\n", tableCode(c.Strategy), c.Sold, c.InitialStock, c.Oversold,
 				short(c.SalesPerSecond), short(c.Latency.P50), short(c.Latency.P95), short(c.Latency.P99), redis, database, markdownVerdict(c))
 		}
 	}
 	if strategies, scenarios := r.places(); len(scenarios) > 1 {
 		b.WriteString("\n| strategy |")
 		for _, sc := range scenarios {
-			fmt.Fprintf(&b, " %s |", sc.Name)
+			fmt.Fprintf(&b, " %s |", markdownText(sc.Name))
 		}
 		b.WriteString("\n|---|" + strings.Repeat("---|", len(scenarios)) + "\n")
 		byPlace := map[[2]string]trial.Result{}
@@ -37,7 +37,7 @@ func (r Report) Markdown(w io.Writer) error {
 			byPlace[[2]string{c.Strategy, c.Scenario}] = c
 		}
 		for _, s := range strategies {
-			fmt.Fprintf(&b, "| `%s` |", s.Name)
+			fmt.Fprintf(&b, "| %s |", tableCode(s.Name))
 			for _, sc := range scenarios {
 				c, ok := byPlace[[2]string{s.Name, sc.Name}]
 				if !ok {
@@ -50,10 +50,11 @@ func (r Report) Markdown(w io.Writer) error {
 		}
 	}
 	for _, c := range r.Surprises() {
-		fmt.Fprintf(&b, "\n**Surprise:** `%s` under %s: %s, expected %s. Again: `%s`\n", c.Strategy, c.Scenario, c.Verdict, c.Expected, c.Replay)
+		fmt.Fprintf(&b, "\n**Surprise:** %s under %s: %s, expected %s. Again: %s\n", markdownCode(c.Strategy), markdownText(c.Scenario),
+			markdownText(string(c.Verdict)), markdownText(string(c.Expected)), markdownCode(c.Replay))
 	}
 	e := r.Environment
-	fmt.Fprintf(&b, "\n%s, %s, %s, %d cores, seed %d: `%s`\n", e.MySQL, e.Redis, e.Go, e.Cores, e.Seed, e.Command)
+	fmt.Fprintf(&b, "\n%s, %s, %s, %d cores, seed %d: %s\n", markdownText(e.MySQL), markdownText(e.Redis), markdownText(e.Go), e.Cores, e.Seed, markdownCode(e.Command))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -77,7 +78,7 @@ func cost(c trial.Result) (redis, database string) {
 }
 
 func markdownVerdict(c trial.Result) string {
-	word := string(c.Verdict)
+	word := markdownText(string(c.Verdict))
 	if c.Verdict == scenario.Oversold {
 		word = fmt.Sprintf("oversold %d", c.Oversold)
 	}
@@ -86,6 +87,19 @@ func markdownVerdict(c trial.Result) string {
 	}
 	return word
 }
+
+// markdownText escapes what would be HTML, emphasis, a link, or the end of a table's cell.
+func markdownText(s string) string {
+	return strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", `\<`, "&", `\&`, "|", `\|`, "\n", " ").Replace(s)
+}
+
+// markdownCode is code in a line, in which nothing can be escaped: what would end it is replaced.
+func markdownCode(s string) string {
+	return "`" + strings.NewReplacer("`", "'", "\n", " ").Replace(s) + "`"
+}
+
+// tableCode is code in a table, whose cells end at every bar that is not escaped, in code too.
+func tableCode(s string) string { return strings.ReplaceAll(markdownCode(s), "|", `\|`) }
 
 // CSV writes the numbers, one line a cell.
 func (r Report) CSV(w io.Writer) error {

@@ -179,6 +179,31 @@ func TestWhatIsReadIsText(t *testing.T) {
 	}
 }
 
+func TestMarkdownStaysText(t *testing.T) {
+	r := saved(t)
+	plain := markdown(t, r)
+	r.Cells[0].Strategy, r.Cells[4].Scenario, r.Cells[4].Verdict, r.Cells[4].Replay = "a|b`c", "<img src=x>", "[x](y)|*", "`<b>`\n# x"
+	r.Environment.MySQL, r.Environment.Command = "<script>|`x`", "loadtest `<i>`"
+	got := markdown(t, r)
+	for _, want := range []string{"`a\\|b'c`", `under \<img`, `: \[x\](y)\|\*,`, "`'<b>' # x`", "\\<script>\\|\\`x\\`", "`loadtest '<i>'`"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %s in:\n%s", want, got)
+		}
+	}
+	if lines := strings.Count(got, "\n"); lines > strings.Count(plain, "\n") {
+		t.Errorf("%d lines, %d without what is to be escaped", lines, strings.Count(plain, "\n"))
+	}
+}
+
+func markdown(t *testing.T, r Report) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := r.Markdown(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
 func TestThresholds(t *testing.T) {
 	r := saved(t)
 	for _, tt := range []struct {
