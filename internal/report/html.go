@@ -129,6 +129,9 @@ func (r Report) page(style template.CSS, script template.JS) pageData {
 			row.Cells = append(row.Cells, byPlace[[2]string{s.Name, sc.Name}])
 		}
 		p.Rows = append(p.Rows, row)
+		if _, err := strategy.ByName(s.Name); err != nil {
+			continue // of another version: its properties are not known
+		}
 		has := pageStrategy{named: named{s.Name, s.Doc}}
 		for _, property := range strategy.Properties() {
 			has.Has = append(has.Has, s.Properties.Has(property))
@@ -244,7 +247,7 @@ func (r Report) inOrder() []trial.Result {
 	})
 }
 
-// places are the strategies and scenarios that have a cell.
+// places are the strategies and scenarios that have a cell; those of another version come last, and are but names.
 func (r Report) places() (strategies []strategy.Strategy, scenarios []scenario.Scenario) {
 	for _, s := range strategy.All() {
 		if slices.ContainsFunc(r.Cells, func(c trial.Result) bool { return c.Strategy == s.Name }) {
@@ -254,6 +257,14 @@ func (r Report) places() (strategies []strategy.Strategy, scenarios []scenario.S
 	for _, sc := range scenario.All() {
 		if slices.ContainsFunc(r.Cells, func(c trial.Result) bool { return c.Scenario == sc.Name }) {
 			scenarios = append(scenarios, sc)
+		}
+	}
+	for _, c := range r.Cells {
+		if !slices.ContainsFunc(strategies, func(s strategy.Strategy) bool { return s.Name == c.Strategy }) {
+			strategies = append(strategies, strategy.Strategy{Name: c.Strategy})
+		}
+		if !slices.ContainsFunc(scenarios, func(sc scenario.Scenario) bool { return sc.Name == c.Scenario }) {
+			scenarios = append(scenarios, scenario.Scenario{Name: c.Scenario})
 		}
 	}
 	return strategies, scenarios

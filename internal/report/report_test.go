@@ -195,6 +195,31 @@ func TestMarkdownStaysText(t *testing.T) {
 	}
 }
 
+// A report of a newer version may have strategies and scenarios that this one does not know.
+func TestWhatIsNotKnownIsShown(t *testing.T) {
+	r := saved(t)
+	r.Interrupted = true
+	r.Cells[0].Strategy, r.Cells[1].Scenario = "lock-of-tomorrow", "storm"
+	var page, matrix bytes.Buffer
+	if err := r.HTML(&page); err != nil {
+		t.Fatal(err)
+	}
+	Terminal{Out: &matrix}.Report(r)
+	for _, want := range []string{"lock-of-tomorrow", "storm"} {
+		if got := matrix.String(); !strings.Contains(got, want) {
+			t.Errorf("no %s in the terminal:\n%s", want, got)
+		}
+		if got := markdown(t, r); !strings.Contains(got, want) {
+			t.Errorf("no %s in Markdown:\n%s", want, got)
+		}
+	}
+	for _, link := range []string{"#lock-of-tomorrow/contention", "#fenced/storm"} {
+		if !regexp.MustCompile(`<td><a class="v [a-z]+" href="` + link).MatchString(page.String()) {
+			t.Errorf("the page's matrix has no %s", link)
+		}
+	}
+}
+
 func markdown(t *testing.T, r Report) string {
 	t.Helper()
 	var out bytes.Buffer

@@ -27,7 +27,7 @@ func (t Terminal) Report(r Report) {
 	case r.onlyContention():
 		t.comparison(r.Cells)
 	case r.isMatrix():
-		t.matrix(r.Cells)
+		t.matrix(r)
 	default:
 		t.singly(r.Cells)
 	}
@@ -99,14 +99,18 @@ func (t Terminal) singly(cells []trial.Result) {
 	fmt.Fprintln(t.Out, w.Render())
 }
 
-func (t Terminal) matrix(cells []trial.Result) {
+func (t Terminal) matrix(r Report) {
 	byPlace := map[[2]string]trial.Result{}
-	for _, c := range cells {
+	for _, c := range r.Cells {
 		byPlace[[2]string{c.Strategy, c.Scenario}] = c
 	}
-	t.grid(func(s strategy.Strategy, sc scenario.Scenario) (string, bool) {
+	strategies, scenarios := r.places()
+	t.grid(strategies, scenarios, func(s strategy.Strategy, sc scenario.Scenario) string {
 		c, ok := byPlace[[2]string{s.Name, sc.Name}]
-		return t.short(c), ok
+		if !ok {
+			return ""
+		}
+		return t.short(c)
 	})
 	fmt.Fprintln(t.Out, "held: sold exactly the stock · +N: oversold N · stuck: nothing sells any more · – skipped · !! a surprise")
 }
@@ -132,46 +136,39 @@ func (t Terminal) short(c trial.Result) string {
 
 // Expected prints what is expected of each cell that is wanted.
 func (t Terminal) Expected(wanted func(strategy.Strategy, scenario.Scenario) bool, o strategy.Options) {
-	t.grid(func(s strategy.Strategy, sc scenario.Scenario) (string, bool) {
+	strategies := slices.DeleteFunc(strategy.All(), func(s strategy.Strategy) bool {
+		return !slices.ContainsFunc(scenario.All(), func(sc scenario.Scenario) bool { return wanted(s, sc) })
+	})
+	scenarios := slices.DeleteFunc(scenario.All(), func(sc scenario.Scenario) bool {
+		return !slices.ContainsFunc(strategies, func(s strategy.Strategy) bool { return wanted(s, sc) })
+	})
+	t.grid(strategies, scenarios, func(s strategy.Strategy, sc scenario.Scenario) string {
 		if !wanted(s, sc) {
-			return "", false
+			return ""
 		}
 		expected := sc.Expected(s.PropertiesUnder(o))
 		colour := text.Colors{text.FgYellow}
 		if expected == scenario.Held {
 			colour = text.Colors{text.FgGreen}
 		}
-		return t.paint(colour, string(expected)), true
+		return t.paint(colour, string(expected))
 	})
 }
 
-// grid prints strategies by scenarios, leaving out rows and columns without a cell.
-func (t Terminal) grid(cell func(strategy.Strategy, scenario.Scenario) (string, bool)) {
-	var columns []scenario.Scenario
-	for _, sc := range scenario.All() {
-		for _, s := range strategy.All() {
-			if _, ok := cell(s, sc); ok {
-				columns = append(columns, sc)
-				break
-			}
-		}
-	}
+// grid prints strategies by scenarios.
+func (t Terminal) grid(strategies []strategy.Strategy, scenarios []scenario.Scenario, cell func(strategy.Strategy, scenario.Scenario) string) {
 	w := t.table()
 	header := table.Row{"strategy"}
-	for _, sc := range columns {
+	for _, sc := range scenarios {
 		header = append(header, strings.ReplaceAll(sc.Name, "-", "-\n"))
 	}
 	w.AppendHeader(header)
-	for _, s := range strategy.All() {
-		row, any := table.Row{s.Name}, false
-		for _, sc := range columns {
-			word, ok := cell(s, sc)
-			any = any || ok
-			row = append(row, word)
+	for _, s := range strategies {
+		row := table.Row{s.Name}
+		for _, sc := range scenarios {
+			row = append(row, cell(s, sc))
 		}
-		if any {
-			w.AppendRow(row)
-		}
+		w.AppendRow(row)
 	}
 	fmt.Fprintln(t.Out, w.Render())
 }
