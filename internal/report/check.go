@@ -21,17 +21,16 @@ func (r Report) check() error {
 	if len(r.Cells) == 0 && (r.Cells == nil || !r.Interrupted) {
 		return errors.New("cells are missing: only an interrupted run has none")
 	}
-	seen := map[[2]string]bool{}
+	seen := map[place]bool{}
 	for i, c := range r.Cells {
-		place := [2]string{c.Strategy, c.Scenario}
 		err := checkCell(c)
-		if err == nil && seen[place] {
+		if err == nil && seen[placeOf(c)] {
 			err = fmt.Errorf("%s under %s is there for a second time", c.Strategy, c.Scenario)
 		}
 		if err != nil {
 			return fmt.Errorf("cells[%d]: %w", i, err)
 		}
-		seen[place] = true
+		seen[placeOf(c)] = true
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -16,10 +17,7 @@ const noise = 0.1
 // Compare prints what changed between two reports, cell by cell. Cells under contention are
 // compared by their numbers too; elsewhere the faults, and not the strategy, make the numbers.
 func (t Terminal) Compare(before, after Report) {
-	old := map[[2]string]trial.Result{}
-	for _, c := range before.Cells {
-		old[[2]string{c.Strategy, c.Scenario}] = c
-	}
+	old := before.byPlace()
 	w := t.table()
 	w.AppendHeader(table.Row{"strategy", "scenario", "verdict", "sales/s", "p50 ms", "p99 ms", "Redis/sale", "database/sale"})
 	right := make([]table.ColumnConfig, 0, 5)
@@ -29,9 +27,8 @@ func (t Terminal) Compare(before, after Report) {
 	w.SetColumnConfigs(right)
 	changed, same, added := 0, 0, 0
 	for _, c := range after.inOrder() {
-		place := [2]string{c.Strategy, c.Scenario}
-		was, ok := old[place]
-		delete(old, place)
+		was, ok := old[placeOf(c)]
+		delete(old, placeOf(c))
 		contention := c.Scenario == scenario.All()[0].Name
 		switch {
 		case !ok:
@@ -55,13 +52,17 @@ func (t Terminal) Compare(before, after Report) {
 		}
 		w.AppendRow(row)
 	}
+	for _, c := range before.inOrder() {
+		if _, gone := old[placeOf(c)]; gone {
+			w.AppendRow(table.Row{c.Strategy, c.Scenario, t.short(c) + ", gone"})
+		}
+	}
 	if w.Length() > 0 {
 		fmt.Fprintln(t.Out, w.Render())
 	}
 	fmt.Fprintf(t.Out, "%s with another verdict, %d with the same, %d only after, %d only before\n", plural(changed, "cell"), same, added, len(old))
-	if e, f := before.Environment, after.Environment; e.Cores != f.Cores || e.MySQL != f.MySQL || e.Redis != f.Redis || e.OS != f.OS {
-		fmt.Fprintf(t.Out, "two environments: numbers are not to be compared (%s, %s, %d cores before; %s, %s, %d cores after)\n",
-			e.MySQL, e.Redis, e.Cores, f.MySQL, f.Redis, f.Cores)
+	if differ := differences(before, after); len(differ) > 0 {
+		fmt.Fprintf(t.Out, "not the same, so numbers are not to be compared: %s\n", strings.Join(differ, "; "))
 	}
 	for _, r := range []struct {
 		Report

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,7 +12,7 @@ func (e Environment) facts() []fact {
 	facts := []fact{
 		{Name: "when", Value: e.Time}, {Name: "command", Value: e.Command}, {Name: "seed", Value: fmt.Sprint(e.Seed)},
 		{Name: "system", Value: fmt.Sprintf("%s, %d cores", e.OS, e.Cores)}, {Name: "Go", Value: e.Go},
-		{Name: "database", Value: e.MySQL}, {Name: "Redis", Value: e.Redis},
+		{Name: "database", Value: known(e.MySQL)}, {Name: "Redis", Value: known(e.Redis)},
 		{Name: "shops", Value: fmt.Sprint(e.Shops)}, {Name: "sites side by side", Value: fmt.Sprint(e.Sites)},
 		{Name: "customers", Value: fmt.Sprint(e.Workers)},
 		{Name: "lease", Value: short(e.LeaseMS) + " ms"}, {Name: "wait", Value: short(e.WaitMS) + " ms"},
@@ -26,3 +27,6 @@ func (e Environment) facts() []fact {
 	}
 	return facts
 }
+
+// known is a version, which nobody knows where a server of somebody else hides it.
+func known(version string) string { return cmp.Or(version, "unknown") }

@@ -102,10 +102,10 @@ type chartKey struct{ Class, Name string }
 
 func (r Report) page(style template.CSS, script template.JS) pageData {
 	p := pageData{Report: r, Style: style, Script: script, Environment: r.Environment.facts(), Title: r.title()}
-	byPlace := map[[2]string]pageCell{}
+	byPlace := map[place]pageCell{}
 	for _, result := range r.inOrder() {
 		c := newPageCell(result)
-		byPlace[[2]string{c.Strategy, c.Scenario}] = c
+		byPlace[placeOf(result)] = c
 		p.Cells = append(p.Cells, c)
 		if c.Surprise {
 			p.Surprises = append(p.Surprises, c)
@@ -126,7 +126,7 @@ func (r Report) page(style template.CSS, script template.JS) pageData {
 	for _, s := range strategies {
 		row := pageRow{named: named{s.Name, s.Doc}}
 		for _, sc := range scenarios {
-			row.Cells = append(row.Cells, byPlace[[2]string{s.Name, sc.Name}])
+			row.Cells = append(row.Cells, byPlace[place{s.Name, sc.Name}])
 		}
 		p.Rows = append(p.Rows, row)
 		if _, err := strategy.ByName(s.Name); err != nil {

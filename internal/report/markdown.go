@@ -32,14 +32,11 @@ func (r Report) Markdown(w io.Writer) error {
 			fmt.Fprintf(&b, " %s |", markdownText(sc.Name))
 		}
 		b.WriteString("\n|---|" + strings.Repeat("---|", len(scenarios)) + "\n")
-		byPlace := map[[2]string]trial.Result{}
-		for _, c := range r.Cells {
-			byPlace[[2]string{c.Strategy, c.Scenario}] = c
-		}
+		cells := r.byPlace()
 		for _, s := range strategies {
 			fmt.Fprintf(&b, "| %s |", tableCode(s.Name))
 			for _, sc := range scenarios {
-				c, ok := byPlace[[2]string{s.Name, sc.Name}]
+				c, ok := cells[place{s.Name, sc.Name}]
 				if !ok {
 					b.WriteString(" |")
 					continue

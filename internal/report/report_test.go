@@ -83,14 +83,16 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// changed is the report as it was before: one cell less, another verdict, other numbers.
+// changed is the report as it was before: one cell less and one more, another verdict, other numbers and settings.
 func changed(r Report) Report {
 	before := r
 	before.Interrupted = false
 	before.Cells = append([]trial.Result{}, r.Cells[:5]...)
 	before.Cells[0].SalesPerSecond *= 2
 	before.Cells[1].Latency.P99 *= 1.05
+	before.Cells[2].Scenario = "overrun"
 	before.Cells[3].Verdict, before.Cells[3].Expected = "held", "stuck"
+	before.Environment.LeaseMS, before.Environment.Sites = 2000, 1
 	return before
 }
 
@@ -109,6 +111,37 @@ func TestJSONIsReadAgain(t *testing.T) {
 	}
 	if again, err := Read(path); err != nil || len(again.Cells) != 0 {
 		t.Errorf("an interrupted report without cells, read again: %v, %d cells", err, len(again.Cells))
+	}
+}
+
+func TestComparingSaysWhatDiffers(t *testing.T) {
+	for _, tt := range []struct {
+		change func(*Report)
+		want   string
+	}{
+		{func(r *Report) { r.Environment.Time, r.Environment.Command = "2026-03-02T12:00:00Z", "loadtest" }, ""},
+		{func(r *Report) { r.Environment.OS, r.Environment.Cores = "darwin/arm64", 8 }, "system linux/amd64, 2 cores and darwin/arm64, 8 cores"},
+		{func(r *Report) { r.Environment.Seed = 2 }, "seed 1 and 2"},
+		{func(r *Report) { r.Environment.Go = "go1.27" }, "Go go1.26.8 and go1.27"},
+		{func(r *Report) { r.Environment.MySQL = "MySQL 9" }, "database 10.11.19-MariaDB-0+deb12u1 and MySQL 9"},
+		{func(r *Report) { r.Environment.Redis = "" }, "Redis Redis 7.0.15 and unknown"},
+		{func(r *Report) { r.Environment.Libraries = nil }, "github.com/redis/go-redis/v9 v9.23.0 and none"},
+		{func(r *Report) { r.Environment.Rate = "200" }, "requests a second none and 200"},
+		{func(r *Report) { r.Environment.Shops = 5 }, "shops 3 and 5"},
+		{func(r *Report) { r.Environment.Sites = 1 }, "sites side by side 4 and 1"},
+		{func(r *Report) { r.Environment.Workers = 50 }, "customers 12 and 50"},
+		{func(r *Report) { r.Environment.LeaseMS = 1000 }, "lease 500 ms and 1000 ms"},
+		{func(r *Report) { r.Environment.WaitMS = 1000 }, "wait 375 ms and 1000 ms"},
+		{func(r *Report) { r.Environment.RetryMS, r.Environment.WorkMS = 3, 0 }, "retry 2 ms and 3 ms; work 10 ms and 0 ms"},
+		{func(r *Report) { r.Cells[0].InitialStock, r.Cells[0].Requests = 100, 400 }, "stock 30 and 100; requests 120 and 400"},
+		{func(r *Report) { r.Cells[3].Runs = 5 }, "runs 1 and 5"},
+		{func(r *Report) { r.Cells[3].Requests = 500 }, ""}, // under crash, it goes on until all is sold
+	} {
+		before, after := saved(t), saved(t)
+		tt.change(&after)
+		if got := strings.Join(differences(before, after), "; "); got != tt.want {
+			t.Errorf("differences = %q, want %q", got, tt.want)
+		}
 	}
 }
 

@@ -100,13 +100,10 @@ func (t Terminal) singly(cells []trial.Result) {
 }
 
 func (t Terminal) matrix(r Report) {
-	byPlace := map[[2]string]trial.Result{}
-	for _, c := range r.Cells {
-		byPlace[[2]string{c.Strategy, c.Scenario}] = c
-	}
+	cells := r.byPlace()
 	strategies, scenarios := r.places()
 	t.grid(strategies, scenarios, func(s strategy.Strategy, sc scenario.Scenario) string {
-		c, ok := byPlace[[2]string{s.Name, sc.Name}]
+		c, ok := cells[place{s.Name, sc.Name}]
 		if !ok {
 			return ""
 		}
