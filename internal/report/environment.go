@@ -11,8 +11,8 @@ import (
 func (e Environment) facts() []fact {
 	facts := []fact{
 		{Name: "when", Value: e.Time}, {Name: "command", Value: e.Command}, {Name: "seed", Value: fmt.Sprint(e.Seed)},
-		{Name: "system", Value: fmt.Sprintf("%s, %d cores", e.OS, e.Cores)}, {Name: "Go", Value: e.Go},
-		{Name: "database", Value: known(e.MySQL)}, {Name: "Redis", Value: known(e.Redis)},
+		{Name: "system", Value: e.OS + ", " + plural(e.Cores, "core")}, {Name: "Go", Value: e.Go},
+		{Name: "database", Value: known(e.MySQL, "database")}, {Name: "Redis", Value: known(e.Redis, "Redis")},
 		{Name: "shops", Value: fmt.Sprint(e.Shops)}, {Name: "sites side by side", Value: fmt.Sprint(e.Sites)},
 		{Name: "customers", Value: fmt.Sprint(e.Workers)},
 		{Name: "lease", Value: short(e.LeaseMS) + " ms"}, {Name: "wait", Value: short(e.WaitMS) + " ms"},
@@ -28,5 +28,10 @@ func (e Environment) facts() []fact {
 	return facts
 }
 
-// known is a version, which nobody knows where a server of somebody else hides it.
-func known(version string) string { return cmp.Or(version, "unknown") }
+// known is a version with the name of its server. Nobody knows it where no server was looked at.
+func known(version, server string) string { return cmp.Or(version, "unknown "+server) }
+
+// short are the facts without which no number means anything.
+func (e Environment) short() []string {
+	return []string{known(e.MySQL, "database"), known(e.Redis, "Redis"), plural(e.Cores, "core"), fmt.Sprintf("seed %d", e.Seed)}
+}

@@ -39,6 +39,7 @@ func (r Report) HTML(w io.Writer) error {
 type pageData struct {
 	Report      Report
 	Title       string
+	Where       []string
 	Style       template.CSS
 	Script      template.JS
 	Surprises   []pageCell
@@ -101,7 +102,7 @@ type pageStep struct {
 type chartKey struct{ Class, Name string }
 
 func (r Report) page(style template.CSS, script template.JS) pageData {
-	p := pageData{Report: r, Style: style, Script: script, Environment: r.Environment.facts(), Title: r.title()}
+	p := pageData{Report: r, Style: style, Script: script, Environment: r.Environment.facts(), Title: r.title(), Where: r.Environment.short()}
 	byPlace := map[place]pageCell{}
 	for _, result := range r.inOrder() {
 		c := newPageCell(result)

@@ -36,7 +36,7 @@ func (t Terminal) Explain(c trial.Result) {
 	default:
 		t.paragraph("There is no trace of it: nothing can be said but the counts.")
 	}
-	fmt.Fprintf(t.Out, "\nsold %d of %d, oversold %d, lost updates %d, by %d requests in %.1f s\n", c.Sold, c.InitialStock, c.Oversold, c.LostUpdates, c.Requests, c.Seconds)
+	fmt.Fprintf(t.Out, "\nsold %d of %d, oversold %d, lost updates %d, by %s in %.1f s\n", c.Sold, c.InitialStock, c.Oversold, c.LostUpdates, plural(int(c.Requests), "request"), c.Seconds)
 	if c.Replay != "" {
 		fmt.Fprintf(t.Out, "again: %s\n", brokenCommand(c.Replay))
 	}

@@ -51,7 +51,7 @@ func (r Report) Markdown(w io.Writer) error {
 			markdownText(string(c.Verdict)), markdownText(string(c.Expected)), markdownCode(c.Replay))
 	}
 	e := r.Environment
-	fmt.Fprintf(&b, "\n%s, %s, %s, %d cores, seed %d: %s\n", markdownText(e.MySQL), markdownText(e.Redis), markdownText(e.Go), e.Cores, e.Seed, markdownCode(e.Command))
+	fmt.Fprintf(&b, "\n%s: %s\n", markdownText(strings.Join(append(e.short(), e.Go), ", ")), markdownCode(e.Command))
 	_, err := io.WriteString(w, b.String())
 	return err
 }

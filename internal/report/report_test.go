@@ -124,7 +124,7 @@ func TestComparingSaysWhatDiffers(t *testing.T) {
 		{func(r *Report) { r.Environment.Seed = 2 }, "seed 1 and 2"},
 		{func(r *Report) { r.Environment.Go = "go1.27" }, "Go go1.26.8 and go1.27"},
 		{func(r *Report) { r.Environment.MySQL = "MySQL 9" }, "database 10.11.19-MariaDB-0+deb12u1 and MySQL 9"},
-		{func(r *Report) { r.Environment.Redis = "" }, "Redis Redis 7.0.15 and unknown"},
+		{func(r *Report) { r.Environment.Redis = "" }, "Redis Redis 7.0.15 and unknown Redis"},
 		{func(r *Report) { r.Environment.Libraries = nil }, "github.com/redis/go-redis/v9 v9.23.0 and none"},
 		{func(r *Report) { r.Environment.Rate = "200" }, "requests a second none and 200"},
 		{func(r *Report) { r.Environment.Shops = 5 }, "shops 3 and 5"},
@@ -142,6 +142,20 @@ func TestComparingSaysWhatDiffers(t *testing.T) {
 		if got := strings.Join(differences(before, after), "; "); got != tt.want {
 			t.Errorf("differences = %q, want %q", got, tt.want)
 		}
+	}
+}
+
+func TestOneIsNotMany(t *testing.T) {
+	r := saved(t)
+	r.Cells = r.Cells[4:5]
+	r.Environment.Cores, r.Environment.Redis = 1, ""
+	var out bytes.Buffer
+	Terminal{Out: &out}.Report(r)
+	if want := "1 cell, 0 as expected, 1 surprise, 0 skipped · 10.11.19-MariaDB-0+deb12u1, unknown Redis, 1 core, seed 1\n"; !strings.HasSuffix(out.String(), want) {
+		t.Errorf("the last line is not %q in:\n%s", want, out.String())
+	}
+	if want := "10.11.19-MariaDB-0+deb12u1, unknown Redis, 1 core, seed 1, go"; !strings.Contains(markdown(t, r), want) {
+		t.Errorf("no %q in:\n%s", want, markdown(t, r))
 	}
 }
 

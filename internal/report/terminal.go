@@ -199,13 +199,9 @@ func (t Terminal) closing(r Report) {
 	if r.Interrupted {
 		fmt.Fprintln(t.Out, "interrupted: cells are missing")
 	}
-	cells := "cells"
-	if len(r.Cells) == 1 {
-		cells = "cell"
-	}
-	fmt.Fprintf(t.Out, "%d %s, %d as expected, %d surprises, %d skipped · %s, %s, %d cores, seed %d\n",
-		len(r.Cells), cells, len(r.Cells)-len(surprises)-countSkipped(r.Cells), len(surprises), countSkipped(r.Cells),
-		r.Environment.MySQL, r.Environment.Redis, r.Environment.Cores, r.Environment.Seed)
+	fmt.Fprintf(t.Out, "%s, %d as expected, %s, %d skipped · %s\n",
+		plural(len(r.Cells), "cell"), len(r.Cells)-len(surprises)-countSkipped(r.Cells), plural(len(surprises), "surprise"), countSkipped(r.Cells),
+		strings.Join(r.Environment.short(), ", "))
 }
 
 func countSkipped(cells []trial.Result) (n int) {
