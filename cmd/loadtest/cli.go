@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+	"golang.org/x/sys/unix"
 
 	"stocklock/internal/report"
 	"stocklock/internal/scenario"
@@ -132,7 +133,20 @@ type streams struct {
 }
 
 func (s streams) terminal() report.Terminal {
-	return report.Terminal{Out: s.out, Colour: isTerminal(s.out) && os.Getenv("NO_COLOR") == ""}
+	return report.Terminal{Out: s.out, Colour: isTerminal(s.out) && os.Getenv("NO_COLOR") == "", Width: widthOf(s.out)}
+}
+
+// widthOf is how many columns a terminal has, and 0 for what is none.
+func widthOf(w io.Writer) int {
+	f, ok := w.(*os.File)
+	if !ok {
+		return 0
+	}
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0
+	}
+	return int(size.Col)
 }
 
 // isTerminal says whether w is a terminal: only there are colours and a moving

@@ -18,13 +18,7 @@ const noise = 0.1
 // compared by their numbers too; elsewhere the faults, and not the strategy, make the numbers.
 func (t Terminal) Compare(before, after Report) {
 	old := before.byPlace()
-	w := t.table()
-	w.AppendHeader(table.Row{"strategy", "scenario", "verdict", "sales/s", "p50 ms", "p99 ms", "Redis/sale", "database/sale"})
-	right := make([]table.ColumnConfig, 0, 5)
-	for column := 4; column <= 8; column++ {
-		right = append(right, table.ColumnConfig{Number: column, Align: text.AlignRight, AlignHeader: text.AlignRight})
-	}
-	w.SetColumnConfigs(right)
+	w := newTable()
 	changed, same, added := 0, 0, 0
 	for _, c := range after.inOrder() {
 		was, ok := old[placeOf(c)]
@@ -58,7 +52,8 @@ func (t Terminal) Compare(before, after Report) {
 		}
 	}
 	if w.Length() > 0 {
-		fmt.Fprintln(t.Out, w.Render())
+		header := table.Row{"strategy", "scenario", "verdict", "sales/s", "p50 ms", "p99 ms", "Redis/sale", "database/sale"}
+		t.print(w, header, toTheRight(4, 8), 8, 7, 5, 6, 4)
 	}
 	fmt.Fprintf(t.Out, "%s with another verdict, %d with the same, %d only after, %d only before\n", plural(changed, "cell"), same, added, len(old))
 	if differ := differences(before, after); len(differ) > 0 {

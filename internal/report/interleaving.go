@@ -20,7 +20,7 @@ const (
 // Explain prints why a cell ended as it did: the cause, the interleaving in lanes, the
 // orders it speaks of, and how to see it again.
 func (t Terminal) Explain(c trial.Result) {
-	fmt.Fprintf(t.Out, "%s under %s: %s\n", t.paint(text.Colors{text.Bold}, c.Strategy), c.Scenario, t.verdict(c))
+	fmt.Fprintf(t.Out, "%s under %s: %s\n", t.paint(text.Colors{text.Bold}, c.Strategy), c.Scenario, t.verdict(c, counted(c)))
 	if sc, err := scenario.ByName(c.Scenario); err == nil {
 		t.paragraph("what was done: " + sc.Doc)
 	}

@@ -13,40 +13,35 @@ import (
 // Strategies prints what each strategy does.
 func (t Terminal) Strategies() {
 	t.heading("Strategies: a guard decides who may enter, a decrement how the stock is written.")
-	w := t.table()
-	w.AppendHeader(table.Row{"strategy", "what it does", "guard", "decrement"})
-	w.SetColumnConfigs([]table.ColumnConfig{
-		{Number: 2, WidthMax: 50, WidthMaxEnforcer: text.WrapSoft},
-		{Number: 3, WidthMax: 24, WidthMaxEnforcer: text.WrapSoft},
-		{Number: 4, WidthMax: 24, WidthMaxEnforcer: text.WrapSoft},
-	})
+	w := newTable()
 	for _, s := range strategy.All() {
 		w.AppendRow(table.Row{s.Name, s.Doc, s.Guard, s.Decrement})
 	}
-	fmt.Fprintln(t.Out, w.Render())
+	t.print(w, table.Row{"strategy", "what it does", "guard", "decrement"}, []table.ColumnConfig{
+		{Number: 2, WidthMax: 48, WidthMaxEnforcer: text.WrapSoft},
+		{Number: 3, WidthMax: 24, WidthMaxEnforcer: text.WrapSoft},
+		{Number: 4, WidthMax: 24, WidthMaxEnforcer: text.WrapSoft},
+	}, 4, 3)
 }
 
 // Scenarios prints what each scenario does.
 func (t Terminal) Scenarios() {
 	t.heading("Scenarios: each attacks one property.")
-	w := t.table()
-	w.AppendHeader(table.Row{"scenario", "what it does", "attacks"})
-	w.SetColumnConfigs([]table.ColumnConfig{{Number: 2, WidthMax: 64, WidthMaxEnforcer: text.WrapSoft}})
+	w := newTable()
 	for _, s := range scenario.All() {
 		w.AppendRow(table.Row{s.Name, s.Doc, s.Attacks.String()})
 	}
-	fmt.Fprintln(t.Out, w.Render())
+	t.print(w, table.Row{"scenario", "what it does", "attacks"}, []table.ColumnConfig{{Number: 2, WidthMax: 60, WidthMaxEnforcer: text.WrapSoft}}, 3)
 }
 
 // Properties prints which strategy has which property.
 func (t Terminal) Properties() {
 	t.heading("Properties, by effect: what each strategy survives.")
-	w := t.table()
+	w := newTable()
 	header := table.Row{"strategy"}
 	for i := range strategy.Properties() {
 		header = append(header, string(rune('A'+i)))
 	}
-	w.AppendHeader(header)
 	for _, s := range strategy.All() {
 		row := table.Row{s.Name}
 		for _, p := range strategy.Properties() {
@@ -58,7 +53,7 @@ func (t Terminal) Properties() {
 		}
 		w.AppendRow(row)
 	}
-	fmt.Fprintln(t.Out, w.Render())
+	t.print(w, header, nil)
 	for i, p := range strategy.Properties() {
 		fmt.Fprintf(t.Out, "  %c  %-18s %s\n", 'A'+i, p, p.Doc())
 	}

@@ -75,10 +75,7 @@ func cost(c trial.Result) (redis, database string) {
 }
 
 func markdownVerdict(c trial.Result) string {
-	word := markdownText(string(c.Verdict))
-	if c.Verdict == scenario.Oversold {
-		word = fmt.Sprintf("oversold %d", c.Oversold)
-	}
+	word := markdownText(counted(c))
 	if c.Surprise() {
 		return "**" + word + "!**"
 	}

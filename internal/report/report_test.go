@@ -15,6 +15,8 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"stocklock/internal/scenario"
+	"stocklock/internal/strategy"
 	"stocklock/internal/trial"
 )
 
@@ -175,6 +177,53 @@ func TestExplanationsFitTheTerminal(t *testing.T) {
 		}
 		if text.StripEscape(colourful.String()) != plain.String() {
 			t.Errorf("%s under %s: the colours change the text", c.Strategy, c.Scenario)
+		}
+	}
+}
+
+// widest is a report under contention with numbers as large as they come.
+func widest(t *testing.T) Report {
+	r := saved(t)
+	fast, slow := r.Cells[0], r.Cells[1]
+	fast.Sold, fast.InitialStock, fast.Oversold, fast.LostUpdates, fast.SalesPerSecond = 400, 100, 300, 364, 788.2
+	slow.Strategy, slow.Sold, slow.InitialStock, slow.SoldOut, slow.Unknown = "reentrant-fixed", 100, 100, 300, 12
+	slow.Latency = trial.Latency{P50: 121, P95: 1681, P99: 1990, Max: 21165}
+	r.Cells = []trial.Result{fast, slow}
+	return r
+}
+
+func TestTablesFitTheTerminal(t *testing.T) {
+	mixed := saved(t)
+	mixed.Interrupted = false // so that it is no matrix
+	for _, width := range []int{0, 119, 80} {
+		var out bytes.Buffer
+		terminal := Terminal{Out: &out, Width: width}
+		terminal.comparison(widest(t).Cells)
+		terminal.singly(mixed.Cells)
+		terminal.matrix(mixed)
+		terminal.Compare(changed(mixed), mixed)
+		terminal.Strategies()
+		terminal.Scenarios()
+		terminal.Properties()
+		terminal.Expected(func(strategy.Strategy, scenario.Scenario) bool { return true }, strategy.Options{})
+		rows := 0
+		for _, line := range strings.Split(out.String(), "\n") {
+			if strings.TrimRight(line, " ") != line {
+				t.Errorf("in %d columns, blanks at the end of %q", width, line)
+			}
+			isRow := strings.HasPrefix(line, "─") || regexp.MustCompile(`^ [a-z-]+  `).MatchString(line)
+			if got := text.StringWidthWithoutEscSequences(line); isRow && width > 0 && got > width {
+				t.Errorf("in %d columns, a row with %d: %s", width, got, line)
+			}
+			if isRow {
+				rows++
+			}
+		}
+		if rows < 100 {
+			t.Errorf("in %d columns, %d rows of tables, want more", width, rows)
+		}
+		if says := strings.Contains(out.String(), "left out: p95 ms, unknown, errors, lost updates"); says != (width == 80) {
+			t.Errorf("in %d columns, it says what is left out: %v", width, says)
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 type Terminal struct {
 	Out    io.Writer
 	Colour bool
+	Width  int // of a line, in columns; 0 where nothing wraps
 }
 
 // Report prints the comparison under contention, the matrix where there is one, single
@@ -35,30 +36,29 @@ func (t Terminal) Report(r Report) {
 }
 
 func (t Terminal) comparison(cells []trial.Result) {
-	w := t.table()
-	w.AppendHeader(table.Row{"strategy", "sold", "oversold", "lost\nupdates", "sold\nout", "busy", "un-\nknown", "errors",
-		"sales/s", "p50\nms", "p95\nms", "p99\nms", "max\nms", "verdict"})
+	w := newTable()
 	for _, c := range cells {
 		w.AppendRow(table.Row{c.Strategy, fmt.Sprintf("%d/%d", c.Sold, c.InitialStock), c.Oversold, c.LostUpdates, c.SoldOut, c.Busy,
 			c.Unknown, c.Errors, fmt.Sprintf("%.0f", c.SalesPerSecond), ms(c.Latency.P50), ms(c.Latency.P95), ms(c.Latency.P99),
-			ms(c.Latency.Max), t.verdict(c)})
+			ms(c.Latency.Max), t.verdict(c, string(c.Verdict))})
 	}
-	right := make([]table.ColumnConfig, 0, 12)
-	for column := 2; column <= 13; column++ {
-		right = append(right, table.ColumnConfig{Number: column, Align: text.AlignRight, AlignHeader: text.AlignRight})
-	}
-	w.SetColumnConfigs(right)
-	fmt.Fprintln(t.Out, w.Render())
+	header := table.Row{"strategy", "sold", "over-\nsold", "lost\nup-\ndates", "sold\nout", "busy", "un-\nknown", "er-\nrors",
+		"sales\n/s", "p50\nms", "p95\nms", "p99\nms", "max\nms", "verdict"}
+	t.print(w, header, toTheRight(2, 13), 11, 7, 8, 4, 5, 6, 13, 10, 12, 9)
 }
 
 func ms(v float64) string { return fmt.Sprintf("%.0f", v) }
 
-// verdict is the word, and whether it was to be expected.
-func (t Terminal) verdict(c trial.Result) string {
-	word := string(c.Verdict)
+// counted is the verdict, and by how much.
+func counted(c trial.Result) string {
 	if c.Verdict == scenario.Oversold {
-		word = fmt.Sprintf("oversold %d", c.Oversold)
+		return fmt.Sprintf("oversold %d", c.Oversold)
 	}
+	return string(c.Verdict)
+}
+
+// verdict is the word, and whether it was to be expected.
+func (t Terminal) verdict(c trial.Result, word string) string {
 	expected := ", as expected" + agreed(c)
 	switch {
 	case c.Surprise():
@@ -82,9 +82,7 @@ func agreed(c trial.Result) string {
 
 // singly prints cells with what is done to each, and which property decides.
 func (t Terminal) singly(cells []trial.Result) {
-	w := t.table()
-	w.AppendHeader(table.Row{"strategy", "scenario", "what is done to it", "and it", "verdict"})
-	w.SetColumnConfigs([]table.ColumnConfig{{Number: 3, WidthMax: 48, WidthMaxEnforcer: text.WrapSoft}})
+	w := newTable()
 	names := strategy.Names()
 	cells = slices.SortedStableFunc(slices.Values(cells), func(a, b trial.Result) int {
 		return slices.Index(names, a.Strategy) - slices.Index(names, b.Strategy)
@@ -94,9 +92,10 @@ func (t Terminal) singly(cells []trial.Result) {
 		if sc, err := scenario.ByName(c.Scenario); err == nil {
 			done = sc.Doc
 		}
-		w.AppendRow(table.Row{c.Strategy, c.Scenario, done, c.Because, t.verdict(c)})
+		w.AppendRow(table.Row{c.Strategy, c.Scenario, done, c.Because, t.verdict(c, counted(c))})
 	}
-	fmt.Fprintln(t.Out, w.Render())
+	t.print(w, table.Row{"strategy", "scenario", "what is done to it", "and it", "verdict"},
+		[]table.ColumnConfig{{Number: 3, WidthMax: 48, WidthMaxEnforcer: text.WrapSoft}}, 3, 4)
 }
 
 func (t Terminal) matrix(r Report) {
@@ -152,9 +151,26 @@ func (t Terminal) Expected(wanted func(strategy.Strategy, scenario.Scenario) boo
 	})
 }
 
-// grid prints strategies by scenarios.
-func (t Terminal) grid(strategies []strategy.Strategy, scenarios []scenario.Scenario, cell func(strategy.Strategy, scenario.Scenario) string) {
-	w := t.table()
+// verdictOf is what a grid says of a cell.
+type verdictOf func(strategy.Strategy, scenario.Scenario) string
+
+// grid prints strategies by scenarios, below each other what has no room side by side.
+func (t Terminal) grid(strategies []strategy.Strategy, scenarios []scenario.Scenario, cell verdictOf) {
+	shown := len(scenarios)
+	grid := gridOf(strategies, scenarios, cell)
+	for shown > 1 && !t.fits(grid) {
+		shown--
+		grid = gridOf(strategies, scenarios[:shown], cell)
+	}
+	fmt.Fprintln(t.Out, grid)
+	if shown < len(scenarios) {
+		fmt.Fprintln(t.Out)
+		t.grid(strategies, scenarios[shown:], cell)
+	}
+}
+
+func gridOf(strategies []strategy.Strategy, scenarios []scenario.Scenario, cell verdictOf) string {
+	w := newTable()
 	header := table.Row{"strategy"}
 	for _, sc := range scenarios {
 		header = append(header, strings.ReplaceAll(sc.Name, "-", "-\n"))
@@ -167,7 +183,7 @@ func (t Terminal) grid(strategies []strategy.Strategy, scenarios []scenario.Scen
 		}
 		w.AppendRow(row)
 	}
-	fmt.Fprintln(t.Out, w.Render())
+	return rendered(w)
 }
 
 func (t Terminal) closing(r Report) {
@@ -211,16 +227,6 @@ func countSkipped(cells []trial.Result) (n int) {
 		}
 	}
 	return n
-}
-
-func (t Terminal) table() table.Writer {
-	w := table.NewWriter()
-	style := table.StyleLight
-	style.Format.Header = text.FormatDefault
-	style.Options.DrawBorder = false
-	style.Options.SeparateColumns = false
-	w.SetStyle(style)
-	return w
 }
 
 func (t Terminal) paint(c text.Colors, s string) string {

@@ -1,0 +1,75 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+func newTable() table.Writer {
+	w := table.NewWriter()
+	style := table.StyleLight
+	style.Format.Header = text.FormatDefault
+	style.Options.DrawBorder = false
+	style.Options.SeparateColumns = false
+	w.SetStyle(style)
+	w.SuppressTrailingSpaces()
+	return w
+}
+
+// toTheRight aligns columns, counted from 1, as numbers are.
+func toTheRight(first, last int) []table.ColumnConfig {
+	var columns []table.ColumnConfig
+	for n := first; n <= last; n++ {
+		columns = append(columns, table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	return columns
+}
+
+// print prints a table. In a narrow terminal columns are left out, in the order of less, and named.
+func (t Terminal) print(w table.Writer, header table.Row, columns []table.ColumnConfig, less ...int) {
+	w.AppendHeader(header)
+	w.SetColumnConfigs(columns)
+	whole := rendered(w)
+	shown := whole
+	var left []string
+	for _, n := range less {
+		if t.fits(shown) {
+			break
+		}
+		columns = append(columns, table.ColumnConfig{Number: n, Hidden: true})
+		w.SetColumnConfigs(columns)
+		shown = rendered(w)
+		left = append(left, strings.NewReplacer("-\n", "", "\n", " ").Replace(header[n-1].(string)))
+	}
+	fmt.Fprintln(t.Out, shown)
+	if len(left) > 0 {
+		fmt.Fprintf(t.Out, "left out: %s; a terminal of %d columns shows all\n", strings.Join(left, ", "), widthOf(whole))
+	}
+}
+
+func (t Terminal) fits(s string) bool { return t.Width == 0 || widthOf(s) <= t.Width }
+
+func widthOf(s string) int {
+	widest := 0
+	for _, line := range strings.Split(s, "\n") {
+		widest = max(widest, text.StringWidthWithoutEscSequences(line))
+	}
+	return widest
+}
+
+// rendered is the table with a rule no longer than what is above and below it: it would wrap alone.
+func rendered(w table.Writer) string {
+	const rule = "─"
+	lines := strings.Split(w.Render(), "\n")
+	isRule := func(line string) bool { return strings.HasPrefix(line, rule) }
+	i := slices.IndexFunc(lines, isRule)
+	if i >= 0 {
+		lines[i] = ""
+		lines[i] = strings.Repeat(rule, widthOf(strings.Join(lines, "\n")))
+	}
+	return strings.Join(lines, "\n")
+}
