@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -17,9 +18,9 @@ func CheckWritable(path string) error {
 	if err != nil || !to.replaced {
 		return err
 	}
-	probe, err := os.CreateTemp(filepath.Dir(to.path), ".stocklock-*")
+	probe, err := unfinished(to.path)
 	if err != nil {
-		return fmt.Errorf("cannot write %s: %w", path, err)
+		return cannotWrite(path, err)
 	}
 	probe.Close()
 	return os.Remove(probe.Name())
@@ -61,24 +62,46 @@ func (r Report) WriteFile(path string, form Form) error {
 		err = r.writeInto(to.path, form)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot write %s: %w", path, err)
+		return cannotWrite(path, err)
 	}
 	return nil
 }
 
+// cannotWrite tells the cause without the names that it happened under, which are of no use to anybody.
+func cannotWrite(path string, err error) error {
+	var failed *fs.PathError
+	var renaming *os.LinkError
+	switch {
+	case errors.As(err, &failed):
+		err = failed.Err
+	case errors.As(err, &renaming):
+		err = renaming.Err
+	}
+	return fmt.Errorf("cannot write %s: %w", path, err)
+}
+
+// unfinished creates the file that is given the name when it is whole.
+func unfinished(path string) (*os.File, error) {
+	folder := filepath.Dir(path)
+	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("the folder %s does not exist", folder)
+	}
+	return os.CreateTemp(folder, ".stocklock-*")
+}
+
 func (r Report) replace(path string, form Form) error {
-	unfinished, err := os.CreateTemp(filepath.Dir(path), ".stocklock-*")
+	file, err := unfinished(path)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(unfinished.Name()) // gone already when all went well
-	if err := r.writeAndClose(unfinished, form); err != nil {
+	defer os.Remove(file.Name()) // gone already when all went well
+	if err := r.writeAndClose(file, form); err != nil {
 		return err
 	}
-	if err := os.Chmod(unfinished.Name(), 0o644); err != nil {
+	if err := os.Chmod(file.Name(), 0o644); err != nil {
 		return err
 	}
-	return os.Rename(unfinished.Name(), path)
+	return os.Rename(file.Name(), path)
 }
 
 func (r Report) writeInto(path string, form Form) error {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -54,5 +55,39 @@ func TestWhatIsNoFileIsWrittenTo(t *testing.T) {
 	}
 	if got := <-read; !bytes.Equal(got, want.Bytes()) {
 		t.Errorf("read %q, want %q", got, want.Bytes())
+	}
+}
+
+func TestWhyAFileCannotBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		filepath.Join(dir, "no", "x.json"): "cannot write " + filepath.Join(dir, "no", "x.json") + ": the folder " + filepath.Join(dir, "no") + " does not exist",
+		filepath.Join(file, "x.json"):      "cannot write " + filepath.Join(file, "x.json") + ": not a directory",
+		dir:                                "cannot write " + dir + ": it is a folder, want a file's name",
+	} {
+		for _, err := range []error{CheckWritable(path), saved(t).WriteFile(path, Report.JSON)} {
+			if err == nil || err.Error() != want {
+				t.Errorf("%v, want %s", err, want)
+			}
+		}
+	}
+}
+
+func TestNothingUnfinishedIsLeft(t *testing.T) {
+	dir := t.TempDir()
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the form did not panic")
+			}
+		}()
+		saved(t).WriteFile(filepath.Join(dir, "x.json"), func(Report, io.Writer) error { panic("in the middle") })
+	}()
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v %v", left, err)
 	}
 }
