@@ -25,20 +25,29 @@ func (t Terminal) Explain(c trial.Result) {
 		t.paragraph("what was done: " + sc.Doc)
 	}
 	x := c.Explanation
-	switch {
-	case x != nil:
+	if x != nil {
 		fmt.Fprintln(t.Out)
-		t.paragraph(x.Sentence)
+	}
+	t.paragraph(sentence(c))
+	if x != nil {
 		t.interleaving(x)
 		t.rows(x)
-	case c.Reason != "":
-		t.paragraph(c.Reason)
-	default:
-		t.paragraph("There is no trace of it: nothing can be said but the counts.")
 	}
 	fmt.Fprintf(t.Out, "\nsold %d of %d, oversold %d, lost updates %d, by %s in %.1f s\n", c.Sold, c.InitialStock, c.Oversold, c.LostUpdates, plural(int(c.Requests), "request"), c.Seconds)
 	if c.Replay != "" {
 		fmt.Fprintf(t.Out, "again: %s\n", brokenCommand(c.Replay))
+	}
+}
+
+// sentence is what there is to say of a cell.
+func sentence(c trial.Result) string {
+	switch {
+	case c.Explanation != nil:
+		return c.Explanation.Sentence
+	case c.Reason != "":
+		return c.Reason
+	default:
+		return "There is no trace of it: nothing can be said but the counts."
 	}
 }
 

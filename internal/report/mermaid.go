@@ -5,16 +5,18 @@ import (
 	"io"
 	"strings"
 
+	"github.com/jedib0t/go-pretty/v6/text"
+
 	"stocklock/internal/explain"
 	"stocklock/internal/trial"
 )
 
 // Mermaid writes the interleaving as a sequence diagram that GitHub draws in Markdown.
 func Mermaid(w io.Writer, c trial.Result) {
-	x := c.Explanation
 	fmt.Fprintln(w, "sequenceDiagram")
-	if x == nil {
-		fmt.Fprintf(w, "  Note over shop: %s\n", mermaidText(c.Reason))
+	x := c.Explanation
+	if x == nil || len(mermaidSteps(x, columnsOf(x))) == 0 {
+		mermaidSentence(w, c)
 		return
 	}
 	cols := columnsOf(x)
@@ -38,6 +40,16 @@ func Mermaid(w io.Writer, c trial.Result) {
 	if !marked {
 		mermaidMoment(w, cols, x.Moment)
 	}
+}
+
+// mermaidSentence is a diagram of what is said: one without a participant is not drawn.
+func mermaidSentence(w io.Writer, c trial.Result) {
+	fmt.Fprintf(w, "  participant p0 as %s\n", mermaidText(c.Strategy+" under "+c.Scenario))
+	lines := strings.Split(text.WrapSoft(mermaidText(sentence(c)), 60), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimSpace(line)
+	}
+	fmt.Fprintf(w, "  Note over p0: %s\n", strings.Join(lines, "<br/>"))
 }
 
 // mermaidSteps leaves out what several servers of a quorum repeat.
@@ -68,7 +80,7 @@ func mermaidMoment(w io.Writer, cols columns, m *explain.Moment) {
 	fmt.Fprintf(w, "  Note over p0,p%d: %s %s\n", len(cols.names)-1, sign, mermaidText(fmt.Sprintf("%+.1f ms: %s", m.AtMS, m.What)))
 }
 
-// mermaidText escapes what ends a line or begins an entity there.
+// mermaidText escapes what ends a line, or begins an entity or a tag there.
 func mermaidText(s string) string {
-	return strings.NewReplacer("#", "#35;", ";", "#59;", "\n", " ").Replace(s)
+	return strings.NewReplacer("#", "#35;", ";", "#59;", "<", "#lt;", "\n", " ").Replace(s)
 }
