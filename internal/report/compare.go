@@ -53,11 +53,15 @@ func (t Terminal) Compare(before, after Report) {
 	}
 	if w.Length() > 0 {
 		header := table.Row{"strategy", "scenario", "verdict", "sales/s", "p50 ms", "p99 ms", "Redis/sale", "database/sale"}
+		w.SuppressEmptyColumns()
 		t.print(w, header, toTheRight(4, 8), 8, 7, 5, 6, 4)
 	}
 	fmt.Fprintf(t.Out, "%s with another verdict, %d with the same, %d only after, %d only before\n", plural(changed, "cell"), same, added, len(old))
 	if differ := differences(before, after); len(differ) > 0 {
 		fmt.Fprintf(t.Out, "not the same, so numbers are not to be compared: %s\n", strings.Join(differ, "; "))
+	}
+	if before.Environment.Sites == after.Environment.Sites { // else it is among the differences
+		t.sideBySide(after.Environment)
 	}
 	for _, r := range []struct {
 		Report

@@ -35,3 +35,11 @@ func known(version, server string) string { return cmp.Or(version, "unknown "+se
 func (e Environment) short() []string {
 	return []string{known(e.MySQL, "database"), known(e.Redis, "Redis"), plural(e.Cores, "core"), fmt.Sprintf("seed %d", e.Seed)}
 }
+
+// sideBySide is what to know of numbers that were measured while other cells ran, empty where none did.
+func (e Environment) sideBySide() string {
+	if e.Sites < 2 {
+		return ""
+	}
+	return fmt.Sprintf("Measured while %d cells ran side by side on the same cores: compare with care.", e.Sites)
+}

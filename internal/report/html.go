@@ -46,6 +46,8 @@ type pageData struct {
 	Columns     []named
 	Rows        []pageRow
 	Comparison  []pageCell
+	SideBySide  string // what to know of its numbers
+	Costs       bool   // some of them are known
 	Properties  []named
 	Strategies  []pageStrategy
 	Environment []fact
@@ -142,7 +144,8 @@ func (r Report) page(style template.CSS, script template.JS) pageData {
 	for _, property := range strategy.Properties() {
 		p.Properties = append(p.Properties, named{property.String(), property.Doc()})
 	}
-	p.Comparison = comparison(p.Cells)
+	p.Comparison, p.SideBySide = comparison(p.Cells), r.Environment.sideBySide()
+	p.Costs = slices.ContainsFunc(p.Comparison, func(c pageCell) bool { return c.CostPerSale != nil })
 	return p
 }
 

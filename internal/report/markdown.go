@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"stocklock/internal/scenario"
@@ -19,12 +20,7 @@ func (r Report) Markdown(w io.Writer) error {
 		b.WriteString("\n**Interrupted: cells are missing.**\n")
 	}
 	if compared := underContention(r.inOrder()); len(compared) > 0 {
-		b.WriteString("\n| strategy | sold | oversold | sales/s | p50 ms | p95 ms | p99 ms | Redis/sale | database/sale | verdict |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|---|\n")
-		for _, c := range compared {
-			redis, database := cost(c)
-			fmt.Fprintf(&b, "| %s | %d/%d | %d | %s | %s | %s | %s | %s | %s | %s |\n", tableCode(c.Strategy), c.Sold, c.InitialStock, c.Oversold,
-				short(c.SalesPerSecond), short(c.Latency.P50), short(c.Latency.P95), short(c.Latency.P99), redis, database, markdownVerdict(c))
-		}
+		r.markdownComparison(&b, compared)
 	}
 	if strategies, scenarios := r.places(); len(scenarios) > 1 {
 		b.WriteString("\n| strategy |")
@@ -54,6 +50,27 @@ func (r Report) Markdown(w io.Writer) error {
 	fmt.Fprintf(&b, "\n%s: %s\n", markdownText(strings.Join(append(e.short(), e.Go), ", ")), markdownCode(e.Command))
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func (r Report) markdownComparison(b *strings.Builder, cells []trial.Result) {
+	if note := r.Environment.sideBySide(); note != "" {
+		fmt.Fprintf(b, "\n%s\n", note)
+	}
+	costs := slices.ContainsFunc(cells, func(c trial.Result) bool { return c.CostPerSale != nil })
+	header, rule := "", ""
+	if costs {
+		header, rule = " Redis/sale | database/sale |", "--:|--:|"
+	}
+	fmt.Fprintf(b, "\n| strategy | sold | oversold | sales/s | p50 ms | p95 ms | p99 ms |%s verdict |\n|---|--:|--:|--:|--:|--:|--:|%s---|\n", header, rule)
+	for _, c := range cells {
+		fmt.Fprintf(b, "| %s | %d/%d | %d | %s | %s | %s | %s |", tableCode(c.Strategy), c.Sold, c.InitialStock, c.Oversold,
+			short(c.SalesPerSecond), short(c.Latency.P50), short(c.Latency.P95), short(c.Latency.P99))
+		if costs {
+			redis, database := cost(c)
+			fmt.Fprintf(b, " %s | %s |", redis, database)
+		}
+		fmt.Fprintf(b, " %s |\n", markdownVerdict(c))
+	}
 }
 
 func underContention(cells []trial.Result) []trial.Result {

@@ -147,6 +147,35 @@ func TestComparingSaysWhatDiffers(t *testing.T) {
 	}
 }
 
+func TestNumbersOfCrowdedCellsAreMarked(t *testing.T) {
+	const mark = "Measured while 4 cells ran side by side"
+	all := func(r Report) (written [4]string) {
+		var page, terminal, compared bytes.Buffer
+		if err := r.HTML(&page); err != nil {
+			t.Fatal(err)
+		}
+		Terminal{Out: &compared}.Compare(r, r)
+		r.Cells = underContention(r.Cells)
+		Terminal{Out: &terminal}.Report(r)
+		return [4]string{page.String(), markdown(t, r), terminal.String(), compared.String()}
+	}
+	r := saved(t)
+	for i, written := range all(r) {
+		if !strings.Contains(written, mark) {
+			t.Errorf("form %d says nothing of 4 sites", i)
+		}
+	}
+	r.Environment.Sites = 1
+	for i := range r.Cells {
+		r.Cells[i].CostPerSale = nil
+	}
+	for i, written := range all(r) {
+		if strings.Contains(written, "side by side:") || strings.Contains(written, "Redis per sale") || strings.Contains(written, "Redis/sale") {
+			t.Errorf("form %d speaks of other sites, or of costs, where there are none", i)
+		}
+	}
+}
+
 func TestOneIsNotMany(t *testing.T) {
 	r := saved(t)
 	r.Cells = r.Cells[4:5]

@@ -27,6 +27,7 @@ func (t Terminal) Report(r Report) {
 	switch {
 	case r.onlyContention():
 		t.comparison(r.Cells)
+		t.sideBySide(r.Environment)
 	case r.isMatrix():
 		t.matrix(r)
 	default:
@@ -45,6 +46,12 @@ func (t Terminal) comparison(cells []trial.Result) {
 	header := table.Row{"strategy", "sold", "over-\nsold", "lost\nup-\ndates", "sold\nout", "busy", "un-\nknown", "er-\nrors",
 		"sales\n/s", "p50\nms", "p95\nms", "p99\nms", "max\nms", "verdict"}
 	t.print(w, header, toTheRight(2, 13), 11, 7, 8, 4, 5, 6, 13, 10, 12, 9)
+}
+
+func (t Terminal) sideBySide(e Environment) {
+	if note := e.sideBySide(); note != "" {
+		fmt.Fprintln(t.Out, note)
+	}
 }
 
 func ms(v float64) string { return fmt.Sprintf("%.0f", v) }
