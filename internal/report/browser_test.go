@@ -19,6 +19,9 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"stocklock/internal/scenario"
+	"stocklock/internal/strategy"
 )
 
 // browsers are what a Chromium is called on different systems.
@@ -190,6 +193,31 @@ func TestPageOnAPhone(t *testing.T) {
 		}
 	}
 	b.clean(t)
+}
+
+// TestAWholeMatrixFits wants no column cut off on a common screen, and the words that the numbers stand for still there to be read aloud.
+func TestAWholeMatrixFits(t *testing.T) {
+	r := saved(t)
+	cell := r.Cells[0]
+	r.Cells, cell.Oversold = nil, 1234
+	for _, s := range strategy.All() {
+		for _, sc := range scenario.All() {
+			cell.Strategy, cell.Scenario = s.Name, sc.Name
+			r.Cells = append(r.Cells, cell)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "matrix.html")
+	if err := r.WriteFile(path, Report.HTML); err != nil {
+		t.Fatal(err)
+	}
+	b := openBrowser(t)
+	b.run(t, chromedp.EmulateViewport(1280, 900), chromedp.Navigate("file://"+path), chromedp.WaitVisible(".matrix", chromedp.ByQuery))
+	if over := says[int](t, b, `(m => m.scrollWidth - m.clientWidth)(document.querySelector('.matrix').parentElement)`); over > 0 {
+		t.Errorf("%d pixels of the matrix are cut off", over)
+	}
+	if text := says[string](t, b, `document.querySelector('.matrix td').textContent`); text != "oversold +1234" {
+		t.Errorf("a cell reads %q, want oversold +1234", text)
+	}
 }
 
 // TestEverythingHasAName wants a name for everything that can have the focus or is a picture.

@@ -59,6 +59,7 @@ type named struct{ Name, Doc string }
 type fact struct {
 	Name, Value string
 	Bad         bool
+	Wide        bool // it has a line, or several, to itself
 }
 
 type pageRow struct {
@@ -168,6 +169,7 @@ func comparison(cells []pageCell) []pageCell {
 }
 
 func newPageCell(r trial.Result) pageCell {
+	r.Replay = brokenCommand(r.Replay)
 	c := pageCell{Result: r, ID: r.Strategy + "/" + r.Scenario, Word: string(r.Verdict), Surprise: r.Surprise(), Counts: counts(r)}
 	c.Link = template.URL("#" + c.ID)
 	if r.Verdict == scenario.Oversold {

@@ -44,6 +44,7 @@ func lanesDrawing(x *explain.Explanation, from, to float64, description string) 
 		y := lanesTop + laneHeight*float64(i)
 		d.text("lane", 4, y+laneHeight/2+4, lane.Name)
 		d.line("base", lanesLeft, y+laneHeight/2, lanesRight, y+laneHeight/2)
+		var texts []extent
 		for _, s := range lane.Spans {
 			left, width, ok := within(s)
 			if !ok {
@@ -54,8 +55,11 @@ func lanesDrawing(x *explain.Explanation, from, to float64, description string) 
 				top, height = y+laneHeight/2-2, 4
 			}
 			d.rect("s-"+string(s.Kind), left, top, width, height, fmt.Sprintf("%s: %s, %+.1f to %+.1f ms", lane.Name, s.Text, s.FromMS, s.ToMS))
-			if s.Kind != explain.Waiting && width > float64(len(s.Text))*7+6 && !covered(lane, s) {
-				d.text("in mid", left+width/2, y+laneHeight/2+4, s.Text)
+			middle, room := left+width/2, float64(len(s.Text))*7+6
+			text := extent{middle - room/2, middle + room/2}
+			if s.Kind != explain.Waiting && width > room && !covered(lane, s) && !slices.ContainsFunc(texts, text.overlaps) {
+				d.text("in mid", middle, y+laneHeight/2+4, s.Text)
+				texts = append(texts, text)
 			}
 		}
 	}
@@ -92,6 +96,11 @@ func lanesDrawing(x *explain.Explanation, from, to float64, description string) 
 	}
 	return d.drawing("lanes", description)
 }
+
+// extent is where something is from left to right.
+type extent struct{ left, right float64 }
+
+func (e extent) overlaps(other extent) bool { return e.left < other.right && other.left < e.right }
 
 // covered says whether another span lies over the middle of this one.
 func covered(lane explain.Lane, s explain.Span) bool {
