@@ -176,6 +176,17 @@ func TestNumbersOfCrowdedCellsAreMarked(t *testing.T) {
 	}
 }
 
+func TestWhatWasNotMeasuredIsNoZero(t *testing.T) {
+	r := saved(t)
+	r.Cells = r.Cells[7:8]
+	r.Cells[0].Scenario = scenario.All()[0].Name
+	var out bytes.Buffer
+	Terminal{Out: &out}.Report(r)
+	if !regexp.MustCompile(`\n redlock( +–){12}  skipped\n`).MatchString(out.String()) {
+		t.Errorf("a skipped cell has numbers:\n%s", out.String())
+	}
+}
+
 func TestOneIsNotMany(t *testing.T) {
 	r := saved(t)
 	r.Cells = r.Cells[4:5]

@@ -39,6 +39,14 @@ func (t Terminal) Report(r Report) {
 func (t Terminal) comparison(cells []trial.Result) {
 	w := newTable()
 	for _, c := range cells {
+		if c.Requests == 0 { // skipped, or never begun: nothing was measured
+			row := table.Row{c.Strategy}
+			for range 12 {
+				row = append(row, "–")
+			}
+			w.AppendRow(append(row, t.verdict(c, string(c.Verdict))))
+			continue
+		}
 		w.AppendRow(table.Row{c.Strategy, fmt.Sprintf("%d/%d", c.Sold, c.InitialStock), c.Oversold, c.LostUpdates, c.SoldOut, c.Busy,
 			c.Unknown, c.Errors, fmt.Sprintf("%.0f", c.SalesPerSecond), ms(c.Latency.P50), ms(c.Latency.P95), ms(c.Latency.P99),
 			ms(c.Latency.Max), t.verdict(c, string(c.Verdict))})
