@@ -38,7 +38,7 @@ func (t Terminal) Compare(before, after Report) {
 			}
 		}
 		row := table.Row{c.Strategy, c.Scenario, t.changedVerdict(was, c)}
-		if contention {
+		if contention && min(was.Requests, c.Requests) > 0 {
 			row = append(row, t.change(was.SalesPerSecond, c.SalesPerSecond, true), t.change(was.Latency.P50, c.Latency.P50, false), t.change(was.Latency.P99, c.Latency.P99, false))
 			if was.CostPerSale != nil && c.CostPerSale != nil {
 				row = append(row, t.change(was.CostPerSale.Redis, c.CostPerSale.Redis, false), t.change(was.CostPerSale.Database, c.CostPerSale.Database, false))

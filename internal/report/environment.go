@@ -10,7 +10,7 @@ import (
 // facts are the environment for people.
 func (e Environment) facts() []fact {
 	facts := []fact{
-		{Name: "command", Value: brokenCommand(e.Command), Wide: true}, {Name: "when", Value: e.Time}, {Name: "seed", Value: fmt.Sprint(e.Seed)},
+		{Name: "command", Value: brokenCommand(e.Command, drawingWidth), Wide: true}, {Name: "when", Value: e.Time}, {Name: "seed", Value: fmt.Sprint(e.Seed)},
 		{Name: "system", Value: e.OS + ", " + plural(e.Cores, "core")}, {Name: "Go", Value: e.Go},
 		{Name: "database", Value: known(e.MySQL, "database")}, {Name: "Redis", Value: known(e.Redis, "Redis")},
 		{Name: "shops", Value: fmt.Sprint(e.Shops)}, {Name: "sites side by side", Value: fmt.Sprint(e.Sites)},

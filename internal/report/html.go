@@ -169,7 +169,7 @@ func comparison(cells []pageCell) []pageCell {
 }
 
 func newPageCell(r trial.Result) pageCell {
-	r.Replay = brokenCommand(r.Replay)
+	r.Replay = brokenCommand(r.Replay, drawingWidth)
 	c := pageCell{Result: r, ID: r.Strategy + "/" + r.Scenario, Word: string(r.Verdict), Surprise: r.Surprise(), Counts: counts(r)}
 	c.Link = template.URL("#" + c.ID)
 	if r.Verdict == scenario.Oversold {

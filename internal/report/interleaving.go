@@ -11,11 +11,18 @@ import (
 	"stocklock/internal/trial"
 )
 
-// What the drawing in the terminal fits into.
+// What the drawing in the terminal fits into, where that is not narrower.
 const (
 	drawingWidth = 100
 	timeWidth    = 10
 )
+
+func (t Terminal) drawingWidth() int {
+	if t.Width == 0 {
+		return drawingWidth
+	}
+	return min(t.Width, drawingWidth)
+}
 
 // Explain prints why a cell ended as it did: the cause, the interleaving in lanes, the
 // orders it speaks of, and how to see it again.
@@ -35,7 +42,7 @@ func (t Terminal) Explain(c trial.Result) {
 	}
 	fmt.Fprintf(t.Out, "\nsold %d of %d, oversold %d, lost updates %d, by %s in %.1f s\n", c.Sold, c.InitialStock, c.Oversold, c.LostUpdates, plural(int(c.Requests), "request"), c.Seconds)
 	if c.Replay != "" {
-		fmt.Fprintf(t.Out, "again: %s\n", brokenCommand(c.Replay))
+		fmt.Fprintf(t.Out, "again: %s\n", brokenCommand(c.Replay, t.drawingWidth()))
 	}
 }
 
@@ -52,19 +59,19 @@ func sentence(c trial.Result) string {
 }
 
 func (t Terminal) paragraph(s string) {
-	for _, line := range strings.Split(text.WrapSoft(s, drawingWidth), "\n") {
+	for _, line := range strings.Split(text.WrapSoft(s, t.drawingWidth()), "\n") {
 		fmt.Fprintln(t.Out, strings.TrimSpace(line))
 	}
 }
 
 // brokenCommand breaks a long command where a shell allows it.
-func brokenCommand(command string) string {
+func brokenCommand(command string, within int) string {
 	var b strings.Builder
 	width := len("again: ")
 	for i, flag := range strings.Split(command, " --") {
 		if i > 0 {
 			flag = "--" + flag
-			if width+len(flag)+3 > drawingWidth {
+			if width+len(flag)+3 > within {
 				b.WriteString(" \\\n   ")
 				width = 3
 			}
@@ -164,7 +171,7 @@ func (t Terminal) interleaving(x *explain.Explanation) {
 	if len(c.names) == 0 {
 		return
 	}
-	width := min((drawingWidth-timeWidth)/len(c.names), 26)
+	width := min((t.drawingWidth()-timeWidth)/len(c.names), 26)
 	fmt.Fprintln(t.Out)
 	t.drawingLine(text.Colors{text.Bold}, "ms", c.names, width)
 	fmt.Fprintln(t.Out, strings.Repeat("─", timeWidth+width*len(c.names)))
@@ -196,7 +203,11 @@ func (t Terminal) moment(m *explain.Moment) {
 	if m.Alarm {
 		sign, colours = "▲", text.Colors{text.FgHiRed, text.Bold}
 	}
-	fmt.Fprintln(t.Out, t.paint(colours, fmt.Sprintf("%*s  %s %s", timeWidth-2, fmt.Sprintf("%+.1f", m.AtMS), sign, m.What)))
+	at := fmt.Sprintf("%+.1f", m.AtMS)
+	for _, line := range strings.Split(text.WrapSoft(sign+" "+m.What, t.drawingWidth()-timeWidth), "\n") {
+		fmt.Fprintln(t.Out, t.paint(colours, fmt.Sprintf("%*s  %s", timeWidth-2, at, strings.TrimSpace(line))))
+		at = ""
+	}
 }
 
 // drawingLine prints one line, over several where a cell is too long for its column.

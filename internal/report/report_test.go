@@ -185,6 +185,11 @@ func TestWhatWasNotMeasuredIsNoZero(t *testing.T) {
 	if !regexp.MustCompile(`\n redlock( +–){12}  skipped\n`).MatchString(out.String()) {
 		t.Errorf("a skipped cell has numbers:\n%s", out.String())
 	}
+	out.Reset()
+	Terminal{Out: &out}.Compare(r, r)
+	if !regexp.MustCompile(`\n redlock +contention +–\n`).MatchString(out.String()) {
+		t.Errorf("a skipped cell is compared by numbers:\n%s", out.String())
+	}
 }
 
 func TestOneIsNotMany(t *testing.T) {
@@ -204,14 +209,18 @@ func TestOneIsNotMany(t *testing.T) {
 // TestExplanationsFitTheTerminal also wants no colours where they were not asked for.
 func TestExplanationsFitTheTerminal(t *testing.T) {
 	for _, c := range saved(t).Cells {
+		for width, fits := range map[int]int{0: 100, 200: 100, 80: 80} {
+			var narrow strings.Builder
+			Terminal{Out: &narrow, Width: width}.Explain(c)
+			for _, line := range strings.Split(narrow.String(), "\n") {
+				if got := text.StringWidthWithoutEscSequences(line); got > fits {
+					t.Errorf("%s under %s: %d columns, want at most %d: %s", c.Strategy, c.Scenario, got, fits, line)
+				}
+			}
+		}
 		var plain, colourful bytes.Buffer
 		Terminal{Out: &plain}.Explain(c)
 		Terminal{Out: &colourful, Colour: true}.Explain(c)
-		for _, line := range strings.Split(plain.String(), "\n") {
-			if width := text.StringWidthWithoutEscSequences(line); width > drawingWidth {
-				t.Errorf("%s under %s: %d columns: %s", c.Strategy, c.Scenario, width, line)
-			}
-		}
 		if strings.Contains(plain.String(), "\x1b") || !strings.Contains(colourful.String(), "\x1b") {
 			t.Errorf("%s under %s: colours where none were asked for, or none where they were", c.Strategy, c.Scenario)
 		}
