@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"os"
+	"errors"
 
 	"stocklock/internal/report"
 	"stocklock/internal/trial"
@@ -29,20 +29,22 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 	if err := c.outputs.check(output{flag: "--results", path: c.Results}); err != nil {
 		return err
 	}
+	var results *report.File
 	if c.Results != "" {
-		file, err := os.Create(c.Results)
-		if err != nil {
-			return usage("cannot write %s: %w", c.Results, err)
+		if results, err = report.Create(c.Results); err != nil {
+			return usage("%w", err)
 		}
-		defer file.Close()
-		chosen.options.Records = trial.NewRecords(file)
+		defer results.Discard()
+		chosen.options.Records = trial.NewRecords(results)
 	}
 	r, err := measure(ctx, chosen, s)
-	if flushErr := chosen.options.Records.Flush(); err == nil {
-		err = flushErr
-	}
 	if err != nil {
 		return err
+	}
+	if results != nil {
+		if err := errors.Join(chosen.options.Records.Flush(), results.Commit()); err != nil {
+			return err
+		}
 	}
 	c.outputs.beside(s).terminal().Report(r)
 	return c.outputs.finish(r, s)

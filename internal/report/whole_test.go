@@ -91,3 +91,24 @@ func TestNothingUnfinishedIsLeft(t *testing.T) {
 		t.Errorf("left behind: %v %v", left, err)
 	}
 }
+
+func TestAFileThatIsNotCommittedLeavesTheOldOne(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "requests.gob")
+	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteString("new"); err != nil {
+		t.Fatal(err)
+	}
+	file.Discard()
+	if content, err := os.ReadFile(path); err != nil || string(content) != "old" {
+		t.Errorf("the file has %q, %v", content, err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}

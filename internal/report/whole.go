@@ -1,0 +1,98 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// File is a file in the making: it takes the place of what has its name when it is whole, and not
+// before. What is no file, such as a pipe or a device, is written to as it goes.
+type File struct {
+	*os.File
+	asked string // the name, as it was asked for
+	path  string // with links followed
+}
+
+// Create begins a file. Either [File.Commit] or [File.Discard] has to end it; Discard does nothing after Commit.
+func Create(path string) (*File, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return nil, fmt.Errorf("cannot write %s: it is a folder, want a file's name", path)
+	case err == nil && !info.Mode().IsRegular():
+		existing, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return nil, cannotWrite(path, err)
+		}
+		return &File{existing, path, path}, nil
+	}
+	final := path
+	if followed, err := filepath.EvalSymlinks(path); err == nil {
+		final = followed
+	}
+	folder := filepath.Dir(final)
+	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("cannot write %s: the folder %s does not exist", path, folder)
+	}
+	unfinished, err := os.CreateTemp(folder, ".stocklock-*")
+	if err != nil {
+		return nil, cannotWrite(path, err)
+	}
+	return &File{unfinished, path, final}, nil
+}
+
+// CheckWritable says whether [Create] will be able to, and leaves nothing behind.
+func CheckWritable(path string) error {
+	if info, err := os.Stat(path); err == nil && info.Mode()&fs.ModeType&^fs.ModeDir != 0 {
+		return nil // to open a pipe would wait for its reader
+	}
+	file, err := Create(path)
+	if err != nil {
+		return err
+	}
+	file.Discard()
+	return nil
+}
+
+// Commit gives the file its name.
+func (f *File) Commit() error {
+	err := f.Close()
+	if f.inTheMaking() {
+		if err == nil {
+			err = os.Chmod(f.Name(), 0o644)
+		}
+		if err == nil {
+			err = os.Rename(f.Name(), f.path)
+		}
+	}
+	if err != nil {
+		return cannotWrite(f.asked, err)
+	}
+	return nil
+}
+
+// Discard leaves what had the name as it was.
+func (f *File) Discard() {
+	f.Close()
+	if f.inTheMaking() {
+		os.Remove(f.Name()) // gone already after Commit
+	}
+}
+
+func (f *File) inTheMaking() bool { return f.Name() != f.path }
+
+// cannotWrite tells the cause without the names that it happened under, which are of no use to anybody.
+func cannotWrite(path string, err error) error {
+	var failed *fs.PathError
+	var renaming *os.LinkError
+	switch {
+	case errors.As(err, &failed):
+		err = failed.Err
+	case errors.As(err, &renaming):
+		err = renaming.Err
+	}
+	return fmt.Errorf("cannot write %s: %w", path, err)
+}
