@@ -54,10 +54,12 @@
       if (on >= 0) steps[on].classList.remove('on');
       next.classList.add('on');
       show(next);
+      stepping = true;
     }
   });
 
-  // What a mark stands for.
+  // What a mark stands for. While keys step through, what the page moves under a resting pointer counts for nothing.
+  let stepping = false;
   const show = mark => {
     const box = mark.getBoundingClientRect();
     tip.textContent = mark.dataset.t;
@@ -65,7 +67,9 @@
     tip.style.left = Math.max(4, Math.min(box.left + box.width / 2, innerWidth - tip.offsetWidth - 8)) + 'px';
     tip.style.top = (box.bottom + tip.offsetHeight + 12 > innerHeight ? box.top - tip.offsetHeight - 8 : box.bottom + 8) + 'px';
   };
+  addEventListener('pointermove', () => { stepping = false; });
   addEventListener('pointerover', e => {
+    if (stepping) return;
     const mark = e.target.closest && e.target.closest('[data-t]');
     if (mark) show(mark); else tip.hidden = true;
   });
