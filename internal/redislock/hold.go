@@ -196,7 +196,7 @@ func (h *hold) extend(ctx context.Context) error {
 	b := beat{h.name, h.attempt, true}
 	replies, err := h.locker.server.beat(ctx, []beat{b})
 	if err == nil && replies[0].kind == replyFailed {
-		err = errors.New("Redis could not do it")
+		err = errors.New("not done by Redis")
 	}
 	if err != nil {
 		return unknown("extend", h.name.key, ctx, err)

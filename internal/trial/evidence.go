@@ -163,7 +163,7 @@ func (a *attack) lookAtLocks(ctx context.Context) ([]explain.Lock, error) {
 	return found, nil
 }
 
-var errNotAsked = errors.New("Redis was not asked: --redis says where it is")
+var errNotAsked = errors.New("no look at Redis: --redis says where it is")
 
 // lockKeys are where Redis keeps an item's lock: plain locks at the key itself,
 // redislock under the key's hash tag.
