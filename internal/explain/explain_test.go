@@ -400,6 +400,16 @@ func TestHeld(t *testing.T) {
 			e.add(sale{id: 1, shop: 1, points: whole(10, 12, 25, 26), reads: 1, wrote: 0}, sale{id: 2, shop: 2, sent: 5, points: whole(27, 28, 29, 30), reads: 0, outcome: "sold_out", answer: 31})
 			e.order(1, 1)
 		}, KeptOut, []string{"#2 on shop 2 wanted to read while #1 on shop 1"}},
+		{"a queue that others are let past", func(e *Evidence) {
+			e.add(sale{id: 1, shop: 1, points: whole(10, 12, 25, 26), reads: 2, wrote: 1}, sale{id: 2, shop: 2, sent: 27, points: whole(28, 29, 40, 41), reads: 1, wrote: 0},
+				sale{id: 3, shop: 3, sent: 15, points: whole(42, 43, 44, 45), reads: 0, outcome: "sold_out", answer: 46})
+			e.order(1, 2)
+			e.order(2, 1)
+		}, KeptOut, []string{"#3 on shop 3 wanted to read while #1 on shop 1"}},
+		{"a fault after which nothing was noted", func(e *Evidence) {
+			e.add(sale{id: 1, shop: 1, points: map[trace.Point]float64{trace.Read: 10, trace.Write: 11, trace.Written: 12}, reads: 2, wrote: 1, fault: "written sleep 500ms", answer: 513})
+			e.order(1, 2)
+		}, NoLease, []string{"asleep at the point written for 501 ms"}},
 		{"no protection, and no need of it", func(e *Evidence) {
 			e.Exclusive = false
 			e.add(sale{id: 1, shop: 1, points: unguarded(10, 20), reads: 2, wrote: 1}, sale{id: 2, shop: 2, sent: 30, points: unguarded(31, 40), reads: 1})

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,6 +17,9 @@ func (c *inquiry) held() *Explanation {
 		return nil
 	}
 	next := c.nextAfter(hit)
+	if hit.fault.what == "" {
+		next = cmp.Or(c.whoWaitedFor(hit), next)
+	}
 	x := &Explanation{}
 	d := c.drawing(first(hit.enter(), hit.Sent))
 	d.follow(hit)
@@ -74,6 +78,16 @@ func (c *inquiry) nextAfter(hit *section) *section {
 		return nil
 	}
 	return after[i]
+}
+
+// whoWaitedFor is the first of those who came while another one was inside, and entered later.
+func (c *inquiry) whoWaitedFor(hit *section) *section {
+	for _, s := range c.sections[slices.Index(c.sections, hit)+1:] {
+		if s.entered() && s.wants(hit) {
+			return s
+		}
+	}
+	return nil
 }
 
 // wants says whether a request came while another one was inside.

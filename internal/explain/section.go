@@ -47,8 +47,11 @@ func (e Evidence) sections() []*section {
 		}
 	}
 	for _, s := range all {
-		if strings.HasPrefix(s.fault.what, "kill") {
+		switch {
+		case s.killed():
 			s.fault.until = s.diedUntil(e.Deeds)
+		case s.fault.what != "" && s.fault.until.IsZero(): // it came by no point after that
+			s.fault.until = first(s.Answered, e.Ended)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b *section) int {
@@ -156,11 +159,7 @@ func (e Evidence) Faults() []trace.Deed {
 		if s.fault.what == "" || s.killed() {
 			continue
 		}
-		until := s.fault.until
-		if until.IsZero() {
-			until = first(s.Answered, e.Ended)
-		}
-		all = append(all, trace.Deed{From: s.fault.from, Until: until, Shop: s.Shop, What: label(s.ID) + " " + pastTense(s.fault.what)})
+		all = append(all, trace.Deed{From: s.fault.from, Until: s.fault.until, Shop: s.Shop, What: label(s.ID) + " " + pastTense(s.fault.what)})
 	}
 	for _, d := range e.Deeds {
 		if d.Until.IsZero() {
