@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"html/template"
-	"slices"
 
 	"stocklock/internal/explain"
 )
@@ -44,7 +43,6 @@ func lanesDrawing(x *explain.Explanation, from, to float64, description string) 
 		y := lanesTop + laneHeight*float64(i)
 		d.text("lane", 4, y+laneHeight/2+4, lane.Name)
 		d.line("base", lanesLeft, y+laneHeight/2, lanesRight, y+laneHeight/2)
-		var texts []extent
 		for _, s := range lane.Spans {
 			left, width, ok := within(s)
 			if !ok {
@@ -55,11 +53,11 @@ func lanesDrawing(x *explain.Explanation, from, to float64, description string) 
 				top, height = y+laneHeight/2-2, 4
 			}
 			d.rect("s-"+string(s.Kind), left, top, width, height, fmt.Sprintf("%s: %s, %+.1f to %+.1f ms", lane.Name, s.Text, s.FromMS, s.ToMS))
-			middle, room := left+width/2, float64(len(s.Text))*7+6
-			text := extent{middle - room/2, middle + room/2}
-			if s.Kind != explain.Waiting && width > room && !covered(lane, s) && !slices.ContainsFunc(texts, text.overlaps) {
-				d.text("in mid", middle, y+laneHeight/2+4, s.Text)
-				texts = append(texts, text)
+			if left, width, ok = within(uncovered(lane, s)); !ok {
+				continue
+			}
+			if room := float64(len(s.Text))*7 + 6; s.Kind != explain.Waiting && width > room {
+				d.text("in mid", left+width/2, y+laneHeight/2+4, s.Text)
 			}
 		}
 	}
@@ -97,17 +95,15 @@ func lanesDrawing(x *explain.Explanation, from, to float64, description string) 
 	return d.drawing("lanes", description)
 }
 
-// extent is where something is from left to right.
-type extent struct{ left, right float64 }
-
-func (e extent) overlaps(other extent) bool { return e.left < other.right && other.left < e.right }
-
-// covered says whether another span lies over the middle of this one.
-func covered(lane explain.Lane, s explain.Span) bool {
-	middle := (s.FromMS + s.ToMS) / 2
-	return slices.ContainsFunc(lane.Spans, func(over explain.Span) bool {
-		return over != s && over.FromMS >= s.FromMS && over.FromMS < middle && over.ToMS > middle
-	})
+// uncovered is a span up to where the next one lies over it.
+func uncovered(lane explain.Lane, s explain.Span) explain.Span {
+	rest := s
+	for _, over := range lane.Spans {
+		if over != s && over.FromMS >= s.FromMS && over.FromMS < rest.ToMS {
+			rest.ToMS = over.FromMS
+		}
+	}
+	return rest
 }
 
 // closeUp is the part in which the second holder is at work, where that is too short to be seen

@@ -8,7 +8,7 @@ import (
 	"stocklock/internal/explain"
 )
 
-// Where spans of a lane overlap, the texts of both have room in their own, and none beside each other.
+// Where spans of a lane overlap, a text has room only in what is not covered.
 func TestTextsOfALaneDoNotOverlap(t *testing.T) {
 	const first, second, third = "shop 1 cut off from Redis", "shop 2 stopped at its write", "shop 3 restarts"
 	x := &explain.Explanation{ToMS: 100, Lanes: []explain.Lane{{Kind: explain.FaultLane, Name: "faults", Spans: []explain.Span{
@@ -21,10 +21,10 @@ func TestTextsOfALaneDoNotOverlap(t *testing.T) {
 	for _, m := range regexp.MustCompile(`<text class="in mid"[^>]*>([^<]*)<`).FindAllStringSubmatch(drawing, -1) {
 		drawn = append(drawn, m[1])
 	}
-	if got := strings.Join(drawn, ", "); got != first+", "+third {
-		t.Errorf("drawn are %q, want the first and the third", got)
+	if got := strings.Join(drawn, ", "); got != second+", "+third {
+		t.Errorf("drawn are %q, want the second and the third", got)
 	}
-	if !strings.Contains(drawing, "faults: "+second) {
-		t.Error("the second has no hint either")
+	if !strings.Contains(drawing, "faults: "+first) {
+		t.Error("the first has no hint either")
 	}
 }
