@@ -15,15 +15,15 @@ import (
 // stands alone.
 var imports = map[string][]string{
 	"cmd/shop":     {"internal/shop", "internal/strategy", "internal/stock", "internal/redislock", "internal/fault", "internal/trace"},
-	"cmd/loadtest": {"internal/report", "internal/trial", "internal/scenario", "internal/strategy", "internal/stock", "internal/rig", "internal/trace", "internal/soak", "internal/scale"},
+	"cmd/loadtest": {"internal/report", "internal/trial", "internal/scenario", "internal/strategy", "internal/stock", "internal/rig", "internal/trace", "internal/soak", "internal/scale", "internal/wholefile"},
 
 	"docs/make": {"internal/scenario", "internal/strategy"},
 
-	"internal/report":      {"internal/trial", "internal/explain", "internal/scenario", "internal/strategy"},
+	"internal/report":      {"internal/tabular", "internal/trial", "internal/explain", "internal/scenario", "internal/strategy", "internal/wholefile"},
 	"internal/trial":       {"internal/scenario", "internal/strategy", "internal/stock", "internal/rig", "internal/explain", "internal/trace", "internal/fault"},
 	"internal/explain":     {"internal/stock", "internal/trace"},
-	"internal/scale":       {"internal/trial", "internal/rig", "internal/stock"},
-	"internal/soak":        {"internal/trial", "internal/rig", "internal/strategy", "internal/stock", "internal/trace"},
+	"internal/scale":       {"internal/tabular", "internal/trial", "internal/rig", "internal/stock"},
+	"internal/soak":        {"internal/tabular", "internal/trial", "internal/rig", "internal/strategy", "internal/stock", "internal/trace"},
 	"internal/scenario":    {"internal/strategy", "internal/rig", "internal/fault", "internal/trace"},
 	"internal/rig":         {},
 	"internal/rig/rigtest": {"internal/rig"},
@@ -33,6 +33,8 @@ var imports = map[string][]string{
 	"internal/fault":       {"internal/trace"},
 	"internal/trace":       {},
 	"internal/redislock":   {},
+	"internal/tabular":     {},
+	"internal/wholefile":   {},
 	"sql":                  {},
 }
 

@@ -3,13 +3,14 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
-	"os"
 	"runtime"
 	"slices"
 
 	"stocklock/bench/lock"
 	"stocklock/bench/measure"
+	"stocklock/internal/wholefile"
 )
 
 type env struct {
@@ -133,5 +134,8 @@ func writeJSON(path string, e env, p plan, results []measure.Results, shop []sho
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, append(text, '\n'), 0o644)
+	return wholefile.Write(path, func(w io.Writer) error {
+		_, err := w.Write(append(text, '\n'))
+		return err
+	})
 }

@@ -37,7 +37,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"--repeat", "0"}, exitUsage, "--repeat 0: want 1 to 100"},
 		{[]string{"--seconds", "-1"}, exitUsage, "--seconds -1: want 0.1 to 60"},
 		{[]string{"--loadtest", "/nowhere"}, exitUsage, "/nowhere"},
-		{[]string{"--json", "."}, exitUsage, "is a directory"},
+		{[]string{"--json", "."}, exitUsage, "it is a folder, want a file's name"},
 		{[]string{"--seconds", "NaN"}, exitUsage, "--seconds NaN: want 0.1 to 60"},
 		{[]string{"--loadtest", "main_test.go"}, exitUsage, "permission denied"},
 		{[]string{"everything"}, exitUsage, "bench: unexpected argument everything; see bench --help\n"},

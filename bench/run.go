@@ -5,13 +5,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"slices"
 	"time"
 
 	"stocklock/bench/lock"
 	"stocklock/bench/measure"
+	"stocklock/internal/wholefile"
 )
 
 const (
@@ -31,16 +31,7 @@ func (p plan) check() error {
 	if p.json == "" {
 		return nil
 	}
-	_, missing := os.Stat(p.json)
-	file, err := os.OpenFile(p.json, os.O_WRONLY|os.O_CREATE, 0o644)
-	if err != nil {
-		return fmt.Errorf("--json: %w", err)
-	}
-	file.Close()
-	if missing != nil {
-		return os.Remove(p.json)
-	}
-	return nil
+	return wholefile.Check(p.json)
 }
 
 // measure does everything that was asked for. Unsafe means that an update was lost under our own lock.

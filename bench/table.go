@@ -5,30 +5,10 @@ import (
 	"io"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 
 	"stocklock/bench/measure"
+	"stocklock/internal/tabular"
 )
-
-func newTable(out io.Writer) table.Writer {
-	t := table.NewWriter()
-	t.SetOutputMirror(out)
-	t.SetStyle(table.StyleLight)
-	style := t.Style()
-	style.Options = table.OptionsNoBordersAndSeparators
-	style.Options.SeparateHeader = true
-	style.Format.Header = text.FormatDefault
-	return t
-}
-
-// right aligns all columns but the first one.
-func right(columns int) []table.ColumnConfig {
-	var configs []table.ColumnConfig
-	for i := 2; i <= columns; i++ {
-		configs = append(configs, table.ColumnConfig{Number: i, Align: text.AlignRight, AlignHeader: text.AlignRight})
-	}
-	return configs
-}
 
 // printCell prints all locks in one cell: medians, and for the share of the mutex also the range.
 func printCell(out io.Writer, r measure.Results) {
@@ -53,7 +33,7 @@ func printCell(out io.Writer, r measure.Results) {
 		fmt.Fprintln(out)
 	}
 	fmt.Fprintf(out, "(requests, bytes, Redis µs, allocs: %s)\n", per)
-	t := newTable(out)
+	t := tabular.New()
 	head := table.Row{"lock", "of mutex"}
 	for _, m := range metrics {
 		head = append(head, m.head)
@@ -70,15 +50,15 @@ func printCell(out io.Writer, r measure.Results) {
 		row = append(row, show("%.0f", lost), sum(l.Of(func(s measure.Sample) float64 { return s.Errors })))
 		t.AppendRow(row)
 	}
-	t.SetColumnConfigs(right(len(head)))
-	t.Render()
+	t.SetColumnConfigs(tabular.Right(2, len(head)))
+	fmt.Fprintln(out, t.Render())
 	printExamples(out, r)
 }
 
 // printPairs prints how long each lock takes where nobody else wants it, beside the least that it could be.
 func printPairs(out io.Writer, r measure.Results) {
 	fmt.Fprintf(out, "%s: taken and left in turn with %s, in one goroutine, in the median\n", r.Shape.Name, measure.Raw)
-	t := newTable(out)
+	t := tabular.New()
 	head := table.Row{"lock"}
 	for _, m := range pairMetrics {
 		head = append(head, m.head)
@@ -92,8 +72,8 @@ func printPairs(out io.Writer, r measure.Results) {
 		row[len(row)-1] = fmt.Sprint(row[len(row)-1], ranged(measure.SpreadOf(l.Of(ofRaw))))
 		t.AppendRow(row)
 	}
-	t.SetColumnConfigs(right(len(head)))
-	t.Render()
+	t.SetColumnConfigs(tabular.Right(2, len(head)))
+	fmt.Fprintln(out, t.Render())
 	printExamples(out, r)
 }
 
@@ -122,15 +102,15 @@ func printShop(out io.Writer, ratios []shopRatio) {
 		return
 	}
 	fmt.Fprintln(out, "shop: sales through cmd/loadtest, under one strategy against another")
-	t := newTable(out)
+	t := tabular.New()
 	t.AppendHeader(table.Row{"strategy", "against", "shops", "sales/s", "ratio", "p99 ratio"})
 	for _, r := range ratios {
 		sales, p99 := measure.SpreadOf(r.Sales), measure.SpreadOf(r.P99)
 		t.AppendRow(table.Row{r.Strategy, r.Against, r.Shops, show("%.0f", measure.SpreadOf(r.PerSecond).Median),
 			show("%.2f", sales.Median) + ranged(sales), show("%.2f", p99.Median) + ranged(p99)})
 	}
-	t.SetColumnConfigs(right(6)[1:])
-	t.Render()
+	t.SetColumnConfigs(tabular.Right(3, 6))
+	fmt.Fprintln(out, t.Render())
 	fmt.Fprintln(out)
 }
 
@@ -138,11 +118,11 @@ func printTargets(out io.Writer, targets []target) {
 	if len(targets) == 0 {
 		return
 	}
-	t := newTable(out)
+	t := tabular.New()
 	t.AppendHeader(table.Row{"target", "want", "measured", ""})
 	for _, g := range targets {
 		t.AppendRow(table.Row{g.what, g.want(), show("%.3g", g.got.Median) + ranged(g.got), g.verdict()})
 	}
-	t.Render()
+	fmt.Fprintln(out, t.Render())
 	fmt.Fprintln(out)
 }

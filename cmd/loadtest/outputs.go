@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"stocklock/internal/report"
+	"stocklock/internal/wholefile"
 )
 
 // outputs are the files that results are written to, besides the terminal, and what makes
@@ -59,7 +60,7 @@ func (o *outputs) check(others ...output) error {
 		if out.path == toStdout {
 			continue
 		}
-		if err := report.CheckWritable(out.path); err != nil {
+		if err := wholefile.Check(out.path); err != nil {
 			return usage("%w", err)
 		}
 	}

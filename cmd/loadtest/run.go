@@ -6,6 +6,7 @@ import (
 
 	"stocklock/internal/report"
 	"stocklock/internal/trial"
+	"stocklock/internal/wholefile"
 )
 
 type runCommand struct {
@@ -29,9 +30,9 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 	if err := c.outputs.check(output{flag: "--results", path: c.Results}); err != nil {
 		return err
 	}
-	var results *report.File
+	var results *wholefile.File
 	if c.Results != "" {
-		if results, err = report.Create(c.Results); err != nil {
+		if results, err = wholefile.Create(c.Results); err != nil {
 			return usage("%w", err)
 		}
 		defer results.Discard()

@@ -52,13 +52,13 @@ func (e Evidence) servers() []string {
 // breachOf looks at what one server announced between the two entries.
 func (c *inquiry) breachOf(server string, older, intruder *section) (breach, bool) {
 	taken, changes := c.between(server, older, intruder)
-	first := func(what string) *trace.Change {
+	noted := func(what string) *trace.Change {
 		if i := slices.IndexFunc(changes, func(ch trace.Change) bool { return ch.What == what }); i >= 0 {
 			return &changes[i]
 		}
 		return nil
 	}
-	if gone := first(trace.Gone); gone != nil {
+	if gone := noted(trace.Gone); gone != nil {
 		return breach{Failover, fmt.Sprintf("%s had the lock when its Redis died (%s); the replica that took over had never heard of it, and gave the lock to %s while %s was inside.",
 			older.name(), since(older, gone.Time), intruder.name(), older.name()), nil}, true
 	}
@@ -68,14 +68,14 @@ func (c *inquiry) breachOf(server string, older, intruder *section) (breach, boo
 			return b, true
 		}
 	}
-	if expired := first("expired"); expired != nil && expired.Time.Sub(taken) > c.Lease*4/5 {
+	if expired := noted("expired"); expired != nil && expired.Time.Sub(taken) > c.Lease*4/5 {
 		if expired.Time.Before(older.enter()) {
 			return breach{LateGrant, fmt.Sprintf("Redis gave the lock to %s %s before %s learned of it: its lease of %s was over by then, and %s got the lock.",
 				older.name(), ms(older.enter().Sub(taken)), older.Shop, ms(c.Lease), intruder.name()), nil}, true
 		}
 		return c.leaseEnded(older, intruder, fmt.Sprintf("lease of %s ended in Redis (%s)", ms(c.Lease), since(older, expired.Time))), true
 	}
-	if anew := first("set"); anew != nil && !quorum {
+	if anew := noted("set"); anew != nil && !quorum {
 		// Set while it was there: taken over by its value, whatever Redis thinks of its expiry.
 		held := anew.Time.Sub(taken)
 		if d := c.deedAt(intruder.Shop, intruder.enter()); d != nil && held < c.Lease*4/5 {

@@ -410,6 +410,13 @@ func TestHeld(t *testing.T) {
 			e.add(sale{id: 1, shop: 1, points: map[trace.Point]float64{trace.Read: 10, trace.Write: 11, trace.Written: 12}, reads: 2, wrote: 1, fault: "written sleep 500ms", answer: 513})
 			e.order(1, 2)
 		}, NoLease, []string{"asleep at the point written for 501 ms"}},
+		{"no protection, and a fault that nobody met", func(e *Evidence) {
+			e.Exclusive = false
+			slow := sale{id: 1, shop: 1, points: unguarded(10, 530), reads: 2, wrote: 1, fault: "read sleep 510ms"}
+			e.add(slow, sale{id: 2, shop: 2, sent: 540, points: unguarded(541, 550), reads: 1})
+			e.order(1, 2)
+			e.order(2, 1)
+		}, NobodyMet, []string{"asleep at the point read", "nobody wrote between its read and its write"}},
 		{"no protection, and no need of it", func(e *Evidence) {
 			e.Exclusive = false
 			e.add(sale{id: 1, shop: 1, points: unguarded(10, 20), reads: 2, wrote: 1}, sale{id: 2, shop: 2, sent: 30, points: unguarded(31, 40), reads: 1})

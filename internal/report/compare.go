@@ -8,6 +8,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"stocklock/internal/scenario"
+	"stocklock/internal/tabular"
 	"stocklock/internal/trial"
 )
 
@@ -18,7 +19,7 @@ const noise = 0.1
 // compared by their numbers too; elsewhere the faults, and not the strategy, make the numbers.
 func (t Terminal) Compare(before, after Report) {
 	old := before.byPlace()
-	w := newTable()
+	w := tabular.New()
 	changed, same, added := 0, 0, 0
 	for _, c := range after.inOrder() {
 		was, ok := old[placeOf(c)]
@@ -54,7 +55,7 @@ func (t Terminal) Compare(before, after Report) {
 	if w.Length() > 0 {
 		header := table.Row{"strategy", "scenario", "verdict", "sales/s", "p50 ms", "p99 ms", "Redis/sale", "database/sale"}
 		w.SuppressEmptyColumns()
-		t.print(w, header, toTheRight(4, 8), 8, 7, 5, 6, 4)
+		t.print(w, header, tabular.Right(4, 8), 8, 7, 5, 6, 4)
 	}
 	fmt.Fprintf(t.Out, "%s with another verdict, %d with the same, %d only after, %d only before\n", plural(changed, "cell"), same, added, len(old))
 	if differ := differences(before, after); len(differ) > 0 {

@@ -1,32 +1,19 @@
 package report
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
+
+	"stocklock/internal/wholefile"
 )
 
 // Form is one way to write a report.
 type Form func(Report, io.Writer) error
 
-// WriteFile writes the report to a file, whole or not at all. What is no file,
-// such as a pipe, it writes to as it goes.
+// WriteFile writes the report to a file, whole or not at all.
 func (r Report) WriteFile(path string, form Form) error {
-	file, err := Create(path)
-	if err != nil {
-		return err
-	}
-	defer file.Discard()
-	buffer := bufio.NewWriter(file)
-	err = form(r, buffer)
-	if err == nil {
-		err = buffer.Flush()
-	}
-	if err != nil {
-		return cannotWrite(path, err)
-	}
-	return file.Commit()
+	return wholefile.Write(path, func(w io.Writer) error { return form(r, w) })
 }
 
 // JSON writes the report with one cell a line.

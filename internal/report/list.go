@@ -8,12 +8,13 @@ import (
 
 	"stocklock/internal/scenario"
 	"stocklock/internal/strategy"
+	"stocklock/internal/tabular"
 )
 
 // Strategies prints what each strategy does.
 func (t Terminal) Strategies() {
 	t.heading("Strategies: a guard decides who may enter, a decrement how the stock is written.")
-	w := newTable()
+	w := tabular.New()
 	for _, s := range strategy.All() {
 		w.AppendRow(table.Row{s.Name, s.Doc, s.Guard, s.Decrement})
 	}
@@ -27,7 +28,7 @@ func (t Terminal) Strategies() {
 // Scenarios prints what each scenario does.
 func (t Terminal) Scenarios() {
 	t.heading("Scenarios: each attacks one property.")
-	w := newTable()
+	w := tabular.New()
 	for _, s := range scenario.All() {
 		w.AppendRow(table.Row{s.Name, s.Doc, s.Attacks.String()})
 	}
@@ -37,7 +38,7 @@ func (t Terminal) Scenarios() {
 // Properties prints which strategy has which property.
 func (t Terminal) Properties() {
 	t.heading("Properties, by effect: what each strategy survives.")
-	w := newTable()
+	w := tabular.New()
 	header := table.Row{"strategy"}
 	for i := range strategy.Properties() {
 		header = append(header, string(rune('A'+i)))

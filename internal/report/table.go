@@ -9,26 +9,6 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-func newTable() table.Writer {
-	w := table.NewWriter()
-	style := table.StyleLight
-	style.Format.Header = text.FormatDefault
-	style.Options.DrawBorder = false
-	style.Options.SeparateColumns = false
-	w.SetStyle(style)
-	w.SuppressTrailingSpaces()
-	return w
-}
-
-// toTheRight aligns columns, counted from 1, as numbers are.
-func toTheRight(first, last int) []table.ColumnConfig {
-	var columns []table.ColumnConfig
-	for n := first; n <= last; n++ {
-		columns = append(columns, table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight})
-	}
-	return columns
-}
-
 // print prints a table. In a narrow terminal columns are left out, in the order of less, and named.
 func (t Terminal) print(w table.Writer, header table.Row, columns []table.ColumnConfig, less ...int) {
 	w.AppendHeader(header)

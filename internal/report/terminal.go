@@ -11,6 +11,7 @@ import (
 
 	"stocklock/internal/scenario"
 	"stocklock/internal/strategy"
+	"stocklock/internal/tabular"
 	"stocklock/internal/trial"
 )
 
@@ -37,7 +38,7 @@ func (t Terminal) Report(r Report) {
 }
 
 func (t Terminal) comparison(cells []trial.Result) {
-	w := newTable()
+	w := tabular.New()
 	for _, c := range cells {
 		if c.Requests == 0 { // skipped, or never begun: nothing was measured
 			row := table.Row{c.Strategy}
@@ -53,7 +54,7 @@ func (t Terminal) comparison(cells []trial.Result) {
 	}
 	header := table.Row{"strategy", "sold", "over-\nsold", "lost\nup-\ndates", "sold\nout", "busy", "un-\nknown", "er-\nrors",
 		"sales\n/s", "p50\nms", "p95\nms", "p99\nms", "max\nms", "verdict"}
-	t.print(w, header, toTheRight(2, 13), 11, 7, 8, 4, 5, 6, 13, 10, 12, 9)
+	t.print(w, header, tabular.Right(2, 13), 11, 7, 8, 4, 5, 6, 13, 10, 12, 9)
 }
 
 func (t Terminal) sideBySide(e Environment) {
@@ -97,7 +98,7 @@ func agreed(c trial.Result) string {
 
 // singly prints cells with what is done to each, and which property decides.
 func (t Terminal) singly(cells []trial.Result) {
-	w := newTable()
+	w := tabular.New()
 	names := strategy.Names()
 	cells = slices.SortedStableFunc(slices.Values(cells), func(a, b trial.Result) int {
 		return slices.Index(names, a.Strategy) - slices.Index(names, b.Strategy)
@@ -185,7 +186,7 @@ func (t Terminal) grid(strategies []strategy.Strategy, scenarios []scenario.Scen
 }
 
 func gridOf(strategies []strategy.Strategy, scenarios []scenario.Scenario, cell verdictOf) string {
-	w := newTable()
+	w := tabular.New()
 	header := table.Row{"strategy"}
 	for _, sc := range scenarios {
 		header = append(header, strings.ReplaceAll(sc.Name, "-", "-\n"))

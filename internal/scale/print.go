@@ -5,17 +5,13 @@ import (
 	"io"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
+
+	"stocklock/internal/tabular"
 )
 
 // Print writes a table for people.
 func Print(out io.Writer, rows []Row) {
-	w := table.NewWriter()
-	style := table.StyleLight
-	style.Format.Header = text.FormatDefault
-	style.Options.DrawBorder = false
-	style.Options.SeparateColumns = false
-	w.SetStyle(style)
+	w := tabular.New()
 	w.AppendHeader(table.Row{"", "strategy", "items", "shops", "Redis\nservers", "busiest\nRedis", "units\nsold"})
 	for _, r := range rows {
 		share := "–"
@@ -24,10 +20,6 @@ func Print(out io.Writer, rows []Row) {
 		}
 		w.AppendRow(table.Row{r.Name, r.Strategy, r.Items, r.Shops, r.Masters, share, fmt.Sprintf("× %.1f", r.Ratio)})
 	}
-	var right []table.ColumnConfig
-	for column := 3; column <= 7; column++ {
-		right = append(right, table.ColumnConfig{Number: column, Align: text.AlignRight, AlignHeader: text.AlignRight})
-	}
-	w.SetColumnConfigs(right)
+	w.SetColumnConfigs(tabular.Right(3, 7))
 	fmt.Fprintln(out, w.Render())
 }

@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
+
+	"stocklock/internal/tabular"
 )
 
 // Report is what a soak found.
@@ -164,21 +165,12 @@ func mib(bytes int64) string { return fmt.Sprintf("%d MiB", bytes>>20) }
 
 // newTable has the first column to the left and numbers to the right.
 func newTable(header ...string) table.Writer {
-	w := table.NewWriter()
-	style := table.StyleLight
-	style.Format.Header, style.Format.Footer = text.FormatDefault, text.FormatDefault
-	style.Options.DrawBorder = false
-	style.Options.SeparateColumns = false
-	w.SetStyle(style)
+	w := tabular.New()
 	row := make(table.Row, len(header))
-	var right []table.ColumnConfig
 	for i, h := range header {
 		row[i] = h
-		if i > 0 {
-			right = append(right, table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight, AlignFooter: text.AlignRight})
-		}
 	}
 	w.AppendHeader(row)
-	w.SetColumnConfigs(right)
+	w.SetColumnConfigs(tabular.Right(2, len(header)))
 	return w
 }

@@ -1,8 +1,12 @@
-package report
+// Package wholefile writes files that are there whole or not at all: a program that is interrupted, or fails,
+// leaves what had the name before.
+package wholefile
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -44,8 +48,26 @@ func Create(path string) (*File, error) {
 	return &File{unfinished, path, final}, nil
 }
 
-// CheckWritable says whether [Create] will be able to, and leaves nothing behind.
-func CheckWritable(path string) error {
+// Write has a file written.
+func Write(path string, write func(io.Writer) error) error {
+	file, err := Create(path)
+	if err != nil {
+		return err
+	}
+	defer file.Discard()
+	buffer := bufio.NewWriter(file)
+	err = write(buffer)
+	if err == nil {
+		err = buffer.Flush()
+	}
+	if err != nil {
+		return cannotWrite(path, err)
+	}
+	return file.Commit()
+}
+
+// Check says whether [Create] will be able to, and leaves nothing behind.
+func Check(path string) error {
 	if info, err := os.Stat(path); err == nil && info.Mode()&fs.ModeType&^fs.ModeDir != 0 {
 		return nil // to open a pipe would wait for its reader
 	}
