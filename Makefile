@@ -62,7 +62,7 @@ lint: ## look for mistakes and known vulnerabilities: go vet, staticcheck, gofmt
 screenshot: build servers browser ## take the README's picture of the report anew: docs/report.png
 	@mkdir -p out
 	bin/loadtest run --cells owner-checked:pause --json out/screenshot.json
-	SCREENSHOT_OF=$(CURDIR)/out/screenshot.json SCREENSHOT=$(CURDIR)/docs/report.png $(GO) test -count=1 -run TestScreenshot ./internal/report
+	SCREENSHOT_OF=$(CURDIR)/out/screenshot.json SCREENSHOT=$(CURDIR)/docs/report.png $(GO) test -count=1 -run TestScreenshot ./internal/lab/report
 
 .PHONY: clean
 clean: ## remove what was built and measured here

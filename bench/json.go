@@ -10,7 +10,7 @@ import (
 
 	"stocklock/bench/lock"
 	"stocklock/bench/measure"
-	"stocklock/internal/wholefile"
+	"stocklock/internal/lab/wholefile"
 )
 
 type env struct {

@@ -11,7 +11,7 @@ import (
 
 	"stocklock/bench/lock"
 	"stocklock/bench/measure"
-	"stocklock/internal/wholefile"
+	"stocklock/internal/lab/wholefile"
 )
 
 const (

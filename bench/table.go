@@ -7,7 +7,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"stocklock/bench/measure"
-	"stocklock/internal/tabular"
+	"stocklock/internal/lab/tabular"
 )
 
 // printCell prints all locks in one cell: medians, and for the share of the mutex also the range.

@@ -12,16 +12,17 @@ import (
 	"stocklock/bench/lock"
 	"stocklock/bench/section"
 	"stocklock/bench/worker"
-	"stocklock/internal/rig"
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/testserver"
 )
 
 // Bench has the servers. The lock's Redis is not the sections': what the first one is asked is asked by
 // the lock.
 type Bench struct {
 	rig       *rig.Rig
-	lockRedis *rig.Redis
-	dataRedis *rig.Redis
-	mysql     *rig.MySQL // nil unless a section needs one
+	lockRedis *testserver.Redis
+	dataRedis *testserver.Redis
+	mysql     *testserver.MySQL // nil unless a section needs one
 	server    *redis.Client
 	serial    int
 }
@@ -38,7 +39,7 @@ func Open(ctx context.Context, needMySQL bool) (_ *Bench, err error) {
 			b.Close()
 		}
 	}()
-	args := rig.RedisOptions{Args: []string{"--maxclients", "20000"}}
+	args := testserver.RedisOptions{Args: []string{"--maxclients", "20000"}}
 	if b.lockRedis, err = r.Redis(ctx, args); err != nil {
 		return nil, err
 	}

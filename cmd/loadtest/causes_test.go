@@ -6,11 +6,11 @@ import (
 	"slices"
 	"testing"
 
-	"stocklock/internal/explain"
-	"stocklock/internal/report"
-	"stocklock/internal/scenario"
+	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy"
-	"stocklock/internal/trial"
 )
 
 // causes are what breaks a lock that lacks the property which the scenario attacks.
@@ -82,7 +82,7 @@ var results = flag.String("results", "", "check what is said of the cells of the
 func TestCausesOfSavedResults(t *testing.T) {
 	path := *results
 	if path == "" {
-		path = "../../internal/report/testdata/results.json"
+		path = "../../internal/lab/report/testdata/results.json"
 	}
 	checkCauses(t, path)
 }

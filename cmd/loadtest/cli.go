@@ -11,9 +11,9 @@ import (
 	"github.com/alecthomas/kong"
 	"golang.org/x/sys/unix"
 
-	"stocklock/internal/report"
-	"stocklock/internal/scenario"
-	"stocklock/internal/soak"
+	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/soak"
 	"stocklock/internal/strategy"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"stocklock/internal/report"
+	"stocklock/internal/lab/report"
 	"stocklock/internal/stock"
 )
 

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 
-	"stocklock/internal/report"
-	"stocklock/internal/scenario"
+	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/scenario"
 	"stocklock/internal/strategy"
 )
 

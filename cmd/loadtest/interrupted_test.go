@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"stocklock/internal/report"
+	"stocklock/internal/lab/report"
 )
 
 // TestInterruptedRunReportsWhatThereIs ends a run after its first cell.

@@ -12,11 +12,11 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 	"golang.org/x/sync/errgroup"
 
-	"stocklock/internal/rig"
-	"stocklock/internal/scenario"
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
-	"stocklock/internal/trial"
 )
 
 // lab is what a run works with: servers and shops, its own or given ones.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"stocklock/internal/report"
+	"stocklock/internal/lab/report"
 )
 
 // TestMutations breaks or mends one line of the shop at a time and wants exactly those cells to surprise that depend

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"stocklock/internal/report"
-	"stocklock/internal/wholefile"
+	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/wholefile"
 )
 
 // outputs are the files that results are written to, besides the terminal, and what makes

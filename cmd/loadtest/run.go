@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"stocklock/internal/report"
-	"stocklock/internal/trial"
-	"stocklock/internal/wholefile"
+	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/wholefile"
 )
 
 type runCommand struct {

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"stocklock/internal/report"
-	"stocklock/internal/scenario"
+	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/scenario"
 	"stocklock/internal/strategy"
 )
 

@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"time"
 
-	"stocklock/internal/scale"
+	"stocklock/internal/lab/scale"
 )
 
 type scaleCommand struct {

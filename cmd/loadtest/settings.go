@@ -9,10 +9,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"stocklock/internal/scenario"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
-	"stocklock/internal/trial"
 )
 
 // selection is which cells to run.

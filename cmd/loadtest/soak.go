@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"stocklock/internal/soak"
+	"stocklock/internal/lab/soak"
 	"stocklock/internal/strategy"
 )
 

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"stocklock/internal/trial"
+	"stocklock/internal/lab/trial"
 )
 
 // status tells how far a run is: on a terminal in one line that keeps changing,

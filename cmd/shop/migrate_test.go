@@ -7,9 +7,9 @@ import (
 
 	mysqldriver "github.com/go-sql-driver/mysql"
 
-	"stocklock/internal/rig"
-	"stocklock/internal/rig/rigtest"
+	"stocklock/internal/lab/rig"
 	"stocklock/internal/stock"
+	"stocklock/internal/testserver"
 )
 
 // leastRights is what SECURITY.md tells operators to grant.
@@ -21,7 +21,7 @@ var leastRights = []string{
 }
 
 func TestAShopSellsWithTheLeastRights(t *testing.T) {
-	admin := rigtest.MySQL(t)
+	admin := testserver.Database(t)
 	cfg, err := mysqldriver.ParseDSN(admin)
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestAShopSellsWithTheLeastRights(t *testing.T) {
 	}
 	cfg.User, cfg.Passwd = "shop", "geheim"
 	shop, err := processes.Shop(t.Context(), rig.ShopOptions{Name: "shop", Env: map[string]string{
-		"SHOP_MYSQL": cfg.FormatDSN(), "SHOP_REDIS": "redis://" + rigtest.Redis(t), "SHOP_MIGRATE": "false", "SHOP_LAB": "true",
+		"SHOP_MYSQL": cfg.FormatDSN(), "SHOP_REDIS": "redis://" + testserver.RedisAddr(t), "SHOP_MIGRATE": "false", "SHOP_LAB": "true",
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -68,8 +68,8 @@ func TestAShopSellsWithTheLeastRights(t *testing.T) {
 }
 
 func TestAShopThatMayNotMigrateWaitsForTheSchema(t *testing.T) {
-	t.Setenv("SHOP_MYSQL", rigtest.MySQL(t))
-	t.Setenv("SHOP_REDIS", "redis://"+rigtest.Redis(t))
+	t.Setenv("SHOP_MYSQL", testserver.Database(t))
+	t.Setenv("SHOP_REDIS", "redis://"+testserver.RedisAddr(t))
 	code, _, stderr := command(t.Context(), "--addr=127.0.0.1:0", "--no-migrate", "--startup-timeout=1s")
 	if code != 1 || !strings.Contains(stderr, "the schema is at version 0, this program needs") {
 		t.Errorf("exit code %d, said %s", code, stderr)

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"stocklock/internal/rig"
-	"stocklock/internal/rig/rigtest"
+	"stocklock/internal/lab/rig"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/testserver"
 )
 
 // lab is a few real shop processes on one empty database.
@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 // openLab starts shops with these SHOP_ settings, name and value by turns, besides the usual.
 func openLab(t *testing.T, shops int, more ...string) *lab {
 	t.Helper()
-	dsn, redis := rigtest.MySQL(t), rigtest.Redis(t)
+	dsn, redis := testserver.Database(t), testserver.RedisAddr(t)
 	store, err := stock.Open(dsn)
 	if err != nil {
 		t.Fatal(err)
@@ -216,7 +216,7 @@ func TestFaultsStrikeTheProcess(t *testing.T) {
 
 func waitForLock(t *testing.T, l *lab, item stock.Item) {
 	t.Helper()
-	client := (&rig.Redis{Addr: l.redis}).Client()
+	client := (&testserver.Redis{Addr: l.redis}).Client()
 	defer client.Close()
 	for giveUp := time.Now().Add(30 * time.Second); client.Exists(t.Context(), "{"+strategy.Key(item.ID)+"}:lock").Val() == 0; {
 		if time.Now().After(giveUp) {

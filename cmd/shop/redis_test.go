@@ -18,9 +18,9 @@ import (
 	"testing"
 	"time"
 
-	"stocklock/internal/rig"
-	"stocklock/internal/rig/rigtest"
+	"stocklock/internal/lab/rig"
 	"stocklock/internal/stock"
+	"stocklock/internal/testserver"
 )
 
 // TestTheShopSellsOnEveryKindOfRedis starts a shop on each, from nothing but its URL.
@@ -36,7 +36,7 @@ func TestTheShopSellsOnEveryKindOfRedis(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			url, env := test.setUp(t)
-			dsn := rigtest.MySQL(t)
+			dsn := testserver.Database(t)
 			settings := map[string]string{"SHOP_MYSQL": dsn, "SHOP_REDIS": url}
 			for name, value := range env {
 				settings[name] = value
@@ -68,7 +68,7 @@ func TestTheShopSellsOnEveryKindOfRedis(t *testing.T) {
 	}
 }
 
-func redis(t *testing.T, o rig.RedisOptions) *rig.Redis {
+func redis(t *testing.T, o testserver.RedisOptions) *testserver.Redis {
 	t.Helper()
 	server, err := processes.Redis(t.Context(), o)
 	if err != nil {
@@ -78,7 +78,7 @@ func redis(t *testing.T, o rig.RedisOptions) *rig.Redis {
 	return server
 }
 
-func order(t *testing.T, server *rig.Redis, args ...any) {
+func order(t *testing.T, server *testserver.Redis, args ...any) {
 	t.Helper()
 	client := server.Client()
 	defer client.Close()
@@ -88,7 +88,7 @@ func order(t *testing.T, server *rig.Redis, args ...any) {
 }
 
 func userRedis(t *testing.T) (string, map[string]string) {
-	server := redis(t, rig.RedisOptions{})
+	server := redis(t, testserver.RedisOptions{})
 	order(t, server, "ACL", "SETUSER", "shop", "on", ">geheim", "~stock:*", "~{stock:*", "&*", "+@all", "-@dangerous", "-@admin")
 	order(t, server, "ACL", "SETUSER", "default", "off")
 	return "redis://shop:geheim@" + server.Addr, nil
@@ -108,7 +108,7 @@ func clusterRedis(t *testing.T) (string, map[string]string) {
 }
 
 func sentinelRedis(t *testing.T) (string, map[string]string) {
-	primary := redis(t, rig.RedisOptions{})
+	primary := redis(t, testserver.RedisOptions{})
 	host, port, _ := net.SplitHostPort(primary.Addr)
 	addr := freeAddr(t)
 	_, sentinelPort, _ := net.SplitHostPort(addr)
@@ -142,7 +142,7 @@ func tlsRedis(t *testing.T) (string, map[string]string) {
 	cert, key := certificate(t)
 	secure := freeAddr(t)
 	_, port, _ := net.SplitHostPort(secure)
-	redis(t, rig.RedisOptions{Args: []string{
+	redis(t, testserver.RedisOptions{Args: []string{
 		"--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no"}})
 	return "rediss://" + secure, map[string]string{"SSL_CERT_FILE": cert}
 }

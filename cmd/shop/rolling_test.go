@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"stocklock/internal/rig"
+	"stocklock/internal/lab/rig"
 )
 
 // TestARollingRestartFailsNoRequest restarts three shops in turn under load, behind
@@ -34,7 +34,7 @@ func TestARollingRestartFailsNoRequest(t *testing.T) {
 				case http.StatusServiceUnavailable:
 					other.Add(1)
 				default:
-					t.Errorf("%s answered %d", shop.Name(), got)
+					t.Errorf("%s answered %d", shop.Process.Name, got)
 				}
 			}
 		})

@@ -10,7 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"stocklock/internal/fault"
+	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy"
 )
 
@@ -90,4 +90,4 @@ type resumeCommand struct {
 	After time.Duration `arg:""`
 }
 
-func (r *resumeCommand) Run() error { return fault.Resume(r.PID, r.After) }
+func (r *resumeCommand) Run() error { return labmode.Resume(r.PID, r.After) }

@@ -9,9 +9,9 @@ import (
 	"net"
 
 	"stocklock/internal/shop"
+	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
-	"stocklock/internal/trace"
 )
 
 type serveCommand struct{}
@@ -107,7 +107,7 @@ func (s *settings) openLab() (*shop.Lab, error) {
 		return lab, nil
 	}
 	var err error
-	lab.Trace, err = trace.OpenRecorder(s.Trace, s.Name)
+	lab.Trace, err = labmode.OpenRecorder(s.Trace, s.Name)
 	return lab, err
 }
 

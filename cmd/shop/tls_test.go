@@ -5,13 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"stocklock/internal/rig"
-	"stocklock/internal/rig/rigtest"
+	"stocklock/internal/lab/rig"
 	"stocklock/internal/stock"
+	"stocklock/internal/testserver"
 )
 
 // tlsMySQL refuses whoever comes over TCP without TLS.
-func tlsMySQL(t *testing.T) (server *rig.MySQL, certFile string) {
+func tlsMySQL(t *testing.T) (server *testserver.MySQL, certFile string) {
 	t.Helper()
 	cert, key := certificate(t)
 	server, err := processes.MySQL(t.Context(), "--ssl-cert="+cert, "--ssl-key="+key, "--require-secure-transport=ON")
@@ -25,7 +25,7 @@ func tlsMySQL(t *testing.T) (server *rig.MySQL, certFile string) {
 func TestTheShopSellsFromMySQLOverTLS(t *testing.T) {
 	server, cert := tlsMySQL(t)
 	shop, err := processes.Shop(t.Context(), rig.ShopOptions{Name: "shop", Env: map[string]string{
-		"SHOP_MYSQL": server.DSN() + "?tls=true", "SHOP_REDIS": "redis://" + rigtest.Redis(t), "SSL_CERT_FILE": cert,
+		"SHOP_MYSQL": server.DSN() + "?tls=true", "SHOP_REDIS": "redis://" + testserver.RedisAddr(t), "SSL_CERT_FILE": cert,
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -51,12 +51,12 @@ func TestTheShopSellsFromMySQLOverTLS(t *testing.T) {
 func TestServersThatCannotBeTrustedAreOneLineAndExitCode1(t *testing.T) {
 	server, _ := tlsMySQL(t)
 	another, _ := certificate(t)
-	goodRedis := "redis://" + rigtest.Redis(t)
+	goodRedis := "redis://" + testserver.RedisAddr(t)
 	strangeRedis, _ := tlsRedis(t)
 	for _, test := range []struct{ name, mysql, redis, where, says string }{
 		{"MySQL signed by another authority", server.DSN() + "?tls=true", goodRedis, "mysql at " + server.Addr, "signed by unknown authority"},
 		{"MySQL without TLS", server.DSN(), goodRedis, "mysql at " + server.Addr, "Error "}, // in the server's words
-		{"Redis signed by another authority", rigtest.MySQL(t), strangeRedis, "redis at " + strings.TrimPrefix(strangeRedis, "rediss://"), "signed by unknown authority"},
+		{"Redis signed by another authority", testserver.Database(t), strangeRedis, "redis at " + strings.TrimPrefix(strangeRedis, "rediss://"), "signed by unknown authority"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Setenv("SSL_CERT_FILE", another)

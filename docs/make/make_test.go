@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"stocklock/internal/scenario"
+	"stocklock/internal/lab/scenario"
 )
 
 // TestPagesAreUpToDate wants every page to say what the code says, to be explained,

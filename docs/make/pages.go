@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"stocklock/internal/scenario"
+	"stocklock/internal/lab/scenario"
 	"stocklock/internal/strategy"
 )
 
@@ -45,7 +45,7 @@ func scenarioPage(sc scenario.Scenario) page {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s.\n\n", sentence(sc.Doc))
 	fmt.Fprintf(&b, "It attacks the property **%s**: %s.\n", sc.Attacks, sc.Attacks.Doc())
-	fmt.Fprintf(&b, "Its schedule is in [`%[1]s`](../../internal/scenario/%[1]s)", codeFile(sc.Name))
+	fmt.Fprintf(&b, "Its schedule is in [`%[1]s`](../../internal/lab/scenario/%[1]s)", codeFile(sc.Name))
 	if sc.Needs == scenario.Rig {
 		b.WriteString("; it commands servers, so it needs ones that `loadtest` started itself")
 	}

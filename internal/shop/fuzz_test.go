@@ -14,7 +14,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"stocklock/internal/fault"
+	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 )
@@ -127,7 +127,7 @@ func FuzzHeaders(f *testing.F) {
 			}
 			return
 		}
-		if asked.run != "" && !isLabel(asked.run, maxRunLength) || asked.fault.For > fault.MaxDuration || asked.strategy.Name == "" {
+		if asked.run != "" && !isLabel(asked.run, maxRunLength) || asked.fault.For > labmode.MaxDuration || asked.strategy.Name == "" {
 			t.Errorf("accepted the experiment %+v", asked)
 		}
 	})

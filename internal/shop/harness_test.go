@@ -16,9 +16,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
-	"stocklock/internal/rig/rigtest"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/testserver"
 )
 
 // running is a shop that serves on a real port, from a real database and Redis.
@@ -37,7 +37,7 @@ type running struct {
 // open starts a shop and waits until it is ready. Change may alter its settings.
 func open(t *testing.T, change func(*Config)) *running {
 	t.Helper()
-	s := openUnready(t, rigtest.MySQL(t), "redis://"+rigtest.Redis(t), change)
+	s := openUnready(t, testserver.Database(t), "redis://"+testserver.RedisAddr(t), change)
 	waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == http.StatusOK })
 	return s
 }
@@ -91,7 +91,7 @@ func openUnready(t *testing.T, dsn, redisURL string, change func(*Config)) *runn
 		_ = client.Close()
 		_ = store.Close()
 		browser.CloseIdleConnections()
-		goleak.VerifyNone(t, leaks, goleak.IgnoreAnyFunction("stocklock/internal/rig.(*Process).start.func1")) // a server started again
+		goleak.VerifyNone(t, leaks, goleak.IgnoreAnyFunction("stocklock/internal/testserver.(*Process).start.func1")) // a server started again
 	})
 	return r
 }

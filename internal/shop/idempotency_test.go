@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"stocklock/internal/rig/rigtest"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/testserver"
 )
 
 func TestARepeatGetsTheSameAnswer(t *testing.T) {
@@ -96,7 +96,7 @@ func TestNobodyIsToldSoldOutWhoMayHaveAnOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := openUnready(t, mysql.DSN(), "redis://"+rigtest.Redis(t), nil)
+	s := openUnready(t, mysql.DSN(), "redis://"+testserver.RedisAddr(t), nil)
 	waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
 	sale := stock.Sale{ItemID: s.item(1).ID, Quantity: 1, RequestID: "r", IdempotencyKey: "key-1", Shop: "test-shop"}
 	_, _, err = s.sellOnce(t.Context(), sale, func(stock.Sale) (stock.Order, error) {

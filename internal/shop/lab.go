@@ -9,17 +9,17 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"stocklock/internal/fault"
+	"stocklock/internal/sale"
+	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
-	"stocklock/internal/trace"
 )
 
 // The headers that a shop in lab mode obeys. Any other shop does not look at them.
 const (
 	labStrategyHeader = "X-Lab-Strategy" // the name of a strategy
 	labRunHeader      = "X-Lab-Run"      // the run that the order belongs to
-	labFaultHeader    = "X-Lab-Fault"    // see fault.Parse
+	labFaultHeader    = "X-Lab-Fault"    // see labmode.ParseFault
 	labNestedHeader   = "X-Lab-Nested"   // 1: the sale takes its lock a second time
 )
 
@@ -30,7 +30,7 @@ const maxRunLength = 64
 type experiment struct {
 	strategy strategy.Strategy
 	run      string
-	fault    fault.Fault
+	fault    labmode.Fault
 	nested   bool
 }
 
@@ -46,7 +46,7 @@ func readExperiment(c *gin.Context, usual strategy.Strategy) (experiment, error)
 		}
 	}
 	if spec := c.GetHeader(labFaultHeader); spec != "" {
-		if asked.fault, err = fault.Parse(spec); err != nil {
+		if asked.fault, err = labmode.ParseFault(spec); err != nil {
 			return experiment{}, refusal{malformed, fmt.Sprintf("%s: %v", labFaultHeader, err)}
 		}
 	}
@@ -62,19 +62,19 @@ func readExperiment(c *gin.Context, usual strategy.Strategy) (experiment, error)
 
 // hook makes a sale be recorded, work for a while at the point read,
 // and meet its fault: once, however often it comes by.
-func (l *Lab) hook(log *slog.Logger, asked experiment, sale stock.Sale) trace.Hook {
-	record := func(context.Context, trace.Point, []slog.Attr) {}
+func (l *Lab) hook(log *slog.Logger, asked experiment, wanted stock.Sale) sale.Hook {
+	record := func(context.Context, sale.Point, []slog.Attr) {}
 	if l.Trace != nil {
-		record = l.Trace.Sale(sale.RequestID, sale.ItemID, asked.strategy.Name, sale.Run)
+		record = l.Trace.Sale(wanted.RequestID, wanted.ItemID, asked.strategy.Name, wanted.Run)
 	}
 	var struck atomic.Bool
-	return func(ctx context.Context, p trace.Point, facts []slog.Attr) {
+	return func(ctx context.Context, p sale.Point, facts []slog.Attr) {
 		strike := p == asked.fault.Point && struck.CompareAndSwap(false, true)
 		if strike {
 			facts = append(facts, slog.String("fault", asked.fault.String()))
 		}
 		record(ctx, p, facts)
-		if p == trace.Read && l.Work > 0 {
+		if p == sale.Read && l.Work > 0 {
 			time.Sleep(l.Work) // work that does not look at its context
 		}
 		if !strike {

@@ -7,8 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"stocklock/internal/sale"
+	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy"
-	"stocklock/internal/trace"
 )
 
 func TestLabHeadersDoNothingOutsideTheLab(t *testing.T) {
@@ -71,7 +72,7 @@ func TestWrongLabHeadersAreRefused(t *testing.T) {
 
 func TestTheLabRecordsEverySale(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "trace.jsonl")
-	recorder, err := trace.OpenRecorder(path, "test-shop")
+	recorder, err := labmode.OpenRecorder(path, "test-shop")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,12 +86,12 @@ func TestTheLabRecordsEverySale(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	events, err := trace.ReadEvents(file)
+	events, err := labmode.ReadEvents(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := map[trace.Point]trace.Event{}
-	var points []trace.Point
+	at := map[sale.Point]labmode.Event{}
+	var points []sale.Point
 	for _, e := range events {
 		points = append(points, e.Point)
 		at[e.Point] = e
@@ -98,13 +99,13 @@ func TestTheLabRecordsEverySale(t *testing.T) {
 			t.Errorf("event %+v is of another sale", e)
 		}
 	}
-	if !slices.Equal(points, trace.Points) {
-		t.Errorf("passed %v, want %v", points, trace.Points)
+	if !slices.Equal(points, sale.Points) {
+		t.Errorf("passed %v, want %v", points, sale.Points)
 	}
-	if worked := at[trace.Write].Time.Sub(at[trace.Read].Time); worked < 30*time.Millisecond {
+	if worked := at[sale.Write].Time.Sub(at[sale.Read].Time); worked < 30*time.Millisecond {
 		t.Errorf("the work after the read took %s, want 30ms", worked)
 	}
-	if f := at[trace.Read].Facts["fault"]; f != "read sleep 1ms" {
+	if f := at[sale.Read].Facts["fault"]; f != "read sleep 1ms" {
 		t.Errorf("the fault recorded is %v", f)
 	}
 }

@@ -10,15 +10,15 @@ import (
 	"testing"
 	"time"
 
-	"stocklock/internal/rig"
-	"stocklock/internal/rig/rigtest"
+	"stocklock/internal/lab/rig"
 	"stocklock/internal/strategy"
+	"stocklock/internal/testserver"
 )
 
 func TestAShopWaitsForWhatIsMissing(t *testing.T) {
 	redis := ownRedis(t)
 	redis.Kill()
-	s := openUnready(t, rigtest.MySQL(t), redis.URL(), nil)
+	s := openUnready(t, testserver.Database(t), redis.URL(), nil)
 	waitFor(t, "MySQL to be there", func() bool { return len(s.health.missing()) == 1 })
 	if got := s.get("/livez"); got.status != 200 {
 		t.Errorf("/livez of a starting shop: %d", got.status)
@@ -42,7 +42,7 @@ func TestAShopWaitsForWhatIsMissing(t *testing.T) {
 
 func TestAShopSurvivesTheLossOfRedis(t *testing.T) {
 	redis := ownRedis(t)
-	s := openUnready(t, rigtest.MySQL(t), redis.URL(), nil)
+	s := openUnready(t, testserver.Database(t), redis.URL(), nil)
 	waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
 	redis.Kill()
 	waitFor(t, "the shop to notice that Redis is gone", func() bool { return s.get("/readyz").status == 503 })
@@ -65,7 +65,7 @@ func TestARedisThatShutsTheShopOutIsNoDefectOfTheShop(t *testing.T) {
 		"fewer rights": {"acl", "setuser", "default", "resetkeys"},
 	} {
 		redis := ownRedis(t)
-		s := openUnready(t, rigtest.MySQL(t), redis.URL(), nil)
+		s := openUnready(t, testserver.Database(t), redis.URL(), nil)
 		waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
 		item := s.item(1)
 		if err := s.redis.Do(t.Context(), shutOut...).Err(); err != nil {
@@ -86,7 +86,7 @@ func TestAShopSurvivesTheLossOfMySQL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := openUnready(t, mysql.DSN(), "redis://"+rigtest.Redis(t), func(c *Config) { c.Strategy = byName(t, "fenced") })
+	s := openUnready(t, mysql.DSN(), "redis://"+testserver.RedisAddr(t), func(c *Config) { c.Strategy = byName(t, "fenced") })
 	waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
 	item := s.item(1 << 40)
 
@@ -144,9 +144,9 @@ func TestAShopSurvivesTheLossOfMySQL(t *testing.T) {
 }
 
 // ownRedis is one that the test may kill.
-func ownRedis(t *testing.T) *rig.Redis {
+func ownRedis(t *testing.T) *testserver.Redis {
 	t.Helper()
-	server, err := ownRig(t).Redis(t.Context(), rig.RedisOptions{})
+	server, err := ownRig(t).Redis(t.Context(), testserver.RedisOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func ownRig(t *testing.T) *rig.Rig {
 	return r
 }
 
-func restart(t *testing.T, server *rig.Redis) {
+func restart(t *testing.T, server *testserver.Redis) {
 	t.Helper()
 	if err := server.Restart(t.Context()); err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func TestAShopGivesUpWaiting(t *testing.T) {
 }
 
 func TestAShopThatIsEndedWhileItWaitsEndsAtOnce(t *testing.T) {
-	s := openUnready(t, rigtest.MySQL(t), "redis://"+nowhere, nil)
+	s := openUnready(t, testserver.Database(t), "redis://"+nowhere, nil)
 	s.end()
 	if err := <-s.ended; err != nil {
 		t.Errorf("ended with %v, want nil", err)

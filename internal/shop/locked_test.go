@@ -11,11 +11,11 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"stocklock/internal/redislock"
-	"stocklock/internal/rig/rigtest"
+	"stocklock/internal/testserver"
 )
 
 func TestLockedHoldsTheLockAroundTheHandlers(t *testing.T) {
-	client, err := OpenRedis("redis://" + rigtest.Redis(t))
+	client, err := OpenRedis("redis://" + testserver.RedisAddr(t))
 	if err != nil {
 		t.Fatal(err)
 	}

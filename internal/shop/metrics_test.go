@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"stocklock/internal/rig/rigtest"
+	"stocklock/internal/testserver"
 )
 
 // scrape reads /metrics: the value of every series.
@@ -95,7 +95,7 @@ func TestOnlyTheInternalListenerShowsTheInside(t *testing.T) {
 
 func TestMetricsShowTheReferenceLock(t *testing.T) {
 	redis := ownRedis(t)
-	s := openUnready(t, rigtest.MySQL(t), redis.URL(), func(c *Config) {
+	s := openUnready(t, testserver.Database(t), redis.URL(), func(c *Config) {
 		c.Strategy, c.Lab = byName(t, "fenced"), &Lab{}
 		c.Deps.Lease, c.Deps.Wait = 300*time.Millisecond, 20*time.Second
 	})

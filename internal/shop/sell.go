@@ -7,22 +7,22 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"stocklock/internal/sale"
 	"stocklock/internal/stock"
-	"stocklock/internal/trace"
 )
 
 // sell makes the sale under the shop's strategy, or in the lab under the one
 // that the request asks for. It says whether the order was made before.
-func (s *Shop) sell(c *gin.Context, sale stock.Sale) (order stock.Order, replayed bool, err error) {
+func (s *Shop) sell(c *gin.Context, wanted stock.Sale) (order stock.Order, replayed bool, err error) {
 	ctx := c.Request.Context()
 	watchers := hooks{s.metrics.sale()}
 	if s.Tracing != nil {
 		watchers = append(watchers, s.traceLock(ctx))
 	}
 	if s.Lab == nil {
-		ctx = trace.WithHook(ctx, watchers.call)
+		ctx = sale.WithHook(ctx, watchers.call)
 		seller := s.sellers.get(s.Strategy)
-		return s.sellOnce(ctx, sale, func(sale stock.Sale) (stock.Order, error) { return seller.Sell(ctx, sale) })
+		return s.sellOnce(ctx, wanted, func(wanted stock.Sale) (stock.Order, error) { return seller.Sell(ctx, wanted) })
 	}
 	asked, err := readExperiment(c, s.Strategy)
 	if err != nil {
@@ -31,21 +31,21 @@ func (s *Shop) sell(c *gin.Context, sale stock.Sale) (order stock.Order, replaye
 	if err := asked.strategy.Check(s.Deps); err != nil {
 		return stock.Order{}, false, refusal{malformed, fmt.Sprintf("%s: %v", labStrategyHeader, err)}
 	}
-	sale.Run = asked.run
-	watchers = append(watchers, s.Lab.hook(s.Log, asked, sale)) // last, because it may sleep
-	watched := trace.WithHook(ctx, watchers.call)
+	wanted.Run = asked.run
+	watchers = append(watchers, s.Lab.hook(s.Log, asked, wanted)) // last, because it may sleep
+	watched := sale.WithHook(ctx, watchers.call)
 	seller := s.sellers.get(asked.strategy)
 	sell := seller.Sell
 	if asked.nested {
 		sell = seller.SellNested
 	}
-	return s.sellOnce(ctx, sale, func(sale stock.Sale) (stock.Order, error) { return sell(watched, sale) })
+	return s.sellOnce(ctx, wanted, func(wanted stock.Sale) (stock.Order, error) { return sell(watched, wanted) })
 }
 
 // hooks are called one after the other.
-type hooks []trace.Hook
+type hooks []sale.Hook
 
-func (h hooks) call(ctx context.Context, p trace.Point, facts []slog.Attr) {
+func (h hooks) call(ctx context.Context, p sale.Point, facts []slog.Attr) {
 	for _, hook := range h {
 		hook(ctx, p, facts)
 	}

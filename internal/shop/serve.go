@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"stocklock/internal/fault"
+	"stocklock/internal/shop/labmode"
 )
 
 // Limits of the HTTP server. Writing may take as long as a sale may: its wait for
@@ -69,7 +69,7 @@ func (s *Shop) Serve(ctx context.Context, public, internal net.Listener) error {
 func (s *Shop) server(selling context.Context) *http.Server {
 	writeTimeout := readTimeout + s.Deps.Wait + saleTimeout
 	if s.Lab != nil {
-		writeTimeout += s.Lab.Work + fault.MaxDuration
+		writeTimeout += s.Lab.Work + labmode.MaxDuration
 	}
 	return &http.Server{
 		Handler:           s.engine(),

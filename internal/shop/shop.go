@@ -15,9 +15,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
+	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
-	"stocklock/internal/trace"
 )
 
 // Config is what a shop is made of and how it behaves.
@@ -42,8 +42,8 @@ type Config struct {
 
 // Lab is what a shop in lab mode does beyond selling.
 type Lab struct {
-	Work  time.Duration   // slept by every sale after it has read the stock
-	Trace *trace.Recorder // nil for none
+	Work  time.Duration     // slept by every sale after it has read the stock
+	Trace *labmode.Recorder // nil for none
 }
 
 // Shop is one process of the service.

@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"stocklock/internal/rig/rigtest"
 	"stocklock/internal/stock"
+	"stocklock/internal/testserver"
 )
 
 // open returns a store on an empty, migrated database of the test's own.
 func open(t *testing.T) *stock.Store {
 	t.Helper()
-	store := openEmpty(t, rigtest.MySQL(t))
+	store := openEmpty(t, testserver.Database(t))
 	if err := store.Migrate(t.Context()); err != nil {
 		t.Fatalf("migrate: %v", err)
 	}
@@ -56,7 +56,7 @@ func stockOf(t *testing.T, store *stock.Store, id uint64) int64 {
 }
 
 func TestMigrateBySeveralProcessesAtOnce(t *testing.T) {
-	dsn := rigtest.MySQL(t)
+	dsn := testserver.Database(t)
 	var wg sync.WaitGroup
 	for range 5 {
 		store := openEmpty(t, dsn)

@@ -3,8 +3,8 @@ package strategy
 import (
 	"context"
 
+	"stocklock/internal/sale"
 	"stocklock/internal/stock"
-	"stocklock/internal/trace"
 )
 
 var conditional = Strategy{
@@ -22,11 +22,11 @@ var conditional = Strategy{
 
 // sellConditionally passes the point read without reading: it is where the other
 // strategies do their work, and where a fault that hits them must hit it too.
-func sellConditionally(ctx context.Context, store *stock.Store, sale stock.Sale) (stock.Order, error) {
-	trace.At(ctx, trace.Read)
-	trace.At(ctx, trace.Write)
+func sellConditionally(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+	sale.At(ctx, sale.Read)
+	sale.At(ctx, sale.Write)
 	tx, cancel := committing(ctx, rowTimeout)
 	defer cancel()
-	order, err := store.Decrement(tx, sale)
+	order, err := store.Decrement(tx, wanted)
 	return written(ctx, order, err)
 }

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 	"time"
 
+	"stocklock/internal/sale"
 	"stocklock/internal/stock"
-	"stocklock/internal/trace"
 )
 
 // How long a transaction may take: one that only writes, and one that also waits
@@ -25,30 +25,30 @@ func committing(ctx context.Context, timeout time.Duration) (context.Context, co
 
 // readThenWrite reads the stock, checks it, and writes back what it computed: a
 // lost update waiting to happen, unless a guard keeps everybody else out.
-func readThenWrite(ctx context.Context, store *stock.Store, sale stock.Sale) (stock.Order, error) {
-	return readThen(ctx, store, sale, store.Write)
+func readThenWrite(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+	return readThen(ctx, store, wanted, store.Write)
 }
 
 // readThen reads, checks, looks once more whether the lock is still held, and
 // writes. What happens between that last look and the write is what no lock with
 // a lease can prevent.
-func readThen(ctx context.Context, store *stock.Store, sale stock.Sale,
+func readThen(ctx context.Context, store *stock.Store, wanted stock.Sale,
 	write func(context.Context, stock.Sale, stock.Item) (stock.Order, error)) (stock.Order, error) {
-	item, err := store.Read(ctx, sale.ItemID)
+	item, err := store.Read(ctx, wanted.ItemID)
 	if err != nil {
 		return stock.Order{}, err
 	}
-	trace.At(ctx, trace.Read, slog.Int64("stock", item.Stock))
-	if _, err := item.Take(sale.Quantity); err != nil {
+	sale.At(ctx, sale.Read, slog.Int64("stock", item.Stock))
+	if _, err := item.Take(wanted.Quantity); err != nil {
 		return stock.Order{}, err
 	}
 	if ctx.Err() != nil {
 		return stock.Order{}, context.Cause(ctx)
 	}
-	trace.At(ctx, trace.Write)
+	sale.At(ctx, sale.Write)
 	tx, cancel := committing(ctx, writeTimeout)
 	defer cancel()
-	order, err := write(tx, sale, item)
+	order, err := write(tx, wanted, item)
 	return written(ctx, order, err)
 }
 
@@ -57,6 +57,6 @@ func written(ctx context.Context, order stock.Order, err error) (stock.Order, er
 	if err != nil {
 		return stock.Order{}, err
 	}
-	trace.At(ctx, trace.Written, slog.Int64("stock", order.StockWritten))
+	sale.At(ctx, sale.Written, slog.Int64("stock", order.StockWritten))
 	return order, nil
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"log/slog"
 
+	"stocklock/internal/sale"
 	"stocklock/internal/stock"
-	"stocklock/internal/trace"
 )
 
 // everything is what the database's own ways have: they hold no lease, so they
@@ -26,14 +26,14 @@ var forUpdate = Strategy{
 	},
 }
 
-func sellForUpdate(ctx context.Context, store *stock.Store, sale stock.Sale) (stock.Order, error) {
+func sellForUpdate(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 	tx, cancel := committing(ctx, rowTimeout)
 	defer cancel()
-	order, err := store.ForUpdate(tx, sale, func(read stock.Item) error {
-		trace.At(ctx, trace.Read, slog.Int64("stock", read.Stock))
-		_, err := read.Take(sale.Quantity)
+	order, err := store.ForUpdate(tx, wanted, func(read stock.Item) error {
+		sale.At(ctx, sale.Read, slog.Int64("stock", read.Stock))
+		_, err := read.Take(wanted.Quantity)
 		if err == nil {
-			trace.At(ctx, trace.Write)
+			sale.At(ctx, sale.Write)
 		}
 		return err
 	})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"stocklock/internal/trace"
+	"stocklock/internal/sale"
 )
 
 var getset = Strategy{
@@ -44,7 +44,7 @@ func (l deadlineLock) try(ctx context.Context, key string) (lease, error) {
 			return nil, err
 		}
 	}
-	trace.At(ctx, trace.Acquiring)
+	sale.At(ctx, sale.Acquiring)
 	return plainDel{l.Redis, key}, nil
 }
 

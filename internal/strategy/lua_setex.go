@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"stocklock/internal/trace"
+	"stocklock/internal/sale"
 )
 
 var luaSetex = Strategy{
@@ -24,7 +24,7 @@ var luaSetex = Strategy{
 			if err != nil || got == 0 {
 				return nil, err
 			}
-			trace.At(ctx, trace.Acquiring)
+			sale.At(ctx, sale.Acquiring)
 			return compareAndDelete{d.Redis, key, owner}, nil
 		}}, readThenWrite
 	},

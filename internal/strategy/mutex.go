@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"stocklock/internal/trace"
+	"stocklock/internal/sale"
 )
 
 var mutex = Strategy{
@@ -39,12 +39,12 @@ func (m localMutex) Do(ctx context.Context, _ string, fn func(context.Context, i
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	trace.At(ctx, trace.Acquiring)
-	trace.At(ctx, trace.Acquired)
+	sale.At(ctx, sale.Acquiring)
+	sale.At(ctx, sale.Acquired)
 	defer func() {
-		trace.At(ctx, trace.Releasing)
+		sale.At(ctx, sale.Releasing)
 		<-m.held
-		trace.At(ctx, trace.Released)
+		sale.At(ctx, sale.Released)
 	}()
 	return fn(ctx, 0)
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"stocklock/internal/trace"
+	"stocklock/internal/sale"
 )
 
 var ownerChecked = Strategy{
@@ -38,6 +38,6 @@ type compareAndDelete struct {
 }
 
 func (l compareAndDelete) release(ctx context.Context) error {
-	trace.At(ctx, trace.Releasing)
+	sale.At(ctx, sale.Releasing)
 	return compareAndDeleteScript.Run(ctx, l.redis, []string{l.key}, l.owner).Err()
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"stocklock/internal/trace"
+	"stocklock/internal/sale"
 )
 
 var ownerGetDel = Strategy{
@@ -33,7 +33,7 @@ func ownedBy(d Deps, hold func(key, owner string) lease) func(context.Context, s
 		if err != nil || !ok {
 			return nil, err
 		}
-		trace.At(ctx, trace.Acquiring)
+		sale.At(ctx, sale.Acquiring)
 		return hold(key, owner), nil
 	}
 }
@@ -53,6 +53,6 @@ func (l getThenDel) release(ctx context.Context) error {
 	if owner != l.owner {
 		return errNotOwner
 	}
-	trace.At(ctx, trace.Releasing)
+	sale.At(ctx, sale.Releasing)
 	return l.redis.Del(ctx, l.key).Err()
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"stocklock/internal/trace"
+	"stocklock/internal/sale"
 )
 
 var ownerWatch = Strategy{
@@ -41,7 +41,7 @@ func (l watchedDel) release(ctx context.Context) error {
 		if owner != l.owner {
 			return errNotOwner
 		}
-		trace.At(ctx, trace.Releasing)
+		sale.At(ctx, sale.Releasing)
 		_, err = tx.TxPipelined(ctx, func(p redis.Pipeliner) error {
 			return p.Del(ctx, l.key).Err()
 		})

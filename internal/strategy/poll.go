@@ -8,7 +8,7 @@ import (
 	"log/slog"
 	"time"
 
-	"stocklock/internal/trace"
+	"stocklock/internal/sale"
 )
 
 // lease is one hold of a polled lock.
@@ -31,7 +31,7 @@ func (p polled) Do(ctx context.Context, key string, fn func(context.Context, int
 	if err != nil {
 		return err
 	}
-	trace.At(ctx, trace.Acquired)
+	sale.At(ctx, sale.Acquired)
 	defer p.giveBack(ctx, held)
 	return fn(ctx, 0)
 }
@@ -66,7 +66,7 @@ func (p polled) giveBack(ctx context.Context, held lease) {
 	if err := held.release(context.WithoutCancel(ctx)); err != nil {
 		slog.DebugContext(ctx, "release failed", "error", err)
 	}
-	trace.At(ctx, trace.Released)
+	sale.At(ctx, sale.Released)
 }
 
 // errNotOwner: the lock is somebody else's by now, or nobody's. It was left alone.

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 
 	"stocklock/internal/redislock"
-	"stocklock/internal/trace"
+	"stocklock/internal/sale"
 )
 
 var reentrant = Strategy{
@@ -36,14 +36,14 @@ func (g lockGuard) Do(ctx context.Context, key string, fn func(context.Context, 
 		return err
 	}
 	token := slog.Int64("token", lease.Token())
-	trace.At(ctx, trace.Acquiring, token)
-	trace.At(ctx, trace.Acquired, token)
+	sale.At(ctx, sale.Acquiring, token)
+	sale.At(ctx, sale.Acquired, token)
 	defer func() {
-		trace.At(ctx, trace.Releasing, token)
+		sale.At(ctx, sale.Releasing, token)
 		if err := lease.Release(); err != nil {
 			slog.DebugContext(ctx, "release failed", "error", err)
 		}
-		trace.At(ctx, trace.Released, token)
+		sale.At(ctx, sale.Released, token)
 	}()
 	err = fn(held, lease.Token())
 	if cause := context.Cause(held); errors.Is(err, context.Canceled) && errors.Is(cause, redislock.ErrLost) {

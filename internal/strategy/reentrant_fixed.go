@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"stocklock/internal/trace"
+	"stocklock/internal/sale"
 )
 
 var reentrantFixed = Strategy{
@@ -56,7 +56,7 @@ func (g countedGuard) Do(ctx context.Context, key string, fn func(context.Contex
 		if err != nil || got == 0 {
 			return nil, err
 		}
-		trace.At(ctx, trace.Acquiring)
+		sale.At(ctx, sale.Acquiring)
 		return keptHold{hold, g.keep(hold)}, nil
 	}}.Do(ctx, key, fn)
 }
@@ -70,7 +70,7 @@ type countedHold struct {
 }
 
 func (h countedHold) release(ctx context.Context) error {
-	trace.At(ctx, trace.Releasing)
+	sale.At(ctx, sale.Releasing)
 	left, err := countedLeaveScript.Run(ctx, h.redis, []string{h.key}, h.owner, h.lease.Milliseconds()).Int()
 	if err != nil {
 		return fmt.Errorf("leave %s: %w", h.key, err)

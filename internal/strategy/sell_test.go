@@ -14,15 +14,15 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"stocklock/internal/rig/rigtest"
+	"stocklock/internal/sale"
 	"stocklock/internal/stock"
-	"stocklock/internal/trace"
+	"stocklock/internal/testserver"
 )
 
 // deps connects to a real Redis and a migrated database of the test's own.
 func deps(t *testing.T) Deps {
 	t.Helper()
-	store, err := stock.Open(rigtest.MySQL(t))
+	store, err := stock.Open(testserver.Database(t))
 	if err != nil {
 		t.Fatalf("open the store: %v", err)
 	}
@@ -30,7 +30,7 @@ func deps(t *testing.T) Deps {
 	if err := store.Migrate(t.Context()); err != nil {
 		t.Fatalf("migrate: %v", err)
 	}
-	client := redis.NewClient(&redis.Options{Addr: rigtest.Redis(t), MaxRetries: -1, PoolSize: 64})
+	client := redis.NewClient(&redis.Options{Addr: testserver.RedisAddr(t), MaxRetries: -1, PoolSize: 64})
 	t.Cleanup(func() { client.Close() })
 	return Deps{
 		Redis: client, Store: store, Quorum: []redis.UniversalClient{client}, // a majority of one
@@ -64,8 +64,8 @@ func TestContention(t *testing.T) {
 			it := item(t, d, stockSize)
 			sellers := []*Seller{newSeller(t, s, d), newSeller(t, s, d)}
 			// The work is long against a poll, so that an overlap is seen if it is possible.
-			working := trace.WithHook(t.Context(), func(_ context.Context, p trace.Point, _ []slog.Attr) {
-				if p == trace.Read {
+			working := sale.WithHook(t.Context(), func(_ context.Context, p sale.Point, _ []slog.Attr) {
+				if p == sale.Read {
 					time.Sleep(5 * time.Millisecond)
 				}
 			})
@@ -144,15 +144,15 @@ func TestRecipes(t *testing.T) {
 // strike at.
 func TestPointsComeInOrder(t *testing.T) {
 	d := deps(t)
-	section := []trace.Point{trace.Read, trace.Write, trace.Written}
+	section := []sale.Point{sale.Read, sale.Write, sale.Written}
 	for _, s := range All() {
 		t.Run(s.Name, func(t *testing.T) {
-			want := trace.Points
+			want := sale.Points
 			if s.Guard == "nothing" {
 				want = section
 			}
-			var passed []trace.Point
-			ctx := trace.WithHook(t.Context(), func(_ context.Context, p trace.Point, _ []slog.Attr) { passed = append(passed, p) })
+			var passed []sale.Point
+			ctx := sale.WithHook(t.Context(), func(_ context.Context, p sale.Point, _ []slog.Attr) { passed = append(passed, p) })
 			seller, it := newSeller(t, s, d), item(t, d, 1)
 			if _, err := seller.Sell(ctx, stock.Sale{ItemID: it.ID, Quantity: 1, RequestID: "r", Shop: "test"}); err != nil {
 				t.Fatalf("Sell: %v", err)

@@ -3,7 +3,7 @@ package strategy
 import (
 	"context"
 
-	"stocklock/internal/trace"
+	"stocklock/internal/sale"
 )
 
 var setExNx = Strategy{
@@ -20,7 +20,7 @@ var setExNx = Strategy{
 			if err != nil || !ok {
 				return nil, err
 			}
-			trace.At(ctx, trace.Acquiring)
+			sale.At(ctx, sale.Acquiring)
 			return plainDel{d.Redis, key}, nil
 		}}, readThenWrite
 	},

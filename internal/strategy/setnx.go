@@ -5,7 +5,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"stocklock/internal/trace"
+	"stocklock/internal/sale"
 )
 
 var setnx = Strategy{
@@ -22,7 +22,7 @@ var setnx = Strategy{
 			if err != nil || !ok {
 				return nil, err
 			}
-			trace.At(ctx, trace.Acquiring)
+			sale.At(ctx, sale.Acquiring)
 			return plainDel{d.Redis, key}, nil
 		}}, readThenWrite
 	},
@@ -40,6 +40,6 @@ type plainDel struct {
 }
 
 func (l plainDel) release(ctx context.Context) error {
-	trace.At(ctx, trace.Releasing)
+	sale.At(ctx, sale.Releasing)
 	return l.redis.Del(ctx, l.key).Err()
 }

@@ -3,7 +3,7 @@ package strategy
 import (
 	"context"
 
-	"stocklock/internal/trace"
+	"stocklock/internal/sale"
 )
 
 var setnxExpire = Strategy{
@@ -20,7 +20,7 @@ var setnxExpire = Strategy{
 			if err != nil || !ok {
 				return nil, err
 			}
-			trace.At(ctx, trace.Acquiring)
+			sale.At(ctx, sale.Acquiring)
 			if err := d.Redis.PExpire(ctx, key, d.Lease).Err(); err != nil {
 				return nil, err
 			}

@@ -1,0 +1,64 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/trial"
+)
+
+// differences are what may make numbers differ besides what is compared, each as it was and as it is.
+func differences(before, after Report) []string {
+	found := differing(before.Environment.conditions(), after.Environment.conditions())
+	old := before.byPlace()
+	for _, c := range after.inOrder() {
+		was, ok := old[placeOf(c)]
+		if !ok {
+			continue
+		}
+		// Cells of a run have the same: the first one that differs tells enough.
+		if differ := differing(cellConditions(was), cellConditions(c)); len(differ) > 0 {
+			return append(found, differ...)
+		}
+	}
+	return found
+}
+
+// conditions are the facts that may make numbers differ.
+func (e Environment) conditions() []fact {
+	return slices.DeleteFunc(e.facts(), func(f fact) bool { return f.Name == "when" || f.Name == "command" })
+}
+
+func cellConditions(c trial.Result) []fact {
+	facts := []fact{{Name: "stock", Value: fmt.Sprint(c.InitialStock)}, {Name: "runs", Value: fmt.Sprint(c.Runs)}}
+	if c.Scenario == scenario.All()[0].Name { // the others go on until all is sold
+		facts = append(facts, fact{Name: "requests", Value: fmt.Sprint(c.Requests)})
+	}
+	return facts
+}
+
+func differing(was, is []fact) []string {
+	var found []string
+	for _, f := range was {
+		if now := valueOf(is, f.Name); now != f.Value {
+			found = append(found, fmt.Sprintf("%s %s and %s", f.Name, f.Value, now))
+		}
+	}
+	for _, f := range is {
+		if valueOf(was, f.Name) == none {
+			found = append(found, fmt.Sprintf("%s %s and %s", f.Name, none, f.Value))
+		}
+	}
+	return found
+}
+
+// none is the value of a fact that a report does not have.
+const none = "none"
+
+func valueOf(facts []fact, name string) string {
+	if i := slices.IndexFunc(facts, func(f fact) bool { return f.Name == name }); i >= 0 {
+		return facts[i].Value
+	}
+	return none
+}

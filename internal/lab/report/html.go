@@ -1,0 +1,297 @@
+package report
+
+import (
+	"embed"
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+	"strings"
+
+	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/trial"
+	"stocklock/internal/strategy"
+)
+
+//go:embed html
+var pageFiles embed.FS
+
+var page = template.Must(template.New("page.html.tmpl").Funcs(template.FuncMap{"number": short}).ParseFS(pageFiles, "html/page.html.tmpl"))
+
+// HTML writes the report as one page that needs nothing else: no network, no other file.
+func (r Report) HTML(w io.Writer) error {
+	style, err := pageFiles.ReadFile("html/style.css")
+	if err != nil {
+		return err
+	}
+	script, err := pageFiles.ReadFile("html/script.js")
+	if err != nil {
+		return err
+	}
+	if err := page.Execute(w, r.page(template.CSS(style), template.JS(script))); err != nil {
+		return fmt.Errorf("write the HTML report: %w", err)
+	}
+	return nil
+}
+
+// pageData is what the page's template is filled with.
+type pageData struct {
+	Report      Report
+	Title       string
+	Where       []string
+	Style       template.CSS
+	Script      template.JS
+	Surprises   []pageCell
+	Columns     []named
+	Rows        []pageRow
+	Comparison  []pageCell
+	SideBySide  string // what to know of its numbers
+	Costs       bool   // some of them are known
+	Properties  []named
+	Strategies  []pageStrategy
+	Environment []fact
+	Cells       []pageCell
+}
+
+type named struct{ Name, Doc string }
+
+type fact struct {
+	Name, Value string
+	Bad         bool
+	Wide        bool // it has a line, or several, to itself
+}
+
+type pageRow struct {
+	named
+	Cells []pageCell // one for each column; without an ID where there is none
+}
+
+type pageStrategy struct {
+	named
+	Has []bool
+}
+
+type pageLink struct {
+	Name string
+	Link template.URL
+}
+
+// pageCell is a result, and what the page says of it.
+type pageCell struct {
+	trial.Result
+	ID             string
+	Link           template.URL
+	Previous, Next *pageLink
+	Word, Count    string // the verdict in the matrix: "oversold", "+3"
+	Surprise       bool
+	Done           string // what the scenario does
+	Part           int    // of the best throughput, in percent
+
+	Drawing, CloseUp template.HTML
+	CloseUpName      string
+	Steps            []pageStep
+	Counts           []fact
+
+	Outcomes, LatencyOverTime, Distributed template.HTML
+	Key                                    []chartKey
+}
+
+type pageStep struct {
+	At, Who, Text string
+	Alarm         bool
+}
+
+type chartKey struct{ Class, Name string }
+
+func (r Report) page(style template.CSS, script template.JS) pageData {
+	p := pageData{Report: r, Style: style, Script: script, Environment: r.Environment.facts(), Title: r.title(), Where: r.Environment.short()}
+	byPlace := map[place]pageCell{}
+	for _, result := range r.inOrder() {
+		c := newPageCell(result)
+		byPlace[placeOf(result)] = c
+		p.Cells = append(p.Cells, c)
+		if c.Surprise {
+			p.Surprises = append(p.Surprises, c)
+		}
+	}
+	for i := range p.Cells {
+		if i > 0 {
+			p.Cells[i].Previous = &pageLink{p.Cells[i-1].ID, p.Cells[i-1].Link}
+		}
+		if i+1 < len(p.Cells) {
+			p.Cells[i].Next = &pageLink{p.Cells[i+1].ID, p.Cells[i+1].Link}
+		}
+	}
+	strategies, scenarios := r.places()
+	for _, sc := range scenarios {
+		p.Columns = append(p.Columns, named{sc.Name, sc.Doc})
+	}
+	for _, s := range strategies {
+		row := pageRow{named: named{s.Name, s.Doc}}
+		for _, sc := range scenarios {
+			row.Cells = append(row.Cells, byPlace[place{s.Name, sc.Name}])
+		}
+		p.Rows = append(p.Rows, row)
+		if _, err := strategy.ByName(s.Name); err != nil {
+			continue // of another version: its properties are not known
+		}
+		has := pageStrategy{named: named{s.Name, s.Doc}}
+		for _, property := range strategy.Properties() {
+			has.Has = append(has.Has, s.Properties.Has(property))
+		}
+		p.Strategies = append(p.Strategies, has)
+	}
+	for _, property := range strategy.Properties() {
+		p.Properties = append(p.Properties, named{property.String(), property.Doc()})
+	}
+	p.Comparison, p.SideBySide = comparison(p.Cells), r.Environment.sideBySide()
+	p.Costs = slices.ContainsFunc(p.Comparison, func(c pageCell) bool { return c.CostPerSale != nil })
+	return p
+}
+
+// comparison are the cells under contention, each with its part of the best throughput.
+func comparison(cells []pageCell) []pageCell {
+	var found []pageCell
+	best := 0.0
+	for _, c := range cells {
+		if c.Scenario == scenario.All()[0].Name && c.Requests > 0 {
+			found = append(found, c)
+			best = max(best, c.SalesPerSecond)
+		}
+	}
+	for i := range found {
+		if best > 0 {
+			found[i].Part = int(100 * found[i].SalesPerSecond / best)
+		}
+	}
+	return found
+}
+
+func newPageCell(r trial.Result) pageCell {
+	r.Replay = brokenCommand(r.Replay, drawingWidth)
+	c := pageCell{Result: r, ID: r.Strategy + "/" + r.Scenario, Word: string(r.Verdict), Surprise: r.Surprise(), Counts: counts(r)}
+	c.Link = template.URL("#" + c.ID)
+	if r.Verdict == scenario.Oversold {
+		c.Count = fmt.Sprintf("+%d", r.Oversold)
+	}
+	if sc, err := scenario.ByName(r.Scenario); err == nil {
+		c.Done = strings.ToUpper(sc.Doc[:1]) + sc.Doc[1:] + "."
+	}
+	c.Outcomes, c.LatencyOverTime, c.Distributed = outcomesChart(r.Timeline), latencyChart(r.Timeline), distributionChart(r.Distribution)
+	for _, o := range outcomes {
+		if r.Timeline.Outcomes[o.outcome] != nil {
+			c.Key = append(c.Key, chartKey{string(o.outcome), o.name})
+		}
+	}
+	if len(r.Timeline.Faults) > 0 {
+		c.Key = append(c.Key, chartKey{"shade", "fault"})
+	}
+	if x := r.Explanation; x != nil && len(x.Lanes) > 0 {
+		c.draw(x)
+	}
+	return c
+}
+
+func (c *pageCell) draw(x *explain.Explanation) {
+	c.Drawing = lanesDrawing(x, x.FromMS, x.ToMS, x.Sentence)
+	if from, to, worth := closeUp(x); worth {
+		c.CloseUp = lanesDrawing(x, from, to, "The same, closer. "+x.Sentence)
+		c.CloseUpName = fmt.Sprintf("%.1f to %.1f ms", from, to)
+	}
+	for _, s := range x.Steps {
+		c.Steps = append(c.Steps, pageStep{At: fmt.Sprintf("%+.1f ms", s.AtMS), Who: x.Lanes[s.Lane].Name, Text: s.Text, Alarm: s.Alarm})
+	}
+}
+
+// counts are a cell's numbers, leaving out what did not occur.
+func counts(r trial.Result) []fact {
+	facts := []fact{
+		{Name: "sold", Value: fmt.Sprintf("%d of %d", r.Sold, r.InitialStock)},
+		{Name: "oversold", Value: fmt.Sprint(r.Oversold), Bad: r.Oversold > 0},
+		{Name: "lost updates", Value: fmt.Sprint(r.LostUpdates), Bad: r.LostUpdates > 0},
+		{Name: "left", Value: fmt.Sprint(r.Remaining)},
+		{Name: "requests", Value: fmt.Sprint(r.Requests)},
+	}
+	for _, n := range []struct {
+		name  string
+		count int64
+		bad   bool
+	}{
+		{"told sold", r.Answered, false}, {"told sold out", r.SoldOut, false}, {"busy", r.Busy, false}, {"fenced off", r.Fenced, false},
+		{"lock lost", r.Lost, false}, {"conflict", r.Conflict, false}, {"refused", r.Refused, false}, {"unknown", r.Unknown, false},
+		{"errors", r.Errors, true}, {"orders without an answer", r.OrdersWithoutAnswer, false},
+		{"answers without an order", r.AnswersWithoutOrder, true}, {"duplicates", r.Duplicates, true}, {"faults that struck", int64(r.Strikes), false},
+	} {
+		if n.count > 0 {
+			facts = append(facts, fact{Name: n.name, Value: fmt.Sprint(n.count), Bad: n.bad})
+		}
+	}
+	facts = append(facts,
+		fact{Name: "sales a second", Value: short(r.SalesPerSecond)},
+		fact{Name: "latency p50 / p95 / p99 / max", Value: latencyText(r.Latency)},
+		fact{Name: "the same, from when due", Value: latencyText(r.Corrected)},
+	)
+	if r.Runs > 1 {
+		facts = append(facts, fact{Name: "runs as expected", Value: fmt.Sprintf("%d of %d", r.Agreed, r.Runs)})
+	}
+	return append(facts, fact{Name: "seconds", Value: short(r.Seconds)}, fact{Name: "seed", Value: fmt.Sprint(r.Seed)})
+}
+
+func latencyText(l trial.Latency) string {
+	return fmt.Sprintf("%s / %s / %s / %s ms", short(l.P50), short(l.P95), short(l.P99), short(l.Max))
+}
+
+// inOrder are the cells by strategy, in the order of the tables, and then by scenario.
+func (r Report) inOrder() []trial.Result {
+	strategies, scenarios := strategy.Names(), scenario.Names()
+	return slices.SortedStableFunc(slices.Values(r.Cells), func(a, b trial.Result) int {
+		if d := slices.Index(strategies, a.Strategy) - slices.Index(strategies, b.Strategy); d != 0 {
+			return d
+		}
+		return slices.Index(scenarios, a.Scenario) - slices.Index(scenarios, b.Scenario)
+	})
+}
+
+// places are the strategies and scenarios that have a cell; those of another version come last, and are but names.
+func (r Report) places() (strategies []strategy.Strategy, scenarios []scenario.Scenario) {
+	for _, s := range strategy.All() {
+		if slices.ContainsFunc(r.Cells, func(c trial.Result) bool { return c.Strategy == s.Name }) {
+			strategies = append(strategies, s)
+		}
+	}
+	for _, sc := range scenario.All() {
+		if slices.ContainsFunc(r.Cells, func(c trial.Result) bool { return c.Scenario == sc.Name }) {
+			scenarios = append(scenarios, sc)
+		}
+	}
+	for _, c := range r.Cells {
+		if !slices.ContainsFunc(strategies, func(s strategy.Strategy) bool { return s.Name == c.Strategy }) {
+			strategies = append(strategies, strategy.Strategy{Name: c.Strategy})
+		}
+		if !slices.ContainsFunc(scenarios, func(sc scenario.Scenario) bool { return sc.Name == c.Scenario }) {
+			scenarios = append(scenarios, scenario.Scenario{Name: c.Scenario})
+		}
+	}
+	return strategies, scenarios
+}
+
+// title says how it went.
+func (r Report) title() string {
+	surprises := len(r.Surprises())
+	switch {
+	case len(r.Cells) == 0:
+		return "nothing was measured"
+	case surprises == 0:
+		return fmt.Sprintf("%s, all as expected", plural(len(r.Cells), "cell"))
+	default:
+		return fmt.Sprintf("%s, %s", plural(len(r.Cells), "cell"), plural(surprises, "surprise"))
+	}
+}
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}

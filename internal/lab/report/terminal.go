@@ -1,0 +1,253 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/tabular"
+	"stocklock/internal/lab/trial"
+	"stocklock/internal/strategy"
+)
+
+// Terminal prints for people.
+type Terminal struct {
+	Out    io.Writer
+	Colour bool
+	Width  int // of a line, in columns; 0 where nothing wraps
+}
+
+// Report prints the comparison under contention, the matrix where there is one, single
+// cells otherwise, and what was surprising.
+func (t Terminal) Report(r Report) {
+	switch {
+	case r.onlyContention():
+		t.comparison(r.Cells)
+		t.sideBySide(r.Environment)
+	case r.isMatrix():
+		t.matrix(r)
+	default:
+		t.singly(r.Cells)
+	}
+	t.closing(r)
+}
+
+func (t Terminal) comparison(cells []trial.Result) {
+	w := tabular.New()
+	for _, c := range cells {
+		if c.Requests == 0 { // skipped, or never begun: nothing was measured
+			row := table.Row{c.Strategy}
+			for range 12 {
+				row = append(row, "–")
+			}
+			w.AppendRow(append(row, t.verdict(c, string(c.Verdict))))
+			continue
+		}
+		w.AppendRow(table.Row{c.Strategy, fmt.Sprintf("%d/%d", c.Sold, c.InitialStock), c.Oversold, c.LostUpdates, c.SoldOut, c.Busy,
+			c.Unknown, c.Errors, fmt.Sprintf("%.0f", c.SalesPerSecond), ms(c.Latency.P50), ms(c.Latency.P95), ms(c.Latency.P99),
+			ms(c.Latency.Max), t.verdict(c, string(c.Verdict))})
+	}
+	header := table.Row{"strategy", "sold", "over-\nsold", "lost\nup-\ndates", "sold\nout", "busy", "un-\nknown", "er-\nrors",
+		"sales\n/s", "p50\nms", "p95\nms", "p99\nms", "max\nms", "verdict"}
+	t.print(w, header, tabular.Right(2, 13), 11, 7, 8, 4, 5, 6, 13, 10, 12, 9)
+}
+
+func (t Terminal) sideBySide(e Environment) {
+	if note := e.sideBySide(); note != "" {
+		fmt.Fprintln(t.Out, note)
+	}
+}
+
+func ms(v float64) string { return fmt.Sprintf("%.0f", v) }
+
+// counted is the verdict, and by how much.
+func counted(c trial.Result) string {
+	if c.Verdict == scenario.Oversold {
+		return fmt.Sprintf("oversold %d", c.Oversold)
+	}
+	return string(c.Verdict)
+}
+
+// verdict is the word, and whether it was to be expected.
+func (t Terminal) verdict(c trial.Result, word string) string {
+	expected := ", as expected" + agreed(c)
+	switch {
+	case c.Surprise():
+		return t.paint(text.Colors{text.FgHiRed, text.Bold}, word+", expected "+string(c.Expected)+agreed(c))
+	case c.Verdict == scenario.Skipped:
+		return word
+	case c.Verdict == scenario.Held:
+		return t.paint(text.Colors{text.FgGreen}, word+expected)
+	default:
+		return t.paint(text.Colors{text.FgYellow}, word+expected)
+	}
+}
+
+// agreed says in how many of several runs the verdict was the expected one.
+func agreed(c trial.Result) string {
+	if c.Runs < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" %d/%d", c.Agreed, c.Runs)
+}
+
+// singly prints cells with what is done to each, and which property decides.
+func (t Terminal) singly(cells []trial.Result) {
+	w := tabular.New()
+	names := strategy.Names()
+	cells = slices.SortedStableFunc(slices.Values(cells), func(a, b trial.Result) int {
+		return slices.Index(names, a.Strategy) - slices.Index(names, b.Strategy)
+	})
+	for _, c := range cells {
+		done := ""
+		if sc, err := scenario.ByName(c.Scenario); err == nil {
+			done = sc.Doc
+		}
+		w.AppendRow(table.Row{c.Strategy, c.Scenario, done, c.Because, t.verdict(c, counted(c))})
+	}
+	t.print(w, table.Row{"strategy", "scenario", "what is done to it", "and it", "verdict"},
+		[]table.ColumnConfig{{Number: 3, WidthMax: 48, WidthMaxEnforcer: text.WrapSoft}}, 3, 4)
+}
+
+func (t Terminal) matrix(r Report) {
+	cells := r.byPlace()
+	strategies, scenarios := r.places()
+	t.grid(strategies, scenarios, func(s strategy.Strategy, sc scenario.Scenario) string {
+		c, ok := cells[place{s.Name, sc.Name}]
+		if !ok {
+			return ""
+		}
+		return t.short(c)
+	})
+	fmt.Fprintln(t.Out, "held: sold exactly the stock · +N: oversold N · stuck: nothing sells any more · – skipped · !! a surprise")
+}
+
+// short is a verdict that fits into the matrix.
+func (t Terminal) short(c trial.Result) string {
+	word := string(c.Verdict)
+	colour := text.Colors{text.FgYellow}
+	switch c.Verdict {
+	case scenario.Oversold:
+		word = fmt.Sprintf("+%d", c.Oversold)
+	case scenario.Held:
+		colour = text.Colors{text.FgGreen}
+	case scenario.Skipped:
+		return "–"
+	}
+	word += agreed(c)
+	if c.Surprise() {
+		return t.paint(text.Colors{text.FgHiRed, text.Bold}, "!! "+word)
+	}
+	return t.paint(colour, word)
+}
+
+// Expected prints what is expected of each cell that is wanted.
+func (t Terminal) Expected(wanted func(strategy.Strategy, scenario.Scenario) bool, o strategy.Options) {
+	strategies := slices.DeleteFunc(strategy.All(), func(s strategy.Strategy) bool {
+		return !slices.ContainsFunc(scenario.All(), func(sc scenario.Scenario) bool { return wanted(s, sc) })
+	})
+	scenarios := slices.DeleteFunc(scenario.All(), func(sc scenario.Scenario) bool {
+		return !slices.ContainsFunc(strategies, func(s strategy.Strategy) bool { return wanted(s, sc) })
+	})
+	t.grid(strategies, scenarios, func(s strategy.Strategy, sc scenario.Scenario) string {
+		if !wanted(s, sc) {
+			return ""
+		}
+		expected := sc.Expected(s.PropertiesUnder(o))
+		colour := text.Colors{text.FgYellow}
+		if expected == scenario.Held {
+			colour = text.Colors{text.FgGreen}
+		}
+		return t.paint(colour, string(expected))
+	})
+}
+
+// verdictOf is what a grid says of a cell.
+type verdictOf func(strategy.Strategy, scenario.Scenario) string
+
+// grid prints strategies by scenarios, below each other what has no room side by side.
+func (t Terminal) grid(strategies []strategy.Strategy, scenarios []scenario.Scenario, cell verdictOf) {
+	shown := len(scenarios)
+	grid := gridOf(strategies, scenarios, cell)
+	for shown > 1 && !t.fits(grid) {
+		shown--
+		grid = gridOf(strategies, scenarios[:shown], cell)
+	}
+	fmt.Fprintln(t.Out, grid)
+	if shown < len(scenarios) {
+		fmt.Fprintln(t.Out)
+		t.grid(strategies, scenarios[shown:], cell)
+	}
+}
+
+func gridOf(strategies []strategy.Strategy, scenarios []scenario.Scenario, cell verdictOf) string {
+	w := tabular.New()
+	header := table.Row{"strategy"}
+	for _, sc := range scenarios {
+		header = append(header, strings.ReplaceAll(sc.Name, "-", "-\n"))
+	}
+	w.AppendHeader(header)
+	for _, s := range strategies {
+		row := table.Row{s.Name}
+		for _, sc := range scenarios {
+			row = append(row, cell(s, sc))
+		}
+		w.AppendRow(row)
+	}
+	return rendered(w)
+}
+
+func (t Terminal) closing(r Report) {
+	surprises := r.Surprises()
+	for _, c := range surprises {
+		fmt.Fprintf(t.Out, "%s %s under %s: %s, expected %s\n", t.paint(text.Colors{text.FgHiRed, text.Bold}, "surprise:"),
+			c.Strategy, c.Scenario, c.Verdict, c.Expected)
+		if c.Reason != "" {
+			fmt.Fprintf(t.Out, "  %s\n", strings.ReplaceAll(c.Reason, "\n", "\n  "))
+		}
+		fmt.Fprintf(t.Out, "  again: %s\n", c.Replay)
+	}
+	for _, c := range r.Cells {
+		for _, why := range c.Spoiled {
+			fmt.Fprintf(t.Out, "run again: %s under %s: %s\n", c.Strategy, c.Scenario, why)
+		}
+	}
+	skipped := map[string]string{}
+	for _, c := range r.Cells {
+		if c.Verdict == scenario.Skipped {
+			skipped[c.Scenario] = c.Reason
+		}
+	}
+	for _, sc := range scenario.All() {
+		if reason, ok := skipped[sc.Name]; ok {
+			fmt.Fprintf(t.Out, "skipped %s: %s\n", sc.Name, reason)
+		}
+	}
+	if r.Interrupted {
+		fmt.Fprintln(t.Out, "interrupted: cells are missing")
+	}
+	fmt.Fprintf(t.Out, "%s, %d as expected, %s, %d skipped · %s\n",
+		plural(len(r.Cells), "cell"), len(r.Cells)-len(surprises)-countSkipped(r.Cells), plural(len(surprises), "surprise"), countSkipped(r.Cells),
+		strings.Join(r.Environment.short(), ", "))
+}
+
+func countSkipped(cells []trial.Result) (n int) {
+	for _, c := range cells {
+		if c.Verdict == scenario.Skipped {
+			n++
+		}
+	}
+	return n
+}
+
+func (t Terminal) paint(c text.Colors, s string) string {
+	if !t.Colour {
+		return s
+	}
+	return c.EscapeSeq() + s + text.EscapeReset
+}

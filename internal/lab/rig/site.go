@@ -1,0 +1,297 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+
+	"stocklock/internal/testserver"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Site is a set of shops around Redis servers of their own. Several sites can
+// share one MySQL and run side by side.
+type Site struct {
+	Shops  []*SiteShop
+	Quorum []*testserver.Redis // independent servers, for a lock that wants a majority
+
+	rig         *Rig
+	replication *Proxy // between the replica and the primary
+
+	mu      sync.Mutex // guards the rest: who is who
+	primary *testserver.Redis
+	replica *testserver.Redis // nil without faults; dead after a failover, until the repair
+}
+
+// SiteShop is a shop with the proxies between it and its Redis servers, where
+// the site has them.
+type SiteShop struct {
+	*Shop
+	redis   *Proxy
+	proxies []*Proxy // redis and those to the quorum
+	mysql   *Proxy   // nil without ProxyMySQL
+	env     map[string]string
+}
+
+// SiteOptions is how a site is set up.
+type SiteOptions struct {
+	Name  string            // the shops are called NAME-1, NAME-2 and so on
+	Shops int               // how many
+	DSN   string            // their MySQL
+	Env   map[string]string // more SHOP_ variables
+	// RedisURL leads the shops to a Redis that was there before. Such a site
+	// starts none and cannot command it: without it, each site has its own.
+	RedisURL string
+	Quorum   int // how many independent Redis servers, 0 for none
+	// Faults puts a proxy between each shop and each Redis, and a replica behind
+	// the primary, so that shops can be cut off and the primary can fail.
+	Faults bool
+	// ProxyMySQL puts a proxy between each shop and MySQL too.
+	ProxyMySQL bool
+	Trace      bool // the shops write traces
+}
+
+// Site starts Redis servers and shops. What was started when it fails ends with
+// the rig.
+func (r *Rig) Site(ctx context.Context, o SiteOptions) (*Site, error) {
+	s := &Site{rig: r, Quorum: make([]*testserver.Redis, o.Quorum), Shops: make([]*SiteShop, o.Shops)}
+	starting, startCtx := errgroup.WithContext(ctx)
+	if o.RedisURL == "" {
+		starting.Go(func() error { return s.startPrimary(startCtx, o.Faults) })
+	}
+	for i := range s.Quorum {
+		starting.Go(func() (err error) {
+			s.Quorum[i], err = r.Redis(startCtx, testserver.RedisOptions{})
+			return err
+		})
+	}
+	if err := starting.Wait(); err != nil {
+		return nil, err
+	}
+	starting, startCtx = errgroup.WithContext(ctx)
+	for i := range s.Shops {
+		starting.Go(func() (err error) {
+			s.Shops[i], err = s.startShop(startCtx, o, fmt.Sprintf("%s-%d", o.Name, i+1))
+			return err
+		})
+	}
+	return s, starting.Wait()
+}
+
+func (s *Site) startPrimary(ctx context.Context, withReplica bool) (err error) {
+	if s.primary, err = s.rig.Redis(ctx, testserver.RedisOptions{}); err != nil || !withReplica {
+		return err
+	}
+	if s.replication, err = s.rig.Proxy(s.primary.Addr); err != nil {
+		return err
+	}
+	s.replica, err = s.rig.Redis(ctx, testserver.RedisOptions{ReplicaOf: &testserver.Redis{Addr: s.replication.Addr}})
+	return err
+}
+
+func (s *Site) startShop(ctx context.Context, o SiteOptions, name string) (*SiteShop, error) {
+	shop := &SiteShop{env: maps.Clone(o.Env)}
+	if shop.env == nil {
+		shop.env = map[string]string{}
+	}
+	through := func(server *testserver.Redis) (string, error) {
+		if !o.Faults {
+			return server.URL(), nil
+		}
+		proxy, err := s.rig.Proxy(server.Addr)
+		if err != nil {
+			return "", err
+		}
+		shop.proxies = append(shop.proxies, proxy)
+		return "redis://" + proxy.Addr, nil
+	}
+	primary := o.RedisURL
+	if s.primary != nil {
+		url, err := through(s.primary)
+		if err != nil {
+			return nil, err
+		}
+		primary = url
+	}
+	var quorum []string
+	for _, server := range s.Quorum {
+		url, err := through(server)
+		if err != nil {
+			return nil, err
+		}
+		quorum = append(quorum, url)
+	}
+	if o.Faults {
+		shop.redis = shop.proxies[0]
+	}
+	dsn := o.DSN
+	if o.ProxyMySQL {
+		var err error
+		if shop.mysql, dsn, err = s.rig.proxyMySQL(o.DSN); err != nil {
+			return nil, err
+		}
+	}
+	shop.env["SHOP_MYSQL"], shop.env["SHOP_REDIS"], shop.env["SHOP_REDIS_QUORUM"] = dsn, primary, strings.Join(quorum, ",")
+	if o.Trace {
+		dir, err := s.rig.Folder("trace")
+		if err != nil {
+			return nil, err
+		}
+		shop.env["SHOP_TRACE"] = dir + "/trace.jsonl"
+	}
+	var err error
+	shop.Shop, err = s.rig.Shop(ctx, ShopOptions{Name: name, Env: shop.env})
+	return shop, err
+}
+
+// Trace is the file that the shop writes its trace to, empty without one.
+func (s *SiteShop) Trace() string { return s.env["SHOP_TRACE"] }
+
+// RestartWith starts the shop anew with one SHOP_ variable changed, or as it was at
+// first for an empty value.
+func (s *SiteShop) RestartWith(ctx context.Context, name, value string) error {
+	env := make([]string, 0, len(s.Env)+1)
+	for _, v := range s.Env {
+		if !strings.HasPrefix(v, name+"=") {
+			env = append(env, v)
+		}
+	}
+	if value != "" {
+		env = append(env, name+"="+value)
+	}
+	s.Env = env
+	if err := s.Process.Stop(); err != nil {
+		return err
+	}
+	return s.Process.Restart(ctx)
+}
+
+// CutOff takes every Redis away from the shop, silently. MySQL stays.
+func (s *SiteShop) CutOff() error {
+	var errs []error
+	for _, p := range s.proxies {
+		errs = append(errs, p.Cut())
+	}
+	return errors.Join(errs...)
+}
+
+// Reconnect ends CutOff.
+func (s *SiteShop) Reconnect() {
+	for _, p := range s.proxies {
+		p.Heal()
+	}
+}
+
+// ToRedis is the proxy between the shop and the primary, nil without one.
+func (s *SiteShop) ToRedis() *Proxy { return s.redis }
+
+// ToMySQL is the proxy between the shop and MySQL, nil without one.
+func (s *SiteShop) ToMySQL() *Proxy { return s.mysql }
+
+// Redis is the server that has the locks now, nil where it was given by address.
+func (s *Site) Redis() *testserver.Redis {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.primary
+}
+
+// Replica is the server that takes over when the primary dies, nil where there is none.
+func (s *Site) Replica() *testserver.Redis {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.replica
+}
+
+// CommandsServers says whether the site can cut off, kill and promote its Redis servers.
+func (s *Site) CommandsServers() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.replica != nil
+}
+
+// HoldBackReplication keeps what is written to the primary from now on away from its replica.
+func (s *Site) HoldBackReplication() error { return s.replication.Cut() }
+
+// FailOver kills the primary and puts the replica in its place, with what had reached it. It also
+// kills one server of the quorum, which stays away until the repair: Redlock wants a server that lost
+// its data to keep out for a lease. Once there is no replica left, it does nothing.
+func (s *Site) FailOver(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.replica.Alive() {
+		return nil
+	}
+	errs := []error{s.primary.Kill(), s.replica.Promote(ctx)}
+	s.primary, s.replica = s.replica, s.primary
+	for _, shop := range s.Shops {
+		errs = append(errs, shop.redis.Lead(s.primary.Addr))
+	}
+	if len(s.Quorum) > 0 {
+		errs = append(errs, s.Quorum[0].Kill())
+	}
+	return errors.Join(errs...)
+}
+
+// Repair ends every fault: it resumes and restarts shops and servers, heals
+// proxies, and gives the primary a replica again.
+func (s *Site) Repair(ctx context.Context) error {
+	repairing, ctx := errgroup.WithContext(ctx)
+	for _, shop := range s.Shops {
+		shop.Reconnect()
+		if shop.mysql != nil {
+			shop.mysql.Heal()
+		}
+		repairing.Go(func() error { return shop.Revive(ctx) })
+	}
+	for _, server := range s.Quorum {
+		repairing.Go(func() error { return server.Revive(ctx) })
+	}
+	if s.CommandsServers() {
+		repairing.Go(func() error { return s.RestoreReplica(ctx) })
+	}
+	return repairing.Wait()
+}
+
+// RestoreReplica ends HoldBackReplication, and gives the primary a replica again after FailOver.
+func (s *Site) RestoreReplica(ctx context.Context) error {
+	s.replication.Heal()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.replica.Alive() {
+		return nil
+	}
+	if err := errors.Join(s.replication.Lead(s.primary.Addr), s.replica.Restart(ctx)); err != nil {
+		return err
+	}
+	return s.replica.Follow(ctx, s.replication.Addr)
+}
+
+// Check says what of the site does not do its work.
+func (s *Site) Check(ctx context.Context) error {
+	var processes []*testserver.Process
+	s.mu.Lock()
+	if s.primary != nil {
+		processes = append(processes, s.primary.Process)
+	}
+	if s.replica != nil {
+		processes = append(processes, s.replica.Process)
+	}
+	s.mu.Unlock()
+	for _, server := range s.Quorum {
+		processes = append(processes, server.Process)
+	}
+	for _, shop := range s.Shops {
+		processes = append(processes, shop.Process)
+	}
+	errs := make([]error, len(processes))
+	var checking sync.WaitGroup
+	for i, p := range processes {
+		checking.Go(func() { errs[i] = p.Check(ctx) })
+	}
+	checking.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,35 @@
+package scenario
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/shop/labmode"
+	"stocklock/internal/strategy"
+)
+
+var lateRelease = Scenario{
+	Name:    "late-release",
+	Doc:     "a holder has written, and releases when its lease is over, another is in its section and a third waits",
+	Attacks: strategy.OwnerChecked,
+	Plan:    lateAt(sale.Written),
+}
+
+// lateAt is late several times, and makes the others work long: each late release
+// must fall into another's section, and not between two.
+func lateAt(p sale.Point) func(*rand.Rand, time.Duration) Plan {
+	return func(rng *rand.Rand, lease time.Duration) Plan {
+		late := schedule(rng, 5, 2, func() Cargo {
+			// Just past the lease: the next holder has read by then, and is at work.
+			d := lease*51/50 + time.Duration(rng.Int64N(int64(lease/25)))
+			return Cargo{Fault: labmode.Fault{Point: p, Action: labmode.Sleep, For: d}}
+		})
+		return Plan{Cargo: func(n int) Cargo {
+			if c := late(n); c.HasFault() {
+				return c
+			}
+			return Cargo{Work: lease / 10}
+		}}
+	}
+}

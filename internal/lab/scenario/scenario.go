@@ -1,0 +1,165 @@
+// Package scenario holds what is done to the system while it sells.
+//
+// Each scenario attacks one property of the strategies. It is one file and one
+// line in all.go: what requests carry, what the rig does to servers when such a
+// request has come to its point, and nothing about who should survive it. That
+// follows from the properties: see [Scenario.Expected].
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/shop/labmode"
+	"stocklock/internal/strategy"
+)
+
+// Scenario is one way in which things go wrong.
+type Scenario struct {
+	Name    string            // the value of the flag
+	Doc     string            // one line: what it does
+	Attacks strategy.Property // whoever lacks it fails
+	Needs   Need
+	// ShortWait: it shows something only where the wait for the lock is shorter than the lease.
+	ShortWait bool
+	// Plan makes the schedule of one run. The same seed makes the same schedule.
+	Plan func(rng *rand.Rand, lease time.Duration) Plan
+}
+
+// Need is what a scenario must be able to command.
+type Need int
+
+const (
+	// Headers: what a request carries is enough.
+	Headers Need = iota
+	// Rig: servers and processes must be the rig's own.
+	Rig
+)
+
+// Plan is the schedule of one run. Nil functions do nothing.
+type Plan struct {
+	// Cargo says what the n-th request carries, counted from 0.
+	Cargo func(n int) Cargo
+	// Prepare sets the site up before the first request.
+	Prepare func(ctx context.Context, site *rig.Site) error
+	// Strike is done to the site when a request with a fault has come to its
+	// point, and Relieve when its answer is there. Shop is the index of the shop
+	// that serves it.
+	Strike  func(ctx context.Context, site *rig.Site, shop int) error
+	Relieve func(ctx context.Context, site *rig.Site, shop int) error
+	// Restore takes back Prepare, after the last request.
+	Restore func(ctx context.Context, site *rig.Site) error
+	// Deed says in a few words what Strike does, or else Prepare.
+	Deed string
+}
+
+// Cargo is what a request carries. The zero value is an ordinary sale.
+type Cargo struct {
+	Fault  labmode.Fault // none for the zero value
+	Nested bool          // take the lock a second time
+	// Work is work at the point read on top of the usual, where no fault is: it
+	// makes it certain that somebody is in the section when a late holder comes back.
+	Work time.Duration
+	// Alone keeps other requests away from the shop that serves this one until it has
+	// answered: a fault that takes the whole shop down must not take all the demand down with it.
+	Alone bool
+}
+
+// HasFault says whether the request carries a fault.
+func (c Cargo) HasFault() bool { return c.Fault != labmode.Fault{} }
+
+// Expected is what a strategy with these properties does under the scenario.
+func (s Scenario) Expected(p strategy.Property) Kind {
+	heldIf := func(has bool, otherwise Kind) Kind {
+		if has {
+			return Held
+		}
+		return otherwise
+	}
+	stored := p.Has(strategy.StorageChecked)
+	switch {
+	case s.Attacks == strategy.Reentrant && !p.Has(strategy.Reentrant):
+		return Stuck
+	case !p.Has(strategy.Exclusive):
+		return Oversold
+	}
+	switch s.Attacks {
+	case strategy.Exclusive, strategy.Reentrant:
+		return Held
+	case strategy.Recovers:
+		return heldIf(p.Has(strategy.Recovers), Stuck)
+	case strategy.AtomicLease:
+		return heldIf(p.Has(strategy.Recovers|strategy.AtomicLease), Stuck)
+	case strategy.LossAware:
+		if !p.Has(strategy.Recovers) {
+			return Stuck // the release is lost with the connection
+		}
+		return heldIf(p.Has(strategy.LossAware) || stored, Oversold)
+	case strategy.AtomicRelease:
+		return heldIf(p.Has(strategy.OwnerChecked|strategy.AtomicRelease) || stored, Oversold)
+	default:
+		return heldIf(p.Has(s.Attacks) || stored, Oversold)
+	}
+}
+
+// Because says in three words why [Scenario.Expected] is what it is: which property
+// the strategy has, or lacks.
+func (s Scenario) Because(p strategy.Property) string {
+	decisive := s.Attacks
+	switch {
+	case decisive == strategy.Reentrant && !p.Has(strategy.Reentrant):
+	case !p.Has(strategy.Exclusive):
+		decisive = strategy.Exclusive
+	case decisive == strategy.AtomicLease || decisive == strategy.LossAware:
+		if !p.Has(strategy.Recovers) {
+			decisive = strategy.Recovers
+		}
+	case decisive == strategy.AtomicRelease && !p.Has(strategy.OwnerChecked):
+		decisive = strategy.OwnerChecked
+	}
+	if p.Has(decisive) {
+		return "has " + decisive.String()
+	}
+	if s.Expected(p) == Held {
+		return "has " + strategy.StorageChecked.String()
+	}
+	return "lacks " + decisive.String()
+}
+
+// Kind is the word of a verdict.
+type Kind string
+
+const (
+	Held     Kind = "held"     // exactly what there was to sell was sold
+	Oversold Kind = "oversold" // more was sold
+	Stuck    Kind = "stuck"    // stock and demand were left, and nothing sold any more
+	Invalid  Kind = "invalid"  // the harness failed, which says nothing about the strategy
+	Skipped  Kind = "skipped"  // the scenario cannot be run here
+)
+
+// All returns the scenarios, in the order of the tables.
+func All() []Scenario { return slices.Clone(all) }
+
+// Names returns the names of all scenarios.
+func Names() []string {
+	names := make([]string, len(all))
+	for i, s := range all {
+		names[i] = s.Name
+	}
+	return names
+}
+
+// ByName finds a scenario.
+func ByName(name string) (Scenario, error) {
+	for _, s := range all {
+		if s.Name == name {
+			return s, nil
+		}
+	}
+	return Scenario{}, fmt.Errorf("no scenario %q: want one of %s", name, strings.Join(Names(), ", "))
+}

@@ -1,0 +1,222 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/testserver"
+)
+
+// kind is one way in which something goes wrong.
+type kind struct {
+	name              string
+	shortest, longest time.Duration
+	strikesShop       bool // one of them
+	inSale            bool // placed at a point of a sale
+	ends              bool // the process of the shop
+	// strikes names the parts that are out of order meanwhile.
+	strikes func(shop int) []string
+	// do strikes, waits, and puts right again. It returns when the fault ended: from then on
+	// the shops had all they need.
+	do func(ctx context.Context, s *soak, f fault) (ended time.Time, err error)
+}
+
+func process(shop int) []string   { return []string{fmt.Sprint("shop", shop)} }
+func redisLink(shop int) []string { return []string{fmt.Sprint("redis link", shop)} }
+func mysqlLink(shop int) []string { return []string{fmt.Sprint("mysql link", shop)} }
+func links(shop int) []string     { return append(redisLink(shop), mysqlLink(shop)...) }
+func redis(int) []string          { return []string{"redis"} }
+func mysql(int) []string          { return []string{"mysql"} }
+
+const (
+	short = 300 * time.Millisecond
+	long  = 2 * lease
+)
+
+var kinds = []kind{
+	{name: "kill -9 of shop", strikesShop: true, ends: true, shortest: short, longest: lease, strikes: process, do: killShop},
+	{name: "kill -9 of shop", strikesShop: true, inSale: true, ends: true, shortest: short, longest: lease, strikes: process, do: killInSale},
+	{name: "SIGSTOP of shop", strikesShop: true, shortest: short, longest: long, strikes: process, do: stopShop},
+	{name: "SIGSTOP of shop", strikesShop: true, inSale: true, shortest: lease, longest: long, strikes: process, do: stopInSale},
+	{name: "Redis silent for shop", strikesShop: true, shortest: short, longest: long, strikes: redisLink, do: cut(toRedis)},
+	{name: "MySQL silent for shop", strikesShop: true, shortest: short, longest: long, strikes: mysqlLink, do: cut(toMySQL)},
+	{name: "both silent for shop", strikesShop: true, shortest: short, longest: long, strikes: links, do: cut(toRedis, toMySQL)},
+	{name: "connections to Redis closed for shop", strikesShop: true, strikes: redisLink, do: sever(toRedis)},
+	{name: "connections to MySQL closed for shop", strikesShop: true, strikes: mysqlLink, do: sever(toMySQL)},
+	{name: "restart of Redis with its data", shortest: short, longest: lease, strikes: redis, do: restartRedis(true)},
+	{name: "restart of Redis without data", shortest: short, longest: lease, strikes: redis, do: restartRedis(false)},
+	{name: "failover of Redis to a late replica", shortest: short, longest: lease, strikes: redis, do: failOver},
+	{name: "kill -9 of MySQL", shortest: short, longest: lease, strikes: mysql, do: killMySQL},
+	{name: "connection storm on shop", strikesShop: true, shortest: short, longest: long, strikes: process, do: stormShop},
+	{name: "connection storm on MySQL", shortest: short, longest: long, strikes: mysql, do: stormMySQL},
+	{name: "connection storm on Redis", shortest: short, longest: long, strikes: redis, do: stormRedis},
+}
+
+// Faults returns the titles of all kinds of faults that have one of the words in them, or of all for none.
+func Faults(words ...string) []string {
+	var titles []string
+	for _, k := range chosen(words) {
+		titles = append(titles, k.title())
+	}
+	return titles
+}
+
+func chosen(words []string) []*kind {
+	var all []*kind
+	for i := range kinds {
+		k := &kinds[i]
+		if len(words) == 0 || slices.ContainsFunc(words, func(word string) bool { return strings.Contains(k.title(), word) }) {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
+// title is what the table calls faults of this kind.
+func (k *kind) title() string {
+	if k.inSale {
+		return k.name + ", in a sale"
+	}
+	return k.name
+}
+
+func killShop(ctx context.Context, s *soak, f fault) (time.Time, error) {
+	if err := s.site.Shops[f.shop].Kill(); err != nil {
+		return time.Time{}, err
+	}
+	return s.startAfter(ctx, f.lasts, s.site.Shops[f.shop].Process)
+}
+
+// killInSale kills the shop when a sale comes to the point, or, where the sale never does, all the same.
+func killInSale(ctx context.Context, s *soak, f fault) (time.Time, error) {
+	if err := s.placeAndWait(ctx, f, fmt.Sprintf("%s kill", f.point)); err != nil {
+		return time.Time{}, err
+	}
+	return killShop(ctx, s, f)
+}
+
+func stopShop(ctx context.Context, s *soak, f fault) (time.Time, error) {
+	shop := s.site.Shops[f.shop]
+	if err := shop.Pause(); err != nil {
+		return time.Time{}, err
+	}
+	pause(ctx, f.lasts)
+	return time.Now(), shop.Resume()
+}
+
+// stopInSale tries again when the sale did not come to the point: it may have been told busy or sold out.
+func stopInSale(ctx context.Context, s *soak, f fault) (time.Time, error) {
+	for range 5 {
+		began := time.Now()
+		if err := s.placeAndWait(ctx, f, fmt.Sprintf("%s stop %s", f.point, f.lasts)); err != nil {
+			return time.Time{}, err
+		}
+		if time.Since(began) >= f.lasts {
+			break
+		}
+	}
+	return time.Now(), nil
+}
+
+func (s *soak) placeAndWait(ctx context.Context, f fault, spec string) error {
+	select {
+	case <-s.customers.place(f.shop, spec):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// startAfter starts a process that has ended. A shop's own start counts as its recovery.
+func (s *soak) startAfter(ctx context.Context, after time.Duration, p *testserver.Process) (time.Time, error) {
+	pause(ctx, after)
+	began := time.Now()
+	var errs []error
+	for range 5 { // its port may be lent to an outgoing connection for a moment
+		err := p.Restart(ctx)
+		if err == nil || ctx.Err() != nil {
+			return began, err
+		}
+		errs = append(errs, err)
+	}
+	return began, errors.Join(errs...)
+}
+
+func toRedis(shop *rig.SiteShop) *rig.Proxy { return shop.ToRedis() }
+func toMySQL(shop *rig.SiteShop) *rig.Proxy { return shop.ToMySQL() }
+
+func cut(which ...func(*rig.SiteShop) *rig.Proxy) func(context.Context, *soak, fault) (time.Time, error) {
+	return func(ctx context.Context, s *soak, f fault) (time.Time, error) {
+		var errs []error
+		for _, link := range which {
+			errs = append(errs, link(s.site.Shops[f.shop]).Cut())
+		}
+		pause(ctx, f.lasts)
+		for _, link := range which {
+			link(s.site.Shops[f.shop]).Heal()
+		}
+		return time.Now(), errors.Join(errs...)
+	}
+}
+
+func sever(link func(*rig.SiteShop) *rig.Proxy) func(context.Context, *soak, fault) (time.Time, error) {
+	return func(_ context.Context, s *soak, f fault) (time.Time, error) {
+		err := link(s.site.Shops[f.shop]).Sever()
+		return time.Now(), err
+	}
+}
+
+func restartRedis(withData bool) func(context.Context, *soak, fault) (time.Time, error) {
+	return func(ctx context.Context, s *soak, f fault) (time.Time, error) {
+		server := s.site.Redis()
+		if withData {
+			if err := server.Save(ctx); err != nil {
+				return time.Time{}, err
+			}
+		}
+		if err := server.Kill(); err != nil {
+			return time.Time{}, err
+		}
+		if !withData {
+			if err := server.Forget(); err != nil {
+				return time.Time{}, err
+			}
+		}
+		_, err := s.startAfter(ctx, f.lasts, server.Process)
+		return time.Now(), err
+	}
+}
+
+// failOver loses what was written for a while: locks that were taken, and tokens that were given out.
+func failOver(ctx context.Context, s *soak, f fault) (time.Time, error) {
+	if err := s.site.HoldBackReplication(); err != nil {
+		return time.Time{}, err
+	}
+	pause(ctx, f.lasts)
+	if err := s.site.FailOver(ctx); err != nil {
+		return time.Time{}, err
+	}
+	ended := time.Now()
+	return ended, s.site.RestoreReplica(ctx)
+}
+
+func killMySQL(ctx context.Context, s *soak, f fault) (time.Time, error) {
+	if err := s.mysql.Kill(); err != nil {
+		return time.Time{}, err
+	}
+	_, err := s.startAfter(ctx, f.lasts, s.mysql.Process)
+	return time.Now(), err
+}
+
+// pause waits, or ends early with ctx: then nothing is measured any more.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,178 @@
+// Package soak sells for a long time while everything goes wrong at once.
+//
+// Shops are under a steady load of customers who repeat what they got no answer to
+// under the same idempotency key. Meanwhile a schedule made from a seed kills, stops,
+// cuts off, restarts and floods shops, Redis and MySQL, several at a time. After each
+// of these episodes every shop must sell again by every strategy within a stated time. At the end SQL
+// says whether what was sold and what was answered are the same, and the shops' own
+// metrics whether anything was leaked.
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/trial"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+	"stocklock/internal/testserver"
+)
+
+// Options is what a soak does.
+type Options struct {
+	Strategies    []strategy.Strategy // all at once, each on items of its own
+	Faults        []string            // words that choose among the faults, as in [Faults]; none for all
+	Shops         int
+	Duration      time.Duration // how long faults are struck; warming up and checking come on top
+	Seed          uint64        // the same seed, the same schedule
+	Rate          int           // orders a second, over all strategies
+	RecoverWithin time.Duration // after each episode of faults
+	Log           io.Writer     // what is struck, as it happens
+}
+
+// How the shops are set up. The lease is shorter than in production, and shorter than
+// some of the faults, so that leases end in holders' hands.
+const (
+	lease = 2 * time.Second
+	wait  = time.Second
+	work  = 10 * time.Millisecond
+)
+
+const (
+	patience = 5 * time.Second // of a customer, with one request
+	warmUp   = 3 * time.Second // before anything is measured or struck
+	settling = 3 * time.Minute // for what is still in doubt at the end
+)
+
+// soak is one run.
+type soak struct {
+	Options
+	began     time.Time
+	rig       *rig.Rig
+	mysql     *testserver.MySQL
+	site      *rig.Site
+	store     *stock.Store
+	customers *customers
+}
+
+// Run soaks private servers and shops, which end with it. An error means that the
+// harness failed or ctx ended; what the shops did wrong is in the report.
+func Run(ctx context.Context, o Options) (_ Report, err error) {
+	s := &soak{Options: o}
+	if s.rig, err = rig.New(); err != nil {
+		return Report{}, err
+	}
+	defer func() { err = errors.Join(err, s.rig.Close()) }()
+	if err := s.open(ctx); err != nil {
+		return Report{}, err
+	}
+	defer s.store.Close()
+	report, err := s.run(ctx)
+	if ctx.Err() != nil {
+		return report, context.Cause(ctx)
+	}
+	return report, err
+}
+
+// open starts the servers and the shops, and puts items on the shelves.
+func (s *soak) open(ctx context.Context) (err error) {
+	s.say("starting MySQL, Redis and %d shops", s.Shops)
+	if s.mysql, err = s.rig.MySQL(ctx); err != nil {
+		return err
+	}
+	if s.store, err = stock.Open(s.mysql.DSN()); err != nil {
+		return err
+	}
+	if err := s.store.Migrate(ctx); err != nil {
+		return errors.Join(err, s.store.Close())
+	}
+	s.site, err = s.rig.Site(ctx, rig.SiteOptions{
+		Name: "shop", Shops: s.Shops, DSN: s.mysql.DSN(), Faults: true, ProxyMySQL: true,
+		Env: map[string]string{
+			"SHOP_LAB": "true", "SHOP_LOG_LEVEL": "error", "SHOP_MAX_IN_FLIGHT": "300",
+			"SHOP_LEASE": lease.String(), "SHOP_WAIT": wait.String(), "SHOP_LAB_WORK": work.String(),
+		},
+	})
+	if err != nil {
+		return errors.Join(err, s.store.Close())
+	}
+	s.customers = newCustomers(s.Seed, s.site.Shops)
+	for _, by := range s.Strategies {
+		items, err := s.stockUp(ctx, by)
+		if err != nil {
+			return errors.Join(err, s.store.Close())
+		}
+		s.customers.shelves = append(s.customers.shelves, &shelf{strategy: by, items: items})
+	}
+	return nil
+}
+
+func (s *soak) run(ctx context.Context) (Report, error) {
+	s.say("warming up")
+	load := trial.Load{Rate: s.Rate, Workers: 10 * s.Rate, Timeout: patience}
+	warming, cancel := context.WithTimeout(ctx, warmUp)
+	load.Run(warming, s.customers.next, s.customers.answered)
+	cancel()
+	before, err := s.gauge(ctx, nil)
+	if err != nil {
+		return Report{}, err
+	}
+
+	s.began = time.Now()
+	loading, stop := context.WithCancel(ctx)
+	loaded := make(chan struct{})
+	go func() {
+		defer close(loaded)
+		load.Run(loading, s.customers.next, s.customers.answered)
+	}()
+	recovered, err := s.strike(ctx)
+	stop()
+	<-loaded
+	if err != nil {
+		return Report{}, err
+	}
+
+	r := Report{Options: s.Options, Struck: time.Since(s.began), Recoveries: recovered, Before: before}
+	s.say("asking again for those who are in doubt, then counting")
+	if err := s.customers.settle(ctx, settling); err != nil {
+		r.find("%v", err)
+	}
+	if err := s.audit(ctx, &r); err != nil {
+		return r, err
+	}
+	if r.After, err = s.gauge(ctx, before); err != nil {
+		return r, err
+	}
+	if r.Versions, err = s.versions(ctx); err != nil {
+		return r, err
+	}
+	r.close()
+	return r, nil
+}
+
+// say tells what is going on, with the time since the first fault could strike.
+func (s *soak) say(format string, args ...any) {
+	var at time.Duration
+	if !s.began.IsZero() {
+		at = time.Since(s.began)
+	}
+	fmt.Fprintf(s.Log, "%6.1fs  %s\n", at.Seconds(), fmt.Sprintf(format, args...))
+}
+
+func (s *soak) versions(ctx context.Context) (string, error) {
+	mysql, err := s.store.Version(ctx)
+	if err != nil {
+		return "", err
+	}
+	client := s.site.Redis().Client()
+	defer client.Close()
+	info, err := client.InfoMap(ctx, "server").Result()
+	if err != nil {
+		return "", err
+	}
+	return mysql + ", Redis " + info["Server"]["redis_version"], nil
+}
