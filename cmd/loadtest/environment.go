@@ -32,7 +32,7 @@ func (l *lab) environment(args []string) report.Environment {
 		Time: time.Now().UTC().Format(time.RFC3339), Command: commandLine(args), Seed: l.Seed,
 		OS: runtime.GOOS + "/" + runtime.GOARCH, Cores: runtime.NumCPU(), Go: runtime.Version(),
 		MySQL: "MySQL " + l.mysql, Redis: l.server, Libraries: map[string]string{},
-		Shops: shops, Sites: len(l.benches), Workers: l.Workers, Rate: l.options.Shape.String(),
+		Shops: shops, Testbeds: len(l.benches), Workers: l.Workers, Rate: l.options.Shape.String(),
 		LeaseMS: ms(l.Lease), WaitMS: ms(l.Wait), RetryMS: ms(l.Retry), WorkMS: ms(l.Work),
 		PoolMySQL: stock.PoolSize, ServersGiven: l.rig == nil,
 	}

@@ -119,7 +119,7 @@ func (l *lab) startSites(ctx context.Context, dsn string) error {
 	if _, err := l.rig.ShopBinary(ctx); err != nil {
 		return err
 	}
-	o := rig.SiteOptions{Shops: l.Shops, DSN: dsn, RedisURL: l.Redis, Env: map[string]string{
+	o := rig.TestbedOptions{Shops: l.Shops, DSN: dsn, RedisURL: l.Redis, Env: map[string]string{
 		"SHOP_LAB":   "true",
 		"SHOP_LEASE": l.Lease.String(), "SHOP_WAIT": l.Wait.String(), "SHOP_RETRY": l.Retry.String(), "SHOP_LAB_WORK": l.Work.String(),
 		"SHOP_LAB_SERVER_CLOCK": fmt.Sprint(l.options.ServerClock), "SHOP_LOG_LEVEL": "error",
@@ -139,14 +139,14 @@ func (l *lab) startSites(ctx context.Context, dsn string) error {
 	starting, ctx := errgroup.WithContext(ctx)
 	for i := range l.benches {
 		o := o
-		o.Name = fmt.Sprintf("site%d", i+1)
+		o.Name = fmt.Sprintf("testbed%d", i+1)
 		starting.Go(func() error {
-			site, err := l.rig.Site(ctx, o)
+			testbed, err := l.rig.Testbed(ctx, o)
 			if err != nil {
 				return err
 			}
-			l.benches[i] = trial.Bench{Store: l.store, Site: site, Redis: l.redis, Alone: len(l.benches) == 1 && l.MySQL == "", NoQuorum: noQuorum}
-			for _, shop := range site.Shops {
+			l.benches[i] = trial.Bench{Store: l.store, Testbed: testbed, Redis: l.redis, Alone: len(l.benches) == 1 && l.MySQL == "", NoQuorum: noQuorum}
+			for _, shop := range testbed.Shops {
 				l.benches[i].Shops = append(l.benches[i].Shops, shop.URL)
 			}
 			return nil
@@ -252,8 +252,8 @@ func (l *lab) askVersions(ctx context.Context) (err error) {
 		return err
 	}
 	client := l.redis
-	if site := l.benches[0].Site; client == nil && site != nil {
-		client = site.Redis().Client()
+	if testbed := l.benches[0].Testbed; client == nil && testbed != nil {
+		client = testbed.Redis().Client()
 		defer client.Close()
 	}
 	if client != nil {

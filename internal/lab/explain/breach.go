@@ -215,8 +215,8 @@ func (c *inquiry) blame(late, older, intruder *section) breach {
 }
 
 // deedAt is what the lab was doing to a shop at a time.
-func (e Evidence) deedAt(shop string, at time.Time) *Deed {
-	for _, d := range e.Deeds {
+func (e Evidence) deedAt(shop string, at time.Time) *Intervention {
+	for _, d := range e.Interventions {
 		if d.Shop == shop && !at.Before(d.From) && (d.Until.IsZero() || at.Before(d.Until)) {
 			return &d
 		}

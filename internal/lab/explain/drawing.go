@@ -282,13 +282,13 @@ func (d *drawing) faults() {
 			lane.Spans = append(lane.Spans, span)
 		}
 	}
-	for _, deed := range d.Deeds {
-		if deed.What == Dead {
+	for _, intervention := range d.Interventions {
+		if intervention.What == Dead {
 			continue // the one who died tells it
 		}
-		d.step(deed.From, at, at, trimJoin(deed.Shop, deed.What))
-		if deed.Shop != "" {
-			d.step(deed.Until, at, at, trimJoin(deed.Shop, "no longer "+deed.What))
+		d.step(intervention.From, at, at, trimJoin(intervention.Shop, intervention.What))
+		if intervention.Shop != "" {
+			d.step(intervention.Until, at, at, trimJoin(intervention.Shop, "no longer "+intervention.What))
 		}
 	}
 	if len(lane.Spans) > 0 {

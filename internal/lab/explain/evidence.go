@@ -24,14 +24,14 @@ type Evidence struct {
 	Began        time.Time // of the attack
 	Ended        time.Time // of the attack
 
-	Traced   bool // the shops wrote traces
-	Events   []labmode.Event
-	Changes  []Change // of the lock's keys
-	Deeds    []Deed
-	Requests []Request
-	Orders   []stock.Order // as they were committed
-	Locks    []Lock        // what Redis had at the end of the attack
-	Stuck    bool
+	Traced        bool // the shops wrote traces
+	Events        []labmode.Event
+	Changes       []Change // of the lock's keys
+	Interventions []Intervention
+	Requests      []Request
+	Orders        []stock.Order // as they were committed
+	Locks         []Lock        // what Redis had at the end of the attack
+	Stuck         bool
 }
 
 // Request is one request as its client saw it.

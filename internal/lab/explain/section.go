@@ -50,7 +50,7 @@ func (e Evidence) sections() []*section {
 	for _, s := range all {
 		switch {
 		case s.killed():
-			s.fault.until = s.diedUntil(e.Deeds)
+			s.fault.until = s.diedUntil(e.Interventions)
 		case s.fault.what != "" && s.fault.until.IsZero(): // it came by no point after that
 			s.fault.until = first(s.Answered, e.Ended)
 		}
@@ -88,8 +88,8 @@ func (s *section) note(e labmode.Event) {
 }
 
 // diedUntil is when the shop that died under the section was there again.
-func (s *section) diedUntil(deeds []Deed) time.Time {
-	for _, d := range deeds {
+func (s *section) diedUntil(interventions []Intervention) time.Time {
+	for _, d := range interventions {
 		if d.Shop == s.Shop && d.What == Dead && !d.From.Before(s.fault.from.Add(-clockTolerance)) {
 			return d.Until
 		}
@@ -97,7 +97,7 @@ func (s *section) diedUntil(deeds []Deed) time.Time {
 	return time.Time{}
 }
 
-// Dead is the deed of a shop that was killed and is being started again.
+// Dead is the intervention of a shop that was killed and is being started again.
 const Dead = "dead"
 
 // clockTolerance is how much later than it happened an event may be noted.
@@ -154,15 +154,15 @@ func first(times ...time.Time) time.Time {
 
 // Faults are the times in which a fault was active: what requests carried, and what the
 // lab did.
-func (e Evidence) Faults() []Deed {
-	var all []Deed
+func (e Evidence) Faults() []Intervention {
+	var all []Intervention
 	for _, s := range e.sections() {
 		if s.fault.what == "" || s.killed() {
 			continue
 		}
-		all = append(all, Deed{From: s.fault.from, Until: s.fault.until, Shop: s.Shop, What: label(s.ID) + " " + pastTense(s.fault.what)})
+		all = append(all, Intervention{From: s.fault.from, Until: s.fault.until, Shop: s.Shop, What: label(s.ID) + " " + pastTense(s.fault.what)})
 	}
-	for _, d := range e.Deeds {
+	for _, d := range e.Interventions {
 		if d.Until.IsZero() {
 			d.Until = e.Ended
 		}

@@ -14,8 +14,8 @@ type Change struct {
 // it had is lost to its clients.
 const Gone = "gone"
 
-// Deed is what the lab did to a shop or a server.
-type Deed struct {
+// Intervention is what the lab did to a shop or a server.
+type Intervention struct {
 	From  time.Time
 	Until time.Time // zero while it lasts
 	Shop  string    // which shop it was done to, empty for a server

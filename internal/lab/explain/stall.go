@@ -21,7 +21,7 @@ func (e Evidence) Stall() string {
 }
 
 // overlaps says whether anything was done to the shop of a section while it lasted.
-func overlaps(faults []Deed, s *section) bool {
+func overlaps(faults []Intervention, s *section) bool {
 	for _, d := range faults {
 		if (d.Shop == "" || d.Shop == s.Shop) && d.From.Before(s.leave()) && d.Until.After(s.enter()) {
 			return true

@@ -61,7 +61,7 @@ func (t Terminal) Compare(before, after Report) {
 	if differ := differences(before, after); len(differ) > 0 {
 		fmt.Fprintf(t.Out, "not the same, so numbers are not to be compared: %s\n", strings.Join(differ, "; "))
 	}
-	if before.Environment.Sites == after.Environment.Sites { // else it is among the differences
+	if before.Environment.Testbeds == after.Environment.Testbeds { // else it is among the differences
 		t.sideBySide(after.Environment)
 	}
 	for _, r := range []struct {

@@ -13,7 +13,7 @@ func (e Environment) facts() []fact {
 		{Name: "command", Value: brokenCommand(e.Command, drawingWidth), Wide: true}, {Name: "when", Value: e.Time}, {Name: "seed", Value: fmt.Sprint(e.Seed)},
 		{Name: "system", Value: e.OS + ", " + plural(e.Cores, "core")}, {Name: "Go", Value: e.Go},
 		{Name: "database", Value: known(e.MySQL, "database")}, {Name: "Redis", Value: known(e.Redis, "Redis")},
-		{Name: "shops", Value: fmt.Sprint(e.Shops)}, {Name: "sites side by side", Value: fmt.Sprint(e.Sites)},
+		{Name: "shops", Value: fmt.Sprint(e.Shops)}, {Name: "testbeds side by side", Value: fmt.Sprint(e.Testbeds)},
 		{Name: "customers", Value: fmt.Sprint(e.Workers)},
 		{Name: "lease", Value: short(e.LeaseMS) + " ms"}, {Name: "wait", Value: short(e.WaitMS) + " ms"},
 		{Name: "retry", Value: short(e.RetryMS) + " ms"}, {Name: "work", Value: short(e.WorkMS) + " ms"},
@@ -38,8 +38,8 @@ func (e Environment) short() []string {
 
 // sideBySide is what to know of numbers that were measured while other cells ran, empty where none did.
 func (e Environment) sideBySide() string {
-	if e.Sites < 2 {
+	if e.Testbeds < 2 {
 		return ""
 	}
-	return fmt.Sprintf("Measured while %d cells ran side by side on the same cores: compare with care.", e.Sites)
+	return fmt.Sprintf("Measured while %d cells ran side by side on the same cores: compare with care.", e.Testbeds)
 }

@@ -27,7 +27,7 @@ type Environment struct {
 	Redis        string            `json:"redis"`
 	Libraries    map[string]string `json:"libraries"`
 	Shops        int               `json:"shops"`
-	Sites        int               `json:"sites"` // sets of shops that worked side by side
+	Testbeds     int               `json:"testbeds"` // sets of shops that worked side by side
 	Workers      int               `json:"workers"`
 	Rate         string            `json:"rate,omitempty"` // requests a second, as --rate has it
 	LeaseMS      float64           `json:"lease_ms"`

@@ -94,7 +94,7 @@ func changed(r Report) Report {
 	before.Cells[1].Latency.P99 *= 1.05
 	before.Cells[2].Scenario = "overrun"
 	before.Cells[3].Verdict, before.Cells[3].Expected = "held", "stuck"
-	before.Environment.LeaseMS, before.Environment.Sites = 2000, 1
+	before.Environment.LeaseMS, before.Environment.Testbeds = 2000, 1
 	return before
 }
 
@@ -130,7 +130,7 @@ func TestComparingSaysWhatDiffers(t *testing.T) {
 		{func(r *Report) { r.Environment.Libraries = nil }, "github.com/redis/go-redis/v9 v9.23.0 and none"},
 		{func(r *Report) { r.Environment.Rate = "200" }, "requests a second none and 200"},
 		{func(r *Report) { r.Environment.Shops = 5 }, "shops 3 and 5"},
-		{func(r *Report) { r.Environment.Sites = 1 }, "sites side by side 4 and 1"},
+		{func(r *Report) { r.Environment.Testbeds = 1 }, "testbeds side by side 4 and 1"},
 		{func(r *Report) { r.Environment.Workers = 50 }, "customers 12 and 50"},
 		{func(r *Report) { r.Environment.LeaseMS = 1000 }, "lease 500 ms and 1000 ms"},
 		{func(r *Report) { r.Environment.WaitMS = 1000 }, "wait 375 ms and 1000 ms"},
@@ -162,16 +162,16 @@ func TestNumbersOfCrowdedCellsAreMarked(t *testing.T) {
 	r := saved(t)
 	for i, written := range all(r) {
 		if !strings.Contains(written, mark) {
-			t.Errorf("form %d says nothing of 4 sites", i)
+			t.Errorf("form %d says nothing of 4 testbeds", i)
 		}
 	}
-	r.Environment.Sites = 1
+	r.Environment.Testbeds = 1
 	for i := range r.Cells {
 		r.Cells[i].CostPerSale = nil
 	}
 	for i, written := range all(r) {
 		if strings.Contains(written, "side by side:") || strings.Contains(written, "Redis per sale") || strings.Contains(written, "Redis/sale") {
-			t.Errorf("form %d speaks of other sites, or of costs, where there are none", i)
+			t.Errorf("form %d speaks of other testbeds, or of costs, where there are none", i)
 		}
 	}
 }

@@ -16,11 +16,11 @@ var clockSkew = Scenario{
 	Needs:   Rig,
 	Plan: func(rng *rand.Rand, lease time.Duration) Plan {
 		const setting = "SHOP_LAB_CLOCK_SKEW"
-		shift := func(value string) func(context.Context, *rig.Site) error {
-			return func(ctx context.Context, site *rig.Site) error {
-				return site.Shops[0].RestartWith(ctx, setting, value)
+		shift := func(value string) func(context.Context, *rig.Testbed) error {
+			return func(ctx context.Context, testbed *rig.Testbed) error {
+				return testbed.Shops[0].RestartWith(ctx, setting, value)
 			}
 		}
-		return Plan{Prepare: shift((10 * lease).String()), Restore: shift(""), Deed: "clock ahead by " + (10 * lease).String()}
+		return Plan{Prepare: shift((10 * lease).String()), Restore: shift(""), Intervention: "clock ahead by " + (10 * lease).String()}
 	},
 }

@@ -18,8 +18,8 @@ var crash = Scenario{
 
 func killAt(p sale.Point) func(*rand.Rand, time.Duration) Plan {
 	return func(rng *rand.Rand, _ time.Duration) Plan {
-		return Plan{Cargo: schedule(rng, 2, 10, func() Cargo {
-			return Cargo{Fault: labmode.Fault{Point: p, Action: labmode.Kill}, Alone: true}
+		return Plan{Inject: schedule(rng, 2, 10, func() Injection {
+			return Injection{Fault: labmode.Fault{Point: p, Action: labmode.Kill}, Alone: true}
 		})}
 	}
 }

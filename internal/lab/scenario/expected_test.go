@@ -111,20 +111,20 @@ func TestEveryScenarioDescribesItself(t *testing.T) {
 // there is stock.
 func TestTheSameSeedMakesTheSameSchedule(t *testing.T) {
 	const requests = 40
-	plan := func(s Scenario, seed uint64) (cargo [requests]Cargo, faults int) {
+	plan := func(s Scenario, seed uint64) (injection [requests]Injection, faults int) {
 		p := s.Plan(rand.New(rand.NewPCG(seed, 0)), time.Second)
-		for n := range cargo {
-			if p.Cargo != nil {
-				cargo[n] = p.Cargo(n)
+		for n := range injection {
+			if p.Inject != nil {
+				injection[n] = p.Inject(n)
 			}
-			if cargo[n].HasFault() {
+			if injection[n].HasFault() {
 				faults++
 				if n < 3 || n > 30 {
 					t.Errorf("%s, seed %d: request %d carries a fault", s.Name, seed, n)
 				}
 			}
 		}
-		return cargo, faults
+		return injection, faults
 	}
 	for _, s := range All() {
 		for seed := range uint64(20) {

@@ -22,12 +22,12 @@ var failover = Scenario{
 	Plan: func(rng *rand.Rand, lease time.Duration) Plan {
 		return Plan{
 			// The first that comes to its point does it; the others are there in case it was told busy.
-			Cargo: schedule(rng, 3, 2, func() Cargo {
-				return Cargo{Fault: labmode.Fault{Point: sale.Write, Action: labmode.Sleep, For: lease * 7 / 10}}
+			Inject: schedule(rng, 3, 2, func() Injection {
+				return Injection{Fault: labmode.Fault{Point: sale.Write, Action: labmode.Sleep, For: lease * 7 / 10}}
 			}),
-			Prepare: func(_ context.Context, site *rig.Site) error { return site.HoldBackReplication() },
-			Strike:  func(ctx context.Context, site *rig.Site, _ int) error { return site.FailOver(ctx) },
-			Deed:    "primary killed, replica promoted",
+			Prepare:      func(_ context.Context, testbed *rig.Testbed) error { return testbed.HoldBackReplication() },
+			Intervene:    func(ctx context.Context, testbed *rig.Testbed, _ int) error { return testbed.FailOver(ctx) },
+			Intervention: "primary killed, replica promoted",
 		}
 	},
 }

@@ -20,16 +20,16 @@ var lateRelease = Scenario{
 // must fall into another's section, and not between two.
 func lateAt(p sale.Point) func(*rand.Rand, time.Duration) Plan {
 	return func(rng *rand.Rand, lease time.Duration) Plan {
-		late := schedule(rng, 5, 2, func() Cargo {
+		late := schedule(rng, 5, 2, func() Injection {
 			// Just past the lease: the next holder has read by then, and is at work.
 			d := lease*51/50 + time.Duration(rng.Int64N(int64(lease/25)))
-			return Cargo{Fault: labmode.Fault{Point: p, Action: labmode.Sleep, For: d}}
+			return Injection{Fault: labmode.Fault{Point: p, Action: labmode.Sleep, For: d}}
 		})
-		return Plan{Cargo: func(n int) Cargo {
+		return Plan{Inject: func(n int) Injection {
 			if c := late(n); c.HasFault() {
 				return c
 			}
-			return Cargo{Work: lease / 10}
+			return Injection{Work: lease / 10}
 		}}
 	}
 }

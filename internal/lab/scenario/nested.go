@@ -14,6 +14,6 @@ var nested = Scenario{
 	// A wait that outlasts the lease would end the deadlock with it: busy for long, not stuck.
 	ShortWait: true,
 	Plan: func(*rand.Rand, time.Duration) Plan {
-		return Plan{Cargo: func(int) Cargo { return Cargo{Nested: true} }}
+		return Plan{Inject: func(int) Injection { return Injection{Nested: true} }}
 	},
 }

@@ -14,9 +14,9 @@ var overrun = Scenario{
 	Doc:     "the work inside the section takes one and a half to three leases",
 	Attacks: strategy.Renews,
 	Plan: func(rng *rand.Rand, lease time.Duration) Plan {
-		return Plan{Cargo: schedule(rng, 3, 5, func() Cargo {
+		return Plan{Inject: schedule(rng, 3, 5, func() Injection {
 			long := lease*3/2 + time.Duration(rng.Int64N(int64(lease*3/2)))
-			return Cargo{Fault: labmode.Fault{Point: sale.Read, Action: labmode.Sleep, For: long}}
+			return Injection{Fault: labmode.Fault{Point: sale.Read, Action: labmode.Sleep, For: long}}
 		})}
 	},
 }

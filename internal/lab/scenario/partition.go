@@ -18,15 +18,15 @@ var partition = Scenario{
 	Needs:   Rig,
 	Plan: func(rng *rand.Rand, lease time.Duration) Plan {
 		return Plan{
-			Cargo: schedule(rng, 2, 12, func() Cargo {
-				return Cargo{Fault: labmode.Fault{Point: sale.Read, Action: labmode.Sleep, For: 2 * lease}, Alone: true}
+			Inject: schedule(rng, 2, 12, func() Injection {
+				return Injection{Fault: labmode.Fault{Point: sale.Read, Action: labmode.Sleep, For: 2 * lease}, Alone: true}
 			}),
-			Strike: func(_ context.Context, site *rig.Site, shop int) error { return site.Shops[shop].CutOff() },
-			Relieve: func(_ context.Context, site *rig.Site, shop int) error {
-				site.Shops[shop].Reconnect()
+			Intervene: func(_ context.Context, testbed *rig.Testbed, shop int) error { return testbed.Shops[shop].CutOff() },
+			Relieve: func(_ context.Context, testbed *rig.Testbed, shop int) error {
+				testbed.Shops[shop].Reconnect()
 				return nil
 			},
-			Deed: "cut off from Redis",
+			Intervention: "cut off from Redis",
 		}
 	},
 }

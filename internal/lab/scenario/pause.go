@@ -14,8 +14,8 @@ var pause = Scenario{
 	Doc:     "a whole shop is stopped with SIGSTOP after its last look at the lock, right before its UPDATE, until past its lease",
 	Attacks: strategy.PauseProof,
 	Plan: func(rng *rand.Rand, lease time.Duration) Plan {
-		return Plan{Cargo: schedule(rng, 2, 12, func() Cargo {
-			return Cargo{Fault: labmode.Fault{Point: sale.Write, Action: labmode.Stop, For: lease * 2}, Alone: true}
+		return Plan{Inject: schedule(rng, 2, 12, func() Injection {
+			return Injection{Fault: labmode.Fault{Point: sale.Write, Action: labmode.Stop, For: lease * 2}, Alone: true}
 		})}
 	},
 }

@@ -43,23 +43,23 @@ const (
 
 // Plan is the schedule of one run. Nil functions do nothing.
 type Plan struct {
-	// Cargo says what the n-th request carries, counted from 0.
-	Cargo func(n int) Cargo
-	// Prepare sets the site up before the first request.
-	Prepare func(ctx context.Context, site *rig.Site) error
-	// Strike is done to the site when a request with a fault has come to its
+	// Injection says what the n-th request carries, counted from 0.
+	Inject func(n int) Injection
+	// Prepare sets the testbed up before the first request.
+	Prepare func(ctx context.Context, testbed *rig.Testbed) error
+	// Strike is done to the testbed when a request with a fault has come to its
 	// point, and Relieve when its answer is there. Shop is the index of the shop
 	// that serves it.
-	Strike  func(ctx context.Context, site *rig.Site, shop int) error
-	Relieve func(ctx context.Context, site *rig.Site, shop int) error
+	Intervene func(ctx context.Context, testbed *rig.Testbed, shop int) error
+	Relieve   func(ctx context.Context, testbed *rig.Testbed, shop int) error
 	// Restore takes back Prepare, after the last request.
-	Restore func(ctx context.Context, site *rig.Site) error
-	// Deed says in a few words what Strike does, or else Prepare.
-	Deed string
+	Restore func(ctx context.Context, testbed *rig.Testbed) error
+	// Intervention says in a few words what Strike does, or else Prepare.
+	Intervention string
 }
 
-// Cargo is what a request carries. The zero value is an ordinary sale.
-type Cargo struct {
+// Injection is what a request carries. The zero value is an ordinary sale.
+type Injection struct {
 	Fault  labmode.Fault // none for the zero value
 	Nested bool          // take the lock a second time
 	// Work is work at the point read on top of the usual, where no fault is: it
@@ -71,7 +71,7 @@ type Cargo struct {
 }
 
 // HasFault says whether the request carries a fault.
-func (c Cargo) HasFault() bool { return c.Fault != labmode.Fault{} }
+func (c Injection) HasFault() bool { return c.Fault != labmode.Fault{} }
 
 // Expected is what a strategy with these properties does under the scenario.
 func (s Scenario) Expected(p strategy.Property) Kind {

@@ -46,7 +46,7 @@ type placed struct {
 // open, asks again under the same key until it knows.
 type customers struct {
 	seed  uint64
-	shops []*rig.SiteShop
+	shops []*rig.TestbedShop
 
 	mu        sync.Mutex // guards the rest
 	shelves   []*shelf
@@ -69,7 +69,7 @@ type told struct {
 	status      int
 }
 
-func newCustomers(seed uint64, shops []*rig.SiteShop) *customers {
+func newCustomers(seed uint64, shops []*rig.TestbedShop) *customers {
 	return &customers{seed: seed, shops: shops, down: make([]time.Time, len(shops))}
 }
 

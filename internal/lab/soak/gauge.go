@@ -65,7 +65,7 @@ func (s *soak) gauge(ctx context.Context, before *Gauges) (*Gauges, error) {
 func (s *soak) gaugeNow(ctx context.Context) (*Gauges, error) {
 	g := &Gauges{}
 	known := s.store.Pool().Stats().OpenConnections
-	for _, shop := range s.site.Shops {
+	for _, shop := range s.testbed.Shops {
 		one, err := gaugeShop(ctx, shop.Shop)
 		if err != nil {
 			return nil, fmt.Errorf("measure %s: %w", shop.Process.Name, err)
@@ -82,7 +82,7 @@ func (s *soak) gaugeNow(ctx context.Context) (*Gauges, error) {
 }
 
 func (s *soak) gaugeRedis(ctx context.Context, g *Gauges) error {
-	client := s.site.Redis().Client()
+	client := s.testbed.Redis().Client()
 	defer client.Close()
 	for keys := client.Scan(ctx, 0, "*", 1000).Iterator(); ; {
 		if !keys.Next(ctx) {

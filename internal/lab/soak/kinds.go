@@ -86,10 +86,10 @@ func (k *kind) title() string {
 }
 
 func killShop(ctx context.Context, s *soak, f fault) (time.Time, error) {
-	if err := s.site.Shops[f.shop].Kill(); err != nil {
+	if err := s.testbed.Shops[f.shop].Kill(); err != nil {
 		return time.Time{}, err
 	}
-	return s.startAfter(ctx, f.lasts, s.site.Shops[f.shop].Process)
+	return s.startAfter(ctx, f.lasts, s.testbed.Shops[f.shop].Process)
 }
 
 // killInSale kills the shop when a sale comes to the point, or, where the sale never does, all the same.
@@ -101,7 +101,7 @@ func killInSale(ctx context.Context, s *soak, f fault) (time.Time, error) {
 }
 
 func stopShop(ctx context.Context, s *soak, f fault) (time.Time, error) {
-	shop := s.site.Shops[f.shop]
+	shop := s.testbed.Shops[f.shop]
 	if err := shop.Pause(); err != nil {
 		return time.Time{}, err
 	}
@@ -147,33 +147,33 @@ func (s *soak) startAfter(ctx context.Context, after time.Duration, p *testserve
 	return began, errors.Join(errs...)
 }
 
-func toRedis(shop *rig.SiteShop) *rig.Proxy { return shop.ToRedis() }
-func toMySQL(shop *rig.SiteShop) *rig.Proxy { return shop.ToMySQL() }
+func toRedis(shop *rig.TestbedShop) *rig.Proxy { return shop.ToRedis() }
+func toMySQL(shop *rig.TestbedShop) *rig.Proxy { return shop.ToMySQL() }
 
-func cut(which ...func(*rig.SiteShop) *rig.Proxy) func(context.Context, *soak, fault) (time.Time, error) {
+func cut(which ...func(*rig.TestbedShop) *rig.Proxy) func(context.Context, *soak, fault) (time.Time, error) {
 	return func(ctx context.Context, s *soak, f fault) (time.Time, error) {
 		var errs []error
 		for _, link := range which {
-			errs = append(errs, link(s.site.Shops[f.shop]).Cut())
+			errs = append(errs, link(s.testbed.Shops[f.shop]).Cut())
 		}
 		pause(ctx, f.lasts)
 		for _, link := range which {
-			link(s.site.Shops[f.shop]).Heal()
+			link(s.testbed.Shops[f.shop]).Heal()
 		}
 		return time.Now(), errors.Join(errs...)
 	}
 }
 
-func sever(link func(*rig.SiteShop) *rig.Proxy) func(context.Context, *soak, fault) (time.Time, error) {
+func sever(link func(*rig.TestbedShop) *rig.Proxy) func(context.Context, *soak, fault) (time.Time, error) {
 	return func(_ context.Context, s *soak, f fault) (time.Time, error) {
-		err := link(s.site.Shops[f.shop]).Sever()
+		err := link(s.testbed.Shops[f.shop]).Sever()
 		return time.Now(), err
 	}
 }
 
 func restartRedis(withData bool) func(context.Context, *soak, fault) (time.Time, error) {
 	return func(ctx context.Context, s *soak, f fault) (time.Time, error) {
-		server := s.site.Redis()
+		server := s.testbed.Redis()
 		if withData {
 			if err := server.Save(ctx); err != nil {
 				return time.Time{}, err
@@ -194,15 +194,15 @@ func restartRedis(withData bool) func(context.Context, *soak, fault) (time.Time,
 
 // failOver loses what was written for a while: locks that were taken, and tokens that were given out.
 func failOver(ctx context.Context, s *soak, f fault) (time.Time, error) {
-	if err := s.site.HoldBackReplication(); err != nil {
+	if err := s.testbed.HoldBackReplication(); err != nil {
 		return time.Time{}, err
 	}
 	pause(ctx, f.lasts)
-	if err := s.site.FailOver(ctx); err != nil {
+	if err := s.testbed.FailOver(ctx); err != nil {
 		return time.Time{}, err
 	}
 	ended := time.Now()
-	return ended, s.site.RestoreReplica(ctx)
+	return ended, s.testbed.RestoreReplica(ctx)
 }
 
 func killMySQL(ctx context.Context, s *soak, f fault) (time.Time, error) {

@@ -54,7 +54,7 @@ type soak struct {
 	began     time.Time
 	rig       *rig.Rig
 	mysql     *testserver.MySQL
-	site      *rig.Site
+	testbed   *rig.Testbed
 	store     *stock.Store
 	customers *customers
 }
@@ -90,7 +90,7 @@ func (s *soak) open(ctx context.Context) (err error) {
 	if err := s.store.Migrate(ctx); err != nil {
 		return errors.Join(err, s.store.Close())
 	}
-	s.site, err = s.rig.Site(ctx, rig.SiteOptions{
+	s.testbed, err = s.rig.Testbed(ctx, rig.TestbedOptions{
 		Name: "shop", Shops: s.Shops, DSN: s.mysql.DSN(), Faults: true, ProxyMySQL: true,
 		Env: map[string]string{
 			"SHOP_LAB": "true", "SHOP_LOG_LEVEL": "error", "SHOP_MAX_IN_FLIGHT": "300",
@@ -100,7 +100,7 @@ func (s *soak) open(ctx context.Context) (err error) {
 	if err != nil {
 		return errors.Join(err, s.store.Close())
 	}
-	s.customers = newCustomers(s.Seed, s.site.Shops)
+	s.customers = newCustomers(s.Seed, s.testbed.Shops)
 	for _, by := range s.Strategies {
 		items, err := s.stockUp(ctx, by)
 		if err != nil {
@@ -168,7 +168,7 @@ func (s *soak) versions(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	client := s.site.Redis().Client()
+	client := s.testbed.Redis().Client()
 	defer client.Close()
 	info, err := client.InfoMap(ctx, "server").Result()
 	if err != nil {

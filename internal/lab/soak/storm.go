@@ -17,7 +17,7 @@ const (
 )
 
 func stormShop(ctx context.Context, s *soak, f fault) (time.Time, error) {
-	at, err := url.Parse(s.site.Shops[f.shop].URL)
+	at, err := url.Parse(s.testbed.Shops[f.shop].URL)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -30,7 +30,7 @@ func stormMySQL(ctx context.Context, s *soak, f fault) (time.Time, error) {
 }
 
 func stormRedis(ctx context.Context, s *soak, f fault) (time.Time, error) {
-	return storm(ctx, s.site.Redis().Addr, f.lasts, "PING\r\n"), nil
+	return storm(ctx, s.testbed.Redis().Addr, f.lasts, "PING\r\n"), nil
 }
 
 // storm opens connections all at once, has each say one of the words, and keeps

@@ -28,30 +28,30 @@ type attack struct {
 
 	background sync.WaitGroup // what waits for points, strikes and revives
 
-	mu       sync.Mutex // guards the rest
-	begun    time.Time
-	hits     []*hit // in the order of their making
-	byID     map[string]*hit
-	bySeq    map[uint64]*hit // by vegeta's sequence number
-	shops    []shopState
-	turn     int              // the shop that is next
-	pending  int              // requests with a fault that have no answer yet
-	reviving int              // shops that are dead and being started
-	strikes  int              // faults whose point was reached
-	striking int              // of those, where the site is being struck
-	owed     []scenario.Cargo // of requests that were told busy before they came to their point
-	carried  int              // cargo that was given to another request
-	sold     int64            // answers that said sold
-	soldOut  int              // answers that said sold out
-	progress time.Time        // the last sale, or the last end of a fault
-	problems []error          // what the harness did wrong
-	gap      time.Duration    // the longest time for which the machine let nothing happen here
-	stuck    bool
-	waiting  string         // when stuck: for what
-	locks    []explain.Lock // when stuck: what Redis had
-	deeds    []explain.Deed
-	changes  []explain.Change
-	ended    time.Time
+	mu            sync.Mutex // guards the rest
+	begun         time.Time
+	hits          []*hit // in the order of their making
+	byID          map[string]*hit
+	bySeq         map[uint64]*hit // by vegeta's sequence number
+	shops         []shopState
+	turn          int                  // the shop that is next
+	pending       int                  // requests with a fault that have no answer yet
+	reviving      int                  // shops that are dead and being started
+	strikes       int                  // faults whose point was reached
+	striking      int                  // of those, where the testbed is being struck
+	owed          []scenario.Injection // of requests that were told busy before they came to their point
+	carried       int                  // injection that was given to another request
+	sold          int64                // answers that said sold
+	soldOut       int                  // answers that said sold out
+	progress      time.Time            // the last sale, or the last end of a fault
+	problems      []error              // what the harness did wrong
+	gap           time.Duration        // the longest time for which the machine let nothing happen here
+	stuck         bool
+	waiting       string         // when stuck: for what
+	locks         []explain.Lock // when stuck: what Redis had
+	interventions []explain.Intervention
+	changes       []explain.Change
+	ended         time.Time
 
 	traces []traceFile
 	usage  *usage
@@ -65,26 +65,26 @@ type shopState struct {
 
 // hit is one request.
 type hit struct {
-	id      string
-	shop    int
-	cargo   scenario.Cargo
-	due     time.Time // when it should have been sent
-	sent    time.Time
-	latency time.Duration // from sent to answered
-	status  int
-	body    string // of an answer that should not be
-	err     error
-	outcome Outcome
+	id        string
+	shop      int
+	injection scenario.Injection
+	due       time.Time // when it should have been sent
+	sent      time.Time
+	latency   time.Duration // from sent to answered
+	status    int
+	body      string // of an answer that should not be
+	err       error
+	outcome   Outcome
 	// relieved notes that a strike for this request is over; nil without one.
 	relieved func()
 }
 
 // fault is what the request asks the shop for: more work is a short sleep.
 func (h *hit) fault() labmode.Fault {
-	if h.cargo.Work > 0 {
-		return labmode.Fault{Point: sale.Read, Action: labmode.Sleep, For: h.cargo.Work}
+	if h.injection.Work > 0 {
+		return labmode.Fault{Point: sale.Read, Action: labmode.Sleep, For: h.injection.Work}
 	}
-	return h.cargo.Fault
+	return h.injection.Fault
 }
 
 func newAttack(b Bench, c Cell, o Options, plan scenario.Plan, item stock.Run) *attack {
@@ -97,7 +97,7 @@ func newAttack(b Bench, c Cell, o Options, plan scenario.Plan, item stock.Run) *
 // run attacks until there is nothing more to learn.
 func (a *attack) run(ctx context.Context) error {
 	if a.plan.Prepare != nil {
-		if err := a.plan.Prepare(ctx, a.bench.Site); err != nil {
+		if err := a.plan.Prepare(ctx, a.bench.Testbed); err != nil {
 			return fmt.Errorf("prepare: %w", err)
 		}
 	}
@@ -113,8 +113,8 @@ func (a *attack) run(ctx context.Context) error {
 	a.usage = a.startUsage(ctx)
 	a.begun = time.Now()
 	a.progress = a.begun
-	if a.plan.Strike == nil && a.plan.Deed != "" {
-		defer a.did(a.plan.Deed, 0)() // what Prepare did lasts
+	if a.plan.Intervene == nil && a.plan.Intervention != "" {
+		defer a.did(a.plan.Intervention, 0)() // what Prepare did lasts
 	}
 
 	client := &http.Client{
@@ -148,7 +148,7 @@ const requestBody = `{"quantity":1}`
 func (a *attack) target(ctx context.Context) vegeta.Targeter {
 	return func(t *vegeta.Target) error {
 		h := a.newHit()
-		if h.cargo.HasFault() {
+		if h.injection.HasFault() {
 			a.await(ctx, h)
 		}
 		t.Method = http.MethodPost
@@ -163,7 +163,7 @@ func (a *attack) target(ctx context.Context) vegeta.Targeter {
 		if f := h.fault(); f != (labmode.Fault{}) {
 			t.Header.Set("X-Lab-Fault", f.String())
 		}
-		if h.cargo.Nested {
+		if h.injection.Nested {
 			t.Header.Set("X-Lab-Nested", "1")
 		}
 		return nil
@@ -180,11 +180,11 @@ func (a *attack) newHit() *hit {
 	if !a.o.Shape.IsZero() {
 		h.due = a.begun.Add(a.o.Shape.Due(n))
 	}
-	if a.plan.Cargo != nil {
-		h.cargo = a.plan.Cargo(n)
+	if a.plan.Inject != nil {
+		h.injection = a.plan.Inject(n)
 	}
-	if len(a.owed) > 0 && !h.cargo.HasFault() && a.soldOut == 0 && a.carried < maxCarried {
-		h.cargo, a.owed = a.owed[0], a.owed[1:]
+	if len(a.owed) > 0 && !h.injection.HasFault() && a.soldOut == 0 && a.carried < maxCarried {
+		h.injection, a.owed = a.owed[0], a.owed[1:]
 		a.carried++
 	}
 	h.shop = a.turn
@@ -196,10 +196,10 @@ func (a *attack) newHit() *hit {
 		}
 	}
 	a.turn = (h.shop + 1) % len(a.shops)
-	if h.cargo.HasFault() {
+	if h.injection.HasFault() {
 		a.pending++
 	}
-	if h.cargo.Alone {
+	if h.injection.Alone {
 		a.shops[h.shop].alone++
 	}
 	a.hits = append(a.hits, h)

@@ -14,7 +14,7 @@ import (
 	"stocklock/internal/strategy"
 )
 
-// shopLabel is what a shop is called in reports: the same whichever site it is of.
+// shopLabel is what a shop is called in reports: the same whichever testbed it is of.
 func shopLabel(i int) string { return fmt.Sprintf("shop %d", i+1) }
 
 // traceFile is the trace of a shop, from where it ended before the attack.
@@ -24,10 +24,10 @@ type traceFile struct {
 }
 
 func (a *attack) markTraces() {
-	if a.bench.Site == nil {
+	if a.bench.Testbed == nil {
 		return
 	}
-	for _, shop := range a.bench.Site.Shops {
+	for _, shop := range a.bench.Testbed.Shops {
 		if shop.Trace() == "" {
 			return
 		}
@@ -69,27 +69,27 @@ func (f traceFile) read() ([]labmode.Event, error) {
 	return labmode.ReadEvents(file)
 }
 
-// wholeSite stands for a shop where a deed is not done to one.
-const wholeSite = -1
+// wholeTestbed stands for a shop where a intervention is not done to one.
+const wholeTestbed = -1
 
-// did notes what the lab does to a shop, or once to the whole site, and returns
+// did notes what the lab does to a shop, or once to the whole testbed, and returns
 // what to call when it is over.
 func (a *attack) did(what string, shop int) (over func()) {
-	deed := explain.Deed{From: time.Now(), What: what}
-	if shop != wholeSite {
-		deed.Shop = shopLabel(shop)
+	intervention := explain.Intervention{From: time.Now(), What: what}
+	if shop != wholeTestbed {
+		intervention.Shop = shopLabel(shop)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if shop == wholeSite && slices.ContainsFunc(a.deeds, func(d explain.Deed) bool { return d.What == what }) {
+	if shop == wholeTestbed && slices.ContainsFunc(a.interventions, func(d explain.Intervention) bool { return d.What == what }) {
 		return func() {}
 	}
-	at := len(a.deeds)
-	a.deeds = append(a.deeds, deed)
+	at := len(a.interventions)
+	a.interventions = append(a.interventions, intervention)
 	return func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		a.deeds[at].Until = time.Now()
+		a.interventions[at].Until = time.Now()
 	}
 }
 
@@ -109,12 +109,12 @@ func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
 		Strategy: a.cell.Strategy.Name, Lease: a.o.Lease,
 		Exclusive: a.cell.Strategy.Properties.Has(strategy.Exclusive), Recovers: a.cell.Strategy.Properties.Has(strategy.Recovers),
 		InitialStock: a.o.Stock, Began: a.begun, Ended: a.ended, Traced: len(a.traces) > 0, Events: events,
-		Changes: a.changes, Deeds: a.deeds, Orders: orders, Locks: a.locks, Stuck: a.stuck,
+		Changes: a.changes, Interventions: a.interventions, Orders: orders, Locks: a.locks, Stuck: a.stuck,
 	}
 	byRequest := map[string]int{}
 	for _, h := range a.hits {
 		r := explain.Request{
-			ID: h.id, Shop: shopLabel(h.shop), Sent: h.sent, Outcome: string(h.outcome), Nested: h.cargo.Nested, Fault: h.cargo.HasFault(),
+			ID: h.id, Shop: shopLabel(h.shop), Sent: h.sent, Outcome: string(h.outcome), Nested: h.injection.Nested, Fault: h.injection.HasFault(),
 		}
 		if h.sent.IsZero() {
 			continue
@@ -136,8 +136,8 @@ func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
 // lookAtLocks asks Redis what it has under the item's lock.
 func (a *attack) lookAtLocks(ctx context.Context) ([]explain.Lock, error) {
 	client := a.bench.Redis
-	if a.bench.Site != nil && a.bench.Site.Redis() != nil {
-		client = a.bench.Site.Redis().Client()
+	if a.bench.Testbed != nil && a.bench.Testbed.Redis() != nil {
+		client = a.bench.Testbed.Redis().Client()
 		defer client.Close()
 	}
 	if client == nil {

@@ -17,22 +17,22 @@ import (
 )
 
 // await watches, in the background, for the moment at which the request comes to
-// its fault's point, and then strikes the site as the plan says.
+// its fault's point, and then strikes the testbed as the plan says.
 func (a *attack) await(ctx context.Context, h *hit) {
-	if a.bench.Site == nil {
+	if a.bench.Testbed == nil {
 		return
 	}
-	shop := a.bench.Site.Shops[h.shop]
+	shop := a.bench.Testbed.Shops[h.shop]
 	a.background.Go(func() {
-		if !cameTo(ctx, shop.Trace(), h.id, h.cargo.Fault.Point, func() bool { return a.hasAnswer(h) }) {
+		if !cameTo(ctx, shop.Trace(), h.id, h.injection.Fault.Point, func() bool { return a.hasAnswer(h) }) {
 			a.mu.Lock()
 			defer a.mu.Unlock()
-			a.owed = append(a.owed, h.cargo)
+			a.owed = append(a.owed, h.injection)
 			return
 		}
 		a.mu.Lock()
 		a.strikes++
-		if a.plan.Strike == nil {
+		if a.plan.Intervene == nil {
 			a.mu.Unlock()
 			return
 		}
@@ -40,10 +40,10 @@ func (a *attack) await(ctx context.Context, h *hit) {
 		a.mu.Unlock()
 		at := h.shop
 		if a.plan.Relieve == nil {
-			at = wholeSite
+			at = wholeTestbed
 		}
-		over := a.did(a.plan.Deed, at)
-		if err := a.plan.Strike(ctx, a.bench.Site, h.shop); err != nil && ctx.Err() == nil {
+		over := a.did(a.plan.Intervention, at)
+		if err := a.plan.Intervene(ctx, a.bench.Testbed, h.shop); err != nil && ctx.Err() == nil {
 			a.spoiled(fmt.Errorf("strike: %w", err))
 		}
 		a.mu.Lock()
@@ -78,7 +78,7 @@ func (a *attack) relieve(ctx context.Context, h *hit) {
 		return
 	}
 	a.background.Go(func() {
-		if err := a.plan.Relieve(ctx, a.bench.Site, h.shop); err != nil && ctx.Err() == nil {
+		if err := a.plan.Relieve(ctx, a.bench.Testbed, h.shop); err != nil && ctx.Err() == nil {
 			a.spoiled(fmt.Errorf("relieve: %w", err))
 		}
 		a.mu.Lock()
@@ -132,10 +132,10 @@ func isAt(line []byte, request string, p sale.Point) bool {
 
 // reviveTheDead starts shops anew that a fault killed, as an orchestrator would.
 func (a *attack) reviveTheDead(ctx context.Context) {
-	if a.bench.Site == nil {
+	if a.bench.Testbed == nil {
 		return
 	}
-	for i, shop := range a.bench.Site.Shops {
+	for i, shop := range a.bench.Testbed.Shops {
 		a.background.Go(func() {
 			for {
 				select {
@@ -166,13 +166,13 @@ func (a *attack) reviveTheDead(ctx context.Context) {
 
 // repair brings everything back to where the next cell can start.
 func (a *attack) repair(ctx context.Context) error {
-	if a.bench.Site == nil {
+	if a.bench.Testbed == nil {
 		return nil
 	}
 	if a.plan.Restore != nil {
-		if err := a.plan.Restore(ctx, a.bench.Site); err != nil {
+		if err := a.plan.Restore(ctx, a.bench.Testbed); err != nil {
 			return err
 		}
 	}
-	return a.bench.Site.Repair(ctx)
+	return a.bench.Testbed.Repair(ctx)
 }

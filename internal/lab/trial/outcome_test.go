@@ -43,7 +43,7 @@ func TestJudge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	long := scenario.Cargo{Fault: labmode.Fault{Point: sale.Read, Action: labmode.Sleep, For: time.Second}}
+	long := scenario.Injection{Fault: labmode.Fault{Point: sale.Read, Action: labmode.Sleep, For: time.Second}}
 	for _, tt := range []struct {
 		what string
 		r    Result
@@ -63,10 +63,10 @@ func TestJudge(t *testing.T) {
 		{"two orders for one request", Result{Duplicates: 1}, &attack{}, scenario.Invalid},
 		{"an answer that should not be", Result{Errors: 1, Oversold: 5}, &attack{}, scenario.Invalid},
 		{"all long work lost its lock", Result{}, &attack{cell: Cell{Scenario: overrun},
-			hits: []*hit{{cargo: long, outcome: Lost}, {cargo: long, outcome: Lost}, {outcome: Sold}}}, scenario.Stuck},
+			hits: []*hit{{injection: long, outcome: Lost}, {injection: long, outcome: Lost}, {outcome: Sold}}}, scenario.Stuck},
 		{"one long work sold", Result{}, &attack{cell: Cell{Scenario: overrun},
-			hits: []*hit{{cargo: long, outcome: Lost}, {cargo: long, outcome: Sold}}}, scenario.Held},
-		{"long work lost its lock to another fault", Result{}, &attack{hits: []*hit{{cargo: long, outcome: Lost}}}, scenario.Held},
+			hits: []*hit{{injection: long, outcome: Lost}, {injection: long, outcome: Sold}}}, scenario.Held},
+		{"long work lost its lock to another fault", Result{}, &attack{hits: []*hit{{injection: long, outcome: Lost}}}, scenario.Held},
 		{"spoiled before", Result{Verdict: scenario.Invalid, Oversold: 5}, &attack{}, scenario.Invalid},
 	} {
 		tt.r.judge(tt.a)

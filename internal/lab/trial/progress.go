@@ -97,12 +97,12 @@ func (a *attack) answered(ctx context.Context, answer *vegeta.Result) {
 	case Failed:
 		h.body = string(answer.Body)
 	}
-	if h.cargo.HasFault() {
+	if h.injection.HasFault() {
 		a.pending--
 		a.progress = now
 		a.relieve(ctx, h)
 	}
-	if h.cargo.Alone {
+	if h.injection.Alone {
 		a.shops[h.shop].alone--
 	}
 }

@@ -168,7 +168,7 @@ func (r *Result) judge(a *attack) {
 	case a.cell.Scenario.Attacks == strategy.Renews && longWorkNeverSells(a.hits):
 		r.Verdict = scenario.Stuck
 		r.Reason = "work that outlasts the lease never sells: each time the lock was lost"
-	case a.plan.Cargo != nil && r.guarded && r.Strikes == 0 && a.bench.Site != nil && hasFault(a.hits):
+	case a.plan.Inject != nil && r.guarded && r.Strikes == 0 && a.bench.Testbed != nil && hasFault(a.hits):
 		*r = r.spoil("no fault came to its point")
 	default:
 		r.Verdict = scenario.Held
@@ -184,9 +184,9 @@ func longWorkNeverSells(hits []*hit) bool {
 	lost := 0
 	for _, h := range hits {
 		switch {
-		case h.cargo.HasFault() && h.outcome == Sold:
+		case h.injection.HasFault() && h.outcome == Sold:
 			return false
-		case h.cargo.HasFault() && h.outcome == Lost:
+		case h.injection.HasFault() && h.outcome == Lost:
 			lost++
 		}
 	}
@@ -194,13 +194,13 @@ func longWorkNeverSells(hits []*hit) bool {
 }
 
 func hasFault(hits []*hit) bool {
-	return slices.ContainsFunc(hits, func(h *hit) bool { return h.cargo.HasFault() })
+	return slices.ContainsFunc(hits, func(h *hit) bool { return h.injection.HasFault() })
 }
 
 // deserted says that no shop answers any more, of those that were given by address. Whoever runs them has to start anew what
 // a scenario kills.
 func (a *attack) deserted() string {
-	if a.bench.Site != nil {
+	if a.bench.Testbed != nil {
 		return ""
 	}
 	last := map[int]*hit{}
@@ -228,10 +228,10 @@ func (a *attack) firstFailure() string {
 			continue
 		}
 		answer := fmt.Sprintf("%d %s", h.status, h.body)
-		if a.bench.Site == nil {
+		if a.bench.Testbed == nil {
 			return answer
 		}
-		return answer + "\nthe shop's log: " + a.bench.Site.Shops[h.shop].LogLine(`"request":"`+h.id+`"`)
+		return answer + "\nthe shop's log: " + a.bench.Testbed.Shops[h.shop].LogLine(`"request":"`+h.id+`"`)
 	}
 	return ""
 }

@@ -16,7 +16,7 @@ import (
 //
 //	go test ./internal/lab/trial -run '^$' -bench Tracing -benchtime 40x
 //
-// Two sites sell in turn, one of them traced, so that whatever else the machine does hits both.
+// Two testbeds sell in turn, one of them traced, so that whatever else the machine does hits both.
 // What is reported is the median of the ratios.
 func BenchmarkTracing(b *testing.B) {
 	r, err := rig.New()
@@ -39,14 +39,14 @@ func BenchmarkTracing(b *testing.B) {
 	o := Options{Stock: 150, Requests: 300, Workers: 12, Timeout: time.Minute,
 		Options: strategy.Options{Lease: 2 * time.Second, Wait: 20 * time.Second, Retry: 2 * time.Millisecond}}
 	bench := func(name string, trace bool) Bench {
-		site, err := r.Site(b.Context(), rig.SiteOptions{Name: name, Shops: 3, DSN: server.DSN(), Trace: trace, Env: map[string]string{
+		testbed, err := r.Testbed(b.Context(), rig.TestbedOptions{Name: name, Shops: 3, DSN: server.DSN(), Trace: trace, Env: map[string]string{
 			"SHOP_LAB": "true", "SHOP_LEASE": "2s", "SHOP_WAIT": "20s", "SHOP_RETRY": "2ms", "SHOP_LAB_WORK": "10ms", "SHOP_LOG_LEVEL": "error",
 		}})
 		if err != nil {
 			b.Fatal(err)
 		}
-		at := Bench{Store: store, Site: site}
-		for _, shop := range site.Shops {
+		at := Bench{Store: store, Testbed: testbed}
+		for _, shop := range testbed.Shops {
 			at.Shops = append(at.Shops, shop.URL)
 		}
 		return at

@@ -25,11 +25,11 @@ import (
 
 // Bench is what cells run on. A bench runs one cell at a time.
 type Bench struct {
-	Shops []string     // base URLs
-	Store *stock.Store // for the item and the audit, apart from the shops' own
-	Site  *rig.Site    // nil where servers and shops were given by address
-	Redis *redis.Client
-	// Redis is for looking at locks where there is no Site; it may be nil.
+	Shops   []string     // base URLs
+	Store   *stock.Store // for the item and the audit, apart from the shops' own
+	Testbed *rig.Testbed // nil where servers and shops were given by address
+	Redis   *redis.Client
+	// Redis is for looking at locks where there is no Testbed; it may be nil.
 	// Alone: no other bench uses the same MySQL, so that its counts are this bench's.
 	Alone    bool
 	NoQuorum string // why strategies that need a quorum cannot run here; empty where they can
@@ -80,7 +80,7 @@ func Run(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
 
 func runOnce(ctx context.Context, b Bench, c Cell, o Options) (Result, []*hit, error) {
 	result := newResult(c, o, len(b.Shops))
-	if c.Scenario.Needs == scenario.Rig && (b.Site == nil || !b.Site.CommandsServers()) {
+	if c.Scenario.Needs == scenario.Rig && (b.Testbed == nil || !b.Testbed.CommandsServers()) {
 		return result.skip("it commands servers, and these were given by address"), nil, nil
 	}
 	if c.Scenario.ShortWait && o.Wait >= o.Lease {
@@ -89,9 +89,9 @@ func runOnce(ctx context.Context, b Bench, c Cell, o Options) (Result, []*hit, e
 	if c.Strategy.NeedsQuorum && b.NoQuorum != "" {
 		return result.skip(b.NoQuorum), nil, nil
 	}
-	if b.Site != nil {
-		if err := b.Site.Check(ctx); err != nil {
-			if err := b.Site.Repair(ctx); err != nil {
+	if b.Testbed != nil {
+		if err := b.Testbed.Check(ctx); err != nil {
+			if err := b.Testbed.Repair(ctx); err != nil {
 				return result, nil, errors.Join(err, context.Cause(ctx))
 			}
 		}

@@ -31,10 +31,10 @@ const usagePatience = 5 * time.Second
 // bench that has the servers to itself.
 func (a *attack) startUsage(ctx context.Context) *usage {
 	u := &usage{background: &a.background}
-	if !a.bench.Alone || a.cell.Scenario.Attacks != scenario.All()[0].Attacks || a.bench.Site.Redis() == nil {
+	if !a.bench.Alone || a.cell.Scenario.Attacks != scenario.All()[0].Attacks || a.bench.Testbed.Redis() == nil {
 		return u
 	}
-	servers := append([]*testserver.Redis{a.bench.Site.Redis()}, a.bench.Site.Quorum...)
+	servers := append([]*testserver.Redis{a.bench.Testbed.Redis()}, a.bench.Testbed.Quorum...)
 	u.count = func() (c counts, err error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), usagePatience)
 		defer cancel()

@@ -11,20 +11,20 @@ import (
 	"stocklock/internal/testserver"
 )
 
-// watchLocks notes every change of the item's lock that the site's own Redis
+// watchLocks notes every change of the item's lock that the testbed's own Redis
 // servers announce, until ctx ends. It changes their settings: servers that were given by address are left alone. Without
 // traces nothing is watched: the two are read together.
 func (a *attack) watchLocks(ctx context.Context) error {
-	if len(a.traces) == 0 || a.bench.Site.Redis() == nil {
+	if len(a.traces) == 0 || a.bench.Testbed.Redis() == nil {
 		return nil
 	}
-	watched := map[string]*testserver.Redis{explain.Primary: a.bench.Site.Redis()}
-	if quorum := a.bench.Site.Quorum; a.cell.Strategy.NeedsQuorum {
+	watched := map[string]*testserver.Redis{explain.Primary: a.bench.Testbed.Redis()}
+	if quorum := a.bench.Testbed.Quorum; a.cell.Strategy.NeedsQuorum {
 		clear(watched)
 		for i, server := range quorum {
 			watched[fmt.Sprintf("redis %d of %d", i+1, len(quorum))] = server
 		}
-	} else if replica := a.bench.Site.Replica(); replica != nil && a.cell.Scenario.Attacks == strategy.SurvivesFailover {
+	} else if replica := a.bench.Testbed.Replica(); replica != nil && a.cell.Scenario.Attacks == strategy.SurvivesFailover {
 		watched["replica"] = replica
 	}
 	for name, server := range watched {

@@ -7,78 +7,78 @@ import (
 	"stocklock/internal/lab/rig"
 )
 
-// TestSite takes a site through everything a scenario does to it, and wants it whole afterwards.
-func TestSite(t *testing.T) {
+// TestTestbed takes a testbed through everything a scenario does to it, and wants it whole afterwards.
+func TestTestbed(t *testing.T) {
 	r := newRig(t)
 	db, err := r.MySQL(t.Context())
 	if err != nil {
 		t.Fatalf("MySQL: %v", err)
 	}
-	site, err := r.Site(t.Context(), rig.SiteOptions{Name: "shop", Shops: 2, DSN: db.DSN(), Quorum: 3, Faults: true, Trace: true,
+	testbed, err := r.Testbed(t.Context(), rig.TestbedOptions{Name: "shop", Shops: 2, DSN: db.DSN(), Quorum: 3, Faults: true, Trace: true,
 		Env: map[string]string{"SHOP_LAB": "true"}})
 	if err != nil {
-		t.Fatalf("Site: %v", err)
+		t.Fatalf("Testbed: %v", err)
 	}
-	ready := func(shop int) error { return rig.Ready(t.Context(), site.Shops[shop].URL) }
+	ready := func(shop int) error { return rig.Ready(t.Context(), testbed.Shops[shop].URL) }
 	whole := func(after string) {
 		t.Helper()
-		if err := site.Repair(t.Context()); err != nil {
+		if err := testbed.Repair(t.Context()); err != nil {
 			t.Fatalf("Repair after %s: %v", after, err)
 		}
-		if err := site.Check(t.Context()); err != nil {
+		if err := testbed.Check(t.Context()); err != nil {
 			t.Fatalf("Check after %s: %v", after, err)
 		}
 	}
-	if site.Shops[0].Trace() == "" || site.Shops[0].Trace() == site.Shops[1].Trace() {
-		t.Errorf("the shops trace to %q and %q, want a file for each", site.Shops[0].Trace(), site.Shops[1].Trace())
+	if testbed.Shops[0].Trace() == "" || testbed.Shops[0].Trace() == testbed.Shops[1].Trace() {
+		t.Errorf("the shops trace to %q and %q, want a file for each", testbed.Shops[0].Trace(), testbed.Shops[1].Trace())
 	}
 
-	if err := site.Shops[0].CutOff(); err != nil {
+	if err := testbed.Shops[0].CutOff(); err != nil {
 		t.Fatalf("CutOff: %v", err)
 	}
 	await(t, "the shop that is cut off to say so", func() bool { return ready(0) != nil })
 	await(t, "the other shop to be ready", func() bool { return ready(1) == nil })
 	whole("a cut")
 
-	old := site.Redis()
+	old := testbed.Redis()
 	client := connect(t, old.Addr)
 	client.Set(t.Context(), "before", 1, 0)
 	if n, err := client.Wait(t.Context(), 1, 5*time.Second).Result(); n != 1 {
 		t.Fatalf("WAIT = %d, %v", n, err)
 	}
-	if err := site.HoldBackReplication(); err != nil {
+	if err := testbed.HoldBackReplication(); err != nil {
 		t.Fatalf("HoldBackReplication: %v", err)
 	}
 	client.Set(t.Context(), "after", 1, 0)
-	if err := site.FailOver(t.Context()); err != nil {
+	if err := testbed.FailOver(t.Context()); err != nil {
 		t.Fatalf("FailOver: %v", err)
 	}
-	if site.Redis() == old {
+	if testbed.Redis() == old {
 		t.Error("the primary is the old one")
 	}
-	if n, err := connect(t, site.Redis().Addr).Exists(t.Context(), "before", "after").Result(); n != 1 {
+	if n, err := connect(t, testbed.Redis().Addr).Exists(t.Context(), "before", "after").Result(); n != 1 {
 		t.Errorf("the new primary has %d of two keys, %v, want the replicated one", n, err)
 	}
-	if site.Quorum[0].Alive() || !site.Quorum[1].Alive() {
+	if testbed.Quorum[0].Alive() || !testbed.Quorum[1].Alive() {
 		t.Error("want one server of the quorum dead and the others alive")
 	}
-	if site.Check(t.Context()) == nil {
+	if testbed.Check(t.Context()) == nil {
 		t.Error("Check is content with a dead replica")
 	}
-	if err := site.FailOver(t.Context()); err != nil {
+	if err := testbed.FailOver(t.Context()); err != nil {
 		t.Errorf("FailOver without a replica: %v", err)
 	}
 	whole("a failover")
-	promoted := connect(t, site.Redis().Addr)
+	promoted := connect(t, testbed.Redis().Addr)
 	promoted.Set(t.Context(), "again", 1, 0)
 	if n, err := promoted.Wait(t.Context(), 1, 5*time.Second).Result(); n != 1 {
 		t.Errorf("after the repair WAIT = %d, %v, want a replica again", n, err)
 	}
 
-	if err := site.Shops[0].Kill(); err != nil {
+	if err := testbed.Shops[0].Kill(); err != nil {
 		t.Fatalf("Kill: %v", err)
 	}
-	if err := site.Shops[1].Pause(); err != nil {
+	if err := testbed.Shops[1].Pause(); err != nil {
 		t.Fatalf("Pause: %v", err)
 	}
 	whole("a kill and a stop")

@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Site is a set of shops around Redis servers of their own. Several sites can
+// Testbed is a set of shops around Redis servers of their own. Several testbeds can
 // share one MySQL and run side by side.
-type Site struct {
-	Shops  []*SiteShop
+type Testbed struct {
+	Shops  []*TestbedShop
 	Quorum []*testserver.Redis // independent servers, for a lock that wants a majority
 
 	rig         *Rig
@@ -27,9 +27,9 @@ type Site struct {
 	replica *testserver.Redis // nil without faults; dead after a failover, until the repair
 }
 
-// SiteShop is a shop with the proxies between it and its Redis servers, where
-// the site has them.
-type SiteShop struct {
+// TestbedShop is a shop with the proxies between it and its Redis servers, where
+// the testbed has them.
+type TestbedShop struct {
 	*Shop
 	redis   *Proxy
 	proxies []*Proxy // redis and those to the quorum
@@ -37,14 +37,14 @@ type SiteShop struct {
 	env     map[string]string
 }
 
-// SiteOptions is how a site is set up.
-type SiteOptions struct {
+// TestbedOptions is how a testbed is set up.
+type TestbedOptions struct {
 	Name  string            // the shops are called NAME-1, NAME-2 and so on
 	Shops int               // how many
 	DSN   string            // their MySQL
 	Env   map[string]string // more SHOP_ variables
-	// RedisURL leads the shops to a Redis that was there before. Such a site
-	// starts none and cannot command it: without it, each site has its own.
+	// RedisURL leads the shops to a Redis that was there before. Such a testbed
+	// starts none and cannot command it: without it, each testbed has its own.
 	RedisURL string
 	Quorum   int // how many independent Redis servers, 0 for none
 	// Faults puts a proxy between each shop and each Redis, and a replica behind
@@ -55,10 +55,10 @@ type SiteOptions struct {
 	Trace      bool // the shops write traces
 }
 
-// Site starts Redis servers and shops. What was started when it fails ends with
+// Testbed starts Redis servers and shops. What was started when it fails ends with
 // the rig.
-func (r *Rig) Site(ctx context.Context, o SiteOptions) (*Site, error) {
-	s := &Site{rig: r, Quorum: make([]*testserver.Redis, o.Quorum), Shops: make([]*SiteShop, o.Shops)}
+func (r *Rig) Testbed(ctx context.Context, o TestbedOptions) (*Testbed, error) {
+	s := &Testbed{rig: r, Quorum: make([]*testserver.Redis, o.Quorum), Shops: make([]*TestbedShop, o.Shops)}
 	starting, startCtx := errgroup.WithContext(ctx)
 	if o.RedisURL == "" {
 		starting.Go(func() error { return s.startPrimary(startCtx, o.Faults) })
@@ -82,7 +82,7 @@ func (r *Rig) Site(ctx context.Context, o SiteOptions) (*Site, error) {
 	return s, starting.Wait()
 }
 
-func (s *Site) startPrimary(ctx context.Context, withReplica bool) (err error) {
+func (s *Testbed) startPrimary(ctx context.Context, withReplica bool) (err error) {
 	if s.primary, err = s.rig.Redis(ctx, testserver.RedisOptions{}); err != nil || !withReplica {
 		return err
 	}
@@ -93,8 +93,8 @@ func (s *Site) startPrimary(ctx context.Context, withReplica bool) (err error) {
 	return err
 }
 
-func (s *Site) startShop(ctx context.Context, o SiteOptions, name string) (*SiteShop, error) {
-	shop := &SiteShop{env: maps.Clone(o.Env)}
+func (s *Testbed) startShop(ctx context.Context, o TestbedOptions, name string) (*TestbedShop, error) {
+	shop := &TestbedShop{env: maps.Clone(o.Env)}
 	if shop.env == nil {
 		shop.env = map[string]string{}
 	}
@@ -149,11 +149,11 @@ func (s *Site) startShop(ctx context.Context, o SiteOptions, name string) (*Site
 }
 
 // Trace is the file that the shop writes its trace to, empty without one.
-func (s *SiteShop) Trace() string { return s.env["SHOP_TRACE"] }
+func (s *TestbedShop) Trace() string { return s.env["SHOP_TRACE"] }
 
 // RestartWith starts the shop anew with one SHOP_ variable changed, or as it was at
 // first for an empty value.
-func (s *SiteShop) RestartWith(ctx context.Context, name, value string) error {
+func (s *TestbedShop) RestartWith(ctx context.Context, name, value string) error {
 	env := make([]string, 0, len(s.Env)+1)
 	for _, v := range s.Env {
 		if !strings.HasPrefix(v, name+"=") {
@@ -171,7 +171,7 @@ func (s *SiteShop) RestartWith(ctx context.Context, name, value string) error {
 }
 
 // CutOff takes every Redis away from the shop, silently. MySQL stays.
-func (s *SiteShop) CutOff() error {
+func (s *TestbedShop) CutOff() error {
 	var errs []error
 	for _, p := range s.proxies {
 		errs = append(errs, p.Cut())
@@ -180,46 +180,46 @@ func (s *SiteShop) CutOff() error {
 }
 
 // Reconnect ends CutOff.
-func (s *SiteShop) Reconnect() {
+func (s *TestbedShop) Reconnect() {
 	for _, p := range s.proxies {
 		p.Heal()
 	}
 }
 
 // ToRedis is the proxy between the shop and the primary, nil without one.
-func (s *SiteShop) ToRedis() *Proxy { return s.redis }
+func (s *TestbedShop) ToRedis() *Proxy { return s.redis }
 
 // ToMySQL is the proxy between the shop and MySQL, nil without one.
-func (s *SiteShop) ToMySQL() *Proxy { return s.mysql }
+func (s *TestbedShop) ToMySQL() *Proxy { return s.mysql }
 
 // Redis is the server that has the locks now, nil where it was given by address.
-func (s *Site) Redis() *testserver.Redis {
+func (s *Testbed) Redis() *testserver.Redis {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.primary
 }
 
 // Replica is the server that takes over when the primary dies, nil where there is none.
-func (s *Site) Replica() *testserver.Redis {
+func (s *Testbed) Replica() *testserver.Redis {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.replica
 }
 
-// CommandsServers says whether the site can cut off, kill and promote its Redis servers.
-func (s *Site) CommandsServers() bool {
+// CommandsServers says whether the testbed can cut off, kill and promote its Redis servers.
+func (s *Testbed) CommandsServers() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.replica != nil
 }
 
 // HoldBackReplication keeps what is written to the primary from now on away from its replica.
-func (s *Site) HoldBackReplication() error { return s.replication.Cut() }
+func (s *Testbed) HoldBackReplication() error { return s.replication.Cut() }
 
 // FailOver kills the primary and puts the replica in its place, with what had reached it. It also
 // kills one server of the quorum, which stays away until the repair: Redlock wants a server that lost
 // its data to keep out for a lease. Once there is no replica left, it does nothing.
-func (s *Site) FailOver(ctx context.Context) error {
+func (s *Testbed) FailOver(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.replica.Alive() {
@@ -238,7 +238,7 @@ func (s *Site) FailOver(ctx context.Context) error {
 
 // Repair ends every fault: it resumes and restarts shops and servers, heals
 // proxies, and gives the primary a replica again.
-func (s *Site) Repair(ctx context.Context) error {
+func (s *Testbed) Repair(ctx context.Context) error {
 	repairing, ctx := errgroup.WithContext(ctx)
 	for _, shop := range s.Shops {
 		shop.Reconnect()
@@ -257,7 +257,7 @@ func (s *Site) Repair(ctx context.Context) error {
 }
 
 // RestoreReplica ends HoldBackReplication, and gives the primary a replica again after FailOver.
-func (s *Site) RestoreReplica(ctx context.Context) error {
+func (s *Testbed) RestoreReplica(ctx context.Context) error {
 	s.replication.Heal()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -270,8 +270,8 @@ func (s *Site) RestoreReplica(ctx context.Context) error {
 	return s.replica.Follow(ctx, s.replication.Addr)
 }
 
-// Check says what of the site does not do its work.
-func (s *Site) Check(ctx context.Context) error {
+// Check says what of the testbed does not do its work.
+func (s *Testbed) Check(ctx context.Context) error {
 	var processes []*testserver.Process
 	s.mu.Lock()
 	if s.primary != nil {
