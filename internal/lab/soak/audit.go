@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/load"
 )
 
 // Account is what became of the items and customers of one strategy, counted by SQL and
@@ -85,14 +85,14 @@ func (a *Account) hold(p *purchase, orders []uint64) {
 	if p.doubtful {
 		a.Doubtful++
 	}
-	if p.outcome == trial.Sold && (len(orders) != 1 || orders[0] != p.order) || p.outcome != trial.Sold && len(orders) > 0 {
+	if p.outcome == load.Sold && (len(orders) != 1 || orders[0] != p.order) || p.outcome != load.Sold && len(orders) > 0 {
 		a.example(p, orders)
 	}
 	if len(orders) > 1 {
 		a.Duplicates += len(orders) - 1
 	}
 	switch {
-	case p.outcome != trial.Sold:
+	case p.outcome != load.Sold:
 		a.Refused++
 		a.OrdersWithoutAnswer += len(orders)
 		return

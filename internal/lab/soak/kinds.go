@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/shop/labmode"
 	"stocklock/internal/testserver"
 )
 
@@ -94,7 +95,7 @@ func killShop(ctx context.Context, s *soak, f fault) (time.Time, error) {
 
 // killInSale kills the shop when a sale comes to the point, or, where the sale never does, all the same.
 func killInSale(ctx context.Context, s *soak, f fault) (time.Time, error) {
-	if err := s.placeAndWait(ctx, f, fmt.Sprintf("%s kill", f.point)); err != nil {
+	if err := s.placeAndWait(ctx, f, labmode.Fault{Point: f.point, Action: labmode.Kill}); err != nil {
 		return time.Time{}, err
 	}
 	return killShop(ctx, s, f)
@@ -113,7 +114,7 @@ func stopShop(ctx context.Context, s *soak, f fault) (time.Time, error) {
 func stopInSale(ctx context.Context, s *soak, f fault) (time.Time, error) {
 	for range 5 {
 		began := time.Now()
-		if err := s.placeAndWait(ctx, f, fmt.Sprintf("%s stop %s", f.point, f.lasts)); err != nil {
+		if err := s.placeAndWait(ctx, f, labmode.Fault{Point: f.point, Action: labmode.Stop, For: f.lasts}); err != nil {
 			return time.Time{}, err
 		}
 		if time.Since(began) >= f.lasts {
@@ -123,9 +124,9 @@ func stopInSale(ctx context.Context, s *soak, f fault) (time.Time, error) {
 	return time.Now(), nil
 }
 
-func (s *soak) placeAndWait(ctx context.Context, f fault, spec string) error {
+func (s *soak) placeAndWait(ctx context.Context, f fault, placed labmode.Fault) error {
 	select {
-	case <-s.customers.place(f.shop, spec):
+	case <-s.customers.place(f.shop, placed):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

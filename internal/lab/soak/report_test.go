@@ -6,25 +6,25 @@ import (
 	"testing"
 	"time"
 
-	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/load"
 )
 
 // TestEachWayToBeWrongIsFound holds one customer's answer against the orders under the customer's key.
 func TestEachWayToBeWrongIsFound(t *testing.T) {
 	for _, test := range []struct {
 		name    string
-		outcome trial.Outcome
+		outcome load.Outcome
 		order   uint64 // in the 201
 		orders  []uint64
 		found   string // empty for nothing
 	}{
-		{"sold", trial.Sold, 7, []uint64{7}, ""},
-		{"not sold", trial.Busy, 0, nil, ""},
-		{"a 201 without an order", trial.Sold, 7, nil, "1 answers without their order"},
-		{"a 201 with another's order", trial.Sold, 7, []uint64{8}, "1 answers without their order"},
-		{"two orders for one key", trial.Sold, 7, []uint64{7, 9}, "1 orders that a customer has twice"},
-		{"an order after a refusal", trial.Busy, 0, []uint64{7}, "1 orders without an answer"},
-		{"an order after sold out", trial.SoldOut, 0, []uint64{7}, "1 orders without an answer"},
+		{"sold", load.Sold, 7, []uint64{7}, ""},
+		{"not sold", load.Busy, 0, nil, ""},
+		{"a 201 without an order", load.Sold, 7, nil, "1 answers without their order"},
+		{"a 201 with another's order", load.Sold, 7, []uint64{8}, "1 answers without their order"},
+		{"two orders for one key", load.Sold, 7, []uint64{7, 9}, "1 orders that a customer has twice"},
+		{"an order after a refusal", load.Busy, 0, []uint64{7}, "1 orders without an answer"},
+		{"an order after sold out", load.SoldOut, 0, []uint64{7}, "1 orders without an answer"},
 		{"never an answer", "", 0, []uint64{7}, "1 orders without an answer"},
 	} {
 		a := Account{Strategy: "x", Orders: 1}

@@ -15,8 +15,8 @@ import (
 	"io"
 	"time"
 
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
-	"stocklock/internal/lab/trial"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 	"stocklock/internal/testserver"
@@ -113,10 +113,13 @@ func (s *soak) open(ctx context.Context) (err error) {
 
 func (s *soak) run(ctx context.Context) (Report, error) {
 	s.say("warming up")
-	load := trial.Load{Rate: s.Rate, Workers: 10 * s.Rate, Timeout: patience}
+	orders := load.Load{Shape: load.Steady(s.Rate), Workers: 10 * s.Rate, Timeout: patience}
 	warming, cancel := context.WithTimeout(ctx, warmUp)
-	load.Run(warming, s.customers.next, s.customers.answered)
+	err := orders.Run(warming, s.customers.next, s.customers.answered)
 	cancel()
+	if err != nil {
+		return Report{}, err
+	}
 	before, err := s.gauge(ctx, nil)
 	if err != nil {
 		return Report{}, err
@@ -124,15 +127,11 @@ func (s *soak) run(ctx context.Context) (Report, error) {
 
 	s.began = time.Now()
 	loading, stop := context.WithCancel(ctx)
-	loaded := make(chan struct{})
-	go func() {
-		defer close(loaded)
-		load.Run(loading, s.customers.next, s.customers.answered)
-	}()
-	recovered, err := s.strike(ctx)
+	loaded := make(chan error, 1)
+	go func() { loaded <- orders.Run(loading, s.customers.next, s.customers.answered) }()
+	recovered, err := s.injectAll(ctx)
 	stop()
-	<-loaded
-	if err != nil {
+	if err := errors.Join(err, <-loaded); err != nil {
 		return Report{}, err
 	}
 
