@@ -14,24 +14,24 @@ import (
 	"stocklock/internal/stock"
 )
 
-// purchase is one customer's wish for one unit, under one idempotency key.
+// purchase is one customer's attempt to buy one unit, under one idempotency key.
 type purchase struct {
 	key      string
 	shelf    int
 	item     stock.Run
 	tries    int
-	doubtful bool // some try may have sold: only a 201 or sold out can end it
+	doubtful bool // a try may have sold: only a 201 or sold out ends it
 	outcome  load.Outcome
-	order    uint64   // the one in the 201
-	replayed bool     // the 201 was given to a repeat
-	story    []string // what each try was told
+	order    uint64   // the id in the 201
+	replayed bool     // the 201 answered a repeat
+	story    []string // what each try was answered
 
 	due   time.Time // of the next try
 	shop  int       // of the last try
 	fault *placed
 }
 
-// open says whether the customer still wants an answer.
+// open reports whether the customer still wants an answer.
 func (p *purchase) open() bool { return p.outcome == "" }
 
 // placed is a fault that is injected into the next purchase.
@@ -41,8 +41,8 @@ type placed struct {
 	ended chan struct{} // closed when the request is over
 }
 
-// customers buy, each one unit. One that got no answer, or one that leaves the outcome
-// open, asks again under the same key until it knows.
+// customers buy one unit each. Without an answer, or with one that leaves the outcome open, they repeat
+// the request under the same key. It is safe for concurrent use.
 type customers struct {
 	seed  uint64
 	shops []*rig.TestbedShop
@@ -50,18 +50,18 @@ type customers struct {
 	mu        sync.Mutex // guards the rest
 	shelves   []*shelf
 	purchases []*purchase
-	again     []*purchase // in the order in which they are due
-	down      []time.Time // for each shop: nobody listened; until then, try others
+	again     []*purchase // to repeat, in the order of due
+	down      []time.Time // by shop: it refused a connection; until then, other shops are tried
 	faults    []*placed
-	told      []told // since forget
+	answers   []answer // since forget
 
 	turns         int // requests
 	busy, repeats int
-	failures      []string // answers that should not be
+	failures      []string // unexpected answers
 }
 
-// told is what one request was answered with.
-type told struct {
+// answer is what one request was answered.
+type answer struct {
 	shop, shelf int
 	at          time.Time
 	outcome     load.Outcome
@@ -75,11 +75,11 @@ func newCustomers(seed uint64, shops []*rig.TestbedShop) *customers {
 const (
 	refusedPause = 50 * time.Millisecond // before a shop that refused a connection is tried again
 	firstPause   = 200 * time.Millisecond
-	longestPause = 2 * time.Second // between two tries of a customer in doubt
+	longestPause = 2 * time.Second // between two tries of a customer
 )
 
-// next is the order that is sent next: a new one, or every other time a repeat that is due. A crowd that only
-// repeats would keep the shops from showing that they sell again.
+// next returns the order to send next: a new one, or every other time a repeat that is due. With repeats
+// alone the shops could not show that they sell again.
 func (c *customers) next() (load.Order, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,7 +104,7 @@ func (c *customers) repeat() (load.Order, bool) {
 	}
 	p := c.again[0]
 	c.again = c.again[1:]
-	p.shop = c.upFrom(p.shop + 1) // another shop must know too
+	p.shop = c.upFrom(p.shop + 1) // another shop must give the same answer
 	c.repeats++
 	return c.send(p), true
 }
@@ -134,7 +134,7 @@ func (c *customers) newPurchase() *purchase {
 	return p
 }
 
-// upFrom is the n-th shop, or the first after it that somebody listens at.
+// upFrom is the index of the n-th shop, or of the first after it that is not down.
 func (c *customers) upFrom(n int) int {
 	for i := range c.shops {
 		if at := (n + i) % len(c.shops); time.Now().After(c.down[at]) {
@@ -144,7 +144,7 @@ func (c *customers) upFrom(n int) int {
 	return n % len(c.shops)
 }
 
-// answered takes note of what became of one request.
+// answered notes what became of one request.
 func (c *customers) answered(a load.Answer) {
 	p := a.Order.Tag.(*purchase)
 	c.mu.Lock()
@@ -154,7 +154,7 @@ func (c *customers) answered(a load.Answer) {
 	}
 	p.story = append(p.story, fmt.Sprintf("%s by shop %d", a.Outcome, p.shop+1))
 	c.conclude(p, a)
-	c.told = append(c.told, told{p.shop, p.shelf, time.Now(), a.Outcome, a.Status})
+	c.answers = append(c.answers, answer{p.shop, p.shelf, time.Now(), a.Outcome, a.Status})
 	if p.open() {
 		c.askAgain(p)
 	}
@@ -183,7 +183,7 @@ func (c *customers) conclude(p *purchase, a load.Answer) {
 		}
 	default:
 		p.doubtful = true
-		c.failures = append(c.failures, fmt.Sprintf("%s: an answer that should not be: %d %s", p.key, a.Status, a.Body))
+		c.failures = append(c.failures, fmt.Sprintf("%s: an unexpected answer: %d %s", p.key, a.Status, a.Body))
 	}
 }
 
@@ -205,18 +205,18 @@ func (c *customers) place(shop int, fault labmode.Fault) <-chan struct{} {
 func (c *customers) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.told = nil
+	c.answers = nil
 }
 
-// firstSales says how long after the moment the last shop made its first sale by the last strategy, or
-// which have made none yet, and what they answered instead.
+// firstSales returns how long it took from the moment until every shop had sold by every strategy. While
+// one has not, it names those that are missing, and what they answered instead.
 func (c *customers) firstSales(after time.Time) (took time.Duration, missing []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for shop := range c.shops {
 		for shelf, by := range c.shelves {
 			sold, instead := time.Time{}, map[string]int{}
-			for _, t := range c.told {
+			for _, t := range c.answers {
 				if t.shop != shop || t.shelf != shelf || t.at.Before(after) {
 					continue
 				}
@@ -243,7 +243,7 @@ func (c *customers) firstSales(after time.Time) (took time.Duration, missing []s
 	return took, missing
 }
 
-// settle asks for everybody who still wants an answer, until all have one.
+// settle repeats requests until every customer has an answer.
 func (c *customers) settle(ctx context.Context, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -254,7 +254,7 @@ func (c *customers) settle(ctx context.Context, within time.Duration) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%d customers asked for %s more and still do not know whether they bought", c.waiting(), within)
+			return fmt.Errorf("%d customers repeated their requests for %s more and still do not know whether they bought", c.waiting(), within)
 		case <-time.After(firstPause / 2):
 		}
 	}
