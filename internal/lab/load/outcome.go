@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// Outcome is what became of a request, as its client saw it.
+// Outcome is what became of an order, as its customer saw it.
 type Outcome string
 
 const (
 	Sold     Outcome = "sold"
 	SoldOut  Outcome = "sold_out"
-	Busy     Outcome = "busy"    // the lock was not free in time
-	Fenced   Outcome = "fenced"  // a newer holder had been there: refused by the database
+	Busy     Outcome = "busy"    // rejected: the lock was not free in time
+	Fenced   Outcome = "fenced"  // refused by the database, because of a newer holder
 	Lost     Outcome = "lost"    // the lock was lost before anything was written
-	Unknown  Outcome = "unknown" // no answer came: the audit says whether there is an order
-	Refused  Outcome = "refused" // nobody listened: nothing was done
+	Unknown  Outcome = "unknown" // no answer: the audit says whether there is an order
+	Refused  Outcome = "refused" // the connection was refused, or the shop was shutting down
 	Conflict Outcome = "conflict"
-	Failed   Outcome = "error" // an answer that should not be
+	Failed   Outcome = "error" // an unexpected answer
 )
 
 // byProblem maps the last part of a problem's type to an outcome.
@@ -34,8 +34,8 @@ var byProblem = map[string]Outcome{
 	"shutting-down": Refused,
 }
 
-// classify turns an answer, or the lack of one, into an outcome. A vegeta result
-// counts a 409 as failure; here it is the right answer to a sold-out item.
+// classify turns an answer, or the lack of one, into an outcome. Vegeta counts a 409 as a failure.
+// Here it is the right answer of a sold-out item.
 func classify(status int, body []byte, err error) Outcome {
 	var dial *net.OpError
 	switch {

@@ -41,12 +41,12 @@ const (
 	moreHeap       = 16 << 20
 )
 
-// calming bounds how long the system may take to come to rest: longer than a lease, and longer than the
-// timeout of a connection to a silent server.
+// calming bounds how long the system may take to come to rest: longer than a lease, and longer than
+// the timeout of a connection to a silent server.
 const calming = 40 * time.Second
 
-// gauge waits until the system is at rest, and measures. With an earlier measurement, at rest means not
-// above that one. When this is not reached in time, it returns what it found.
+// gauge waits until the system is at rest, and measures. With an earlier measurement, at rest means
+// not above that one. When this is not reached in time, it returns what it found.
 func (s *soak) gauge(ctx context.Context, before *Gauges) (*Gauges, error) {
 	for giveUp := time.Now().Add(calming); ; pause(ctx, 250*time.Millisecond) {
 		now, err := s.gaugeNow(ctx)

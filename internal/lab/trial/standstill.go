@@ -56,8 +56,8 @@ func (a *attack) lookAtLocks(ctx context.Context) ([]explain.Lock, error) {
 	return found, nil
 }
 
-// lockKeys are where Redis keeps an item's lock: plain locks at the key itself, redislock under the key's
-// hash tag.
+// lockKeys are where Redis keeps an item's lock: plain locks at the key itself, redislock under the
+// key's hash tag.
 func lockKeys(item uint64) []string {
 	key := strategy.Key(item)
 	return []string{key, "{" + key + "}:lock"}
