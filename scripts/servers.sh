@@ -7,7 +7,7 @@
 # says what to install. It starts no service: stocklock runs private servers of its own.
 set -eu
 
-PATH=$PATH:/usr/sbin:/usr/local/sbin:/usr/libexec:/opt/homebrew/bin:/usr/local/bin # as internal/rig looks
+PATH=$PATH:/usr/sbin:/usr/local/sbin:/usr/libexec:/opt/homebrew/bin:/usr/local/bin # as internal/testserver looks
 
 say() { printf '%s\n' "$*" >&2; }
 
