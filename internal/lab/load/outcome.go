@@ -5,7 +5,8 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"strings"
+
+	"stocklock/internal/shop"
 )
 
 // Outcome is what became of an order, as its customer saw it.
@@ -23,15 +24,15 @@ const (
 	Failed   Outcome = "error" // an unexpected answer
 )
 
-// byProblem maps the last part of a problem's type to an outcome.
+// byProblem maps the slug of a problem to an outcome.
 var byProblem = map[string]Outcome{
-	"sold-out":      SoldOut,
-	"busy":          Busy,
-	"fenced-off":    Fenced,
-	"lock-lost":     Lost,
-	"conflict":      Conflict,
-	"unavailable":   Unknown,
-	"shutting-down": Refused,
+	shop.SoldOut:      SoldOut,
+	shop.Busy:         Busy,
+	shop.FencedOff:    Fenced,
+	shop.LockLost:     Lost,
+	shop.Conflict:     Conflict,
+	shop.Unavailable:  Unknown,
+	shop.ShuttingDown: Refused,
 }
 
 // classify turns an answer, or the lack of one, into an outcome. Vegeta counts a 409 as a failure.
@@ -50,7 +51,11 @@ func classify(status int, body []byte, err error) Outcome {
 	if json.Unmarshal(body, &problem) != nil {
 		return Failed
 	}
-	if o, ok := byProblem[problem.Type[strings.LastIndexByte(problem.Type, '/')+1:]]; ok {
+	slug, ok := shop.ProblemSlug(problem.Type)
+	if !ok {
+		return Failed
+	}
+	if o, ok := byProblem[slug]; ok {
 		return o
 	}
 	return Failed

@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/common/model"
 
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/redislock"
+	"stocklock/internal/strategy"
 )
 
 // Gauge is what a shop has in use at rest.
@@ -84,6 +86,13 @@ func (s *soak) gaugeNow(ctx context.Context) (*Gauges, error) {
 func (s *soak) gaugeRedis(ctx context.Context, g *Gauges) error {
 	client := s.testbed.Redis().Client()
 	defer client.Close()
+	locks := map[string]bool{}
+	for _, shelf := range s.customers.shelves {
+		for _, item := range shelf.items {
+			key := strategy.Key(item.ItemID)
+			locks[key], locks[redislock.Keys("", key).Lock] = true, true
+		}
+	}
 	for keys := client.Scan(ctx, 0, "*", 1000).Iterator(); ; {
 		if !keys.Next(ctx) {
 			return keys.Err()
@@ -97,7 +106,7 @@ func (s *soak) gaugeRedis(ctx context.Context, g *Gauges) error {
 		case ttl >= 0:
 			g.KeysThatExpire++
 		}
-		if strings.HasSuffix(keys.Val(), ":lock") {
+		if locks[keys.Val()] {
 			g.Locks++
 		}
 	}
