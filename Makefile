@@ -8,8 +8,12 @@ help: ## print the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: build
-build: ## compile bin/shop and bin/loadtest
-	$(GO) build -o bin/ ./cmd/shop ./cmd/loadtest
+build: ## compile bin/loadtest, and bin/shop with what it does in the lab
+	$(GO) build -tags lab -o bin/ ./cmd/shop ./cmd/loadtest
+
+.PHONY: shop
+shop: ## compile bin/production/shop: the shop as it is deployed, without the lab
+	$(GO) build -trimpath -ldflags=-s -o bin/production/ ./cmd/shop
 
 .PHONY: demo
 demo: build servers ## sell the same stock in eighteen ways, break each of them, and see which oversell
@@ -41,22 +45,34 @@ docs-show: build servers ## the same, and run each page's command again to show 
 
 .PHONY: test
 test: servers compiler browser ## run every test, with the race detector, against real servers
-	$(GO) test -race -shuffle=on -count=1 -timeout 20m ./...
+	$(GO) test -race -tags lab -shuffle=on -count=1 -timeout 20m ./...
+	$(GO) test -count=1 -timeout 5m ./cmd/shop
 	$(GO) -C bench test -count=1 -timeout 5m ./...
+
+.PHONY: quick
+quick: gofmt ## look for mistakes and run the tests that need no server: under half a minute once it is compiled
+	$(GO) vet -tags lab ./...
+	$(GO) tool -modfile=tools/go.mod staticcheck -tags lab ./...
+	$(GO) test -short -tags lab ./...
 
 .PHONY: mutations
 mutations: servers ## break the shop in four places, one at a time, and see exactly the right verdicts change
-	$(GO) test -tags mutations -run TestMutations -count=1 -timeout 20m -v ./cmd/loadtest
+	$(GO) test -tags lab,mutations -run TestMutations -count=1 -timeout 20m -v ./cmd/loadtest
 
 .PHONY: lint
-lint: ## look for mistakes and known vulnerabilities: go vet, staticcheck, gofmt, govulncheck
+lint: gofmt ## look for mistakes and known vulnerabilities: gofmt, go mod tidy, go vet, staticcheck, govulncheck
+	@GO='$(GO)' scripts/tidy.sh . bench
 	$(GO) vet ./...
+	$(GO) vet -tags lab,mutations ./...
 	$(GO) -C bench vet ./...
-	$(GO) vet -tags mutations ./cmd/loadtest
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
+	$(GO) tool -modfile=tools/go.mod staticcheck -tags lab ./...
 	$(GO) -C bench tool -modfile=../tools/go.mod staticcheck ./...
-	@unformatted=$$(gofmt -l .) && [ -z "$$unformatted" ] || { echo "run gofmt -w on: $$unformatted"; exit 1; }
 	@GO='$(GO)' scripts/vulncheck.sh
+
+.PHONY: gofmt
+gofmt:
+	@unformatted=$$(gofmt -l .) && [ -z "$$unformatted" ] || { echo "run gofmt -w on: $$unformatted"; exit 1; }
 
 .PHONY: screenshot
 screenshot: build servers browser ## take the README's picture of the report anew: docs/report.png

@@ -20,20 +20,6 @@ import (
 	"stocklock/internal/testserver"
 )
 
-func newGroup(t *testing.T) *testserver.Group {
-	t.Helper()
-	g, err := testserver.New()
-	if err != nil {
-		t.Fatalf("New: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := g.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
-	return g
-}
-
 func startRedis(t *testing.T, g *testserver.Group, o testserver.RedisOptions) *testserver.Redis {
 	t.Helper()
 	server, err := g.Redis(t.Context(), o)
@@ -51,7 +37,7 @@ func connect(t *testing.T, addr string) *redis.Client {
 }
 
 func TestRedisKilledForgetsAndRestartsAtItsAddress(t *testing.T) {
-	server := startRedis(t, newGroup(t), testserver.RedisOptions{})
+	server := startRedis(t, testserver.Start(t), testserver.RedisOptions{})
 	client := connect(t, server.Addr)
 	if err := client.Set(t.Context(), "k", "v", 0).Err(); err != nil {
 		t.Fatalf("SET: %v", err)
@@ -71,7 +57,7 @@ func TestRedisKilledForgetsAndRestartsAtItsAddress(t *testing.T) {
 }
 
 func TestPauseAndResume(t *testing.T) {
-	server := startRedis(t, newGroup(t), testserver.RedisOptions{})
+	server := startRedis(t, testserver.Start(t), testserver.RedisOptions{})
 	client := connect(t, server.Addr)
 	if err := server.Pause(); err != nil {
 		t.Fatalf("Pause: %v", err)
@@ -94,7 +80,7 @@ func TestMissingProgramSaysWhatToInstall(t *testing.T) {
 	if _, err := exec.LookPath("/usr/sbin/redis-server"); err == nil {
 		t.Fatal("this test needs redis-server not to be in /usr/sbin")
 	}
-	_, err := newGroup(t).Redis(t.Context(), testserver.RedisOptions{})
+	_, err := testserver.Start(t).Redis(t.Context(), testserver.RedisOptions{})
 	if !errors.Is(err, testserver.ErrMissing) || !strings.Contains(err.Error(), "apt-get install redis-server") {
 		t.Errorf("Redis without a redis-server = %v, want what to install", err)
 	}
@@ -148,6 +134,7 @@ func TestKilledWhileItInstallsLeavesNothing(t *testing.T) {
 // startParent starts this binary as a parent of servers, and returns the words of its first line.
 func startParent(t *testing.T, how string) (*exec.Cmd, []string) {
 	t.Helper()
+	testserver.NeedsServers(t)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "TESTSERVER_TEST_PARENT="+how)
 	out, err := cmd.StdoutPipe()
@@ -234,7 +221,7 @@ func parent(how string) {
 }
 
 func TestEachServerHasAnAddressOfItsOwn(t *testing.T) {
-	r := newGroup(t)
+	r := testserver.Start(t)
 	a, b := startRedis(t, r, testserver.RedisOptions{}), startRedis(t, r, testserver.RedisOptions{})
 	for _, addr := range []string{a.Addr, b.Addr} {
 		conn, err := net.Dial("tcp", addr)

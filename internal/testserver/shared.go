@@ -5,14 +5,33 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 )
 
-// TB is what this package needs of a [testing.TB].
-type TB interface {
-	Helper()
-	Fatalf(format string, args ...any)
-	Context() context.Context
+// NeedsServers skips a test that starts servers when only the quick tests are asked for: with
+// go test -short, as make quick does.
+func NeedsServers(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts servers: not run with -short")
+	}
+}
+
+// Start makes a group that ends with the test.
+func Start(t testing.TB) *Group {
+	t.Helper()
+	NeedsServers(t)
+	g, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return g
 }
 
 // shared is never closed: tests use it in any order until the binary ends, and then its reaper
@@ -43,8 +62,9 @@ var databases atomic.Int64
 
 // Database returns the DSN of an empty database of the test's own. A missing server fails the test
 // and says what to install.
-func Database(t TB) string {
+func Database(t testing.TB) string {
 	t.Helper()
+	NeedsServers(t)
 	server, err := sharedMySQL()
 	if err != nil {
 		t.Fatalf("testserver: MySQL: %v", err)
@@ -58,8 +78,9 @@ func Database(t TB) string {
 
 // RedisAddr returns the address, host:port, of the binary's Redis. It is emptied first: tests that
 // use it do not run in parallel. A missing server fails the test and says what to install.
-func RedisAddr(t TB) string {
+func RedisAddr(t testing.TB) string {
 	t.Helper()
+	NeedsServers(t)
 	server, err := sharedRedis()
 	if err != nil {
 		t.Fatalf("testserver: Redis: %v", err)
