@@ -99,7 +99,7 @@ func choose(what selection, how settings) (chosen, error) {
 			}
 		}
 	}
-	comparison := len(ch.scenarios) == 1 && ch.scenarios[0].Attacks == strategy.Exclusive
+	comparison := len(ch.scenarios) == 1 && ch.scenarios[0].Comparable
 	ch.Stock = pick(how.Stock, comparison, 100, 30)
 	ch.Lease = pick(how.Lease, comparison, 2*time.Second, 500*time.Millisecond)
 	ch.Wait = pick(how.Wait, comparison, 5*time.Second, ch.Lease*3/4)

@@ -7,7 +7,6 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/trial"
 )
@@ -24,7 +23,7 @@ func (t Terminal) Compare(before, after Report) {
 	for _, c := range after.inOrder() {
 		was, ok := old[placeOf(c)]
 		delete(old, placeOf(c))
-		contention := c.Scenario == scenario.All()[0].Name
+		contention := c.Comparable()
 		switch {
 		case !ok:
 			added++

@@ -155,7 +155,7 @@ func comparison(cells []pageCell) []pageCell {
 	var found []pageCell
 	best := 0.0
 	for _, c := range cells {
-		if c.Scenario == scenario.All()[0].Name && c.Requests > 0 {
+		if c.Comparable() && c.Requests > 0 {
 			found = append(found, c)
 			best = max(best, c.SalesPerSecond)
 		}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 )
 
@@ -76,7 +75,7 @@ func (r Report) markdownComparison(b *strings.Builder, cells []trial.Result) {
 func underContention(cells []trial.Result) []trial.Result {
 	var found []trial.Result
 	for _, c := range cells {
-		if c.Scenario == scenario.All()[0].Name && c.Requests > 0 {
+		if c.Comparable() && c.Requests > 0 {
 			found = append(found, c)
 		}
 	}

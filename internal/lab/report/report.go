@@ -3,7 +3,6 @@
 package report
 
 import (
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 )
 
@@ -52,9 +51,8 @@ func (r Report) Surprises() []trial.Result {
 // onlyContention says whether nothing but the first scenario was run: then the
 // numbers can be compared.
 func (r Report) onlyContention() bool {
-	first := scenario.All()[0].Name
 	for _, c := range r.Cells {
-		if c.Scenario != first {
+		if !c.Comparable() {
 			return false
 		}
 	}

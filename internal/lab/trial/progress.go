@@ -6,8 +6,6 @@ import (
 	"time"
 
 	vegeta "github.com/tsenart/vegeta/v12/lib"
-
-	"stocklock/internal/lab/scenario"
 )
 
 // downFor is how long a shop that refused a connection is left alone.
@@ -44,11 +42,11 @@ func (a *attack) pacer(ctx context.Context) vegeta.Pacer {
 // any case when nothing moves any more.
 func (a *attack) over(ctx context.Context, hits int) bool {
 	a.mu.Lock()
-	if a.cell.Scenario.Attacks == contentionAttacks && hits >= a.o.Requests {
+	if a.cell.Scenario.FixedLoad && hits >= a.o.Requests {
 		a.mu.Unlock()
 		return true
 	}
-	done := a.cell.Scenario.Attacks != contentionAttacks && a.pending == 0 && a.reviving == 0 && a.soldOut > 2*a.o.Workers
+	done := !a.cell.Scenario.FixedLoad && a.pending == 0 && a.reviving == 0 && a.soldOut > 2*a.o.Workers
 	quietFor := time.Since(a.progress)
 	nothingMoves := a.sold < a.o.Stock && a.soldOut == 0 && a.pending == 0 && a.reviving == 0 && a.striking == 0 && quietFor > a.patience()
 	a.mu.Unlock()
@@ -118,6 +116,3 @@ func (a *attack) unknown() int {
 	}
 	return n
 }
-
-// contentionAttacks tells the one scenario that sends a fixed number of requests.
-var contentionAttacks = scenario.All()[0].Attacks

@@ -110,6 +110,18 @@ func (r Result) invalid(reason string) Result {
 // promise, in either direction. A cell that was skipped is none.
 func (r Result) Surprise() bool { return r.Verdict != scenario.Skipped && r.Verdict != r.Expected }
 
+// Comparable reports whether the scenario's numbers may be compared between strategies.
+func (r Result) Comparable() bool { return r.scenario().Comparable }
+
+// FixedLoad reports whether the scenario sends a fixed number of requests.
+func (r Result) FixedLoad() bool { return r.scenario().FixedLoad }
+
+// scenario is the zero value for one that this program does not know.
+func (r Result) scenario() scenario.Scenario {
+	s, _ := scenario.ByName(r.Scenario)
+	return s
+}
+
 // fill counts the answers.
 func (r *Result) fill(a *attack) {
 	a.mu.Lock()

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/testserver"
 )
 
@@ -31,7 +30,7 @@ const usagePatience = 5 * time.Second
 // bench that has the servers to itself.
 func (a *attack) startUsage(ctx context.Context) *usage {
 	u := &usage{background: &a.background}
-	if !a.bench.Alone || a.cell.Scenario.Attacks != scenario.All()[0].Attacks || a.bench.Testbed.Redis() == nil {
+	if !a.bench.Alone || !a.cell.Scenario.Comparable || a.bench.Testbed.Redis() == nil {
 		return u
 	}
 	servers := append([]*testserver.Redis{a.bench.Testbed.Redis()}, a.bench.Testbed.Quorum...)
