@@ -86,6 +86,7 @@ type pageCell struct {
 	Word, Count    string // the verdict in the matrix: "oversold", "+3"
 	Surprise       bool
 	Done           string // what the scenario does
+	Sentence       string // why it ended as it did
 	Part           int    // of the best throughput, in percent
 
 	Drawing, CloseUp template.HTML
@@ -187,20 +188,23 @@ func newPageCell(r trial.Result) pageCell {
 	if len(r.Timeline.Faults) > 0 {
 		c.Key = append(c.Key, chartKey{"shade", "fault"})
 	}
-	if x := r.Explanation; x != nil && len(x.Lanes) > 0 {
-		c.draw(x)
+	if x := r.Explanation; x != nil {
+		c.Sentence = said(x.Why...)
+		if len(x.Lanes) > 0 {
+			c.draw(x)
+		}
 	}
 	return c
 }
 
 func (c *pageCell) draw(x *explain.Explanation) {
-	c.Drawing = lanesDrawing(x, x.FromMS, x.ToMS, x.Sentence)
+	c.Drawing = lanesDrawing(x, x.FromMS, x.ToMS, c.Sentence)
 	if from, to, worth := closeUp(x); worth {
-		c.CloseUp = lanesDrawing(x, from, to, "The same, closer. "+x.Sentence)
+		c.CloseUp = lanesDrawing(x, from, to, "The same, closer. "+c.Sentence)
 		c.CloseUpName = fmt.Sprintf("%.1f to %.1f ms", from, to)
 	}
 	for _, s := range x.Steps {
-		c.Steps = append(c.Steps, pageStep{At: fmt.Sprintf("%+.1f ms", s.AtMS), Who: x.Lanes[s.Lane].Name, Text: s.Text, Alarm: s.Alarm})
+		c.Steps = append(c.Steps, pageStep{At: fmt.Sprintf("%+.1f ms", s.AtMS), Who: said(x.Lanes[s.Lane].Name), Text: said(s.Text), Alarm: s.Alarm})
 	}
 }
 

@@ -135,7 +135,7 @@ func runOnce(ctx context.Context, b Bench, c Cell, o Options) (Result, []*hit, e
 	}
 	result.Timeline = timeline(evidence, a.hits)
 	if result.Verdict != scenario.Invalid {
-		result.Explanation = explain.Explain(evidence)
+		result.Explanation = explain.Explain(ctx, evidence)
 	}
 	result.Seconds = round(time.Since(started).Seconds(), 2)
 	return result, a.hits, nil
