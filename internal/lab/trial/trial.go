@@ -140,7 +140,7 @@ func runOnce(ctx context.Context, b Bench, c Cell, o Options) (attempt, error) {
 	}
 	r.Timeline = timeline(evidence, a.customers.hits)
 	if v.kind != scenario.Invalid {
-		r.Explanation = explain.Explain(evidence)
+		r.Explanation = explain.Explain(ctx, evidence)
 	}
 	r.Seconds = round(time.Since(started).Seconds(), 2)
 	return attempt{result: r, records: a.customers.records(), again: v.again}, nil
