@@ -1,4 +1,4 @@
-package strategy
+package ladder
 
 import (
 	"context"
@@ -7,26 +7,30 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"stocklock/internal/sale"
+	"stocklock/internal/strategy"
 )
 
-var ownerGetDel = Strategy{
-	Name:       "owner-get-del",
-	Doc:        "SET NX PX with a value of one's own; GET, compare in Go, DEL: the lock can change hands between the look and the delete",
-	Source:     "the owner check as it is written without Lua",
-	Guard:      "SET NX PX; GET, compare, DEL",
-	Decrement:  "read-then-write",
-	Telling:    "split-release",
-	Properties: Exclusive | Recovers | AtomicLease | OwnerChecked | ClockFree,
-	build: func(d Deps) (guard, decrement) {
+var ownerGetDel = strategy.Strategy{
+	Name:      "owner-get-del",
+	Doc:       "SET NX PX with a value of one's own; GET, compare in Go, DEL: the lock can change hands between the look and the delete",
+	Source:    "the owner check as it is written without Lua",
+	Guard:     "SET NX PX; GET, compare, DEL",
+	Decrement: "read-then-write",
+	Telling:   "split-release",
+	Properties: strategy.Properties{
+		Has: strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
+			strategy.OwnerChecked | strategy.ClockFree,
+	},
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return polled{Options: d.Options, try: ownedBy(d, func(key, owner string) lease {
 			return getThenDel{d.Redis, key, owner}
-		})}, readThenWrite
+		})}, strategy.ReadThenWrite
 	},
 }
 
 // ownedBy takes the lock with SET NX PX under a value of its own, and leaves the
 // release to what hold makes of it.
-func ownedBy(d Deps, hold func(key, owner string) lease) func(context.Context, string) (lease, error) {
+func ownedBy(d strategy.Deps, hold func(key, owner string) lease) func(context.Context, string) (lease, error) {
 	return func(ctx context.Context, key string) (lease, error) {
 		owner := ownerID()
 		ok, err := d.Redis.SetNX(ctx, key, owner, d.Lease).Result()

@@ -1,4 +1,4 @@
-package main
+package shoptest
 
 import (
 	"net/http"
@@ -59,10 +59,8 @@ func TestServersThatCannotBeTrustedAreOneLineAndExitCode1(t *testing.T) {
 		{"Redis signed by another authority", testserver.Database(t), strangeRedis, "redis at " + strings.TrimPrefix(strangeRedis, "rediss://"), "signed by unknown authority"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			t.Setenv("SSL_CERT_FILE", another)
-			t.Setenv("SHOP_MYSQL", test.mysql)
-			t.Setenv("SHOP_REDIS", test.redis)
-			code, _, stderr := command(t.Context(), "--addr=127.0.0.1:0", "--startup-timeout=4s")
+			env := []string{"SSL_CERT_FILE=" + another, "SHOP_MYSQL=" + test.mysql, "SHOP_REDIS=" + test.redis}
+			code, stderr := command(t, env, "--addr=127.0.0.1:0", "--startup-timeout=4s")
 			var plain []string // what is not the log
 			for _, line := range strings.Split(strings.TrimSpace(stderr), "\n") {
 				if !strings.HasPrefix(line, "{") {

@@ -1,4 +1,4 @@
-package main
+package shoptest
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 // 503, and without growing.
 func TestACrowdIsShed(t *testing.T) {
 	const connections, room, most = 3000, 200, 300 << 20
-	l := openLab(t, 1, "SHOP_MAX_IN_FLIGHT", fmt.Sprint(room))
+	l := openShops(t, 1, "SHOP_MAX_IN_FLIGHT", fmt.Sprint(room))
 	item := l.item(1 << 40)
 	crowd := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections}}
 	t.Cleanup(crowd.CloseIdleConnections)

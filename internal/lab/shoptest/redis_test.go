@@ -1,4 +1,4 @@
-package main
+package shoptest
 
 import (
 	"crypto/ecdsa"

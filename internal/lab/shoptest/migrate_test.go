@@ -1,13 +1,15 @@
-package main
+package shoptest
 
 import (
 	"database/sql"
+	"net/http"
 	"strings"
 	"testing"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
 
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
 	"stocklock/internal/testserver"
 )
@@ -26,9 +28,8 @@ func TestAShopSellsWithTheLeastRights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("SHOP_MYSQL", admin)
 	for range 2 { // the second time there is nothing to do
-		if code, _, stderr := command(t.Context(), "migrate"); code != 0 || !strings.Contains(stderr, "the schema is up to date") {
+		if code, stderr := command(t, []string{"SHOP_MYSQL=" + admin}, "migrate"); code != 0 || !strings.Contains(stderr, "the schema is up to date") {
 			t.Fatalf("migrate: exit code %d, %s", code, stderr)
 		}
 	}
@@ -60,30 +61,9 @@ func TestAShopSellsWithTheLeastRights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		header := map[string][]string{"X-Lab-Strategy": {name}, "Idempotency-Key": {"key-" + name}}
+		header := http.Header{labmode.StrategyHeader: {name}, "Idempotency-Key": {"key-" + name}}
 		if got := post(t.Context(), shop, item, header, ""); got == nil || got.StatusCode != 201 {
 			t.Errorf("%s: %+v; the log: %s", name, got, shop.LogTail())
 		}
-	}
-}
-
-func TestAShopThatMayNotMigrateWaitsForTheSchema(t *testing.T) {
-	t.Setenv("SHOP_MYSQL", testserver.Database(t))
-	t.Setenv("SHOP_REDIS", "redis://"+testserver.RedisAddr(t))
-	code, _, stderr := command(t.Context(), "--addr=127.0.0.1:0", "--no-migrate", "--startup-timeout=1s")
-	if code != 1 || !strings.Contains(stderr, "the schema is at version 0, this program needs") {
-		t.Errorf("exit code %d, said %s", code, stderr)
-	}
-}
-
-func TestMigrateGivesUp(t *testing.T) {
-	t.Setenv("SHOP_MYSQL", goodMySQL)
-	if code, _, stderr := command(t.Context(), "migrate", "--startup-timeout=1s"); code != 1 ||
-		!strings.Contains(stderr, "shop: mysql at 127.0.0.1:1: gave up after 1s") || strings.Contains(stderr, "geheim") {
-		t.Errorf("exit code %d, said %s", code, stderr)
-	}
-	t.Setenv("SHOP_MYSQL", "")
-	if code, _, stderr := command(t.Context(), "migrate"); code != 2 {
-		t.Errorf("without SHOP_MYSQL: exit code %d, said %s", code, stderr)
 	}
 }

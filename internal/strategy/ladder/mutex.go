@@ -1,24 +1,29 @@
-package strategy
+package ladder
 
 import (
 	"context"
 	"time"
 
 	"stocklock/internal/sale"
+	"stocklock/internal/strategy"
 )
 
-var mutex = Strategy{
+var mutex = strategy.Strategy{
 	Name:      "mutex",
 	Doc:       "a mutex inside the process: right for one process, useless for two",
 	Source:    "sync.Mutex, and the service that was scaled out later",
 	Guard:     "a mutex of the process, bounded wait",
 	Decrement: "read-then-write",
 	Telling:   "contention",
-	Properties: Recovers | AtomicLease | Renews | OwnerChecked | AtomicRelease | ClockFree | LossAware |
-		SurvivesFailover | PauseProof,
-	WithOneProcess: Exclusive,
-	build: func(d Deps) (guard, decrement) {
-		return localMutex{held: make(chan struct{}, 1), wait: d.Wait}, readThenWrite
+	// The mutex has no lease and is in no Redis.
+	Properties: strategy.Properties{
+		Has: strategy.Recovers | strategy.OwnerChecked | strategy.ClockFree,
+		NotApplicable: strategy.AtomicLease | strategy.Renews | strategy.AtomicRelease |
+			strategy.LossAware | strategy.SurvivesFailover | strategy.PauseProof,
+	},
+	WithOneProcess: strategy.Exclusive,
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return localMutex{held: make(chan struct{}, 1), wait: d.Wait}, strategy.ReadThenWrite
 	},
 }
 
@@ -35,7 +40,7 @@ func (m localMutex) Do(ctx context.Context, _ string, fn func(context.Context, i
 	select {
 	case m.held <- struct{}{}:
 	case <-patience.C:
-		return ErrBusy
+		return strategy.ErrBusy
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

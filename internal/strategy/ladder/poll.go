@@ -1,4 +1,4 @@
-package strategy
+package ladder
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"stocklock/internal/sale"
+	"stocklock/internal/strategy"
 )
 
 // lease is one hold of a polled lock.
@@ -21,7 +22,7 @@ type lease interface {
 // polled makes a guard of a recipe that tries once: it tries again every Retry
 // until Wait is over.
 type polled struct {
-	Options
+	strategy.Options
 	// try takes the lock, or returns nil when somebody else has it.
 	try func(ctx context.Context, key string) (lease, error)
 }
@@ -32,7 +33,7 @@ func (p polled) Do(ctx context.Context, key string, fn func(context.Context, int
 		return err
 	}
 	sale.At(ctx, sale.Acquired)
-	defer p.giveBack(ctx, held)
+	defer p.release(ctx, held)
 	return fn(ctx, 0)
 }
 
@@ -55,14 +56,14 @@ func (p polled) acquire(ctx context.Context, key string) (lease, error) {
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
-			return nil, ErrBusy
+			return nil, strategy.ErrBusy
 		}
 	}
 }
 
-// giveBack releases even when the request was cancelled meanwhile, and takes no
+// release releases even when the request was cancelled meanwhile, and takes no
 // longer than the client's own timeouts. A release that fails changes nothing about the sale: it is noted, as the recipes do.
-func (p polled) giveBack(ctx context.Context, held lease) {
+func (p polled) release(ctx context.Context, held lease) {
 	if err := held.release(context.WithoutCancel(ctx)); err != nil {
 		slog.DebugContext(ctx, "release failed", "error", err)
 	}

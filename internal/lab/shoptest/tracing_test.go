@@ -1,4 +1,4 @@
-package main
+package shoptest
 
 import (
 	"compress/gzip"
@@ -40,7 +40,7 @@ func TestOneTraceShowsTheWholeSale(t *testing.T) {
 	}))
 	defer server.Close()
 
-	l := openLab(t, 1, "OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
+	l := openShops(t, 1, "OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
 	const id = "0af7651916cd43dd8448eb211c80319c"
 	header := http.Header{"Traceparent": {"00-" + id + "-b7ad6b7169203331-01"}}
 	if got := post(t.Context(), l.shops[0], l.item(1), header, ""); got == nil || got.StatusCode != 201 {

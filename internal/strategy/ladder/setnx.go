@@ -1,4 +1,4 @@
-package strategy
+package ladder
 
 import (
 	"context"
@@ -6,17 +6,24 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"stocklock/internal/sale"
+	"stocklock/internal/strategy"
 )
 
-var setnx = Strategy{
-	Name:       "setnx",
-	Doc:        "SETNX to take the lock, DEL to free it, and no expiry: a holder that dies keeps it for ever",
-	Source:     "the first pattern of the SETNX command's page, and most copied snippets",
-	Guard:      "SETNX; DEL",
-	Decrement:  "read-then-write",
-	Telling:    "crash",
-	Properties: Exclusive | Renews | OwnerChecked | AtomicRelease | ClockFree | PauseProof,
-	build: func(d Deps) (guard, decrement) {
+var setnx = strategy.Strategy{
+	Name:      "setnx",
+	Doc:       "SETNX to take the lock, DEL to free it, and no expiry: a holder that dies keeps it for ever",
+	Source:    "the first pattern of the SETNX command's page, and most copied snippets",
+	Guard:     "SETNX; DEL",
+	Decrement: "read-then-write",
+	Telling:   "crash",
+	// The lock has no lease. As it never changes hands before its release, the DEL frees only the
+	// holder's own.
+	Properties: strategy.Properties{
+		Has: strategy.Exclusive | strategy.OwnerChecked | strategy.ClockFree,
+		NotApplicable: strategy.AtomicLease | strategy.Renews | strategy.AtomicRelease |
+			strategy.LossAware | strategy.PauseProof,
+	},
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return polled{Options: d.Options, try: func(ctx context.Context, key string) (lease, error) {
 			ok, err := sendSetnx(ctx, d.Redis, key, 1)
 			if err != nil || !ok {
@@ -24,7 +31,7 @@ var setnx = Strategy{
 			}
 			sale.At(ctx, sale.Acquiring)
 			return plainDel{d.Redis, key}, nil
-		}}, readThenWrite
+		}}, strategy.ReadThenWrite
 	},
 }
 

@@ -1,4 +1,4 @@
-package strategy
+package ladder
 
 import (
 	"context"
@@ -9,18 +9,23 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"stocklock/internal/sale"
+	"stocklock/internal/strategy"
 )
 
-var reentrantFixed = Strategy{
-	Name:       "reentrant-fixed",
-	Doc:        "a hash of owner and count, kept by scripts: the holder may enter again, and nobody renews the lease",
-	Source:     "the HINCRBY scripts of the Redisson walk-throughs, without their watchdog",
-	Guard:      "script: HEXISTS, HINCRBY, PEXPIRE; script: HINCRBY -1, DEL",
-	Decrement:  "read-then-write",
-	Telling:    "overrun",
-	Properties: Exclusive | Recovers | AtomicLease | OwnerChecked | AtomicRelease | Reentrant | ClockFree,
-	build: func(d Deps) (guard, decrement) {
-		return countedGuard{d, func(countedHold) func() { return func() {} }}, readThenWrite
+var reentrantFixed = strategy.Strategy{
+	Name:      "reentrant-fixed",
+	Doc:       "a hash of owner and count, kept by scripts: the holder may enter again, and nobody renews the lease",
+	Source:    "the HINCRBY scripts of the Redisson walk-throughs, without their watchdog",
+	Guard:     "script: HEXISTS, HINCRBY, PEXPIRE; script: HINCRBY -1, DEL",
+	Decrement: "read-then-write",
+	Telling:   "overrun",
+	Properties: strategy.Properties{
+		Has: strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
+			strategy.OwnerChecked | strategy.AtomicRelease | strategy.Reentrant |
+			strategy.ClockFree,
+	},
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return countedGuard{d, func(countedHold) func() { return func() {} }}, strategy.ReadThenWrite
 	},
 }
 
@@ -36,7 +41,7 @@ var (
 // countedGuard is a reentrant lock that counts in Redis. The owner travels in the
 // context, as a thread's id does elsewhere.
 type countedGuard struct {
-	Deps
+	strategy.Deps
 	// keep looks after the lease while the lock is held, until the function it
 	// returns is called.
 	keep func(countedHold) (stop func())

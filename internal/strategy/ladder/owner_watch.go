@@ -1,4 +1,4 @@
-package strategy
+package ladder
 
 import (
 	"context"
@@ -7,20 +7,24 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"stocklock/internal/sale"
+	"stocklock/internal/strategy"
 )
 
-var ownerWatch = Strategy{
-	Name:       "owner-watch",
-	Doc:        "SET NX PX with a value of one's own; WATCH, GET, MULTI, DEL, EXEC: an atomic release where scripts are forbidden",
-	Source:     "the owner check with Redis transactions, as on platforms without EVAL",
-	Guard:      "SET NX PX; WATCH, GET, MULTI, DEL, EXEC",
-	Decrement:  "read-then-write",
-	Telling:    "nested",
-	Properties: Exclusive | Recovers | AtomicLease | OwnerChecked | AtomicRelease | ClockFree,
-	build: func(d Deps) (guard, decrement) {
+var ownerWatch = strategy.Strategy{
+	Name:      "owner-watch",
+	Doc:       "SET NX PX with a value of one's own; WATCH, GET, MULTI, DEL, EXEC: an atomic release where scripts are forbidden",
+	Source:    "the owner check with Redis transactions, as on platforms without EVAL",
+	Guard:     "SET NX PX; WATCH, GET, MULTI, DEL, EXEC",
+	Decrement: "read-then-write",
+	Telling:   "nested",
+	Properties: strategy.Properties{
+		Has: strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
+			strategy.OwnerChecked | strategy.AtomicRelease | strategy.ClockFree,
+	},
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return polled{Options: d.Options, try: ownedBy(d, func(key, owner string) lease {
 			return watchedDel{d.Redis, key, owner}
-		})}, readThenWrite
+		})}, strategy.ReadThenWrite
 	},
 }
 

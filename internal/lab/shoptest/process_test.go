@@ -1,11 +1,15 @@
-package main
+// Package shoptest tests the shop as a process: whole shops on real servers that are killed, stopped,
+// restarted, and shut out.
+package shoptest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
@@ -13,20 +17,22 @@ import (
 	"time"
 
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/redislock"
+	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 	"stocklock/internal/testserver"
 )
 
-// lab is a few real shop processes on one empty database.
-type lab struct {
+// house is a few real shop processes on one empty database.
+type house struct {
 	t     *testing.T
 	shops []*rig.Shop
 	store *stock.Store
 	redis string
 }
 
-// processes has built the shop once, and ends all that the tests leave running.
+// processes builds the shop once, with the lab, and ends all that the tests leave running.
 var processes *rig.Rig
 
 func TestMain(m *testing.M) {
@@ -43,15 +49,15 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// openLab starts shops with these SHOP_ settings, name and value by turns, besides the usual.
-func openLab(t *testing.T, shops int, more ...string) *lab {
+// openShops starts shops with these SHOP_ settings, name and value by turns, besides the usual.
+func openShops(t *testing.T, shops int, more ...string) *house {
 	t.Helper()
 	dsn, redis := testserver.Database(t), testserver.RedisAddr(t)
 	store, err := stock.Open(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lab{t: t, shops: make([]*rig.Shop, shops), store: store, redis: redis}
+	l := &house{t: t, shops: make([]*rig.Shop, shops), store: store, redis: redis}
 	t.Cleanup(func() {
 		http.DefaultClient.CloseIdleConnections()
 		_ = store.Close()
@@ -82,7 +88,7 @@ func openLab(t *testing.T, shops int, more ...string) *lab {
 	return l
 }
 
-func (l *lab) item(units int64) stock.Item {
+func (l *house) item(units int64) stock.Item {
 	l.t.Helper()
 	item, err := l.store.CreateItem(l.t.Context(), l.t.Name(), units)
 	if err != nil {
@@ -91,7 +97,7 @@ func (l *lab) item(units int64) stock.Item {
 	return item
 }
 
-func (l *lab) left(item stock.Item) int64 {
+func (l *house) left(item stock.Item) int64 {
 	l.t.Helper()
 	now, err := l.store.Read(l.t.Context(), item.ID)
 	if err != nil {
@@ -121,7 +127,9 @@ func postBy(ctx context.Context, client *http.Client, shop *rig.Shop, item stock
 	}
 	request.Header = header.Clone()
 	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("X-Lab-Fault", labFault)
+	if labFault != "" {
+		request.Header.Set(labmode.FaultHeader, labFault)
+	}
 	answer, err := client.Do(request)
 	if err != nil {
 		return nil
@@ -132,7 +140,7 @@ func postBy(ctx context.Context, client *http.Client, shop *rig.Shop, item stock
 }
 
 func TestShopsThatStartTogetherSellTogether(t *testing.T) {
-	l := openLab(t, 3) // all three want to migrate the same empty database
+	l := openShops(t, 3) // all three want to migrate the same empty database
 	item := l.item(10)
 	for i := range 12 {
 		want := http.StatusCreated
@@ -146,7 +154,7 @@ func TestShopsThatStartTogetherSellTogether(t *testing.T) {
 }
 
 func TestSIGTERMLetsSalesFinish(t *testing.T) {
-	l := openLab(t, 1)
+	l := openShops(t, 1)
 	item := l.item(10)
 	answers := make(chan int, 4)
 	for range cap(answers) {
@@ -172,7 +180,7 @@ func TestSIGTERMLetsSalesFinish(t *testing.T) {
 }
 
 func TestASecondSignalEndsAtOnce(t *testing.T) {
-	l := openLab(t, 1)
+	l := openShops(t, 1)
 	item := l.item(1)
 	answer := make(chan int, 1)
 	go func() { answer <- buy(t.Context(), l.shops[0], item, "read sleep 50s") }()
@@ -194,8 +202,8 @@ func TestASecondSignalEndsAtOnce(t *testing.T) {
 	}
 }
 
-func TestFaultsStrikeTheProcess(t *testing.T) {
-	l := openLab(t, 2)
+func TestFaultsAreInjectedIntoTheProcess(t *testing.T) {
+	l := openShops(t, 2)
 	item := l.item(10)
 	began := time.Now()
 	if got := buy(t.Context(), l.shops[0], item, "write stop 700ms"); got != http.StatusCreated || time.Since(began) < 700*time.Millisecond {
@@ -214,11 +222,11 @@ func TestFaultsStrikeTheProcess(t *testing.T) {
 	}
 }
 
-func waitForLock(t *testing.T, l *lab, item stock.Item) {
+func waitForLock(t *testing.T, l *house, item stock.Item) {
 	t.Helper()
 	client := (&testserver.Redis{Addr: l.redis}).Client()
 	defer client.Close()
-	for giveUp := time.Now().Add(30 * time.Second); client.Exists(t.Context(), "{"+strategy.Key(item.ID)+"}:lock").Val() == 0; {
+	for giveUp := time.Now().Add(30 * time.Second); client.Exists(t.Context(), redislock.Keys("", strategy.Key(item.ID)).Lock).Val() == 0; {
 		if time.Now().After(giveUp) {
 			t.Fatal("nobody took the lock")
 		}
@@ -228,7 +236,7 @@ func waitForLock(t *testing.T, l *lab, item stock.Item) {
 
 // TestARepeatAfterAKill asks another shop what became of a sale whose shop died.
 func TestARepeatAfterAKill(t *testing.T) {
-	l := openLab(t, 3)
+	l := openShops(t, 3)
 	item := l.item(10)
 	for i, test := range []struct {
 		point    string
@@ -237,7 +245,7 @@ func TestARepeatAfterAKill(t *testing.T) {
 		{"written kill", true}, // it was committed
 		{"write kill", false},  // it was not
 	} {
-		header := http.Header{"Idempotency-Key": {"key-" + fmt.Sprint(i)}, "X-Lab-Strategy": {"conditional"}}
+		header := http.Header{"Idempotency-Key": {"key-" + fmt.Sprint(i)}, labmode.StrategyHeader: {"conditional"}}
 		if got := post(t.Context(), l.shops[i], item, header, test.point); got != nil {
 			t.Fatalf("%s: %s, want no answer", test.point, got.Status)
 		}
@@ -249,4 +257,27 @@ func TestARepeatAfterAKill(t *testing.T) {
 			t.Errorf("%s: %d units left, want %d", test.point, left, 9-i)
 		}
 	}
+}
+
+// command runs the shop's program to its end.
+func command(t *testing.T, env []string, args ...string) (code int, stderr string) {
+	t.Helper()
+	program, err := processes.ShopBinary(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runProgram(t, program, env, args...)
+}
+
+func runProgram(t *testing.T, program string, env []string, args ...string) (code int, stderr string) {
+	t.Helper()
+	var said strings.Builder
+	run := exec.CommandContext(t.Context(), program, args...)
+	run.Env, run.Stderr = append(os.Environ(), env...), &said
+	if err := run.Run(); err != nil {
+		if _, ended := errors.AsType[*exec.ExitError](err); !ended {
+			t.Fatal(err)
+		}
+	}
+	return run.ProcessState.ExitCode(), said.String()
 }

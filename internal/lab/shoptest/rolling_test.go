@@ -1,4 +1,4 @@
-package main
+package shoptest
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 // TestARollingRestartFailsNoRequest restarts three shops in turn under load, behind
 // a balancer that looks at readiness as any does: often, but not always.
 func TestARollingRestartFailsNoRequest(t *testing.T) {
-	l := openLab(t, 3, "SHOP_DRAIN_DELAY", "1s")
+	l := openShops(t, 3, "SHOP_DRAIN_DELAY", "1s")
 	item := l.item(1 << 40)
 	ctx, stop := context.WithCancel(t.Context())
 	b := &balancer{shops: l.shops, ready: make([]atomic.Bool, len(l.shops))}
