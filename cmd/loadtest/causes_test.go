@@ -11,6 +11,7 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
 )
 
 // causes are what breaks a lock without the property that the scenario attacks.
@@ -22,13 +23,13 @@ var causes = map[string]explain.Cause{
 
 // causeOf returns the cause that the explanation of an expected failure must have.
 func causeOf(c trial.Result) explain.Cause {
-	s, err := strategy.ByName(c.Strategy)
+	s, err := ladder.ByName(c.Strategy)
 	switch {
 	case err != nil:
 		return ""
-	case c.Verdict == scenario.Oversold && !s.Properties.Has(strategy.Exclusive) && s.Guard == "nothing":
+	case c.Verdict == scenario.Oversold && !s.Properties.Meets(strategy.Exclusive) && s.Guard == "nothing":
 		return explain.NoLock
-	case c.Verdict == scenario.Oversold && !s.Properties.Has(strategy.Exclusive):
+	case c.Verdict == scenario.Oversold && !s.Properties.Meets(strategy.Exclusive):
 		return explain.OneProcess
 	case c.Verdict == scenario.Stuck && c.Scenario == "partition":
 		return explain.LostRelease
@@ -54,7 +55,7 @@ func checkCauses(t *testing.T, path string) {
 			t.Errorf("%s under %s: %s, and there is no explanation", c.Strategy, c.Scenario, c.Verdict)
 			continue
 		case c.Verdict != scenario.Held && x.Cause != causeOf(c):
-			t.Errorf("%s under %s: %s, explained with %s, want %s: %s", c.Strategy, c.Scenario, c.Verdict, x.Cause, causeOf(c), x.Sentence)
+			t.Errorf("%s under %s: %s, explained with %s, want %s: %s", c.Strategy, c.Scenario, c.Verdict, x.Cause, causeOf(c), explain.English.Say(x.Why...))
 		}
 		if c.Verdict != scenario.Oversold || len(x.Rows) < 2 {
 			continue
@@ -62,7 +63,7 @@ func checkCauses(t *testing.T, path string) {
 		first, late := x.Rows[0], x.Rows[1]
 		drawn := func(row explain.Row) bool {
 			return slices.ContainsFunc(x.Steps, func(s explain.Step) bool {
-				return s.Text == fmt.Sprintf("wrote %d, order %d", row.Written, row.ID)
+				return explain.English.Say(s.Text) == fmt.Sprintf("wrote %d, order %d", row.Written, row.ID)
 			})
 		}
 		if first.Read != late.Read || first.Nth >= late.Nth || !drawn(first) || !drawn(late) {

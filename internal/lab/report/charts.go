@@ -54,7 +54,7 @@ func (c *chart) axes(unit string) {
 func (c *chart) shadeFaults(faults []trial.Period) {
 	for _, f := range faults {
 		from, to := c.x.at(max(f.FromMS/1000, c.x.from)), c.x.at(min(f.ToMS/1000, c.x.to))
-		c.rect("shade", from, chartTop, to-from, chartBottom-chartTop, fmt.Sprintf("%s, %s to %s s", f.What, short(f.FromMS/1000), short(f.ToMS/1000)))
+		c.rect("shade", from, chartTop, to-from, chartBottom-chartTop, fmt.Sprintf("%s, %s to %s s", said(f.What), short(f.FromMS/1000), short(f.ToMS/1000)))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 // Report is one run of the load test.
 type Report struct {
+	Version     int            `json:"version"` // of the format, [Version]
 	Environment Environment    `json:"environment"`
 	Interrupted bool           `json:"interrupted,omitempty"` // cells are missing
 	Cells       []trial.Result `json:"cells"`

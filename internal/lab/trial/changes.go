@@ -25,7 +25,7 @@ func (a *attack) watchLocks(ctx context.Context) error {
 			watched[fmt.Sprintf("redis %d of %d", i+1, len(quorum))] = server
 		}
 	} else if replica := a.bench.Testbed.Replica(); replica != nil && a.cell.Scenario.Attacks == strategy.SurvivesFailover {
-		watched["replica"] = replica
+		watched[explain.Replica] = replica
 	}
 	for name, server := range watched {
 		if err := a.watch(ctx, name, server); err != nil {
@@ -66,7 +66,7 @@ func (a *attack) watch(ctx context.Context, name string, server *testserver.Redi
 			}
 			change.What = explain.Gone
 			if err == nil {
-				change.Key, change.What = strings.TrimPrefix(m.Channel, keyspace), m.Payload
+				change.Key, change.What = strings.TrimPrefix(m.Channel, keyspace), explain.RedisEvent(m.Payload)
 			}
 			a.record.changed(change)
 			if err != nil {

@@ -3,7 +3,6 @@ package trial
 import (
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -24,9 +23,9 @@ type Timeline struct {
 
 // Period is a time in which a fault was active, from the beginning of the attack.
 type Period struct {
-	FromMS float64 `json:"from_ms"`
-	ToMS   float64 `json:"to_ms"`
-	What   string  `json:"what"`
+	FromMS float64      `json:"from_ms"`
+	ToMS   float64      `json:"to_ms"`
+	What   explain.Text `json:"what"`
 }
 
 // Bucket counts the latencies up to a limit and above the limit of the bucket before.
@@ -84,8 +83,8 @@ func timeline(e explain.Evidence, hits []*hit) Timeline {
 			t.P50[i], t.P99[i] = p.P50, p.P99
 		}
 	}
-	for _, f := range e.Faults() {
-		t.Faults = append(t.Faults, Period{milliseconds(f.From.Sub(e.Began)), milliseconds(f.Until.Sub(e.Began)), strings.TrimSpace(f.Shop + " " + f.What)})
+	for _, f := range e.Periods() {
+		t.Faults = append(t.Faults, Period{milliseconds(f.From.Sub(e.Began)), milliseconds(f.Until.Sub(e.Began)), f.What})
 	}
 	slices.SortFunc(t.Faults, func(a, b Period) int { return int(a.FromMS - b.FromMS) })
 	return t
