@@ -122,7 +122,7 @@ func (l *lab) startSites(ctx context.Context, dsn string) error {
 	o := rig.TestbedOptions{Shops: l.Shops, DSN: dsn, RedisURL: l.Redis, Env: map[string]string{
 		"SHOP_LAB":   "true",
 		"SHOP_LEASE": l.Lease.String(), "SHOP_WAIT": l.Wait.String(), "SHOP_RETRY": l.Retry.String(), "SHOP_LAB_WORK": l.Work.String(),
-		"SHOP_LAB_SERVER_CLOCK": fmt.Sprint(l.options.ServerClock), "SHOP_LOG_LEVEL": "error",
+		"SHOP_LOG_LEVEL": "error",
 	}}
 	faults := slices.ContainsFunc(l.scenarios, func(s scenario.Scenario) bool { return s.Attacks != strategy.Exclusive })
 	noQuorum := ""

@@ -13,6 +13,7 @@ import (
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
 )
 
 // selection is which cells to run.
@@ -33,11 +34,10 @@ type settings struct {
 	Rate     string `placeholder:"SHAPE" help:"Requests a second, sent whether or not earlier ones were answered, by at most 1000 customers: 200; 200/10s, for a time; 200..2000/30s, growing; 100,500,1000/10s, steps of ten seconds each. Without it as fast as the workers can."`
 	Seed     uint64 `default:"1" help:"What the schedules of faults are made from: the same seed, the same schedule."`
 
-	Lease       *time.Duration `env:"LOADTEST_LEASE" placeholder:"DURATION" help:"How long a lock lives without renewal. Without it 2s, and 500ms where other scenarios than contention are run."`
-	Wait        *time.Duration `env:"LOADTEST_WAIT" placeholder:"DURATION" help:"How long a sale waits for its lock. Without it 5s under contention, and three quarters of the lease for the other scenarios."`
-	Retry       time.Duration  `env:"LOADTEST_RETRY" default:"2ms" help:"Pause between two tries of locks that poll."`
-	Work        time.Duration  `env:"LOADTEST_WORK" default:"10ms" help:"Work inside the section, between reading the stock and writing it."`
-	GetsetClock string         `enum:"client,server" default:"client" help:"Whose clock getset goes by: client or server."`
+	Lease *time.Duration `env:"LOADTEST_LEASE" placeholder:"DURATION" help:"How long a lock lives without renewal. Without it 2s, and 500ms where other scenarios than contention are run."`
+	Wait  *time.Duration `env:"LOADTEST_WAIT" placeholder:"DURATION" help:"How long a sale waits for its lock. Without it 5s under contention, and three quarters of the lease for the other scenarios."`
+	Retry time.Duration  `env:"LOADTEST_RETRY" default:"2ms" help:"Pause between two tries of locks that poll."`
+	Work  time.Duration  `env:"LOADTEST_WORK" default:"10ms" help:"Work inside the section, between reading the stock and writing it."`
 
 	MySQL string   `name:"mysql" env:"LOADTEST_MYSQL" placeholder:"DSN" help:"A MySQL or MariaDB to use: user:password@tcp(host:3306)/database."`
 	Redis string   `env:"LOADTEST_REDIS" placeholder:"URL" help:"A Redis or Valkey to use: redis://host:6379."`
@@ -86,7 +86,7 @@ func choose(what selection, how settings) (chosen, error) {
 		ch.Scenarios = append(ch.Scenarios, sc)
 	}
 	var err error
-	if ch.strategies, err = named(ch.Strategies, strategy.All(), strategy.ByName); err != nil {
+	if ch.strategies, err = named(ch.Strategies, ladder.All(), ladder.ByName); err != nil {
 		return ch, usage("%s: %w, or all", ofStrategies, err)
 	}
 	if ch.scenarios, err = named(ch.Scenarios, scenario.All(), scenario.ByName); err != nil {
@@ -120,7 +120,7 @@ func choose(what selection, how settings) (chosen, error) {
 	ch.Parallel = min(ch.Parallel, len(ch.strategies)*len(ch.scenarios)*ch.Runs)
 	ch.options = trial.Options{
 		Stock: ch.Stock, Requests: ch.Requests, Workers: workers, Shape: shape, Timeout: ch.Wait + 20*time.Second,
-		Options: strategy.Options{Lease: ch.Lease, Wait: ch.Wait, Retry: ch.Retry, ServerClock: ch.GetsetClock == "server", OneProcess: ch.Shops == 1},
+		Options: strategy.Options{Lease: ch.Lease, Wait: ch.Wait, Retry: ch.Retry, OneProcess: ch.Shops == 1},
 	}
 	return ch, nil
 }
@@ -133,7 +133,7 @@ func expandTelling(cells []string) []string {
 			expanded = append(expanded, cell)
 			continue
 		}
-		for _, s := range strategy.All() {
+		for _, s := range ladder.All() {
 			expanded = append(expanded, s.Name+":"+s.Telling)
 		}
 	}
@@ -263,9 +263,6 @@ func (ch chosen) replay(c trial.Cell) string {
 	}
 	if rate := ch.options.Shape.String(); rate != "" {
 		words = append(words, "--rate", rate)
-	}
-	if ch.GetsetClock != "client" {
-		words = append(words, "--getset-clock", ch.GetsetClock)
 	}
 	return strings.Join(words, " ")
 }

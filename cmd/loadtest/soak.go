@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/soak"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
 )
 
 type soakCommand struct {
@@ -38,8 +38,8 @@ func (c *soakCommand) Run(ctx context.Context, s streams) error {
 }
 
 func (c *soakCommand) options() (soak.Options, error) {
-	fit := slices.DeleteFunc(strategy.All(), needsQuorum) // a soak has one Redis
-	strategies, err := named(c.Strategies, fit, strategy.ByName)
+	fit := slices.DeleteFunc(ladder.All(), needsQuorum) // a soak has one Redis
+	strategies, err := named(c.Strategies, fit, ladder.ByName)
 	if err != nil {
 		return soak.Options{}, usage("--strategies: %w, or all", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
 )
 
 // Terminal prints for people.
@@ -99,7 +100,7 @@ func agreed(c trial.Result) string {
 // singly prints cells with what is done to each, and which property decides.
 func (t Terminal) singly(cells []trial.Result) {
 	w := tabular.New()
-	names := strategy.Names()
+	names := ladder.Names()
 	cells = slices.SortedStableFunc(slices.Values(cells), func(a, b trial.Result) int {
 		return slices.Index(names, a.Strategy) - slices.Index(names, b.Strategy)
 	})
@@ -110,7 +111,7 @@ func (t Terminal) singly(cells []trial.Result) {
 		}
 		w.AppendRow(table.Row{c.Strategy, c.Scenario, done, c.Because, t.verdict(c, counted(c))})
 	}
-	t.print(w, table.Row{"strategy", "scenario", "what is done to it", "and it", "verdict"},
+	t.print(w, table.Row{"strategy", "scenario", "what is done to it", "because", "verdict"},
 		[]table.ColumnConfig{{Number: 3, WidthMax: 48, WidthMaxEnforcer: text.WrapSoft}}, 3, 4)
 }
 
@@ -148,7 +149,7 @@ func (t Terminal) short(c trial.Result) string {
 
 // Expected prints what is expected of each cell that is wanted.
 func (t Terminal) Expected(wanted func(strategy.Strategy, scenario.Scenario) bool, o strategy.Options) {
-	strategies := slices.DeleteFunc(strategy.All(), func(s strategy.Strategy) bool {
+	strategies := slices.DeleteFunc(ladder.All(), func(s strategy.Strategy) bool {
 		return !slices.ContainsFunc(scenario.All(), func(sc scenario.Scenario) bool { return wanted(s, sc) })
 	})
 	scenarios := slices.DeleteFunc(scenario.All(), func(sc scenario.Scenario) bool {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/stock"
@@ -19,7 +20,7 @@ import (
 type purchase struct {
 	key      string
 	shelf    int
-	item     stock.Run
+	item     audit.Run
 	tries    int
 	doubtful bool // some try may have sold: only a 201 or sold out can end it
 	outcome  trial.Outcome

@@ -2,11 +2,10 @@ package soak
 
 import (
 	"bytes"
+	"stocklock/internal/strategy/ladder"
 	"strings"
 	"testing"
 	"time"
-
-	"stocklock/internal/strategy"
 )
 
 func run(t *testing.T, seed uint64, duration time.Duration, strategies ...string) Report {
@@ -14,7 +13,7 @@ func run(t *testing.T, seed uint64, duration time.Duration, strategies ...string
 	// A busy machine may be slow to recover: that is for a soak that somebody watches.
 	o := Options{Shops: 3, Duration: duration, Seed: seed, Rate: 60, RecoverWithin: time.Minute, Log: t.Output()}
 	for _, name := range strategies {
-		by, err := strategy.ByName(name)
+		by, err := ladder.ByName(name)
 		if err != nil {
 			t.Fatal(err)
 		}

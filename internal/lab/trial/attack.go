@@ -11,11 +11,11 @@ import (
 
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
+	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
-	"stocklock/internal/stock"
 )
 
 // attack is the load of one cell, and what the scenario does meanwhile.
@@ -24,7 +24,7 @@ type attack struct {
 	cell  Cell
 	o     Options
 	plan  scenario.Plan
-	item  stock.Run
+	item  audit.Run
 
 	background sync.WaitGroup // what waits for points, strikes and revives
 
@@ -87,7 +87,7 @@ func (h *hit) fault() labmode.Fault {
 	return h.injection.Fault
 }
 
-func newAttack(b Bench, c Cell, o Options, plan scenario.Plan, item stock.Run) *attack {
+func newAttack(b Bench, c Cell, o Options, plan scenario.Plan, item audit.Run) *attack {
 	return &attack{
 		bench: b, cell: c, o: o, plan: plan, item: item,
 		byID: map[string]*hit{}, bySeq: map[uint64]*hit{}, shops: make([]shopState, len(b.Shops)), usage: &usage{},

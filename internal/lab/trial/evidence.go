@@ -95,7 +95,7 @@ func (a *attack) did(what string, shop int) (over func()) {
 
 // evidence gathers what is known, when the attack is over and all is quiet.
 func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
-	orders, err := a.bench.Store.Orders(ctx, a.item.ID)
+	orders, err := a.bench.Store.ItemOrders(ctx, a.item.ItemID)
 	if err != nil {
 		return explain.Evidence{}, err
 	}
@@ -107,7 +107,7 @@ func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
 	defer a.mu.Unlock()
 	e := explain.Evidence{
 		Strategy: a.cell.Strategy.Name, Lease: a.o.Lease,
-		Exclusive: a.cell.Strategy.Properties.Has(strategy.Exclusive), Recovers: a.cell.Strategy.Properties.Has(strategy.Recovers),
+		Exclusive: a.cell.Strategy.Properties.Meets(strategy.Exclusive), Recovers: a.cell.Strategy.Properties.Meets(strategy.Recovers),
 		InitialStock: a.o.Stock, Began: a.begun, Ended: a.ended, Traced: len(a.traces) > 0, Events: events,
 		Changes: a.changes, Interventions: a.interventions, Orders: orders, Locks: a.locks, Stuck: a.stuck,
 	}

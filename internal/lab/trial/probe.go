@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"stocklock/internal/lab/audit"
 	"stocklock/internal/stock"
 )
 
@@ -17,7 +18,7 @@ import (
 // headers, and sell by the strategy from the database that store looks at. It buys
 // one unit of an item made for that.
 func Probe(ctx context.Context, url, strategy string, store *stock.Store) error {
-	run, err := store.StartRun(ctx, stock.Run{
+	run, err := audit.Start(ctx, store, audit.Run{
 		ID: "probe-" + time.Now().UTC().Format("150405.000000000"), Strategy: strategy, Scenario: "probe", InitialStock: 1,
 	})
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
 	"stocklock/internal/lab/scenario"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
 )
 
 // TestVegetaCountsAsWeDo reads records as vegeta report does, and holds its totals against ours.
@@ -24,7 +24,7 @@ func TestVegetaCountsAsWeDo(t *testing.T) {
 		{id: "1-3", due: at(6), sent: at(10), latency: 40 * time.Millisecond, err: errors.New("EOF"), outcome: Unknown},
 		{id: "1-4", due: at(8)}, // interrupted before it was sent
 	}}
-	result := newResult(Cell{Strategy: strategy.All()[0], Scenario: scenario.All()[0]}, Options{}, 3)
+	result := newResult(Cell{Strategy: ladder.All()[0], Scenario: scenario.All()[0]}, Options{}, 3)
 	result.fill(a)
 	var file bytes.Buffer
 	records := NewRecords(&file)

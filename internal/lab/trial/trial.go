@@ -16,6 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/scenario"
@@ -97,7 +98,7 @@ func runOnce(ctx context.Context, b Bench, c Cell, o Options) (Result, []*hit, e
 		}
 	}
 	runID := fmt.Sprintf("%s-%s-%d-%s", c.Strategy.Name, c.Scenario.Name, c.Seed, time.Now().UTC().Format("150405.000000"))
-	run, err := b.Store.StartRun(ctx, stock.Run{
+	run, err := audit.Start(ctx, b.Store, audit.Run{
 		ID: runID, Strategy: c.Strategy.Name, Scenario: c.Scenario.Name, InitialStock: o.Stock,
 	})
 	if err != nil {
@@ -120,7 +121,7 @@ func runOnce(ctx context.Context, b Bench, c Cell, o Options) (Result, []*hit, e
 		return result, nil, err
 	}
 	result.fill(a)
-	if err := audit(ctx, b.Store, run.ID, a.hits, &result); err != nil {
+	if err := count(ctx, b.Store, run.ID, a.hits, &result); err != nil {
 		return result, nil, err
 	}
 	result.judge(a)
@@ -149,7 +150,7 @@ func quiet(ctx context.Context, store *stock.Store, run string, doubtful bool, l
 	}
 	orders, since := int64(-1), time.Now()
 	for time.Since(since) < lease {
-		a, err := store.Audit(ctx, run)
+		a, err := audit.Count(ctx, store, run)
 		if err != nil {
 			return err
 		}
@@ -165,13 +166,13 @@ func quiet(ctx context.Context, store *stock.Store, run string, doubtful bool, l
 	return nil
 }
 
-// audit has the database count, and holds the answers against the orders.
-func audit(ctx context.Context, store *stock.Store, run string, hits []*hit, r *Result) error {
-	a, err := store.Audit(ctx, run)
+// count has the database count, and holds the answers against the orders.
+func count(ctx context.Context, store *stock.Store, run string, hits []*hit, r *Result) error {
+	a, err := audit.Count(ctx, store, run)
 	if err != nil {
 		return err
 	}
-	orders, err := store.RequestsWithOrders(ctx, run)
+	orders, err := audit.Requests(ctx, store, run)
 	if err != nil {
 		return err
 	}
