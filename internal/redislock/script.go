@@ -6,7 +6,6 @@ import (
 	_ "embed"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -45,20 +44,10 @@ var (
 	beatScript            = redis.NewScript(takeSource + commonSource + beatSource)
 )
 
-// keysOf returns the keys of a lock. They share one hash tag, so that a Redis Cluster keeps
-// them together: the key's own tag if it has one, or else the whole key, or one for all keys of which
-// no tag can be made, because a tag ends at the first brace and is not empty.
+// keysOf returns a lock's keys in the order in which the scripts take them.
 func keysOf(key string) []string {
-	tagged := "{" + key + "}"
-	if key == "" || key[0] == '}' {
-		tagged = "{:}" + key
-	}
-	if open := strings.IndexByte(key, '{'); open >= 0 {
-		if end := strings.IndexByte(key[open+1:], '}'); end > 0 {
-			tagged = key
-		}
-	}
-	return []string{tagged + ":lock", tagged + ":queue", tagged + ":waiters", tagged + ":epoch"}
+	k := Keys("", key)
+	return []string{k.Lock, k.Queue, k.Waiters, k.Epoch}
 }
 
 // reply is what a script says of one lock.
