@@ -21,9 +21,9 @@ func TestLockedHoldsTheLockAroundTheHandlers(t *testing.T) {
 	}
 	defer client.Close()
 	ours := redislock.New(client, redislock.Options{Wait: 50 * time.Millisecond})
-	defer ours.Close()
+	defer ours.Close(context.Background())
 	theirs := redislock.New(client, redislock.Options{})
-	defer theirs.Close()
+	defer theirs.Close(context.Background())
 
 	served := 0
 	handler := func(c *gin.Context) {
@@ -64,7 +64,7 @@ func TestLockedHoldsTheLockAroundTheHandlers(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The wait that was given up is taken back in the background: it may get the lock for a moment.
-		for deadline := time.Now().Add(10 * time.Second); client.Exists(t.Context(), "{account:1}:lock", "{account:1}:queue").Val() > 0; {
+		for deadline := time.Now().Add(10 * time.Second); client.Exists(t.Context(), redislock.Keys("", "account:1").Lock, redislock.Keys("", "account:1").Queue).Val() > 0; {
 			if time.Now().After(deadline) {
 				t.Fatal("the lock was not given back")
 			}

@@ -3,7 +3,7 @@ package strategy
 import (
 	"github.com/redis/go-redis/v9"
 
-	"stocklock/internal/redislock"
+	"stocklock/internal/redislock/polling"
 )
 
 var redlock = Strategy{
@@ -22,6 +22,6 @@ var redlock = Strategy{
 			nodes[i] = client
 		}
 		// A try asks five servers, so it is made more rarely than where it asks one.
-		return lockGuard{redislock.NewQuorum(nodes, redislock.Options{Lease: d.Lease, Wait: d.Wait, Retry: d.Retry, Hooks: d.Hooks})}, readThenWrite
+		return lockGuard{polling.NewQuorum(nodes, polling.Options{Lease: d.Lease, Wait: d.Wait, Retry: d.Retry, Hooks: d.Hooks})}, readThenWrite
 	},
 }

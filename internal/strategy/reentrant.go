@@ -20,12 +20,16 @@ var reentrant = Strategy{
 	Properties: Exclusive | Recovers | AtomicLease | Renews | OwnerChecked | AtomicRelease | Reentrant | ClockFree |
 		LossAware,
 	build: func(d Deps) (guard, decrement) {
-		return lockGuard{redislock.New(d.Redis, redislock.Options{Lease: d.Lease, Wait: d.Wait, Hooks: d.Hooks})}, readThenWrite
+		// A commit outlives its request, and the lock must not be lost meanwhile.
+		o := redislock.Options{Lease: d.Lease, Wait: d.Wait, Hooks: d.Hooks, Grace: max(d.Lease, writeTimeout)}
+		return lockGuard{redislock.New(d.Redis, o)}, readThenWrite
 	},
 }
 
 // lockGuard guards with a lock of package redislock.
 type lockGuard struct{ redislock.Locking }
+
+func (g lockGuard) Close() error { return g.Locking.Close(context.Background()) }
 
 func (g lockGuard) Do(ctx context.Context, key string, fn func(context.Context, int64) error) error {
 	held, lease, err := g.Acquire(ctx, key)
