@@ -82,8 +82,8 @@ func (m *machine) ask(now instant, attempt uint64, lease time.Duration) {
 func (m *machine) answered(attempt uint64, r reply, queued bool, sent, now instant) (next todo, nothing bool) {
 	switch {
 	case attempt != m.attempt || m.state != asking:
-		// Somebody gave up; or a pushed grant was faster.
-		if attempt != m.attempt && r.kind == replyHeld {
+		// Whoever asked gave up; or a pushed grant was faster.
+		if attempt != m.attempt && (r.kind == replyHeld || r.kind == replyWaiting && queued) {
 			return todo{over: attempt}, false
 		}
 		return todo{}, false
@@ -117,7 +117,9 @@ func (m *machine) stop() { *m = machine{lease: m.lease} }
 func (m *machine) granted(r reply, base, now instant) todo {
 	deadline := base + m.lease - margin(m.lease)
 	if now >= deadline { // the answer took longer than the lease
-		return m.giveUp()
+		over := m.attempt
+		m.stop()
+		return todo{over: over}
 	}
 	others := r.others
 	if m.contended {
@@ -239,9 +241,13 @@ func (m *machine) abandon() todo {
 	return todo{lost: true}
 }
 
-// giveUp ends what is going on here, because nobody here wants it any more.
+// giveUp ends what is going on here, because nobody here wants it any more. What becomes of a request
+// that is under way is known when it is answered, or failed.
 func (m *machine) giveUp() todo {
 	over := m.attempt
+	if m.state == asking {
+		over = 0
+	}
 	m.stop()
 	return todo{over: over}
 }
