@@ -12,11 +12,11 @@ import (
 	"stocklock/internal/lab/trial"
 )
 
-// noise is how much a number must differ, as a part of what it was, to be pointed out.
+// noise is the relative difference below which a number counts as unchanged.
 const noise = 0.1
 
-// Compare prints what changed between two reports, cell by cell. Cells under contention are
-// compared by their numbers too; elsewhere the faults, and not the strategy, make the numbers.
+// Compare prints what changed between two reports, cell by cell. Numbers are compared under
+// contention only: in other scenarios they follow from the faults, and not from the strategy.
 func (t Terminal) Compare(before, after Report) {
 	old := before.byPlace()
 	w := tabular.New()
@@ -84,7 +84,7 @@ func (t Terminal) changedVerdict(was, is trial.Result) string {
 	return t.short(was) + " → " + t.short(is)
 }
 
-// change is a metric and how it differs from what it was, coloured where that is more than noise.
+// change is a metric with its relative change, coloured where that is more than noise.
 func (t Terminal) change(m metric, before, after trial.Result) string {
 	was, known := m.of(before)
 	is, measured := m.of(after)

@@ -8,9 +8,9 @@ import (
 	"stocklock/internal/lab/trial"
 )
 
-// metrics are the numbers of a cell, in the order of every table. All forms read this list: a metric
-// is one line here. Every metric is a column of CSV, can be compared by --fail-if, and is on the page
-// of its cell; shown says where else.
+// metrics are the numbers of a cell, in the order of the tables. All forms read this list, so
+// that a metric is one line here. Each is a column of CSV, a name for --fail-if, and a count on
+// the page of its cell. The field shown lists the other places.
 var metrics = []metric{
 	{name: "requests", title: "requests", of: count(func(r trial.Result) int64 { return r.Requests }), shown: always},
 	{name: "sold", title: "sold", of: count(func(r trial.Result) int64 { return r.Sold }), outOf: initialStock, shown: inTerminal | inMarkdown | onPage | always},
@@ -142,8 +142,8 @@ func metricsIn(where places, cells []trial.Result) []metric {
 	return found
 }
 
-// leaveFirst are the columns that a narrow terminal leaves out, counted from 1, the first one first.
-// before is the number of columns before those of the metrics.
+// leaveFirst are the columns that a narrow terminal leaves out, in that order, counted from 1.
+// before is the number of columns before the metrics.
 func leaveFirst(shown []metric, before int) []int {
 	var columns []int
 	for i, m := range shown {

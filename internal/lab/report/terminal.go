@@ -15,15 +15,15 @@ import (
 	"stocklock/internal/strategy"
 )
 
-// Terminal prints for people.
+// Terminal prints reports as text.
 type Terminal struct {
 	Out    io.Writer
 	Colour bool
 	Width  int // of a line, in columns; 0 where nothing wraps
 }
 
-// Report prints the comparison under contention, the matrix where there is one, single
-// cells otherwise, and what was surprising.
+// Report prints the comparison under contention, the matrix where there is one, or else single
+// cells. Surprises come last.
 func (t Terminal) Report(r Report) {
 	switch {
 	case r.onlyContention():
@@ -59,7 +59,7 @@ func (t Terminal) sideBySide(e Environment) {
 	}
 }
 
-// singly prints cells with what is done to each, and which property decides.
+// singly prints each cell with its scenario and the property that decides.
 func (t Terminal) singly(cells []trial.Result) {
 	w := tabular.New()
 	names := strategy.Names()
@@ -87,10 +87,10 @@ func (t Terminal) matrix(r Report) {
 		}
 		return t.short(c)
 	})
-	fmt.Fprintln(t.Out, "held: sold exactly the stock · +N: oversold N · stuck: nothing sells any more · – skipped · !! a surprise")
+	fmt.Fprintln(t.Out, "held: sold exactly the stock · +N: oversold N · stuck: nothing is sold any more · – skipped · !! a surprise")
 }
 
-// Expected prints what is expected of each cell that is wanted.
+// Expected prints the expected verdict of each wanted cell.
 func (t Terminal) Expected(wanted func(strategy.Strategy, scenario.Scenario) bool, o strategy.Options) {
 	strategies := slices.DeleteFunc(strategy.All(), func(s strategy.Strategy) bool {
 		return !slices.ContainsFunc(scenario.All(), func(sc scenario.Scenario) bool { return wanted(s, sc) })
@@ -107,10 +107,10 @@ func (t Terminal) Expected(wanted func(strategy.Strategy, scenario.Scenario) boo
 	})
 }
 
-// verdictOf is what a grid says of a cell.
+// verdictOf returns the text of a cell in a grid.
 type verdictOf func(strategy.Strategy, scenario.Scenario) string
 
-// grid prints strategies by scenarios, below each other what has no room side by side.
+// grid prints strategies by scenarios. Columns without room are printed as a second table below.
 func (t Terminal) grid(strategies []strategy.Strategy, scenarios []scenario.Scenario, cell verdictOf) {
 	shown := len(scenarios)
 	grid := gridOf(strategies, scenarios, cell)
@@ -154,7 +154,7 @@ func (t Terminal) closing(r Report) {
 	}
 	for _, c := range r.Cells {
 		for _, why := range c.Spoiled {
-			fmt.Fprintf(t.Out, "run again: %s under %s: %s\n", c.Strategy, c.Scenario, why)
+			fmt.Fprintf(t.Out, "repeated: %s under %s: %s\n", c.Strategy, c.Scenario, why)
 		}
 	}
 	skipped := map[string]string{}

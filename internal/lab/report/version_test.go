@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestSavedResultsOfEveryVersionAreShown reads what loadtest wrote when each version was the newest,
-// and compares all that is shown of it.
+// TestSavedResultsOfEveryVersionAreShown reads a result that loadtest wrote when that version was
+// the newest, and compares everything that is shown of it.
 func TestSavedResultsOfEveryVersionAreShown(t *testing.T) {
 	for version := 1; version <= Version; version++ {
 		name := fmt.Sprintf("version%d", version)
