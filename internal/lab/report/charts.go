@@ -7,16 +7,17 @@ import (
 	"slices"
 	"strings"
 
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/trial"
 )
 
 // outcomes are stacked in this order.
 var outcomes = []struct {
-	outcome trial.Outcome
+	outcome load.Outcome
 	name    string
 }{
-	{trial.Sold, "sold"}, {trial.SoldOut, "sold out"}, {trial.Busy, "busy"}, {trial.Fenced, "fenced off"}, {trial.Lost, "lock lost"},
-	{trial.Conflict, "conflict"}, {trial.Refused, "refused"}, {trial.Unknown, "unknown"}, {trial.Failed, "error"},
+	{load.Sold, "sold"}, {load.SoldOut, "sold out"}, {load.Busy, "busy"}, {load.Fenced, "fenced off"}, {load.Lost, "lock lost"},
+	{load.Conflict, "conflict"}, {load.Refused, "refused"}, {load.Unknown, "unknown"}, {load.Failed, "error"},
 }
 
 // The size of a chart, and the edges of its plot.
