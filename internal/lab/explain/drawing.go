@@ -3,7 +3,6 @@ package explain
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -62,7 +61,7 @@ func (d *drawing) until(t time.Time) {
 
 // ms is a time on the drawing, in milliseconds to a hundredth.
 func (d *drawing) ms(t time.Time) float64 {
-	return math.Round(float64(t.Sub(d.zero))/float64(time.Millisecond)*100) / 100
+	return milliseconds(t.Sub(d.zero))
 }
 
 // maxSpans is the largest number of spans in a lane.
@@ -85,7 +84,7 @@ func (d *drawing) finish(x *Explanation) {
 	}
 	d.faults()
 	slices.SortStableFunc(d.steps, func(a, b Step) int { return cmp.Compare(a.AtMS, b.AtMS) })
-	x.StartMS = math.Round(float64(d.zero.Sub(d.Began))/float64(time.Millisecond)*100) / 100
+	x.StartMS = milliseconds(d.zero.Sub(d.Began))
 	x.FromMS, x.ToMS = d.ms(d.from), d.ms(d.to)
 	x.Moment, x.Both, x.Lanes, x.Steps = d.mark, d.overlap, d.lanes, d.steps
 }

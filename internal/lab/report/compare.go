@@ -60,9 +60,9 @@ func (t Terminal) Compare(before, after Report) {
 		w.SuppressEmptyColumns()
 		t.print(w, header, tabular.Right(4, 3+len(shown)), leaveFirst(shown, 3)...)
 	}
-	fmt.Fprintf(t.Out, "%s with another verdict, %d with the same, %d only after, %d only before\n", plural(changed, "cell"), same, added, len(old))
+	t.wrapped(fmt.Sprintf("%s with another verdict, %d with the same, %d only after, %d only before", plural(changed, "cell"), same, added, len(old)))
 	if differ := differences(before, after); len(differ) > 0 {
-		fmt.Fprintf(t.Out, "not the same, so numbers are not to be compared: %s\n", strings.Join(differ, "; "))
+		t.wrapped("not the same, so do not compare numbers: " + strings.Join(differ, "; "))
 	}
 	if before.Environment.Testbeds == after.Environment.Testbeds { // else it is among the differences
 		t.sideBySide(after.Environment)

@@ -62,9 +62,7 @@ func sentence(c trial.Result) string {
 }
 
 func (t Terminal) paragraph(s string) {
-	for _, line := range strings.Split(text.WrapSoft(s, t.drawingWidth()), "\n") {
-		fmt.Fprintln(t.Out, strings.TrimSpace(line))
-	}
+	Terminal{Out: t.Out, Width: t.drawingWidth()}.wrapped(s)
 }
 
 // brokenCommand breaks a long command into lines, as a shell reads them.

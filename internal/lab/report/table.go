@@ -28,7 +28,7 @@ func (t Terminal) print(w table.Writer, header table.Row, columns []table.Column
 	}
 	fmt.Fprintln(t.Out, shown)
 	if len(left) > 0 {
-		fmt.Fprintf(t.Out, "left out: %s; a terminal of %d columns shows all\n", strings.Join(left, ", "), widthOf(whole))
+		t.wrapped(fmt.Sprintf("left out: %s; a terminal of %d columns shows all", strings.Join(left, ", "), widthOf(whole)))
 	}
 }
 

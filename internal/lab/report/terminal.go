@@ -55,7 +55,7 @@ func (t Terminal) comparison(cells []trial.Result) {
 
 func (t Terminal) sideBySide(e Environment) {
 	if note := e.sideBySide(); note != "" {
-		fmt.Fprintln(t.Out, note)
+		t.wrapped(note)
 	}
 }
 
@@ -87,7 +87,7 @@ func (t Terminal) matrix(r Report) {
 		}
 		return t.short(c)
 	})
-	fmt.Fprintln(t.Out, "held: sold exactly the stock · +N: oversold N · stuck: nothing is sold any more · – skipped · !! a surprise")
+	t.wrapped("held: sold exactly the stock · +N: oversold N · stuck: nothing is sold any more · – skipped · !! a surprise")
 }
 
 // Expected prints the expected verdict of each wanted cell.
@@ -171,9 +171,9 @@ func (t Terminal) closing(r Report) {
 	if r.Interrupted {
 		fmt.Fprintln(t.Out, "interrupted: cells are missing")
 	}
-	fmt.Fprintf(t.Out, "%s, %d as expected, %s, %d skipped · %s\n",
+	t.wrapped(fmt.Sprintf("%s, %d as expected, %s, %d skipped · %s",
 		plural(len(r.Cells), "cell"), len(r.Cells)-len(surprises)-countSkipped(r.Cells), plural(len(surprises), "surprise"), countSkipped(r.Cells),
-		strings.Join(r.Environment.short(), ", "))
+		strings.Join(r.Environment.short(), ", ")))
 }
 
 func countSkipped(cells []trial.Result) (n int) {
@@ -183,6 +183,16 @@ func countSkipped(cells []trial.Result) (n int) {
 		}
 	}
 	return n
+}
+
+// wrapped prints a line of text, broken where the terminal ends.
+func (t Terminal) wrapped(s string) {
+	if t.Width > 0 {
+		s = text.WrapSoft(s, t.Width)
+	}
+	for _, line := range strings.Split(s, "\n") {
+		fmt.Fprintln(t.Out, strings.TrimSpace(line))
+	}
 }
 
 func (t Terminal) paint(c text.Colors, s string) string {

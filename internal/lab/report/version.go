@@ -30,12 +30,13 @@ func versionOf(content []byte) (int, error) {
 	return *file.Version, nil
 }
 
-// version1 is what version 1 kept in another way.
+// version1 has the values to which version 1 gave another name or form.
 type version1 struct {
 	Environment struct {
 		Sites int `json:"sites"` // what testbeds were called
 	} `json:"environment"`
 	Cells []struct {
+		Strikes     int64 `json:"strikes"` // what faults_met was called
 		Explanation struct {
 			Sentence string `json:"sentence"`
 		} `json:"explanation"`
@@ -53,6 +54,7 @@ func (r *Report) fromVersion1(content []byte) error {
 		r.Environment.Testbeds = old.Environment.Sites
 	}
 	for i, c := range r.Cells {
+		r.Cells[i].FaultsMet = max(c.FaultsMet, old.Cells[i].Strikes)
 		x := c.Explanation
 		if x == nil {
 			continue
