@@ -14,7 +14,7 @@ import (
 
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
 )
 
 func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
@@ -104,9 +104,9 @@ func TestHelpAndListAndExpectOnly(t *testing.T) {
 		{"--help", []string{"Examples:", "Exit codes"}},
 		{"run --help", []string{"--strategies", "--json"}},
 		{"soak --help", []string{"--minutes", "--seed", "--recover-within"}},
-		{"list", append(strategy.Names(), scenario.Names()...)},
-		{"list properties", append(strategy.Names(), "pause-proof")},
-		{"run --expect-only --strategies all --scenarios all", append(strategy.Names(), "stuck", "oversold", "held")},
+		{"list", append(ladder.Names(), scenario.Names()...)},
+		{"list properties", append(ladder.Names(), "pause-proof")},
+		{"run --expect-only --strategies all --scenarios all", append(ladder.Names(), "stuck", "oversold", "held")},
 	} {
 		var out, errs bytes.Buffer
 		if code := run(t.Context(), strings.Fields(tt.args), &out, &errs); code != 0 || errs.Len() > 0 {
@@ -140,8 +140,8 @@ func build(t *testing.T) string {
 	return program
 }
 
-// TestComparison runs the built program on private servers: a shop without a
-// lock must oversell, or the harness is broken, and one with a right lock must not.
+// TestComparison runs the built program on private servers. A shop without a lock must oversell, or
+// the harness is broken, and one with a right lock must not.
 func TestComparison(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "out.json")
 	cmd := exec.CommandContext(t.Context(), build(t), "run", "--strategies", "none,owner-checked,reentrant", "--stock", "40", "--json", file)
@@ -177,15 +177,15 @@ func TestComparison(t *testing.T) {
 	}
 }
 
-// TestTellingCells runs a part of the matrix that has every strategy and every
-// scenario at least once.
+// TestTellingCells runs a part of the matrix that has every strategy and every scenario at least
+// once.
 func TestTellingCells(t *testing.T) {
-	told := map[string]bool{}
-	for _, s := range strategy.All() {
-		told[s.Telling] = true
+	shown := map[string]bool{}
+	for _, s := range ladder.All() {
+		shown[s.Telling] = true
 	}
 	for _, sc := range scenario.Names() {
-		if !told[sc] {
+		if !shown[sc] {
 			t.Errorf("no strategy is tried under %s", sc)
 		}
 	}

@@ -131,7 +131,7 @@ func (t *testbeds) start(ctx context.Context, dsn string) error {
 		Shops: p.Shops, DSN: dsn, RedisURL: p.Redis, Env: map[string]string{
 			"SHOP_LAB":   "true",
 			"SHOP_LEASE": p.Lease.String(), "SHOP_WAIT": p.Wait.String(), "SHOP_RETRY": p.Retry.String(), "SHOP_LAB_WORK": p.Work.String(),
-			"SHOP_LAB_SERVER_CLOCK": fmt.Sprint(p.ServerClock), "SHOP_LOG_LEVEL": "error",
+			"SHOP_LOG_LEVEL": "error",
 		},
 		Trace: p.Trace || injects, // the trace tells that a request has reached its fault's point
 	}
@@ -168,8 +168,8 @@ func (t *testbeds) start(ctx context.Context, dsn string) error {
 
 func needsQuorum(c Pair) bool { return c.Strategy.NeedsQuorum }
 
-// use checks the shops that were given by address: they must be ready, in lab mode, and on the database
-// that the audit asks.
+// use checks the shops that were given by address: they must be ready, in lab mode, and on the
+// database that the audit asks.
 func (t *testbeds) use(ctx context.Context) error {
 	bench := trial.Bench{Shops: t.plan.ShopURLs, Store: t.store, Redis: t.redis}
 	probeWithin := func(url, by string) error {

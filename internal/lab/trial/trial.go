@@ -1,13 +1,14 @@
 // Package trial runs one cell: one strategy under one scenario.
 //
-// A trial makes an item of its own and attacks it through the shops. Meanwhile the scenario injects its
-// faults. Then the trial repairs the testbed, waits until all is at rest, and has SQL count what was sold.
-// From these counts follows a verdict, which is held against the strategy's properties. What the shops
-// say of themselves is never trusted.
+// A trial makes an item of its own and attacks it through the shops. Meanwhile the scenario injects
+// its faults. Then the trial repairs the testbed, waits until all is at rest, and has SQL count
+// what was sold. From these counts follows a verdict, which is held against the strategy's
+// properties. What the shops say of themselves is never trusted.
 //
-// The files: trial.go is the order of events, attack.go the load and what happens meanwhile, customers.go
-// who sends what to which shop, interventions.go what is done to the testbed, progress.go when it is over,
-// changes.go what Redis announces, verdict.go how it ended, result.go and timeline.go the numbers.
+// The files: trial.go is the order of events, attack.go the load and what happens meanwhile,
+// customers.go the requests and their shops, interventions.go what is done to the testbed,
+// progress.go when it is over, changes.go what Redis announces, verdict.go how it ended, result.go
+// and timeline.go the numbers.
 package trial
 
 import (
@@ -20,6 +21,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
@@ -58,15 +60,17 @@ type Options struct {
 	strategy.Options
 }
 
-// maxCell bounds a cell that neither sells out nor gets stuck, besides the time that its load takes.
+// maxCell bounds a cell that neither sells out nor gets stuck, besides the time that its load
+// takes.
 const maxCell = 90 * time.Second
 
-// maxTries bounds how often a cell is run that says nothing about its strategy, because the machine stalled
-// or because a fault or a repair failed.
+// maxTries bounds how often a cell is run that says nothing about its strategy, because the machine
+// stalled or because a fault or a repair failed.
 const maxTries = 3
 
-// Run runs one cell. An error means that the harness cannot go on. What spoils only this cell has the
-// verdict Invalid, after [maxTries] at most. A cell that was interrupted by ctx returns ctx's cause.
+// Run runs one cell. An error means that the harness cannot go on. What spoils only this cell has
+// the verdict Invalid, after [maxTries] at most. A cell that was interrupted by ctx returns ctx's
+// cause.
 func Run(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
 	var earlier []string
 	for {
@@ -98,7 +102,7 @@ func runOnce(ctx context.Context, b Bench, c Cell, o Options) (attempt, error) {
 	if err := b.ready(ctx); err != nil {
 		return attempt{}, err
 	}
-	run, err := b.Store.StartRun(ctx, stock.Run{
+	run, err := audit.Start(ctx, b.Store, audit.Run{
 		ID:       fmt.Sprintf("%s-%s-%d-%s", c.Strategy.Name, c.Scenario.Name, c.Seed, time.Now().UTC().Format("150405.000000")),
 		Strategy: c.Strategy.Name, Scenario: c.Scenario.Name, InitialStock: o.Stock,
 	})
@@ -121,7 +125,7 @@ func runOnce(ctx context.Context, b Bench, c Cell, o Options) (attempt, error) {
 		return attempt{}, err
 	}
 	r.count(a)
-	if err := audit(ctx, b.Store, run.ID, a.customers.hits, r); err != nil {
+	if err := count(ctx, b.Store, run.ID, a.customers.hits, r); err != nil {
 		return attempt{}, err
 	}
 	if v.kind == "" {
@@ -175,15 +179,15 @@ func (b Bench) ready(ctx context.Context) error {
 	return nil
 }
 
-// rest waits until no more orders can come. Where every request has its answer, that is now. Where a
-// request has none, that is when there were no new orders for a lease.
+// rest waits until no more orders can come. Where every request has its answer, that is now. Where
+// a request has none, that is when there were no new orders for a lease.
 func rest(ctx context.Context, store *stock.Store, run string, doubtful bool, lease time.Duration) error {
 	if !doubtful {
 		return nil
 	}
 	orders, since := int64(-1), time.Now()
 	for time.Since(since) < lease {
-		a, err := store.Audit(ctx, run)
+		a, err := audit.Count(ctx, store, run)
 		if err != nil {
 			return err
 		}
@@ -199,13 +203,13 @@ func rest(ctx context.Context, store *stock.Store, run string, doubtful bool, le
 	return nil
 }
 
-// audit has the database count, and compares the answers with the orders.
-func audit(ctx context.Context, store *stock.Store, run string, hits []*hit, r *Result) error {
-	a, err := store.Audit(ctx, run)
+// count has the database count, and compares the answers with the orders.
+func count(ctx context.Context, store *stock.Store, run string, hits []*hit, r *Result) error {
+	a, err := audit.Count(ctx, store, run)
 	if err != nil {
 		return err
 	}
-	orders, err := store.RequestsWithOrders(ctx, run)
+	orders, err := audit.Requests(ctx, store, run)
 	if err != nil {
 		return err
 	}
