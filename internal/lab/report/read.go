@@ -26,7 +26,10 @@ func Read(path string) (Report, error) {
 	}
 	defer file.Close()
 	r, err := read(file)
-	if err != nil {
+	switch {
+	case errors.As(err, new(errNewer)):
+		return Report{}, fmt.Errorf("%s is the result of a newer loadtest: %w", path, err)
+	case err != nil:
 		return Report{}, fmt.Errorf("%s is no result of loadtest: %w", path, err)
 	}
 	return r, nil

@@ -25,9 +25,16 @@ func versionOf(content []byte) (int, error) {
 	case *file.Version < 1:
 		return 0, fmt.Errorf("version is %d, want 1 to %d", *file.Version, Version)
 	case *file.Version > Version:
-		return 0, fmt.Errorf("version is %d, and this loadtest reads up to %d: a newer loadtest can show it", *file.Version, Version)
+		return 0, errNewer{*file.Version}
 	}
 	return *file.Version, nil
+}
+
+// errNewer is the version of a result that a newer loadtest wrote.
+type errNewer struct{ version int }
+
+func (e errNewer) Error() string {
+	return fmt.Sprintf("version is %d, and this loadtest reads up to %d: a newer loadtest can show it", e.version, Version)
 }
 
 // version1 has the values to which version 1 gave another name or form.
