@@ -58,7 +58,7 @@ func openUnready(t *testing.T, dsn, redisURL string, change func(*Config)) *runn
 	}
 	log := &logBuffer{}
 	cfg := Config{
-		Name: "test-shop", Strategy: byName(t, "fenced"),
+		Name: "test-shop", Strategy: byName(t, "fenced-relative"),
 		Deps: strategy.Deps{Store: store, Redis: client, Options: strategy.Options{
 			Lease: 10 * time.Second, Wait: 5 * time.Second, Retry: 5 * time.Millisecond,
 		}},
