@@ -48,8 +48,8 @@ func (silent) Printf(context.Context, string, ...any) {}
 // shared is the server that tests use unless they restart it.
 var shared *testServer
 
-// counter counts the requests that a client sends.
-type counter struct{ n atomic.Int64 }
+// counter counts the scripts that a client sends one by one, and its pipelines.
+type counter struct{ n, pipelines atomic.Int64 }
 
 func (c *counter) DialHook(next redis.DialHook) redis.DialHook { return next }
 
@@ -63,7 +63,10 @@ func (c *counter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 }
 
 func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		c.pipelines.Add(1)
+		return next(ctx, cmds)
+	}
 }
 
 // peer is another process as far as Redis can see, without a Locker.
