@@ -31,9 +31,8 @@ func TestInterruptedRunReportsWhatThereIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer time.AfterFunc(2*time.Minute, func() { cmd.Process.Kill() }).Stop()
-	first := fmt.Sprintf("1/%d ", all)
 	for lines := bufio.NewScanner(errs); lines.Scan(); {
-		if strings.HasPrefix(lines.Text(), first) {
+		if strings.HasPrefix(lines.Text(), fmt.Sprintf("1/%d ", all)) {
 			cmd.Process.Signal(os.Interrupt)
 		}
 	}

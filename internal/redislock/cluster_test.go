@@ -60,7 +60,7 @@ func TestCluster(t *testing.T) {
 		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, ContextTimeoutEnabled: true})
 		t.Cleanup(func() { client.Close() })
 		l := New(client, Options{Lease: 3 * time.Second})
-		t.Cleanup(func() { l.Close() })
+		t.Cleanup(func() { l.Close(context.Background()) })
 		return l
 	}
 	const keys, lockers, rounds = 5, 3, 20
