@@ -375,7 +375,7 @@ func TestHeld(t *testing.T) {
 			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Acquired: 10, sale.Read: 12, sale.Releasing: 1012, sale.Released: 1013}, reads: 2,
 				fault: "read sleep 1s", outcome: "lost", answer: 1013}, next)
 			e.order(2, 2)
-		}, Told, []string{"reported in time"}},
+		}, LossNoticed, []string{"reported in time"}},
 		{"a lock that freed itself", func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Acquired: 10, sale.Read: 12}, reads: 2, fault: "read kill", outcome: "unknown"}, next)
 			e.redis(9.0, "set", 9.1, "expire", 509.5, "expired", 519.0, "set")

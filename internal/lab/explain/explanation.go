@@ -25,7 +25,7 @@ const (
 	KeptOut      Cause = "kept-out"          // held: the others waited
 	Outlived     Cause = "outlived"          // held: the lock lived as long as its holder worked
 	Refused      Cause = "refused-by-store"  // held: the database refused a late write
-	Told         Cause = "told-in-time"      // held: the holder learned of the loss and wrote nothing
+	LossNoticed  Cause = "told-in-time"      // held: the holder learned of the loss and wrote nothing
 	Expired      Cause = "freed-by-expiry"   // held: a dead holder's lock freed itself
 	NotOwner     Cause = "release-refused"   // held: a late release freed nothing
 	Reentered    Cause = "entered-again"     // held: the holder took its own lock a second time

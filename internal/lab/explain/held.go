@@ -91,13 +91,13 @@ func (s *section) wants(hit *section) bool { return s != nil && s.Sent.Before(hi
 
 // dangers say what would have happened to a weaker lock at the moment, by what prevented it.
 var dangers = map[Cause]Phrase{
-	Refused:   "moment-unchecked-write",
-	Outlived:  "moment-lease-over",
-	Told:      "moment-unaware-write",
-	Expired:   "moment-no-expiry",
-	NotOwner:  "moment-unchecked-release",
-	Majority:  "moment-one-server",
-	Reentered: "moment-not-reentrant",
+	Refused:     "moment-unchecked-write",
+	Outlived:    "moment-lease-over",
+	LossNoticed: "moment-unaware-write",
+	Expired:     "moment-no-expiry",
+	NotOwner:    "moment-unchecked-release",
+	Majority:    "moment-one-server",
+	Reentered:   "moment-not-reentrant",
 }
 
 func danger(prevented Cause, hit, next *section) Text {
@@ -134,7 +134,7 @@ var rulesUnderFault = []rule{
 	{hold.diedAndNobodyNext, Expired, "freed-itself", hold.leaseEnd},
 	{hold.died, Expired, "freed-itself-for-next", hold.freed},
 	{hold.fencedOff, Refused, "fence-refused", hold.left},
-	{hold.lostItsLock, Told, "learned-of-the-loss", hold.faultOverOrLeaseEnd},
+	{hold.lostItsLock, LossNoticed, "learned-of-the-loss", hold.faultOverOrLeaseEnd},
 	{hold.readAgain, Refused, "row-had-changed", hold.faultOver},
 	{hold.unprotected, NobodyMet, "nobody-wrote-between", hold.faultOver},
 	{hold.unguarded, NoLease, "database-decides", hold.faultOver},

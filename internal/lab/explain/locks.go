@@ -29,7 +29,7 @@ type lockReader struct {
 	lane     int
 	spans    []Span
 	since    time.Time // the zero time while the lock is free
-	told     time.Time // when it was taken
+	takenAt  time.Time
 	renewals int
 }
 
@@ -69,10 +69,10 @@ func (r *lockReader) replaced(at time.Time) {
 	r.begin(at)
 }
 
-func (r *lockReader) begin(at time.Time) { r.since, r.told, r.renewals = at, at, 0 }
+func (r *lockReader) begin(at time.Time) { r.since, r.takenAt, r.renewals = at, at, 0 }
 
 func (r *lockReader) renewed(at time.Time) {
-	if r.since.IsZero() || at.Sub(r.told) <= clockTolerance {
+	if r.since.IsZero() || at.Sub(r.takenAt) <= clockTolerance {
 		return
 	}
 	if r.renewals++; r.renewals <= maxRenewals {
