@@ -25,8 +25,6 @@ var conditional = Strategy{
 func sellConditionally(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 	sale.At(ctx, sale.Read)
 	sale.At(ctx, sale.Write)
-	tx, cancel := committing(ctx, rowTimeout)
-	defer cancel()
-	order, err := store.Decrement(tx, wanted)
+	order, err := store.Decrement(ctx, wanted)
 	return written(ctx, order, err)
 }

@@ -26,8 +26,6 @@ func sellFencedRelative(ctx context.Context, store *stock.Store, wanted stock.Sa
 		return stock.Order{}, context.Cause(ctx)
 	}
 	sale.At(ctx, sale.Write)
-	tx, cancel := committing(ctx, writeTimeout)
-	defer cancel()
-	order, err := store.DecrementFenced(tx, wanted)
+	order, err := store.DecrementFenced(ctx, wanted)
 	return written(ctx, order, err)
 }
