@@ -65,7 +65,11 @@ func (c *counter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		c.n.Add(int64(len(cmds)))
+		for _, cmd := range cmds {
+			if cmd.Name() == "evalsha" {
+				c.n.Add(1)
+			}
+		}
 		return next(ctx, cmds)
 	}
 }
