@@ -22,6 +22,7 @@ var shopHalf = map[string][]string{
 	"internal/strategy/ladder": {"internal/strategy", "internal/stock", "internal/redislock", "internal/sale"},
 	"internal/stock":           {"sql"},
 	"internal/sale":            {},
+	"internal/flags":           {},
 	"internal/redislock":       {},
 	"internal/testserver":      {},
 	"sql":                      {},
@@ -40,7 +41,7 @@ var reserved = []struct {
 	{"github.com/gin-gonic/gin", []string{"internal/shop", "internal/shop/labmode"}, "HTTP stays at the edge"},
 	{"gorm.io/", []string{"internal/stock"}, "SQL stays in the store"},
 	{"github.com/Shopify/toxiproxy/v2", []string{"internal/lab/rig"}, "faults of the network are the rig's"},
-	{"github.com/alecthomas/kong", []string{"cmd/shop", "cmd/loadtest"}, "flags are read by mains"},
+	{"github.com/alecthomas/kong", []string{"cmd/shop", "cmd/loadtest", "internal/flags"}, "flags are read by mains"},
 }
 
 const module = "stocklock"

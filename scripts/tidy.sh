@@ -1,9 +1,9 @@
 #!/bin/sh
-# Fails when go.mod and go.sum of a module are not as `go mod tidy -e` leaves them:
+# Fails when `go mod tidy -e` would change go.mod or go.sum of a module:
 #
 #   scripts/tidy.sh . bench
 #
-# -e: a dependency of a dependency has a test that imports a module which not every proxy serves.
+# -e, because a test of an indirect dependency imports a module that not every proxy serves.
 set -u
 
 code=0

@@ -1,17 +1,15 @@
-// Package sql holds the database's side of stocklock as plain SQL files: the
-// versioned migrations, which the shop applies when it starts, and the queries
-// of the audit, which anyone can also paste into a MySQL client.
+// Package sql embeds the SQL files of stocklock: the versioned migrations, which the shop applies
+// when it starts, and the queries of the audit, which also run in a MySQL client.
 package sql
 
 import "embed"
 
-// Migrations holds migrations/NNNNN_name.sql, in goose's format.
+// Migrations contains migrations/NNNNN_name.sql in the format of goose.
 //
 //go:embed migrations/*.sql
 var Migrations embed.FS
 
-// The audit's queries. Each takes the run's id as its parameter, as often as it
-// has question marks.
+// Queries of the audit. Every parameter of a query is the run's id.
 var (
 	//go:embed audit/totals.sql
 	AuditTotals string

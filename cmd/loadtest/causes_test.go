@@ -54,7 +54,7 @@ func checkCauses(t *testing.T, path string) {
 			t.Errorf("%s under %s: %s, and nothing is said of it", c.Strategy, c.Scenario, c.Verdict)
 			continue
 		case c.Verdict != scenario.Held && x.Cause != causeOf(c):
-			t.Errorf("%s under %s: %s, explained with %s, want %s: %s", c.Strategy, c.Scenario, c.Verdict, x.Cause, causeOf(c), x.Sentence)
+			t.Errorf("%s under %s: %s, explained with %s, want %s: %s", c.Strategy, c.Scenario, c.Verdict, x.Cause, causeOf(c), explain.English.Say(x.Why...))
 		}
 		if c.Verdict != scenario.Oversold || len(x.Rows) < 2 {
 			continue
@@ -62,7 +62,7 @@ func checkCauses(t *testing.T, path string) {
 		first, late := x.Rows[0], x.Rows[1]
 		drawn := func(row explain.Row) bool {
 			return slices.ContainsFunc(x.Steps, func(s explain.Step) bool {
-				return s.Text == fmt.Sprintf("wrote %d, order %d", row.Written, row.ID)
+				return explain.English.Say(s.Text) == fmt.Sprintf("wrote %d, order %d", row.Written, row.ID)
 			})
 		}
 		if first.Read != late.Read || first.Nth >= late.Nth || !drawn(first) || !drawn(late) {

@@ -11,6 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 	"golang.org/x/sys/unix"
 
+	"stocklock/internal/flags"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/soak"
@@ -21,7 +22,7 @@ import (
 const (
 	exitExpected    = 0 // every cell did what its strategy's properties promise
 	exitSurprised   = 1 // one did not, or met a --fail-if
-	exitUsage       = 2 // it was told something impossible
+	exitUsage       = 2 // a flag or an argument is wrong
 	exitFailed      = 3 // the harness failed, which says nothing about the strategies
 	exitInterrupted = 130
 )
@@ -36,7 +37,7 @@ func usage(format string, args ...any) error {
 	return fmt.Errorf("%w%w", errSilent{errUsage}, fmt.Errorf(format, args...))
 }
 
-// errSilent marks an error without adding to its text.
+// errSilent marks an error and adds nothing to its text.
 type errSilent struct{ error }
 
 func (errSilent) Error() string   { return "" }
@@ -84,6 +85,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.Exit(func(int) { helped = true }),
 		kong.WithHyphenPrefixedParameters(true), // so that --rate -1 is a number out of range, not an unknown flag
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		flags.ShowRanges(),
+		kong.Vars(defaults),
 		kong.Vars{"strategies": strings.Join(strategy.Names(), ", "), "scenarios": strings.Join(scenario.Names(), ", "),
 			"metrics": strings.Join(report.Metrics(), ", "), "faults": strings.Join(soak.Faults(), "; ")},
 		kong.BindTo(ctx, (*context.Context)(nil)),
@@ -99,7 +102,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case err != nil:
 		err = usage("%w; see loadtest --help", err)
 	default:
-		err = parsed.Run()
+		if err = flags.Check(parsed); err != nil {
+			err = usage("%w", err)
+		} else {
+			err = parsed.Run()
+		}
 	}
 	code := exitCode(ctx, err)
 	switch {
@@ -136,7 +143,7 @@ func (s streams) terminal() report.Terminal {
 	return report.Terminal{Out: s.out, Colour: isTerminal(s.out) && os.Getenv("NO_COLOR") == "", Width: widthOf(s.out)}
 }
 
-// widthOf is how many columns a terminal has, and 0 for what is none.
+// widthOf is the width of a terminal in columns, and 0 for anything else.
 func widthOf(w io.Writer) int {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -149,8 +156,7 @@ func widthOf(w io.Writer) int {
 	return int(size.Col)
 }
 
-// isTerminal says whether w is a terminal: only there are colours and a moving
-// status line wanted.
+// isTerminal reports whether w is a terminal. Colours and a moving status line are for terminals alone.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" {

@@ -23,11 +23,11 @@ func (c *explainCommand) Run(ctx context.Context, s streams) error {
 	if err := cmp.Or(unknownStrategy, unknownScenario); err != nil {
 		return usage("explain explains one cell: %w", err)
 	}
-	chosen, err := choose(selection{Strategies: []string{c.Strategy}, Scenarios: []string{c.Scenario}, Runs: 1}, c.settings)
+	plan, err := choose(selection{Strategies: []string{c.Strategy}, Scenarios: []string{c.Scenario}, Runs: 1}, c.settings)
 	if err != nil {
 		return err
 	}
-	r, err := measure(ctx, chosen, s)
+	r, err := measure(ctx, plan, s)
 	if err != nil || len(r.Cells) == 0 {
 		return err
 	}

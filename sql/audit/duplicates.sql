@@ -1,4 +1,4 @@
--- Orders beyond the first for one request id.
+-- The number of orders beyond the first one of each request id.
 SELECT COALESCE(SUM(d.extra), 0) AS duplicates
 FROM (SELECT COUNT(*) - 1 AS extra
       FROM runs r

@@ -1,8 +1,7 @@
--- What a run sold, against what it had.
+-- The units that a run sold, compared with its initial stock.
 --   oversold      units in orders beyond the initial stock
---   lost_updates  units sold that the stock does not know of:
---                 sold - (initial - remaining); negative when stock was
---                 taken without an order
+--   lost_updates  units sold that were not deducted from the stock:
+--                 sold - (initial - remaining); negative when stock was deducted without an order
 SELECT r.initial_stock                                                  AS initial_stock,
        i.stock                                                          AS remaining,
        COUNT(o.id)                                                      AS orders,

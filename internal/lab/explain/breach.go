@@ -2,164 +2,152 @@ package explain
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"stocklock/internal/sale"
+	"stocklock/internal/shop/labmode"
 )
 
-// breach is how a second holder came in.
+// breach is how a second sale came in while another one was inside.
 type breach struct {
-	cause    Cause
-	sentence string
-	culprit  *section // a third request that opened the door, if one did
+	cause   Cause
+	why     []Text
+	inTurn  *Facts   // the last of the releases that each freed the lock of the next holder
+	turns   int      // how many there were
+	after   []Text   // what followed
+	culprit *section // a third request that let the second one in; nil for none
+}
+
+// told is everything there is to say of it. However many releases followed each other, they are one
+// sentence.
+func (b breach) told() []Text {
+	told := slices.Clone(b.why)
+	switch {
+	case b.turns == 1:
+		told = append(told, say("release-freed-in-turn", *b.inTurn))
+	case b.turns > 1:
+		last := *b.inTurn
+		last.Count = b.turns
+		told = append(told, say("releases-freed-in-turn", last))
+	}
+	return append(told, b.after...)
 }
 
 // breach says what let the intruder in while the older holder was inside.
 func (c *inquiry) breach(older, intruder *section) breach {
-	if !c.Exclusive {
-		if !older.guarded() {
-			return breach{NoLock, fmt.Sprintf("Nothing kept %s out while %s was between its read and its write.", intruder.name(), older.name()), nil}
-		}
-		return breach{OneProcess, fmt.Sprintf("%s had a mutex of its own process, which %s does not know: each was alone in its process, and not in the section.",
-			older.name(), intruder.name()), nil}
+	both := Facts{Holder: older.named(), Other: intruder.named(), LeaseMS: milliseconds(c.Lease)}
+	switch {
+	case !c.Exclusive && !older.guarded():
+		return breach{cause: NoLock, why: []Text{say("nothing-kept-out", both)}}
+	case !c.Exclusive:
+		return breach{cause: OneProcess, why: []Text{say("mutex-of-one-process", both)}}
 	}
-	for _, server := range c.servers() {
-		if b, ok := c.breachOf(server, older, intruder); ok {
+	for _, h := range c.histories {
+		if b, ok := c.breachIn(h, older, intruder); ok {
 			return b
 		}
 	}
-	return breach{Unexplained, fmt.Sprintf("%s came in while %s was inside, and the trace does not show why.", intruder.name(), older.name()), nil}
+	return breach{cause: Unexplained, why: []Text{say("no-reason-seen", both)}}
 }
 
-// Primary is the server that has the lock where there is no quorum.
-const Primary = "redis"
+// question is what one server's history can be asked about two sales.
+type question struct {
+	history         *history
+	older, intruder *section
+}
 
-// servers are those that announced changes.
-func (e Evidence) servers() []string {
-	var names []string
-	for _, ch := range e.Changes {
-		if !slices.Contains(names, ch.Server) {
-			names = append(names, ch.Server)
-		}
+type answer struct {
+	breach breach
+	found  bool
+}
+
+// breachIn looks for the reason in what one server announced between the two entries. A release may
+// have freed a lock that its holder had got through another release, and so on back to the first:
+// each answer is kept, so that no part of such a chain is searched twice.
+func (c *inquiry) breachIn(h *history, older, intruder *section) (breach, bool) {
+	q := question{h, older, intruder}
+	known, ok := c.known[q]
+	if !ok && !c.outOfTime() {
+		known.breach, known.found = c.search(h, older, intruder)
+		c.known[q] = known
 	}
-	slices.Sort(names)
-	return names
+	return known.breach, known.found
 }
 
-// breachOf looks at what one server announced between the two entries.
-func (c *inquiry) breachOf(server string, older, intruder *section) (breach, bool) {
-	taken, changes := c.between(server, older, intruder)
-	noted := func(what string) *Change {
-		if i := slices.IndexFunc(changes, func(ch Change) bool { return ch.What == what }); i >= 0 {
-			return &changes[i]
+func (c *inquiry) search(h *history, older, intruder *section) (breach, bool) {
+	taken, from, to := c.between(h, older, intruder)
+	noted := func(what RedisEvent) *Change {
+		if i := slices.IndexFunc(h.changes[from:to], func(ch Change) bool { return ch.What == what }); i >= 0 {
+			return &h.changes[from+i]
 		}
 		return nil
 	}
-	if gone := noted(Gone); gone != nil {
-		return breach{Failover, fmt.Sprintf("%s had the lock when its Redis died (%s); the replica that took over had never heard of it, and gave the lock to %s while %s was inside.",
-			older.name(), since(older, gone.Time), intruder.name(), older.name()), nil}, true
+	both := Facts{Holder: older.named(), Other: intruder.named(), LeaseMS: milliseconds(c.Lease)}
+	sinceEntry := func(t time.Time) Facts {
+		f := both
+		f.AfterMS = milliseconds(t.Sub(older.enter()))
+		return f
 	}
-	quorum := len(c.servers()) > 1 && server != Primary
+	if gone := noted(Gone); gone != nil {
+		return breach{cause: Failover, why: []Text{say("server-died", sinceEntry(gone.Time))}}, true
+	}
+	quorum := len(c.histories) > 1 && h.server != Primary
 	if !quorum { // where those that get no majority set and delete all the time
-		if b, ok := c.foreignRelease(changes, older, intruder); ok {
+		if b, ok := c.foreignRelease(h, from, to, older, intruder); ok {
 			return b, true
 		}
 	}
-	if expired := noted("expired"); expired != nil && expired.Time.Sub(taken) > c.Lease*4/5 {
+	if expired := noted(eventExpired); expired != nil && expired.Time.Sub(taken) > c.Lease*4/5 {
 		if expired.Time.Before(older.enter()) {
-			return breach{LateGrant, fmt.Sprintf("Redis gave the lock to %s %s before %s learned of it: its lease of %s was over by then, and %s got the lock.",
-				older.name(), ms(older.enter().Sub(taken)), older.Shop, ms(c.Lease), intruder.name()), nil}, true
+			both.AfterMS = milliseconds(older.enter().Sub(taken))
+			return breach{cause: LateGrant, why: []Text{say("granted-too-late", both)}}, true
 		}
-		return c.leaseEnded(older, intruder, fmt.Sprintf("lease of %s ended in Redis (%s)", ms(c.Lease), since(older, expired.Time))), true
+		return c.leaseEnded(older, say("lease-ended", sinceEntry(expired.Time))), true
 	}
-	if anew := noted("set"); anew != nil && !quorum {
+	if anew := noted(eventSet); anew != nil && !quorum {
 		// Set while it was there: taken over by its value, whatever Redis thinks of its expiry.
 		held := anew.Time.Sub(taken)
-		if d := c.deedAt(intruder.Shop, intruder.enter()); d != nil && held < c.Lease*4/5 {
-			return breach{ClockSkew, fmt.Sprintf("%s took the lock over from %s, whose lease of %s had begun only %s before: %s has its %s, and judges other holders' deadlines by it.",
-				intruder.name(), older.name(), ms(c.Lease), ms(intruder.enter().Sub(older.enter()).Abs()), intruder.Shop, d.What), nil}, true
+		if d := c.interventionAt(intruder.Shop, intruder.enter()); d != nil && held < c.Lease*4/5 {
+			both.AfterMS, both.Intervention = milliseconds(intruder.enter().Sub(older.enter()).Abs()), d.What
+			return breach{cause: ClockSkew, why: []Text{say("clock-ahead", both)}}, true
 		}
 		if held > c.Lease*4/5 {
-			return c.leaseEnded(older, intruder, fmt.Sprintf("deadline of %s passed, and %s took the lock over (%s)", ms(c.Lease), intruder.name(), since(older, anew.Time))), true
+			return c.leaseEnded(older, say("deadline-passed", sinceEntry(anew.Time))), true
 		}
 	}
 	return breach{}, false
 }
 
-// between are the changes after the one that gave the older holder the lock, until the
-// intruder was in, give or take what it takes to note one.
-func (c *inquiry) between(server string, older, intruder *section) (taken time.Time, changes []Change) {
-	var all []Change
-	for _, ch := range c.Changes {
-		if ch.Server == server && ch.Time.Before(intruder.enter().Add(clockTolerance)) {
-			all = append(all, ch)
-		}
-	}
-	at, there := -1, false
-	for i, ch := range all {
-		switch ch.What {
-		case "set", "hset", "hincrby":
-			if !there && (!ch.Time.After(older.enter()) || at < 0 || c.isLateNote(all[at:i], ch, older)) {
-				at = i
-			}
-			there = true
-		case "del", "expired", Gone:
-			there = false
-		}
-	}
-	if at < 0 {
-		return older.enter(), all
-	}
-	return all[at].Time, all[at+1:]
-}
-
-// isLateNote says whether a change that was noted after the holder had its lock is the one that gave
-// it: the lock was free before, as far as was noted, and nobody else got it just then.
-func (c *inquiry) isLateNote(before []Change, ch Change, holder *section) bool {
-	if ch.Time.Sub(holder.enter()) > clockTolerance/4 || before[len(before)-1].Time.After(holder.enter()) {
-		return false
-	}
-	return !slices.ContainsFunc(c.sections, func(s *section) bool {
-		return s != holder && s.took().After(ch.Time.Add(-clockTolerance/4)) && s.took().Before(ch.Time.Add(clockTolerance/2))
-	})
-}
-
 // leaseEnded says why the older holder was still inside when its lease was over.
-func (c *inquiry) leaseEnded(older, intruder *section, how string) breach {
-	went := fmt.Sprintf("%s then got the lock while %s was still inside.", intruder.name(), older.name())
-	if d := c.deedAt(older.Shop, older.enter().Add(c.Lease/2)); d != nil && d.What != Dead {
-		return breach{CutOff, fmt.Sprintf("%s was %s, so that it could not renew, and did not notice: its %s. %s", older.name(), d.What, how, went), nil}
+func (c *inquiry) leaseEnded(older *section, ended Text) breach {
+	f := Facts{Holder: older.named(), LastedMS: milliseconds(older.fault.lasted())}
+	if d := c.interventionAt(older.Shop, older.enter().Add(c.Lease/2)); d != nil && d.What != Dead {
+		f.Intervention = d.What
+		return breach{cause: CutOff, why: []Text{say("could-not-renew", f), ended}}
 	}
 	switch {
-	case strings.HasPrefix(older.fault.what, "stop"):
-		return breach{Paused, fmt.Sprintf("%s stood still for %s (SIGSTOP) after its last look at the lock: its %s. %s",
-			older.name(), ms(older.fault.until.Sub(older.fault.from)), how, went), nil}
-	case older.fault.what != "":
-		return breach{Overrun, fmt.Sprintf("%s worked for %s, longer than its lease: its %s. %s",
-			older.name(), ms(older.fault.until.Sub(older.fault.from)), how, went), nil}
+	case older.fault.Action == labmode.Stop:
+		return breach{cause: Paused, why: []Text{say("process-stopped", f), ended}}
+	case older.fault.met():
+		return breach{cause: Overrun, why: []Text{say("worked-longer", f), ended}}
 	default:
-		return breach{Overrun, fmt.Sprintf("%s was inside for longer than its lease: its %s. %s", older.name(), how, went), nil}
+		return breach{cause: Overrun, why: []Text{say("inside-longer", f), ended}}
 	}
 }
 
-// foreignRelease finds the third request whose release freed the older holder's lock: one that
-// came late, or one whose own lock the older holder had got in some other way.
-func (c *inquiry) foreignRelease(changes []Change, older, intruder *section) (breach, bool) {
-	for _, ch := range changes {
-		if ch.What != "del" {
-			continue
-		}
-		for _, s := range c.releasersOf(ch, older, intruder) {
+// foreignRelease finds the third request whose release freed the lock of the older holder. Either
+// the release came late, or the older holder had got the lock of that request in some other way.
+func (c *inquiry) foreignRelease(h *history, from, to int, older, intruder *section) (breach, bool) {
+	for i := from; i < to; i++ {
+		for _, s := range h.releasersOf(i, older, intruder) {
 			if s.late() {
 				return c.blame(s, older, intruder), true
 			}
-			// Whoever releases in time frees another's lock only when its own had gone to that other already.
-			if b, ok := c.breachOf(ch.Server, s, older); ok {
-				b.sentence += fmt.Sprintf(" The release of %s then freed the lock of %s in turn, and %s got in while %s was inside.",
-					s.name(), older.name(), intruder.name(), older.name())
+			// A release in time frees another's lock only when its own had gone to that other already.
+			if b, ok := c.breachIn(h, s, older); ok {
+				b.inTurn = &Facts{Third: s.named(), Holder: older.named(), Other: intruder.named()}
+				b.turns++
 				b.culprit = cmp.Or(b.culprit, s)
 				return b, true
 			}
@@ -170,29 +158,22 @@ func (c *inquiry) foreignRelease(changes []Change, older, intruder *section) (br
 
 // late says whether a fault held up its release.
 func (s *section) late() bool {
-	return s.fault.what != "" && (s.fault.at == sale.Releasing || s.fault.at == sale.Written)
+	return s.fault.met() && (s.fault.Point == sale.Releasing || s.fault.Point == sale.Written)
 }
 
 // releasersOf are the requests from before the older holder that were releasing when the key was
-// deleted, give or take what it takes to note that: the likeliest first.
-func (c *inquiry) releasersOf(deleted Change, older, intruder *section) []*section {
-	off := map[*section]time.Duration{}
-	var found []*section
-	for _, s := range c.sections {
-		from, to := s.at[sale.Releasing], s.at[sale.Released]
-		if s == older || s == intruder || from.IsZero() || !s.enter().Before(older.enter()) || deleted.Time.Before(from) {
-			continue
-		}
-		if !to.IsZero() {
-			off[s] = max(deleted.Time.Sub(to), 0)
-		}
-		if off[s] < clockTolerance {
-			found = append(found, s)
-		}
+// deleted: the likeliest first.
+func (h *history) releasersOf(deletion int, older, intruder *section) []*section {
+	if len(h.releasing[deletion]) == 0 {
+		return nil
 	}
+	found := slices.DeleteFunc(slices.Clone(h.releasing[deletion]), func(s *section) bool {
+		return s == older || s == intruder || !s.enter().Before(older.enter())
+	})
+	deleted := h.changes[deletion].Time
 	slices.SortStableFunc(found, func(a, b *section) int {
-		if d := cmp.Compare(off[a], off[b]); d != 0 || a.late() == b.late() {
-			return d
+		if d := cmp.Compare(a.sinceRelease(deleted), b.sinceRelease(deleted)); d != 0 || a.late() == b.late() {
+			return cmp.Or(d, a.enter().Compare(b.enter()))
 		}
 		if a.late() {
 			return -1
@@ -204,18 +185,16 @@ func (c *inquiry) releasersOf(deleted Change, older, intruder *section) []*secti
 
 // blame says what a late release did.
 func (c *inquiry) blame(late, older, intruder *section) breach {
-	held := ms(late.fault.until.Sub(late.enter()))
-	went := fmt.Sprintf("; %s got in while %s was inside.", intruder.name(), older.name())
-	if late.fault.at == sale.Releasing {
-		return breach{SplitRelease, fmt.Sprintf("%s went on with its release %s after it got the lock, past its lease of %s, and deleted the lock that was %s's by then",
-			late.name(), held, ms(c.Lease), older.name()) + went, late}
+	f := Facts{Third: late.named(), Holder: older.named(), Other: intruder.named(),
+		LeaseMS: milliseconds(c.Lease), AfterMS: milliseconds(late.fault.until.Sub(late.enter()))}
+	if late.fault.Point == sale.Releasing {
+		return breach{cause: SplitRelease, why: []Text{say("deleted-late", f)}, culprit: late}
 	}
-	return breach{LateRelease, fmt.Sprintf("%s released %s after it got the lock, when its lease of %s was over, and freed the lock that was %s's by then",
-		late.name(), held, ms(c.Lease), older.name()) + went, late}
+	return breach{cause: LateRelease, why: []Text{say("released-late", f)}, culprit: late}
 }
 
-// deedAt is what the lab was doing to a shop at a time.
-func (e Evidence) deedAt(shop string, at time.Time) *Intervention {
+// interventionAt is what the lab was doing to a shop at a time, nil for nothing.
+func (e Evidence) interventionAt(shop string, at time.Time) *Intervention {
 	for _, d := range e.Interventions {
 		if d.Shop == shop && !at.Before(d.From) && (d.Until.IsZero() || at.Before(d.Until)) {
 			return &d
@@ -223,5 +202,3 @@ func (e Evidence) deedAt(shop string, at time.Time) *Intervention {
 	}
 	return nil
 }
-
-func since(s *section, t time.Time) string { return "+" + ms(t.Sub(s.enter())) }

@@ -3,7 +3,6 @@ package explain
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -14,6 +13,7 @@ import (
 // drawing gathers what an explanation shows.
 type drawing struct {
 	*inquiry
+	byEntry  []*section // those that entered
 	zero     time.Time
 	holders  []*section
 	mark     *Moment
@@ -24,7 +24,13 @@ type drawing struct {
 	steps    []Step
 }
 
-func (c *inquiry) drawing(zero time.Time) *drawing { return &drawing{inquiry: c, zero: zero} }
+func (c *inquiry) drawing(zero time.Time) *drawing {
+	entered := slices.IndexFunc(c.sections, func(s *section) bool { return !s.entered() })
+	if entered < 0 {
+		entered = len(c.sections)
+	}
+	return &drawing{inquiry: c, byEntry: c.sections[:entered], zero: zero}
+}
 
 func (d *drawing) follow(sections ...*section) {
 	for _, s := range sections {
@@ -34,7 +40,7 @@ func (d *drawing) follow(sections ...*section) {
 	}
 }
 
-func (d *drawing) moment(at time.Time, what string, alarm bool) {
+func (d *drawing) moment(at time.Time, what Text, alarm bool) {
 	if !at.IsZero() {
 		d.mark = &Moment{AtMS: d.ms(at), What: what, Alarm: alarm}
 		d.until(at)
@@ -43,7 +49,7 @@ func (d *drawing) moment(at time.Time, what string, alarm bool) {
 
 func (d *drawing) both(from, to time.Time) {
 	if !from.IsZero() && to.After(from) {
-		d.overlap = &Span{FromMS: d.ms(from), ToMS: d.ms(to), Text: "two holders inside"}
+		d.overlap = &Span{FromMS: d.ms(from), ToMS: d.ms(to), Text: say("span-two-inside", Facts{})}
 	}
 }
 
@@ -68,14 +74,14 @@ func (d *drawing) finish(x *Explanation) {
 	})
 	d.frame()
 	for _, s := range d.holders {
-		d.lanes = append(d.lanes, Lane{Kind: HolderLane, Name: s.name(), Spans: d.holderSpans(s)})
+		d.lanes = append(d.lanes, Lane{Kind: HolderLane, Name: say("lane-sale", Facts{Holder: s.named()}), Spans: d.holderSpans(s)})
 	}
 	d.others()
-	locks := d.locks()
+	lock := d.locks()
 	row := len(d.lanes)
-	d.lanes = append(d.lanes, Lane{Kind: RowLane, Name: "stock in MySQL", Spans: d.stock()})
+	d.lanes = append(d.lanes, Lane{Kind: RowLane, Name: say("lane-row", Facts{}), Spans: d.stock()})
 	for i, s := range d.holders {
-		d.holderSteps(i, s, locks, row)
+		d.holderSteps(i, s, lock, row)
 	}
 	d.faults()
 	slices.SortStableFunc(d.steps, func(a, b Step) int { return cmp.Compare(a.AtMS, b.AtMS) })
@@ -102,7 +108,7 @@ func (d *drawing) frame() {
 			d.from = s.enter()
 		}
 	}
-	// Who culpably came first is shown from its entry; a mere wait is cut short.
+	// A holder that entered before is shown from its entry; a mere wait is cut short.
 	earliest := d.zero.Add(-long / 8)
 	for _, s := range d.holders {
 		if s.entered() && s.enter().Before(d.zero) {
@@ -116,7 +122,7 @@ func (d *drawing) frame() {
 }
 
 // span cuts to what is shown, and says whether anything is left.
-func (d *drawing) span(from, to time.Time, kind SpanKind, text string) (Span, bool) {
+func (d *drawing) span(from, to time.Time, kind SpanKind, text Text) (Span, bool) {
 	if from.Before(d.from) {
 		from = d.from
 	}
@@ -128,83 +134,68 @@ func (d *drawing) span(from, to time.Time, kind SpanKind, text string) (Span, bo
 
 func (d *drawing) holderSpans(s *section) []Span {
 	var spans []Span
-	add := func(from, to time.Time, kind SpanKind, text string) {
-		if span, ok := d.span(from, to, kind, text); ok {
+	add := func(from, to time.Time, kind SpanKind, phrase Phrase) {
+		if span, ok := d.span(from, to, kind, say(phrase, Facts{Fault: s.fault.Action})); ok {
 			spans = append(spans, span)
 		}
 	}
 	if !s.entered() {
-		add(s.Sent, s.Answered, Waiting, "waits in vain")
+		add(s.Sent, s.Answered, Waiting, "span-waits-in-vain")
 		return spans
 	}
-	add(s.Sent, s.enter(), Waiting, "waits")
-	add(s.enter(), s.leave(), Inside, "inside")
-	if s.fault.what != "" {
-		add(s.fault.from, s.fault.until, Faulty, pastTense(s.fault.what))
+	add(s.Sent, s.enter(), Waiting, "span-waits")
+	add(s.enter(), s.leave(), Inside, "span-inside")
+	if s.fault.met() {
+		add(s.fault.from, s.fault.until, Faulty, "span-fault")
 	}
 	return spans
 }
 
-// holderSteps tells a request's way. What it said to the lock and to the row leads there.
-func (d *drawing) holderSteps(lane int, s *section, locks map[string]int, row int) {
-	lock := lane
-	for _, server := range slices.Sorted(maps.Keys(locks)) {
-		if lock == lane {
-			lock = locks[server]
+// holderSteps tells what a request did, point by point. A step that asks something of the lock or of
+// the row leads to that lane.
+func (d *drawing) holderSteps(lane int, s *section, lock, row int) {
+	if lock < 0 {
+		lock = lane
+	}
+	// A fault begins right after its point was noted.
+	tell := func(p sale.Point, at time.Time, to int, phrase Phrase, f Facts) {
+		if phrase != "" {
+			d.step(at, lane, to, say(phrase, f))
+		}
+		if !s.fault.met() || s.fault.Point != p {
+			return
+		}
+		d.step(s.fault.from, lane, lane, say("step-fault", Facts{Fault: s.fault.Action, Point: p}))
+		if !s.killed() {
+			d.step(s.fault.until, lane, lane, say("step-goes-on", Facts{}))
 		}
 	}
-	// The fault strikes right after its point was noted.
-	tell := func(p sale.Point, at time.Time, to int, text string) {
-		if text != "" {
-			d.step(at, lane, to, text)
-		}
-		if s.fault.at == p && s.fault.what != "" {
-			d.step(s.fault.from, lane, lane, pastTense(s.fault.what)+" at "+string(p))
-			if !s.killed() {
-				d.step(s.fault.until, lane, lane, "goes on")
-			}
-		}
-	}
-	d.step(s.Sent, lane, lane, "asks")
+	d.step(s.Sent, lane, lane, say(Asks, Facts{}))
 	if s.guarded() {
-		tell(sale.Acquired, s.enter(), lock, "has the lock")
+		tell(sale.Acquired, s.enter(), lock, "step-has-the-lock", Facts{})
 	}
-	tell(sale.Acquiring, s.enter(), lane, "")
+	tell(sale.Acquiring, s.enter(), lane, "", Facts{})
 	if stock, ok := s.number(sale.Read, "stock"); ok {
-		tell(sale.Read, s.at[sale.Read], row, fmt.Sprintf("reads %d", stock))
+		tell(sale.Read, s.at[sale.Read], row, "step-reads", Facts{Stock: stock})
 	} else {
-		tell(sale.Read, s.at[sale.Read], lane, "")
+		tell(sale.Read, s.at[sale.Read], lane, "", Facts{})
 	}
-	tell(sale.Write, s.at[sale.Write], lane, "")
+	tell(sale.Write, s.at[sale.Write], lane, "", Facts{})
 	switch stock, noted := s.number(sale.Written, "stock"); {
 	case s.order != nil:
-		tell(sale.Written, s.wrote(), row, fmt.Sprintf("wrote %d, order %d", s.order.StockWritten, s.order.ID))
+		tell(sale.Written, s.wrote(), row, "step-wrote", Facts{Stock: s.order.StockWritten, Order: s.order.ID})
 	case noted:
-		tell(sale.Written, s.wrote(), row, fmt.Sprintf("wrote %d", stock))
+		tell(sale.Written, s.wrote(), row, "step-wrote", Facts{Stock: stock})
 	}
 	if s.guarded() {
-		tell(sale.Releasing, s.at[sale.Releasing], lock, "releases")
+		tell(sale.Releasing, s.at[sale.Releasing], lock, "step-releases", Facts{})
 	}
 	if s.Outcome != "sold" && !s.killed() {
-		d.step(s.Answered, lane, lane, "is told: "+outcomeWords(s.Outcome))
+		d.step(s.Answered, lane, lane, say("step-answered", Facts{Outcome: s.Outcome}))
 	}
 }
 
-// outcomeWords says an outcome to people.
-func outcomeWords(outcome string) string {
-	switch outcome {
-	case "sold_out":
-		return "sold out"
-	case "fenced":
-		return "fenced off"
-	case "lost":
-		return "lock lost"
-	default:
-		return outcome
-	}
-}
-
-func (d *drawing) step(at time.Time, lane, to int, text string) {
+func (d *drawing) step(at time.Time, lane, to int, text Text) {
 	if at.IsZero() || at.Before(d.from) || at.After(d.to) {
 		return
 	}
@@ -225,16 +216,12 @@ func (d *drawing) others() {
 			more++
 			continue
 		}
-		if span, ok := d.span(s.enter(), s.leave(), Inside, label(s.ID)); ok {
+		if span, ok := d.span(s.enter(), s.leave(), Inside, asItStands(label(s.ID))); ok {
 			spans = append(spans, span)
 		}
 	}
-	name := "others"
-	if more > 0 {
-		name = fmt.Sprintf("others (%d not drawn)", more)
-	}
 	if len(spans) > 0 {
-		d.lanes = append(d.lanes, Lane{Kind: OthersLane, Name: name, Spans: spans})
+		d.lanes = append(d.lanes, Lane{Kind: OthersLane, Name: say("lane-others", Facts{Count: more}), Spans: spans})
 	}
 }
 
@@ -258,7 +245,7 @@ func (d *drawing) stock() []Span {
 	}
 	slices.SortStableFunc(values[1:], func(a, b value) int { return a.from.Compare(b.from) })
 	if over := len(values) - maxSpans; over > 0 {
-		values = slices.Delete(values, maxSpans/2, maxSpans/2+over) // the middle: the ends tell the story
+		values = slices.Delete(values, maxSpans/2, maxSpans/2+over) // the middle: the ends show what happened
 	}
 	var spans []Span
 	for i, v := range values {
@@ -266,39 +253,33 @@ func (d *drawing) stock() []Span {
 		if i+1 < len(values) {
 			until = values[i+1].from
 		}
-		if span, ok := d.span(v.from, until, Value, fmt.Sprint(v.stock)); ok {
+		if span, ok := d.span(v.from, until, Value, asItStands(fmt.Sprint(v.stock))); ok {
 			spans = append(spans, span)
 		}
 	}
 	return spans
 }
 
-// faults shows what was done to shops and servers, and how long requests were held up.
+// faults shows what was done to shops and servers, and for how long requests were held up.
 func (d *drawing) faults() {
-	lane := Lane{Kind: FaultLane, Name: "faults"}
+	lane := Lane{Kind: FaultLane, Name: say("lane-faults", Facts{})}
 	at := len(d.lanes)
-	for _, f := range d.Faults() {
-		if span, ok := d.span(f.From, f.Until, Faulty, trimJoin(f.Shop, f.What)); ok && f.From.Before(d.to) && f.Until.After(d.from) {
+	for _, f := range d.periodsOf(d.sections) {
+		if span, ok := d.span(f.From, f.Until, Faulty, f.What); ok && f.From.Before(d.to) && f.Until.After(d.from) {
 			lane.Spans = append(lane.Spans, span)
 		}
 	}
 	for _, intervention := range d.Interventions {
 		if intervention.What == Dead {
-			continue // the one who died tells it
+			continue // the step of the request that died says it
 		}
-		d.step(intervention.From, at, at, trimJoin(intervention.Shop, intervention.What))
+		f := Facts{Shop: intervention.Shop, Intervention: intervention.What}
+		d.step(intervention.From, at, at, say("step-intervention", f))
 		if intervention.Shop != "" {
-			d.step(intervention.Until, at, at, trimJoin(intervention.Shop, "no longer "+intervention.What))
+			d.step(intervention.Until, at, at, say("step-intervention-over", f))
 		}
 	}
 	if len(lane.Spans) > 0 {
 		d.lanes = append(d.lanes, lane)
 	}
-}
-
-func trimJoin(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a + " " + b
 }

@@ -1,13 +1,14 @@
 // Package explain says why a cell ended as it did: which two holders were in the
-// section at once, which lease had ended and through what, who waits for whom; and
-// for a cell that held, what would have broken a weaker lock and what prevented it.
+// section at once, which lease had ended and through what, and which request waits
+// for which. For a cell that held it says what would have broken a weaker lock, and
+// what prevented that.
 //
-// It works on evidence alone (the shops' trace, what Redis announced, what the lab
-// did, the orders in MySQL) and looks at no clock and no server.
+// It works on evidence alone: the shops' traces, what Redis announced, what the lab
+// did, and the orders in MySQL. It asks no server. An [Explanation] keeps a cause and
+// facts; a [Language] makes sentences of them when they are shown.
 package explain
 
 import (
-	"strings"
 	"time"
 
 	"stocklock/internal/shop/labmode"
@@ -51,7 +52,13 @@ type Lock struct {
 	TTL time.Duration // negative for none
 }
 
-// label is the short name of a request: its number in the run.
-func label(request string) string {
-	return "#" + request[strings.LastIndexByte(request, '-')+1:]
+// Intervention is what the lab did to a shop or a server.
+type Intervention struct {
+	From  time.Time
+	Until time.Time // zero while it lasts
+	Shop  string    // which shop it was done to, empty for a server
+	What  string    // [Dead], or in the scenario's words
 }
+
+// Dead is the intervention on a shop that was killed and is being started again.
+const Dead = "dead"

@@ -1,48 +1,91 @@
 package explain
 
 import (
-	"fmt"
+	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"stocklock/internal/stock"
 )
 
-// Explain finds what there is to say of a cell: its first violation, or why nothing moves,
-// or what came nearest to breaking it. It returns nil where nothing was sold or nothing is known.
-func Explain(e Evidence) *Explanation {
-	c := &inquiry{Evidence: e, sections: e.sections(), byID: map[string]*section{}}
+// patience is how long the search for an explanation may take.
+const patience = 5 * time.Second
+
+// Explain finds what there is to say of a cell: its first violation, or why nothing moves, or what
+// came nearest to breaking it. It returns nil where nothing was sold or nothing is known. When ctx
+// ends, or the search takes longer than 5 s, the cause is [NotInTime].
+func Explain(ctx context.Context, e Evidence) *Explanation { return explainWithin(ctx, e, patience) }
+
+func explainWithin(ctx context.Context, e Evidence, patience time.Duration) *Explanation {
+	begun := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	x := newInquiry(ctx, e).explanation()
+	if ctx.Err() != nil {
+		took := milliseconds(time.Since(begun))
+		return &Explanation{Cause: NotInTime, Why: []Text{say("not-in-time", Facts{LastedMS: took})}}
+	}
+	return x
+}
+
+// inquiry is evidence put in order.
+type inquiry struct {
+	Evidence
+	ctx       context.Context
+	sections  []*section // by when they entered
+	byID      map[string]*section
+	byTook    []*section // those that entered, by when they got the lock
+	histories []*history
+	known     map[question]answer
+}
+
+func newInquiry(ctx context.Context, e Evidence) *inquiry {
+	c := &inquiry{Evidence: e, ctx: ctx, sections: e.sections(), byID: map[string]*section{}, known: map[question]answer{}}
 	for _, s := range c.sections {
 		c.byID[s.ID] = s
+		if s.entered() {
+			c.byTook = append(c.byTook, s)
+		}
 	}
+	slices.SortStableFunc(c.byTook, func(a, b *section) int { return a.took().Compare(b.took()) })
+	c.histories = c.readHistories()
+	return c
+}
+
+func (c *inquiry) explanation() *Explanation {
 	switch {
-	case e.oversold():
+	case c.oversold():
 		return c.violation()
-	case e.Stuck:
+	case c.Stuck:
 		return c.stuck()
-	case len(e.Orders) == 0 || !e.Traced:
+	case len(c.Orders) == 0 || !c.Traced:
 		return nil
 	default:
 		return c.held()
 	}
 }
 
-// inquiry is evidence put in order.
-type inquiry struct {
-	Evidence
-	sections []*section // by when they entered
-	byID     map[string]*section
-}
+// outOfTime says whether the search has to end.
+func (c *inquiry) outOfTime() bool { return c.ctx.Err() != nil }
 
 func (e Evidence) oversold() bool {
-	var sold int64
-	for _, o := range e.Orders {
-		sold += o.Quantity
-	}
-	return sold > e.InitialStock
+	_, oversold := e.pastTheStock()
+	return oversold
 }
 
-// clash is the first order that overwrote one it did not know of.
+// pastTheStock is the first order beyond the initial stock.
+func (e Evidence) pastTheStock() (int, bool) {
+	var sold int64
+	for i, o := range e.Orders {
+		if sold += o.Quantity; sold > e.InitialStock {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// clash is the first order that overwrote one which it did not know of.
 type clash struct {
 	late        int // index of the order that overwrote
 	overwritten int // of the first one that it overwrote: both read the same stock
@@ -67,18 +110,18 @@ func (e Evidence) clash() (clash, bool) {
 func (c *inquiry) violation() *Explanation {
 	found, ok := c.clash()
 	if !ok {
-		return &Explanation{Cause: Unexplained, Sentence: fmt.Sprintf("%d orders for a stock of %d, and each of them wrote on what it had read.", len(c.Orders), c.InitialStock)}
+		return &Explanation{Cause: Unexplained, Why: []Text{
+			say("each-wrote-what-it-read", Facts{Count: len(c.Orders), Initial: c.InitialStock})}}
 	}
-	late, other := c.of(c.Orders[found.late]), c.of(c.Orders[found.overwritten])
+	lateOrder, overwritten := c.Orders[found.late], c.Orders[found.overwritten]
+	late, other := c.of(lateOrder), c.of(overwritten)
 	rows := []Row{c.row(found.overwritten), c.row(found.late)}
 	if past, ok := c.pastTheStock(); ok && past != found.late {
 		rows = append(rows, c.row(past))
 	}
-	read := c.Orders[found.late].StockRead
+	orders := Facts{Stock: lateOrder.StockRead, Order: lateOrder.ID, OtherOrder: overwritten.ID}
 	if !c.Traced || late == nil || other == nil || !late.entered() || !other.entered() {
-		return &Explanation{Cause: Untraced, Rows: rows, Sentence: fmt.Sprintf(
-			"Orders %d and %d both read a stock of %d, so two sales were at work at once; there is no trace that says why.",
-			c.Orders[found.overwritten].ID, c.Orders[found.late].ID, read)}
+		return &Explanation{Cause: Untraced, Rows: rows, Why: []Text{say("both-read-untraced", orders)}}
 	}
 	older, intruder := late, other
 	if intruder.enter().Before(older.enter()) {
@@ -86,13 +129,13 @@ func (c *inquiry) violation() *Explanation {
 	}
 	older, intruder, breach := c.explainOverlap(older, intruder)
 	x := &Explanation{Cause: breach.cause, Rows: rows}
-	x.Sentence = breach.sentence + fmt.Sprintf(" Both read a stock of %d: %s wrote over the order of %s.", read, late.name(), other.name())
+	x.Why = append(breach.told(), say("both-read", Facts{Stock: lateOrder.StockRead, Holder: other.named(), Other: late.named()}))
 	d := c.drawing(earlier(older.enter(), intruder.enter()))
 	d.follow(older, intruder)
 	if breach.culprit != nil {
 		d.follow(breach.culprit)
 	}
-	d.moment(late.wrote(), fmt.Sprintf("oversold: order %d wrote over order %d", c.Orders[found.late].ID, c.Orders[found.overwritten].ID), true)
+	d.moment(late.wrote(), say("moment-oversold", orders), true)
 	d.until(other.wrote()) // which may have been noted later, though it was committed before
 	d.both(later(older.enter(), intruder.enter()), earlier(older.leave(), intruder.leave()))
 	d.finish(x)
@@ -111,28 +154,19 @@ func (c *inquiry) explainOverlap(older, intruder *section) (first, second *secti
 		}
 	}
 	for _, third := range c.sections {
-		if !third.entered() || third == older || third == intruder ||
-			third.enter().Before(older.enter()) || third.enter().After(intruder.enter()) {
+		if c.outOfTime() || third.enter().After(intruder.enter()) {
+			break
+		}
+		if !third.entered() || third == older || third == intruder || third.enter().Before(older.enter()) {
 			continue
 		}
 		if through := c.breach(older, third); through.cause != Unexplained {
-			through.sentence += fmt.Sprintf(" %s came in behind %s.", intruder.name(), third.name())
+			through.after = append(through.after, say("came-in-behind", Facts{Other: intruder.named(), Third: third.named()}))
 			through.culprit = third
 			return older, intruder, through
 		}
 	}
 	return older, intruder, b
-}
-
-// pastTheStock is the first order beyond the initial stock.
-func (e Evidence) pastTheStock() (int, bool) {
-	var sold int64
-	for i, o := range e.Orders {
-		if sold += o.Quantity; sold > e.InitialStock {
-			return i, true
-		}
-	}
-	return 0, false
 }
 
 // of is the request that made an order, nil where it is not known.
@@ -141,6 +175,11 @@ func (c *inquiry) of(o stock.Order) *section { return c.byID[o.RequestID] }
 func (e Evidence) row(i int) Row {
 	o := e.Orders[i]
 	return Row{ID: o.ID, Request: o.RequestID, Shop: o.Shop, Read: o.StockRead, Written: o.StockWritten, Token: o.Token, Nth: i + 1}
+}
+
+// label is the short name of a request: its number in the run.
+func label(request string) string {
+	return "#" + request[strings.LastIndexByte(request, '-')+1:]
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -155,12 +194,4 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
-}
-
-// ms is a duration in whole milliseconds, or in tenths where it is short.
-func ms(d time.Duration) string {
-	if d < 10*time.Millisecond {
-		return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
-	}
-	return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
 }

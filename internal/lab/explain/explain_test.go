@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -77,7 +78,7 @@ func (e *Evidence) order(id int, read int64) {
 
 func (e *Evidence) redis(changes ...any) {
 	for i := 0; i < len(changes); i += 2 {
-		e.Changes = append(e.Changes, Change{Time: at(changes[i].(float64)), Server: "redis", Key: "stock:7", What: changes[i+1].(string)})
+		e.Changes = append(e.Changes, Change{Time: at(changes[i].(float64)), Server: "redis", Key: "stock:7", What: RedisEvent(changes[i+1].(string))})
 	}
 }
 
@@ -92,6 +93,8 @@ func whole(enter, read, written, released float64) map[sale.Point]float64 {
 func unguarded(read, written float64) map[sale.Point]float64 {
 	return map[sale.Point]float64{sale.Read: read, sale.Write: written - 0.5, sale.Written: written}
 }
+
+func explained(e Evidence) *Explanation { return Explain(context.Background(), e) }
 
 func evidence(build func(e *Evidence)) Evidence {
 	e := Evidence{Strategy: "s", Exclusive: true, Lease: lease * time.Millisecond, InitialStock: 2, Began: begun, Ended: at(3000), Traced: true}
@@ -144,7 +147,7 @@ func TestFirstViolation(t *testing.T) {
 			e.redis(9.0, "set", 9.1, "expire", 209.5, "expired", 210.0, "set", 210.1, "expire", 512.0, "expired", 519.0, "set", 519.1, "expire", 540.0, "del")
 			e.Lease = 200 * time.Millisecond
 		}, Overrun, []string{"ended in Redis (+200 ms)"}},
-		{"a process that stood still", func(e *Evidence) { overlap("write stop 1180ms")(e); expires(e) }, Paused, []string{"stood still for 118", "SIGSTOP"}},
+		{"a process that was stopped", func(e *Evidence) { overlap("write stop 1180ms")(e); expires(e) }, Paused, []string{"stopped for 118", "SIGSTOP"}},
 		{"a holder that cannot renew", func(e *Evidence) {
 			overlap("read sleep 1180ms")(e)
 			expires(e)
@@ -157,7 +160,7 @@ func TestFirstViolation(t *testing.T) {
 		}, Overrun, nil},
 		{"a failover", func(e *Evidence) {
 			overlap("write sleep 1180ms")(e)
-			e.redis(9.0, "set", 9.1, "expire", 100.0, Gone)
+			e.redis(9.0, "set", 9.1, "expire", 100.0, "gone")
 			e.Changes = append(e.Changes, Change{Time: at(519), Server: "replica", Key: "stock:7", What: "set"})
 		}, Failover, []string{"its Redis died (+90 ms)"}},
 		{"a deadline that was taken over", func(e *Evidence) {
@@ -190,7 +193,7 @@ func TestFirstViolation(t *testing.T) {
 		{"nothing that explains it", func(e *Evidence) { overlap("")(e); e.redis(9.0, "set", 9.1, "expire") }, Unexplained, []string{"does not show why"}},
 		{"no trace", func(e *Evidence) { overlap("")(e); e.Events, e.Traced = nil, false }, Untraced, []string{"Orders 100 and 101 both read a stock of 2"}},
 	} {
-		t.Run(tt.what, func(t *testing.T) { check(t, Explain(evidence(tt.build)), tt.want, tt.says) })
+		t.Run(tt.what, func(t *testing.T) { check(t, explained(evidence(tt.build)), tt.want, tt.says) })
 	}
 }
 
@@ -215,8 +218,8 @@ func lateSale(p sale.Point) func(e *Evidence) {
 }
 
 func TestReleaseOfAnothersLock(t *testing.T) {
-	check(t, Explain(evidence(lateSale(sale.Written))), LateRelease, []string{"#0 on shop 3 released", "freed the lock that was #1 on shop 1's", "#2 on shop 2 got in"})
-	check(t, Explain(evidence(lateSale(sale.Releasing))), SplitRelease, []string{"#0 on shop 3 went on with its release", "deleted the lock that was #1 on shop 1's"})
+	check(t, explained(evidence(lateSale(sale.Written))), LateRelease, []string{"#0 on shop 3 released", "freed the lock that was #1 on shop 1's", "#2 on shop 2 got in"})
+	check(t, explained(evidence(lateSale(sale.Releasing))), SplitRelease, []string{"#0 on shop 3 went on with its release", "deleted the lock that was #1 on shop 1's"})
 
 	// #1's lock was freed by #0; #1 had written by then, and its own release freed #2's, where #3 got in.
 	cascade := func(e *Evidence) {
@@ -235,12 +238,12 @@ func TestReleaseOfAnothersLock(t *testing.T) {
 		e.order(2, 2)
 		e.order(4, 1)
 	}
-	check(t, Explain(evidence(cascade)), LateRelease, []string{"#0 on shop 3", "The release of #1 on shop 1 then freed the lock of #2 on shop 2 in turn"})
+	check(t, explained(evidence(cascade)), LateRelease, []string{"#0 on shop 3", "The release of #1 on shop 1 then freed the lock of #2 on shop 2 in turn"})
 }
 
 // TestOrderOfAShopThatDied draws an order that its shop did not live to note.
 func TestOrderOfAShopThatDied(t *testing.T) {
-	x := Explain(evidence(func(e *Evidence) {
+	x := explained(evidence(func(e *Evidence) {
 		e.Exclusive = false
 		e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Read: 1, sale.Write: 11}, reads: 2, outcome: "unknown", answer: 13},
 			customer{id: 2, shop: 2, points: unguarded(2, 11), reads: 2, wrote: 1})
@@ -257,7 +260,7 @@ func TestOrderOfAShopThatDied(t *testing.T) {
 
 // TestOrderNotedLate draws both orders, even when the first was noted well after the second.
 func TestOrderNotedLate(t *testing.T) {
-	x := Explain(evidence(func(e *Evidence) {
+	x := explained(evidence(func(e *Evidence) {
 		e.Exclusive = false
 		e.add(customer{id: 1, shop: 1, points: unguarded(1, 11), reads: 2, wrote: 1}, customer{id: 2, shop: 2, points: unguarded(2, 30), reads: 2, wrote: 1})
 		e.order(2, 2)
@@ -265,8 +268,8 @@ func TestOrderNotedLate(t *testing.T) {
 		e.order(3, 1)
 	}))
 	check(t, x, NoLock, nil)
-	if last := x.Steps[len(x.Steps)-1]; last.Text != "wrote 1, order 100" {
-		t.Errorf("the last step is %q, want the order that was noted last", last.Text)
+	if last := x.Steps[len(x.Steps)-1]; English.Say(last.Text) != "wrote 1, order 100" {
+		t.Errorf("the last step is %q, want the order that was noted last", English.Say(last.Text))
 	}
 }
 
@@ -283,7 +286,7 @@ func TestLockTakenInTwoSteps(t *testing.T) {
 		e.add(late, customer{id: 1, shop: 1, points: whole(510, 511, 580, 581), reads: 2, wrote: 1}, two)
 		e.redis(4.0, "set", 503.0, "expired", 503.1, "set", 504.9, "del", 514.0, "set", 559.0, "expire")
 	})
-	check(t, Explain(e), LateRelease, []string{"#0 on shop 3 released", "#2 on shop 2 got in"})
+	check(t, explained(e), LateRelease, []string{"#0 on shop 3 released", "#2 on shop 2 got in"})
 }
 
 func TestStuck(t *testing.T) {
@@ -313,19 +316,20 @@ func TestStuck(t *testing.T) {
 			e.redis(9.0, "set")
 			e.Locks = []Lock{{Key: "stock:7", TTL: -1}}
 			e.order(1, 2)
-		}, LostRelease, []string{"its release never came to Redis"}},
+		}, LostRelease, []string{"Its release never reached Redis"}},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			e := evidence(tt.build)
 			e.Stuck = true
 			e.add(customer{id: 9, shop: 2, sent: 2700, outcome: "busy", answer: 2990})
-			check(t, Explain(e), tt.want, tt.says)
+			check(t, explained(e), tt.want, tt.says)
 		})
 	}
 }
 
 func TestHeld(t *testing.T) {
 	next := customer{id: 2, shop: 2, sent: 300, points: whole(520, 521, 539, 540), reads: 2, wrote: 1}
+	said := map[Phrase]bool{}
 	for _, tt := range []struct {
 		what  string
 		build func(e *Evidence)
@@ -340,9 +344,9 @@ func TestHeld(t *testing.T) {
 		{"a failover that the fence noticed", func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Acquired: 10, sale.Read: 12, sale.Write: 15, sale.Releasing: 361, sale.Released: 362}, reads: 2,
 				fault: "write sleep 350ms", outcome: "fenced", answer: 362}, customer{id: 2, shop: 2, sent: 100, points: whole(120, 121, 139, 140), reads: 2, wrote: 1})
-			e.redis(9.0, "set", 9.1, "expire", 100.0, Gone)
+			e.redis(9.0, "set", 9.1, "expire", 100.0, "gone")
 			e.order(2, 2)
-		}, Refused, []string{"its Redis died", "had never heard of its lock", "#2 on shop 2 got the lock"}},
+		}, Refused, []string{"Its Redis died", "had never heard of its lock", "#2 on shop 2 got the lock"}},
 		{"a lease that was renewed", func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: whole(10, 12, 1199, 1200), reads: 2, wrote: 1, fault: "read sleep 1180ms"},
 				customer{id: 2, shop: 2, sent: 300, points: whole(1202, 1203, 1220, 1221), reads: 1})
@@ -366,16 +370,41 @@ func TestHeld(t *testing.T) {
 			e.add(customer{id: 1, shop: 1, points: whole(10, 12, 1199, 1200), reads: 2, wrote: 1, fault: "read sleep 1180ms"})
 			e.order(1, 2)
 		}, KeptOut, []string{"kept everybody else out"}},
-		{"a holder that was told", func(e *Evidence) {
+		{"a holder that learned of the loss", func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Acquired: 10, sale.Read: 12, sale.Releasing: 1012, sale.Released: 1013}, reads: 2,
 				fault: "read sleep 1s", outcome: "lost", answer: 1013}, next)
 			e.order(2, 2)
-		}, Told, []string{"told it in time"}},
+		}, Told, []string{"reported in time"}},
 		{"a lock that freed itself", func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Acquired: 10, sale.Read: 12}, reads: 2, fault: "read kill", outcome: "unknown"}, next)
 			e.redis(9.0, "set", 9.1, "expire", 509.5, "expired", 519.0, "set")
 			e.order(2, 2)
 		}, Expired, []string{"freed itself 500 ms after it was taken", "#2 on shop 2 went on"}},
+		{"a lock that freed itself for nobody", func(e *Evidence) {
+			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Acquired: 10, sale.Read: 12}, reads: 2, fault: "read kill", outcome: "unknown"})
+			e.order(1, 2)
+		}, Expired, []string{"freed itself when its lease was over"}},
+		{"a row lock that ended with its connection", func(e *Evidence) {
+			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Read: 12}, reads: 2, fault: "read kill", outcome: "unknown"},
+				customer{id: 2, shop: 2, points: unguarded(21, 30), reads: 2})
+			e.order(2, 2)
+		}, NoLease, []string{"Its connection to MySQL ended with it"}},
+		{"a write that found the row changed", func(e *Evidence) {
+			slow := customer{id: 1, shop: 1, points: unguarded(10, 530), reads: 2, fault: "read sleep 510ms"}
+			e.add(slow, customer{id: 2, shop: 2, sent: 15, points: unguarded(20, 30), reads: 2, wrote: 1})
+			e.Events = append(e.Events, labmode.Event{Time: at(525), Shop: "shop 1", Request: "7-1", Point: sale.Read})
+			e.order(2, 2)
+			e.order(1, 1)
+		}, Refused, []string{"It read again"}},
+		{"a quorum of which one server died", func(e *Evidence) {
+			e.Recovers = true
+			e.add(customer{id: 1, shop: 1, points: whole(10, 12, 399, 400), reads: 2, wrote: 1, fault: "write sleep 380ms"})
+			for _, server := range []string{"redis 1 of 3", "redis 2 of 3", "redis 3 of 3"} {
+				e.Changes = append(e.Changes, Change{Time: at(9), Server: server, What: "set"})
+			}
+			e.Changes = append(e.Changes, Change{Time: at(100), Server: "redis 1 of 3", What: Gone})
+			e.order(1, 2)
+		}, Majority, []string{"Most of the others still had its lock"}},
 		{"a release that found another's lock", func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: whole(10, 12, 14, 535), reads: 3, wrote: 2, fault: "written sleep 520ms"}, next)
 			e.redis(9.0, "set", 9.1, "expire", 509.5, "expired", 519.0, "set")
@@ -430,8 +459,15 @@ func TestHeld(t *testing.T) {
 			e.order(2, 1)
 		}, NoLease, []string{"the database lets one write at a time"}},
 	} {
-		t.Run(tt.what, func(t *testing.T) { check(t, Explain(evidence(tt.build)), tt.want, tt.says) })
+		t.Run(tt.what, func(t *testing.T) {
+			x := explained(evidence(tt.build))
+			check(t, x, tt.want, tt.says)
+			for _, text := range x.Why {
+				said[text.Phrase] = true
+			}
+		})
 	}
+	saysEveryRule(t, said)
 }
 
 // check holds an explanation to its cause, and its drawing to what it says.
@@ -441,11 +477,11 @@ func check(t *testing.T, x *Explanation, want Cause, says []string) {
 		t.Fatalf("no explanation, want %s", want)
 	}
 	if x.Cause != want {
-		t.Errorf("cause %s, want %s: %s", x.Cause, want, x.Sentence)
+		t.Errorf("cause %s, want %s: %s", x.Cause, want, English.Say(x.Why...))
 	}
 	for _, s := range says {
-		if !strings.Contains(x.Sentence, s) {
-			t.Errorf("it says %q, want %q in it", x.Sentence, s)
+		if !strings.Contains(English.Say(x.Why...), s) {
+			t.Errorf("it says %q, want %q in it", English.Say(x.Why...), s)
 		}
 	}
 	if want == Untraced {
@@ -464,7 +500,7 @@ func check(t *testing.T, x *Explanation, want Cause, says []string) {
 	for _, l := range x.Lanes {
 		for _, s := range l.Spans {
 			if s.FromMS < x.FromMS || s.ToMS > x.ToMS || s.ToMS <= s.FromMS {
-				t.Errorf("lane %s: span %+v, want within %v to %v", l.Name, s, x.FromMS, x.ToMS)
+				t.Errorf("lane %s: span %+v, want within %v to %v", English.Say(l.Name), s, x.FromMS, x.ToMS)
 			}
 		}
 	}
@@ -474,11 +510,11 @@ func check(t *testing.T, x *Explanation, want Cause, says []string) {
 func TestDrawingAgreesWithTheOrders(t *testing.T) {
 	e := evidence(overlap("read sleep 1180ms"))
 	e.redis(9.0, "set", 9.1, "expire", 509.5, "expired", 519.0, "set", 519.1, "expire", 540.0, "del")
-	x := Explain(e)
+	x := explained(e)
 	if len(x.Rows) != 3 || x.Rows[0].ID != 100 || x.Rows[1].ID != 101 || x.Rows[0].Read != x.Rows[1].Read || x.Rows[2].Nth != 3 {
 		t.Errorf("rows %+v, want the two that read the same stock, and the third of two units", x.Rows)
 	}
-	if x.Moment.AtMS != 1189 || !x.Moment.Alarm || !strings.Contains(x.Moment.What, "order 101 wrote over order 100") {
+	if x.Moment.AtMS != 1189 || !x.Moment.Alarm || !strings.Contains(English.Say(x.Moment.What), "order 101 wrote over order 100") {
 		t.Errorf("moment %+v, want the write of #1, 1189 ms after it had the lock", x.Moment)
 	}
 	if x.Both == nil || x.Both.FromMS != 510 || x.Both.ToMS != 530 {
@@ -488,7 +524,7 @@ func TestDrawingAgreesWithTheOrders(t *testing.T) {
 	for _, l := range x.Lanes {
 		for _, s := range l.Spans {
 			if s.Kind == Locked {
-				locked = append(locked, fmt.Sprintf("%s %.1f-%.1f", s.Text, s.FromMS, s.ToMS))
+				locked = append(locked, fmt.Sprintf("%s %.1f-%.1f", English.Say(s.Text), s.FromMS, s.ToMS))
 			}
 		}
 	}

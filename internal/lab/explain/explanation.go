@@ -3,12 +3,12 @@ package explain
 // Cause is what went wrong, or what did not, in one word.
 type Cause string
 
-// The causes of an oversell.
+// The causes: of an oversell, of a cell that is stuck, and of one that held.
 const (
-	NoLock       Cause = "no-lock"           // nothing keeps anybody out
+	NoLock       Cause = "no-lock"           // there is no lock
 	OneProcess   Cause = "one-process"       // the lock ends at the process
 	Overrun      Cause = "lease-outlasted"   // the holder was still at work when its lease ended
-	Paused       Cause = "holder-paused"     // the holder's process stood still while its lease ended
+	Paused       Cause = "holder-paused"     // the holder's process was stopped while its lease ended
 	CutOff       Cause = "holder-cut-off"    // the holder could not renew, and did not notice
 	LateRelease  Cause = "late-release"      // a late holder freed a lock that was another's by then
 	SplitRelease Cause = "split-release"     // the same, late inside the release itself
@@ -17,13 +17,14 @@ const (
 	Failover     Cause = "failover"          // the server that knew the lock died
 	Unexplained  Cause = "unexplained"       // the evidence does not say
 	Untraced     Cause = "no-trace"          // there is no evidence but the orders
+	NotInTime    Cause = "not-in-time"       // the search was ended before it was done
 	DeadHolder   Cause = "dead-holder"       // stuck: the holder died, and its lock has no expiry
 	DeadTaking   Cause = "died-taking"       // stuck: it died before it could give its lock an expiry
 	SelfDeadlock Cause = "self-deadlock"     // stuck: each sale waits for the lock that it has itself
 	LostRelease  Cause = "lost-release"      // stuck: the holder's release never reached Redis
 	KeptOut      Cause = "kept-out"          // held: the others waited
 	Outlived     Cause = "outlived"          // held: the lock lived as long as its holder worked
-	Refused      Cause = "refused-by-store"  // held: the database refused who came too late
+	Refused      Cause = "refused-by-store"  // held: the database refused a late write
 	Told         Cause = "told-in-time"      // held: the holder learned of the loss and wrote nothing
 	Expired      Cause = "freed-by-expiry"   // held: a dead holder's lock freed itself
 	NotOwner     Cause = "release-refused"   // held: a late release freed nothing
@@ -36,22 +37,22 @@ const (
 // Explanation says why a cell ended as it did, with what is needed to draw it.
 // Times are milliseconds since the first holder had the lock.
 type Explanation struct {
-	Cause    Cause   `json:"cause"`
-	Sentence string  `json:"sentence"` // the cause in plain words
-	StartMS  float64 `json:"start_ms"` // where zero is, counted from the attack's begin
-	FromMS   float64 `json:"from_ms"`  // what there is to draw
-	ToMS     float64 `json:"to_ms"`
-	Moment   *Moment `json:"moment,omitempty"` // nil where there is no single one
-	Both     *Span   `json:"both,omitempty"`   // when two were in the section at once
-	Lanes    []Lane  `json:"lanes"`
-	Steps    []Step  `json:"steps"`
-	Rows     []Row   `json:"rows,omitempty"`
+	Cause   Cause   `json:"cause"`
+	Why     []Text  `json:"why"`      // the cause with its facts, one text a sentence
+	StartMS float64 `json:"start_ms"` // where zero is, counted from the begin of the attack
+	FromMS  float64 `json:"from_ms"`  // what there is to draw
+	ToMS    float64 `json:"to_ms"`
+	Moment  *Moment `json:"moment,omitempty"` // nil where there is no single one
+	Both    *Span   `json:"both,omitempty"`   // when two were in the section at once
+	Lanes   []Lane  `json:"lanes"`
+	Steps   []Step  `json:"steps"`
+	Rows    []Row   `json:"rows,omitempty"`
 }
 
-// Moment is when it came to the point.
+// Moment is when the cell was decided.
 type Moment struct {
 	AtMS  float64 `json:"at_ms"`
-	What  string  `json:"what"`
+	What  Text    `json:"what"`
 	Alarm bool    `json:"alarm,omitempty"` // something broke
 }
 
@@ -70,7 +71,7 @@ const (
 // Lane is one line of the drawing.
 type Lane struct {
 	Kind  LaneKind `json:"kind"`
-	Name  string   `json:"name"`
+	Name  Text     `json:"name"`
 	Spans []Span   `json:"spans,omitempty"`
 }
 
@@ -79,7 +80,7 @@ type Span struct {
 	FromMS float64  `json:"from_ms"`
 	ToMS   float64  `json:"to_ms"`
 	Kind   SpanKind `json:"kind,omitempty"`
-	Text   string   `json:"text"`
+	Text   Text     `json:"text"`
 }
 
 // SpanKind is what lasted.
@@ -99,7 +100,7 @@ type Step struct {
 	AtMS  float64 `json:"at_ms"`
 	Lane  int     `json:"lane"`
 	To    int     `json:"to"` // the lane it spoke to; its own where none
-	Text  string  `json:"text"`
+	Text  Text    `json:"text"`
 	Alarm bool    `json:"alarm,omitempty"` // it broke something
 }
 

@@ -2,9 +2,7 @@ package explain
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"stocklock/internal/sale"
@@ -17,8 +15,8 @@ func (c *inquiry) held() *Explanation {
 		return nil
 	}
 	next := c.nextAfter(hit)
-	if hit.fault.what == "" {
-		next = cmp.Or(c.whoWaitedFor(hit), next)
+	if !hit.fault.met() {
+		next = cmp.Or(c.firstThatWaitedFor(hit), next)
 	}
 	x := &Explanation{}
 	d := c.drawing(first(hit.enter(), hit.Sent))
@@ -27,14 +25,14 @@ func (c *inquiry) held() *Explanation {
 		d.follow(next)
 	}
 	var at time.Time
-	x.Cause, x.Sentence, at = c.whyHeld(hit, next)
+	x.Cause, x.Why, at = c.whyHeld(hit, next)
 	d.moment(at, danger(x.Cause, hit, next), false)
 	d.finish(x)
 	return x
 }
 
-// hardestHit is the request that its fault hit inside the section; where no request carried
-// a fault, the first one that entered a second time, or else the one most others waited for.
+// hardestHit is the request that its fault hit inside the section. Where no request carried a
+// fault, it is the first one that entered a second time, or else the one most others waited for.
 func (c *inquiry) hardestHit() *section {
 	var best *section
 	most := -1
@@ -42,10 +40,7 @@ func (c *inquiry) hardestHit() *section {
 		if !s.entered() {
 			break
 		}
-		if s.fault.what != "" {
-			return s
-		}
-		if s.Nested && s.order != nil {
+		if s.fault.met() || s.Nested && s.order != nil {
 			return s
 		}
 		if s.order == nil || i > lookedAt {
@@ -64,10 +59,10 @@ func (c *inquiry) hardestHit() *section {
 	return best
 }
 
-// lookedAt is among how many the one is looked for that most others waited for.
+// lookedAt is among how many requests the one is looked for that most others waited for.
 const lookedAt = 200
 
-// nextAfter is who entered next, and bought something if anybody did.
+// nextAfter is the request that entered next, and bought something if any did.
 func (c *inquiry) nextAfter(hit *section) *section {
 	after := c.sections[slices.Index(c.sections, hit)+1:]
 	i := slices.IndexFunc(after, func(s *section) bool { return s.entered() && s.order != nil })
@@ -80,8 +75,8 @@ func (c *inquiry) nextAfter(hit *section) *section {
 	return after[i]
 }
 
-// whoWaitedFor is the first of those who came while another one was inside, and entered later.
-func (c *inquiry) whoWaitedFor(hit *section) *section {
+// firstThatWaitedFor is the first request that came while another one was inside, and entered later.
+func (c *inquiry) firstThatWaitedFor(hit *section) *section {
 	for _, s := range c.sections[slices.Index(c.sections, hit)+1:] {
 		if s.entered() && s.wants(hit) {
 			return s
@@ -93,142 +88,203 @@ func (c *inquiry) whoWaitedFor(hit *section) *section {
 // wants says whether a request came while another one was inside.
 func (s *section) wants(hit *section) bool { return s != nil && s.Sent.Before(hit.leave()) }
 
-// danger says what a weaker lock would have come to at the moment.
-func danger(prevented Cause, hit, next *section) string {
-	other := "another"
-	if next != nil {
-		other = next.name()
+// dangers are what a weaker lock would have come to at the moment, by what prevented it.
+var dangers = map[Cause]Phrase{
+	Refused:   "moment-unchecked-write",
+	Outlived:  "moment-lease-over",
+	Told:      "moment-unaware-write",
+	Expired:   "moment-no-expiry",
+	NotOwner:  "moment-unchecked-release",
+	Majority:  "moment-one-server",
+	Reentered: "moment-not-reentrant",
+}
+
+func danger(prevented Cause, hit, next *section) Text {
+	phrase, ok := dangers[prevented]
+	switch {
+	case ok:
+	case next.wants(hit):
+		phrase = "moment-both"
+	default:
+		phrase = "moment-other-sale"
 	}
-	switch prevented {
-	case Refused:
-		return "unchecked, this write would have gone over the order of " + other
-	case Outlived:
-		return "a lease that nobody renews would be over here, with the holder inside"
-	case Told:
-		return "a holder that is not told of its loss would write here"
-	case Expired:
-		return "a lock without an expiry would be held for ever"
-	case NotOwner:
-		return "a release that checks no owner would free the lock of " + other + " here"
-	case Majority:
-		return "a lock on that one server would be lost"
-	case Reentered:
-		return "a lock that is not reentrant would wait for itself here"
-	}
-	if !next.wants(hit) {
-		return "without protection another sale would have read the same stock here"
-	}
-	return "without protection both would have read the same stock here"
+	return say(phrase, Facts{Other: next.named()})
+}
+
+// hold is what the rules of [inquiry.whyHeld] look at: the request that was hit hardest, and the one
+// that entered next, nil for none.
+type hold struct {
+	*inquiry
+	hit, next *section
+}
+
+// rule is one reason for which a cell can hold.
+type rule struct {
+	applies func(h hold) bool
+	cause   Cause
+	phrase  Phrase
+	at      func(h hold) time.Time // when the harm was nearest
+}
+
+// rulesUnderFault are for a request that met its fault; the first that applies says why it did no harm.
+var rulesUnderFault = []rule{
+	{hold.diedWithoutLock, NoLease, "connection-ended", hold.faultBegan},
+	{hold.diedAndNobodyNext, Expired, "freed-itself", hold.leaseEnd},
+	{hold.died, Expired, "freed-itself-for-next", hold.freed},
+	{hold.fencedOff, Refused, "fence-refused", hold.left},
+	{hold.lostItsLock, Told, "learned-of-the-loss", hold.faultOverOrLeaseEnd},
+	{hold.readAgain, Refused, "row-had-changed", hold.faultOver},
+	{hold.unprotected, NobodyMet, "nobody-wrote-between", hold.faultOver},
+	{hold.unguarded, NoLease, "database-decides", hold.faultOver},
+	{hold.renewedThroughout, Outlived, "lease-renewed", hold.leaseEnd},
+	{hold.aServerDied, Majority, "majority-knew", hold.faultOver},
+	{hold.releasedAnothers, NotOwner, "release-freed-nothing", hold.released},
+	{hold.outlastedWithoutExpiry, Outlived, "lock-has-no-expiry", hold.leaseEnd},
+	{hold.outlastedUnnoticed, Outlived, "nobody-took-over", hold.leaseEnd},
+	{hold.always, KeptOut, "kept-out-until-done", hold.faultOver},
+}
+
+// rulesWithoutFault are for a request that met none.
+var rulesWithoutFault = []rule{
+	{hold.enteredAgain, Reentered, "entered-again", hold.read},
+	{hold.unprotected, NobodyMet, "nobody-between", hold.read},
+	{hold.unguarded, NoLease, "row-decides", hold.read},
+	{hold.nobodyWaited, KeptOut, "nobody-came", hold.read},
+	{hold.always, KeptOut, "waited-its-turn", hold.read},
 }
 
 // whyHeld says what prevented the harm, and when the harm was nearest.
-func (c *inquiry) whyHeld(hit, next *section) (Cause, string, time.Time) {
-	leaseEnd := hit.enter().Add(c.Lease)
-	if hit.fault.what == "" {
-		return c.whyHeldInPeace(hit, next)
+func (c *inquiry) whyHeld(hit, next *section) (Cause, []Text, time.Time) {
+	h := hold{c, hit, next}
+	rules, why := rulesWithoutFault, []Text(nil)
+	if hit.fault.met() {
+		rules, why = rulesUnderFault, []Text{h.whatHit()}
 	}
-	struck := fmt.Sprintf("%s was %s at the point %s", hit.name(), pastTense(hit.fault.what), hit.fault.at)
-	if !hit.killed() {
-		struck += " for " + ms(hit.fault.until.Sub(hit.fault.from))
+	r := rules[slices.IndexFunc(rules, func(r rule) bool { return r.applies(h) })]
+	if r.phrase == "fence-refused" {
+		why = append(why, h.overtaken()...)
 	}
-	if d := c.deedAt(hit.Shop, hit.fault.until.Add(-time.Millisecond)); d != nil && !hit.killed() {
-		struck += ", " + d.What
+	return r.cause, append(why, say(r.phrase, h.facts(r))), r.at(h)
+}
+
+// facts are what the phrases of the rules speak of.
+func (h hold) facts(r rule) Facts {
+	f := Facts{Holder: h.hit.named(), Other: h.next.named()}
+	switch r.phrase {
+	case "freed-itself-for-next":
+		f.AfterMS = milliseconds(h.freed().Sub(h.hit.enter()))
+	case "lease-renewed":
+		f.Count = h.renewals()
+	case "waited-its-turn":
+		f.AfterMS = milliseconds(h.next.enter().Sub(h.hit.enter()))
 	}
-	switch {
-	case hit.killed() && !hit.guarded() && hit.at[sale.Acquiring].IsZero():
-		return NoLease, struck + ". Its connection to MySQL ended with it, and with that everything it had locked there.", hit.fault.from
-	case hit.killed():
-		freed := c.freedAfter(hit)
-		if freed == nil || next == nil {
-			return Expired, struck + ". Its lock freed itself when its lease was over.", leaseEnd
+	return f
+}
+
+// whatHit says what the fault did.
+func (h hold) whatHit() Text {
+	f := Facts{Holder: h.hit.named(), Fault: h.hit.fault.Action, Point: h.hit.fault.Point}
+	if !h.hit.killed() {
+		f.LastedMS = milliseconds(h.hit.fault.lasted())
+		if d := h.interventionAt(h.hit.Shop, h.hit.fault.until.Add(-time.Millisecond)); d != nil {
+			f.Intervention = d.What
 		}
-		return Expired, fmt.Sprintf("%s. Its lock freed itself %s after it was taken, and %s went on.", struck, ms(freed.Time.Sub(hit.enter())), next.name()), freed.Time
-	case hit.Outcome == "fenced":
-		return Refused, struck + c.overtaken(hit, next) + " When it wrote, the database refused it: its fencing token was older than the fence on the row.", hit.leave()
-	case hit.Outcome == "lost":
-		return Told, struck + ". Its lock told it in time that the lease could not be kept, and it wrote nothing.", first(hit.fault.until, leaseEnd)
-	case !hit.guarded() && hit.reads > 1:
-		return Refused, struck + ". Its write was refused because the row had changed since it had read it; it read again and wrote on what it found.", hit.fault.until
-	case !hit.guarded() && !c.Exclusive:
-		return NobodyMet, struck + ". Nothing protects it, but nobody wrote between its read and its write.", hit.fault.until
-	case !hit.guarded():
-		return NoLease, struck + ". It holds no lease that could end: the database decides at the write, or keeps the row locked until the commit.", hit.fault.until
 	}
-	if renewals := c.renewals(hit); renewals > 0 && (next == nil || next.enter().After(hit.fault.until)) {
-		return Outlived, fmt.Sprintf("%s. Its lease was renewed %d times meanwhile, and nobody else got in.", struck, renewals), leaseEnd
-	}
-	if c.died() {
-		return Majority, struck + ", and one of the servers died. Most of the others still had its lock, and nobody else got a majority.", hit.fault.until
-	}
-	if next != nil && next.enter().Before(hit.leave()) && (hit.fault.at == sale.Written || hit.fault.at == sale.Releasing) {
-		return NotOwner, fmt.Sprintf("%s. Its lease was over and %s had the lock; its release found that the lock was not its own, and freed nothing.", struck, next.name()), first(hit.at[sale.Released], hit.fault.until)
-	}
-	outlasted := hit.fault.until.Sub(hit.enter()) > c.Lease
-	switch {
-	case outlasted && !c.Recovers:
-		return Outlived, struck + ". Its lock has no expiry that could end meanwhile, and nobody else got in.", leaseEnd
-	case outlasted && len(c.Changes) > 0: // so that a renewal would have been seen
-		return Outlived, struck + ". Its lease was over meanwhile, but nobody else got in before it was done.", leaseEnd
-	}
-	return KeptOut, struck + ". The lock kept everybody else out until it was done.", hit.fault.until
+	return say("fault-hit", f)
 }
 
-func (c *inquiry) whyHeldInPeace(hit, next *section) (Cause, string, time.Time) {
-	at := first(hit.at[sale.Read], hit.enter())
-	switch {
-	case hit.Nested && hit.guarded():
-		return Reentered, fmt.Sprintf("%s asked a second time for the lock that it had, and was let in as its holder.", hit.name()), at
-	case !hit.guarded() && !c.Exclusive:
-		return NobodyMet, fmt.Sprintf("Nothing protects %s, but no other sale was between its read and its write at the same time.", hit.name()), at
-	case !hit.guarded():
-		return NoLease, fmt.Sprintf("%s and the others go by the row itself: the database lets one write at a time, and refuses or delays who has seen an older stock.", hit.name()), at
-	case !next.wants(hit):
-		return KeptOut, fmt.Sprintf("Nobody else came while %s was in its section.", hit.name()), at
-	default:
-		return KeptOut, fmt.Sprintf("%s wanted to read while %s was between its read and its write, and got the lock only when it was free (+%s).",
-			next.name(), hit.name(), ms(next.enter().Sub(hit.enter()))), at
+// overtaken says who came in meanwhile, and how.
+func (h hold) overtaken() []Text {
+	if h.next == nil || h.next.enter().After(h.hit.leave()) {
+		return nil
 	}
-}
-
-// overtaken says who came in meanwhile.
-func (c *inquiry) overtaken(hit, next *section) string {
-	if next == nil || next.enter().After(hit.leave()) {
-		return "."
-	}
-	how := ""
-	switch c.breach(hit, next).cause {
+	phrase := Phrase("next-got-the-lock")
+	switch h.breach(h.hit, h.next).cause {
 	case Failover:
-		how = " its Redis died, the replica that took over had never heard of its lock,"
+		phrase = "server-died-next-got-it"
 	case Overrun, Paused, CutOff:
-		how = " its lease ended,"
+		phrase = "lease-ended-next-got-it"
 	}
-	return fmt.Sprintf(",%s and %s got the lock.", how, next.name())
+	return []Text{say(phrase, Facts{Other: h.next.named()})}
 }
 
-// freedAfter is when Redis said that the lock of a dead holder was gone.
-func (c *inquiry) freedAfter(hit *section) *Change {
-	for _, ch := range c.Changes {
-		if ch.What == "expired" && ch.Time.After(hit.enter()) {
-			return &ch
+func (h hold) always() bool { return true }
+
+func (h hold) died() bool { return h.hit.killed() }
+
+func (h hold) diedWithoutLock() bool {
+	return h.died() && !h.hit.guarded() && h.hit.at[sale.Acquiring].IsZero()
+}
+
+func (h hold) diedAndNobodyNext() bool { return h.died() && (h.freed().IsZero() || h.next == nil) }
+
+func (h hold) fencedOff() bool { return h.hit.Outcome == "fenced" }
+
+func (h hold) lostItsLock() bool { return h.hit.Outcome == "lost" }
+
+func (h hold) unguarded() bool { return !h.hit.guarded() }
+
+func (h hold) unprotected() bool { return h.unguarded() && !h.Exclusive }
+
+func (h hold) readAgain() bool { return h.unguarded() && h.hit.reads > 1 }
+
+func (h hold) renewedThroughout() bool {
+	return h.renewals() > 0 && (h.next == nil || h.next.enter().After(h.hit.fault.until))
+}
+
+// aServerDied says whether one of several did: that of a single server ends the lock with it.
+func (h hold) aServerDied() bool {
+	return slices.ContainsFunc(h.Changes, func(ch Change) bool { return ch.What == Gone && ch.Server != Primary && ch.Server != Replica })
+}
+
+func (h hold) releasedAnothers() bool {
+	return h.next != nil && h.next.enter().Before(h.hit.leave()) && h.hit.late()
+}
+
+func (h hold) outlasted() bool { return h.hit.fault.until.Sub(h.hit.enter()) > h.Lease }
+
+func (h hold) outlastedWithoutExpiry() bool { return h.outlasted() && !h.Recovers }
+
+// outlastedUnnoticed wants announcements, among which a renewal would have been seen.
+func (h hold) outlastedUnnoticed() bool { return h.outlasted() && len(h.Changes) > 0 }
+
+func (h hold) enteredAgain() bool { return h.hit.Nested && h.hit.guarded() }
+
+func (h hold) nobodyWaited() bool { return !h.next.wants(h.hit) }
+
+func (h hold) leaseEnd() time.Time { return h.hit.enter().Add(h.Lease) }
+
+func (h hold) faultBegan() time.Time { return h.hit.fault.from }
+
+func (h hold) faultOver() time.Time { return h.hit.fault.until }
+
+func (h hold) faultOverOrLeaseEnd() time.Time { return first(h.hit.fault.until, h.leaseEnd()) }
+
+func (h hold) left() time.Time { return h.hit.leave() }
+
+func (h hold) released() time.Time { return first(h.hit.at[sale.Released], h.hit.fault.until) }
+
+func (h hold) read() time.Time { return first(h.hit.at[sale.Read], h.hit.enter()) }
+
+// freed is when Redis announced that the lock of a dead holder had expired; zero where it did not.
+func (h hold) freed() time.Time {
+	for _, ch := range h.Changes {
+		if ch.What == eventExpired && ch.Time.After(h.hit.enter()) {
+			return ch.Time
 		}
 	}
-	return nil
+	return time.Time{}
 }
 
-// renewals counts how often the hold's expiry was moved, as the busiest server saw it.
-func (c *inquiry) renewals(hit *section) int {
+// renewals counts how often the expiry of the lock was moved, as the busiest server announced it.
+func (h hold) renewals() int {
 	byServer := map[string]int{}
 	most := 0
-	for _, ch := range c.Changes {
-		if ch.What == "expire" && ch.Time.After(hit.enter().Add(c.Lease/5)) && ch.Time.Before(first(hit.fault.until, hit.leave())) {
+	for _, ch := range h.Changes {
+		if ch.What == eventExpire && ch.Time.After(h.hit.enter().Add(h.Lease/5)) && ch.Time.Before(first(h.hit.fault.until, h.hit.leave())) {
 			byServer[ch.Server]++
 			most = max(most, byServer[ch.Server])
 		}
 	}
 	return most
-}
-
-// died says whether one of several servers did.
-func (c *inquiry) died() bool {
-	return slices.ContainsFunc(c.Changes, func(ch Change) bool { return ch.What == Gone && strings.Contains(ch.Server, " of ") })
 }

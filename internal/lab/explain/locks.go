@@ -1,105 +1,124 @@
 package explain
 
 import (
-	"slices"
+	"sort"
 	"time"
 
 	"stocklock/internal/sale"
 )
 
-// locks adds a lane for each Redis that announced something, with the times in
-// which it had the lock. It returns their places by name.
-func (d *drawing) locks() map[string]int {
-	places := map[string]int{}
-	var servers []string
-	for _, ch := range d.Changes {
-		if !slices.Contains(servers, ch.Server) {
-			servers = append(servers, ch.Server)
+// locks adds a lane for each Redis that announced something, with the times in which it had the lock.
+// It returns the first of them, and -1 where there is none.
+func (d *drawing) locks() (first int) {
+	first = -1
+	for _, h := range d.histories {
+		r := lockReader{drawing: d, lane: len(d.lanes)}
+		if first < 0 {
+			first = r.lane
 		}
+		r.read(h.changes)
+		d.lanes = append(d.lanes, Lane{Kind: LockLane, Name: say("lane-lock", Facts{Server: h.server}), Spans: r.spans})
 	}
-	slices.Sort(servers)
-	for _, server := range servers {
-		places[server] = len(d.lanes)
-		lane := Lane{Kind: LockLane, Name: "lock in " + server}
-		d.lanes = append(d.lanes, lane)
-		d.lanes[places[server]].Spans = d.lockSpans(server, places[server])
-	}
-	return places
+	return first
 }
 
-// lockSpans follows one server's announcements. It also adds their steps.
-func (d *drawing) lockSpans(server string, lane int) []Span {
-	var spans []Span
-	var since time.Time // the zero time while the key is not there
-	lastStep, renewals := time.Time{}, 0
-	// What becomes of a followed request's lock is told whenever it happens.
-	becomes := func(at time.Time, what string) {
-		followed := since.IsZero()
-		for _, s := range d.holders {
-			followed = followed || s.entered() && label(s.ID) == d.heldBy(since, at)
-		}
-		d.lockStep(at, lane, what, followed)
-	}
-	upTo := func(at time.Time) {
-		if !since.IsZero() {
-			if span, ok := d.span(since, at, Locked, d.heldBy(since, at)); ok && at.After(d.from) && len(spans) < maxSpans {
-				spans = append(spans, span)
-			}
-		}
-		since = time.Time{}
-	}
-	ended := func(at time.Time, how string) {
-		becomes(at, how)
-		upTo(at)
-	}
-	var changes []Change
-	for _, ch := range d.Changes {
-		if ch.Server == server {
-			changes = append(changes, ch)
-		}
-	}
+// lockReader follows the announcements of one server: the spans in which it had the lock, and the
+// steps of its lane.
+type lockReader struct {
+	*drawing
+	lane     int
+	spans    []Span
+	since    time.Time // the zero time while the lock is free
+	told     time.Time // when it was taken
+	renewals int
+}
+
+// maxRenewals is how many renewals of one hold are told.
+const maxRenewals = 5
+
+func (r *lockReader) read(changes []Change) {
 	for i, ch := range changes {
-		switch ch.What {
-		case "set", "hset", "hincrby":
-			if since.IsZero() {
-				since, renewals = ch.Time, 0
-				expires := i+1 < len(changes) && changes[i+1].What == "expire" && changes[i+1].Time.Sub(ch.Time) < clockTolerance
-				if expires {
-					d.lockStep(ch.Time, lane, "set for "+ms(d.Lease), false)
-				} else {
-					d.lockStep(ch.Time, lane, "set, no expiry", false)
-				}
-				lastStep = ch.Time
-			} else if ch.What == "set" {
-				d.lockStep(ch.Time, lane, "set anew", false)
-				upTo(ch.Time)
-				since, renewals, lastStep = ch.Time, 0, ch.Time
-			}
-		case "expire":
-			if !since.IsZero() && ch.Time.Sub(lastStep) > clockTolerance {
-				if renewals++; renewals <= 5 {
-					becomes(ch.Time, "renewed")
-				}
-			}
-		case "expired":
-			ended(ch.Time, "expired")
-		case "del":
-			ended(ch.Time, "deleted")
-		case Gone:
-			ended(ch.Time, "server died")
+		switch {
+		case ch.What.frees():
+			r.freed(ch.Time, ch.What)
+		case ch.What == eventExpire:
+			r.renewed(ch.Time)
+		case ch.What.writes() && r.since.IsZero():
+			r.taken(ch.Time, i+1 < len(changes) && changes[i+1].What == eventExpire && changes[i+1].Time.Sub(ch.Time) < clockTolerance)
+		case ch.What == eventSet:
+			r.replaced(ch.Time)
 		}
 	}
-	if !since.IsZero() && since.Before(d.to) {
-		if span, ok := d.span(since, d.to, Locked, d.heldBy(since, d.to)); ok {
-			spans = append(spans, span)
-		}
+	if r.since.Before(r.to) {
+		r.spanUntil(r.to)
 	}
-	return spans
+}
+
+func (r *lockReader) taken(at time.Time, expires bool) {
+	r.begin(at)
+	f := Facts{}
+	if expires {
+		f.LeaseMS = milliseconds(r.Lease)
+	}
+	r.lockStep(at, r.lane, say("step-set", f), false)
+}
+
+func (r *lockReader) replaced(at time.Time) {
+	r.lockStep(at, r.lane, say("step-set-anew", Facts{}), false)
+	r.spanUntil(at)
+	r.begin(at)
+}
+
+func (r *lockReader) begin(at time.Time) { r.since, r.told, r.renewals = at, at, 0 }
+
+func (r *lockReader) renewed(at time.Time) {
+	if r.since.IsZero() || at.Sub(r.told) <= clockTolerance {
+		return
+	}
+	if r.renewals++; r.renewals <= maxRenewals {
+		r.becomes(at, "step-renewed")
+	}
+}
+
+func (r *lockReader) freed(at time.Time, how RedisEvent) {
+	phrase := Phrase("step-deleted")
+	switch how {
+	case eventExpired, eventEvicted:
+		phrase = "step-expired"
+	case Gone:
+		phrase = "step-server-died"
+	}
+	r.becomes(at, phrase)
+	r.spanUntil(at)
+	r.since = time.Time{}
+}
+
+// becomes tells what becomes of the lock of a followed request, whenever it happens.
+func (r *lockReader) becomes(at time.Time, phrase Phrase) {
+	followed := r.since.IsZero()
+	holder := r.heldBy(r.since, at)
+	for _, s := range r.holders {
+		followed = followed || s.entered() && s == holder
+	}
+	r.lockStep(at, r.lane, say(phrase, Facts{}), followed)
+}
+
+func (r *lockReader) spanUntil(at time.Time) {
+	if r.since.IsZero() || !at.After(r.from) || len(r.spans) == maxSpans {
+		return
+	}
+	name := ""
+	if s := r.heldBy(r.since, at); s != nil {
+		name = label(s.ID)
+	}
+	if span, ok := r.span(r.since, at, Locked, asItStands(name)); ok {
+		r.spans = append(r.spans, span)
+	}
 }
 
 // lockStep is told only near what the followed requests do, or while they are inside if it is
 // about their lock: the lock goes from hand to hand all the time.
-func (d *drawing) lockStep(at time.Time, lane int, text string, theirs bool) {
+func (d *drawing) lockStep(at time.Time, lane int, text Text, theirs bool) {
 	for _, s := range d.holders {
 		if !s.entered() {
 			continue
@@ -118,12 +137,12 @@ func (d *drawing) lockStep(at time.Time, lane int, text string, theirs bool) {
 
 func near(a, b time.Time) bool { return a.Sub(b).Abs() < clockTolerance/4 }
 
-// heldBy names who had a lock that Redis had between two times.
-func (d *drawing) heldBy(from, to time.Time) string {
-	for _, s := range d.sections {
-		if s.entered() && s.enter().After(from.Add(-clockTolerance/4)) && s.enter().Before(to.Add(clockTolerance/4)) {
-			return label(s.ID)
-		}
+// heldBy is the request that had a lock which Redis had between two times, nil where it is not known.
+func (d *drawing) heldBy(from, to time.Time) *section {
+	from, to = from.Add(-clockTolerance/4), to.Add(clockTolerance/4)
+	i := sort.Search(len(d.byEntry), func(i int) bool { return d.byEntry[i].enter().After(from) })
+	if i < len(d.byEntry) && d.byEntry[i].enter().Before(to) {
+		return d.byEntry[i]
 	}
-	return ""
+	return nil
 }

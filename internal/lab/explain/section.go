@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"stocklock/internal/sale"
@@ -17,17 +16,23 @@ type section struct {
 	Request
 	at    map[sale.Point]time.Time // the last time it came by, but the first for acquiring and acquired
 	facts map[sale.Point]map[string]any
-	fault struct {
-		at    sale.Point
-		what  string // such as "sleep 750ms"
-		from  time.Time
-		until time.Time
-	}
+	fault sectionFault
 	order *stock.Order
-	reads int // how often it read: more than once where it tried again
+	reads int       // how often it read: more than once where it tried again
+	in    time.Time // when it entered
 }
 
-// sections are the requests by the time at which they entered; those that never did come last,
+// sectionFault is the fault that a request met, with when it lasted. The zero value is none.
+type sectionFault struct {
+	labmode.Fault
+	from, until time.Time
+}
+
+func (f sectionFault) met() bool { return f.Action != "" }
+
+func (f sectionFault) lasted() time.Duration { return f.until.Sub(f.from) }
+
+// sections are the requests by the time at which they entered. Those that never entered come last,
 // by the time at which they were sent.
 func (e Evidence) sections() []*section {
 	byID := make(map[string]*section, len(e.Requests))
@@ -42,6 +47,9 @@ func (e Evidence) sections() []*section {
 			s.note(event)
 		}
 	}
+	for _, s := range all {
+		s.in = first(s.at[sale.Acquired], s.at[sale.Acquiring], s.at[sale.Read])
+	}
 	for i := range e.Orders {
 		if s := byID[e.Orders[i].RequestID]; s != nil && s.order == nil {
 			s.order = &e.Orders[i]
@@ -51,7 +59,7 @@ func (e Evidence) sections() []*section {
 		switch {
 		case s.killed():
 			s.fault.until = s.diedUntil(e.Interventions)
-		case s.fault.what != "" && s.fault.until.IsZero(): // it came by no point after that
+		case s.fault.met() && s.fault.until.IsZero(): // it came by no point after that
 			s.fault.until = first(s.Answered, e.Ended)
 		}
 	}
@@ -72,7 +80,7 @@ func (e Evidence) sections() []*section {
 
 func (s *section) note(e labmode.Event) {
 	_, been := s.at[e.Point]
-	if !s.fault.from.IsZero() && s.fault.until.IsZero() && s.fault.at != "" {
+	if s.fault.met() && s.fault.until.IsZero() {
 		s.fault.until = e.Time
 	}
 	if e.Point == sale.Read {
@@ -81,9 +89,9 @@ func (s *section) note(e labmode.Event) {
 	if !been || e.Point != sale.Acquiring && e.Point != sale.Acquired {
 		s.at[e.Point], s.facts[e.Point] = e.Time, e.Facts
 	}
-	if spec, ok := e.Facts["fault"].(string); ok && s.Fault {
-		_, what, _ := strings.Cut(spec, " ")
-		s.fault.at, s.fault.what, s.fault.from = e.Point, what, e.Time
+	spec, _ := e.Facts["fault"].(string)
+	if fault, err := labmode.ParseFault(spec); err == nil && s.Fault {
+		s.fault = sectionFault{Fault: fault, from: e.Time}
 	}
 }
 
@@ -97,9 +105,6 @@ func (s *section) diedUntil(interventions []Intervention) time.Time {
 	return time.Time{}
 }
 
-// Dead is the intervention of a shop that was killed and is being started again.
-const Dead = "dead"
-
 // clockTolerance is how much later than it happened an event may be noted.
 const clockTolerance = 20 * time.Millisecond
 
@@ -107,12 +112,10 @@ const clockTolerance = 20 * time.Millisecond
 // it when it has read.
 func (s *section) entered() bool { return !s.enter().IsZero() }
 
-func (s *section) enter() time.Time {
-	return first(s.at[sale.Acquired], s.at[sale.Acquiring], s.at[sale.Read])
-}
+func (s *section) enter() time.Time { return s.in }
 
-// leave is when it was out again: it gave the lock back, or had written, or died.
-// One that was never out has the zero time.
+// leave is when it was out again: it had released the lock, or had written, or had died.
+// It is the zero time for a request that was never out.
 func (s *section) leave() time.Time {
 	if s.killed() {
 		return s.fault.from
@@ -131,7 +134,7 @@ func (s *section) wrote() time.Time {
 	return first(s.at[sale.Written], s.order.CreatedAt)
 }
 
-func (s *section) killed() bool { return strings.HasPrefix(s.fault.what, "kill") }
+func (s *section) killed() bool { return s.fault.Action == labmode.Kill }
 
 // guarded says whether there was a lock to take at all.
 func (s *section) guarded() bool { return !s.at[sale.Acquired].IsZero() }
@@ -146,40 +149,39 @@ func (s *section) number(p sale.Point, name string) (int64, bool) {
 	return v, err == nil
 }
 
-func (s *section) name() string { return label(s.ID) + " on " + s.Shop }
+// named is the request as texts name it; nil for none.
+func (s *section) named() *Sale {
+	if s == nil {
+		return nil
+	}
+	return &Sale{label(s.ID), s.Shop}
+}
 
 func first(times ...time.Time) time.Time {
 	return cmp.Or(times...)
 }
 
-// Faults are the times in which a fault was active: what requests carried, and what the
-// lab did.
-func (e Evidence) Faults() []Intervention {
-	var all []Intervention
-	for _, s := range e.sections() {
-		if s.fault.what == "" || s.killed() {
-			continue
-		}
-		all = append(all, Intervention{From: s.fault.from, Until: s.fault.until, Shop: s.Shop, What: label(s.ID) + " " + pastTense(s.fault.what)})
-	}
-	for _, d := range e.Interventions {
-		if d.Until.IsZero() {
-			d.Until = e.Ended
-		}
-		all = append(all, d)
-	}
-	return all
+// Period is a time in which a fault or an intervention was active.
+type Period struct {
+	From, Until time.Time
+	Shop        string // empty where it concerned a server
+	What        Text
 }
 
-// pastTense says what a fault did: "sleep 750ms" did "asleep".
-func pastTense(fault string) string {
-	action, _, _ := strings.Cut(fault, " ")
-	switch action {
-	case "sleep":
-		return "asleep"
-	case "stop":
-		return "stopped"
-	default:
-		return "killed"
+// Periods are the times in which a fault was active: what requests carried, and what the lab did.
+func (e Evidence) Periods() []Period { return e.periodsOf(e.sections()) }
+
+func (e Evidence) periodsOf(sections []*section) []Period {
+	var all []Period
+	for _, s := range sections {
+		if s.fault.met() && !s.killed() {
+			all = append(all, Period{s.fault.from, s.fault.until, s.Shop,
+				say("span-fault-of-sale", Facts{Holder: s.named(), Fault: s.fault.Action})})
+		}
 	}
+	for _, d := range e.Interventions {
+		all = append(all, Period{d.From, first(d.Until, e.Ended), d.Shop,
+			say("span-intervention", Facts{Shop: d.Shop, Intervention: d.What})})
+	}
+	return all
 }

@@ -7,16 +7,17 @@ import (
 	"slices"
 	"strings"
 
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/trial"
 )
 
 // outcomes in the order in which they are stacked, with what they are called.
 var outcomes = []struct {
-	outcome trial.Outcome
+	outcome load.Outcome
 	name    string
 }{
-	{trial.Sold, "sold"}, {trial.SoldOut, "sold out"}, {trial.Busy, "busy"}, {trial.Fenced, "fenced off"}, {trial.Lost, "lock lost"},
-	{trial.Conflict, "conflict"}, {trial.Refused, "refused"}, {trial.Unknown, "unknown"}, {trial.Failed, "error"},
+	{load.Sold, "sold"}, {load.SoldOut, "sold out"}, {load.Busy, "busy"}, {load.Fenced, "fenced off"}, {load.Lost, "lock lost"},
+	{load.Conflict, "conflict"}, {load.Refused, "refused"}, {load.Unknown, "unknown"}, {load.Failed, "error"},
 }
 
 // The size of a chart, and of what is around its area.
@@ -53,7 +54,7 @@ func (c *chart) axes(unit string) {
 func (c *chart) shadeFaults(faults []trial.Period) {
 	for _, f := range faults {
 		from, to := c.x.at(max(f.FromMS/1000, c.x.from)), c.x.at(min(f.ToMS/1000, c.x.to))
-		c.rect("shade", from, chartTop, to-from, chartBottom-chartTop, fmt.Sprintf("%s, %s to %s s", f.What, short(f.FromMS/1000), short(f.ToMS/1000)))
+		c.rect("shade", from, chartTop, to-from, chartBottom-chartTop, fmt.Sprintf("%s, %s to %s s", said(f.What), short(f.FromMS/1000), short(f.ToMS/1000)))
 	}
 }
 

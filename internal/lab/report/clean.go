@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"reflect"
@@ -26,7 +27,7 @@ func clean(v reflect.Value, lines bool) error {
 			}
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			if err := clean(value, name == "reason" || name == "spoiled"); err != nil {
-				return fmt.Errorf(".%s%w", name, err)
+				return fmt.Errorf(".%s%w", cmp.Or(name, strings.ToLower(field.Name)), err)
 			}
 		}
 	case reflect.Slice:

@@ -2,12 +2,12 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/trial"
 )
@@ -20,11 +20,12 @@ const noise = 0.1
 func (t Terminal) Compare(before, after Report) {
 	old := before.byPlace()
 	w := tabular.New()
+	shown := metricsIn(inComparing, slices.Concat(before.Cells, after.Cells))
 	changed, same, added := 0, 0, 0
 	for _, c := range after.inOrder() {
 		was, ok := old[placeOf(c)]
 		delete(old, placeOf(c))
-		contention := c.Scenario == scenario.All()[0].Name
+		contention := c.Comparable()
 		switch {
 		case !ok:
 			added++
@@ -39,10 +40,9 @@ func (t Terminal) Compare(before, after Report) {
 			}
 		}
 		row := table.Row{c.Strategy, c.Scenario, t.changedVerdict(was, c)}
-		if contention && min(was.Requests, c.Requests) > 0 {
-			row = append(row, t.change(was.SalesPerSecond, c.SalesPerSecond, true), t.change(was.Latency.P50, c.Latency.P50, false), t.change(was.Latency.P99, c.Latency.P99, false))
-			if was.CostPerSale != nil && c.CostPerSale != nil {
-				row = append(row, t.change(was.CostPerSale.Redis, c.CostPerSale.Redis, false), t.change(was.CostPerSale.Database, c.CostPerSale.Database, false))
+		if contention {
+			for _, m := range shown {
+				row = append(row, t.change(m, was, c))
 			}
 		}
 		w.AppendRow(row)
@@ -53,9 +53,12 @@ func (t Terminal) Compare(before, after Report) {
 		}
 	}
 	if w.Length() > 0 {
-		header := table.Row{"strategy", "scenario", "verdict", "sales/s", "p50 ms", "p99 ms", "Redis/sale", "database/sale"}
+		header := table.Row{"strategy", "scenario", "verdict"}
+		for _, m := range shown {
+			header = append(header, m.heading())
+		}
 		w.SuppressEmptyColumns()
-		t.print(w, header, tabular.Right(4, 8), 8, 7, 5, 6, 4)
+		t.print(w, header, tabular.Right(4, 3+len(shown)), leaveFirst(shown, 3)...)
 	}
 	fmt.Fprintf(t.Out, "%s with another verdict, %d with the same, %d only after, %d only before\n", plural(changed, "cell"), same, added, len(old))
 	if differ := differences(before, after); len(differ) > 0 {
@@ -81,19 +84,26 @@ func (t Terminal) changedVerdict(was, is trial.Result) string {
 	return t.short(was) + " → " + t.short(is)
 }
 
-// change is a number and how it differs from what it was, coloured where that is more than noise.
-func (t Terminal) change(was, is float64, moreIsBetter bool) string {
-	if was == 0 {
+// change is a metric and how it differs from what it was, coloured where that is more than noise.
+func (t Terminal) change(m metric, before, after trial.Result) string {
+	was, known := m.of(before)
+	is, measured := m.of(after)
+	switch {
+	case !known && !measured:
+		return ""
+	case !measured:
+		return dash
+	case !known || was == 0:
 		return short(is)
 	}
 	part := (is - was) / was
 	said := fmt.Sprintf("%s (%+.0f%%)", short(is), 100*part)
 	switch {
-	case part > -noise && part < noise:
+	case part > -noise && part < noise || m.better == neither:
 		return said
-	case part > 0 == moreIsBetter:
+	case part > 0 == (m.better == more):
 		return t.paint(text.Colors{text.FgGreen}, said)
 	default:
-		return t.paint(text.Colors{text.FgHiRed}, said)
+		return t.paint(surprising, said)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 )
 
@@ -32,7 +31,7 @@ func (e Environment) conditions() []fact {
 
 func cellConditions(c trial.Result) []fact {
 	facts := []fact{{Name: "stock", Value: fmt.Sprint(c.InitialStock)}, {Name: "runs", Value: fmt.Sprint(c.Runs)}}
-	if c.Scenario == scenario.All()[0].Name { // the others go on until all is sold
+	if c.FixedLoad() {
 		facts = append(facts, fact{Name: "requests", Value: fmt.Sprint(c.Requests)})
 	}
 	return facts

@@ -18,6 +18,7 @@ func (r Report) WriteFile(path string, form Form) error {
 
 // JSON writes the report with one cell a line.
 func (r Report) JSON(w io.Writer) error {
+	r.Version = Version
 	cells := r.Cells
 	r.Cells = nil
 	head, err := json.MarshalIndent(r, "", "  ")

@@ -46,8 +46,9 @@ type pageData struct {
 	Columns     []named
 	Rows        []pageRow
 	Comparison  []pageCell
-	SideBySide  string // what to know of its numbers
-	Costs       bool   // some of them are known
+	Metrics     []string // their columns
+	SideBySide  string   // what to know of its numbers
+	Costs       bool     // some of them are known
 	Properties  []named
 	Strategies  []pageStrategy
 	Environment []fact
@@ -85,8 +86,9 @@ type pageCell struct {
 	Previous, Next *pageLink
 	Word, Count    string // the verdict in the matrix: "oversold", "+3"
 	Surprise       bool
-	Done           string // what the scenario does
-	Part           int    // of the best throughput, in percent
+	Done           string       // what the scenario does
+	Sentence       string       // why it ended as it did
+	Numbers        []pageNumber // in the comparison
 
 	Drawing, CloseUp template.HTML
 	CloseUpName      string
@@ -100,6 +102,14 @@ type pageCell struct {
 type pageStep struct {
 	At, Who, Text string
 	Alarm         bool
+}
+
+// pageNumber is a metric of a cell.
+type pageNumber struct {
+	Text  string
+	Bad   bool
+	Meter bool // with a bar
+	Part  int  // of the largest, in percent
 }
 
 type chartKey struct{ Class, Name string }
@@ -145,27 +155,35 @@ func (r Report) page(style template.CSS, script template.JS) pageData {
 	for _, property := range strategy.Properties() {
 		p.Properties = append(p.Properties, named{property.String(), property.Doc()})
 	}
-	p.Comparison, p.SideBySide = comparison(p.Cells), r.Environment.sideBySide()
-	p.Costs = slices.ContainsFunc(p.Comparison, func(c pageCell) bool { return c.CostPerSale != nil })
+	p.SideBySide = r.Environment.sideBySide()
+	p.compare(underContention(r.inOrder()), byPlace)
 	return p
 }
 
-// comparison are the cells under contention, each with its part of the best throughput.
-func comparison(cells []pageCell) []pageCell {
-	var found []pageCell
-	best := 0.0
-	for _, c := range cells {
-		if c.Scenario == scenario.All()[0].Name && c.Requests > 0 {
-			found = append(found, c)
-			best = max(best, c.SalesPerSecond)
+// compare fills in the comparison of strategies, with a bar where more is better.
+func (p *pageData) compare(cells []trial.Result, pages map[place]pageCell) {
+	shown := metricsIn(onPage, cells)
+	largest := make([]float64, len(shown))
+	for i, m := range shown {
+		p.Metrics = append(p.Metrics, m.heading())
+		for _, r := range cells {
+			v, _ := m.of(r)
+			largest[i] = max(largest[i], v)
 		}
 	}
-	for i := range found {
-		if best > 0 {
-			found[i].Part = int(100 * found[i].SalesPerSecond / best)
+	for _, r := range cells {
+		c := pages[placeOf(r)]
+		p.Costs = p.Costs || r.CostPerSale != nil
+		for i, m := range shown {
+			v, _ := m.of(r)
+			n := pageNumber{Text: m.text(r, short), Bad: m.bad && v > 0, Meter: m.better == more}
+			if largest[i] > 0 {
+				n.Part = int(100 * v / largest[i])
+			}
+			c.Numbers = append(c.Numbers, n)
 		}
+		p.Comparison = append(p.Comparison, c)
 	}
-	return found
 }
 
 func newPageCell(r trial.Result) pageCell {
@@ -187,59 +205,39 @@ func newPageCell(r trial.Result) pageCell {
 	if len(r.Timeline.Faults) > 0 {
 		c.Key = append(c.Key, chartKey{"shade", "fault"})
 	}
-	if x := r.Explanation; x != nil && len(x.Lanes) > 0 {
-		c.draw(x)
+	if x := r.Explanation; x != nil {
+		c.Sentence = said(x.Why...)
+		if len(x.Lanes) > 0 {
+			c.draw(x)
+		}
 	}
 	return c
 }
 
 func (c *pageCell) draw(x *explain.Explanation) {
-	c.Drawing = lanesDrawing(x, x.FromMS, x.ToMS, x.Sentence)
+	c.Drawing = lanesDrawing(x, x.FromMS, x.ToMS, c.Sentence)
 	if from, to, worth := closeUp(x); worth {
-		c.CloseUp = lanesDrawing(x, from, to, "The same, closer. "+x.Sentence)
+		c.CloseUp = lanesDrawing(x, from, to, "The same, closer. "+c.Sentence)
 		c.CloseUpName = fmt.Sprintf("%.1f to %.1f ms", from, to)
 	}
 	for _, s := range x.Steps {
-		c.Steps = append(c.Steps, pageStep{At: fmt.Sprintf("%+.1f ms", s.AtMS), Who: x.Lanes[s.Lane].Name, Text: s.Text, Alarm: s.Alarm})
+		c.Steps = append(c.Steps, pageStep{At: fmt.Sprintf("%+.1f ms", s.AtMS), Who: said(x.Lanes[s.Lane].Name), Text: said(s.Text), Alarm: s.Alarm})
 	}
 }
 
-// counts are a cell's numbers, leaving out what did not occur.
+// counts are the numbers of a cell, without those that did not occur.
 func counts(r trial.Result) []fact {
-	facts := []fact{
-		{Name: "sold", Value: fmt.Sprintf("%d of %d", r.Sold, r.InitialStock)},
-		{Name: "oversold", Value: fmt.Sprint(r.Oversold), Bad: r.Oversold > 0},
-		{Name: "lost updates", Value: fmt.Sprint(r.LostUpdates), Bad: r.LostUpdates > 0},
-		{Name: "left", Value: fmt.Sprint(r.Remaining)},
-		{Name: "requests", Value: fmt.Sprint(r.Requests)},
-	}
-	for _, n := range []struct {
-		name  string
-		count int64
-		bad   bool
-	}{
-		{"told sold", r.Answered, false}, {"told sold out", r.SoldOut, false}, {"busy", r.Busy, false}, {"fenced off", r.Fenced, false},
-		{"lock lost", r.Lost, false}, {"conflict", r.Conflict, false}, {"refused", r.Refused, false}, {"unknown", r.Unknown, false},
-		{"errors", r.Errors, true}, {"orders without an answer", r.OrdersWithoutAnswer, false},
-		{"answers without an order", r.AnswersWithoutOrder, true}, {"duplicates", r.Duplicates, true}, {"faults that struck", int64(r.Strikes), false},
-	} {
-		if n.count > 0 {
-			facts = append(facts, fact{Name: n.name, Value: fmt.Sprint(n.count), Bad: n.bad})
+	var facts []fact
+	for _, m := range metrics {
+		v, ok := m.of(r)
+		if m.shown&always != 0 || ok && v != 0 {
+			facts = append(facts, fact{Name: m.heading(), Value: m.text(r, short), Bad: m.bad && v > 0})
 		}
 	}
-	facts = append(facts,
-		fact{Name: "sales a second", Value: short(r.SalesPerSecond)},
-		fact{Name: "latency p50 / p95 / p99 / max", Value: latencyText(r.Latency)},
-		fact{Name: "the same, from when due", Value: latencyText(r.Corrected)},
-	)
 	if r.Runs > 1 {
 		facts = append(facts, fact{Name: "runs as expected", Value: fmt.Sprintf("%d of %d", r.Agreed, r.Runs)})
 	}
-	return append(facts, fact{Name: "seconds", Value: short(r.Seconds)}, fact{Name: "seed", Value: fmt.Sprint(r.Seed)})
-}
-
-func latencyText(l trial.Latency) string {
-	return fmt.Sprintf("%s / %s / %s / %s ms", short(l.P50), short(l.P95), short(l.P99), short(l.Max))
+	return append(facts, fact{Name: "seed", Value: fmt.Sprint(r.Seed)})
 }
 
 // inOrder are the cells by strategy, in the order of the tables, and then by scenario.

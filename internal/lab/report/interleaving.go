@@ -46,11 +46,14 @@ func (t Terminal) Explain(c trial.Result) {
 	}
 }
 
+// said makes words of what a result keeps as facts.
+func said(texts ...explain.Text) string { return explain.English.Say(texts...) }
+
 // sentence is what there is to say of a cell.
 func sentence(c trial.Result) string {
 	switch {
 	case c.Explanation != nil:
-		return c.Explanation.Sentence
+		return said(c.Explanation.Why...)
 	case c.Reason != "":
 		return c.Reason
 	default:
@@ -104,12 +107,12 @@ func columnsOf(x *explain.Explanation) columns {
 			continue
 		case lane.Kind == explain.LockLane:
 			lock = len(c.names)
-			lane.Name = "lock in Redis"
+			lane.Name = explain.Text{Phrase: explain.AllLocks}
 		case lane.Kind == explain.FaultLane && !hasSteps(x, i):
 			c.of[i] = -1
 			continue
 		}
-		c.names = append(c.names, lane.Name)
+		c.names = append(c.names, said(lane.Name))
 	}
 	return c
 }
@@ -139,28 +142,28 @@ func (c columns) lines(x *explain.Explanation) []line {
 	seen := map[string]int{} // what a column says -> its line
 	count := map[string]int{}
 	for _, s := range x.Steps {
-		at := c.of[s.Lane]
+		at, text := c.of[s.Lane], said(s.Text)
 		if at < 0 {
 			continue
 		}
 		if x.Lanes[s.Lane].Kind == explain.LockLane {
-			key := fmt.Sprint(at, s.Text)
-			if i, ok := seen[key]; ok && s.AtMS-lines[i].at < 10 && strings.HasPrefix(lines[i].cells[at], s.Text) {
+			key := fmt.Sprint(at, text)
+			if i, ok := seen[key]; ok && s.AtMS-lines[i].at < 10 && strings.HasPrefix(lines[i].cells[at], text) {
 				count[key]++
-				lines[i].cells[at] = fmt.Sprintf("%s ×%d", s.Text, count[key])
+				lines[i].cells[at] = fmt.Sprintf("%s ×%d", text, count[key])
 				continue
 			}
 			seen[key], count[key] = len(lines), 1
 		}
 		if n := len(lines) - 1; n >= 0 && s.AtMS-lines[n].at < together && lines[n].cells[at] == "" {
-			if _, isLock := seen[fmt.Sprint(at, s.Text)]; isLock {
-				seen[fmt.Sprint(at, s.Text)] = n
+			if _, isLock := seen[fmt.Sprint(at, text)]; isLock {
+				seen[fmt.Sprint(at, text)] = n
 			}
-			lines[n].cells[at], lines[n].alarm = s.Text, lines[n].alarm || s.Alarm
+			lines[n].cells[at], lines[n].alarm = text, lines[n].alarm || s.Alarm
 			continue
 		}
 		l := line{at: s.AtMS, cells: make([]string, len(c.names)), alarm: s.Alarm}
-		l.cells[at] = s.Text
+		l.cells[at] = text
 		lines = append(lines, l)
 	}
 	return lines
@@ -204,7 +207,7 @@ func (t Terminal) moment(m *explain.Moment) {
 		sign, colours = "▲", text.Colors{text.FgHiRed, text.Bold}
 	}
 	at := fmt.Sprintf("%+.1f", m.AtMS)
-	for _, line := range strings.Split(text.WrapSoft(sign+" "+m.What, t.drawingWidth()-timeWidth), "\n") {
+	for _, line := range strings.Split(text.WrapSoft(sign+" "+said(m.What), t.drawingWidth()-timeWidth), "\n") {
 		fmt.Fprintln(t.Out, t.paint(colours, fmt.Sprintf("%*s  %s", timeWidth-2, at, strings.TrimSpace(line))))
 		at = ""
 	}

@@ -3,96 +3,131 @@ package report
 import (
 	"fmt"
 	"html/template"
+	"unicode/utf8"
 
 	"stocklock/internal/lab/explain"
 )
 
 // The size of a drawing of lanes.
 const (
-	lanesWidth = 1000.0
-	lanesLeft  = 178.0
-	lanesRight = 988.0
-	lanesTop   = 30.0
-	laneHeight = 36.0
+	lanesWidth  = 1000.0
+	lanesLeft   = 178.0
+	lanesRight  = 988.0
+	lanesTop    = 30.0
+	laneHeight  = 36.0
+	letterWidth = 7.0 // of the text within a span, at most
 )
 
 // lanesDrawing draws the interleaving between two times to scale: one lane for each holder, for the
 // lock in each Redis, for the row and for the faults.
 func lanesDrawing(x *explain.Explanation, from, to float64, description string) template.HTML {
-	bottom := lanesTop + laneHeight*float64(len(x.Lanes))
-	d := &svg{width: lanesWidth, height: bottom + 24}
+	return lanesOf(x, from, to).drawn(description)
+}
+
+// lanes is a drawing in numbers: what has which place and says what.
+type lanes struct {
+	bottom float64
+	ticks  []mark
+	both   *box // when two were in the section at once; nil where never
+	names  []mark
+	boxes  []box
+	steps  []stepMark
+	moment *momentMark // nil where it is not shown
+}
+
+// mark is a text at a place.
+type mark struct {
+	x, y float64
+	text string
+}
+
+// box is a time in which something lasted.
+type box struct {
+	class               string
+	x, y, width, height float64
+	hint                string
+	inside              *mark // its text, nil where that has no room
+}
+
+// stepMark is a step, and the lane that it leads to.
+type stepMark struct {
+	x, y, to float64
+	alarm    bool
+	hint     string
+}
+
+// momentMark is when the cell was decided.
+type momentMark struct {
+	x      float64
+	alarm  bool
+	anchor string // of its text, so that it stays within the drawing
+	text   string
+}
+
+// laneTop and laneMiddle are heights of the i-th lane.
+func laneTop(i int) float64    { return lanesTop + laneHeight*float64(i) }
+func laneMiddle(i int) float64 { return laneTop(i) + laneHeight/2 }
+
+// lanesOf computes the drawing of what happened between two times.
+func lanesOf(x *explain.Explanation, from, to float64) lanes {
 	at := scale{from, to, lanesLeft, lanesRight}
-	within := func(s explain.Span) (left, width float64, ok bool) {
-		if s.ToMS <= from || s.FromMS >= to {
-			return 0, 0, false
-		}
-		left = at.at(max(s.FromMS, from))
-		return left, at.at(min(s.ToMS, to)) - left, true
-	}
+	d := lanes{bottom: laneTop(len(x.Lanes))}
 	for _, v := range at.ticks(9) {
-		d.line("grid", at.at(v), lanesTop, at.at(v), bottom)
-		d.text("tick mid", at.at(v), bottom+15, short(v))
+		d.ticks = append(d.ticks, mark{at.at(v), d.bottom + 15, short(v)})
 	}
-	d.text("tick", 4, bottom+15, "milliseconds")
 	if x.Both != nil {
-		if left, width, ok := within(*x.Both); ok {
-			d.rect("both", left, lanesTop, width, bottom-lanesTop, fmt.Sprintf("%s for %s ms", x.Both.Text, short(x.Both.ToMS-x.Both.FromMS)))
+		if left, width, ok := at.within(*x.Both); ok {
+			hint := fmt.Sprintf("%s for %s ms", said(x.Both.Text), short(x.Both.ToMS-x.Both.FromMS))
+			d.both = &box{class: "both", x: left, y: lanesTop, width: width, height: d.bottom - lanesTop, hint: hint}
 		}
 	}
 	for i, lane := range x.Lanes {
-		y := lanesTop + laneHeight*float64(i)
-		d.text("lane", 4, y+laneHeight/2+4, lane.Name)
-		d.line("base", lanesLeft, y+laneHeight/2, lanesRight, y+laneHeight/2)
+		d.names = append(d.names, mark{4, laneMiddle(i) + 4, said(lane.Name)})
 		for _, s := range lane.Spans {
-			left, width, ok := within(s)
-			if !ok {
-				continue
-			}
-			top, height := y+8, laneHeight-16
-			if s.Kind == explain.Waiting {
-				top, height = y+laneHeight/2-2, 4
-			}
-			d.rect("s-"+string(s.Kind), left, top, width, height, fmt.Sprintf("%s: %s, %+.1f to %+.1f ms", lane.Name, s.Text, s.FromMS, s.ToMS))
-			if left, width, ok = within(uncovered(lane, s)); !ok {
-				continue
-			}
-			if room := float64(len(s.Text))*7 + 6; s.Kind != explain.Waiting && width > room {
-				d.text("in mid", left+width/2, y+laneHeight/2+4, s.Text)
+			if b, ok := at.box(i, lane, s); ok {
+				d.boxes = append(d.boxes, b)
 			}
 		}
 	}
-	middle := func(lane int) float64 { return lanesTop + laneHeight*(float64(lane)+0.5) }
 	for _, s := range x.Steps {
-		if s.AtMS < from || s.AtMS > to {
-			continue
+		if s.AtMS >= from && s.AtMS <= to {
+			hint := fmt.Sprintf("%+.1f ms · %s: %s", s.AtMS, said(x.Lanes[s.Lane].Name), said(s.Text))
+			d.steps = append(d.steps, stepMark{at.at(s.AtMS), laneMiddle(s.Lane), laneMiddle(s.To), s.Alarm, hint})
 		}
-		left := at.at(s.AtMS)
-		class := "step"
-		if s.Alarm {
-			class = "step alarm"
-		}
-		if s.To != s.Lane {
-			d.line("to", left, middle(s.Lane), left, middle(s.To))
-		}
-		d.tag("circle", "", "class", class, "cx", left, "cy", middle(s.Lane), "r", 4, "data-t", fmt.Sprintf("%+.1f ms · %s: %s", s.AtMS, x.Lanes[s.Lane].Name, s.Text))
 	}
 	if m := x.Moment; m != nil && m.AtMS >= from && m.AtMS <= to {
-		class, sign := "moment", "◆ "
-		if m.Alarm {
-			class, sign = "moment alarm", "▲ "
-		}
-		left := at.at(m.AtMS)
-		d.line(class, left, 18, left, bottom)
-		anchor := "mid"
-		switch {
-		case left > lanesRight-260:
-			anchor = "end"
-		case left < lanesLeft+260:
-			anchor = "start"
-		}
-		d.text(class+" "+anchor, left, 13, sign+m.What)
+		d.moment = &momentMark{at.at(m.AtMS), m.Alarm, anchorAt(at.at(m.AtMS)), said(m.What)}
 	}
-	return d.drawing("lanes", description)
+	return d
+}
+
+// within is where a span begins and how wide it is, as far as it is shown.
+func (s scale) within(span explain.Span) (left, width float64, ok bool) {
+	if span.ToMS <= s.from || span.FromMS >= s.to {
+		return 0, 0, false
+	}
+	left = s.at(max(span.FromMS, s.from))
+	return left, s.at(min(span.ToMS, s.to)) - left, true
+}
+
+// box is the shape of a span in the i-th lane.
+func (s scale) box(i int, lane explain.Lane, span explain.Span) (box, bool) {
+	left, width, ok := s.within(span)
+	if !ok {
+		return box{}, false
+	}
+	text := said(span.Text)
+	b := box{class: "s-" + string(span.Kind), x: left, width: width, y: laneTop(i) + 8, height: laneHeight - 16,
+		hint: fmt.Sprintf("%s: %s, %+.1f to %+.1f ms", said(lane.Name), text, span.FromMS, span.ToMS)}
+	if span.Kind == explain.Waiting {
+		b.y, b.height = laneMiddle(i)-2, 4
+		return b, true
+	}
+	room := float64(utf8.RuneCountInString(text))*letterWidth + 6
+	if left, width, ok := s.within(uncovered(lane, span)); ok && width > room {
+		b.inside = &mark{left + width/2, laneMiddle(i) + 4, text}
+	}
+	return b, true
 }
 
 // uncovered is a span up to where the next one lies over it.
@@ -104,6 +139,63 @@ func uncovered(lane explain.Lane, s explain.Span) explain.Span {
 		}
 	}
 	return rest
+}
+
+// anchorAt keeps a text near the edge within the drawing.
+func anchorAt(x float64) string {
+	switch {
+	case x > lanesRight-260:
+		return "end"
+	case x < lanesLeft+260:
+		return "start"
+	}
+	return "mid"
+}
+
+// drawn writes the drawing.
+func (l lanes) drawn(description string) template.HTML {
+	d := &svg{width: lanesWidth, height: l.bottom + 24}
+	for _, m := range l.ticks {
+		d.line("grid", m.x, lanesTop, m.x, l.bottom)
+		d.text("tick mid", m.x, m.y, m.text)
+	}
+	d.text("tick", 4, l.bottom+15, "milliseconds")
+	if l.both != nil {
+		d.box(*l.both)
+	}
+	for i, m := range l.names {
+		d.text("lane", m.x, m.y, m.text)
+		d.line("base", lanesLeft, laneMiddle(i), lanesRight, laneMiddle(i))
+	}
+	for _, b := range l.boxes {
+		d.box(b)
+	}
+	for _, s := range l.steps {
+		if s.to != s.y {
+			d.line("to", s.x, s.y, s.x, s.to)
+		}
+		class := "step"
+		if s.alarm {
+			class = "step alarm"
+		}
+		d.tag("circle", "", "class", class, "cx", s.x, "cy", s.y, "r", 4, "data-t", s.hint)
+	}
+	if m := l.moment; m != nil {
+		class, sign := "moment", "◆ "
+		if m.alarm {
+			class, sign = "moment alarm", "▲ "
+		}
+		d.line(class, m.x, 18, m.x, l.bottom)
+		d.text(class+" "+m.anchor, m.x, 13, sign+m.text)
+	}
+	return d.drawing("lanes", description)
+}
+
+func (s *svg) box(b box) {
+	s.rect(b.class, b.x, b.y, b.width, b.height, b.hint)
+	if b.inside != nil {
+		s.text("in mid", b.inside.x, b.inside.y, b.inside.text)
+	}
 }
 
 // closeUp is the part in which the second holder is at work, where that is too short to be seen
@@ -120,7 +212,7 @@ func closeUp(x *explain.Explanation) (from, to float64, worth bool) {
 	}
 	steps := 0
 	for _, s := range x.Steps {
-		if s.Lane != second || s.Text == "asks" {
+		if s.Lane != second || s.Text.Phrase == explain.Asks {
 			continue
 		}
 		if steps == 0 {

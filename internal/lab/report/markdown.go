@@ -4,10 +4,9 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
-	"slices"
+	"strconv"
 	"strings"
 
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 )
 
@@ -56,18 +55,16 @@ func (r Report) markdownComparison(b *strings.Builder, cells []trial.Result) {
 	if note := r.Environment.sideBySide(); note != "" {
 		fmt.Fprintf(b, "\n%s\n", note)
 	}
-	costs := slices.ContainsFunc(cells, func(c trial.Result) bool { return c.CostPerSale != nil })
-	header, rule := "", ""
-	if costs {
-		header, rule = " Redis/sale | database/sale |", "--:|--:|"
+	shown := metricsIn(inMarkdown, cells)
+	b.WriteString("\n| strategy |")
+	for _, m := range shown {
+		b.WriteString(" " + m.heading() + " |")
 	}
-	fmt.Fprintf(b, "\n| strategy | sold | oversold | sales/s | p50 ms | p95 ms | p99 ms |%s verdict |\n|---|--:|--:|--:|--:|--:|--:|%s---|\n", header, rule)
+	b.WriteString(" verdict |\n|---|" + strings.Repeat("--:|", len(shown)) + "---|\n")
 	for _, c := range cells {
-		fmt.Fprintf(b, "| %s | %d/%d | %d | %s | %s | %s | %s |", tableCode(c.Strategy), c.Sold, c.InitialStock, c.Oversold,
-			short(c.SalesPerSecond), short(c.Latency.P50), short(c.Latency.P95), short(c.Latency.P99))
-		if costs {
-			redis, database := cost(c)
-			fmt.Fprintf(b, " %s | %s |", redis, database)
+		fmt.Fprintf(b, "| %s |", tableCode(c.Strategy))
+		for _, m := range shown {
+			fmt.Fprintf(b, " %s |", m.text(c, short))
 		}
 		fmt.Fprintf(b, " %s |\n", markdownVerdict(c))
 	}
@@ -76,19 +73,11 @@ func (r Report) markdownComparison(b *strings.Builder, cells []trial.Result) {
 func underContention(cells []trial.Result) []trial.Result {
 	var found []trial.Result
 	for _, c := range cells {
-		if c.Scenario == scenario.All()[0].Name && c.Requests > 0 {
+		if c.Comparable() && c.Requests > 0 {
 			found = append(found, c)
 		}
 	}
 	return found
-}
-
-// cost is what a sale cost, or dashes where that is not known.
-func cost(c trial.Result) (redis, database string) {
-	if c.CostPerSale == nil {
-		return "–", "–"
-	}
-	return short(c.CostPerSale.Redis), short(c.CostPerSale.Database)
 }
 
 func markdownVerdict(c trial.Result) string {
@@ -112,27 +101,27 @@ func markdownCode(s string) string {
 // tableCode is code in a table, whose cells end at every bar that is not escaped, in code too.
 func tableCode(s string) string { return strings.ReplaceAll(markdownCode(s), "|", `\|`) }
 
-// CSV writes the numbers, one line a cell.
+// CSV writes the numbers, one line a cell. What a cell does not have is empty.
 func (r Report) CSV(w io.Writer) error {
 	out := csv.NewWriter(w)
-	out.Write([]string{"strategy", "scenario", "seed", "runs", "agreed", "verdict", "expected", "cause", "initial_stock", "requests", "sold", "remaining",
-		"oversold", "lost_updates", "told_sold", "sold_out", "busy", "fenced", "lost", "conflict", "refused", "unknown", "errors", "strikes",
-		"sales_per_second", "p50_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms", "corrected_p50_ms", "corrected_p99_ms", "corrected_max_ms",
-		"redis_per_sale", "database_per_sale", "seconds"})
+	header := []string{"strategy", "scenario", "seed", "runs", "agreed", "verdict", "expected", "cause", "initial_stock"}
+	for _, m := range metrics {
+		header = append(header, m.csvName())
+	}
+	out.Write(header)
 	for _, c := range r.inOrder() {
-		cause, redis, database := "", "", ""
+		cause := ""
 		if c.Explanation != nil {
 			cause = string(c.Explanation.Cause)
 		}
-		if c.CostPerSale != nil {
-			redis, database = short(c.CostPerSale.Redis), short(c.CostPerSale.Database)
-		}
-		line := []string{c.Strategy, c.Scenario}
-		for _, v := range []any{c.Seed, c.Runs, c.Agreed, c.Verdict, c.Expected, cause, c.InitialStock, c.Requests, c.Sold, c.Remaining, c.Oversold,
-			c.LostUpdates, c.Answered, c.SoldOut, c.Busy, c.Fenced, c.Lost, c.Conflict, c.Refused, c.Unknown, c.Errors, c.Strikes,
-			c.SalesPerSecond, c.Latency.P50, c.Latency.P95, c.Latency.P99, c.Latency.P999, c.Latency.Max,
-			c.Corrected.P50, c.Corrected.P99, c.Corrected.Max, redis, database, c.Seconds} {
-			line = append(line, fmt.Sprint(v))
+		line := []string{c.Strategy, c.Scenario, fmt.Sprint(c.Seed), fmt.Sprint(c.Runs), fmt.Sprint(c.Agreed),
+			string(c.Verdict), string(c.Expected), cause, fmt.Sprint(c.InitialStock)}
+		for _, m := range metrics {
+			value := ""
+			if v, ok := m.of(c); ok {
+				value = strconv.FormatFloat(v, 'f', -1, 64)
+			}
+			line = append(line, value)
 		}
 		out.Write(line)
 	}

@@ -30,7 +30,7 @@ func Mermaid(w io.Writer, c trial.Result) {
 			marked = true
 		}
 		from, to := cols.of[s.Lane], cols.of[s.To]
-		said := mermaidText(fmt.Sprintf("%+.1f ms: %s", s.AtMS, s.Text))
+		said := mermaidText(fmt.Sprintf("%+.1f ms: %s", s.AtMS, said(s.Text)))
 		if from == to || to < 0 {
 			fmt.Fprintf(w, "  Note over p%d: %s\n", from, said)
 		} else {
@@ -61,9 +61,10 @@ func mermaidSteps(x *explain.Explanation, cols columns) []explain.Step {
 			continue
 		}
 		if x.Lanes[s.Lane].Kind == explain.LockLane {
-			at, said := last[s.Text]
-			last[s.Text] = s.AtMS
-			if said && s.AtMS-at < 10 {
+			text := said(s.Text)
+			at, before := last[text]
+			last[text] = s.AtMS
+			if before && s.AtMS-at < 10 {
 				continue
 			}
 		}
@@ -77,7 +78,7 @@ func mermaidMoment(w io.Writer, cols columns, m *explain.Moment) {
 	if m.Alarm {
 		sign = "⚠"
 	}
-	fmt.Fprintf(w, "  Note over p0,p%d: %s %s\n", len(cols.names)-1, sign, mermaidText(fmt.Sprintf("%+.1f ms: %s", m.AtMS, m.What)))
+	fmt.Fprintf(w, "  Note over p0,p%d: %s %s\n", len(cols.names)-1, sign, mermaidText(fmt.Sprintf("%+.1f ms: %s", m.AtMS, said(m.What))))
 }
 
 // mermaidText escapes what ends a line, or begins an entity or a tag there.

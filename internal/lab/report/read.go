@@ -1,7 +1,7 @@
 package report
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,24 +32,19 @@ func Read(path string) (Report, error) {
 }
 
 func read(from io.Reader) (Report, error) {
-	limited := &io.LimitedReader{R: from, N: maxSize + 1}
-	buffered := bufio.NewReader(limited)
-	const byteOrderMark = "\ufeff" // editors put it first
-	if start, _ := buffered.Peek(len(byteOrderMark)); string(start) == byteOrderMark {
-		buffered.Discard(len(byteOrderMark))
-	}
-	var r Report
-	decoder := json.NewDecoder(buffered)
-	err := decoder.Decode(&r)
-	if err == nil {
-		err = ends(decoder)
-	}
+	content, err := io.ReadAll(io.LimitReader(from, maxSize+1))
 	switch {
-	case limited.N == 0:
-		return Report{}, fmt.Errorf("it has more than %d MiB", maxSize>>20)
 	case err != nil:
+		return Report{}, err
+	case len(content) > maxSize:
+		return Report{}, fmt.Errorf("it has more than %d MiB", maxSize>>20)
+	}
+	content = bytes.TrimPrefix(content, []byte("\ufeff")) // editors put a byte order mark first
+	var r Report
+	if err := decode(content, &r); err != nil {
 		return Report{}, inPlainWords(err)
-	case r.Environment.Time == "":
+	}
+	if r.Environment.Time == "" {
 		return Report{}, errors.New("environment.time is missing: want a file that --json wrote")
 	}
 	if err := clean(reflect.ValueOf(&r), false); err != nil {
@@ -58,11 +53,28 @@ func read(from io.Reader) (Report, error) {
 	return r, r.check()
 }
 
-func ends(decoder *json.Decoder) error {
+// decode reads one result of any version.
+func decode(content []byte, r *Report) error {
+	decoder := json.NewDecoder(bytes.NewReader(content))
+	var whole json.RawMessage
+	if err := decoder.Decode(&whole); err != nil {
+		return err
+	}
 	if _, err := decoder.Token(); err != io.EOF {
 		return errors.New("something follows it: want one result in a file")
 	}
-	return nil
+	version, err := versionOf(whole)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(whole, r); err != nil {
+		return err
+	}
+	if version == 1 {
+		err = r.fromVersion1(whole)
+	}
+	r.Version = Version
+	return err
 }
 
 // inPlainWords says what is wrong without the names of Go's types.

@@ -3,12 +3,12 @@
 package report
 
 import (
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 )
 
 // Report is one run of the load test.
 type Report struct {
+	Version     int            `json:"version"` // of the format, [Version]
 	Environment Environment    `json:"environment"`
 	Interrupted bool           `json:"interrupted,omitempty"` // cells are missing
 	Cells       []trial.Result `json:"cells"`
@@ -52,9 +52,8 @@ func (r Report) Surprises() []trial.Result {
 // onlyContention says whether nothing but the first scenario was run: then the
 // numbers can be compared.
 func (r Report) onlyContention() bool {
-	first := scenario.All()[0].Name
 	for _, c := range r.Cells {
-		if c.Scenario != first {
+		if !c.Comparable() {
 			return false
 		}
 	}

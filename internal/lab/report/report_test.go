@@ -15,6 +15,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy"
@@ -178,8 +179,8 @@ func TestNumbersOfCrowdedCellsAreMarked(t *testing.T) {
 
 func TestWhatWasNotMeasuredIsNoZero(t *testing.T) {
 	r := saved(t)
-	r.Cells = r.Cells[7:8]
-	r.Cells[0].Scenario = scenario.All()[0].Name
+	r.Cells = []trial.Result{r.Cells[0], r.Cells[7]}
+	r.Cells[1].Scenario = r.Cells[0].Scenario
 	var out bytes.Buffer
 	Terminal{Out: &out}.Report(r)
 	if !regexp.MustCompile(`\n redlock( +–){12}  skipped\n`).MatchString(out.String()) {
@@ -311,7 +312,7 @@ func TestPageNeedsNothingElse(t *testing.T) {
 func TestWhatIsReadIsText(t *testing.T) {
 	r := saved(t)
 	r.Cells[0].Reason = `<script>alert("x")</script>`
-	r.Cells[0].Explanation.Lanes[0].Name = `<b onclick="x">`
+	r.Cells[0].Explanation.Lanes[0].Name = explain.Text{Words: `<b onclick="x">`}
 	r.Environment.Command = `loadtest "><img src=x>`
 	var out bytes.Buffer
 	if err := r.HTML(&out); err != nil {

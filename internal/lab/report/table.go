@@ -23,7 +23,7 @@ func (t Terminal) print(w table.Writer, header table.Row, columns []table.Column
 		columns = append(columns, table.ColumnConfig{Number: n, Hidden: true})
 		w.SetColumnConfigs(columns)
 		shown = rendered(w)
-		left = append(left, strings.NewReplacer("-\n", "", "\n", " ").Replace(header[n-1].(string)))
+		left = append(left, inOneLine(header[n-1].(string)))
 	}
 	fmt.Fprintln(t.Out, shown)
 	if len(left) > 0 {

@@ -38,62 +38,25 @@ func (t Terminal) Report(r Report) {
 }
 
 func (t Terminal) comparison(cells []trial.Result) {
-	w := tabular.New()
-	for _, c := range cells {
-		if c.Requests == 0 { // skipped, or never begun: nothing was measured
-			row := table.Row{c.Strategy}
-			for range 12 {
-				row = append(row, "–")
-			}
-			w.AppendRow(append(row, t.verdict(c, string(c.Verdict))))
-			continue
-		}
-		w.AppendRow(table.Row{c.Strategy, fmt.Sprintf("%d/%d", c.Sold, c.InitialStock), c.Oversold, c.LostUpdates, c.SoldOut, c.Busy,
-			c.Unknown, c.Errors, fmt.Sprintf("%.0f", c.SalesPerSecond), ms(c.Latency.P50), ms(c.Latency.P95), ms(c.Latency.P99),
-			ms(c.Latency.Max), t.verdict(c, string(c.Verdict))})
+	shown := metricsIn(inTerminal, cells)
+	w, header := tabular.New(), table.Row{"strategy"}
+	for _, m := range shown {
+		header = append(header, m.title)
 	}
-	header := table.Row{"strategy", "sold", "over-\nsold", "lost\nup-\ndates", "sold\nout", "busy", "un-\nknown", "er-\nrors",
-		"sales\n/s", "p50\nms", "p95\nms", "p99\nms", "max\nms", "verdict"}
-	t.print(w, header, tabular.Right(2, 13), 11, 7, 8, 4, 5, 6, 13, 10, 12, 9)
+	for _, c := range cells {
+		row := table.Row{c.Strategy}
+		for _, m := range shown {
+			row = append(row, m.text(c, whole))
+		}
+		w.AppendRow(append(row, t.verdict(c, string(c.Verdict))))
+	}
+	t.print(w, append(header, "verdict"), tabular.Right(2, len(shown)+1), leaveFirst(shown, 1)...)
 }
 
 func (t Terminal) sideBySide(e Environment) {
 	if note := e.sideBySide(); note != "" {
 		fmt.Fprintln(t.Out, note)
 	}
-}
-
-func ms(v float64) string { return fmt.Sprintf("%.0f", v) }
-
-// counted is the verdict, and by how much.
-func counted(c trial.Result) string {
-	if c.Verdict == scenario.Oversold {
-		return fmt.Sprintf("oversold %d", c.Oversold)
-	}
-	return string(c.Verdict)
-}
-
-// verdict is the word, and whether it was to be expected.
-func (t Terminal) verdict(c trial.Result, word string) string {
-	expected := ", as expected" + agreed(c)
-	switch {
-	case c.Surprise():
-		return t.paint(text.Colors{text.FgHiRed, text.Bold}, word+", expected "+string(c.Expected)+agreed(c))
-	case c.Verdict == scenario.Skipped:
-		return word
-	case c.Verdict == scenario.Held:
-		return t.paint(text.Colors{text.FgGreen}, word+expected)
-	default:
-		return t.paint(text.Colors{text.FgYellow}, word+expected)
-	}
-}
-
-// agreed says in how many of several runs the verdict was the expected one.
-func agreed(c trial.Result) string {
-	if c.Runs < 2 {
-		return ""
-	}
-	return fmt.Sprintf(" %d/%d", c.Agreed, c.Runs)
 }
 
 // singly prints cells with what is done to each, and which property decides.
@@ -127,25 +90,6 @@ func (t Terminal) matrix(r Report) {
 	fmt.Fprintln(t.Out, "held: sold exactly the stock · +N: oversold N · stuck: nothing sells any more · – skipped · !! a surprise")
 }
 
-// short is a verdict that fits into the matrix.
-func (t Terminal) short(c trial.Result) string {
-	word := string(c.Verdict)
-	colour := text.Colors{text.FgYellow}
-	switch c.Verdict {
-	case scenario.Oversold:
-		word = fmt.Sprintf("+%d", c.Oversold)
-	case scenario.Held:
-		colour = text.Colors{text.FgGreen}
-	case scenario.Skipped:
-		return "–"
-	}
-	word += agreed(c)
-	if c.Surprise() {
-		return t.paint(text.Colors{text.FgHiRed, text.Bold}, "!! "+word)
-	}
-	return t.paint(colour, word)
-}
-
 // Expected prints what is expected of each cell that is wanted.
 func (t Terminal) Expected(wanted func(strategy.Strategy, scenario.Scenario) bool, o strategy.Options) {
 	strategies := slices.DeleteFunc(strategy.All(), func(s strategy.Strategy) bool {
@@ -159,11 +103,7 @@ func (t Terminal) Expected(wanted func(strategy.Strategy, scenario.Scenario) boo
 			return ""
 		}
 		expected := sc.Expected(s.PropertiesUnder(o))
-		colour := text.Colors{text.FgYellow}
-		if expected == scenario.Held {
-			colour = text.Colors{text.FgGreen}
-		}
-		return t.paint(colour, string(expected))
+		return t.paint(colours[expected], string(expected))
 	})
 }
 
@@ -205,7 +145,7 @@ func gridOf(strategies []strategy.Strategy, scenarios []scenario.Scenario, cell 
 func (t Terminal) closing(r Report) {
 	surprises := r.Surprises()
 	for _, c := range surprises {
-		fmt.Fprintf(t.Out, "%s %s under %s: %s, expected %s\n", t.paint(text.Colors{text.FgHiRed, text.Bold}, "surprise:"),
+		fmt.Fprintf(t.Out, "%s %s under %s: %s, expected %s\n", t.paint(surprising, "surprise:"),
 			c.Strategy, c.Scenario, c.Verdict, c.Expected)
 		if c.Reason != "" {
 			fmt.Fprintf(t.Out, "  %s\n", strings.ReplaceAll(c.Reason, "\n", "\n  "))
@@ -246,7 +186,7 @@ func countSkipped(cells []trial.Result) (n int) {
 }
 
 func (t Terminal) paint(c text.Colors, s string) string {
-	if !t.Colour {
+	if !t.Colour || len(c) == 0 {
 		return s
 	}
 	return c.EscapeSeq() + s + text.EscapeReset

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"stocklock/internal/lab/scenario"
-	"stocklock/internal/lab/trial"
 )
 
 // Threshold is a condition under which a run counts as failed, such as oversold>0.
@@ -18,40 +17,6 @@ type Threshold struct {
 	metric  metric
 	compare string
 	limit   float64
-}
-
-// metric is a number of a cell.
-type metric struct {
-	name    string
-	of      func(trial.Result) float64
-	latency bool // in milliseconds; its limits are durations
-}
-
-var metrics = []metric{
-	{"oversold", func(r trial.Result) float64 { return float64(r.Oversold) }, false},
-	{"lost-updates", func(r trial.Result) float64 { return float64(r.LostUpdates) }, false},
-	{"sold", func(r trial.Result) float64 { return float64(r.Sold) }, false},
-	{"remaining", func(r trial.Result) float64 { return float64(r.Remaining) }, false},
-	{"busy", func(r trial.Result) float64 { return float64(r.Busy) }, false},
-	{"unknown", func(r trial.Result) float64 { return float64(r.Unknown) }, false},
-	{"errors", func(r trial.Result) float64 { return float64(r.Errors) }, false},
-	{"sales-per-second", func(r trial.Result) float64 { return r.SalesPerSecond }, false},
-	{"redis-per-sale", func(r trial.Result) float64 { return costOf(r).Redis }, false},
-	{"database-per-sale", func(r trial.Result) float64 { return costOf(r).Database }, false},
-	{"p50", func(r trial.Result) float64 { return r.Latency.P50 }, true},
-	{"p95", func(r trial.Result) float64 { return r.Latency.P95 }, true},
-	{"p99", func(r trial.Result) float64 { return r.Latency.P99 }, true},
-	{"p99.9", func(r trial.Result) float64 { return r.Latency.P999 }, true},
-	{"max", func(r trial.Result) float64 { return r.Latency.Max }, true},
-	{"corrected-p50", func(r trial.Result) float64 { return r.Corrected.P50 }, true},
-	{"corrected-p99", func(r trial.Result) float64 { return r.Corrected.P99 }, true},
-}
-
-func costOf(r trial.Result) trial.Cost {
-	if r.CostPerSale == nil {
-		return trial.Cost{}
-	}
-	return *r.CostPerSale
 }
 
 // Metrics are the names that a threshold can compare.
@@ -84,7 +49,7 @@ func ParseThreshold(spec string) (Threshold, error) {
 		return Threshold{}, fmt.Errorf("%q: no metric %q, want one of %s", spec, name, strings.Join(Metrics(), ", "))
 	}
 	t.metric = metrics[i]
-	if t.metric.latency {
+	if t.metric.ms {
 		d, err := time.ParseDuration(limit)
 		if err != nil || d < 0 {
 			return Threshold{}, fmt.Errorf("%q: %q is no duration, want such as 50ms", spec, limit)
@@ -99,19 +64,20 @@ func ParseThreshold(spec string) (Threshold, error) {
 	return t, nil
 }
 
-// Broken says for each cell that meets the condition what it has instead. Cells that were skipped
-// have no numbers.
+// Broken says what each cell has that meets the condition. A cell that was skipped or does not have
+// the metric meets none.
 func (t Threshold) Broken(r Report) []string {
 	var lines []string
 	for _, c := range r.inOrder() {
-		if c.Verdict == scenario.Skipped || !t.meets(t.metric.of(c)) {
+		v, ok := t.metric.of(c)
+		if c.Verdict == scenario.Skipped || !ok || !t.meets(v) {
 			continue
 		}
 		unit := ""
-		if t.metric.latency {
+		if t.metric.ms {
 			unit = "ms"
 		}
-		lines = append(lines, fmt.Sprintf("--fail-if '%s': %s under %s has %s %s%s", t.spec, c.Strategy, c.Scenario, t.metric.name, short(t.metric.of(c)), unit))
+		lines = append(lines, fmt.Sprintf("--fail-if '%s': %s under %s has %s %s%s", t.spec, c.Strategy, c.Scenario, t.metric.name, short(v), unit))
 	}
 	return lines
 }

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -18,8 +17,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
-	"stocklock/internal/lab/trial"
 	"stocklock/internal/stock"
 	"stocklock/internal/testserver"
 )
@@ -171,25 +170,26 @@ func (b *bench) measure(ctx context.Context, row *Row) (unitsPerSecond float64, 
 	measuring, cancel := context.WithTimeout(ctx, b.Each)
 	defer cancel()
 	var turn atomic.Uint64
-	next := func() (trial.Order, bool) {
+	next := func() (load.Order, bool) {
 		n := int(turn.Add(1) - 1)
 		item := items[n/len(shops)%len(items)]
-		return trial.Order{Shop: shops[n%len(shops)].URL, ItemID: item.ItemID, Quantity: row.Units, Header: http.Header{
-			"X-Request-Id": {item.ID + "-" + strconv.Itoa(n)}, "X-Lab-Strategy": {row.Strategy}, "X-Lab-Run": {item.ID},
-		}}, true
+		return load.Order{
+			Shop: shops[n%len(shops)].URL, ItemID: item.ItemID, Quantity: row.Units,
+			RequestID: item.ID + "-" + strconv.Itoa(n), Strategy: row.Strategy, Run: item.ID,
+		}, true
 	}
 	sold, began := 0, time.Now()
 	var wrong error
-	trial.Load{Workers: b.Workers, Timeout: time.Minute}.Run(measuring, next, func(a trial.Answer) {
-		if a.Outcome != trial.Sold {
+	err = load.Load{Workers: b.Workers, Timeout: time.Minute}.Run(measuring, next, func(a load.Answer) {
+		if a.Outcome != load.Sold {
 			wrong = fmt.Errorf("%s: a sale was answered with %d: %s", row.Name, a.Status, a.Body)
 			return
 		}
 		sold += row.Units
 	})
 	took := time.Since(began)
-	if wrong != nil || ctx.Err() != nil {
-		return 0, errors.Join(wrong, context.Cause(ctx))
+	if err := errors.Join(err, wrong, context.Cause(ctx)); err != nil {
+		return 0, err
 	}
 	after, err := b.commands(ctx, row.Masters)
 	if err != nil {

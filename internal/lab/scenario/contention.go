@@ -11,5 +11,9 @@ var contention = Scenario{
 	Name:    "contention",
 	Doc:     "many customers want the last units at once; nothing else goes wrong",
 	Attacks: strategy.Exclusive,
-	Plan:    func(*rand.Rand, time.Duration) Plan { return Plan{} },
+
+	Comparable: true,
+	FixedLoad:  true,
+
+	Plan: func(*rand.Rand, time.Duration) Plan { return Plan{} },
 }

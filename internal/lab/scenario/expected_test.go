@@ -91,6 +91,15 @@ func TestBecauseNamesWhatDecides(t *testing.T) {
 	}
 }
 
+func TestOnlyScenariosWithoutInjectionsAreComparable(t *testing.T) {
+	for _, s := range All() {
+		p := s.Plan(rand.New(rand.NewPCG(1, 0)), time.Second)
+		if calm := p.Inject == nil && p.Prepare == nil && p.Intervene == nil; calm != s.Comparable {
+			t.Errorf("%s injects and intervenes in nothing: %t, comparable: %t", s.Name, calm, s.Comparable)
+		}
+	}
+}
+
 func TestEveryScenarioDescribesItself(t *testing.T) {
 	attacked := map[strategy.Property]string{}
 	for _, s := range All() {
@@ -111,20 +120,20 @@ func TestEveryScenarioDescribesItself(t *testing.T) {
 // there is stock.
 func TestTheSameSeedMakesTheSameSchedule(t *testing.T) {
 	const requests = 40
-	plan := func(s Scenario, seed uint64) (injection [requests]Injection, faults int) {
+	plan := func(s Scenario, seed uint64) (injections [requests]Injection, faults int) {
 		p := s.Plan(rand.New(rand.NewPCG(seed, 0)), time.Second)
-		for n := range injection {
+		for n := range injections {
 			if p.Inject != nil {
-				injection[n] = p.Inject(n)
+				injections[n] = p.Inject(n)
 			}
-			if injection[n].HasFault() {
+			if injections[n].HasFault() {
 				faults++
 				if n < 3 || n > 30 {
-					t.Errorf("%s, seed %d: request %d carries a fault", s.Name, seed, n)
+					t.Errorf("%s, seed %d: a fault is injected into request %d", s.Name, seed, n)
 				}
 			}
 		}
-		return injection, faults
+		return injections, faults
 	}
 	for _, s := range All() {
 		for seed := range uint64(20) {

@@ -11,9 +11,9 @@ import (
 	"stocklock/internal/strategy"
 )
 
-// The holder sleeps at write, after its last look, and for less than its lease:
-// so nothing but the failover can have admitted a second holder, and a holder
-// that would notice at its next look has none left.
+// The holder sleeps at write, after it last checked the lock, and for less than its lease. So nothing but
+// the failover can have admitted a second holder, and there is no later check at which the first holder
+// could notice.
 var failover = Scenario{
 	Name:    "failover",
 	Doc:     "replication lags, a holder is in its section, the primary dies and the replica that does not know the lock takes over",
@@ -21,7 +21,7 @@ var failover = Scenario{
 	Needs:   Rig,
 	Plan: func(rng *rand.Rand, lease time.Duration) Plan {
 		return Plan{
-			// The first that comes to its point does it; the others are there in case it was told busy.
+			// One is enough. The others are spares, in case the first is rejected as busy.
 			Inject: schedule(rng, 3, 2, func() Injection {
 				return Injection{Fault: labmode.Fault{Point: sale.Write, Action: labmode.Sleep, For: lease * 7 / 10}}
 			}),

@@ -16,18 +16,18 @@ var lateRelease = Scenario{
 	Plan:    lateAt(sale.Written),
 }
 
-// lateAt is late several times, and makes the others work long: each late release
-// must fall into another's section, and not between two.
+// lateAt delays several holders, and makes the other sales work long: each late release must fall into
+// the section of another sale, and not between two sections.
 func lateAt(p sale.Point) func(*rand.Rand, time.Duration) Plan {
 	return func(rng *rand.Rand, lease time.Duration) Plan {
 		late := schedule(rng, 5, 2, func() Injection {
-			// Just past the lease: the next holder has read by then, and is at work.
+			// Just past the lease: by then the next holder has read the stock and is at work.
 			d := lease*51/50 + time.Duration(rng.Int64N(int64(lease/25)))
 			return Injection{Fault: labmode.Fault{Point: p, Action: labmode.Sleep, For: d}}
 		})
 		return Plan{Inject: func(n int) Injection {
-			if c := late(n); c.HasFault() {
-				return c
+			if i := late(n); i.HasFault() {
+				return i
 			}
 			return Injection{Work: lease / 10}
 		}}

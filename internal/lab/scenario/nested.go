@@ -11,7 +11,7 @@ var nested = Scenario{
 	Name:    "nested",
 	Doc:     "the sale takes its own lock a second time on the way, and the wait is shorter than the lease",
 	Attacks: strategy.Reentrant,
-	// A wait that outlasts the lease would end the deadlock with it: busy for long, not stuck.
+	// A wait longer than the lease would outlive the deadlock: busy for long, not stuck.
 	ShortWait: true,
 	Plan: func(*rand.Rand, time.Duration) Plan {
 		return Plan{Inject: func(int) Injection { return Injection{Nested: true} }}

@@ -1,9 +1,9 @@
-// Package scenario holds what is done to the system while it sells.
+// Package scenario lists what is done to the system while it sells.
 //
-// Each scenario attacks one property of the strategies. It is one file and one
-// line in all.go: what requests carry, what the rig does to servers when such a
-// request has come to its point, and nothing about who should survive it. That
-// follows from the properties: see [Scenario.Expected].
+// Each scenario attacks one property of the strategies. It is one file and one line in all.go. The file
+// says what is injected into requests, and which intervention the rig makes when such a request reaches
+// its point. It does not say who should survive: that follows from the properties, see
+// [Scenario.Expected].
 package scenario
 
 import (
@@ -23,57 +23,61 @@ import (
 type Scenario struct {
 	Name    string            // the value of the flag
 	Doc     string            // one line: what it does
-	Attacks strategy.Property // whoever lacks it fails
+	Attacks strategy.Property // a strategy without it fails
 	Needs   Need
-	// ShortWait: it shows something only where the wait for the lock is shorter than the lease.
+	// ShortWait scenarios show something only where the wait for the lock is shorter than the lease.
 	ShortWait bool
+	// Comparable scenarios inject nothing and intervene in nothing: the numbers of strategies may be
+	// compared. It also means that no proxy stands between the shops and their Redis.
+	Comparable bool
+	// FixedLoad scenarios send a fixed number of requests. The others go on until all is sold.
+	FixedLoad bool
 	// Plan makes the schedule of one run. The same seed makes the same schedule.
 	Plan func(rng *rand.Rand, lease time.Duration) Plan
 }
 
-// Need is what a scenario must be able to command.
+// Need is what a scenario must be able to control.
 type Need int
 
 const (
-	// Headers: what a request carries is enough.
+	// Headers scenarios need only the headers of a request.
 	Headers Need = iota
-	// Rig: servers and processes must be the rig's own.
+	// Rig scenarios need servers and processes that the rig has started.
 	Rig
 )
 
 // Plan is the schedule of one run. Nil functions do nothing.
 type Plan struct {
-	// Injection says what the n-th request carries, counted from 0.
+	// Inject returns what is injected into the n-th request, counted from 0.
 	Inject func(n int) Injection
 	// Prepare sets the testbed up before the first request.
 	Prepare func(ctx context.Context, testbed *rig.Testbed) error
-	// Strike is done to the testbed when a request with a fault has come to its
-	// point, and Relieve when its answer is there. Shop is the index of the shop
-	// that serves it.
+	// Intervene is called when a request with a fault has reached its point, and Relieve when it has
+	// been answered. shop is the index of the shop that serves the request.
 	Intervene func(ctx context.Context, testbed *rig.Testbed, shop int) error
 	Relieve   func(ctx context.Context, testbed *rig.Testbed, shop int) error
-	// Restore takes back Prepare, after the last request.
+	// Restore undoes Prepare, after the last request.
 	Restore func(ctx context.Context, testbed *rig.Testbed) error
-	// Intervention says in a few words what Strike does, or else Prepare.
+	// Intervention names in a few words what Intervene does, or Prepare where there is no Intervene.
 	Intervention string
 }
 
-// Injection is what a request carries. The zero value is an ordinary sale.
+// Injection is what is injected into one request. The zero value leaves an ordinary sale.
 type Injection struct {
 	Fault  labmode.Fault // none for the zero value
 	Nested bool          // take the lock a second time
-	// Work is work at the point read on top of the usual, where no fault is: it
-	// makes it certain that somebody is in the section when a late holder comes back.
+	// Work is additional work at the point read of a request without a fault. It makes it certain that
+	// another sale is in the section when a late holder returns.
 	Work time.Duration
-	// Alone keeps other requests away from the shop that serves this one until it has
-	// answered: a fault that takes the whole shop down must not take all the demand down with it.
+	// Alone keeps other requests away from the shop until it has answered this one. A fault that takes
+	// the whole shop down must not take all the demand down with it.
 	Alone bool
 }
 
-// HasFault says whether the request carries a fault.
-func (c Injection) HasFault() bool { return c.Fault != labmode.Fault{} }
+// HasFault reports whether a fault is injected.
+func (i Injection) HasFault() bool { return i.Fault != labmode.Fault{} }
 
-// Expected is what a strategy with these properties does under the scenario.
+// Expected returns the verdict on a strategy with these properties under the scenario.
 func (s Scenario) Expected(p strategy.Property) Kind {
 	heldIf := func(has bool, otherwise Kind) Kind {
 		if has {
@@ -107,8 +111,7 @@ func (s Scenario) Expected(p strategy.Property) Kind {
 	}
 }
 
-// Because says in three words why [Scenario.Expected] is what it is: which property
-// the strategy has, or lacks.
+// Because names the property that decides [Scenario.Expected], as "has NAME" or "lacks NAME".
 func (s Scenario) Because(p strategy.Property) string {
 	decisive := s.Attacks
 	switch {
@@ -135,9 +138,9 @@ func (s Scenario) Because(p strategy.Property) string {
 type Kind string
 
 const (
-	Held     Kind = "held"     // exactly what there was to sell was sold
+	Held     Kind = "held"     // exactly the stock was sold
 	Oversold Kind = "oversold" // more was sold
-	Stuck    Kind = "stuck"    // stock and demand were left, and nothing sold any more
+	Stuck    Kind = "stuck"    // stock and demand were left, and nothing was sold any more
 	Invalid  Kind = "invalid"  // the harness failed, which says nothing about the strategy
 	Skipped  Kind = "skipped"  // the scenario cannot be run here
 )

@@ -2,15 +2,15 @@ package scenario
 
 import "math/rand/v2"
 
-// schedule gives injection to some of the first requests: the first at number three to
-// five, and then one in every gap to gap+2. They come early, while there is stock: a request
-// that finds nothing left does not come to its point.
+// schedule chooses the requests that are injected into: one of the numbers 3 to 5, and from there one
+// in every gap to gap+2. All come early, while there is stock: a request that finds none left does not
+// reach its point.
 func schedule(rng *rand.Rand, times, gap int, injection func() Injection) func(n int) Injection {
-	carries := make(map[int]Injection, times)
+	chosen := make(map[int]Injection, times)
 	at := 3 + rng.IntN(3)
 	for range times {
-		carries[at] = injection()
+		chosen[at] = injection()
 		at += gap + rng.IntN(3)
 	}
-	return func(n int) Injection { return carries[n] }
+	return func(n int) Injection { return chosen[n] }
 }

@@ -5,32 +5,32 @@ import (
 	"fmt"
 	"strings"
 
-	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/load"
 )
 
-// Account is what became of the items and customers of one strategy, counted by SQL and
-// held against the answers.
+// Account is what became of the items and customers of one strategy: SQL counts, compared with the
+// answers.
 type Account struct {
 	Strategy string
 	Items    int // that were sold at all
 
 	Orders      int   // rows
 	Answers     int   // customers who got a 201
-	Replayed    int   // of them, those who got it by asking again
+	Replayed    int   // of them, those with a repeated request
 	Doubtful    int   // customers who got no clear answer at first
-	Refused     int   // customers who were told that nothing was sold
+	Refused     int   // customers with an answer that nothing was sold
 	Oversold    int64 // units beyond the stock
-	LostUpdates int64 // units sold that the stock does not know of
+	LostUpdates int64 // units sold that are not taken off the stock
 
 	AnswersWithoutOrder int // 201s without exactly this order
-	OrdersWithoutAnswer int // orders whose customers were told otherwise, or nothing
+	OrdersWithoutAnswer int // orders of customers with another answer, or none
 	Duplicates          int // orders beyond the first for one customer
 	Keyless             int // orders without a customer's key
 
-	Examples []string // the first few customers of whom one of these is true
+	Examples []string // the first few customers with one of these
 }
 
-// audit counts, when nothing is in flight any more.
+// audit counts. No request may be in flight any more.
 func (s *soak) audit(ctx context.Context, r *Report) error {
 	s.customers.mu.Lock()
 	defer s.customers.mu.Unlock()
@@ -67,7 +67,7 @@ func (s *soak) audit(ctx context.Context, r *Report) error {
 		}
 		for _, p := range s.customers.purchases {
 			if p.shelf == at {
-				a.hold(p, orders[p.key])
+				a.compare(p, orders[p.key])
 				delete(orders, p.key)
 			}
 		}
@@ -80,19 +80,19 @@ func (s *soak) audit(ctx context.Context, r *Report) error {
 	return nil
 }
 
-// hold holds what a customer was told against the orders under the customer's key.
-func (a *Account) hold(p *purchase, orders []uint64) {
+// compare compares the answer to a customer with the orders under the customer's key.
+func (a *Account) compare(p *purchase, orders []uint64) {
 	if p.doubtful {
 		a.Doubtful++
 	}
-	if p.outcome == trial.Sold && (len(orders) != 1 || orders[0] != p.order) || p.outcome != trial.Sold && len(orders) > 0 {
+	if p.outcome == load.Sold && (len(orders) != 1 || orders[0] != p.order) || p.outcome != load.Sold && len(orders) > 0 {
 		a.example(p, orders)
 	}
 	if len(orders) > 1 {
 		a.Duplicates += len(orders) - 1
 	}
 	switch {
-	case p.outcome != trial.Sold:
+	case p.outcome != load.Sold:
 		a.Refused++
 		a.OrdersWithoutAnswer += len(orders)
 		return
@@ -108,6 +108,6 @@ func (a *Account) hold(p *purchase, orders []uint64) {
 func (a *Account) example(p *purchase, orders []uint64) {
 	const few = 3
 	if len(a.Examples) < few {
-		a.Examples = append(a.Examples, fmt.Sprintf("%s was told %s, and has the orders %v", p.key, strings.Join(p.story, ", "), orders))
+		a.Examples = append(a.Examples, fmt.Sprintf("%s was answered %s, and has the orders %v", p.key, strings.Join(p.story, ", "), orders))
 	}
 }

@@ -2,48 +2,47 @@ package soak
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
-	"stocklock/internal/lab/trial"
+	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
 )
 
-// purchase is one customer's wish for one unit, under one idempotency key.
+// purchase is one customer's attempt to buy one unit, under one idempotency key.
 type purchase struct {
 	key      string
 	shelf    int
 	item     stock.Run
 	tries    int
-	doubtful bool // some try may have sold: only a 201 or sold out can end it
-	outcome  trial.Outcome
-	order    uint64   // the one in the 201
-	replayed bool     // the 201 was given to a repeat
-	story    []string // what each try was told
+	doubtful bool // a try may have sold: only a 201 or sold out ends it
+	outcome  load.Outcome
+	order    uint64   // the id in the 201
+	replayed bool     // the 201 answered a repeat
+	story    []string // what each try was answered
 
 	due   time.Time // of the next try
 	shop  int       // of the last try
 	fault *placed
 }
 
-// open says whether the customer still wants an answer.
+// open reports whether the customer still wants an answer.
 func (p *purchase) open() bool { return p.outcome == "" }
 
-// placed is a fault that the next purchase carries into a sale.
+// placed is a fault that is injected into the next purchase.
 type placed struct {
+	labmode.Fault
 	shop  int
-	spec  string        // see package fault
 	ended chan struct{} // closed when the request is over
 }
 
-// customers buy, each one unit. One that got no answer, or one that leaves the outcome
-// open, asks again under the same key until it knows.
+// customers buy one unit each. Without an answer, or with one that leaves the outcome open, they repeat
+// the request under the same key. It is safe for concurrent use.
 type customers struct {
 	seed  uint64
 	shops []*rig.TestbedShop
@@ -51,21 +50,21 @@ type customers struct {
 	mu        sync.Mutex // guards the rest
 	shelves   []*shelf
 	purchases []*purchase
-	again     []*purchase // in the order in which they are due
-	down      []time.Time // for each shop: nobody listened; until then, try others
+	again     []*purchase // to repeat, in the order of due
+	down      []time.Time // by shop: it refused a connection; until then, other shops are tried
 	faults    []*placed
-	told      []told // since forget
+	answers   []answer // since forget
 
 	turns         int // requests
 	busy, repeats int
-	failures      []string // answers that should not be
+	failures      []string // unexpected answers
 }
 
-// told is what one request was answered with.
-type told struct {
+// answer is what one request was answered.
+type answer struct {
 	shop, shelf int
 	at          time.Time
-	outcome     trial.Outcome
+	outcome     load.Outcome
 	status      int
 }
 
@@ -76,12 +75,12 @@ func newCustomers(seed uint64, shops []*rig.TestbedShop) *customers {
 const (
 	refusedPause = 50 * time.Millisecond // before a shop that refused a connection is tried again
 	firstPause   = 200 * time.Millisecond
-	longestPause = 2 * time.Second // between two tries of a customer in doubt
+	longestPause = 2 * time.Second // between two tries of a customer
 )
 
-// next is the order that is sent next: a new one, or every other time a repeat that is due. A crowd that only
-// repeats would keep the shops from showing that they sell again.
-func (c *customers) next() (trial.Order, bool) {
+// next returns the order to send next: a new one, or every other time a repeat that is due. With repeats
+// alone the shops could not show that they sell again.
+func (c *customers) next() (load.Order, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.turns++
@@ -93,33 +92,33 @@ func (c *customers) next() (trial.Order, bool) {
 	return c.send(c.newPurchase()), true
 }
 
-func (c *customers) nextRepeat() (trial.Order, bool) {
+func (c *customers) nextRepeat() (load.Order, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.repeat()
 }
 
-func (c *customers) repeat() (trial.Order, bool) {
+func (c *customers) repeat() (load.Order, bool) {
 	if len(c.again) == 0 || time.Now().Before(c.again[0].due) {
-		return trial.Order{}, false
+		return load.Order{}, false
 	}
 	p := c.again[0]
 	c.again = c.again[1:]
-	p.shop = c.upFrom(p.shop + 1) // another shop must know too
+	p.shop = c.upFrom(p.shop + 1) // another shop must give the same answer
 	c.repeats++
 	return c.send(p), true
 }
 
-func (c *customers) send(p *purchase) trial.Order {
+func (c *customers) send(p *purchase) load.Order {
 	p.tries++
-	header := http.Header{
-		"Idempotency-Key": {p.key}, "X-Request-Id": {p.key},
-		"X-Lab-Strategy": {p.item.Strategy}, "X-Lab-Run": {p.item.ID},
+	order := load.Order{
+		Shop: c.shops[p.shop].URL, ItemID: p.item.ItemID, Quantity: 1, RequestID: p.key, IdempotencyKey: p.key,
+		Strategy: p.item.Strategy, Run: p.item.ID, Tag: p,
 	}
 	if p.fault != nil && p.tries == 1 {
-		header.Set("X-Lab-Fault", p.fault.spec)
+		order.Fault = p.fault.Fault
 	}
-	return trial.Order{Shop: c.shops[p.shop].URL, ItemID: p.item.ItemID, Quantity: 1, Header: header, Tag: p}
+	return order
 }
 
 func (c *customers) newPurchase() *purchase {
@@ -135,7 +134,7 @@ func (c *customers) newPurchase() *purchase {
 	return p
 }
 
-// upFrom is the n-th shop, or the first after it that somebody listens at.
+// upFrom is the index of the n-th shop, or of the first after it that is not down.
 func (c *customers) upFrom(n int) int {
 	for i := range c.shops {
 		if at := (n + i) % len(c.shops); time.Now().After(c.down[at]) {
@@ -145,8 +144,8 @@ func (c *customers) upFrom(n int) int {
 	return n % len(c.shops)
 }
 
-// answered takes note of what became of one request.
-func (c *customers) answered(a trial.Answer) {
+// answered notes what became of one request.
+func (c *customers) answered(a load.Answer) {
 	p := a.Order.Tag.(*purchase)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,37 +153,37 @@ func (c *customers) answered(a trial.Answer) {
 		close(p.fault.ended)
 	}
 	p.story = append(p.story, fmt.Sprintf("%s by shop %d", a.Outcome, p.shop+1))
-	c.conclude(p, a.Outcome, a.Status, a.Header, a.Body)
-	c.told = append(c.told, told{p.shop, p.shelf, time.Now(), a.Outcome, a.Status})
+	c.conclude(p, a)
+	c.answers = append(c.answers, answer{p.shop, p.shelf, time.Now(), a.Outcome, a.Status})
 	if p.open() {
 		c.askAgain(p)
 	}
 }
 
-// conclude takes what the answer says about the purchase.
-func (c *customers) conclude(p *purchase, outcome trial.Outcome, status int, header http.Header, body []byte) {
-	switch outcome {
-	case trial.Sold:
-		var order stock.Order
-		if err := json.Unmarshal(body, &order); err != nil {
-			c.failures = append(c.failures, fmt.Sprintf("%s: a 201 that cannot be read: %v: %s", p.key, err, body))
+// conclude decides what the answer means for the purchase.
+func (c *customers) conclude(p *purchase, a load.Answer) {
+	switch a.Outcome {
+	case load.Sold:
+		order, err := a.Sale()
+		if err != nil {
+			c.failures = append(c.failures, fmt.Sprintf("%s: %v", p.key, err))
 		}
-		p.outcome, p.order, p.replayed = trial.Sold, order.ID, header.Get("Idempotency-Replayed") == "true"
-	case trial.SoldOut:
-		p.outcome = trial.SoldOut
+		p.outcome, p.order, p.replayed = load.Sold, order.ID, a.Replayed()
+	case load.SoldOut:
+		p.outcome = load.SoldOut
 		c.shelves[p.shelf].soldOut(p.item)
-	case trial.Refused:
+	case load.Refused:
 		c.down[p.shop] = time.Now().Add(refusedPause)
-	case trial.Unknown:
+	case load.Unknown:
 		p.doubtful = true
-	case trial.Busy, trial.Conflict, trial.Lost, trial.Fenced:
+	case load.Busy, load.Conflict, load.Lost, load.Fenced:
 		c.busy++
 		if !p.doubtful {
-			p.outcome = outcome // the shop says that nothing was sold: the audit will hold it to that
+			p.outcome = a.Outcome // the shop says that nothing was sold: the audit compares that with the orders
 		}
 	default:
 		p.doubtful = true
-		c.failures = append(c.failures, fmt.Sprintf("%s: an answer that should not be: %d %s", p.key, status, body))
+		c.failures = append(c.failures, fmt.Sprintf("%s: an unexpected answer: %d %s", p.key, a.Status, a.Body))
 	}
 }
 
@@ -194,9 +193,9 @@ func (c *customers) askAgain(p *purchase) {
 	c.again = slices.Insert(c.again, at, p)
 }
 
-// place lets the next purchase carry a fault to the shop. The channel closes when that request is over.
-func (c *customers) place(shop int, spec string) <-chan struct{} {
-	f := &placed{shop: shop, spec: spec, ended: make(chan struct{})}
+// place injects a fault into the next purchase, at the shop. The channel closes when that request is over.
+func (c *customers) place(shop int, fault labmode.Fault) <-chan struct{} {
+	f := &placed{Fault: fault, shop: shop, ended: make(chan struct{})}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.faults = append(c.faults, f)
@@ -206,22 +205,22 @@ func (c *customers) place(shop int, spec string) <-chan struct{} {
 func (c *customers) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.told = nil
+	c.answers = nil
 }
 
-// firstSales says how long after the moment the last shop made its first sale by the last strategy, or
-// which have made none yet, and what they answered instead.
+// firstSales returns how long it took from the moment until every shop had sold by every strategy. While
+// one has not, it names those that are missing, and what they answered instead.
 func (c *customers) firstSales(after time.Time) (took time.Duration, missing []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for shop := range c.shops {
 		for shelf, by := range c.shelves {
 			sold, instead := time.Time{}, map[string]int{}
-			for _, t := range c.told {
+			for _, t := range c.answers {
 				if t.shop != shop || t.shelf != shelf || t.at.Before(after) {
 					continue
 				}
-				if t.outcome == trial.Sold {
+				if t.outcome == load.Sold {
 					sold = t.at
 					break
 				}
@@ -244,16 +243,18 @@ func (c *customers) firstSales(after time.Time) (took time.Duration, missing []s
 	return took, missing
 }
 
-// settle asks for everybody who still wants an answer, until all have one.
+// settle repeats requests until every customer has an answer.
 func (c *customers) settle(ctx context.Context, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	load := trial.Load{Rate: 100, Workers: 100, Timeout: patience}
+	repeats := load.Load{Shape: load.Steady(100), Workers: 100, Timeout: patience}
 	for c.waiting() > 0 {
-		load.Run(ctx, c.nextRepeat, c.answered)
+		if err := repeats.Run(ctx, c.nextRepeat, c.answered); err != nil {
+			return err
+		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%d customers asked for %s more and still do not know whether they bought", c.waiting(), within)
+			return fmt.Errorf("%d customers repeated their requests for %s more and still do not know whether they bought", c.waiting(), within)
 		case <-time.After(firstPause / 2):
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"stocklock/internal/lab/rig"
 )
 
-// Gauge is what a shop has in use while nobody buys.
+// Gauge is what a shop has in use at rest.
 type Gauge struct {
 	Shop       string
 	Goroutines int   // besides the MySQL driver's, of which there is one for each connection
@@ -26,27 +26,27 @@ type Gauge struct {
 	Resident   int64 // bytes of the process
 }
 
-// Gauges is what everything has in use while nobody buys.
+// Gauges is what the whole system has in use at rest.
 type Gauges struct {
 	Shops          []Gauge
-	MySQL          int // connections as MySQL counts them, beyond those that the shops and the soak know of
+	MySQL          int // connections that MySQL counts beyond those of the shops and the soak
 	Locks          int // held in Redis
-	KeysForEver    int // keys in Redis that never expire
+	KeysForEver    int // keys in Redis without expiry
 	KeysThatExpire int
 }
 
-// What may be more at the end than at the beginning without being called a leak.
+// How much more at the end than at the beginning is no leak yet.
 const (
 	moreGoroutines = 5
 	moreHeap       = 16 << 20
 )
 
-// calming is how long things may take to come to rest: longer than a lease, and than a
-// connection to a server that was silent.
+// calming bounds how long the system may take to come to rest: longer than a lease, and longer than the
+// timeout of a connection to a silent server.
 const calming = 40 * time.Second
 
-// gauge waits until things have come to rest, and measures. With an earlier measurement, at rest means
-// not above it; when that is not reached in time, it returns what it found.
+// gauge waits until the system is at rest, and measures. With an earlier measurement, at rest means not
+// above that one. When this is not reached in time, it returns what it found.
 func (s *soak) gauge(ctx context.Context, before *Gauges) (*Gauges, error) {
 	for giveUp := time.Now().Add(calming); ; pause(ctx, 250*time.Millisecond) {
 		now, err := s.gaugeNow(ctx)
@@ -77,7 +77,7 @@ func (s *soak) gaugeNow(ctx context.Context) (*Gauges, error) {
 	if err := s.store.Pool().QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Threads_connected'").Scan(&name, &g.MySQL); err != nil {
 		return nil, err
 	}
-	g.MySQL = max(g.MySQL-known, 0) // fewer where MySQL closed some that nobody has tried since
+	g.MySQL = max(g.MySQL-known, 0) // negative where MySQL closed some that were not used since
 	return g, s.gaugeRedis(ctx, g)
 }
 
@@ -116,7 +116,7 @@ func gaugeShop(ctx context.Context, shop *rig.Shop) (Gauge, error) {
 	if err != nil {
 		return Gauge{}, err
 	}
-	// value adds up the series of a metric that have the label's value, or all.
+	// value adds up the series of a metric with the label's value, or all series.
 	value := func(name string, label ...string) (sum float64) {
 		for _, m := range metrics[name].GetMetric() {
 			if len(label) == 0 || slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetValue() == label[0] }) {
@@ -143,7 +143,7 @@ func fetch(ctx context.Context, url string, read func(io.Reader) error) error {
 	if err != nil {
 		return err
 	}
-	request.Close = true // no connection stays to be counted
+	request.Close = true // or the connection would be counted
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ func fetch(ctx context.Context, url string, read func(io.Reader) error) error {
 	return err
 }
 
-// leaks says what is in use that should not be.
+// leaks names what is in use that should not be.
 func leaks(before, after *Gauges) (found []string) {
 	say := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
 	for i, b := range before.Shops {
@@ -171,14 +171,14 @@ func leaks(before, after *Gauges) (found []string) {
 			say("%s: %d bytes of heap, %d before", a.Shop, a.Heap, b.Heap)
 		}
 		if a.Busy > 0 {
-			say("%s: %d connections or requests are in use while nobody buys", a.Shop, a.Busy)
+			say("%s: %d connections or requests are in use at rest", a.Shop, a.Busy)
 		}
 	}
 	if after.MySQL > 0 {
-		say("MySQL has %d connections that nobody knows of", after.MySQL)
+		say("MySQL has %d unknown connections", after.MySQL)
 	}
 	if after.Locks > 0 {
-		say("Redis has %d locks while nobody buys", after.Locks)
+		say("Redis has %d locks at rest", after.Locks)
 	}
 	if after.KeysForEver > 0 {
 		say("Redis has %d keys that never expire", after.KeysForEver)

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// strike strikes one episode after another until the time is over, and measures the recoveries.
-func (s *soak) strike(ctx context.Context) ([]Recovery, error) {
+// injectAll injects one episode after another until the time is over, and measures the recoveries.
+func (s *soak) injectAll(ctx context.Context) ([]Recovery, error) {
 	plan := newSchedule(s.Seed, s.Shops, chosen(s.Faults))
 	var all recoveries
 	for n := 1; time.Since(s.began) < s.Duration; n++ {
@@ -22,7 +22,7 @@ func (s *soak) strike(ctx context.Context) ([]Recovery, error) {
 		}
 		s.say("%d: %s", n, e)
 		s.customers.forget()
-		ended, err := s.strikeAll(ctx, e)
+		ended, err := s.inject(ctx, e)
 		if err != nil {
 			return nil, fmt.Errorf("episode %d: %w", n, err)
 		}
@@ -46,12 +46,12 @@ func (e episode) String() string {
 	return strings.Join(words, " · ")
 }
 
-// strikeAll returns when all faults of the episode are over: the moment at which the last one ended.
-func (s *soak) strikeAll(ctx context.Context, e episode) (last time.Time, err error) {
+// inject injects the faults of one episode. It returns the moment at which the last one ended.
+func (s *soak) inject(ctx context.Context, e episode) (last time.Time, err error) {
 	var mu sync.Mutex
-	striking, ctx := errgroup.WithContext(ctx)
+	injecting, ctx := errgroup.WithContext(ctx)
 	for _, f := range e.faults {
-		striking.Go(func() error {
+		injecting.Go(func() error {
 			pause(ctx, f.after)
 			ended, err := f.do(ctx, s, f)
 			if err != nil {
@@ -65,12 +65,12 @@ func (s *soak) strikeAll(ctx context.Context, e episode) (last time.Time, err er
 			return nil
 		})
 	}
-	err = striking.Wait()
+	err = injecting.Wait()
 	return last, err
 }
 
-// recovery waits until every shop has sold by every strategy since the faults ended, and says how
-// long that took. It gives up after three times what is allowed, and names what is missing.
+// recovery waits until every shop has sold by every strategy since the faults ended, and returns how long
+// that took. It gives up after three times what is allowed, and names what is missing.
 func (s *soak) recovery(ctx context.Context, ended time.Time) (took time.Duration, missing []string) {
 	for {
 		took, missing = s.customers.firstSales(ended)

@@ -9,20 +9,21 @@ import (
 	"time"
 
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/shop/labmode"
 	"stocklock/internal/testserver"
 )
 
-// kind is one way in which something goes wrong.
+// kind is one kind of fault.
 type kind struct {
 	name              string
 	shortest, longest time.Duration
-	strikesShop       bool // one of them
-	inSale            bool // placed at a point of a sale
-	ends              bool // the process of the shop
-	// strikes names the parts that are out of order meanwhile.
-	strikes func(shop int) []string
-	// do strikes, waits, and puts right again. It returns when the fault ended: from then on
-	// the shops had all they need.
+	onShop            bool // it is injected into one shop
+	inSale            bool // at a point of a sale
+	ends              bool // it ends the process of the shop
+	// affects names the parts that do not work meanwhile.
+	affects func(shop int) []string
+	// do injects the fault, waits, and repairs. It returns the moment at which the fault ended: from then on
+	// the shops had all that they need.
 	do func(ctx context.Context, s *soak, f fault) (ended time.Time, err error)
 }
 
@@ -39,25 +40,26 @@ const (
 )
 
 var kinds = []kind{
-	{name: "kill -9 of shop", strikesShop: true, ends: true, shortest: short, longest: lease, strikes: process, do: killShop},
-	{name: "kill -9 of shop", strikesShop: true, inSale: true, ends: true, shortest: short, longest: lease, strikes: process, do: killInSale},
-	{name: "SIGSTOP of shop", strikesShop: true, shortest: short, longest: long, strikes: process, do: stopShop},
-	{name: "SIGSTOP of shop", strikesShop: true, inSale: true, shortest: lease, longest: long, strikes: process, do: stopInSale},
-	{name: "Redis silent for shop", strikesShop: true, shortest: short, longest: long, strikes: redisLink, do: cut(toRedis)},
-	{name: "MySQL silent for shop", strikesShop: true, shortest: short, longest: long, strikes: mysqlLink, do: cut(toMySQL)},
-	{name: "both silent for shop", strikesShop: true, shortest: short, longest: long, strikes: links, do: cut(toRedis, toMySQL)},
-	{name: "connections to Redis closed for shop", strikesShop: true, strikes: redisLink, do: sever(toRedis)},
-	{name: "connections to MySQL closed for shop", strikesShop: true, strikes: mysqlLink, do: sever(toMySQL)},
-	{name: "restart of Redis with its data", shortest: short, longest: lease, strikes: redis, do: restartRedis(true)},
-	{name: "restart of Redis without data", shortest: short, longest: lease, strikes: redis, do: restartRedis(false)},
-	{name: "failover of Redis to a late replica", shortest: short, longest: lease, strikes: redis, do: failOver},
-	{name: "kill -9 of MySQL", shortest: short, longest: lease, strikes: mysql, do: killMySQL},
-	{name: "connection storm on shop", strikesShop: true, shortest: short, longest: long, strikes: process, do: stormShop},
-	{name: "connection storm on MySQL", shortest: short, longest: long, strikes: mysql, do: stormMySQL},
-	{name: "connection storm on Redis", shortest: short, longest: long, strikes: redis, do: stormRedis},
+	{name: "kill -9 of shop", onShop: true, ends: true, shortest: short, longest: lease, affects: process, do: killShop},
+	{name: "kill -9 of shop", onShop: true, inSale: true, ends: true, shortest: short, longest: lease, affects: process, do: killInSale},
+	{name: "SIGSTOP of shop", onShop: true, shortest: short, longest: long, affects: process, do: stopShop},
+	{name: "SIGSTOP of shop", onShop: true, inSale: true, shortest: lease, longest: long, affects: process, do: stopInSale},
+	{name: "Redis silent for shop", onShop: true, shortest: short, longest: long, affects: redisLink, do: cut(toRedis)},
+	{name: "MySQL silent for shop", onShop: true, shortest: short, longest: long, affects: mysqlLink, do: cut(toMySQL)},
+	{name: "both silent for shop", onShop: true, shortest: short, longest: long, affects: links, do: cut(toRedis, toMySQL)},
+	{name: "connections to Redis closed for shop", onShop: true, affects: redisLink, do: sever(toRedis)},
+	{name: "connections to MySQL closed for shop", onShop: true, affects: mysqlLink, do: sever(toMySQL)},
+	{name: "restart of Redis with its data", shortest: short, longest: lease, affects: redis, do: restartRedis(true)},
+	{name: "restart of Redis without data", shortest: short, longest: lease, affects: redis, do: restartRedis(false)},
+	{name: "failover of Redis to a late replica", shortest: short, longest: lease, affects: redis, do: failOver},
+	{name: "kill -9 of MySQL", shortest: short, longest: lease, affects: mysql, do: killMySQL},
+	{name: "connection storm on shop", onShop: true, shortest: short, longest: long, affects: process, do: stormShop},
+	{name: "connection storm on MySQL", shortest: short, longest: long, affects: mysql, do: stormMySQL},
+	{name: "connection storm on Redis", shortest: short, longest: long, affects: redis, do: stormRedis},
 }
 
-// Faults returns the titles of all kinds of faults that have one of the words in them, or of all for none.
+// Faults returns the titles of all kinds of faults with one of the words in them. Without words it returns
+// all titles.
 func Faults(words ...string) []string {
 	var titles []string
 	for _, k := range chosen(words) {
@@ -77,7 +79,7 @@ func chosen(words []string) []*kind {
 	return all
 }
 
-// title is what the table calls faults of this kind.
+// title names the kind in the table.
 func (k *kind) title() string {
 	if k.inSale {
 		return k.name + ", in a sale"
@@ -92,9 +94,10 @@ func killShop(ctx context.Context, s *soak, f fault) (time.Time, error) {
 	return s.startAfter(ctx, f.lasts, s.testbed.Shops[f.shop].Process)
 }
 
-// killInSale kills the shop when a sale comes to the point, or, where the sale never does, all the same.
+// killInSale kills the shop when a sale reaches the point. Where the sale never does, it kills the shop
+// afterwards.
 func killInSale(ctx context.Context, s *soak, f fault) (time.Time, error) {
-	if err := s.placeAndWait(ctx, f, fmt.Sprintf("%s kill", f.point)); err != nil {
+	if err := s.placeAndWait(ctx, f, labmode.Fault{Point: f.point, Action: labmode.Kill}); err != nil {
 		return time.Time{}, err
 	}
 	return killShop(ctx, s, f)
@@ -109,11 +112,12 @@ func stopShop(ctx context.Context, s *soak, f fault) (time.Time, error) {
 	return time.Now(), shop.Resume()
 }
 
-// stopInSale tries again when the sale did not come to the point: it may have been told busy or sold out.
+// stopInSale tries again when the sale did not reach the point: it may have been rejected as busy, or have
+// found no stock.
 func stopInSale(ctx context.Context, s *soak, f fault) (time.Time, error) {
 	for range 5 {
 		began := time.Now()
-		if err := s.placeAndWait(ctx, f, fmt.Sprintf("%s stop %s", f.point, f.lasts)); err != nil {
+		if err := s.placeAndWait(ctx, f, labmode.Fault{Point: f.point, Action: labmode.Stop, For: f.lasts}); err != nil {
 			return time.Time{}, err
 		}
 		if time.Since(began) >= f.lasts {
@@ -123,21 +127,21 @@ func stopInSale(ctx context.Context, s *soak, f fault) (time.Time, error) {
 	return time.Now(), nil
 }
 
-func (s *soak) placeAndWait(ctx context.Context, f fault, spec string) error {
+func (s *soak) placeAndWait(ctx context.Context, f fault, placed labmode.Fault) error {
 	select {
-	case <-s.customers.place(f.shop, spec):
+	case <-s.customers.place(f.shop, placed):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// startAfter starts a process that has ended. A shop's own start counts as its recovery.
+// startAfter starts a process that has ended. The start of a shop is part of its recovery.
 func (s *soak) startAfter(ctx context.Context, after time.Duration, p *testserver.Process) (time.Time, error) {
 	pause(ctx, after)
 	began := time.Now()
 	var errs []error
-	for range 5 { // its port may be lent to an outgoing connection for a moment
+	for range 5 { // an outgoing connection may have its port for a moment
 		err := p.Restart(ctx)
 		if err == nil || ctx.Err() != nil {
 			return began, err
@@ -192,7 +196,7 @@ func restartRedis(withData bool) func(context.Context, *soak, fault) (time.Time,
 	}
 }
 
-// failOver loses what was written for a while: locks that were taken, and tokens that were given out.
+// failOver loses the writes of a while, such as locks and tokens.
 func failOver(ctx context.Context, s *soak, f fault) (time.Time, error) {
 	if err := s.testbed.HoldBackReplication(); err != nil {
 		return time.Time{}, err
@@ -213,7 +217,7 @@ func killMySQL(ctx context.Context, s *soak, f fault) (time.Time, error) {
 	return time.Now(), err
 }
 
-// pause waits, or ends early with ctx: then nothing is measured any more.
+// pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):

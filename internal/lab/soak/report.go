@@ -15,7 +15,7 @@ import (
 type Report struct {
 	Options
 	Versions string        // of MySQL and Redis
-	Struck   time.Duration // how long faults were struck
+	Lasted   time.Duration // how long faults were injected
 
 	Recoveries recoveries
 	Accounts   []Account
@@ -26,7 +26,7 @@ type Report struct {
 	Repeats   int // requests that were sent again
 	Busy      int // clean refusals
 
-	Findings []string // what should not have been; none where the soak was survived
+	Findings []string // what went wrong; none where the shops survived
 }
 
 func (r *Report) find(format string, args ...any) {
@@ -35,11 +35,11 @@ func (r *Report) find(format string, args ...any) {
 
 // Recovery is how the shops came back from one kind of fault.
 type Recovery struct {
-	Fault  string
-	Struck int
-	Worst  time.Duration // from the end of the fault, and of those it overlapped with, to the last way's first sale
-	Total  time.Duration
-	Never  int // how often they did not
+	Fault string
+	Times int           // that it was injected
+	Worst time.Duration // from the end of the episode until every shop had sold by every strategy
+	Total time.Duration
+	Never int // how often they did not come back
 }
 
 // recoveries are in the order of the kinds.
@@ -53,7 +53,7 @@ func (all *recoveries) add(e episode, took time.Duration, recovered bool) {
 	}
 	for _, f := range e.faults {
 		r := &(*all)[slices.IndexFunc(*all, func(r Recovery) bool { return r.Fault == f.title() })]
-		r.Struck++
+		r.Times++
 		r.Worst = max(r.Worst, took)
 		r.Total += took
 		if !recovered {
@@ -62,7 +62,7 @@ func (all *recoveries) add(e episode, took time.Duration, recovered bool) {
 	}
 }
 
-// judge turns what should not be into findings.
+// judge turns what is wrong with an account into findings.
 func (r *Report) judge(a Account) {
 	for _, wrong := range []struct {
 		n    int64
@@ -110,8 +110,8 @@ func (r *Report) Print(out io.Writer) {
 	fmt.Fprintln(out, r.recoveryTable())
 	fmt.Fprintf(out, "\n%s\n", r.accountTable())
 	fmt.Fprintf(out, "\n%s\n", r.gaugeTable())
-	fmt.Fprintf(out, "\n%d customers at %d orders/s for %s, %d repeats, %d clean refusals · Redis: %d locks, %d keys that never expire, %d that do · MySQL: %d connections that nobody knows of\n",
-		r.Purchases, r.Rate, r.Struck.Round(time.Second), r.Repeats, r.Busy,
+	fmt.Fprintf(out, "\n%d customers at %d orders/s for %s, %d repeats, %d clean refusals · Redis: %d locks, %d keys that never expire, %d that do · MySQL: %d unknown connections\n",
+		r.Purchases, r.Rate, r.Lasted.Round(time.Second), r.Repeats, r.Busy,
 		r.After.Locks, r.After.KeysForEver, r.After.KeysThatExpire, r.After.MySQL)
 	for _, finding := range r.Findings {
 		fmt.Fprintln(out, "found:", finding)
@@ -124,15 +124,15 @@ func (r *Report) Print(out io.Writer) {
 }
 
 func (r *Report) recoveryTable() string {
-	w := newTable("fault", "times", "worst\nrecovery", "mean\nrecovery")
-	struck := 0
+	w := newTable("fault", "times", "worst\nrecovery", "average\nrecovery")
+	times := 0
 	for _, f := range r.Recoveries {
-		if f.Struck > 0 {
-			w.AppendRow(table.Row{f.Fault, f.Struck, seconds(f.Worst), seconds(f.Total / time.Duration(f.Struck))})
-			struck += f.Struck
+		if f.Times > 0 {
+			w.AppendRow(table.Row{f.Fault, f.Times, seconds(f.Worst), seconds(f.Total / time.Duration(f.Times))})
+			times += f.Times
 		}
 	}
-	w.AppendFooter(table.Row{"all", struck})
+	w.AppendFooter(table.Row{"all", times})
 	return w.Render()
 }
 

@@ -6,29 +6,29 @@ import (
 	"testing"
 	"time"
 
-	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/load"
 )
 
-// TestEachWayToBeWrongIsFound holds one customer's answer against the orders under the customer's key.
+// TestEachWayToBeWrongIsFound compares one customer's answer with the orders under the customer's key.
 func TestEachWayToBeWrongIsFound(t *testing.T) {
 	for _, test := range []struct {
 		name    string
-		outcome trial.Outcome
+		outcome load.Outcome
 		order   uint64 // in the 201
 		orders  []uint64
 		found   string // empty for nothing
 	}{
-		{"sold", trial.Sold, 7, []uint64{7}, ""},
-		{"not sold", trial.Busy, 0, nil, ""},
-		{"a 201 without an order", trial.Sold, 7, nil, "1 answers without their order"},
-		{"a 201 with another's order", trial.Sold, 7, []uint64{8}, "1 answers without their order"},
-		{"two orders for one key", trial.Sold, 7, []uint64{7, 9}, "1 orders that a customer has twice"},
-		{"an order after a refusal", trial.Busy, 0, []uint64{7}, "1 orders without an answer"},
-		{"an order after sold out", trial.SoldOut, 0, []uint64{7}, "1 orders without an answer"},
+		{"sold", load.Sold, 7, []uint64{7}, ""},
+		{"not sold", load.Busy, 0, nil, ""},
+		{"a 201 without an order", load.Sold, 7, nil, "1 answers without their order"},
+		{"a 201 with another's order", load.Sold, 7, []uint64{8}, "1 answers without their order"},
+		{"two orders for one key", load.Sold, 7, []uint64{7, 9}, "1 orders that a customer has twice"},
+		{"an order after a refusal", load.Busy, 0, []uint64{7}, "1 orders without an answer"},
+		{"an order after sold out", load.SoldOut, 0, []uint64{7}, "1 orders without an answer"},
 		{"never an answer", "", 0, []uint64{7}, "1 orders without an answer"},
 	} {
 		a := Account{Strategy: "x", Orders: 1}
-		a.hold(&purchase{outcome: test.outcome, order: test.order}, test.orders)
+		a.compare(&purchase{outcome: test.outcome, order: test.order}, test.orders)
 		var r Report
 		r.judge(a)
 		if test.found == "" && len(r.Findings) > 0 || test.found != "" && !slices.Contains(r.Findings, "x: "+test.found) {
@@ -63,7 +63,7 @@ func TestSlowRecoveryIsFound(t *testing.T) {
 	if r.close(); len(r.Findings) != 2 || !strings.Contains(r.Findings[0], "did not recover") {
 		t.Errorf("both kinds were not recovered from: found %q", r.Findings)
 	}
-	if first := r.Recoveries[0]; first.Struck != 3 || first.Worst != 3*time.Second || first.Never != 1 {
+	if first := r.Recoveries[0]; first.Times != 3 || first.Worst != 3*time.Second || first.Never != 1 {
 		t.Errorf("counted %+v", first)
 	}
 }
@@ -76,13 +76,13 @@ func TestLeaksAreFound(t *testing.T) {
 	}
 	before := gauges(func(*Gauges) {})
 	for what, change := range map[string]func(*Gauges){
-		"goroutines":                    func(g *Gauges) { g.Shops[0].Goroutines += moreGoroutines + 1 },
-		"bytes of heap":                 func(g *Gauges) { g.Shops[0].Heap = 40 << 20 },
-		"in use while nobody buys":      func(g *Gauges) { g.Shops[0].Busy = 1 },
-		"connections that nobody knows": func(g *Gauges) { g.MySQL = 1 },
-		"1 locks":                       func(g *Gauges) { g.Locks = 1 },
-		"keys that never expire":        func(g *Gauges) { g.KeysForEver = 1 },
-		"":                              func(g *Gauges) { g.Shops[0].Goroutines += moreGoroutines; g.Shops[0].MySQL = 50; g.KeysThatExpire = 99 },
+		"goroutines":             func(g *Gauges) { g.Shops[0].Goroutines += moreGoroutines + 1 },
+		"bytes of heap":          func(g *Gauges) { g.Shops[0].Heap = 40 << 20 },
+		"in use at rest":         func(g *Gauges) { g.Shops[0].Busy = 1 },
+		"unknown connections":    func(g *Gauges) { g.MySQL = 1 },
+		"1 locks":                func(g *Gauges) { g.Locks = 1 },
+		"keys that never expire": func(g *Gauges) { g.KeysForEver = 1 },
+		"":                       func(g *Gauges) { g.Shops[0].Goroutines += moreGoroutines; g.Shops[0].MySQL = 50; g.KeysThatExpire = 99 },
 	} {
 		found := leaks(before, gauges(change))
 		if what == "" && len(found) > 0 || what != "" && (len(found) != 1 || !strings.Contains(found[0], what)) {

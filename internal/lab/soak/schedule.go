@@ -10,18 +10,18 @@ import (
 	"stocklock/internal/sale"
 )
 
-// episode is faults that are under way together. The next one begins when the shops have
-// recovered from this one, so that each recovery can be measured.
+// episode is a group of faults that overlap. The next episode begins when the shops have recovered from
+// this one, so that each recovery can be measured.
 type episode struct {
 	calm   time.Duration // before it
 	faults []fault
 }
 
-// fault is one thing that goes wrong.
+// fault is one fault of an episode.
 type fault struct {
 	*kind
-	shop  int           // where it strikes one
-	point sale.Point    // where it is placed in a sale
+	shop  int           // where it is injected into one
+	point sale.Point    // where it is injected into a sale
 	after time.Duration // since the episode began
 	lasts time.Duration
 }
@@ -29,7 +29,7 @@ type fault struct {
 func (f fault) String() string {
 	var b strings.Builder
 	b.WriteString(f.name)
-	if f.strikesShop {
+	if f.onShop {
 		fmt.Fprintf(&b, " %d", f.shop+1)
 	}
 	if f.inSale {
@@ -41,12 +41,12 @@ func (f fault) String() string {
 	return b.String()
 }
 
-// schedule makes one episode after another from its seed.
+// schedule makes episodes from its seed.
 type schedule struct {
 	rng   *rand.Rand
 	shops int
 	kinds []*kind
-	deck  []*kind // what has not been struck since all were
+	deck  []*kind // what has not been injected since all were
 }
 
 func newSchedule(seed uint64, shops int, kinds []*kind) *schedule {
@@ -58,11 +58,11 @@ func (s *schedule) next() episode {
 	taken := map[string]bool{}
 	for range 1 + s.rng.IntN(3) {
 		f := s.draw()
-		if slices.ContainsFunc(f.strikes(f.shop), func(part string) bool { return taken[part] }) {
-			s.deck = append(s.deck, f.kind) // another time: two faults of one part would hide each other
+		if slices.ContainsFunc(f.affects(f.shop), func(part string) bool { return taken[part] }) {
+			s.deck = append(s.deck, f.kind) // later: two faults of one part would hide each other
 			continue
 		}
-		for _, part := range f.strikes(f.shop) {
+		for _, part := range f.affects(f.shop) {
 			taken[part] = true
 		}
 		e.faults = append(e.faults, f)
@@ -70,10 +70,10 @@ func (s *schedule) next() episode {
 	return e
 }
 
-// points are those that a sale passes under every strategy.
+// points are those that a sale reaches under every strategy.
 var points = []sale.Point{sale.Read, sale.Write, sale.Written}
 
-// draw takes kinds as from a pack of cards, so that all come up equally often.
+// draw takes kinds as from a pack of cards, so that all are equally frequent.
 func (s *schedule) draw() fault {
 	if len(s.deck) == 0 {
 		s.deck = slices.Clone(s.kinds)

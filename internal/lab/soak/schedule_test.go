@@ -33,18 +33,18 @@ func TestTheSameSeedMakesTheSameSchedule(t *testing.T) {
 	}
 }
 
-func TestTheScheduleStrikesEverythingAndNothingTwiceAtOnce(t *testing.T) {
+func TestTheScheduleInjectsEverythingAndNothingTwiceAtOnce(t *testing.T) {
 	for _, shops := range []int{1, 3} {
-		struck := map[string]int{}
+		injected := map[string]int{}
 		together := 0
 		_, all := episodes(1, shops, 500)
 		for _, e := range all {
 			parts := map[string]bool{}
 			for _, f := range e.faults {
-				struck[f.title()]++
-				for _, part := range f.strikes(f.shop) {
+				injected[f.title()]++
+				for _, part := range f.affects(f.shop) {
 					if parts[part] {
-						t.Errorf("%s is struck twice in one episode: %s", part, e)
+						t.Errorf("%s is affected twice in one episode: %s", part, e)
 					}
 					parts[part] = true
 				}
@@ -61,10 +61,10 @@ func TestTheScheduleStrikesEverythingAndNothingTwiceAtOnce(t *testing.T) {
 		}
 		least, most := 1<<30, 0
 		for i := range kinds {
-			least, most = min(least, struck[kinds[i].title()]), max(most, struck[kinds[i].title()])
+			least, most = min(least, injected[kinds[i].title()]), max(most, injected[kinds[i].title()])
 		}
 		if least == 0 || most > 2*least {
-			t.Errorf("with %d shops, kinds are struck %d to %d times: %v", shops, least, most, struck)
+			t.Errorf("with %d shops, kinds are injected %d to %d times: %v", shops, least, most, injected)
 		}
 		if together < 100 {
 			t.Errorf("with %d shops, %d of 500 episodes have faults together", shops, together)
@@ -82,7 +82,7 @@ func TestFaultsCanBeChosen(t *testing.T) {
 	s := newSchedule(1, 3, chosen([]string{"kill -9 of MySQL"}))
 	for range 20 {
 		if e := s.next(); len(e.faults) != 1 || e.faults[0].title() != "kill -9 of MySQL" {
-			t.Errorf("struck %s", e)
+			t.Errorf("injected %s", e)
 		}
 	}
 }

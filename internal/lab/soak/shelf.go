@@ -9,17 +9,17 @@ import (
 	"stocklock/internal/strategy"
 )
 
-// stockOf each item is small, so that every few seconds one sells out.
+// stockOf is the stock of each item: so small that one sells out every few seconds.
 const stockOf = 100
 
-// shelf has the items that are sold by one strategy, one after another.
+// shelf holds the items that one strategy sells, one after another.
 type shelf struct {
 	strategy strategy.Strategy
 	items    []stock.Run
-	at       int // the one that is sold now
+	at       int // the index of the item that is sold now
 }
 
-// stockUp makes more items than the load can sell, before anything is struck.
+// stockUp makes more items than the load can sell, before any fault is injected.
 func (s *soak) stockUp(ctx context.Context, by strategy.Strategy) ([]stock.Run, error) {
 	const tail = 3 * time.Minute // for warming up, and for servers that are slow to come back
 	orders := s.Rate * int((s.Duration + tail).Seconds()) / len(s.Strategies)
@@ -36,10 +36,10 @@ func (s *soak) stockUp(ctx context.Context, by strategy.Strategy) ([]stock.Run, 
 	return items, nil
 }
 
-// item is what is sold now.
+// item returns the item that is sold now.
 func (s *shelf) item() stock.Run { return s.items[s.at] }
 
-// soldOut puts the next item out, unless somebody has already.
+// soldOut moves on to the next item, unless that has been done.
 func (s *shelf) soldOut(item stock.Run) {
 	if item == s.item() && s.at < len(s.items)-1 {
 		s.at++

@@ -1,11 +1,14 @@
 // Package soak sells for a long time while everything goes wrong at once.
 //
-// Shops are under a steady load of customers who repeat what they got no answer to
-// under the same idempotency key. Meanwhile a schedule made from a seed kills, stops,
-// cuts off, restarts and floods shops, Redis and MySQL, several at a time. After each
-// of these episodes every shop must sell again by every strategy within a stated time. At the end SQL
-// says whether what was sold and what was answered are the same, and the shops' own
-// metrics whether anything was leaked.
+// Customers order at a steady rate. They repeat a request without an answer under the same idempotency
+// key. Meanwhile a schedule made from a seed kills, stops, cuts off, restarts and floods shops, Redis and
+// MySQL, several at a time. After each of these episodes every shop must sell again by every strategy
+// within a stated time. At the end SQL says whether the orders and the answers agree, and the shops' own
+// metrics say whether anything was leaked.
+//
+// The files: soak.go is the order of events, customers.go and shelf.go the load, schedule.go when which
+// fault is injected, kinds.go and storm.go the faults, inject.go their injection and the recoveries,
+// audit.go and gauge.go what is checked, report.go what is printed.
 package soak
 
 import (
@@ -15,27 +18,27 @@ import (
 	"io"
 	"time"
 
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
-	"stocklock/internal/lab/trial"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 	"stocklock/internal/testserver"
 )
 
-// Options is what a soak does.
+// Options are the settings of a soak.
 type Options struct {
 	Strategies    []strategy.Strategy // all at once, each on items of its own
 	Faults        []string            // words that choose among the faults, as in [Faults]; none for all
 	Shops         int
-	Duration      time.Duration // how long faults are struck; warming up and checking come on top
+	Duration      time.Duration // how long faults are injected; warming up and checking take more
 	Seed          uint64        // the same seed, the same schedule
 	Rate          int           // orders a second, over all strategies
 	RecoverWithin time.Duration // after each episode of faults
-	Log           io.Writer     // what is struck, as it happens
+	Log           io.Writer     // what is injected, as it happens
 }
 
-// How the shops are set up. The lease is shorter than in production, and shorter than
-// some of the faults, so that leases end in holders' hands.
+// How the shops are set up. The lease is shorter than in production, and shorter than some of the faults,
+// so that leases end while their holders work.
 const (
 	lease = 2 * time.Second
 	wait  = time.Second
@@ -44,8 +47,8 @@ const (
 
 const (
 	patience = 5 * time.Second // of a customer, with one request
-	warmUp   = 3 * time.Second // before anything is measured or struck
-	settling = 3 * time.Minute // for what is still in doubt at the end
+	warmUp   = 3 * time.Second // before anything is measured or injected
+	settling = 3 * time.Minute // for outcomes that are still unknown at the end
 )
 
 // soak is one run.
@@ -59,8 +62,8 @@ type soak struct {
 	customers *customers
 }
 
-// Run soaks private servers and shops, which end with it. An error means that the
-// harness failed or ctx ended; what the shops did wrong is in the report.
+// Run soaks private servers and shops, which end with it. An error means that the harness failed or that
+// ctx ended. What the shops did wrong is in the report.
 func Run(ctx context.Context, o Options) (_ Report, err error) {
 	s := &soak{Options: o}
 	if s.rig, err = rig.New(); err != nil {
@@ -78,7 +81,7 @@ func Run(ctx context.Context, o Options) (_ Report, err error) {
 	return report, err
 }
 
-// open starts the servers and the shops, and puts items on the shelves.
+// open starts the servers and the shops, and makes the items.
 func (s *soak) open(ctx context.Context) (err error) {
 	s.say("starting MySQL, Redis and %d shops", s.Shops)
 	if s.mysql, err = s.rig.MySQL(ctx); err != nil {
@@ -113,10 +116,13 @@ func (s *soak) open(ctx context.Context) (err error) {
 
 func (s *soak) run(ctx context.Context) (Report, error) {
 	s.say("warming up")
-	load := trial.Load{Rate: s.Rate, Workers: 10 * s.Rate, Timeout: patience}
+	orders := load.Load{Shape: load.Steady(s.Rate), Workers: 10 * s.Rate, Timeout: patience}
 	warming, cancel := context.WithTimeout(ctx, warmUp)
-	load.Run(warming, s.customers.next, s.customers.answered)
+	err := orders.Run(warming, s.customers.next, s.customers.answered)
 	cancel()
+	if err != nil {
+		return Report{}, err
+	}
 	before, err := s.gauge(ctx, nil)
 	if err != nil {
 		return Report{}, err
@@ -124,20 +130,16 @@ func (s *soak) run(ctx context.Context) (Report, error) {
 
 	s.began = time.Now()
 	loading, stop := context.WithCancel(ctx)
-	loaded := make(chan struct{})
-	go func() {
-		defer close(loaded)
-		load.Run(loading, s.customers.next, s.customers.answered)
-	}()
-	recovered, err := s.strike(ctx)
+	loaded := make(chan error, 1)
+	go func() { loaded <- orders.Run(loading, s.customers.next, s.customers.answered) }()
+	recovered, err := s.injectAll(ctx)
 	stop()
-	<-loaded
-	if err != nil {
+	if err := errors.Join(err, <-loaded); err != nil {
 		return Report{}, err
 	}
 
-	r := Report{Options: s.Options, Struck: time.Since(s.began), Recoveries: recovered, Before: before}
-	s.say("asking again for those who are in doubt, then counting")
+	r := Report{Options: s.Options, Lasted: time.Since(s.began), Recoveries: recovered, Before: before}
+	s.say("repeating the requests whose outcome is unknown, then counting")
 	if err := s.customers.settle(ctx, settling); err != nil {
 		r.find("%v", err)
 	}
@@ -154,7 +156,7 @@ func (s *soak) run(ctx context.Context) (Report, error) {
 	return r, nil
 }
 
-// say tells what is going on, with the time since the first fault could strike.
+// say tells what is going on, with the time since faults began.
 func (s *soak) say(format string, args ...any) {
 	var at time.Duration
 	if !s.began.IsZero() {

@@ -35,12 +35,12 @@ func TestWhatShouldSurviveASoakDoes(t *testing.T) {
 	if !r.Survived() {
 		t.Errorf("found:\n%s", strings.Join(r.Findings, "\n"))
 	}
-	struck := 0
+	injected := 0
 	for _, f := range r.Recoveries {
-		struck += f.Struck
+		injected += f.Times
 	}
-	if struck < 3 || r.Repeats == 0 {
-		t.Errorf("%d faults, %d repeats: that was no soak", struck, r.Repeats)
+	if injected < 3 || r.Repeats == 0 {
+		t.Errorf("%d faults, %d repeats: that was no soak", injected, r.Repeats)
 	}
 	for _, a := range r.Accounts {
 		if a.Answers < 20 || a.Answers != a.Orders || a.Items < 2 {

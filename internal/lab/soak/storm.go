@@ -10,7 +10,7 @@ import (
 // stormConnections is more than the shop lets in (300 requests) and MySQL has (1000 connections).
 const stormConnections = 1200
 
-// What each connection of a storm says, before it waits.
+// What a connection of a storm sends before it waits.
 const (
 	slowSender = "POST /api/v1/items/1/orders HTTP/1.1\r\nHost: shop\r\nContent-Length: 1\r\n" // and never the rest
 	reader     = "GET /api/v1/items HTTP/1.1\r\nHost: shop\r\n\r\n"
@@ -33,8 +33,8 @@ func stormRedis(ctx context.Context, s *soak, f fault) (time.Time, error) {
 	return storm(ctx, s.testbed.Redis().Addr, f.lasts, "PING\r\n"), nil
 }
 
-// storm opens connections all at once, has each say one of the words, and keeps
-// them open. Some may be refused: that is what a storm is.
+// storm opens all connections at once, sends one of the words through each, and keeps them open. The
+// server may refuse some.
 func storm(ctx context.Context, addr string, lasts time.Duration, words ...string) (ended time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, lasts)
 	defer cancel()

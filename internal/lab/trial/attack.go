@@ -4,21 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
-	vegeta "github.com/tsenart/vegeta/v12/lib"
-
-	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/scenario"
-	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
 )
 
-// attack is the load of one cell, and what the scenario does meanwhile.
+// attack is the load on one cell, and what the scenario does meanwhile. Once run has returned, nothing
+// changes any more.
 type attack struct {
 	bench Bench
 	cell  Cell
@@ -26,75 +22,38 @@ type attack struct {
 	plan  scenario.Plan
 	item  stock.Run
 
-	background sync.WaitGroup // what waits for points, strikes and revives
+	begun, ended time.Time
+	customers    customers   // who sends which request to which shop
+	progress     progress    // what is sold, and which faults are under way
+	record       record      // what was done to the testbed, and what Redis announced
+	machine      stallWatch  // how long the machine let nothing happen
+	problems     problems    // what the harness did wrong
+	stuck        *standstill // nil while something is sold; set by the goroutine that paces the load
+	usage        *usage
+	traces       []traceFile
 
-	mu            sync.Mutex // guards the rest
-	begun         time.Time
-	hits          []*hit // in the order of their making
-	byID          map[string]*hit
-	bySeq         map[uint64]*hit // by vegeta's sequence number
-	shops         []shopState
-	turn          int                  // the shop that is next
-	pending       int                  // requests with a fault that have no answer yet
-	reviving      int                  // shops that are dead and being started
-	strikes       int                  // faults whose point was reached
-	striking      int                  // of those, where the testbed is being struck
-	owed          []scenario.Injection // of requests that were told busy before they came to their point
-	carried       int                  // injection that was given to another request
-	sold          int64                // answers that said sold
-	soldOut       int                  // answers that said sold out
-	progress      time.Time            // the last sale, or the last end of a fault
-	problems      []error              // what the harness did wrong
-	gap           time.Duration        // the longest time for which the machine let nothing happen here
-	stuck         bool
-	waiting       string         // when stuck: for what
-	locks         []explain.Lock // when stuck: what Redis had
-	interventions []explain.Intervention
-	changes       []explain.Change
-	ended         time.Time
-
-	traces []traceFile
-	usage  *usage
+	background sync.WaitGroup // watches, interventions and restarts
 }
 
-// shopState is what keeps requests away from a shop.
-type shopState struct {
-	alone int       // requests that want the shop for themselves
-	down  time.Time // nobody listened: until then, try others
+// problems are failures of the harness. It is safe for concurrent use.
+type problems struct {
+	mu   sync.Mutex
+	errs []error
 }
 
-// hit is one request.
-type hit struct {
-	id        string
-	shop      int
-	injection scenario.Injection
-	due       time.Time // when it should have been sent
-	sent      time.Time
-	latency   time.Duration // from sent to answered
-	status    int
-	body      string // of an answer that should not be
-	err       error
-	outcome   Outcome
-	// relieved notes that a strike for this request is over; nil without one.
-	relieved func()
-}
-
-// fault is what the request asks the shop for: more work is a short sleep.
-func (h *hit) fault() labmode.Fault {
-	if h.injection.Work > 0 {
-		return labmode.Fault{Point: sale.Read, Action: labmode.Sleep, For: h.injection.Work}
-	}
-	return h.injection.Fault
+func (p *problems) add(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.errs = append(p.errs, err)
 }
 
 func newAttack(b Bench, c Cell, o Options, plan scenario.Plan, item stock.Run) *attack {
-	return &attack{
-		bench: b, cell: c, o: o, plan: plan, item: item,
-		byID: map[string]*hit{}, bySeq: map[uint64]*hit{}, shops: make([]shopState, len(b.Shops)), usage: &usage{},
-	}
+	a := &attack{bench: b, cell: c, o: o, plan: plan, item: item, usage: &usage{}}
+	a.customers.shops = make([]shopState, len(b.Shops))
+	return a
 }
 
-// run attacks until there is nothing more to learn.
+// run attacks until there is nothing more to learn. An error means that the harness failed.
 func (a *attack) run(ctx context.Context) error {
 	if a.plan.Prepare != nil {
 		if err := a.plan.Prepare(ctx, a.bench.Testbed); err != nil {
@@ -108,130 +67,65 @@ func (a *attack) run(ctx context.Context) error {
 	if err := a.watchLocks(ctx); err != nil {
 		return err
 	}
-	a.reviveTheDead(ctx)
-	a.background.Go(func() { a.watchTheMachine(ctx) })
+	a.restartTheDead(ctx)
+	a.background.Go(func() { a.machine.watch(ctx) })
 	a.usage = a.startUsage(ctx)
 	a.begun = time.Now()
-	a.progress = a.begun
+	a.progress.start(a.begun)
 	if a.plan.Intervene == nil && a.plan.Intervention != "" {
-		defer a.did(a.plan.Intervention, 0)() // what Prepare did lasts
+		defer a.record.intervention(a.plan.Intervention, wholeTestbed)() // the effect of Prepare lasts
 	}
-
-	client := &http.Client{
-		Timeout:   a.o.Timeout,
-		Transport: &transport{a, &http.Transport{MaxIdleConnsPerHost: a.o.Workers}},
+	orders := load.Load{Shape: a.o.Shape, Workers: a.o.Workers, Timeout: a.o.Timeout,
+		Over: func(sent int) bool { return a.over(ctx, sent) }}
+	if err := orders.Run(ctx, func() (load.Order, bool) { return a.next(ctx), true }, a.answered); err != nil {
+		a.problems.add(err)
 	}
-	defer client.CloseIdleConnections()
-	attacker := vegeta.NewAttacker(vegeta.Client(client), vegeta.MaxBody(4<<10),
-		vegeta.Workers(uint64(min(a.o.Workers, vegeta.DefaultWorkers))), vegeta.MaxWorkers(uint64(a.o.Workers)))
-	defer context.AfterFunc(ctx, func() { attacker.Stop() })()
-	for answer := range attacker.Attack(a.target(ctx), a.pacer(ctx), 0, "") {
-		a.answered(ctx, answer)
-	}
-
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.ended = time.Now()
-	a.usage.stop(a.sold)
+	a.usage.stop(a.progress.sales())
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		a.problems = append(a.problems, fmt.Errorf("neither sold out nor stuck after %s", a.longest()))
+		a.problems.add(fmt.Errorf("neither sold out nor stuck after %s", a.longest()))
 	}
-	return errors.Join(a.problems...)
+	a.problems.mu.Lock()
+	defer a.problems.mu.Unlock()
+	return errors.Join(a.problems.errs...)
 }
 
 // longest bounds an attack that neither sells out nor gets stuck.
 func (a *attack) longest() time.Duration { return maxCell + a.o.Shape.Due(a.o.Requests) }
 
-const requestBody = `{"quantity":1}`
-
-// target makes the next request.
-func (a *attack) target(ctx context.Context) vegeta.Targeter {
-	return func(t *vegeta.Target) error {
-		h := a.newHit()
-		if h.injection.HasFault() {
-			a.await(ctx, h)
-		}
-		t.Method = http.MethodPost
-		t.URL = a.bench.Shops[h.shop] + "/api/v1/items/" + strconv.FormatUint(a.item.ItemID, 10) + "/orders"
-		t.Body = []byte(requestBody)
-		t.Header = http.Header{
-			"Content-Type":   {"application/json"},
-			"X-Request-Id":   {h.id},
-			"X-Lab-Strategy": {a.cell.Strategy.Name},
-			"X-Lab-Run":      {a.item.ID},
-		}
-		if f := h.fault(); f != (labmode.Fault{}) {
-			t.Header.Set("X-Lab-Fault", f.String())
-		}
-		if h.injection.Nested {
-			t.Header.Set("X-Lab-Nested", "1")
-		}
-		return nil
-	}
-}
-
-// newHit plans the next request and chooses its shop: the one whose turn it is,
-// of those that are not down and not kept for one request alone.
-func (a *attack) newHit() *hit {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	n, now := len(a.hits), time.Now()
-	h := &hit{id: fmt.Sprintf("%d-%d", a.item.ItemID, n), due: now}
+// next makes the next order.
+func (a *attack) next(ctx context.Context) load.Order {
+	h := a.customers.next(a.plan.Inject, !a.progress.soldOutSeen())
+	h.id = fmt.Sprintf("%d-%d", a.item.ItemID, h.number)
+	h.scheduled = time.Now()
 	if !a.o.Shape.IsZero() {
-		h.due = a.begun.Add(a.o.Shape.Due(n))
+		h.scheduled = a.begun.Add(a.o.Shape.Due(h.number))
 	}
-	if a.plan.Inject != nil {
-		h.injection = a.plan.Inject(n)
-	}
-	if len(a.owed) > 0 && !h.injection.HasFault() && a.soldOut == 0 && a.carried < maxCarried {
-		h.injection, a.owed = a.owed[0], a.owed[1:]
-		a.carried++
-	}
-	h.shop = a.turn
-	for i := range a.shops {
-		at := (a.turn + i) % len(a.shops)
-		if s := a.shops[at]; s.alone == 0 && now.After(s.down) {
-			h.shop = at
-			break
-		}
-	}
-	a.turn = (h.shop + 1) % len(a.shops)
 	if h.injection.HasFault() {
-		a.pending++
+		a.progress.faultSent()
+		a.await(ctx, h)
 	}
-	if h.injection.Alone {
-		a.shops[h.shop].alone++
+	return load.Order{
+		Shop: a.bench.Shops[h.shop], ItemID: a.item.ItemID, Quantity: 1, RequestID: h.id,
+		Strategy: a.cell.Strategy.Name, Run: a.item.ID, Fault: h.fault(), Nested: h.injection.Nested, Tag: h,
 	}
-	a.hits = append(a.hits, h)
-	a.byID[h.id] = h
-	return h
 }
 
-// maxCarried bounds how often a fault is given to another request: some strategies
-// have no such point.
-const maxCarried = 10
-
-// transport keeps what vegeta does not tell: the error itself, and to which
-// request a sequence number belongs.
-type transport struct {
-	a    *attack
-	next *http.Transport
+// answered notes one answer, or the lack of one.
+func (a *attack) answered(answer load.Answer) {
+	h := answer.Order.Tag.(*hit)
+	a.customers.answered(h, answer)
+	a.progress.answered(h)
+	if h.Outcome == load.SoldOut {
+		a.usage.stop(a.progress.sales())
+	}
+	close(h.done)
 }
 
-func (t *transport) CloseIdleConnections() { t.next.CloseIdleConnections() }
-
-func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	seq, _ := strconv.ParseUint(r.Header.Get("X-Vegeta-Seq"), 10, 64)
-	t.a.mu.Lock()
-	h := t.a.byID[r.Header.Get("X-Request-Id")]
-	t.a.bySeq[seq] = h
-	h.sent = time.Now()
-	t.a.mu.Unlock()
-	answer, err := t.next.RoundTrip(r)
-	if err != nil {
-		t.a.mu.Lock()
-		h.err = err
-		t.a.mu.Unlock()
+// fault is what the shop is asked to do. Additional work is a short sleep.
+func (h *hit) fault() labmode.Fault {
+	if h.injection.Work > 0 {
+		return labmode.Fault{Point: workPoint, Action: labmode.Sleep, For: h.injection.Work}
 	}
-	return answer, err
+	return h.injection.Fault
 }

@@ -2,122 +2,115 @@ package trial
 
 import (
 	"context"
-	"errors"
+	"sync"
 	"time"
 
-	vegeta "github.com/tsenart/vegeta/v12/lib"
-
-	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/load"
 )
 
-// downFor is how long a shop that refused a connection is left alone.
-const downFor = 50 * time.Millisecond
-
-// pacer sends in the given shape, or as fast as workers are free, until the attack is over.
-type pacer struct {
-	shape Shape
-	over  func(hits int) bool
+// progress says whether something still moves: what is sold, and which faults are under way. It is safe
+// for concurrent use.
+type progress struct {
+	mu          sync.Mutex // guards the rest
+	last        time.Time  // of the last sale, or of the last end of a fault
+	sold        int64      // requests answered as sold
+	soldOut     int        // requests answered as sold out
+	pending     int        // requests with a fault that have no answer yet
+	restarting  int        // shops that are dead and being started
+	reached     int        // faults whose point was reached
+	intervening int        // interventions that are being made
 }
 
-func (p pacer) Pace(elapsed time.Duration, hits uint64) (wait time.Duration, stop bool) {
-	if p.over(int(hits)) {
-		return 0, true
-	}
-	if p.shape.IsZero() {
-		return 0, false
-	}
-	return max(p.shape.Due(int(hits))-elapsed, 0), false
+func (p *progress) start(now time.Time) { p.last = now }
+
+func (p *progress) sales() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sold
 }
 
-// Rate is what vegeta's reports want of a pacer, and nothing here uses.
-func (p pacer) Rate(time.Duration) float64 { return 0 }
-
-func (a *attack) pacer(ctx context.Context) vegeta.Pacer {
-	return pacer{
-		shape: a.o.Shape,
-		over:  func(hits int) bool { return ctx.Err() != nil || a.over(ctx, hits) },
-	}
+func (p *progress) soldOutSeen() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.soldOut > 0
 }
 
-// over says whether there is nothing more to learn: under contention, when all
-// requests are sent; otherwise when the faults have struck and all is sold. And in
-// any case when nothing moves any more.
-func (a *attack) over(ctx context.Context, hits int) bool {
-	a.mu.Lock()
-	if a.cell.Scenario.Attacks == contentionAttacks && hits >= a.o.Requests {
-		a.mu.Unlock()
-		return true
-	}
-	done := a.cell.Scenario.Attacks != contentionAttacks && a.pending == 0 && a.reviving == 0 && a.soldOut > 2*a.o.Workers
-	quietFor := time.Since(a.progress)
-	nothingMoves := a.sold < a.o.Stock && a.soldOut == 0 && a.pending == 0 && a.reviving == 0 && a.striking == 0 && quietFor > a.patience()
-	a.mu.Unlock()
-	if nothingMoves {
-		locks, err := a.lookAtLocks(ctx)
-		a.mu.Lock()
-		a.stuck, a.locks, a.waiting = true, locks, describe(locks)
-		if err != nil {
-			a.waiting = err.Error()
-		}
-		a.mu.Unlock()
-	}
-	return done || nothingMoves
+func (p *progress) faultSent() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pending++
 }
 
-// patience is how long nothing may sell before that counts as stuck: three leases,
-// and not less than a busy machine may need for one sale.
-func (a *attack) patience() time.Duration { return max(3*a.o.Lease, 1500*time.Millisecond) }
+func (p *progress) faultReached() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reached++
+}
 
-// answered takes note of one answer, or of the lack of one.
-func (a *attack) answered(ctx context.Context, answer *vegeta.Result) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	h := a.bySeq[answer.Seq]
-	if h == nil {
-		if ctx.Err() == nil {
-			a.problems = append(a.problems, errors.New("a request could not be made: "+answer.Error))
-		}
-		return
-	}
-	h.latency, h.status = answer.Latency, int(answer.Code)
-	if h.err == nil && answer.Code == 0 {
-		h.err = errors.New(answer.Error)
-	}
-	h.outcome = classify(h.status, answer.Body, h.err)
-	now := time.Now()
-	switch h.outcome {
-	case Sold:
-		a.sold++
-		a.progress = now
-	case SoldOut:
-		a.soldOut++
-		a.usage.stop(a.sold)
-	case Refused:
-		a.shops[h.shop].down = now.Add(downFor)
-	case Failed:
-		h.body = string(answer.Body)
+func (p *progress) answered(h *hit) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch h.Outcome {
+	case load.Sold:
+		p.sold++
+		p.last = time.Now()
+	case load.SoldOut:
+		p.soldOut++
 	}
 	if h.injection.HasFault() {
-		a.pending--
-		a.progress = now
-		a.relieve(ctx, h)
-	}
-	if h.injection.Alone {
-		a.shops[h.shop].alone--
+		p.pending--
+		p.last = time.Now()
 	}
 }
 
-func (a *attack) unknown() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	n := 0
-	for _, h := range a.hits {
-		if h.outcome == Unknown || h.outcome == "" {
-			n++
-		}
+// intervene notes that the testbed is changed until over is called.
+func (p *progress) intervene() (over func()) { return p.during(&p.intervening) }
+
+// restart notes that a shop is dead until over is called.
+func (p *progress) restart() (over func()) { return p.during(&p.restarting) }
+
+func (p *progress) during(count *int) (over func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	*count++
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		*count--
+		p.last = time.Now()
 	}
-	return n
 }
 
-// contentionAttacks tells the one scenario that sends a fixed number of requests.
-var contentionAttacks = scenario.All()[0].Attacks
+// finished reports whether all faults are over and more than this many requests found nothing left.
+func (p *progress) finished(soldOut int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.pending == 0 && p.restarting == 0 && p.soldOut > soldOut
+}
+
+// standsStill reports whether nothing was sold for longer than patience, with stock left and no fault
+// under way.
+func (p *progress) standsStill(stock int64, patience time.Duration) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	underWay := p.pending > 0 || p.restarting > 0 || p.intervening > 0
+	return p.sold < stock && p.soldOut == 0 && !underWay && time.Since(p.last) > patience
+}
+
+// over reports whether there is nothing more to learn. A fixed load ends when all requests are sent, the
+// others when the faults are over and all is sold. Either ends when nothing is sold any more.
+func (a *attack) over(ctx context.Context, sent int) bool {
+	switch {
+	case a.cell.Scenario.FixedLoad && sent >= a.o.Requests:
+		return true
+	case a.progress.standsStill(a.o.Stock, a.patience()):
+		a.stuck = a.lookAtStandstill(ctx)
+		return true
+	default:
+		return !a.cell.Scenario.FixedLoad && a.progress.finished(2*a.o.Workers)
+	}
+}
+
+// patience is how long nothing may be sold before that counts as stuck: three leases, and not less than
+// one sale may take on a busy machine.
+func (a *attack) patience() time.Duration { return max(3*a.o.Lease, 1500*time.Millisecond) }

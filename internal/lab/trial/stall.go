@@ -3,12 +3,18 @@ package trial
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 )
 
-// watchTheMachine measures for how long the machine lets nothing happen: a lease can end in such a gap, or a chance to
-// enter pass by, with nobody at fault.
-func (a *attack) watchTheMachine(ctx context.Context) {
+// stallWatch measures for how long the machine let nothing happen. In such a gap a lease can end, or a
+// chance to enter can pass, without a fault. It is safe for concurrent use.
+type stallWatch struct {
+	gap atomic.Int64 // the longest, in nanoseconds
+}
+
+// watch measures until ctx ends.
+func (s *stallWatch) watch(ctx context.Context) {
 	const every = 5 * time.Millisecond
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -19,19 +25,18 @@ func (a *attack) watchTheMachine(ctx context.Context) {
 		case <-tick.C:
 		}
 		now := time.Now()
-		a.mu.Lock()
-		a.gap = max(a.gap, now.Sub(last)-every)
-		a.mu.Unlock()
+		if gap := int64(now.Sub(last) - every); gap > s.gap.Load() {
+			s.gap.Store(gap)
+		}
 		last = now
 	}
 }
 
-// stall says whether the longest gap was long enough to change how a cell ends; it is empty when it was not.
-func (a *attack) stall() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.gap < a.o.Lease/4 {
+// stalled describes the longest gap if it was long enough to change the verdict on a cell.
+func (s *stallWatch) stalled(lease time.Duration) string {
+	gap := time.Duration(s.gap.Load())
+	if gap < lease/4 {
 		return ""
 	}
-	return fmt.Sprintf("nothing happened for %s, with a lease of %s", a.gap.Round(time.Millisecond), a.o.Lease)
+	return fmt.Sprintf("nothing happened for %s, with a lease of %s", gap.Round(time.Millisecond), lease)
 }

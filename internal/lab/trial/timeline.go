@@ -3,38 +3,38 @@ package trial
 import (
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/load"
 )
 
-// Timeline is what happened over time, in bins of the same width. A request is
-// counted in the bin of its answer.
+// Timeline is what happened over time, in bins of the same width. A request counts in the bin of its
+// answer.
 type Timeline struct {
-	BinMS    float64             `json:"bin_ms"`
-	Outcomes map[Outcome][]int64 `json:"outcomes"`
-	P50      []float64           `json:"p50_ms"` // 0 in a bin without answers
-	P99      []float64           `json:"p99_ms"`
-	Faults   []Period            `json:"faults,omitempty"`
+	BinMS    float64                  `json:"bin_ms"`
+	Outcomes map[load.Outcome][]int64 `json:"outcomes"`
+	P50      []float64                `json:"p50_ms"` // 0 in a bin without answers
+	P99      []float64                `json:"p99_ms"`
+	Faults   []Period                 `json:"faults,omitempty"`
 }
 
-// Period is a time in which a fault was active, counted from the attack's begin.
+// Period is a time in which a fault was active, from the beginning of the attack.
 type Period struct {
-	FromMS float64 `json:"from_ms"`
-	ToMS   float64 `json:"to_ms"`
-	What   string  `json:"what"`
+	FromMS float64      `json:"from_ms"`
+	ToMS   float64      `json:"to_ms"`
+	What   explain.Text `json:"what"`
 }
 
-// Bucket counts the latencies up to a limit and above the bucket before.
+// Bucket counts the latencies up to a limit and above the limit of the bucket before.
 type Bucket struct {
 	UpToMS float64 `json:"up_to_ms"`
 	Count  int64   `json:"count"`
 }
 
-// maxBins is about as many as a chart can show.
+// maxBins is about as many bins as a chart can show.
 const maxBins = 60
 
 // binWidth is the narrowest round width of which maxBins are enough.
@@ -51,31 +51,31 @@ func binWidth(d time.Duration) time.Duration {
 func timeline(e explain.Evidence, hits []*hit) Timeline {
 	end := e.Ended
 	for _, h := range hits {
-		if answered := h.sent.Add(h.latency); answered.After(end) {
+		if answered := h.Sent.Add(h.Latency); answered.After(end) {
 			end = answered
 		}
 	}
 	took := end.Sub(e.Began)
 	width := binWidth(took)
 	n := int(took/width) + 1
-	t := Timeline{BinMS: milliseconds(width), Outcomes: map[Outcome][]int64{}, P50: make([]float64, n), P99: make([]float64, n)}
+	t := Timeline{BinMS: milliseconds(width), Outcomes: map[load.Outcome][]int64{}, P50: make([]float64, n), P99: make([]float64, n)}
 	latencies := make([]*hdrhistogram.Histogram, n)
 	for _, h := range hits {
-		if h.sent.IsZero() {
+		if h.Sent.IsZero() {
 			continue
 		}
-		bin := min(max(int(h.sent.Add(h.latency).Sub(e.Began)/width), 0), n-1)
-		if t.Outcomes[h.outcome] == nil {
-			t.Outcomes[h.outcome] = make([]int64, n)
+		bin := min(max(int(h.Sent.Add(h.Latency).Sub(e.Began)/width), 0), n-1)
+		if t.Outcomes[h.Outcome] == nil {
+			t.Outcomes[h.Outcome] = make([]int64, n)
 		}
-		t.Outcomes[h.outcome][bin]++
-		if h.status == 0 {
+		t.Outcomes[h.Outcome][bin]++
+		if h.Status == 0 {
 			continue
 		}
 		if latencies[bin] == nil {
 			latencies[bin] = newHistogram()
 		}
-		record(latencies[bin], h.latency)
+		observe(latencies[bin], h.Latency)
 	}
 	for i, l := range latencies {
 		if l != nil {
@@ -83,8 +83,8 @@ func timeline(e explain.Evidence, hits []*hit) Timeline {
 			t.P50[i], t.P99[i] = p.P50, p.P99
 		}
 	}
-	for _, f := range e.Faults() {
-		t.Faults = append(t.Faults, Period{milliseconds(f.From.Sub(e.Began)), milliseconds(f.Until.Sub(e.Began)), strings.TrimSpace(f.Shop + " " + f.What)})
+	for _, f := range e.Periods() {
+		t.Faults = append(t.Faults, Period{milliseconds(f.From.Sub(e.Began)), milliseconds(f.Until.Sub(e.Began)), f.What})
 	}
 	slices.SortFunc(t.Faults, func(a, b Period) int { return int(a.FromMS - b.FromMS) })
 	return t

@@ -1,9 +1,13 @@
 // Package trial runs one cell: one strategy under one scenario.
 //
-// A trial makes an item of its own, attacks it through the shops, lets the
-// scenario strike, heals, waits for quiet, and has SQL count what was sold. From
-// that comes a verdict, and whether it is the one that the strategy's properties
-// promise. What the shops say of themselves is never trusted.
+// A trial makes an item of its own and attacks it through the shops. Meanwhile the scenario injects its
+// faults. Then the trial repairs the testbed, waits until all is at rest, and has SQL count what was sold.
+// From these counts follows a verdict, which is held against the strategy's properties. What the shops
+// say of themselves is never trusted.
+//
+// The files: trial.go is the order of events, attack.go the load and what happens meanwhile, customers.go
+// who sends what to which shop, interventions.go what is done to the testbed, progress.go when it is over,
+// changes.go what Redis announces, verdict.go how it ended, result.go and timeline.go the numbers.
 package trial
 
 import (
@@ -17,20 +21,21 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 )
 
-// Bench is what cells run on. A bench runs one cell at a time.
+// Bench is where cells run, one at a time.
 type Bench struct {
 	Shops   []string     // base URLs
 	Store   *stock.Store // for the item and the audit, apart from the shops' own
 	Testbed *rig.Testbed // nil where servers and shops were given by address
-	Redis   *redis.Client
-	// Redis is for looking at locks where there is no Testbed; it may be nil.
-	// Alone: no other bench uses the same MySQL, so that its counts are this bench's.
+	// Redis is where locks are looked at without a Testbed. It may be nil.
+	Redis *redis.Client
+	// Alone means that no other bench uses the same MySQL, so that its counts are this bench's.
 	Alone    bool
 	NoQuorum string // why strategies that need a quorum cannot run here; empty where they can
 }
@@ -44,106 +49,135 @@ type Cell struct {
 
 // Options are the settings that all cells of a run share.
 type Options struct {
-	Stock    int64         // units there are
-	Requests int           // requests under contention; the other scenarios go on until all is sold
+	Stock    int64         // units to sell
+	Requests int           // of a fixed load; the other scenarios go on until all is sold
 	Workers  int           // customers who buy at once; each waits for its answer
-	Shape    Shape         // how they are sent over time; without one, as customers are free
+	Shape    load.Shape    // how requests are sent over time; the zero value sends as customers are free
 	Timeout  time.Duration // of one request
-	Records  *Records      // where every request is written down, nil for nowhere
+	Records  *load.Records // where every request is written down, nil for nowhere
 	strategy.Options
 }
 
 // maxCell bounds a cell that neither sells out nor gets stuck, besides the time that its load takes.
 const maxCell = 90 * time.Second
 
-// maxTries is how often a cell is run that says nothing about its strategy, because the machine stalled or
-// because a fault or a repair failed.
+// maxTries bounds how often a cell is run that says nothing about its strategy, because the machine stalled
+// or because a fault or a repair failed.
 const maxTries = 3
 
-// Run runs one cell. An error means that the harness cannot go on; what only
-// spoils this cell is the verdict Invalid, after [maxTries] at most. A cell that was interrupted by ctx
-// returns ctx's cause.
+// Run runs one cell. An error means that the harness cannot go on. What spoils only this cell has the
+// verdict Invalid, after [maxTries] at most. A cell that was interrupted by ctx returns ctx's cause.
 func Run(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
-	var spoiled []string
+	var earlier []string
 	for {
-		result, hits, err := runOnce(ctx, b, c, o)
-		result.Spoiled = spoiled
+		done, err := runOnce(ctx, b, c, o)
 		if err != nil {
-			return result, err
+			return Result{}, err
 		}
-		if !result.again || len(spoiled) == maxTries-1 {
-			return result, o.Records.write(result, hits)
+		if !done.again || len(earlier) == maxTries-1 {
+			done.result.Spoiled = earlier
+			return *done.result, o.Records.Write(c.Strategy.Name+"/"+c.Scenario.Name, done.records)
 		}
-		spoiled = append(spoiled, result.Reason)
+		earlier = append(earlier, done.result.Reason)
 	}
 }
 
-func runOnce(ctx context.Context, b Bench, c Cell, o Options) (Result, []*hit, error) {
-	result := newResult(c, o, len(b.Shops))
-	if c.Scenario.Needs == scenario.Rig && (b.Testbed == nil || !b.Testbed.CommandsServers()) {
-		return result.skip("it commands servers, and these were given by address"), nil, nil
+// attempt is one run of a cell.
+type attempt struct {
+	result  *Result
+	records []load.Record
+	again   bool // another attempt may say more
+}
+
+func runOnce(ctx context.Context, b Bench, c Cell, o Options) (attempt, error) {
+	r := newResult(c, o, len(b.Shops))
+	if reason := unfit(b, c, o); reason != "" {
+		r.conclude(verdict{kind: scenario.Skipped, reason: reason})
+		return attempt{result: r}, nil
 	}
-	if c.Scenario.ShortWait && o.Wait >= o.Lease {
-		return result.skip(fmt.Sprintf("it needs a wait shorter than the lease, and these are %s and %s", o.Wait, o.Lease)), nil, nil
+	if err := b.ready(ctx); err != nil {
+		return attempt{}, err
 	}
-	if c.Strategy.NeedsQuorum && b.NoQuorum != "" {
-		return result.skip(b.NoQuorum), nil, nil
-	}
-	if b.Testbed != nil {
-		if err := b.Testbed.Check(ctx); err != nil {
-			if err := b.Testbed.Repair(ctx); err != nil {
-				return result, nil, errors.Join(err, context.Cause(ctx))
-			}
-		}
-	}
-	runID := fmt.Sprintf("%s-%s-%d-%s", c.Strategy.Name, c.Scenario.Name, c.Seed, time.Now().UTC().Format("150405.000000"))
 	run, err := b.Store.StartRun(ctx, stock.Run{
-		ID: runID, Strategy: c.Strategy.Name, Scenario: c.Scenario.Name, InitialStock: o.Stock,
+		ID:       fmt.Sprintf("%s-%s-%d-%s", c.Strategy.Name, c.Scenario.Name, c.Seed, time.Now().UTC().Format("150405.000000")),
+		Strategy: c.Strategy.Name, Scenario: c.Scenario.Name, InitialStock: o.Stock,
 	})
 	if err != nil {
-		return result, nil, err
+		return attempt{}, err
 	}
-	rng := rand.New(rand.NewPCG(c.Seed, 0))
-	plan := c.Scenario.Plan(rng, o.Lease)
 	started := time.Now()
-	a := newAttack(b, c, o, plan, run)
+	a := newAttack(b, c, o, c.Scenario.Plan(rand.New(rand.NewPCG(c.Seed, 0)), o.Lease), run)
+	var v verdict
 	if err := a.run(ctx); err != nil {
-		result = result.spoil(err.Error())
+		v = spoiled("%v", err)
 	}
-	if repairErr := a.repair(ctx); repairErr != nil && ctx.Err() == nil {
-		result = result.spoil("after: " + repairErr.Error())
+	if err := a.repair(ctx); err != nil {
+		v = spoiled("after: %v", err)
 	}
 	if ctx.Err() != nil {
-		return result, nil, context.Cause(ctx)
+		return attempt{}, context.Cause(ctx)
 	}
-	if err := quiet(ctx, b.Store, run.ID, a.unknown() > 0, o.Lease); err != nil {
-		return result, nil, err
+	if err := rest(ctx, b.Store, run.ID, a.customers.unknown(), o.Lease); err != nil {
+		return attempt{}, err
 	}
-	result.fill(a)
-	if err := audit(ctx, b.Store, run.ID, a.hits, &result); err != nil {
-		return result, nil, err
+	r.count(a)
+	if err := audit(ctx, b.Store, run.ID, a.customers.hits, r); err != nil {
+		return attempt{}, err
 	}
-	result.judge(a)
+	if v.kind == "" {
+		v = judge(r, a)
+	}
+	r.conclude(v)
 	evidence, err := a.evidence(ctx)
 	if err != nil {
-		return result, nil, err
+		return attempt{}, err
 	}
-	if result.Surprise() && result.Verdict != scenario.Invalid {
-		if why := cmp.Or(evidence.Stall(), a.stall()); why != "" {
-			result = result.spoil(fmt.Sprintf("%s, but the machine stalled: %s", result.Verdict, why))
+	if r.Surprise() && v.kind != scenario.Invalid {
+		if why := cmp.Or(evidence.Stall(), a.machine.stalled(o.Lease)); why != "" {
+			v = spoiled("%s, but the machine stalled: %s", v.kind, why)
+			r.conclude(v)
 		}
 	}
-	result.Timeline = timeline(evidence, a.hits)
-	if result.Verdict != scenario.Invalid {
-		result.Explanation = explain.Explain(evidence)
+	r.Timeline = timeline(evidence, a.customers.hits)
+	if v.kind != scenario.Invalid {
+		r.Explanation = explain.Explain(ctx, evidence)
 	}
-	result.Seconds = round(time.Since(started).Seconds(), 2)
-	return result, a.hits, nil
+	r.Seconds = round(time.Since(started).Seconds(), 2)
+	return attempt{result: r, records: a.customers.records(), again: v.again}, nil
 }
 
-// quiet waits until no order can come any more. When every request has its answer,
-// that is now; when some have none, it is when the orders have not grown for a lease.
-func quiet(ctx context.Context, store *stock.Store, run string, doubtful bool, lease time.Duration) error {
+// unfit says why a cell cannot be run here.
+func unfit(b Bench, c Cell, o Options) string {
+	switch {
+	case c.Scenario.Needs == scenario.Rig && (b.Testbed == nil || !b.Testbed.CommandsServers()):
+		return "it commands servers, and these were given by address"
+	case c.Scenario.ShortWait && o.Wait >= o.Lease:
+		return fmt.Sprintf("it needs a wait shorter than the lease, and these are %s and %s", o.Wait, o.Lease)
+	case c.Strategy.NeedsQuorum:
+		return b.NoQuorum
+	default:
+		return ""
+	}
+}
+
+// ready repairs the testbed if something of it does not work.
+func (b Bench) ready(ctx context.Context) error {
+	if b.Testbed == nil {
+		return nil
+	}
+	broken := b.Testbed.Check(ctx)
+	if broken == nil {
+		return nil
+	}
+	if err := b.Testbed.Repair(ctx); err != nil {
+		return errors.Join(broken, err, context.Cause(ctx))
+	}
+	return nil
+}
+
+// rest waits until no more orders can come. Where every request has its answer, that is now. Where a
+// request has none, that is when there were no new orders for a lease.
+func rest(ctx context.Context, store *stock.Store, run string, doubtful bool, lease time.Duration) error {
 	if !doubtful {
 		return nil
 	}
@@ -165,7 +199,7 @@ func quiet(ctx context.Context, store *stock.Store, run string, doubtful bool, l
 	return nil
 }
 
-// audit has the database count, and holds the answers against the orders.
+// audit has the database count, and compares the answers with the orders.
 func audit(ctx context.Context, store *stock.Store, run string, hits []*hit, r *Result) error {
 	a, err := store.Audit(ctx, run)
 	if err != nil {
@@ -178,14 +212,11 @@ func audit(ctx context.Context, store *stock.Store, run string, hits []*hit, r *
 	r.Sold, r.Remaining, r.Oversold, r.LostUpdates, r.Duplicates = a.Sold, a.Remaining, a.Oversold, a.LostUpdates, a.Duplicates
 	for _, h := range hits {
 		switch n := orders[h.id]; {
-		case h.outcome == Sold && n == 0:
+		case h.Outcome == load.Sold && n == 0:
 			r.AnswersWithoutOrder++
-		case h.outcome != Sold && n > 0:
+		case h.Outcome != load.Sold && n > 0:
 			r.OrdersWithoutAnswer += n
 		}
 	}
 	return nil
 }
-
-// ErrInterrupted: the run was ended from outside.
-var ErrInterrupted = errors.New("interrupted")

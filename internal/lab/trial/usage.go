@@ -5,33 +5,31 @@ import (
 	"sync"
 	"time"
 
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/testserver"
 )
 
-// usage is what the sales cost the servers, from the beginning of the attack to the first
-// answer that said sold out.
+// usage is what the sales cost the servers, from the beginning of the attack to the first sold-out answer.
+// One goroutine at a time uses it.
 type usage struct {
 	count func() (counts, error) // nil where it cannot be known
 	begin counts
-	sold  int64 // 0 until it is stopped
+	sold  int64 // 0 until stopped
 
-	background *sync.WaitGroup // what must be waited for before the rest is looked at
+	background *sync.WaitGroup // to wait for before the rest is read
 	end        counts
 	err        error
 }
 
-// counts are reads that Redis made from its clients' connections, one for each
-// request or pipeline, and statements that the database was sent.
+// counts are the reads of Redis from its clients' connections, one for each request or pipeline, and the
+// statements that the database got.
 type counts struct{ redis, database int64 }
 
 const usagePatience = 5 * time.Second
 
-// startUsage counts under contention alone, where nothing else goes on, and on a
-// bench that has the servers to itself.
+// startUsage counts only where nothing but sales goes on, and on a bench that has the servers to itself.
 func (a *attack) startUsage(ctx context.Context) *usage {
 	u := &usage{background: &a.background}
-	if !a.bench.Alone || a.cell.Scenario.Attacks != scenario.All()[0].Attacks || a.bench.Testbed.Redis() == nil {
+	if !a.bench.Alone || !a.cell.Scenario.Comparable || a.bench.Testbed.Redis() == nil {
 		return u
 	}
 	servers := append([]*testserver.Redis{a.bench.Testbed.Redis()}, a.bench.Testbed.Quorum...)
@@ -52,7 +50,7 @@ func (a *attack) startUsage(ctx context.Context) *usage {
 	return u
 }
 
-// stop counts in the background, once. The caller holds the attack's mutex.
+// stop counts in the background, the first time that it is called after a sale.
 func (u *usage) stop(sold int64) {
 	if u.count == nil || u.sold > 0 {
 		return
@@ -66,7 +64,7 @@ func (u *usage) stop(sold int64) {
 	})
 }
 
-// perSale says what one sale cost, or false where that is not known.
+// perSale returns what one sale cost, or false where that is not known.
 func (u *usage) perSale() (c Cost, ok bool) {
 	if u.count == nil || u.err != nil || u.sold == 0 {
 		return Cost{}, false

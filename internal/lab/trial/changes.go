@@ -11,9 +11,9 @@ import (
 	"stocklock/internal/testserver"
 )
 
-// watchLocks notes every change of the item's lock that the testbed's own Redis
-// servers announce, until ctx ends. It changes their settings: servers that were given by address are left alone. Without
-// traces nothing is watched: the two are read together.
+// watchLocks records every change of the item's lock that the testbed's own Redis servers announce, until
+// ctx ends. It changes their settings, so it leaves servers alone that were given by address. Without
+// traces it watches nothing: the two are read together.
 func (a *attack) watchLocks(ctx context.Context) error {
 	if len(a.traces) == 0 || a.bench.Testbed.Redis() == nil {
 		return nil
@@ -25,7 +25,7 @@ func (a *attack) watchLocks(ctx context.Context) error {
 			watched[fmt.Sprintf("redis %d of %d", i+1, len(quorum))] = server
 		}
 	} else if replica := a.bench.Testbed.Replica(); replica != nil && a.cell.Scenario.Attacks == strategy.SurvivesFailover {
-		watched["replica"] = replica
+		watched[explain.Replica] = replica
 	}
 	for name, server := range watched {
 		if err := a.watch(ctx, name, server); err != nil {
@@ -42,14 +42,14 @@ func (a *attack) watch(ctx context.Context, name string, server *testserver.Redi
 	// K: by key; g, $, h, x: DEL and EXPIRE, strings, hashes, expired keys.
 	if err := client.ConfigSet(ctx, "notify-keyspace-events", "Kg$hx").Err(); err != nil {
 		client.Close()
-		return fmt.Errorf("have %s announce changes: %w", name, err)
+		return fmt.Errorf("make %s announce changes: %w", name, err)
 	}
 	var channels []string
 	for _, key := range lockKeys(a.item.ItemID) {
 		channels = append(channels, keyspace+key)
 	}
 	announced := client.Subscribe(ctx, channels...)
-	if _, err := announced.Receive(ctx); err != nil { // the first channel's confirmation: the server listens
+	if _, err := announced.Receive(ctx); err != nil { // the confirmation of the first channel
 		client.Close()
 		return fmt.Errorf("listen to %s: %w", name, err)
 	}
@@ -66,11 +66,9 @@ func (a *attack) watch(ctx context.Context, name string, server *testserver.Redi
 			}
 			change.What = explain.Gone
 			if err == nil {
-				change.Key, change.What = strings.TrimPrefix(m.Channel, keyspace), m.Payload
+				change.Key, change.What = strings.TrimPrefix(m.Channel, keyspace), explain.RedisEvent(m.Payload)
 			}
-			a.mu.Lock()
-			a.changes = append(a.changes, change)
-			a.mu.Unlock()
+			a.record.changed(change)
 			if err != nil {
 				return
 			}

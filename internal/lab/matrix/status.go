@@ -1,4 +1,4 @@
-package main
+package matrix
 
 import (
 	"fmt"
@@ -12,9 +12,9 @@ import (
 	"stocklock/internal/lab/trial"
 )
 
-// status tells how far a run is: on a terminal in one line that keeps changing,
-// elsewhere in a plain line for each cell.
-type status struct {
+// Status tells how far a run is: on a terminal in one line that keeps changing, elsewhere in a plain line
+// for each cell.
+type Status struct {
 	out  io.Writer
 	live bool
 
@@ -34,13 +34,14 @@ const (
 	clearLine   = "\r\x1b[2K"
 )
 
-func newStatus(out io.Writer) *status {
-	s := &status{out: out, live: isTerminal(out), begun: time.Now(), running: map[string]time.Time{}, stop: make(chan struct{}), stopped: make(chan struct{})}
+// NewStatus writes to out. live says that it is a terminal. [Status.Close] ends it.
+func NewStatus(out io.Writer, live bool) *Status {
+	s := &Status{out: out, live: live, begun: time.Now(), running: map[string]time.Time{}, stop: make(chan struct{}), stopped: make(chan struct{})}
 	go s.redraw()
 	return s
 }
 
-func (s *status) redraw() {
+func (s *Status) redraw() {
 	defer close(s.stopped)
 	if !s.live {
 		<-s.stop
@@ -62,7 +63,7 @@ func (s *status) redraw() {
 	}
 }
 
-func (s *status) line() string {
+func (s *Status) line() string {
 	if s.total == 0 {
 		return fmt.Sprintf("%s … %ds", s.what, int(time.Since(s.begun).Seconds()))
 	}
@@ -70,8 +71,8 @@ func (s *status) line() string {
 	return fmt.Sprintf("%d/%d  %ds  %s", s.done, s.total, int(time.Since(s.begun).Seconds()), strings.Join(names, ", "))
 }
 
-// say tells what is done before the first cell.
-func (s *status) say(what string) {
+// Say tells what is done before the first cell.
+func (s *Status) Say(what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.what = what
@@ -80,7 +81,7 @@ func (s *status) say(what string) {
 	}
 }
 
-func (s *status) begin(total int) {
+func (s *Status) begin(total int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.total = total
@@ -88,13 +89,13 @@ func (s *status) begin(total int) {
 
 func label(c trial.Cell) string { return c.Strategy.Name + " " + c.Scenario.Name }
 
-func (s *status) started(c trial.Cell) {
+func (s *Status) started(c trial.Cell) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running[label(c)] = time.Now()
 }
 
-func (s *status) finished(c trial.Cell, r trial.Result, err error) {
+func (s *Status) finished(c trial.Cell, r trial.Result, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.running, label(c))
@@ -104,8 +105,8 @@ func (s *status) finished(c trial.Cell, r trial.Result, err error) {
 	}
 }
 
-// close ends the moving line. It may be called more than once.
-func (s *status) close() {
+// Close ends the moving line. It may be called more than once.
+func (s *Status) Close() {
 	s.mu.Lock()
 	select {
 	case <-s.stop:
