@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"stocklock/internal/lab/load"
 )
 
 // conclude waits for what is still to come, has one ordinary customer buy what is left, and says how
@@ -48,9 +50,9 @@ func (r *run) conclude(ctx context.Context) (Record, error) {
 		o.Verdict, o.N = Oversold, -units
 	case lies > 0:
 		o.Verdict, o.N = Lied, lies
-	case units > 0 && o.Ordinary == soldOut:
+	case units > 0 && o.Ordinary == string(load.SoldOut):
 		o.Verdict, o.N = Left, units
-	case units > 0 && o.Ordinary != sold:
+	case units > 0 && o.Ordinary != string(load.Sold):
 		o.Verdict = Stuck
 	default:
 		o.Verdict = Held
@@ -79,7 +81,7 @@ func (r *run) rows(ctx context.Context) (State, error) {
 func (r *run) unproven(rows State) int64 {
 	var lies int64
 	for _, p := range r.people {
-		if p.answer == sold && !slices.ContainsFunc(rows.Orders, func(o Order) bool { return o.Customer == p.customer.String() }) {
+		if p.answer == string(load.Sold) && !slices.ContainsFunc(rows.Orders, func(o Order) bool { return o.Customer == p.customer.String() }) {
 			lies++
 		}
 	}

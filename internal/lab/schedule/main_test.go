@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 )
@@ -35,5 +36,34 @@ func TestTry(t *testing.T) {
 		o, _ := json.Marshal(r.Outcome)
 		fmt.Println(r.Listed, "|", r.switches, string(o))
 		fmt.Printf("%+v\n", r.tenures)
+	}
+}
+
+func TestExploreTry(t *testing.T) {
+	if os.Getenv("EXPLORE") == "" {
+		t.Skip()
+	}
+	var events []Event
+	for _, e := range strings.Fields(os.Getenv("EVENTS")) {
+		events = append(events, Event(e))
+	}
+	n, sw := 2, 0
+	fmt.Sscan(os.Getenv("N"), &n)
+	fmt.Sscan(os.Getenv("SW"), &sw)
+	begun := time.Now()
+	s, err := OpenStage(context.Background(), StageOptions{Lease: 300 * time.Millisecond, Events: events})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	fmt.Println("stage", time.Since(begun))
+	for _, name := range strings.Fields(os.Getenv("EXPLORE")) {
+		begun = time.Now()
+		f, err := Explore(t.Context(), s, Search{Plan: Plan{Strategy: name, Customers: n, Events: events, MaxEvents: 1, LocalClock: os.Getenv("CLOCK") != "", Everything: os.Getenv("UNPRUNED") != ""},
+			Switches: sw, Unpruned: os.Getenv("UNPRUNED") != ""}, nil)
+		fmt.Println(name, time.Since(begun), f.Runs, f.Partial, f.Bad, f.outcomes, err)
+		for _, r := range f.Shortest {
+			fmt.Println("   ", r.Outcome.Verdict, r.Outcome.Cause, r.switches, ":", r.Listed)
+		}
 	}
 }

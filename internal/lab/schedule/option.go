@@ -34,6 +34,9 @@ func (n Next) byDefault() int {
 	return -1
 }
 
+// arriving says whether a customer has just come: an exploration has that only before a lease passes.
+func (n Next) arriving() bool { return len(n.Past) > 0 && n.Past[len(n.Past)-1].Event == Arrive }
+
 func (n Next) index(c Choice) int {
 	for i, o := range n.Options {
 		if o.Choice == c {

@@ -1,21 +1,17 @@
 package schedule
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
@@ -50,7 +46,6 @@ type Stage struct {
 	wait  time.Duration
 	lanes chan *lane
 	count int
-	http  *http.Client
 	// turns are the runs that may be at work at a time: all others wait for a lease. More than the
 	// machine has cores for would outlast their leases.
 	turns chan struct{}
@@ -106,7 +101,6 @@ func OpenStage(ctx context.Context, o StageOptions) (_ *Stage, err error) {
 	if alone {
 		testbeds = s.count
 	}
-	s.http = &http.Client{Timeout: s.wait + labmode.HoldLimit + 20*time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: s.count + 2, MaxIdleConns: 1000}}
 	s.turns = make(chan struct{}, 3*runtime.NumCPU())
 	s.lanes = make(chan *lane, s.count)
 	starting, startCtx := errgroup.WithContext(ctx)
@@ -178,7 +172,7 @@ func (s *Stage) Play(ctx context.Context, p Plan, choose func() Chooser) (Record
 	defer func() { s.lanes <- l }()
 	for try := 1; ; try++ {
 		record, err := s.playOn(ctx, l, p, choose())
-		if err == nil && record.spoiled == "" || errors.Is(err, ErrCannot) || ctx.Err() != nil {
+		if err == nil && record.spoiled == "" || errors.Is(err, ErrCannot) || errors.Is(err, errSeen) || ctx.Err() != nil {
 			return record, err
 		}
 		if err == nil {
@@ -281,7 +275,7 @@ func (s *Stage) rehearse(ctx context.Context, l *lane, strategy string) error {
 		})
 		answer := s.buy(ctx, shop.URL, item.ID, strategy, id)
 		unfollow()
-		if answer != sold {
+		if answer != string(load.Sold) {
 			return fmt.Errorf("%s: a sale by %s before the first run was answered with %s", shop.Name, strategy, answer)
 		}
 		l.rehearsed[this] = true
@@ -313,41 +307,19 @@ func (s *Stage) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// What a customer can be told. Other answers have the name of their problem.
-const (
-	sold     = "sold"
-	soldOut  = "sold-out"
-	noAnswer = "no answer"
-)
-
-// buy is one customer: it sends an order and says how it was answered.
+// buy is one customer: it sends an order and returns the outcome as the customer sees it.
 func (s *Stage) buy(ctx context.Context, shop string, item uint64, strategy, id string) string {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("%s/api/v1/items/%d/orders", shop, item), strings.NewReader(`{"quantity": 1}`))
-	if err != nil {
-		return err.Error()
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("X-Request-Id", id)
-	request.Header.Set("X-Lab-Strategy", strategy)
-	answer, err := s.http.Do(request)
-	if err != nil {
+	ctx, cancel := context.WithTimeout(ctx, s.wait+labmode.HoldLimit+20*time.Second)
+	defer cancel()
+	answer := load.Send(ctx, load.Order{Shop: shop, ItemID: item, Quantity: 1, RequestID: id, Strategy: strategy})
+	switch {
+	case answer.Err != nil:
 		return noAnswer
+	case answer.Outcome == load.Failed:
+		return fmt.Sprintf("%d: %s", answer.Status, answer.Detail())
 	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, 4<<10))
-	if err != nil {
-		return noAnswer
-	}
-	if answer.StatusCode == http.StatusCreated {
-		return sold
-	}
-	var problem struct{ Type, Detail string }
-	if json.Unmarshal(body, &problem) != nil {
-		return fmt.Sprintf("%s: %s", answer.Status, bytes.TrimSpace(body))
-	}
-	slug := problem.Type[strings.LastIndexByte(problem.Type, '/')+1:]
-	if slug == "malformed" {
-		return slug + ": " + problem.Detail
-	}
-	return slug
+	return string(answer.Outcome)
 }
+
+// noAnswer stands for the answer of a shop that has ended.
+const noAnswer = "no answer"
