@@ -34,15 +34,7 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 		return err
 	}
 	defer joinClose(&err, tracing)
-	lab, err := set.openLab(ctx)
-	if err != nil {
-		return err
-	}
-	options := tracing.store()
-	if lab != nil && lab.Steps != nil {
-		options = append(options, stock.WithPool(lab.Steps.OpenDB))
-	}
-	store, err := stock.Open(set.MySQL, options...)
+	store, err := stock.Open(set.MySQL, tracing.store()...)
 	if err != nil {
 		return usage("--mysql (SHOP_MYSQL): %w", err)
 	}
@@ -55,26 +47,24 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 		return err
 	}
 	defer joinClose(&err, client)
-	if lab != nil && lab.Steps != nil {
-		client.AddHook(lab.Steps.RedisHook(labmode.RedisServer))
-	}
 	deps := strategy.Deps{Redis: client, Store: store, Options: set.options()}
 	if err := shop.CheckQuorum(set.RedisQuorum); err != nil {
 		return usage("--redis-quorum (SHOP_REDIS_QUORUM): %w", err)
 	}
-	for i, url := range set.RedisQuorum {
+	for _, url := range set.RedisQuorum {
 		node, err := shop.OpenRedis(url)
 		if err != nil {
 			return usage("--redis-quorum (SHOP_REDIS_QUORUM): %w", err)
 		}
 		defer joinClose(&err, node)
-		if lab != nil && lab.Steps != nil {
-			node.AddHook(lab.Steps.RedisHook(fmt.Sprintf("quorum-%d", i+1)))
-		}
 		deps.Quorum = append(deps.Quorum, node)
 	}
 	if err := chosen.Check(deps); err != nil {
 		return usage("--strategy (SHOP_STRATEGY): %w: set --redis-quorum (SHOP_REDIS_QUORUM)", err)
+	}
+	lab, err := set.openLab()
+	if err != nil {
+		return err
 	}
 	if lab != nil && lab.Trace != nil {
 		defer joinClose(&err, lab.Trace)
@@ -108,20 +98,15 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 	return s.Serve(ctx, public, internal)
 }
 
-func (s *settings) openLab(ctx context.Context) (*shop.Lab, error) {
+func (s *settings) openLab() (*shop.Lab, error) {
 	if !s.Lab {
 		return nil, nil
 	}
 	lab := &shop.Lab{Work: s.LabWork}
-	var err error
-	if s.LabStep != "" {
-		if lab.Steps, err = labmode.OpenStepper(ctx, s.LabStep, s.Name); err != nil {
-			return nil, err
-		}
-	}
 	if s.Trace == "" {
 		return lab, nil
 	}
+	var err error
 	lab.Trace, err = labmode.OpenRecorder(s.Trace, s.Name)
 	return lab, err
 }

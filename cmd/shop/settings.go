@@ -39,7 +39,6 @@ type settings struct {
 	LabWork        time.Duration `env:"SHOP_LAB_WORK" group:"lab" default:"0s" help:"Work inside every sale, after it has read the stock."`
 	LabClockSkew   time.Duration `env:"SHOP_LAB_CLOCK_SKEW" group:"lab" default:"0s" help:"How far the clock of this process is wrong."`
 	LabServerClock bool          `env:"SHOP_LAB_SERVER_CLOCK" group:"lab" help:"Let the strategy getset go by the clock of Redis instead of its own."`
-	LabStep        string        `env:"SHOP_LAB_STEP" group:"lab" placeholder:"HOST:PORT" help:"Hold every request of a sale to Redis or MySQL until the scheduler at this address lets it go."`
 	Trace          string        `env:"SHOP_TRACE" group:"lab" placeholder:"FILE" help:"Append what happens in every sale to this file."`
 }
 

@@ -33,11 +33,6 @@ func (s *Shop) sell(c *gin.Context, wanted stock.Sale) (order stock.Order, repla
 	}
 	wanted.Run = asked.run
 	watchers = append(watchers, s.Lab.hook(s.Log, asked, wanted)) // last, because it may sleep
-	if s.Lab.Steps != nil {
-		var hook sale.Hook
-		ctx, hook = s.Lab.Steps.Sale(ctx, wanted.RequestID)
-		watchers = append(watchers, hook)
-	}
 	watched := sale.WithHook(ctx, watchers.call)
 	seller := s.sellers.get(asked.strategy)
 	sell := seller.Sell

@@ -44,7 +44,6 @@ type Config struct {
 type Lab struct {
 	Work  time.Duration     // slept by every sale after it has read the stock
 	Trace *labmode.Recorder // nil for none
-	Steps *labmode.Stepper  // nil for none
 }
 
 // Shop is one process of the service.

@@ -16,11 +16,6 @@ type opening struct {
 	pool func(driver.Connector) *sql.DB
 }
 
-// WithPool makes the store's connections in another way.
-func WithPool(open func(driver.Connector) *sql.DB) Option {
-	return func(o *opening) { o.pool = open }
-}
-
 // WithTracing makes every statement a span.
 func WithTracing(provider trace.TracerProvider) Option {
 	return func(o *opening) {
