@@ -11,6 +11,7 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
 )
 
 // causes are what breaks a lock that lacks the property which the scenario attacks.
@@ -22,13 +23,13 @@ var causes = map[string]explain.Cause{
 
 // causeOf is what a cell that failed as it should must be explained with.
 func causeOf(c trial.Result) explain.Cause {
-	s, err := strategy.ByName(c.Strategy)
+	s, err := ladder.ByName(c.Strategy)
 	switch {
 	case err != nil:
 		return ""
-	case c.Verdict == scenario.Oversold && !s.Properties.Has(strategy.Exclusive) && s.Guard == "nothing":
+	case c.Verdict == scenario.Oversold && !s.Properties.Meets(strategy.Exclusive) && s.Guard == "nothing":
 		return explain.NoLock
-	case c.Verdict == scenario.Oversold && !s.Properties.Has(strategy.Exclusive):
+	case c.Verdict == scenario.Oversold && !s.Properties.Meets(strategy.Exclusive):
 		return explain.OneProcess
 	case c.Verdict == scenario.Stuck && c.Scenario == "partition":
 		return explain.LostRelease

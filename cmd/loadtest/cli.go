@@ -15,7 +15,7 @@ import (
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/soak"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
 )
 
 // Exit codes.
@@ -87,7 +87,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		flags.ShowRanges(),
 		kong.Vars(defaults),
-		kong.Vars{"strategies": strings.Join(strategy.Names(), ", "), "scenarios": strings.Join(scenario.Names(), ", "),
+		kong.Vars{"strategies": strings.Join(ladder.Names(), ", "), "scenarios": strings.Join(scenario.Names(), ", "),
 			"metrics": strings.Join(report.Metrics(), ", "), "faults": strings.Join(soak.Faults(), "; ")},
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(streams{stdout, stderr, args}),

@@ -66,8 +66,5 @@ func replay(c trial.Result, p matrix.Plan) string {
 	if rate := p.Shape.String(); rate != "" {
 		words = append(words, "--rate", rate)
 	}
-	if p.ServerClock {
-		words = append(words, "--getset-clock", "server")
-	}
 	return strings.Join(words, " ")
 }

@@ -6,7 +6,7 @@ import (
 
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
 )
 
 type explainCommand struct {
@@ -18,7 +18,7 @@ type explainCommand struct {
 }
 
 func (c *explainCommand) Run(ctx context.Context, s streams) error {
-	_, unknownStrategy := strategy.ByName(c.Strategy)
+	_, unknownStrategy := ladder.ByName(c.Strategy)
 	_, unknownScenario := scenario.ByName(c.Scenario)
 	if err := cmp.Or(unknownStrategy, unknownScenario); err != nil {
 		return usage("explain explains one cell: %w", err)

@@ -14,7 +14,7 @@ import (
 
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
 )
 
 func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
@@ -104,9 +104,9 @@ func TestHelpAndListAndExpectOnly(t *testing.T) {
 		{"--help", []string{"Examples:", "Exit codes"}},
 		{"run --help", []string{"--strategies", "--json"}},
 		{"soak --help", []string{"--minutes", "--seed", "--recover-within"}},
-		{"list", append(strategy.Names(), scenario.Names()...)},
-		{"list properties", append(strategy.Names(), "pause-proof")},
-		{"run --expect-only --strategies all --scenarios all", append(strategy.Names(), "stuck", "oversold", "held")},
+		{"list", append(ladder.Names(), scenario.Names()...)},
+		{"list properties", append(ladder.Names(), "pause-proof")},
+		{"run --expect-only --strategies all --scenarios all", append(ladder.Names(), "stuck", "oversold", "held")},
 	} {
 		var out, errs bytes.Buffer
 		if code := run(t.Context(), strings.Fields(tt.args), &out, &errs); code != 0 || errs.Len() > 0 {
@@ -181,7 +181,7 @@ func TestComparison(t *testing.T) {
 // scenario at least once.
 func TestTellingCells(t *testing.T) {
 	told := map[string]bool{}
-	for _, s := range strategy.All() {
+	for _, s := range ladder.All() {
 		told[s.Telling] = true
 	}
 	for _, sc := range scenario.Names() {

@@ -14,7 +14,7 @@ import (
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/stock"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
 )
 
 // selection is which cells to run.
@@ -35,11 +35,10 @@ type settings struct {
 	Rate     string `placeholder:"SHAPE" help:"Requests a second, sent whether or not earlier ones were answered, by at most 1000 customers: 200; 200/10s, for a time; 200..2000/30s, growing; 100,500,1000/10s, steps of ten seconds each. Without it as fast as the workers can."`
 	Seed     uint64 `default:"1" help:"The seed of the fault schedules: the same seed makes the same schedules."`
 
-	Lease       *time.Duration `env:"LOADTEST_LEASE" placeholder:"DURATION" min:"100ms" max:"1m" help:"How long a lock lives without renewal. Without it 2s, and 500ms where other scenarios than contention are run."`
-	Wait        *time.Duration `env:"LOADTEST_WAIT" placeholder:"DURATION" min:"1ms" max:"1m" help:"How long a sale waits for its lock. Without it 5s under contention, and three quarters of the lease for the other scenarios."`
-	Retry       time.Duration  `env:"LOADTEST_RETRY" default:"${retry}" min:"1ms" max:"10s" help:"Pause between two tries of locks that poll."`
-	Work        time.Duration  `env:"LOADTEST_WORK" default:"${work}" min:"0s" max:"10s" help:"Work inside the section, between reading the stock and writing it."`
-	GetsetClock string         `enum:"client,server" default:"client" help:"Whose clock getset goes by: client or server."`
+	Lease *time.Duration `env:"LOADTEST_LEASE" placeholder:"DURATION" min:"100ms" max:"1m" help:"How long a lock lives without renewal. Without it 2s, and 500ms where other scenarios than contention are run."`
+	Wait  *time.Duration `env:"LOADTEST_WAIT" placeholder:"DURATION" min:"1ms" max:"1m" help:"How long a sale waits for its lock. Without it 5s under contention, and three quarters of the lease for the other scenarios."`
+	Retry time.Duration  `env:"LOADTEST_RETRY" default:"${retry}" min:"1ms" max:"10s" help:"Pause between two tries of locks that poll."`
+	Work  time.Duration  `env:"LOADTEST_WORK" default:"${work}" min:"0s" max:"10s" help:"Work inside the section, between reading the stock and writing it."`
 
 	MySQL string   `name:"mysql" env:"LOADTEST_MYSQL" placeholder:"DSN" help:"A MySQL or MariaDB to use: user:password@tcp(host:3306)/database."`
 	Redis string   `env:"LOADTEST_REDIS" placeholder:"URL" help:"A Redis or Valkey to use: redis://host:6379."`
@@ -69,7 +68,7 @@ func choose(what selection, how settings) (matrix.Plan, error) {
 	plan := matrix.Plan{
 		Pairs: pairs, Runs: what.Runs, Seed: how.Seed, Parallel: given(what.Parallel),
 		Shops: how.Shops, Stock: given(how.Stock), Requests: given(how.Requests), Workers: how.Workers, Shape: shape, Trace: how.Trace,
-		Lease: given(how.Lease), Wait: given(how.Wait), Retry: how.Retry, Work: how.Work, ServerClock: how.GetsetClock == "server",
+		Lease: given(how.Lease), Wait: given(how.Wait), Retry: how.Retry, Work: how.Work,
 		MySQL: how.MySQL, Redis: how.Redis, ShopURLs: how.Shop,
 	}
 	if len(plan.ShopURLs) > 0 && plan.Parallel > 1 {
@@ -110,7 +109,7 @@ func (s selection) pairs() ([]matrix.Pair, error) {
 		}
 		strategies, scenarios = append(strategies, st), append(scenarios, sc)
 	}
-	chosenStrategies, err := named(strategies, strategy.All(), strategy.ByName)
+	chosenStrategies, err := named(strategies, ladder.All(), ladder.ByName)
 	if err != nil {
 		return nil, usage("%s: %w, or all", ofStrategies, err)
 	}
@@ -137,7 +136,7 @@ func expandTelling(cells []string) []string {
 			expanded = append(expanded, cell)
 			continue
 		}
-		for _, s := range strategy.All() {
+		for _, s := range ladder.All() {
 			expanded = append(expanded, s.Name+":"+s.Telling)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"stocklock/internal/lab/soak"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
 )
 
 type soakCommand struct {
@@ -41,8 +42,8 @@ func (c *soakCommand) Run(ctx context.Context, s streams) error {
 func needsQuorum(s strategy.Strategy) bool { return s.NeedsQuorum }
 
 func (c *soakCommand) options() (soak.Options, error) {
-	fit := slices.DeleteFunc(strategy.All(), needsQuorum)
-	strategies, err := named(c.Strategies, fit, strategy.ByName)
+	fit := slices.DeleteFunc(ladder.All(), needsQuorum)
+	strategies, err := named(c.Strategies, fit, ladder.ByName)
 	if err != nil {
 		return soak.Options{}, usage("--strategies: %w, or all", err)
 	}

@@ -1,10 +1,9 @@
-// Package trace marks the moments of a sale.
+// Package sale names the points of a sale.
 //
-// A sale passes named points on its way: acquiring, acquired, read, write,
-// written, releasing, released. Strategies announce them with [At]. Whoever
-// wants to know (the lab, to write the moment down or to strike a fault there)
-// puts a [Hook] into the sale's context. Without a hook a point costs one
-// context look-up and does nothing.
+// A sale passes named points on its way: acquiring, acquired, read, write, written, releasing,
+// released. Strategies announce them with [At], and hooks in the sale's context are called there:
+// for metrics and spans, and in the lab for the record of the sale and for faults. Without a hook
+// a point costs one context look-up and does nothing.
 package sale
 
 import (
@@ -16,8 +15,8 @@ import (
 type Point string
 
 const (
-	// Acquiring is the earliest moment at which Redis has the lock: where taking
-	// it needs two commands, between them.
+	// Acquiring is the earliest moment at which Redis has the lock: between the two commands, where
+	// taking it needs two.
 	Acquiring Point = "acquiring"
 	// Acquired is when the guard is complete and the section begins.
 	Acquired Point = "acquired"
@@ -27,29 +26,36 @@ const (
 	Write Point = "write"
 	// Written is right after the order was committed.
 	Written Point = "written"
-	// Releasing is before the step that gives the lock back: where a release
-	// checks first and deletes second, between the two.
+	// Releasing is before the step that frees the lock: between the two, where a release checks
+	// first and deletes second.
 	Releasing Point = "releasing"
-	// Released is after the lock was given back.
+	// Released is after the lock was freed.
 	Released Point = "released"
 )
 
 // Points lists all points in the order in which a sale passes them.
 var Points = []Point{Acquiring, Acquired, Read, Write, Written, Releasing, Released}
 
-// Hook is told of every point that a sale passes, in the sale's own goroutine:
-// while it runs, the sale waits. The facts are what is known at that point, such
-// as the fencing token or the stock that was read.
+// Hook is called at every point that a sale passes, in the sale's own goroutine: the sale waits for
+// it. The facts are what is known at that point, such as the fencing token or the stock that was
+// read.
 type Hook func(ctx context.Context, p Point, facts []slog.Attr)
 
 type hookKey struct{}
 
-// WithHook returns a context whose sale tells h of its points.
+// WithHook returns a context whose sale calls h at its points, after the hooks that ctx has already.
 func WithHook(ctx context.Context, h Hook) context.Context {
+	if earlier, ok := ctx.Value(hookKey{}).(Hook); ok {
+		later := h
+		h = func(ctx context.Context, p Point, facts []slog.Attr) {
+			earlier(ctx, p, facts)
+			later(ctx, p, facts)
+		}
+	}
 	return context.WithValue(ctx, hookKey{}, h)
 }
 
-// At tells the context's hook, if there is one, that the sale has come to p.
+// At calls the context's hooks: the sale has come to p.
 func At(ctx context.Context, p Point, facts ...slog.Attr) {
 	if h, ok := ctx.Value(hookKey{}).(Hook); ok {
 		h(ctx, p, facts)

@@ -57,15 +57,15 @@ const lookupTimeout = 2 * time.Second
 // another shop, or after the first one's shop has died.
 //
 // Only sales are remembered: a refusal has changed nothing, and a repeat tries again.
-func (s *Shop) sellOnce(ctx context.Context, sale stock.Sale, sell func(stock.Sale) (stock.Order, error)) (order stock.Order, replayed bool, err error) {
+func (s *Shop) sellOnce(ctx context.Context, sale stock.Sale, sell Sell) (order stock.Order, replayed bool, err error) {
 	if sale.IdempotencyKey == "" {
-		order, err = sell(sale)
+		order, err = sell(ctx, sale)
 		return order, false, err
 	}
 	if order, err := s.madeBefore(ctx, sale); !errors.Is(err, stock.ErrNotFound) {
 		return order, err == nil, err
 	}
-	order, err = sell(sale)
+	order, err = sell(ctx, sale)
 	if err == nil {
 		return order, false, nil
 	}

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"stocklock/internal/lab/rig"
-	"stocklock/internal/strategy"
 	"stocklock/internal/testserver"
 )
 
@@ -82,11 +80,11 @@ func TestARedisThatShutsTheShopOutIsNoDefectOfTheShop(t *testing.T) {
 // TestAShopSurvivesTheLossOfMySQL kills MySQL under load: no acknowledged sale is
 // lost, and sales go on soon after it is back.
 func TestAShopSurvivesTheLossOfMySQL(t *testing.T) {
-	mysql, err := ownRig(t).MySQL(t.Context())
+	mysql, err := ownServers(t).MySQL(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := openUnready(t, mysql.DSN(), "redis://"+testserver.RedisAddr(t), func(c *Config) { c.Strategy = byName(t, "fenced") })
+	s := openUnready(t, mysql.DSN(), "redis://"+testserver.RedisAddr(t), nil)
 	waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
 	item := s.item(1 << 40)
 
@@ -146,16 +144,16 @@ func TestAShopSurvivesTheLossOfMySQL(t *testing.T) {
 // ownRedis is one that the test may kill.
 func ownRedis(t *testing.T) *testserver.Redis {
 	t.Helper()
-	server, err := ownRig(t).Redis(t.Context(), testserver.RedisOptions{})
+	server, err := ownServers(t).Redis(t.Context(), testserver.RedisOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return server
 }
 
-func ownRig(t *testing.T) *rig.Rig {
+func ownServers(t *testing.T) *testserver.Group {
 	t.Helper()
-	r, err := rig.New()
+	r, err := testserver.New()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,11 +196,11 @@ func TestAShopThatIsEndedWhileItWaitsEndsAtOnce(t *testing.T) {
 }
 
 func TestDrainingFinishesSalesUnderWay(t *testing.T) {
-	s := open(t, func(c *Config) { c.Lab, c.DrainDelay = &Lab{}, 300*time.Millisecond })
+	s := open(t, func(c *Config) { c.DrainDelay = 300 * time.Millisecond })
 	item := s.item(10)
 	slow := make(chan answer, 1)
-	go func() { slow <- s.buy(item, "X-Lab-Fault", "read sleep 1500ms") }()
-	waitFor(t, "the slow sale to hold the lock", func() bool { return s.redis.Exists(t.Context(), strategy.Key(item.ID)).Val() == 1 })
+	go func() { slow <- s.buy(item, sleepHeader, "read 1500ms") }()
+	waitFor(t, "the slow sale to hold the lock", func() bool { return s.locked(item) })
 
 	s.end()
 	waitFor(t, "readiness to be taken back", func() bool { return s.get("/readyz").problem() == "shutting-down" })
@@ -223,12 +221,10 @@ func TestDrainingFinishesSalesUnderWay(t *testing.T) {
 func TestSalesThatDoNotFinishInTimeAreCancelled(t *testing.T) {
 	s := open(t, func(c *Config) { c.DrainTimeout, c.Deps.Wait = 100*time.Millisecond, time.Minute })
 	item := s.item(1)
-	if err := s.redis.Set(t.Context(), strategy.Key(item.ID), "somebody", time.Minute).Err(); err != nil {
-		t.Fatal(err)
-	}
+	defer s.holdLock(item)()
 	waiting := make(chan answer, 1)
 	go func() { waiting <- s.buy(item) }()
-	waitFor(t, "the sale to wait", func() bool { return s.redis.PoolStats().Hits > 5 })
+	waitFor(t, "the sale to wait", func() bool { return s.inFlight.Load() == 1 })
 	began := time.Now()
 	s.end()
 	if err := <-s.ended; err == nil || !strings.Contains(err.Error(), "cancelled after 100ms") {

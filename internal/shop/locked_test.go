@@ -25,6 +25,7 @@ func TestLockedHoldsTheLockAroundTheHandlers(t *testing.T) {
 	theirs := redislock.New(client, redislock.Options{})
 	defer theirs.Close()
 
+	keys := redislock.Keys("", "account:1")
 	served := 0
 	handler := func(c *gin.Context) {
 		served++
@@ -64,7 +65,7 @@ func TestLockedHoldsTheLockAroundTheHandlers(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The wait that was given up is taken back in the background: it may get the lock for a moment.
-		for deadline := time.Now().Add(10 * time.Second); client.Exists(t.Context(), "{account:1}:lock", "{account:1}:queue").Val() > 0; {
+		for deadline := time.Now().Add(10 * time.Second); client.Exists(t.Context(), keys.Lock, keys.Queue).Val() > 0; {
 			if time.Now().After(deadline) {
 				t.Fatal("the lock was not given back")
 			}

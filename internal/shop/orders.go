@@ -30,7 +30,7 @@ func (s *Shop) postOrder(c *gin.Context) {
 		return
 	}
 	defer s.leave()
-	order, replayed, err := s.sell(c, sale)
+	order, replayed, err := s.sell(c.Request, sale)
 	if err != nil {
 		s.fail(c, err)
 		return

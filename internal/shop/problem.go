@@ -22,6 +22,9 @@ type refusal struct {
 
 func (r refusal) Error() string { return r.slug + ": " + r.detail }
 
+// Malformed returns the error that answers a request which cannot be read.
+func Malformed(detail string) error { return refusal{malformed, detail} }
+
 var (
 	errStarting = refusal{unavailable, "the shop is starting: nothing was sold"}
 	errCrowded  = refusal{busy, "too many requests are under way: nothing was sold"}

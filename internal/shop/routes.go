@@ -25,7 +25,7 @@ func (s *Shop) engine() *gin.Engine {
 	if s.Tracing != nil {
 		e.Use(s.traceRequest())
 	}
-	e.Use(identify, s.accessLog, s.metrics.observe, s.recoverPanic)
+	e.Use(boundAnswer, identify, s.accessLog, s.metrics.observe, s.recoverPanic)
 
 	e.Match(read, "/livez", s.getLive)
 	e.Match(read, "/readyz", s.getReady)

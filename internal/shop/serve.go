@@ -9,18 +9,16 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"stocklock/internal/shop/labmode"
 )
 
-// Limits of the HTTP server. Writing may take as long as a sale may: its wait for
-// the lock, its statements and, in the lab, a fault.
+// Limits of the HTTP server. The time to write an answer is bounded by [boundAnswer], because the
+// server's own WriteTimeout would include the wait for the lock.
 const (
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 10 * time.Second
+	answerTimeout     = 10 * time.Second
 	idleTimeout       = 75 * time.Second // above the usual 60 s of a load balancer, which must be the one to close
-	saleTimeout       = 30 * time.Second
-	maxHeaderBytes    = 8 << 10 // net/http adds 4 KiB, and as much again on a connection that was used before
+	maxHeaderBytes    = 8 << 10          // net/http adds 4 KiB, and as much again on a connection that was used before
 )
 
 // abortGrace is how long sales that were cancelled at the end of the drain may
@@ -63,20 +61,19 @@ func (s *Shop) Serve(ctx context.Context, public, internal net.Listener) error {
 	if err == nil {
 		err = s.drain(server, abort)
 	}
-	return errors.Join(err, server.Close(), s.sellers.close())
+	err = errors.Join(err, server.Close(), s.seller.Close())
+	if s.lab != nil {
+		err = errors.Join(err, s.lab.Close())
+	}
+	return err
 }
 
 func (s *Shop) server(selling context.Context) *http.Server {
-	writeTimeout := readTimeout + s.Deps.Wait + saleTimeout
-	if s.Lab != nil {
-		writeTimeout += s.Lab.Work + labmode.MaxDuration
-	}
 	return &http.Server{
 		Handler:           s.engine(),
 		BaseContext:       func(net.Listener) context.Context { return selling },
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
-		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
@@ -93,7 +90,7 @@ func (s *Shop) waitForDependencies(ctx context.Context) error {
 		}
 		return fmt.Errorf("gave up after %s: %w", s.StartupTimeout, err)
 	}
-	s.Log.Info("ready", "name", s.Name, "strategy", s.Strategy.Name, "lab", s.Lab != nil)
+	s.Log.Info("ready", "name", s.Name, "strategy", s.Strategy.Name, "lab", s.lab != nil)
 	return nil
 }
 

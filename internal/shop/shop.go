@@ -15,7 +15,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
-	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 )
@@ -36,21 +35,14 @@ type Config struct {
 	DrainTimeout   time.Duration // how long sales under way may take to finish
 
 	Tracing oteltrace.TracerProvider // nil for no OpenTelemetry
-
-	Lab *Lab // nil outside the lab
-}
-
-// Lab is what a shop in lab mode does beyond selling.
-type Lab struct {
-	Work  time.Duration     // slept by every sale after it has read the stock
-	Trace *labmode.Recorder // nil for none
 }
 
 // Shop is one process of the service.
 type Shop struct {
 	Config
 	store   *stock.Store
-	sellers *sellers
+	seller  *strategy.Seller
+	lab     Lab // nil in production
 	health  *health
 	metrics *metrics
 
@@ -78,7 +70,7 @@ func New(cfg Config) (*Shop, error) {
 	}
 	s.metrics = newMetrics(s)
 	s.Deps.Hooks = s.metrics.lockHooks()
-	s.sellers = newSellers(cfg.Strategy, s.Deps)
+	s.seller = strategy.New(cfg.Strategy, s.Deps)
 	return s, nil
 }
 

@@ -55,12 +55,3 @@ type Order struct {
 
 	IdempotencyKey *string `json:"idempotency_key,omitempty"` // nil where the sale had none
 }
-
-// Run is one measured attack on an item made for it.
-type Run struct {
-	ID           string
-	ItemID       uint64
-	Strategy     string
-	Scenario     string
-	InitialStock int64
-}

@@ -3,7 +3,6 @@ package stock_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -253,37 +252,6 @@ func TestRowLockPatience(t *testing.T) {
 	}
 	if got := stockOf(t, store, item.ID); got != 10 {
 		t.Errorf("stock = %d, want 10", got)
-	}
-}
-
-func TestAuditCountsFromTheOrders(t *testing.T) {
-	store := open(t)
-	run, err := store.StartRun(t.Context(), stock.Run{ID: "run", Strategy: "s", Scenario: "c", InitialStock: 2})
-	if err != nil {
-		t.Fatalf("StartRun: %v", err)
-	}
-	read, err := store.Read(t.Context(), run.ItemID)
-	if err != nil {
-		t.Fatalf("Read: %v", err)
-	}
-	for i, request := range []string{"a", "b", "b"} {
-		sale := one(read)
-		sale.RequestID = request
-		if _, err := store.Write(t.Context(), sale, read); err != nil {
-			t.Fatalf("Write %d: %v", i, err)
-		}
-	}
-	got, err := store.Audit(t.Context(), "run")
-	want := stock.Audit{InitialStock: 2, Remaining: 1, Orders: 3, Sold: 3, Oversold: 1, LostUpdates: 2, Duplicates: 1}
-	if err != nil || got != want {
-		t.Errorf("Audit = %+v, %v, want %+v", got, err, want)
-	}
-	orders, err := store.RequestsWithOrders(t.Context(), "run")
-	if err != nil || fmt.Sprint(orders) != "map[a:1 b:2]" {
-		t.Errorf("RequestsWithOrders = %v, %v, want map[a:1 b:2]", orders, err)
-	}
-	if _, err := store.Audit(t.Context(), "no such run"); !errors.Is(err, stock.ErrNotFound) {
-		t.Errorf("Audit of no run = %v, want ErrNotFound", err)
 	}
 }
 

@@ -9,29 +9,27 @@ import (
 	"stocklock/internal/stock"
 )
 
-// How long a transaction may take: one that only writes, and one that also waits
-// for other holders of the row and does the work meanwhile.
+// How long a transaction may take: one that only writes, and one that also waits for other holders
+// of the row.
 const (
 	writeTimeout = 5 * time.Second
 	rowTimeout   = 15 * time.Second
 )
 
-// committing returns the context of a transaction. It does not end with the
-// lock's or the request's: a COMMIT that is cancelled half-way has an outcome that
-// nobody knows.
+// committing returns the context of a transaction. It does not end with the lock's or the request's
+// context: the outcome of a COMMIT that is cancelled half-way is unknown.
 func committing(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), timeout)
 }
 
-// readThenWrite reads the stock, checks it, and writes back what it computed: a
-// lost update waiting to happen, unless a guard keeps everybody else out.
-func readThenWrite(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+// ReadThenWrite reads the stock, checks it, and writes back what it computed. Updates are lost
+// unless a guard keeps everybody else out.
+func ReadThenWrite(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 	return readThen(ctx, store, wanted, store.Write)
 }
 
-// readThen reads, checks, looks once more whether the lock is still held, and
-// writes. What happens between that last look and the write is what no lock with
-// a lease can prevent.
+// readThen reads, checks, looks once more whether the lock is still held, and writes. No lock with
+// a lease can prevent what happens between that last look and the write.
 func readThen(ctx context.Context, store *stock.Store, wanted stock.Sale,
 	write func(context.Context, stock.Sale, stock.Item) (stock.Order, error)) (stock.Order, error) {
 	item, err := store.Read(ctx, wanted.ItemID)

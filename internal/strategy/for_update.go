@@ -8,10 +8,13 @@ import (
 	"stocklock/internal/stock"
 )
 
-// everything is what the database's own ways have: they hold no lease, so they
-// can lose none, and the database refuses whoever came too late.
-const everything = Exclusive | Recovers | AtomicLease | Renews | OwnerChecked | AtomicRelease | Reentrant | ClockFree |
-	LossAware | SurvivesFailover | PauseProof | StorageChecked
+// databaseLock has the properties of the database's own ways. Their lock is the row's, which ends
+// with the transaction or its connection: there is no lease, no release and no Redis.
+var databaseLock = Properties{
+	Has: Exclusive | Recovers | ClockFree | PauseProof | StorageChecked,
+	NotApplicable: AtomicLease | Renews | OwnerChecked | AtomicRelease | Reentrant | LossAware |
+		SurvivesFailover,
+}
 
 var forUpdate = Strategy{
 	Name:       "for-update",
@@ -20,9 +23,9 @@ var forUpdate = Strategy{
 	Guard:      "nothing",
 	Decrement:  "SELECT ... FOR UPDATE, UPDATE, in a transaction",
 	Telling:    "crash",
-	Properties: everything,
-	build: func(d Deps) (guard, decrement) {
-		return unguarded{}, retryConflicts(d.Options, sellForUpdate)
+	Properties: databaseLock,
+	Build: func(d Deps) (Guard, Decrement) {
+		return Unguarded{}, retryConflicts(d.Options, sellForUpdate)
 	},
 }
 

@@ -34,7 +34,6 @@ type Plan struct {
 
 	Lease, Wait, Retry time.Duration // of the locks
 	Work               time.Duration // inside the section; 0 for none
-	ServerClock        bool          // getset takes the time from Redis
 
 	MySQL    string   // the DSN of a server; empty to start one
 	Redis    string   // the URL of a server; empty to start one for each testbed
@@ -110,5 +109,5 @@ func (p Plan) options() trial.Options {
 
 // LockOptions are those that decide what is expected of a strategy.
 func (p Plan) LockOptions() strategy.Options {
-	return strategy.Options{Lease: p.Lease, Wait: p.Wait, Retry: p.Retry, ServerClock: p.ServerClock, OneProcess: p.Shops == 1}
+	return strategy.Options{Lease: p.Lease, Wait: p.Wait, Retry: p.Retry, OneProcess: p.Shops == 1}
 }

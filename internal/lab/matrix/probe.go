@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/stock"
 )
@@ -14,7 +15,7 @@ import (
 // probe checks a shop that was given by address: it must be ready, obey the lab's headers, and sell by the
 // strategy from the database that store reads. It buys one unit of an item made for that.
 func probe(ctx context.Context, shop, strategy string, store *stock.Store) error {
-	run, err := store.StartRun(ctx, stock.Run{
+	run, err := audit.Start(ctx, store, audit.Run{
 		ID: "probe-" + time.Now().UTC().Format("150405.000000000"), Strategy: strategy, Scenario: "probe", InitialStock: 1,
 	})
 	if err != nil {

@@ -131,7 +131,7 @@ func (t *testbeds) start(ctx context.Context, dsn string) error {
 		Shops: p.Shops, DSN: dsn, RedisURL: p.Redis, Env: map[string]string{
 			"SHOP_LAB":   "true",
 			"SHOP_LEASE": p.Lease.String(), "SHOP_WAIT": p.Wait.String(), "SHOP_RETRY": p.Retry.String(), "SHOP_LAB_WORK": p.Work.String(),
-			"SHOP_LAB_SERVER_CLOCK": fmt.Sprint(p.ServerClock), "SHOP_LOG_LEVEL": "error",
+			"SHOP_LOG_LEVEL": "error",
 		},
 		Trace: p.Trace || injects, // the trace tells that a request has reached its fault's point
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"stocklock/internal/lab/scenario"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
 )
 
 // browsers are what a Chromium is called on different systems.
@@ -200,7 +200,7 @@ func TestAWholeMatrixFits(t *testing.T) {
 	r := saved(t)
 	cell := r.Cells[0]
 	r.Cells, cell.Oversold = nil, 1234
-	for _, s := range strategy.All() {
+	for _, s := range ladder.All() {
 		for _, sc := range scenario.All() {
 			cell.Strategy, cell.Scenario = s.Name, sc.Name
 			r.Cells = append(r.Cells, cell)

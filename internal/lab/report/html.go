@@ -12,6 +12,7 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
 )
 
 //go:embed html
@@ -70,7 +71,7 @@ type pageRow struct {
 
 type pageStrategy struct {
 	named
-	Has []bool
+	Standings []strategy.Standing // of the properties, in their order
 }
 
 type pageLink struct {
@@ -143,16 +144,16 @@ func (r Report) page(style template.CSS, script template.JS) pageData {
 			row.Cells = append(row.Cells, byPlace[place{s.Name, sc.Name}])
 		}
 		p.Rows = append(p.Rows, row)
-		if _, err := strategy.ByName(s.Name); err != nil {
+		if _, err := ladder.ByName(s.Name); err != nil {
 			continue // of another version: its properties are not known
 		}
 		has := pageStrategy{named: named{s.Name, s.Doc}}
-		for _, property := range strategy.Properties() {
-			has.Has = append(has.Has, s.Properties.Has(property))
+		for _, property := range strategy.AllProperties() {
+			has.Standings = append(has.Standings, s.Properties.Standing(property))
 		}
 		p.Strategies = append(p.Strategies, has)
 	}
-	for _, property := range strategy.Properties() {
+	for _, property := range strategy.AllProperties() {
 		p.Properties = append(p.Properties, named{property.String(), property.Doc()})
 	}
 	p.SideBySide = r.Environment.sideBySide()
@@ -242,7 +243,7 @@ func counts(r trial.Result) []fact {
 
 // inOrder are the cells by strategy, in the order of the tables, and then by scenario.
 func (r Report) inOrder() []trial.Result {
-	strategies, scenarios := strategy.Names(), scenario.Names()
+	strategies, scenarios := ladder.Names(), scenario.Names()
 	return slices.SortedStableFunc(slices.Values(r.Cells), func(a, b trial.Result) int {
 		if d := slices.Index(strategies, a.Strategy) - slices.Index(strategies, b.Strategy); d != 0 {
 			return d
@@ -253,7 +254,7 @@ func (r Report) inOrder() []trial.Result {
 
 // places are the strategies and scenarios that have a cell; those of another version come last, and are but names.
 func (r Report) places() (strategies []strategy.Strategy, scenarios []scenario.Scenario) {
-	for _, s := range strategy.All() {
+	for _, s := range ladder.All() {
 		if slices.ContainsFunc(r.Cells, func(c trial.Result) bool { return c.Strategy == s.Name }) {
 			strategies = append(strategies, s)
 		}

@@ -9,13 +9,14 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
 )
 
 // Strategies prints what each strategy does.
 func (t Terminal) Strategies() {
 	t.heading("Strategies: a guard decides who may enter, a decrement how the stock is written.")
 	w := tabular.New()
-	for _, s := range strategy.All() {
+	for _, s := range ladder.All() {
 		w.AppendRow(table.Row{s.Name, s.Doc, s.Guard, s.Decrement})
 	}
 	t.print(w, table.Row{"strategy", "what it does", "guard", "decrement"}, []table.ColumnConfig{
@@ -37,25 +38,28 @@ func (t Terminal) Scenarios() {
 
 // Properties prints which strategy has which property.
 func (t Terminal) Properties() {
-	t.heading("Properties, by effect: what each strategy survives.")
+	t.heading("Properties, by effect: ✓ has it, · lacks it, – it does not apply.")
 	w := tabular.New()
 	header := table.Row{"strategy"}
-	for i := range strategy.Properties() {
+	for i := range strategy.AllProperties() {
 		header = append(header, string(rune('A'+i)))
 	}
-	for _, s := range strategy.All() {
+	for _, s := range ladder.All() {
 		row := table.Row{s.Name}
-		for _, p := range strategy.Properties() {
+		for _, p := range strategy.AllProperties() {
 			mark := "·"
-			if s.Properties.Has(p) {
+			switch s.Properties.Standing(p) {
+			case strategy.Has:
 				mark = t.paint(text.Colors{text.FgGreen}, "✓")
+			case strategy.NotApplicable:
+				mark = "–"
 			}
 			row = append(row, mark)
 		}
 		w.AppendRow(row)
 	}
 	t.print(w, header, nil)
-	for i, p := range strategy.Properties() {
+	for i, p := range strategy.AllProperties() {
 		fmt.Fprintf(t.Out, "  %c  %-18s %s\n", 'A'+i, p, p.Doc())
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
 )
 
 // Terminal prints for people.
@@ -62,7 +63,7 @@ func (t Terminal) sideBySide(e Environment) {
 // singly prints cells with what is done to each, and which property decides.
 func (t Terminal) singly(cells []trial.Result) {
 	w := tabular.New()
-	names := strategy.Names()
+	names := ladder.Names()
 	cells = slices.SortedStableFunc(slices.Values(cells), func(a, b trial.Result) int {
 		return slices.Index(names, a.Strategy) - slices.Index(names, b.Strategy)
 	})
@@ -73,7 +74,7 @@ func (t Terminal) singly(cells []trial.Result) {
 		}
 		w.AppendRow(table.Row{c.Strategy, c.Scenario, done, c.Because, t.verdict(c, counted(c))})
 	}
-	t.print(w, table.Row{"strategy", "scenario", "what is done to it", "and it", "verdict"},
+	t.print(w, table.Row{"strategy", "scenario", "what is done to it", "because", "verdict"},
 		[]table.ColumnConfig{{Number: 3, WidthMax: 48, WidthMaxEnforcer: text.WrapSoft}}, 3, 4)
 }
 
@@ -92,7 +93,7 @@ func (t Terminal) matrix(r Report) {
 
 // Expected prints what is expected of each cell that is wanted.
 func (t Terminal) Expected(wanted func(strategy.Strategy, scenario.Scenario) bool, o strategy.Options) {
-	strategies := slices.DeleteFunc(strategy.All(), func(s strategy.Strategy) bool {
+	strategies := slices.DeleteFunc(ladder.All(), func(s strategy.Strategy) bool {
 		return !slices.ContainsFunc(scenario.All(), func(sc scenario.Scenario) bool { return wanted(s, sc) })
 	})
 	scenarios := slices.DeleteFunc(scenario.All(), func(sc scenario.Scenario) bool {

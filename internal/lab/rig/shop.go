@@ -99,7 +99,7 @@ func (r *Rig) buildShop(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("rig: no shop to start: %w, and no program shop beside this one", err)
 	}
 	program := filepath.Join(r.Dir(), "shop")
-	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/shop")
+	build := exec.CommandContext(ctx, "go", "build", "-tags", "lab", "-o", program, "./cmd/shop")
 	build.Dir = root
 	if err := r.Run(build); err != nil {
 		if ctx.Err() != nil {

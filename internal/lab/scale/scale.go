@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/stock"
@@ -154,10 +155,10 @@ func (b *bench) measureAll(ctx context.Context) ([]Row, error) {
 // measure says how many units a second are sold. It fails when the database has not just these orders.
 func (b *bench) measure(ctx context.Context, row *Row) (unitsPerSecond float64, err error) {
 	const plenty = 1 << 40
-	items := make([]stock.Run, row.Items)
+	items := make([]audit.Run, row.Items)
 	for i := range items {
 		b.runs++
-		items[i], err = b.store.StartRun(ctx, stock.Run{ID: fmt.Sprint("scale-", b.runs), Strategy: row.Strategy, Scenario: "scale", InitialStock: plenty})
+		items[i], err = audit.Start(ctx, b.store, audit.Run{ID: fmt.Sprint("scale-", b.runs), Strategy: row.Strategy, Scenario: "scale", InitialStock: plenty})
 		if err != nil {
 			return 0, err
 		}
@@ -199,10 +200,10 @@ func (b *bench) measure(ctx context.Context, row *Row) (unitsPerSecond float64, 
 	return float64(sold) / took.Seconds(), b.check(ctx, items, sold)
 }
 
-func (b *bench) check(ctx context.Context, items []stock.Run, sold int) error {
+func (b *bench) check(ctx context.Context, items []audit.Run, sold int) error {
 	var counted, lost int64
 	for _, item := range items {
-		a, err := b.store.Audit(ctx, item.ID)
+		a, err := audit.Count(ctx, b.store, item.ID)
 		if err != nil {
 			return err
 		}

@@ -78,55 +78,59 @@ type Injection struct {
 func (i Injection) HasFault() bool { return i.Fault != labmode.Fault{} }
 
 // Expected returns the verdict on a strategy with these properties under the scenario.
-func (s Scenario) Expected(p strategy.Property) Kind {
+func (s Scenario) Expected(p strategy.Properties) Kind {
 	heldIf := func(has bool, otherwise Kind) Kind {
 		if has {
 			return Held
 		}
 		return otherwise
 	}
-	stored := p.Has(strategy.StorageChecked)
+	stored := p.Meets(strategy.StorageChecked)
 	switch {
-	case s.Attacks == strategy.Reentrant && !p.Has(strategy.Reentrant):
+	case s.Attacks == strategy.Reentrant && !p.Meets(strategy.Reentrant):
 		return Stuck
-	case !p.Has(strategy.Exclusive):
+	case !p.Meets(strategy.Exclusive):
 		return Oversold
 	}
 	switch s.Attacks {
 	case strategy.Exclusive, strategy.Reentrant:
 		return Held
 	case strategy.Recovers:
-		return heldIf(p.Has(strategy.Recovers), Stuck)
+		return heldIf(p.Meets(strategy.Recovers), Stuck)
 	case strategy.AtomicLease:
-		return heldIf(p.Has(strategy.Recovers|strategy.AtomicLease), Stuck)
+		return heldIf(p.Meets(strategy.Recovers|strategy.AtomicLease), Stuck)
 	case strategy.LossAware:
-		if !p.Has(strategy.Recovers) {
+		if !p.Meets(strategy.Recovers) {
 			return Stuck // the release is lost with the connection
 		}
-		return heldIf(p.Has(strategy.LossAware) || stored, Oversold)
+		return heldIf(p.Meets(strategy.LossAware) || stored, Oversold)
 	case strategy.AtomicRelease:
-		return heldIf(p.Has(strategy.OwnerChecked|strategy.AtomicRelease) || stored, Oversold)
+		return heldIf(p.Meets(strategy.OwnerChecked|strategy.AtomicRelease) || stored, Oversold)
 	default:
-		return heldIf(p.Has(s.Attacks) || stored, Oversold)
+		return heldIf(p.Meets(s.Attacks) || stored, Oversold)
 	}
 }
 
-// Because names the property that decides [Scenario.Expected], as "has NAME" or "lacks NAME".
-func (s Scenario) Because(p strategy.Property) string {
+// Because names the property that decides [Scenario.Expected], as "has NAME", "lacks NAME" or
+// "NAME does not apply".
+func (s Scenario) Because(p strategy.Properties) string {
 	decisive := s.Attacks
 	switch {
-	case decisive == strategy.Reentrant && !p.Has(strategy.Reentrant):
-	case !p.Has(strategy.Exclusive):
+	case decisive == strategy.Reentrant && !p.Meets(strategy.Reentrant):
+	case !p.Meets(strategy.Exclusive):
 		decisive = strategy.Exclusive
 	case decisive == strategy.AtomicLease || decisive == strategy.LossAware:
-		if !p.Has(strategy.Recovers) {
+		if !p.Meets(strategy.Recovers) {
 			decisive = strategy.Recovers
 		}
-	case decisive == strategy.AtomicRelease && !p.Has(strategy.OwnerChecked):
+	case decisive == strategy.AtomicRelease && !p.Meets(strategy.OwnerChecked):
 		decisive = strategy.OwnerChecked
 	}
-	if p.Has(decisive) {
+	switch p.Standing(decisive) {
+	case strategy.Has:
 		return "has " + decisive.String()
+	case strategy.NotApplicable:
+		return decisive.String() + " does not apply"
 	}
 	if s.Expected(p) == Held {
 		return "has " + strategy.StorageChecked.String()

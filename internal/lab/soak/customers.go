@@ -8,17 +8,17 @@ import (
 	"sync"
 	"time"
 
+	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/shop/labmode"
-	"stocklock/internal/stock"
 )
 
 // purchase is one customer's attempt to buy one unit, under one idempotency key.
 type purchase struct {
 	key      string
 	shelf    int
-	item     stock.Run
+	item     audit.Run
 	tries    int
 	doubtful bool // a try may have sold: only a 201 or sold out ends it
 	outcome  load.Outcome

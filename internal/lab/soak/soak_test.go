@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
 )
 
 func run(t *testing.T, seed uint64, duration time.Duration, strategies ...string) Report {
@@ -14,7 +14,7 @@ func run(t *testing.T, seed uint64, duration time.Duration, strategies ...string
 	// A busy machine may be slow to recover: that is for a soak that somebody watches.
 	o := Options{Shops: 3, Duration: duration, Seed: seed, Rate: 60, RecoverWithin: time.Minute, Log: t.Output()}
 	for _, name := range strategies {
-		by, err := strategy.ByName(name)
+		by, err := ladder.ByName(name)
 		if err != nil {
 			t.Fatal(err)
 		}

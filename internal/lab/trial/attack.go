@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
+	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/shop/labmode"
-	"stocklock/internal/stock"
 )
 
 // attack is the load on one cell, and what the scenario does meanwhile. Once run has returned, nothing
@@ -20,7 +20,7 @@ type attack struct {
 	cell  Cell
 	o     Options
 	plan  scenario.Plan
-	item  stock.Run
+	item  audit.Run
 
 	begun, ended time.Time
 	customers    customers   // who sends which request to which shop
@@ -47,7 +47,7 @@ func (p *problems) add(err error) {
 	p.errs = append(p.errs, err)
 }
 
-func newAttack(b Bench, c Cell, o Options, plan scenario.Plan, item stock.Run) *attack {
+func newAttack(b Bench, c Cell, o Options, plan scenario.Plan, item audit.Run) *attack {
 	a := &attack{bench: b, cell: c, o: o, plan: plan, item: item, usage: &usage{}}
 	a.customers.shops = make([]shopState, len(b.Shops))
 	return a

@@ -68,7 +68,7 @@ func (f traceFile) read() ([]labmode.Event, error) {
 
 // evidence gathers what is known after the attack, when all is at rest.
 func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
-	orders, err := a.bench.Store.Orders(ctx, a.item.ID)
+	orders, err := a.bench.Store.ItemOrders(ctx, a.item.ItemID)
 	if err != nil {
 		return explain.Evidence{}, err
 	}
@@ -78,7 +78,7 @@ func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
 	}
 	e := explain.Evidence{
 		Strategy: a.cell.Strategy.Name, Lease: a.o.Lease,
-		Exclusive: a.cell.Strategy.Properties.Has(strategy.Exclusive), Recovers: a.cell.Strategy.Properties.Has(strategy.Recovers),
+		Exclusive: a.cell.Strategy.Properties.Meets(strategy.Exclusive), Recovers: a.cell.Strategy.Properties.Meets(strategy.Recovers),
 		InitialStock: a.o.Stock, Began: a.begun, Ended: a.ended, Traced: len(a.traces) > 0, Events: events,
 		Changes: a.record.changes, Interventions: a.record.interventions, Orders: orders,
 	}

@@ -9,6 +9,7 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
 )
 
 // BenchmarkTracing says how much of its throughput under contention a strategy keeps while
@@ -53,7 +54,7 @@ func BenchmarkTracing(b *testing.B) {
 	}
 	plain, traced := bench("plain", false), bench("traced", true)
 	for _, name := range []string{"conditional", "fenced"} {
-		s, err := strategy.ByName(name)
+		s, err := ladder.ByName(name)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
@@ -98,7 +99,7 @@ func runOnce(ctx context.Context, b Bench, c Cell, o Options) (attempt, error) {
 	if err := b.ready(ctx); err != nil {
 		return attempt{}, err
 	}
-	run, err := b.Store.StartRun(ctx, stock.Run{
+	run, err := audit.Start(ctx, b.Store, audit.Run{
 		ID:       fmt.Sprintf("%s-%s-%d-%s", c.Strategy.Name, c.Scenario.Name, c.Seed, time.Now().UTC().Format("150405.000000")),
 		Strategy: c.Strategy.Name, Scenario: c.Scenario.Name, InitialStock: o.Stock,
 	})
@@ -121,7 +122,7 @@ func runOnce(ctx context.Context, b Bench, c Cell, o Options) (attempt, error) {
 		return attempt{}, err
 	}
 	r.count(a)
-	if err := audit(ctx, b.Store, run.ID, a.customers.hits, r); err != nil {
+	if err := count(ctx, b.Store, run.ID, a.customers.hits, r); err != nil {
 		return attempt{}, err
 	}
 	if v.kind == "" {
@@ -183,7 +184,7 @@ func rest(ctx context.Context, store *stock.Store, run string, doubtful bool, le
 	}
 	orders, since := int64(-1), time.Now()
 	for time.Since(since) < lease {
-		a, err := store.Audit(ctx, run)
+		a, err := audit.Count(ctx, store, run)
 		if err != nil {
 			return err
 		}
@@ -199,13 +200,13 @@ func rest(ctx context.Context, store *stock.Store, run string, doubtful bool, le
 	return nil
 }
 
-// audit has the database count, and compares the answers with the orders.
-func audit(ctx context.Context, store *stock.Store, run string, hits []*hit, r *Result) error {
-	a, err := store.Audit(ctx, run)
+// count has the database count, and compares the answers with the orders.
+func count(ctx context.Context, store *stock.Store, run string, hits []*hit, r *Result) error {
+	a, err := audit.Count(ctx, store, run)
 	if err != nil {
 		return err
 	}
-	orders, err := store.RequestsWithOrders(ctx, run)
+	orders, err := audit.Requests(ctx, store, run)
 	if err != nil {
 		return err
 	}

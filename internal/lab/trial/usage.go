@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"stocklock/internal/lab/audit"
 	"stocklock/internal/testserver"
 )
 
@@ -43,7 +44,7 @@ func (a *attack) startUsage(ctx context.Context) *usage {
 			}
 			c.redis += reads
 		}
-		c.database, err = a.bench.Store.Statements(ctx)
+		c.database, err = audit.Statements(ctx, a.bench.Store)
 		return c, err
 	}
 	u.begin, u.err = u.count()

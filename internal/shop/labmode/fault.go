@@ -1,10 +1,3 @@
-// Package fault places a fault at a point of a sale: this one request sleeps,
-// stops or dies right there.
-//
-// The load generator decides which request carries which fault and sends it in
-// the header X-Lab-Fault; a shop in lab mode parses it and strikes when the sale
-// comes to that point. Faults are placed, not hoped for: the same seed gives the
-// same schedule.
 package labmode
 
 import (
@@ -20,19 +13,22 @@ import (
 type Action string
 
 const (
-	// Sleep holds up the one sale; the process goes on.
+	// Sleep delays the one sale; the process goes on.
 	Sleep Action = "sleep"
 	// Kill ends the process as kill -9 would: nothing is cleaned up.
 	Kill Action = "kill"
-	// Stop stops the whole process with SIGSTOP. A child of it, started just
-	// before, sends SIGCONT when the time is over.
+	// Stop stops the whole process with SIGSTOP. A child of it, started just before, sends SIGCONT
+	// when the time is over.
 	Stop Action = "stop"
 )
 
 // MaxDuration is the longest sleep or stop that [ParseFault] accepts.
 const MaxDuration = time.Minute
 
-// Fault is one action at one point. The zero value is no fault.
+// Fault is one action at one point of a sale. The zero value is no fault.
+//
+// The load test decides which request carries which fault and sends it in [FaultHeader]; the shop
+// injects it when the sale comes to that point. The same seed gives the same schedule.
 type Fault struct {
 	Point  sale.Point
 	Action Action
@@ -47,7 +43,7 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s %s %s", f.Point, f.Action, f.For)
 }
 
-// Parse reads "<point> sleep <duration>", "<point> stop <duration>" or
+// ParseFault reads "<point> sleep <duration>", "<point> stop <duration>" or
 // "<point> kill".
 func ParseFault(s string) (Fault, error) {
 	words := strings.Fields(s)

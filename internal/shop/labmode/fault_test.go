@@ -57,9 +57,9 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestSleepStrikes(t *testing.T) {
+func TestSleepIsInjected(t *testing.T) {
 	start := time.Now()
-	if err := (Fault{Point: sale.Read, Action: Sleep, For: 20 * time.Millisecond}).Strike(); err != nil {
+	if err := (Fault{Point: sale.Read, Action: Sleep, For: 20 * time.Millisecond}).Inject(); err != nil {
 		t.Fatal(err)
 	}
 	if slept := time.Since(start); slept < 20*time.Millisecond {

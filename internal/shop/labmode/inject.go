@@ -9,18 +9,16 @@ import (
 	"time"
 )
 
-// ResumeCommand is the hidden subcommand with which a process's own executable
-// is started to end a stop: "resume PID DURATION". Its main must call [Resume].
+// ResumeCommand is the hidden subcommand of the shop that ends a stop, "resume PID DURATION": it
+// calls [Resume].
 const ResumeCommand = "resume"
 
-// Strike does what the fault says, in the calling goroutine. Kill does not
-// return. Stop returns an error, without stopping, when nobody could be started
-// who would end it.
-func (f Fault) Strike() error {
+// Inject does what the fault says, in the calling goroutine. Kill does not return. Stop returns an
+// error, without stopping, when the process that would end the stop could not be started.
+func (f Fault) Inject() error {
 	switch f.Action {
 	case Sleep:
-		// Deliberately deaf to cancellation: the fault stands for work that
-		// does not look at its context.
+		// It ignores cancellation on purpose: it stands for work that does not look at its context.
 		time.Sleep(f.For)
 	case Kill:
 		return syscall.Kill(os.Getpid(), syscall.SIGKILL)
@@ -36,7 +34,7 @@ func (f Fault) stop() error {
 		return fmt.Errorf("stop: %w", err)
 	}
 	resumer := exec.Command(exe, ResumeCommand, strconv.Itoa(os.Getpid()), f.For.String())
-	// A group of its own: who stops or ends our group must still leave someone to resume us.
+	// In a process group of its own it survives a signal to ours.
 	resumer.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := resumer.Start(); err != nil {
 		return fmt.Errorf("stop: start the process that resumes: %w", err)
@@ -48,8 +46,8 @@ func (f Fault) stop() error {
 	return err
 }
 
-// Resume sends SIGCONT to its parent, which must be pid, after d: so that a
-// number that meanwhile belongs to another process is never signalled.
+// Resume sends SIGCONT to pid after d. It does so only while pid is its parent: by then the number may
+// belong to another process.
 func Resume(pid int, d time.Duration) error {
 	time.Sleep(d)
 	if os.Getppid() != pid {

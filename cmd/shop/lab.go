@@ -1,0 +1,50 @@
+//go:build lab
+
+package main
+
+import (
+	"time"
+
+	"stocklock/internal/shop"
+	"stocklock/internal/shop/labmode"
+	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
+)
+
+// offered lists the strategies of this shop: with the tag lab, the ways that break, too.
+var offered = ladder.All()
+
+type labSettings struct {
+	labmode.Settings `embed:""`
+}
+
+func (l labSettings) check(addr string) error {
+	if err := l.Settings.Check(addr); err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
+func (l labSettings) open(shopName string, deps *strategy.Deps) (lab, error) {
+	opened, err := l.Settings.Open(shopName, deps)
+	if err != nil {
+		return lab{}, usageError{err}
+	}
+	return lab{opened}, nil
+}
+
+type lab struct{ *labmode.Opened }
+
+func (l lab) attach(s *shop.Shop) { l.Opened.Attach(s, offered) }
+
+type labCommands struct {
+	Resume resumeCommand `cmd:"" hidden:"" help:"Continue the stopped parent process after a time."`
+}
+
+// resumeCommand is what a shop starts before it stops itself: see [labmode.ResumeCommand].
+type resumeCommand struct {
+	PID   int           `arg:""`
+	After time.Duration `arg:""`
+}
+
+func (r *resumeCommand) Run() error { return labmode.Resume(r.PID, r.After) }

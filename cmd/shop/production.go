@@ -1,0 +1,35 @@
+//go:build !lab
+
+package main
+
+import (
+	"stocklock/internal/shop"
+	"stocklock/internal/strategy"
+)
+
+// offered lists the strategies of this shop.
+var offered = strategy.All()
+
+// labSettings has the one flag of the lab that a shop without it understands: to refuse it.
+type labSettings struct {
+	Lab struct {
+		Lab bool `name:"lab" env:"LAB" hidden:""`
+	} `embed:"" envprefix:"SHOP_"`
+}
+
+func (l labSettings) check(string) error {
+	if l.Lab.Lab {
+		return usage("--lab: this program was built without the lab: build it with go build -tags lab ./cmd/shop")
+	}
+	return nil
+}
+
+func (labSettings) open(string, *strategy.Deps) (lab, error) { return lab{}, nil }
+
+type lab struct{}
+
+func (lab) attach(*shop.Shop) {}
+
+func (lab) Close() error { return nil }
+
+type labCommands struct{}
