@@ -73,8 +73,8 @@ type Stepper struct {
 const dialTimeout = 2 * time.Second
 
 // OpenStepper connects to the scheduler at addr, host:port, in the name of a shop.
-func OpenStepper(ctx context.Context, addr, shop string) (*Stepper, error) {
-	conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", addr)
+func OpenStepper(addr, shop string) (*Stepper, error) {
+	conn, err := net.DialTimeout("tcp", addr, dialTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("the scheduler cannot be reached: %w", err)
 	}
@@ -151,14 +151,15 @@ func (s *stepped) inTransaction() bool {
 	return s.transaction
 }
 
-// Sale returns the context of a sale whose requests are held, and the hook by which it learns how
-// far the sale has come.
-func (s *Stepper) Sale(ctx context.Context, requestID string) (context.Context, sale.Hook) {
+// Sale returns the context of a sale whose requests are held, and the sale's hook, which also notes
+// how far the sale has come.
+func (s *Stepper) Sale(ctx context.Context, requestID string, usual sale.Hook) (context.Context, sale.Hook) {
 	of := &stepped{id: requestID}
-	hook := func(_ context.Context, p sale.Point, _ []slog.Attr) {
+	hook := func(ctx context.Context, p sale.Point, facts []slog.Attr) {
 		of.mu.Lock()
-		defer of.mu.Unlock()
 		of.phase = p
+		of.mu.Unlock()
+		usual(ctx, p, facts)
 	}
 	return context.WithValue(ctx, stepKey{}, of), hook
 }
