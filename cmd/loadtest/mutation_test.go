@@ -14,9 +14,9 @@ import (
 	"stocklock/internal/lab/report"
 )
 
-// TestMutations breaks or mends one line of the shop at a time and wants exactly those cells to surprise that depend
-// on it: a verdict that no change of the code can alter is none. The tests' own tree is left alone: the changed file is
-// laid over it while the shop is built.
+// TestMutations changes one line of the shop at a time and wants exactly those cells to surprise
+// that depend on it. A verdict that no change of the code can alter proves nothing. The working
+// tree stays as it is: the changed file is overlaid while the shop is built.
 func TestMutations(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -91,7 +91,7 @@ func TestMutations(t *testing.T) {
 	}
 }
 
-// lay has every go build of this process see the file with one piece of it exchanged.
+// lay makes every go build of this process see the file with one piece of it replaced.
 func lay(t *testing.T, file, old, new string) {
 	t.Helper()
 	content, err := os.ReadFile(file)

@@ -116,7 +116,7 @@ func refuse(c *gin.Context, r refusal) {
 	}
 	c.Header("Content-Type", "application/problem+json")
 	c.AbortWithStatusJSON(r.status, problem{
-		Type: "/problems/" + r.slug, Title: r.title, Status: r.status, Detail: r.detail,
+		Type: problemPath + r.slug, Title: r.title, Status: r.status, Detail: r.detail,
 		Instance: c.Request.URL.Path, RequestID: requestID(c),
 	})
 }

@@ -13,8 +13,8 @@ import (
 	"stocklock/internal/shop/labmode"
 )
 
-// attack is the load on one cell, and what the scenario does meanwhile. Once run has returned, nothing
-// changes any more.
+// attack is the load on one cell, and what the scenario does meanwhile. Once run has returned,
+// nothing changes any more.
 type attack struct {
 	bench Bench
 	cell  Cell
@@ -23,7 +23,7 @@ type attack struct {
 	item  audit.Run
 
 	begun, ended time.Time
-	customers    customers   // who sends which request to which shop
+	customers    customers   // the requests, and the shops that they go to
 	progress     progress    // what is sold, and which faults are under way
 	record       record      // what was done to the testbed, and what Redis announced
 	machine      stallWatch  // how long the machine let nothing happen

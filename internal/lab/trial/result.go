@@ -84,8 +84,8 @@ func newResult(c Cell, o Options, shops int) *Result {
 	}
 }
 
-// Surprise reports whether the verdict differs from what the strategy's properties promise, in either
-// direction. A skipped cell is no surprise.
+// Surprise reports whether the verdict differs from what the strategy's properties promise, in
+// either direction. A skipped cell is no surprise.
 func (r Result) Surprise() bool { return r.Verdict != scenario.Skipped && r.Verdict != r.Expected }
 
 // Comparable reports whether the scenario's numbers may be compared between strategies.
