@@ -247,41 +247,52 @@ func (r *run) letGo() {
 	}
 }
 
-// rehearse has every shop of a lane sell once by the strategy: then connections are open, scripts are
-// loaded, and the first step of a sale is known.
+// rehearse has two customers buy at once at every shop of a lane: then connections are open, scripts
+// are loaded, a lock that waits for messages listens, and the first step of a sale is known.
 func (s *Stage) rehearse(ctx context.Context, l *lane, strategy string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	rehearsing, ctx := errgroup.WithContext(ctx)
 	for _, shop := range l.Shops {
 		this := rehearsal{shop.PID(), strategy}
 		if l.rehearsed[this] {
 			continue
 		}
-		item, err := s.store.CreateItem(ctx, "rehearsal", 1)
-		if err != nil {
-			return err
-		}
-		id := fmt.Sprintf("rehearsal-%d", item.ID)
-		unfollow := s.seat.follow(item.ID, []string{id}, func(r heldReport) {
-			if r.Hold == 0 {
-				return
-			}
-			s.mu.Lock()
-			if _, known := s.first[strategy]; !known {
-				s.first[strategy] = firstStep{r.Name, Request{Server: r.Server, Text: r.Text, Tx: r.Tx}}
-			}
-			s.mu.Unlock()
-			r.release(false)
-		})
-		answer := s.buy(ctx, shop.URL, item.ID, strategy, id)
-		unfollow()
-		if answer != string(load.Sold) {
-			return fmt.Errorf("%s: a sale by %s before the first run was answered with %s", shop.Name, strategy, answer)
-		}
 		l.rehearsed[this] = true
+		rehearsing.Go(func() error { return s.rehearseAt(ctx, shop, strategy) })
+	}
+	return rehearsing.Wait()
+}
+
+func (s *Stage) rehearseAt(ctx context.Context, shop *rig.TestbedShop, strategy string) error {
+	item, err := s.store.CreateItem(ctx, "rehearsal", 2)
+	if err != nil {
+		return err
+	}
+	ids := []string{fmt.Sprintf("rehearsal-%d-1", item.ID), fmt.Sprintf("rehearsal-%d-2", item.ID)}
+	defer s.seat.follow(item.ID, ids, func(r heldReport) {
+		if r.Hold == 0 {
+			return
+		}
+		s.mu.Lock()
+		if _, known := s.first[strategy]; !known {
+			s.first[strategy] = firstStep{r.Name, Request{Server: r.Server, Text: r.Text, Tx: r.Tx}}
+		}
+		s.mu.Unlock()
+		time.AfterFunc(rehearsalPace, func() { r.release(false) })
+	})()
+	second := make(chan string, 1)
+	go func() { second <- s.buy(ctx, shop.URL, item.ID, strategy, ids[1]) }()
+	answer := s.buy(ctx, shop.URL, item.ID, strategy, ids[0])
+	<-second
+	if answer != string(load.Sold) {
+		return fmt.Errorf("%s: a sale by %s before the first run was answered with %s", shop.Name, strategy, answer)
 	}
 	return nil
 }
+
+// rehearsalPace makes the sales of a rehearsal so slow that one of them meets the other.
+const rehearsalPace = 2 * time.Millisecond
 
 func (s *Stage) firstStep(strategy string) firstStep {
 	s.mu.Lock()

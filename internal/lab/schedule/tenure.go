@@ -55,13 +55,23 @@ func (r *run) taker(now, before lockLook, by Customer) Customer {
 		}
 		return by
 	}
-	for _, p := range r.people { // handed on to who waits
-		if p.customer != by && (p.state == onLock || p.state == moving) {
+	// Handed on to who waits: a customer whose process has not been seen in a value yet.
+	for _, p := range r.people {
+		if p.customer != by && p.sent > 0 && p.state != ended && !r.named(p.customer) {
 			r.ids[process] = p.customer
 			return p.customer
 		}
 	}
 	return by
+}
+
+func (r *run) named(c Customer) bool {
+	for _, known := range r.ids {
+		if known == c {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *run) ownerOf(l lockLook) Customer {

@@ -1,0 +1,43 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Shrink takes from a bad schedule what it does not need, and plays what is left once more, with its
+// events on the processes and servers themselves. What it returns was seen twice.
+func (s *Stage) Shrink(ctx context.Context, found Record) (Record, error) {
+	best, err := s.again(ctx, found, found.Schedule)
+	if err != nil {
+		return Record{}, fmt.Errorf("%s: played once more: %w", found.Listed, err)
+	}
+	for i := len(best.Schedule) - 1; i >= 0; i-- {
+		shorter := slices.Delete(slices.Clone(best.Schedule), i, i+1)
+		record, err := s.again(ctx, found, shorter)
+		switch {
+		case ctx.Err() != nil:
+			return Record{}, context.Cause(ctx)
+		case err != nil:
+			continue
+		}
+		best = record
+		i = len(best.Schedule)
+	}
+	return best, nil
+}
+
+var errDifferent = errors.New("it ended otherwise")
+
+func (s *Stage) again(ctx context.Context, found Record, schedule Schedule) (Record, error) {
+	record, err := s.PlaySchedule(ctx, found.Strategy, found.Customers, schedule)
+	if err != nil {
+		return Record{}, err
+	}
+	if record.Outcome.Verdict != found.Outcome.Verdict || record.Outcome.Cause != found.Outcome.Cause {
+		return Record{}, fmt.Errorf("%w: %s %s", errDifferent, record.Outcome.Verdict, record.Outcome.Cause)
+	}
+	return record, nil
+}
