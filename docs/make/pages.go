@@ -111,7 +111,7 @@ func scenarioIndex() page {
 
 // codeOf is the path of a strategy's file.
 func codeOf(s strategy.Strategy) string {
-	if _, err := strategy.Find(s.Name, ladder.All()); err == nil {
+	if _, err := strategy.Find(s.Name, strategy.All()); err == nil {
 		return "internal/strategy/" + codeFile(s.Name)
 	}
 	return "internal/strategy/ladder/" + codeFile(s.Name)
