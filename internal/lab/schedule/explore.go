@@ -24,7 +24,8 @@ type Search struct {
 // Player plays one run. A [Stage] does it on real servers.
 type Player interface {
 	Play(ctx context.Context, p Plan, choose func() Chooser) (Record, error)
-	Lanes() int
+	// Lanes is how many runs with these events can be played at a time.
+	Lanes(events []Event) int
 }
 
 // Found is what an exploration found.
@@ -72,7 +73,7 @@ func Explore(ctx context.Context, player Player, s Search, progress func(done, l
 		e.changed.Broadcast()
 	})
 	defer stop()
-	for range player.Lanes() {
+	for range player.Lanes(s.Events) {
 		group.Go(func() error { return e.work(ctx) })
 	}
 	if err := group.Wait(); err != nil {

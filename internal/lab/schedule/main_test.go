@@ -19,7 +19,7 @@ func TestTry(t *testing.T) {
 		t.Fatal(err)
 	}
 	begun := time.Now()
-	s, err := OpenStage(context.Background(), StageOptions{Lease: 300 * time.Millisecond, Events: sched.Events(), Lanes: 1})
+	s, err := OpenStage(context.Background(), StageOptions{Lease: 300 * time.Millisecond, Lanes: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestExploreTry(t *testing.T) {
 	fmt.Sscan(os.Getenv("N"), &n)
 	fmt.Sscan(os.Getenv("SW"), &sw)
 	begun := time.Now()
-	s, err := OpenStage(context.Background(), StageOptions{Lease: 300 * time.Millisecond, Events: events})
+	s, err := OpenStage(context.Background(), StageOptions{Lease: 300 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

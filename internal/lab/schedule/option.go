@@ -21,6 +21,8 @@ type Next struct {
 	Past Schedule
 	// Why says of a choice that is not among the options why it cannot be.
 	Why func(Choice) string
+
+	entries int // of the record until now
 }
 
 // byDefault returns the index of the step that runs where a schedule says nothing: customer by

@@ -113,7 +113,7 @@ func (r *run) play(ctx context.Context, choose Chooser) (Record, error) {
 		if r.allEnded() {
 			break
 		}
-		next := Next{Options: r.options(), Past: r.chosen, Why: r.why}
+		next := Next{Options: r.options(), Past: r.chosen, Why: r.why, entries: len(r.entries)}
 		i, err := choose(next)
 		if err != nil {
 			return Record{}, err

@@ -15,18 +15,16 @@ import (
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
 )
 
 // StageOptions is how a stage is set up.
 type StageOptions struct {
 	Lease time.Duration // of every lock
-	// Events decide what kind of lanes there are: those that stop a process or a server need lanes
-	// with shops of their own.
-	Events []Event
-	// Lanes is how many runs there are at a time. 0 is as many as is best for the events.
+	// Shop is the program that is started as the shops, empty for the one of the checkout.
+	Shop string
+	// Lanes is how many runs there are at a time, 0 for as many as is best for their events.
 	Lanes int
-	// Quorum is how many independent Redis servers there are, for the strategies that want a majority.
-	Quorum int
 }
 
 // How many lanes there are where nothing else is asked for. In shared ones all but a few wait for a
@@ -37,15 +35,16 @@ const (
 )
 
 // Stage is what schedules are played on: one MySQL, shops for the customers A, B and C, and lanes in
-// which one run after the other is played. It is safe for concurrent use.
+// which one run after the other is played. Lanes start when the first run needs them. It is safe for
+// concurrent use.
 type Stage struct {
-	rig   *rig.Rig
-	seat  *seat
-	store *stock.Store
-	lease time.Duration
-	wait  time.Duration
-	lanes chan *lane
-	count int
+	options StageOptions
+	rig     *rig.Rig
+	seat    *seat
+	store   *stock.Store
+	dsn     string
+	lease   time.Duration
+	wait    time.Duration
 	// turns are the runs that may be at work at a time: all others wait for a lease. More than the
 	// machine has cores for would outlast their leases.
 	turns chan struct{}
@@ -53,6 +52,22 @@ type Stage struct {
 
 	mu    sync.Mutex // guards the rest
 	first map[string]firstStep
+	pools map[laneKind]*pool
+}
+
+// laneKind is what runs in a lane can do.
+type laneKind struct{ alone, proxied bool }
+
+func kindFor(events []Event) laneKind {
+	alone, proxied := needs(events)
+	return laneKind{alone, proxied}
+}
+
+// pool is the lanes of one kind.
+type pool struct {
+	opening sync.Once
+	err     error
+	lanes   chan *lane
 }
 
 // firstStep is what each customer of a strategy sends first.
@@ -61,9 +76,10 @@ type firstStep struct {
 	Request
 }
 
-// OpenStage starts servers and shops.
+// OpenStage starts MySQL, and builds the shop unless one is given.
 func OpenStage(ctx context.Context, o StageOptions) (_ *Stage, err error) {
-	s := &Stage{lease: o.Lease, wait: 3 * o.Lease, first: map[string]firstStep{}}
+	s := &Stage{options: o, lease: o.Lease, wait: 3 * o.Lease, first: map[string]firstStep{}, pools: map[laneKind]*pool{},
+		turns: make(chan struct{}, turnsPerCore*runtime.NumCPU())}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -72,55 +88,93 @@ func OpenStage(ctx context.Context, o StageOptions) (_ *Stage, err error) {
 	if s.rig, err = rig.New(); err != nil {
 		return nil, err
 	}
+	if o.Shop != "" {
+		if err := s.rig.UseShopBinary(o.Shop); err != nil {
+			return nil, err
+		}
+	}
 	if s.seat, err = openSeat(); err != nil {
 		return nil, err
 	}
+	starting, startCtx := errgroup.WithContext(ctx)
+	starting.Go(func() error {
+		_, err := s.rig.ShopBinary(startCtx)
+		return err
+	})
+	starting.Go(func() error { return s.openStore(startCtx) })
+	return s, starting.Wait()
+}
+
+const turnsPerCore = 3
+
+func (s *Stage) openStore(ctx context.Context) error {
 	// What a crash of MySQL itself would lose is of no interest here, and a commit is ten times as fast.
 	server, err := s.rig.MySQL(ctx, "--innodb-flush-log-at-trx-commit=0")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if s.store, err = stock.Open(server.DSN()); err != nil {
-		return nil, err
+	s.dsn = server.DSN()
+	if s.store, err = stock.Open(s.dsn); err != nil {
+		return err
 	}
-	if err = s.store.Migrate(ctx); err != nil {
-		return nil, err
+	return s.store.Migrate(ctx)
+}
+
+// Strategies asks the shop which strategies it has.
+func (s *Stage) Strategies(ctx context.Context) ([]strategy.Description, error) {
+	return s.rig.Strategies(ctx)
+}
+
+// Lanes is how many runs with these events can be played at a time.
+func (s *Stage) Lanes(events []Event) int {
+	switch {
+	case s.options.Lanes > 0:
+		return s.options.Lanes
+	case kindFor(events).alone:
+		return ownLanes
 	}
-	if _, err = s.rig.ShopBinary(ctx); err != nil {
-		return nil, err
+	return sharedLanes
+}
+
+// pool returns the lanes for runs with these events, and starts them if there are none yet.
+func (s *Stage) pool(ctx context.Context, events []Event) (*pool, error) {
+	kind := kindFor(events)
+	s.mu.Lock()
+	p := s.pools[kind]
+	if p == nil {
+		p = &pool{lanes: make(chan *lane, s.Lanes(events))}
+		s.pools[kind] = p
 	}
-	alone, proxied := needs(o.Events)
-	s.count = o.Lanes
-	testbeds := 1
-	if s.count == 0 {
-		s.count = sharedLanes
-		if alone {
-			s.count = ownLanes
-		}
+	s.mu.Unlock()
+	p.opening.Do(func() { p.err = s.openLanes(ctx, kind, p.lanes) })
+	return p, p.err
+}
+
+func (s *Stage) openLanes(ctx context.Context, kind laneKind, lanes chan *lane) error {
+	testbeds, each := 1, cap(lanes)
+	if kind.alone {
+		testbeds, each = each, 1
 	}
-	if alone {
-		testbeds = s.count
-	}
-	s.turns = make(chan struct{}, 3*runtime.NumCPU())
-	s.lanes = make(chan *lane, s.count)
-	starting, startCtx := errgroup.WithContext(ctx)
+	s.mu.Lock()
+	set := len(s.pools)
+	s.mu.Unlock()
+	starting, ctx := errgroup.WithContext(ctx)
 	for i := range testbeds {
 		starting.Go(func() error {
-			testbed, err := s.rig.Testbed(startCtx, rig.TestbedOptions{
-				Name: fmt.Sprintf("lane%d", i+1), Shops: MaxCustomers, DSN: server.DSN(), Faults: proxied, Quorum: o.Quorum,
-				Env: s.settings(),
+			testbed, err := s.rig.Testbed(ctx, rig.TestbedOptions{
+				Name: fmt.Sprintf("lane%d.%d", set, i+1), Shops: MaxCustomers, DSN: s.dsn, Faults: kind.proxied, Env: s.settings(),
 			})
 			if err != nil {
 				return err
 			}
 			shared := &bed{Testbed: testbed, rehearsed: map[rehearsal]bool{}}
-			for range s.count / testbeds {
-				s.lanes <- &lane{bed: shared, redis: testbed.Redis().Client()}
+			for range each {
+				lanes <- &lane{bed: shared, redis: testbed.Redis().Client()}
 			}
 			return nil
 		})
 	}
-	return s, starting.Wait()
+	return starting.Wait()
 }
 
 func (s *Stage) settings() map[string]string {
@@ -136,8 +190,11 @@ func (s *Stage) Close() error {
 	if s.seat != nil {
 		errs = append(errs, s.seat.close())
 	}
-	for len(s.lanes) > 0 {
-		errs = append(errs, (<-s.lanes).redis.Close())
+	for _, p := range s.pools {
+		for len(p.lanes) > 0 {
+			l := <-p.lanes
+			errs = append(errs, l.starting.Wait(), l.redis.Close())
+		}
 	}
 	if s.store != nil {
 		errs = append(errs, s.store.Close())
@@ -147,9 +204,6 @@ func (s *Stage) Close() error {
 	}
 	return errors.Join(errs...)
 }
-
-// Lanes is how many runs can be played at a time.
-func (s *Stage) Lanes() int { return s.count }
 
 // Lease is the lease of every lock.
 func (s *Stage) Lease() time.Duration { return s.lease }
@@ -163,13 +217,17 @@ const maxSpoiled = 6
 // Play runs one schedule on a fresh item and a free lane. A run in which a lease may have ended
 // although none was to pass is made again.
 func (s *Stage) Play(ctx context.Context, p Plan, choose func() Chooser) (Record, error) {
+	from, err := s.pool(ctx, p.Events)
+	if err != nil {
+		return Record{}, err
+	}
 	var l *lane
 	select {
-	case l = <-s.lanes:
+	case l = <-from.lanes:
 	case <-ctx.Done():
 		return Record{}, context.Cause(ctx)
 	}
-	defer func() { s.lanes <- l }()
+	defer func() { from.lanes <- l }()
 	for try := 1; ; try++ {
 		record, err := s.playOn(ctx, l, p, choose())
 		if err == nil && record.spoiled == "" || errors.Is(err, ErrCannot) || errors.Is(err, errSeen) || ctx.Err() != nil {
@@ -249,22 +307,22 @@ func (r *run) letGo() {
 
 // rehearse has two customers buy at once at every shop of a lane: then connections are open, scripts
 // are loaded, a lock that waits for messages listens, and the first step of a sale is known.
-func (s *Stage) rehearse(ctx context.Context, l *lane, strategy string) error {
+func (s *Stage) rehearse(ctx context.Context, l *lane, by string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	rehearsing, ctx := errgroup.WithContext(ctx)
 	for _, shop := range l.Shops {
-		this := rehearsal{shop.PID(), strategy}
+		this := rehearsal{shop.PID(), by}
 		if l.rehearsed[this] {
 			continue
 		}
 		l.rehearsed[this] = true
-		rehearsing.Go(func() error { return s.rehearseAt(ctx, shop, strategy) })
+		rehearsing.Go(func() error { return s.rehearseAt(ctx, shop, by) })
 	}
 	return rehearsing.Wait()
 }
 
-func (s *Stage) rehearseAt(ctx context.Context, shop *rig.TestbedShop, strategy string) error {
+func (s *Stage) rehearseAt(ctx context.Context, shop *rig.TestbedShop, by string) error {
 	item, err := s.store.CreateItem(ctx, "rehearsal", 2)
 	if err != nil {
 		return err
@@ -275,18 +333,18 @@ func (s *Stage) rehearseAt(ctx context.Context, shop *rig.TestbedShop, strategy 
 			return
 		}
 		s.mu.Lock()
-		if _, known := s.first[strategy]; !known {
-			s.first[strategy] = firstStep{r.Name, Request{Server: r.Server, Text: r.Text, Tx: r.Tx}}
+		if _, known := s.first[by]; !known {
+			s.first[by] = firstStep{r.Name, Request{Server: r.Server, Text: r.Text, Tx: r.Tx}}
 		}
 		s.mu.Unlock()
 		time.AfterFunc(rehearsalPace, func() { r.release(false) })
 	})()
 	second := make(chan string, 1)
-	go func() { second <- s.buy(ctx, shop.URL, item.ID, strategy, ids[1]) }()
-	answer := s.buy(ctx, shop.URL, item.ID, strategy, ids[0])
+	go func() { second <- s.buy(ctx, shop.URL, item.ID, by, ids[1]) }()
+	answer := s.buy(ctx, shop.URL, item.ID, by, ids[0])
 	<-second
 	if answer != string(load.Sold) {
-		return fmt.Errorf("%s: a sale by %s before the first run was answered with %s", shop.Name, strategy, answer)
+		return fmt.Errorf("%s: a sale by %s before the first run was answered with %s", shop.Name, by, answer)
 	}
 	return nil
 }
@@ -294,10 +352,10 @@ func (s *Stage) rehearseAt(ctx context.Context, shop *rig.TestbedShop, strategy 
 // rehearsalPace makes the sales of a rehearsal so slow that one of them meets the other.
 const rehearsalPace = 2 * time.Millisecond
 
-func (s *Stage) firstStep(strategy string) firstStep {
+func (s *Stage) firstStep(of string) firstStep {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.first[strategy]
+	return s.first[of]
 }
 
 // oneLease is long enough for a lease to end.
@@ -319,10 +377,10 @@ func (s *Stage) sleep(ctx context.Context, d time.Duration) error {
 }
 
 // buy is one customer: it sends an order and returns the outcome as the customer sees it.
-func (s *Stage) buy(ctx context.Context, shop string, item uint64, strategy, id string) string {
+func (s *Stage) buy(ctx context.Context, shop string, item uint64, by, id string) string {
 	ctx, cancel := context.WithTimeout(ctx, s.wait+labmode.HoldLimit+20*time.Second)
 	defer cancel()
-	answer := load.Send(ctx, load.Order{Shop: shop, ItemID: item, Quantity: 1, RequestID: id, Strategy: strategy})
+	answer := load.Send(ctx, load.Order{Shop: shop, ItemID: item, Quantity: 1, RequestID: id, Strategy: by})
 	switch {
 	case answer.Err != nil:
 		return noAnswer
