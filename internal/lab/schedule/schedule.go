@@ -70,6 +70,21 @@ func (s Schedule) Customers() int {
 	return n
 }
 
+// inOrder says whether A comes first, and C after B: customers are alike, and one of the schedules
+// that differ only in their names is enough.
+func (s Schedule) inOrder() bool {
+	next := Customer('A')
+	for _, c := range s {
+		if c.Customer > next {
+			return false
+		}
+		if c.Customer == next {
+			next++
+		}
+	}
+	return true
+}
+
 // Events are the different events of a schedule.
 func (s Schedule) Events() []Event {
 	var events []Event

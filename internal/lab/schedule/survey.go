@@ -26,6 +26,8 @@ type Result struct {
 	Switches  int      `json:"switches,omitempty"` // the bound, 0 for none
 	Found     Found    `json:"found"`
 	Surprises []string `json:"surprises,omitempty"`
+	// Once are bad runs that ended otherwise when they were played once more: the machine was too busy.
+	Once []string `json:"once,omitempty"`
 }
 
 // Name is what a result is about, in a few words.
@@ -57,12 +59,9 @@ func (v Survey) Run(ctx context.Context, stage *Stage, progress func(of Result, 
 		if err != nil {
 			return fmt.Errorf("%s, %s: %w", v.Strategy, result.Name(), err)
 		}
-		for i, r := range found.Shortest {
-			if found.Shortest[i], err = stage.Shrink(ctx, r); err != nil {
-				return err
-			}
+		if found.Shortest, result.Once, err = stage.confirm(ctx, found.Shortest); err != nil {
+			return err
 		}
-		slices.SortFunc(found.Shortest, compareLength)
 		result.Found = found
 		result.Surprises = Expected(v.Properties, search.Events, v.Customers).Surprises(found)
 		each(result)

@@ -50,7 +50,7 @@ func (r *run) taker(now, before lockLook, by Customer) Customer {
 	}
 	process, _, _ := strings.Cut(now.value, " ")
 	if by != 0 && (!before.present() || r.ids[firstWord(before.value)] != by) {
-		if len(process) > 1 {
+		if process != now.value { // a value of one word is a deadline or made for one try
 			r.ids[process] = by
 		}
 		return by
