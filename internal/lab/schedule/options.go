@@ -69,7 +69,7 @@ func (r *run) eventOptions(e eventInfo) []Option {
 		if r.canHit(e, p) {
 			all = append(all, Option{Choice: Choice{Event: e.Event, Customer: p.customer}})
 		}
-		if p.state == absent && e.Event == Arrive && !r.plan.Everything {
+		if p.state == absent && !r.plan.Everything {
 			break // customers are alike
 		}
 	}
@@ -88,10 +88,12 @@ func (r *run) matters(e eventInfo) bool {
 }
 
 func (r *run) canHit(e eventInfo, p *person) bool {
-	if e.Event == Arrive {
+	switch {
+	case e.Event == Arrive:
 		return p.state == absent
-	}
-	if p.state == absent || p.state == ended {
+	case e.Event == Lose && p.state == absent:
+		return true // what is lost is the answer to the first step
+	case p.state == absent || p.state == ended:
 		return false
 	}
 	if r.plan.Everything {
