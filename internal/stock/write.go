@@ -97,29 +97,46 @@ func (s *Store) ForUpdate(ctx context.Context, sale Sale, decide func(read Item)
 	return order, orderError(sale, err)
 }
 
-// Decrement sells with one conditional statement, UPDATE ... SET stock = stock
-// - ? WHERE stock >= ?, and needs neither a lock nor a read before it.
+// Decrement sells with one conditional statement, UPDATE ... SET stock = stock - ? WHERE stock >= ?,
+// and needs neither a lock nor a read before it.
 func (s *Store) Decrement(ctx context.Context, sale Sale) (Order, error) {
+	return s.decrement(ctx, sale, map[string]any{}, "id = ? AND stock >= ?", sale.ItemID, sale.Quantity)
+}
+
+// DecrementFenced is [Store.Decrement] that also raises the item's fence to the sale's token. It is
+// refused with [ErrFenced] where the fence is above the token.
+//
+// The fence adds order and not safety: an overtaken holder is refused, and no write of it could be
+// wrong, because it subtracts from what the row has. Raising the fence in a commit of its own before
+// the read, as [Store.RaiseFence] does, is only needed where the write depends on a read.
+func (s *Store) DecrementFenced(ctx context.Context, sale Sale) (Order, error) {
+	return s.decrement(ctx, sale, map[string]any{"fence": sale.Token},
+		"id = ? AND fence <= ? AND stock >= ?", sale.ItemID, sale.Token, sale.Quantity)
+}
+
+func (s *Store) decrement(ctx context.Context, sale Sale, set map[string]any, where string, args ...any) (Order, error) {
+	set["stock"], set["version"] = gorm.Expr("stock - ?", sale.Quantity), gorm.Expr("version + 1")
 	var order Order
 	err := s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
-		done := tx.Table("items").Where("id = ? AND stock >= ?", sale.ItemID, sale.Quantity).
-			Updates(map[string]any{"stock": gorm.Expr("stock - ?", sale.Quantity), "version": gorm.Expr("version + 1")})
+		done := tx.Table("items").Where(where, args...).Updates(set)
 		if done.Error != nil {
 			return done.Error
 		}
 		// Our own write is visible to us, and the row stays locked until the commit.
-		var left []int64
-		if err := tx.Table("items").Where("id = ?", sale.ItemID).Limit(1).Pluck("stock", &left).Error; err != nil {
+		var items []Item
+		if err := tx.Where("id = ?", sale.ItemID).Limit(1).Find(&items).Error; err != nil {
 			return err
 		}
-		if len(left) == 0 {
+		switch {
+		case len(items) == 0:
 			return ErrNotFound
-		}
-		if done.RowsAffected == 0 {
+		case done.RowsAffected == 0 && items[0].Stock < sale.Quantity:
 			return ErrSoldOut
+		case done.RowsAffected == 0:
+			return ErrFenced
 		}
 		var err error
-		order, err = record(tx, sale, left[0]+sale.Quantity, left[0])
+		order, err = record(tx, sale, items[0].Stock+sale.Quantity, items[0].Stock)
 		return err
 	})
 	return order, orderError(sale, err)

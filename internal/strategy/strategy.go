@@ -98,6 +98,7 @@ var ErrBusy = errors.New("strategy: lock is busy")
 // production lists the strategies that are fit for production.
 var production = []Strategy{
 	fenced,
+	fencedRelative,
 	forUpdate,
 	optimistic,
 	conditional,

@@ -73,7 +73,7 @@ func (a *attack) run(ctx context.Context) error {
 	a.begun = time.Now()
 	a.progress.start(a.begun)
 	if a.plan.Intervene == nil && a.plan.Intervention != "" {
-		defer a.record.intervention(a.plan.Intervention, wholeTestbed)() // the effect of Prepare lasts
+		defer a.record.intervention(a.plan.Intervention, 0)() // Prepare is done to the first shop, and lasts
 	}
 	orders := load.Load{Shape: a.o.Shape, Workers: a.o.Workers, Timeout: a.o.Timeout,
 		Over: func(sent int) bool { return a.over(ctx, sent) }}
