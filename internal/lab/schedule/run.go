@@ -116,7 +116,8 @@ func (r *run) play(ctx context.Context, choose Chooser) (Record, error) {
 		next := Next{Options: r.options(), Past: r.chosen, Why: r.why, entries: len(r.entries)}
 		i, err := choose(next)
 		if err != nil {
-			return Record{}, err
+			r.endSegment() // what was to be next may have failed to come because the machine is slow
+			return Record{spoiled: r.spoiled}, err
 		}
 		if i < 0 {
 			if idle.IsZero() {

@@ -214,6 +214,9 @@ func (s *Stage) Script(sha string) string { return s.seat.script(sha) }
 // maxSpoiled is how often a run is made again that the machine was too slow for.
 const maxSpoiled = 6
 
+// sureTries is how often an order of steps is tried before it is said that it cannot be.
+const sureTries = 2
+
 // Play runs one schedule on a fresh item and a free lane. A run in which a lease may have ended
 // although none was to pass is made again.
 func (s *Stage) Play(ctx context.Context, p Plan, choose func() Chooser) (Record, error) {
@@ -230,7 +233,8 @@ func (s *Stage) Play(ctx context.Context, p Plan, choose func() Chooser) (Record
 	defer func() { from.lanes <- l }()
 	for try := 1; ; try++ {
 		record, err := s.playOn(ctx, l, p, choose())
-		if err == nil && record.spoiled == "" || errors.Is(err, ErrCannot) || errors.Is(err, errSeen) || ctx.Err() != nil {
+		final := err == nil || errors.Is(err, errSeen) || errors.Is(err, ErrCannot) && try >= sureTries
+		if final && record.spoiled == "" || ctx.Err() != nil {
 			return record, err
 		}
 		if err == nil {
