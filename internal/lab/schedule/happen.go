@@ -55,6 +55,7 @@ func (r *run) inject(ctx context.Context, c Choice) error {
 		if resumed := p.shop.Resume(); err == nil {
 			err = resumed
 		}
+		time.Sleep(afterPause)
 		return err
 	case Kill:
 		return r.kill(ctx, p)
@@ -73,6 +74,9 @@ func (r *run) inject(ctx context.Context, c Choice) error {
 	}
 	return fmt.Errorf("no event %q", c.Event)
 }
+
+// afterPause is how long a shop that has been paused is given to do what it is late with.
+const afterPause = 15 * time.Millisecond
 
 // kill ends a customer's shop. MySQL gives back the row when it notices the end of the connection,
 // which takes it a moment.

@@ -128,6 +128,34 @@ type stepped struct {
 	mu          sync.Mutex // guards the rest
 	phase       sale.Point
 	transaction bool
+	unloaded    unloaded
+}
+
+// unloaded is the request for a script that the server did not know: it comes again with the source.
+type unloaded struct {
+	request
+	number uint64
+	order  StepOrder
+}
+
+func setUnloaded(ctx context.Context, u unloaded) {
+	if of, _ := ctx.Value(stepKey{}).(*stepped); of != nil && u.number != 0 {
+		of.mu.Lock()
+		defer of.mu.Unlock()
+		of.unloaded = u
+	}
+}
+
+func takeUnloaded(ctx context.Context) unloaded {
+	of, _ := ctx.Value(stepKey{}).(*stepped)
+	if of == nil {
+		return unloaded{}
+	}
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	u := of.unloaded
+	of.unloaded = unloaded{}
+	return u
 }
 
 func (s *stepped) now() sale.Point {

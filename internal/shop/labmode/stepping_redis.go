@@ -36,11 +36,7 @@ func (h redisSteps) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			return next(ctx, cmd)
 		}
 		if name == "eval" && len(cmd.Args()) > 1 {
-			// The script was not there yet: the request is the same as the one before, and no other step.
-			source := fmt.Sprint(cmd.Args()[1])
-			sum := sha1.Sum([]byte(source))
-			h.learn(hex.EncodeToString(sum[:]), source)
-			return next(ctx, cmd)
+			return h.loads(ctx, cmd, next)
 		}
 		r := request{server: h.server, name: name, text: redisText(cmd.Args())}
 		if name == "evalsha" || name == "fcall" {
@@ -53,12 +49,38 @@ func (h redisSteps) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		}
 		err := next(sending, cmd)
 		cancel()
+		if redis.HasErrorPrefix(err, "NOSCRIPT") {
+			setUnloaded(ctx, unloaded{r, number, order})
+			return err
+		}
 		if told := h.done(ctx, r, number, order, redisAnswer(cmd, err), real(err)); order.Lose {
 			cmd.SetErr(told)
 			return told
 		}
 		return err
 	}
+}
+
+// loads sends a script with its source after the server did not know it: both requests are one step.
+func (h redisSteps) loads(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
+	source := fmt.Sprint(cmd.Args()[1])
+	sum := sha1.Sum([]byte(source))
+	h.learn(hex.EncodeToString(sum[:]), source)
+	before := takeUnloaded(ctx)
+	if before.number != 0 {
+		late, cancel := lateStart(ctx, time.Now())
+		defer cancel()
+		ctx = late
+	}
+	err := next(ctx, cmd)
+	if before.request.name == "" { // of the shop's own
+		before.request = request{server: h.server, name: "script", text: redisText(append([]any{"EVALSHA", hex.EncodeToString(sum[:])}, cmd.Args()[2:]...))}
+	}
+	if told := h.done(ctx, before.request, before.number, before.order, redisAnswer(cmd, err), real(err)); before.order.Lose {
+		cmd.SetErr(told)
+		return told
+	}
+	return err
 }
 
 func (h redisSteps) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
