@@ -138,7 +138,7 @@ func (c *judgeCommand) print(s streams, judgements []schedule.Judgement) error {
 		if j.Ruling == schedule.Contradicts {
 			contradicted++
 		}
-		t.AppendRow(table.Row{j.Property, j.Declared, j.Ruling, j.By})
+		t.AppendRow(table.Row{j.Property.String(), j.Declared, j.Ruling, j.By})
 		lines = append(lines, line{j.Property.String(), j.Declared, j.Ruling, j.By})
 	}
 	if c.JSON {
