@@ -62,7 +62,7 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 		`shop_dependency_up{dependency="mysql"}`:                                1,
 		`shop_dependency_up{dependency="redis"}`:                                1,
 		`go_sql_max_open_connections{db_name="mysql"}`:                          50,
-		`shop_info{name="test-shop",strategy="fenced-relative"}`:                         1,
+		`shop_info{name="test-shop",strategy="fenced-relative"}`:                1,
 	} {
 		if got, there := series[name]; !there || got != want {
 			t.Errorf("%s is %v (there: %t), want %v", name, got, there, want)

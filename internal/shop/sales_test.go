@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -105,7 +107,7 @@ func TestClientsThatLeaveAreNoWarning(t *testing.T) {
 	s := open(t, nil)
 	item := s.item(2)
 	var holder sync.WaitGroup
-	holder.Go(func() { s.buy(item, sleepHeader, "read 1s") })
+	holder.Go(func() { s.buy(item, sleepHeader, "read 3s") })
 	waitFor(t, "the sale to hold the lock", func() bool { return s.scrape()["shop_lock_wait_seconds_count"] == 1 })
 	ctx, leave := context.WithCancel(t.Context())
 	var crowd sync.WaitGroup
@@ -136,11 +138,28 @@ func TestACrowdBeyondTheLimitIsTurnedAway(t *testing.T) {
 	item := s.item(10)
 	var crowd sync.WaitGroup
 	for range 3 {
-		crowd.Go(func() { s.buy(item, sleepHeader, "read 1s") })
+		crowd.Go(func() { s.buy(item, sleepHeader, "read 3s") })
 	}
 	waitFor(t, "three sales to be under way", func() bool { return s.inFlight.Load() == 3 })
 	if got := s.buy(item); got.problem() != "busy" || got.header.Get("Retry-After") == "" {
 		t.Errorf("the fourth sale: %d %s, want busy", got.status, got.body)
+	}
+	began := time.Now()
+	answers := make(chan error, 8)
+	for range cap(answers) {
+		go func() {
+			_, err := s.try(t.Context(), http.MethodGet, "/api/v1/items", "", nil)
+			answers <- err
+		}()
+	}
+	aborted := 0
+	for range cap(answers) {
+		if err := <-answers; err != nil {
+			aborted++
+		}
+	}
+	if took := time.Since(began); aborted == 0 || took < leastRejection {
+		t.Errorf("of 8 requests beyond the places, %d were closed without an answer, the last was answered after %s", aborted, took)
 	}
 	if got := s.get("/readyz"); got.status != 200 {
 		t.Errorf("/readyz in the crowd: %d %s", got.status, got.body)
@@ -166,6 +185,38 @@ func TestSlowSendersDoNotTakeThePlacesOfOthers(t *testing.T) {
 	if got := s.buy(item); got.status != 201 {
 		t.Errorf("a quick sender among slow ones: %d %s", got.status, got.body)
 	}
+}
+
+// TestAPlaceIsLeftBeforeTheAnswerIsWritten looks at the places when an answer's first byte is written: a
+// client that reads slowly must hold none.
+func TestAPlaceIsLeftBeforeTheAnswerIsWritten(t *testing.T) {
+	s := open(t, nil)
+	item := s.item(1)
+	for _, request := range []*http.Request{
+		httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/items", nil),
+		httptest.NewRequestWithContext(t.Context(), http.MethodPost, ordersPath(item), strings.NewReader(`{"quantity":1}`)),
+	} {
+		request.Header.Set("Content-Type", "application/json")
+		w := &watchedWriter{ResponseRecorder: httptest.NewRecorder(), taken: -1, places: &s.inFlight}
+		s.engine().ServeHTTP(w, request)
+		if w.Code >= 300 || w.taken != 0 {
+			t.Errorf("%s %s: %d, and %d places were taken while it was written", request.Method, request.URL, w.Code, w.taken)
+		}
+	}
+}
+
+// watchedWriter notes how many places are taken at the first write.
+type watchedWriter struct {
+	*httptest.ResponseRecorder
+	places *atomic.Int64
+	taken  int64
+}
+
+func (w *watchedWriter) Write(p []byte) (int, error) {
+	if w.taken < 0 {
+		w.taken = w.places.Load()
+	}
+	return w.ResponseRecorder.Write(p)
 }
 
 // goroutines is what all goroutines are doing.

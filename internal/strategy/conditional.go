@@ -24,9 +24,7 @@ var conditional = Strategy{
 // fault placed there must hit this one, too.
 func sellConditionally(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 	sale.At(ctx, sale.Read)
-	sale.At(ctx, sale.Write)
-	tx, cancel := committing(ctx, rowTimeout)
-	defer cancel()
-	order, err := store.Decrement(tx, wanted)
+	wanted.Ready = lastLook(ctx)
+	order, err := store.Decrement(ctx, wanted)
 	return written(ctx, order, err)
 }

@@ -3,24 +3,10 @@ package strategy
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 )
-
-// How long a transaction may take: one that only writes, and one that also waits for other holders
-// of the row.
-const (
-	writeTimeout = 5 * time.Second
-	rowTimeout   = 15 * time.Second
-)
-
-// committing returns the context of a transaction. It does not end with the lock's or the request's
-// context: the outcome of a COMMIT that is cancelled half-way is unknown.
-func committing(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), timeout)
-}
 
 // ReadThenWrite reads the stock, checks it, and writes back what it computed. Updates are lost
 // unless a guard keeps everybody else out.
@@ -40,14 +26,22 @@ func readThen(ctx context.Context, store *stock.Store, wanted stock.Sale,
 	if _, err := item.Take(wanted.Quantity); err != nil {
 		return stock.Order{}, err
 	}
-	if ctx.Err() != nil {
-		return stock.Order{}, context.Cause(ctx)
-	}
-	sale.At(ctx, sale.Write)
-	tx, cancel := committing(ctx, writeTimeout)
-	defer cancel()
-	order, err := write(tx, wanted, item)
+	wanted.Ready = lastLook(ctx)
+	order, err := write(ctx, wanted, item)
 	return written(ctx, order, err)
+}
+
+// lastLook returns what a store calls when it has a connection and is about to write: whether the
+// lock is still held, and the point write. A wait for a connection can outlast a lease, so it must
+// lie before that look.
+func lastLook(ctx context.Context) func() error {
+	return func() error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		sale.At(ctx, sale.Write)
+		return nil
+	}
 }
 
 // written announces an order that was committed.

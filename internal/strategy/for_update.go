@@ -30,9 +30,7 @@ var forUpdate = Strategy{
 }
 
 func sellForUpdate(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
-	tx, cancel := committing(ctx, rowTimeout)
-	defer cancel()
-	order, err := store.ForUpdate(tx, wanted, func(read stock.Item) error {
+	order, err := store.ForUpdate(ctx, wanted, func(read stock.Item) error {
 		sale.At(ctx, sale.Read, slog.Int64("stock", read.Stock))
 		_, err := read.Take(wanted.Quantity)
 		if err == nil {

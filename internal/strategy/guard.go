@@ -8,6 +8,7 @@ import (
 
 	"stocklock/internal/redislock"
 	"stocklock/internal/sale"
+	"stocklock/internal/stock"
 )
 
 // Unguarded is the guard that lets everybody in.
@@ -24,7 +25,7 @@ type LockGuard struct{ redislock.Locking }
 // Reference guards with the reference lock: queue, direct hand-off, watchdog.
 func Reference(d Deps) LockGuard {
 	// A commit outlives its request, and the lock must not be lost meanwhile.
-	grace := max(d.Lease, writeTimeout)
+	grace := max(d.Lease, stock.WriteTimeout)
 	return LockGuard{redislock.New(d.Redis, redislock.Options{Lease: d.Lease, Wait: d.Wait, Hooks: d.Hooks, Grace: grace})}
 }
 
