@@ -35,6 +35,12 @@ bench: build servers ## measure the lock beside its peers, in a few minutes
 	@mkdir -p out
 	bin/bench --loadtest bin/loadtest --json out/bench.json $(ARGS)
 
+.PHONY: explore
+explore: build servers ## run every order of the requests of two and three sales, and show that pruning loses nothing; minutes
+	bin/loadtest explore all --events all $(ARGS)
+	bin/loadtest explore set-ex-nx owner-get-del owner-checked conditional --events wait --customers 3 $(ARGS)
+	$(GO) test -tags lab,explore -run TestPruningLosesNoOutcomeOnRealServers -count=1 -timeout 20m -v ./internal/lab/schedule
+
 .PHONY: docs
 docs: build servers ## bring the pages of the strategies and scenarios up to date with the code
 	$(GO) run ./docs/make
@@ -63,7 +69,7 @@ mutations: servers ## break the shop in four places, one at a time, and see exac
 lint: gofmt ## look for mistakes and known vulnerabilities: gofmt, go mod tidy, go vet, staticcheck, govulncheck
 	@GO='$(GO)' scripts/tidy.sh . bench
 	$(GO) vet ./...
-	$(GO) vet -tags lab,mutations ./...
+	$(GO) vet -tags lab,mutations,explore ./...
 	$(GO) -C bench vet ./...
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
 	$(GO) tool -modfile=tools/go.mod staticcheck -tags lab ./...

@@ -15,6 +15,7 @@ const (
 	Forgotten     Cause = "forgotten"      // Redis lost the lock
 	NoExpiry      Cause = "no-expiry"      // a dead holder's lock that never ends
 	LostRelease   Cause = "lost-release"   // a release never reached Redis, and the lock never ends
+	LostAnswer    Cause = "lost-answer"    // the answer to an acquisition was lost, and the lock never ends
 	NoOrder       Cause = "no-order"       // the answer came before the order was written
 	Unreturned    Cause = "unreturned"     // units were taken that nobody got
 	Other         Cause = "other"          // none of these: read the record
@@ -35,6 +36,7 @@ var causes = []struct {
 	{Forgotten, "Redis lost the lock, and the next customer found it free"},
 	{NoExpiry, "the lock of a dead holder never ends"},
 	{LostRelease, "a release never reached Redis, and the lock never ends"},
+	{LostAnswer, "the answer to an acquisition was lost, and the lock never ends"},
 	{NoOrder, "a customer was told sold, and has no order"},
 	{Unreturned, "units were taken that nobody got"},
 	{Other, "none of the known causes: read what was done"},
@@ -71,6 +73,8 @@ func (r *run) causeOfStuck() Cause {
 		return Other
 	case r.happened(Kill):
 		return NoExpiry
+	case r.happened(Lose):
+		return LostAnswer
 	}
 	return LostRelease
 }

@@ -20,8 +20,8 @@ type Attack struct {
 // them, because a sale here takes its lock once. StorageChecked protects from every attack.
 var attacks = []Attack{
 	{strategy.Exclusive, "", 2, []Cause{NoLock}},
-	{strategy.Recovers, Kill, 2, []Cause{NoExpiry}},
-	{strategy.AtomicLease, Kill, 2, []Cause{NoExpiry}},
+	{strategy.Recovers, Kill, 2, []Cause{NoExpiry, LostAnswer}},
+	{strategy.AtomicLease, Kill, 2, []Cause{NoExpiry, LostAnswer}},
 	{strategy.Renews, Wait, 2, []Cause{Overrun}},
 	{strategy.OwnerChecked, Wait, 3, []Cause{ForeignDelete}},
 	{strategy.AtomicRelease, Wait, 3, []Cause{SplitRelease, ForeignDelete}},

@@ -3,6 +3,7 @@ package schedule
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 )
 
@@ -84,6 +85,7 @@ func (r *run) kill(ctx context.Context, p *person) error {
 	if err := p.shop.Kill(); err != nil {
 		return err
 	}
+	http.DefaultClient.CloseIdleConnections() // those to the shop are of no use any more
 	r.lane.restart(p.shop)
 	p.state, p.heard = moving, time.Now()
 	if err := r.settle(ctx); err != nil {

@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -190,6 +189,9 @@ func (r *run) send(ctx context.Context, c Customer, quiet bool) error {
 		if err := r.arrive(ctx, p); err != nil {
 			return err
 		}
+	}
+	if p.state == ended && p.sent == 0 {
+		return fmt.Errorf("%s was answered with %s before its first step", c, p.answer)
 	}
 	if p.state != atStep {
 		return fmt.Errorf("%s was to send %s and is not held at it", c, p.step)
@@ -546,5 +548,3 @@ func (r *run) why(c Choice) string {
 	}
 	return cannot("%s waits for Redis", p.customer)
 }
-
-var errHoldEnded = errors.New("a request was held for longer than a shop holds any")

@@ -214,6 +214,9 @@ func (s *Stage) Script(sha string) string { return s.seat.script(sha) }
 // maxSpoiled is how often a run is made again that the machine was too slow for.
 const maxSpoiled = 6
 
+// calmDown is how much longer each time a run waits before it is made again.
+const calmDown = 50 * time.Millisecond
+
 // sureTries is how often an order of steps is tried before it is said that it cannot be.
 const sureTries = 2
 
@@ -242,6 +245,11 @@ func (s *Stage) Play(ctx context.Context, p Plan, choose func() Chooser) (Record
 		}
 		if try == maxSpoiled {
 			return Record{}, fmt.Errorf("%s, tried %d times: %w", p.Strategy, try, err)
+		}
+		select {
+		case <-time.After(time.Duration(try) * calmDown):
+		case <-ctx.Done():
+			return Record{}, context.Cause(ctx)
 		}
 	}
 }
