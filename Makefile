@@ -49,6 +49,10 @@ docs: build servers ## bring the pages of the strategies and scenarios up to dat
 docs-show: build servers ## the same, and run each page's command again to show what it prints
 	$(GO) run ./docs/make -show
 
+.PHONY: docs-schedules
+docs-schedules: build servers ## the same, and play the schedules on the strategies' pages again
+	$(GO) run ./docs/make -schedules
+
 .PHONY: test
 test: servers compiler browser ## run every test, with the race detector, against real servers
 	$(GO) test -race -tags lab -shuffle=on -count=1 -timeout 20m ./...

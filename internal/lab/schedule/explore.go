@@ -19,6 +19,8 @@ type Search struct {
 	// Unpruned runs schedules that differ only in the order of independent steps each by itself. It
 	// shows that nothing is lost by leaving them out.
 	Unpruned bool
+	// Limit ends a search after so many runs. 0 is no limit.
+	Limit int
 }
 
 // Player plays one run. A [Stage] does it on real servers.
@@ -36,6 +38,7 @@ type Found struct {
 	Shortest []Record `json:"shortest"` // for each cause the shortest bad schedule, the shortest first
 
 	outcomes map[string]int
+	limited  bool // the search ended at its limit
 }
 
 // Causes are the causes that were found, those of the shortest schedules first.
@@ -133,6 +136,10 @@ func (e *exploration) next(ctx context.Context) (node, bool) {
 	defer e.mu.Unlock()
 	for len(e.nodes) == 0 && e.running > 0 && ctx.Err() == nil {
 		e.changed.Wait()
+	}
+	if e.search.Limit > 0 && e.found.Runs+e.running >= e.search.Limit {
+		e.found.limited = e.found.limited || len(e.nodes) > 0
+		return node{}, false
 	}
 	if len(e.nodes) == 0 || ctx.Err() != nil {
 		return node{}, false
