@@ -50,6 +50,9 @@ type commands struct {
 	Report  reportCommand  `cmd:"" help:"Make any form of report from saved results, or compare two of them."`
 	Soak    soakCommand    `cmd:"" help:"Sell for a long time while everything goes wrong at once, and count."`
 	Scale   scaleCommand   `cmd:"" help:"Measure how sales grow with items, shops and Redis servers, as ratios."`
+	Step    stepCommand    `cmd:"" help:"Play two or three sales request by request, in an order that you choose."`
+	Explore exploreCommand `cmd:"" help:"Run every order of the requests of two or three sales, and show the shortest that fails."`
+	Judge   judgeCommand   `cmd:"" help:"Hold what a strategy declares against scenarios and explorations, property by property."`
 	List    listCommand    `cmd:"" help:"Describe the strategies, their properties, and the scenarios."`
 }
 

@@ -30,6 +30,7 @@ type commands struct {
 	Serve       serveCommand       `cmd:"" default:"1" help:"Sell until told to end. This is the default."`
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running shop whether it is ready: exit code 0 if it is, 1 if not."`
 	Migrate     migrateCommand     `cmd:"" help:"Bring the schema up to date, and end."`
+	Strategies  strategiesCommand  `cmd:"" help:"Describe the strategies of this shop, and end."`
 	labCommands
 }
 
