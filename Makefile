@@ -44,6 +44,14 @@ test: servers compiler browser ## run every test, with the race detector, agains
 	$(GO) test -race -shuffle=on -count=1 -timeout 20m ./...
 	$(GO) -C bench test -count=1 -timeout 5m ./...
 
+.PHONY: model
+model: ## search the lock's protocol in the large: minutes, and a few gigabytes
+	REDISLOCK_MODEL_LARGE=1 $(GO) test -run 'TestModel' -count=1 -timeout 60m -v ./internal/redislock
+
+.PHONY: copy-lock
+copy-lock: ## copy the lock into another module: make copy-lock TO=../shop/lock IMPORT=example.com/shop/lock
+	internal/redislock/copy.sh $(TO) $(IMPORT)
+
 .PHONY: mutations
 mutations: servers ## break the shop in four places, one at a time, and see exactly the right verdicts change
 	$(GO) test -tags mutations -run TestMutations -count=1 -timeout 20m -v ./cmd/loadtest

@@ -74,7 +74,7 @@ func (m model) successors(w *world, then func(world, event)) {
 			}
 		}
 		if st := state(p.state); room && w.beatsOf(i) < m.beats && (st == held || st == waiting && m.broken != waitsWithoutBeats) {
-			do("beats", func(w *world, _ *process) { w.sendBeat(i) })
+			do("sends a renewal", func(w *world, _ *process) { w.sendBeat(i) })
 		}
 		if p.deaf || p.uncount {
 			do("subscribes again", func(_ *world, p *process) { p.deaf, p.uncount = false, false })
@@ -349,7 +349,7 @@ func (m model) fairly(from *world) (world, event) {
 			then(after, event{what: "gets no answer and gives up", process: i})
 		case st == waiting && p.bound > 0 && m.broken != waitsWithoutBeats:
 			after.sendBeat(i)
-			then(after, event{what: "beats", process: i})
+			then(after, event{what: "sends a renewal", process: i})
 		}
 	}
 	if first == nil {

@@ -29,7 +29,7 @@ type model struct {
 
 const (
 	maxProcesses = 3
-	maxMail      = 8
+	maxMail      = 10
 )
 
 // world is one state of everything. Worlds that are equal behave alike.
@@ -112,7 +112,7 @@ func (e event) String() string {
 	if m.kind != nothing {
 		subject = string(rune('A' + m.owner - 1))
 	}
-	name := [...]string{"", "acquire", "release", "release", "cancel", "beat", "the answer to acquire", "the answer to release", "the answer to beat", "the push"}[m.kind]
+	name := [...]string{"", "acquire", "release", "release", "cancel", "renewal", "the answer to acquire", "the answer to release", "the answer to the renewal", "the push"}[m.kind]
 	if m.kind != nothing {
 		name = fmt.Sprintf("%s of attempt %d", name, m.attempt)
 	}
