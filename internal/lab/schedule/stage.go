@@ -214,6 +214,9 @@ func (s *Stage) Script(sha string) string { return s.seat.script(sha) }
 // maxSpoiled is how often a run is made again that the machine was too slow for.
 const maxSpoiled = 6
 
+// errGivenUp is a run that failed each time it was made.
+var errGivenUp = errors.New("a run was given up")
+
 // calmDown is how much longer each time a run waits before it is made again.
 const calmDown = 50 * time.Millisecond
 
@@ -244,7 +247,7 @@ func (s *Stage) Play(ctx context.Context, p Plan, choose func() Chooser) (Record
 			err = fmt.Errorf("the machine is too busy: %s", record.spoiled)
 		}
 		if try == maxSpoiled {
-			return Record{}, fmt.Errorf("%s, tried %d times: %w", p.Strategy, try, err)
+			return Record{}, fmt.Errorf("%w: %s, tried %d times: %w", errGivenUp, p.Strategy, try, err)
 		}
 		select {
 		case <-time.After(time.Duration(try) * calmDown):
