@@ -44,6 +44,7 @@ func (errSilent) Error() string   { return "" }
 func (e errSilent) Unwrap() error { return e.error }
 
 type commands struct {
+	Demo    demoCommand    `cmd:"" help:"Compare five strategies, then break each strategy where it shows most. About a minute."`
 	Run     runCommand     `cmd:"" help:"Run strategies under scenarios and show what was oversold."`
 	Explain explainCommand `cmd:"" help:"Run one cell and show the interleaving that broke it, or what prevented that."`
 	Report  reportCommand  `cmd:"" help:"Make any form of report from saved results, or compare two of them."`
@@ -59,6 +60,7 @@ const description = `Sells limited stock through many strategies, breaks things 
 
 Examples:
 
+    loadtest demo                                              # the comparison, the telling cells, and a page
     loadtest run                                               # five strategies under contention
     loadtest run --strategies all --scenarios all              # everything: the matrix
     loadtest run --strategies set-ex-nx --scenarios late-release --runs 5

@@ -45,6 +45,9 @@ Examples:
 Prefer the environment for SHOP_MYSQL and SHOP_REDIS: flags can be seen by every user of the machine.
 OpenTelemetry traces are sent when OTEL_EXPORTER_OTLP_ENDPOINT says where to.`
 
+// streams are where a command prints its result and its log.
+type streams struct{ out, err io.Writer }
+
 // run is the program: it returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var helped bool
@@ -61,7 +64,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		flags.ShowRanges(),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.BindTo(stderr, (*io.Writer)(nil)),
-		kong.Bind(output{stdout}),
+		kong.Bind(&streams{stdout, stderr}),
 	)
 	if err != nil {
 		panic(err) // the commands' own tags are wrong

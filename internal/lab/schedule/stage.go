@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -105,7 +106,7 @@ func OpenStage(ctx context.Context, o StageOptions) (_ *Stage, err error) {
 	return s, starting.Wait()
 }
 
-const turnsPerCore = 3
+const turnsPerCore = 2
 
 func (s *Stage) openStore(ctx context.Context) error {
 	// What a crash of MySQL itself would lose is of no interest here, and a commit is ten times as fast.
@@ -117,7 +118,7 @@ func (s *Stage) openStore(ctx context.Context) error {
 	if s.store, err = stock.Open(s.dsn); err != nil {
 		return err
 	}
-	return s.store.Migrate(ctx)
+	return s.store.Migrate(ctx, slog.New(slog.DiscardHandler))
 }
 
 // Strategies asks the shop which strategies it has.
@@ -212,7 +213,7 @@ func (s *Stage) Lease() time.Duration { return s.lease }
 func (s *Stage) Script(sha string) string { return s.seat.script(sha) }
 
 // maxSpoiled is how often a run is made again that the machine was too slow for.
-const maxSpoiled = 6
+const maxSpoiled = 10
 
 // errGivenUp is a run that failed each time it was made.
 var errGivenUp = errors.New("a run was given up")

@@ -16,7 +16,7 @@ const limit = 4000
 // TestPruningLosesNoOutcomeOnRealServers runs every order of two sales of each strategy, those that
 // differ only in independent steps included, without an event and with the two that shared lanes have.
 func TestPruningLosesNoOutcomeOnRealServers(t *testing.T) {
-	s := newStage(t, 300*time.Millisecond, 0)
+	s := newStage(t, 600*time.Millisecond, 0)
 	for _, of := range ladder.All() {
 		if of.NeedsQuorum {
 			continue
