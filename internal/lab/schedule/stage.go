@@ -375,7 +375,7 @@ func (s *Stage) firstStep(of string) firstStep {
 }
 
 // oneLease is long enough for a lease to end.
-func (s *Stage) oneLease() time.Duration { return s.lease + s.lease/10 + 5*time.Millisecond }
+func (s *Stage) oneLease() time.Duration { return s.lease + s.lease/5 + 10*time.Millisecond }
 
 // patience is how long time is let pass where nobody can go on.
 func (s *Stage) patience() time.Duration { return s.wait + 4*s.lease }
