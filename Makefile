@@ -63,6 +63,14 @@ quick: gofmt ## look for mistakes and run the tests that need no server: under h
 	$(GO) tool -modfile=tools/go.mod staticcheck -tags lab ./...
 	$(GO) test -short -tags lab ./...
 
+.PHONY: model
+model: ## search the lock's protocol in the large: minutes, and a few gigabytes
+	REDISLOCK_MODEL_LARGE=1 $(GO) test -run 'TestModel' -count=1 -timeout 60m -v ./internal/redislock
+
+.PHONY: copy-lock
+copy-lock: ## copy the lock into another module: make copy-lock TO=../shop/lock IMPORT=example.com/shop/lock
+	internal/redislock/copy.sh $(TO) $(IMPORT)
+
 .PHONY: mutations
 mutations: servers ## break the shop in four places, one at a time, and see exactly the right verdicts change
 	$(GO) test -tags lab,mutations -run TestMutations -count=1 -timeout 20m -v ./cmd/loadtest

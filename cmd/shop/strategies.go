@@ -11,18 +11,18 @@ type strategiesCommand struct {
 	JSON bool `name:"json" help:"As a list in JSON, with properties: the lab asks so."`
 }
 
-func (c *strategiesCommand) Run(s *streams) error {
+func (c *strategiesCommand) Run(to *streams) error {
 	var all []strategy.Description
-	for _, of := range offered {
-		all = append(all, of.Describe())
+	for _, s := range offered {
+		all = append(all, s.Describe())
 	}
 	if c.JSON {
-		out := json.NewEncoder(s.out)
+		out := json.NewEncoder(to.out)
 		out.SetIndent("", "  ")
 		return out.Encode(all)
 	}
-	for _, d := range all {
-		if _, err := fmt.Fprintf(s.out, "%-20s %s\n", d.Name, d.Doc); err != nil {
+	for _, s := range all {
+		if _, err := fmt.Fprintf(to.out, "%-20s %s\n", s.Name, s.Doc); err != nil {
 			return err
 		}
 	}

@@ -3,7 +3,6 @@ package rig
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +14,6 @@ import (
 	"strconv"
 	"time"
 
-	"stocklock/internal/strategy"
 	"stocklock/internal/testserver"
 )
 
@@ -98,8 +96,9 @@ func (r *Rig) UseShopBinary(path string) error {
 	return nil
 }
 
-// Strategies asks the shop which strategies it has.
-func (r *Rig) Strategies(ctx context.Context) ([]strategy.Description, error) {
+// Strategies asks the shop which strategies it has. The answer is the JSON of a list of
+// strategy.Description: the caller decodes it, so that a user of rig needs no store.
+func (r *Rig) Strategies(ctx context.Context) ([]byte, error) {
 	program, err := r.ShopBinary(ctx)
 	if err != nil {
 		return nil, err
@@ -113,11 +112,7 @@ func (r *Rig) Strategies(ctx context.Context) ([]strategy.Description, error) {
 		}
 		return nil, fmt.Errorf("rig: ask %s for its strategies: %w", program, err)
 	}
-	var all []strategy.Description
-	if err := json.Unmarshal(out, &all); err != nil {
-		return nil, fmt.Errorf("rig: ask %s for its strategies: %w", program, err)
-	}
-	return all, nil
+	return out, nil
 }
 
 // ShopBinary builds cmd/shop of the checkout that the working directory is in, and returns its

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -123,7 +124,15 @@ func (s *Stage) openStore(ctx context.Context) error {
 
 // Strategies asks the shop which strategies it has.
 func (s *Stage) Strategies(ctx context.Context) ([]strategy.Description, error) {
-	return s.rig.Strategies(ctx)
+	answer, err := s.rig.Strategies(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []strategy.Description
+	if err := json.Unmarshal(answer, &all); err != nil {
+		return nil, fmt.Errorf("schedule: the shop's strategies: %w", err)
+	}
+	return all, nil
 }
 
 // Lanes is how many runs with these events can be played at a time.
