@@ -12,10 +12,12 @@ import (
 
 const healthcheckTimeout = 3 * time.Second
 
-type healthcheckCommand struct{}
+type healthcheckCommand struct {
+	Live bool `help:"Ask only whether the process answers, as an image's HEALTHCHECK does."`
+}
 
-// Run fails when the shop at SHOP_ADDR is not ready.
-func (*healthcheckCommand) Run(ctx context.Context, set *settings) error {
+// Run fails when the shop at SHOP_ADDR is not ready, or not live.
+func (h *healthcheckCommand) Run(ctx context.Context, set *settings) error {
 	host, port, err := splitAddr("--addr (SHOP_ADDR)", set.Addr)
 	if err != nil {
 		return err
@@ -23,9 +25,13 @@ func (*healthcheckCommand) Run(ctx context.Context, set *settings) error {
 	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
 		host = "127.0.0.1" // it listens on all addresses, this one included
 	}
+	path, what := "/readyz", "ready"
+	if h.Live {
+		path, what = "/livez", "live"
+	}
 	ctx, cancel := context.WithTimeout(ctx, healthcheckTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/readyz", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+path, nil)
 	if err != nil {
 		return usageError{err}
 	}
@@ -36,7 +42,7 @@ func (*healthcheckCommand) Run(ctx context.Context, set *settings) error {
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		body, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10))
-		return fmt.Errorf("not ready: %s: %s", response.Status, body)
+		return fmt.Errorf("not %s: %s: %s", what, response.Status, body)
 	}
 	return nil
 }

@@ -62,6 +62,8 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 		Deps:            deps,
 		Log:             log,
 		SchemaIsManaged: !set.Migrate,
+		SubjectHeader:   set.SubjectHeader,
+		KeyTTL:          set.KeyTTL,
 		MaxInFlight:     set.MaxInFlight,
 		MaxConnections:  set.MaxConnections,
 		StartupTimeout:  set.StartupTimeout,

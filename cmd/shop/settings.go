@@ -26,10 +26,13 @@ type settings struct {
 	Wait     time.Duration `env:"SHOP_WAIT" default:"5s" min:"1ms" max:"1m" help:"How long a sale waits for its lock before it is rejected as busy."`
 	Retry    time.Duration `env:"SHOP_RETRY" default:"10ms" min:"1ms" max:"10s" help:"Pause between two tries where the database chose another transaction, and of locks that poll."`
 
+	SubjectHeader string        `env:"SHOP_SUBJECT_HEADER" placeholder:"NAME" help:"The header in which a gateway names the customer. Idempotency keys are then each customer's own. The gateway must remove it from what comes from outside."`
+	KeyTTL        time.Duration `env:"SHOP_KEY_TTL" default:"24h" min:"1m" max:"8760h" help:"How long an idempotency key is kept. A later repeat sells again."`
+
 	MaxInFlight    int64         `env:"SHOP_MAX_IN_FLIGHT" default:"1000" min:"1" help:"How many API requests may be under way. More are rejected as busy."`
 	MaxConnections int64         `env:"SHOP_MAX_CONNECTIONS" default:"4000" min:"1" help:"How many connections may be open on --addr. More are closed at once. The internal listener has no such bound."`
 	StartupTimeout time.Duration `env:"SHOP_STARTUP_TIMEOUT" default:"30s" min:"1s" max:"1h" help:"How long to wait for MySQL and Redis at the start."`
-	DrainDelay     time.Duration `env:"SHOP_DRAIN_DELAY" default:"0s" min:"0s" max:"10m" help:"How long to go on selling after SIGTERM, while readiness is off: longer than a load balancer needs to notice."`
+	DrainDelay     time.Duration `env:"SHOP_DRAIN_DELAY" default:"5s" min:"0s" max:"10m" help:"How long to go on selling after SIGTERM, while readiness is off: longer than a load balancer needs to notice."`
 	DrainTimeout   time.Duration `env:"SHOP_DRAIN_TIMEOUT" default:"10s" min:"0s" max:"10m" help:"How long sales under way may then take to finish."`
 	LogLevel       string        `env:"SHOP_LOG_LEVEL" enum:"debug,info,warn,error" default:"info" help:"debug, which has the access log, info, warn or error."`
 

@@ -123,6 +123,10 @@ func (s sleepy) Sale(header http.Header) (Sell, error) {
 	}, nil
 }
 
+func (sleepy) Order(o stock.Order) any {
+	return publicOrder{o.PublicID, o.ItemID, o.Quantity, o.CreatedAt}
+}
+
 func (sleepy) Close() error { return nil }
 
 // holdLock takes the lock of an item as another process would, until the function that it returns.
@@ -178,9 +182,9 @@ func (a answer) problem() string {
 	return strings.TrimPrefix(p.Type, "/problems/")
 }
 
-func (a answer) order(t *testing.T) stock.Order {
+func (a answer) order(t *testing.T) publicOrder {
 	t.Helper()
-	var order stock.Order
+	var order publicOrder
 	if err := json.Unmarshal([]byte(a.body), &order); err != nil || a.status >= 300 {
 		t.Fatalf("answer %d %q is no order", a.status, a.body)
 	}

@@ -16,24 +16,49 @@ const (
 	replayedHeader       = "Idempotency-Replayed" // true on an answer that was given before
 )
 
-// maxKeyLength is what orders.idempotency_key can hold.
-const maxKeyLength = 64
+// Lengths of idempotency keys and subjects.
+const (
+	maxKeyLength = 64 // what orders.idempotency_key can hold
+	// leastSecretKey is the shortest key of a request without a subject: such a key is a secret, because
+	// it alone gives its order to whoever sends it. 22 characters can hold 128 random bits.
+	leastSecretKey   = 22
+	maxSubjectLength = 64 // what orders.subject can hold
+)
+
+// exampleKey is the key of the contract's example. Clients that copy it would share an order.
+const exampleKey = "7b1f6c1e-6f0e-4f5c-9c0a-0d5f3f8b2a11"
+
+// subject returns the customer that the gateway names, empty where no header is configured for it or
+// none was sent.
+func (s *Shop) subject(header http.Header) (string, error) {
+	if s.SubjectHeader == "" {
+		return "", nil
+	}
+	switch subjects := header.Values(s.SubjectHeader); {
+	case len(subjects) == 0:
+		return "", nil
+	case len(subjects) > 1 || !isLabel(subjects[0], maxSubjectLength):
+		return "", refusal{malformed, fmt.Sprintf("%s must be there once, with 1 to %d printable characters without space", s.SubjectHeader, maxSubjectLength)}
+	default:
+		return subjects[0], nil
+	}
+}
 
 // requestKey returns the request's idempotency key, empty when it has none.
-func requestKey(header http.Header) (string, error) {
+func requestKey(header http.Header, subject string) (string, error) {
 	switch keys := header.Values(idempotencyKeyHeader); len(keys) {
 	case 0:
 		return "", nil
 	case 1:
-		return readIdempotencyKey(keys[0])
+		return readIdempotencyKey(keys[0], subject)
 	default:
 		return "", refusal{malformed, fmt.Sprintf("send %s once, not %d times", idempotencyKeyHeader, len(keys))}
 	}
 }
 
-// readIdempotencyKey accepts the key bare or, as the draft of the header's
-// standard wants it, in quotation marks.
-func readIdempotencyKey(key string) (string, error) {
+// readIdempotencyKey accepts the key bare or, as the draft of the header's standard wants it, in
+// quotation marks.
+func readIdempotencyKey(key, subject string) (string, error) {
 	if quoted, ok := strings.CutPrefix(key, `"`); ok {
 		key, ok = strings.CutSuffix(quoted, `"`)
 		if !ok {
@@ -42,6 +67,15 @@ func readIdempotencyKey(key string) (string, error) {
 	}
 	if !isLabel(key, maxKeyLength) || strings.Contains(key, `"`) {
 		return "", refusal{malformed, fmt.Sprintf("%s must be 1 to %d printable characters without space", idempotencyKeyHeader, maxKeyLength)}
+	}
+	if subject != "" {
+		return key, nil
+	}
+	if len(key) < leastSecretKey {
+		return "", refusal{malformed, fmt.Sprintf("%s is a secret and must have %d characters or more, such as a random UUID", idempotencyKeyHeader, leastSecretKey)}
+	}
+	if key == exampleKey {
+		return "", refusal{malformed, idempotencyKeyHeader + " is the example of the contract: make a random one for every wish to buy"}
 	}
 	return key, nil
 }
@@ -88,7 +122,7 @@ func (s *Shop) sellOnce(ctx context.Context, sale stock.Sale, sell Sell) (order 
 // madeBefore returns the order under the sale's key, stock.ErrNotFound when there is none,
 // or errKeyReused when it is not an order of the same thing.
 func (s *Shop) madeBefore(ctx context.Context, sale stock.Sale) (stock.Order, error) {
-	order, err := s.store.OrderByKey(ctx, sale.IdempotencyKey)
+	order, err := s.store.OrderByKey(ctx, sale.Subject, sale.IdempotencyKey)
 	if err != nil {
 		return stock.Order{}, err
 	}

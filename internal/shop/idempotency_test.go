@@ -18,7 +18,7 @@ func TestARepeatGetsTheSameAnswer(t *testing.T) {
 	for _, by := range strategy.All() {
 		s := open(t, func(c *Config) { c.Strategy = by })
 		item := s.item(1) // the repeat finds it sold out
-		key := "key-" + by.Name
+		key := "key-of-some-customer-" + by.Name
 		first := s.buy(item, "Idempotency-Key", key)
 		again := s.buy(item, "Idempotency-Key", `"`+key+`"`)
 		if first.status != 201 || first.header.Get("Idempotency-Replayed") != "" {
@@ -46,7 +46,7 @@ func TestRepeatsInFlightSellOnce(t *testing.T) {
 			var sending sync.WaitGroup
 			for range repeats {
 				sending.Go(func() {
-					got := s.buy(item, "Idempotency-Key", fmt.Sprintf("key-%s-%d", by.Name, units), sleepHeader, "read 20ms")
+					got := s.buy(item, "Idempotency-Key", fmt.Sprintf("key-of-some-customer-%s-%d", by.Name, units), sleepHeader, "read 20ms")
 					mu.Lock()
 					defer mu.Unlock()
 					bodies[got.body]++
@@ -69,8 +69,8 @@ func TestRepeatsInFlightSellOnce(t *testing.T) {
 func TestAKeyBelongsToOneOrder(t *testing.T) {
 	s := open(t, nil)
 	item, other := s.item(5), s.item(5)
-	s.buy(item, "Idempotency-Key", "key-1").order(t)
-	header := http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {"key-1"}}
+	s.buy(item, "Idempotency-Key", "key-of-some-customer-1").order(t)
+	header := http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {"key-of-some-customer-1"}}
 	for _, test := range []struct {
 		name, path, body string
 	}{
@@ -82,7 +82,7 @@ func TestAKeyBelongsToOneOrder(t *testing.T) {
 			t.Errorf("%s: %d %s, want 422", test.name, got.status, got.body)
 		}
 	}
-	if got := s.buy(item, "Idempotency-Key", "KEY-1"); got.status != 201 || got.header.Get("Idempotency-Replayed") != "" {
+	if got := s.buy(item, "Idempotency-Key", "KEY-OF-SOME-CUSTOMER-1"); got.status != 201 || got.header.Get("Idempotency-Replayed") != "" {
 		t.Errorf("a key in capitals is another key, but got %d %s", got.status, got.body)
 	}
 	if s.left(item) != 3 || s.left(other) != 5 {
@@ -99,7 +99,7 @@ func TestNobodyIsToldSoldOutWhoMayHaveAnOrder(t *testing.T) {
 	}
 	s := openUnready(t, mysql.DSN(), "redis://"+testserver.RedisAddr(t), nil)
 	waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
-	sale := stock.Sale{ItemID: s.item(1).ID, Quantity: 1, RequestID: "r", IdempotencyKey: "key-1", Shop: "test-shop"}
+	sale := stock.Sale{ItemID: s.item(1).ID, Quantity: 1, RequestID: "r", IdempotencyKey: "key-of-some-customer-1", Shop: "test-shop"}
 	_, _, err = s.sellOnce(t.Context(), sale, func(context.Context, stock.Sale) (stock.Order, error) {
 		if err := mysql.Kill(); err != nil {
 			t.Error(err)
@@ -116,27 +116,73 @@ func TestARefusalIsNotRemembered(t *testing.T) {
 	item := s.item(1)
 	release := s.holdLock(item)
 	defer release()
-	if got := s.buy(item, "Idempotency-Key", "key-1"); got.problem() != "busy" {
+	if got := s.buy(item, "Idempotency-Key", "key-of-some-customer-1"); got.problem() != "busy" {
 		t.Fatalf("first answer %d %s, want busy", got.status, got.body)
 	}
-	if got := s.get("/api/v1/orders?idempotency_key=key-1"); got.problem() != "not-found" {
+	if got := s.get("/api/v1/orders?idempotency_key=key-of-some-customer-1"); got.problem() != "not-found" {
 		t.Errorf("an order that was not made was found: %d %s", got.status, got.body)
 	}
 	release()
-	if got := s.buy(item, "Idempotency-Key", "key-1"); got.status != 201 || got.header.Get("Idempotency-Replayed") != "" {
+	if got := s.buy(item, "Idempotency-Key", "key-of-some-customer-1"); got.status != 201 || got.header.Get("Idempotency-Replayed") != "" {
 		t.Errorf("the repeat: %d %s", got.status, got.body)
+	}
+}
+
+// TestTwoCustomersMayUseTheSameKey has a gateway name them.
+func TestTwoCustomersMayUseTheSameKey(t *testing.T) {
+	s := open(t, func(c *Config) { c.SubjectHeader = "X-Subject" })
+	item := s.item(5)
+	buy := func(subject string) answer {
+		return s.buy(item, "X-Subject", subject, "Idempotency-Key", "1")
+	}
+	ann, bob := buy("ann"), buy("bob")
+	if ann.status != 201 || bob.status != 201 || ann.body == bob.body || bob.header.Get("Idempotency-Replayed") != "" {
+		t.Errorf("two customers got %d %s and %d %s, want two orders", ann.status, ann.body, bob.status, bob.body)
+	}
+	if again := buy("ann"); again.body != ann.body || again.header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("a repeat got %d %s, want %s", again.status, again.body, ann.body)
+	}
+	if got := s.buy(item, "X-Subject", "a b"); got.problem() != "malformed" {
+		t.Errorf("a subject with a space: %d %s", got.status, got.body)
+	}
+	if got := s.buy(item, "Idempotency-Key", "1"); got.problem() != "malformed" {
+		t.Errorf("a short key without a subject: %d %s", got.status, got.body)
+	}
+	other := open(t, nil)
+	first := other.buy(other.item(2), "X-Subject", "ann", "Idempotency-Key", "key-of-some-customer-1")
+	if _, err := other.store.OrderByKey(t.Context(), "", "key-of-some-customer-1"); first.status != 201 || err != nil {
+		t.Errorf("a subject was believed that no setting names: %v", err)
+	}
+}
+
+func TestKeysExpire(t *testing.T) {
+	s := open(t, func(c *Config) { c.KeyTTL = time.Millisecond })
+	item := s.item(5)
+	const key = "key-of-some-customer-1"
+	first := s.buy(item, "Idempotency-Key", key)
+	if n, err := s.store.ClearKeys(t.Context(), time.Unix(0, 0), time.Now().UTC().Add(-time.Hour), 10); n != 0 || err != nil {
+		t.Errorf("cleared %d young keys, %v", n, err)
+	}
+	if n, err := s.store.ClearKeys(t.Context(), time.Unix(0, 0), time.Now().UTC().Add(time.Second), 10); n != 1 || err != nil {
+		t.Errorf("cleared %d keys, %v, want 1", n, err)
+	}
+	if got := s.get(first.header.Get("Location")); got.body != first.body {
+		t.Errorf("the order became %s", got.body)
+	}
+	if again := s.buy(item, "Idempotency-Key", key); again.status != 201 || again.body == first.body {
+		t.Errorf("a repeat after the key expired: %d %s, want another order", again.status, again.body)
 	}
 }
 
 func TestWrongKeysAreRefused(t *testing.T) {
 	s := open(t, nil)
 	item := s.item(1)
-	for _, key := range []string{"", strings.Repeat("k", 65), "a b", `"`, `""`, `"open`, `in"side`, "ключ"} {
+	for _, key := range []string{"", strings.Repeat("k", 65), "only-21-characters-00", exampleKey, "a b", `"`, `""`, `"open`, `in"side`, "ключ"} {
 		if got := s.buy(item, "Idempotency-Key", key); got.problem() != "malformed" {
 			t.Errorf("key %q: %d %s, want malformed", key, got.status, got.body)
 		}
 	}
-	two := http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {"key-1", "key-2"}}
+	two := http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {"key-of-some-customer-1", "key-of-some-customer-2"}}
 	if got := s.do(t.Context(), http.MethodPost, ordersPath(item), `{"quantity":1}`, two); got.problem() != "malformed" {
 		t.Errorf("two keys: %d %s, want malformed", got.status, got.body)
 	}

@@ -24,7 +24,7 @@ type itemList struct {
 }
 
 func (s *Shop) getItems(c *gin.Context) {
-	after, err := queryNumber(c, "after", 0, 0, math.MaxUint64)
+	after, err := queryNumber(c, "after", 0, 0, math.MaxInt64)
 	if err != nil {
 		s.fail(c, err)
 		return
@@ -61,9 +61,9 @@ func (s *Shop) getItem(c *gin.Context) {
 }
 
 func pathNumber(c *gin.Context, name string) (uint64, error) {
-	n, err := strconv.ParseUint(c.Param(name), 10, 64)
+	n, err := strconv.ParseUint(c.Param(name), 10, 63)
 	if err != nil {
-		return 0, outOfRange(malformed, "the "+name+" id", 0, math.MaxUint64, c.Param(name))
+		return 0, outOfRange(malformed, "the "+name+" id", 0, math.MaxInt64, c.Param(name))
 	}
 	return n, nil
 }
@@ -85,5 +85,5 @@ func queryNumber(c *gin.Context, name string, missing, least, most uint64) (uint
 }
 
 func outOfRange(as kind, what string, least, most uint64, is string) error {
-	return refusal{as, fmt.Sprintf("%s must be a whole number from %d to %d, not %q", what, least, most, is)}
+	return refusal{as, fmt.Sprintf("%s must be a whole number from %d to %d, not %.40q", what, least, most, is)}
 }

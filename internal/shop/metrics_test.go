@@ -42,9 +42,9 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 	s := open(t, nil)
 	item := s.item(2)
 	for i := range 3 {
-		s.buy(item, "Idempotency-Key", fmt.Sprint("key-", i))
+		s.buy(item, "Idempotency-Key", fmt.Sprint("key-of-some-customer-", i))
 	}
-	s.buy(item, "Idempotency-Key", "key-0")
+	s.buy(item, "Idempotency-Key", "key-of-some-customer-0")
 	for i := range 20 {
 		s.get(fmt.Sprintf("/made/up/%d", i))
 	}

@@ -12,8 +12,10 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gin-gonic/gin"
+	"github.com/google/uuid"
 
 	"stocklock/internal/stock"
 )
@@ -44,23 +46,42 @@ func (s *Shop) postOrder(c *gin.Context) {
 		c.Set(outcomeKey, "replayed")
 		c.Header(replayedHeader, "true")
 	}
-	c.Header("Location", fmt.Sprintf("/api/v1/orders/%d", order.ID))
-	c.JSON(http.StatusCreated, order)
+	c.Header("Location", "/api/v1/orders/"+order.PublicID)
+	c.JSON(http.StatusCreated, s.show(order))
+}
+
+// publicOrder is what a customer sees of an order.
+type publicOrder struct {
+	ID        string    `json:"id"`
+	ItemID    uint64    `json:"item_id"`
+	Quantity  int64     `json:"quantity"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// show returns what is shown of an order: a lab shows all of it.
+func (s *Shop) show(o stock.Order) any {
+	if s.lab != nil {
+		return s.lab.Order(o)
+	}
+	return publicOrder{o.PublicID, o.ItemID, o.Quantity, o.CreatedAt}
 }
 
 func (s *Shop) getOrder(c *gin.Context) {
-	id, err := pathNumber(c, "order")
+	id := c.Param("order")
+	if err := uuid.Validate(id); err != nil || len(id) != maxOrderID {
+		s.fail(c, refusal{malformed, "an order's id is a UUID, as the answer to the order gave it"})
+		return
+	}
+	order, err := inPlace(s, c, func(ctx context.Context) (stock.Order, error) { return s.store.Order(ctx, strings.ToLower(id)) })
 	if err != nil {
 		s.fail(c, err)
 		return
 	}
-	order, err := inPlace(s, c, func(ctx context.Context) (stock.Order, error) { return s.store.Order(ctx, id) })
-	if err != nil {
-		s.fail(c, err)
-		return
-	}
-	c.JSON(http.StatusOK, order)
+	c.JSON(http.StatusOK, s.show(order))
 }
+
+// maxOrderID is the length of a UUID in its usual form.
+const maxOrderID = 36
 
 // getOrderByKey is for a client that never saw the answer.
 func (s *Shop) getOrderByKey(c *gin.Context) {
@@ -69,17 +90,22 @@ func (s *Shop) getOrderByKey(c *gin.Context) {
 		s.fail(c, refusal{malformed, "say which order: /api/v1/orders?idempotency_key=KEY"})
 		return
 	}
-	key, err := readIdempotencyKey(asked)
+	subject, err := s.subject(c.Request.Header)
 	if err != nil {
 		s.fail(c, err)
 		return
 	}
-	order, err := inPlace(s, c, func(ctx context.Context) (stock.Order, error) { return s.store.OrderByKey(ctx, key) })
+	key, err := readIdempotencyKey(asked, subject)
 	if err != nil {
 		s.fail(c, err)
 		return
 	}
-	c.JSON(http.StatusOK, order)
+	order, err := inPlace(s, c, func(ctx context.Context) (stock.Order, error) { return s.store.OrderByKey(ctx, subject, key) })
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	c.JSON(http.StatusOK, s.show(order))
 }
 
 func (s *Shop) readSale(c *gin.Context) (stock.Sale, error) {
@@ -98,11 +124,15 @@ func (s *Shop) readSale(c *gin.Context) (stock.Sale, error) {
 	if err != nil {
 		return stock.Sale{}, err
 	}
-	key, err := requestKey(c.Request.Header)
+	subject, err := s.subject(c.Request.Header)
 	if err != nil {
 		return stock.Sale{}, err
 	}
-	return stock.Sale{ItemID: itemID, Quantity: quantity, RequestID: requestID(c), Shop: s.Name, IdempotencyKey: key}, nil
+	key, err := requestKey(c.Request.Header, subject)
+	if err != nil {
+		return stock.Sale{}, err
+	}
+	return stock.Sale{ItemID: itemID, Quantity: quantity, RequestID: requestID(c), Shop: s.Name, Subject: subject, IdempotencyKey: key}, nil
 }
 
 // wantJSON refuses a body that is not JSON as it stands, and one that is announced to be too large.

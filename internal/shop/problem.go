@@ -152,6 +152,9 @@ func (s *Shop) fail(c *gin.Context, err error) {
 	refuse(c, r)
 }
 
+// maxInstance is how many bytes of a path an answer repeats.
+const maxInstance = 200
+
 func refuse(c *gin.Context, r refusal) {
 	c.Set(outcomeKey, r.slug)
 	if r.retryAfter > 0 {
@@ -160,6 +163,6 @@ func refuse(c *gin.Context, r refusal) {
 	c.Header("Content-Type", "application/problem+json")
 	c.AbortWithStatusJSON(r.status, problem{
 		Type: problemPath + r.slug, Title: r.title, Status: r.status, Detail: r.detail,
-		Instance: c.Request.URL.Path, RequestID: requestID(c),
+		Instance: c.Request.URL.Path[:min(len(c.Request.URL.Path), maxInstance)], RequestID: requestID(c),
 	})
 }

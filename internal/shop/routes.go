@@ -3,6 +3,7 @@ package shop
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 
 	"github.com/gin-gonic/gin"
 )
@@ -21,6 +22,7 @@ func (s *Shop) engine() *gin.Engine {
 	e.ContextWithFallback = true
 	e.HandleMethodNotAllowed = true
 	e.RedirectTrailingSlash = false
+	e.UseRawPath = true          // an encoded slash is no separator
 	_ = e.SetTrustedProxies(nil) // nil cannot be wrong; nobody's X-Forwarded-For is believed
 	if s.Tracing != nil {
 		e.Use(s.traceRequest())
@@ -57,5 +59,9 @@ func (s *Shop) onlyWhenStarted(c *gin.Context) {
 	}
 	if !s.health.started() {
 		s.fail(c, errStarting)
+		return
+	}
+	if _, err := url.ParseQuery(c.Request.URL.RawQuery); err != nil {
+		s.fail(c, refusal{malformed, "the query cannot be read: it has a percent sign without two hexadecimal digits, or a semicolon"})
 	}
 }

@@ -24,15 +24,20 @@ func TestASaleIsRecordedAndCanBeRead(t *testing.T) {
 	got := s.do(t.Context(), http.MethodPost, ordersPath(item), `{"quantity":2}`,
 		http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {"r-1"}})
 	order := got.order(t)
-	want := stock.Order{ID: order.ID, ItemID: item.ID, Quantity: 2, StockRead: 3, StockWritten: 1, Strategy: "conditional",
-		Shop: "test-shop", RequestID: "r-1", CreatedAt: order.CreatedAt}
-	if got.status != http.StatusCreated || order != want || order.ID == 0 || time.Since(order.CreatedAt) > time.Minute {
+	want := publicOrder{ID: order.ID, ItemID: item.ID, Quantity: 2, CreatedAt: order.CreatedAt}
+	if got.status != http.StatusCreated || order != want || time.Since(order.CreatedAt) > time.Minute {
 		t.Errorf("answered %d %+v, want 201 %+v", got.status, order, want)
 	}
 	if again := s.get(got.header.Get("Location")).order(t); again != order {
 		t.Errorf("read again: %+v, want %+v", again, order)
 	}
-	if got := s.get(fmt.Sprintf("/api/v1/items/%d", item.ID)); got.body != fmt.Sprintf(`{"id":%d,"name":%q,"stock":1,"version":1,"fence":0}`, item.ID, t.Name()) {
+	row, err := s.store.Order(t.Context(), order.ID)
+	recorded := stock.Order{ID: row.ID, PublicID: order.ID, ItemID: item.ID, Quantity: 2, StockRead: 3, StockWritten: 1, Strategy: "conditional",
+		Shop: "test-shop", RequestID: "r-1", CreatedAt: row.CreatedAt}
+	if err != nil || row != recorded || row.ID == 0 {
+		t.Errorf("recorded %+v, %v, want %+v", row, err, recorded)
+	}
+	if got := s.get(fmt.Sprintf("/api/v1/items/%d", item.ID)); got.body != fmt.Sprintf(`{"id":%d,"name":%q,"stock":1,"version":1}`, item.ID, t.Name()) {
 		t.Errorf("the item is now %s", got.body)
 	}
 }

@@ -16,6 +16,8 @@ type Sell func(ctx context.Context, wanted stock.Sale) (stock.Order, error)
 type Lab interface {
 	// Sale returns how a request with these headers is sold, or why it cannot be: see [Malformed].
 	Sale(header http.Header) (Sell, error)
+	// Order returns what is shown of an order, as JSON.
+	Order(stock.Order) any
 	// Close frees what the lab holds. No sale may begin any more.
 	Close() error
 }

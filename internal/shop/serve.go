@@ -41,6 +41,7 @@ func (s *Shop) Serve(ctx context.Context, public, internal net.Listener) error {
 	defer background.Wait()
 	defer stopWatching()
 	background.Go(func() { s.health.watch(watching) })
+	background.Go(func() { s.clearKeys(watching) })
 	served := make(chan error, 1)
 	bounded := &boundedListener{Listener: public, most: s.MaxConnections}
 	server.ConnState = bounded.count

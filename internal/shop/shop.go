@@ -36,6 +36,9 @@ type Config struct {
 	// sales slow.
 	ExtraTime time.Duration
 
+	SubjectHeader string        // names the customer, where a gateway does so; empty for none
+	KeyTTL        time.Duration // how long idempotency keys are kept; 0 for ever
+
 	StartupTimeout time.Duration // how long to wait for MySQL and Redis
 	DrainDelay     time.Duration // how long to go on serving after readiness was taken back
 	DrainTimeout   time.Duration // how long sales under way may take to finish

@@ -143,6 +143,9 @@ var effects = []struct {
 }{
 	{1, "SELECT COUNT(*) = 3 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name IN ('items', 'orders', 'runs')"},
 	{2, "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'orders' AND column_name = 'idempotency_key'"},
+	{3, "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'orders' AND column_name = 'public_id'"},
+	{4, "SELECT (SELECT COUNT(*) FROM goose_db_version WHERE version_id = 3 AND is_applied) > 0 AND (SELECT COUNT(*) FROM information_schema.statistics" +
+		" WHERE table_schema = DATABASE() AND table_name = 'orders' AND index_name = 'orders_idempotency_key') = 0"},
 }
 
 // noteCommitted notes migrations whose effect is there and whose note is missing: the process that

@@ -3,23 +3,35 @@ package stock
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
-// Order returns the order with this id, or ErrNotFound.
-func (s *Store) Order(ctx context.Context, id uint64) (Order, error) {
-	return s.orderWhere(ctx, "id = ?", id)
+// Order returns the order with this public id, or ErrNotFound.
+func (s *Store) Order(ctx context.Context, publicID string) (Order, error) {
+	return s.orderWhere(ctx, "public_id = ?", publicID)
 }
 
-// OrderByKey returns the order that was made under this idempotency key, or
-// ErrNotFound.
-func (s *Store) OrderByKey(ctx context.Context, key string) (Order, error) {
-	return s.orderWhere(ctx, "idempotency_key = ?", key)
+// OrderByKey returns the order that a subject made under this idempotency key, or ErrNotFound.
+func (s *Store) OrderByKey(ctx context.Context, subject, key string) (Order, error) {
+	return s.orderWhere(ctx, "idempotency_key = ? AND subject = ?", key, subject)
 }
 
-func (s *Store) orderWhere(ctx context.Context, where string, arg any) (Order, error) {
+// ClearKeys removes up to limit idempotency keys of orders that were made from one time until before
+// another, and returns how many there were.
+func (s *Store) ClearKeys(ctx context.Context, from, before time.Time, limit int) (int64, error) {
+	done := s.db.WithContext(ctx).Exec(
+		"UPDATE orders SET idempotency_key = NULL WHERE created_at >= ? AND created_at < ? AND idempotency_key IS NOT NULL ORDER BY created_at LIMIT ?",
+		from, before, limit)
+	if done.Error != nil {
+		return 0, fmt.Errorf("clear idempotency keys: %w", done.Error)
+	}
+	return done.RowsAffected, nil
+}
+
+func (s *Store) orderWhere(ctx context.Context, where string, args ...any) (Order, error) {
 	var orders []Order
-	if err := s.db.WithContext(ctx).Where(where, arg).Limit(1).Find(&orders).Error; err != nil {
-		return Order{}, fmt.Errorf("read order %v: %w", arg, err)
+	if err := s.db.WithContext(ctx).Where(where, args...).Limit(1).Find(&orders).Error; err != nil {
+		return Order{}, fmt.Errorf("read an order: %w", err)
 	}
 	if len(orders) == 0 {
 		return Order{}, ErrNotFound

@@ -14,7 +14,7 @@ type Item struct {
 	Name    string `json:"name"`
 	Stock   int64  `json:"stock"`   // units left; negative only after an oversell
 	Version int64  `json:"version"` // grows with every write of the stock
-	Fence   int64  `json:"fence"`   // the highest fencing token that was let in
+	Fence   int64  `json:"-"`       // the highest fencing token that was let in
 }
 
 // Take says what is left after taking quantity units, or ErrSoldOut.
@@ -34,8 +34,10 @@ type Sale struct {
 	Run       string // the load-test run it belongs to, empty outside one
 	Shop      string // the process that serves it
 	Token     int64  // fencing token of the lock it is made under, 0 without one
-	// IdempotencyKey names the customer's wish: of all sales with one key only one
-	// is made. Empty means that it has none.
+	// Subject is the customer, empty where no gateway names one.
+	Subject string
+	// IdempotencyKey names the customer's wish: of all sales of a subject with one key only one is
+	// made. Empty means that it has none.
 	IdempotencyKey string
 	// Ready is called when the sale has its connection and before it writes. Its error refuses the
 	// sale. Nil allows every sale.
@@ -49,14 +51,17 @@ func (s Sale) ready() error {
 	return s.Ready()
 }
 
-// Order is the row that proves a sale, with what it read and wrote.
+// Order is the row that proves a sale, with what it read and wrote. Its JSON is the lab's: customers
+// are shown less.
 type Order struct {
-	ID           uint64    `json:"id"`
+	ID           uint64    `json:"id"`                  // in the order of the commits of an item
+	PublicID     string    `json:"public_id,omitempty"` // UUIDv7; empty for orders made before there were such ids
+	Subject      string    `json:"subject,omitempty"`
 	ItemID       uint64    `json:"item_id"`
 	Quantity     int64     `json:"quantity"`
 	StockRead    int64     `json:"stock_read"`
 	StockWritten int64     `json:"stock_written"`
-	Token        int64     `json:"token"`
+	Token        int64     `json:"token,string"` // a string, because it passes 2^53
 	Strategy     string    `json:"strategy"`
 	Run          string    `json:"run,omitempty"`
 	Shop         string    `json:"shop"`

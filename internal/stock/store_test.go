@@ -132,10 +132,10 @@ func TestOrderKeepsWhatItReadAndWrote(t *testing.T) {
 		t.Fatalf("Write: %v", err)
 	}
 	want := stock.Order{
-		ID: got.ID, CreatedAt: got.CreatedAt,
+		ID: got.ID, PublicID: got.PublicID, CreatedAt: got.CreatedAt,
 		ItemID: item.ID, Quantity: 3, StockRead: 10, StockWritten: 7, Token: 7, Strategy: "s", Run: "run", Shop: "shop", RequestID: "req",
 	}
-	if got != want || got.ID == 0 || time.Since(got.CreatedAt).Abs() > time.Minute {
+	if got != want || got.ID == 0 || len(got.PublicID) != 36 || time.Since(got.CreatedAt).Abs() > time.Minute {
 		t.Errorf("Write = %+v, want %+v with an id and the time", got, want)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
+	"github.com/google/uuid"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 )
@@ -176,8 +177,12 @@ func (s *Store) decrement(ctx context.Context, sale Sale, set map[string]any, wh
 }
 
 func record(tx *gorm.DB, sale Sale, read, written int64) (Order, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return Order{}, err
+	}
 	order := Order{
-		ItemID: sale.ItemID, Quantity: sale.Quantity, StockRead: read, StockWritten: written,
+		PublicID: id.String(), Subject: sale.Subject, ItemID: sale.ItemID, Quantity: sale.Quantity, StockRead: read, StockWritten: written,
 		Token: sale.Token, Strategy: sale.Strategy, Run: sale.Run, Shop: sale.Shop, RequestID: sale.RequestID,
 	}
 	if sale.IdempotencyKey != "" {
@@ -201,7 +206,7 @@ const (
 	recordChanged   = 1020 // MariaDB's innodb_snapshot_isolation
 )
 
-// duplicateKey can only be the idempotency key: no other unique one is chosen by us.
+// duplicateKey can only be the idempotency key: public ids do not repeat.
 const duplicateKey = 1062
 
 func classify(err error) error {

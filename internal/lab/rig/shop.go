@@ -50,7 +50,7 @@ func (r *Rig) Shop(ctx context.Context, o ShopOptions) (*Shop, error) {
 		}
 		internal := net.JoinHostPort("127.0.0.1", strconv.Itoa(internalPort))
 		shop.Internal = "http://" + internal
-		env := []string{"SHOP_NAME=" + o.Name, "SHOP_ADDR=" + addr, "SHOP_INTERNAL_ADDR=" + internal}
+		env := []string{"SHOP_NAME=" + o.Name, "SHOP_ADDR=" + addr, "SHOP_INTERNAL_ADDR=" + internal, "SHOP_DRAIN_DELAY=0s"}
 		for name, value := range o.Env {
 			env = append(env, name+"="+value)
 		}

@@ -20,6 +20,7 @@ var leastRights = []string{
 	"GRANT SELECT ON DATABASE.* TO shop",
 	"GRANT UPDATE ON DATABASE.items TO shop",
 	"GRANT INSERT ON DATABASE.orders TO shop",
+	"GRANT UPDATE (idempotency_key) ON DATABASE.orders TO shop",
 }
 
 func TestAShopSellsWithTheLeastRights(t *testing.T) {
@@ -61,7 +62,7 @@ func TestAShopSellsWithTheLeastRights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		header := http.Header{labmode.StrategyHeader: {name}, "Idempotency-Key": {"key-" + name}}
+		header := http.Header{labmode.StrategyHeader: {name}, "Idempotency-Key": {"key-of-some-customer-" + name}}
 		if got := post(t.Context(), shop, item, header, ""); got == nil || got.StatusCode != 201 {
 			t.Errorf("%s: %+v; the log: %s", name, got, shop.LogTail())
 		}

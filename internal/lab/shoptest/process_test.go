@@ -245,7 +245,7 @@ func TestARepeatAfterAKill(t *testing.T) {
 		{"written kill", true}, // it was committed
 		{"write kill", false},  // it was not
 	} {
-		header := http.Header{"Idempotency-Key": {"key-" + fmt.Sprint(i)}, labmode.StrategyHeader: {"conditional"}}
+		header := http.Header{"Idempotency-Key": {"key-of-some-customer-" + fmt.Sprint(i)}, labmode.StrategyHeader: {"conditional"}}
 		if got := post(t.Context(), l.shops[i], item, header, test.point); got != nil {
 			t.Fatalf("%s: %s, want no answer", test.point, got.Status)
 		}

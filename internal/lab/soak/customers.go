@@ -123,7 +123,7 @@ func (c *customers) send(p *purchase) load.Order {
 
 func (c *customers) newPurchase() *purchase {
 	n := len(c.purchases)
-	p := &purchase{key: fmt.Sprintf("soak-%d-%d", c.seed, n), shelf: n % len(c.shelves)}
+	p := &purchase{key: fmt.Sprintf("soak-%010d-%010d", c.seed, n), shelf: n % len(c.shelves)}
 	p.item = c.shelves[p.shelf].item()
 	p.shop = c.upFrom(n / len(c.shelves)) // every shop sells by every strategy
 	if len(c.faults) > 0 {

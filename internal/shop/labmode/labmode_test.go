@@ -261,7 +261,7 @@ func TestRepeatsSellOnce(t *testing.T) {
 		var sending sync.WaitGroup
 		for range 8 {
 			sending.Go(func() {
-				got := l.buy(item, labmode.Experiment{Strategy: name}, "Idempotency-Key", "key-of-a-customer-"+name)
+				got := l.buy(item, labmode.Experiment{Strategy: name}, "Idempotency-Key", "key-of-some-customer-"+name)
 				mu.Lock()
 				defer mu.Unlock()
 				bodies = append(bodies, got.body)
