@@ -8,14 +8,16 @@ help: ## print the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: build
-build: ## compile bin/shop and bin/loadtest
-	$(GO) build -o bin/ ./cmd/shop ./cmd/loadtest
+build: ## compile bin/loadtest, and bin/shop with what it does in the lab
+	$(GO) build -tags lab -o bin/ ./cmd/shop ./cmd/loadtest
+
+.PHONY: shop
+shop: ## compile bin/production/shop: the shop as it is deployed, without the lab
+	$(GO) build -trimpath -ldflags=-s -o bin/production/ ./cmd/shop
 
 .PHONY: demo
-demo: build servers ## sell the same stock in eighteen ways, break each of them, and see which oversell
-	bin/loadtest run --strategies all --stock 40 $(ARGS)
-	bin/loadtest run --cells telling $(ARGS)
-	bin/loadtest list properties
+demo: build servers ## compare five strategies, then break each strategy where it shows most; out/report.html
+	bin/loadtest demo $(ARGS)
 
 .PHONY: matrix
 matrix: build servers ## run every strategy under every scenario
@@ -31,6 +33,12 @@ bench: build servers ## measure the lock beside its peers, in a few minutes
 	@mkdir -p out
 	bin/bench --loadtest bin/loadtest --json out/bench.json $(ARGS)
 
+.PHONY: explore
+explore: build servers ## run every order of the requests of two and three sales, and show that pruning loses nothing; minutes
+	bin/loadtest explore all --events all $(ARGS)
+	bin/loadtest explore set-ex-nx owner-get-del owner-checked conditional --events wait --customers 3 $(ARGS)
+	$(GO) test -tags lab,explore -run TestPruningLosesNoOutcomeOnRealServers -count=1 -timeout 20m -v ./internal/lab/schedule
+
 .PHONY: docs
 docs: build servers ## bring the pages of the strategies and scenarios up to date with the code
 	$(GO) run ./docs/make
@@ -39,10 +47,21 @@ docs: build servers ## bring the pages of the strategies and scenarios up to dat
 docs-show: build servers ## the same, and run each page's command again to show what it prints
 	$(GO) run ./docs/make -show
 
+.PHONY: docs-schedules
+docs-schedules: build servers ## the same, and play the schedules on the strategies' pages again
+	$(GO) run ./docs/make -schedules
+
 .PHONY: test
 test: servers compiler browser ## run every test, with the race detector, against real servers
-	$(GO) test -race -shuffle=on -count=1 -timeout 20m ./...
+	$(GO) test -race -tags lab -shuffle=on -count=1 -timeout 20m ./...
+	$(GO) test -count=1 -timeout 5m ./cmd/shop
 	$(GO) -C bench test -count=1 -timeout 5m ./...
+
+.PHONY: quick
+quick: gofmt ## look for mistakes and run the tests that need no server: under half a minute once it is compiled
+	$(GO) vet -tags lab ./...
+	$(GO) tool -modfile=tools/go.mod staticcheck -tags lab ./...
+	$(GO) test -short -tags lab ./...
 
 .PHONY: model
 model: ## search the lock's protocol in the large: minutes, and a few gigabytes
@@ -59,23 +78,28 @@ copy-lock: ## copy the lock into another module: make copy-lock TO=../shop/lock 
 
 .PHONY: mutations
 mutations: servers ## break the shop in four places, one at a time, and see exactly the right verdicts change
-	$(GO) test -tags mutations -run TestMutations -count=1 -timeout 20m -v ./cmd/loadtest
+	$(GO) test -tags lab,mutations -run TestMutations -count=1 -timeout 20m -v ./cmd/loadtest
 
 .PHONY: lint
-lint: ## look for mistakes and known vulnerabilities: go vet, staticcheck, gofmt, govulncheck
+lint: gofmt ## look for mistakes and known vulnerabilities: gofmt, go mod tidy, go vet, staticcheck, govulncheck
+	@GO='$(GO)' scripts/tidy.sh . bench
 	$(GO) vet ./...
+	$(GO) vet -tags lab,mutations,explore ./...
 	$(GO) -C bench vet ./...
-	$(GO) vet -tags mutations ./cmd/loadtest
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
+	$(GO) tool -modfile=tools/go.mod staticcheck -tags lab ./...
 	$(GO) -C bench tool -modfile=../tools/go.mod staticcheck ./...
-	@unformatted=$$(gofmt -l .) && [ -z "$$unformatted" ] || { echo "run gofmt -w on: $$unformatted"; exit 1; }
 	@GO='$(GO)' scripts/vulncheck.sh
+
+.PHONY: gofmt
+gofmt:
+	@unformatted=$$(gofmt -l .) && [ -z "$$unformatted" ] || { echo "run gofmt -w on: $$unformatted"; exit 1; }
 
 .PHONY: screenshot
 screenshot: build servers browser ## take the README's picture of the report anew: docs/report.png
 	@mkdir -p out
 	bin/loadtest run --cells owner-checked:pause --json out/screenshot.json
-	SCREENSHOT_OF=$(CURDIR)/out/screenshot.json SCREENSHOT=$(CURDIR)/docs/report.png $(GO) test -count=1 -run TestScreenshot ./internal/report
+	SCREENSHOT_OF=$(CURDIR)/out/screenshot.json SCREENSHOT=$(CURDIR)/docs/report.png $(GO) test -count=1 -run TestScreenshot ./internal/lab/report
 
 .PHONY: clean
 clean: ## remove what was built and measured here

@@ -10,36 +10,34 @@ import (
 	"testing"
 )
 
-// imports says which packages of this module each package may import. It is a
-// statement of policy: the shop half never imports the lab half, and the lock
-// stands alone.
-var imports = map[string][]string{
-	"cmd/shop":     {"internal/shop", "internal/strategy", "internal/stock", "internal/redislock", "internal/fault", "internal/trace"},
-	"cmd/loadtest": {"internal/report", "internal/trial", "internal/scenario", "internal/strategy", "internal/stock", "internal/rig", "internal/trace", "internal/soak", "internal/scale", "internal/wholefile"},
+// shopHalf says which packages of this module each package of the shop half may import. Tests may
+// import internal/testserver besides.
+var shopHalf = map[string][]string{
+	"cmd/shop": {"internal/shop", "internal/strategy", "internal/stock", "internal/redislock", "internal/flags",
+		"internal/shop/labmode", "internal/strategy/ladder"}, // the last two in lab.go alone
 
-	"docs/make": {"internal/scenario", "internal/strategy"},
-
-	"internal/report":      {"internal/tabular", "internal/trial", "internal/explain", "internal/scenario", "internal/strategy", "internal/wholefile"},
-	"internal/trial":       {"internal/scenario", "internal/strategy", "internal/stock", "internal/rig", "internal/explain", "internal/trace", "internal/fault"},
-	"internal/explain":     {"internal/stock", "internal/trace"},
-	"internal/scale":       {"internal/tabular", "internal/trial", "internal/rig", "internal/stock"},
-	"internal/soak":        {"internal/tabular", "internal/trial", "internal/rig", "internal/strategy", "internal/stock", "internal/trace"},
-	"internal/scenario":    {"internal/strategy", "internal/rig", "internal/fault", "internal/trace"},
-	"internal/rig":         {},
-	"internal/rig/rigtest": {"internal/rig"},
-	"internal/strategy":    {"internal/stock", "internal/redislock", "internal/redislock/polling", "internal/trace"},
-	"internal/shop":        {"internal/stock", "internal/strategy", "internal/trace", "internal/fault", "internal/redislock"},
-	"internal/stock":       {"sql"},
-	"internal/fault":       {"internal/trace"},
-	"internal/trace":       {},
-	"internal/redislock":   {},
-	// One package below the lock.
-	"internal/redislock/polling": {"internal/redislock"},
-
-	"internal/tabular":   {},
-	"internal/wholefile": {},
-	"sql":                {},
+	"internal/shop":                  {"internal/stock", "internal/strategy", "internal/sale", "internal/redislock"},
+	"internal/shop/labmode":          {"internal/shop", "internal/strategy/ladder", "internal/stock", "internal/strategy", "internal/sale"},
+	"internal/strategy":              {"internal/stock", "internal/redislock", "internal/sale"},
+	"internal/strategy/ladder":       {"internal/strategy", "internal/stock", "internal/redislock", "internal/redislock/polling", "internal/sale"},
+	"internal/strategy/strategytest": {"internal/strategy", "internal/stock", "internal/sale", "internal/testserver"},
+	"internal/stock":                 {"sql"},
+	"internal/sale":                  {},
+	"internal/flags":                 {},
+	"internal/redislock":             {},
+	"internal/redislock/polling":     {"internal/redislock"},
+	"internal/testserver":            {},
+	"sql":                            {},
 }
+
+// onlyForTheLab lists what a copy of the shop does without.
+var onlyForTheLab = []string{"internal/shop/labmode", "internal/strategy/ladder"}
+
+// forTests lists what every test may import.
+var forTests = []string{"internal/testserver", "internal/strategy/strategytest"}
+
+// labHalf lists the only importers of internal/lab.
+var labHalf = []string{"internal/lab", "cmd/loadtest", "bench", "docs"}
 
 // reserved says which outside modules only some packages may import, and why.
 var reserved = []struct {
@@ -47,67 +45,105 @@ var reserved = []struct {
 	only   []string
 	why    string
 }{
-	{"github.com/tsenart/vegeta/v12", []string{"internal/trial"}, "one place turns load into results"},
-	{"github.com/gin-gonic/gin", []string{"internal/shop"}, "HTTP stays at the edge"},
+	{"github.com/tsenart/vegeta/v12", []string{"internal/lab/load"}, "one place turns load into results"},
+	{"github.com/gin-gonic/gin", []string{"internal/shop", "internal/shop/labmode"}, "HTTP stays at the edge"},
 	{"gorm.io/", []string{"internal/stock"}, "SQL stays in the store"},
-	{"github.com/Shopify/toxiproxy/v2", []string{"internal/rig"}, "faults of the network are the rig's"},
-	{"github.com/alecthomas/kong", []string{"cmd/shop", "cmd/loadtest"}, "flags are read by mains"},
+	{"github.com/Shopify/toxiproxy/v2", []string{"internal/lab/rig"}, "faults of the network are the rig's"},
+	{"github.com/alecthomas/kong", []string{"cmd/shop", "cmd/loadtest", "internal/flags"}, "flags are read by mains"},
 }
 
 const module = "stocklock"
 
-// TestImportsRunOneWay holds the imports of all packages, tests aside, to the
-// rules above.
-func TestImportsRunOneWay(t *testing.T) {
+// TestTheShopHalfNeverImportsTheLab looks at all packages with both build tags, and at their tests.
+func TestTheShopHalfNeverImportsTheLab(t *testing.T) {
+	for _, p := range listPackages(t, "./...") {
+		if within(p.name(), labHalf) {
+			continue
+		}
+		for _, imported := range p.all() {
+			if name, ours := strings.CutPrefix(imported, module+"/"); ours && within(name, []string{"internal/lab"}) {
+				t.Errorf("%s imports %s: only %v may import internal/lab", p.name(), name, labHalf)
+			}
+		}
+	}
+}
+
+// TestTheShopHalfImportsOneWay holds the shop half to its table.
+func TestTheShopHalfImportsOneWay(t *testing.T) {
 	seen := map[string]bool{}
 	for _, p := range listPackages(t, "./...") {
-		name := strings.TrimPrefix(p.ImportPath, module+"/")
-		if p.ImportPath == module {
-			continue // this test's own package
+		name := p.name()
+		if name == module || within(name, labHalf) {
+			continue
 		}
 		seen[name] = true
-		allowed, known := imports[name]
+		allowed, known := shopHalf[name]
 		if !known {
 			t.Errorf("package %s has no line in the import rules: add one to arch_test.go", name)
 		}
 		for _, imported := range p.Imports {
-			if inner, ok := strings.CutPrefix(imported, module+"/"); ok && !slices.Contains(allowed, inner) {
+			if inner, ours := strings.CutPrefix(imported, module+"/"); ours && !slices.Contains(allowed, inner) {
 				t.Errorf("%s imports %s: it may import only %v", name, inner, allowed)
 			}
-			for _, r := range reserved {
-				if strings.HasPrefix(imported, r.module) && !slices.Contains(r.only, name) {
-					t.Errorf("%s imports %s: only %v may, so that %s", name, imported, r.only, r.why)
-				}
+		}
+		for _, imported := range slices.Concat(p.TestImports, p.XTestImports) {
+			inner, ours := strings.CutPrefix(imported, module+"/")
+			if ours && inner != name && !slices.Contains(forTests, inner) && !slices.Contains(allowed, inner) {
+				t.Errorf("a test of %s imports %s: it may import only %v and %v", name, inner, forTests, allowed)
 			}
 		}
 	}
-	for name := range imports {
-		if !seen[name] {
+	for name := range shopHalf {
+		if !seen[name] && !slices.Contains(onlyForTheLab, name) {
 			t.Errorf("the import rules name %s, which does not exist", name)
+		}
+	}
+}
+
+// TestReservedModules holds outside modules to the one place that needs them.
+func TestReservedModules(t *testing.T) {
+	for _, p := range listPackages(t, "./...") {
+		for _, imported := range p.Imports {
+			for _, r := range reserved {
+				if strings.HasPrefix(imported, r.module) && !slices.Contains(r.only, p.name()) {
+					t.Errorf("%s imports %s: only %v may, so that %s", p.name(), imported, r.only, r.why)
+				}
+			}
 		}
 	}
 }
 
 // TestTheLockCanBeCopied holds the lock to go-redis and the standard library.
 func TestTheLockCanBeCopied(t *testing.T) {
-	for _, p := range listPackages(t, "./internal/redislock") {
+	for _, p := range listPackages(t, "./internal/redislock/...") {
 		for _, imported := range p.Imports {
 			standard := !strings.Contains(strings.Split(imported, "/")[0], ".")
-			if !standard && imported != "github.com/redis/go-redis/v9" {
+			inside := strings.HasPrefix(imported, module+"/internal/redislock")
+			if !inside && (!standard || strings.HasPrefix(imported, module+"/")) && imported != "github.com/redis/go-redis/v9" {
 				t.Errorf("%s imports %s: it may import only go-redis and the standard library", p.ImportPath, imported)
 			}
 		}
 	}
 }
 
-type listedPackage struct {
-	ImportPath string
-	Imports    []string
+// within says whether a package lies in one of these folders.
+func within(name string, folders []string) bool {
+	return slices.ContainsFunc(folders, func(f string) bool { return name == f || strings.HasPrefix(name, f+"/") })
 }
 
+type listedPackage struct {
+	ImportPath                         string
+	Imports, TestImports, XTestImports []string
+}
+
+func (p listedPackage) name() string { return strings.TrimPrefix(p.ImportPath, module+"/") }
+
+func (p listedPackage) all() []string { return slices.Concat(p.Imports, p.TestImports, p.XTestImports) }
+
+// listPackages lists packages as they are with the tag lab, which adds files and takes none away.
 func listPackages(t *testing.T, pattern string) []listedPackage {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", pattern).Output()
+	out, err := exec.Command("go", "list", "-tags=lab", "-json=ImportPath,Imports,TestImports,XTestImports", pattern).Output()
 	if err != nil {
 		t.Fatalf("go list %s: %v", pattern, err)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"stocklock/bench/lock"
 	"stocklock/bench/measure"
-	"stocklock/internal/wholefile"
+	"stocklock/internal/lab/wholefile"
 )
 
 type env struct {
@@ -84,7 +84,7 @@ type jsonTarget struct {
 	Met     bool    `json:"met"`
 }
 
-// writeJSON writes everything that was measured.
+// writeJSON writes all measurements to the file at path.
 func writeJSON(path string, e env, p plan, results []measure.Results, shop []shopRatio, targets []target) error {
 	tuning := map[string]string{}
 	for _, l := range p.locks {

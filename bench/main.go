@@ -1,5 +1,5 @@
-// Command bench measures the lock beside its peers: several processes want the same lock, and what they
-// get, how fairly, and what it costs Redis, is compared in one run.
+// Command bench compares the lock with its peers. Several processes compete for the same lock. One
+// run measures the throughput, the waits, the fairness and the load on Redis of each lock.
 package main
 
 import (
@@ -31,26 +31,26 @@ func main() {
 // Exit codes.
 const (
 	exitMeasured    = 0
-	exitUnsafe      = 1 // our own lock lost an update
+	exitUnsafe      = 1 // this repository's lock lost an update
 	exitUsage       = 2
 	exitFailed      = 3
 	exitInterrupted = 130
 )
 
-const description = `Measures locks on Redis beside each other: holds a second as a share of what a sync.Mutex reaches with the
-same work, waits, fairness, and what each hold costs Redis. Starts servers and processes of its own, and ends them.
+const description = `Compares locks on Redis: holds per second relative to a sync.Mutex with the same work, waits, fairness,
+and the cost of each hold in Redis. Starts its own servers and processes, and stops them at the end.
 
 Examples:
 
-    bench                                              # all locks in all shapes, a few minutes
+    bench                                              # all locks in all shapes; takes a few minutes
     bench --shapes 4x8 --locks mutex,stocklock,redsync --repeat 5 --seconds 2
     bench --shapes 2x1,8x1,64x1 --locks mutex,stocklock
-    bench --list                                       # the locks, and how each is set up
+    bench --list                                       # the locks and their settings
 
-Exit codes: 0 measured, 1 an update was lost under this repository's lock, 2 bad usage, 3 it could not be
-measured, 130 interrupted.`
+Exit codes: 0 measured, 1 this repository's lock lost an update, 2 bad usage, 3 the measurement failed,
+130 interrupted.`
 
-// run is the program: it returns its exit code.
+// run is the program without its process: it returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var o options
 	var helped bool
@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.Exit(func(int) { helped = true }), kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.WithHyphenPrefixedParameters(true))
 	if err != nil {
-		panic(err) // the options' own tags are wrong
+		panic(err) // the tags of options are wrong
 	}
 	_, err = parser.Parse(args)
 	if helped {
@@ -104,7 +104,7 @@ func list(out io.Writer) {
 	for _, s := range section.All {
 		fmt.Fprintf(out, "%-14s %s\n", s.Name, s.Doc)
 	}
-	fmt.Fprintf(out, "\nshapes: PROCESSESxGOROUTINES, the same with an added round trip to Redis or a pause between two holds, hold-LOCKS, or pairs. Without choice:\n")
+	fmt.Fprintf(out, "\nshapes: PROCESSESxGOROUTINES, optionally with added latency to Redis or a pause between two holds; hold-LOCKS; or pairs. By default:\n")
 	for _, c := range measure.DefaultCells() {
 		fmt.Fprintf(out, "%-14s %s\n", c.Shape.Name, c.Section.Name)
 	}

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(worker.Env) != "" {
-		os.Exit(worker.Main(os.Stdin, os.Stdout)) // this program is its own workers
+		os.Exit(worker.Main(os.Stdin, os.Stdout)) // the test binary is also the worker program
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -31,8 +31,8 @@ func TestUsage(t *testing.T) {
 	}{
 		{[]string{"--help"}, exitMeasured, "--shapes"},
 		{[]string{"--list"}, exitMeasured, "rueidislock"},
-		{[]string{"--locks", "redlock"}, exitUsage, `no lock is called "redlock": want one of mutex, stocklock`},
-		{[]string{"--sections", "disk"}, exitUsage, `no section is called "disk"`},
+		{[]string{"--locks", "redlock"}, exitUsage, `unknown lock "redlock": want one of mutex, stocklock`},
+		{[]string{"--sections", "disk"}, exitUsage, `unknown section "disk"`},
 		{[]string{"--shapes", "4by8"}, exitUsage, `shape "4by8": want PROCESSESxGOROUTINES`},
 		{[]string{"--repeat", "0"}, exitUsage, "--repeat 0: want 1 to 100"},
 		{[]string{"--seconds", "-1"}, exitUsage, "--seconds -1: want 0.1 to 60"},
@@ -50,8 +50,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestMeasures is a short run with real processes and servers. Without a lock updates are lost, and
-// that is seen; with ours none is.
+// TestMeasures is a short run with real processes and servers. Without a lock it must count lost
+// updates, and none with this repository's lock.
 func TestMeasures(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bench.json")
 	var out, log bytes.Buffer
@@ -99,7 +99,7 @@ func TestMeasures(t *testing.T) {
 	}
 }
 
-// TestInterruptedLeavesNothing ends a run while its workers work.
+// TestInterruptedLeavesNothing interrupts a run while its workers work.
 func TestInterruptedLeavesNothing(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -118,7 +118,7 @@ func TestInterruptedLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestInterruptedShowsWhatThereIs ends a run in its second repetition.
+// TestInterruptedShowsWhatThereIs interrupts a run in its second repetition.
 func TestInterruptedShowsWhatThereIs(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	progress := writer(func(line []byte) {
@@ -145,7 +145,7 @@ func (w writer) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// TestPairs measures two locks, one of which is the same as what they are compared with.
+// TestPairs measures two locks. One of them is the same lock that both are compared with.
 func TestPairs(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bench.json")
 	var out, log bytes.Buffer

@@ -7,15 +7,15 @@ import (
 	"stocklock/bench/measure"
 )
 
-// The locks that others are compared with.
+// The lock that the targets are for, and the lock that all others are compared with.
 const (
 	ours  = "stocklock"
 	limit = "mutex"
 )
 
-// metric is one number of a sample, for the table and for JSON.
+// metric is one number of a sample, in the table and in JSON.
 type metric struct {
-	head string // of its column
+	head string // of the column
 	name string // in JSON
 	of   func(measure.Sample) float64
 	form string
@@ -35,7 +35,7 @@ var metrics = []metric{
 	{"allocs", "allocations", func(s measure.Sample) float64 { return s.Allocs }, "%.0f"},
 }
 
-// pairMetrics are those of locks that are taken and left in turn with another one.
+// pairMetrics are the metrics of locks that are acquired alternately with another one.
 var pairMetrics = []metric{
 	{"µs", "pair_us", func(s measure.Sample) float64 { return s.Pair }, "%.0f"},
 	{"of raw", "of_raw", ofRaw, "%.2f"},
@@ -43,7 +43,7 @@ var pairMetrics = []metric{
 
 func ofRaw(s measure.Sample) float64 { return s.OfRaw }
 
-// show prints a number in a metric's form, and what was not measured as a dash.
+// show formats a number. A number that was not measured is a dash.
 func show(form string, v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return "–"
@@ -51,7 +51,8 @@ func show(form string, v float64) string {
 	return fmt.Sprintf(form, v)
 }
 
-// sum leaves out what was not measured, unless nothing was.
+// sum skips NaN, which stands for a number that was not measured. Without any other number it is
+// NaN.
 func sum(values []float64) float64 {
 	total, measured := 0.0, false
 	for _, v := range values {

@@ -13,17 +13,17 @@ import (
 )
 
 type options struct {
-	Locks    []string `placeholder:"LOCK" help:"Which locks. Without it all but none, which is no lock at all."`
-	Shapes   []string `placeholder:"SHAPE" help:"PROCESSESxGOROUTINES such as 4x8, with an added round trip such as 4x8+500us or a pause between two holds such as 8x1/1ms, hold-LOCKS such as hold-1000, or pairs. Without it those of --list, or 4x8 with --sections."`
-	Sections []string `placeholder:"SECTION" help:"What is done under the lock: redis, mysql, sleep or empty. Without it redis, with --shapes; else those of --list."`
-	Repeat   int      `default:"3" help:"How often to measure everything, one after the other, before taking medians."`
-	Seconds  float64  `default:"0.5" help:"How long each lock is measured in each shape, each time."`
-	JSON     string   `name:"json" type:"path" placeholder:"FILE" help:"Also write everything that was measured here."`
-	Loadtest string   `type:"existingfile" placeholder:"PROGRAM" help:"Also sell through this cmd/loadtest, with the lock and with what the database has."`
-	List     bool     `help:"Only print the locks, how they are set up, and the shapes."`
+	Locks    []string `placeholder:"LOCK" help:"Locks to measure. Default: all except none, which is no lock."`
+	Shapes   []string `placeholder:"SHAPE" help:"PROCESSESxGOROUTINES such as 4x8, with added latency such as 4x8+500us or a pause between two holds such as 8x1/1ms; hold-LOCKS such as hold-1000; or pairs. Default: those of --list, or 4x8 with --sections."`
+	Sections []string `placeholder:"SECTION" help:"Work under the lock: redis, mysql, sleep or empty. Default: those of --list, or redis with --shapes."`
+	Repeat   int      `default:"3" help:"Number of repetitions. The results are medians over them."`
+	Seconds  float64  `default:"0.5" help:"Duration of one measurement of one lock in one shape."`
+	JSON     string   `name:"json" type:"path" placeholder:"FILE" help:"Also write all measurements to this file."`
+	Loadtest string   `type:"existingfile" placeholder:"PROGRAM" help:"Also compare sales through this cmd/loadtest: the lock, a mutex, and the row lock of the database."`
+	List     bool     `help:"Only print the locks, their settings, the sections and the shapes."`
 }
 
-// plan is what is to be measured.
+// plan says what to measure.
 type plan struct {
 	locks    []lock.Lock
 	cells    []measure.Cell
@@ -39,7 +39,7 @@ func (o options) plan() (plan, error) {
 	if o.Repeat < 1 || o.Repeat > 100 {
 		errs = append(errs, fmt.Errorf("--repeat %d: want 1 to 100", o.Repeat))
 	}
-	if !(o.Seconds >= 0.1 && o.Seconds <= 60) { // also what is no number
+	if !(o.Seconds >= 0.1 && o.Seconds <= 60) { // the negation also rejects NaN
 		errs = append(errs, fmt.Errorf("--seconds %g: want 0.1 to 60", o.Seconds))
 	}
 	if len(o.Locks) == 0 {
@@ -80,7 +80,7 @@ func (o options) cells() (cells []measure.Cell, err error) {
 	return cells, err
 }
 
-// choose finds what is called so.
+// choose returns the element of all with the given name.
 func choose[T any](what, name string, all []T, nameOf func(T) string) (T, error) {
 	i := slices.IndexFunc(all, func(t T) bool { return nameOf(t) == name })
 	if i < 0 {
@@ -89,7 +89,7 @@ func choose[T any](what, name string, all []T, nameOf func(T) string) (T, error)
 			names = append(names, nameOf(t))
 		}
 		var zero T
-		return zero, fmt.Errorf("no %s is called %q: want one of %s", what, name, strings.Join(names, ", "))
+		return zero, fmt.Errorf("unknown %s %q: want one of %s", what, name, strings.Join(names, ", "))
 	}
 	return all[i], nil
 }

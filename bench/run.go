@@ -11,17 +11,19 @@ import (
 
 	"stocklock/bench/lock"
 	"stocklock/bench/measure"
-	"stocklock/internal/wholefile"
+	"stocklock/internal/lab/wholefile"
 )
 
 const (
-	lease = 10 * time.Second // of locks that are taken and left: so long that none ends by itself
-	// Of locks that are kept: short, so that many leases do not take long.
+	// lease is that of locks that are acquired and released. It is long enough that none expires.
+	lease = 10 * time.Second
+	// keptLease is the lease of locks that are kept. It is short, so that ten of them do not take
+	// long.
 	keptLease  = time.Second
 	keptLeases = 10
 )
 
-// check finds, before anything is measured, what would fail only afterwards.
+// check finds errors that would otherwise show only after the measurement.
 func (p plan) check() error {
 	if p.loadtest != "" {
 		if _, err := exec.LookPath(p.loadtest); err != nil {
@@ -34,7 +36,7 @@ func (p plan) check() error {
 	return wholefile.Check(p.json)
 }
 
-// measure does everything that was asked for. Unsafe means that an update was lost under our own lock.
+// measure runs the plan. Unsafe means that this repository's lock lost an update.
 func (p plan) measure(ctx context.Context, stdout, stderr io.Writer) (unsafe bool, err error) {
 	needMySQL := slices.ContainsFunc(p.cells, func(c measure.Cell) bool { return c.Section.Name == "mysql" })
 	bench, err := measure.Open(ctx, needMySQL)
@@ -76,8 +78,8 @@ func (p plan) measure(ctx context.Context, stdout, stderr io.Writer) (unsafe boo
 	return unsafe, nil
 }
 
-// locksInCells measures one lock after the other, and then all of them again: whatever slows the machine
-// down for a while is shared out. When ctx ends it, the results are what there is.
+// locksInCells measures one lock after the other and then repeats all of them, so that a temporary
+// slowdown of the machine affects all locks alike. When ctx ends, it returns the results so far.
 func (p plan) locksInCells(ctx context.Context, bench *measure.Bench, stderr io.Writer) ([]measure.Results, error) {
 	results := make([]measure.Results, len(p.cells))
 	for repetition := range p.repeat {
@@ -87,11 +89,11 @@ func (p plan) locksInCells(ctx context.Context, bench *measure.Bench, stderr io.
 				continue
 			}
 			if cell.Shape.Hold > 0 && repetition > 0 {
-				continue // renewals go by the clock: they are the same every time
+				continue // renewals follow the clock and do not vary
 			}
 			fmt.Fprintf(stderr, "%d/%d  %s %s\n", repetition+1, p.repeat, cell.Shape.Name, cell.Section.Name)
 			for j := range p.locks {
-				// Nobody always comes first.
+				// The order changes, so that no lock is always first.
 				kind := p.locks[(j+repetition)%len(p.locks)]
 				if cell.Shape.Hold > 0 && !kind.Keeps || cell.Shape.Pairs && (kind.Local || kind.Name == measure.Raw) {
 					continue
@@ -104,7 +106,7 @@ func (p plan) locksInCells(ctx context.Context, bench *measure.Bench, stderr io.
 					if kind.Name == ours || kind.Name == limit {
 						return nil, err
 					}
-					sample = measure.Failed(err) // a peer that fails is reported, and not the end
+					sample = measure.Failed(err) // a peer that fails does not end the run
 				}
 				results[i].Add(kind.Name, sample)
 			}
@@ -125,7 +127,7 @@ func (p plan) trial(kind lock.Lock, cell measure.Cell) measure.Trial {
 	return t
 }
 
-// place is where a lock stands in the list.
+// place returns the index of a lock in lock.All.
 func place(name string) int {
 	return slices.IndexFunc(lock.All, func(l lock.Lock) bool { return l.Name == name })
 }

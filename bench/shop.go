@@ -16,22 +16,23 @@ import (
 	"time"
 )
 
-// shopRatio compares the shop under one strategy with the same under another. Each repetition has one number.
+// shopRatio compares the shop under one strategy with the shop under another one. Each slice has
+// one number per repetition.
 type shopRatio struct {
 	Strategy  string
 	Against   string
 	Shops     int
-	PerSecond []float64 // sales under the strategy
-	Sales     []float64 // sales a second, as a ratio
-	P99       []float64 // likewise
+	PerSecond []float64 // sales per second under Strategy
+	Sales     []float64 // PerSecond, divided by that under Against
+	P99       []float64 // the p99 latency under Strategy, divided by that under Against
 }
 
-// sell has the load test sell the same stock both ways.
+// sell runs the load test under both strategies of every ratio.
 func (p plan) sell(ctx context.Context, stderr io.Writer) ([]shopRatio, error) {
 	ratios := []shopRatio{
 		{Strategy: "reentrant", Against: "for-update", Shops: 3},
 		{Strategy: "reentrant", Against: "mutex", Shops: 1},
-		// The most that any lock around the same section can do.
+		// The upper bound for any lock around the same section.
 		{Strategy: "mutex", Against: "for-update", Shops: 1},
 	}
 	for repetition := range p.repeat {
@@ -51,7 +52,7 @@ func (p plan) sell(ctx context.Context, stderr io.Writer) ([]shopRatio, error) {
 	return ratios, nil
 }
 
-// sold is what the load test says of one strategy.
+// sold is the load test's result of one strategy.
 type sold struct {
 	Strategy       string  `json:"strategy"`
 	Verdict        string  `json:"verdict"`
@@ -71,10 +72,11 @@ func loadtest(ctx context.Context, program, strategies string, shops int) (map[s
 	cmd := exec.CommandContext(ctx, program, "run", "--strategies", strategies, "--shops", strconv.Itoa(shops), "--json", out)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
-	// It ends what it started when it is asked to.
+	// On SIGTERM the load test stops the processes that it started.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 20 * time.Second
-	// Its exit code also says whether a mutex oversold, as it is expected to: in a single shop it does not.
+	// The exit code is no failure by itself: it is nonzero when a mutex does not oversell, which is
+	// correct in a single shop.
 	runErr := cmd.Run()
 	text, err := os.ReadFile(out)
 	if err != nil {

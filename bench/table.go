@@ -7,28 +7,28 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"stocklock/bench/measure"
-	"stocklock/internal/tabular"
+	"stocklock/internal/lab/tabular"
 )
 
-// printCell prints all locks in one cell: medians, and for the share of the mutex also the range.
+// printCell prints the medians of all locks in one cell, and the range of the share of the mutex.
 func printCell(out io.Writer, r measure.Results) {
 	if r.Shape.Pairs {
 		printPairs(out, r)
 		return
 	}
 	s := r.Shape
-	per := "a hold"
+	per := "per hold"
 	switch {
 	case s.Hold > 0:
 		fmt.Fprintf(out, "%s: %d locks held at once, each with a lease of %s\n", s.Name, s.Hold, keptLease)
-		per = "a lease of all"
+		per = "per lease of all locks"
 	default:
 		fmt.Fprintf(out, "%s, %s: %d × %d", s.Name, r.Section.Name, s.Processes, s.Goroutines)
 		if s.Delay > 0 {
-			fmt.Fprintf(out, ", round trips to Redis %s longer", s.Delay)
+			fmt.Fprintf(out, ", with %s more latency to Redis", s.Delay)
 		}
 		if s.Pause > 0 {
-			fmt.Fprintf(out, ", each goroutine pausing for %s after each hold", s.Pause)
+			fmt.Fprintf(out, ", with a pause of %s after each hold", s.Pause)
 		}
 		fmt.Fprintln(out)
 	}
@@ -55,9 +55,9 @@ func printCell(out io.Writer, r measure.Results) {
 	printExamples(out, r)
 }
 
-// printPairs prints how long each lock takes where nobody else wants it, beside the least that it could be.
+// printPairs prints how long each lock takes without contention, and relative to [measure.Raw].
 func printPairs(out io.Writer, r measure.Results) {
-	fmt.Fprintf(out, "%s: taken and left in turn with %s, in one goroutine, in the median\n", r.Shape.Name, measure.Raw)
+	fmt.Fprintf(out, "%s: acquired and released alternately with %s by one goroutine; medians\n", r.Shape.Name, measure.Raw)
 	t := tabular.New()
 	head := table.Row{"lock"}
 	for _, m := range pairMetrics {
@@ -77,7 +77,7 @@ func printPairs(out io.Writer, r measure.Results) {
 	printExamples(out, r)
 }
 
-// printExamples prints one error of each lock that had any.
+// printExamples prints one error of each lock that had errors.
 func printExamples(out io.Writer, r measure.Results) {
 	for _, l := range r.Locks {
 		for _, s := range l.Samples {
@@ -101,7 +101,7 @@ func printShop(out io.Writer, ratios []shopRatio) {
 	if len(ratios) == 0 {
 		return
 	}
-	fmt.Fprintln(out, "shop: sales through cmd/loadtest, under one strategy against another")
+	fmt.Fprintln(out, "shop: sales through cmd/loadtest, one strategy compared with another")
 	t := tabular.New()
 	t.AppendHeader(table.Row{"strategy", "against", "shops", "sales/s", "ratio", "p99 ratio"})
 	for _, r := range ratios {

@@ -9,10 +9,10 @@ import (
 	"stocklock/bench/measure"
 )
 
-// target is what our lock is to reach, as a ratio inside one run.
+// target is a bound that this repository's lock should meet within one run.
 type target struct {
 	what    string
-	atLeast bool // or else at most
+	atLeast bool // bound is a minimum; otherwise it is a maximum
 	bound   float64
 	got     measure.Spread
 }
@@ -38,7 +38,7 @@ func (t target) verdict() string {
 	return "missed"
 }
 
-// targetsOf are those for which there are numbers.
+// targetsOf returns the targets that were measured.
 func targetsOf(results []measure.Results, shop []shopRatio) []target {
 	var all []target
 	add := func(what string, atLeast bool, bound float64, values []float64) {
@@ -53,39 +53,40 @@ func targetsOf(results []measure.Results, shop []shopRatio) []target {
 		jain := r.Lock(ours).Of(func(s measure.Sample) float64 { return s.Jain })
 		switch {
 		case cell == "1x32 redis":
-			add(cell+": holds/s of the mutex's", true, 0.90, share)
+			add(cell+": holds/s relative to the mutex", true, 0.90, share)
 			add(cell+": Jain", true, 0.99, jain)
 			add(cell+": longest wait, in fair shares", false, 3, fairShares(r))
 		case cell == "4x8 redis":
-			add(cell+": holds/s of the mutex's", true, 0.80, share)
+			add(cell+": holds/s relative to the mutex", true, 0.80, share)
 			add(cell+": Jain", true, 0.95, jain)
 			add(cell+": longest wait, in fair shares", false, 10, fairShares(r))
 		case r.Shape.Processes > 1 && r.Shape.Goroutines == 1 && r.Section.Name == "redis" && r.Shape.Delay == 0:
 			if r.Shape.Name == "8x1/1ms" {
-				add(cell+": holds/s of the best peer's", true, 2, bestPeer(r))
+				add(cell+": holds/s relative to the best peer", true, 2, bestPeer(r))
 			}
-			add(cell+": requests a hold", false, 2.1, requests)
+			add(cell+": requests per hold", false, 2.1, requests)
 		case r.Shape.Pairs:
-			add(cell+": latency of SET NX PX and compare-and-delete", false, 1.10, r.Lock(ours).Of(ofRaw))
+			add(cell+": latency relative to SET NX PX and compare-and-delete", false, 1.10, r.Lock(ours).Of(ofRaw))
 		case cell == "hold-1000 empty":
-			add(cell+": renewal requests a lease", false, 4000, requests)
+			add(cell+": renewal requests per lease", false, 4000, requests)
 		case cell == "4x8+500us redis":
-			add(cell+": holds/s of the best peer's", true, 2, bestPeer(r))
+			add(cell+": holds/s relative to the best peer", true, 2, bestPeer(r))
 		}
 	}
 	for _, s := range shop {
 		switch [2]string{s.Strategy, s.Against} {
 		case [2]string{"reentrant", "for-update"}:
-			add("shop, 3 processes: sales/s of for-update's", true, 1.0, s.Sales)
-			add("shop, 3 processes: p99 of for-update's", false, 1.0, s.P99)
+			add("shop, 3 processes: sales/s relative to for-update", true, 1.0, s.Sales)
+			add("shop, 3 processes: p99 relative to for-update", false, 1.0, s.P99)
 		case [2]string{"reentrant", "mutex"}:
-			add("shop, 1 process: sales/s of mutex's", true, 0.95, s.Sales)
+			add("shop, 1 process: sales/s relative to mutex", true, 0.95, s.Sales)
 		}
 	}
 	return all
 }
 
-// fairShares is the longest wait, in what each would wait if all took turns under the mutex.
+// fairShares returns the longest wait in each repetition. Its unit is the wait of a goroutine if
+// all of them took turns under the mutex.
 func fairShares(r measure.Results) []float64 {
 	longest, mutex := r.Lock(ours).Of(func(s measure.Sample) float64 { return s.WaitMax }), r.Lock(limit).Of(rate)
 	var shares []float64
@@ -96,7 +97,7 @@ func fairShares(r measure.Results) []float64 {
 	return shares
 }
 
-// bestPeer compares, in each repetition, with whoever was fastest in it.
+// bestPeer returns the holds per second relative to the fastest peer of each repetition.
 func bestPeer(r measure.Results) []float64 {
 	var ratios []float64
 	for i, mine := range r.Lock(ours).Of(rate) {

@@ -1,29 +1,29 @@
 #!/bin/sh
-# Sees to it that programs which stocklock starts are on this machine:
+# Checks that the programs which stocklock starts are on this machine:
 #
 #   scripts/servers.sh redis mysql cc chromium
 #
-# What is missing it installs where it may, on Debian and Ubuntu; elsewhere, or without the right to, it
-# says what to install. It starts no service: stocklock runs private servers of its own.
+# On Debian and Ubuntu it installs missing programs if it may. On other systems, and without the
+# right to install, it prints what to install. It starts no service: stocklock runs private servers.
 set -eu
 
-PATH=$PATH:/usr/sbin:/usr/local/sbin:/usr/libexec:/opt/homebrew/bin:/usr/local/bin # as internal/rig looks
+PATH=$PATH:/usr/sbin:/usr/local/sbin:/usr/libexec:/opt/homebrew/bin:/usr/local/bin # the search path of internal/testserver
 
 say() { printf '%s\n' "$*" >&2; }
 
-refuse() { # refuse COMMAND: say what is missing, and what to do about it
+refuse() { # refuse COMMAND: print what is missing and the command that installs it; exit 1
 	say "servers.sh: not installed: $missing. Install with: $1"
 	exit 1
 }
 
-any() { # any PROGRAM...: is one of them here?
+any() { # any PROGRAM...: succeeds if one of them is on the PATH
 	for program; do
 		if command -v "$program" >/dev/null 2>&1; then return 0; fi
 	done
 	return 1
 }
 
-look() { # look NEED...: put into $missing what is not here, and its packages into $apt, $dnf, $apk, $brew
+look() { # look NEED...: sets $missing, and its packages in $apt, $dnf, $apk and $brew
 	missing='' apt='' dnf='' apk='' brew=''
 	for need; do
 		case $need in
@@ -50,7 +50,7 @@ look() { # look NEED...: put into $missing what is not here, and its packages in
 			apt="$apt chromium-headless-shell fonts-dejavu-core" dnf="$dnf chromium-headless" apk="$apk chromium font-dejavu" brew="$brew --cask google-chrome"
 			;;
 		*)
-			say "servers.sh: what is \"$need\"? want redis, mysql, cc or chromium"
+			say "servers.sh: unknown program \"$need\": want redis, mysql, cc or chromium"
 			exit 2
 			;;
 		esac
@@ -76,9 +76,9 @@ else
 	refuse "sudo apt-get install$apt"
 fi
 
-say "installing$apt, for: $missing"
+say "installing$apt for: $missing"
 log=$(mktemp)
-policy=/usr/sbin/policy-rc.d # what asks Debian's packages not to start their services
+policy=/usr/sbin/policy-rc.d # keeps Debian's packages from starting their services
 ours=''
 cleanup() {
 	if [ -n "$ours" ]; then $as_root rm -f $policy; fi
@@ -94,13 +94,13 @@ fi
 
 apt_get() { $as_root DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=120 "$@" </dev/null >>"$log" 2>&1; }
 
-# A package source that does not answer need not be the one that is needed.
-apt_get update || say "apt-get update failed; going on with the package lists there are"
-# shellcheck disable=SC2086 # one word each
+# The package source that does not answer may not be the one that is needed.
+apt_get update || say "apt-get update failed; continuing with the existing package lists"
+# shellcheck disable=SC2086 # one word per package
 if ! apt_get install --no-install-recommends $apt; then
 	tail -n 15 "$log" >&2
-	refuse "sudo apt-get install$apt (it failed just now, see above)"
+	refuse "sudo apt-get install$apt (the attempt above failed)"
 fi
 wanted=$apt
 look "$@"
-if [ -n "$missing" ]; then refuse "hand: the packages$wanted are there, the programs are not on the PATH ($PATH)"; fi
+if [ -n "$missing" ]; then refuse "hand: the packages$wanted are installed, but their programs are not on the PATH ($PATH)"; fi

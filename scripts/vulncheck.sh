@@ -1,10 +1,10 @@
 #!/bin/sh
-# Looks for known vulnerabilities in what stocklock uses, the Go toolchain included:
+# Looks for known vulnerabilities in the dependencies of stocklock and in the Go toolchain:
 #
 #   scripts/vulncheck.sh [govulncheck's own arguments]
 #
-# It fails only when it found one. Where the database of vulnerabilities cannot be reached, nothing is
-# known: it says so, and passes.
+# It fails only when it finds one. If the vulnerability database cannot be reached, it prints that
+# nothing was checked, and passes.
 set -u
 
 if [ $# = 0 ]; then set -- ./...; fi
@@ -15,6 +15,6 @@ fi
 "$scanner" "$@"
 case $? in
 0) ;;
-3) exit 1 ;; # govulncheck's code for "found", and it has said what
+3) exit 1 ;; # govulncheck found a vulnerability and has printed it
 *) printf '\n*** NOT CHECKED for known vulnerabilities: see above ***\n\n' >&2 ;;
 esac

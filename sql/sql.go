@@ -1,6 +1,5 @@
-// Package sql holds the database's side of stocklock as plain SQL files: the
-// versioned migrations, which the shop applies when it starts, and the queries
-// of the audit, which anyone can also paste into a MySQL client.
+// Package sql holds the versioned migrations of the database as plain SQL files. The shop applies
+// them when it starts; goose and the mysql client can read them, too.
 package sql
 
 import "embed"
@@ -9,14 +8,3 @@ import "embed"
 //
 //go:embed migrations/*.sql
 var Migrations embed.FS
-
-// The audit's queries. Each takes the run's id as its parameter, as often as it
-// has question marks.
-var (
-	//go:embed audit/totals.sql
-	AuditTotals string
-	//go:embed audit/duplicates.sql
-	AuditDuplicates string
-	//go:embed audit/requests.sql
-	AuditRequests string
-)

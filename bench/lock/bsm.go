@@ -26,7 +26,7 @@ type bsmLocker struct {
 	lease  time.Duration
 }
 
-// patience is a deadline where the library takes the lease for one if there is none.
+// patience is the deadline of an Obtain. Without a deadline the library takes the lease for one.
 const patience = time.Hour
 
 func (l *bsmLocker) Lock(ctx context.Context, key string) (Hold, error) {

@@ -1,5 +1,5 @@
-// Package lock has the locks that are measured, each in a file of its own and set
-// up as its documentation says.
+// Package lock contains the measured locks, one in each file, with the settings that its
+// documentation recommends.
 package lock
 
 import (
@@ -10,50 +10,50 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// Lock is one way to lock.
+// Lock is one implementation of a lock.
 type Lock struct {
 	Name string
 	Doc  string
-	// Tuning is what was set, other than a library's defaults, and on whose word.
+	// Tuning lists the settings that differ from the library's defaults, and their source.
 	Tuning string
-	// Requests are the commands that it sends itself, as INFO commandstats calls them. What its
-	// scripts call is counted there too, but is no request.
+	// Requests are the commands that the lock itself sends, by their names in INFO commandstats.
+	// Redis also counts the calls of scripts there; these are not requests.
 	Requests []string
-	// Local locks only keep goroutines of one process apart.
+	// Local locks exclude only goroutines of the same process.
 	Local bool
-	// Keeps says that holds are renewed: by the library, or by [Extender].
+	// Keeps says that holds are renewed, by the library or through [Extender].
 	Keeps bool
 
 	Open func(Config) (Locker, error)
 }
 
-// Config is what a lock is opened with.
+// Config has the settings of Open.
 type Config struct {
-	Addr       string        // of Redis
+	Addr       string        // address of Redis
 	Lease      time.Duration // how long a lock lives without renewal
-	Goroutines int           // how many want locks at the same time
+	Goroutines int           // number of goroutines that acquire locks at the same time
 }
 
-// Locker takes locks for one process. It is safe for concurrent use.
+// Locker acquires locks for one process. It is safe for concurrent use.
 type Locker interface {
-	// Lock waits until it holds the lock on key, or ctx is done.
+	// Lock waits until it holds the lock on key or ctx is done.
 	Lock(ctx context.Context, key string) (Hold, error)
 	Close() error
 }
 
-// Hold is a lock that is held.
+// Hold is an acquired lock.
 type Hold interface {
-	// Context ends when the lock is lost, where the library tells that.
+	// Context ends when the lock is lost, if the library reports that.
 	Context() context.Context
 	Unlock() error
 }
 
-// Extender is a [Hold] that its holder has to renew.
+// Extender is a [Hold] that the holder must renew itself.
 type Extender interface {
 	Extend(ctx context.Context) error
 }
 
-// All are the locks in the order in which they are printed.
+// All lists the locks in the order in which they are printed.
 var All = []Lock{
 	mutexLock,
 	stocklockLock,
@@ -66,8 +66,8 @@ var All = []Lock{
 	noLock,
 }
 
-// newClient connects as all locks on go-redis do, with a connection for each goroutine
-// that may ask at the same time.
+// newClient returns the client of all locks that use go-redis. It has a connection for each
+// goroutine that may send a request at the same time.
 func newClient(c Config) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr: c.Addr, MaxRetries: -1, PoolSize: c.Goroutines + 2, ContextTimeoutEnabled: true,

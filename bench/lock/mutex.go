@@ -7,12 +7,12 @@ import (
 
 var mutexLock = Lock{
 	Name:  "mutex",
-	Doc:   "sync.Mutex: the limit, as it costs nothing and asks nobody; all goroutines are in one process",
+	Doc:   "sync.Mutex: the upper bound, because it sends no requests; all goroutines are in one process",
 	Local: true,
 	Open:  func(Config) (Locker, error) { return &mutexes{}, nil },
 }
 
-// mutexes has one mutex for all keys: there is only one.
+// mutexes uses one mutex for all keys, because a measurement uses only one key.
 type mutexes struct{ sync.Mutex }
 
 func (m *mutexes) Lock(ctx context.Context, _ string) (Hold, error) {

@@ -4,7 +4,7 @@ import "context"
 
 var noLock = Lock{
 	Name: "none",
-	Doc:  "no lock at all: what the sections are without one, and proof that lost updates are seen",
+	Doc:  "no lock: shows the cost of the section alone, and that lost updates are detected",
 	Open: func(Config) (Locker, error) { return noLocker{}, nil },
 }
 

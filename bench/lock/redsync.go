@@ -13,7 +13,7 @@ import (
 
 var redsyncLock = Lock{
 	Name:     "redsync",
-	Doc:      "github.com/go-redsync/redsync/v4 v4.18.1 on one server: polls with SET NX, and takes back each try that failed",
+	Doc:      "github.com/go-redsync/redsync/v4 v4.18.1 on one server: polls with SET NX, and deletes its value after each failed attempt",
 	Tuning:   "WithRetryDelay(1 ms) instead of 50 to 250 ms, WithTries without end instead of 32; renewed with Extend at a third of the lease",
 	Requests: []string{"set", "evalsha", "eval"},
 	Keeps:    true,

@@ -10,7 +10,7 @@ import (
 var rueidisLock = Lock{
 	Name:     "rueidislock",
 	Doc:      "github.com/redis/rueidis/rueidislock v1.0.79: waits for invalidations of client-side caching",
-	Tuning:   "KeyMajority 1, as for one server, and NoLoopTracking, both as its README says",
+	Tuning:   "KeyMajority 1 for one server, and NoLoopTracking; both as its README says",
 	Requests: []string{"evalsha", "eval"},
 	Keeps:    true,
 	Open: func(c Config) (Locker, error) {

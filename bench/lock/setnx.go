@@ -10,12 +10,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// polled is the pattern of Redis's own documentation: SET NX PX with a value of one's own, tried again
-// after a pause, and a script that deletes the key if it still has that value.
+// polled is the pattern of the Redis documentation: SET NX PX with a random value, retried after a
+// pause, and a script that deletes the key if it still has that value.
 func polled(name string, pause time.Duration) Lock {
 	return Lock{
 		Name:     name,
-		Doc:      fmt.Sprintf("SET NX PX, tried every %s; a script compares and deletes", pause),
+		Doc:      fmt.Sprintf("SET NX PX, retried every %s; a script compares and deletes", pause),
 		Tuning:   "none",
 		Requests: []string{"set", "evalsha", "eval"},
 		Open: func(c Config) (Locker, error) {

@@ -1,4 +1,4 @@
-// Package measure has several processes want the same lock, and measures what they and Redis do.
+// Package measure runs processes that compete for a lock, and measures them and Redis.
 package measure
 
 import (
@@ -12,21 +12,22 @@ import (
 	"stocklock/bench/lock"
 	"stocklock/bench/section"
 	"stocklock/bench/worker"
-	"stocklock/internal/rig"
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/testserver"
 )
 
-// Bench has the servers. The lock's Redis is not the sections': what the first one is asked is asked by
-// the lock.
+// Bench owns the servers. Locks and sections use different Redis servers, so that every request to
+// the first one comes from the lock.
 type Bench struct {
 	rig       *rig.Rig
-	lockRedis *rig.Redis
-	dataRedis *rig.Redis
-	mysql     *rig.MySQL // nil unless a section needs one
+	lockRedis *testserver.Redis
+	dataRedis *testserver.Redis
+	mysql     *testserver.MySQL // nil unless a section needs one
 	server    *redis.Client
 	serial    int
 }
 
-// Open starts the servers, MySQL only where it is needed.
+// Open starts the servers. It starts MySQL only if needMySQL is set.
 func Open(ctx context.Context, needMySQL bool) (_ *Bench, err error) {
 	r, err := rig.New()
 	if err != nil {
@@ -38,7 +39,7 @@ func Open(ctx context.Context, needMySQL bool) (_ *Bench, err error) {
 			b.Close()
 		}
 	}()
-	args := rig.RedisOptions{Args: []string{"--maxclients", "20000"}}
+	args := testserver.RedisOptions{Args: []string{"--maxclients", "20000"}}
 	if b.lockRedis, err = r.Redis(ctx, args); err != nil {
 		return nil, err
 	}
@@ -54,7 +55,7 @@ func Open(ctx context.Context, needMySQL bool) (_ *Bench, err error) {
 	return b, nil
 }
 
-// Close ends the servers and removes what they wrote.
+// Close stops the servers and removes their files.
 func (b *Bench) Close() error {
 	if b.server != nil {
 		b.server.Close()
@@ -62,13 +63,13 @@ func (b *Bench) Close() error {
 	return b.rig.Close()
 }
 
-// RedisVersion is that of the servers.
+// RedisVersion returns the version of the Redis servers.
 func (b *Bench) RedisVersion(ctx context.Context) string {
 	info := b.server.InfoMap(ctx, "server").Val()
 	return info["Server"]["redis_version"]
 }
 
-// Trial is one lock in one shape around one section, once.
+// Trial is one measurement of one lock in one shape around one section.
 type Trial struct {
 	Lock    lock.Lock
 	Shape   Shape
@@ -79,7 +80,7 @@ type Trial struct {
 
 const startPatience = 60 * time.Second
 
-// Run measures it.
+// Run runs a trial.
 func (b *Bench) Run(ctx context.Context, t Trial) (Sample, error) {
 	s, err := b.run(ctx, t)
 	if ctx.Err() != nil {
@@ -140,7 +141,7 @@ func (b *Bench) run(ctx context.Context, t Trial) (_ Sample, err error) {
 	return merge(t, results, used, total)
 }
 
-// work starts the workers, lets them work at the same time, and ends them.
+// work starts the workers, lets them work at the same time, and stops them.
 func (b *Bench) work(ctx context.Context, t Trial, order worker.Order, processes int) (_ []worker.Result, _ usage, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startPatience+2*t.For)
 	defer cancel()

@@ -6,13 +6,13 @@ import (
 	"stocklock/bench/section"
 )
 
-// Cell is what all locks are compared in.
+// Cell is the shape and the section in which locks are compared.
 type Cell struct {
 	Shape   Shape
 	Section section.Section
 }
 
-// DefaultCells are measured where nothing else is asked for.
+// DefaultCells returns the cells of a run without --shapes and --sections.
 func DefaultCells() []Cell {
 	var cells []Cell
 	for _, c := range [][2]string{
@@ -38,13 +38,13 @@ func DefaultCells() []Cell {
 	return cells
 }
 
-// Measured is what all repetitions of a lock in a cell came to.
+// Measured has the samples of one lock in a cell.
 type Measured struct {
 	Lock    string
-	Samples []Sample // one a repetition, in order
+	Samples []Sample // one per repetition, in order
 }
 
-// Of takes one number from each repetition.
+// Of returns one number of each sample.
 func (m Measured) Of(number func(Sample) float64) []float64 {
 	var values []float64
 	for _, s := range m.Samples {
@@ -53,13 +53,13 @@ func (m Measured) Of(number func(Sample) float64) []float64 {
 	return values
 }
 
-// Results are all that was measured in a cell.
+// Results has the measurements of all locks in a cell.
 type Results struct {
 	Cell
 	Locks []Measured
 }
 
-// Add adds a repetition.
+// Add appends the sample of one repetition.
 func (r *Results) Add(name string, s Sample) {
 	i := slices.IndexFunc(r.Locks, func(m Measured) bool { return m.Lock == name })
 	if i < 0 {
@@ -69,7 +69,7 @@ func (r *Results) Add(name string, s Sample) {
 	r.Locks[i].Samples = append(r.Locks[i].Samples, s)
 }
 
-// Lock is what was measured of one lock, or nothing.
+// Lock returns the measurements of one lock. They are empty if there are none.
 func (r Results) Lock(name string) Measured {
 	for _, m := range r.Locks {
 		if m.Lock == name {
@@ -79,8 +79,8 @@ func (r Results) Lock(name string) Measured {
 	return Measured{}
 }
 
-// Ratio divides one lock's number by another's, repetition by repetition: what slows the machine down for
-// a while slows both.
+// Ratio divides one lock's number by another's within each repetition, so that a temporary slowdown
+// of the machine affects both.
 func (r Results) Ratio(of, by string, number func(Sample) float64) []float64 {
 	a, b := r.Lock(of).Of(number), r.Lock(by).Of(number)
 	var ratios []float64

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// delayed is a TCP proxy that lets all bytes through, each half a round trip later. Unlike a faulty
-// network it loses, splits and reorders nothing.
+// delayed is a TCP proxy that delays every byte by half a round trip. Unlike a faulty network it
+// neither loses nor reorders data.
 type delayed struct {
 	listener net.Listener
 	upstream string
@@ -60,13 +60,13 @@ func (d *delayed) accept() {
 	}
 }
 
-// parcel is what was read at once, and when it is to be delivered.
+// parcel is the data of one read and the time of its delivery.
 type parcel struct {
 	bytes []byte
 	due   time.Time
 }
 
-// carry copies one direction until a side closes.
+// carry copies one direction until one side closes.
 func (d *delayed) carry(to, from net.Conn) {
 	defer to.Close()
 	parcels := make(chan parcel, 1024)
@@ -74,7 +74,7 @@ func (d *delayed) carry(to, from net.Conn) {
 		for p := range parcels {
 			sleepUntil(p.due)
 			if _, err := to.Write(p.bytes); err != nil {
-				from.Close() // ends the reading
+				from.Close() // ends the loop that reads
 			}
 		}
 	})
@@ -90,7 +90,8 @@ func (d *delayed) carry(to, from net.Conn) {
 	}
 }
 
-// sleepUntil is more exact than time.Sleep, which wakes an idle process up to a millisecond late.
+// sleepUntil is more accurate than time.Sleep, which wakes an idle process up to a millisecond
+// late.
 func sleepUntil(due time.Time) {
 	for left := time.Until(due); left > 0; left = time.Until(due) {
 		t := syscall.NsecToTimespec(left.Nanoseconds())

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestDelayedRoundTrip has bytes echoed through the proxy: none comes back before its time.
+// TestDelayedRoundTrip sends bytes to an echo server through the proxy. None may return early.
 func TestDelayedRoundTrip(t *testing.T) {
 	echo, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

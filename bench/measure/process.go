@@ -15,7 +15,7 @@ import (
 	"stocklock/bench/worker"
 )
 
-// process is a worker that was started.
+// process is a running worker.
 type process struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
@@ -23,8 +23,8 @@ type process struct {
 	stderr bytes.Buffer
 }
 
-// startProcess starts this program again as a worker. It ends with ctx, or when its input ends, which
-// also happens when this process dies.
+// startProcess starts this program again as a worker. The worker ends with ctx, or when its input
+// closes, which also happens when this process dies.
 func startProcess(ctx context.Context, o worker.Order) (*process, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -64,7 +64,7 @@ func (p *process) begin() error {
 	return p.explain(err)
 }
 
-// explain adds a worker's last words.
+// explain adds the worker's standard error to err.
 func (p *process) explain(err error) error {
 	if err == nil {
 		return nil
@@ -74,7 +74,7 @@ func (p *process) explain(err error) error {
 	return fmt.Errorf("a worker failed: %w: %s", err, bytes.TrimSpace(p.stderr.Bytes()))
 }
 
-// end lets a worker end, and waits until it has.
+// end closes the input of a worker and waits for its exit.
 func (p *process) end() error {
 	p.in.Close()
 	err := p.cmd.Wait()

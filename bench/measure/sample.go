@@ -9,26 +9,26 @@ import (
 	"stocklock/bench/worker"
 )
 
-// Sample is what one trial came to. Times are in milliseconds unless the name says otherwise. What a lock
-// or a section has not got is NaN.
+// Sample is the result of one trial. Times are in milliseconds unless the comment of a field names
+// another unit. A number that does not apply to the lock or the section is NaN.
 type Sample struct {
 	HoldsPerSecond float64
 	WaitP50        float64
 	WaitP99        float64
 	WaitMax        float64
 	Jain           float64 // over all goroutines
-	Requests       float64 // to Redis, for each hold; or, of locks that are kept, for each lease of all of them
-	Bytes          float64 // between the lock and Redis, likewise
-	RedisCPU       float64 // microseconds, likewise
-	Allocs         float64 // likewise, less those of the section
-	Pair           float64 // microseconds to take and leave it
-	OfRaw          float64 // that, divided by what Raw took in turn with it
+	Requests       float64 // to Redis, per hold; for locks that are kept, per lease of all locks
+	Bytes          float64 // between the lock and Redis, per the same unit
+	RedisCPU       float64 // in microseconds, per the same unit
+	Allocs         float64 // per the same unit, less those of the section
+	Pair           float64 // in microseconds: one acquisition and release
+	OfRaw          float64 // Pair, divided by the same for Raw
 	LostUpdates    float64
 	Errors         float64
 	Example        string // one of the errors
 }
 
-// Failed is the sample of a trial that could not be measured.
+// Failed returns the sample of a failed trial.
 func Failed(err error) Sample {
 	s := unmeasured()
 	s.Errors, s.Example = 1, err.Error()
@@ -40,7 +40,7 @@ func unmeasured() Sample {
 	return Sample{nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, 0, ""}
 }
 
-// merge adds up what the processes did. Counted is what the counter says in the end.
+// merge combines the results of the processes. Counted is the final value of the counter.
 func merge(t Trial, results []worker.Result, used usage, counted int64) (Sample, error) {
 	if t.Shape.Pairs {
 		return pairsOf(results[0]), nil
@@ -88,7 +88,7 @@ func merge(t Trial, results []worker.Result, used usage, counted int64) (Sample,
 	return s, nil
 }
 
-// pairsOf is the sample of locks taken in turn, where nothing else is measured.
+// pairsOf returns the sample of a trial of pairs, which measures nothing else.
 func pairsOf(r worker.Result) Sample {
 	s := unmeasured()
 	s.Pair, s.OfRaw = float64(r.Pair.Nanoseconds())/1000, float64(r.Pair)/float64(r.Beside)

@@ -38,7 +38,7 @@ func TestMergeAddsUpAllProcesses(t *testing.T) {
 		Requests: 2, Bytes: 10, RedisCPU: 5, Allocs: 2, LostUpdates: 4, Errors: 1, Example: "work: no",
 	}
 	for _, wait := range []*float64{&got.WaitP50, &got.WaitP99, &got.WaitMax} {
-		*wait = math.Round(*wait) // the histogram has three digits
+		*wait = math.Round(*wait) // the histogram keeps three digits
 	}
 	if !math.IsNaN(got.Pair) || !math.IsNaN(got.OfRaw) {
 		t.Errorf("a lock that was not taken in turn with another took %g µs, %g of the other", got.Pair, got.OfRaw)

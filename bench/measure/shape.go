@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// Shape is who wants the lock.
+// Shape says which processes and goroutines compete for the lock, and how.
 type Shape struct {
 	Name       string
 	Processes  int
-	Goroutines int           // in each process
+	Goroutines int           // per process
 	Delay      time.Duration // added to each round trip to Redis
-	Pause      time.Duration // of each goroutine, between leaving the lock and wanting it again
-	Hold       int           // so many different locks held at once, instead of one that is wanted by all
-	Pairs      bool          // taken and left in turn with [Raw], instead of one that is wanted by all
+	Pause      time.Duration // of each goroutine, between a release and the next acquisition
+	Hold       int           // number of different locks held at once; 0 for one contended lock
+	Pairs      bool          // one goroutine alternates between the lock and [Raw]
 }
 
 var shapeForm = regexp.MustCompile(`^(?:(\d+)x(\d+)(?:\+([^/\s]+))?(?:/([^/\s]+))?|hold-(\d+))$`)
 
-// Limits of a shape: what a machine can bear.
+// Limits of a shape, so that one machine can run it.
 const (
 	maxProcesses  = 128
 	maxGoroutines = 4096 // of all processes
@@ -29,23 +29,24 @@ const (
 	maxPause      = time.Second
 )
 
-// Raw is the least that a lock on Redis can be, where nobody else wants it: one SET NX PX, and a script that compares and deletes.
+// Raw is the cheapest lock on Redis without contention: one SET NX PX, and a script that compares
+// and deletes.
 const Raw = "setnx-1ms"
 
-// ParseShape reads PROCESSESxGOROUTINES, the same with +DELAY or /PAUSE or both, hold-LOCKS, or pairs.
+// ParseShape parses PROCESSESxGOROUTINES[+DELAY][/PAUSE], hold-LOCKS, or pairs.
 func ParseShape(name string) (Shape, error) {
 	if name == "pairs" {
 		return Shape{Name: name, Processes: 1, Goroutines: 1, Pairs: true}, nil
 	}
 	m := shapeForm.FindStringSubmatch(name)
 	if m == nil {
-		return Shape{}, fmt.Errorf("shape %q: want PROCESSESxGOROUTINES such as 4x8, the same with an added round trip such as 4x8+500us or a pause between two holds such as 8x1/1ms, hold-LOCKS such as hold-1000, or pairs", name)
+		return Shape{}, fmt.Errorf("shape %q: want PROCESSESxGOROUTINES such as 4x8, with added latency such as 4x8+500us or a pause between two holds such as 8x1/1ms; hold-LOCKS such as hold-1000; or pairs", name)
 	}
 	s := Shape{Name: name}
 	var err error
 	if m[3] != "" {
 		if s.Delay, err = time.ParseDuration(m[3]); err != nil || s.Delay <= 0 || s.Delay > maxDelay {
-			return Shape{}, fmt.Errorf("shape %q: want a round trip of at most %s", name, maxDelay)
+			return Shape{}, fmt.Errorf("shape %q: want added latency of at most %s", name, maxDelay)
 		}
 	}
 	if m[4] != "" {
@@ -68,7 +69,7 @@ func ParseShape(name string) (Shape, error) {
 	return s, nil
 }
 
-// local is the shape with all goroutines in one process, for locks that reach no further.
+// local returns the shape with all goroutines in one process, for locks that work only inside one.
 func (s Shape) local() Shape {
 	s.Goroutines, s.Processes = s.Processes*s.Goroutines, 1
 	return s

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Jain is Jain's index of fairness: 1 when all have the same, 1/n when one has all. It is 1 where nobody
-// has anything.
+// Jain returns Jain's fairness index: 1 when all shares are equal, 1/n when one of n shares has
+// everything, and 1 when all shares are zero.
 func Jain(shares []int64) float64 {
 	var sum, squares float64
 	for _, s := range shares {
@@ -19,10 +19,11 @@ func Jain(shares []int64) float64 {
 	return sum * sum / (float64(len(shares)) * squares)
 }
 
-// Spread is what repeated measurements of the same thing came to. Without any, all three are NaN.
+// Spread summarizes repeated measurements of the same number. Without measurements all fields are
+// NaN.
 type Spread struct{ Median, Min, Max float64 }
 
-// SpreadOf leaves out what could not be measured, which is NaN.
+// SpreadOf ignores NaN, which stands for a number that was not measured.
 func SpreadOf(values []float64) Spread {
 	v := slices.DeleteFunc(slices.Sorted(slices.Values(values)), math.IsNaN)
 	if len(v) == 0 {

@@ -46,7 +46,7 @@ func TestSpreadOf(t *testing.T) {
 
 func TestRatiosAreTakenWithinARepetition(t *testing.T) {
 	var r Results
-	// The machine is twice as slow in the second repetition, which is no reason for another ratio.
+	// The machine is twice as slow in the second repetition. The ratio must not change.
 	for _, rate := range []float64{1000, 500} {
 		r.Add("limit", Sample{HoldsPerSecond: rate})
 		r.Add("lock", Sample{HoldsPerSecond: rate / 4})

@@ -9,15 +9,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// usage is what a Redis server has done since it started, by its own account.
+// usage has the totals of a Redis server since its start, by its own statistics.
 type usage struct {
 	requests float64
 	bytes    float64 // in and out
 	cpu      float64 // in microseconds
 }
 
-// usageOf asks for it. Requests are those that a lock says it sends: Redis counts what scripts call
-// under the same names as what clients send.
+// usageOf asks a server for its usage. It counts only the commands in requests, because Redis
+// counts the calls of scripts under the same names as the commands of clients.
 func usageOf(ctx context.Context, server *redis.Client, requests []string) (usage, error) {
 	text, err := server.Info(ctx, "stats", "cpu", "commandstats").Result()
 	if err != nil {

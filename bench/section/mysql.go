@@ -8,13 +8,13 @@ import (
 )
 
 var mysqlSection = Section{
-	Name: "mysql", Doc: "SELECT a counter from MySQL, then UPDATE it to one more, each a transaction of its own", Counts: true,
+	Name: "mysql", Doc: "SELECT a counter from MySQL, then UPDATE it to the value plus one, each in its own transaction", Counts: true,
 	Open: func(c Config) (Work, error) {
 		cfg, err := mysql.ParseDSN(c.MySQL)
 		if err != nil {
 			return nil, err
 		}
-		cfg.InterpolateParams = true // one round trip a statement
+		cfg.InterpolateParams = true // one round trip per statement
 		connector, err := mysql.NewConnector(cfg)
 		if err != nil {
 			return nil, err

@@ -1,5 +1,5 @@
-// Package section has what is done under a lock: mostly a read and then a write, with
-// nothing but the lock to keep others out in between, so that a lost update shows.
+// Package section contains the work that is done under a lock. Most sections read a counter and
+// then write it. Only the lock excludes others between the two steps, so a lost update shows.
 package section
 
 import (
@@ -14,12 +14,12 @@ import (
 type Section struct {
 	Name string
 	Doc  string
-	// Counts says that every run adds one to a counter, so that lost updates can be counted.
+	// Counts says that every run adds one to a counter, which makes lost updates countable.
 	Counts bool
 	Open   func(Config) (Work, error)
 }
 
-// Config is what a section works on.
+// Config has the servers of a section.
 type Config struct {
 	Redis      string // address
 	MySQL      string // DSN; empty unless the section needs one
@@ -28,16 +28,16 @@ type Config struct {
 
 // Work is a section in one process. It is safe for concurrent use.
 type Work interface {
-	// Reset makes an empty counter. One process does that, before all others run.
+	// Reset sets a counter to zero. One process calls it before any process calls Run.
 	Reset(ctx context.Context, counter string) error
 	// Run does the work once.
 	Run(ctx context.Context, counter string) error
-	// Total is what the counter says.
+	// Total returns the value of the counter.
 	Total(ctx context.Context, counter string) (int64, error)
 	Close() error
 }
 
-// All are the sections.
+// All lists the sections.
 var All = []Section{redisSection, mysqlSection, sleepSection, emptySection}
 
 var sleepSection = Section{
@@ -50,7 +50,7 @@ var emptySection = Section{
 	Open: func(Config) (Work, error) { return pause(0), nil },
 }
 
-// pause does nothing for a time, and counts nothing.
+// pause sleeps for its duration and has no counter.
 type pause time.Duration
 
 func (p pause) Run(context.Context, string) error {
@@ -65,7 +65,7 @@ func (pause) Total(context.Context, string) (int64, error) { return 0, nil }
 func (pause) Close() error                                 { return nil }
 
 var redisSection = Section{
-	Name: "redis", Doc: "GET a counter from Redis, then SET it to one more", Counts: true,
+	Name: "redis", Doc: "GET a counter from Redis, then SET it to the value plus one", Counts: true,
 	Open: func(c Config) (Work, error) {
 		return redisWork{redis.NewClient(&redis.Options{
 			Addr: c.Redis, MaxRetries: -1, PoolSize: c.Goroutines + 2, ContextTimeoutEnabled: true,

@@ -15,12 +15,12 @@ import (
 	"stocklock/bench/section"
 )
 
-// NewWaits is a histogram of waits in microseconds, up to a minute.
+// NewWaits returns a histogram of waits in microseconds, up to one minute.
 func NewWaits() *hdrhistogram.Histogram { return hdrhistogram.New(1, 60_000_000, 3) }
 
-// tally is what the goroutines of a worker did.
+// tally collects the results of the goroutines of a worker.
 type tally struct {
-	holds        []int64 // one for each goroutine, which alone writes it
+	holds        []int64 // one per goroutine, which alone writes it
 	total, added atomic.Int64
 
 	mu      sync.Mutex // guards the rest
@@ -43,7 +43,7 @@ func (t *tally) failed(doing string, err error) {
 	}
 }
 
-// contend has all goroutines take the same lock again and again.
+// contend lets all goroutines acquire the same lock repeatedly.
 func contend(ctx context.Context, start func() error, locker lock.Locker, job section.Work, o Order) (Result, error) {
 	ownWork, err := allocsOfWork(ctx, job, o)
 	if err != nil {
@@ -52,7 +52,7 @@ func contend(ctx context.Context, start func() error, locker lock.Locker, job se
 	t := &tally{holds: make([]int64, o.Goroutines), waits: NewWaits()}
 	var all sync.WaitGroup
 	begin := make(chan struct{})
-	var end time.Time // before it begins, so that nobody goes in if it never does
+	var end time.Time // zero until the start, so that no goroutine works if there is none
 	contenders := make([]contender, o.Goroutines)
 	for i := range contenders {
 		c := &contenders[i]
@@ -91,7 +91,7 @@ func contend(ctx context.Context, start func() error, locker lock.Locker, job se
 	return r, err
 }
 
-// contender is a goroutine that wants the lock. Its wait can be ended, but not what it does with the lock.
+// contender is a goroutine that acquires the lock. Its wait can be cancelled, its work cannot.
 type contender struct {
 	asking context.Context
 	giveUp context.CancelFunc
@@ -110,7 +110,7 @@ func (c *contender) stop() {
 	}
 }
 
-// got says whether the wait came to its end, and was not ended.
+// got reports whether the wait ended by itself, and not by stop.
 func (c *contender) got(has bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,13 +118,13 @@ func (c *contender) got(has bool) bool {
 	return !c.stopped
 }
 
-// once takes the lock, does the work and leaves the lock.
+// once acquires the lock, does the work and releases the lock.
 func (t *tally) once(c *contender, goroutine int, end time.Time, locker lock.Locker, job section.Work, key string) {
 	asked := time.Now()
 	held, err := locker.Lock(c.asking, key)
 	now := time.Now()
 	if !c.got(err == nil) {
-		t.waited(now.Sub(asked)) // and would have waited longer
+		t.waited(now.Sub(asked)) // a lower bound: the wait was cancelled
 		if err == nil {
 			held.Unlock()
 		}
@@ -150,7 +150,7 @@ func (t *tally) once(c *contender, goroutine int, end time.Time, locker lock.Loc
 	}
 }
 
-// allocsOfWork is how many allocations the work does itself, so that the rest is the lock's.
+// allocsOfWork returns the allocations of the work alone. The rest are the lock's.
 func allocsOfWork(ctx context.Context, job section.Work, o Order) (float64, error) {
 	const times = 200
 	own := fmt.Sprintf("%s-allocs-%d", o.Key, os.Getpid())

@@ -13,10 +13,10 @@ import (
 	"stocklock/bench/section"
 )
 
-// openers is how many locks are taken at the same time before they are all held.
+// openers is the number of locks that are acquired concurrently.
 const openers = 16
 
-// keep holds many different locks for a time, and counts those that were lost.
+// keep holds o.Hold different locks for o.For and counts the lost ones.
 func keep(ctx context.Context, start func() error, locker lock.Locker, _ section.Work, o Order) (Result, error) {
 	holds := make([]lock.Hold, o.Hold)
 	t := &tally{holds: []int64{int64(o.Hold)}, waits: NewWaits()}
@@ -37,7 +37,9 @@ func keep(ctx context.Context, start func() error, locker lock.Locker, _ section
 	if err := taking.Wait(); err != nil {
 		return Result{}, err
 	}
-	time.Sleep(o.Lease) // until renewals of what was taken one by one go together, where they do
+	// A library that batches renewals needs up to a lease to batch locks that were acquired one by
+	// one.
+	time.Sleep(o.Lease)
 	before := mallocs()
 	err := start()
 	if err == nil {
@@ -60,7 +62,7 @@ func keep(ctx context.Context, start func() error, locker lock.Locker, _ section
 	return r, err
 }
 
-// renew extends a lock at every third of its lease, as the holder has to where the library does not.
+// renew extends a lock at every third of its lease, for libraries that do not renew by themselves.
 func renew(ctx context.Context, e lock.Extender, lease time.Duration, t *tally) {
 	ticker := time.NewTicker(lease / 3)
 	defer ticker.Stop()

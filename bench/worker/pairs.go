@@ -10,8 +10,8 @@ import (
 	"stocklock/bench/section"
 )
 
-// pairs takes and leaves the lock and then another one, again and again, in one goroutine. What the machine is
-// doing besides slows both alike, which it would not if one were measured after the other.
+// pairs acquires and releases the lock and another one alternately, in one goroutine. Other load on
+// the machine then slows both alike. It would not if they were measured one after the other.
 func pairs(ctx context.Context, start func() error, locker lock.Locker, _ section.Work, o Order) (_ Result, err error) {
 	other, err := named(o.Beside).Open(o.config())
 	if err != nil {

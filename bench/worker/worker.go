@@ -1,5 +1,5 @@
-// Package worker is one of the processes that want the same lock. The benchmark starts its own program
-// again for each, and speaks to it in lines of JSON.
+// Package worker is the program of the processes that compete for a lock. The benchmark starts its
+// own binary again for each worker and exchanges lines of JSON with it.
 package worker
 
 import (
@@ -19,50 +19,52 @@ import (
 	"stocklock/bench/section"
 )
 
-// Env is set in the environment of a worker.
+// Env is the environment variable that marks a process as a worker.
 const Env = "STOCKLOCK_BENCH_WORKER"
 
-// Order is what a worker has to do. It is the first line of its input; the second one, empty, starts it.
+// Order says what a worker does. It is the first line of the worker's input. The second line is
+// empty and starts the measurement.
 type Order struct {
 	Lock       string
 	Section    string
-	LockRedis  string // address of the server that has the lock
-	DataRedis  string // address of the server that has the counter
+	LockRedis  string // address of the server with the lock
+	DataRedis  string // address of the server with the counter
 	MySQL      string // DSN
-	Key        string // of the lock, and the counter's name
+	Key        string // the key of the lock and the name of the counter
 	Lease      time.Duration
 	Goroutines int
 	For        time.Duration
-	Pause      time.Duration // between leaving the lock and wanting it again
-	Hold       int           // so many different locks, all held for the time; 0 to take one again and again
-	Beside     string        // another lock, to be taken in turn with this one; or empty
+	Pause      time.Duration // between a release and the next acquisition
+	Hold       int           // number of different locks to hold; 0 to acquire one lock repeatedly
+	Beside     string        // a lock to alternate with; empty for none
 }
 
-// Result is what a worker did. It is the only line of its output after the first one, which says that it
-// is ready.
+// Result is the second and last line of a worker's output. The first line says that the worker is
+// ready.
 type Result struct {
-	// Holds has, for each goroutine, how often it got the lock in the time that was measured.
+	// Holds counts the acquisitions of each goroutine within the measured time.
 	Holds []int64 `json:"holds"`
-	// Total also counts those who waited when the time was over, and got the lock soon after.
+	// Total also counts acquisitions by goroutines that were waiting when the time was over.
 	Total   int64   `json:"total"`
-	Added   int64   `json:"added"` // to the counter, by sections that went well
-	Waits   []byte  `json:"waits"` // a histogram in microseconds, as HdrHistogram encodes it
+	Added   int64   `json:"added"` // successful sections; each added one to the counter
+	Waits   []byte  `json:"waits"` // a histogram in microseconds, in the encoding of HdrHistogram
 	Allocs  float64 `json:"allocs"`
 	Errors  int64   `json:"errors"`
 	Example string  `json:"example"` // one of the errors
-	// Taking and leaving each of two locks in turn, in the median.
+	// Pair and Beside are the median times to acquire and release each of two locks.
 	Pair   time.Duration `json:"pair"`
 	Beside time.Duration `json:"beside"`
 }
 
 const (
-	drainPatience = time.Second // for those who wait when the time is over
+	drainPatience = time.Second // for goroutines that wait when the time is over
 	openPatience  = 60 * time.Second
 )
 
-// Main is a worker's program. It returns its exit code.
+// Main runs a worker and returns its exit code.
 func Main(in io.Reader, out io.Writer) int {
-	// Ctrl-C reaches every process of the terminal: the one that started the workers ends them.
+	// Ctrl-C reaches every process of the terminal. The process that started the workers stops
+	// them.
 	signal.Ignore(os.Interrupt, syscall.SIGTERM)
 	if err := run(context.Background(), bufio.NewReader(in), json.NewEncoder(out)); err != nil {
 		fmt.Fprintln(os.Stderr, "bench worker:", err)
@@ -74,7 +76,7 @@ func Main(in io.Reader, out io.Writer) int {
 func run(ctx context.Context, in *bufio.Reader, out *json.Encoder) (err error) {
 	line, err := in.ReadBytes('\n')
 	if err != nil {
-		return nil // whoever started it is gone
+		return nil // the process that started this worker is gone
 	}
 	var o Order
 	if err := json.Unmarshal(line, &o); err != nil {
@@ -98,7 +100,7 @@ func run(ctx context.Context, in *bufio.Reader, out *json.Encoder) (err error) {
 	case o.Beside != "":
 		measure = pairs
 	}
-	// What comes after the worker is told to start is measured; connections are made before.
+	// Only the time after the start is measured. Connections are made before it.
 	opening, cancel := context.WithTimeout(ctx, openPatience)
 	defer cancel()
 	if err := warmUp(opening, locker, job, o); err != nil {
@@ -121,7 +123,7 @@ func run(ctx context.Context, in *bufio.Reader, out *json.Encoder) (err error) {
 	if err := out.Encode(result); err != nil {
 		return err
 	}
-	in.ReadBytes('\n') // the end: closing must not be measured
+	in.ReadBytes('\n') // wait for the end, so that closing is not measured
 	return nil
 }
 
@@ -133,8 +135,8 @@ func (o Order) config() lock.Config {
 	return lock.Config{Addr: o.LockRedis, Lease: o.Lease, Goroutines: max(o.Goroutines, min(o.Hold, openers))}
 }
 
-// patiently takes a lock before anything is measured. Some locks fail by a time limit of their own, which on
-// a busy machine is no reason not to measure them.
+// patiently acquires a lock before the measurement. It retries, because some locks have a time
+// limit of their own and exceed it on a busy machine.
 func patiently(ctx context.Context, locker lock.Locker, key string) (lock.Hold, error) {
 	for tries := 1; ; tries++ {
 		held, err := locker.Lock(ctx, key)
@@ -144,7 +146,7 @@ func patiently(ctx context.Context, locker lock.Locker, key string) (lock.Hold, 
 	}
 }
 
-// warmUp takes and leaves a lock of the worker's own, and does its work on a counter of its own.
+// warmUp acquires and releases a lock that only this worker uses, with a counter of its own.
 func warmUp(ctx context.Context, locker lock.Locker, job section.Work, o Order) error {
 	own := fmt.Sprintf("%s-warm-up-%d", o.Key, os.Getpid())
 	if err := job.Reset(ctx, own); err != nil {

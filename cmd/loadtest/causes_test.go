@@ -6,29 +6,30 @@ import (
 	"slices"
 	"testing"
 
-	"stocklock/internal/explain"
-	"stocklock/internal/report"
-	"stocklock/internal/scenario"
+	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy"
-	"stocklock/internal/trial"
+	"stocklock/internal/strategy/ladder"
 )
 
-// causes are what breaks a lock that lacks the property which the scenario attacks.
+// causes are what breaks a lock without the property that the scenario attacks.
 var causes = map[string]explain.Cause{
 	"crash": explain.DeadHolder, "crash-acquiring": explain.DeadTaking, "overrun": explain.Overrun,
 	"late-release": explain.LateRelease, "split-release": explain.SplitRelease, "nested": explain.SelfDeadlock,
 	"clock-skew": explain.ClockSkew, "partition": explain.CutOff, "failover": explain.Failover, "pause": explain.Paused,
 }
 
-// causeOf is what a cell that failed as it should must be explained with.
+// causeOf returns the cause that the explanation of an expected failure must have.
 func causeOf(c trial.Result) explain.Cause {
-	s, err := strategy.ByName(c.Strategy)
+	s, err := ladder.ByName(c.Strategy)
 	switch {
 	case err != nil:
 		return ""
-	case c.Verdict == scenario.Oversold && !s.Properties.Has(strategy.Exclusive) && s.Guard == "nothing":
+	case c.Verdict == scenario.Oversold && !s.Properties.Meets(strategy.Exclusive) && s.Guard == "nothing":
 		return explain.NoLock
-	case c.Verdict == scenario.Oversold && !s.Properties.Has(strategy.Exclusive):
+	case c.Verdict == scenario.Oversold && !s.Properties.Meets(strategy.Exclusive):
 		return explain.OneProcess
 	case c.Verdict == scenario.Stuck && c.Scenario == "partition":
 		return explain.LostRelease
@@ -37,8 +38,8 @@ func causeOf(c trial.Result) explain.Cause {
 	}
 }
 
-// checkCauses holds what is said of each cell to what was done to it, and what is drawn of an oversell
-// to its orders.
+// checkCauses compares the explanation of each cell with what was done to it, and the drawing of an
+// oversell with its orders.
 func checkCauses(t *testing.T, path string) {
 	t.Helper()
 	r, err := report.Read(path)
@@ -51,10 +52,10 @@ func checkCauses(t *testing.T, path string) {
 		case c.Verdict == scenario.Invalid || c.Verdict == scenario.Skipped || c.Surprise():
 			continue
 		case x == nil:
-			t.Errorf("%s under %s: %s, and nothing is said of it", c.Strategy, c.Scenario, c.Verdict)
+			t.Errorf("%s under %s: %s, and there is no explanation", c.Strategy, c.Scenario, c.Verdict)
 			continue
 		case c.Verdict != scenario.Held && x.Cause != causeOf(c):
-			t.Errorf("%s under %s: %s, explained with %s, want %s: %s", c.Strategy, c.Scenario, c.Verdict, x.Cause, causeOf(c), x.Sentence)
+			t.Errorf("%s under %s: %s, explained with %s, want %s: %s", c.Strategy, c.Scenario, c.Verdict, x.Cause, causeOf(c), explain.English.Say(x.Why...))
 		}
 		if c.Verdict != scenario.Oversold || len(x.Rows) < 2 {
 			continue
@@ -62,7 +63,7 @@ func checkCauses(t *testing.T, path string) {
 		first, late := x.Rows[0], x.Rows[1]
 		drawn := func(row explain.Row) bool {
 			return slices.ContainsFunc(x.Steps, func(s explain.Step) bool {
-				return s.Text == fmt.Sprintf("wrote %d, order %d", row.Written, row.ID)
+				return explain.English.Say(s.Text) == fmt.Sprintf("wrote %d, order %d", row.Written, row.ID)
 			})
 		}
 		if first.Read != late.Read || first.Nth >= late.Nth || !drawn(first) || !drawn(late) {
@@ -82,7 +83,7 @@ var results = flag.String("results", "", "check what is said of the cells of the
 func TestCausesOfSavedResults(t *testing.T) {
 	path := *results
 	if path == "" {
-		path = "../../internal/report/testdata/results.json"
+		path = "../../internal/lab/report/testdata/results.json"
 	}
 	checkCauses(t, path)
 }

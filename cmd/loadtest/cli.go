@@ -11,17 +11,18 @@ import (
 	"github.com/alecthomas/kong"
 	"golang.org/x/sys/unix"
 
-	"stocklock/internal/report"
-	"stocklock/internal/scenario"
-	"stocklock/internal/soak"
-	"stocklock/internal/strategy"
+	"stocklock/internal/flags"
+	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/soak"
+	"stocklock/internal/strategy/ladder"
 )
 
 // Exit codes.
 const (
 	exitExpected    = 0 // every cell did what its strategy's properties promise
 	exitSurprised   = 1 // one did not, or met a --fail-if
-	exitUsage       = 2 // it was told something impossible
+	exitUsage       = 2 // a flag or an argument is wrong
 	exitFailed      = 3 // the harness failed, which says nothing about the strategies
 	exitInterrupted = 130
 )
@@ -36,18 +37,22 @@ func usage(format string, args ...any) error {
 	return fmt.Errorf("%w%w", errSilent{errUsage}, fmt.Errorf(format, args...))
 }
 
-// errSilent marks an error without adding to its text.
+// errSilent marks an error and adds nothing to its text.
 type errSilent struct{ error }
 
 func (errSilent) Error() string   { return "" }
 func (e errSilent) Unwrap() error { return e.error }
 
 type commands struct {
+	Demo    demoCommand    `cmd:"" help:"Compare five strategies, then break each strategy where it shows most. About a minute."`
 	Run     runCommand     `cmd:"" help:"Run strategies under scenarios and show what was oversold."`
 	Explain explainCommand `cmd:"" help:"Run one cell and show the interleaving that broke it, or what prevented that."`
 	Report  reportCommand  `cmd:"" help:"Make any form of report from saved results, or compare two of them."`
 	Soak    soakCommand    `cmd:"" help:"Sell for a long time while everything goes wrong at once, and count."`
 	Scale   scaleCommand   `cmd:"" help:"Measure how sales grow with items, shops and Redis servers, as ratios."`
+	Step    stepCommand    `cmd:"" help:"Play two or three sales request by request, in an order that you choose."`
+	Explore exploreCommand `cmd:"" help:"Run every order of the requests of two or three sales, and show the shortest that fails."`
+	Judge   judgeCommand   `cmd:"" help:"Hold what a strategy declares against scenarios and explorations, property by property."`
 	List    listCommand    `cmd:"" help:"Describe the strategies, their properties, and the scenarios."`
 }
 
@@ -55,6 +60,7 @@ const description = `Sells limited stock through many strategies, breaks things 
 
 Examples:
 
+    loadtest demo                                              # the comparison, the telling cells, and a page
     loadtest run                                               # five strategies under contention
     loadtest run --strategies all --scenarios all              # everything: the matrix
     loadtest run --strategies set-ex-nx --scenarios late-release --runs 5
@@ -84,7 +90,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.Exit(func(int) { helped = true }),
 		kong.WithHyphenPrefixedParameters(true), // so that --rate -1 is a number out of range, not an unknown flag
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.Vars{"strategies": strings.Join(strategy.Names(), ", "), "scenarios": strings.Join(scenario.Names(), ", "),
+		flags.ShowRanges(),
+		kong.Vars(defaults),
+		kong.Vars{"strategies": strings.Join(ladder.Names(), ", "), "scenarios": strings.Join(scenario.Names(), ", "),
 			"metrics": strings.Join(report.Metrics(), ", "), "faults": strings.Join(soak.Faults(), "; ")},
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(streams{stdout, stderr, args}),
@@ -99,7 +107,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case err != nil:
 		err = usage("%w; see loadtest --help", err)
 	default:
-		err = parsed.Run()
+		if err = flags.Check(parsed); err != nil {
+			err = usage("%w", err)
+		} else {
+			err = parsed.Run()
+		}
 	}
 	code := exitCode(ctx, err)
 	switch {
@@ -136,7 +148,7 @@ func (s streams) terminal() report.Terminal {
 	return report.Terminal{Out: s.out, Colour: isTerminal(s.out) && os.Getenv("NO_COLOR") == "", Width: widthOf(s.out)}
 }
 
-// widthOf is how many columns a terminal has, and 0 for what is none.
+// widthOf is the width of a terminal in columns, and 0 for anything else.
 func widthOf(w io.Writer) int {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -149,8 +161,8 @@ func widthOf(w io.Writer) int {
 	return int(size.Col)
 }
 
-// isTerminal says whether w is a terminal: only there are colours and a moving
-// status line wanted.
+// isTerminal reports whether w is a terminal. Colours and a moving status line are for terminals
+// alone.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" {

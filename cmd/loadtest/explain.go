@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 
-	"stocklock/internal/report"
-	"stocklock/internal/scenario"
-	"stocklock/internal/strategy"
+	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/strategy/ladder"
 )
 
 type explainCommand struct {
@@ -18,16 +18,16 @@ type explainCommand struct {
 }
 
 func (c *explainCommand) Run(ctx context.Context, s streams) error {
-	_, unknownStrategy := strategy.ByName(c.Strategy)
+	_, unknownStrategy := ladder.ByName(c.Strategy)
 	_, unknownScenario := scenario.ByName(c.Scenario)
 	if err := cmp.Or(unknownStrategy, unknownScenario); err != nil {
 		return usage("explain explains one cell: %w", err)
 	}
-	chosen, err := choose(selection{Strategies: []string{c.Strategy}, Scenarios: []string{c.Scenario}, Runs: 1}, c.settings)
+	plan, err := choose(selection{Strategies: []string{c.Strategy}, Scenarios: []string{c.Scenario}, Runs: 1}, c.settings)
 	if err != nil {
 		return err
 	}
-	r, err := measure(ctx, chosen, s)
+	r, err := measure(ctx, plan, s)
 	if err != nil || len(r.Cells) == 0 {
 		return err
 	}

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"stocklock/internal/report"
+	"stocklock/internal/lab/report"
 )
 
 type reportCommand struct {

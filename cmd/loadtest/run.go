@@ -3,10 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 
-	"stocklock/internal/report"
-	"stocklock/internal/trial"
-	"stocklock/internal/wholefile"
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/matrix"
+	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/wholefile"
+	"stocklock/internal/strategy"
 )
 
 type runCommand struct {
@@ -19,12 +23,15 @@ type runCommand struct {
 }
 
 func (c *runCommand) Run(ctx context.Context, s streams) error {
-	chosen, err := choose(c.selection, c.settings)
+	plan, err := choose(c.selection, c.settings)
 	if err != nil {
 		return err
 	}
 	if c.ExpectOnly {
-		s.terminal().Expected(chosen.wants, chosen.options.Options)
+		wanted := func(st strategy.Strategy, sc scenario.Scenario) bool {
+			return slices.ContainsFunc(plan.Pairs, func(c matrix.Pair) bool { return c.Strategy.Name == st.Name && c.Scenario.Name == sc.Name })
+		}
+		s.terminal().Expected(wanted, plan.LockOptions())
 		return nil
 	}
 	if err := c.outputs.check(output{flag: "--results", path: c.Results}); err != nil {
@@ -36,14 +43,14 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 			return usage("%w", err)
 		}
 		defer results.Discard()
-		chosen.options.Records = trial.NewRecords(results)
+		plan.Records = load.NewRecords(results)
 	}
-	r, err := measure(ctx, chosen, s)
+	r, err := measure(ctx, plan, s)
 	if err != nil {
 		return err
 	}
 	if results != nil {
-		if err := errors.Join(chosen.options.Records.Flush(), results.Commit()); err != nil {
+		if err := errors.Join(plan.Records.Flush(), results.Commit()); err != nil {
 			return err
 		}
 	}
@@ -51,18 +58,17 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 	return c.outputs.finish(r, s)
 }
 
-// measure runs what was chosen. When ctx ends it, the report has what there is.
-func measure(ctx context.Context, ch chosen, s streams) (report.Report, error) {
-	status := newStatus(s.err)
-	defer status.close()
-	lab, err := openLab(ctx, ch, status)
-	if err != nil {
-		return report.Report{}, err
+// measure runs a plan. When ctx ends it, the report has what there is.
+func measure(ctx context.Context, plan matrix.Plan, s streams) (report.Report, error) {
+	status := matrix.NewStatus(s.err, isTerminal(s.err))
+	defer status.Close()
+	r, err := matrix.Run(ctx, plan, status)
+	if address, ok := errors.AsType[*matrix.AddressError](err); ok {
+		return r, usage("--%w", address)
 	}
-	defer lab.close()
-	cells, err := lab.runAll(ctx, status)
-	if err != nil && ctx.Err() == nil {
-		return report.Report{}, err
+	r.Environment.Command = commandLine(s.args)
+	for i, c := range r.Cells {
+		r.Cells[i].Replay = replay(c, plan)
 	}
-	return report.Report{Environment: lab.environment(s.args), Cells: cells, Interrupted: ctx.Err() != nil}, nil
+	return r, err
 }

@@ -12,9 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"stocklock/internal/report"
-	"stocklock/internal/scenario"
-	"stocklock/internal/strategy"
+	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/strategy/ladder"
+	"stocklock/internal/testserver"
 )
 
 func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
@@ -30,11 +31,14 @@ func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
 		{"run --stock 0", "--stock is 0"},
 		{"run --requests 0", "--requests is 0"},
 		{"run --parallel 0", "--parallel is 0"},
-		{"run --lease 0", "--lease is 0s"},
-		{"run --wait 0", "--wait is 0s"},
+		{"run --lease 0", "--lease (LOADTEST_LEASE) is 0s"},
+		{"run --wait 0", "--wait (LOADTEST_WAIT) is 0s"},
 		{"run --rate -1", "--rate is -1"},
 		{"run --rate 5..10", "want a duration"},
 		{"run --rate 10/1s", "more demand than stock"},
+		{"run --rate 100000/1h", "--rate 100000/1h sends 360000000 requests"},
+		{"run --shops 65", "--shops is 65: want 1 to 64"},
+		{"soak --recover-within 1ms", "--recover-within is 1ms: want 1s to 10m"},
 		{"run --fail-if oversold", "compares nothing"},
 		{"run --fail-if luck>3", `no metric "luck"`},
 		{"run --html /no/such/folder/out.html", "cannot write"},
@@ -49,7 +53,7 @@ func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
 		{"run --redis localhost", "--redis: want redis://host:6379"},
 		{"run --workers 0", "--workers is 0"},
 		{"run --stock 10 --requests 10", "more demand than stock"},
-		{"run --lease 1ms", "--lease is 1ms"},
+		{"run --lease 1ms", "--lease (LOADTEST_LEASE) is 1ms"},
 		{"run --mysql nonsense", "--mysql"},
 		{"run --mysql user:geheim@tcp(127.0.0.1:1)/stocklock", "cannot connect"},
 		{"run --shop http://127.0.0.1:1", "--shop needs --mysql"},
@@ -101,9 +105,9 @@ func TestHelpAndListAndExpectOnly(t *testing.T) {
 		{"--help", []string{"Examples:", "Exit codes"}},
 		{"run --help", []string{"--strategies", "--json"}},
 		{"soak --help", []string{"--minutes", "--seed", "--recover-within"}},
-		{"list", append(strategy.Names(), scenario.Names()...)},
-		{"list properties", append(strategy.Names(), "pause-proof")},
-		{"run --expect-only --strategies all --scenarios all", append(strategy.Names(), "stuck", "oversold", "held")},
+		{"list", append(ladder.Names(), scenario.Names()...)},
+		{"list properties", append(ladder.Names(), "pause-proof")},
+		{"run --expect-only --strategies all --scenarios all", append(ladder.Names(), "stuck", "oversold", "held")},
 	} {
 		var out, errs bytes.Buffer
 		if code := run(t.Context(), strings.Fields(tt.args), &out, &errs); code != 0 || errs.Len() > 0 {
@@ -130,6 +134,7 @@ func TestCommandLineHidesPasswords(t *testing.T) {
 // build builds the program as a user would.
 func build(t *testing.T) string {
 	t.Helper()
+	testserver.NeedsServers(t)
 	program := filepath.Join(t.TempDir(), "loadtest")
 	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
@@ -137,8 +142,8 @@ func build(t *testing.T) string {
 	return program
 }
 
-// TestComparison runs the built program on private servers: a shop without a
-// lock must oversell, or the harness is broken, and one with a right lock must not.
+// TestComparison runs the built program on private servers. A shop without a lock must oversell, or
+// the harness is broken, and one with a right lock must not.
 func TestComparison(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "out.json")
 	cmd := exec.CommandContext(t.Context(), build(t), "run", "--strategies", "none,owner-checked,reentrant", "--stock", "40", "--json", file)
@@ -174,15 +179,16 @@ func TestComparison(t *testing.T) {
 	}
 }
 
-// TestTellingCells runs a part of the matrix that has every strategy and every
-// scenario at least once.
+// TestTellingCells runs a part of the matrix that has every strategy and every scenario at least
+// once.
 func TestTellingCells(t *testing.T) {
-	told := map[string]bool{}
-	for _, s := range strategy.All() {
-		told[s.Telling] = true
+	testserver.NeedsServers(t)
+	shown := map[string]bool{}
+	for _, s := range ladder.All() {
+		shown[s.Telling] = true
 	}
 	for _, sc := range scenario.Names() {
-		if !told[sc] {
+		if !shown[sc] {
 			t.Errorf("no strategy is tried under %s", sc)
 		}
 	}

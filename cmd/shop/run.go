@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/alecthomas/kong"
 
-	"stocklock/internal/fault"
+	"stocklock/internal/flags"
 	"stocklock/internal/strategy"
 )
 
@@ -18,7 +17,7 @@ import (
 const (
 	exitOK     = 0
 	exitFailed = 1 // it could not start, or could not finish cleanly
-	exitUsage  = 2 // it was told something impossible
+	exitUsage  = 2 // a setting cannot be
 )
 
 // usageError is a setting that cannot be.
@@ -31,7 +30,8 @@ type commands struct {
 	Serve       serveCommand       `cmd:"" default:"1" help:"Sell until told to end. This is the default."`
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running shop whether it is ready: exit code 0 if it is, 1 if not."`
 	Migrate     migrateCommand     `cmd:"" help:"Bring the schema up to date, and end."`
-	Resume      resumeCommand      `cmd:"" hidden:"" help:"Continue the stopped parent process after a time."`
+	Strategies  strategiesCommand  `cmd:"" help:"Describe the strategies of this shop, and end."`
+	kong.Plugins
 }
 
 const description = `Sells stock from MySQL, one sale at a time an item, under a lock in Redis.
@@ -45,10 +45,13 @@ Examples:
 Prefer the environment for SHOP_MYSQL and SHOP_REDIS: flags can be seen by every user of the machine.
 OpenTelemetry traces are sent when OTEL_EXPORTER_OTLP_ENDPOINT says where to.`
 
+// streams are where a command prints its result and its log.
+type streams struct{ out, err io.Writer }
+
 // run is the program: it returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var helped bool
-	var chosen commands
+	chosen := commands{Plugins: labCommands}
 	parser, err := kong.New(&chosen,
 		kong.Name("shop"),
 		kong.Description(description),
@@ -56,10 +59,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.Exit(func(int) { helped = true }),
 		kong.WithHyphenPrefixedParameters(true), // so that --lease -1s is a duration out of range, not an unknown flag
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
-		kong.Vars{"strategies": strings.Join(strategy.Names(), ", "), "strategy": defaultStrategy},
+		kong.Vars{"strategies": strings.Join(strategy.Names(offered), ", "), "strategy": defaultStrategy},
 		kong.ExplicitGroups([]kong.Group{{Key: "lab", Title: "The lab, never in production:"}}),
+		flags.ShowRanges(),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.BindTo(stderr, (*io.Writer)(nil)),
+		kong.Bind(&streams{stdout, stderr}),
 	)
 	if err != nil {
 		panic(err) // the commands' own tags are wrong
@@ -71,6 +76,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case err != nil:
 		err = usageError{err}
 	default:
+		if err = flags.Check(parsed); err != nil {
+			err = usageError{err}
+			break
+		}
 		err = parsed.Run(&chosen.settings)
 	}
 	if err == nil {
@@ -82,12 +91,3 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	return exitFailed
 }
-
-// resumeCommand is what a stopped shop leaves behind to be continued: see
-// package fault.
-type resumeCommand struct {
-	PID   int           `arg:""`
-	After time.Duration `arg:""`
-}
-
-func (r *resumeCommand) Run() error { return fault.Resume(r.PID, r.After) }

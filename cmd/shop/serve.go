@@ -11,7 +11,6 @@ import (
 	"stocklock/internal/shop"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
-	"stocklock/internal/trace"
 )
 
 type serveCommand struct{}
@@ -25,7 +24,7 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 	slog.SetDefault(log)
 	shop.RedisLog(log)
 
-	chosen, err := strategy.ByName(set.Strategy)
+	chosen, err := strategy.Find(set.Strategy, offered)
 	if err != nil {
 		return usage("--strategy (SHOP_STRATEGY): %w", err)
 	}
@@ -34,7 +33,12 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 		return err
 	}
 	defer joinClose(&err, tracing)
-	store, err := stock.Open(set.MySQL, tracing.store()...)
+	lab, err := set.labSettings.open(set.Name)
+	if err != nil {
+		return err
+	}
+	defer joinClose(&err, lab)
+	store, err := stock.Open(set.MySQL, append(tracing.store(), lab.store()...)...)
 	if err != nil {
 		return usage("--mysql (SHOP_MYSQL): %w", err)
 	}
@@ -48,26 +52,9 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 	}
 	defer joinClose(&err, client)
 	deps := strategy.Deps{Redis: client, Store: store, Options: set.options()}
-	if err := shop.CheckQuorum(set.RedisQuorum); err != nil {
-		return usage("--redis-quorum (SHOP_REDIS_QUORUM): %w", err)
-	}
-	for _, url := range set.RedisQuorum {
-		node, err := shop.OpenRedis(url)
-		if err != nil {
-			return usage("--redis-quorum (SHOP_REDIS_QUORUM): %w", err)
-		}
-		defer joinClose(&err, node)
-		deps.Quorum = append(deps.Quorum, node)
-	}
+	lab.equip(&deps)
 	if err := chosen.Check(deps); err != nil {
-		return usage("--strategy (SHOP_STRATEGY): %w: set --redis-quorum (SHOP_REDIS_QUORUM)", err)
-	}
-	lab, err := set.openLab()
-	if err != nil {
-		return err
-	}
-	if lab != nil && lab.Trace != nil {
-		defer joinClose(&err, lab.Trace)
+		return usage("--strategy (SHOP_STRATEGY): %w", err)
 	}
 	s, err := shop.New(shop.Config{
 		Name:            set.Name,
@@ -76,15 +63,16 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 		Log:             log,
 		SchemaIsManaged: !set.Migrate,
 		MaxInFlight:     set.MaxInFlight,
+		MaxConnections:  set.MaxConnections,
 		StartupTimeout:  set.StartupTimeout,
 		DrainDelay:      set.DrainDelay,
 		DrainTimeout:    set.DrainTimeout,
 		Tracing:         tracing.provider,
-		Lab:             lab,
 	})
 	if err != nil {
 		return usage("--name (SHOP_NAME): %w", err)
 	}
+	lab.attach(s)
 	public, err := net.Listen("tcp", set.Addr)
 	if err != nil {
 		return fmt.Errorf("--addr (SHOP_ADDR) cannot be used: %w", err)
@@ -96,19 +84,6 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 		}
 	}
 	return s.Serve(ctx, public, internal)
-}
-
-func (s *settings) openLab() (*shop.Lab, error) {
-	if !s.Lab {
-		return nil, nil
-	}
-	lab := &shop.Lab{Work: s.LabWork}
-	if s.Trace == "" {
-		return lab, nil
-	}
-	var err error
-	lab.Trace, err = trace.OpenRecorder(s.Trace, s.Name)
-	return lab, err
 }
 
 func joinClose(err *error, c io.Closer) { *err = errors.Join(*err, c.Close()) }

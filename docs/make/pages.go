@@ -4,14 +4,16 @@ import (
 	"fmt"
 	"strings"
 
-	"stocklock/internal/scenario"
+	"stocklock/internal/lab/matrix"
+	"stocklock/internal/lab/scenario"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
 )
 
-// pages lists every page with what the code says of it.
+// pages lists all pages, with what the code says of them.
 func pages() []page {
 	var all []page
-	for _, s := range strategy.All() {
+	for _, s := range ladder.All() {
 		all = append(all, strategyPage(s))
 	}
 	for _, sc := range scenario.All() {
@@ -27,17 +29,23 @@ func strategyPage(s strategy.Strategy) page {
 	row("guard", s.Guard)
 	row("decrement", s.Decrement)
 	row("source", s.Source)
-	row("code", fmt.Sprintf("[`%[1]s`](../../internal/strategy/%[1]s)", codeFile(s.Name)))
-	row("has", words(s.Properties))
-	row("lacks", words(lacking(s)))
-	b.WriteString("\nWhat is expected of it follows from that:\n\n| under | it is | because it |\n|---|---|---|\n")
+	row("code", fmt.Sprintf("[`%[1]s`](../../%[1]s)", codeOf(s)))
+	row("has", words(s.Properties.Has))
+	row("lacks", words(s.Properties.Lacks()))
+	row("does not apply", words(s.Properties.NotApplicable))
+	b.WriteString("\nWhat is expected of it follows from that:\n\n| under | it is | because |\n|---|---|---|\n")
 	for _, sc := range scenario.All() {
 		fmt.Fprintf(&b, "| [`%[1]s`](../scenarios/%[1]s.md) | %s | %s |\n", sc.Name, sc.Expected(s.Properties), sc.Because(s.Properties))
+	}
+	telling, err := scenario.ByName(s.Telling)
+	if err != nil {
+		panic(err) // the strategy names no scenario
 	}
 	return page{
 		path: "strategies/" + s.Name + ".md", title: "`" + s.Name + "`", fields: b.String(),
 		parts:   []string{"What goes wrong", "How people meet it"},
 		command: "loadtest run --cells " + s.Name + ":" + s.Telling,
+		pairs:   []matrix.Pair{{Strategy: s, Scenario: telling}},
 	}
 }
 
@@ -45,40 +53,48 @@ func scenarioPage(sc scenario.Scenario) page {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s.\n\n", sentence(sc.Doc))
 	fmt.Fprintf(&b, "It attacks the property **%s**: %s.\n", sc.Attacks, sc.Attacks.Doc())
-	fmt.Fprintf(&b, "Its schedule is in [`%[1]s`](../../internal/scenario/%[1]s)", codeFile(sc.Name))
+	fmt.Fprintf(&b, "Its schedule is in [`%[1]s`](../../internal/lab/scenario/%[1]s)", codeFile(sc.Name))
 	if sc.Needs == scenario.Rig {
 		b.WriteString("; it commands servers, so it needs ones that `loadtest` started itself")
 	}
-	b.WriteString(".\n\n| strategy | is | because it |\n|---|---|---|\n")
-	for _, s := range strategy.All() {
+	b.WriteString(".\n\n| strategy | is | because |\n|---|---|---|\n")
+	for _, s := range ladder.All() {
 		fmt.Fprintf(&b, "| [`%[1]s`](../strategies/%[1]s.md) | %s | %s |\n", s.Name, sc.Expected(s.Properties), sc.Because(s.Properties))
+	}
+	sides := bothSides(sc)
+	var names []string
+	var pairs []matrix.Pair
+	for _, s := range sides {
+		names = append(names, s.Name)
+		pairs = append(pairs, matrix.Pair{Strategy: s, Scenario: sc})
 	}
 	return page{
 		path: "scenarios/" + sc.Name + ".md", title: "`" + sc.Name + "`", fields: b.String(),
 		parts:   []string{"What happens", "How people meet it"},
-		command: "loadtest run --scenarios " + sc.Name + " --strategies " + strings.Join(bothSides(sc), ","),
+		command: "loadtest run --scenarios " + sc.Name + " --strategies " + strings.Join(names, ","),
+		pairs:   pairs,
 	}
 }
 
-// bothSides names the last rung of the ladder that fails under a scenario, and the
-// first after it that holds. The names are in the order of the ladder.
-func bothSides(sc scenario.Scenario) []string {
-	fails, holds := "", ""
-	for _, s := range strategy.All() {
+// bothSides returns the last strategy of the ladder that fails under a scenario, and the first
+// after it that holds.
+func bothSides(sc scenario.Scenario) []strategy.Strategy {
+	var fails, holds strategy.Strategy
+	for _, s := range ladder.All() {
 		switch held := sc.Expected(s.Properties) == scenario.Held; {
 		case !held:
-			fails, holds = s.Name, ""
-		case holds == "":
-			holds = s.Name
+			fails, holds = s, strategy.Strategy{}
+		case holds.Name == "":
+			holds = s
 		}
 	}
-	return []string{fails, holds}
+	return []strategy.Strategy{fails, holds}
 }
 
 func strategyIndex() page {
 	var b strings.Builder
 	b.WriteString("From the naive to the strict, one page each.\n\n| strategy | what it does | shown by |\n|---|---|---|\n")
-	for _, s := range strategy.All() {
+	for _, s := range ladder.All() {
 		fmt.Fprintf(&b, "| [`%[1]s`](%[1]s.md) | %[2]s | [`%[3]s`](../scenarios/%[3]s.md) |\n", s.Name, s.Doc, s.Telling)
 	}
 	return page{path: "strategies/README.md", title: "The strategies", fields: b.String()}
@@ -93,19 +109,18 @@ func scenarioIndex() page {
 	return page{path: "scenarios/README.md", title: "The scenarios", fields: b.String()}
 }
 
+// codeOf is the path of a strategy's file.
+func codeOf(s strategy.Strategy) string {
+	if _, err := strategy.Find(s.Name, strategy.All()); err == nil {
+		return "internal/strategy/" + codeFile(s.Name)
+	}
+	return "internal/strategy/ladder/" + codeFile(s.Name)
+}
+
 // codeFile is the file that a strategy or a scenario is in, by their convention.
 func codeFile(name string) string { return strings.ReplaceAll(name, "-", "_") + ".go" }
 
 func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
-
-func lacking(s strategy.Strategy) (p strategy.Property) {
-	for _, q := range strategy.Properties() {
-		if !s.Properties.Has(q) {
-			p |= q
-		}
-	}
-	return p
-}
 
 func words(p strategy.Property) string {
 	if p == 0 {

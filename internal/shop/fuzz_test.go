@@ -14,7 +14,6 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"stocklock/internal/fault"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 )
@@ -58,7 +57,7 @@ func FuzzRequest(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() { _ = store.Close() })
-	by, err := strategy.ByName("conditional")
+	by, err := strategy.Find("conditional", strategy.All())
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -67,7 +66,7 @@ func FuzzRequest(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() { _ = client.Close() })
-	s, err := New(Config{Name: "shop", Strategy: by, MaxInFlight: 10, Log: slog.New(slog.DiscardHandler), Deps: strategy.Deps{Store: store, Redis: client}})
+	s, err := New(Config{Name: "shop", Strategy: by, MaxInFlight: 10, MaxConnections: 10, Log: slog.New(slog.DiscardHandler), Deps: strategy.Deps{Store: store, Redis: client}})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -103,14 +102,12 @@ func FuzzRequest(f *testing.F) {
 
 // FuzzHeaders: whatever the headers are, what is taken from them fits the database.
 func FuzzHeaders(f *testing.F) {
-	f.Add("id", "key", "run", "none", "read sleep 1s", "1")
-	f.Add("ä b", `"key"`, strings.Repeat("r", 65), "no", "read kill", "")
-	f.Add("", `"`, "", "", "written stop 61s", "2")
-	f.Fuzz(func(t *testing.T, id, key, run, by, spec, nested string) {
+	f.Add("id", "key")
+	f.Add("ä b", `"key"`)
+	f.Add("", `"`)
+	f.Fuzz(func(t *testing.T, id, key string) {
 		request := httptest.NewRequest(http.MethodPost, "/", nil)
-		for name, value := range map[string]string{requestIDHeader: id, labStrategyHeader: by, labRunHeader: run, labFaultHeader: spec, labNestedHeader: nested} {
-			request.Header.Set(name, value)
-		}
+		request.Header.Set(requestIDHeader, id)
 		c, _ := gin.CreateTestContext(httptest.NewRecorder())
 		c.Request = request
 		identify(c)
@@ -119,16 +116,6 @@ func FuzzHeaders(f *testing.F) {
 		}
 		if got, err := readIdempotencyKey(key); err == nil && !isLabel(got, maxKeyLength) {
 			t.Errorf("the key %q became %q", key, got)
-		}
-		asked, err := readExperiment(c, strategy.All()[0])
-		if err != nil {
-			if _, ok := errors.AsType[refusal](err); !ok {
-				t.Errorf("the error is no refusal: %v", err)
-			}
-			return
-		}
-		if asked.run != "" && !isLabel(asked.run, maxRunLength) || asked.fault.For > fault.MaxDuration || asked.strategy.Name == "" {
-			t.Errorf("accepted the experiment %+v", asked)
 		}
 	})
 }

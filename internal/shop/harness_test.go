@@ -16,9 +16,11 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
-	"stocklock/internal/rig/rigtest"
+	"stocklock/internal/redislock"
+	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/testserver"
 )
 
 // running is a shop that serves on a real port, from a real database and Redis.
@@ -37,7 +39,7 @@ type running struct {
 // open starts a shop and waits until it is ready. Change may alter its settings.
 func open(t *testing.T, change func(*Config)) *running {
 	t.Helper()
-	s := openUnready(t, rigtest.MySQL(t), "redis://"+rigtest.Redis(t), change)
+	s := openUnready(t, testserver.Database(t), "redis://"+testserver.RedisAddr(t), change)
 	waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == http.StatusOK })
 	return s
 }
@@ -56,12 +58,12 @@ func openUnready(t *testing.T, dsn, redisURL string, change func(*Config)) *runn
 	}
 	log := &logBuffer{}
 	cfg := Config{
-		Name: "test-shop", Strategy: byName(t, "owner-checked"),
-		Deps: strategy.Deps{Store: store, Redis: client, Quorum: []redis.UniversalClient{client}, Options: strategy.Options{
+		Name: "test-shop", Strategy: byName(t, "fenced-relative"),
+		Deps: strategy.Deps{Store: store, Redis: client, Options: strategy.Options{
 			Lease: 10 * time.Second, Wait: 5 * time.Second, Retry: 5 * time.Millisecond,
 		}},
 		Log:            slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		StartupTimeout: time.Minute, DrainTimeout: 20 * time.Second, MaxInFlight: 1000,
+		StartupTimeout: time.Minute, DrainTimeout: 20 * time.Second, MaxInFlight: 1000, MaxConnections: 4000,
 	}
 	if change != nil {
 		change(&cfg)
@@ -70,6 +72,7 @@ func openUnready(t *testing.T, dsn, redisURL string, change func(*Config)) *runn
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.UseLab(sleepy{s})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -91,9 +94,51 @@ func openUnready(t *testing.T, dsn, redisURL string, change func(*Config)) *runn
 		_ = client.Close()
 		_ = store.Close()
 		browser.CloseIdleConnections()
-		goleak.VerifyNone(t, leaks, goleak.IgnoreAnyFunction("stocklock/internal/rig.(*Process).start.func1")) // a server started again
+		goleak.VerifyNone(t, leaks, goleak.IgnoreAnyFunction("stocklock/internal/testserver.(*Process).start.func1")) // a server started again
 	})
 	return r
+}
+
+// sleepHeader makes a sale sleep at a point, "read 1s": it stands for slow work.
+const sleepHeader = "Test-Sleep"
+
+// sleepy is a lab that obeys sleepHeader.
+type sleepy struct{ *Shop }
+
+func (s sleepy) Sale(header http.Header) (Sell, error) {
+	point, duration, asked := strings.Cut(header.Get(sleepHeader), " ")
+	if !asked {
+		return s.seller.Sell, nil
+	}
+	length, err := time.ParseDuration(duration)
+	if err != nil {
+		return nil, Malformed(err.Error())
+	}
+	return func(ctx context.Context, wanted stock.Sale) (stock.Order, error) {
+		return s.seller.Sell(sale.WithHook(ctx, func(_ context.Context, p sale.Point, _ []slog.Attr) {
+			if p == sale.Point(point) {
+				time.Sleep(length)
+			}
+		}), wanted)
+	}, nil
+}
+
+func (sleepy) Close() error { return nil }
+
+// holdLock takes the lock of an item as another process would, until the function that it returns.
+func (r *running) holdLock(item stock.Item) (release func()) {
+	r.t.Helper()
+	locker := redislock.New(r.redis, redislock.Options{})
+	_, lease, err := locker.Acquire(r.t.Context(), strategy.Key(item.ID))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return sync.OnceFunc(func() { _, _ = lease.Release(), locker.Close(context.Background()) })
+}
+
+// locked reports whether somebody holds the lock of an item.
+func (r *running) locked(item stock.Item) bool {
+	return r.redis.Exists(r.t.Context(), redislock.Keys("", strategy.Key(item.ID)).Lock).Val() == 1
 }
 
 // item creates an item with so much stock.
@@ -230,7 +275,7 @@ func decode(t *testing.T, a answer, into any) {
 
 func byName(t *testing.T, name string) strategy.Strategy {
 	t.Helper()
-	by, err := strategy.ByName(name)
+	by, err := strategy.Find(name, strategy.All())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,28 +57,31 @@ const lookupTimeout = 2 * time.Second
 // another shop, or after the first one's shop has died.
 //
 // Only sales are remembered: a refusal has changed nothing, and a repeat tries again.
-func (s *Shop) sellOnce(ctx context.Context, sale stock.Sale, sell func(stock.Sale) (stock.Order, error)) (order stock.Order, replayed bool, err error) {
+func (s *Shop) sellOnce(ctx context.Context, sale stock.Sale, sell Sell) (order stock.Order, replayed bool, err error) {
 	if sale.IdempotencyKey == "" {
-		order, err = sell(sale)
+		order, err = sell(ctx, sale)
 		return order, false, err
 	}
 	if order, err := s.madeBefore(ctx, sale); !errors.Is(err, stock.ErrNotFound) {
 		return order, err == nil, err
 	}
-	order, err = sell(sale)
+	order, err = sell(ctx, sale)
 	if err == nil {
 		return order, false, nil
 	}
 	// The sale may have failed because the same one was faster: it had the lock,
 	// or took the last unit. Or it was made, and only the answer was lost.
-	asking, cancel := context.WithTimeout(ctx, lookupTimeout)
+	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
 	defer cancel()
 	before, lookupErr := s.madeBefore(asking, sale)
 	if errors.Is(lookupErr, stock.ErrNotFound) {
 		return stock.Order{}, false, err
 	}
-	// Where the lookup failed too, an earlier try may have sold: a plain "sold out" would end the client's
-	// doubt the wrong way.
+	if lookupErr != nil && errors.Is(err, stock.ErrUnknown) {
+		return stock.Order{}, false, err
+	}
+	// Where the lookup failed, too, an earlier try may have sold: a plain "sold out" would end the
+	// client's doubt the wrong way.
 	return before, lookupErr == nil, lookupErr
 }
 

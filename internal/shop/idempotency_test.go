@@ -1,6 +1,7 @@
 package shop
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -8,35 +9,35 @@ import (
 	"testing"
 	"time"
 
-	"stocklock/internal/rig/rigtest"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/testserver"
 )
 
 func TestARepeatGetsTheSameAnswer(t *testing.T) {
-	s := open(t, func(c *Config) { c.Lab = &Lab{} })
-	for _, name := range strategy.Names() {
+	for _, by := range strategy.All() {
+		s := open(t, func(c *Config) { c.Strategy = by })
 		item := s.item(1) // the repeat finds it sold out
-		key := "key-" + name
-		first := s.buy(item, "Idempotency-Key", key, "X-Lab-Strategy", name)
-		again := s.buy(item, "Idempotency-Key", `"`+key+`"`, "X-Lab-Strategy", name)
+		key := "key-" + by.Name
+		first := s.buy(item, "Idempotency-Key", key)
+		again := s.buy(item, "Idempotency-Key", `"`+key+`"`)
 		if first.status != 201 || first.header.Get("Idempotency-Replayed") != "" {
-			t.Errorf("%s: first answer %d %s, replayed %q", name, first.status, first.body, first.header.Get("Idempotency-Replayed"))
+			t.Errorf("%s: first answer %d %s, replayed %q", by.Name, first.status, first.body, first.header.Get("Idempotency-Replayed"))
 		}
 		if again.status != 201 || again.body != first.body || again.header.Get("Idempotency-Replayed") != "true" ||
 			again.header.Get("Location") != first.header.Get("Location") {
-			t.Errorf("%s: second answer %d %s, replayed %q\nwant the first again: %s", name, again.status, again.body,
+			t.Errorf("%s: second answer %d %s, replayed %q\nwant the first again: %s", by.Name, again.status, again.body,
 				again.header.Get("Idempotency-Replayed"), first.body)
 		}
 		if found := s.get("/api/v1/orders?idempotency_key=" + key); found.body != first.body || found.status != 200 {
-			t.Errorf("%s: found by its key %d %s, want %s", name, found.status, found.body, first.body)
+			t.Errorf("%s: found by its key %d %s, want %s", by.Name, found.status, found.body, first.body)
 		}
 	}
 }
 
 func TestRepeatsInFlightSellOnce(t *testing.T) {
-	s := open(t, func(c *Config) { c.Lab = &Lab{Work: 20 * time.Millisecond} })
-	for _, name := range strategy.Names() {
+	for _, by := range strategy.All() {
+		s := open(t, func(c *Config) { c.Strategy = by })
 		for _, units := range []int64{1, 100} {
 			item := s.item(units)
 			const repeats = 8
@@ -45,7 +46,7 @@ func TestRepeatsInFlightSellOnce(t *testing.T) {
 			var sending sync.WaitGroup
 			for range repeats {
 				sending.Go(func() {
-					got := s.buy(item, "Idempotency-Key", fmt.Sprintf("key-%s-%d", name, units), "X-Lab-Strategy", name)
+					got := s.buy(item, "Idempotency-Key", fmt.Sprintf("key-%s-%d", by.Name, units), sleepHeader, "read 20ms")
 					mu.Lock()
 					defer mu.Unlock()
 					bodies[got.body]++
@@ -56,10 +57,10 @@ func TestRepeatsInFlightSellOnce(t *testing.T) {
 			}
 			sending.Wait()
 			if len(bodies) != 1 || replayed != repeats-1 {
-				t.Errorf("%s, %d units: %d repeats got %d different answers, %d of them replayed: %v", name, units, repeats, len(bodies), replayed, bodies)
+				t.Errorf("%s, %d units: %d repeats got %d different answers, %d of them replayed: %v", by.Name, units, repeats, len(bodies), replayed, bodies)
 			}
 			if left := s.left(item); left != units-1 {
-				t.Errorf("%s: %d units left of %d, want one sold", name, left, units)
+				t.Errorf("%s: %d units left of %d, want one sold", by.Name, left, units)
 			}
 		}
 	}
@@ -92,14 +93,14 @@ func TestAKeyBelongsToOneOrder(t *testing.T) {
 // TestNobodyIsToldSoldOutWhoMayHaveAnOrder loses MySQL between a repeat's failure to sell and its question whether
 // the first try had sold.
 func TestNobodyIsToldSoldOutWhoMayHaveAnOrder(t *testing.T) {
-	mysql, err := ownRig(t).MySQL(t.Context())
+	mysql, err := testserver.Start(t).MySQL(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := openUnready(t, mysql.DSN(), "redis://"+rigtest.Redis(t), nil)
+	s := openUnready(t, mysql.DSN(), "redis://"+testserver.RedisAddr(t), nil)
 	waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
 	sale := stock.Sale{ItemID: s.item(1).ID, Quantity: 1, RequestID: "r", IdempotencyKey: "key-1", Shop: "test-shop"}
-	_, _, err = s.sellOnce(t.Context(), sale, func(stock.Sale) (stock.Order, error) {
+	_, _, err = s.sellOnce(t.Context(), sale, func(context.Context, stock.Sale) (stock.Order, error) {
 		if err := mysql.Kill(); err != nil {
 			t.Error(err)
 		}
@@ -113,16 +114,15 @@ func TestNobodyIsToldSoldOutWhoMayHaveAnOrder(t *testing.T) {
 func TestARefusalIsNotRemembered(t *testing.T) {
 	s := open(t, func(c *Config) { c.Deps.Wait = 20 * time.Millisecond })
 	item := s.item(1)
-	if err := s.redis.Set(t.Context(), strategy.Key(item.ID), "somebody", time.Minute).Err(); err != nil {
-		t.Fatal(err)
-	}
+	release := s.holdLock(item)
+	defer release()
 	if got := s.buy(item, "Idempotency-Key", "key-1"); got.problem() != "busy" {
 		t.Fatalf("first answer %d %s, want busy", got.status, got.body)
 	}
 	if got := s.get("/api/v1/orders?idempotency_key=key-1"); got.problem() != "not-found" {
 		t.Errorf("an order that was not made was found: %d %s", got.status, got.body)
 	}
-	s.redis.Del(t.Context(), strategy.Key(item.ID))
+	release()
 	if got := s.buy(item, "Idempotency-Key", "key-1"); got.status != 201 || got.header.Get("Idempotency-Replayed") != "" {
 		t.Errorf("the repeat: %d %s", got.status, got.body)
 	}

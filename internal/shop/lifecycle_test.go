@@ -10,15 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"stocklock/internal/rig"
-	"stocklock/internal/rig/rigtest"
-	"stocklock/internal/strategy"
+	"stocklock/internal/testserver"
 )
 
 func TestAShopWaitsForWhatIsMissing(t *testing.T) {
 	redis := ownRedis(t)
 	redis.Kill()
-	s := openUnready(t, rigtest.MySQL(t), redis.URL(), nil)
+	s := openUnready(t, testserver.Database(t), redis.URL(), nil)
 	waitFor(t, "MySQL to be there", func() bool { return len(s.health.missing()) == 1 })
 	if got := s.get("/livez"); got.status != 200 {
 		t.Errorf("/livez of a starting shop: %d", got.status)
@@ -42,7 +40,7 @@ func TestAShopWaitsForWhatIsMissing(t *testing.T) {
 
 func TestAShopSurvivesTheLossOfRedis(t *testing.T) {
 	redis := ownRedis(t)
-	s := openUnready(t, rigtest.MySQL(t), redis.URL(), nil)
+	s := openUnready(t, testserver.Database(t), redis.URL(), nil)
 	waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
 	redis.Kill()
 	waitFor(t, "the shop to notice that Redis is gone", func() bool { return s.get("/readyz").status == 503 })
@@ -65,7 +63,7 @@ func TestARedisThatShutsTheShopOutIsNoDefectOfTheShop(t *testing.T) {
 		"fewer rights": {"acl", "setuser", "default", "resetkeys"},
 	} {
 		redis := ownRedis(t)
-		s := openUnready(t, rigtest.MySQL(t), redis.URL(), nil)
+		s := openUnready(t, testserver.Database(t), redis.URL(), nil)
 		waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
 		item := s.item(1)
 		if err := s.redis.Do(t.Context(), shutOut...).Err(); err != nil {
@@ -82,11 +80,11 @@ func TestARedisThatShutsTheShopOutIsNoDefectOfTheShop(t *testing.T) {
 // TestAShopSurvivesTheLossOfMySQL kills MySQL under load: no acknowledged sale is
 // lost, and sales go on soon after it is back.
 func TestAShopSurvivesTheLossOfMySQL(t *testing.T) {
-	mysql, err := ownRig(t).MySQL(t.Context())
+	mysql, err := testserver.Start(t).MySQL(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := openUnready(t, mysql.DSN(), "redis://"+rigtest.Redis(t), func(c *Config) { c.Strategy = byName(t, "fenced") })
+	s := openUnready(t, mysql.DSN(), "redis://"+testserver.RedisAddr(t), nil)
 	waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
 	item := s.item(1 << 40)
 
@@ -115,8 +113,8 @@ func TestAShopSurvivesTheLossOfMySQL(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, "the shop to notice", func() bool { return s.get("/readyz").status == 503 })
-	if got := s.buy(item); got.problem() != "unavailable" || !strings.Contains(got.body, "the outcome is unknown") {
-		t.Errorf("a sale without MySQL: %d %s, want its outcome to be unknown", got.status, got.body)
+	if got := s.buy(item); got.problem() != "unavailable" || !strings.Contains(got.body, "this request sold nothing") {
+		t.Errorf("a sale without MySQL: %d %s, want it to say that nothing was sold", got.status, got.body)
 	}
 	if got := s.get("/api/v1/items"); got.problem() != "unavailable" || strings.Contains(got.body, "outcome") {
 		t.Errorf("a look without MySQL: %d %s, want no word of an outcome", got.status, got.body)
@@ -143,27 +141,51 @@ func TestAShopSurvivesTheLossOfMySQL(t *testing.T) {
 	})
 }
 
+// TestNobodyWaitsLongForMySQL stops MySQL for as long as it takes: every request is answered with 503,
+// and within its deadline.
+func TestNobodyWaitsLongForMySQL(t *testing.T) {
+	mysql, err := testserver.Start(t).MySQL(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := openUnready(t, mysql.DSN(), "redis://"+testserver.RedisAddr(t), func(c *Config) { c.Deps.Wait = time.Second })
+	waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
+	item := s.item(1000)
+	if err := mysql.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	defer mysql.Resume()
+	const patience = 1*time.Second + requestMargin + 10*time.Second // the wait, the reads, and a transaction
+	var crowd sync.WaitGroup
+	for n := range 200 {
+		crowd.Go(func() {
+			began := time.Now()
+			var got answer
+			if n%4 == 0 {
+				got = s.buy(item)
+			} else {
+				got = s.get("/api/v1/items")
+			}
+			if took := time.Since(began); got.problem() != "unavailable" && got.problem() != "busy" || got.header.Get("Retry-After") == "" || took > patience+2*time.Second {
+				t.Errorf("answered %d %s after %s", got.status, got.body, took)
+			}
+		})
+	}
+	crowd.Wait()
+	waitFor(t, "the shop to notice", func() bool { return s.get("/readyz").status == 503 })
+}
+
 // ownRedis is one that the test may kill.
-func ownRedis(t *testing.T) *rig.Redis {
+func ownRedis(t *testing.T) *testserver.Redis {
 	t.Helper()
-	server, err := ownRig(t).Redis(t.Context(), rig.RedisOptions{})
+	server, err := testserver.Start(t).Redis(t.Context(), testserver.RedisOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return server
 }
 
-func ownRig(t *testing.T) *rig.Rig {
-	t.Helper()
-	r, err := rig.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = r.Close() })
-	return r
-}
-
-func restart(t *testing.T, server *rig.Redis) {
+func restart(t *testing.T, server *testserver.Redis) {
 	t.Helper()
 	if err := server.Restart(t.Context()); err != nil {
 		t.Fatal(err)
@@ -190,7 +212,7 @@ func TestAShopGivesUpWaiting(t *testing.T) {
 }
 
 func TestAShopThatIsEndedWhileItWaitsEndsAtOnce(t *testing.T) {
-	s := openUnready(t, rigtest.MySQL(t), "redis://"+nowhere, nil)
+	s := openUnready(t, testserver.Database(t), "redis://"+nowhere, nil)
 	s.end()
 	if err := <-s.ended; err != nil {
 		t.Errorf("ended with %v, want nil", err)
@@ -198,11 +220,11 @@ func TestAShopThatIsEndedWhileItWaitsEndsAtOnce(t *testing.T) {
 }
 
 func TestDrainingFinishesSalesUnderWay(t *testing.T) {
-	s := open(t, func(c *Config) { c.Lab, c.DrainDelay = &Lab{}, 300*time.Millisecond })
+	s := open(t, func(c *Config) { c.DrainDelay = 300 * time.Millisecond })
 	item := s.item(10)
 	slow := make(chan answer, 1)
-	go func() { slow <- s.buy(item, "X-Lab-Fault", "read sleep 1500ms") }()
-	waitFor(t, "the slow sale to hold the lock", func() bool { return s.redis.Exists(t.Context(), strategy.Key(item.ID)).Val() == 1 })
+	go func() { slow <- s.buy(item, sleepHeader, "read 1500ms") }()
+	waitFor(t, "the slow sale to hold the lock", func() bool { return s.locked(item) })
 
 	s.end()
 	waitFor(t, "readiness to be taken back", func() bool { return s.get("/readyz").problem() == "shutting-down" })
@@ -223,12 +245,10 @@ func TestDrainingFinishesSalesUnderWay(t *testing.T) {
 func TestSalesThatDoNotFinishInTimeAreCancelled(t *testing.T) {
 	s := open(t, func(c *Config) { c.DrainTimeout, c.Deps.Wait = 100*time.Millisecond, time.Minute })
 	item := s.item(1)
-	if err := s.redis.Set(t.Context(), strategy.Key(item.ID), "somebody", time.Minute).Err(); err != nil {
-		t.Fatal(err)
-	}
+	defer s.holdLock(item)()
 	waiting := make(chan answer, 1)
 	go func() { waiting <- s.buy(item) }()
-	waitFor(t, "the sale to wait", func() bool { return s.redis.PoolStats().Hits > 5 })
+	waitFor(t, "the sale to wait", func() bool { return s.inFlight.Load() == 1 })
 	began := time.Now()
 	s.end()
 	if err := <-s.ended; err == nil || !strings.Contains(err.Error(), "cancelled after 100ms") {

@@ -11,11 +11,11 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"stocklock/internal/redislock"
-	"stocklock/internal/rig/rigtest"
+	"stocklock/internal/testserver"
 )
 
 func TestLockedHoldsTheLockAroundTheHandlers(t *testing.T) {
-	client, err := OpenRedis("redis://" + rigtest.Redis(t))
+	client, err := OpenRedis("redis://" + testserver.RedisAddr(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,6 +25,7 @@ func TestLockedHoldsTheLockAroundTheHandlers(t *testing.T) {
 	theirs := redislock.New(client, redislock.Options{})
 	defer theirs.Close(context.Background())
 
+	keys := redislock.Keys("", "account:1")
 	served := 0
 	handler := func(c *gin.Context) {
 		served++
@@ -64,7 +65,7 @@ func TestLockedHoldsTheLockAroundTheHandlers(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The wait that was given up is taken back in the background: it may get the lock for a moment.
-		for deadline := time.Now().Add(10 * time.Second); client.Exists(t.Context(), redislock.Keys("", "account:1").Lock, redislock.Keys("", "account:1").Queue).Val() > 0; {
+		for deadline := time.Now().Add(10 * time.Second); client.Exists(t.Context(), keys.Lock, keys.Queue).Val() > 0; {
 			if time.Now().After(deadline) {
 				t.Fatal("the lock was not given back")
 			}

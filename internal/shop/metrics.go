@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"stocklock/internal/redislock"
-	"stocklock/internal/trace"
+	"stocklock/internal/sale"
 )
 
 // metrics is what a shop counts. Each shop has a registry of its own.
@@ -107,15 +107,15 @@ func (m *metrics) lockHooks() redislock.Hooks {
 }
 
 // sale returns a hook that measures the lock of one sale, which begins now.
-func (m *metrics) sale() trace.Hook {
+func (m *metrics) sale() sale.Hook {
 	asked := time.Now()
 	var held time.Time
-	return func(_ context.Context, p trace.Point, _ []slog.Attr) {
+	return func(_ context.Context, p sale.Point, _ []slog.Attr) {
 		switch {
-		case p == trace.Acquired && held.IsZero():
+		case p == sale.Acquired && held.IsZero():
 			held = time.Now()
 			m.lockWait.Observe(held.Sub(asked).Seconds())
-		case p == trace.Released && !held.IsZero():
+		case p == sale.Released && !held.IsZero():
 			m.lockHold.Observe(time.Since(held).Seconds())
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"stocklock/internal/rig/rigtest"
+	"stocklock/internal/testserver"
 )
 
 // scrape reads /metrics: the value of every series.
@@ -62,7 +62,7 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 		`shop_dependency_up{dependency="mysql"}`:                                1,
 		`shop_dependency_up{dependency="redis"}`:                                1,
 		`go_sql_max_open_connections{db_name="mysql"}`:                          50,
-		`shop_info{name="test-shop",strategy="owner-checked"}`:                  1,
+		`shop_info{name="test-shop",strategy="fenced-relative"}`:                1,
 	} {
 		if got, there := series[name]; !there || got != want {
 			t.Errorf("%s is %v (there: %t), want %v", name, got, there, want)
@@ -95,8 +95,7 @@ func TestOnlyTheInternalListenerShowsTheInside(t *testing.T) {
 
 func TestMetricsShowTheReferenceLock(t *testing.T) {
 	redis := ownRedis(t)
-	s := openUnready(t, rigtest.MySQL(t), redis.URL(), func(c *Config) {
-		c.Strategy, c.Lab = byName(t, "fenced"), &Lab{}
+	s := openUnready(t, testserver.Database(t), redis.URL(), func(c *Config) {
 		c.Deps.Lease, c.Deps.Wait = 300*time.Millisecond, 20*time.Second
 	})
 	waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
@@ -104,7 +103,7 @@ func TestMetricsShowTheReferenceLock(t *testing.T) {
 	var crowd sync.WaitGroup
 	for range 5 {
 		crowd.Go(func() {
-			if got := s.buy(item, "X-Lab-Fault", "read sleep 250ms"); got.status != 201 {
+			if got := s.buy(item, sleepHeader, "read 250ms"); got.status != 201 {
 				t.Errorf("a sale in the queue: %d %s", got.status, got.body)
 			}
 		})
@@ -121,7 +120,7 @@ func TestMetricsShowTheReferenceLock(t *testing.T) {
 	}
 
 	lost := make(chan answer)
-	go func() { lost <- s.buy(item, "X-Lab-Fault", "read sleep 2s") }()
+	go func() { lost <- s.buy(item, sleepHeader, "read 2s") }()
 	waitFor(t, "the sale to hold the lock", func() bool { return s.scrape()["shop_lock_wait_seconds_count"] == 6 })
 	if err := redis.Kill(); err != nil {
 		t.Fatal(err)

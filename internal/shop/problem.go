@@ -3,8 +3,8 @@ package shop
 import (
 	"context"
 	"errors"
-	"slices"
 	"strconv"
+	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/redis/go-redis/v9"
@@ -22,12 +22,15 @@ type refusal struct {
 
 func (r refusal) Error() string { return r.slug + ": " + r.detail }
 
+// Malformed returns the error that answers a request which cannot be read.
+func Malformed(detail string) error { return refusal{malformed, detail} }
+
 var (
 	errStarting = refusal{unavailable, "the shop is starting: nothing was sold"}
 	errCrowded  = refusal{busy, "too many requests are under way: nothing was sold"}
 	errDraining = refusal{shuttingDown, "the shop is shutting down: nothing was sold"}
-	errUnknown  = refusal{unavailable, "MySQL or Redis did not answer: the outcome is unknown"}
-	errUnseen   = refusal{unavailable, "MySQL did not answer: ask again"} // where nothing is sold, there is no outcome
+	errUnknown  = refusal{unavailable, "MySQL did not answer the transaction: the outcome is unknown"}
+	errNotNow   = refusal{unavailable, "MySQL or Redis cannot work now: this request sold nothing"}
 )
 
 // answers says what the errors of a sale are answered with. The first that
@@ -37,6 +40,7 @@ var answers = []struct {
 	kind   kind
 	detail string
 }{
+	{stock.ErrUnknown, unavailable, errUnknown.detail},
 	{stock.ErrSoldOut, soldOut, "fewer units are left than were asked for"},
 	{stock.ErrNotFound, notFound, "there is no item or order with this id"},
 	{stock.ErrFenced, fencedOff, "a newer holder of the lock was faster: nothing was sold"},
@@ -60,7 +64,7 @@ func explain(ctx context.Context, err error) refusal {
 		}
 	}
 	if unreachable(err) {
-		return errUnknown
+		return errNotNow
 	}
 	return refusal{internalError, "see the shop's log for this request id"}
 }
@@ -73,7 +77,51 @@ func unreachable(err error) bool {
 		redis.IsLoadingError(err) || redis.IsReadOnlyError(err) || redis.IsMasterDownError(err) ||
 		redis.IsClusterDownError(err) || redis.IsTryAgainError(err) || redis.IsMaxClientsError(err) ||
 		redis.IsAuthError(err) || redis.IsPermissionError(err) ||
-		redis.IsOOMError(err) || redis.IsNoReplicasError(err)
+		redis.IsOOMError(err) || redis.IsNoReplicasError(err) ||
+		redis.HasErrorPrefix(err, "MISCONF") || redis.HasErrorPrefix(err, "BUSY")
+}
+
+// advice says what an operator should do about a server that is up but cannot work now, or "".
+func advice(err error) string {
+	if text := stock.Advice(err); text != "" {
+		return text
+	}
+	for _, a := range []struct {
+		is   bool
+		text string
+	}{
+		{redis.IsReadOnlyError(err), "Redis is a replica: point SHOP_REDIS at the primary"},
+		{redis.IsOOMError(err), "Redis is out of memory: raise maxmemory, or let keys expire"},
+		{redis.IsNoReplicasError(err), "Redis has fewer replicas than min-replicas-to-write: bring them back"},
+		{redis.HasErrorPrefix(err, "MISCONF"), "Redis cannot write its snapshot: free disk space, or see its log"},
+		{redis.HasErrorPrefix(err, "BUSY"), "a script occupies Redis: SCRIPT KILL ends it"},
+		{redis.IsAuthError(err), "Redis refuses the user or its password: correct SHOP_REDIS"},
+		{redis.IsPermissionError(err), "Redis refuses a command to this user: grant the rights of SECURITY.md"},
+		{redis.IsMaxClientsError(err), "Redis has too many clients: raise maxclients"},
+		{redis.IsClusterDownError(err), "the Redis Cluster is down: bring its masters back"},
+	} {
+		if a.is {
+			return a.text
+		}
+	}
+	return ""
+}
+
+// adviceInterval is how often one advice is logged.
+const adviceInterval = time.Minute
+
+// advise logs what an operator should do about err, once in a while.
+func (s *Shop) advise(ctx context.Context, err error) {
+	text := advice(err)
+	if text == "" {
+		return
+	}
+	now := time.Now()
+	if last, seen := s.advised.Load(text); seen && now.Sub(last.(time.Time)) < adviceInterval {
+		return
+	}
+	s.advised.Store(text, now)
+	s.Log.ErrorContext(ctx, "a server cannot work now", "advice", text, "error", err)
 }
 
 // problem is the body of an error, application/problem+json of RFC 9457.
@@ -91,9 +139,6 @@ type problem struct {
 func (s *Shop) fail(c *gin.Context, err error) {
 	ctx := c.Request.Context()
 	r := explain(ctx, err)
-	if r == errUnknown && slices.Contains(read, c.Request.Method) {
-		r = errUnseen
-	}
 	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), context.Canceled) {
 		// The client has gone: that is no failure of ours, and a crowd that leaves is no reason for a flood of warnings.
 		s.Log.DebugContext(ctx, "client gone", "error", err, "request", requestID(c), "path", c.Request.URL.Path)
@@ -101,6 +146,7 @@ func (s *Shop) fail(c *gin.Context, err error) {
 		c.Set(outcomeKey, "client-gone")
 		return
 	}
+	s.advise(ctx, err)
 	s.Log.Log(ctx, r.logLevel(), "request failed", "problem", r.slug, "error", err,
 		"request", requestID(c), "path", c.Request.URL.Path)
 	refuse(c, r)
@@ -113,7 +159,7 @@ func refuse(c *gin.Context, r refusal) {
 	}
 	c.Header("Content-Type", "application/problem+json")
 	c.AbortWithStatusJSON(r.status, problem{
-		Type: "/problems/" + r.slug, Title: r.title, Status: r.status, Detail: r.detail,
+		Type: problemPath + r.slug, Title: r.title, Status: r.status, Detail: r.detail,
 		Instance: c.Request.URL.Path, RequestID: requestID(c),
 	})
 }

@@ -6,23 +6,25 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"stocklock/internal/sale"
 	"stocklock/internal/stock"
-	"stocklock/internal/strategy"
 )
 
 func TestASaleIsRecordedAndCanBeRead(t *testing.T) {
-	s := open(t, nil)
+	s := open(t, func(c *Config) { c.Strategy = byName(t, "conditional") })
 	item := s.item(3)
 	got := s.do(t.Context(), http.MethodPost, ordersPath(item), `{"quantity":2}`,
 		http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {"r-1"}})
 	order := got.order(t)
-	want := stock.Order{ID: order.ID, ItemID: item.ID, Quantity: 2, StockRead: 3, StockWritten: 1, Strategy: "owner-checked",
+	want := stock.Order{ID: order.ID, ItemID: item.ID, Quantity: 2, StockRead: 3, StockWritten: 1, Strategy: "conditional",
 		Shop: "test-shop", RequestID: "r-1", CreatedAt: order.CreatedAt}
 	if got.status != http.StatusCreated || order != want || order.ID == 0 || time.Since(order.CreatedAt) > time.Minute {
 		t.Errorf("answered %d %+v, want 201 %+v", got.status, order, want)
@@ -78,43 +80,34 @@ func TestACrowdBuysExactlyWhatThereIs(t *testing.T) {
 func TestABusyItemIsAnsweredWithinTheWait(t *testing.T) {
 	s := open(t, func(c *Config) { c.Deps.Wait = 50 * time.Millisecond })
 	item := s.item(1)
-	if err := s.redis.Set(t.Context(), strategy.Key(item.ID), "somebody", time.Minute).Err(); err != nil {
-		t.Fatal(err)
-	}
+	defer s.holdLock(item)()
 	if got := s.buy(item); got.problem() != "busy" || got.status != 503 || got.header.Get("Retry-After") != "1" {
 		t.Errorf("answered %d %s, Retry-After %q", got.status, got.body, got.header.Get("Retry-After"))
 	}
 }
 
-// TestAClientThatGoesAway leaves no lock behind, whenever it goes: here in the
-// middle of taking it and in the middle of the work.
+// TestAClientThatGoesAway leaves no lock behind, whenever it goes.
 func TestAClientThatGoesAway(t *testing.T) {
-	s := open(t, func(c *Config) { c.Lab = &Lab{} })
+	s := open(t, nil)
 	item := s.item(100)
-	for _, by := range []string{"owner-checked", "owner-watch", "setnx-expire", "reentrant-timer"} {
-		for _, point := range []string{"acquiring", "acquired", "read", "write", "written", "releasing"} {
-			ctx, leave := context.WithTimeout(t.Context(), 20*time.Millisecond)
-			_, err := s.try(ctx, http.MethodPost, ordersPath(item), `{"quantity":1}`, http.Header{
-				"Content-Type": {"application/json"}, "X-Lab-Strategy": {by}, "X-Lab-Fault": {point + " sleep 100ms"}})
-			leave()
-			if err == nil {
-				t.Fatalf("%s: the client had its answer before the sale came to %s", by, point)
-			}
-			waitFor(t, by+" to give back the lock of a client that left at "+point, func() bool {
-				return s.inFlight.Load() == 0
-			})
-			if held := s.redis.Exists(t.Context(), strategy.Key(item.ID)).Val(); held != 0 {
-				t.Errorf("%s: the lock of a client that left at %s is still there", by, point)
-			}
+	for _, point := range sale.Points {
+		ctx, leave := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		_, err := s.try(ctx, http.MethodPost, ordersPath(item), `{"quantity":1}`, http.Header{
+			"Content-Type": {"application/json"}, sleepHeader: {string(point) + " 100ms"}})
+		leave()
+		if err == nil {
+			t.Fatalf("the client had its answer before the sale came to %s", point)
 		}
+		waitFor(t, "the sale of a client that left at "+string(point), func() bool { return s.inFlight.Load() == 0 })
+		waitFor(t, "the lock of a client that left at "+string(point), func() bool { return !s.locked(item) })
 	}
 }
 
 func TestClientsThatLeaveAreNoWarning(t *testing.T) {
-	s := open(t, func(c *Config) { c.Strategy, c.Lab = byName(t, "fenced"), &Lab{} })
+	s := open(t, nil)
 	item := s.item(2)
 	var holder sync.WaitGroup
-	holder.Go(func() { s.buy(item, "X-Lab-Fault", "read sleep 1s") })
+	holder.Go(func() { s.buy(item, sleepHeader, "read 3s") })
 	waitFor(t, "the sale to hold the lock", func() bool { return s.scrape()["shop_lock_wait_seconds_count"] == 1 })
 	ctx, leave := context.WithCancel(t.Context())
 	var crowd sync.WaitGroup
@@ -141,15 +134,32 @@ func TestClientsThatLeaveAreNoWarning(t *testing.T) {
 }
 
 func TestACrowdBeyondTheLimitIsTurnedAway(t *testing.T) {
-	s := open(t, func(c *Config) { c.MaxInFlight, c.Lab = 3, &Lab{} })
+	s := open(t, func(c *Config) { c.MaxInFlight, c.Strategy = 3, byName(t, "conditional") })
 	item := s.item(10)
 	var crowd sync.WaitGroup
 	for range 3 {
-		crowd.Go(func() { s.buy(item, "X-Lab-Strategy", "conditional", "X-Lab-Fault", "read sleep 1s") })
+		crowd.Go(func() { s.buy(item, sleepHeader, "read 3s") })
 	}
 	waitFor(t, "three sales to be under way", func() bool { return s.inFlight.Load() == 3 })
 	if got := s.buy(item); got.problem() != "busy" || got.header.Get("Retry-After") == "" {
 		t.Errorf("the fourth sale: %d %s, want busy", got.status, got.body)
+	}
+	began := time.Now()
+	answers := make(chan error, 8)
+	for range cap(answers) {
+		go func() {
+			_, err := s.try(t.Context(), http.MethodGet, "/api/v1/items", "", nil)
+			answers <- err
+		}()
+	}
+	aborted := 0
+	for range cap(answers) {
+		if err := <-answers; err != nil {
+			aborted++
+		}
+	}
+	if took := time.Since(began); aborted == 0 || took < leastRejection {
+		t.Errorf("of 8 requests beyond the places, %d were closed without an answer, the last was answered after %s", aborted, took)
 	}
 	if got := s.get("/readyz"); got.status != 200 {
 		t.Errorf("/readyz in the crowd: %d %s", got.status, got.body)
@@ -175,6 +185,38 @@ func TestSlowSendersDoNotTakeThePlacesOfOthers(t *testing.T) {
 	if got := s.buy(item); got.status != 201 {
 		t.Errorf("a quick sender among slow ones: %d %s", got.status, got.body)
 	}
+}
+
+// TestAPlaceIsLeftBeforeTheAnswerIsWritten looks at the places when an answer's first byte is written: a
+// client that reads slowly must hold none.
+func TestAPlaceIsLeftBeforeTheAnswerIsWritten(t *testing.T) {
+	s := open(t, nil)
+	item := s.item(1)
+	for _, request := range []*http.Request{
+		httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/items", nil),
+		httptest.NewRequestWithContext(t.Context(), http.MethodPost, ordersPath(item), strings.NewReader(`{"quantity":1}`)),
+	} {
+		request.Header.Set("Content-Type", "application/json")
+		w := &watchedWriter{ResponseRecorder: httptest.NewRecorder(), taken: -1, places: &s.inFlight}
+		s.engine().ServeHTTP(w, request)
+		if w.Code >= 300 || w.taken != 0 {
+			t.Errorf("%s %s: %d, and %d places were taken while it was written", request.Method, request.URL, w.Code, w.taken)
+		}
+	}
+}
+
+// watchedWriter notes how many places are taken at the first write.
+type watchedWriter struct {
+	*httptest.ResponseRecorder
+	places *atomic.Int64
+	taken  int64
+}
+
+func (w *watchedWriter) Write(p []byte) (int, error) {
+	if w.taken < 0 {
+		w.taken = w.places.Load()
+	}
+	return w.ResponseRecorder.Write(p)
 }
 
 // goroutines is what all goroutines are doing.

@@ -2,51 +2,42 @@ package shop
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
+	"net/http"
 
-	"github.com/gin-gonic/gin"
-
+	"stocklock/internal/sale"
 	"stocklock/internal/stock"
-	"stocklock/internal/trace"
+	"stocklock/internal/strategy"
 )
 
-// sell makes the sale under the shop's strategy, or in the lab under the one
-// that the request asks for. It says whether the order was made before.
-func (s *Shop) sell(c *gin.Context, sale stock.Sale) (order stock.Order, replayed bool, err error) {
-	ctx := c.Request.Context()
-	watchers := hooks{s.metrics.sale()}
-	if s.Tracing != nil {
-		watchers = append(watchers, s.traceLock(ctx))
-	}
-	if s.Lab == nil {
-		ctx = trace.WithHook(ctx, watchers.call)
-		seller := s.sellers.get(s.Strategy)
-		return s.sellOnce(ctx, sale, func(sale stock.Sale) (stock.Order, error) { return seller.Sell(ctx, sale) })
-	}
-	asked, err := readExperiment(c, s.Strategy)
-	if err != nil {
-		return stock.Order{}, false, err
-	}
-	if err := asked.strategy.Check(s.Deps); err != nil {
-		return stock.Order{}, false, refusal{malformed, fmt.Sprintf("%s: %v", labStrategyHeader, err)}
-	}
-	sale.Run = asked.run
-	watchers = append(watchers, s.Lab.hook(s.Log, asked, sale)) // last, because it may sleep
-	watched := trace.WithHook(ctx, watchers.call)
-	seller := s.sellers.get(asked.strategy)
-	sell := seller.Sell
-	if asked.nested {
-		sell = seller.SellNested
-	}
-	return s.sellOnce(ctx, sale, func(sale stock.Sale) (stock.Order, error) { return sell(watched, sale) })
+// Sell makes a sale and records its order.
+type Sell func(ctx context.Context, wanted stock.Sale) (stock.Order, error)
+
+// Lab decides for each request how it is sold. A shop in production has none.
+type Lab interface {
+	// Sale returns how a request with these headers is sold, or why it cannot be: see [Malformed].
+	Sale(header http.Header) (Sell, error)
+	// Close frees what the lab holds. No sale may begin any more.
+	Close() error
 }
 
-// hooks are called one after the other.
-type hooks []trace.Hook
+// UseLab makes the shop sell as the lab says. It must be called before [Shop.Serve], which closes
+// the lab.
+func (s *Shop) UseLab(l Lab) { s.lab = l }
 
-func (h hooks) call(ctx context.Context, p trace.Point, facts []slog.Attr) {
-	for _, hook := range h {
-		hook(ctx, p, facts)
+// Seller returns what sells by the shop's strategy.
+func (s *Shop) Seller() *strategy.Seller { return s.seller }
+
+// sell makes the sale that a request asks for. It reports whether the order was made before.
+func (s *Shop) sell(ctx context.Context, header http.Header, wanted stock.Sale) (order stock.Order, replayed bool, err error) {
+	ctx = sale.WithHook(ctx, s.metrics.sale())
+	if s.Tracing != nil {
+		ctx = sale.WithHook(ctx, s.traceLock(ctx))
 	}
+	sell := Sell(s.seller.Sell)
+	if s.lab != nil {
+		if sell, err = s.lab.Sale(header); err != nil {
+			return stock.Order{}, false, err
+		}
+	}
+	return s.sellOnce(ctx, wanted, sell)
 }

@@ -9,18 +9,16 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"stocklock/internal/fault"
 )
 
-// Limits of the HTTP server. Writing may take as long as a sale may: its wait for
-// the lock, its statements and, in the lab, a fault.
+// Limits of the HTTP server. The time to write an answer is bounded by [boundAnswer], because the
+// server's own WriteTimeout would include the wait for the lock.
 const (
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 10 * time.Second
+	answerTimeout     = 10 * time.Second
 	idleTimeout       = 75 * time.Second // above the usual 60 s of a load balancer, which must be the one to close
-	saleTimeout       = 30 * time.Second
-	maxHeaderBytes    = 8 << 10 // net/http adds 4 KiB, and as much again on a connection that was used before
+	maxHeaderBytes    = 8 << 10          // net/http adds 4 KiB, and as much again on a connection that was used before
 )
 
 // abortGrace is how long sales that were cancelled at the end of the drain may
@@ -44,7 +42,9 @@ func (s *Shop) Serve(ctx context.Context, public, internal net.Listener) error {
 	defer stopWatching()
 	background.Go(func() { s.health.watch(watching) })
 	served := make(chan error, 1)
-	background.Go(func() { served <- server.Serve(public) })
+	bounded := &boundedListener{Listener: public, most: s.MaxConnections}
+	server.ConnState = bounded.count
+	background.Go(func() { served <- server.Serve(bounded) })
 	s.Log.Info("listening", "addr", public.Addr().String())
 	if internal != nil {
 		metrics := s.internalServer()
@@ -63,20 +63,20 @@ func (s *Shop) Serve(ctx context.Context, public, internal net.Listener) error {
 	if err == nil {
 		err = s.drain(server, abort)
 	}
-	return errors.Join(err, server.Close(), s.sellers.close())
+	stopWatching()
+	err = errors.Join(err, server.Close(), s.seller.Close(), s.probe.Close())
+	if s.lab != nil {
+		err = errors.Join(err, s.lab.Close())
+	}
+	return err
 }
 
 func (s *Shop) server(selling context.Context) *http.Server {
-	writeTimeout := readTimeout + s.Deps.Wait + saleTimeout
-	if s.Lab != nil {
-		writeTimeout += s.Lab.Work + fault.MaxDuration
-	}
 	return &http.Server{
 		Handler:           s.engine(),
 		BaseContext:       func(net.Listener) context.Context { return selling },
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
-		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
@@ -85,15 +85,13 @@ func (s *Shop) server(selling context.Context) *http.Server {
 
 // waitForDependencies returns nil early when ctx ends.
 func (s *Shop) waitForDependencies(ctx context.Context) error {
-	waiting, cancel := context.WithTimeout(ctx, s.StartupTimeout)
-	defer cancel()
-	if err := s.health.wait(waiting); err != nil {
+	if err := s.health.wait(ctx, s.StartupTimeout); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
 		return fmt.Errorf("gave up after %s: %w", s.StartupTimeout, err)
 	}
-	s.Log.Info("ready", "name", s.Name, "strategy", s.Strategy.Name, "lab", s.Lab != nil)
+	s.Log.Info("ready", "name", s.Name, "strategy", s.Strategy.Name, "lab", s.lab != nil)
 	return nil
 }
 

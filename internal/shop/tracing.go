@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
-	"stocklock/internal/trace"
+	"stocklock/internal/sale"
 )
 
 // traceRequest makes every request to the API a span, which continues the
@@ -27,20 +27,20 @@ func (s *Shop) traceRequest() gin.HandlerFunc {
 
 // traceLock returns a hook that makes a span of the wait for the lock of one sale, which begins
 // now, and one of its hold.
-func (s *Shop) traceLock(ctx context.Context) trace.Hook {
+func (s *Shop) traceLock(ctx context.Context) sale.Hook {
 	tracer := s.Tracing.Tracer("stocklock/internal/shop")
 	asked := time.Now()
 	var hold oteltrace.Span
-	return func(_ context.Context, p trace.Point, facts []slog.Attr) {
+	return func(_ context.Context, p sale.Point, facts []slog.Attr) {
 		switch {
-		case p == trace.Acquired && hold == nil:
+		case p == sale.Acquired && hold == nil:
 			_, wait := tracer.Start(ctx, "lock wait", oteltrace.WithTimestamp(asked))
 			wait.End()
 			_, hold = tracer.Start(ctx, "lock hold")
 			for _, fact := range facts {
 				hold.SetAttributes(attribute.String("lock."+fact.Key, fact.Value.String()))
 			}
-		case p == trace.Released && hold != nil:
+		case p == sale.Released && hold != nil:
 			hold.End()
 		}
 	}

@@ -37,6 +37,16 @@ type Sale struct {
 	// IdempotencyKey names the customer's wish: of all sales with one key only one
 	// is made. Empty means that it has none.
 	IdempotencyKey string
+	// Ready is called when the sale has its connection and before it writes. Its error refuses the
+	// sale. Nil allows every sale.
+	Ready func() error
+}
+
+func (s Sale) ready() error {
+	if s.Ready == nil {
+		return nil
+	}
+	return s.Ready()
 }
 
 // Order is the row that proves a sale, with what it read and wrote.
@@ -54,13 +64,4 @@ type Order struct {
 	CreatedAt    time.Time `json:"created_at"`
 
 	IdempotencyKey *string `json:"idempotency_key,omitempty"` // nil where the sale had none
-}
-
-// Run is one measured attack on an item made for it.
-type Run struct {
-	ID           string
-	ItemID       uint64
-	Strategy     string
-	Scenario     string
-	InitialStock int64
 }

@@ -3,21 +3,21 @@ package stock_test
 import (
 	"context"
 	"errors"
-	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"stocklock/internal/rig/rigtest"
 	"stocklock/internal/stock"
+	"stocklock/internal/testserver"
 )
 
 // open returns a store on an empty, migrated database of the test's own.
 func open(t *testing.T) *stock.Store {
 	t.Helper()
-	store := openEmpty(t, rigtest.MySQL(t))
-	if err := store.Migrate(t.Context()); err != nil {
+	store := openEmpty(t, testserver.Database(t))
+	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatalf("migrate: %v", err)
 	}
 	return store
@@ -56,12 +56,12 @@ func stockOf(t *testing.T, store *stock.Store, id uint64) int64 {
 }
 
 func TestMigrateBySeveralProcessesAtOnce(t *testing.T) {
-	dsn := rigtest.MySQL(t)
+	dsn := testserver.Database(t)
 	var wg sync.WaitGroup
 	for range 5 {
 		store := openEmpty(t, dsn)
 		wg.Go(func() {
-			if err := store.Migrate(t.Context()); err != nil {
+			if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
 				t.Errorf("migrate: %v", err)
 			}
 		})
@@ -253,37 +253,6 @@ func TestRowLockPatience(t *testing.T) {
 	}
 	if got := stockOf(t, store, item.ID); got != 10 {
 		t.Errorf("stock = %d, want 10", got)
-	}
-}
-
-func TestAuditCountsFromTheOrders(t *testing.T) {
-	store := open(t)
-	run, err := store.StartRun(t.Context(), stock.Run{ID: "run", Strategy: "s", Scenario: "c", InitialStock: 2})
-	if err != nil {
-		t.Fatalf("StartRun: %v", err)
-	}
-	read, err := store.Read(t.Context(), run.ItemID)
-	if err != nil {
-		t.Fatalf("Read: %v", err)
-	}
-	for i, request := range []string{"a", "b", "b"} {
-		sale := one(read)
-		sale.RequestID = request
-		if _, err := store.Write(t.Context(), sale, read); err != nil {
-			t.Fatalf("Write %d: %v", i, err)
-		}
-	}
-	got, err := store.Audit(t.Context(), "run")
-	want := stock.Audit{InitialStock: 2, Remaining: 1, Orders: 3, Sold: 3, Oversold: 1, LostUpdates: 2, Duplicates: 1}
-	if err != nil || got != want {
-		t.Errorf("Audit = %+v, %v, want %+v", got, err, want)
-	}
-	orders, err := store.RequestsWithOrders(t.Context(), "run")
-	if err != nil || fmt.Sprint(orders) != "map[a:1 b:2]" {
-		t.Errorf("RequestsWithOrders = %v, %v, want map[a:1 b:2]", orders, err)
-	}
-	if _, err := store.Audit(t.Context(), "no such run"); !errors.Is(err, stock.ErrNotFound) {
-		t.Errorf("Audit of no run = %v, want ErrNotFound", err)
 	}
 }
 

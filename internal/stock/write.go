@@ -4,11 +4,38 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 )
+
+// WriteTimeout is how long a transaction may take that only writes. It goes on when the sale's
+// context has ended, so a lock around it must be kept for as long.
+const WriteTimeout = 5 * time.Second
+
+// rowTimeout is how long a transaction may take that also waits for other holders of the row.
+const rowTimeout = 10 * time.Second
+
+// transaction waits for a connection until ctx ends. The transaction itself does not end with ctx,
+// because the outcome of a COMMIT that is cancelled half-way is unknown: it has a timeout of its own.
+// Its error is [ErrUnknown] where it has begun and the server did not answer.
+func (s *Store) transaction(ctx context.Context, timeout time.Duration, fn func(tx *gorm.DB) error) error {
+	begun := false
+	err := s.db.WithContext(ctx).Connection(func(conn *gorm.DB) error {
+		writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+		defer cancel()
+		return conn.WithContext(writing).Transaction(func(tx *gorm.DB) error {
+			begun = true
+			return fn(tx)
+		})
+	})
+	if begun && noAnswer(err) {
+		return fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	return err
+}
 
 // Write sets the stock to what was read less the sale's quantity, whatever it
 // is now, and records the order, in one transaction. This is the unprotected half of a
@@ -50,7 +77,10 @@ func (s *Store) WriteFenced(ctx context.Context, sale Sale, read Item) (Order, e
 
 func (s *Store) writeWhere(ctx context.Context, sale Sale, read Item, refused error, where string, args ...any) (Order, error) {
 	var order Order
-	err := s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+	err := s.transaction(ctx, WriteTimeout, func(tx *gorm.DB) error {
+		if err := sale.ready(); err != nil {
+			return err
+		}
 		left := read.Stock - sale.Quantity
 		done := tx.Table("items").Where(where, args...).
 			Updates(map[string]any{"stock": left, "version": gorm.Expr("version + 1")})
@@ -72,7 +102,7 @@ func (s *Store) writeWhere(ctx context.Context, sale Sale, read Item, refused er
 // may refuse the sale by returning an error.
 func (s *Store) ForUpdate(ctx context.Context, sale Sale, decide func(read Item) error) (Order, error) {
 	var order Order
-	err := s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+	err := s.transaction(ctx, rowTimeout, func(tx *gorm.DB) error {
 		var items []Item
 		err := tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).
 			Where("id = ?", sale.ItemID).Limit(1).Find(&items).Error
@@ -97,29 +127,49 @@ func (s *Store) ForUpdate(ctx context.Context, sale Sale, decide func(read Item)
 	return order, orderError(sale, err)
 }
 
-// Decrement sells with one conditional statement, UPDATE ... SET stock = stock
-// - ? WHERE stock >= ?, and needs neither a lock nor a read before it.
+// Decrement sells with one conditional statement, UPDATE ... SET stock = stock - ? WHERE stock >= ?,
+// and needs neither a lock nor a read before it.
 func (s *Store) Decrement(ctx context.Context, sale Sale) (Order, error) {
+	return s.decrement(ctx, sale, map[string]any{}, "id = ? AND stock >= ?", sale.ItemID, sale.Quantity)
+}
+
+// DecrementFenced is [Store.Decrement] that also raises the item's fence to the sale's token. It is
+// refused with [ErrFenced] where the fence is above the token.
+//
+// The fence adds order and not safety: an overtaken holder is refused, and no write of it could be
+// wrong, because it subtracts from what the row has. Raising the fence in a commit of its own before
+// the read, as [Store.RaiseFence] does, is only needed where the write depends on a read.
+func (s *Store) DecrementFenced(ctx context.Context, sale Sale) (Order, error) {
+	return s.decrement(ctx, sale, map[string]any{"fence": sale.Token},
+		"id = ? AND fence <= ? AND stock >= ?", sale.ItemID, sale.Token, sale.Quantity)
+}
+
+func (s *Store) decrement(ctx context.Context, sale Sale, set map[string]any, where string, args ...any) (Order, error) {
+	set["stock"], set["version"] = gorm.Expr("stock - ?", sale.Quantity), gorm.Expr("version + 1")
 	var order Order
-	err := s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
-		done := tx.Table("items").Where("id = ? AND stock >= ?", sale.ItemID, sale.Quantity).
-			Updates(map[string]any{"stock": gorm.Expr("stock - ?", sale.Quantity), "version": gorm.Expr("version + 1")})
+	err := s.transaction(ctx, rowTimeout, func(tx *gorm.DB) error {
+		if err := sale.ready(); err != nil {
+			return err
+		}
+		done := tx.Table("items").Where(where, args...).Updates(set)
 		if done.Error != nil {
 			return done.Error
 		}
 		// Our own write is visible to us, and the row stays locked until the commit.
-		var left []int64
-		if err := tx.Table("items").Where("id = ?", sale.ItemID).Limit(1).Pluck("stock", &left).Error; err != nil {
+		var items []Item
+		if err := tx.Where("id = ?", sale.ItemID).Limit(1).Find(&items).Error; err != nil {
 			return err
 		}
-		if len(left) == 0 {
+		switch {
+		case len(items) == 0:
 			return ErrNotFound
-		}
-		if done.RowsAffected == 0 {
+		case done.RowsAffected == 0 && items[0].Stock < sale.Quantity:
 			return ErrSoldOut
+		case done.RowsAffected == 0:
+			return ErrFenced
 		}
 		var err error
-		order, err = record(tx, sale, left[0]+sale.Quantity, left[0])
+		order, err = record(tx, sale, items[0].Stock+sale.Quantity, items[0].Stock)
 		return err
 	})
 	return order, orderError(sale, err)

@@ -3,8 +3,8 @@ package strategy
 import (
 	"context"
 
+	"stocklock/internal/sale"
 	"stocklock/internal/stock"
-	"stocklock/internal/trace"
 )
 
 var conditional = Strategy{
@@ -14,19 +14,17 @@ var conditional = Strategy{
 	Guard:      "nothing",
 	Decrement:  "UPDATE ... SET stock = stock - ? WHERE stock >= ?",
 	Telling:    "contention",
-	Properties: everything,
-	build: func(d Deps) (guard, decrement) {
-		return unguarded{}, retryConflicts(d.Options, sellConditionally)
+	Properties: databaseLock,
+	Build: func(d Deps) (Guard, Decrement) {
+		return Unguarded{}, retryConflicts(d.Options, sellConditionally)
 	},
 }
 
-// sellConditionally passes the point read without reading: it is where the other
-// strategies do their work, and where a fault that hits them must hit it too.
-func sellConditionally(ctx context.Context, store *stock.Store, sale stock.Sale) (stock.Order, error) {
-	trace.At(ctx, trace.Read)
-	trace.At(ctx, trace.Write)
-	tx, cancel := committing(ctx, rowTimeout)
-	defer cancel()
-	order, err := store.Decrement(tx, sale)
+// sellConditionally passes the point read without reading: the other strategies work there, and a
+// fault placed there must hit this one, too.
+func sellConditionally(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+	sale.At(ctx, sale.Read)
+	wanted.Ready = lastLook(ctx)
+	order, err := store.Decrement(ctx, wanted)
 	return written(ctx, order, err)
 }

@@ -3,53 +3,45 @@ package strategy
 import (
 	"context"
 	"log/slog"
-	"time"
 
+	"stocklock/internal/sale"
 	"stocklock/internal/stock"
-	"stocklock/internal/trace"
 )
 
-// How long a transaction may take: one that only writes, and one that also waits
-// for other holders of the row and does the work meanwhile.
-const (
-	writeTimeout = 5 * time.Second
-	rowTimeout   = 15 * time.Second
-)
-
-// committing returns the context of a transaction. It does not end with the
-// lock's or the request's: a COMMIT that is cancelled half-way has an outcome that
-// nobody knows.
-func committing(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), timeout)
+// ReadThenWrite reads the stock, checks it, and writes back what it computed. Updates are lost
+// unless a guard keeps everybody else out.
+func ReadThenWrite(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+	return readThen(ctx, store, wanted, store.Write)
 }
 
-// readThenWrite reads the stock, checks it, and writes back what it computed: a
-// lost update waiting to happen, unless a guard keeps everybody else out.
-func readThenWrite(ctx context.Context, store *stock.Store, sale stock.Sale) (stock.Order, error) {
-	return readThen(ctx, store, sale, store.Write)
-}
-
-// readThen reads, checks, looks once more whether the lock is still held, and
-// writes. What happens between that last look and the write is what no lock with
-// a lease can prevent.
-func readThen(ctx context.Context, store *stock.Store, sale stock.Sale,
+// readThen reads, checks, looks once more whether the lock is still held, and writes. No lock with
+// a lease can prevent what happens between that last look and the write.
+func readThen(ctx context.Context, store *stock.Store, wanted stock.Sale,
 	write func(context.Context, stock.Sale, stock.Item) (stock.Order, error)) (stock.Order, error) {
-	item, err := store.Read(ctx, sale.ItemID)
+	item, err := store.Read(ctx, wanted.ItemID)
 	if err != nil {
 		return stock.Order{}, err
 	}
-	trace.At(ctx, trace.Read, slog.Int64("stock", item.Stock))
-	if _, err := item.Take(sale.Quantity); err != nil {
+	sale.At(ctx, sale.Read, slog.Int64("stock", item.Stock))
+	if _, err := item.Take(wanted.Quantity); err != nil {
 		return stock.Order{}, err
 	}
-	if ctx.Err() != nil {
-		return stock.Order{}, context.Cause(ctx)
-	}
-	trace.At(ctx, trace.Write)
-	tx, cancel := committing(ctx, writeTimeout)
-	defer cancel()
-	order, err := write(tx, sale, item)
+	wanted.Ready = lastLook(ctx)
+	order, err := write(ctx, wanted, item)
 	return written(ctx, order, err)
+}
+
+// lastLook returns what a store calls when it has a connection and is about to write: whether the
+// lock is still held, and the point write. A wait for a connection can outlast a lease, so it must
+// lie before that look.
+func lastLook(ctx context.Context) func() error {
+	return func() error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		sale.At(ctx, sale.Write)
+		return nil
+	}
 }
 
 // written announces an order that was committed.
@@ -57,6 +49,6 @@ func written(ctx context.Context, order stock.Order, err error) (stock.Order, er
 	if err != nil {
 		return stock.Order{}, err
 	}
-	trace.At(ctx, trace.Written, slog.Int64("stock", order.StockWritten))
+	sale.At(ctx, sale.Written, slog.Int64("stock", order.StockWritten))
 	return order, nil
 }

@@ -4,14 +4,17 @@ import (
 	"context"
 	"log/slog"
 
+	"stocklock/internal/sale"
 	"stocklock/internal/stock"
-	"stocklock/internal/trace"
 )
 
-// everything is what the database's own ways have: they hold no lease, so they
-// can lose none, and the database refuses whoever came too late.
-const everything = Exclusive | Recovers | AtomicLease | Renews | OwnerChecked | AtomicRelease | Reentrant | ClockFree |
-	LossAware | SurvivesFailover | PauseProof | StorageChecked
+// databaseLock has the properties of the database's own ways. Their lock is the row's, which ends
+// with the transaction or its connection: there is no lease, no release and no Redis.
+var databaseLock = Properties{
+	Has: Exclusive | Recovers | ClockFree | PauseProof | StorageChecked,
+	NotApplicable: AtomicLease | Renews | OwnerChecked | AtomicRelease | Reentrant | LossAware |
+		SurvivesFailover,
+}
 
 var forUpdate = Strategy{
 	Name:       "for-update",
@@ -20,20 +23,18 @@ var forUpdate = Strategy{
 	Guard:      "nothing",
 	Decrement:  "SELECT ... FOR UPDATE, UPDATE, in a transaction",
 	Telling:    "crash",
-	Properties: everything,
-	build: func(d Deps) (guard, decrement) {
-		return unguarded{}, retryConflicts(d.Options, sellForUpdate)
+	Properties: databaseLock,
+	Build: func(d Deps) (Guard, Decrement) {
+		return Unguarded{}, retryConflicts(d.Options, sellForUpdate)
 	},
 }
 
-func sellForUpdate(ctx context.Context, store *stock.Store, sale stock.Sale) (stock.Order, error) {
-	tx, cancel := committing(ctx, rowTimeout)
-	defer cancel()
-	order, err := store.ForUpdate(tx, sale, func(read stock.Item) error {
-		trace.At(ctx, trace.Read, slog.Int64("stock", read.Stock))
-		_, err := read.Take(sale.Quantity)
+func sellForUpdate(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+	order, err := store.ForUpdate(ctx, wanted, func(read stock.Item) error {
+		sale.At(ctx, sale.Read, slog.Int64("stock", read.Stock))
+		_, err := read.Take(wanted.Quantity)
 		if err == nil {
-			trace.At(ctx, trace.Write)
+			sale.At(ctx, sale.Write)
 		}
 		return err
 	})

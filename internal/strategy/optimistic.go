@@ -8,14 +8,14 @@ import (
 
 var optimistic = Strategy{
 	Name:       "optimistic",
-	Doc:        "UPDATE ... WHERE version = what was read, and again from the start when somebody was faster",
+	Doc:        "UPDATE ... WHERE version = what was read, and again from the start when the item changed meanwhile",
 	Source:     "Kung and Robinson, On Optimistic Methods for Concurrency Control, 1981",
 	Guard:      "nothing",
 	Decrement:  "SELECT, UPDATE ... WHERE version = ?, retried",
 	Telling:    "contention",
-	Properties: everything,
-	build: func(d Deps) (guard, decrement) {
-		return unguarded{}, retryConflicts(d.Options, sellVersioned)
+	Properties: databaseLock,
+	Build: func(d Deps) (Guard, Decrement) {
+		return Unguarded{}, retryConflicts(d.Options, sellVersioned)
 	},
 }
 

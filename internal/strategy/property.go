@@ -2,8 +2,8 @@ package strategy
 
 import "strings"
 
-// Property is something that a strategy can have, by effect: what survives, not
-// how. A Property value can also be a set of them.
+// Property is something that a strategy can have, by effect: what survives, not how. A Property
+// value can also be a set of them.
 type Property uint16
 
 const (
@@ -27,9 +27,9 @@ const (
 	LossAware
 	// SurvivesFailover: losing one Redis with unreplicated writes admits no second holder.
 	SurvivesFailover
-	// PauseProof: a holder stopped past its lease cannot overwrite what came after.
+	// PauseProof: a holder paused past its lease cannot overwrite what came after.
 	PauseProof
-	// StorageChecked: the database itself refuses whoever was overtaken.
+	// StorageChecked: the database itself refuses an overtaken holder.
 	StorageChecked
 )
 
@@ -48,12 +48,12 @@ var properties = []struct {
 	{ClockFree, "clock-free", "no comparison of two machines' clocks"},
 	{LossAware, "loss-aware", "a holder that cannot renew stops before its lease can end elsewhere"},
 	{SurvivesFailover, "survives-failover", "losing one Redis with unreplicated writes admits no second holder"},
-	{PauseProof, "pause-proof", "a holder stopped past its lease cannot overwrite what came after"},
-	{StorageChecked, "storage-checked", "the database itself refuses whoever was overtaken"},
+	{PauseProof, "pause-proof", "a holder paused past its lease cannot overwrite what came after"},
+	{StorageChecked, "storage-checked", "the database itself refuses an overtaken holder"},
 }
 
-// Properties lists the single properties in the order of the tables.
-func Properties() []Property {
+// AllProperties lists the single properties in the order of the tables.
+func AllProperties() []Property {
 	all := make([]Property, len(properties))
 	for i, p := range properties {
 		all[i] = p.Property
@@ -61,18 +61,12 @@ func Properties() []Property {
 	return all
 }
 
-// Has says whether the set p includes all of q.
-func (p Property) Has(q Property) bool { return p&q == q }
+// Includes reports whether the set p includes all of q.
+func (p Property) Includes(q Property) bool { return p&q == q }
 
 // String names the properties in the set.
 func (p Property) String() string {
-	var names []string
-	for _, q := range properties {
-		if p.Has(q.Property) {
-			names = append(names, q.name)
-		}
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(p.names(), ", ")
 }
 
 // Doc says in one line what a single property means.
@@ -83,4 +77,46 @@ func (p Property) Doc() string {
 		}
 	}
 	return ""
+}
+
+// Properties is what a strategy declares: the properties that it has, and those that do not apply
+// to it because it lacks what they speak of, such as a lease. It lacks all others. Exclusive
+// applies to every strategy.
+type Properties struct {
+	Has           Property
+	NotApplicable Property
+}
+
+// Standing is what a strategy declares of one property.
+type Standing string
+
+const (
+	Has           Standing = "has"
+	Lacks         Standing = "lacks"
+	NotApplicable Standing = "does not apply"
+)
+
+// Standing returns what is declared of a single property.
+func (p Properties) Standing(of Property) Standing {
+	switch {
+	case p.Has.Includes(of):
+		return Has
+	case p.NotApplicable.Includes(of):
+		return NotApplicable
+	}
+	return Lacks
+}
+
+// Meets reports whether the strategy lacks none of these properties: an attack on a property that
+// does not apply finds nothing to attack.
+func (p Properties) Meets(all Property) bool { return (p.Has | p.NotApplicable).Includes(all) }
+
+// Lacks returns the properties that are neither had nor without application.
+func (p Properties) Lacks() (lacking Property) {
+	for _, q := range properties {
+		if !p.Meets(q.Property) {
+			lacking |= q.Property
+		}
+	}
+	return lacking
 }

@@ -12,7 +12,7 @@ import (
 // retryConflicts sells again when the database chose another transaction: a
 // version that moved, a deadlock, a row that stayed locked too long. It gives up
 // with stock.ErrConflict when the time to wait is over.
-func retryConflicts(o Options, sell decrement) decrement {
+func retryConflicts(o Options, sell Decrement) Decrement {
 	return func(ctx context.Context, store *stock.Store, sale stock.Sale) (stock.Order, error) {
 		for giveUp := time.Now().Add(o.Wait); ; {
 			order, err := sell(ctx, store, sale)

@@ -1,53 +1,56 @@
-package strategy
+package strategy_test
 
 import (
-	"regexp"
 	"strings"
 	"testing"
+
+	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/strategytest"
 )
 
-func TestEveryStrategyDescribesItself(t *testing.T) {
-	name := regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
-	seen := map[string]bool{}
-	for _, s := range All() {
-		if !name.MatchString(s.Name) {
-			t.Errorf("strategy %q: the name must be lower-case words joined by hyphens", s.Name)
-		}
-		if seen[s.Name] {
-			t.Errorf("strategy %q is listed twice", s.Name)
-		}
-		seen[s.Name] = true
-		for field, text := range map[string]string{"Doc": s.Doc, "Source": s.Source, "Guard": s.Guard, "Decrement": s.Decrement} {
-			if text == "" || strings.ContainsAny(text, "\n|") {
-				t.Errorf("strategy %s: %s is %q, want one line that fits into a table", s.Name, field, text)
-			}
-		}
-		if s.build == nil {
-			t.Errorf("strategy %s cannot be built", s.Name)
-		}
-		if got, err := ByName(s.Name); err != nil || got.Name != s.Name {
-			t.Errorf("ByName(%q) = %q, %v", s.Name, got.Name, err)
-		}
-	}
-}
+func TestStrategies(t *testing.T) { strategytest.All(t, strategy.All()) }
 
-func TestByNameSaysWhatThereIs(t *testing.T) {
-	_, err := ByName("setxn")
-	if err == nil || !strings.Contains(err.Error(), `"setxn"`) || !strings.Contains(err.Error(), "set-ex-nx") {
-		t.Errorf("ByName of a typo = %v, want the typo and the names there are", err)
-	}
+func TestRecipes(t *testing.T) {
+	strategytest.Recipes(t, strategy.All(), map[string]string{
+		"fenced":          "evalsha; evalsha",
+		"fenced-relative": "evalsha; evalsha",
+		"for-update":      "",
+		"optimistic":      "",
+		"conditional":     "",
+	})
 }
 
 func TestPropertyNames(t *testing.T) {
-	for _, p := range Properties() {
+	for _, p := range strategy.AllProperties() {
 		if p.String() == "" || strings.Contains(p.String(), ",") || p.Doc() == "" {
 			t.Errorf("property %b: name %q, doc %q, want one of each", p, p, p.Doc())
 		}
 	}
-	if got := (Exclusive | ClockFree).String(); got != "exclusive, clock-free" {
+	both := strategy.Exclusive | strategy.ClockFree
+	if got := both.String(); got != "exclusive, clock-free" {
 		t.Errorf("String of a set = %q", got)
 	}
-	if (Exclusive | ClockFree).Has(Exclusive|Renews) || !(Exclusive | ClockFree).Has(ClockFree) {
-		t.Error("Has must want all of what it is asked for")
+	if both.Includes(strategy.Exclusive|strategy.Renews) || !both.Includes(strategy.ClockFree) {
+		t.Error("Includes must want all of what it is asked for")
+	}
+}
+
+func TestStandings(t *testing.T) {
+	p := strategy.Properties{Has: strategy.Exclusive, NotApplicable: strategy.Renews}
+	for _, tt := range []struct {
+		of    strategy.Property
+		want  strategy.Standing
+		meets bool
+	}{
+		{strategy.Exclusive, strategy.Has, true},
+		{strategy.Renews, strategy.NotApplicable, true},
+		{strategy.Recovers, strategy.Lacks, false},
+	} {
+		if got := p.Standing(tt.of); got != tt.want || p.Meets(tt.of) != tt.meets {
+			t.Errorf("%s: %s, meets %t, want %s, %t", tt.of, got, p.Meets(tt.of), tt.want, tt.meets)
+		}
+	}
+	if lacks := p.Lacks(); lacks.Includes(strategy.Exclusive) || lacks.Includes(strategy.Renews) || !lacks.Includes(strategy.Recovers|strategy.StorageChecked) {
+		t.Errorf("lacks %s", lacks)
 	}
 }

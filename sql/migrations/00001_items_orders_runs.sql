@@ -1,8 +1,7 @@
 -- +goose Up
 
--- stock is signed on purpose: an UNSIGNED column would turn an oversell into an
--- error and hide it.
-CREATE TABLE items (
+-- stock is signed on purpose: an UNSIGNED column would turn an oversell into an error and hide it.
+CREATE TABLE IF NOT EXISTS items (
     id         BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
     name       VARCHAR(100)    NOT NULL,
     stock      BIGINT          NOT NULL,
@@ -11,10 +10,10 @@ CREATE TABLE items (
     created_at DATETIME(6)     NOT NULL DEFAULT CURRENT_TIMESTAMP(6)
 ) ENGINE = InnoDB;
 
--- An order is the proof of a sale. What it read and wrote is kept, so that two
--- orders that read the same stock can be found afterwards. request_id is not
--- unique: a request that was sold twice must show up in the audit.
-CREATE TABLE orders (
+-- An order is the record of a sale. It keeps the stock that the sale read and wrote, so that the
+-- audit can find two orders that read the same stock. request_id is not unique: the audit must be
+-- able to see a request that was sold twice.
+CREATE TABLE IF NOT EXISTS orders (
     id            BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
     item_id       BIGINT UNSIGNED NOT NULL,
     quantity      BIGINT          NOT NULL,
@@ -31,9 +30,9 @@ CREATE TABLE orders (
     CONSTRAINT orders_item_fk FOREIGN KEY (item_id) REFERENCES items (id)
 ) ENGINE = InnoDB;
 
--- A run is one measured attack on one item of its own, so that nothing that
--- arrives late from one run can touch the next.
-CREATE TABLE runs (
+-- A run is one measurement on an item of its own. A late request of one run therefore cannot affect
+-- the next run.
+CREATE TABLE IF NOT EXISTS runs (
     id            VARCHAR(64)     NOT NULL PRIMARY KEY,
     item_id       BIGINT UNSIGNED NOT NULL,
     strategy      VARCHAR(40)     NOT NULL,

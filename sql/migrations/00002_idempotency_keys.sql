@@ -1,7 +1,7 @@
 -- +goose Up
 
--- A sale's key is written in the transaction of its order: whoever repeats a
--- request under the same key finds this index in the way, and then the order.
+-- A sale's key is written in the transaction of its order. A request that is repeated under the
+-- same key fails on this index and can then look up the order.
 ALTER TABLE orders
     ADD COLUMN idempotency_key VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'NULL where the client sent none',
     ADD UNIQUE KEY orders_idempotency_key (idempotency_key);

@@ -1,0 +1,58 @@
+//go:build lab
+
+package main
+
+import (
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"stocklock/internal/shop"
+	"stocklock/internal/shop/labmode"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
+)
+
+// offered lists the strategies of this shop: with the tag lab, the ways that break, too.
+var offered = ladder.All()
+
+type labSettings struct {
+	labmode.Settings `embed:""`
+}
+
+func (l labSettings) check(addr string) error {
+	if err := l.Settings.Check(addr); err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
+func (l labSettings) open(shopName string) (lab, error) {
+	opened, err := l.Settings.Open(shopName)
+	if err != nil {
+		return lab{}, usageError{err}
+	}
+	return lab{opened}, nil
+}
+
+type lab struct{ *labmode.Opened }
+
+func (l lab) store() []stock.Option { return l.Opened.StoreOptions() }
+
+func (l lab) equip(deps *strategy.Deps) { l.Opened.Equip(deps) }
+
+func (l lab) attach(s *shop.Shop) { l.Opened.Attach(s, offered) }
+
+// labCommands are the subcommands of the lab.
+var labCommands = kong.Plugins{&struct {
+	Resume resumeCommand `cmd:"" hidden:"" help:"Continue the stopped parent process after a time."`
+}{}}
+
+// resumeCommand is what a shop starts before it stops itself: see [labmode.ResumeCommand].
+type resumeCommand struct {
+	PID   int           `arg:""`
+	After time.Duration `arg:""`
+}
+
+func (r *resumeCommand) Run() error { return labmode.Resume(r.PID, r.After) }

@@ -1,0 +1,204 @@
+package explain
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/shop/labmode"
+)
+
+// breach is how a second sale came in while another one was inside.
+type breach struct {
+	cause   Cause
+	why     []Text
+	inTurn  *Facts   // the last of the releases that each freed the lock of the next holder
+	turns   int      // how many there were
+	after   []Text   // what followed
+	culprit *section // a third request that let the second one in; nil for none
+}
+
+// texts are the whole explanation. A chain of releases is one sentence, however long it is.
+func (b breach) texts() []Text {
+	texts := slices.Clone(b.why)
+	switch {
+	case b.turns == 1:
+		texts = append(texts, say("release-freed-in-turn", *b.inTurn))
+	case b.turns > 1:
+		last := *b.inTurn
+		last.Count = b.turns
+		texts = append(texts, say("releases-freed-in-turn", last))
+	}
+	return append(texts, b.after...)
+}
+
+// breach says what let the intruder in while the older holder was inside.
+func (c *inquiry) breach(older, intruder *section) breach {
+	both := Facts{Holder: older.named(), Other: intruder.named(), LeaseMS: milliseconds(c.Lease)}
+	switch {
+	case !c.Exclusive && !older.guarded():
+		return breach{cause: NoLock, why: []Text{say("nothing-kept-out", both)}}
+	case !c.Exclusive:
+		return breach{cause: OneProcess, why: []Text{say("mutex-of-one-process", both)}}
+	}
+	for _, h := range c.histories {
+		if b, ok := c.breachIn(h, older, intruder); ok {
+			return b
+		}
+	}
+	return breach{cause: Unexplained, why: []Text{say("no-reason-seen", both)}}
+}
+
+// question is what one server's history can be asked about two sales.
+type question struct {
+	history         *history
+	older, intruder *section
+}
+
+type answer struct {
+	breach breach
+	found  bool
+}
+
+// breachIn looks for the reason in what one server announced between the two entries. A release
+// can free a lock that its holder had got through an earlier release, and so on. Each answer is
+// kept, so that no part of such a chain is searched twice.
+func (c *inquiry) breachIn(h *history, older, intruder *section) (breach, bool) {
+	q := question{h, older, intruder}
+	known, ok := c.known[q]
+	if !ok && !c.outOfTime() {
+		known.breach, known.found = c.search(h, older, intruder)
+		c.known[q] = known
+	}
+	return known.breach, known.found
+}
+
+func (c *inquiry) search(h *history, older, intruder *section) (breach, bool) {
+	taken, from, to := c.between(h, older, intruder)
+	noted := func(what RedisEvent) *Change {
+		if i := slices.IndexFunc(h.changes[from:to], func(ch Change) bool { return ch.What == what }); i >= 0 {
+			return &h.changes[from+i]
+		}
+		return nil
+	}
+	both := Facts{Holder: older.named(), Other: intruder.named(), LeaseMS: milliseconds(c.Lease)}
+	sinceEntry := func(t time.Time) Facts {
+		f := both
+		f.AfterMS = milliseconds(t.Sub(older.enter()))
+		return f
+	}
+	if gone := noted(Gone); gone != nil {
+		return breach{cause: Failover, why: []Text{say("server-died", sinceEntry(gone.Time))}}, true
+	}
+	quorum := len(c.histories) > 1 && h.server != Primary
+	if !quorum { // where those that get no majority set and delete all the time
+		if b, ok := c.foreignRelease(h, from, to, older, intruder); ok {
+			return b, true
+		}
+	}
+	if expired := noted(eventExpired); expired != nil && expired.Time.Sub(taken) > c.Lease*4/5 {
+		if expired.Time.Before(older.enter()) {
+			both.AfterMS = milliseconds(older.enter().Sub(taken))
+			return breach{cause: LateGrant, why: []Text{say("granted-too-late", both)}}, true
+		}
+		return c.leaseEnded(older, say("lease-ended", sinceEntry(expired.Time))), true
+	}
+	if anew := noted(eventSet); anew != nil && !quorum {
+		// Set while it was there: taken over by its value, whatever Redis thinks of its expiry.
+		held := anew.Time.Sub(taken)
+		if d := c.interventionAt(intruder.Shop, intruder.enter()); d != nil && held < c.Lease*4/5 {
+			both.AfterMS, both.Intervention = milliseconds(intruder.enter().Sub(older.enter()).Abs()), d.What
+			return breach{cause: ClockSkew, why: []Text{say("clock-ahead", both)}}, true
+		}
+		if held > c.Lease*4/5 {
+			return c.leaseEnded(older, say("deadline-passed", sinceEntry(anew.Time))), true
+		}
+	}
+	return breach{}, false
+}
+
+// leaseEnded says why the older holder was still inside when its lease was over.
+func (c *inquiry) leaseEnded(older *section, ended Text) breach {
+	f := Facts{Holder: older.named(), LastedMS: milliseconds(older.fault.lasted())}
+	if d := c.interventionAt(older.Shop, older.enter().Add(c.Lease/2)); d != nil && d.What != Dead {
+		f.Intervention = d.What
+		return breach{cause: CutOff, why: []Text{say("could-not-renew", f), ended}}
+	}
+	switch {
+	case older.fault.Action == labmode.Stop:
+		return breach{cause: Paused, why: []Text{say("process-stopped", f), ended}}
+	case older.fault.met():
+		return breach{cause: Overrun, why: []Text{say("worked-longer", f), ended}}
+	default:
+		return breach{cause: Overrun, why: []Text{say("inside-longer", f), ended}}
+	}
+}
+
+// foreignRelease finds the third request whose release freed the lock of the older holder. Either
+// the release came late, or the older holder had got the lock of that request in some other way.
+func (c *inquiry) foreignRelease(h *history, from, to int, older, intruder *section) (breach, bool) {
+	for i := from; i < to; i++ {
+		for _, s := range h.releasersOf(i, older, intruder) {
+			if s.late() {
+				return c.blame(s, older, intruder), true
+			}
+			// A release in time frees another's lock only when its own had gone to that other
+			// already.
+			if b, ok := c.breachIn(h, s, older); ok {
+				b.inTurn = &Facts{Third: s.named(), Holder: older.named(), Other: intruder.named()}
+				b.turns++
+				b.culprit = cmp.Or(b.culprit, s)
+				return b, true
+			}
+		}
+	}
+	return breach{}, false
+}
+
+// late says whether a fault held up its release.
+func (s *section) late() bool {
+	return s.fault.met() && (s.fault.Point == sale.Releasing || s.fault.Point == sale.Written)
+}
+
+// releasersOf are the requests from before the older holder that were releasing when the key was
+// deleted: the likeliest first.
+func (h *history) releasersOf(deletion int, older, intruder *section) []*section {
+	if len(h.releasing[deletion]) == 0 {
+		return nil
+	}
+	found := slices.DeleteFunc(slices.Clone(h.releasing[deletion]), func(s *section) bool {
+		return s == older || s == intruder || !s.enter().Before(older.enter())
+	})
+	deleted := h.changes[deletion].Time
+	slices.SortStableFunc(found, func(a, b *section) int {
+		if d := cmp.Compare(a.sinceRelease(deleted), b.sinceRelease(deleted)); d != 0 || a.late() == b.late() {
+			return cmp.Or(d, a.enter().Compare(b.enter()))
+		}
+		if a.late() {
+			return -1
+		}
+		return 1
+	})
+	return found
+}
+
+// blame says what a late release did.
+func (c *inquiry) blame(late, older, intruder *section) breach {
+	f := Facts{Third: late.named(), Holder: older.named(), Other: intruder.named(),
+		LeaseMS: milliseconds(c.Lease), AfterMS: milliseconds(late.fault.until.Sub(late.enter()))}
+	if late.fault.Point == sale.Releasing {
+		return breach{cause: SplitRelease, why: []Text{say("deleted-late", f)}, culprit: late}
+	}
+	return breach{cause: LateRelease, why: []Text{say("released-late", f)}, culprit: late}
+}
+
+// interventionAt is what the lab was doing to a shop at a time, nil for nothing.
+func (e Evidence) interventionAt(shop string, at time.Time) *Intervention {
+	for _, d := range e.Interventions {
+		if d.Shop == shop && !at.Before(d.From) && (d.Until.IsZero() || at.Before(d.Until)) {
+			return &d
+		}
+	}
+	return nil
+}

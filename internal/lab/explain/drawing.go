@@ -1,0 +1,285 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"stocklock/internal/sale"
+)
+
+// drawing collects the lanes and steps of an explanation.
+type drawing struct {
+	*inquiry
+	byEntry  []*section // those that entered
+	zero     time.Time
+	holders  []*section
+	mark     *Moment
+	overlap  *Span
+	end      time.Time
+	from, to time.Time
+	lanes    []Lane
+	steps    []Step
+}
+
+func (c *inquiry) drawing(zero time.Time) *drawing {
+	entered := slices.IndexFunc(c.sections, func(s *section) bool { return !s.entered() })
+	if entered < 0 {
+		entered = len(c.sections)
+	}
+	return &drawing{inquiry: c, byEntry: c.sections[:entered], zero: zero}
+}
+
+func (d *drawing) follow(sections ...*section) {
+	for _, s := range sections {
+		if !slices.Contains(d.holders, s) {
+			d.holders = append(d.holders, s)
+		}
+	}
+}
+
+func (d *drawing) moment(at time.Time, what Text, alarm bool) {
+	if !at.IsZero() {
+		d.mark = &Moment{AtMS: d.ms(at), What: what, Alarm: alarm}
+		d.until(at)
+	}
+}
+
+func (d *drawing) both(from, to time.Time) {
+	if !from.IsZero() && to.After(from) {
+		d.overlap = &Span{FromMS: d.ms(from), ToMS: d.ms(to), Text: say("span-two-inside", Facts{})}
+	}
+}
+
+// until extends the drawing to a time at least.
+func (d *drawing) until(t time.Time) {
+	if t.After(d.end) {
+		d.end = t
+	}
+}
+
+// ms is a time on the drawing, in milliseconds to a hundredth.
+func (d *drawing) ms(t time.Time) float64 {
+	return milliseconds(t.Sub(d.zero))
+}
+
+// maxSpans is the largest number of spans in a lane.
+const maxSpans = 40
+
+func (d *drawing) finish(x *Explanation) {
+	slices.SortFunc(d.holders, func(a, b *section) int {
+		return first(a.enter(), a.Answered).Compare(first(b.enter(), b.Answered))
+	})
+	d.frame()
+	for _, s := range d.holders {
+		d.lanes = append(d.lanes, Lane{Kind: HolderLane, Name: say("lane-sale", Facts{Holder: s.named()}), Spans: d.holderSpans(s)})
+	}
+	d.others()
+	lock := d.locks()
+	row := len(d.lanes)
+	d.lanes = append(d.lanes, Lane{Kind: RowLane, Name: say("lane-row", Facts{}), Spans: d.stock()})
+	for i, s := range d.holders {
+		d.holderSteps(i, s, lock, row)
+	}
+	d.faults()
+	slices.SortStableFunc(d.steps, func(a, b Step) int { return cmp.Compare(a.AtMS, b.AtMS) })
+	x.StartMS = milliseconds(d.zero.Sub(d.Began))
+	x.FromMS, x.ToMS = d.ms(d.from), d.ms(d.to)
+	x.Moment, x.Both, x.Lanes, x.Steps = d.mark, d.overlap, d.lanes, d.steps
+}
+
+// frame chooses the time that is shown: from the first request of a holder to the last answer.
+func (d *drawing) frame() {
+	d.to = d.end
+	for _, s := range d.holders {
+		if broken := d.mark != nil && d.mark.Alarm; !broken && s.leave().After(d.to) && (d.end.IsZero() || s.leave().Before(d.end.Add(2*d.Lease))) {
+			d.to = s.leave()
+		}
+	}
+	long := d.to.Sub(d.zero)
+	d.from = d.zero
+	for _, s := range d.holders {
+		if s.Sent.Before(d.from) {
+			d.from = s.Sent
+		}
+		if s.entered() && s.enter().Before(d.from) {
+			d.from = s.enter()
+		}
+	}
+	// A holder that entered before zero is shown from its entry. A wait is cut short.
+	earliest := d.zero.Add(-long / 8)
+	for _, s := range d.holders {
+		if s.entered() && s.enter().Before(d.zero) {
+			earliest = earlier(earliest, s.enter().Add(-long/20))
+		}
+	}
+	if d.from.Before(earliest) {
+		d.from = earliest
+	}
+	d.to = d.to.Add(long / 25)
+}
+
+// span cuts a time to the frame, and reports whether anything of it is left.
+func (d *drawing) span(from, to time.Time, kind SpanKind, text Text) (Span, bool) {
+	if from.Before(d.from) {
+		from = d.from
+	}
+	if to.IsZero() || to.After(d.to) {
+		to = d.to
+	}
+	return Span{FromMS: d.ms(from), ToMS: d.ms(to), Kind: kind, Text: text}, to.After(from)
+}
+
+func (d *drawing) holderSpans(s *section) []Span {
+	var spans []Span
+	add := func(from, to time.Time, kind SpanKind, phrase Phrase) {
+		if span, ok := d.span(from, to, kind, say(phrase, Facts{Fault: s.fault.Action})); ok {
+			spans = append(spans, span)
+		}
+	}
+	if !s.entered() {
+		add(s.Sent, s.Answered, Waiting, "span-waits-in-vain")
+		return spans
+	}
+	add(s.Sent, s.enter(), Waiting, "span-waits")
+	add(s.enter(), s.leave(), Inside, "span-inside")
+	if s.fault.met() {
+		add(s.fault.from, s.fault.until, Faulty, "span-fault")
+	}
+	return spans
+}
+
+// holderSteps adds what a request did, point by point. A step that asks something of the lock or
+// of the row leads to that lane.
+func (d *drawing) holderSteps(lane int, s *section, lock, row int) {
+	if lock < 0 {
+		lock = lane
+	}
+	// A fault begins right after its point was noted.
+	tell := func(p sale.Point, at time.Time, to int, phrase Phrase, f Facts) {
+		if phrase != "" {
+			d.step(at, lane, to, say(phrase, f))
+		}
+		if !s.fault.met() || s.fault.Point != p {
+			return
+		}
+		d.step(s.fault.from, lane, lane, say("step-fault", Facts{Fault: s.fault.Action, Point: p}))
+		if !s.killed() {
+			d.step(s.fault.until, lane, lane, say("step-goes-on", Facts{}))
+		}
+	}
+	d.step(s.Sent, lane, lane, say(Asks, Facts{}))
+	if s.guarded() {
+		tell(sale.Acquired, s.enter(), lock, "step-has-the-lock", Facts{})
+	}
+	tell(sale.Acquiring, s.enter(), lane, "", Facts{})
+	if stock, ok := s.number(sale.Read, "stock"); ok {
+		tell(sale.Read, s.at[sale.Read], row, "step-reads", Facts{Stock: stock})
+	} else {
+		tell(sale.Read, s.at[sale.Read], lane, "", Facts{})
+	}
+	tell(sale.Write, s.at[sale.Write], lane, "", Facts{})
+	switch stock, noted := s.number(sale.Written, "stock"); {
+	case s.order != nil:
+		tell(sale.Written, s.wrote(), row, "step-wrote", Facts{Stock: s.order.StockWritten, Order: s.order.ID})
+	case noted:
+		tell(sale.Written, s.wrote(), row, "step-wrote", Facts{Stock: stock})
+	}
+	if s.guarded() {
+		tell(sale.Releasing, s.at[sale.Releasing], lock, "step-releases", Facts{})
+	}
+	if s.Outcome != "sold" && !s.killed() {
+		d.step(s.Answered, lane, lane, say("step-answered", Facts{Outcome: s.Outcome}))
+	}
+}
+
+func (d *drawing) step(at time.Time, lane, to int, text Text) {
+	if at.IsZero() || at.Before(d.from) || at.After(d.to) {
+		return
+	}
+	step := Step{AtMS: d.ms(at), Lane: lane, To: to, Text: text}
+	step.Alarm = d.mark != nil && d.mark.Alarm && step.AtMS == d.mark.AtMS && to != lane
+	d.steps = append(d.steps, step)
+}
+
+// others adds one lane for all other requests that were in the section.
+func (d *drawing) others() {
+	var spans []Span
+	more := 0
+	for _, s := range d.sections {
+		if slices.Contains(d.holders, s) || !s.entered() || s.enter().Before(d.from) || s.enter().After(d.to) {
+			continue
+		}
+		if len(spans) == maxSpans {
+			more++
+			continue
+		}
+		if span, ok := d.span(s.enter(), s.leave(), Inside, asItStands(label(s.ID))); ok {
+			spans = append(spans, span)
+		}
+	}
+	if len(spans) > 0 {
+		d.lanes = append(d.lanes, Lane{Kind: OthersLane, Name: say("lane-others", Facts{Count: more}), Spans: spans})
+	}
+}
+
+// stock returns the values that the row had.
+func (d *drawing) stock() []Span {
+	type value struct {
+		from  time.Time
+		stock int64
+	}
+	values := []value{{d.from, d.InitialStock}}
+	for _, o := range d.Orders {
+		at := o.CreatedAt
+		if s := d.of(o); s != nil {
+			at = s.wrote()
+		}
+		if at.Before(d.from) {
+			values[0].stock = o.StockWritten
+		} else if at.Before(d.to) {
+			values = append(values, value{at, o.StockWritten})
+		}
+	}
+	slices.SortStableFunc(values[1:], func(a, b value) int { return a.from.Compare(b.from) })
+	if over := len(values) - maxSpans; over > 0 {
+		values = slices.Delete(values, maxSpans/2, maxSpans/2+over) // the middle: the ends show what happened
+	}
+	var spans []Span
+	for i, v := range values {
+		until := d.to
+		if i+1 < len(values) {
+			until = values[i+1].from
+		}
+		if span, ok := d.span(v.from, until, Value, asItStands(fmt.Sprint(v.stock))); ok {
+			spans = append(spans, span)
+		}
+	}
+	return spans
+}
+
+// faults adds a lane for what was done to shops and servers, and for how long faults held up
+// requests.
+func (d *drawing) faults() {
+	lane := Lane{Kind: FaultLane, Name: say("lane-faults", Facts{})}
+	at := len(d.lanes)
+	for _, f := range d.periodsOf(d.sections) {
+		if span, ok := d.span(f.From, f.Until, Faulty, f.What); ok && f.From.Before(d.to) && f.Until.After(d.from) {
+			lane.Spans = append(lane.Spans, span)
+		}
+	}
+	for _, intervention := range d.Interventions {
+		if intervention.What == Dead {
+			continue // the step of the request that died says it
+		}
+		f := Facts{Shop: intervention.Shop, Intervention: intervention.What}
+		d.step(intervention.From, at, at, say("step-intervention", f))
+		if intervention.Shop != "" {
+			d.step(intervention.Until, at, at, say("step-intervention-over", f))
+		}
+	}
+	if len(lane.Spans) > 0 {
+		d.lanes = append(d.lanes, lane)
+	}
+}

@@ -1,0 +1,64 @@
+// Package explain says why a cell ended as it did: which two holders were in the
+// section at once, which lease had ended and through what, and which request waits
+// for which. For a cell that held it says what would have broken a weaker lock, and
+// what prevented that.
+//
+// It works on evidence alone: the shops' traces, what Redis announced, what the lab
+// did, and the orders in MySQL. It asks no server. An [Explanation] keeps a cause and
+// facts; a [Language] makes sentences of them when they are shown.
+package explain
+
+import (
+	"time"
+
+	"stocklock/internal/shop/labmode"
+	"stocklock/internal/stock"
+)
+
+// Evidence is everything that is known about one run of a cell.
+type Evidence struct {
+	Strategy     string
+	Exclusive    bool // whether its guard reaches across processes
+	Recovers     bool // whether its lock frees itself, also where Redis knows of no expiry
+	Lease        time.Duration
+	InitialStock int64
+	Began        time.Time // of the attack
+	Ended        time.Time // of the attack
+
+	Traced        bool // the shops wrote traces
+	Events        []labmode.Event
+	Changes       []Change // of the lock's keys
+	Interventions []Intervention
+	Requests      []Request
+	Orders        []stock.Order // as they were committed
+	Locks         []Lock        // what Redis had at the end of the attack
+	Stuck         bool
+}
+
+// Request is one request as its client saw it.
+type Request struct {
+	ID       string
+	Shop     string
+	Sent     time.Time
+	Answered time.Time // zero where no answer came
+	Outcome  string
+	Nested   bool // it takes its lock a second time
+	Fault    bool // it carries a fault; other requests may carry more work
+}
+
+// Lock is a key of the lock that is there, with what Redis says of its expiry.
+type Lock struct {
+	Key string
+	TTL time.Duration // negative for none
+}
+
+// Intervention is what the lab did to a shop or a server.
+type Intervention struct {
+	From  time.Time
+	Until time.Time // zero while it lasts
+	Shop  string    // which shop it was done to, empty for a server
+	What  string    // [Dead], or in the scenario's words
+}
+
+// Dead is the intervention on a shop that was killed and is being started again.
+const Dead = "dead"

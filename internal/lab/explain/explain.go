@@ -1,0 +1,197 @@
+package explain
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"stocklock/internal/stock"
+)
+
+// patience is how long the search for an explanation may take.
+const patience = 5 * time.Second
+
+// Explain finds what there is to say of a cell: its first violation, or why nothing moves, or what
+// came nearest to breaking it. It returns nil where nothing was sold or nothing is known. When ctx
+// ends, or the search takes longer than 5 s, the cause is [NotInTime].
+func Explain(ctx context.Context, e Evidence) *Explanation { return explainWithin(ctx, e, patience) }
+
+func explainWithin(ctx context.Context, e Evidence, patience time.Duration) *Explanation {
+	begun := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	x := newInquiry(ctx, e).explanation()
+	if ctx.Err() != nil {
+		took := milliseconds(time.Since(begun))
+		return &Explanation{Cause: NotInTime, Why: []Text{say("not-in-time", Facts{LastedMS: took})}}
+	}
+	return x
+}
+
+// inquiry is evidence put in order.
+type inquiry struct {
+	Evidence
+	ctx       context.Context
+	sections  []*section // by when they entered
+	byID      map[string]*section
+	byTook    []*section // those that entered, by when they got the lock
+	histories []*history
+	known     map[question]answer
+}
+
+func newInquiry(ctx context.Context, e Evidence) *inquiry {
+	c := &inquiry{Evidence: e, ctx: ctx, sections: e.sections(), byID: map[string]*section{}, known: map[question]answer{}}
+	for _, s := range c.sections {
+		c.byID[s.ID] = s
+		if s.entered() {
+			c.byTook = append(c.byTook, s)
+		}
+	}
+	slices.SortStableFunc(c.byTook, func(a, b *section) int { return a.took().Compare(b.took()) })
+	c.histories = c.readHistories()
+	return c
+}
+
+func (c *inquiry) explanation() *Explanation {
+	switch {
+	case c.oversold():
+		return c.violation()
+	case c.Stuck:
+		return c.stuck()
+	case len(c.Orders) == 0 || !c.Traced:
+		return nil
+	default:
+		return c.held()
+	}
+}
+
+// outOfTime says whether the search has to end.
+func (c *inquiry) outOfTime() bool { return c.ctx.Err() != nil }
+
+func (e Evidence) oversold() bool {
+	_, oversold := e.pastTheStock()
+	return oversold
+}
+
+// pastTheStock is the first order beyond the initial stock.
+func (e Evidence) pastTheStock() (int, bool) {
+	var sold int64
+	for i, o := range e.Orders {
+		if sold += o.Quantity; sold > e.InitialStock {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// clash is the first order that overwrote one which it did not know of.
+type clash struct {
+	late        int // index of the order that overwrote
+	overwritten int // of the first one that it overwrote: both read the same stock
+}
+
+func (e Evidence) clash() (clash, bool) {
+	current := e.InitialStock
+	for i, o := range e.Orders {
+		if o.StockRead != current {
+			same := slices.IndexFunc(e.Orders[:i], func(earlier stock.Order) bool { return earlier.StockRead == o.StockRead })
+			if same < 0 {
+				same = max(i-1, 0)
+			}
+			return clash{late: i, overwritten: same}, i > 0
+		}
+		current = o.StockWritten
+	}
+	return clash{}, false
+}
+
+// violation explains an oversell.
+func (c *inquiry) violation() *Explanation {
+	found, ok := c.clash()
+	if !ok {
+		return &Explanation{Cause: Unexplained, Why: []Text{
+			say("each-wrote-what-it-read", Facts{Count: len(c.Orders), Initial: c.InitialStock})}}
+	}
+	lateOrder, overwritten := c.Orders[found.late], c.Orders[found.overwritten]
+	late, other := c.of(lateOrder), c.of(overwritten)
+	rows := []Row{c.row(found.overwritten), c.row(found.late)}
+	if past, ok := c.pastTheStock(); ok && past != found.late {
+		rows = append(rows, c.row(past))
+	}
+	orders := Facts{Stock: lateOrder.StockRead, Order: lateOrder.ID, OtherOrder: overwritten.ID}
+	if !c.Traced || late == nil || other == nil || !late.entered() || !other.entered() {
+		return &Explanation{Cause: Untraced, Rows: rows, Why: []Text{say("both-read-untraced", orders)}}
+	}
+	older, intruder := late, other
+	if intruder.enter().Before(older.enter()) {
+		older, intruder = intruder, older
+	}
+	older, intruder, breach := c.explainOverlap(older, intruder)
+	x := &Explanation{Cause: breach.cause, Rows: rows}
+	x.Why = append(breach.texts(), say("both-read", Facts{Stock: lateOrder.StockRead, Holder: other.named(), Other: late.named()}))
+	d := c.drawing(earlier(older.enter(), intruder.enter()))
+	d.follow(older, intruder)
+	if breach.culprit != nil {
+		d.follow(breach.culprit)
+	}
+	d.moment(late.wrote(), say("moment-oversold", orders), true)
+	d.until(other.wrote()) // which may have been noted later, though it was committed before
+	d.both(later(older.enter(), intruder.enter()), earlier(older.leave(), intruder.leave()))
+	d.finish(x)
+	return x
+}
+
+// explainOverlap says how the intruder came in. Entries that are close together may have been
+// noted the other way round; and a third request may have come in first, and let the intruder in.
+func (c *inquiry) explainOverlap(older, intruder *section) (first, second *section, b breach) {
+	if b = c.breach(older, intruder); b.cause != Unexplained {
+		return older, intruder, b
+	}
+	if intruder.enter().Sub(older.enter()) < clockTolerance {
+		if swapped := c.breach(intruder, older); swapped.cause != Unexplained {
+			return intruder, older, swapped
+		}
+	}
+	for _, third := range c.sections {
+		if c.outOfTime() || third.enter().After(intruder.enter()) {
+			break
+		}
+		if !third.entered() || third == older || third == intruder || third.enter().Before(older.enter()) {
+			continue
+		}
+		if through := c.breach(older, third); through.cause != Unexplained {
+			through.after = append(through.after, say("came-in-behind", Facts{Other: intruder.named(), Third: third.named()}))
+			through.culprit = third
+			return older, intruder, through
+		}
+	}
+	return older, intruder, b
+}
+
+// of is the request that made an order, nil where it is not known.
+func (c *inquiry) of(o stock.Order) *section { return c.byID[o.RequestID] }
+
+func (e Evidence) row(i int) Row {
+	o := e.Orders[i]
+	return Row{ID: o.ID, Request: o.RequestID, Shop: o.Shop, Read: o.StockRead, Written: o.StockWritten, Token: o.Token, Nth: i + 1}
+}
+
+// label is the short name of a request: its number in the run.
+func label(request string) string {
+	return "#" + request[strings.LastIndexByte(request, '-')+1:]
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,116 @@
+package explain
+
+// Cause is the reason for which a cell ended as it did.
+type Cause string
+
+// The causes: of an oversell, of a cell that is stuck, and of one that held.
+const (
+	NoLock       Cause = "no-lock"           // there is no lock
+	OneProcess   Cause = "one-process"       // the lock ends at the process
+	Overrun      Cause = "lease-outlasted"   // the holder was still at work when its lease ended
+	Paused       Cause = "holder-paused"     // the holder's process was stopped while its lease ended
+	CutOff       Cause = "holder-cut-off"    // the holder could not renew, and did not notice
+	LateRelease  Cause = "late-release"      // a late holder freed a lock that was another's by then
+	SplitRelease Cause = "split-release"     // the same, late inside the release itself
+	ClockSkew    Cause = "clock-skew"        // one process's clock says that a lease is over that is not
+	LateGrant    Cause = "late-grant"        // the holder's lease was over when it learned that it had the lock
+	Failover     Cause = "failover"          // the server that knew the lock died
+	Unexplained  Cause = "unexplained"       // the evidence does not say
+	Untraced     Cause = "no-trace"          // there is no evidence but the orders
+	NotInTime    Cause = "not-in-time"       // the search was ended before it was done
+	DeadHolder   Cause = "dead-holder"       // stuck: the holder died, and its lock has no expiry
+	DeadTaking   Cause = "died-taking"       // stuck: it died before it could give its lock an expiry
+	SelfDeadlock Cause = "self-deadlock"     // stuck: each sale waits for the lock that it has itself
+	LostRelease  Cause = "lost-release"      // stuck: the holder's release never reached Redis
+	KeptOut      Cause = "kept-out"          // held: the others waited
+	Outlived     Cause = "outlived"          // held: the lock lived as long as its holder worked
+	Refused      Cause = "refused-by-store"  // held: the database refused a late write
+	LossNoticed  Cause = "told-in-time"      // held: the holder learned of the loss and wrote nothing
+	Expired      Cause = "freed-by-expiry"   // held: a dead holder's lock freed itself
+	NotOwner     Cause = "release-refused"   // held: a late release freed nothing
+	Reentered    Cause = "entered-again"     // held: the holder took its own lock a second time
+	Majority     Cause = "majority-survived" // held: most servers still knew the lock
+	NoLease      Cause = "no-lease-to-lose"  // held: there is no lock that could be lost
+	NobodyMet    Cause = "nobody-met"        // held: nothing protects it, and no two sales came together
+)
+
+// Explanation says why a cell ended as it did, with what is needed to draw it.
+// Times are milliseconds since the first holder had the lock.
+type Explanation struct {
+	Cause   Cause   `json:"cause"`
+	Why     []Text  `json:"why"`      // the cause with its facts, one text a sentence
+	StartMS float64 `json:"start_ms"` // where zero is, counted from the start of the attack
+	FromMS  float64 `json:"from_ms"`  // the period that is drawn
+	ToMS    float64 `json:"to_ms"`
+	Moment  *Moment `json:"moment,omitempty"` // nil where there is no single one
+	Both    *Span   `json:"both,omitempty"`   // when two were in the section at once
+	Lanes   []Lane  `json:"lanes"`
+	Steps   []Step  `json:"steps"`
+	Rows    []Row   `json:"rows,omitempty"`
+}
+
+// Moment is when the cell was decided.
+type Moment struct {
+	AtMS  float64 `json:"at_ms"`
+	What  Text    `json:"what"`
+	Alarm bool    `json:"alarm,omitempty"` // something broke
+}
+
+// LaneKind is what a lane shows.
+type LaneKind string
+
+// The kinds of lanes, in the order in which they are drawn.
+const (
+	HolderLane LaneKind = "holder"
+	OthersLane LaneKind = "others"
+	LockLane   LaneKind = "lock"
+	RowLane    LaneKind = "row"
+	FaultLane  LaneKind = "faults"
+)
+
+// Lane is one line of the drawing.
+type Lane struct {
+	Kind  LaneKind `json:"kind"`
+	Name  Text     `json:"name"`
+	Spans []Span   `json:"spans,omitempty"`
+}
+
+// Span is a period in a lane.
+type Span struct {
+	FromMS float64  `json:"from_ms"`
+	ToMS   float64  `json:"to_ms"`
+	Kind   SpanKind `json:"kind,omitempty"`
+	Text   Text     `json:"text"`
+}
+
+// SpanKind is what a span shows.
+type SpanKind string
+
+// The kinds of spans.
+const (
+	Waiting SpanKind = "waiting" // for the lock
+	Inside  SpanKind = "inside"  // in the section
+	Faulty  SpanKind = "fault"   // asleep, stopped, dead, cut off
+	Locked  SpanKind = "locked"  // as Redis has it
+	Value   SpanKind = "value"   // of the stock
+)
+
+// Step is one thing that happened, in a lane.
+type Step struct {
+	AtMS  float64 `json:"at_ms"`
+	Lane  int     `json:"lane"`
+	To    int     `json:"to"` // the lane that it leads to; its own where none
+	Text  Text    `json:"text"`
+	Alarm bool    `json:"alarm,omitempty"` // it broke something
+}
+
+// Row is an order that the explanation speaks of, as MySQL has it.
+type Row struct {
+	ID      uint64 `json:"id"`
+	Request string `json:"request"`
+	Shop    string `json:"shop"`
+	Read    int64  `json:"stock_read"`
+	Written int64  `json:"stock_written"`
+	Token   int64  `json:"token,omitempty"`
+	Nth     int    `json:"nth"` // its place in the order of commits, from 1
+}

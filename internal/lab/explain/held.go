@@ -1,0 +1,292 @@
+package explain
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"stocklock/internal/sale"
+)
+
+// held explains what would have broken a weaker lock, and what prevented it.
+func (c *inquiry) held() *Explanation {
+	hit := c.hardestHit()
+	if hit == nil {
+		return nil
+	}
+	next := c.nextAfter(hit)
+	if !hit.fault.met() {
+		next = cmp.Or(c.firstThatWaitedFor(hit), next)
+	}
+	x := &Explanation{}
+	d := c.drawing(first(hit.enter(), hit.Sent))
+	d.follow(hit)
+	if next != nil {
+		d.follow(next)
+	}
+	var at time.Time
+	x.Cause, x.Why, at = c.whyHeld(hit, next)
+	d.moment(at, danger(x.Cause, hit, next), false)
+	d.finish(x)
+	return x
+}
+
+// hardestHit is the request that its fault hit inside the section. Where no request carried a
+// fault, it is the first one that entered a second time, or else the one most others waited for.
+func (c *inquiry) hardestHit() *section {
+	var best *section
+	most := -1
+	for i, s := range c.sections {
+		if !s.entered() {
+			break
+		}
+		if s.fault.met() || s.Nested && s.order != nil {
+			return s
+		}
+		if s.order == nil || i > lookedAt {
+			continue
+		}
+		waited := 0
+		for _, other := range c.sections[i:min(i+lookedAt, len(c.sections))] {
+			if other.Sent.Before(s.leave()) && other.enter().After(s.leave()) {
+				waited++
+			}
+		}
+		if waited > most {
+			best, most = s, waited
+		}
+	}
+	return best
+}
+
+// lookedAt is among how many requests the one is looked for that most others waited for.
+const lookedAt = 200
+
+// nextAfter is the request that entered next, and bought something if any did.
+func (c *inquiry) nextAfter(hit *section) *section {
+	after := c.sections[slices.Index(c.sections, hit)+1:]
+	i := slices.IndexFunc(after, func(s *section) bool { return s.entered() && s.order != nil })
+	if i < 0 {
+		i = slices.IndexFunc(after, (*section).entered)
+	}
+	if i < 0 {
+		return nil
+	}
+	return after[i]
+}
+
+// firstThatWaitedFor is the first request that came while another one was inside and that entered
+// later.
+func (c *inquiry) firstThatWaitedFor(hit *section) *section {
+	for _, s := range c.sections[slices.Index(c.sections, hit)+1:] {
+		if s.entered() && s.wants(hit) {
+			return s
+		}
+	}
+	return nil
+}
+
+// wants says whether a request came while another one was inside.
+func (s *section) wants(hit *section) bool { return s != nil && s.Sent.Before(hit.leave()) }
+
+// dangers say what would have happened to a weaker lock at the moment, by what prevented it.
+var dangers = map[Cause]Phrase{
+	Refused:     "moment-unchecked-write",
+	Outlived:    "moment-lease-over",
+	LossNoticed: "moment-unaware-write",
+	Expired:     "moment-no-expiry",
+	NotOwner:    "moment-unchecked-release",
+	Majority:    "moment-one-server",
+	Reentered:   "moment-not-reentrant",
+}
+
+func danger(prevented Cause, hit, next *section) Text {
+	phrase, ok := dangers[prevented]
+	switch {
+	case ok:
+	case next.wants(hit):
+		phrase = "moment-both"
+	default:
+		phrase = "moment-other-sale"
+	}
+	return say(phrase, Facts{Other: next.named()})
+}
+
+// hold is what the rules of [inquiry.whyHeld] look at: the request that was hit hardest, and the
+// request that entered next, nil for none.
+type hold struct {
+	*inquiry
+	hit, next *section
+}
+
+// rule is one reason for which a cell can hold.
+type rule struct {
+	applies func(h hold) bool
+	cause   Cause
+	phrase  Phrase
+	at      func(h hold) time.Time // when the harm was nearest
+}
+
+// rulesUnderFault are for a request that met its fault. The first that applies says why it did no
+// harm.
+var rulesUnderFault = []rule{
+	{hold.diedWithoutLock, NoLease, "connection-ended", hold.faultBegan},
+	{hold.diedAndNobodyNext, Expired, "freed-itself", hold.leaseEnd},
+	{hold.died, Expired, "freed-itself-for-next", hold.freed},
+	{hold.fencedOff, Refused, "fence-refused", hold.left},
+	{hold.lostItsLock, LossNoticed, "learned-of-the-loss", hold.faultOverOrLeaseEnd},
+	{hold.readAgain, Refused, "row-had-changed", hold.faultOver},
+	{hold.unprotected, NobodyMet, "nobody-wrote-between", hold.faultOver},
+	{hold.unguarded, NoLease, "database-decides", hold.faultOver},
+	{hold.renewedThroughout, Outlived, "lease-renewed", hold.leaseEnd},
+	{hold.aServerDied, Majority, "majority-knew", hold.faultOver},
+	{hold.releasedAnothers, NotOwner, "release-freed-nothing", hold.released},
+	{hold.outlastedWithoutExpiry, Outlived, "lock-has-no-expiry", hold.leaseEnd},
+	{hold.outlastedUnnoticed, Outlived, "nobody-took-over", hold.leaseEnd},
+	{hold.always, KeptOut, "kept-out-until-done", hold.faultOver},
+}
+
+// rulesWithoutFault are for a request without a fault.
+var rulesWithoutFault = []rule{
+	{hold.enteredAgain, Reentered, "entered-again", hold.read},
+	{hold.unprotected, NobodyMet, "nobody-between", hold.read},
+	{hold.unguarded, NoLease, "row-decides", hold.read},
+	{hold.nobodyWaited, KeptOut, "nobody-came", hold.read},
+	{hold.always, KeptOut, "waited-its-turn", hold.read},
+}
+
+// whyHeld says what prevented the harm, and when the harm was nearest.
+func (c *inquiry) whyHeld(hit, next *section) (Cause, []Text, time.Time) {
+	h := hold{c, hit, next}
+	rules, why := rulesWithoutFault, []Text(nil)
+	if hit.fault.met() {
+		rules, why = rulesUnderFault, []Text{h.whatHit()}
+	}
+	r := rules[slices.IndexFunc(rules, func(r rule) bool { return r.applies(h) })]
+	if r.phrase == "fence-refused" {
+		why = append(why, h.overtaken()...)
+	}
+	return r.cause, append(why, say(r.phrase, h.facts(r))), r.at(h)
+}
+
+// facts are what the phrases of the rules speak of.
+func (h hold) facts(r rule) Facts {
+	f := Facts{Holder: h.hit.named(), Other: h.next.named()}
+	switch r.phrase {
+	case "freed-itself-for-next":
+		f.AfterMS = milliseconds(h.freed().Sub(h.hit.enter()))
+	case "lease-renewed":
+		f.Count = h.renewals()
+	case "waited-its-turn":
+		f.AfterMS = milliseconds(h.next.enter().Sub(h.hit.enter()))
+	}
+	return f
+}
+
+// whatHit says what the fault did.
+func (h hold) whatHit() Text {
+	f := Facts{Holder: h.hit.named(), Fault: h.hit.fault.Action, Point: h.hit.fault.Point}
+	if !h.hit.killed() {
+		f.LastedMS = milliseconds(h.hit.fault.lasted())
+		if d := h.interventionAt(h.hit.Shop, h.hit.fault.until.Add(-time.Millisecond)); d != nil {
+			f.Intervention = d.What
+		}
+	}
+	return say("fault-hit", f)
+}
+
+// overtaken says which request entered during the fault, and how.
+func (h hold) overtaken() []Text {
+	if h.next == nil || h.next.enter().After(h.hit.leave()) {
+		return nil
+	}
+	phrase := Phrase("next-got-the-lock")
+	switch h.breach(h.hit, h.next).cause {
+	case Failover:
+		phrase = "server-died-next-got-it"
+	case Overrun, Paused, CutOff:
+		phrase = "lease-ended-next-got-it"
+	}
+	return []Text{say(phrase, Facts{Other: h.next.named()})}
+}
+
+func (h hold) always() bool { return true }
+
+func (h hold) died() bool { return h.hit.killed() }
+
+func (h hold) diedWithoutLock() bool {
+	return h.died() && !h.hit.guarded() && h.hit.at[sale.Acquiring].IsZero()
+}
+
+func (h hold) diedAndNobodyNext() bool { return h.died() && (h.freed().IsZero() || h.next == nil) }
+
+func (h hold) fencedOff() bool { return h.hit.Outcome == "fenced" }
+
+func (h hold) lostItsLock() bool { return h.hit.Outcome == "lost" }
+
+func (h hold) unguarded() bool { return !h.hit.guarded() }
+
+func (h hold) unprotected() bool { return h.unguarded() && !h.Exclusive }
+
+func (h hold) readAgain() bool { return h.unguarded() && h.hit.reads > 1 }
+
+func (h hold) renewedThroughout() bool {
+	return h.renewals() > 0 && (h.next == nil || h.next.enter().After(h.hit.fault.until))
+}
+
+// aServerDied says whether one of several did: that of a single server ends the lock with it.
+func (h hold) aServerDied() bool {
+	return slices.ContainsFunc(h.Changes, func(ch Change) bool { return ch.What == Gone && ch.Server != Primary && ch.Server != Replica })
+}
+
+func (h hold) releasedAnothers() bool {
+	return h.next != nil && h.next.enter().Before(h.hit.leave()) && h.hit.late()
+}
+
+func (h hold) outlasted() bool { return h.hit.fault.until.Sub(h.hit.enter()) > h.Lease }
+
+func (h hold) outlastedWithoutExpiry() bool { return h.outlasted() && !h.Recovers }
+
+// outlastedUnnoticed wants announcements, among which a renewal would have been seen.
+func (h hold) outlastedUnnoticed() bool { return h.outlasted() && len(h.Changes) > 0 }
+
+func (h hold) enteredAgain() bool { return h.hit.Nested && h.hit.guarded() }
+
+func (h hold) nobodyWaited() bool { return !h.next.wants(h.hit) }
+
+func (h hold) leaseEnd() time.Time { return h.hit.enter().Add(h.Lease) }
+
+func (h hold) faultBegan() time.Time { return h.hit.fault.from }
+
+func (h hold) faultOver() time.Time { return h.hit.fault.until }
+
+func (h hold) faultOverOrLeaseEnd() time.Time { return first(h.hit.fault.until, h.leaseEnd()) }
+
+func (h hold) left() time.Time { return h.hit.leave() }
+
+func (h hold) released() time.Time { return first(h.hit.at[sale.Released], h.hit.fault.until) }
+
+func (h hold) read() time.Time { return first(h.hit.at[sale.Read], h.hit.enter()) }
+
+// freed is when Redis announced that the lock of a dead holder had expired; zero where it did not.
+func (h hold) freed() time.Time {
+	for _, ch := range h.Changes {
+		if ch.What == eventExpired && ch.Time.After(h.hit.enter()) {
+			return ch.Time
+		}
+	}
+	return time.Time{}
+}
+
+// renewals counts how often the expiry of the lock was moved, as the busiest server announced it.
+func (h hold) renewals() int {
+	byServer := map[string]int{}
+	most := 0
+	for _, ch := range h.Changes {
+		if ch.What == eventExpire && ch.Time.After(h.hit.enter().Add(h.Lease/5)) && ch.Time.Before(first(h.hit.fault.until, h.hit.leave())) {
+			byServer[ch.Server]++
+			most = max(most, byServer[ch.Server])
+		}
+	}
+	return most
+}

@@ -1,0 +1,59 @@
+package explain
+
+import (
+	"embed"
+	"fmt"
+	"math"
+	"strings"
+	"text/template"
+	"time"
+)
+
+//go:embed words
+var words embed.FS
+
+// Language makes words of texts.
+type Language struct{ phrases *template.Template }
+
+// English is the language of words/en.tmpl.
+var English = language("en")
+
+// language reads the phrases of words/<name>.tmpl: one {{define}} for each.
+func language(name string) Language {
+	functions := template.FuncMap{"ms": func(v float64) string { return ms(time.Duration(v * float64(time.Millisecond))) }}
+	return Language{template.Must(template.New(name).Funcs(functions).ParseFS(words, "words/"+name+".tmpl"))}
+}
+
+// Say makes words of texts, one after the other. A phrase that the language does not know, or whose
+// facts are missing, is said by its name.
+func (l Language) Say(texts ...Text) string {
+	said := make([]string, len(texts))
+	for i, t := range texts {
+		said[i] = l.one(t)
+	}
+	return strings.Join(said, " ")
+}
+
+func (l Language) one(t Text) string {
+	if t.Phrase == "" {
+		return t.Words
+	}
+	var b strings.Builder
+	if l.phrases.Lookup(string(t.Phrase)) == nil || l.phrases.ExecuteTemplate(&b, string(t.Phrase), t.Facts) != nil {
+		return string(t.Phrase)
+	}
+	return b.String()
+}
+
+// milliseconds is a duration as a fact, to a hundredth.
+func milliseconds(d time.Duration) float64 {
+	return math.Round(float64(d)/float64(time.Millisecond)*100) / 100
+}
+
+// ms is a duration in whole milliseconds, or in tenths where it is short.
+func ms(d time.Duration) string {
+	if d < 10*time.Millisecond {
+		return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
+	}
+	return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
+}

@@ -1,0 +1,148 @@
+package explain
+
+import (
+	"sort"
+	"time"
+
+	"stocklock/internal/sale"
+)
+
+// locks adds a lane for each Redis that announced something, with the times in which it had the
+// lock. It returns the first of these lanes, and -1 where there is none.
+func (d *drawing) locks() (first int) {
+	first = -1
+	for _, h := range d.histories {
+		r := lockReader{drawing: d, lane: len(d.lanes)}
+		if first < 0 {
+			first = r.lane
+		}
+		r.read(h.changes)
+		d.lanes = append(d.lanes, Lane{Kind: LockLane, Name: say("lane-lock", Facts{Server: h.server}), Spans: r.spans})
+	}
+	return first
+}
+
+// lockReader follows the announcements of one server: the spans in which it had the lock, and the
+// steps of its lane.
+type lockReader struct {
+	*drawing
+	lane     int
+	spans    []Span
+	since    time.Time // the zero time while the lock is free
+	takenAt  time.Time
+	renewals int
+}
+
+// maxRenewals is how many renewals of one hold are shown.
+const maxRenewals = 5
+
+func (r *lockReader) read(changes []Change) {
+	for i, ch := range changes {
+		switch {
+		case ch.What.frees():
+			r.freed(ch.Time, ch.What)
+		case ch.What == eventExpire:
+			r.renewed(ch.Time)
+		case ch.What.writes() && r.since.IsZero():
+			r.taken(ch.Time, i+1 < len(changes) && changes[i+1].What == eventExpire && changes[i+1].Time.Sub(ch.Time) < clockTolerance)
+		case ch.What == eventSet:
+			r.replaced(ch.Time)
+		}
+	}
+	if r.since.Before(r.to) {
+		r.spanUntil(r.to)
+	}
+}
+
+func (r *lockReader) taken(at time.Time, expires bool) {
+	r.begin(at)
+	f := Facts{}
+	if expires {
+		f.LeaseMS = milliseconds(r.Lease)
+	}
+	r.lockStep(at, r.lane, say("step-set", f), false)
+}
+
+func (r *lockReader) replaced(at time.Time) {
+	r.lockStep(at, r.lane, say("step-set-anew", Facts{}), false)
+	r.spanUntil(at)
+	r.begin(at)
+}
+
+func (r *lockReader) begin(at time.Time) { r.since, r.takenAt, r.renewals = at, at, 0 }
+
+func (r *lockReader) renewed(at time.Time) {
+	if r.since.IsZero() || at.Sub(r.takenAt) <= clockTolerance {
+		return
+	}
+	if r.renewals++; r.renewals <= maxRenewals {
+		r.becomes(at, "step-renewed")
+	}
+}
+
+func (r *lockReader) freed(at time.Time, how RedisEvent) {
+	phrase := Phrase("step-deleted")
+	switch how {
+	case eventExpired, eventEvicted:
+		phrase = "step-expired"
+	case Gone:
+		phrase = "step-server-died"
+	}
+	r.becomes(at, phrase)
+	r.spanUntil(at)
+	r.since = time.Time{}
+}
+
+// becomes adds a step that is shown at any time where the lock is that of a followed request.
+func (r *lockReader) becomes(at time.Time, phrase Phrase) {
+	followed := r.since.IsZero()
+	holder := r.heldBy(r.since, at)
+	for _, s := range r.holders {
+		followed = followed || s.entered() && s == holder
+	}
+	r.lockStep(at, r.lane, say(phrase, Facts{}), followed)
+}
+
+func (r *lockReader) spanUntil(at time.Time) {
+	if r.since.IsZero() || !at.After(r.from) || len(r.spans) == maxSpans {
+		return
+	}
+	name := ""
+	if s := r.heldBy(r.since, at); s != nil {
+		name = label(s.ID)
+	}
+	if span, ok := r.span(r.since, at, Locked, asItStands(name)); ok {
+		r.spans = append(r.spans, span)
+	}
+}
+
+// lockStep adds a step only near what the followed requests do, or while they are inside if it is
+// about their lock: other requests take and release the lock all the time.
+func (d *drawing) lockStep(at time.Time, lane int, text Text, theirs bool) {
+	for _, s := range d.holders {
+		if !s.entered() {
+			continue
+		}
+		until := first(s.leave(), d.to)
+		if s.killed() {
+			until = until.Add(d.Lease + clockTolerance)
+		}
+		if near(at, s.enter()) || near(at, s.at[sale.Released]) || near(at, s.fault.until) ||
+			theirs && at.After(s.enter()) && at.Before(until) {
+			d.step(at, lane, lane, text)
+			return
+		}
+	}
+}
+
+func near(a, b time.Time) bool { return a.Sub(b).Abs() < clockTolerance/4 }
+
+// heldBy is the request that had the lock between two times, nil where it is not known.
+func (d *drawing) heldBy(from, to time.Time) *section {
+	from, to = from.Add(-clockTolerance/4), to.Add(clockTolerance/4)
+	i := sort.Search(len(d.byEntry), func(i int) bool { return d.byEntry[i].enter().After(from) })
+	if i < len(d.byEntry) && d.byEntry[i].enter().Before(to) {
+		return d.byEntry[i]
+	}
+	return nil
+}

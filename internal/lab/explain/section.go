@@ -1,0 +1,188 @@
+package explain
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/shop/labmode"
+	"stocklock/internal/stock"
+)
+
+// section is the passage of one request through the lock and the section, as far as it came.
+type section struct {
+	Request
+	at    map[sale.Point]time.Time // the last time it passed the point; the first time for acquiring and acquired
+	facts map[sale.Point]map[string]any
+	fault sectionFault
+	order *stock.Order
+	reads int       // how often it read: more than once where it tried again
+	in    time.Time // when it entered
+}
+
+// sectionFault is the fault that a request met, with when it lasted. The zero value is none.
+type sectionFault struct {
+	labmode.Fault
+	from, until time.Time
+}
+
+func (f sectionFault) met() bool { return f.Action != "" }
+
+func (f sectionFault) lasted() time.Duration { return f.until.Sub(f.from) }
+
+// sections are the requests by the time at which they entered. Those that never entered come last,
+// by the time at which they were sent.
+func (e Evidence) sections() []*section {
+	byID := make(map[string]*section, len(e.Requests))
+	all := make([]*section, 0, len(e.Requests))
+	for _, r := range e.Requests {
+		s := &section{Request: r, at: map[sale.Point]time.Time{}, facts: map[sale.Point]map[string]any{}}
+		byID[r.ID] = s
+		all = append(all, s)
+	}
+	for _, event := range e.Events {
+		if s := byID[event.Request]; s != nil {
+			s.note(event)
+		}
+	}
+	for _, s := range all {
+		s.in = first(s.at[sale.Acquired], s.at[sale.Acquiring], s.at[sale.Read])
+	}
+	for i := range e.Orders {
+		if s := byID[e.Orders[i].RequestID]; s != nil && s.order == nil {
+			s.order = &e.Orders[i]
+		}
+	}
+	for _, s := range all {
+		switch {
+		case s.killed():
+			s.fault.until = s.diedUntil(e.Interventions)
+		case s.fault.met() && s.fault.until.IsZero(): // it passed no point after that
+			s.fault.until = first(s.Answered, e.Ended)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *section) int {
+		switch {
+		case a.entered() != b.entered():
+			if a.entered() {
+				return -1
+			}
+			return 1
+		case a.entered():
+			return a.enter().Compare(b.enter())
+		}
+		return a.Sent.Compare(b.Sent)
+	})
+	return all
+}
+
+func (s *section) note(e labmode.Event) {
+	_, been := s.at[e.Point]
+	if s.fault.met() && s.fault.until.IsZero() {
+		s.fault.until = e.Time
+	}
+	if e.Point == sale.Read {
+		s.reads++
+	}
+	if !been || e.Point != sale.Acquiring && e.Point != sale.Acquired {
+		s.at[e.Point], s.facts[e.Point] = e.Time, e.Facts
+	}
+	spec, _ := e.Facts["fault"].(string)
+	if fault, err := labmode.ParseFault(spec); err == nil && s.Fault {
+		s.fault = sectionFault{Fault: fault, from: e.Time}
+	}
+}
+
+// diedUntil is when the shop that died during the section was back.
+func (s *section) diedUntil(interventions []Intervention) time.Time {
+	for _, d := range interventions {
+		if d.Shop == s.Shop && d.What == Dead && !d.From.Before(s.fault.from.Add(-clockTolerance)) {
+			return d.Until
+		}
+	}
+	return time.Time{}
+}
+
+// clockTolerance is how long after it happened an event may be noted.
+const clockTolerance = 20 * time.Millisecond
+
+// entered reports whether the request came into the section. A request without a guard is in the
+// section when it has read.
+func (s *section) entered() bool { return !s.enter().IsZero() }
+
+func (s *section) enter() time.Time { return s.in }
+
+// leave is when it was out again: it had released the lock, or had written, or had died.
+// It is the zero time for a request that was never out.
+func (s *section) leave() time.Time {
+	if s.killed() {
+		return s.fault.from
+	}
+	return first(s.at[sale.Released], s.at[sale.Written], s.Answered)
+}
+
+// took is the earliest moment at which it is known to have the lock in Redis.
+func (s *section) took() time.Time { return first(s.at[sale.Acquiring], s.enter()) }
+
+// wrote is when its order was made. Where the shop died before it noted that, it is the time in
+// MySQL.
+func (s *section) wrote() time.Time {
+	if s.order == nil {
+		return s.at[sale.Written]
+	}
+	return first(s.at[sale.Written], s.order.CreatedAt)
+}
+
+func (s *section) killed() bool { return s.fault.Action == labmode.Kill }
+
+// guarded reports whether the strategy has a lock.
+func (s *section) guarded() bool { return !s.at[sale.Acquired].IsZero() }
+
+// number returns a fact that was noted at a point.
+func (s *section) number(p sale.Point, name string) (int64, bool) {
+	n, ok := s.facts[p][name].(json.Number)
+	if !ok {
+		return 0, false
+	}
+	v, err := n.Int64()
+	return v, err == nil
+}
+
+// named is the request as texts name it; nil for none.
+func (s *section) named() *Sale {
+	if s == nil {
+		return nil
+	}
+	return &Sale{label(s.ID), s.Shop}
+}
+
+func first(times ...time.Time) time.Time {
+	return cmp.Or(times...)
+}
+
+// Period is a time in which a fault or an intervention was active.
+type Period struct {
+	From, Until time.Time
+	Shop        string // empty where it concerned a server
+	What        Text
+}
+
+// Periods are the times in which a fault was active: what requests carried, and what the lab did.
+func (e Evidence) Periods() []Period { return e.periodsOf(e.sections()) }
+
+func (e Evidence) periodsOf(sections []*section) []Period {
+	var all []Period
+	for _, s := range sections {
+		if s.fault.met() && !s.killed() {
+			all = append(all, Period{s.fault.from, s.fault.until, s.Shop,
+				say("span-fault-of-sale", Facts{Holder: s.named(), Fault: s.fault.Action})})
+		}
+	}
+	for _, d := range e.Interventions {
+		all = append(all, Period{d.From, first(d.Until, e.Ended), d.Shop,
+			say("span-intervention", Facts{Shop: d.Shop, Intervention: d.What})})
+	}
+	return all
+}

@@ -1,0 +1,120 @@
+package explain
+
+import (
+	"strings"
+	"time"
+
+	"stocklock/internal/sale"
+)
+
+// stuck explains why nothing sells any more: which request has the lock, with what expiry, and how
+// many wait.
+func (c *inquiry) stuck() *Explanation {
+	x := &Explanation{}
+	holder := c.lastHolder()
+	if holder == nil {
+		x.Cause, x.Why = Unexplained, []Text{say("no-holder-seen", Facts{})}
+		if !c.Traced {
+			x.Cause = Untraced
+		}
+		return x
+	}
+	cause, why := c.whyStuck(holder)
+	x.Cause, x.Why = cause, []Text{why, c.lockLeft(), c.askedInVain()}
+	d := c.drawing(holder.enter())
+	d.follow(holder)
+	if waiter := c.waiterFor(holder); waiter != nil {
+		d.follow(waiter)
+	}
+	d.moment(c.noWayOut(holder), say("moment-no-way-out", Facts{}), true)
+	d.until(holder.enter().Add(4 * c.Lease))
+	d.finish(x)
+	return x
+}
+
+// lastHolder is the last request that entered and did not get out in order. Where there is none, it
+// is the last that entered.
+func (c *inquiry) lastHolder() *section {
+	var last *section
+	for _, s := range c.sections {
+		if !s.entered() {
+			continue
+		}
+		if c.waitsForItself(s) {
+			return s // they are all alike, and the first one shows it best
+		}
+		if last == nil || s.fault.met() || !last.fault.met() {
+			last = s
+		}
+	}
+	return last
+}
+
+// waitsForItself says whether a request has the lock and asks for it again in vain.
+func (c *inquiry) waitsForItself(s *section) bool {
+	return s.Nested && s.guarded() && s.at[sale.Read].IsZero() && s.order == nil
+}
+
+func (c *inquiry) whyStuck(s *section) (Cause, Text) {
+	f := Facts{Holder: s.named()}
+	switch {
+	case c.waitsForItself(s):
+		f.LastedMS = milliseconds(first(s.at[sale.Releasing], s.Answered, c.Ended).Sub(s.enter()))
+		return SelfDeadlock, say("waits-for-itself", f)
+	case s.killed() && s.fault.Point == sale.Acquiring:
+		return DeadTaking, say("killed-taking", f)
+	case s.killed():
+		f.Point = s.fault.Point
+		return DeadHolder, say("killed-inside", f)
+	}
+	if d := c.interventionAt(s.Shop, first(s.at[sale.Releasing], s.leave()).Add(-time.Millisecond)); d != nil {
+		f.Intervention = d.What
+		return LostRelease, say("release-lost", f)
+	}
+	return Unexplained, say("last-holder", f)
+}
+
+// lockLeft says what Redis had at the end.
+func (c *inquiry) lockLeft() Text {
+	switch {
+	case len(c.Locks) == 0:
+		return say("no-lock-left", Facts{})
+	case c.Locks[0].TTL < 0:
+		return say("lock-without-expiry", Facts{Key: c.Locks[0].Key})
+	default:
+		return say("lock-with-expiry", Facts{Key: c.Locks[0].Key, LeaseMS: milliseconds(c.Locks[0].TTL)})
+	}
+}
+
+// askedInVain says how many requests asked in vain before the end.
+func (c *inquiry) askedInVain() Text {
+	waiting := 0
+	for _, r := range c.Requests {
+		if first(r.Answered, r.Sent).After(c.Ended.Add(-3 * c.Lease)) {
+			waiting++
+		}
+	}
+	return say("asked-in-vain", Facts{Count: waiting})
+}
+
+// waiterFor is the first request that asked while the holder had the lock and that was rejected as
+// busy.
+func (c *inquiry) waiterFor(holder *section) *section {
+	for _, s := range c.sections {
+		if s != holder && !s.entered() && strings.EqualFold(s.Outcome, "busy") && s.Answered.After(holder.enter()) {
+			return s
+		}
+	}
+	return nil
+}
+
+// noWayOut is the moment from which on nothing could move any more.
+func (c *inquiry) noWayOut(s *section) time.Time {
+	if c.waitsForItself(s) {
+		return s.enter().Add(time.Millisecond)
+	}
+	if s.killed() {
+		return s.fault.from
+	}
+	return first(s.at[sale.Released], s.leave())
+}

@@ -1,0 +1,53 @@
+package load
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"stocklock/internal/shop"
+	"stocklock/internal/stock"
+)
+
+// Answer is what became of an [Order], as its customer saw it.
+type Answer struct {
+	Order   Order
+	Outcome Outcome
+	Status  int // 0 for no answer
+	Header  http.Header
+	Body    []byte        // its first 4 KiB
+	Err     error         // why there is no answer
+	Sent    time.Time     // when the request went to the connection
+	Latency time.Duration // until the whole answer was read
+}
+
+// conclude adds the outcome. err says why there is no answer.
+func (a Answer) conclude(err error) Answer {
+	a.Err = err
+	a.Outcome = classify(a.Status, a.Body, err)
+	return a
+}
+
+// Sale returns the order that the shop says it has made.
+func (a Answer) Sale() (stock.Order, error) {
+	var order stock.Order
+	if err := json.Unmarshal(a.Body, &order); err != nil {
+		return stock.Order{}, fmt.Errorf("an answer with %d that is no order: %w: %s", a.Status, err, a.Body)
+	}
+	return order, nil
+}
+
+// Replayed reports whether the shop had made the order for an earlier request with the same
+// idempotency key.
+func (a Answer) Replayed() bool { return a.Header.Get(shop.ReplayedHeader) == "true" }
+
+// Detail returns what a problem says to people, and the whole body of anything else.
+func (a Answer) Detail() string {
+	var problem struct{ Detail string }
+	if json.Unmarshal(a.Body, &problem) == nil && problem.Detail != "" {
+		return problem.Detail
+	}
+	return string(bytes.TrimSpace(a.Body))
+}

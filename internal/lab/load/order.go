@@ -1,0 +1,72 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"stocklock/internal/shop"
+	"stocklock/internal/shop/labmode"
+)
+
+// Order is one order, as a customer sends it to a shop in lab mode.
+type Order struct {
+	Shop      string // base URL
+	ItemID    uint64
+	Quantity  int
+	RequestID string // names the request in the shop's answers, orders and traces; empty for one of the shop's
+	Strategy  string // how the shop sells it
+	Run       string // what the order is counted under
+
+	IdempotencyKey string        // none for empty
+	Fault          labmode.Fault // injected into the sale; none for the zero value
+	Nested         bool          // the sale takes its lock a second time
+
+	Tag any // the caller's own; not sent
+}
+
+func (o Order) url() string {
+	return o.Shop + shop.OrdersPath(o.ItemID)
+}
+
+func (o Order) body() string { return fmt.Sprintf(`{"quantity":%d}`, o.Quantity) }
+
+func (o Order) header() http.Header {
+	h := http.Header{}
+	h.Set("Content-Type", "application/json")
+	if o.RequestID != "" {
+		h.Set(shop.RequestIDHeader, o.RequestID)
+	}
+	if o.IdempotencyKey != "" {
+		h.Set(shop.IdempotencyKeyHeader, o.IdempotencyKey)
+	}
+	labmode.Experiment{Strategy: o.Strategy, Run: o.Run, Fault: o.Fault, Nested: o.Nested}.Set(h)
+	return h
+}
+
+// maxAnswer bounds how many bytes of an answer are read.
+const maxAnswer = 4 << 10
+
+// Send sends one order by itself, and waits for the answer until ctx ends.
+func Send(ctx context.Context, o Order) Answer {
+	a := Answer{Order: o, Sent: time.Now()}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, o.url(), strings.NewReader(o.body()))
+	if err != nil {
+		return a.conclude(err)
+	}
+	request.Header = o.header()
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return a.conclude(err)
+	}
+	defer response.Body.Close()
+	a.Body, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	a.Latency = time.Since(a.Sent)
+	if err == nil {
+		a.Status, a.Header = response.StatusCode, response.Header
+	}
+	return a.conclude(err)
+}

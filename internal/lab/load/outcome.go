@@ -1,0 +1,62 @@
+package load
+
+import (
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+
+	"stocklock/internal/shop"
+)
+
+// Outcome is what became of an order, as its customer saw it.
+type Outcome string
+
+const (
+	Sold     Outcome = "sold"
+	SoldOut  Outcome = "sold_out"
+	Busy     Outcome = "busy"    // rejected: the lock was not free in time
+	Fenced   Outcome = "fenced"  // refused by the database, because of a newer holder
+	Lost     Outcome = "lost"    // the lock was lost before anything was written
+	Unknown  Outcome = "unknown" // no answer: the audit says whether there is an order
+	Refused  Outcome = "refused" // the connection was refused, or the shop was shutting down
+	Conflict Outcome = "conflict"
+	Failed   Outcome = "error" // an unexpected answer
+)
+
+// byProblem maps the slug of a problem to an outcome.
+var byProblem = map[string]Outcome{
+	shop.SoldOut:      SoldOut,
+	shop.Busy:         Busy,
+	shop.FencedOff:    Fenced,
+	shop.LockLost:     Lost,
+	shop.Conflict:     Conflict,
+	shop.Unavailable:  Unknown,
+	shop.ShuttingDown: Refused,
+}
+
+// classify turns an answer, or the lack of one, into an outcome. Vegeta counts a 409 as a failure.
+// Here it is the right answer of a sold-out item.
+func classify(status int, body []byte, err error) Outcome {
+	var dial *net.OpError
+	switch {
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return Refused
+	case err != nil || status == 0:
+		return Unknown
+	case status == http.StatusCreated:
+		return Sold
+	}
+	var problem struct{ Type string }
+	if json.Unmarshal(body, &problem) != nil {
+		return Failed
+	}
+	slug, ok := shop.ProblemSlug(problem.Type)
+	if !ok {
+		return Failed
+	}
+	if o, ok := byProblem[slug]; ok {
+		return o
+	}
+	return Failed
+}

@@ -1,0 +1,139 @@
+package load
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Shape is how many requests a second are sent over time, whether or not earlier ones were
+// answered. The zero value has no rate: each customer waits for an answer.
+type Shape struct {
+	spec   string
+	stages []stage
+}
+
+// stage is a period with a rate that is constant or changes evenly.
+type stage struct {
+	from, to float64       // requests a second
+	lasts    time.Duration // 0 for no end
+}
+
+// The limits of a shape.
+const (
+	maxRate  = 100_000
+	maxStage = time.Hour
+)
+
+// Steady returns the shape of one rate, in requests a second. For 0 it returns the zero value.
+func Steady(rate int) Shape {
+	if rate == 0 {
+		return Shape{}
+	}
+	return Shape{spec: strconv.Itoa(rate), stages: []stage{{float64(rate), float64(rate), 0}}}
+}
+
+// ParseShape reads "200", a constant rate; "200/10s", a rate for a time; "200..2000/30s", a rate
+// that grows evenly; and "100,500,1000/10s", steps of 10 seconds each. After its last stage a shape
+// keeps its rate. Empty and "0" are the zero value.
+func ParseShape(spec string) (Shape, error) {
+	if spec == "" || spec == "0" {
+		return Shape{}, nil
+	}
+	rates, duration, timed := strings.Cut(spec, "/")
+	var lasts time.Duration
+	if timed {
+		var err error
+		if lasts, err = time.ParseDuration(duration); err != nil || lasts < 100*time.Millisecond || lasts > maxStage {
+			return Shape{}, fmt.Errorf("%q is no duration from 100ms to %s, such as 30s", duration, maxStage)
+		}
+	}
+	s := Shape{spec: spec}
+	if from, to, ramp := strings.Cut(rates, ".."); ramp {
+		if !timed {
+			return Shape{}, fmt.Errorf("how long does it take from %s to %s? want a duration behind, such as %s/30s", from, to, rates)
+		}
+		low, err := parseRate(from, 0)
+		if err != nil {
+			return Shape{}, err
+		}
+		high, err := parseRate(to, 1)
+		if err != nil {
+			return Shape{}, err
+		}
+		s.stages = []stage{{low, high, lasts}}
+		return s, nil
+	}
+	steps := strings.Split(rates, ",")
+	if len(steps) > 1 && !timed {
+		return Shape{}, fmt.Errorf("how long does each step last? want a duration behind, such as %s/10s", rates)
+	}
+	for _, step := range steps {
+		rate, err := parseRate(step, 1)
+		if err != nil {
+			return Shape{}, err
+		}
+		s.stages = append(s.stages, stage{rate, rate, lasts})
+	}
+	return s, nil
+}
+
+func parseRate(s string, least int) (float64, error) {
+	rate, err := strconv.Atoi(s)
+	if err != nil || rate < least || rate > maxRate {
+		return 0, fmt.Errorf("%q is no rate: want %d to %d requests a second, as 200, 200..2000/30s or 100,500,1000/10s", s, least, maxRate)
+	}
+	return float64(rate), nil
+}
+
+// String returns the form that [ParseShape] reads.
+func (s Shape) String() string { return s.spec }
+
+// IsZero reports whether there is no rate.
+func (s Shape) IsZero() bool { return len(s.stages) == 0 }
+
+// Total returns how many requests the stages send, or false where one has no end.
+func (s Shape) Total() (requests int, ends bool) {
+	var n float64
+	for _, st := range s.stages {
+		if st.lasts == 0 {
+			return 0, false
+		}
+		n += st.sends()
+	}
+	return int(n), len(s.stages) > 0
+}
+
+func (st stage) sends() float64 { return (st.from + st.to) / 2 * st.lasts.Seconds() }
+
+// Due returns when the n-th request, counted from 0, is to be sent, from the beginning.
+func (s Shape) Due(n int) time.Duration {
+	left := float64(n)
+	var begun time.Duration
+	for i, st := range s.stages {
+		last := i == len(s.stages)-1
+		if st.lasts > 0 && left >= st.sends() {
+			left -= st.sends()
+			begun += st.lasts
+			if !last {
+				continue
+			}
+			return begun + seconds(left/st.to)
+		}
+		return begun + seconds(st.after(left))
+	}
+	return 0
+}
+
+// after returns how many seconds the stage takes to send n requests: n = from*t + growth*t*t/2.
+func (st stage) after(n float64) float64 {
+	if st.from == st.to {
+		return n / st.from
+	}
+	growth := (st.to - st.from) / st.lasts.Seconds()
+	return (math.Sqrt(st.from*st.from+2*growth*n) - st.from) / growth
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

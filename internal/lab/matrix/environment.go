@@ -1,0 +1,81 @@
+package matrix
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/lab/report"
+	"stocklock/internal/stock"
+)
+
+// libraries are the modules whose versions can change the numbers.
+var libraries = []string{
+	"github.com/gin-gonic/gin", "gorm.io/gorm", "gorm.io/driver/mysql", "github.com/go-sql-driver/mysql",
+	"github.com/redis/go-redis/v9", "github.com/tsenart/vegeta/v12",
+}
+
+// environment is everything that may change the numbers.
+func (t *testbeds) environment() report.Environment {
+	p := t.plan
+	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+	shops := p.Shops
+	if len(p.ShopURLs) > 0 {
+		shops = len(p.ShopURLs)
+	}
+	e := report.Environment{
+		Time: time.Now().UTC().Format(time.RFC3339), Seed: p.Seed,
+		OS: runtime.GOOS + "/" + runtime.GOARCH, Cores: runtime.NumCPU(), Go: runtime.Version(),
+		MySQL: "MySQL " + t.mysqlVersion, Redis: t.redisVersion, Libraries: map[string]string{},
+		Shops: shops, Testbeds: len(t.benches), Workers: p.Workers, Rate: p.Shape.String(),
+		LeaseMS: ms(p.Lease), WaitMS: ms(p.Wait), RetryMS: ms(p.Retry), WorkMS: ms(p.Work),
+		PoolMySQL: stock.PoolSize, ServersGiven: t.rig == nil,
+	}
+	if strings.Contains(t.mysqlVersion, "MariaDB") {
+		e.MySQL = t.mysqlVersion
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		versions := map[string]string{}
+		for _, m := range info.Deps {
+			versions[m.Path] = m.Version
+		}
+		for _, path := range libraries {
+			if v, ok := versions[path]; ok {
+				e.Libraries[path] = v
+			}
+		}
+	}
+	return e
+}
+
+func (t *testbeds) askVersions(ctx context.Context) (err error) {
+	if t.mysqlVersion, err = t.store.Version(ctx); err != nil {
+		return err
+	}
+	client := t.redis
+	if testbed := t.benches[0].Testbed; client == nil && testbed != nil {
+		client = testbed.Redis().Client()
+		defer client.Close()
+	}
+	if client != nil {
+		t.redisVersion, err = redisVersion(ctx, client)
+	}
+	return err
+}
+
+// redisVersion is what the server calls itself, such as "Redis 8.0.2".
+func redisVersion(ctx context.Context, client *redis.Client) (string, error) {
+	info, err := client.InfoMap(ctx, "server").Result()
+	if err != nil {
+		return "", fmt.Errorf("ask Redis for its version: %w", err)
+	}
+	if v := info["Server"]["valkey_version"]; v != "" {
+		return "Valkey " + v, nil
+	}
+	return "Redis " + info["Server"]["redis_version"], nil
+}

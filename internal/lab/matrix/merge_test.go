@@ -1,0 +1,17 @@
+package matrix
+
+import (
+	"testing"
+
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/trial"
+)
+
+func TestMergeShowsTheSurprise(t *testing.T) {
+	good := trial.Result{Seed: 1, Verdict: scenario.Held, Expected: scenario.Held, Agreed: 1, Seconds: 1}
+	bad := trial.Result{Seed: 2, Verdict: scenario.Oversold, Expected: scenario.Held, Seconds: 1}
+	got := merge([]trial.Result{good, bad, good})
+	if got.Seed != 2 || got.Runs != 3 || got.Agreed != 2 || got.Seconds != 3 || !got.Surprise() {
+		t.Errorf("merge = %+v, want the surprising run, 2 of 3 agreed", got)
+	}
+}

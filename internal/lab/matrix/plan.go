@@ -1,0 +1,114 @@
+package matrix
+
+import (
+	"slices"
+	"time"
+
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/trial"
+	"stocklock/internal/strategy"
+)
+
+// Pair is a strategy under a scenario.
+type Pair struct {
+	Strategy strategy.Strategy
+	Scenario scenario.Scenario
+}
+
+// Plan is which cells to run, and how. Where the zero value says nothing sensible, it stands for
+// the default, which depends on what is run: see [Plan.Completed].
+type Plan struct {
+	Pairs    []Pair // in the order of the results
+	Runs     int    // of each pair, each with another seed; 1 by default
+	Seed     uint64 // of the first run
+	Parallel int    // cells at once, each on a testbed of its own
+
+	Shops    int           // processes of each testbed
+	Stock    int64         // units to sell
+	Requests int           // of a fixed load
+	Workers  int           // customers who buy at once
+	Shape    load.Shape    // by default, as fast as the workers can
+	Records  *load.Records // where every request is written down; nil for nowhere
+	Trace    bool          // record every sale even where nothing is injected
+
+	Lease, Wait, Retry time.Duration // of the locks
+	Work               time.Duration // inside the section; 0 for none
+
+	MySQL    string   // the DSN of a server; empty to start one
+	Redis    string   // the URL of a server; empty to start one for each testbed
+	ShopURLs []string // shops in lab mode, on MySQL; none to start them
+}
+
+// Defaults that do not depend on what is run.
+const (
+	DefaultShops   = 3
+	DefaultWorkers = 12
+	DefaultRetry   = 2 * time.Millisecond
+	DefaultWork    = 10 * time.Millisecond
+)
+
+// maxOpenWorkers bounds how many requests with a shape are under way.
+const maxOpenWorkers = 1000
+
+// answerWithin is how long a request may take besides the wait for its lock.
+const answerWithin = 20 * time.Second
+
+// Comparison reports whether the numbers of all cells may be compared.
+func (p Plan) Comparison() bool {
+	return !slices.ContainsFunc(p.Pairs, func(c Pair) bool { return !c.Scenario.Comparable })
+}
+
+// Completed returns the plan with its defaults. Numbers that are compared come from one cell at a
+// time, long leases and much stock. Other cells run four at a time, with leases short enough to run
+// out.
+func (p Plan) Completed() Plan {
+	comparison := p.Comparison()
+	setDefault(&p.Runs, 1)
+	setDefault(&p.Shops, DefaultShops)
+	setDefault(&p.Workers, DefaultWorkers)
+	setDefault(&p.Retry, DefaultRetry)
+	if comparison {
+		setDefault(&p.Stock, 100)
+		setDefault(&p.Lease, 2*time.Second)
+		setDefault(&p.Wait, 5*time.Second)
+		setDefault(&p.Parallel, 1)
+		if n, ends := p.Shape.Total(); ends {
+			setDefault(&p.Requests, n)
+		}
+	}
+	if len(p.ShopURLs) > 0 {
+		setDefault(&p.Parallel, 1)
+	}
+	setDefault(&p.Stock, 30)
+	setDefault(&p.Lease, 500*time.Millisecond)
+	setDefault(&p.Wait, p.Lease*3/4)
+	setDefault(&p.Parallel, 4)
+	setDefault(&p.Requests, 4*int(p.Stock))
+	p.Parallel = min(p.Parallel, len(p.Pairs)*p.Runs)
+	return p
+}
+
+func setDefault[T comparable](value *T, usual T) {
+	var zero T
+	if *value == zero {
+		*value = usual
+	}
+}
+
+// options are what all cells share.
+func (p Plan) options() trial.Options {
+	workers := p.Workers
+	if !p.Shape.IsZero() {
+		workers = maxOpenWorkers
+	}
+	return trial.Options{
+		Stock: p.Stock, Requests: p.Requests, Workers: workers, Shape: p.Shape, Timeout: p.Wait + answerWithin, Records: p.Records,
+		Options: p.LockOptions(),
+	}
+}
+
+// LockOptions are those that decide what is expected of a strategy.
+func (p Plan) LockOptions() strategy.Options {
+	return strategy.Options{Lease: p.Lease, Wait: p.Wait, Retry: p.Retry, OneProcess: p.Shops == 1}
+}

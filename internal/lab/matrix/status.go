@@ -1,0 +1,118 @@
+package matrix
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"stocklock/internal/lab/trial"
+)
+
+// Status tells how far a run is: on a terminal in one line that keeps changing, elsewhere in a
+// plain line for each cell.
+type Status struct {
+	out  io.Writer
+	live bool
+
+	mu      sync.Mutex // guards the rest
+	begun   time.Time
+	what    string // before the first cell
+	total   int
+	done    int
+	running map[string]time.Time
+	stop    chan struct{}
+	stopped chan struct{}
+}
+
+const (
+	redrawEvery = 200 * time.Millisecond
+	lineWidth   = 78
+	clearLine   = "\r\x1b[2K"
+)
+
+// NewStatus writes to out. live says that it is a terminal. [Status.Close] ends it.
+func NewStatus(out io.Writer, live bool) *Status {
+	s := &Status{out: out, live: live, begun: time.Now(), running: map[string]time.Time{}, stop: make(chan struct{}), stopped: make(chan struct{})}
+	go s.redraw()
+	return s
+}
+
+func (s *Status) redraw() {
+	defer close(s.stopped)
+	if !s.live {
+		<-s.stop
+		return
+	}
+	tick := time.NewTicker(redrawEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			s.mu.Lock()
+			line := []rune(s.line())
+			s.mu.Unlock()
+			fmt.Fprint(s.out, clearLine, string(line[:min(len(line), lineWidth)]))
+		case <-s.stop:
+			fmt.Fprint(s.out, clearLine)
+			return
+		}
+	}
+}
+
+func (s *Status) line() string {
+	if s.total == 0 {
+		return fmt.Sprintf("%s … %ds", s.what, int(time.Since(s.begun).Seconds()))
+	}
+	names := slices.Sorted(maps.Keys(s.running))
+	return fmt.Sprintf("%d/%d  %ds  %s", s.done, s.total, int(time.Since(s.begun).Seconds()), strings.Join(names, ", "))
+}
+
+// Say tells what is done before the first cell.
+func (s *Status) Say(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.what = what
+	if !s.live {
+		fmt.Fprintln(s.out, what)
+	}
+}
+
+func (s *Status) begin(total int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.total = total
+}
+
+func label(c trial.Cell) string { return c.Strategy.Name + " " + c.Scenario.Name }
+
+func (s *Status) started(c trial.Cell) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running[label(c)] = time.Now()
+}
+
+func (s *Status) finished(c trial.Cell, r trial.Result, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.running, label(c))
+	s.done++
+	if !s.live && err == nil {
+		fmt.Fprintf(s.out, "%d/%d  %s: %s, sold %d of %d, %.1fs\n", s.done, s.total, label(c), r.Verdict, r.Sold, r.InitialStock, r.Seconds)
+	}
+}
+
+// Close ends the moving line. It may be called more than once.
+func (s *Status) Close() {
+	s.mu.Lock()
+	select {
+	case <-s.stop:
+	default:
+		close(s.stop)
+	}
+	s.mu.Unlock()
+	<-s.stopped
+}

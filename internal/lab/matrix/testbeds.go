@@ -1,0 +1,204 @@
+package matrix
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+	"golang.org/x/sync/errgroup"
+
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/trial"
+	"stocklock/internal/stock"
+)
+
+// testbeds are the servers and shops of a run, started or given by address.
+type testbeds struct {
+	plan    Plan
+	rig     *rig.Rig // nil where all was given
+	store   *stock.Store
+	redis   *redis.Client // the one given by address, or nil
+	benches []trial.Bench // one for each cell that runs at once
+
+	mysqlVersion, redisVersion string
+}
+
+// AddressError says that what was given by address cannot be used.
+type AddressError struct {
+	What string // mysql, redis, or shop and its URL
+	Err  error
+}
+
+func (e *AddressError) Error() string { return e.What + ": " + e.Err.Error() }
+func (e *AddressError) Unwrap() error { return e.Err }
+
+// connectPatience bounds how long servers and shops that were given by address may take to answer.
+const connectPatience = 10 * time.Second
+
+func open(ctx context.Context, p Plan, status *Status) (_ *testbeds, err error) {
+	t := &testbeds{plan: p}
+	defer func() {
+		if err != nil {
+			t.close()
+		}
+	}()
+	if len(p.ShopURLs) == 0 {
+		if t.rig, err = rig.New(); err != nil {
+			return nil, err
+		}
+	}
+	dsn := p.MySQL
+	if dsn == "" {
+		status.Say("starting MySQL")
+		server, err := t.rig.MySQL(ctx)
+		if err != nil {
+			return nil, err
+		}
+		dsn = server.DSN()
+	}
+	if err := t.openStore(ctx, dsn); err != nil {
+		return nil, err
+	}
+	if err := t.openRedis(ctx); err != nil {
+		return nil, err
+	}
+	if len(p.ShopURLs) > 0 {
+		err = t.use(ctx)
+	} else {
+		status.Say("building and starting the shops")
+		err = t.start(ctx, dsn)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t, t.askVersions(ctx)
+}
+
+func (t *testbeds) close() {
+	if t.store != nil {
+		t.store.Close()
+	}
+	if t.redis != nil {
+		t.redis.Close()
+	}
+	if t.rig != nil {
+		t.rig.Close()
+	}
+}
+
+func (t *testbeds) openStore(ctx context.Context, dsn string) (err error) {
+	if t.store, err = stock.Open(dsn); err != nil {
+		return err
+	}
+	connecting, cancel := context.WithTimeout(ctx, connectPatience)
+	defer cancel()
+	if err := t.store.Ping(connecting); err != nil {
+		return &AddressError{"mysql", fmt.Errorf("cannot connect: %w", err)}
+	}
+	return t.store.Migrate(ctx, slog.New(slog.DiscardHandler))
+}
+
+func (t *testbeds) openRedis(ctx context.Context) error {
+	if t.plan.Redis == "" {
+		return nil
+	}
+	o, err := redis.ParseURL(t.plan.Redis)
+	if err != nil {
+		return &AddressError{"redis", fmt.Errorf("want redis://host:6379: %w", err)}
+	}
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	t.redis = redis.NewClient(o)
+	connecting, cancel := context.WithTimeout(ctx, connectPatience)
+	defer cancel()
+	if err := t.redis.Ping(connecting).Err(); err != nil {
+		return &AddressError{"redis", fmt.Errorf("cannot connect: %w", err)}
+	}
+	return nil
+}
+
+// start starts the testbeds, each with shops and, unless one is given, with a Redis of its own.
+func (t *testbeds) start(ctx context.Context, dsn string) error {
+	if _, err := t.rig.ShopBinary(ctx); err != nil {
+		return err
+	}
+	p := t.plan
+	injects := !p.Comparison()
+	o := rig.TestbedOptions{
+		Shops: p.Shops, DSN: dsn, RedisURL: p.Redis, Env: map[string]string{
+			"SHOP_LAB":   "true",
+			"SHOP_LEASE": p.Lease.String(), "SHOP_WAIT": p.Wait.String(), "SHOP_RETRY": p.Retry.String(), "SHOP_LAB_WORK": p.Work.String(),
+			"SHOP_LOG_LEVEL": "error",
+		},
+		Trace: p.Trace || injects, // the trace tells that a request has reached its fault's point
+	}
+	noQuorum := ""
+	if p.Redis == "" {
+		o.Faults = injects
+		if slices.ContainsFunc(p.Pairs, needsQuorum) {
+			o.Quorum = 5
+		}
+	} else {
+		noQuorum = "it needs several Redis servers, and --redis gives one"
+	}
+	t.benches = make([]trial.Bench, p.Parallel)
+	starting, ctx := errgroup.WithContext(ctx)
+	for i := range t.benches {
+		o := o
+		o.Name = fmt.Sprintf("testbed%d", i+1)
+		starting.Go(func() error {
+			testbed, err := t.rig.Testbed(ctx, o)
+			if err != nil {
+				return err
+			}
+			t.benches[i] = trial.Bench{
+				Store: t.store, Testbed: testbed, Redis: t.redis, Alone: len(t.benches) == 1 && p.MySQL == "", NoQuorum: noQuorum,
+			}
+			for _, shop := range testbed.Shops {
+				t.benches[i].Shops = append(t.benches[i].Shops, shop.URL)
+			}
+			return nil
+		})
+	}
+	return starting.Wait()
+}
+
+func needsQuorum(c Pair) bool { return c.Strategy.NeedsQuorum }
+
+// use checks the shops that were given by address: they must be ready, in lab mode, and on the
+// database that the audit asks.
+func (t *testbeds) use(ctx context.Context) error {
+	bench := trial.Bench{Shops: t.plan.ShopURLs, Store: t.store, Redis: t.redis}
+	probeWithin := func(url, by string) error {
+		waiting, cancel := context.WithTimeout(ctx, connectPatience)
+		defer cancel()
+		return probe(waiting, url, by, t.store)
+	}
+	quorum := slices.IndexFunc(t.plan.Pairs, needsQuorum)
+	for _, url := range t.plan.ShopURLs {
+		if err := probeWithin(url, "conditional"); err != nil {
+			return &AddressError{"shop " + Redacted(url), err}
+		}
+		if quorum < 0 {
+			continue
+		}
+		if err := probeWithin(url, t.plan.Pairs[quorum].Strategy.Name); err != nil {
+			bench.NoQuorum = fmt.Sprintf("%s: %v", Redacted(url), err)
+		}
+	}
+	t.benches = []trial.Bench{bench}
+	return nil
+}
+
+// Redacted is an address without its password.
+func Redacted(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "***"
+	}
+	return u.Redacted()
+}

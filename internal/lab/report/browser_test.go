@@ -1,0 +1,269 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	cdpage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/strategy/ladder"
+)
+
+// browsers are the names of Chromium on different systems.
+var browsers = []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable",
+	"/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"}
+
+// browser is a page in a headless Chromium, with its errors and its network requests.
+type browser struct {
+	context.Context
+	mu       sync.Mutex // guards the rest
+	errors   []string
+	requests []string
+}
+
+func openBrowser(t *testing.T) *browser {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a browser: not run with -short")
+	}
+	program := ""
+	for _, name := range browsers {
+		if found, err := exec.LookPath(name); err == nil {
+			program = found
+			break
+		}
+	}
+	if program == "" {
+		t.Fatal("no Chromium here: install it with scripts/servers.sh chromium, or apt-get install chromium-headless-shell")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
+		chromedp.WindowSize(1280, 900), chromedp.WSURLReadTimeout(time.Minute), chromedp.ModifyCmdFunc(endWithItsChildren))
+	allocator, stop := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(stop)
+	ctx, cancel := chromedp.NewContext(allocator)
+	t.Cleanup(cancel)
+	ctx, cancelTimeout := context.WithTimeout(ctx, 2*time.Minute)
+	t.Cleanup(cancelTimeout)
+	b := &browser{Context: ctx}
+	chromedp.ListenTarget(ctx, b.note)
+	if err := chromedp.Run(ctx, network.Enable(), log.Enable(), runtime.Enable()); err != nil {
+		t.Fatalf("start %s: %v", program, err)
+	}
+	return b
+}
+
+// endWithItsChildren ends the processes that the program started together with it: on some
+// systems it is a script around the real program.
+func endWithItsChildren(cmd *exec.Cmd) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid = true
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+}
+
+func (b *browser) note(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		if !strings.HasPrefix(e.Request.URL, "file:") && !strings.HasPrefix(e.Request.URL, "data:") {
+			b.requests = append(b.requests, e.Request.URL)
+		}
+	case *log.EventEntryAdded:
+		b.errors = append(b.errors, e.Entry.Text)
+	case *runtime.EventExceptionThrown:
+		b.errors = append(b.errors, e.ExceptionDetails.Error())
+	case *runtime.EventConsoleAPICalled:
+		b.errors = append(b.errors, fmt.Sprintf("console.%s", e.Type))
+	}
+}
+
+// run does things in the page, and fails the test when one of them cannot be done.
+func (b *browser) run(t *testing.T, actions ...chromedp.Action) {
+	t.Helper()
+	if err := chromedp.Run(b, actions...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// says evaluates an expression in the page.
+func says[T any](t *testing.T, b *browser, expression string) (value T) {
+	t.Helper()
+	b.run(t, chromedp.Evaluate(expression, &value))
+	return value
+}
+
+// until waits for an expression to become true.
+func (b *browser) until(t *testing.T, expression string) {
+	t.Helper()
+	if err := chromedp.Run(b, chromedp.Poll(expression, nil, chromedp.WithPollingTimeout(30*time.Second))); err != nil {
+		t.Fatalf("%s: %v", expression, err)
+	}
+}
+
+func (b *browser) clean(t *testing.T) {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.errors) > 0 || len(b.requests) > 0 {
+		t.Errorf("errors %q, network requests %q, want none", b.errors, b.requests)
+	}
+}
+
+// pageFile writes the saved results as a page, and returns its address.
+func pageFile(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "report.html")
+	if err := saved(t).WriteFile(path, Report.HTML); err != nil {
+		t.Fatal(err)
+	}
+	return "file://" + path
+}
+
+// TestPageInTheBrowser goes from the matrix to a violation and back, by mouse and by keyboard, in
+// both themes, from disk.
+func TestPageInTheBrowser(t *testing.T) {
+	for _, theme := range []string{"light", "dark"} {
+		t.Run(theme, func(t *testing.T) {
+			b := openBrowser(t)
+			b.run(t,
+				emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}),
+				chromedp.Navigate(pageFile(t)), chromedp.WaitVisible(`#overview .matrix`, chromedp.ByQuery))
+			paper := says[string](t, b, `getComputedStyle(document.body).backgroundColor`)
+			if dark := paper != "rgb(255, 255, 255)"; dark != (theme == "dark") {
+				t.Errorf("the paper is %s, want that of the theme %s", paper, theme)
+			}
+			if says[bool](t, b, `document.querySelector('.cell:target') !== null`) {
+				t.Error("a cell is open at the start")
+			}
+			if loud := says[string](t, b, `document.querySelector('.matrix .surprise').textContent`); !strings.HasPrefix(loud, "!!") {
+				t.Errorf("the surprise reads %q in the matrix", loud)
+			}
+
+			const cell = `article[id="set-ex-nx/late-release"]`
+			b.run(t, chromedp.Click(`.matrix a[href="#set-ex-nx/late-release"]`, chromedp.ByQuery), chromedp.WaitVisible(cell+" .lanes", chromedp.ByQuery), chromedp.WaitNotVisible("#overview", chromedp.ByQuery))
+			if hash := says[string](t, b, `decodeURIComponent(location.hash)`); hash != "#set-ex-nx/late-release" {
+				t.Errorf("the address ends with %s: it cannot be shared", hash)
+			}
+			b.until(t, `document.activeElement.textContent.startsWith('set-ex-nx under late-release')`) // the heading has the focus
+			if alarms := says[int](t, b, `document.querySelectorAll('`+cell+` .moment.alarm').length`); alarms < 2 {
+				t.Errorf("%d marks of the oversell, want its line and its text", alarms)
+			}
+			b.run(t, chromedp.Focus(cell+" .walk", chromedp.ByQuery), chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.ArrowRight), chromedp.WaitVisible("#tip", chromedp.ByQuery))
+			if tip := says[string](t, b, `document.getElementById('tip').textContent`); !strings.Contains(tip, " ms · ") {
+				t.Errorf("two steps into the drawing the hint reads %q", tip)
+			}
+
+			b.run(t, chromedp.Click(cell+" .back", chromedp.ByQuery), chromedp.WaitVisible("#overview .matrix", chromedp.ByQuery), chromedp.WaitNotVisible(cell, chromedp.ByQuery))
+			b.until(t, `document.activeElement.getAttribute('href') === '#set-ex-nx/late-release'`) // the cell one came from has it
+			b.run(t, chromedp.KeyEvent(kb.ArrowUp), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter),
+				chromedp.WaitVisible(cell, chromedp.ByQuery), chromedp.KeyEvent(kb.Escape), chromedp.WaitNotVisible(cell, chromedp.ByQuery))
+
+			b.run(t, chromedp.Click("#theme", chromedp.ByQuery))
+			if now := says[string](t, b, `getComputedStyle(document.body).backgroundColor`); now == paper {
+				t.Error("the button does not change the theme")
+			}
+			b.clean(t)
+		})
+	}
+}
+
+// TestPageOnAPhone checks that nothing is wider than the screen except areas that scroll.
+func TestPageOnAPhone(t *testing.T) {
+	b := openBrowser(t)
+	address := pageFile(t)
+	for _, hash := range []string{"", "#redlock/pause"} {
+		b.run(t, chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile), chromedp.Navigate("about:blank"),
+			chromedp.Navigate(address+hash), chromedp.WaitReady("main", chromedp.ByQuery))
+		if width := says[int](t, b, `document.documentElement.scrollWidth`); width > 390 {
+			t.Errorf("%q is %d wide on a screen of 390", hash, width)
+		}
+	}
+	b.clean(t)
+}
+
+// TestAWholeMatrixFits checks that no column is cut off on a common screen, and that a screen
+// reader still finds the word for a number.
+func TestAWholeMatrixFits(t *testing.T) {
+	r := saved(t)
+	cell := r.Cells[0]
+	r.Cells, cell.Oversold = nil, 1234
+	for _, s := range ladder.All() {
+		for _, sc := range scenario.All() {
+			cell.Strategy, cell.Scenario = s.Name, sc.Name
+			r.Cells = append(r.Cells, cell)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "matrix.html")
+	if err := r.WriteFile(path, Report.HTML); err != nil {
+		t.Fatal(err)
+	}
+	b := openBrowser(t)
+	b.run(t, chromedp.EmulateViewport(1280, 900), chromedp.Navigate("file://"+path), chromedp.WaitVisible(".matrix", chromedp.ByQuery))
+	if over := says[int](t, b, `(m => m.scrollWidth - m.clientWidth)(document.querySelector('.matrix').parentElement)`); over > 0 {
+		t.Errorf("%d pixels of the matrix are cut off", over)
+	}
+	if text := says[string](t, b, `document.querySelector('.matrix td').textContent`); text != "oversold +1234" {
+		t.Errorf("a cell reads %q, want oversold +1234", text)
+	}
+}
+
+// TestEverythingHasAName checks that every picture, and everything that can have the focus, has a
+// name.
+func TestEverythingHasAName(t *testing.T) {
+	b := openBrowser(t)
+	b.run(t, chromedp.Navigate(pageFile(t)), chromedp.WaitReady("main", chromedp.ByQuery))
+	nameless := says[[]string](t, b, `[...document.querySelectorAll('a, button, svg, [role=region], table thead th, article')]
+		.filter(e => !(e.textContent.trim() && e.tagName !== 'svg') && !e.getAttribute('aria-label') && !e.getAttribute('aria-labelledby')).map(e => e.outerHTML.slice(0, 90))`)
+	if len(nameless) > 0 {
+		t.Errorf("without a name: %q", nameless)
+	}
+	if levels := says[string](t, b, `[...document.querySelectorAll('h1, h2, h3')].map(h => h.tagName[1]).join('')`); strings.Contains(levels, "13") || !strings.HasPrefix(levels, "12") {
+		t.Errorf("headings %s leave out a level", levels)
+	}
+}
+
+// TestScreenshot writes the picture of the README, where SCREENSHOT says: see make screenshot.
+func TestScreenshot(t *testing.T) {
+	results, path := os.Getenv("SCREENSHOT_OF"), os.Getenv("SCREENSHOT")
+	if path == "" {
+		path, results = filepath.Join(t.TempDir(), "report.png"), filepath.Join("testdata", "results.json")
+	}
+	r, err := Read(results)
+	if err != nil {
+		t.Fatal(err)
+	}
+	html := filepath.Join(t.TempDir(), "report.html")
+	if err := r.WriteFile(html, Report.HTML); err != nil {
+		t.Fatal(err)
+	}
+	b := openBrowser(t)
+	var picture []byte
+	b.run(t, chromedp.EmulateViewport(1200, 840), chromedp.Navigate("file://"+html+"#"+r.Cells[0].Strategy+"/"+r.Cells[0].Scenario), chromedp.WaitVisible(".cell:target .lanes", chromedp.ByQuery),
+		chromedp.ActionFunc(func(ctx context.Context) (err error) {
+			picture, err = cdpage.CaptureScreenshot().WithOptimizeForSpeed(false).Do(ctx)
+			return err
+		}))
+	if err := os.WriteFile(path, picture, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if len(picture) < 10_000 || len(picture) > 200_000 {
+		t.Errorf("the picture has %d bytes, want 10 to 200 KB", len(picture))
+	}
+}

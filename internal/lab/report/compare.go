@@ -1,0 +1,109 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"stocklock/internal/lab/tabular"
+	"stocklock/internal/lab/trial"
+)
+
+// noise is the relative difference below which a number counts as unchanged.
+const noise = 0.1
+
+// Compare prints what changed between two reports, cell by cell. Numbers are compared under
+// contention only: in other scenarios they follow from the faults, and not from the strategy.
+func (t Terminal) Compare(before, after Report) {
+	old := before.byPlace()
+	w := tabular.New()
+	shown := metricsIn(inComparing, slices.Concat(before.Cells, after.Cells))
+	changed, same, added := 0, 0, 0
+	for _, c := range after.inOrder() {
+		was, ok := old[placeOf(c)]
+		delete(old, placeOf(c))
+		contention := c.Comparable()
+		switch {
+		case !ok:
+			added++
+			w.AppendRow(table.Row{c.Strategy, c.Scenario, t.short(c) + ", new"})
+			continue
+		case was.Verdict != c.Verdict:
+			changed++
+		default:
+			same++
+			if !contention {
+				continue
+			}
+		}
+		row := table.Row{c.Strategy, c.Scenario, t.changedVerdict(was, c)}
+		if contention {
+			for _, m := range shown {
+				row = append(row, t.change(m, was, c))
+			}
+		}
+		w.AppendRow(row)
+	}
+	for _, c := range before.inOrder() {
+		if _, gone := old[placeOf(c)]; gone {
+			w.AppendRow(table.Row{c.Strategy, c.Scenario, t.short(c) + ", gone"})
+		}
+	}
+	if w.Length() > 0 {
+		header := table.Row{"strategy", "scenario", "verdict"}
+		for _, m := range shown {
+			header = append(header, m.heading())
+		}
+		w.SuppressEmptyColumns()
+		t.print(w, header, tabular.Right(4, 3+len(shown)), leaveFirst(shown, 3)...)
+	}
+	t.wrapped(fmt.Sprintf("%s with another verdict, %d with the same, %d only after, %d only before", plural(changed, "cell"), same, added, len(old)))
+	if differ := differences(before, after); len(differ) > 0 {
+		t.wrapped("not the same, so do not compare numbers: " + strings.Join(differ, "; "))
+	}
+	if before.Environment.Testbeds == after.Environment.Testbeds { // else it is among the differences
+		t.sideBySide(after.Environment)
+	}
+	for _, r := range []struct {
+		Report
+		which string
+	}{{before, "before"}, {after, "after"}} {
+		if r.Interrupted {
+			fmt.Fprintf(t.Out, "%s was interrupted: cells are missing\n", r.which)
+		}
+	}
+}
+
+func (t Terminal) changedVerdict(was, is trial.Result) string {
+	if was.Verdict == is.Verdict {
+		return t.short(is)
+	}
+	return t.short(was) + " → " + t.short(is)
+}
+
+// change is a metric with its relative change, coloured where that is more than noise.
+func (t Terminal) change(m metric, before, after trial.Result) string {
+	was, known := m.of(before)
+	is, measured := m.of(after)
+	switch {
+	case !known && !measured:
+		return ""
+	case !measured:
+		return dash
+	case !known || was == 0:
+		return short(is)
+	}
+	part := (is - was) / was
+	said := fmt.Sprintf("%s (%+.0f%%)", short(is), 100*part)
+	switch {
+	case part > -noise && part < noise || m.better == neither:
+		return said
+	case part > 0 == (m.better == more):
+		return t.paint(text.Colors{text.FgGreen}, said)
+	default:
+		return t.paint(surprising, said)
+	}
+}

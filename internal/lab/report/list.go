@@ -1,0 +1,69 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/tabular"
+	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
+)
+
+// Strategies prints what each strategy does.
+func (t Terminal) Strategies() {
+	t.heading("Strategies: a guard decides who may enter, a decrement how the stock is written.")
+	w := tabular.New()
+	for _, s := range ladder.All() {
+		w.AppendRow(table.Row{s.Name, s.Doc, s.Guard, s.Decrement})
+	}
+	t.print(w, table.Row{"strategy", "what it does", "guard", "decrement"}, []table.ColumnConfig{
+		{Number: 2, WidthMax: 48, WidthMaxEnforcer: text.WrapSoft},
+		{Number: 3, WidthMax: 24, WidthMaxEnforcer: text.WrapSoft},
+		{Number: 4, WidthMax: 24, WidthMaxEnforcer: text.WrapSoft},
+	}, 4, 3)
+}
+
+// Scenarios prints what each scenario does.
+func (t Terminal) Scenarios() {
+	t.heading("Scenarios: each attacks one property.")
+	w := tabular.New()
+	for _, s := range scenario.All() {
+		w.AppendRow(table.Row{s.Name, s.Doc, s.Attacks.String()})
+	}
+	t.print(w, table.Row{"scenario", "what it does", "attacks"}, []table.ColumnConfig{{Number: 2, WidthMax: 60, WidthMaxEnforcer: text.WrapSoft}}, 3)
+}
+
+// Properties prints which strategy has which property.
+func (t Terminal) Properties() {
+	t.heading("Properties, by effect: ✓ has it, · lacks it, – it does not apply.")
+	w := tabular.New()
+	header := table.Row{"strategy"}
+	for i := range strategy.AllProperties() {
+		header = append(header, string(rune('A'+i)))
+	}
+	for _, s := range ladder.All() {
+		row := table.Row{s.Name}
+		for _, p := range strategy.AllProperties() {
+			mark := "·"
+			switch s.Properties.Standing(p) {
+			case strategy.Has:
+				mark = t.paint(text.Colors{text.FgGreen}, "✓")
+			case strategy.NotApplicable:
+				mark = "–"
+			}
+			row = append(row, mark)
+		}
+		w.AppendRow(row)
+	}
+	t.print(w, header, nil)
+	for i, p := range strategy.AllProperties() {
+		fmt.Fprintf(t.Out, "  %c  %-18s %s\n", 'A'+i, p, p.Doc())
+	}
+}
+
+func (t Terminal) heading(s string) {
+	fmt.Fprintf(t.Out, "\n%s\n\n", t.paint(text.Colors{text.Bold}, s))
+}

@@ -1,0 +1,131 @@
+package report
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"stocklock/internal/lab/trial"
+)
+
+// Markdown writes tables to paste into an issue: the comparison under contention, the
+// matrix where there are several scenarios, and the surprises with the command that repeats them.
+func (r Report) Markdown(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "**%s**\n", r.title())
+	if r.Interrupted {
+		b.WriteString("\n**Interrupted: cells are missing.**\n")
+	}
+	if compared := underContention(r.inOrder()); len(compared) > 0 {
+		r.markdownComparison(&b, compared)
+	}
+	if strategies, scenarios := r.places(); len(scenarios) > 1 {
+		b.WriteString("\n| strategy |")
+		for _, sc := range scenarios {
+			fmt.Fprintf(&b, " %s |", markdownText(sc.Name))
+		}
+		b.WriteString("\n|---|" + strings.Repeat("---|", len(scenarios)) + "\n")
+		cells := r.byPlace()
+		for _, s := range strategies {
+			fmt.Fprintf(&b, "| %s |", tableCode(s.Name))
+			for _, sc := range scenarios {
+				c, ok := cells[place{s.Name, sc.Name}]
+				if !ok {
+					b.WriteString(" |")
+					continue
+				}
+				fmt.Fprintf(&b, " %s |", markdownVerdict(c))
+			}
+			b.WriteString("\n")
+		}
+	}
+	for _, c := range r.Surprises() {
+		fmt.Fprintf(&b, "\n**Surprise:** %s under %s: %s, expected %s. Again: %s\n", markdownCode(c.Strategy), markdownText(c.Scenario),
+			markdownText(string(c.Verdict)), markdownText(string(c.Expected)), markdownCode(c.Replay))
+	}
+	e := r.Environment
+	fmt.Fprintf(&b, "\n%s: %s\n", markdownText(strings.Join(append(e.short(), e.Go), ", ")), markdownCode(e.Command))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (r Report) markdownComparison(b *strings.Builder, cells []trial.Result) {
+	if note := r.Environment.sideBySide(); note != "" {
+		fmt.Fprintf(b, "\n%s\n", note)
+	}
+	shown := metricsIn(inMarkdown, cells)
+	b.WriteString("\n| strategy |")
+	for _, m := range shown {
+		b.WriteString(" " + m.heading() + " |")
+	}
+	b.WriteString(" verdict |\n|---|" + strings.Repeat("--:|", len(shown)) + "---|\n")
+	for _, c := range cells {
+		fmt.Fprintf(b, "| %s |", tableCode(c.Strategy))
+		for _, m := range shown {
+			fmt.Fprintf(b, " %s |", m.text(c, short))
+		}
+		fmt.Fprintf(b, " %s |\n", markdownVerdict(c))
+	}
+}
+
+func underContention(cells []trial.Result) []trial.Result {
+	var found []trial.Result
+	for _, c := range cells {
+		if c.Comparable() && c.Requests > 0 {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+func markdownVerdict(c trial.Result) string {
+	word := markdownText(counted(c))
+	if c.Surprise() {
+		return "**" + word + "!**"
+	}
+	return word
+}
+
+// markdownText escapes what would be HTML, emphasis, a link, or the end of a table's cell.
+func markdownText(s string) string {
+	return strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", `\<`, "&", `\&`, "|", `\|`, "\n", " ").Replace(s)
+}
+
+// markdownCode is code within a line. Nothing can be escaped there: characters that would end it
+// are replaced.
+func markdownCode(s string) string {
+	return "`" + strings.NewReplacer("`", "'", "\n", " ").Replace(s) + "`"
+}
+
+// tableCode is code in a table, where a bar ends the cell unless it is escaped.
+func tableCode(s string) string { return strings.ReplaceAll(markdownCode(s), "|", `\|`) }
+
+// CSV writes the numbers, one line a cell. A number that a cell does not have is empty.
+func (r Report) CSV(w io.Writer) error {
+	out := csv.NewWriter(w)
+	header := []string{"strategy", "scenario", "seed", "runs", "agreed", "verdict", "expected", "cause", "initial_stock"}
+	for _, m := range metrics {
+		header = append(header, m.csvName())
+	}
+	out.Write(header)
+	for _, c := range r.inOrder() {
+		cause := ""
+		if c.Explanation != nil {
+			cause = string(c.Explanation.Cause)
+		}
+		line := []string{c.Strategy, c.Scenario, fmt.Sprint(c.Seed), fmt.Sprint(c.Runs), fmt.Sprint(c.Agreed),
+			string(c.Verdict), string(c.Expected), cause, fmt.Sprint(c.InitialStock)}
+		for _, m := range metrics {
+			value := ""
+			if v, ok := m.of(c); ok {
+				value = strconv.FormatFloat(v, 'f', -1, 64)
+			}
+			line = append(line, value)
+		}
+		out.Write(line)
+	}
+	out.Flush()
+	return out.Error()
+}

@@ -1,0 +1,157 @@
+package report
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"stocklock/internal/lab/trial"
+)
+
+// metrics are the numbers of a cell, in the order of the tables. All forms read this list, so
+// that a metric is one line here. Each is a column of CSV, a name for --fail-if, and a count on
+// the page of its cell. The field shown lists the other places. A number that older results do not have is a pointer
+// in [trial.Result], as CostPerSale is: nil is shown as a dash.
+var metrics = []metric{
+	{name: "requests", title: "requests", of: count(func(r trial.Result) int64 { return r.Requests }), shown: always},
+	{name: "sold", title: "sold", of: count(func(r trial.Result) int64 { return r.Sold }), outOf: initialStock, shown: inTerminal | inMarkdown | onPage | always},
+	{name: "remaining", title: "remaining", of: count(func(r trial.Result) int64 { return r.Remaining }), shown: always},
+	{name: "oversold", title: "over-\nsold", of: count(func(r trial.Result) int64 { return r.Oversold }), bad: true, shown: inTerminal | inMarkdown | onPage | always},
+	{name: "lost-updates", title: "lost\nup-\ndates", of: count(func(r trial.Result) int64 { return r.LostUpdates }), bad: true, shown: inTerminal | always, leave: 4},
+	{name: "answered-sold", title: "answered as sold", of: count(func(r trial.Result) int64 { return r.Answered })},
+	{name: "sold-out", title: "sold\nout", of: count(func(r trial.Result) int64 { return r.SoldOut }), shown: inTerminal, leave: 5},
+	{name: "busy", title: "busy", of: count(func(r trial.Result) int64 { return r.Busy }), shown: inTerminal, leave: 6},
+	{name: "fenced", title: "fenced off", of: count(func(r trial.Result) int64 { return r.Fenced })},
+	{name: "lost", title: "lock lost", of: count(func(r trial.Result) int64 { return r.Lost })},
+	{name: "conflict", title: "conflict", of: count(func(r trial.Result) int64 { return r.Conflict })},
+	{name: "refused", title: "refused", of: count(func(r trial.Result) int64 { return r.Refused })},
+	{name: "unknown", title: "un-\nknown", of: count(func(r trial.Result) int64 { return r.Unknown }), shown: inTerminal, leave: 2},
+	{name: "errors", title: "er-\nrors", of: count(func(r trial.Result) int64 { return r.Errors }), bad: true, shown: inTerminal, leave: 3},
+	{name: "orders-without-answer", title: "orders without an answer", of: count(func(r trial.Result) int64 { return r.OrdersWithoutAnswer })},
+	{name: "answers-without-order", title: "answers without an order", of: count(func(r trial.Result) int64 { return r.AnswersWithoutOrder }), bad: true},
+	{name: "duplicates", title: "duplicate orders", of: count(func(r trial.Result) int64 { return r.Duplicates }), bad: true},
+	{name: "faults-met", title: "faults met", of: count(func(r trial.Result) int64 { return r.FaultsMet })},
+	{name: "sales-per-second", title: "sales\n/s", of: number(func(r trial.Result) float64 { return r.SalesPerSecond }), better: more, shown: inTerminal | inMarkdown | onPage | inComparing | always, leave: 10},
+	{name: "p50", title: "p50\nms", of: number(func(r trial.Result) float64 { return r.Latency.P50 }), ms: true, better: less, shown: inTerminal | inMarkdown | onPage | inComparing | always, leave: 8},
+	{name: "p95", title: "p95\nms", of: number(func(r trial.Result) float64 { return r.Latency.P95 }), ms: true, better: less, shown: inTerminal | inMarkdown | onPage | always, leave: 1},
+	{name: "p99", title: "p99\nms", of: number(func(r trial.Result) float64 { return r.Latency.P99 }), ms: true, better: less, shown: inTerminal | inMarkdown | onPage | inComparing | always, leave: 9},
+	{name: "p99.9", title: "p99.9\nms", of: number(func(r trial.Result) float64 { return r.Latency.P999 }), ms: true, better: less, shown: onPage | always},
+	{name: "max", title: "max\nms", of: number(func(r trial.Result) float64 { return r.Latency.Max }), ms: true, better: less, shown: inTerminal | onPage | always, leave: 7},
+	{name: "corrected-p50", title: "p50 from the scheduled time, ms", of: number(func(r trial.Result) float64 { return r.Corrected.P50 }), ms: true, better: less},
+	{name: "corrected-p99", title: "p99 from the scheduled time, ms", of: number(func(r trial.Result) float64 { return r.Corrected.P99 }), ms: true, better: less},
+	{name: "corrected-max", title: "max from the scheduled time, ms", of: number(func(r trial.Result) float64 { return r.Corrected.Max }), ms: true, better: less},
+	{name: "redis-per-sale", title: "Redis\n/sale", of: perSale(func(c trial.Cost) float64 { return c.Redis }), better: less, shown: inMarkdown | onPage | inComparing, leave: 7},
+	{name: "database-per-sale", title: "database\n/sale", of: perSale(func(c trial.Cost) float64 { return c.Database }), better: less, shown: inMarkdown | onPage | inComparing, leave: 6},
+	{name: "seconds", title: "seconds", of: number(func(r trial.Result) float64 { return r.Seconds }), shown: always},
+}
+
+// metric is a number of a cell.
+type metric struct {
+	name   string                             // for --fail-if; that of the CSV column follows from it
+	title  string                             // of a column; only the terminal breaks it
+	of     func(trial.Result) (float64, bool) // false where the cell does not have it: a dash is shown
+	outOf  func(trial.Result) int64           // what it is a part of, nil for nothing
+	bad    bool                               // more than 0 is an error of the strategy or of the lab
+	ms     bool                               // milliseconds; the limits of --fail-if are durations
+	better direction
+	shown  places
+	leave  int // where columns have no room, the lowest is left out first; 0 always stays
+}
+
+// places are the tables that show a metric.
+type places int
+
+const (
+	inTerminal  places = 1 << iota // the comparison of strategies, in the terminal
+	inMarkdown                     // the same in Markdown
+	onPage                         // the same in HTML
+	inComparing                    // of two results
+	always                         // on the page of a cell even where it is 0
+)
+
+// direction says which change of a metric is an improvement.
+type direction int
+
+const (
+	neither direction = iota
+	less
+	more
+)
+
+func count(of func(trial.Result) int64) func(trial.Result) (float64, bool) {
+	return number(func(r trial.Result) float64 { return float64(of(r)) })
+}
+
+// number is a metric that every cell has in which requests were sent.
+func number(of func(trial.Result) float64) func(trial.Result) (float64, bool) {
+	return func(r trial.Result) (float64, bool) { return of(r), r.Requests > 0 }
+}
+
+func perSale(of func(trial.Cost) float64) func(trial.Result) (float64, bool) {
+	return func(r trial.Result) (float64, bool) {
+		if r.CostPerSale == nil {
+			return 0, false
+		}
+		return of(*r.CostPerSale), true
+	}
+}
+
+func initialStock(r trial.Result) int64 { return r.InitialStock }
+
+// dash stands for what is not known.
+const dash = "–"
+
+// text is the number as it is shown, written by a function of the form.
+func (m metric) text(r trial.Result, write func(float64) string) string {
+	v, ok := m.of(r)
+	switch {
+	case !ok:
+		return dash
+	case m.outOf != nil:
+		return write(v) + "/" + write(float64(m.outOf(r)))
+	}
+	return write(v)
+}
+
+// whole writes a number without decimals.
+func whole(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) }
+
+// heading is the title in one line.
+func (m metric) heading() string { return inOneLine(m.title) }
+
+func inOneLine(title string) string {
+	return strings.NewReplacer("-\n", "", "\n/", "/", "\n", " ").Replace(title)
+}
+
+// csvName is the name of the metric's column.
+func (m metric) csvName() string {
+	name := strings.NewReplacer("-", "_", ".", "").Replace(m.name)
+	if m.ms {
+		name += "_ms"
+	}
+	return name
+}
+
+// metricsIn are the metrics that a table shows, of which a cell of it has at least one.
+func metricsIn(where places, cells []trial.Result) []metric {
+	var found []metric
+	for _, m := range metrics {
+		if m.shown&where != 0 && slices.ContainsFunc(cells, func(c trial.Result) bool { _, ok := m.of(c); return ok }) {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// leaveFirst are the columns that a narrow terminal leaves out, in that order, counted from 1.
+// before is the number of columns before the metrics.
+func leaveFirst(shown []metric, before int) []int {
+	var columns []int
+	for i, m := range shown {
+		if m.leave > 0 {
+			columns = append(columns, before+i+1)
+		}
+	}
+	slices.SortStableFunc(columns, func(a, b int) int { return shown[a-before-1].leave - shown[b-before-1].leave })
+	return columns
+}

@@ -1,0 +1,81 @@
+// Package report shows results: as tables in the terminal, JSON, CSV, Markdown and HTML. metrics.go
+// lists the numbers that all of them show, verdict.go has the colours of verdicts.
+package report
+
+import (
+	"stocklock/internal/lab/trial"
+)
+
+// Report is one run of the load test.
+type Report struct {
+	Version     int            `json:"version"` // of the format, [Version]
+	Environment Environment    `json:"environment"`
+	Interrupted bool           `json:"interrupted,omitempty"` // cells are missing
+	Cells       []trial.Result `json:"cells"`
+}
+
+// Environment is where the numbers come from. Do not compare numbers of two environments.
+type Environment struct {
+	Time         string            `json:"time"`
+	Command      string            `json:"command"`
+	Seed         uint64            `json:"seed"`
+	OS           string            `json:"os"`
+	Cores        int               `json:"cores"`
+	Go           string            `json:"go"`
+	MySQL        string            `json:"mysql"`
+	Redis        string            `json:"redis"`
+	Libraries    map[string]string `json:"libraries"`
+	Shops        int               `json:"shops"`
+	Testbeds     int               `json:"testbeds"` // sets of shops that worked side by side
+	Workers      int               `json:"workers"`
+	Rate         string            `json:"rate,omitempty"` // requests a second, as --rate has it
+	LeaseMS      float64           `json:"lease_ms"`
+	WaitMS       float64           `json:"wait_ms"`
+	RetryMS      float64           `json:"retry_ms"`
+	WorkMS       float64           `json:"work_ms"`
+	PoolMySQL    int               `json:"pool_mysql"` // connections a shop opens at most
+	ServersGiven bool              `json:"servers_given,omitempty"`
+}
+
+// Surprises returns the cells whose verdict was not the expected one.
+func (r Report) Surprises() []trial.Result {
+	var found []trial.Result
+	for _, c := range r.Cells {
+		if c.Surprise() {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// onlyContention reports whether the numbers of all cells may be compared.
+func (r Report) onlyContention() bool {
+	for _, c := range r.Cells {
+		if !c.Comparable() {
+			return false
+		}
+	}
+	return true
+}
+
+// isMatrix reports whether several strategies were each run under several scenarios.
+func (r Report) isMatrix() bool {
+	strategies, scenarios := map[string]bool{}, map[string]bool{}
+	for _, c := range r.Cells {
+		strategies[c.Strategy], scenarios[c.Scenario] = true, true
+	}
+	return len(strategies) > 1 && len(scenarios) > 1 && (r.Interrupted || len(r.Cells) == len(strategies)*len(scenarios))
+}
+
+// place is a cell's strategy and scenario.
+type place struct{ strategy, scenario string }
+
+func placeOf(c trial.Result) place { return place{c.Strategy, c.Scenario} }
+
+func (r Report) byPlace() map[place]trial.Result {
+	cells := map[place]trial.Result{}
+	for _, c := range r.Cells {
+		cells[placeOf(c)] = c
+	}
+	return cells
+}

@@ -1,0 +1,435 @@
+package report
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/trial"
+	"stocklock/internal/strategy"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// saved is a result with cells of every kind. An older loadtest wrote it, in version 1.
+func saved(t *testing.T) Report {
+	t.Helper()
+	r, err := Read(filepath.Join("testdata", "results.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		gotLines, wantLines := strings.Split(string(got), "\n"), strings.Split(string(want), "\n")
+		for i := range min(len(gotLines), len(wantLines)) {
+			if gotLines[i] != wantLines[i] {
+				t.Fatalf("%s, line %d:\n got %s\nwant %s\nIf that is right: go test ./internal/lab/report -update", path, i+1, gotLines[i], wantLines[i])
+			}
+		}
+		t.Fatalf("%s has %d lines, got %d. If that is right: go test ./internal/lab/report -update", path, len(wantLines), len(gotLines))
+	}
+}
+
+func TestForms(t *testing.T) {
+	r := saved(t)
+	terminal := func(print func(Terminal)) Form {
+		return func(_ Report, w io.Writer) error { print(Terminal{Out: w}); return nil }
+	}
+	for name, form := range map[string]Form{
+		"report.txt":   terminal(func(t Terminal) { t.Report(r) }),
+		"compared.txt": terminal(func(t Terminal) { t.Compare(changed(r), r) }),
+		"explained.txt": terminal(func(t Terminal) {
+			for _, c := range r.Cells {
+				t.Explain(c)
+				fmt.Fprintln(t.Out)
+			}
+		}),
+		"explained.mmd": terminal(func(t Terminal) { Mermaid(t.Out, r.Cells[2]) }),
+		"report.csv":    Report.CSV,
+		"report.md":     Report.Markdown,
+		"report.html": func(r Report, w io.Writer) error {
+			return page.Execute(w, r.page("/* style.css */", "/* script.js */"))
+		},
+	} {
+		var out bytes.Buffer
+		if err := form(r, &out); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		golden(t, name, out.Bytes())
+	}
+}
+
+// changed is an earlier report: one cell less and one more, another verdict, other numbers and
+// settings.
+func changed(r Report) Report {
+	before := r
+	before.Interrupted = false
+	before.Cells = append([]trial.Result{}, r.Cells[:5]...)
+	before.Cells[0].SalesPerSecond *= 2
+	before.Cells[1].Latency.P99 *= 1.05
+	before.Cells[2].Scenario = "overrun"
+	before.Cells[3].Verdict, before.Cells[3].Expected = "held", "stuck"
+	before.Environment.LeaseMS, before.Environment.Testbeds = 2000, 1
+	return before
+}
+
+func TestJSONIsReadAgain(t *testing.T) {
+	r := saved(t)
+	path := filepath.Join(t.TempDir(), "r.json")
+	if err := r.WriteFile(path, Report.JSON); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Read(path)
+	if err != nil || !reflect.DeepEqual(again, r) {
+		t.Errorf("read again: %v, and the same: %v", err, reflect.DeepEqual(again, r))
+	}
+	if err := (Report{Environment: r.Environment, Interrupted: true}).WriteFile(path, Report.JSON); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := Read(path); err != nil || len(again.Cells) != 0 {
+		t.Errorf("an interrupted report without cells, read again: %v, %d cells", err, len(again.Cells))
+	}
+}
+
+func TestComparingSaysWhatDiffers(t *testing.T) {
+	for _, tt := range []struct {
+		change func(*Report)
+		want   string
+	}{
+		{func(r *Report) { r.Environment.Time, r.Environment.Command = "2026-03-02T12:00:00Z", "loadtest" }, ""},
+		{func(r *Report) { r.Environment.OS, r.Environment.Cores = "darwin/arm64", 8 }, "system linux/amd64, 2 cores and darwin/arm64, 8 cores"},
+		{func(r *Report) { r.Environment.Seed = 2 }, "seed 1 and 2"},
+		{func(r *Report) { r.Environment.Go = "go1.27" }, "Go go1.26.8 and go1.27"},
+		{func(r *Report) { r.Environment.MySQL = "MySQL 9" }, "database 10.11.19-MariaDB-0+deb12u1 and MySQL 9"},
+		{func(r *Report) { r.Environment.Redis = "" }, "Redis Redis 7.0.15 and unknown Redis"},
+		{func(r *Report) { r.Environment.Libraries = nil }, "github.com/redis/go-redis/v9 v9.23.0 and none"},
+		{func(r *Report) { r.Environment.Rate = "200" }, "requests a second none and 200"},
+		{func(r *Report) { r.Environment.Shops = 5 }, "shops 3 and 5"},
+		{func(r *Report) { r.Environment.Testbeds = 1 }, "testbeds side by side 4 and 1"},
+		{func(r *Report) { r.Environment.Workers = 50 }, "customers 12 and 50"},
+		{func(r *Report) { r.Environment.LeaseMS = 1000 }, "lease 500 ms and 1000 ms"},
+		{func(r *Report) { r.Environment.WaitMS = 1000 }, "wait 375 ms and 1000 ms"},
+		{func(r *Report) { r.Environment.RetryMS, r.Environment.WorkMS = 3, 0 }, "retry 2 ms and 3 ms; work 10 ms and 0 ms"},
+		{func(r *Report) { r.Cells[0].InitialStock, r.Cells[0].Requests = 100, 400 }, "stock 30 and 100; requests 120 and 400"},
+		{func(r *Report) { r.Cells[3].Runs = 5 }, "runs 1 and 5"},
+		{func(r *Report) { r.Cells[3].Requests = 500 }, ""}, // under crash, it goes on until all is sold
+	} {
+		before, after := saved(t), saved(t)
+		tt.change(&after)
+		if got := strings.Join(differences(before, after), "; "); got != tt.want {
+			t.Errorf("differences = %q, want %q", got, tt.want)
+		}
+	}
+}
+
+func TestNumbersOfCrowdedCellsAreMarked(t *testing.T) {
+	const mark = "Measured while 4 cells ran side by side"
+	all := func(r Report) (written [4]string) {
+		var page, terminal, compared bytes.Buffer
+		if err := r.HTML(&page); err != nil {
+			t.Fatal(err)
+		}
+		Terminal{Out: &compared}.Compare(r, r)
+		r.Cells = underContention(r.Cells)
+		Terminal{Out: &terminal}.Report(r)
+		return [4]string{page.String(), markdown(t, r), terminal.String(), compared.String()}
+	}
+	r := saved(t)
+	for i, written := range all(r) {
+		if !strings.Contains(written, mark) {
+			t.Errorf("form %d says nothing of 4 testbeds", i)
+		}
+	}
+	r.Environment.Testbeds = 1
+	for i := range r.Cells {
+		r.Cells[i].CostPerSale = nil
+	}
+	for i, written := range all(r) {
+		if strings.Contains(written, "side by side:") || strings.Contains(written, "Redis per sale") || strings.Contains(written, "Redis/sale") {
+			t.Errorf("form %d speaks of other testbeds, or of costs, where there are none", i)
+		}
+	}
+}
+
+func TestWhatWasNotMeasuredIsNoZero(t *testing.T) {
+	r := saved(t)
+	r.Cells = []trial.Result{r.Cells[0], r.Cells[7]}
+	r.Cells[1].Scenario = r.Cells[0].Scenario
+	var out bytes.Buffer
+	Terminal{Out: &out}.Report(r)
+	if !regexp.MustCompile(`\n redlock( +–){12}  skipped\n`).MatchString(out.String()) {
+		t.Errorf("a skipped cell has numbers:\n%s", out.String())
+	}
+	out.Reset()
+	Terminal{Out: &out}.Compare(r, r)
+	if !regexp.MustCompile(`\n redlock +contention +–\n`).MatchString(out.String()) {
+		t.Errorf("a skipped cell is compared by numbers:\n%s", out.String())
+	}
+}
+
+func TestOneIsNotMany(t *testing.T) {
+	r := saved(t)
+	r.Cells = r.Cells[4:5]
+	r.Environment.Cores, r.Environment.Redis = 1, ""
+	var out bytes.Buffer
+	Terminal{Out: &out}.Report(r)
+	if want := "1 cell, 0 as expected, 1 surprise, 0 skipped · 10.11.19-MariaDB-0+deb12u1, unknown Redis, 1 core, seed 1\n"; !strings.HasSuffix(out.String(), want) {
+		t.Errorf("the last line is not %q in:\n%s", want, out.String())
+	}
+	if want := "10.11.19-MariaDB-0+deb12u1, unknown Redis, 1 core, seed 1, go"; !strings.Contains(markdown(t, r), want) {
+		t.Errorf("no %q in:\n%s", want, markdown(t, r))
+	}
+}
+
+// TestExplanationsFitTheTerminal also wants no colours where they were not asked for.
+func TestExplanationsFitTheTerminal(t *testing.T) {
+	for _, c := range saved(t).Cells {
+		for width, fits := range map[int]int{0: 100, 200: 100, 80: 80} {
+			var narrow strings.Builder
+			Terminal{Out: &narrow, Width: width}.Explain(c)
+			for _, line := range strings.Split(narrow.String(), "\n") {
+				if got := text.StringWidthWithoutEscSequences(line); got > fits {
+					t.Errorf("%s under %s: %d columns, want at most %d: %s", c.Strategy, c.Scenario, got, fits, line)
+				}
+			}
+		}
+		var plain, colourful bytes.Buffer
+		Terminal{Out: &plain}.Explain(c)
+		Terminal{Out: &colourful, Colour: true}.Explain(c)
+		if strings.Contains(plain.String(), "\x1b") || !strings.Contains(colourful.String(), "\x1b") {
+			t.Errorf("%s under %s: colours where none were asked for, or none where they were", c.Strategy, c.Scenario)
+		}
+		if text.StripEscape(colourful.String()) != plain.String() {
+			t.Errorf("%s under %s: the colours change the text", c.Strategy, c.Scenario)
+		}
+	}
+}
+
+// widest is a report under contention with numbers as large as they come.
+func widest(t *testing.T) Report {
+	r := saved(t)
+	fast, slow := r.Cells[0], r.Cells[1]
+	fast.Sold, fast.InitialStock, fast.Oversold, fast.LostUpdates, fast.SalesPerSecond = 400, 100, 300, 364, 788.2
+	slow.Strategy, slow.Sold, slow.InitialStock, slow.SoldOut, slow.Unknown = "reentrant-fixed", 100, 100, 300, 12
+	slow.Latency = trial.Latency{P50: 121, P95: 1681, P99: 1990, Max: 21165}
+	r.Cells = []trial.Result{fast, slow}
+	return r
+}
+
+func TestTablesFitTheTerminal(t *testing.T) {
+	mixed := saved(t)
+	mixed.Interrupted = false // so that it is no matrix
+	for _, width := range []int{0, 119, 80} {
+		var out bytes.Buffer
+		terminal := Terminal{Out: &out, Width: width}
+		terminal.comparison(widest(t).Cells)
+		terminal.singly(mixed.Cells)
+		terminal.matrix(mixed)
+		terminal.Compare(changed(mixed), mixed)
+		terminal.Strategies()
+		terminal.Scenarios()
+		terminal.Properties()
+		terminal.Expected(func(strategy.Strategy, scenario.Scenario) bool { return true }, strategy.Options{})
+		rows := 0
+		for _, line := range strings.Split(out.String(), "\n") {
+			if strings.TrimRight(line, " ") != line {
+				t.Errorf("in %d columns, blanks at the end of %q", width, line)
+			}
+			isRow := strings.HasPrefix(line, "─") || regexp.MustCompile(`^ [a-z-]+  `).MatchString(line)
+			if got := text.StringWidthWithoutEscSequences(line); isRow && width > 0 && got > width {
+				t.Errorf("in %d columns, a row with %d: %s", width, got, line)
+			}
+			if isRow {
+				rows++
+			}
+		}
+		if rows < 100 {
+			t.Errorf("in %d columns, %d rows of tables, want more", width, rows)
+		}
+		if says := strings.Contains(out.String(), "left out: p95 ms, unknown, errors, lost updates"); says != (width == 80) {
+			t.Errorf("in %d columns, it says what is left out: %v", width, says)
+		}
+	}
+}
+
+// TestPageNeedsNothingElse looks for what a browser would load, and for links that lead nowhere.
+func TestPageNeedsNothingElse(t *testing.T) {
+	var out bytes.Buffer
+	if err := saved(t).HTML(&out); err != nil {
+		t.Fatal(err)
+	}
+	page := out.String()
+	if found := regexp.MustCompile(`(?i)(src|href|url)\s*[=(]\s*["']?(https?:|//)[^"')\s]*|@import|<link [^>]*stylesheet`).FindString(page); found != "" {
+		t.Errorf("the page loads %s", found)
+	}
+	ids := map[string]bool{}
+	for _, m := range regexp.MustCompile(`\sid="([^"]+)"`).FindAllStringSubmatch(page, -1) {
+		if ids[m[1]] {
+			t.Errorf("two elements have the id %s", m[1])
+		}
+		ids[m[1]] = true
+	}
+	links := regexp.MustCompile(`href="#([^"]+)"`).FindAllStringSubmatch(page, -1)
+	for _, m := range links {
+		if !ids[m[1]] {
+			t.Errorf("a link leads to #%s, which is not there", m[1])
+		}
+	}
+	if !ids["set-ex-nx/late-release"] || len(links) < 20 {
+		t.Errorf("%d links, and ids %v: want one for each cell", len(links), ids)
+	}
+	if strings.Contains(page, "ZgotmplZ") {
+		t.Error("the template refused a value")
+	}
+}
+
+func TestWhatIsReadIsText(t *testing.T) {
+	r := saved(t)
+	r.Cells[0].Reason = `<script>alert("x")</script>`
+	r.Cells[0].Explanation.Lanes[0].Name = explain.Text{Words: `<b onclick="x">`}
+	r.Environment.Command = `loadtest "><img src=x>`
+	var out bytes.Buffer
+	if err := r.HTML(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, raw := range []string{`<script>alert`, `<b onclick`, `<img src`} {
+		if strings.Contains(out.String(), raw) {
+			t.Errorf("the page has %s as it was read", raw)
+		}
+	}
+}
+
+func TestMarkdownStaysText(t *testing.T) {
+	r := saved(t)
+	plain := markdown(t, r)
+	r.Cells[0].Strategy, r.Cells[4].Scenario, r.Cells[4].Verdict, r.Cells[4].Replay = "a|b`c", "<img src=x>", "[x](y)|*", "`<b>`\n# x"
+	r.Environment.MySQL, r.Environment.Command = "<script>|`x`", "loadtest `<i>`"
+	got := markdown(t, r)
+	for _, want := range []string{"`a\\|b'c`", `under \<img`, `: \[x\](y)\|\*,`, "`'<b>' # x`", "\\<script>\\|\\`x\\`", "`loadtest '<i>'`"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %s in:\n%s", want, got)
+		}
+	}
+	if lines := strings.Count(got, "\n"); lines > strings.Count(plain, "\n") {
+		t.Errorf("%d lines, %d without what is to be escaped", lines, strings.Count(plain, "\n"))
+	}
+}
+
+// A report of a newer version may have strategies and scenarios that this one does not know.
+func TestWhatIsNotKnownIsShown(t *testing.T) {
+	r := saved(t)
+	r.Interrupted = true
+	r.Cells[0].Strategy, r.Cells[1].Scenario = "lock-of-tomorrow", "storm"
+	var page, matrix bytes.Buffer
+	if err := r.HTML(&page); err != nil {
+		t.Fatal(err)
+	}
+	Terminal{Out: &matrix}.Report(r)
+	for _, want := range []string{"lock-of-tomorrow", "storm"} {
+		if got := matrix.String(); !strings.Contains(got, want) {
+			t.Errorf("no %s in the terminal:\n%s", want, got)
+		}
+		if got := markdown(t, r); !strings.Contains(got, want) {
+			t.Errorf("no %s in Markdown:\n%s", want, got)
+		}
+	}
+	for _, link := range []string{"#lock-of-tomorrow/contention", "#fenced/storm"} {
+		if !regexp.MustCompile(`<td><a class="v [a-z]+" href="` + link).MatchString(page.String()) {
+			t.Errorf("the page's matrix has no %s", link)
+		}
+	}
+}
+
+func markdown(t *testing.T, r Report) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := r.Markdown(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestThresholds(t *testing.T) {
+	r := saved(t)
+	for _, tt := range []struct {
+		spec   string
+		broken int
+		says   string
+	}{
+		{"oversold>0", 3, "none under contention has oversold 90"},
+		{"oversold>=90", 1, "none under contention"},
+		{"oversold > 100000", 0, ""},
+		{"oversold=0", 4, "fenced under pause"},
+		{"oversold!=0", 3, "redlock under pause"},
+		{"p99>1ms", 7, "ms"},
+		{"p99<=1h", 7, "ms"},
+		{"sales-per-second<0.5", 0, ""},
+		{"redis-per-sale>1", 1, "fenced under contention has redis-per-sale 1.4"},
+	} {
+		threshold, err := ParseThreshold(tt.spec)
+		if err != nil {
+			t.Errorf("ParseThreshold(%q): %v", tt.spec, err)
+			continue
+		}
+		if got := threshold.Broken(r); len(got) != tt.broken || !strings.Contains(strings.Join(got, "\n"), tt.says) {
+			t.Errorf("%s is broken by %q, want %d, and %q among them", tt.spec, got, tt.broken, tt.says)
+		}
+	}
+	for _, spec := range []string{"", "oversold", "luck>1", "oversold>", "oversold>few", "oversold>NaN", "p99>50", "p99>-1s", "p99!50ms", ">5", "oversold>1>2"} {
+		if _, err := ParseThreshold(spec); err == nil {
+			t.Errorf("ParseThreshold(%q) = nil, want an error", spec)
+		}
+	}
+}
+
+func TestTicksAreRound(t *testing.T) {
+	for _, tt := range []struct {
+		from, to float64
+		n        int
+		want     []float64
+	}{
+		{0, 10, 5, []float64{0, 2, 4, 6, 8, 10}},
+		{-104, 867, 9, []float64{0, 200, 400, 600, 800}},
+		{497.8, 522.9, 9, []float64{500, 505, 510, 515, 520}},
+		{0, 1, 4, []float64{0, 0.5, 1}},
+		{3, 3, 4, nil},
+	} {
+		if got := (scale{from: tt.from, to: tt.to}).ticks(tt.n); !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("ticks of %v to %v = %v, want %v", tt.from, tt.to, got, tt.want)
+		}
+	}
+}
+
+// TestTicksEnd has a step that is too small to change the value.
+func TestTicksEnd(t *testing.T) {
+	if got := (scale{from: 1e12, to: math.Nextafter(1e12, 2e12)}).ticks(4); len(got) > 5 {
+		t.Errorf("%d ticks, want about 4", len(got))
+	}
+}

@@ -1,0 +1,56 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// print prints a table. A narrow terminal leaves out columns in the order of less, and a line names
+// them.
+func (t Terminal) print(w table.Writer, header table.Row, columns []table.ColumnConfig, less ...int) {
+	w.AppendHeader(header)
+	w.SetColumnConfigs(columns)
+	whole := rendered(w)
+	shown := whole
+	var left []string
+	for _, n := range less {
+		if t.fits(shown) {
+			break
+		}
+		columns = append(columns, table.ColumnConfig{Number: n, Hidden: true})
+		w.SetColumnConfigs(columns)
+		shown = rendered(w)
+		left = append(left, inOneLine(header[n-1].(string)))
+	}
+	fmt.Fprintln(t.Out, shown)
+	if len(left) > 0 {
+		t.wrapped(fmt.Sprintf("left out: %s; a terminal of %d columns shows all", strings.Join(left, ", "), widthOf(whole)))
+	}
+}
+
+func (t Terminal) fits(s string) bool { return t.Width == 0 || widthOf(s) <= t.Width }
+
+func widthOf(s string) int {
+	widest := 0
+	for _, line := range strings.Split(s, "\n") {
+		widest = max(widest, text.StringWidthWithoutEscSequences(line))
+	}
+	return widest
+}
+
+// rendered is the table with a rule that is no longer than the rows: a longer one would wrap.
+func rendered(w table.Writer) string {
+	const rule = "─"
+	lines := strings.Split(w.Render(), "\n")
+	isRule := func(line string) bool { return strings.HasPrefix(line, rule) }
+	i := slices.IndexFunc(lines, isRule)
+	if i >= 0 {
+		lines[i] = ""
+		lines[i] = strings.Repeat(rule, widthOf(strings.Join(lines, "\n")))
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,204 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/tabular"
+	"stocklock/internal/lab/trial"
+	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
+)
+
+// Terminal prints reports as text.
+type Terminal struct {
+	Out    io.Writer
+	Colour bool
+	Width  int // of a line, in columns; 0 where nothing wraps
+}
+
+// Report prints the comparison under contention, the matrix where there is one, or else single
+// cells. Surprises come last.
+func (t Terminal) Report(r Report) {
+	switch {
+	case r.onlyContention():
+		t.comparison(r.Cells)
+		t.sideBySide(r.Environment)
+	case r.isMatrix():
+		t.matrix(r)
+	default:
+		t.singly(r.Cells)
+	}
+	t.closing(r)
+}
+
+func (t Terminal) comparison(cells []trial.Result) {
+	shown := metricsIn(inTerminal, cells)
+	w, header := tabular.New(), table.Row{"strategy"}
+	for _, m := range shown {
+		header = append(header, m.title)
+	}
+	for _, c := range cells {
+		row := table.Row{c.Strategy}
+		for _, m := range shown {
+			row = append(row, m.text(c, whole))
+		}
+		w.AppendRow(append(row, t.verdict(c, string(c.Verdict))))
+	}
+	t.print(w, append(header, "verdict"), tabular.Right(2, len(shown)+1), leaveFirst(shown, 1)...)
+}
+
+func (t Terminal) sideBySide(e Environment) {
+	if note := e.sideBySide(); note != "" {
+		t.wrapped(note)
+	}
+}
+
+// singly prints each cell with its scenario and the property that decides.
+func (t Terminal) singly(cells []trial.Result) {
+	w := tabular.New()
+	names := ladder.Names()
+	cells = slices.SortedStableFunc(slices.Values(cells), func(a, b trial.Result) int {
+		return slices.Index(names, a.Strategy) - slices.Index(names, b.Strategy)
+	})
+	for _, c := range cells {
+		done := ""
+		if sc, err := scenario.ByName(c.Scenario); err == nil {
+			done = sc.Doc
+		}
+		w.AppendRow(table.Row{c.Strategy, c.Scenario, done, c.Because, t.verdict(c, counted(c))})
+	}
+	t.print(w, table.Row{"strategy", "scenario", "what is done to it", "because", "verdict"},
+		[]table.ColumnConfig{{Number: 3, WidthMax: 48, WidthMaxEnforcer: text.WrapSoft}}, 3, 4)
+}
+
+func (t Terminal) matrix(r Report) {
+	cells := r.byPlace()
+	strategies, scenarios := r.places()
+	t.grid(strategies, scenarios, func(s strategy.Strategy, sc scenario.Scenario) string {
+		c, ok := cells[place{s.Name, sc.Name}]
+		if !ok {
+			return ""
+		}
+		return t.short(c)
+	})
+	t.wrapped("held: sold exactly the stock · +N: oversold N · stuck: nothing is sold any more · – skipped · !! a surprise")
+}
+
+// Expected prints the expected verdict of each wanted cell.
+func (t Terminal) Expected(wanted func(strategy.Strategy, scenario.Scenario) bool, o strategy.Options) {
+	strategies := slices.DeleteFunc(ladder.All(), func(s strategy.Strategy) bool {
+		return !slices.ContainsFunc(scenario.All(), func(sc scenario.Scenario) bool { return wanted(s, sc) })
+	})
+	scenarios := slices.DeleteFunc(scenario.All(), func(sc scenario.Scenario) bool {
+		return !slices.ContainsFunc(strategies, func(s strategy.Strategy) bool { return wanted(s, sc) })
+	})
+	t.grid(strategies, scenarios, func(s strategy.Strategy, sc scenario.Scenario) string {
+		if !wanted(s, sc) {
+			return ""
+		}
+		expected := sc.Expected(s.PropertiesUnder(o))
+		return t.paint(colours[expected], string(expected))
+	})
+}
+
+// verdictOf returns the text of a cell in a grid.
+type verdictOf func(strategy.Strategy, scenario.Scenario) string
+
+// grid prints strategies by scenarios. Columns without room are printed as a second table below.
+func (t Terminal) grid(strategies []strategy.Strategy, scenarios []scenario.Scenario, cell verdictOf) {
+	shown := len(scenarios)
+	grid := gridOf(strategies, scenarios, cell)
+	for shown > 1 && !t.fits(grid) {
+		shown--
+		grid = gridOf(strategies, scenarios[:shown], cell)
+	}
+	fmt.Fprintln(t.Out, grid)
+	if shown < len(scenarios) {
+		fmt.Fprintln(t.Out)
+		t.grid(strategies, scenarios[shown:], cell)
+	}
+}
+
+func gridOf(strategies []strategy.Strategy, scenarios []scenario.Scenario, cell verdictOf) string {
+	w := tabular.New()
+	header := table.Row{"strategy"}
+	for _, sc := range scenarios {
+		header = append(header, strings.ReplaceAll(sc.Name, "-", "-\n"))
+	}
+	w.AppendHeader(header)
+	for _, s := range strategies {
+		row := table.Row{s.Name}
+		for _, sc := range scenarios {
+			row = append(row, cell(s, sc))
+		}
+		w.AppendRow(row)
+	}
+	return rendered(w)
+}
+
+func (t Terminal) closing(r Report) {
+	surprises := r.Surprises()
+	for _, c := range surprises {
+		fmt.Fprintf(t.Out, "%s %s under %s: %s, expected %s\n", t.paint(surprising, "surprise:"),
+			c.Strategy, c.Scenario, c.Verdict, c.Expected)
+		if c.Reason != "" {
+			fmt.Fprintf(t.Out, "  %s\n", strings.ReplaceAll(c.Reason, "\n", "\n  "))
+		}
+		fmt.Fprintf(t.Out, "  again: %s\n", c.Replay)
+	}
+	for _, c := range r.Cells {
+		for _, why := range c.Spoiled {
+			fmt.Fprintf(t.Out, "repeated: %s under %s: %s\n", c.Strategy, c.Scenario, why)
+		}
+	}
+	skipped := map[string]string{}
+	for _, c := range r.Cells {
+		if c.Verdict == scenario.Skipped {
+			skipped[c.Scenario] = c.Reason
+		}
+	}
+	for _, sc := range scenario.All() {
+		if reason, ok := skipped[sc.Name]; ok {
+			fmt.Fprintf(t.Out, "skipped %s: %s\n", sc.Name, reason)
+		}
+	}
+	if r.Interrupted {
+		fmt.Fprintln(t.Out, "interrupted: cells are missing")
+	}
+	t.wrapped(fmt.Sprintf("%s, %d as expected, %s, %d skipped · %s",
+		plural(len(r.Cells), "cell"), len(r.Cells)-len(surprises)-countSkipped(r.Cells), plural(len(surprises), "surprise"), countSkipped(r.Cells),
+		strings.Join(r.Environment.short(), ", ")))
+}
+
+func countSkipped(cells []trial.Result) (n int) {
+	for _, c := range cells {
+		if c.Verdict == scenario.Skipped {
+			n++
+		}
+	}
+	return n
+}
+
+// wrapped prints a line of text, broken where the terminal ends.
+func (t Terminal) wrapped(s string) {
+	if t.Width > 0 {
+		s = text.WrapSoft(s, t.Width)
+	}
+	for _, line := range strings.Split(s, "\n") {
+		fmt.Fprintln(t.Out, strings.TrimSpace(line))
+	}
+}
+
+func (t Terminal) paint(c text.Colors, s string) string {
+	if !t.Colour || len(c) == 0 {
+		return s
+	}
+	return c.EscapeSeq() + s + text.EscapeReset
+}

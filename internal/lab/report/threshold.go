@@ -1,0 +1,101 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"stocklock/internal/lab/scenario"
+)
+
+// Threshold is a condition under which a run counts as failed, such as oversold>0.
+type Threshold struct {
+	spec    string
+	metric  metric
+	compare string
+	limit   float64
+}
+
+// Metrics are the names that a threshold can compare.
+func Metrics() []string {
+	names := make([]string, len(metrics))
+	for i, m := range metrics {
+		names[i] = m.name
+	}
+	return names
+}
+
+// ParseThreshold reads a metric, one of > >= < <= = !=, and a limit: a number, or for
+// latencies a duration.
+func ParseThreshold(spec string) (Threshold, error) {
+	at := strings.IndexAny(spec, "<>=!")
+	if at < 0 {
+		return Threshold{}, fmt.Errorf("%q compares nothing: want such as oversold>0 or p99>50ms", spec)
+	}
+	length := 1
+	if strings.HasPrefix(spec[at+1:], "=") {
+		length = 2
+	}
+	t := Threshold{spec: spec, compare: spec[at : at+length]}
+	name, limit := strings.TrimSpace(spec[:at]), strings.TrimSpace(spec[at+length:])
+	if t.compare == "!" {
+		return Threshold{}, fmt.Errorf("%q: want > >= < <= = or !=", spec)
+	}
+	i := slices.IndexFunc(metrics, func(m metric) bool { return m.name == name })
+	if i < 0 {
+		return Threshold{}, fmt.Errorf("%q: no metric %q, want one of %s", spec, name, strings.Join(Metrics(), ", "))
+	}
+	t.metric = metrics[i]
+	if t.metric.ms {
+		d, err := time.ParseDuration(limit)
+		if err != nil || d < 0 {
+			return Threshold{}, fmt.Errorf("%q: %q is no duration, want such as 50ms", spec, limit)
+		}
+		t.limit = float64(d) / float64(time.Millisecond)
+		return t, nil
+	}
+	var err error
+	if t.limit, err = strconv.ParseFloat(limit, 64); err != nil || t.limit != t.limit {
+		return Threshold{}, fmt.Errorf("%q: %q is no number", spec, limit)
+	}
+	return t, nil
+}
+
+// Broken says what each cell has that meets the condition. A cell that was skipped or does not have
+// the metric meets none.
+func (t Threshold) Broken(r Report) []string {
+	var lines []string
+	for _, c := range r.inOrder() {
+		v, ok := t.metric.of(c)
+		if c.Verdict == scenario.Skipped || !ok || !t.meets(v) {
+			continue
+		}
+		unit := ""
+		if t.metric.ms {
+			unit = "ms"
+		}
+		lines = append(lines, fmt.Sprintf("--fail-if '%s': %s under %s has %s %s%s", t.spec, c.Strategy, c.Scenario, t.metric.name, short(v), unit))
+	}
+	return lines
+}
+
+func (t Threshold) meets(v float64) bool {
+	order := cmp.Compare(v, t.limit)
+	switch t.compare {
+	case ">":
+		return order > 0
+	case ">=":
+		return order >= 0
+	case "<":
+		return order < 0
+	case "<=":
+		return order <= 0
+	case "!=":
+		return order != 0
+	default:
+		return order == 0
+	}
+}

@@ -1,0 +1,65 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/trial"
+)
+
+// colours are those of the verdicts in the terminal. Those of the page are in html/style.css, under
+// "The colours of verdicts".
+var colours = map[scenario.Kind]text.Colors{
+	scenario.Held:     {text.FgGreen},
+	scenario.Oversold: {text.FgYellow},
+	scenario.Stuck:    {text.FgYellow},
+	scenario.Invalid:  {text.FgYellow},
+}
+
+// surprising is the colour of what was not expected, and of what got worse.
+var surprising = text.Colors{text.FgHiRed, text.Bold}
+
+// counted is the verdict, and by how much.
+func counted(c trial.Result) string {
+	if c.Verdict == scenario.Oversold {
+		return fmt.Sprintf("oversold %d", c.Oversold)
+	}
+	return string(c.Verdict)
+}
+
+// verdict is the word, and whether it was to be expected.
+func (t Terminal) verdict(c trial.Result, word string) string {
+	switch {
+	case c.Surprise():
+		return t.paint(surprising, word+", expected "+string(c.Expected)+agreed(c))
+	case c.Verdict == scenario.Skipped:
+		return word
+	}
+	return t.paint(colours[c.Verdict], word+", as expected"+agreed(c))
+}
+
+// short is a verdict that fits into the matrix.
+func (t Terminal) short(c trial.Result) string {
+	word := string(c.Verdict)
+	switch c.Verdict {
+	case scenario.Oversold:
+		word = fmt.Sprintf("+%d", c.Oversold)
+	case scenario.Skipped:
+		return dash
+	}
+	word += agreed(c)
+	if c.Surprise() {
+		return t.paint(surprising, "!! "+word)
+	}
+	return t.paint(colours[c.Verdict], word)
+}
+
+// agreed says in how many of several runs the verdict was the expected one.
+func agreed(c trial.Result) string {
+	if c.Runs < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" %d/%d", c.Agreed, c.Runs)
+}

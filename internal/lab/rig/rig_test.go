@@ -1,0 +1,205 @@
+package rig_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/testserver"
+)
+
+func newRig(t *testing.T) *rig.Rig {
+	t.Helper()
+	testserver.NeedsServers(t)
+	r, err := rig.New()
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return r
+}
+
+func startRedis(t *testing.T, r *rig.Rig, o testserver.RedisOptions) *testserver.Redis {
+	t.Helper()
+	server, err := r.Redis(t.Context(), o)
+	if err != nil {
+		t.Fatalf("Redis: %v", err)
+	}
+	return server
+}
+
+func connect(t *testing.T, addr string) *redis.Client {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true})
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+func TestReplicaIsPromotedWithWhatItHas(t *testing.T) {
+	r := newRig(t)
+	primary := startRedis(t, r, testserver.RedisOptions{})
+	proxy, err := r.Proxy(primary.Addr)
+	if err != nil {
+		t.Fatalf("Proxy: %v", err)
+	}
+	replica := startRedis(t, r, testserver.RedisOptions{ReplicaOf: &testserver.Redis{Addr: proxy.Addr}})
+	client := connect(t, primary.Addr)
+	if err := client.Set(t.Context(), "before", 1, 0).Err(); err != nil {
+		t.Fatalf("SET: %v", err)
+	}
+	if n, err := client.Wait(t.Context(), 1, 5*time.Second).Result(); n != 1 || err != nil {
+		t.Fatalf("WAIT = %d, %v, want the one replica", n, err)
+	}
+	if err := proxy.Cut(); err != nil {
+		t.Fatalf("Cut: %v", err)
+	}
+	if err := client.Set(t.Context(), "after", 1, 0).Err(); err != nil {
+		t.Fatalf("SET: %v", err)
+	}
+	if err := primary.Kill(); err != nil {
+		t.Fatalf("Kill: %v", err)
+	}
+	if err := replica.Promote(t.Context()); err != nil {
+		t.Fatalf("Promote: %v", err)
+	}
+	promoted := connect(t, replica.Addr)
+	if n, err := promoted.Exists(t.Context(), "before", "after").Result(); n != 1 || err != nil {
+		t.Errorf("the promoted replica has %d of the two keys, %v, want only the replicated one", n, err)
+	}
+	if err := promoted.Set(t.Context(), "k", 1, 0).Err(); err != nil {
+		t.Errorf("the promoted replica takes no writes: %v", err)
+	}
+}
+
+func TestCutSilencesLiveConnectionsBothWaysAndHealEndsIt(t *testing.T) {
+	r := newRig(t)
+	server := startRedis(t, r, testserver.RedisOptions{})
+	proxy, err := r.Proxy(server.Addr)
+	if err != nil {
+		t.Fatalf("Proxy: %v", err)
+	}
+	through, direct := connect(t, proxy.Addr), connect(t, server.Addr)
+	subscription := through.Subscribe(t.Context(), "news")
+	defer subscription.Close()
+	if _, err := subscription.Receive(t.Context()); err != nil {
+		t.Fatalf("SUBSCRIBE: %v", err)
+	}
+	if err := through.Set(t.Context(), "k", "before", 0).Err(); err != nil {
+		t.Fatalf("SET: %v", err)
+	}
+	if err := proxy.Cut(); err != nil {
+		t.Fatalf("Cut: %v", err)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if err := through.Set(short, "k", "cut", 0).Err(); !os.IsTimeout(err) && !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("SET through a cut = %v, want silence", err)
+	}
+	if got := direct.Get(t.Context(), "k").Val(); got != "before" {
+		t.Errorf("k = %q, want %q: the cut let a command through", got, "before")
+	}
+	if n, err := direct.Publish(t.Context(), "news", "x").Result(); n != 1 || err != nil {
+		t.Fatalf("PUBLISH = %d, %v: the server must still count the subscriber", n, err)
+	}
+	if m, err := subscription.ReceiveTimeout(t.Context(), 200*time.Millisecond); err == nil {
+		t.Errorf("the cut let a message through: %v", m)
+	}
+	proxy.Heal()
+	for deadline := time.Now().Add(5 * time.Second); ; {
+		if err = through.Set(t.Context(), "k", "healed", 0).Err(); err == nil || time.Now().After(deadline) {
+			break
+		}
+	}
+	if got := direct.Get(t.Context(), "k").Val(); err != nil || got != "healed" {
+		t.Errorf("after Heal: %v, k = %q", err, got)
+	}
+}
+
+func TestDelayAndLead(t *testing.T) {
+	r := newRig(t)
+	one, two := startRedis(t, r, testserver.RedisOptions{}), startRedis(t, r, testserver.RedisOptions{})
+	proxy, err := r.Proxy(one.Addr)
+	if err != nil {
+		t.Fatalf("Proxy: %v", err)
+	}
+	client := connect(t, proxy.Addr)
+	if err := client.Ping(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := proxy.Delay(20 * time.Millisecond); err != nil {
+		t.Fatalf("Delay: %v", err)
+	}
+	start := time.Now()
+	client.Ping(t.Context())
+	if took := time.Since(start); took < 40*time.Millisecond {
+		t.Errorf("a round trip with 20 ms each way took %s", took)
+	}
+	proxy.Heal()
+	if err := connect(t, two.Addr).Set(t.Context(), "who", "two", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := proxy.Lead(two.Addr); err != nil {
+		t.Fatalf("Lead: %v", err)
+	}
+	var who string
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline) && who == ""; {
+		who = client.Get(t.Context(), "who").Val()
+	}
+	if who != "two" {
+		t.Errorf("after Lead the proxy reaches %q, want two", who)
+	}
+}
+
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// TestShop builds and starts the real shop.
+func TestShop(t *testing.T) {
+	r := newRig(t)
+	db, err := r.MySQL(t.Context())
+	if err != nil {
+		t.Fatalf("MySQL: %v", err)
+	}
+	shop, err := r.Shop(t.Context(), rig.ShopOptions{Name: "one", Env: map[string]string{
+		"SHOP_MYSQL": db.DSN(), "SHOP_REDIS": startRedis(t, r, testserver.RedisOptions{}).URL(),
+	}})
+	if err != nil {
+		t.Fatalf("Shop: %v", err)
+	}
+	if err := shop.Kill(); err != nil {
+		t.Fatalf("Kill: %v", err)
+	}
+	if err := rig.Ready(t.Context(), shop.URL); err == nil {
+		t.Error("a killed shop is ready")
+	}
+	if err := shop.Restart(t.Context()); err != nil {
+		t.Fatalf("Restart: %v", err)
+	}
+	if err := shop.Stop(); err != nil || shop.Alive() {
+		t.Errorf("Stop: %v, alive: %v", err, shop.Alive())
+	}
+}
+
+func TestShopThatCannotStartSaysWhy(t *testing.T) {
+	env := map[string]string{"SHOP_MYSQL": "shop:secret@tcp(127.0.0.1:3306)/stocklock", "SHOP_STRATEGY": "hope"}
+	_, err := newRig(t).Shop(t.Context(), rig.ShopOptions{Name: "one", Env: env})
+	if err == nil || !strings.Contains(err.Error(), "hope") {
+		t.Errorf("Shop with a strategy that does not exist = %v, want the shop's own words", err)
+	}
+}

@@ -1,0 +1,174 @@
+package rig
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"stocklock/internal/testserver"
+)
+
+// Shop is one shop process.
+type Shop struct {
+	*testserver.Process
+	URL      string
+	Internal string // the URL of its metrics and profiles
+}
+
+// ShopOptions are the settings of a shop.
+type ShopOptions struct {
+	Name string            // SHOP_NAME
+	Env  map[string]string // additional SHOP_ variables
+}
+
+// Shop starts a shop and waits until it is ready.
+func (r *Rig) Shop(ctx context.Context, o ShopOptions) (*Shop, error) {
+	program, err := r.ShopBinary(ctx)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := r.Folder("shop")
+	if err != nil {
+		return nil, err
+	}
+	shop := &Shop{}
+	err = testserver.WithPort(func(port int) error {
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		shop.URL = "http://" + addr
+		internalPort, err := testserver.FreePort()
+		if err != nil {
+			return err
+		}
+		internal := net.JoinHostPort("127.0.0.1", strconv.Itoa(internalPort))
+		shop.Internal = "http://" + internal
+		env := []string{"SHOP_NAME=" + o.Name, "SHOP_ADDR=" + addr, "SHOP_INTERNAL_ADDR=" + internal}
+		for name, value := range o.Env {
+			env = append(env, name+"="+value)
+		}
+		shop.Process = &testserver.Process{Program: testserver.Program{
+			Name: "shop " + o.Name, Args: []string{program}, Env: env, Dir: dir,
+			Ready: func(ctx context.Context) error { return Ready(ctx, shop.URL) },
+		}}
+		return r.Launch(ctx, shop.Process)
+	})
+	return shop, err
+}
+
+// Ready returns nil when the shop at url is ready.
+func Ready(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		body, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
+		return fmt.Errorf("%s/readyz: %s: %s", url, answer.Status, bytes.TrimSpace(body))
+	}
+	return nil
+}
+
+// UseShopBinary has the rig start this program as its shops. Call it before the first shop starts.
+func (r *Rig) UseShopBinary(path string) error {
+	absolute, err := exec.LookPath(path)
+	if err == nil {
+		absolute, err = filepath.Abs(absolute)
+	}
+	if err != nil {
+		return fmt.Errorf("rig: the shop %s: %w", path, err)
+	}
+	r.given = absolute
+	return nil
+}
+
+// Strategies asks the shop which strategies it has. The answer is the JSON of a list of
+// strategy.Description: the caller decodes it, so that a user of rig needs no store.
+func (r *Rig) Strategies(ctx context.Context) ([]byte, error) {
+	program, err := r.ShopBinary(ctx)
+	if err != nil {
+		return nil, err
+	}
+	asking := exec.CommandContext(ctx, program, "strategies", "--json")
+	out, err := asking.Output()
+	if err != nil {
+		var exited *exec.ExitError
+		if errors.As(err, &exited) {
+			err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(exited.Stderr))
+		}
+		return nil, fmt.Errorf("rig: ask %s for its strategies: %w", program, err)
+	}
+	return out, nil
+}
+
+// ShopBinary builds cmd/shop of the checkout that the working directory is in, and returns its
+// path. Without a checkout, as in a container, it returns the program named shop beside this one.
+func (r *Rig) ShopBinary(ctx context.Context) (string, error) {
+	if r.given != "" {
+		return r.given, nil
+	}
+	r.buildOnce.Do(func() { r.binary, r.buildErr = r.buildShop(ctx) })
+	return r.binary, r.buildErr
+}
+
+func (r *Rig) buildShop(ctx context.Context) (string, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		if beside, besideErr := shopBeside(); besideErr == nil {
+			return beside, nil
+		}
+		return "", fmt.Errorf("rig: no shop to start: %w, and no program shop beside this one", err)
+	}
+	program := filepath.Join(r.Dir(), "shop")
+	build := exec.CommandContext(ctx, "go", "build", "-tags", "lab", "-o", program, "./cmd/shop")
+	build.Dir = root
+	if err := r.Run(build); err != nil {
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
+		return "", fmt.Errorf("rig: build the shop: %w", err)
+	}
+	return program, nil
+}
+
+func shopBeside() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	beside := filepath.Join(filepath.Dir(self), "shop")
+	_, err = os.Stat(beside)
+	return beside, err
+}
+
+// moduleRoot is the folder of the checkout that the working directory is in.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if mod, err := os.ReadFile(filepath.Join(dir, "go.mod")); err == nil && bytes.HasPrefix(mod, []byte("module stocklock\n")) {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("the working directory is not in a checkout of stocklock")
+		}
+		dir = parent
+	}
+}

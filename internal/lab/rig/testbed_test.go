@@ -1,0 +1,86 @@
+package rig_test
+
+import (
+	"testing"
+	"time"
+
+	"stocklock/internal/lab/rig"
+)
+
+// TestTestbed makes every intervention of the scenarios, and wants a testbed that works after each
+// repair.
+func TestTestbed(t *testing.T) {
+	r := newRig(t)
+	db, err := r.MySQL(t.Context())
+	if err != nil {
+		t.Fatalf("MySQL: %v", err)
+	}
+	testbed, err := r.Testbed(t.Context(), rig.TestbedOptions{Name: "shop", Shops: 2, DSN: db.DSN(), Quorum: 3, Faults: true, Trace: true,
+		Env: map[string]string{"SHOP_LAB": "true"}})
+	if err != nil {
+		t.Fatalf("Testbed: %v", err)
+	}
+	ready := func(shop int) error { return rig.Ready(t.Context(), testbed.Shops[shop].URL) }
+	whole := func(after string) {
+		t.Helper()
+		if err := testbed.Repair(t.Context()); err != nil {
+			t.Fatalf("Repair after %s: %v", after, err)
+		}
+		if err := testbed.Check(t.Context()); err != nil {
+			t.Fatalf("Check after %s: %v", after, err)
+		}
+	}
+	if testbed.Shops[0].Trace() == "" || testbed.Shops[0].Trace() == testbed.Shops[1].Trace() {
+		t.Errorf("the shops trace to %q and %q, want a file for each", testbed.Shops[0].Trace(), testbed.Shops[1].Trace())
+	}
+
+	if err := testbed.Shops[0].CutOff(); err != nil {
+		t.Fatalf("CutOff: %v", err)
+	}
+	await(t, "the shop that is cut off to say so", func() bool { return ready(0) != nil })
+	await(t, "the other shop to be ready", func() bool { return ready(1) == nil })
+	whole("a cut")
+
+	old := testbed.Redis()
+	client := connect(t, old.Addr)
+	client.Set(t.Context(), "before", 1, 0)
+	if n, err := client.Wait(t.Context(), 1, 5*time.Second).Result(); n != 1 {
+		t.Fatalf("WAIT = %d, %v", n, err)
+	}
+	if err := testbed.HoldBackReplication(); err != nil {
+		t.Fatalf("HoldBackReplication: %v", err)
+	}
+	client.Set(t.Context(), "after", 1, 0)
+	if err := testbed.FailOver(t.Context()); err != nil {
+		t.Fatalf("FailOver: %v", err)
+	}
+	if testbed.Redis() == old {
+		t.Error("the primary is the old one")
+	}
+	if n, err := connect(t, testbed.Redis().Addr).Exists(t.Context(), "before", "after").Result(); n != 1 {
+		t.Errorf("the new primary has %d of two keys, %v, want the replicated one", n, err)
+	}
+	if testbed.Quorum[0].Alive() || !testbed.Quorum[1].Alive() {
+		t.Error("want one server of the quorum dead and the others alive")
+	}
+	if testbed.Check(t.Context()) == nil {
+		t.Error("Check is content with a dead replica")
+	}
+	if err := testbed.FailOver(t.Context()); err != nil {
+		t.Errorf("FailOver without a replica: %v", err)
+	}
+	whole("a failover")
+	promoted := connect(t, testbed.Redis().Addr)
+	promoted.Set(t.Context(), "again", 1, 0)
+	if n, err := promoted.Wait(t.Context(), 1, 5*time.Second).Result(); n != 1 {
+		t.Errorf("after the repair WAIT = %d, %v, want a replica again", n, err)
+	}
+
+	if err := testbed.Shops[0].Kill(); err != nil {
+		t.Fatalf("Kill: %v", err)
+	}
+	if err := testbed.Shops[1].Pause(); err != nil {
+		t.Fatalf("Pause: %v", err)
+	}
+	whole("a kill and a stop")
+}

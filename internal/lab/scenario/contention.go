@@ -1,0 +1,19 @@
+package scenario
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"stocklock/internal/strategy"
+)
+
+var contention = Scenario{
+	Name:    "contention",
+	Doc:     "many customers want the last units at once; nothing else goes wrong",
+	Attacks: strategy.Exclusive,
+
+	Comparable: true,
+	FixedLoad:  true,
+
+	Plan: func(*rand.Rand, time.Duration) Plan { return Plan{} },
+}

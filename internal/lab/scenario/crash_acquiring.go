@@ -1,0 +1,13 @@
+package scenario
+
+import (
+	"stocklock/internal/sale"
+	"stocklock/internal/strategy"
+)
+
+var crashAcquiring = Scenario{
+	Name:    "crash-acquiring",
+	Doc:     "a shop is killed with kill -9 at the earliest moment at which Redis has its lock, and starts again",
+	Attacks: strategy.AtomicLease,
+	Plan:    killAt(sale.Acquiring),
+}

@@ -1,0 +1,33 @@
+package scenario
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/sale"
+	"stocklock/internal/shop/labmode"
+	"stocklock/internal/strategy"
+)
+
+// The holder sleeps at write, after it last checked the lock, and for less than its lease. So
+// nothing but the failover can have admitted a second holder, and there is no later check at which
+// the first holder could notice.
+var failover = Scenario{
+	Name:    "failover",
+	Doc:     "replication lags, a holder is in its section, the primary dies and the replica that does not know the lock takes over",
+	Attacks: strategy.SurvivesFailover,
+	Needs:   Rig,
+	Plan: func(rng *rand.Rand, lease time.Duration) Plan {
+		return Plan{
+			// One is enough. The others are spares, in case the first is rejected as busy.
+			Inject: schedule(rng, 3, 2, func() Injection {
+				return Injection{Fault: labmode.Fault{Point: sale.Write, Action: labmode.Sleep, For: lease * 7 / 10}}
+			}),
+			Prepare:      func(_ context.Context, testbed *rig.Testbed) error { return testbed.HoldBackReplication() },
+			Intervene:    func(ctx context.Context, testbed *rig.Testbed, _ int) error { return testbed.FailOver(ctx) },
+			Intervention: "primary killed, replica promoted",
+		}
+	},
+}

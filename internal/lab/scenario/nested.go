@@ -1,0 +1,19 @@
+package scenario
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"stocklock/internal/strategy"
+)
+
+var nested = Scenario{
+	Name:    "nested",
+	Doc:     "the sale takes its own lock a second time on the way, and the wait is shorter than the lease",
+	Attacks: strategy.Reentrant,
+	// A wait longer than the lease would outlive the deadlock: busy for long, not stuck.
+	ShortWait: true,
+	Plan: func(*rand.Rand, time.Duration) Plan {
+		return Plan{Inject: func(int) Injection { return Injection{Nested: true} }}
+	},
+}

@@ -1,0 +1,198 @@
+package shoptest
+
+import (
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"stocklock/internal/shop/labmode"
+	"stocklock/internal/testserver"
+)
+
+const root = "../../.." // of the checkout
+
+// labOnly is what whoever copies the shop deletes.
+var labOnly = []string{
+	"internal/lab", "internal/shop/labmode", "internal/strategy/ladder", "cmd/shop/lab.go", "cmd/loadtest", "bench", "docs/make",
+}
+
+// buildProduction builds the shop as it is deployed.
+func buildProduction(t *testing.T) (program string) {
+	t.Helper()
+	testserver.NeedsServers(t)
+	program = filepath.Join(t.TempDir(), "shop")
+	goTool(t, root, "build", "-o", program, "./cmd/shop")
+	return program
+}
+
+func goTool(t *testing.T, dir string, args ...string) (out string) {
+	t.Helper()
+	run := exec.CommandContext(t.Context(), "go", args...)
+	run.Dir = dir
+	said, err := run.CombinedOutput()
+	if err != nil {
+		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, said)
+	}
+	return string(said)
+}
+
+func TestTheProductionShopContainsNothingThatBreaksIt(t *testing.T) {
+	production := buildProduction(t)
+	withLab, err := processes.ShopBinary(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lab := regexp.MustCompile(`stocklock/internal/(lab/|shop/labmode|strategy/ladder)`)
+	if found := lab.FindString(goTool(t, root, "tool", "nm", production)); found != "" {
+		t.Errorf("the production shop contains %s", found)
+	}
+	if !lab.MatchString(goTool(t, root, "tool", "nm", withLab)) {
+		t.Error("the shop with the lab does not contain it either: this test looks for the wrong names")
+	}
+	if about := goTool(t, root, "version", "-m", production); strings.Contains(about, "-tags=lab") || strings.Contains(about, "vegeta") || strings.Contains(about, "toxiproxy") {
+		t.Errorf("the production shop was built as %s", about)
+	}
+}
+
+func TestAShopWithoutTheLabSaysHowToBuildIt(t *testing.T) {
+	production := buildProduction(t)
+	env := []string{"SHOP_MYSQL=shop:geheim@tcp(127.0.0.1:1)/stocklock"}
+	for _, asked := range []struct {
+		env  []string
+		args []string
+	}{{append(env, "SHOP_LAB=true"), nil}, {env, []string{"--lab"}}} {
+		code, stderr := runProgram(t, production, asked.env, asked.args...)
+		if code != 2 || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "go build -tags lab ./cmd/shop") {
+			t.Errorf("%v: exit code %d, said %q", asked, code, stderr)
+		}
+	}
+	if code, stderr := runProgram(t, production, append(env, "SHOP_STRATEGY=none")); code != 2 || !strings.Contains(stderr, `no strategy "none"`) {
+		t.Errorf("a strategy that breaks: exit code %d, said %q", code, stderr)
+	}
+}
+
+func TestHeadersOfTheLabDoNothingOutsideIt(t *testing.T) {
+	l := openShops(t, 1, "SHOP_LAB", "false")
+	header := http.Header{labmode.NestedHeader: {"no such"}, labmode.RunHeader: {"run-1"}, labmode.StrategyHeader: {"none"}}
+	item := l.item(1)
+	if got := post(t.Context(), l.shops[0], item, header, "read kill"); got == nil || got.StatusCode != http.StatusCreated {
+		t.Fatalf("answered %+v, want 201", got)
+	}
+	orders, err := l.store.ItemOrders(t.Context(), item.ID)
+	if err != nil || len(orders) != 1 || orders[0].Strategy == "none" || orders[0].Run != "" {
+		t.Errorf("the orders are %+v, %v", orders, err)
+	}
+}
+
+func TestLabSettingsThatCannotBe(t *testing.T) {
+	env := []string{"SHOP_MYSQL=shop:geheim@tcp(127.0.0.1:1)/stocklock"}
+	for _, test := range []struct{ name, args, says string }{
+		{"the lab for everybody", "--lab --addr=:0", "SHOP_LAB_ALLOW_REMOTE=true"},
+		{"the lab at a public address", "--lab --addr=192.0.2.1:0", "SHOP_LAB_ALLOW_REMOTE=true"},
+		{"lab settings without the lab", "--lab-work=1s", "need --lab (SHOP_LAB=true)"},
+		{"the lab for everybody without the lab", "--lab-allow-remote", "need --lab (SHOP_LAB=true)"},
+		{"more work than a minute", "--lab --lab-work=1m", "--lab-work (SHOP_LAB_WORK) is 1m0s: want 0s to 10s"},
+		{"a strategy without its servers", "--strategy=redlock", "set --redis-quorum (SHOP_REDIS_QUORUM)"},
+		{"a server that votes twice", "--strategy=redlock --redis-quorum=redis://:geheim@127.0.0.1,redis://127.0.0.1:1,redis://127.0.0.1:6379/1",
+			"--redis-quorum (SHOP_REDIS_QUORUM): 127.0.0.1:6379 is there twice: want independent servers"},
+	} {
+		code, stderr := command(t, env, strings.Fields(test.args)...)
+		if code != 2 || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "shop: ") || !strings.Contains(stderr, test.says) || strings.Contains(stderr, "geheim") {
+			t.Errorf("%s: exit code %d, said %q, want 2 and one line with %q", test.name, code, stderr, test.says)
+		}
+	}
+}
+
+// TestTheShopCanBeCopied deletes the lab in a copy of the checkout, builds what is left and runs its
+// tests.
+func TestTheShopCanBeCopied(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs all tests of the shop: not run with -short")
+	}
+	dir := t.TempDir()
+	copyCheckout(t, dir)
+	for _, path := range labOnly {
+		if _, err := os.Stat(filepath.Join(dir, path)); err != nil {
+			t.Errorf("there is nothing to delete: %v", err)
+		}
+		if err := os.RemoveAll(filepath.Join(dir, path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	goTool(t, dir, "build", "./...")
+	goTool(t, dir, "vet", "./...")
+	goTool(t, dir, "test", "./...")
+}
+
+// copyCheckout copies what git would, as near as it can be told without git.
+func copyCheckout(t *testing.T, to string) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		switch {
+		case name == ".git" || name == "bin" || name == "out" || name == "node_modules":
+			if entry.IsDir() {
+				return filepath.SkipDir
+			}
+			return nil // the file .git of a worktree
+		case entry.IsDir():
+			return os.MkdirAll(filepath.Join(to, name), 0o755)
+		case !entry.Type().IsRegular():
+			return nil
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, name), content, 0o644)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTheShopHalfKnowsNothingOfTheLab reads its files: one name of the lab's in them would be a second
+// home for it.
+func TestTheShopHalfKnowsNothingOfTheLab(t *testing.T) {
+	names := regexp.MustCompile(`X-Lab|SHOP_LAB|internal/shop/labmode"|internal/strategy/ladder"`)
+	for _, half := range []string{"cmd/shop", "internal/shop", "internal/strategy", "internal/stock", "internal/sale", "internal/redislock", "internal/flags", "internal/testserver", "sql"} {
+		err := filepath.WalkDir(filepath.Join(root, half), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			for _, allowed := range labOnly {
+				if path == filepath.Join(root, allowed) {
+					if entry.IsDir() {
+						return filepath.SkipDir
+					}
+					return nil
+				}
+			}
+			if entry.IsDir() {
+				return nil
+			}
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			if found := names.Find(content); found != nil {
+				t.Errorf("%s names %s", path, found)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/redislock"
+	"stocklock/internal/strategy"
+)
+
+// Gauge is what a shop has in use at rest.
+type Gauge struct {
+	Shop       string
+	Goroutines int   // besides the MySQL driver's, of which there is one for each connection
+	MySQL      int   // open connections, kept for later
+	Busy       int   // connections to MySQL and Redis in use, and requests under way
+	Heap       int64 // bytes in use after a collection
+	Resident   int64 // bytes of the process
+}
+
+// Gauges is what the whole system has in use at rest.
+type Gauges struct {
+	Shops          []Gauge
+	MySQL          int // connections that MySQL counts beyond those of the shops and the soak
+	Locks          int // held in Redis
+	KeysForEver    int // keys in Redis without expiry
+	KeysThatExpire int
+}
+
+// How much more at the end than at the beginning is no leak yet.
+const (
+	moreGoroutines = 5
+	moreHeap       = 16 << 20
+)
+
+// calming bounds how long the system may take to come to rest: longer than a lease, and longer than
+// the timeout of a connection to a silent server.
+const calming = 40 * time.Second
+
+// gauge waits until the system is at rest, and measures. With an earlier measurement, at rest means
+// not above that one. When this is not reached in time, it returns what it found.
+func (s *soak) gauge(ctx context.Context, before *Gauges) (*Gauges, error) {
+	for giveUp := time.Now().Add(calming); ; pause(ctx, 250*time.Millisecond) {
+		now, err := s.gaugeNow(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if before == nil {
+			before = now
+		}
+		if len(leaks(before, now)) == 0 || time.Now().After(giveUp) {
+			return now, nil
+		}
+	}
+}
+
+func (s *soak) gaugeNow(ctx context.Context) (*Gauges, error) {
+	g := &Gauges{}
+	known := s.store.Pool().Stats().OpenConnections
+	for _, shop := range s.testbed.Shops {
+		one, err := gaugeShop(ctx, shop.Shop)
+		if err != nil {
+			return nil, fmt.Errorf("measure %s: %w", shop.Process.Name, err)
+		}
+		g.Shops = append(g.Shops, one)
+		known += one.MySQL
+	}
+	var name string
+	if err := s.store.Pool().QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Threads_connected'").Scan(&name, &g.MySQL); err != nil {
+		return nil, err
+	}
+	g.MySQL = max(g.MySQL-known, 0) // negative where MySQL closed some that were not used since
+	return g, s.gaugeRedis(ctx, g)
+}
+
+func (s *soak) gaugeRedis(ctx context.Context, g *Gauges) error {
+	client := s.testbed.Redis().Client()
+	defer client.Close()
+	locks := map[string]bool{}
+	for _, shelf := range s.customers.shelves {
+		for _, item := range shelf.items {
+			key := strategy.Key(item.ItemID)
+			locks[key], locks[redislock.Keys("", key).Lock] = true, true
+		}
+	}
+	for keys := client.Scan(ctx, 0, "*", 1000).Iterator(); ; {
+		if !keys.Next(ctx) {
+			return keys.Err()
+		}
+		ttl, err := client.PTTL(ctx, keys.Val()).Result()
+		switch {
+		case err != nil:
+			return err
+		case ttl == -1:
+			g.KeysForEver++
+		case ttl >= 0:
+			g.KeysThatExpire++
+		}
+		if locks[keys.Val()] {
+			g.Locks++
+		}
+	}
+}
+
+func gaugeShop(ctx context.Context, shop *rig.Shop) (Gauge, error) {
+	if err := fetch(ctx, shop.Internal+"/debug/pprof/heap?gc=1", func(io.Reader) error { return nil }); err != nil {
+		return Gauge{}, err
+	}
+	var metrics map[string]*dto.MetricFamily
+	err := fetch(ctx, shop.Internal+"/metrics", func(body io.Reader) (err error) {
+		parser := expfmt.NewTextParser(model.UTF8Validation)
+		metrics, err = parser.TextToMetricFamilies(body)
+		return err
+	})
+	if err != nil {
+		return Gauge{}, err
+	}
+	// value adds up the series of a metric with the label's value, or all series.
+	value := func(name string, label ...string) (sum float64) {
+		for _, m := range metrics[name].GetMetric() {
+			if len(label) == 0 || slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetValue() == label[0] }) {
+				sum += m.GetGauge().GetValue()
+			}
+		}
+		return sum
+	}
+	mysql := value("go_sql_open_connections")
+	return Gauge{
+		Shop:       strings.TrimPrefix(shop.Process.Name, "shop "),
+		Goroutines: int(value("go_goroutines") - mysql),
+		MySQL:      int(mysql),
+		Busy:       int(value("go_sql_in_use_connections") + value("redis_pool_connections", "used") + value("shop_requests_in_flight")),
+		Heap:       int64(value("go_memstats_heap_inuse_bytes")),
+		Resident:   int64(value("process_resident_memory_bytes")),
+	}, nil
+}
+
+func fetch(ctx context.Context, url string, read func(io.Reader) error) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	request.Close = true // or the connection would be counted
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", url, answer.Status)
+	}
+	if err := read(answer.Body); err != nil {
+		return fmt.Errorf("%s: %w", url, err)
+	}
+	_, err = io.Copy(io.Discard, answer.Body)
+	return err
+}
+
+// leaks names what is in use that should not be.
+func leaks(before, after *Gauges) (found []string) {
+	say := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
+	for i, b := range before.Shops {
+		a := after.Shops[i]
+		if a.Goroutines > b.Goroutines+moreGoroutines {
+			say("%s: %d goroutines, %d before", a.Shop, a.Goroutines, b.Goroutines)
+		}
+		if a.Heap > 2*b.Heap+moreHeap {
+			say("%s: %d bytes of heap, %d before", a.Shop, a.Heap, b.Heap)
+		}
+		if a.Busy > 0 {
+			say("%s: %d connections or requests are in use at rest", a.Shop, a.Busy)
+		}
+	}
+	if after.MySQL > 0 {
+		say("MySQL has %d unknown connections", after.MySQL)
+	}
+	if after.Locks > 0 {
+		say("Redis has %d locks at rest", after.Locks)
+	}
+	if after.KeysForEver > 0 {
+		say("Redis has %d keys that never expire", after.KeysForEver)
+	}
+	return found
+}

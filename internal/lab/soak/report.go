@@ -1,0 +1,176 @@
+package soak
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"stocklock/internal/lab/tabular"
+)
+
+// Report is what a soak found.
+type Report struct {
+	Options
+	Versions string        // of MySQL and Redis
+	Lasted   time.Duration // how long faults were injected
+
+	Recoveries recoveries
+	Accounts   []Account
+	Before     *Gauges
+	After      *Gauges
+
+	Purchases int // customers
+	Repeats   int // requests that were sent again
+	Busy      int // clean refusals
+
+	Findings []string // what went wrong; none where the shops survived
+}
+
+func (r *Report) find(format string, args ...any) {
+	r.Findings = append(r.Findings, fmt.Sprintf(format, args...))
+}
+
+// Recovery is how the shops came back from one kind of fault.
+type Recovery struct {
+	Fault string
+	Times int           // that it was injected
+	Worst time.Duration // from the end of the episode until every shop had sold by every strategy
+	Total time.Duration
+	Never int // how often they did not come back
+}
+
+// recoveries are in the order of the kinds.
+type recoveries []Recovery
+
+func (all *recoveries) add(e episode, took time.Duration, recovered bool) {
+	if *all == nil {
+		for i := range kinds {
+			*all = append(*all, Recovery{Fault: kinds[i].title()})
+		}
+	}
+	for _, f := range e.faults {
+		r := &(*all)[slices.IndexFunc(*all, func(r Recovery) bool { return r.Fault == f.title() })]
+		r.Times++
+		r.Worst = max(r.Worst, took)
+		r.Total += took
+		if !recovered {
+			r.Never++
+		}
+	}
+}
+
+// judge turns what is wrong with an account into findings.
+func (r *Report) judge(a Account) {
+	for _, wrong := range []struct {
+		n    int64
+		what string
+	}{
+		{a.Oversold, "units oversold"},
+		{a.LostUpdates, "updates lost"},
+		{int64(a.AnswersWithoutOrder), "answers without their order"},
+		{int64(a.OrdersWithoutAnswer), "orders without an answer"},
+		{int64(a.Duplicates), "orders that a customer has twice"},
+		{int64(a.Keyless), "orders without an idempotency key"},
+	} {
+		if wrong.n != 0 {
+			r.find("%s: %d %s", a.Strategy, wrong.n, wrong.what)
+		}
+	}
+	for _, example := range a.Examples {
+		r.find("%s: for example %s", a.Strategy, example)
+	}
+	if a.Orders == 0 {
+		r.find("%s: nothing was sold at all", a.Strategy)
+	}
+}
+
+// close adds what the recoveries and the gauges say.
+func (r *Report) close() {
+	for _, f := range r.Recoveries {
+		switch {
+		case f.Never > 0:
+			r.find("%s: %d times the shops did not recover", f.Fault, f.Never)
+		case f.Worst > r.RecoverWithin:
+			r.find("%s: recovered after %s, want %s", f.Fault, f.Worst.Round(time.Millisecond), r.RecoverWithin)
+		}
+	}
+	for _, leak := range leaks(r.Before, r.After) {
+		r.find("leak: %s", leak)
+	}
+}
+
+// Survived says whether nothing was found.
+func (r *Report) Survived() bool { return len(r.Findings) == 0 }
+
+// Print writes tables for people.
+func (r *Report) Print(out io.Writer) {
+	fmt.Fprintln(out, r.recoveryTable())
+	fmt.Fprintf(out, "\n%s\n", r.accountTable())
+	fmt.Fprintf(out, "\n%s\n", r.gaugeTable())
+	fmt.Fprintf(out, "\n%d customers at %d orders/s for %s, %d repeats, %d clean refusals · Redis: %d locks, %d keys that never expire, %d that do · MySQL: %d unknown connections\n",
+		r.Purchases, r.Rate, r.Lasted.Round(time.Second), r.Repeats, r.Busy,
+		r.After.Locks, r.After.KeysForEver, r.After.KeysThatExpire, r.After.MySQL)
+	for _, finding := range r.Findings {
+		fmt.Fprintln(out, "found:", finding)
+	}
+	verdict := "survived"
+	if !r.Survived() {
+		verdict = fmt.Sprintf("not survived: %d findings", len(r.Findings))
+	}
+	fmt.Fprintf(out, "%s · %s, %d shops, seed %d\n", verdict, r.Versions, r.Shops, r.Seed)
+}
+
+func (r *Report) recoveryTable() string {
+	w := newTable("fault", "times", "worst\nrecovery", "average\nrecovery")
+	times := 0
+	for _, f := range r.Recoveries {
+		if f.Times > 0 {
+			w.AppendRow(table.Row{f.Fault, f.Times, seconds(f.Worst), seconds(f.Total / time.Duration(f.Times))})
+			times += f.Times
+		}
+	}
+	w.AppendFooter(table.Row{"all", times})
+	return w.Render()
+}
+
+func (r *Report) accountTable() string {
+	w := newTable("strategy", "items", "orders", "201s", "replayed", "in doubt\nat first", "refused", "oversold", "lost\nupdates",
+		"201 without\norder", "order with-\nout 201", "dupli-\ncates")
+	for _, a := range r.Accounts {
+		w.AppendRow(table.Row{a.Strategy, a.Items, a.Orders, a.Answers, a.Replayed, a.Doubtful, a.Refused, a.Oversold, a.LostUpdates,
+			a.AnswersWithoutOrder, a.OrdersWithoutAnswer, a.Duplicates})
+	}
+	return w.Render()
+}
+
+func (r *Report) gaugeTable() string {
+	w := newTable("at rest", "goroutines", "in use", "heap", "resident", "MySQL\nconnections")
+	for i, b := range r.Before.Shops {
+		for _, row := range []struct {
+			when string
+			Gauge
+		}{{"before", b}, {"after", r.After.Shops[i]}} {
+			w.AppendRow(table.Row{row.Shop + " " + row.when, row.Goroutines, row.Busy, mib(row.Heap), mib(row.Resident), row.MySQL})
+		}
+	}
+	return w.Render()
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
+
+func mib(bytes int64) string { return fmt.Sprintf("%d MiB", bytes>>20) }
+
+// newTable has the first column to the left and numbers to the right.
+func newTable(header ...string) table.Writer {
+	w := tabular.New()
+	row := make(table.Row, len(header))
+	for i, h := range header {
+		row[i] = h
+	}
+	w.AppendHeader(row)
+	w.SetColumnConfigs(tabular.Right(2, len(header)))
+	return w
+}

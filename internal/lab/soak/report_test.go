@@ -1,0 +1,93 @@
+package soak
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"stocklock/internal/lab/load"
+)
+
+// TestEachWayToBeWrongIsFound compares one customer's answer with the orders under the customer's
+// key.
+func TestEachWayToBeWrongIsFound(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		outcome load.Outcome
+		order   uint64 // in the 201
+		orders  []uint64
+		found   string // empty for nothing
+	}{
+		{"sold", load.Sold, 7, []uint64{7}, ""},
+		{"not sold", load.Busy, 0, nil, ""},
+		{"a 201 without an order", load.Sold, 7, nil, "1 answers without their order"},
+		{"a 201 with another's order", load.Sold, 7, []uint64{8}, "1 answers without their order"},
+		{"two orders for one key", load.Sold, 7, []uint64{7, 9}, "1 orders that a customer has twice"},
+		{"an order after a refusal", load.Busy, 0, []uint64{7}, "1 orders without an answer"},
+		{"an order after sold out", load.SoldOut, 0, []uint64{7}, "1 orders without an answer"},
+		{"never an answer", "", 0, []uint64{7}, "1 orders without an answer"},
+	} {
+		a := Account{Strategy: "x", Orders: 1}
+		a.compare(&purchase{outcome: test.outcome, order: test.order}, test.orders)
+		var r Report
+		r.judge(a)
+		if test.found == "" && len(r.Findings) > 0 || test.found != "" && !slices.Contains(r.Findings, "x: "+test.found) {
+			t.Errorf("%s: found %q, want %q", test.name, r.Findings, test.found)
+		}
+	}
+	for what, a := range map[string]Account{
+		"units oversold": {Orders: 1, Oversold: 1}, "updates lost": {Orders: 1, LostUpdates: -1}, "without an idempotency key": {Orders: 1, Keyless: 1},
+		"nothing was sold": {},
+	} {
+		var r Report
+		r.judge(a)
+		if len(r.Findings) != 1 || !strings.Contains(r.Findings[0], what) {
+			t.Errorf("found %q, want %q", r.Findings, what)
+		}
+	}
+}
+
+func TestSlowRecoveryIsFound(t *testing.T) {
+	e := episode{faults: []fault{{kind: &kinds[0]}, {kind: &kinds[1]}}}
+	r := Report{Options: Options{RecoverWithin: time.Second}, Before: &Gauges{}, After: &Gauges{}}
+	r.Recoveries.add(e, 900*time.Millisecond, true)
+	if r.close(); !r.Survived() {
+		t.Errorf("found %q", r.Findings)
+	}
+	r.Recoveries.add(e, 1100*time.Millisecond, true)
+	if r.close(); len(r.Findings) != 2 {
+		t.Errorf("both kinds were slow: found %q", r.Findings)
+	}
+	r.Findings = nil
+	r.Recoveries.add(e, 3*time.Second, false)
+	if r.close(); len(r.Findings) != 2 || !strings.Contains(r.Findings[0], "did not recover") {
+		t.Errorf("both kinds were not recovered from: found %q", r.Findings)
+	}
+	if first := r.Recoveries[0]; first.Times != 3 || first.Worst != 3*time.Second || first.Never != 1 {
+		t.Errorf("counted %+v", first)
+	}
+}
+
+func TestLeaksAreFound(t *testing.T) {
+	gauges := func(change func(*Gauges)) *Gauges {
+		g := &Gauges{Shops: []Gauge{{Shop: "shop-1", Goroutines: 20, Heap: 5 << 20}}, KeysThatExpire: 4}
+		change(g)
+		return g
+	}
+	before := gauges(func(*Gauges) {})
+	for what, change := range map[string]func(*Gauges){
+		"goroutines":             func(g *Gauges) { g.Shops[0].Goroutines += moreGoroutines + 1 },
+		"bytes of heap":          func(g *Gauges) { g.Shops[0].Heap = 40 << 20 },
+		"in use at rest":         func(g *Gauges) { g.Shops[0].Busy = 1 },
+		"unknown connections":    func(g *Gauges) { g.MySQL = 1 },
+		"1 locks":                func(g *Gauges) { g.Locks = 1 },
+		"keys that never expire": func(g *Gauges) { g.KeysForEver = 1 },
+		"":                       func(g *Gauges) { g.Shops[0].Goroutines += moreGoroutines; g.Shops[0].MySQL = 50; g.KeysThatExpire = 99 },
+	} {
+		found := leaks(before, gauges(change))
+		if what == "" && len(found) > 0 || what != "" && (len(found) != 1 || !strings.Contains(found[0], what)) {
+			t.Errorf("found %q, want %q", found, what)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"stocklock/internal/lab/explain"
+	"stocklock/internal/shop/labmode"
+	"stocklock/internal/strategy"
+)
+
+// shopLabel names a shop in reports: the same name in every testbed.
+func shopLabel(i int) string { return fmt.Sprintf("shop %d", i+1) }
+
+// traceFile is the part of a shop's trace that was written since the attack began.
+type traceFile struct {
+	path string
+	from int64
+}
+
+func (a *attack) markTraces() {
+	if a.bench.Testbed == nil {
+		return
+	}
+	for _, shop := range a.bench.Testbed.Shops {
+		if shop.Trace() == "" {
+			return
+		}
+		f := traceFile{path: shop.Trace()}
+		if info, err := os.Stat(f.path); err == nil {
+			f.from = info.Size()
+		}
+		a.traces = append(a.traces, f)
+	}
+}
+
+// readTraces returns the events that the shops wrote during the attack.
+func (a *attack) readTraces() ([]labmode.Event, error) {
+	var all []labmode.Event
+	for i, f := range a.traces {
+		events, err := f.read()
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range events {
+			if e.Run == a.item.ID {
+				e.Shop = shopLabel(i)
+				all = append(all, e)
+			}
+		}
+	}
+	return all, nil
+}
+
+func (f traceFile) read() ([]labmode.Event, error) {
+	file, err := os.Open(f.path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if _, err := file.Seek(f.from, io.SeekStart); err != nil {
+		return nil, err
+	}
+	return labmode.ReadEvents(file)
+}
+
+// evidence gathers what is known after the attack, when all is at rest.
+func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
+	orders, err := a.bench.Store.ItemOrders(ctx, a.item.ItemID)
+	if err != nil {
+		return explain.Evidence{}, err
+	}
+	events, err := a.readTraces()
+	if err != nil {
+		return explain.Evidence{}, err
+	}
+	e := explain.Evidence{
+		Strategy: a.cell.Strategy.Name, Lease: a.o.Lease,
+		Exclusive: a.cell.Strategy.Properties.Meets(strategy.Exclusive), Recovers: a.cell.Strategy.Properties.Meets(strategy.Recovers),
+		InitialStock: a.o.Stock, Began: a.begun, Ended: a.ended, Traced: len(a.traces) > 0, Events: events,
+		Changes: a.record.changes, Interventions: a.record.interventions, Orders: orders,
+	}
+	if a.stuck != nil {
+		e.Stuck, e.Locks = true, a.stuck.locks
+	}
+	byRequest := map[string]int{}
+	for _, h := range a.customers.hits {
+		r := explain.Request{
+			ID: h.id, Shop: shopLabel(h.shop), Sent: h.Sent, Outcome: string(h.Outcome), Nested: h.injection.Nested, Fault: h.injection.HasFault(),
+		}
+		if h.Sent.IsZero() {
+			continue
+		}
+		if h.Status != 0 || h.Err != nil {
+			r.Answered = h.Sent.Add(h.Latency)
+		}
+		byRequest[h.id] = h.shop
+		e.Requests = append(e.Requests, r)
+	}
+	for i := range e.Orders {
+		if shop, ok := byRequest[e.Orders[i].RequestID]; ok {
+			e.Orders[i].Shop = shopLabel(shop)
+		}
+	}
+	return e, nil
+}

@@ -1,0 +1,151 @@
+package trial
+
+import (
+	"math"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/scenario"
+)
+
+// Result is what a cell showed. Counts of orders come from SQL, counts of answers from the clients.
+type Result struct {
+	Strategy     string `json:"strategy"`
+	Scenario     string `json:"scenario"`
+	Seed         uint64 `json:"seed"`
+	Runs         int    `json:"runs"`
+	Agreed       int    `json:"agreed"` // runs whose verdict was the expected one
+	Shops        int    `json:"shops"`
+	InitialStock int64  `json:"initial_stock"`
+	Requests     int64  `json:"requests"`
+
+	Sold                int64 `json:"sold"`
+	Remaining           int64 `json:"remaining"`
+	Oversold            int64 `json:"oversold"`
+	LostUpdates         int64 `json:"lost_updates"`
+	Duplicates          int64 `json:"duplicates"`
+	OrdersWithoutAnswer int64 `json:"orders_without_answer"`
+	AnswersWithoutOrder int64 `json:"answers_without_order"` // must never be
+
+	Answered  int64 `json:"answered_sold"` // requests answered as sold
+	Unknown   int64 `json:"unknown"`
+	SoldOut   int64 `json:"sold_out"`
+	Busy      int64 `json:"busy"`
+	Fenced    int64 `json:"fenced"`
+	Lost      int64 `json:"lost"`
+	Conflict  int64 `json:"conflict"`
+	Refused   int64 `json:"refused"`
+	Errors    int64 `json:"errors"`
+	FaultsMet int64 `json:"faults_met"` // faults that reached their point
+
+	SalesPerSecond float64 `json:"sales_per_second"`
+	Latency        Latency `json:"latency_ms"`           // of answered requests, from sent to answered
+	Corrected      Latency `json:"latency_corrected_ms"` // from the scheduled time: differs only with a rate
+
+	Distribution []Bucket `json:"distribution,omitempty"`
+	Timeline     Timeline `json:"timeline,omitzero"`
+	CostPerSale  *Cost    `json:"cost_per_sale,omitempty"` // nil where it could not be counted
+
+	Verdict  scenario.Kind `json:"verdict"`
+	Expected scenario.Kind `json:"expected"`
+	Because  string        `json:"because"` // of Expected
+	Reason   string        `json:"reason,omitempty"`
+	Spoiled  []string      `json:"spoiled,omitempty"` // why earlier tries were not counted
+	Seconds  float64       `json:"seconds"`
+	Replay   string        `json:"replay,omitempty"`
+
+	Explanation *explain.Explanation `json:"explanation,omitempty"` // nil where there is none
+
+}
+
+// Latency holds percentiles in milliseconds.
+type Latency struct {
+	P50  float64 `json:"p50"`
+	P95  float64 `json:"p95"`
+	P99  float64 `json:"p99"`
+	P999 float64 `json:"p999"`
+	Max  float64 `json:"max"`
+}
+
+// Cost is what one sale under contention cost the servers, until the stock was sold.
+type Cost struct {
+	Redis    float64 `json:"redis_requests"`
+	Database float64 `json:"database_round_trips"`
+}
+
+func newResult(c Cell, o Options, shops int) *Result {
+	p := c.Strategy.PropertiesUnder(o.Options)
+	return &Result{
+		Strategy: c.Strategy.Name, Scenario: c.Scenario.Name, Seed: c.Seed, Runs: 1, Shops: shops, InitialStock: o.Stock,
+		Expected: c.Scenario.Expected(p), Because: c.Scenario.Because(p),
+	}
+}
+
+// Surprise reports whether the verdict differs from what the strategy's properties promise, in
+// either direction. A skipped cell is no surprise.
+func (r Result) Surprise() bool { return r.Verdict != scenario.Skipped && r.Verdict != r.Expected }
+
+// Comparable reports whether the scenario's numbers may be compared between strategies.
+func (r Result) Comparable() bool { return r.scenario().Comparable }
+
+// FixedLoad reports whether the scenario sends a fixed number of requests.
+func (r Result) FixedLoad() bool { return r.scenario().FixedLoad }
+
+// scenario is the zero value for one that this program does not know.
+func (r Result) scenario() scenario.Scenario {
+	s, _ := scenario.ByName(r.Scenario)
+	return s
+}
+
+// count counts the answers.
+func (r *Result) count(a *attack) {
+	answered, scheduled := newHistogram(), newHistogram()
+	var lastSale time.Time
+	counts := map[load.Outcome]int64{}
+	for _, h := range a.customers.hits {
+		if h.Outcome == "" {
+			h.Outcome = load.Unknown // interrupted before its answer
+		}
+		counts[h.Outcome]++
+		at := h.Sent.Add(h.Latency)
+		if h.Status != 0 {
+			observe(answered, h.Latency)
+			observe(scheduled, at.Sub(h.scheduled))
+		}
+		if h.Outcome == load.Sold && at.After(lastSale) {
+			lastSale = at
+		}
+	}
+	r.Requests, r.FaultsMet = int64(len(a.customers.hits)), int64(a.progress.reached)
+	r.Answered, r.Unknown, r.SoldOut, r.Busy = counts[load.Sold], counts[load.Unknown], counts[load.SoldOut], counts[load.Busy]
+	r.Fenced, r.Lost, r.Conflict = counts[load.Fenced], counts[load.Lost], counts[load.Conflict]
+	r.Refused, r.Errors = counts[load.Refused], counts[load.Failed]
+	r.Latency, r.Corrected, r.Distribution = percentiles(answered), percentiles(scheduled), distribution(answered)
+	if cost, ok := a.usage.perSale(); ok {
+		r.CostPerSale = &cost
+	}
+	if took := lastSale.Sub(a.begun).Seconds(); took > 0 {
+		r.SalesPerSecond = round(float64(counts[load.Sold])/took, 1)
+	}
+}
+
+const maxLatency = int64(10 * time.Minute / time.Microsecond)
+
+func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, maxLatency, 3) }
+
+func observe(h *hdrhistogram.Histogram, d time.Duration) {
+	h.RecordValue(min(max(d.Microseconds(), 1), maxLatency))
+}
+
+func percentiles(h *hdrhistogram.Histogram) Latency {
+	ms := func(q float64) float64 { return round(float64(h.ValueAtQuantile(q))/1000, 2) }
+	return Latency{P50: ms(50), P95: ms(95), P99: ms(99), P999: ms(99.9), Max: round(float64(h.Max())/1000, 2)}
+}
+
+func round(v float64, digits int) float64 {
+	p := math.Pow10(digits)
+	return math.Round(v*p) / p
+}

@@ -1,0 +1,37 @@
+package trial
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/strategy/ladder"
+)
+
+func TestCountsAndLatencies(t *testing.T) {
+	begun := time.Now()
+	request := func(scheduled, sent, took, status int, outcome load.Outcome, err error) *hit {
+		at := func(ms int) time.Time { return begun.Add(time.Duration(ms) * time.Millisecond) }
+		return &hit{scheduled: at(scheduled), Answer: load.Answer{Sent: at(sent), Latency: time.Duration(took) * time.Millisecond,
+			Status: status, Outcome: outcome, Err: err}}
+	}
+	a := &attack{begun: begun, usage: &usage{}}
+	a.customers.hits = []*hit{
+		request(2, 5, 20, 201, load.Sold, nil),
+		request(0, 0, 10, 201, load.Sold, nil),
+		request(4, 9, 30, 409, load.SoldOut, nil),
+		request(6, 10, 40, 0, load.Unknown, errors.New("EOF")),
+		{scheduled: begun}, // interrupted before it was sent
+	}
+	r := newResult(Cell{Strategy: ladder.All()[0], Scenario: scenario.All()[0]}, Options{}, 3)
+	r.count(a)
+	if r.Requests != 5 || r.Answered != 2 || r.SoldOut != 1 || r.Unknown != 2 {
+		t.Errorf("counted %+v", r)
+	}
+	if math.Abs(r.Latency.Max-30) > 0.1 || math.Abs(r.Corrected.Max-35) > 0.1 {
+		t.Errorf("the longest answer took %v ms, %v from the scheduled time, want 30 and 35", r.Latency.Max, r.Corrected.Max)
+	}
+}

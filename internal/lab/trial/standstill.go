@@ -1,0 +1,76 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"stocklock/internal/lab/explain"
+	"stocklock/internal/redislock"
+	"stocklock/internal/strategy"
+)
+
+// standstill is what was found when nothing was sold any more.
+type standstill struct {
+	locks   []explain.Lock // in Redis
+	waiting string         // what the requests wait for, for people
+}
+
+func (a *attack) lookAtStandstill(ctx context.Context) *standstill {
+	locks, err := a.lookAtLocks(ctx)
+	if err != nil {
+		return &standstill{waiting: err.Error()}
+	}
+	return &standstill{locks: locks, waiting: describe(locks)}
+}
+
+var errNotAsked = errors.New("no look at Redis: --redis says where it is")
+
+// lookAtLocks asks Redis for the item's lock.
+func (a *attack) lookAtLocks(ctx context.Context) ([]explain.Lock, error) {
+	client := a.bench.Redis
+	if a.bench.Testbed != nil && a.bench.Testbed.Redis() != nil {
+		client = a.bench.Testbed.Redis().Client()
+		defer client.Close()
+	}
+	if client == nil {
+		return nil, errNotAsked
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	var found []explain.Lock
+	for _, key := range lockKeys(a.item.ItemID) {
+		n, err := client.Exists(ctx, key).Result()
+		if err != nil {
+			return nil, fmt.Errorf("ask for the lock in Redis: %w", err)
+		}
+		if n == 0 {
+			continue
+		}
+		ttl, err := client.PTTL(ctx, key).Result()
+		if err != nil {
+			return nil, fmt.Errorf("ask for the lock in Redis: %w", err)
+		}
+		found = append(found, explain.Lock{Key: key, TTL: ttl})
+	}
+	return found, nil
+}
+
+// lockKeys are where Redis keeps an item's lock: plain locks and redislock have one key each.
+func lockKeys(item uint64) []string {
+	key := strategy.Key(item)
+	return []string{key, redislock.Keys("", key).Lock}
+}
+
+// describe says what the requests wait for.
+func describe(locks []explain.Lock) string {
+	if len(locks) == 0 {
+		return "no lock in Redis: each request waits for itself, or for its own process"
+	}
+	l := locks[0]
+	if l.TTL < 0 {
+		return "lock " + l.Key + " is held with no expiry"
+	}
+	return fmt.Sprintf("lock %s is held for another %s", l.Key, l.TTL.Round(time.Millisecond))
+}

@@ -1,0 +1,88 @@
+package trial
+
+import (
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
+)
+
+// BenchmarkTracing measures how much of its throughput under contention a strategy keeps while
+// every sale is recorded:
+//
+//	go test ./internal/lab/trial -run '^$' -bench Tracing -benchtime 40x
+//
+// Two testbeds sell in turn, one of them traced, so that other load on the machine affects both.
+// The benchmark reports the median of the ratios.
+func BenchmarkTracing(b *testing.B) {
+	r, err := rig.New()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer r.Close()
+	server, err := r.MySQL(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	store, err := stock.Open(server.DSN())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer store.Close()
+	if err := store.Migrate(b.Context(), slog.New(slog.DiscardHandler)); err != nil {
+		b.Fatal(err)
+	}
+	o := Options{Stock: 150, Requests: 300, Workers: 12, Timeout: time.Minute,
+		Options: strategy.Options{Lease: 2 * time.Second, Wait: 20 * time.Second, Retry: 2 * time.Millisecond}}
+	bench := func(name string, trace bool) Bench {
+		testbed, err := r.Testbed(b.Context(), rig.TestbedOptions{Name: name, Shops: 3, DSN: server.DSN(), Trace: trace, Env: map[string]string{
+			"SHOP_LAB": "true", "SHOP_LEASE": "2s", "SHOP_WAIT": "20s", "SHOP_RETRY": "2ms", "SHOP_LAB_WORK": "10ms", "SHOP_LOG_LEVEL": "error",
+		}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		at := Bench{Store: store, Testbed: testbed}
+		for _, shop := range testbed.Shops {
+			at.Shops = append(at.Shops, shop.URL)
+		}
+		return at
+	}
+	plain, traced := bench("plain", false), bench("traced", true)
+	for _, name := range []string{"conditional", "fenced"} {
+		s, err := ladder.ByName(name)
+		if err != nil {
+			b.Fatal(err)
+		}
+		sales := func(on Bench) float64 {
+			result, err := Run(b.Context(), on, Cell{Strategy: s, Scenario: scenario.All()[0], Seed: 1}, o)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if result.SalesPerSecond == 0 {
+				b.Fatalf("%s sold nothing: %s", name, result.Reason)
+			}
+			return result.SalesPerSecond
+		}
+		b.Run(name, func(b *testing.B) {
+			var ratios []float64
+			for n := range b.N {
+				if n%2 == 0 {
+					before := sales(plain)
+					ratios = append(ratios, sales(traced)/before)
+				} else {
+					with := sales(traced)
+					ratios = append(ratios, with/sales(plain))
+				}
+			}
+			slices.Sort(ratios)
+			b.ReportMetric(ratios[len(ratios)/2], "traced/plain")
+			b.ReportMetric(0, "ns/op") // means nothing here
+		})
+	}
+}

@@ -1,0 +1,226 @@
+// Package trial runs one cell: one strategy under one scenario.
+//
+// A trial makes an item of its own and attacks it through the shops. Meanwhile the scenario injects
+// its faults. Then the trial repairs the testbed, waits until all is at rest, and has SQL count
+// what was sold. From these counts follows a verdict, which is held against the strategy's
+// properties. What the shops say of themselves is never trusted.
+//
+// The files: trial.go is the order of events, attack.go the load and what happens meanwhile,
+// customers.go the requests and their shops, interventions.go what is done to the testbed,
+// progress.go when it is over, changes.go what Redis announces, verdict.go how it ended, result.go
+// and timeline.go the numbers.
+package trial
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/lab/audit"
+	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+)
+
+// Bench is where cells run, one at a time.
+type Bench struct {
+	Shops   []string     // base URLs
+	Store   *stock.Store // for the item and the audit, apart from the shops' own
+	Testbed *rig.Testbed // nil where servers and shops were given by address
+	// Redis is where locks are looked at without a Testbed. It may be nil.
+	Redis *redis.Client
+	// Alone means that no other bench uses the same MySQL, so that its counts are this bench's.
+	Alone    bool
+	NoQuorum string // why strategies that need a quorum cannot run here; empty where they can
+}
+
+// Cell is what to run.
+type Cell struct {
+	Strategy strategy.Strategy
+	Scenario scenario.Scenario
+	Seed     uint64
+}
+
+// Options are the settings that all cells of a run share.
+type Options struct {
+	Stock    int64         // units to sell
+	Requests int           // of a fixed load; the other scenarios go on until all is sold
+	Workers  int           // customers who buy at once; each waits for its answer
+	Shape    load.Shape    // how requests are sent over time; the zero value sends as customers are free
+	Timeout  time.Duration // of one request
+	Records  *load.Records // where every request is written down, nil for nowhere
+	strategy.Options
+}
+
+// maxCell bounds a cell that neither sells out nor gets stuck, besides the time that its load
+// takes.
+const maxCell = 90 * time.Second
+
+// maxTries bounds how often a cell is run that says nothing about its strategy, because the machine
+// stalled or because a fault or a repair failed.
+const maxTries = 3
+
+// Run runs one cell. An error means that the harness cannot go on. What spoils only this cell has
+// the verdict Invalid, after [maxTries] at most. A cell that was interrupted by ctx returns ctx's
+// cause.
+func Run(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
+	var earlier []string
+	for {
+		done, err := runOnce(ctx, b, c, o)
+		if err != nil {
+			return Result{}, err
+		}
+		if !done.again || len(earlier) == maxTries-1 {
+			done.result.Spoiled = earlier
+			return *done.result, o.Records.Write(c.Strategy.Name+"/"+c.Scenario.Name, done.records)
+		}
+		earlier = append(earlier, done.result.Reason)
+	}
+}
+
+// attempt is one run of a cell.
+type attempt struct {
+	result  *Result
+	records []load.Record
+	again   bool // another attempt may say more
+}
+
+func runOnce(ctx context.Context, b Bench, c Cell, o Options) (attempt, error) {
+	r := newResult(c, o, len(b.Shops))
+	if reason := unfit(b, c, o); reason != "" {
+		r.conclude(verdict{kind: scenario.Skipped, reason: reason})
+		return attempt{result: r}, nil
+	}
+	if err := b.ready(ctx); err != nil {
+		return attempt{}, err
+	}
+	run, err := audit.Start(ctx, b.Store, audit.Run{
+		ID:       fmt.Sprintf("%s-%s-%d-%s", c.Strategy.Name, c.Scenario.Name, c.Seed, time.Now().UTC().Format("150405.000000")),
+		Strategy: c.Strategy.Name, Scenario: c.Scenario.Name, InitialStock: o.Stock,
+	})
+	if err != nil {
+		return attempt{}, err
+	}
+	started := time.Now()
+	a := newAttack(b, c, o, c.Scenario.Plan(rand.New(rand.NewPCG(c.Seed, 0)), o.Lease), run)
+	var v verdict
+	if err := a.run(ctx); err != nil {
+		v = spoiled("%v", err)
+	}
+	if err := a.repair(ctx); err != nil {
+		v = spoiled("after: %v", err)
+	}
+	if ctx.Err() != nil {
+		return attempt{}, context.Cause(ctx)
+	}
+	if err := rest(ctx, b.Store, run.ID, a.customers.unknown(), o.Lease); err != nil {
+		return attempt{}, err
+	}
+	r.count(a)
+	if err := count(ctx, b.Store, run.ID, a.customers.hits, r); err != nil {
+		return attempt{}, err
+	}
+	if v.kind == "" {
+		v = judge(r, a)
+	}
+	r.conclude(v)
+	evidence, err := a.evidence(ctx)
+	if err != nil {
+		return attempt{}, err
+	}
+	if r.Surprise() && v.kind != scenario.Invalid {
+		if why := cmp.Or(evidence.Stall(), a.machine.stalled(o.Lease)); why != "" {
+			v = spoiled("%s, but the machine stalled: %s", v.kind, why)
+			r.conclude(v)
+		}
+	}
+	r.Timeline = timeline(evidence, a.customers.hits)
+	if v.kind != scenario.Invalid {
+		r.Explanation = explain.Explain(ctx, evidence)
+	}
+	r.Seconds = round(time.Since(started).Seconds(), 2)
+	return attempt{result: r, records: a.customers.records(), again: v.again}, nil
+}
+
+// unfit says why a cell cannot be run here.
+func unfit(b Bench, c Cell, o Options) string {
+	switch {
+	case c.Scenario.Needs == scenario.Rig && (b.Testbed == nil || !b.Testbed.CommandsServers()):
+		return "it commands servers, and these were given by address"
+	case c.Scenario.ShortWait && o.Wait >= o.Lease:
+		return fmt.Sprintf("it needs a wait shorter than the lease, and these are %s and %s", o.Wait, o.Lease)
+	case c.Strategy.NeedsQuorum:
+		return b.NoQuorum
+	default:
+		return ""
+	}
+}
+
+// ready repairs the testbed if something of it does not work.
+func (b Bench) ready(ctx context.Context) error {
+	if b.Testbed == nil {
+		return nil
+	}
+	broken := b.Testbed.Check(ctx)
+	if broken == nil {
+		return nil
+	}
+	if err := b.Testbed.Repair(ctx); err != nil {
+		return errors.Join(broken, err, context.Cause(ctx))
+	}
+	return nil
+}
+
+// rest waits until no more orders can come. Where every request has its answer, that is now. Where
+// a request has none, that is when there were no new orders for a lease.
+func rest(ctx context.Context, store *stock.Store, run string, doubtful bool, lease time.Duration) error {
+	if !doubtful {
+		return nil
+	}
+	orders, since := int64(-1), time.Now()
+	for time.Since(since) < lease {
+		a, err := audit.Count(ctx, store, run)
+		if err != nil {
+			return err
+		}
+		if a.Orders != orders {
+			orders, since = a.Orders, time.Now()
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(lease / 10):
+		}
+	}
+	return nil
+}
+
+// count has the database count, and compares the answers with the orders.
+func count(ctx context.Context, store *stock.Store, run string, hits []*hit, r *Result) error {
+	a, err := audit.Count(ctx, store, run)
+	if err != nil {
+		return err
+	}
+	orders, err := audit.Requests(ctx, store, run)
+	if err != nil {
+		return err
+	}
+	r.Sold, r.Remaining, r.Oversold, r.LostUpdates, r.Duplicates = a.Sold, a.Remaining, a.Oversold, a.LostUpdates, a.Duplicates
+	for _, h := range hits {
+		switch n := orders[h.id]; {
+		case h.Outcome == load.Sold && n == 0:
+			r.AnswersWithoutOrder++
+		case h.Outcome != load.Sold && n > 0:
+			r.OrdersWithoutAnswer += n
+		}
+	}
+	return nil
+}

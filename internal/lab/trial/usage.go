@@ -1,0 +1,76 @@
+package trial
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"stocklock/internal/lab/audit"
+	"stocklock/internal/testserver"
+)
+
+// usage is what the sales cost the servers, from the beginning of the attack to the first sold-out
+// answer. One goroutine at a time uses it.
+type usage struct {
+	count func() (counts, error) // nil where it cannot be known
+	begin counts
+	sold  int64 // 0 until stopped
+
+	background *sync.WaitGroup // to wait for before the rest is read
+	end        counts
+	err        error
+}
+
+// counts are the reads of Redis from its clients' connections, one for each request or pipeline,
+// and the statements that the database got.
+type counts struct{ redis, database int64 }
+
+const usagePatience = 5 * time.Second
+
+// startUsage counts only where nothing but sales goes on, and on a bench that has the servers to
+// itself.
+func (a *attack) startUsage(ctx context.Context) *usage {
+	u := &usage{background: &a.background}
+	if !a.bench.Alone || !a.cell.Scenario.Comparable || a.bench.Testbed.Redis() == nil {
+		return u
+	}
+	servers := append([]*testserver.Redis{a.bench.Testbed.Redis()}, a.bench.Testbed.Quorum...)
+	u.count = func() (c counts, err error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), usagePatience)
+		defer cancel()
+		for _, server := range servers {
+			reads, err := server.Reads(ctx)
+			if err != nil {
+				return c, err
+			}
+			c.redis += reads
+		}
+		c.database, err = audit.Statements(ctx, a.bench.Store)
+		return c, err
+	}
+	u.begin, u.err = u.count()
+	return u
+}
+
+// stop counts in the background, the first time that it is called after a sale.
+func (u *usage) stop(sold int64) {
+	if u.count == nil || u.sold > 0 {
+		return
+	}
+	u.sold = sold
+	u.background.Go(func() {
+		var err error
+		if u.end, err = u.count(); u.err == nil {
+			u.err = err
+		}
+	})
+}
+
+// perSale returns what one sale cost, or false where that is not known.
+func (u *usage) perSale() (c Cost, ok bool) {
+	if u.count == nil || u.err != nil || u.sold == 0 {
+		return Cost{}, false
+	}
+	each := func(n int64) float64 { return round(float64(n)/float64(u.sold), 1) }
+	return Cost{Redis: each(u.end.redis - u.begin.redis), Database: each(u.end.database - u.begin.database)}, true
+}

@@ -1,0 +1,83 @@
+package trial
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/sale"
+	"stocklock/internal/shop/labmode"
+)
+
+func TestJudge(t *testing.T) {
+	overrun, err := scenario.ByName("overrun")
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := scenario.Injection{Fault: labmode.Fault{Point: sale.Read, Action: labmode.Sleep, For: time.Second}}
+	with := func(sc scenario.Scenario, hits ...*hit) *attack {
+		a := &attack{cell: Cell{Scenario: sc}}
+		a.customers.hits = hits
+		return a
+	}
+	stuckWith := func(hits ...*hit) *attack {
+		a := with(scenario.Scenario{}, hits...)
+		a.stuck = &standstill{}
+		return a
+	}
+	lost := &hit{injection: long, Answer: load.Answer{Outcome: load.Lost}}
+	longSold := &hit{injection: long, Answer: load.Answer{Outcome: load.Sold}}
+	sold := &hit{Answer: load.Answer{Outcome: load.Sold}}
+	for _, tt := range []struct {
+		what string
+		r    Result
+		a    *attack
+		want scenario.Kind
+	}{
+		{"all sold, no more", Result{}, &attack{}, scenario.Held},
+		{"more orders than stock", Result{Oversold: 1}, &attack{}, scenario.Oversold},
+		{"oversold first, stuck later", Result{Oversold: 1, Remaining: 3}, stuckWith(), scenario.Oversold},
+		{"nothing moves", Result{Remaining: 3}, stuckWith(), scenario.Stuck},
+		{"nothing moves, and one shop answers", Result{Remaining: 3}, stuckWith(
+			&hit{Answer: load.Answer{Sent: time.Now(), Err: errors.New("refused")}}, &hit{shop: 1, Answer: load.Answer{Sent: time.Now()}}), scenario.Stuck},
+		{"no shop answers", Result{Remaining: 3}, stuckWith(
+			&hit{Answer: load.Answer{Sent: time.Now()}}, &hit{Answer: load.Answer{Sent: time.Now().Add(time.Second), Err: errors.New("refused")}}), scenario.Invalid},
+		{"the attack ended too early", Result{Remaining: 3}, &attack{}, scenario.Invalid},
+		{"an answer without an order", Result{AnswersWithoutOrder: 1}, &attack{}, scenario.Invalid},
+		{"two orders for one request", Result{Duplicates: 1}, &attack{}, scenario.Invalid},
+		{"an answer that should not be", Result{Errors: 1, Oversold: 5}, &attack{}, scenario.Invalid},
+		{"all long work lost its lock", Result{}, with(overrun, lost, lost, sold), scenario.Stuck},
+		{"one long work sold", Result{}, with(overrun, lost, longSold), scenario.Held},
+		{"long work lost its lock to another fault", Result{}, with(scenario.Scenario{}, lost), scenario.Held},
+	} {
+		if v := judge(&tt.r, tt.a); v.kind != tt.want {
+			t.Errorf("%s: %s, want %s", tt.what, v.kind, tt.want)
+		}
+	}
+}
+
+func TestReachedFollowsATrace(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "trace.jsonl")
+	f, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	time.AfterFunc(20*time.Millisecond, func() {
+		f.WriteString(`{"t":1,"shop":"s","request":"7-10","point":"read"}` + "\n" + `{"t":2,"shop":"s","request":"7-1","po`)
+		time.Sleep(10 * time.Millisecond)
+		f.WriteString(`int":"read"}` + "\n")
+	})
+	never, now := make(chan struct{}), make(chan struct{})
+	close(now)
+	if !reached(t.Context(), file, "7-1", sale.Read, never) {
+		t.Error("the point was written, and not found")
+	}
+	if reached(t.Context(), file, "7-1", sale.Write, now) {
+		t.Error("found a point that was not written")
+	}
+}

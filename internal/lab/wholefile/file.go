@@ -1,0 +1,121 @@
+// Package wholefile writes files that are complete or do not exist. A program that is interrupted,
+// or fails, leaves the file that had the name before.
+package wholefile
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// File is an unfinished file. [File.Commit] gives it its name, in place of the file that had it.
+// Pipes and devices are written to directly.
+type File struct {
+	*os.File
+	asked string // the name as it was given
+	path  string // the name with links followed
+}
+
+// Create begins a file. Either [File.Commit] or [File.Discard] must end it. Discard does nothing
+// after Commit.
+func Create(path string) (*File, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return nil, fmt.Errorf("cannot write %s: it is a folder, want a file's name", path)
+	case err == nil && !info.Mode().IsRegular():
+		existing, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return nil, cannotWrite(path, err)
+		}
+		return &File{existing, path, path}, nil
+	}
+	final := path
+	if followed, err := filepath.EvalSymlinks(path); err == nil {
+		final = followed
+	}
+	folder := filepath.Dir(final)
+	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("cannot write %s: the folder %s does not exist", path, folder)
+	}
+	unfinished, err := os.CreateTemp(folder, ".stocklock-*")
+	if err != nil {
+		return nil, cannotWrite(path, err)
+	}
+	return &File{unfinished, path, final}, nil
+}
+
+// Write creates a file, lets write fill it, and commits it.
+func Write(path string, write func(io.Writer) error) error {
+	file, err := Create(path)
+	if err != nil {
+		return err
+	}
+	defer file.Discard()
+	buffer := bufio.NewWriter(file)
+	err = write(buffer)
+	if err == nil {
+		err = buffer.Flush()
+	}
+	if err != nil {
+		return cannotWrite(path, err)
+	}
+	return file.Commit()
+}
+
+// Check returns the error that [Create] would return, and leaves nothing behind.
+func Check(path string) error {
+	if info, err := os.Stat(path); err == nil && info.Mode()&fs.ModeType&^fs.ModeDir != 0 {
+		return nil // opening a pipe would wait for its reader
+	}
+	file, err := Create(path)
+	if err != nil {
+		return err
+	}
+	file.Discard()
+	return nil
+}
+
+// Commit gives the file its name.
+func (f *File) Commit() error {
+	err := f.Close()
+	if f.unfinished() {
+		if err == nil {
+			err = os.Chmod(f.Name(), 0o644)
+		}
+		if err == nil {
+			err = os.Rename(f.Name(), f.path)
+		}
+	}
+	if err != nil {
+		return cannotWrite(f.asked, err)
+	}
+	return nil
+}
+
+// Discard removes the unfinished file. The file that had the name stays.
+func (f *File) Discard() {
+	f.Close()
+	if f.unfinished() {
+		os.Remove(f.Name()) // gone already after Commit
+	}
+}
+
+func (f *File) unfinished() bool { return f.Name() != f.path }
+
+// cannotWrite replaces the path of the unfinished file in an error by the path that was given.
+func cannotWrite(path string, err error) error {
+	var failed *fs.PathError
+	var renaming *os.LinkError
+	switch {
+	case errors.As(err, &failed):
+		err = failed.Err
+	case errors.As(err, &renaming):
+		err = renaming.Err
+	}
+	return fmt.Errorf("cannot write %s: %w", path, err)
+}

@@ -1,0 +1,66 @@
+package labmode
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+)
+
+// The headers that a shop with the lab obeys. Any other shop ignores them.
+const (
+	StrategyHeader = "X-Lab-Strategy" // the name of a strategy
+	RunHeader      = "X-Lab-Run"      // the run that the order belongs to
+	FaultHeader    = "X-Lab-Fault"    // see ParseFault
+	NestedHeader   = "X-Lab-Nested"   // 1: the sale takes its lock a second time
+)
+
+// Experiment is what a request asks of a shop in the lab. The zero value is an ordinary sale.
+type Experiment struct {
+	Strategy string // empty for the shop's usual one
+	Run      string // 1 to 64 printable ASCII characters without space, or empty
+	Fault    Fault
+	Nested   bool // the sale takes its lock a second time
+}
+
+// Set puts the experiment into a request's header.
+func (e Experiment) Set(header http.Header) {
+	set := func(name, value string) {
+		if value != "" {
+			header.Set(name, value)
+		}
+	}
+	set(StrategyHeader, e.Strategy)
+	set(RunHeader, e.Run)
+	if e.Fault != (Fault{}) {
+		set(FaultHeader, e.Fault.String())
+	}
+	if e.Nested {
+		set(NestedHeader, "1")
+	}
+}
+
+// runName is what orders.run can hold.
+var runName = regexp.MustCompile(`^[!-~]{1,64}$`)
+
+// ParseExperiment reads what [Experiment.Set] writes. It does not know which strategies there are.
+func ParseExperiment(header http.Header) (Experiment, error) {
+	e := Experiment{Strategy: header.Get(StrategyHeader), Run: header.Get(RunHeader)}
+	if e.Run != "" && !runName.MatchString(e.Run) {
+		return Experiment{}, fmt.Errorf("%s must be 1 to 64 printable characters without space", RunHeader)
+	}
+	if spec := header.Get(FaultHeader); spec != "" {
+		fault, err := ParseFault(spec)
+		if err != nil {
+			return Experiment{}, fmt.Errorf("%s: %w", FaultHeader, err)
+		}
+		e.Fault = fault
+	}
+	switch nested := header.Get(NestedHeader); nested {
+	case "":
+	case "1":
+		e.Nested = true
+	default:
+		return Experiment{}, fmt.Errorf("%s must be 1 or missing, not %q", NestedHeader, nested)
+	}
+	return e, nil
+}

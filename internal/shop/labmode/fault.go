@@ -1,0 +1,76 @@
+package labmode
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"stocklock/internal/sale"
+)
+
+// Action is what a fault does.
+type Action string
+
+const (
+	// Sleep delays the one sale; the process goes on.
+	Sleep Action = "sleep"
+	// Kill ends the process as kill -9 would: nothing is cleaned up.
+	Kill Action = "kill"
+	// Stop stops the whole process with SIGSTOP. A child of it, started just before, sends SIGCONT
+	// when the time is over.
+	Stop Action = "stop"
+)
+
+// MaxDuration is the longest sleep or stop that [ParseFault] accepts.
+const MaxDuration = time.Minute
+
+// Fault is one action at one point of a sale. The zero value is no fault.
+//
+// The load test decides which request carries which fault and sends it in [FaultHeader]; the shop
+// injects it when the sale comes to that point. The same seed gives the same schedule.
+type Fault struct {
+	Point  sale.Point
+	Action Action
+	For    time.Duration // how long to sleep or to stay stopped; zero for Kill
+}
+
+// String gives the form that [ParseFault] reads.
+func (f Fault) String() string {
+	if f.Action == Kill {
+		return fmt.Sprintf("%s %s", f.Point, f.Action)
+	}
+	return fmt.Sprintf("%s %s %s", f.Point, f.Action, f.For)
+}
+
+// ParseFault reads "<point> sleep <duration>", "<point> stop <duration>" or
+// "<point> kill".
+func ParseFault(s string) (Fault, error) {
+	words := strings.Fields(s)
+	if len(words) < 2 {
+		return Fault{}, fmt.Errorf("fault %q: want %q, %q or %q", s, "<point> sleep <duration>", "<point> stop <duration>", "<point> kill")
+	}
+	f := Fault{Point: sale.Point(words[0]), Action: Action(words[1])}
+	if !slices.Contains(sale.Points, f.Point) {
+		return Fault{}, fmt.Errorf("fault %q: no point %q, want one of %v", s, f.Point, sale.Points)
+	}
+	switch f.Action {
+	case Kill:
+		if len(words) != 2 {
+			return Fault{}, fmt.Errorf("fault %q: kill takes no duration", s)
+		}
+		return f, nil
+	case Sleep, Stop:
+	default:
+		return Fault{}, fmt.Errorf("fault %q: no action %q, want sleep, stop or kill", s, f.Action)
+	}
+	if len(words) != 3 {
+		return Fault{}, fmt.Errorf("fault %q: %s takes one duration, such as 300ms", s, f.Action)
+	}
+	d, err := time.ParseDuration(words[2])
+	if err != nil || d <= 0 || d > MaxDuration {
+		return Fault{}, fmt.Errorf("fault %q: duration %q is not between 1ns and %s", s, words[2], MaxDuration)
+	}
+	f.For = d
+	return f, nil
+}

@@ -1,0 +1,146 @@
+// Package labmode is what a shop does in the lab beyond selling.
+//
+// A shop with the lab obeys headers: a request chooses the strategy of its sale, carries a fault to
+// one of the sale's points, and names the run that it belongs to. The shop can also record the points
+// of every sale. A shop in production does not contain this package.
+package labmode
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/shop"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+)
+
+// Config says how a shop behaves in the lab.
+type Config struct {
+	Strategies []strategy.Strategy // those that a request may choose
+	Work       time.Duration       // slept by every sale after it has read the stock
+	Recorder   *Recorder           // records the points of every sale; nil for none
+	Stepper    *Stepper            // holds the requests of every sale; nil for none
+}
+
+// Lab sells as each request asks. It implements [shop.Lab].
+type Lab struct {
+	Config
+	deps  strategy.Deps
+	usual *strategy.Seller
+	log   *slog.Logger
+
+	mu      sync.Mutex
+	sellers map[string]*strategy.Seller // guarded by mu; by name, without the usual one
+}
+
+// Attach makes a shop sell as its requests ask.
+func Attach(s *shop.Shop, cfg Config) {
+	s.ExtraTime = cfg.Work + MaxDuration // no deadline may end what a scenario makes slow
+	s.UseLab(&Lab{Config: cfg, deps: s.Deps, usual: s.Seller(), log: s.Log, sellers: map[string]*strategy.Seller{}})
+}
+
+// Sale returns how a request with these headers is sold.
+func (l *Lab) Sale(header http.Header) (shop.Sell, error) {
+	asked, err := ParseExperiment(header)
+	if err != nil {
+		return nil, shop.Malformed(err.Error())
+	}
+	seller, err := l.seller(asked.Strategy)
+	if err != nil {
+		return nil, shop.Malformed(StrategyHeader + ": " + err.Error())
+	}
+	if asked.Nested {
+		seller = nested(seller)
+	}
+	return func(ctx context.Context, wanted stock.Sale) (stock.Order, error) {
+		wanted.Run = asked.Run
+		hook := l.hook(asked, seller.Strategy.Name, wanted)
+		if l.Stepper != nil {
+			ctx, hook = l.Stepper.Sale(ctx, wanted.RequestID, hook)
+		}
+		return seller.Sell(sale.WithHook(ctx, hook), wanted)
+	}, nil
+}
+
+// seller returns the seller of a strategy, the usual one for no name. All sales by one strategy share
+// a seller, because some guards queue inside the process.
+func (l *Lab) seller(name string) (*strategy.Seller, error) {
+	if name == "" || name == l.usual.Strategy.Name {
+		return l.usual, nil
+	}
+	chosen, err := strategy.Find(name, l.Strategies)
+	if err != nil {
+		return nil, err
+	}
+	if err := chosen.Check(l.deps); err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	seller := l.sellers[name]
+	if seller == nil {
+		seller = strategy.New(chosen, l.deps)
+		l.sellers[name] = seller
+	}
+	return seller, nil
+}
+
+// nested returns a seller whose sales take their own lock a second time, as code does that calls
+// another guarded function: here to read the item.
+func nested(s *strategy.Seller) *strategy.Seller {
+	twice := *s
+	twice.Decrement = func(held context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+		err := s.Guard.Do(held, strategy.Key(wanted.ItemID), func(inner context.Context, _ int64) error {
+			_, err := store.Read(inner, wanted.ItemID)
+			return err
+		})
+		if err != nil {
+			return stock.Order{}, err
+		}
+		return s.Decrement(held, store, wanted)
+	}
+	return &twice
+}
+
+// hook makes a sale be recorded, work for a while at the point read, and meet its fault: once, however
+// often it passes that point.
+func (l *Lab) hook(asked Experiment, by string, wanted stock.Sale) sale.Hook {
+	record := func(context.Context, sale.Point, []slog.Attr) {}
+	if l.Recorder != nil {
+		record = l.Recorder.Sale(wanted.RequestID, wanted.ItemID, by, wanted.Run)
+	}
+	var injected atomic.Bool
+	return func(ctx context.Context, p sale.Point, facts []slog.Attr) {
+		inject := p == asked.Fault.Point && injected.CompareAndSwap(false, true)
+		if inject {
+			facts = append(facts, slog.String("fault", asked.Fault.String()))
+		}
+		record(ctx, p, facts)
+		if p == sale.Read && l.Work > 0 {
+			time.Sleep(l.Work) // work that does not look at its context
+		}
+		if !inject {
+			return
+		}
+		if err := asked.Fault.Inject(); err != nil {
+			l.log.ErrorContext(ctx, "the fault failed", "fault", asked.Fault.String(), "error", err)
+		}
+	}
+}
+
+// Close frees the locks of all sellers but the shop's own. No sale may begin any more.
+func (l *Lab) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var errs []error
+	for _, seller := range l.sellers {
+		errs = append(errs, seller.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,328 @@
+package labmode_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/shop"
+	"stocklock/internal/shop/labmode"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
+	"stocklock/internal/testserver"
+)
+
+// lab is a shop in the lab, on real servers.
+type lab struct {
+	t     *testing.T
+	url   string
+	store *stock.Store
+	redis redis.UniversalClient
+}
+
+// usual is the strategy of a request that asks for none.
+const usual = "owner-checked"
+
+func open(t *testing.T, cfg labmode.Config, options strategy.Options) *lab {
+	t.Helper()
+	store, err := stock.Open(testserver.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := shop.OpenRedis("redis://" + testserver.RedisAddr(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	by, err := ladder.ByName(usual)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := shop.New(shop.Config{
+		Name: "test-shop", Strategy: by, Log: slog.New(slog.DiscardHandler),
+		Deps:        strategy.Deps{Store: store, Redis: client, Quorum: []redis.UniversalClient{client}, Options: options},
+		MaxInFlight: 100, MaxConnections: 400, StartupTimeout: time.Minute, DrainTimeout: 20 * time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Strategies = ladder.All()
+	labmode.Attach(s, cfg)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(context.Background())
+	served := make(chan error)
+	go func() { served <- s.Serve(ctx, listener, nil) }()
+	t.Cleanup(func() {
+		end()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		_, _ = client.Close(), store.Close()
+		http.DefaultClient.CloseIdleConnections()
+	})
+	l := &lab{t, "http://" + listener.Addr().String(), store, client}
+	for giveUp := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		answer, err := http.Get(l.url + "/readyz")
+		if err == nil {
+			_ = answer.Body.Close()
+			if answer.StatusCode == http.StatusOK {
+				return l
+			}
+		}
+		if time.Now().After(giveUp) {
+			t.Fatal("the shop did not get ready")
+		}
+	}
+}
+
+var usualOptions = strategy.Options{Lease: 10 * time.Second, Wait: 5 * time.Second, Retry: 5 * time.Millisecond}
+
+func (l *lab) item(units int64) stock.Item {
+	l.t.Helper()
+	item, err := l.store.CreateItem(l.t.Context(), "item", units)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return item
+}
+
+func (l *lab) left(item stock.Item) int64 {
+	l.t.Helper()
+	now, err := l.store.Read(l.t.Context(), item.ID)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return now.Stock
+}
+
+// answer is what a client saw.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (l *lab) buy(item stock.Item, asked labmode.Experiment, headers ...string) answer {
+	l.t.Helper()
+	header := http.Header{}
+	asked.Set(header)
+	for i := 0; i < len(headers); i += 2 {
+		header.Set(headers[i], headers[i+1])
+	}
+	a, err := l.try(l.t.Context(), item, header)
+	if err != nil {
+		l.t.Error(err)
+	}
+	return a
+}
+
+func (l *lab) try(ctx context.Context, item stock.Item, header http.Header) (answer, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost,
+		fmt.Sprintf("%s/api/v1/items/%d/orders", l.url, item.ID), strings.NewReader(`{"quantity":1}`))
+	if err != nil {
+		return answer{}, err
+	}
+	request.Header = header
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return answer{}, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return answer{response.StatusCode, response.Header, string(body)}, err
+}
+
+func sleep(p sale.Point, d time.Duration) labmode.Fault {
+	return labmode.Fault{Point: p, Action: labmode.Sleep, For: d}
+}
+
+func TestARequestChoosesStrategyRunAndFault(t *testing.T) {
+	l := open(t, labmode.Config{}, usualOptions)
+	for _, name := range append(ladder.Names(), "") {
+		item := l.item(1)
+		got := l.buy(item, labmode.Experiment{Strategy: name, Run: "run-1"})
+		if got.status != 201 {
+			t.Fatalf("%s: %d %s", name, got.status, got.body)
+		}
+		orders, err := l.store.ItemOrders(t.Context(), item.ID)
+		if name == "" {
+			name = usual
+		}
+		if err != nil || len(orders) != 1 || orders[0].Strategy != name || orders[0].Run != "run-1" {
+			t.Errorf("asked for %s in run-1, got the orders %+v, %v", name, orders, err)
+		}
+	}
+	const pause = 300 * time.Millisecond
+	began := time.Now()
+	if got := l.buy(l.item(1), labmode.Experiment{Fault: sleep(sale.Written, pause)}); got.status != 201 || time.Since(began) < pause {
+		t.Errorf("the sale that sleeps answered %d after %s", got.status, time.Since(began))
+	}
+}
+
+// TestNested wants a sale that takes its own lock again to succeed exactly where the strategy is
+// reentrant.
+func TestNested(t *testing.T) {
+	options := usualOptions
+	options.Wait = 100 * time.Millisecond // shorter than the lease: no lock frees itself meanwhile
+	l := open(t, labmode.Config{}, options)
+	for _, s := range ladder.All() {
+		want := 503
+		if s.Properties.Meets(strategy.Reentrant) {
+			want = 201
+		}
+		if got := l.buy(l.item(1), labmode.Experiment{Nested: true, Strategy: s.Name}); got.status != want {
+			t.Errorf("%s: %d %s, want %d", s.Name, got.status, got.body, want)
+		}
+	}
+}
+
+func TestWrongHeadersAreRefused(t *testing.T) {
+	l := open(t, labmode.Config{}, usualOptions)
+	item := l.item(1)
+	for _, header := range []http.Header{
+		{labmode.StrategyHeader: {"no such"}}, {labmode.RunHeader: {"a b"}}, {labmode.FaultHeader: {"read"}},
+		{labmode.FaultHeader: {"read sleep 1h"}}, {labmode.NestedHeader: {"yes"}},
+	} {
+		if got, err := l.try(t.Context(), item, header); err != nil || got.status != 400 || !strings.Contains(got.body, "/problems/malformed") {
+			t.Errorf("%s: %d %s, %v, want malformed", header, got.status, got.body, err)
+		}
+	}
+	if left := l.left(item); left != 1 {
+		t.Errorf("%d units left, want 1", left)
+	}
+}
+
+func TestTheLabRecordsEverySale(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "trace.jsonl")
+	recorder, err := labmode.OpenRecorder(path, "test-shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer recorder.Close()
+	l := open(t, labmode.Config{Work: 30 * time.Millisecond, Recorder: recorder}, usualOptions)
+	item := l.item(5)
+	l.buy(item, labmode.Experiment{Run: "run-1", Fault: sleep(sale.Read, time.Millisecond)}, "X-Request-Id", "r-1")
+
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	events, err := labmode.ReadEvents(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[sale.Point]labmode.Event{}
+	var points []sale.Point
+	for _, e := range events {
+		points = append(points, e.Point)
+		at[e.Point] = e
+		if e.Shop != "test-shop" || e.Request != "r-1" || e.Item != item.ID || e.Run != "run-1" || e.Strategy != usual {
+			t.Errorf("event %+v is of another sale", e)
+		}
+	}
+	if !slices.Equal(points, sale.Points) {
+		t.Errorf("passed %v, want %v", points, sale.Points)
+	}
+	if worked := at[sale.Write].Time.Sub(at[sale.Read].Time); worked < 30*time.Millisecond {
+		t.Errorf("the work after the read took %s, want 30ms", worked)
+	}
+	if f := at[sale.Read].Facts["fault"]; f != "read sleep 1ms" {
+		t.Errorf("the fault recorded is %v", f)
+	}
+}
+
+// TestRepeatsSellOnce repeats a request under every strategy, at the same moment and afterwards.
+func TestRepeatsSellOnce(t *testing.T) {
+	l := open(t, labmode.Config{Work: 20 * time.Millisecond}, usualOptions)
+	for _, name := range ladder.Names() {
+		item := l.item(1) // a repeat may find it sold out
+		var mu sync.Mutex
+		var bodies []string
+		var sending sync.WaitGroup
+		for range 8 {
+			sending.Go(func() {
+				got := l.buy(item, labmode.Experiment{Strategy: name}, "Idempotency-Key", "key-of-a-customer-"+name)
+				mu.Lock()
+				defer mu.Unlock()
+				bodies = append(bodies, got.body)
+			})
+		}
+		sending.Wait()
+		slices.Sort(bodies)
+		if different := slices.Compact(bodies); len(different) != 1 || l.left(item) != 0 {
+			t.Errorf("%s: %d units left, the repeats got %v", name, l.left(item), different)
+		}
+	}
+}
+
+// TestAClientThatGoesAway leaves no lock behind, whenever it goes: here while the lock is taken and in
+// the middle of the work.
+func TestAClientThatGoesAway(t *testing.T) {
+	l := open(t, labmode.Config{}, usualOptions)
+	item := l.item(100)
+	for _, by := range []string{"owner-checked", "owner-watch", "setnx-expire", "reentrant-timer"} {
+		for _, point := range sale.Points[:len(sale.Points)-1] {
+			header := http.Header{}
+			labmode.Experiment{Strategy: by, Fault: sleep(point, 100*time.Millisecond)}.Set(header)
+			ctx, leave := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			_, err := l.try(ctx, item, header)
+			leave()
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("%s: the client had its answer before the sale came to %s: %v", by, point, err)
+			}
+			time.Sleep(150 * time.Millisecond)
+			for giveUp := time.Now().Add(10 * time.Second); l.redis.Exists(t.Context(), strategy.Key(item.ID)).Val() == 1; time.Sleep(10 * time.Millisecond) {
+				if time.Now().After(giveUp) {
+					t.Fatalf("%s: the lock of a client that left at %s is still there", by, point)
+				}
+			}
+		}
+	}
+}
+
+// FuzzExperiment: whatever the headers are, what is taken from them fits the database and leads back
+// to itself.
+func FuzzExperiment(f *testing.F) {
+	f.Add("run", "none", "read sleep 1s", "1")
+	f.Add(strings.Repeat("r", 65), "no", "read kill", "")
+	f.Add("", "", "written stop 61s", "2")
+	f.Fuzz(func(t *testing.T, run, by, spec, nested string) {
+		header := http.Header{}
+		for name, value := range map[string]string{labmode.StrategyHeader: by, labmode.RunHeader: run, labmode.FaultHeader: spec, labmode.NestedHeader: nested} {
+			header.Set(name, value)
+		}
+		asked, err := labmode.ParseExperiment(header)
+		if err != nil {
+			return
+		}
+		if len(asked.Run) > 64 || asked.Fault.For > labmode.MaxDuration {
+			t.Errorf("accepted the experiment %+v", asked)
+		}
+		again := http.Header{}
+		asked.Set(again)
+		if got, err := labmode.ParseExperiment(again); err != nil || got != asked {
+			is, _ := json.Marshal(again)
+			t.Errorf("%+v became %+v through %s: %v", asked, got, is, err)
+		}
+	})
+}

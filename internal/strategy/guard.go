@@ -1,0 +1,62 @@
+package strategy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"stocklock/internal/redislock"
+	"stocklock/internal/sale"
+	"stocklock/internal/stock"
+)
+
+// Unguarded is the guard that lets everybody in.
+type Unguarded struct{}
+
+// Do runs fn at once.
+func (Unguarded) Do(ctx context.Context, _ string, fn func(context.Context, int64) error) error {
+	return fn(ctx, 0)
+}
+
+// LockGuard guards with a lock of package redislock.
+type LockGuard struct{ redislock.Locking }
+
+// Reference guards with the reference lock: queue, direct hand-off, watchdog.
+func Reference(d Deps) LockGuard {
+	// A commit outlives its request, and the lock must not be lost meanwhile.
+	grace := max(d.Lease, stock.WriteTimeout)
+	return LockGuard{redislock.New(d.Redis, redislock.Options{Lease: d.Lease, Wait: d.Wait, Hooks: d.Hooks, Grace: grace})}
+}
+
+// ReferenceGuard describes [Reference] in a table.
+const ReferenceGuard = "redislock: queue, direct hand-off, watchdog"
+
+// Close releases the locks that are still held, and waits for that as long as the Locker does.
+func (g LockGuard) Close() error { return g.Locking.Close(context.Background()) }
+
+// Do runs fn while the lock is held.
+func (g LockGuard) Do(ctx context.Context, key string, fn func(context.Context, int64) error) error {
+	held, lease, err := g.Acquire(ctx, key)
+	if errors.Is(err, redislock.ErrNotAcquired) && ctx.Err() == nil {
+		return fmt.Errorf("%w: %w", ErrBusy, err)
+	}
+	if err != nil {
+		return err
+	}
+	token := slog.Int64("token", lease.Token())
+	sale.At(ctx, sale.Acquiring, token)
+	sale.At(ctx, sale.Acquired, token)
+	defer func() {
+		sale.At(ctx, sale.Releasing, token)
+		if err := lease.Release(); err != nil {
+			slog.DebugContext(ctx, "release failed", "error", err)
+		}
+		sale.At(ctx, sale.Released, token)
+	}()
+	err = fn(held, lease.Token())
+	if cause := context.Cause(held); errors.Is(err, context.Canceled) && errors.Is(cause, redislock.ErrLost) {
+		return cause // the loss cancelled what was under way
+	}
+	return err
+}

@@ -1,0 +1,89 @@
+package ladder
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/strategy"
+)
+
+var getset = strategy.Strategy{
+	Name:      "getset",
+	Doc:       "SETNX with the deadline as the value; a process that finds it passed takes over with GETSET: all processes must agree on the time",
+	Source:    "the SETNX command's page, \"Design pattern: Locking with SETNX\"",
+	Guard:     "SETNX deadline; GET, GETSET; DEL",
+	Decrement: "read-then-write",
+	Telling:   "clock-skew",
+	Properties: strategy.Properties{
+		Has:           strategy.Exclusive | strategy.Recovers | strategy.AtomicLease,
+		NotApplicable: strategy.AtomicRelease,
+	},
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return polled{Options: d.Options, try: deadlineLock{d, processClock(d)}.try}, strategy.ReadThenWrite
+	},
+}
+
+// clock tells the time that a deadline is compared with.
+type clock func(context.Context) (time.Time, error)
+
+// processClock is the clock of the process itself.
+func processClock(d strategy.Deps) clock {
+	now := d.Now
+	if now == nil {
+		now = time.Now
+	}
+	return func(context.Context) (time.Time, error) { return now(), nil }
+}
+
+// deadlineLock keeps the lock's deadline in its value, in milliseconds since 1970. Redis itself
+// never expires the key.
+type deadlineLock struct {
+	strategy.Deps
+	now clock
+}
+
+func (l deadlineLock) try(ctx context.Context, key string) (lease, error) {
+	now, err := l.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	deadline := now.Add(l.Lease).UnixMilli()
+	ok, err := sendSetnx(ctx, l.Redis, key, deadline)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		if ok, err = l.takeOver(ctx, key, now, deadline); err != nil || !ok {
+			return nil, err
+		}
+	}
+	sale.At(ctx, sale.Acquiring)
+	return plainDel{l.Redis, key}, nil
+}
+
+// takeOver gets an expired lock. Of several processes that try, the one whose GETSET returns an
+// expired deadline wins; the others have moved the deadline by a little.
+func (l deadlineLock) takeOver(ctx context.Context, key string, now time.Time, deadline int64) (bool, error) {
+	current, err := l.Redis.Get(ctx, key).Result()
+	if errors.Is(err, redis.Nil) {
+		return false, nil
+	}
+	if err != nil || !passed(current, now) {
+		return false, err
+	}
+	before, err := l.Redis.GetSet(ctx, key, deadline).Result()
+	if errors.Is(err, redis.Nil) {
+		return true, nil // it was freed in between: GETSET created it
+	}
+	return err == nil && passed(before, now), err
+}
+
+func passed(deadline string, now time.Time) bool {
+	ms, err := strconv.ParseInt(deadline, 10, 64)
+	return err == nil && ms < now.UnixMilli()
+}

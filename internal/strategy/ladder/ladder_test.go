@@ -1,0 +1,91 @@
+package ladder
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"stocklock/internal/strategy/strategytest"
+)
+
+func TestStrategies(t *testing.T) { strategytest.All(t, breakable) }
+
+func TestRecipes(t *testing.T) {
+	strategytest.Recipes(t, breakable, map[string]string{
+		"none":                "",
+		"mutex":               "",
+		"setnx":               "setnx; del",
+		"setnx-expire":        "setnx; pexpire; del",
+		"getset":              "setnx; del",
+		"getset-server-clock": "time; setnx; del",
+		"set-ex-nx":           "set nx px; del",
+		"lua-setex":           "evalsha; evalsha",
+		"owner-get-del":       "set nx px; get; del",
+		"owner-watch":         "set nx px; watch; get; multi del exec",
+		"owner-checked":       "set nx px; evalsha",
+		"reentrant-fixed":     "evalsha; evalsha",
+		"reentrant-timer":     "evalsha; evalsha",
+		"reentrant":           "evalsha; evalsha",
+		"redlock":             "set nx px; evalsha",
+	})
+}
+
+func TestByNameSaysWhatThereIs(t *testing.T) {
+	_, err := ByName("setxn")
+	if err == nil || !strings.Contains(err.Error(), `"setxn"`) || !strings.Contains(err.Error(), "set-ex-nx") {
+		t.Errorf("ByName of a typo = %v, want the typo and the names there are", err)
+	}
+	for _, s := range All() {
+		if got, err := ByName(s.Name); err != nil || got.Name != s.Name {
+			t.Errorf("ByName(%q) = %q, %v", s.Name, got.Name, err)
+		}
+	}
+}
+
+func TestGetSetTakesOverAnExpiredLock(t *testing.T) {
+	d := strategytest.Deps(t)
+	s := deadlineLock{d, processClock(d)}
+	ctx := t.Context()
+	if held, err := s.try(ctx, "lock"); held == nil || err != nil {
+		t.Fatalf("try on a free lock = %v, %v", held, err)
+	}
+	if held, err := s.try(ctx, "lock"); held != nil || err != nil {
+		t.Errorf("try on a held lock = %v, %v, want neither", held, err)
+	}
+	ahead := s
+	ahead.now = func(context.Context) (time.Time, error) { return time.Now().Add(2 * d.Lease), nil }
+	if held, err := ahead.try(ctx, "lock"); held == nil || err != nil {
+		t.Errorf("try by a clock that runs ahead = %v, %v, want the lock: that is the flaw", held, err)
+	}
+	d.Now = func() time.Time { return time.Now().Add(2 * d.Lease) }
+	if held, err := (deadlineLock{d, serverClock(d)}).try(ctx, "lock"); held != nil || err != nil {
+		t.Errorf("try by the server's clock = %v, %v, want neither: the skew must not matter", held, err)
+	}
+}
+
+// TestReleaseLeavesAnothersLockAlone releases a lock that has passed to somebody
+// else meanwhile.
+func TestReleaseLeavesAnothersLockAlone(t *testing.T) {
+	d := strategytest.Deps(t)
+	ctx := t.Context()
+	for _, tt := range []struct {
+		name  string
+		hold  lease
+		frees bool
+	}{
+		{"plain DEL", plainDel{d.Redis, "lock"}, true},
+		{"GET, DEL", getThenDel{d.Redis, "lock", "me"}, false},
+		{"WATCH, DEL", watchedDel{d.Redis, "lock", "me"}, false},
+		{"script", compareAndDelete{d.Redis, "lock", "me"}, false},
+	} {
+		if err := d.Redis.Set(ctx, "lock", "somebody else", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		_ = tt.hold.release(ctx) // whether it reports the loss differs, what it leaves matters
+		left, err := d.Redis.Exists(ctx, "lock").Result()
+		if err != nil || (left == 0) != tt.frees {
+			t.Errorf("%s: somebody else's lock still there: %v, %v, want %v", tt.name, left == 1, err, !tt.frees)
+		}
+	}
+}

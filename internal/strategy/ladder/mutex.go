@@ -1,0 +1,55 @@
+package ladder
+
+import (
+	"context"
+	"time"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/strategy"
+)
+
+var mutex = strategy.Strategy{
+	Name:      "mutex",
+	Doc:       "a mutex inside the process: right for one process, useless for two",
+	Source:    "sync.Mutex, and the service that was scaled out later",
+	Guard:     "a mutex of the process, bounded wait",
+	Decrement: "read-then-write",
+	Telling:   "contention",
+	// The mutex has no lease and is in no Redis.
+	Properties: strategy.Properties{
+		Has: strategy.Recovers | strategy.OwnerChecked | strategy.ClockFree,
+		NotApplicable: strategy.AtomicLease | strategy.Renews | strategy.AtomicRelease |
+			strategy.LossAware | strategy.SurvivesFailover | strategy.PauseProof,
+	},
+	WithOneProcess: strategy.Exclusive,
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return localMutex{held: make(chan struct{}, 1), wait: d.Wait}, strategy.ReadThenWrite
+	},
+}
+
+// localMutex is one mutex for all keys. It is a channel because a sync.Mutex
+// cannot be waited for with a bound.
+type localMutex struct {
+	held chan struct{}
+	wait time.Duration
+}
+
+func (m localMutex) Do(ctx context.Context, _ string, fn func(context.Context, int64) error) error {
+	patience := time.NewTimer(m.wait)
+	defer patience.Stop()
+	select {
+	case m.held <- struct{}{}:
+	case <-patience.C:
+		return strategy.ErrBusy
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	sale.At(ctx, sale.Acquiring)
+	sale.At(ctx, sale.Acquired)
+	defer func() {
+		sale.At(ctx, sale.Releasing)
+		<-m.held
+		sale.At(ctx, sale.Released)
+	}()
+	return fn(ctx, 0)
+}

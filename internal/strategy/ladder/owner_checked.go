@@ -1,0 +1,47 @@
+package ladder
+
+import (
+	"context"
+	_ "embed"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/strategy"
+)
+
+var ownerChecked = strategy.Strategy{
+	Name:      "owner-checked",
+	Doc:       "SET NX PX with a value of one's own, freed by a script that deletes only that value: right until work outlasts the lease",
+	Source:    "redis.io, Distributed Locks with Redis, the single-instance algorithm",
+	Guard:     "SET NX PX; script: GET equals, DEL",
+	Decrement: "read-then-write",
+	Telling:   "overrun",
+	Properties: strategy.Properties{
+		Has: strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
+			strategy.OwnerChecked | strategy.AtomicRelease | strategy.ClockFree,
+	},
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return polled{Options: d.Options, try: ownedBy(d, func(key, owner string) lease {
+			return compareAndDelete{d.Redis, key, owner}
+		})}, strategy.ReadThenWrite
+	},
+}
+
+var (
+	//go:embed compare_and_delete.lua
+	compareAndDeleteSource string
+	compareAndDeleteScript = redis.NewScript(compareAndDeleteSource)
+)
+
+// compareAndDelete frees the lock in one script, and only its own.
+type compareAndDelete struct {
+	redis redis.UniversalClient
+	key   string
+	owner string
+}
+
+func (l compareAndDelete) release(ctx context.Context) error {
+	sale.At(ctx, sale.Releasing)
+	return compareAndDeleteScript.Run(ctx, l.redis, []string{l.key}, l.owner).Err()
+}

@@ -1,0 +1,62 @@
+package ladder
+
+import (
+	"context"
+	"errors"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/strategy"
+)
+
+var ownerGetDel = strategy.Strategy{
+	Name:      "owner-get-del",
+	Doc:       "SET NX PX with a value of one's own; GET, compare in Go, DEL: the lock can change hands between the look and the delete",
+	Source:    "the owner check as it is written without Lua",
+	Guard:     "SET NX PX; GET, compare, DEL",
+	Decrement: "read-then-write",
+	Telling:   "split-release",
+	Properties: strategy.Properties{
+		Has: strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
+			strategy.OwnerChecked | strategy.ClockFree,
+	},
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return polled{Options: d.Options, try: ownedBy(d, func(key, owner string) lease {
+			return getThenDel{d.Redis, key, owner}
+		})}, strategy.ReadThenWrite
+	},
+}
+
+// ownedBy takes the lock with SET NX PX under a value of its own, and leaves the
+// release to what hold makes of it.
+func ownedBy(d strategy.Deps, hold func(key, owner string) lease) func(context.Context, string) (lease, error) {
+	return func(ctx context.Context, key string) (lease, error) {
+		owner := ownerID()
+		ok, err := d.Redis.SetNX(ctx, key, owner, d.Lease).Result()
+		if err != nil || !ok {
+			return nil, err
+		}
+		sale.At(ctx, sale.Acquiring)
+		return hold(key, owner), nil
+	}
+}
+
+// getThenDel frees the lock in two commands.
+type getThenDel struct {
+	redis redis.UniversalClient
+	key   string
+	owner string
+}
+
+func (l getThenDel) release(ctx context.Context) error {
+	owner, err := l.redis.Get(ctx, l.key).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return err
+	}
+	if owner != l.owner {
+		return errNotOwner
+	}
+	sale.At(ctx, sale.Releasing)
+	return l.redis.Del(ctx, l.key).Err()
+}

@@ -1,0 +1,54 @@
+package ladder
+
+import (
+	"context"
+	"errors"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/strategy"
+)
+
+var ownerWatch = strategy.Strategy{
+	Name:      "owner-watch",
+	Doc:       "SET NX PX with a value of one's own; WATCH, GET, MULTI, DEL, EXEC: an atomic release where scripts are forbidden",
+	Source:    "the owner check with Redis transactions, as on platforms without EVAL",
+	Guard:     "SET NX PX; WATCH, GET, MULTI, DEL, EXEC",
+	Decrement: "read-then-write",
+	Telling:   "nested",
+	Properties: strategy.Properties{
+		Has: strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
+			strategy.OwnerChecked | strategy.AtomicRelease | strategy.ClockFree,
+	},
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return polled{Options: d.Options, try: ownedBy(d, func(key, owner string) lease {
+			return watchedDel{d.Redis, key, owner}
+		})}, strategy.ReadThenWrite
+	},
+}
+
+// watchedDel frees the lock in a transaction that fails when the lock changes
+// after it was looked at.
+type watchedDel struct {
+	redis redis.UniversalClient
+	key   string
+	owner string
+}
+
+func (l watchedDel) release(ctx context.Context) error {
+	return l.redis.Watch(ctx, func(tx *redis.Tx) error {
+		owner, err := tx.Get(ctx, l.key).Result()
+		if err != nil && !errors.Is(err, redis.Nil) {
+			return err
+		}
+		if owner != l.owner {
+			return errNotOwner
+		}
+		sale.At(ctx, sale.Releasing)
+		_, err = tx.TxPipelined(ctx, func(p redis.Pipeliner) error {
+			return p.Del(ctx, l.key).Err()
+		})
+		return err
+	}, l.key)
+}

@@ -1,0 +1,77 @@
+package ladder
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/strategy"
+)
+
+// lease is one hold of a polled lock.
+type lease interface {
+	// release gives the lock back the way the recipe does, announcing the point
+	// releasing where a fault would hurt it most.
+	release(ctx context.Context) error
+}
+
+// polled makes a guard of a recipe that tries once: it tries again every Retry
+// until Wait is over.
+type polled struct {
+	strategy.Options
+	// try takes the lock, or returns nil when somebody else has it.
+	try func(ctx context.Context, key string) (lease, error)
+}
+
+func (p polled) Do(ctx context.Context, key string, fn func(context.Context, int64) error) error {
+	held, err := p.acquire(ctx, key)
+	if err != nil {
+		return err
+	}
+	sale.At(ctx, sale.Acquired)
+	defer p.release(ctx, held)
+	return fn(ctx, 0)
+}
+
+func (p polled) acquire(ctx context.Context, key string) (lease, error) {
+	waiting, cancel := context.WithTimeout(ctx, p.Wait)
+	defer cancel()
+	for {
+		// The try itself is cut off neither by the end of the wait nor by a client
+		// that goes away: its answer could be yes, and nobody would give the lock back.
+		l, err := p.try(context.WithoutCancel(ctx), key)
+		if err != nil {
+			return nil, fmt.Errorf("acquire %s: %w", key, err)
+		}
+		if l != nil {
+			return l, nil
+		}
+		select {
+		case <-time.After(p.Retry):
+		case <-waiting.Done():
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			return nil, strategy.ErrBusy
+		}
+	}
+}
+
+// release releases even when the request was cancelled meanwhile, and takes no
+// longer than the client's own timeouts. A release that fails changes nothing about the sale: it is noted, as the recipes do.
+func (p polled) release(ctx context.Context, held lease) {
+	if err := held.release(context.WithoutCancel(ctx)); err != nil {
+		slog.DebugContext(ctx, "release failed", "error", err)
+	}
+	sale.At(ctx, sale.Released)
+}
+
+// errNotOwner: the lock is somebody else's by now, or nobody's. It was left alone.
+var errNotOwner = errors.New("strategy: lock is no longer the caller's")
+
+// ownerID returns a value that no other holder has.
+func ownerID() string { return rand.Text() }

@@ -1,0 +1,32 @@
+package ladder
+
+import (
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/redislock/polling"
+	"stocklock/internal/strategy"
+)
+
+var redlock = strategy.Strategy{
+	Name:      "redlock",
+	Doc:       "a majority of five independent Redis servers: survives the loss of two, has no token to fence with",
+	Source:    "redis.io, Distributed Locks with Redis, the Redlock algorithm",
+	Guard:     "on a majority of five: SET NX PX; script: GET equals, DEL",
+	Decrement: "read-then-write",
+	Telling:   "pause",
+	Properties: strategy.Properties{
+		Has: strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
+			strategy.Renews | strategy.OwnerChecked | strategy.AtomicRelease |
+			strategy.Reentrant | strategy.ClockFree | strategy.LossAware |
+			strategy.SurvivesFailover,
+	},
+	NeedsQuorum: true,
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		nodes := make([]redis.Scripter, len(d.Quorum))
+		for i, client := range d.Quorum {
+			nodes[i] = client
+		}
+		// A try asks five servers, so it is made more rarely than where it asks one.
+		return strategy.LockGuard{Locking: polling.NewQuorum(nodes, polling.Options{Lease: d.Lease, Wait: d.Wait, Retry: d.Retry, Hooks: d.Hooks})}, strategy.ReadThenWrite
+	},
+}

@@ -1,0 +1,98 @@
+package ladder
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/strategy"
+)
+
+var reentrantFixed = strategy.Strategy{
+	Name:      "reentrant-fixed",
+	Doc:       "a hash of owner and count, kept by scripts: the holder may enter again, and nobody renews the lease",
+	Source:    "the HINCRBY scripts of the Redisson walk-throughs, without their watchdog",
+	Guard:     "script: HEXISTS, HINCRBY, PEXPIRE; script: HINCRBY -1, DEL",
+	Decrement: "read-then-write",
+	Telling:   "overrun",
+	Properties: strategy.Properties{
+		Has: strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
+			strategy.OwnerChecked | strategy.AtomicRelease | strategy.Reentrant |
+			strategy.ClockFree,
+	},
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return countedGuard{d, func(countedHold) func() { return func() {} }}, strategy.ReadThenWrite
+	},
+}
+
+var (
+	//go:embed counted_enter.lua
+	countedEnterSource string
+	countedEnterScript = redis.NewScript(countedEnterSource)
+	//go:embed counted_leave.lua
+	countedLeaveSource string
+	countedLeaveScript = redis.NewScript(countedLeaveSource)
+)
+
+// countedGuard is a reentrant lock that counts in Redis. The owner travels in the
+// context, as a thread's id does elsewhere.
+type countedGuard struct {
+	strategy.Deps
+	// keep looks after the lease while the lock is held, until the function it
+	// returns is called.
+	keep func(countedHold) (stop func())
+}
+
+type ownerKey struct{}
+
+func (g countedGuard) Do(ctx context.Context, key string, fn func(context.Context, int64) error) error {
+	owner, reentering := ctx.Value(ownerKey{}).(string)
+	if !reentering {
+		owner = ownerID()
+		ctx = context.WithValue(ctx, ownerKey{}, owner)
+	}
+	hold := countedHold{g.Redis, key, owner, g.Lease}
+	return polled{Options: g.Options, try: func(ctx context.Context, _ string) (lease, error) {
+		got, err := countedEnterScript.Run(ctx, g.Redis, []string{key}, owner, g.Lease.Milliseconds()).Int()
+		if err != nil || got == 0 {
+			return nil, err
+		}
+		sale.At(ctx, sale.Acquiring)
+		return keptHold{hold, g.keep(hold)}, nil
+	}}.Do(ctx, key, fn)
+}
+
+// countedHold is one entry into the lock.
+type countedHold struct {
+	redis redis.UniversalClient
+	key   string
+	owner string
+	lease time.Duration
+}
+
+func (h countedHold) release(ctx context.Context) error {
+	sale.At(ctx, sale.Releasing)
+	left, err := countedLeaveScript.Run(ctx, h.redis, []string{h.key}, h.owner, h.lease.Milliseconds()).Int()
+	if err != nil {
+		return fmt.Errorf("leave %s: %w", h.key, err)
+	}
+	if left < 0 {
+		return errNotOwner
+	}
+	return nil
+}
+
+// keptHold is a hold whose lease somebody looks after.
+type keptHold struct {
+	countedHold
+	stop func()
+}
+
+func (h keptHold) release(ctx context.Context) error {
+	defer h.stop()
+	return h.countedHold.release(ctx)
+}

@@ -1,0 +1,34 @@
+package ladder
+
+import (
+	"context"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/strategy"
+)
+
+var setnxExpire = strategy.Strategy{
+	Name:      "setnx-expire",
+	Doc:       "SETNX, then EXPIRE as a second command: a holder that dies between the two keeps the lock for ever",
+	Source:    "the usual first repair of setnx, from before Redis 2.6.12 gave SET its options",
+	Guard:     "SETNX, EXPIRE; DEL",
+	Decrement: "read-then-write",
+	Telling:   "crash-acquiring",
+	Properties: strategy.Properties{
+		Has:           strategy.Exclusive | strategy.Recovers | strategy.ClockFree,
+		NotApplicable: strategy.AtomicRelease,
+	},
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return polled{Options: d.Options, try: func(ctx context.Context, key string) (lease, error) {
+			ok, err := sendSetnx(ctx, d.Redis, key, 1)
+			if err != nil || !ok {
+				return nil, err
+			}
+			sale.At(ctx, sale.Acquiring)
+			if err := d.Redis.PExpire(ctx, key, d.Lease).Err(); err != nil {
+				return nil, err
+			}
+			return plainDel{d.Redis, key}, nil
+		}}, strategy.ReadThenWrite
+	},
+}

@@ -1,0 +1,246 @@
+// Package strategytest holds the tests that every strategy must pass, against real servers.
+package strategytest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+	"stocklock/internal/testserver"
+)
+
+// All runs the tests that need nothing but the strategies themselves: what they say of themselves,
+// contention, and the points of a sale.
+func All(t *testing.T, of []strategy.Strategy) {
+	t.Run("Describes", func(t *testing.T) { describes(t, of) })
+	t.Run("Contention", func(t *testing.T) { contention(t, of) })
+	t.Run("Points", func(t *testing.T) { pointsComeInOrder(t, of) })
+}
+
+// Deps connects to a real Redis and a migrated database of the test's own.
+func Deps(t *testing.T) strategy.Deps {
+	t.Helper()
+	store, err := stock.Open(testserver.Database(t))
+	if err != nil {
+		t.Fatalf("open the store: %v", err)
+	}
+	t.Cleanup(func() { store.Close() })
+	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatalf("migrate: %v", err)
+	}
+	client := redis.NewClient(&redis.Options{Addr: testserver.RedisAddr(t), MaxRetries: -1, PoolSize: 64})
+	t.Cleanup(func() { client.Close() })
+	return strategy.Deps{
+		Redis: client, Store: store, Quorum: []redis.UniversalClient{client}, // a majority of one
+		Options: strategy.Options{Lease: 9500 * time.Millisecond, Wait: 30 * time.Second, Retry: time.Millisecond},
+	}
+}
+
+// NewSeller builds a seller that ends with the test.
+func NewSeller(t *testing.T, s strategy.Strategy, d strategy.Deps) *strategy.Seller {
+	t.Helper()
+	seller := strategy.New(s, d)
+	t.Cleanup(func() { seller.Close() })
+	return seller
+}
+
+// NewItem creates an item with so many units.
+func NewItem(t *testing.T, d strategy.Deps, units int64) stock.Item {
+	t.Helper()
+	item, err := d.Store.CreateItem(t.Context(), "item", units)
+	if err != nil {
+		t.Fatalf("create item: %v", err)
+	}
+	return item
+}
+
+func describes(t *testing.T, of []strategy.Strategy) {
+	name := regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
+	seen := map[string]bool{}
+	for _, s := range of {
+		if !name.MatchString(s.Name) {
+			t.Errorf("strategy %q: the name must be lower-case words joined by hyphens", s.Name)
+		}
+		if seen[s.Name] {
+			t.Errorf("strategy %q is listed twice", s.Name)
+		}
+		seen[s.Name] = true
+		for field, text := range map[string]string{"Doc": s.Doc, "Source": s.Source, "Guard": s.Guard, "Decrement": s.Decrement, "Telling": s.Telling} {
+			if text == "" || strings.ContainsAny(text, "\n|") {
+				t.Errorf("strategy %s: %s is %q, want one line that fits into a table", s.Name, field, text)
+			}
+		}
+		if s.Build == nil {
+			t.Errorf("strategy %s cannot be built", s.Name)
+		}
+		if s.Properties.Has&s.Properties.NotApplicable != 0 || s.Properties.NotApplicable.Includes(strategy.Exclusive) {
+			t.Errorf("strategy %s: a property is had and does not apply, or exclusive does not apply", s.Name)
+		}
+	}
+}
+
+// contention sells one item from two sellers, as two processes would. An exclusive strategy sells
+// exactly the stock; another one sells more.
+func contention(t *testing.T, of []strategy.Strategy) {
+	const stockSize, demand = 20, 60
+	d := Deps(t)
+	for _, s := range of {
+		t.Run(s.Name, func(t *testing.T) {
+			it := NewItem(t, d, stockSize)
+			sellers := []*strategy.Seller{NewSeller(t, s, d), NewSeller(t, s, d)}
+			// The work is long against a poll, so that an overlap is seen if it is possible.
+			working := sale.WithHook(t.Context(), func(_ context.Context, p sale.Point, _ []slog.Attr) {
+				if p == sale.Read {
+					time.Sleep(5 * time.Millisecond)
+				}
+			})
+			sold := make(chan bool, demand)
+			var wg sync.WaitGroup
+			for i := range demand {
+				wg.Go(func() {
+					_, err := sellers[i%2].Sell(working, stock.Sale{ItemID: it.ID, Quantity: 1, RequestID: fmt.Sprint(i), Shop: "test"})
+					if err != nil && !errors.Is(err, stock.ErrSoldOut) {
+						t.Errorf("Sell: %v", err)
+					}
+					sold <- err == nil
+				})
+			}
+			wg.Wait()
+			close(sold)
+			units := 0
+			for ok := range sold {
+				if ok {
+					units++
+				}
+			}
+			exclusive := s.Properties.Meets(strategy.Exclusive)
+			if exclusive && units != stockSize || !exclusive && units <= stockSize {
+				t.Errorf("sold %d of %d, and the strategy is exclusive: %v", units, stockSize, exclusive)
+			}
+		})
+	}
+}
+
+// pointsComeInOrder wants of every strategy the points at which the scenarios inject faults.
+func pointsComeInOrder(t *testing.T, of []strategy.Strategy) {
+	d := Deps(t)
+	section := []sale.Point{sale.Read, sale.Write, sale.Written}
+	for _, s := range of {
+		t.Run(s.Name, func(t *testing.T) {
+			want := sale.Points
+			if s.Guard == "nothing" {
+				want = section
+			}
+			var passed []sale.Point
+			ctx := sale.WithHook(t.Context(), func(_ context.Context, p sale.Point, _ []slog.Attr) { passed = append(passed, p) })
+			seller, it := NewSeller(t, s, d), NewItem(t, d, 1)
+			if _, err := seller.Sell(ctx, stock.Sale{ItemID: it.ID, Quantity: 1, RequestID: "r", Shop: "test"}); err != nil {
+				t.Fatalf("Sell: %v", err)
+			}
+			if !slices.Equal(passed, want) {
+				t.Errorf("a sale passed %v, want %v", passed, want)
+			}
+		})
+	}
+}
+
+// Recipes compares the commands that one sale sends to Redis with those that are wanted of it, by
+// the strategy's name. All strategies must be there.
+func Recipes(t *testing.T, of []strategy.Strategy, want map[string]string) {
+	d := Deps(t)
+	var sent commandLog
+	d.Redis.AddHook(&sent)
+	for _, s := range of {
+		t.Run(s.Name, func(t *testing.T) {
+			recipe, known := want[s.Name]
+			if !known {
+				t.Fatal("no recipe is written down for it")
+			}
+			seller, it := NewSeller(t, s, d), NewItem(t, d, 2)
+			for range 2 { // the first time loads the scripts
+				sent.reset()
+				if _, err := seller.Sell(t.Context(), stock.Sale{ItemID: it.ID, Quantity: 1, RequestID: "r", Shop: "test"}); err != nil {
+					t.Fatalf("Sell: %v", err)
+				}
+			}
+			if got := sent.String(); got != recipe {
+				t.Errorf("one sale sent %q, want %q", got, recipe)
+			}
+		})
+	}
+}
+
+// commandLog keeps the names of the commands that a client sends.
+type commandLog struct {
+	mu       sync.Mutex
+	commands []string
+}
+
+func (l *commandLog) reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.commands = nil
+}
+
+func (l *commandLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.commands, "; ")
+}
+
+func (l *commandLog) add(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.commands = append(l.commands, name)
+}
+
+func (l *commandLog) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+func (l *commandLog) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		l.add(summary(cmd))
+		return next(ctx, cmd)
+	}
+}
+
+func (l *commandLog) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		names := make([]string, len(cmds))
+		for i, c := range cmds {
+			names[i] = summary(c)
+		}
+		l.add(strings.Join(names, " "))
+		return next(ctx, cmds)
+	}
+}
+
+// summary is a command's name, with the options that make SET a lock.
+func summary(cmd redis.Cmder) string {
+	name := cmd.Name()
+	if name != "set" {
+		return name
+	}
+	var options []string
+	for _, a := range cmd.Args()[3:] {
+		if word, ok := a.(string); ok && slices.Contains([]string{"nx", "px", "ex"}, strings.ToLower(word)) {
+			options = append(options, strings.ToLower(word))
+		}
+	}
+	slices.Sort(options)
+	return strings.Join(append([]string{name}, options...), " ")
+}

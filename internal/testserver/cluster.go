@@ -1,0 +1,73 @@
+package testserver
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// RedisCluster is the masters of one Redis Cluster, without replicas.
+type RedisCluster []*Redis
+
+// RedisCluster starts so many masters, shares the slots out among them, and waits until all agree.
+func (g *Group) RedisCluster(ctx context.Context, masters int) (RedisCluster, error) {
+	c := make(RedisCluster, masters)
+	starting, startCtx := errgroup.WithContext(ctx)
+	for i := range c {
+		starting.Go(func() (err error) {
+			c[i], err = g.Redis(startCtx, RedisOptions{Args: []string{"--cluster-enabled", "yes"}})
+			return err
+		})
+	}
+	if err := starting.Wait(); err != nil {
+		return nil, err
+	}
+	host, port, _ := net.SplitHostPort(c[0].Addr)
+	const slots = 16384
+	for i, node := range c {
+		client := node.Client()
+		err := client.ClusterAddSlotsRange(ctx, i*slots/masters, (i+1)*slots/masters-1).Err()
+		if err == nil && i > 0 {
+			err = client.ClusterMeet(ctx, host, port).Err()
+		}
+		client.Close()
+		if err != nil {
+			return nil, fmt.Errorf("testserver: make a cluster of %s: %w", node.Name, err)
+		}
+	}
+	for _, node := range c {
+		if err := node.awaitCluster(ctx, masters); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func (s *Redis) awaitCluster(ctx context.Context, masters int) error {
+	client := s.Client()
+	defer client.Close()
+	for {
+		info, err := client.ClusterInfo(ctx).Result()
+		if err == nil && strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprintf("cluster_size:%d\r", masters)) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("testserver: %s: the cluster did not form: %w", s.Name, context.Cause(ctx))
+		case <-time.After(readyInterval):
+		}
+	}
+}
+
+// URL is the address in the form that the shop takes.
+func (c RedisCluster) URL() string {
+	url := c[0].URL() + "?cluster=true"
+	for _, node := range c[1:] {
+		url += "&addr=" + node.Addr
+	}
+	return url
+}

@@ -1,0 +1,236 @@
+package testserver_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/testserver"
+)
+
+func startRedis(t *testing.T, g *testserver.Group, o testserver.RedisOptions) *testserver.Redis {
+	t.Helper()
+	server, err := g.Redis(t.Context(), o)
+	if err != nil {
+		t.Fatalf("Redis: %v", err)
+	}
+	return server
+}
+
+func connect(t *testing.T, addr string) *redis.Client {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true})
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+func TestRedisKilledForgetsAndRestartsAtItsAddress(t *testing.T) {
+	server := startRedis(t, testserver.Start(t), testserver.RedisOptions{})
+	client := connect(t, server.Addr)
+	if err := client.Set(t.Context(), "k", "v", 0).Err(); err != nil {
+		t.Fatalf("SET: %v", err)
+	}
+	if err := server.Kill(); err != nil {
+		t.Fatalf("Kill: %v", err)
+	}
+	if server.Alive() || server.Check(t.Context()) == nil {
+		t.Error("a killed server counts as alive")
+	}
+	if err := server.Restart(t.Context()); err != nil {
+		t.Fatalf("Restart: %v", err)
+	}
+	if err := client.Get(t.Context(), "k").Err(); !errors.Is(err, redis.Nil) {
+		t.Errorf("GET after kill and restart = %v, want nothing: it has no persistence", err)
+	}
+}
+
+func TestPauseAndResume(t *testing.T) {
+	server := startRedis(t, testserver.Start(t), testserver.RedisOptions{})
+	client := connect(t, server.Addr)
+	if err := server.Pause(); err != nil {
+		t.Fatalf("Pause: %v", err)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := client.Ping(short).Err(); err == nil {
+		t.Error("a paused server answered")
+	}
+	if err := server.Resume(); err != nil {
+		t.Fatalf("Resume: %v", err)
+	}
+	if err := client.Ping(t.Context()).Err(); err != nil {
+		t.Errorf("PING after Resume: %v", err)
+	}
+}
+
+func TestMissingProgramSaysWhatToInstall(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	if _, err := exec.LookPath("/usr/sbin/redis-server"); err == nil {
+		t.Fatal("this test needs redis-server not to be in /usr/sbin")
+	}
+	_, err := testserver.Start(t).Redis(t.Context(), testserver.RedisOptions{})
+	if !errors.Is(err, testserver.ErrMissing) || !strings.Contains(err.Error(), "apt-get install redis-server") {
+		t.Errorf("Redis without a redis-server = %v, want what to install", err)
+	}
+}
+
+// TestNothingIsLeft ends a process that has a rig with servers, one of them
+// paused, in every way a process can end.
+func TestNothingIsLeft(t *testing.T) {
+	for _, how := range []string{"close", "return", "panic", "interrupt", "kill"} {
+		t.Run(how, func(t *testing.T) {
+			parent, said := startParent(t, how)
+			dir, pids := said[0], said[1:]
+			if len(pids) != 3 {
+				t.Fatalf("the parent said %q, want a folder and three processes", said)
+			}
+			switch how {
+			case "interrupt":
+				parent.Process.Signal(os.Interrupt)
+			case "kill":
+				parent.Process.Kill()
+			}
+			parent.Wait()
+			for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+				left := leftovers(dir, pids)
+				if len(left) == 0 {
+					return
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("left behind: %v", left)
+				}
+			}
+		})
+	}
+}
+
+// TestKilledWhileItInstallsLeavesNothing kills the parent while a program works that is neither server nor shop.
+func TestKilledWhileItInstallsLeavesNothing(t *testing.T) {
+	parent, said := startParent(t, "install")
+	dir := said[0]
+	installing := func() bool { return exec.Command("pgrep", "-f", "datadir="+dir).Run() == nil }
+	await(t, "the installation", installing)
+	parent.Process.Kill()
+	parent.Wait()
+	await(t, "the end of the installation", func() bool { return !installing() && len(leftovers(dir, nil)) == 0 })
+	time.Sleep(300 * time.Millisecond)
+	if left := leftovers(dir, nil); len(left) > 0 {
+		t.Errorf("came back: %v", left)
+	}
+}
+
+// startParent starts this binary as a parent of servers, and returns the words of its first line.
+func startParent(t *testing.T, how string) (*exec.Cmd, []string) {
+	t.Helper()
+	testserver.NeedsServers(t)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "TESTSERVER_TEST_PARENT="+how)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() {
+		t.Fatal("the parent said nothing")
+	}
+	return cmd, strings.Fields(lines.Text())
+}
+
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+func leftovers(dir string, pids []string) (left []string) {
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		left = append(left, dir)
+	}
+	for _, s := range pids {
+		pid, _ := strconv.Atoi(s)
+		if syscall.Kill(pid, 0) == nil {
+			left = append(left, "process "+s)
+		}
+	}
+	return left
+}
+
+// parent is what TestNothingIsLeft starts.
+func parent(how string) {
+	interrupted := make(chan os.Signal, 1)
+	notify(interrupted)
+	r, err := testserver.New()
+	if err != nil {
+		panic(err)
+	}
+	ctx := context.Background()
+	if how == "install" {
+		fmt.Println(r.Dir())
+		r.MySQL(ctx)
+		return
+	}
+	var pids []int
+	for range 2 {
+		server, err := r.Redis(ctx, testserver.RedisOptions{})
+		if err != nil {
+			panic(err)
+		}
+		pids = append(pids, server.PID())
+		if len(pids) == 1 {
+			if err := server.Pause(); err != nil {
+				panic(err)
+			}
+		}
+	}
+	db, err := r.MySQL(ctx)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(r.Dir(), pids[0], pids[1], db.PID())
+	switch how {
+	case "close":
+		if err := r.Close(); err != nil {
+			panic(err)
+		}
+	case "panic":
+		panic("on purpose")
+	case "interrupt":
+		<-interrupted
+		r.Close()
+	case "kill":
+		select {}
+	}
+}
+
+func TestEachServerHasAnAddressOfItsOwn(t *testing.T) {
+	r := testserver.Start(t)
+	a, b := startRedis(t, r, testserver.RedisOptions{}), startRedis(t, r, testserver.RedisOptions{})
+	for _, addr := range []string{a.Addr, b.Addr} {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+	}
+	if a.Addr == b.Addr {
+		t.Errorf("both at %s", a.Addr)
+	}
+}

@@ -1,0 +1,159 @@
+package testserver
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
+)
+
+// MySQL is a private mysqld or mariadbd, with durable commits as a real server
+// would have them, and small buffers.
+type MySQL struct {
+	*Process
+	Addr     string // host:port
+	password string
+}
+
+const (
+	mysqlUser     = "stocklock"
+	mysqlDatabase = "stocklock"
+)
+
+// DSN is the address of the server's first database in go-sql-driver's form.
+func (m *MySQL) DSN() string { return m.dsn(mysqlDatabase) }
+
+func (m *MySQL) dsn(database string) string {
+	cfg := mysqldriver.NewConfig()
+	cfg.User, cfg.Passwd, cfg.Net, cfg.Addr, cfg.DBName = mysqlUser, m.password, "tcp", m.Addr, database
+	return cfg.FormatDSN()
+}
+
+// CreateDatabase adds an empty database and returns its DSN.
+func (m *MySQL) CreateDatabase(ctx context.Context, name string) (string, error) {
+	db, err := sql.Open("mysql", m.dsn(""))
+	if err != nil {
+		return "", err
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(ctx, "CREATE DATABASE `"+strings.ReplaceAll(name, "`", "")+"`"); err != nil {
+		return "", fmt.Errorf("testserver: create database %s: %w", name, err)
+	}
+	return m.dsn(name), nil
+}
+
+// MySQL installs and starts a server, with more of mysqld's own options, and waits until it answers.
+func (g *Group) MySQL(ctx context.Context, options ...string) (*MySQL, error) {
+	program, err := find("MySQL or MariaDB", "install one with: apt-get install mariadb-server, or: brew install mysql", "mariadbd", "mysqld")
+	if err != nil {
+		return nil, err
+	}
+	dir, err := g.Folder("mysql")
+	if err != nil {
+		return nil, err
+	}
+	data, socket := filepath.Join(dir, "data"), filepath.Join(dir, "s")
+	if err := g.initialise(ctx, program, dir, data); err != nil {
+		return nil, err
+	}
+	server := &MySQL{password: RandomHex(12)}
+	err = WithPort(func(port int) error {
+		server.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		args := []string{
+			program, "--no-defaults", "--datadir=" + data, tmpdir(dir), "--socket=" + socket, "--pid-file=" + filepath.Join(dir, "pid"),
+			"--bind-address=127.0.0.1", "--port=" + strconv.Itoa(port), "--skip-name-resolve", "--max-connections=1000",
+			"--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=64M", "--performance-schema=OFF", "--skip-log-bin",
+		}
+		if isMySQL(program) {
+			args = append(args, "--mysqlx=OFF")
+		}
+		args = append(args, options...)
+		server.Process = &Process{Program: Program{
+			Name: filepath.Base(program) + " " + server.Addr, Args: append(args, asRoot()...), Dir: dir,
+			Ready: func(ctx context.Context) error { return server.prepare(ctx, socket) },
+		}}
+		return g.Launch(ctx, server.Process)
+	})
+	return server, err
+}
+
+// initialise makes the system tables.
+func (g *Group) initialise(ctx context.Context, program, dir, data string) error {
+	args := []string{program, "--no-defaults", "--initialize-insecure", "--datadir=" + data, tmpdir(dir)}
+	if !isMySQL(program) {
+		install, err := find("MariaDB's mariadb-install-db", "it comes with: apt-get install mariadb-server", "mariadb-install-db", "mysql_install_db")
+		if err != nil {
+			return err
+		}
+		args = []string{install, "--no-defaults", "--datadir=" + data, tmpdir(dir), "--auth-root-authentication-method=normal", "--skip-test-db",
+			"--force", // even where the machine's own name does not resolve
+			"--innodb-flush-log-at-trx-commit=0"}
+	}
+	args = append(args, asRoot()...)
+	if err := g.Run(exec.CommandContext(ctx, args[0], args[1:]...)); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return fmt.Errorf("testserver: initialise %s: %w", filepath.Base(program), err)
+	}
+	return nil
+}
+
+// tmpdir keeps temporary tables to this server: one that starts removes all that it finds in its
+// folder, and /tmp is everybody's.
+func tmpdir(dir string) string { return "--tmpdir=" + dir }
+
+func isMySQL(program string) bool { return filepath.Base(program) == "mysqld" && !isMariaDB(program) }
+
+// isMariaDB asks a mysqld, which on some systems is another name for mariadbd.
+func isMariaDB(program string) bool {
+	out, err := exec.Command(program, "--no-defaults", "--version").Output()
+	return err == nil && strings.Contains(string(out), "MariaDB")
+}
+
+// asRoot allows what the servers refuse by default.
+func asRoot() []string {
+	if os.Getuid() == 0 {
+		return []string{"--user=root"}
+	}
+	return nil
+}
+
+// prepare creates the user and the database, which is also the proof that the
+// server works, and that it is ours and not another one on the same port.
+func (m *MySQL) prepare(ctx context.Context, socket string) error {
+	cfg := mysqldriver.NewConfig()
+	cfg.User, cfg.Net, cfg.Addr, cfg.Timeout = "root", "unix", socket, time.Second
+	cfg.Logger = silent{}
+	connector, err := mysqldriver.NewConnector(cfg)
+	if err != nil {
+		return err
+	}
+	db := sql.OpenDB(connector)
+	defer db.Close()
+	var errs []error
+	for _, statement := range []string{
+		"CREATE USER IF NOT EXISTS '" + mysqlUser + "'@'127.0.0.1' IDENTIFIED BY '" + m.password + "'",
+		"GRANT ALL ON *.* TO '" + mysqlUser + "'@'127.0.0.1' WITH GRANT OPTION",
+		"CREATE DATABASE IF NOT EXISTS " + mysqlDatabase,
+	} {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			errs = append(errs, err)
+			break
+		}
+	}
+	return errors.Join(errs...)
+}
+
+type silent struct{}
+
+func (silent) Print(...any) {}

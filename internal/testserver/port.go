@@ -1,0 +1,76 @@
+package testserver
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+)
+
+// Ports are taken from below what Linux and macOS lend to outgoing connections, so that a server that is
+// down for a moment finds its own port free when it comes back.
+const firstPort, lastPort = 15_000, 32_000
+
+// FreePort finds a loopback port that nobody listens on. Between this look and the
+// server's own listen somebody else can take it: see [WithPort].
+func FreePort() (int, error) {
+	const tries = 100
+	for try := 1; ; try++ {
+		port := firstPort + rand.IntN(lastPort-firstPort)
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			return port, l.Close()
+		}
+		if try == tries {
+			return 0, fmt.Errorf("testserver: find a free port: %w", err)
+		}
+	}
+}
+
+// WithPort starts a server on a free port, and tries others when it does not come up.
+func WithPort(start func(port int) error) error {
+	const tries = 3
+	for try := 1; ; try++ {
+		port, err := FreePort()
+		if err != nil {
+			return err
+		}
+		err = start(port)
+		var failed *startError
+		if err == nil || try == tries || !errors.As(err, &failed) {
+			return err
+		}
+	}
+}
+
+// ErrMissing: a program that a server needs is not installed.
+var ErrMissing = errors.New("not installed")
+
+// find looks for the first of several programs on the PATH and where servers
+// are installed outside of it.
+func find(what, install string, programs ...string) (string, error) {
+	for _, program := range programs {
+		if path, err := exec.LookPath(program); err == nil {
+			return path, nil
+		}
+		for _, dir := range []string{"/usr/sbin", "/usr/local/sbin", "/usr/libexec", "/opt/homebrew/bin", "/usr/local/bin"} {
+			path := filepath.Join(dir, program)
+			if info, err := os.Stat(path); err == nil && info.Mode()&0o111 != 0 && !info.IsDir() {
+				return path, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("%s is %w: no %s found; %s", what, ErrMissing, join(programs), install)
+}
+
+func join(programs []string) string {
+	s := programs[0]
+	for _, p := range programs[1:] {
+		s += " or " + p
+	}
+	return s
+}

@@ -1,0 +1,149 @@
+package testserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// Redis is a private redis-server without persistence: what it forgets when it is
+// killed is what a real one may have failed to write.
+type Redis struct {
+	*Process
+	Addr string // host:port
+}
+
+// URL is the address in the form that clients take.
+func (s *Redis) URL() string { return "redis://" + s.Addr }
+
+// Client returns a client for looking and commanding. The caller closes it.
+func (s *Redis) Client() *redis.Client {
+	return redis.NewClient(&redis.Options{
+		Addr: s.Addr, MaxRetries: -1, PoolSize: 2, ContextTimeoutEnabled: true,
+		DialTimeout: time.Second, ReadTimeout: 2 * time.Second, WriteTimeout: 2 * time.Second,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+}
+
+// RedisOptions is how a Redis server starts. The zero value is a primary.
+type RedisOptions struct {
+	ReplicaOf *Redis   // follow this one
+	Args      []string // more of redis-server's own options
+}
+
+// Redis starts a redis-server and waits until it answers, and, as a replica, until it is in sync.
+func (g *Group) Redis(ctx context.Context, o RedisOptions) (*Redis, error) {
+	program, err := find("Redis", "install it with: apt-get install redis-server, or: brew install redis", "redis-server", "valkey-server")
+	if err != nil {
+		return nil, err
+	}
+	dir, err := g.Folder("redis")
+	if err != nil {
+		return nil, err
+	}
+	server := &Redis{}
+	err = WithPort(func(port int) error {
+		server.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		args := []string{
+			program, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
+			"--save", "", "--appendonly", "no", "--daemonize", "no", "--repl-diskless-sync-delay", "0",
+		}
+		args = append(args, o.Args...)
+		server.Process = &Process{Program: Program{Name: "redis-server " + server.Addr, Args: args, Dir: dir, Ready: server.answers}}
+		return g.Launch(ctx, server.Process)
+	})
+	if err == nil && o.ReplicaOf != nil {
+		err = server.Follow(ctx, o.ReplicaOf.Addr)
+	}
+	return server, err
+}
+
+// answers wants an answer of this very process: after a restart somebody else may have its port.
+func (s *Redis) answers(ctx context.Context) error {
+	client := s.Client()
+	defer client.Close()
+	info, err := client.Info(ctx, "server").Result()
+	if err != nil {
+		return err
+	}
+	if own := fmt.Sprintf("process_id:%d\r\n", s.PID()); !strings.Contains(info, own) {
+		return fmt.Errorf("another Redis answers at %s", s.Addr)
+	}
+	return client.Ping(ctx).Err() // an error while it loads
+}
+
+// Follow makes the server a replica of the primary at addr and waits until it is in sync.
+func (s *Redis) Follow(ctx context.Context, addr string) error {
+	client := s.Client()
+	defer client.Close()
+	host, port, _ := net.SplitHostPort(addr)
+	if err := client.ReplicaOf(ctx, host, port).Err(); err != nil {
+		return fmt.Errorf("testserver: %s: follow %s: %w", s.Name, addr, err)
+	}
+	for {
+		role, err := client.Do(ctx, "ROLE").Slice()
+		if err == nil && len(role) > 3 && role[3] == "connected" {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("testserver: %s: not in sync with %s: %v %w", s.Name, addr, role, errors.Join(err, context.Cause(ctx)))
+		case <-time.After(readyInterval):
+		}
+	}
+}
+
+// Save writes what the server has to its disk: it still has that after a kill and a restart.
+func (s *Redis) Save(ctx context.Context) error {
+	client := s.Client()
+	defer client.Close()
+	if err := client.Save(ctx).Err(); err != nil {
+		return fmt.Errorf("testserver: save %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+// Forget takes from a server that has ended what Save wrote.
+func (s *Redis) Forget() error {
+	err := os.Remove(filepath.Join(s.Dir, "dump.rdb"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Promote makes a replica a primary, with what it has.
+func (s *Redis) Promote(ctx context.Context) error {
+	client := s.Client()
+	defer client.Close()
+	if err := client.ReplicaOf(ctx, "NO", "ONE").Err(); err != nil {
+		return fmt.Errorf("testserver: promote %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+// Reads counts how often the server has read from its clients: once for each request
+// or pipeline of requests.
+func (s *Redis) Reads(ctx context.Context) (int64, error) {
+	client := s.Client()
+	defer client.Close()
+	info, err := client.InfoMap(ctx, "stats").Result()
+	if err != nil {
+		return 0, fmt.Errorf("testserver: ask %s for its count of requests: %w", s.Name, err)
+	}
+	reads, err := strconv.ParseInt(info["Stats"]["total_reads_processed"], 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("testserver: %s counts no requests: %w", s.Name, err)
+	}
+	return reads, nil
+}

@@ -1,0 +1,94 @@
+package testserver
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// NeedsServers skips a test that starts servers when only the quick tests are asked for: with
+// go test -short, as make quick does.
+func NeedsServers(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts servers: not run with -short")
+	}
+}
+
+// Start makes a group that ends with the test.
+func Start(t testing.TB) *Group {
+	t.Helper()
+	NeedsServers(t)
+	g, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return g
+}
+
+// shared is never closed: tests use it in any order until the binary ends, and then its reaper
+// cleans up.
+var shared = sync.OnceValues(New)
+
+var sharedMySQL = sync.OnceValues(func() (*MySQL, error) {
+	g, err := shared()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	return g.MySQL(ctx)
+})
+
+var sharedRedis = sync.OnceValues(func() (*Redis, error) {
+	g, err := shared()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return g.Redis(ctx, RedisOptions{})
+})
+
+var databases atomic.Int64
+
+// Database returns the DSN of an empty database of the test's own. A missing server fails the test
+// and says what to install.
+func Database(t testing.TB) string {
+	t.Helper()
+	NeedsServers(t)
+	server, err := sharedMySQL()
+	if err != nil {
+		t.Fatalf("testserver: MySQL: %v", err)
+	}
+	dsn, err := server.CreateDatabase(t.Context(), fmt.Sprintf("test_%d", databases.Add(1)))
+	if err != nil {
+		t.Fatalf("testserver: MySQL: %v", err)
+	}
+	return dsn
+}
+
+// RedisAddr returns the address, host:port, of the binary's Redis. It is emptied first: tests that
+// use it do not run in parallel. A missing server fails the test and says what to install.
+func RedisAddr(t testing.TB) string {
+	t.Helper()
+	NeedsServers(t)
+	server, err := sharedRedis()
+	if err != nil {
+		t.Fatalf("testserver: Redis: %v", err)
+	}
+	client := server.Client()
+	defer client.Close()
+	if err := client.FlushAll(t.Context()).Err(); err != nil {
+		t.Fatalf("testserver: Redis: %v", err)
+	}
+	return server.Addr
+}
