@@ -70,13 +70,13 @@ func (a Attack) judge(j Judgement, p strategy.Properties, results []Result) Judg
 	case runs == 0:
 		return j
 	case j.Declared == strategy.Has:
-		j.Ruling, j.By = Agrees, fmt.Sprintf("%d schedules, none shows %s", runs, a.Causes[0])
+		j.Ruling, j.By = Agrees, fmt.Sprintf("none of %d schedules shows %s", runs, a.Causes[0])
 	case p.Has.Includes(strategy.StorageChecked):
 		j.By = "the database refuses what would show it"
 	case !p.Has.Includes(strategy.Exclusive) && a.Property != strategy.Exclusive:
 		j.By = "nothing keeps the second customer out"
 	default:
-		j.Ruling, j.By = Contradicts, fmt.Sprintf("%d schedules, none shows %s", runs, a.Causes[0])
+		j.Ruling, j.By = Contradicts, fmt.Sprintf("none of %d schedules shows %s", runs, a.Causes[0])
 	}
 	return j
 }
@@ -107,7 +107,7 @@ func judgeStorage(j Judgement, results []Result) Judgement {
 		}
 	}
 	if runs > 0 {
-		j.Ruling, j.By = Agrees, fmt.Sprintf("%d schedules, none is bad", runs)
+		j.Ruling, j.By = Agrees, fmt.Sprintf("none of %d schedules is bad", runs)
 	}
 	return j
 }
