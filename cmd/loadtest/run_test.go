@@ -15,6 +15,7 @@ import (
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/strategy/ladder"
+	"stocklock/internal/testserver"
 )
 
 func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
@@ -133,6 +134,7 @@ func TestCommandLineHidesPasswords(t *testing.T) {
 // build builds the program as a user would.
 func build(t *testing.T) string {
 	t.Helper()
+	testserver.NeedsServers(t)
 	program := filepath.Join(t.TempDir(), "loadtest")
 	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
@@ -140,8 +142,8 @@ func build(t *testing.T) string {
 	return program
 }
 
-// TestComparison runs the built program on private servers: a shop without a
-// lock must oversell, or the harness is broken, and one with a right lock must not.
+// TestComparison runs the built program on private servers. A shop without a lock must oversell, or
+// the harness is broken, and one with a right lock must not.
 func TestComparison(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "out.json")
 	cmd := exec.CommandContext(t.Context(), build(t), "run", "--strategies", "none,owner-checked,reentrant", "--stock", "40", "--json", file)
@@ -177,15 +179,16 @@ func TestComparison(t *testing.T) {
 	}
 }
 
-// TestTellingCells runs a part of the matrix that has every strategy and every
-// scenario at least once.
+// TestTellingCells runs a part of the matrix that has every strategy and every scenario at least
+// once.
 func TestTellingCells(t *testing.T) {
-	told := map[string]bool{}
+	testserver.NeedsServers(t)
+	shown := map[string]bool{}
 	for _, s := range ladder.All() {
-		told[s.Telling] = true
+		shown[s.Telling] = true
 	}
 	for _, sc := range scenario.Names() {
-		if !told[sc] {
+		if !shown[sc] {
 			t.Errorf("no strategy is tried under %s", sc)
 		}
 	}

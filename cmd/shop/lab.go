@@ -5,8 +5,11 @@ package main
 import (
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"stocklock/internal/shop"
 	"stocklock/internal/shop/labmode"
+	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/ladder"
 )
@@ -25,8 +28,8 @@ func (l labSettings) check(addr string) error {
 	return nil
 }
 
-func (l labSettings) open(shopName string, deps *strategy.Deps) (lab, error) {
-	opened, err := l.Settings.Open(shopName, deps)
+func (l labSettings) open(shopName string) (lab, error) {
+	opened, err := l.Settings.Open(shopName)
 	if err != nil {
 		return lab{}, usageError{err}
 	}
@@ -35,11 +38,16 @@ func (l labSettings) open(shopName string, deps *strategy.Deps) (lab, error) {
 
 type lab struct{ *labmode.Opened }
 
+func (l lab) store() []stock.Option { return l.Opened.StoreOptions() }
+
+func (l lab) equip(deps *strategy.Deps) { l.Opened.Equip(deps) }
+
 func (l lab) attach(s *shop.Shop) { l.Opened.Attach(s, offered) }
 
-type labCommands struct {
+// labCommands are the subcommands of the lab.
+var labCommands = kong.Plugins{&struct {
 	Resume resumeCommand `cmd:"" hidden:"" help:"Continue the stopped parent process after a time."`
-}
+}{}}
 
 // resumeCommand is what a shop starts before it stops itself: see [labmode.ResumeCommand].
 type resumeCommand struct {

@@ -3,7 +3,10 @@
 package main
 
 import (
+	"github.com/alecthomas/kong"
+
 	"stocklock/internal/shop"
+	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 )
 
@@ -24,12 +27,17 @@ func (l labSettings) check(string) error {
 	return nil
 }
 
-func (labSettings) open(string, *strategy.Deps) (lab, error) { return lab{}, nil }
+func (labSettings) open(string) (lab, error) { return lab{}, nil }
 
 type lab struct{}
+
+func (lab) store() []stock.Option { return nil }
+
+func (lab) equip(*strategy.Deps) {}
 
 func (lab) attach(*shop.Shop) {}
 
 func (lab) Close() error { return nil }
 
-type labCommands struct{}
+// labCommands are the subcommands of the lab.
+var labCommands kong.Plugins

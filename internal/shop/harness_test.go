@@ -137,7 +137,7 @@ func (r *running) holdLock(item stock.Item) (release func()) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return sync.OnceFunc(func() { _, _ = lease.Release(), locker.Close() })
+	return sync.OnceFunc(func() { _, _ = lease.Release(), locker.Close(context.Background()) })
 }
 
 // locked reports whether somebody holds the lock of an item.

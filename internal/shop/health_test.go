@@ -18,7 +18,7 @@ import (
 // TestAServerThatCannotWorkIsNoticedAndNoDefect makes Redis and MySQL refuse to work while they answer: a
 // sale is answered with 503, the operator is told what to do, and the shop is not ready.
 func TestAServerThatCannotWorkIsNoticedAndNoDefect(t *testing.T) {
-	servers := ownServers(t)
+	servers := testserver.Start(t)
 	mysql, err := servers.MySQL(t.Context())
 	if err != nil {
 		t.Fatal(err)

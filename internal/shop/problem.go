@@ -162,7 +162,7 @@ func refuse(c *gin.Context, r refusal) {
 	}
 	c.Header("Content-Type", "application/problem+json")
 	c.AbortWithStatusJSON(r.status, problem{
-		Type: "/problems/" + r.slug, Title: r.title, Status: r.status, Detail: r.detail,
+		Type: problemPath + r.slug, Title: r.title, Status: r.status, Detail: r.detail,
 		Instance: c.Request.URL.Path[:min(len(c.Request.URL.Path), maxInstance)], RequestID: requestID(c),
 	})
 }

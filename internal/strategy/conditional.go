@@ -24,7 +24,7 @@ var conditional = Strategy{
 // fault placed there must hit this one, too.
 func sellConditionally(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 	sale.At(ctx, sale.Read)
-	sale.At(ctx, sale.Write)
+	wanted.Ready = lastLook(ctx)
 	order, err := store.Decrement(ctx, wanted)
 	return written(ctx, order, err)
 }

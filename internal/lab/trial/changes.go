@@ -11,9 +11,9 @@ import (
 	"stocklock/internal/testserver"
 )
 
-// watchLocks records every change of the item's lock that the testbed's own Redis servers announce, until
-// ctx ends. It changes their settings, so it leaves servers alone that were given by address. Without
-// traces it watches nothing: the two are read together.
+// watchLocks records every change of the item's lock that the testbed's own Redis servers announce,
+// until ctx ends. It changes their settings, so it leaves servers alone that were given by address.
+// Without traces it watches nothing: the two are read together.
 func (a *attack) watchLocks(ctx context.Context) error {
 	if len(a.traces) == 0 || a.bench.Testbed.Redis() == nil {
 		return nil
