@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
@@ -19,6 +20,7 @@ type Store struct {
 	db   *gorm.DB
 	pool *sql.DB // the one that db works on
 	addr string
+	step atomic.Uint64 // see idStep; 0 until it is known
 }
 
 // PoolSize is how many connections a store opens at most, and keeps.

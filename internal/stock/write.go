@@ -97,35 +97,12 @@ func (s *Store) ForUpdate(ctx context.Context, sale Sale, decide func(read Item)
 	return order, orderError(sale, err)
 }
 
-// Decrement sells with one conditional statement, UPDATE ... SET stock = stock
-// - ? WHERE stock >= ?, and needs neither a lock nor a read before it.
-func (s *Store) Decrement(ctx context.Context, sale Sale) (Order, error) {
-	var order Order
-	err := s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
-		done := tx.Table("items").Where("id = ? AND stock >= ?", sale.ItemID, sale.Quantity).
-			Updates(map[string]any{"stock": gorm.Expr("stock - ?", sale.Quantity), "version": gorm.Expr("version + 1")})
-		if done.Error != nil {
-			return done.Error
-		}
-		// Our own write is visible to us, and the row stays locked until the commit.
-		var left []int64
-		if err := tx.Table("items").Where("id = ?", sale.ItemID).Limit(1).Pluck("stock", &left).Error; err != nil {
-			return err
-		}
-		if len(left) == 0 {
-			return ErrNotFound
-		}
-		if done.RowsAffected == 0 {
-			return ErrSoldOut
-		}
-		var err error
-		order, err = record(tx, sale, left[0]+sale.Quantity, left[0])
-		return err
-	})
-	return order, orderError(sale, err)
+func record(tx *gorm.DB, sale Sale, read, written int64) (Order, error) {
+	order := newOrder(sale, read, written)
+	return order, tx.Create(&order).Error
 }
 
-func record(tx *gorm.DB, sale Sale, read, written int64) (Order, error) {
+func newOrder(sale Sale, read, written int64) Order {
 	order := Order{
 		ItemID: sale.ItemID, Quantity: sale.Quantity, StockRead: read, StockWritten: written,
 		Token: sale.Token, Strategy: sale.Strategy, Run: sale.Run, Shop: sale.Shop, RequestID: sale.RequestID,
@@ -133,7 +110,7 @@ func record(tx *gorm.DB, sale Sale, read, written int64) (Order, error) {
 	if sale.IdempotencyKey != "" {
 		order.IdempotencyKey = &sale.IdempotencyKey
 	}
-	return order, tx.Create(&order).Error
+	return order
 }
 
 func orderError(sale Sale, err error) error {

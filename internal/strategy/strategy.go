@@ -60,6 +60,9 @@ type Deps struct {
 	Store  *stock.Store
 	// Hooks are called for locks of package redislock.
 	Hooks redislock.Hooks
+	// Batched is called for each batch of the strategy batched: how many sales it has, and for how
+	// long the first of them has waited. It may be nil.
+	Batched func(size int, waited time.Duration)
 	// Now is the process's clock, for strategies that compare times. Nil means time.Now.
 	Now func() time.Time
 	Options
@@ -101,6 +104,7 @@ var production = []Strategy{
 	forUpdate,
 	optimistic,
 	conditional,
+	batched,
 }
 
 // All returns the strategies that are fit for production.

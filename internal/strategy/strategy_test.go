@@ -16,6 +16,7 @@ func TestRecipes(t *testing.T) {
 		"for-update":  "",
 		"optimistic":  "",
 		"conditional": "",
+		"batched":     "",
 	})
 }
 
