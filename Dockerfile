@@ -6,7 +6,7 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 RUN --mount=type=cache,target=/root/.cache/go-build \
-    CGO_ENABLED=0 go build -trimpath -ldflags=-s -o /out/ ./cmd/shop ./cmd/loadtest
+    CGO_ENABLED=0 go build -tags lab -trimpath -ldflags=-s -o /out/ ./cmd/shop ./cmd/loadtest
 
 FROM gcr.io/distroless/static-debian12:nonroot
 COPY --from=build /out/ /

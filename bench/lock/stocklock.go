@@ -34,7 +34,7 @@ func (l *stocklocker) Lock(ctx context.Context, key string) (Hold, error) {
 }
 
 func (l *stocklocker) Close() error {
-	l.locker.Close()
+	_ = l.locker.Close(context.Background())
 	return l.client.Close()
 }
 

@@ -14,14 +14,14 @@ import (
 	"stocklock/internal/strategy/ladder"
 )
 
-// causes are what breaks a lock that lacks the property which the scenario attacks.
+// causes are what breaks a lock without the property that the scenario attacks.
 var causes = map[string]explain.Cause{
 	"crash": explain.DeadHolder, "crash-acquiring": explain.DeadTaking, "overrun": explain.Overrun,
 	"late-release": explain.LateRelease, "split-release": explain.SplitRelease, "nested": explain.SelfDeadlock,
 	"clock-skew": explain.ClockSkew, "partition": explain.CutOff, "failover": explain.Failover, "pause": explain.Paused,
 }
 
-// causeOf is what a cell that failed as it should must be explained with.
+// causeOf returns the cause that the explanation of an expected failure must have.
 func causeOf(c trial.Result) explain.Cause {
 	s, err := ladder.ByName(c.Strategy)
 	switch {
@@ -38,8 +38,8 @@ func causeOf(c trial.Result) explain.Cause {
 	}
 }
 
-// checkCauses holds what is said of each cell to what was done to it, and what is drawn of an oversell
-// to its orders.
+// checkCauses compares the explanation of each cell with what was done to it, and the drawing of an
+// oversell with its orders.
 func checkCauses(t *testing.T, path string) {
 	t.Helper()
 	r, err := report.Read(path)
@@ -52,7 +52,7 @@ func checkCauses(t *testing.T, path string) {
 		case c.Verdict == scenario.Invalid || c.Verdict == scenario.Skipped || c.Surprise():
 			continue
 		case x == nil:
-			t.Errorf("%s under %s: %s, and nothing is said of it", c.Strategy, c.Scenario, c.Verdict)
+			t.Errorf("%s under %s: %s, and there is no explanation", c.Strategy, c.Scenario, c.Verdict)
 			continue
 		case c.Verdict != scenario.Held && x.Cause != causeOf(c):
 			t.Errorf("%s under %s: %s, explained with %s, want %s: %s", c.Strategy, c.Scenario, c.Verdict, x.Cause, causeOf(c), explain.English.Say(x.Why...))

@@ -156,7 +156,8 @@ func widthOf(w io.Writer) int {
 	return int(size.Col)
 }
 
-// isTerminal reports whether w is a terminal. Colours and a moving status line are for terminals alone.
+// isTerminal reports whether w is a terminal. Colours and a moving status line are for terminals
+// alone.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" {

@@ -9,7 +9,8 @@ import (
 	"stocklock/internal/lab/trial"
 )
 
-// commandLine is how the program was called, quoted for a shell, without the passwords in addresses.
+// commandLine is how the program was called, quoted for a shell, without the passwords in
+// addresses.
 func commandLine(args []string) string {
 	words := []string{"loadtest"}
 	of := "" // the flag whose value comes next

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzArguments: rates, times and addresses are taken or refused in one line, which shows no password.
+// FuzzArguments: rates, times and addresses are accepted or rejected in one line, which shows no
+// password.
 func FuzzArguments(f *testing.F) {
 	f.Add("500", "2s", "100", "none:crash", "user:", "@tcp(db:3306)/stocklock", "http://shop:8080")
 	f.Add("-1", "1", "1e9", ":", "", "", "")

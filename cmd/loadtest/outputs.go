@@ -10,8 +10,8 @@ import (
 	"stocklock/internal/lab/wholefile"
 )
 
-// outputs are the files that results are written to, besides the terminal, and what makes
-// a run fail besides a surprise.
+// outputs are the files that results are written to besides the terminal, and the conditions that
+// make a run fail besides a surprise.
 type outputs struct {
 	JSON     string   `name:"json" placeholder:"FILE" help:"Also write the results here as JSON, from which loadtest report makes any other form. With - as the FILE of any of these four, it is written to standard output, and the table to standard error."`
 	HTML     string   `name:"html" placeholder:"FILE" help:"Also write them here as one page for a browser, which needs no network."`
@@ -25,7 +25,7 @@ type outputs struct {
 // toStdout is the file name for standard output. The terminal's report makes room for it.
 const toStdout = "-"
 
-// output is a file that is wanted, and what writes it.
+// output is a file to write, and its form.
 type output struct {
 	flag, path string
 	form       report.Form
@@ -39,8 +39,8 @@ func (o *outputs) wanted() []output {
 	return slices.DeleteFunc(all, func(out output) bool { return out.path == "" })
 }
 
-// check finds what is wrong with them, before anything is run. Others are what the
-// command may write besides.
+// check finds what is wrong with the outputs before anything is run. others are further files of
+// the command.
 func (o *outputs) check(others ...output) error {
 	taken := map[string]string{}
 	for _, out := range slices.Concat(others, o.wanted()) {
@@ -74,7 +74,7 @@ func (o *outputs) check(others ...output) error {
 	return nil
 }
 
-// beside is where to show what is for people, beside the files.
+// beside returns streams for the output for people, beside the files.
 func (o *outputs) beside(s streams) streams {
 	if slices.ContainsFunc(o.wanted(), func(out output) bool { return out.path == toStdout }) {
 		s.out = s.err
@@ -89,7 +89,7 @@ func (out output) write(r report.Report, stdout io.Writer) error {
 	return r.WriteFile(out.path, out.form)
 }
 
-// finish writes the files, and says whether the run counts as failed.
+// finish writes the files. It returns errSurprised for a run that counts as failed.
 func (o *outputs) finish(r report.Report, s streams) error {
 	for _, out := range o.wanted() {
 		if err := out.write(r, s.out); err != nil {

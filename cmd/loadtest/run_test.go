@@ -140,8 +140,8 @@ func build(t *testing.T) string {
 	return program
 }
 
-// TestComparison runs the built program on private servers: a shop without a
-// lock must oversell, or the harness is broken, and one with a right lock must not.
+// TestComparison runs the built program on private servers. A shop without a lock must oversell, or
+// the harness is broken, and one with a right lock must not.
 func TestComparison(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "out.json")
 	cmd := exec.CommandContext(t.Context(), build(t), "run", "--strategies", "none,owner-checked,reentrant", "--stock", "40", "--json", file)
@@ -177,15 +177,15 @@ func TestComparison(t *testing.T) {
 	}
 }
 
-// TestTellingCells runs a part of the matrix that has every strategy and every
-// scenario at least once.
+// TestTellingCells runs a part of the matrix that has every strategy and every scenario at least
+// once.
 func TestTellingCells(t *testing.T) {
-	told := map[string]bool{}
+	shown := map[string]bool{}
 	for _, s := range ladder.All() {
-		told[s.Telling] = true
+		shown[s.Telling] = true
 	}
 	for _, sc := range scenario.Names() {
-		if !told[sc] {
+		if !shown[sc] {
 			t.Errorf("no strategy is tried under %s", sc)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"stocklock/internal/strategy"
 )
 
-const defaultStrategy = "fenced"
+const defaultStrategy = "fenced-relative"
 
 // settings are all settings of a shop. Their ranges are checked by package flags.
 type settings struct {

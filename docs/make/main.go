@@ -1,32 +1,43 @@
-// Command make writes the generated parts of the pages of the strategies and the
-// scenarios, as `make docs` does:
+// Command make writes the generated parts of the pages of the strategies and the scenarios, as
+// `make docs` does:
 //
 //	go run ./docs/make [-show]
 //
-// A page's explanation is written by hand, in the page itself, and left alone. The
-// block of fields comes from the code. With -show each page's command is run on
-// bin/loadtest, and what it prints is put into the page.
+// The explanation on a page is written by hand, in the page itself, and left alone. The block of
+// fields comes from the code. With -show each page's cells are run again, and what loadtest prints
+// of them is put into the page.
 package main
 
 import (
+	"bytes"
+	"context"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
+	"os/signal"
 	"strings"
+	"syscall"
+
+	"github.com/redis/go-redis/v9/logging"
+
+	"stocklock/internal/lab/matrix"
+	"stocklock/internal/lab/report"
 )
 
 func main() {
 	show := flag.Bool("show", false, "run each page's command again and keep what it prints; takes minutes")
 	flag.Parse()
-	if err := write("docs", *show); err != nil {
+	logging.Disable() // go-redis logs failed connections beside returning them
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := write(ctx, "docs", *show); err != nil {
 		fmt.Fprintln(os.Stderr, "docs/make:", err)
 		os.Exit(1)
 	}
 }
 
 // write brings all pages under a folder up to date.
-func write(folder string, show bool) error {
+func write(ctx context.Context, folder string, show bool) error {
 	for _, p := range pages() {
 		file := folder + "/" + p.path
 		old, err := os.ReadFile(file)
@@ -36,8 +47,8 @@ func write(folder string, show bool) error {
 		printed := shownIn(string(old))
 		if p.command != "" && (show || printed == "") {
 			fmt.Fprintln(os.Stderr, p.command)
-			if printed, err = runShown(p.command); err != nil {
-				return err
+			if printed, err = shown(ctx, p.pairs); err != nil {
+				return fmt.Errorf("%s: %w", p.command, err)
 			}
 		}
 		if err := os.WriteFile(file, []byte(p.render(string(old), printed)), 0o644); err != nil {
@@ -47,17 +58,24 @@ func write(folder string, show bool) error {
 	return nil
 }
 
-// runShown runs a command line that begins with a program of bin/, and returns what
-// it prints to people.
-func runShown(command string) (string, error) {
-	words := strings.Fields(command)
-	cmd := exec.Command("bin/"+words[0], words[1:]...)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("%s: %w\n%s", command, err, out)
+// shown runs cells and returns what loadtest run prints of them.
+func shown(ctx context.Context, pairs []matrix.Pair) (string, error) {
+	status := matrix.NewStatus(os.Stderr, false)
+	defer status.Close()
+	plan := matrix.Plan{Pairs: pairs, Seed: 1, Work: matrix.DefaultWork, Trace: true}
+	r, err := matrix.Run(ctx, plan, status)
+	if err == nil {
+		err = context.Cause(ctx)
 	}
-	lines := strings.Split(strings.TrimRight(string(out), "\n"), "\n")
+	if err != nil {
+		return "", err
+	}
+	var out bytes.Buffer
+	report.Terminal{Out: &out}.Report(r)
+	if n := len(r.Surprises()); n > 0 {
+		return "", fmt.Errorf("%d surprises\n%s", n, out.String())
+	}
+	lines := strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimRight(line, " ")
 	}

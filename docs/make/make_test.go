@@ -10,8 +10,8 @@ import (
 	"stocklock/internal/lab/scenario"
 )
 
-// TestPagesAreUpToDate wants every page to say what the code says, to be explained,
-// and to show a run of its own command that went as expected.
+// TestPagesAreUpToDate wants every page to say what the code says, to have an explanation, and to
+// show a run of its own command that went as expected.
 func TestPagesAreUpToDate(t *testing.T) {
 	wanted := map[string]bool{}
 	for _, p := range pages() {
@@ -59,8 +59,8 @@ func TestPagesAreUpToDate(t *testing.T) {
 // TestBothSides wants a scenario's page to show one strategy that fails and one that holds.
 func TestBothSides(t *testing.T) {
 	for _, sc := range scenario.All() {
-		if sides := bothSides(sc); sides[0] == "" || sides[1] == "" {
-			t.Errorf("%s is shown by %q", sc.Name, sides)
+		if sides := bothSides(sc); sides[0].Name == "" || sides[1].Name == "" {
+			t.Errorf("%s is shown by %q and %q", sc.Name, sides[0].Name, sides[1].Name)
 		}
 	}
 }

@@ -3,16 +3,19 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"stocklock/internal/lab/matrix"
 )
 
-// page is one Markdown file. What stands between its marks is made; the rest of
-// the file belongs to whoever writes it.
+// page is one Markdown file. The parts between its marks are generated, the rest is written by
+// hand.
 type page struct {
 	path    string
 	title   string
-	fields  string   // the made block under the title
-	parts   []string // headings that are filled by hand
-	command string   // what shows it; empty where there is nothing to show
+	fields  string        // the generated block under the title
+	parts   []string      // headings that are filled by hand
+	command string        // what shows it; empty where there is nothing to show
+	pairs   []matrix.Pair // the cells that the command runs
 }
 
 const (
@@ -21,7 +24,7 @@ const (
 	madeEnd     = "<!-- end of what is made -->\n"
 )
 
-// render puts the made blocks into a page, and makes the page if there is none.
+// render puts the generated blocks into a page, and makes the page if there is none.
 func (p page) render(old, printed string) string {
 	if old == "" {
 		old = p.skeleton()
@@ -45,7 +48,7 @@ func (p page) skeleton() string {
 	return b.String()
 }
 
-// replaceBlock replaces what stands between a mark and the next end.
+// replaceBlock replaces the text between a mark and the next end.
 func replaceBlock(text, begin, content string) string {
 	before, rest, ok := strings.Cut(text, begin)
 	if !ok {
@@ -55,7 +58,7 @@ func replaceBlock(text, begin, content string) string {
 	return before + begin + content + madeEnd + after
 }
 
-// shownIn is what the command of a page printed when it was last run.
+// shownIn returns what the command of a page printed when it was last run.
 func shownIn(text string) string {
 	_, rest, _ := strings.Cut(text, shownBegin)
 	block, _, ok := strings.Cut(rest, madeEnd)
@@ -66,7 +69,7 @@ func shownIn(text string) string {
 	return strings.TrimSuffix(printed, "\n```\n")
 }
 
-// byHand is the text under a heading.
+// byHand returns the text under a heading.
 func byHand(text, heading string) string {
 	_, rest, _ := strings.Cut(text, "\n## "+heading+"\n")
 	part, _, _ := strings.Cut(rest, "\n## ")

@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"strings"
 
+	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/ladder"
 )
 
-// pages lists every page with what the code says of it.
+// pages lists all pages, with what the code says of them.
 func pages() []page {
 	var all []page
 	for _, s := range ladder.All() {
@@ -36,10 +37,15 @@ func strategyPage(s strategy.Strategy) page {
 	for _, sc := range scenario.All() {
 		fmt.Fprintf(&b, "| [`%[1]s`](../scenarios/%[1]s.md) | %s | %s |\n", sc.Name, sc.Expected(s.Properties), sc.Because(s.Properties))
 	}
+	telling, err := scenario.ByName(s.Telling)
+	if err != nil {
+		panic(err) // the strategy names no scenario
+	}
 	return page{
 		path: "strategies/" + s.Name + ".md", title: "`" + s.Name + "`", fields: b.String(),
 		parts:   []string{"What goes wrong", "How people meet it"},
 		command: "loadtest run --cells " + s.Name + ":" + s.Telling,
+		pairs:   []matrix.Pair{{Strategy: s, Scenario: telling}},
 	}
 }
 
@@ -55,26 +61,34 @@ func scenarioPage(sc scenario.Scenario) page {
 	for _, s := range ladder.All() {
 		fmt.Fprintf(&b, "| [`%[1]s`](../strategies/%[1]s.md) | %s | %s |\n", s.Name, sc.Expected(s.Properties), sc.Because(s.Properties))
 	}
+	sides := bothSides(sc)
+	var names []string
+	var pairs []matrix.Pair
+	for _, s := range sides {
+		names = append(names, s.Name)
+		pairs = append(pairs, matrix.Pair{Strategy: s, Scenario: sc})
+	}
 	return page{
 		path: "scenarios/" + sc.Name + ".md", title: "`" + sc.Name + "`", fields: b.String(),
 		parts:   []string{"What happens", "How people meet it"},
-		command: "loadtest run --scenarios " + sc.Name + " --strategies " + strings.Join(bothSides(sc), ","),
+		command: "loadtest run --scenarios " + sc.Name + " --strategies " + strings.Join(names, ","),
+		pairs:   pairs,
 	}
 }
 
-// bothSides names the last rung of the ladder that fails under a scenario, and the
-// first after it that holds. The names are in the order of the ladder.
-func bothSides(sc scenario.Scenario) []string {
-	fails, holds := "", ""
+// bothSides returns the last strategy of the ladder that fails under a scenario, and the first
+// after it that holds.
+func bothSides(sc scenario.Scenario) []strategy.Strategy {
+	var fails, holds strategy.Strategy
 	for _, s := range ladder.All() {
 		switch held := sc.Expected(s.Properties) == scenario.Held; {
 		case !held:
-			fails, holds = s.Name, ""
-		case holds == "":
-			holds = s.Name
+			fails, holds = s, strategy.Strategy{}
+		case holds.Name == "":
+			holds = s
 		}
 	}
-	return []string{fails, holds}
+	return []strategy.Strategy{fails, holds}
 }
 
 func strategyIndex() page {
@@ -97,7 +111,7 @@ func scenarioIndex() page {
 
 // codeOf is the path of a strategy's file.
 func codeOf(s strategy.Strategy) string {
-	if _, err := strategy.Find(s.Name, ladder.All()); err == nil {
+	if _, err := strategy.Find(s.Name, strategy.All()); err == nil {
 		return "internal/strategy/" + codeFile(s.Name)
 	}
 	return "internal/strategy/ladder/" + codeFile(s.Name)

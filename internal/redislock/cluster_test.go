@@ -13,12 +13,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// startCluster starts three masters and gives them the slots.
-func startCluster(t *testing.T) []string {
+const slots = 16384
+
+// startCluster starts masters and gives them the slots.
+func startCluster(t *testing.T, masters int) []string {
 	t.Helper()
 	var addrs []string
 	var clients []*redis.Client
-	for range 3 {
+	for range masters {
 		s, err := startServer("--cluster-enabled", "yes", "--cluster-node-timeout", "5000")
 		if err != nil {
 			t.Fatal(err)
@@ -28,9 +30,8 @@ func startCluster(t *testing.T) []string {
 		addrs, clients = append(addrs, s.addr), append(clients, client)
 	}
 	ctx := within(t)
-	const slots = 16384
 	for i, c := range clients {
-		if err := c.ClusterAddSlotsRange(ctx, i*slots/3, (i+1)*slots/3-1).Err(); err != nil {
+		if err := c.ClusterAddSlotsRange(ctx, i*slots/masters, (i+1)*slots/masters-1).Err(); err != nil {
 			t.Fatal(err)
 		}
 		host, port, _ := net.SplitHostPort(addrs[0])
@@ -44,7 +45,7 @@ func startCluster(t *testing.T) []string {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_size:3") {
+			if strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprint("cluster_size:", masters)) {
 				break
 			}
 			time.Sleep(20 * time.Millisecond)
@@ -55,12 +56,12 @@ func startCluster(t *testing.T) []string {
 
 // TestCluster has processes fight for locks on all masters of a Redis Cluster.
 func TestCluster(t *testing.T) {
-	addrs := startCluster(t)
+	addrs := startCluster(t, 3)
 	locker := func() *Locker {
 		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, ContextTimeoutEnabled: true})
 		t.Cleanup(func() { client.Close() })
 		l := New(client, Options{Lease: 3 * time.Second})
-		t.Cleanup(func() { l.Close() })
+		t.Cleanup(func() { l.Close(context.Background()) })
 		return l
 	}
 	const keys, lockers, rounds = 5, 3, 20

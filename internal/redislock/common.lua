@@ -1,23 +1,21 @@
--- What the scripts share. It is put in front of each of them, after take.lua, but for those that take or leave a lock
--- which nobody else wants.
+-- What the scripts share that look at the queue. It is put in front of each of them, after take.lua.
 --
 -- Keys of one lock, all with its hash tag, in this order:
 --   lock     string  "ID ATTEMPT EPOCH": a Locker, its attempt, the epoch; lives for the lease
---   queue    zset    waiting Lockers by when the waiter came whose turn is next; lingers
---   waiters  hash    Locker -> attempt:alive-until:lease; c:Locker -> the
---                    newest attempt that it has cancelled; lingers
---   epoch    string  the last epoch; lingers
+--   queue    zset    waiting Lockers by when the waiter came whose turn is next
+--   waiters  hash    Locker -> attempt:alive-until:lease:visible; c:Locker -> the newest attempt
+--                    that it has cancelled
+--   epoch    string  the last epoch
+-- The last three live for the lease or a minute, whichever is longer, after their last use.
 -- Times are microseconds of the server's clock, leases milliseconds.
 
 local function lockAt(base)
   return { lock = KEYS[base], queue = KEYS[base + 1], waiters = KEYS[base + 2], epoch = KEYS[base + 3] }
 end
 
--- The attempt, the end of the heartbeat and the lease of a waiting Locker.
 local function parse(record)
-  if not record then return nil end
-  local attempt, alive, lease = string.match(record, '^(%d+):(%d+):(%d+)$')
-  return { attempt = attempt, alive = tonumber(alive), lease = lease }
+  local attempt, alive, lease, visible = string.match(record or '', '^(%d+):(%d+):(%d+):([01])$')
+  return attempt and { attempt = tonumber(attempt), alive = tonumber(alive), lease = lease, visible = visible == '1' }
 end
 
 local function waiter(k, id)
@@ -28,8 +26,7 @@ end
 local function over(k, id, attempt)
   local known = call('HMGET', k.waiters, id, 'c:' .. id)
   local mine, cancelled = parse(known[1]), known[2]
-  local past = mine and tonumber(mine.attempt) > tonumber(attempt) or cancelled and tonumber(cancelled) >= tonumber(attempt)
-  return past, mine
+  return mine and mine.attempt > tonumber(attempt) or cancelled and tonumber(cancelled) >= tonumber(attempt), mine
 end
 
 -- Who has the lock: the Locker, its attempt and the epoch. What somebody else has put there is not free to be taken.
@@ -38,72 +35,94 @@ local function holder(k)
   if not value then return nil end
   local owner, hold, epoch = string.match(value, '^(%S+) (%d+) (%d+)$')
   if not owner then error('the key of a lock has something else in it: ' .. k.lock) end
-  return owner, hold, epoch
+  return owner, hold, tonumber(epoch)
 end
 
 -- The epoch, if the attempt holds the lock.
 local function holds(k, id, attempt)
   local owner, hold, epoch = holder(k)
-  return owner == id and hold == attempt and tonumber(epoch)
+  return owner == id and hold == attempt and epoch
+end
+
+-- Whether this server counts a subscriber to a Locker's channel. A pattern that matches it is none. In a
+-- Cluster, and where subscriptions go to a replica, one that is not counted can hear all the same.
+local function listens(id)
+  local reply = redis.pcall('PUBSUB', 'NUMSUB', CHANNEL .. id)
+  return reply[2] ~= nil and reply[2] > 0
 end
 
 local function leave(k, id)
-  call('ZREM', k.queue, id)
-  call('HDEL', k.waiters, id)
+  redis.pcall('ZREM', k.queue, id)
+  redis.pcall('HDEL', k.waiters, id)
 end
 
-local function linger(k)
-  call('PEXPIRE', k.queue, LINGER)
-  call('PEXPIRE', k.waiters, LINGER)
+-- Has the queue live on. Others in it may have a longer lease.
+local function prolong(k, lease)
+  for _, key in ipairs({ k.queue, k.waiters }) do
+    if call('PTTL', key) < keep(lease) then call('PEXPIRE', key, keep(lease)) end
+  end
 end
 
--- Notes that a Locker that waits is alive, and under which attempt it waits.
+-- Notes that a Locker that waits is alive, under which attempt it waits, and whether it is visible here.
 local function note(k, id, attempt, lease, now)
-  call('HSET', k.waiters, id, attempt .. ':' .. whole(now + lease * 1000) .. ':' .. lease)
+  local visible = listens(id) and '1' or '0'
+  call('HSET', k.waiters, id, attempt .. ':' .. whole(now + lease * 1000) .. ':' .. lease .. ':' .. visible)
 end
 
 -- Queues a Locker by when its waiter came. Says whether it is new at the head, which sees to it that the holder hears
 -- of those who wait.
 local function join(k, id, attempt, lease, now, came)
-  local new = call('ZADD', k.queue, came, id) == 1
   note(k, id, attempt, lease, now)
+  local new = call('ZADD', k.queue, came, id) == 1
   local first = new and call('ZRANK', k.queue, id) == 0
-  if first or now % 64 == 0 then linger(k) end -- not every time: it takes two calls
+  if first or now % 64 == 0 then prolong(k, lease) end -- not every time: it takes four calls
   return first
 end
 
--- Gives the lock to the first waiter that is alive, and tells it on its channel. Where the count of
--- receivers can be trusted, a message that reaches nobody means that the waiter is gone. The caller is not
--- told: it reads the reply; one that does not is ''. With nobody left the lock is free. Returns who has the
--- lock, the epoch and the lease.
-local function grant(k, name, caller, trusted, now, nowText)
+-- Gives the lock to the first waiter that is alive, and tells it on its channel; or deletes it. A waiter
+-- that was visible here and is not counted any more is gone, or asks anew: it is passed over before
+-- anything is published. A grant that was published stands until its lease is over, whoever was counted.
+-- The past attempt of a Locker, which it releases, gets nothing. The caller is not told: it reads the
+-- reply; one that does not is ''. Returns who has the lock, the epoch and the lease.
+local function grant(k, name, caller, id, past, now, text)
+  local gone = {}
   while true do
-    local id = call('ZPOPMIN', k.queue)[1]
-    if not id then
-      call('DEL', k.lock)
-      return
-    end
-    local w = waiter(k, id)
-    call('HDEL', k.waiters, id)
-    if w and w.alive >= now then
-      local epoch, text = take(k.lock, k.epoch, id .. ' ' .. w.attempt, w.lease, now, nowText)
-      if id == caller then return id, epoch, tonumber(w.lease) end
-      local others = call('ZCARD', k.queue)
-      -- pcall: a script that ended here, say for want of a right, would leave its work half done. A
-      -- grant that could not be told is found by the next beat.
-      local heard = redis.pcall('PUBLISH', 'redislock:' .. id, 'granted ' .. w.attempt .. ' ' .. text .. ' ' .. others .. ' ' .. name)
-      if heard ~= 0 or trusted == '0' then return id, epoch, tonumber(w.lease) end
+    local head = call('ZRANGE', k.queue, #gone, #gone)[1]
+    if not head then break end
+    gone[#gone + 1] = head
+    local w = waiter(k, head)
+    local live = w and w.alive >= now and not (head == id and w.attempt <= past)
+    if live and (head == caller or not w.visible or listens(head)) then
+      local epoch, epochText = take(k.lock, k.epoch, head .. ' ' .. whole(w.attempt), w.lease, now, text)
+      -- From here on nothing may end the script: the lock is given, and must be told. What cannot be
+      -- written, for want of a right or in a slot that is being moved, is left in the queue.
+      for _, one in ipairs(gone) do leave(k, one) end
+      if head ~= caller then
+        local others = redis.pcall('ZCARD', k.queue)
+        if type(others) ~= 'number' then others = 0 end
+        redis.pcall('PUBLISH', CHANNEL .. head, 'granted ' .. whole(w.attempt) .. ' ' .. epochText .. ' ' .. others .. ' ' .. name)
+      end
+      return head, epoch, tonumber(w.lease)
     end
   end
+  call('DEL', k.lock)
+  for _, one in ipairs(gone) do leave(k, one) end
 end
 
 -- Tells the holder that somebody waits. Where it does not listen, it assumes so when it begins to.
 local function contend(owner, name)
-  redis.pcall('PUBLISH', 'redislock:' .. owner, 'contended ' .. name)
+  redis.pcall('PUBLISH', CHANNEL .. owner, 'contended ' .. name)
 end
 
 -- The caller holds the lock, and so many others wait.
 local function held(k, epoch)
-  return { 1, epoch, call('ZCARD', k.queue) }
+  local others = redis.pcall('ZCARD', k.queue)
+  return { 1, epoch, type(others) == 'number' and others or 0 }
+end
+
+-- The caller waits, and the lock as it is lives for so long, in milliseconds.
+local function waits(k)
+  local ttl = redis.pcall('PTTL', k.lock)
+  return { 2, type(ttl) == 'number' and ttl or 0 }
 end
 

@@ -1,7 +1,6 @@
 package redislock
 
 import (
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,7 +21,7 @@ func TestAHolderThatBeginsToListenLetsOthersIn(t *testing.T) {
 		got <- err
 	}()
 	client, _ := newClient(t, shared.addr)
-	for client.ZCard(ctx, keysOf(key)[1]).Val() == 0 {
+	for client.ZCard(ctx, Keys("", key).Queue).Val() == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	// From here on there is always a goroutine of the holder's process that waits.
@@ -49,7 +48,7 @@ func TestAHolderThatBeginsToListenLetsOthersIn(t *testing.T) {
 	eventually(t, "both wait", func() bool {
 		holder.mu.Lock()
 		defer holder.mu.Unlock()
-		return holder.names[key].waiters.Len() == 2
+		return holder.locks[tagged(key)].waiters.Len() == 2
 	})
 	release(t, lease)
 	begun := time.Now()
@@ -63,44 +62,27 @@ func TestAHolderThatBeginsToListenLetsOthersIn(t *testing.T) {
 	busy.Wait()
 }
 
-// TestWhoBeginsToListenAssumesThatOthersWait: also when the answer with the grant is still under way.
+// TestWhoBeginsToListenAssumesThatOthersWait: also when the answer with the grant is still under way, or a
+// message overtakes it on the other connection.
 func TestWhoBeginsToListenAssumesThatOthersWait(t *testing.T) {
-	l, _ := newLocker(t, Options{})
-	l.mu.Lock()
-	n := l.name(t.Name())
-	in := &inbox{ready: make(chan struct{})}
-	for _, s := range []state{asking, held} {
-		n.state, n.grant.others, n.contended, in.opened, in.ready = s, 0, false, time.Time{}, make(chan struct{})
-		l.mu.Unlock()
-		l.subscribed(in)
-		l.mu.Lock()
-		if s == asking && !n.contended || s == held && n.grant.others == 0 {
-			t.Errorf("in state %d: contended %v, %d others", s, n.contended, n.grant.others)
+	for name, note := range map[string]func(*machine){"a message": (*machine).contend, "a subscription": func(m *machine) { m.resume(2) }} {
+		var m machine
+		m.ask(1, 7, time.Second)
+		note(&m)
+		if m.granted(reply{kind: replyHeld, epoch: 1}, 1, 2); m.state != held || m.others == 0 {
+			t.Errorf("%s before the answer: the holder does not know that another process may wait: %+v", name, m)
+		}
+		m.grant.others = 0
+		if note(&m); m.others == 0 {
+			t.Errorf("%s while held: the holder does not know that another process may wait: %+v", name, m)
 		}
 	}
-	n.state = idle
-	l.mu.Unlock()
 }
 
-// TestContentionIsNotedBeforeTheGrantIs: the answer with the grant and the message that others wait come
-// on two connections, and the message may be first.
-func TestContentionIsNotedBeforeTheGrantIs(t *testing.T) {
-	l, _ := newLocker(t, Options{})
-	w := &waiter{ctx: t.Context(), turn: make(chan turn, 1)}
-	l.mu.Lock()
-	n := l.name(t.Name())
-	w.place = n.waiters.PushBack(w)
-	n.state, n.attempt = asking, l.nextAttempt()
-	l.mu.Unlock()
-	l.read("contended " + t.Name())
-	l.mu.Lock()
-	l.granted(n, time.Now().UnixMicro(), 0, time.Now(), Free)
-	others := n.grant.others
-	l.mu.Unlock()
-	if others == 0 {
-		t.Error("the holder does not know that another process waits")
-	}
-	if err := (<-w.turn).hold.leave(); err == nil || !strings.Contains(err.Error(), "not held") {
-		t.Errorf("the release of a lock that Redis never gave: %v", err)
+// TestWhoMayNotListenAssumesThatOthersWait: it would not hear of them.
+func TestWhoMayNotListenAssumesThatOthersWait(t *testing.T) {
+	m := machine{state: held, lease: time.Minute, grant: grant{deadline: time.Minute, passes: maxPasses}}
+	if !m.mayPass(time.Minute, false, 1) || m.mayPass(time.Minute, true, 1) {
+		t.Error("want that the turn of a process that hears goes on, and that of one that does not ends")
 	}
 }

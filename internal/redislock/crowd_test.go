@@ -41,7 +41,7 @@ func joinCrowd(addr string, goroutines int) {
 	}
 	for { // all goroutines are in the queue
 		l.mu.Lock()
-		n := l.names[crowdKey]
+		n := l.locks[tagged(crowdKey)]
 		there := n != nil && n.waiters.Len() == goroutines
 		l.mu.Unlock()
 		if there {
@@ -51,7 +51,7 @@ func joinCrowd(addr string, goroutines int) {
 	}
 	fmt.Println("ready")
 	all.Wait()
-	l.Close()
+	l.Close(context.Background())
 	client.Close()
 	os.Exit(0)
 }
@@ -125,7 +125,7 @@ func crowd(t *testing.T, addr string, processes, goroutines int) float64 {
 			t.Fatal("a process is not ready after a minute")
 		}
 	}
-	for client.ZCard(t.Context(), keysOf(crowdKey)[1]).Val() < int64(processes) {
+	for client.ZCard(t.Context(), Keys("", crowdKey).Queue).Val() < int64(processes) {
 		time.Sleep(time.Millisecond)
 	}
 	requests := func() int { return commandCalls(t, client, "evalsha") + commandCalls(t, client, "eval") }

@@ -1,15 +1,22 @@
 package redislock
 
-import "errors"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
 
-// What callers get, by what they must do. An error of the transport, such as a
-// timeout, comes wrapped with the lock's key: then the outcome is unknown, and the
-// Locker cleans up behind it.
+	"github.com/redis/go-redis/v9"
+)
+
+// What callers get, by what they must do. Any other error says that Redis did not answer, and wraps
+// what the client said: then the outcome is unknown, and the Locker cleans up behind it; or that Redis
+// refused: then nothing was done.
 var (
 	// ErrNotAcquired: the lock was not free in time. Try again, or give up.
 	ErrNotAcquired = errors.New("redislock: not acquired")
 	// ErrLost: the lock was held and may be somebody else's by now. Stop working. It
-	// is the cause of a held context that ended with its lock.
+	// is the cause of a held context that ended with its lock, wrapped with the reason.
 	ErrLost = errors.New("redislock: lock lost")
 	// ErrNotHeld: there was nothing to release or extend: the lease is over, or the
 	// lock was released before. Note it.
@@ -17,3 +24,74 @@ var (
 	// ErrClosed: the Locker was closed.
 	ErrClosed = errors.New("redislock: locker closed")
 )
+
+// notAcquired also carries the causes, if there are any.
+func notAcquired(key string, causes ...error) error {
+	return fmt.Errorf("acquire %q: %w", key, errors.Join(append([]error{ErrNotAcquired}, causes...)...))
+}
+
+// lost says why a lock was lost. The reason may be nil.
+func lost(key, how string, reason error) error {
+	if reason == nil {
+		return fmt.Errorf("%w: %q: %s", ErrLost, key, how)
+	}
+	return fmt.Errorf("%w: %q: %s: %w", ErrLost, key, how, reason)
+}
+
+// failed wraps what came instead of a reply.
+func failed(doing, key string, err error) error {
+	switch {
+	case refused(err):
+		return fmt.Errorf("redislock: %s %q: refused: %w", doing, key, err)
+	case unsent(err):
+		return fmt.Errorf("redislock: %s %q: not sent: %w", doing, key, err)
+	}
+	return fmt.Errorf("redislock: %s %q: outcome unknown: %w", doing, key, err)
+}
+
+// transient are the refusals that end by themselves: a slot is moved, a primary is chosen or loads its data.
+var transient = []string{"TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY"}
+
+// beforeWriting are the refusals that Redis gives before a script's first write, and not after it.
+var beforeWriting = []string{"OOM", "MISCONF", "NOREPLICAS"}
+
+// passing says whether an error is a refusal after which the same request may soon succeed.
+func passing(err error) bool { return hasPrefix(err, transient) }
+
+// refused says whether an error means that nothing was carried out. Other errors of Redis, such as NOPERM, can
+// end a script half-way.
+func refused(err error) bool { return hasPrefix(err, transient) || hasPrefix(err, beforeWriting) }
+
+func hasPrefix(err error, prefixes []string) bool {
+	for _, p := range prefixes {
+		if redis.HasErrorPrefix(err, p+" ") {
+			return true
+		}
+	}
+	return false
+}
+
+// unsent says whether an error means that the request never left this process.
+func unsent(err error) bool {
+	dial, ok := errors.AsType[*net.OpError](err)
+	return ok && dial.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted)
+}
+
+// timeout says whether an error is for want of an answer in time, which all who waited for it share.
+func timeout(err error) bool {
+	network, ok := errors.AsType[net.Error](err)
+	return ok && network.Timeout() || errors.Is(err, context.DeadlineExceeded)
+}
+
+// panicked is a panic in a hook of the client. The one who asked gets it; the Locker takes it for a
+// request whose outcome is unknown.
+type panicked struct{ value any }
+
+func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+
+// raise goes on with a panic in the goroutine of the caller.
+func raise(err error) {
+	if p, ok := errors.AsType[*panicked](err); ok {
+		panic(p.value)
+	}
+}

@@ -14,7 +14,7 @@ func Example() {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
 	defer client.Close()
 	locker := redislock.New(client, redislock.Options{})
-	defer locker.Close()
+	defer locker.Close(context.Background())
 
 	held, lease, err := locker.Acquire(context.Background(), "stock:42")
 	if err != nil {
@@ -32,7 +32,7 @@ func ExampleLocker_Do() {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
 	defer client.Close()
 	locker := redislock.New(client, redislock.Options{})
-	defer locker.Close()
+	defer locker.Close(context.Background())
 
 	err := locker.Do(context.Background(), "stock:42", func(held context.Context) error {
 		// Re-entry is at once, and costs nothing.
@@ -47,7 +47,7 @@ func ExampleGuard() {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
 	defer client.Close()
 	locker := redislock.New(client, redislock.Options{})
-	defer locker.Close()
+	defer locker.Close(context.Background())
 
 	type order struct{ item, quantity int }
 	place := redislock.Guard(locker,

@@ -59,7 +59,7 @@ func TestStaleReleaseLeavesTheNewHoldAlone(t *testing.T) {
 	l, _ := newLocker(t, Options{Lease: time.Second})
 	other, _ := newLocker(t, Options{Lease: time.Second})
 	held, lease := acquire(t, l, within(t), t.Name())
-	client.Del(t.Context(), keysOf(t.Name())[0])
+	client.Del(t.Context(), Keys("", t.Name()).Lock)
 	_, theirs := acquire(t, other, within(t), t.Name())
 	if theirs.Token() <= lease.Token() {
 		t.Errorf("token %d after %d", theirs.Token(), lease.Token())
@@ -72,7 +72,7 @@ func TestStaleReleaseLeavesTheNewHoldAlone(t *testing.T) {
 		t.Errorf("re-entry into a lost lock = %v, want ErrLost", err)
 	}
 	time.Sleep(50 * time.Millisecond)
-	if !theirs.Valid() || holderIn(t, client, keysOf(t.Name())[0]).owner != other.server.id {
+	if !theirs.Valid() || holderIn(t, client, Keys("", t.Name()).Lock).owner != other.server.id {
 		t.Error("the stale release touched the new hold")
 	}
 	release(t, theirs)
@@ -88,7 +88,7 @@ func TestHoldEndsBeforeItsLeaseWhenRedisGoesSilent(t *testing.T) {
 	held, lease := acquire(t, l, within(t), t.Name())
 	w.cut()
 	asked := time.Now()
-	end := asked.Add(client.PTTL(t.Context(), keysOf(t.Name())[0]).Val())
+	end := asked.Add(client.PTTL(t.Context(), Keys("", t.Name()).Lock).Val())
 	if deadline := lease.Deadline(); !deadline.Before(end) {
 		t.Errorf("the hold ends %s after the lock can end in Redis", deadline.Sub(end))
 	}
@@ -111,7 +111,7 @@ func TestUnconfirmedSubscriptionIsATimeout(t *testing.T) {
 	_, lease := acquire(t, holder, within(t), t.Name())
 	defer lease.Release()
 	l := New(twoWays{direct, mute}, Options{Lease: time.Second})
-	defer l.Close()
+	defer l.Close(context.Background())
 	_, _, err := l.Acquire(within(t), t.Name())
 	if timeout, ok := errors.AsType[net.Error](err); !ok || !timeout.Timeout() {
 		t.Errorf("Acquire = %v, want a timeout", err)
@@ -162,7 +162,7 @@ func TestLostAnswerToAcquireLeavesNoOrphan(t *testing.T) {
 		t.Errorf("Acquire without an answer = %v, want ErrNotAcquired and the deadline", err)
 	}
 	client, _ := newClient(t, shared.addr)
-	if client.Exists(t.Context(), keysOf(t.Name())[0]).Val() == 0 {
+	if client.Exists(t.Context(), Keys("", t.Name()).Lock).Val() == 0 {
 		t.Log("the request was lost too: nothing to clean up")
 	}
 	w.cutDown.Store(false)
@@ -195,30 +195,38 @@ func TestDeadHolderCostsItsLease(t *testing.T) {
 
 // TestDeadWaiterIsSkipped puts a waiter in front that never beats.
 func TestDeadWaiterIsSkipped(t *testing.T) {
-	ctx, n := within(t), &name{key: t.Name(), keys: keysOf(t.Name())}
+	ctx, n := within(t), newLock(t.Name())
 	client, _ := newClient(t, shared.addr)
 	holder, _ := newLocker(t, Options{})
-	_, lease := acquire(t, holder, ctx, n.key)
-	dead := newServer(client, time.Minute)
+	_, lease := acquire(t, holder, ctx, n.name)
+	dead := newPeer(client, time.Minute)
+	channel := client.Subscribe(ctx, dead.channel())
+	if _, err := channel.Receive(ctx); err != nil {
+		t.Fatal(err)
+	}
 	if r, err := dead.acquire(ctx, n, 1, true, 0); err != nil || r.kind != replyWaiting {
 		t.Fatalf("acquire = %+v, %v", r, err)
 	}
 	waiter, _ := newLocker(t, Options{})
 	got := make(chan *Lease, 1)
 	go func() {
-		_, lease, _ := waiter.Acquire(ctx, n.key)
+		_, lease, _ := waiter.Acquire(ctx, n.name)
 		got <- lease
 	}()
-	for client.ZCard(ctx, n.keys[1]).Val() < 2 {
+	for client.ZCard(ctx, n.keys.Queue).Val() < 2 {
 		time.Sleep(time.Millisecond)
 	}
+	channel.Close()
+	eventually(t, "Redis sees that nobody listens", func() bool {
+		return client.PubSubNumSub(ctx, dead.channel()).Val()[dead.channel()] == 0
+	})
 	begun := time.Now()
 	release(t, lease)
 	next := <-got
 	if next == nil {
 		t.Fatal("the waiter behind the dead one got nothing")
 	}
-	// Nobody listens on the dead one's channel, so it costs nothing at all.
+	// Redis has seen it listen, and sees that it does not any more: so it costs nothing at all.
 	if waited := time.Since(begun); waited > time.Second {
 		t.Errorf("the dead waiter cost %s", waited)
 	}
@@ -241,7 +249,7 @@ func TestLostPushIsFoundByTheBeat(t *testing.T) {
 	queued := func() bool {
 		waiter.mu.Lock()
 		defer waiter.mu.Unlock()
-		n := waiter.names[t.Name()]
+		n := waiter.locks[tagged(t.Name())]
 		return n != nil && n.state == waiting
 	}
 	for !queued() {
@@ -315,86 +323,6 @@ func TestTokensGrowAfterDataLoss(t *testing.T) {
 	next("a release")
 	client.FlushAll(t.Context())
 	next("FLUSHALL")
-	client.Del(t.Context(), keysOf(t.Name())[3])
+	client.Del(t.Context(), Keys("", t.Name()).Epoch)
 	next("the epoch's end")
-}
-
-func TestQuorum(t *testing.T) {
-	var servers []*testServer
-	for range 3 {
-		s, err := startServer()
-		if err != nil {
-			t.Fatal(err)
-		}
-		servers = append(servers, s)
-	}
-	stopped := map[int]bool{}
-	stop := func(i int) {
-		if !stopped[i] {
-			stopped[i] = true
-			servers[i].stop()
-		}
-	}
-	t.Cleanup(func() {
-		for i := range servers {
-			stop(i)
-		}
-	})
-	locker := func() *Polling {
-		var nodes []redis.Scripter
-		for _, s := range servers {
-			client, _ := newClient(t, s.addr)
-			nodes = append(nodes, client)
-		}
-		q := NewQuorum(nodes, Options{Lease: 2 * time.Second, Wait: 300 * time.Millisecond})
-		t.Cleanup(func() { q.Close() })
-		return q
-	}
-	a, b := locker(), locker()
-	held, lease := acquire(t, a, within(t), t.Name())
-	if _, _, err := b.Acquire(t.Context(), t.Name()); !errors.Is(err, ErrNotAcquired) {
-		t.Errorf("a second holder got %v, want ErrNotAcquired", err)
-	}
-	if again, inner, err := a.Acquire(held, t.Name()); again != held || err != nil {
-		t.Errorf("re-entry: %v", err)
-	} else {
-		release(t, inner)
-	}
-	release(t, lease)
-	stop(0)
-	held, _ = acquire(t, b, within(t), t.Name())
-	time.Sleep(3 * time.Second)
-	if held.Err() != nil {
-		t.Errorf("with one of three gone, a renewed lock was lost: %v", context.Cause(held))
-	}
-	stop(1)
-	lostWithin(t, held, 10*time.Second)
-	if _, _, err := a.Acquire(t.Context(), t.Name()+"x"); err == nil {
-		t.Error("got a lock from one of three")
-	}
-}
-
-func TestWithoutLua(t *testing.T) {
-	client, _ := newClient(t, shared.addr)
-	client.Del(t.Context(), t.Name())
-	l := NewWithoutLua(client, Options{Lease: 500 * time.Millisecond, Wait: 200 * time.Millisecond})
-	t.Cleanup(func() { l.Close() })
-	held, lease := acquire(t, l, within(t), t.Name())
-	time.Sleep(time.Second)
-	if held.Err() != nil {
-		t.Fatalf("a renewed lock was lost: %v", context.Cause(held))
-	}
-	other := NewWithoutLua(client, Options{Lease: 500 * time.Millisecond, Wait: 200 * time.Millisecond})
-	t.Cleanup(func() { other.Close() })
-	if _, _, err := other.Acquire(t.Context(), t.Name()); !errors.Is(err, ErrNotAcquired) {
-		t.Errorf("a second holder got %v, want ErrNotAcquired", err)
-	}
-	client.Set(t.Context(), t.Name(), "somebody else", 0)
-	lostWithin(t, held, 10*time.Second)
-	if err := lease.Release(); !errors.Is(err, ErrNotHeld) {
-		t.Errorf("Release = %v, want ErrNotHeld", err)
-	}
-	if got := client.Get(t.Context(), t.Name()).Val(); got != "somebody else" {
-		t.Errorf("the lock is %q, want somebody else's left alone", got)
-	}
 }

@@ -25,10 +25,10 @@ func FuzzKey(f *testing.F) {
 	l, _ := newLocker(f, Options{Lease: 5 * time.Second, Wait: 10 * time.Second})
 	client, _ := newClient(f, shared.addr)
 	f.Fuzz(func(t *testing.T, key string) {
-		keys := keysOf(key)
-		for _, k := range keys {
-			if hashTag(k) != hashTag(keys[0]) {
-				t.Errorf("the keys of %q have the hash tags %q and %q", key, hashTag(keys[0]), hashTag(k))
+		keys := Keys("", key)
+		for _, k := range keys.all() {
+			if hashTag(k) != hashTag(keys.Lock) {
+				t.Errorf("the keys of %q have the hash tags %q and %q", key, hashTag(keys.Lock), hashTag(k))
 			}
 		}
 		held, lease, err := l.Acquire(t.Context(), key)
@@ -41,7 +41,7 @@ func FuzzKey(f *testing.F) {
 		if err := lease.Release(); err != nil {
 			t.Errorf("Release of %q: %v", key, err)
 		}
-		if n, err := client.Exists(t.Context(), keys[0]).Result(); n != 0 || err != nil {
+		if n, err := client.Exists(t.Context(), keys.Lock).Result(); n != 0 || err != nil {
 			t.Errorf("after the release of %q, %d locks are left, %v", key, n, err)
 		}
 	})
@@ -75,11 +75,11 @@ func FuzzMessage(f *testing.F) {
 	}
 	l, _ := newLocker(f, Options{})
 	f.Fuzz(func(t *testing.T, message string) {
-		l.read(message)
+		l.hear(message)
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if len(l.names) > 0 {
-			t.Errorf("%q made the locker know %d locks", message, len(l.names))
+		if len(l.locks) > 0 {
+			t.Errorf("%q made the locker know %d locks", message, len(l.locks))
 		}
 	})
 }

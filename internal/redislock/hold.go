@@ -4,24 +4,42 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// hold is one holder's time with the lock, and the context of that time. Locker.mu guards what changes.
+// hold is one holder's time with the lock, and the context of that time.
 type hold struct {
-	context.Context
-	cancel  context.CancelCauseFunc
-	locker  *Locker
-	name    *name
-	attempt uint64
-	token   int64
-	begun   time.Time
-	outer   *hold     // of another key of the Locker, in whose context this one was asked for; or nil
-	first   Lease     // of the first entry
-	entries int       // leases that were not released yet
-	ended   bool      // released or lost
-	last    time.Time // its deadline, once it has ended
+	context.Context // ends with the hold
+	cancel          context.CancelCauseFunc
+	locker          *Locker
+	lock            *lock
+	parent          context.Context // that Acquire was called with
+	attempt         uint64
+	lease           time.Duration
+	fence           int64
+	begun           instant
+	outer           *hold // the innermost in whose context this one was asked for; or nil
+	first           entry
+
+	deadline atomic.Int64 // an instant
+	failed   atomic.Pointer[error]
+	ended    atomic.Int32 // a way to end
+	once     sync.Once    // of the end
+	why      error        // once it is lost
+
+	// Locker.mu guards these.
+	entries int      // leases that were not released yet
+	inner   []*inner // entries with a context of their own
 }
+
+// Ways to end.
+const (
+	isHeld = iota
+	wasReleased
+	wasLost
+)
 
 // holdsOf, as a pointer, is the key under which a context has its innermost hold of a Locker.
 type holdsOf Locker
@@ -30,210 +48,142 @@ func (h *hold) Value(key any) any {
 	if key == (*holdsOf)(h.locker) {
 		return h
 	}
+	h.isLost() // context.Cause asks for a value, too
 	return h.Context.Value(key)
 }
 
-func (h *hold) String() string { return fmt.Sprintf("%v.Holding(%q)", h.Context, h.name.key) }
+func (h *hold) String() string { return fmt.Sprintf("%v.Holding(%q)", h.parent, h.first.key) }
 
+// Deadline is the parent's: that of the lock is put off all the time.
+func (h *hold) Deadline() (time.Time, bool) { return h.parent.Deadline() }
+
+// Err looks at the clock, and not at what the scheduler has come to.
+func (h *hold) Err() error {
+	h.isLost()
+	return h.Context.Err()
+}
+
+// isLost says whether the hold is over without having been released. The first who sees that its deadline
+// has passed ends it.
+func (h *hold) isLost() bool {
+	if h.ended.Load() == isHeld && h.locker.now() >= instant(h.deadline.Load()) {
+		h.end(wasLost, lost(h.first.key, "its lease is over", h.failure()))
+	}
+	if h.ended.Load() == isHeld && h.outer != nil && h.outer.isLost() {
+		h.cancel(h.outer.why) // this lock is held still, but the work in it has lost the other one
+	}
+	return h.ended.Load() == wasLost
+}
+
+// end ends the hold, once.
+func (h *hold) end(how int32, cause error) {
+	h.once.Do(func() {
+		h.why = cause
+		h.ended.Store(how)
+		h.cancel(cause)
+	})
+}
+
+// failure is why the last renewal failed, or nil.
+func (h *hold) failure() error {
+	if err := h.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// released is the cause of a context that ended because its hold was released. Where another hold was
+// asked for under it, that one goes on under the parent.
+type released hold
+
+func (*released) Error() string        { return context.Canceled.Error() }
+func (*released) Is(target error) bool { return target == context.Canceled }
+
+// innermost is the hold of a Locker that a context has, or nil.
 func innermost(ctx context.Context, l *Locker) *hold {
 	h, _ := ctx.Value((*holdsOf)(l)).(*hold)
 	return h
 }
 
-// of finds the hold of a key among a hold and those around it. It returns nil if there is none.
-func (h *hold) of(key string) *hold {
-	for h != nil && h.name.key != key {
+// of finds the hold of a lock among a hold and those around it that were not released. It returns nil if there is none.
+func (h *hold) of(name string) *hold {
+	for h != nil && (h.lock.name != name || h.ended.Load() == wasReleased) {
 		h = h.outer
 	}
 	return h
 }
 
-func newHold(l *Locker, n *name, w *waiter) *hold {
-	h := &hold{locker: l, name: n, attempt: n.attempt, token: n.grant.token(), begun: time.Now(), outer: w.outer, entries: 1}
-	h.first.hold = h
-	h.Context, h.cancel = context.WithCancelCause(w.ctx)
+// newHold is called with Locker.mu.
+func newHold(l *Locker, n *lock, w *waiter) *hold {
+	h := &hold{locker: l, lock: n, parent: w.ctx, attempt: n.attempt, lease: n.lease, fence: n.token(), begun: l.now(), outer: w.outer, entries: 1}
+	h.first = entry{hold: h, key: w.key}
+	h.first.lease.hold = &h.first
+	h.deadline.Store(int64(n.deadline))
+	if w.outer == nil {
+		h.Context, h.cancel = context.WithCancelCause(w.ctx)
+		return h
+	}
+	h.Context, h.cancel = context.WithCancelCause(context.WithoutCancel(w.ctx))
+	h.follow(w.ctx)
 	return h
 }
 
-// end ends the held context; the cause is nil after a release.
-func (h *hold) end(cause error) {
-	h.ended, h.last = true, h.name.grant.deadline
-	h.cancel(cause)
-}
-
-// reenter lets a holder in again. A hold that is over is not entered: whoever
-// still works under it must stop.
-func (l *Locker) reenter(ctx context.Context, h *hold) (context.Context, *Lease, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if h.ended || !time.Now().Before(h.name.grant.deadline) {
-		return nil, nil, fmt.Errorf("enter %q again: %w", h.name.key, ErrLost)
-	}
-	if ctx.Err() != nil {
-		return nil, nil, notAcquired(h.name.key, context.Cause(ctx))
-	}
-	h.entries++
-	return ctx, &Lease{hold: h}, nil
-}
-
-// leave ends one entry, and with the last one gives the lock back.
-func (h *hold) leave() error {
-	l, n := h.locker, h.name
-	l.mu.Lock()
-	if h.ended {
-		l.mu.Unlock()
-		return fmt.Errorf("release %q: %w", n.key, ErrNotHeld)
-	}
-	if h.entries--; h.entries > 0 {
-		l.mu.Unlock()
-		return nil
-	}
-	if !time.Now().Before(n.grant.deadline) {
-		l.lose(n)
-		l.mu.Unlock()
-		l.hookLost(n.key)
-		return fmt.Errorf("release %q: %w", n.key, ErrNotHeld)
-	}
-	h.end(nil)
-	var err error
-	switch l.dismissGone(n); {
-	case n.first() != nil && l.mayPass(n):
-		l.pass(n)
-		l.mu.Unlock()
-	case n.first() == nil && n.comesBack && n.grant.others > 0 && l.mayPass(n):
-		l.linger(n)
-		l.mu.Unlock()
-	default:
-		err = l.releaseRemotely(n) // unlocks
-	}
-	if hook := l.opts.Hooks.Released; hook != nil {
-		hook(n.key, time.Since(h.begun))
-	}
-	return err
-}
-
-// releaseRemotely gives the lock back to Redis and, in the same request, queues
-// for the next waiter of this process. It is called with Locker.mu, and unlocks it.
-func (l *Locker) releaseRemotely(n *name) error {
-	attempt, next, sent, wanted := n.attempt, uint64(0), time.Now(), n.grant.others > 0
-	var waited time.Duration
-	n.hold = nil
-	l.calls.Add(1)
-	defer l.calls.Done()
-	if n.first() != nil && l.listening() {
-		next = l.nextAttempt()
-		n.state, n.attempt, n.bound = asking, next, sent
-		waited = sent.Sub(n.first().begun)
-	} else {
-		l.askNext(n)
-	}
-	alone := next == 0 && !wanted && n.wary == 0
-	l.mu.Unlock()
-
-	ctx := bounded{l.ctx, sent.Add(l.opts.beatEvery())}
-	r, err := reply{kind: replyDropped}, error(nil)
-	if alone {
-		r, err = l.server.releaseUnwanted(ctx, n, attempt)
-	}
-	refused := err == nil && r.kind == replyDropped
-	if refused {
-		r, err = l.server.release(ctx, n, attempt, next, waited)
-	}
-
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n.learn(alone && refused, r, err)
-	if n.left = (time.Time{}); wanted && next == 0 {
-		n.left = time.Now()
-	}
-	if err != nil {
-		l.giveBack(n, attempt)
-		if next != 0 {
-			l.takeBack(n, next)
-		}
-	}
-	if next != 0 && n.attempt == next && n.state == asking {
-		switch {
-		case err != nil || r.kind == replyNotHeld:
-			l.askNext(n)
-		case r.kind == replyHeld:
-			l.granted(n, r.epoch, r.others, sent, Remote)
-		default:
-			l.queued(n, r)
-		}
-	}
-	if err != nil {
-		return unknown("release", n.key, context.Background(), err)
-	}
-	if r.kind == replyNotHeld {
-		return fmt.Errorf("release %q: %w", n.key, ErrNotHeld)
-	}
-	return nil
-}
-
-// linger keeps a lock for as long as it takes to start the goroutine that gives it back: who comes
-// back for it at once, as in a loop, finds it here. It is called with Locker.mu.
-func (l *Locker) linger(n *name) {
-	n.state = lingering
-	l.calls.Add(1)
-	go func() {
-		defer l.calls.Done()
-		l.mu.Lock()
-		if n.state != lingering {
-			l.mu.Unlock()
+// follow ends the hold with a context, but not because an outer hold was released.
+func (h *hold) follow(ctx context.Context) {
+	stop := context.AfterFunc(ctx, func() {
+		if outer, ok := errors.AsType[*released](context.Cause(ctx)); ok {
+			h.follow(outer.parent)
 			return
 		}
-		n.comesBack = n.first() != nil
-		_ = l.releaseRemotely(n) // unlocks; what fails is sent again
-	}()
+		h.cancel(context.Cause(ctx))
+	})
+	context.AfterFunc(h.Context, func() { stop() })
 }
 
-func (h *hold) extend(ctx context.Context) error {
-	if !h.valid() {
-		return fmt.Errorf("extend %q: %w", h.name.key, ErrNotHeld)
-	}
-	sent := time.Now()
-	b := beat{h.name, h.attempt, true}
-	replies, err := h.locker.server.beat(ctx, []beat{b})
-	if err == nil && replies[0].kind == replyFailed {
-		err = errors.New("not done by Redis")
-	}
-	if err != nil {
-		return unknown("extend", h.name.key, ctx, err)
-	}
-	if h.locker.beaten(b, sent, replies[0]); !h.valid() {
-		return fmt.Errorf("extend %q: %w", h.name.key, ErrNotHeld)
-	}
-	return nil
+// inner is the context of an entry that was asked for with one that does not end with the hold, such as one
+// of context.WithoutCancel.
+type inner struct {
+	context.Context
+	cancel context.CancelCauseFunc
+	hold   *hold
 }
 
-func (h *hold) key() string  { return h.name.key }
-func (h *hold) fence() int64 { return h.token }
-
-func (h *hold) until() time.Time {
-	h.locker.mu.Lock()
-	defer h.locker.mu.Unlock()
-	if h.ended {
-		return h.last
+func (i *inner) Err() error {
+	if i.hold.isLost() {
+		i.cancel(i.hold.why)
 	}
-	return h.name.grant.deadline
+	return i.Context.Err()
 }
 
-func (h *hold) valid() bool {
-	h.locker.mu.Lock()
-	defer h.locker.mu.Unlock()
-	return !h.ended && time.Now().Before(h.name.grant.deadline)
+// reenter lets a holder in again. It returns nothing where the hold was released meanwhile. A hold that was lost is not entered: whoever
+// still works under it must stop.
+func (h *hold) reenter(ctx context.Context, key string) (context.Context, *Lease, error) {
+	l := h.locker
+	l.mu.Lock()
+	defer l.unlock()
+	switch {
+	case h.isLost():
+		return nil, nil, fmt.Errorf("enter %q again: %w", key, h.why)
+	case h.ended.Load() == wasReleased:
+		return nil, nil, nil
+	case ctx.Err() != nil:
+		return nil, nil, notAcquired(key, context.Cause(ctx))
+	}
+	h.entries++
+	e := &entry{hold: h, key: key}
+	e.lease.hold = e
+	if ctx.Done() == h.Done() {
+		return ctx, &e.lease, nil
+	}
+	e.inner = &inner{hold: h}
+	e.inner.Context, e.inner.cancel = context.WithCancelCause(ctx)
+	h.inner = append(h.inner, e.inner)
+	return e.inner, &e.lease, nil
 }
 
-// unknown wraps an error of the transport, after which nobody knows whether the
-// request was carried out.
-func unknown(doing, key string, ctx context.Context, err error) error {
-	cause := context.Cause(ctx)
-	if d, ok := ctx.Deadline(); ok && cause == nil && !time.Now().Before(d) {
-		cause = context.DeadlineExceeded // the connection noticed before the context did
-	}
-	if cause != nil {
-		return notAcquired(key, errors.Join(cause, err))
-	}
-	return fmt.Errorf("redislock: %s %q: outcome unknown: %w", doing, key, err)
+func (h *hold) until() time.Time { return h.locker.base.Add(instant(h.deadline.Load())) }
+func (h *hold) valid() bool      { return !h.isLost() && h.ended.Load() == isHeld }
+
+func (h *hold) event(err error) Event {
+	return Event{Key: h.first.key, Token: h.fence, Took: h.locker.now() - h.begun, Err: err}
 }

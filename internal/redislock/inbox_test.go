@@ -25,7 +25,7 @@ func TestSilentInboxIsOpenedAnew(t *testing.T) {
 	requests, _ := newClient(t, shared.addr)
 	pushes, _ := newClient(t, w.addr)
 	waiter := New(apart{requests, pushes}, Options{Lease: 2 * time.Minute})
-	t.Cleanup(func() { waiter.Close() })
+	t.Cleanup(func() { waiter.Close(context.Background()) })
 	holder, _ := newLocker(t, Options{Lease: 2 * time.Minute})
 	_, lease := acquire(t, holder, within(t), t.Name())
 	got := make(chan error, 1)
@@ -36,7 +36,7 @@ func TestSilentInboxIsOpenedAnew(t *testing.T) {
 		}
 		got <- err
 	}()
-	for requests.ZCard(t.Context(), keysOf(t.Name())[1]).Val() == 0 {
+	for requests.ZCard(t.Context(), Keys("", t.Name()).Queue).Val() == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	connections := func() int {
@@ -48,7 +48,7 @@ func TestSilentInboxIsOpenedAnew(t *testing.T) {
 	w.cut()
 	release(t, lease)
 	for begun := time.Now(); connections() == before; time.Sleep(10 * time.Millisecond) {
-		if time.Since(begun) > 10*inboxPatience {
+		if time.Since(begun) > 10*silence {
 			t.Fatal("the Locker goes on to listen to a connection that is silent")
 		}
 	}

@@ -12,14 +12,23 @@ type KeySet struct {
 
 // Keys returns the names of what a Locker with that Options.Prefix stores for key. They are for
 // those who look: nothing but a Locker may write to them.
-func Keys(prefix, key string) KeySet {
-	name := prefix + tagged(key)
+func Keys(prefix, key string) KeySet { return keysOf(prefix + tagged(key)) }
+
+// layout is in each name, so that Lockers of different versions do not read each other's values.
+const layout = ":v2"
+
+func keysOf(name string) KeySet {
+	name += layout
 	return KeySet{Lock: name + ":lock", Queue: name + ":queue", Waiters: name + ":waiters", Epoch: name + ":epoch"}
 }
 
-// tagged returns a key with a hash tag, so that a Redis Cluster keeps what belongs to it
-// together: the key's own tag if it has one, or else the whole key, or one for all keys of which
-// no tag can be made, because a tag ends at the first brace and is not empty.
+// all returns the keys in the order in which the scripts take them.
+func (k KeySet) all() []string { return []string{k.Lock, k.Queue, k.Waiters, k.Epoch} }
+
+// tagged returns the one spelling of a key, with the hash tag by which a Redis Cluster keeps
+// what belongs to it together: the key's own tag if it has one, or else the whole key. Of a key that
+// is empty or begins with a brace no tag can be made, because a tag is not empty and ends at
+// the first brace: all those share one.
 func tagged(key string) string {
 	if open := strings.IndexByte(key, '{'); open >= 0 {
 		if end := strings.IndexByte(key[open+1:], '}'); end > 0 {
@@ -27,7 +36,7 @@ func tagged(key string) string {
 		}
 	}
 	if key == "" || key[0] == '}' {
-		return "{:}" + key
+		return "{redislock}:" + key
 	}
 	return "{" + key + "}"
 }

@@ -36,7 +36,7 @@ func TestNothingLeaks(t *testing.T) {
 	for range lockers {
 		client := redis.NewClient(&redis.Options{Addr: server.addr, PoolSize: 32, ContextTimeoutEnabled: true})
 		l := New(client, Options{Lease: 5 * time.Second})
-		closers = append(closers, l.Close, client.Close)
+		closers = append(closers, func() error { return l.Close(context.Background()) }, client.Close)
 		for range goroutines {
 			all.Go(func() {
 				for left.Add(-1) >= 0 {

@@ -1,11 +1,14 @@
 package redislock
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Locker takes locks for one process. Make one, share it between all
@@ -13,81 +16,142 @@ import (
 type Locker struct {
 	opts   Options
 	server server
+	base   time.Time // instants count from here
 
 	// ctx bounds what the Locker does on its own behalf. It outlives all callers'.
-	ctx  context.Context
-	stop context.CancelFunc
-	work sync.WaitGroup // the loop, its beats and the inbox
-	// cleaning is what gives back and takes back. Close waits for it before it
-	// ends the rest: at most a lease.
-	cleaning sync.WaitGroup
-	calls    sync.WaitGroup // Acquire and Release; joined with mu, and not after closed
+	ctx   context.Context
+	stop  context.CancelFunc
+	work  sync.WaitGroup // renewals and the subscription: until stop
+	calls sync.WaitGroup // requests of callers, and the cleaner; Add only with mu, and not after closed but for the cleaner
 
-	mu       sync.Mutex // guards the rest, and all names
-	closed   bool
-	names    map[string]*name
-	attempts uint64 // the last attempt's number
-	looping  bool
-	nextWake time.Time     // when the loop looks next
-	wake     chan struct{} // tells it to look now
-	inbox    *inbox        // nil before the first wait
+	mu           sync.Mutex // the rule is in state.go
+	closed       bool
+	locks        map[string]*lock
+	attempts     uint64   // the last attempt's number
+	events       []func() // calls of hooks, for unlock
+	renewals     schedule
+	subscription *subscription // nil before the first wait
+	cleaner      cleaner
+	asked        bool // whether Redis evicts
+}
+
+// lock is a machine, and who in this process has to do with it. Locker.mu guards it.
+type lock struct {
+	machine
+	name    string
+	keys    KeySet
+	waiters list.List // of *waiter, first come, first served
+	hold    *hold     // while held
+
+	// assumeContended is for how many requests it is still assumed that others want the lock, too: then the script
+	// that does everything is sent, instead of the short one that may have done nothing.
+	assumeContended int
+
+	wake  instant // when the schedule has it
+	index int     // in the schedule, plus one
+}
+
+// waiter is one goroutine that wants the lock.
+type waiter struct {
+	ctx     context.Context
+	key     string // as the caller spells it
+	lease   time.Duration
+	outer   *hold // the innermost that ctx has
+	begun   instant
+	until   instant       // when it gives up; zero for not before its context
+	try     bool          // do not wait if it is taken
+	told    chan result   // of size 1
+	refusal error         // the last one that was to pass; Locker.mu guards it
+	place   *list.Element // nil once it is out of the queue: then it is told
+}
+
+// result is what a waiter is told.
+type result struct {
+	hold *hold
+	from Handoff
+	err  error
 }
 
 // New returns a Locker on a client of go-redis, which stays the caller's to
-// close, after the Locker. New sends nothing. It panics on a lease that is too short or too long.
+// close, after the Locker. New sends nothing. It panics on options that cannot be, and on a
+// *redis.Ring, which has a channel on one of its servers and a lock on another: give it the client of one shard.
 //
 // The client's retries are switched off for what changes a lock, whatever its MaxRetries.
 func New(client Client, o Options) *Locker {
+	if _, ring := client.(*redis.Ring); ring {
+		panic("redislock: New: a *redis.Ring does not carry messages between its servers: use the client of one shard")
+	}
 	o = o.withDefaults()
 	ctx, stop := context.WithCancel(context.Background())
 	return &Locker{
-		opts: o, server: newServer(client, o.Lease), ctx: ctx, stop: stop,
-		names: map[string]*name{}, wake: make(chan struct{}, 1),
+		opts: o, server: newServer(client, o.Label), base: time.Now().Add(-time.Second), ctx: ctx, stop: stop,
+		locks: map[string]*lock{}, renewals: schedule{woken: make(chan struct{}, 1)},
 	}
 }
 
 // Acquire waits until it holds the lock on key, its context is done, or
 // Options.Wait is over; then the error is [ErrNotAcquired], joined with the context's cause if
-// that is what ended it.
+// that is what ended it. It returns then with any client, also while Redis is silent.
 //
 // Held is a child of ctx that also ends when the lock is lost: its cause is
-// then [ErrLost]. Do the protected work under it, and look at it before every
-// step that must not happen without the lock. Whoever acquires the same key with held,
+// then [ErrLost]. Do the protected work under it, and look at held.Err before every
+// step that must not happen without the lock. It compares the clock; Done, and a context derived from held, learn of the
+// loss as late as the scheduler. Whoever acquires the same key with held,
 // or a child of it, enters again at once: see Reentrancy in the package
 // documentation.
 //
 // The lease must be released, also when held has ended.
 func (l *Locker) Acquire(ctx context.Context, key string) (held context.Context, lease *Lease, err error) {
-	return l.enter(ctx, key, true)
+	return l.AcquireWith(ctx, key, AcquireOptions{})
+}
+
+// AcquireWith is [Locker.Acquire] with settings of this call's own. It panics on those that cannot be.
+func (l *Locker) AcquireWith(ctx context.Context, key string, o AcquireOptions) (held context.Context, lease *Lease, err error) {
+	if o.Wait < 0 {
+		panic(fmt.Sprintf("redislock: AcquireOptions.Wait is %s, want zero or more", o.Wait))
+	}
+	if o.Wait == 0 {
+		o.Wait = l.opts.Wait
+	}
+	o.Lease = leaseOr(o.Lease, l.opts.Lease)
+	return l.enter(ctx, key, o, false)
 }
 
 // TryAcquire is [Locker.Acquire] without waiting: when anybody holds the lock or
-// waits for it, the error is [ErrNotAcquired] at once. Who comes back in its process's turn gets the lock
-// although others wait, as with Acquire.
+// waits for it, the error is [ErrNotAcquired] at once.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (held context.Context, lease *Lease, err error) {
-	return l.enter(ctx, key, false)
+	return l.enter(ctx, key, AcquireOptions{Lease: l.opts.Lease}, true)
+}
+
+// Do runs fn while it holds the lock on key: see [Do].
+func (l *Locker) Do(ctx context.Context, key string, fn func(held context.Context) error) error {
+	return Do(ctx, l, key, fn)
+}
+
+// Locking is what lockers have in common: [Locker], and those of package polling.
+type Locking interface {
+	Acquire(ctx context.Context, key string) (held context.Context, lease *Lease, err error)
+	TryAcquire(ctx context.Context, key string) (held context.Context, lease *Lease, err error)
+	Do(ctx context.Context, key string, fn func(held context.Context) error) error
+	Close(ctx context.Context) error
 }
 
 // Do runs fn while it holds the lock on key. It returns what Acquire or fn returned; an
 // fn that finished without an error while the lock was lost is
 // told [ErrLost].
-func (l *Locker) Do(ctx context.Context, key string, fn func(held context.Context) error) error {
+func Do(ctx context.Context, l Locking, key string, fn func(held context.Context) error) error {
 	held, lease, err := l.Acquire(ctx, key)
-	return do(held, lease, err, fn)
-}
-
-// do finishes what a Do began.
-func do(held context.Context, lease *Lease, err error, fn func(context.Context) error) error {
 	if err != nil {
 		return err
 	}
 	released := false
 	defer func() {
 		if !released { // fn panicked
-			lease.Release()
+			_ = lease.Release()
 		}
 	}()
 	err = fn(held)
+	_ = held.Err() // looks at the clock
 	if cause := context.Cause(held); errors.Is(cause, ErrLost) && !errors.Is(err, ErrLost) {
 		err = errors.Join(err, cause)
 	}
@@ -96,14 +160,6 @@ func do(held context.Context, lease *Lease, err error, fn func(context.Context) 
 		return releaseErr
 	}
 	return err
-}
-
-// Locking is what [Locker] and [Polling] have in common.
-type Locking interface {
-	Acquire(ctx context.Context, key string) (held context.Context, lease *Lease, err error)
-	TryAcquire(ctx context.Context, key string) (held context.Context, lease *Lease, err error)
-	Do(ctx context.Context, key string, fn func(held context.Context) error) error
-	Close() error
 }
 
 // Guard wraps fn so that each call holds the lock on the key of its argument.
@@ -117,121 +173,139 @@ func Guard[A, R any](l Locking, key func(A) string, fn func(held context.Context
 	}
 }
 
-func (l *Locker) enter(ctx context.Context, key string, wait bool) (context.Context, *Lease, error) {
-	outer := innermost(ctx, l)
-	if h := outer.of(key); h != nil {
-		return l.reenter(ctx, h)
-	}
-	if ctx.Err() != nil {
-		return nil, nil, notAcquired(key, context.Cause(ctx))
-	}
-	h, err := l.acquire(ctx, outer, key, wait)
-	if err != nil {
-		return nil, nil, err
-	}
-	return h, &h.first, nil
-}
-
-// notAcquired also carries the cause, if there is one.
-func notAcquired(key string, cause error) error {
-	return fmt.Errorf("acquire %q: %w", key, errors.Join(ErrNotAcquired, cause))
-}
-
-func (l *Locker) acquire(ctx context.Context, outer *hold, key string, wait bool) (*hold, error) {
-	begun := time.Now()
+// Close releases every lock that is held, ends every wait with [ErrClosed],
+// and waits for its goroutines, while Redis is silent for up to a lease. Held contexts end with [ErrLost]. When ctx ends first,
+// Close returns its cause, and the goroutines end by themselves.
+func (l *Locker) Close(ctx context.Context) error {
 	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
-		return nil, ErrClosed
-	}
-	l.calls.Add(1)
-	defer l.calls.Done()
-	n := l.name(key)
-	if free := n.state == idle || n.state == lingering && l.mayPass(n); !wait && (!free || n.waiters.Len() > 0) {
-		l.mu.Unlock()
-		return nil, notAcquired(key, nil)
-	}
-	w := &waiter{ctx: ctx, outer: outer, begun: begun, turn: make(chan turn, 1), wait: wait}
-	if wait && l.opts.Wait > 0 {
-		w.until = begun.Add(l.opts.Wait)
-	}
-	w.place = n.waiters.PushBack(w)
-	switch {
-	case n.state == lingering && l.mayPass(n):
-		n.state = held
-		l.pass(n)
-		l.attend(n) // the loop may have ended meanwhile
-		l.mu.Unlock()
-	case n.state == idle:
-		n.comesBack = begun.Sub(n.left) < atOnce
-		n.state = asking
-		l.mu.Unlock()
-		l.ask(n, w)
-	default:
-		// Goroutines that pass the lock on among themselves must hear when another
-		// process begins to wait for it.
-		l.openInbox()
-		l.mu.Unlock()
-	}
-	return l.await(n, w)
-}
-
-// await lets a waiter wait: for its lock, its turn to ask, or its end.
-func (l *Locker) await(n *name, w *waiter) (*hold, error) {
-	var patience <-chan time.Time
-	if !w.until.IsZero() {
-		timer := time.NewTimer(time.Until(w.until))
-		defer timer.Stop()
-		patience = timer.C
-	}
-	for {
-		var cause error
-		select {
-		case t := <-w.turn:
-			if t.ask {
-				l.ask(n, w)
-				continue
+	if !l.closed {
+		l.closed = true
+		for _, n := range l.locks {
+			for n.waiters.Len() > 0 {
+				n.dismissLocked(n.firstLocked(), result{err: ErrClosed})
 			}
-			if t.err != nil {
-				return nil, t.err
+			if n.hold != nil {
+				l.lostLocked(n, "the Locker was closed")
+				n.hold = nil
 			}
-			if h := l.opts.Hooks.Acquired; h != nil {
-				h(n.key, time.Since(w.begun), t.how)
-			}
-			return t.hold, nil
-		case <-w.ctx.Done():
-			cause = context.Cause(w.ctx)
-		case <-patience:
+			l.settleLocked(n, n.giveUp(), "")
 		}
-		if l.leave(n, w) {
-			return nil, notAcquired(n.key, cause)
-		}
-		// What it waited for came at the last moment. A lock that nobody wants any
-		// more is given back.
-		if t := <-w.turn; t.hold != nil {
-			t.hold.leave()
-		}
-		return nil, notAcquired(n.key, cause)
 	}
-}
-
-// Close gives back every lock that is held, or kept for a moment after its release, ends every wait with [ErrClosed],
-// and waits for its goroutines. Held contexts end with [ErrLost].
-func (l *Locker) Close() error {
-	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
+	l.unlock()
+	done := make(chan struct{})
+	go func() {
+		l.calls.Wait()
+		l.stop()
 		l.work.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
 		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	l.closed = true
-	for _, n := range l.names {
-		l.closeName(n)
-	}
+}
+
+// now is the time on the monotonic clock.
+func (l *Locker) now() instant { return time.Since(l.base) }
+
+// unlock unlocks mu, and calls the hooks of what happened while it was locked.
+func (l *Locker) unlock() {
+	events := l.events
+	l.events = nil
 	l.mu.Unlock()
-	l.calls.Wait()
-	l.cleaning.Wait()
-	l.stop()
-	l.work.Wait()
+	for _, event := range events {
+		event()
+	}
+}
+
+func (l *Locker) lockLocked(name string) *lock {
+	n := l.locks[name]
+	if n == nil {
+		n = &lock{name: name, keys: keysOf(name)}
+		l.locks[name] = n
+	}
+	return n
+}
+
+// maxIdle is how many locks a Locker remembers that are neither held nor wanted, so as not to make those that are
+// used again and again anew each time.
+const maxIdle = 64
+
+// settleLocked does what a transition leaves to be done. It returns the request with which an idle machine
+// has begun anew: the caller sends it.
+func (l *Locker) settleLocked(n *lock, next todo, from Handoff) {
+	if next.over != 0 {
+		l.cleanLocked(n, next.over)
+	}
+	if next.lost {
+		n.hold = nil
+	}
+	if next.unseen {
+		l.unseenLocked()
+	}
+	if next.serve && !l.serveLocked(n, from) {
+		l.settleLocked(n, n.giveUp(), "")
+		return
+	}
+	if n.state == idle {
+		switch {
+		case n.firstLocked() != nil:
+			r := l.beginLocked(n)
+			go l.send(r)
+		case len(l.locks) > maxIdle && l.locks[n.name] == n:
+			delete(l.locks, n.name)
+		}
+	}
+	l.scheduleLocked(n)
+}
+
+// serveLocked makes the first waiter the holder. It says whether there is one that still wants the lock.
+func (l *Locker) serveLocked(n *lock, from Handoff) bool {
+	n.dismissGoneLocked()
+	w := n.firstLocked()
+	if w == nil {
+		return false
+	}
+	n.hold = newHold(l, n, w)
+	if l.opts.MaxHold > 0 {
+		n.ends = n.hold.begun + l.opts.MaxHold
+	}
+	n.dismissLocked(w, result{hold: n.hold, from: from})
+	return true
+}
+
+// firstLocked is the waiter whose turn is next, or nil.
+func (n *lock) firstLocked() *waiter {
+	if e := n.waiters.Front(); e != nil {
+		return e.Value.(*waiter)
+	}
 	return nil
+}
+
+// dismissLocked takes a waiter out of the queue and tells it why.
+func (n *lock) dismissLocked(w *waiter, r result) {
+	n.waiters.Remove(w.place)
+	w.place = nil
+	w.told <- r
+}
+
+// dismissGoneLocked takes waiters from the front whose context has ended.
+func (n *lock) dismissGoneLocked() {
+	for w := n.firstLocked(); w != nil && w.ctx.Err() != nil; w = n.firstLocked() {
+		n.dismissLocked(w, result{err: notAcquired(w.key, context.Cause(w.ctx))})
+	}
+}
+
+// lostLocked ends a hold as lost, and notes it for the hook.
+func (l *Locker) lostLocked(n *lock, how string) {
+	h := n.hold
+	h.end(wasLost, lost(h.first.key, how, h.failure()))
+	for _, inner := range h.inner {
+		inner.cancel(h.why)
+	}
+	if hook := l.opts.Hooks.Lost; hook != nil {
+		l.events = append(l.events, func() { hook(h.parent, h.event(h.why)) })
+	}
 }

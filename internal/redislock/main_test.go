@@ -48,8 +48,8 @@ func (silent) Printf(context.Context, string, ...any) {}
 // shared is the server that tests use unless they restart it.
 var shared *testServer
 
-// counter counts the requests that a client sends.
-type counter struct{ n atomic.Int64 }
+// counter counts the scripts that a client sends one by one, and its pipelines.
+type counter struct{ n, pipelines atomic.Int64 }
 
 func (c *counter) DialHook(next redis.DialHook) redis.DialHook { return next }
 
@@ -63,7 +63,49 @@ func (c *counter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 }
 
 func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		c.pipelines.Add(1)
+		return next(ctx, cmds)
+	}
+}
+
+// peer is another process as far as Redis can see, without a Locker.
+type peer struct {
+	server
+	lease time.Duration
+}
+
+func newPeer(client Client, lease time.Duration) peer { return peer{newServer(client, ""), lease} }
+
+func newLock(key string) *lock { return &lock{name: tagged(key), keys: Keys("", key)} }
+
+func (p peer) acquire(ctx context.Context, n *lock, attempt uint64, queue bool, waited time.Duration) (reply, error) {
+	return p.do(ctx, p.server.acquire(n.name, n.keys, attempt, p.lease, queue, waited))
+}
+
+func (p peer) acquireFree(ctx context.Context, n *lock, attempt uint64) (reply, error) {
+	return p.do(ctx, p.server.acquireFree(n.keys, attempt, p.lease))
+}
+
+func (p peer) release(ctx context.Context, n *lock, attempt, next uint64, waited time.Duration) (reply, error) {
+	return p.do(ctx, p.server.release(n.name, n.keys, attempt, next, p.lease, waited))
+}
+
+func (p peer) releaseUnwanted(ctx context.Context, n *lock, attempt uint64) (reply, error) {
+	return p.do(ctx, p.server.releaseUnwanted(n.keys, attempt))
+}
+
+func (p peer) renew(ctx context.Context, n *lock, attempt uint64) (reply, error) {
+	return p.do(ctx, p.server.renew(n.keys, attempt, p.lease))
+}
+
+func (p peer) heartbeat(ctx context.Context, n *lock, attempt uint64) (reply, error) {
+	return p.do(ctx, p.server.heartbeat(n.name, n.keys, attempt, p.lease))
+}
+
+func (p peer) cancel(ctx context.Context, n *lock, attempt uint64) error {
+	_, err := p.do(ctx, p.server.cancel(n.name, n.keys, attempt, p.lease))
+	return err
 }
 
 // holder is who has a lock in Redis.
@@ -116,7 +158,7 @@ func newLockerAt(t testing.TB, addr string, o Options) (*Locker, *counter) {
 	client, count := newClient(t, addr)
 	l := New(client, o)
 	t.Cleanup(func() {
-		if err := l.Close(); err != nil {
+		if err := l.Close(context.Background()); err != nil {
 			t.Errorf("Close: %v", err)
 		}
 	})

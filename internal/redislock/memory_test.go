@@ -14,8 +14,8 @@ func TestWantOfMemoryCostsNoHold(t *testing.T) {
 	}
 	defer redisServer.stop()
 	client, _ := newClient(t, redisServer.addr)
-	s, holder := newServer(client, time.Minute), newServer(client, time.Minute)
-	mine, theirs := &name{key: "mine", keys: keysOf("mine")}, &name{key: "theirs", keys: keysOf("theirs")}
+	s, holder := newPeer(client, time.Minute), newPeer(client, time.Minute)
+	mine, theirs := newLock("mine"), newLock("theirs")
 	for _, request := range []func() (reply, error){
 		func() (reply, error) { return s.acquire(t.Context(), mine, 1, false, 0) },
 		func() (reply, error) { return holder.acquire(t.Context(), theirs, 1, false, 0) },
@@ -26,8 +26,8 @@ func TestWantOfMemoryCostsNoHold(t *testing.T) {
 		}
 	}
 	client.ConfigSet(t.Context(), "maxmemory", "1")
-	replies, err := s.beat(t.Context(), []beat{{theirs, 2, false}, {mine, 1, true}})
-	if err != nil || replies[0].kind != replyFailed || replies[1].kind != replyHeld {
-		t.Errorf("beat = %+v, %v, want the wait failed and the hold renewed", replies, err)
+	answers := s.doAll(t.Context(), []call{s.server.heartbeat(theirs.name, theirs.keys, 2, s.lease), s.server.renew(mine.keys, 1, s.lease)})
+	if !refused(answers[0].err) || answers[1].err != nil || answers[1].kind != replyHeld {
+		t.Errorf("renewals = %+v, want the heartbeat refused and the hold renewed", answers)
 	}
 }

@@ -33,11 +33,11 @@ func TestClientDoesNotSendAnAttemptAgain(t *testing.T) {
 	}
 	t.Cleanup(server.stop)
 	direct, _ := newClient(t, server.addr)
-	if err := cancelScript.Load(t.Context(), direct).Err(); err != nil {
+	if err := direct.ScriptLoad(t.Context(), cancelScript.source).Err(); err != nil {
 		t.Fatal(err)
 	}
 	const patience = 200 * time.Millisecond
-	n := &name{key: t.Name(), keys: keysOf(t.Name())}
+	n := newLock(t.Name())
 	kinds := map[string]func(addr string) redis.UniversalClient{
 		"Client": func(addr string) redis.UniversalClient {
 			return redis.NewClient(&redis.Options{Addr: addr, ReadTimeout: patience})
@@ -47,9 +47,6 @@ func TestClientDoesNotSendAnAttemptAgain(t *testing.T) {
 				return []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: addr}}}}, nil
 			}})
 		},
-		"Ring": func(addr string) redis.UniversalClient {
-			return redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": addr}, ReadTimeout: patience})
-		},
 	}
 	requests := []struct {
 		name, command string
@@ -57,14 +54,10 @@ func TestClientDoesNotSendAnAttemptAgain(t *testing.T) {
 		do            func(ctx context.Context, c redis.UniversalClient) error
 	}{
 		{"another client's script", "evalsha", true, func(ctx context.Context, c redis.UniversalClient) error {
-			return c.EvalSha(ctx, cancelScript.Hash(), n.keys, "somebody", 1, n.key, "1").Err()
+			return c.EvalSha(ctx, cancelScript.sha, n.keys.all(), "somebody", 1, 1000, n.name).Err()
 		}},
 		{"acquire", "evalsha", false, func(ctx context.Context, c redis.UniversalClient) error {
-			_, err := newServer(c, time.Second).acquire(ctx, n, 1, true, 0)
-			return err
-		}},
-		{"SET NX", "set", false, func(ctx context.Context, c redis.UniversalClient) error {
-			_, err := once{c}.setNX(ctx, n.key, "value", time.Second)
+			_, err := newPeer(c, time.Second).acquire(ctx, n, 1, true, 0)
 			return err
 		}},
 	}

@@ -1,7 +1,9 @@
 package redislock
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -18,31 +20,65 @@ type Options struct {
 	// would end at that time, too.
 	Wait time.Duration
 
-	// FixedLease turns the watchdog off: a lock ends with its lease unless
+	// MaxHold bounds a hold, for code that forgets to release. At its end the held context ends with
+	// [ErrLost], renewal stops, and the lock ends with its lease. Nothing is released on the
+	// holder's behalf, because it may still work. Zero means no bound.
+	MaxHold time.Duration
+
+	// Grace is for how long a hold is still renewed after the context that it was acquired with has
+	// ended: the bound for work that is finished after its cancellation, such as a commit. Then it ends
+	// as after MaxHold. The context is looked at with each renewal. Zero means one lease.
+	Grace time.Duration
+
+	// FixedLease turns renewal off: a lock ends with its lease unless
 	// [Lease.Extend] is called. Zero means renewal at every third of the lease.
 	FixedLease bool
 
-	// Retry is the mean pause between two tries of a [Polling] locker. Zero means 20
-	// milliseconds. A [Locker] does not poll.
-	Retry time.Duration
+	// Label names the process, for those who look at who holds a lock: see [Locker.Inspect]. It is up to
+	// 64 printable characters of ASCII without spaces.
+	Label string
+
+	// Prefix is put in front of the name of each key in Redis. It has no braces.
+	Prefix string
 
 	// Hooks are told what happens. Zero means nobody is.
 	Hooks Hooks
 }
 
+// AcquireOptions are the settings of one call, in place of those of its Locker.
+type AcquireOptions struct {
+	Lease time.Duration // zero means Options.Lease
+	Wait  time.Duration // zero means Options.Wait
+}
+
 // Hooks are functions that are told what happens to locks. They are called
 // without any lock of the package held, in the goroutine in which it
-// happens, and must be quick. Nil ones are not called.
+// happens, and must be quick. Nil ones are not called. The context is the one that Acquire was called with, and may have ended.
+//
+// A panic in Acquired releases the lock, and goes on in the caller, as one in Released does. A panic in one of the others
+// is in a goroutine of the Locker, and ends the process.
 type Hooks struct {
-	// Acquired: after waiting that long, the lock is held. How says from where it came.
-	Acquired func(key string, waited time.Duration, how Handoff)
-	// Released: the lock was given back, passed on, or kept for a moment (see [Lease.Release]), after so long.
-	Released func(key string, held time.Duration)
+	// Acquired: the lock is held, after waiting for Event.Took.
+	Acquired func(context.Context, Event)
+	// Released: the lock was released or passed on, after Event.Took. Event.Err is what Release returns.
+	Released func(context.Context, Event)
 	// Renewed: the lease is full again.
-	Renewed func(key string)
-	// Lost: the holder's context has ended, because its lease was over or Redis said
-	// that the lock is not its own.
-	Lost func(key string)
+	Renewed func(context.Context, Event)
+	// Lost: the holder's context has ended, because its lease was over, Redis said
+	// that the lock is not its own, or for MaxHold or Grace. Event.Err says which.
+	Lost func(context.Context, Event)
+	// Evicts: Redis may delete locks when it is out of memory, because of this maxmemory-policy. It is asked once, in the
+	// background, with the first hold, where it allows INFO.
+	Evicts func(policy string)
+}
+
+// Event is what a hook is told.
+type Event struct {
+	Key   string
+	Token int64         // of the hold
+	Took  time.Duration // the wait, or the hold so far
+	From  Handoff       // of Acquired
+	Err   error         // of Lost and Released
 }
 
 // Handoff says where a lock came from.
@@ -57,46 +93,42 @@ const (
 const (
 	defaultLease = 10 * time.Second
 	minLease     = 50 * time.Millisecond
-	maxLease     = time.Hour // as long as Redis keeps a queue of which it hears nothing
-	defaultRetry = 20 * time.Millisecond
+	maxLease     = time.Hour
+	maxLabel     = 64
 )
 
 func (o Options) withDefaults() Options {
-	if o.Lease == 0 {
-		o.Lease = defaultLease
+	o.Lease = leaseOr(o.Lease, defaultLease)
+	for name, d := range map[string]time.Duration{"Wait": o.Wait, "MaxHold": o.MaxHold, "Grace": o.Grace} {
+		if d < 0 {
+			panic(fmt.Sprintf("redislock: Options.%s is %s, want zero or more", name, d))
+		}
 	}
-	if o.Lease < minLease || o.Lease > maxLease {
-		panic(fmt.Sprintf("redislock: Options.Lease is %s, want %s to %s", o.Lease, minLease, maxLease))
+	printable := func(r rune) bool { return r > ' ' && r < 0x7f }
+	if len(o.Label) > maxLabel || strings.ContainsFunc(o.Label, func(r rune) bool { return !printable(r) }) {
+		panic(fmt.Sprintf("redislock: Options.Label is %q, want up to %d printable characters of ASCII without spaces", o.Label, maxLabel))
 	}
-	if o.Retry <= 0 {
-		o.Retry = defaultRetry
+	if strings.ContainsAny(o.Prefix, "{}") {
+		panic(fmt.Sprintf("redislock: Options.Prefix is %q, want no braces: they mark a key's hash tag", o.Prefix))
 	}
 	return o
 }
 
-// margin is taken off every local deadline, for clocks that run at different
-// rates: 1 % of the lease and two milliseconds.
-func (o Options) margin() time.Duration { return o.Lease/100 + 2*time.Millisecond }
+// leaseOr is a lease that was asked for, or the default. It panics where the lease is none that can be had.
+func leaseOr(lease, otherwise time.Duration) time.Duration {
+	if lease == 0 {
+		return otherwise
+	}
+	if lease < minLease || lease > maxLease {
+		panic(fmt.Sprintf("redislock: the lease is %s, want %s to %s", lease, minLease, maxLease))
+	}
+	return lease
+}
 
-// beatEvery is how often holds are renewed and waits keep their place.
-func (o Options) beatEvery() time.Duration { return o.Lease / 3 }
-
-// How long a process may pass a lock on among its own goroutines while
-// another process waits: so many times, and so long since the grant.
-const (
-	maxPasses  = 32
-	maxPassing = 50 * time.Millisecond
-	// longHold is a mean hold beside which a hand-off to another process costs so little that order comes first.
-	longHold = 5 * time.Millisecond
-	// manyOthers is the number of waiting processes above which both limits shrink in proportion: then how long
-	// one of them waits does not grow with how many do the same.
-	manyOthers = 8
-)
-
-// wariness is for how many requests it is remembered that others wanted a lock. As long as it is, the script that does
-// everything is sent, instead of the short one that may have done nothing.
-const wariness = 16
-
-// atOnce is how soon after giving a lock back somebody wants it who is likely to do so again: a goroutine that
-// works in a loop.
-const atOnce = 100 * time.Microsecond
+// grace is Options.Grace or one lease.
+func (o Options) grace(lease time.Duration) time.Duration {
+	if o.Grace == 0 {
+		return lease
+	}
+	return o.Grace
+}

@@ -22,7 +22,7 @@ func TestFirstComeFirstServedInAProcess(t *testing.T) {
 		eventually(t, "a goroutine waits", func() bool {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			return l.names[t.Name()].waiters.Len() == i+1
+			return l.locks[tagged(t.Name())].waiters.Len() == i+1
 		})
 	}
 	release(t, lease)
@@ -55,7 +55,7 @@ func TestFirstComeFirstServedByAllGoroutines(t *testing.T) {
 		eventually(t, "a goroutine waits", func() bool {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			n := l.names[t.Name()]
+			n := l.locks[tagged(t.Name())]
 			return n != nil && n.state != asking && n.waiters.Len() == waiting[l]
 		})
 		time.Sleep(100 * time.Millisecond) // far longer than a request takes to Redis, by which the order can be wrong
@@ -84,12 +84,10 @@ func TestWhoAsksLateKeepsItsPlace(t *testing.T) {
 	second.releases(1, 0, replyWaiting)
 }
 
-// TestSilentWaiterIsSkippedWhereReceiversAreNotCounted is about a Cluster, where a message that reaches nobody
-// proves nothing: there the end of a waiter's heartbeat tells that it is gone.
-func TestSilentWaiterIsSkippedWhereReceiversAreNotCounted(t *testing.T) {
+// TestWaiterWithoutHeartbeatIsSkipped: also one that Redis has never seen listen.
+func TestWaiterWithoutHeartbeatIsSkipped(t *testing.T) {
 	holder, gone := newScripted(t), newScripted(t)
-	holder.trusted, gone.trusted = "0", "0"
-	gone.lease = "50"
+	gone.lease = 50 * time.Millisecond
 	holder.acquires(1, true, replyHeld)
 	gone.acquires(1, true, replyWaiting)
 	time.Sleep(100 * time.Millisecond)

@@ -1,4 +1,4 @@
--- Gives back a lock that nobody waits for.
+-- Releases a lock that nobody waits for.
 -- KEYS  lock, queue
 -- ARGV  1 "ID ATTEMPT"
 -- Reply 0  not the caller's (any more), nothing changed

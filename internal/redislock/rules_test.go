@@ -18,10 +18,10 @@ var waitingReply = []any{int64(replyWaiting), int64(60_000)}
 // is a message to the Locker.
 func withWaiter(t *testing.T, test func(t *testing.T, f *fakeRedis, got <-chan *Lease, tell func(message string, args ...any))) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
-		// It is never opened anew: that is for beats sent after it was opened.
-		l.inbox = &inbox{ready: make(chan struct{}), close: func() {}, opened: time.Now().Add(time.Hour)}
+		// It is never opened anew: that is for one that has been there for a while.
+		l.subscription = &subscription{ready: make(chan struct{}), close: func() {}, since: l.now() + time.Hour}
 		f.answers(acquireScript, func(context.Context) (any, error) { return waitingReply, nil })
-		f.answers(beatScript, func(context.Context) (any, error) { return []any{waitingReply}, nil })
+		f.answers(heartbeatScript, func(context.Context) (any, error) { return waitingReply, nil })
 		got := make(chan *Lease, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		var waiter sync.WaitGroup
@@ -34,7 +34,7 @@ func withWaiter(t *testing.T, test func(t *testing.T, f *fakeRedis, got <-chan *
 		})
 		synctest.Wait()
 		test(t, f, got, func(message string, args ...any) {
-			l.read(fmt.Sprintf(message, args...))
+			l.hear(fmt.Sprintf(message, args...))
 			synctest.Wait()
 		})
 		cancel()
@@ -54,8 +54,8 @@ func nothingYet(t *testing.T, got <-chan *Lease) {
 func TestPushedGrantCountsFromTheLastBeatAnsweredWaiting(t *testing.T) {
 	withWaiter(t, func(t *testing.T, f *fakeRedis, got <-chan *Lease, tell func(string, ...any)) {
 		time.Sleep(fakeLease / 2)
-		beats := f.requests(beatScript)
-		tell("granted 1 777 0 k")
+		beats := f.requests(heartbeatScript)
+		tell("granted 1 777 0 {k}")
 		lease := <-got
 		if want := beats[len(beats)-1].at.Add(fakeValidity); len(beats) != 1 || !lease.Deadline().Equal(want) {
 			t.Errorf("the deadline is %s after the only one of %d beats, want %s", lease.Deadline().Sub(beats[0].at), len(beats), fakeValidity)
@@ -67,14 +67,14 @@ func TestPushedGrantCountsFromTheLastBeatAnsweredWaiting(t *testing.T) {
 // TestLatePushIsConfirmed has a grant arrive when, for all that is known, most of its lease is over.
 func TestLatePushIsConfirmed(t *testing.T) {
 	withWaiter(t, func(t *testing.T, f *fakeRedis, got <-chan *Lease, tell func(string, ...any)) {
-		f.answers(beatScript, down)
+		f.answers(heartbeatScript, down)
 		time.Sleep(fakeLease * 3 / 4)
-		tell("granted 1 777 0 k")
+		tell("granted 1 777 0 {k}")
 		nothingYet(t, got)
-		f.answers(beatScript, nil) // held
+		f.answers(heartbeatScript, nil) // held
 		time.Sleep(fakeLease / 4)
 		lease := <-got
-		beats := f.requests(beatScript)
+		beats := f.requests(heartbeatScript)
 		if want := beats[len(beats)-1].at.Add(fakeValidity); !lease.Deadline().Equal(want) {
 			t.Errorf("the deadline is %s after the beat that confirmed the grant, want %s", lease.Deadline().Sub(beats[len(beats)-1].at), fakeValidity)
 		}
@@ -82,13 +82,13 @@ func TestLatePushIsConfirmed(t *testing.T) {
 	})
 }
 
-func TestGrantThatNobodyWantsIsGivenBack(t *testing.T) {
+func TestGrantThatNobodyWantsIsReleased(t *testing.T) {
 	withWaiter(t, func(t *testing.T, f *fakeRedis, got <-chan *Lease, tell func(string, ...any)) {
-		tell("granted 99 777 0 k")
+		tell("granted 99 777 0 {k}")
 		nothingYet(t, got)
-		tell("granted 98 777 0 another")
-		if n := len(f.requests(releaseScript)); n != 2 {
-			t.Errorf("%d releases, want one of each grant", n)
+		tell("granted 98 777 0 {another}")
+		if n := len(f.requests(cancelScript)); n != 2 {
+			t.Errorf("%d cancels, want one of each grant", n)
 		}
 	})
 }
@@ -97,28 +97,28 @@ func TestGrantThatNobodyWantsIsGivenBack(t *testing.T) {
 // old attempt is of the past.
 func TestDroppedAsksUnderANewAttempt(t *testing.T) {
 	withWaiter(t, func(t *testing.T, f *fakeRedis, got <-chan *Lease, tell func(string, ...any)) {
-		f.answers(beatScript, func(context.Context) (any, error) { return []any{int64(replyDropped)}, nil })
+		f.answers(heartbeatScript, func(context.Context) (any, error) { return int64(replyDropped), nil })
 		f.answers(acquireScript, func(context.Context) (any, error) {
-			f.answers(beatScript, func(context.Context) (any, error) { return []any{waitingReply}, nil })
+			f.answers(heartbeatScript, func(context.Context) (any, error) { return waitingReply, nil })
 			return waitingReply, nil
 		})
 		time.Sleep(fakeLease / 2)
 		if n := len(f.requests(acquireScript)); n != 2 {
 			t.Fatalf("%d requests to queue, want another one", n)
 		}
-		tell("granted 1 777 0 k")
+		tell("granted 1 777 0 {k}")
 		nothingYet(t, got)
-		tell("granted 2 778 0 k")
+		tell("granted 2 778 0 {k}")
 		release(t, <-got)
 	})
 }
 
-func TestBeatNeverQueues(t *testing.T) {
+func TestHeartbeatNeverQueues(t *testing.T) {
 	s, holder := newScripted(t), newScripted(t)
 	holder.acquires(1, true, replyHeld)
-	replies, err := s.beat(t.Context(), []beat{{name: s.n, attempt: 1}})
-	if err != nil || replies[0].kind != replyDropped {
-		t.Errorf("a beat of who is not queued = %+v, %v, want dropped", replies, err)
+	r, err := s.heartbeat(t.Context(), s.n, 1)
+	if err != nil || r.kind != replyDropped {
+		t.Errorf("a heartbeat of who is not queued = %+v, %v, want dropped", r, err)
 	}
 	holder.releases(1, 0, replyWaiting)
 	s.owns("")
@@ -152,16 +152,9 @@ func TestNoClockOfTheClientIsSent(t *testing.T) {
 func TestWaitersDoNotShareTheirPatience(t *testing.T) {
 	const wait = 400 * time.Millisecond
 	client, _ := newClient(t, shared.addr)
-	for name, l := range map[string]Locking{
-		"Locker":     New(client, Options{Wait: wait}),
-		"WithoutLua": NewWithoutLua(client, Options{Wait: wait}),
-	} {
-		t.Cleanup(func() { l.Close() })
-		holder := Locking(New(client, Options{}))
-		if name == "WithoutLua" {
-			holder = NewWithoutLua(client, Options{})
-		}
-		t.Cleanup(func() { holder.Close() })
+	for name, l := range map[string]Locking{"Locker": New(client, Options{Wait: wait})} {
+		t.Cleanup(func() { l.Close(context.Background()) })
+		holder, _ := newLocker(t, Options{})
 		_, lease := acquire(t, holder, t.Context(), t.Name()+name)
 		var all sync.WaitGroup
 		for range 4 {

@@ -13,20 +13,20 @@ import (
 
 // scripted is a Locker's way to Redis without the Locker, and a place to read what it is told.
 type scripted struct {
-	server
+	peer
 	t     *testing.T
-	n     *name
+	n     *lock
 	inbox <-chan string
 }
 
 func newScripted(t *testing.T) scripted {
 	t.Helper()
 	client, _ := newClient(t, shared.addr)
-	s := scripted{newServer(client, time.Minute), t, &name{key: t.Name(), keys: keysOf(t.Name())}, nil}
+	s := scripted{newPeer(client, time.Minute), t, newLock(t.Name()), nil}
 	subscription := client.Subscribe(t.Context(), s.channel())
 	t.Cleanup(func() {
 		subscription.Close()
-		client.Del(context.Background(), s.n.keys...) // for another run of the same test
+		client.Del(context.Background(), s.n.keys.all()...) // for another run of the same test
 	})
 	if _, err := subscription.Receive(t.Context()); err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func (s scripted) cancels(attempt uint64) {
 func (s scripted) owns(attempt string) {
 	s.t.Helper()
 	client, _ := newClient(s.t, shared.addr)
-	if got := holderIn(s.t, client, s.n.keys[0]).attempt; got != attempt {
+	if got := holderIn(s.t, client, s.n.keys.Lock).attempt; got != attempt {
 		s.t.Errorf("the lock is with attempt %q, want %q", got, attempt)
 	}
 }
@@ -142,8 +142,8 @@ func TestTryDoesNotGetThePlaceOfAnOlderAttempt(t *testing.T) {
 	s.acquires(1, true, replyHeld)
 	dead.acquires(1, true, replyWaiting)
 	s.acquires(2, true, replyWaiting)
-	client.HSet(t.Context(), s.n.keys[2], dead.id, "1:1:60000") // its heartbeat has ended
-	client.Del(t.Context(), s.n.keys[0])                        // and so has the lease
+	client.HSet(t.Context(), s.n.keys.Waiters, dead.id, "1:1:60000:0") // its heartbeat has ended
+	client.Del(t.Context(), s.n.keys.Lock)                             // and so has the lease
 	s.acquires(3, false, replyHeld)
 	s.owns("3")
 }
@@ -177,8 +177,8 @@ func TestShortScriptsLeaveWhatOthersWant(t *testing.T) {
 	leaves(3, replyDropped) // somebody waits
 	s.owns("3")
 	client, _ := newClient(t, shared.addr)
-	client.Del(t.Context(), s.n.keys[0]) // its lease is over
-	takes(4, replyDropped)               // somebody waits
+	client.Del(t.Context(), s.n.keys.Lock) // its lease is over
+	takes(4, replyDropped)                 // somebody waits
 	s.owns("")
 	other.cancels(1)
 	takes(5, replyDropped) // an attempt was cancelled: it could be this one
@@ -191,7 +191,7 @@ func TestANewHeadOfAFreeLockGetsIt(t *testing.T) {
 	holder.acquires(1, true, replyHeld)
 	waiter.acquires(1, true, replyWaiting)
 	client, _ := newClient(t, shared.addr)
-	client.Del(t.Context(), holder.n.keys[0]) // the lease is over
+	client.Del(t.Context(), holder.n.keys.Lock) // the lease is over
 	if r, err := late.acquire(t.Context(), late.n, 1, true, time.Minute); err != nil || r.kind != replyHeld {
 		t.Errorf("acquire = %+v, %v, want it held", r, err)
 	}
@@ -206,8 +206,8 @@ func TestClockSetBackCostsNoPlace(t *testing.T) {
 	waiter.acquires(1, true, replyWaiting)
 	client, _ := newClient(t, shared.addr)
 	future := float64(time.Now().Add(time.Hour).UnixMicro())
-	client.ZAdd(t.Context(), holder.n.keys[1], redis.Z{Score: future, Member: waiter.id})
-	if r, err := waiter.beat(t.Context(), []beat{{waiter.n, 1, false}}); err != nil || r[0].kind != replyWaiting {
+	client.ZAdd(t.Context(), holder.n.keys.Queue, redis.Z{Score: future, Member: waiter.id})
+	if r, err := waiter.heartbeat(t.Context(), waiter.n, 1); err != nil || r.kind != replyWaiting {
 		t.Fatalf("beat = %+v, %v", r, err)
 	}
 	other.acquires(1, true, replyWaiting)
@@ -216,21 +216,19 @@ func TestClockSetBackCostsNoPlace(t *testing.T) {
 	waiter.isTold("1")
 }
 
-// TestOneLocksErrorLeavesTheOthersBeat: what is renewed together must not be lost together.
-func TestOneLocksErrorLeavesTheOthersBeat(t *testing.T) {
+// TestOneLocksErrorLeavesTheOthersRenewed: what is renewed together must not be lost together.
+func TestOneLocksErrorLeavesTheOthersRenewed(t *testing.T) {
 	s := newScripted(t)
 	s.acquires(1, true, replyHeld)
 	client, _ := newClient(t, shared.addr)
-	spoilt := &name{key: t.Name() + "spoilt", keys: keysOf(t.Name() + "spoilt")}
-	defer client.Del(context.WithoutCancel(t.Context()), spoilt.keys...)
-	for _, spoil := range []func(){
-		func() { client.Set(t.Context(), spoilt.keys[0], "something else", 0) },
-		func() { client.Del(t.Context(), spoilt.keys[0]); client.LPush(t.Context(), spoilt.keys[0], "a list") },
-	} {
-		spoil()
-		replies, err := s.beat(t.Context(), []beat{{spoilt, 1, true}, {s.n, 1, true}})
-		if err != nil || replies[0].kind != replyFailed || replies[1].kind != replyHeld {
-			t.Errorf("beat = %+v, %v, want the first one failed and the second held", replies, err)
+	spoilt := newLock(t.Name() + "spoilt")
+	defer client.Del(context.WithoutCancel(t.Context()), spoilt.keys.all()...)
+	client.LPush(t.Context(), spoilt.keys.Lock, "a list")
+	for range 2 { // the scripts are known, and not
+		client.ScriptFlush(t.Context())
+		answers := s.doAll(t.Context(), []call{s.server.renew(spoilt.keys, 1, s.lease), s.server.renew(s.n.keys, 1, s.lease)})
+		if answers[0].err == nil || answers[1].err != nil || answers[1].kind != replyHeld {
+			t.Errorf("renewals = %+v, want the first one failed and the second held", answers)
 		}
 	}
 }
@@ -240,7 +238,7 @@ func TestWhatIsNotALockIsNotTaken(t *testing.T) {
 	s := newScripted(t)
 	client, _ := newClient(t, shared.addr)
 	for _, value := range []string{"something else", ""} {
-		client.Set(t.Context(), s.n.keys[0], value, 0)
+		client.Set(t.Context(), s.n.keys.Lock, value, 0)
 		for name, request := range map[string]func() (reply, error){
 			"acquire": func() (reply, error) { return s.acquire(t.Context(), s.n, 1, false, 0) },
 			"release": func() (reply, error) { return s.release(t.Context(), s.n, 1, 0, 0) },
@@ -249,9 +247,9 @@ func TestWhatIsNotALockIsNotTaken(t *testing.T) {
 				t.Errorf("%s where the key is %q = %+v, want an error", name, value, r)
 			}
 		}
-		if got := client.Get(t.Context(), s.n.keys[0]).Val(); got != value {
+		if got := client.Get(t.Context(), s.n.keys.Lock).Val(); got != value {
 			t.Errorf("the key is %q, was %q", got, value)
 		}
 	}
-	client.Del(t.Context(), s.n.keys[0])
+	client.Del(t.Context(), s.n.keys.Lock)
 }

@@ -93,7 +93,7 @@ func TestSentinelFailover(t *testing.T) {
 		})
 		t.Cleanup(func() { client.Close() })
 		l := New(client, Options{Lease: 2 * time.Second})
-		t.Cleanup(func() { l.Close() })
+		t.Cleanup(func() { l.Close(context.Background()) })
 		ids = append(ids, l.server.channel())
 		for range 2 {
 			all.Go(func() {
@@ -164,7 +164,7 @@ func TestSubscriptionThatStaysBehindIsNoticed(t *testing.T) {
 	}})
 	t.Cleanup(func() { client.Close() })
 	l := New(client, Options{Lease: length})
-	t.Cleanup(func() { l.Close() })
+	t.Cleanup(func() { l.Close(context.Background()) })
 
 	_, lease := acquire(t, l, within(t), t.Name())
 	waited := make(chan struct{})
@@ -176,7 +176,7 @@ func TestSubscriptionThatStaysBehindIsNoticed(t *testing.T) {
 	eventually(t, "the Locker listens", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return l.listening()
+		return l.hearsLocked()
 	})
 	release(t, lease)
 	<-waited

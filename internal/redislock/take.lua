@@ -1,26 +1,32 @@
 -- Giving a free lock to somebody. It is put in front of each script that does.
 local call = redis.call
-local LINGER = '3600000'
+local CHANNEL = 'redislock:'
+
+-- For how long, in milliseconds, what is kept for later than a hold is kept.
+local function keep(lease)
+  return math.max(tonumber(lease), 60000)
+end
 
 local function whole(n)
   return string.format('%.0f', n)
 end
 
--- The server's time, as a number and as text. Text that is put together takes half the time of text that is
--- made from a number.
+-- The server's time in microseconds, as a number and as text. Text that is put together takes half
+-- the time of text that is made from a number.
 local function clock()
   local t = call('TIME')
   local text = t[1] .. string.sub('00000' .. t[2], -6)
   return tonumber(text), text
 end
 
--- Makes "ID ATTEMPT" the holder, whoever was it before. Now is as clock returns it. Returns the epoch, likewise.
+-- Makes "ID ATTEMPT" the holder. Now is as clock returns it. Returns the epoch, likewise.
+-- The lock is written last: a script that ends before that has given it to nobody.
 local function take(lock, epochKey, holder, lease, now, text)
-  local last, epoch = call('SET', epochKey, text, 'PX', LINGER, 'GET'), now
+  local last, epoch = call('SET', epochKey, text, 'PX', keep(lease), 'GET'), now
   if last and tonumber(last) >= now then
     epoch = last + 1
     text = whole(epoch)
-    call('SET', epochKey, text, 'PX', LINGER)
+    call('SET', epochKey, text, 'PX', keep(lease))
   end
   call('SET', lock, holder .. ' ' .. text, 'PX', lease)
   return epoch, text

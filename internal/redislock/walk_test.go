@@ -17,11 +17,11 @@ import (
 func TestRandomRequests(t *testing.T) {
 	const lockers, deaf, requests = 4, 3, 4000
 	seed := rand.Uint64()
-	w := walk{T: t, rand: rand.New(rand.NewPCG(seed, 0)), n: &name{key: t.Name(), keys: keysOf(t.Name())}}
+	w := walk{T: t, rand: rand.New(rand.NewPCG(seed, 0)), n: newLock(t.Name())}
 	w.redis, _ = newClient(t, shared.addr)
-	t.Cleanup(func() { w.redis.Del(context.Background(), w.n.keys...) })
+	t.Cleanup(func() { w.redis.Del(context.Background(), w.n.keys.all()...) })
 	for i := range lockers {
-		s := newServer(w.redis, time.Minute)
+		s := newPeer(w.redis, time.Minute)
 		w.servers = append(w.servers, s)
 		if i == deaf {
 			continue
@@ -49,8 +49,8 @@ type walk struct {
 	*testing.T
 	rand      *rand.Rand
 	redis     *redis.Client
-	n         *name
-	servers   []server
+	n         *lock
+	servers   []peer
 	attempts  []uint64 // the last one of each
 	lastEpoch int64
 	trail     []string
@@ -59,7 +59,7 @@ type walk struct {
 func (w *walk) step() {
 	i := w.rand.IntN(len(w.servers))
 	s, ctx := w.servers[i], w.Context()
-	before, queue := w.holder(), w.redis.ZCard(ctx, w.n.keys[1]).Val()
+	before, queue := w.holder(), w.redis.ZCard(ctx, w.n.keys.Queue).Val()
 	fresh := func() uint64 { w.attempts[i]++; return w.attempts[i] }
 	known := w.attempts[i] - min(w.attempts[i], w.rand.Uint64N(2)) // the last one, or the one before
 	if before.owner == s.id && w.rand.IntN(4) > 0 {
@@ -69,7 +69,7 @@ func (w *walk) step() {
 	var r reply
 	var err error
 	var what string
-	switch w.rand.IntN(9) {
+	switch w.rand.IntN(10) {
 	case 0, 1, 2:
 		attempt, queueUp := fresh(), w.rand.IntN(3) > 0
 		what = fmt.Sprintf("acquire %d, queue %v after %s", attempt, queueUp, waited)
@@ -94,12 +94,11 @@ func (w *walk) step() {
 		what = fmt.Sprintf("cancel %d", known)
 		err = s.cancel(ctx, w.n, known)
 	case 8:
-		hold := w.rand.IntN(2) == 0
-		what = fmt.Sprintf("beat %d, hold %v", w.attempts[i], hold)
-		var replies []reply
-		if replies, err = s.beat(ctx, []beat{{w.n, w.attempts[i], hold}}); err == nil {
-			r = replies[0]
-		}
+		what = fmt.Sprintf("heartbeat %d", w.attempts[i])
+		r, err = s.heartbeat(ctx, w.n, w.attempts[i])
+	case 9:
+		what = fmt.Sprintf("renew %d", w.attempts[i])
+		r, err = s.renew(ctx, w.n, w.attempts[i])
 	}
 	w.trail = append(w.trail, fmt.Sprintf("%d: %s = %+v, %v", i, what, r, err))
 	w.check(s, what, before, r, err)
@@ -107,14 +106,12 @@ func (w *walk) step() {
 }
 
 // check is what holds after every request.
-func (w *walk) check(s server, what string, before holder, r reply, err error) {
+func (w *walk) check(s peer, what string, before holder, r reply, err error) {
 	ctx, now := w.Context(), w.holder()
-	queue := w.redis.ZRange(ctx, w.n.keys[1], 0, -1).Val()
-	switch asked := strings.HasPrefix(what, "acquire ") || strings.HasPrefix(what, "beat"); {
+	queue := w.redis.ZRange(ctx, w.n.keys.Queue, 0, -1).Val()
+	switch asked := strings.HasPrefix(what, "acquire ") || strings.HasPrefix(what, "heartbeat"); {
 	case err != nil:
 		w.Error("a script failed")
-	case r.kind == replyFailed:
-		w.Error("a beat failed")
 	case r.kind == replyHeld && (now.owner != s.id || now.epoch != r.epoch):
 		w.Errorf("it has the lock, it is told; Redis has %+v", now)
 	case r.kind == replyWaiting && asked && now.owner == "":
@@ -128,7 +125,7 @@ func (w *walk) check(s server, what string, before holder, r reply, err error) {
 		}
 		w.lastEpoch = now.epoch
 	}
-	waiters := w.redis.HGetAll(ctx, w.n.keys[2]).Val()
+	waiters := w.redis.HGetAll(ctx, w.n.keys.Waiters).Val()
 	for _, id := range queue {
 		if waiters[id] == "" {
 			w.Errorf("%s is in the queue, and nothing is known of it", id)
@@ -140,7 +137,7 @@ func (w *walk) check(s server, what string, before holder, r reply, err error) {
 			w.Errorf("%s is known, and not in the queue", field)
 		}
 	}
-	for _, key := range w.n.keys {
+	for _, key := range w.n.keys.all() {
 		if w.redis.PTTL(ctx, key).Val() == -1 {
 			w.Errorf("%s stays for ever", key)
 		}
@@ -148,21 +145,21 @@ func (w *walk) check(s server, what string, before holder, r reply, err error) {
 }
 
 // befall ends a lease or a heartbeat at times, or loses everything.
-func (w *walk) befall(s server) {
+func (w *walk) befall(s peer) {
 	ctx := w.Context()
 	switch w.rand.IntN(200) {
 	case 0, 1, 2, 3, 4:
-		w.redis.Del(ctx, w.n.keys[0])
+		w.redis.Del(ctx, w.n.keys.Lock)
 		w.trail = append(w.trail, "the lease is over")
 	case 5, 6, 7, 8, 9:
-		if attempt, _, ok := strings.Cut(w.redis.HGet(ctx, w.n.keys[2], s.id).Val(), ":"); ok {
-			w.redis.HSet(ctx, w.n.keys[2], s.id, attempt+":1:60000")
+		if attempt, _, ok := strings.Cut(w.redis.HGet(ctx, w.n.keys.Waiters, s.id).Val(), ":"); ok {
+			w.redis.HSet(ctx, w.n.keys.Waiters, s.id, attempt+":1:60000:0")
 			w.trail = append(w.trail, "a heartbeat is over")
 		}
 	case 10:
-		w.redis.Del(ctx, w.n.keys...)
+		w.redis.Del(ctx, w.n.keys.all()...)
 		w.trail = append(w.trail, "all is lost")
 	}
 }
 
-func (w *walk) holder() holder { return holderIn(w.T, w.redis, w.n.keys[0]) }
+func (w *walk) holder() holder { return holderIn(w.T, w.redis, w.n.keys.Lock) }

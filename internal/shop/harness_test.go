@@ -58,7 +58,7 @@ func openUnready(t *testing.T, dsn, redisURL string, change func(*Config)) *runn
 	}
 	log := &logBuffer{}
 	cfg := Config{
-		Name: "test-shop", Strategy: byName(t, "fenced"),
+		Name: "test-shop", Strategy: byName(t, "fenced-relative"),
 		Deps: strategy.Deps{Store: store, Redis: client, Options: strategy.Options{
 			Lease: 10 * time.Second, Wait: 5 * time.Second, Retry: 5 * time.Millisecond,
 		}},
@@ -133,7 +133,7 @@ func (r *running) holdLock(item stock.Item) (release func()) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return sync.OnceFunc(func() { _, _ = lease.Release(), locker.Close() })
+	return sync.OnceFunc(func() { _, _ = lease.Release(), locker.Close(context.Background()) })
 }
 
 // locked reports whether somebody holds the lock of an item.

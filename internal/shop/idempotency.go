@@ -71,14 +71,17 @@ func (s *Shop) sellOnce(ctx context.Context, sale stock.Sale, sell Sell) (order 
 	}
 	// The sale may have failed because the same one was faster: it had the lock,
 	// or took the last unit. Or it was made, and only the answer was lost.
-	asking, cancel := context.WithTimeout(ctx, lookupTimeout)
+	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
 	defer cancel()
 	before, lookupErr := s.madeBefore(asking, sale)
 	if errors.Is(lookupErr, stock.ErrNotFound) {
 		return stock.Order{}, false, err
 	}
-	// Where the lookup failed too, an earlier try may have sold: a plain "sold out" would end the client's
-	// doubt the wrong way.
+	if lookupErr != nil && errors.Is(err, stock.ErrUnknown) {
+		return stock.Order{}, false, err
+	}
+	// Where the lookup failed, too, an earlier try may have sold: a plain "sold out" would end the
+	// client's doubt the wrong way.
 	return before, lookupErr == nil, lookupErr
 }
 

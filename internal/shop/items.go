@@ -1,6 +1,7 @@
 package shop
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"net/http"
@@ -33,7 +34,7 @@ func (s *Shop) getItems(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	items, err := s.store.Items(c.Request.Context(), after, int(limit))
+	items, err := inPlace(s, c, func(ctx context.Context) ([]stock.Item, error) { return s.store.Items(ctx, after, int(limit)) })
 	if err != nil {
 		s.fail(c, err)
 		return
@@ -51,7 +52,7 @@ func (s *Shop) getItem(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	item, err := s.store.Read(c.Request.Context(), id)
+	item, err := inPlace(s, c, func(ctx context.Context) (stock.Item, error) { return s.store.Read(ctx, id) })
 	if err != nil {
 		s.fail(c, err)
 		return

@@ -113,8 +113,8 @@ func TestAShopSurvivesTheLossOfMySQL(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, "the shop to notice", func() bool { return s.get("/readyz").status == 503 })
-	if got := s.buy(item); got.problem() != "unavailable" || !strings.Contains(got.body, "the outcome is unknown") {
-		t.Errorf("a sale without MySQL: %d %s, want its outcome to be unknown", got.status, got.body)
+	if got := s.buy(item); got.problem() != "unavailable" || !strings.Contains(got.body, "this request sold nothing") {
+		t.Errorf("a sale without MySQL: %d %s, want it to say that nothing was sold", got.status, got.body)
 	}
 	if got := s.get("/api/v1/items"); got.problem() != "unavailable" || strings.Contains(got.body, "outcome") {
 		t.Errorf("a look without MySQL: %d %s, want no word of an outcome", got.status, got.body)
@@ -139,6 +139,40 @@ func TestAShopSurvivesTheLossOfMySQL(t *testing.T) {
 		}
 		return true
 	})
+}
+
+// TestNobodyWaitsLongForMySQL stops MySQL for as long as it takes: every request is answered with 503,
+// and within its deadline.
+func TestNobodyWaitsLongForMySQL(t *testing.T) {
+	mysql, err := ownServers(t).MySQL(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := openUnready(t, mysql.DSN(), "redis://"+testserver.RedisAddr(t), func(c *Config) { c.Deps.Wait = time.Second })
+	waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
+	item := s.item(1000)
+	if err := mysql.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	defer mysql.Resume()
+	const patience = 1*time.Second + requestMargin + 10*time.Second // the wait, the reads, and a transaction
+	var crowd sync.WaitGroup
+	for n := range 200 {
+		crowd.Go(func() {
+			began := time.Now()
+			var got answer
+			if n%4 == 0 {
+				got = s.buy(item)
+			} else {
+				got = s.get("/api/v1/items")
+			}
+			if took := time.Since(began); got.problem() != "unavailable" && got.problem() != "busy" || got.header.Get("Retry-After") == "" || took > patience+2*time.Second {
+				t.Errorf("answered %d %s after %s", got.status, got.body, took)
+			}
+		})
+	}
+	crowd.Wait()
+	waitFor(t, "the shop to notice", func() bool { return s.get("/readyz").status == 503 })
 }
 
 // ownRedis is one that the test may kill.

@@ -21,9 +21,9 @@ func TestLockedHoldsTheLockAroundTheHandlers(t *testing.T) {
 	}
 	defer client.Close()
 	ours := redislock.New(client, redislock.Options{Wait: 50 * time.Millisecond})
-	defer ours.Close()
+	defer ours.Close(context.Background())
 	theirs := redislock.New(client, redislock.Options{})
-	defer theirs.Close()
+	defer theirs.Close(context.Background())
 
 	keys := redislock.Keys("", "account:1")
 	served := 0

@@ -111,9 +111,9 @@ func (m *metrics) observe(c *gin.Context) {
 // those of any lock are, by sale.
 func (m *metrics) lockHooks() redislock.Hooks {
 	return redislock.Hooks{
-		Acquired: func(_ string, _ time.Duration, how redislock.Handoff) { m.handoffs.WithLabelValues(string(how)).Inc() },
-		Renewed:  func(string) { m.renewals.Inc() },
-		Lost:     func(string) { m.losses.Inc() },
+		Acquired: func(_ context.Context, e redislock.Event) { m.handoffs.WithLabelValues(string(e.From)).Inc() },
+		Renewed:  func(context.Context, redislock.Event) { m.renewals.Inc() },
+		Lost:     func(context.Context, redislock.Event) { m.losses.Inc() },
 	}
 }
 

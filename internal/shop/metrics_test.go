@@ -62,7 +62,7 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 		`shop_dependency_up{dependency="mysql"}`:                                1,
 		`shop_dependency_up{dependency="redis"}`:                                1,
 		`go_sql_max_open_connections{db_name="mysql"}`:                          50,
-		`shop_info{name="test-shop",strategy="fenced"}`:                         1,
+		`shop_info{name="test-shop",strategy="fenced-relative"}`:                1,
 	} {
 		if got, there := series[name]; !there || got != want {
 			t.Errorf("%s is %v (there: %t), want %v", name, got, there, want)
@@ -110,8 +110,10 @@ func TestMetricsShowTheReferenceLock(t *testing.T) {
 	}
 	crowd.Wait()
 	series := s.scrape()
-	if series[`shop_lock_handoffs_total{from="local"}`] != 4 || series[`shop_lock_handoffs_total{from="free"}`] != 1 {
-		t.Errorf("hand-offs: %v free, %v local, want 1 and 4", series[`shop_lock_handoffs_total{from="free"}`], series[`shop_lock_handoffs_total{from="local"}`])
+	// The first wait may begin with an assumption that other shops wait, too: then one hand-off asks Redis.
+	free, local, remote := series[`shop_lock_handoffs_total{from="free"}`], series[`shop_lock_handoffs_total{from="local"}`], series[`shop_lock_handoffs_total{from="remote"}`]
+	if free != 1 || local < 3 || local+remote != 4 {
+		t.Errorf("hand-offs: %v free, %v local, %v remote, want 1, and 4 of which 3 or more are local", free, local, remote)
 	}
 	if series["shop_lock_renewals_total"] < 1 || series["shop_lock_losses_total"] != 0 {
 		t.Errorf("%v renewals, %v losses", series["shop_lock_renewals_total"], series["shop_lock_losses_total"])

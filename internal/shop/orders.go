@@ -2,6 +2,7 @@ package shop
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,12 +26,11 @@ func (s *Shop) postOrder(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	if err := s.enter(); err != nil {
-		s.fail(c, err)
-		return
-	}
-	defer s.leave()
-	order, replayed, err := s.sell(c.Request, sale)
+	replayed := false
+	order, err := inPlace(s, c, func(ctx context.Context) (order stock.Order, err error) {
+		order, replayed, err = s.sell(ctx, c.Request.Header, sale)
+		return order, err
+	})
 	if err != nil {
 		s.fail(c, err)
 		return
@@ -52,7 +52,7 @@ func (s *Shop) getOrder(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	order, err := s.store.Order(c.Request.Context(), id)
+	order, err := inPlace(s, c, func(ctx context.Context) (stock.Order, error) { return s.store.Order(ctx, id) })
 	if err != nil {
 		s.fail(c, err)
 		return
@@ -72,7 +72,7 @@ func (s *Shop) getOrderByKey(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	order, err := s.store.OrderByKey(c.Request.Context(), key)
+	order, err := inPlace(s, c, func(ctx context.Context) (stock.Order, error) { return s.store.OrderByKey(ctx, key) })
 	if err != nil {
 		s.fail(c, err)
 		return

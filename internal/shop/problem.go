@@ -3,7 +3,6 @@ package shop
 import (
 	"context"
 	"errors"
-	"slices"
 	"strconv"
 
 	"github.com/gin-gonic/gin"
@@ -29,8 +28,8 @@ var (
 	errStarting = refusal{unavailable, "the shop is starting: nothing was sold"}
 	errCrowded  = refusal{busy, "too many requests are under way: nothing was sold"}
 	errDraining = refusal{shuttingDown, "the shop is shutting down: nothing was sold"}
-	errUnknown  = refusal{unavailable, "MySQL or Redis did not answer: the outcome is unknown"}
-	errUnseen   = refusal{unavailable, "MySQL did not answer: ask again"} // where nothing is sold, there is no outcome
+	errUnknown  = refusal{unavailable, "MySQL did not answer the transaction: the outcome is unknown"}
+	errNotNow   = refusal{unavailable, "MySQL or Redis cannot work now: this request sold nothing"}
 )
 
 // answers says what the errors of a sale are answered with. The first that
@@ -40,6 +39,7 @@ var answers = []struct {
 	kind   kind
 	detail string
 }{
+	{stock.ErrUnknown, unavailable, errUnknown.detail},
 	{stock.ErrSoldOut, soldOut, "fewer units are left than were asked for"},
 	{stock.ErrNotFound, notFound, "there is no item or order with this id"},
 	{stock.ErrFenced, fencedOff, "a newer holder of the lock was faster: nothing was sold"},
@@ -63,7 +63,7 @@ func explain(ctx context.Context, err error) refusal {
 		}
 	}
 	if unreachable(err) {
-		return errUnknown
+		return errNotNow
 	}
 	return refusal{internalError, "see the shop's log for this request id"}
 }
@@ -76,7 +76,8 @@ func unreachable(err error) bool {
 		redis.IsLoadingError(err) || redis.IsReadOnlyError(err) || redis.IsMasterDownError(err) ||
 		redis.IsClusterDownError(err) || redis.IsTryAgainError(err) || redis.IsMaxClientsError(err) ||
 		redis.IsAuthError(err) || redis.IsPermissionError(err) ||
-		redis.IsOOMError(err) || redis.IsNoReplicasError(err)
+		redis.IsOOMError(err) || redis.IsNoReplicasError(err) ||
+		redis.HasErrorPrefix(err, "MISCONF") || redis.HasErrorPrefix(err, "BUSY")
 }
 
 // problem is the body of an error, application/problem+json of RFC 9457.
@@ -94,9 +95,6 @@ type problem struct {
 func (s *Shop) fail(c *gin.Context, err error) {
 	ctx := c.Request.Context()
 	r := explain(ctx, err)
-	if r == errUnknown && slices.Contains(read, c.Request.Method) {
-		r = errUnseen
-	}
 	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), context.Canceled) {
 		// The client has gone: that is no failure of ours, and a crowd that leaves is no reason for a flood of warnings.
 		s.Log.DebugContext(ctx, "client gone", "error", err, "request", requestID(c), "path", c.Request.URL.Path)
@@ -116,7 +114,7 @@ func refuse(c *gin.Context, r refusal) {
 	}
 	c.Header("Content-Type", "application/problem+json")
 	c.AbortWithStatusJSON(r.status, problem{
-		Type: "/problems/" + r.slug, Title: r.title, Status: r.status, Detail: r.detail,
+		Type: problemPath + r.slug, Title: r.title, Status: r.status, Detail: r.detail,
 		Instance: c.Request.URL.Path, RequestID: requestID(c),
 	})
 }

@@ -35,10 +35,10 @@ func (s *Shop) engine() *gin.Engine {
 	e.Match(read, "/problems/:slug", s.getProblem)
 
 	api := e.Group(apiPrefix, s.onlyWhenStarted)
-	api.Match(read, "/items", s.limitInFlight, s.getItems)
-	api.Match(read, "/items/:item", s.limitInFlight, s.getItem)
-	api.Match(read, "/orders", s.limitInFlight, s.getOrderByKey)
-	api.Match(read, "/orders/:order", s.limitInFlight, s.getOrder)
+	api.Match(read, "/items", s.getItems)
+	api.Match(read, "/items/:item", s.getItem)
+	api.Match(read, "/orders", s.getOrderByKey)
+	api.Match(read, "/orders/:order", s.getOrder)
 	api.POST(ordersOfItem, s.postOrder)
 
 	e.NoRoute(func(c *gin.Context) {
@@ -58,28 +58,4 @@ func (s *Shop) onlyWhenStarted(c *gin.Context) {
 	if !s.health.started() {
 		s.fail(c, errStarting)
 	}
-}
-
-// enter takes one of the places for requests under way, or says that there is
-// none: load is shed before it costs memory. A request that waits for a lock or a
-// connection holds on to its buffers. Whoever entered must leave.
-func (s *Shop) enter() error {
-	if s.inFlight.Add(1) > s.MaxInFlight {
-		s.leave()
-		return errCrowded
-	}
-	return nil
-}
-
-func (s *Shop) leave() { s.inFlight.Add(-1) }
-
-// limitInFlight is for requests without a body. Those with one enter when it has
-// been read, so that slow senders do not take the places of others.
-func (s *Shop) limitInFlight(c *gin.Context) {
-	if err := s.enter(); err != nil {
-		s.fail(c, err)
-		return
-	}
-	defer s.leave()
-	c.Next()
 }

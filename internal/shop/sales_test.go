@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -166,6 +168,38 @@ func TestSlowSendersDoNotTakeThePlacesOfOthers(t *testing.T) {
 	if got := s.buy(item); got.status != 201 {
 		t.Errorf("a quick sender among slow ones: %d %s", got.status, got.body)
 	}
+}
+
+// TestAPlaceIsLeftBeforeTheAnswerIsWritten looks at the places when an answer's first byte is written: a
+// client that reads slowly must hold none.
+func TestAPlaceIsLeftBeforeTheAnswerIsWritten(t *testing.T) {
+	s := open(t, nil)
+	item := s.item(1)
+	for _, request := range []*http.Request{
+		httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/items", nil),
+		httptest.NewRequestWithContext(t.Context(), http.MethodPost, ordersPath(item), strings.NewReader(`{"quantity":1}`)),
+	} {
+		request.Header.Set("Content-Type", "application/json")
+		w := &watchedWriter{ResponseRecorder: httptest.NewRecorder(), taken: -1, places: &s.inFlight}
+		s.engine().ServeHTTP(w, request)
+		if w.Code >= 300 || w.taken != 0 {
+			t.Errorf("%s %s: %d, and %d places were taken while it was written", request.Method, request.URL, w.Code, w.taken)
+		}
+	}
+}
+
+// watchedWriter notes how many places are taken at the first write.
+type watchedWriter struct {
+	*httptest.ResponseRecorder
+	places *atomic.Int64
+	taken  int64
+}
+
+func (w *watchedWriter) Write(p []byte) (int, error) {
+	if w.taken < 0 {
+		w.taken = w.places.Load()
+	}
+	return w.ResponseRecorder.Write(p)
 }
 
 // goroutines is what all goroutines are doing.

@@ -28,14 +28,14 @@ func (s *Shop) UseLab(l Lab) { s.lab = l }
 func (s *Shop) Seller() *strategy.Seller { return s.seller }
 
 // sell makes the sale that a request asks for. It reports whether the order was made before.
-func (s *Shop) sell(r *http.Request, wanted stock.Sale) (order stock.Order, replayed bool, err error) {
-	ctx := sale.WithHook(r.Context(), s.metrics.sale())
+func (s *Shop) sell(ctx context.Context, header http.Header, wanted stock.Sale) (order stock.Order, replayed bool, err error) {
+	ctx = sale.WithHook(ctx, s.metrics.sale())
 	if s.Tracing != nil {
 		ctx = sale.WithHook(ctx, s.traceLock(ctx))
 	}
 	sell := Sell(s.seller.Sell)
 	if s.lab != nil {
-		if sell, err = s.lab.Sale(r.Header); err != nil {
+		if sell, err = s.lab.Sale(header); err != nil {
 			return stock.Order{}, false, err
 		}
 	}

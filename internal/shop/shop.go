@@ -30,6 +30,10 @@ type Config struct {
 
 	MaxInFlight int64 // how many requests to the API may be under way; more are turned away
 
+	// ExtraTime is added to the time of a request until its write begins: 0, except where a lab makes
+	// sales slow.
+	ExtraTime time.Duration
+
 	StartupTimeout time.Duration // how long to wait for MySQL and Redis
 	DrainDelay     time.Duration // how long to go on serving after readiness was taken back
 	DrainTimeout   time.Duration // how long sales under way may take to finish

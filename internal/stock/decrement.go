@@ -19,34 +19,64 @@ import (
 // round trip less, but the order could not say which stock it read, and the ids of the orders would
 // not follow their commits.
 func (s *Store) Decrement(ctx context.Context, sale Sale) (Order, error) {
+	return s.sell(ctx, sale, func(ctx context.Context, tx *gorm.DB) (left int64, ok bool, err error) {
+		return take(ctx, tx, sale.ItemID, sale.Quantity)
+	})
+}
+
+// DecrementFenced is [Store.Decrement] that also raises the item's fence to the sale's token. It is
+// refused with [ErrFenced] where the fence is above the token.
+//
+// The fence adds order and not safety: an overtaken holder is refused, and no write of it could be
+// wrong, because it subtracts from what the row has. Raising the fence in a commit of its own before
+// the read, as [Store.RaiseFence] does, is only needed where the write depends on a read.
+func (s *Store) DecrementFenced(ctx context.Context, sale Sale) (Order, error) {
+	return s.sell(ctx, sale, func(ctx context.Context, tx *gorm.DB) (left int64, ok bool, err error) {
+		return leftAfter(ctx, tx,
+			"UPDATE items SET stock = LAST_INSERT_ID(stock - ?), version = version + 1, fence = ? WHERE id = ? AND fence <= ? AND stock >= ?",
+			sale.Quantity, sale.Token, sale.ItemID, sale.Token, sale.Quantity)
+	})
+}
+
+// sell takes the units and records the order, in one transaction. After a refusal it asks for the
+// reason, when the row is no longer locked.
+func (s *Store) sell(ctx context.Context, sale Sale, take func(context.Context, *gorm.DB) (left int64, ok bool, err error)) (Order, error) {
 	var order Order
-	err := s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
-		left, ok, err := decrement(ctx, tx, sale.ItemID, sale.Quantity)
+	refused := false
+	err := s.transaction(ctx, rowTimeout, func(tx *gorm.DB) error {
+		left, ok, err := take(tx.Statement.Context, tx)
 		if err != nil {
 			return err
 		}
-		if !ok {
+		if refused = !ok; refused {
 			return ErrSoldOut
 		}
 		order, err = record(tx, sale, left+sale.Quantity, left)
 		return err
 	})
-	if errors.Is(err, ErrSoldOut) {
-		_, readErr := s.Read(ctx, sale.ItemID) // after the rollback: the row is not locked
-		if readErr != nil {
+	if refused {
+		item, readErr := s.Read(ctx, sale.ItemID)
+		switch {
+		case readErr != nil:
 			err = readErr
+		case item.Fence > sale.Token && sale.Token > 0 && item.Stock >= sale.Quantity:
+			err = ErrFenced
 		}
 	}
 	return order, orderError(sale, err)
 }
 
-// decrement takes units of an item that has so many, and returns what is left. The row stays locked
-// until the transaction ends. LAST_INSERT_ID(expr) brings the new stock back in the answer to the
-// UPDATE, which saves a SELECT under the lock.
-func decrement(ctx context.Context, tx *gorm.DB, itemID uint64, quantity int64) (left int64, ok bool, err error) {
-	done, err := tx.Statement.ConnPool.ExecContext(ctx,
-		"UPDATE items SET stock = LAST_INSERT_ID(stock - ?), version = version + 1 WHERE id = ? AND stock >= ?",
+// take takes units of an item that has so many, and returns what is left. The row stays locked until
+// the transaction ends.
+func take(ctx context.Context, tx *gorm.DB, itemID uint64, quantity int64) (left int64, ok bool, err error) {
+	return leftAfter(ctx, tx, "UPDATE items SET stock = LAST_INSERT_ID(stock - ?), version = version + 1 WHERE id = ? AND stock >= ?",
 		quantity, itemID, quantity)
+}
+
+// leftAfter sends an UPDATE that sets LAST_INSERT_ID to what is left. It comes back in the answer to
+// the UPDATE, which saves a SELECT under the row's lock.
+func leftAfter(ctx context.Context, tx *gorm.DB, update string, args ...any) (left int64, ok bool, err error) {
+	done, err := tx.Statement.ConnPool.ExecContext(ctx, update, args...)
 	if err != nil {
 		return 0, false, err
 	}
@@ -72,7 +102,7 @@ type Outcome struct {
 // them.
 //
 // A COMMIT without an answer is followed by a look for the orders. Where it finds none, the outcome
-// is unknown, and the error satisfies [Unreachable].
+// is unknown: [ErrUnknown].
 func (s *Store) DecrementBatch(ctx context.Context, itemID uint64, sales []Sale) ([]Outcome, error) {
 	outcomes, err := s.decrementBatch(ctx, itemID, sales)
 	if len(sales) > 1 && isOneRows(err) {
@@ -94,39 +124,34 @@ func (s *Store) DecrementBatch(ctx context.Context, itemID uint64, sales []Sale)
 }
 
 func (s *Store) decrementBatch(ctx context.Context, itemID uint64, sales []Sale) ([]Outcome, error) {
-	tx := s.db.WithContext(ctx).Begin()
-	if tx.Error != nil {
-		return nil, tx.Error
-	}
-	defer tx.Rollback() // nothing is left to undo after the COMMIT
-	read, sold, err := takeBatch(ctx, tx, itemID, sales)
-	if err != nil {
-		return nil, err
-	}
 	outcomes := make([]Outcome, len(sales))
 	var orders []Order
-	for i, sale := range sales {
-		if !sold[i] {
-			outcomes[i].Err = orderError(sale, ErrSoldOut)
-			continue
+	var sold []bool
+	err := s.transaction(ctx, rowTimeout, func(tx *gorm.DB) (err error) {
+		ctx := tx.Statement.Context
+		read := int64(0)
+		if read, sold, err = takeBatch(ctx, tx, itemID, sales); err != nil {
+			return err
 		}
-		orders = append(orders, newOrder(sale, read, read-sale.Quantity))
-		read -= sale.Quantity
-	}
-	if len(orders) == 0 {
-		return outcomes, nil
-	}
-	if err := s.recordAll(ctx, tx, orders); err != nil {
+		for i, sale := range sales {
+			if sold[i] {
+				orders = append(orders, newOrder(sale, read, read-sale.Quantity))
+				read -= sale.Quantity
+			}
+		}
+		if len(orders) == 0 {
+			return nil
+		}
+		return s.recordAll(ctx, tx, orders)
+	})
+	if err != nil && !(errors.Is(err, ErrUnknown) && s.committed(ctx, orders)) {
 		return nil, err
 	}
-	if err := tx.Commit().Error; err != nil {
-		if _, refused := errors.AsType[*mysqldriver.MySQLError](err); refused || !s.committed(ctx, orders) {
-			return nil, err
-		}
-	}
-	for i := range sales {
+	for i, sale := range sales {
 		if sold[i] {
 			outcomes[i].Order, orders = orders[0], orders[1:]
+		} else {
+			outcomes[i].Err = orderError(sale, ErrSoldOut)
 		}
 	}
 	return outcomes, nil
@@ -137,7 +162,7 @@ func (s *Store) decrementBatch(ctx context.Context, itemID uint64, sales []Sale)
 func takeBatch(ctx context.Context, tx *gorm.DB, itemID uint64, sales []Sale) (read int64, sold []bool, err error) {
 	sold = make([]bool, len(sales))
 	if sum, ok := total(sales); ok {
-		left, all, err := decrement(ctx, tx, itemID, sum)
+		left, all, err := take(ctx, tx, itemID, sum)
 		if err != nil {
 			return 0, nil, err
 		}
@@ -162,7 +187,7 @@ func takeBatch(ctx context.Context, tx *gorm.DB, itemID uint64, sales []Sale) (r
 		}
 	}
 	if taken > 0 {
-		_, _, err = decrement(ctx, tx, itemID, taken)
+		_, _, err = take(ctx, tx, itemID, taken)
 	}
 	return stock[0], sold, err
 }
@@ -212,6 +237,9 @@ const (
 // committed reports whether orders are there whose COMMIT had no answer. Their ids were given by
 // the INSERT. A server that crashed may give an id again, so the request must match, too.
 func (s *Store) committed(ctx context.Context, orders []Order) bool {
+	if len(orders) == 0 || orders[0].ID == 0 {
+		return false
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookFor)
 	defer cancel()
 	first := orders[0]

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"slices"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
 )
@@ -29,10 +28,16 @@ var (
 	ErrRepeated = errors.New("stock: the idempotency key has an order")
 )
 
-// Unreachable says whether err means that the database did not answer, or
-// answered that it cannot work now. Whether a write that failed like this was
-// made is unknown.
-func Unreachable(err error) bool {
+// ErrUnknown means that the server did not answer a transaction that had begun: whether it was
+// committed is unknown.
+var ErrUnknown = errors.New("stock: the outcome of the transaction is unknown")
+
+// Unreachable reports whether err means that the database did not answer, or answered that it cannot
+// work now. It is no defect of the program, and the request may succeed later.
+func Unreachable(err error) bool { return noAnswer(err) || Advice(err) != "" }
+
+// noAnswer reports whether err means that the database did not answer.
+func noAnswer(err error) bool {
 	for _, transport := range []error{
 		context.DeadlineExceeded, context.Canceled, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed,
 		driver.ErrBadConn, sql.ErrConnDone, mysqldriver.ErrInvalidConn,
@@ -41,19 +46,38 @@ func Unreachable(err error) bool {
 			return true
 		}
 	}
-	if _, ok := errors.AsType[net.Error](err); ok {
-		return true
+	_, ok := errors.AsType[net.Error](err)
+	return ok
+}
+
+// Advice says what an operator should do about a server that is up but cannot work now. It is empty
+// for any other error.
+func Advice(err error) string {
+	if fromServer, ok := errors.AsType[*mysqldriver.MySQLError](err); ok {
+		return notNow[fromServer.Number]
 	}
-	fromServer, ok := errors.AsType[*mysqldriver.MySQLError](err)
-	return ok && slices.Contains(notNow, fromServer.Number)
+	return ""
 }
 
 // notNow has the errors with which a server says that it is up but cannot work.
-var notNow = []uint16{
-	1040, // too many connections
-	1053, // server shutdown in progress
-	1290, // running with --read-only
-	1836, // in read-only mode
-	1927, // connection was killed (MariaDB)
-	3032, // server is starting or stopping (offline mode)
+var notNow = map[uint16]string{
+	1021: "the disk of MySQL is full: free space",
+	1040: "MySQL has too many connections: raise max_connections, or lower SHOP_MYSQL_POOL",
+	1044: "MySQL refuses the database to this user: grant the rights of SECURITY.md",
+	1045: "MySQL refuses the user or its password: correct SHOP_MYSQL",
+	1047: "the node of the MySQL cluster is not ready: let it join the cluster",
+	1053: "MySQL is shutting down: wait, or start it",
+	1114: "a table of MySQL is full: free disk space, or raise the limit of the tablespace",
+	1142: "MySQL refuses a statement to this user: grant the rights of SECURITY.md",
+	1143: "MySQL refuses a column to this user: grant the rights of SECURITY.md",
+	1146: "a table is missing: run shop migrate",
+	1203: "the MySQL user has too many connections: raise max_user_connections, or lower SHOP_MYSQL_POOL",
+	1226: "the MySQL user has used up a resource: raise its limits, such as max_user_connections",
+	1290: "MySQL runs read-only: point SHOP_MYSQL at the primary",
+	1317: "a statement was killed: find out who sends KILL to MySQL",
+	1836: "MySQL is in read-only mode: point SHOP_MYSQL at the primary",
+	1927: "a connection was killed: find out who sends KILL to MySQL",
+	1969: "a statement took longer than max_statement_time: raise it, or find what makes MySQL slow",
+	3024: "a statement took longer than max_execution_time: raise it, or find what makes MySQL slow",
+	3032: "MySQL is starting or in offline mode: wait, or switch it off",
 }

@@ -21,6 +21,8 @@ type Store struct {
 	pool *sql.DB // the one that db works on
 	addr string
 	step atomic.Uint64 // see idStep; 0 until it is known
+
+	pinned bool // db works on one connection: see GetLock
 }
 
 // PoolSize is how many connections a store opens at most, and keeps.

@@ -2,13 +2,41 @@ package stock
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 )
+
+// How long a transaction may take: one that only writes, and one that also waits for other holders
+// of the row.
+const (
+	WriteTimeout = 5 * time.Second
+	rowTimeout   = 10 * time.Second
+)
+
+// transaction waits for a connection until ctx ends. The transaction itself does not end with ctx,
+// because the outcome of a COMMIT that is cancelled half-way is unknown: it has a timeout of its own.
+// Its error is [ErrUnknown] where it has begun and the server did not answer.
+func (s *Store) transaction(ctx context.Context, timeout time.Duration, fn func(tx *gorm.DB) error, options ...*sql.TxOptions) error {
+	begun := false
+	err := s.onConnection(ctx, func(conn *gorm.DB) error {
+		writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+		defer cancel()
+		return conn.WithContext(writing).Transaction(func(tx *gorm.DB) error {
+			begun = true
+			return fn(tx)
+		}, options...)
+	})
+	if begun && noAnswer(err) {
+		return fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	return err
+}
 
 // Write sets the stock to what was read less the sale's quantity, whatever it
 // is now, and records the order, in one transaction. This is the unprotected half of a
@@ -50,7 +78,7 @@ func (s *Store) WriteFenced(ctx context.Context, sale Sale, read Item) (Order, e
 
 func (s *Store) writeWhere(ctx context.Context, sale Sale, read Item, refused error, where string, args ...any) (Order, error) {
 	var order Order
-	err := s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+	err := s.transaction(ctx, WriteTimeout, func(tx *gorm.DB) error {
 		left := read.Stock - sale.Quantity
 		done := tx.Table("items").Where(where, args...).
 			Updates(map[string]any{"stock": left, "version": gorm.Expr("version + 1")})
@@ -72,7 +100,7 @@ func (s *Store) writeWhere(ctx context.Context, sale Sale, read Item, refused er
 // may refuse the sale by returning an error.
 func (s *Store) ForUpdate(ctx context.Context, sale Sale, decide func(read Item) error) (Order, error) {
 	var order Order
-	err := s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+	err := s.transaction(ctx, rowTimeout, func(tx *gorm.DB) error {
 		var items []Item
 		err := tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).
 			Where("id = ?", sale.ItemID).Limit(1).Find(&items).Error

@@ -160,8 +160,7 @@ func (b *batcher) handOn(itemID uint64) {
 
 // sellAll sells the batch and sets its outcomes. The end of ctx, the leader's, does not end it.
 func (b *batcher) sellAll(ctx context.Context, itemID uint64, batch []*waiter, outcomes []stock.Outcome) {
-	tx, cancel := committing(ctx, rowTimeout)
-	defer cancel()
+	ctx = context.WithoutCancel(ctx)
 	failAll := func(indices []int, err error) {
 		for _, i := range indices {
 			outcomes[i].Err = err
@@ -184,9 +183,9 @@ func (b *batcher) sellAll(ctx context.Context, itemID uint64, batch []*waiter, o
 		}
 		wanted = append(wanted, i)
 	}
-	wanted, err := b.known(tx, batch, wanted, outcomes)
+	wanted, err := b.known(ctx, batch, wanted, outcomes)
 	if err == nil && len(wanted) > 0 {
-		err = b.sellWanted(tx, itemID, batch, wanted, outcomes)
+		err = b.sellWanted(ctx, itemID, batch, wanted, outcomes)
 	}
 	if err != nil {
 		failAll(wanted, err)

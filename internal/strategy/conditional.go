@@ -30,9 +30,7 @@ func sellConditionally(soldOut *soldOutItems) Decrement {
 			return stock.Order{}, err
 		}
 		sale.At(ctx, sale.Write)
-		tx, cancel := committing(ctx, rowTimeout)
-		defer cancel()
-		order, err := store.Decrement(tx, wanted)
+		order, err := store.Decrement(ctx, wanted)
 		if errors.Is(err, stock.ErrSoldOut) {
 			soldOut.note(wanted.ItemID)
 		}

@@ -3,24 +3,10 @@ package strategy
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 )
-
-// How long a transaction may take: one that only writes, and one that also waits for other holders
-// of the row.
-const (
-	writeTimeout = 5 * time.Second
-	rowTimeout   = 15 * time.Second
-)
-
-// committing returns the context of a transaction. It does not end with the lock's or the request's
-// context: the outcome of a COMMIT that is cancelled half-way is unknown.
-func committing(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), timeout)
-}
 
 // ReadThenWrite reads the stock, checks it, and writes back what it computed. Updates are lost
 // unless a guard keeps everybody else out.
@@ -44,9 +30,7 @@ func readThen(ctx context.Context, store *stock.Store, wanted stock.Sale,
 		return stock.Order{}, context.Cause(ctx)
 	}
 	sale.At(ctx, sale.Write)
-	tx, cancel := committing(ctx, writeTimeout)
-	defer cancel()
-	order, err := write(tx, wanted, item)
+	order, err := write(ctx, wanted, item)
 	return written(ctx, order, err)
 }
 

@@ -11,9 +11,9 @@ import (
 // databaseLock has the properties of the database's own ways. Their lock is the row's, which ends
 // with the transaction or its connection: there is no lease, no release and no Redis.
 var databaseLock = Properties{
-	Has: Exclusive | Recovers | ClockFree | PauseProof | StorageChecked,
+	Has: DurableAnswers | Exclusive | Recovers | ClockFree | PauseProof | StorageChecked,
 	NotApplicable: AtomicLease | Renews | OwnerChecked | AtomicRelease | Reentrant | LossAware |
-		SurvivesFailover,
+		SurvivesDataLoss,
 }
 
 var forUpdate = Strategy{
@@ -30,9 +30,7 @@ var forUpdate = Strategy{
 }
 
 func sellForUpdate(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
-	tx, cancel := committing(ctx, rowTimeout)
-	defer cancel()
-	order, err := store.ForUpdate(tx, wanted, func(read stock.Item) error {
+	order, err := store.ForUpdate(ctx, wanted, func(read stock.Item) error {
 		sale.At(ctx, sale.Read, slog.Int64("stock", read.Stock))
 		_, err := read.Take(wanted.Quantity)
 		if err == nil {

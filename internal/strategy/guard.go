@@ -8,6 +8,7 @@ import (
 
 	"stocklock/internal/redislock"
 	"stocklock/internal/sale"
+	"stocklock/internal/stock"
 )
 
 // Unguarded is the guard that lets everybody in.
@@ -23,11 +24,16 @@ type LockGuard struct{ redislock.Locking }
 
 // Reference guards with the reference lock: queue, direct hand-off, watchdog.
 func Reference(d Deps) LockGuard {
-	return LockGuard{redislock.New(d.Redis, redislock.Options{Lease: d.Lease, Wait: d.Wait, Hooks: d.Hooks})}
+	// A commit outlives its request, and the lock must not be lost meanwhile.
+	grace := max(d.Lease, stock.WriteTimeout)
+	return LockGuard{redislock.New(d.Redis, redislock.Options{Lease: d.Lease, Wait: d.Wait, Hooks: d.Hooks, Grace: grace})}
 }
 
 // ReferenceGuard describes [Reference] in a table.
 const ReferenceGuard = "redislock: queue, direct hand-off, watchdog"
+
+// Close releases the locks that are still held, and waits for that as long as the Locker does.
+func (g LockGuard) Close() error { return g.Locking.Close(context.Background()) }
 
 // Do runs fn while the lock is held.
 func (g LockGuard) Do(ctx context.Context, key string, fn func(context.Context, int64) error) error {

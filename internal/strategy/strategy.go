@@ -37,8 +37,23 @@ type Strategy struct {
 	// NeedsQuorum says that it needs several independent Redis servers: Deps.Quorum.
 	NeedsQuorum bool
 
+	// State is what it keeps of an item besides the item's row.
+	State State
+	// AnswersFirst says that it answers before it writes the order.
+	AnswersFirst bool
+
 	// Build makes the guard and the decrement that one [Seller] uses.
 	Build func(Deps) (Guard, Decrement)
+}
+
+// State is what a strategy keeps of an item besides the item's row: rows of its own. The zero value
+// keeps nothing. Who creates items for a strategy, as the lab does, prepares them for it.
+type State struct {
+	// Prepare makes the state of a new item, whose row has all its units. Nil makes nothing.
+	Prepare func(ctx context.Context, store *stock.Store, item stock.Item) error
+	// Remaining is a SELECT of how many units are in the state, besides those of the item's row. Its
+	// one parameter is the item's id. Empty means none.
+	Remaining string
 }
 
 // Guard protects a section. It is safe for concurrent use.
@@ -101,6 +116,7 @@ var ErrBusy = errors.New("strategy: lock is busy")
 // production lists the strategies that are fit for production.
 var production = []Strategy{
 	fenced,
+	fencedRelative,
 	forUpdate,
 	optimistic,
 	conditional,

@@ -12,11 +12,12 @@ func TestStrategies(t *testing.T) { strategytest.All(t, strategy.All()) }
 
 func TestRecipes(t *testing.T) {
 	strategytest.Recipes(t, strategy.All(), map[string]string{
-		"fenced":      "evalsha; evalsha",
-		"for-update":  "",
-		"optimistic":  "",
-		"conditional": "",
-		"batched":     "",
+		"fenced":          "evalsha; evalsha",
+		"fenced-relative": "evalsha; evalsha",
+		"for-update":      "",
+		"optimistic":      "",
+		"conditional":     "",
+		"batched":         "",
 	})
 }
 

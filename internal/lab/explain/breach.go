@@ -19,19 +19,18 @@ type breach struct {
 	culprit *section // a third request that let the second one in; nil for none
 }
 
-// told is everything there is to say of it. However many releases followed each other, they are one
-// sentence.
-func (b breach) told() []Text {
-	told := slices.Clone(b.why)
+// texts are the whole explanation. A chain of releases is one sentence, however long it is.
+func (b breach) texts() []Text {
+	texts := slices.Clone(b.why)
 	switch {
 	case b.turns == 1:
-		told = append(told, say("release-freed-in-turn", *b.inTurn))
+		texts = append(texts, say("release-freed-in-turn", *b.inTurn))
 	case b.turns > 1:
 		last := *b.inTurn
 		last.Count = b.turns
-		told = append(told, say("releases-freed-in-turn", last))
+		texts = append(texts, say("releases-freed-in-turn", last))
 	}
-	return append(told, b.after...)
+	return append(texts, b.after...)
 }
 
 // breach says what let the intruder in while the older holder was inside.
@@ -62,9 +61,9 @@ type answer struct {
 	found  bool
 }
 
-// breachIn looks for the reason in what one server announced between the two entries. A release may
-// have freed a lock that its holder had got through another release, and so on back to the first:
-// each answer is kept, so that no part of such a chain is searched twice.
+// breachIn looks for the reason in what one server announced between the two entries. A release
+// can free a lock that its holder had got through an earlier release, and so on. Each answer is
+// kept, so that no part of such a chain is searched twice.
 func (c *inquiry) breachIn(h *history, older, intruder *section) (breach, bool) {
 	q := question{h, older, intruder}
 	known, ok := c.known[q]
@@ -144,7 +143,8 @@ func (c *inquiry) foreignRelease(h *history, from, to int, older, intruder *sect
 			if s.late() {
 				return c.blame(s, older, intruder), true
 			}
-			// A release in time frees another's lock only when its own had gone to that other already.
+			// A release in time frees another's lock only when its own had gone to that other
+			// already.
 			if b, ok := c.breachIn(h, s, older); ok {
 				b.inTurn = &Facts{Third: s.named(), Holder: older.named(), Other: intruder.named()}
 				b.turns++

@@ -3,14 +3,13 @@ package explain
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
 	"stocklock/internal/sale"
 )
 
-// drawing gathers what an explanation shows.
+// drawing collects the lanes and steps of an explanation.
 type drawing struct {
 	*inquiry
 	byEntry  []*section // those that entered
@@ -53,7 +52,7 @@ func (d *drawing) both(from, to time.Time) {
 	}
 }
 
-// until makes the drawing reach to a time at least.
+// until extends the drawing to a time at least.
 func (d *drawing) until(t time.Time) {
 	if t.After(d.end) {
 		d.end = t
@@ -62,10 +61,10 @@ func (d *drawing) until(t time.Time) {
 
 // ms is a time on the drawing, in milliseconds to a hundredth.
 func (d *drawing) ms(t time.Time) float64 {
-	return math.Round(float64(t.Sub(d.zero))/float64(time.Millisecond)*100) / 100
+	return milliseconds(t.Sub(d.zero))
 }
 
-// maxSpans is how many spans of a lane are told apart.
+// maxSpans is the largest number of spans in a lane.
 const maxSpans = 40
 
 func (d *drawing) finish(x *Explanation) {
@@ -85,12 +84,12 @@ func (d *drawing) finish(x *Explanation) {
 	}
 	d.faults()
 	slices.SortStableFunc(d.steps, func(a, b Step) int { return cmp.Compare(a.AtMS, b.AtMS) })
-	x.StartMS = math.Round(float64(d.zero.Sub(d.Began))/float64(time.Millisecond)*100) / 100
+	x.StartMS = milliseconds(d.zero.Sub(d.Began))
 	x.FromMS, x.ToMS = d.ms(d.from), d.ms(d.to)
 	x.Moment, x.Both, x.Lanes, x.Steps = d.mark, d.overlap, d.lanes, d.steps
 }
 
-// frame chooses what is shown: from when the first of them asked to when the last was done.
+// frame chooses the time that is shown: from the first request of a holder to the last answer.
 func (d *drawing) frame() {
 	d.to = d.end
 	for _, s := range d.holders {
@@ -108,7 +107,7 @@ func (d *drawing) frame() {
 			d.from = s.enter()
 		}
 	}
-	// A holder that entered before is shown from its entry; a mere wait is cut short.
+	// A holder that entered before zero is shown from its entry. A wait is cut short.
 	earliest := d.zero.Add(-long / 8)
 	for _, s := range d.holders {
 		if s.entered() && s.enter().Before(d.zero) {
@@ -121,7 +120,7 @@ func (d *drawing) frame() {
 	d.to = d.to.Add(long / 25)
 }
 
-// span cuts to what is shown, and says whether anything is left.
+// span cuts a time to the frame, and reports whether anything of it is left.
 func (d *drawing) span(from, to time.Time, kind SpanKind, text Text) (Span, bool) {
 	if from.Before(d.from) {
 		from = d.from
@@ -151,8 +150,8 @@ func (d *drawing) holderSpans(s *section) []Span {
 	return spans
 }
 
-// holderSteps tells what a request did, point by point. A step that asks something of the lock or of
-// the row leads to that lane.
+// holderSteps adds what a request did, point by point. A step that asks something of the lock or
+// of the row leads to that lane.
 func (d *drawing) holderSteps(lane int, s *section, lock, row int) {
 	if lock < 0 {
 		lock = lane
@@ -204,7 +203,7 @@ func (d *drawing) step(at time.Time, lane, to int, text Text) {
 	d.steps = append(d.steps, step)
 }
 
-// others shows in one lane who else was in the section.
+// others adds one lane for all other requests that were in the section.
 func (d *drawing) others() {
 	var spans []Span
 	more := 0
@@ -225,7 +224,7 @@ func (d *drawing) others() {
 	}
 }
 
-// stock shows the values that the row had.
+// stock returns the values that the row had.
 func (d *drawing) stock() []Span {
 	type value struct {
 		from  time.Time
@@ -260,7 +259,8 @@ func (d *drawing) stock() []Span {
 	return spans
 }
 
-// faults shows what was done to shops and servers, and for how long requests were held up.
+// faults adds a lane for what was done to shops and servers, and for how long faults held up
+// requests.
 func (d *drawing) faults() {
 	lane := Lane{Kind: FaultLane, Name: say("lane-faults", Facts{})}
 	at := len(d.lanes)

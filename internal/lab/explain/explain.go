@@ -129,7 +129,7 @@ func (c *inquiry) violation() *Explanation {
 	}
 	older, intruder, breach := c.explainOverlap(older, intruder)
 	x := &Explanation{Cause: breach.cause, Rows: rows}
-	x.Why = append(breach.told(), say("both-read", Facts{Stock: lateOrder.StockRead, Holder: other.named(), Other: late.named()}))
+	x.Why = append(breach.texts(), say("both-read", Facts{Stock: lateOrder.StockRead, Holder: other.named(), Other: late.named()}))
 	d := c.drawing(earlier(older.enter(), intruder.enter()))
 	d.follow(older, intruder)
 	if breach.culprit != nil {

@@ -221,7 +221,8 @@ func TestReleaseOfAnothersLock(t *testing.T) {
 	check(t, explained(evidence(lateSale(sale.Written))), LateRelease, []string{"#0 on shop 3 released", "freed the lock that was #1 on shop 1's", "#2 on shop 2 got in"})
 	check(t, explained(evidence(lateSale(sale.Releasing))), SplitRelease, []string{"#0 on shop 3 went on with its release", "deleted the lock that was #1 on shop 1's"})
 
-	// #1's lock was freed by #0; #1 had written by then, and its own release freed #2's, where #3 got in.
+	// #0 freed the lock of #1. #1 had written by then, and its release freed the lock of #2: #3
+	// got in.
 	cascade := func(e *Evidence) {
 		e.InitialStock = 4
 		late := customer{id: 0, shop: 3, points: whole(5, 6, 20, 531), reads: 4, wrote: 3, fault: "written sleep 510ms"}
@@ -273,8 +274,8 @@ func TestOrderNotedLate(t *testing.T) {
 	}
 }
 
-// TestLockTakenInTwoSteps has #2 take the lock long before its guard is complete, just when #1, whose
-// lock #0 had freed by then, notes that it has it.
+// TestLockTakenInTwoSteps has #2 take the lock long before its guard is complete: just when #1
+// notes that it has the lock, which #0 had freed by then.
 func TestLockTakenInTwoSteps(t *testing.T) {
 	e := evidence(func(e *Evidence) {
 		lateSale(sale.Written)(e)
@@ -374,7 +375,7 @@ func TestHeld(t *testing.T) {
 			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Acquired: 10, sale.Read: 12, sale.Releasing: 1012, sale.Released: 1013}, reads: 2,
 				fault: "read sleep 1s", outcome: "lost", answer: 1013}, next)
 			e.order(2, 2)
-		}, Told, []string{"reported in time"}},
+		}, LossNoticed, []string{"reported in time"}},
 		{"a lock that freed itself", func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Acquired: 10, sale.Read: 12}, reads: 2, fault: "read kill", outcome: "unknown"}, next)
 			e.redis(9.0, "set", 9.1, "expire", 509.5, "expired", 519.0, "set")

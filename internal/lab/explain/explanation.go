@@ -1,6 +1,6 @@
 package explain
 
-// Cause is what went wrong, or what did not, in one word.
+// Cause is the reason for which a cell ended as it did.
 type Cause string
 
 // The causes: of an oversell, of a cell that is stuck, and of one that held.
@@ -25,7 +25,7 @@ const (
 	KeptOut      Cause = "kept-out"          // held: the others waited
 	Outlived     Cause = "outlived"          // held: the lock lived as long as its holder worked
 	Refused      Cause = "refused-by-store"  // held: the database refused a late write
-	Told         Cause = "told-in-time"      // held: the holder learned of the loss and wrote nothing
+	LossNoticed  Cause = "told-in-time"      // held: the holder learned of the loss and wrote nothing
 	Expired      Cause = "freed-by-expiry"   // held: a dead holder's lock freed itself
 	NotOwner     Cause = "release-refused"   // held: a late release freed nothing
 	Reentered    Cause = "entered-again"     // held: the holder took its own lock a second time
@@ -39,8 +39,8 @@ const (
 type Explanation struct {
 	Cause   Cause   `json:"cause"`
 	Why     []Text  `json:"why"`      // the cause with its facts, one text a sentence
-	StartMS float64 `json:"start_ms"` // where zero is, counted from the begin of the attack
-	FromMS  float64 `json:"from_ms"`  // what there is to draw
+	StartMS float64 `json:"start_ms"` // where zero is, counted from the start of the attack
+	FromMS  float64 `json:"from_ms"`  // the period that is drawn
 	ToMS    float64 `json:"to_ms"`
 	Moment  *Moment `json:"moment,omitempty"` // nil where there is no single one
 	Both    *Span   `json:"both,omitempty"`   // when two were in the section at once
@@ -75,7 +75,7 @@ type Lane struct {
 	Spans []Span   `json:"spans,omitempty"`
 }
 
-// Span is a time in which something lasted.
+// Span is a period in a lane.
 type Span struct {
 	FromMS float64  `json:"from_ms"`
 	ToMS   float64  `json:"to_ms"`
@@ -83,10 +83,10 @@ type Span struct {
 	Text   Text     `json:"text"`
 }
 
-// SpanKind is what lasted.
+// SpanKind is what a span shows.
 type SpanKind string
 
-// What can last.
+// The kinds of spans.
 const (
 	Waiting SpanKind = "waiting" // for the lock
 	Inside  SpanKind = "inside"  // in the section
@@ -99,7 +99,7 @@ const (
 type Step struct {
 	AtMS  float64 `json:"at_ms"`
 	Lane  int     `json:"lane"`
-	To    int     `json:"to"` // the lane it spoke to; its own where none
+	To    int     `json:"to"` // the lane that it leads to; its own where none
 	Text  Text    `json:"text"`
 	Alarm bool    `json:"alarm,omitempty"` // it broke something
 }

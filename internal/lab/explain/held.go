@@ -75,7 +75,8 @@ func (c *inquiry) nextAfter(hit *section) *section {
 	return after[i]
 }
 
-// firstThatWaitedFor is the first request that came while another one was inside, and entered later.
+// firstThatWaitedFor is the first request that came while another one was inside and that entered
+// later.
 func (c *inquiry) firstThatWaitedFor(hit *section) *section {
 	for _, s := range c.sections[slices.Index(c.sections, hit)+1:] {
 		if s.entered() && s.wants(hit) {
@@ -88,15 +89,15 @@ func (c *inquiry) firstThatWaitedFor(hit *section) *section {
 // wants says whether a request came while another one was inside.
 func (s *section) wants(hit *section) bool { return s != nil && s.Sent.Before(hit.leave()) }
 
-// dangers are what a weaker lock would have come to at the moment, by what prevented it.
+// dangers say what would have happened to a weaker lock at the moment, by what prevented it.
 var dangers = map[Cause]Phrase{
-	Refused:   "moment-unchecked-write",
-	Outlived:  "moment-lease-over",
-	Told:      "moment-unaware-write",
-	Expired:   "moment-no-expiry",
-	NotOwner:  "moment-unchecked-release",
-	Majority:  "moment-one-server",
-	Reentered: "moment-not-reentrant",
+	Refused:     "moment-unchecked-write",
+	Outlived:    "moment-lease-over",
+	LossNoticed: "moment-unaware-write",
+	Expired:     "moment-no-expiry",
+	NotOwner:    "moment-unchecked-release",
+	Majority:    "moment-one-server",
+	Reentered:   "moment-not-reentrant",
 }
 
 func danger(prevented Cause, hit, next *section) Text {
@@ -111,8 +112,8 @@ func danger(prevented Cause, hit, next *section) Text {
 	return say(phrase, Facts{Other: next.named()})
 }
 
-// hold is what the rules of [inquiry.whyHeld] look at: the request that was hit hardest, and the one
-// that entered next, nil for none.
+// hold is what the rules of [inquiry.whyHeld] look at: the request that was hit hardest, and the
+// request that entered next, nil for none.
 type hold struct {
 	*inquiry
 	hit, next *section
@@ -126,13 +127,14 @@ type rule struct {
 	at      func(h hold) time.Time // when the harm was nearest
 }
 
-// rulesUnderFault are for a request that met its fault; the first that applies says why it did no harm.
+// rulesUnderFault are for a request that met its fault. The first that applies says why it did no
+// harm.
 var rulesUnderFault = []rule{
 	{hold.diedWithoutLock, NoLease, "connection-ended", hold.faultBegan},
 	{hold.diedAndNobodyNext, Expired, "freed-itself", hold.leaseEnd},
 	{hold.died, Expired, "freed-itself-for-next", hold.freed},
 	{hold.fencedOff, Refused, "fence-refused", hold.left},
-	{hold.lostItsLock, Told, "learned-of-the-loss", hold.faultOverOrLeaseEnd},
+	{hold.lostItsLock, LossNoticed, "learned-of-the-loss", hold.faultOverOrLeaseEnd},
 	{hold.readAgain, Refused, "row-had-changed", hold.faultOver},
 	{hold.unprotected, NobodyMet, "nobody-wrote-between", hold.faultOver},
 	{hold.unguarded, NoLease, "database-decides", hold.faultOver},
@@ -144,7 +146,7 @@ var rulesUnderFault = []rule{
 	{hold.always, KeptOut, "kept-out-until-done", hold.faultOver},
 }
 
-// rulesWithoutFault are for a request that met none.
+// rulesWithoutFault are for a request without a fault.
 var rulesWithoutFault = []rule{
 	{hold.enteredAgain, Reentered, "entered-again", hold.read},
 	{hold.unprotected, NobodyMet, "nobody-between", hold.read},
@@ -193,7 +195,7 @@ func (h hold) whatHit() Text {
 	return say("fault-hit", f)
 }
 
-// overtaken says who came in meanwhile, and how.
+// overtaken says which request entered during the fault, and how.
 func (h hold) overtaken() []Text {
 	if h.next == nil || h.next.enter().After(h.hit.leave()) {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"stocklock/internal/sale"
 )
 
-// history is what one server announced of the lock's key, indexed so that every question about two
-// sales costs no more than what lies between them.
+// history is what one server announced of the lock's key. Its index makes a question about two
+// sales cost no more than the events between them.
 type history struct {
 	server    string
 	changes   []Change     // by time

@@ -3,6 +3,7 @@ package explain
 import (
 	"embed"
 	"fmt"
+	"math"
 	"strings"
 	"text/template"
 	"time"
@@ -44,8 +45,10 @@ func (l Language) one(t Text) string {
 	return b.String()
 }
 
-// milliseconds is a duration as a fact.
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+// milliseconds is a duration as a fact, to a hundredth.
+func milliseconds(d time.Duration) float64 {
+	return math.Round(float64(d)/float64(time.Millisecond)*100) / 100
+}
 
 // ms is a duration in whole milliseconds, or in tenths where it is short.
 func ms(d time.Duration) string {

@@ -7,8 +7,8 @@ import (
 	"stocklock/internal/sale"
 )
 
-// locks adds a lane for each Redis that announced something, with the times in which it had the lock.
-// It returns the first of them, and -1 where there is none.
+// locks adds a lane for each Redis that announced something, with the times in which it had the
+// lock. It returns the first of these lanes, and -1 where there is none.
 func (d *drawing) locks() (first int) {
 	first = -1
 	for _, h := range d.histories {
@@ -29,11 +29,11 @@ type lockReader struct {
 	lane     int
 	spans    []Span
 	since    time.Time // the zero time while the lock is free
-	told     time.Time // when it was taken
+	takenAt  time.Time
 	renewals int
 }
 
-// maxRenewals is how many renewals of one hold are told.
+// maxRenewals is how many renewals of one hold are shown.
 const maxRenewals = 5
 
 func (r *lockReader) read(changes []Change) {
@@ -69,10 +69,10 @@ func (r *lockReader) replaced(at time.Time) {
 	r.begin(at)
 }
 
-func (r *lockReader) begin(at time.Time) { r.since, r.told, r.renewals = at, at, 0 }
+func (r *lockReader) begin(at time.Time) { r.since, r.takenAt, r.renewals = at, at, 0 }
 
 func (r *lockReader) renewed(at time.Time) {
-	if r.since.IsZero() || at.Sub(r.told) <= clockTolerance {
+	if r.since.IsZero() || at.Sub(r.takenAt) <= clockTolerance {
 		return
 	}
 	if r.renewals++; r.renewals <= maxRenewals {
@@ -93,7 +93,7 @@ func (r *lockReader) freed(at time.Time, how RedisEvent) {
 	r.since = time.Time{}
 }
 
-// becomes tells what becomes of the lock of a followed request, whenever it happens.
+// becomes adds a step that is shown at any time where the lock is that of a followed request.
 func (r *lockReader) becomes(at time.Time, phrase Phrase) {
 	followed := r.since.IsZero()
 	holder := r.heldBy(r.since, at)
@@ -116,8 +116,8 @@ func (r *lockReader) spanUntil(at time.Time) {
 	}
 }
 
-// lockStep is told only near what the followed requests do, or while they are inside if it is
-// about their lock: the lock goes from hand to hand all the time.
+// lockStep adds a step only near what the followed requests do, or while they are inside if it is
+// about their lock: other requests take and release the lock all the time.
 func (d *drawing) lockStep(at time.Time, lane int, text Text, theirs bool) {
 	for _, s := range d.holders {
 		if !s.entered() {
@@ -137,7 +137,7 @@ func (d *drawing) lockStep(at time.Time, lane int, text Text, theirs bool) {
 
 func near(a, b time.Time) bool { return a.Sub(b).Abs() < clockTolerance/4 }
 
-// heldBy is the request that had a lock which Redis had between two times, nil where it is not known.
+// heldBy is the request that had the lock between two times, nil where it is not known.
 func (d *drawing) heldBy(from, to time.Time) *section {
 	from, to = from.Add(-clockTolerance/4), to.Add(clockTolerance/4)
 	i := sort.Search(len(d.byEntry), func(i int) bool { return d.byEntry[i].enter().After(from) })

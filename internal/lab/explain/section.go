@@ -11,10 +11,10 @@ import (
 	"stocklock/internal/stock"
 )
 
-// section is one request's way through the lock and the section, as far as it came.
+// section is the passage of one request through the lock and the section, as far as it came.
 type section struct {
 	Request
-	at    map[sale.Point]time.Time // the last time it came by, but the first for acquiring and acquired
+	at    map[sale.Point]time.Time // the last time it passed the point; the first time for acquiring and acquired
 	facts map[sale.Point]map[string]any
 	fault sectionFault
 	order *stock.Order
@@ -59,7 +59,7 @@ func (e Evidence) sections() []*section {
 		switch {
 		case s.killed():
 			s.fault.until = s.diedUntil(e.Interventions)
-		case s.fault.met() && s.fault.until.IsZero(): // it came by no point after that
+		case s.fault.met() && s.fault.until.IsZero(): // it passed no point after that
 			s.fault.until = first(s.Answered, e.Ended)
 		}
 	}
@@ -95,7 +95,7 @@ func (s *section) note(e labmode.Event) {
 	}
 }
 
-// diedUntil is when the shop that died under the section was there again.
+// diedUntil is when the shop that died during the section was back.
 func (s *section) diedUntil(interventions []Intervention) time.Time {
 	for _, d := range interventions {
 		if d.Shop == s.Shop && d.What == Dead && !d.From.Before(s.fault.from.Add(-clockTolerance)) {
@@ -105,11 +105,11 @@ func (s *section) diedUntil(interventions []Intervention) time.Time {
 	return time.Time{}
 }
 
-// clockTolerance is how much later than it happened an event may be noted.
+// clockTolerance is how long after it happened an event may be noted.
 const clockTolerance = 20 * time.Millisecond
 
-// entered says whether the request came into the section. One without a guard is in
-// it when it has read.
+// entered reports whether the request came into the section. A request without a guard is in the
+// section when it has read.
 func (s *section) entered() bool { return !s.enter().IsZero() }
 
 func (s *section) enter() time.Time { return s.in }
@@ -126,7 +126,8 @@ func (s *section) leave() time.Time {
 // took is the earliest moment at which it is known to have the lock in Redis.
 func (s *section) took() time.Time { return first(s.at[sale.Acquiring], s.enter()) }
 
-// wrote is when its order was made. A shop that died in between did not note it, but MySQL has it.
+// wrote is when its order was made. Where the shop died before it noted that, it is the time in
+// MySQL.
 func (s *section) wrote() time.Time {
 	if s.order == nil {
 		return s.at[sale.Written]
@@ -136,10 +137,10 @@ func (s *section) wrote() time.Time {
 
 func (s *section) killed() bool { return s.fault.Action == labmode.Kill }
 
-// guarded says whether there was a lock to take at all.
+// guarded reports whether the strategy has a lock.
 func (s *section) guarded() bool { return !s.at[sale.Acquired].IsZero() }
 
-// number reads a fact.
+// number returns a fact that was noted at a point.
 func (s *section) number(p sale.Point, name string) (int64, bool) {
 	n, ok := s.facts[p][name].(json.Number)
 	if !ok {

@@ -97,7 +97,8 @@ func (c *inquiry) askedInVain() Text {
 	return say("asked-in-vain", Facts{Count: waiting})
 }
 
-// waiterFor is the first request that asked while the holder had the lock, and was rejected as busy.
+// waiterFor is the first request that asked while the holder had the lock and that was rejected as
+// busy.
 func (c *inquiry) waiterFor(holder *section) *section {
 	for _, s := range c.sections {
 		if s != holder && !s.entered() && strings.EqualFold(s.Outcome, "busy") && s.Answered.After(holder.enter()) {

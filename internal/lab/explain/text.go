@@ -7,15 +7,16 @@ import (
 	"stocklock/internal/shop/labmode"
 )
 
-// Text is something to say: a phrase, and the facts that it speaks of. [Language.Say] makes words of
-// it when it is shown. Without a phrase it is said as it stands, such as a number or a name.
+// Text is a phrase and its facts. [Language.Say] makes words of it when it is shown. Without a
+// phrase it is shown as it stands, such as a number or a name.
 type Text struct {
 	Phrase Phrase
 	Facts  Facts
 	Words  string // without a phrase
 }
 
-// Phrase names a sentence or a part of one; each language has a template for it. See words/en.tmpl.
+// Phrase names a sentence, or a part of one. Each language has a template for it: see
+// words/en.tmpl.
 type Phrase string
 
 // Phrases that a drawing is looked through for.
@@ -24,11 +25,11 @@ const (
 	AllLocks Phrase = "lane-locks" // one lane for the servers of a quorum
 )
 
-// Facts are what a phrase can speak of. Each phrase uses some of them.
+// Facts are the values in a phrase. Each phrase uses some of them.
 type Facts struct {
 	Holder       *Sale          `json:"holder,omitempty"`
-	Other        *Sale          `json:"other,omitempty"` // who came in, or who waited
-	Third        *Sale          `json:"third,omitempty"` // whose release freed the lock
+	Other        *Sale          `json:"other,omitempty"` // the request that came in, or that waited
+	Third        *Sale          `json:"third,omitempty"` // the request whose release freed the lock
 	Shop         string         `json:"shop,omitempty"`
 	Server       string         `json:"server,omitempty"`
 	Key          string         `json:"key,omitempty"` // of the lock

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"stocklock/internal/shop"
 	"stocklock/internal/stock"
 )
 
@@ -40,7 +41,7 @@ func (a Answer) Sale() (stock.Order, error) {
 
 // Replayed reports whether the shop had made the order for an earlier request with the same
 // idempotency key.
-func (a Answer) Replayed() bool { return a.Header.Get("Idempotency-Replayed") == "true" }
+func (a Answer) Replayed() bool { return a.Header.Get(shop.ReplayedHeader) == "true" }
 
 // Detail returns what a problem says to people, and the whole body of anything else.
 func (a Answer) Detail() string {

@@ -1,7 +1,7 @@
 // Package load orders from shops and says what became of the orders.
 //
-// It is the lab's only client of the shop's API (order.go, answer.go, outcome.go), and the only user of
-// vegeta (driver.go, shape.go, records.go).
+// It is the lab's only client of the shop's API (order.go, answer.go, outcome.go), and the only
+// user of vegeta (driver.go, shape.go, records.go).
 package load
 
 import (
@@ -20,14 +20,14 @@ type Load struct {
 	Shape   Shape         // the zero value sends as fast as orders are answered
 	Workers int           // orders under way at most; beyond them the shape is not kept
 	Timeout time.Duration // of one order
-	// Over is asked before each order, after sent of them, and ends the load. One goroutine at a time
-	// calls it. Nil never ends it.
+	// Over is asked before each order, after sent of them, and ends the load. One goroutine at a
+	// time calls it. Nil never ends it.
 	Over func(sent int) bool
 }
 
-// Run sends what next returns, until that is false, l.Over says so or ctx ends. Then it waits for the
-// last answers. It passes each answer to answered. next is called from many goroutines, answered from
-// the caller's. An error means that a request could not be made at all.
+// Run sends what next returns, until that is false, l.Over says so or ctx ends. Then it waits for
+// the last answers. It passes each answer to answered. next is called from many goroutines,
+// answered from the caller's. An error means that a request could not be made at all.
 func (l Load) Run(ctx context.Context, next func() (Order, bool), answered func(Answer)) error {
 	tracked := &tracker{transport: &http.Transport{MaxIdleConnsPerHost: l.Workers}, made: map[string]Order{}, sent: map[uint64]Answer{}}
 	client := &http.Client{Timeout: l.Timeout, Transport: tracked}
@@ -70,8 +70,8 @@ func (p pacer) Pace(elapsed time.Duration, hits uint64) (wait time.Duration, sto
 // Rate is part of vegeta's interface. Only its reports call it.
 func (p pacer) Rate(time.Duration) float64 { return 0 }
 
-// tracker is a transport that tells which order vegeta sent under which sequence number. It also keeps
-// the error itself, of which vegeta keeps only the text.
+// tracker is a transport that tells which order vegeta sent under which sequence number. It also
+// keeps the error itself, of which vegeta keeps only the text.
 type tracker struct {
 	transport *http.Transport
 
@@ -113,8 +113,8 @@ func (t *tracker) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Del(idHeader)
 	if answer.Order.IdempotencyKey != "" {
-		// net/http repeats a request with an Idempotency-Key by itself when its connection breaks. A repeat
-		// that nobody listens to would hide that the first request may have sold.
+		// net/http repeats a request with an Idempotency-Key by itself when its connection breaks.
+		// A repeat that nobody listens to would hide that the first request may have sold.
 		r.GetBody = nil
 	}
 	response, err := t.transport.RoundTrip(r)

@@ -15,7 +15,8 @@ import (
 	"stocklock/internal/shop/labmode"
 )
 
-// TestEveryOrderGetsItsOwnAnswer runs the driver against a server that answers with what it was sent.
+// TestEveryOrderGetsItsOwnAnswer runs the driver against a server that answers with what it was
+// sent.
 func TestEveryOrderGetsItsOwnAnswer(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

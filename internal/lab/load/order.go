@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
+	"stocklock/internal/shop"
 	"stocklock/internal/shop/labmode"
 )
 
@@ -29,7 +29,7 @@ type Order struct {
 }
 
 func (o Order) url() string {
-	return o.Shop + "/api/v1/items/" + strconv.FormatUint(o.ItemID, 10) + "/orders"
+	return o.Shop + shop.OrdersPath(o.ItemID)
 }
 
 func (o Order) body() string { return fmt.Sprintf(`{"quantity":%d}`, o.Quantity) }
@@ -38,10 +38,10 @@ func (o Order) header() http.Header {
 	h := http.Header{}
 	h.Set("Content-Type", "application/json")
 	if o.RequestID != "" {
-		h.Set("X-Request-Id", o.RequestID)
+		h.Set(shop.RequestIDHeader, o.RequestID)
 	}
 	if o.IdempotencyKey != "" {
-		h.Set("Idempotency-Key", o.IdempotencyKey)
+		h.Set(shop.IdempotencyKeyHeader, o.IdempotencyKey)
 	}
 	labmode.Experiment{Strategy: o.Strategy, Run: o.Run, Fault: o.Fault, Nested: o.Nested}.Set(h)
 	return h

@@ -5,37 +5,38 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"strings"
+
+	"stocklock/internal/shop"
 )
 
-// Outcome is what became of a request, as its client saw it.
+// Outcome is what became of an order, as its customer saw it.
 type Outcome string
 
 const (
 	Sold     Outcome = "sold"
 	SoldOut  Outcome = "sold_out"
-	Busy     Outcome = "busy"    // the lock was not free in time
-	Fenced   Outcome = "fenced"  // a newer holder had been there: refused by the database
+	Busy     Outcome = "busy"    // rejected: the lock was not free in time
+	Fenced   Outcome = "fenced"  // refused by the database, because of a newer holder
 	Lost     Outcome = "lost"    // the lock was lost before anything was written
-	Unknown  Outcome = "unknown" // no answer came: the audit says whether there is an order
-	Refused  Outcome = "refused" // nobody listened: nothing was done
+	Unknown  Outcome = "unknown" // no answer: the audit says whether there is an order
+	Refused  Outcome = "refused" // the connection was refused, or the shop was shutting down
 	Conflict Outcome = "conflict"
-	Failed   Outcome = "error" // an answer that should not be
+	Failed   Outcome = "error" // an unexpected answer
 )
 
-// byProblem maps the last part of a problem's type to an outcome.
+// byProblem maps the slug of a problem to an outcome.
 var byProblem = map[string]Outcome{
-	"sold-out":      SoldOut,
-	"busy":          Busy,
-	"fenced-off":    Fenced,
-	"lock-lost":     Lost,
-	"conflict":      Conflict,
-	"unavailable":   Unknown,
-	"shutting-down": Refused,
+	shop.SoldOut:      SoldOut,
+	shop.Busy:         Busy,
+	shop.FencedOff:    Fenced,
+	shop.LockLost:     Lost,
+	shop.Conflict:     Conflict,
+	shop.Unavailable:  Unknown,
+	shop.ShuttingDown: Refused,
 }
 
-// classify turns an answer, or the lack of one, into an outcome. A vegeta result
-// counts a 409 as failure; here it is the right answer to a sold-out item.
+// classify turns an answer, or the lack of one, into an outcome. Vegeta counts a 409 as a failure.
+// Here it is the right answer of a sold-out item.
 func classify(status int, body []byte, err error) Outcome {
 	var dial *net.OpError
 	switch {
@@ -50,7 +51,11 @@ func classify(status int, body []byte, err error) Outcome {
 	if json.Unmarshal(body, &problem) != nil {
 		return Failed
 	}
-	if o, ok := byProblem[problem.Type[strings.LastIndexByte(problem.Type, '/')+1:]]; ok {
+	slug, ok := shop.ProblemSlug(problem.Type)
+	if !ok {
+		return Failed
+	}
+	if o, ok := byProblem[slug]; ok {
 		return o
 	}
 	return Failed

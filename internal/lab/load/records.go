@@ -18,9 +18,9 @@ type Record struct {
 	Scheduled time.Time
 }
 
-// Records writes requests in vegeta's own format, for vegeta report, plot and encode. The latency is the
-// one from sent to answered. The scheduled time is kept as a header of the answer. Records is safe for
-// concurrent use.
+// Records writes requests in vegeta's own format, for vegeta report, plot and encode. The latency
+// is the one from sent to answered. The scheduled time is kept as a header of the answer. Records
+// is safe for concurrent use.
 type Records struct {
 	mu     sync.Mutex // guards the rest
 	buffer *bufio.Writer
@@ -50,8 +50,8 @@ func (r *Records) Flush() error {
 	return r.buffer.Flush()
 }
 
-// Write writes the requests of an attack of this name, in the order in which they were sent. It leaves
-// out those that were never sent. A nil Records writes nothing.
+// Write writes the requests of an attack of this name, in the order in which they were sent. It
+// leaves out those that were never sent. A nil Records writes nothing.
 func (r *Records) Write(attack string, records []Record) error {
 	if r == nil {
 		return nil

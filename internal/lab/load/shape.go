@@ -9,25 +9,25 @@ import (
 )
 
 // Shape is how many requests a second are sent over time, whether or not earlier ones were
-// answered. The zero value is no rate at all: each customer waits for an answer.
+// answered. The zero value has no rate: each customer waits for an answer.
 type Shape struct {
 	spec   string
 	stages []stage
 }
 
-// stage is a time with a rate that stays, or changes evenly.
+// stage is a period with a rate that is constant or changes evenly.
 type stage struct {
 	from, to float64       // requests a second
-	lasts    time.Duration // 0 for without end
+	lasts    time.Duration // 0 for no end
 }
 
-// What a shape may ask for.
+// The limits of a shape.
 const (
 	maxRate  = 100_000
 	maxStage = time.Hour
 )
 
-// Steady is a shape of one rate, in requests a second. That of 0 is the zero value.
+// Steady returns the shape of one rate, in requests a second. For 0 it returns the zero value.
 func Steady(rate int) Shape {
 	if rate == 0 {
 		return Shape{}
@@ -35,9 +35,9 @@ func Steady(rate int) Shape {
 	return Shape{spec: strconv.Itoa(rate), stages: []stage{{float64(rate), float64(rate), 0}}}
 }
 
-// ParseShape reads "200", which stays; "200/10s", for a time; "200..2000/30s", which grows evenly; and
-// "100,500,1000/10s", steps of 10 seconds each. After its last stage a shape stays as it is. Empty and
-// "0" are the zero value.
+// ParseShape reads "200", a constant rate; "200/10s", a rate for a time; "200..2000/30s", a rate
+// that grows evenly; and "100,500,1000/10s", steps of 10 seconds each. After its last stage a shape
+// keeps its rate. Empty and "0" are the zero value.
 func ParseShape(spec string) (Shape, error) {
 	if spec == "" || spec == "0" {
 		return Shape{}, nil
@@ -88,13 +88,13 @@ func parseRate(s string, least int) (float64, error) {
 	return float64(rate), nil
 }
 
-// String is what [ParseShape] reads.
+// String returns the form that [ParseShape] reads.
 func (s Shape) String() string { return s.spec }
 
-// IsZero says whether there is no rate.
+// IsZero reports whether there is no rate.
 func (s Shape) IsZero() bool { return len(s.stages) == 0 }
 
-// Total is how many requests the stages send, and false where one has no end.
+// Total returns how many requests the stages send, or false where one has no end.
 func (s Shape) Total() (requests int, ends bool) {
 	var n float64
 	for _, st := range s.stages {
@@ -108,7 +108,7 @@ func (s Shape) Total() (requests int, ends bool) {
 
 func (st stage) sends() float64 { return (st.from + st.to) / 2 * st.lasts.Seconds() }
 
-// Due is when the n-th request, counted from 0, is to be sent, counted from the begin.
+// Due returns when the n-th request, counted from 0, is to be sent, from the beginning.
 func (s Shape) Due(n int) time.Duration {
 	left := float64(n)
 	var begun time.Duration
@@ -127,7 +127,7 @@ func (s Shape) Due(n int) time.Duration {
 	return 0
 }
 
-// after is how many seconds the stage takes to send n requests: n = from*t + growth*t*t/2.
+// after returns how many seconds the stage takes to send n requests: n = from*t + growth*t*t/2.
 func (st stage) after(n float64) float64 {
 	if st.from == st.to {
 		return n / st.from

@@ -15,7 +15,8 @@ func TestShape(t *testing.T) {
 	}{
 		{"200", 0, false, map[int]time.Duration{0: 0, 1: 5 * time.Millisecond, 200: time.Second}},
 		{"200/10s", 2000, true, map[int]time.Duration{0: 0, 1999: 9995 * time.Millisecond, 2200: 11 * time.Second}},
-		// 2 s from 100 to 300 a second: 200t + 100t^2/2... sends 150 in the first second and 250 in the other.
+		// 2 s from 100 to 300 a second: 200t + 100t^2/2... sends 150 in the first second and 250 in
+		// the other.
 		{"100..300/2s", 400, true, map[int]time.Duration{0: 0, 150: time.Second, 400: 2 * time.Second, 700: 3 * time.Second}},
 		{"300..100/2s", 400, true, map[int]time.Duration{250: time.Second, 400: 2 * time.Second, 500: 3 * time.Second}},
 		{"0..100/1s", 50, true, map[int]time.Duration{0: 0, 50: time.Second}},

@@ -6,8 +6,8 @@ import (
 	"stocklock/internal/lab/trial"
 )
 
-// merge makes one result of several runs of a cell: the first surprising run, or else the last, with the
-// number of runs that went as expected.
+// merge makes one result of several runs of a cell: the first surprising run, or else the last,
+// with the number of runs that went as expected.
 func merge(runs []trial.Result) trial.Result {
 	merged := runs[len(runs)-1]
 	for _, r := range runs {

@@ -16,8 +16,8 @@ type Pair struct {
 	Scenario scenario.Scenario
 }
 
-// Plan is which cells to run, and how. Where the zero value says nothing sensible, it stands for the
-// default, which depends on what is run: see [Plan.Completed].
+// Plan is which cells to run, and how. Where the zero value says nothing sensible, it stands for
+// the default, which depends on what is run: see [Plan.Completed].
 type Plan struct {
 	Pairs    []Pair // in the order of the results
 	Runs     int    // of each pair, each with another seed; 1 by default
@@ -59,8 +59,9 @@ func (p Plan) Comparison() bool {
 	return !slices.ContainsFunc(p.Pairs, func(c Pair) bool { return !c.Scenario.Comparable })
 }
 
-// Completed returns the plan with its defaults. Numbers that are compared come from one cell at a time, long leases
-// and much stock. Other cells run four at a time, with leases short enough to run out.
+// Completed returns the plan with its defaults. Numbers that are compared come from one cell at a
+// time, long leases and much stock. Other cells run four at a time, with leases short enough to run
+// out.
 func (p Plan) Completed() Plan {
 	comparison := p.Comparison()
 	setDefault(&p.Runs, 1)

@@ -12,8 +12,8 @@ import (
 	"stocklock/internal/stock"
 )
 
-// probe checks a shop that was given by address: it must be ready, obey the lab's headers, and sell by the
-// strategy from the database that store reads. It buys one unit of an item made for that.
+// probe checks a shop that was given by address: it must be ready, obey the lab's headers, and sell
+// by the strategy from the database that store reads. It buys one unit of an item made for that.
 func probe(ctx context.Context, shop, strategy string, store *stock.Store) error {
 	run, err := audit.Start(ctx, store, audit.Run{
 		ID: "probe-" + time.Now().UTC().Format("150405.000000000"), Strategy: strategy, Scenario: "probe", InitialStock: 1,

@@ -27,8 +27,8 @@ func (p Plan) tasks() []task {
 	return tasks
 }
 
-// runAll runs every cell, as many at once as there are testbeds. It returns what is done, in the order of
-// the plan, even when it ends early.
+// runAll runs every cell, as many at once as there are testbeds. It returns what is done, in the
+// order of the plan, even when it ends early.
 func (t *testbeds) runAll(ctx context.Context, status *Status) ([]trial.Result, error) {
 	tasks := t.plan.tasks()
 	status.begin(len(tasks))

@@ -12,8 +12,8 @@ import (
 	"stocklock/internal/lab/trial"
 )
 
-// Status tells how far a run is: on a terminal in one line that keeps changing, elsewhere in a plain line
-// for each cell.
+// Status tells how far a run is: on a terminal in one line that keeps changing, elsewhere in a
+// plain line for each cell.
 type Status struct {
 	out  io.Writer
 	live bool

@@ -168,8 +168,8 @@ func (t *testbeds) start(ctx context.Context, dsn string) error {
 
 func needsQuorum(c Pair) bool { return c.Strategy.NeedsQuorum }
 
-// use checks the shops that were given by address: they must be ready, in lab mode, and on the database
-// that the audit asks.
+// use checks the shops that were given by address: they must be ready, in lab mode, and on the
+// database that the audit asks.
 func (t *testbeds) use(ctx context.Context) error {
 	bench := trial.Bench{Shops: t.plan.ShopURLs, Store: t.store, Redis: t.redis}
 	probeWithin := func(url, by string) error {

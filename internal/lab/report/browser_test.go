@@ -24,11 +24,11 @@ import (
 	"stocklock/internal/strategy/ladder"
 )
 
-// browsers are what a Chromium is called on different systems.
+// browsers are the names of Chromium on different systems.
 var browsers = []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable",
 	"/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"}
 
-// browser is a page in a headless Chromium, with what went wrong in it and what it asked the network for.
+// browser is a page in a headless Chromium, with its errors and its network requests.
 type browser struct {
 	context.Context
 	mu       sync.Mutex // guards the rest
@@ -64,8 +64,8 @@ func openBrowser(t *testing.T) *browser {
 	return b
 }
 
-// endWithItsChildren makes the end of the program the end of what it started: on some systems it is a
-// script around the real one.
+// endWithItsChildren ends the processes that the program started together with it: on some
+// systems it is a script around the real program.
 func endWithItsChildren(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -133,8 +133,8 @@ func pageFile(t *testing.T) string {
 	return "file://" + path
 }
 
-// TestPageInTheBrowser goes from the matrix to a violation and back, by mouse and by keyboard, in both
-// themes, from disk.
+// TestPageInTheBrowser goes from the matrix to a violation and back, by mouse and by keyboard, in
+// both themes, from disk.
 func TestPageInTheBrowser(t *testing.T) {
 	for _, theme := range []string{"light", "dark"} {
 		t.Run(theme, func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestPageInTheBrowser(t *testing.T) {
 	}
 }
 
-// TestPageOnAPhone wants nothing wider than the screen but what scrolls by itself.
+// TestPageOnAPhone checks that nothing is wider than the screen except areas that scroll.
 func TestPageOnAPhone(t *testing.T) {
 	b := openBrowser(t)
 	address := pageFile(t)
@@ -195,7 +195,8 @@ func TestPageOnAPhone(t *testing.T) {
 	b.clean(t)
 }
 
-// TestAWholeMatrixFits wants no column cut off on a common screen, and the words that the numbers stand for still there to be read aloud.
+// TestAWholeMatrixFits checks that no column is cut off on a common screen, and that a screen
+// reader still finds the word for a number.
 func TestAWholeMatrixFits(t *testing.T) {
 	r := saved(t)
 	cell := r.Cells[0]
@@ -220,7 +221,8 @@ func TestAWholeMatrixFits(t *testing.T) {
 	}
 }
 
-// TestEverythingHasAName wants a name for everything that can have the focus or is a picture.
+// TestEverythingHasAName checks that every picture, and everything that can have the focus, has a
+// name.
 func TestEverythingHasAName(t *testing.T) {
 	b := openBrowser(t)
 	b.run(t, chromedp.Navigate(pageFile(t)), chromedp.WaitReady("main", chromedp.ByQuery))

@@ -11,7 +11,7 @@ import (
 	"stocklock/internal/lab/trial"
 )
 
-// outcomes in the order in which they are stacked, with what they are called.
+// outcomes are stacked in this order.
 var outcomes = []struct {
 	outcome load.Outcome
 	name    string
@@ -20,14 +20,14 @@ var outcomes = []struct {
 	{load.Conflict, "conflict"}, {load.Refused, "refused"}, {load.Unknown, "unknown"}, {load.Failed, "error"},
 }
 
-// The size of a chart, and of what is around its area.
+// The size of a chart, and the edges of its plot.
 const (
 	chartWidth, chartHeight = 640.0, 190.0
 	chartLeft, chartRight   = 46.0, 632.0
 	chartTop, chartBottom   = 10.0, 160.0
 )
 
-// chart is an area with axes.
+// chart is a plot with axes.
 type chart struct {
 	svg
 	x, y scale
@@ -58,7 +58,7 @@ func (c *chart) shadeFaults(faults []trial.Period) {
 	}
 }
 
-// outcomesChart shows what the requests came to over time, with the faults shaded.
+// outcomesChart shows the outcomes of requests over time, with the faults shaded.
 func outcomesChart(t trial.Timeline) template.HTML {
 	bins := len(t.P50)
 	if bins == 0 {
@@ -122,7 +122,7 @@ func latencyChart(t trial.Timeline) template.HTML {
 		draw := "M"
 		for i, v := range l.values {
 			if v == 0 {
-				continue // nobody was answered then
+				continue // no request was answered then
 			}
 			path.WriteString(draw + value(c.x.at((float64(i)+0.5)*t.BinMS/1000)) + " " + value(c.y.at(v)))
 			draw = "L"
@@ -164,5 +164,5 @@ func distributionChart(buckets []trial.Bucket) template.HTML {
 		}
 	}
 	c.tag("path", "", "class", "bar", "d", counted.String())
-	return c.drawing("chart", fmt.Sprintf("How many requests took how long: between %s and %s ms", short(math.Pow(10, first)), short(buckets[len(buckets)-1].UpToMS)))
+	return c.drawing("chart", fmt.Sprintf("Requests by latency: between %s and %s ms", short(math.Pow(10, first)), short(buckets[len(buckets)-1].UpToMS)))
 }

@@ -9,14 +9,15 @@ import (
 	"stocklock/internal/lab/trial"
 )
 
-// What there is of a drawing at most: spans are compared with those of their lane, and every step has a place in every lane.
+// The limits of a drawing. Each span is compared with the others of its lane, and each step has a
+// cell in every lane.
 const (
 	maxLanes = 100
 	maxSpans = 10_000
 )
 
-// check finds what the forms index, divide or count by, and could not. Names that this version
-// does not know are left: the result of a newer one can still be read.
+// check finds values by which a form would index or divide out of range. It accepts unknown names
+// of strategies and scenarios: the result of a newer program can still be read.
 func (r Report) check() error {
 	if len(r.Cells) == 0 && (r.Cells == nil || !r.Interrupted) {
 		return errors.New("cells are missing: only an interrupted run has none")
@@ -58,7 +59,7 @@ func checkCell(c trial.Result) error {
 	return nil
 }
 
-// checkTimeline wants all lists to be of the same bins.
+// checkTimeline checks that all lists have the same number of bins.
 func checkTimeline(t trial.Timeline) error {
 	bins := len(t.P50)
 	if len(t.P99) != bins {
@@ -78,7 +79,7 @@ func checkTimeline(t trial.Timeline) error {
 	return nil
 }
 
-// checkDistribution wants limits that have a logarithm, and that grow.
+// checkDistribution checks that limits have a logarithm and that they grow.
 func checkDistribution(buckets []trial.Bucket) error {
 	last := 0.0
 	for i, b := range buckets {

@@ -9,11 +9,11 @@ import (
 	"unicode"
 )
 
-// largest is what no number of a run comes near; what is below can be drawn.
+// largest is far beyond any number of a run. Numbers below it can be drawn.
 const largest = 1e12
 
-// clean makes every string within v text that moves no cursor and turns no line around, wherever it
-// is shown, and wants numbers that can be drawn. Only with lines do line ends stay.
+// clean replaces the control characters in every string within v, and checks that numbers can be
+// drawn. With lines, line ends are kept.
 func clean(v reflect.Value, lines bool) error {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -48,7 +48,7 @@ func clean(v reflect.Value, lines bool) error {
 	return nil
 }
 
-// cleanMap puts clean copies in the place of the entries, which cannot be set.
+// cleanMap replaces the entries by clean copies: an entry of a map cannot be set.
 func cleanMap(m reflect.Value) error {
 	for _, key := range m.MapKeys() {
 		value := reflect.New(m.Type().Elem()).Elem()

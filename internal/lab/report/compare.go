@@ -12,11 +12,11 @@ import (
 	"stocklock/internal/lab/trial"
 )
 
-// noise is how much a number must differ, as a part of what it was, to be pointed out.
+// noise is the relative difference below which a number counts as unchanged.
 const noise = 0.1
 
-// Compare prints what changed between two reports, cell by cell. Cells under contention are
-// compared by their numbers too; elsewhere the faults, and not the strategy, make the numbers.
+// Compare prints what changed between two reports, cell by cell. Numbers are compared under
+// contention only: in other scenarios they follow from the faults, and not from the strategy.
 func (t Terminal) Compare(before, after Report) {
 	old := before.byPlace()
 	w := tabular.New()
@@ -60,9 +60,9 @@ func (t Terminal) Compare(before, after Report) {
 		w.SuppressEmptyColumns()
 		t.print(w, header, tabular.Right(4, 3+len(shown)), leaveFirst(shown, 3)...)
 	}
-	fmt.Fprintf(t.Out, "%s with another verdict, %d with the same, %d only after, %d only before\n", plural(changed, "cell"), same, added, len(old))
+	t.wrapped(fmt.Sprintf("%s with another verdict, %d with the same, %d only after, %d only before", plural(changed, "cell"), same, added, len(old)))
 	if differ := differences(before, after); len(differ) > 0 {
-		fmt.Fprintf(t.Out, "not the same, so numbers are not to be compared: %s\n", strings.Join(differ, "; "))
+		t.wrapped("not the same, so do not compare numbers: " + strings.Join(differ, "; "))
 	}
 	if before.Environment.Testbeds == after.Environment.Testbeds { // else it is among the differences
 		t.sideBySide(after.Environment)
@@ -84,7 +84,7 @@ func (t Terminal) changedVerdict(was, is trial.Result) string {
 	return t.short(was) + " → " + t.short(is)
 }
 
-// change is a metric and how it differs from what it was, coloured where that is more than noise.
+// change is a metric with its relative change, coloured where that is more than noise.
 func (t Terminal) change(m metric, before, after trial.Result) string {
 	was, known := m.of(before)
 	is, measured := m.of(after)

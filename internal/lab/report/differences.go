@@ -7,7 +7,7 @@ import (
 	"stocklock/internal/lab/trial"
 )
 
-// differences are what may make numbers differ besides what is compared, each as it was and as it is.
+// differences are the other conditions that may make numbers differ, each with both values.
 func differences(before, after Report) []string {
 	found := differing(before.Environment.conditions(), after.Environment.conditions())
 	old := before.byPlace()
@@ -16,7 +16,7 @@ func differences(before, after Report) []string {
 		if !ok {
 			continue
 		}
-		// Cells of a run have the same: the first one that differs tells enough.
+		// All cells of a run have the same conditions: the first difference is enough.
 		if differ := differing(cellConditions(was), cellConditions(c)); len(differ) > 0 {
 			return append(found, differ...)
 		}
@@ -52,7 +52,7 @@ func differing(was, is []fact) []string {
 	return found
 }
 
-// none is the value of a fact that a report does not have.
+// none stands for a fact that a report does not have.
 const none = "none"
 
 func valueOf(facts []fact, name string) string {

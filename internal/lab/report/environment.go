@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// facts are the environment for people.
+// facts are the environment as it is shown.
 func (e Environment) facts() []fact {
 	facts := []fact{
 		{Name: "command", Value: brokenCommand(e.Command, drawingWidth), Wide: true}, {Name: "when", Value: e.Time}, {Name: "seed", Value: fmt.Sprint(e.Seed)},
@@ -28,15 +28,16 @@ func (e Environment) facts() []fact {
 	return facts
 }
 
-// known is a version with the name of its server. Nobody knows it where no server was looked at.
+// known is a version, or "unknown" with the name of the server where no version was read.
 func known(version, server string) string { return cmp.Or(version, "unknown "+server) }
 
-// short are the facts without which no number means anything.
+// short are the facts that every table of numbers names.
 func (e Environment) short() []string {
 	return []string{known(e.MySQL, "database"), known(e.Redis, "Redis"), plural(e.Cores, "core"), fmt.Sprintf("seed %d", e.Seed)}
 }
 
-// sideBySide is what to know of numbers that were measured while other cells ran, empty where none did.
+// sideBySide is a warning for numbers that were measured while other cells ran, empty where none
+// did.
 func (e Environment) sideBySide() string {
 	if e.Testbeds < 2 {
 		return ""

@@ -20,7 +20,7 @@ var pageFiles embed.FS
 
 var page = template.Must(template.New("page.html.tmpl").Funcs(template.FuncMap{"number": short}).ParseFS(pageFiles, "html/page.html.tmpl"))
 
-// HTML writes the report as one page that needs nothing else: no network, no other file.
+// HTML writes the report as one page that needs no network and no other file.
 func (r Report) HTML(w io.Writer) error {
 	style, err := pageFiles.ReadFile("html/style.css")
 	if err != nil {
@@ -36,7 +36,7 @@ func (r Report) HTML(w io.Writer) error {
 	return nil
 }
 
-// pageData is what the page's template is filled with.
+// pageData is the input of the page's template.
 type pageData struct {
 	Report      Report
 	Title       string
@@ -48,8 +48,8 @@ type pageData struct {
 	Rows        []pageRow
 	Comparison  []pageCell
 	Metrics     []string // their columns
-	SideBySide  string   // what to know of its numbers
-	Costs       bool     // some of them are known
+	SideBySide  string   // a warning about its numbers
+	Costs       bool     // some cells have the costs of a sale
 	Properties  []named
 	Strategies  []pageStrategy
 	Environment []fact
@@ -61,7 +61,7 @@ type named struct{ Name, Doc string }
 type fact struct {
 	Name, Value string
 	Bad         bool
-	Wide        bool // it has a line, or several, to itself
+	Wide        bool // it takes the whole width
 }
 
 type pageRow struct {
@@ -79,7 +79,7 @@ type pageLink struct {
 	Link template.URL
 }
 
-// pageCell is a result, and what the page says of it.
+// pageCell is a result with everything that the page shows of it.
 type pageCell struct {
 	trial.Result
 	ID             string
@@ -145,7 +145,7 @@ func (r Report) page(style template.CSS, script template.JS) pageData {
 		}
 		p.Rows = append(p.Rows, row)
 		if _, err := ladder.ByName(s.Name); err != nil {
-			continue // of another version: its properties are not known
+			continue // not known to this program, nor are its properties
 		}
 		has := pageStrategy{named: named{s.Name, s.Doc}}
 		for _, property := range strategy.AllProperties() {
@@ -252,7 +252,8 @@ func (r Report) inOrder() []trial.Result {
 	})
 }
 
-// places are the strategies and scenarios that have a cell; those of another version come last, and are but names.
+// places are the strategies and scenarios that have a cell. Those that this program does not know
+// come last, with a name only.
 func (r Report) places() (strategies []strategy.Strategy, scenarios []scenario.Scenario) {
 	for _, s := range ladder.All() {
 		if slices.ContainsFunc(r.Cells, func(c trial.Result) bool { return c.Strategy == s.Name }) {
@@ -275,7 +276,7 @@ func (r Report) places() (strategies []strategy.Strategy, scenarios []scenario.S
 	return strategies, scenarios
 }
 
-// title says how it went.
+// title is the result in one line.
 func (r Report) title() string {
 	surprises := len(r.Surprises())
 	switch {

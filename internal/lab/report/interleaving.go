@@ -11,7 +11,7 @@ import (
 	"stocklock/internal/lab/trial"
 )
 
-// What the drawing in the terminal fits into, where that is not narrower.
+// The largest width of the drawing in the terminal, and the width of its first column.
 const (
 	drawingWidth = 100
 	timeWidth    = 10
@@ -46,10 +46,10 @@ func (t Terminal) Explain(c trial.Result) {
 	}
 }
 
-// said makes words of what a result keeps as facts.
+// said makes words of texts. It is the only place that knows the language of a report.
 func said(texts ...explain.Text) string { return explain.English.Say(texts...) }
 
-// sentence is what there is to say of a cell.
+// sentence is the explanation of a cell in words.
 func sentence(c trial.Result) string {
 	switch {
 	case c.Explanation != nil:
@@ -57,17 +57,15 @@ func sentence(c trial.Result) string {
 	case c.Reason != "":
 		return c.Reason
 	default:
-		return "There is no trace of it: nothing can be said but the counts."
+		return "There is no trace of the cell: nothing can be said beyond the counts."
 	}
 }
 
 func (t Terminal) paragraph(s string) {
-	for _, line := range strings.Split(text.WrapSoft(s, t.drawingWidth()), "\n") {
-		fmt.Fprintln(t.Out, strings.TrimSpace(line))
-	}
+	Terminal{Out: t.Out, Width: t.drawingWidth()}.wrapped(s)
 }
 
-// brokenCommand breaks a long command where a shell allows it.
+// brokenCommand breaks a long command into lines, as a shell reads them.
 func brokenCommand(command string, within int) string {
 	var b strings.Builder
 	width := len("again: ")
@@ -86,8 +84,8 @@ func brokenCommand(command string, within int) string {
 	return b.String()
 }
 
-// columns are what lanes become where there is little room: the servers of a quorum share
-// one, and lanes without steps have none.
+// columns are the lanes in the terminal. The servers of a quorum share one column, and a lane
+// without steps has none.
 type columns struct {
 	names []string
 	of    []int // lane -> column, -1 for none
@@ -126,20 +124,20 @@ func hasSteps(x *explain.Explanation, lane int) bool {
 	return false
 }
 
-// line is one line of the drawing: what happened at a time, by column.
+// line is one line of the drawing: the steps at a time, by column.
 type line struct {
 	at    float64
 	cells []string
 	alarm bool
 }
 
-// together is how close in time, in milliseconds, things are told on one line.
+// together is the time, in milliseconds, within which steps are put on one line.
 const together = 0.05
 
-// lines puts steps on lines, and says once what several servers did at nearly the same time.
+// lines puts steps on lines. A step that several servers made at nearly the same time is one step.
 func (c columns) lines(x *explain.Explanation) []line {
 	var lines []line
-	seen := map[string]int{} // what a column says -> its line
+	seen := map[string]int{} // the text of a column -> its line
 	count := map[string]int{}
 	for _, s := range x.Steps {
 		at, text := c.of[s.Lane], said(s.Text)
@@ -213,7 +211,7 @@ func (t Terminal) moment(m *explain.Moment) {
 	}
 }
 
-// drawingLine prints one line, over several where a cell is too long for its column.
+// drawingLine prints one line, broken into several where a cell is too long for its column.
 func (t Terminal) drawingLine(colours text.Colors, at string, cells []string, width int) {
 	wrapped := make([][]string, len(cells))
 	height := 1

@@ -93,15 +93,16 @@ func markdownText(s string) string {
 	return strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", `\<`, "&", `\&`, "|", `\|`, "\n", " ").Replace(s)
 }
 
-// markdownCode is code in a line, in which nothing can be escaped: what would end it is replaced.
+// markdownCode is code within a line. Nothing can be escaped there: characters that would end it
+// are replaced.
 func markdownCode(s string) string {
 	return "`" + strings.NewReplacer("`", "'", "\n", " ").Replace(s) + "`"
 }
 
-// tableCode is code in a table, whose cells end at every bar that is not escaped, in code too.
+// tableCode is code in a table, where a bar ends the cell unless it is escaped.
 func tableCode(s string) string { return strings.ReplaceAll(markdownCode(s), "|", `\|`) }
 
-// CSV writes the numbers, one line a cell. What a cell does not have is empty.
+// CSV writes the numbers, one line a cell. A number that a cell does not have is empty.
 func (r Report) CSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	header := []string{"strategy", "scenario", "seed", "runs", "agreed", "verdict", "expected", "cause", "initial_stock"}

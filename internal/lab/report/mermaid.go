@@ -42,7 +42,8 @@ func Mermaid(w io.Writer, c trial.Result) {
 	}
 }
 
-// mermaidSentence is a diagram of what is said: one without a participant is not drawn.
+// mermaidSentence writes a diagram with the sentence alone. Mermaid draws nothing without a
+// participant.
 func mermaidSentence(w io.Writer, c trial.Result) {
 	fmt.Fprintf(w, "  participant p0 as %s\n", mermaidText(c.Strategy+" under "+c.Scenario))
 	lines := strings.Split(text.WrapSoft(mermaidText(sentence(c)), 60), "\n")
@@ -52,7 +53,7 @@ func mermaidSentence(w io.Writer, c trial.Result) {
 	fmt.Fprintf(w, "  Note over p0: %s\n", strings.Join(lines, "<br/>"))
 }
 
-// mermaidSteps leaves out what several servers of a quorum repeat.
+// mermaidSteps leaves out the repetitions by the servers of a quorum.
 func mermaidSteps(x *explain.Explanation, cols columns) []explain.Step {
 	var steps []explain.Step
 	last := map[string]float64{}
@@ -81,7 +82,7 @@ func mermaidMoment(w io.Writer, cols columns, m *explain.Moment) {
 	fmt.Fprintf(w, "  Note over p0,p%d: %s %s\n", len(cols.names)-1, sign, mermaidText(fmt.Sprintf("%+.1f ms: %s", m.AtMS, said(m.What))))
 }
 
-// mermaidText escapes what ends a line, or begins an entity or a tag there.
+// mermaidText escapes characters that end a line or begin an entity or a tag.
 func mermaidText(s string) string {
 	return strings.NewReplacer("#", "#35;", ";", "#59;", "<", "#lt;", "\n", " ").Replace(s)
 }

@@ -8,9 +8,10 @@ import (
 	"stocklock/internal/lab/trial"
 )
 
-// metrics are the numbers of a cell, in the order of every table. All forms read this list: a metric
-// is one line here. Every metric is a column of CSV, can be compared by --fail-if, and is on the page
-// of its cell; shown says where else.
+// metrics are the numbers of a cell, in the order of the tables. All forms read this list, so
+// that a metric is one line here. Each is a column of CSV, a name for --fail-if, and a count on
+// the page of its cell. The field shown lists the other places. A number that older results do not have is a pointer
+// in [trial.Result], as CostPerSale is: nil is shown as a dash.
 var metrics = []metric{
 	{name: "requests", title: "requests", of: count(func(r trial.Result) int64 { return r.Requests }), shown: always},
 	{name: "sold", title: "sold", of: count(func(r trial.Result) int64 { return r.Sold }), outOf: initialStock, shown: inTerminal | inMarkdown | onPage | always},
@@ -29,7 +30,7 @@ var metrics = []metric{
 	{name: "orders-without-answer", title: "orders without an answer", of: count(func(r trial.Result) int64 { return r.OrdersWithoutAnswer })},
 	{name: "answers-without-order", title: "answers without an order", of: count(func(r trial.Result) int64 { return r.AnswersWithoutOrder }), bad: true},
 	{name: "duplicates", title: "duplicate orders", of: count(func(r trial.Result) int64 { return r.Duplicates }), bad: true},
-	{name: "faults", title: "faults that were met", of: count(func(r trial.Result) int64 { return int64(r.Strikes) })},
+	{name: "faults-met", title: "faults met", of: count(func(r trial.Result) int64 { return r.FaultsMet })},
 	{name: "sales-per-second", title: "sales\n/s", of: number(func(r trial.Result) float64 { return r.SalesPerSecond }), better: more, shown: inTerminal | inMarkdown | onPage | inComparing | always, leave: 10},
 	{name: "p50", title: "p50\nms", of: number(func(r trial.Result) float64 { return r.Latency.P50 }), ms: true, better: less, shown: inTerminal | inMarkdown | onPage | inComparing | always, leave: 8},
 	{name: "p95", title: "p95\nms", of: number(func(r trial.Result) float64 { return r.Latency.P95 }), ms: true, better: less, shown: inTerminal | inMarkdown | onPage | always, leave: 1},
@@ -142,8 +143,8 @@ func metricsIn(where places, cells []trial.Result) []metric {
 	return found
 }
 
-// leaveFirst are the columns that a narrow terminal leaves out, counted from 1, the first one first.
-// before is the number of columns before those of the metrics.
+// leaveFirst are the columns that a narrow terminal leaves out, in that order, counted from 1.
+// before is the number of columns before the metrics.
 func leaveFirst(shown []metric, before int) []int {
 	var columns []int
 	for i, m := range shown {

@@ -14,7 +14,8 @@ import (
 // maxSize is more than any run has written: a whole matrix is some megabytes.
 const maxSize = 256 << 20
 
-// Read reads what [Report.JSON] wrote. What it returns, every form can be made of.
+// Read reads a file that [Report.JSON] wrote, in this version or an older one. Every form can be
+// made of what it returns.
 func Read(path string) (Report, error) {
 	if path == "" {
 		return Report{}, errors.New("the name of a file is empty: want a file that --json wrote")
@@ -25,7 +26,10 @@ func Read(path string) (Report, error) {
 	}
 	defer file.Close()
 	r, err := read(file)
-	if err != nil {
+	switch {
+	case errors.As(err, new(errNewer)):
+		return Report{}, fmt.Errorf("%s is the result of a newer loadtest: %w", path, err)
+	case err != nil:
 		return Report{}, fmt.Errorf("%s is no result of loadtest: %w", path, err)
 	}
 	return r, nil
@@ -77,7 +81,7 @@ func decode(content []byte, r *Report) error {
 	return err
 }
 
-// inPlainWords says what is wrong without the names of Go's types.
+// inPlainWords describes a JSON error without the names of Go's types.
 func inPlainWords(err error) error {
 	var wrong *json.UnmarshalTypeError
 	switch {

@@ -125,7 +125,7 @@ func TestReadingEnds(t *testing.T) {
 	}
 }
 
-// writeAll writes a report in all forms, of which only HTML and JSON may have more than printed text.
+// writeAll writes a report in all forms. All but HTML and JSON must be free of control characters.
 func writeAll(t *testing.T, r Report) {
 	t.Helper()
 	var out bytes.Buffer
@@ -182,8 +182,8 @@ func TestEscapesAreNotPassedOn(t *testing.T) {
 	}
 }
 
-// FuzzRead: of whatever is accepted, all forms can be written. Two values of a cell's result are changed, as bytes
-// that are changed anywhere are seldom JSON.
+// FuzzRead checks that all forms can be written of everything that is accepted. It changes two
+// values of a cell's result: bytes that are changed anywhere are seldom JSON.
 func FuzzRead(f *testing.F) {
 	r, err := Read(filepath.Join("testdata", "results.json"))
 	if err != nil {
@@ -206,7 +206,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// replaced is JSON with its n-th value, counted around, replaced by another one, which is a string unless it is JSON.
+// replaced is JSON with another n-th value; n wraps around. The new value is a string unless it is
+// JSON.
 func replaced(t *testing.T, content []byte, n uint16, by string) []byte {
 	var whole, value any
 	if err := json.Unmarshal(content, &whole); err != nil {

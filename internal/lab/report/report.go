@@ -1,5 +1,5 @@
-// Package report shows results to people and to programs: a table for the
-// terminal, JSON for everything else.
+// Package report shows results: as tables in the terminal, JSON, CSV, Markdown and HTML. metrics.go
+// lists the numbers that all of them show, verdict.go has the colours of verdicts.
 package report
 
 import (
@@ -14,8 +14,7 @@ type Report struct {
 	Cells       []trial.Result `json:"cells"`
 }
 
-// Environment is where the numbers come from. Numbers of two environments are
-// not to be compared.
+// Environment is where the numbers come from. Do not compare numbers of two environments.
 type Environment struct {
 	Time         string            `json:"time"`
 	Command      string            `json:"command"`
@@ -38,7 +37,7 @@ type Environment struct {
 	ServersGiven bool              `json:"servers_given,omitempty"`
 }
 
-// Surprises returns the cells that did not do what was expected of them.
+// Surprises returns the cells whose verdict was not the expected one.
 func (r Report) Surprises() []trial.Result {
 	var found []trial.Result
 	for _, c := range r.Cells {
@@ -49,8 +48,7 @@ func (r Report) Surprises() []trial.Result {
 	return found
 }
 
-// onlyContention says whether nothing but the first scenario was run: then the
-// numbers can be compared.
+// onlyContention reports whether the numbers of all cells may be compared.
 func (r Report) onlyContention() bool {
 	for _, c := range r.Cells {
 		if !c.Comparable() {
@@ -60,7 +58,7 @@ func (r Report) onlyContention() bool {
 	return true
 }
 
-// isMatrix says whether several strategies were each run under several scenarios.
+// isMatrix reports whether several strategies were each run under several scenarios.
 func (r Report) isMatrix() bool {
 	strategies, scenarios := map[string]bool{}, map[string]bool{}
 	for _, c := range r.Cells {

@@ -23,7 +23,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// saved is a result with cells of every kind, as loadtest wrote it.
+// saved is a result with cells of every kind. An older loadtest wrote it, in version 1.
 func saved(t *testing.T) Report {
 	t.Helper()
 	r, err := Read(filepath.Join("testdata", "results.json"))
@@ -86,7 +86,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// changed is the report as it was before: one cell less and one more, another verdict, other numbers and settings.
+// changed is an earlier report: one cell less and one more, another verdict, other numbers and
+// settings.
 func changed(r Report) Report {
 	before := r
 	before.Interrupted = false

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// svg builds one drawing. Everything that looks like something is a class of style.css.
+// svg builds one drawing. Colours and fonts are classes in html/style.css.
 type svg struct {
 	body          strings.Builder
 	width, height float64
@@ -28,7 +28,7 @@ func (s *svg) tag(name, text string, attributes ...any) {
 	s.body.WriteString(">" + html.EscapeString(text) + "</" + name + ">")
 }
 
-// value writes coordinates to a tenth, and nothing that is not needed.
+// value writes a coordinate with at most one decimal.
 func value(v any) string {
 	if f, ok := v.(float64); ok {
 		return strings.TrimSuffix(strconv.FormatFloat(f, 'f', 1, 64), ".0")
@@ -52,13 +52,13 @@ func (s *svg) text(class string, x, y float64, text string) {
 	s.tag("text", text, "class", class, "x", x, "y", y)
 }
 
-// drawing closes the picture. The description is what is read aloud.
+// drawing ends the picture. Screen readers read the description.
 func (s *svg) drawing(class, description string) template.HTML {
 	return template.HTML(fmt.Sprintf(`<svg class="%s" viewBox="0 0 %s %s" role="img" aria-label="%s">%s</svg>`,
 		class, value(s.width), value(s.height), html.EscapeString(description), s.body.String()))
 }
 
-// scale leads values to coordinates.
+// scale maps values to coordinates.
 type scale struct{ from, to, left, right float64 }
 
 func (s scale) at(v float64) float64 {
@@ -82,7 +82,7 @@ func (s scale) ticks(n int) []float64 {
 	}
 	var at []float64
 	first := math.Ceil(s.from / step)
-	for i := range n + 1 { // and not until v is beyond the end: a step may be too small to change it
+	for i := range n + 1 { // a bound on the loop: a step can be too small to change v
 		if v := (first + float64(i)) * step; v <= s.to+step/1e6 {
 			at = append(at, v)
 		}
@@ -90,7 +90,7 @@ func (s scale) ticks(n int) []float64 {
 	return at
 }
 
-// short writes a number without needless digits.
+// short writes a number with at most two decimals.
 func short(v float64) string {
 	switch {
 	case v == 0:

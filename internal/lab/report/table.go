@@ -9,7 +9,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// print prints a table. In a narrow terminal columns are left out, in the order of less, and named.
+// print prints a table. A narrow terminal leaves out columns in the order of less, and a line names
+// them.
 func (t Terminal) print(w table.Writer, header table.Row, columns []table.ColumnConfig, less ...int) {
 	w.AppendHeader(header)
 	w.SetColumnConfigs(columns)
@@ -27,7 +28,7 @@ func (t Terminal) print(w table.Writer, header table.Row, columns []table.Column
 	}
 	fmt.Fprintln(t.Out, shown)
 	if len(left) > 0 {
-		fmt.Fprintf(t.Out, "left out: %s; a terminal of %d columns shows all\n", strings.Join(left, ", "), widthOf(whole))
+		t.wrapped(fmt.Sprintf("left out: %s; a terminal of %d columns shows all", strings.Join(left, ", "), widthOf(whole)))
 	}
 }
 
@@ -41,7 +42,7 @@ func widthOf(s string) int {
 	return widest
 }
 
-// rendered is the table with a rule no longer than what is above and below it: it would wrap alone.
+// rendered is the table with a rule that is no longer than the rows: a longer one would wrap.
 func rendered(w table.Writer) string {
 	const rule = "─"
 	lines := strings.Split(w.Render(), "\n")

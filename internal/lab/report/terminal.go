@@ -16,15 +16,15 @@ import (
 	"stocklock/internal/strategy/ladder"
 )
 
-// Terminal prints for people.
+// Terminal prints reports as text.
 type Terminal struct {
 	Out    io.Writer
 	Colour bool
 	Width  int // of a line, in columns; 0 where nothing wraps
 }
 
-// Report prints the comparison under contention, the matrix where there is one, single
-// cells otherwise, and what was surprising.
+// Report prints the comparison under contention, the matrix where there is one, or else single
+// cells. Surprises come last.
 func (t Terminal) Report(r Report) {
 	switch {
 	case r.onlyContention():
@@ -56,11 +56,11 @@ func (t Terminal) comparison(cells []trial.Result) {
 
 func (t Terminal) sideBySide(e Environment) {
 	if note := e.sideBySide(); note != "" {
-		fmt.Fprintln(t.Out, note)
+		t.wrapped(note)
 	}
 }
 
-// singly prints cells with what is done to each, and which property decides.
+// singly prints each cell with its scenario and the property that decides.
 func (t Terminal) singly(cells []trial.Result) {
 	w := tabular.New()
 	names := ladder.Names()
@@ -88,10 +88,10 @@ func (t Terminal) matrix(r Report) {
 		}
 		return t.short(c)
 	})
-	fmt.Fprintln(t.Out, "held: sold exactly the stock · +N: oversold N · stuck: nothing sells any more · – skipped · !! a surprise")
+	t.wrapped("held: sold exactly the stock · +N: oversold N · stuck: nothing is sold any more · – skipped · !! a surprise")
 }
 
-// Expected prints what is expected of each cell that is wanted.
+// Expected prints the expected verdict of each wanted cell.
 func (t Terminal) Expected(wanted func(strategy.Strategy, scenario.Scenario) bool, o strategy.Options) {
 	strategies := slices.DeleteFunc(ladder.All(), func(s strategy.Strategy) bool {
 		return !slices.ContainsFunc(scenario.All(), func(sc scenario.Scenario) bool { return wanted(s, sc) })
@@ -108,10 +108,10 @@ func (t Terminal) Expected(wanted func(strategy.Strategy, scenario.Scenario) boo
 	})
 }
 
-// verdictOf is what a grid says of a cell.
+// verdictOf returns the text of a cell in a grid.
 type verdictOf func(strategy.Strategy, scenario.Scenario) string
 
-// grid prints strategies by scenarios, below each other what has no room side by side.
+// grid prints strategies by scenarios. Columns without room are printed as a second table below.
 func (t Terminal) grid(strategies []strategy.Strategy, scenarios []scenario.Scenario, cell verdictOf) {
 	shown := len(scenarios)
 	grid := gridOf(strategies, scenarios, cell)
@@ -155,7 +155,7 @@ func (t Terminal) closing(r Report) {
 	}
 	for _, c := range r.Cells {
 		for _, why := range c.Spoiled {
-			fmt.Fprintf(t.Out, "run again: %s under %s: %s\n", c.Strategy, c.Scenario, why)
+			fmt.Fprintf(t.Out, "repeated: %s under %s: %s\n", c.Strategy, c.Scenario, why)
 		}
 	}
 	skipped := map[string]string{}
@@ -172,9 +172,9 @@ func (t Terminal) closing(r Report) {
 	if r.Interrupted {
 		fmt.Fprintln(t.Out, "interrupted: cells are missing")
 	}
-	fmt.Fprintf(t.Out, "%s, %d as expected, %s, %d skipped · %s\n",
+	t.wrapped(fmt.Sprintf("%s, %d as expected, %s, %d skipped · %s",
 		plural(len(r.Cells), "cell"), len(r.Cells)-len(surprises)-countSkipped(r.Cells), plural(len(surprises), "surprise"), countSkipped(r.Cells),
-		strings.Join(r.Environment.short(), ", "))
+		strings.Join(r.Environment.short(), ", ")))
 }
 
 func countSkipped(cells []trial.Result) (n int) {
@@ -184,6 +184,16 @@ func countSkipped(cells []trial.Result) (n int) {
 		}
 	}
 	return n
+}
+
+// wrapped prints a line of text, broken where the terminal ends.
+func (t Terminal) wrapped(s string) {
+	if t.Width > 0 {
+		s = text.WrapSoft(s, t.Width)
+	}
+	for _, line := range strings.Split(s, "\n") {
+		fmt.Fprintln(t.Out, strings.TrimSpace(line))
+	}
 }
 
 func (t Terminal) paint(c text.Colors, s string) string {

@@ -10,7 +10,7 @@ import (
 )
 
 // colours are those of the verdicts in the terminal. Those of the page are in html/style.css, under
-// "verdicts".
+// "The colours of verdicts".
 var colours = map[scenario.Kind]text.Colors{
 	scenario.Held:     {text.FgGreen},
 	scenario.Oversold: {text.FgYellow},

@@ -25,17 +25,25 @@ func versionOf(content []byte) (int, error) {
 	case *file.Version < 1:
 		return 0, fmt.Errorf("version is %d, want 1 to %d", *file.Version, Version)
 	case *file.Version > Version:
-		return 0, fmt.Errorf("version is %d, and this loadtest reads up to %d: a newer loadtest can show it", *file.Version, Version)
+		return 0, errNewer{*file.Version}
 	}
 	return *file.Version, nil
 }
 
-// version1 is what version 1 kept in another way.
+// errNewer is the version of a result that a newer loadtest wrote.
+type errNewer struct{ version int }
+
+func (e errNewer) Error() string {
+	return fmt.Sprintf("version is %d, and this loadtest reads up to %d: a newer loadtest can show it", e.version, Version)
+}
+
+// version1 has the values to which version 1 gave another name or form.
 type version1 struct {
 	Environment struct {
 		Sites int `json:"sites"` // what testbeds were called
 	} `json:"environment"`
 	Cells []struct {
+		Strikes     int64 `json:"strikes"` // what faults_met was called
 		Explanation struct {
 			Sentence string `json:"sentence"`
 		} `json:"explanation"`
@@ -53,6 +61,7 @@ func (r *Report) fromVersion1(content []byte) error {
 		r.Environment.Testbeds = old.Environment.Sites
 	}
 	for i, c := range r.Cells {
+		r.Cells[i].FaultsMet = max(c.FaultsMet, old.Cells[i].Strikes)
 		x := c.Explanation
 		if x == nil {
 			continue

@@ -3,13 +3,14 @@ package report
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// TestSavedResultsOfEveryVersionAreShown reads what loadtest wrote when each version was the newest,
-// and compares all that is shown of it.
+// TestSavedResultsOfEveryVersionAreShown reads a result that loadtest wrote when that version was
+// the newest, and compares everything that is shown of it.
 func TestSavedResultsOfEveryVersionAreShown(t *testing.T) {
 	for version := 1; version <= Version; version++ {
 		name := fmt.Sprintf("version%d", version)
@@ -48,6 +49,16 @@ func TestVersionsAreChecked(t *testing.T) {
 		if got := fmt.Sprint(err); err == nil != (tt.says == "") || err != nil && got != tt.says {
 			t.Errorf("version %v: %v, want %q", tt.version, err, tt.says)
 		}
+	}
+}
+
+func TestANewerResultIsNamedAsSuch(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "newer.json")
+	if err := os.WriteFile(path, damaged(t, Version+1, "version"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(path); err == nil || !strings.Contains(err.Error(), "is the result of a newer loadtest: version is 3") {
+		t.Errorf("a newer result: %v", err)
 	}
 }
 

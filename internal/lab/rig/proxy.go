@@ -18,7 +18,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Proxy is a TCP proxy in front of a server, to be cut, delayed and healed.
+// Proxy is a TCP proxy in front of a server. It can cut and delay connections, and heal them.
 type Proxy struct {
 	Addr string // host:port, to be used instead of the server's
 
@@ -26,14 +26,14 @@ type Proxy struct {
 	proxy *toxiproxy.Proxy
 }
 
-// toxiServer exists because toxiproxy takes its metrics and its log from one.
+// toxiServer provides the metrics and the log that toxiproxy takes from a server.
 var toxiServer = sync.OnceValue(func() *toxiproxy.ApiServer {
 	return toxiproxy.NewServer(toxiproxy.NewMetricsContainer(prometheus.NewRegistry()), zerolog.Nop())
 })
 
 // Proxy starts a proxy in front of the server at upstream.
 func (r *Rig) Proxy(upstream string) (*Proxy, error) {
-	const tries = 10 // as in testserver.WithPort, somebody else can take the port
+	const tries = 10 // as in testserver.WithPort: another process can take the port
 	for try := 1; ; try++ {
 		port, err := testserver.FreePort()
 		if err != nil {
@@ -61,15 +61,15 @@ func (p *Proxy) close() error {
 	return nil
 }
 
-// Cut makes the connection go silent: bytes vanish in both directions and nothing is closed or
-// reset, as when a cable is pulled. Connections that are made meanwhile are accepted and stay silent too.
+// Cut silences all connections: bytes vanish in both directions and nothing is closed or reset, as
+// when a cable is pulled. New connections are accepted and silent too.
 func (p *Proxy) Cut() error {
 	return p.add(`{"name":"cut-up","type":"timeout","stream":"upstream","attributes":{"timeout":0}}`,
 		`{"name":"cut-down","type":"timeout","stream":"downstream","attributes":{"timeout":0}}`)
 }
 
-// Delay adds a one-way delay in each direction, so that a round trip takes twice as much longer.
-// It counts in whole milliseconds.
+// Delay adds a delay in each direction, in whole milliseconds. A round trip takes twice that much
+// longer.
 func (p *Proxy) Delay(oneWay time.Duration) error {
 	const toxic = `{"name":"delay-%s","type":"latency","stream":"%sstream","attributes":{"latency":%d}}`
 	return p.add(fmt.Sprintf(toxic, "up", "up", oneWay.Milliseconds()), fmt.Sprintf(toxic, "down", "down", oneWay.Milliseconds()))
@@ -86,18 +86,18 @@ func (p *Proxy) add(toxics ...string) error {
 	return nil
 }
 
-// Heal takes back Cut and Delay. Connections that were cut are closed: what was in them is lost.
+// Heal undoes Cut and Delay. It closes connections that were cut: what was in them is lost.
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.proxy.Toxics.ResetToxics(context.Background())
 }
 
-// Sever closes all connections. New ones are accepted.
+// Sever closes all connections. New connections are accepted.
 func (p *Proxy) Sever() error { return p.Lead("") }
 
-// Lead closes all connections and leads new ones to another server, or to the same for
-// an empty address.
+// Lead closes all connections and leads new ones to another server, or to the same one for an empty
+// address.
 func (p *Proxy) Lead(upstream string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,7 +105,7 @@ func (p *Proxy) Lead(upstream string) error {
 	if upstream != "" {
 		p.proxy.Upstream = upstream
 	}
-	// A process that is being started holds a copy of the old listener until its exec.
+	// A child process holds a copy of the old listener between fork and exec.
 	var err error
 	for range 100 {
 		if err = p.proxy.Start(); err == nil {
@@ -116,11 +116,12 @@ func (p *Proxy) Lead(upstream string) error {
 	return fmt.Errorf("rig: proxy %s: %w", p.Addr, err)
 }
 
-// proxyMySQL starts a proxy in front of the server of a DSN, and returns the DSN that leads through it.
+// proxyMySQL starts a proxy in front of the server of a DSN, and returns the DSN that leads through
+// it.
 func (r *Rig) proxyMySQL(dsn string) (*Proxy, string, error) {
 	cfg, err := mysqldriver.ParseDSN(dsn)
 	if err != nil {
-		return nil, "", errors.New("rig: the MySQL DSN cannot be read") // its own words quote the password
+		return nil, "", errors.New("rig: the MySQL DSN cannot be read") // the driver's message quotes the password
 	}
 	proxy, err := r.Proxy(cfg.Addr)
 	if err != nil {

@@ -1,5 +1,8 @@
-// Package rig starts testbeds: real servers, proxies between them, and shop processes. It commands
-// them (pause, kill, cut off, heal, promote), and leaves nothing behind.
+// Package rig starts testbeds: real servers, proxies between them, and shop processes. It controls
+// them (pause, kill, cut off, heal, promote) and leaves nothing behind.
+//
+// The files: testbed.go sets up servers, proxies and shops, proxy.go starts a proxy, shop.go builds
+// and starts a shop.
 package rig
 
 import (
@@ -9,7 +12,7 @@ import (
 	"stocklock/internal/testserver"
 )
 
-// Rig owns the servers, shops and proxies of a run. Its methods are safe for concurrent use.
+// Rig owns the servers, shops and proxies of a run. It is safe for concurrent use.
 type Rig struct {
 	*testserver.Group
 

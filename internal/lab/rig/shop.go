@@ -24,13 +24,13 @@ type Shop struct {
 	Internal string // the URL of its metrics and profiles
 }
 
-// ShopOptions is how a shop starts.
+// ShopOptions are the settings of a shop.
 type ShopOptions struct {
 	Name string            // SHOP_NAME
-	Env  map[string]string // more SHOP_ variables
+	Env  map[string]string // additional SHOP_ variables
 }
 
-// Shop starts a shop and waits until /readyz says yes.
+// Shop starts a shop and waits until it is ready.
 func (r *Rig) Shop(ctx context.Context, o ShopOptions) (*Shop, error) {
 	program, err := r.ShopBinary(ctx)
 	if err != nil {
@@ -63,7 +63,7 @@ func (r *Rig) Shop(ctx context.Context, o ShopOptions) (*Shop, error) {
 	return shop, err
 }
 
-// Ready asks a shop whether it is ready.
+// Ready returns nil when the shop at url is ready.
 func Ready(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
@@ -83,8 +83,8 @@ func Ready(ctx context.Context, url string) error {
 	return nil
 }
 
-// ShopBinary builds cmd/shop of the checkout that the working directory is in. Where there
-// is none, as in a container, it takes the program named shop beside this one.
+// ShopBinary builds cmd/shop of the checkout that the working directory is in, and returns its
+// path. Without a checkout, as in a container, it returns the program named shop beside this one.
 func (r *Rig) ShopBinary(ctx context.Context) (string, error) {
 	r.buildOnce.Do(func() { r.binary, r.buildErr = r.buildShop(ctx) })
 	return r.binary, r.buildErr

@@ -13,22 +13,21 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Testbed is a set of shops around Redis servers of their own. Several testbeds can
-// share one MySQL and run side by side.
+// Testbed is a set of shops with Redis servers of their own. Several testbeds can share one MySQL
+// and run side by side.
 type Testbed struct {
 	Shops  []*TestbedShop
-	Quorum []*testserver.Redis // independent servers, for a lock that wants a majority
+	Quorum []*testserver.Redis // independent servers, for locks that need a majority
 
 	rig         *Rig
 	replication *Proxy // between the replica and the primary
 
-	mu      sync.Mutex // guards the rest: who is who
+	mu      sync.Mutex // guards the rest
 	primary *testserver.Redis
-	replica *testserver.Redis // nil without faults; dead after a failover, until the repair
+	replica *testserver.Redis // nil without TestbedOptions.Faults; dead between a failover and the repair
 }
 
-// TestbedShop is a shop with the proxies between it and its Redis servers, where
-// the testbed has them.
+// TestbedShop is a shop with the proxies between it and its servers, where the testbed has them.
 type TestbedShop struct {
 	*Shop
 	redis   *Proxy
@@ -37,25 +36,25 @@ type TestbedShop struct {
 	env     map[string]string
 }
 
-// TestbedOptions is how a testbed is set up.
+// TestbedOptions are the settings of a testbed.
 type TestbedOptions struct {
 	Name  string            // the shops are called NAME-1, NAME-2 and so on
 	Shops int               // how many
 	DSN   string            // their MySQL
-	Env   map[string]string // more SHOP_ variables
-	// RedisURL leads the shops to a Redis that was there before. Such a testbed
-	// starts none and cannot command it: without it, each testbed has its own.
+	Env   map[string]string // additional SHOP_ variables
+	// RedisURL is a Redis that is not the testbed's own, and that it cannot control. Empty starts
+	// one.
 	RedisURL string
 	Quorum   int // how many independent Redis servers, 0 for none
-	// Faults puts a proxy between each shop and each Redis, and a replica behind
-	// the primary, so that shops can be cut off and the primary can fail.
+	// Faults puts a proxy between each shop and each Redis, and a replica behind the primary. Shops
+	// can then be cut off, and the primary can fail.
 	Faults bool
 	// ProxyMySQL puts a proxy between each shop and MySQL too.
 	ProxyMySQL bool
 	Trace      bool // the shops write traces
 }
 
-// Testbed starts Redis servers and shops. What was started when it fails ends with
+// Testbed starts Redis servers, proxies and shops. After an error, what it has started ends with
 // the rig.
 func (r *Rig) Testbed(ctx context.Context, o TestbedOptions) (*Testbed, error) {
 	s := &Testbed{rig: r, Quorum: make([]*testserver.Redis, o.Quorum), Shops: make([]*TestbedShop, o.Shops)}
@@ -148,11 +147,10 @@ func (s *Testbed) startShop(ctx context.Context, o TestbedOptions, name string) 
 	return shop, err
 }
 
-// Trace is the file that the shop writes its trace to, empty without one.
+// Trace returns the file that the shop writes its trace to, empty without one.
 func (s *TestbedShop) Trace() string { return s.env["SHOP_TRACE"] }
 
-// RestartWith starts the shop anew with one SHOP_ variable changed, or as it was at
-// first for an empty value.
+// RestartWith restarts the shop with one SHOP_ variable set, or without it for an empty value.
 func (s *TestbedShop) RestartWith(ctx context.Context, name, value string) error {
 	env := make([]string, 0, len(s.Env)+1)
 	for _, v := range s.Env {
@@ -170,7 +168,7 @@ func (s *TestbedShop) RestartWith(ctx context.Context, name, value string) error
 	return s.Process.Restart(ctx)
 }
 
-// CutOff takes every Redis away from the shop, silently. MySQL stays.
+// CutOff silences every connection between the shop and Redis. Those to MySQL stay.
 func (s *TestbedShop) CutOff() error {
 	var errs []error
 	for _, p := range s.proxies {
@@ -179,46 +177,46 @@ func (s *TestbedShop) CutOff() error {
 	return errors.Join(errs...)
 }
 
-// Reconnect ends CutOff.
+// Reconnect undoes CutOff.
 func (s *TestbedShop) Reconnect() {
 	for _, p := range s.proxies {
 		p.Heal()
 	}
 }
 
-// ToRedis is the proxy between the shop and the primary, nil without one.
+// ToRedis returns the proxy between the shop and the primary, nil without one.
 func (s *TestbedShop) ToRedis() *Proxy { return s.redis }
 
-// ToMySQL is the proxy between the shop and MySQL, nil without one.
+// ToMySQL returns the proxy between the shop and MySQL, nil without one.
 func (s *TestbedShop) ToMySQL() *Proxy { return s.mysql }
 
-// Redis is the server that has the locks now, nil where it was given by address.
+// Redis returns the primary, which has the locks. It is nil where it was given by address.
 func (s *Testbed) Redis() *testserver.Redis {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.primary
 }
 
-// Replica is the server that takes over when the primary dies, nil where there is none.
+// Replica returns the server that takes over when the primary dies, nil without one.
 func (s *Testbed) Replica() *testserver.Redis {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.replica
 }
 
-// CommandsServers says whether the testbed can cut off, kill and promote its Redis servers.
+// CommandsServers reports whether the testbed can cut off, kill and promote its Redis servers.
 func (s *Testbed) CommandsServers() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.replica != nil
 }
 
-// HoldBackReplication keeps what is written to the primary from now on away from its replica.
+// HoldBackReplication silences the replication: later writes do not reach the replica.
 func (s *Testbed) HoldBackReplication() error { return s.replication.Cut() }
 
-// FailOver kills the primary and puts the replica in its place, with what had reached it. It also
-// kills one server of the quorum, which stays away until the repair: Redlock wants a server that lost
-// its data to keep out for a lease. Once there is no replica left, it does nothing.
+// FailOver kills the primary and promotes the replica, with the writes that had reached it. It also
+// kills one server of the quorum, which stays dead until the repair: Redlock wants a server that
+// lost its data to stay away for a lease. Without a living replica FailOver does nothing.
 func (s *Testbed) FailOver(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,8 +234,8 @@ func (s *Testbed) FailOver(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Repair ends every fault: it resumes and restarts shops and servers, heals
-// proxies, and gives the primary a replica again.
+// Repair ends every fault. It resumes and restarts shops and servers, heals proxies, and gives the
+// primary a replica again.
 func (s *Testbed) Repair(ctx context.Context) error {
 	repairing, ctx := errgroup.WithContext(ctx)
 	for _, shop := range s.Shops {
@@ -256,7 +254,7 @@ func (s *Testbed) Repair(ctx context.Context) error {
 	return repairing.Wait()
 }
 
-// RestoreReplica ends HoldBackReplication, and gives the primary a replica again after FailOver.
+// RestoreReplica undoes HoldBackReplication, and gives the primary a replica again after FailOver.
 func (s *Testbed) RestoreReplica(ctx context.Context) error {
 	s.replication.Heal()
 	s.mu.Lock()
@@ -270,7 +268,7 @@ func (s *Testbed) RestoreReplica(ctx context.Context) error {
 	return s.replica.Follow(ctx, s.replication.Addr)
 }
 
-// Check says what of the testbed does not do its work.
+// Check returns an error that names the processes of the testbed that do not work.
 func (s *Testbed) Check(ctx context.Context) error {
 	var processes []*testserver.Process
 	s.mu.Lock()

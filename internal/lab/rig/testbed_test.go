@@ -7,7 +7,8 @@ import (
 	"stocklock/internal/lab/rig"
 )
 
-// TestTestbed takes a testbed through everything a scenario does to it, and wants it whole afterwards.
+// TestTestbed makes every intervention of the scenarios, and wants a testbed that works after each
+// repair.
 func TestTestbed(t *testing.T) {
 	r := newRig(t)
 	db, err := r.MySQL(t.Context())

@@ -1,8 +1,8 @@
-// Package scale measures how sales grow with items, shops and Redis servers, and with other
-// ways to sell a hot item.
+// Package scale measures how sales grow with items, shops and Redis servers, and with other ways to
+// sell a hot item.
 //
-// It compares: every number is a ratio to the first row, measured in the same minute on
-// the same machine. What one machine cannot show, such as shops on machines of their own, it does not.
+// Every number is a ratio to the first row, measured in the same minute on the same machine. It
+// does not show what takes more than one machine.
 package scale
 
 import (
@@ -24,16 +24,16 @@ import (
 	"stocklock/internal/testserver"
 )
 
-// Options are how to measure.
+// Options are the settings of a measurement.
 type Options struct {
 	Each    time.Duration // how long one row is measured in one round
 	Rounds  int           // how often; the ratios are the medians
 	Work    time.Duration // inside the section, between reading the stock and writing it
 	Workers int           // customers who buy at once
-	Log     io.Writer     // how far it is
+	Log     io.Writer     // the progress
 }
 
-// Row is one setting.
+// Row is one setup and what it sold.
 type Row struct {
 	Name     string
 	Strategy string
@@ -42,8 +42,8 @@ type Row struct {
 	Shops    int
 	Masters  int // Redis servers: 1, or those of the Cluster
 
-	Ratio   float64 // units sold, against the first row
-	Busiest float64 // the share of the busiest Redis server in all their commands
+	Ratio   float64 // units sold, divided by those of the first row
+	Busiest float64 // the busiest Redis server's share of all commands
 }
 
 const masters = 3
@@ -63,13 +63,13 @@ func rows() []Row {
 	}
 }
 
-// bench is servers, and shops on a single Redis and on a Cluster; all share one MySQL.
+// bench has shops on a single Redis and shops on a Cluster. All share one MySQL.
 type bench struct {
 	Options
 	store   *stock.Store
 	servers map[int][]*testserver.Redis // by their number
-	shops   map[int][]*rig.Shop
-	runs    int
+	shops   map[int][]*rig.Shop         // by the number of their Redis servers
+	runs    int                         // so far
 }
 
 // Run measures all rows on private servers, which end with it.
@@ -152,7 +152,8 @@ func (b *bench) measureAll(ctx context.Context) ([]Row, error) {
 	return all, nil
 }
 
-// measure says how many units a second are sold. It fails when the database has not just these orders.
+// measure returns how many units a second are sold. It fails when the database does not have
+// exactly these orders.
 func (b *bench) measure(ctx context.Context, row *Row) (unitsPerSecond float64, err error) {
 	const plenty = 1 << 40
 	items := make([]audit.Run, row.Items)
@@ -216,7 +217,7 @@ func (b *bench) check(ctx context.Context, items []audit.Run, sold int) error {
 	return nil
 }
 
-// commands is how many each Redis server has done.
+// commands returns how many commands each Redis server has executed.
 func (b *bench) commands(ctx context.Context, servers int) ([]float64, error) {
 	done := make([]float64, servers)
 	for i, server := range b.servers[servers] {

@@ -29,6 +29,7 @@ var matrix = map[string]string{
 	"reentrant":           "hhhhhhhhhoo",
 	"redlock":             "hhhhhhhhhho",
 	"fenced":              "hhhhhhhhhhh",
+	"fenced-relative":     "hhhhhhhhhhh",
 	"for-update":          "hhhhhhhhhhh",
 	"optimistic":          "hhhhhhhhhhh",
 	"conditional":         "hhhhhhhhhhh",

@@ -11,13 +11,13 @@ import (
 	"stocklock/internal/strategy"
 )
 
-// The holder sleeps at write, after it last checked the lock, and for less than its lease. So nothing but
-// the failover can have admitted a second holder, and there is no later check at which the first holder
-// could notice.
+// The holder sleeps at write, after it last checked the lock, and for less than its lease. So
+// nothing but the failover can have admitted a second holder, and there is no later check at which
+// the first holder could notice.
 var failover = Scenario{
 	Name:    "failover",
 	Doc:     "replication lags, a holder is in its section, the primary dies and the replica that does not know the lock takes over",
-	Attacks: strategy.SurvivesFailover,
+	Attacks: strategy.SurvivesDataLoss,
 	Needs:   Rig,
 	Plan: func(rng *rand.Rand, lease time.Duration) Plan {
 		return Plan{

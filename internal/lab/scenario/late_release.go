@@ -16,8 +16,8 @@ var lateRelease = Scenario{
 	Plan:    lateAt(sale.Written),
 }
 
-// lateAt delays several holders, and makes the other sales work long: each late release must fall into
-// the section of another sale, and not between two sections.
+// lateAt delays several holders, and makes the other sales work long: each late release must fall
+// into the section of another sale, and not between two sections.
 func lateAt(p sale.Point) func(*rand.Rand, time.Duration) Plan {
 	return func(rng *rand.Rand, lease time.Duration) Plan {
 		late := schedule(rng, 5, 2, func() Injection {

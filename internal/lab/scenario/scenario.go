@@ -1,9 +1,9 @@
 // Package scenario lists what is done to the system while it sells.
 //
-// Each scenario attacks one property of the strategies. It is one file and one line in all.go. The file
-// says what is injected into requests, and which intervention the rig makes when such a request reaches
-// its point. It does not say who should survive: that follows from the properties, see
-// [Scenario.Expected].
+// Each scenario attacks one property of the strategies. It is one file and one line in all.go. The
+// file says what is injected into requests, and which intervention the rig makes when such a
+// request reaches its point. It does not say who should survive: that follows from the properties,
+// see [Scenario.Expected].
 package scenario
 
 import (
@@ -25,10 +25,11 @@ type Scenario struct {
 	Doc     string            // one line: what it does
 	Attacks strategy.Property // a strategy without it fails
 	Needs   Need
-	// ShortWait scenarios show something only where the wait for the lock is shorter than the lease.
+	// ShortWait scenarios show something only where the wait for the lock is shorter than the
+	// lease.
 	ShortWait bool
-	// Comparable scenarios inject nothing and intervene in nothing: the numbers of strategies may be
-	// compared. It also means that no proxy stands between the shops and their Redis.
+	// Comparable scenarios inject nothing and intervene in nothing: the numbers of strategies may
+	// be compared. It also means that no proxy stands between the shops and their Redis.
 	Comparable bool
 	// FixedLoad scenarios send a fixed number of requests. The others go on until all is sold.
 	FixedLoad bool
@@ -52,13 +53,14 @@ type Plan struct {
 	Inject func(n int) Injection
 	// Prepare sets the testbed up before the first request.
 	Prepare func(ctx context.Context, testbed *rig.Testbed) error
-	// Intervene is called when a request with a fault has reached its point, and Relieve when it has
-	// been answered. shop is the index of the shop that serves the request.
+	// Intervene is called when a request with a fault has reached its point, and Relieve when it
+	// has been answered. shop is the index of the shop that serves the request.
 	Intervene func(ctx context.Context, testbed *rig.Testbed, shop int) error
 	Relieve   func(ctx context.Context, testbed *rig.Testbed, shop int) error
 	// Restore undoes Prepare, after the last request.
 	Restore func(ctx context.Context, testbed *rig.Testbed) error
-	// Intervention names in a few words what Intervene does, or Prepare where there is no Intervene.
+	// Intervention names in a few words what Intervene does, or Prepare where there is no
+	// Intervene.
 	Intervention string
 }
 
@@ -66,11 +68,11 @@ type Plan struct {
 type Injection struct {
 	Fault  labmode.Fault // none for the zero value
 	Nested bool          // take the lock a second time
-	// Work is additional work at the point read of a request without a fault. It makes it certain that
-	// another sale is in the section when a late holder returns.
+	// Work is additional work at the point read of a request without a fault. It makes it certain
+	// that another sale is in the section when a late holder returns.
 	Work time.Duration
-	// Alone keeps other requests away from the shop until it has answered this one. A fault that takes
-	// the whole shop down must not take all the demand down with it.
+	// Alone keeps other requests away from the shop until it has answered this one. A fault that
+	// takes the whole shop down must not take all the demand down with it.
 	Alone bool
 }
 

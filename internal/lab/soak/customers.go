@@ -41,8 +41,8 @@ type placed struct {
 	ended chan struct{} // closed when the request is over
 }
 
-// customers buy one unit each. Without an answer, or with one that leaves the outcome open, they repeat
-// the request under the same key. It is safe for concurrent use.
+// customers buy one unit each. Without an answer, or with one that leaves the outcome open, they
+// repeat the request under the same key. It is safe for concurrent use.
 type customers struct {
 	seed  uint64
 	shops []*rig.TestbedShop
@@ -78,8 +78,8 @@ const (
 	longestPause = 2 * time.Second // between two tries of a customer
 )
 
-// next returns the order to send next: a new one, or every other time a repeat that is due. With repeats
-// alone the shops could not show that they sell again.
+// next returns the order to send next: a new one, or every other time a repeat that is due. With
+// repeats alone the shops could not show that they sell again.
 func (c *customers) next() (load.Order, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -193,7 +193,8 @@ func (c *customers) askAgain(p *purchase) {
 	c.again = slices.Insert(c.again, at, p)
 }
 
-// place injects a fault into the next purchase, at the shop. The channel closes when that request is over.
+// place injects a fault into the next purchase, at the shop. The channel closes when that request
+// is over.
 func (c *customers) place(shop int, fault labmode.Fault) <-chan struct{} {
 	f := &placed{Fault: fault, shop: shop, ended: make(chan struct{})}
 	c.mu.Lock()
@@ -208,8 +209,8 @@ func (c *customers) forget() {
 	c.answers = nil
 }
 
-// firstSales returns how long it took from the moment until every shop had sold by every strategy. While
-// one has not, it names those that are missing, and what they answered instead.
+// firstSales returns how long it took from the moment until every shop had sold by every strategy.
+// While one has not, it names those that are missing, and what they answered instead.
 func (c *customers) firstSales(after time.Time) (took time.Duration, missing []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/common/model"
 
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/redislock"
+	"stocklock/internal/strategy"
 )
 
 // Gauge is what a shop has in use at rest.
@@ -41,12 +43,12 @@ const (
 	moreHeap       = 16 << 20
 )
 
-// calming bounds how long the system may take to come to rest: longer than a lease, and longer than the
-// timeout of a connection to a silent server.
+// calming bounds how long the system may take to come to rest: longer than a lease, and longer than
+// the timeout of a connection to a silent server.
 const calming = 40 * time.Second
 
-// gauge waits until the system is at rest, and measures. With an earlier measurement, at rest means not
-// above that one. When this is not reached in time, it returns what it found.
+// gauge waits until the system is at rest, and measures. With an earlier measurement, at rest means
+// not above that one. When this is not reached in time, it returns what it found.
 func (s *soak) gauge(ctx context.Context, before *Gauges) (*Gauges, error) {
 	for giveUp := time.Now().Add(calming); ; pause(ctx, 250*time.Millisecond) {
 		now, err := s.gaugeNow(ctx)
@@ -84,6 +86,13 @@ func (s *soak) gaugeNow(ctx context.Context) (*Gauges, error) {
 func (s *soak) gaugeRedis(ctx context.Context, g *Gauges) error {
 	client := s.testbed.Redis().Client()
 	defer client.Close()
+	locks := map[string]bool{}
+	for _, shelf := range s.customers.shelves {
+		for _, item := range shelf.items {
+			key := strategy.Key(item.ItemID)
+			locks[key], locks[redislock.Keys("", key).Lock] = true, true
+		}
+	}
 	for keys := client.Scan(ctx, 0, "*", 1000).Iterator(); ; {
 		if !keys.Next(ctx) {
 			return keys.Err()
@@ -97,7 +106,7 @@ func (s *soak) gaugeRedis(ctx context.Context, g *Gauges) error {
 		case ttl >= 0:
 			g.KeysThatExpire++
 		}
-		if strings.HasSuffix(keys.Val(), ":lock") {
+		if locks[keys.Val()] {
 			g.Locks++
 		}
 	}

@@ -69,8 +69,8 @@ func (s *soak) inject(ctx context.Context, e episode) (last time.Time, err error
 	return last, err
 }
 
-// recovery waits until every shop has sold by every strategy since the faults ended, and returns how long
-// that took. It gives up after three times what is allowed, and names what is missing.
+// recovery waits until every shop has sold by every strategy since the faults ended, and returns
+// how long that took. It gives up after three times what is allowed, and names what is missing.
 func (s *soak) recovery(ctx context.Context, ended time.Time) (took time.Duration, missing []string) {
 	for {
 		took, missing = s.customers.firstSales(ended)

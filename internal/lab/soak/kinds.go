@@ -22,8 +22,8 @@ type kind struct {
 	ends              bool // it ends the process of the shop
 	// affects names the parts that do not work meanwhile.
 	affects func(shop int) []string
-	// do injects the fault, waits, and repairs. It returns the moment at which the fault ended: from then on
-	// the shops had all that they need.
+	// do injects the fault, waits, and repairs. It returns the moment at which the fault ended:
+	// from then on the shops had all that they need.
 	do func(ctx context.Context, s *soak, f fault) (ended time.Time, err error)
 }
 
@@ -58,8 +58,8 @@ var kinds = []kind{
 	{name: "connection storm on Redis", shortest: short, longest: long, affects: redis, do: stormRedis},
 }
 
-// Faults returns the titles of all kinds of faults with one of the words in them. Without words it returns
-// all titles.
+// Faults returns the titles of all kinds of faults with one of the words in them. Without words it
+// returns all titles.
 func Faults(words ...string) []string {
 	var titles []string
 	for _, k := range chosen(words) {
@@ -94,8 +94,8 @@ func killShop(ctx context.Context, s *soak, f fault) (time.Time, error) {
 	return s.startAfter(ctx, f.lasts, s.testbed.Shops[f.shop].Process)
 }
 
-// killInSale kills the shop when a sale reaches the point. Where the sale never does, it kills the shop
-// afterwards.
+// killInSale kills the shop when a sale reaches the point. Where the sale never does, it kills the
+// shop afterwards.
 func killInSale(ctx context.Context, s *soak, f fault) (time.Time, error) {
 	if err := s.placeAndWait(ctx, f, labmode.Fault{Point: f.point, Action: labmode.Kill}); err != nil {
 		return time.Time{}, err
@@ -112,8 +112,8 @@ func stopShop(ctx context.Context, s *soak, f fault) (time.Time, error) {
 	return time.Now(), shop.Resume()
 }
 
-// stopInSale tries again when the sale did not reach the point: it may have been rejected as busy, or have
-// found no stock.
+// stopInSale tries again when the sale did not reach the point: it may have been rejected as busy,
+// or have found no stock.
 func stopInSale(ctx context.Context, s *soak, f fault) (time.Time, error) {
 	for range 5 {
 		began := time.Now()

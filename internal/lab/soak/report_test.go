@@ -9,7 +9,8 @@ import (
 	"stocklock/internal/lab/load"
 )
 
-// TestEachWayToBeWrongIsFound compares one customer's answer with the orders under the customer's key.
+// TestEachWayToBeWrongIsFound compares one customer's answer with the orders under the customer's
+// key.
 func TestEachWayToBeWrongIsFound(t *testing.T) {
 	for _, test := range []struct {
 		name    string

@@ -10,8 +10,8 @@ import (
 	"stocklock/internal/sale"
 )
 
-// episode is a group of faults that overlap. The next episode begins when the shops have recovered from
-// this one, so that each recovery can be measured.
+// episode is a group of faults that overlap. The next episode begins when the shops have recovered
+// from this one, so that each recovery can be measured.
 type episode struct {
 	calm   time.Duration // before it
 	faults []fault

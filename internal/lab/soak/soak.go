@@ -1,14 +1,14 @@
 // Package soak sells for a long time while everything goes wrong at once.
 //
-// Customers order at a steady rate. They repeat a request without an answer under the same idempotency
-// key. Meanwhile a schedule made from a seed kills, stops, cuts off, restarts and floods shops, Redis and
-// MySQL, several at a time. After each of these episodes every shop must sell again by every strategy
-// within a stated time. At the end SQL says whether the orders and the answers agree, and the shops' own
-// metrics say whether anything was leaked.
+// Customers order at a steady rate. They repeat a request without an answer under the same
+// idempotency key. Meanwhile a schedule made from a seed kills, stops, cuts off, restarts and
+// floods shops, Redis and MySQL, several at a time. After each of these episodes every shop must
+// sell again by every strategy within a stated time. At the end SQL says whether the orders and the
+// answers agree, and the shops' own metrics say whether anything was leaked.
 //
-// The files: soak.go is the order of events, customers.go and shelf.go the load, schedule.go when which
-// fault is injected, kinds.go and storm.go the faults, inject.go their injection and the recoveries,
-// audit.go and gauge.go what is checked, report.go what is printed.
+// The files: soak.go is the order of events, customers.go and shelf.go the load, schedule.go when
+// which fault is injected, kinds.go and storm.go the faults, inject.go their injection and the
+// recoveries, audit.go and gauge.go what is checked, report.go what is printed.
 package soak
 
 import (
@@ -37,8 +37,8 @@ type Options struct {
 	Log           io.Writer     // what is injected, as it happens
 }
 
-// How the shops are set up. The lease is shorter than in production, and shorter than some of the faults,
-// so that leases end while their holders work.
+// How the shops are set up. The lease is shorter than in production, and shorter than some of the
+// faults, so that leases end while their holders work.
 const (
 	lease = 2 * time.Second
 	wait  = time.Second
@@ -62,8 +62,8 @@ type soak struct {
 	customers *customers
 }
 
-// Run soaks private servers and shops, which end with it. An error means that the harness failed or that
-// ctx ended. What the shops did wrong is in the report.
+// Run soaks private servers and shops, which end with it. An error means that the harness failed or
+// that ctx ended. What the shops did wrong is in the report.
 func Run(ctx context.Context, o Options) (_ Report, err error) {
 	s := &soak{Options: o}
 	if s.rig, err = rig.New(); err != nil {

@@ -33,8 +33,8 @@ func stormRedis(ctx context.Context, s *soak, f fault) (time.Time, error) {
 	return storm(ctx, s.testbed.Redis().Addr, f.lasts, "PING\r\n"), nil
 }
 
-// storm opens all connections at once, sends one of the words through each, and keeps them open. The
-// server may refuse some.
+// storm opens all connections at once, sends one of the words through each, and keeps them open.
+// The server may refuse some.
 func storm(ctx context.Context, addr string, lasts time.Duration, words ...string) (ended time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, lasts)
 	defer cancel()

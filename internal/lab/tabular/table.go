@@ -1,4 +1,4 @@
-// Package tabular is how all tables for a terminal look: no borders, no blanks at the ends of lines.
+// Package tabular makes the tables for the terminal: no borders, no blanks at the ends of lines.
 package tabular
 
 import (
@@ -18,7 +18,7 @@ func New() table.Writer {
 	return w
 }
 
-// Right aligns columns, counted from 1, as numbers are.
+// Right aligns columns to the right, counted from 1.
 func Right(first, last int) []table.ColumnConfig {
 	var configs []table.ColumnConfig
 	for n := first; n <= last; n++ {

@@ -13,8 +13,8 @@ import (
 	"stocklock/internal/shop/labmode"
 )
 
-// attack is the load on one cell, and what the scenario does meanwhile. Once run has returned, nothing
-// changes any more.
+// attack is the load on one cell, and what the scenario does meanwhile. Once run has returned,
+// nothing changes any more.
 type attack struct {
 	bench Bench
 	cell  Cell
@@ -23,7 +23,7 @@ type attack struct {
 	item  audit.Run
 
 	begun, ended time.Time
-	customers    customers   // who sends which request to which shop
+	customers    customers   // the requests, and the shops that they go to
 	progress     progress    // what is sold, and which faults are under way
 	record       record      // what was done to the testbed, and what Redis announced
 	machine      stallWatch  // how long the machine let nothing happen
@@ -73,7 +73,7 @@ func (a *attack) run(ctx context.Context) error {
 	a.begun = time.Now()
 	a.progress.start(a.begun)
 	if a.plan.Intervene == nil && a.plan.Intervention != "" {
-		defer a.record.intervention(a.plan.Intervention, wholeTestbed)() // the effect of Prepare lasts
+		defer a.record.intervention(a.plan.Intervention, 0)() // Prepare is done to the first shop, and lasts
 	}
 	orders := load.Load{Shape: a.o.Shape, Workers: a.o.Workers, Timeout: a.o.Timeout,
 		Over: func(sent int) bool { return a.over(ctx, sent) }}

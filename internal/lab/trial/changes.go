@@ -11,9 +11,9 @@ import (
 	"stocklock/internal/testserver"
 )
 
-// watchLocks records every change of the item's lock that the testbed's own Redis servers announce, until
-// ctx ends. It changes their settings, so it leaves servers alone that were given by address. Without
-// traces it watches nothing: the two are read together.
+// watchLocks records every change of the item's lock that the testbed's own Redis servers announce,
+// until ctx ends. It changes their settings, so it leaves servers alone that were given by address.
+// Without traces it watches nothing: the two are read together.
 func (a *attack) watchLocks(ctx context.Context) error {
 	if len(a.traces) == 0 || a.bench.Testbed.Redis() == nil {
 		return nil
@@ -24,7 +24,7 @@ func (a *attack) watchLocks(ctx context.Context) error {
 		for i, server := range quorum {
 			watched[fmt.Sprintf("redis %d of %d", i+1, len(quorum))] = server
 		}
-	} else if replica := a.bench.Testbed.Replica(); replica != nil && a.cell.Scenario.Attacks == strategy.SurvivesFailover {
+	} else if replica := a.bench.Testbed.Replica(); replica != nil && a.cell.Scenario.Attacks == strategy.SurvivesDataLoss {
 		watched[explain.Replica] = replica
 	}
 	for name, server := range watched {

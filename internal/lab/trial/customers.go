@@ -49,8 +49,8 @@ const (
 	workPoint = sale.Read
 )
 
-// next plans the next request. It chooses the next shop that is neither down nor kept for one request
-// alone. remake allows an injection that missed its point to be made again.
+// next plans the next request. It chooses the next shop that is neither down nor kept for one
+// request alone. remake allows an injection that missed its point to be made again.
 func (c *customers) next(inject func(n int) scenario.Injection, remake bool) *hit {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,8 +101,8 @@ func (c *customers) answered(h *hit, answer load.Answer) {
 	}
 }
 
-// unknown reports whether a request may have sold without an answer that says so. It is for the time
-// after the attack, as is the rest of this file.
+// unknown reports whether a request may have sold without an answer that says so. It is for the
+// time after the attack, as is the rest of this file.
 func (c *customers) unknown() bool {
 	return slices.ContainsFunc(c.hits, func(h *hit) bool { return h.Outcome == load.Unknown || h.Outcome == "" })
 }

@@ -36,7 +36,7 @@ func (a *attack) markTraces() {
 	}
 }
 
-// readTraces returns what the shops wrote during the attack.
+// readTraces returns the events that the shops wrote during the attack.
 func (a *attack) readTraces() ([]labmode.Event, error) {
 	var all []labmode.Event
 	for i, f := range a.traces {

@@ -16,8 +16,8 @@ import (
 	"stocklock/internal/shop/labmode"
 )
 
-// await watches, in the background, for the moment at which the request reaches its fault's point. Then it
-// intervenes in the testbed as the plan says, and relieves it when the request is done.
+// await watches, in the background, for the moment at which the request reaches its fault's point.
+// Then it intervenes in the testbed as the plan says, and relieves it when the request is done.
 func (a *attack) await(ctx context.Context, h *hit) {
 	if a.bench.Testbed == nil {
 		return
@@ -58,8 +58,8 @@ func (a *attack) intervene(ctx context.Context, h *hit) {
 	over()
 }
 
-// reached follows a trace until the request has reached the point. It gives up when the request is done
-// and the trace, read once more to its end, does not have the point.
+// reached follows a trace until the request has reached the point. It gives up when the request is
+// done and the trace, read once more to its end, does not have the point.
 func reached(ctx context.Context, file, request string, p sale.Point, done <-chan struct{}) bool {
 	f, err := os.Open(file)
 	if err != nil {

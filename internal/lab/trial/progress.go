@@ -8,8 +8,8 @@ import (
 	"stocklock/internal/lab/load"
 )
 
-// progress says whether something still moves: what is sold, and which faults are under way. It is safe
-// for concurrent use.
+// progress says whether something still moves: what is sold, and which faults are under way. It is
+// safe for concurrent use.
 type progress struct {
 	mu          sync.Mutex // guards the rest
 	last        time.Time  // of the last sale, or of the last end of a fault
@@ -88,8 +88,8 @@ func (p *progress) finished(soldOut int) bool {
 	return p.pending == 0 && p.restarting == 0 && p.soldOut > soldOut
 }
 
-// standsStill reports whether nothing was sold for longer than patience, with stock left and no fault
-// under way.
+// standsStill reports whether nothing was sold for longer than patience, with stock left and no
+// fault under way.
 func (p *progress) standsStill(stock int64, patience time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,8 +97,9 @@ func (p *progress) standsStill(stock int64, patience time.Duration) bool {
 	return p.sold < stock && p.soldOut == 0 && !underWay && time.Since(p.last) > patience
 }
 
-// over reports whether there is nothing more to learn. A fixed load ends when all requests are sent, the
-// others when the faults are over and all is sold. Either ends when nothing is sold any more.
+// over reports whether there is nothing more to learn. A fixed load ends when all requests are
+// sent, the others when the faults are over and all is sold. Either ends when nothing is sold any
+// more.
 func (a *attack) over(ctx context.Context, sent int) bool {
 	switch {
 	case a.cell.Scenario.FixedLoad && sent >= a.o.Requests:
@@ -111,6 +112,6 @@ func (a *attack) over(ctx context.Context, sent int) bool {
 	}
 }
 
-// patience is how long nothing may be sold before that counts as stuck: three leases, and not less than
-// one sale may take on a busy machine.
+// patience is how long nothing may be sold before that counts as stuck: three leases, and not less
+// than one sale may take on a busy machine.
 func (a *attack) patience() time.Duration { return max(3*a.o.Lease, 1500*time.Millisecond) }

@@ -30,16 +30,16 @@ type Result struct {
 	OrdersWithoutAnswer int64 `json:"orders_without_answer"`
 	AnswersWithoutOrder int64 `json:"answers_without_order"` // must never be
 
-	Answered int64 `json:"answered_sold"` // requests answered as sold
-	Unknown  int64 `json:"unknown"`
-	SoldOut  int64 `json:"sold_out"`
-	Busy     int64 `json:"busy"`
-	Fenced   int64 `json:"fenced"`
-	Lost     int64 `json:"lost"`
-	Conflict int64 `json:"conflict"`
-	Refused  int64 `json:"refused"`
-	Errors   int64 `json:"errors"`
-	Strikes  int   `json:"strikes"` // faults that reached their point
+	Answered  int64 `json:"answered_sold"` // requests answered as sold
+	Unknown   int64 `json:"unknown"`
+	SoldOut   int64 `json:"sold_out"`
+	Busy      int64 `json:"busy"`
+	Fenced    int64 `json:"fenced"`
+	Lost      int64 `json:"lost"`
+	Conflict  int64 `json:"conflict"`
+	Refused   int64 `json:"refused"`
+	Errors    int64 `json:"errors"`
+	FaultsMet int64 `json:"faults_met"` // faults that reached their point
 
 	SalesPerSecond float64 `json:"sales_per_second"`
 	Latency        Latency `json:"latency_ms"`           // of answered requests, from sent to answered
@@ -84,8 +84,8 @@ func newResult(c Cell, o Options, shops int) *Result {
 	}
 }
 
-// Surprise reports whether the verdict differs from what the strategy's properties promise, in either
-// direction. A skipped cell is no surprise.
+// Surprise reports whether the verdict differs from what the strategy's properties promise, in
+// either direction. A skipped cell is no surprise.
 func (r Result) Surprise() bool { return r.Verdict != scenario.Skipped && r.Verdict != r.Expected }
 
 // Comparable reports whether the scenario's numbers may be compared between strategies.
@@ -119,7 +119,7 @@ func (r *Result) count(a *attack) {
 			lastSale = at
 		}
 	}
-	r.Requests, r.Strikes = int64(len(a.customers.hits)), a.progress.reached
+	r.Requests, r.FaultsMet = int64(len(a.customers.hits)), int64(a.progress.reached)
 	r.Answered, r.Unknown, r.SoldOut, r.Busy = counts[load.Sold], counts[load.Unknown], counts[load.SoldOut], counts[load.Busy]
 	r.Fenced, r.Lost, r.Conflict = counts[load.Fenced], counts[load.Lost], counts[load.Conflict]
 	r.Refused, r.Errors = counts[load.Refused], counts[load.Failed]

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// stallWatch measures for how long the machine let nothing happen. In such a gap a lease can end, or a
-// chance to enter can pass, without a fault. It is safe for concurrent use.
+// stallWatch measures for how long the machine let nothing happen. In such a gap a lease can end,
+// or a chance to enter can pass, without a fault. It is safe for concurrent use.
 type stallWatch struct {
 	gap atomic.Int64 // the longest, in nanoseconds
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/explain"
+	"stocklock/internal/redislock"
 	"stocklock/internal/strategy"
 )
 
@@ -56,11 +57,10 @@ func (a *attack) lookAtLocks(ctx context.Context) ([]explain.Lock, error) {
 	return found, nil
 }
 
-// lockKeys are where Redis keeps an item's lock: plain locks at the key itself, redislock under the key's
-// hash tag.
+// lockKeys are where Redis keeps an item's lock: plain locks and redislock have one key each.
 func lockKeys(item uint64) []string {
 	key := strategy.Key(item)
-	return []string{key, "{" + key + "}:lock"}
+	return []string{key, redislock.Keys("", key).Lock}
 }
 
 // describe says what the requests wait for.

@@ -11,8 +11,8 @@ import (
 	"stocklock/internal/lab/load"
 )
 
-// Timeline is what happened over time, in bins of the same width. A request counts in the bin of its
-// answer.
+// Timeline is what happened over time, in bins of the same width. A request counts in the bin of
+// its answer.
 type Timeline struct {
 	BinMS    float64                  `json:"bin_ms"`
 	Outcomes map[load.Outcome][]int64 `json:"outcomes"`

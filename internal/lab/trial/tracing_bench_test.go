@@ -12,13 +12,13 @@ import (
 	"stocklock/internal/strategy/ladder"
 )
 
-// BenchmarkTracing says how much of its throughput under contention a strategy keeps while
-// everything about it is recorded:
+// BenchmarkTracing measures how much of its throughput under contention a strategy keeps while
+// every sale is recorded:
 //
 //	go test ./internal/lab/trial -run '^$' -bench Tracing -benchtime 40x
 //
-// Two testbeds sell in turn, one of them traced, so that whatever else the machine does hits both.
-// What is reported is the median of the ratios.
+// Two testbeds sell in turn, one of them traced, so that other load on the machine affects both.
+// The benchmark reports the median of the ratios.
 func BenchmarkTracing(b *testing.B) {
 	r, err := rig.New()
 	if err != nil {

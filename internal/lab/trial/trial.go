@@ -1,13 +1,14 @@
 // Package trial runs one cell: one strategy under one scenario.
 //
-// A trial makes an item of its own and attacks it through the shops. Meanwhile the scenario injects its
-// faults. Then the trial repairs the testbed, waits until all is at rest, and has SQL count what was sold.
-// From these counts follows a verdict, which is held against the strategy's properties. What the shops
-// say of themselves is never trusted.
+// A trial makes an item of its own and attacks it through the shops. Meanwhile the scenario injects
+// its faults. Then the trial repairs the testbed, waits until all is at rest, and has SQL count
+// what was sold. From these counts follows a verdict, which is held against the strategy's
+// properties. What the shops say of themselves is never trusted.
 //
-// The files: trial.go is the order of events, attack.go the load and what happens meanwhile, customers.go
-// who sends what to which shop, interventions.go what is done to the testbed, progress.go when it is over,
-// changes.go what Redis announces, verdict.go how it ended, result.go and timeline.go the numbers.
+// The files: trial.go is the order of events, attack.go the load and what happens meanwhile,
+// customers.go the requests and their shops, interventions.go what is done to the testbed,
+// progress.go when it is over, changes.go what Redis announces, verdict.go how it ended, result.go
+// and timeline.go the numbers.
 package trial
 
 import (
@@ -59,15 +60,17 @@ type Options struct {
 	strategy.Options
 }
 
-// maxCell bounds a cell that neither sells out nor gets stuck, besides the time that its load takes.
+// maxCell bounds a cell that neither sells out nor gets stuck, besides the time that its load
+// takes.
 const maxCell = 90 * time.Second
 
-// maxTries bounds how often a cell is run that says nothing about its strategy, because the machine stalled
-// or because a fault or a repair failed.
+// maxTries bounds how often a cell is run that says nothing about its strategy, because the machine
+// stalled or because a fault or a repair failed.
 const maxTries = 3
 
-// Run runs one cell. An error means that the harness cannot go on. What spoils only this cell has the
-// verdict Invalid, after [maxTries] at most. A cell that was interrupted by ctx returns ctx's cause.
+// Run runs one cell. An error means that the harness cannot go on. What spoils only this cell has
+// the verdict Invalid, after [maxTries] at most. A cell that was interrupted by ctx returns ctx's
+// cause.
 func Run(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
 	var earlier []string
 	for {
@@ -176,8 +179,8 @@ func (b Bench) ready(ctx context.Context) error {
 	return nil
 }
 
-// rest waits until no more orders can come. Where every request has its answer, that is now. Where a
-// request has none, that is when there were no new orders for a lease.
+// rest waits until no more orders can come. Where every request has its answer, that is now. Where
+// a request has none, that is when there were no new orders for a lease.
 func rest(ctx context.Context, store *stock.Store, run string, doubtful bool, lease time.Duration) error {
 	if !doubtful {
 		return nil

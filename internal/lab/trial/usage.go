@@ -9,8 +9,8 @@ import (
 	"stocklock/internal/testserver"
 )
 
-// usage is what the sales cost the servers, from the beginning of the attack to the first sold-out answer.
-// One goroutine at a time uses it.
+// usage is what the sales cost the servers, from the beginning of the attack to the first sold-out
+// answer. One goroutine at a time uses it.
 type usage struct {
 	count func() (counts, error) // nil where it cannot be known
 	begin counts
@@ -21,13 +21,14 @@ type usage struct {
 	err        error
 }
 
-// counts are the reads of Redis from its clients' connections, one for each request or pipeline, and the
-// statements that the database got.
+// counts are the reads of Redis from its clients' connections, one for each request or pipeline,
+// and the statements that the database got.
 type counts struct{ redis, database int64 }
 
 const usagePatience = 5 * time.Second
 
-// startUsage counts only where nothing but sales goes on, and on a bench that has the servers to itself.
+// startUsage counts only where nothing but sales goes on, and on a bench that has the servers to
+// itself.
 func (a *attack) startUsage(ctx context.Context) *usage {
 	u := &usage{background: &a.background}
 	if !a.bench.Alone || !a.cell.Scenario.Comparable || a.bench.Testbed.Redis() == nil {

@@ -44,11 +44,11 @@ func judge(r *Result, a *attack) verdict {
 	case r.Duplicates > 0:
 		return invalid("%d requests have more than one order", r.Duplicates)
 	case r.Errors > 0:
-		return invalid("%d answers that should not be, such as: %s", r.Errors, a.firstFailure())
+		return invalid("%d unexpected answers, such as: %s", r.Errors, a.firstFailure())
 	case r.Oversold > 0:
 		return verdict{kind: scenario.Oversold, reason: fmt.Sprintf("%d orders for a stock of %d", r.Sold, r.InitialStock)}
 	case a.stuck != nil && a.deserted() != nil:
-		return invalid("no shop answers any more, and something has to start those anew that are given by --shop: %v", a.deserted())
+		return invalid("no shop answers any more; shops given by --shop must be restarted from outside: %v", a.deserted())
 	case a.stuck != nil:
 		return verdict{kind: scenario.Stuck, reason: fmt.Sprintf("%d of %d left and wanted; %s", r.Remaining, r.InitialStock, a.stuck.waiting)}
 	case r.Remaining > 0:
@@ -56,21 +56,21 @@ func judge(r *Result, a *attack) verdict {
 	case a.cell.Scenario.Attacks == strategy.Renews && longWorkNeverSells(a.customers.hits):
 		return verdict{kind: scenario.Stuck, reason: "work that outlasts the lease never sells: each time the lock was lost"}
 	case a.missedEveryPoint():
-		return spoiled("no fault came to its point")
+		return spoiled("no fault reached its point")
 	default:
 		return verdict{kind: scenario.Held}
 	}
 }
 
-// missedEveryPoint reports whether faults were injected, and none reached its point. A strategy without a
-// guard does not have every point.
+// missedEveryPoint reports whether faults were injected, and none reached its point. A strategy
+// without a guard does not have every point.
 func (a *attack) missedEveryPoint() bool {
 	guarded := a.cell.Strategy.Guard != "nothing"
 	return a.bench.Testbed != nil && guarded && a.progress.reached == 0 && a.customers.sentFault()
 }
 
-// longWorkNeverSells reports whether every request with a fault lost its lock over it. A lock that gives up
-// in time oversells nothing, but it has not kept its promise to renew.
+// longWorkNeverSells reports whether every request with a fault lost its lock over it. A lock that
+// gives up in time oversells nothing, but it has not kept its promise to renew.
 func longWorkNeverSells(hits []*hit) bool {
 	lost := 0
 	for _, h := range hits {
@@ -84,8 +84,8 @@ func longWorkNeverSells(hits []*hit) bool {
 	return lost > 0
 }
 
-// deserted says why no shop answers any more, of those that were given by address. Whoever runs those
-// has to restart what a scenario kills. It is nil while one answers.
+// deserted returns why no shop answers any more, of those that were given by address. The lab
+// cannot restart those. It is nil while one answers.
 func (a *attack) deserted() error {
 	if a.bench.Testbed != nil {
 		return nil

@@ -1,5 +1,5 @@
-// Package wholefile writes files that are there whole or not at all: a program that is interrupted, or fails,
-// leaves what had the name before.
+// Package wholefile writes files that are complete or do not exist. A program that is interrupted,
+// or fails, leaves the file that had the name before.
 package wholefile
 
 import (
@@ -12,15 +12,16 @@ import (
 	"path/filepath"
 )
 
-// File is a file in the making: it takes the place of what has its name when it is whole, and not
-// before. What is no file, such as a pipe or a device, is written to as it goes.
+// File is an unfinished file. [File.Commit] gives it its name, in place of the file that had it.
+// Pipes and devices are written to directly.
 type File struct {
 	*os.File
-	asked string // the name, as it was asked for
-	path  string // with links followed
+	asked string // the name as it was given
+	path  string // the name with links followed
 }
 
-// Create begins a file. Either [File.Commit] or [File.Discard] has to end it; Discard does nothing after Commit.
+// Create begins a file. Either [File.Commit] or [File.Discard] must end it. Discard does nothing
+// after Commit.
 func Create(path string) (*File, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -48,7 +49,7 @@ func Create(path string) (*File, error) {
 	return &File{unfinished, path, final}, nil
 }
 
-// Write has a file written.
+// Write creates a file, lets write fill it, and commits it.
 func Write(path string, write func(io.Writer) error) error {
 	file, err := Create(path)
 	if err != nil {
@@ -66,10 +67,10 @@ func Write(path string, write func(io.Writer) error) error {
 	return file.Commit()
 }
 
-// Check says whether [Create] will be able to, and leaves nothing behind.
+// Check returns the error that [Create] would return, and leaves nothing behind.
 func Check(path string) error {
 	if info, err := os.Stat(path); err == nil && info.Mode()&fs.ModeType&^fs.ModeDir != 0 {
-		return nil // to open a pipe would wait for its reader
+		return nil // opening a pipe would wait for its reader
 	}
 	file, err := Create(path)
 	if err != nil {
@@ -82,7 +83,7 @@ func Check(path string) error {
 // Commit gives the file its name.
 func (f *File) Commit() error {
 	err := f.Close()
-	if f.inTheMaking() {
+	if f.unfinished() {
 		if err == nil {
 			err = os.Chmod(f.Name(), 0o644)
 		}
@@ -96,17 +97,17 @@ func (f *File) Commit() error {
 	return nil
 }
 
-// Discard leaves what had the name as it was.
+// Discard removes the unfinished file. The file that had the name stays.
 func (f *File) Discard() {
 	f.Close()
-	if f.inTheMaking() {
+	if f.unfinished() {
 		os.Remove(f.Name()) // gone already after Commit
 	}
 }
 
-func (f *File) inTheMaking() bool { return f.Name() != f.path }
+func (f *File) unfinished() bool { return f.Name() != f.path }
 
-// cannotWrite tells the cause without the names that it happened under, which are of no use to anybody.
+// cannotWrite replaces the path of the unfinished file in an error by the path that was given.
 func cannotWrite(path string, err error) error {
 	var failed *fs.PathError
 	var renaming *os.LinkError

@@ -40,6 +40,7 @@ type Lab struct {
 
 // Attach makes a shop sell as its requests ask.
 func Attach(s *shop.Shop, cfg Config) {
+	s.ExtraTime = cfg.Work + MaxDuration // no deadline may end what a scenario makes slow
 	s.UseLab(&Lab{Config: cfg, deps: s.Deps, usual: s.Seller(), log: s.Log, sellers: map[string]*strategy.Seller{}})
 }
 

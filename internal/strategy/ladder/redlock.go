@@ -3,7 +3,7 @@ package ladder
 import (
 	"github.com/redis/go-redis/v9"
 
-	"stocklock/internal/redislock"
+	"stocklock/internal/redislock/polling"
 	"stocklock/internal/strategy"
 )
 
@@ -15,10 +15,10 @@ var redlock = strategy.Strategy{
 	Decrement: "read-then-write",
 	Telling:   "pause",
 	Properties: strategy.Properties{
-		Has: strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
+		Has: strategy.DurableAnswers | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
 			strategy.Renews | strategy.OwnerChecked | strategy.AtomicRelease |
 			strategy.Reentrant | strategy.ClockFree | strategy.LossAware |
-			strategy.SurvivesFailover,
+			strategy.SurvivesDataLoss,
 	},
 	NeedsQuorum: true,
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
@@ -27,6 +27,6 @@ var redlock = strategy.Strategy{
 			nodes[i] = client
 		}
 		// A try asks five servers, so it is made more rarely than where it asks one.
-		return strategy.LockGuard{Locking: redislock.NewQuorum(nodes, redislock.Options{Lease: d.Lease, Wait: d.Wait, Retry: d.Retry, Hooks: d.Hooks})}, strategy.ReadThenWrite
+		return strategy.LockGuard{Locking: polling.NewQuorum(nodes, polling.Options{Lease: d.Lease, Wait: d.Wait, Retry: d.Retry, Hooks: d.Hooks})}, strategy.ReadThenWrite
 	},
 }

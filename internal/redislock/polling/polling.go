@@ -1,4 +1,4 @@
-package redislock
+package polling
 
 import (
 	"context"
@@ -8,14 +8,13 @@ import (
 	mathrand "math/rand/v2"
 	"sync"
 	"time"
+
+	"stocklock/internal/redislock"
 )
 
-// Polling is a locker on plain keys: SET NX PX, and a value of its own for each
-// hold. It has what [Locker] has, less its queue: it polls with jitter, is not
-// fair, hands nothing on inside the process, and has no fencing tokens
-// ([Lease.Token] is 0). It exists for what Locker cannot do: see [NewQuorum] and [NewWithoutLua].
-// It is safe for concurrent use.
-type Polling struct {
+// Locker is a locker on plain keys: SET NX PX, and a value of its own for each
+// hold. It is safe for concurrent use.
+type Locker struct {
 	opts  Options
 	store plainStore
 
@@ -45,14 +44,14 @@ type slot struct {
 	users int           // who has it or waits for it
 }
 
-func newPolling(store plainStore, o Options) *Polling {
-	p := &Polling{opts: o.withDefaults(), store: store, slots: map[string]*slot{}}
+func newLocker(store plainStore, o Options) *Locker {
+	p := &Locker{opts: o, store: store, slots: map[string]*slot{}}
 	p.ctx, p.stop = context.WithCancel(context.Background())
 	return p
 }
 
-// Acquire is [Locker.Acquire], polling every Options.Retry with jitter.
-func (p *Polling) Acquire(ctx context.Context, key string) (held context.Context, lease *Lease, err error) {
+// Acquire is that of [redislock.Locker], polling every Options.Retry with jitter.
+func (p *Locker) Acquire(ctx context.Context, key string) (held context.Context, lease *redislock.Lease, err error) {
 	if outer, ok := ctx.Value(plainKey{p, key}).(*plainHold); ok {
 		return outer.reenter(ctx)
 	}
@@ -83,13 +82,13 @@ func (p *Polling) Acquire(ctx context.Context, key string) (held context.Context
 			return nil, nil, notAcquired(key, context.Cause(ctx))
 		case <-p.ctx.Done():
 			p.leaveSlot(key, s, next == nil)
-			return nil, nil, ErrClosed
+			return nil, nil, redislock.ErrClosed
 		}
 		held, lease, err := p.try(ctx, key, begun, s)
 		if err == nil {
 			return held, lease, nil
 		}
-		if !errors.Is(err, ErrNotAcquired) {
+		if !errors.Is(err, redislock.ErrNotAcquired) {
 			p.leaveSlot(key, s, true)
 			return nil, nil, err
 		}
@@ -99,8 +98,8 @@ func (p *Polling) Acquire(ctx context.Context, key string) (held context.Context
 	}
 }
 
-// TryAcquire is [Locker.TryAcquire].
-func (p *Polling) TryAcquire(ctx context.Context, key string) (held context.Context, lease *Lease, err error) {
+// TryAcquire is that of [redislock.Locker].
+func (p *Locker) TryAcquire(ctx context.Context, key string) (held context.Context, lease *redislock.Lease, err error) {
 	if outer, ok := ctx.Value(plainKey{p, key}).(*plainHold); ok {
 		return outer.reenter(ctx)
 	}
@@ -117,7 +116,7 @@ func (p *Polling) TryAcquire(ctx context.Context, key string) (held context.Cont
 	return held, lease, err
 }
 
-func (p *Polling) slot(key string) *slot {
+func (p *Locker) slot(key string) *slot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.slots[key]
@@ -129,7 +128,7 @@ func (p *Polling) slot(key string) *slot {
 	return s
 }
 
-func (p *Polling) leaveSlot(key string, s *slot, had bool) {
+func (p *Locker) leaveSlot(key string, s *slot, had bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if had {
@@ -140,41 +139,49 @@ func (p *Polling) leaveSlot(key string, s *slot, had bool) {
 	}
 }
 
-// Do is [Locker.Do].
-func (p *Polling) Do(ctx context.Context, key string, fn func(held context.Context) error) error {
-	held, lease, err := p.Acquire(ctx, key)
-	return do(held, lease, err, fn)
+// Do is [redislock.Do].
+func (p *Locker) Do(ctx context.Context, key string, fn func(held context.Context) error) error {
+	return redislock.Do(ctx, p, key, fn)
 }
 
-// Close gives back every lock and waits until that is done. Held contexts end with
-// [ErrLost].
-func (p *Polling) Close() error {
+// Close releases every lock and waits until that is done, or until ctx ends: then it returns the cause.
+// Held contexts end with [redislock.ErrLost].
+func (p *Locker) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
 	p.stop()
-	p.work.Wait()
-	return nil
+	done := make(chan struct{})
+	go func() {
+		p.work.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // join counts a goroutine or call that Close has to wait for.
-func (p *Polling) join() error {
+func (p *Locker) join() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return ErrClosed
+		return redislock.ErrClosed
 	}
 	p.work.Add(1)
 	return nil
 }
 
 type plainKey struct {
-	locker *Polling
+	locker *Locker
 	key    string
 }
 
 // try asks once. A hold keeps the slot until it ends.
-func (p *Polling) try(ctx context.Context, key string, begun time.Time, s *slot) (context.Context, *Lease, error) {
+func (p *Locker) try(ctx context.Context, key string, begun time.Time, s *slot) (context.Context, *redislock.Lease, error) {
 	if err := p.join(); err != nil {
 		return nil, nil, err
 	}
@@ -187,14 +194,14 @@ func (p *Polling) try(ctx context.Context, key string, begun time.Time, s *slot)
 		}
 		p.dropLater(key, value)
 		if err != nil {
-			return nil, nil, unknown("acquire", key, ctx, err)
+			return nil, nil, unknown(ctx, "acquire", key, err)
 		}
 		ok = false
 	}
 	if !ok {
 		return nil, nil, notAcquired(key, nil)
 	}
-	h := &plainHold{locker: p, slot: s, name: key, value: value, begun: time.Now(), deadline: sent.Add(validity), entries: 1}
+	h := &plainHold{locker: p, slot: s, name: key, value: value, parent: ctx, begun: time.Now(), deadline: sent.Add(validity), entries: 1}
 	ctx, h.cancel = context.WithCancelCause(ctx)
 	h.ctx = context.WithValue(ctx, plainKey{p, key}, h)
 	h.stop = make(chan struct{})
@@ -204,14 +211,14 @@ func (p *Polling) try(ctx context.Context, key string, begun time.Time, s *slot)
 	}
 	go h.watch()
 	if hook := p.opts.Hooks.Acquired; hook != nil {
-		hook(key, time.Since(begun), Free)
+		hook(h.parent, redislock.Event{Key: key, Took: time.Since(begun), From: redislock.Free})
 	}
-	return h.ctx, &Lease{hold: h}, nil
+	return h.ctx, redislock.NewLease(h), nil
 }
 
 // dropLater takes back what may have been set, until it is answered or a lease
 // has passed.
-func (p *Polling) dropLater(key, value string) {
+func (p *Locker) dropLater(key, value string) {
 	if p.join() != nil {
 		return // the lease ends it
 	}
@@ -225,7 +232,7 @@ func (p *Polling) dropLater(key, value string) {
 			}
 			select {
 			case <-ctx.Done():
-			case <-time.After(p.opts.beatEvery() / 8):
+			case <-time.After(p.opts.renewEvery() / 8):
 			}
 		}
 	}()
@@ -234,10 +241,11 @@ func (p *Polling) dropLater(key, value string) {
 // plainHold is one holder's time with a plain lock. Polling.mu guards what
 // changes.
 type plainHold struct {
-	locker *Polling
+	locker *Locker
 	slot   *slot
 	name   string
 	value  string
+	parent context.Context // that Acquire was called with
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	begun  time.Time
@@ -248,29 +256,30 @@ type plainHold struct {
 	ended    bool
 }
 
-func (h *plainHold) key() string  { return h.name }
-func (h *plainHold) fence() int64 { return 0 }
+// Key, Token, Deadline, Valid, Release and Extend are for [redislock.Lease].
+func (h *plainHold) Key() string  { return h.name }
+func (h *plainHold) Token() int64 { return 0 }
 
-func (h *plainHold) until() time.Time {
+func (h *plainHold) Deadline() time.Time {
 	h.locker.mu.Lock()
 	defer h.locker.mu.Unlock()
 	return h.deadline
 }
 
-func (h *plainHold) valid() bool {
+func (h *plainHold) Valid() bool {
 	h.locker.mu.Lock()
 	defer h.locker.mu.Unlock()
 	return !h.ended && time.Now().Before(h.deadline)
 }
 
-func (h *plainHold) reenter(ctx context.Context) (context.Context, *Lease, error) {
+func (h *plainHold) reenter(ctx context.Context) (context.Context, *redislock.Lease, error) {
 	h.locker.mu.Lock()
 	defer h.locker.mu.Unlock()
 	if h.ended || !time.Now().Before(h.deadline) {
-		return nil, nil, fmt.Errorf("enter %q again: %w", h.name, ErrLost)
+		return nil, nil, fmt.Errorf("enter %q again: %w", h.name, redislock.ErrLost)
 	}
 	h.entries++
-	return ctx, &Lease{hold: h}, nil
+	return ctx, redislock.NewLease(h), nil
 }
 
 // end ends the hold once; it says false when it had ended before.
@@ -287,16 +296,16 @@ func (h *plainHold) end(cause error) bool {
 }
 
 func (h *plainHold) lose() {
-	if h.end(ErrLost) {
+	if h.end(redislock.ErrLost) {
 		if hook := h.locker.opts.Hooks.Lost; hook != nil {
-			hook(h.name)
+			hook(h.parent, redislock.Event{Key: h.name, Took: time.Since(h.begun), Err: redislock.ErrLost})
 		}
 		h.locker.dropLater(h.name, h.value)
 		h.locker.leaveSlot(h.name, h.slot, true)
 	}
 }
 
-func (h *plainHold) leave() error {
+func (h *plainHold) Release() error {
 	p := h.locker
 	p.mu.Lock()
 	last := !h.ended && h.entries == 1
@@ -306,39 +315,39 @@ func (h *plainHold) leave() error {
 		return nil
 	}
 	p.mu.Unlock()
-	if !last || !h.valid() || !h.end(nil) {
+	if !last || !h.Valid() || !h.end(nil) {
 		h.lose()
-		return fmt.Errorf("release %q: %w", h.name, ErrNotHeld)
+		return fmt.Errorf("release %q: %w", h.name, redislock.ErrNotHeld)
 	}
 	if hook := p.opts.Hooks.Released; hook != nil {
-		defer func() { hook(h.name, time.Since(h.begun)) }()
+		defer func() { hook(h.parent, redislock.Event{Key: h.name, Took: time.Since(h.begun)}) }()
 	}
 	defer p.leaveSlot(h.name, h.slot, true)
-	ctx, cancel := context.WithTimeout(context.Background(), p.opts.beatEvery())
+	ctx, cancel := context.WithTimeout(context.Background(), p.opts.renewEvery())
 	defer cancel()
 	ok, err := p.store.drop(ctx, h.name, h.value)
 	switch {
 	case err != nil:
 		p.dropLater(h.name, h.value)
-		return unknown("release", h.name, context.Background(), err)
+		return unknown(context.Background(), "release", h.name, err)
 	case !ok:
-		return fmt.Errorf("release %q: %w", h.name, ErrNotHeld)
+		return fmt.Errorf("release %q: %w", h.name, redislock.ErrNotHeld)
 	}
 	return nil
 }
 
-func (h *plainHold) extend(ctx context.Context) error {
-	if !h.valid() {
-		return fmt.Errorf("extend %q: %w", h.name, ErrNotHeld)
+func (h *plainHold) Extend(ctx context.Context) error {
+	if !h.Valid() {
+		return fmt.Errorf("extend %q: %w", h.name, redislock.ErrNotHeld)
 	}
 	sent := time.Now()
 	validity, ok, err := h.locker.store.extend(ctx, h.name, h.value, h.locker.opts.Lease)
 	if err != nil {
-		return unknown("extend", h.name, ctx, err)
+		return unknown(ctx, "extend", h.name, err)
 	}
 	if !ok {
 		h.lose()
-		return fmt.Errorf("extend %q: %w", h.name, ErrNotHeld)
+		return fmt.Errorf("extend %q: %w", h.name, redislock.ErrNotHeld)
 	}
 	h.locker.mu.Lock()
 	if d := sent.Add(validity); d.After(h.deadline) {
@@ -346,7 +355,7 @@ func (h *plainHold) extend(ctx context.Context) error {
 	}
 	h.locker.mu.Unlock()
 	if hook := h.locker.opts.Hooks.Renewed; hook != nil {
-		hook(h.name)
+		hook(h.parent, redislock.Event{Key: h.name, Took: time.Since(h.begun)})
 	}
 	return nil
 }
@@ -356,7 +365,7 @@ func (h *plainHold) extend(ctx context.Context) error {
 func (h *plainHold) watch() {
 	p := h.locker
 	defer p.work.Done()
-	every := p.opts.beatEvery()
+	every := p.opts.renewEvery()
 	renewed := make(chan error, 1)
 	underWay := false
 	defer func() {
@@ -368,9 +377,9 @@ func (h *plainHold) watch() {
 	defer cancel()
 	next := time.Now().Add(every)
 	for {
-		look := h.until()
+		look := h.Deadline()
 		if !p.opts.FixedLease && !underWay {
-			look = earlier(look, next)
+			look = earlierOf(look, next)
 		}
 		select {
 		case <-h.stop:
@@ -389,7 +398,7 @@ func (h *plainHold) watch() {
 		case <-time.After(time.Until(look)):
 		}
 		switch now := time.Now(); {
-		case !now.Before(h.until()):
+		case !now.Before(h.Deadline()):
 			h.lose()
 			return
 		case !underWay && !p.opts.FixedLease && !now.Before(next):
@@ -397,7 +406,7 @@ func (h *plainHold) watch() {
 			go func() {
 				try, cancelTry := context.WithTimeout(ctx, every)
 				defer cancelTry()
-				renewed <- h.extend(try)
+				renewed <- h.Extend(try)
 			}()
 		}
 	}
@@ -405,7 +414,7 @@ func (h *plainHold) watch() {
 
 // dropNow is for Close, after which nothing is dropped in the background.
 func (h *plainHold) dropNow() {
-	ctx, cancel := context.WithTimeout(context.Background(), h.locker.opts.beatEvery())
+	ctx, cancel := context.WithTimeout(context.Background(), h.locker.opts.renewEvery())
 	defer cancel()
 	h.locker.store.drop(ctx, h.name, h.value)
 }

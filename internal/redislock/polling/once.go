@@ -1,4 +1,4 @@
-package redislock
+package polling
 
 import (
 	"context"

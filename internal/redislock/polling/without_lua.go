@@ -1,4 +1,4 @@
-package redislock
+package polling
 
 import (
 	"context"
@@ -10,9 +10,10 @@ import (
 
 // NewWithoutLua returns a locker for platforms that forbid scripts. It takes a lock
 // with SET NX PX, and extends and releases it with WATCH, GET, MULTI and EXEC,
-// which needs a connection of the pool for each. See [Polling] for what it gives up.
-func NewWithoutLua(client redis.UniversalClient, o Options) *Polling {
-	return newPolling(watchStore{client, o.withDefaults().margin()}, o)
+// which needs a connection of the pool for each.
+func NewWithoutLua(client redis.UniversalClient, o Options) *Locker {
+	o = o.withDefaults()
+	return newLocker(watchStore{client, o.margin()}, o)
 }
 
 // watchStore compares and writes in a transaction that fails when the key changed

@@ -1,4 +1,4 @@
-package redislock
+package polling
 
 import (
 	"context"
@@ -17,9 +17,8 @@ import (
 //
 // Each server has a timeout of its own, a fifth of the lease: one that is slow or gone
 // does not hold up the others. What a failed try may have set is dropped on all servers.
-// See [Polling] for what it gives up against [Locker]; above all, it has no fencing token, because
-// independent servers have no common counter.
-func NewQuorum(clients []redis.Scripter, o Options) *Polling {
+// It has no fencing token, because independent servers have no common counter.
+func NewQuorum(clients []redis.Scripter, o Options) *Locker {
 	if len(clients) == 0 {
 		panic("redislock: NewQuorum without clients")
 	}
@@ -32,7 +31,7 @@ func NewQuorum(clients []redis.Scripter, o Options) *Polling {
 		}
 		nodes[i] = once{n}
 	}
-	return newPolling(quorumStore{nodes, o.margin(), max(o.Lease/5, 10*time.Millisecond)}, o)
+	return newLocker(quorumStore{nodes, o.margin(), max(o.Lease/5, 10*time.Millisecond)}, o)
 }
 
 // errNoMajority: too few servers answered to say yes or no. Trying again may help.

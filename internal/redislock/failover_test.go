@@ -1,0 +1,221 @@
+package redislock
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// moving is a primary and its replica behind one endpoint, as the providers of Redis have it.
+type moving struct {
+	t           *testing.T
+	servers     [2]*testServer
+	clients     [2]*redis.Client // of each server
+	primary     atomic.Int32
+	subscribeAt atomic.Int32 // the server that subscriptions go to, plus one; zero means the primary
+}
+
+func startMoving(t *testing.T) *moving {
+	m := &moving{t: t}
+	for i := range m.servers {
+		var err error
+		if m.servers[i], err = startServer("--repl-diskless-sync-delay", "0"); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(m.servers[i].stop)
+		m.clients[i], _ = newClient(t, m.servers[i].addr)
+	}
+	host, port, _ := net.SplitHostPort(m.servers[0].addr)
+	if err := m.clients[1].SlaveOf(t.Context(), host, port).Err(); err != nil {
+		t.Fatal(err)
+	}
+	m.isReplica(1)
+	return m
+}
+
+func (m *moving) isReplica(i int) {
+	m.t.Helper()
+	eventually(m.t, "the replica has the primary's data", func() bool {
+		return m.clients[i].InfoMap(m.t.Context(), "replication").Item("Replication", "master_link_status") == "up"
+	})
+}
+
+// failOver is planned: nothing is lost.
+func (m *moving) failOver() {
+	m.t.Helper()
+	old, next := m.primary.Load(), 1-m.primary.Load()
+	host, port, _ := net.SplitHostPort(m.servers[next].addr)
+	if err := m.clients[old].Do(m.t.Context(), "FAILOVER", "TO", host, port).Err(); err != nil {
+		m.t.Fatal(err)
+	}
+	m.isReplica(int(old))
+	m.primary.Store(next)
+	m.clients[old].Do(m.t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+}
+
+func (m *moving) locker(o Options) *Locker {
+	dial := func(at func() int32) *redis.Client {
+		c := redis.NewClient(&redis.Options{Addr: "primary:6379", ContextTimeoutEnabled: true, Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, m.servers[at()].addr)
+		}})
+		m.t.Cleanup(func() { c.Close() })
+		return c
+	}
+	requests := dial(m.primary.Load)
+	messages := dial(func() int32 {
+		if at := m.subscribeAt.Load(); at > 0 {
+			return at - 1
+		}
+		return m.primary.Load()
+	})
+	l := New(apart{requests, messages}, o)
+	m.t.Cleanup(func() { l.Close(context.Background()) })
+	return l
+}
+
+// claim is a hold that somebody believes in.
+type claim struct {
+	who   string
+	held  context.Context
+	lease *Lease
+}
+
+func (m *moving) wait(who string, l *Locker, into chan<- claim) {
+	held, lease, err := l.Acquire(within(m.t), m.t.Name())
+	if err != nil {
+		m.t.Errorf("%s: %v", who, err)
+		return
+	}
+	into <- claim{who, held, lease}
+}
+
+func (m *moving) queued(n int64) {
+	m.t.Helper()
+	eventually(m.t, "so many wait", func() bool {
+		return m.clients[m.primary.Load()].ZCard(m.t.Context(), Keys("", m.t.Name()).Queue).Val() == n
+	})
+}
+
+// TestPlannedFailoverMakesOneHolder: PUBLISH is replicated. A waiter whose subscription stays with the demoted
+// server is not counted by the new primary, and hears its grant all the same.
+func TestPlannedFailoverMakesOneHolder(t *testing.T) {
+	for name, test := range map[string]func(t *testing.T, m *moving, lease time.Duration){
+		"the waiter has been seen since":     func(_ *testing.T, _ *moving, lease time.Duration) { time.Sleep(lease) },
+		"the waiter has not been seen since": func(*testing.T, *moving, time.Duration) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const lease = 3 * time.Second
+			m := startMoving(t)
+			holder, a, b := m.locker(Options{Lease: lease}), m.locker(Options{Lease: lease}), m.locker(Options{Lease: lease})
+			_, first := acquire(t, holder, within(t), t.Name())
+			claims := make(chan claim, 2)
+			go m.wait("A", a, claims)
+			m.queued(1)
+			m.failOver()
+			eventually(t, "the holder renews at the new primary", func() bool { return first.Extend(t.Context()) == nil })
+			test(t, m, lease)
+			go m.wait("B", b, claims)
+			time.Sleep(200 * time.Millisecond)
+			release(t, first)
+			x := <-claims
+			select {
+			case y := <-claims:
+				if x.lease.Valid() && y.lease.Valid() {
+					t.Errorf("two holders: %s with token %d and %s with token %d", x.who, x.lease.Token(), y.who, y.lease.Token())
+				}
+			case <-time.After(lease):
+			}
+			release(t, x.lease)
+			release(t, (<-claims).lease)
+		})
+	}
+}
+
+// TestSubscriptionsOfAReplica: an endpoint that splits reads sends them there.
+func TestSubscriptionsOfAReplica(t *testing.T) {
+	m := startMoving(t)
+	m.subscribeAt.Store(2)
+	const lease = time.Minute // a heartbeat is far away
+	holder, a, b := m.locker(Options{Lease: lease}), m.locker(Options{Lease: lease}), m.locker(Options{Lease: lease})
+	_, first := acquire(t, holder, within(t), t.Name())
+	claims := make(chan claim, 2)
+	go m.wait("A", a, claims)
+	m.queued(1)
+	go m.wait("B", b, claims)
+	m.queued(2)
+	begun := time.Now()
+	release(t, first)
+	for range 2 {
+		release(t, (<-claims).lease)
+	}
+	if took := time.Since(begun); took > lease/6 {
+		t.Errorf("two hand-offs took %s: the grants were not heard", took)
+	}
+}
+
+// TestAPatternIsNoWaiter: a monitor's PSUBSCRIBE hears what is published to a dead waiter, and must not make it look alive.
+func TestAPatternIsNoWaiter(t *testing.T) {
+	ctx := within(t)
+	monitor, _ := newClient(t, shared.addr)
+	pattern := monitor.PSubscribe(ctx, "redislock:*")
+	defer pattern.Close()
+	if _, err := pattern.Receive(ctx); err != nil {
+		t.Fatal(err)
+	}
+	holder, _ := newLocker(t, Options{})
+	_, lease := acquire(t, holder, ctx, t.Name())
+	for range 3 { // processes that die while they wait
+		client := redis.NewClient(&redis.Options{Addr: shared.addr, MaxRetries: -1})
+		l := New(client, Options{})
+		before := monitor.ZCard(ctx, Keys("", t.Name()).Queue).Val()
+		go l.Acquire(ctx, t.Name())
+		eventually(t, "it waits", func() bool { return monitor.ZCard(ctx, Keys("", t.Name()).Queue).Val() > before })
+		client.Close()
+		defer l.Close(context.Background())
+		channel := l.server.channel()
+		eventually(t, "Redis sees that it is gone", func() bool { return monitor.PubSubNumSub(ctx, channel).Val()[channel] == 0 })
+	}
+	alive, _ := newLocker(t, Options{})
+	got := make(chan *Lease)
+	go func() {
+		_, lease, _ := alive.Acquire(ctx, t.Name())
+		got <- lease
+	}()
+	eventually(t, "it waits", func() bool { return monitor.ZCard(ctx, Keys("", t.Name()).Queue).Val() == 4 })
+	begun := time.Now()
+	release(t, lease)
+	next := <-got
+	if took := time.Since(begun); next == nil || took > time.Second {
+		t.Fatalf("three dead waiters cost %s", took)
+	}
+	release(t, next)
+}
+
+// TestTokensGrowWhereTheClockIsBehind: a replica that is promoted may have a clock that is some seconds behind. The last epoch outlives that.
+func TestTokensGrowWhereTheClockIsBehind(t *testing.T) {
+	client, _ := newClient(t, shared.addr)
+	l, _ := newLocker(t, Options{Lease: 100 * time.Millisecond})
+	_, lease := acquire(t, l, within(t), t.Name())
+	release(t, lease)
+	keys := Keys("", t.Name())
+	if left := client.PTTL(t.Context(), keys.Epoch).Val(); left < 50*time.Second || left > time.Minute {
+		t.Errorf("the epoch is kept for %s, want a minute", left)
+	}
+	// For a clock that is five seconds behind, the last epoch is five seconds ahead.
+	ahead := time.Now().Add(5 * time.Second).UnixMicro()
+	client.Set(t.Context(), keys.Epoch, ahead, redis.KeepTTL)
+	var last int64 = ahead << tokenBits
+	for range 2 {
+		_, lease := acquire(t, l, within(t), t.Name())
+		if lease.Token() <= last {
+			t.Errorf("token %d after %d", lease.Token(), last)
+		}
+		last = lease.Token()
+		release(t, lease)
+	}
+}

@@ -1,0 +1,25 @@
+-- Keeps a place in the queue, and hands on a lock whose holder has died. It never queues.
+-- KEYS  lock, queue, waiters, epoch
+-- ARGV  1 the Locker, 2 the attempt, 3 its lease, 4 the lock's name
+-- Reply {1, epoch, others}  the attempt holds the lock, with a full lease
+--       {2, ttl}            it waits; ttl in milliseconds
+--       3                   neither: it is not queued (any more)
+local k = lockAt(1)
+local id, attempt, lease, name = unpack(ARGV)
+
+local epoch = holds(k, id, attempt)
+if epoch then
+  call('PEXPIRE', k.lock, lease)
+  return held(k, epoch)
+end
+local mine = waiter(k, id)
+if not mine or mine.attempt ~= tonumber(attempt) then return 3 end
+local now, text = clock()
+note(k, id, attempt, lease, now)
+call('ZADD', k.queue, 'LT', now, id) -- a place in the future is from before the clock was set back
+prolong(k, lease)
+if not holder(k) then
+  local who, given = grant(k, name, id, '', 0, now, text)
+  if who == id then return held(k, given) end
+end
+return waits(k)

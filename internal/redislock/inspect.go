@@ -1,0 +1,99 @@
+package redislock
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Inspection is what Redis has of a lock at one moment.
+type Inspection struct {
+	Holder  Process       // zero if nobody holds it
+	Token   int64         // the first one of the holder's turn: it rises with each pass inside the process, of which Redis is not told
+	Left    time.Duration // of the lease
+	Waiters []Process     // those that are next come first
+}
+
+// Process is one Locker that holds or waits.
+type Process struct {
+	ID      string        // its Locker's
+	Label   string        // its Options.Label
+	Waited  time.Duration // by the waiter whose turn is next; zero for a holder
+	Alive   bool          // its heartbeat is not over; true for a holder
+	Attempt uint64
+}
+
+var (
+	//go:embed inspect.lua
+	inspectSource string
+	inspectScript = newScript(takeSource + commonSource + inspectSource)
+)
+
+// Inspect says who holds the lock on key and who waits for it, by Redis's account. It changes nothing.
+func (l *Locker) Inspect(ctx context.Context, key string) (Inspection, error) {
+	c := call{inspectScript, Keys(l.opts.Prefix, key).all(), nil}
+	cmd := c.bySHA(ctx)
+	if err := l.server.client.Process(ctx, cmd); redis.HasErrorPrefix(err, "NOSCRIPT") {
+		cmd = c.command(ctx, "eval", c.script.source)
+		_ = l.server.client.Process(ctx, cmd)
+	}
+	fields, err := cmd.Slice()
+	if err != nil {
+		return Inspection{}, fmt.Errorf("redislock: inspect %q: %w", key, err)
+	}
+	i, err := parseInspection(fields)
+	if err != nil {
+		return Inspection{}, fmt.Errorf("redislock: inspect %q: %w in %v", key, err, fields)
+	}
+	return i, nil
+}
+
+func parseInspection(fields []any) (i Inspection, err error) {
+	if len(fields) != 4 {
+		return i, fmt.Errorf("%d fields", len(fields))
+	}
+	now, err := strconv.ParseInt(fmt.Sprint(fields[3]), 10, 64)
+	if err != nil {
+		return i, err
+	}
+	if value := fmt.Sprint(fields[0]); value != "" {
+		i.Holder.Alive = true
+		var epoch int64
+		if _, err := fmt.Sscan(value, &i.Holder.ID, &i.Holder.Attempt, &epoch); err != nil {
+			return i, err
+		}
+		ttl, _ := fields[1].(int64)
+		i.Holder.Label, i.Token, i.Left = labelOf(i.Holder.ID), epoch<<tokenBits, time.Duration(max(ttl, 0))*time.Millisecond
+	}
+	waiting, _ := fields[2].([]any)
+	for ; len(waiting) >= 3; waiting = waiting[3:] {
+		p := Process{ID: fmt.Sprint(waiting[0])}
+		p.Label = labelOf(p.ID)
+		record := strings.Split(fmt.Sprint(waiting[1]), ":")
+		if len(record) == 4 {
+			p.Attempt, _ = strconv.ParseUint(record[0], 10, 64)
+			alive, _ := strconv.ParseInt(record[1], 10, 64)
+			p.Alive = alive >= now
+		}
+		came, err := strconv.ParseFloat(fmt.Sprint(waiting[2]), 64)
+		if err != nil {
+			return i, err
+		}
+		p.Waited = time.Duration(max(now-int64(came), 0)) * time.Microsecond
+		i.Waiters = append(i.Waiters, p)
+	}
+	return i, nil
+}
+
+// labelOf is the label in a Locker's id.
+func labelOf(id string) string {
+	if end := strings.LastIndexByte(id, '~'); end >= 0 {
+		return id[:end]
+	}
+	return ""
+}

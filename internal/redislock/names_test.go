@@ -1,0 +1,162 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// TestOneLockUnderOneName: "a" and "{a}" are spellings of one lock, and "" and ":" are two.
+func TestOneLockUnderOneName(t *testing.T) {
+	l, count := newLocker(t, Options{})
+	held, outer := acquire(t, l, within(t), t.Name())
+	before := count.n.Load()
+	_, inner := acquire(t, l, held, "{"+t.Name()+"}")
+	if n := count.n.Load() - before; n != 0 || inner.Token() != outer.Token() {
+		t.Errorf("re-entry under another spelling sent %d requests, token %d after %d", n, inner.Token(), outer.Token())
+	}
+	if got := inner.Key(); got != "{"+t.Name()+"}" {
+		t.Errorf("Key = %q, want it as it was spelled", got)
+	}
+	// They queue together, in one process.
+	got := make(chan *Lease, 1)
+	go func() {
+		_, lease, _ := l.Acquire(t.Context(), "{"+t.Name()+"}")
+		got <- lease
+	}()
+	eventually(t, "it waits", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.locks["{"+t.Name()+"}"].waiters.Len() == 1
+	})
+	release(t, inner)
+	begun := time.Now()
+	release(t, outer)
+	release(t, <-got)
+	if took := time.Since(begun); took > time.Second {
+		t.Errorf("the other spelling waited %s", took)
+	}
+
+	_, one := acquire(t, l, within(t), "")
+	_, two, err := l.TryAcquire(t.Context(), ":")
+	if err != nil {
+		t.Fatalf("the locks %q and %q are one: %v", "", ":", err)
+	}
+	release(t, one)
+	release(t, two)
+}
+
+func TestPrefixAndLabel(t *testing.T) {
+	l, _ := newLocker(t, Options{Prefix: "shop:", Label: "worker-7"})
+	plain, _ := newLocker(t, Options{})
+	client, _ := newClient(t, shared.addr)
+	_, lease := acquire(t, l, within(t), t.Name())
+	if lock := "shop:{" + t.Name() + "}:v2:lock"; client.Exists(t.Context(), lock).Val() != 1 || Keys("shop:", t.Name()).Lock != lock {
+		t.Errorf("there is no %s", lock)
+	}
+	_, other, err := plain.TryAcquire(t.Context(), t.Name())
+	if err != nil {
+		t.Fatalf("another prefix is another lock: %v", err)
+	}
+	release(t, other)
+
+	waits := make(chan error, 1)
+	waiter, _ := newLocker(t, Options{Prefix: "shop:", Label: "worker-8"})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		_, _, err := waiter.Acquire(ctx, t.Name())
+		waits <- err
+	}()
+	var seen Inspection
+	eventually(t, "the waiter is seen", func() bool {
+		if seen, err = l.Inspect(t.Context(), t.Name()); err != nil {
+			t.Fatal(err)
+		}
+		return len(seen.Waiters) == 1 && seen.Waiters[0].Waited > 0
+	})
+	if seen.Holder.Label != "worker-7" || seen.Token != lease.Token() || seen.Left <= 0 || seen.Left > defaultLease {
+		t.Errorf("Inspect = %+v, want the holder worker-7 with token %d", seen, lease.Token())
+	}
+	if w := seen.Waiters[0]; w.Label != "worker-8" || !w.Alive {
+		t.Errorf("Inspect = %+v, want the waiter worker-8", w)
+	}
+	cancel()
+	<-waits
+	release(t, lease)
+	eventually(t, "nobody is seen", func() bool {
+		seen, err = l.Inspect(t.Context(), t.Name())
+		return err == nil && seen.Holder == (Process{}) && len(seen.Waiters) == 0
+	})
+	client.Set(t.Context(), Keys("shop:", t.Name()).Lock, "something else", time.Minute)
+	defer client.Del(t.Context(), Keys("shop:", t.Name()).Lock)
+	if _, err := l.Inspect(t.Context(), t.Name()); err == nil {
+		t.Error("Inspect takes something else for a lock")
+	}
+}
+
+func TestOptionsThatCannotBe(t *testing.T) {
+	client, _ := newClient(t, shared.addr)
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": shared.addr}})
+	defer ring.Close()
+	l, _ := newLocker(t, Options{})
+	for want, do := range map[string]func(){
+		"Options.Wait":        func() { New(client, Options{Wait: -1}) },
+		"Options.MaxHold":     func() { New(client, Options{MaxHold: -1}) },
+		"Options.Grace":       func() { New(client, Options{Grace: -1}) },
+		"Options.Label":       func() { New(client, Options{Label: "two words"}) },
+		"Options.Prefix":      func() { New(client, Options{Prefix: "{"}) },
+		"the lease is 1ms":    func() { New(client, Options{Lease: time.Millisecond}) },
+		"the lease is 1µs":    func() { l.AcquireWith(t.Context(), "k", AcquireOptions{Lease: time.Microsecond}) },
+		"AcquireOptions.Wait": func() { l.AcquireWith(t.Context(), "k", AcquireOptions{Wait: -1}) },
+		"one shard":           func() { New(ring, Options{}) },
+	} {
+		func() {
+			defer func() {
+				if said, _ := recover().(string); !strings.Contains(said, want) {
+					t.Errorf("panic %q, want one about %s", said, want)
+				}
+			}()
+			do()
+		}()
+	}
+}
+
+func TestAcquireWithSettingsOfItsOwn(t *testing.T) {
+	l, _ := newLocker(t, Options{Lease: time.Minute})
+	client, _ := newClient(t, shared.addr)
+	held, lease, err := l.AcquireWith(within(t), t.Name(), AcquireOptions{Lease: 300 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left := client.PTTL(t.Context(), Keys("", t.Name()).Lock).Val(); left > 300*time.Millisecond {
+		t.Errorf("the lock lives for %s, want the lease of the call", left)
+	}
+	time.Sleep(time.Second)
+	if held.Err() != nil {
+		t.Errorf("a hold with a short lease is not renewed: %v", context.Cause(held))
+	}
+	// A goroutine that wants another lease gets the lock from Redis, with that.
+	begun := time.Now()
+	if _, _, err := l.AcquireWith(t.Context(), t.Name(), AcquireOptions{Wait: 50 * time.Millisecond}); !errors.Is(err, ErrNotAcquired) {
+		t.Errorf("Acquire with a wait of its own = %v", err)
+	}
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("it waited for %s", took)
+	}
+	got := make(chan *Lease, 1)
+	go func() {
+		_, lease, _ := l.Acquire(t.Context(), t.Name())
+		got <- lease
+	}()
+	time.Sleep(50 * time.Millisecond)
+	release(t, lease)
+	next := <-got
+	if left := client.PTTL(t.Context(), Keys("", t.Name()).Lock).Val(); left < 30*time.Second {
+		t.Errorf("the lock lives for %s, want the Locker's lease", left)
+	}
+	release(t, next)
+}

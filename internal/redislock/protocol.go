@@ -1,0 +1,263 @@
+package redislock
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Client is what the lock needs of a go-redis client. *redis.Client (also one made
+// for Sentinel), *redis.ClusterClient and redis.UniversalClient have it.
+type Client interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
+	Pipeline() redis.Pipeliner
+	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
+}
+
+var (
+	//go:embed take.lua
+	takeSource string
+	//go:embed common.lua
+	commonSource string
+	//go:embed acquire_free.lua
+	acquireFreeSource string
+	//go:embed acquire.lua
+	acquireSource string
+	//go:embed release_unwanted.lua
+	releaseUnwantedSource string
+	//go:embed release.lua
+	releaseSource string
+	//go:embed cancel.lua
+	cancelSource string
+	//go:embed renew.lua
+	renewSource string
+	//go:embed heartbeat.lua
+	heartbeatSource string
+
+	acquireFreeScript     = newScript(takeSource + acquireFreeSource)
+	releaseUnwantedScript = newScript(releaseUnwantedSource)
+	renewScript           = newScript(renewSource)
+	acquireScript         = newScript(takeSource + commonSource + acquireSource)
+	releaseScript         = newScript(takeSource + commonSource + releaseSource)
+	heartbeatScript       = newScript(takeSource + commonSource + heartbeatSource)
+	cancelScript          = newScript(takeSource + commonSource + cancelSource)
+)
+
+type script struct{ source, sha string }
+
+func newScript(source string) *script { return &script{source, redis.NewScript(source).Hash()} }
+
+// call is a request: a script with its keys and arguments.
+type call struct {
+	script *script
+	keys   []string
+	args   []any
+}
+
+// command makes a command of a call. It is sent once, whatever the client's MaxRetries: a request that
+// is sent again after its answer was lost may be carried out twice, the second time when the
+// lock has gone on to somebody else. What the lock sends again, it sends knowing that the first time may have worked.
+func (c call) command(ctx context.Context, name, script string) onceCmd {
+	all := make([]any, 0, 3+len(c.keys)+len(c.args))
+	all = append(all, name, script, len(c.keys))
+	for _, key := range c.keys {
+		all = append(all, key)
+	}
+	cmd := redis.NewCmd(ctx, append(all, c.args...)...)
+	cmd.SetFirstKeyPos(3) // for the clients that go by a key's slot
+	return onceCmd{cmd}
+}
+
+func (c call) bySHA(ctx context.Context) onceCmd { return c.command(ctx, "evalsha", c.script.sha) }
+
+// onceCmd is a command that go-redis does not retry.
+type onceCmd struct{ *redis.Cmd }
+
+func (onceCmd) NoRetry() bool { return true }
+
+// reply is what a script says of one lock.
+type reply struct {
+	kind   int64
+	epoch  int64         // of replyHeld
+	others int64         // of replyHeld: other processes that wait
+	ttl    time.Duration // of replyWaiting: how long the lock lives as it is
+}
+
+const (
+	replyNotHeld = 0
+	replyHeld    = 1
+	replyWaiting = 2
+	replyDropped = 3 // or: nothing was done
+)
+
+// contended says whether it shows that others want the lock, too.
+func (r reply) contended() bool { return r.kind == replyDropped || r.ttl > 0 || r.others > 0 }
+
+// maxTTL, in milliseconds, is far from what a time.Duration cannot hold.
+const maxTTL = 1 << 40
+
+// parseReply reads a list, or a number: the kind alone, or the epoch of a lock that is held, without a word on who waits.
+func parseReply(v any) (reply, error) {
+	switch n, ok := v.(int64); {
+	case n > replyDropped:
+		return reply{kind: replyHeld, epoch: n}, nil
+	case ok && (n == replyNotHeld || n == replyWaiting || n == replyDropped):
+		return reply{kind: n}, nil
+	}
+	var numbers [3]int64
+	fields, ok := v.([]any)
+	ok = ok && len(fields) <= len(numbers)
+	for i := 0; ok && i < len(fields); i++ {
+		numbers[i], ok = fields[i].(int64)
+	}
+	switch {
+	case ok && len(fields) == 3 && numbers[0] == replyHeld && numbers[1] > 0:
+		return reply{kind: replyHeld, epoch: numbers[1], others: numbers[2]}, nil
+	case ok && len(fields) == 2 && numbers[0] == replyWaiting:
+		return reply{kind: replyWaiting, ttl: time.Duration(min(max(numbers[1], 0), maxTTL)) * time.Millisecond}, nil
+	}
+	return reply{}, fmt.Errorf("redislock: unexpected reply %v", v)
+}
+
+// bounded is a context with an earlier deadline than its parent's for what goes over a connection. It has no
+// timer, which would take longer than all else that the Locker does for a request: it ends with its parent, and a wait
+// for a connection of the pool is bounded by the client's own PoolTimeout.
+type bounded struct {
+	context.Context
+	deadline time.Time
+}
+
+func (b bounded) Deadline() (time.Time, bool) { return b.deadline, true }
+
+// server speaks to Redis for one Locker.
+type server struct {
+	client Client
+	id     string // the Locker's: its label and 128 random bits
+	batch  int    // how many locks go into one pipeline
+}
+
+func newServer(client Client, label string) server {
+	s := server{client: client, id: rand.Text(), batch: 1}
+	if label != "" {
+		s.id = label + "~" + s.id
+	}
+	// Elsewhere a pipeline goes to several servers, and one that is silent would hold up the answers of the others.
+	if _, single := client.(*redis.Client); single {
+		s.batch = 16
+	}
+	return s
+}
+
+func (s server) channel() string { return "redislock:" + s.id }
+
+// holder is how an attempt is named in the lock.
+func (s server) holder(attempt uint64) string { return s.id + " " + strconv.FormatUint(attempt, 10) }
+
+// acquireFree is acquire for a lock that nobody else wants. Where somebody does, it does nothing, and says replyDropped.
+func (s server) acquireFree(k KeySet, attempt uint64, lease time.Duration) call {
+	return call{acquireFreeScript, []string{k.Lock, k.Waiters, k.Epoch}, []any{s.holder(attempt), lease.Milliseconds()}}
+}
+
+// acquire queues, if it is to, behind all who have waited for longer.
+func (s server) acquire(name string, k KeySet, attempt uint64, lease time.Duration, queue bool, waited time.Duration) call {
+	place := ""
+	if queue {
+		place = strconv.FormatInt(waited.Microseconds(), 10)
+	}
+	return call{acquireScript, k.all(), []any{s.id, attempt, lease.Milliseconds(), name, place}}
+}
+
+// releaseUnwanted is release for a lock that nobody else wants, likewise.
+func (s server) releaseUnwanted(k KeySet, attempt uint64) call {
+	return call{releaseUnwantedScript, []string{k.Lock, k.Queue}, []any{s.holder(attempt)}}
+}
+
+// release queues for the next attempt, if there is one, likewise.
+func (s server) release(name string, k KeySet, attempt, next uint64, lease, waited time.Duration) call {
+	again := ""
+	if next != 0 {
+		again = strconv.FormatUint(next, 10)
+	}
+	return call{releaseScript, k.all(), []any{s.id, attempt, lease.Milliseconds(), name, again, waited.Microseconds()}}
+}
+
+func (s server) renew(k KeySet, attempt uint64, lease time.Duration) call {
+	return call{renewScript, []string{k.Lock}, []any{s.holder(attempt), lease.Milliseconds()}}
+}
+
+func (s server) heartbeat(name string, k KeySet, attempt uint64, lease time.Duration) call {
+	return call{heartbeatScript, k.all(), []any{s.id, attempt, lease.Milliseconds(), name}}
+}
+
+func (s server) cancel(name string, k KeySet, attempt uint64, lease time.Duration) call {
+	return call{cancelScript, k.all(), []any{s.id, attempt, lease.Milliseconds(), name}}
+}
+
+// do sends one call, and its script with it where Redis does not know that.
+func (s server) do(ctx context.Context, c call) (r reply, err error) {
+	defer catch(&err)
+	cmd := c.bySHA(ctx)
+	if err := s.client.Process(ctx, cmd); redis.HasErrorPrefix(err, "NOSCRIPT") {
+		cmd = c.command(ctx, "eval", c.script.source)
+		_ = s.client.Process(ctx, cmd)
+	}
+	return read(cmd)
+}
+
+func read(cmd onceCmd) (reply, error) {
+	v, err := cmd.Result()
+	if err != nil {
+		return reply{}, err
+	}
+	return parseReply(v)
+}
+
+// answer is the reply to a call, or what came instead of it.
+type answer struct {
+	reply
+	err error
+}
+
+// doAll sends up to a batch of calls in one pipeline. An error of one is none of the others.
+func (s server) doAll(ctx context.Context, calls []call) []answer {
+	answers := make([]answer, len(calls))
+	if len(calls) == 1 {
+		answers[0].reply, answers[0].err = s.do(ctx, calls[0])
+		return answers
+	}
+	cmds := make([]onceCmd, len(calls))
+	exec := func() (err error) {
+		defer catch(&err)
+		pipeline := s.client.Pipeline()
+		for i, c := range calls {
+			cmds[i] = c.bySHA(ctx)
+			_ = pipeline.Process(ctx, cmds[i])
+		}
+		_, err = pipeline.Exec(ctx)
+		return err
+	}
+	err := exec()
+	for i, cmd := range cmds {
+		a := &answers[i]
+		if cmd.Cmd == nil || err != nil && cmd.Err() == nil && cmd.Val() == nil { // it was not sent
+			a.err = err
+			continue
+		}
+		if a.reply, a.err = read(cmd); redis.HasErrorPrefix(a.err, "NOSCRIPT") {
+			a.reply, a.err = s.do(ctx, calls[i])
+		}
+	}
+	return answers
+}
+
+// catch makes an error of a panic in a hook of the client.
+func catch(err *error) {
+	if v := recover(); v != nil {
+		*err = &panicked{v}
+	}
+}

@@ -1,0 +1,233 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// TestPlainClientOnAClusterServer: a client that knows nothing of a Cluster, on one of a single node. Locks that are held
+// together are renewed, whatever slots they are in.
+func TestPlainClientOnAClusterServer(t *testing.T) {
+	t.Parallel()
+	server, err := startServer("--cluster-enabled", "yes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.stop)
+	client, _ := newClient(t, server.addr)
+	if err := client.ClusterAddSlotsRange(t.Context(), 0, slots-1).Err(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the cluster works", func() bool { return strings.Contains(client.ClusterInfo(t.Context()).Val(), "cluster_state:ok") })
+	const lease = time.Second
+	l, _ := newLockerAt(t, server.addr, Options{Lease: lease})
+	waiter, _ := newLockerAt(t, server.addr, Options{Lease: lease})
+	var holds []context.Context
+	for k := range 40 { // more than a batch
+		held, lease := acquire(t, l, within(t), fmt.Sprint(t.Name(), k))
+		defer release(t, lease)
+		holds = append(holds, held)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*lease)
+	defer cancel()
+	for k := range 3 {
+		go waiter.Acquire(ctx, fmt.Sprint(t.Name(), k))
+	}
+	<-ctx.Done()
+	for k, held := range holds {
+		if held.Err() != nil {
+			t.Errorf("lock %d of %d was lost: %v", k, len(holds), context.Cause(held))
+		}
+	}
+}
+
+// slotMove is a Cluster of two, and a slot that goes from one to the other, as redis-cli --cluster reshard does it.
+type slotMove struct {
+	t      *testing.T
+	addrs  []string
+	from   *redis.Client
+	to     *redis.Client
+	fromID string
+	toID   string
+	key    string // of a lock in the slot
+	slot   int64
+}
+
+func startSlotMove(t *testing.T) *slotMove {
+	m := &slotMove{t: t, addrs: startCluster(t, 2)}
+	m.from, _ = newClient(t, m.addrs[0])
+	m.to, _ = newClient(t, m.addrs[1])
+	m.fromID, _ = m.from.Do(t.Context(), "CLUSTER", "MYID").Text()
+	m.toID, _ = m.to.Do(t.Context(), "CLUSTER", "MYID").Text()
+	for i := 0; ; i++ {
+		m.key = fmt.Sprint("moved", i)
+		if m.slot = m.from.ClusterKeySlot(t.Context(), tagged(m.key)).Val(); m.slot < slots/2-1 {
+			return m
+		}
+	}
+}
+
+func (m *slotMove) do(c *redis.Client, args ...any) {
+	m.t.Helper()
+	if err := c.Do(m.t.Context(), args...).Err(); err != nil {
+		m.t.Fatalf("%v: %v", args, err)
+	}
+}
+
+func (m *slotMove) begin() {
+	m.t.Helper()
+	m.do(m.to, "CLUSTER", "SETSLOT", m.slot, "IMPORTING", m.fromID)
+	m.do(m.from, "CLUSTER", "SETSLOT", m.slot, "MIGRATING", m.toID)
+}
+
+// move moves one key, if it is there still.
+func (m *slotMove) move(key string) {
+	m.t.Helper()
+	host, port, _ := net.SplitHostPort(m.addrs[1])
+	if err := m.from.Migrate(m.t.Context(), host, port, key, 0, time.Second).Err(); err != nil {
+		m.t.Fatalf("MIGRATE %s: %v", key, err)
+	}
+}
+
+func (m *slotMove) end() {
+	m.t.Helper()
+	for _, key := range m.from.ClusterGetKeysInSlot(m.t.Context(), int(m.slot), 100).Val() {
+		m.move(key)
+	}
+	m.do(m.to, "CLUSTER", "SETSLOT", m.slot, "NODE", m.toID)
+	m.do(m.from, "CLUSTER", "SETSLOT", m.slot, "NODE", m.toID)
+}
+
+func (m *slotMove) locker(o Options) *Locker {
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: m.addrs, ContextTimeoutEnabled: true})
+	m.t.Cleanup(func() { client.Close() })
+	return closing(m.t, New(client, o))
+}
+
+// TestASlotIsMoved: a hold survives; whoever wants to acquire or release meanwhile is asked again within its patience.
+func TestASlotIsMoved(t *testing.T) {
+	t.Parallel()
+	m := startSlotMove(t)
+	const lease = 2 * time.Second
+	l, other := m.locker(Options{Lease: lease}), m.locker(Options{Lease: lease})
+	held, mine := acquire(t, l, within(t), m.key)
+	waits := make(chan *Lease, 1)
+	go func() {
+		_, lease, err := other.Acquire(within(t), m.key)
+		if err != nil {
+			t.Errorf("the waiter: %v", err)
+		}
+		waits <- lease
+	}()
+	eventually(t, "it waits", func() bool { return m.from.ZCard(t.Context(), Keys("", m.key).Queue).Val() == 1 })
+	m.begin()
+	time.Sleep(lease)
+	m.move(Keys("", m.key).Lock) // the rest stays behind for a while
+	time.Sleep(2 * lease)
+	if held.Err() != nil {
+		t.Errorf("the hold was lost: %v", context.Cause(held))
+	}
+	second := "{" + m.key + "}second" // in the slot, and unknown there
+	if _, _, err := l.AcquireWith(t.Context(), second, AcquireOptions{Wait: lease / 4}); err != nil && !errors.Is(err, ErrNotAcquired) {
+		t.Errorf("Acquire in a slot that is being moved = %v, want the lock or ErrNotAcquired", err)
+	}
+	m.end()
+	begun := time.Now()
+	if err := mine.Release(); err != nil {
+		t.Errorf("Release: %v", err)
+	}
+	next := <-waits
+	if took := time.Since(begun); next == nil || took > lease {
+		t.Fatalf("the waiter got %v %s after the release", next, took)
+	}
+	release(t, next)
+}
+
+// TestAReleaseWaitsForASlot: it is asked again, or in the background, and no waiter is forgotten.
+func TestAReleaseWaitsForASlot(t *testing.T) {
+	t.Parallel()
+	m := startSlotMove(t)
+	const lease = 3 * time.Second
+	l := m.locker(Options{Lease: lease})
+	_, mine := acquire(t, l, within(t), m.key)
+	m.begin()
+	time.AfterFunc(lease/6, m.end)
+	begun := time.Now()
+	if err := mine.Release(); err != nil {
+		t.Errorf("Release: %v after %s", err, time.Since(begun))
+	}
+	_, mine = acquire(t, l, within(t), m.key)
+	if took := time.Since(begun); took > lease {
+		t.Errorf("the lock was free after %s", took)
+	}
+	release(t, mine)
+}
+
+// TestAScriptThatEmptiesAKeyInAMovingSlot: such a key is not the server's any more, and whatever the script asks of it fails. The
+// lock must not be given to somebody who is not told.
+func TestAScriptThatEmptiesAKeyInAMovingSlot(t *testing.T) {
+	t.Parallel()
+	m := startSlotMove(t)
+	keys := Keys("", m.key)
+	n := newLock(m.key)
+	holder, waiter := newPeer(m.from, time.Minute), newPeer(m.from, time.Minute)
+	fill := func() { // so that all keys are there, and the last waiter empties two of them
+		t.Helper()
+		m.from.Del(t.Context(), keys.all()...)
+		for _, p := range []peer{holder, waiter} {
+			if _, err := p.acquire(t.Context(), n, 1, true, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	owner := func() string { return holderIn(t, m.from, keys.Lock).owner }
+	for name, request := range map[string]func() error{
+		"release": func() error { _, err := holder.release(t.Context(), n, 1, 0, 0); return err },
+		"cancel":  func() error { return holder.cancel(t.Context(), n, 1) },
+	} {
+		fill()
+		channel := m.from.Subscribe(t.Context(), waiter.channel())
+		if _, err := channel.Receive(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		told := channel.Channel()
+		m.do(m.to, "CLUSTER", "SETSLOT", m.slot, "IMPORTING", m.fromID)
+		m.do(m.from, "CLUSTER", "SETSLOT", m.slot, "MIGRATING", m.toID)
+		err := request()
+		if owner() != waiter.id {
+			t.Errorf("%s: %v; the lock is with %q, want the waiter", name, err, owner())
+		}
+		select {
+		case message := <-told:
+			if !strings.HasPrefix(message.Payload, "granted 1 ") {
+				t.Errorf("%s: the waiter was told %q", name, message.Payload)
+			}
+		case <-time.After(5 * time.Second):
+			t.Errorf("%s: %v; the waiter was not told", name, err)
+		}
+		channel.Close()
+		m.do(m.to, "CLUSTER", "SETSLOT", m.slot, "STABLE")
+		m.do(m.from, "CLUSTER", "SETSLOT", m.slot, "STABLE")
+	}
+
+	// The last waiter is gone: the script empties the lock, the queue and its records.
+	fill()
+	m.from.HSet(t.Context(), keys.Waiters, waiter.id, "1:1:60000:0")
+	m.begin()
+	if _, err := holder.release(t.Context(), n, 1, 0, 0); err != nil {
+		t.Errorf("release past a dead waiter: %v", err)
+	}
+	m.do(m.to, "CLUSTER", "SETSLOT", m.slot, "STABLE")
+	m.do(m.from, "CLUSTER", "SETSLOT", m.slot, "STABLE")
+	if owner() != "" {
+		t.Errorf("the lock is with %q, want nobody", owner())
+	}
+	m.from.Del(t.Context(), keys.all()...)
+}

@@ -1,0 +1,35 @@
+package stock_test
+
+import (
+	"errors"
+	"testing"
+
+	"stocklock/internal/stock"
+	"stocklock/internal/testserver"
+)
+
+// TestTheOutcomeIsUnknownOnlyAfterTheTransactionHasBegun kills MySQL in the middle of a transaction, and
+// sells once more without it.
+func TestTheOutcomeIsUnknownOnlyAfterTheTransactionHasBegun(t *testing.T) {
+	servers, err := testserver.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = servers.Close() })
+	mysql, err := servers.MySQL(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := openEmpty(t, mysql.DSN())
+	if err := store.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	item := newItem(t, store, 3)
+	_, err = store.ForUpdate(t.Context(), one(item), func(stock.Item) error { return mysql.Kill() })
+	if !errors.Is(err, stock.ErrUnknown) {
+		t.Errorf("a transaction whose server died: %v, want ErrUnknown", err)
+	}
+	if _, err := store.Decrement(t.Context(), one(item)); errors.Is(err, stock.ErrUnknown) || !stock.Unreachable(err) {
+		t.Errorf("a sale without a server: %v, want an error that it is unreachable, and no doubt", err)
+	}
+}

@@ -1,0 +1,31 @@
+package strategy
+
+import (
+	"context"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/stock"
+)
+
+var fencedRelative = Strategy{
+	Name:       "fenced-relative",
+	Doc:        "the reference lock, and one statement that subtracts, and raises the fence unless the holder was overtaken",
+	Source:     "fenced, with conditional's write: restocks and other strategies may write at the same time",
+	Guard:      ReferenceGuard,
+	Decrement:  "UPDATE ... SET stock = stock - ?, fence = ? WHERE fence <= ? AND stock >= ?",
+	Telling:    "pause",
+	Properties: fenced.Properties,
+	Build:      func(d Deps) (Guard, Decrement) { return Reference(d), sellFencedRelative },
+}
+
+// sellFencedRelative passes the point read without reading, as [sellConditionally] does. A section that
+// does more than count works there, and has the lock meanwhile.
+func sellFencedRelative(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+	sale.At(ctx, sale.Read)
+	if ctx.Err() != nil {
+		return stock.Order{}, context.Cause(ctx)
+	}
+	sale.At(ctx, sale.Write)
+	order, err := store.DecrementFenced(ctx, wanted)
+	return written(ctx, order, err)
+}
