@@ -44,6 +44,9 @@ func (s *Shop) postOrder(c *gin.Context) {
 	}
 	c.Header("Location", fmt.Sprintf("/api/v1/orders/%d", order.ID))
 	c.JSON(http.StatusCreated, order)
+	if s.lab != nil {
+		s.lab.Answered(c.Request, sale, c.Writer.Flush)
+	}
 }
 
 func (s *Shop) getOrder(c *gin.Context) {

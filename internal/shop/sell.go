@@ -16,6 +16,9 @@ type Sell func(ctx context.Context, wanted stock.Sale) (stock.Order, error)
 type Lab interface {
 	// Sale returns how a request with these headers is sold, or why it cannot be: see [Malformed].
 	Sale(header http.Header) (Sell, error)
+	// Answered is called when a sale of such a request is answered as sold, in the handler. flush
+	// sends the answer to the client.
+	Answered(r *http.Request, wanted stock.Sale, flush func())
 	// Close frees what the lab holds. No sale may begin any more.
 	Close() error
 }

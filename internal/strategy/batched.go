@@ -191,7 +191,7 @@ func (b *batcher) sellAll(ctx context.Context, itemID uint64, batch []*waiter, o
 		failAll(wanted, err)
 	}
 	for i, first := range repeats {
-		outcomes[i] = repeated(outcomes[first], batch[i].sale)
+		outcomes[i] = repeated(outcomes[first])
 	}
 }
 
@@ -213,16 +213,16 @@ func (b *batcher) known(ctx context.Context, batch []*waiter, wanted []int, outc
 	return slices.DeleteFunc(wanted, func(i int) bool {
 		order, known := orders[batch[i].sale.IdempotencyKey]
 		if known {
-			outcomes[i] = repeated(stock.Outcome{Order: order}, batch[i].sale)
+			outcomes[i] = repeated(stock.Outcome{Order: order})
 		}
 		return known
 	}), nil
 }
 
-// repeated is the outcome of a sale under the key of another one: the same, unless it is about
-// something else.
-func repeated(first stock.Outcome, again stock.Sale) stock.Outcome {
-	if first.Err == nil && (first.Order.ItemID != again.ItemID || first.Order.Quantity != again.Quantity) {
+// repeated is the outcome of a sale under the key of another one. It has no order: the caller looks
+// it up, as after any [stock.ErrRepeated], and so knows that it was made before.
+func repeated(first stock.Outcome) stock.Outcome {
+	if first.Err == nil {
 		return stock.Outcome{Err: stock.ErrRepeated}
 	}
 	return first

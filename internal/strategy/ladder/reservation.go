@@ -23,7 +23,7 @@ var reservation = strategy.Strategy{
 		Has: strategy.Exclusive | strategy.Recovers | strategy.AtomicLease | strategy.ClockFree |
 			strategy.StorageChecked | strategy.DurableAnswers,
 		NotApplicable: strategy.OwnerChecked | strategy.AtomicRelease | strategy.Reentrant |
-			strategy.LossAware | strategy.SurvivesDataLoss,
+			strategy.SurvivesDataLoss,
 	},
 	State: reserved,
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {

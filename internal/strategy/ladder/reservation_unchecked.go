@@ -12,7 +12,7 @@ var reservationUnchecked = strategy.Strategy{
 	Properties: strategy.Properties{
 		Has: strategy.Exclusive | strategy.Recovers | strategy.AtomicLease | strategy.ClockFree | strategy.DurableAnswers,
 		NotApplicable: strategy.OwnerChecked | strategy.AtomicRelease | strategy.Reentrant |
-			strategy.LossAware | strategy.SurvivesDataLoss,
+			strategy.SurvivesDataLoss,
 	},
 	State: reserved,
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {

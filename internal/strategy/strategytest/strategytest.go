@@ -155,7 +155,7 @@ func pointsComeInOrder(t *testing.T, of []strategy.Strategy) {
 	section := []sale.Point{sale.Read, sale.Write, sale.Written}
 	for _, s := range of {
 		t.Run(s.Name, func(t *testing.T) {
-			want := sale.Points
+			want := slices.DeleteFunc(slices.Clone(sale.Points), func(p sale.Point) bool { return p == sale.Answered })
 			if s.Guard == "nothing" {
 				want = section
 			}
