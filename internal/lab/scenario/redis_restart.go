@@ -11,8 +11,7 @@ import (
 	"stocklock/internal/strategy"
 )
 
-// The holder sleeps at write for the reason that failover gives. It sleeps longer, because the server
-// takes a moment to start.
+// The holder is stopped for the reason that failover gives.
 var redisRestart = Scenario{
 	Name:    "redis-restart",
 	Doc:     "a holder is in its section, and Redis is killed and starts again without its data; of a quorum, one server",
@@ -21,7 +20,7 @@ var redisRestart = Scenario{
 	Plan: func(rng *rand.Rand, lease time.Duration) Plan {
 		return Plan{
 			Inject: schedule(rng, 3, 2, func() Injection {
-				return Injection{Fault: labmode.Fault{Point: sale.Write, Action: labmode.Sleep, For: lease * 9 / 10}}
+				return Injection{Fault: labmode.Fault{Point: sale.Write, Action: labmode.Stop, For: stoppedWithinLease(lease)}, Alone: true}
 			}),
 			Intervene:    func(ctx context.Context, testbed *rig.Testbed, _ int) error { return testbed.RestartRedis(ctx) },
 			Intervention: "Redis restarted without its data",
