@@ -48,7 +48,7 @@ var mutations = []mutation{
 	},
 	{
 		"a sale does not look whether its lock is lost", "internal/strategy/decrement.go",
-		"if ctx.Err() != nil {", "if false {",
+		"wanted.Ready = lastLook(ctx)", "ctx = context.WithoutCancel(ctx)\n\twanted.Ready = lastLook(ctx)",
 		"reentrant", []string{"reentrant:partition"},
 	},
 }

@@ -15,6 +15,7 @@ import (
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/strategy/ladder"
+	"stocklock/internal/testserver"
 )
 
 func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
@@ -133,6 +134,7 @@ func TestCommandLineHidesPasswords(t *testing.T) {
 // build builds the program as a user would.
 func build(t *testing.T) string {
 	t.Helper()
+	testserver.NeedsServers(t)
 	program := filepath.Join(t.TempDir(), "loadtest")
 	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
@@ -180,6 +182,7 @@ func TestComparison(t *testing.T) {
 // TestTellingCells runs a part of the matrix that has every strategy and every scenario at least
 // once.
 func TestTellingCells(t *testing.T) {
+	testserver.NeedsServers(t)
 	shown := map[string]bool{}
 	for _, s := range ladder.All() {
 		shown[s.Telling] = true

@@ -62,6 +62,7 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 		Log:             log,
 		SchemaIsManaged: !set.Migrate,
 		MaxInFlight:     set.MaxInFlight,
+		MaxConnections:  set.MaxConnections,
 		StartupTimeout:  set.StartupTimeout,
 		DrainDelay:      set.DrainDelay,
 		DrainTimeout:    set.DrainTimeout,

@@ -8,17 +8,16 @@ import (
 // cleaner ends attempts of which nobody knows what became of them, in the background: until Redis answers, or their lease is over
 // anyway. One goroutine does that for all, in batches. Locker.mu guards it.
 type cleaner struct {
-	attempts []remains
+	attempts map[uint64]remains
 	running  bool
 }
 
 // remains are those of an attempt.
 type remains struct {
-	name    string
-	keys    KeySet
-	attempt uint64
-	lease   time.Duration
-	until   instant
+	name  string
+	keys  KeySet
+	lease time.Duration
+	until instant
 }
 
 // maxRemains bounds what an outage can pile up. What comes on top is left to its lease.
@@ -30,8 +29,8 @@ func (l *Locker) cleanLocked(n *lock, attempt uint64) {
 	if len(c.attempts) >= maxRemains {
 		return
 	}
-	lease := max(n.lease, l.opts.Lease) // an idle machine does not know it any more
-	c.attempts = append(c.attempts, remains{n.name, n.keys, attempt, lease, l.now() + lease})
+	lease := max(n.lease, l.opts.Lease)
+	c.attempts[attempt] = remains{n.name, n.keys, lease, l.now() + lease}
 	if !c.running {
 		c.running = true
 		l.calls.Add(1)
@@ -44,45 +43,41 @@ func (l *Locker) clean() {
 	defer l.calls.Done()
 	for {
 		l.mu.Lock()
-		c := &l.cleaner
-		batch := c.attempts[:min(l.server.batch, len(c.attempts))]
-		c.attempts = c.attempts[len(batch):]
-		if len(batch) == 0 {
-			c.attempts, c.running = nil, false
-			l.unlock()
+		attempts, calls, shortest := l.remainsLocked()
+		l.cleaner.running = len(attempts) > 0
+		l.unlock()
+		if len(attempts) == 0 {
 			return
 		}
+		ctx, cancel := context.WithTimeout(context.Background(), third(shortest))
+		answers := l.server.doAll(ctx, calls)
+		cancel()
+		failed := false
+		l.mu.Lock()
+		for i, a := range answers {
+			if failed = failed || a.err != nil; a.err == nil {
+				delete(l.cleaner.attempts, attempts[i])
+			}
+		}
 		l.unlock()
-		if failed := l.cancel(batch); len(failed) > 0 {
-			l.mu.Lock()
-			c.attempts = append(c.attempts, failed...)
-			l.unlock()
-			time.Sleep(failed[0].lease / 24)
+		if failed {
+			time.Sleep(shortest / 24)
 		}
 	}
 }
 
-// cancel returns the attempts that are still to be ended.
-func (l *Locker) cancel(batch []remains) (left []remains) {
-	calls := make([]call, 0, len(batch))
-	trying := make([]remains, 0, len(batch))
-	now, shortest := l.now(), maxLease
-	for _, r := range batch {
-		if now < r.until {
-			calls = append(calls, l.server.cancel(r.name, r.keys, r.attempt, r.lease))
-			trying = append(trying, r)
+// remainsLocked is a batch of attempts, and what ends them. Those whose lease is over are none any more.
+func (l *Locker) remainsLocked() (attempts []uint64, calls []call, shortest time.Duration) {
+	shortest = maxLease
+	for attempt, r := range l.cleaner.attempts {
+		switch {
+		case l.now() >= r.until:
+			delete(l.cleaner.attempts, attempt)
+		case len(attempts) < l.server.batch:
+			attempts = append(attempts, attempt)
+			calls = append(calls, l.server.cancel(r.name, r.keys, attempt, r.lease))
 			shortest = min(shortest, r.lease)
 		}
 	}
-	if len(calls) == 0 {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), third(shortest))
-	defer cancel()
-	for i, a := range l.server.doAll(ctx, calls) {
-		if a.err != nil {
-			left = append(left, trying[i])
-		}
-	}
-	return left
+	return attempts, calls, shortest
 }

@@ -60,7 +60,7 @@ func TestCluster(t *testing.T) {
 	locker := func() *Locker {
 		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, ContextTimeoutEnabled: true})
 		t.Cleanup(func() { client.Close() })
-		l := New(client, Options{Lease: 3 * time.Second})
+		l := New(client, Options{Lease: 3 * time.Second, Hooks: Hooks{Lost: func(_ context.Context, e Event) { t.Errorf("lost %q: %v", e.Key, e.Err) }}})
 		t.Cleanup(func() { l.Close(context.Background()) })
 		return l
 	}

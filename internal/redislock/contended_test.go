@@ -86,3 +86,29 @@ func TestWhoMayNotListenAssumesThatOthersWait(t *testing.T) {
 		t.Error("want that the turn of a process that hears goes on, and that of one that does not ends")
 	}
 }
+
+// TestTurnsAreShorterWhereManyWait: and end with the passes, with time, and with long holds.
+func TestTurnsAreShorterWhereManyWait(t *testing.T) {
+	const lease = time.Minute
+	for _, c := range []struct {
+		others, passes int64
+		since          time.Duration
+		want           bool
+	}{
+		{0, 1<<tokenBits - 2, lease / 2, true}, // nobody is kept waiting
+		{0, 1<<tokenBits - 1, 0, false},        // the tokens of the epoch are used up
+		{1, maxPasses - 1, maxTurn - 1, true},
+		{1, maxPasses, 0, false},
+		{1, maxPasses - 1, maxTurn, false},
+		{1, 0, longHold, false},
+		{1, 1, longHold, true},
+		{2 * manyOthers, maxPasses/2 - 1, maxTurn/2 - 1, true},
+		{2 * manyOthers, maxPasses / 2, 0, false},
+		{2 * manyOthers, maxPasses/2 - 1, maxTurn / 2, false},
+	} {
+		m := machine{state: held, lease: lease, grant: grant{given: 1, deadline: lease, others: c.others, passes: c.passes}}
+		if got := m.mayPass(lease, false, 1+c.since); got != c.want {
+			t.Errorf("%d others, %d passes, %s after the grant: may pass %v, want %v", c.others, c.passes, c.since, got, c.want)
+		}
+	}
+}

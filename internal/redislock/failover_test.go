@@ -30,7 +30,7 @@ func startMoving(t *testing.T) *moving {
 		m.clients[i], _ = newClient(t, m.servers[i].addr)
 	}
 	host, port, _ := net.SplitHostPort(m.servers[0].addr)
-	if err := m.clients[1].SlaveOf(t.Context(), host, port).Err(); err != nil {
+	if err := m.clients[1].ReplicaOf(t.Context(), host, port).Err(); err != nil {
 		t.Fatal(err)
 	}
 	m.isReplica(1)
@@ -49,9 +49,9 @@ func (m *moving) failOver() {
 	m.t.Helper()
 	old, next := m.primary.Load(), 1-m.primary.Load()
 	host, port, _ := net.SplitHostPort(m.servers[next].addr)
-	if err := m.clients[old].Do(m.t.Context(), "FAILOVER", "TO", host, port).Err(); err != nil {
-		m.t.Fatal(err)
-	}
+	eventually(m.t, "the failover begins", func() bool {
+		return m.clients[old].Do(m.t.Context(), "FAILOVER", "TO", host, port).Err() == nil // not while the replica only just came
+	})
 	m.isReplica(int(old))
 	m.primary.Store(next)
 	m.clients[old].Do(m.t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")

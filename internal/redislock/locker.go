@@ -29,7 +29,6 @@ type Locker struct {
 	locks        map[string]*lock
 	attempts     uint64   // the last attempt's number
 	events       []func() // calls of hooks, for unlock
-	renewals     schedule
 	subscription *subscription // nil before the first wait
 	cleaner      cleaner
 	asked        bool // whether Redis evicts
@@ -47,8 +46,8 @@ type lock struct {
 	// that does everything is sent, instead of the short one that may have done nothing.
 	assumeContended int
 
-	wake  instant // when the schedule has it
-	index int     // in the schedule, plus one
+	timer *time.Timer // of lookAt; nil before the first time
+	look  instant     // when it goes off; zero if it does not
 }
 
 // waiter is one goroutine that wants the lock.
@@ -85,7 +84,7 @@ func New(client Client, o Options) *Locker {
 	ctx, stop := context.WithCancel(context.Background())
 	return &Locker{
 		opts: o, server: newServer(client, o.Label), base: time.Now().Add(-time.Second), ctx: ctx, stop: stop,
-		locks: map[string]*lock{}, renewals: schedule{woken: make(chan struct{}, 1)},
+		locks: map[string]*lock{}, cleaner: cleaner{attempts: map[uint64]remains{}},
 	}
 }
 
@@ -239,6 +238,7 @@ func (l *Locker) settleLocked(n *lock, next todo, from Handoff) {
 	if next.over != 0 {
 		l.cleanLocked(n, next.over)
 	}
+	delete(l.cleaner.attempts, next.never)
 	if next.lost {
 		n.hold = nil
 	}

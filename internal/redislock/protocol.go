@@ -138,7 +138,7 @@ func (b bounded) Deadline() (time.Time, bool) { return b.deadline, true }
 type server struct {
 	client Client
 	id     string // the Locker's: its label and 128 random bits
-	batch  int    // how many locks go into one pipeline
+	batch  int    // how many calls go into one pipeline
 }
 
 func newServer(client Client, label string) server {

@@ -53,6 +53,7 @@ type grant struct {
 // somebody here wants the lock.
 type todo struct {
 	over   uint64 // have Redis end this attempt
+	never  uint64 // this one never came to Redis: there is nothing to end
 	serve  bool   // the lock is here: it is the first waiter's
 	lost   bool   // the hold is over
 	unseen bool   // a place was lost, or a grant not heard: perhaps the subscription stays with a server that is not the primary any more
@@ -82,8 +83,8 @@ func (m *machine) ask(now instant, attempt uint64, lease time.Duration) {
 func (m *machine) answered(attempt uint64, r reply, queued bool, sent, now instant) (next todo, nothing bool) {
 	switch {
 	case attempt != m.attempt || m.state != asking:
-		// Whoever asked gave up; or a pushed grant was faster.
-		if attempt != m.attempt && (r.kind == replyHeld || r.kind == replyWaiting && queued) {
+		// Whoever asked gave up, and Redis was told then; or a pushed grant was faster.
+		if attempt != m.attempt && r.kind == replyHeld {
 			return todo{over: attempt}, false
 		}
 		return todo{}, false
@@ -98,16 +99,19 @@ func (m *machine) answered(attempt uint64, r reply, queued bool, sent, now insta
 
 // failed ends an attempt that has got no answer. Unless it cannot have been carried out, Redis is told.
 func (m *machine) failed(attempt uint64, nothingDone bool) todo {
-	over := attempt
-	if nothingDone {
-		over = 0
-	}
-	if attempt == m.attempt && m.state == asking {
+	current := attempt == m.attempt
+	if current && m.state == asking {
 		m.stop()
-	} else if attempt == m.attempt {
-		over = 0 // a pushed grant was faster
+	} else if current {
+		return todo{} // a pushed grant was faster
 	}
-	return todo{over: over}
+	switch {
+	case nothingDone:
+		return todo{never: attempt}
+	case current:
+		return todo{over: attempt}
+	}
+	return todo{} // whoever asked gave up, and Redis was told then
 }
 
 // stop makes the machine idle.
@@ -117,15 +121,13 @@ func (m *machine) stop() { *m = machine{lease: m.lease} }
 func (m *machine) granted(r reply, base, now instant) todo {
 	deadline := base + m.lease - margin(m.lease)
 	if now >= deadline { // the answer took longer than the lease
-		over := m.attempt
-		m.stop()
-		return todo{over: over}
+		return m.giveUp()
 	}
 	others := r.others
 	if m.contended {
 		others = max(others, 1)
 	}
-	*m = machine{state: held, attempt: m.attempt, lease: m.lease, due: base + third(m.lease),
+	*m = machine{state: held, attempt: m.attempt, lease: m.lease, due: nextRenewal(m.lease, base),
 		grant: grant{epoch: r.epoch, given: now, deadline: deadline, others: others}}
 	return todo{serve: true}
 }
@@ -156,7 +158,7 @@ func (m *machine) renewed(attempt uint64, hold bool, r reply, sent, now instant)
 		return m.lose() // whoever looked at it was told so
 	case m.state == held && r.kind == replyHeld:
 		m.deadline = max(m.deadline, sent+m.lease-margin(m.lease))
-		m.sent, m.due = 0, sent+third(m.lease)
+		m.sent, m.due = 0, nextRenewal(m.lease, sent)
 	case m.state == held && hold:
 		return m.lose()
 	case m.state == waiting && r.kind == replyHeld:
@@ -241,13 +243,9 @@ func (m *machine) abandon() todo {
 	return todo{lost: true}
 }
 
-// giveUp ends what is going on here, because nobody here wants it any more. What becomes of a request
-// that is under way is known when it is answered, or failed.
+// giveUp ends what is going on here, because nobody here wants it any more.
 func (m *machine) giveUp() todo {
 	over := m.attempt
-	if m.state == asking {
-		over = 0
-	}
 	m.stop()
 	return todo{over: over}
 }
@@ -298,11 +296,16 @@ func (m *machine) look(fixed bool, now instant) (next todo, renew bool) {
 		return m.lose(), false
 	case m.state == held && m.ends != 0 && now >= m.ends:
 		return m.abandon(), false
-	case m.state == held && fixed, m.sent != 0 && now < m.sent+m.resend(), now+m.lease/200 < m.due:
+	case m.state != held && m.state != waiting, m.state == held && fixed, m.sent != 0 && now < m.sent+m.resend(), now < m.due:
 		return todo{}, false
 	}
 	m.sent = now
 	return todo{}, true
+}
+
+// nextRenewal is a third of the lease after the last one, less some of it: what was taken in one burst must not be renewed in one.
+func nextRenewal(lease time.Duration, last instant) instant {
+	return last + third(lease) - rand.N(third(lease)/4)
 }
 
 // nextHeartbeat is at a third of the waiter's lease, or just after the lock as it is would end.

@@ -253,8 +253,8 @@ func TestWatchdogEndsWithItsLock(t *testing.T) {
 		synctest.Wait()
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.renewals.running {
-			t.Error("the loop runs on, with nothing to look after")
+		if n := l.locks["{k}"]; n == nil || n.look != 0 {
+			t.Error("the timer runs on, with nothing to look after")
 		}
 	})
 }

@@ -66,7 +66,7 @@ func FuzzRequest(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() { _ = client.Close() })
-	s, err := New(Config{Name: "shop", Strategy: by, MaxInFlight: 10, Log: slog.New(slog.DiscardHandler), Deps: strategy.Deps{Store: store, Redis: client}})
+	s, err := New(Config{Name: "shop", Strategy: by, MaxInFlight: 10, MaxConnections: 10, Log: slog.New(slog.DiscardHandler), Deps: strategy.Deps{Store: store, Redis: client}})
 	if err != nil {
 		f.Fatal(err)
 	}

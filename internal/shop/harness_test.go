@@ -63,7 +63,7 @@ func openUnready(t *testing.T, dsn, redisURL string, change func(*Config)) *runn
 			Lease: 10 * time.Second, Wait: 5 * time.Second, Retry: 5 * time.Millisecond,
 		}},
 		Log:            slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		StartupTimeout: time.Minute, DrainTimeout: 20 * time.Second, MaxInFlight: 1000,
+		StartupTimeout: time.Minute, DrainTimeout: 20 * time.Second, MaxInFlight: 1000, MaxConnections: 4000,
 	}
 	if change != nil {
 		change(&cfg)

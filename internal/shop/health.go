@@ -7,21 +7,48 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// How often every dependency is asked whether it is there, and how long it may
-// take to answer.
+// How often every dependency is probed, how long it may take to answer, and how many failures in a row
+// make it missing: all shops see the same server, and after a single failure all would leave at once.
 const (
 	pingInterval = time.Second
 	pingTimeout  = 2 * time.Second
+	maxFailures  = 3
 )
 
-// health knows which dependencies answer. It asks in the background: a probe is answered from memory, so that neither a
-// hanging database nor a crowd of probes holds anything up.
+// So many sales in a row that failed for the servers' sake, the last of them so recently, make a shop
+// unready, whatever the probes say.
+const (
+	maxFailedSales    = 20
+	failedSalesExpire = 10 * time.Second
+)
+
+// health knows which dependencies a sale could use now. It probes them in the background and answers
+// from memory, so that neither a hanging database nor a crowd of probes delays anything.
 type health struct {
 	log          *slog.Logger
 	dependencies []*dependency
+
+	failedSales atomic.Int64 // in a row
+	lastFailure atomic.Int64 // when the last of them failed, in Unix nanoseconds
+}
+
+// sold notes the outcome of a sale: whether it failed for the servers' sake.
+func (h *health) sold(failed bool) {
+	if !failed {
+		h.failedSales.Store(0)
+		return
+	}
+	h.lastFailure.Store(time.Now().UnixNano())
+	h.failedSales.Add(1)
+}
+
+// salesFail reports whether recent sales failed for the servers' sake, and no other.
+func (h *health) salesFail() bool {
+	return h.failedSales.Load() >= maxFailedSales && time.Since(time.Unix(0, h.lastFailure.Load())) < failedSalesExpire
 }
 
 // dependency is a server that the shop cannot work without.
@@ -29,12 +56,14 @@ type dependency struct {
 	name    string
 	where   string                      // its address, for people
 	prepare func(context.Context) error // done once, after the first answer; may be nil
-	ping    func(context.Context) error
+	there   func(context.Context) error // whether it answers, before it is prepared; nil for ping
+	ping    func(context.Context) error // whether a sale could use it
 
 	prepared chan struct{} // closed when it answered and was prepared
 
-	mu  sync.Mutex
-	err error // guarded by mu: why it is not usable, nil when it is
+	mu       sync.Mutex
+	err      error // guarded by mu: why it is not usable, nil when it is
+	failures int   // guarded by mu: in a row
 }
 
 func newHealth(log *slog.Logger, dependencies ...*dependency) *health {
@@ -80,13 +109,16 @@ func (h *health) started() bool {
 	return true
 }
 
-// missing names the dependencies that are not usable now.
+// missing names the dependencies that are not usable now, and "sales" where they fail all the same.
 func (h *health) missing() []string {
 	var names []string
 	for _, d := range h.dependencies {
 		if d.state() != nil {
 			names = append(names, d.name)
 		}
+	}
+	if len(names) == 0 && h.salesFail() {
+		names = append(names, "sales")
 	}
 	return names
 }
@@ -118,8 +150,8 @@ func (d *dependency) watch(ctx context.Context, log *slog.Logger) {
 			prepared = true
 			close(d.prepared)
 			log.Info(d.name + " is there")
-		case err != nil && before == nil:
-			log.Error(d.name+" is gone", "error", err)
+		case d.state() != nil && before == nil:
+			log.Error(d.name+" is gone", "error", err, "advice", advice(err))
 		case err == nil && before != nil:
 			log.Info(d.name + " is back")
 		}
@@ -134,7 +166,10 @@ func (d *dependency) watch(ctx context.Context, log *slog.Logger) {
 func (d *dependency) ask(ctx context.Context, prepared bool) error {
 	pinging, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
-	if err := d.ping(pinging); err != nil || prepared || d.prepare == nil {
+	if prepared || d.prepare == nil {
+		return d.ping(pinging)
+	}
+	if err := d.there(pinging); err != nil {
 		return err
 	}
 	return d.prepare(ctx)
@@ -149,6 +184,12 @@ func (d *dependency) state() error {
 func (d *dependency) setState(err error) (before error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	before, d.err = d.err, err
+	before = d.err
+	if d.failures++; err == nil {
+		d.failures = 0
+	}
+	if err == nil || before != nil || d.failures >= maxFailures {
+		d.err = err
+	}
 	return before
 }

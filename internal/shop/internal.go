@@ -6,6 +6,7 @@ import (
 	"net/http/pprof"
 	"time"
 
+	"github.com/gin-gonic/gin"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
@@ -24,10 +25,16 @@ func (s *Shop) internalServer() *http.Server {
 	}
 }
 
-// internalRoutes is what only operators may see. The command line is not part of
-// it: its flags may hold passwords.
+// internalRoutes is what only operators may see. It has the probes, too, because the public listener
+// bounds its connections. The command line is not part of it: its flags may hold passwords.
 func (s *Shop) internalRoutes() http.Handler {
 	mux := http.NewServeMux()
+	probes := gin.New()
+	probes.Use(identify)
+	probes.Match(read, "/livez", s.getLive)
+	probes.Match(read, "/readyz", s.getReady)
+	mux.Handle("/livez", probes)
+	mux.Handle("/readyz", probes)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelError)}))
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)

@@ -80,7 +80,7 @@ func TestARedisThatShutsTheShopOutIsNoDefectOfTheShop(t *testing.T) {
 // TestAShopSurvivesTheLossOfMySQL kills MySQL under load: no acknowledged sale is
 // lost, and sales go on soon after it is back.
 func TestAShopSurvivesTheLossOfMySQL(t *testing.T) {
-	mysql, err := ownServers(t).MySQL(t.Context())
+	mysql, err := testserver.Start(t).MySQL(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestAShopSurvivesTheLossOfMySQL(t *testing.T) {
 // TestNobodyWaitsLongForMySQL stops MySQL for as long as it takes: every request is answered with 503,
 // and within its deadline.
 func TestNobodyWaitsLongForMySQL(t *testing.T) {
-	mysql, err := ownServers(t).MySQL(t.Context())
+	mysql, err := testserver.Start(t).MySQL(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,21 +178,11 @@ func TestNobodyWaitsLongForMySQL(t *testing.T) {
 // ownRedis is one that the test may kill.
 func ownRedis(t *testing.T) *testserver.Redis {
 	t.Helper()
-	server, err := ownServers(t).Redis(t.Context(), testserver.RedisOptions{})
+	server, err := testserver.Start(t).Redis(t.Context(), testserver.RedisOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return server
-}
-
-func ownServers(t *testing.T) *testserver.Group {
-	t.Helper()
-	r, err := testserver.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = r.Close() })
-	return r
 }
 
 func restart(t *testing.T, server *testserver.Redis) {

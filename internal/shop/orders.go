@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -29,6 +30,7 @@ func (s *Shop) postOrder(c *gin.Context) {
 	replayed := false
 	order, err := inPlace(s, c, func(ctx context.Context) (order stock.Order, err error) {
 		order, replayed, err = s.sell(ctx, c.Request.Header, sale)
+		s.health.sold(err != nil && ctx.Err() == nil && slices.Contains([]string{unavailable.slug, internalError.slug}, explain(ctx, err).slug))
 		return order, err
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/redis/go-redis/v9"
@@ -80,6 +81,49 @@ func unreachable(err error) bool {
 		redis.HasErrorPrefix(err, "MISCONF") || redis.HasErrorPrefix(err, "BUSY")
 }
 
+// advice says what an operator should do about a server that is up but cannot work now, or "".
+func advice(err error) string {
+	if text := stock.Advice(err); text != "" {
+		return text
+	}
+	for _, a := range []struct {
+		is   bool
+		text string
+	}{
+		{redis.IsReadOnlyError(err), "Redis is a replica: point SHOP_REDIS at the primary"},
+		{redis.IsOOMError(err), "Redis is out of memory: raise maxmemory, or let keys expire"},
+		{redis.IsNoReplicasError(err), "Redis has fewer replicas than min-replicas-to-write: bring them back"},
+		{redis.HasErrorPrefix(err, "MISCONF"), "Redis cannot write its snapshot: free disk space, or see its log"},
+		{redis.HasErrorPrefix(err, "BUSY"), "a script occupies Redis: SCRIPT KILL ends it"},
+		{redis.IsAuthError(err), "Redis refuses the user or its password: correct SHOP_REDIS"},
+		{redis.IsPermissionError(err), "Redis refuses a command to this user: grant the rights of SECURITY.md"},
+		{redis.IsMaxClientsError(err), "Redis has too many clients: raise maxclients"},
+		{redis.IsClusterDownError(err), "the Redis Cluster is down: bring its masters back"},
+	} {
+		if a.is {
+			return a.text
+		}
+	}
+	return ""
+}
+
+// adviceInterval is how often one advice is logged.
+const adviceInterval = time.Minute
+
+// advise logs what an operator should do about err, once in a while.
+func (s *Shop) advise(ctx context.Context, err error) {
+	text := advice(err)
+	if text == "" {
+		return
+	}
+	now := time.Now()
+	if last, seen := s.advised.Load(text); seen && now.Sub(last.(time.Time)) < adviceInterval {
+		return
+	}
+	s.advised.Store(text, now)
+	s.Log.ErrorContext(ctx, "a server cannot work now", "advice", text, "error", err)
+}
+
 // problem is the body of an error, application/problem+json of RFC 9457.
 type problem struct {
 	Type      string `json:"type"`
@@ -102,6 +146,7 @@ func (s *Shop) fail(c *gin.Context, err error) {
 		c.Set(outcomeKey, "client-gone")
 		return
 	}
+	s.advise(ctx, err)
 	s.Log.Log(ctx, r.logLevel(), "request failed", "problem", r.slug, "error", err,
 		"request", requestID(c), "path", c.Request.URL.Path)
 	refuse(c, r)

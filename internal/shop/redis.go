@@ -120,6 +120,21 @@ func anyServer(c *tls.Config) *tls.Config {
 	return c
 }
 
+// apart returns a client of the same servers with connections of its own.
+func apart(client redis.UniversalClient) redis.UniversalClient {
+	switch c := client.(type) {
+	case *redis.Client:
+		o := *c.Options()
+		o.MaxIdleConns = 1
+		return redis.NewClient(&o)
+	case *redis.ClusterClient:
+		o := *c.Options()
+		o.MaxIdleConns = 1
+		return redis.NewClusterClient(&o)
+	}
+	return client
+}
+
 // redisAddr says where a client connects to, for people.
 func redisAddr(client redis.UniversalClient) string {
 	switch c := client.(type) {

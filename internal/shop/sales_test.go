@@ -107,7 +107,7 @@ func TestClientsThatLeaveAreNoWarning(t *testing.T) {
 	s := open(t, nil)
 	item := s.item(2)
 	var holder sync.WaitGroup
-	holder.Go(func() { s.buy(item, sleepHeader, "read 1s") })
+	holder.Go(func() { s.buy(item, sleepHeader, "read 3s") })
 	waitFor(t, "the sale to hold the lock", func() bool { return s.scrape()["shop_lock_wait_seconds_count"] == 1 })
 	ctx, leave := context.WithCancel(t.Context())
 	var crowd sync.WaitGroup
@@ -138,11 +138,28 @@ func TestACrowdBeyondTheLimitIsTurnedAway(t *testing.T) {
 	item := s.item(10)
 	var crowd sync.WaitGroup
 	for range 3 {
-		crowd.Go(func() { s.buy(item, sleepHeader, "read 1s") })
+		crowd.Go(func() { s.buy(item, sleepHeader, "read 3s") })
 	}
 	waitFor(t, "three sales to be under way", func() bool { return s.inFlight.Load() == 3 })
 	if got := s.buy(item); got.problem() != "busy" || got.header.Get("Retry-After") == "" {
 		t.Errorf("the fourth sale: %d %s, want busy", got.status, got.body)
+	}
+	began := time.Now()
+	answers := make(chan error, 8)
+	for range cap(answers) {
+		go func() {
+			_, err := s.try(t.Context(), http.MethodGet, "/api/v1/items", "", nil)
+			answers <- err
+		}()
+	}
+	aborted := 0
+	for range cap(answers) {
+		if err := <-answers; err != nil {
+			aborted++
+		}
+	}
+	if took := time.Since(began); aborted == 0 || took < leastRejection {
+		t.Errorf("of 8 requests beyond the places, %d were closed without an answer, the last was answered after %s", aborted, took)
 	}
 	if got := s.get("/readyz"); got.status != 200 {
 		t.Errorf("/readyz in the crowd: %d %s", got.status, got.body)

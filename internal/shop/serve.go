@@ -42,7 +42,9 @@ func (s *Shop) Serve(ctx context.Context, public, internal net.Listener) error {
 	defer stopWatching()
 	background.Go(func() { s.health.watch(watching) })
 	served := make(chan error, 1)
-	background.Go(func() { served <- server.Serve(public) })
+	bounded := &boundedListener{Listener: public, most: s.MaxConnections}
+	server.ConnState = bounded.count
+	background.Go(func() { served <- server.Serve(bounded) })
 	s.Log.Info("listening", "addr", public.Addr().String())
 	if internal != nil {
 		metrics := s.internalServer()
@@ -61,7 +63,8 @@ func (s *Shop) Serve(ctx context.Context, public, internal net.Listener) error {
 	if err == nil {
 		err = s.drain(server, abort)
 	}
-	err = errors.Join(err, server.Close(), s.seller.Close())
+	stopWatching()
+	err = errors.Join(err, server.Close(), s.seller.Close(), s.probe.Close())
 	if s.lab != nil {
 		err = errors.Join(err, s.lab.Close())
 	}

@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,7 +29,8 @@ type Config struct {
 
 	SchemaIsManaged bool // somebody else migrates the database: the shop only waits until it is done
 
-	MaxInFlight int64 // how many requests to the API may be under way; more are turned away
+	MaxInFlight    int64 // how many requests to the API may be under way; more are rejected
+	MaxConnections int64 // how many connections may be open on the public listener; more are closed
 
 	// ExtraTime is added to the time of a request until its write begins: 0, except where a lab makes
 	// sales slow.
@@ -46,12 +48,15 @@ type Shop struct {
 	Config
 	store   *stock.Store
 	seller  *strategy.Seller
-	lab     Lab // nil in production
+	lab     Lab                   // nil in production
+	probe   redis.UniversalClient // one connection for probes, which must not wait for those of sales
 	health  *health
 	metrics *metrics
 
 	inFlight atomic.Int64
-	draining atomic.Bool // not ready any more, still selling
+	rejected atomic.Int64 // requests that wait to be rejected
+	advised  sync.Map     // when each advice was last logged, by its text
+	draining atomic.Bool  // not ready any more, still selling
 }
 
 // New prepares a shop. It talks to nobody before [Shop.Serve].
@@ -64,14 +69,11 @@ func New(cfg Config) (*Shop, error) {
 	if cfg.SchemaIsManaged {
 		prepare = store.Migrated
 	}
-	s := &Shop{
-		Config: cfg,
-		store:  store,
-		health: newHealth(cfg.Log,
-			&dependency{name: "mysql", where: store.Addr(), prepare: prepare, ping: store.Ping},
-			&dependency{name: "redis", where: redisAddr(cfg.Deps.Redis), ping: canLock(cfg.Deps.Redis)},
-		),
-	}
+	s := &Shop{Config: cfg, store: store, probe: apart(cfg.Deps.Redis)}
+	s.health = newHealth(cfg.Log,
+		&dependency{name: "mysql", where: store.Addr(), prepare: prepare, there: store.Ping, ping: store.CanSell},
+		&dependency{name: "redis", where: redisAddr(cfg.Deps.Redis), ping: canLock(s.probe)},
+	)
 	s.metrics = newMetrics(s)
 	s.Deps.Hooks = s.metrics.lockHooks()
 	s.Deps.Batched = s.metrics.batched
@@ -79,11 +81,18 @@ func New(cfg Config) (*Shop, error) {
 	return s, nil
 }
 
-// canLock asks for a lock's key rather than for a PONG: a Redis Cluster that is
-// down answers PING, and so does a user who may not touch locks.
+// canLock writes a key of its own, which expires, on a connection of its own: a Redis that answers PING
+// may be read-only, out of memory, without a cluster, or closed to this user.
 func canLock(client redis.UniversalClient) func(context.Context) error {
-	return func(ctx context.Context) error { return client.Exists(ctx, strategy.Key(0)).Err() }
+	return func(ctx context.Context) error {
+		return client.Set(ctx, probeKey, "1", probeExpiry).Err()
+	}
 }
+
+const (
+	probeKey    = "stock:probe" // within the keys that SECURITY.md grants
+	probeExpiry = 10 * time.Second
+)
 
 // maxNameLength is what orders.shop can hold.
 const maxNameLength = 64

@@ -44,6 +44,9 @@ func (s *Store) sell(ctx context.Context, sale Sale, take func(context.Context, 
 	var order Order
 	refused := false
 	err := s.transaction(ctx, rowTimeout, func(tx *gorm.DB) error {
+		if err := sale.ready(); err != nil {
+			return err
+		}
 		left, ok, err := take(tx.Statement.Context, tx)
 		if err != nil {
 			return err

@@ -17,10 +17,11 @@ import (
 
 // Store keeps items and orders in MySQL or MariaDB. It is safe for concurrent use.
 type Store struct {
-	db   *gorm.DB
-	pool *sql.DB // the one that db works on
-	addr string
-	step atomic.Uint64 // see idStep; 0 until it is known
+	db    *gorm.DB
+	pool  *sql.DB // the one that db works on
+	apart *sql.DB // one connection for probes, which must not wait for those of pool
+	addr  string
+	step  atomic.Uint64 // see idStep; 0 until it is known
 
 	pinned bool // db works on one connection: see GetLock
 }
@@ -97,7 +98,9 @@ func Open(dsn string, options ...Option) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("stock: open MySQL: %w", err)
 	}
-	return &Store{db: db, pool: pool, addr: cfg.Addr}, nil
+	apart := sql.OpenDB(connector)
+	apart.SetMaxOpenConns(1)
+	return &Store{db: db, pool: pool, apart: apart, addr: cfg.Addr}, nil
 }
 
 // driverLog takes what the driver would print to standard error on its own.
@@ -105,15 +108,30 @@ type driverLog struct{}
 
 func (driverLog) Print(v ...any) { slog.Debug("mysql driver", "message", fmt.Sprint(v...)) }
 
-// Ping says whether MySQL answers.
+// Ping reports whether MySQL answers, on a connection apart from those of sales.
 func (s *Store) Ping(ctx context.Context) error {
-	return s.pool.PingContext(ctx)
+	return s.apart.PingContext(ctx)
+}
+
+// CanSell reports whether a sale could be written now: whether the tables are there, the user has the
+// rights, and the server takes writes. It touches no row, and its connection is apart from those of
+// sales.
+func (s *Store) CanSell(ctx context.Context) error {
+	for _, statement := range []string{
+		"UPDATE items SET stock = stock - 1, version = version + 1, fence = 0 WHERE FALSE",
+		"INSERT INTO orders (item_id, quantity, stock_read, stock_written, strategy, shop, request_id) SELECT 0, 0, 0, 0, '', '', '' FROM DUAL WHERE FALSE",
+	} {
+		if _, err := s.apart.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Addr is where the server is, such as "db:3306" or the path of a socket.
 func (s *Store) Addr() string { return s.addr }
 
-// Pool is for those who watch the connections.
+// Pool is for those that watch the connections, and for SQL that is not the shop's.
 func (s *Store) Pool() *sql.DB { return s.pool }
 
 // Version is what the server calls itself, such as "8.4.3" or "10.11.19-MariaDB".
@@ -125,5 +143,5 @@ func (s *Store) Version(ctx context.Context) (string, error) {
 
 // Close ends all connections.
 func (s *Store) Close() error {
-	return s.pool.Close()
+	return errors.Join(s.pool.Close(), s.apart.Close())
 }

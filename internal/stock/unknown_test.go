@@ -11,12 +11,7 @@ import (
 // TestTheOutcomeIsUnknownOnlyAfterTheTransactionHasBegun kills MySQL in the middle of a transaction, and
 // sells once more without it.
 func TestTheOutcomeIsUnknownOnlyAfterTheTransactionHasBegun(t *testing.T) {
-	servers, err := testserver.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = servers.Close() })
-	mysql, err := servers.MySQL(t.Context())
+	mysql, err := testserver.Start(t).MySQL(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,12 +12,12 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// How long a transaction may take: one that only writes, and one that also waits for other holders
-// of the row.
-const (
-	WriteTimeout = 5 * time.Second
-	rowTimeout   = 10 * time.Second
-)
+// WriteTimeout is how long a transaction may take that only writes. It goes on when the sale's
+// context has ended, so a lock around it must be kept for as long.
+const WriteTimeout = 5 * time.Second
+
+// rowTimeout is how long a transaction may take that also waits for other holders of the row.
+const rowTimeout = 10 * time.Second
 
 // transaction waits for a connection until ctx ends. The transaction itself does not end with ctx,
 // because the outcome of a COMMIT that is cancelled half-way is unknown: it has a timeout of its own.
@@ -79,6 +79,9 @@ func (s *Store) WriteFenced(ctx context.Context, sale Sale, read Item) (Order, e
 func (s *Store) writeWhere(ctx context.Context, sale Sale, read Item, refused error, where string, args ...any) (Order, error) {
 	var order Order
 	err := s.transaction(ctx, WriteTimeout, func(tx *gorm.DB) error {
+		if err := sale.ready(); err != nil {
+			return err
+		}
 		left := read.Stock - sale.Quantity
 		done := tx.Table("items").Where(where, args...).
 			Updates(map[string]any{"stock": left, "version": gorm.Expr("version + 1")})

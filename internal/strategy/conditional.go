@@ -29,7 +29,7 @@ func sellConditionally(soldOut *soldOutItems) Decrement {
 		if err := soldOut.check(ctx, store, wanted.ItemID, wanted.Quantity); err != nil {
 			return stock.Order{}, err
 		}
-		sale.At(ctx, sale.Write)
+		wanted.Ready = lastLook(ctx)
 		order, err := store.Decrement(ctx, wanted)
 		if errors.Is(err, stock.ErrSoldOut) {
 			soldOut.note(wanted.ItemID)

@@ -26,12 +26,22 @@ func readThen(ctx context.Context, store *stock.Store, wanted stock.Sale,
 	if _, err := item.Take(wanted.Quantity); err != nil {
 		return stock.Order{}, err
 	}
-	if ctx.Err() != nil {
-		return stock.Order{}, context.Cause(ctx)
-	}
-	sale.At(ctx, sale.Write)
+	wanted.Ready = lastLook(ctx)
 	order, err := write(ctx, wanted, item)
 	return written(ctx, order, err)
+}
+
+// lastLook returns what a store calls when it has a connection and is about to write: whether the
+// lock is still held, and the point write. A wait for a connection can outlast a lease, so it must
+// lie before that look.
+func lastLook(ctx context.Context) func() error {
+	return func() error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		sale.At(ctx, sale.Write)
+		return nil
+	}
 }
 
 // written announces an order that was committed.

@@ -22,10 +22,7 @@ var fencedRelative = Strategy{
 // does more than count works there, and has the lock meanwhile.
 func sellFencedRelative(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 	sale.At(ctx, sale.Read)
-	if ctx.Err() != nil {
-		return stock.Order{}, context.Cause(ctx)
-	}
-	sale.At(ctx, sale.Write)
+	wanted.Ready = lastLook(ctx)
 	order, err := store.DecrementFenced(ctx, wanted)
 	return written(ctx, order, err)
 }

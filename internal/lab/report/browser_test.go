@@ -38,6 +38,9 @@ type browser struct {
 
 func openBrowser(t *testing.T) *browser {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a browser: not run with -short")
+	}
 	program := ""
 	for _, name := range browsers {
 		if found, err := exec.LookPath(name); err == nil {

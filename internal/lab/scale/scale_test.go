@@ -5,9 +5,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"stocklock/internal/testserver"
 )
 
 func TestEveryRowSells(t *testing.T) {
+	testserver.NeedsServers(t)
 	measured, err := Run(t.Context(), Options{Each: 500 * time.Millisecond, Rounds: 1, Work: 5 * time.Millisecond, Workers: 16, Log: t.Output()})
 	if err != nil {
 		t.Fatal(err) // also when the database has other orders than were answered

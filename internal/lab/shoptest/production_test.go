@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"stocklock/internal/shop/labmode"
+	"stocklock/internal/testserver"
 )
 
 const root = "../../.." // of the checkout
@@ -23,6 +24,7 @@ var labOnly = []string{
 // buildProduction builds the shop as it is deployed.
 func buildProduction(t *testing.T) (program string) {
 	t.Helper()
+	testserver.NeedsServers(t)
 	program = filepath.Join(t.TempDir(), "shop")
 	goTool(t, root, "build", "-o", program, "./cmd/shop")
 	return program

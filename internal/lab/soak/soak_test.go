@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"stocklock/internal/strategy/ladder"
+	"stocklock/internal/testserver"
 )
 
 func run(t *testing.T, seed uint64, duration time.Duration, strategies ...string) Report {
 	t.Helper()
+	testserver.NeedsServers(t)
 	// A busy machine may be slow to recover: that is for a soak that somebody watches.
 	o := Options{Shops: 3, Duration: duration, Seed: seed, Rate: 60, RecoverWithin: time.Minute, Log: t.Output()}
 	for _, name := range strategies {
