@@ -16,7 +16,7 @@ shop: ## compile bin/production/shop: the shop as it is deployed, without the la
 	$(GO) build -trimpath -ldflags=-s -o bin/production/ ./cmd/shop
 
 .PHONY: demo
-demo: build servers ## sell the same stock in eighteen ways, break each of them, and see which oversell
+demo: build servers ## sell the same stock in every way, break each of them, and see which oversell
 	bin/loadtest run --strategies all --stock 40 $(ARGS)
 	bin/loadtest run --cells telling $(ARGS)
 	bin/loadtest list properties
