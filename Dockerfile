@@ -1,14 +1,39 @@
-# One image with both programs: /shop, which is what it runs, and /loadtest.
-FROM golang:1.26-bookworm AS build
+# Three images:
+#
+#   docker build --target lab .       loadtest with a shop, Redis and MariaDB: the whole lab in one container
+#   docker build --target servers .   /shop in lab mode and /loadtest, for servers of their own
+#   docker build .                    /shop as it is deployed: nothing of the lab
+FROM golang:1.26-bookworm AS source
 WORKDIR /src
 # In a layer of their own, the modules are fetched again only when they change.
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
+
+FROM source AS build-lab
 RUN --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 go build -tags lab -trimpath -ldflags=-s -o /out/ ./cmd/shop ./cmd/loadtest
 
-FROM gcr.io/distroless/static-debian12:nonroot
-COPY --from=build /out/ /
+FROM source AS build-shop
+RUN --mount=type=cache,target=/root/.cache/go-build \
+    CGO_ENABLED=0 go build -trimpath -ldflags=-s -o /out/ ./cmd/shop
+
+FROM debian:bookworm-slim AS lab
+RUN apt-get update -qq \
+    && apt-get install -y -qq --no-install-recommends redis-server mariadb-server \
+    && rm -rf /var/lib/apt/lists/* /var/lib/mysql \
+    && useradd --system --uid 65532 --no-create-home lab
+COPY --from=build-lab /out/ /usr/local/bin/
+COPY deploy/lab.sh /usr/local/bin/lab
+WORKDIR /
+ENTRYPOINT ["lab"]
+
+FROM gcr.io/distroless/static-debian12:nonroot AS servers
+COPY --from=build-lab /out/ /
+EXPOSE 8080
+ENTRYPOINT ["/shop"]
+
+FROM gcr.io/distroless/static-debian12:nonroot AS shop
+COPY --from=build-shop /out/ /
 EXPOSE 8080
 ENTRYPOINT ["/shop"]

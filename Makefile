@@ -16,10 +16,8 @@ shop: ## compile bin/production/shop: the shop as it is deployed, without the la
 	$(GO) build -trimpath -ldflags=-s -o bin/production/ ./cmd/shop
 
 .PHONY: demo
-demo: build servers ## sell the same stock in every way, break each of them, and see which oversell
-	bin/loadtest run --strategies all --stock 40 $(ARGS)
-	bin/loadtest run --cells telling $(ARGS)
-	bin/loadtest list properties
+demo: build servers ## compare five strategies, then break each strategy where it shows most; out/report.html
+	bin/loadtest demo $(ARGS)
 
 .PHONY: matrix
 matrix: build servers ## run every strategy under every scenario
@@ -35,6 +33,12 @@ bench: build servers ## measure the lock beside its peers, in a few minutes
 	@mkdir -p out
 	bin/bench --loadtest bin/loadtest --json out/bench.json $(ARGS)
 
+.PHONY: explore
+explore: build servers ## run every order of the requests of two and three sales, and show that pruning loses nothing; minutes
+	bin/loadtest explore all --events all $(ARGS)
+	bin/loadtest explore set-ex-nx owner-get-del owner-checked conditional --events wait --customers 3 $(ARGS)
+	$(GO) test -tags lab,explore -run TestPruningLosesNoOutcomeOnRealServers -count=1 -timeout 20m -v ./internal/lab/schedule
+
 .PHONY: docs
 docs: build servers ## bring the pages of the strategies and scenarios up to date with the code
 	$(GO) run ./docs/make
@@ -42,6 +46,10 @@ docs: build servers ## bring the pages of the strategies and scenarios up to dat
 .PHONY: docs-show
 docs-show: build servers ## the same, and run each page's command again to show what it prints
 	$(GO) run ./docs/make -show
+
+.PHONY: docs-schedules
+docs-schedules: build servers ## the same, and play the schedules on the strategies' pages again
+	$(GO) run ./docs/make -schedules
 
 .PHONY: test
 test: servers compiler browser ## run every test, with the race detector, against real servers
@@ -55,6 +63,14 @@ quick: gofmt ## look for mistakes and run the tests that need no server: under h
 	$(GO) tool -modfile=tools/go.mod staticcheck -tags lab ./...
 	$(GO) test -short -tags lab ./...
 
+.PHONY: model
+model: ## search the lock's protocol in the large: minutes, and a few gigabytes
+	REDISLOCK_MODEL_LARGE=1 $(GO) test -run 'TestModel' -count=1 -timeout 60m -v ./internal/redislock
+
+.PHONY: copy-lock
+copy-lock: ## copy the lock into another module: make copy-lock TO=../shop/lock IMPORT=example.com/shop/lock
+	internal/redislock/copy.sh $(TO) $(IMPORT)
+
 .PHONY: mutations
 mutations: servers ## break the shop in four places, one at a time, and see exactly the right verdicts change
 	$(GO) test -tags lab,mutations -run TestMutations -count=1 -timeout 20m -v ./cmd/loadtest
@@ -63,7 +79,7 @@ mutations: servers ## break the shop in four places, one at a time, and see exac
 lint: gofmt ## look for mistakes and known vulnerabilities: gofmt, go mod tidy, go vet, staticcheck, govulncheck
 	@GO='$(GO)' scripts/tidy.sh . bench
 	$(GO) vet ./...
-	$(GO) vet -tags lab,mutations ./...
+	$(GO) vet -tags lab,mutations,explore ./...
 	$(GO) -C bench vet ./...
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
 	$(GO) tool -modfile=tools/go.mod staticcheck -tags lab ./...

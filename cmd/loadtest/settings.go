@@ -129,11 +129,14 @@ func (s selection) pairs() ([]matrix.Pair, error) {
 	return pairs, nil
 }
 
+// tellingCells stands for the telling cell of each strategy in --cells.
+const tellingCells = "telling"
+
 // expandTelling replaces the word telling with the telling cell of each strategy.
 func expandTelling(cells []string) []string {
 	var expanded []string
 	for _, cell := range cells {
-		if cell != "telling" {
+		if cell != tellingCells {
 			expanded = append(expanded, cell)
 			continue
 		}

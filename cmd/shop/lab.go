@@ -7,6 +7,7 @@ import (
 
 	"stocklock/internal/shop"
 	"stocklock/internal/shop/labmode"
+	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/ladder"
 )
@@ -25,8 +26,8 @@ func (l labSettings) check(addr string) error {
 	return nil
 }
 
-func (l labSettings) open(shopName string, deps *strategy.Deps) (lab, error) {
-	opened, err := l.Settings.Open(shopName, deps)
+func (l labSettings) open(shopName string) (lab, error) {
+	opened, err := l.Settings.Open(shopName)
 	if err != nil {
 		return lab{}, usageError{err}
 	}
@@ -34,6 +35,10 @@ func (l labSettings) open(shopName string, deps *strategy.Deps) (lab, error) {
 }
 
 type lab struct{ *labmode.Opened }
+
+func (l lab) store() []stock.Option { return l.Opened.StoreOptions() }
+
+func (l lab) equip(deps *strategy.Deps) { l.Opened.Equip(deps) }
 
 func (l lab) attach(s *shop.Shop) { l.Opened.Attach(s, offered) }
 

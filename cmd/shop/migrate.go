@@ -10,36 +10,71 @@ import (
 	"stocklock/internal/stock"
 )
 
-type migrateCommand struct{}
+type migrateCommand struct {
+	Up     migrateUpCommand     `cmd:"" default:"1" help:"Bring the schema up to date, and end. This is the default."`
+	Status migrateStatusCommand `cmd:"" help:"Print the version of the schema: exit code 0 if it is what this program needs, 1 if not."`
+}
 
-// Run migrates the database at SHOP_MYSQL, once it is there.
-func (*migrateCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (err error) {
+type migrateUpCommand struct{}
+
+// Run migrates the database at SHOP_MYSQL once it answers.
+func (*migrateUpCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (err error) {
+	store, err := openToMigrate(ctx, set, stderr)
+	if err != nil {
+		return err
+	}
+	defer joinClose(&err, store)
+	log := newLog(stderr, set.LogLevel)
+	if err := store.Migrate(ctx, log); err != nil {
+		return err
+	}
+	log.Info("the schema is up to date")
+	return nil
+}
+
+type migrateStatusCommand struct{}
+
+// Run prints the schema's version.
+func (*migrateStatusCommand) Run(ctx context.Context, set *settings, out *streams) (err error) {
+	store, err := openToMigrate(ctx, set, out.err)
+	if err != nil {
+		return err
+	}
+	defer joinClose(&err, store)
+	is, needed, err := store.SchemaVersion(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out.out, "the schema is at version %d, this program needs %d\n", is, needed)
+	if is < needed {
+		return errors.New("migrations are pending: run shop migrate")
+	}
+	return nil
+}
+
+// openToMigrate opens the store at SHOP_MYSQL and waits until it answers.
+func openToMigrate(ctx context.Context, set *settings, stderr io.Writer) (*stock.Store, error) {
 	if set.MySQL == "" {
-		return errNoMySQL
+		return nil, errNoMySQL
 	}
 	store, err := stock.Open(set.MySQL)
 	if err != nil {
-		return usage("--mysql (SHOP_MYSQL): %w", err)
+		return nil, usage("--mysql (SHOP_MYSQL): %w", err)
 	}
-	defer joinClose(&err, store)
 	log := newLog(stderr, set.LogLevel)
 	ctx, cancel := context.WithTimeoutCause(ctx, set.StartupTimeout, fmt.Errorf("gave up after %s", set.StartupTimeout))
 	defer cancel()
 	for {
 		err := store.Ping(ctx)
 		if err == nil {
-			break
+			return store, nil
 		}
 		log.Warn("waiting for mysql", "address", store.Addr(), "error", err)
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():
-			return fmt.Errorf("mysql at %s: %w", store.Addr(), errors.Join(context.Cause(ctx), err))
+			err := fmt.Errorf("mysql at %s: %w", store.Addr(), errors.Join(context.Cause(ctx), err))
+			return nil, errors.Join(err, store.Close())
 		}
 	}
-	if err := store.Migrate(ctx); err != nil {
-		return err
-	}
-	log.Info("the schema is up to date")
-	return nil
 }

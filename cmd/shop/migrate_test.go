@@ -16,6 +16,21 @@ func TestAShopThatMayNotMigrateWaitsForTheSchema(t *testing.T) {
 	}
 }
 
+func TestMigrateStatus(t *testing.T) {
+	t.Setenv("SHOP_MYSQL", testserver.Database(t))
+	if code, stdout, _ := command(t.Context(), "migrate", "status"); code != 1 || !strings.Contains(stdout, "the schema is at version 0, this program needs") {
+		t.Errorf("of an empty database: exit code %d, %s", code, stdout)
+	}
+	for _, up := range [][]string{{"migrate"}, {"migrate", "up"}} { // the second time there is nothing to do
+		if code, _, stderr := command(t.Context(), up...); code != 0 || !strings.Contains(stderr, "the schema is up to date") {
+			t.Errorf("%s: exit code %d, %s", up, code, stderr)
+		}
+	}
+	if code, stdout, stderr := command(t.Context(), "migrate", "status"); code != 0 || stderr != "" {
+		t.Errorf("of a new schema: exit code %d, %s%s", code, stdout, stderr)
+	}
+}
+
 func TestMigrateGivesUp(t *testing.T) {
 	t.Setenv("SHOP_MYSQL", goodMySQL)
 	if code, _, stderr := command(t.Context(), "migrate", "--startup-timeout=1s"); code != 1 ||

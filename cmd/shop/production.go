@@ -4,6 +4,7 @@ package main
 
 import (
 	"stocklock/internal/shop"
+	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 )
 
@@ -24,9 +25,13 @@ func (l labSettings) check(string) error {
 	return nil
 }
 
-func (labSettings) open(string, *strategy.Deps) (lab, error) { return lab{}, nil }
+func (labSettings) open(string) (lab, error) { return lab{}, nil }
 
 type lab struct{}
+
+func (lab) store() []stock.Option { return nil }
+
+func (lab) equip(*strategy.Deps) {}
 
 func (lab) attach(*shop.Shop) {}
 

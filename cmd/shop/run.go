@@ -30,6 +30,7 @@ type commands struct {
 	Serve       serveCommand       `cmd:"" default:"1" help:"Sell until told to end. This is the default."`
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running shop whether it is ready: exit code 0 if it is, 1 if not."`
 	Migrate     migrateCommand     `cmd:"" help:"Bring the schema up to date, and end."`
+	Strategies  strategiesCommand  `cmd:"" help:"Describe the strategies of this shop, and end."`
 	labCommands
 }
 
@@ -43,6 +44,9 @@ Examples:
 
 Prefer the environment for SHOP_MYSQL and SHOP_REDIS: flags can be seen by every user of the machine.
 OpenTelemetry traces are sent when OTEL_EXPORTER_OTLP_ENDPOINT says where to.`
+
+// streams are where a command prints its result and its log.
+type streams struct{ out, err io.Writer }
 
 // run is the program: it returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -60,6 +64,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		flags.ShowRanges(),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.BindTo(stderr, (*io.Writer)(nil)),
+		kong.Bind(&streams{stdout, stderr}),
 	)
 	if err != nil {
 		panic(err) // the commands' own tags are wrong

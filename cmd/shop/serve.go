@@ -33,7 +33,12 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 		return err
 	}
 	defer joinClose(&err, tracing)
-	store, err := stock.Open(set.MySQL, tracing.store()...)
+	lab, err := set.labSettings.open(set.Name)
+	if err != nil {
+		return err
+	}
+	defer joinClose(&err, lab)
+	store, err := stock.Open(set.MySQL, append(tracing.store(), lab.store()...)...)
 	if err != nil {
 		return usage("--mysql (SHOP_MYSQL): %w", err)
 	}
@@ -47,11 +52,7 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 	}
 	defer joinClose(&err, client)
 	deps := strategy.Deps{Redis: client, Store: store, Options: set.options()}
-	lab, err := set.labSettings.open(set.Name, &deps)
-	if err != nil {
-		return err
-	}
-	defer joinClose(&err, lab)
+	lab.equip(&deps)
 	if err := chosen.Check(deps); err != nil {
 		return usage("--strategy (SHOP_STRATEGY): %w", err)
 	}

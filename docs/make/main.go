@@ -1,7 +1,7 @@
 // Command make writes the generated parts of the pages of the strategies and the scenarios, as
 // `make docs` does:
 //
-//	go run ./docs/make [-show]
+//	go run ./docs/make [-show] [-schedules]
 //
 // The explanation on a page is written by hand, in the page itself, and left alone. The block of
 // fields comes from the code. With -show each page's cells are run again, and what loadtest prints
@@ -26,11 +26,16 @@ import (
 
 func main() {
 	show := flag.Bool("show", false, "run each page's command again and keep what it prints; takes minutes")
+	schedules := flag.Bool("schedules", false, "play the schedules that are kept, and keep what was seen; takes half a minute")
 	flag.Parse()
 	logging.Disable() // go-redis logs failed connections beside returning them
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := write(ctx, "docs", *show); err != nil {
+	err := write(ctx, "docs", *show)
+	if err == nil && *schedules {
+		err = writeSchedules(ctx, "docs")
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "docs/make:", err)
 		os.Exit(1)
 	}

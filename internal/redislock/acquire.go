@@ -102,10 +102,10 @@ func (l *Locker) send(r request) {
 	}
 
 	l.mu.Lock()
+	defer l.unlock()
 	n.learnLocked(taken, a)
 	if a.err != nil {
 		l.unansweredLocked(r, a.err)
-		l.unlock()
 		return
 	}
 	next, nothing := n.answered(r.attempt, a.reply, r.queue, r.sent, l.now())
@@ -113,72 +113,66 @@ func (l *Locker) send(r request) {
 	case !nothing:
 		l.settleLocked(n, next, Free)
 	case r.asker.try:
-		l.refuseLocked(r, notAcquired(r.asker.key))
+		l.failLocked(r, notAcquired(r.asker.key), true)
 	case r.queue: // a newer attempt was faster
-		n.stop()
-		l.settleLocked(n, todo{}, "")
+		l.askAgainLocked(r)
 	default:
 		l.subscribeLocked()
 		l.calls.Add(1)
 		go l.askWhenSubscribed(r, l.subscription)
 	}
-	l.unlock()
 }
 
-// unansweredLocked takes in an error. A refusal that will pass is asked again, for as long as the asker waits. Those
-// who already waited when the request was sent share its timeout; any other error is the asker's.
+// unansweredLocked takes in an error. A refusal that will pass is asked again, for as long as the asker waits.
 func (l *Locker) unansweredLocked(r request, err error) {
-	n, nothingDone := r.lock, refused(err) || unsent(err)
-	if passing(err) && !r.asker.try && n.attempt == r.attempt && n.state == asking && !l.closed {
+	if passing(err) && r.isCurrentLocked() && !r.asker.try && !l.closed {
 		r.asker.refusal = err
-		time.AfterFunc(min(r.lease/24, 100*time.Millisecond), func() { l.askAgain(r) })
+		time.AfterFunc(min(r.lease/24, 100*time.Millisecond), func() {
+			l.mu.Lock()
+			defer l.unlock()
+			l.askAgainLocked(r)
+		})
 		return
 	}
-	current := n.attempt == r.attempt && n.state == asking
+	l.failLocked(r, failed("acquire", r.asker.key, err), refused(err) || unsent(err))
+}
+
+// isCurrentLocked says whether it is still this request's answer that the lock's waiters wait for.
+func (r request) isCurrentLocked() bool { return r.lock.attempt == r.attempt && r.lock.state == asking }
+
+// failLocked ends an attempt that came to nothing. Those who already waited when the request was sent share its timeout;
+// any other error is the asker's.
+func (l *Locker) failLocked(r request, err error, nothingDone bool) {
+	n, current := r.lock, r.isCurrentLocked()
 	next := n.failed(r.attempt, nothingDone)
-	if current {
-		what := failed("acquire", r.asker.key, err)
-		if r.asker.place != nil {
-			n.dismissLocked(r.asker, result{err: what})
-		}
-		for w := n.firstLocked(); timeout(err) && !r.own && w != nil && w.begun <= r.sent; w = n.firstLocked() {
-			n.dismissLocked(w, result{err: what})
-		}
+	if current && r.asker.place != nil {
+		n.dismissLocked(r.asker, result{err: err})
+	}
+	for w := n.firstLocked(); current && timeout(err) && !r.own && w != nil && w.begun <= r.sent; w = n.firstLocked() {
+		n.dismissLocked(w, result{err: err})
 	}
 	l.settleLocked(n, next, "")
 }
 
-// refuseLocked ends an attempt that came to nothing, and tells the asker.
-func (l *Locker) refuseLocked(r request, err error) {
-	if r.asker.place != nil {
-		r.lock.dismissLocked(r.asker, result{err: err})
-	}
-	r.lock.stop()
-	l.settleLocked(r.lock, todo{}, "")
-}
-
-// askAgain begins anew where an attempt came to nothing, unless something else has begun meanwhile.
-func (l *Locker) askAgain(r request) {
-	l.mu.Lock()
-	defer l.unlock()
-	if n := r.lock; n.attempt == r.attempt && n.state == asking {
-		n.stop()
-		l.settleLocked(n, todo{}, "")
+// askAgainLocked begins anew where an attempt came to nothing, unless something else has begun meanwhile.
+func (l *Locker) askAgainLocked(r request) {
+	if r.isCurrentLocked() {
+		r.lock.stop()
+		l.settleLocked(r.lock, todo{}, "")
 	}
 }
 
 // askWhenSubscribed begins anew once grants can be pushed to this process: before that it must not queue.
 func (l *Locker) askWhenSubscribed(r request, s *subscription) {
 	defer l.calls.Done()
-	if err := l.subscribed(s, r.lease); err != nil {
-		l.mu.Lock()
-		if n := r.lock; n.attempt == r.attempt && n.state == asking {
-			l.refuseLocked(r, failed("wait for", r.asker.key, err))
-		}
-		l.unlock()
+	err := l.subscribed(s, r.lease)
+	l.mu.Lock()
+	defer l.unlock()
+	if err != nil {
+		l.failLocked(r, failed("wait for", r.asker.key, err), true)
 		return
 	}
-	l.askAgain(r)
+	l.askAgainLocked(r)
 }
 
 // assumed is for how many requests it is remembered that others wanted a lock.

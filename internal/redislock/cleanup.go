@@ -6,7 +6,7 @@ import (
 )
 
 // cleaner ends attempts of which nobody knows what became of them, in the background: until Redis answers, or their lease is over
-// anyway. One goroutine does that for all, in batches. Locker.mu guards it.
+// anyway. One goroutine does that for all, one after another. Locker.mu guards it.
 type cleaner struct {
 	attempts map[uint64]remains
 	running  bool
@@ -14,8 +14,7 @@ type cleaner struct {
 
 // remains are those of an attempt.
 type remains struct {
-	name  string
-	keys  KeySet
+	call  call // that ends it
 	lease time.Duration
 	until instant
 }
@@ -26,11 +25,11 @@ const maxRemains = 10000
 // cleanLocked has an attempt ended.
 func (l *Locker) cleanLocked(n *lock, attempt uint64) {
 	c := &l.cleaner
-	if len(c.attempts) >= maxRemains {
+	if len(c.attempts) >= maxRemains && !l.closed {
 		return
 	}
 	lease := max(n.lease, l.opts.Lease)
-	c.attempts[attempt] = remains{n.name, n.keys, lease, l.now() + lease}
+	c.attempts[attempt] = remains{l.server.cancel(n.name, n.keys, attempt, lease), lease, l.now() + lease}
 	if !c.running {
 		c.running = true
 		l.calls.Add(1)
@@ -43,41 +42,32 @@ func (l *Locker) clean() {
 	defer l.calls.Done()
 	for {
 		l.mu.Lock()
-		attempts, calls, shortest := l.remainsLocked()
-		l.cleaner.running = len(attempts) > 0
+		attempt, r := l.remainsLocked()
+		l.cleaner.running = attempt != 0
 		l.unlock()
-		if len(attempts) == 0 {
+		if attempt == 0 {
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), third(shortest))
-		answers := l.server.doAll(ctx, calls)
+		ctx, cancel := context.WithTimeout(context.Background(), third(r.lease))
+		_, err := l.server.do(ctx, r.call)
 		cancel()
-		failed := false
+		if err != nil {
+			time.Sleep(r.lease / 24)
+			continue
+		}
 		l.mu.Lock()
-		for i, a := range answers {
-			if failed = failed || a.err != nil; a.err == nil {
-				delete(l.cleaner.attempts, attempts[i])
-			}
-		}
+		delete(l.cleaner.attempts, attempt)
 		l.unlock()
-		if failed {
-			time.Sleep(shortest / 24)
-		}
 	}
 }
 
-// remainsLocked is a batch of attempts, and what ends them. Those whose lease is over are none any more.
-func (l *Locker) remainsLocked() (attempts []uint64, calls []call, shortest time.Duration) {
-	shortest = maxLease
+// remainsLocked is any attempt whose lease is not over, or zero.
+func (l *Locker) remainsLocked() (uint64, remains) {
 	for attempt, r := range l.cleaner.attempts {
-		switch {
-		case l.now() >= r.until:
-			delete(l.cleaner.attempts, attempt)
-		case len(attempts) < l.server.batch:
-			attempts = append(attempts, attempt)
-			calls = append(calls, l.server.cancel(r.name, r.keys, attempt, r.lease))
-			shortest = min(shortest, r.lease)
+		if l.now() < r.until {
+			return attempt, r
 		}
+		delete(l.cleaner.attempts, attempt)
 	}
-	return attempts, calls, shortest
+	return 0, remains{}
 }

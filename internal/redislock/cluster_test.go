@@ -56,6 +56,7 @@ func startCluster(t *testing.T, masters int) []string {
 
 // TestCluster has processes fight for locks on all masters of a Redis Cluster.
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	addrs := startCluster(t, 3)
 	locker := func() *Locker {
 		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, ContextTimeoutEnabled: true})

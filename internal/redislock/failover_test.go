@@ -103,6 +103,7 @@ func (m *moving) queued(n int64) {
 // TestPlannedFailoverMakesOneHolder: PUBLISH is replicated. A waiter whose subscription stays with the demoted
 // server is not counted by the new primary, and hears its grant all the same.
 func TestPlannedFailoverMakesOneHolder(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]func(t *testing.T, m *moving, lease time.Duration){
 		"the waiter has been seen since":     func(_ *testing.T, _ *moving, lease time.Duration) { time.Sleep(lease) },
 		"the waiter has not been seen since": func(*testing.T, *moving, time.Duration) {},
@@ -138,6 +139,7 @@ func TestPlannedFailoverMakesOneHolder(t *testing.T) {
 
 // TestSubscriptionsOfAReplica: an endpoint that splits reads sends them there.
 func TestSubscriptionsOfAReplica(t *testing.T) {
+	t.Parallel()
 	m := startMoving(t)
 	m.subscribeAt.Store(2)
 	const lease = time.Minute // a heartbeat is far away
@@ -160,6 +162,7 @@ func TestSubscriptionsOfAReplica(t *testing.T) {
 
 // TestAPatternIsNoWaiter: a monitor's PSUBSCRIBE hears what is published to a dead waiter, and must not make it look alive.
 func TestAPatternIsNoWaiter(t *testing.T) {
+	t.Parallel()
 	ctx := within(t)
 	monitor, _ := newClient(t, shared.addr)
 	pattern := monitor.PSubscribe(ctx, "redislock:*")

@@ -233,9 +233,9 @@ func TestDeadWaiterIsSkipped(t *testing.T) {
 	release(t, next)
 }
 
-// TestLostPushIsFoundByTheBeat drops the waiter's subscription messages: it must
+// TestLostPushIsFoundByTheHeartbeat drops the waiter's subscription messages: it must
 // find its grant by asking.
-func TestLostPushIsFoundByTheBeat(t *testing.T) {
+func TestLostPushIsFoundByTheHeartbeat(t *testing.T) {
 	const length = 3 * time.Second
 	holder, _ := newLocker(t, Options{Lease: length})
 	w := newWire(t, shared.addr)

@@ -2,7 +2,6 @@ package redislock
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"strconv"
 	"strings"
@@ -28,24 +27,16 @@ type Process struct {
 	Attempt uint64
 }
 
-var (
-	//go:embed inspect.lua
-	inspectSource string
-	inspectScript = newScript(takeSource + commonSource + inspectSource)
-)
+var inspectScript = newScript("take", "common", "inspect")
 
 // Inspect says who holds the lock on key and who waits for it, by Redis's account. It changes nothing.
 func (l *Locker) Inspect(ctx context.Context, key string) (Inspection, error) {
-	c := call{inspectScript, Keys(l.opts.Prefix, key).all(), nil}
-	cmd := c.bySHA(ctx)
-	if err := l.server.client.Process(ctx, cmd); redis.HasErrorPrefix(err, "NOSCRIPT") {
-		cmd = c.command(ctx, "eval", c.script.source)
-		_ = l.server.client.Process(ctx, cmd)
-	}
-	fields, err := cmd.Slice()
+	v, err := l.server.run(ctx, call{inspectScript, Keys(l.opts.Prefix, key).all(), nil})
 	if err != nil {
+		raise(err)
 		return Inspection{}, fmt.Errorf("redislock: inspect %q: %w", key, err)
 	}
+	fields, _ := v.([]any)
 	i, err := parseInspection(fields)
 	if err != nil {
 		return Inspection{}, fmt.Errorf("redislock: inspect %q: %w in %v", key, err, fields)

@@ -78,10 +78,10 @@ func TestNothingLeaks(t *testing.T) {
 	if channels := inspector.PubSubChannels(t.Context(), "*").Val(); len(channels) > 0 {
 		t.Errorf("subscriptions are left: %v", channels)
 	}
-	// The last epochs, and marks of cancelled attempts, linger on purpose.
+	// The last epochs, and marks of cancelled attempts, stay for a minute on purpose.
 	for _, key := range inspector.Keys(t.Context(), "*").Val() {
-		if ttl := inspector.PTTL(t.Context(), key).Val(); ttl <= 0 || ttl > time.Hour {
-			t.Errorf("%s lives for %s, want an hour at most", key, ttl)
+		if ttl := inspector.PTTL(t.Context(), key).Val(); ttl <= 0 || ttl > time.Minute {
+			t.Errorf("%s lives for %s, want a minute at most", key, ttl)
 		}
 		switch {
 		case strings.HasSuffix(key, ":epoch"):

@@ -27,8 +27,8 @@ type Locker struct {
 	mu           sync.Mutex // the rule is in state.go
 	closed       bool
 	locks        map[string]*lock
-	attempts     uint64   // the last attempt's number
-	events       []func() // calls of hooks, for unlock
+	attempts     uint64        // the last attempt's number
+	events       []func()      // calls of hooks, for unlock
 	subscription *subscription // nil before the first wait
 	cleaner      cleaner
 	asked        bool // whether Redis evicts

@@ -26,8 +26,10 @@ func TestWantOfMemoryCostsNoHold(t *testing.T) {
 		}
 	}
 	client.ConfigSet(t.Context(), "maxmemory", "1")
-	answers := s.doAll(t.Context(), []call{s.server.heartbeat(theirs.name, theirs.keys, 2, s.lease), s.server.renew(mine.keys, 1, s.lease)})
-	if !refused(answers[0].err) || answers[1].err != nil || answers[1].kind != replyHeld {
-		t.Errorf("renewals = %+v, want the heartbeat refused and the hold renewed", answers)
+	if r, err := s.heartbeat(t.Context(), theirs, 2); !refused(err) {
+		t.Errorf("heartbeat = %+v, %v, want it refused", r, err)
+	}
+	if r, err := s.renew(t.Context(), mine, 1); err != nil || r.kind != replyHeld {
+		t.Errorf("renewal = %+v, %v, want it held", r, err)
 	}
 }

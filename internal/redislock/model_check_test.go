@@ -43,7 +43,7 @@ func (m model) isOrphan(w *world) bool {
 		return false
 	}
 	for _, msg := range w.mail {
-		if msg.owner == w.owner && msg.attempt == w.hold && (msg.kind == giveBackRequest || msg.kind == cancelRequest || msg.kind == push) {
+		if msg.owner == w.owner && msg.attempt == w.hold && (msg.kind == endRequest || msg.kind == cancelRequest || msg.kind == push) {
 			return false
 		}
 	}
@@ -59,7 +59,7 @@ func (m model) checkGrant(before, after *world, caller int8) {
 	told := slices.ContainsFunc(after.mail[:], func(msg message) bool {
 		return msg.owner == after.owner && msg.epoch == after.epoch
 	})
-	if !told && !after.processes[after.owner-1].dead && m.looksFor(untold) {
+	if to := after.processes[after.owner-1]; !told && !to.dead && !to.deaf && m.looksFor(untold) {
 		after.wrong = untold
 	}
 	for i, q := range before.queue {
@@ -69,7 +69,8 @@ func (m model) checkGrant(before, after *world, caller int8) {
 		if q.owner == caller {
 			continue // a place that it gave up with this request
 		}
-		if q.alive > 0 && !before.processes[q.owner-1].deaf && m.looksFor(overtaken) {
+		gone := q.visible && before.processes[q.owner-1].uncount
+		if q.alive > 0 && !gone && m.looksFor(overtaken) {
 			after.wrong = overtaken
 		}
 	}

@@ -58,7 +58,7 @@ func (m model) prune(w *world) {
 		}
 		switch state(p.state) {
 		case idle:
-			*p = process{attempt: p.attempt, deaf: p.deaf, dead: p.dead}
+			*p = process{attempt: p.attempt, deaf: p.deaf, uncount: p.uncount, dead: p.dead}
 		case asking:
 			p.left, p.epoch, p.n = 0, 0, 0
 		case waiting:
@@ -87,7 +87,7 @@ func (m model) relevant(w *world, msg message) message {
 		futile = !current && w.marks[msg.owner-1] >= about && m.broken != marksIgnored
 	case releaseRequest:
 		futile = !current && !w.holds(msg.owner, msg.attempt) && m.broken != releaseOfAnyHold
-	case giveBackRequest:
+	case endRequest:
 		futile = !w.mayHold(msg.owner, about) && m.broken != releaseOfAnyHold
 	case cancelRequest:
 		futile = !w.mayHold(msg.owner, about) && !w.asksBefore(msg.owner, about) && m.broken != cancelOfAnyHold
@@ -102,7 +102,7 @@ func (m model) relevant(w *world, msg message) message {
 		return message{}
 	}
 	switch msg.kind {
-	case giveBackRequest, cancelRequest, push:
+	case endRequest, cancelRequest, push:
 		msg.age = 0
 	}
 	return msg

@@ -1,8 +1,11 @@
 package redislock
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
-// This half of the model is the Locker: what a process does by itself, and with what it is told.
+// This half of the model is the Locker: the shipped state machine, and what a process does by itself.
 
 // successors says what may happen next.
 func (m model) successors(w *world, then func(world, event)) {
@@ -20,44 +23,61 @@ func (m model) successors(w *world, then func(world, event)) {
 		switch state(p.state) {
 		case idle:
 			if room {
-				do("asks", func(w *world, _ *process) { w.ask(i, false) })
+				do("asks", func(w *world, _ *process) { m.ask(w, i, false) })
 				if m.tries {
-					do("tries", func(w *world, _ *process) { w.ask(i, true) })
+					do("tries", func(w *world, _ *process) { m.ask(w, i, true) })
 				}
 			}
 		case asking:
 			if room {
-				do("gets no answer and gives up", func(w *world, _ *process) { m.giveUp(w, i) })
+				do("gets no answer and gives up", func(w *world, _ *process) { m.unanswered(w, i) })
 			}
 		case waiting:
 			if room {
-				do("waits no longer", func(w *world, _ *process) { m.giveUp(w, i) })
+				do("waits no longer", func(w *world, p *process) {
+					machine := m.machine(p)
+					m.settle(w, i, &machine, machine.giveUp(), false)
+				})
 			}
 		case held:
 			if p.left == 0 && room {
-				do("is at its deadline: the hold ends", func(w *world, _ *process) { m.lose(w, i) })
-			}
-			if p.left > 0 && room {
-				do("releases", func(w *world, _ *process) { m.lose(w, i) })
-				do("releases, and asks for its next waiter", func(w *world, p *process) {
-					p.from, p.state, p.attempt, p.bound = p.attempt, int8(asking), p.attempt+1, 0
-					w.send(message{kind: releaseRequest, owner: int8(i + 1), attempt: p.from, more: p.attempt})
+				do("is at its deadline: the hold ends", func(w *world, p *process) {
+					machine := m.machine(p)
+					next, _ := machine.look(false, modelStart)
+					m.settle(w, i, &machine, next, false)
 				})
 			}
-			if p.n == 0 && p.left >= m.third() {
+			if p.left > 0 && room {
+				do("releases", func(w *world, p *process) {
+					machine := m.machine(p)
+					over := machine.release(0, 0, modelStart)
+					w.send(message{kind: endRequest, owner: int8(i + 1), attempt: int8(over)})
+					m.settle(w, i, &machine, todo{}, false)
+				})
+				do("releases, and asks for its next waiter", func(w *world, p *process) {
+					machine, next := m.machine(p), p.attempt+1
+					over := machine.release(uint64(next), machine.lease, modelStart)
+					w.send(message{kind: releaseRequest, owner: int8(i + 1), attempt: int8(over), more: next})
+					m.settle(w, i, &machine, todo{}, false)
+					p.from = int8(over)
+				})
+			}
+			if machine := m.machine(p); p.n == 0 && machine.mayPass(machine.lease, false, modelStart) {
 				do("passes the lock on to its next waiter", func(w *world, p *process) {
-					if m.broken != passKeepsToken {
-						p.n++
+					machine := m.machine(p)
+					next := machine.pass()
+					if m.broken == passKeepsToken {
+						machine.passes--
 					}
-					m.begin(w, p)
+					m.settle(w, i, &machine, next, false)
 				})
 			}
 		}
 		if st := state(p.state); room && w.beatsOf(i) < m.beats && (st == held || st == waiting && m.broken != waitsWithoutBeats) {
-			do("beats", func(w *world, _ *process) { w.sendBeat(i) })
+			do("sends a renewal", func(w *world, _ *process) { w.sendBeat(i) })
 		}
-		if p.deaf {
-			do("subscribes again", func(_ *world, p *process) { p.deaf = false })
+		if p.deaf || p.uncount {
+			do("subscribes again", func(_ *world, p *process) { p.deaf, p.uncount = false, false })
 		}
 	}
 	m.deliveries(w, then)
@@ -110,7 +130,7 @@ func (m model) mishaps(w *world, then func(world, event)) {
 			break
 		}
 		// What cleans up is sent again until it is answered, so it may arrive twice but is not lost.
-		if msg.kind == giveBackRequest || msg.kind == cancelRequest {
+		if msg.kind == endRequest || msg.kind == cancelRequest {
 			after := faulty
 			m.carryOut(&after, msg, w.length())
 			then(after, event{what: "is carried out, and its answer is lost", message: msg})
@@ -127,7 +147,7 @@ func (m model) mishaps(w *world, then func(world, event)) {
 		}
 		if !p.deaf {
 			after := faulty
-			after.processes[i].deaf = true
+			after.processes[i].deaf, after.processes[i].uncount = true, true
 			for j, msg := range after.mail {
 				if msg.kind == push && int(msg.owner) == i+1 {
 					after.mail[j] = message{}
@@ -135,9 +155,14 @@ func (m model) mishaps(w *world, then func(world, event)) {
 			}
 			then(after, event{what: "is cut off from its messages", process: i})
 		}
+		if !p.uncount {
+			after := faulty
+			after.processes[i].uncount = true
+			then(after, event{what: "is not counted any more, and hears", process: i})
+		}
 		if m.crashes {
 			after := faulty
-			after.processes[i] = process{attempt: p.attempt, deaf: p.deaf, dead: true}
+			after.processes[i] = process{attempt: p.attempt, deaf: true, uncount: true, dead: true}
 			then(after, event{what: "dies", process: i})
 		}
 	}
@@ -179,17 +204,56 @@ func (m model) pass(w *world) {
 	}
 }
 
-// third is that of a lease, and one tick at least.
-func (m model) third() int8 { return max(m.lease/3, 1) }
+// modelStart is the time on each process's clock. It is always now: what a process remembers is so many ticks ago.
+const modelStart = instant(time.Hour)
 
-func (w *world) ask(i int, try bool) {
+// machine is the shipped state machine of a process.
+func (m model) machine(p *process) machine {
+	lease := time.Duration(m.lease) * modelTick
+	x := machine{state: state(p.state), attempt: uint64(p.attempt), lease: lease, bound: modelStart - time.Duration(p.bound)*modelTick}
+	switch x.state {
+	case idle:
+		x.attempt = 0
+	case held:
+		x.grant = grant{epoch: int64(p.epoch), passes: int64(p.n), given: modelStart, deadline: modelStart + time.Duration(p.left)*modelTick - margin(lease)}
+	}
+	return x
+}
+
+// settle takes over what a transition made of a machine, and does what it left to be done, as Locker.settleLocked does. Somebody
+// may wait still.
+func (m model) settle(w *world, i int, x *machine, next todo, waits bool) {
 	p := &w.processes[i]
-	p.state, p.attempt, p.from, p.bound, p.try = int8(asking), p.attempt+1, 0, 0, try
+	if next.over != 0 && m.broken != unknownKept {
+		w.send(message{kind: cancelRequest, owner: int8(i + 1), attempt: int8(next.over)})
+	}
+	p.state = int8(x.state)
+	switch x.state {
+	case asking, waiting:
+		p.attempt, p.bound = int8(x.attempt), min(int8((modelStart-x.bound)/modelTick), m.lease)
+	case held:
+		p.epoch, p.n = int8(x.epoch), int8(x.passes)
+		p.left = int8(max((x.deadline-modelStart+margin(x.lease))/modelTick, 0))
+	}
+	switch {
+	case next.serve:
+		m.begin(w, p)
+	case x.state == idle && waits:
+		m.ask(w, i, false)
+	}
+}
+
+func (m model) ask(w *world, i int, try bool) {
+	p := &w.processes[i]
+	x, attempt := m.machine(p), p.attempt+1
+	x.ask(modelStart, uint64(attempt), x.lease)
+	m.settle(w, i, &x, todo{}, false)
+	p.from, p.try = 0, try
 	queue := int8(1)
 	if try {
 		queue = 0
 	}
-	w.send(message{kind: acquireRequest, owner: int8(i + 1), attempt: p.attempt, more: queue})
+	w.send(message{kind: acquireRequest, owner: int8(i + 1), attempt: attempt, more: queue})
 }
 
 func (w *world) sendBeat(i int) {
@@ -201,92 +265,54 @@ func (w *world) sendBeat(i int) {
 	w.send(message{kind: beatRequest, owner: int8(i + 1), attempt: p.attempt, more: hold})
 }
 
-// giveUp is a request without an answer, or a waiter that leaves: whatever became of it is taken back.
-func (m model) giveUp(w *world, i int) {
+// unanswered is a request without an answer: whatever became of it is ended, and so is what it was to release.
+func (m model) unanswered(w *world, i int) {
 	p := &w.processes[i]
-	if m.broken != unknownKept {
-		w.send(message{kind: cancelRequest, owner: int8(i + 1), attempt: p.attempt})
+	x, from := m.machine(p), p.from
+	m.settle(w, i, &x, x.failed(x.attempt, false), false)
+	if from != 0 && m.broken != unknownReleaseKept {
+		w.send(message{kind: cancelRequest, owner: int8(i + 1), attempt: from})
 	}
-	if p.from != 0 && m.broken != unknownReleaseKept {
-		w.send(message{kind: giveBackRequest, owner: int8(i + 1), attempt: p.from})
-	}
-	p.state = int8(idle)
-}
-
-// lose ends a hold, by a release or at its deadline.
-func (m model) lose(w *world, i int) {
-	p := &w.processes[i]
-	w.send(message{kind: giveBackRequest, owner: int8(i + 1), attempt: p.attempt})
-	p.state = int8(idle)
-}
-
-// granted begins a hold. The grant was made so many ticks ago at most.
-func (m model) granted(w *world, i int, epoch, ago int8) {
-	p := &w.processes[i]
-	if ago >= m.lease { // too late
-		w.send(message{kind: giveBackRequest, owner: int8(i + 1), attempt: p.attempt})
-		w.ask(i, false)
-		return
-	}
-	p.state, p.left, p.epoch, p.n = int8(held), m.lease-ago, epoch, 0
-	m.begin(w, p)
 }
 
 // read is what a process does with an answer or a push.
 func (m model) read(w *world, msg message) {
 	i := int(msg.owner - 1)
 	p := &w.processes[i]
-	st := state(p.state)
-	about := msg.attempt
+	x, was := m.machine(p), state(p.state)
+	about := uint64(msg.attempt)
 	if msg.kind == releaseAnswer {
-		about = msg.more
+		about = uint64(msg.more)
 	}
-	current := st != idle && about == p.attempt || st != idle && m.broken == pastBelieved
-	if msg.kind == push {
-		m.pushed(w, i, msg, current)
-		return
+	if m.broken == pastBelieved && was != idle {
+		about = x.attempt
 	}
-	if !current {
-		return
+	sent := modelStart - time.Duration(msg.age)*modelTick
+	if m.broken == deadlineFromAnswer && was != held || m.broken == renewalFromAnswer && was == held {
+		sent = modelStart
 	}
-	ago := msg.age
-	if m.broken == deadlineFromAnswer && st != held || m.broken == renewalFromAnswer && st == held {
-		ago = 0
-	}
-	switch {
-	case msg.kind != beatAnswer && st != asking:
-	case st == held && msg.answer == replyHeld:
-		p.left = max(p.left, m.lease-ago)
-	case st == held && msg.more == 1 && msg.answer == replyDropped:
-		m.lose(w, i)
-	case st == held:
-	case msg.answer == replyHeld:
-		m.granted(w, i, msg.epoch, ago)
-	case p.try:
-		p.state = int8(idle)
-	case msg.answer == replyWaiting && st == asking:
-		p.state = int8(waiting)
-	case msg.answer == replyWaiting:
-		p.bound = min(p.bound, ago)
-	case m.broken != droppedWaits:
-		w.ask(i, false)
-	}
-}
-
-func (m model) pushed(w *world, i int, msg message, current bool) {
-	p := &w.processes[i]
-	ago := p.bound
-	if m.broken == deadlineFromPush {
-		ago = 0
-	}
-	switch {
-	case !current:
-		w.send(message{kind: giveBackRequest, owner: msg.owner, attempt: msg.attempt})
-	case state(p.state) == held: // told twice
-	case m.lease-ago < m.third(): // the next beat confirms it
+	r := reply{kind: int64(msg.answer), epoch: int64(msg.epoch)}
+	var next todo
+	switch msg.kind {
+	case push:
+		if m.broken == deadlineFromPush {
+			x.bound = modelStart
+		}
+		r.kind = replyHeld
+		next = x.pushed(about, r, modelStart)
+	case beatAnswer:
+		if m.broken == droppedWaits && was == waiting && r.kind == replyDropped {
+			return
+		}
+		next = x.renewed(about, msg.more == 1, r, sent, modelStart)
 	default:
-		m.granted(w, i, msg.epoch, ago)
+		var nothing bool
+		next, nothing = x.answered(about, r, msg.kind == releaseAnswer || msg.more == 1, sent, modelStart)
+		if nothing {
+			x.stop()
+		}
 	}
+	m.settle(w, i, &x, next, was != held && was != idle && !p.try)
 }
 
 // fairly is the one next step of a run without faults in which nobody is late: what was sent arrives, who holds
@@ -309,18 +335,21 @@ func (m model) fairly(from *world) (world, event) {
 		after := w
 		switch st := state(p.state); {
 		case p.dead:
-		case p.deaf:
-			after.processes[i].deaf = false
+		case p.deaf || p.uncount:
+			after.processes[i].deaf, after.processes[i].uncount = false, false
 			then(after, event{what: "subscribes again", process: i})
 		case st == held:
-			m.lose(&after, i)
+			machine := m.machine(&after.processes[i])
+			over := machine.release(0, 0, modelStart)
+			after.send(message{kind: endRequest, owner: int8(i + 1), attempt: int8(over)})
+			m.settle(&after, i, &machine, todo{}, false)
 			then(after, event{what: "releases", process: i})
 		case st == asking:
-			m.giveUp(&after, i)
+			m.unanswered(&after, i)
 			then(after, event{what: "gets no answer and gives up", process: i})
 		case st == waiting && p.bound > 0 && m.broken != waitsWithoutBeats:
 			after.sendBeat(i)
-			then(after, event{what: "beats", process: i})
+			then(after, event{what: "sends a renewal", process: i})
 		}
 	}
 	if first == nil {

@@ -1,24 +1,261 @@
 package redislock
 
-// This half of the model is Redis: what each script does, as in its .lua file.
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// This half of the model is Redis: the shipped scripts on a store that is made of a world.
+
+// The store's clock, and how numbers of the model are written there: a tick is a second, an epoch of the model is so many
+// microseconds after firstEpoch, and each place in the queue is a millisecond after the one before it.
+const (
+	modelNow   = int64(2_000_000_000_000_000)
+	firstEpoch = modelNow - 1000
+	modelTick  = time.Second
+	modelName  = "{k}"
+)
+
+var modelKeys = keysOf(modelName)
+
+// redisState is what a request's effect depends on, and what it changes.
+type redisState struct {
+	owner, hold, left int8
+	epoch, last       int8
+	queue             [maxProcesses]place
+	marks             [maxProcesses]int8
+	uncount           [maxProcesses]bool
+	minted            int8
+}
+
+// effect is what a request does.
+type effect struct {
+	after  redisState
+	answer int8
+	epoch  int8
+	told   [maxProcesses]message // by the process that is told
+}
+
+// carried is a request with what its effect depends on, for what was carried out before.
+type carried struct {
+	broken rule
+	lease  int8
+	state  redisState
+	r      message
+	ahead  int
+}
+
+// engine runs scripts for searches. Searches share it one after another.
+type engine struct {
+	interpreter *interpreter
+	known       map[carried]effect
+}
+
+func newEngine() *engine { return &engine{newInterpreter(), map[carried]effect{}} }
 
 // carryOut runs the script of one request. What it queues comes before those from ahead on, who have waited for less.
 func (m model) carryOut(w *world, r message, ahead int) {
 	before := *w
 	m.ahead = ahead
+	in := carried{m.broken, m.lease, redisState{owner: w.owner, hold: w.hold, left: w.left, epoch: w.epoch, last: w.last, queue: w.queue, marks: w.marks, minted: w.minted}, r, ahead}
+	in.r.age = 0
+	for i, p := range w.processes {
+		in.state.uncount[i] = p.uncount
+	}
+	e, is := m.engine.known[in]
+	if !is {
+		e = m.engine.carryOut(in)
+		m.engine.known[in] = e
+	}
+	a := e.after
+	w.owner, w.hold, w.left, w.epoch, w.last, w.queue, w.marks, w.minted = a.owner, a.hold, a.left, a.epoch, a.last, a.queue, a.marks, a.minted
+	if w.minted > before.minted && w.epoch <= before.minted && w.epoch != before.epoch && m.looksFor(epochNotNew) {
+		w.wrong = epochNotNew
+	}
+	if w.owner != 0 && (w.owner != before.owner || w.epoch != before.epoch) && w.epoch <= before.minted && m.looksFor(epochNotNew) {
+		w.wrong = epochNotNew
+	}
+	for i, told := range e.told {
+		if told.kind != nothing && !w.processes[i].deaf && !w.processes[i].dead {
+			w.send(told)
+		}
+	}
 	switch r.kind {
-	case acquireRequest:
-		m.acquire(w, r)
-	case releaseRequest:
-		m.release(w, r)
-	case giveBackRequest:
-		m.giveBack(w, r)
-	case cancelRequest:
-		m.cancel(w, r)
-	case beatRequest:
-		m.beat(w, r)
+	case acquireRequest, releaseRequest, beatRequest:
+		r.kind += acquireAnswer - acquireRequest
+		if in.r.kind == beatRequest {
+			r.kind = beatAnswer
+		}
+		r.answer, r.epoch = e.answer, e.epoch
+		w.send(r)
 	}
 	m.checkGrant(&before, w, r.owner)
+}
+
+func modelID(owner int8) string { return "P" + strconv.Itoa(int(owner)) }
+
+func ownerOf(id string) int8 { return int8(id[1] - '0') }
+
+// carryOut runs a script.
+func (e *engine) carryOut(in carried) effect {
+	s, st, r := newStore(modelNow), in.state, in.r
+	lease := time.Duration(in.lease) * modelTick
+	ticks := func(n int8) int64 { return int64(n) * modelTick.Milliseconds() }
+	if st.owner != 0 {
+		s.do("SET", modelKeys.Lock, fmt.Sprint(modelID(st.owner), " ", st.hold, " ", firstEpoch+int64(st.epoch)), "PX", fmt.Sprint(ticks(st.left)))
+	}
+	if st.last != 0 {
+		s.do("SET", modelKeys.Epoch, fmt.Sprint(firstEpoch+int64(st.last)), "PX", "60000")
+	}
+	came := func(i int) int64 { return modelNow - 1e6 + int64(i)*1000 }
+	places := 0
+	for i, q := range st.queue {
+		if q.owner == 0 {
+			break
+		}
+		places++
+		s.do("ZADD", modelKeys.Queue, fmt.Sprint(came(i)), modelID(q.owner))
+		alive := modelNow + ticks(q.alive)*1000
+		if q.alive == 0 {
+			alive = modelNow - 1
+		}
+		s.do("HSET", modelKeys.Waiters, modelID(q.owner), fmt.Sprintf("%d:%d:%d:%d", q.attempt, alive, lease.Milliseconds(), asInt(q.visible)))
+	}
+	for i, mark := range st.marks {
+		if mark != 0 {
+			s.do("HSET", modelKeys.Waiters, "c:"+modelID(int8(i+1)), fmt.Sprint(mark))
+		}
+	}
+	s.counted = func(channel string) int64 {
+		return asInt(!st.uncount[ownerOf(strings.TrimPrefix(channel, "redislock:"))-1])
+	}
+	var done effect
+	s.published = func(channel, text string) int64 {
+		to := ownerOf(strings.TrimPrefix(channel, "redislock:"))
+		var attempt, epoch int64
+		if n, _ := fmt.Sscanf(text, "granted %d %d", &attempt, &epoch); n == 2 {
+			done.told[to-1] = message{kind: push, owner: to, attempt: int8(attempt), epoch: modelEpoch(epoch, st.minted)}
+		}
+		return s.counted(channel)
+	}
+
+	waited := time.Duration(0)
+	if in.ahead < places {
+		waited = time.Duration(modelNow-came(in.ahead)+500) * time.Microsecond
+	}
+	peer := server{id: modelID(r.owner)}
+	attempt, next := uint64(r.attempt), uint64(r.more)
+	var c call
+	switch r.kind {
+	case acquireRequest:
+		c = peer.acquire(modelName, modelKeys, attempt, lease, r.more == 1, waited)
+	case releaseRequest:
+		c = peer.release(modelName, modelKeys, attempt, next, lease, waited)
+	case endRequest:
+		c = peer.release(modelName, modelKeys, attempt, 0, lease, 0)
+	case cancelRequest:
+		c = peer.cancel(modelName, modelKeys, attempt, lease)
+	case beatRequest:
+		c = peer.heartbeat(modelName, modelKeys, attempt, lease)
+		if r.more == 1 {
+			c = peer.renew(modelKeys, attempt, lease)
+		}
+	}
+	v, err := e.interpreter.run(s, in.broken.source(c.script.source), c)
+	if err != nil {
+		panic(fmt.Sprintf("%+v: %v", in, err))
+	}
+	answer, err := parseReply(v)
+	if err != nil {
+		panic(fmt.Sprintf("%+v: %v", in, err))
+	}
+	done.answer = int8(answer.kind)
+	if answer.kind == replyHeld {
+		done.epoch = modelEpoch(answer.epoch, st.minted)
+	}
+	done.after = stateOf(s, in)
+	return done
+}
+
+// modelEpoch is an epoch of the model: those that are made now are new.
+func modelEpoch(epoch int64, minted int8) int8 {
+	switch {
+	case epoch >= modelNow:
+		return minted + 1 + int8(epoch-modelNow)
+	case epoch < firstEpoch:
+		return int8(epoch)
+	}
+	return int8(epoch - firstEpoch)
+}
+
+// stateOf is what a store has.
+func stateOf(s *store, in carried) redisState {
+	st := redisState{uncount: in.state.uncount, minted: in.state.minted}
+	if value, is := s.strings[modelKeys.Lock]; is {
+		var id string
+		var hold, epoch int64
+		fmt.Sscan(value, &id, &hold, &epoch)
+		st.owner, st.hold, st.left = ownerOf(id), int8(hold), int8(s.ttls[modelKeys.Lock]/modelTick.Milliseconds())
+		st.epoch = modelEpoch(epoch, st.minted)
+	}
+	if value, is := s.strings[modelKeys.Epoch]; is {
+		epoch, _ := strconv.ParseInt(value, 10, 64)
+		st.last = modelEpoch(epoch, st.minted)
+	}
+	st.minted = max(st.minted, st.epoch, st.last)
+	for i, id := range s.order(modelKeys.Queue) {
+		w := s.hashes[modelKeys.Waiters][id]
+		var attempt, alive, lease, visible int64
+		fmt.Sscanf(w, "%d:%d:%d:%d", &attempt, &alive, &lease, &visible)
+		st.queue[i] = place{ownerOf(id), int8(attempt), int8(max(alive-modelNow, 0) / modelTick.Microseconds()), visible == 1}
+	}
+	for i := range st.marks {
+		mark, _ := strconv.ParseInt(s.hashes[modelKeys.Waiters]["c:"+modelID(int8(i+1))], 10, 8)
+		st.marks[i] = int8(mark)
+	}
+	return st
+}
+
+// source is a script, without what the rule has it do.
+func (r rule) source(script string) string {
+	change, is := changes[r]
+	if !is {
+		return script
+	}
+	return strings.ReplaceAll(script, change[0], change[1])
+}
+
+// changes break a rule in the scripts.
+var changes = map[rule][2]string{
+	beatQueues: {"if not mine or mine.attempt ~= tonumber(attempt) then return 3 end\nlocal now, text = clock()",
+		"local now, text = clock()\nif not mine then join(k, id, attempt, lease, now, now) end"},
+	releaseOfAnyHold:    {"if not holds(k, id, attempt) then return 0 end", "if holder(k) ~= id then return 0 end"},
+	cancelOfAnyHold:     {"if holds(k, id, attempt) then grant", "if holder(k) == id then grant"},
+	epochByCounter:      {"if last and tonumber(last) >= now then\n    epoch = last + 1", "if true then\n    epoch = (last or 0) + 1"},
+	marksIgnored:        {" or cancelled and tonumber(cancelled) >= tonumber(attempt), mine", ", mine"},
+	cancelledNextQueues: {"if again ~= '' and over(k, id, again) then again = '' end", ""},
+	barging:             {"if not owner and (not head or head == id) then", "if not owner then"},
+	deadHeadStays:       {"local live = w and", "if w and w.alive < now then return end\n    local live = w and"},
+	beatGrantsNothing:   {"if not holder(k) then\n  local who, given", "if false then\n  local who, given"},
+	callerUntold:        {"grant(k, name, '', id, past, clock())", "grant(k, name, id, id, past, clock())"},
+	publishedTakenBack: {"redis.pcall('PUBLISH', CHANNEL .. head, 'granted ' .. whole(w.attempt) .. ' ' .. epochText .. ' ' .. others .. ' ' .. name)\n      end\n",
+		"if redis.pcall('PUBLISH', CHANNEL .. head, 'granted ' .. whole(w.attempt) .. ' ' .. epochText .. ' ' .. others .. ' ' .. name) == 0 then return grant(k, name, caller, id, past, clock()) end\n      end\n"},
+}
+
+// TestChangesApply: what breaks a rule must be in a script.
+func TestChangesApply(t *testing.T) {
+	for r, change := range changes {
+		found := false
+		for _, s := range allScripts {
+			found = found || strings.Contains(s.source, change[0])
+		}
+		if !found {
+			t.Errorf("rule %d: no script has %q", r, change[0])
+		}
+	}
 }
 
 // queues says whether a request may queue its sender.
@@ -46,187 +283,4 @@ func (w *world) length() int {
 		n++
 	}
 	return n
-}
-
-func (w *world) leaveQueue(owner int8) {
-	left := 0
-	for _, q := range w.queue {
-		if q.owner != 0 && q.owner != owner {
-			w.queue[left] = q
-			left++
-		}
-	}
-	for ; left < len(w.queue); left++ {
-		w.queue[left] = place{}
-	}
-}
-
-// join is the function of the same name in common.lua.
-func (m model) join(w *world, owner, attempt int8) {
-	w.leaveQueue(owner)
-	end := w.length()
-	at := min(m.ahead, end)
-	copy(w.queue[at+1:end+1], w.queue[at:end])
-	w.queue[at] = place{owner, attempt, m.lease}
-}
-
-func (m model) take(w *world, owner, attempt int8) {
-	w.owner, w.hold, w.left = owner, attempt, m.lease
-	// The server's clock has moved on since the last grant, and is not set back.
-	clock := w.minted + 1
-	w.epoch = max(w.last+1, clock)
-	if m.broken == epochByCounter {
-		w.epoch = w.last + 1
-	}
-	w.last = w.epoch
-	if w.epoch <= w.minted && m.looksFor(epochNotNew) {
-		w.wrong = epochNotNew
-	}
-	w.minted = max(w.minted, w.epoch)
-}
-
-// over is the function of the same name in common.lua.
-func (m model) over(w *world, owner, attempt int8) bool {
-	mine := w.waiting(owner)
-	return mine != nil && mine.attempt > attempt || w.marks[owner-1] >= attempt && m.broken != marksIgnored
-}
-
-// grant is the function of the same name in common.lua.
-func (m model) grant(w *world, caller int8) {
-	for w.queue[0].owner != 0 {
-		q := w.queue[0]
-		if q.alive == 0 && m.broken == deadHeadStays {
-			return
-		}
-		w.leaveQueue(q.owner)
-		if q.alive == 0 {
-			continue
-		}
-		m.take(w, q.owner, q.attempt)
-		if q.owner == caller {
-			return
-		}
-		if to := &w.processes[q.owner-1]; !to.deaf {
-			w.send(message{kind: push, owner: q.owner, attempt: q.attempt, epoch: w.epoch})
-			return
-		}
-		w.free()
-	}
-}
-
-// answer sends the reply to a request of which the reader still wants to know.
-func (w *world) answer(r message, kind kind, answer int8) {
-	r.kind, r.answer, r.epoch = kind, answer, 0
-	if answer == replyHeld {
-		r.epoch = w.epoch
-	}
-	w.send(r)
-}
-
-func (m model) acquire(w *world, r message) {
-	id, attempt := r.owner, r.attempt
-	if w.holds(id, attempt) {
-		w.left = m.lease
-		w.answer(r, acquireAnswer, replyHeld)
-		return
-	}
-	if m.over(w, id, attempt) {
-		w.answer(r, acquireAnswer, replyDropped)
-		return
-	}
-	if r.more == 0 {
-		w.leaveQueue(id)
-	}
-	free := w.owner == 0
-	if free && (w.queue[0].owner == 0 || w.queue[0].owner == id || m.broken == barging) {
-		w.leaveQueue(id)
-		m.take(w, id, attempt)
-		w.answer(r, acquireAnswer, replyHeld)
-		return
-	}
-	if r.more == 1 {
-		m.join(w, id, attempt)
-	}
-	if free {
-		m.grant(w, id)
-		if !w.holds(id, attempt) && w.owner == 0 && m.broken != deadHeadStays {
-			m.take(w, id, attempt)
-		}
-		if w.holds(id, attempt) {
-			w.answer(r, acquireAnswer, replyHeld)
-			return
-		}
-	}
-	w.answer(r, acquireAnswer, replyWaiting)
-}
-
-func (m model) release(w *world, r message) {
-	id, next := r.owner, r.more
-	if !w.holds(id, r.attempt) && !(m.broken == releaseOfAnyHold && w.owner == id) {
-		w.answer(r, releaseAnswer, replyNotHeld)
-		return
-	}
-	w.free()
-	caller := int8(0)
-	if !m.over(w, id, next) || m.broken == cancelledNextQueues {
-		m.join(w, id, next)
-		caller = id
-	}
-	m.grant(w, caller)
-	if w.holds(id, next) {
-		w.answer(r, releaseAnswer, replyHeld)
-	} else {
-		w.answer(r, releaseAnswer, replyWaiting)
-	}
-}
-
-func (m model) giveBack(w *world, r message) {
-	if w.holds(r.owner, r.attempt) || m.broken == releaseOfAnyHold && w.owner == r.owner {
-		w.free()
-		m.grant(w, m.silent(r.owner))
-	}
-}
-
-// silent is who is not told of a grant: nobody, as these answers are not looked at.
-func (m model) silent(caller int8) int8 {
-	if m.broken == callerUntold {
-		return caller
-	}
-	return 0
-}
-
-func (m model) cancel(w *world, r message) {
-	if mine := w.waiting(r.owner); mine != nil && mine.attempt == r.attempt {
-		w.leaveQueue(r.owner)
-	}
-	w.marks[r.owner-1] = max(w.marks[r.owner-1], r.attempt)
-	if w.holds(r.owner, r.attempt) || m.broken == cancelOfAnyHold && w.owner == r.owner {
-		w.free()
-		m.grant(w, m.silent(r.owner))
-	}
-}
-
-func (m model) beat(w *world, r message) {
-	answer := int8(replyDropped)
-	mine := w.waiting(r.owner)
-	queued := mine != nil && mine.attempt == r.attempt
-	if m.broken == beatQueues && r.more == 0 && !w.holds(r.owner, r.attempt) {
-		queued = true
-	}
-	if r.more == 0 && queued {
-		if mine == nil {
-			m.join(w, r.owner, r.attempt)
-		} else {
-			*mine = place{r.owner, r.attempt, m.lease}
-		}
-		if w.owner == 0 && m.broken != beatGrantsNothing {
-			m.grant(w, r.owner)
-		}
-		answer = replyWaiting
-	}
-	if w.holds(r.owner, r.attempt) {
-		w.left = m.lease
-		answer = replyHeld
-	}
-	w.answer(r, beatAnswer, answer)
 }

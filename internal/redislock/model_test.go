@@ -5,11 +5,10 @@ import (
 	"slices"
 )
 
-// The model is the protocol alone: what the scripts do to the keys of one lock, what a Locker does
-// with their answers, and whatever may happen in between. Messages are delayed and overtake each other
-// without bound, a process may stand still at any moment, and so many times a message is lost,
-// a subscription is cut off or a process dies. The search visits every world that can be reached.
-// docs/lock-model.md says what is modelled, and what is not.
+// The model has the shipped scripts run on a Redis in small, and the shipped state machine take in their answers. In
+// between, messages are delayed and overtake each other without bound, a process may be paused at any moment, and so many
+// times a message is lost, a subscription is cut off, stays with a server that counts no more, or a process dies. The search
+// visits every world that can be reached. docs/lock-model.md says what is abstracted.
 
 // model is what bounds a search.
 type model struct {
@@ -22,14 +21,15 @@ type model struct {
 	wipes     bool // a fault may also wipe Redis; then two can hold, and the tokens tell them apart
 	tries     bool // processes also try without waiting
 	broken    rule // a rule of the protocol that is left out
-	ahead     int  // no bound: the place in the queue of whom the request at hand queues
+	engine    *engine
+	ahead     int // no bound: the place in the queue of whom the request at hand queues
 
 	only breach // look for this one alone; zero looks for all
 }
 
 const (
 	maxProcesses = 3
-	maxMail      = 8
+	maxMail      = 10
 )
 
 // world is one state of everything. Worlds that are equal behave alike.
@@ -54,6 +54,7 @@ type world struct {
 type place struct {
 	owner, attempt int8
 	alive          int8 // ticks until its heartbeat ends
+	visible        bool // the server saw it listen
 }
 
 // process is one Locker: the state of its name, and what may happen to it.
@@ -66,6 +67,7 @@ type process struct {
 	epoch, n int8 // held: the grant's
 	try      bool // asking without waiting
 	deaf     bool // its subscription is cut off
+	uncount  bool // its subscription is not counted by the server that is asked; it may hear all the same
 	dead     bool // it was killed
 }
 
@@ -74,9 +76,9 @@ type kind int8
 const (
 	nothing kind = iota
 	acquireRequest
-	releaseRequest  // with the next attempt, sent once
-	giveBackRequest // a release without a next attempt, sent until it is answered
-	cancelRequest   // likewise
+	releaseRequest // with the next attempt, sent once
+	endRequest     // a release without a next attempt; sent until it is answered, as a cancel is
+	cancelRequest  // likewise
 	beatRequest
 	acquireAnswer
 	releaseAnswer
@@ -110,7 +112,7 @@ func (e event) String() string {
 	if m.kind != nothing {
 		subject = string(rune('A' + m.owner - 1))
 	}
-	name := [...]string{"", "acquire", "release", "release", "cancel", "beat", "the answer to acquire", "the answer to release", "the answer to beat", "the push"}[m.kind]
+	name := [...]string{"", "acquire", "release", "release", "cancel", "renewal", "the answer to acquire", "the answer to release", "the answer to the renewal", "the push"}[m.kind]
 	if m.kind != nothing {
 		name = fmt.Sprintf("%s of attempt %d", name, m.attempt)
 	}
@@ -261,4 +263,14 @@ func (m model) circle(worlds []world, parents []int32, i int32) []string {
 		said = append(said, e.String())
 	}
 	return append(said, "and so on")
+}
+
+func (m model) String() string {
+	s := fmt.Sprintf("%d processes, %d ticks, %d messages, %d heartbeats", m.processes, m.lease, m.mail, m.beats)
+	for name, is := range map[string]bool{"kills": m.crashes, "lost data": m.wipes, "tries": m.tries} {
+		if is {
+			s += ", " + name
+		}
+	}
+	return fmt.Sprintf("%s, %d faults", s, m.faults)
 }

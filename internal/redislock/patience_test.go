@@ -37,6 +37,7 @@ func (w *wire) mend() {
 
 // TestAcquireReturnsWhenItsCallerDoes: also with a client that waits for an answer for longer.
 func TestAcquireReturnsWhenItsCallerDoes(t *testing.T) {
+	t.Parallel()
 	const patience = 100 * time.Millisecond
 	for name, call := range map[string]func(l *Locker) error{
 		"Wait": func(l *Locker) error {
@@ -82,6 +83,7 @@ func TestAcquireReturnsWhenItsCallerDoes(t *testing.T) {
 
 // TestWaitersShareATimeout, and no other error.
 func TestWaitersShareATimeout(t *testing.T) {
+	t.Parallel()
 	const timeout = time.Second
 	w := newWire(t, shared.addr)
 	l := closing(t, New(defaults(t, w.addr, timeout), Options{Lease: 10 * time.Second}))
@@ -142,6 +144,7 @@ func (r *refuser) says(text string) { r.error.Store(&text) }
 // TestRefusalsAreDefinite: nothing was carried out, so there is nothing to cancel. Those that will pass are asked
 // again, for as long as the caller waits.
 func TestRefusalsAreDefinite(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{"OOM command not allowed when used memory > 'maxmemory'.", "MISCONF Errors writing to the AOF file", "NOREPLICAS Not enough good replicas to write."} {
 		client, _ := newClient(t, shared.addr)
 		r := &refuser{}
@@ -233,6 +236,7 @@ func TestPanicsLeaveNothingBehind(t *testing.T) {
 
 // TestForgottenLeasesEnd: nothing is released on the holder's behalf, and the lock ends with its lease.
 func TestForgottenLeasesEnd(t *testing.T) {
+	t.Parallel()
 	const lease = 400 * time.Millisecond
 	for name, o := range map[string]Options{"MaxHold": {Lease: lease, MaxHold: 2 * lease}, "Grace": {Lease: lease, Grace: 2 * lease}} {
 		t.Run(name, func(t *testing.T) {
@@ -274,6 +278,7 @@ func TestForgottenLeasesEnd(t *testing.T) {
 
 // TestGraceOutlivesACommit: work that is finished after its context ended keeps the lock for as long.
 func TestGraceOutlivesACommit(t *testing.T) {
+	t.Parallel()
 	const lease = 300 * time.Millisecond
 	l, _ := newLocker(t, Options{Lease: lease, Grace: 10 * lease})
 	other, _ := newLocker(t, Options{})
@@ -344,6 +349,7 @@ func TestOutageLeavesAsMuchAsItMay(t *testing.T) {
 
 // TestNoRightToSubscribeIsSaid: and nobody goes on trying.
 func TestNoRightToSubscribeIsSaid(t *testing.T) {
+	t.Parallel()
 	server, err := startServer()
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,7 @@ package redislock
 import (
 	"context"
 	"crypto/rand"
-	_ "embed"
+	"embed"
 	"fmt"
 	"strconv"
 	"time"
@@ -15,42 +15,37 @@ import (
 // for Sentinel), *redis.ClusterClient and redis.UniversalClient have it.
 type Client interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
-	Pipeline() redis.Pipeliner
 	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
 }
 
-var (
-	//go:embed take.lua
-	takeSource string
-	//go:embed common.lua
-	commonSource string
-	//go:embed acquire_free.lua
-	acquireFreeSource string
-	//go:embed acquire.lua
-	acquireSource string
-	//go:embed release_unwanted.lua
-	releaseUnwantedSource string
-	//go:embed release.lua
-	releaseSource string
-	//go:embed cancel.lua
-	cancelSource string
-	//go:embed renew.lua
-	renewSource string
-	//go:embed heartbeat.lua
-	heartbeatSource string
+//go:embed *.lua
+var sources embed.FS
 
-	acquireFreeScript     = newScript(takeSource + acquireFreeSource)
-	releaseUnwantedScript = newScript(releaseUnwantedSource)
-	renewScript           = newScript(renewSource)
-	acquireScript         = newScript(takeSource + commonSource + acquireSource)
-	releaseScript         = newScript(takeSource + commonSource + releaseSource)
-	heartbeatScript       = newScript(takeSource + commonSource + heartbeatSource)
-	cancelScript          = newScript(takeSource + commonSource + cancelSource)
+var (
+	acquireFreeScript     = newScript("take", "acquire_free")
+	releaseUnwantedScript = newScript("release_unwanted")
+	renewScript           = newScript("renew")
+	acquireScript         = newScript("take", "common", "acquire")
+	releaseScript         = newScript("take", "common", "release")
+	heartbeatScript       = newScript("take", "common", "heartbeat")
+	cancelScript          = newScript("take", "common", "cancel")
 )
 
 type script struct{ source, sha string }
 
-func newScript(source string) *script { return &script{source, redis.NewScript(source).Hash()} }
+// newScript puts files together.
+func newScript(names ...string) *script {
+	var s script
+	for _, name := range names {
+		text, err := sources.ReadFile(name + ".lua")
+		if err != nil {
+			panic(err) // it is built in
+		}
+		s.source += string(text)
+	}
+	s.sha = redis.NewScript(s.source).Hash()
+	return &s
+}
 
 // call is a request: a script with its keys and arguments.
 type call struct {
@@ -72,8 +67,6 @@ func (c call) command(ctx context.Context, name, script string) onceCmd {
 	cmd.SetFirstKeyPos(3) // for the clients that go by a key's slot
 	return onceCmd{cmd}
 }
-
-func (c call) bySHA(ctx context.Context) onceCmd { return c.command(ctx, "evalsha", c.script.sha) }
 
 // onceCmd is a command that go-redis does not retry.
 type onceCmd struct{ *redis.Cmd }
@@ -138,19 +131,13 @@ func (b bounded) Deadline() (time.Time, bool) { return b.deadline, true }
 type server struct {
 	client Client
 	id     string // the Locker's: its label and 128 random bits
-	batch  int    // how many calls go into one pipeline
 }
 
 func newServer(client Client, label string) server {
-	s := server{client: client, id: rand.Text(), batch: 1}
 	if label != "" {
-		s.id = label + "~" + s.id
+		label += "~"
 	}
-	// Elsewhere a pipeline goes to several servers, and one that is silent would hold up the answers of the others.
-	if _, single := client.(*redis.Client); single {
-		s.batch = 16
-	}
-	return s
+	return server{client, label + rand.Text()}
 }
 
 func (s server) channel() string { return "redislock:" + s.id }
@@ -198,19 +185,23 @@ func (s server) cancel(name string, k KeySet, attempt uint64, lease time.Duratio
 	return call{cancelScript, k.all(), []any{s.id, attempt, lease.Milliseconds(), name}}
 }
 
-// do sends one call, and its script with it where Redis does not know that.
-func (s server) do(ctx context.Context, c call) (r reply, err error) {
-	defer catch(&err)
-	cmd := c.bySHA(ctx)
+// run sends one call, and its script with it where Redis does not know that. A panic in a hook of the client is an error.
+func (s server) run(ctx context.Context, c call) (v any, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &panicked{v}
+		}
+	}()
+	cmd := c.command(ctx, "evalsha", c.script.sha)
 	if err := s.client.Process(ctx, cmd); redis.HasErrorPrefix(err, "NOSCRIPT") {
 		cmd = c.command(ctx, "eval", c.script.source)
 		_ = s.client.Process(ctx, cmd)
 	}
-	return read(cmd)
+	return cmd.Result()
 }
 
-func read(cmd onceCmd) (reply, error) {
-	v, err := cmd.Result()
+func (s server) do(ctx context.Context, c call) (reply, error) {
+	v, err := s.run(ctx, c)
 	if err != nil {
 		return reply{}, err
 	}
@@ -221,43 +212,4 @@ func read(cmd onceCmd) (reply, error) {
 type answer struct {
 	reply
 	err error
-}
-
-// doAll sends up to a batch of calls in one pipeline. An error of one is none of the others.
-func (s server) doAll(ctx context.Context, calls []call) []answer {
-	answers := make([]answer, len(calls))
-	if len(calls) == 1 {
-		answers[0].reply, answers[0].err = s.do(ctx, calls[0])
-		return answers
-	}
-	cmds := make([]onceCmd, len(calls))
-	exec := func() (err error) {
-		defer catch(&err)
-		pipeline := s.client.Pipeline()
-		for i, c := range calls {
-			cmds[i] = c.bySHA(ctx)
-			_ = pipeline.Process(ctx, cmds[i])
-		}
-		_, err = pipeline.Exec(ctx)
-		return err
-	}
-	err := exec()
-	for i, cmd := range cmds {
-		a := &answers[i]
-		if cmd.Cmd == nil || err != nil && cmd.Err() == nil && cmd.Val() == nil { // it was not sent
-			a.err = err
-			continue
-		}
-		if a.reply, a.err = read(cmd); redis.HasErrorPrefix(a.err, "NOSCRIPT") {
-			a.reply, a.err = s.do(ctx, calls[i])
-		}
-	}
-	return answers
-}
-
-// catch makes an error of a panic in a hook of the client.
-func catch(err *error) {
-	if v := recover(); v != nil {
-		*err = &panicked{v}
-	}
 }

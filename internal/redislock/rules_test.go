@@ -51,7 +51,7 @@ func nothingYet(t *testing.T, got <-chan *Lease) {
 	}
 }
 
-func TestPushedGrantCountsFromTheLastBeatAnsweredWaiting(t *testing.T) {
+func TestPushedGrantCountsFromTheLastHeartbeatAnsweredWaiting(t *testing.T) {
 	withWaiter(t, func(t *testing.T, f *fakeRedis, got <-chan *Lease, tell func(string, ...any)) {
 		time.Sleep(fakeLease / 2)
 		beats := f.requests(heartbeatScript)

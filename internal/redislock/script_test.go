@@ -224,13 +224,23 @@ func TestOneLocksErrorLeavesTheOthersRenewed(t *testing.T) {
 	spoilt := newLock(t.Name() + "spoilt")
 	defer client.Del(context.WithoutCancel(t.Context()), spoilt.keys.all()...)
 	client.LPush(t.Context(), spoilt.keys.Lock, "a list")
-	for range 2 { // the scripts are known, and not
-		client.ScriptFlush(t.Context())
-		answers := s.doAll(t.Context(), []call{s.server.renew(spoilt.keys, 1, s.lease), s.server.renew(s.n.keys, 1, s.lease)})
-		if answers[0].err == nil || answers[1].err != nil || answers[1].kind != replyHeld {
-			t.Errorf("renewals = %+v, want the first one failed and the second held", answers)
-		}
+	if r, err := s.renew(t.Context(), spoilt, 1); err == nil {
+		t.Errorf("the renewal of what is not a lock = %+v", r)
 	}
+	l, _ := newLocker(t, Options{Lease: time.Second})
+	held, lease := acquire(t, l, within(t), t.Name()+"held")
+	lost, spoiltLease := acquire(t, l, within(t), t.Name()+"lost")
+	client.Del(t.Context(), Keys("", spoiltLease.Key()).Lock)
+	client.LPush(t.Context(), Keys("", spoiltLease.Key()).Lock, "a list")
+	defer client.Del(context.WithoutCancel(t.Context()), Keys("", spoiltLease.Key()).Lock)
+	lostWithin(t, lost, 10*time.Second)
+	if cause := context.Cause(lost); !strings.Contains(cause.Error(), "WRONGTYPE") {
+		t.Errorf("the cause is %v, want it to say why it was not renewed", cause)
+	}
+	if held.Err() != nil {
+		t.Errorf("the other hold ended with %v", context.Cause(held))
+	}
+	release(t, lease)
 }
 
 // TestWhatIsNotALockIsNotTaken: somebody else's value in the key of a lock is not overwritten.

@@ -121,7 +121,7 @@ func (l *Locker) receive(s *subscription, messages *redis.PubSub) error {
 			return err
 		case err != nil:
 			if failed {
-				s.pause(100 * time.Millisecond)
+				l.pause(100 * time.Millisecond)
 			}
 			failed = true
 			continue
@@ -133,14 +133,6 @@ func (l *Locker) receive(s *subscription, messages *redis.PubSub) error {
 		case *redis.Message:
 			l.hear(m.Payload)
 		}
-	}
-}
-
-// pause waits, but not past the subscription's end.
-func (s *subscription) pause(d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-s.ctx.Done():
 	}
 }
 

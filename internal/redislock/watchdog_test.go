@@ -42,8 +42,6 @@ func (f *fakeRedis) Subscribe(context.Context, ...string) *redis.PubSub {
 	return nil
 }
 
-func (f *fakeRedis) Pipeline() redis.Pipeliner { return nil } // what is not a *redis.Client gets none
-
 var allScripts = []*script{acquireScript, releaseScript, acquireFreeScript, releaseUnwantedScript, cancelScript, renewScript, heartbeatScript}
 
 func (f *fakeRedis) Process(ctx context.Context, cmd redis.Cmder) error {

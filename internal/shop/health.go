@@ -59,7 +59,8 @@ type dependency struct {
 	there   func(context.Context) error // whether it answers, before it is prepared; nil for ping
 	ping    func(context.Context) error // whether a sale could use it
 
-	prepared chan struct{} // closed when it answered and was prepared
+	prepared  chan struct{} // closed when it answered and was prepared
+	preparing atomic.Bool   // it answered, and is being prepared: that may take as long as it needs
 
 	mu       sync.Mutex
 	err      error // guarded by mu: why it is not usable, nil when it is
@@ -83,14 +84,23 @@ func (h *health) watch(ctx context.Context) {
 	}
 }
 
-// wait returns when all dependencies were there and prepared, or says which
-// ones are missing and why when ctx ends first.
-func (h *health) wait(ctx context.Context) error {
+// wait returns when all dependencies were there and prepared. It fails when one that is not being
+// prepared is missing after the patience, and when ctx ends.
+func (h *health) wait(ctx context.Context, patience time.Duration) error {
+	giveUp := time.Now().Add(patience)
 	for _, d := range h.dependencies {
-		select {
-		case <-d.prepared:
-		case <-ctx.Done():
-			return fmt.Errorf("not there in time: %s", h.reasons())
+		for ready := false; !ready; {
+			select {
+			case <-d.prepared:
+				ready = true
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-time.After(time.Until(giveUp)):
+				if !d.preparing.Load() {
+					return fmt.Errorf("not there in time: %s", h.reasons())
+				}
+				giveUp = time.Now().Add(pingInterval / 10)
+			}
 		}
 	}
 	return nil
@@ -172,6 +182,8 @@ func (d *dependency) ask(ctx context.Context, prepared bool) error {
 	if err := d.there(pinging); err != nil {
 		return err
 	}
+	d.preparing.Store(true)
+	defer d.preparing.Store(false)
 	return d.prepare(ctx)
 }
 

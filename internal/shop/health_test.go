@@ -2,6 +2,7 @@ package shop
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -31,7 +32,7 @@ func TestAServerThatCannotWorkIsNoticedAndNoDefect(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer admin.Close()
-	if err := admin.Migrate(t.Context()); err != nil {
+	if err := admin.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	cfg, err := mysqldriver.ParseDSN(mysql.DSN())

@@ -85,9 +85,7 @@ func (s *Shop) server(selling context.Context) *http.Server {
 
 // waitForDependencies returns nil early when ctx ends.
 func (s *Shop) waitForDependencies(ctx context.Context) error {
-	waiting, cancel := context.WithTimeout(ctx, s.StartupTimeout)
-	defer cancel()
-	if err := s.health.wait(waiting); err != nil {
+	if err := s.health.wait(ctx, s.StartupTimeout); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}

@@ -71,7 +71,7 @@ func New(cfg Config) (*Shop, error) {
 	}
 	s := &Shop{Config: cfg, store: store, probe: apart(cfg.Deps.Redis)}
 	s.health = newHealth(cfg.Log,
-		&dependency{name: "mysql", where: store.Addr(), prepare: prepare, there: store.Ping, ping: store.CanSell},
+		&dependency{name: "mysql", where: store.Addr(), prepare: func(ctx context.Context) error { return prepare(ctx, cfg.Log) }, there: store.Ping, ping: store.CanSell},
 		&dependency{name: "redis", where: redisAddr(cfg.Deps.Redis), ping: canLock(s.probe)},
 	)
 	s.metrics = newMetrics(s)

@@ -6,52 +6,59 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"path"
 	"time"
 
+	mysqldriver "github.com/go-sql-driver/mysql"
 	"github.com/pressly/goose/v3"
 
 	schema "stocklock/sql"
 )
 
-// migrationLock is a MySQL user-level lock: it is held by a connection, and
-// ends with it. It keeps shops that start at once from migrating at once.
-const migrationLock = "stocklock.migrate"
+// migrationProgress is how often a migration that takes long says so.
+const migrationProgress = 10 * time.Second
 
-// Migrate brings the database to the newest version. Any number of processes
-// may call it at once: one works, the others wait and then find nothing to do.
-func (s *Store) Migrate(ctx context.Context) (err error) {
-	conn, err := s.pool.Conn(ctx)
+// Migrate brings the database to the newest version and logs what it does. Any number of processes may
+// call it at once: one works, the others wait and then find nothing to do. It may take as long as it
+// needs: an ALTER of a large table takes minutes.
+func (s *Store) Migrate(ctx context.Context, log *slog.Logger) error {
+	db, migrations, err := s.migrations(&migrationLock{log})
 	if err != nil {
-		return fmt.Errorf("stock: migrate: %w", err)
-	}
-	defer conn.Close()
-	if err := lockMigration(ctx, conn); err != nil {
 		return err
 	}
-	defer func() {
-		_, unlockErr := conn.ExecContext(context.WithoutCancel(ctx), "SELECT RELEASE_LOCK(?)", migrationLock)
-		err = errors.Join(err, unlockErr)
+	defer db.Close()
+	began := time.Now()
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		tick := time.NewTicker(migrationProgress)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				log.Info("still migrating", "seconds", int(time.Since(began).Seconds()))
+			case <-working.Done():
+				return
+			}
+		}
 	}()
-	migrations, err := s.migrations()
+	applied, err := migrations.Up(ctx)
 	if err != nil {
-		return err
-	}
-	if _, err := migrations.Up(ctx); err != nil {
 		return fmt.Errorf("stock: migrate: %w", err)
+	}
+	for _, m := range applied {
+		log.Info("migrated", "migration", path.Base(m.Source.Path), "duration", m.Duration)
 	}
 	return nil
 }
 
-// Migrated says whether the database is at the version that this program needs,
-// or newer, as during a rolling update. It needs no right to change the schema.
-func (s *Store) Migrated(ctx context.Context) error {
-	migrations, err := s.migrations()
+// Migrated reports whether the database is at the version that this program needs, or newer, as during
+// a rolling update. It needs no right to change the schema.
+func (s *Store) Migrated(ctx context.Context, _ *slog.Logger) error {
+	is, needed, err := s.SchemaVersion(ctx)
 	if err != nil {
 		return err
-	}
-	is, needed, err := migrations.GetVersions(ctx)
-	if err != nil {
-		return fmt.Errorf("stock: the schema's version cannot be read: %w", err)
 	}
 	if is < needed {
 		return fmt.Errorf("stock: the schema is at version %d, this program needs %d", is, needed)
@@ -59,23 +66,108 @@ func (s *Store) Migrated(ctx context.Context) error {
 	return nil
 }
 
-func (s *Store) migrations() (*goose.Provider, error) {
-	files, err := fs.Sub(schema.Migrations, "migrations")
+// SchemaVersion returns the version of the database's schema, and the version that this program needs.
+func (s *Store) SchemaVersion(ctx context.Context) (is, needed int64, err error) {
+	db, migrations, err := s.migrations(nil)
 	if err != nil {
-		return nil, err
+		return 0, 0, err
 	}
-	return goose.NewProvider(goose.DialectMySQL, s.pool, files)
+	defer db.Close()
+	if is, needed, err = migrations.GetVersions(ctx); err != nil {
+		return 0, 0, fmt.Errorf("stock: the schema's version cannot be read: %w", err)
+	}
+	return is, needed, nil
 }
 
-func lockMigration(ctx context.Context, conn *sql.Conn) error {
-	const patience = 5 * time.Second // below the driver's read timeout; the loop asks again
+// migrations opens what applies the migrations. Its connections wait for an answer as long as it takes:
+// a driver that hangs up does not end an ALTER, which would go on beside the next attempt. The caller
+// closes the connections.
+func (s *Store) migrations(lock *migrationLock) (*sql.DB, *goose.Provider, error) {
+	files, err := fs.Sub(schema.Migrations, "migrations")
+	if err != nil {
+		return nil, nil, err
+	}
+	patient := s.config.Clone()
+	patient.ReadTimeout, patient.WriteTimeout = 0, 0
+	connector, err := mysqldriver.NewConnector(patient)
+	if err != nil {
+		return nil, nil, err
+	}
+	var options []goose.ProviderOption
+	if lock != nil {
+		options = append(options, goose.WithSessionLocker(lock))
+	}
+	db := sql.OpenDB(connector)
+	provider, err := goose.NewProvider(goose.DialectMySQL, db, files, options...)
+	if err != nil {
+		return nil, nil, errors.Join(err, db.Close())
+	}
+	return db, provider, nil
+}
+
+// migrationLock keeps processes that start at once from migrating at once. It is a user-level lock of
+// MySQL on the connection that migrates, so that a server which still executes the ALTER of a process
+// that died holds it, too.
+type migrationLock struct{ log *slog.Logger }
+
+const (
+	migrationLockName = "stocklock.migrate"
+	migrationLockWait = 5 // seconds, after which the wait is logged
+)
+
+// SessionLock waits for the lock. Then it notes the migrations that were committed and not noted.
+func (l *migrationLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	for {
 		var got sql.NullInt64
-		if err := conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, ?)", migrationLock, int(patience.Seconds())).Scan(&got); err != nil {
-			return fmt.Errorf("stock: migrate: wait for another process to finish migrating: %w", err)
+		if err := conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, ?)", migrationLockName, migrationLockWait).Scan(&got); err != nil {
+			return fmt.Errorf("wait for another process to finish migrating: %w", err)
 		}
 		if got.Int64 == 1 {
-			return nil
+			return l.noteCommitted(ctx, conn)
+		}
+		l.log.Info("another process is migrating")
+	}
+}
+
+// SessionUnlock frees the lock.
+func (l *migrationLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
+	_, err := conn.ExecContext(ctx, "SELECT RELEASE_LOCK(?)", migrationLockName)
+	return err
+}
+
+// effects says by which query a migration's effect can be seen: it counts 1 where the migration was
+// committed. MySQL commits an ALTER by itself, before goose can note it.
+var effects = []struct {
+	version int64
+	query   string
+}{
+	{1, "SELECT COUNT(*) = 3 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name IN ('items', 'orders', 'runs')"},
+	{2, "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'orders' AND column_name = 'idempotency_key'"},
+}
+
+// noteCommitted notes migrations whose effect is there and whose note is missing: the process that
+// applied them died, or lost its connection, between the two.
+func (l *migrationLock) noteCommitted(ctx context.Context, conn *sql.Conn) error {
+	var known int
+	err := conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'goose_db_version'").Scan(&known)
+	if err != nil || known == 0 {
+		return err
+	}
+	for _, e := range effects {
+		var noted, committed int
+		if err := conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM goose_db_version WHERE version_id = ? AND is_applied", e.version).Scan(&noted); err != nil {
+			return err
+		}
+		if err := conn.QueryRowContext(ctx, e.query).Scan(&committed); err != nil {
+			return err
+		}
+		if noted > 0 || committed == 0 {
+			continue
+		}
+		l.log.Warn("a migration was committed and not noted", "version", e.version)
+		if _, err := conn.ExecContext(ctx, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (?, TRUE)", e.version); err != nil {
+			return err
 		}
 	}
+	return nil
 }

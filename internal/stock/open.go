@@ -17,11 +17,12 @@ import (
 
 // Store keeps items and orders in MySQL or MariaDB. It is safe for concurrent use.
 type Store struct {
-	db    *gorm.DB
-	pool  *sql.DB // the one that db works on
-	apart *sql.DB // one connection for probes, which must not wait for those of pool
-	addr  string
-	step  atomic.Uint64 // see idStep; 0 until it is known
+	db     *gorm.DB
+	pool   *sql.DB // the one that db works on
+	apart  *sql.DB // one connection for probes, which must not wait for those of pool
+	addr   string
+	config *mysqldriver.Config
+	step   atomic.Uint64 // see idStep; 0 until it is known
 
 	pinned bool // db works on one connection: see GetLock
 }
@@ -100,7 +101,7 @@ func Open(dsn string, options ...Option) (*Store, error) {
 	}
 	apart := sql.OpenDB(connector)
 	apart.SetMaxOpenConns(1)
-	return &Store{db: db, pool: pool, apart: apart, addr: cfg.Addr}, nil
+	return &Store{db: db, pool: pool, apart: apart, addr: cfg.Addr, config: cfg}, nil
 }
 
 // driverLog takes what the driver would print to standard error on its own.

@@ -3,6 +3,7 @@ package stock_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +22,7 @@ func open(t *testing.T) *stock.Store {
 func openAt(t *testing.T, dsn string) *stock.Store {
 	t.Helper()
 	store := openEmpty(t, dsn)
-	if err := store.Migrate(t.Context()); err != nil {
+	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatalf("migrate: %v", err)
 	}
 	return store
@@ -65,7 +66,7 @@ func TestMigrateBySeveralProcessesAtOnce(t *testing.T) {
 	for range 5 {
 		store := openEmpty(t, dsn)
 		wg.Go(func() {
-			if err := store.Migrate(t.Context()); err != nil {
+			if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
 				t.Errorf("migrate: %v", err)
 			}
 		})

@@ -16,6 +16,11 @@ type opening struct {
 	pool func(driver.Connector) *sql.DB
 }
 
+// WithPool has the store's connections opened by another function than [sql.OpenDB].
+func WithPool(open func(driver.Connector) *sql.DB) Option {
+	return func(o *opening) { o.pool = open }
+}
+
 // WithTracing makes every statement a span.
 func WithTracing(provider trace.TracerProvider) Option {
 	return func(o *opening) {

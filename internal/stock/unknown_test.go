@@ -2,6 +2,7 @@ package stock_test
 
 import (
 	"errors"
+	"log/slog"
 	"testing"
 
 	"stocklock/internal/stock"
@@ -16,7 +17,7 @@ func TestTheOutcomeIsUnknownOnlyAfterTheTransactionHasBegun(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := openEmpty(t, mysql.DSN())
-	if err := store.Migrate(t.Context()); err != nil {
+	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	item := newItem(t, store, 3)

@@ -69,13 +69,7 @@ func (p Property) Includes(q Property) bool { return p&q == q }
 
 // String names the properties in the set.
 func (p Property) String() string {
-	var names []string
-	for _, q := range properties {
-		if p.Includes(q.Property) {
-			names = append(names, q.name)
-		}
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(p.names(), ", ")
 }
 
 // Doc says in one line what a single property means.

@@ -1,7 +1,7 @@
 -- +goose Up
 
 -- stock is signed on purpose: an UNSIGNED column would turn an oversell into an error and hide it.
-CREATE TABLE items (
+CREATE TABLE IF NOT EXISTS items (
     id         BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
     name       VARCHAR(100)    NOT NULL,
     stock      BIGINT          NOT NULL,
@@ -13,7 +13,7 @@ CREATE TABLE items (
 -- An order is the record of a sale. It keeps the stock that the sale read and wrote, so that the
 -- audit can find two orders that read the same stock. request_id is not unique: the audit must be
 -- able to see a request that was sold twice.
-CREATE TABLE orders (
+CREATE TABLE IF NOT EXISTS orders (
     id            BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
     item_id       BIGINT UNSIGNED NOT NULL,
     quantity      BIGINT          NOT NULL,
@@ -32,7 +32,7 @@ CREATE TABLE orders (
 
 -- A run is one measurement on an item of its own. A late request of one run therefore cannot affect
 -- the next run.
-CREATE TABLE runs (
+CREATE TABLE IF NOT EXISTS runs (
     id            VARCHAR(64)     NOT NULL PRIMARY KEY,
     item_id       BIGINT UNSIGNED NOT NULL,
     strategy      VARCHAR(40)     NOT NULL,

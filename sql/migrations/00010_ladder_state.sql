@@ -4,7 +4,7 @@
 -- these tables.
 
 -- buckets: an item's stock, split over rows.
-CREATE TABLE stock_buckets (
+CREATE TABLE IF NOT EXISTS stock_buckets (
     item_id BIGINT UNSIGNED NOT NULL,
     bucket  INT             NOT NULL,
     stock   BIGINT          NOT NULL,
@@ -13,14 +13,14 @@ CREATE TABLE stock_buckets (
 ) ENGINE = InnoDB;
 
 -- skip-locked: one row for each unit that can be sold at once. The other units are in items.stock.
-CREATE TABLE stock_units (
+CREATE TABLE IF NOT EXISTS stock_units (
     item_id BIGINT UNSIGNED NOT NULL,
     unit    BIGINT          NOT NULL COMMENT 'the stock before this unit was moved out of items.stock',
     PRIMARY KEY (item_id, unit)
 ) ENGINE = InnoDB;
 
 -- reservation: units that are held for a sale. They are no longer in items.stock.
-CREATE TABLE reservations (
+CREATE TABLE IF NOT EXISTS reservations (
     id         BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
     item_id    BIGINT UNSIGNED NOT NULL,
     quantity   BIGINT          NOT NULL,

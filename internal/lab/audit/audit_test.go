@@ -3,6 +3,7 @@ package audit_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
 
 	"stocklock/internal/lab/audit"
@@ -16,7 +17,7 @@ func TestTheAuditCountsFromTheOrders(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	if err := store.Migrate(t.Context()); err != nil {
+	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatalf("migrate: %v", err)
 	}
 	run, err := audit.Start(t.Context(), store, audit.Run{ID: "run", Strategy: "s", Scenario: "c", InitialStock: 2})

@@ -3,6 +3,7 @@ package matrix
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"slices"
 	"time"
@@ -99,7 +100,7 @@ func (t *testbeds) openStore(ctx context.Context, dsn string) (err error) {
 	if err := t.store.Ping(connecting); err != nil {
 		return &AddressError{"mysql", fmt.Errorf("cannot connect: %w", err)}
 	}
-	return t.store.Migrate(ctx)
+	return t.store.Migrate(ctx, slog.New(slog.DiscardHandler))
 }
 
 func (t *testbeds) openRedis(ctx context.Context) error {

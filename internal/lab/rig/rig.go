@@ -16,6 +16,7 @@ import (
 type Rig struct {
 	*testserver.Group
 
+	given     string // the shop to start, empty for the one of the checkout
 	buildOnce sync.Once
 	binary    string
 	buildErr  error

@@ -83,9 +83,44 @@ func Ready(ctx context.Context, url string) error {
 	return nil
 }
 
+// UseShopBinary has the rig start this program as its shops. Call it before the first shop starts.
+func (r *Rig) UseShopBinary(path string) error {
+	absolute, err := exec.LookPath(path)
+	if err == nil {
+		absolute, err = filepath.Abs(absolute)
+	}
+	if err != nil {
+		return fmt.Errorf("rig: the shop %s: %w", path, err)
+	}
+	r.given = absolute
+	return nil
+}
+
+// Strategies asks the shop which strategies it has. The answer is the JSON of a list of
+// strategy.Description: the caller decodes it, so that a user of rig needs no store.
+func (r *Rig) Strategies(ctx context.Context) ([]byte, error) {
+	program, err := r.ShopBinary(ctx)
+	if err != nil {
+		return nil, err
+	}
+	asking := exec.CommandContext(ctx, program, "strategies", "--json")
+	out, err := asking.Output()
+	if err != nil {
+		var exited *exec.ExitError
+		if errors.As(err, &exited) {
+			err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(exited.Stderr))
+		}
+		return nil, fmt.Errorf("rig: ask %s for its strategies: %w", program, err)
+	}
+	return out, nil
+}
+
 // ShopBinary builds cmd/shop of the checkout that the working directory is in, and returns its
 // path. Without a checkout, as in a container, it returns the program named shop beside this one.
 func (r *Rig) ShopBinary(ctx context.Context) (string, error) {
+	if r.given != "" {
+		return r.given, nil
+	}
 	r.buildOnce.Do(func() { r.binary, r.buildErr = r.buildShop(ctx) })
 	return r.binary, r.buildErr
 }

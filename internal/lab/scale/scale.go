@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -110,7 +111,7 @@ func open(ctx context.Context, r *rig.Rig, o Options) (*bench, error) {
 		return nil, err
 	}
 	b.servers[1], b.servers[masters] = []*testserver.Redis{single}, cluster
-	if err := b.store.Migrate(ctx); err != nil {
+	if err := b.store.Migrate(ctx, slog.New(slog.DiscardHandler)); err != nil {
 		return nil, err
 	}
 	starting, ctx := errgroup.WithContext(ctx)

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"time"
 
 	"stocklock/internal/lab/load"
@@ -90,7 +91,7 @@ func (s *soak) open(ctx context.Context) (err error) {
 	if s.store, err = stock.Open(s.mysql.DSN()); err != nil {
 		return err
 	}
-	if err := s.store.Migrate(ctx); err != nil {
+	if err := s.store.Migrate(ctx, slog.New(slog.DiscardHandler)); err != nil {
 		return errors.Join(err, s.store.Close())
 	}
 	s.testbed, err = s.rig.Testbed(ctx, rig.TestbedOptions{

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -34,7 +35,7 @@ func BenchmarkTracing(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer store.Close()
-	if err := store.Migrate(b.Context()); err != nil {
+	if err := store.Migrate(b.Context(), slog.New(slog.DiscardHandler)); err != nil {
 		b.Fatal(err)
 	}
 	o := Options{Stock: 150, Requests: 300, Workers: 12, Timeout: time.Minute,

@@ -25,6 +25,7 @@ type Config struct {
 	Strategies []strategy.Strategy // those that a request may choose
 	Work       time.Duration       // slept by every sale after it has read the stock
 	Recorder   *Recorder           // records the points of every sale; nil for none
+	Stepper    *Stepper            // holds the requests of every sale; nil for none
 }
 
 // Lab sells as each request asks. It implements [shop.Lab].
@@ -60,6 +61,9 @@ func (l *Lab) Sale(header http.Header) (shop.Sell, error) {
 	return func(ctx context.Context, wanted stock.Sale) (stock.Order, error) {
 		wanted.Run = asked.Run
 		hook := l.hook(asked, seller.Strategy.Name, wanted)
+		if l.Stepper != nil {
+			ctx, hook = l.Stepper.Sale(ctx, wanted.RequestID, hook)
+		}
 		return seller.Sell(sale.WithHook(ctx, hook), wanted)
 	}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"stocklock/internal/shop"
+	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 )
 
@@ -19,6 +20,7 @@ type Settings struct {
 	LabAllowRemote bool          `env:"SHOP_LAB_ALLOW_REMOTE" group:"lab" help:"In the lab, listen on an address that others can reach all the same."`
 	LabWork        time.Duration `env:"SHOP_LAB_WORK" group:"lab" default:"0s" min:"0s" max:"10s" help:"Work inside every sale, after it has read the stock."`
 	LabClockSkew   time.Duration `env:"SHOP_LAB_CLOCK_SKEW" group:"lab" default:"0s" help:"How far the clock of this process is wrong."`
+	LabStep        string        `env:"SHOP_LAB_STEP" group:"lab" placeholder:"HOST:PORT" help:"Hold every request of a sale to Redis or MySQL until the scheduler at this address lets it go."`
 	Trace          string        `env:"SHOP_TRACE" group:"lab" placeholder:"FILE" help:"Append the points of every sale to this file."`
 	RedisQuorum    []string      `env:"SHOP_REDIS_QUORUM" group:"lab" placeholder:"URL" help:"Independent Redis servers for the strategy redlock, separated by commas: three or five."`
 }
@@ -27,12 +29,13 @@ type Settings struct {
 const (
 	quorumSetting = "--redis-quorum (SHOP_REDIS_QUORUM)"
 	labSetting    = "--lab (SHOP_LAB=true)"
+	stepSetting   = "--lab-step (SHOP_LAB_STEP)"
 )
 
 // Check returns an error that names the first setting that cannot be, for a shop that listens on addr.
 func (s Settings) Check(addr string) error {
 	if !s.Lab {
-		if s.LabAllowRemote || s.LabWork != 0 || s.LabClockSkew != 0 || s.Trace != "" {
+		if s.LabAllowRemote || s.LabWork != 0 || s.LabClockSkew != 0 || s.LabStep != "" || s.Trace != "" {
 			return errors.New("--lab-* (SHOP_LAB_*) and --trace (SHOP_TRACE) need " + labSetting)
 		}
 		return nil
@@ -52,26 +55,50 @@ func (s Settings) Check(addr string) error {
 type Opened struct {
 	settings Settings
 	recorder *Recorder
+	stepper  *Stepper // nil where requests are not held
 	quorum   []redis.UniversalClient
 }
 
-// Open opens what the settings name, and adds it to what strategies are built on.
-func (s Settings) Open(shopName string, deps *strategy.Deps) (*Opened, error) {
+// Open opens what the settings name. [Opened.StoreOptions] and [Opened.Equip] make a shop use it.
+func (s Settings) Open(shopName string) (*Opened, error) {
 	o := &Opened{settings: s}
 	if err := o.openQuorum(); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", quorumSetting, err), o.Close())
 	}
-	deps.Quorum = o.quorum
-	if s.LabClockSkew != 0 {
-		deps.Now = func() time.Time { return time.Now().Add(s.LabClockSkew) }
-	}
+	var err error
 	if s.Trace != "" {
-		var err error
 		if o.recorder, err = OpenRecorder(s.Trace, shopName); err != nil {
 			return nil, errors.Join(err, o.Close())
 		}
 	}
+	if s.LabStep != "" {
+		if o.stepper, err = OpenStepper(s.LabStep, shopName); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", stepSetting, err), o.Close())
+		}
+	}
 	return o, nil
+}
+
+// StoreOptions returns how the store is to be opened.
+func (o *Opened) StoreOptions() []stock.Option {
+	if o.stepper == nil {
+		return nil
+	}
+	return []stock.Option{stock.WithPool(o.stepper.OpenDB)}
+}
+
+// Equip changes what strategies are built on.
+func (o *Opened) Equip(deps *strategy.Deps) {
+	deps.Quorum = o.quorum
+	if skew := o.settings.LabClockSkew; skew != 0 {
+		deps.Now = func() time.Time { return time.Now().Add(skew) }
+	}
+	if o.stepper != nil {
+		deps.Redis.AddHook(o.stepper.RedisHook(RedisServer))
+		for i, node := range o.quorum {
+			node.AddHook(o.stepper.RedisHook(fmt.Sprintf("quorum-%d", i+1)))
+		}
+	}
 }
 
 func (o *Opened) openQuorum() error {
@@ -91,7 +118,7 @@ func (o *Opened) openQuorum() error {
 // Attach makes the shop obey the lab's headers, if the settings ask for the lab.
 func (o *Opened) Attach(s *shop.Shop, offered []strategy.Strategy) {
 	if o.settings.Lab {
-		Attach(s, Config{Strategies: offered, Work: o.settings.LabWork, Recorder: o.recorder})
+		Attach(s, Config{Strategies: offered, Work: o.settings.LabWork, Recorder: o.recorder, Stepper: o.stepper})
 	}
 }
 
@@ -100,6 +127,9 @@ func (o *Opened) Close() error {
 	var errs []error
 	if o.recorder != nil {
 		errs = append(errs, o.recorder.Close())
+	}
+	if o.stepper != nil {
+		errs = append(errs, o.stepper.Close())
 	}
 	for _, node := range o.quorum {
 		errs = append(errs, node.Close())

@@ -38,7 +38,7 @@ func Deps(t *testing.T) strategy.Deps {
 		t.Fatalf("open the store: %v", err)
 	}
 	t.Cleanup(func() { store.Close() })
-	if err := store.Migrate(t.Context()); err != nil {
+	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatalf("migrate: %v", err)
 	}
 	client := redis.NewClient(&redis.Options{Addr: testserver.RedisAddr(t), MaxRetries: -1, PoolSize: 64})

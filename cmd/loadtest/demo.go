@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"stocklock/internal/lab/matrix"
+	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/wholefile"
+)
+
+type demoCommand struct {
+	Out  string `default:"out" placeholder:"DIR" help:"The folder for report.html and result.json. It is made where it is missing."`
+	Seed uint64 `default:"1" help:"The seed of the fault schedules."`
+}
+
+// compared are the strategies whose numbers the demo compares.
+var compared = []string{"none", "setnx", "set-ex-nx", "owner-checked", "reentrant"}
+
+// Run compares five strategies while nothing goes wrong, and then runs the telling cell of each
+// strategy. It keeps both in one report.
+func (c *demoCommand) Run(ctx context.Context, s streams) error {
+	if err := os.MkdirAll(c.Out, 0o755); err != nil {
+		return usage("--out: %w", err)
+	}
+	page, saved := filepath.Join(c.Out, "report.html"), filepath.Join(c.Out, "result.json")
+	for _, path := range []string{page, saved} {
+		if err := wholefile.Check(path); err != nil {
+			return usage("--out: %w", err)
+		}
+	}
+	comparison, err := c.plan(selection{Strategies: compared, Scenarios: []string{"contention"}})
+	if err != nil {
+		return err
+	}
+	telling, err := c.plan(selection{Cells: []string{tellingCells}})
+	if err != nil {
+		return err
+	}
+	telling.Pairs = slices.DeleteFunc(telling.Pairs, func(p matrix.Pair) bool {
+		return p.Scenario.Comparable && slices.Contains(compared, p.Strategy.Name)
+	})
+
+	r, err := measure(ctx, comparison, s)
+	if err != nil {
+		return err
+	}
+	var faults report.Report
+	if !r.Interrupted {
+		if faults, err = measure(ctx, telling, s); err != nil {
+			return err
+		}
+	}
+	both := r
+	both.Cells = slices.Concat(r.Cells, faults.Cells)
+	both.Interrupted = r.Interrupted || faults.Interrupted
+	if err := errors.Join(both.WriteFile(page, report.Report.HTML), both.WriteFile(saved, report.Report.JSON)); err != nil {
+		return err
+	}
+	s.terminal().Demo(r, faults)
+	fmt.Fprintf(s.out, "\nEvery cell, with the interleaving that broke it: %s\n", page)
+	fmt.Fprintln(s.out, "Next: loadtest explain owner-checked pause, or loadtest run --strategies all --scenarios all")
+	if len(both.Surprises()) > 0 {
+		return errSurprised
+	}
+	return nil
+}
+
+func (c *demoCommand) plan(what selection) (matrix.Plan, error) {
+	what.Runs = 1
+	return choose(what, settings{Seed: c.Seed, Shops: matrix.DefaultShops, Workers: matrix.DefaultWorkers,
+		Retry: matrix.DefaultRetry, Work: matrix.DefaultWork, Trace: true})
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"stocklock/internal/lab/schedule"
+)
+
+type exploreCommand struct {
+	Strategies []string `arg:"" name:"strategy" help:"Strategies of the shop, or all."`
+
+	Events    []string `placeholder:"EVENT" help:"What may happen once in a run, at every possible place: some of wait, forget, lose, pause, kill, cut, failover, flushall, or all. Each is explored by itself. Without it nothing happens but the steps."`
+	Customers int      `default:"2" min:"2" max:"3" help:"How many buy, with one unit less in stock."`
+	Switches  *int     `placeholder:"N" min:"0" max:"20" help:"How often a run may leave a customer who could go on. 0 for any number. Without it any number for two customers, and 4 for three."`
+	JSON      bool     `name:"json" help:"Print the results as JSON."`
+
+	stageSettings `embed:""`
+}
+
+// Help is shown under the flags.
+func (*exploreCommand) Help() string {
+	return `Runs every order of the requests once, on real servers, and prints for each cause the shortest schedule that
+fails, played once more. Orders that differ only in independent steps count as one.
+
+Examples:
+
+    loadtest explore none
+    loadtest explore set-ex-nx --events wait --customers 3
+    loadtest explore fenced --events all
+    loadtest explore all --events wait,kill
+
+Exit codes: 0 what the strategies' properties let expect, 1 a surprise.`
+}
+
+func (c *exploreCommand) Run(ctx context.Context, s streams) error {
+	events, err := schedule.ParseEvents(c.Events)
+	if err != nil {
+		return usage("--events: %w", err)
+	}
+	switches := 0
+	if c.Customers > 2 {
+		switches = 4
+	}
+	if c.Switches != nil {
+		switches = *c.Switches
+	}
+	stage, err := c.open(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer stage.Close()
+	found, err := chooseStrategies(ctx, stage, c.Strategies)
+	if err != nil {
+		return err
+	}
+	var results []schedule.Result
+	for _, st := range found {
+		if st.NeedsQuorum {
+			fmt.Fprintf(s.err, "%s: skipped: %s\n", st.Name, noQuorum)
+			continue
+		}
+		survey := schedule.Survey{Strategy: st.Name, Properties: st.declared, Events: events, Customers: c.Customers, Switches: switches}
+		err := survey.Run(ctx, stage, progress(s), func(r schedule.Result) {
+			clearProgress(s)
+			results = append(results, r)
+			if !c.JSON {
+				printResult(s, r)
+			}
+		})
+		if err != nil {
+			clearProgress(s)
+			return err
+		}
+	}
+	if c.JSON {
+		out := json.NewEncoder(s.out)
+		out.SetIndent("", "  ")
+		if err := out.Encode(results); err != nil {
+			return err
+		}
+	}
+	for _, r := range results {
+		if len(r.Surprises) > 0 {
+			return errSurprised
+		}
+	}
+	return nil
+}
+
+// progress shows on a terminal how far an exploration is.
+func progress(s streams) func(schedule.Result, int, int) {
+	if !isTerminal(s.err) {
+		return func(schedule.Result, int, int) {}
+	}
+	return func(r schedule.Result, done, left int) {
+		fmt.Fprintf(s.err, "\r\x1b[2K%s, %s: %d run, %d known to be left", r.Strategy, r.Name(), done, left)
+	}
+}
+
+func clearProgress(s streams) {
+	if isTerminal(s.err) {
+		fmt.Fprint(s.err, "\r\x1b[2K")
+	}
+}
+
+func printResult(s streams, r schedule.Result) {
+	runs := "runs"
+	if r.Found.Runs == 1 {
+		runs = "run"
+	}
+	fmt.Fprintf(s.out, "%s, %s: %d %s, %d bad\n", r.Strategy, r.Name(), r.Found.Runs, runs, r.Found.Bad)
+	for _, found := range r.Found.Shortest {
+		fmt.Fprintf(s.out, "\n  %s\n  loadtest step %s %s\n\n", found.Sentence(), r.Strategy, found.Listed)
+		schedule.Draw(s.out, found, widthOf(s.out))
+		fmt.Fprintln(s.out)
+	}
+	for _, once := range r.Once {
+		fmt.Fprintf(s.out, "  seen once, and not again: %s\n", once)
+	}
+	for _, surprise := range r.Surprises {
+		fmt.Fprintf(s.out, "  !! %s\n", surprise)
+	}
+}

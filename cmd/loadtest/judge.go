@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"stocklock/internal/lab/matrix"
+	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/tabular"
+	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
+)
+
+type judgeCommand struct {
+	Strategy  string `arg:"" help:"A strategy of the shop: see loadtest list strategies."`
+	Scenarios bool   `default:"true" negatable:"" help:"Run the scenarios, too."`
+	JSON      bool   `name:"json" help:"Print the judgement as JSON."`
+
+	stageSettings `embed:""`
+}
+
+// Help is shown under the flags.
+func (*judgeCommand) Help() string {
+	return `For whoever writes a lock: every property that a strategy declares is attacked by the scenario and by the
+exploration made for it. A property agrees, contradicts, or is not decided.
+
+    loadtest judge set-ex-nx
+
+Exit codes: 0 nothing contradicts, 1 something does.`
+}
+
+// searches are what a judgement explores: each attack needs one of them.
+var searches = []struct {
+	events    []schedule.Event
+	customers int
+	switches  int
+}{
+	{nil, 2, 0},
+	{[]schedule.Event{schedule.Wait, schedule.Forget}, 2, 0},
+	{[]schedule.Event{schedule.Wait}, 3, 4},
+	{[]schedule.Event{schedule.Kill, schedule.Pause, schedule.Cut}, 2, 0},
+}
+
+func (c *judgeCommand) Run(ctx context.Context, s streams) error {
+	results, of, err := c.explore(ctx, s)
+	if err != nil {
+		return err
+	}
+	judgements := schedule.Judge(of.declared, results)
+	if _, err := ladder.ByName(c.Strategy); err == nil && c.Scenarios && c.ShopBinary == "" {
+		plan, err := choose(selection{Strategies: []string{c.Strategy}, Scenarios: []string{"all"}, Runs: 1}, settings{
+			Shops: matrix.DefaultShops, Workers: matrix.DefaultWorkers, Seed: 1, Retry: matrix.DefaultRetry, Work: matrix.DefaultWork, Trace: true,
+		})
+		if err != nil {
+			return err
+		}
+		r, err := measure(ctx, plan, s)
+		if err != nil {
+			return err
+		}
+		addCells(judgements, r)
+	}
+	return c.print(s, judgements)
+}
+
+func (c *judgeCommand) explore(ctx context.Context, s streams) ([]schedule.Result, chosen, error) {
+	stage, err := c.open(ctx, s)
+	if err != nil {
+		return nil, chosen{}, err
+	}
+	defer stage.Close()
+	found, err := chooseStrategies(ctx, stage, []string{c.Strategy})
+	if err != nil {
+		return nil, chosen{}, err
+	}
+	if len(found) != 1 {
+		return nil, chosen{}, usage("judge judges one strategy, not all")
+	}
+	of := found[0]
+	var results []schedule.Result
+	if of.NeedsQuorum {
+		fmt.Fprintf(s.err, "%s: not explored: %s\n", of.Name, noQuorum)
+		return nil, of, nil
+	}
+	for _, search := range searches {
+		survey := schedule.Survey{Strategy: of.Name, Properties: of.declared, Events: search.events, Customers: search.customers, Switches: search.switches}
+		if err := survey.Run(ctx, stage, progress(s), func(r schedule.Result) { results = append(results, r) }); err != nil {
+			clearProgress(s)
+			return nil, of, err
+		}
+	}
+	clearProgress(s)
+	return results, of, nil
+}
+
+// addCells rules on the properties that scenarios attack. A cell that does not do what is expected of
+// it contradicts, whatever was explored.
+func addCells(judgements []schedule.Judgement, r report.Report) {
+	for i, j := range judgements {
+		for _, cell := range r.Cells {
+			sc, err := scenario.ByName(cell.Scenario)
+			if err != nil || sc.Attacks != j.Property || cell.Verdict == scenario.Invalid || cell.Verdict == scenario.Skipped {
+				continue
+			}
+			by := fmt.Sprintf("%s: %s", cell.Scenario, cell.Verdict)
+			switch {
+			case cell.Surprise():
+				judgements[i].Ruling, judgements[i].By = schedule.Contradicts, fmt.Sprintf("%s, expected %s", by, cell.Expected)
+			case j.Ruling == schedule.NotDecided && j.Declared != strategy.NotApplicable && sc.Because(declaredBy(cell.Strategy)) == string(j.Declared)+" "+j.Property.String():
+				judgements[i].Ruling, judgements[i].By = schedule.Agrees, by
+			}
+		}
+	}
+}
+
+func declaredBy(name string) strategy.Properties {
+	s, _ := ladder.ByName(name)
+	return s.Properties
+}
+
+func (c *judgeCommand) print(s streams, judgements []schedule.Judgement) error {
+	contradicted := 0
+	t := tabular.New()
+	t.AppendHeader(table.Row{"property", "declared", "seen", "by"})
+	type line struct {
+		Property string            `json:"property"`
+		Declared strategy.Standing `json:"declared"`
+		Ruling   schedule.Ruling   `json:"ruling"`
+		By       string            `json:"by"`
+	}
+	var lines []line
+	for _, j := range judgements {
+		if j.Ruling == schedule.Contradicts {
+			contradicted++
+		}
+		t.AppendRow(table.Row{j.Property.String(), j.Declared, j.Ruling, j.By})
+		lines = append(lines, line{j.Property.String(), j.Declared, j.Ruling, j.By})
+	}
+	if c.JSON {
+		out := json.NewEncoder(s.out)
+		out.SetIndent("", "  ")
+		if err := out.Encode(lines); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintln(s.out, t.Render())
+	}
+	if contradicted > 0 {
+		return errSurprised
+	}
+	return nil
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"stocklock/internal/lab/schedule"
+)
+
+type stepCommand struct {
+	Strategy string   `arg:"" help:"A strategy of the shop: see loadtest list strategies."`
+	Schedule []string `arg:"" optional:"" help:"Steps and events in their order, such as: A.select B.select. What it does not list runs customer by customer to the end. Without one, on a terminal, you choose step by step."`
+
+	Customers     int  `default:"0" min:"0" max:"3" help:"How many buy, with one unit less in stock. 0 for as many as the schedule names, two at least."`
+	JSON          bool `name:"json" help:"Print the record as JSON."`
+	Transcript    bool `help:"Print the run as terminals with redis-cli and mysql."`
+	Draw          bool `help:"Print one column for each customer instead of the requests."`
+	stageSettings `embed:""`
+}
+
+// Help is shown under the flags.
+func (*stepCommand) Help() string {
+	var b strings.Builder
+	b.WriteString("A step is a customer and a command, with a number from the second time on: A.set, A.get2, A.release for a script.\n\nEvents:\n\n")
+	for i, form := range schedule.EventForms() {
+		event, _, _ := strings.Cut(form, ":")
+		fmt.Fprintf(&b, "    %-11s %s\n", schedule.EventForms()[i], schedule.Event(event).Doc())
+	}
+	b.WriteString("\nExamples:\n\n" +
+		"    loadtest step none A.select B.select\n" +
+		"    loadtest step set-ex-nx A.set A.select wait B.set B.select --draw\n" +
+		"    loadtest step reentrant A.acquire A.select pause:A B.acquire B.select --transcript\n")
+	return b.String()
+}
+
+func (c *stepCommand) Run(ctx context.Context, s streams) error {
+	plan, err := schedule.Parse(strings.Join(c.Schedule, " "))
+	if err != nil {
+		return usage("%w", err)
+	}
+	if c.Customers == 1 {
+		return usage("--customers is 1: want 2 or 3")
+	}
+	n := c.Customers
+	if n == 0 {
+		n = plan.Customers()
+	}
+	stage, err := c.open(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer stage.Close()
+	found, err := chooseStrategies(ctx, stage, []string{c.Strategy})
+	if err != nil {
+		return err
+	}
+	if len(found) != 1 {
+		return usage("step plays one strategy, not all")
+	}
+	if found[0].NeedsQuorum {
+		return usage("%s cannot be stepped through: %s", c.Strategy, noQuorum)
+	}
+	if len(plan) == 0 && isTerminal(s.out) && isTerminal(os.Stdin) {
+		return c.interact(ctx, s, stage, max(n, 2))
+	}
+	record, err := stage.PlaySchedule(ctx, c.Strategy, n, plan)
+	switch {
+	case errors.Is(err, schedule.ErrCannot):
+		return usage("%w", err)
+	case err != nil:
+		return err
+	}
+	return c.show(s, stage, record)
+}
+
+func (c *stepCommand) show(s streams, stage *schedule.Stage, record schedule.Record) error {
+	switch {
+	case c.JSON:
+		out := json.NewEncoder(s.out)
+		out.SetIndent("", "  ")
+		return out.Encode(record)
+	case c.Transcript:
+		schedule.Transcript(s.out, record, stage.Script)
+		return nil
+	case c.Draw:
+		schedule.Draw(s.out, record, widthOf(s.out))
+	default:
+		schedule.Print(s.out, record)
+	}
+	fmt.Fprintln(s.out, record.Sentence())
+	fmt.Fprintf(s.out, "loadtest step %s %s\n", record.Strategy, record.Listed)
+	return nil
+}
+
+// interact lets a person choose. No sale waits for the person: each choice plays the schedule so far
+// on a fresh item.
+func (c *stepCommand) interact(ctx context.Context, s streams, stage *schedule.Stage, n int) error {
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+			lines <- strings.TrimSpace(in.Text())
+		}
+	}()
+	var plan schedule.Schedule
+	for {
+		position, err := stage.Position(ctx, c.Strategy, n, plan)
+		if errors.Is(err, schedule.ErrCannot) {
+			fmt.Fprintln(s.out, err)
+			plan = plan[:len(plan)-1]
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		schedule.Draw(s.out, position.Record, widthOf(s.out))
+		if position.Ended {
+			fmt.Fprintln(s.out, position.Sentence())
+		}
+		fmt.Fprintf(s.out, "loadtest step %s %s\n", c.Strategy, plan)
+		for i, option := range position.Options {
+			fmt.Fprintf(s.out, "  %d %s", i+1, option)
+		}
+		fmt.Fprint(s.out, "  u back  e to the end  q quit: ")
+		var line string
+		var more bool
+		select {
+		case line, more = <-lines:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if !more || line == "q" {
+			fmt.Fprintln(s.out)
+			return nil
+		}
+		plan = c.choose(s, position, plan, line)
+		if line == "e" {
+			record, err := stage.PlaySchedule(ctx, c.Strategy, n, plan)
+			if err != nil {
+				return err
+			}
+			return c.show(s, stage, record)
+		}
+	}
+}
+
+// choose returns the schedule after a line that a person typed.
+func (c *stepCommand) choose(s streams, at schedule.Position, plan schedule.Schedule, line string) schedule.Schedule {
+	if line == "u" {
+		return plan[:max(len(plan)-1, 0)]
+	}
+	if i, err := strconv.Atoi(line); err == nil {
+		if i >= 1 && i <= len(at.Options) {
+			return append(plan, at.Options[i-1])
+		}
+		fmt.Fprintf(s.out, "want 1 to %d\n", len(at.Options))
+		return plan
+	}
+	if line == "" || line == "e" {
+		return plan
+	}
+	more, err := schedule.Parse(line)
+	if err != nil {
+		fmt.Fprintln(s.out, err)
+		return plan
+	}
+	return append(plan, more...)
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"stocklock/internal/strategy"
+)
+
+type strategiesCommand struct {
+	JSON bool `name:"json" help:"As a list in JSON, with properties: the lab asks so."`
+}
+
+func (c *strategiesCommand) Run(to *streams) error {
+	var all []strategy.Description
+	for _, s := range offered {
+		all = append(all, s.Describe())
+	}
+	if c.JSON {
+		out := json.NewEncoder(to.out)
+		out.SetIndent("", "  ")
+		return out.Encode(all)
+	}
+	for _, s := range all {
+		if _, err := fmt.Fprintf(to.out, "%-20s %s\n", s.Name, s.Doc); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,228 @@
+package schedule
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"stocklock/internal/lab/tabular"
+	"stocklock/internal/shop/labmode"
+)
+
+// Draw prints a record as one column for each customer, with what Redis and MySQL had after each
+// step. Width is the terminal's in columns, 0 for one that is wide enough.
+func Draw(w io.Writer, r Record, width int) {
+	t := tabular.New()
+	header := table.Row{"ms"}
+	all := customers(r.Customers)
+	for _, c := range all {
+		header = append(header, c.String())
+	}
+	t.AppendHeader(append(header, "lock in Redis", "stock", "orders"))
+	t.SetColumnConfigs(append(tabular.Right(1, 1), table.ColumnConfig{Number: len(all) + 3, Align: text.AlignRight}))
+	for _, e := range r.Entries {
+		if e.Own || e.Choice == "" {
+			continue
+		}
+		row := table.Row{fmt.Sprintf("%.0f", e.AtMS)}
+		for _, c := range all {
+			row = append(row, cell(e, c))
+		}
+		t.AppendRow(append(row, stateCells(e.State)...))
+	}
+	if width > 0 {
+		t.Style().Size.WidthMax = width
+	}
+	fmt.Fprintln(w, t.Render())
+}
+
+// cell is what a customer did in an entry.
+func cell(e Entry, c Customer) string {
+	switch {
+	case e.event != "" && (e.customer == 0 || e.customer == c):
+		return "· " + string(e.event) + " ·"
+	case e.customer != c:
+		return ""
+	}
+	_, step, _ := strings.Cut(e.Choice, ".")
+	switch {
+	case e.Blocked != "" && e.Answer == "":
+		return step + " …"
+	case e.Blocked != "":
+		return step + " … " + brief(e)
+	}
+	return step + " " + brief(e)
+}
+
+// brief is as much of an answer as tells what came of it.
+func brief(e Entry) string {
+	answer := e.Answer
+	switch {
+	case e.Note != "":
+		return "✗ " + e.Note
+	case e.Server == labmode.MySQLServer && strings.HasPrefix(answer, "id="):
+		for field := range strings.FieldsSeq(answer) {
+			if strings.HasPrefix(field, "stock=") {
+				return field
+			}
+		}
+	case answer == "ok" || answer == "1 row":
+		return "ok"
+	}
+	return shorten(answer, 18)
+}
+
+func shorten(s string, most int) string {
+	if r := []rune(s); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return s
+}
+
+func stateCells(s *State) table.Row {
+	if s == nil {
+		return table.Row{"", "", ""}
+	}
+	lock := "–"
+	if s.TTLMS != -2 {
+		lock = "held"
+		if s.Holder != "" {
+			lock = s.Holder + "'s"
+		}
+		if s.TTLMS == -1 {
+			lock += ", no expiry"
+		} else {
+			lock += fmt.Sprintf(", %d ms", s.TTLMS)
+		}
+	}
+	var orders []string
+	for _, o := range s.Orders {
+		orders = append(orders, fmt.Sprintf("%s %d→%d", o.Customer, o.Read, o.Written))
+	}
+	return table.Row{lock, s.Stock, strings.Join(orders, ", ")}
+}
+
+// Sentence says how a run ended, and why.
+func (r Record) Sentence() string {
+	o := r.Outcome
+	sold := fmt.Sprintf("%d orders for %d units", len(o.Orders), o.Stock)
+	if len(o.Orders) == 1 {
+		sold = strings.Replace(sold, "orders", "order", 1)
+	}
+	if o.Stock == 1 {
+		sold = strings.Replace(sold, "units", "unit", 1)
+	}
+	switch o.Verdict {
+	case Held:
+		return "held: " + sold
+	case Stuck:
+		return fmt.Sprintf("stuck: %s, and an ordinary customer was answered with %s: %s", sold, o.Ordinary, o.Cause.Doc())
+	}
+	return fmt.Sprintf("%s %d: %s: %s", o.Verdict, o.N, sold, o.Cause.Doc())
+}
+
+// Print prints a record step by step: what was sent, what the server answered, and what both servers
+// had then.
+func Print(w io.Writer, r Record) {
+	for _, e := range r.Entries {
+		name := e.Choice
+		if e.Own {
+			name = "(shop " + e.Customer + ")"
+		}
+		switch {
+		case e.Choice == "" && !e.Own:
+			fmt.Fprintf(w, "%8.1f  %s\n", e.AtMS, e.Note)
+		case e.Sent == "":
+			fmt.Fprintf(w, "%8.1f  %s: %s\n", e.AtMS, name, e.event.Doc())
+		default:
+			fmt.Fprintf(w, "%8.1f  %-10s %s: %s\n", e.AtMS, name, e.Server, e.Sent)
+		}
+		if e.Blocked != "" {
+			fmt.Fprintf(w, "%20s waits: %s\n", "", e.Blocked)
+		}
+		if e.Answer != "" {
+			fmt.Fprintf(w, "%20s %s\n", "→", e.Answer)
+		}
+		if e.Note != "" && e.Choice != "" {
+			fmt.Fprintf(w, "%20s (%s)\n", "", e.Note)
+		}
+		if e.State != nil {
+			fmt.Fprintf(w, "%20s %s\n", "", e.State)
+		}
+	}
+}
+
+// String is a state in one line.
+func (s State) String() string {
+	parts := []string{"no lock"}
+	if s.TTLMS != -2 {
+		parts[0] = fmt.Sprintf("lock %q", s.Lock)
+		if s.Holder != "" {
+			parts[0] += " of " + s.Holder
+		}
+		if s.TTLMS == -1 {
+			parts[0] += " without an expiry"
+		} else {
+			parts[0] += fmt.Sprintf(" for %d ms", s.TTLMS)
+		}
+	}
+	parts = append(parts, fmt.Sprintf("stock %d", s.Stock))
+	if s.Fence != 0 {
+		parts = append(parts, fmt.Sprintf("fence %d", s.Fence))
+	}
+	if len(s.Orders) == 0 {
+		parts = append(parts, "no orders")
+	}
+	for _, o := range s.Orders {
+		parts = append(parts, fmt.Sprintf("order %d of %s read %d, wrote %d", o.ID, o.Customer, o.Read, o.Written))
+	}
+	return strings.Join(parts, " · ")
+}
+
+// Transcript prints a record as terminals with redis-cli and mysql. A script stands there as EVAL,
+// with its source from script.
+func Transcript(w io.Writer, r Record, script func(sha string) string) {
+	for _, e := range r.Entries {
+		switch {
+		case e.Own || e.Choice == "" || e.event != "" && e.Sent == "":
+			if e.event != "" {
+				fmt.Fprintf(w, "\n-- %s: %s\n", e.Choice, e.event.Doc())
+			}
+			continue
+		case e.Server == labmode.MySQLServer:
+			fmt.Fprintf(w, "%s mysql> %s;\n", e.Customer, e.Sent)
+		default:
+			fmt.Fprintf(w, "%s redis> %s\n", e.Customer, withSource(e.Sent, script))
+		}
+		if e.Blocked != "" {
+			fmt.Fprintf(w, "   -- waits: %s\n", e.Blocked)
+		}
+		if e.Answer != "" {
+			fmt.Fprintf(w, "   %s\n", e.Answer)
+		}
+		if e.Note != "" {
+			fmt.Fprintf(w, "   -- %s\n", e.Note)
+		}
+	}
+	fmt.Fprintf(w, "\n-- %s\n", r.Sentence())
+}
+
+// withSource puts a script in the place of its SHA-1.
+func withSource(command string, script func(string) string) string {
+	words := strings.SplitN(command, " ", 3)
+	if len(words) < 3 || words[0] != "EVALSHA" {
+		return command
+	}
+	source := script(words[1])
+	if source == "" {
+		return command
+	}
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(source), "\n"), func(line string) bool {
+		return strings.HasPrefix(strings.TrimSpace(line), "--")
+	})
+	return "EVAL '" + strings.ReplaceAll(strings.Join(lines, "\n        "), "'", "\"") + "' " + words[2]
+}

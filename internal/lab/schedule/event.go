@@ -1,0 +1,90 @@
+package schedule
+
+import "slices"
+
+// Event is something that happens between two steps.
+type Event string
+
+// The events. All but wait, forget, lose and arrive need shops of one's own, because they stop or cut
+// off a whole process or server.
+const (
+	Wait     Event = "wait"     // one lease passes; renewals go on
+	Arrive   Event = "arrive"   // a customer comes to its first step and is held there
+	Pause    Event = "pause"    // the customer's shop is stopped while one lease passes
+	Kill     Event = "kill"     // the customer's shop is killed with kill -9
+	Cut      Event = "cut"      // the customer's shop loses Redis, silently, and one lease passes
+	Lose     Event = "lose"     // the customer's next request is carried out, its answer is lost
+	Forget   Event = "forget"   // the keys of the item's lock vanish
+	Failover Event = "failover" // the primary dies, a replica that was behind takes over
+	FlushAll Event = "flushall" // Redis forgets everything
+)
+
+type eventInfo struct {
+	Event
+	hitsOne bool // it is written with a customer
+	alone   bool // it needs servers and shops that no other run uses
+	proxied bool // and proxies before Redis, with a replica behind it
+	passes  bool // a lease passes
+	doc     string
+}
+
+// events lists all, in the order in which they are offered.
+var events = []eventInfo{
+	{Event: Wait, passes: true, doc: "one lease passes; renewals go on"},
+	{Event: Arrive, hitsOne: true, doc: "a customer comes to its first step, and is held there; without it a customer comes when its first step is due"},
+	{Event: Pause, hitsOne: true, alone: true, passes: true, doc: "the customer's shop is stopped with SIGSTOP while one lease passes"},
+	{Event: Kill, hitsOne: true, alone: true, doc: "the customer's shop is killed with kill -9, and started again"},
+	{Event: Cut, hitsOne: true, alone: true, proxied: true, passes: true, doc: "the customer's shop loses Redis silently, and one lease passes"},
+	{Event: Lose, hitsOne: true, doc: "the customer's next request is carried out, and its answer is lost"},
+	{Event: Forget, doc: "the keys of the item's lock vanish, as after a failover, a flush or an eviction"},
+	{Event: Failover, alone: true, proxied: true, doc: "the primary of Redis dies, and a replica takes over that has nothing of this run"},
+	{Event: FlushAll, alone: true, doc: "FLUSHALL on the Redis of this run"},
+}
+
+func eventNamed(name string) (eventInfo, bool) {
+	i := slices.IndexFunc(events, func(e eventInfo) bool { return string(e.Event) == name })
+	if i < 0 {
+		return eventInfo{}, false
+	}
+	return events[i], true
+}
+
+func (e Event) info() eventInfo {
+	info, _ := eventNamed(string(e))
+	return info
+}
+
+// Doc says in one line what the event does.
+func (e Event) Doc() string { return e.info().doc }
+
+// Events returns all events that can be explored.
+func Events() []Event {
+	var all []Event
+	for _, e := range events {
+		if e.Event != Arrive {
+			all = append(all, e.Event)
+		}
+	}
+	return all
+}
+
+// EventForms are the events as they are written in a schedule.
+func EventForms() []string {
+	forms := make([]string, len(events))
+	for i, e := range events {
+		forms[i] = string(e.Event)
+		if e.hitsOne {
+			forms[i] += ":A"
+		}
+	}
+	return forms
+}
+
+// needs says what kind of lanes these events need.
+func needs(of []Event) (alone, proxied bool) {
+	for _, e := range of {
+		info := e.info()
+		alone, proxied = alone || info.alone, proxied || info.proxied
+	}
+	return alone, proxied
+}

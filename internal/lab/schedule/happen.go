@@ -1,0 +1,105 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// happen makes an event happen, and waits until all are at rest again.
+func (r *run) happen(ctx context.Context, c Choice) error {
+	r.endSegment()
+	entry := r.note(Entry{Choice: c.String(), event: c.Event, customer: c.Customer})
+	if c.Event != Arrive {
+		r.used++
+	}
+	if c.Event == Lose {
+		r.person(c.Customer).lose = true
+		return nil
+	}
+	if err := r.inject(ctx, c); err != nil {
+		return fmt.Errorf("%s: %w", c, err)
+	}
+	if c.Event != Arrive {
+		r.version++
+		r.changed[0] = r.version
+	}
+	r.segment = time.Now()
+	if err := r.settle(ctx); err != nil {
+		return err
+	}
+	if err := r.look(ctx, 0, c.Event); err != nil {
+		return err
+	}
+	if err := r.recheck(ctx); err != nil {
+		return err
+	}
+	return r.observe(ctx, entry)
+}
+
+func (r *run) inject(ctx context.Context, c Choice) error {
+	var p *person
+	if c.Customer != 0 {
+		p = r.person(c.Customer)
+	}
+	switch c.Event {
+	case Wait:
+		return r.stage.sleep(ctx, r.stage.oneLease())
+	case Arrive:
+		return r.arrive(ctx, p)
+	case Pause:
+		if err := p.shop.Pause(); err != nil {
+			return err
+		}
+		err := r.stage.sleep(ctx, r.stage.oneLease())
+		if resumed := p.shop.Resume(); err == nil {
+			err = resumed
+		}
+		time.Sleep(afterPause)
+		return err
+	case Kill:
+		return r.kill(ctx, p)
+	case Cut:
+		p.cut = true
+		if err := p.shop.CutOff(); err != nil {
+			return err
+		}
+		return r.stage.sleep(ctx, r.stage.oneLease())
+	case Forget:
+		return r.lane.redis.Del(ctx, lockKeys(r.item)...).Err()
+	case FlushAll:
+		return r.lane.redis.FlushAll(ctx).Err()
+	case Failover:
+		return r.lane.failOver(ctx)
+	}
+	return fmt.Errorf("no event %q", c.Event)
+}
+
+// afterPause is how long a shop that has been paused is given to do what it is late with.
+const afterPause = 15 * time.Millisecond
+
+// kill ends a customer's shop. MySQL gives back the row when it notices the end of the connection,
+// which takes it a moment.
+func (r *run) kill(ctx context.Context, p *person) error {
+	if err := p.shop.Kill(); err != nil {
+		return err
+	}
+	http.DefaultClient.CloseIdleConnections() // those to the shop are of no use any more
+	r.lane.restart(p.shop)
+	p.state, p.heard = moving, time.Now()
+	if err := r.settle(ctx); err != nil {
+		return err
+	}
+	if r.rowHeldFor(nil) {
+		return nil // another one has it
+	}
+	for range 500 {
+		held, err := rowIsHeld(ctx, r.stage.store.Pool(), r.item)
+		if err != nil || !held {
+			return err
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	return fmt.Errorf("MySQL still holds the row of a connection that has ended")
+}

@@ -1,0 +1,113 @@
+package schedule
+
+import (
+	"fmt"
+	"slices"
+
+	"stocklock/internal/strategy"
+)
+
+// Ruling is what was seen of one property that a strategy declares.
+type Ruling string
+
+const (
+	Agrees      Ruling = "agrees"
+	Contradicts Ruling = "contradicts"
+	NotDecided  Ruling = "not decided"
+)
+
+// Judgement is the ruling on one property, with what it rests on.
+type Judgement struct {
+	Property strategy.Property
+	Declared strategy.Standing
+	Ruling   Ruling
+	By       string // a schedule or a cell, or why nothing decides
+}
+
+// Judge rules on each property by explorations. Those that need no event and those of an attack's
+// event count, of as many customers as the attack needs.
+func Judge(p strategy.Properties, results []Result) []Judgement {
+	var all []Judgement
+	for _, property := range strategy.AllProperties() {
+		j := Judgement{Property: property, Declared: p.Standing(property), Ruling: NotDecided, By: "no exploration attacks it"}
+		if property == strategy.StorageChecked {
+			j = judgeStorage(j, results)
+		}
+		for _, a := range attacks {
+			if a.Property == property {
+				j = a.judge(j, p, results)
+			}
+		}
+		all = append(all, j)
+	}
+	return all
+}
+
+func (a Attack) judge(j Judgement, p strategy.Properties, results []Result) Judgement {
+	if j.Declared == strategy.NotApplicable {
+		j.By = "it does not apply"
+		return j
+	}
+	runs := 0
+	for _, r := range results {
+		if r.Event != a.Event || r.Customers < a.Customers {
+			continue
+		}
+		runs += r.Found.Runs
+		for _, bad := range r.Found.Shortest {
+			if !slices.Contains(a.Causes, bad.Outcome.Cause) || a.explainedBesides(p, bad.Outcome.Cause) {
+				continue
+			}
+			j.By = fmt.Sprintf("%s: %s", bad.Outcome.Cause, bad.Listed)
+			j.Ruling = Contradicts
+			if j.Declared == strategy.Lacks {
+				j.Ruling = Agrees
+			}
+			return j
+		}
+	}
+	switch {
+	case runs == 0:
+		return j
+	case j.Declared == strategy.Has:
+		j.Ruling, j.By = Agrees, fmt.Sprintf("%d schedules, none shows %s", runs, a.Causes[0])
+	case p.Has.Includes(strategy.StorageChecked):
+		j.By = "the database refuses what would show it"
+	case !p.Has.Includes(strategy.Exclusive) && a.Property != strategy.Exclusive:
+		j.By = "nothing keeps the second customer out"
+	default:
+		j.Ruling, j.By = Contradicts, fmt.Sprintf("%d schedules, none shows %s", runs, a.Causes[0])
+	}
+	return j
+}
+
+// explainedBesides says whether another property that the strategy lacks explains a cause, while this
+// one is declared as had.
+func (a Attack) explainedBesides(p strategy.Properties, c Cause) bool {
+	if p.Standing(a.Property) != strategy.Has {
+		return false
+	}
+	return slices.ContainsFunc(attacks, func(other Attack) bool {
+		return other.Property != a.Property && slices.Contains(other.Causes, c) && p.Standing(other.Property) == strategy.Lacks
+	})
+}
+
+// judgeStorage holds a strategy that is checked by the storage to every schedule.
+func judgeStorage(j Judgement, results []Result) Judgement {
+	if j.Declared != strategy.Has {
+		j.By = "other properties decide before it"
+		return j
+	}
+	runs := 0
+	for _, r := range results {
+		runs += r.Found.Runs
+		for _, bad := range r.Found.Shortest {
+			j.Ruling, j.By = Contradicts, fmt.Sprintf("%s: %s", bad.Outcome.Cause, bad.Listed)
+			return j
+		}
+	}
+	if runs > 0 {
+		j.Ruling, j.By = Agrees, fmt.Sprintf("%d schedules, none is bad", runs)
+	}
+	return j
+}

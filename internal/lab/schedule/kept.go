@@ -1,0 +1,38 @@
+package schedule
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+)
+
+//go:embed kept.txt
+var keptText string
+
+// Kept is a bad schedule that an exploration has found, the shortest for its cause.
+type Kept struct {
+	Strategy string
+	Verdict  Verdict
+	Cause    Cause
+	Schedule Schedule
+}
+
+// KeptSchedules returns the schedules that this repository keeps.
+func KeptSchedules() ([]Kept, error) {
+	var all []Kept
+	for line := range strings.Lines(keptText) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		words := strings.Fields(line)
+		if len(words) < 4 {
+			return nil, fmt.Errorf("a kept schedule is %q: want a verdict, a cause, a strategy and a schedule", line)
+		}
+		s, err := Parse(strings.Join(words[3:], " "))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Kept{Strategy: words[2], Verdict: Verdict(words[0]), Cause: Cause(words[1]), Schedule: s})
+	}
+	return all, nil
+}

@@ -1,0 +1,115 @@
+package schedule
+
+import (
+	"slices"
+
+	"stocklock/internal/shop/labmode"
+)
+
+// options are the ways in which the run can go on.
+func (r *run) options() []Option {
+	var all []Option
+	absentOnes := 0
+	arriving := r.arriving()
+	for _, p := range r.people {
+		if arriving {
+			break
+		}
+		switch p.state {
+		case absent:
+			// Customers are alike: the second one never comes before the first.
+			if absentOnes++; absentOnes == 1 || r.plan.Everything {
+				first := r.stage.firstStep(r.plan.Strategy)
+				all = append(all, Option{Choice: Choice{Customer: p.customer, Step: first.step}, Request: first.Request,
+					RowHeld: first.locksRow() && r.rowHeldFor(p)})
+			}
+		case atStep:
+			request := Request{Server: p.held.Server, Text: p.held.Text, Tx: p.held.Tx}
+			all = append(all, Option{Choice: Choice{Customer: p.customer, Step: p.step}, Request: request,
+				Retry: r.pointless(p), RowHeld: request.locksRow() && r.rowHeldFor(p)})
+		}
+	}
+	for _, e := range r.plan.Events {
+		if r.used < r.plan.MaxEvents {
+			all = append(all, r.eventOptions(e.info())...)
+		}
+	}
+	if r.offersArrival() {
+		all = append(all, r.eventOptions(Arrive.info())...)
+	}
+	return all
+}
+
+func (r *run) rowHeldFor(p *person) bool {
+	return slices.ContainsFunc(r.people, func(other *person) bool { return other != p && other.rowHeld })
+}
+
+// arriving says whether the last choice was an arrival: it is there for the lease that passes then.
+func (r *run) arriving() bool {
+	return !r.plan.Everything && len(r.chosen) > 0 && r.chosen[len(r.chosen)-1].Event == Arrive
+}
+
+func (r *run) offersArrival() bool {
+	passes := slices.ContainsFunc(r.plan.Events, func(e Event) bool { return e.info().passes })
+	return r.plan.LocalClock && passes && r.used < r.plan.MaxEvents && !slices.Contains(r.plan.Events, Arrive)
+}
+
+func (r *run) eventOptions(e eventInfo) []Option {
+	if r.arriving() && !e.passes && e.Event != Arrive {
+		return nil
+	}
+	if !e.hitsOne {
+		if !r.plan.Everything && !r.matters(e) {
+			return nil
+		}
+		return []Option{{Choice: Choice{Event: e.Event}}}
+	}
+	var all []Option
+	for _, p := range r.people {
+		if r.canHit(e, p) {
+			all = append(all, Option{Choice: Choice{Event: e.Event, Customer: p.customer}})
+		}
+		if p.state == absent && !r.plan.Everything {
+			break // customers are alike
+		}
+	}
+	return all
+}
+
+// matters says whether an event could change anything now.
+func (r *run) matters(e eventInfo) bool {
+	switch e.Event {
+	case Wait:
+		return r.lock.present() || r.plan.LocalClock && slices.ContainsFunc(r.people, func(p *person) bool { return p.state != absent })
+	case Forget:
+		return r.lock.present()
+	}
+	return len(r.chosen) > 0
+}
+
+func (r *run) canHit(e eventInfo, p *person) bool {
+	switch {
+	case e.Event == Arrive:
+		return p.state == absent
+	case e.Event == Lose && p.state == absent:
+		return true // what is lost is the answer to the first step
+	case p.state == absent || p.state == ended:
+		return false
+	}
+	if r.plan.Everything {
+		return true
+	}
+	switch e.Event {
+	case Lose:
+		return p.state == atStep
+	case Pause:
+		return r.lock.present() && p.sent > 0
+	case Cut:
+		// Who has looked at the lock for the last time and is then held is late, whether or not it
+		// has Redis: that is what pause does.
+		request := Request{Server: p.held.Server, Text: p.held.Text, Tx: p.held.Tx}
+		looks := p.held.Server != labmode.MySQLServer || request.access() == reads
+		return r.lock.present() && p.sent > 0 && p.state == atStep && looks && !p.rowHeld
+	}
+	return p.sent > 0
+}

@@ -1,0 +1,160 @@
+package schedule
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Customer is one who buys in a schedule: A, B or C.
+type Customer byte
+
+// MaxCustomers is how many a schedule can have.
+const MaxCustomers = 3
+
+func (c Customer) String() string { return string(rune(c)) }
+
+// customers are the first n.
+func customers(n int) []Customer {
+	all := make([]Customer, n)
+	for i := range all {
+		all[i] = Customer('A' + i)
+	}
+	return all
+}
+
+// Choice is one entry of a schedule: a step of a customer, or an event.
+type Choice struct {
+	Customer Customer // whose step it is or whom the event hits; 0 for an event that hits all
+	Step     string   // such as set, or get2 for the second GET; empty for an event
+	Event    Event    // empty for a step
+}
+
+// String gives the form that [Parse] reads: A.set2, wait, or pause:A.
+func (c Choice) String() string {
+	switch {
+	case c.Event == "":
+		return c.Customer.String() + "." + c.Step
+	case c.Customer == 0:
+		return string(c.Event)
+	default:
+		return string(c.Event) + ":" + c.Customer.String()
+	}
+}
+
+// IsStep says whether the choice is a step of a customer.
+func (c Choice) IsStep() bool { return c.Event == "" }
+
+// Schedule says what is done in which order. What it does not list runs customer by customer to the
+// end.
+type Schedule []Choice
+
+// String gives the form that [Parse] reads.
+func (s Schedule) String() string {
+	words := make([]string, len(s))
+	for i, c := range s {
+		words[i] = c.String()
+	}
+	return strings.Join(words, " ")
+}
+
+// Customers is how many a schedule needs: as many as it names, and two at least.
+func (s Schedule) Customers() int {
+	n := 2
+	for _, c := range s {
+		if c.Customer != 0 {
+			n = max(n, int(c.Customer-'A')+1)
+		}
+	}
+	return n
+}
+
+// inOrder says whether A comes first, and C after B: customers are alike, and one of the schedules
+// that differ only in their names is enough.
+func (s Schedule) inOrder() bool {
+	next := Customer('A')
+	for _, c := range s {
+		if c.Customer > next {
+			return false
+		}
+		if c.Customer == next {
+			next++
+		}
+	}
+	return true
+}
+
+// Events are the different events of a schedule.
+func (s Schedule) Events() []Event {
+	var events []Event
+	for _, c := range s {
+		if c.Event != "" && !slices.Contains(events, c.Event) {
+			events = append(events, c.Event)
+		}
+	}
+	return events
+}
+
+// Parse reads choices separated by white space. Whether the steps exist is found out when the
+// schedule is played.
+func Parse(text string) (Schedule, error) {
+	var s Schedule
+	for word := range strings.FieldsSeq(text) {
+		c, err := parseChoice(word)
+		if err != nil {
+			return nil, err
+		}
+		s = append(s, c)
+	}
+	return s, nil
+}
+
+func parseChoice(word string) (Choice, error) {
+	if name, step, isStep := strings.Cut(word, "."); isStep {
+		customer, err := parseCustomer(word, name)
+		if err != nil {
+			return Choice{}, err
+		}
+		if !isStepName(step) {
+			return Choice{}, fmt.Errorf("%q is no step: want a customer and a command, such as A.set or A.get2", word)
+		}
+		return Choice{Customer: customer, Step: step}, nil
+	}
+	name, whom, hasWhom := strings.Cut(word, ":")
+	event, ok := eventNamed(name)
+	switch {
+	case !ok:
+		return Choice{}, fmt.Errorf("%q is neither a step, such as A.set, nor an event: want one of %s", word, strings.Join(EventForms(), ", "))
+	case event.hitsOne && !hasWhom:
+		return Choice{}, fmt.Errorf("%s hits one customer: want %s:A", name, name)
+	case !event.hitsOne && hasWhom:
+		return Choice{}, fmt.Errorf("%q: %s hits no single customer: want %s", word, name, name)
+	case !hasWhom:
+		return Choice{Event: event.Event}, nil
+	}
+	customer, err := parseCustomer(word, whom)
+	return Choice{Event: event.Event, Customer: customer}, err
+}
+
+func parseCustomer(word, name string) (Customer, error) {
+	all := customers(MaxCustomers)
+	for _, c := range all {
+		if name == c.String() {
+			return c, nil
+		}
+	}
+	return 0, fmt.Errorf("%q: there is no customer %q: want %s to %s", word, name, all[0], all[len(all)-1])
+}
+
+func isStepName(s string) bool {
+	return s != "" && s[0] >= 'a' && s[0] <= 'z' && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+}
+
+// stepName is the name of a customer's nth step with this command, counted from 1.
+func stepName(command string, n int) string {
+	if n == 1 {
+		return command
+	}
+	return command + strconv.Itoa(n)
+}

@@ -1,0 +1,156 @@
+package schedule
+
+import (
+	"encoding/json"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+
+	"stocklock/internal/shop/labmode"
+)
+
+// seat is where the shops report what they hold, and from where they are told what may go on.
+type seat struct {
+	listener net.Listener
+	reading  sync.WaitGroup
+
+	mu      sync.Mutex // guards the rest
+	conns   map[net.Conn]bool
+	sales   map[string]func(heldReport) // by request id
+	items   map[uint64]func(heldReport) // for what the shops send on their own
+	scripts map[string]string           // sources by SHA-1
+	closed  bool
+}
+
+// heldReport is a report with the way to answer it.
+type heldReport struct {
+	labmode.StepReport
+	shop string
+	from *json.Encoder
+}
+
+func openSeat() (*seat, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s := &seat{listener: listener, conns: map[net.Conn]bool{}, sales: map[string]func(heldReport){},
+		items: map[uint64]func(heldReport){}, scripts: map[string]string{}}
+	s.reading.Go(s.accept)
+	return s, nil
+}
+
+func (s *seat) addr() string { return s.listener.Addr().String() }
+
+// close lets everything go that is held.
+func (s *seat) close() error {
+	err := s.listener.Close()
+	s.mu.Lock()
+	s.closed = true
+	for conn := range s.conns {
+		conn.Close()
+	}
+	s.mu.Unlock()
+	s.reading.Wait()
+	return err
+}
+
+func (s *seat) accept() {
+	for {
+		conn, err := s.listener.Accept()
+		if err != nil {
+			return
+		}
+		s.mu.Lock()
+		if s.closed {
+			conn.Close()
+		}
+		s.conns[conn] = true
+		s.mu.Unlock()
+		s.reading.Go(func() { s.read(conn) })
+	}
+}
+
+// read passes on what one shop reports until the shop ends.
+func (s *seat) read(conn net.Conn) {
+	defer func() {
+		s.mu.Lock()
+		delete(s.conns, conn)
+		s.mu.Unlock()
+		conn.Close()
+	}()
+	in, out := json.NewDecoder(conn), json.NewEncoder(conn)
+	var shop string
+	for {
+		var r labmode.StepReport
+		if in.Decode(&r) != nil {
+			return
+		}
+		switch {
+		case r.Shop != "":
+			shop = r.Shop
+		case r.SHA != "":
+			s.mu.Lock()
+			s.scripts[r.SHA] = r.Script
+			s.mu.Unlock()
+		default:
+			s.pass(heldReport{r, shop, out})
+		}
+	}
+}
+
+// pass gives a report to the run that it belongs to. A sale that nobody plays goes on at once.
+func (s *seat) pass(r heldReport) {
+	s.mu.Lock()
+	to := s.sales[r.Sale]
+	if to == nil && r.Hold == 0 {
+		to = s.items[itemIn(r.Text)]
+	}
+	s.mu.Unlock()
+	switch {
+	case to != nil:
+		to(r)
+	case r.Hold != 0:
+		r.release(false)
+	}
+}
+
+// release lets the request go. A shop that has ended needs no answer.
+func (r heldReport) release(lose bool) { _ = r.from.Encode(labmode.StepOrder{Go: r.Hold, Lose: lose}) }
+
+// follow has reports on these sales, and on the item, passed to the function.
+func (s *seat) follow(item uint64, sales []string, to func(heldReport)) (unfollow func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.items[item] = to
+	for _, id := range sales {
+		s.sales[id] = to
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.items, item)
+		for _, id := range sales {
+			delete(s.sales, id)
+		}
+	}
+}
+
+// script is the source of a script that the shops have sent, empty for one that is not known.
+func (s *seat) script(sha string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.scripts[sha]
+}
+
+// itemIn finds the item whose lock a command is about.
+func itemIn(text string) uint64 {
+	_, rest, ok := strings.Cut(text, "stock:")
+	if !ok {
+		return 0
+	}
+	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+	item, _ := strconv.ParseUint(rest[:digits], 10, 64)
+	return item
+}

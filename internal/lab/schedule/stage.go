@@ -1,0 +1,416 @@
+package schedule
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/shop/labmode"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+)
+
+// StageOptions is how a stage is set up.
+type StageOptions struct {
+	Lease time.Duration // of every lock
+	// Shop is the program that is started as the shops, empty for the one of the checkout.
+	Shop string
+	// Lanes is how many runs there are at a time, 0 for as many as is best for their events.
+	Lanes int
+}
+
+// How many lanes there are where nothing else is asked for. In shared ones all but a few wait for a
+// lease to pass; the others have three shops each.
+const (
+	sharedLanes = 48
+	ownLanes    = 6
+)
+
+// Stage is what schedules are played on: one MySQL, shops for the customers A, B and C, and lanes in
+// which one run after the other is played. Lanes start when the first run needs them. It is safe for
+// concurrent use.
+type Stage struct {
+	options StageOptions
+	rig     *rig.Rig
+	seat    *seat
+	store   *stock.Store
+	dsn     string
+	lease   time.Duration
+	wait    time.Duration
+	// turns are the runs that may be at work at a time: all others wait for a lease. More than the
+	// machine has cores for would outlast their leases.
+	turns chan struct{}
+	runs  atomic.Int64
+
+	mu    sync.Mutex // guards the rest
+	first map[string]firstStep
+	pools map[laneKind]*pool
+}
+
+// laneKind is what runs in a lane can do.
+type laneKind struct{ alone, proxied bool }
+
+func kindFor(events []Event) laneKind {
+	alone, proxied := needs(events)
+	return laneKind{alone, proxied}
+}
+
+// pool is the lanes of one kind.
+type pool struct {
+	opening sync.Once
+	err     error
+	lanes   chan *lane
+}
+
+// firstStep is what each customer of a strategy sends first.
+type firstStep struct {
+	step string
+	Request
+}
+
+// OpenStage starts MySQL, and builds the shop unless one is given.
+func OpenStage(ctx context.Context, o StageOptions) (_ *Stage, err error) {
+	s := &Stage{options: o, lease: o.Lease, wait: 3 * o.Lease, first: map[string]firstStep{}, pools: map[laneKind]*pool{},
+		turns: make(chan struct{}, turnsPerCore*runtime.NumCPU())}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	if s.rig, err = rig.New(); err != nil {
+		return nil, err
+	}
+	if o.Shop != "" {
+		if err := s.rig.UseShopBinary(o.Shop); err != nil {
+			return nil, err
+		}
+	}
+	if s.seat, err = openSeat(); err != nil {
+		return nil, err
+	}
+	starting, startCtx := errgroup.WithContext(ctx)
+	starting.Go(func() error {
+		_, err := s.rig.ShopBinary(startCtx)
+		return err
+	})
+	starting.Go(func() error { return s.openStore(startCtx) })
+	return s, starting.Wait()
+}
+
+const turnsPerCore = 3
+
+func (s *Stage) openStore(ctx context.Context) error {
+	// What a crash of MySQL itself would lose is of no interest here, and a commit is ten times as fast.
+	server, err := s.rig.MySQL(ctx, "--innodb-flush-log-at-trx-commit=0")
+	if err != nil {
+		return err
+	}
+	s.dsn = server.DSN()
+	if s.store, err = stock.Open(s.dsn); err != nil {
+		return err
+	}
+	return s.store.Migrate(ctx, slog.New(slog.DiscardHandler))
+}
+
+// Strategies asks the shop which strategies it has.
+func (s *Stage) Strategies(ctx context.Context) ([]strategy.Description, error) {
+	answer, err := s.rig.Strategies(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []strategy.Description
+	if err := json.Unmarshal(answer, &all); err != nil {
+		return nil, fmt.Errorf("schedule: the shop's strategies: %w", err)
+	}
+	return all, nil
+}
+
+// Lanes is how many runs with these events can be played at a time.
+func (s *Stage) Lanes(events []Event) int {
+	switch {
+	case s.options.Lanes > 0:
+		return s.options.Lanes
+	case kindFor(events).alone:
+		return ownLanes
+	}
+	return sharedLanes
+}
+
+// pool returns the lanes for runs with these events, and starts them if there are none yet.
+func (s *Stage) pool(ctx context.Context, events []Event) (*pool, error) {
+	kind := kindFor(events)
+	s.mu.Lock()
+	p := s.pools[kind]
+	if p == nil {
+		p = &pool{lanes: make(chan *lane, s.Lanes(events))}
+		s.pools[kind] = p
+	}
+	s.mu.Unlock()
+	p.opening.Do(func() { p.err = s.openLanes(ctx, kind, p.lanes) })
+	return p, p.err
+}
+
+func (s *Stage) openLanes(ctx context.Context, kind laneKind, lanes chan *lane) error {
+	testbeds, each := 1, cap(lanes)
+	if kind.alone {
+		testbeds, each = each, 1
+	}
+	s.mu.Lock()
+	set := len(s.pools)
+	s.mu.Unlock()
+	starting, ctx := errgroup.WithContext(ctx)
+	for i := range testbeds {
+		starting.Go(func() error {
+			testbed, err := s.rig.Testbed(ctx, rig.TestbedOptions{
+				Name: fmt.Sprintf("lane%d.%d", set, i+1), Shops: MaxCustomers, DSN: s.dsn, Faults: kind.proxied, Env: s.settings(),
+			})
+			if err != nil {
+				return err
+			}
+			shared := &bed{Testbed: testbed, rehearsed: map[rehearsal]bool{}}
+			for range each {
+				lanes <- &lane{bed: shared, redis: testbed.Redis().Client()}
+			}
+			return nil
+		})
+	}
+	return starting.Wait()
+}
+
+func (s *Stage) settings() map[string]string {
+	return map[string]string{
+		"SHOP_LAB": "true", "SHOP_LAB_STEP": s.seat.addr(), "SHOP_LOG_LEVEL": "error",
+		"SHOP_LEASE": s.lease.String(), "SHOP_WAIT": s.wait.String(), "SHOP_RETRY": "2ms",
+	}
+}
+
+// Close ends everything.
+func (s *Stage) Close() error {
+	var errs []error
+	if s.seat != nil {
+		errs = append(errs, s.seat.close())
+	}
+	for _, p := range s.pools {
+		for len(p.lanes) > 0 {
+			l := <-p.lanes
+			errs = append(errs, l.starting.Wait(), l.redis.Close())
+		}
+	}
+	if s.store != nil {
+		errs = append(errs, s.store.Close())
+	}
+	if s.rig != nil {
+		errs = append(errs, s.rig.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Lease is the lease of every lock.
+func (s *Stage) Lease() time.Duration { return s.lease }
+
+// Script is the source of a script that was sent, empty for one that is not known.
+func (s *Stage) Script(sha string) string { return s.seat.script(sha) }
+
+// maxSpoiled is how often a run is made again that the machine was too slow for.
+const maxSpoiled = 6
+
+// calmDown is how much longer each time a run waits before it is made again.
+const calmDown = 50 * time.Millisecond
+
+// sureTries is how often an order of steps is tried before it is said that it cannot be.
+const sureTries = 2
+
+// Play runs one schedule on a fresh item and a free lane. A run in which a lease may have ended
+// although none was to pass is made again.
+func (s *Stage) Play(ctx context.Context, p Plan, choose func() Chooser) (Record, error) {
+	from, err := s.pool(ctx, p.Events)
+	if err != nil {
+		return Record{}, err
+	}
+	var l *lane
+	select {
+	case l = <-from.lanes:
+	case <-ctx.Done():
+		return Record{}, context.Cause(ctx)
+	}
+	defer func() { from.lanes <- l }()
+	for try := 1; ; try++ {
+		record, err := s.playOn(ctx, l, p, choose())
+		final := err == nil || errors.Is(err, errSeen) || errors.Is(err, ErrCannot) && try >= sureTries
+		if final && record.spoiled == "" || ctx.Err() != nil {
+			return record, err
+		}
+		if err == nil {
+			err = fmt.Errorf("the machine is too busy: %s", record.spoiled)
+		}
+		if try == maxSpoiled {
+			return Record{}, fmt.Errorf("%s, tried %d times: %w", p.Strategy, try, err)
+		}
+		select {
+		case <-time.After(time.Duration(try) * calmDown):
+		case <-ctx.Done():
+			return Record{}, context.Cause(ctx)
+		}
+	}
+}
+
+func (s *Stage) playOn(ctx context.Context, l *lane, p Plan, choose Chooser) (Record, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := l.restarted(ctx); err != nil {
+		return Record{}, err
+	}
+	if err := s.rehearse(ctx, l, p.Strategy); err != nil {
+		return Record{}, err
+	}
+	if err := l.prepare(p); err != nil {
+		return Record{}, err
+	}
+	s.turns <- struct{}{}
+	defer func() { <-s.turns }()
+	item, err := s.store.CreateItem(ctx, "item", int64(p.Customers-1))
+	if err != nil {
+		return Record{}, err
+	}
+	r := &run{
+		stage: s, lane: l, plan: p, item: item.ID, inbox: make(chan any, 4096), changed: map[Customer]int{}, ids: map[string]Customer{},
+		lock: lockLook{ttl: -2},
+	}
+	number := s.runs.Add(1)
+	var ids []string
+	for i, c := range customers(p.Customers) {
+		id := fmt.Sprintf("step-%d-%s", number, c)
+		ids = append(ids, id)
+		r.people = append(r.people, &person{customer: c, id: id, shop: l.Shops[i], counts: map[string]int{}, flying: -1})
+	}
+	unfollow := s.seat.follow(r.item, ids, func(report heldReport) {
+		if report.Hold == 0 && len(r.inbox) > cap(r.inbox)/2 {
+			return // what the shops do on their own is shown, not needed
+		}
+		r.inbox <- report
+	})
+	record, err := r.play(ctx, choose)
+	unfollow()
+	r.letGo()
+	return record, err
+}
+
+// letGo ends a run that was given up: what is still held goes on, so that the shops are free.
+func (r *run) letGo() {
+	for _, p := range r.people {
+		if p.state == atStep {
+			p.held.release(false)
+		}
+		if p.cut {
+			p.shop.Reconnect()
+		}
+	}
+	for {
+		select {
+		case m := <-r.inbox:
+			if report, ok := m.(heldReport); ok && report.Hold != 0 {
+				report.release(false)
+			}
+		default:
+			return
+		}
+	}
+}
+
+// rehearse has two customers buy at once at every shop of a lane: then connections are open, scripts
+// are loaded, a lock that waits for messages listens, and the first step of a sale is known.
+func (s *Stage) rehearse(ctx context.Context, l *lane, by string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	rehearsing, ctx := errgroup.WithContext(ctx)
+	for _, shop := range l.Shops {
+		this := rehearsal{shop.PID(), by}
+		if l.rehearsed[this] {
+			continue
+		}
+		l.rehearsed[this] = true
+		rehearsing.Go(func() error { return s.rehearseAt(ctx, shop, by) })
+	}
+	return rehearsing.Wait()
+}
+
+func (s *Stage) rehearseAt(ctx context.Context, shop *rig.TestbedShop, by string) error {
+	item, err := s.store.CreateItem(ctx, "rehearsal", 2)
+	if err != nil {
+		return err
+	}
+	ids := []string{fmt.Sprintf("rehearsal-%d-1", item.ID), fmt.Sprintf("rehearsal-%d-2", item.ID)}
+	defer s.seat.follow(item.ID, ids, func(r heldReport) {
+		if r.Hold == 0 {
+			return
+		}
+		s.mu.Lock()
+		if _, known := s.first[by]; !known {
+			s.first[by] = firstStep{r.Name, Request{Server: r.Server, Text: r.Text, Tx: r.Tx}}
+		}
+		s.mu.Unlock()
+		time.AfterFunc(rehearsalPace, func() { r.release(false) })
+	})()
+	second := make(chan string, 1)
+	go func() { second <- s.buy(ctx, shop.URL, item.ID, by, ids[1]) }()
+	answer := s.buy(ctx, shop.URL, item.ID, by, ids[0])
+	<-second
+	if answer != string(load.Sold) {
+		return fmt.Errorf("%s: a sale by %s before the first run was answered with %s", shop.Name, by, answer)
+	}
+	return nil
+}
+
+// rehearsalPace makes the sales of a rehearsal so slow that one of them meets the other.
+const rehearsalPace = 2 * time.Millisecond
+
+func (s *Stage) firstStep(of string) firstStep {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.first[of]
+}
+
+// oneLease is long enough for a lease to end.
+func (s *Stage) oneLease() time.Duration { return s.lease + s.lease/10 + 5*time.Millisecond }
+
+// patience is how long time is let pass where nobody can go on.
+func (s *Stage) patience() time.Duration { return s.wait + 4*s.lease }
+
+// sleep lets another run have the turn meanwhile.
+func (s *Stage) sleep(ctx context.Context, d time.Duration) error {
+	<-s.turns
+	defer func() { s.turns <- struct{}{} }()
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// buy is one customer: it sends an order and returns the outcome as the customer sees it.
+func (s *Stage) buy(ctx context.Context, shop string, item uint64, by, id string) string {
+	ctx, cancel := context.WithTimeout(ctx, s.wait+labmode.HoldLimit+20*time.Second)
+	defer cancel()
+	answer := load.Send(ctx, load.Order{Shop: shop, ItemID: item, Quantity: 1, RequestID: id, Strategy: by})
+	switch {
+	case answer.Err != nil:
+		return noAnswer
+	case answer.Outcome == load.Failed:
+		return fmt.Sprintf("%d: %s", answer.Status, answer.Detail())
+	}
+	return string(answer.Outcome)
+}
+
+// noAnswer stands for the answer of a shop that has ended.
+const noAnswer = "no answer"

@@ -1,0 +1,159 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"stocklock/internal/strategy/ladder"
+	"stocklock/internal/testserver"
+)
+
+func newStage(t *testing.T, lanes int) *Stage {
+	t.Helper()
+	testserver.NeedsServers(t)
+	s, err := OpenStage(t.Context(), StageOptions{Lease: 300 * time.Millisecond, Lanes: lanes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return s
+}
+
+// TestStage plays on one stage what does not stop a process.
+func TestStage(t *testing.T) {
+	s := newStage(t, 0)
+	t.Run("explorations find what the strategies' properties say", func(t *testing.T) {
+		for _, tt := range []struct {
+			strategy string
+			events   []Event
+			causes   []Cause
+		}{
+			{"none", nil, []Cause{NoLock}},
+			{"conditional", []Event{Wait, Forget, Lose}, nil},
+			{"owner-get-del", []Event{Wait}, []Cause{Overrun}},
+		} {
+			of, err := ladder.ByName(tt.strategy)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v := Survey{Strategy: of.Name, Properties: of.Properties, Events: tt.events, Customers: 2}
+			err = v.Run(t.Context(), s, func(Result, int, int) {}, func(r Result) {
+				if !slices.Equal(r.Found.Causes(), tt.causes) || len(r.Surprises) > 0 || r.Found.Runs == 0 {
+					t.Errorf("%s, %s: %d runs, causes %v, surprises %v, want causes %v", r.Strategy, r.Name(), r.Found.Runs, r.Found.Causes(), r.Surprises, tt.causes)
+				}
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	t.Run("two plain sales without pruning", func(t *testing.T) {
+		found, err := Explore(t.Context(), s, Search{Plan: Plan{Strategy: "none", Customers: 2, Everything: true}, Unpruned: true}, nil)
+		if err != nil || found.Runs != 24 || found.outcomes["oversold no-lock"] == 0 || found.outcomes["held "] == 0 {
+			t.Errorf("%d runs, %v, %v, want 24", found.Runs, found.outcomes, err)
+		}
+	})
+	t.Run("twenty replays end alike", func(t *testing.T) {
+		plan, err := Parse("A.set wait B.set B.select")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var mu sync.Mutex
+		outcomes := map[string]int{}
+		var playing sync.WaitGroup
+		for range 20 {
+			playing.Go(func() {
+				r, err := s.PlaySchedule(t.Context(), "set-ex-nx", 2, plan)
+				mu.Lock()
+				defer mu.Unlock()
+				outcomes[fmt.Sprint(r.Outcome.Verdict, r.Outcome.N, r.Outcome.Cause, r.Outcome.Answers, r.Listed, err)]++
+			})
+		}
+		playing.Wait()
+		if len(outcomes) != 1 {
+			t.Errorf("different outcomes: %v", outcomes)
+		}
+	})
+	t.Run("a row that is held blocks, and is seen to", func(t *testing.T) {
+		plan, err := Parse("A.select B.select A.update B.update A.insert")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.PlaySchedule(t.Context(), "none", 2, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(r.Entries, func(e Entry) bool { return e.Choice == "B.update" })
+		if i < 0 || r.Entries[i].Blocked != "the row is held by A's transaction" || r.Entries[i].Answer != "1 row" {
+			t.Errorf("B.update: %+v", r.Entries[i])
+		}
+	})
+	t.Run("an order that cannot be", func(t *testing.T) {
+		for text, want := range map[string]string{
+			"A.update":           "A's next step is A.select",
+			"A.select A.select":  "A's next step is A.update",
+			"kill:B A.select":    "B has not come yet",
+			"A.select C.select":  "there is no customer C: this run has A to B",
+			"A.select B.release": "B's next step is B.select",
+			"A.select B.select wait A.update B.update B.insert": "B waits for the row",
+		} {
+			plan, err := Parse(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = s.PlaySchedule(t.Context(), "none", 2, plan)
+			if !errors.Is(err, ErrCannot) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s: %v, want one line with %q", text, err, want)
+			}
+		}
+	})
+	t.Run("an answer that is lost", func(t *testing.T) {
+		plan, err := Parse("A.select A.update A.insert lose:A A.commit")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.PlaySchedule(t.Context(), "none", 2, plan)
+		if err != nil || r.Outcome.Answers["A"] == "sold" || len(r.Outcome.Orders) != 1 || r.Outcome.Orders[0].Customer != "A" {
+			t.Errorf("%+v, %v, want A's order, and A not told", r.Outcome, err)
+		}
+	})
+	t.Run("how things stand in between", func(t *testing.T) {
+		plan, err := Parse("A.set A.select")
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := s.Position(t.Context(), "set-ex-nx", 2, plan)
+		if err != nil || at.Ended || len(at.Entries) != 2 || at.Entries[1].State.Holder != "A" || !slices.Contains(at.Options, Choice{Customer: 'B', Step: "set"}) {
+			t.Errorf("%+v, %v", at, err)
+		}
+	})
+}
+
+// TestKeptSchedules replays every schedule that the repository keeps, with its events on the processes
+// themselves.
+func TestKeptSchedules(t *testing.T) {
+	kept, err := KeptSchedules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStage(t, 4)
+	var playing sync.WaitGroup
+	for _, k := range kept {
+		playing.Go(func() {
+			r, err := s.PlaySchedule(t.Context(), k.Strategy, k.Schedule.Customers(), k.Schedule)
+			if err != nil || r.Outcome.Verdict != k.Verdict || r.Outcome.Cause != k.Cause {
+				t.Errorf("%s %s: %s %s, %v, want %s %s", k.Strategy, k.Schedule, r.Outcome.Verdict, r.Outcome.Cause, err, k.Verdict, k.Cause)
+			}
+		})
+	}
+	playing.Wait()
+}

@@ -1,0 +1,93 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"stocklock/internal/strategy"
+)
+
+// Survey is what one strategy is to be explored under.
+type Survey struct {
+	Strategy   string
+	Properties strategy.Properties
+	Events     []Event // each by itself; none for the steps alone
+	Customers  int
+	Switches   int // 0 for no bound
+}
+
+// Result is one line of a survey.
+type Result struct {
+	Strategy  string   `json:"strategy"`
+	Event     Event    `json:"event,omitempty"`
+	Customers int      `json:"customers"`
+	Switches  int      `json:"switches,omitempty"` // the bound, 0 for none
+	Found     Found    `json:"found"`
+	Surprises []string `json:"surprises,omitempty"`
+	// Once are bad runs that ended otherwise when they were played once more: the machine was too busy.
+	Once []string `json:"once,omitempty"`
+}
+
+// Name is what a result is about, in a few words.
+func (r Result) Name() string {
+	name := fmt.Sprintf("%d customers", r.Customers)
+	if r.Event != "" {
+		name += ", " + string(r.Event)
+	}
+	if r.Switches > 0 {
+		name += fmt.Sprintf(", at most %d switches", r.Switches)
+	}
+	return name
+}
+
+// Run explores, and plays the shortest schedule of each cause once more after taking from it what it
+// does not need. Each result is passed on when it is there.
+func (v Survey) Run(ctx context.Context, stage *Stage, progress func(of Result, done, left int), each func(Result)) error {
+	events := slices.Clone(v.Events)
+	if len(events) == 0 {
+		events = []Event{""}
+	}
+	for _, event := range events {
+		result := Result{Strategy: v.Strategy, Event: event, Customers: v.Customers, Switches: v.Switches}
+		search := Search{Switches: v.Switches, Plan: Plan{Strategy: v.Strategy, Customers: v.Customers, MaxEvents: 1, LocalClock: LocalClock(v.Properties)}}
+		if event != "" {
+			search.Events = []Event{event}
+		}
+		found, err := Explore(ctx, stage, search, func(done, left int) { progress(result, done, left) })
+		if err != nil {
+			return fmt.Errorf("%s, %s: %w", v.Strategy, result.Name(), err)
+		}
+		if found.Shortest, result.Once, err = stage.confirm(ctx, found.Shortest); err != nil {
+			return err
+		}
+		result.Found = found
+		result.Surprises = Expected(v.Properties, search.Events, v.Customers).Surprises(found)
+		each(result)
+	}
+	return nil
+}
+
+// ParseEvents reads names of events, or all.
+func ParseEvents(names []string) ([]Event, error) {
+	var events []Event
+	for _, name := range names {
+		name = strings.TrimSpace(name)
+		if name == "all" {
+			return []Event{Wait, Forget, Lose, Pause, Kill, Cut}, nil
+		}
+		info, ok := eventNamed(name)
+		if !ok || info.Event == Arrive {
+			var all []string
+			for _, e := range Events() {
+				all = append(all, string(e))
+			}
+			return nil, fmt.Errorf("no event %q: want some of %s, or all", name, strings.Join(all, ", "))
+		}
+		if !slices.Contains(events, info.Event) {
+			events = append(events, info.Event)
+		}
+	}
+	return events, nil
+}

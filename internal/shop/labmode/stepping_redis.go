@@ -1,0 +1,217 @@
+package labmode
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/sale"
+)
+
+// RedisHook returns the hook of a client whose requests are held. Server is what the scheduler
+// calls it.
+func (s *Stepper) RedisHook(server string) redis.Hook { return redisSteps{s, server} }
+
+type redisSteps struct {
+	*Stepper
+	server string
+}
+
+func (h redisSteps) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+func (h redisSteps) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		name := strings.ToLower(cmd.Name())
+		if opensConnection[name] {
+			return next(ctx, cmd)
+		}
+		if name == "eval" && len(cmd.Args()) > 1 {
+			return h.loads(ctx, cmd, next)
+		}
+		r := request{server: h.server, name: name, text: redisText(cmd.Args())}
+		if name == "evalsha" || name == "fcall" {
+			r.name, r.background = scriptStep(ctx)
+		}
+		number, order := h.wait(ctx, r)
+		sending, cancel := ctx, context.CancelFunc(func() {})
+		if number != 0 {
+			sending, cancel = lateStart(ctx, time.Now())
+		}
+		err := next(sending, cmd)
+		cancel()
+		if redis.HasErrorPrefix(err, "NOSCRIPT") {
+			setUnloaded(ctx, unloaded{r, number, order})
+			return err
+		}
+		if told := h.done(ctx, r, number, order, redisAnswer(cmd, err), real(err)); order.Lose {
+			cmd.SetErr(told)
+			return told
+		}
+		return err
+	}
+}
+
+// loads sends a script with its source after the server did not know it: both requests are one step.
+func (h redisSteps) loads(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
+	source := fmt.Sprint(cmd.Args()[1])
+	sum := sha1.Sum([]byte(source))
+	h.learn(hex.EncodeToString(sum[:]), source)
+	before := takeUnloaded(ctx)
+	if before.number != 0 {
+		late, cancel := lateStart(ctx, time.Now())
+		defer cancel()
+		ctx = late
+	}
+	err := next(ctx, cmd)
+	if before.request.name == "" { // of the shop's own
+		before.request = request{server: h.server, name: "script", text: redisText(append([]any{"EVALSHA", hex.EncodeToString(sum[:])}, cmd.Args()[2:]...))}
+	}
+	if told := h.done(ctx, before.request, before.number, before.order, redisAnswer(cmd, err), real(err)); before.order.Lose {
+		cmd.SetErr(told)
+		return told
+	}
+	return err
+}
+
+func (h redisSteps) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		var texts []string
+		name := "pipeline"
+		for _, cmd := range cmds {
+			if opensConnection[strings.ToLower(cmd.Name())] {
+				return next(ctx, cmds)
+			}
+			if cmd.Name() == "multi" {
+				name = "exec"
+			}
+			texts = append(texts, redisText(cmd.Args()))
+		}
+		r := request{server: h.server, name: name, text: strings.Join(texts, "; ")}
+		number, order := h.wait(ctx, r)
+		err := next(ctx, cmds)
+		var answers []string
+		for _, cmd := range cmds {
+			answers = append(answers, redisAnswer(cmd, cmd.Err()))
+		}
+		if told := h.done(ctx, r, number, order, strings.Join(answers, "; "), real(err)); order.Lose {
+			for _, cmd := range cmds {
+				cmd.SetErr(told)
+			}
+			return told
+		}
+		return err
+	}
+}
+
+// opensConnection has the commands that go-redis sends on its own on a new connection, and at the
+// end of a WATCH.
+var opensConnection = map[string]bool{
+	"hello": true, "auth": true, "client": true, "select": true, "readonly": true, "ping": true, "command": true, "unwatch": true,
+	"cluster": true, "script": true,
+}
+
+// scriptStep names the script of a sale by how far the sale has come. A lock's scripts have no
+// names of their own on the wire. What is sent inside the section by a goroutine of the lock is a
+// renewal: the sale does not wait for it.
+func scriptStep(ctx context.Context) (name string, background bool) {
+	of, _ := ctx.Value(stepKey{}).(*stepped)
+	if of == nil {
+		return "script", false
+	}
+	switch of.now() {
+	case "":
+		return "acquire", false
+	case sale.Releasing, sale.Released:
+		return "release", false
+	}
+	return "renew", true
+}
+
+// lateStart is a context whose deadline is as far away as it was when the request was made: the
+// time for which the scheduler held it does not count.
+func lateStart(ctx context.Context, now time.Time) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if cancelled := ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded); !ok || deadline.After(now) || cancelled {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), lateTimeout)
+}
+
+// lateTimeout bounds a request whose own time was over while it was held.
+const lateTimeout = time.Second
+
+// real is the error of a request, where redis.Nil is an answer.
+func real(err error) error {
+	if errors.Is(err, redis.Nil) || errors.Is(err, redis.TxFailedErr) {
+		return nil
+	}
+	return err
+}
+
+// redisText is a command as redis-cli takes it.
+func redisText(args []any) string {
+	words := make([]string, len(args))
+	for i, a := range args {
+		word := fmt.Sprint(a)
+		if i == 0 || isOption(word) {
+			word = strings.ToUpper(word)
+		}
+		if word == "" || strings.ContainsAny(word, " \t\r\n\"'\\") {
+			word = strconv.Quote(word)
+		}
+		words[i] = word
+	}
+	return strings.Join(words, " ")
+}
+
+func isOption(word string) bool {
+	switch word {
+	case "nx", "xx", "px", "ex", "get", "keepttl":
+		return true
+	}
+	return false
+}
+
+// redisAnswer is the reply as redis-cli shows it.
+func redisAnswer(cmd redis.Cmder, err error) string {
+	switch {
+	case errors.Is(err, redis.Nil):
+		return "(nil)"
+	case errors.Is(err, redis.TxFailedErr):
+		return "(nil): the transaction was not carried out"
+	case err != nil:
+		return "error: " + err.Error()
+	}
+	switch c := cmd.(type) {
+	case *redis.BoolCmd:
+		if c.Val() {
+			return "1"
+		}
+		return "0"
+	case *redis.StatusCmd:
+		return c.Val()
+	case *redis.StringCmd:
+		return strconv.Quote(c.Val())
+	case *redis.IntCmd:
+		return strconv.FormatInt(c.Val(), 10)
+	case interface{ Val() any }:
+		return fmt.Sprint(c.Val())
+	case *redis.Cmd:
+		return fmt.Sprint(c.Val())
+	}
+	text := cmd.String()
+	if _, answer, ok := strings.Cut(text, ": "); ok {
+		return answer
+	}
+	return text
+}

@@ -1,0 +1,152 @@
+package labmode
+
+import (
+	"context"
+	"database/sql/driver"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"stocklock/internal/sale"
+)
+
+// scheduler is the other end of a stepper.
+type scheduler struct {
+	t    *testing.T
+	conn net.Conn
+	in   *json.Decoder
+}
+
+func newStepper(t *testing.T) (*Stepper, scheduler) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	s, err := OpenStepper(listener.Addr().String(), "shop-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	conn, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	at := scheduler{t, conn, json.NewDecoder(conn)}
+	if hello := at.next(); hello.Shop != "shop-1" {
+		t.Fatalf("the first report is %+v, want the shop's name", hello)
+	}
+	return s, at
+}
+
+func (s scheduler) next() (r StepReport) {
+	s.t.Helper()
+	s.conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+	if err := s.in.Decode(&r); err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}
+
+func (s scheduler) order(o StepOrder) {
+	s.t.Helper()
+	if err := json.NewEncoder(s.conn).Encode(o); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func unhooked(context.Context, sale.Point, []slog.Attr) {}
+
+func TestARequestOfASaleIsHeldUntilItMayGo(t *testing.T) {
+	s, scheduler := newStepper(t)
+	ctx, hook := s.Sale(t.Context(), "r-1", unhooked)
+	hook(ctx, sale.Acquired, nil)
+	held := make(chan error, 1)
+	get := request{server: RedisServer, name: "get", text: "GET stock:1"}
+	go func() {
+		number, order := s.wait(ctx, get)
+		held <- s.done(ctx, get, number, order, "1", nil)
+	}()
+	hold := scheduler.next()
+	if hold.Hold == 0 || hold.Sale != "r-1" || hold.Name != "get" || hold.Text != "GET stock:1" || hold.Phase != sale.Acquired {
+		t.Errorf("held: %+v", hold)
+	}
+	select {
+	case <-held:
+		t.Fatal("the request was sent before it was let go")
+	case <-time.After(50 * time.Millisecond):
+	}
+	scheduler.order(StepOrder{Go: hold.Hold, Lose: true})
+	if err := <-held; !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a lost answer is %v to the sale, want a timeout", err)
+	}
+	if done := scheduler.next(); done.Done != hold.Hold || done.Answer != "1" || !done.Lost {
+		t.Errorf("done: %+v", done)
+	}
+}
+
+func TestARequestOfNoSaleIsShownAndNotHeld(t *testing.T) {
+	s, scheduler := newStepper(t)
+	renew := request{server: RedisServer, name: "script", text: "EVALSHA abc 1 stock:1"}
+	number, order := s.wait(t.Context(), renew)
+	if err := s.done(t.Context(), renew, number, order, "1", nil); err != nil || number != 0 {
+		t.Errorf("number %d, %v", number, err)
+	}
+	if done := scheduler.next(); !done.Own || done.Text != renew.text {
+		t.Errorf("shown as %+v", done)
+	}
+}
+
+func TestNothingIsHeldForASchedulerThatHasGone(t *testing.T) {
+	s, scheduler := newStepper(t)
+	ctx, _ := s.Sale(t.Context(), "r-1", unhooked)
+	gone := make(chan struct{})
+	go func() {
+		s.wait(ctx, request{server: RedisServer, name: "get"})
+		s.wait(ctx, request{server: RedisServer, name: "get"})
+		close(gone)
+	}()
+	scheduler.next()
+	scheduler.conn.Close()
+	select {
+	case <-gone:
+	case <-time.After(HoldLimit / 2):
+		t.Error("still held")
+	}
+}
+
+func TestTheTimeForWhichARequestIsHeldDoesNotCount(t *testing.T) {
+	over, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	late, cancelLate := lateStart(over, time.Now())
+	defer cancelLate()
+	if late.Err() != nil {
+		t.Errorf("the context of a request that was held past its deadline: %v", late.Err())
+	}
+	cancelled, cancelNow := context.WithDeadline(t.Context(), time.Now().Add(time.Hour))
+	cancelNow()
+	if still, _ := lateStart(cancelled, time.Now()); still.Err() == nil {
+		t.Error("a request that was cancelled is sent all the same")
+	}
+}
+
+func TestCommandsReadAsPeopleTypeThem(t *testing.T) {
+	for _, tt := range []struct{ got, want string }{
+		{redisText([]any{"set", "stock:1", "a b", "px", 300, "nx"}), `SET stock:1 "a b" PX 300 NX`},
+		{redisText([]any{"get", ""}), `GET ""`},
+		{interpolate("UPDATE items SET stock = ? WHERE id = ? AND name = ?",
+			[]driver.NamedValue{{Value: int64(3)}, {Value: uint64(7)}, {Value: "it's"}}), "UPDATE items SET stock = 3 WHERE id = 7 AND name = 'it''s'"},
+		{interpolate("SELECT ?", []driver.NamedValue{{Value: "?"}, {Value: "unused"}}), "SELECT '?'"},
+		{interpolate("SELECT ?, ?", []driver.NamedValue{{Value: nil}, {Value: true}}), "SELECT NULL, TRUE"},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("%s, want %s", tt.got, tt.want)
+		}
+	}
+}
