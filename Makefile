@@ -67,6 +67,11 @@ quick: gofmt ## look for mistakes and run the tests that need no server: under h
 model: ## search the lock's protocol in the large: minutes, and a few gigabytes
 	REDISLOCK_MODEL_LARGE=1 $(GO) test -run 'TestModel' -count=1 -timeout 60m -v ./internal/redislock
 
+.PHONY: lock-on
+lock-on: ## run the lock's tests on another server: make lock-on SERVER=/opt/valkey/bin/valkey-server
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && ln -s "$(SERVER)" "$$dir/redis-server" && \
+		PATH="$$dir:$$PATH" $(GO) test -count=1 -timeout 20m $(ARGS) ./internal/redislock/...
+
 .PHONY: copy-lock
 copy-lock: ## copy the lock into another module: make copy-lock TO=../shop/lock IMPORT=example.com/shop/lock
 	internal/redislock/copy.sh $(TO) $(IMPORT)

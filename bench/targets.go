@@ -61,14 +61,14 @@ func targetsOf(results []measure.Results, shop []shopRatio) []target {
 			add(cell+": Jain", true, 0.95, jain)
 			add(cell+": longest wait, in fair shares", false, 10, fairShares(r))
 		case r.Shape.Processes > 1 && r.Shape.Goroutines == 1 && r.Section.Name == "redis" && r.Shape.Delay == 0:
-			if r.Shape.Name == "8x1" {
-				add(cell+": holds/s relative to the mutex", true, 0.60, share)
+			if r.Shape.Name == "8x1/1ms" {
+				add(cell+": holds/s relative to the best peer", true, 2, bestPeer(r))
 			}
 			add(cell+": requests per hold", false, 2.1, requests)
 		case r.Shape.Pairs:
 			add(cell+": latency relative to SET NX PX and compare-and-delete", false, 1.10, r.Lock(ours).Of(ofRaw))
 		case cell == "hold-1000 empty":
-			add(cell+": renewal requests per lease", false, 30, requests)
+			add(cell+": renewal requests per lease", false, 4000, requests)
 		case cell == "4x8+500us redis":
 			add(cell+": holds/s relative to the best peer", true, 2, bestPeer(r))
 		}

@@ -71,6 +71,9 @@ Examples:
     loadtest run --strategies conditional --rate 200..2000/30s --results out/requests.gob
     loadtest run --mysql 'user:secret@tcp(db:3306)/stocklock' --shop http://shop1:8080 --shop http://shop2:8080
     loadtest explain set-ex-nx pause                           # why it oversells, step by step
+    loadtest step none A.select B.select                       # two sales, request by request
+    loadtest explore set-ex-nx --events wait --customers 3     # every order of three sales
+    loadtest judge set-ex-nx                                   # is what it declares true?
     loadtest run --cells telling                               # each strategy where it shows most
     loadtest soak --minutes 10 --seed 1                        # everything goes wrong at once
     loadtest list properties

@@ -5,6 +5,8 @@ package main
 import (
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"stocklock/internal/shop"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
@@ -42,9 +44,10 @@ func (l lab) equip(deps *strategy.Deps) { l.Opened.Equip(deps) }
 
 func (l lab) attach(s *shop.Shop) { l.Opened.Attach(s, offered) }
 
-type labCommands struct {
+// labCommands are the subcommands of the lab.
+var labCommands = kong.Plugins{&struct {
 	Resume resumeCommand `cmd:"" hidden:"" help:"Continue the stopped parent process after a time."`
-}
+}{}}
 
 // resumeCommand is what a shop starts before it stops itself: see [labmode.ResumeCommand].
 type resumeCommand struct {

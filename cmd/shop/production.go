@@ -3,6 +3,8 @@
 package main
 
 import (
+	"github.com/alecthomas/kong"
+
 	"stocklock/internal/shop"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
@@ -37,4 +39,5 @@ func (lab) attach(*shop.Shop) {}
 
 func (lab) Close() error { return nil }
 
-type labCommands struct{}
+// labCommands are the subcommands of the lab.
+var labCommands kong.Plugins

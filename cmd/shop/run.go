@@ -31,7 +31,7 @@ type commands struct {
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running shop whether it is ready: exit code 0 if it is, 1 if not."`
 	Migrate     migrateCommand     `cmd:"" help:"Bring the schema up to date, and end."`
 	Strategies  strategiesCommand  `cmd:"" help:"Describe the strategies of this shop, and end."`
-	labCommands
+	kong.Plugins
 }
 
 const description = `Sells stock from MySQL, one sale at a time an item, under a lock in Redis.
@@ -51,7 +51,7 @@ type streams struct{ out, err io.Writer }
 // run is the program: it returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var helped bool
-	var chosen commands
+	chosen := commands{Plugins: labCommands}
 	parser, err := kong.New(&chosen,
 		kong.Name("shop"),
 		kong.Description(description),

@@ -32,6 +32,7 @@ type hold struct {
 	// Locker.mu guards these.
 	entries int      // leases that were not released yet
 	inner   []*inner // entries with a context of their own
+	graced  bool     // its context has ended, and Grace has begun
 }
 
 // Ways to end.

@@ -55,7 +55,6 @@ func TestModel(t *testing.T) {
 		searches = []model{
 			{processes: 2, lease: 2, mail: 2, beats: 1, faults: 1, crashes: true},
 			{processes: 2, lease: 3, mail: 2, beats: 2, faults: 1, crashes: true},
-			{processes: 2, lease: 2, mail: 3, beats: 1, faults: 1},
 			{processes: 2, lease: 2, mail: 2, beats: 1, faults: 2, crashes: true, wipes: true},
 			{processes: 3, lease: 2, mail: 1, beats: 1, faults: 1, crashes: true},
 		}

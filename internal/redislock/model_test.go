@@ -29,7 +29,7 @@ type model struct {
 
 const (
 	maxProcesses = 3
-	maxMail      = 10
+	maxMail      = 12
 )
 
 // world is one state of everything. Worlds that are equal behave alike.

@@ -238,7 +238,7 @@ func TestPanicsLeaveNothingBehind(t *testing.T) {
 func TestForgottenLeasesEnd(t *testing.T) {
 	t.Parallel()
 	const lease = 400 * time.Millisecond
-	for name, o := range map[string]Options{"MaxHold": {Lease: lease, MaxHold: 2 * lease}, "Grace": {Lease: lease, Grace: 2 * lease}} {
+	for name, o := range map[string]Options{"MaxHold": {Lease: lease, MaxHold: 2 * lease}, "Grace": {Lease: lease, Grace: 2 * lease, MaxHold: time.Hour}} {
 		t.Run(name, func(t *testing.T) {
 			client, _ := newClient(t, shared.addr)
 			lost := make(chan Event, 1)

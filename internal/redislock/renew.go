@@ -41,8 +41,11 @@ func (l *Locker) lookAt(n *lock) {
 	}
 	now := l.now()
 	n.look = 0
-	if n.state == held && n.ends == 0 && n.hold.Context.Err() != nil { // its parent's: a loss ends the machine
-		n.ends = now + l.opts.grace(n.lease)
+	if h := n.hold; n.state == held && !h.graced && h.Context.Err() != nil { // its parent's: a loss ends the machine
+		h.graced = true
+		if end := now + l.opts.grace(n.lease); n.ends == 0 || end < n.ends {
+			n.ends = end
+		}
 	}
 	next, renew := n.machine.look(l.opts.FixedLease, now)
 	switch {

@@ -66,6 +66,9 @@ func Expected(p strategy.Properties, events []Event, customers int) Expectation 
 // Surprises says where what was found differs from what is expected, in both directions.
 func (e Expectation) Surprises(f Found) []string {
 	var all []string
+	if n := len(f.GivenUp); n > 0 {
+		all = append(all, fmt.Sprintf("%d schedules could not be played, a longer lease may help: %s", n, f.GivenUp[0]))
+	}
 	for _, a := range e.Wanted {
 		if !slices.ContainsFunc(f.Causes(), func(c Cause) bool { return slices.Contains(a.Causes, c) }) {
 			all = append(all, fmt.Sprintf("it lacks %s, and no schedule shows it", a.Property))

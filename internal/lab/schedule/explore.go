@@ -34,7 +34,8 @@ type Player interface {
 type Found struct {
 	Runs     int      `json:"runs"`     // schedules that were run to the end
 	Bad      int      `json:"bad"`      // of them
-	Partial  int      `json:"partial"`  // runs that were given up, because the rest of them had been seen
+	Partial  int      `json:"partial"`  // runs that were not finished, because the rest of them had been seen
+	GivenUp  []string `json:"given_up"` // why runs failed each time they were made; what they would have shown is not known
 	Shortest []Record `json:"shortest"` // for each cause the shortest bad schedule, the shortest first
 
 	outcomes map[string]int
@@ -55,6 +56,9 @@ type node struct {
 	past   Schedule
 	asleep []Option // what leads from here only to what is seen elsewhere
 }
+
+// maxGivenUp is how many runs may fail before an exploration does.
+const maxGivenUp = 20
 
 // errSeen gives up a run of which the rest is seen elsewhere.
 var errSeen = errors.New("seen")
@@ -115,6 +119,9 @@ func (e *exploration) work(ctx context.Context) error {
 		case errors.Is(err, errSeen):
 			e.found.Partial++
 			err = nil
+		case errors.Is(err, errGivenUp) && len(e.found.GivenUp) < maxGivenUp:
+			e.found.GivenUp = append(e.found.GivenUp, err.Error())
+			err, more = nil, nil
 		case err == nil:
 			e.keep(record)
 		}

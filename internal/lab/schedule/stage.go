@@ -107,7 +107,7 @@ func OpenStage(ctx context.Context, o StageOptions) (_ *Stage, err error) {
 	return s, starting.Wait()
 }
 
-const turnsPerCore = 3
+const turnsPerCore = 2
 
 func (s *Stage) openStore(ctx context.Context) error {
 	// What a crash of MySQL itself would lose is of no interest here, and a commit is ten times as fast.
@@ -222,7 +222,10 @@ func (s *Stage) Lease() time.Duration { return s.lease }
 func (s *Stage) Script(sha string) string { return s.seat.script(sha) }
 
 // maxSpoiled is how often a run is made again that the machine was too slow for.
-const maxSpoiled = 6
+const maxSpoiled = 10
+
+// errGivenUp is a run that failed each time it was made.
+var errGivenUp = errors.New("a run was given up")
 
 // calmDown is how much longer each time a run waits before it is made again.
 const calmDown = 50 * time.Millisecond
@@ -254,7 +257,7 @@ func (s *Stage) Play(ctx context.Context, p Plan, choose func() Chooser) (Record
 			err = fmt.Errorf("the machine is too busy: %s", record.spoiled)
 		}
 		if try == maxSpoiled {
-			return Record{}, fmt.Errorf("%s, tried %d times: %w", p.Strategy, try, err)
+			return Record{}, fmt.Errorf("%w: %s, tried %d times: %w", errGivenUp, p.Strategy, try, err)
 		}
 		select {
 		case <-time.After(time.Duration(try) * calmDown):
@@ -381,7 +384,7 @@ func (s *Stage) firstStep(of string) firstStep {
 }
 
 // oneLease is long enough for a lease to end.
-func (s *Stage) oneLease() time.Duration { return s.lease + s.lease/10 + 5*time.Millisecond }
+func (s *Stage) oneLease() time.Duration { return s.lease + s.lease/5 + 10*time.Millisecond }
 
 // patience is how long time is let pass where nobody can go on.
 func (s *Stage) patience() time.Duration { return s.wait + 4*s.lease }

@@ -13,10 +13,10 @@ import (
 	"stocklock/internal/testserver"
 )
 
-func newStage(t *testing.T, lanes int) *Stage {
+func newStage(t *testing.T, lease time.Duration, lanes int) *Stage {
 	t.Helper()
 	testserver.NeedsServers(t)
-	s, err := OpenStage(t.Context(), StageOptions{Lease: 300 * time.Millisecond, Lanes: lanes})
+	s, err := OpenStage(t.Context(), StageOptions{Lease: lease, Lanes: lanes})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func newStage(t *testing.T, lanes int) *Stage {
 
 // TestStage plays on one stage what does not stop a process.
 func TestStage(t *testing.T) {
-	s := newStage(t, 0)
+	s := newStage(t, 300*time.Millisecond, 0)
 	t.Run("explorations find what the strategies' properties say", func(t *testing.T) {
 		for _, tt := range []struct {
 			strategy string
@@ -145,7 +145,7 @@ func TestKeptSchedules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newStage(t, 4)
+	s := newStage(t, 600*time.Millisecond, 4)
 	var playing sync.WaitGroup
 	for _, k := range kept {
 		playing.Go(func() {

@@ -4,6 +4,7 @@ package schedule
 
 import (
 	"testing"
+	"time"
 
 	"stocklock/internal/strategy/ladder"
 )
@@ -15,30 +16,40 @@ const limit = 4000
 // TestPruningLosesNoOutcomeOnRealServers runs every order of two sales of each strategy, those that
 // differ only in independent steps included, without an event and with the two that shared lanes have.
 func TestPruningLosesNoOutcomeOnRealServers(t *testing.T) {
-	s := newStage(t, 0)
+	s := newStage(t, 600*time.Millisecond, 0)
 	for _, of := range ladder.All() {
 		if of.NeedsQuorum || of.AnswersFirst || of.State.Remaining != "" {
 			continue
 		}
-		for _, events := range [][]Event{nil, {Wait}, {Forget}} {
-			plan := Plan{Strategy: of.Name, Customers: 2, Events: events, MaxEvents: 1, LocalClock: LocalClock(of.Properties)}
-			pruned, err := Explore(t.Context(), s, Search{Plan: plan}, nil)
-			if err != nil {
-				t.Fatal(err)
+		t.Run(of.Name, func(t *testing.T) {
+			for _, events := range [][]Event{nil, {Wait}, {Forget}} {
+				comparePruned(t, s, Plan{Strategy: of.Name, Customers: 2, Events: events, MaxEvents: 1, LocalClock: LocalClock(of.Properties)})
 			}
-			all, err := Explore(t.Context(), s, Search{Plan: plan, Unpruned: true, Limit: limit}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Logf("%s, %v: %d runs of %d", of.Name, events, pruned.Runs, all.Runs)
-			for outcome := range all.outcomes {
-				if pruned.outcomes[outcome] == 0 {
-					t.Errorf("%s, %v: pruning loses %s: pruned %v, all %v", of.Name, events, outcome, pruned.outcomes, all.outcomes)
-				}
-			}
-			if !all.limited && len(all.outcomes) != len(pruned.outcomes) {
-				t.Errorf("%s, %v: pruned %v, all %v", of.Name, events, pruned.outcomes, all.outcomes)
-			}
+		})
+	}
+}
+
+func comparePruned(t *testing.T, s *Stage, plan Plan) {
+	pruned, err := Explore(t.Context(), s, Search{Plan: plan}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := Explore(t.Context(), s, Search{Plan: plan, Unpruned: true, Limit: limit}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%v: %d runs of %d", plan.Events, pruned.Runs, all.Runs)
+	for outcome := range all.outcomes {
+		if pruned.outcomes[outcome] == 0 {
+			t.Errorf("%v: pruning loses %s: pruned %v, all %v", plan.Events, outcome, pruned.outcomes, all.outcomes)
 		}
+	}
+	if !all.limited && len(all.outcomes) != len(pruned.outcomes) {
+		t.Errorf("%v: pruned %v, all %v", plan.Events, pruned.outcomes, all.outcomes)
+	}
+	// After the lock was forgotten, a renewal of the holder and the heartbeat of a waiter race: a few
+	// such runs cannot be repeated on any machine.
+	if given := append(pruned.GivenUp, all.GivenUp...); len(given) > all.Runs/100 {
+		t.Errorf("%v: %d runs were given up: %s", plan.Events, len(given), given[0])
 	}
 }

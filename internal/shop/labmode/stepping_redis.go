@@ -206,8 +206,6 @@ func redisAnswer(cmd redis.Cmder, err error) string {
 		return strconv.FormatInt(c.Val(), 10)
 	case interface{ Val() any }:
 		return fmt.Sprint(c.Val())
-	case *redis.Cmd:
-		return fmt.Sprint(c.Val())
 	}
 	text := cmd.String()
 	if _, answer, ok := strings.Cut(text, ": "); ok {
