@@ -58,6 +58,9 @@ func replay(c trial.Result, p matrix.Plan) string {
 	if len(p.ShopURLs) == 0 {
 		words = append(words, "--shops", fmt.Sprint(p.Shops))
 	}
+	if p.Binlog {
+		words = append(words, "--binlog")
+	}
 	if p.MySQL != "" {
 		words = append(words, `--mysql "$LOADTEST_MYSQL"`)
 	}

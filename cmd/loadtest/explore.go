@@ -57,8 +57,8 @@ func (c *exploreCommand) Run(ctx context.Context, s streams) error {
 	}
 	var results []schedule.Result
 	for _, st := range found {
-		if st.NeedsQuorum {
-			fmt.Fprintf(s.err, "%s: skipped: %s\n", st.Name, noQuorum)
+		if why := st.notStepped(); why != "" {
+			fmt.Fprintf(s.err, "%s: skipped: %s\n", st.Name, why)
 			continue
 		}
 		survey := schedule.Survey{Strategy: st.Name, Properties: st.declared, Events: events, Customers: c.Customers, Switches: switches}

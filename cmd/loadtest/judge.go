@@ -83,8 +83,8 @@ func (c *judgeCommand) explore(ctx context.Context, s streams) ([]schedule.Resul
 	}
 	of := found[0]
 	var results []schedule.Result
-	if of.NeedsQuorum {
-		fmt.Fprintf(s.err, "%s: not explored: %s\n", of.Name, noQuorum)
+	if why := of.notStepped(); why != "" {
+		fmt.Fprintf(s.err, "%s: not explored: %s\n", of.Name, why)
 		return nil, of, nil
 	}
 	for _, search := range searches {

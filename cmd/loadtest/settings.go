@@ -40,10 +40,11 @@ type settings struct {
 	Retry time.Duration  `env:"LOADTEST_RETRY" default:"${retry}" min:"1ms" max:"10s" help:"Pause between two tries of locks that poll."`
 	Work  time.Duration  `env:"LOADTEST_WORK" default:"${work}" min:"0s" max:"10s" help:"Work inside the section, between reading the stock and writing it."`
 
-	MySQL string   `name:"mysql" env:"LOADTEST_MYSQL" placeholder:"DSN" help:"A MySQL or MariaDB to use: user:password@tcp(host:3306)/database."`
-	Redis string   `env:"LOADTEST_REDIS" placeholder:"URL" help:"A Redis or Valkey to use: redis://host:6379."`
-	Shop  []string `env:"LOADTEST_SHOP" placeholder:"URL" help:"A shop in lab mode to use, once for each. Needs --mysql, for the audit: the same database. Give --lease, --wait, --retry and --work as the shops have them."`
-	Trace bool     `default:"true" negatable:"" help:"Record what happens in every sale, so that a failure can be explained."`
+	MySQL  string   `name:"mysql" env:"LOADTEST_MYSQL" placeholder:"DSN" help:"A MySQL or MariaDB to use: user:password@tcp(host:3306)/database."`
+	Redis  string   `env:"LOADTEST_REDIS" placeholder:"URL" help:"A Redis or Valkey to use: redis://host:6379."`
+	Shop   []string `env:"LOADTEST_SHOP" placeholder:"URL" help:"A shop in lab mode to use, once for each. Needs --mysql, for the audit: the same database. Give --lease, --wait, --retry and --work as the shops have them."`
+	Binlog bool     `help:"Have the MySQL that is started write a binlog and sync it with each commit, as MySQL does by default. The row of an item then stays locked for longer."`
+	Trace  bool     `default:"true" negatable:"" help:"Record what happens in every sale, so that a failure can be explained."`
 }
 
 // defaults are the variables of the tags above.
@@ -67,7 +68,7 @@ func choose(what selection, how settings) (matrix.Plan, error) {
 	}
 	plan := matrix.Plan{
 		Pairs: pairs, Runs: what.Runs, Seed: how.Seed, Parallel: given(what.Parallel),
-		Shops: how.Shops, Stock: given(how.Stock), Requests: given(how.Requests), Workers: how.Workers, Shape: shape, Trace: how.Trace,
+		Shops: how.Shops, Stock: given(how.Stock), Requests: given(how.Requests), Workers: how.Workers, Shape: shape, Trace: how.Trace, Binlog: how.Binlog,
 		Lease: given(how.Lease), Wait: given(how.Wait), Retry: how.Retry, Work: how.Work,
 		MySQL: how.MySQL, Redis: how.Redis, ShopURLs: how.Shop,
 	}
@@ -176,6 +177,9 @@ func named[T any](names []string, all []T, byName func(string) (T, error)) ([]T,
 }
 
 func checkAddresses(plan matrix.Plan) error {
+	if plan.Binlog && plan.MySQL != "" {
+		return usage("--binlog is for a MySQL that loadtest starts: the one of --mysql has its own settings")
+	}
 	if plan.MySQL != "" {
 		store, err := stock.Open(plan.MySQL)
 		if err != nil {

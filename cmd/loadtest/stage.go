@@ -60,5 +60,15 @@ func chooseStrategies(ctx context.Context, stage *schedule.Stage, names []string
 	return found, nil
 }
 
-// noQuorum is why a strategy cannot be stepped through.
-const noQuorum = "it asks several servers at once, and a schedule has one step at a time"
+// notStepped is why a strategy cannot be stepped through, empty where it can.
+func (c chosen) notStepped() string {
+	switch {
+	case c.NeedsQuorum:
+		return "it asks several servers at once, and a schedule has one step at a time"
+	case c.KeepsState:
+		return "it keeps stock in other places than the item's row, and a schedule reads only that"
+	case c.AnswersFirst:
+		return "it writes after it has answered, and a schedule ends with the answers"
+	}
+	return ""
+}

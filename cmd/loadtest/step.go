@@ -63,8 +63,8 @@ func (c *stepCommand) Run(ctx context.Context, s streams) error {
 	if len(found) != 1 {
 		return usage("step plays one strategy, not all")
 	}
-	if found[0].NeedsQuorum {
-		return usage("%s cannot be stepped through: %s", c.Strategy, noQuorum)
+	if why := found[0].notStepped(); why != "" {
+		return usage("%s cannot be stepped through: %s", c.Strategy, why)
 	}
 	if len(plan) == 0 && isTerminal(s.out) && isTerminal(os.Stdin) {
 		return c.interact(ctx, s, stage, max(n, 2))

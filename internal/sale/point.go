@@ -1,7 +1,7 @@
 // Package sale names the points of a sale.
 //
 // A sale passes named points on its way: acquiring, acquired, read, write, written, releasing,
-// released. Strategies announce them with [At], and hooks in the sale's context are called there:
+// released, answered. Strategies announce them with [At], and hooks in the sale's context are called there:
 // for metrics and spans, and in the lab for the record of the sale and for faults. Without a hook
 // a point costs one context look-up and does nothing.
 package sale
@@ -31,10 +31,13 @@ const (
 	Releasing Point = "releasing"
 	// Released is after the lock was freed.
 	Released Point = "released"
+	// Answered is after the answer that says sold was flushed to the client. The shop passes it in the
+	// lab alone.
+	Answered Point = "answered"
 )
 
 // Points lists all points in the order in which a sale passes them.
-var Points = []Point{Acquiring, Acquired, Read, Write, Written, Releasing, Released}
+var Points = []Point{Acquiring, Acquired, Read, Write, Written, Releasing, Released, Answered}
 
 // Hook is called at every point that a sale passes, in the sale's own goroutine: the sale waits for
 // it. The facts are what is known at that point, such as the fencing token or the stock that was

@@ -129,6 +129,8 @@ func (sleepy) Order(o stock.Order) any {
 
 func (sleepy) Close() error { return nil }
 
+func (sleepy) Answered(*http.Request, stock.Sale, func()) {}
+
 // holdLock takes the lock of an item as another process would, until the function that it returns.
 func (r *running) holdLock(item stock.Item) (release func()) {
 	r.t.Helper()

@@ -22,6 +22,9 @@ type metrics struct {
 	handoffs *prometheus.CounterVec
 	renewals prometheus.Counter
 	losses   prometheus.Counter
+
+	batchSize prometheus.Histogram
+	batchWait prometheus.Histogram
 }
 
 // latencies go from a read in memory to the longest wait for a lock.
@@ -52,6 +55,14 @@ func newMetrics(s *Shop) *metrics {
 		losses: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "shop_lock_losses_total", Help: "Locks that were lost while they were held.",
 		}),
+		batchSize: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "shop_batch_size", Buckets: prometheus.ExponentialBuckets(1, 2, 9),
+			Help: "Sales that were made in one transaction, by the strategy batched. Its count is the number of batches.",
+		}),
+		batchWait: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "shop_batch_wait_seconds", Buckets: latencies,
+			Help: "Time from the arrival of a batch's first sale to the beginning of its transaction.",
+		}),
 	}
 	for _, from := range []redislock.Handoff{redislock.Free, redislock.Local, redislock.Remote} {
 		m.handoffs.WithLabelValues(string(from)) // shown as 0 from the beginning
@@ -61,7 +72,7 @@ func newMetrics(s *Shop) *metrics {
 		m.requests.WithLabelValues(apiPrefix+ordersOfItem, outcome)
 	}
 	m.registry.MustRegister(
-		m.requests, m.lockWait, m.lockHold, m.handoffs, m.renewals, m.losses,
+		m.requests, m.lockWait, m.lockHold, m.handoffs, m.renewals, m.losses, m.batchSize, m.batchWait,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "shop_requests_in_flight", Help: "API requests under way.",
 		}, func() float64 { return float64(s.inFlight.Load()) }),
@@ -104,6 +115,12 @@ func (m *metrics) lockHooks() redislock.Hooks {
 		Renewed:  func(context.Context, redislock.Event) { m.renewals.Inc() },
 		Lost:     func(context.Context, redislock.Event) { m.losses.Inc() },
 	}
+}
+
+// batched counts a batch of sales.
+func (m *metrics) batched(size int, waited time.Duration) {
+	m.batchSize.Observe(float64(size))
+	m.batchWait.Observe(waited.Seconds())
 }
 
 // sale returns a hook that measures the lock of one sale, which begins now.

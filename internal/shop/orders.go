@@ -48,6 +48,9 @@ func (s *Shop) postOrder(c *gin.Context) {
 	}
 	c.Header("Location", "/api/v1/orders/"+order.PublicID)
 	c.JSON(http.StatusCreated, s.show(order))
+	if s.lab != nil {
+		s.lab.Answered(c.Request, sale, c.Writer.Flush)
+	}
 }
 
 // publicOrder is what a customer sees of an order.

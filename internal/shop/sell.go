@@ -18,6 +18,9 @@ type Lab interface {
 	Sale(header http.Header) (Sell, error)
 	// Order returns what is shown of an order, as JSON.
 	Order(stock.Order) any
+	// Answered is called when a sale of such a request is answered as sold, in the handler. flush
+	// sends the answer to the client.
+	Answered(r *http.Request, wanted stock.Sale, flush func())
 	// Close frees what the lab holds. No sale may begin any more.
 	Close() error
 }

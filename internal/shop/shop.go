@@ -79,6 +79,7 @@ func New(cfg Config) (*Shop, error) {
 	)
 	s.metrics = newMetrics(s)
 	s.Deps.Hooks = s.metrics.lockHooks()
+	s.Deps.Batched = s.metrics.batched
 	s.seller = strategy.New(cfg.Strategy, s.Deps)
 	return s, nil
 }

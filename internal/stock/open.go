@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
@@ -21,6 +22,9 @@ type Store struct {
 	apart  *sql.DB // one connection for probes, which must not wait for those of pool
 	addr   string
 	config *mysqldriver.Config
+	step   atomic.Uint64 // see idStep; 0 until it is known
+
+	pinned bool // db works on one connection: see GetLock
 }
 
 // PoolSize is how many connections a store opens at most, and keeps.

@@ -16,7 +16,12 @@ import (
 // open returns a store on an empty, migrated database of the test's own.
 func open(t *testing.T) *stock.Store {
 	t.Helper()
-	store := openEmpty(t, testserver.Database(t))
+	return openAt(t, testserver.Database(t))
+}
+
+func openAt(t *testing.T, dsn string) *stock.Store {
+	t.Helper()
+	store := openEmpty(t, dsn)
 	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatalf("migrate: %v", err)
 	}

@@ -2,6 +2,7 @@ package stock
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -22,15 +23,15 @@ const rowTimeout = 10 * time.Second
 // transaction waits for a connection until ctx ends. The transaction itself does not end with ctx,
 // because the outcome of a COMMIT that is cancelled half-way is unknown: it has a timeout of its own.
 // Its error is [ErrUnknown] where it has begun and the server did not answer.
-func (s *Store) transaction(ctx context.Context, timeout time.Duration, fn func(tx *gorm.DB) error) error {
+func (s *Store) transaction(ctx context.Context, timeout time.Duration, fn func(tx *gorm.DB) error, options ...*sql.TxOptions) error {
 	begun := false
-	err := s.db.WithContext(ctx).Connection(func(conn *gorm.DB) error {
+	err := s.onConnection(ctx, func(conn *gorm.DB) error {
 		writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 		defer cancel()
 		return conn.WithContext(writing).Transaction(func(tx *gorm.DB) error {
 			begun = true
 			return fn(tx)
-		})
+		}, options...)
 	})
 	if begun && noAnswer(err) {
 		return fmt.Errorf("%w: %w", ErrUnknown, err)
@@ -128,59 +129,14 @@ func (s *Store) ForUpdate(ctx context.Context, sale Sale, decide func(read Item)
 	return order, orderError(sale, err)
 }
 
-// Decrement sells with one conditional statement, UPDATE ... SET stock = stock - ? WHERE stock >= ?,
-// and needs neither a lock nor a read before it.
-func (s *Store) Decrement(ctx context.Context, sale Sale) (Order, error) {
-	return s.decrement(ctx, sale, map[string]any{}, "id = ? AND stock >= ?", sale.ItemID, sale.Quantity)
-}
-
-// DecrementFenced is [Store.Decrement] that also raises the item's fence to the sale's token. It is
-// refused with [ErrFenced] where the fence is above the token.
-//
-// The fence adds order and not safety: an overtaken holder is refused, and no write of it could be
-// wrong, because it subtracts from what the row has. Raising the fence in a commit of its own before
-// the read, as [Store.RaiseFence] does, is only needed where the write depends on a read.
-func (s *Store) DecrementFenced(ctx context.Context, sale Sale) (Order, error) {
-	return s.decrement(ctx, sale, map[string]any{"fence": sale.Token},
-		"id = ? AND fence <= ? AND stock >= ?", sale.ItemID, sale.Token, sale.Quantity)
-}
-
-func (s *Store) decrement(ctx context.Context, sale Sale, set map[string]any, where string, args ...any) (Order, error) {
-	set["stock"], set["version"] = gorm.Expr("stock - ?", sale.Quantity), gorm.Expr("version + 1")
-	var order Order
-	err := s.transaction(ctx, rowTimeout, func(tx *gorm.DB) error {
-		if err := sale.ready(); err != nil {
-			return err
-		}
-		done := tx.Table("items").Where(where, args...).Updates(set)
-		if done.Error != nil {
-			return done.Error
-		}
-		// Our own write is visible to us, and the row stays locked until the commit.
-		var items []Item
-		if err := tx.Where("id = ?", sale.ItemID).Limit(1).Find(&items).Error; err != nil {
-			return err
-		}
-		switch {
-		case len(items) == 0:
-			return ErrNotFound
-		case done.RowsAffected == 0 && items[0].Stock < sale.Quantity:
-			return ErrSoldOut
-		case done.RowsAffected == 0:
-			return ErrFenced
-		}
-		var err error
-		order, err = record(tx, sale, items[0].Stock+sale.Quantity, items[0].Stock)
-		return err
-	})
-	return order, orderError(sale, err)
-}
-
 func record(tx *gorm.DB, sale Sale, read, written int64) (Order, error) {
-	id, err := uuid.NewV7()
-	if err != nil {
-		return Order{}, err
-	}
+	order := newOrder(sale, read, written)
+	return order, tx.Create(&order).Error
+}
+
+// newOrder has its public id before it is inserted. The source of random numbers cannot fail.
+func newOrder(sale Sale, read, written int64) Order {
+	id := uuid.Must(uuid.NewV7())
 	order := Order{
 		PublicID: id.String(), Subject: sale.Subject, ItemID: sale.ItemID, Quantity: sale.Quantity, StockRead: read, StockWritten: written,
 		Token: sale.Token, Strategy: sale.Strategy, Run: sale.Run, Shop: sale.Shop, RequestID: sale.RequestID,
@@ -188,7 +144,7 @@ func record(tx *gorm.DB, sale Sale, read, written int64) (Order, error) {
 	if sale.IdempotencyKey != "" {
 		order.IdempotencyKey = &sale.IdempotencyKey
 	}
-	return order, tx.Create(&order).Error
+	return order
 }
 
 func orderError(sale Sale, err error) error {

@@ -2,6 +2,7 @@ package strategy
 
 import (
 	"context"
+	"errors"
 
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
@@ -16,15 +17,23 @@ var conditional = Strategy{
 	Telling:    "contention",
 	Properties: databaseLock,
 	Build: func(d Deps) (Guard, Decrement) {
-		return Unguarded{}, retryConflicts(d.Options, sellConditionally)
+		return Unguarded{}, retryConflicts(d.Options, sellConditionally(&soldOutItems{}))
 	},
 }
 
 // sellConditionally passes the point read without reading: the other strategies work there, and a
 // fault placed there must hit this one, too.
-func sellConditionally(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
-	sale.At(ctx, sale.Read)
-	wanted.Ready = lastLook(ctx)
-	order, err := store.Decrement(ctx, wanted)
-	return written(ctx, order, err)
+func sellConditionally(soldOut *soldOutItems) Decrement {
+	return func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+		sale.At(ctx, sale.Read)
+		if err := soldOut.check(ctx, store, wanted.ItemID, wanted.Quantity); err != nil {
+			return stock.Order{}, err
+		}
+		wanted.Ready = lastLook(ctx)
+		order, err := store.Decrement(ctx, wanted)
+		if errors.Is(err, stock.ErrSoldOut) {
+			soldOut.note(wanted.ItemID)
+		}
+		return written(ctx, order, err)
+	}
 }

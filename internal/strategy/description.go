@@ -17,6 +17,8 @@ type Description struct {
 	Has           []string `json:"has"`
 	NotApplicable []string `json:"not_applicable"`
 	NeedsQuorum   bool     `json:"needs_quorum"`
+	KeepsState    bool     `json:"keeps_state,omitempty"`   // besides the item's row
+	AnswersFirst  bool     `json:"answers_first,omitempty"` // before the order is written
 }
 
 // Describe returns the description of a strategy.
@@ -24,6 +26,7 @@ func (s Strategy) Describe() Description {
 	return Description{
 		Name: s.Name, Doc: s.Doc, Source: s.Source, Guard: s.Guard, Decrement: s.Decrement, Telling: s.Telling,
 		Has: s.Properties.Has.names(), NotApplicable: s.Properties.NotApplicable.names(), NeedsQuorum: s.NeedsQuorum,
+		KeepsState: s.State.Prepare != nil || s.State.Remaining != "", AnswersFirst: s.AnswersFirst,
 	}
 }
 

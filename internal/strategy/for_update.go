@@ -11,9 +11,9 @@ import (
 // databaseLock has the properties of the database's own ways. Their lock is the row's, which ends
 // with the transaction or its connection: there is no lease, no release and no Redis.
 var databaseLock = Properties{
-	Has: Exclusive | Recovers | ClockFree | PauseProof | StorageChecked,
+	Has: DurableAnswers | Exclusive | Recovers | ClockFree | PauseProof | StorageChecked,
 	NotApplicable: AtomicLease | Renews | OwnerChecked | AtomicRelease | Reentrant | LossAware |
-		SurvivesFailover,
+		SurvivesDataLoss,
 }
 
 var forUpdate = Strategy{

@@ -25,12 +25,14 @@ const (
 	ClockFree
 	// LossAware: a holder that cannot renew stops before its lease can end elsewhere.
 	LossAware
-	// SurvivesFailover: losing one Redis with unreplicated writes admits no second holder.
-	SurvivesFailover
+	// SurvivesDataLoss: what one Redis server forgets, or never told its replica, oversells nothing.
+	SurvivesDataLoss
 	// PauseProof: a holder paused past its lease cannot overwrite what came after.
 	PauseProof
 	// StorageChecked: the database itself refuses an overtaken holder.
 	StorageChecked
+	// DurableAnswers: an order is durable in the database before it is answered as sold.
+	DurableAnswers
 )
 
 // properties lists all in the order of the tables.
@@ -47,9 +49,10 @@ var properties = []struct {
 	{Reentrant, "reentrant", "a holder can take its own lock again"},
 	{ClockFree, "clock-free", "no comparison of two machines' clocks"},
 	{LossAware, "loss-aware", "a holder that cannot renew stops before its lease can end elsewhere"},
-	{SurvivesFailover, "survives-failover", "losing one Redis with unreplicated writes admits no second holder"},
+	{SurvivesDataLoss, "survives-data-loss", "what one Redis server forgets, or never told its replica, oversells nothing"},
 	{PauseProof, "pause-proof", "a holder paused past its lease cannot overwrite what came after"},
 	{StorageChecked, "storage-checked", "the database itself refuses an overtaken holder"},
+	{DurableAnswers, "durable-answers", "an order is durable in the database before it is answered as sold"},
 }
 
 // AllProperties lists the single properties in the order of the tables.

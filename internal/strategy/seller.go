@@ -46,7 +46,7 @@ func (s *Seller) Sell(ctx context.Context, sale stock.Sale) (stock.Order, error)
 		order, err = s.Decrement(held, s.Store, sale)
 		return err
 	})
-	if order.ID != 0 {
+	if order.ID != 0 || err == nil {
 		return order, nil
 	}
 	return stock.Order{}, err

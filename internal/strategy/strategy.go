@@ -37,8 +37,23 @@ type Strategy struct {
 	// NeedsQuorum says that it needs several independent Redis servers: Deps.Quorum.
 	NeedsQuorum bool
 
+	// State is what it keeps of an item besides the item's row.
+	State State
+	// AnswersFirst says that it answers before it writes the order.
+	AnswersFirst bool
+
 	// Build makes the guard and the decrement that one [Seller] uses.
 	Build func(Deps) (Guard, Decrement)
+}
+
+// State is what a strategy keeps of an item besides the item's row: rows of its own. The zero value
+// keeps nothing. Who creates items for a strategy, as the lab does, prepares them for it.
+type State struct {
+	// Prepare makes the state of a new item, whose row has all its units. Nil makes nothing.
+	Prepare func(ctx context.Context, store *stock.Store, item stock.Item) error
+	// Remaining is a SELECT of how many units are in the state, besides those of the item's row. Its
+	// one parameter is the item's id. Empty means none.
+	Remaining string
 }
 
 // Guard protects a section. It is safe for concurrent use.
@@ -60,6 +75,9 @@ type Deps struct {
 	Store  *stock.Store
 	// Hooks are called for locks of package redislock.
 	Hooks redislock.Hooks
+	// Batched is called for each batch of the strategy batched: how many sales it has, and for how
+	// long the first of them has waited. It may be nil.
+	Batched func(size int, waited time.Duration)
 	// Now is the process's clock, for strategies that compare times. Nil means time.Now.
 	Now func() time.Time
 	Options
@@ -102,6 +120,7 @@ var production = []Strategy{
 	forUpdate,
 	optimistic,
 	conditional,
+	batched,
 }
 
 // All returns the strategies that are fit for production.

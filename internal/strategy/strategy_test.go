@@ -17,6 +17,7 @@ func TestRecipes(t *testing.T) {
 		"for-update":      "",
 		"optimistic":      "",
 		"conditional":     "",
+		"batched":         "",
 	})
 }
 

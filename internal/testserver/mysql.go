@@ -86,6 +86,10 @@ func (g *Group) MySQL(ctx context.Context, options ...string) (*MySQL, error) {
 	return server, err
 }
 
+// WithBinlog are the options of a server that writes a binlog and syncs it with each commit, as MySQL
+// does by default.
+var WithBinlog = []string{"--log-bin=binlog", "--sync-binlog=1", "--server-id=1"}
+
 // initialise makes the system tables.
 func (g *Group) initialise(ctx context.Context, program, dir, data string) error {
 	args := []string{program, "--no-defaults", "--initialize-insecure", "--datadir=" + data, tmpdir(dir)}

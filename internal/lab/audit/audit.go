@@ -10,6 +10,7 @@ import (
 	"fmt"
 
 	"stocklock/internal/stock"
+	"stocklock/internal/strategy/ladder"
 )
 
 // The queries. Each takes the run's id as its parameter.
@@ -42,14 +43,20 @@ type Counts struct {
 	Duplicates   int64 // orders beyond the first for one request id
 }
 
-// Start creates an item of its own for the run, with the run's initial stock, and returns the run
-// with the item's id.
+// Start creates an item of its own for the run, with the run's initial stock, prepares it for the
+// run's strategy, and returns the run with the item's id. A strategy that the ladder does not have
+// keeps nothing but the item's row.
 func Start(ctx context.Context, store *stock.Store, run Run) (Run, error) {
 	item, err := store.CreateItem(ctx, run.ID, run.InitialStock)
 	if err != nil {
 		return Run{}, fmt.Errorf("start run %s: %w", run.ID, err)
 	}
 	run.ItemID = item.ID
+	if s, err := ladder.ByName(run.Strategy); err == nil && s.State.Prepare != nil {
+		if err := s.State.Prepare(ctx, store, item); err != nil {
+			return Run{}, fmt.Errorf("start run %s: prepare the item for %s: %w", run.ID, s.Name, err)
+		}
+	}
 	_, err = store.Pool().ExecContext(ctx, "INSERT INTO runs (id, item_id, strategy, scenario, initial_stock) VALUES (?, ?, ?, ?, ?)",
 		run.ID, run.ItemID, run.Strategy, run.Scenario, run.InitialStock)
 	if err != nil {
@@ -62,10 +69,18 @@ func Start(ctx context.Context, store *stock.Store, run Run) (Run, error) {
 // stock.ErrNotFound where there is no such run.
 func Count(ctx context.Context, store *stock.Store, runID string) (Counts, error) {
 	var c Counts
+	var strategy string
+	var itemID uint64
 	err := store.Pool().QueryRowContext(ctx, totals, runID).
-		Scan(&c.InitialStock, &c.Remaining, &c.Orders, &c.Sold, &c.Oversold, &c.LostUpdates)
+		Scan(&strategy, &itemID, &c.InitialStock, &c.Remaining, &c.Orders, &c.Sold, &c.Oversold, &c.LostUpdates)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = stock.ErrNotFound
+	}
+	if err == nil {
+		var besides int64
+		besides, err = remainingBesides(ctx, store, strategy, itemID)
+		c.Remaining += besides
+		c.LostUpdates += besides
 	}
 	if err == nil {
 		err = store.Pool().QueryRowContext(ctx, duplicates, runID).Scan(&c.Duplicates)
@@ -74,6 +89,16 @@ func Count(ctx context.Context, store *stock.Store, runID string) (Counts, error
 		return Counts{}, fmt.Errorf("audit run %s: %w", runID, err)
 	}
 	return c, nil
+}
+
+// remainingBesides counts the units that the strategy keeps besides the item's row.
+func remainingBesides(ctx context.Context, store *stock.Store, strategy string, itemID uint64) (units int64, err error) {
+	s, err := ladder.ByName(strategy)
+	if err != nil || s.State.Remaining == "" {
+		return 0, nil
+	}
+	err = store.Pool().QueryRowContext(ctx, s.State.Remaining, itemID).Scan(&units)
+	return units, err
 }
 
 // Requests returns for each request id of a run how many orders it has.

@@ -39,6 +39,9 @@ func (t *testbeds) environment() report.Environment {
 	if strings.Contains(t.mysqlVersion, "MariaDB") {
 		e.MySQL = t.mysqlVersion
 	}
+	if p.Binlog {
+		e.MySQL += " with a binlog"
+	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		versions := map[string]string{}
 		for _, m := range info.Deps {

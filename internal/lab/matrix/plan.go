@@ -8,6 +8,7 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy"
+	"stocklock/internal/testserver"
 )
 
 // Pair is a strategy under a scenario.
@@ -30,6 +31,7 @@ type Plan struct {
 	Workers  int           // customers who buy at once
 	Shape    load.Shape    // by default, as fast as the workers can
 	Records  *load.Records // where every request is written down; nil for nowhere
+	Binlog   bool          // the MySQL that is started writes a binlog, synced with each commit
 	Trace    bool          // record every sale even where nothing is injected
 
 	Lease, Wait, Retry time.Duration // of the locks
@@ -106,6 +108,14 @@ func (p Plan) options() trial.Options {
 		Stock: p.Stock, Requests: p.Requests, Workers: workers, Shape: p.Shape, Timeout: p.Wait + answerWithin, Records: p.Records,
 		Options: p.LockOptions(),
 	}
+}
+
+// mysqlOptions are those of mysqld.
+func (p Plan) mysqlOptions() []string {
+	if !p.Binlog {
+		return nil
+	}
+	return testserver.WithBinlog
 }
 
 // LockOptions are those that decide what is expected of a strategy.

@@ -55,7 +55,7 @@ func open(ctx context.Context, p Plan, status *Status) (_ *testbeds, err error) 
 	dsn := p.MySQL
 	if dsn == "" {
 		status.Say("starting MySQL")
-		server, err := t.rig.MySQL(ctx)
+		server, err := t.rig.MySQL(ctx, p.mysqlOptions()...)
 		if err != nil {
 			return nil, err
 		}

@@ -191,8 +191,13 @@ func newPageCell(r trial.Result) pageCell {
 	r.Replay = brokenCommand(r.Replay, drawingWidth)
 	c := pageCell{Result: r, ID: r.Strategy + "/" + r.Scenario, Word: string(r.Verdict), Surprise: r.Surprise(), Counts: counts(r)}
 	c.Link = template.URL("#" + c.ID)
-	if r.Verdict == scenario.Oversold {
+	switch r.Verdict {
+	case scenario.Oversold:
 		c.Count = fmt.Sprintf("+%d", r.Oversold)
+	case scenario.Lied:
+		c.Count = fmt.Sprint(r.AnswersWithoutOrder)
+	case scenario.Left:
+		c.Count = fmt.Sprint(r.Remaining)
 	}
 	if sc, err := scenario.ByName(r.Scenario); err == nil {
 		c.Done = strings.ToUpper(sc.Doc[:1]) + sc.Doc[1:] + "."

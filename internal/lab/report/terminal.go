@@ -88,7 +88,7 @@ func (t Terminal) matrix(r Report) {
 		}
 		return t.short(c)
 	})
-	t.wrapped("held: sold exactly the stock · +N: oversold N · stuck: nothing is sold any more · – skipped · !! a surprise")
+	t.wrapped("held: sold exactly the stock · +N: oversold N · lied N: N answers without an order · left N: sold out with N units left · stuck: nothing is sold any more · – skipped · !! a surprise")
 }
 
 // Expected prints the expected verdict of each wanted cell.

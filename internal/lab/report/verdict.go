@@ -14,6 +14,8 @@ import (
 var colours = map[scenario.Kind]text.Colors{
 	scenario.Held:     {text.FgGreen},
 	scenario.Oversold: {text.FgYellow},
+	scenario.Lied:     {text.FgYellow},
+	scenario.Left:     {text.FgYellow},
 	scenario.Stuck:    {text.FgYellow},
 	scenario.Invalid:  {text.FgYellow},
 }
@@ -23,8 +25,13 @@ var surprising = text.Colors{text.FgHiRed, text.Bold}
 
 // counted is the verdict, and by how much.
 func counted(c trial.Result) string {
-	if c.Verdict == scenario.Oversold {
+	switch c.Verdict {
+	case scenario.Oversold:
 		return fmt.Sprintf("oversold %d", c.Oversold)
+	case scenario.Lied:
+		return fmt.Sprintf("lied %d", c.AnswersWithoutOrder)
+	case scenario.Left:
+		return fmt.Sprintf("left %d", c.Remaining)
 	}
 	return string(c.Verdict)
 }
@@ -42,7 +49,7 @@ func (t Terminal) verdict(c trial.Result, word string) string {
 
 // short is a verdict that fits into the matrix.
 func (t Terminal) short(c trial.Result) string {
-	word := string(c.Verdict)
+	word := counted(c)
 	switch c.Verdict {
 	case scenario.Oversold:
 		word = fmt.Sprintf("+%d", c.Oversold)

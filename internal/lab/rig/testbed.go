@@ -234,6 +234,19 @@ func (s *Testbed) FailOver(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// RestartRedis kills the primary and one server of the quorum, and starts them again without their
+// data.
+func (s *Testbed) RestartRedis(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	restarting, ctx := errgroup.WithContext(ctx)
+	restarting.Go(func() error { return s.primary.Restart(ctx) })
+	if len(s.Quorum) > 0 {
+		restarting.Go(func() error { return s.Quorum[0].Restart(ctx) })
+	}
+	return restarting.Wait()
+}
+
 // Repair ends every fault. It resumes and restarts shops and servers, heals proxies, and gives the
 // primary a replica again.
 func (s *Testbed) Repair(ctx context.Context) error {

@@ -5,6 +5,7 @@ var all = []Scenario{
 	contention,
 	crash,
 	crashAcquiring,
+	crashAnswered,
 	overrun,
 	lateRelease,
 	splitRelease,
@@ -12,5 +13,6 @@ var all = []Scenario{
 	clockSkew,
 	partition,
 	failover,
+	redisRestart,
 	pause,
 }

@@ -97,7 +97,12 @@ func (s Scenario) Expected(p strategy.Properties) Kind {
 	switch s.Attacks {
 	case strategy.Exclusive, strategy.Reentrant:
 		return Held
+	case strategy.DurableAnswers:
+		return heldIf(p.Meets(strategy.DurableAnswers), Lied)
 	case strategy.Recovers:
+		if !p.Meets(strategy.DurableAnswers) {
+			return Lied // orders that were answered die with the shop
+		}
 		return heldIf(p.Meets(strategy.Recovers), Stuck)
 	case strategy.AtomicLease:
 		return heldIf(p.Meets(strategy.Recovers|strategy.AtomicLease), Stuck)
@@ -121,6 +126,8 @@ func (s Scenario) Because(p strategy.Properties) string {
 	case decisive == strategy.Reentrant && !p.Meets(strategy.Reentrant):
 	case !p.Meets(strategy.Exclusive):
 		decisive = strategy.Exclusive
+	case decisive == strategy.Recovers && !p.Meets(strategy.DurableAnswers):
+		decisive = strategy.DurableAnswers
 	case decisive == strategy.AtomicLease || decisive == strategy.LossAware:
 		if !p.Meets(strategy.Recovers) {
 			decisive = strategy.Recovers
@@ -146,6 +153,8 @@ type Kind string
 const (
 	Held     Kind = "held"     // exactly the stock was sold
 	Oversold Kind = "oversold" // more was sold
+	Lied     Kind = "lied"     // answers said sold, and there is no order
+	Left     Kind = "left"     // the last answers said sold out, and the database has units
 	Stuck    Kind = "stuck"    // stock and demand were left, and nothing was sold any more
 	Invalid  Kind = "invalid"  // the harness failed, which says nothing about the strategy
 	Skipped  Kind = "skipped"  // the scenario cannot be run here

@@ -27,7 +27,7 @@ var attacks = []Attack{
 	{strategy.AtomicRelease, Wait, 3, []Cause{SplitRelease, ForeignDelete}},
 	{strategy.ClockFree, Wait, 2, []Cause{StaleDeadline}},
 	{strategy.LossAware, Cut, 2, []Cause{Unnoticed, LostRelease}},
-	{strategy.SurvivesFailover, Forget, 2, []Cause{Forgotten}},
+	{strategy.SurvivesDataLoss, Forget, 2, []Cause{Forgotten}},
 	{strategy.PauseProof, Pause, 2, []Cause{LateWrite}},
 }
 

@@ -24,7 +24,7 @@ func (a *attack) watchLocks(ctx context.Context) error {
 		for i, server := range quorum {
 			watched[fmt.Sprintf("redis %d of %d", i+1, len(quorum))] = server
 		}
-	} else if replica := a.bench.Testbed.Replica(); replica != nil && a.cell.Scenario.Attacks == strategy.SurvivesFailover {
+	} else if replica := a.bench.Testbed.Replica(); replica != nil && a.cell.Scenario.Attacks == strategy.SurvivesDataLoss {
 		watched[explain.Replica] = replica
 	}
 	for name, server := range watched {

@@ -28,7 +28,7 @@ type Result struct {
 	LostUpdates         int64 `json:"lost_updates"`
 	Duplicates          int64 `json:"duplicates"`
 	OrdersWithoutAnswer int64 `json:"orders_without_answer"`
-	AnswersWithoutOrder int64 `json:"answers_without_order"` // must never be
+	AnswersWithoutOrder int64 `json:"answers_without_order"`
 
 	Answered  int64 `json:"answered_sold"` // requests answered as sold
 	Unknown   int64 `json:"unknown"`

@@ -9,6 +9,7 @@ import (
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/redislock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
 )
 
 // standstill is what was found when nothing was sold any more.
@@ -57,10 +58,11 @@ func (a *attack) lookAtLocks(ctx context.Context) ([]explain.Lock, error) {
 	return found, nil
 }
 
-// lockKeys are where Redis keeps an item's lock: plain locks and redislock have one key each.
+// lockKeys are where Redis keeps an item's lock: plain locks and redislock have one key each. A
+// counter of the units left is watched as a lock is.
 func lockKeys(item uint64) []string {
 	key := strategy.Key(item)
-	return []string{key, redislock.Keys("", key).Lock}
+	return []string{key, redislock.Keys("", key).Lock, ladder.CounterKey(item)}
 }
 
 // describe says what the requests wait for.

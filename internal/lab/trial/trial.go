@@ -128,6 +128,15 @@ func runOnce(ctx context.Context, b Bench, c Cell, o Options) (attempt, error) {
 	if err := count(ctx, b.Store, run.ID, a.customers.hits, r); err != nil {
 		return attempt{}, err
 	}
+	if r.AnswersWithoutOrder > 0 || r.Remaining > 0 && a.stuck == nil {
+		// An order may still be on its way.
+		if err := noNewOrders(ctx, b.Store, run.ID, settled, settlePatience); err != nil {
+			return attempt{}, err
+		}
+		if err := count(ctx, b.Store, run.ID, a.customers.hits, r); err != nil {
+			return attempt{}, err
+		}
+	}
 	if v.kind == "" {
 		v = judge(r, a)
 	}
@@ -185,8 +194,21 @@ func rest(ctx context.Context, store *stock.Store, run string, doubtful bool, le
 	if !doubtful {
 		return nil
 	}
-	orders, since := int64(-1), time.Now()
-	for time.Since(since) < lease {
+	return noNewOrders(ctx, store, run, lease, settlePatience)
+}
+
+// A cell has settled when there were no new orders for so long. It is judged after settlePatience
+// whether it has or not.
+const (
+	settled        = 2 * time.Second
+	settlePatience = 10 * time.Second
+)
+
+// noNewOrders waits until a run had no new orders for a time, and no longer than patience.
+func noNewOrders(ctx context.Context, store *stock.Store, run string, quiet, patience time.Duration) error {
+	began := time.Now()
+	orders, since := int64(-1), began
+	for time.Since(since) < quiet && time.Since(began) < patience {
 		a, err := audit.Count(ctx, store, run)
 		if err != nil {
 			return err
@@ -197,7 +219,7 @@ func rest(ctx context.Context, store *stock.Store, run string, doubtful bool, le
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-time.After(lease / 10):
+		case <-time.After(quiet / 10):
 		}
 	}
 	return nil
@@ -213,6 +235,7 @@ func count(ctx context.Context, store *stock.Store, run string, hits []*hit, r *
 	if err != nil {
 		return err
 	}
+	r.AnswersWithoutOrder, r.OrdersWithoutAnswer = 0, 0
 	r.Sold, r.Remaining, r.Oversold, r.LostUpdates, r.Duplicates = a.Sold, a.Remaining, a.Oversold, a.LostUpdates, a.Duplicates
 	for _, h := range hits {
 		switch n := orders[h.id]; {

@@ -3,6 +3,7 @@ package trial
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/scenario"
@@ -39,21 +40,23 @@ func (r *Result) conclude(v verdict) {
 // judge returns the verdict that follows from the database's counts.
 func judge(r *Result, a *attack) verdict {
 	switch {
-	case r.AnswersWithoutOrder > 0:
-		return invalid("%d requests were answered as sold, and have no order", r.AnswersWithoutOrder)
 	case r.Duplicates > 0:
 		return invalid("%d requests have more than one order", r.Duplicates)
 	case r.Errors > 0:
 		return invalid("%d unexpected answers, such as: %s", r.Errors, a.firstFailure())
 	case r.Oversold > 0:
 		return verdict{kind: scenario.Oversold, reason: fmt.Sprintf("%d orders for a stock of %d", r.Sold, r.InitialStock)}
+	case r.AnswersWithoutOrder > 0:
+		return verdict{kind: scenario.Lied, reason: fmt.Sprintf("%d requests were answered as sold, and have no order", r.AnswersWithoutOrder)}
+	case r.Remaining > 0 && a.stuck == nil && endsSoldOut(a.customers.hits):
+		return verdict{kind: scenario.Left, reason: fmt.Sprintf("the last answers say sold out, and the database has %d of %d", r.Remaining, r.InitialStock)}
 	case a.stuck != nil && a.deserted() != nil:
 		return invalid("no shop answers any more; shops given by --shop must be restarted from outside: %v", a.deserted())
 	case a.stuck != nil:
 		return verdict{kind: scenario.Stuck, reason: fmt.Sprintf("%d of %d left and wanted; %s", r.Remaining, r.InitialStock, a.stuck.waiting)}
 	case r.Remaining > 0:
 		return invalid("the attack ended with %d of %d unsold", r.Remaining, r.InitialStock)
-	case a.cell.Scenario.Attacks == strategy.Renews && longWorkNeverSells(a.customers.hits):
+	case a.cell.Scenario.Attacks == strategy.Renews && a.cell.Strategy.Properties.Has.Includes(strategy.Renews) && longWorkNeverSells(a.customers.hits):
 		return verdict{kind: scenario.Stuck, reason: "work that outlasts the lease never sells: each time the lock was lost"}
 	case a.missedEveryPoint():
 		return spoiled("no fault reached its point")
@@ -67,6 +70,20 @@ func judge(r *Result, a *attack) verdict {
 func (a *attack) missedEveryPoint() bool {
 	guarded := a.cell.Strategy.Guard != "nothing"
 	return a.bench.Testbed != nil && guarded && a.progress.reached == 0 && a.customers.sentFault()
+}
+
+// endsSoldOut reports whether the last sale was followed by answers that say sold out.
+func endsSoldOut(hits []*hit) bool {
+	var sold, soldOut time.Time
+	for _, h := range hits {
+		switch at := h.Sent.Add(h.Latency); {
+		case h.Outcome == load.Sold && at.After(sold):
+			sold = at
+		case h.Outcome == load.SoldOut && at.After(soldOut):
+			soldOut = at
+		}
+	}
+	return soldOut.After(sold)
 }
 
 // longWorkNeverSells reports whether every request with a fault lost its lock over it. A lock that

@@ -11,6 +11,7 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
+	"stocklock/internal/strategy"
 )
 
 func TestJudge(t *testing.T) {
@@ -32,6 +33,12 @@ func TestJudge(t *testing.T) {
 	lost := &hit{injection: long, Answer: load.Answer{Outcome: load.Lost}}
 	longSold := &hit{injection: long, Answer: load.Answer{Outcome: load.Sold}}
 	sold := &hit{Answer: load.Answer{Outcome: load.Sold}}
+	soldOut := &hit{Answer: load.Answer{Outcome: load.SoldOut, Latency: time.Second}}
+	later := &hit{Answer: load.Answer{Outcome: load.Sold, Latency: 2 * time.Second}}
+	renewing := func(a *attack) *attack {
+		a.cell.Strategy.Properties.Has = strategy.Renews
+		return a
+	}
 	for _, tt := range []struct {
 		what string
 		r    Result
@@ -47,11 +54,16 @@ func TestJudge(t *testing.T) {
 		{"no shop answers", Result{Remaining: 3}, stuckWith(
 			&hit{Answer: load.Answer{Sent: time.Now()}}, &hit{Answer: load.Answer{Sent: time.Now().Add(time.Second), Err: errors.New("refused")}}), scenario.Invalid},
 		{"the attack ended too early", Result{Remaining: 3}, &attack{}, scenario.Invalid},
-		{"an answer without an order", Result{AnswersWithoutOrder: 1}, &attack{}, scenario.Invalid},
+		{"an answer without an order", Result{AnswersWithoutOrder: 1}, &attack{}, scenario.Lied},
+		{"an answer without an order, and oversold", Result{AnswersWithoutOrder: 1, Oversold: 1}, &attack{}, scenario.Oversold},
+		{"an answer without an order, and units left", Result{AnswersWithoutOrder: 1, Remaining: 3}, with(scenario.Scenario{}, sold, soldOut), scenario.Lied},
+		{"sold out with units left", Result{Remaining: 3}, with(scenario.Scenario{}, sold, soldOut), scenario.Left},
+		{"units left, and the last one was sold", Result{Remaining: 3}, with(scenario.Scenario{}, soldOut, later), scenario.Invalid},
 		{"two orders for one request", Result{Duplicates: 1}, &attack{}, scenario.Invalid},
 		{"an answer that should not be", Result{Errors: 1, Oversold: 5}, &attack{}, scenario.Invalid},
-		{"all long work lost its lock", Result{}, with(overrun, lost, lost, sold), scenario.Stuck},
-		{"one long work sold", Result{}, with(overrun, lost, longSold), scenario.Held},
+		{"all long work lost its lock", Result{}, renewing(with(overrun, lost, lost, sold)), scenario.Stuck},
+		{"one long work sold", Result{}, renewing(with(overrun, lost, longSold)), scenario.Held},
+		{"all long work lost a lock that does not renew", Result{}, with(overrun, lost, lost, sold), scenario.Held},
 		{"long work lost its lock to another fault", Result{}, with(scenario.Scenario{}, lost), scenario.Held},
 	} {
 		if v := judge(&tt.r, tt.a); v.kind != tt.want {

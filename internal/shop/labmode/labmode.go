@@ -68,6 +68,18 @@ func (l *Lab) Sale(header http.Header) (shop.Sell, error) {
 	}, nil
 }
 
+// Answered injects a fault that a request has at the point answered, when its client has the answer.
+// Other requests do not pass that point.
+func (l *Lab) Answered(r *http.Request, wanted stock.Sale, flush func()) {
+	asked, err := ParseExperiment(r.Header)
+	if err != nil || asked.Fault.Point != sale.Answered {
+		return
+	}
+	flush()
+	wanted.Run = asked.Run
+	sale.At(sale.WithHook(r.Context(), l.hook(asked, asked.Strategy, wanted)), sale.Answered)
+}
+
 // seller returns the seller of a strategy, the usual one for no name. All sales by one strategy share
 // a seller, because some guards queue inside the process.
 func (l *Lab) seller(name string) (*strategy.Seller, error) {

@@ -20,7 +20,7 @@ var getset = strategy.Strategy{
 	Decrement: "read-then-write",
 	Telling:   "clock-skew",
 	Properties: strategy.Properties{
-		Has:           strategy.Exclusive | strategy.Recovers | strategy.AtomicLease,
+		Has:           strategy.DurableAnswers | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease,
 		NotApplicable: strategy.AtomicRelease,
 	},
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {

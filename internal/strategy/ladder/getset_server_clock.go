@@ -15,7 +15,7 @@ var getsetServerClock = strategy.Strategy{
 	Decrement: "read-then-write",
 	Telling:   "overrun",
 	Properties: strategy.Properties{
-		Has:           strategy.Exclusive | strategy.Recovers | strategy.AtomicLease | strategy.ClockFree,
+		Has:           strategy.DurableAnswers | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease | strategy.ClockFree,
 		NotApplicable: strategy.AtomicRelease,
 	},
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {

@@ -1,6 +1,7 @@
-// Package ladder holds the ways to protect a sale that break, from the naive to the strict.
+// Package ladder holds the ways to protect a sale that break, from the naive to the strict, and
+// those that hold and keep stock in other places than the item's row.
 //
-// They are here to be seen failing. Each is one file and one line in the list, as the ways of
+// They are here to be compared. Each is one file and one line in the list, as the ways of
 // package strategy are, and no shop in production contains them.
 package ladder
 
@@ -10,7 +11,8 @@ import (
 	"stocklock/internal/strategy"
 )
 
-// breakable lists the strategies that at least one scenario breaks, in teaching order.
+// breakable lists the strategies in teaching order. At least one scenario breaks those before
+// reservation.
 var breakable = []strategy.Strategy{
 	none,
 	mutex,
@@ -27,6 +29,12 @@ var breakable = []strategy.Strategy{
 	reentrantTimer,
 	reentrant,
 	redlock,
+	redisAsync,
+	reservationUnchecked,
+	reservation,
+	getLock,
+	buckets,
+	skipLocked,
 }
 
 // All returns the whole ladder: the ways that break, and above them those fit for production.

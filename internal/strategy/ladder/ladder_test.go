@@ -28,6 +28,13 @@ func TestRecipes(t *testing.T) {
 		"reentrant-timer":     "evalsha; evalsha",
 		"reentrant":           "evalsha; evalsha",
 		"redlock":             "set nx px; evalsha",
+
+		"redis-async":           "evalsha",
+		"reservation-unchecked": "",
+		"reservation":           "",
+		"get-lock":              "",
+		"buckets":               "",
+		"skip-locked":           "",
 	})
 }
 

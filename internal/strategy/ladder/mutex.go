@@ -17,9 +17,9 @@ var mutex = strategy.Strategy{
 	Telling:   "contention",
 	// The mutex has no lease and is in no Redis.
 	Properties: strategy.Properties{
-		Has: strategy.Recovers | strategy.OwnerChecked | strategy.ClockFree,
+		Has: strategy.DurableAnswers | strategy.Recovers | strategy.OwnerChecked | strategy.ClockFree,
 		NotApplicable: strategy.AtomicLease | strategy.Renews | strategy.AtomicRelease |
-			strategy.LossAware | strategy.SurvivesFailover | strategy.PauseProof,
+			strategy.LossAware | strategy.SurvivesDataLoss | strategy.PauseProof,
 	},
 	WithOneProcess: strategy.Exclusive,
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {

@@ -11,9 +11,10 @@ var none = strategy.Strategy{
 	Telling:   "contention",
 	// There is no lock: nothing that is said of locks applies.
 	Properties: strategy.Properties{
+		Has: strategy.DurableAnswers,
 		NotApplicable: strategy.Recovers | strategy.AtomicLease | strategy.Renews |
 			strategy.OwnerChecked | strategy.AtomicRelease | strategy.Reentrant |
-			strategy.ClockFree | strategy.LossAware | strategy.SurvivesFailover |
+			strategy.ClockFree | strategy.LossAware | strategy.SurvivesDataLoss |
 			strategy.PauseProof,
 	},
 	Build: func(strategy.Deps) (strategy.Guard, strategy.Decrement) {

@@ -15,10 +15,10 @@ var redlock = strategy.Strategy{
 	Decrement: "read-then-write",
 	Telling:   "pause",
 	Properties: strategy.Properties{
-		Has: strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
+		Has: strategy.DurableAnswers | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
 			strategy.Renews | strategy.OwnerChecked | strategy.AtomicRelease |
 			strategy.Reentrant | strategy.ClockFree | strategy.LossAware |
-			strategy.SurvivesFailover,
+			strategy.SurvivesDataLoss,
 	},
 	NeedsQuorum: true,
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {

@@ -19,7 +19,7 @@ var setnx = strategy.Strategy{
 	// The lock has no lease. As it never changes hands before its release, the DEL frees only the
 	// holder's own.
 	Properties: strategy.Properties{
-		Has: strategy.Exclusive | strategy.OwnerChecked | strategy.ClockFree,
+		Has: strategy.DurableAnswers | strategy.Exclusive | strategy.OwnerChecked | strategy.ClockFree,
 		NotApplicable: strategy.AtomicLease | strategy.Renews | strategy.AtomicRelease |
 			strategy.LossAware | strategy.PauseProof,
 	},

@@ -67,6 +67,18 @@ func NewItem(t *testing.T, d strategy.Deps, units int64) stock.Item {
 	return item
 }
 
+// NewItemFor creates an item with so many units, and prepares it for the strategy.
+func NewItemFor(t *testing.T, s strategy.Strategy, d strategy.Deps, units int64) stock.Item {
+	t.Helper()
+	item := NewItem(t, d, units)
+	if s.State.Prepare != nil {
+		if err := s.State.Prepare(t.Context(), d.Store, item); err != nil {
+			t.Fatalf("prepare an item for %s: %v", s.Name, err)
+		}
+	}
+	return item
+}
+
 func describes(t *testing.T, of []strategy.Strategy) {
 	name := regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
 	seen := map[string]bool{}
@@ -82,6 +94,9 @@ func describes(t *testing.T, of []strategy.Strategy) {
 			if text == "" || strings.ContainsAny(text, "\n|") {
 				t.Errorf("strategy %s: %s is %q, want one line that fits into a table", s.Name, field, text)
 			}
+		}
+		if s.AnswersFirst == s.Properties.Has.Includes(strategy.DurableAnswers) {
+			t.Errorf("strategy %s: durable-answers must be had, and only where it does not answer first", s.Name)
 		}
 		if s.Build == nil {
 			t.Errorf("strategy %s cannot be built", s.Name)
@@ -99,7 +114,7 @@ func contention(t *testing.T, of []strategy.Strategy) {
 	d := Deps(t)
 	for _, s := range of {
 		t.Run(s.Name, func(t *testing.T) {
-			it := NewItem(t, d, stockSize)
+			it := NewItemFor(t, s, d, stockSize)
 			sellers := []*strategy.Seller{NewSeller(t, s, d), NewSeller(t, s, d)}
 			// The work is long against a poll, so that an overlap is seen if it is possible.
 			working := sale.WithHook(t.Context(), func(_ context.Context, p sale.Point, _ []slog.Attr) {
@@ -140,15 +155,28 @@ func pointsComeInOrder(t *testing.T, of []strategy.Strategy) {
 	section := []sale.Point{sale.Read, sale.Write, sale.Written}
 	for _, s := range of {
 		t.Run(s.Name, func(t *testing.T) {
-			want := sale.Points
+			want := slices.DeleteFunc(slices.Clone(sale.Points), func(p sale.Point) bool { return p == sale.Answered })
 			if s.Guard == "nothing" {
 				want = section
 			}
+			if s.AnswersFirst {
+				want = []sale.Point{sale.Read, sale.Write} // the rest comes after the answer
+			}
+			var mu sync.Mutex
 			var passed []sale.Point
-			ctx := sale.WithHook(t.Context(), func(_ context.Context, p sale.Point, _ []slog.Attr) { passed = append(passed, p) })
-			seller, it := NewSeller(t, s, d), NewItem(t, d, 1)
+			ctx := sale.WithHook(t.Context(), func(_ context.Context, p sale.Point, _ []slog.Attr) {
+				mu.Lock()
+				defer mu.Unlock()
+				passed = append(passed, p)
+			})
+			seller, it := NewSeller(t, s, d), NewItemFor(t, s, d, 1)
 			if _, err := seller.Sell(ctx, stock.Sale{ItemID: it.ID, Quantity: 1, RequestID: "r", Shop: "test"}); err != nil {
 				t.Fatalf("Sell: %v", err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if s.AnswersFirst {
+				passed = passed[:min(len(passed), len(want))]
 			}
 			if !slices.Equal(passed, want) {
 				t.Errorf("a sale passed %v, want %v", passed, want)
@@ -169,7 +197,7 @@ func Recipes(t *testing.T, of []strategy.Strategy, want map[string]string) {
 			if !known {
 				t.Fatal("no recipe is written down for it")
 			}
-			seller, it := NewSeller(t, s, d), NewItem(t, d, 2)
+			seller, it := NewSeller(t, s, d), NewItemFor(t, s, d, 2)
 			for range 2 { // the first time loads the scripts
 				sent.reset()
 				if _, err := seller.Sell(t.Context(), stock.Sale{ItemID: it.ID, Quantity: 1, RequestID: "r", Shop: "test"}); err != nil {

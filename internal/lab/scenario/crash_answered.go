@@ -1,0 +1,13 @@
+package scenario
+
+import (
+	"stocklock/internal/sale"
+	"stocklock/internal/strategy"
+)
+
+var crashAnswered = Scenario{
+	Name:    "crash-answered",
+	Doc:     "a shop is killed with kill -9 right after it has answered a sale, and starts again",
+	Attacks: strategy.DurableAnswers,
+	Plan:    killAt(sale.Answered),
+}

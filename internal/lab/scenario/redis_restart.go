@@ -1,0 +1,29 @@
+package scenario
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/sale"
+	"stocklock/internal/shop/labmode"
+	"stocklock/internal/strategy"
+)
+
+// The holder is stopped for the reason that failover gives.
+var redisRestart = Scenario{
+	Name:    "redis-restart",
+	Doc:     "a holder is in its section, and Redis is killed and starts again without its data; of a quorum, one server",
+	Attacks: strategy.SurvivesDataLoss,
+	Needs:   Rig,
+	Plan: func(rng *rand.Rand, lease time.Duration) Plan {
+		return Plan{
+			Inject: schedule(rng, 3, 2, func() Injection {
+				return Injection{Fault: labmode.Fault{Point: sale.Write, Action: labmode.Stop, For: stoppedWithinLease(lease)}, Alone: true}
+			}),
+			Intervene:    func(ctx context.Context, testbed *rig.Testbed, _ int) error { return testbed.RestartRedis(ctx) },
+			Intervention: "Redis restarted without its data",
+		}
+	},
+}

@@ -1,0 +1,291 @@
+package stock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
+	"gorm.io/gorm"
+)
+
+// Decrement sells with one conditional statement, UPDATE ... SET stock = stock - ? WHERE stock >= ?,
+// and needs neither a lock nor a read before it.
+//
+// The UPDATE comes before the INSERT of the order. The other order would hold the row's lock for one
+// round trip less, but the order could not say which stock it read, and the ids of the orders would
+// not follow their commits.
+func (s *Store) Decrement(ctx context.Context, sale Sale) (Order, error) {
+	return s.sell(ctx, sale, func(ctx context.Context, tx *gorm.DB) (left int64, ok bool, err error) {
+		return take(ctx, tx, sale.ItemID, sale.Quantity)
+	})
+}
+
+// DecrementFenced is [Store.Decrement] that also raises the item's fence to the sale's token. It is
+// refused with [ErrFenced] where the fence is above the token.
+//
+// The fence adds order and not safety: an overtaken holder is refused, and no write of it could be
+// wrong, because it subtracts from what the row has. Raising the fence in a commit of its own before
+// the read, as [Store.RaiseFence] does, is only needed where the write depends on a read.
+func (s *Store) DecrementFenced(ctx context.Context, sale Sale) (Order, error) {
+	return s.sell(ctx, sale, func(ctx context.Context, tx *gorm.DB) (left int64, ok bool, err error) {
+		return leftAfter(ctx, tx,
+			"UPDATE items SET stock = LAST_INSERT_ID(stock - ?), version = version + 1, fence = ? WHERE id = ? AND fence <= ? AND stock >= ?",
+			sale.Quantity, sale.Token, sale.ItemID, sale.Token, sale.Quantity)
+	})
+}
+
+// sell takes the units and records the order, in one transaction. After a refusal it asks for the
+// reason, when the row is no longer locked.
+func (s *Store) sell(ctx context.Context, sale Sale, take func(context.Context, *gorm.DB) (left int64, ok bool, err error)) (Order, error) {
+	var order Order
+	refused := false
+	err := s.transaction(ctx, rowTimeout, func(tx *gorm.DB) error {
+		if err := sale.ready(); err != nil {
+			return err
+		}
+		left, ok, err := take(tx.Statement.Context, tx)
+		if err != nil {
+			return err
+		}
+		if refused = !ok; refused {
+			return ErrSoldOut
+		}
+		order, err = record(tx, sale, left+sale.Quantity, left)
+		return err
+	})
+	if refused {
+		item, readErr := s.Read(ctx, sale.ItemID)
+		switch {
+		case readErr != nil:
+			err = readErr
+		case item.Fence > sale.Token && sale.Token > 0 && item.Stock >= sale.Quantity:
+			err = ErrFenced
+		}
+	}
+	return order, orderError(sale, err)
+}
+
+// take takes units of an item that has so many, and returns what is left. The row stays locked until
+// the transaction ends.
+func take(ctx context.Context, tx *gorm.DB, itemID uint64, quantity int64) (left int64, ok bool, err error) {
+	return leftAfter(ctx, tx, "UPDATE items SET stock = LAST_INSERT_ID(stock - ?), version = version + 1 WHERE id = ? AND stock >= ?",
+		quantity, itemID, quantity)
+}
+
+// leftAfter sends an UPDATE that sets LAST_INSERT_ID to what is left. It comes back in the answer to
+// the UPDATE, which saves a SELECT under the row's lock.
+func leftAfter(ctx context.Context, tx *gorm.DB, update string, args ...any) (left int64, ok bool, err error) {
+	done, err := tx.Statement.ConnPool.ExecContext(ctx, update, args...)
+	if err != nil {
+		return 0, false, err
+	}
+	matched, err := done.RowsAffected()
+	if err != nil || matched == 0 {
+		return 0, false, err
+	}
+	left, err = done.LastInsertId()
+	return left, true, err
+}
+
+// Outcome says what became of one sale of a batch.
+type Outcome struct {
+	Order Order
+	Err   error
+}
+
+// DecrementBatch sells one item to many, in one transaction, in the order of the sales. A sale that
+// finds too few units left is sold out, and the sales behind it that still fit are made.
+//
+// An error that one row can cause, such as an idempotency key that has an order, makes the store
+// sell each sale once more by itself. Any other error is returned, and is the outcome of all of
+// them.
+//
+// A COMMIT without an answer is followed by a look for the orders. Where it finds none, the outcome
+// is unknown: [ErrUnknown].
+func (s *Store) DecrementBatch(ctx context.Context, itemID uint64, sales []Sale) ([]Outcome, error) {
+	outcomes, err := s.decrementBatch(ctx, itemID, sales)
+	if len(sales) > 1 && isOneRows(err) {
+		outcomes = make([]Outcome, len(sales))
+		for i := range sales {
+			alone, err := s.decrementBatch(ctx, itemID, sales[i:i+1])
+			if err != nil {
+				outcomes[i].Err = orderError(sales[i], err)
+				continue
+			}
+			outcomes[i] = alone[0]
+		}
+		return outcomes, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%d orders of item %d: %w", len(sales), itemID, classify(err))
+	}
+	return outcomes, nil
+}
+
+func (s *Store) decrementBatch(ctx context.Context, itemID uint64, sales []Sale) ([]Outcome, error) {
+	outcomes := make([]Outcome, len(sales))
+	var orders []Order
+	var sold []bool
+	err := s.transaction(ctx, rowTimeout, func(tx *gorm.DB) (err error) {
+		ctx := tx.Statement.Context
+		read := int64(0)
+		if read, sold, err = takeBatch(ctx, tx, itemID, sales); err != nil {
+			return err
+		}
+		for i, sale := range sales {
+			if sold[i] {
+				orders = append(orders, newOrder(sale, read, read-sale.Quantity))
+				read -= sale.Quantity
+			}
+		}
+		if len(orders) == 0 {
+			return nil
+		}
+		return s.recordAll(ctx, tx, orders)
+	})
+	if err != nil && !(errors.Is(err, ErrUnknown) && s.committed(ctx, orders)) {
+		return nil, err
+	}
+	for i, sale := range sales {
+		if sold[i] {
+			outcomes[i].Order, orders = orders[0], orders[1:]
+		} else {
+			outcomes[i].Err = orderError(sale, ErrSoldOut)
+		}
+	}
+	return outcomes, nil
+}
+
+// takeBatch takes from the stock what the sales want, and says which of them get it and what the
+// stock was before.
+func takeBatch(ctx context.Context, tx *gorm.DB, itemID uint64, sales []Sale) (read int64, sold []bool, err error) {
+	sold = make([]bool, len(sales))
+	if sum, ok := total(sales); ok {
+		left, all, err := take(ctx, tx, itemID, sum)
+		if err != nil {
+			return 0, nil, err
+		}
+		if all {
+			for i := range sold {
+				sold[i] = true
+			}
+			return left + sum, sold, nil
+		}
+	}
+	var stock []int64
+	if err := tx.Raw("SELECT stock FROM items WHERE id = ? FOR UPDATE", itemID).Scan(&stock).Error; err != nil {
+		return 0, nil, err
+	}
+	if len(stock) == 0 {
+		return 0, nil, ErrNotFound
+	}
+	taken := int64(0)
+	for i, sale := range sales {
+		if sold[i] = sale.Quantity <= stock[0]-taken; sold[i] {
+			taken += sale.Quantity
+		}
+	}
+	if taken > 0 {
+		_, _, err = take(ctx, tx, itemID, taken)
+	}
+	return stock[0], sold, err
+}
+
+// recordAll inserts orders in one statement, which gives them consecutive ids.
+func (s *Store) recordAll(ctx context.Context, tx *gorm.DB, orders []Order) error {
+	if err := tx.Create(&orders).Error; err != nil {
+		return err
+	}
+	step, err := s.idStep(ctx, tx)
+	for i := range orders {
+		orders[i].ID = orders[0].ID + uint64(i)*step // gorm assumes steps of 1
+	}
+	return err
+}
+
+// idStep is how far apart the server's consecutive ids are: 1, unless several servers write.
+func (s *Store) idStep(ctx context.Context, tx *gorm.DB) (uint64, error) {
+	if step := s.step.Load(); step > 0 {
+		return step, nil
+	}
+	var step uint64
+	if err := tx.WithContext(ctx).Raw("SELECT @@auto_increment_increment").Scan(&step).Error; err != nil {
+		return 0, err
+	}
+	s.step.Store(step)
+	return step, nil
+}
+
+// total adds the quantities, and reports whether the sum fits into an int64.
+func total(sales []Sale) (sum int64, ok bool) {
+	for _, sale := range sales {
+		if sale.Quantity > math.MaxInt64-sum {
+			return 0, false
+		}
+		sum += sale.Quantity
+	}
+	return sum, true
+}
+
+// How long and how often the orders of a COMMIT without an answer are looked for.
+const (
+	lookFor   = 2 * time.Second
+	lookEvery = 100 * time.Millisecond
+)
+
+// committed reports whether orders are there whose COMMIT had no answer. Their public ids were made
+// before the INSERT.
+func (s *Store) committed(ctx context.Context, orders []Order) bool {
+	if len(orders) == 0 {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookFor)
+	defer cancel()
+	for {
+		// All of them or none: they were written in one transaction.
+		if _, err := s.Order(ctx, orders[0].PublicID); err == nil {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
+// tooLong is the error for a value that does not fit into its column.
+const tooLong = 1406
+
+// isOneRows reports whether an error is one that a single row of a batch can cause.
+func isOneRows(err error) bool {
+	fromServer, ok := errors.AsType[*mysqldriver.MySQLError](err)
+	return ok && slices.Contains([]uint16{duplicateKey, tooLong}, fromServer.Number)
+}
+
+// Key is under which a customer's wish is known: see Sale.IdempotencyKey.
+type Key struct{ Subject, IdempotencyKey string }
+
+// Key returns the sale's key. Its IdempotencyKey is empty where the sale has none.
+func (s Sale) Key() Key { return Key{s.Subject, s.IdempotencyKey} }
+
+// OrdersByKeys returns the orders that were made under these keys.
+func (s *Store) OrdersByKeys(ctx context.Context, keys []Key) (map[Key]Order, error) {
+	pairs := make([][]any, len(keys))
+	for i, k := range keys {
+		pairs[i] = []any{k.IdempotencyKey, k.Subject}
+	}
+	var orders []Order
+	if err := s.db.WithContext(ctx).Where("(idempotency_key, subject) IN ?", pairs).Find(&orders).Error; err != nil {
+		return nil, fmt.Errorf("read orders by %d keys: %w", len(keys), err)
+	}
+	byKey := make(map[Key]Order, len(orders))
+	for _, o := range orders {
+		byKey[Key{o.Subject, *o.IdempotencyKey}] = o
+	}
+	return byKey, nil
+}

@@ -1,0 +1,223 @@
+package stock_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
+
+	"stocklock/internal/stock"
+	"stocklock/internal/testserver"
+)
+
+func wanted(item stock.Item, quantities ...int64) []stock.Sale {
+	sales := make([]stock.Sale, len(quantities))
+	for i, q := range quantities {
+		sales[i] = stock.Sale{ItemID: item.ID, Quantity: q, RequestID: "r" + string(rune('a'+i)), Strategy: "test", Shop: "shop"}
+	}
+	return sales
+}
+
+// check compares the orders in the database with the outcomes, and their chain with the stock.
+func check(t *testing.T, store *stock.Store, item stock.Item, outcomes []stock.Outcome, sold ...bool) {
+	t.Helper()
+	var made []stock.Order
+	for i, o := range outcomes {
+		switch {
+		case sold[i] && o.Err != nil:
+			t.Errorf("sale %d: %v", i, o.Err)
+		case !sold[i] && !errors.Is(o.Err, stock.ErrSoldOut):
+			t.Errorf("sale %d: order %d, %v, want ErrSoldOut", i, o.Order.ID, o.Err)
+		case sold[i]:
+			made = append(made, o.Order)
+		}
+	}
+	orders, err := store.ItemOrders(t.Context(), item.ID)
+	if err != nil || len(orders) != len(made) {
+		t.Fatalf("%d orders, %v, want %d", len(orders), err, len(made))
+	}
+	left := item.Stock
+	for i, o := range orders {
+		if o.ID != made[i].ID || o.RequestID != made[i].RequestID || o.StockRead != left || o.StockWritten != left-o.Quantity {
+			t.Errorf("order %d of %s: read %d, wrote %d, want %d of %s from %d", o.ID, o.RequestID, o.StockRead, o.StockWritten, made[i].ID, made[i].RequestID, left)
+		}
+		left = o.StockWritten
+	}
+	if got := stockOf(t, store, item.ID); got != left {
+		t.Errorf("stock = %d, want %d", got, left)
+	}
+}
+
+func TestBatchSellsAllThatFit(t *testing.T) {
+	store := open(t)
+	for _, tt := range []struct {
+		name       string
+		stock      int64
+		quantities []int64
+		sold       []bool
+	}{
+		{"all", 10, []int64{1, 2, 3}, []bool{true, true, true}},
+		{"to the last unit", 6, []int64{1, 2, 3}, []bool{true, true, true}},
+		{"one too large in the middle", 5, []int64{2, 4, 3}, []bool{true, false, true}},
+		{"none", 0, []int64{1, 1}, []bool{false, false}},
+		{"more than an int64 can add", 5, []int64{1<<63 - 1, 1<<63 - 1, 2}, []bool{false, false, true}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			item := newItem(t, store, tt.stock)
+			outcomes, err := store.DecrementBatch(t.Context(), item.ID, wanted(item, tt.quantities...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(t, store, item, outcomes, tt.sold...)
+		})
+	}
+	if _, err := store.DecrementBatch(t.Context(), 404, wanted(stock.Item{ID: 404}, 1, 1)); !errors.Is(err, stock.ErrNotFound) {
+		t.Errorf("a batch of no item: %v, want ErrNotFound", err)
+	}
+}
+
+func TestBatchIdsWhereTheServerCountsInSteps(t *testing.T) {
+	dsn, err := mysqldriver.ParseDSN(testserver.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dsn.Params = map[string]string{"auto_increment_increment": "3"}
+	store := openAt(t, dsn.FormatDSN())
+	item := newItem(t, store, 9)
+	outcomes, err := store.DecrementBatch(t.Context(), item.ID, wanted(item, 1, 1, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, store, item, outcomes, true, true, true)
+	if step := outcomes[1].Order.ID - outcomes[0].Order.ID; step != 3 {
+		t.Errorf("ids are %d apart: the server did not count in steps of 3", step)
+	}
+}
+
+// TestOneRowsErrorIsItsOwn has one bad row in a batch: the others are sold.
+func TestOneRowsErrorIsItsOwn(t *testing.T) {
+	store := open(t)
+	item := newItem(t, store, 10)
+	before := one(item)
+	before.IdempotencyKey = "used"
+	if _, err := store.Decrement(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	sales := wanted(item, 1, 1, 1, 1)
+	sales[1].IdempotencyKey = "used"                   // 1062
+	sales[2].RequestID = strings.Repeat("x", 64) + "y" // 1406
+	outcomes, err := store.DecrementBatch(t.Context(), item.ID, sales)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if outcomes[0].Err != nil || outcomes[3].Err != nil {
+		t.Errorf("the good sales: %v, %v", outcomes[0].Err, outcomes[3].Err)
+	}
+	if !errors.Is(outcomes[1].Err, stock.ErrRepeated) {
+		t.Errorf("the used key: %v, want ErrRepeated", outcomes[1].Err)
+	}
+	if fromServer, ok := errors.AsType[*mysqldriver.MySQLError](outcomes[2].Err); !ok || fromServer.Number != 1406 {
+		t.Errorf("the long request id: %v, want 1406", outcomes[2].Err)
+	}
+	if got := stockOf(t, store, item.ID); got != 7 {
+		t.Errorf("stock = %d, want 7", got)
+	}
+}
+
+// TestCommitWithoutAnAnswer loses the connection around the COMMIT of a batch.
+func TestCommitWithoutAnAnswer(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		deliver bool // whether the server gets the COMMIT
+	}{
+		{"the answer is lost", true},
+		{"the COMMIT is lost", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dsn, err := mysqldriver.ParseDSN(testserver.Database(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			direct := openAt(t, dsn.FormatDSN())
+			item := newItem(t, direct, 10)
+			dsn.Addr = losesOneCommit(t, dsn.Addr, tt.deliver)
+			store, err := stock.Open(dsn.FormatDSN())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { store.Close() })
+			outcomes, err := store.DecrementBatch(t.Context(), item.ID, wanted(item, 1, 2))
+			if !tt.deliver {
+				if !errors.Is(err, stock.ErrUnknown) {
+					t.Errorf("DecrementBatch = %v, want ErrUnknown", err)
+				}
+				check(t, direct, item, nil)
+				return
+			}
+			if err != nil {
+				t.Fatalf("DecrementBatch = %v, but the batch was committed", err)
+			}
+			check(t, direct, item, outcomes, true, true)
+		})
+	}
+}
+
+// losesOneCommit starts a proxy that ends the first connection on which a COMMIT is sent, before or
+// after the server has it.
+func losesOneCommit(t *testing.T, server string, deliver bool) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	lost := make(chan struct{}, 1)
+	lost <- struct{}{}
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go relay(client, server, lost, deliver)
+		}
+	}()
+	return l.Addr().String()
+}
+
+func relay(client net.Conn, addr string, lost <-chan struct{}, deliver bool) {
+	defer client.Close()
+	server, err := net.Dial("tcp", addr)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	go io.Copy(client, server)
+	packet := make([]byte, 1<<16)
+	for {
+		n, err := client.Read(packet)
+		if err != nil {
+			return
+		}
+		if bytes.Contains(packet[:n], []byte("\x03COMMIT")) {
+			select {
+			case <-lost:
+				client.Close()
+				if deliver {
+					server.Write(packet[:n])
+					server.Read(packet) // the answer, unless the copy was faster: the server is done
+				}
+				return
+			default:
+			}
+		}
+		if _, err := server.Write(slices.Clone(packet[:n])); err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package stock
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"gorm.io/gorm"
+)
+
+// Tx is a transaction in which a strategy sends statements of its own. Its errors are classified as
+// those of [Store] are.
+type Tx struct {
+	ctx context.Context
+	db  *gorm.DB
+}
+
+// Transact runs fn in a transaction, which is committed when fn returns nil. It has READ COMMITTED
+// isolation, under which a search locks only the rows that it finds. It does not end with ctx once it
+// has begun.
+func (s *Store) Transact(ctx context.Context, fn func(Tx) error) error {
+	return classify(s.transaction(ctx, rowTimeout, func(db *gorm.DB) error {
+		return fn(Tx{ctx: db.Statement.Context, db: db})
+	}, &sql.TxOptions{Isolation: sql.LevelReadCommitted}))
+}
+
+// Exec sends a statement, and returns how many rows it matched and the server's LAST_INSERT_ID.
+func (t Tx) Exec(statement string, args ...any) (matched, last int64, err error) {
+	done, err := t.db.Statement.ConnPool.ExecContext(t.ctx, statement, args...)
+	if err != nil {
+		return 0, 0, err
+	}
+	if matched, err = done.RowsAffected(); err != nil {
+		return 0, 0, err
+	}
+	last, err = done.LastInsertId()
+	return matched, last, err
+}
+
+// Query reads the rows of a SELECT into dest, a pointer to a slice.
+func (t Tx) Query(dest any, query string, args ...any) error {
+	return t.db.Raw(query, args...).Scan(dest).Error
+}
+
+// Take takes units from the item's row, if it has so many. It returns what is left.
+func (t Tx) Take(itemID uint64, quantity int64) (left int64, ok bool, err error) {
+	return take(t.ctx, t.db, itemID, quantity)
+}
+
+// Record records the order of a sale.
+func (t Tx) Record(sale Sale, read, written int64) (Order, error) {
+	return record(t.db, sale, read, written)
+}
+
+// GetLock runs fn while a connection holds MySQL's user-level lock of that name. The store given to
+// fn works on that connection: what is written there is written by the holder, or not at all. It
+// reports false where the lock was not free in time. MySQL counts the wait in whole seconds,
+// MariaDB does not.
+//
+// A store that was given to fn can take the lock again.
+func (s *Store) GetLock(ctx context.Context, name string, wait time.Duration, fn func(on *Store) error) (got bool, err error) {
+	err = s.onConnection(ctx, func(db *gorm.DB) error {
+		var answer []int
+		if err := db.Raw("SELECT COALESCE(GET_LOCK(?, ?), 0)", name, wait.Seconds()).Scan(&answer).Error; err != nil {
+			return err
+		}
+		if got = len(answer) == 1 && answer[0] == 1; !got {
+			return nil
+		}
+		defer db.WithContext(context.WithoutCancel(ctx)).Exec("DO RELEASE_LOCK(?)", name)
+		return fn(&Store{db: db, pool: s.pool, addr: s.addr, pinned: true})
+	})
+	return got, err
+}
+
+func (s *Store) onConnection(ctx context.Context, fn func(*gorm.DB) error) error {
+	if s.pinned {
+		return fn(s.db.WithContext(ctx))
+	}
+	return s.db.WithContext(ctx).Connection(func(conn *gorm.DB) error { return fn(conn.WithContext(ctx)) })
+}

@@ -1,0 +1,130 @@
+package ladder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+)
+
+var buckets = strategy.Strategy{
+	Name:       "buckets",
+	Doc:        "the item's stock split over eight rows: sales of one unit wait for one row in eight",
+	Source:     "escrow, O'Neil, 1986; slot counters, as in High Performance MySQL",
+	Guard:      "nothing",
+	Decrement:  "UPDATE stock_buckets SET stock = stock - ? WHERE bucket = ? AND stock >= ?",
+	Telling:    "contention",
+	Properties: strategy.DatabaseLock(),
+	State: strategy.State{
+		Prepare:   splitIntoBuckets,
+		Remaining: "SELECT COALESCE(SUM(stock), 0) FROM stock_buckets WHERE item_id = ?",
+	},
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellFromBuckets)
+	},
+}
+
+const bucketCount = 8
+
+// splitIntoBuckets moves the units of the item's row into its buckets.
+func splitIntoBuckets(ctx context.Context, store *stock.Store, item stock.Item) error {
+	return store.Transact(ctx, func(tx stock.Tx) error {
+		for bucket := range int64(bucketCount) {
+			units := item.Stock / bucketCount
+			if bucket < item.Stock%bucketCount {
+				units++
+			}
+			if _, _, err := tx.Exec("INSERT INTO stock_buckets (item_id, bucket, stock) VALUES (?, ?, ?)", item.ID, bucket, units); err != nil {
+				return err
+			}
+		}
+		_, _, err := tx.Take(item.ID, item.Stock)
+		return err
+	})
+}
+
+// sellFromBuckets sells one unit from a bucket chosen by chance, and several units from all buckets
+// together. An order's stock is that of the buckets it was sold from.
+func sellFromBuckets(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+	sale.At(ctx, sale.Read)
+	sale.At(ctx, sale.Write)
+	if wanted.Quantity > 1 {
+		order, err := sellFromAll(ctx, store, wanted)
+		return strategy.Written(ctx, order, err)
+	}
+	order, err := sellFromOne(ctx, store, wanted, rand.IntN(bucketCount))
+	for errors.Is(err, stock.ErrSoldOut) {
+		// A plain SELECT finds the last units: it waits for no bucket that is empty.
+		var left []int
+		err = store.Transact(ctx, func(tx stock.Tx) error {
+			return tx.Query(&left, "SELECT bucket FROM stock_buckets WHERE item_id = ? AND stock > 0", wanted.ItemID)
+		})
+		if err == nil && len(left) == 0 {
+			if _, err = store.Read(ctx, wanted.ItemID); err == nil {
+				err = stock.ErrSoldOut
+			}
+			break
+		}
+		if err == nil {
+			order, err = sellFromOne(ctx, store, wanted, left[rand.IntN(len(left))])
+		}
+	}
+	return strategy.Written(ctx, order, err)
+}
+
+func sellFromOne(ctx context.Context, store *stock.Store, wanted stock.Sale, bucket int) (order stock.Order, err error) {
+	err = store.Transact(ctx, func(tx stock.Tx) error {
+		matched, left, err := tx.Exec("UPDATE stock_buckets SET stock = LAST_INSERT_ID(stock - 1) WHERE item_id = ? AND bucket = ? AND stock >= 1",
+			wanted.ItemID, bucket)
+		if err != nil {
+			return err
+		}
+		if matched == 0 {
+			return stock.ErrSoldOut
+		}
+		order, err = tx.Record(wanted, left+1, left)
+		return err
+	})
+	return order, err
+}
+
+// sellFromAll locks the buckets in the order of their numbers: two such sales never wait for each
+// other.
+func sellFromAll(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
+	err = store.Transact(ctx, func(tx stock.Tx) error {
+		var stocks []int64
+		if err := tx.Query(&stocks, "SELECT stock FROM stock_buckets WHERE item_id = ? ORDER BY bucket FOR UPDATE", wanted.ItemID); err != nil {
+			return err
+		}
+		if len(stocks) == 0 {
+			return stock.ErrNotFound
+		}
+		sum, missing := int64(0), wanted.Quantity
+		for _, s := range stocks {
+			sum += s
+		}
+		if sum < wanted.Quantity {
+			return stock.ErrSoldOut
+		}
+		for bucket, s := range stocks {
+			take := min(s, missing)
+			if take == 0 {
+				continue
+			}
+			if _, _, err := tx.Exec("UPDATE stock_buckets SET stock = stock - ? WHERE item_id = ? AND bucket = ?", take, wanted.ItemID, bucket); err != nil {
+				return err
+			}
+			missing -= take
+		}
+		order, err = tx.Record(wanted, sum, sum-wanted.Quantity)
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("order %d of item %d from its buckets: %w", wanted.Quantity, wanted.ItemID, err)
+	}
+	return order, err
+}

@@ -1,0 +1,62 @@
+package ladder
+
+import (
+	"context"
+	"fmt"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+)
+
+var getLock = strategy.Strategy{
+	Name:      "get-lock",
+	Doc:       "MySQL's GET_LOCK, and the sale on the connection that holds it: the lock lives as long as the connection",
+	Source:    "MySQL Reference Manual, Locking Functions",
+	Guard:     "GET_LOCK; RELEASE_LOCK",
+	Decrement: "read-then-write, on the connection that holds the lock",
+	Telling:   "crash",
+	// The lock has no lease and is in no Redis.
+	Properties: strategy.Properties{
+		Has: strategy.Exclusive | strategy.Recovers | strategy.OwnerChecked | strategy.Reentrant | strategy.ClockFree |
+			strategy.PauseProof | strategy.StorageChecked | strategy.DurableAnswers,
+		NotApplicable: strategy.AtomicLease | strategy.Renews | strategy.AtomicRelease | strategy.LossAware | strategy.SurvivesDataLoss,
+	},
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return sessionLock{d}, func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+			if holding, ok := ctx.Value(holdingStore{}).(*stock.Store); ok {
+				store = holding
+			}
+			return strategy.ReadThenWrite(ctx, store, wanted)
+		}
+	},
+}
+
+// sessionLock is held by a connection, and ends with it.
+type sessionLock struct{ strategy.Deps }
+
+// holdingStore is the context key of the store that works on the connection with the lock.
+type holdingStore struct{}
+
+func (l sessionLock) Do(ctx context.Context, key string, fn func(context.Context, int64) error) error {
+	store := l.Store
+	if holding, ok := ctx.Value(holdingStore{}).(*stock.Store); ok {
+		store = holding // the server counts how often a connection has taken the lock
+	}
+	got, err := store.GetLock(ctx, "stocklock."+key, l.Wait, func(on *stock.Store) error {
+		sale.At(ctx, sale.Acquiring)
+		sale.At(ctx, sale.Acquired)
+		defer sale.At(ctx, sale.Releasing)
+		return fn(context.WithValue(ctx, holdingStore{}, on), 0)
+	})
+	if !got && err == nil {
+		return strategy.ErrBusy
+	}
+	if got {
+		sale.At(ctx, sale.Released)
+	}
+	if err != nil {
+		return fmt.Errorf("under %s: %w", key, err)
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package ladder
+
+import (
+	"context"
+	"log/slog"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+)
+
+var redisAsync = strategy.Strategy{
+	Name:         "redis-async",
+	Doc:          "a script takes the units in Redis, the shop answers, and a goroutine writes the order later",
+	Source:       "most examples of flash sales",
+	Guard:        "nothing",
+	Decrement:    "script: GET, DECRBY; later UPDATE, INSERT",
+	Telling:      "crash-answered",
+	AnswersFirst: true,
+	// The counter is no lock: nobody holds it.
+	Properties: strategy.Properties{
+		Has: strategy.Exclusive | strategy.ClockFree,
+		NotApplicable: strategy.Recovers | strategy.AtomicLease | strategy.Renews | strategy.OwnerChecked | strategy.AtomicRelease |
+			strategy.Reentrant | strategy.LossAware | strategy.PauseProof,
+	},
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		workers, c := strategy.NewWorkers(), counter{d}
+		return workers, func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+			left, err := c.take(ctx, wanted)
+			if err != nil {
+				return stock.Order{}, err
+			}
+			sale.At(ctx, sale.Read, slog.Int64("stock", left+wanted.Quantity))
+			sale.At(ctx, sale.Write)
+			workers.Go(func(context.Context) { writeLater(context.WithoutCancel(ctx), store, wanted, left) })
+			return stock.Order{
+				ItemID: wanted.ItemID, Quantity: wanted.Quantity, StockRead: left + wanted.Quantity, StockWritten: left,
+				Strategy: wanted.Strategy, Run: wanted.Run, Shop: wanted.Shop, RequestID: wanted.RequestID,
+			}, nil
+		}
+	},
+}
+
+// writeLater writes an order whose customer has the answer. It announces the point read again: work
+// that is pretended there delays the write, as a queue would.
+func writeLater(ctx context.Context, store *stock.Store, wanted stock.Sale, left int64) {
+	sale.At(ctx, sale.Read, slog.Int64("stock", left+wanted.Quantity))
+	var order stock.Order
+	err := store.Transact(ctx, func(tx stock.Tx) error {
+		_, _, err := tx.Exec("UPDATE items SET stock = stock - ?, version = version + 1 WHERE id = ?", wanted.Quantity, wanted.ItemID)
+		if err == nil {
+			order, err = tx.Record(wanted, left+wanted.Quantity, left)
+		}
+		return err
+	})
+	if _, err := strategy.Written(ctx, order, err); err != nil {
+		slog.ErrorContext(ctx, "an order that was answered as sold was not written", "request", wanted.RequestID, "error", err)
+	}
+}

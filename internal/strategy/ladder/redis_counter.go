@@ -1,0 +1,66 @@
+package ladder
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+)
+
+var (
+	//go:embed take_counted.lua
+	takeCountedSource string
+	takeCountedScript = redis.NewScript(takeCountedSource)
+)
+
+// counter keeps an item's stock in Redis. A missing counter is set from MySQL's stock, once a lease at
+// most. Nothing else reconciles the two.
+type counter struct{ strategy.Deps }
+
+// CounterKey is where Redis keeps an item's counter.
+func CounterKey(itemID uint64) string { return "{" + strategy.Key(itemID) + "}:left" }
+
+// take takes units, and returns what is left.
+func (c counter) take(ctx context.Context, wanted stock.Sale) (left int64, err error) {
+	for giveUp := time.Now().Add(c.Wait); ; {
+		left, err = takeCountedScript.Run(ctx, c.Redis, []string{CounterKey(wanted.ItemID)}, wanted.Quantity).Int64()
+		switch {
+		case err == nil && left < 0:
+			return 0, stock.ErrSoldOut
+		case err == nil:
+			return left, nil
+		case !errors.Is(err, redis.Nil):
+			return 0, fmt.Errorf("take %d of item %d in Redis: %w", wanted.Quantity, wanted.ItemID, err)
+		}
+		if err := c.load(ctx, wanted.ItemID); err != nil {
+			return 0, err
+		}
+		if time.Now().After(giveUp) {
+			return 0, strategy.ErrBusy
+		}
+		select {
+		case <-time.After(c.Retry):
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		}
+	}
+}
+
+// load sets a missing counter. Only one process does so in a lease.
+func (c counter) load(ctx context.Context, itemID uint64) error {
+	first, err := c.Redis.SetNX(ctx, "{"+strategy.Key(itemID)+"}:loading", 1, c.Lease).Result()
+	if err != nil || !first {
+		return err
+	}
+	item, err := c.Store.Read(ctx, itemID)
+	if err != nil {
+		return err
+	}
+	return c.Redis.SetNX(ctx, CounterKey(itemID), item.Stock, 0).Err()
+}

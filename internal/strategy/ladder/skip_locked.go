@@ -1,0 +1,115 @@
+package ladder
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+)
+
+var skipLocked = strategy.Strategy{
+	Name:       "skip-locked",
+	Doc:        "one row for each free unit, taken with FOR UPDATE SKIP LOCKED from a pool that is refilled under the item's lock",
+	Source:     "Shopify's move of reservations from Redis to MySQL, 2026; MySQL Reference Manual, Locking Reads",
+	Guard:      "nothing",
+	Decrement:  "SELECT ... FOR UPDATE SKIP LOCKED, DELETE; refill: UPDATE items, INSERT units",
+	Telling:    "contention",
+	Properties: strategy.DatabaseLock(),
+	State:      strategy.State{Remaining: "SELECT COUNT(*) FROM stock_units WHERE item_id = ?"},
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellUnits)
+	},
+}
+
+// unitPool bounds the free rows of one item. Each sale walks over the rows that others have locked,
+// so a pool without a bound makes every sale slower.
+const unitPool = 1000
+
+// sellUnits sells free rows. Where too few are unlocked, it refills the pool and tries once more.
+// An order's stock_read is the number of its highest unit.
+func sellUnits(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+	sale.At(ctx, sale.Read)
+	sale.At(ctx, sale.Write)
+	for {
+		order, err := sellFreeUnits(ctx, store, wanted)
+		if err != nil || order.ID != 0 {
+			return strategy.Written(ctx, order, err)
+		}
+		filled, err := refillUnits(ctx, store, wanted)
+		if err != nil {
+			return stock.Order{}, fmt.Errorf("order %d of item %d: %w", wanted.Quantity, wanted.ItemID, err)
+		}
+		if !filled {
+			// Enough rows are there, and locked: who locks them may give up.
+			return stock.Order{}, stock.ErrConflict
+		}
+	}
+}
+
+// sellFreeUnits returns no order and no error where too few rows are unlocked.
+func sellFreeUnits(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
+	if wanted.Quantity > unitPool {
+		return stock.Order{}, nil
+	}
+	err = store.Transact(ctx, func(tx stock.Tx) error {
+		var units []int64
+		err := tx.Query(&units, "SELECT unit FROM stock_units WHERE item_id = ? LIMIT ? FOR UPDATE SKIP LOCKED", wanted.ItemID, wanted.Quantity)
+		if err != nil || int64(len(units)) < wanted.Quantity {
+			return err
+		}
+		if _, _, err := tx.Exec("DELETE FROM stock_units WHERE item_id = ? AND unit IN ("+list(units)+")", wanted.ItemID); err != nil {
+			return err
+		}
+		highest := slices.Max(units)
+		order, err = tx.Record(wanted, highest, highest-wanted.Quantity)
+		return err
+	})
+	return order, err
+}
+
+// refillUnits moves units from the item's row into the pool, and reports whether it moved any. It
+// returns stock.ErrSoldOut where the row and the pool have too few, locked rows counted.
+func refillUnits(ctx context.Context, store *stock.Store, wanted stock.Sale) (filled bool, err error) {
+	err = store.Transact(ctx, func(tx stock.Tx) error {
+		var left, pool []int64
+		if err := tx.Query(&left, "SELECT stock FROM items WHERE id = ? FOR UPDATE", wanted.ItemID); err != nil {
+			return err
+		}
+		if len(left) == 0 {
+			return stock.ErrNotFound
+		}
+		if err := tx.Query(&pool, "SELECT COUNT(*) FROM stock_units WHERE item_id = ?", wanted.ItemID); err != nil {
+			return err
+		}
+		if left[0]+pool[0] < wanted.Quantity || wanted.Quantity > unitPool {
+			return stock.ErrSoldOut
+		}
+		n := min(left[0], unitPool-pool[0])
+		if n <= 0 {
+			return nil
+		}
+		rows := make([]string, n)
+		for i := range rows {
+			rows[i] = fmt.Sprintf("(%d,%d)", wanted.ItemID, left[0]-int64(i))
+		}
+		if _, _, err := tx.Exec("INSERT INTO stock_units (item_id, unit) VALUES " + strings.Join(rows, ",")); err != nil {
+			return err
+		}
+		_, filled, err = tx.Take(wanted.ItemID, n)
+		return err
+	})
+	return filled, err
+}
+
+// list writes numbers for an IN list.
+func list(numbers []int64) string {
+	words := make([]string, len(numbers))
+	for i, n := range numbers {
+		words[i] = fmt.Sprint(n)
+	}
+	return strings.Join(words, ",")
+}
