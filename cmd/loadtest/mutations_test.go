@@ -43,7 +43,7 @@ var mutations = []mutation{
 	},
 	{
 		"the watchdog renews no hold", "internal/redislock/state.go",
-		"case m.state == held && fixed, m.sent", "case m.state == held, m.sent",
+		"m.state == held && fixed, m.sent", "m.state == held, m.sent",
 		"reentrant", []string{"reentrant:overrun"},
 	},
 	{

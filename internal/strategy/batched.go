@@ -166,8 +166,8 @@ func (b *batcher) sellAll(ctx context.Context, itemID uint64, batch []*waiter, o
 			outcomes[i].Err = err
 		}
 	}
-	var wanted []int             // to be sold
-	repeats := map[int]int{}     // sales under the key of an earlier one of the batch
+	var wanted []int                // to be sold
+	repeats := map[int]int{}        // sales under the key of an earlier one of the batch
 	underKey := map[stock.Key]int{} // the first sale under each key
 	for i, w := range batch {
 		if w.ctx.Err() != nil {

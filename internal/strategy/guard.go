@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/redis/go-redis/v9"
+
 	"stocklock/internal/redislock"
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
@@ -39,6 +41,9 @@ func (g LockGuard) Close() error { return g.Locking.Close(context.Background()) 
 func (g LockGuard) Do(ctx context.Context, key string, fn func(context.Context, int64) error) error {
 	held, lease, err := g.Acquire(ctx, key)
 	if errors.Is(err, redislock.ErrNotAcquired) && ctx.Err() == nil {
+		if _, refused := errors.AsType[redis.Error](err); refused {
+			return err // no other sale holds the lock: the server cannot take it now
+		}
 		return fmt.Errorf("%w: %w", ErrBusy, err)
 	}
 	if err != nil {

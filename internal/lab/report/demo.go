@@ -3,12 +3,14 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/strategy/ladder"
 )
 
 // Demo prints a comparison and the cells of a second report that broke, and then what both came to.
@@ -22,6 +24,10 @@ func (t Terminal) Demo(compared, telling Report) {
 	if len(broke) > 0 {
 		t.heading("Each strategy where it shows most: these broke.")
 		w := tabular.New()
+		names := ladder.Names()
+		slices.SortStableFunc(broke, func(a, b trial.Result) int {
+			return slices.Index(names, a.Strategy) - slices.Index(names, b.Strategy)
+		})
 		for _, c := range broke {
 			w.AppendRow(table.Row{c.Strategy, c.Scenario, c.Because, t.verdict(c, counted(c))})
 		}
@@ -30,11 +36,16 @@ func (t Terminal) Demo(compared, telling Report) {
 	both := compared
 	both.Cells = slices.Concat(compared.Cells, telling.Cells)
 	both.Interrupted = compared.Interrupted || telling.Interrupted
-	verdicts := map[scenario.Kind]int{}
+	counts := map[scenario.Kind]int{}
 	for _, c := range both.Cells {
-		verdicts[c.Verdict]++
+		counts[c.Verdict]++
 	}
-	fmt.Fprintf(t.Out, "\n%d oversold, %d were stuck, %d held.\n",
-		verdicts[scenario.Oversold], verdicts[scenario.Stuck], verdicts[scenario.Held])
+	var words []string
+	for _, kind := range []scenario.Kind{scenario.Oversold, scenario.Lied, scenario.Left, scenario.Stuck, scenario.Held} {
+		if counts[kind] > 0 {
+			words = append(words, fmt.Sprintf("%d %s", counts[kind], kind))
+		}
+	}
+	fmt.Fprintf(t.Out, "\n%s\n", strings.Join(words, ", "))
 	t.closing(both)
 }
