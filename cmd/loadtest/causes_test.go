@@ -48,6 +48,9 @@ func checkCauses(t *testing.T, path string) {
 	}
 	for _, c := range r.Cells {
 		x := c.Explanation
+		if s, err := ladder.ByName(c.Strategy); err == nil && (s.State.Remaining != "" || s.AnswersFirst) {
+			continue // the drawing knows the item's row alone
+		}
 		switch {
 		case c.Verdict == scenario.Invalid || c.Verdict == scenario.Skipped || c.Surprise():
 			continue

@@ -155,6 +155,7 @@ func TestNobodyWaitsLongForMySQL(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer mysql.Resume()
+	waitFor(t, "MySQL to be paused", func() bool { return s.get("/api/v1/items").status == http.StatusServiceUnavailable })
 	const patience = 1*time.Second + requestMargin + 10*time.Second // the wait, the reads, and a transaction
 	var crowd sync.WaitGroup
 	for n := range 200 {

@@ -155,7 +155,11 @@ func copyCheckout(t *testing.T, to string) {
 		if err != nil {
 			return err
 		}
-		return os.WriteFile(filepath.Join(to, name), content, 0o644)
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, name), content, info.Mode().Perm())
 	})
 	if err != nil {
 		t.Fatal(err)

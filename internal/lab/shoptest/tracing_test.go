@@ -58,7 +58,7 @@ func TestOneTraceShowsTheWholeSale(t *testing.T) {
 			t.Errorf("the span %s is not part of the client's trace", span.Name)
 		}
 	}
-	for _, name := range []string{"POST /api/v1/items/:item/orders", "lock wait", "lock hold", "evalsha", "sql.conn.query", "sql.conn.begin_tx"} {
+	for _, name := range []string{"POST /api/v1/items/:item/orders", "lock wait", "lock hold", "evalsha", "sql.conn.begin_tx", "sql.conn.exec"} {
 		if seen[name] == 0 {
 			t.Errorf("no span %q among %v", name, seen)
 		}

@@ -28,6 +28,10 @@ type Gauge struct {
 	Resident   int64 // bytes of the process
 }
 
+// probeConnections is how many connections to MySQL a shop has besides its pool: the one on which
+// its health asks.
+const probeConnections = 1
+
 // Gauges is what the whole system has in use at rest.
 type Gauges struct {
 	Shops          []Gauge
@@ -73,7 +77,7 @@ func (s *soak) gaugeNow(ctx context.Context) (*Gauges, error) {
 			return nil, fmt.Errorf("measure %s: %w", shop.Process.Name, err)
 		}
 		g.Shops = append(g.Shops, one)
-		known += one.MySQL
+		known += one.MySQL + probeConnections
 	}
 	var name string
 	if err := s.store.Pool().QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Threads_connected'").Scan(&name, &g.MySQL); err != nil {
