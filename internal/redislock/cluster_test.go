@@ -18,6 +18,7 @@ const slots = 16384
 // startCluster starts masters and gives them the slots.
 func startCluster(t *testing.T, masters int) []string {
 	t.Helper()
+	needsServer(t)
 	var addrs []string
 	var clients []*redis.Client
 	for range masters {

@@ -11,6 +11,9 @@ import (
 // TestFolderStandsAlone copies the folder into an empty module, by the command for that, and
 // builds it and runs some of its tests there.
 func TestFolderStandsAlone(t *testing.T) {
+	if testing.Short() {
+		t.Skip("tests a copy in a module of its own: not run with -short")
+	}
 	t.Parallel()
 	module, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {

@@ -20,6 +20,7 @@ type moving struct {
 }
 
 func startMoving(t *testing.T) *moving {
+	needsServer(t)
 	m := &moving{t: t}
 	for i := range m.servers {
 		var err error

@@ -61,6 +61,7 @@ type worker struct {
 }
 
 func startHistory(t *testing.T) *history {
+	needsServer(t)
 	seed := uint64(time.Now().UnixNano())
 	if s, err := strconv.ParseUint(os.Getenv(seedEnv), 10, 64); err == nil {
 		seed = s

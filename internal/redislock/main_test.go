@@ -133,6 +133,7 @@ func holderIn(t *testing.T, client *redis.Client, lock string) holder {
 // newClient connects to addr, like a service would.
 func newClient(t testing.TB, addr string) (*redis.Client, *counter) {
 	t.Helper()
+	needsServer(t)
 	client := redis.NewClient(&redis.Options{
 		Addr: addr, MaxRetries: -1, PoolSize: 64, ContextTimeoutEnabled: true,
 		DialTimeout: time.Second, ReadTimeout: time.Second, WriteTimeout: time.Second,
@@ -148,11 +149,13 @@ func newClient(t testing.TB, addr string) (*redis.Client, *counter) {
 // Redis can see.
 func newLocker(t testing.TB, o Options) (*Locker, *counter) {
 	t.Helper()
+	needsServer(t)
 	return newLockerAt(t, shared.addr, o)
 }
 
 func newLockerAt(t testing.TB, addr string, o Options) (*Locker, *counter) {
 	t.Helper()
+	needsServer(t)
 	client, count := newClient(t, addr)
 	l := New(client, o)
 	t.Cleanup(func() {
@@ -178,6 +181,7 @@ type wire struct {
 
 func newWire(t testing.TB, upstream string) *wire {
 	t.Helper()
+	needsServer(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ type scripted struct {
 
 func newScripted(t *testing.T) scripted {
 	t.Helper()
+	needsServer(t)
 	client, _ := newClient(t, shared.addr)
 	s := scripted{newPeer(client, time.Minute), t, newLock(t.Name()), nil}
 	subscription := client.Subscribe(t.Context(), s.channel())

@@ -27,6 +27,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 // startSentinels starts a primary, a replica of it, and three sentinels that watch them.
 func startSentinels(t *testing.T) (primary, replica *testServer, sentinels []string) {
 	t.Helper()
+	needsServer(t)
 	start := func(args ...string) *testServer {
 		s, err := startServer(append(args, "--repl-diskless-sync-delay", "0")...)
 		if err != nil {

@@ -36,6 +36,14 @@ const keeper = `while :; do
 	if [ "$line" = empty ]; then rm -rf appendonlydir dump.rdb; fi
 done`
 
+// needsServer skips a test that starts servers where only the quick ones are asked for.
+func needsServer(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts servers: not run with -short")
+	}
+}
+
 // startServer starts a redis-server without persistence; args come last, and so count.
 func startServer(args ...string) (*testServer, error) {
 	s, port, err := newServerDir()

@@ -61,6 +61,7 @@ type slotMove struct {
 }
 
 func startSlotMove(t *testing.T) *slotMove {
+	needsServer(t)
 	m := &slotMove{t: t, addrs: startCluster(t, 2)}
 	m.from, _ = newClient(t, m.addrs[0])
 	m.to, _ = newClient(t, m.addrs[1])

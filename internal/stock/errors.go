@@ -62,7 +62,7 @@ func Advice(err error) string {
 // notNow has the errors with which a server says that it is up but cannot work.
 var notNow = map[uint16]string{
 	1021: "the disk of MySQL is full: free space",
-	1040: "MySQL has too many connections: raise max_connections, or lower SHOP_MYSQL_POOL",
+	1040: "MySQL has too many connections: raise max_connections, or run fewer shops",
 	1044: "MySQL refuses the database to this user: grant the rights of SECURITY.md",
 	1045: "MySQL refuses the user or its password: correct SHOP_MYSQL",
 	1047: "the node of the MySQL cluster is not ready: let it join the cluster",
@@ -71,7 +71,7 @@ var notNow = map[uint16]string{
 	1142: "MySQL refuses a statement to this user: grant the rights of SECURITY.md",
 	1143: "MySQL refuses a column to this user: grant the rights of SECURITY.md",
 	1146: "a table is missing: run shop migrate",
-	1203: "the MySQL user has too many connections: raise max_user_connections, or lower SHOP_MYSQL_POOL",
+	1203: "the MySQL user has too many connections: raise max_user_connections, or run fewer shops",
 	1226: "the MySQL user has used up a resource: raise its limits, such as max_user_connections",
 	1290: "MySQL runs read-only: point SHOP_MYSQL at the primary",
 	1317: "a statement was killed: find out who sends KILL to MySQL",
