@@ -98,8 +98,8 @@ func (c *judgeCommand) explore(ctx context.Context, s streams) ([]schedule.Resul
 	return results, of, nil
 }
 
-// addCells rules on the properties that scenarios attack. A cell that does not do what is expected of
-// it contradicts, whatever was explored.
+// addCells rules on the properties that scenarios attack. A cell that does not do what is expected
+// of it contradicts, whatever was explored.
 func addCells(judgements []schedule.Judgement, r report.Report) {
 	for i, j := range judgements {
 		for _, cell := range r.Cells {

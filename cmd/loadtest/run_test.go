@@ -180,8 +180,8 @@ func TestComparison(t *testing.T) {
 	}
 }
 
-// TestTellingCells runs a part of the matrix that has every strategy, and attacks every property, at
-// least once.
+// TestTellingCells runs a part of the matrix that has every strategy, and attacks every property,
+// at least once.
 func TestTellingCells(t *testing.T) {
 	testserver.NeedsServers(t)
 	shown := map[strategy.Property]bool{}

@@ -98,8 +98,8 @@ func (c *stepCommand) show(s streams, stage *schedule.Stage, record schedule.Rec
 	return nil
 }
 
-// interact lets a person choose. No sale waits for the person: each choice plays the schedule so far
-// on a fresh item.
+// interact lets a person choose. No sale waits for the person: each choice plays the schedule so
+// far on a fresh item.
 func (c *stepCommand) interact(ctx context.Context, s streams, stage *schedule.Stage, n int) error {
 	lines := make(chan string)
 	go func() {

@@ -15,7 +15,8 @@ const (
 	playedHeading = "\n## Its shortest bad schedules\n\n"
 )
 
-// writeSchedules plays the schedules that are kept, and puts them into the pages of their strategies.
+// writeSchedules plays the schedules that are kept, and puts them into the pages of their
+// strategies.
 func writeSchedules(ctx context.Context, folder string) error {
 	kept, err := schedule.KeptSchedules()
 	if err != nil {

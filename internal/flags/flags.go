@@ -1,4 +1,5 @@
-// Package flags declares the ranges of settings once, in the tags min and max of kong's struct fields:
+// Package flags declares the ranges of settings once, in the tags min and max of kong's struct
+// fields:
 // --help shows them and [Check] holds the values to them.
 //
 //	Lease time.Duration `default:"10s" min:"50ms" max:"1m" help:"How long a lock lives."`
@@ -66,8 +67,8 @@ func rangeOf(flag *kong.Flag) string {
 	}
 }
 
-// compare returns -1, 0 or 1 as the value is below, at or above a limit. A float that is not a number
-// is below every minimum. It panics where the tag's limit is not of the value's type.
+// compare returns -1, 0 or 1 as the value is below, at or above a limit. A float that is not a
+// number is below every minimum. It panics where the tag's limit is not of the value's type.
 func compare(value reflect.Value, limit string) int {
 	var is, bound float64
 	var err error

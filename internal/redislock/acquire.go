@@ -72,7 +72,8 @@ func (l *Locker) beginLocked(n *lock) request {
 	l.attempts++
 	w, now := n.firstLocked(), l.now()
 	n.ask(now, l.attempts, w.lease)
-	// The request outlives the asker, as others may wait for the same answer; but not by more than its connection needs.
+	// The request outlives the asker, as others may wait for the same answer; but not by more than
+	// its connection needs.
 	giveUp := now + third(w.lease)
 	own := w.until != 0 && w.until < giveUp
 	if own {
@@ -123,7 +124,8 @@ func (l *Locker) send(r request) {
 	}
 }
 
-// unansweredLocked takes in an error. A refusal that will pass is asked again, for as long as the asker waits.
+// unansweredLocked takes in an error. A refusal that will pass is asked again, for as long as the
+// asker waits.
 func (l *Locker) unansweredLocked(r request, err error) {
 	if passing(err) && r.isCurrentLocked() && !r.asker.try && !l.closed {
 		r.asker.refusal = err
@@ -140,8 +142,8 @@ func (l *Locker) unansweredLocked(r request, err error) {
 // isCurrentLocked says whether it is still this request's answer that the lock's waiters wait for.
 func (r request) isCurrentLocked() bool { return r.lock.attempt == r.attempt && r.lock.state == asking }
 
-// failLocked ends an attempt that came to nothing. Those who already waited when the request was sent share its timeout;
-// any other error is the asker's.
+// failLocked ends an attempt that came to nothing. Those who already waited when the request was
+// sent share its timeout; any other error is the asker's.
 func (l *Locker) failLocked(r request, err error, nothingDone bool) {
 	n, current := r.lock, r.isCurrentLocked()
 	next := n.failed(r.attempt, nothingDone)
@@ -154,7 +156,8 @@ func (l *Locker) failLocked(r request, err error, nothingDone bool) {
 	l.settleLocked(n, next, "")
 }
 
-// askAgainLocked begins anew where an attempt came to nothing, unless something else has begun meanwhile.
+// askAgainLocked begins anew where an attempt came to nothing, unless something else has begun
+// meanwhile.
 func (l *Locker) askAgainLocked(r request) {
 	if r.isCurrentLocked() {
 		r.lock.stop()
@@ -162,7 +165,8 @@ func (l *Locker) askAgainLocked(r request) {
 	}
 }
 
-// askWhenSubscribed begins anew once grants can be pushed to this process: before that it must not queue.
+// askWhenSubscribed begins anew once grants can be pushed to this process: before that it must not
+// queue.
 func (l *Locker) askWhenSubscribed(r request, s *subscription) {
 	defer l.calls.Done()
 	err := l.subscribed(s, r.lease)
@@ -178,7 +182,8 @@ func (l *Locker) askWhenSubscribed(r request, s *subscription) {
 // assumed is for how many requests it is remembered that others wanted a lock.
 const assumed = 16
 
-// learnLocked notes whether others want the lock, by the answer to a request, and by whether a short script did nothing.
+// learnLocked notes whether others want the lock, by the answer to a request, and by whether a
+// short script did nothing.
 func (n *lock) learnLocked(nothing bool, a answer) {
 	if nothing || a.err != nil || a.contended() {
 		n.assumeContended = assumed
@@ -202,7 +207,8 @@ func (l *Locker) await(n *lock, w *waiter) (context.Context, *Lease, error) {
 	case <-patience:
 	}
 	if !l.leave(n, w) {
-		// What it waited for came at the last moment. A lock that nobody wants any more is released.
+		// What it waited for came at the last moment. A lock that nobody wants any more is
+		// released.
 		if r := <-w.told; r.hold != nil {
 			_ = r.hold.leave()
 		}
@@ -241,7 +247,8 @@ func (l *Locker) tell(w *waiter, r result) (context.Context, *Lease, error) {
 	return h, &h.first.lease, nil
 }
 
-// endOf is the cause of a context's end, also where its deadline is over and its timer has not run yet.
+// endOf is the cause of a context's end, also where its deadline is over and its timer has not run
+// yet.
 func endOf(ctx context.Context) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -249,8 +256,8 @@ func endOf(ctx context.Context) error {
 	return context.DeadlineExceeded
 }
 
-// leave takes a waiter out that gave up. It says false when it is too late for
-// that: it has been told something. The place in Redis's queue is the process's: the next waiter takes it over, if it
+// leave takes a waiter out that gave up. It says false when it is too late for that: it has been
+// told something. The place in Redis's queue is the process's: the next waiter takes it over, if it
 // wants the lock for as long.
 func (l *Locker) leave(n *lock, w *waiter) bool {
 	l.mu.Lock()

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// cleaner ends attempts of which nobody knows what became of them, in the background: until Redis answers, or their lease is over
-// anyway. One goroutine does that for all, one after another. Locker.mu guards it.
+// cleaner ends attempts of which nobody knows what became of them, in the background: until Redis
+// answers, or their lease is over anyway. One goroutine does that for all, one after another.
+// Locker.mu guards it.
 type cleaner struct {
 	attempts map[uint64]remains
 	running  bool

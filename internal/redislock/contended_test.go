@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestAHolderThatBeginsToListenLetsOthersIn: another process began to wait before that, and was not heard.
+// TestAHolderThatBeginsToListenLetsOthersIn: another process began to wait before that, and was not
+// heard.
 func TestAHolderThatBeginsToListenLetsOthersIn(t *testing.T) {
 	ctx, key := within(t), t.Name()
 	holder, _ := newLocker(t, Options{Lease: time.Minute})
@@ -62,8 +63,8 @@ func TestAHolderThatBeginsToListenLetsOthersIn(t *testing.T) {
 	busy.Wait()
 }
 
-// TestWhoBeginsToListenAssumesThatOthersWait: also when the answer with the grant is still under way, or a
-// message overtakes it on the other connection.
+// TestWhoBeginsToListenAssumesThatOthersWait: also when the answer with the grant is still under
+// way, or a message overtakes it on the other connection.
 func TestWhoBeginsToListenAssumesThatOthersWait(t *testing.T) {
 	for name, note := range map[string]func(*machine){"a message": (*machine).contend, "a subscription": func(m *machine) { m.resume(2) }} {
 		var m machine

@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-// lateBy moves a hold's deadline into the past, as if the loop had not come to it: a process that was stopped, or has no
-// processor to run it.
+// lateBy moves a hold's deadline into the past, as if the loop had not come to it: a process that
+// was stopped, or has no processor to run it.
 func lateBy(lease *Lease, d time.Duration) {
 	h := lease.hold.(*entry).hold
 	h.deadline.Store(int64(h.locker.now() - d))
 }
 
-// TestHeldComparesTheClock: nobody who looks is told "held" after the deadline, whatever the scheduler has come to.
+// TestHeldComparesTheClock: nobody who looks is told "held" after the deadline, whatever the
+// scheduler has come to.
 func TestHeldComparesTheClock(t *testing.T) {
 	for name, look := range map[string]func(t *testing.T, l *Locker, held context.Context, lease *Lease){
 		"Err": func(t *testing.T, _ *Locker, held context.Context, _ *Lease) {
@@ -69,7 +70,8 @@ func TestHeldComparesTheClock(t *testing.T) {
 	}
 }
 
-// TestARenewalRevivesNothing: who was told that the hold is over must not be overtaken by the answer to a renewal.
+// TestARenewalRevivesNothing: who was told that the hold is over must not be overtaken by the
+// answer to a renewal.
 func TestARenewalRevivesNothing(t *testing.T) {
 	lost := make(chan Event, 1)
 	l, _ := newLocker(t, Options{Lease: time.Minute, Hooks: Hooks{Lost: func(_ context.Context, e Event) { lost <- e }}})
@@ -147,7 +149,8 @@ func TestReentryWithoutCancel(t *testing.T) {
 	release(t, fresh)
 }
 
-// TestHoldsEndEachOnItsOwn: releasing an outer lock leaves the inner one; losing it, or the end of the caller's context, does not.
+// TestHoldsEndEachOnItsOwn: releasing an outer lock leaves the inner one; losing it, or the end of
+// the caller's context, does not.
 func TestHoldsEndEachOnItsOwn(t *testing.T) {
 	l, _ := newLocker(t, Options{Lease: time.Minute})
 	ctx, cancel := context.WithCancel(t.Context())

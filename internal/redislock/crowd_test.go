@@ -56,8 +56,8 @@ func joinCrowd(addr string, goroutines int) {
 	os.Exit(0)
 }
 
-// TestCrowd has a thousand goroutines in ten processes wait for one lock. Everybody gets it, and what a
-// hand-off asks of Redis does not grow with those who wait.
+// TestCrowd has a thousand goroutines in ten processes wait for one lock. Everybody gets it, and
+// what a hand-off asks of Redis does not grow with those who wait.
 func TestCrowd(t *testing.T) {
 	server, err := startServer()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 )
 
 // What callers get, by what they must do. Any other error says that Redis did not answer, and wraps
-// what the client said: then the outcome is unknown, and the Locker cleans up behind it; or that Redis
-// refused: then nothing was done.
+// what the client said: then the outcome is unknown, and the Locker cleans up behind it; or that
+// Redis refused: then nothing was done.
 var (
 	// ErrNotAcquired: the lock was not free in time. Try again, or give up.
 	ErrNotAcquired = errors.New("redislock: not acquired")
@@ -49,7 +49,8 @@ func failed(doing, key string, err error) error {
 	return fmt.Errorf("redislock: %s %q: outcome unknown: %w", doing, key, err)
 }
 
-// transient are the refusals that end by themselves: a slot is moved, a primary is chosen or loads its data.
+// transient are the refusals that end by themselves: a slot is moved, a primary is chosen or loads
+// its data.
 var transient = []string{"TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY"}
 
 // beforeWriting are the refusals that Redis gives before a script's first write, and not after it.
@@ -58,8 +59,8 @@ var beforeWriting = []string{"OOM", "MISCONF", "NOREPLICAS"}
 // passing says whether an error is a refusal after which the same request may soon succeed.
 func passing(err error) bool { return hasPrefix(err, transient) }
 
-// refused says whether an error means that nothing was carried out. Other errors of Redis, such as NOPERM, can
-// end a script half-way.
+// refused says whether an error means that nothing was carried out. Other errors of Redis, such as
+// NOPERM, can end a script half-way.
 func refused(err error) bool { return hasPrefix(err, transient) || hasPrefix(err, beforeWriting) }
 
 func hasPrefix(err error, prefixes []string) bool {
@@ -77,7 +78,8 @@ func unsent(err error) bool {
 	return ok && dial.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted)
 }
 
-// timeout says whether an error is for want of an answer in time, which all who waited for it share.
+// timeout says whether an error is for want of an answer in time, which all who waited for it
+// share.
 func timeout(err error) bool {
 	network, ok := errors.AsType[net.Error](err)
 	return ok && network.Timeout() || errors.Is(err, context.DeadlineExceeded)

@@ -101,8 +101,8 @@ func (m *moving) queued(n int64) {
 	})
 }
 
-// TestPlannedFailoverMakesOneHolder: PUBLISH is replicated. A waiter whose subscription stays with the demoted
-// server is not counted by the new primary, and hears its grant all the same.
+// TestPlannedFailoverMakesOneHolder: PUBLISH is replicated. A waiter whose subscription stays with
+// the demoted server is not counted by the new primary, and hears its grant all the same.
 func TestPlannedFailoverMakesOneHolder(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]func(t *testing.T, m *moving, lease time.Duration){
@@ -161,7 +161,8 @@ func TestSubscriptionsOfAReplica(t *testing.T) {
 	}
 }
 
-// TestAPatternIsNoWaiter: a monitor's PSUBSCRIBE hears what is published to a dead waiter, and must not make it look alive.
+// TestAPatternIsNoWaiter: a monitor's PSUBSCRIBE hears what is published to a dead waiter, and must
+// not make it look alive.
 func TestAPatternIsNoWaiter(t *testing.T) {
 	t.Parallel()
 	ctx := within(t)
@@ -200,7 +201,8 @@ func TestAPatternIsNoWaiter(t *testing.T) {
 	release(t, next)
 }
 
-// TestTokensGrowWhereTheClockIsBehind: a replica that is promoted may have a clock that is some seconds behind. The last epoch outlives that.
+// TestTokensGrowWhereTheClockIsBehind: a replica that is promoted may have a clock that is some
+// seconds behind. The last epoch outlives that.
 func TestTokensGrowWhereTheClockIsBehind(t *testing.T) {
 	client, _ := newClient(t, shared.addr)
 	l, _ := newLocker(t, Options{Lease: 100 * time.Millisecond})

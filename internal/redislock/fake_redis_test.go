@@ -14,8 +14,9 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// store is a Redis in small, for one lock: the commands that the scripts use, on a clock that stands still. The model runs the
-// shipped scripts on it. TestStoreIsLikeRedis compares it with a real server, command by command.
+// store is a Redis in small, for one lock: the commands that the scripts use, on a clock that
+// stands still. The model runs the shipped scripts on it. TestStoreIsLikeRedis compares it with a
+// real server, command by command.
 type store struct {
 	now     int64 // in microseconds
 	strings map[string]string
@@ -49,7 +50,8 @@ func (s *store) delete(key string) {
 	delete(s.ttls, key)
 }
 
-// do carries out one command. The reply is an int64, a string, nil, a list of these, or a commandError.
+// do carries out one command. The reply is an int64, a string, nil, a list of these, or a
+// commandError.
 func (s *store) do(args ...string) any {
 	key := ""
 	if len(args) > 1 {
@@ -312,7 +314,8 @@ func (i *interpreter) run(s *store, source string, c call) (any, error) {
 	return fromLua(reply), nil
 }
 
-// TestStoreIsLikeRedis sends random commands to the store and to a real server, each through a script, and wants the same replies.
+// TestStoreIsLikeRedis sends random commands to the store and to a real server, each through a
+// script, and wants the same replies.
 func TestStoreIsLikeRedis(t *testing.T) {
 	server, err := startServer()
 	if err != nil {

@@ -17,7 +17,8 @@ func hashTag(key string) string {
 	return key
 }
 
-// FuzzKey: whatever a lock is called, a Cluster keeps its keys together, and the scripts lock and free it.
+// FuzzKey: whatever a lock is called, a Cluster keeps its keys together, and the scripts lock and
+// free it.
 func FuzzKey(f *testing.F) {
 	for _, key := range []string{"stock:42", "", "{", "}", "{}", "{a}b", "}{", "a{b}c{d}", "{}{a}", "\x00\n", "%d %s", "ä", strings.Repeat("k", 1000)} {
 		f.Add(key)

@@ -64,8 +64,8 @@ func (h *hold) Err() error {
 	return h.Context.Err()
 }
 
-// isLost says whether the hold is over without having been released. The first who sees that its deadline
-// has passed ends it.
+// isLost says whether the hold is over without having been released. The first who sees that its
+// deadline has passed ends it.
 func (h *hold) isLost() bool {
 	if h.ended.Load() == isHeld && h.locker.now() >= instant(h.deadline.Load()) {
 		h.end(wasLost, lost(h.first.key, "its lease is over", h.failure()))
@@ -93,8 +93,8 @@ func (h *hold) failure() error {
 	return nil
 }
 
-// released is the cause of a context that ended because its hold was released. Where another hold was
-// asked for under it, that one goes on under the parent.
+// released is the cause of a context that ended because its hold was released. Where another hold
+// was asked for under it, that one goes on under the parent.
 type released hold
 
 func (*released) Error() string        { return context.Canceled.Error() }
@@ -106,7 +106,8 @@ func innermost(ctx context.Context, l *Locker) *hold {
 	return h
 }
 
-// of finds the hold of a lock among a hold and those around it that were not released. It returns nil if there is none.
+// of finds the hold of a lock among a hold and those around it that were not released. It returns
+// nil if there is none.
 func (h *hold) of(name string) *hold {
 	for h != nil && (h.lock.name != name || h.ended.Load() == wasReleased) {
 		h = h.outer
@@ -141,8 +142,8 @@ func (h *hold) follow(ctx context.Context) {
 	context.AfterFunc(h.Context, func() { stop() })
 }
 
-// inner is the context of an entry that was asked for with one that does not end with the hold, such as one
-// of context.WithoutCancel.
+// inner is the context of an entry that was asked for with one that does not end with the hold,
+// such as one of context.WithoutCancel.
 type inner struct {
 	context.Context
 	cancel context.CancelCauseFunc
@@ -156,8 +157,8 @@ func (i *inner) Err() error {
 	return i.Context.Err()
 }
 
-// reenter lets a holder in again. It returns nothing where the hold was released meanwhile. A hold that was lost is not entered: whoever
-// still works under it must stop.
+// reenter lets a holder in again. It returns nothing where the hold was released meanwhile. A hold
+// that was lost is not entered: whoever still works under it must stop.
 func (h *hold) reenter(ctx context.Context, key string) (context.Context, *Lease, error) {
 	l := h.locker
 	l.mu.Lock()

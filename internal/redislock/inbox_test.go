@@ -18,8 +18,8 @@ func (c apart) Subscribe(ctx context.Context, channels ...string) *redis.PubSub 
 	return c.inbox.Subscribe(ctx, channels...)
 }
 
-// TestSilentInboxIsOpenedAnew has the connection with the pushes swallow everything, and not break. With the
-// long lease no beat finds the grant in time.
+// TestSilentInboxIsOpenedAnew has the connection with the pushes swallow everything, and not break.
+// With the long lease no beat finds the grant in time.
 func TestSilentInboxIsOpenedAnew(t *testing.T) {
 	w := newWire(t, shared.addr)
 	requests, _ := newClient(t, shared.addr)

@@ -29,7 +29,8 @@ type Process struct {
 
 var inspectScript = newScript("take", "common", "inspect")
 
-// Inspect says who holds the lock on key and who waits for it, by Redis's account. It changes nothing.
+// Inspect says who holds the lock on key and who waits for it, by Redis's account. It changes
+// nothing.
 func (l *Locker) Inspect(ctx context.Context, key string) (Inspection, error) {
 	v, err := l.server.run(ctx, call{inspectScript, Keys(l.opts.Prefix, key).all(), nil})
 	if err != nil {
@@ -89,8 +90,8 @@ func labelOf(id string) string {
 	return ""
 }
 
-// askForEviction asks Redis once, in the background, whether it may delete locks for want of memory, and tells
-// the hook. That it may not be asked is no error.
+// askForEviction asks Redis once, in the background, whether it may delete locks for want of
+// memory, and tells the hook. That it may not be asked is no error.
 func (l *Locker) askForEviction() {
 	hook := l.opts.Hooks.Evicts
 	if hook == nil {

@@ -25,10 +25,10 @@ func keysOf(name string) KeySet {
 // all returns the keys in the order in which the scripts take them.
 func (k KeySet) all() []string { return []string{k.Lock, k.Queue, k.Waiters, k.Epoch} }
 
-// tagged returns the one spelling of a key, with the hash tag by which a Redis Cluster keeps
-// what belongs to it together: the key's own tag if it has one, or else the whole key. Of a key that
-// is empty or begins with a brace no tag can be made, because a tag is not empty and ends at
-// the first brace: all those share one.
+// tagged returns the one spelling of a key, with the hash tag by which a Redis Cluster keeps what
+// belongs to it together: the key's own tag if it has one, or else the whole key. Of a key that is
+// empty or begins with a brace no tag can be made, because a tag is not empty and ends at the first
+// brace: all those share one.
 func tagged(key string) string {
 	if open := strings.IndexByte(key, '{'); open >= 0 {
 		if end := strings.IndexByte(key[open+1:], '}'); end > 0 {

@@ -15,8 +15,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestNothingLeaks takes and gives back locks a hundred thousand times, with contexts that end at any
-// moment, and looks at what is left: no goroutine, connection, subscription, lock or place in a queue.
+// TestNothingLeaks takes and gives back locks a hundred thousand times, with contexts that end at
+// any moment, and looks at what is left: no goroutine, connection, subscription, lock or place in a
+// queue.
 func TestNothingLeaks(t *testing.T) {
 	const pairs, lockers, goroutines, keys = 100_000, 3, 12, 5
 	server, err := startServer()

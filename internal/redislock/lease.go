@@ -14,7 +14,8 @@ type Lease struct {
 	released atomic.Bool
 }
 
-// Hold is what a lease stands for. Callers do not need it: who writes another locker gives it to [NewLease].
+// Hold is what a lease stands for. Callers do not need it: who writes another locker gives it to
+// [NewLease].
 type Hold interface {
 	Key() string
 	Token() int64
@@ -47,9 +48,10 @@ func (s *Lease) Valid() bool { return !s.released.Load() && s.hold.Valid() }
 // last Release of all. It takes no context, because it must work when the holder's
 // has ended; it takes no longer than a third of the lease and the client's timeouts.
 //
-// [ErrNotHeld] means that the lock was lost, or this lease released before; nobody
-// else's hold is touched. Nil does not mean the opposite where the lock was passed on inside the process, because Redis was not
-// asked. Any other error means that Redis did not answer, or refused: the Locker goes on trying in the background until the lease is over.
+// [ErrNotHeld] means that the lock was lost, or this lease released before; nobody else's hold is
+// touched. Nil does not mean the opposite where the lock was passed on inside the process, because
+// Redis was not asked. Any other error means that Redis did not answer, or refused: the Locker goes
+// on trying in the background until the lease is over.
 func (s *Lease) Release() error {
 	if s.released.Swap(true) {
 		return fmt.Errorf("release %q: %w", s.Key(), ErrNotHeld)
@@ -57,9 +59,9 @@ func (s *Lease) Release() error {
 	return s.hold.Release()
 }
 
-// Extend gives the hold a full lease again, now. It is for those who turned
-// renewal off with Options.FixedLease. [ErrNotHeld] means that the lock was lost
-// or released. Any other error means that Redis did not answer, or refused, and leaves the hold as it was.
+// Extend gives the hold a full lease again, now. It is for those who turned renewal off with
+// Options.FixedLease. [ErrNotHeld] means that the lock was lost or released. Any other error means
+// that Redis did not answer, or refused, and leaves the hold as it was.
 func (s *Lease) Extend(ctx context.Context) error {
 	if s.released.Load() {
 		return fmt.Errorf("extend %q: %w", s.Key(), ErrNotHeld)

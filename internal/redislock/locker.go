@@ -42,8 +42,9 @@ type lock struct {
 	waiters list.List // of *waiter, first come, first served
 	hold    *hold     // while held
 
-	// assumeContended is for how many requests it is still assumed that others want the lock, too: then the script
-	// that does everything is sent, instead of the short one that may have done nothing.
+	// assumeContended is for how many requests it is still assumed that others want the lock, too:
+	// then the script that does everything is sent, instead of the short one that may have done
+	// nothing.
 	assumeContended int
 
 	timer *time.Timer // of lookAt; nil before the first time
@@ -92,19 +93,19 @@ func New(client Client, o Options) *Locker {
 // Options.Wait is over; then the error is [ErrNotAcquired], joined with the context's cause if
 // that is what ended it. It returns then with any client, also while Redis is silent.
 //
-// Held is a child of ctx that also ends when the lock is lost: its cause is
-// then [ErrLost]. Do the protected work under it, and look at held.Err before every
-// step that must not happen without the lock. It compares the clock; Done, and a context derived from held, learn of the
-// loss as late as the scheduler. Whoever acquires the same key with held,
-// or a child of it, enters again at once: see Reentrancy in the package
-// documentation.
+// Held is a child of ctx that also ends when the lock is lost: its cause is then [ErrLost]. Do the
+// protected work under it, and look at held.Err before every step that must not happen without the
+// lock. It compares the clock; Done, and a context derived from held, learn of the loss as late as
+// the scheduler. A caller that acquires the same key with held, or a child of it, enters again at
+// once: see Reentrancy in the package documentation.
 //
 // The lease must be released, also when held has ended.
 func (l *Locker) Acquire(ctx context.Context, key string) (held context.Context, lease *Lease, err error) {
 	return l.AcquireWith(ctx, key, AcquireOptions{})
 }
 
-// AcquireWith is [Locker.Acquire] with settings of this call's own. It panics on those that cannot be.
+// AcquireWith is [Locker.Acquire] with settings of this call's own. It panics on those that cannot
+// be.
 func (l *Locker) AcquireWith(ctx context.Context, key string, o AcquireOptions) (held context.Context, lease *Lease, err error) {
 	if o.Wait < 0 {
 		panic(fmt.Sprintf("redislock: AcquireOptions.Wait is %s, want zero or more", o.Wait))
@@ -172,9 +173,9 @@ func Guard[A, R any](l Locking, key func(A) string, fn func(held context.Context
 	}
 }
 
-// Close releases every lock that is held, ends every wait with [ErrClosed],
-// and waits for its goroutines, while Redis is silent for up to a lease. Held contexts end with [ErrLost]. When ctx ends first,
-// Close returns its cause, and the goroutines end by themselves.
+// Close releases every lock that is held, ends every wait with [ErrClosed], and waits for its
+// goroutines, while Redis is silent for up to a lease. Held contexts end with [ErrLost]. When ctx
+// ends first, Close returns its cause, and the goroutines end by themselves.
 func (l *Locker) Close(ctx context.Context) error {
 	l.mu.Lock()
 	if !l.closed {
@@ -228,12 +229,12 @@ func (l *Locker) lockLocked(name string) *lock {
 	return n
 }
 
-// maxIdle is how many locks a Locker remembers that are neither held nor wanted, so as not to make those that are
-// used again and again anew each time.
+// maxIdle is how many locks a Locker remembers that are neither held nor wanted, so as not to make
+// those that are used again and again anew each time.
 const maxIdle = 64
 
-// settleLocked does what a transition leaves to be done. It returns the request with which an idle machine
-// has begun anew: the caller sends it.
+// settleLocked does what a transition leaves to be done. It returns the request with which an idle
+// machine has begun anew: the caller sends it.
 func (l *Locker) settleLocked(n *lock, next todo, from Handoff) {
 	if next.over != 0 {
 		l.cleanLocked(n, next.over)
@@ -261,7 +262,8 @@ func (l *Locker) settleLocked(n *lock, next todo, from Handoff) {
 	l.scheduleLocked(n)
 }
 
-// serveLocked makes the first waiter the holder. It says whether there is one that still wants the lock.
+// serveLocked makes the first waiter the holder. It says whether there is one that still wants the
+// lock.
 func (l *Locker) serveLocked(n *lock, from Handoff) bool {
 	n.dismissGoneLocked()
 	w := n.firstLocked()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestWantOfMemoryCostsNoHold: a server without memory refuses to note that somebody waits, and that is renewed
-// together with what is held.
+// TestWantOfMemoryCostsNoHold: a server without memory refuses to note that somebody waits, and
+// that is renewed together with what is held.
 func TestWantOfMemoryCostsNoHold(t *testing.T) {
 	redisServer, err := startServer()
 	if err != nil {

@@ -24,7 +24,8 @@ func (m model) check(w *world) breach {
 }
 
 // looksFor says whether a search minds a breach. One that lets Redis lose its data cannot want one
-// holder, or that nobody is overtaken; it still wants tokens to tell holders apart, and everybody to be served.
+// holder, or that nobody is overtaken; it still wants tokens to tell holders apart, and everybody
+// to be served.
 func (m model) looksFor(b breach) bool {
 	if m.only != fine {
 		return m.only == b

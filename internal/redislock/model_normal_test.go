@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// normal gives worlds that behave alike one form, so that runs of any length stay within
-// finitely many worlds: what can have no effect any more is taken out, and of the numbers of attempts and
+// normal gives worlds that behave alike one form, so that runs of any length stay within finitely
+// many worlds: what can have no effect any more is taken out, and of the numbers of attempts and
 // epochs only their order is kept.
 func (m model) normal(w world) world {
 	m.prune(&w)

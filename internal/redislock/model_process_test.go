@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// This half of the model is the Locker: the shipped state machine, and what a process does by itself.
+// This half of the model is the Locker: the shipped state machine, and what a process does by
+// itself.
 
 // successors says what may happen next.
 func (m model) successors(w *world, then func(world, event)) {
@@ -129,7 +130,8 @@ func (m model) mishaps(w *world, then func(world, event)) {
 		if msg.kind == nothing {
 			break
 		}
-		// What cleans up is sent again until it is answered, so it may arrive twice but is not lost.
+		// What cleans up is sent again until it is answered, so it may arrive twice but is not
+		// lost.
 		if msg.kind == endRequest || msg.kind == cancelRequest {
 			after := faulty
 			m.carryOut(&after, msg, w.length())
@@ -204,7 +206,8 @@ func (m model) pass(w *world) {
 	}
 }
 
-// modelStart is the time on each process's clock. It is always now: what a process remembers is so many ticks ago.
+// modelStart is the time on each process's clock. It is always now: what a process remembers is so
+// many ticks ago.
 const modelStart = instant(time.Hour)
 
 // machine is the shipped state machine of a process.
@@ -220,8 +223,8 @@ func (m model) machine(p *process) machine {
 	return x
 }
 
-// settle takes over what a transition made of a machine, and does what it left to be done, as Locker.settleLocked does. Somebody
-// may wait still.
+// settle takes over what a transition made of a machine, and does what it left to be done, as
+// Locker.settleLocked does. Somebody may wait still.
 func (m model) settle(w *world, i int, x *machine, next todo, waits bool) {
 	p := &w.processes[i]
 	if next.over != 0 && m.broken != unknownKept {
@@ -265,7 +268,8 @@ func (w *world) sendBeat(i int) {
 	w.send(message{kind: beatRequest, owner: int8(i + 1), attempt: p.attempt, more: hold})
 }
 
-// unanswered is a request without an answer: whatever became of it is ended, and so is what it was to release.
+// unanswered is a request without an answer: whatever became of it is ended, and so is what it was
+// to release.
 func (m model) unanswered(w *world, i int) {
 	p := &w.processes[i]
 	x, from := m.machine(p), p.from
@@ -315,8 +319,8 @@ func (m model) read(w *world, msg message) {
 	m.settle(w, i, &x, next, was != held && was != idle && !p.try)
 }
 
-// fairly is the one next step of a run without faults in which nobody is late: what was sent arrives, who holds
-// releases, who waits beats once a tick, and nobody new asks.
+// fairly is the one next step of a run without faults in which nobody is late: what was sent
+// arrives, who holds releases, who waits beats once a tick, and nobody new asks.
 func (m model) fairly(from *world) (world, event) {
 	w := *from
 	var first *event

@@ -10,8 +10,9 @@ import (
 
 // This half of the model is Redis: the shipped scripts on a store that is made of a world.
 
-// The store's clock, and how numbers of the model are written there: a tick is a second, an epoch of the model is so many
-// microseconds after firstEpoch, and each place in the queue is a millisecond after the one before it.
+// The store's clock, and how numbers of the model are written there: a tick is a second, an epoch
+// of the model is so many microseconds after firstEpoch, and each place in the queue is a
+// millisecond after the one before it.
 const (
 	modelNow   = int64(2_000_000_000_000_000)
 	firstEpoch = modelNow - 1000
@@ -56,7 +57,8 @@ type engine struct {
 
 func newEngine() *engine { return &engine{newInterpreter(), map[carried]effect{}} }
 
-// carryOut runs the script of one request. What it queues comes before those from ahead on, who have waited for less.
+// carryOut runs the script of one request. What it queues comes before those from ahead on, who
+// have waited for less.
 func (m model) carryOut(w *world, r message, ahead int) {
 	before := *w
 	m.ahead = ahead

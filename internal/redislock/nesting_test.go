@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestReentryThroughAnotherKeysHold enters a lock again under the held context of a second one, which is a
-// child of the first one's.
+// TestReentryThroughAnotherKeysHold enters a lock again under the held context of a second one,
+// which is a child of the first one's.
 func TestReentryThroughAnotherKeysHold(t *testing.T) {
 	l, count := newLocker(t, Options{})
 	other, _ := newLocker(t, Options{})

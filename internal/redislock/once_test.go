@@ -24,8 +24,9 @@ func commandCalls(t *testing.T, client *redis.Client, command string) int {
 	return calls
 }
 
-// TestClientDoesNotSendAnAttemptAgain loses the first answer of each client to a request of the lock. With retries
-// at their default, go-redis sends other commands again then, and the lock's once.
+// TestClientDoesNotSendAnAttemptAgain loses the first answer of each client to a request of the
+// lock. With retries at their default, go-redis sends other commands again then, and the lock's
+// once.
 func TestClientDoesNotSendAnAttemptAgain(t *testing.T) {
 	server, err := startServer()
 	if err != nil {

@@ -20,22 +20,22 @@ type Options struct {
 	// would end at that time, too.
 	Wait time.Duration
 
-	// MaxHold bounds a hold, for code that forgets to release. At its end the held context ends with
-	// [ErrLost], renewal stops, and the lock ends with its lease. Nothing is released on the
+	// MaxHold bounds a hold, for code that forgets to release. At its end the held context ends
+	// with [ErrLost], renewal stops, and the lock ends with its lease. Nothing is released on the
 	// holder's behalf, because it may still work. Zero means no bound.
 	MaxHold time.Duration
 
 	// Grace is for how long a hold is still renewed after the context that it was acquired with has
-	// ended: the bound for work that is finished after its cancellation, such as a commit. Then it ends
-	// as after MaxHold. The context is looked at with each renewal. Zero means one lease.
+	// ended: the bound for work that is finished after its cancellation, such as a commit. Then it
+	// ends as after MaxHold. The context is looked at with each renewal. Zero means one lease.
 	Grace time.Duration
 
 	// FixedLease turns renewal off: a lock ends with its lease unless
 	// [Lease.Extend] is called. Zero means renewal at every third of the lease.
 	FixedLease bool
 
-	// Label names the process, for those who look at who holds a lock: see [Locker.Inspect]. It is up to
-	// 64 printable characters of ASCII without spaces.
+	// Label names the process, for those who look at who holds a lock: see [Locker.Inspect]. It is
+	// up to 64 printable characters of ASCII without spaces.
 	Label string
 
 	// Prefix is put in front of the name of each key in Redis. It has no braces.
@@ -51,24 +51,25 @@ type AcquireOptions struct {
 	Wait  time.Duration // zero means Options.Wait
 }
 
-// Hooks are functions that are told what happens to locks. They are called
-// without any lock of the package held, in the goroutine in which it
-// happens, and must be quick. Nil ones are not called. The context is the one that Acquire was called with, and may have ended.
+// Hooks are functions that are told what happens to locks. They are called without any lock of the
+// package held, in the goroutine in which it happens, and must be quick. Nil ones are not called.
+// The context is the one that Acquire was called with, and may have ended.
 //
-// A panic in Acquired releases the lock, and goes on in the caller, as one in Released does. A panic in one of the others
-// is in a goroutine of the Locker, and ends the process.
+// A panic in Acquired releases the lock, and goes on in the caller, as one in Released does. A
+// panic in one of the others is in a goroutine of the Locker, and ends the process.
 type Hooks struct {
 	// Acquired: the lock is held, after waiting for Event.Took.
 	Acquired func(context.Context, Event)
-	// Released: the lock was released or passed on, after Event.Took. Event.Err is what Release returns.
+	// Released: the lock was released or passed on, after Event.Took. Event.Err is what Release
+	// returns.
 	Released func(context.Context, Event)
 	// Renewed: the lease is full again.
 	Renewed func(context.Context, Event)
 	// Lost: the holder's context has ended, because its lease was over, Redis said
 	// that the lock is not its own, or for MaxHold or Grace. Event.Err says which.
 	Lost func(context.Context, Event)
-	// Evicts: Redis may delete locks when it is out of memory, because of this maxmemory-policy. It is asked once, in the
-	// background, with the first hold, where it allows INFO.
+	// Evicts: Redis may delete locks when it is out of memory, because of this maxmemory-policy. It
+	// is asked once, in the background, with the first hold, where it allows INFO.
 	Evicts func(policy string)
 }
 
@@ -114,7 +115,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// leaseOr is a lease that was asked for, or the default. It panics where the lease is none that can be had.
+// leaseOr is a lease that was asked for, or the default. It panics where the lease is none that can
+// be had.
 func leaseOr(lease, otherwise time.Duration) time.Duration {
 	if lease == 0 {
 		return otherwise

@@ -34,8 +34,9 @@ func TestFirstComeFirstServedInAProcess(t *testing.T) {
 	}
 }
 
-// TestFirstComeFirstServedByAllGoroutines has two processes with goroutines that came in turn, and no order among their
-// processes that would serve them so. They hold for so long that none is passed on inside.
+// TestFirstComeFirstServedByAllGoroutines has two processes with goroutines that came in turn, and
+// no order among their processes that would serve them so. They hold for so long that none is
+// passed on inside.
 func TestFirstComeFirstServedByAllGoroutines(t *testing.T) {
 	a, _ := newLocker(t, Options{})
 	b, _ := newLocker(t, Options{})

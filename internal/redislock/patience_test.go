@@ -141,8 +141,8 @@ func (redisError) RedisError()     {}
 
 func (r *refuser) says(text string) { r.error.Store(&text) }
 
-// TestRefusalsAreDefinite: nothing was carried out, so there is nothing to cancel. Those that will pass are asked
-// again, for as long as the caller waits.
+// TestRefusalsAreDefinite: nothing was carried out, so there is nothing to cancel. Those that will
+// pass are asked again, for as long as the caller waits.
 func TestRefusalsAreDefinite(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"OOM command not allowed when used memory > 'maxmemory'.", "MISCONF Errors writing to the AOF file", "NOREPLICAS Not enough good replicas to write."} {
@@ -234,7 +234,8 @@ func TestPanicsLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// TestForgottenLeasesEnd: nothing is released on the holder's behalf, and the lock ends with its lease.
+// TestForgottenLeasesEnd: nothing is released on the holder's behalf, and the lock ends with its
+// lease.
 func TestForgottenLeasesEnd(t *testing.T) {
 	t.Parallel()
 	const lease = 400 * time.Millisecond
@@ -276,7 +277,8 @@ func TestForgottenLeasesEnd(t *testing.T) {
 	}
 }
 
-// TestGraceOutlivesACommit: work that is finished after its context ended keeps the lock for as long.
+// TestGraceOutlivesACommit: work that is finished after its context ended keeps the lock for as
+// long.
 func TestGraceOutlivesACommit(t *testing.T) {
 	t.Parallel()
 	const lease = 300 * time.Millisecond

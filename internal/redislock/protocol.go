@@ -54,9 +54,10 @@ type call struct {
 	args   []any
 }
 
-// command makes a command of a call. It is sent once, whatever the client's MaxRetries: a request that
-// is sent again after its answer was lost may be carried out twice, the second time when the
-// lock has gone on to somebody else. What the lock sends again, it sends knowing that the first time may have worked.
+// command makes a command of a call. It is sent once, whatever the client's MaxRetries: a request
+// that is sent again after its answer was lost may be carried out twice, the second time when the
+// lock has gone on to somebody else. What the lock sends again, it sends knowing that the first
+// time may have worked.
 func (c call) command(ctx context.Context, name, script string) onceCmd {
 	all := make([]any, 0, 3+len(c.keys)+len(c.args))
 	all = append(all, name, script, len(c.keys))
@@ -94,7 +95,8 @@ func (r reply) contended() bool { return r.kind == replyDropped || r.ttl > 0 || 
 // maxTTL, in milliseconds, is far from what a time.Duration cannot hold.
 const maxTTL = 1 << 40
 
-// parseReply reads a list, or a number: the kind alone, or the epoch of a lock that is held, without a word on who waits.
+// parseReply reads a list, or a number: the kind alone, or the epoch of a lock that is held,
+// without a word on who waits.
 func parseReply(v any) (reply, error) {
 	switch n, ok := v.(int64); {
 	case n > replyDropped:
@@ -117,9 +119,10 @@ func parseReply(v any) (reply, error) {
 	return reply{}, fmt.Errorf("redislock: unexpected reply %v", v)
 }
 
-// bounded is a context with an earlier deadline than its parent's for what goes over a connection. It has no
-// timer, which would take longer than all else that the Locker does for a request: it ends with its parent, and a wait
-// for a connection of the pool is bounded by the client's own PoolTimeout.
+// bounded is a context with an earlier deadline than its parent's for what goes over a connection.
+// It has no timer, which would take longer than all else that the Locker does for a request: it
+// ends with its parent, and a wait for a connection of the pool is bounded by the client's own
+// PoolTimeout.
 type bounded struct {
 	context.Context
 	deadline time.Time
@@ -145,7 +148,8 @@ func (s server) channel() string { return "redislock:" + s.id }
 // holder is how an attempt is named in the lock.
 func (s server) holder(attempt uint64) string { return s.id + " " + strconv.FormatUint(attempt, 10) }
 
-// acquireFree is acquire for a lock that nobody else wants. Where somebody does, it does nothing, and says replyDropped.
+// acquireFree is acquire for a lock that nobody else wants. Where somebody does, it does nothing,
+// and says replyDropped.
 func (s server) acquireFree(k KeySet, attempt uint64, lease time.Duration) call {
 	return call{acquireFreeScript, []string{k.Lock, k.Waiters, k.Epoch}, []any{s.holder(attempt), lease.Milliseconds()}}
 }
@@ -185,7 +189,8 @@ func (s server) cancel(name string, k KeySet, attempt uint64, lease time.Duratio
 	return call{cancelScript, k.all(), []any{s.id, attempt, lease.Milliseconds(), name}}
 }
 
-// run sends one call, and its script with it where Redis does not know that. A panic in a hook of the client is an error.
+// run sends one call, and its script with it where Redis does not know that. A panic in a hook of
+// the client is an error.
 func (s server) run(ctx context.Context, c call) (v any, err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -47,7 +47,8 @@ func (e *entry) Extend(ctx context.Context) error {
 	return nil
 }
 
-// leave ends one entry, and with the last one releases the lock: to the next goroutine of this process, or to Redis.
+// leave ends one entry, and with the last one releases the lock: to the next goroutine of this
+// process, or to Redis.
 func (h *hold) leave() error {
 	l, n := h.locker, h.lock
 	l.mu.Lock()
@@ -85,8 +86,8 @@ func (h *hold) leave() error {
 	return err
 }
 
-// releaseToRedis releases the lock and, in the same request, queues for the next waiter of this process. It is called
-// with Locker.mu, which it unlocks.
+// releaseToRedis releases the lock and, in the same request, queues for the next waiter of this
+// process. It is called with Locker.mu, which it unlocks.
 func (l *Locker) releaseToRedis(h *hold, now instant) error {
 	n := h.lock
 	lease, next, waited := n.lease, uint64(0), time.Duration(0)

@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// A lock that is held or waited for has a timer, which goes off when the clock alone changes something, or a
-// renewal is due.
+// A lock that is held or waited for has a timer, which goes off when the clock alone changes
+// something, or a renewal is due.
 
 // scheduleLocked sets a lock's timer.
 func (l *Locker) scheduleLocked(n *lock) {

@@ -64,7 +64,8 @@ func TestPushedGrantCountsFromTheLastHeartbeatAnsweredWaiting(t *testing.T) {
 	})
 }
 
-// TestLatePushIsConfirmed has a grant arrive when, for all that is known, most of its lease is over.
+// TestLatePushIsConfirmed has a grant arrive when, for all that is known, most of its lease is
+// over.
 func TestLatePushIsConfirmed(t *testing.T) {
 	withWaiter(t, func(t *testing.T, f *fakeRedis, got <-chan *Lease, tell func(string, ...any)) {
 		f.answers(heartbeatScript, down)
@@ -93,8 +94,8 @@ func TestGrantThatNobodyWantsIsReleased(t *testing.T) {
 	})
 }
 
-// TestDroppedAsksUnderANewAttempt: whoever is told that it has no place any more queues anew, and a push for the
-// old attempt is of the past.
+// TestDroppedAsksUnderANewAttempt: whoever is told that it has no place any more queues anew, and a
+// push for the old attempt is of the past.
 func TestDroppedAsksUnderANewAttempt(t *testing.T) {
 	withWaiter(t, func(t *testing.T, f *fakeRedis, got <-chan *Lease, tell func(string, ...any)) {
 		f.answers(heartbeatScript, func(context.Context) (any, error) { return int64(replyDropped), nil })
@@ -124,7 +125,8 @@ func TestHeartbeatNeverQueues(t *testing.T) {
 	s.owns("")
 }
 
-// TestLateReleaseAndCancelLeaveTheNextHold have what ends one hold arrive in the next one of the same process.
+// TestLateReleaseAndCancelLeaveTheNextHold have what ends one hold arrive in the next one of the
+// same process.
 func TestLateReleaseAndCancelLeaveTheNextHold(t *testing.T) {
 	s := newScripted(t)
 	s.acquires(2, true, replyHeld)

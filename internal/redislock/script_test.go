@@ -104,8 +104,8 @@ func TestReleaseDoesNotQueueACancelledAttempt(t *testing.T) {
 	s.owns("")
 }
 
-// TestReleaseDoesNotQueueAnOlderAttempt has a release arrive after its answer was given up and the next
-// attempt was queued.
+// TestReleaseDoesNotQueueAnOlderAttempt has a release arrive after its answer was given up and the
+// next attempt was queued.
 func TestReleaseDoesNotQueueAnOlderAttempt(t *testing.T) {
 	s := newScripted(t)
 	s.acquires(1, true, replyHeld)
@@ -149,7 +149,8 @@ func TestTryDoesNotGetThePlaceOfAnOlderAttempt(t *testing.T) {
 	s.owns("3")
 }
 
-// TestShortScriptsLeaveWhatOthersWant: they take and give back only what nobody else wants, and else do nothing.
+// TestShortScriptsLeaveWhatOthersWant: they take and give back only what nobody else wants, and
+// else do nothing.
 func TestShortScriptsLeaveWhatOthersWant(t *testing.T) {
 	s, other := newScripted(t), newScripted(t)
 	other.n = s.n
@@ -186,7 +187,8 @@ func TestShortScriptsLeaveWhatOthersWant(t *testing.T) {
 	s.owns("")
 }
 
-// TestANewHeadOfAFreeLockGetsIt: who has waited for longer than all in the queue, and asks when the lease is over.
+// TestANewHeadOfAFreeLockGetsIt: who has waited for longer than all in the queue, and asks when the
+// lease is over.
 func TestANewHeadOfAFreeLockGetsIt(t *testing.T) {
 	holder, waiter, late := newScripted(t), newScripted(t), newScripted(t)
 	holder.acquires(1, true, replyHeld)
@@ -200,7 +202,8 @@ func TestANewHeadOfAFreeLockGetsIt(t *testing.T) {
 	waiter.owns("1")
 }
 
-// TestClockSetBackCostsNoPlace: who waits since before it was must not wait until the clock is there again.
+// TestClockSetBackCostsNoPlace: who waits since before it was must not wait until the clock is
+// there again.
 func TestClockSetBackCostsNoPlace(t *testing.T) {
 	holder, waiter, other := newScripted(t), newScripted(t), newScripted(t)
 	holder.acquires(1, true, replyHeld)

@@ -143,8 +143,8 @@ func TestSentinelFailover(t *testing.T) {
 	all.Wait()
 }
 
-// TestSubscriptionThatStaysBehindIsNoticed moves a client's requests to another server and leaves its
-// subscription where it was, as happens when the old primary is cut off and lives on. Nobody
+// TestSubscriptionThatStaysBehindIsNoticed moves a client's requests to another server and leaves
+// its subscription where it was, as happens when the old primary is cut off and lives on. Nobody
 // there hears of grants, so the waiter would lose its place each time it is its turn.
 func TestSubscriptionThatStaysBehindIsNoticed(t *testing.T) {
 	t.Parallel()

@@ -25,8 +25,9 @@ type testServer struct {
 	pipe io.WriteCloser
 }
 
-// keeper is a shell that ends the server when the other end of its pipe is closed, and so also when the test
-// is killed. For each line it kills the server and starts it anew, on the line "empty" without its data.
+// keeper is a shell that ends the server when the other end of its pipe is closed, and so also when
+// the test is killed. For each line it kills the server and starts it anew, on the line "empty"
+// without its data.
 const keeper = `while :; do
 	"$@" >>log 2>&1 &
 	server=$!
@@ -57,7 +58,8 @@ func startServer(args ...string) (*testServer, error) {
 	return s, s.run(append(all, args...)...)
 }
 
-// newServerDir chooses a port that is not lent to connections, so that it is still free after a restart.
+// newServerDir chooses a port that is not lent to connections, so that it is still free after a
+// restart.
 func newServerDir() (s *testServer, port string, err error) {
 	for {
 		port = strconv.Itoa(10000 + rand.IntN(10000))

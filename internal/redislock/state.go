@@ -10,10 +10,10 @@ import (
 //
 //	idle -> asking -> waiting -> held -> idle, or asking for the next waiter
 //
-// The mutex rule: Locker.mu guards all machines, and what else is marked so. A function whose
-// name ends in Locked, and each method of machine, is called with it held and returns with it held. None of
-// them sends, waits, or calls a hook: a method of machine returns what is to be done next, and settleLocked
-// (locker.go) sees to it. Locker.unlock runs the hooks.
+// The mutex rule: Locker.mu guards all machines, and what else is marked so. A function whose name
+// ends in Locked, and each method of machine, is called with it held and returns with it held. None
+// of them sends, waits, or calls a hook: a method of machine returns what is to be done next, and
+// settleLocked (locker.go) sees to it. Locker.unlock runs the hooks.
 
 type state int
 
@@ -24,7 +24,8 @@ const (
 	held
 )
 
-// instant is a time on the process's monotonic clock, counted from before its Locker was made. Zero is no time.
+// instant is a time on the process's monotonic clock, counted from before its Locker was made. Zero
+// is no time.
 type instant = time.Duration
 
 // machine is the state of one lock in this process, as far as Redis has to do with it.
@@ -49,8 +50,8 @@ type grant struct {
 	others   int64   // other processes that wait, as far as is known
 }
 
-// todo is what a transition leaves to be done. After each one, a machine that is idle begins anew if
-// somebody here wants the lock.
+// todo is what a transition leaves to be done. After each one, a machine that is idle begins anew
+// if somebody here wants the lock.
 type todo struct {
 	over   uint64 // have Redis end this attempt
 	never  uint64 // this one never came to Redis: there is nothing to end
@@ -78,12 +79,12 @@ func (m *machine) ask(now instant, attempt uint64, lease time.Duration) {
 	*m = machine{state: asking, attempt: attempt, lease: lease, bound: now, contended: m.contended && m.state != idle}
 }
 
-// answered takes in the reply to the request that began an attempt, which was sent then. It says whether the attempt neither holds nor
-// is queued, and is the one that is asked for still.
+// answered takes in the reply to the request that began an attempt, which was sent then. It says
+// whether the attempt neither holds nor is queued, and is the one that is asked for still.
 func (m *machine) answered(attempt uint64, r reply, queued bool, sent, now instant) (next todo, nothing bool) {
 	switch {
 	case attempt != m.attempt || m.state != asking:
-		// Whoever asked gave up, and Redis was told then; or a pushed grant was faster.
+		// The caller gave up, and Redis was told then; or a pushed grant was faster.
 		if attempt != m.attempt && r.kind == replyHeld {
 			return todo{over: attempt}, false
 		}
@@ -97,7 +98,8 @@ func (m *machine) answered(attempt uint64, r reply, queued bool, sent, now insta
 	return todo{}, true
 }
 
-// failed ends an attempt that has got no answer. Unless it cannot have been carried out, Redis is told.
+// failed ends an attempt that has got no answer. Unless it cannot have been carried out, Redis is
+// told.
 func (m *machine) failed(attempt uint64, nothingDone bool) todo {
 	current := attempt == m.attempt
 	if current && m.state == asking {
@@ -132,7 +134,8 @@ func (m *machine) granted(r reply, base, now instant) todo {
 	return todo{serve: true}
 }
 
-// pushed takes in a grant from the channel. What does not match the current attempt is of the past: nobody wants it.
+// pushed takes in a grant from the channel. What does not match the current attempt is of the past:
+// nobody wants it.
 func (m *machine) pushed(attempt uint64, r reply, now instant) todo {
 	switch {
 	case attempt != m.attempt:
@@ -140,7 +143,8 @@ func (m *machine) pushed(attempt uint64, r reply, now instant) todo {
 	case m.state == held:
 		// Told twice.
 	case m.bound+m.lease-margin(m.lease)-now < third(m.lease):
-		// By what is known, little of the lease may be left: it is renewed before anybody works under it.
+		// By what is known, little of the lease may be left: it is renewed before anybody works
+		// under it.
 		m.due, m.sent = now, 0
 	default:
 		return m.granted(r, m.bound, now)
@@ -148,7 +152,8 @@ func (m *machine) pushed(attempt uint64, r reply, now instant) todo {
 	return todo{}
 }
 
-// renewed takes in the reply to a renewal of a hold, or to a waiter's heartbeat, which was sent then.
+// renewed takes in the reply to a renewal of a hold, or to a waiter's heartbeat, which was sent
+// then.
 func (m *machine) renewed(attempt uint64, hold bool, r reply, sent, now instant) todo {
 	if attempt != m.attempt {
 		return todo{}
@@ -175,16 +180,17 @@ func (m *machine) renewed(attempt uint64, hold bool, r reply, sent, now instant)
 	return todo{}
 }
 
-// notRenewed has a renewal sent again soon: one error is no reason to give up a lock that still has time.
+// notRenewed has a renewal sent again soon: one error is no reason to give up a lock that still has
+// time.
 func (m *machine) notRenewed(attempt uint64, now instant) {
 	if attempt == m.attempt && m.state != asking {
 		m.sent, m.due = 0, now+m.lease/24
 	}
 }
 
-// mayPass says whether the lock may go to another goroutine here, which wants it for so long, without a word
-// to Redis: it must be worth having, and other processes must not starve. Where this process
-// cannot hear of them, they are assumed to wait.
+// mayPass says whether the lock may go to another goroutine here, which wants it for so long,
+// without a word to Redis: it must be worth having, and other processes must not starve. Where this
+// process cannot hear of them, they are assumed to wait.
 func (m *machine) mayPass(lease time.Duration, deaf bool, now instant) bool {
 	if lease != m.lease || m.passes == 1<<tokenBits-1 || m.deadline-now < third(m.lease) {
 		return false
@@ -201,15 +207,16 @@ func (m *machine) mayPass(lease time.Duration, deaf bool, now instant) bool {
 	return m.passes < maxPasses/shorter && since < maxTurn/time.Duration(shorter) && since < longHold*time.Duration(m.passes+1)
 }
 
-// A turn is how long a process may pass a lock on among its own goroutines while another process waits: so many
-// times, and so long since the grant.
+// A turn is how long a process may pass a lock on among its own goroutines while another process
+// waits: so many times, and so long since the grant.
 const (
 	maxPasses = 32
 	maxTurn   = 50 * time.Millisecond
-	// longHold is a mean hold beside which a hand-off to another process costs so little that order comes first.
+	// longHold is a mean hold beside which a hand-off to another process costs so little that order
+	// comes first.
 	longHold = 5 * time.Millisecond
-	// manyOthers is the number of waiting processes above which both limits shrink in proportion: then how long
-	// one of them waits does not grow with how many do the same.
+	// manyOthers is the number of waiting processes above which both limits shrink in proportion:
+	// then how long one of them waits does not grow with how many do the same.
 	manyOthers = 8
 )
 
@@ -220,7 +227,8 @@ func (m *machine) pass() todo {
 	return todo{serve: true}
 }
 
-// release ends the hold with a request, which is the caller's to send, and which may begin the next attempt. It returns the attempt that is over.
+// release ends the hold with a request, which is the caller's to send, and which may begin the next
+// attempt. It returns the attempt that is over.
 func (m *machine) release(next uint64, lease time.Duration, now instant) uint64 {
 	over := m.attempt
 	m.stop()
@@ -268,7 +276,8 @@ func (m *machine) resume(now instant) {
 // resend is how long a renewal may be without an answer before it is sent again.
 func (m *machine) resend() time.Duration { return m.lease / 6 }
 
-// nextLook is when the clock alone changes something, or a renewal is due. It is zero where nothing is.
+// nextLook is when the clock alone changes something, or a renewal is due. It is zero where nothing
+// is.
 func (m *machine) nextLook(fixed bool) instant {
 	if m.state != held && m.state != waiting {
 		return 0
@@ -303,7 +312,8 @@ func (m *machine) look(fixed bool, now instant) (next todo, renew bool) {
 	return todo{}, true
 }
 
-// nextRenewal is a third of the lease after the last one, less some of it: what was taken in one burst must not be renewed in one.
+// nextRenewal is a third of the lease after the last one, less some of it: what was taken in one
+// burst must not be renewed in one.
 func nextRenewal(lease time.Duration, last instant) instant {
 	return last + third(lease) - rand.N(third(lease)/4)
 }

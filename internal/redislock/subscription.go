@@ -42,8 +42,8 @@ func (l *Locker) subscribeLocked() {
 	}
 }
 
-// resubscribeLocked begins to listen anew. The subscription that there was is read until the new one is confirmed, so that
-// nobody's grant falls between them.
+// resubscribeLocked begins to listen anew. The subscription that there was is read until the new
+// one is confirmed, so that nobody's grant falls between them.
 func (l *Locker) resubscribeLocked() {
 	s := &subscription{ready: make(chan struct{}), before: l.subscription}
 	s.ctx, s.close = context.WithCancel(l.ctx)
@@ -52,8 +52,9 @@ func (l *Locker) resubscribeLocked() {
 	go l.listen(s)
 }
 
-// unseenLocked is called when a waiter has lost its place, or was not told of its grant. Perhaps Redis does not see its
-// subscription: after a failover that can stay with a server that is not the primary any more.
+// unseenLocked is called when a waiter has lost its place, or was not told of its grant. Perhaps
+// Redis does not see its subscription: after a failover that can stay with a server that is not the
+// primary any more.
 func (l *Locker) unseenLocked() {
 	if l.hearsLocked() && l.now()-l.subscription.since > time.Second {
 		l.resubscribeLocked()
@@ -77,8 +78,8 @@ func (l *Locker) subscribed(s *subscription, lease time.Duration) error {
 	}
 }
 
-// silence is how long a subscription may be quiet before it is tried with a ping, and how long the answer
-// to that may take.
+// silence is how long a subscription may be quiet before it is tried with a ping, and how long the
+// answer to that may take.
 const silence = 3 * time.Second
 
 // listen keeps a subscription and reads it until it is closed, or refused.
@@ -99,9 +100,9 @@ func (l *Locker) listen(s *subscription) {
 }
 
 // receive reads a subscription until it does not even answer a ping, or is closed. It reads
-// messages as they come from the connection: a goroutine in between would cost each hand-off between processes
-// two more changes of goroutine. The client subscribes again by itself when the connection breaks. The error is that of a
-// server that does not let it subscribe.
+// messages as they come from the connection: a goroutine in between would cost each hand-off
+// between processes two more changes of goroutine. The client subscribes again by itself when the
+// connection breaks. The error is that of a server that does not let it subscribe.
 func (l *Locker) receive(s *subscription, messages *redis.PubSub) error {
 	failed, pinged := false, false
 	for {
@@ -136,8 +137,8 @@ func (l *Locker) receive(s *subscription, messages *redis.PubSub) error {
 	}
 }
 
-// confirmed notes that Redis has confirmed a subscription. Until then messages may have been lost: others are
-// assumed to wait for what is held, and all waiters send a heartbeat at once.
+// confirmed notes that Redis has confirmed a subscription. Until then messages may have been lost:
+// others are assumed to wait for what is held, and all waiters send a heartbeat at once.
 func (l *Locker) confirmed(s *subscription) {
 	l.mu.Lock()
 	defer l.unlock()

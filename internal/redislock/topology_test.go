@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestPlainClientOnAClusterServer: a client that knows nothing of a Cluster, on one of a single node. Locks that are held
-// together are renewed, whatever slots they are in.
+// TestPlainClientOnAClusterServer: a client that knows nothing of a Cluster, on one of a single
+// node. Locks that are held together are renewed, whatever slots they are in.
 func TestPlainClientOnAClusterServer(t *testing.T) {
 	t.Parallel()
 	server, err := startServer("--cluster-enabled", "yes")
@@ -48,7 +48,8 @@ func TestPlainClientOnAClusterServer(t *testing.T) {
 	}
 }
 
-// slotMove is a Cluster of two, and a slot that goes from one to the other, as redis-cli --cluster reshard does it.
+// slotMove is a Cluster of two, and a slot that goes from one to the other, as redis-cli --cluster
+// reshard does it.
 type slotMove struct {
 	t      *testing.T
 	addrs  []string
@@ -112,7 +113,8 @@ func (m *slotMove) locker(o Options) *Locker {
 	return closing(m.t, New(client, o))
 }
 
-// TestASlotIsMoved: a hold survives; whoever wants to acquire or release meanwhile is asked again within its patience.
+// TestASlotIsMoved: a hold survives; whoever wants to acquire or release meanwhile is asked again
+// within its patience.
 func TestASlotIsMoved(t *testing.T) {
 	t.Parallel()
 	m := startSlotMove(t)
@@ -171,8 +173,8 @@ func TestAReleaseWaitsForASlot(t *testing.T) {
 	release(t, mine)
 }
 
-// TestAScriptThatEmptiesAKeyInAMovingSlot: such a key is not the server's any more, and whatever the script asks of it fails. The
-// lock must not be given to somebody who is not told.
+// TestAScriptThatEmptiesAKeyInAMovingSlot: such a key is not the server's any more, and whatever
+// the script asks of it fails. The lock must not be given to somebody who is not told.
 func TestAScriptThatEmptiesAKeyInAMovingSlot(t *testing.T) {
 	t.Parallel()
 	m := startSlotMove(t)

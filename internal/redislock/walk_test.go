@@ -12,8 +12,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestRandomRequests sends the scripts in any order, also such as a Locker would not, with leases and heartbeats that end
-// and data that is lost, and wants after each that what it answers is so, and that nothing is left half done.
+// TestRandomRequests sends the scripts in any order, also such as a Locker would not, with leases
+// and heartbeats that end and data that is lost, and wants after each that what it answers is so,
+// and that nothing is left half done.
 func TestRandomRequests(t *testing.T) {
 	const lockers, deaf, requests = 4, 3, 4000
 	seed := rand.Uint64()

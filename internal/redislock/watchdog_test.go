@@ -16,8 +16,8 @@ import (
 // The tests of this file stand in for Redis, so that time passes only when everybody waits for
 // it, and deadlines can be compared to the nanosecond.
 
-// fakeRedis answers each request of the lock by the function for its script, or as a Redis that gives
-// the lock to everybody and keeps it for them.
+// fakeRedis answers each request of the lock by the function for its script, or as a Redis that
+// gives the lock to everybody and keeps it for them.
 type fakeRedis struct {
 	t *testing.T
 
@@ -182,8 +182,8 @@ func deadlineCountsFromBefore(t *testing.T, script *script, granted any) {
 	})
 }
 
-// TestHeldEndsAtTheDeadline has every beat fail in one way or another: the hold ends at its deadline, and not
-// a moment earlier or later.
+// TestHeldEndsAtTheDeadline has every beat fail in one way or another: the hold ends at its
+// deadline, and not a moment earlier or later.
 func TestHeldEndsAtTheDeadline(t *testing.T) {
 	for name, answer := range map[string]func(context.Context) (any, error){"down": down, "silent": noAnswer} {
 		t.Run(name, func(t *testing.T) {
@@ -257,8 +257,8 @@ func TestWatchdogEndsWithItsLock(t *testing.T) {
 	})
 }
 
-// TestCleanupOutlivesTheCallersContext has a caller give up on a request without an answer. The attempt is
-// cancelled under a context of its own, again and again, and for no longer than a lease.
+// TestCleanupOutlivesTheCallersContext has a caller give up on a request without an answer. The
+// attempt is cancelled under a context of its own, again and again, and for no longer than a lease.
 func TestCleanupOutlivesTheCallersContext(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 		f.answers(acquireScript, noAnswer)

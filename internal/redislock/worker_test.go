@@ -13,8 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// workerEnv makes the test binary a worker that locks on the Redis at this address, and storeEnv has
-// it count on that one.
+// workerEnv makes the test binary a worker that locks on the Redis at this address, and storeEnv
+// has it count on that one.
 const (
 	workerEnv = "REDISLOCK_TEST_WORKER"
 	storeEnv  = "REDISLOCK_TEST_STORE"

@@ -1,9 +1,9 @@
 // Package sale names the points of a sale.
 //
 // A sale passes named points on its way: acquiring, acquired, read, write, written, releasing,
-// released, answered. Strategies announce them with [At], and hooks in the sale's context are called there:
-// for metrics and spans, and in the lab for the record of the sale and for faults. Without a hook
-// a point costs one context look-up and does nothing.
+// released, answered. Strategies announce them with [At], and hooks in the sale's context are
+// called there: for metrics and spans, and in the lab for the record of the sale and for faults.
+// Without a hook a point costs one context look-up and does nothing.
 package sale
 
 import (
@@ -31,8 +31,8 @@ const (
 	Releasing Point = "releasing"
 	// Released is after the lock was freed.
 	Released Point = "released"
-	// Answered is after the answer that says sold was flushed to the client. The shop passes it in the
-	// lab alone.
+	// Answered is after the answer that says sold was flushed to the client. The shop passes it in
+	// the lab alone.
 	Answered Point = "answered"
 )
 
@@ -46,7 +46,8 @@ type Hook func(ctx context.Context, p Point, facts []slog.Attr)
 
 type hookKey struct{}
 
-// WithHook returns a context whose sale calls h at its points, after the hooks that ctx has already.
+// WithHook returns a context whose sale calls h at its points, after the hooks that ctx has
+// already.
 func WithHook(ctx context.Context, h Hook) context.Context {
 	if earlier, ok := ctx.Value(hookKey{}).(Hook); ok {
 		later := h

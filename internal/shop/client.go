@@ -31,7 +31,8 @@ var (
 // problemPath is the path of a problem's type, without its slug.
 const problemPath = "/problems/"
 
-// ProblemSlug returns the slug of a problem's type, and false for a type that is none of the shop's.
+// ProblemSlug returns the slug of a problem's type, and false for a type that is none of the
+// shop's.
 func ProblemSlug(problemType string) (slug string, ok bool) {
 	slug, ok = strings.CutPrefix(problemType, problemPath)
 	return slug, ok

@@ -42,8 +42,8 @@ func FuzzOrder(f *testing.F) {
 	})
 }
 
-// FuzzRequest: whatever is asked of a shop, here one whose servers are gone, it answers, and errors are
-// problems of a documented kind that admit no defect.
+// FuzzRequest: whatever is asked of a shop, here one whose servers are gone, it answers, and errors
+// are problems of a documented kind that admit no defect.
 func FuzzRequest(f *testing.F) {
 	f.Add("GET", "/api/v1/items?after=1&limit=2", "", "", "")
 	f.Add("POST", "/api/v1/items/1/orders", "application/json", "key", `{"quantity":1}`)

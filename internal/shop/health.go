@@ -11,23 +11,24 @@ import (
 	"time"
 )
 
-// How often every dependency is probed, how long it may take to answer, and how many failures in a row
-// make it missing: all shops see the same server, and after a single failure all would leave at once.
+// How often every dependency is probed, how long it may take to answer, and how many failures in a
+// row make it missing: all shops see the same server, and after a single failure all would leave at
+// once.
 const (
 	pingInterval = time.Second
 	pingTimeout  = 2 * time.Second
 	maxFailures  = 3
 )
 
-// So many sales in a row that failed for the servers' sake, the last of them so recently, make a shop
-// unready, whatever the probes say.
+// So many sales in a row that failed for the servers' sake, the last of them so recently, make a
+// shop unready, whatever the probes say.
 const (
 	maxFailedSales    = 20
 	failedSalesExpire = 10 * time.Second
 )
 
-// health knows which dependencies a sale could use now. It probes them in the background and answers
-// from memory, so that neither a hanging database nor a crowd of probes delays anything.
+// health knows which dependencies a sale could use now. It probes them in the background and
+// answers from memory, so that neither a hanging database nor a crowd of probes delays anything.
 type health struct {
 	log          *slog.Logger
 	dependencies []*dependency

@@ -15,8 +15,8 @@ import (
 	"stocklock/internal/testserver"
 )
 
-// TestAServerThatCannotWorkIsNoticedAndNoDefect makes Redis and MySQL refuse to work while they answer: a
-// sale is answered with 503, the operator is told what to do, and the shop is not ready.
+// TestAServerThatCannotWorkIsNoticedAndNoDefect makes Redis and MySQL refuse to work while they
+// answer: a sale is answered with 503, the operator is told what to do, and the shop is not ready.
 func TestAServerThatCannotWorkIsNoticedAndNoDefect(t *testing.T) {
 	servers := testserver.Start(t)
 	mysql, err := servers.MySQL(t.Context())

@@ -19,8 +19,8 @@ const (
 // Lengths of idempotency keys and subjects.
 const (
 	maxKeyLength = 64 // what orders.idempotency_key can hold
-	// leastSecretKey is the shortest key of a request without a subject: such a key is a secret, because
-	// it alone gives its order to whoever sends it. 22 characters can hold 128 random bits.
+	// leastSecretKey is the shortest key of a request without a subject: such a key is a secret,
+	// because it alone gives its order to whoever sends it. 22 characters can hold 128 random bits.
 	leastSecretKey   = 22
 	maxSubjectLength = 64 // what orders.subject can hold
 )
@@ -28,8 +28,8 @@ const (
 // exampleKey is the key of the contract's example. Clients that copy it would share an order.
 const exampleKey = "7b1f6c1e-6f0e-4f5c-9c0a-0d5f3f8b2a11"
 
-// subject returns the customer that the gateway names, empty where no header is configured for it or
-// none was sent.
+// subject returns the customer that the gateway names, empty where no header is configured for it
+// or none was sent.
 func (s *Shop) subject(header http.Header) (string, error) {
 	if s.SubjectHeader == "" {
 		return "", nil

@@ -90,8 +90,8 @@ func TestAKeyBelongsToOneOrder(t *testing.T) {
 	}
 }
 
-// TestNobodyIsToldSoldOutWhoMayHaveAnOrder loses MySQL between a repeat's failure to sell and its question whether
-// the first try had sold.
+// TestNobodyIsToldSoldOutWhoMayHaveAnOrder loses MySQL between a repeat's failure to sell and its
+// question whether the first try had sold.
 func TestNobodyIsToldSoldOutWhoMayHaveAnOrder(t *testing.T) {
 	mysql, err := testserver.Start(t).MySQL(t.Context())
 	if err != nil {

@@ -25,8 +25,9 @@ func (s *Shop) internalServer() *http.Server {
 	}
 }
 
-// internalRoutes is what only operators may see. It has the probes, too, because the public listener
-// bounds its connections. The command line is not part of it: its flags may hold passwords.
+// internalRoutes is what only operators may see. It has the probes, too, because the public
+// listener bounds its connections. The command line is not part of it: its flags may hold
+// passwords.
 func (s *Shop) internalRoutes() http.Handler {
 	mux := http.NewServeMux()
 	probes := gin.New()

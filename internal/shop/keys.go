@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// Idempotency keys that have expired are cleared so often, in batches of so many, with a pause between
-// two batches.
+// Idempotency keys that have expired are cleared so often, in batches of so many, with a pause
+// between two batches.
 const (
 	keyInterval = time.Minute
 	keyBatch    = 1000
 	keyPause    = 50 * time.Millisecond
 )
 
-// clearKeys clears the idempotency keys that are older than KeyTTL, until ctx ends. A repeat under a
-// cleared key sells again.
+// clearKeys clears the idempotency keys that are older than KeyTTL, until ctx ends. A repeat under
+// a cleared key sells again.
 func (s *Shop) clearKeys(ctx context.Context) {
 	if s.KeyTTL == 0 {
 		return

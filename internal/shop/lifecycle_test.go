@@ -141,8 +141,8 @@ func TestAShopSurvivesTheLossOfMySQL(t *testing.T) {
 	})
 }
 
-// TestNobodyWaitsLongForMySQL stops MySQL for as long as it takes: every request is answered with 503,
-// and within its deadline.
+// TestNobodyWaitsLongForMySQL stops MySQL for as long as it takes: every request is answered with
+// 503, and within its deadline.
 func TestNobodyWaitsLongForMySQL(t *testing.T) {
 	mysql, err := testserver.Start(t).MySQL(t.Context())
 	if err != nil {

@@ -64,7 +64,8 @@ func TestLockedHoldsTheLockAroundTheHandlers(t *testing.T) {
 		if err := lease.Release(); err != nil {
 			t.Fatal(err)
 		}
-		// The wait that was given up is taken back in the background: it may get the lock for a moment.
+		// The wait that was given up is taken back in the background: it may get the lock for a
+		// moment.
 		for deadline := time.Now().Add(10 * time.Second); client.Exists(t.Context(), keys.Lock, keys.Queue).Val() > 0; {
 			if time.Now().After(deadline) {
 				t.Fatal("the lock was not given back")

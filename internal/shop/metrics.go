@@ -67,7 +67,8 @@ func newMetrics(s *Shop) *metrics {
 	for _, from := range []redislock.Handoff{redislock.Free, redislock.Local, redislock.Remote} {
 		m.handoffs.WithLabelValues(string(from)) // shown as 0 from the beginning
 	}
-	// So are these: a rate does not see the value that a series begins with, and a sale may be fenced off once in the life of a shop.
+	// So are these: a rate does not see the value that a series begins with, and a sale may be
+	// fenced off once in the life of a shop.
 	for _, outcome := range []string{"sold", "replayed", soldOut.slug, fencedOff.slug, busy.slug, conflict.slug, lockLost.slug, unavailable.slug, internalError.slug} {
 		m.requests.WithLabelValues(apiPrefix+ordersOfItem, outcome)
 	}

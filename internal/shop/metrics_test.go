@@ -110,7 +110,8 @@ func TestMetricsShowTheReferenceLock(t *testing.T) {
 	}
 	crowd.Wait()
 	series := s.scrape()
-	// The first wait may begin with an assumption that other shops wait, too: then one hand-off asks Redis.
+	// The first wait may begin with an assumption that other shops wait, too: then one hand-off
+	// asks Redis.
 	free, local, remote := series[`shop_lock_handoffs_total{from="free"}`], series[`shop_lock_handoffs_total{from="local"}`], series[`shop_lock_handoffs_total{from="remote"}`]
 	if free != 1 || local < 3 || local+remote != 4 {
 		t.Errorf("hand-offs: %v free, %v local, %v remote, want 1, and 4 of which 3 or more are local", free, local, remote)
@@ -145,8 +146,9 @@ var (
 	legendWord = regexp.MustCompile(`\{\{(\w+)\}\}`)
 )
 
-// TestTheDashboardAsksForWhatThereIs holds the Grafana dashboard against a shop that has not sold yet: every metric must be
-// there already, with the labels that are asked for, or a graph would miss what happens first.
+// TestTheDashboardAsksForWhatThereIs holds the Grafana dashboard against a shop that has not sold
+// yet: every metric must be there already, with the labels that are asked for, or a graph would
+// miss what happens first.
 func TestTheDashboardAsksForWhatThereIs(t *testing.T) {
 	read := func(name string) []byte {
 		raw, err := os.ReadFile("../../deploy/grafana/" + name)
@@ -196,7 +198,8 @@ func TestTheDashboardAsksForWhatThereIs(t *testing.T) {
 	}
 }
 
-// hasSeries says whether a metric has a series with these pairs of a label and its value, and with these labels.
+// hasSeries says whether a metric has a series with these pairs of a label and its value, and with
+// these labels.
 func hasSeries(series map[string]float64, metric string, pairs, labels []string) bool {
 	for full := range series {
 		name, rest, _ := strings.Cut(full, "{")

@@ -158,7 +158,8 @@ func wantJSON(r *http.Request) error {
 
 var errTooLarge = refusal{tooLarge, fmt.Sprintf("an order has at most %d bytes", maxBody)}
 
-// unread says why the body did not come. The errors' own texts are about this side: they have its address.
+// unread says why the body did not come. The errors' own texts are about this side: they have its
+// address.
 func unread(err error) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return errTooLarge
@@ -191,7 +192,8 @@ func readQuantity(body []byte) (int64, error) {
 	return *order.Quantity, nil
 }
 
-// checkNames refuses what the decoder lets through: names in capitals, and one name twice, of which it takes the last.
+// checkNames refuses what the decoder lets through: names in capitals, and one name twice, of which
+// it takes the last.
 func checkNames(order []byte) error {
 	in := json.NewDecoder(bytes.NewReader(order))
 	seen := false

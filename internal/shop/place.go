@@ -12,8 +12,8 @@ import (
 	"stocklock/internal/stock"
 )
 
-// requestMargin is how long a request may take besides its wait for the lock, until its write begins:
-// to wait for a connection, and to read.
+// requestMargin is how long a request may take besides its wait for the lock, until its write
+// begins: to wait for a connection, and to read.
 const requestMargin = 5 * time.Second
 
 // errOverdue ends a request that took too long before it wrote anything.
@@ -39,9 +39,9 @@ func inPlace[T any](s *Shop, c *gin.Context, fn func(ctx context.Context) (T, er
 	return result, err
 }
 
-// enter takes a place, or reports that there is none: load is shed before it costs memory. A request
-// that waits for a lock or a connection holds on to its buffers. Requests with a body enter when the
-// body has been read, so that slow senders do not take places.
+// enter takes a place, or reports that there is none: load is shed before it costs memory. A
+// request that waits for a lock or a connection holds on to its buffers. Requests with a body enter
+// when the body has been read, so that slow senders do not take places.
 func (s *Shop) enter() bool {
 	if s.inFlight.Add(1) > s.MaxInFlight {
 		s.leave()
@@ -58,8 +58,8 @@ const (
 
 // waitToBeRejected delays the answer of a request that found no place. Clients in a loop ignore
 // Retry-After: answered at once they would come back at once, and their rejections would cost the
-// processor time that sales need. As many may wait as there are places; the connection of any other is
-// closed without an answer.
+// processor time that sales need. As many may wait as there are places; the connection of any other
+// is closed without an answer.
 func (s *Shop) waitToBeRejected(ctx context.Context) {
 	defer s.rejected.Add(-1)
 	if s.rejected.Add(1) > s.MaxInFlight {

@@ -140,7 +140,8 @@ func (s *Shop) fail(c *gin.Context, err error) {
 	ctx := c.Request.Context()
 	r := explain(ctx, err)
 	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), context.Canceled) {
-		// The client has gone: that is no failure of ours, and a crowd that leaves is no reason for a flood of warnings.
+		// The client has gone: that is no failure of ours, and a crowd that leaves is no reason for
+		// a flood of warnings.
 		s.Log.DebugContext(ctx, "client gone", "error", err, "request", requestID(c), "path", c.Request.URL.Path)
 		refuse(c, r)
 		c.Set(outcomeKey, "client-gone")

@@ -124,7 +124,8 @@ func TestOrdersAreJSONInUTF8(t *testing.T) {
 	}
 }
 
-// TestABodyThatCannotBeRead is told apart from one that says something wrong, and the answer says nothing about this side.
+// TestABodyThatCannotBeRead is told apart from one that says something wrong, and the answer says
+// nothing about this side.
 func TestABodyThatCannotBeRead(t *testing.T) {
 	s := open(t, nil)
 	item := s.item(1)

@@ -8,7 +8,8 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// read are the methods of everything that can be looked at. The server leaves the body away where HEAD is asked.
+// read are the methods of everything that can be looked at. The server leaves the body away where
+// HEAD is asked.
 var read = []string{http.MethodGet, http.MethodHead}
 
 const (

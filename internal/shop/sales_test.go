@@ -193,8 +193,8 @@ func TestSlowSendersDoNotTakeThePlacesOfOthers(t *testing.T) {
 	}
 }
 
-// TestAPlaceIsLeftBeforeTheAnswerIsWritten looks at the places when an answer's first byte is written: a
-// client that reads slowly must hold none.
+// TestAPlaceIsLeftBeforeTheAnswerIsWritten looks at the places when an answer's first byte is
+// written: a client that reads slowly must hold none.
 func TestAPlaceIsLeftBeforeTheAnswerIsWritten(t *testing.T) {
 	s := open(t, nil)
 	item := s.item(1)

@@ -32,8 +32,8 @@ type Config struct {
 	MaxInFlight    int64 // how many requests to the API may be under way; more are rejected
 	MaxConnections int64 // how many connections may be open on the public listener; more are closed
 
-	// ExtraTime is added to the time of a request until its write begins: 0, except where a lab makes
-	// sales slow.
+	// ExtraTime is added to the time of a request until its write begins: 0, except where a lab
+	// makes sales slow.
 	ExtraTime time.Duration
 
 	SubjectHeader string        // names the customer, where a gateway does so; empty for none
@@ -84,8 +84,8 @@ func New(cfg Config) (*Shop, error) {
 	return s, nil
 }
 
-// canLock writes a key of its own, which expires, on a connection of its own: a Redis that answers PING
-// may be read-only, out of memory, without a cluster, or closed to this user.
+// canLock writes a key of its own, which expires, on a connection of its own: a Redis that answers
+// PING may be read-only, out of memory, without a cluster, or closed to this user.
 func canLock(client redis.UniversalClient) func(context.Context) error {
 	return func(ctx context.Context) error {
 		return client.Set(ctx, probeKey, "1", probeExpiry).Err()

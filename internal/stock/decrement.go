@@ -12,12 +12,12 @@ import (
 	"gorm.io/gorm"
 )
 
-// Decrement sells with one conditional statement, UPDATE ... SET stock = stock - ? WHERE stock >= ?,
-// and needs neither a lock nor a read before it.
+// Decrement sells with one conditional statement, UPDATE ... SET stock = stock - ? WHERE stock >=
+// ?, and needs neither a lock nor a read before it.
 //
-// The UPDATE comes before the INSERT of the order. The other order would hold the row's lock for one
-// round trip less, but the order could not say which stock it read, and the ids of the orders would
-// not follow their commits.
+// The UPDATE comes before the INSERT of the order. The other order would hold the row's lock for
+// one round trip less, but the order could not say which stock it read, and the ids of the orders
+// would not follow their commits.
 func (s *Store) Decrement(ctx context.Context, sale Sale) (Order, error) {
 	return s.sell(ctx, sale, func(ctx context.Context, tx *gorm.DB) (left int64, ok bool, err error) {
 		return take(ctx, tx, sale.ItemID, sale.Quantity)
@@ -28,8 +28,8 @@ func (s *Store) Decrement(ctx context.Context, sale Sale) (Order, error) {
 // refused with [ErrFenced] where the fence is above the token.
 //
 // The fence adds order and not safety: an overtaken holder is refused, and no write of it could be
-// wrong, because it subtracts from what the row has. Raising the fence in a commit of its own before
-// the read, as [Store.RaiseFence] does, is only needed where the write depends on a read.
+// wrong, because it subtracts from what the row has. Raising the fence in a commit of its own
+// before the read, as [Store.RaiseFence] does, is only needed where the write depends on a read.
 func (s *Store) DecrementFenced(ctx context.Context, sale Sale) (Order, error) {
 	return s.sell(ctx, sale, func(ctx context.Context, tx *gorm.DB) (left int64, ok bool, err error) {
 		return leftAfter(ctx, tx,
@@ -69,15 +69,15 @@ func (s *Store) sell(ctx context.Context, sale Sale, take func(context.Context, 
 	return order, orderError(sale, err)
 }
 
-// take takes units of an item that has so many, and returns what is left. The row stays locked until
-// the transaction ends.
+// take takes units of an item that has so many, and returns what is left. The row stays locked
+// until the transaction ends.
 func take(ctx context.Context, tx *gorm.DB, itemID uint64, quantity int64) (left int64, ok bool, err error) {
 	return leftAfter(ctx, tx, "UPDATE items SET stock = LAST_INSERT_ID(stock - ?), version = version + 1 WHERE id = ? AND stock >= ?",
 		quantity, itemID, quantity)
 }
 
-// leftAfter sends an UPDATE that sets LAST_INSERT_ID to what is left. It comes back in the answer to
-// the UPDATE, which saves a SELECT under the row's lock.
+// leftAfter sends an UPDATE that sets LAST_INSERT_ID to what is left. It comes back in the answer
+// to the UPDATE, which saves a SELECT under the row's lock.
 func leftAfter(ctx context.Context, tx *gorm.DB, update string, args ...any) (left int64, ok bool, err error) {
 	done, err := tx.Statement.ConnPool.ExecContext(ctx, update, args...)
 	if err != nil {

@@ -32,8 +32,8 @@ var (
 // committed is unknown.
 var ErrUnknown = errors.New("stock: the outcome of the transaction is unknown")
 
-// Unreachable reports whether err means that the database did not answer, or answered that it cannot
-// work now. It is no defect of the program, and the request may succeed later.
+// Unreachable reports whether err means that the database did not answer, or answered that it
+// cannot work now. It is no defect of the program, and the request may succeed later.
 func Unreachable(err error) bool { return noAnswer(err) || Advice(err) != "" }
 
 // noAnswer reports whether err means that the database did not answer.

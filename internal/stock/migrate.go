@@ -19,9 +19,9 @@ import (
 // migrationProgress is how often a migration that takes long says so.
 const migrationProgress = 10 * time.Second
 
-// Migrate brings the database to the newest version and logs what it does. Any number of processes may
-// call it at once: one works, the others wait and then find nothing to do. It may take as long as it
-// needs: an ALTER of a large table takes minutes.
+// Migrate brings the database to the newest version and logs what it does. Any number of processes
+// may call it at once: one works, the others wait and then find nothing to do. It may take as long
+// as it needs: an ALTER of a large table takes minutes.
 func (s *Store) Migrate(ctx context.Context, log *slog.Logger) error {
 	db, migrations, err := s.migrations(&migrationLock{log})
 	if err != nil {
@@ -53,8 +53,8 @@ func (s *Store) Migrate(ctx context.Context, log *slog.Logger) error {
 	return nil
 }
 
-// Migrated reports whether the database is at the version that this program needs, or newer, as during
-// a rolling update. It needs no right to change the schema.
+// Migrated reports whether the database is at the version that this program needs, or newer, as
+// during a rolling update. It needs no right to change the schema.
 func (s *Store) Migrated(ctx context.Context, _ *slog.Logger) error {
 	is, needed, err := s.SchemaVersion(ctx)
 	if err != nil {
@@ -66,7 +66,8 @@ func (s *Store) Migrated(ctx context.Context, _ *slog.Logger) error {
 	return nil
 }
 
-// SchemaVersion returns the version of the database's schema, and the version that this program needs.
+// SchemaVersion returns the version of the database's schema, and the version that this program
+// needs.
 func (s *Store) SchemaVersion(ctx context.Context) (is, needed int64, err error) {
 	db, migrations, err := s.migrations(nil)
 	if err != nil {
@@ -79,9 +80,9 @@ func (s *Store) SchemaVersion(ctx context.Context) (is, needed int64, err error)
 	return is, needed, nil
 }
 
-// migrations opens what applies the migrations. Its connections wait for an answer as long as it takes:
-// a driver that hangs up does not end an ALTER, which would go on beside the next attempt. The caller
-// closes the connections.
+// migrations opens what applies the migrations. Its connections wait for an answer as long as it
+// takes: a driver that hangs up does not end an ALTER, which would go on beside the next attempt.
+// The caller closes the connections.
 func (s *Store) migrations(lock *migrationLock) (*sql.DB, *goose.Provider, error) {
 	files, err := fs.Sub(schema.Migrations, "migrations")
 	if err != nil {
@@ -105,9 +106,9 @@ func (s *Store) migrations(lock *migrationLock) (*sql.DB, *goose.Provider, error
 	return db, provider, nil
 }
 
-// migrationLock keeps processes that start at once from migrating at once. It is a user-level lock of
-// MySQL on the connection that migrates, so that a server which still executes the ALTER of a process
-// that died holds it, too.
+// migrationLock keeps processes that start at once from migrating at once. It is a user-level lock
+// of MySQL on the connection that migrates, so that a server which still executes the ALTER of a
+// process that died holds it, too.
 type migrationLock struct{ log *slog.Logger }
 
 const (

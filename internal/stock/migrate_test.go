@@ -31,8 +31,8 @@ func TestAMigrationThatWasCommittedAndNotNoted(t *testing.T) {
 	}
 }
 
-// TestAMigrationMayTakeLongerThanTheDriversTimeout makes an ALTER wait for a transaction that has the
-// table, longer than the driver waits for an answer.
+// TestAMigrationMayTakeLongerThanTheDriversTimeout makes an ALTER wait for a transaction that has
+// the table, longer than the driver waits for an answer.
 func TestAMigrationMayTakeLongerThanTheDriversTimeout(t *testing.T) {
 	dsn := testserver.Database(t) + "?readTimeout=500ms"
 	store := openEmpty(t, dsn)

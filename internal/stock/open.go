@@ -114,9 +114,9 @@ func (s *Store) Ping(ctx context.Context) error {
 	return s.apart.PingContext(ctx)
 }
 
-// CanSell reports whether a sale could be written now: whether the tables are there, the user has the
-// rights, and the server takes writes. It touches no row, and its connection is apart from those of
-// sales.
+// CanSell reports whether a sale could be written now: whether the tables are there, the user has
+// the rights, and the server takes writes. It touches no row, and its connection is apart from
+// those of sales.
 func (s *Store) CanSell(ctx context.Context) error {
 	for _, statement := range []string{
 		"UPDATE items SET stock = stock - 1, version = version + 1, fence = 0 WHERE FALSE",

@@ -16,8 +16,8 @@ func (s *Store) OrderByKey(ctx context.Context, subject, key string) (Order, err
 	return s.orderWhere(ctx, "idempotency_key = ? AND subject = ?", key, subject)
 }
 
-// ClearKeys removes up to limit idempotency keys of orders that were made from one time until before
-// another, and returns how many there were.
+// ClearKeys removes up to limit idempotency keys of orders that were made from one time until
+// before another, and returns how many there were.
 func (s *Store) ClearKeys(ctx context.Context, from, before time.Time, limit int) (int64, error) {
 	done := s.db.WithContext(ctx).Exec(
 		"UPDATE orders SET idempotency_key = NULL WHERE created_at >= ? AND created_at < ? AND idempotency_key IS NOT NULL ORDER BY created_at LIMIT ?",

@@ -51,8 +51,8 @@ func (s Sale) ready() error {
 	return s.Ready()
 }
 
-// Order is the row that proves a sale, with what it read and wrote. Its JSON is the lab's: customers
-// are shown less.
+// Order is the row that proves a sale, with what it read and wrote. Its JSON is the lab's:
+// customers are shown less.
 type Order struct {
 	ID           uint64    `json:"id"`                  // in the order of the commits of an item
 	PublicID     string    `json:"public_id,omitempty"` // UUIDv7; empty for orders made before there were such ids

@@ -16,8 +16,8 @@ type Tx struct {
 }
 
 // Transact runs fn in a transaction, which is committed when fn returns nil. It has READ COMMITTED
-// isolation, under which a search locks only the rows that it finds. It does not end with ctx once it
-// has begun.
+// isolation, under which a search locks only the rows that it finds. It does not end with ctx once
+// it has begun.
 func (s *Store) Transact(ctx context.Context, fn func(Tx) error) error {
 	return classify(s.transaction(ctx, rowTimeout, func(db *gorm.DB) error {
 		return fn(Tx{ctx: db.Statement.Context, db: db})

@@ -9,8 +9,8 @@ import (
 	"stocklock/internal/testserver"
 )
 
-// TestTheOutcomeIsUnknownOnlyAfterTheTransactionHasBegun kills MySQL in the middle of a transaction, and
-// sells once more without it.
+// TestTheOutcomeIsUnknownOnlyAfterTheTransactionHasBegun kills MySQL in the middle of a
+// transaction, and sells once more without it.
 func TestTheOutcomeIsUnknownOnlyAfterTheTransactionHasBegun(t *testing.T) {
 	mysql, err := testserver.Start(t).MySQL(t.Context())
 	if err != nil {

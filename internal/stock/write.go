@@ -21,8 +21,8 @@ const WriteTimeout = 5 * time.Second
 const rowTimeout = 10 * time.Second
 
 // transaction waits for a connection until ctx ends. The transaction itself does not end with ctx,
-// because the outcome of a COMMIT that is cancelled half-way is unknown: it has a timeout of its own.
-// Its error is [ErrUnknown] where it has begun and the server did not answer.
+// because the outcome of a COMMIT that is cancelled half-way is unknown: it has a timeout of its
+// own. Its error is [ErrUnknown] where it has begun and the server did not answer.
 func (s *Store) transaction(ctx context.Context, timeout time.Duration, fn func(tx *gorm.DB) error, options ...*sql.TxOptions) error {
 	begun := false
 	err := s.onConnection(ctx, func(conn *gorm.DB) error {

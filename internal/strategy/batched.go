@@ -30,8 +30,8 @@ var batched = Strategy{
 const maxBatch = 256
 
 // batcher sells in batches. It has one queue for each item that is being sold. A sale that finds no
-// queue becomes the leader: it takes all that wait, sells them in one transaction, makes the next in
-// the queue the leader, and answers. There is no timer: while one batch commits, the next one
+// queue becomes the leader: it takes all that wait, sells them in one transaction, makes the next
+// in the queue the leader, and answers. There is no timer: while one batch commits, the next one
 // gathers. It is safe for concurrent use.
 type batcher struct {
 	Options

@@ -131,7 +131,8 @@ func TestBatchedSellsOnceUnderOneKey(t *testing.T) {
 	}
 }
 
-// TestBatchedLeaves: a sale that is not being sold yet can give up, and the others go on without it.
+// TestBatchedLeaves: a sale that is not being sold yet can give up, and the others go on without
+// it.
 func TestBatchedLeaves(t *testing.T) {
 	d := strategytest.Deps(t)
 	d.Wait = 200 * time.Millisecond

@@ -18,8 +18,8 @@ var fencedRelative = Strategy{
 	Build:      func(d Deps) (Guard, Decrement) { return Reference(d), sellFencedRelative },
 }
 
-// sellFencedRelative passes the point read without reading, as [sellConditionally] does. A section that
-// does more than count works there, and has the lock meanwhile.
+// sellFencedRelative passes the point read without reading, as [sellConditionally] does. A section
+// that does more than count works there, and has the lock meanwhile.
 func sellFencedRelative(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 	sale.At(ctx, sale.Read)
 	wanted.Ready = lastLook(ctx)

@@ -25,7 +25,8 @@ const (
 	ClockFree
 	// LossAware: a holder that cannot renew stops before its lease can end elsewhere.
 	LossAware
-	// SurvivesDataLoss: what one Redis server forgets, or never told its replica, oversells nothing.
+	// SurvivesDataLoss: what one Redis server forgets, or never told its replica, oversells
+	// nothing.
 	SurvivesDataLoss
 	// PauseProof: a holder paused past its lease cannot overwrite what came after.
 	PauseProof

@@ -35,8 +35,8 @@ func (s *Seller) Close() error {
 func Key(itemID uint64) string { return fmt.Sprintf("stock:%d", itemID) }
 
 // Sell makes one sale. Its errors are those of package stock, ErrBusy, redislock.ErrLost, and those
-// of Redis and MySQL. A committed sale is never an error, even when the lock turns out to be lost at
-// its release.
+// of Redis and MySQL. A committed sale is never an error, even when the lock turns out to be lost
+// at its release.
 func (s *Seller) Sell(ctx context.Context, sale stock.Sale) (stock.Order, error) {
 	sale.Strategy = s.Strategy.Name
 	var order stock.Order

@@ -7,9 +7,9 @@ import (
 	"stocklock/internal/stock"
 )
 
-// soldOutItems remembers which items were found sold out. The next sale of such an item looks with a
-// plain SELECT first, which waits for no lock: an UPDATE that matches no row locks it all the same.
-// The memory only saves work. Whether an item is sold out is asked of the database each time.
+// soldOutItems remembers which items were found sold out. The next sale of such an item looks with
+// a plain SELECT first, which waits for no lock: an UPDATE that matches no row locks it all the
+// same. The memory only saves work. Whether an item is sold out is asked of the database each time.
 //
 // It is safe for concurrent use.
 type soldOutItems struct {

@@ -2,8 +2,8 @@
 // production.
 //
 // A strategy is a guard and a decrement. The guard says who may enter the section: a lock, or
-// nothing. The decrement says how the stock is written: read it, compute in Go and write it back, or
-// one of the database's own ways. Each strategy is one file and one line in [All], and declares
+// nothing. The decrement says how the stock is written: read it, compute in Go and write it back,
+// or one of the database's own ways. Each strategy is one file and one line in [All], and declares
 // its properties; what is expected of it under each scenario follows from them.
 //
 // The ways that break are in the package ladder, which only the lab imports.
@@ -51,8 +51,8 @@ type Strategy struct {
 type State struct {
 	// Prepare makes the state of a new item, whose row has all its units. Nil makes nothing.
 	Prepare func(ctx context.Context, store *stock.Store, item stock.Item) error
-	// Remaining is a SELECT of how many units are in the state, besides those of the item's row. Its
-	// one parameter is the item's id. Empty means none.
+	// Remaining is a SELECT of how many units are in the state, besides those of the item's row.
+	// Its one parameter is the item's id. Empty means none.
 	Remaining string
 }
 

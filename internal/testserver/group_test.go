@@ -116,7 +116,8 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// TestKilledWhileItInstallsLeavesNothing kills the parent while a program works that is neither server nor shop.
+// TestKilledWhileItInstallsLeavesNothing kills the parent while a program works that is neither
+// server nor shop.
 func TestKilledWhileItInstallsLeavesNothing(t *testing.T) {
 	parent, said := startParent(t, "install")
 	dir := said[0]

@@ -11,8 +11,8 @@ import (
 	"strconv"
 )
 
-// Ports are taken from below what Linux and macOS lend to outgoing connections, so that a server that is
-// down for a moment finds its own port free when it comes back.
+// Ports are taken from below what Linux and macOS lend to outgoing connections, so that a server
+// that is down for a moment finds its own port free when it comes back.
 const firstPort, lastPort = 15_000, 32_000
 
 // FreePort finds a loopback port that nobody listens on. Between this look and the

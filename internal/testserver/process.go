@@ -55,7 +55,8 @@ func (g *Group) Launch(ctx context.Context, p *Process) error {
 	return nil
 }
 
-// Run runs a program that does something and ends. Its own children end with the group, if not before.
+// Run runs a program that does something and ends. Its own children end with the group, if not
+// before.
 func (g *Group) Run(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: g.reaper.group()}
 	cmd.WaitDelay = time.Second // for children that outlive it and keep its output open

@@ -1,5 +1,5 @@
-// Package audit counts by SQL what a run sold. It trusts no counter and no answer of a shop: what the
-// orders in the database say counts.
+// Package audit counts by SQL what a run sold. It trusts no counter and no answer of a shop: what
+// the orders in the database say counts.
 package audit
 
 import (

@@ -8,10 +8,10 @@ import (
 	"stocklock/internal/lab/trial"
 )
 
-// metrics are the numbers of a cell, in the order of the tables. All forms read this list, so
-// that a metric is one line here. Each is a column of CSV, a name for --fail-if, and a count on
-// the page of its cell. The field shown lists the other places. A number that older results do not have is a pointer
-// in [trial.Result], as CostPerSale is: nil is shown as a dash.
+// metrics are the numbers of a cell, in the order of the tables. All forms read this list, so that
+// a metric is one line here. Each is a column of CSV, a name for --fail-if, and a count on the page
+// of its cell. The field shown lists the other places. A number that older results do not have is a
+// pointer in [trial.Result], as CostPerSale is: nil is shown as a dash.
 var metrics = []metric{
 	{name: "requests", title: "requests", of: count(func(r trial.Result) int64 { return r.Requests }), shown: always},
 	{name: "sold", title: "sold", of: count(func(r trial.Result) int64 { return r.Sold }), outOf: initialStock, shown: inTerminal | inMarkdown | onPage | always},

@@ -11,9 +11,9 @@ import (
 	"stocklock/internal/strategy"
 )
 
-// The holder's whole shop is stopped at write, for less than its lease. So nothing but the failover can
-// have admitted a second holder. A holder that only slept would learn from its watchdog that the lock is
-// gone, and would not write.
+// The holder's whole shop is stopped at write, for less than its lease. So nothing but the failover
+// can have admitted a second holder. A holder that only slept would learn from its watchdog that
+// the lock is gone, and would not write.
 var failover = Scenario{
 	Name:    "failover",
 	Doc:     "replication lags, a holder is in its section, the primary dies and the replica that does not know the lock takes over",

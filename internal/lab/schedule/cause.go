@@ -105,8 +105,8 @@ func (r *run) causeOfOversell(o Outcome) Cause {
 	if other < one {
 		one, other = other, one
 	}
-	// The holds from the earlier one to the later one follow each other without a gap in the list: the
-	// first that ended other than by its own holder let the rest in.
+	// The holds from the earlier one to the later one follow each other without a gap in the list:
+	// the first that ended other than by its own holder let the rest in.
 	for _, t := range r.tenures[one:other] {
 		if t.endedBy == t.customer && t.endedBy != 0 {
 			continue

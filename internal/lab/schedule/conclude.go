@@ -8,8 +8,8 @@ import (
 	"stocklock/internal/lab/load"
 )
 
-// conclude waits for what is still to come, has one ordinary customer buy what is left, and says how
-// the run ended.
+// conclude waits for what is still to come, has one ordinary customer buy what is left, and says
+// how the run ended.
 func (r *run) conclude(ctx context.Context) (Record, error) {
 	for _, p := range r.people {
 		if p.cut {

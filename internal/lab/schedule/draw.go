@@ -125,8 +125,8 @@ func (r Record) Sentence() string {
 	return fmt.Sprintf("%s %d: %s: %s", o.Verdict, o.N, sold, o.Cause.Doc())
 }
 
-// Print prints a record step by step: what was sent, what the server answered, and what both servers
-// had then.
+// Print prints a record step by step: what was sent, what the server answered, and what both
+// servers had then.
 func Print(w io.Writer, r Record) {
 	for _, e := range r.Entries {
 		name := e.Choice

@@ -5,8 +5,8 @@ import "slices"
 // Event is something that happens between two steps.
 type Event string
 
-// The events. All but wait, forget, lose and arrive need shops of one's own, because they stop or cut
-// off a whole process or server.
+// The events. All but wait, forget, lose and arrive need shops of one's own, because they stop or
+// cut off a whole process or server.
 const (
 	Wait     Event = "wait"     // one lease passes; renewals go on
 	Arrive   Event = "arrive"   // a customer comes to its first step and is held there

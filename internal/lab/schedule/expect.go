@@ -7,8 +7,8 @@ import (
 	"stocklock/internal/strategy"
 )
 
-// Attack says how exploration attacks a property: a strategy that lacks it shows a bad schedule with
-// one of these causes, one that has it shows none.
+// Attack says how exploration attacks a property: a strategy that lacks it shows a bad schedule
+// with one of these causes, one that has it shows none.
 type Attack struct {
 	Property  strategy.Property
 	Event     Event // empty for none

@@ -63,12 +63,12 @@ const maxGivenUp = 20
 // errSeen gives up a run of which the rest is seen elsewhere.
 var errSeen = errors.New("seen")
 
-// Explore runs all schedules of a search. Each run is played from its beginning: it follows a node of
-// the tree and then goes on as a schedule does that lists no more; what could have been chosen
-// instead becomes further nodes. Of schedules that differ only in the order of independent steps one
-// is run: sleep sets (Godefroid, Partial-Order Methods for the Verification of Concurrent Systems,
-// 1996) say which branch leads only to what another one shows. Progress is told the numbers of runs
-// that were made and are to be made, and may be nil.
+// Explore runs all schedules of a search. Each run is played from its beginning: it follows a node
+// of the tree and then goes on as a schedule does that lists no more; what could have been chosen
+// instead becomes further nodes. Of schedules that differ only in the order of independent steps
+// one is run: sleep sets (Godefroid, Partial-Order Methods for the Verification of Concurrent
+// Systems, 1996) say which branch leads only to what another one shows. Progress is told the
+// numbers of runs that were made and are to be made, and may be nil.
 func Explore(ctx context.Context, player Player, s Search, progress func(done, left int)) (Found, error) {
 	e := &exploration{search: s, player: player, progress: progress, found: Found{outcomes: map[string]int{}}, best: map[Cause]Record{}}
 	e.changed.L = &e.mu
@@ -240,7 +240,8 @@ func (e *exploration) chooser(n node, more *[]node) Chooser {
 		steps := next.byDefault() >= 0 || next.arriving()
 		switch {
 		case !steps:
-			// Time passes before anybody can go on. An event at this place would be one more chance.
+			// Time passes before anybody can go on. An event at this place would be one more
+			// chance.
 			if len(awake) == 0 {
 				return -1, nil
 			}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// model is two or three plain sales on a row, as InnoDB serves them, without servers: SELECT, UPDATE,
-// INSERT, COMMIT. With guarded, a lock in Redis is taken before and given back after.
+// model is two or three plain sales on a row, as InnoDB serves them, without servers: SELECT,
+// UPDATE, INSERT, COMMIT. With guarded, a lock in Redis is taken before and given back after.
 type model struct{ guarded bool }
 
 func (model) Lanes([]Event) int { return 3 }
@@ -103,8 +103,8 @@ func explore(t *testing.T, m Player, s Search) Found {
 	return found
 }
 
-// TestTheNumberOfSchedules holds enumeration to what was counted by hand: the second SELECT lies at one
-// of five places beside the first customer's four steps, for two customers who may come first.
+// TestTheNumberOfSchedules holds enumeration to what was counted by hand: the second SELECT lies at
+// one of five places beside the first customer's four steps, for two customers who may come first.
 func TestTheNumberOfSchedules(t *testing.T) {
 	two := Search{Plan: Plan{Customers: 2}}
 	if got := explore(t, rowBound{}, two); got.Runs >= 5 || got.Bad == 0 {

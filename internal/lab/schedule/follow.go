@@ -48,8 +48,8 @@ type Position struct {
 	Ended   bool // nothing can be chosen any more: the record has the outcome
 }
 
-// Position plays a schedule and what follows it, and returns how things stood in between. So no sale
-// waits for whoever chooses the next step.
+// Position plays a schedule and what follows it, and returns how things stood in between. So no
+// sale waits for whoever chooses the next step.
 func (s *Stage) Position(ctx context.Context, strategy string, customers int, schedule Schedule) (Position, error) {
 	var at Position
 	events := Events()

@@ -81,8 +81,8 @@ func (a Attack) judge(j Judgement, p strategy.Properties, results []Result) Judg
 	return j
 }
 
-// explainedBesides says whether another property that the strategy lacks explains a cause, while this
-// one is declared as had.
+// explainedBesides says whether another property that the strategy lacks explains a cause, while
+// this one is declared as had.
 func (a Attack) explainedBesides(p strategy.Properties, c Cause) bool {
 	if p.Standing(a.Property) != strategy.Has {
 		return false

@@ -36,7 +36,8 @@ func (n Next) byDefault() int {
 	return -1
 }
 
-// arriving says whether a customer has just come: an exploration has that only before a lease passes.
+// arriving says whether a customer has just come: an exploration has that only before a lease
+// passes.
 func (n Next) arriving() bool { return len(n.Past) > 0 && n.Past[len(n.Past)-1].Event == Arrive }
 
 func (n Next) index(c Choice) int {

@@ -486,8 +486,8 @@ func (r *run) whoWaits() string {
 	return strings.Join(who, ", ")
 }
 
-// endSegment looks at whether a lease may have ended although none was to pass. Where Redis has lost
-// the lock, a renewal would tell the holder, which is no sooner than a third of the lease.
+// endSegment looks at whether a lease may have ended although none was to pass. Where Redis has
+// lost the lock, a renewal would tell the holder, which is no sooner than a third of the lease.
 func (r *run) endSegment() {
 	limit := r.stage.lease * 8 / 10
 	if r.happened(Forget) || r.happened(FlushAll) || r.happened(Failover) {

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Shrink takes from a bad schedule what it does not need, and plays what is left once more, with its
-// events on the processes and servers themselves. What it returns was seen twice.
+// Shrink takes from a bad schedule what it does not need, and plays what is left once more, with
+// its events on the processes and servers themselves. What it returns was seen twice.
 func (s *Stage) Shrink(ctx context.Context, found Record) (Record, error) {
 	best, err := s.again(ctx, found, found.Schedule)
 	if err != nil {
@@ -33,8 +33,8 @@ func (s *Stage) Shrink(ctx context.Context, found Record) (Record, error) {
 	return best, nil
 }
 
-// confirm shrinks the shortest schedules, side by side. Those that ended otherwise the second time are
-// returned by themselves.
+// confirm shrinks the shortest schedules, side by side. Those that ended otherwise the second time
+// are returned by themselves.
 func (s *Stage) confirm(ctx context.Context, found []Record) (seen []Record, once []string, err error) {
 	shrunk, errs := make([]Record, len(found)), make([]error, len(found))
 	var shrinking sync.WaitGroup

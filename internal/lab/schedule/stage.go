@@ -36,9 +36,9 @@ const (
 	ownLanes    = 6
 )
 
-// Stage is what schedules are played on: one MySQL, shops for the customers A, B and C, and lanes in
-// which one run after the other is played. Lanes start when the first run needs them. It is safe for
-// concurrent use.
+// Stage is what schedules are played on: one MySQL, shops for the customers A, B and C, and lanes
+// in which one run after the other is played. Lanes start when the first run needs them. It is safe
+// for concurrent use.
 type Stage struct {
 	options StageOptions
 	rig     *rig.Rig
@@ -110,7 +110,8 @@ func OpenStage(ctx context.Context, o StageOptions) (_ *Stage, err error) {
 const turnsPerCore = 2
 
 func (s *Stage) openStore(ctx context.Context) error {
-	// What a crash of MySQL itself would lose is of no interest here, and a commit is ten times as fast.
+	// What a crash of MySQL itself would lose is of no interest here, and a commit is ten times as
+	// fast.
 	server, err := s.rig.MySQL(ctx, "--innodb-flush-log-at-trx-commit=0")
 	if err != nil {
 		return err
@@ -330,8 +331,9 @@ func (r *run) letGo() {
 	}
 }
 
-// rehearse has two customers buy at once at every shop of a lane: then connections are open, scripts
-// are loaded, a lock that waits for messages listens, and the first step of a sale is known.
+// rehearse has two customers buy at once at every shop of a lane: then connections are open,
+// scripts are loaded, a lock that waits for messages listens, and the first step of a sale is
+// known.
 func (s *Stage) rehearse(ctx context.Context, l *lane, by string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

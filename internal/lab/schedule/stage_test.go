@@ -138,8 +138,8 @@ func TestStage(t *testing.T) {
 	})
 }
 
-// TestKeptSchedules replays every schedule that the repository keeps, with its events on the processes
-// themselves.
+// TestKeptSchedules replays every schedule that the repository keeps, with its events on the
+// processes themselves.
 func TestKeptSchedules(t *testing.T) {
 	kept, err := KeptSchedules()
 	if err != nil {

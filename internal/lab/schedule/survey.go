@@ -26,7 +26,8 @@ type Result struct {
 	Switches  int      `json:"switches,omitempty"` // the bound, 0 for none
 	Found     Found    `json:"found"`
 	Surprises []string `json:"surprises,omitempty"`
-	// Once are bad runs that ended otherwise when they were played once more: the machine was too busy.
+	// Once are bad runs that ended otherwise when they were played once more: the machine was too
+	// busy.
 	Once []string `json:"once,omitempty"`
 }
 
@@ -42,8 +43,8 @@ func (r Result) Name() string {
 	return name
 }
 
-// Run explores, and plays the shortest schedule of each cause once more after taking from it what it
-// does not need. Each result is passed on when it is there.
+// Run explores, and plays the shortest schedule of each cause once more after taking from it what
+// it does not need. Each result is passed on when it is there.
 func (v Survey) Run(ctx context.Context, stage *Stage, progress func(of Result, done, left int), each func(Result)) error {
 	events := slices.Clone(v.Events)
 	if len(events) == 0 {

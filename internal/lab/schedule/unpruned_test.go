@@ -9,12 +9,13 @@ import (
 	"stocklock/internal/strategy/ladder"
 )
 
-// limit bounds the orders of one search. Some strategies have tens of thousands; of those a sample of
-// the shortest is run.
+// limit bounds the orders of one search. Some strategies have tens of thousands; of those a sample
+// of the shortest is run.
 const limit = 4000
 
 // TestPruningLosesNoOutcomeOnRealServers runs every order of two sales of each strategy, those that
-// differ only in independent steps included, without an event and with the two that shared lanes have.
+// differ only in independent steps included, without an event and with the two that shared lanes
+// have.
 func TestPruningLosesNoOutcomeOnRealServers(t *testing.T) {
 	s := newStage(t, 600*time.Millisecond, 0)
 	for _, of := range ladder.All() {
@@ -47,8 +48,8 @@ func comparePruned(t *testing.T, s *Stage, plan Plan) {
 	if !all.limited && len(all.outcomes) != len(pruned.outcomes) {
 		t.Errorf("%v: pruned %v, all %v", plan.Events, pruned.outcomes, all.outcomes)
 	}
-	// After the lock was forgotten, a renewal of the holder and the heartbeat of a waiter race: a few
-	// such runs cannot be repeated on any machine.
+	// After the lock was forgotten, a renewal of the holder and the heartbeat of a waiter race: a
+	// few such runs cannot be repeated on any machine.
 	if given := append(pruned.GivenUp, all.GivenUp...); len(given) > all.Runs/100 {
 		t.Errorf("%v: %d runs were given up: %s", plan.Events, len(given), given[0])
 	}

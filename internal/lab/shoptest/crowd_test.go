@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestACrowdIsShed opens more connections than a shop lets in. What it does not sell it turns away, with nothing but
-// 503, and without growing.
+// TestACrowdIsShed opens more connections than a shop lets in. What it does not sell it turns away,
+// with nothing but 503, and without growing.
 func TestACrowdIsShed(t *testing.T) {
 	const connections, room, most = 3000, 200, 300 << 20
 	l := openShops(t, 1, "SHOP_MAX_IN_FLIGHT", fmt.Sprint(room))

@@ -1,5 +1,5 @@
-// Package shoptest tests the shop as a process: whole shops on real servers that are killed, stopped,
-// restarted, and shut out.
+// Package shoptest tests the shop as a process: whole shops on real servers that are killed,
+// stopped, restarted, and shut out.
 package shoptest
 
 import (

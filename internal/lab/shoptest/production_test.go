@@ -108,8 +108,8 @@ func TestLabSettingsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestTheShopCanBeCopied deletes the lab in a copy of the checkout, builds what is left and runs its
-// tests.
+// TestTheShopCanBeCopied deletes the lab in a copy of the checkout, builds what is left and runs
+// its tests.
 func TestTheShopCanBeCopied(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs all tests of the shop: not run with -short")
@@ -166,8 +166,8 @@ func copyCheckout(t *testing.T, to string) {
 	}
 }
 
-// TestTheShopHalfKnowsNothingOfTheLab reads its files: one name of the lab's in them would be a second
-// home for it.
+// TestTheShopHalfKnowsNothingOfTheLab reads its files: one name of the lab's in them would be a
+// second home for it.
 func TestTheShopHalfKnowsNothingOfTheLab(t *testing.T) {
 	names := regexp.MustCompile(`X-Lab|SHOP_LAB|internal/shop/labmode"|internal/strategy/ladder"`)
 	for _, half := range []string{"cmd/shop", "internal/shop", "internal/strategy", "internal/stock", "internal/sale", "internal/redislock", "internal/flags", "internal/testserver", "sql"} {

@@ -11,7 +11,8 @@ import (
 
 // Options are the settings of a [Locker]. The zero value is right for most.
 type Options struct {
-	// Lease is how long a lock lives without renewal. Zero means 10 seconds. The shortest is 50 milliseconds.
+	// Lease is how long a lock lives without renewal. Zero means 10 seconds. The shortest is 50
+	// milliseconds.
 	Lease time.Duration
 	// Wait is how long Acquire and Do wait for a lock. Zero means as long as their context lasts.
 	Wait time.Duration

@@ -144,8 +144,8 @@ func (p *Locker) Do(ctx context.Context, key string, fn func(held context.Contex
 	return redislock.Do(ctx, p, key, fn)
 }
 
-// Close releases every lock and waits until that is done, or until ctx ends: then it returns the cause.
-// Held contexts end with [redislock.ErrLost].
+// Close releases every lock and waits until that is done, or until ctx ends: then it returns the
+// cause. Held contexts end with [redislock.ErrLost].
 func (p *Locker) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true

@@ -46,8 +46,8 @@ func (f Fault) stop() error {
 	return err
 }
 
-// Resume sends SIGCONT to pid after d. It does so only while pid is its parent: by then the number may
-// belong to another process.
+// Resume sends SIGCONT to pid after d. It does so only while pid is its parent: by then the number
+// may belong to another process.
 func Resume(pid int, d time.Duration) error {
 	time.Sleep(d)
 	if os.Getppid() != pid {

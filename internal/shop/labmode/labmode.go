@@ -1,8 +1,8 @@
 // Package labmode is what a shop does in the lab beyond selling.
 //
 // A shop with the lab obeys headers: a request chooses the strategy of its sale, carries a fault to
-// one of the sale's points, and names the run that it belongs to. The shop can also record the points
-// of every sale. A shop in production does not contain this package.
+// one of the sale's points, and names the run that it belongs to. The shop can also record the
+// points of every sale. A shop in production does not contain this package.
 package labmode
 
 import (
@@ -68,8 +68,8 @@ func (l *Lab) Sale(header http.Header) (shop.Sell, error) {
 	}, nil
 }
 
-// Answered injects a fault that a request has at the point answered, when its client has the answer.
-// Other requests do not pass that point.
+// Answered injects a fault that a request has at the point answered, when its client has the
+// answer. Other requests do not pass that point.
 func (l *Lab) Answered(r *http.Request, wanted stock.Sale, flush func()) {
 	asked, err := ParseExperiment(r.Header)
 	if err != nil || asked.Fault.Point != sale.Answered {
@@ -80,8 +80,8 @@ func (l *Lab) Answered(r *http.Request, wanted stock.Sale, flush func()) {
 	sale.At(sale.WithHook(r.Context(), l.hook(asked, asked.Strategy, wanted)), sale.Answered)
 }
 
-// seller returns the seller of a strategy, the usual one for no name. All sales by one strategy share
-// a seller, because some guards queue inside the process.
+// seller returns the seller of a strategy, the usual one for no name. All sales by one strategy
+// share a seller, because some guards queue inside the process.
 func (l *Lab) seller(name string) (*strategy.Seller, error) {
 	if name == "" || name == l.usual.Strategy.Name {
 		return l.usual, nil
@@ -120,8 +120,8 @@ func nested(s *strategy.Seller) *strategy.Seller {
 	return &twice
 }
 
-// hook makes a sale be recorded, work for a while at the point read, and meet its fault: once, however
-// often it passes that point.
+// hook makes a sale be recorded, work for a while at the point read, and meet its fault: once,
+// however often it passes that point.
 func (l *Lab) hook(asked Experiment, by string, wanted stock.Sale) sale.Hook {
 	record := func(context.Context, sale.Point, []slog.Attr) {}
 	if l.Recorder != nil {

@@ -291,8 +291,8 @@ func TestRepeatsSellOnce(t *testing.T) {
 	}
 }
 
-// TestAClientThatGoesAway leaves no lock behind, whenever it goes: here while the lock is taken and in
-// the middle of the work.
+// TestAClientThatGoesAway leaves no lock behind, whenever it goes: here while the lock is taken and
+// in the middle of the work.
 func TestAClientThatGoesAway(t *testing.T) {
 	l := open(t, labmode.Config{}, usualOptions)
 	item := l.item(100)
@@ -316,8 +316,8 @@ func TestAClientThatGoesAway(t *testing.T) {
 	}
 }
 
-// FuzzExperiment: whatever the headers are, what is taken from them fits the database and leads back
-// to itself.
+// FuzzExperiment: whatever the headers are, what is taken from them fits the database and leads
+// back to itself.
 func FuzzExperiment(f *testing.F) {
 	f.Add("run", "none", "read sleep 1s", "1")
 	f.Add(strings.Repeat("r", 65), "no", "read kill", "")

@@ -32,7 +32,8 @@ const (
 	stepSetting   = "--lab-step (SHOP_LAB_STEP)"
 )
 
-// Check returns an error that names the first setting that cannot be, for a shop that listens on addr.
+// Check returns an error that names the first setting that cannot be, for a shop that listens on
+// addr.
 func (s Settings) Check(addr string) error {
 	if !s.Lab {
 		if s.LabAllowRemote || s.LabWork != 0 || s.LabClockSkew != 0 || s.LabStep != "" || s.Trace != "" {

@@ -56,8 +56,8 @@ type StepOrder struct {
 	Lose bool `json:"lose,omitempty"`
 }
 
-// Stepper holds each request of a sale to Redis or MySQL until a scheduler lets it go. It is safe for
-// concurrent use.
+// Stepper holds each request of a sale to Redis or MySQL until a scheduler lets it go. It is safe
+// for concurrent use.
 type Stepper struct {
 	conn net.Conn
 
@@ -131,7 +131,8 @@ type stepped struct {
 	unloaded    unloaded
 }
 
-// unloaded is the request for a script that the server did not know: it comes again with the source.
+// unloaded is the request for a script that the server did not know: it comes again with the
+// source.
 type unloaded struct {
 	request
 	number uint64
@@ -199,8 +200,8 @@ type request struct {
 	background bool
 }
 
-// wait holds a request that belongs to a sale, and returns what to do with it. The number is 0 for a
-// request that belongs to none, which is not held.
+// wait holds a request that belongs to a sale, and returns what to do with it. The number is 0 for
+// a request that belongs to none, which is not held.
 func (s *Stepper) wait(ctx context.Context, r request) (number uint64, order StepOrder) {
 	of, _ := ctx.Value(stepKey{}).(*stepped)
 	if of == nil || r.background {

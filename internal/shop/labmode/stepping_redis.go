@@ -61,7 +61,8 @@ func (h redisSteps) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// loads sends a script with its source after the server did not know it: both requests are one step.
+// loads sends a script with its source after the server did not know it: both requests are one
+// step.
 func (h redisSteps) loads(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
 	source := fmt.Sprint(cmd.Args()[1])
 	sum := sha1.Sum([]byte(source))

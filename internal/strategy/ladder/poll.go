@@ -61,8 +61,9 @@ func (p polled) acquire(ctx context.Context, key string) (lease, error) {
 	}
 }
 
-// release releases even when the request was cancelled meanwhile, and takes no
-// longer than the client's own timeouts. A release that fails changes nothing about the sale: it is noted, as the recipes do.
+// release releases even when the request was cancelled meanwhile, and takes no longer than the
+// client's own timeouts. A release that fails changes nothing about the sale: it is noted, as the
+// recipes do.
 func (p polled) release(ctx context.Context, held lease) {
 	if err := held.release(context.WithoutCancel(ctx)); err != nil {
 		slog.DebugContext(ctx, "release failed", "error", err)

@@ -19,8 +19,8 @@ var (
 	takeCountedScript = redis.NewScript(takeCountedSource)
 )
 
-// counter keeps an item's stock in Redis. A missing counter is set from MySQL's stock, once a lease at
-// most. Nothing else reconciles the two.
+// counter keeps an item's stock in Redis. A missing counter is set from MySQL's stock, once a lease
+// at most. Nothing else reconciles the two.
 type counter struct{ strategy.Deps }
 
 // CounterKey is where Redis keeps an item's counter.
