@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -47,7 +48,14 @@ func (s *Shop) postOrder(c *gin.Context) {
 		c.Header(replayedHeader, "true")
 	}
 	c.Header("Location", "/api/v1/orders/"+order.PublicID)
-	c.JSON(http.StatusCreated, s.show(order))
+	body, err := json.Marshal(s.show(order))
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	// With its length, the answer is complete as soon as its bytes are sent.
+	c.Header("Content-Length", strconv.Itoa(len(body)))
+	c.Data(http.StatusCreated, "application/json; charset=utf-8", body)
 	if s.lab != nil {
 		s.lab.Answered(c.Request, sale, c.Writer.Flush)
 	}
