@@ -48,14 +48,19 @@ func checkCauses(t *testing.T, path string) {
 	}
 	for _, c := range r.Cells {
 		x := c.Explanation
-		if s, err := ladder.ByName(c.Strategy); err == nil && (s.State.Remaining != "" || s.AnswersFirst) {
-			continue // the drawing knows the item's row alone
+		s, err := ladder.ByName(c.Strategy)
+		if err != nil {
+			t.Errorf("%v", err)
+			continue
 		}
+		elsewhere := s.State.Remaining != "" || s.AnswersFirst // explanations know the item's row alone
 		switch {
 		case c.Verdict == scenario.Invalid || c.Verdict == scenario.Skipped || c.Surprise():
 			continue
 		case x == nil:
 			t.Errorf("%s under %s: %s, and there is no explanation", c.Strategy, c.Scenario, c.Verdict)
+			continue
+		case elsewhere:
 			continue
 		case c.Verdict != scenario.Held && x.Cause != causeOf(c):
 			t.Errorf("%s under %s: %s, explained with %s, want %s: %s", c.Strategy, c.Scenario, c.Verdict, x.Cause, causeOf(c), explain.English.Say(x.Why...))
