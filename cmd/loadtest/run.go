@@ -20,6 +20,7 @@ type runCommand struct {
 
 	Results    string `placeholder:"FILE" help:"Also write every request here, for vegeta report and vegeta plot."`
 	ExpectOnly bool   `help:"Only print what is expected of each cell."`
+	Draw       bool   `help:"Also explain and draw the cells that broke: the first of each cause."`
 }
 
 func (c *runCommand) Run(ctx context.Context, s streams) error {
@@ -54,8 +55,14 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 			return err
 		}
 	}
-	c.outputs.beside(s).terminal().Report(r)
-	return c.outputs.finish(r, s)
+	terminal := c.outputs.beside(s).terminal()
+	if c.Draw {
+		terminal.Drawings(r)
+	}
+	terminal.Report(r)
+	err = c.outputs.finish(r, s)
+	terminal.Next(r, program(), c.JSON)
+	return err
 }
 
 // measure runs a plan. When ctx ends it, the report has what there is.

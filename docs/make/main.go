@@ -43,6 +43,7 @@ func main() {
 
 // write brings all pages under a folder up to date.
 func write(ctx context.Context, folder string, show bool) error {
+	written := 0
 	for _, p := range pages() {
 		file := folder + "/" + p.path
 		old, err := os.ReadFile(file)
@@ -56,10 +57,17 @@ func write(ctx context.Context, folder string, show bool) error {
 				return fmt.Errorf("%s: %w", p.command, err)
 			}
 		}
-		if err := os.WriteFile(file, []byte(p.render(string(old), printed)), 0o644); err != nil {
+		text := p.render(string(old), printed)
+		if text == string(old) {
+			continue
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			return err
 		}
+		fmt.Println("wrote", file)
+		written++
 	}
+	fmt.Printf("%d of %d pages changed\n", written, len(pages()))
 	return nil
 }
 

@@ -55,6 +55,7 @@ func writeSchedules(ctx context.Context, folder string) error {
 		if err := os.WriteFile(file, []byte(replaceBlock(text, playedBegin, block.String())), 0o644); err != nil {
 			return err
 		}
+		fmt.Println("wrote", file)
 	}
 	return nil
 }

@@ -3,14 +3,11 @@ package report
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/trial"
-	"stocklock/internal/strategy/ladder"
 )
 
 // Demo prints a comparison and the cells of a second report that broke, and then what both came to.
@@ -18,34 +15,34 @@ import (
 func (t Terminal) Demo(compared, telling Report) {
 	t.heading("While nothing goes wrong:")
 	t.comparison(compared.Cells)
-	broke := slices.DeleteFunc(slices.Clone(telling.Cells), func(c trial.Result) bool {
-		return !c.Surprise() && (c.Verdict == scenario.Held || c.Verdict == scenario.Skipped)
-	})
-	if len(broke) > 0 {
+	broken := slices.DeleteFunc(slices.Clone(telling.Cells), func(c trial.Result) bool { return !broke(c) })
+	if len(broken) > 0 {
 		t.heading("Each strategy where it shows most: these broke.")
 		w := tabular.New()
-		names := ladder.Names()
-		slices.SortStableFunc(broke, func(a, b trial.Result) int {
-			return slices.Index(names, a.Strategy) - slices.Index(names, b.Strategy)
-		})
-		for _, c := range broke {
-			w.AppendRow(table.Row{c.Strategy, c.Scenario, c.Because, t.verdict(c, counted(c))})
+		for _, c := range byStrategy(broken) {
+			w.AppendRow(table.Row{c.Name(), c.Because, t.verdict(c, counted(c))})
 		}
-		t.print(w, table.Row{"strategy", "scenario", "because", "verdict"}, nil, 3)
+		t.print(w, table.Row{"cell", "because", "verdict"}, nil, 2)
 	}
 	both := compared
 	both.Cells = slices.Concat(compared.Cells, telling.Cells)
 	both.Interrupted = compared.Interrupted || telling.Interrupted
-	counts := map[scenario.Kind]int{}
-	for _, c := range both.Cells {
-		counts[c.Verdict]++
+	fmt.Fprintln(t.Out)
+	if held := wouldHaveHeldInAll(broken); held != "" {
+		fmt.Fprintln(t.Out, held)
 	}
-	var words []string
-	for _, kind := range []scenario.Kind{scenario.Oversold, scenario.Lied, scenario.Left, scenario.Stuck, scenario.Held} {
-		if counts[kind] > 0 {
-			words = append(words, fmt.Sprintf("%d %s", counts[kind], kind))
-		}
-	}
-	fmt.Fprintf(t.Out, "\n%s\n", strings.Join(words, ", "))
 	t.closing(both)
+}
+
+// wouldHaveHeldInAll names strategies whose properties hold wherever one of the cells broke.
+func wouldHaveHeldInAll(broken []trial.Result) string {
+	held := ""
+	for i, c := range broken {
+		one := wouldHaveHeld(c)
+		if i > 0 && one != held {
+			return ""
+		}
+		held = one
+	}
+	return held
 }

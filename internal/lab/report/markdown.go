@@ -42,7 +42,7 @@ func (r Report) Markdown(w io.Writer) error {
 		}
 	}
 	for _, c := range r.Surprises() {
-		fmt.Fprintf(&b, "\n**Surprise:** %s under %s: %s, expected %s. Again: %s\n", markdownCode(c.Strategy), markdownText(c.Scenario),
+		fmt.Fprintf(&b, "\n**Surprise:** %s: %s, expected %s. Again: %s\n", markdownCode(c.Name()),
 			markdownText(string(c.Verdict)), markdownText(string(c.Expected)), markdownCode(c.Replay))
 	}
 	e := r.Environment

@@ -200,7 +200,7 @@ func TestOneIsNotMany(t *testing.T) {
 	r.Environment.Cores, r.Environment.Redis = 1, ""
 	var out bytes.Buffer
 	Terminal{Out: &out}.Report(r)
-	if want := "1 cell, 0 as expected, 1 surprise, 0 skipped · 10.11.19-MariaDB-0+deb12u1, unknown Redis, 1 core, seed 1\n"; !strings.HasSuffix(out.String(), want) {
+	if want := "1 cell: 1 oversold, 1 surprise · 10.11.19-MariaDB-0+deb12u1, unknown Redis, 1 core, seed 1\n"; !strings.HasSuffix(out.String(), want) {
 		t.Errorf("the last line is not %q in:\n%s", want, out.String())
 	}
 	if want := "10.11.19-MariaDB-0+deb12u1, unknown Redis, 1 core, seed 1, go"; !strings.Contains(markdown(t, r), want) {
@@ -302,7 +302,7 @@ func TestPageNeedsNothingElse(t *testing.T) {
 			t.Errorf("a link leads to #%s, which is not there", m[1])
 		}
 	}
-	if !ids["set-ex-nx/late-release"] || len(links) < 20 {
+	if !ids["set-ex-nx:late-release"] || len(links) < 20 {
 		t.Errorf("%d links, and ids %v: want one for each cell", len(links), ids)
 	}
 	if strings.Contains(page, "ZgotmplZ") {
@@ -360,7 +360,7 @@ func TestWhatIsNotKnownIsShown(t *testing.T) {
 			t.Errorf("no %s in Markdown:\n%s", want, got)
 		}
 	}
-	for _, link := range []string{"#lock-of-tomorrow/contention", "#fenced/storm"} {
+	for _, link := range []string{"#lock-of-tomorrow:contention", "#fenced:storm"} {
 		if !regexp.MustCompile(`<td><a class="v [a-z]+" href="` + link).MatchString(page.String()) {
 			t.Errorf("the page's matrix has no %s", link)
 		}
@@ -383,15 +383,15 @@ func TestThresholds(t *testing.T) {
 		broken int
 		says   string
 	}{
-		{"oversold>0", 3, "none under contention has oversold 90"},
-		{"oversold>=90", 1, "none under contention"},
+		{"oversold>0", 3, "none:contention has oversold 90"},
+		{"oversold>=90", 1, "none:contention"},
 		{"oversold > 100000", 0, ""},
-		{"oversold=0", 4, "fenced under pause"},
-		{"oversold!=0", 3, "redlock under pause"},
+		{"oversold=0", 4, "fenced:pause"},
+		{"oversold!=0", 3, "redlock:pause"},
 		{"p99>1ms", 7, "ms"},
 		{"p99<=1h", 7, "ms"},
 		{"sales-per-second<0.5", 0, ""},
-		{"redis-per-sale>1", 1, "fenced under contention has redis-per-sale 1.4"},
+		{"redis-per-sale>1", 1, "fenced:contention has redis-per-sale 1.4"},
 	} {
 		threshold, err := ParseThreshold(tt.spec)
 		if err != nil {

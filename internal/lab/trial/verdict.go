@@ -54,6 +54,9 @@ func judge(r *Result, a *attack) verdict {
 		return invalid("no shop answers any more; shops given by --shop must be restarted from outside: %v", a.deserted())
 	case a.stuck != nil:
 		return verdict{kind: scenario.Stuck, reason: fmt.Sprintf("%d of %d left and wanted; %s", r.Remaining, r.InitialStock, a.stuck.waiting)}
+	case r.Remaining > 0 && r.Sold > 0 && (a.cell.Scenario.FixedLoad || a.outOfTime):
+		return verdict{kind: scenario.Held, reason: fmt.Sprintf("sold %d of %d in %.0f s, with demand left",
+			r.Sold, r.InitialStock, a.ended.Sub(a.begun).Seconds())}
 	case r.Remaining > 0:
 		return invalid("the attack ended with %d of %d unsold", r.Remaining, r.InitialStock)
 	case a.cell.Scenario.Attacks == strategy.Renews && a.cell.Strategy.Properties.Has.Includes(strategy.Renews) && longWorkNeverSells(a.customers.hits):
@@ -69,7 +72,7 @@ func judge(r *Result, a *attack) verdict {
 // without a guard does not have every point.
 func (a *attack) missedEveryPoint() bool {
 	guarded := a.cell.Strategy.Guard != "nothing"
-	return a.bench.Testbed != nil && guarded && a.progress.reached == 0 && a.customers.sentFault()
+	return len(a.traces) > 0 && guarded && a.progress.reached == 0 && a.customers.sentFault()
 }
 
 // endsSoldOut reports whether the last sale was followed by answers that say sold out.
