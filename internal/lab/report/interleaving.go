@@ -244,12 +244,12 @@ func (t Terminal) rows(x *explain.Explanation) {
 	if len(x.Rows) == 0 {
 		return
 	}
-	fmt.Fprintln(t.Out, "\nThe orders in MySQL:")
+	fmt.Fprintln(t.Out, "\nThe orders in MySQL, with the place of their commits:")
 	for _, r := range x.Rows {
 		token := ""
 		if r.Token != 0 {
 			token = fmt.Sprintf(", token %d", r.Token)
 		}
-		fmt.Fprintf(t.Out, "  order %d, commit %d of the item: request %s on %s read %d and wrote %d%s\n", r.ID, r.Nth, r.Request, r.Shop, r.Read, r.Written, token)
+		fmt.Fprintf(t.Out, "  order %d (commit %d): request %s on %s read %d and wrote %d%s\n", r.ID, r.Nth, r.Request, r.Shop, r.Read, r.Written, token)
 	}
 }

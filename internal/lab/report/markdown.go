@@ -14,7 +14,7 @@ import (
 // matrix where there are several scenarios, and the surprises with the command that repeats them.
 func (r Report) Markdown(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%s**\n", r.title())
+	fmt.Fprintf(&b, "**%s**\n", markdownText(r.title()))
 	if r.Interrupted {
 		b.WriteString("\n**Interrupted: cells are missing.**\n")
 	}

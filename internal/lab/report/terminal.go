@@ -102,7 +102,33 @@ func (t Terminal) matrix(r Report) {
 		}
 		return t.short(c)
 	})
-	t.wrapped("held: sold exactly the stock · +N: oversold N · lied N: N answers without an order · left N: sold out with N units left · stuck: nothing is sold any more · – skipped · !! a surprise")
+	t.wrapped(legend(r.Cells))
+}
+
+// legend explains the words of a matrix that it has.
+func legend(cells []trial.Result) string {
+	has := map[string]bool{}
+	for _, c := range cells {
+		has[word(c)] = true
+	}
+	var said []string
+	for _, entry := range []struct{ word, says string }{
+		{string(scenario.Held), "held: sold exactly the stock"},
+		{degraded, degraded + ": oversold nothing, and left demand"},
+		{string(scenario.Oversold), "+N: oversold N"},
+		{string(scenario.Lied), "lied N: N answers without an order"},
+		{string(scenario.Left), "left N: sold out with N units left"},
+		{string(scenario.Stuck), "stuck: nothing is sold any more"},
+		{string(scenario.Skipped), dash + " skipped"},
+	} {
+		if has[entry.word] {
+			said = append(said, entry.says)
+		}
+	}
+	if slices.ContainsFunc(cells, trial.Result.Surprise) {
+		said = append(said, "!! a surprise")
+	}
+	return strings.Join(said, " · ")
 }
 
 // Expected prints the expected verdict of each wanted cell.
