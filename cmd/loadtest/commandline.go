@@ -42,8 +42,9 @@ func withoutSecret(flag, value string) string {
 	return matrix.Redacted(address) + file
 }
 
-// program is how this program is called where its user is. In a container, LOADTEST_AS says it.
-func program() string { return cmp.Or(os.Getenv("LOADTEST_AS"), "loadtest") }
+// program is how its user calls this program: as it was called, or as LOADTEST_AS says it, in a
+// container.
+func program() string { return cmp.Or(os.Getenv("LOADTEST_AS"), os.Args[0]) }
 
 var plainWord = regexp.MustCompile(`^[\w./:=,@%+*-]+$`)
 

@@ -60,7 +60,7 @@ func (c *explainCommand) saved(name string, s streams) error {
 	}
 	i := slices.IndexFunc(r.Cells, func(cell trial.Result) bool { return cell.Name() == name })
 	if i < 0 {
-		return usage("%s has no cell %s: loadtest report %s lists those that it has", c.From, name, c.From)
+		return usage("%s has no cell %s: %s report %s lists those that it has", c.From, name, program(), c.From)
 	}
 	return c.show(r.Cells[i], s)
 }
