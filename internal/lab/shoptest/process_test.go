@@ -39,7 +39,8 @@ var processes *rig.Rig
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if testing.Short() {
-		os.Exit(m.Run()) // every test starts shops, and is skipped
+		fmt.Println("every test starts shops: none runs with -short")
+		os.Exit(0)
 	}
 	var err error
 	if processes, err = rig.New(); err != nil {

@@ -90,9 +90,6 @@ func TestHeadersOfTheLabDoNothingOutsideIt(t *testing.T) {
 }
 
 func TestLabSettingsThatCannotBe(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the shop")
-	}
 	env := []string{"SHOP_MYSQL=shop:geheim@tcp(127.0.0.1:1)/stocklock"}
 	for _, test := range []struct{ name, args, says string }{
 		{"the lab for everybody", "--lab --addr=:0", "SHOP_LAB_ALLOW_REMOTE=true"},
