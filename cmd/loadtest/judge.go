@@ -111,7 +111,7 @@ func addCells(judgements []schedule.Judgement, r report.Report) {
 			switch {
 			case cell.Surprise():
 				judgements[i].Ruling, judgements[i].By = schedule.Contradicts, fmt.Sprintf("%s, expected %s", by, cell.Expected)
-			case j.Ruling == schedule.NotDecided && j.Declared != strategy.NotApplicable && sc.Because(declaredBy(cell.Strategy)) == string(j.Declared)+" "+j.Property.String():
+			case j.Ruling == schedule.NotDecided && j.Declared != strategy.NotApplicable && sc.Decisive(declaredBy(cell.Strategy)) == (scenario.Decisive{Property: j.Property.String(), Standing: j.Declared}):
 				judgements[i].Ruling, judgements[i].By = schedule.Agrees, by
 			}
 		}

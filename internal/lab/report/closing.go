@@ -15,8 +15,8 @@ import (
 func (t Terminal) closing(r Report) {
 	for _, c := range r.Surprises() {
 		t.wrapped(fmt.Sprintf("%s %s: %s, expected %s", t.paint(surprising, "surprise:"), c.Name(), c.Verdict, c.Expected))
-		if c.Reason != "" {
-			fmt.Fprintf(t.Out, "  %s\n", strings.ReplaceAll(c.Reason, "\n", "\n  "))
+		if why := reason(c); why != "" {
+			fmt.Fprintf(t.Out, "  %s\n", strings.ReplaceAll(why, "\n", "\n  "))
 		}
 		fmt.Fprintf(t.Out, "  again: %s\n", brokenCommand(c.Replay, t.drawingWidth()-2))
 	}
@@ -25,7 +25,7 @@ func (t Terminal) closing(r Report) {
 			t.wrapped(fmt.Sprintf("repeated: %s: %s", c.Name(), why))
 		}
 		if c.Degraded() {
-			t.wrapped(fmt.Sprintf("%s: %s: %s", degraded, c.Name(), c.Reason))
+			t.wrapped(fmt.Sprintf("%s: %s: %s", degraded, c.Name(), reason(c)))
 		}
 	}
 	for _, line := range skipped(r.Cells) {
@@ -37,11 +37,12 @@ func (t Terminal) closing(r Report) {
 	t.wrapped(fmt.Sprintf("%s · %s", r.title(), strings.Join(r.Environment.short(), ", ")))
 }
 
-// skipped has a line for each reason to skip cells. The line names the strategies or the scenarios
+// skipped has a line for each problem for which cells were skipped. It names the strategies or the
+// scenarios
 // that cannot run here.
 func skipped(cells []trial.Result) []string {
 	names := map[string][]string{} // by reason
-	var reasons []string
+	var problems []string
 	for _, c := range cells {
 		if c.Verdict != scenario.Skipped {
 			continue
@@ -53,16 +54,16 @@ func skipped(cells []trial.Result) []string {
 		case trial.UnfitScenario:
 			name = c.Scenario
 		}
-		if names[c.Reason] == nil {
-			reasons = append(reasons, c.Reason)
+		if names[c.Problem] == nil {
+			problems = append(problems, c.Problem)
 		}
-		if !slices.Contains(names[c.Reason], name) {
-			names[c.Reason] = append(names[c.Reason], name)
+		if !slices.Contains(names[c.Problem], name) {
+			names[c.Problem] = append(names[c.Problem], name)
 		}
 	}
 	var lines []string
-	for _, reason := range reasons {
-		lines = append(lines, fmt.Sprintf("skipped %s: %s", strings.Join(names[reason], ", "), reason))
+	for _, problem := range problems {
+		lines = append(lines, fmt.Sprintf("skipped %s: %s", strings.Join(names[problem], ", "), problem))
 	}
 	return lines
 }

@@ -48,24 +48,32 @@ type Result struct {
 	// ByOutcome has the latencies of each outcome, from the scheduled time.
 	ByOutcome map[load.Outcome]Latency `json:"latency_by_outcome_ms,omitempty"`
 	Steps     []Step                   `json:"steps,omitempty"`      // of a load whose rate changes
-	LoadMS    float64                  `json:"load_ms,omitempty"`    // how long a load with a rate lasted
-	RanOutMS  float64                  `json:"ran_out_ms,omitempty"` // when the first answer of it said sold out
+	LoadMS    float64                  `json:"load_ms,omitempty"`    // how long requests were sent and answered
+	RanOutMS  float64                  `json:"ran_out_ms,omitempty"` // with a rate: when the first answer said sold out
 
 	Distribution []Bucket `json:"distribution,omitempty"`
 	Timeline     Timeline `json:"timeline,omitzero"`
 	CostPerSale  *Cost    `json:"cost_per_sale,omitempty"` // nil where it could not be counted
 
-	Verdict  scenario.Kind `json:"verdict"`
-	Expected scenario.Kind `json:"expected"`
-	Because  string        `json:"because"` // of Expected
-	Reason   string        `json:"reason,omitempty"`
-	Unfit    Unfit         `json:"unfit,omitempty"`   // of a skipped cell: what of it cannot run here
-	Spoiled  []string      `json:"spoiled,omitempty"` // why earlier tries were not counted
-	Seconds  float64       `json:"seconds"`
-	Replay   string        `json:"replay,omitempty"`
+	Verdict  scenario.Kind     `json:"verdict"`
+	Expected scenario.Kind     `json:"expected"`
+	Because  scenario.Decisive `json:"because"`           // of Expected
+	Waiting  *Waiting          `json:"waiting,omitempty"` // where the verdict is stuck
+	Problem  string            `json:"reason,omitempty"`  // why it is invalid or skipped, as the harness says it
+	Unfit    Unfit             `json:"unfit,omitempty"`   // of a skipped cell: what of it cannot run here
+	Spoiled  []string          `json:"spoiled,omitempty"` // the problems of earlier tries, which are not counted
+	Seconds  float64           `json:"seconds"`
+	Replay   string            `json:"replay,omitempty"`
 
 	Explanation *explain.Explanation `json:"explanation,omitempty"` // nil where there is none
+}
 
+// Waiting is the lock that requests wait for when nothing is sold any more. Without a lock in
+// Redis, each request waits for itself, or for its own process.
+type Waiting struct {
+	Lock    string   `json:"lock,omitempty"`
+	LeaseMS *float64 `json:"lease_ms,omitempty"` // time left, nil for a lock without an expiry
+	Unseen  string   `json:"unseen,omitempty"`   // why Redis was not asked
 }
 
 // Latency holds percentiles in milliseconds.
@@ -87,7 +95,7 @@ func newResult(c Cell, o Options, shops int) *Result {
 	p := c.Strategy.PropertiesUnder(o.Options)
 	return &Result{
 		Strategy: c.Strategy.Name, Scenario: c.Scenario.Name, Seed: c.Seed, Runs: 1, Shops: shops, InitialStock: o.Stock,
-		Expected: c.Scenario.Expected(p), Because: c.Scenario.Because(p),
+		Expected: c.Scenario.Expected(p), Because: c.Scenario.Decisive(p),
 	}
 }
 
@@ -154,8 +162,9 @@ func (r *Result) count(a *attack) {
 	for outcome, latencies := range byOutcome {
 		r.ByOutcome[outcome] = percentiles(latencies)
 	}
+	r.LoadMS = milliseconds(a.ended.Sub(a.begun))
 	if !a.o.Shape.IsZero() {
-		r.Steps, r.LoadMS, r.RanOutMS = a.steps(), milliseconds(a.ended.Sub(a.begun)), milliseconds(a.ranOut())
+		r.Steps, r.RanOutMS = a.steps(), milliseconds(a.ranOut())
 	}
 	if cost, ok := a.usage.perSale(); ok {
 		r.CostPerSale = &cost

@@ -88,7 +88,7 @@ func Run(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
 			done.result.Spoiled = earlier
 			return *done.result, o.Records.Write(c.Strategy.Name+"/"+c.Scenario.Name, done.records)
 		}
-		earlier = append(earlier, done.result.Reason)
+		earlier = append(earlier, done.result.Problem)
 	}
 }
 
@@ -103,7 +103,7 @@ func runOnce(ctx context.Context, b Bench, c Cell, o Options) (attempt, error) {
 	r := newResult(c, o, len(b.Shops))
 	if why := unfit(b, c, o); why.reason != "" {
 		r.Unfit = why.what
-		r.conclude(verdict{kind: scenario.Skipped, reason: why.reason})
+		r.conclude(verdict{kind: scenario.Skipped, problem: why.reason})
 		return attempt{result: r}, nil
 	}
 	if err := b.ready(ctx); err != nil {
