@@ -38,10 +38,9 @@ func (t Terminal) closing(r Report) {
 }
 
 // skipped has a line for each problem for which cells were skipped. It names the strategies or the
-// scenarios
-// that cannot run here.
+// scenarios that cannot run here.
 func skipped(cells []trial.Result) []string {
-	names := map[string][]string{} // by reason
+	names := map[string][]string{} // by problem
 	var problems []string
 	for _, c := range cells {
 		if c.Verdict != scenario.Skipped {

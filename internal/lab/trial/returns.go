@@ -24,8 +24,8 @@ type returns struct {
 
 const (
 	askReady = 20 * time.Millisecond
-	// returnPatience is for how long nothing is stuck because a shop is away.
-	returnPatience = 15 * time.Second
+	// returnPatience is for how long nothing counts as stuck because a shop is away.
+	returnPatience = 5 * time.Second
 	// restartPatience is how long the next cell waits for a shop. Docker waits up to a minute before
 	// it restarts what keeps dying.
 	restartPatience = time.Minute
@@ -47,36 +47,39 @@ func (r *returns) watch(h *hit) {
 	}
 	r.away[h.shop] = true
 	r.attack.background.Go(func() {
-		r.await(h.shop)
+		back := r.await(h.shop)
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.away[h.shop] = false
+		r.away[h.shop] = !back // a shop that is not back in time is not waited for again
 	})
 }
 
-func (r *returns) await(shop int) {
+// await reports whether the shop is back in time.
+func (r *returns) await(shop int) bool {
 	url := r.attack.bench.Shops[shop].URL
 	if rig.Ready(r.ctx, url) == nil {
-		return // only the connection broke
+		return true // only the connection broke
 	}
 	restarted := r.attack.progress.restart()
 	over := r.attack.record.intervention(explain.Dead, shop)
 	ctx, cancel := context.WithTimeout(r.ctx, returnPatience)
 	defer cancel()
-	untilReady(ctx, url)
+	back := untilReady(ctx, url)
 	over()
 	restarted()
+	return back
 }
 
-// untilReady waits for a shop until ctx ends.
-func untilReady(ctx context.Context, url string) {
+// untilReady waits for a shop until ctx ends, and reports whether it is ready.
+func untilReady(ctx context.Context, url string) bool {
 	for rig.Ready(ctx, url) != nil {
 		select {
 		case <-ctx.Done():
-			return
+			return false
 		case <-time.After(askReady):
 		}
 	}
+	return true
 }
 
 // broken reports whether the shop broke the connection, or could not be reached. A shop that is
