@@ -216,7 +216,7 @@ func (t *testbeds) use(ctx context.Context) error {
 			continue
 		}
 		if err := probeWithin(url, t.plan.Pairs[quorum].Strategy.Name); err != nil {
-			bench.NoQuorum = fmt.Sprintf("needs several Redis servers: %s: %v", Redacted(url), err)
+			bench.NoQuorum = fmt.Sprintf("needs several Redis servers. %s: %v", Redacted(url), err)
 		}
 	}
 	t.benches = []trial.Bench{bench}

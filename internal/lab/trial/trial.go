@@ -176,8 +176,8 @@ type misfit struct {
 func unfit(b Bench, c Cell, o Options) misfit {
 	switch {
 	case c.Scenario.Needs == scenario.Rig && (b.Testbed == nil || !b.Testbed.CommandsServers()):
-		return misfit{UnfitScenario, "needs servers that loadtest has started, and these were given by address: " +
-			"without --mysql, --redis and --shop it starts its own"}
+		return misfit{UnfitScenario, "needs servers that loadtest has started, and these were given by address. " +
+			"Run it without --mysql, --redis and --shop, or with docker compose run --rm lab"}
 	case c.Scenario.ShortWait && o.Wait >= o.Lease:
 		return misfit{UnfitScenario, fmt.Sprintf("needs a wait shorter than the lease, and these are %s and %s", o.Wait, o.Lease)}
 	case c.Strategy.NeedsQuorum:
