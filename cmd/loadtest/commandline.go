@@ -56,9 +56,9 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// replay is the command that runs a cell again. Addresses that came from the environment stay there,
-// and those with passwords are to be put there.
-func replay(c trial.Result, p matrix.Plan) string {
+// replay is the command that runs a cell again, with a shop program where one was given. Addresses
+// that came from the environment stay there, and those with passwords are to be put there.
+func replay(c trial.Result, p matrix.Plan, shop string) string {
 	words := []string{program(), "run", "--cells", c.Name(), "--seed", fmt.Sprint(c.Seed),
 		"--stock", fmt.Sprint(p.Stock), "--requests", fmt.Sprint(p.Requests),
 		"--workers", fmt.Sprint(p.Workers), "--lease", p.Lease.String(), "--wait", p.Wait.String(),
@@ -74,6 +74,9 @@ func replay(c trial.Result, p matrix.Plan) string {
 			}
 			words = append(words, "--shop", quoted(value))
 		}
+	}
+	if shop != "" {
+		words = append(words, "--shop-binary", quoted(shop))
 	}
 	if p.Binlog {
 		words = append(words, "--binlog")

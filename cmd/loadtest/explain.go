@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,11 +9,10 @@ import (
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
-	"stocklock/internal/strategy/ladder"
 )
 
 type explainCommand struct {
-	Cell     string `arg:"" placeholder:"STRATEGY:SCENARIO" help:"The cell, such as owner-checked:pause. Strategies: ${strategies}."`
+	Cell     string `arg:"" placeholder:"STRATEGY:SCENARIO" help:"The cell, such as owner-checked:pause. See loadtest list strategies."`
 	Scenario string `arg:"" optional:"" help:"The scenario, where the first argument is a strategy alone: ${scenarios}."`
 	settings `embed:""`
 
@@ -35,17 +33,27 @@ func (c *explainCommand) Run(ctx context.Context, s streams) error {
 	if c.From != "" {
 		return c.saved(strategy+":"+scenarioName, s)
 	}
-	_, unknownStrategy := ladder.ByName(strategy)
-	_, unknownScenario := scenario.ByName(scenarioName)
-	if err := cmp.Or(unknownStrategy, unknownScenario); err != nil {
+	plan, err := c.plan()
+	if err != nil {
+		return err
+	}
+	if _, err := scenario.ByName(scenarioName); err != nil {
 		return usage("explain explains one cell: %w", err)
 	}
-	plan, err := choose(selection{Strategies: []string{strategy}, Scenarios: []string{scenarioName}, Runs: 1}, c.settings)
+	shop, err := c.catalog(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer shop.Close()
+	if _, err := shop.ByName(strategy); err != nil {
+		return usage("explain explains one cell: %w", err)
+	}
+	plan, err = choose(plan, selection{Strategies: []string{strategy}, Scenarios: []string{scenarioName}, Runs: 1}, shop)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(s.err, "running %s:%s; --from FILE explains a saved result\n", strategy, scenarioName)
-	r, err := measure(ctx, plan, s)
+	r, err := measure(ctx, plan, shop, s)
 	if err != nil || len(r.Cells) == 0 {
 		return err
 	}

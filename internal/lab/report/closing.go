@@ -8,7 +8,7 @@ import (
 
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
-	"stocklock/internal/strategy/ladder"
+	"stocklock/internal/strategy"
 )
 
 // closing prints what is to be said under a table, and last what the run came to.
@@ -157,7 +157,7 @@ func wouldHaveHeld(c trial.Result) string {
 	}
 	var names []string
 	for _, name := range advised {
-		if s, err := ladder.ByName(name); err == nil && sc.Expected(s.Properties) == scenario.Held && name != c.Strategy {
+		if s, err := strategy.Find(name, strategy.All()); err == nil && sc.Expected(s.Properties) == scenario.Held && name != c.Strategy {
 			names = append(names, name)
 		}
 	}

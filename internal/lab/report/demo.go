@@ -19,19 +19,17 @@ func (t Terminal) Demo(compared, telling Report) {
 	if len(broken) > 0 {
 		t.heading("Each strategy where it shows most: these broke.")
 		w := tabular.New()
-		for _, c := range byStrategy(broken) {
+		slices.SortStableFunc(broken, telling.byStrategy)
+		for _, c := range broken {
 			w.AppendRow(table.Row{c.Name(), c.Because, t.verdict(c, counted(c))})
 		}
 		t.print(w, table.Row{"cell", "because", "verdict"}, nil, 2)
 	}
-	both := compared
-	both.Cells = slices.Concat(compared.Cells, telling.Cells)
-	both.Interrupted = compared.Interrupted || telling.Interrupted
 	fmt.Fprintln(t.Out)
 	if held := wouldHaveHeldInAll(broken); held != "" {
 		fmt.Fprintln(t.Out, held)
 	}
-	t.closing(both)
+	t.closing(Joined(compared, telling))
 }
 
 // wouldHaveHeldInAll names strategies whose properties hold wherever one of the cells broke.

@@ -14,7 +14,6 @@ import (
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy"
-	"stocklock/internal/strategy/ladder"
 )
 
 // Terminal prints reports as text.
@@ -40,7 +39,7 @@ func (t Terminal) Report(r Report) {
 	case r.isMatrix():
 		t.matrix(r)
 	default:
-		t.singly(r.Cells)
+		t.singly(r)
 	}
 	t.closing(r)
 }
@@ -70,18 +69,10 @@ func (t Terminal) sideBySide(e Environment) {
 	}
 }
 
-// byStrategy are the cells in the order of the strategies.
-func byStrategy(cells []trial.Result) []trial.Result {
-	names := ladder.Names()
-	return slices.SortedStableFunc(slices.Values(cells), func(a, b trial.Result) int {
-		return slices.Index(names, a.Strategy) - slices.Index(names, b.Strategy)
-	})
-}
-
 // singly prints each cell with its scenario and the property that decides.
-func (t Terminal) singly(cells []trial.Result) {
+func (t Terminal) singly(r Report) {
 	w := tabular.New()
-	for _, c := range byStrategy(cells) {
+	for _, c := range slices.SortedStableFunc(slices.Values(r.Cells), r.byStrategy) {
 		done := ""
 		if sc, err := scenario.ByName(c.Scenario); err == nil {
 			done = sc.Doc
@@ -95,7 +86,7 @@ func (t Terminal) singly(cells []trial.Result) {
 func (t Terminal) matrix(r Report) {
 	cells := r.byPlace()
 	strategies, scenarios := r.places()
-	t.grid(strategies, scenarios, func(s strategy.Strategy, sc scenario.Scenario) string {
+	t.grid(strategies, scenarios, func(s strategy.Description, sc scenario.Scenario) string {
 		c, ok := cells[place{s.Name, sc.Name}]
 		if !ok {
 			return ""
@@ -131,15 +122,12 @@ func legend(cells []trial.Result) string {
 	return strings.Join(said, " · ")
 }
 
-// Expected prints the expected verdict of each wanted cell.
-func (t Terminal) Expected(wanted func(strategy.Strategy, scenario.Scenario) bool, o strategy.Options) {
-	strategies := slices.DeleteFunc(ladder.All(), func(s strategy.Strategy) bool {
-		return !slices.ContainsFunc(scenario.All(), func(sc scenario.Scenario) bool { return wanted(s, sc) })
-	})
+// Expected prints the expected verdict of each wanted cell of these strategies.
+func (t Terminal) Expected(strategies []strategy.Description, wanted func(strategy.Description, scenario.Scenario) bool, o strategy.Options) {
 	scenarios := slices.DeleteFunc(scenario.All(), func(sc scenario.Scenario) bool {
-		return !slices.ContainsFunc(strategies, func(s strategy.Strategy) bool { return wanted(s, sc) })
+		return !slices.ContainsFunc(strategies, func(s strategy.Description) bool { return wanted(s, sc) })
 	})
-	t.grid(strategies, scenarios, func(s strategy.Strategy, sc scenario.Scenario) string {
+	t.grid(strategies, scenarios, func(s strategy.Description, sc scenario.Scenario) string {
 		if !wanted(s, sc) {
 			return ""
 		}
@@ -149,10 +137,10 @@ func (t Terminal) Expected(wanted func(strategy.Strategy, scenario.Scenario) boo
 }
 
 // verdictOf returns the text of a cell in a grid.
-type verdictOf func(strategy.Strategy, scenario.Scenario) string
+type verdictOf func(strategy.Description, scenario.Scenario) string
 
 // grid prints strategies by scenarios. Columns without room are printed as a second table below.
-func (t Terminal) grid(strategies []strategy.Strategy, scenarios []scenario.Scenario, cell verdictOf) {
+func (t Terminal) grid(strategies []strategy.Description, scenarios []scenario.Scenario, cell verdictOf) {
 	shown := len(scenarios)
 	grid := gridOf(strategies, scenarios, cell)
 	for shown > 1 && !t.fits(grid) {
@@ -166,7 +154,7 @@ func (t Terminal) grid(strategies []strategy.Strategy, scenarios []scenario.Scen
 	}
 }
 
-func gridOf(strategies []strategy.Strategy, scenarios []scenario.Scenario, cell verdictOf) string {
+func gridOf(strategies []strategy.Description, scenarios []scenario.Scenario, cell verdictOf) string {
 	w := tabular.New()
 	header := table.Row{"strategy"}
 	for _, sc := range scenarios {

@@ -56,7 +56,7 @@ const Announced = "Kg$hx"
 func (a *attack) watch(ctx context.Context, name string, client *redis.Client, done func()) error {
 	keyspace := fmt.Sprintf("__keyspace@%d__:", client.Options().DB)
 	var channels []string
-	for _, key := range lockKeys(a.item.ItemID) {
+	for _, key := range lockKeys(a.item) {
 		channels = append(channels, keyspace+key)
 	}
 	announced := client.Subscribe(ctx, channels...)
