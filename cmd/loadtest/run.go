@@ -55,9 +55,9 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 		defer results.Discard()
 		plan.Records = load.NewRecords(results)
 	}
-	r, err := measure(ctx, plan, shop, s)
-	if err != nil {
-		return err
+	r, failed := measure(ctx, plan, shop, s)
+	if failed != nil && len(r.Cells) == 0 {
+		return failed
 	}
 	if results != nil {
 		if err := errors.Join(plan.Records.Flush(), results.Commit()); err != nil {
@@ -70,6 +70,9 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 	}
 	terminal.Report(r)
 	err = c.outputs.finish(r, s)
+	if failed != nil { // the cells that were run before are shown and written all the same
+		return failed
+	}
 	terminal.Next(r, program(), c.JSON)
 	return err
 }
