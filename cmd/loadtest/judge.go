@@ -75,7 +75,7 @@ func (c *judgeCommand) Run(ctx context.Context, s streams) error {
 }
 
 func (c *judgeCommand) explore(ctx context.Context, s streams, shop *catalog.Catalog, of strategy.Description) ([]schedule.Result, error) {
-	if why := notStepped(of); why != "" {
+	if why := schedule.Unplayable(of); why != "" {
 		fmt.Fprintf(s.err, "%s: not explored: %s\n", of.Name, why)
 		return nil, nil
 	}

@@ -60,7 +60,7 @@ func (c *stepCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return usage("%w", err)
 	}
-	if why := notStepped(of); why != "" {
+	if why := schedule.Unplayable(of); why != "" {
 		return usage("%s cannot be stepped through: %s", of.Name, why)
 	}
 	stage, err := c.open(ctx, s, shop)

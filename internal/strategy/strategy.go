@@ -41,6 +41,11 @@ type Strategy struct {
 	State State
 	// AnswersFirst says that it answers before it writes the order.
 	AnswersFirst bool
+	// ByChance says that it draws lots, so that what a sale sends is another thing each time.
+	ByChance bool
+	// Scripts names scripts by their SHA-1, for whoever steps through a sale. One without a name is
+	// called acquire before the section and release after it.
+	Scripts map[string]string
 
 	// Build makes the guard and the decrement that one [Seller] uses.
 	Build func(Deps) (Guard, Decrement)

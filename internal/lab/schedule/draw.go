@@ -103,7 +103,14 @@ func stateCells(s *State) table.Row {
 	for _, o := range s.Orders {
 		orders = append(orders, fmt.Sprintf("%s %d→%d", o.Customer, o.Read, o.Written))
 	}
-	return table.Row{lock, s.Stock, strings.Join(orders, ", ")}
+	if s.Kept != "" {
+		lock = s.Kept
+	}
+	stock := fmt.Sprint(s.Stock)
+	if s.Elsewhere != 0 {
+		stock += fmt.Sprintf("+%d", s.Elsewhere)
+	}
+	return table.Row{lock, stock, strings.Join(orders, ", ")}
 }
 
 // Sentence says how a run ended, and why.
@@ -170,7 +177,13 @@ func (s State) String() string {
 			parts[0] += fmt.Sprintf(" for %d ms", s.TTLMS)
 		}
 	}
+	if s.Kept != "" {
+		parts = append(parts, s.Kept)
+	}
 	parts = append(parts, fmt.Sprintf("stock %d", s.Stock))
+	if s.Elsewhere != 0 {
+		parts = append(parts, fmt.Sprintf("%d in rows of the strategy", s.Elsewhere))
+	}
 	if s.Fence != 0 {
 		parts = append(parts, fmt.Sprintf("fence %d", s.Fence))
 	}

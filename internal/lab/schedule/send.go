@@ -85,7 +85,8 @@ func (r *run) handle(m any) {
 		if p.flying >= 0 {
 			r.entries[p.flying].Note = "no answer came"
 		}
-		p.state, p.rowHeld, p.flying = ended, false, -1
+		p.flying = -1
+		r.answeredNow(p)
 		return
 	}
 	report := m.(heldReport)
@@ -118,12 +119,14 @@ func (r *run) hold(p *person, report heldReport) {
 	begin := report.Name
 	if words := strings.Fields(report.Text); len(words) > 1 && words[0] == "EVALSHA" {
 		begin += " " + words[1]
+	} else if report.Server == labmode.MySQLServer {
+		begin = report.Text
 	}
 	if p.first == "" {
 		p.first = begin
 	}
 	p.retry = false
-	if begin == p.first && report.Phase == "" && report.Server != labmode.MySQLServer {
+	if begin == p.first && (report.Phase == "" || report.Server == labmode.MySQLServer) {
 		p.retry = p.counts[report.Name] > 1
 		p.tryFrom, p.tryUntil = p.tryUntil, r.version
 	}
@@ -140,7 +143,25 @@ func (r *run) pointless(p *person) bool {
 			return false
 		}
 	}
+	if p.held.Server != labmode.MySQLServer {
+		return true
+	}
+	for _, version := range r.wrote { // a try can also follow what its own sale has committed
+		if version > p.tryFrom {
+			return false
+		}
+	}
 	return true
+}
+
+// answeredNow ends a customer who has the answer. A shop that answers first may have to write yet.
+func (r *run) answeredNow(p *person) {
+	p.state, p.heard = ended, time.Now()
+	if r.of.AnswersFirst && p.answer != noAnswer {
+		p.state = moving
+		return
+	}
+	p.rowHeld = false
 }
 
 func (r *run) done(p *person, report heldReport) {
@@ -156,6 +177,10 @@ func (r *run) done(p *person, report heldReport) {
 	failed := strings.HasPrefix(report.Answer, "error: ")
 	switch {
 	case report.Name == "commit" || report.Name == "rollback":
+		if p.rowHeld && report.Name == "commit" {
+			r.version++
+			r.wrote[p.customer] = r.version
+		}
 		p.rowHeld = false
 	case e.Request.locksRow() && e.Request.Tx && !failed:
 		p.rowHeld = true
@@ -163,7 +188,7 @@ func (r *run) done(p *person, report heldReport) {
 	p.flying = -1
 	switch {
 	case p.answer != "":
-		p.state, p.rowHeld = ended, false
+		r.answeredNow(p)
 	case p.state != atStep:
 		p.state = moving
 	}

@@ -14,6 +14,7 @@ const (
 	settleLimit = 8 * time.Second
 	lookAfter   = 3 * time.Millisecond  // silence after which a row is looked at
 	lockAfter   = 20 * time.Millisecond // and the lock: a shop may be at work
+	writesAfter = 25 * time.Millisecond // and a shop that has answered writes nothing more
 )
 
 // settle waits until nobody is on the way: each customer is held at a step, has ended, or is seen
@@ -54,6 +55,10 @@ func (r *run) settle(ctx context.Context) error {
 func (r *run) probe(ctx context.Context, p *person) error {
 	silent := time.Since(p.heard)
 	switch {
+	case p.answer != "": // it may write what it has answered
+		if silent > writesAfter {
+			p.state, p.rowHeld = ended, false
+		}
 	case p.flying >= 0 && p.cut && r.entries[p.flying].Server != labmode.MySQLServer:
 		p.state = inPeace
 		r.entries[p.flying].Blocked = "Redis is silent"
@@ -69,7 +74,7 @@ func (r *run) probe(ctx context.Context, p *person) error {
 		}
 		return err
 	case p.flying < 0 && silent > lockAfter:
-		look, err := lookAtLock(ctx, r.lane.redis, r.item)
+		look, err := lookAtLock(ctx, r.lane.redis, r.item, r.of.State)
 		if err != nil {
 			return err
 		}

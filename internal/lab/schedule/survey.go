@@ -53,7 +53,7 @@ func (v Survey) Run(ctx context.Context, stage *Stage, progress func(of Result, 
 	}
 	for _, event := range events {
 		result := Result{Strategy: v.Strategy, Event: event, Customers: v.Customers, Switches: v.Switches}
-		search := Search{Switches: v.Switches, Plan: Plan{Strategy: v.Strategy, Customers: v.Customers, MaxEvents: 1, LocalClock: LocalClock(of.Properties)}}
+		search := Search{Switches: v.Switches, Plan: Plan{Strategy: v.Strategy, Customers: v.Customers, MaxEvents: 1, LocalClock: LocalClock(of)}}
 		if event != "" {
 			search.Events = []Event{event}
 		}
