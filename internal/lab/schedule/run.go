@@ -84,7 +84,7 @@ type run struct {
 	ids     map[string]Customer // who is called so in the lock's value
 	version int
 	changed map[Customer]int // the version at the last change of the lock by each
-	wrote   map[Customer]int // and at the last commit of what each had written
+	wrote   map[Customer]int // and of the stock, wherever the strategy keeps it
 	tenures []tenure
 	leased  bool // something was seen that a lease ends
 	spoiled string

@@ -46,7 +46,7 @@ func (r *run) send(ctx context.Context, c Customer, quiet bool) error {
 	if err := r.look(ctx, c, ""); err != nil {
 		return err
 	}
-	if quiet && r.lock.value == before.value && r.lock.present() == before.present() && p.flying < 0 {
+	if quiet && r.lock.kept == before.kept && r.lock.value == before.value && r.lock.present() == before.present() && p.flying < 0 {
 		r.entries = slices.Delete(r.entries, entry, entry+1)
 		for _, other := range r.people {
 			if other.flying > entry {
@@ -143,10 +143,10 @@ func (r *run) pointless(p *person) bool {
 			return false
 		}
 	}
-	if p.held.Server != labmode.MySQLServer {
+	if p.held.Server != labmode.MySQLServer && len(r.of.State.Keys) == 0 {
 		return true
 	}
-	for _, version := range r.wrote { // a try can also follow what its own sale has committed
+	for _, version := range r.wrote { // a try can also follow what its own sale has written
 		if version > p.tryFrom {
 			return false
 		}

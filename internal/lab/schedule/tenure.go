@@ -17,7 +17,7 @@ func (r *run) look(ctx context.Context, by Customer, event Event) error {
 	r.leased = r.leased || now.present()
 	if now.kept != before.kept {
 		r.version++
-		r.changed[by] = r.version
+		r.wrote[by] = r.version
 	}
 	last := len(r.tenures) - 1
 	open := last >= 0 && r.tenures[last].to < 0
