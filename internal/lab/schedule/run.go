@@ -59,6 +59,7 @@ type person struct {
 	tryFrom, tryUntil int    // the run's version when the try before this one, and this one, were made
 
 	rowHeld, lose, cut bool
+	written            bool // something of its sale is committed
 	answer             string
 }
 

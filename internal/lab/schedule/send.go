@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"stocklock/internal/lab/load"
 	"stocklock/internal/shop/labmode"
 )
 
@@ -157,7 +158,7 @@ func (r *run) pointless(p *person) bool {
 // answeredNow ends a customer who has the answer. A shop that answers first may have to write yet.
 func (r *run) answeredNow(p *person) {
 	p.state, p.heard = ended, time.Now()
-	if r.of.AnswersFirst && p.answer != noAnswer {
+	if r.of.AnswersFirst && p.answer == string(load.Sold) && !p.written {
 		p.state = moving
 		return
 	}
@@ -178,6 +179,7 @@ func (r *run) done(p *person, report heldReport) {
 	switch {
 	case report.Name == "commit" || report.Name == "rollback":
 		if p.rowHeld && report.Name == "commit" {
+			p.written = true
 			r.version++
 			r.wrote[p.customer] = r.version
 		}

@@ -14,7 +14,6 @@ const (
 	settleLimit = 8 * time.Second
 	lookAfter   = 3 * time.Millisecond  // silence after which a row is looked at
 	lockAfter   = 20 * time.Millisecond // and the lock: a shop may be at work
-	writesAfter = 25 * time.Millisecond // and a shop that has answered writes nothing more
 )
 
 // settle waits until nobody is on the way: each customer is held at a step, has ended, or is seen
@@ -56,7 +55,7 @@ func (r *run) probe(ctx context.Context, p *person) error {
 	silent := time.Since(p.heard)
 	switch {
 	case p.answer != "": // it may write what it has answered
-		if silent > writesAfter {
+		if silent > r.stage.lease {
 			p.state, p.rowHeld = ended, false
 		}
 	case p.flying >= 0 && p.cut && r.entries[p.flying].Server != labmode.MySQLServer:
