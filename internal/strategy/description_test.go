@@ -36,7 +36,7 @@ func TestADescriptionWithAPropertyThatThereIsNot(t *testing.T) {
 }
 
 func TestKeysInRedis(t *testing.T) {
-	if got := (State{Keys: []string{"{%s}:left"}}).RedisKeys(7); len(got) != 1 || got[0] != "{stock:7}:left" {
+	if got := KeysOf([]string{"{%s}:left"}, 7); len(got) != 1 || got[0] != "{stock:7}:left" {
 		t.Errorf("keys %q", got)
 	}
 }

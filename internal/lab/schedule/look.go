@@ -31,7 +31,11 @@ func (l lockLook) present() bool { return l.ttl != -2 }
 func lockKeys(item uint64, besides strategy.State) []string {
 	key := strategy.Key(item)
 	own := redislock.Keys("", key)
-	return append([]string{key, own.Lock, own.Queue, own.Waiters, own.Epoch}, besides.RedisKeys(item)...)
+	return append([]string{key, own.Lock, own.Queue, own.Waiters, own.Epoch}, keptKeys(item, besides)...)
+}
+
+func keptKeys(item uint64, of strategy.State) []string {
+	return append(strategy.KeysOf(of.Keys, item), strategy.KeysOf(of.RareKeys, item)...)
 }
 
 // lookAtLock asks Redis itself, not a shop.
@@ -45,7 +49,7 @@ func lookAtLock(ctx context.Context, client *redis.Client, item uint64, besides 
 		return nil
 	})
 	var kept []string
-	for _, key := range besides.RedisKeys(item) {
+	for _, key := range keptKeys(item, besides) {
 		value, getErr := client.Get(ctx, key).Result()
 		if getErr == nil {
 			kept = append(kept, key+" "+value)

@@ -61,7 +61,7 @@ func (v Survey) Run(ctx context.Context, stage *Stage, progress func(of Result, 
 		if err != nil {
 			return fmt.Errorf("%s, %s: %w", v.Strategy, result.Name(), err)
 		}
-		if found.Shortest, result.Once, err = stage.confirm(ctx, found.Shortest); err != nil {
+		if found.Shortest, result.Once, err = stage.confirm(ctx, found); err != nil {
 			return err
 		}
 		result.Found = found
