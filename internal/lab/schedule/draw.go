@@ -199,6 +199,7 @@ func (s State) String() string {
 // Transcript prints a record as terminals with redis-cli and mysql. A script stands there as EVAL,
 // with its source from script.
 func Transcript(w io.Writer, r Record, script func(sha string) string) {
+	begun := map[string]bool{} // by customer: BEGIN is no step, and a terminal needs it
 	for _, e := range r.Entries {
 		switch {
 		case e.Own || e.Choice == "" || e.event != "" && e.Sent == "":
@@ -207,6 +208,11 @@ func Transcript(w io.Writer, r Record, script func(sha string) string) {
 			}
 			continue
 		case e.Server == labmode.MySQLServer:
+			inside := e.Request != nil && e.Request.Tx
+			if inside && !begun[e.Customer] {
+				fmt.Fprintf(w, "%s mysql> BEGIN;\n", e.Customer)
+			}
+			begun[e.Customer] = inside && e.Sent != "COMMIT" && e.Sent != "ROLLBACK"
 			fmt.Fprintf(w, "%s mysql> %s;\n", e.Customer, e.Sent)
 		default:
 			fmt.Fprintf(w, "%s redis> %s\n", e.Customer, withSource(e.Sent, script))
