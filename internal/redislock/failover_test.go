@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -179,7 +180,9 @@ func TestAPatternIsNoWaiter(t *testing.T) {
 		l := New(client, Options{})
 		before := monitor.ZCard(ctx, Keys("", t.Name()).Queue).Val()
 		go l.Acquire(ctx, t.Name())
-		eventually(t, "it waits", func() bool { return monitor.ZCard(ctx, Keys("", t.Name()).Queue).Val() > before })
+		eventually(t, "it waits, and is visible", func() bool {
+			return monitor.ZCard(ctx, Keys("", t.Name()).Queue).Val() > before && strings.HasSuffix(monitor.HGet(ctx, Keys("", t.Name()).Waiters, l.server.id).Val(), ":1")
+		})
 		client.Close()
 		defer l.Close(context.Background())
 		channel := l.server.channel()

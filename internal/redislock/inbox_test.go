@@ -36,9 +36,9 @@ func TestSilentInboxIsOpenedAnew(t *testing.T) {
 		}
 		got <- err
 	}()
-	for requests.ZCard(t.Context(), Keys("", t.Name()).Queue).Val() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "it waits, and listens", func() bool {
+		return waiter.hears() && requests.ZCard(t.Context(), Keys("", t.Name()).Queue).Val() == 1
+	})
 	connections := func() int {
 		w.mu.Lock()
 		defer w.mu.Unlock()

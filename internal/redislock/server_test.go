@@ -59,19 +59,25 @@ func startServer(args ...string) (*testServer, error) {
 }
 
 // newServerDir chooses a port that is not lent to connections, so that it is still free after a
-// restart.
+// restart. The port of a Cluster's bus lies 10,000 above it.
 func newServerDir() (s *testServer, port string, err error) {
 	for {
-		port = strconv.Itoa(10000 + rand.IntN(10000))
-		addr := net.JoinHostPort("127.0.0.1", port)
-		listener, err := net.Listen("tcp", addr)
-		if err != nil {
+		n := 10000 + rand.IntN(10000)
+		if !isFree(n) || !isFree(n+10000) {
 			continue
 		}
-		listener.Close()
+		port = strconv.Itoa(n)
 		dir, err := os.MkdirTemp("", "redislock-test-*")
-		return &testServer{addr: addr, dir: dir}, port, err
+		return &testServer{addr: net.JoinHostPort("127.0.0.1", port), dir: dir}, port, err
 	}
+}
+
+func isFree(port int) bool {
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err == nil {
+		listener.Close()
+	}
+	return err == nil
 }
 
 func (s *testServer) run(args ...string) error {
