@@ -2,8 +2,11 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // cleaner ends attempts of which nobody knows what became of them, in the background: until Redis
@@ -54,7 +57,7 @@ func (l *Locker) clean() {
 		for attempt, r := range batch {
 			all.Go(func() {
 				ctx := bound(context.Background(), l.base.Add(l.now()+third(l.opts.Lease)))
-				if _, err := l.server.do(ctx, r.call); err != nil {
+				if _, err := l.server.do(ctx, r.call); err != nil && !errors.Is(err, redis.ErrClosed) {
 					time.Sleep(l.opts.Lease / 24)
 					return
 				}

@@ -76,7 +76,7 @@ func definite(err error) bool { return refused(err) || unsent(err) }
 // unsent says whether an error means that the request never left this process.
 func unsent(err error) bool {
 	dial, ok := errors.AsType[*net.OpError](err)
-	return ok && dial.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted)
+	return ok && dial.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) || errors.Is(err, redis.ErrClosed)
 }
 
 // timeout says whether an error is for want of an answer in time, which all who waited for it

@@ -21,6 +21,7 @@ import (
 type testServer struct {
 	addr string
 	dir  string
+	env  []string
 	cmd  *exec.Cmd
 	pipe io.WriteCloser
 }
@@ -46,11 +47,15 @@ func needsServer(t testing.TB) {
 }
 
 // startServer starts a redis-server without persistence; args come last, and so count.
-func startServer(args ...string) (*testServer, error) {
+func startServer(args ...string) (*testServer, error) { return startServerIn(nil, args...) }
+
+// startServerIn also sets variables of its environment.
+func startServerIn(env []string, args ...string) (*testServer, error) {
 	s, port, err := newServerDir()
 	if err != nil {
 		return nil, err
 	}
+	s.env = env
 	all := []string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"}
 	if version, err := exec.Command("redis-server", "--version").Output(); err == nil && !bytes.Contains(version, []byte("v=6.")) {
 		all = append(all, "--enable-debug-command", "yes") // before version 7 it always was
@@ -87,6 +92,7 @@ func (s *testServer) run(args ...string) error {
 	}
 	s.cmd = exec.Command("/bin/sh", append([]string{"-c", keeper, "keeper", program}, args...)...)
 	s.cmd.Dir = s.dir
+	s.cmd.Env = append(os.Environ(), s.env...)
 	if s.pipe, err = s.cmd.StdinPipe(); err != nil {
 		return err
 	}
