@@ -90,8 +90,9 @@ func (l *Locker) beginLocked(n *lock) request {
 // send sends a request, and takes in the answer.
 func (l *Locker) send(r request) {
 	n, w := r.lock, r.asker
-	a, err := l.ask(bound(w.ctx, l.base.Add(r.end)), n, true, l.server.acquireFree(n.keys, r.attempt, w.lease),
-		l.server.acquire(n.name, n.keys, r.attempt, w.lease, !w.try, r.sent-w.begun))
+	short := func() call { return l.server.acquireFree(n.keys, r.attempt, w.lease) }
+	full := func() call { return l.server.acquire(n.name, n.keys, r.attempt, w.lease, !w.try, r.sent-w.begun) }
+	a, err := l.ask(bound(w.ctx, l.base.Add(r.end)), n, true, short, full)
 	l.mu.Lock()
 	defer l.unlock()
 	if err != nil {
@@ -110,15 +111,15 @@ const assumed = 16
 
 // ask sends the short script where nobody else seems to want the lock, and the one that does
 // everything where others do, or the short one did nothing.
-func (l *Locker) ask(ctx context.Context, n *lock, alone bool, short, full call) (reply, error) {
+func (l *Locker) ask(ctx context.Context, n *lock, alone bool, short, full func() call) (reply, error) {
 	r, err := reply{kind: replyDropped}, error(nil)
 	alone = alone && n.assumeWanted.Load() <= 0
 	if alone {
-		r, err = l.server.do(ctx, short)
+		r, err = l.server.do(ctx, short())
 	}
 	wanted := alone && r.kind == replyDropped
 	if err == nil && r.kind == replyDropped {
-		r, err = l.server.do(ctx, full)
+		r, err = l.server.do(ctx, full())
 	}
 	if err != nil || wanted || r.contended() {
 		n.assumeWanted.Store(assumed)

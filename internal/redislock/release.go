@@ -71,10 +71,11 @@ func (l *Locker) sendRelease(r handover) error {
 	h, n := r.hold, r.hold.lock
 	end := r.sent + third(r.lease)
 	ctx := bound(h.parent, l.base.Add(end))
-	full := l.server.release(n.name, n.keys, h.attempt, r.next, r.lease, r.waited)
-	a, err := l.ask(ctx, n, r.alone, l.server.releaseUnwanted(n.keys, h.attempt), full)
+	short := func() call { return l.server.releaseUnwanted(n.keys, h.attempt) }
+	full := func() call { return l.server.release(n.name, n.keys, h.attempt, r.next, r.lease, r.waited) }
+	a, err := l.ask(ctx, n, r.alone, short, full)
 	for passing(err) && l.now()+r.lease/24 <= end && l.pause(r.lease/24) {
-		a, err = l.server.do(ctx, full)
+		a, err = l.server.do(ctx, full())
 	}
 
 	l.mu.Lock()
