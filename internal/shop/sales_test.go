@@ -129,7 +129,7 @@ func TestClientsThatLeaveAreNoWarning(t *testing.T) {
 	leave()
 	crowd.Wait()
 	holder.Wait()
-	const gone = `shop_request_duration_seconds_count{outcome="client-gone",route="/api/v1/items/:item/orders"}`
+	const gone = `shop_request_duration_seconds_count{method="POST",outcome="client-gone",route="/api/v1/items/:item/orders",status="503"}`
 	waitFor(t, "all to have left", func() bool { return s.scrape()[gone] == 5 })
 	if log := s.log.String(); strings.Contains(log, `"level":"WARN"`) || strings.Contains(log, `"level":"ERROR"`) {
 		t.Errorf("a warning: %s", log)
