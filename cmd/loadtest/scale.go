@@ -15,10 +15,12 @@ type scaleCommand struct {
 	Work    time.Duration `default:"5ms" min:"0s" max:"1s" help:"Work inside the section, between reading the stock and writing it."`
 	Crowds  []int         `placeholder:"CONNECTIONS" help:"Measure one shop with its default settings under crowds of so many connections instead, such as 100,1500. Each connection orders again as soon as it is answered."`
 	Workers int           `default:"48" min:"1" max:"1000" help:"Customers who buy at the same time."`
+
+	shopSettings `embed:""`
 }
 
 func (c *scaleCommand) Run(ctx context.Context, s streams) error {
-	options := scale.Options{Each: c.Each, Rounds: c.Rounds, Work: c.Work, Workers: c.Workers, Log: s.err}
+	options := scale.Options{Shop: c.ShopBinary, Each: c.Each, Rounds: c.Rounds, Work: c.Work, Workers: c.Workers, Log: s.err}
 	if len(c.Crowds) > 0 {
 		return c.overload(ctx, s, options)
 	}

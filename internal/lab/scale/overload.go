@@ -37,6 +37,9 @@ func Overload(ctx context.Context, o Options, connections []int) (_ []Crowd, err
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
+	if err := r.UseShopBinary(o.Shop); err != nil {
+		return nil, err
+	}
 	fmt.Fprintln(o.Log, "starting MySQL, Redis and a shop")
 	mysql, err := r.MySQL(ctx)
 	if err != nil {
@@ -83,6 +86,9 @@ func Overload(ctx context.Context, o Options, connections []int) (_ []Crowd, err
 	return crowds, nil
 }
 
+// warmUp is not measured: the crowd connects, and the queues fill.
+const warmUp = 3 * time.Second
+
 // crowd fails when the database has other orders than were answered.
 func crowd(ctx context.Context, o Options, shop *rig.Shop, store *stock.Store, c Crowd) (Crowd, error) {
 	const plenty = 1 << 40
@@ -93,29 +99,37 @@ func crowd(ctx context.Context, o Options, shop *rig.Shop, store *stock.Store, c
 			return c, err
 		}
 	}
-	measuring, cancel := context.WithTimeout(ctx, o.Each)
+	measuring, cancel := context.WithTimeout(ctx, warmUp+o.Each)
 	defer cancel()
 	var turn atomic.Uint64
 	next := func() (load.Order, bool) {
 		n := turn.Add(1)
 		return load.Order{Shop: shop.URL, ItemID: items[n%uint64(len(items))].ID, Quantity: 1, RequestID: "crowd-" + strconv.FormatUint(n, 10)}, true
 	}
-	var sold, rejected, unanswered int64
+	var sold, unanswered int64
 	var wrong error
-	began := time.Now()
+	from := time.Now().Add(warmUp)
+	to := from.Add(o.Each)
 	err := load.Load{Workers: c.Connections, Timeout: time.Minute}.Run(measuring, next, func(a load.Answer) {
+		answered := a.Sent.Add(a.Latency)
+		measured := answered.After(from) && answered.Before(to)
 		switch {
 		case a.Outcome == load.Sold:
 			sold++
-		case a.Outcome == load.Busy:
-			rejected++
-		case a.Status == 0:
-			unanswered++
+			if measured {
+				c.Sales++
+			}
+		case a.Outcome == load.Busy || a.Status == 0:
+			if a.Status == 0 {
+				unanswered++
+			}
+			if measured {
+				c.Rejected++
+			}
 		default:
 			wrong = fmt.Errorf("an order was answered with %d: %s", a.Status, a.Body)
 		}
 	})
-	took := time.Since(began).Seconds()
 	if err := errors.Join(err, wrong, context.Cause(ctx)); err != nil {
 		return c, err
 	}
@@ -131,7 +145,8 @@ func crowd(ctx context.Context, o Options, shop *rig.Shop, store *stock.Store, c
 	if gone < sold || gone > sold+unanswered {
 		return c, fmt.Errorf("%d units are gone for %d answers with 201 and %d requests without an answer", gone, sold, unanswered)
 	}
-	c.Sales, c.Rejected = float64(sold)/took, float64(rejected+unanswered)/took
+	c.Sales /= o.Each.Seconds()
+	c.Rejected /= o.Each.Seconds()
 	return c, nil
 }
 
