@@ -167,6 +167,10 @@ func TestACrowdBeyondTheLimitIsTurnedAway(t *testing.T) {
 	if took := time.Since(began); aborted == 0 || took < leastRejection {
 		t.Errorf("of 8 requests beyond the places, %d were closed without an answer, the last was answered after %s", aborted, took)
 	}
+	const closed = `shop_request_duration_seconds_count{method="GET",outcome="closed",route="/api/v1/items",status="none"}`
+	if counted := s.scrape()[closed]; counted < float64(aborted) {
+		t.Errorf("%v requests were counted as closed, %d were", counted, aborted)
+	}
 	if got := s.get("/readyz"); got.status != 200 {
 		t.Errorf("/readyz in the crowd: %d %s", got.status, got.body)
 	}
