@@ -3,6 +3,7 @@
 package tools
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"io"
@@ -18,9 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	yamlutil "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
-
-	"bufio"
 )
 
 // example is deploy/kubernetes/shop.yaml, decoded.
@@ -61,7 +61,13 @@ func read(t *testing.T) *example {
 			t.Fatalf("%s: not expected, or there twice", kind)
 		}
 		delete(missing, kind)
-		if err := yaml.UnmarshalStrict(document, into); err != nil {
+		// As the API's server does: sigs.k8s.io/yaml alone would let a name in other capitals pass.
+		asJSON, err := yaml.YAMLToJSONStrict(document)
+		if err != nil {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		strict, err := json.UnmarshalStrict(asJSON, into)
+		if err := errors.Join(append(strict, err)...); err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
