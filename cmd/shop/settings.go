@@ -28,6 +28,7 @@ type settings struct {
 
 	SubjectHeader string        `env:"SHOP_SUBJECT_HEADER" placeholder:"NAME" help:"The header in which a gateway names the customer. Idempotency keys are then each customer's own. The gateway must remove it from what comes from outside."`
 	KeyTTL        time.Duration `env:"SHOP_KEY_TTL" default:"24h" min:"1m" max:"8760h" help:"How long an idempotency key is kept. A later repeat sells again."`
+	Staff         bool          `env:"SHOP_STAFF" help:"Serve the changes of items on --internal-addr: create, rename, restock, correct, and cancel an order. The audit says who made them: --subject-header is needed, too."`
 
 	MaxInFlight    int64         `env:"SHOP_MAX_IN_FLIGHT" default:"1000" min:"1" help:"How many API requests may be under way. More are rejected as busy."`
 	MaxConnections int64         `env:"SHOP_MAX_CONNECTIONS" default:"4000" min:"1" help:"How many connections may be open on --addr. More are closed at once. The internal listener has no such bound."`
@@ -60,6 +61,9 @@ func (s *settings) check() error {
 		if _, _, err := splitAddr("--internal-addr (SHOP_INTERNAL_ADDR)", s.InternalAddr); err != nil {
 			return err
 		}
+	}
+	if s.Staff && (s.InternalAddr == "" || s.SubjectHeader == "") {
+		return usage("--staff (SHOP_STAFF) needs --internal-addr (SHOP_INTERNAL_ADDR) and --subject-header (SHOP_SUBJECT_HEADER)")
 	}
 	if _, _, err := splitAddr("--addr (SHOP_ADDR)", s.Addr); err != nil {
 		return err

@@ -108,7 +108,7 @@ func TestTheContractListsTheRoutes(t *testing.T) {
 			}
 		}
 	}
-	for _, route := range s.engine().Routes() {
+	for _, route := range s.staffEngine().Routes() {
 		path := strings.NewReplacer(":item", "{item}", ":order", "{order}", ":slug", "{slug}").Replace(route.Path)
 		routed = append(routed, route.Method+" "+path)
 	}

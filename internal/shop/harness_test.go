@@ -124,7 +124,7 @@ func (s sleepy) Sale(header http.Header) (Sell, error) {
 }
 
 func (sleepy) Order(o stock.Order) any {
-	return publicOrder{o.PublicID, o.ItemID, o.Quantity, o.CreatedAt}
+	return publicOrder{o.PublicID, o.ItemID, o.Quantity, o.CreatedAt, o.CancelledAt}
 }
 
 func (sleepy) Close() error { return nil }

@@ -41,5 +41,8 @@ func (s *Shop) internalRoutes() http.Handler {
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	if s.Staff {
+		mux.Handle("/", s.staffEngine())
+	}
 	return mux
 }

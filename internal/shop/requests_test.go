@@ -49,7 +49,7 @@ func TestBadRequestsAreAnsweredAndSellNothing(t *testing.T) {
 		{"quantity as text", post, orders, `{"quantity":"1"}`, 422, "invalid"},
 		{"more than there is", post, orders, `{"quantity":9223372036854775807}`, 409, "sold-out"},
 		{"10 MB", post, orders, strings.Repeat("x", 10<<20), 413, "too-large"},
-		{"a long tail", post, orders, `{"quantity":1}` + strings.Repeat(" ", 2000), 413, "too-large"},
+		{"a long tail", post, orders, `{"quantity":1}` + strings.Repeat(" ", maxBody), 413, "too-large"},
 		{"an unknown item", post, "/api/v1/items/9223372036854775807/orders", `{"quantity":1}`, 404, "not-found"},
 		{"an item that is no number", post, "/api/v1/items/book/orders", `{"quantity":1}`, 400, "malformed"},
 		{"an item below 0", post, "/api/v1/items/-1/orders", `{"quantity":1}`, 400, "malformed"},

@@ -53,6 +53,25 @@ func (s *Shop) engine() *gin.Engine {
 	return e
 }
 
+// staffEngine serves what the public listener serves, and the changes of items.
+func (s *Shop) staffEngine() *gin.Engine {
+	e := s.engine()
+	staff := e.Group(apiPrefix, s.onlyWhenStarted, s.notWhileDraining)
+	staff.POST("/items", s.change(s.readNewItem))
+	staff.PATCH("/items/:item", s.change(s.readRename))
+	staff.POST("/items/:item/restocks", s.change(s.readRestock))
+	staff.PUT("/items/:item/stock", s.change(s.readCorrection))
+	staff.POST("/orders/:order/cancellation", s.change(s.readCancellation))
+	return e
+}
+
+// notWhileDraining turns changes away before the end: the internal listener has no drain.
+func (s *Shop) notWhileDraining(c *gin.Context) {
+	if s.draining.Load() {
+		s.fail(c, errDraining)
+	}
+}
+
 // onlyWhenStarted turns requests away before there is a schema to sell on.
 func (s *Shop) onlyWhenStarted(c *gin.Context) {
 	if s.draining.Load() {
