@@ -80,7 +80,7 @@ func TestAShopSellsWithTheLeastRights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, change := range []struct{ method, path, body string }{
+	for n, change := range []struct{ method, path, body string }{
 		{"POST", "/api/v1/items", `{"name":"tea","stock":1}`},
 		{"PATCH", fmt.Sprintf("/api/v1/items/%d", item.ID), `{"name":"tea"}`},
 		{"POST", "/api/v1/orders/" + order.PublicID + "/cancellation", ""},
@@ -89,7 +89,7 @@ func TestAShopSellsWithTheLeastRights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		request.Header = http.Header{"Content-Type": {"application/json"}, "X-Subject": {"ann"}, "Idempotency-Key": {change.method + change.path}}
+		request.Header = http.Header{"Content-Type": {"application/json"}, "X-Subject": {"ann"}, "Idempotency-Key": {fmt.Sprint("change-", n)}}
 		answer, err := http.DefaultClient.Do(request)
 		if err != nil {
 			t.Fatal(err)
