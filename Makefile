@@ -65,7 +65,7 @@ quick: gofmt ## look for mistakes and run the tests that need no server: under h
 
 .PHONY: contract
 contract: servers ## hold the production shop to its OpenAPI contract with schemathesis; minutes
-	@GO='$(GO)' ARGS='$(ARGS)' scripts/contract.sh
+	@GO='$(GO)' ARGS='$(ARGS)' scripts/contract/run.sh
 
 .PHONY: model
 model: ## search the lock's protocol in the large: minutes, and a few gigabytes

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"mime"
 	"net/http"
 	"os"
@@ -38,6 +39,29 @@ func readBody[T requestBody](c *gin.Context) (body T, err error) {
 		return body, unread(err)
 	}
 	return parseBody[T](text)
+}
+
+// whole is a whole number as JSON writes it: 1, 1.0 and 1e0 are the same one. It fits into an int64.
+type whole int64
+
+var errNotWhole = errors.New("not a whole number")
+
+// UnmarshalJSON reads a number. The exact value counts, whatever its notation.
+func (w *whole) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		return nil
+	}
+	const longest = 64 // also bounds what an exponent can ask for, with the next line
+	_, exponent, _ := strings.Cut(strings.ToLower(string(text)), "e")
+	value, ok := new(big.Rat), false
+	if len(text) <= longest && len(exponent) <= len("+99") {
+		_, ok = value.SetString(string(text))
+	}
+	if !ok || !value.IsInt() || !value.Num().IsInt64() || text[0] == '"' {
+		return errNotWhole
+	}
+	*w = whole(value.Num().Int64())
+	return nil
 }
 
 // wantJSON refuses a body that is not JSON as it stands, and one that is announced to be too large.
@@ -130,6 +154,9 @@ func checkNames(object []byte, allowed []string) error {
 
 // unreadable says what is wrong in terms of the request, not of this program.
 func unreadable(body requestBody, err error) error {
+	if errors.Is(err, errNotWhole) {
+		return refusal{invalid, body.ranges()}
+	}
 	why := strings.TrimPrefix(err.Error(), "json: ")
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		if wrong.Field != "" {

@@ -78,7 +78,7 @@ func (s *Shop) author(c *gin.Context) (by stock.Author, err error) {
 
 type newItem struct {
 	Name  string `json:"name" binding:"min=1,max=100"`
-	Stock *int64 `json:"stock" binding:"required,min=0,max=1000000000000"`
+	Stock *whole `json:"stock" binding:"required,min=0,max=1000000000000"`
 }
 
 func (newItem) example() string { return `{"name": "book", "stock": 10}` }
@@ -89,10 +89,10 @@ func (s *Shop) readNewItem(c *gin.Context) (wish, error) {
 	body, err := readBody[newItem](c)
 	return wish{
 		same: func(is stock.Change) bool {
-			return is.Action == stock.Created && is.NameAfter == body.Name && is.StockAfter == *body.Stock
+			return is.Action == stock.Created && is.NameAfter == body.Name && is.StockAfter == int64(*body.Stock)
 		},
 		make: func(ctx context.Context, by stock.Author) (stock.Change, error) {
-			return s.store.Add(ctx, by, body.Name, *body.Stock)
+			return s.store.Add(ctx, by, body.Name, int64(*body.Stock))
 		},
 		show: func(made stock.Change) {
 			c.Header("Location", fmt.Sprintf("%s/items/%d", apiPrefix, made.ItemID))
@@ -127,7 +127,7 @@ func (s *Shop) readRename(c *gin.Context) (wish, error) {
 }
 
 type restock struct {
-	Quantity int64 `json:"quantity" binding:"min=1,max=1000000000000"`
+	Quantity whole `json:"quantity" binding:"min=1,max=1000000000000"`
 }
 
 func (restock) example() string { return `{"quantity": 10}` }
@@ -144,17 +144,17 @@ func (s *Shop) readRestock(c *gin.Context) (wish, error) {
 	body, err := readBody[restock](c)
 	return wish{
 		same: func(is stock.Change) bool {
-			return is.Action == stock.Restocked && is.ItemID == item && is.StockAfter-is.StockBefore == body.Quantity
+			return is.Action == stock.Restocked && is.ItemID == item && is.StockAfter-is.StockBefore == int64(body.Quantity)
 		},
 		make: func(ctx context.Context, by stock.Author) (stock.Change, error) {
-			return s.store.Restock(ctx, by, item, body.Quantity)
+			return s.store.Restock(ctx, by, item, int64(body.Quantity))
 		},
 		show: func(made stock.Change) { showItem(c, http.StatusOK, made.Item()) },
 	}, err
 }
 
 type correction struct {
-	Stock *int64 `json:"stock" binding:"required,min=0,max=1000000000000"`
+	Stock *whole `json:"stock" binding:"required,min=0,max=1000000000000"`
 }
 
 func (correction) example() string { return `{"stock": 10}` }
@@ -177,10 +177,10 @@ func (s *Shop) readCorrection(c *gin.Context) (wish, error) {
 	}
 	return wish{
 		same: func(is stock.Change) bool {
-			return is.Action == stock.Corrected && is.ItemID == item && is.StockAfter == *body.Stock && is.Version == *seen+1
+			return is.Action == stock.Corrected && is.ItemID == item && is.StockAfter == int64(*body.Stock) && is.Version == *seen+1
 		},
 		make: func(ctx context.Context, by stock.Author) (stock.Change, error) {
-			return s.store.Correct(ctx, by, item, *seen, *body.Stock)
+			return s.store.Correct(ctx, by, item, *seen, int64(*body.Stock))
 		},
 		show: func(made stock.Change) { showItem(c, http.StatusOK, made.Item()) },
 	}, nil

@@ -162,7 +162,7 @@ func TestChangesThatAreRefusedChangeNothing(t *testing.T) {
 		{"no stock", "PUT", path + "/stock", `{}`, `"1"`, 422, "invalid"},
 		{"a stock too large", "PUT", path + "/stock", `{"stock":1000000000001}`, `"1"`, 422, "invalid"},
 		{"a restock of nothing", "POST", path + "/restocks", `{"quantity":0}`, "", 422, "invalid"},
-		{"a restock beyond the most", "POST", path + "/restocks", `{"quantity":` + most + `}`, "", 422, "invalid"},
+		{"a restock beyond the most", "POST", path + "/restocks", `{"quantity":` + most + `}`, "", 409, "too-many-units"},
 		{"a restock with a field too much", "POST", path + "/restocks", `{"quantity":1,"stock":1}`, "", 400, "malformed"},
 		{"a restock of an unknown item", "POST", "/api/v1/items/0/restocks", `{"quantity":1}`, "", 404, "not-found"},
 		{"a name too long", "PATCH", path, `{"name":"` + long + `"}`, "", 422, "invalid"},

@@ -25,7 +25,7 @@ const (
 	maxSubjectLength = 64 // what orders.subject can hold
 )
 
-// exampleKey is the key of the contract's example. Clients that copy it would share an order.
+// exampleKey was the contract's example once. Clients that copied it would share an order.
 const exampleKey = "7b1f6c1e-6f0e-4f5c-9c0a-0d5f3f8b2a11"
 
 // subject returns the customer that the gateway names, empty where no header is configured for it
@@ -75,7 +75,7 @@ func readIdempotencyKey(key, subject string) (string, error) {
 		return "", refusal{malformed, fmt.Sprintf("%s is a secret and must have %d characters or more, such as a random UUID", idempotencyKeyHeader, leastSecretKey)}
 	}
 	if key == exampleKey {
-		return "", refusal{malformed, idempotencyKeyHeader + " is the example of the contract: make a random one for every wish to buy"}
+		return "", refusal{malformed, idempotencyKeyHeader + " is an example: make a random one for every wish to buy"}
 	}
 	return key, nil
 }

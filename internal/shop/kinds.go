@@ -37,6 +37,8 @@ var (
 		"The sale was held up for longer than its lock lasted, and the database refused its write. Nothing was sold. Try again."}
 	cancelled = kind{"already-cancelled", http.StatusConflict, 0, "The order is cancelled already",
 		"Its units came back when it was cancelled. Nothing was done now."}
+	tooMany = kind{"too-many-units", http.StatusConflict, 0, "The item would have too many units",
+		"An item has at most 1000000000000 units. Nothing was done."}
 	versionChanged = kind{"version-changed", http.StatusPreconditionFailed, 0, "The item changed since it was read",
 		"If-Match has another version than the item. Nothing was done. Read the item again, and decide again."}
 	versionRequired = kind{"version-required", http.StatusPreconditionRequired, 0, "The version is missing",
@@ -60,7 +62,7 @@ var (
 // kinds lists all problem types, as they are documented.
 var kinds = []kind{
 	malformed, invalid, keyReused, tooLarge, tooSlow, wrongMediaType, notFound, methodNotAllowed, soldOut, fencedOff,
-	cancelled, versionChanged, versionRequired,
+	cancelled, tooMany, versionChanged, versionRequired,
 	busy, conflict, lockLost, unavailable, shuttingDown, internalError,
 }
 

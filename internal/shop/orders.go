@@ -2,7 +2,10 @@ package shop
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,12 +15,50 @@ import (
 	"stocklock/internal/stock"
 )
 
+func (s *Shop) postOrder(c *gin.Context) {
+	sale, err := s.readSale(c)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	replayed := false
+	order, err := inPlace(s, c, func(ctx context.Context) (order stock.Order, err error) {
+		order, replayed, err = s.sell(ctx, c.Request.Header, sale)
+		s.health.sold(err != nil && ctx.Err() == nil && slices.Contains([]string{unavailable.slug, internalError.slug}, explain(ctx, err).slug))
+		return order, err
+	})
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	s.Log.DebugContext(c.Request.Context(), "sold", "request", sale.RequestID, "item", order.ItemID, "order", order.ID,
+		"token", order.Token, "left", order.StockWritten, "replayed", replayed)
+	c.Set(outcomeKey, "sold")
+	if replayed {
+		c.Set(outcomeKey, "replayed")
+		c.Header(replayedHeader, "true")
+	}
+	c.Header("Location", "/api/v1/orders/"+order.PublicID)
+	body, err := json.Marshal(s.show(order))
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	// With its length, the answer is complete as soon as its bytes are sent.
+	c.Header("Content-Length", strconv.Itoa(len(body)))
+	c.Data(http.StatusCreated, "application/json; charset=utf-8", body)
+	if s.lab != nil {
+		s.lab.Answered(c.Request, sale, c.Writer.Flush)
+	}
+}
+
 // publicOrder is what a customer sees of an order.
 type publicOrder struct {
-	ID          string     `json:"id"`
-	ItemID      uint64     `json:"item_id"`
-	Quantity    int64      `json:"quantity"`
-	CreatedAt   time.Time  `json:"created_at"`
+	ID        string    `json:"id"`
+	ItemID    uint64    `json:"item_id"`
+	Quantity  int64     `json:"quantity"`
+	CreatedAt time.Time `json:"created_at"`
+
 	CancelledAt *time.Time `json:"cancelled_at,omitempty"`
 }
 
@@ -78,4 +119,36 @@ func (s *Shop) getOrderByKey(c *gin.Context) {
 		return
 	}
 	c.JSON(http.StatusOK, s.show(order))
+}
+
+// newOrder is the body of an order.
+type newOrder struct {
+	Quantity whole `json:"quantity" binding:"min=1"`
+}
+
+func (newOrder) example() string { return `{"quantity": 1}` }
+
+func (newOrder) ranges() string {
+	return "quantity must be a whole number from 1 to 9223372036854775807"
+}
+
+// readSale reads what a request wants to buy, and for whom.
+func (s *Shop) readSale(c *gin.Context) (stock.Sale, error) {
+	itemID, err := pathNumber(c, "item")
+	if err != nil {
+		return stock.Sale{}, err
+	}
+	order, err := readBody[newOrder](c)
+	if err != nil {
+		return stock.Sale{}, err
+	}
+	subject, err := s.subject(c.Request.Header)
+	if err != nil {
+		return stock.Sale{}, err
+	}
+	key, err := requestKey(c.Request.Header, subject)
+	if err != nil {
+		return stock.Sale{}, err
+	}
+	return stock.Sale{ItemID: itemID, Quantity: int64(order.Quantity), RequestID: requestID(c), Shop: s.Name, Subject: subject, IdempotencyKey: key}, nil
 }

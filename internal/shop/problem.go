@@ -48,7 +48,7 @@ var answers = []struct {
 	{stock.ErrConflict, conflict, "the item kept changing meanwhile: nothing was done"},
 	{stock.ErrCancelled, cancelled, "the order was cancelled before"},
 	{stock.ErrStale, versionChanged, "the item has another version than If-Match: nothing was done"},
-	{stock.ErrTooMany, invalid, fmt.Sprintf("an item has at most %d units", stock.MaxStock)},
+	{stock.ErrTooMany, tooMany, fmt.Sprintf("an item has at most %d units: nothing was done", stock.MaxStock)},
 	{redislock.ErrLost, lockLost, "the lock was lost before anything was written: nothing was sold"},
 	{redislock.ErrClosed, shuttingDown, "the shop is shutting down: nothing was sold"},
 	{strategy.ErrBusy, busy, "the lock was not free in time: nothing was sold"},

@@ -17,7 +17,10 @@ const (
 	ordersOfItem = "/items/:item/orders"
 )
 
-func (s *Shop) engine() *gin.Engine {
+// engine serves customers.
+func (s *Shop) engine() *gin.Engine { return s.customerRoutes(publicDocs) }
+
+func (s *Shop) customerRoutes(docs documentation) *gin.Engine {
 	gin.SetMode(gin.ReleaseMode)
 	e := gin.New()
 	e.ContextWithFallback = true
@@ -33,8 +36,8 @@ func (s *Shop) engine() *gin.Engine {
 	e.Match(read, "/livez", s.getLive)
 	e.Match(read, "/readyz", s.getReady)
 
-	e.Match(read, "/openapi.yaml", getContract)
-	e.Match(read, "/docs", s.getDocs)
+	e.Match(read, "/openapi.yaml", s.answerWith(docs.contract, "application/yaml"))
+	e.Match(read, "/docs", s.answerWith(docs.page, "text/html; charset=utf-8"))
 	e.Match(read, "/problems/:slug", s.getProblem)
 
 	api := e.Group(apiPrefix, s.onlyWhenStarted)
@@ -53,9 +56,9 @@ func (s *Shop) engine() *gin.Engine {
 	return e
 }
 
-// staffEngine serves what the public listener serves, and the changes of items.
+// staffEngine serves what customers are served, and the changes of items.
 func (s *Shop) staffEngine() *gin.Engine {
-	e := s.engine()
+	e := s.customerRoutes(staffDocs)
 	staff := e.Group(apiPrefix, s.onlyWhenStarted, s.notWhileDraining)
 	staff.POST("/items", s.change(s.readNewItem))
 	staff.PATCH("/items/:item", s.change(s.readRename))

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -46,8 +47,12 @@ type wish struct {
 	tag                string // If-Match, empty for none
 
 	made, replayed, doubtful bool
-	refused                  string // the problem, where it was refused
+	refused                  string // the answer, where it was refused
+	unexpected               bool   // the answer is none that a right wish gets
 }
+
+// expected are the problems with which a right wish may be refused.
+var expected = []string{"version-changed", "already-cancelled"}
 
 // staff changes the items of a shelf while they are sold. It is safe for concurrent use.
 type staff struct {
@@ -99,6 +104,10 @@ func (s *staff) change(ctx context.Context, rng *rand.Rand) error {
 			return nil
 		case err == nil && status < 500:
 			w.refused = string(body)
+			w.unexpected = !slices.Contains(expected, problemOf(body))
+			return nil
+		case err == nil && status != http.StatusServiceUnavailable:
+			w.refused, w.unexpected = string(body), true
 			return nil
 		case time.Now().After(giveUp):
 			return fmt.Errorf("the change %s has no clear answer: %d %s, %v", w.key, status, body, err)
@@ -106,6 +115,16 @@ func (s *staff) change(ctx context.Context, rng *rand.Rand) error {
 		w.doubtful = true
 		time.Sleep(firstPause)
 	}
+}
+
+// problemOf returns the slug of the problem in an answer, empty for none of the shop's.
+func problemOf(body []byte) string {
+	var problem struct{ Type string }
+	if json.Unmarshal(body, &problem) != nil {
+		return ""
+	}
+	slug, _ := shop.ProblemSlug(problem.Type)
+	return slug
 }
 
 // wish decides what to change. It returns nil where nothing can be changed now.
@@ -209,6 +228,9 @@ func (s *staff) audit(ctx context.Context, r *Report) error {
 			sum.Replayed += count(w.replayed)
 			sum.Doubtful += count(w.doubtful)
 			sum.Refused += count(w.refused != "")
+			if w.unexpected {
+				r.find("%s %s: an unexpected answer: %s", action, w.key, w.refused)
+			}
 			entry, err := s.store.ChangeByKey(ctx, subjectName, w.key)
 			if err != nil && !errors.Is(err, stock.ErrNotFound) {
 				return err
