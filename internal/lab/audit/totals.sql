@@ -5,9 +5,7 @@
 --   oversold      units sold beyond the supply
 --   lost_updates  units sold that were not deducted from the stock: sold - (supply - remaining);
 --                 negative when stock was deducted without an order
-SELECT t.strategy,
-       t.item_id,
-       t.initial_stock,
+SELECT t.initial_stock,
        t.restocked,
        t.corrected,
        t.remaining,
@@ -16,9 +14,7 @@ SELECT t.strategy,
        t.cancelled,
        GREATEST(t.sold - (t.initial_stock + t.restocked + t.corrected), 0)         AS oversold,
        t.sold - (t.initial_stock + t.restocked + t.corrected - t.remaining)        AS lost_updates
-FROM (SELECT r.strategy,
-             r.item_id,
-             r.initial_stock,
+FROM (SELECT r.initial_stock,
              i.stock                                                              AS remaining,
              o.orders,
              o.sold,

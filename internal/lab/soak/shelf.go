@@ -14,21 +14,21 @@ const stockOf = 100
 
 // shelf holds items that are sold one after another, each by all of the strategies.
 type shelf struct {
-	strategies []strategy.Strategy
+	strategies []strategy.Description
 	items      []audit.Run
 	at         int // the index of the item that is sold now
 }
 
 // arrange puts the strategies that may be mixed on one shelf, and every other one on a shelf of its
 // own.
-func arrange(strategies []strategy.Strategy) (shelves []*shelf) {
+func arrange(strategies []strategy.Description) (shelves []*shelf) {
 	var mixed *shelf
 	for _, s := range strategies {
 		switch {
 		case !s.Mixable:
-			shelves = append(shelves, &shelf{strategies: []strategy.Strategy{s}})
+			shelves = append(shelves, &shelf{strategies: []strategy.Description{s}})
 		case mixed == nil:
-			mixed = &shelf{strategies: []strategy.Strategy{s}}
+			mixed = &shelf{strategies: []strategy.Description{s}}
 			shelves = append(shelves, mixed)
 		default:
 			mixed.strategies = append(mixed.strategies, s)
@@ -54,7 +54,7 @@ func (s *soak) stockUp(ctx context.Context, shelf *shelf) error {
 	orders := s.Rate * int((s.Duration + tail).Seconds()) * len(shelf.strategies) / len(s.Strategies)
 	for i := range orders/stockOf + 2 {
 		item, err := audit.Start(ctx, s.store, audit.Run{
-			ID: fmt.Sprintf("soak-%d-%s-%d", s.Seed, shelf.name(), i), Strategy: shelf.name(), Scenario: "soak", InitialStock: stockOf,
+			ID: fmt.Sprintf("soak-%d-%s-%d", s.Seed, shelf.name(), i), Strategy: shelf.name(), Scenario: "soak", InitialStock: stockOf, State: shelf.strategies[0].State,
 		})
 		if err != nil {
 			return err
@@ -69,7 +69,7 @@ func (s *shelf) item() audit.Run { return s.items[s.at] }
 
 // soldOut moves on to the next item, unless that has been done.
 func (s *shelf) soldOut(item audit.Run) {
-	if item == s.item() && s.at < len(s.items)-1 {
+	if item.ID == s.item().ID && s.at < len(s.items)-1 {
 		s.at++
 	}
 }
