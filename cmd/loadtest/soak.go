@@ -14,7 +14,7 @@ import (
 type soakCommand struct {
 	Minutes       float64       `default:"10" min:"0.1" max:"10000" help:"How long faults are injected. Warming up and counting take about half a minute more."`
 	Seed          uint64        `default:"1" help:"The seed of the fault schedule: the same seed makes the same schedule."`
-	Strategies    []string      `default:"fenced,for-update,optimistic,conditional" help:"How to sell, all at the same time, each on items of its own, or all: see loadtest list strategies. redlock is not among them: it needs several Redis servers."`
+	Strategies    []string      `default:"fenced-relative,for-update,conditional,batched" help:"How to sell, all at the same time, or all: see loadtest list strategies. Strategies that may be mixed sell the same items, which are restocked and corrected meanwhile, and their orders cancelled. Any other strategy has items of its own. redlock is not among them: it needs several Redis servers."`
 	Faults        []string      `placeholder:"WORD" help:"Inject only faults with one of these words in their names, such as failover. Without it all: ${faults}."`
 	Shops         int           `default:"3" min:"1" max:"16" help:"How many shop processes sell."`
 	Rate          int           `default:"40" min:"10" max:"10000" help:"Orders a second, over all strategies."`

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"slices"
+	"strings"
 
 	"stocklock/internal/shop"
 	"stocklock/internal/stock"
@@ -28,6 +29,10 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 	chosen, err := strategy.Find(set.Strategy, offered)
 	if err != nil {
 		return usage("--strategy (SHOP_STRATEGY): %w", err)
+	}
+	if set.Staff && !chosen.Mixable {
+		return usage("--staff (SHOP_STAFF): %s writes over what was restocked, or keeps its stock elsewhere: want %s",
+			chosen.Name, strings.Join(strategy.Names(mixable()), ", "))
 	}
 	tracing, err := startTracing(ctx)
 	if err != nil {
@@ -65,6 +70,7 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 		SchemaIsManaged: !set.Migrate,
 		SubjectHeader:   set.SubjectHeader,
 		KeyTTL:          set.KeyTTL,
+		Staff:           set.Staff,
 		MaxInFlight:     set.MaxInFlight,
 		MaxConnections:  set.MaxConnections,
 		StartupTimeout:  set.StartupTimeout,
@@ -87,6 +93,11 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 		}
 	}
 	return s.Serve(ctx, public, internal)
+}
+
+// mixable lists the strategies beside which items may be changed.
+func mixable() []strategy.Strategy {
+	return slices.DeleteFunc(slices.Clone(offered), func(s strategy.Strategy) bool { return !s.Mixable })
 }
 
 func joinClose(err *error, c io.Closer) { *err = errors.Join(*err, c.Close()) }

@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"net/http"
 	"path"
+	"slices"
 	"sync"
 
 	"github.com/gin-gonic/gin"
@@ -21,19 +22,66 @@ var (
 	docsTemplate string
 )
 
-func getContract(c *gin.Context) {
-	c.Data(http.StatusOK, "application/yaml", openAPI)
+// staffTag marks the operations that only staff may call.
+const staffTag = "staff"
+
+// publicContract is the contract without the operations of staff.
+var publicContract = sync.OnceValues(func() ([]byte, error) {
+	var doc yaml.MapSlice
+	if err := yaml.UnmarshalWithOptions(openAPI, &doc, yaml.UseOrderedMap()); err != nil {
+		return nil, fmt.Errorf("openapi.yaml: %w", err)
+	}
+	for i, part := range doc {
+		if paths, ok := part.Value.(yaml.MapSlice); ok && part.Key == "paths" {
+			doc[i].Value = withoutStaff(paths)
+		}
+	}
+	return yaml.Marshal(doc)
+})
+
+func withoutStaff(paths yaml.MapSlice) (public yaml.MapSlice) {
+	for _, path := range paths {
+		methods := slices.DeleteFunc(path.Value.(yaml.MapSlice), func(method yaml.MapItem) bool {
+			tags := method.Value.(yaml.MapSlice).ToMap()["tags"]
+			return slices.Contains(tags.([]any), any(staffTag))
+		})
+		if len(methods) > 0 {
+			public = append(public, yaml.MapItem{Key: path.Key, Value: methods})
+		}
+	}
+	return public
 }
 
-// getDocs is the contract as a page that needs no script and no network.
-func (s *Shop) getDocs(c *gin.Context) {
-	page, err := docs()
-	if err != nil {
-		s.fail(c, err)
-		return
+// documentation is a contract, and the same as a page that needs no script and no network. Both are
+// made once.
+type documentation struct{ contract, page func() ([]byte, error) }
+
+func document(contract func() ([]byte, error)) documentation {
+	return documentation{contract, sync.OnceValues(func() ([]byte, error) {
+		text, err := contract()
+		if err != nil {
+			return nil, err
+		}
+		return docs(text)
+	})}
+}
+
+var (
+	publicDocs = document(publicContract)
+	staffDocs  = document(func() ([]byte, error) { return openAPI, nil })
+)
+
+// answerWith returns what answers with a contract or a page.
+func (s *Shop) answerWith(text func() ([]byte, error), mediaType string) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		body, err := text()
+		if err != nil {
+			s.fail(c, err)
+			return
+		}
+		c.Header("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+		c.Data(http.StatusOK, mediaType, body)
 	}
-	c.Header("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
-	c.Data(http.StatusOK, "text/html; charset=utf-8", page)
 }
 
 // getProblem is what a problem's type leads to.
@@ -92,10 +140,10 @@ type (
 	}
 )
 
-// docs renders the page once.
-var docs = sync.OnceValues(func() ([]byte, error) {
+// docs renders the page of a contract.
+func docs(text []byte) ([]byte, error) {
 	var doc contract
-	if err := yaml.Unmarshal(openAPI, &doc); err != nil {
+	if err := yaml.Unmarshal(text, &doc); err != nil {
 		return nil, fmt.Errorf("openapi.yaml: %w", err)
 	}
 	page, err := template.New("docs").Funcs(template.FuncMap{
@@ -124,4 +172,4 @@ var docs = sync.OnceValues(func() ([]byte, error) {
 	var out bytes.Buffer
 	err = page.Execute(&out, data)
 	return out.Bytes(), err
-})
+}

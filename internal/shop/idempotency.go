@@ -25,7 +25,7 @@ const (
 	maxSubjectLength = 64 // what orders.subject can hold
 )
 
-// exampleKey is the key of the contract's example. Clients that copy it would share an order.
+// exampleKey was the contract's example once. Clients that copied it would share an order.
 const exampleKey = "7b1f6c1e-6f0e-4f5c-9c0a-0d5f3f8b2a11"
 
 // subject returns the customer that the gateway names, empty where no header is configured for it
@@ -75,14 +75,14 @@ func readIdempotencyKey(key, subject string) (string, error) {
 		return "", refusal{malformed, fmt.Sprintf("%s is a secret and must have %d characters or more, such as a random UUID", idempotencyKeyHeader, leastSecretKey)}
 	}
 	if key == exampleKey {
-		return "", refusal{malformed, idempotencyKeyHeader + " is the example of the contract: make a random one for every wish to buy"}
+		return "", refusal{malformed, idempotencyKeyHeader + " is an example: make a random one for every wish to buy"}
 	}
 	return key, nil
 }
 
-var errKeyReused = refusal{keyReused, "this Idempotency-Key was used for an order of something else: nothing was sold"}
+var errKeyReused = refusal{keyReused, "this Idempotency-Key was used for something else: nothing was done"}
 
-// lookupTimeout bounds the question whether a sale that failed was made after all.
+// lookupTimeout bounds the question whether what failed was done after all.
 const lookupTimeout = 2 * time.Second
 
 // sellOnce makes the sale unless it was made before under the same key; then it
@@ -96,27 +96,36 @@ func (s *Shop) sellOnce(ctx context.Context, sale stock.Sale, sell Sell) (order 
 		order, err = sell(ctx, sale)
 		return order, false, err
 	}
-	if order, err := s.madeBefore(ctx, sale); !errors.Is(err, stock.ErrNotFound) {
-		return order, err == nil, err
+	return once(ctx,
+		func(ctx context.Context) (stock.Order, error) { return s.madeBefore(ctx, sale) },
+		func(ctx context.Context) (stock.Order, error) { return sell(ctx, sale) })
+}
+
+// once does what is asked for, unless before finds that it was done under the same key. Before
+// returns stock.ErrNotFound where it was not.
+func once[T any](ctx context.Context, before, do func(context.Context) (T, error)) (done T, replayed bool, err error) {
+	if done, err := before(ctx); !errors.Is(err, stock.ErrNotFound) {
+		return done, err == nil, err
 	}
-	order, err = sell(ctx, sale)
+	done, err = do(ctx)
 	if err == nil {
-		return order, false, nil
+		return done, false, nil
 	}
-	// The sale may have failed because the same one was faster: it had the lock,
-	// or took the last unit. Or it was made, and only the answer was lost.
+	// It may have failed because the same request was faster: it had the lock, or took the last
+	// unit. Or it was done, and only the answer was lost.
 	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
 	defer cancel()
-	before, lookupErr := s.madeBefore(asking, sale)
+	var none T
+	earlier, lookupErr := before(asking)
 	if errors.Is(lookupErr, stock.ErrNotFound) {
-		return stock.Order{}, false, err
+		return none, false, err
 	}
 	if lookupErr != nil && errors.Is(err, stock.ErrUnknown) {
-		return stock.Order{}, false, err
+		return none, false, err
 	}
-	// Where the lookup failed, too, an earlier try may have sold: a plain "sold out" would end the
-	// client's doubt the wrong way.
-	return before, lookupErr == nil, lookupErr
+	// Where the lookup failed, too, an earlier try may have done it: a plain "sold out" would end
+	// the client's doubt the wrong way.
+	return earlier, lookupErr == nil, lookupErr
 }
 
 // madeBefore returns the order under the sale's key, stock.ErrNotFound when there is none,

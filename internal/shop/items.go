@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/gin-gonic/gin"
@@ -57,7 +58,36 @@ func (s *Shop) getItem(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	c.JSON(http.StatusOK, item)
+	showItem(c, http.StatusOK, item)
+}
+
+// showItem answers with an item and its version. A client that has that version already gets no
+// body.
+func showItem(c *gin.Context, status int, item stock.Item) {
+	tag := entityTag(item.Version)
+	c.Header("ETag", tag)
+	if c.GetHeader("If-None-Match") == tag && slices.Contains(read, c.Request.Method) {
+		c.Status(http.StatusNotModified)
+		return
+	}
+	c.JSON(status, item)
+}
+
+// entityTag is how HTTP writes a version.
+func entityTag(version int64) string { return strconv.Quote(strconv.FormatInt(version, 10)) }
+
+// seenVersion reads the version that a client has seen from If-Match, nil where it has none.
+func seenVersion(header http.Header) (*int64, error) {
+	tags := header.Values("If-Match")
+	if len(tags) == 0 {
+		return nil, nil
+	}
+	digits, err := strconv.Unquote(tags[0])
+	version, numberErr := strconv.ParseInt(digits, 10, 64)
+	if err != nil || numberErr != nil || len(tags) > 1 || entityTag(version) != tags[0] {
+		return nil, refusal{malformed, `If-Match must be one ETag as the answer with the item gave it, such as "7"`}
+	}
+	return &version, nil
 }
 
 func pathNumber(c *gin.Context, name string) (uint64, error) {

@@ -113,8 +113,8 @@ func TestAShopSurvivesTheLossOfMySQL(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, "the shop to notice", func() bool { return s.get("/readyz").status == 503 })
-	if got := s.buy(item); got.problem() != "unavailable" || !strings.Contains(got.body, "this request sold nothing") {
-		t.Errorf("a sale without MySQL: %d %s, want it to say that nothing was sold", got.status, got.body)
+	if got := s.buy(item); got.problem() != "unavailable" || !strings.Contains(got.body, "this request did nothing") {
+		t.Errorf("a sale without MySQL: %d %s, want it to say that it did nothing", got.status, got.body)
 	}
 	if got := s.get("/api/v1/items"); got.problem() != "unavailable" || strings.Contains(got.body, "outcome") {
 		t.Errorf("a look without MySQL: %d %s, want no word of an outcome", got.status, got.body)

@@ -1,15 +1,9 @@
 package shop
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"mime"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,9 +14,6 @@ import (
 
 	"stocklock/internal/stock"
 )
-
-// maxBody is how many bytes an order may have.
-const maxBody = 1 << 10
 
 func (s *Shop) postOrder(c *gin.Context) {
 	sale, err := s.readSale(c)
@@ -64,19 +55,21 @@ type publicOrder struct {
 	ItemID    uint64    `json:"item_id"`
 	Quantity  int64     `json:"quantity"`
 	CreatedAt time.Time `json:"created_at"`
+
+	CancelledAt *time.Time `json:"cancelled_at,omitempty"`
 }
 
 func showToCustomer(o stock.Order) any {
-	return publicOrder{o.PublicID, o.ItemID, o.Quantity, o.CreatedAt}
+	return publicOrder{o.PublicID, o.ItemID, o.Quantity, o.CreatedAt, o.CancelledAt}
 }
 
 func (s *Shop) getOrder(c *gin.Context) {
-	id := c.Param("order")
-	if err := uuid.Validate(id); err != nil || len(id) != maxOrderID {
-		s.fail(c, refusal{malformed, "an order's id is a UUID, as the answer to the order gave it"})
+	id, err := pathOrder(c)
+	if err != nil {
+		s.fail(c, err)
 		return
 	}
-	order, err := inPlace(s, c, func(ctx context.Context) (stock.Order, error) { return s.store.Order(ctx, strings.ToLower(id)) })
+	order, err := inPlace(s, c, func(ctx context.Context) (stock.Order, error) { return s.store.Order(ctx, id) })
 	if err != nil {
 		s.fail(c, err)
 		return
@@ -86,6 +79,15 @@ func (s *Shop) getOrder(c *gin.Context) {
 
 // maxOrderID is the length of a UUID in its usual form.
 const maxOrderID = 36
+
+// pathOrder reads the id of an order.
+func pathOrder(c *gin.Context) (string, error) {
+	id := c.Param("order")
+	if err := uuid.Validate(id); err != nil || len(id) != maxOrderID {
+		return "", refusal{malformed, "an order's id is a UUID, as the answer to the order gave it"}
+	}
+	return strings.ToLower(id), nil
+}
 
 // getOrderByKey is for a client that never saw the answer.
 func (s *Shop) getOrderByKey(c *gin.Context) {
@@ -112,19 +114,24 @@ func (s *Shop) getOrderByKey(c *gin.Context) {
 	c.JSON(http.StatusOK, s.show(order))
 }
 
+// newOrder is the body of an order.
+type newOrder struct {
+	Quantity whole `json:"quantity" binding:"min=1"`
+}
+
+func (newOrder) example() string { return `{"quantity": 1}` }
+
+func (newOrder) ranges() string {
+	return "quantity must be a whole number from 1 to 9223372036854775807"
+}
+
+// readSale reads what a request wants to buy, and for whom.
 func (s *Shop) readSale(c *gin.Context) (stock.Sale, error) {
 	itemID, err := pathNumber(c, "item")
 	if err != nil {
 		return stock.Sale{}, err
 	}
-	if err := wantJSON(c.Request); err != nil {
-		return stock.Sale{}, err
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, maxBody))
-	if err != nil {
-		return stock.Sale{}, unread(err)
-	}
-	quantity, err := readQuantity(body)
+	order, err := readBody[newOrder](c)
 	if err != nil {
 		return stock.Sale{}, err
 	}
@@ -136,98 +143,5 @@ func (s *Shop) readSale(c *gin.Context) (stock.Sale, error) {
 	if err != nil {
 		return stock.Sale{}, err
 	}
-	return stock.Sale{ItemID: itemID, Quantity: quantity, RequestID: requestID(c), Shop: s.Name, Subject: subject, IdempotencyKey: key}, nil
-}
-
-// wantJSON refuses a body that is not JSON as it stands, and one that is announced to be too large.
-func wantJSON(r *http.Request) error {
-	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || media != "application/json" {
-		return refusal{wrongMediaType, "send the order with Content-Type: application/json"}
-	}
-	if charset := params["charset"]; charset != "" && !strings.EqualFold(charset, "utf-8") {
-		return refusal{wrongMediaType, fmt.Sprintf("send the order in UTF-8, not in %q", charset)}
-	}
-	if encoding := r.Header.Get("Content-Encoding"); encoding != "" {
-		return refusal{wrongMediaType, fmt.Sprintf("send the order without Content-Encoding, not with %q", encoding)}
-	}
-	if r.ContentLength > maxBody {
-		return errTooLarge
-	}
-	return nil
-}
-
-var errTooLarge = refusal{tooLarge, fmt.Sprintf("an order has at most %d bytes", maxBody)}
-
-// unread says why the body did not come. The errors' own texts are about this side: they have its
-// address.
-func unread(err error) error {
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return errTooLarge
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return refusal{tooSlow, fmt.Sprintf("the body did not come within %s: nothing was sold", readTimeout)}
-	}
-	return refusal{malformed, "the body cannot be read: it is shorter than was announced, or its chunks are wrong"}
-}
-
-// readQuantity reads {"quantity": N}, nothing else and nothing after it.
-func readQuantity(body []byte) (int64, error) {
-	var order struct {
-		Quantity *int64 `json:"quantity"`
-	}
-	in := json.NewDecoder(bytes.NewReader(body))
-	in.DisallowUnknownFields()
-	if err := in.Decode(&order); err != nil {
-		return 0, unreadable(err)
-	}
-	if _, err := in.Token(); !errors.Is(err, io.EOF) {
-		return 0, unreadable(errors.New("something comes after it"))
-	}
-	if err := checkNames(body); err != nil {
-		return 0, unreadable(err)
-	}
-	if order.Quantity == nil || *order.Quantity < 1 {
-		return 0, errQuantity
-	}
-	return *order.Quantity, nil
-}
-
-// checkNames refuses what the decoder lets through: names in capitals, and one name twice, of which
-// it takes the last.
-func checkNames(order []byte) error {
-	in := json.NewDecoder(bytes.NewReader(order))
-	seen := false
-	for {
-		token, err := in.Token()
-		if err != nil {
-			return nil // the end: all of it has been decoded before
-		}
-		switch name, isName := token.(string); {
-		case !isName:
-		case name != "quantity":
-			return fmt.Errorf("unknown field %q", name)
-		case seen:
-			return errors.New("it has the quantity twice")
-		default:
-			seen = true
-		}
-	}
-}
-
-var errQuantity = refusal{invalid, "quantity must be a whole number from 1 to 9223372036854775807"}
-
-// unreadable says what is wrong in terms of the request, not of this program.
-func unreadable(err error) error {
-	why := strings.TrimPrefix(err.Error(), "json: ")
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		if wrong.Field == "quantity" {
-			return errQuantity
-		}
-		why = "it is of the type " + wrong.Value
-	}
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		why = "it ends too early"
-	}
-	return refusal{malformed, `the body must be {"quantity": 1}: ` + why}
+	return stock.Sale{ItemID: itemID, Quantity: int64(order.Quantity), RequestID: requestID(c), Shop: s.Name, Subject: subject, IdempotencyKey: key}, nil
 }

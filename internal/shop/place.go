@@ -17,19 +17,22 @@ import (
 const requestMargin = 5 * time.Second
 
 // errOverdue ends a request that took too long before it wrote anything.
-var errOverdue = refusal{unavailable, "the request took too long before anything was written: nothing was sold"}
+var errOverdue = refusal{unavailable, "the request took too long before anything was written: nothing was done"}
 
 // inPlace runs fn in one of the shop's places for requests. The place is free again when fn has
 // returned: a client that reads its answer slowly holds none.
-//
-// The context of fn has the request's deadline. A write that has begun does not end with it, and fn
-// returns after the write.
 func inPlace[T any](s *Shop, c *gin.Context, fn func(ctx context.Context) (T, error)) (result T, err error) {
 	if !s.enter() {
 		s.waitToBeRejected(c)
 		return result, errCrowded
 	}
 	defer s.leave()
+	return inTime(s, c, fn)
+}
+
+// inTime runs fn with the request's deadline. A write that has begun does not end with it, and fn
+// returns after the write.
+func inTime[T any](s *Shop, c *gin.Context, fn func(ctx context.Context) (T, error)) (result T, err error) {
 	ctx, cancel := context.WithTimeoutCause(c.Request.Context(), s.Deps.Wait+requestMargin+s.ExtraTime, errOverdue)
 	defer cancel()
 	result, err = fn(ctx)

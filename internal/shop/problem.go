@@ -3,6 +3,7 @@ package shop
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -26,14 +27,14 @@ func (r refusal) Error() string { return r.slug + ": " + r.detail }
 func Malformed(detail string) error { return refusal{malformed, detail} }
 
 var (
-	errStarting = refusal{unavailable, "the shop is starting: nothing was sold"}
-	errCrowded  = refusal{busy, "too many requests are under way: nothing was sold"}
-	errDraining = refusal{shuttingDown, "the shop is shutting down: nothing was sold"}
+	errStarting = refusal{unavailable, "the shop is starting: nothing was done"}
+	errCrowded  = refusal{busy, "too many requests are under way: nothing was done"}
+	errDraining = refusal{shuttingDown, "the shop is shutting down: nothing was done"}
 	errUnknown  = refusal{unavailable, "MySQL did not answer the transaction: the outcome is unknown"}
-	errNotNow   = refusal{unavailable, "MySQL or Redis cannot work now: this request sold nothing"}
+	errNotNow   = refusal{unavailable, "MySQL or Redis cannot work now: this request did nothing"}
 )
 
-// answers says what the errors of a sale are answered with. The first that
+// answers says what the errors of a sale or a change are answered with. The first that
 // matches counts.
 var answers = []struct {
 	err    error
@@ -44,7 +45,10 @@ var answers = []struct {
 	{stock.ErrSoldOut, soldOut, "fewer units are left than were asked for"},
 	{stock.ErrNotFound, notFound, "there is no item or order with this id"},
 	{stock.ErrFenced, fencedOff, "a newer holder of the lock was faster: nothing was sold"},
-	{stock.ErrConflict, conflict, "the item kept changing while it was being sold: nothing was sold"},
+	{stock.ErrConflict, conflict, "the item kept changing meanwhile: nothing was done"},
+	{stock.ErrCancelled, cancelled, "the order was cancelled before"},
+	{stock.ErrStale, versionChanged, "the item has another version than If-Match: nothing was done"},
+	{stock.ErrTooMany, tooMany, fmt.Sprintf("an item has at most %d units: nothing was done", stock.MaxStock)},
 	{redislock.ErrLost, lockLost, "the lock was lost before anything was written: nothing was sold"},
 	{redislock.ErrClosed, shuttingDown, "the shop is shutting down: nothing was sold"},
 	{strategy.ErrBusy, busy, "the lock was not free in time: nothing was sold"},

@@ -17,7 +17,10 @@ const (
 	ordersOfItem = "/items/:item/orders"
 )
 
-func (s *Shop) engine() *gin.Engine {
+// engine serves customers.
+func (s *Shop) engine() *gin.Engine { return s.customerRoutes(publicDocs) }
+
+func (s *Shop) customerRoutes(docs documentation) *gin.Engine {
 	gin.SetMode(gin.ReleaseMode)
 	e := gin.New()
 	e.ContextWithFallback = true
@@ -33,8 +36,8 @@ func (s *Shop) engine() *gin.Engine {
 	e.Match(read, "/livez", s.getLive)
 	e.Match(read, "/readyz", s.getReady)
 
-	e.Match(read, "/openapi.yaml", getContract)
-	e.Match(read, "/docs", s.getDocs)
+	e.Match(read, "/openapi.yaml", s.answerWith(docs.contract, "application/yaml"))
+	e.Match(read, "/docs", s.answerWith(docs.page, "text/html; charset=utf-8"))
 	e.Match(read, "/problems/:slug", s.getProblem)
 
 	api := e.Group(apiPrefix, s.onlyWhenStarted)
@@ -51,6 +54,25 @@ func (s *Shop) engine() *gin.Engine {
 		s.fail(c, refusal{methodNotAllowed, fmt.Sprintf("%s is not possible here: the header Allow says what is", c.Request.Method)})
 	})
 	return e
+}
+
+// staffEngine serves what customers are served, and the changes of items.
+func (s *Shop) staffEngine() *gin.Engine {
+	e := s.customerRoutes(staffDocs)
+	staff := e.Group(apiPrefix, s.onlyWhenStarted, s.notWhileDraining)
+	staff.POST("/items", s.change(s.readNewItem))
+	staff.PATCH("/items/:item", s.change(s.readRename))
+	staff.POST("/items/:item/restocks", s.change(s.readRestock))
+	staff.PUT("/items/:item/stock", s.change(s.readCorrection))
+	staff.POST("/orders/:order/cancellation", s.change(s.readCancellation))
+	return e
+}
+
+// notWhileDraining turns changes away before the end: the internal listener has no drain.
+func (s *Shop) notWhileDraining(c *gin.Context) {
+	if s.draining.Load() {
+		s.fail(c, errDraining)
+	}
 }
 
 // onlyWhenStarted turns requests away before there is a schema to sell on.

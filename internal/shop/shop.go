@@ -40,6 +40,10 @@ type Config struct {
 	SubjectHeader string        // names the customer, where a gateway does so; empty for none
 	KeyTTL        time.Duration // how long idempotency keys are kept; 0 for ever
 
+	// Staff serves the changes of items on the internal listener. It needs a mixable strategy and a
+	// subject header.
+	Staff bool
+
 	StartupTimeout time.Duration // how long to wait for MySQL and Redis
 	DrainDelay     time.Duration // how long to go on serving after readiness was taken back
 	DrainTimeout   time.Duration // how long sales under way may take to finish

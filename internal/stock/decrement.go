@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
@@ -77,7 +76,8 @@ func take(ctx context.Context, tx *gorm.DB, itemID uint64, quantity int64) (left
 }
 
 // leftAfter sends an UPDATE that sets LAST_INSERT_ID to what is left. It comes back in the answer
-// to the UPDATE, which saves a SELECT under the row's lock.
+// to the UPDATE, which saves a SELECT under the row's lock. gorm does not return it, so that this is
+// plain SQL.
 func leftAfter(ctx context.Context, tx *gorm.DB, update string, args ...any) (left int64, ok bool, err error) {
 	done, err := tx.Statement.ConnPool.ExecContext(ctx, update, args...)
 	if err != nil {
@@ -264,7 +264,7 @@ const tooLong = 1406
 // isOneRows reports whether an error is one that a single row of a batch can cause.
 func isOneRows(err error) bool {
 	fromServer, ok := errors.AsType[*mysqldriver.MySQLError](err)
-	return ok && slices.Contains([]uint16{duplicateKey, tooLong}, fromServer.Number)
+	return errors.Is(err, gorm.ErrDuplicatedKey) || ok && fromServer.Number == tooLong
 }
 
 // Key is under which a customer's wish is known: see Sale.IdempotencyKey.
@@ -279,8 +279,8 @@ func (s *Store) OrdersByKeys(ctx context.Context, keys []Key) (map[Key]Order, er
 	for i, k := range keys {
 		pairs[i] = []any{k.IdempotencyKey, k.Subject}
 	}
-	var orders []Order
-	if err := s.db.WithContext(ctx).Where("(idempotency_key, subject) IN ?", pairs).Find(&orders).Error; err != nil {
+	orders, err := gorm.G[Order](s.db).Where("(idempotency_key, subject) IN ?", pairs).Find(ctx)
+	if err != nil {
 		return nil, fmt.Errorf("read orders by %d keys: %w", len(keys), err)
 	}
 	byKey := make(map[Key]Order, len(orders))

@@ -147,10 +147,15 @@ var effects = []struct {
 	{3, "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'orders' AND column_name = 'public_id'"},
 	{4, "SELECT (SELECT COUNT(*) FROM goose_db_version WHERE version_id = 3 AND is_applied) > 0 AND (SELECT COUNT(*) FROM information_schema.statistics" +
 		" WHERE table_schema = DATABASE() AND table_name = 'orders' AND index_name = 'orders_idempotency_key') = 0"},
+	{5, "SELECT COUNT(*) = 3 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name IN ('stock_buckets', 'stock_units', 'reservations')"},
+	{6, "SELECT (SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'changes') > 0 AND (SELECT COUNT(*) FROM information_schema.columns" +
+		" WHERE table_schema = DATABASE() AND table_name = 'items' AND column_name = 'name' AND character_set_name = 'utf8mb4') > 0"},
+	{7, "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'orders' AND column_name = 'cancelled_at'"},
 }
 
 // noteCommitted notes migrations whose effect is there and whose note is missing: the process that
-// applied them died, or lost its connection, between the two.
+// applied them died, or lost its connection, between the two. It stops at the first one whose effect
+// is missing: goose applies that one and all behind it.
 func (l *migrationLock) noteCommitted(ctx context.Context, conn *sql.Conn) error {
 	var known int
 	err := conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'goose_db_version'").Scan(&known)
@@ -165,8 +170,11 @@ func (l *migrationLock) noteCommitted(ctx context.Context, conn *sql.Conn) error
 		if err := conn.QueryRowContext(ctx, e.query).Scan(&committed); err != nil {
 			return err
 		}
-		if noted > 0 || committed == 0 {
+		if noted > 0 {
 			continue
+		}
+		if committed == 0 {
+			return nil
 		}
 		l.log.Warn("a migration was committed and not noted", "version", e.version)
 		if _, err := conn.ExecContext(ctx, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (?, TRUE)", e.version); err != nil {

@@ -93,6 +93,7 @@ func Open(dsn string, options ...Option) (*Store, error) {
 	pool.SetConnMaxLifetime(5 * time.Minute)
 	db, err := gorm.Open(mysql.New(mysql.Config{Conn: pool, SkipInitializeWithVersion: true}), &gorm.Config{
 		SkipDefaultTransaction: true,
+		TranslateError:         true, // gorm.ErrDuplicatedKey
 		DisableAutomaticPing:   true,
 		Logger:                 logger.Discard,
 		NowFunc:                func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) },

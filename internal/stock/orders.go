@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"gorm.io/gorm"
 )
 
 // Order returns the order with this public id, or ErrNotFound.
@@ -18,6 +20,8 @@ func (s *Store) OrderByKey(ctx context.Context, subject, key string) (Order, err
 
 // ClearKeys removes up to limit idempotency keys of orders that were made from one time until
 // before another, and returns how many there were.
+//
+// It is plain SQL, because gorm's UPDATE drops ORDER BY and LIMIT.
 func (s *Store) ClearKeys(ctx context.Context, from, before time.Time, limit int) (int64, error) {
 	done := s.db.WithContext(ctx).Exec(
 		"UPDATE orders SET idempotency_key = NULL WHERE created_at >= ? AND created_at < ? AND idempotency_key IS NOT NULL ORDER BY created_at LIMIT ?",
@@ -29,20 +33,14 @@ func (s *Store) ClearKeys(ctx context.Context, from, before time.Time, limit int
 }
 
 func (s *Store) orderWhere(ctx context.Context, where string, args ...any) (Order, error) {
-	var orders []Order
-	if err := s.db.WithContext(ctx).Where(where, args...).Limit(1).Find(&orders).Error; err != nil {
-		return Order{}, fmt.Errorf("read an order: %w", err)
-	}
-	if len(orders) == 0 {
-		return Order{}, ErrNotFound
-	}
-	return orders[0], nil
+	order, err := gorm.G[Order](s.db).Where(where, args...).Take(ctx)
+	return order, found("read an order", err)
 }
 
 // ItemOrders returns all orders of an item, the oldest first.
 func (s *Store) ItemOrders(ctx context.Context, itemID uint64) ([]Order, error) {
-	var orders []Order
-	if err := s.db.WithContext(ctx).Where("item_id = ?", itemID).Order("id").Find(&orders).Error; err != nil {
+	orders, err := gorm.G[Order](s.db).Where("item_id = ?", itemID).Order("id").Find(ctx)
+	if err != nil {
 		return nil, fmt.Errorf("read the orders of item %d: %w", itemID, err)
 	}
 	return orders, nil

@@ -13,7 +13,7 @@ type Item struct {
 	ID      uint64 `json:"id"`
 	Name    string `json:"name"`
 	Stock   int64  `json:"stock"`   // units left; negative only after an oversell
-	Version int64  `json:"version"` // grows with every write of the stock
+	Version int64  `json:"version"` // grows with every write of the item
 	Fence   int64  `json:"-"`       // the highest fencing token that was let in
 }
 
@@ -67,6 +67,8 @@ type Order struct {
 	Shop         string    `json:"shop"`
 	RequestID    string    `json:"request_id"`
 	CreatedAt    time.Time `json:"created_at"`
+
+	CancelledAt *time.Time `json:"cancelled_at,omitempty"` // nil for an order that stands
 
 	IdempotencyKey *string `json:"idempotency_key,omitempty"` // nil where the sale had none
 }

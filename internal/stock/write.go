@@ -10,7 +10,6 @@ import (
 	mysqldriver "github.com/go-sql-driver/mysql"
 	"github.com/google/uuid"
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 )
 
 // WriteTimeout is how long a transaction may take that only writes. It goes on when the sale's
@@ -105,16 +104,10 @@ func (s *Store) writeWhere(ctx context.Context, sale Sale, read Item, refused er
 func (s *Store) ForUpdate(ctx context.Context, sale Sale, decide func(read Item) error) (Order, error) {
 	var order Order
 	err := s.transaction(ctx, rowTimeout, func(tx *gorm.DB) error {
-		var items []Item
-		err := tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).
-			Where("id = ?", sale.ItemID).Limit(1).Find(&items).Error
+		read, err := lockItem(tx, sale.ItemID)
 		if err != nil {
 			return err
 		}
-		if len(items) == 0 {
-			return ErrNotFound
-		}
-		read := items[0]
 		if err := decide(read); err != nil {
 			return err
 		}
@@ -162,17 +155,16 @@ const (
 	recordChanged   = 1020 // MariaDB's innodb_snapshot_isolation
 )
 
-// duplicateKey can only be the idempotency key: public ids do not repeat.
-const duplicateKey = 1062
-
 func classify(err error) error {
+	// It can only be the idempotency key: public ids do not repeat.
+	if errors.Is(err, gorm.ErrDuplicatedKey) {
+		return fmt.Errorf("%w: %w", ErrRepeated, err)
+	}
 	var fromServer *mysqldriver.MySQLError
 	if errors.As(err, &fromServer) {
 		switch fromServer.Number {
 		case lockWaitTimeout, deadlock, recordChanged:
 			return fmt.Errorf("%w: %w", ErrConflict, err)
-		case duplicateKey:
-			return fmt.Errorf("%w: %w", ErrRepeated, err)
 		}
 	}
 	return err

@@ -20,6 +20,7 @@ var batched = Strategy{
 	Decrement:  "for all that wait: UPDATE ... SET stock = stock - sum WHERE stock >= sum, one INSERT",
 	Telling:    "contention",
 	Properties: databaseLock,
+	Mixable:    true,
 	Build: func(d Deps) (Guard, Decrement) {
 		b := &batcher{store: d.Store, Options: d.Options, sold: d.Batched, queues: map[uint64][]*waiter{}}
 		return Unguarded{}, b.sell

@@ -16,6 +16,7 @@ var conditional = Strategy{
 	Decrement:  "UPDATE ... SET stock = stock - ? WHERE stock >= ?",
 	Telling:    "contention",
 	Properties: databaseLock,
+	Mixable:    true,
 	Build: func(d Deps) (Guard, Decrement) {
 		return Unguarded{}, retryConflicts(d.Options, sellConditionally(&soldOutItems{}))
 	},

@@ -15,6 +15,7 @@ var fencedRelative = Strategy{
 	Decrement:  "UPDATE ... SET stock = stock - ?, fence = ? WHERE fence <= ? AND stock >= ?",
 	Telling:    "pause",
 	Properties: fenced.Properties,
+	Mixable:    true,
 	Build:      func(d Deps) (Guard, Decrement) { return Reference(d), sellFencedRelative },
 }
 

@@ -24,6 +24,7 @@ var forUpdate = Strategy{
 	Decrement:  "SELECT ... FOR UPDATE, UPDATE, in a transaction",
 	Telling:    "crash",
 	Properties: databaseLock,
+	Mixable:    true,
 	Build: func(d Deps) (Guard, Decrement) {
 		return Unguarded{}, retryConflicts(d.Options, sellForUpdate)
 	},

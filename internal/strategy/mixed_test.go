@@ -3,74 +3,198 @@ package strategy_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/strategytest"
 )
 
-// mixable are the strategies that may sell one item at the same time, beside restocks.
-var mixable = []string{"fenced-relative", "conditional", "for-update"}
+// mixable are the strategies that may sell one item at the same time, beside changes of it.
+func mixable() []strategy.Strategy {
+	return slices.DeleteFunc(strategy.All(), func(s strategy.Strategy) bool { return !s.Mixable })
+}
 
-// TestMixedStrategiesBalance sells one item by several strategies while it is restocked. In the end
-// what was there and what came is what was sold and what is left, to the unit.
+func TestWhichStrategiesMayBeMixed(t *testing.T) {
+	if got := fmt.Sprint(strategy.Names(mixable())); got != "[fenced-relative for-update optimistic conditional batched]" {
+		t.Errorf("mixable are %s", got)
+	}
+}
+
+// TestMixedStrategiesBalance sells one item by several strategies while it is restocked, corrected
+// and renamed, and orders of it are cancelled. In the end what was there and what came is what was
+// sold and what is left, to the unit.
 func TestMixedStrategiesBalance(t *testing.T) {
-	const initial = 1000
-	d := strategytest.Deps(t)
-	item := strategytest.NewItem(t, d, initial)
-	ctx, stop := context.WithTimeout(t.Context(), 3*time.Second)
+	m := &mixture{Deps: strategytest.Deps(t), t: t, done: map[string]*atomic.Int64{}}
+	m.item = strategytest.NewItem(t, m.Deps, 1000)
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
 	defer stop()
-	var working sync.WaitGroup
-	var sold, came atomic.Int64
-	sellBy := map[string]*atomic.Int64{}
-	for _, name := range mixable {
-		by, err := strategy.Find(name, strategy.All())
-		if err != nil {
-			t.Fatal(err)
-		}
-		sellBy[name] = &atomic.Int64{}
+	for _, by := range mixable() {
 		for range 2 { // as two processes would
-			seller := strategytest.NewSeller(t, by, d)
-			working.Go(func() {
-				for n := 0; ctx.Err() == nil; n++ {
-					order, err := seller.Sell(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1 + rand.Int64N(3), RequestID: strconv.Itoa(n), Shop: "test"})
-					switch {
-					case err == nil:
-						sold.Add(order.Quantity)
-						sellBy[name].Add(1)
-					case !errors.Is(err, stock.ErrSoldOut) && !errors.Is(err, stock.ErrConflict):
-						t.Errorf("%s: %v", name, err)
-					}
-				}
-			})
+			seller := strategytest.NewSeller(t, by, m.Deps)
+			m.keep(ctx, by.Name, func() error { return m.sell(seller) })
 		}
 	}
-	working.Go(func() {
+	m.keep(ctx, "restock", m.restock)
+	m.keep(ctx, "correct", m.correct)
+	m.keep(ctx, "cancel", m.cancel)
+	m.keep(ctx, "rename", m.rename)
+	m.working.Wait()
+	if was, is := m.balance(1000); was != is {
+		t.Errorf("there were and came %d units, but %d were sold or are left", was, is)
+	}
+	for name, n := range m.done {
+		if n.Load() < 5 {
+			t.Errorf("%s succeeded only %d times: this test mixes nothing", name, n.Load())
+		}
+	}
+}
+
+// mixture is one item, and those who write to it. Its methods but keep and balance are safe for
+// concurrent use.
+type mixture struct {
+	strategy.Deps
+	t       *testing.T
+	item    stock.Item
+	working sync.WaitGroup
+	done    map[string]*atomic.Int64 // how often each has succeeded
+
+	keys  atomic.Int64
+	mu    sync.Mutex
+	made  []stock.Order // guarded by mu: not cancelled
+	names atomic.Int64
+}
+
+// keep does one thing again and again until ctx ends. It may be refused.
+func (m *mixture) keep(ctx context.Context, name string, do func() error) {
+	if m.done[name] == nil {
+		m.done[name] = &atomic.Int64{}
+	}
+	done := m.done[name]
+	m.working.Go(func() {
 		for ctx.Err() == nil {
-			if _, err := d.Store.Pool().ExecContext(t.Context(), "UPDATE items SET stock = stock + 10, version = version + 1 WHERE id = ?", item.ID); err != nil {
-				t.Error(err)
+			switch err := do(); {
+			case err == nil:
+				done.Add(1)
+			case !errors.Is(err, stock.ErrSoldOut) && !errors.Is(err, stock.ErrConflict) && !errors.Is(err, stock.ErrStale):
+				m.t.Errorf("%s: %v", name, err)
 			}
-			came.Add(10)
-			time.Sleep(20 * time.Millisecond)
+			time.Sleep(rand.N(20 * time.Millisecond))
 		}
 	})
-	working.Wait()
-	now, err := d.Store.Read(t.Context(), item.ID)
+}
+
+func (m *mixture) sell(by *strategy.Seller) error {
+	order, err := by.Sell(m.t.Context(), stock.Sale{ItemID: m.item.ID, Quantity: 1 + rand.Int64N(3), RequestID: "r", Shop: "test"})
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	if initial+came.Load() != sold.Load()+now.Stock || now.Stock < 0 {
-		t.Errorf("%d there were and %d came, but %d were sold and %d are left", initial, came.Load(), sold.Load(), now.Stock)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.made = append(m.made, order)
+	return nil
+}
+
+func (m *mixture) author() stock.Author {
+	return stock.Author{Subject: "ann", IdempotencyKey: strconv.FormatInt(m.keys.Add(1), 10), RequestID: "r", Shop: "test"}
+}
+
+func (m *mixture) restock() error {
+	_, err := m.Store.Restock(m.t.Context(), m.author(), m.item.ID, 20)
+	return err
+}
+
+func (m *mixture) correct() error {
+	seen, err := m.Store.Read(m.t.Context(), m.item.ID)
+	if err != nil {
+		return err
 	}
-	for name, n := range sellBy {
-		if n.Load() < 10 {
-			t.Errorf("%s sold only %d times: this test mixes nothing", name, n.Load())
+	_, err = m.Store.Correct(m.t.Context(), m.author(), m.item.ID, seen.Version, max(seen.Stock-5+rand.Int64N(11), 0))
+	return err
+}
+
+func (m *mixture) cancel() error {
+	m.mu.Lock()
+	if len(m.made) == 0 {
+		m.mu.Unlock()
+		return stock.ErrConflict
+	}
+	order := m.made[0]
+	m.made = m.made[1:]
+	m.mu.Unlock()
+	_, err := m.Store.Cancel(m.t.Context(), m.author(), order)
+	return err
+}
+
+func (m *mixture) rename() error {
+	_, err := m.Store.Rename(m.t.Context(), m.author(), m.item.ID, nil, fmt.Sprint("name ", m.names.Add(1)))
+	return err
+}
+
+// balance returns how many units there were and came, and how many are in orders that stand or are
+// left.
+func (m *mixture) balance(initial int64) (was, is int64) {
+	m.t.Helper()
+	changes, err := m.Store.Changes(m.t.Context(), m.item.ID)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	orders, err := m.Store.ItemOrders(m.t.Context(), m.item.ID)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	now, err := m.Store.Read(m.t.Context(), m.item.ID)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	was, is = initial, now.Stock
+	for _, c := range changes {
+		if c.Action == stock.Restocked || c.Action == stock.Corrected {
+			was += c.StockAfter - c.StockBefore
+		}
+	}
+	for _, o := range orders {
+		if o.CancelledAt == nil {
+			is += o.Quantity
+		}
+	}
+	if now.Stock < 0 {
+		m.t.Errorf("%d units are left", now.Stock)
+	}
+	return was, is
+}
+
+// TestFencedMayNotBeMixed restocks an item between the read and the write of a sale: fenced writes
+// over it, and every mixable strategy keeps it.
+func TestFencedMayNotBeMixed(t *testing.T) {
+	for _, by := range strategy.All() {
+		m := &mixture{Deps: strategytest.Deps(t), t: t}
+		m.item = strategytest.NewItem(t, m.Deps, 100)
+		restocked := false
+		ctx := sale.WithHook(t.Context(), func(_ context.Context, p sale.Point, _ []slog.Attr) {
+			// for-update has the row from its read on.
+			if p == sale.Write && !restocked && by.Name != "for-update" {
+				restocked = true
+				if err := m.restock(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		seller := strategytest.NewSeller(t, by, m.Deps)
+		if _, err := seller.Sell(ctx, stock.Sale{ItemID: m.item.ID, Quantity: 1, RequestID: "r", Shop: "test"}); err != nil {
+			t.Errorf("%s: %v", by.Name, err)
+		}
+		if was, is := m.balance(100); (was == is) != by.Mixable {
+			t.Errorf("%s, mixable %t: there were and came %d units, %d were sold or are left", by.Name, by.Mixable, was, is)
 		}
 	}
 }

@@ -14,6 +14,7 @@ var optimistic = Strategy{
 	Decrement:  "SELECT, UPDATE ... WHERE version = ?, retried",
 	Telling:    "contention",
 	Properties: databaseLock,
+	Mixable:    true,
 	Build: func(d Deps) (Guard, Decrement) {
 		return Unguarded{}, retryConflicts(d.Options, sellVersioned)
 	},

@@ -34,6 +34,9 @@ type Strategy struct {
 	Properties Properties
 	// WithOneProcess is what it has besides when Options.OneProcess is on.
 	WithOneProcess Property
+	// Mixable says that others may write to the item meanwhile, if they raise its version: other
+	// mixable strategies, and changes such as a restock. Its stock is in the item's row.
+	Mixable bool
 	// NeedsQuorum says that it needs several independent Redis servers: Deps.Quorum.
 	NeedsQuorum bool
 

@@ -13,7 +13,7 @@ import (
 	"stocklock/internal/strategy"
 )
 
-// The queries. Each takes the run's id as its parameter.
+// The queries. All parameters of each are the run's id.
 var (
 	//go:embed totals.sql
 	totals string
@@ -37,10 +37,13 @@ type Run struct {
 // Counts is what the database says of a run.
 type Counts struct {
 	InitialStock int64
+	Restocked    int64 // units that came
+	Corrected    int64 // units that corrections added, less those that they took
 	Remaining    int64
 	Orders       int64
-	Sold         int64 // units in orders
-	Oversold     int64 // units sold beyond the initial stock
+	Sold         int64 // units in orders that stand
+	Cancelled    int64 // units in cancelled orders
+	Oversold     int64 // units sold beyond what was there and came
 	LostUpdates  int64 // units sold that the stock does not know of
 	Duplicates   int64 // orders beyond the first for one request id
 }
@@ -68,8 +71,8 @@ func Start(ctx context.Context, store *stock.Store, run Run) (Run, error) {
 // stock.ErrNotFound where there is no such run.
 func Count(ctx context.Context, store *stock.Store, run Run) (Counts, error) {
 	var c Counts
-	err := store.Pool().QueryRowContext(ctx, totals, run.ID).
-		Scan(&c.InitialStock, &c.Remaining, &c.Orders, &c.Sold, &c.Oversold, &c.LostUpdates)
+	err := store.Pool().QueryRowContext(ctx, totals, run.ID, run.ID, run.ID).
+		Scan(&c.InitialStock, &c.Restocked, &c.Corrected, &c.Remaining, &c.Orders, &c.Sold, &c.Cancelled, &c.Oversold, &c.LostUpdates)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = stock.ErrNotFound
 	}

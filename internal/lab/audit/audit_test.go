@@ -47,3 +47,47 @@ func TestTheAuditCountsFromTheOrders(t *testing.T) {
 		t.Errorf("Count of no run = %v, want ErrNotFound", err)
 	}
 }
+
+func TestTheAuditCountsChanges(t *testing.T) {
+	store, err := stock.Open(testserver.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatalf("migrate: %v", err)
+	}
+	run, err := audit.Start(t.Context(), store, audit.Run{ID: "run", Strategy: "s", Scenario: "c", InitialStock: 2})
+	if err != nil {
+		t.Fatalf("Start: %v", err)
+	}
+	read, err := store.Read(t.Context(), run.ItemID)
+	if err != nil {
+		t.Fatalf("Read: %v", err)
+	}
+	var order stock.Order
+	for _, request := range []string{"a", "b"} { // the second loses the first's update
+		sale := stock.Sale{ItemID: run.ItemID, Quantity: 1, RequestID: request, Strategy: "test", Shop: "shop"}
+		if order, err = store.Write(t.Context(), sale, read); err != nil {
+			t.Fatalf("Write: %v", err)
+		}
+	}
+	by := func(key string) stock.Author {
+		return stock.Author{Subject: "ann", IdempotencyKey: key, RequestID: "r", Shop: "shop"}
+	}
+	restocked, err := store.Restock(t.Context(), by("1"), run.ItemID, 10)
+	if err != nil {
+		t.Fatalf("Restock: %v", err)
+	}
+	if _, err := store.Correct(t.Context(), by("2"), run.ItemID, restocked.Version, 7); err != nil {
+		t.Fatalf("Correct: %v", err)
+	}
+	if _, err := store.Cancel(t.Context(), by("3"), order); err != nil {
+		t.Fatalf("Cancel: %v", err)
+	}
+	got, err := audit.Count(t.Context(), store, run)
+	want := audit.Counts{InitialStock: 2, Restocked: 10, Corrected: -4, Remaining: 8, Orders: 2, Sold: 1, Cancelled: 1, LostUpdates: 1}
+	if err != nil || got != want {
+		t.Errorf("Count = %+v, %v, want %+v", got, err, want)
+	}
+}

@@ -2,6 +2,7 @@ package shoptest
 
 import (
 	"database/sql"
+	"fmt"
 	"net/http"
 	"os"
 	"strings"
@@ -60,6 +61,7 @@ func TestAShopSellsWithTheLeastRights(t *testing.T) {
 	cfg.User, cfg.Passwd = "shop", "geheim"
 	shop, err := processes.Shop(t.Context(), rig.ShopOptions{Name: "shop", Env: map[string]string{
 		"SHOP_MYSQL": cfg.FormatDSN(), "SHOP_REDIS": "redis://" + testserver.RedisAddr(t), "SHOP_MIGRATE": "false", "SHOP_LAB": "true",
+		"SHOP_STAFF": "true", "SHOP_SUBJECT_HEADER": "X-Subject",
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -78,6 +80,33 @@ func TestAShopSellsWithTheLeastRights(t *testing.T) {
 		header := http.Header{labmode.StrategyHeader: {name}, "Idempotency-Key": {"key-of-some-customer-" + name}}
 		if got := post(t.Context(), shop, item, header, ""); got == nil || got.StatusCode != 201 {
 			t.Errorf("%s: %+v; the log: %s", name, got, shop.LogTail())
+		}
+	}
+	item, err := store.CreateItem(t.Context(), "book", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	order, err := store.Decrement(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Strategy: "conditional", Shop: "shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, change := range []struct{ method, path, body string }{
+		{"POST", "/api/v1/items", `{"name":"tea","stock":1}`},
+		{"PATCH", fmt.Sprintf("/api/v1/items/%d", item.ID), `{"name":"tea"}`},
+		{"POST", "/api/v1/orders/" + order.PublicID + "/cancellation", ""},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), change.method, shop.Internal+change.path, strings.NewReader(change.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header = http.Header{"Content-Type": {"application/json"}, "X-Subject": {"ann"}, "Idempotency-Key": {fmt.Sprint("change-", n)}}
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode > 201 {
+			t.Errorf("%s %s: %s; the log: %s", change.method, change.path, answer.Status, shop.LogTail())
 		}
 	}
 }

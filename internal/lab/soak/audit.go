@@ -9,11 +9,11 @@ import (
 	"stocklock/internal/lab/load"
 )
 
-// Account is what became of the items and customers of one strategy: SQL counts, compared with the
+// Account is what became of the items and customers of one shelf: SQL counts, compared with the
 // answers.
 type Account struct {
-	Strategy string
-	Items    int // that were sold at all
+	Strategy string // or mixed
+	Items    int    // that were sold at all
 
 	Orders      int   // rows
 	Answers     int   // customers who got a 201
@@ -22,6 +22,8 @@ type Account struct {
 	Refused     int   // customers with an answer that nothing was sold
 	Oversold    int64 // units beyond the stock
 	LostUpdates int64 // units sold that are not taken off the stock
+
+	Initial, Restocked, Corrected, Cancelled, Sold, Left int64 // units; those sold are in orders that stand
 
 	AnswersWithoutOrder int // 201s without exactly this order
 	OrdersWithoutAnswer int // orders of customers with another answer, or none
@@ -43,8 +45,8 @@ func (s *soak) audit(ctx context.Context, r *Report) error {
 		}
 		r.find("%s", failure)
 	}
-	for at, shelf := range s.customers.shelves {
-		a := Account{Strategy: shelf.strategy.Name, Items: shelf.at + 1}
+	for _, shelf := range s.shelves {
+		a := Account{Strategy: shelf.name(), Items: shelf.at + 1}
 		orders := map[string][]uint64{} // by key
 		for _, item := range shelf.items[:shelf.at+1] {
 			counted, err := audit.Count(ctx, s.store, item)
@@ -53,6 +55,12 @@ func (s *soak) audit(ctx context.Context, r *Report) error {
 			}
 			a.Oversold += counted.Oversold
 			a.LostUpdates += counted.LostUpdates
+			a.Initial += counted.InitialStock
+			a.Restocked += counted.Restocked
+			a.Corrected += counted.Corrected
+			a.Cancelled += counted.Cancelled
+			a.Sold += counted.Sold
+			a.Left += counted.Remaining
 			rows, err := s.store.ItemOrders(ctx, item.ItemID)
 			if err != nil {
 				return err
@@ -67,7 +75,7 @@ func (s *soak) audit(ctx context.Context, r *Report) error {
 			}
 		}
 		for _, p := range s.customers.purchases {
-			if p.shelf == at {
+			if s.customers.lanes[p.lane].shelf == shelf {
 				a.compare(p, orders[p.key])
 				delete(orders, p.key)
 			}

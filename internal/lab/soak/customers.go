@@ -17,12 +17,13 @@ import (
 // purchase is one customer's attempt to buy one unit, under one idempotency key.
 type purchase struct {
 	key      string
-	shelf    int
+	lane     int
 	item     audit.Run
 	tries    int
 	doubtful bool // a try may have sold: only a 201 or sold out ends it
 	outcome  load.Outcome
 	order    uint64   // the id in the 201
+	publicID string   // the public one
 	replayed bool     // the 201 answered a repeat
 	story    []string // what each try was answered
 
@@ -33,6 +34,12 @@ type purchase struct {
 
 // open reports whether the customer still wants an answer.
 func (p *purchase) open() bool { return p.outcome == "" }
+
+// lane is one strategy and what it sells.
+type lane struct {
+	shelf *shelf
+	by    string // the strategy's name
+}
 
 // placed is a fault that is injected into the next purchase.
 type placed struct {
@@ -46,9 +53,9 @@ type placed struct {
 type customers struct {
 	seed  uint64
 	shops []*rig.TestbedShop
+	lanes []lane
 
-	mu        sync.Mutex // guards the rest
-	shelves   []*shelf
+	mu        sync.Mutex // guards the rest, and which items are sold
 	purchases []*purchase
 	again     []*purchase // to repeat, in the order of due
 	down      []time.Time // by shop: it refused a connection; until then, other shops are tried
@@ -62,14 +69,20 @@ type customers struct {
 
 // answer is what one request was answered.
 type answer struct {
-	shop, shelf int
-	at          time.Time
-	outcome     load.Outcome
-	status      int
+	shop, lane int
+	at         time.Time
+	outcome    load.Outcome
+	status     int
 }
 
-func newCustomers(seed uint64, shops []*rig.TestbedShop) *customers {
-	return &customers{seed: seed, shops: shops, down: make([]time.Time, len(shops))}
+func newCustomers(seed uint64, shops []*rig.TestbedShop, shelves []*shelf) *customers {
+	c := &customers{seed: seed, shops: shops, down: make([]time.Time, len(shops))}
+	for _, s := range shelves {
+		for _, by := range s.strategies {
+			c.lanes = append(c.lanes, lane{s, by.Name})
+		}
+	}
+	return c
 }
 
 const (
@@ -113,7 +126,7 @@ func (c *customers) send(p *purchase) load.Order {
 	p.tries++
 	order := load.Order{
 		Shop: c.shops[p.shop].URL, ItemID: p.item.ItemID, Quantity: 1, RequestID: p.key, IdempotencyKey: p.key,
-		Strategy: p.item.Strategy, Run: p.item.ID, Tag: p,
+		Strategy: c.lanes[p.lane].by, Run: p.item.ID, Tag: p,
 	}
 	if p.fault != nil && p.tries == 1 {
 		order.Fault = p.fault.Fault
@@ -123,9 +136,9 @@ func (c *customers) send(p *purchase) load.Order {
 
 func (c *customers) newPurchase() *purchase {
 	n := len(c.purchases)
-	p := &purchase{key: fmt.Sprintf("soak-%010d-%010d", c.seed, n), shelf: n % len(c.shelves)}
-	p.item = c.shelves[p.shelf].item()
-	p.shop = c.upFrom(n / len(c.shelves)) // every shop sells by every strategy
+	p := &purchase{key: fmt.Sprintf("soak-%010d-%010d", c.seed, n), lane: n % len(c.lanes)}
+	p.item = c.lanes[p.lane].shelf.item()
+	p.shop = c.upFrom(n / len(c.lanes)) // every shop sells by every strategy
 	if len(c.faults) > 0 {
 		p.fault, c.faults = c.faults[0], c.faults[1:]
 		p.shop = p.fault.shop
@@ -154,7 +167,7 @@ func (c *customers) answered(a load.Answer) {
 	}
 	p.story = append(p.story, fmt.Sprintf("%s by shop %d", a.Outcome, p.shop+1))
 	c.conclude(p, a)
-	c.answers = append(c.answers, answer{p.shop, p.shelf, time.Now(), a.Outcome, a.Status})
+	c.answers = append(c.answers, answer{p.shop, p.lane, time.Now(), a.Outcome, a.Status})
 	if p.open() {
 		c.askAgain(p)
 	}
@@ -168,10 +181,10 @@ func (c *customers) conclude(p *purchase, a load.Answer) {
 		if err != nil {
 			c.failures = append(c.failures, fmt.Sprintf("%s: %v", p.key, err))
 		}
-		p.outcome, p.order, p.replayed = load.Sold, order.ID, a.Replayed()
+		p.outcome, p.order, p.publicID, p.replayed = load.Sold, order.ID, order.PublicID, a.Replayed()
 	case load.SoldOut:
 		p.outcome = load.SoldOut
-		c.shelves[p.shelf].soldOut(p.item)
+		c.lanes[p.lane].shelf.soldOut(p.item)
 	case load.Refused:
 		c.down[p.shop] = time.Now().Add(refusedPause)
 	case load.Unknown:
@@ -215,10 +228,10 @@ func (c *customers) firstSales(after time.Time) (took time.Duration, missing []s
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for shop := range c.shops {
-		for shelf, by := range c.shelves {
+		for n, lane := range c.lanes {
 			sold, instead := time.Time{}, map[string]int{}
 			for _, t := range c.answers {
-				if t.shop != shop || t.shelf != shelf || t.at.Before(after) {
+				if t.shop != shop || t.lane != n || t.at.Before(after) {
 					continue
 				}
 				if t.outcome == load.Sold {
@@ -233,7 +246,7 @@ func (c *customers) firstSales(after time.Time) (took time.Duration, missing []s
 					answers = append(answers, fmt.Sprintf("%d × %s", n, answer))
 				}
 				slices.Sort(answers)
-				missing = append(missing, fmt.Sprintf("shop %d by %s (%s)", shop+1, by.strategy.Name, strings.Join(answers, ", ")))
+				missing = append(missing, fmt.Sprintf("shop %d by %s (%s)", shop+1, lane.by, strings.Join(answers, ", ")))
 			}
 			took = max(took, sold.Sub(after))
 		}

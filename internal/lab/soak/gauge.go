@@ -91,7 +91,7 @@ func (s *soak) gaugeRedis(ctx context.Context, g *Gauges) error {
 	client := s.testbed.Redis().Client()
 	defer client.Close()
 	locks := map[string]bool{}
-	for _, shelf := range s.customers.shelves {
+	for _, shelf := range s.shelves {
 		for _, item := range shelf.items {
 			key := strategy.Key(item.ItemID)
 			locks[key], locks[redislock.Keys("", key).Lock] = true, true

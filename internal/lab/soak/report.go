@@ -19,6 +19,7 @@ type Report struct {
 
 	Recoveries recoveries
 	Accounts   []Account
+	Changes    []Changes // none where no strategy takes them
 	Before     *Gauges
 	After      *Gauges
 
@@ -109,6 +110,10 @@ func (r *Report) Survived() bool { return len(r.Findings) == 0 }
 func (r *Report) Print(out io.Writer) {
 	fmt.Fprintln(out, r.recoveryTable())
 	fmt.Fprintf(out, "\n%s\n", r.accountTable())
+	if len(r.Changes) > 0 {
+		fmt.Fprintf(out, "\n%s\n", r.balanceTable())
+		fmt.Fprintf(out, "\n%s\n", r.changeTable())
+	}
 	fmt.Fprintf(out, "\n%s\n", r.gaugeTable())
 	fmt.Fprintf(out, "\n%d customers at %d orders/s for %s, %d repeats, %d clean refusals · Redis: %d locks, %d keys that never expire, %d that do · MySQL: %d unknown connections\n",
 		r.Purchases, r.Rate, r.Lasted.Round(time.Second), r.Repeats, r.Busy,
@@ -142,6 +147,23 @@ func (r *Report) accountTable() string {
 	for _, a := range r.Accounts {
 		w.AppendRow(table.Row{a.Strategy, a.Items, a.Orders, a.Answers, a.Replayed, a.Doubtful, a.Refused, a.Oversold, a.LostUpdates,
 			a.AnswersWithoutOrder, a.OrdersWithoutAnswer, a.Duplicates})
+	}
+	return w.Render()
+}
+
+// balanceTable shows that what was there and what came is what was sold and what is left.
+func (r *Report) balanceTable() string {
+	w := newTable("units", "initial", "restocked", "corrected", "sum", "in orders\nthat stand", "left", "sum", "cancelled")
+	for _, a := range r.Accounts {
+		w.AppendRow(table.Row{a.Strategy, a.Initial, a.Restocked, a.Corrected, a.Initial + a.Restocked + a.Corrected, a.Sold, a.Left, a.Sold + a.Left, a.Cancelled})
+	}
+	return w.Render()
+}
+
+func (r *Report) changeTable() string {
+	w := newTable("changes", "asked", "made", "replayed", "in doubt\nat first", "refused")
+	for _, c := range r.Changes {
+		w.AppendRow(table.Row{c.Action, c.Asked, c.Made, c.Replayed, c.Doubtful, c.Refused})
 	}
 	return w.Render()
 }

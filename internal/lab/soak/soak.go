@@ -1,12 +1,13 @@
 // Package soak sells for a long time while everything goes wrong at once.
 //
 // Customers order at a steady rate. They repeat a request without an answer under the same
-// idempotency key. Meanwhile a schedule made from a seed kills, stops, cuts off, restarts and
+// idempotency key. Where the strategies allow it, staff restocks, corrects and renames the items that
+// are sold, and cancels orders, in the same way. Meanwhile a schedule made from a seed kills, stops, cuts off, restarts and
 // floods shops, Redis and MySQL, several at a time. After each of these episodes every shop must
 // sell again by every strategy within a stated time. At the end SQL says whether the orders and the
 // answers agree, and the shops' own metrics say whether anything was leaked.
 //
-// The files: soak.go is the order of events, customers.go and shelf.go the load, schedule.go when
+// The files: soak.go is the order of events, customers.go, staff.go and shelf.go the load, schedule.go when
 // which fault is injected, kinds.go and storm.go the faults, inject.go their injection and the
 // recoveries, audit.go and gauge.go what is checked, report.go what is printed.
 package soak
@@ -29,7 +30,7 @@ import (
 // Options are the settings of a soak.
 type Options struct {
 	Shop          string                 // the program that is started as the shops, empty for the one of the checkout
-	Strategies    []strategy.Description // all at once, each on items of its own
+	Strategies    []strategy.Description // all at once; the mixable ones sell the same items
 	Faults        []string               // words that choose among the faults, as in [Faults]; none for all
 	Shops         int
 	Duration      time.Duration // how long faults are injected; warming up and checking take more
@@ -61,7 +62,9 @@ type soak struct {
 	mysql     *testserver.MySQL
 	testbed   *rig.Testbed
 	store     *stock.Store
+	shelves   []*shelf
 	customers *customers
+	staff     *staff // nil where no shelf takes changes
 }
 
 // Run soaks private servers and shops, which end with it. An error means that the harness failed or
@@ -103,18 +106,21 @@ func (s *soak) open(ctx context.Context) (err error) {
 		Env: map[string]string{
 			"SHOP_LAB": "true", "SHOP_LOG_LEVEL": "error", "SHOP_MAX_IN_FLIGHT": "300",
 			"SHOP_LEASE": lease.String(), "SHOP_WAIT": wait.String(), "SHOP_LAB_WORK": work.String(),
+			"SHOP_STAFF": "true", "SHOP_SUBJECT_HEADER": subjectHeader,
 		},
 	})
 	if err != nil {
 		return errors.Join(err, s.store.Close())
 	}
-	s.customers = newCustomers(s.Seed, s.testbed.Shops)
-	for _, by := range s.Strategies {
-		items, err := s.stockUp(ctx, by)
-		if err != nil {
+	s.shelves = arrange(s.Strategies)
+	s.customers = newCustomers(s.Seed, s.testbed.Shops, s.shelves)
+	for _, shelf := range s.shelves {
+		if err := s.stockUp(ctx, shelf); err != nil {
 			return errors.Join(err, s.store.Close())
 		}
-		s.customers.shelves = append(s.customers.shelves, &shelf{strategy: by, items: items})
+		if shelf.takesChanges() {
+			s.staff = &staff{soak: s, shelf: shelf}
+		}
 	}
 	return nil
 }
@@ -135,11 +141,12 @@ func (s *soak) run(ctx context.Context) (Report, error) {
 
 	s.began = time.Now()
 	loading, stop := context.WithCancel(ctx)
-	loaded := make(chan error, 1)
+	loaded := make(chan error, 2)
 	go func() { loaded <- orders.Run(loading, s.customers.next, s.customers.answered) }()
+	go func() { loaded <- s.staff.work(loading) }()
 	recovered, err := s.injectAll(ctx)
 	stop()
-	if err := errors.Join(err, <-loaded); err != nil {
+	if err := errors.Join(err, <-loaded, <-loaded); err != nil {
 		return Report{}, err
 	}
 
@@ -148,7 +155,7 @@ func (s *soak) run(ctx context.Context) (Report, error) {
 	if err := s.customers.settle(ctx, settling); err != nil {
 		r.find("%v", err)
 	}
-	if err := s.audit(ctx, &r); err != nil {
+	if err := errors.Join(s.audit(ctx, &r), s.staff.audit(ctx, &r)); err != nil {
 		return r, err
 	}
 	if r.After, err = s.gauge(ctx, before); err != nil {

@@ -33,7 +33,7 @@ func run(t *testing.T, seed uint64, duration time.Duration, strategies ...string
 }
 
 func TestWhatShouldSurviveASoakDoes(t *testing.T) {
-	r := run(t, 1, 25*time.Second, "fenced", "for-update", "optimistic", "conditional")
+	r := run(t, 1, 25*time.Second, "fenced", "fenced-relative", "for-update", "optimistic", "conditional", "batched")
 	if !r.Survived() {
 		t.Errorf("found:\n%s", strings.Join(r.Findings, "\n"))
 	}

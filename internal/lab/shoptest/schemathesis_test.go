@@ -1,0 +1,83 @@
+//go:build contract
+
+package shoptest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/testserver"
+)
+
+// TestSchemathesisFindsNothing holds the production shop to its contract, with requests that
+// schemathesis makes from the contract. Its path is in SCHEMATHESIS: see scripts/contract/run.sh.
+func TestSchemathesisFindsNothing(t *testing.T) {
+	program := os.Getenv("SCHEMATHESIS")
+	if program == "" {
+		t.Fatal("SCHEMATHESIS is not set: run make contract")
+	}
+	shop := startProduction(t)
+	for n := range 3 {
+		createItem(t, shop, n)
+	}
+	config, err := filepath.Abs(filepath.Join(root, "scripts/contract/schemathesis.toml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, url := range map[string]string{"public": shop.URL, "internal": shop.Internal} {
+		t.Run(name, func(t *testing.T) {
+			args := []string{"--config-file=" + config, "run", url + "/openapi.yaml", "--checks=all", "--seed=1", "--no-color"}
+			schemathesis := exec.CommandContext(t.Context(), program, append(args, strings.Fields(os.Getenv("ARGS"))...)...)
+			schemathesis.Dir = t.TempDir()
+			schemathesis.Stdout, schemathesis.Stderr = t.Output(), t.Output()
+			if err := schemathesis.Run(); err != nil {
+				t.Errorf("schemathesis: %v; the shop's log: %s", err, shop.LogTail())
+			}
+		})
+	}
+}
+
+// startProduction starts the shop as it is deployed, with the changes of items switched on.
+func startProduction(t *testing.T) *rig.Shop {
+	t.Helper()
+	started, err := rig.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = started.Close() })
+	if err := started.UseShopBinary(buildProduction(t)); err != nil {
+		t.Fatal(err)
+	}
+	shop, err := started.Shop(t.Context(), rig.ShopOptions{Name: "shop", Env: map[string]string{
+		"SHOP_MYSQL": testserver.Database(t), "SHOP_REDIS": "redis://" + testserver.RedisAddr(t), "SHOP_STAFF": "true", "SHOP_SUBJECT_HEADER": "X-Subject",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return shop
+}
+
+// createItem creates an item with enough stock for every order that schemathesis may make.
+func createItem(t *testing.T, shop *rig.Shop, n int) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodPost, shop.Internal+"/api/v1/items", strings.NewReader(`{"name":"book","stock":1000000}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header = http.Header{"Content-Type": {"application/json"}, "X-Subject": {"ann"}, "Idempotency-Key": {fmt.Sprint("item-", n)}}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusCreated {
+		t.Fatalf("create an item: %s", answer.Status)
+	}
+}

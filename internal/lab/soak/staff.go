@@ -1,0 +1,263 @@
+package soak
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"stocklock/internal/lab/load"
+	"stocklock/internal/shop"
+	"stocklock/internal/stock"
+)
+
+// How many change the items that are sold, and how long each of them pauses between two changes.
+const (
+	staffSize  = 3
+	staffPause = 500 * time.Millisecond
+)
+
+const (
+	subjectHeader = "X-Subject"
+	subjectName   = "soak"
+)
+
+// Changes is what became of one kind of change.
+type Changes struct {
+	Action   stock.Action
+	Asked    int
+	Made     int
+	Replayed int // of them, those whose answer came to a repeated request
+	Doubtful int // without a clear answer at first
+	Refused  int
+}
+
+// wish is a change that a member of the staff wants, under one idempotency key.
+type wish struct {
+	action             stock.Action
+	key                string
+	method, path, body string
+	tag                string // If-Match, empty for none
+
+	made, replayed, doubtful bool
+	refused                  string // the answer, where it was refused
+	unexpected               bool   // the answer is none that a right wish gets
+}
+
+// expected are the problems with which a right wish may be refused.
+var expected = []string{"version-changed", "already-cancelled"}
+
+// staff changes the items of a shelf while they are sold. It is safe for concurrent use.
+type staff struct {
+	*soak
+	shelf  *shelf
+	client http.Client
+
+	mu     sync.Mutex
+	wishes []*wish // guarded by mu
+}
+
+// work makes changes until ctx ends, and then waits for the answers to those that are open.
+func (s *staff) work(ctx context.Context) error {
+	if s == nil {
+		return nil
+	}
+	var working sync.WaitGroup
+	var mu sync.Mutex
+	var errs []error
+	for n := range staffSize {
+		working.Go(func() {
+			rng := rand.New(rand.NewPCG(s.Seed, uint64(n)))
+			for ; ctx.Err() == nil; pause(ctx, time.Duration(rng.Int64N(2*int64(staffPause)))) {
+				if err := s.change(ctx, rng); err != nil {
+					mu.Lock()
+					errs = append(errs, err)
+					mu.Unlock()
+					return
+				}
+			}
+		})
+	}
+	working.Wait()
+	return errors.Join(errs...)
+}
+
+// change has a wish and repeats it, at one shop after the other, until the answer is clear.
+func (s *staff) change(ctx context.Context, rng *rand.Rand) error {
+	w := s.wish(ctx, rng)
+	if w == nil {
+		return nil
+	}
+	giveUp := time.Now().Add(s.Duration + settling)
+	for n := rng.IntN(len(s.testbed.Shops)); ; n++ {
+		status, header, body, err := s.ask(context.WithoutCancel(ctx), s.testbed.Shops[n%len(s.testbed.Shops)].Internal, w)
+		switch {
+		case err == nil && status < 300:
+			w.made, w.replayed = true, header.Get(shop.ReplayedHeader) == "true"
+			return nil
+		case err == nil && status < 500:
+			w.refused = string(body)
+			w.unexpected = !slices.Contains(expected, problemOf(body))
+			return nil
+		case err == nil && status != http.StatusServiceUnavailable:
+			w.refused, w.unexpected = string(body), true
+			return nil
+		case time.Now().After(giveUp):
+			return fmt.Errorf("the change %s has no clear answer: %d %s, %v", w.key, status, body, err)
+		}
+		w.doubtful = true
+		time.Sleep(firstPause)
+	}
+}
+
+// problemOf returns the slug of the problem in an answer, empty for none of the shop's.
+func problemOf(body []byte) string {
+	var problem struct{ Type string }
+	if json.Unmarshal(body, &problem) != nil {
+		return ""
+	}
+	slug, _ := shop.ProblemSlug(problem.Type)
+	return slug
+}
+
+// wish decides what to change. It returns nil where nothing can be changed now.
+func (s *staff) wish(ctx context.Context, rng *rand.Rand) *wish {
+	s.customers.mu.Lock()
+	item := s.shelf.item().ItemID
+	var order string
+	if n := len(s.customers.purchases); n > 0 {
+		if p := s.customers.purchases[rng.IntN(n)]; p.outcome == load.Sold && s.customers.lanes[p.lane].shelf == s.shelf {
+			order = p.publicID
+		}
+	}
+	s.customers.mu.Unlock()
+
+	path := fmt.Sprintf("/api/v1/items/%d", item)
+	var w *wish
+	switch action := rng.IntN(10); {
+	case action < 3:
+		w = &wish{action: stock.Restocked, method: http.MethodPost, path: path + "/restocks", body: fmt.Sprintf(`{"quantity":%d}`, 1+rng.IntN(10))}
+	case action < 6:
+		seen, tag, err := s.see(ctx, s.testbed.Shops[rng.IntN(len(s.testbed.Shops))].URL+path)
+		if err != nil {
+			return nil
+		}
+		w = &wish{action: stock.Corrected, method: http.MethodPut, path: path + "/stock", tag: tag, body: fmt.Sprintf(`{"stock":%d}`, max(0, seen.Stock-3+rng.Int64N(7)))}
+	case action < 8:
+		if order == "" {
+			return nil
+		}
+		w = &wish{action: stock.Cancelled, method: http.MethodPost, path: "/api/v1/orders/" + order + "/cancellation"}
+	case action < 9:
+		w = &wish{action: stock.Renamed, method: http.MethodPatch, path: path, body: fmt.Sprintf(`{"name":"soak %d"}`, rng.IntN(1000))}
+	default:
+		w = &wish{action: stock.Created, method: http.MethodPost, path: "/api/v1/items", body: `{"name":"soak","stock":1}`}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.key = fmt.Sprint("change-", len(s.wishes))
+	s.wishes = append(s.wishes, w)
+	return w
+}
+
+// see reads an item and its ETag.
+func (s *staff) see(ctx context.Context, url string) (item stock.Item, tag string, err error) {
+	err = s.send(ctx, http.MethodGet, url, "", nil, func(answer *http.Response) error {
+		tag = answer.Header.Get("ETag")
+		if answer.StatusCode != http.StatusOK {
+			return errors.New(answer.Status)
+		}
+		return json.NewDecoder(answer.Body).Decode(&item)
+	})
+	return item, tag, err
+}
+
+func (s *staff) ask(ctx context.Context, shopURL string, w *wish) (status int, header http.Header, body []byte, err error) {
+	asked := http.Header{"Content-Type": {"application/json"}, subjectHeader: {subjectName}, shop.IdempotencyKeyHeader: {w.key}}
+	if w.tag != "" {
+		asked.Set("If-Match", w.tag)
+	}
+	err = s.send(ctx, w.method, shopURL+w.path, w.body, asked, func(answer *http.Response) (err error) {
+		status, header = answer.StatusCode, answer.Header
+		body, err = io.ReadAll(answer.Body)
+		return err
+	})
+	return status, header, body, err
+}
+
+func (s *staff) send(ctx context.Context, method, url, body string, header http.Header, read func(*http.Response) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	if header != nil {
+		request.Header = header
+	}
+	request.Close = true // at rest, no connection of the staff is counted
+	answer, err := s.client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	return read(answer)
+}
+
+// audit compares the answers to the staff with the entries of the audit.
+func (s *staff) audit(ctx context.Context, r *Report) error {
+	if s == nil {
+		return nil
+	}
+	made := 0
+	for _, action := range []stock.Action{stock.Restocked, stock.Corrected, stock.Cancelled, stock.Renamed, stock.Created} {
+		sum := Changes{Action: action}
+		for _, w := range s.wishes {
+			if w.action != action {
+				continue
+			}
+			sum.Asked++
+			sum.Made += count(w.made)
+			sum.Replayed += count(w.replayed)
+			sum.Doubtful += count(w.doubtful)
+			sum.Refused += count(w.refused != "")
+			if w.unexpected {
+				r.find("%s %s: an unexpected answer: %s", action, w.key, w.refused)
+			}
+			entry, err := s.store.ChangeByKey(ctx, subjectName, w.key)
+			if err != nil && !errors.Is(err, stock.ErrNotFound) {
+				return err
+			}
+			if there := err == nil && entry.Action == action; there != w.made {
+				r.find("%s %s: answered as made %t, in the audit %t, refused with %q", action, w.key, w.made, there, w.refused)
+			}
+		}
+		if sum.Made == 0 {
+			r.find("no change was made: %s", action)
+		}
+		made += sum.Made
+		r.Changes = append(r.Changes, sum)
+	}
+	var entries int
+	if err := s.store.Pool().QueryRowContext(ctx, "SELECT COUNT(*) FROM changes").Scan(&entries); err != nil {
+		return err
+	}
+	if entries != made {
+		r.find("%d changes were answered as made, the audit has %d", made, entries)
+	}
+	return nil
+}
+
+func count(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}

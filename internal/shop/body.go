@@ -1,0 +1,171 @@
+package shop
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"mime"
+	"net/http"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+	"github.com/gin-gonic/gin/binding"
+)
+
+// maxBody is how many bytes a body may have: enough for the longest name with every character
+// escaped.
+const maxBody = 2 << 10
+
+// requestBody is the JSON object of a request. Its fields are scalars, with the ranges of their
+// values in gin's tags.
+type requestBody interface {
+	example() string // a right one
+	ranges() string  // what the values must be
+}
+
+// readBody reads and checks the body of a request.
+func readBody[T requestBody](c *gin.Context) (body T, err error) {
+	if err := wantJSON(c.Request); err != nil {
+		return body, err
+	}
+	text, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, maxBody))
+	if err != nil {
+		return body, unread(err)
+	}
+	return parseBody[T](text)
+}
+
+// whole is a whole number as JSON writes it: 1, 1.0 and 1e0 are the same one. It fits into an int64.
+type whole int64
+
+var errNotWhole = errors.New("not a whole number")
+
+// UnmarshalJSON reads a number. The exact value counts, whatever its notation.
+func (w *whole) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		return nil
+	}
+	const longest = 64 // also bounds what an exponent can ask for, with the next line
+	_, exponent, _ := strings.Cut(strings.ToLower(string(text)), "e")
+	value, ok := new(big.Rat), false
+	if len(text) <= longest && len(exponent) <= len("+99") {
+		_, ok = value.SetString(string(text))
+	}
+	if !ok || !value.IsInt() || !value.Num().IsInt64() || text[0] == '"' {
+		return errNotWhole
+	}
+	*w = whole(value.Num().Int64())
+	return nil
+}
+
+// wantJSON refuses a body that is not JSON as it stands, and one that is announced to be too large.
+func wantJSON(r *http.Request) error {
+	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || media != "application/json" {
+		return refusal{wrongMediaType, "send the body with Content-Type: application/json"}
+	}
+	if charset := params["charset"]; charset != "" && !strings.EqualFold(charset, "utf-8") {
+		return refusal{wrongMediaType, fmt.Sprintf("send the body in UTF-8, not in %q", charset)}
+	}
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" {
+		return refusal{wrongMediaType, fmt.Sprintf("send the body without Content-Encoding, not with %q", encoding)}
+	}
+	if r.ContentLength > maxBody {
+		return errTooLarge
+	}
+	return nil
+}
+
+var errTooLarge = refusal{tooLarge, fmt.Sprintf("a body has at most %d bytes", maxBody)}
+
+// unread says why the body did not come. The errors' own texts are about this side: they have its
+// address.
+func unread(err error) error {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return errTooLarge
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return refusal{tooSlow, fmt.Sprintf("the body did not come within %s: nothing was done", readTimeout)}
+	}
+	return refusal{malformed, "the body cannot be read: it is shorter than was announced, or its chunks are wrong"}
+}
+
+// parseBody reads one JSON object, with nothing after it. The values are checked by gin's validator.
+// The names are not left to gin's binding: as encoding/json below it, it takes names in capitals,
+// and the last of two equal names.
+func parseBody[T requestBody](text []byte) (body T, err error) {
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&body); err != nil {
+		return body, unreadable(body, err)
+	}
+	if _, err := in.Token(); !errors.Is(err, io.EOF) {
+		return body, unreadable(body, errors.New("something comes after it"))
+	}
+	if err := checkNames(text, namesOf(body)); err != nil {
+		return body, unreadable(body, err)
+	}
+	if err := binding.Validator.ValidateStruct(body); err != nil {
+		return body, refusal{invalid, body.ranges()}
+	}
+	return body, nil
+}
+
+// namesOf returns the names that the object may have.
+func namesOf(body requestBody) (names []string) {
+	for field := range reflect.TypeOf(body).Fields() {
+		names = append(names, field.Tag.Get("json"))
+	}
+	return names
+}
+
+// checkNames refuses the names of a decoded object that the decoder lets through.
+func checkNames(object []byte, allowed []string) error {
+	in := json.NewDecoder(bytes.NewReader(object))
+	if _, err := in.Token(); err != nil {
+		return err
+	}
+	var seen []string
+	for in.More() {
+		token, err := in.Token()
+		if err != nil {
+			return err
+		}
+		name := fmt.Sprint(token)
+		switch {
+		case !slices.Contains(allowed, name):
+			return fmt.Errorf("unknown field %q", name)
+		case slices.Contains(seen, name):
+			return fmt.Errorf("it has the %s twice", name)
+		}
+		seen = append(seen, name)
+		if _, err := in.Token(); err != nil { // the value, a scalar
+			return err
+		}
+	}
+	return nil
+}
+
+// unreadable says what is wrong in terms of the request, not of this program.
+func unreadable(body requestBody, err error) error {
+	if errors.Is(err, errNotWhole) {
+		return refusal{invalid, body.ranges()}
+	}
+	why := strings.TrimPrefix(err.Error(), "json: ")
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		if wrong.Field != "" {
+			return refusal{invalid, body.ranges()}
+		}
+		why = "it is of the type " + wrong.Value
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		why = "it ends too early"
+	}
+	return refusal{malformed, "the body must be " + body.example() + ": " + why}
+}

@@ -1,0 +1,221 @@
+package shop
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+)
+
+// wish is a change that a request asks for.
+type wish struct {
+	same func(stock.Change) bool // whether this is the change that it asks for
+	make func(ctx context.Context, by stock.Author) (stock.Change, error)
+	show func(stock.Change)
+}
+
+// change makes a handler of what reads a wish from a request. The wish is fulfilled once, in the
+// way of [Shop.sellOnce]; its key is never forgotten. It takes no place from customers.
+func (s *Shop) change(read func(*gin.Context) (wish, error)) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		asked, err := read(c)
+		if err != nil {
+			s.fail(c, err)
+			return
+		}
+		by, err := s.author(c)
+		if err != nil {
+			s.fail(c, err)
+			return
+		}
+		before := func(ctx context.Context) (stock.Change, error) {
+			made, err := s.store.ChangeByKey(ctx, by.Subject, by.IdempotencyKey)
+			if err == nil && !asked.same(made) {
+				err = errKeyReused
+			}
+			return made, err
+		}
+		replayed := false
+		made, err := inTime(s, c, func(ctx context.Context) (made stock.Change, err error) {
+			made, replayed, err = once(ctx, before, func(ctx context.Context) (stock.Change, error) { return asked.make(ctx, by) })
+			return made, err
+		})
+		if err != nil {
+			s.fail(c, err)
+			return
+		}
+		s.Log.InfoContext(c.Request.Context(), "changed", "action", made.Action, "item", made.ItemID, "subject", by.Subject,
+			"stock_before", made.StockBefore, "stock_after", made.StockAfter, "request", by.RequestID, "replayed", replayed)
+		if replayed {
+			c.Header(replayedHeader, "true")
+		}
+		asked.show(made)
+	}
+}
+
+// author reads who asks for a change and under which key. Both must be there: an audit without a
+// name proves nothing, and a restock that is repeated without a key counts twice.
+func (s *Shop) author(c *gin.Context) (by stock.Author, err error) {
+	by = stock.Author{RequestID: requestID(c), Shop: s.Name}
+	if by.Subject, err = s.subject(c.Request.Header); err != nil {
+		return by, err
+	}
+	if by.Subject == "" {
+		return by, refusal{malformed, fmt.Sprintf("%s must name who asks for the change", s.SubjectHeader)}
+	}
+	if by.IdempotencyKey, err = requestKey(c.Request.Header, by.Subject); err != nil {
+		return by, err
+	}
+	if by.IdempotencyKey == "" {
+		return by, refusal{malformed, "send an " + idempotencyKeyHeader + ": a change that is repeated under it is made once"}
+	}
+	return by, nil
+}
+
+type newItem struct {
+	Name  string `json:"name" binding:"min=1,max=100"`
+	Stock *whole `json:"stock" binding:"required,min=0,max=1000000000000"`
+}
+
+func (newItem) example() string { return `{"name": "book", "stock": 10}` }
+
+func (newItem) ranges() string { return rename{}.ranges() + ", and " + correction{}.ranges() }
+
+func (s *Shop) readNewItem(c *gin.Context) (wish, error) {
+	body, err := readBody[newItem](c)
+	return wish{
+		same: func(is stock.Change) bool {
+			return is.Action == stock.Created && is.NameAfter == body.Name && is.StockAfter == int64(*body.Stock)
+		},
+		make: func(ctx context.Context, by stock.Author) (stock.Change, error) {
+			return s.store.Add(ctx, by, body.Name, int64(*body.Stock))
+		},
+		show: func(made stock.Change) {
+			c.Header("Location", fmt.Sprintf("%s/items/%d", apiPrefix, made.ItemID))
+			showItem(c, http.StatusCreated, made.Item())
+		},
+	}, err
+}
+
+type rename struct {
+	Name string `json:"name" binding:"min=1,max=100"`
+}
+
+func (rename) example() string { return `{"name": "book"}` }
+
+func (rename) ranges() string { return "name must have 1 to 100 characters" }
+
+func (s *Shop) readRename(c *gin.Context) (wish, error) {
+	item, seen, err := itemAndVersion(c)
+	if err != nil {
+		return wish{}, err
+	}
+	body, err := readBody[rename](c)
+	return wish{
+		same: func(is stock.Change) bool {
+			return is.Action == stock.Renamed && is.ItemID == item && is.NameAfter == body.Name
+		},
+		make: func(ctx context.Context, by stock.Author) (stock.Change, error) {
+			return s.store.Rename(ctx, by, item, seen, body.Name)
+		},
+		show: func(made stock.Change) { showItem(c, http.StatusOK, made.Item()) },
+	}, err
+}
+
+type restock struct {
+	Quantity whole `json:"quantity" binding:"min=1,max=1000000000000"`
+}
+
+func (restock) example() string { return `{"quantity": 10}` }
+
+func (restock) ranges() string {
+	return fmt.Sprintf("quantity must be a whole number from 1 to %d", stock.MaxStock)
+}
+
+func (s *Shop) readRestock(c *gin.Context) (wish, error) {
+	item, err := pathNumber(c, "item")
+	if err != nil {
+		return wish{}, err
+	}
+	body, err := readBody[restock](c)
+	return wish{
+		same: func(is stock.Change) bool {
+			return is.Action == stock.Restocked && is.ItemID == item && is.StockAfter-is.StockBefore == int64(body.Quantity)
+		},
+		make: func(ctx context.Context, by stock.Author) (stock.Change, error) {
+			return s.store.Restock(ctx, by, item, int64(body.Quantity))
+		},
+		show: func(made stock.Change) { showItem(c, http.StatusOK, made.Item()) },
+	}, err
+}
+
+type correction struct {
+	Stock *whole `json:"stock" binding:"required,min=0,max=1000000000000"`
+}
+
+func (correction) example() string { return `{"stock": 10}` }
+
+func (correction) ranges() string {
+	return fmt.Sprintf("stock must be a whole number from 0 to %d", stock.MaxStock)
+}
+
+func (s *Shop) readCorrection(c *gin.Context) (wish, error) {
+	item, seen, err := itemAndVersion(c)
+	if err != nil {
+		return wish{}, err
+	}
+	body, err := readBody[correction](c)
+	if err != nil {
+		return wish{}, err
+	}
+	if seen == nil {
+		return wish{}, refusal{versionRequired, "send If-Match with the ETag of the item whose stock was counted"}
+	}
+	return wish{
+		same: func(is stock.Change) bool {
+			return is.Action == stock.Corrected && is.ItemID == item && is.StockAfter == int64(*body.Stock) && is.Version == *seen+1
+		},
+		make: func(ctx context.Context, by stock.Author) (stock.Change, error) {
+			return s.store.Correct(ctx, by, item, *seen, int64(*body.Stock))
+		},
+		show: func(made stock.Change) { showItem(c, http.StatusOK, made.Item()) },
+	}, nil
+}
+
+// readCancellation reads a request that has no body.
+func (s *Shop) readCancellation(c *gin.Context) (wish, error) {
+	id, err := pathOrder(c)
+	if err != nil {
+		return wish{}, err
+	}
+	order, err := inTime(s, c, func(ctx context.Context) (stock.Order, error) { return s.store.Order(ctx, id) })
+	if err != nil {
+		return wish{}, err
+	}
+	if _, err := strategy.Find(order.Strategy, strategy.All()); err != nil {
+		return wish{}, refusal{invalid, fmt.Sprintf("the order was made by the strategy %s of the lab, whose stock may be elsewhere", order.Strategy)}
+	}
+	return wish{
+		same: func(is stock.Change) bool { return is.OrderID != nil && *is.OrderID == order.ID },
+		make: func(ctx context.Context, by stock.Author) (stock.Change, error) {
+			return s.store.Cancel(ctx, by, order)
+		},
+		show: func(made stock.Change) {
+			order.CancelledAt = &made.CreatedAt
+			c.JSON(http.StatusOK, s.show(order))
+		},
+	}, nil
+}
+
+// itemAndVersion reads which item is meant, and the version of it that was seen.
+func itemAndVersion(c *gin.Context) (item uint64, seen *int64, err error) {
+	if item, err = pathNumber(c, "item"); err != nil {
+		return 0, nil, err
+	}
+	seen, err = seenVersion(c.Request.Header)
+	return item, seen, err
+}

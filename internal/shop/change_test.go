@@ -1,0 +1,242 @@
+package shop
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"stocklock/internal/stock"
+)
+
+// staffed has the changes of items on the internal listener.
+func staffed(c *Config) { c.Staff, c.SubjectHeader = true, "X-Subject" }
+
+// staff asks for a change, as ann. The headers are added, or replace those of the key and the
+// subject.
+func (r *running) staff(method, path, key, body string, headers ...string) answer {
+	r.t.Helper()
+	header := http.Header{"Content-Type": {"application/json"}, "X-Subject": {"ann"}}
+	if key != "" {
+		header.Set(idempotencyKeyHeader, key)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		header.Set(headers[i], headers[i+1])
+		if headers[i+1] == "" {
+			header.Del(headers[i])
+		}
+	}
+	got, err := send(r.t.Context(), method, r.internal+path, body, header)
+	if err != nil {
+		r.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	checkContract(r.t, method, path, header, got)
+	return got
+}
+
+func itemPath(item stock.Item) string { return fmt.Sprintf("/api/v1/items/%d", item.ID) }
+
+// TestStaffChangesItems makes each change, and repeats it: the answer is the same, and what it did
+// is done once.
+func TestStaffChangesItems(t *testing.T) {
+	s := open(t, staffed)
+	created := s.staff("POST", "/api/v1/items", "k-create", `{"name":"a boök 📕","stock":5}`)
+	var item stock.Item
+	decode(t, created, &item)
+	if created.status != 201 || item.Name != "a boök 📕" || item.Stock != 5 || created.header.Get("Location") != itemPath(item) || created.header.Get("ETag") != `"0"` {
+		t.Fatalf("create: %d %v %s", created.status, created.header, created.body)
+	}
+	order := s.buy(item).order(t)
+	for _, change := range []struct {
+		method, path, key, body, ifMatch string
+		name                             string
+		stock, version                   int64
+	}{
+		{"POST", itemPath(item) + "/restocks", "k-restock", `{"quantity":10}`, "", "a boök 📕", 14, 2},
+		{"PATCH", itemPath(item), "k-rename", `{"name":"tea"}`, "", "tea", 14, 3},
+		{"PATCH", itemPath(item), "k-rename-2", `{"name":"the"}`, `"3"`, "the", 14, 4},
+		{"PUT", itemPath(item) + "/stock", "k-correct", `{"stock":0}`, `"4"`, "the", 0, 5},
+		{"POST", "/api/v1/orders/" + order.ID + "/cancellation", "k-cancel", "", "", "the", 1, 6},
+	} {
+		first := s.staff(change.method, change.path, change.key, change.body, "If-Match", change.ifMatch)
+		again := s.staff(change.method, change.path, change.key, change.body, "If-Match", change.ifMatch)
+		if first.status != 200 || first.header.Get(replayedHeader) != "" {
+			t.Fatalf("%s: %d %s", change.key, first.status, first.body)
+		}
+		if again.status != 200 || again.body != first.body || again.header.Get("ETag") != first.header.Get("ETag") || again.header.Get(replayedHeader) != "true" {
+			t.Errorf("%s repeated: %d %s, want %s", change.key, again.status, again.body, first.body)
+		}
+		now := s.get(itemPath(item))
+		var is stock.Item
+		decode(t, now, &is)
+		want := stock.Item{ID: item.ID, Name: change.name, Stock: change.stock, Version: change.version}
+		if is != want || now.header.Get("ETag") != fmt.Sprintf(`"%d"`, change.version) {
+			t.Errorf("after %s: %+v, want %+v", change.key, is, want)
+		}
+		if got := s.staff("POST", itemPath(item)+"/restocks", change.key, `{"quantity":7}`); got.problem() != "idempotency-key-reused" {
+			t.Errorf("%s for something else: %d %s", change.key, got.status, got.body)
+		}
+	}
+	if got := s.get("/api/v1/orders/" + order.ID).order(t); got.CancelledAt == nil {
+		t.Errorf("the order is %+v, want it cancelled", got)
+	}
+
+	changes, err := s.store.Changes(t.Context(), item.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var audit []string
+	for _, c := range changes {
+		audit = append(audit, fmt.Sprintf("%s %s: %s %d, %s %d, version %d", c.Subject, c.Action, c.NameBefore, c.StockBefore, c.NameAfter, c.StockAfter, c.Version))
+		if c.Shop != "test-shop" || c.RequestID == "" || c.CreatedAt.IsZero() || (c.OrderID != nil) != (c.Action == stock.Cancelled) {
+			t.Errorf("the audit has %+v", c)
+		}
+	}
+	want := []string{
+		"ann create:  0, a boök 📕 5, version 0",
+		"ann restock: a boök 📕 4, a boök 📕 14, version 2",
+		"ann rename: a boök 📕 14, tea 14, version 3",
+		"ann rename: tea 14, the 14, version 4",
+		"ann correct: the 14, the 0, version 5",
+		"ann cancel: the 0, the 1, version 6",
+	}
+	if got := strings.Join(audit, "\n"); got != strings.Join(want, "\n") {
+		t.Errorf("the audit has\n%s\nwant\n%s", got, strings.Join(want, "\n"))
+	}
+}
+
+// TestChangesInFlightAreMadeOnce repeats a restock many times at once, and cancels an order from
+// many sides.
+func TestChangesInFlightAreMadeOnce(t *testing.T) {
+	s := open(t, staffed)
+	item := s.item(3)
+	order := s.buy(item).order(t)
+	var mu sync.Mutex
+	answers := map[string]int{}
+	var asking sync.WaitGroup
+	for n := range 10 {
+		asking.Go(func() {
+			restocked := s.staff("POST", itemPath(item)+"/restocks", "k", `{"quantity":100}`)
+			cancelled := s.staff("POST", "/api/v1/orders/"+order.ID+"/cancellation", fmt.Sprint("k-", n), "")
+			mu.Lock()
+			defer mu.Unlock()
+			answers[fmt.Sprint("restock ", restocked.status)]++
+			answers[fmt.Sprint("cancel ", cancelled.status, cancelled.problem())]++
+		})
+	}
+	asking.Wait()
+	if fmt.Sprint(answers) != "map[cancel 200:1 cancel 409already-cancelled:9 restock 200:10]" || s.left(item) != 103 {
+		t.Errorf("answered %v, %d units left, want 103", answers, s.left(item))
+	}
+}
+
+func TestChangesThatAreRefusedChangeNothing(t *testing.T) {
+	s := open(t, staffed)
+	item := s.item(5)
+	path := itemPath(item)
+	foreign := s.buy(item).order(t)
+	if _, err := s.store.Pool().ExecContext(t.Context(), "UPDATE orders SET strategy = 'buckets' WHERE public_id = ?", foreign.ID); err != nil {
+		t.Fatal(err)
+	}
+	before, err := s.store.Read(t.Context(), item.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const most = "1000000000000"
+	long := strings.Repeat("ä", 101)
+	for _, test := range []struct {
+		name, method, path, body, ifMatch string
+		status                            int
+		problem                           string
+	}{
+		{"a correction without the version", "PUT", path + "/stock", `{"stock":1}`, "", 428, "version-required"},
+		{"a correction of an old version", "PUT", path + "/stock", `{"stock":1}`, `"0"`, 412, "version-changed"},
+		{"a rename of an old version", "PATCH", path, `{"name":"x"}`, `"0"`, 412, "version-changed"},
+		{"any version", "PUT", path + "/stock", `{"stock":1}`, "*", 400, "malformed"},
+		{"a weak version", "PUT", path + "/stock", `{"stock":1}`, `W/"1"`, 400, "malformed"},
+		{"a version of another writing", "PUT", path + "/stock", `{"stock":1}`, `"01"`, 400, "malformed"},
+		{"a bare version", "PUT", path + "/stock", `{"stock":1}`, `1`, 400, "malformed"},
+		{"two versions", "PUT", path + "/stock", `{"stock":1}`, `"1", "2"`, 400, "malformed"},
+		{"a stock below 0", "PUT", path + "/stock", `{"stock":-1}`, `"1"`, 422, "invalid"},
+		{"no stock", "PUT", path + "/stock", `{}`, `"1"`, 422, "invalid"},
+		{"a stock too large", "PUT", path + "/stock", `{"stock":1000000000001}`, `"1"`, 422, "invalid"},
+		{"a restock of nothing", "POST", path + "/restocks", `{"quantity":0}`, "", 422, "invalid"},
+		{"a restock beyond the most", "POST", path + "/restocks", `{"quantity":` + most + `}`, "", 409, "too-many-units"},
+		{"a restock with a field too much", "POST", path + "/restocks", `{"quantity":1,"stock":1}`, "", 400, "malformed"},
+		{"a restock of an unknown item", "POST", "/api/v1/items/0/restocks", `{"quantity":1}`, "", 404, "not-found"},
+		{"a name too long", "PATCH", path, `{"name":"` + long + `"}`, "", 422, "invalid"},
+		{"no name", "PATCH", path, `{"name":""}`, "", 422, "invalid"},
+		{"a name that is a number", "PATCH", path, `{"name":1}`, "", 422, "invalid"},
+		{"a name twice", "PATCH", path, `{"name":"name","name":"x"}`, "", 400, "malformed"},
+		{"a new item without stock", "POST", "/api/v1/items", `{"name":"x"}`, "", 422, "invalid"},
+		{"a new item without a name", "POST", "/api/v1/items", `{"stock":1}`, "", 422, "invalid"},
+		{"an unknown order", "POST", "/api/v1/orders/019353a2-0000-7000-8000-000000000000/cancellation", "", "", 404, "not-found"},
+		{"an order by a number", "POST", "/api/v1/orders/1/cancellation", "", "", 400, "malformed"},
+		{"an order of the lab", "POST", "/api/v1/orders/" + foreign.ID + "/cancellation", "", "", 422, "invalid"},
+	} {
+		got := s.staff(test.method, test.path, "k", test.body, "If-Match", test.ifMatch)
+		if got.status != test.status || got.problem() != test.problem {
+			t.Errorf("%s: %d %s, want %d %s", test.name, got.status, got.body, test.status, test.problem)
+		}
+	}
+	for name, headers := range map[string][]string{
+		"no key": {"Idempotency-Key", ""}, "no subject": {"X-Subject", ""}, "a subject with a space": {"X-Subject", "a b"},
+	} {
+		if got := s.staff("POST", path+"/restocks", "k", `{"quantity":1}`, headers...); got.problem() != "malformed" {
+			t.Errorf("%s: %d %s, want malformed", name, got.status, got.body)
+		}
+	}
+	now, err := s.store.Read(t.Context(), item.ID)
+	if changes, changesErr := s.store.Changes(t.Context(), item.ID); err != nil || changesErr != nil || now != before || len(changes) > 0 {
+		t.Errorf("the item is %+v, want %+v; the audit has %+v", now, before, changes)
+	}
+}
+
+// TestOnlyTheInternalListenerChangesItems asks the public listener of a shop with changes, and the
+// internal one of a shop without.
+func TestOnlyTheInternalListenerChangesItems(t *testing.T) {
+	for name, refused := range map[string]struct {
+		change func(*Config)
+		url    func(*running) string
+	}{
+		"public":          {staffed, func(s *running) string { return s.url }},
+		"not switched on": {func(c *Config) { c.SubjectHeader = "X-Subject" }, func(s *running) string { return s.internal }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, refused.change)
+			item := s.item(5)
+			order := s.buy(item).order(t)
+			for _, change := range []struct{ method, path, body string }{
+				{"POST", "/api/v1/items", `{"name":"x","stock":1}`},
+				{"PATCH", itemPath(item), `{"name":"x"}`},
+				{"POST", itemPath(item) + "/restocks", `{"quantity":1}`},
+				{"PUT", itemPath(item) + "/stock", `{"stock":1}`},
+				{"POST", "/api/v1/orders/" + order.ID + "/cancellation", ""},
+			} {
+				header := http.Header{"Content-Type": {"application/json"}, "X-Subject": {"ann"}, "Idempotency-Key": {"key-of-some-customer-1"}, "If-Match": {`"1"`}}
+				got, err := send(t.Context(), change.method, refused.url(s)+change.path, change.body, header)
+				if err != nil || got.status != 404 && got.status != 405 {
+					t.Errorf("%s %s: %d %s, %v", change.method, change.path, got.status, got.body, err)
+				}
+			}
+			if left := s.left(item); left != 4 {
+				t.Errorf("%d units left, want 4", left)
+			}
+		})
+	}
+}
+
+func TestAnItemThatWasSeenIsNotSentAgain(t *testing.T) {
+	s := open(t, nil)
+	item := s.item(5)
+	ask := func(tag string) answer {
+		return s.do(t.Context(), http.MethodGet, itemPath(item), "", http.Header{"If-None-Match": {tag}})
+	}
+	if got := ask(`"0"`); got.status != 304 || got.body != "" || got.header.Get("ETag") != `"0"` {
+		t.Errorf("the version that is: %d %q", got.status, got.body)
+	}
+	if got := ask(`"1"`); got.status != 200 {
+		t.Errorf("another version: %d %s", got.status, got.body)
+	}
+}

@@ -1,0 +1,174 @@
+package stock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"gorm.io/gorm"
+)
+
+// Action says what a [Change] did.
+type Action string
+
+const (
+	Created   Action = "create"
+	Renamed   Action = "rename"
+	Restocked Action = "restock"
+	Corrected Action = "correct"
+	Cancelled Action = "cancel"
+)
+
+// Author is who wants a change, and how the wish is known.
+type Author struct {
+	Subject        string
+	IdempotencyKey string // of all changes of a subject under one key only one is made
+	RequestID      string
+	Shop           string // the process that serves it
+}
+
+// Change is an entry of the audit. It is written in the transaction of what it describes.
+type Change struct {
+	ID      uint64
+	Action  Action
+	ItemID  uint64
+	OrderID *uint64 // of the order that was cancelled, nil for any other action
+	Author  `gorm:"embedded"`
+
+	NameBefore, NameAfter   string // before is empty for a new item
+	StockBefore, StockAfter int64  // before is 0 for a new item
+
+	Version   int64 // of the item afterwards
+	CreatedAt time.Time
+}
+
+// Item returns the item as the change left it.
+func (c Change) Item() Item {
+	return Item{ID: c.ItemID, Name: c.NameAfter, Stock: c.StockAfter, Version: c.Version}
+}
+
+// MaxStock is how many units an item may have after a change.
+const MaxStock = 1_000_000_000_000
+
+// What can keep a change from being made, besides the errors of a sale. Nothing was written.
+var (
+	// ErrStale: the item has another version than the one that was seen.
+	ErrStale = errors.New("stock: the item has another version")
+	// ErrTooMany: the item would have more than MaxStock units.
+	ErrTooMany = errors.New("stock: too many units")
+	// ErrCancelled: the order was cancelled before.
+	ErrCancelled = errors.New("stock: the order is cancelled")
+)
+
+// Add creates an item.
+func (s *Store) Add(ctx context.Context, by Author, name string, units int64) (Change, error) {
+	entry := Change{Action: Created, Author: by, NameAfter: name, StockAfter: units}
+	err := s.transaction(ctx, WriteTimeout, func(tx *gorm.DB) error {
+		item := Item{Name: name, Stock: units}
+		if err := tx.Create(&item).Error; err != nil {
+			return err
+		}
+		entry.ItemID = item.ID
+		return tx.Create(&entry).Error
+	})
+	return entry, changeError(entry, err)
+}
+
+// Rename gives an item another name. It is refused with [ErrStale] where the item does not have the
+// version that was seen; nil stands for any.
+func (s *Store) Rename(ctx context.Context, by Author, itemID uint64, seen *int64, name string) (Change, error) {
+	return s.change(ctx, Change{Action: Renamed, ItemID: itemID, Author: by}, func(_ *gorm.DB, entry *Change, item Item) error {
+		if seen != nil && *seen != item.Version {
+			return ErrStale
+		}
+		entry.NameAfter = name
+		return nil
+	})
+}
+
+// Restock adds units to what the item has.
+func (s *Store) Restock(ctx context.Context, by Author, itemID uint64, units int64) (Change, error) {
+	return s.change(ctx, Change{Action: Restocked, ItemID: itemID, Author: by}, func(_ *gorm.DB, entry *Change, item Item) error {
+		if units > MaxStock-max(item.Stock, 0) {
+			return ErrTooMany
+		}
+		entry.StockAfter += units
+		return nil
+	})
+}
+
+// Correct sets the stock to what was counted. It is refused with [ErrStale] where the item does not
+// have the version that was seen: what was counted is then out of date.
+func (s *Store) Correct(ctx context.Context, by Author, itemID uint64, seen, units int64) (Change, error) {
+	return s.change(ctx, Change{Action: Corrected, ItemID: itemID, Author: by}, func(_ *gorm.DB, entry *Change, item Item) error {
+		if seen != item.Version {
+			return ErrStale
+		}
+		entry.StockAfter = units
+		return nil
+	})
+}
+
+// Cancel cancels an order and puts its units back, once: see [ErrCancelled].
+func (s *Store) Cancel(ctx context.Context, by Author, order Order) (Change, error) {
+	return s.change(ctx, Change{Action: Cancelled, ItemID: order.ItemID, OrderID: &order.ID, Author: by}, func(tx *gorm.DB, entry *Change, _ Item) error {
+		n, err := gorm.G[Order](tx).Where("id = ? AND cancelled_at IS NULL", order.ID).Update(tx.Statement.Context, "cancelled_at", entry.CreatedAt)
+		if err == nil && n == 0 {
+			err = ErrCancelled
+		}
+		entry.StockAfter += order.Quantity
+		return err
+	})
+}
+
+// change locks the item's row, has edit say what becomes of the item, and writes both the row and
+// the entry. While it holds the row it may write what it computed: every other write waits. The
+// version that it raises tells a writer that does not lock, such as [Store.WriteVersioned].
+//
+// The fence stays as it is. [Store.WriteFenced] therefore overwrites a change that was made after its
+// read: do not mix them.
+func (s *Store) change(ctx context.Context, entry Change, edit func(tx *gorm.DB, entry *Change, item Item) error) (Change, error) {
+	entry.CreatedAt = s.db.NowFunc()
+	err := s.transaction(ctx, rowTimeout, func(tx *gorm.DB) error {
+		item, err := lockItem(tx, entry.ItemID)
+		if err != nil {
+			return err
+		}
+		entry.NameBefore, entry.NameAfter = item.Name, item.Name
+		entry.StockBefore, entry.StockAfter = item.Stock, item.Stock
+		entry.Version = item.Version + 1
+		if err := edit(tx, &entry, item); err != nil {
+			return err
+		}
+		// Selected, because Updates leaves out fields that are zero.
+		_, err = gorm.G[Item](tx).Where("id = ?", item.ID).Select("name", "stock", "version").Updates(tx.Statement.Context, entry.Item())
+		if err != nil {
+			return err
+		}
+		return tx.Create(&entry).Error
+	})
+	return entry, changeError(entry, err)
+}
+
+func changeError(entry Change, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s item %d: %w", entry.Action, entry.ItemID, classify(err))
+}
+
+// ChangeByKey returns the change that a subject made under this idempotency key, or ErrNotFound.
+func (s *Store) ChangeByKey(ctx context.Context, subject, key string) (Change, error) {
+	change, err := gorm.G[Change](s.db).Where("idempotency_key = ? AND subject = ?", key, subject).Take(ctx)
+	return change, found("read a change", err)
+}
+
+// Changes returns all changes of an item, the oldest first.
+func (s *Store) Changes(ctx context.Context, itemID uint64) ([]Change, error) {
+	changes, err := gorm.G[Change](s.db).Where("item_id = ?", itemID).Order("id").Find(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the changes of item %d: %w", itemID, err)
+	}
+	return changes, nil
+}

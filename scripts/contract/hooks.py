@@ -1,0 +1,21 @@
+"""What schemathesis cannot know of the shop from its contract."""
+
+import re
+import uuid
+
+import schemathesis
+
+CUSTOMERS_KEY = re.compile(r"[!#-~]{22,64}")
+STAFFS_KEY = re.compile(r"[!#-~]{1,64}")
+
+
+@schemathesis.hook
+def before_call(context, case, kwargs):
+    # A gateway would name who asks for a change.
+    staff = "staff" in case.operation.definition.raw.get("tags", [])
+    if staff:
+        case.headers["X-Subject"] = "ann"
+    # Schemathesis repeats keys with other bodies, which is refused. Keys that break the contract stay.
+    key = case.headers.get("Idempotency-Key")
+    if isinstance(key, str) and (STAFFS_KEY if staff else CUSTOMERS_KEY).fullmatch(key):
+        case.headers["Idempotency-Key"] = str(uuid.uuid4())
