@@ -69,6 +69,8 @@ func (c chosen) notStepped() string {
 		return "it keeps stock in other places than the item's row, and a schedule reads only that"
 	case c.AnswersFirst:
 		return "it writes after it has answered, and a schedule ends with the answers"
+	case c.Background:
+		return "goroutines beside the sales write its orders, and a schedule has the requests of the sales"
 	}
 	return ""
 }

@@ -136,9 +136,11 @@ func record(tx *gorm.DB, sale Sale, read, written int64) (Order, error) {
 
 // newOrder has its public id before it is inserted. The source of random numbers cannot fail.
 func newOrder(sale Sale, read, written int64) Order {
-	id := uuid.Must(uuid.NewV7())
+	if sale.OrderID == "" {
+		sale.OrderID = uuid.Must(uuid.NewV7()).String()
+	}
 	order := Order{
-		PublicID: id.String(), Subject: sale.Subject, ItemID: sale.ItemID, Quantity: sale.Quantity, StockRead: read, StockWritten: written,
+		PublicID: sale.OrderID, Subject: sale.Subject, ItemID: sale.ItemID, Quantity: sale.Quantity, StockRead: read, StockWritten: written,
 		Token: sale.Token, Strategy: sale.Strategy, Run: sale.Run, Shop: sale.Shop, RequestID: sale.RequestID,
 	}
 	if sale.IdempotencyKey != "" {
@@ -162,7 +164,7 @@ const (
 	recordChanged   = 1020 // MariaDB's innodb_snapshot_isolation
 )
 
-// duplicateKey can only be the idempotency key: public ids do not repeat.
+// duplicateKey is the idempotency key's, or that of a public id which the sale brought.
 const duplicateKey = 1062
 
 func classify(err error) error {

@@ -19,6 +19,7 @@ type Description struct {
 	NeedsQuorum   bool     `json:"needs_quorum"`
 	KeepsState    bool     `json:"keeps_state,omitempty"`   // besides the item's row
 	AnswersFirst  bool     `json:"answers_first,omitempty"` // before the order is written
+	Background    bool     `json:"background,omitempty"`    // goroutines beside the sales write its orders
 }
 
 // Describe returns the description of a strategy.
@@ -26,7 +27,7 @@ func (s Strategy) Describe() Description {
 	return Description{
 		Name: s.Name, Doc: s.Doc, Source: s.Source, Guard: s.Guard, Decrement: s.Decrement, Telling: s.Telling,
 		Has: s.Properties.Has.names(), NotApplicable: s.Properties.NotApplicable.names(), NeedsQuorum: s.NeedsQuorum,
-		KeepsState: s.State.Prepare != nil || s.State.Remaining != "", AnswersFirst: s.AnswersFirst,
+		KeepsState: s.State.Prepare != nil || s.State.Remaining != "", AnswersFirst: s.AnswersFirst, Background: s.Background,
 	}
 }
 

@@ -41,6 +41,8 @@ type Strategy struct {
 	State State
 	// AnswersFirst says that it answers before it writes the order.
 	AnswersFirst bool
+	// Background says that goroutines beside the sales write its orders.
+	Background bool
 
 	// Build makes the guard and the decrement that one [Seller] uses.
 	Build func(Deps) (Guard, Decrement)

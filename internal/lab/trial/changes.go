@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/rig"
 	"stocklock/internal/strategy"
 	"stocklock/internal/testserver"
 )
@@ -35,18 +36,15 @@ func (a *attack) watchLocks(ctx context.Context) error {
 	return nil
 }
 
-const keyspace = "__keyspace@0__:"
-
 func (a *attack) watch(ctx context.Context, name string, server *testserver.Redis) error {
 	client := server.Client()
-	// K: by key; g, $, h, x: DEL and EXPIRE, strings, hashes, expired keys.
-	if err := client.ConfigSet(ctx, "notify-keyspace-events", "Kg$hx").Err(); err != nil {
+	if err := client.ConfigSet(ctx, "notify-keyspace-events", rig.Announced).Err(); err != nil {
 		client.Close()
 		return fmt.Errorf("make %s announce changes: %w", name, err)
 	}
 	var channels []string
 	for _, key := range lockKeys(a.item.ItemID) {
-		channels = append(channels, keyspace+key)
+		channels = append(channels, rig.Keyspace+key)
 	}
 	announced := client.Subscribe(ctx, channels...)
 	if _, err := announced.Receive(ctx); err != nil { // the confirmation of the first channel
@@ -66,7 +64,7 @@ func (a *attack) watch(ctx context.Context, name string, server *testserver.Redi
 			}
 			change.What = explain.Gone
 			if err == nil {
-				change.Key, change.What = strings.TrimPrefix(m.Channel, keyspace), explain.RedisEvent(m.Payload)
+				change.Key, change.What = strings.TrimPrefix(m.Channel, rig.Keyspace), explain.RedisEvent(m.Payload)
 			}
 			a.record.changed(change)
 			if err != nil {

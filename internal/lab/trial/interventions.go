@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/scenario"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 )
@@ -42,7 +43,8 @@ func (a *attack) intervene(ctx context.Context, h *hit) {
 		at = wholeTestbed
 	}
 	over := a.record.intervention(a.plan.Intervention, at)
-	if err := a.plan.Intervene(ctx, a.bench.Testbed, h.shop); err != nil && ctx.Err() == nil {
+	reached := scenario.Reached{Shop: h.shop, Keys: a.record.keys()}
+	if err := a.plan.Intervene(ctx, a.bench.Testbed, reached); err != nil && ctx.Err() == nil {
 		a.problems.add(fmt.Errorf("intervene: %w", err))
 	}
 	intervened()
@@ -51,7 +53,7 @@ func (a *attack) intervene(ctx context.Context, h *hit) {
 		case <-h.done:
 		case <-ctx.Done():
 		}
-		if err := a.plan.Relieve(ctx, a.bench.Testbed, h.shop); err != nil && ctx.Err() == nil {
+		if err := a.plan.Relieve(ctx, a.bench.Testbed, reached); err != nil && ctx.Err() == nil {
 			a.problems.add(fmt.Errorf("relieve: %w", err))
 		}
 	}

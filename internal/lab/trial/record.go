@@ -39,6 +39,19 @@ func (r *record) intervention(what string, shop int) (over func()) {
 	}
 }
 
+// keys are the keys that have changed so far.
+func (r *record) keys() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var keys []string
+	for _, c := range r.changes {
+		if c.Key != "" && !slices.Contains(keys, c.Key) {
+			keys = append(keys, c.Key)
+		}
+	}
+	return keys
+}
+
 // changed notes that a lock changed.
 func (r *record) changed(c explain.Change) {
 	r.mu.Lock()
