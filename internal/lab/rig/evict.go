@@ -22,19 +22,19 @@ const Keyspace = "__keyspace@0__:"
 // evicted keys.
 const Announced = "Kg$hxe"
 
-// How the memory is filled. The fillers are as small as locks and sessions are: large ones would
-// evict everything that is older than they.
+// How the memory is filled. Redis counts the use of a key in whole seconds, and the lock was used in
+// the last one: the fillers are few, so that it soon is the lock's turn among them.
 const (
-	headroom     = 64 << 10 // bytes that are free at first
-	fillerSize   = 1 << 10
-	fillersAtOne = 8 // in one transaction
+	headroom     = 2 << 20 // bytes that are free at first: the backlog of the replication needs one half
+	fillerSize   = 32 << 10
+	fillersAtOne = 4 // in one transaction
 	fillPatience = 2 * time.Second
 )
 
 // Evict fills the memory of the primary and of one server of the quorum, under allkeys-lru, until
-// each has announced that it evicted one of these keys. A server that has none of them is left
-// alone, but it is an error where all are. Without keys the primary evicts anything. Then the
-// servers have memory again.
+// those of these keys that it has are gone, the first of them by an eviction that it has announced. A
+// server that has none of them is left alone, but it is an error where all are. Without keys the
+// primary evicts anything. Then the servers have memory again.
 func (s *Testbed) Evict(ctx context.Context, keys []string) error {
 	servers := []*testserver.Redis{s.Redis()}
 	if len(s.Quorum) > 0 && len(keys) > 0 {
@@ -65,43 +65,76 @@ func evict(ctx context.Context, server *testserver.Redis, keys []string) (evicte
 	defer cancel()
 	client := server.Client()
 	defer client.Close()
-	var victim string
+	fill := filler{client: client, prefix: "filler:" + testserver.RandomHex(4) + ":"}
 	for _, key := range keys {
 		n, err := client.Exists(ctx, key).Result()
 		if err != nil {
 			return false, err
 		}
 		if n > 0 {
-			victim = key
+			fill.victims = append(fill.victims, key)
 		}
 	}
-	if len(keys) > 0 && victim == "" {
+	switch {
+	case len(keys) == 0:
+		fill.victims = []string{fill.prefix + "0"}
+	case len(fill.victims) == 0:
 		return false, nil
 	}
-	fill := filler{client: client, prefix: "filler:" + testserver.RandomHex(4) + ":"}
-	if victim == "" {
-		victim = fill.prefix + "0"
-	}
 	defer func() { err = errors.Join(err, fill.restore(context.WithoutCancel(ctx))) }()
-	return true, fill.until(ctx, victim)
+	return true, fill.run(ctx)
 }
 
 // filler fills the memory of a server.
 type filler struct {
-	client *redis.Client
-	prefix string
-	made   int
+	client  *redis.Client
+	victims []string // keys that are to go
+	prefix  string   // of the keys that it makes
+	made    int
 }
 
-func (f *filler) until(ctx context.Context, victim string) error {
+func (f *filler) run(ctx context.Context) error {
 	if err := f.client.ConfigSet(ctx, "notify-keyspace-events", Announced).Err(); err != nil {
 		return err
 	}
-	announced := f.client.Subscribe(ctx, Keyspace+victim)
+	var channels []string
+	for _, key := range f.victims {
+		channels = append(channels, Keyspace+key)
+	}
+	announced := f.client.Subscribe(ctx, channels...)
 	defer announced.Close()
-	if _, err := announced.Receive(ctx); err != nil { // the confirmation
+	if _, err := announced.Receive(ctx); err != nil { // the confirmation of the first channel
 		return err
 	}
+	if err := f.limit(ctx); err != nil {
+		return err
+	}
+	gone := map[string]string{} // how a key went, by the key
+	for evicted := false; !evicted || len(gone) < len(f.victims); {
+		if err := f.write(ctx, gone); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("rig: Redis did not evict %s: %w", f.victims[0], context.Cause(ctx))
+		case m := <-announced.Channel():
+			key := strings.TrimPrefix(m.Channel, Keyspace)
+			switch m.Payload {
+			case "evicted", "expired", "del":
+				gone[key] = m.Payload
+			}
+			if key == f.victims[0] && (m.Payload == "expired" || m.Payload == "del") {
+				return fmt.Errorf("rig: Redis announced %q of %s before it evicted it", m.Payload, key)
+			}
+			evicted = evicted || gone[f.victims[0]] == "evicted"
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// limit leaves little free memory.
+func (f *filler) limit(ctx context.Context) error {
 	info, err := f.client.InfoMap(ctx, "memory").Result()
 	if err != nil {
 		return err
@@ -117,33 +150,34 @@ func (f *filler) until(ctx context.Context, victim string) error {
 			return err
 		}
 	}
-	value := strings.Repeat("x", fillerSize)
-	for there := int64(1); there > 0; {
-		var left *redis.IntCmd
-		_, err := f.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
-			for range fillersAtOne {
-				p.Set(ctx, f.prefix+strconv.Itoa(f.made), value, 0)
-				f.made++
-			}
-			left = p.Exists(ctx, victim) // which does not count as a use
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("rig: fill the memory of Redis: %w", err)
-		}
-		there = left.Val()
+	return nil
+}
+
+// write writes a few fillers, unless all victims are gone, and adds those that are.
+func (f *filler) write(ctx context.Context, gone map[string]string) error {
+	if len(gone) == len(f.victims) {
+		return nil
 	}
-	for {
-		m, err := announced.ReceiveMessage(ctx)
-		switch {
-		case err != nil:
-			return fmt.Errorf("rig: Redis did not announce that it evicted %s: %w", victim, err)
-		case m.Payload == "evicted":
-			return nil
-		case m.Payload == "expired" || m.Payload == "del":
-			return fmt.Errorf("rig: Redis announced %q of %s before it had to evict it", m.Payload, victim)
+	there := make([]*redis.IntCmd, len(f.victims))
+	_, err := f.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		for range fillersAtOne {
+			p.Set(ctx, f.prefix+strconv.Itoa(f.made), strings.Repeat("x", fillerSize), 0)
+			f.made++
+		}
+		for i, key := range f.victims {
+			there[i] = p.Exists(ctx, key) // which does not count as a use
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("rig: fill the memory of Redis: %w", err)
+	}
+	for i, key := range f.victims {
+		if there[i].Val() == 0 && gone[key] == "" {
+			gone[key] = "not there"
 		}
 	}
+	return nil
 }
 
 // restore gives the server its memory back.

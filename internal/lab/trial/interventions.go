@@ -9,12 +9,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
+	"stocklock/internal/strategy/ladder"
 )
 
 // await watches, in the background, for the moment at which the request reaches its fault's point.
@@ -43,7 +45,7 @@ func (a *attack) intervene(ctx context.Context, h *hit) {
 		at = wholeTestbed
 	}
 	over := a.record.intervention(a.plan.Intervention, at)
-	reached := scenario.Reached{Shop: h.shop, Keys: a.record.keys()}
+	reached := scenario.Reached{Shop: h.shop, Keys: a.keys()}
 	if err := a.plan.Intervene(ctx, a.bench.Testbed, reached); err != nil && ctx.Err() == nil {
 		a.problems.add(fmt.Errorf("intervene: %w", err))
 	}
@@ -58,6 +60,16 @@ func (a *attack) intervene(ctx context.Context, h *hit) {
 		}
 	}
 	over()
+}
+
+// keys are where Redis has kept the item's lock or counter so far. What says that a counter was loaded
+// is used less often than the counter, so that Redis evicts it first.
+func (a *attack) keys() []string {
+	keys := a.record.keys()
+	if slices.Contains(keys, ladder.CounterKey(a.item.ItemID)) {
+		keys = append(keys, ladder.LoadingKey(a.item.ItemID))
+	}
+	return keys
 }
 
 // reached follows a trace until the request has reached the point. It gives up when the request is

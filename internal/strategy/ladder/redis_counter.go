@@ -26,6 +26,9 @@ type counter struct{ strategy.Deps }
 // CounterKey is where Redis keeps an item's counter.
 func CounterKey(itemID uint64) string { return "{" + strategy.Key(itemID) + "}:left" }
 
+// LoadingKey is there for a lease after a process has set a missing counter.
+func LoadingKey(itemID uint64) string { return "{" + strategy.Key(itemID) + "}:loading" }
+
 // take takes units by a script, and returns what is left. The script's first key is the counter, and
 // its first argument the units.
 func (c counter) take(ctx context.Context, wanted stock.Sale, script *redis.Script, keys []string, args ...any) (left int64, err error) {
@@ -57,7 +60,7 @@ func (c counter) take(ctx context.Context, wanted stock.Sale, script *redis.Scri
 
 // load sets a missing counter. Only one process does so in a lease.
 func (c counter) load(ctx context.Context, itemID uint64) error {
-	first, err := c.Redis.SetNX(ctx, "{"+strategy.Key(itemID)+"}:loading", 1, c.Lease).Result()
+	first, err := c.Redis.SetNX(ctx, LoadingKey(itemID), 1, c.Lease).Result()
 	if err != nil || !first {
 		return err
 	}
