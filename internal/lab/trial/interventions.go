@@ -50,6 +50,11 @@ func (a *attack) intervene(ctx context.Context, h *hit) {
 		a.problems.add(fmt.Errorf("intervene: %w", err))
 	}
 	intervened()
+	select {
+	case <-h.done:
+		a.record.cameLate(a.plan.Intervention)
+	default:
+	}
 	if a.plan.Relieve != nil {
 		select {
 		case <-h.done:
