@@ -22,7 +22,8 @@ import (
 
 // Options are the settings of a run.
 type Options struct {
-	Strategy strategy.Strategy
+	Shop     string // the program that is started as the shops, empty for the one of the checkout
+	Strategy strategy.Description
 	Sales    int64         // the item's units; all are sold
 	Shops    int           // processes
 	Workers  int           // customers who buy at once
@@ -45,6 +46,9 @@ func Run(ctx context.Context, o Options) (_ Report, err error) {
 		return Report{}, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
+	if err := r.UseShopBinary(o.Shop); err != nil {
+		return Report{}, err
+	}
 	fmt.Fprintf(o.Log, "starting MySQL, Redis and %d shops\n", o.Shops)
 	var options []string
 	if o.Binlog {
@@ -69,7 +73,9 @@ func Run(ctx context.Context, o Options) (_ Report, err error) {
 	if err != nil {
 		return Report{}, err
 	}
-	item, err := audit.Start(ctx, store, audit.Run{ID: "crashes", Strategy: o.Strategy.Name, Scenario: "crashes", InitialStock: o.Sales})
+	item, err := audit.Start(ctx, store, audit.Run{
+		ID: "crashes", Strategy: o.Strategy.Name, Scenario: "crashes", InitialStock: o.Sales, State: o.Strategy.State,
+	})
 	if err != nil {
 		return Report{}, err
 	}

@@ -23,7 +23,7 @@ func TestOrdersAreTheAnswers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := Run(t.Context(), Options{Strategy: s, Sales: 4000, Shops: 3, Workers: 48, Every: 300 * time.Millisecond, Log: t.Output()})
+			r, err := Run(t.Context(), Options{Strategy: s.Describe(), Sales: 4000, Shops: 3, Workers: 48, Every: 300 * time.Millisecond, Log: t.Output()})
 			if err != nil {
 				t.Fatal(err)
 			}

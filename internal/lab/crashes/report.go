@@ -42,7 +42,7 @@ func (r *Report) count(ctx context.Context, store *stock.Store, item audit.Run, 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r.Answers, r.Resolved, r.Unknown, r.Failures = c.answers, c.resolved, c.unknown, c.failures
-	counts, err := audit.Count(ctx, store, item.ID)
+	counts, err := audit.Count(ctx, store, item)
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ var eviction = Scenario{
 					return nil
 				}
 			},
-			Intervention: "Redis out of memory",
+			Intervention: "memory-full",
 		}
 	},
 }

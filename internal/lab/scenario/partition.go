@@ -28,7 +28,7 @@ var partition = Scenario{
 				testbed.Shops[at.Shop].Reconnect()
 				return nil
 			},
-			Intervention: "cut off from Redis",
+			Intervention: "redis-cut",
 		}
 	},
 }

@@ -9,14 +9,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"time"
 
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
-	"stocklock/internal/strategy/ladder"
+	"stocklock/internal/strategy"
 )
 
 // await watches, in the background, for the moment at which the request reaches its fault's point.
@@ -67,14 +66,10 @@ func (a *attack) intervene(ctx context.Context, h *hit) {
 	over()
 }
 
-// keys are where Redis has kept the item's lock or counter so far. What says that a counter was loaded
-// is used less often than the counter, so that Redis evicts it first.
+// keys are where Redis has kept the item's lock or counter so far, and the rare keys that an eviction
+// takes before them.
 func (a *attack) keys() []string {
-	keys := a.record.keys()
-	if slices.Contains(keys, ladder.CounterKey(a.item.ItemID)) {
-		keys = append(keys, ladder.LoadingKey(a.item.ItemID))
-	}
-	return keys
+	return append(a.record.keys(), strategy.KeysOf(a.item.State.RareKeys, a.item.ItemID)...)
 }
 
 // reached follows a trace until the request has reached the point. It gives up when the request is

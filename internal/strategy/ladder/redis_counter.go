@@ -23,16 +23,15 @@ var (
 // at most. Nothing else reconciles the two.
 type counter struct{ strategy.Deps }
 
-// CounterKey is where Redis keeps an item's counter.
-func CounterKey(itemID uint64) string { return "{" + strategy.Key(itemID) + "}:left" }
+// counted is where Redis keeps an item's counter, and for a lease that a process has set it.
+var counted = strategy.State{Keys: []string{"{%s}:left"}, RareKeys: []string{"{%s}:loading"}}
 
-// LoadingKey is there for a lease after a process has set a missing counter.
-func LoadingKey(itemID uint64) string { return "{" + strategy.Key(itemID) + "}:loading" }
+func counterKey(itemID uint64) string { return strategy.KeysOf(counted.Keys, itemID)[0] }
 
 // take takes units by a script, and returns what is left. The script's first key is the counter, and
 // its first argument the units.
 func (c counter) take(ctx context.Context, wanted stock.Sale, script *redis.Script, keys []string, args ...any) (left int64, err error) {
-	keys = append([]string{CounterKey(wanted.ItemID)}, keys...)
+	keys = append([]string{counterKey(wanted.ItemID)}, keys...)
 	args = append([]any{wanted.Quantity}, args...)
 	for giveUp := time.Now().Add(c.Wait); ; {
 		left, err = script.Run(ctx, c.Redis, keys, args...).Int64()
@@ -60,7 +59,7 @@ func (c counter) take(ctx context.Context, wanted stock.Sale, script *redis.Scri
 
 // load sets a missing counter. Only one process does so in a lease.
 func (c counter) load(ctx context.Context, itemID uint64) error {
-	first, err := c.Redis.SetNX(ctx, LoadingKey(itemID), 1, c.Lease).Result()
+	first, err := c.Redis.SetNX(ctx, strategy.KeysOf(counted.RareKeys, itemID)[0], 1, c.Lease).Result()
 	if err != nil || !first {
 		return err
 	}
@@ -68,5 +67,5 @@ func (c counter) load(ctx context.Context, itemID uint64) error {
 	if err != nil {
 		return err
 	}
-	return c.Redis.SetNX(ctx, CounterKey(itemID), item.Stock, 0).Err()
+	return c.Redis.SetNX(ctx, counterKey(itemID), item.Stock, 0).Err()
 }

@@ -28,6 +28,7 @@ var redisStream = strategy.Strategy{
 	Decrement:  "script: GET, XADD, DECRBY; batches: UPDATE ... WHERE stock >= sum, INSERT; XACK",
 	Telling:    "crash",
 	Background: true,
+	State:      counted,
 	// The counter is no lock: nobody holds it. What Redis forgets can leave units unsold.
 	Properties: strategy.Properties{
 		Has: strategy.Exclusive | strategy.Recovers | strategy.ClockFree | strategy.SurvivesDataLoss | strategy.PauseProof |
