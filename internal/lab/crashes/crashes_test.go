@@ -36,6 +36,9 @@ func TestOrdersAreTheAnswers(t *testing.T) {
 			if r.Held() != tt.held {
 				t.Errorf("held: %t, want %t", r.Held(), tt.held)
 			}
+			if lied := r.AnswersWithoutOrder > 0; lied == tt.held {
+				t.Errorf("%d answers without an order", r.AnswersWithoutOrder)
+			}
 			if said := strings.Contains(printed.String(), "held: "); said != tt.held {
 				t.Errorf("the report says held: %t, want %t", said, tt.held)
 			}

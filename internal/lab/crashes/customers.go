@@ -3,6 +3,7 @@ package crashes
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,7 +21,7 @@ type customers struct {
 	shops []*rig.TestbedShop
 
 	mu       sync.Mutex  // guards the rest
-	bought   []uint64    // by customer: the id in the 201, 0 without one
+	bought   []uint64    // by customer: the id in the 201, anyID for one without an id, 0 without a 201
 	again    []*purchase // to repeat, in the order of due
 	waiting  int         // customers without a clear answer
 	down     []time.Time // by shop: it refused a connection; until then, others are tried
@@ -37,6 +38,9 @@ type purchase struct {
 	doubtful bool
 	due      time.Time // of the next try
 }
+
+// anyID stands for the id of an order that was not made yet when it was answered.
+const anyID = math.MaxUint64
 
 const (
 	keyPrefix = "crashes-"
@@ -114,7 +118,9 @@ func (c *customers) answered(a load.Answer) {
 		if err != nil {
 			c.failures = append(c.failures, err.Error())
 		}
-		c.bought[p.customer] = order.ID
+		if c.bought[p.customer] = order.ID; order.ID == 0 {
+			c.bought[p.customer] = anyID
+		}
 		if p.doubtful {
 			c.resolved++
 		} else {

@@ -66,7 +66,7 @@ func (r *Report) count(ctx context.Context, store *stock.Store, item audit.Run, 
 		case ordered[customer]:
 			r.Repeated++
 		default:
-			ordered[customer] = c.bought[customer] == id
+			ordered[customer] = c.bought[customer] == id || c.bought[customer] == anyID
 		}
 	}
 	for customer, id := range c.bought {
