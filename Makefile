@@ -1,6 +1,6 @@
 # stocklock: `make demo` and `make test` need nothing but Go; what else they use, they install or name.
 GO ?= go
-# More arguments for `make demo`, `make matrix`, `make soak` and `make bench`, such as ARGS='--seed 7'.
+# More arguments for `make demo`, `make matrix`, `make soak`, `make crashes` and `make bench`, such as ARGS='--seed 7'.
 ARGS ?=
 
 .PHONY: help
@@ -26,6 +26,10 @@ matrix: build servers ## run every strategy under every scenario
 .PHONY: soak
 soak: build servers ## sell for ten minutes while everything goes wrong at once; ARGS='--minutes 1 --seed 2'
 	bin/loadtest soak $(ARGS)
+
+.PHONY: crashes
+crashes: build servers ## sell a million units while a shop is killed every two seconds; ARGS='--sales 100000'
+	bin/loadtest crashes $(ARGS)
 
 .PHONY: bench
 bench: build servers ## measure the lock beside its peers, in a few minutes

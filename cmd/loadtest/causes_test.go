@@ -18,7 +18,8 @@ import (
 var causes = map[string]explain.Cause{
 	"crash": explain.DeadHolder, "crash-acquiring": explain.DeadTaking, "overrun": explain.Overrun,
 	"late-release": explain.LateRelease, "split-release": explain.SplitRelease, "nested": explain.SelfDeadlock,
-	"clock-skew": explain.ClockSkew, "partition": explain.CutOff, "failover": explain.Failover, "pause": explain.Paused,
+	"clock-skew": explain.ClockSkew, "partition": explain.CutOff, "failover": explain.Failover,
+	"redis-restart": explain.Failover, "eviction": explain.Evicted, "pause": explain.Paused,
 }
 
 // causeOf returns the cause that the explanation of an expected failure must have.

@@ -49,6 +49,7 @@ type commands struct {
 	Explain explainCommand `cmd:"" help:"Run one cell, or take it from a saved result, and show the interleaving that broke it, or what prevented that."`
 	Report  reportCommand  `cmd:"" help:"Make any form of report from saved results, or compare two of them."`
 	Soak    soakCommand    `cmd:"" help:"Sell for a long time while everything goes wrong at once, and count."`
+	Crashes crashesCommand `cmd:"" help:"Sell a million units while a shop is killed every two seconds, and compare answers with orders."`
 	Scale   scaleCommand   `cmd:"" help:"Measure how sales grow with items, shops and Redis servers, as ratios."`
 	Step    stepCommand    `cmd:"" help:"Play two or three sales request by request, in an order that you choose."`
 	Explore exploreCommand `cmd:"" help:"Run every order of the requests of two or three sales, and show the shortest that fails."`
@@ -77,6 +78,7 @@ Examples:
     loadtest judge set-ex-nx                                   # is what it declares true?
     loadtest run --cells telling                               # each strategy where it shows most
     loadtest soak --minutes 10 --seed 1                        # everything goes wrong at once
+    loadtest crashes --sales 100000                            # kill -9, one shop after the other
     loadtest list properties
 
 Without --mysql, --redis and --shop it starts servers and shops of its own, and ends them. The same

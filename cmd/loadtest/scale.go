@@ -29,7 +29,7 @@ func (c *scaleCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	scale.Print(s.out, rows)
-	fmt.Fprintf(s.out, "units sold against the first row, medians of %d rounds of %s · %d customers, %s of work in the section, %d cores for everything\n",
+	fmt.Fprintf(s.out, "units sold against the first row without a binlog, medians of %d rounds of %s · %d customers, %s of work in the section, %d cores for everything\n",
 		c.Rounds, c.Each, c.Workers, c.Work, runtime.NumCPU())
 	return nil
 }

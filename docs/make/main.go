@@ -4,8 +4,8 @@
 //	go run ./docs/make [-show] [-schedules]
 //
 // The explanation on a page is written by hand, in the page itself, and left alone. The block of
-// fields comes from the code. With -show each page's cells are run again, and what loadtest prints
-// of them is put into the page.
+// fields comes from the code. The cells of a page whose command is another one now are run again, with
+// -show those of all pages, and what loadtest prints of them is put into the page.
 package main
 
 import (
@@ -60,7 +60,8 @@ func write(ctx context.Context, shop *catalog.Catalog, folder string, show bool)
 			return err
 		}
 		printed := shownIn(string(old))
-		if p.command != "" && (show || printed == "") {
+		another := !strings.Contains(string(old), "$ "+p.command+"\n")
+		if p.command != "" && (show || another) {
 			fmt.Fprintln(os.Stderr, p.command)
 			if printed, err = shown(ctx, shop, p.pairs); err != nil {
 				return fmt.Errorf("%s: %w", p.command, err)

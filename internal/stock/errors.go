@@ -25,8 +25,8 @@ var (
 	ErrConflict = errors.New("stock: item changed since it was read")
 	// ErrNoConnection: no connection was free in time. See [WithPatience].
 	ErrNoConnection = errors.New("stock: no connection was free in time")
-	// ErrRepeated: there is an order under the sale's idempotency key already. See
-	// [Store.OrderByKey].
+	// ErrRepeated: there is an order under the sale's idempotency key, or with its OrderID, already.
+	// See [Store.OrderByKey] and [Store.Order].
 	ErrRepeated = errors.New("stock: the idempotency key has an order")
 )
 

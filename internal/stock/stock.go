@@ -39,9 +39,12 @@ type Sale struct {
 	// IdempotencyKey names the customer's wish: of all sales of a subject with one key only one is
 	// made. Empty means that it has none.
 	IdempotencyKey string
+	// OrderID becomes the public id of the order, which is unique: a sale that may be made twice
+	// brings it. Empty means that the store makes one.
+	OrderID string
 	// Ready is called when the sale has its connection and before it writes. Its error refuses the
 	// sale. Nil allows every sale.
-	Ready func() error
+	Ready func() error `json:"-"`
 }
 
 func (s Sale) ready() error {

@@ -129,9 +129,11 @@ func record(tx *gorm.DB, sale Sale, read, written int64) (Order, error) {
 
 // newOrder has its public id before it is inserted. The source of random numbers cannot fail.
 func newOrder(sale Sale, read, written int64) Order {
-	id := uuid.Must(uuid.NewV7())
+	if sale.OrderID == "" {
+		sale.OrderID = uuid.Must(uuid.NewV7()).String()
+	}
 	order := Order{
-		PublicID: id.String(), Subject: sale.Subject, ItemID: sale.ItemID, Quantity: sale.Quantity, StockRead: read, StockWritten: written,
+		PublicID: sale.OrderID, Subject: sale.Subject, ItemID: sale.ItemID, Quantity: sale.Quantity, StockRead: read, StockWritten: written,
 		Token: sale.Token, Strategy: sale.Strategy, Run: sale.Run, Shop: sale.Shop, RequestID: sale.RequestID,
 	}
 	if sale.IdempotencyKey != "" {
@@ -156,7 +158,7 @@ const (
 )
 
 func classify(err error) error {
-	// It can only be the idempotency key: public ids do not repeat.
+	// The idempotency key, or a public id which the sale brought: those of the store do not repeat.
 	if errors.Is(err, gorm.ErrDuplicatedKey) {
 		return fmt.Errorf("%w: %w", ErrRepeated, err)
 	}

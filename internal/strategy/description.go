@@ -22,6 +22,7 @@ type Description struct {
 	NeedsQuorum    bool     `json:"needs_quorum,omitempty"`
 	AnswersFirst   bool     `json:"answers_first,omitempty"`
 	ByChance       bool     `json:"by_chance,omitempty"`
+	Background     bool     `json:"background,omitempty"`
 	State          State    `json:"state,omitzero"`
 }
 
@@ -30,7 +31,7 @@ func (s Strategy) Describe() Description {
 	return Description{
 		Name: s.Name, Doc: s.Doc, Source: s.Source, Guard: s.Guard, Decrement: s.Decrement, Telling: s.Telling,
 		Properties: s.Properties, WithOneProcess: s.WithOneProcess, Mixable: s.Mixable, NeedsQuorum: s.NeedsQuorum,
-		AnswersFirst: s.AnswersFirst, ByChance: s.ByChance, State: s.State,
+		AnswersFirst: s.AnswersFirst, ByChance: s.ByChance, Background: s.Background, State: s.State,
 	}
 }
 

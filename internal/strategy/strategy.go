@@ -49,6 +49,8 @@ type Strategy struct {
 	// Scripts names scripts by their SHA-1, for whoever steps through a sale. One without a name is
 	// called acquire before the section and release after it.
 	Scripts map[string]string
+	// Background says that goroutines beside the sales write its orders.
+	Background bool
 
 	// Build makes the guard and the decrement that one [Seller] uses.
 	Build func(Deps) (Guard, Decrement)

@@ -91,6 +91,9 @@ func (c *inquiry) search(h *history, older, intruder *section) (breach, bool) {
 	if gone := noted(Gone); gone != nil {
 		return breach{cause: Failover, why: []Text{say("server-died", sinceEntry(gone.Time))}}, true
 	}
+	if evicted := noted(eventEvicted); evicted != nil {
+		return breach{cause: Evicted, why: []Text{say("lock-evicted", sinceEntry(evicted.Time))}}, true
+	}
 	quorum := len(c.histories) > 1 && h.server != Primary
 	if !quorum { // where those that get no majority set and delete all the time
 		if b, ok := c.foreignRelease(h, from, to, older, intruder); ok {

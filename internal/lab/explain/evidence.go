@@ -42,8 +42,9 @@ type Request struct {
 	Sent     time.Time
 	Answered time.Time // zero where no answer came
 	Outcome  string
-	Nested   bool // it takes its lock a second time
-	Fault    bool // it carries a fault; other requests may carry more work
+	Nested   bool          // it takes its lock a second time
+	Fault    bool          // it carries a fault; other requests may carry more work
+	FaultFor time.Duration // how long the fault was meant to last, 0 for one that ends the process
 }
 
 // Lock is a key of the lock that is there, with what Redis says of its expiry.

@@ -163,6 +163,10 @@ func TestFirstViolation(t *testing.T) {
 			e.redis(9.0, "set", 9.1, "expire", 100.0, "gone")
 			e.Changes = append(e.Changes, Change{Time: at(519), Server: "replica", Key: "stock:7", What: "set"})
 		}, Failover, []string{"its Redis died (+90 ms)"}},
+		{"an eviction", func(e *Evidence) {
+			overlap("write stop 300ms")(e)
+			e.redis(9.0, "set", 9.1, "expire", 100.0, "evicted", 101.0, "set")
+		}, Evicted, []string{"ran out of memory and evicted the lock (+90 ms)"}},
 		{"a deadline that was taken over", func(e *Evidence) {
 			overlap("read sleep 1180ms")(e)
 			e.redis(9.0, "set", 519.0, "set", 540.0, "del")
@@ -406,6 +410,14 @@ func TestHeld(t *testing.T) {
 			e.Changes = append(e.Changes, Change{Time: at(100), Server: "redis 1 of 3", What: Gone})
 			e.order(1, 2)
 		}, Majority, []string{"Most of the others still had its lock"}},
+		{"a quorum of which one server evicted the lock", func(e *Evidence) {
+			e.add(customer{id: 1, shop: 1, points: whole(10, 12, 399, 400), reads: 2, wrote: 1, fault: "write sleep 380ms"})
+			for _, server := range []string{"redis 1 of 3", "redis 2 of 3", "redis 3 of 3"} {
+				e.Changes = append(e.Changes, Change{Time: at(9), Server: server, What: "set"})
+			}
+			e.Changes = append(e.Changes, Change{Time: at(100), Server: "redis 1 of 3", What: "evicted"})
+			e.order(1, 2)
+		}, Majority, []string{"lost the lock"}},
 		{"a release that found another's lock", func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: whole(10, 12, 14, 535), reads: 3, wrote: 2, fault: "written sleep 520ms"}, next)
 			e.redis(9.0, "set", 9.1, "expire", 509.5, "expired", 519.0, "set")

@@ -15,6 +15,7 @@ const (
 	ClockSkew    Cause = "clock-skew"        // one process's clock says that a lease is over that is not
 	LateGrant    Cause = "late-grant"        // the holder's lease was over when it learned that it had the lock
 	Failover     Cause = "failover"          // the server that knew the lock died
+	Evicted      Cause = "evicted"           // the server ran out of memory and dropped the lock
 	Unexplained  Cause = "unexplained"       // the evidence does not say
 	Untraced     Cause = "no-trace"          // there is no evidence but the orders
 	NotInTime    Cause = "not-in-time"       // the search was ended before it was done

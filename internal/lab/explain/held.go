@@ -139,7 +139,7 @@ var rulesUnderFault = []rule{
 	{hold.unprotected, NobodyMet, "nobody-wrote-between", hold.faultOver},
 	{hold.unguarded, NoLease, "database-decides", hold.faultOver},
 	{hold.renewedThroughout, Outlived, "lease-renewed", hold.leaseEnd},
-	{hold.aServerDied, Majority, "majority-knew", hold.faultOver},
+	{hold.aServerForgot, Majority, "majority-knew", hold.faultOver},
 	{hold.releasedAnothers, NotOwner, "release-freed-nothing", hold.released},
 	{hold.outlastedWithoutExpiry, Outlived, "lock-has-no-expiry", hold.leaseEnd},
 	{hold.outlastedUnnoticed, Outlived, "nobody-took-over", hold.leaseEnd},
@@ -204,6 +204,8 @@ func (h hold) overtaken() []Text {
 	switch h.breach(h.hit, h.next).cause {
 	case Failover:
 		phrase = "server-died-next-got-it"
+	case Evicted:
+		phrase = "lock-evicted-next-got-it"
 	case Overrun, Paused, CutOff:
 		phrase = "lease-ended-next-got-it"
 	}
@@ -234,9 +236,12 @@ func (h hold) renewedThroughout() bool {
 	return h.renewals() > 0 && (h.next == nil || h.next.enter().After(h.hit.fault.until))
 }
 
-// aServerDied says whether one of several did: that of a single server ends the lock with it.
-func (h hold) aServerDied() bool {
-	return slices.ContainsFunc(h.Changes, func(ch Change) bool { return ch.What == Gone && ch.Server != Primary && ch.Server != Replica })
+// aServerForgot says whether one of several lost the lock: that of a single server ends the lock with
+// it.
+func (h hold) aServerForgot() bool {
+	return slices.ContainsFunc(h.Changes, func(ch Change) bool {
+		return (ch.What == Gone || ch.What == eventEvicted) && ch.Server != Primary && ch.Server != Replica
+	})
 }
 
 func (h hold) releasedAnothers() bool {

@@ -89,8 +89,10 @@ func (r *lockReader) renewed(at time.Time) {
 func (r *lockReader) freed(at time.Time, how RedisEvent) {
 	phrase := Phrase("step-deleted")
 	switch how {
-	case eventExpired, eventEvicted:
+	case eventExpired:
 		phrase = "step-expired"
+	case eventEvicted:
+		phrase = "step-evicted"
 	case Gone:
 		phrase = "step-server-died"
 	}

@@ -2,14 +2,19 @@ package explain
 
 import "fmt"
 
-// Stall names an ordinary sale that was inside for longer than a lease while no fault was active on
-// its shop: the machine was too slow for the lease, and how the cell ended says nothing about its
-// strategy. It is empty where there is no such sale.
+// Stall names a sale for which the machine was too slow, so that how the cell ended says nothing about
+// its strategy: an ordinary one that was inside for longer than a lease while no fault was active on its
+// shop, or one whose fault was meant to end within the lease and that used up half of what the lease
+// had left. It is empty where there is no such sale.
 func (e Evidence) Stall() string {
 	sections := e.sections()
 	faults := e.periodsOf(sections)
 	for _, s := range sections {
 		inside := s.leave().Sub(s.enter())
+		if spare := e.Lease - s.FaultFor; s.FaultFor > 0 && spare > 0 && inside > s.FaultFor+spare/2 {
+			return fmt.Sprintf("%s on %s was to be held up for %s and was inside for %s, with a lease of %s",
+				label(s.ID), s.Shop, ms(s.FaultFor), ms(inside), ms(e.Lease))
+		}
 		if s.Fault || !s.guarded() || s.leave().IsZero() || inside <= e.Lease || overlaps(faults, s) {
 			continue
 		}

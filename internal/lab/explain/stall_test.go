@@ -9,6 +9,25 @@ import (
 	"stocklock/internal/shop/labmode"
 )
 
+// TestStallOfAShortFault wants a fault that was meant to end within the lease to do so.
+func TestStallOfAShortFault(t *testing.T) {
+	begun := time.Now()
+	at := func(ms int) time.Time { return begun.Add(time.Duration(ms) * time.Millisecond) }
+	for left, want := range map[int]bool{75: false, 90: true} { // of 60 ms and half of the other 40
+		e := Evidence{
+			Lease: 100 * time.Millisecond, Ended: at(200),
+			Requests: []Request{{ID: "1-1", Shop: "shop 1", Sent: at(0), Fault: true, FaultFor: 60 * time.Millisecond}},
+			Events: []labmode.Event{
+				{Time: at(0), Request: "1-1", Shop: "shop 1", Point: sale.Acquired},
+				{Time: at(left), Request: "1-1", Shop: "shop 1", Point: sale.Released},
+			},
+		}
+		if got := e.Stall(); (got != "") != want {
+			t.Errorf("inside for %d ms: Stall = %q", left, got)
+		}
+	}
+}
+
 func TestStallIsTheMachinesFaultOnly(t *testing.T) {
 	begun := time.Now()
 	at := func(ms int) time.Time { return begun.Add(time.Duration(ms) * time.Millisecond) }

@@ -125,7 +125,7 @@ func (t *testbeds) openRedis(ctx context.Context, status *Status) error {
 	}
 	if t.plan.Trace && !announces(connecting, t.redis) {
 		status.Warn("the Redis of --redis announces no changes, so explanations do not know when a lock ended: " +
-			"redis-cli config set notify-keyspace-events '" + trial.Announced + "'")
+			"redis-cli config set notify-keyspace-events '" + rig.Announced + "'")
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func announces(ctx context.Context, client *redis.Client) bool {
 		return true
 	}
 	flags := strings.ReplaceAll(answer[setting], "A", "g$hx") // A is an alias of these and others
-	for _, flag := range trial.Announced {
+	for _, flag := range rig.Announced {
 		if !strings.ContainsRune(flags, flag) {
 			return false
 		}

@@ -45,6 +45,7 @@ type Row struct {
 	Masters  int // Redis servers: 1, or those of the Cluster
 
 	Ratio   float64 // units sold, divided by those of the first row
+	Binlog  float64 // the same where MySQL writes a binlog, divided by the first row without one
 	Busiest float64 // the busiest Redis server's share of all commands
 }
 
@@ -58,6 +59,8 @@ func rows() []Row {
 		{Name: "without a lock, by conditional", Strategy: "conditional", Items: 1, Units: 1, Shops: 1, Masters: 1},
 		{Name: "from three shops", Strategy: "fenced", Items: 1, Units: 1, Shops: 3, Masters: 1},
 		{Name: "from three shops, on a Cluster", Strategy: "fenced", Items: 1, Units: 1, Shops: 3, Masters: masters},
+		{Name: "from three shops, by conditional", Strategy: "conditional", Items: 1, Units: 1, Shops: 3, Masters: 1},
+		{Name: "from three shops, by batched", Strategy: "batched", Items: 1, Units: 1, Shops: 3, Masters: 1},
 		{Name: "64 items", Strategy: "fenced", Items: 64, Units: 1, Shops: 1, Masters: 1},
 		{Name: "64 items, three shops", Strategy: "fenced", Items: 64, Units: 1, Shops: 3, Masters: 1},
 		{Name: "64 items, three shops, a Cluster", Strategy: "fenced", Items: 64, Units: 1, Shops: 3, Masters: masters},
@@ -65,7 +68,8 @@ func rows() []Row {
 	}
 }
 
-// bench has shops on a single Redis and shops on a Cluster. All share one MySQL.
+// bench has shops on a single Redis and shops on a Cluster. All share one MySQL, with or without a
+// binlog.
 type bench struct {
 	Options
 	store   *stock.Store
@@ -84,22 +88,27 @@ func Run(ctx context.Context, o Options) (_ []Row, err error) {
 	if err := r.UseShopBinary(o.Shop); err != nil {
 		return nil, err
 	}
-	fmt.Fprintln(o.Log, "starting MySQL, Redis, a Redis Cluster and the shops")
-	b, err := open(ctx, r, o)
+	fmt.Fprintln(o.Log, "starting MySQL without a binlog and with one; for each Redis, a Redis Cluster and the shops")
+	plain, err := open(ctx, r, o)
 	if err != nil {
 		return nil, err
 	}
-	defer b.store.Close()
-	measured, err := b.measureAll(ctx)
+	defer plain.store.Close()
+	logged, err := open(ctx, r, o, testserver.WithBinlog...)
+	if err != nil {
+		return nil, err
+	}
+	defer logged.store.Close()
+	measured, err := measureAll(ctx, o, plain, logged)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	return measured, err
 }
 
-func open(ctx context.Context, r *rig.Rig, o Options) (*bench, error) {
+func open(ctx context.Context, r *rig.Rig, o Options, mysqlOptions ...string) (*bench, error) {
 	b := &bench{Options: o, servers: map[int][]*testserver.Redis{}, shops: map[int][]*rig.Shop{1: make([]*rig.Shop, 3), masters: make([]*rig.Shop, 3)}}
-	mysql, err := r.MySQL(ctx)
+	mysql, err := r.MySQL(ctx, mysqlOptions...)
 	if err != nil {
 		return nil, err
 	}
@@ -133,14 +142,14 @@ func open(ctx context.Context, r *rig.Rig, o Options) (*bench, error) {
 	return b, starting.Wait()
 }
 
-func (b *bench) measureAll(ctx context.Context) ([]Row, error) {
+func measureAll(ctx context.Context, o Options, plain, logged *bench) ([]Row, error) {
 	all := rows()
-	ratios := make([][]float64, len(all))
-	for round := range b.Rounds {
+	ratios, withBinlog := make([][]float64, len(all)), make([][]float64, len(all))
+	for round := range o.Rounds {
 		var base float64
 		for i := range all {
-			fmt.Fprintf(b.Log, "round %d of %d: %s\n", round+1, b.Rounds, all[i].Name)
-			sold, err := b.measure(ctx, &all[i])
+			fmt.Fprintf(o.Log, "round %d of %d: %s\n", round+1, o.Rounds, all[i].Name)
+			sold, err := plain.measure(ctx, &all[i])
 			if err != nil {
 				return nil, err
 			}
@@ -148,13 +157,21 @@ func (b *bench) measureAll(ctx context.Context) ([]Row, error) {
 				base = sold
 			}
 			ratios[i] = append(ratios[i], sold/base)
+			if sold, err = logged.measure(ctx, &all[i]); err != nil {
+				return nil, err
+			}
+			withBinlog[i] = append(withBinlog[i], sold/base)
 		}
 	}
 	for i := range all {
-		slices.Sort(ratios[i])
-		all[i].Ratio = ratios[i][b.Rounds/2] // the median
+		all[i].Ratio, all[i].Binlog = median(ratios[i]), median(withBinlog[i])
 	}
 	return all, nil
+}
+
+func median(of []float64) float64 {
+	slices.Sort(of)
+	return of[len(of)/2]
 }
 
 // measure returns how many units a second are sold. It fails when the database does not have

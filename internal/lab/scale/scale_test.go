@@ -19,7 +19,7 @@ func TestEveryRowSells(t *testing.T) {
 	Print(&table, measured)
 	t.Log("\n" + table.String())
 	for i, row := range measured {
-		if row.Ratio <= 0 || i == 0 && row.Ratio != 1 {
+		if row.Ratio <= 0 || row.Binlog <= 0 || i == 0 && row.Ratio != 1 {
 			t.Errorf("%s: × %f", row.Name, row.Ratio)
 		}
 		if !strings.Contains(table.String(), row.Name) {

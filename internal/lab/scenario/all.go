@@ -14,5 +14,6 @@ var all = []Scenario{
 	partition,
 	failover,
 	redisRestart,
+	eviction,
 	pause,
 }

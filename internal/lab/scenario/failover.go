@@ -26,7 +26,7 @@ var failover = Scenario{
 				return Injection{Fault: labmode.Fault{Point: sale.Write, Action: labmode.Stop, For: stoppedWithinLease(lease)}, Alone: true}
 			}),
 			Prepare:      func(_ context.Context, testbed *rig.Testbed) error { return testbed.HoldBackReplication() },
-			Intervene:    func(ctx context.Context, testbed *rig.Testbed, _ int) error { return testbed.FailOver(ctx) },
+			Intervene:    func(ctx context.Context, testbed *rig.Testbed, _ Reached) error { return testbed.FailOver(ctx) },
 			Intervention: "primary-lost",
 		}
 	},

@@ -21,9 +21,11 @@ var partition = Scenario{
 			Inject: schedule(rng, 2, 12, func() Injection {
 				return Injection{Fault: labmode.Fault{Point: sale.Read, Action: labmode.Sleep, For: 2 * lease}, Alone: true}
 			}),
-			Intervene: func(_ context.Context, testbed *rig.Testbed, shop int) error { return testbed.Shops[shop].CutOff() },
-			Relieve: func(_ context.Context, testbed *rig.Testbed, shop int) error {
-				testbed.Shops[shop].Reconnect()
+			Intervene: func(_ context.Context, testbed *rig.Testbed, at Reached) error {
+				return testbed.Shops[at.Shop].CutOff()
+			},
+			Relieve: func(_ context.Context, testbed *rig.Testbed, at Reached) error {
+				testbed.Shops[at.Shop].Reconnect()
 				return nil
 			},
 			Intervention: "redis-cut",

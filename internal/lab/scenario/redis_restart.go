@@ -22,7 +22,7 @@ var redisRestart = Scenario{
 			Inject: schedule(rng, 3, 2, func() Injection {
 				return Injection{Fault: labmode.Fault{Point: sale.Write, Action: labmode.Stop, For: stoppedWithinLease(lease)}, Alone: true}
 			}),
-			Intervene:    func(ctx context.Context, testbed *rig.Testbed, _ int) error { return testbed.RestartRedis(ctx) },
+			Intervene:    func(ctx context.Context, testbed *rig.Testbed, _ Reached) error { return testbed.RestartRedis(ctx) },
 			Intervention: "redis-emptied",
 		}
 	},

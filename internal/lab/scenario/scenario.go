@@ -54,14 +54,20 @@ type Plan struct {
 	// Prepare sets the testbed up before the first request.
 	Prepare func(ctx context.Context, testbed *rig.Testbed) error
 	// Intervene is called when a request with a fault has reached its point, and Relieve when it
-	// has been answered. shop is the index of the shop that serves the request.
-	Intervene func(ctx context.Context, testbed *rig.Testbed, shop int) error
-	Relieve   func(ctx context.Context, testbed *rig.Testbed, shop int) error
+	// has been answered.
+	Intervene func(ctx context.Context, testbed *rig.Testbed, at Reached) error
+	Relieve   func(ctx context.Context, testbed *rig.Testbed, at Reached) error
 	// Restore undoes Prepare, after the last request.
 	Restore func(ctx context.Context, testbed *rig.Testbed) error
 	// Intervention names what Intervene does, or Prepare where there is no Intervene. A size may
 	// follow the name, after a space. Each language has a phrase for it: see explain/words.
 	Intervention string
+}
+
+// Reached says where a request with a fault has reached its point.
+type Reached struct {
+	Shop int      // the index of the shop that serves it
+	Keys []string // where Redis keeps the item's lock or counter; none before Redis has announced one
 }
 
 // Injection is what is injected into one request. The zero value leaves an ordinary sale.

@@ -96,6 +96,8 @@ func Unplayable(of strategy.Description) string {
 		return "it asks several servers at once, and a schedule has one step at a time"
 	case of.ByChance:
 		return "it draws lots, and a schedule has to end alike each time"
+	case of.Background:
+		return "goroutines beside the sales write its orders, and a schedule has the requests of the sales"
 	}
 	return ""
 }

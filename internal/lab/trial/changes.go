@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/rig"
 	"stocklock/internal/strategy"
 	"stocklock/internal/testserver"
 )
@@ -37,7 +38,7 @@ func (a *attack) watchLocks(ctx context.Context) error {
 	}
 	for name, server := range watched {
 		client := server.Client()
-		if err := client.ConfigSet(ctx, "notify-keyspace-events", Announced).Err(); err != nil {
+		if err := client.ConfigSet(ctx, "notify-keyspace-events", rig.Announced).Err(); err != nil {
 			client.Close()
 			return fmt.Errorf("make %s announce changes: %w", name, err)
 		}
@@ -47,10 +48,6 @@ func (a *attack) watchLocks(ctx context.Context) error {
 	}
 	return nil
 }
-
-// Announced is the value of notify-keyspace-events with which Redis announces how locks change: K, by
-// key; g, $, h and x, DEL and EXPIRE, strings, hashes, and keys that expire.
-const Announced = "Kg$hx"
 
 // watch records what a server announces, and calls done at the end.
 func (a *attack) watch(ctx context.Context, name string, client *redis.Client, done func()) error {

@@ -87,6 +87,7 @@ func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
 	for _, h := range a.customers.hits {
 		r := explain.Request{
 			ID: h.id, Shop: shopLabel(h.shop), Sent: h.Sent, Outcome: string(h.Outcome), Nested: h.injection.Nested, Fault: h.injection.HasFault(),
+			FaultFor: h.injection.Fault.For,
 		}
 		if h.Sent.IsZero() {
 			continue

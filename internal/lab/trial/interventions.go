@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/scenario"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
+	"stocklock/internal/strategy"
 )
 
 // await watches, in the background, for the moment at which the request reaches its fault's point.
@@ -42,20 +44,32 @@ func (a *attack) intervene(ctx context.Context, h *hit) {
 		at = wholeTestbed
 	}
 	over := a.record.intervention(a.plan.Intervention, at)
-	if err := a.plan.Intervene(ctx, a.bench.Testbed, h.shop); err != nil && ctx.Err() == nil {
+	reached := scenario.Reached{Shop: h.shop, Keys: a.keys()}
+	if err := a.plan.Intervene(ctx, a.bench.Testbed, reached); err != nil && ctx.Err() == nil {
 		a.problems.add(fmt.Errorf("intervene: %w", err))
 	}
 	intervened()
+	select {
+	case <-h.done:
+		a.record.cameLate(a.plan.Intervention)
+	default:
+	}
 	if a.plan.Relieve != nil {
 		select {
 		case <-h.done:
 		case <-ctx.Done():
 		}
-		if err := a.plan.Relieve(ctx, a.bench.Testbed, h.shop); err != nil && ctx.Err() == nil {
+		if err := a.plan.Relieve(ctx, a.bench.Testbed, reached); err != nil && ctx.Err() == nil {
 			a.problems.add(fmt.Errorf("relieve: %w", err))
 		}
 	}
 	over()
+}
+
+// keys are where Redis has kept the item's lock or counter so far, and the rare keys that an eviction
+// takes before them.
+func (a *attack) keys() []string {
+	return append(a.record.keys(), strategy.KeysOf(a.item.State.RareKeys, a.item.ItemID)...)
 }
 
 // reached follows a trace until the request has reached the point. It gives up when the request is

@@ -13,6 +13,7 @@ type record struct {
 	mu            sync.Mutex // guards the rest
 	interventions []explain.Intervention
 	changes       []explain.Change
+	late          string // an intervention that took longer than the request it was meant for
 }
 
 // wholeTestbed is the shop of an intervention that concerns more than one.
@@ -37,6 +38,26 @@ func (r *record) intervention(what string, shop int) (over func()) {
 		defer r.mu.Unlock()
 		r.interventions[at].Until = time.Now()
 	}
+}
+
+// cameLate notes that a request was answered before the intervention was done.
+func (r *record) cameLate(what string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.late = what + ": done only when the request that it was meant for had its answer"
+}
+
+// keys are the keys that have changed so far.
+func (r *record) keys() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var keys []string
+	for _, c := range r.changes {
+		if c.Key != "" && !slices.Contains(keys, c.Key) {
+			keys = append(keys, c.Key)
+		}
+	}
+	return keys
 }
 
 // changed notes that a lock changed.

@@ -153,7 +153,7 @@ func runOnce(ctx context.Context, b Bench, c Cell, o Options) (attempt, error) {
 		return attempt{}, err
 	}
 	if r.Surprise() && v.kind != scenario.Invalid {
-		if why := cmp.Or(evidence.Stall(), a.machine.stalled(o.Lease), a.maybeStalled()); why != "" {
+		if why := cmp.Or(evidence.Stall(), a.machine.stalled(o.Lease), a.record.late, a.maybeStalled()); why != "" {
 			v = spoiled("%s, but the machine stalled: %s", v.kind, why)
 			r.conclude(v)
 		}

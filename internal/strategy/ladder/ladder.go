@@ -11,8 +11,8 @@ import (
 	"stocklock/internal/strategy"
 )
 
-// breakable lists the strategies in teaching order. At least one scenario breaks those before
-// reservation.
+// breakable lists the strategies in teaching order. At least one scenario breaks each of those before
+// reservation, except redis-stream.
 var breakable = []strategy.Strategy{
 	none,
 	mutex,
@@ -30,6 +30,7 @@ var breakable = []strategy.Strategy{
 	reentrant,
 	redlock,
 	redisAsync,
+	redisStream,
 	reservationUnchecked,
 	reservation,
 	getLock,

@@ -30,6 +30,7 @@ func TestRecipes(t *testing.T) {
 		"redlock":             "set nx px; evalsha",
 
 		"redis-async":           "evalsha",
+		"redis-stream":          "evalsha; xreadgroup; xack xdel",
 		"reservation-unchecked": "",
 		"reservation":           "",
 		"get-lock":              "",

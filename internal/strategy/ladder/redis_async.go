@@ -28,7 +28,7 @@ var redisAsync = strategy.Strategy{
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		workers, c := strategy.NewWorkers(), counter{d}
 		return workers, func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
-			left, err := c.take(ctx, wanted)
+			left, err := c.take(ctx, wanted, takeCountedScript, nil)
 			if err != nil {
 				return stock.Order{}, err
 			}

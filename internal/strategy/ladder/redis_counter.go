@@ -28,10 +28,13 @@ var counted = strategy.State{Keys: []string{"{%s}:left"}, RareKeys: []string{"{%
 
 func counterKey(itemID uint64) string { return strategy.KeysOf(counted.Keys, itemID)[0] }
 
-// take takes units, and returns what is left.
-func (c counter) take(ctx context.Context, wanted stock.Sale) (left int64, err error) {
+// take takes units by a script, and returns what is left. The script's first key is the counter, and
+// its first argument the units.
+func (c counter) take(ctx context.Context, wanted stock.Sale, script *redis.Script, keys []string, args ...any) (left int64, err error) {
+	keys = append([]string{counterKey(wanted.ItemID)}, keys...)
+	args = append([]any{wanted.Quantity}, args...)
 	for giveUp := time.Now().Add(c.Wait); ; {
-		left, err = takeCountedScript.Run(ctx, c.Redis, []string{counterKey(wanted.ItemID)}, wanted.Quantity).Int64()
+		left, err = script.Run(ctx, c.Redis, keys, args...).Int64()
 		switch {
 		case err == nil && left < 0:
 			return 0, stock.ErrSoldOut

@@ -1,0 +1,198 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+
+	"stocklock/internal/testserver"
+)
+
+// Keyspace is the channel on which a Redis announces the changes of a key, without the key.
+const Keyspace = "__keyspace@0__:"
+
+// Announced is the value of notify-keyspace-events with which Redis announces how locks change: K, by
+// key; g, $, h and x: DEL and EXPIRE, strings, hashes, and keys that expire.
+const Announced = "Kg$hx"
+
+// How the memory is filled. Redis counts the use of a key in whole seconds, and the lock was used in
+// the last one: the fillers are few, so that it soon is the lock's turn among them.
+const (
+	headroom     = 2 << 20 // bytes that are free at first: the backlog of the replication needs one half
+	fillerSize   = 32 << 10
+	fillersAtOne = 4 // in one transaction
+	fillPatience = 2 * time.Second
+)
+
+// Evict fills the memory of the primary and of one server of the quorum, under allkeys-lru, until
+// those of these keys that it has are gone, the first of them by an eviction that it has announced. A
+// server that has none of them is left alone, but it is an error where all are. Without keys the
+// primary evicts anything. Then the servers have memory again.
+func (s *Testbed) Evict(ctx context.Context, keys []string) error {
+	servers := []*testserver.Redis{s.Redis()}
+	if len(s.Quorum) > 0 && len(keys) > 0 {
+		servers = append(servers, s.Quorum[0])
+	}
+	filling, ctx := errgroup.WithContext(ctx)
+	evicted := make([]bool, len(servers))
+	for i, server := range servers {
+		filling.Go(func() (err error) {
+			evicted[i], err = evict(ctx, server, keys)
+			return err
+		})
+	}
+	if err := filling.Wait(); err != nil {
+		return err
+	}
+	for _, ok := range evicted {
+		if ok {
+			return nil
+		}
+	}
+	return fmt.Errorf("rig: Redis had none of %s when its memory was to be filled", strings.Join(keys, ", "))
+}
+
+// evict reports whether it evicted a key. Without keys that is the first filler.
+func evict(ctx context.Context, server *testserver.Redis, keys []string) (evicted bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, fillPatience)
+	defer cancel()
+	client := server.Client()
+	defer client.Close()
+	fill := filler{client: client, prefix: "filler:" + testserver.RandomHex(4) + ":"}
+	for _, key := range keys {
+		n, err := client.Exists(ctx, key).Result()
+		if err != nil {
+			return false, err
+		}
+		if n > 0 {
+			fill.victims = append(fill.victims, key)
+		}
+	}
+	switch {
+	case len(keys) == 0:
+		fill.victims = []string{fill.prefix + "0"}
+	case len(fill.victims) == 0:
+		return false, nil
+	}
+	defer func() { err = errors.Join(err, fill.restore(context.WithoutCancel(ctx))) }()
+	return true, fill.run(ctx)
+}
+
+// filler fills the memory of a server.
+type filler struct {
+	client  *redis.Client
+	victims []string // keys that are to go
+	prefix  string   // of the keys that it makes
+	made    int
+}
+
+func (f *filler) run(ctx context.Context) error {
+	if err := f.client.ConfigSet(ctx, "notify-keyspace-events", Announced+"e").Err(); err != nil { // e: evicted keys
+		return err
+	}
+	var channels []string
+	for _, key := range f.victims {
+		channels = append(channels, Keyspace+key)
+	}
+	announced := f.client.Subscribe(ctx, channels...)
+	defer announced.Close()
+	if _, err := announced.Receive(ctx); err != nil { // the confirmation of the first channel
+		return err
+	}
+	if err := f.limit(ctx); err != nil {
+		return err
+	}
+	gone := map[string]string{} // how a key went, by the key
+	for evicted := false; !evicted || len(gone) < len(f.victims); {
+		if err := f.write(ctx, gone); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("rig: Redis did not evict %s: %w", f.victims[0], context.Cause(ctx))
+		case m := <-announced.Channel():
+			key := strings.TrimPrefix(m.Channel, Keyspace)
+			switch m.Payload {
+			case "evicted", "expired", "del":
+				gone[key] = m.Payload
+			}
+			if key == f.victims[0] && (m.Payload == "expired" || m.Payload == "del") {
+				return fmt.Errorf("rig: Redis announced %q of %s before it evicted it", m.Payload, key)
+			}
+			evicted = evicted || gone[f.victims[0]] == "evicted"
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// limit leaves little free memory.
+func (f *filler) limit(ctx context.Context) error {
+	info, err := f.client.InfoMap(ctx, "memory").Result()
+	if err != nil {
+		return err
+	}
+	used, err := strconv.Atoi(info["Memory"]["used_memory"])
+	if err != nil {
+		return fmt.Errorf("rig: Redis does not say how much memory it uses: %w", err)
+	}
+	for _, setting := range [][2]string{
+		{"maxmemory-policy", "allkeys-lru"}, {"maxmemory-samples", "64"}, {"maxmemory", strconv.Itoa(used + headroom)},
+	} {
+		if err := f.client.ConfigSet(ctx, setting[0], setting[1]).Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes a few fillers, unless all victims are gone, and adds those that are.
+func (f *filler) write(ctx context.Context, gone map[string]string) error {
+	if len(gone) == len(f.victims) {
+		return nil
+	}
+	there := make([]*redis.IntCmd, len(f.victims))
+	_, err := f.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		for range fillersAtOne {
+			p.Set(ctx, f.prefix+strconv.Itoa(f.made), strings.Repeat("x", fillerSize), 0)
+			f.made++
+		}
+		for i, key := range f.victims {
+			there[i] = p.Exists(ctx, key) // which does not count as a use
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("rig: fill the memory of Redis: %w", err)
+	}
+	for i, key := range f.victims {
+		if there[i].Val() == 0 && gone[key] == "" {
+			gone[key] = "not there"
+		}
+	}
+	return nil
+}
+
+// restore gives the server its memory back.
+func (f *filler) restore(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, fillPatience)
+	defer cancel()
+	_, err := f.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		p.ConfigSet(ctx, "maxmemory", "0")
+		p.ConfigSet(ctx, "maxmemory-policy", "noeviction")
+		for n := range f.made {
+			p.Unlink(ctx, f.prefix+strconv.Itoa(n))
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("rig: give Redis its memory back: %w", err)
+	}
+	return nil
+}

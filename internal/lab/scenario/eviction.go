@@ -1,0 +1,39 @@
+package scenario
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/sale"
+	"stocklock/internal/shop/labmode"
+	"stocklock/internal/strategy"
+)
+
+// The holder is stopped for the reason that failover gives. So nothing touches its lock, which
+// becomes the key that Redis has not used for the longest time.
+var eviction = Scenario{
+	Name:    "eviction",
+	Doc:     "a holder is in its section, and Redis under allkeys-lru runs out of memory and evicts its lock; of a quorum, one server",
+	Attacks: strategy.SurvivesDataLoss,
+	Needs:   Rig,
+	Plan: func(rng *rand.Rand, lease time.Duration) Plan {
+		// Once is enough. A later eviction would come near the end of a lease.
+		evicted := make(chan struct{}, 1)
+		return Plan{
+			Inject: schedule(rng, 3, 2, func() Injection {
+				return Injection{Fault: labmode.Fault{Point: sale.Write, Action: labmode.Stop, For: stoppedWithinLease(lease)}, Alone: true}
+			}),
+			Intervene: func(ctx context.Context, testbed *rig.Testbed, at Reached) error {
+				select {
+				case evicted <- struct{}{}:
+					return testbed.Evict(ctx, at.Keys)
+				default:
+					return nil
+				}
+			},
+			Intervention: "memory-full",
+		}
+	},
+}

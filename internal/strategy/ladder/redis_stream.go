@@ -1,0 +1,315 @@
+package ladder
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+)
+
+var redisStream = strategy.Strategy{
+	Name: "redis-stream",
+	Doc: "a script takes the units in Redis and adds the sale to the shop's stream; " +
+		"the shop writes the stream to MySQL in batches, and answers after the COMMIT",
+	Source:     "the transactional outbox, in Redis: flash sales that were mended",
+	Guard:      "nothing",
+	Decrement:  "script: GET, XADD, DECRBY; batches: UPDATE ... WHERE stock >= sum, INSERT; XACK",
+	Telling:    "crash",
+	Background: true,
+	State:      counted,
+	// The counter is no lock: nobody holds it. What Redis forgets can leave units unsold.
+	Properties: strategy.Properties{
+		Has: strategy.Exclusive | strategy.Recovers | strategy.ClockFree | strategy.SurvivesDataLoss | strategy.PauseProof |
+			strategy.StorageChecked | strategy.DurableAnswers,
+		NotApplicable: strategy.AtomicLease | strategy.Renews | strategy.OwnerChecked | strategy.AtomicRelease |
+			strategy.Reentrant | strategy.LossAware,
+	},
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		o := &outbox{counter: counter{d}, shop: rand.Text(), added: make(chan struct{}, 1), waiting: map[string]chan stock.Outcome{}}
+		workers := strategy.NewWorkers()
+		workers.Go(o.work)
+		return workers, o.sell
+	},
+}
+
+var (
+	//go:embed take_to_stream.lua
+	takeToStreamSource string
+	takeToStreamScript = redis.NewScript(takeToStreamSource)
+
+	//go:embed drop_stream.lua
+	dropStreamSource string
+	dropStreamScript = redis.NewScript(dropStreamSource)
+)
+
+// What the strategy keeps in Redis besides the counters. One script changes a counter and a stream:
+// on a Redis Cluster they would lie on different servers.
+const (
+	streamsKey  = "stock:streams" // a set of the shops that have a stream
+	streamGroup = "shops"         // the consumer group of each stream
+	streamField = "sale"          // of a message
+	streamBatch = 256             // messages that are read at once
+)
+
+func streamKey(shop string) string { return "stock:stream:" + shop }
+
+// aliveKey is there while the shop is: it expires a lease after the last heartbeat.
+func aliveKey(shop string) string { return "stock:alive:" + shop }
+
+// outbox is the stream of one shop, and the goroutine that writes it to MySQL. It also writes the
+// streams of shops that are dead. A message can be delivered twice: its order has an id from the
+// beginning, which is unique in the database. It is safe for concurrent use.
+type outbox struct {
+	counter
+	shop  string        // a name that no other process has, not this one after a restart either
+	added chan struct{} // has room for one; there may be new messages
+
+	mu      sync.Mutex
+	waiting map[string]chan stock.Outcome // guarded by mu; the sales of this shop, by the ids of their orders
+}
+
+func (o *outbox) sell(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return stock.Order{}, err
+	}
+	wanted.OrderID = id.String()
+	message, err := json.Marshal(wanted)
+	if err != nil {
+		return stock.Order{}, err
+	}
+	done := make(chan stock.Outcome, 1)
+	o.await(wanted.OrderID, done)
+	defer o.await(wanted.OrderID, nil)
+	left, err := o.take(ctx, wanted, takeToStreamScript, []string{streamKey(o.shop), streamsKey}, o.shop, streamField, message)
+	if err != nil {
+		if stock.Unreachable(err) { // the sale may be in the stream
+			err = fmt.Errorf("%w: %w", stock.ErrUnknown, err)
+		}
+		return stock.Order{}, err
+	}
+	select {
+	case o.added <- struct{}{}:
+	default:
+	}
+	sale.At(ctx, sale.Read, slog.Int64("stock", left+wanted.Quantity))
+	sale.At(ctx, sale.Write)
+	order, err := o.outcome(ctx, store, wanted, done)
+	return strategy.Written(ctx, order, err)
+}
+
+// outcome waits until the sale is written. A sale that was written by another shop, while this one
+// was paused, is found by its order.
+func (o *outbox) outcome(ctx context.Context, store *stock.Store, wanted stock.Sale, done <-chan stock.Outcome) (stock.Order, error) {
+	patience := time.NewTimer(o.Wait + o.Lease)
+	defer patience.Stop()
+	select {
+	case outcome := <-done:
+		return outcome.Order, outcome.Err
+	case <-patience.C:
+	case <-ctx.Done():
+	}
+	order, err := store.Order(context.WithoutCancel(ctx), wanted.OrderID)
+	if err != nil {
+		return stock.Order{}, fmt.Errorf("%w: the sale waits in Redis: %w", stock.ErrUnknown, err)
+	}
+	return order, nil
+}
+
+// await sends the outcome of a sale to done. Nil sends it nowhere.
+func (o *outbox) await(orderID string, done chan stock.Outcome) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if done == nil {
+		delete(o.waiting, orderID)
+		return
+	}
+	o.waiting[orderID] = done
+}
+
+// work writes new messages when there are some. Four times a lease it announces that this shop is
+// alive, and looks for messages that nobody has written in time.
+func (o *outbox) work(ctx context.Context) {
+	tick := time.NewTicker(o.Lease / 4)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		err := o.writeNew(ctx, o.shop)
+		select {
+		case <-ctx.Done():
+		case <-o.added:
+		case <-tick.C:
+			err = errors.Join(err, o.announce(ctx), o.writeLate(ctx, o.shop), o.writeDead(ctx))
+		}
+		if err != nil && ctx.Err() == nil {
+			slog.WarnContext(ctx, "sales wait in Redis", "error", err)
+		}
+	}
+}
+
+func (o *outbox) announce(ctx context.Context) error {
+	_, err := o.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+		p.SAdd(ctx, streamsKey, o.shop)
+		p.Set(ctx, aliveKey(o.shop), 1, o.Lease)
+		return nil
+	})
+	return err
+}
+
+// writeDead writes the streams of the shops that are dead, and drops those that are empty.
+func (o *outbox) writeDead(ctx context.Context) error {
+	shops, err := o.Redis.SMembers(ctx, streamsKey).Result()
+	if err != nil {
+		return err
+	}
+	for _, shop := range shops {
+		alive, err := o.Redis.Exists(ctx, aliveKey(shop)).Result()
+		if err != nil {
+			return err
+		}
+		if alive > 0 {
+			continue
+		}
+		if err := errors.Join(o.writeNew(ctx, shop), o.writeLate(ctx, shop)); err != nil {
+			return err
+		}
+		keys := []string{streamKey(shop), streamsKey, aliveKey(shop)}
+		if err := dropStreamScript.Run(ctx, o.Redis, keys, shop).Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeNew writes the messages of a stream that no shop has read.
+func (o *outbox) writeNew(ctx context.Context, shop string) error {
+	for {
+		streams, err := o.Redis.XReadGroup(ctx, &redis.XReadGroupArgs{
+			Group: streamGroup, Consumer: o.shop, Streams: []string{streamKey(shop), ">"}, Count: streamBatch, Block: -1,
+		}).Result()
+		switch {
+		case errors.Is(err, redis.Nil) || err == nil && len(streams) == 0:
+			return nil
+		case redis.HasErrorPrefix(err, "NOGROUP"): // new, or lost with Redis's data
+			err = o.Redis.XGroupCreateMkStream(ctx, streamKey(shop), streamGroup, "0").Err()
+			if err != nil && !redis.HasErrorPrefix(err, "BUSYGROUP") {
+				return err
+			}
+			continue
+		case err != nil:
+			return err
+		}
+		messages := streams[0].Messages
+		if err := o.write(ctx, shop, messages); err != nil || len(messages) < streamBatch {
+			return err
+		}
+	}
+}
+
+// writeLate writes the messages of a stream that a shop has read, and not written for a lease.
+func (o *outbox) writeLate(ctx context.Context, shop string) error {
+	for start := "0-0"; ; {
+		messages, next, err := o.Redis.XAutoClaim(ctx, &redis.XAutoClaimArgs{
+			Stream: streamKey(shop), Group: streamGroup, Consumer: o.shop, MinIdle: o.Lease, Start: start, Count: streamBatch,
+		}).Result()
+		if redis.HasErrorPrefix(err, "NOGROUP") {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := o.write(ctx, shop, messages); err != nil || next == "0-0" {
+			return err
+		}
+		start = next
+	}
+}
+
+// write writes messages of a stream to MySQL, removes from the stream those whose outcome is known,
+// and then gives the outcomes to those that wait.
+func (o *outbox) write(ctx context.Context, shop string, messages []redis.XMessage) error {
+	var items []uint64 // in the order of their first message
+	sales, ids := map[uint64][]stock.Sale{}, map[uint64][]string{}
+	for _, m := range messages {
+		var wanted stock.Sale
+		text, _ := m.Values[streamField].(string)
+		if err := json.Unmarshal([]byte(text), &wanted); err != nil {
+			return fmt.Errorf("message %s of %s: %w", m.ID, streamKey(shop), err)
+		}
+		item := wanted.ItemID
+		if sales[item] == nil {
+			items = append(items, item)
+		}
+		sales[item], ids[item] = append(sales[item], wanted), append(ids[item], m.ID)
+	}
+	for _, item := range items {
+		outcomes, err := o.Store.DecrementBatch(ctx, item, sales[item])
+		if err != nil && !errors.Is(err, stock.ErrNotFound) {
+			return err // they stay in the stream
+		}
+		if err != nil {
+			outcomes = make([]stock.Outcome, len(sales[item]))
+			for i := range outcomes {
+				outcomes[i].Err = err
+			}
+		}
+		if err := o.settle(ctx, shop, ids[item], sales[item], outcomes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle removes the messages whose outcome is known from the stream, and answers their sales.
+func (o *outbox) settle(ctx context.Context, shop string, ids []string, sales []stock.Sale, outcomes []stock.Outcome) error {
+	var failed error
+	var known []int
+	for i := range outcomes {
+		if err := outcomes[i].Err; errors.Is(err, stock.ErrRepeated) || errors.Is(err, stock.ErrSoldOut) {
+			// An earlier delivery may have made the order.
+			switch order, err := o.Store.Order(ctx, sales[i].OrderID); {
+			case err == nil:
+				outcomes[i] = stock.Outcome{Order: order}
+			case !errors.Is(err, stock.ErrNotFound):
+				outcomes[i].Err = err
+			}
+		}
+		if err := outcomes[i].Err; errors.Is(err, stock.ErrConflict) || errors.Is(err, stock.ErrUnknown) || stock.Unreachable(err) {
+			failed = err // it stays in the stream
+			continue
+		}
+		known = append(known, i)
+	}
+	_, err := o.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for _, i := range known {
+			p.XAck(ctx, streamKey(shop), streamGroup, ids[i])
+			p.XDel(ctx, streamKey(shop), ids[i])
+		}
+		return nil
+	})
+	for _, i := range known { // durable, even where Redis did not answer
+		o.answer(sales[i].OrderID, outcomes[i])
+	}
+	return errors.Join(failed, err)
+}
+
+// answer gives an outcome to the sale that waits for it, if it is one of this shop's.
+func (o *outbox) answer(orderID string, outcome stock.Outcome) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if done := o.waiting[orderID]; done != nil {
+		done <- outcome
+		delete(o.waiting, orderID)
+	}
+}
