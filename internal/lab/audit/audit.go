@@ -68,6 +68,19 @@ func Start(ctx context.Context, store *stock.Store, run Run) (Run, error) {
 // Count counts what a run sold. It is meaningful once nothing is in flight. The error is
 // stock.ErrNotFound where there is no such run.
 func Count(ctx context.Context, store *stock.Store, runID string) (Counts, error) {
+	c, err := Totals(ctx, store, runID)
+	if err != nil {
+		return Counts{}, err
+	}
+	if err := store.Pool().QueryRowContext(ctx, duplicates, runID).Scan(&c.Duplicates); err != nil {
+		return Counts{}, fmt.Errorf("audit run %s: %w", runID, err)
+	}
+	return c, nil
+}
+
+// Totals counts as [Count] does, without the duplicates and while orders may be in flight. It is
+// one statement, and a second one for a strategy that keeps units besides the item's row.
+func Totals(ctx context.Context, store *stock.Store, runID string) (Counts, error) {
 	var c Counts
 	var strategy string
 	var itemID uint64
@@ -81,9 +94,6 @@ func Count(ctx context.Context, store *stock.Store, runID string) (Counts, error
 		besides, err = remainingBesides(ctx, store, strategy, itemID)
 		c.Remaining += besides
 		c.LostUpdates += besides
-	}
-	if err == nil {
-		err = store.Pool().QueryRowContext(ctx, duplicates, runID).Scan(&c.Duplicates)
 	}
 	if err != nil {
 		return Counts{}, fmt.Errorf("audit run %s: %w", runID, err)

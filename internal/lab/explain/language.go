@@ -15,12 +15,18 @@ var words embed.FS
 // Language makes words of texts.
 type Language struct{ phrases *template.Template }
 
-// English is the language of words/en.tmpl.
-var English = language("en")
+// The languages, each of words/<name>.tmpl.
+var (
+	English = language("en")
+	Chinese = language("zh") // Simplified Chinese
+)
 
 // language reads the phrases of words/<name>.tmpl: one {{define}} for each.
 func language(name string) Language {
-	functions := template.FuncMap{"ms": func(v float64) string { return ms(time.Duration(v * float64(time.Millisecond))) }}
+	functions := template.FuncMap{
+		"ms":    func(v float64) string { return ms(time.Duration(v * float64(time.Millisecond))) },
+		"clock": func(words string) string { return strings.Replace(words, "clock ahead by ", "时钟快了 ", 1) },
+	}
 	return Language{template.Must(template.New(name).Funcs(functions).ParseFS(words, "words/"+name+".tmpl"))}
 }
 

@@ -50,8 +50,8 @@ const (
 	DefaultWork    = 10 * time.Millisecond
 )
 
-// maxOpenWorkers bounds how many requests with a shape are under way.
-const maxOpenWorkers = 1000
+// OpenWorkers bounds how many requests with a shape are under way.
+const OpenWorkers = 1000
 
 // answerWithin is how long a request may take besides the wait for its lock.
 const answerWithin = 20 * time.Second
@@ -102,7 +102,7 @@ func setDefault[T comparable](value *T, usual T) {
 func (p Plan) options() trial.Options {
 	workers := p.Workers
 	if !p.Shape.IsZero() {
-		workers = maxOpenWorkers
+		workers = OpenWorkers
 	}
 	return trial.Options{
 		Stock: p.Stock, Requests: p.Requests, Workers: workers, Shape: p.Shape, Timeout: p.Wait + answerWithin, Records: p.Records,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"stocklock/internal/lab/audit"
@@ -31,6 +32,7 @@ type attack struct {
 	stuck        *standstill // nil while something is sold; set by the goroutine that paces the load
 	usage        *usage
 	traces       []traceFile
+	looks        atomic.Int64 // statements to MySQL that serve only to watch
 
 	background sync.WaitGroup // watches, interventions and restarts
 }
@@ -50,6 +52,7 @@ func (p *problems) add(err error) {
 func newAttack(b Bench, c Cell, o Options, plan scenario.Plan, item audit.Run) *attack {
 	a := &attack{bench: b, cell: c, o: o, plan: plan, item: item, usage: &usage{}}
 	a.customers.shops = make([]shopState, len(b.Shops))
+	a.record.see = a.see
 	return a
 }
 
@@ -72,6 +75,7 @@ func (a *attack) run(ctx context.Context) error {
 	a.usage = a.startUsage(ctx)
 	a.begun = time.Now()
 	a.progress.start(a.begun)
+	a.startWatch(ctx)
 	if a.plan.Intervene == nil && a.plan.Intervention != "" {
 		defer a.record.intervention(a.plan.Intervention, 0)() // Prepare is done to the first shop, and lasts
 	}
@@ -101,6 +105,7 @@ func (a *attack) next(ctx context.Context) load.Order {
 	if !a.o.Shape.IsZero() {
 		h.scheduled = a.begun.Add(a.o.Shape.Due(h.number))
 	}
+	a.see(h.asked())
 	if h.injection.HasFault() {
 		a.progress.faultSent()
 		a.await(ctx, h)
@@ -116,6 +121,7 @@ func (a *attack) answered(answer load.Answer) {
 	h := answer.Order.Tag.(*hit)
 	a.customers.answered(h, answer)
 	a.progress.answered(h)
+	a.see(h.request())
 	if h.Outcome == load.SoldOut {
 		a.usage.stop(a.progress.sales())
 	}

@@ -1,0 +1,1 @@
+import {fill, h} from './dom.js'; export function loadView(body) { fill(body, h('p', {}, 'load')); return null; }

@@ -1,0 +1,1 @@
+import {fill, h} from './dom.js'; export function pairView(body) { fill(body, h('p', {}, 'pair')); return null; }

@@ -1,0 +1,1 @@
+import {fill, h} from './dom.js'; export function stepView(body) { fill(body, h('p', {}, 'step')); return null; }
