@@ -2,7 +2,6 @@ package live
 
 import (
 	"stocklock/internal/lab/scenario"
-	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/ladder"
@@ -108,8 +107,8 @@ func unique(names []string) []string {
 	return once
 }
 
-// localClock reports whether a strategy compares times of its process's clock.
-func localClock(name string) (bool, error) {
+// propertiesOf are what a strategy declares.
+func propertiesOf(name string) (strategy.Properties, error) {
 	st, err := ladder.ByName(name)
-	return schedule.LocalClock(st.Properties), err
+	return st.Properties, err
 }

@@ -28,6 +28,7 @@ type seatRequest struct {
 	Strategy  string `json:"strategy"`
 	Customers int    `json:"customers"`
 	Schedule  string `json:"schedule"`
+	ToEnd     bool   `json:"to_end"` // and then customer by customer to the end
 }
 
 // position is how things stand after the last entry of a schedule.
@@ -122,7 +123,7 @@ func (s *Server) checkSeat(asked seatRequest) (schedule.Schedule, error) {
 
 func (s *Server) servePosition(w http.ResponseWriter, r *http.Request) {
 	s.seated(w, r, seatPatience, func(ctx context.Context, stage *schedule.Stage, asked seatRequest, plan schedule.Schedule) (any, error) {
-		at, err := stage.Position(ctx, asked.Strategy, asked.Customers, plan)
+		at, err := positionOn(ctx, stage, asked, plan)
 		if err != nil {
 			return nil, err
 		}
@@ -137,6 +138,14 @@ func (s *Server) servePosition(w http.ResponseWriter, r *http.Request) {
 		}
 		return p, nil
 	})
+}
+
+func positionOn(ctx context.Context, stage *schedule.Stage, asked seatRequest, plan schedule.Schedule) (schedule.Position, error) {
+	if !asked.ToEnd {
+		return stage.Position(ctx, asked.Strategy, asked.Customers, plan)
+	}
+	record, err := stage.PlaySchedule(ctx, asked.Strategy, asked.Customers, plan)
+	return schedule.Position{Record: record, Ended: true}, err
 }
 
 // shortest is the answer to a search.
@@ -158,22 +167,24 @@ func (s *Server) serveShortest(w http.ResponseWriter, r *http.Request) {
 	s.seated(w, r, searchPatience+seatPatience, func(ctx context.Context, stage *schedule.Stage, asked seatRequest, _ schedule.Schedule) (any, error) {
 		ctx, cancel := context.WithTimeoutCause(ctx, searchPatience, errSearched)
 		defer cancel()
-		clock, err := localClock(asked.Strategy)
+		properties, err := propertiesOf(asked.Strategy)
 		if err != nil {
 			return nil, err
 		}
 		var result shortest
 		for _, event := range searched {
-			search := schedule.Search{Plan: schedule.Plan{Strategy: asked.Strategy, Customers: asked.Customers, MaxEvents: 1, LocalClock: clock}}
+			survey := schedule.Survey{Strategy: asked.Strategy, Properties: properties, Customers: asked.Customers}
 			if event != "" {
-				search.Events = []schedule.Event{event}
+				survey.Events = []schedule.Event{event}
 			}
 			if asked.Customers > 2 {
-				search.Switches = 4
+				survey.Switches = 4
 			}
 			before := result.Runs
-			found, err := schedule.Explore(ctx, stage, search, func(done, _ int) { s.searching(asked, event, before+done) })
-			if errors.Is(err, errSearched) || errors.Is(err, context.DeadlineExceeded) {
+			var found schedule.Found
+			err := survey.Run(ctx, stage, func(_ schedule.Result, done, _ int) { s.searching(asked, event, before+done) },
+				func(r schedule.Result) { found = r.Found })
+			if err != nil && ctx.Err() != nil {
 				return result, nil
 			}
 			if err != nil {
@@ -183,7 +194,7 @@ func (s *Server) serveShortest(w http.ResponseWriter, r *http.Request) {
 			result.Events = append(result.Events, event)
 			for _, record := range found.Shortest {
 				if record.Outcome.Verdict == schedule.Oversold {
-					result.Found, result.Complete, result.Schedule, result.Outcome = true, true, record.Listed, record.Outcome
+					result.Found, result.Schedule, result.Outcome = true, record.Listed, record.Outcome
 					return result, nil
 				}
 			}

@@ -164,12 +164,12 @@ export function player(sides) {
   back.id = 'play-back'; forward.id = 'play-forward';
   const decisive = Math.max(...sides.map(s => s.replay.decisive || 0));
   const controls = h('div', {class: 'controls', role: 'group', 'aria-label': t('replay')},
-    control('⏮', 'step.back', () => { stop(); step(index(at - 2e-6) < index(at) ? index(at) - 1 : index(at)); }), back, forward,
-    control('⏭', 'step.forward', () => { stop(); step(index(at) + 1); }),
+    control('|◀', 'step.back', () => { stop(); step(index(at - 2e-6) < index(at) ? index(at) - 1 : index(at)); }), back, forward,
+    control('▶|', 'step.forward', () => { stop(); step(index(at) + 1); }),
     h('label', {class: 'speed'}, t('speed'), slider, speedWords), clock,
     h('span', {class: 'spring'}),
     decisive > 0 && h('button', {type: 'button', class: 'decisive', id: 'decisive', onclick: () => { stop(); width = Math.min(ends, 400); from = Math.max(decisive - width * 0.6, 0); go(decisive); }}, t('decisive')),
-    control('−', 'zoom.out', () => zoom(2)), control('+', 'zoom.in', () => zoom(0.5)), control('⤢', 'zoom.whole', () => { width = ends; paint(); }));
+    control('−', 'zoom.out', () => zoom(2)), control('+', 'zoom.in', () => zoom(0.5)), control('↔', 'zoom.whole', () => { width = ends; paint(); }));
   const element = h('section', {class: 'player', tabindex: '0', 'aria-label': t('replay.keys')}, controls, position, views.map(v => v.element),
     h('details', {class: 'record', open: true}, h('summary', {}, t('record')), list));
   element.addEventListener('keydown', e => {
