@@ -19,10 +19,10 @@ const (
 	stockHeight = 64.0
 	gapHeight   = 6.0
 
-	rowsInShop   = 3 // sections beside each other
-	rowHeight    = 12.5
-	waitingPixel = 2.0 // for each that waits
-	drawnWaiting = 5   // of them at most
+	mostRows     = 4    // sections of a shop beside each other
+	rowsHeight   = 38.0 // of all of them
+	waitingPixel = 2.0  // for each that waits
+	drawnWaiting = 5    // of them at most
 )
 
 // Lane is one line of a drawing: where it is and what it shows.
@@ -42,6 +42,8 @@ type scene struct {
 	Ignore  string // a key that is watched and is no lock
 	// Exclusive says that two sales in the section at once are a failure.
 	Exclusive bool
+	// Rows is how many sections of a shop are drawn beside each other, 1 to mostRows.
+	Rows int
 	// Replay says that the orders are known: they are drawn instead of the looks at MySQL, and those
 	// that overwrote another one stand out.
 	Replay  bool
@@ -60,6 +62,7 @@ type drawing struct {
 	open  map[string]*passage // by request
 	body  strings.Builder
 
+	most      int // sections of one shop at once
 	inside    int // sales in the section
 	bothSince float64
 	done      []*span // what the lab does, until it is over
@@ -67,7 +70,7 @@ type drawing struct {
 
 type shopLane struct {
 	Lane
-	rows    [rowsInShop]bool // taken
+	rows    [mostRows]int // how many sections are drawn in each
 	waiting int
 	since   float64 // of so many waiting
 	sent    map[string]bool
@@ -198,11 +201,18 @@ func (d *drawing) point(e Entry) {
 }
 
 func (d *drawing) enter(l *shopLane, e Entry) *passage {
-	row := slices.Index(l.rows[:], false)
-	if row < 0 {
-		row = rowsInShop - 1
+	row := 0
+	for i := range d.Rows {
+		if l.rows[i] < l.rows[row] {
+			row = i
+		}
 	}
-	l.rows[row] = true
+	l.rows[row]++
+	open := 0
+	for _, n := range l.rows {
+		open += n
+	}
+	d.most = max(d.most, open)
 	p := &passage{shop: l, from: e.AtMS, row: row}
 	d.open[e.Request] = p
 	if l.sent[e.Request] {
@@ -222,7 +232,7 @@ func (d *drawing) leave(request string, at float64) {
 	if p.fault != "" && p.fault != labmode.Kill {
 		d.faulty(p, at)
 	}
-	p.shop.rows[p.row] = false
+	p.shop.rows[p.row]--
 	d.section(&d.body, p, at, "in"+d.alarm(request), request)
 	d.count(at, -1)
 }
@@ -235,13 +245,17 @@ func (d *drawing) alarm(request string) string {
 }
 
 func (d *drawing) section(to *strings.Builder, p *passage, until float64, class, request string) {
-	rect(to, class, p.from, p.shop.Top+2+float64(p.row)*rowHeight, until-p.from, rowHeight-1,
+	rect(to, class, p.from, d.rowTop(p), until-p.from, d.rowHeight()-1,
 		fmt.Sprintf("%s · %.1f – %.1f ms", label(request), p.from, until))
 }
 
 func (d *drawing) faulty(p *passage, until float64) {
-	rect(&d.body, "slow", p.faultAt, p.shop.Top+2+float64(p.row)*rowHeight, until-p.faultAt, rowHeight-1, string(p.fault))
+	rect(&d.body, "slow", p.faultAt, d.rowTop(p), until-p.faultAt, d.rowHeight()-1, string(p.fault))
 }
+
+func (d *drawing) rowHeight() float64 { return rowsHeight / float64(d.Rows) }
+
+func (d *drawing) rowTop(p *passage) float64 { return p.shop.Top + 2 + float64(p.row)*d.rowHeight() }
 
 // count notes how many are in the section. Two at once are a failure where it is to be exclusive.
 func (d *drawing) count(at float64, by int) {

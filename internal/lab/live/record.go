@@ -25,13 +25,16 @@ func (r *record) replay(verdict scenario.Kind) *drawing {
 		s.Clashed = r.clashed()
 	}
 	s.Exclusive = s.Exclusive && verdict == scenario.Oversold
+	s.Rows = min(max(r.drawn(s).most, 1), mostRows) // as many as there were at once
+	return r.drawn(s)
+}
+
+func (r *record) drawn(s scene) *drawing {
 	d := newDrawing(s)
-	end := 0.0
 	for _, e := range r.entries {
 		d.saw(e)
-		end = max(end, e.AtMS)
 	}
-	d.body.WriteString(d.unfinished(end))
+	d.body.WriteString(d.unfinished(r.ends()))
 	return d
 }
 

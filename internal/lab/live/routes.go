@@ -29,6 +29,8 @@ func (s *Server) Handler() http.Handler {
 	for name, file := range pageAssets() {
 		mux.Handle("GET "+name, file)
 	}
+	mux.HandleFunc("GET /docs/", serveDocs)
+	mux.HandleFunc("GET /internal/strategy/", serveDocs)
 	mux.HandleFunc("GET /api/catalog", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, s.catalog) })
 	mux.HandleFunc("GET /api/events", s.serveEvents)
 	mux.HandleFunc("GET /api/runs/{id}", s.serveRun)

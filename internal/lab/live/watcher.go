@@ -130,6 +130,10 @@ func (w *watcher) scene(item uint64) scene {
 	case w.cell.Scenario.Attacks == strategy.SurvivesDataLoss && w.cell.Scenario.Needs == scenario.Rig:
 		s.Servers = append(s.Servers, explain.Replica)
 	}
+	s.Rows = mostRows
+	if w.cell.Strategy.Properties.Has.Includes(strategy.Exclusive) {
+		s.Rows = 1
+	}
 	s.Exclusive = !w.cell.Strategy.Properties.Meets(strategy.StorageChecked)
 	return s
 }
