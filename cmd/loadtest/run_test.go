@@ -20,6 +20,7 @@ import (
 )
 
 func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
+	needsShop(t)
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	for _, tt := range []struct {
@@ -48,7 +49,13 @@ func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
 		{"report run_test.go", "is no result"},
 		{"explain none", "scenario"},
 		{"explain none storm", `no scenario "storm"`},
-		{"explain all all", `one cell: no strategy "all"`},
+		{"explain all all", `one cell: no scenario "all"`},
+		{"explain all pause", `one cell: no strategy "all"`},
+		{"list --shop-binary /no/such/shop", "--shop-binary (LOADTEST_SHOP_BINARY): the shop cannot be started"},
+		{"list --shop-binary /bin/true", "--shop-binary (LOADTEST_SHOP_BINARY): ask /bin/true for its strategies"},
+		{"judge hope", `no strategy "hope"`},
+		{"step hope A.select", `no strategy "hope"`},
+		{"explore hope", `no strategy "hope"`},
 		{"run --strategies all,setxn", `no strategy "setxn"`},
 		{"run --cells none:storm", `--cells: no scenario "storm"`},
 		{"run --redis localhost", "--redis: want redis://host:6379"},
@@ -90,6 +97,7 @@ func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
 }
 
 func TestMissingServerIsNamedWithItsCure(t *testing.T) {
+	needsShop(t)
 	t.Setenv("PATH", t.TempDir())
 	var out, errs bytes.Buffer
 	code := run(t.Context(), []string{"run"}, &out, &errs)
@@ -99,6 +107,7 @@ func TestMissingServerIsNamedWithItsCure(t *testing.T) {
 }
 
 func TestHelpAndListAndExpectOnly(t *testing.T) {
+	needsShop(t)
 	for _, tt := range []struct {
 		args  string
 		wants []string

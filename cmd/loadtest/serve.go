@@ -11,12 +11,13 @@ import (
 )
 
 type serveCommand struct {
-	Addr   string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where the page listens. Port 0 takes a free one."`
-	Host   []string `placeholder:"NAME" help:"A name by which the page is opened besides localhost, once for each."`
-	Token  string   `env:"LAB_TOKEN" placeholder:"TOKEN" help:"What starts something: 16 characters at least. Without it a new one, in the link that is printed."`
-	Record string   `placeholder:"DIR" help:"Keep what is seen of each cell here, a file of JSON lines for each run."`
-	Cells  []string `placeholder:"STRATEGY:SCENARIO" help:"Run these cells first; or telling: each strategy under the scenario that shows most about it."`
-	Shops  int      `default:"${shops}" min:"1" max:"16" help:"How many shop processes sell at once."`
+	Addr         string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where the page listens. Port 0 takes a free one."`
+	Host         []string `placeholder:"NAME" help:"A name by which the page is opened besides localhost, once for each."`
+	Token        string   `env:"LAB_TOKEN" placeholder:"TOKEN" help:"What starts something: 16 characters at least. Without it a new one, in the link that is printed."`
+	Record       string   `placeholder:"DIR" help:"Keep what is seen of each cell here, a file of JSON lines for each run."`
+	Cells        []string `placeholder:"STRATEGY:SCENARIO" help:"Run these cells first; or telling: each strategy under the scenario that shows most about it."`
+	shopSettings `embed:""`
+	Shops        int `default:"${shops}" min:"1" max:"16" help:"How many shop processes sell at once."`
 }
 
 // Help is shown under the flags.
@@ -33,14 +34,18 @@ Examples:
 }
 
 func (c *serveCommand) Run(ctx context.Context, s streams) error {
+	shop, err := c.catalog(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer shop.Close()
 	var first []matrix.Pair
 	if len(c.Cells) > 0 {
-		var err error
-		if first, err = (selection{Cells: c.Cells}).pairs(); err != nil {
+		if first, err = (selection{Cells: c.Cells}).pairs(shop); err != nil {
 			return err
 		}
 	}
-	server, err := live.New(live.Options{Hosts: c.Host, Token: c.Token, Record: c.Record, First: first, Plan: matrix.Plan{Shops: c.Shops}})
+	server, err := live.New(live.Options{Shop: shop, Hosts: c.Host, Token: c.Token, Record: c.Record, First: first, Plan: matrix.Plan{Shops: c.Shops}})
 	if err != nil {
 		return usage("%w", err)
 	}

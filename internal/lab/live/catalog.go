@@ -1,14 +1,14 @@
 package live
 
 import (
+	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy"
-	"stocklock/internal/strategy/ladder"
 )
 
-// catalog is what can be run.
-type catalog struct {
+// menu is what can be run.
+type menu struct {
 	Strategies []strategyInfo `json:"strategies"`
 	Scenarios  []scenarioInfo `json:"scenarios"`
 	Words      []string       `json:"words"` // of a prediction
@@ -16,14 +16,12 @@ type catalog struct {
 }
 
 type strategyInfo struct {
-	Name       string   `json:"name"`
-	Doc        string   `json:"doc"`
-	Guard      string   `json:"guard"`
-	Decrement  string   `json:"decrement"`
-	Source     string   `json:"source"`
-	Telling    string   `json:"telling"`
-	Has        []string `json:"has"`
-	NotStepped string   `json:"not_stepped,omitempty"` // why it cannot be stepped through
+	Name       string `json:"name"`
+	Doc        string `json:"doc"`
+	Guard      string `json:"guard"`
+	Decrement  string `json:"decrement"`
+	Telling    string `json:"telling"`
+	NotStepped string `json:"not_stepped,omitempty"` // why it cannot be stepped through
 }
 
 type scenarioInfo struct {
@@ -44,38 +42,37 @@ type limits struct {
 // predictable are the verdicts that can be predicted.
 var predictable = []scenario.Kind{scenario.Held, scenario.Oversold, scenario.Stuck, scenario.Left, scenario.Lied}
 
-func newCatalog() catalog {
-	c := catalog{Limits: limits{maxWaiting, maxLoadStrategies, maxLoadRequests, maxSchedule}}
-	for _, s := range ladder.All() {
-		d := s.Describe()
-		c.Strategies = append(c.Strategies, strategyInfo{Name: d.Name, Doc: d.Doc, Guard: d.Guard, Decrement: d.Decrement,
-			Source: d.Source, Telling: d.Telling, Has: d.Has, NotStepped: notStepped(d)})
+func newMenu(shop *catalog.Catalog) menu {
+	m := menu{Limits: limits{maxWaiting, maxLoadStrategies, maxLoadRequests, maxSchedule}}
+	for _, s := range shop.Strategies {
+		m.Strategies = append(m.Strategies, strategyInfo{Name: s.Name, Doc: s.Doc, Guard: s.Guard, Decrement: s.Decrement,
+			Telling: s.Telling, NotStepped: notStepped(s)})
 	}
 	for _, s := range scenario.All() {
-		c.Scenarios = append(c.Scenarios, scenarioInfo{s.Name, s.Doc, s.Attacks.String(), s.Comparable})
+		m.Scenarios = append(m.Scenarios, scenarioInfo{s.Name, s.Doc, s.Attacks.String(), s.Comparable})
 	}
 	for _, w := range predictable {
-		c.Words = append(c.Words, string(w))
+		m.Words = append(m.Words, string(w))
 	}
-	return c
+	return m
 }
 
 // notStepped is why a strategy cannot be stepped through, empty where it can.
-func notStepped(d strategy.Description) string {
+func notStepped(s strategy.Description) string {
 	switch {
-	case d.NeedsQuorum:
+	case s.NeedsQuorum:
 		return "quorum"
-	case d.KeepsState:
+	case s.State.Remaining != "":
 		return "state"
-	case d.AnswersFirst:
+	case s.AnswersFirst:
 		return "answers-first"
 	}
 	return ""
 }
 
-// cellOf finds what is to be run.
-func cellOf(c cellName, seed uint64) (trial.Cell, error) {
-	st, err := ladder.ByName(c.Strategy)
+// cell finds what is to be run.
+func (s *Server) cell(c cellName, seed uint64) (trial.Cell, error) {
+	st, err := s.o.Shop.ByName(c.Strategy)
 	if err != nil {
 		return trial.Cell{}, err
 	}
@@ -83,18 +80,24 @@ func cellOf(c cellName, seed uint64) (trial.Cell, error) {
 	return trial.Cell{Strategy: st, Scenario: sc, Seed: seed}, err
 }
 
-// holding are the strategies that are expected to hold under a scenario, those fit for production
-// first.
-func holding(under scenario.Scenario, o strategy.Options) []string {
-	var names []string
-	for _, s := range append(strategy.All(), ladder.All()...) {
-		if under.Expected(s.PropertiesUnder(o)) == scenario.Held {
-			names = append(names, s.Name)
+// holding are the strategies that are expected to hold under a scenario, those that the database
+// checks first: they hold under every other one too.
+func (s *Server) holding(under scenario.Scenario, o strategy.Options) []string {
+	var checked, others []string
+	for _, st := range s.o.Shop.Strategies {
+		p := st.PropertiesUnder(o)
+		switch {
+		case under.Expected(p) != scenario.Held:
+		case p.Has.Includes(strategy.StorageChecked):
+			checked = append(checked, st.Name)
+		default:
+			others = append(others, st.Name)
 		}
 	}
-	return unique(names)
+	return append(checked, others...)
 }
 
+// unique is a list without its repetitions.
 func unique(names []string) []string {
 	seen := map[string]bool{}
 	var once []string
@@ -105,10 +108,4 @@ func unique(names []string) []string {
 		}
 	}
 	return once
-}
-
-// propertiesOf are what a strategy declares.
-func propertiesOf(name string) (strategy.Properties, error) {
-	st, err := ladder.ByName(name)
-	return st.Properties, err
 }

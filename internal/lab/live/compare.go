@@ -36,7 +36,7 @@ const contention = "contention"
 
 // compare puts a comparison at the end of the queue.
 func (s *Server) compare(c comparison) (*comparison, error) {
-	if err := c.check(); err != nil {
+	if err := s.checkLoad(&c); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -52,14 +52,14 @@ func (s *Server) compare(c comparison) (*comparison, error) {
 	return &c, err
 }
 
-// check completes a comparison, or says what is wrong with it.
-func (c *comparison) check() (err error) {
+// checkLoad completes a comparison, or says what is wrong with it.
+func (s *Server) checkLoad(c *comparison) (err error) {
 	c.Strategies = unique(c.Strategies)
 	if n := len(c.Strategies); n < 1 || n > maxLoadStrategies {
 		return fmt.Errorf("%d strategies are compared: want 1 to %d", n, maxLoadStrategies)
 	}
 	for _, name := range c.Strategies {
-		if _, err := cellOf(cellName{name, contention}, c.Seed); err != nil {
+		if _, err := s.cell(cellName{name, contention}, c.Seed); err != nil {
 			return err
 		}
 	}
@@ -123,7 +123,7 @@ func (s *Server) report(id int) (report.Report, error) {
 	if of == nil {
 		return report.Report{}, fmt.Errorf("there is no comparison %d", id)
 	}
-	r := report.Report{Environment: s.room.environment}
+	r := report.Report{Environment: s.room.environment, Strategies: s.o.Shop.Strategies}
 	r.Environment.Command, r.Environment.Seed, r.Environment.Rate = "loadtest serve", of.Seed, of.Shape
 	for _, run := range s.room.runs {
 		switch {

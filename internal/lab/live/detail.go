@@ -60,9 +60,9 @@ func (s *Server) detail(of run, in explain.Language) detail {
 		return d
 	}
 	result := *of.result
-	d.Because, d.Reason, d.Spoiled = result.Because, result.Reason, result.Spoiled
+	d.Because, d.Reason, d.Spoiled = result.Because.String(), result.Problem, result.Spoiled
 	if sc, err := scenario.ByName(of.Scenario); err == nil {
-		d.Holding = holding(sc, strategy.Options{OneProcess: s.o.Plan.Shops == 1})
+		d.Holding = s.holding(sc, strategy.Options{OneProcess: s.o.Plan.Shops == 1})
 	}
 	if x := result.Explanation; x != nil {
 		d.Sentence = in.Say(x.Why...)

@@ -39,7 +39,7 @@ type scene struct {
 	Servers []string // that hold the lock
 	LeaseMS float64
 	Initial int64
-	Ignore  string // a key that is watched and is no lock
+	Ignore  []string // keys that are watched and are no lock
 	// Exclusive says that two sales in the section at once are a failure.
 	Exclusive bool
 	// Rows is how many sections of a shop are drawn beside each other, 1 to mostRows.
@@ -290,7 +290,7 @@ func (d *drawing) waited(to *strings.Builder, l *shopLane, until float64) {
 
 func (d *drawing) lock(e Entry) {
 	l := d.locks[e.Server]
-	if l == nil || e.Key == d.Ignore && e.Key != "" {
+	if l == nil || slices.Contains(d.Ignore, e.Key) {
 		return
 	}
 	change := explain.RedisEvent(e.What)

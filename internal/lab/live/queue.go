@@ -33,7 +33,7 @@ type wanted struct {
 // enqueue puts cells at the end of the queue.
 func (s *Server) enqueue(cells []wanted, of *comparison) ([]*run, error) {
 	for _, c := range cells {
-		if _, err := cellOf(c.cellName, c.Seed); err != nil {
+		if _, err := s.cell(c.cellName, c.Seed); err != nil {
 			return nil, err
 		}
 	}
@@ -178,7 +178,7 @@ func (s *Server) keep(r *run, kept *record) {
 
 // attack runs the cell, and shows what is seen of it.
 func (s *Server) attack(ctx context.Context, r *run, of *comparison) (trial.Result, *watcher, error) {
-	cell, err := cellOf(r.cellName, r.Seed)
+	cell, err := s.cell(r.cellName, r.Seed)
 	if err != nil {
 		return trial.Result{}, nil, err
 	}

@@ -129,7 +129,7 @@ func (s *Server) run(id int) (run, error) {
 
 // predict notes what the room predicts of a cell.
 func (s *Server) predict(p prediction) error {
-	if _, err := cellOf(p.cellName, 0); err != nil {
+	if _, err := s.cell(p.cellName, 0); err != nil {
 		return err
 	}
 	if p.Word != "" && !slices.Contains(predictable, scenario.Kind(p.Word)) {

@@ -31,7 +31,7 @@ func (s *Server) Handler() http.Handler {
 	}
 	mux.HandleFunc("GET /docs/", serveDocs)
 	mux.HandleFunc("GET /internal/strategy/", serveDocs)
-	mux.HandleFunc("GET /api/catalog", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, s.catalog) })
+	mux.HandleFunc("GET /api/catalog", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, s.menu) })
 	mux.HandleFunc("GET /api/events", s.serveEvents)
 	mux.HandleFunc("GET /api/runs/{id}", s.serveRun)
 	mux.HandleFunc("GET /api/runs/{id}/record", s.serveRecord)

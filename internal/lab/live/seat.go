@@ -60,7 +60,7 @@ func (s *Server) openStage(ctx context.Context) (*schedule.Stage, error) {
 	}
 	s.say("starting the stage")
 	defer s.say("")
-	stage, err := schedule.OpenStage(ctx, schedule.StageOptions{Lease: seatLease, Lanes: 2})
+	stage, err := schedule.OpenStage(ctx, s.o.Shop, schedule.StageOptions{Lease: seatLease, Lanes: 2})
 	if err != nil {
 		return nil, err
 	}
@@ -103,11 +103,11 @@ func (s *Server) seated(w http.ResponseWriter, r *http.Request, patience time.Du
 }
 
 func (s *Server) checkSeat(asked seatRequest) (schedule.Schedule, error) {
-	i := slices.IndexFunc(s.catalog.Strategies, func(i strategyInfo) bool { return i.Name == asked.Strategy })
+	i := slices.IndexFunc(s.menu.Strategies, func(i strategyInfo) bool { return i.Name == asked.Strategy })
 	switch {
 	case i < 0:
 		return nil, fmt.Errorf("there is no strategy %q", asked.Strategy)
-	case s.catalog.Strategies[i].NotStepped != "":
+	case s.menu.Strategies[i].NotStepped != "":
 		return nil, fmt.Errorf("%s cannot be stepped through", asked.Strategy)
 	case asked.Customers < 2 || asked.Customers > schedule.MaxCustomers:
 		return nil, fmt.Errorf("%d customers: want 2 or %d", asked.Customers, schedule.MaxCustomers)
@@ -167,13 +167,9 @@ func (s *Server) serveShortest(w http.ResponseWriter, r *http.Request) {
 	s.seated(w, r, searchPatience+seatPatience, func(ctx context.Context, stage *schedule.Stage, asked seatRequest, _ schedule.Schedule) (any, error) {
 		ctx, cancel := context.WithTimeoutCause(ctx, searchPatience, errSearched)
 		defer cancel()
-		properties, err := propertiesOf(asked.Strategy)
-		if err != nil {
-			return nil, err
-		}
 		var result shortest
 		for _, event := range searched {
-			survey := schedule.Survey{Strategy: asked.Strategy, Properties: properties, Customers: asked.Customers}
+			survey := schedule.Survey{Strategy: asked.Strategy, Customers: asked.Customers}
 			if event != "" {
 				survey.Events = []schedule.Event{event}
 			}

@@ -12,17 +12,18 @@ import (
 	"sync"
 	"time"
 
+	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/strategy/ladder"
 )
 
 // Options are the settings of a [Server]. The zero value is a server for this machine alone.
 type Options struct {
-	Hosts  []string // names by which the page is opened, besides the loopback ones
-	Token  string   // what starts something; empty makes one
-	Record string   // a folder that keeps the record of each run, a file of JSON lines; empty for none
+	Shop   *catalog.Catalog // the shop program and its strategies
+	Hosts  []string         // names by which the page is opened, besides the loopback ones
+	Token  string           // what starts something; empty makes one
+	Record string           // a folder that keeps the record of each run, a file of JSON lines; empty for none
 	First  []matrix.Pair
 	// Plan has the settings of the cells. Its pairs are all strategies under all scenarios.
 	Plan matrix.Plan
@@ -31,7 +32,7 @@ type Options struct {
 // Server is the page and what runs behind it. It is made by [New].
 type Server struct {
 	o       Options
-	catalog catalog
+	menu    menu
 	feed    *feed
 	streams chan struct{} // one for each page that watches
 	ended   chan struct{} // closed when the server ends
@@ -64,13 +65,13 @@ func New(o Options) (*Server, error) {
 	}
 	o.Plan.Shops = cmp.Or(o.Plan.Shops, matrix.DefaultShops)
 	o.Plan.Work = cmp.Or(o.Plan.Work, matrix.DefaultWork)
-	o.Plan.Trace = true
+	o.Plan.Trace, o.Plan.Shop, o.Plan.Strategies = true, o.Shop.Program, o.Shop.Strategies
 	for _, sc := range scenario.All() {
-		for _, st := range ladder.All() {
+		for _, st := range o.Shop.Strategies {
 			o.Plan.Pairs = append(o.Plan.Pairs, matrix.Pair{Strategy: st, Scenario: sc})
 		}
 	}
-	s := &Server{o: o, catalog: newCatalog(), feed: newFeed(), streams: make(chan struct{}, maxStreams), ended: make(chan struct{}),
+	s := &Server{o: o, menu: newMenu(o.Shop), feed: newFeed(), streams: make(chan struct{}, maxStreams), ended: make(chan struct{}),
 		wake: make(chan struct{}, 1), turn: make(chan struct{}, 1), heartbeat: heartbeatEvery, background: context.Background()}
 	s.room.predictions = map[cellName]string{}
 	s.feed.publish("begun", struct{}{}) // so that every state has an id

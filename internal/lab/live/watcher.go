@@ -10,7 +10,6 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy"
-	"stocklock/internal/strategy/ladder"
 )
 
 // watcher follows one run of a cell. It is safe for concurrent use.
@@ -122,7 +121,7 @@ func (w *watcher) begin(a trial.Attempt) {
 }
 
 func (w *watcher) scene(item uint64) scene {
-	s := scene{Shops: w.shops, LeaseMS: w.options.Lease.Seconds() * 1000, Initial: w.options.Stock, Ignore: ladder.CounterKey(item)}
+	s := scene{Shops: w.shops, LeaseMS: w.options.Lease.Seconds() * 1000, Initial: w.options.Stock, Ignore: w.cell.Strategy.State.RedisKeys(item)}
 	s.Servers = []string{explain.Primary}
 	switch {
 	case w.cell.Strategy.NeedsQuorum:

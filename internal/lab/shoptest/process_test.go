@@ -5,6 +5,7 @@ package shoptest
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -36,6 +37,11 @@ type house struct {
 var processes *rig.Rig
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() {
+		fmt.Println("every test starts shops: none runs with -short")
+		os.Exit(0)
+	}
 	var err error
 	if processes, err = rig.New(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

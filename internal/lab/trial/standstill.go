@@ -6,24 +6,21 @@ import (
 	"fmt"
 	"time"
 
+	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/redislock"
 	"stocklock/internal/strategy"
-	"stocklock/internal/strategy/ladder"
 )
 
 // standstill is what was found when nothing was sold any more.
 type standstill struct {
-	locks   []explain.Lock // in Redis
-	waiting string         // what the requests wait for, for people
+	locks  []explain.Lock // in Redis
+	unseen error          // why Redis was not asked
 }
 
 func (a *attack) lookAtStandstill(ctx context.Context) *standstill {
 	locks, err := a.lookAtLocks(ctx)
-	if err != nil {
-		return &standstill{waiting: err.Error()}
-	}
-	return &standstill{locks: locks, waiting: describe(locks)}
+	return &standstill{locks, err}
 }
 
 var errNotAsked = errors.New("no look at Redis: --redis says where it is")
@@ -41,7 +38,7 @@ func (a *attack) lookAtLocks(ctx context.Context) ([]explain.Lock, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	var found []explain.Lock
-	for _, key := range lockKeys(a.item.ItemID) {
+	for _, key := range lockKeys(a.item) {
 		n, err := client.Exists(ctx, key).Result()
 		if err != nil {
 			return nil, fmt.Errorf("ask for the lock in Redis: %w", err)
@@ -58,21 +55,25 @@ func (a *attack) lookAtLocks(ctx context.Context) ([]explain.Lock, error) {
 	return found, nil
 }
 
-// lockKeys are where Redis keeps an item's lock: plain locks and redislock have one key each. A
-// counter of the units left is watched as a lock is.
-func lockKeys(item uint64) []string {
-	key := strategy.Key(item)
-	return []string{key, redislock.Keys("", key).Lock, ladder.CounterKey(item)}
+// lockKeys are where Redis keeps an item's lock: plain locks and redislock have one key each. What
+// else a strategy keeps there is watched as a lock is.
+func lockKeys(item audit.Run) []string {
+	key := strategy.Key(item.ItemID)
+	return append([]string{key, redislock.Keys("", key).Lock}, item.State.RedisKeys(item.ItemID)...)
 }
 
-// describe says what the requests wait for.
-func describe(locks []explain.Lock) string {
-	if len(locks) == 0 {
-		return "no lock in Redis: each request waits for itself, or for its own process"
+// waiting says what the requests wait for.
+func (s standstill) waiting() *Waiting {
+	w := &Waiting{}
+	switch {
+	case s.unseen != nil:
+		w.Unseen = s.unseen.Error()
+	case len(s.locks) > 0:
+		w.Lock = s.locks[0].Key
+		if ttl := s.locks[0].TTL; ttl >= 0 {
+			left := round(ttl.Seconds()*1000, 0)
+			w.LeaseMS = &left
+		}
 	}
-	l := locks[0]
-	if l.TTL < 0 {
-		return "lock " + l.Key + " is held with no expiry"
-	}
-	return fmt.Sprintf("lock %s is held for another %s", l.Key, l.TTL.Round(time.Millisecond))
+	return w
 }

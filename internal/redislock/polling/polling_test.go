@@ -103,6 +103,9 @@ func lostWithin(t *testing.T, held context.Context, d time.Duration) {
 }
 
 func TestQuorum(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs Redis servers")
+	}
 	var servers []*testServer
 	for range 3 {
 		s, err := startServer()
@@ -158,6 +161,9 @@ func TestQuorum(t *testing.T) {
 }
 
 func TestWithoutLua(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs Redis servers")
+	}
 	client := newClient(t, newServer(t).addr)
 	client.Del(t.Context(), t.Name())
 	l := NewWithoutLua(client, Options{Lease: 500 * time.Millisecond, Wait: 200 * time.Millisecond})

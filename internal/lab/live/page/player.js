@@ -1,5 +1,5 @@
 import {fill, h, ms} from './dom.js';
-import {t, shopName} from './words.js';
+import {known, t, shopName} from './words.js';
 import {gauge, lanesView} from './lanes.js';
 
 const label = request => '#' + request.slice(request.lastIndexOf('-') + 1);
@@ -10,7 +10,7 @@ export function say(e) {
     fault: e.fault, outcome: e.outcome ? t('outcome.' + e.outcome) : '', latency: e.latency_ms ? ms(e.latency_ms) : '', shop: e.shop ? shopName(e.shop) : ''};
   switch (e.kind) {
     case 'point': return t('point.' + e.point, values) + (e.fault ? ' · ' + t('entry.fault', values) : '');
-    case 'done': return t(e.over ? 'entry.done.over' : 'entry.done', {...values, what: t('done.' + e.what) === 'done.' + e.what ? e.what : t('done.' + e.what)});
+    case 'done': return t(e.over ? 'entry.done.over' : 'entry.done', {...values, what: known('done.' + e.what.split(' ')[0], e.what)});
     default: return t('entry.' + e.kind, values);
   }
 }
