@@ -13,6 +13,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 
 	"stocklock/internal/lab/report"
 )
@@ -26,7 +27,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-
 // Handler answers requests. [Server.Serve] runs what they ask for.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	for name, file := range pageAssets() {
+	for name, file := range assets() {
 		mux.Handle("GET "+name, file)
 	}
 	mux.HandleFunc("GET /docs/", serveDocs)
@@ -53,6 +54,9 @@ type asset struct {
 	body, zipped []byte
 	media, tag   string
 }
+
+// assets are the files of the page by their addresses.
+var assets = sync.OnceValue(pageAssets)
 
 func pageAssets() map[string]asset {
 	assets := map[string]asset{"/report.css": newAsset("report.css", report.Style())}

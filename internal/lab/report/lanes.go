@@ -78,7 +78,7 @@ func lanesOf(x *explain.Explanation, from, to float64, in explain.Language) lane
 	}
 	if x.Both != nil {
 		if left, width, ok := at.within(*x.Both); ok {
-			hint := fmt.Sprintf("%s: %s ms", in.Say(x.Both.Text), short(x.Both.ToMS-x.Both.FromMS))
+			hint := fmt.Sprintf("%s for %s ms", in.Say(x.Both.Text), short(x.Both.ToMS-x.Both.FromMS))
 			d.both = &box{class: "both", x: left, y: lanesTop, width: width, height: d.bottom - lanesTop, hint: hint}
 		}
 	}
@@ -119,7 +119,7 @@ func (s scale) box(i int, lane explain.Lane, span explain.Span, in explain.Langu
 	}
 	words := in.Say(span.Text)
 	b := box{class: "s-" + string(span.Kind), x: left, width: width, y: laneTop(i) + 8, height: laneHeight - 16,
-		hint: fmt.Sprintf("%s: %s, %+.1f – %+.1f ms", in.Say(lane.Name), words, span.FromMS, span.ToMS)}
+		hint: fmt.Sprintf("%s: %s, %+.1f to %+.1f ms", in.Say(lane.Name), words, span.FromMS, span.ToMS)}
 	if span.Kind == explain.Waiting {
 		b.y, b.height = laneMiddle(i)-2, 4
 		return b, true
