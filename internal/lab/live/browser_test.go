@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -131,7 +132,7 @@ const matrixShown = `document.querySelectorAll('.cell-button').length > 300`
 // finished returns a run when it has ended.
 func (s served) finished(t *testing.T, id int) run {
 	t.Helper()
-	for giveUp := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for giveUp := time.Now().Add(6 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		r, err := s.run(id)
 		if err == nil && r.State != waiting && r.State != running {
 			if r.State != ended {
@@ -145,11 +146,32 @@ func (s served) finished(t *testing.T, id int) run {
 	}
 }
 
+// picture writes what the page shows where LIVE_PICTURES says: see make screenshot.
+func picture(t *testing.T, b *browsertest.Page, name string) {
+	t.Helper()
+	folder := os.Getenv("LIVE_PICTURES")
+	if folder == "" {
+		return
+	}
+	time.Sleep(400 * time.Millisecond) // what still moves
+	var image []byte
+	b.Run(chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		image, err = page.CaptureScreenshot().WithFormat(page.CaptureScreenshotFormatWebp).WithQuality(82).Do(ctx)
+		return err
+	}))
+	if err := os.WriteFile(filepath.Join(folder, name+".webp"), image, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if len(image) < 5_000 || len(image) > 200_000 {
+		t.Errorf("the picture %s has %d bytes, want 5 to 200 KB", name, len(image))
+	}
+}
+
 // TestThePage does in a browser what a room does, on real servers.
 func TestThePage(t *testing.T) {
 	records := t.TempDir()
 	s := serve(t, records)
-	b := browsertest.Open(t, 8*time.Minute)
+	b := browsertest.Open(t, 14*time.Minute)
 	b.Run(chromedp.EmulateViewport(1400, 1000), theme("light"), chromedp.Navigate(s.link()))
 	b.Until(matrixShown)
 	b.Run(chromedp.Evaluate(follow, nil))
@@ -160,9 +182,14 @@ func TestThePage(t *testing.T) {
 		}
 		b.Run(click(`[data-cell="set-ex-nx/pause"]`))
 		b.Until(`document.querySelector('button.guess')`)
+		picture(t, b, "predict")
 		b.Run(click(`[data-word=oversold]`))
 		b.Until(`document.querySelector('.live-now')`)
 		b.Until(`document.querySelector('.lanes-view .timeline rect.in')`)
+		if os.Getenv("LIVE_PICTURES") != "" {
+			b.Until(`document.querySelector('.broken .live-now')`)
+			picture(t, b, "live")
+		}
 		b.Until(`document.querySelector('.player')`)
 		r := s.finished(t, 1)
 		if r.Verdict != "oversold" || r.N == 0 {
@@ -190,6 +217,7 @@ func TestThePage(t *testing.T) {
 		if holds := browsertest.Says[string](b, `document.querySelector('.holding').textContent`); !strings.Contains(holds, "fenced") {
 			t.Errorf("what would have held: %q", holds)
 		}
+		picture(t, b, "verdict")
 		files, err := filepath.Glob(filepath.Join(records, "*.jsonl"))
 		if err != nil || len(files) != 1 {
 			t.Fatalf("records %v, %v: want one file", files, err)
@@ -223,6 +251,8 @@ func TestThePage(t *testing.T) {
 			t.Errorf("one event back leads from %v to %v ms", before, after)
 		}
 		b.Run(click("#decisive"))
+		b.Run(chromedp.Evaluate(`document.querySelector('.player').scrollIntoView({block: 'center'})`, nil))
+		picture(t, b, "replay")
 		if who := browsertest.Says[string](b, `document.querySelector('.entry[aria-current]').className`); !strings.Contains(who, "order") && !strings.Contains(who, "point") {
 			t.Errorf("at the decisive moment the entry is %q, at %s", who, browsertest.Says[string](b, clock))
 		}
@@ -237,6 +267,8 @@ func TestThePage(t *testing.T) {
 		if len(chips) != 2 || chips[0] != "oversold" || chips[1] != "held" {
 			t.Errorf("side by side are %v, want oversold and held", chips)
 		}
+		b.Run(click("#decisive"), chromedp.Evaluate(`document.querySelector('.player').scrollIntoView({block: 'center'})`, nil))
+		picture(t, b, "pair")
 		scales := browsertest.Says[[]string](b, `[...document.querySelectorAll('.player .timeline')].map(e => e.getAttribute('viewBox').split(' ')[2])`)
 		if scales[0] != scales[1] {
 			t.Errorf("the two have scales of their own: %v", scales)
@@ -257,6 +289,7 @@ func TestThePage(t *testing.T) {
 		if orders := browsertest.Says[int](b, `document.querySelectorAll('.orders li').length`); orders != 2 {
 			t.Errorf("%d orders for one unit, want 2", orders)
 		}
+		picture(t, b, "step")
 		link := browsertest.Says[string](b, `location.hash`)
 		b.Run(chromedp.Navigate("about:blank"), chromedp.Navigate(s.home()+link)) // the schedule is the link
 		b.Until(`document.getElementById('ending') && document.getElementById('ending').textContent.includes('oversold 1')`)
@@ -282,6 +315,7 @@ func TestThePage(t *testing.T) {
 		if !strings.Contains(text, "oversold 120") || !strings.Contains(text, "held") {
 			t.Errorf("the table reads %q", text)
 		}
+		picture(t, b, "load")
 		for _, file := range []string{"report.html", "result.json"} {
 			if n := browsertest.Says[int](b, `document.querySelector('a[href$="`+file+`"]') ? 1 : 0`); n != 1 {
 				t.Errorf("there is no %s to download", file)
@@ -294,6 +328,9 @@ func TestThePage(t *testing.T) {
 		b.Until(`document.querySelector('.player')`)
 		b.Run(click("#language"))
 		b.Until(`document.documentElement.lang === 'zh-CN' && document.querySelector('.player') && document.querySelector('.cause').textContent.includes('租约')`)
+		b.Run(theme("dark"), chromedp.Evaluate(`scrollTo(0, 0)`, nil))
+		picture(t, b, "chinese-dark")
+		b.Run(theme("light"))
 		if left := browsertest.Says[string](b, `document.querySelector('.ended').innerText.match(/\b(the|was|would|because)\b/g)?.join() || ''`); left != "" {
 			t.Errorf("English is left on the Chinese page: %s", left)
 		}
@@ -339,6 +376,16 @@ func TestThePage(t *testing.T) {
 		}
 	})
 
+	if os.Getenv("LIVE_PICTURES") != "" {
+		b.Run(goTo("#/"), click("#telling"))
+		b.Until(`document.querySelectorAll('.cell-button.waiting').length > 10`)
+		s.finished(t, 28) // most of them
+		b.Run(chromedp.EmulateViewport(1400, 1040))
+		picture(t, b, "matrix")
+		b.Run(click("#stop"), chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile), goTo("#/cell/set-ex-nx/pause"))
+		b.Until(`document.querySelector('.player')`)
+		picture(t, b, "phone")
+	}
 	b.Clean(s.home())
 }
 
