@@ -48,6 +48,7 @@ export function lanesView(lanes, height, label) {
       for (let v = Math.ceil(from / step) * step; v <= to; v += step) {
         const mark = h('span', {}, v >= 1000 ? (Math.round(v / 10) / 100) + ' s' : Math.round(v * 10) / 10 + ' ms');
         mark.style.left = (v - from) / (to - from) * 100 + '%';
+        if (v - from < (to - from) * 0.03) mark.style.transform = 'none'; // it would be cut off
         marks.push(mark);
       }
       fill(axis, marks);

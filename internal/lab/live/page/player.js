@@ -190,5 +190,6 @@ export function player(sides) {
   }
   paintSpeed();
   go(ends);
+  requestAnimationFrame(() => { event = -1; paint(); }); // now the list has its height
   return {element, stop, go, step, count: all.length};
 }

@@ -6,6 +6,10 @@ import {notice} from './verdict.js';
 
 const linkOf = (strategy, customers, schedule) => `#/step/${strategy}/${customers}/${encodeURIComponent(schedule)}`;
 
+// brief is as much of a long statement as tells what it does. The whole is in its title.
+const brief = text => (text.length > 90 ? text.slice(0, 86).replace(/[\s,(]*$/, '') + ' …' : text);
+const answerOf = e => { const stock = e.server === 'mysql' && e.answer.match(/\bstock=\S+/); return stock ? stock[0] : brief(e.answer); };
+
 // stepView is the scheduler's seat. The link has the schedule, and the server keeps nothing.
 export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = '', how = '']) {
   const customers = Number(count) === 3 ? 3 : 2, letters = ['A', 'B', 'C'].slice(0, customers);
@@ -74,7 +78,7 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
     const [name, of] = e.choice.split(':');
     if (!e.choice.includes('.')) return !of || of === letter ? h('i', {class: 'happened'}, t('event.' + name, {who: of || ''})) : '';
     if (e.customer !== letter) return '';
-    return [h('code', {title: e.sent || ''}, e.sent || e.choice), e.blocked && !e.answer ? h('span', {class: 'soft'}, ' ', t('blocked', {by: e.blocked})) : e.answer ? h('span', {class: 'answer'}, ' → ', e.answer) : '', e.note ? h('span', {class: 'bad'}, ' ', e.note) : ''];
+    return [h('code', {title: e.sent || ''}, brief(e.sent || e.choice)), e.blocked && !e.answer ? h('span', {class: 'soft'}, ' ', t('blocked', {by: e.blocked})) : e.answer ? h('span', {class: 'answer', title: e.answer}, ' → ', answerOf(e)) : '', e.note ? h('span', {class: 'bad'}, ' ', e.note) : ''];
   }
 
   const note = sessionStorage.getItem('seat-said');
