@@ -83,7 +83,8 @@ type passage struct {
 	row      int
 	guarded  bool
 	faultAt  float64
-	fault    labmode.Action // none for the zero value
+	fault    labmode.Action  // none for the zero value
+	slow     strings.Builder // its faults that are over, to be drawn over the section
 	finished bool
 }
 
@@ -168,7 +169,11 @@ func (d *drawing) point(e Entry) {
 	}
 	p := d.open[e.Request]
 	if p != nil && p.fault != "" && p.fault != labmode.Kill {
-		d.faulty(p, e.AtMS)
+		if p.finished {
+			d.faulty(&d.body, p, e.AtMS)
+		} else {
+			d.faulty(&p.slow, p, e.AtMS)
+		}
 		p.fault = ""
 	}
 	switch e.Point {
@@ -230,10 +235,11 @@ func (d *drawing) leave(request string, at float64) {
 	}
 	p.finished = true
 	if p.fault != "" && p.fault != labmode.Kill {
-		d.faulty(p, at)
+		d.faulty(&p.slow, p, at)
 	}
 	p.shop.rows[p.row]--
 	d.section(&d.body, p, at, "in"+d.alarm(request), request)
+	d.body.WriteString(p.slow.String())
 	d.count(at, -1)
 }
 
@@ -249,8 +255,8 @@ func (d *drawing) section(to *strings.Builder, p *passage, until float64, class,
 		fmt.Sprintf("%s · %.1f – %.1f ms", label(request), p.from, until))
 }
 
-func (d *drawing) faulty(p *passage, until float64) {
-	rect(&d.body, "slow", p.faultAt, d.rowTop(p), until-p.faultAt, d.rowHeight()-1, string(p.fault))
+func (d *drawing) faulty(to *strings.Builder, p *passage, until float64) {
+	rect(to, "slow", p.faultAt, d.rowTop(p), until-p.faultAt, d.rowHeight()-1, string(p.fault))
 }
 
 func (d *drawing) rowHeight() float64 { return rowsHeight / float64(d.Rows) }
@@ -400,6 +406,10 @@ func (d *drawing) unfinished(now float64) string {
 	for request, p := range d.open {
 		if !p.finished {
 			d.section(&to, p, now, "in", request)
+			to.WriteString(p.slow.String())
+			if p.fault != "" && p.fault != labmode.Kill {
+				d.faulty(&to, p, now)
+			}
 		}
 	}
 	if d.Exclusive && d.inside >= 2 {

@@ -61,7 +61,7 @@ export function cellView(body, [strategyName, scenarioName]) {
       base = performance.now() - now.at_ms;
       lanes.lasting(now.lasting);
       lanes.window(0, Math.max(now.at_ms, 1000));
-      of.lanes.forEach((l, i) => l.kind === 'shop' && lanes.note(i, [now.inside[i] ? t('n.inside', {n: now.inside[i]}) : '', now.waiting[i] ? t('n.waiting', {n: now.waiting[i]}) : ''].filter(Boolean).join(' ')));
+      of.lanes.forEach((l, i) => l.kind === 'shop' && lanes.note(i, [now.inside[i] ? t('n.inside', {n: now.inside[i]}) : '', now.waiting[i] ? t('n.waiting', {n: now.waiting[i]}) : ''].filter(Boolean).join(' · ')));
       const values = {stock: now.stock, orders: now.sold, oversold: now.oversold ? '+' + now.oversold : '0', rate: Math.round(now.rate), p50: Math.round(now.p50_ms), p99: Math.round(now.p99_ms)};
       for (const [name, v] of Object.entries(values)) numbers[name].textContent = v;
       content.classList.toggle('broken', now.oversold > 0);
