@@ -395,7 +395,7 @@ func TestAPageWhoseNetworkWasCut(t *testing.T) {
 	b := browsertest.Open(t, 4*time.Minute)
 	b.Run(chromedp.Navigate(s.link()))
 	b.Until(matrixShown)
-	b.Until(`document.getElementById('strip').textContent === ''`)
+	b.Until(`document.getElementById('strip').dataset.connected === 'true'`)
 	s.listener.cut()
 	b.Until(`document.getElementById('strip').classList.contains('cut')`)
 	if _, err := s.enqueue([]wanted{{cellName{"none", "contention"}, 1}, {cellName{"conditional", "contention"}, 1}}, nil); err != nil {

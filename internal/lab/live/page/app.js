@@ -64,16 +64,17 @@ let shown = '';
 function strip() {
   const run = running(), waits = waitingRuns().length;
   const words = [];
-  if (!store.connected) words.push(t('disconnected'));
+  if (store.connected === false) words.push(t('disconnected'));
   if (run) words.push(t('strip.running', {cell: t('under', run)}), store.preparing ? t('preparing.' + store.preparing) : '');
   else if (store.preparing) words.push(t('preparing.' + store.preparing));
   if (waits) words.push(t('strip.waiting', {n: waits}));
   const text = words.filter(Boolean).join(' · ');
+  document.getElementById('strip').dataset.connected = store.connected;
   if (text === shown && document.getElementById('strip').lang === language()) return;
   shown = text;
   const element = document.getElementById('strip');
   element.lang = language();
-  element.classList.toggle('cut', !store.connected);
+  element.classList.toggle('cut', store.connected === false);
   fill(element, text && h('span', {class: 'pulse', 'aria-hidden': 'true'}), text,
     run && h('a', {href: `#/cell/${run.strategy}/${run.scenario}`}, t('watch')));
 }

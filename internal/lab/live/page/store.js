@@ -1,6 +1,6 @@
 // What the server has told, and who is told of changes.
 export const store = {
-  catalog: null, connected: false, preparing: '', score: {right: 0, of: 0},
+  catalog: null, connected: null, preparing: '', score: {right: 0, of: 0},
   runs: new Map(), latest: new Map(), predictions: new Map(), loads: [],
   attempt: null, seen: null, shapes: '', searching: null,
 };
