@@ -53,6 +53,7 @@ func (c *serveCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return usage("--addr: %w", err)
 	}
+	fmt.Fprintln(s.err, "The page is at this address. The part behind # starts cells: keep it from those who only watch. Ctrl-C ends everything.")
 	fmt.Fprintf(s.out, "%s/#token=%s\n", pageURL(listener.Addr()), server.Token())
 	if err := server.Serve(ctx, listener); err != nil && err != http.ErrServerClosed {
 		return err

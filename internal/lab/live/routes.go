@@ -22,7 +22,7 @@ import (
 var pageFiles embed.FS
 
 // policy lets the page load what this server serves, and nothing else.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // Handler answers requests. [Server.Serve] runs what they ask for.
 func (s *Server) Handler() http.Handler {

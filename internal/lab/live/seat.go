@@ -33,16 +33,15 @@ type seatRequest struct {
 
 // position is how things stand after the last entry of a schedule.
 type position struct {
-	Strategy  string            `json:"strategy"`
-	Customers int               `json:"customers"`
-	Schedule  string            `json:"schedule"`
-	LeaseMS   int64             `json:"lease_ms"`
-	Entries   []schedule.Entry  `json:"entries"`
-	Options   []option          `json:"options"`
-	Ended     bool              `json:"ended"`
-	Outcome   schedule.Outcome  `json:"outcome"` // where the schedule leads, if customer by customer goes to the end
-	Sentence  string            `json:"sentence"`
-	Script    map[string]string `json:"scripts,omitempty"` // sources by SHA-1
+	Strategy  string           `json:"strategy"`
+	Customers int              `json:"customers"`
+	Schedule  string           `json:"schedule"`
+	LeaseMS   int64            `json:"lease_ms"`
+	Entries   []schedule.Entry `json:"entries"`
+	Options   []option         `json:"options"`
+	Ended     bool             `json:"ended"`
+	Outcome   schedule.Outcome `json:"outcome"` // where the schedule leads, if customer by customer goes to the end
+	Sentence  string           `json:"sentence"`
 }
 
 // option is a thing that can happen next.

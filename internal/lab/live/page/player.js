@@ -186,7 +186,7 @@ export function player(sides) {
   for (const v of views) {
     v.lanes.plot.addEventListener('pointerdown', e => { stop(); go(v.lanes.timeAt(e.clientX)); v.lanes.plot.setPointerCapture(e.pointerId); });
     v.lanes.plot.addEventListener('pointermove', e => { if (e.buttons) go(v.lanes.timeAt(e.clientX)); });
-    v.lanes.plot.addEventListener('wheel', e => { if (!e.ctrlKey && !e.shiftKey) return; e.preventDefault(); zoom(e.deltaY > 0 ? 1.3 : 1 / 1.3, v.lanes.timeAt(e.clientX)); }, {passive: false});
+    v.lanes.plot.addEventListener('wheel', e => { if (!e.ctrlKey && !e.shiftKey) return; e.preventDefault(); zoom((e.deltaY || e.deltaX) > 0 ? 1.3 : 1 / 1.3, v.lanes.timeAt(e.clientX)); }, {passive: false});
   }
   paintSpeed();
   go(ends);
