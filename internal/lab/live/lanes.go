@@ -337,8 +337,13 @@ func (d *drawing) held(to *strings.Builder, l *lockLane, until float64, hint str
 		stroke(to, "lease never", l.from, l.Top+2, until, l.Top+2)
 		return
 	}
-	gone := min((until-l.from)/d.LeaseMS, 1)
-	stroke(to, "lease", l.from, l.Top+2, until, l.Top+2+gone*(l.Height-4))
+	bottom := l.Top + l.Height - 2
+	if over := l.from + d.LeaseMS; over < until { // Redis announces an expiry when it looks for one
+		stroke(to, "lease", l.from, l.Top+2, over, bottom)
+		stroke(to, "lease", over, bottom, until, bottom)
+		return
+	}
+	stroke(to, "lease", l.from, l.Top+2, until, l.Top+2+(until-l.from)/d.LeaseMS*(l.Height-4))
 }
 
 func (d *drawing) intervention(e Entry) {

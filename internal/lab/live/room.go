@@ -93,7 +93,7 @@ func (s *Server) state() (state, uint64) {
 	now := state{Score: s.room.score, Preparing: s.room.preparing, Predictions: []prediction{}, Loads: s.room.loads}
 	latest := map[cellName]int{}
 	for _, r := range s.room.runs {
-		if r.State != dropped {
+		if r.State != dropped && r.Load == 0 {
 			latest[r.cellName] = r.ID
 		}
 	}
@@ -161,7 +161,7 @@ func (s *Server) concluded(r *run, result trial.Result) {
 	case scenario.Left:
 		r.N = result.Remaining
 	}
-	if word, ok := s.room.predictions[r.cellName]; ok && slices.Contains(predictable, r.Verdict) {
+	if word, ok := s.room.predictions[r.cellName]; ok && r.Load == 0 && slices.Contains(predictable, r.Verdict) {
 		delete(s.room.predictions, r.cellName)
 		r.Prediction = word
 		s.room.score.Of++

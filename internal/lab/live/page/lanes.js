@@ -13,11 +13,11 @@ const round = (span, n) => {
 // lanesView shows the lanes of one cell between two times.
 export function lanesView(lanes, height, label) {
   const finished = svgElement('g'), lasting = svgElement('g');
-  const future = svgElement('rect', {class: 'future', y: 0, height});
-  const cursor = svgElement('path', {class: 'cursor'});
+  // The cursor lies over the drawing: it moves without a repaint of the shapes.
+  const cursor = h('div', {class: 'cursor', 'aria-hidden': 'true'});
   const bands = lanes.map(l => svgElement('rect', {class: 'band', x: -1e6, width: 3e6, y: l.top, height: l.height}));
   const svg = svgElement('svg', {class: 'timeline', preserveAspectRatio: 'none', role: 'img', 'aria-label': label});
-  svg.append(...bands, finished, lasting, future, cursor);
+  svg.append(...bands, finished, lasting);
   const axis = h('div', {class: 'axis', 'aria-hidden': 'true'});
   const names = h('div', {class: 'names'}, lanes.map(l => {
     const name = h('span', {}, laneName(l));
@@ -25,15 +25,13 @@ export function lanesView(lanes, height, label) {
     return name;
   }));
   const notes = lanes.map(l => { const n = h('b', {}); n.style.top = `calc(${l.top + l.height / 2}px * var(--k))`; return n; });
-  const plot = h('div', {class: 'plot'}, svg, axis);
+  const plot = h('div', {class: 'plot'}, h('div', {class: 'stage'}, svg, cursor), axis);
   const element = h('div', {class: 'lanes-view'}, names, plot, h('div', {class: 'notes', 'aria-hidden': 'true'}, notes));
   element.style.setProperty('--h', height);
   let from = 0, to = 1, at = null;
   const place = () => {
-    if (at === null) { future.setAttribute('width', 0); cursor.setAttribute('d', ''); return; }
-    future.setAttribute('x', at);
-    future.setAttribute('width', Math.max(to - at, 0));
-    cursor.setAttribute('d', `M${at} 0V${height}`);
+    cursor.hidden = at === null;
+    if (at !== null) cursor.style.transform = `translateX(${Math.min(Math.max((at - from) / (to - from), 0), 1) * 100}%)`;
   };
   return {
     element, plot, svg,
@@ -42,6 +40,7 @@ export function lanesView(lanes, height, label) {
     lasting(shapes) { lasting.innerHTML = shapes; },
     note(i, text) { if (notes[i].textContent !== text) notes[i].textContent = text; },
     window(a, b) {
+      if (a === from && Math.max(b, a + 1) === to) return place();
       [from, to] = [a, Math.max(b, a + 1)];
       svg.setAttribute('viewBox', `${from} 0 ${to - from} ${height}`);
       const step = round(to - from, 8), marks = [];

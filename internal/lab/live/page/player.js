@@ -72,7 +72,7 @@ export function player(sides) {
       h('div', {class: 'count over'}, numbers.over, h('span', {}, t('oversold'))), lock.element, inside);
     return {lanes, lock, numbers, inside, panel, states: states(s.replay), replay: s.replay, element: h('div', {class: 'side'}, sides.length > 1 && h('h3', {}, s.title, ' ', s.chip), panel, lanes.element)};
   });
-  let at = 0, playing = 0, last = 0, frame = 0, width = ends, from = 0, event = -1;
+  let at = 0, playing = 0, last = 0, frame = 0, width = ends, from = 0, event = -1, tall = 0;
   const speed = () => Math.pow(slowest, (Number(slider.value) - 100) / 100);
   const slider = h('input', {type: 'range', id: 'speed', min: 0, max: 100, step: 1, value: 35, 'aria-label': t('speed'), oninput: () => paintSpeed()});
   const speedWords = h('output', {for: 'speed'});
@@ -122,7 +122,8 @@ export function player(sides) {
       event = i;
       if (items[i]) {
         items[i].setAttribute('aria-current', 'step');
-        list.scrollTop = items[i].offsetTop - list.clientHeight / 2;
+        if (!tall) tall = list.scrollHeight / items.length; // all are of one height, and asking each is slow
+        list.scrollTop = i * tall - list.clientHeight / 2;
       }
     }
   }
@@ -190,6 +191,6 @@ export function player(sides) {
   }
   paintSpeed();
   go(ends);
-  requestAnimationFrame(() => { event = -1; paint(); }); // now the list has its height
+  requestAnimationFrame(() => { event = -1; tall = 0; paint(); }); // now the list has its height
   return {element, stop, go, step, count: all.length};
 }
