@@ -54,7 +54,7 @@ func (p *problems) add(err error) {
 func newAttack(b Bench, c Cell, o Options, plan scenario.Plan, item audit.Run) *attack {
 	a := &attack{bench: b, cell: c, o: o, plan: plan, item: item, usage: &usage{}}
 	a.customers.shops = make([]shopState, len(b.Shops))
-	a.record.see = a.see
+	a.record.watch = o.Watch
 	return a
 }
 

@@ -13,7 +13,7 @@ type record struct {
 	mu            sync.Mutex // guards the rest
 	interventions []explain.Intervention
 	changes       []explain.Change
-	see           func(any) // also told of each
+	watch         Watch // also told of each
 }
 
 // wholeTestbed is the shop of an intervention that concerns more than one.
@@ -33,12 +33,12 @@ func (r *record) intervention(what string, shop int) (over func()) {
 	}
 	at := len(r.interventions)
 	r.interventions = append(r.interventions, intervention)
-	r.see(intervention)
+	r.watch.see(intervention)
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.interventions[at].Until = time.Now()
-		r.see(r.interventions[at])
+		r.watch.see(r.interventions[at])
 	}
 }
 
@@ -47,5 +47,5 @@ func (r *record) changed(c explain.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.changes = append(r.changes, c)
-	r.see(c)
+	r.watch.see(c)
 }

@@ -45,11 +45,13 @@ const (
 	tracesEvery = 50 * time.Millisecond
 )
 
-func (a *attack) see(seen any) {
-	if a.o.Watch != nil {
-		a.o.Watch(seen)
+func (w Watch) see(seen any) {
+	if w != nil {
+		w(seen)
 	}
 }
+
+func (a *attack) see(seen any) { a.o.Watch.see(seen) }
 
 // startWatch shows to the watcher what the attack itself does not know: the shops' points, and what
 // MySQL has. It ends with ctx.
