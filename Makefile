@@ -38,10 +38,10 @@ bench: build servers ## measure the lock beside its peers, in a few minutes
 	bin/bench --loadtest bin/loadtest --json out/bench.json $(ARGS)
 
 .PHONY: explore
-explore: build servers ## run every order of the requests of two and three sales, and show that pruning loses nothing; minutes
+explore: build servers ## run every order of the requests of two and three sales, show that pruning loses nothing and that defects are found; minutes
 	bin/loadtest explore all --events all $(ARGS)
 	bin/loadtest explore set-ex-nx owner-get-del owner-checked conditional --events wait --customers 3 $(ARGS)
-	$(GO) test -tags lab,explore -run TestPruningLosesNoOutcomeOnRealServers -count=1 -timeout 20m -v ./internal/lab/schedule
+	$(GO) test -tags lab,explore -run "TestPruningLosesNoOutcomeOnRealServers|TestExplorationFindsDefects" -count=1 -timeout 30m -v ./internal/lab/schedule
 
 .PHONY: docs
 docs: build servers ## bring the pages of the strategies and scenarios up to date with the code

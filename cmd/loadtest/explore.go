@@ -62,7 +62,7 @@ func (c *exploreCommand) Run(ctx context.Context, s streams) error {
 	defer stage.Close()
 	var results []schedule.Result
 	for _, st := range strategies {
-		if why := notStepped(st); why != "" {
+		if why := schedule.Unplayable(st); why != "" {
 			fmt.Fprintf(s.err, "%s: skipped: %s\n", st.Name, why)
 			continue
 		}

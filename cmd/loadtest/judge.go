@@ -75,7 +75,7 @@ func (c *judgeCommand) Run(ctx context.Context, s streams) error {
 }
 
 func (c *judgeCommand) explore(ctx context.Context, s streams, shop *catalog.Catalog, of strategy.Description) ([]schedule.Result, error) {
-	if why := notStepped(of); why != "" {
+	if why := schedule.Unplayable(of); why != "" {
 		fmt.Fprintf(s.err, "%s: not explored: %s\n", of.Name, why)
 		return nil, nil
 	}
@@ -99,7 +99,8 @@ func (c *judgeCommand) explore(ctx context.Context, s streams, shop *catalog.Cat
 // addCells rules on the properties that scenarios attack. A cell that does not do what is expected
 // of it contradicts, whatever was explored.
 func addCells(judgements []schedule.Judgement, declared strategy.Properties, r report.Report) {
-	for i, j := range judgements {
+	for i := range judgements {
+		j := &judgements[i]
 		for _, cell := range r.Cells {
 			sc, err := scenario.ByName(cell.Scenario)
 			if err != nil || sc.Attacks != j.Property || cell.Verdict == scenario.Invalid || cell.Verdict == scenario.Skipped {
@@ -108,9 +109,9 @@ func addCells(judgements []schedule.Judgement, declared strategy.Properties, r r
 			by := fmt.Sprintf("%s: %s", cell.Scenario, cell.Verdict)
 			switch {
 			case cell.Surprise():
-				judgements[i].Ruling, judgements[i].By = schedule.Contradicts, fmt.Sprintf("%s, expected %s", by, cell.Expected)
+				j.Ruling, j.By = schedule.Contradicts, fmt.Sprintf("%s, expected %s", by, cell.Expected)
 			case j.Ruling == schedule.NotDecided && j.Declared != strategy.NotApplicable && sc.Decisive(declared) == (scenario.Decisive{Property: j.Property.String(), Standing: j.Declared}):
-				judgements[i].Ruling, judgements[i].By = schedule.Agrees, by
+				j.Ruling, j.By = schedule.Agrees, by
 			}
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
+	"stocklock/internal/lab/overlay"
 	"stocklock/internal/lab/report"
 )
 
@@ -18,16 +18,13 @@ import (
 // that depend on it. A verdict that no change of the code can alter proves nothing. The working
 // tree stays as it is: the changed file is overlaid while the shop is built.
 func TestMutations(t *testing.T) {
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	const root = "../.."
 	for _, tt := range mutations {
 		t.Run(tt.what, func(t *testing.T) {
-			lay(t, filepath.Join(root, tt.file), tt.old, tt.new)
+			shop := overlay.Shop(t, root, map[string]string{tt.file: overlay.Changed(t, root, tt.file, tt.old, tt.new)})
 			results := filepath.Join(t.TempDir(), "results.json")
 			var out, errs bytes.Buffer
-			code := run(t.Context(), []string{"run", "--scenarios", "all", "--strategies", tt.strategy, "--json", results}, &out, &errs)
+			code := run(t.Context(), []string{"run", "--shop-binary", shop, "--scenarios", "all", "--strategies", tt.strategy, "--json", results}, &out, &errs)
 			if code != exitSurprised {
 				t.Errorf("exit code %d, want %d\n%s%s", code, exitSurprised, out.String(), errs.String())
 			}
@@ -48,27 +45,4 @@ func TestMutations(t *testing.T) {
 			}
 		})
 	}
-}
-
-// lay makes every go build of this process see the file with one piece of it replaced.
-func lay(t *testing.T, file, old, new string) {
-	t.Helper()
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	changed := filepath.Join(t.TempDir(), filepath.Base(file))
-	if err := os.WriteFile(changed, []byte(strings.Replace(string(content), old, new, 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {file: changed}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	listed := filepath.Join(t.TempDir(), "overlay.json")
-	if err := os.WriteFile(listed, overlay, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("LOADTEST_SHOP_BINARY", "") // build one
-	t.Setenv("GOFLAGS", strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+listed))
 }

@@ -2,13 +2,12 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"stocklock/internal/lab/overlay"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/testserver"
@@ -69,41 +68,12 @@ func codeIn(t *testing.T, page string) string {
 	return "package ladder\n" + code
 }
 
-// shopWith builds a shop that has one more strategy. The working tree stays as it is: its files are
-// overlaid.
+// shopWith builds a shop that has one more strategy.
 func shopWith(t *testing.T, name, variable, code string) (program string) {
 	t.Helper()
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder, dir := filepath.Join(root, "internal/strategy/ladder"), t.TempDir()
-	list, err := os.ReadFile(filepath.Join(folder, "ladder.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	replace := map[string]string{}
-	for file, content := range map[string]string{
-		"ladder.go": strings.Replace(string(list), "\tsetnxExpire,\n", "\tsetnxExpire,\n\t"+variable+",\n", 1),
-		strings.ReplaceAll(name, "-", "_") + ".go": code,
-	} {
-		replace[filepath.Join(folder, file)] = filepath.Join(dir, file)
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	overlay, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
-	listed, program := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "shop")
-	if err := os.WriteFile(listed, overlay, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	build := exec.Command("go", "build", "-tags", "lab", "-overlay", listed, "-o", program, "./cmd/shop")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	return program
+	const root, folder = "../..", "internal/strategy/ladder/"
+	return overlay.Shop(t, root, map[string]string{
+		folder + "ladder.go": overlay.Changed(t, root, folder+"ladder.go", "\tsetnxExpire,\n", "\tsetnxExpire,\n\t"+variable+",\n"),
+		folder + strings.ReplaceAll(name, "-", "_") + ".go": code,
+	})
 }

@@ -51,6 +51,9 @@ func (c *stepCommand) Run(ctx context.Context, s streams) error {
 	if n == 0 {
 		n = plan.Customers()
 	}
+	if plan.Customers() > n {
+		return usage("the schedule needs %d customers, and --customers is %d", plan.Customers(), n)
+	}
 	shop, err := c.catalog(ctx, s)
 	if err != nil {
 		return err
@@ -60,7 +63,7 @@ func (c *stepCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return usage("%w", err)
 	}
-	if why := notStepped(of); why != "" {
+	if why := schedule.Unplayable(of); why != "" {
 		return usage("%s cannot be stepped through: %s", of.Name, why)
 	}
 	stage, err := c.open(ctx, s, shop)

@@ -10,14 +10,9 @@ import (
 type request struct {
 	lock    *lock
 	asker   *waiter
-	ctx     context.Context
 	attempt uint64
-	lease   time.Duration
 	sent    instant
-	queue   bool          // if it is taken
-	waited  time.Duration // by the asker, so far
-	free    bool          // try first whether nobody wants it
-	own     bool          // the request ends with the asker's patience
+	end     instant // when it has no answer
 }
 
 // enter is Acquire and TryAcquire.
@@ -43,8 +38,12 @@ func (l *Locker) enter(ctx context.Context, key string, o AcquireOptions, try bo
 	}
 	l.calls.Add(1)
 	defer l.calls.Done()
-	n := l.lockLocked(name)
-	if try && (n.state != idle || n.waiters.Len() > 0) {
+	n := l.locks[name]
+	if n == nil {
+		n = &lock{name: name, keys: keysOf(name)}
+		l.locks[name] = n
+	}
+	if try && n.state != idle {
 		l.unlock()
 		return nil, nil, notAcquired(key)
 	}
@@ -52,153 +51,120 @@ func (l *Locker) enter(ctx context.Context, key string, o AcquireOptions, try bo
 	if n.state != idle {
 		// Goroutines that pass the lock on among themselves must hear when another
 		// process begins to wait for it.
-		l.subscribeLocked()
+		_ = l.subscribeLocked()
 		l.unlock()
 		return l.await(n, w)
 	}
 	r := l.beginLocked(n)
-	l.unlock()
 	if ctx.Done() == nil && w.until == 0 {
+		l.unlock()
 		l.send(r) // the caller has the patience of the client
 	} else {
-		go l.send(r)
+		l.calls.Go(func() { l.send(r) })
+		l.unlock()
 	}
 	return l.await(n, w)
 }
 
-// beginLocked begins an attempt for the first waiter. The caller unlocks mu, and sends it.
+// slack is how long a request may go on after its asker's patience: the asker is to be told by its
+// own clock, and not by an error of the connection.
+const slack = 20 * time.Millisecond
+
+// beginLocked begins an attempt for the first waiter. The caller sends the request.
 func (l *Locker) beginLocked(n *lock) request {
-	l.calls.Add(1)
 	l.attempts++
 	w, now := n.firstLocked(), l.now()
 	n.ask(now, l.attempts, w.lease)
 	// The request outlives the asker, as others may wait for the same answer; but not by more than
 	// its connection needs.
-	giveUp := now + third(w.lease)
-	own := w.until != 0 && w.until < giveUp
-	if own {
-		giveUp = w.until
+	end := now + third(w.lease)
+	if d, ok := w.ctx.Deadline(); ok {
+		end = min(end, d.Sub(l.base)+slack)
 	}
-	deadline := l.base.Add(giveUp)
-	if d, ok := w.ctx.Deadline(); ok && d.Before(deadline) {
-		deadline, own = d, true
+	if w.until != 0 {
+		end = min(end, w.until+slack)
 	}
-	return request{
-		lock: n, asker: w, ctx: bound(w.ctx, deadline), attempt: n.attempt, lease: w.lease, sent: now,
-		queue: !w.try && l.hearsLocked(), waited: now - w.begun, free: n.assumeContended == 0, own: own,
-	}
+	return request{n, w, n.attempt, now, end}
 }
 
 // send sends a request, and takes in the answer.
 func (l *Locker) send(r request) {
-	defer l.calls.Done()
-	n := r.lock
-	a := answer{reply: reply{kind: replyDropped}}
-	if r.free {
-		a.reply, a.err = l.server.do(r.ctx, l.server.acquireFree(n.keys, r.attempt, r.lease))
-	}
-	taken := r.free && a.err == nil && a.kind == replyDropped
-	if a.err == nil && a.kind == replyDropped {
-		a.reply, a.err = l.server.do(r.ctx, l.server.acquire(n.name, n.keys, r.attempt, r.lease, r.queue, r.waited))
-	}
-
-	l.mu.Lock()
-	defer l.unlock()
-	n.learnLocked(taken, a)
-	if a.err != nil {
-		l.unansweredLocked(r, a.err)
-		return
-	}
-	next, nothing := n.answered(r.attempt, a.reply, r.queue, r.sent, l.now())
-	switch {
-	case !nothing:
-		l.settleLocked(n, next, Free)
-	case r.asker.try:
-		l.failLocked(r, notAcquired(r.asker.key), true)
-	case r.queue: // a newer attempt was faster
-		l.askAgainLocked(r)
-	default:
-		l.subscribeLocked()
-		l.calls.Add(1)
-		go l.askWhenSubscribed(r, l.subscription)
-	}
-}
-
-// unansweredLocked takes in an error. A refusal that will pass is asked again, for as long as the
-// asker waits.
-func (l *Locker) unansweredLocked(r request, err error) {
-	if passing(err) && r.isCurrentLocked() && !r.asker.try && !l.closed {
-		r.asker.refusal = err
-		time.AfterFunc(min(r.lease/24, 100*time.Millisecond), func() {
-			l.mu.Lock()
-			defer l.unlock()
-			l.askAgainLocked(r)
-		})
-		return
-	}
-	l.failLocked(r, failed("acquire", r.asker.key, err), refused(err) || unsent(err))
-}
-
-// isCurrentLocked says whether it is still this request's answer that the lock's waiters wait for.
-func (r request) isCurrentLocked() bool { return r.lock.attempt == r.attempt && r.lock.state == asking }
-
-// failLocked ends an attempt that came to nothing. Those who already waited when the request was
-// sent share its timeout; any other error is the asker's.
-func (l *Locker) failLocked(r request, err error, nothingDone bool) {
-	n, current := r.lock, r.isCurrentLocked()
-	next := n.failed(r.attempt, nothingDone)
-	if current && r.asker.place != nil {
-		n.dismissLocked(r.asker, result{err: err})
-	}
-	for w := n.firstLocked(); current && timeout(err) && !r.own && w != nil && w.begun <= r.sent; w = n.firstLocked() {
-		n.dismissLocked(w, result{err: err})
-	}
-	l.settleLocked(n, next, "")
-}
-
-// askAgainLocked begins anew where an attempt came to nothing, unless something else has begun
-// meanwhile.
-func (l *Locker) askAgainLocked(r request) {
-	if r.isCurrentLocked() {
-		r.lock.stop()
-		l.settleLocked(r.lock, todo{}, "")
-	}
-}
-
-// askWhenSubscribed begins anew once grants can be pushed to this process: before that it must not
-// queue.
-func (l *Locker) askWhenSubscribed(r request, s *subscription) {
-	defer l.calls.Done()
-	err := l.subscribed(s, r.lease)
+	n, w := r.lock, r.asker
+	short := func() call { return l.server.acquireFree(n.keys, r.attempt, w.lease) }
+	full := func() call { return l.server.acquire(n.name, n.keys, r.attempt, w.lease, !w.try, r.sent-w.begun) }
+	a, err := l.ask(bound(w.ctx, l.base.Add(r.end)), n, true, short, full)
 	l.mu.Lock()
 	defer l.unlock()
 	if err != nil {
-		l.failLocked(r, failed("wait for", r.asker.key, err), true)
+		l.unansweredLocked(r, err)
 		return
 	}
-	l.askAgainLocked(r)
+	next := n.answered(r.attempt, a, !w.try, r.sent, l.now())
+	if w.try && w.place != nil && n.state == idle {
+		n.dismissLocked(w, result{err: notAcquired(w.key)})
+	}
+	l.settleLocked(n, next, Free)
 }
 
 // assumed is for how many requests it is remembered that others wanted a lock.
 const assumed = 16
 
-// learnLocked notes whether others want the lock, by the answer to a request, and by whether a
-// short script did nothing.
-func (n *lock) learnLocked(nothing bool, a answer) {
-	if nothing || a.err != nil || a.contended() {
-		n.assumeContended = assumed
-	} else if n.assumeContended > 0 {
-		n.assumeContended--
+// ask sends the short script where nobody else seems to want the lock, and the one that does
+// everything where others do, or the short one did nothing.
+func (l *Locker) ask(ctx context.Context, n *lock, alone bool, short, full func() call) (reply, error) {
+	r, err := reply{kind: replyDropped}, error(nil)
+	alone = alone && n.assumeWanted.Load() <= 0
+	if alone {
+		r, err = l.server.do(ctx, short())
 	}
+	wanted := alone && r.kind == replyDropped
+	if err == nil && r.kind == replyDropped {
+		r, err = l.server.do(ctx, full())
+	}
+	if err != nil || wanted || r.contended() {
+		n.assumeWanted.Store(assumed)
+	} else if !alone {
+		n.assumeWanted.Add(-1)
+	}
+	return r, err
+}
+
+// unansweredLocked takes in an error. Those who already waited when the request was sent share its
+// timeout; any other error is the asker's. A refusal that will pass is nobody's: the lock is asked
+// for again, for as long as the asker waits.
+func (l *Locker) unansweredLocked(r request, err error) {
+	n, w := r.lock, r.asker
+	current := n.attempt == r.attempt && n.state == asking
+	if current && passing(err) && !w.try && !l.closed {
+		w.refusal = err
+		time.AfterFunc(min(w.lease/24, 100*time.Millisecond), func() {
+			l.mu.Lock()
+			defer l.unlock()
+			l.settleLocked(n, n.failed(r.attempt, true), "")
+		})
+		return
+	}
+	shared := timeout(err) && r.end == r.sent+third(w.lease) // and not for want of the asker's patience
+	for first := n.firstLocked(); current && first != nil && (first == w || shared && first.begun <= r.sent); first = n.firstLocked() {
+		n.dismissLocked(first, result{err: failed("acquire", w.key, err)})
+	}
+	l.settleLocked(n, l.failedLocked(n, r.attempt, definite(err)), "")
+}
+
+// failedLocked ends an attempt that has got no answer. What cannot have been carried out is not to
+// be cleaned up.
+func (l *Locker) failedLocked(n *lock, attempt uint64, nothingDone bool) todo {
+	if nothingDone {
+		delete(l.cleaner.attempts, attempt)
+	}
+	return n.failed(attempt, nothingDone)
 }
 
 // await waits for the lock, an error, or the end of the caller's patience.
 func (l *Locker) await(n *lock, w *waiter) (context.Context, *Lease, error) {
 	var patience <-chan time.Time
 	if w.until != 0 {
-		timer := time.NewTimer(w.until - l.now())
-		defer timer.Stop()
-		patience = timer.C
+		patience = time.After(w.until - l.now())
 	}
 	select {
 	case r := <-w.told:
@@ -210,7 +176,7 @@ func (l *Locker) await(n *lock, w *waiter) (context.Context, *Lease, error) {
 		// What it waited for came at the last moment. A lock that nobody wants any more is
 		// released.
 		if r := <-w.told; r.hold != nil {
-			_ = r.hold.leave()
+			_ = r.hold.Release()
 		}
 	}
 	return nil, nil, notAcquired(w.key, context.Cause(w.ctx), w.refusal)
@@ -220,13 +186,9 @@ func (l *Locker) await(n *lock, w *waiter) (context.Context, *Lease, error) {
 func (l *Locker) tell(w *waiter, r result) (context.Context, *Lease, error) {
 	if r.err != nil {
 		raise(r.err)
-		over := w.until != 0 && l.now() >= w.until
-		if d, ok := w.ctx.Deadline(); ok && !time.Now().Before(d) || w.ctx.Err() != nil {
-			over = true
-			r.err = errors.Join(endOf(w.ctx), r.err) // the connection noticed before the context did
-		}
+		over := w.ctx.Err() != nil || w.until != 0 && l.now() >= w.until
 		if over && !errors.Is(r.err, ErrNotAcquired) {
-			r.err = notAcquired(w.key, r.err)
+			r.err = notAcquired(w.key, context.Cause(w.ctx), r.err)
 		}
 		return nil, nil, r.err
 	}
@@ -235,7 +197,7 @@ func (l *Locker) tell(w *waiter, r result) (context.Context, *Lease, error) {
 		returned := false
 		defer func() {
 			if !returned { // the hook panicked
-				_ = h.leave()
+				_ = h.Release()
 			}
 		}()
 		e := h.event(nil)
@@ -244,16 +206,7 @@ func (l *Locker) tell(w *waiter, r result) (context.Context, *Lease, error) {
 		returned = true
 	}
 	l.askForEviction()
-	return h, &h.first.lease, nil
-}
-
-// endOf is the cause of a context's end, also where its deadline is over and its timer has not run
-// yet.
-func endOf(ctx context.Context) error {
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	return context.DeadlineExceeded
+	return h, &h.first, nil
 }
 
 // leave takes a waiter out that gave up. It says false when it is too late for that: it has been

@@ -2,12 +2,15 @@ package redislock
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // cleaner ends attempts of which nobody knows what became of them, in the background: until Redis
-// answers, or their lease is over anyway. One goroutine does that for all, one after another.
-// Locker.mu guards it.
+// answers, or their lease is over anyway. Locker.mu guards it.
 type cleaner struct {
 	attempts map[uint64]remains
 	running  bool
@@ -16,12 +19,15 @@ type cleaner struct {
 // remains are those of an attempt.
 type remains struct {
 	call  call // that ends it
-	lease time.Duration
 	until instant
 }
 
-// maxRemains bounds what an outage can pile up. What comes on top is left to its lease.
-const maxRemains = 10000
+const (
+	// maxRemains bounds what an outage can pile up. What comes on top is left to its lease.
+	maxRemains = 10000
+	// cleanBatch is how many attempts are ended at once.
+	cleanBatch = 32
+)
 
 // cleanLocked has an attempt ended.
 func (l *Locker) cleanLocked(n *lock, attempt uint64) {
@@ -30,45 +36,52 @@ func (l *Locker) cleanLocked(n *lock, attempt uint64) {
 		return
 	}
 	lease := max(n.lease, l.opts.Lease)
-	c.attempts[attempt] = remains{l.server.cancel(n.name, n.keys, attempt, lease), lease, l.now() + lease}
+	c.attempts[attempt] = remains{l.server.cancel(n.name, n.keys, attempt, lease), l.now() + lease}
 	if !c.running {
 		c.running = true
-		l.calls.Add(1)
-		go l.clean()
+		l.calls.Go(l.clean)
 	}
 }
 
-// clean ends attempts until there are none.
+// clean ends attempts, a batch at a time, until there are none.
 func (l *Locker) clean() {
-	defer l.calls.Done()
 	for {
 		l.mu.Lock()
-		attempt, r := l.remainsLocked()
-		l.cleaner.running = attempt != 0
+		batch := l.batchLocked()
+		l.cleaner.running = len(batch) > 0
 		l.unlock()
-		if attempt == 0 {
+		if len(batch) == 0 {
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), third(r.lease))
-		_, err := l.server.do(ctx, r.call)
-		cancel()
-		if err != nil {
-			time.Sleep(r.lease / 24)
-			continue
+		var all sync.WaitGroup
+		for attempt, r := range batch {
+			all.Go(func() {
+				ctx := bound(context.Background(), l.base.Add(l.now()+third(l.opts.Lease)))
+				if _, err := l.server.do(ctx, r.call); err != nil && !errors.Is(err, redis.ErrClosed) {
+					time.Sleep(l.opts.Lease / 24)
+					return
+				}
+				l.mu.Lock()
+				delete(l.cleaner.attempts, attempt)
+				l.unlock()
+			})
 		}
-		l.mu.Lock()
-		delete(l.cleaner.attempts, attempt)
-		l.unlock()
+		all.Wait()
 	}
 }
 
-// remainsLocked is any attempt whose lease is not over, or zero.
-func (l *Locker) remainsLocked() (uint64, remains) {
+// batchLocked are attempts whose lease is not over.
+func (l *Locker) batchLocked() map[uint64]remains {
+	batch := map[uint64]remains{}
 	for attempt, r := range l.cleaner.attempts {
-		if l.now() < r.until {
-			return attempt, r
+		switch {
+		case l.now() >= r.until:
+			delete(l.cleaner.attempts, attempt)
+		case len(batch) == cleanBatch:
+			return batch
+		default:
+			batch[attempt] = r
 		}
-		delete(l.cleaner.attempts, attempt)
 	}
-	return 0, remains{}
+	return batch
 }

@@ -73,7 +73,7 @@ func TestWhoBeginsToListenAssumesThatOthersWait(t *testing.T) {
 		if m.granted(reply{kind: replyHeld, epoch: 1}, 1, 2); m.state != held || m.others == 0 {
 			t.Errorf("%s before the answer: the holder does not know that another process may wait: %+v", name, m)
 		}
-		m.grant.others = 0
+		m.others = 0
 		if note(&m); m.others == 0 {
 			t.Errorf("%s while held: the holder does not know that another process may wait: %+v", name, m)
 		}
@@ -107,7 +107,7 @@ func TestTurnsAreShorterWhereManyWait(t *testing.T) {
 		{2 * manyOthers, maxPasses / 2, 0, false},
 		{2 * manyOthers, maxPasses/2 - 1, maxTurn / 2, false},
 	} {
-		m := machine{state: held, lease: lease, grant: grant{given: 1, deadline: lease, others: c.others, passes: c.passes}}
+		m := machine{state: held, lease: lease, others: c.others, grant: grant{given: 1, deadline: lease, passes: c.passes}}
 		if got := m.mayPass(lease, false, 1+c.since); got != c.want {
 			t.Errorf("%d others, %d passes, %s after the grant: may pass %v, want %v", c.others, c.passes, c.since, got, c.want)
 		}

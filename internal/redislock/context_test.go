@@ -10,7 +10,7 @@ import (
 // lateBy moves a hold's deadline into the past, as if the loop had not come to it: a process that
 // was stopped, or has no processor to run it.
 func lateBy(lease *Lease, d time.Duration) {
-	h := lease.hold.(*entry).hold
+	h := lease.hold.(*hold)
 	h.deadline.Store(int64(h.locker.now() - d))
 }
 
@@ -76,13 +76,13 @@ func TestARenewalRevivesNothing(t *testing.T) {
 	lost := make(chan Event, 1)
 	l, _ := newLocker(t, Options{Lease: time.Minute, Hooks: Hooks{Lost: func(_ context.Context, e Event) { lost <- e }}})
 	held, lease := acquire(t, l, t.Context(), t.Name())
-	h := lease.hold.(*entry).hold
+	h := lease.hold.(*hold)
 	deadline := h.deadline.Load()
 	lateBy(lease, time.Millisecond)
 	_ = held.Err()
 	h.deadline.Store(deadline)
 	l.mu.Lock()
-	l.renewedLocked(renewal{h.lock, h.attempt, h.lease, h}, reply{kind: replyHeld, epoch: 1}, l.now())
+	l.renewedLocked(renewal{h.lock, h, h.attempt, h.lease}, reply{kind: replyHeld, epoch: 1}, l.now())
 	l.unlock()
 	if e := <-lost; !errors.Is(e.Err, ErrLost) || lease.Valid() {
 		t.Errorf("the hook was told %v; valid: %v", e.Err, lease.Valid())

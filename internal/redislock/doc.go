@@ -88,7 +88,8 @@
 // pool, as with BLPOP, keeps renewals waiting until the lock is lost. Set ContextTimeoutEnabled, so
 // that requests end with their deadline, and a ReadTimeout well below a third of the lease. Both
 // matter for how soon errors are noticed. Acquire returns when its caller's patience ends with any
-// client.
+// client. A hook of the client, as for traces, finds on the renewals and the release of a hold the
+// values of the context that Acquire was called with.
 //
 // # Cost
 //

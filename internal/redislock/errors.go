@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -30,12 +31,14 @@ func notAcquired(key string, causes ...error) error {
 	return fmt.Errorf("acquire %q: %w", key, errors.Join(append([]error{ErrNotAcquired}, causes...)...))
 }
 
-// lost says why a lock was lost. The reason may be nil.
-func lost(key, how string, reason error) error {
-	if reason == nil {
+func notHeld(doing, key string) error { return fmt.Errorf("%s %q: %w", doing, key, ErrNotHeld) }
+
+// lost says why a lock was lost, and why its last renewal failed, if that is not nil.
+func lost(key, how string, failure *error) error {
+	if failure == nil {
 		return fmt.Errorf("%w: %q: %s", ErrLost, key, how)
 	}
-	return fmt.Errorf("%w: %q: %s: %w", ErrLost, key, how, reason)
+	return fmt.Errorf("%w: %q: %s: %w", ErrLost, key, how, *failure)
 }
 
 // failed wraps what came instead of a reply.
@@ -64,18 +67,16 @@ func passing(err error) bool { return hasPrefix(err, transient) }
 func refused(err error) bool { return hasPrefix(err, transient) || hasPrefix(err, beforeWriting) }
 
 func hasPrefix(err error, prefixes []string) bool {
-	for _, p := range prefixes {
-		if redis.HasErrorPrefix(err, p+" ") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(prefixes, func(p string) bool { return redis.HasErrorPrefix(err, p+" ") })
 }
+
+// definite says whether an error means that the request had no effect.
+func definite(err error) bool { return refused(err) || unsent(err) }
 
 // unsent says whether an error means that the request never left this process.
 func unsent(err error) bool {
 	dial, ok := errors.AsType[*net.OpError](err)
-	return ok && dial.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted)
+	return ok && dial.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) || errors.Is(err, redis.ErrClosed)
 }
 
 // timeout says whether an error is for want of an answer in time, which all who waited for it

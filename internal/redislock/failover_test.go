@@ -3,6 +3,8 @@ package redislock
 import (
 	"context"
 	"net"
+	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,12 +21,14 @@ type moving struct {
 	subscribeAt atomic.Int32 // the server that subscriptions go to, plus one; zero means the primary
 }
 
-func startMoving(t *testing.T) *moving {
+// startMoving starts them, the replica with these variables in its environment.
+func startMoving(t *testing.T, env ...string) *moving {
+	t.Helper()
 	needsServer(t)
 	m := &moving{t: t}
 	for i := range m.servers {
 		var err error
-		if m.servers[i], err = startServer("--repl-diskless-sync-delay", "0"); err != nil {
+		if m.servers[i], err = startServerIn(env[:i*len(env)], "--repl-diskless-sync-delay", "0"); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(m.servers[i].stop)
@@ -179,7 +183,9 @@ func TestAPatternIsNoWaiter(t *testing.T) {
 		l := New(client, Options{})
 		before := monitor.ZCard(ctx, Keys("", t.Name()).Queue).Val()
 		go l.Acquire(ctx, t.Name())
-		eventually(t, "it waits", func() bool { return monitor.ZCard(ctx, Keys("", t.Name()).Queue).Val() > before })
+		eventually(t, "it waits, and is visible", func() bool {
+			return monitor.ZCard(ctx, Keys("", t.Name()).Queue).Val() > before && strings.HasSuffix(monitor.HGet(ctx, Keys("", t.Name()).Waiters, l.server.id).Val(), ":1")
+		})
 		client.Close()
 		defer l.Close(context.Background())
 		channel := l.server.channel()
@@ -224,4 +230,34 @@ func TestTokensGrowWhereTheClockIsBehind(t *testing.T) {
 		last = lease.Token()
 		release(t, lease)
 	}
+}
+
+// TestTokensGrowAfterAFailoverToASlowClock fails over to a real server whose clock is five seconds
+// behind, when the lease of the last hold is over.
+func TestTokensGrowAfterAFailoverToASlowClock(t *testing.T) {
+	t.Parallel()
+	libraries, _ := filepath.Glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
+	if len(libraries) == 0 {
+		t.Skip("needs libfaketime (apt-get install faketime)")
+	}
+	m := startMoving(t, "LD_PRELOAD="+libraries[0], "FAKETIME=-5s", "FAKETIME_DONT_FAKE_MONOTONIC=1")
+	if behind := time.Until(m.clients[1].Time(t.Context()).Val()); behind > -4*time.Second || behind < -6*time.Second {
+		t.Fatalf("the replica's clock is %s ahead, want five seconds behind", behind)
+	}
+	const lease = 500 * time.Millisecond
+	before, after := m.locker(Options{Lease: lease}), m.locker(Options{Lease: lease})
+	_, first := acquire(t, before, within(t), t.Name())
+	release(t, first)
+	time.Sleep(2 * lease)
+	m.failOver()
+	var second *Lease
+	eventually(t, "the lock is acquired at the new primary", func() bool {
+		var err error
+		_, second, err = after.Acquire(within(t), t.Name())
+		return err == nil
+	})
+	if second.Token() <= first.Token() {
+		t.Errorf("token %d after %d", second.Token(), first.Token())
+	}
+	release(t, second)
 }

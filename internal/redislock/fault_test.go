@@ -252,9 +252,7 @@ func TestLostPushIsFoundByTheHeartbeat(t *testing.T) {
 		n := waiter.locks[tagged(t.Name())]
 		return n != nil && n.state == waiting
 	}
-	for !queued() {
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "it waits, and listens", func() bool { return queued() && waiter.hears() })
 	w.cutDown.Store(true)
 	begun := time.Now()
 	release(t, lease)

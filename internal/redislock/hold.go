@@ -9,6 +9,72 @@ import (
 	"time"
 )
 
+// Lease is one entry into a held lock, to be released once. It is safe for
+// concurrent use.
+type Lease struct {
+	key      string
+	hold     Hold
+	inner    *inner // of an entry with a context of its own
+	released atomic.Bool
+}
+
+// Hold is what a lease stands for. Callers do not need it: who writes another locker gives it to
+// [NewLease].
+type Hold interface {
+	Token() int64
+	Until() time.Time
+	Valid() bool
+	Release() error // called once for each lease
+	Extend(ctx context.Context) error
+}
+
+// NewLease is for those who write another locker.
+func NewLease(key string, h Hold) *Lease { return &Lease{key: key, hold: h} }
+
+// Key is the key that was locked, as the caller spelled it.
+func (s *Lease) Key() string { return s.key }
+
+// Token is the fencing token of the hold: larger than that of every earlier holder
+// of the key, and the same for all entries into one hold. Give it to the database
+// to compare: see Fencing in the package documentation. It is 0 for lockers that have none.
+func (s *Lease) Token() int64 { return s.hold.Token() }
+
+// Deadline is the time, on this process's monotonic clock, at which the hold ends
+// unless it is renewed. It lies before the time at which Redis can give the lock to
+// anybody else.
+func (s *Lease) Deadline() time.Time { return s.hold.Until() }
+
+// Valid says whether the lock is held now, by the clock. A moment later it may be lost.
+func (s *Lease) Valid() bool { return !s.released.Load() && s.hold.Valid() }
+
+// Release releases the lock; where the holder entered several times, with the
+// last Release of all. It takes no context, because it must work when the holder's
+// has ended; it takes no longer than a third of the lease and the client's timeouts.
+//
+// [ErrNotHeld] means that the lock was lost, or this lease released before; nobody else's hold is
+// touched. Nil does not mean the opposite where the lock was passed on inside the process, because
+// Redis was not asked. Any other error means that Redis did not answer, or refused: the Locker goes
+// on trying in the background until the lease is over.
+func (s *Lease) Release() error {
+	if s.released.Swap(true) {
+		return notHeld("release", s.key)
+	}
+	if s.inner != nil {
+		s.inner.cancel((*released)(s.inner.hold))
+	}
+	return s.hold.Release()
+}
+
+// Extend gives the hold a full lease again, now. It is for those who turned renewal off with
+// Options.FixedLease. [ErrNotHeld] means that the lock was lost or released. Any other error means
+// that Redis did not answer, or refused, and leaves the hold as it was.
+func (s *Lease) Extend(ctx context.Context) error {
+	if s.released.Load() {
+		return notHeld("extend", s.key)
+	}
+	return s.hold.Extend(ctx)
+}
+
 // hold is one holder's time with the lock, and the context of that time.
 type hold struct {
 	context.Context // ends with the hold
@@ -20,19 +86,19 @@ type hold struct {
 	lease           time.Duration
 	fence           int64
 	begun           instant
-	outer           *hold // the innermost in whose context this one was asked for; or nil
-	first           entry
+	outer           *hold  // the innermost in whose context this one was asked for; or nil
+	key             string // as the first caller spelled it
+	first           Lease
 
-	deadline atomic.Int64 // an instant
-	failed   atomic.Pointer[error]
-	ended    atomic.Int32 // a way to end
-	once     sync.Once    // of the end
-	why      error        // once it is lost
+	deadline atomic.Int64          // an instant
+	failed   atomic.Pointer[error] // of the last renewal
+	ended    atomic.Int32          // a way to end
+	once     sync.Once             // of the end
+	why      error                 // once it is lost
 
 	// Locker.mu guards these.
 	entries int      // leases that were not released yet
 	inner   []*inner // entries with a context of their own
-	graced  bool     // its context has ended, and Grace has begun
 }
 
 // Ways to end.
@@ -53,7 +119,7 @@ func (h *hold) Value(key any) any {
 	return h.Context.Value(key)
 }
 
-func (h *hold) String() string { return fmt.Sprintf("%v.Holding(%q)", h.parent, h.first.key) }
+func (h *hold) String() string { return fmt.Sprintf("%v.Holding(%q)", h.parent, h.key) }
 
 // Deadline is the parent's: that of the lock is put off all the time.
 func (h *hold) Deadline() (time.Time, bool) { return h.parent.Deadline() }
@@ -68,7 +134,7 @@ func (h *hold) Err() error {
 // deadline has passed ends it.
 func (h *hold) isLost() bool {
 	if h.ended.Load() == isHeld && h.locker.now() >= instant(h.deadline.Load()) {
-		h.end(wasLost, lost(h.first.key, "its lease is over", h.failure()))
+		h.end(wasLost, lost(h.key, leaseOver, h.failed.Load()))
 	}
 	if h.ended.Load() == isHeld && h.outer != nil && h.outer.isLost() {
 		h.cancel(h.outer.why) // this lock is held still, but the work in it has lost the other one
@@ -83,14 +149,6 @@ func (h *hold) end(how int32, cause error) {
 		h.ended.Store(how)
 		h.cancel(cause)
 	})
-}
-
-// failure is why the last renewal failed, or nil.
-func (h *hold) failure() error {
-	if err := h.failed.Load(); err != nil {
-		return *err
-	}
-	return nil
 }
 
 // released is the cause of a context that ended because its hold was released. Where another hold
@@ -117,9 +175,8 @@ func (h *hold) of(name string) *hold {
 
 // newHold is called with Locker.mu.
 func newHold(l *Locker, n *lock, w *waiter) *hold {
-	h := &hold{locker: l, lock: n, parent: w.ctx, attempt: n.attempt, lease: n.lease, fence: n.token(), begun: l.now(), outer: w.outer, entries: 1}
-	h.first = entry{hold: h, key: w.key}
-	h.first.lease.hold = &h.first
+	h := &hold{locker: l, lock: n, parent: w.ctx, attempt: n.attempt, lease: n.lease, fence: n.token(), begun: l.now(), outer: w.outer, key: w.key, entries: 1}
+	h.first.key, h.first.hold = w.key, h
 	h.deadline.Store(int64(n.deadline))
 	if w.outer == nil {
 		h.Context, h.cancel = context.WithCancelCause(w.ctx)
@@ -172,20 +229,22 @@ func (h *hold) reenter(ctx context.Context, key string) (context.Context, *Lease
 		return nil, nil, notAcquired(key, context.Cause(ctx))
 	}
 	h.entries++
-	e := &entry{hold: h, key: key}
-	e.lease.hold = e
+	lease := NewLease(key, h)
 	if ctx.Done() == h.Done() {
-		return ctx, &e.lease, nil
+		return ctx, lease, nil
 	}
-	e.inner = &inner{hold: h}
-	e.inner.Context, e.inner.cancel = context.WithCancelCause(ctx)
-	h.inner = append(h.inner, e.inner)
-	return e.inner, &e.lease, nil
+	i := &inner{hold: h}
+	i.Context, i.cancel = context.WithCancelCause(ctx)
+	h.inner = append(h.inner, i)
+	lease.inner = i
+	return i, lease, nil
 }
 
-func (h *hold) until() time.Time { return h.locker.base.Add(instant(h.deadline.Load())) }
-func (h *hold) valid() bool      { return !h.isLost() && h.ended.Load() == isHeld }
+// Token, Until, Valid, Release and Extend are for [Lease]; the last two are in files of their own.
+func (h *hold) Token() int64     { return h.fence }
+func (h *hold) Until() time.Time { return h.locker.base.Add(instant(h.deadline.Load())) }
+func (h *hold) Valid() bool      { return !h.isLost() && h.ended.Load() == isHeld }
 
 func (h *hold) event(err error) Event {
-	return Event{Key: h.first.key, Token: h.fence, Took: h.locker.now() - h.begun, Err: err}
+	return Event{Key: h.key, Token: h.fence, Took: h.locker.now() - h.begun, Err: err}
 }

@@ -36,9 +36,9 @@ func TestSilentInboxIsOpenedAnew(t *testing.T) {
 		}
 		got <- err
 	}()
-	for requests.ZCard(t.Context(), Keys("", t.Name()).Queue).Val() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "it waits, and listens", func() bool {
+		return waiter.hears() && requests.ZCard(t.Context(), Keys("", t.Name()).Queue).Val() == 1
+	})
 	connections := func() int {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -61,5 +61,40 @@ func TestSilentInboxIsOpenedAnew(t *testing.T) {
 		}
 	case <-time.After(30 * time.Second):
 		t.Error("the grant that was pushed into the silence was not found")
+	}
+}
+
+// late has its subscriptions begin when it is told to.
+type late struct {
+	*redis.Client
+	begin chan struct{}
+}
+
+func (c late) Subscribe(ctx context.Context, channels ...string) *redis.PubSub {
+	<-c.begin
+	return c.Client.Subscribe(ctx, channels...)
+}
+
+// TestAGrantBeforeTheSubscriptionIsFound: a waiter queues before it listens, and asks once it does.
+// With the long lease no other heartbeat finds the grant in time.
+func TestAGrantBeforeTheSubscriptionIsFound(t *testing.T) {
+	client, _ := newClient(t, shared.addr)
+	begin := make(chan struct{})
+	waiter := closing(t, New(late{client, begin}, Options{Lease: 2 * time.Minute}))
+	holder, _ := newLocker(t, Options{Lease: 2 * time.Minute})
+	_, lease := acquire(t, holder, within(t), t.Name())
+	got := make(chan *Lease, 1)
+	go func() {
+		_, lease, _ := waiter.Acquire(within(t), t.Name())
+		got <- lease
+	}()
+	eventually(t, "it waits", func() bool { return client.ZCard(t.Context(), Keys("", t.Name()).Queue).Val() == 1 })
+	release(t, lease)
+	close(begin)
+	begun := time.Now()
+	if next := <-got; next == nil || time.Since(begun) > 10*time.Second {
+		t.Fatalf("the waiter got %v after %s", next, time.Since(begun))
+	} else {
+		release(t, next)
 	}
 }

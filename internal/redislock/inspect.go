@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // Inspection is what Redis has of a lock at one moment.
@@ -32,7 +30,7 @@ var inspectScript = newScript("take", "common", "inspect")
 // Inspect says who holds the lock on key and who waits for it, by Redis's account. It changes
 // nothing.
 func (l *Locker) Inspect(ctx context.Context, key string) (Inspection, error) {
-	v, err := l.server.run(ctx, call{inspectScript, Keys(l.opts.Prefix, key).all(), nil})
+	v, err := l.server.run(ctx, inspectScript.call(Keys(l.opts.Prefix, key).all()))
 	if err != nil {
 		raise(err)
 		return Inspection{}, fmt.Errorf("redislock: inspect %q: %w", key, err)
@@ -88,33 +86,4 @@ func labelOf(id string) string {
 		return id[:end]
 	}
 	return ""
-}
-
-// askForEviction asks Redis once, in the background, whether it may delete locks for want of
-// memory, and tells the hook. That it may not be asked is no error.
-func (l *Locker) askForEviction() {
-	hook := l.opts.Hooks.Evicts
-	if hook == nil {
-		return
-	}
-	l.mu.Lock()
-	defer l.unlock()
-	if l.asked || l.closed {
-		return
-	}
-	l.asked = true
-	l.work.Add(1)
-	go func() {
-		defer l.work.Done()
-		info := redis.NewStringCmd(l.ctx, "info", "memory")
-		if l.server.client.Process(l.ctx, info) != nil {
-			return
-		}
-		for line := range strings.Lines(info.Val()) {
-			policy, is := strings.CutPrefix(strings.TrimSpace(line), "maxmemory_policy:")
-			if is && policy != "noeviction" {
-				hook(policy)
-			}
-		}
-	}()
 }

@@ -33,12 +33,19 @@ func release(t testing.TB, lease *Lease) {
 func listens(t testing.TB, l *Locker) {
 	t.Helper()
 	l.mu.Lock()
-	l.subscribeLocked()
-	s := l.subscription
+	err := l.subscribeLocked()
 	l.unlock()
-	if err := l.subscribed(s, time.Minute); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, "the Locker listens", l.hears)
+}
+
+// hears says whether a Locker's subscription is confirmed.
+func (l *Locker) hears() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.subscription != nil && l.subscription.since != 0
 }
 
 // within bounds a wait that must end, generously: the machine may be busy.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -31,7 +32,8 @@ type Locker struct {
 	events       []func()      // calls of hooks, for unlock
 	subscription *subscription // nil before the first wait
 	cleaner      cleaner
-	asked        bool // whether Redis evicts
+
+	eviction sync.Once // asks whether Redis evicts
 }
 
 // lock is a machine, and who in this process has to do with it. Locker.mu guards it.
@@ -42,10 +44,9 @@ type lock struct {
 	waiters list.List // of *waiter, first come, first served
 	hold    *hold     // while held
 
-	// assumeContended is for how many requests it is still assumed that others want the lock, too:
-	// then the script that does everything is sent, instead of the short one that may have done
-	// nothing.
-	assumeContended int
+	// assumeWanted is for how many requests it is still assumed that others want the lock, too. It
+	// needs no mutex.
+	assumeWanted atomic.Int32
 
 	timer *time.Timer // of lookAt; nil before the first time
 	look  instant     // when it goes off; zero if it does not
@@ -139,27 +140,21 @@ type Locking interface {
 // Do runs fn while it holds the lock on key. It returns what Acquire or fn returned; an
 // fn that finished without an error while the lock was lost is
 // told [ErrLost].
-func Do(ctx context.Context, l Locking, key string, fn func(held context.Context) error) error {
+func Do(ctx context.Context, l Locking, key string, fn func(held context.Context) error) (err error) {
 	held, lease, err := l.Acquire(ctx, key)
 	if err != nil {
 		return err
 	}
-	released := false
-	defer func() {
-		if !released { // fn panicked
-			_ = lease.Release()
+	defer func() { // also after a panic
+		_ = held.Err() // looks at the clock
+		if cause := context.Cause(held); errors.Is(cause, ErrLost) && !errors.Is(err, ErrLost) {
+			err = errors.Join(err, cause)
+		}
+		if releaseErr := lease.Release(); err == nil {
+			err = releaseErr
 		}
 	}()
-	err = fn(held)
-	_ = held.Err() // looks at the clock
-	if cause := context.Cause(held); errors.Is(cause, ErrLost) && !errors.Is(err, ErrLost) {
-		err = errors.Join(err, cause)
-	}
-	released = true
-	if releaseErr := lease.Release(); err == nil {
-		return releaseErr
-	}
-	return err
+	return fn(held)
 }
 
 // Guard wraps fn so that each call holds the lock on the key of its argument.
@@ -184,11 +179,11 @@ func (l *Locker) Close(ctx context.Context) error {
 			for n.waiters.Len() > 0 {
 				n.dismissLocked(n.firstLocked(), result{err: ErrClosed})
 			}
+			next := n.giveUp()
 			if n.hold != nil {
-				l.lostLocked(n, "the Locker was closed")
-				n.hold = nil
+				next.lost = "the Locker was closed"
 			}
-			l.settleLocked(n, n.giveUp(), "")
+			l.settleLocked(n, next, "")
 		}
 	}
 	l.unlock()
@@ -220,28 +215,17 @@ func (l *Locker) unlock() {
 	}
 }
 
-func (l *Locker) lockLocked(name string) *lock {
-	n := l.locks[name]
-	if n == nil {
-		n = &lock{name: name, keys: keysOf(name)}
-		l.locks[name] = n
-	}
-	return n
-}
-
 // maxIdle is how many locks a Locker remembers that are neither held nor wanted, so as not to make
 // those that are used again and again anew each time.
 const maxIdle = 64
 
-// settleLocked does what a transition leaves to be done. It returns the request with which an idle
-// machine has begun anew: the caller sends it.
+// settleLocked does what a transition leaves to be done.
 func (l *Locker) settleLocked(n *lock, next todo, from Handoff) {
 	if next.over != 0 {
 		l.cleanLocked(n, next.over)
 	}
-	delete(l.cleaner.attempts, next.never)
-	if next.lost {
-		n.hold = nil
+	if next.lost != "" {
+		l.lostLocked(n, next.lost)
 	}
 	if next.unseen {
 		l.unseenLocked()
@@ -250,13 +234,18 @@ func (l *Locker) settleLocked(n *lock, next todo, from Handoff) {
 		l.settleLocked(n, n.giveUp(), "")
 		return
 	}
-	if n.state == idle {
-		switch {
-		case n.firstLocked() != nil:
+	switch n.state {
+	case idle:
+		if n.firstLocked() != nil {
 			r := l.beginLocked(n)
-			go l.send(r)
-		case len(l.locks) > maxIdle && l.locks[n.name] == n:
+			l.calls.Go(func() { l.send(r) })
+		} else if len(l.locks) > maxIdle && l.locks[n.name] == n {
 			delete(l.locks, n.name)
+		}
+	case waiting:
+		if err := l.subscribeLocked(); err != nil {
+			l.refuseLocked(n, err)
+			return
 		}
 	}
 	l.scheduleLocked(n)
@@ -272,7 +261,7 @@ func (l *Locker) serveLocked(n *lock, from Handoff) bool {
 	}
 	n.hold = newHold(l, n, w)
 	if l.opts.MaxHold > 0 {
-		n.ends = n.hold.begun + l.opts.MaxHold
+		n.endBy(n.hold.begun + l.opts.MaxHold)
 	}
 	n.dismissLocked(w, result{hold: n.hold, from: from})
 	return true
@@ -303,7 +292,8 @@ func (n *lock) dismissGoneLocked() {
 // lostLocked ends a hold as lost, and notes it for the hook.
 func (l *Locker) lostLocked(n *lock, how string) {
 	h := n.hold
-	h.end(wasLost, lost(h.first.key, how, h.failure()))
+	n.hold = nil
+	h.end(wasLost, lost(h.key, how, h.failed.Load()))
 	for _, inner := range h.inner {
 		inner.cancel(h.why)
 	}

@@ -310,11 +310,7 @@ func (m model) read(w *world, msg message) {
 		}
 		next = x.renewed(about, msg.more == 1, r, sent, modelStart)
 	default:
-		var nothing bool
-		next, nothing = x.answered(about, r, msg.kind == releaseAnswer || msg.more == 1, sent, modelStart)
-		if nothing {
-			x.stop()
-		}
+		next = x.answered(about, r, msg.kind == releaseAnswer || msg.more == 1, sent, modelStart)
 	}
 	m.settle(w, i, &x, next, was != held && was != idle && !p.try)
 }

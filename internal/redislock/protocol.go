@@ -6,6 +6,7 @@ import (
 	"embed"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -16,6 +17,45 @@ import (
 type Client interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
+}
+
+// KeySet is what a [Locker] stores in Redis for one lock. All four share a hash tag.
+type KeySet struct {
+	Lock    string // who holds it; lives for the lease
+	Queue   string // the processes that wait, by when their next waiter came
+	Waiters string // the attempt and the heartbeat of each of them
+	Epoch   string // the last epoch, of which tokens are made
+}
+
+// Keys returns the names of what a Locker with that Options.Prefix stores for key. They are for
+// those who look: nothing but a Locker may write to them.
+func Keys(prefix, key string) KeySet { return keysOf(prefix + tagged(key)) }
+
+// layout is in each name, so that Lockers of different versions do not read each other's values.
+const layout = ":v2"
+
+func keysOf(name string) KeySet {
+	name += layout
+	return KeySet{Lock: name + ":lock", Queue: name + ":queue", Waiters: name + ":waiters", Epoch: name + ":epoch"}
+}
+
+// all returns the keys in the order in which the scripts take them.
+func (k KeySet) all() []string { return []string{k.Lock, k.Queue, k.Waiters, k.Epoch} }
+
+// tagged returns the one spelling of a key, with the hash tag by which a Redis Cluster keeps what
+// belongs to it together: the key's own tag if it has one, or else the whole key. Of a key that is
+// empty or begins with a brace no tag can be made, because a tag is not empty and ends at the first
+// brace: all those share one.
+func tagged(key string) string {
+	if open := strings.IndexByte(key, '{'); open >= 0 {
+		if end := strings.IndexByte(key[open+1:], '}'); end > 0 {
+			return key
+		}
+	}
+	if key == "" || key[0] == '}' {
+		return "{redislock}:" + key
+	}
+	return "{" + key + "}"
 }
 
 //go:embed *.lua
@@ -47,11 +87,19 @@ func newScript(names ...string) *script {
 	return &s
 }
 
-// call is a request: a script with its keys and arguments.
+// call is a request: a script, and the number of its keys, the keys and the arguments.
 type call struct {
 	script *script
-	keys   []string
 	args   []any
+}
+
+func (s *script) call(keys []string, args ...any) call {
+	all := make([]any, 0, 1+len(keys)+len(args))
+	all = append(all, len(keys))
+	for _, key := range keys {
+		all = append(all, key)
+	}
+	return call{s, append(all, args...)}
 }
 
 // command makes a command of a call. It is sent once, whatever the client's MaxRetries: a request
@@ -59,12 +107,7 @@ type call struct {
 // lock has gone on to somebody else. What the lock sends again, it sends knowing that the first
 // time may have worked.
 func (c call) command(ctx context.Context, name, script string) onceCmd {
-	all := make([]any, 0, 3+len(c.keys)+len(c.args))
-	all = append(all, name, script, len(c.keys))
-	for _, key := range c.keys {
-		all = append(all, key)
-	}
-	cmd := redis.NewCmd(ctx, append(all, c.args...)...)
+	cmd := redis.NewCmd(ctx, append([]any{name, script}, c.args...)...)
 	cmd.SetFirstKeyPos(3) // for the clients that go by a key's slot
 	return onceCmd{cmd}
 }
@@ -155,7 +198,7 @@ func (s server) holder(attempt uint64) string { return s.id + " " + strconv.Form
 // acquireFree is acquire for a lock that nobody else wants. Where somebody does, it does nothing,
 // and says replyDropped.
 func (s server) acquireFree(k KeySet, attempt uint64, lease time.Duration) call {
-	return call{acquireFreeScript, []string{k.Lock, k.Waiters, k.Epoch}, []any{s.holder(attempt), lease.Milliseconds()}}
+	return acquireFreeScript.call([]string{k.Lock, k.Waiters, k.Epoch}, s.holder(attempt), lease.Milliseconds())
 }
 
 // acquire queues, if it is to, behind all who have waited for longer.
@@ -164,12 +207,12 @@ func (s server) acquire(name string, k KeySet, attempt uint64, lease time.Durati
 	if queue {
 		place = strconv.FormatInt(waited.Microseconds(), 10)
 	}
-	return call{acquireScript, k.all(), []any{s.id, attempt, lease.Milliseconds(), name, place}}
+	return acquireScript.call(k.all(), s.id, attempt, lease.Milliseconds(), name, place)
 }
 
 // releaseUnwanted is release for a lock that nobody else wants, likewise.
 func (s server) releaseUnwanted(k KeySet, attempt uint64) call {
-	return call{releaseUnwantedScript, []string{k.Lock, k.Queue}, []any{s.holder(attempt)}}
+	return releaseUnwantedScript.call([]string{k.Lock, k.Queue}, s.holder(attempt))
 }
 
 // release queues for the next attempt, if there is one, likewise.
@@ -178,19 +221,19 @@ func (s server) release(name string, k KeySet, attempt, next uint64, lease, wait
 	if next != 0 {
 		again = strconv.FormatUint(next, 10)
 	}
-	return call{releaseScript, k.all(), []any{s.id, attempt, lease.Milliseconds(), name, again, waited.Microseconds()}}
+	return releaseScript.call(k.all(), s.id, attempt, lease.Milliseconds(), name, again, waited.Microseconds())
 }
 
 func (s server) renew(k KeySet, attempt uint64, lease time.Duration) call {
-	return call{renewScript, []string{k.Lock}, []any{s.holder(attempt), lease.Milliseconds()}}
+	return renewScript.call([]string{k.Lock}, s.holder(attempt), lease.Milliseconds())
 }
 
 func (s server) heartbeat(name string, k KeySet, attempt uint64, lease time.Duration) call {
-	return call{heartbeatScript, k.all(), []any{s.id, attempt, lease.Milliseconds(), name}}
+	return heartbeatScript.call(k.all(), s.id, attempt, lease.Milliseconds(), name)
 }
 
 func (s server) cancel(name string, k KeySet, attempt uint64, lease time.Duration) call {
-	return call{cancelScript, k.all(), []any{s.id, attempt, lease.Milliseconds(), name}}
+	return cancelScript.call(k.all(), s.id, attempt, lease.Milliseconds(), name)
 }
 
 // run sends one call, and its script with it where Redis does not know that. A panic in a hook of
@@ -215,10 +258,4 @@ func (s server) do(ctx context.Context, c call) (reply, error) {
 		return reply{}, err
 	}
 	return parseReply(v)
-}
-
-// answer is the reply to a call, or what came instead of it.
-type answer struct {
-	reply
-	err error
 }

@@ -19,7 +19,7 @@ var waitingReply = []any{int64(replyWaiting), int64(60_000)}
 func withWaiter(t *testing.T, test func(t *testing.T, f *fakeRedis, got <-chan *Lease, tell func(message string, args ...any))) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 		// It is never opened anew: that is for one that has been there for a while.
-		l.subscription = &subscription{ready: make(chan struct{}), close: func() {}, since: l.now() + time.Hour}
+		l.subscription = &subscription{close: func() {}, since: l.now() + time.Hour}
 		f.answers(acquireScript, func(context.Context) (any, error) { return waitingReply, nil })
 		f.answers(heartbeatScript, func(context.Context) (any, error) { return waitingReply, nil })
 		got := make(chan *Lease, 1)

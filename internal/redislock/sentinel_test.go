@@ -15,7 +15,7 @@ import (
 )
 
 // eventually waits for something that must come, generously: the machine may be busy.
-func eventually(t *testing.T, what string, is func() bool) {
+func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for until := time.Now().Add(60 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(until) {
@@ -174,11 +174,7 @@ func TestSubscriptionThatStaysBehindIsNoticed(t *testing.T) {
 		_, lease := acquire(t, l, within(t), t.Name())
 		release(t, lease)
 	}()
-	eventually(t, "the Locker listens", func() bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return l.hearsLocked()
-	})
+	eventually(t, "the Locker listens", l.hears)
 	release(t, lease)
 	<-waited
 

@@ -21,6 +21,7 @@ import (
 type testServer struct {
 	addr string
 	dir  string
+	env  []string
 	cmd  *exec.Cmd
 	pipe io.WriteCloser
 }
@@ -46,11 +47,15 @@ func needsServer(t testing.TB) {
 }
 
 // startServer starts a redis-server without persistence; args come last, and so count.
-func startServer(args ...string) (*testServer, error) {
+func startServer(args ...string) (*testServer, error) { return startServerIn(nil, args...) }
+
+// startServerIn also sets variables of its environment.
+func startServerIn(env []string, args ...string) (*testServer, error) {
 	s, port, err := newServerDir()
 	if err != nil {
 		return nil, err
 	}
+	s.env = env
 	all := []string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"}
 	if version, err := exec.Command("redis-server", "--version").Output(); err == nil && !bytes.Contains(version, []byte("v=6.")) {
 		all = append(all, "--enable-debug-command", "yes") // before version 7 it always was
@@ -59,19 +64,25 @@ func startServer(args ...string) (*testServer, error) {
 }
 
 // newServerDir chooses a port that is not lent to connections, so that it is still free after a
-// restart.
+// restart. The port of a Cluster's bus lies 10,000 above it.
 func newServerDir() (s *testServer, port string, err error) {
 	for {
-		port = strconv.Itoa(10000 + rand.IntN(10000))
-		addr := net.JoinHostPort("127.0.0.1", port)
-		listener, err := net.Listen("tcp", addr)
-		if err != nil {
+		n := 10000 + rand.IntN(10000)
+		if !isFree(n) || !isFree(n+10000) {
 			continue
 		}
-		listener.Close()
+		port = strconv.Itoa(n)
 		dir, err := os.MkdirTemp("", "redislock-test-*")
-		return &testServer{addr: addr, dir: dir}, port, err
+		return &testServer{addr: net.JoinHostPort("127.0.0.1", port), dir: dir}, port, err
 	}
+}
+
+func isFree(port int) bool {
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err == nil {
+		listener.Close()
+	}
+	return err == nil
 }
 
 func (s *testServer) run(args ...string) error {
@@ -81,6 +92,7 @@ func (s *testServer) run(args ...string) error {
 	}
 	s.cmd = exec.Command("/bin/sh", append([]string{"-c", keeper, "keeper", program}, args...)...)
 	s.cmd.Dir = s.dir
+	s.cmd.Env = append(os.Environ(), s.env...)
 	if s.pipe, err = s.cmd.StdinPipe(); err != nil {
 		return err
 	}

@@ -30,14 +30,13 @@ type instant = time.Duration
 
 // machine is the state of one lock in this process, as far as Redis has to do with it.
 type machine struct {
-	state     state
-	attempt   uint64        // the one by which Redis knows what is going on here; not while idle
-	lease     time.Duration // of the attempt, or the last one
-	bound     instant       // asking, waiting: a grant that is pushed was made after this
-	contended bool          // asking, waiting: another process was said to wait, ahead of the grant
-	grant                   // while held
-	due       instant       // waiting, held: when to renew next
-	sent      instant       // a renewal is under way since then, if not zero
+	state   state
+	attempt uint64        // the one by which Redis knows what is going on here; not while idle
+	lease   time.Duration // of the attempt, or the last one
+	bound   instant       // asking, waiting: a grant that is pushed was made after this
+	others  int64         // other processes that wait, as far as is known
+	grant                 // while held
+	due     instant       // waiting, held: when to send the next renewal, or the one under way again
 }
 
 // grant is what Redis gave, possibly to several holders of this process in turn.
@@ -47,16 +46,14 @@ type grant struct {
 	given    instant
 	deadline instant
 	ends     instant // when renewal stops for MaxHold or Grace, if not zero
-	others   int64   // other processes that wait, as far as is known
 }
 
 // todo is what a transition leaves to be done. After each one, a machine that is idle begins anew
 // if somebody here wants the lock.
 type todo struct {
 	over   uint64 // have Redis end this attempt
-	never  uint64 // this one never came to Redis: there is nothing to end
 	serve  bool   // the lock is here: it is the first waiter's
-	lost   bool   // the hold is over
+	lost   string // the hold is over, and why
 	unseen bool   // a place was lost, or a grant not heard: perhaps the subscription stays with a server that is not the primary any more
 }
 
@@ -76,44 +73,36 @@ func third(lease time.Duration) time.Duration { return lease / 3 }
 
 // ask begins an attempt.
 func (m *machine) ask(now instant, attempt uint64, lease time.Duration) {
-	*m = machine{state: asking, attempt: attempt, lease: lease, bound: now, contended: m.contended && m.state != idle}
+	*m = machine{state: asking, attempt: attempt, lease: lease, bound: now}
 }
 
-// answered takes in the reply to the request that began an attempt, which was sent then. It says
-// whether the attempt neither holds nor is queued, and is the one that is asked for still.
-func (m *machine) answered(attempt uint64, r reply, queued bool, sent, now instant) (next todo, nothing bool) {
+// answered takes in the reply to the request that began an attempt, which was sent then. An attempt
+// that came to nothing leaves the machine idle.
+func (m *machine) answered(attempt uint64, r reply, queued bool, sent, now instant) todo {
 	switch {
 	case attempt != m.attempt || m.state != asking:
 		// The caller gave up, and Redis was told then; or a pushed grant was faster.
-		if attempt != m.attempt && r.kind == replyHeld {
-			return todo{over: attempt}, false
-		}
-		return todo{}, false
 	case r.kind == replyHeld:
-		return m.granted(r, sent, now), false
+		return m.granted(r, sent, now)
 	case r.kind == replyWaiting && queued:
 		m.state, m.due = waiting, nextHeartbeat(m.lease, r.ttl, now)
-		return todo{}, false
+	default:
+		m.stop()
 	}
-	return todo{}, true
+	return todo{}
 }
 
 // failed ends an attempt that has got no answer. Unless it cannot have been carried out, Redis is
 // told.
 func (m *machine) failed(attempt uint64, nothingDone bool) todo {
-	current := attempt == m.attempt
-	if current && m.state == asking {
-		m.stop()
-	} else if current {
-		return todo{} // a pushed grant was faster
-	}
 	switch {
+	case attempt != m.attempt || m.state != asking:
+		return todo{} // as above
 	case nothingDone:
-		return todo{never: attempt}
-	case current:
-		return todo{over: attempt}
+		m.stop()
+		return todo{}
 	}
-	return todo{} // whoever asked gave up, and Redis was told then
+	return m.giveUp()
 }
 
 // stop makes the machine idle.
@@ -125,12 +114,8 @@ func (m *machine) granted(r reply, base, now instant) todo {
 	if now >= deadline { // the answer took longer than the lease
 		return m.giveUp()
 	}
-	others := r.others
-	if m.contended {
-		others = max(others, 1)
-	}
-	*m = machine{state: held, attempt: m.attempt, lease: m.lease, due: nextRenewal(m.lease, base),
-		grant: grant{epoch: r.epoch, given: now, deadline: deadline, others: others}}
+	*m = machine{state: held, attempt: m.attempt, lease: m.lease, others: max(r.others, m.others), due: nextRenewal(m.lease, base),
+		grant: grant{epoch: r.epoch, given: now, deadline: deadline}}
 	return todo{serve: true}
 }
 
@@ -145,7 +130,7 @@ func (m *machine) pushed(attempt uint64, r reply, now instant) todo {
 	case m.bound+m.lease-margin(m.lease)-now < third(m.lease):
 		// By what is known, little of the lease may be left: it is renewed before anybody works
 		// under it.
-		m.due, m.sent = now, 0
+		m.due = now
 	default:
 		return m.granted(r, m.bound, now)
 	}
@@ -160,19 +145,19 @@ func (m *machine) renewed(attempt uint64, hold bool, r reply, sent, now instant)
 	}
 	switch {
 	case m.state == held && now >= m.deadline:
-		return m.lose() // whoever looked at it was told so
+		return m.lose(leaseOver) // whoever looked at it was told so
 	case m.state == held && r.kind == replyHeld:
 		m.deadline = max(m.deadline, sent+m.lease-margin(m.lease))
-		m.sent, m.due = 0, nextRenewal(m.lease, sent)
+		m.due = nextRenewal(m.lease, sent)
 	case m.state == held && hold:
-		return m.lose()
+		return m.lose("Redis says that it is not held")
 	case m.state == waiting && r.kind == replyHeld:
 		next := m.granted(r, sent, now)
 		next.unseen = true // no message came; or the heartbeat was faster, or handed the lock on itself
 		return next
 	case m.state == waiting && r.kind == replyWaiting:
 		m.bound = max(m.bound, sent)
-		m.sent, m.due = 0, nextHeartbeat(m.lease, r.ttl, now)
+		m.due = nextHeartbeat(m.lease, r.ttl, now)
 	case m.state == waiting: // a heartbeat never queues: that takes a new attempt
 		m.stop()
 		return todo{unseen: true}
@@ -184,7 +169,7 @@ func (m *machine) renewed(attempt uint64, hold bool, r reply, sent, now instant)
 // time.
 func (m *machine) notRenewed(attempt uint64, now instant) {
 	if attempt == m.attempt && m.state != asking {
-		m.sent, m.due = 0, now+m.lease/24
+		m.due = now + m.lease/24
 	}
 }
 
@@ -238,17 +223,27 @@ func (m *machine) release(next uint64, lease time.Duration, now instant) uint64 
 	return over
 }
 
+// leaseOver is why most holds are lost.
+const leaseOver = "its lease is over"
+
 // lose ends a hold of which Redis or the clock says that it is over.
-func (m *machine) lose() todo {
-	over := m.attempt
-	m.stop()
-	return todo{over: over, lost: true}
+func (m *machine) lose(why string) todo {
+	next := m.giveUp()
+	next.lost = why
+	return next
+}
+
+// endBy has renewal stop at some time, if it would not sooner.
+func (m *machine) endBy(end instant) {
+	if m.ends == 0 || end < m.ends {
+		m.ends = end
+	}
 }
 
 // abandon ends a hold for MaxHold or Grace. Redis is told nothing: the lock ends with its lease.
 func (m *machine) abandon() todo {
 	m.stop()
-	return todo{lost: true}
+	return todo{lost: "held for longer than Options.MaxHold, or than Options.Grace after its context's end"}
 }
 
 // giveUp ends what is going on here, because nobody here wants it any more.
@@ -259,57 +254,47 @@ func (m *machine) giveUp() todo {
 }
 
 // contend notes that other processes wait.
-func (m *machine) contend() {
-	if m.state == held {
-		m.others = max(m.others, 1)
-	}
-	m.contended = m.state == asking || m.state == waiting
-}
+func (m *machine) contend() { m.others = max(m.others, 1) }
 
 // resume has a waiter send a heartbeat at once: messages to it may have been lost.
 func (m *machine) resume(now instant) {
 	if m.contend(); m.state == waiting {
-		m.due, m.sent = now, 0
+		m.due = now
 	}
 }
-
-// resend is how long a renewal may be without an answer before it is sent again.
-func (m *machine) resend() time.Duration { return m.lease / 6 }
 
 // nextLook is when the clock alone changes something, or a renewal is due. It is zero where nothing
 // is.
 func (m *machine) nextLook(fixed bool) instant {
-	if m.state != held && m.state != waiting {
+	switch {
+	case m.state == waiting:
+		return m.due
+	case m.state != held:
 		return 0
 	}
-	look := m.due
-	if m.sent != 0 {
-		look = m.sent + m.resend()
-	}
-	if m.state == waiting {
-		return look
-	}
-	if fixed {
-		look = m.deadline
+	look := m.deadline
+	if !fixed {
+		look = min(look, m.due)
 	}
 	if m.ends != 0 {
 		look = min(look, m.ends)
 	}
-	return min(look, m.deadline)
+	return look
 }
 
-// look says what is to be done now by the clock alone, and whether to send a renewal.
+// look says what is to be done now by the clock alone, and whether to send a renewal. It is sent
+// again when it has been without an answer for a sixth of the lease.
 func (m *machine) look(fixed bool, now instant) (next todo, renew bool) {
 	switch {
 	case m.state == held && now >= m.deadline:
-		return m.lose(), false
+		return m.lose(leaseOver), false
 	case m.state == held && m.ends != 0 && now >= m.ends:
 		return m.abandon(), false
-	case m.state != held && m.state != waiting, m.state == held && fixed, m.sent != 0 && now < m.sent+m.resend(), now < m.due:
-		return todo{}, false
+	case m.state == held && !fixed && now >= m.due, m.state == waiting && now >= m.due:
+		m.due = now + m.lease/6
+		return todo{}, true
 	}
-	m.sent = now
-	return todo{}, true
+	return todo{}, false
 }
 
 // nextRenewal is a third of the lease after the last one, less some of it: what was taken in one

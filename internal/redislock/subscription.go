@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -14,77 +12,52 @@ import (
 )
 
 // subscription is a Locker's to its own channel, on which Redis tells it that a lock was granted
-// to it, or that others want what it holds. Locker.mu guards since and before.
+// to it, or that others want what it holds. Locker.mu guards since, err and refused.
 type subscription struct {
 	ctx     context.Context
 	close   context.CancelFunc
-	ready   chan struct{} // closed when Redis has confirmed it, or refused
-	err     error         // that of the refusal, once ready is closed
-	since   instant       // when it was confirmed, if not zero
-	refused instant       // likewise; then nobody reads it
-	before  *subscription // the one whose place it takes then
-}
-
-// hearsLocked says whether grants can be pushed to this Locker.
-func (l *Locker) hearsLocked() bool {
-	s := l.subscription
-	return s != nil && s.since != 0 && s.refused == 0
+	begun   instant
+	since   instant // when it was confirmed, if not zero
+	err     error   // why Redis does not let this Locker listen; then nobody reads it
+	refused instant // since when
 }
 
 // deafLocked says whether Redis does not let this Locker listen.
-func (l *Locker) deafLocked() bool { return l.subscription != nil && l.subscription.refused != 0 }
+func (l *Locker) deafLocked() bool { return l.subscription != nil && l.subscription.err != nil }
 
-// subscribeLocked begins to listen, unless that has begun, or was refused a moment ago.
-func (l *Locker) subscribeLocked() {
+// subscribeLocked begins to listen, unless that has begun. Where it was refused a moment ago, it
+// says why.
+func (l *Locker) subscribeLocked() error {
 	s := l.subscription
-	if !l.closed && (s == nil || s.refused != 0 && l.now()-s.refused > time.Second) {
-		l.resubscribeLocked()
+	if !l.closed && (s == nil || s.err != nil && l.now()-s.refused > time.Second) {
+		s = &subscription{begun: l.now()}
+		s.ctx, s.close = context.WithCancel(l.ctx)
+		l.subscription = s
+		l.work.Go(func() { l.listen(s) })
 	}
-}
-
-// resubscribeLocked begins to listen anew. The subscription that there was is read until the new
-// one is confirmed, so that nobody's grant falls between them.
-func (l *Locker) resubscribeLocked() {
-	s := &subscription{ready: make(chan struct{}), before: l.subscription}
-	s.ctx, s.close = context.WithCancel(l.ctx)
-	l.subscription = s
-	l.work.Add(1)
-	go l.listen(s)
+	if s == nil {
+		return ErrClosed
+	}
+	return s.err
 }
 
 // unseenLocked is called when a waiter has lost its place, or was not told of its grant. Perhaps
 // Redis does not see its subscription: after a failover that can stay with a server that is not the
 // primary any more.
 func (l *Locker) unseenLocked() {
-	if l.hearsLocked() && l.now()-l.subscription.since > time.Second {
-		l.resubscribeLocked()
-	}
-}
-
-// subscribed waits until Redis has confirmed a subscription.
-func (l *Locker) subscribed(s *subscription, lease time.Duration) error {
-	if s == nil {
-		return ErrClosed
-	}
-	patience := time.NewTimer(third(lease))
-	defer patience.Stop()
-	select {
-	case <-s.ready:
-		return s.err
-	case <-l.ctx.Done():
-		return ErrClosed
-	case <-patience.C:
-		return fmt.Errorf("redislock: Redis did not confirm a subscription within %s: %w", third(lease), os.ErrDeadlineExceeded)
+	if s := l.subscription; s != nil && s.since != 0 && l.now()-s.since > time.Second {
+		s.close()
+		l.subscription = nil
+		_ = l.subscribeLocked()
 	}
 }
 
 // silence is how long a subscription may be quiet before it is tried with a ping, and how long the
-// answer to that may take.
+// answer to that, or to the first request, may take.
 const silence = 3 * time.Second
 
 // listen keeps a subscription and reads it until it is closed, or refused.
 func (l *Locker) listen(s *subscription) {
-	defer l.work.Done()
 	defer s.close()
 	for s.ctx.Err() == nil {
 		messages := l.server.client.Subscribe(s.ctx, l.server.channel())
@@ -102,17 +75,18 @@ func (l *Locker) listen(s *subscription) {
 // receive reads a subscription until it does not even answer a ping, or is closed. It reads
 // messages as they come from the connection: a goroutine in between would cost each hand-off
 // between processes two more changes of goroutine. The client subscribes again by itself when the
-// connection breaks. The error is that of a server that does not let it subscribe.
+// connection breaks. The error is that of a server that does not let it subscribe, or does not say.
 func (l *Locker) receive(s *subscription, messages *redis.PubSub) error {
-	failed, pinged := false, false
+	pinged := false
 	for {
 		m, err := messages.ReceiveTimeout(s.ctx, silence)
-		var network net.Error
 		var refusal redis.Error
 		switch {
 		case s.ctx.Err() != nil:
 			return nil
-		case errors.As(err, &network) && network.Timeout():
+		case err != nil && s.since == 0 && l.now()-s.begun >= silence:
+			return err
+		case timeout(err):
 			if pinged || messages.Ping(s.ctx) != nil {
 				return nil
 			}
@@ -121,13 +95,10 @@ func (l *Locker) receive(s *subscription, messages *redis.PubSub) error {
 		case errors.As(err, &refusal) && !passing(err):
 			return err
 		case err != nil:
-			if failed {
-				l.pause(100 * time.Millisecond)
-			}
-			failed = true
+			l.pause(20 * time.Millisecond)
 			continue
 		}
-		failed, pinged = false, false
+		pinged = false
 		switch m := m.(type) {
 		case *redis.Subscription:
 			l.confirmed(s)
@@ -142,29 +113,32 @@ func (l *Locker) receive(s *subscription, messages *redis.PubSub) error {
 func (l *Locker) confirmed(s *subscription) {
 	l.mu.Lock()
 	defer l.unlock()
-	if s.since == 0 {
-		s.since = l.now()
-		close(s.ready)
-		if s.before != nil {
-			s.before.close()
-			s.before = nil
-		}
-	}
+	s.since = l.now()
 	for _, n := range l.locks {
 		n.resume(l.now())
 		l.scheduleLocked(n)
 	}
 }
 
-// notConfirmed notes why there is no subscription. Who wants to wait tries again, a second later.
+// notConfirmed notes why there is no subscription. Nobody can wait then: who wants to tries again, a
+// second later.
 func (l *Locker) notConfirmed(s *subscription, err error) {
 	l.mu.Lock()
 	defer l.unlock()
-	s.refused = l.now()
-	if s.since == 0 {
-		s.err = fmt.Errorf("SUBSCRIBE: %w", err)
-		close(s.ready)
+	s.since, s.refused, s.err = 0, l.now(), fmt.Errorf("SUBSCRIBE: %w", err)
+	for _, n := range l.locks {
+		if n.state == waiting {
+			l.refuseLocked(n, s.err)
+		}
 	}
+}
+
+// refuseLocked ends all waits for a lock.
+func (l *Locker) refuseLocked(n *lock, err error) {
+	for w := n.firstLocked(); w != nil; w = n.firstLocked() {
+		n.dismissLocked(w, result{err: failed("wait for", w.key, err)})
+	}
+	l.settleLocked(n, n.giveUp(), "")
 }
 
 // hear takes in one message: "granted ATTEMPT EPOCH OTHERS NAME" or "contended NAME".

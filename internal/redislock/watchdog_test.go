@@ -303,7 +303,7 @@ func TestLostReleaseIsSentAgain(t *testing.T) {
 func TestRequestsHaveTheValuesOfTheirHold(t *testing.T) {
 	type caller struct{}
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
-		l.subscription = &subscription{ready: make(chan struct{}), close: func() {}, since: l.now() + time.Hour}
+		l.subscription = &subscription{close: func() {}, since: l.now() + time.Hour}
 		var seen []string
 		for script, name := range map[*script]string{acquireFreeScript: "acquire", renewScript: "renewal", releaseUnwantedScript: "release", releaseScript: "release"} {
 			granted := int64(12345)

@@ -20,6 +20,7 @@ type Description struct {
 	WithOneProcess Property `json:"with_one_process,omitempty"`
 	NeedsQuorum    bool     `json:"needs_quorum,omitempty"`
 	AnswersFirst   bool     `json:"answers_first,omitempty"`
+	ByChance       bool     `json:"by_chance,omitempty"`
 	State          State    `json:"state,omitzero"`
 }
 
@@ -27,7 +28,8 @@ type Description struct {
 func (s Strategy) Describe() Description {
 	return Description{
 		Name: s.Name, Doc: s.Doc, Source: s.Source, Guard: s.Guard, Decrement: s.Decrement, Telling: s.Telling,
-		Properties: s.Properties, WithOneProcess: s.WithOneProcess, NeedsQuorum: s.NeedsQuorum, AnswersFirst: s.AnswersFirst, State: s.State,
+		Properties: s.Properties, WithOneProcess: s.WithOneProcess, NeedsQuorum: s.NeedsQuorum, AnswersFirst: s.AnswersFirst, ByChance: s.ByChance,
+		State: s.State,
 	}
 }
 

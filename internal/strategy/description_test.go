@@ -10,7 +10,7 @@ import (
 func TestADescriptionHasWhatWasDeclared(t *testing.T) {
 	state := State{Setup: []string{"INSERT INTO a SELECT id FROM items WHERE id = ?"}, Remaining: "SELECT 1 FROM a WHERE id = ?", Keys: []string{"{%s}:left"}}
 	mine := Strategy{Name: "mine", Properties: Properties{Has: Exclusive | Renews, NotApplicable: Reentrant}, WithOneProcess: ClockFree,
-		NeedsQuorum: true, AnswersFirst: true, State: state}
+		NeedsQuorum: true, AnswersFirst: true, ByChance: true, State: state}
 	for _, s := range append(All(), mine) {
 		text, err := json.Marshal(s.Describe())
 		if err != nil {
@@ -36,7 +36,7 @@ func TestADescriptionWithAPropertyThatThereIsNot(t *testing.T) {
 }
 
 func TestKeysInRedis(t *testing.T) {
-	if got := (State{Keys: []string{"{%s}:left"}}).RedisKeys(7); len(got) != 1 || got[0] != "{stock:7}:left" {
+	if got := KeysOf([]string{"{%s}:left"}, 7); len(got) != 1 || got[0] != "{stock:7}:left" {
 		t.Errorf("keys %q", got)
 	}
 }

@@ -41,6 +41,11 @@ type Strategy struct {
 	State State
 	// AnswersFirst says that it answers before it writes the order.
 	AnswersFirst bool
+	// ByChance says that it draws lots, so that what a sale sends is another thing each time.
+	ByChance bool
+	// Scripts names scripts by their SHA-1, for whoever steps through a sale. One without a name is
+	// called acquire before the section and release after it.
+	Scripts map[string]string
 
 	// Build makes the guard and the decrement that one [Seller] uses.
 	Build func(Deps) (Guard, Decrement)
@@ -56,8 +61,10 @@ type State struct {
 	// Remaining is a SELECT of how many units are in those rows, besides the units of the item's own
 	// row. Its one parameter is the item's id. Empty means none.
 	Remaining string `json:"remaining,omitempty"`
-	// Keys are the keys in Redis, with %s in the place of the item's [Key].
-	Keys []string `json:"keys,omitempty"`
+	// Keys are the keys in Redis, with %s in the place of the item's [Key]. RareKeys are used less
+	// often than Keys, so that a Redis which runs out of memory evicts them first.
+	Keys     []string `json:"keys,omitempty"`
+	RareKeys []string `json:"rare_keys,omitempty"`
 }
 
 // Prepare makes the state of a new item.
@@ -75,13 +82,13 @@ func (s State) Prepare(ctx context.Context, store *stock.Store, itemID uint64) e
 	})
 }
 
-// RedisKeys returns where Redis keeps the state of an item.
-func (s State) RedisKeys(itemID uint64) []string {
-	keys := make([]string, len(s.Keys))
-	for i, key := range s.Keys {
-		keys[i] = strings.ReplaceAll(key, "%s", Key(itemID))
+// KeysOf returns keys of a [State] for an item.
+func KeysOf(keys []string, itemID uint64) []string {
+	of := make([]string, len(keys))
+	for i, key := range keys {
+		of[i] = strings.ReplaceAll(key, "%s", Key(itemID))
 	}
-	return keys
+	return of
 }
 
 // Guard protects a section. It is safe for concurrent use.

@@ -97,7 +97,7 @@ func (r *run) causeOfOversell(o Outcome) Cause {
 	}
 	one, other := r.holdOf(first), r.holdOf(second)
 	if one < 0 && other < 0 {
-		return NoLock
+		return r.causeWithoutLock()
 	}
 	if one < 0 || other < 0 {
 		return Other
@@ -114,6 +114,27 @@ func (r *run) causeOfOversell(o Outcome) Cause {
 		return r.causeOfEnd(t)
 	}
 	return Other
+}
+
+// causeWithoutLock is why a strategy failed that keeps something else than a lock. What would have
+// ended a lock has ended that.
+func (r *run) causeWithoutLock() Cause {
+	if len(r.of.State.Keys) == 0 && r.of.State.Remaining == "" {
+		return NoLock
+	}
+	for _, c := range r.chosen {
+		switch c.Event {
+		case Forget, FlushAll, Failover:
+			return Forgotten
+		case Pause:
+			return LateWrite
+		case Cut:
+			return Unnoticed
+		case Wait:
+			return Overrun
+		}
+	}
+	return NoLock
 }
 
 func (r *run) causeOfEnd(t tenure) Cause {

@@ -59,7 +59,7 @@ func (r *run) conclude(ctx context.Context) (Record, error) {
 	}
 	o.Cause = r.causeOf(o)
 	if r.plan.Observe {
-		rows.Lock, rows.TTLMS = r.lock.value, r.lock.ttl
+		rows.Lock, rows.TTLMS, rows.Kept = r.lock.value, r.lock.ttl, r.lock.kept
 		note := "all have ended"
 		if o.Ordinary != "" {
 			note = fmt.Sprintf("two leases have passed, and an ordinary customer was answered with %s", o.Ordinary)
@@ -74,7 +74,7 @@ func (r *run) conclude(ctx context.Context) (Record, error) {
 }
 
 func (r *run) rows(ctx context.Context) (State, error) {
-	return lookAtRow(ctx, r.stage.store.Pool(), r.item, r.customerOf)
+	return lookAtRow(ctx, r.stage.store.Pool(), r.item, r.of.State, r.customerOf)
 }
 
 // unproven counts the customers who were told sold and have no order.

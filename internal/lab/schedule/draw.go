@@ -103,7 +103,14 @@ func stateCells(s *State) table.Row {
 	for _, o := range s.Orders {
 		orders = append(orders, fmt.Sprintf("%s %d→%d", o.Customer, o.Read, o.Written))
 	}
-	return table.Row{lock, s.Stock, strings.Join(orders, ", ")}
+	if s.Kept != "" {
+		lock = s.Kept
+	}
+	stock := fmt.Sprint(s.Stock)
+	if s.Elsewhere != 0 {
+		stock += fmt.Sprintf("+%d", s.Elsewhere)
+	}
+	return table.Row{lock, stock, strings.Join(orders, ", ")}
 }
 
 // Sentence says how a run ended, and why.
@@ -170,7 +177,13 @@ func (s State) String() string {
 			parts[0] += fmt.Sprintf(" for %d ms", s.TTLMS)
 		}
 	}
+	if s.Kept != "" {
+		parts = append(parts, s.Kept)
+	}
 	parts = append(parts, fmt.Sprintf("stock %d", s.Stock))
+	if s.Elsewhere != 0 {
+		parts = append(parts, fmt.Sprintf("%d in rows of the strategy", s.Elsewhere))
+	}
 	if s.Fence != 0 {
 		parts = append(parts, fmt.Sprintf("fence %d", s.Fence))
 	}
@@ -186,6 +199,7 @@ func (s State) String() string {
 // Transcript prints a record as terminals with redis-cli and mysql. A script stands there as EVAL,
 // with its source from script.
 func Transcript(w io.Writer, r Record, script func(sha string) string) {
+	begun := map[string]bool{} // by customer: BEGIN is no step, and a terminal needs it
 	for _, e := range r.Entries {
 		switch {
 		case e.Own || e.Choice == "" || e.event != "" && e.Sent == "":
@@ -194,6 +208,11 @@ func Transcript(w io.Writer, r Record, script func(sha string) string) {
 			}
 			continue
 		case e.Server == labmode.MySQLServer:
+			inside := e.Request != nil && e.Request.Tx
+			if inside && !begun[e.Customer] {
+				fmt.Fprintf(w, "%s mysql> BEGIN;\n", e.Customer)
+			}
+			begun[e.Customer] = inside && e.Sent != "COMMIT" && e.Sent != "ROLLBACK"
 			fmt.Fprintf(w, "%s mysql> %s;\n", e.Customer, e.Sent)
 		default:
 			fmt.Fprintf(w, "%s redis> %s\n", e.Customer, withSource(e.Sent, script))

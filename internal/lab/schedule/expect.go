@@ -29,6 +29,7 @@ var attacks = []Attack{
 	{strategy.LossAware, Cut, 2, []Cause{Unnoticed, LostRelease}},
 	{strategy.SurvivesDataLoss, Forget, 2, []Cause{Forgotten}},
 	{strategy.PauseProof, Pause, 2, []Cause{LateWrite}},
+	{strategy.DurableAnswers, Kill, 2, []Cause{NoOrder, Unreturned}},
 }
 
 // Attacks lists how each property is attacked.
@@ -82,7 +83,19 @@ func (e Expectation) Surprises(f Found) []string {
 	return all
 }
 
-// LocalClock says whether a strategy goes by the clock of its process, as far as it declares.
-func LocalClock(p strategy.Properties) bool {
-	return p.Standing(strategy.ClockFree) == strategy.Lacks || p.Standing(strategy.LossAware) == strategy.Has
+// LocalClock says whether a strategy goes by other times than those of keys in Redis, as far as it
+// declares: by the clock of its process, or by times in rows of its own.
+func LocalClock(of strategy.Description) bool {
+	return of.Standing(strategy.ClockFree) == strategy.Lacks || of.Standing(strategy.LossAware) == strategy.Has || of.State.Remaining != ""
+}
+
+// Unplayable says why schedules of a strategy cannot be played, and nothing where they can.
+func Unplayable(of strategy.Description) string {
+	switch {
+	case of.NeedsQuorum:
+		return "it asks several servers at once, and a schedule has one step at a time"
+	case of.ByChance:
+		return "it draws lots, and a schedule has to end alike each time"
+	}
+	return ""
 }

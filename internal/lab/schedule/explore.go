@@ -38,8 +38,9 @@ type Found struct {
 	GivenUp  []string `json:"given_up"` // why runs failed each time they were made; what they would have shown is not known
 	Shortest []Record `json:"shortest"` // for each cause the shortest bad schedule, the shortest first
 
-	outcomes map[string]int
-	limited  bool // the search ended at its limit
+	candidates map[Cause][]Record // the shortest few of each cause, the shortest first
+	outcomes   map[string]int
+	limited    bool // the search ended at its limit
 }
 
 // Causes are the causes that were found, those of the shortest schedules first.
@@ -60,6 +61,10 @@ type node struct {
 // maxGivenUp is how many runs may fail before an exploration does.
 const maxGivenUp = 20
 
+// maxCandidates is how many schedules of each cause are kept. The shortest may have been luck: what
+// shops do on their own, such as a reaper, is not held.
+const maxCandidates = 5
+
 // errSeen gives up a run of which the rest is seen elsewhere.
 var errSeen = errors.New("seen")
 
@@ -70,7 +75,7 @@ var errSeen = errors.New("seen")
 // Systems, 1996) say which branch leads only to what another one shows. Progress is told the
 // numbers of runs that were made and are to be made, and may be nil.
 func Explore(ctx context.Context, player Player, s Search, progress func(done, left int)) (Found, error) {
-	e := &exploration{search: s, player: player, progress: progress, found: Found{outcomes: map[string]int{}}, best: map[Cause]Record{}}
+	e := &exploration{search: s, player: player, progress: progress, found: Found{outcomes: map[string]int{}, candidates: map[Cause][]Record{}}}
 	e.changed.L = &e.mu
 	e.nodes = []node{{}}
 	group, ctx := errgroup.WithContext(ctx)
@@ -86,8 +91,8 @@ func Explore(ctx context.Context, player Player, s Search, progress func(done, l
 	if err := group.Wait(); err != nil {
 		return Found{}, err
 	}
-	for _, r := range e.best {
-		e.found.Shortest = append(e.found.Shortest, r)
+	for _, few := range e.found.candidates {
+		e.found.Shortest = append(e.found.Shortest, few[0])
 	}
 	slices.SortFunc(e.found.Shortest, func(a, b Record) int { return compareLength(a, b) })
 	return e.found, nil
@@ -103,7 +108,6 @@ type exploration struct {
 	nodes   []node
 	running int
 	found   Found
-	best    map[Cause]Record
 }
 
 func (e *exploration) work(ctx context.Context) error {
@@ -165,9 +169,10 @@ func (e *exploration) keep(r Record) {
 		return
 	}
 	e.found.Bad++
-	if before, ok := e.best[r.Outcome.Cause]; !ok || compareLength(r, before) < 0 {
-		e.best[r.Outcome.Cause] = r
-	}
+	few := e.found.candidates[r.Outcome.Cause]
+	at, _ := slices.BinarySearchFunc(few, r, compareLength)
+	few = slices.Insert(few, at, r)
+	e.found.candidates[r.Outcome.Cause] = few[:min(len(few), maxCandidates)]
 }
 
 // compareLength orders records by their events, then their switches, then the steps they list.

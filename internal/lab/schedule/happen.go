@@ -45,14 +45,14 @@ func (r *run) inject(ctx context.Context, c Choice) error {
 	}
 	switch c.Event {
 	case Wait:
-		return r.stage.sleep(ctx, r.stage.oneLease())
+		return r.stage.sleep(ctx, r.oneLease())
 	case Arrive:
 		return r.arrive(ctx, p)
 	case Pause:
 		if err := p.shop.Pause(); err != nil {
 			return err
 		}
-		err := r.stage.sleep(ctx, r.stage.oneLease())
+		err := r.stage.sleep(ctx, r.oneLease())
 		if resumed := p.shop.Resume(); err == nil {
 			err = resumed
 		}
@@ -65,15 +65,24 @@ func (r *run) inject(ctx context.Context, c Choice) error {
 		if err := p.shop.CutOff(); err != nil {
 			return err
 		}
-		return r.stage.sleep(ctx, r.stage.oneLease())
+		return r.stage.sleep(ctx, r.oneLease())
 	case Forget:
-		return r.lane.redis.Del(ctx, lockKeys(r.item)...).Err()
+		return r.lane.redis.Del(ctx, lockKeys(r.item, r.of.State)...).Err()
 	case FlushAll:
 		return r.lane.redis.FlushAll(ctx).Err()
 	case Failover:
 		return r.lane.failOver(ctx)
 	}
 	return fmt.Errorf("no event %q", c.Event)
+}
+
+// oneLease is long enough for a lease to end, and for what has ended with it to be returned by a
+// shop that looks for it every quarter of a lease.
+func (r *run) oneLease() time.Duration {
+	if r.of.State.Remaining == "" {
+		return r.stage.oneLease()
+	}
+	return r.stage.oneLease() + r.stage.lease/2
 }
 
 // afterPause is how long a shop that has been paused is given to do what it is late with.
@@ -88,6 +97,9 @@ func (r *run) kill(ctx context.Context, p *person) error {
 	http.DefaultClient.CloseIdleConnections() // those to the shop are of no use any more
 	r.lane.restart(p.shop)
 	p.state, p.heard = moving, time.Now()
+	if p.answer != "" { // there is no connection of the customer's that could end
+		p.state, p.rowHeld = ended, false
+	}
 	if err := r.settle(ctx); err != nil {
 		return err
 	}

@@ -94,20 +94,32 @@ func (a Attack) explainedBesides(p strategy.Properties, c Cause) bool {
 
 // judgeStorage holds a strategy that is checked by the storage to every schedule.
 func judgeStorage(j Judgement, results []Result) Judgement {
-	if j.Declared != strategy.Has {
-		j.By = "other properties decide before it"
+	if j.Declared == strategy.NotApplicable {
+		j.By = "it does not apply"
 		return j
 	}
 	runs := 0
 	for _, r := range results {
 		runs += r.Found.Runs
 		for _, bad := range r.Found.Shortest {
-			j.Ruling, j.By = Contradicts, fmt.Sprintf("%s: %s", bad.Outcome.Cause, bad.Listed)
+			switch {
+			case j.Declared == strategy.Has:
+				j.Ruling = Contradicts
+			case bad.Outcome.Verdict == Oversold && bad.Outcome.Cause != NoLock:
+				j.Ruling = Agrees // the database took what an overtaken holder wrote
+			default:
+				continue
+			}
+			j.By = fmt.Sprintf("%s: %s", bad.Outcome.Cause, bad.Listed)
 			return j
 		}
 	}
-	if runs > 0 {
+	switch {
+	case runs == 0:
+	case j.Declared == strategy.Has:
 		j.Ruling, j.By = Agrees, fmt.Sprintf("none of %d schedules is bad", runs)
+	default:
+		j.By = "no holder was overtaken"
 	}
 	return j
 }

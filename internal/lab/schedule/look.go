@@ -20,21 +20,27 @@ import (
 type lockLook struct {
 	value string // of the key, or the fields of a hash; empty for no key
 	ttl   int64  // in milliseconds; -1 for no expiry, -2 for no key
+	kept  string // what else the strategy keeps there
 }
 
 func (l lockLook) present() bool { return l.ttl != -2 }
 
 // lockKeys are the keys that locks use for an item: the plain one of the recipes first, then those
 // of package redislock.
-func lockKeys(item uint64) []string {
+// Then come those that the strategy keeps besides.
+func lockKeys(item uint64, besides strategy.State) []string {
 	key := strategy.Key(item)
 	own := redislock.Keys("", key)
-	return []string{key, own.Lock, own.Queue, own.Waiters, own.Epoch}
+	return append([]string{key, own.Lock, own.Queue, own.Waiters, own.Epoch}, keptKeys(item, besides)...)
+}
+
+func keptKeys(item uint64, of strategy.State) []string {
+	return append(strategy.KeysOf(of.Keys, item), strategy.KeysOf(of.RareKeys, item)...)
 }
 
 // lookAtLock asks Redis itself, not a shop.
-func lookAtLock(ctx context.Context, client *redis.Client, item uint64) (lockLook, error) {
-	keys := lockKeys(item)[:2]
+func lookAtLock(ctx context.Context, client *redis.Client, item uint64, besides strategy.State) (lockLook, error) {
+	keys := lockKeys(item, besides)[:2]
 	texts, hashes, ttls := make([]*redis.StringCmd, 2), make([]*redis.MapStringStringCmd, 2), make([]*redis.Cmd, 2)
 	_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, key := range keys {
@@ -42,6 +48,16 @@ func lookAtLock(ctx context.Context, client *redis.Client, item uint64) (lockLoo
 		}
 		return nil
 	})
+	var kept []string
+	for _, key := range keptKeys(item, besides) {
+		value, getErr := client.Get(ctx, key).Result()
+		if getErr == nil {
+			kept = append(kept, key+" "+value)
+		} else if !errors.Is(getErr, redis.Nil) {
+			return lockLook{}, fmt.Errorf("look at %s: %w", key, getErr)
+		}
+	}
+	look := lockLook{ttl: -2, kept: strings.Join(kept, ", ")}
 	var fromRedis redis.Error // one of GET and HGETALL is of the wrong type
 	if err != nil && !errors.As(err, &fromRedis) {
 		return lockLook{}, fmt.Errorf("look at the lock: %w", err)
@@ -62,14 +78,20 @@ func lookAtLock(ctx context.Context, client *redis.Client, item uint64) (lockLoo
 			}
 			value = strings.Join(owners, ", ")
 		}
-		return lockLook{value, ttl}, nil
+		look.value, look.ttl = value, ttl
+		break
 	}
-	return lockLook{ttl: -2}, nil
+	return look, nil
 }
 
 // lookAtRow asks MySQL for the item and its orders.
-func lookAtRow(ctx context.Context, db *sql.DB, item uint64, customerOf func(request string) string) (State, error) {
+func lookAtRow(ctx context.Context, db *sql.DB, item uint64, besides strategy.State, customerOf func(request string) string) (State, error) {
 	var s State
+	if besides.Remaining != "" {
+		if err := db.QueryRowContext(ctx, besides.Remaining, item).Scan(&s.Elsewhere); err != nil {
+			return s, fmt.Errorf("look at the strategy's own rows: %w", err)
+		}
+	}
 	row := db.QueryRowContext(ctx, "SELECT stock, fence FROM items WHERE id = ?", item)
 	if err := row.Scan(&s.Stock, &s.Fence); err != nil {
 		return s, fmt.Errorf("look at the item: %w", err)

@@ -82,7 +82,7 @@ func (r *run) matters(e eventInfo) bool {
 	case Wait:
 		return r.lock.present() || r.plan.LocalClock && slices.ContainsFunc(r.people, func(p *person) bool { return p.state != absent })
 	case Forget:
-		return r.lock.present()
+		return r.lock.present() || r.lock.kept != ""
 	}
 	return len(r.chosen) > 0
 }
@@ -103,7 +103,7 @@ func (r *run) canHit(e eventInfo, p *person) bool {
 	case Lose:
 		return p.state == atStep
 	case Pause:
-		return r.lock.present() && p.sent > 0
+		return (r.lock.present() || r.of.State.Remaining != "") && p.sent > 0
 	case Cut:
 		// Who has looked at the lock for the last time and is then held is late, whether or not it
 		// has Redis: that is what pause does.

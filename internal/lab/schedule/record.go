@@ -41,12 +41,15 @@ type Entry struct {
 
 // State is what the servers had at one moment.
 type State struct {
-	Lock   string  `json:"lock"`             // what the lock's key holds, empty for no key
-	Holder string  `json:"holder,omitempty"` // the customer who set it, where that is known
-	TTLMS  int64   `json:"ttl_ms"`           // -1 for a key without an expiry, -2 for no key
-	Stock  int64   `json:"stock"`
-	Fence  int64   `json:"fence,omitempty"`
-	Orders []Order `json:"orders,omitempty"`
+	Lock   string `json:"lock"`             // what the lock's key holds, empty for no key
+	Holder string `json:"holder,omitempty"` // the customer who set it, where that is known
+	TTLMS  int64  `json:"ttl_ms"`           // -1 for a key without an expiry, -2 for no key
+	Kept   string `json:"kept,omitempty"`   // what else the strategy keeps in Redis
+	Stock  int64  `json:"stock"`
+	// Elsewhere is how many units the strategy keeps in rows of its own.
+	Elsewhere int64   `json:"elsewhere,omitempty"`
+	Fence     int64   `json:"fence,omitempty"`
+	Orders    []Order `json:"orders,omitempty"`
 }
 
 // Order is one row of the table of orders.

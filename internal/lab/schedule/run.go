@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/strategy"
 )
 
 // Plan is what is played, and what may be chosen in it.
@@ -58,6 +59,7 @@ type person struct {
 	tryFrom, tryUntil int    // the run's version when the try before this one, and this one, were made
 
 	rowHeld, lose, cut bool
+	written            bool // something of its sale is committed
 	answer             string
 }
 
@@ -66,6 +68,7 @@ type run struct {
 	stage  *Stage
 	lane   *lane
 	plan   Plan
+	of     strategy.Description
 	item   uint64
 	people []*person
 	inbox  chan any // of heldReport and answered
@@ -81,9 +84,10 @@ type run struct {
 	owner   Customer
 	ids     map[string]Customer // who is called so in the lock's value
 	version int
-	changed map[Customer]int // the version at the last change by each
+	changed map[Customer]int // the version at the last change of the lock by each
+	wrote   map[Customer]int // and of the stock, wherever the strategy keeps it
 	tenures []tenure
-	locked  bool // a lock was seen
+	leased  bool // something was seen that a lease ends
 	spoiled string
 }
 
@@ -178,11 +182,11 @@ func (r *run) observe(ctx context.Context, entry int) error {
 	if !r.plan.Observe {
 		return nil
 	}
-	s, err := lookAtRow(ctx, r.stage.store.Pool(), r.item, r.customerOf)
+	s, err := r.rows(ctx)
 	if err != nil {
 		return err
 	}
-	s.Lock, s.TTLMS = r.lock.value, r.lock.ttl
+	s.Lock, s.TTLMS, s.Kept = r.lock.value, r.lock.ttl, r.lock.kept
 	if r.owner != 0 {
 		s.Holder = r.owner.String()
 	}
@@ -212,7 +216,7 @@ func (r *run) endSegment() {
 	if r.happened(Forget) || r.happened(FlushAll) || r.happened(Failover) {
 		limit = r.stage.lease * 3 / 10
 	}
-	if took := time.Since(r.segment); r.locked && took > limit && r.spoiled == "" {
+	if took := time.Since(r.segment); r.leased && took > limit && r.spoiled == "" {
 		r.spoiled = fmt.Sprintf("%s went by between two events, and the lease is %s", took.Round(time.Millisecond), r.stage.lease)
 	}
 }

@@ -114,3 +114,35 @@ func TestIndependentSteps(t *testing.T) {
 		}
 	}
 }
+
+func TestATranscriptCanBeTyped(t *testing.T) {
+	sql := func(customer, text string, tx bool) Entry {
+		return Entry{Choice: customer + ".x", Customer: customer, Server: "mysql", Sent: text, Request: &Request{Tx: tx}}
+	}
+	r := Record{Entries: []Entry{
+		{Choice: "A.acquire", Customer: "A", Server: "redis", Sent: "EVALSHA 12ab 1 k 300", Answer: "1"},
+		sql("A", "SELECT 1", false),
+		sql("A", "UPDATE a", true),
+		sql("B", "UPDATE b", true),
+		sql("A", "INSERT a", true),
+		sql("A", "COMMIT", true),
+		sql("A", "UPDATE c", true),
+	}}
+	var b strings.Builder
+	Transcript(&b, r, func(sha string) string { return map[string]string{"12ab": "return 1"}[sha] })
+	want := `A redis> EVAL 'return 1' 1 k 300
+   1
+A mysql> SELECT 1;
+A mysql> BEGIN;
+A mysql> UPDATE a;
+B mysql> BEGIN;
+B mysql> UPDATE b;
+A mysql> INSERT a;
+A mysql> COMMIT;
+A mysql> BEGIN;
+A mysql> UPDATE c;
+`
+	if !strings.HasPrefix(b.String(), want) {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"stocklock/internal/lab/load"
 	"stocklock/internal/shop/labmode"
 )
 
@@ -46,7 +47,7 @@ func (r *run) send(ctx context.Context, c Customer, quiet bool) error {
 	if err := r.look(ctx, c, ""); err != nil {
 		return err
 	}
-	if quiet && r.lock.value == before.value && r.lock.present() == before.present() && p.flying < 0 {
+	if quiet && r.lock.kept == before.kept && r.lock.value == before.value && r.lock.present() == before.present() && p.flying < 0 {
 		r.entries = slices.Delete(r.entries, entry, entry+1)
 		for _, other := range r.people {
 			if other.flying > entry {
@@ -85,7 +86,8 @@ func (r *run) handle(m any) {
 		if p.flying >= 0 {
 			r.entries[p.flying].Note = "no answer came"
 		}
-		p.state, p.rowHeld, p.flying = ended, false, -1
+		p.flying = -1
+		r.answeredNow(p)
 		return
 	}
 	report := m.(heldReport)
@@ -118,12 +120,14 @@ func (r *run) hold(p *person, report heldReport) {
 	begin := report.Name
 	if words := strings.Fields(report.Text); len(words) > 1 && words[0] == "EVALSHA" {
 		begin += " " + words[1]
+	} else if report.Server == labmode.MySQLServer {
+		begin = report.Text
 	}
 	if p.first == "" {
 		p.first = begin
 	}
 	p.retry = false
-	if begin == p.first && report.Phase == "" && report.Server != labmode.MySQLServer {
+	if begin == p.first && (report.Phase == "" || report.Server == labmode.MySQLServer) {
 		p.retry = p.counts[report.Name] > 1
 		p.tryFrom, p.tryUntil = p.tryUntil, r.version
 	}
@@ -140,7 +144,25 @@ func (r *run) pointless(p *person) bool {
 			return false
 		}
 	}
+	if p.held.Server != labmode.MySQLServer && len(r.of.State.Keys) == 0 {
+		return true
+	}
+	for _, version := range r.wrote { // a try can also follow what its own sale has written
+		if version > p.tryFrom {
+			return false
+		}
+	}
 	return true
+}
+
+// answeredNow ends a customer who has the answer. A shop that answers first may have to write yet.
+func (r *run) answeredNow(p *person) {
+	p.state, p.heard = ended, time.Now()
+	if r.of.AnswersFirst && p.answer == string(load.Sold) && !p.written {
+		p.state = moving
+		return
+	}
+	p.rowHeld = false
 }
 
 func (r *run) done(p *person, report heldReport) {
@@ -156,6 +178,11 @@ func (r *run) done(p *person, report heldReport) {
 	failed := strings.HasPrefix(report.Answer, "error: ")
 	switch {
 	case report.Name == "commit" || report.Name == "rollback":
+		if p.rowHeld && report.Name == "commit" {
+			p.written = true
+			r.version++
+			r.wrote[p.customer] = r.version
+		}
 		p.rowHeld = false
 	case e.Request.locksRow() && e.Request.Tx && !failed:
 		p.rowHeld = true
@@ -163,7 +190,7 @@ func (r *run) done(p *person, report heldReport) {
 	p.flying = -1
 	switch {
 	case p.answer != "":
-		p.state, p.rowHeld = ended, false
+		r.answeredNow(p)
 	case p.state != atStep:
 		p.state = moving
 	}

@@ -54,6 +54,10 @@ func (r *run) settle(ctx context.Context) error {
 func (r *run) probe(ctx context.Context, p *person) error {
 	silent := time.Since(p.heard)
 	switch {
+	case p.answer != "": // it may write what it has answered
+		if silent > r.stage.lease {
+			p.state, p.rowHeld = ended, false
+		}
 	case p.flying >= 0 && p.cut && r.entries[p.flying].Server != labmode.MySQLServer:
 		p.state = inPeace
 		r.entries[p.flying].Blocked = "Redis is silent"
@@ -69,7 +73,7 @@ func (r *run) probe(ctx context.Context, p *person) error {
 		}
 		return err
 	case p.flying < 0 && silent > lockAfter:
-		look, err := lookAtLock(ctx, r.lane.redis, r.item)
+		look, err := lookAtLock(ctx, r.lane.redis, r.item, r.of.State)
 		if err != nil {
 			return err
 		}

@@ -33,23 +33,30 @@ func (s *Stage) Shrink(ctx context.Context, found Record) (Record, error) {
 	return best, nil
 }
 
-// confirm shrinks the shortest schedules, side by side. Those that ended otherwise the second time
-// are returned by themselves.
-func (s *Stage) confirm(ctx context.Context, found []Record) (seen []Record, once []string, err error) {
-	shrunk, errs := make([]Record, len(found)), make([]error, len(found))
+// confirm shrinks the shortest schedule of each cause, side by side. Where it ends otherwise the
+// second time, the next one is tried. A cause of which none ended alike twice is returned by itself.
+func (s *Stage) confirm(ctx context.Context, found Found) (seen []Record, once []string, err error) {
+	shrunk, errs := make([]Record, len(found.Shortest)), make([]error, len(found.Shortest))
 	var shrinking sync.WaitGroup
-	for i, r := range found {
-		shrinking.Go(func() { shrunk[i], errs[i] = s.Shrink(ctx, r) })
+	for i, r := range found.Shortest {
+		shrinking.Go(func() {
+			for _, candidate := range found.candidates[r.Outcome.Cause] {
+				if shrunk[i], errs[i] = s.Shrink(ctx, candidate); !errors.Is(errs[i], errDifferent) {
+					return
+				}
+			}
+		})
 	}
 	shrinking.Wait()
 	for i, err := range errs {
+		r := found.Shortest[i]
 		switch {
 		case err == nil:
 			seen = append(seen, shrunk[i])
 		case errors.Is(err, errDifferent):
-			once = append(once, fmt.Sprintf("%s %s: %s: %v", found[i].Outcome.Verdict, found[i].Outcome.Cause, found[i].Listed, err))
+			once = append(once, fmt.Sprintf("%s %s: %s: %v", r.Outcome.Verdict, r.Outcome.Cause, r.Listed, err))
 		default:
-			return nil, nil, fmt.Errorf("%s: played once more: %w", found[i].Listed, err)
+			return nil, nil, fmt.Errorf("%s: played once more: %w", r.Listed, err)
 		}
 	}
 	slices.SortFunc(seen, compareLength)

@@ -17,6 +17,7 @@ import (
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
 )
 
 // StageOptions is how a stage is set up.
@@ -252,7 +253,11 @@ func (s *Stage) playOn(ctx context.Context, l *lane, p Plan, choose Chooser) (Re
 	if err := l.restarted(ctx); err != nil {
 		return Record{}, err
 	}
-	if err := s.rehearse(ctx, l, p.Strategy); err != nil {
+	of, err := s.shop.ByName(p.Strategy)
+	if err != nil {
+		return Record{}, err
+	}
+	if err := s.rehearse(ctx, l, of); err != nil {
 		return Record{}, err
 	}
 	if err := l.prepare(p); err != nil {
@@ -260,13 +265,13 @@ func (s *Stage) playOn(ctx context.Context, l *lane, p Plan, choose Chooser) (Re
 	}
 	s.turns <- struct{}{}
 	defer func() { <-s.turns }()
-	item, err := s.store.CreateItem(ctx, "item", int64(p.Customers-1))
+	item, err := s.newItem(ctx, of, int64(p.Customers-1))
 	if err != nil {
 		return Record{}, err
 	}
 	r := &run{
-		stage: s, lane: l, plan: p, item: item.ID, inbox: make(chan any, 4096), changed: map[Customer]int{}, ids: map[string]Customer{},
-		lock: lockLook{ttl: -2},
+		stage: s, lane: l, plan: p, of: of, item: item, inbox: make(chan any, 4096), changed: map[Customer]int{}, wrote: map[Customer]int{},
+		ids: map[string]Customer{}, lock: lockLook{ttl: -2}, leased: of.State.Remaining != "",
 	}
 	number := s.runs.Add(1)
 	var ids []string
@@ -285,6 +290,15 @@ func (s *Stage) playOn(ctx context.Context, l *lane, p Plan, choose Chooser) (Re
 	unfollow()
 	r.letGo()
 	return record, err
+}
+
+// newItem makes an item with so many units for a strategy.
+func (s *Stage) newItem(ctx context.Context, of strategy.Description, units int64) (uint64, error) {
+	item, err := s.store.CreateItem(ctx, "item", units)
+	if err == nil {
+		err = of.State.Prepare(ctx, s.store, item.ID)
+	}
+	return item.ID, err
 }
 
 // letGo ends a run that was given up: what is still held goes on, so that the shops are free.
@@ -312,12 +326,12 @@ func (r *run) letGo() {
 // rehearse has two customers buy at once at every shop of a lane: then connections are open,
 // scripts are loaded, a lock that waits for messages listens, and the first step of a sale is
 // known.
-func (s *Stage) rehearse(ctx context.Context, l *lane, by string) error {
+func (s *Stage) rehearse(ctx context.Context, l *lane, by strategy.Description) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	rehearsing, ctx := errgroup.WithContext(ctx)
 	for _, shop := range l.Shops {
-		this := rehearsal{shop.PID(), by}
+		this := rehearsal{shop.PID(), by.Name}
 		if l.rehearsed[this] {
 			continue
 		}
@@ -327,29 +341,29 @@ func (s *Stage) rehearse(ctx context.Context, l *lane, by string) error {
 	return rehearsing.Wait()
 }
 
-func (s *Stage) rehearseAt(ctx context.Context, shop *rig.TestbedShop, by string) error {
-	item, err := s.store.CreateItem(ctx, "rehearsal", 2)
+func (s *Stage) rehearseAt(ctx context.Context, shop *rig.TestbedShop, by strategy.Description) error {
+	item, err := s.newItem(ctx, by, 2)
 	if err != nil {
 		return err
 	}
-	ids := []string{fmt.Sprintf("rehearsal-%d-1", item.ID), fmt.Sprintf("rehearsal-%d-2", item.ID)}
-	defer s.seat.follow(item.ID, ids, func(r heldReport) {
+	ids := []string{fmt.Sprintf("rehearsal-%d-1", item), fmt.Sprintf("rehearsal-%d-2", item)}
+	defer s.seat.follow(item, ids, func(r heldReport) {
 		if r.Hold == 0 {
 			return
 		}
 		s.mu.Lock()
-		if _, known := s.first[by]; !known {
-			s.first[by] = firstStep{r.Name, Request{Server: r.Server, Text: r.Text, Tx: r.Tx}}
+		if _, known := s.first[by.Name]; !known {
+			s.first[by.Name] = firstStep{r.Name, Request{Server: r.Server, Text: r.Text, Tx: r.Tx}}
 		}
 		s.mu.Unlock()
 		time.AfterFunc(rehearsalPace, func() { r.release(false) })
 	})()
 	second := make(chan string, 1)
-	go func() { second <- s.buy(ctx, shop.URL, item.ID, by, ids[1]) }()
-	answer := s.buy(ctx, shop.URL, item.ID, by, ids[0])
+	go func() { second <- s.buy(ctx, shop.URL, item, by.Name, ids[1]) }()
+	answer := s.buy(ctx, shop.URL, item, by.Name, ids[0])
 	<-second
 	if answer != string(load.Sold) {
-		return fmt.Errorf("%s: a sale by %s before the first run was answered with %s", shop.Name, by, answer)
+		return fmt.Errorf("%s: a sale by %s before the first run was answered with %s", shop.Name, by.Name, answer)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func (v Survey) Run(ctx context.Context, stage *Stage, progress func(of Result, 
 	}
 	for _, event := range events {
 		result := Result{Strategy: v.Strategy, Event: event, Customers: v.Customers, Switches: v.Switches}
-		search := Search{Switches: v.Switches, Plan: Plan{Strategy: v.Strategy, Customers: v.Customers, MaxEvents: 1, LocalClock: LocalClock(of.Properties)}}
+		search := Search{Switches: v.Switches, Plan: Plan{Strategy: v.Strategy, Customers: v.Customers, MaxEvents: 1, LocalClock: LocalClock(of)}}
 		if event != "" {
 			search.Events = []Event{event}
 		}
@@ -61,7 +61,7 @@ func (v Survey) Run(ctx context.Context, stage *Stage, progress func(of Result, 
 		if err != nil {
 			return fmt.Errorf("%s, %s: %w", v.Strategy, result.Name(), err)
 		}
-		if found.Shortest, result.Once, err = stage.confirm(ctx, found.Shortest); err != nil {
+		if found.Shortest, result.Once, err = stage.confirm(ctx, found); err != nil {
 			return err
 		}
 		result.Found = found

@@ -8,13 +8,17 @@ import (
 // look asks Redis for the lock and draws the conclusions from what has changed: who took it, and
 // who or what ended whose hold. By is the customer whose step came before, 0 for none.
 func (r *run) look(ctx context.Context, by Customer, event Event) error {
-	now, err := lookAtLock(ctx, r.lane.redis, r.item)
+	now, err := lookAtLock(ctx, r.lane.redis, r.item, r.of.State)
 	if err != nil {
 		return err
 	}
 	before := r.lock
 	r.lock = now
-	r.locked = r.locked || now.present()
+	r.leased = r.leased || now.present()
+	if now.kept != before.kept {
+		r.version++
+		r.wrote[by] = r.version
+	}
 	last := len(r.tenures) - 1
 	open := last >= 0 && r.tenures[last].to < 0
 	if open && event != "" && event.info().passes {

@@ -213,7 +213,7 @@ func (p *Locker) try(ctx context.Context, key string, begun time.Time, s *slot) 
 	if hook := p.opts.Hooks.Acquired; hook != nil {
 		hook(h.parent, redislock.Event{Key: key, Took: time.Since(begun), From: redislock.Free})
 	}
-	return h.ctx, redislock.NewLease(h), nil
+	return h.ctx, redislock.NewLease(h.name, h), nil
 }
 
 // dropLater takes back what may have been set, until it is answered or a lease
@@ -256,11 +256,10 @@ type plainHold struct {
 	ended    bool
 }
 
-// Key, Token, Deadline, Valid, Release and Extend are for [redislock.Lease].
-func (h *plainHold) Key() string  { return h.name }
+// Token, Until, Valid, Release and Extend are for [redislock.Lease].
 func (h *plainHold) Token() int64 { return 0 }
 
-func (h *plainHold) Deadline() time.Time {
+func (h *plainHold) Until() time.Time {
 	h.locker.mu.Lock()
 	defer h.locker.mu.Unlock()
 	return h.deadline
@@ -279,7 +278,7 @@ func (h *plainHold) reenter(ctx context.Context) (context.Context, *redislock.Le
 		return nil, nil, fmt.Errorf("enter %q again: %w", h.name, redislock.ErrLost)
 	}
 	h.entries++
-	return ctx, redislock.NewLease(h), nil
+	return ctx, redislock.NewLease(h.name, h), nil
 }
 
 // end ends the hold once; it says false when it had ended before.
@@ -323,7 +322,7 @@ func (h *plainHold) Release() error {
 		defer func() { hook(h.parent, redislock.Event{Key: h.name, Took: time.Since(h.begun)}) }()
 	}
 	defer p.leaveSlot(h.name, h.slot, true)
-	ctx, cancel := context.WithTimeout(context.Background(), p.opts.renewEvery())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.parent), p.opts.renewEvery())
 	defer cancel()
 	ok, err := p.store.drop(ctx, h.name, h.value)
 	switch {
@@ -373,11 +372,11 @@ func (h *plainHold) watch() {
 			<-renewed
 		}
 	}()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(h.parent))
 	defer cancel()
 	next := time.Now().Add(every)
 	for {
-		look := h.Deadline()
+		look := h.Until()
 		if !p.opts.FixedLease && !underWay {
 			look = earlierOf(look, next)
 		}
@@ -398,7 +397,7 @@ func (h *plainHold) watch() {
 		case <-time.After(time.Until(look)):
 		}
 		switch now := time.Now(); {
-		case !now.Before(h.Deadline()):
+		case !now.Before(h.Until()):
 			h.lose()
 			return
 		case !underWay && !p.opts.FixedLease && !now.Before(next):

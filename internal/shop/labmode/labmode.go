@@ -41,6 +41,9 @@ type Lab struct {
 
 // Attach makes a shop sell as its requests ask.
 func Attach(s *shop.Shop, cfg Config) {
+	if cfg.Stepper != nil {
+		cfg.Stepper.nameScripts(cfg.Strategies)
+	}
 	s.ExtraTime = cfg.Work + MaxDuration // no deadline may end what a scenario makes slow
 	s.UseLab(&Lab{Config: cfg, deps: s.Deps, usual: s.Seller(), log: s.Log, sellers: map[string]*strategy.Seller{}})
 }

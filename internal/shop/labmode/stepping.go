@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"sync"
 	"time"
 
 	"stocklock/internal/sale"
+	"stocklock/internal/strategy"
 )
 
 // HoldLimit is how long a request is held at most. A scheduler that is slower than that has lost
@@ -67,6 +69,7 @@ type Stepper struct {
 	held    map[uint64]chan StepOrder
 	ended   bool // the scheduler has gone: nothing is held any more
 	scripts map[string]bool
+	names   map[string]string // of scripts by their SHA-1, where a strategy gives one
 }
 
 // dialTimeout bounds the connection to the scheduler, which is there before its shops.
@@ -255,6 +258,14 @@ func (lostAnswer) Error() string   { return "i/o timeout: the lab lost the answe
 func (lostAnswer) Timeout() bool   { return true }
 func (lostAnswer) Temporary() bool { return true }
 func (lostAnswer) Unwrap() error   { return os.ErrDeadlineExceeded }
+
+// nameScripts takes in what strategies call their scripts. It is called before the first sale.
+func (s *Stepper) nameScripts(of []strategy.Strategy) {
+	s.names = map[string]string{}
+	for _, each := range of {
+		maps.Copy(s.names, each.Scripts)
+	}
+}
 
 // learn tells the scheduler the source of a script, once.
 func (s *Stepper) learn(sha, source string) {

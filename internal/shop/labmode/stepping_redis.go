@@ -40,7 +40,7 @@ func (h redisSteps) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		}
 		r := request{server: h.server, name: name, text: redisText(cmd.Args())}
 		if name == "evalsha" || name == "fcall" {
-			r.name, r.background = scriptStep(ctx)
+			r.name, r.background = h.scriptStep(ctx, fmt.Sprint(cmd.Args()[1]))
 		}
 		number, order := h.wait(ctx, r)
 		sending, cancel := ctx, context.CancelFunc(func() {})
@@ -121,13 +121,16 @@ var opensConnection = map[string]bool{
 	"cluster": true, "script": true,
 }
 
-// scriptStep names the script of a sale by how far the sale has come. A lock's scripts have no
-// names of their own on the wire. What is sent inside the section by a goroutine of the lock is a
-// renewal: the sale does not wait for it.
-func scriptStep(ctx context.Context) (name string, background bool) {
+// scriptStep names the script of a sale as its strategy does, or else by how far the sale has come: a
+// lock's scripts have no names of their own on the wire. What is sent inside the section by a
+// goroutine of the lock is a renewal: the sale does not wait for it.
+func (s *Stepper) scriptStep(ctx context.Context, sha string) (name string, background bool) {
 	of, _ := ctx.Value(stepKey{}).(*stepped)
 	if of == nil {
 		return "script", false
+	}
+	if name, ok := s.names[sha]; ok {
+		return name, false
 	}
 	switch of.now() {
 	case "":

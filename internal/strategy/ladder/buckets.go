@@ -19,6 +19,7 @@ var buckets = strategy.Strategy{
 	Decrement:  "UPDATE stock_buckets SET stock = stock - ? WHERE bucket = ? AND stock >= ?",
 	Telling:    "contention",
 	Properties: strategy.DatabaseLock(),
+	ByChance:   true,
 	State: strategy.State{
 		Setup:     splitIntoBuckets,
 		Remaining: "SELECT COALESCE(SUM(stock), 0) FROM stock_buckets WHERE item_id = ?",

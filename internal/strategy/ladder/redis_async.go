@@ -18,6 +18,7 @@ var redisAsync = strategy.Strategy{
 	Telling:      "crash-answered",
 	AnswersFirst: true,
 	State:        counted,
+	Scripts:      map[string]string{takeCountedScript.Hash(): "take"},
 	// The counter is no lock: nobody holds it.
 	Properties: strategy.Properties{
 		Has: strategy.Exclusive | strategy.ClockFree,

@@ -23,10 +23,10 @@ var (
 // at most. Nothing else reconciles the two.
 type counter struct{ strategy.Deps }
 
-// counted is where Redis keeps an item's counter.
-var counted = strategy.State{Keys: []string{"{%s}:left"}}
+// counted is where Redis keeps an item's counter, and for a lease that a process has set it.
+var counted = strategy.State{Keys: []string{"{%s}:left"}, RareKeys: []string{"{%s}:loading"}}
 
-func counterKey(itemID uint64) string { return counted.RedisKeys(itemID)[0] }
+func counterKey(itemID uint64) string { return strategy.KeysOf(counted.Keys, itemID)[0] }
 
 // take takes units, and returns what is left.
 func (c counter) take(ctx context.Context, wanted stock.Sale) (left int64, err error) {
@@ -56,7 +56,7 @@ func (c counter) take(ctx context.Context, wanted stock.Sale) (left int64, err e
 
 // load sets a missing counter. Only one process does so in a lease.
 func (c counter) load(ctx context.Context, itemID uint64) error {
-	first, err := c.Redis.SetNX(ctx, "{"+strategy.Key(itemID)+"}:loading", 1, c.Lease).Result()
+	first, err := c.Redis.SetNX(ctx, strategy.KeysOf(counted.RareKeys, itemID)[0], 1, c.Lease).Result()
 	if err != nil || !first {
 		return err
 	}

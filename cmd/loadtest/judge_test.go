@@ -1,0 +1,37 @@
+package main
+
+import (
+	"testing"
+
+	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/trial"
+	"stocklock/internal/strategy"
+)
+
+// TestCellsRuleOnProperties: one cell that does not do what is expected contradicts, whatever the
+// other cells of its property and the explorations say.
+func TestCellsRuleOnProperties(t *testing.T) {
+	declared := strategy.Properties{Has: strategy.Exclusive | strategy.SurvivesDataLoss | strategy.Recovers | strategy.DurableAnswers}
+	cell := func(name string, verdict, expected scenario.Kind) trial.Result {
+		return trial.Result{Strategy: "mine", Scenario: name, Verdict: verdict, Expected: expected}
+	}
+	judgements := schedule.Judge(declared, nil)
+	addCells(judgements, declared, report.Report{Cells: []trial.Result{
+		cell("crash", scenario.Held, scenario.Held),
+		cell("failover", scenario.Oversold, scenario.Held),
+		cell("redis-restart", scenario.Held, scenario.Held),
+		cell("pause", scenario.Oversold, scenario.Oversold),
+		cell("overrun", scenario.Invalid, scenario.Oversold),
+	}})
+	want := map[strategy.Property]schedule.Ruling{
+		strategy.Exclusive: schedule.NotDecided, strategy.Recovers: schedule.Agrees, strategy.SurvivesDataLoss: schedule.Contradicts,
+		strategy.PauseProof: schedule.Agrees, strategy.Renews: schedule.NotDecided,
+	}
+	for _, j := range judgements {
+		if ruling, ok := want[j.Property]; ok && j.Ruling != ruling {
+			t.Errorf("%s: %s by %s, want %s", j.Property, j.Ruling, j.By, ruling)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+// Package overlay builds shops from changed source, for tests: with a strategy that the checkout
+// does not have, or with a defect. The working tree stays as it is.
+package overlay
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Shop builds cmd/shop with the tag lab. Files of the checkout, named from its root, are replaced or
+// added. It returns the path of the program, which ends with the test.
+func Shop(t testing.TB, root string, files map[string]string) (program string) {
+	t.Helper()
+	root, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, replace := t.TempDir(), map[string]string{}
+	for file, content := range files {
+		laid := filepath.Join(dir, fmt.Sprintf("%d-%s", len(replace), filepath.Base(file)))
+		replace[filepath.Join(root, file)] = laid
+		if err := os.WriteFile(laid, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed, program := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "shop")
+	if err := os.WriteFile(listed, list, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "lab", "-overlay", listed, "-o", program, "./cmd/shop")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return program
+}
+
+// Changed is a file of the checkout with one piece of it replaced. It fails the test where the file
+// does not have that piece once.
+func Changed(t testing.TB, root, file, old, new string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(root, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(content), old); n != 1 {
+		t.Fatalf("%s has %d times what is to be changed, want once: %s", file, n, old)
+	}
+	return strings.Replace(string(content), old, new, 1)
+}
