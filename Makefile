@@ -60,6 +60,7 @@ test: servers compiler browser ## run every test, with the race detector, agains
 	$(GO) test -race -tags lab -shuffle=on -count=1 -timeout 20m ./...
 	$(GO) test -count=1 -timeout 5m ./cmd/shop
 	$(GO) -C bench test -count=1 -timeout 5m ./...
+	$(GO) -C tools test -count=1 ./...
 
 .PHONY: quick
 quick: gofmt ## look for mistakes and run the tests that need no server: under half a minute once it is compiled
@@ -84,16 +85,27 @@ copy-lock: ## copy the lock into another module: make copy-lock TO=../shop/lock 
 mutations: servers ## break the shop in four places, one at a time, and see exactly the right verdicts change
 	$(GO) test -tags lab,mutations -run TestMutations -count=1 -timeout 20m -v ./cmd/loadtest
 
+.PHONY: migration
+migration: servers ## migrate three million orders while three shops are asked to sell; minutes
+	$(GO) test -tags lab,migration -run TestAMigrationOfMillionsOfOrders -count=1 -timeout 30m -v ./internal/lab/shoptest
+
 .PHONY: lint
 lint: gofmt ## look for mistakes and known vulnerabilities: gofmt, go mod tidy, go vet, staticcheck, govulncheck
-	@GO='$(GO)' scripts/tidy.sh . bench
+	@GO='$(GO)' scripts/tidy.sh . bench tools
 	$(GO) vet ./...
-	$(GO) vet -tags lab,mutations,explore ./...
+	$(GO) vet -tags lab,mutations,explore,migration ./...
 	$(GO) -C bench vet ./...
+	$(GO) -C tools vet ./...
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
 	$(GO) tool -modfile=tools/go.mod staticcheck -tags lab ./...
 	$(GO) -C bench tool -modfile=../tools/go.mod staticcheck ./...
 	@GO='$(GO)' scripts/vulncheck.sh
+
+.PHONY: alerts
+alerts: ## check the alert rules with promtool, and that each fires on what it is for
+	@scripts/servers.sh promtool
+	promtool check config deploy/prometheus.yml
+	promtool test rules deploy/alerts_test.yml
 
 .PHONY: gofmt
 gofmt:

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Fails when `go mod tidy -e` would change go.mod or go.sum of a module:
 #
-#   scripts/tidy.sh . bench
+#   scripts/tidy.sh . bench tools
 #
 # -e, because a test of an indirect dependency imports a module that not every proxy serves.
 set -u

@@ -6,7 +6,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -40,6 +42,8 @@ func TestWhatCannotBeIsOneLineAndExitCode2(t *testing.T) {
 		{"a wait of 0", nil, []string{"--wait=0"}, "--wait (SHOP_WAIT) is 0s: want 1ms to 1m"},
 		{"a drain below 0", nil, []string{"--drain-timeout", "-1s"}, "--drain-timeout (SHOP_DRAIN_TIMEOUT) is -1s: want 0s to 10m"},
 		{"a lease that is no duration", map[string]string{"SHOP_LEASE": "10"}, nil, "--lease"},
+		{"no connections to MySQL", map[string]string{"SHOP_MYSQL_POOL": "0"}, nil, "--mysql-pool (SHOP_MYSQL_POOL) is 0: want 1 to 1000"},
+		{"too many connections to Redis", nil, []string{"--redis-pool=10001"}, "--redis-pool (SHOP_REDIS_POOL) is 10001: want 1 to 10000"},
 		{"no room", map[string]string{"SHOP_MAX_IN_FLIGHT": "0"}, nil, "--max-in-flight (SHOP_MAX_IN_FLIGHT) is 0: want 1 or more"},
 		{"less than no room", nil, []string{"--max-in-flight", "-1"}, "--max-in-flight (SHOP_MAX_IN_FLIGHT) is -1: want 1 or more"},
 		{"an address without a port", nil, []string{"--addr=localhost"}, `--addr (SHOP_ADDR) is "localhost": want host:port with a port up to 65535, such as 127.0.0.1:8080`},
@@ -147,4 +151,25 @@ func command(ctx context.Context, args ...string) (code int, stdout, stderr stri
 	var out, log bytes.Buffer
 	code = run(ctx, args, &out, &log)
 	return code, out.String(), log.String()
+}
+
+// TestTheDeploymentsNameSettingsThatThereAre looks for misspelled settings in what is deployed.
+func TestTheDeploymentsNameSettingsThatThereAre(t *testing.T) {
+	_, help, _ := command(t.Context(), "--help")
+	setting := regexp.MustCompile(`\bSHOP_[A-Z_]+\b`)
+	for _, file := range []string{"docker-compose.production.yml", "deploy/kubernetes/shop.yaml", "Dockerfile"} {
+		text, err := os.ReadFile("../../" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := setting.FindAllString(string(text), -1)
+		if len(named) == 0 {
+			t.Errorf("%s names no setting", file)
+		}
+		for _, name := range named {
+			if !regexp.MustCompile(`\b` + name + `\b`).MatchString(help) {
+				t.Errorf("%s sets %s, which shop --help does not have", file, name)
+			}
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 
 	"stocklock/internal/shop"
 	"stocklock/internal/stock"
@@ -38,12 +39,12 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 		return err
 	}
 	defer joinClose(&err, lab)
-	store, err := stock.Open(set.MySQL, append(tracing.store(), lab.store()...)...)
+	store, err := stock.Open(set.MySQL, slices.Concat([]stock.Option{stock.WithPoolSize(set.MySQLPool)}, tracing.store(), lab.store())...)
 	if err != nil {
 		return usage("--mysql (SHOP_MYSQL): %w", err)
 	}
 	defer joinClose(&err, store)
-	client, err := shop.OpenRedis(set.Redis)
+	client, err := shop.OpenRedis(set.Redis, set.RedisPool)
 	if err != nil {
 		return usage("--redis (SHOP_REDIS): %w", err)
 	}

@@ -29,6 +29,9 @@ type settings struct {
 	SubjectHeader string        `env:"SHOP_SUBJECT_HEADER" placeholder:"NAME" help:"The header in which a gateway names the customer. Idempotency keys are then each customer's own. The gateway must remove it from what comes from outside."`
 	KeyTTL        time.Duration `env:"SHOP_KEY_TTL" default:"24h" min:"1m" max:"8760h" help:"How long an idempotency key is kept. A later repeat sells again."`
 
+	MySQLPool int `name:"mysql-pool" env:"SHOP_MYSQL_POOL" default:"50" min:"1" max:"1000" help:"How many connections to MySQL this process opens at most, and keeps. Probes and migrations take two more. The sum over all shops must stay below max_connections."`
+	RedisPool int `env:"SHOP_REDIS_POOL" default:"128" min:"1" max:"10000" help:"How many connections this process opens at most to each Redis server. Subscriptions and probes take a few more. The sum over all shops must stay below maxclients."`
+
 	MaxInFlight    int64         `env:"SHOP_MAX_IN_FLIGHT" default:"1000" min:"1" help:"How many API requests may be under way. More are rejected as busy."`
 	MaxConnections int64         `env:"SHOP_MAX_CONNECTIONS" default:"4000" min:"1" help:"How many connections may be open on --addr. More are closed at once. The internal listener has no such bound."`
 	StartupTimeout time.Duration `env:"SHOP_STARTUP_TIMEOUT" default:"30s" min:"1s" max:"1h" help:"How long to wait for MySQL and Redis at the start."`

@@ -51,7 +51,7 @@ func (r redisPool) Collect(out chan<- prometheus.Metric) {
 	}
 	gauge(redisOpen, float64(stats.IdleConns), "idle")
 	gauge(redisOpen, float64(stats.TotalConns-min(stats.IdleConns, stats.TotalConns)), "used")
-	gauge(redisMax, redisPoolSize)
+	gauge(redisMax, float64(poolSize(r.client)))
 	count(redisWaits, float64(stats.WaitCount))
 	count(redisWaited, time.Duration(stats.WaitDurationNs).Seconds())
 	count(redisTimeouts, float64(stats.Timeouts))

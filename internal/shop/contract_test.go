@@ -38,6 +38,9 @@ func checkContract(t *testing.T, method, path string, header http.Header, got an
 	if got.status == http.StatusRequestHeaderFieldsTooLarge {
 		return // by the server, before it came to a route
 	}
+	if got.header.Get("Cache-Control") != "no-store" || got.header.Get("X-Content-Type-Options") != "nosniff" {
+		t.Errorf("%s %s: the header of the answer %d is %v, want no-store and nosniff", method, path, got.status, got.header)
+	}
 	find, err := router()
 	if err != nil {
 		t.Fatal(err)

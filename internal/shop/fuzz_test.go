@@ -61,7 +61,7 @@ func FuzzRequest(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	client, err := OpenRedis("redis://127.0.0.1:1")
+	client, err := OpenRedis("redis://127.0.0.1:1", RedisPoolSize)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func FuzzSecrets(f *testing.F) {
 			if _, err := parseRedisURL(beforeURL + secret + afterURL); err == nil {
 				continue // opening it would look the host up
 			}
-			if _, err := OpenRedis(beforeURL + secret + afterURL); err == nil || strings.Contains(err.Error(), password) {
+			if _, err := OpenRedis(beforeURL+secret+afterURL, RedisPoolSize); err == nil || strings.Contains(err.Error(), password) {
 				t.Errorf("the error shows the password: %v", err)
 			}
 		}

@@ -52,7 +52,7 @@ func openUnready(t *testing.T, dsn, redisURL string, change func(*Config)) *runn
 		t.Fatal(err)
 	}
 	RedisLog(slog.New(slog.DiscardHandler))
-	client, err := OpenRedis(redisURL)
+	client, err := OpenRedis(redisURL, RedisPoolSize)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func openUnready(t *testing.T, dsn, redisURL string, change func(*Config)) *runn
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.UseLab(sleepy{s})
+	s.UseLab(sleepy{})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -103,33 +103,36 @@ func openUnready(t *testing.T, dsn, redisURL string, change func(*Config)) *runn
 const sleepHeader = "Test-Sleep"
 
 // sleepy is a lab that obeys sleepHeader.
-type sleepy struct{ *Shop }
+type sleepy struct{}
 
-func (s sleepy) Sale(header http.Header) (Sell, error) {
-	point, duration, asked := strings.Cut(header.Get(sleepHeader), " ")
-	if !asked {
-		return s.seller.Sell, nil
-	}
-	length, err := time.ParseDuration(duration)
-	if err != nil {
-		return nil, Malformed(err.Error())
-	}
+func (sleepy) Requests(shop http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		shop.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), sleepy{}, r.Header.Get(sleepHeader))))
+	})
+}
+
+func (sleepy) Sales(shop Sell) Sell {
 	return func(ctx context.Context, wanted stock.Sale) (stock.Order, error) {
-		return s.seller.Sell(sale.WithHook(ctx, func(_ context.Context, p sale.Point, _ []slog.Attr) {
+		text, _ := ctx.Value(sleepy{}).(string)
+		point, duration, asked := strings.Cut(text, " ")
+		if !asked {
+			return shop(ctx, wanted)
+		}
+		length, err := time.ParseDuration(duration)
+		if err != nil {
+			return stock.Order{}, Malformed(err.Error())
+		}
+		return shop(sale.WithHook(ctx, func(_ context.Context, p sale.Point, _ []slog.Attr) {
 			if p == sale.Point(point) {
 				time.Sleep(length)
 			}
 		}), wanted)
-	}, nil
+	}
 }
 
-func (sleepy) Order(o stock.Order) any {
-	return publicOrder{o.PublicID, o.ItemID, o.Quantity, o.CreatedAt}
-}
+func (sleepy) Order(o stock.Order) any { return showToCustomer(o) }
 
 func (sleepy) Close() error { return nil }
-
-func (sleepy) Answered(*http.Request, stock.Sale, func()) {}
 
 // holdLock takes the lock of an item as another process would, until the function that it returns.
 func (r *running) holdLock(item stock.Item) (release func()) {

@@ -1,23 +1,35 @@
 package shop
 
 import (
+	"database/sql"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
+	"github.com/redis/go-redis/v9"
 
 	"stocklock/internal/stock"
 	"stocklock/internal/testserver"
 )
 
-// TestAServerThatCannotWorkIsNoticedAndNoDefect makes Redis and MySQL refuse to work while they
-// answer: a sale is answered with 503, the operator is told what to do, and the shop is not ready.
-func TestAServerThatCannotWorkIsNoticedAndNoDefect(t *testing.T) {
+// governed is a shop with the least rights on servers of its own, which the test governs.
+type governed struct {
+	*running
+	admin *stock.Store
+	asked string // the shop's DSN
+	item  stock.Item
+}
+
+func openGoverned(t *testing.T) *governed {
+	t.Helper()
 	servers := testserver.Start(t)
 	mysql, err := servers.MySQL(t.Context())
 	if err != nil {
@@ -27,71 +39,253 @@ func TestAServerThatCannotWorkIsNoticedAndNoDefect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	admin, err := stock.Open(mysql.DSN())
-	if err != nil {
+	g := &governed{}
+	if g.admin, err = stock.Open(mysql.DSN()); err != nil {
 		t.Fatal(err)
 	}
-	defer admin.Close()
-	if err := admin.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+	if err := g.admin.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	if g.item, err = g.admin.CreateItem(t.Context(), "book", 100); err != nil {
 		t.Fatal(err)
 	}
 	cfg, err := mysqldriver.ParseDSN(mysql.DSN())
 	if err != nil {
 		t.Fatal(err)
 	}
-	asAdmin := func(statement string) {
-		t.Helper()
-		if _, err := admin.Pool().ExecContext(t.Context(), strings.ReplaceAll(statement, "DATABASE", cfg.DBName)); err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
+	cfg.User, cfg.Passwd = "shop", "geheim"
+	g.asked = cfg.FormatDSN()
+	g.running = &running{t: t} // for what comes before the shop
+	g.mysql("CREATE USER shop IDENTIFIED BY 'geheim'")
+	g.mysql("GRANT SELECT ON * TO shop")
+	g.mysql("GRANT UPDATE ON items TO shop")
+	g.mysql("GRANT INSERT ON orders TO shop")
+	g.running = openUnready(t, g.asked, redis.URL(), func(c *Config) { c.SchemaIsManaged = true })
+	t.Cleanup(func() { _ = g.admin.Close() }) // before the shop's, which looks for what goes on
+	return g
+}
+
+// mysql sends a statement as the administrator.
+func (g *governed) mysql(statement string, args ...any) {
+	g.t.Helper()
+	if _, err := g.admin.Pool().ExecContext(g.t.Context(), statement, args...); err != nil {
+		g.t.Fatalf("%s: %v", statement, err)
 	}
-	asAdmin("CREATE USER shop IDENTIFIED BY 'geheim'")
-	asAdmin("GRANT SELECT ON DATABASE.* TO shop")
-	asAdmin("GRANT UPDATE ON DATABASE.items TO shop")
-	asAdmin("GRANT INSERT ON DATABASE.orders TO shop")
-	asShop := *cfg
-	asShop.User, asShop.Passwd = "shop", "geheim"
-	s := openUnready(t, asShop.FormatDSN(), redis.URL(), func(c *Config) { c.SchemaIsManaged = true })
-	item, err := admin.CreateItem(t.Context(), "book", 100)
+}
+
+// command sends a command to Redis.
+func (g *governed) command(line string) {
+	g.t.Helper()
+	words := []any{}
+	for _, word := range strings.Fields(line) {
+		words = append(words, word)
+	}
+	if err := g.redis.Do(g.t.Context(), words...).Err(); err != nil {
+		g.t.Fatalf("%s: %v", line, err)
+	}
+}
+
+// disconnect ends the shop's connections to MySQL: a right or a limit counts from the next one on.
+func (g *governed) disconnect() {
+	g.t.Helper()
+	for _, id := range g.connections("") {
+		_, _ = g.admin.Pool().ExecContext(g.t.Context(), "KILL "+id) // it may have gone
+	}
+}
+
+// connections returns the ids of the shop's connections whose statement begins like this.
+func (g *governed) connections(statement string) (ids []string) {
+	g.t.Helper()
+	rows, err := g.admin.Pool().QueryContext(g.t.Context(),
+		"SELECT id FROM information_schema.processlist WHERE user = 'shop' AND COALESCE(info, '') LIKE ?", statement+"%")
 	if err != nil {
-		t.Fatal(err)
+		g.t.Fatal(err)
 	}
-	redisDo := func(args string) {
-		t.Helper()
-		words := []any{}
-		for _, word := range strings.Fields(args) {
-			words = append(words, word)
+	defer rows.Close()
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			g.t.Fatal(err)
 		}
-		if err := s.redis.Do(t.Context(), words...).Err(); err != nil {
-			t.Fatalf("%s: %v", args, err)
-		}
+		ids = append(ids, id)
 	}
+	if err := rows.Err(); err != nil {
+		g.t.Fatal(err)
+	}
+	return ids
+}
+
+// holdRow locks the item's row until the function that it returns.
+func (g *governed) holdRow() (release func()) {
+	g.t.Helper()
+	tx, err := g.admin.Pool().BeginTx(g.t.Context(), nil)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(g.t.Context(), "UPDATE items SET name = 'held' WHERE id = ?", g.item.ID); err != nil {
+		g.t.Fatal(err)
+	}
+	return func() { _ = tx.Rollback() }
+}
+
+// expectRefusal holds the answer of a sale to be clean: 503, with Retry-After, and no doubt.
+func (g *governed) expectRefusal(name string, got answer) {
+	g.t.Helper()
+	if got.problem() != "unavailable" || got.header.Get("Retry-After") == "" || strings.Contains(got.body, "unknown") {
+		g.t.Errorf("%s: a sale: %d %s, want unavailable, and no doubt", name, got.status, got.body)
+	}
+}
+
+// TestAServerThatCannotWorkIsNoticedAndNoDefect makes Redis and MySQL refuse to work while they
+// answer: a sale is answered with 503, the operator is told what to do, and the shop is not ready.
+func TestAServerThatCannotWorkIsNoticedAndNoDefect(t *testing.T) {
+	g := openGoverned(t)
 	for _, test := range []struct {
-		name         string
-		do           func(string)
-		breaks, ends string
-		advice       string
+		name   string
+		breaks func() (ends func())
+		advice string
 	}{
-		{"Redis without room", redisDo, "config set maxmemory 1", "config set maxmemory 0", "raise maxmemory"},
-		{"Redis as a replica", redisDo, "replicaof 127.0.0.1 1", "replicaof no one", "point SHOP_REDIS at the primary"},
-		{"Redis without replicas", redisDo, "config set min-replicas-to-write 1", "config set min-replicas-to-write 0", "min-replicas-to-write"},
-		{"MySQL read-only", asAdmin, "SET GLOBAL read_only = 1", "SET GLOBAL read_only = 0", "point SHOP_MYSQL at the primary"},
-		{"no INSERT", asAdmin, "REVOKE INSERT ON DATABASE.orders FROM shop", "GRANT INSERT ON DATABASE.orders TO shop", "grant the rights"},
-		{"a table that is gone", asAdmin, "RENAME TABLE orders TO orders2", "RENAME TABLE orders2 TO orders", "run shop migrate"},
+		{"Redis without room", g.by(g.command, "config set maxmemory 1", "config set maxmemory 0"), "raise maxmemory"},
+		{"Redis as a replica", g.by(g.command, "replicaof 127.0.0.1 1", "replicaof no one"), "point SHOP_REDIS at the primary"},
+		{"Redis without replicas", g.by(g.command, "config set min-replicas-to-write 1", "config set min-replicas-to-write 0"), "min-replicas-to-write"},
+		{"Redis without a disk", g.failSnapshot, "Redis cannot write its snapshot"},
+		{"Redis in a script", g.occupyRedis, "SCRIPT KILL"},
+		{"MySQL read-only", g.by(g.statement, "SET GLOBAL read_only = 1", "SET GLOBAL read_only = 0"), "point SHOP_MYSQL at the primary"},
+		{"no INSERT", g.by(g.statement, "REVOKE INSERT ON orders FROM shop", "GRANT INSERT ON orders TO shop"), "grant the rights"},
+		{"a table that is gone", g.by(g.statement, "RENAME TABLE orders TO orders2", "RENAME TABLE orders2 TO orders"), "run shop migrate"},
+		{"another password", func() func() {
+			g.mysql("ALTER USER shop IDENTIFIED BY 'other'")
+			g.disconnect()
+			return func() { g.mysql("ALTER USER shop IDENTIFIED BY 'geheim'") }
+		}, "correct SHOP_MYSQL"},
+		{"no connection left to the user", g.useUpConnections, "max_user_connections"},
 	} {
-		waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == http.StatusOK })
-		if got := s.buy(item); got.status != 201 {
+		waitFor(t, "the shop to be ready", func() bool { return g.get("/readyz").status == http.StatusOK })
+		if got := g.buy(g.item); got.status != 201 {
 			t.Fatalf("%s: a sale before: %d %s", test.name, got.status, got.body)
 		}
-		test.do(test.breaks)
-		if got := s.buy(item); got.problem() != "unavailable" || got.header.Get("Retry-After") == "" || strings.Contains(got.body, "unknown") {
-			t.Errorf("%s: a sale: %d %s, want unavailable, and no doubt", test.name, got.status, got.body)
-		}
-		waitFor(t, test.name+": the shop to notice", func() bool { return s.get("/readyz").status == 503 })
-		if !strings.Contains(s.log.String(), test.advice) {
+		ends := test.breaks()
+		g.expectRefusal(test.name, g.buy(g.item))
+		waitFor(t, test.name+": the shop to notice", func() bool { return g.get("/readyz").status == 503 })
+		if !strings.Contains(g.log.String(), test.advice) {
 			t.Errorf("%s: the log does not say %q", test.name, test.advice)
 		}
-		test.do(test.ends)
+		ends()
+	}
+}
+
+func (g *governed) statement(statement string) { g.mysql(statement) }
+
+// by returns a case that breaks and ends with one command each.
+func (g *governed) by(send func(string), breaks, ends string) func() func() {
+	return func() func() {
+		send(breaks)
+		return func() { send(ends) }
+	}
+}
+
+// failSnapshot puts a folder where Redis wants to write its snapshot.
+func (g *governed) failSnapshot() func() {
+	dir, err := g.redis.ConfigGet(g.t.Context(), "dir").Result()
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	inTheWay := filepath.Join(dir["dir"], "dump.rdb", "folder")
+	if err := os.MkdirAll(inTheWay, 0o755); err != nil {
+		g.t.Fatal(err)
+	}
+	if err := g.redis.ConfigSet(g.t.Context(), "save", "3600 1000000").Err(); err != nil {
+		g.t.Fatal(err)
+	}
+	_ = g.redis.BgSave(g.t.Context()).Err()
+	waitFor(g.t, "the snapshot to fail", func() bool {
+		return strings.Contains(g.redis.Info(g.t.Context(), "persistence").Val(), "rdb_last_bgsave_status:err")
+	})
+	return func() { _ = g.redis.ConfigSet(g.t.Context(), "save", "").Err() }
+}
+
+// occupyRedis runs a script without end.
+func (g *governed) occupyRedis() func() {
+	g.command("config set busy-reply-threshold 20")
+	began := make(chan struct{})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		close(began)
+		_ = g.redis.Eval(g.t.Context(), "while true do end", nil).Err()
+	}()
+	<-began
+	waitFor(g.t, "Redis to be busy", func() bool { return redis.HasErrorPrefix(g.redis.Ping(g.t.Context()).Err(), "BUSY") })
+	return func() {
+		if err := g.redis.ScriptKill(g.t.Context()).Err(); err != nil {
+			g.t.Error(err)
+		}
+		<-ended
+	}
+}
+
+// useUpConnections takes the one connection that the user may still have.
+func (g *governed) useUpConnections() func() {
+	g.mysql("ALTER USER shop WITH MAX_USER_CONNECTIONS 1")
+	db, err := sql.Open("mysql", g.asked)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	waitFor(g.t, "the only connection", func() bool {
+		g.disconnect()
+		return db.PingContext(g.t.Context()) == nil
+	})
+	return func() {
+		_ = db.Close()
+		g.mysql("ALTER USER shop WITH MAX_USER_CONNECTIONS 0")
+	}
+}
+
+// TestAStatementThatIsEndedIsNoDefect ends statements that wait for a row: by KILL QUERY, and by
+// MariaDB's max_statement_time.
+func TestAStatementThatIsEndedIsNoDefect(t *testing.T) {
+	g := openGoverned(t)
+	waitFor(t, "the shop to be ready", func() bool { return g.get("/readyz").status == http.StatusOK })
+	release := g.holdRow()
+	answers := make(chan answer, 1)
+	go func() { answers <- g.buy(g.item) }()
+	var waiting []string
+	waitFor(t, "a statement that waits", func() bool {
+		waiting = g.connections("UPDATE")
+		return len(waiting) > 0
+	})
+	g.mysql("KILL QUERY " + waiting[0])
+	g.expectRefusal("a statement that was killed", <-answers)
+	release()
+
+	if version, err := g.admin.Version(t.Context()); err != nil || !strings.Contains(version, "MariaDB") {
+		t.Logf("not tested: max_statement_time, which %s %v does not have", version, err)
+		return
+	}
+	g.mysql("SET GLOBAL max_statement_time = 0.3")
+	g.disconnect()
+	release = g.holdRow()
+	defer release()
+	g.expectRefusal("a statement that took too long", g.buy(g.item))
+	for _, advice := range []string{"who sends KILL", "max_statement_time"} {
+		if !strings.Contains(g.log.String(), advice) {
+			t.Errorf("the log does not say %q", advice)
+		}
+	}
+}
+
+// TestErrorsOfServersThatCannotWorkNowAreAdvised lists what a server says that is up: none is a
+// defect of the shop, and none leaves the outcome open.
+func TestErrorsOfServersThatCannotWorkNowAreAdvised(t *testing.T) {
+	for _, number := range []uint16{1203, 1226, 1045, 1317, 1969, 3024, 1114, 1021, 1047, 1142} {
+		err := fmt.Errorf("order 1 of item 1: %w", &mysqldriver.MySQLError{Number: number})
+		if got := explain(t.Context(), err); got != errNotNow || got.status != 503 || got.retryAfter == 0 || advice(err) == "" {
+			t.Errorf("MySQL's error %d is answered with %+v, and the advice %q", number, got, advice(err))
+		}
+	}
+	if got := explain(t.Context(), &mysqldriver.MySQLError{Number: 1064}); got.kind != internalError {
+		t.Errorf("a syntax error is answered with %+v", got)
 	}
 }
 

@@ -15,7 +15,7 @@ const profileTimeout = 2 * time.Minute
 
 func (s *Shop) internalServer() *http.Server {
 	return &http.Server{
-		Handler:           s.internalRoutes(),
+		Handler:           neverKept(s.internalRoutes()),
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      profileTimeout,

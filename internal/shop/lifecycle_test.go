@@ -176,6 +176,40 @@ func TestNobodyWaitsLongForMySQL(t *testing.T) {
 	waitFor(t, "the shop to notice", func() bool { return s.get("/readyz").status == 503 })
 }
 
+// TestNobodyWaitsLongForRedis stops Redis: every sale is answered with 503, and within its deadline.
+func TestNobodyWaitsLongForRedis(t *testing.T) {
+	redis := ownRedis(t)
+	s := openUnready(t, testserver.Database(t), redis.URL(), func(c *Config) { c.Deps.Wait = time.Second })
+	waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
+	item := s.item(1000)
+	if err := redis.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	defer redis.Resume()
+	var crowd sync.WaitGroup
+	for range 100 {
+		crowd.Go(func() {
+			began := time.Now()
+			got := s.buy(item)
+			if took := time.Since(began); got.problem() != "unavailable" && got.problem() != "busy" || got.header.Get("Retry-After") == "" || took > time.Second+requestMargin+2*time.Second {
+				t.Errorf("answered %d %s after %s", got.status, got.body, took)
+			}
+		})
+	}
+	crowd.Wait()
+	if left := s.left(item); left != 1000 {
+		t.Errorf("%d units are left of 1000", left)
+	}
+	waitFor(t, "the shop to notice", func() bool { return s.get("/readyz").status == 503 })
+	if err := redis.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the shop to be ready again", func() bool { return s.get("/readyz").status == 200 })
+	if got := s.buy(item); got.status != 201 {
+		t.Errorf("a sale with Redis again: %d %s", got.status, got.body)
+	}
+}
+
 // ownRedis is one that the test may kill.
 func ownRedis(t *testing.T) *testserver.Redis {
 	t.Helper()

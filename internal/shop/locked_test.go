@@ -15,7 +15,7 @@ import (
 )
 
 func TestLockedHoldsTheLockAroundTheHandlers(t *testing.T) {
-	client, err := OpenRedis("redis://" + testserver.RedisAddr(t))
+	client, err := OpenRedis("redis://"+testserver.RedisAddr(t), RedisPoolSize)
 	if err != nil {
 		t.Fatal(err)
 	}

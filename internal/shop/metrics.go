@@ -1,8 +1,12 @@
 package shop
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
+	"net/http"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -23,6 +27,8 @@ type metrics struct {
 	renewals prometheus.Counter
 	losses   prometheus.Counter
 
+	logDropped *prometheus.CounterVec
+
 	batchSize prometheus.Histogram
 	batchWait prometheus.Histogram
 }
@@ -35,8 +41,8 @@ func newMetrics(s *Shop) *metrics {
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "shop_request_duration_seconds", Buckets: latencies,
-			Help: "Time to answer, by route and outcome: ok, sold, replayed, client-gone, or the problem's type.",
-		}, []string{"route", "outcome"}),
+			Help: "Time to answer, by method, route, status and outcome: ok, sold, replayed, client-gone, closed (without an answer, status none), or the problem's type.",
+		}, []string{"method", "route", "outcome", "status"}),
 		lockWait: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "shop_lock_wait_seconds", Buckets: latencies,
 			Help: "Time from asking for an item's lock to having it.",
@@ -55,6 +61,9 @@ func newMetrics(s *Shop) *metrics {
 		losses: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "shop_lock_losses_total", Help: "Locks that were lost while they were held.",
 		}),
+		logDropped: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "shop_log_dropped_total", Help: "Log records that were left out of a flood of the same, by level.",
+		}, []string{"level"}),
 		batchSize: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "shop_batch_size", Buckets: prometheus.ExponentialBuckets(1, 2, 9),
 			Help: "Sales that were made in one transaction, by the strategy batched. Its count is the number of batches.",
@@ -69,11 +78,18 @@ func newMetrics(s *Shop) *metrics {
 	}
 	// So are these: a rate does not see the value that a series begins with, and a sale may be
 	// fenced off once in the life of a shop.
-	for _, outcome := range []string{"sold", "replayed", soldOut.slug, fencedOff.slug, busy.slug, conflict.slug, lockLost.slug, unavailable.slug, internalError.slug} {
-		m.requests.WithLabelValues(apiPrefix+ordersOfItem, outcome)
+	for _, k := range []kind{
+		{slug: "sold", status: http.StatusCreated}, {slug: "replayed", status: http.StatusCreated},
+		soldOut, fencedOff, busy, conflict, lockLost, unavailable, internalError,
+	} {
+		m.requests.WithLabelValues(http.MethodPost, apiPrefix+ordersOfItem, k.slug, strconv.Itoa(k.status))
+	}
+	m.requests.WithLabelValues(http.MethodPost, apiPrefix+ordersOfItem, outcomeClosed, noStatus)
+	for _, level := range []string{"debug", "info", "warn", "error"} {
+		m.logDropped.WithLabelValues(level)
 	}
 	m.registry.MustRegister(
-		m.requests, m.lockWait, m.lockHold, m.handoffs, m.renewals, m.losses, m.batchSize, m.batchWait,
+		m.requests, m.lockWait, m.lockHold, m.handoffs, m.renewals, m.losses, m.logDropped, m.batchSize, m.batchWait,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "shop_requests_in_flight", Help: "API requests under way.",
 		}, func() float64 { return float64(s.inFlight.Load()) }),
@@ -92,20 +108,32 @@ func newMetrics(s *Shop) *metrics {
 	return m
 }
 
-const outcomeKey = "outcome"
+const (
+	outcomeKey    = "outcome"
+	outcomeClosed = "closed" // the connection, without an answer
+	noStatus      = "none"
+)
 
-// observe measures every request.
+// methods are the values of the label. Clients could make up any number of others, and of paths.
+var methods = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions,
+}
+
+// observe measures every request, also one whose connection is closed without an answer.
 func (m *metrics) observe(c *gin.Context) {
 	began := time.Now()
+	defer func() {
+		method, status := c.Request.Method, strconv.Itoa(c.Writer.Status())
+		if !slices.Contains(methods, method) {
+			method = "other"
+		}
+		outcome := cmp.Or(c.GetString(outcomeKey), "ok")
+		if outcome == outcomeClosed {
+			status = noStatus
+		}
+		m.requests.WithLabelValues(method, cmp.Or(c.FullPath(), "none"), outcome, status).Observe(time.Since(began).Seconds())
+	}()
 	c.Next()
-	route, outcome := c.FullPath(), c.GetString(outcomeKey)
-	if route == "" {
-		route = "none" // never the path itself: clients could make up any number of them
-	}
-	if outcome == "" {
-		outcome = "ok"
-	}
-	m.requests.WithLabelValues(route, outcome).Observe(time.Since(began).Seconds())
 }
 
 // lockHooks count what the reference lock does. Its wait and hold are measured as

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goccy/go-yaml"
+
 	"stocklock/internal/testserver"
 )
 
@@ -48,21 +50,24 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 	for i := range 20 {
 		s.get(fmt.Sprintf("/made/up/%d", i))
 	}
+	s.do(t.Context(), "MADE-UP", "/api/v1/items", "", nil)
 	series := s.scrape()
-	orders := func(outcome string) string {
-		return fmt.Sprintf(`shop_request_duration_seconds_count{outcome=%q,route="/api/v1/items/:item/orders"}`, outcome)
+	orders := func(outcome string, status int) string {
+		return fmt.Sprintf(`shop_request_duration_seconds_count{method="POST",outcome=%q,route="/api/v1/items/:item/orders",status="%d"}`, outcome, status)
 	}
 	for name, want := range map[string]float64{
-		orders("sold"): 2, orders("sold-out"): 1, orders("replayed"): 1,
-		orders("fenced-off"): 0, orders("lock-lost"): 0, orders("busy"): 0, orders("unavailable"): 0,
-		`shop_request_duration_seconds_count{outcome="not-found",route="none"}`: 20,
-		"shop_lock_wait_seconds_count":                                          3,
-		"shop_lock_hold_seconds_count":                                          3,
-		"shop_requests_in_flight":                                               0,
-		`shop_dependency_up{dependency="mysql"}`:                                1,
-		`shop_dependency_up{dependency="redis"}`:                                1,
-		`go_sql_max_open_connections{db_name="mysql"}`:                          50,
-		`shop_info{name="test-shop",strategy="fenced-relative"}`:                1,
+		orders("sold", 201): 2, orders("sold-out", 409): 1, orders("replayed", 201): 1,
+		orders("fenced-off", 409): 0, orders("lock-lost", 503): 0, orders("busy", 503): 0, orders("unavailable", 503): 0,
+		`shop_request_duration_seconds_count{method="GET",outcome="not-found",route="none",status="404"}`:            20,
+		`shop_request_duration_seconds_count{method="other",outcome="method-not-allowed",route="none",status="405"}`: 1,
+		"shop_lock_wait_seconds_count":                           3,
+		"shop_lock_hold_seconds_count":                           3,
+		"shop_requests_in_flight":                                0,
+		`shop_dependency_up{dependency="mysql"}`:                 1,
+		`shop_dependency_up{dependency="redis"}`:                 1,
+		`go_sql_max_open_connections{db_name="mysql"}`:           50,
+		"redis_pool_connections_max":                             128,
+		`shop_info{name="test-shop",strategy="fenced-relative"}`: 1,
 	} {
 		if got, there := series[name]; !there || got != want {
 			t.Errorf("%s is %v (there: %t), want %v", name, got, there, want)
@@ -174,28 +179,67 @@ func TestTheDashboardAsksForWhatThereIs(t *testing.T) {
 			t.Errorf("the panel %q asks %q, which is not in datasources.yml", panel.Title, panel.Datasource.UID)
 		}
 		for _, target := range panel.Targets {
-			labels := []string{}
-			for _, by := range promBy.FindAllStringSubmatch(target.Expr, -1) {
-				labels = append(labels, strings.Split(strings.ReplaceAll(by[1], " ", ""), ",")...)
-			}
-			for _, word := range legendWord.FindAllStringSubmatch(target.LegendFormat, -1) {
-				labels = append(labels, word[1])
-			}
-			bare := promBy.ReplaceAllString(promRange.ReplaceAllString(target.Expr, ""), "")
-			for _, word := range promWord.FindAllStringSubmatch(bare, -1) {
-				if strings.HasSuffix(word[2], "(") {
-					continue
-				}
-				asked++
-				if !hasSeries(series, word[1], promLabel.FindAllString(word[2], -1), labels) {
-					t.Errorf("the panel %q asks for %s with the labels %q, which no shop has", panel.Title, word[0], labels)
-				}
-			}
+			asked += checkPromQL(t, series, fmt.Sprintf("the panel %q", panel.Title), target.Expr, target.LegendFormat)
 		}
 	}
 	if asked < 25 {
 		t.Errorf("the dashboard asks for %d metrics", asked)
 	}
+}
+
+func TestTheAlertsAskForWhatThereIs(t *testing.T) {
+	raw, err := os.ReadFile("../../deploy/alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules struct {
+		Groups []struct {
+			Rules []struct {
+				Alert, Expr string
+				Annotations map[string]string
+			}
+		}
+	}
+	if err := yaml.Unmarshal(raw, &rules); err != nil {
+		t.Fatal(err)
+	}
+	series, asked := open(t, nil).scrape(), 0
+	series[`up{job="shop"}`] = 1 // Prometheus adds it
+	for _, group := range rules.Groups {
+		for _, rule := range group.Rules {
+			asked += checkPromQL(t, series, "the alert "+rule.Alert, rule.Expr, "")
+			if rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" {
+				t.Errorf("the alert %s does not say what it means", rule.Alert)
+			}
+		}
+	}
+	if asked < 12 {
+		t.Errorf("the alerts ask for %d metrics", asked)
+	}
+}
+
+// checkPromQL holds an expression against the series of a shop. It returns how many metrics the
+// expression asks for.
+func checkPromQL(t *testing.T, series map[string]float64, whose, expr, legend string) (asked int) {
+	t.Helper()
+	labels := []string{}
+	for _, by := range promBy.FindAllStringSubmatch(expr, -1) {
+		labels = append(labels, strings.Split(strings.ReplaceAll(by[1], " ", ""), ",")...)
+	}
+	for _, word := range legendWord.FindAllStringSubmatch(legend, -1) {
+		labels = append(labels, word[1])
+	}
+	bare := promBy.ReplaceAllString(promRange.ReplaceAllString(expr, ""), "")
+	for _, word := range promWord.FindAllStringSubmatch(bare, -1) {
+		if strings.HasSuffix(word[2], "(") {
+			continue
+		}
+		asked++
+		if !hasSeries(series, word[1], promLabel.FindAllString(word[2], -1), labels) {
+			t.Errorf("%s asks for %s with the labels %q, which no shop has", whose, word[0], labels)
+		}
+	}
+	return asked
 }
 
 // hasSeries says whether a metric has a series with these pairs of a label and its value, and with

@@ -32,7 +32,7 @@ func (s *Shop) postOrder(c *gin.Context) {
 	}
 	replayed := false
 	order, err := inPlace(s, c, func(ctx context.Context) (order stock.Order, err error) {
-		order, replayed, err = s.sell(ctx, c.Request.Header, sale)
+		order, replayed, err = s.sell(ctx, sale)
 		s.health.sold(err != nil && ctx.Err() == nil && slices.Contains([]string{unavailable.slug, internalError.slug}, explain(ctx, err).slug))
 		return order, err
 	})
@@ -56,9 +56,6 @@ func (s *Shop) postOrder(c *gin.Context) {
 	// With its length, the answer is complete as soon as its bytes are sent.
 	c.Header("Content-Length", strconv.Itoa(len(body)))
 	c.Data(http.StatusCreated, "application/json; charset=utf-8", body)
-	if s.lab != nil {
-		s.lab.Answered(c.Request, sale, c.Writer.Flush)
-	}
 }
 
 // publicOrder is what a customer sees of an order.
@@ -69,11 +66,7 @@ type publicOrder struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
-// show returns what is shown of an order: a lab shows all of it.
-func (s *Shop) show(o stock.Order) any {
-	if s.lab != nil {
-		return s.lab.Order(o)
-	}
+func showToCustomer(o stock.Order) any {
 	return publicOrder{o.PublicID, o.ItemID, o.Quantity, o.CreatedAt}
 }
 

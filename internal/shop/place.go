@@ -26,7 +26,7 @@ var errOverdue = refusal{unavailable, "the request took too long before anything
 // returns after the write.
 func inPlace[T any](s *Shop, c *gin.Context, fn func(ctx context.Context) (T, error)) (result T, err error) {
 	if !s.enter() {
-		s.waitToBeRejected(c.Request.Context())
+		s.waitToBeRejected(c)
 		return result, errCrowded
 	}
 	defer s.leave()
@@ -60,14 +60,15 @@ const (
 // Retry-After: answered at once they would come back at once, and their rejections would cost the
 // processor time that sales need. As many may wait as there are places; the connection of any other
 // is closed without an answer.
-func (s *Shop) waitToBeRejected(ctx context.Context) {
+func (s *Shop) waitToBeRejected(c *gin.Context) {
 	defer s.rejected.Add(-1)
 	if s.rejected.Add(1) > s.MaxInFlight {
+		c.Set(outcomeKey, outcomeClosed)
 		panic(http.ErrAbortHandler)
 	}
 	select {
 	case <-time.After(leastRejection + rand.N(mostRejection-leastRejection)):
-	case <-ctx.Done():
+	case <-c.Request.Context().Done():
 	}
 }
 

@@ -22,19 +22,21 @@ const (
 	redisPoolTimeout = 3 * time.Second
 )
 
-// redisPoolSize bounds how many waiters of polled locks talk to Redis in the
-// same moment; each does so for a fraction of a millisecond, every retry.
-const redisPoolSize = 128
+// RedisPoolSize is the usual number of connections to one Redis server. It bounds how many waiters
+// of polled locks talk to Redis in the same moment; each does so for a fraction of a millisecond,
+// every retry.
+const RedisPoolSize = 128
 
-// OpenRedis prepares a client for one of these URLs, with rediss instead of
-// redis for TLS. It does not connect. Errors never contain the URL, which may hold a
+// OpenRedis prepares a client with so many connections at most to each server, for one of these
+// URLs, with rediss instead of redis for TLS. Subscriptions and probes have connections of their own
+// besides. It does not connect. Errors never contain the URL, which may hold a
 // password.
 //
 //	redis://user:password@host:6379/0                              one server
 //	redis://host:6379?cluster=true&addr=host2:6379                 Redis Cluster, one or more of its nodes
 //	redis://host:26379?master_name=main&addr=host2:26379           Sentinel: user:password@ is for the Sentinels,
 //	                                                               &username=&password= for the servers
-func OpenRedis(rawURL string) (redis.UniversalClient, error) {
+func OpenRedis(rawURL string, poolSize int) (redis.UniversalClient, error) {
 	o, err := parseRedisURL(rawURL)
 	if err != nil {
 		return nil, errRedisURL
@@ -46,7 +48,7 @@ func OpenRedis(rawURL string) (redis.UniversalClient, error) {
 	o.DialerRetries = 1
 	o.ContextTimeoutEnabled = true
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = redisDialTimeout, redisIOTimeout, redisIOTimeout
-	o.PoolSize, o.PoolTimeout = redisPoolSize, redisPoolTimeout
+	o.PoolSize, o.PoolTimeout = poolSize, redisPoolTimeout
 	// A handshake of one vendor's servers, noise on all others.
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return redis.NewUniversalClient(o), nil
@@ -133,6 +135,17 @@ func apart(client redis.UniversalClient) redis.UniversalClient {
 		return redis.NewClusterClient(&o)
 	}
 	return client
+}
+
+// poolSize is how many connections a client opens at most to one server.
+func poolSize(client redis.UniversalClient) int {
+	switch c := client.(type) {
+	case *redis.Client:
+		return c.Options().PoolSize
+	case *redis.ClusterClient:
+		return c.Options().PoolSize
+	}
+	return 0
 }
 
 // redisAddr says where a client connects to, for people.

@@ -129,7 +129,7 @@ func TestOrdersAreJSONInUTF8(t *testing.T) {
 func TestABodyThatCannotBeRead(t *testing.T) {
 	s := open(t, nil)
 	item := s.item(1)
-	impatient := httptest.NewUnstartedServer(s.engine())
+	impatient := httptest.NewUnstartedServer(s.handler())
 	impatient.Config.ReadTimeout = 300 * time.Millisecond
 	impatient.Start()
 	defer impatient.Close()

@@ -129,7 +129,7 @@ func TestClientsThatLeaveAreNoWarning(t *testing.T) {
 	leave()
 	crowd.Wait()
 	holder.Wait()
-	const gone = `shop_request_duration_seconds_count{outcome="client-gone",route="/api/v1/items/:item/orders"}`
+	const gone = `shop_request_duration_seconds_count{method="POST",outcome="client-gone",route="/api/v1/items/:item/orders",status="503"}`
 	waitFor(t, "all to have left", func() bool { return s.scrape()[gone] == 5 })
 	if log := s.log.String(); strings.Contains(log, `"level":"WARN"`) || strings.Contains(log, `"level":"ERROR"`) {
 		t.Errorf("a warning: %s", log)
@@ -166,6 +166,10 @@ func TestACrowdBeyondTheLimitIsTurnedAway(t *testing.T) {
 	}
 	if took := time.Since(began); aborted == 0 || took < leastRejection {
 		t.Errorf("of 8 requests beyond the places, %d were closed without an answer, the last was answered after %s", aborted, took)
+	}
+	const closed = `shop_request_duration_seconds_count{method="GET",outcome="closed",route="/api/v1/items",status="none"}`
+	if counted := s.scrape()[closed]; counted < float64(aborted) {
+		t.Errorf("%v requests were counted as closed, %d were", counted, aborted)
 	}
 	if got := s.get("/readyz"); got.status != 200 {
 		t.Errorf("/readyz in the crowd: %d %s", got.status, got.body)

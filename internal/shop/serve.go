@@ -72,9 +72,27 @@ func (s *Shop) Serve(ctx context.Context, public, internal net.Listener) error {
 	return err
 }
 
+// handler answers the requests on the public listener.
+func (s *Shop) handler() http.Handler {
+	routes := neverKept(s.engine())
+	if s.lab != nil {
+		return s.lab.Requests(routes)
+	}
+	return routes
+}
+
+// neverKept keeps all answers out of caches, and browsers from guessing what they are.
+func neverKept(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		next.ServeHTTP(w, r)
+	})
+}
+
 func (s *Shop) server(selling context.Context) *http.Server {
 	return &http.Server{
-		Handler:           s.engine(),
+		Handler:           s.handler(),
 		BaseContext:       func(net.Listener) context.Context { return selling },
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,

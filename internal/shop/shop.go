@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,6 +52,8 @@ type Shop struct {
 	Config
 	store   *stock.Store
 	seller  *strategy.Seller
+	sellBy  Sell                  // the seller's, around which there may be a lab
+	show    func(stock.Order) any // what is shown of an order
 	lab     Lab                   // nil in production
 	probe   redis.UniversalClient // one connection for probes, which must not wait for those of sales
 	health  *health
@@ -73,14 +76,16 @@ func New(cfg Config) (*Shop, error) {
 		prepare = store.Migrated
 	}
 	s := &Shop{Config: cfg, store: store, probe: apart(cfg.Deps.Redis)}
-	s.health = newHealth(cfg.Log,
-		&dependency{name: "mysql", where: store.Addr(), prepare: func(ctx context.Context) error { return prepare(ctx, cfg.Log) }, there: store.Ping, ping: store.CanSell},
+	s.Log = newLog(cfg.Log, func(level slog.Level) { s.metrics.logDropped.WithLabelValues(strings.ToLower(level.String())).Inc() })
+	s.health = newHealth(s.Log,
+		&dependency{name: "mysql", where: store.Addr(), prepare: func(ctx context.Context) error { return prepare(ctx, s.Log) }, there: store.Ping, ping: store.CanSell},
 		&dependency{name: "redis", where: redisAddr(cfg.Deps.Redis), ping: canLock(s.probe)},
 	)
 	s.metrics = newMetrics(s)
 	s.Deps.Hooks = s.metrics.lockHooks()
 	s.Deps.Batched = s.metrics.batched
 	s.seller = strategy.New(cfg.Strategy, s.Deps)
+	s.sellBy, s.show = s.seller.Sell, showToCustomer
 	return s, nil
 }
 

@@ -27,7 +27,8 @@ type Store struct {
 	pinned bool // db works on one connection: see GetLock
 }
 
-// PoolSize is how many connections a store opens at most, and keeps.
+// PoolSize is how many connections a store opens at most, and keeps, unless [WithPoolSize] says
+// otherwise.
 const PoolSize = 50
 
 // How long the driver waits, unless the DSN says otherwise. All are shorter than
@@ -47,7 +48,7 @@ const rowLockPatience = "5"
 // "user:password@tcp(host:3306)/stocklock". It does not connect: see [Store.Ping].
 // Errors never contain the DSN, which holds a password.
 func Open(dsn string, options ...Option) (*Store, error) {
-	how := opening{pool: sql.OpenDB}
+	how := opening{pool: sql.OpenDB, size: PoolSize}
 	for _, option := range options {
 		option(&how)
 	}
@@ -87,8 +88,8 @@ func Open(dsn string, options ...Option) (*Store, error) {
 		return nil, fmt.Errorf("stock: open MySQL: %w", err)
 	}
 	pool := how.pool(connector)
-	pool.SetMaxOpenConns(PoolSize)
-	pool.SetMaxIdleConns(PoolSize)
+	pool.SetMaxOpenConns(how.size)
+	pool.SetMaxIdleConns(how.size)
 	pool.SetConnMaxLifetime(5 * time.Minute)
 	db, err := gorm.Open(mysql.New(mysql.Config{Conn: pool, SkipInitializeWithVersion: true}), &gorm.Config{
 		SkipDefaultTransaction: true,

@@ -14,6 +14,13 @@ type Option func(*opening)
 
 type opening struct {
 	pool func(driver.Connector) *sql.DB
+	size int
+}
+
+// WithPoolSize bounds the connections to another number than [PoolSize]. Probes and migrations have
+// connections of their own besides.
+func WithPoolSize(connections int) Option {
+	return func(o *opening) { o.size = connections }
 }
 
 // WithPool has the store's connections opened by another function than [sql.OpenDB].

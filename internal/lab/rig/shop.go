@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -27,10 +28,12 @@ type Shop struct {
 // ShopOptions are the settings of a shop.
 type ShopOptions struct {
 	Name string            // SHOP_NAME
-	Env  map[string]string // additional SHOP_ variables
+	Env  map[string]string // more SHOP_ variables; an empty one is not set, so that the shop's default counts
+	Live bool              // do not wait until the shop is ready, only until it answers
 }
 
-// Shop starts a shop and waits until it is ready.
+// Shop starts a shop and waits until it is ready. It drains without a delay unless o.Env says
+// otherwise.
 func (r *Rig) Shop(ctx context.Context, o ShopOptions) (*Shop, error) {
 	program, err := r.ShopBinary(ctx)
 	if err != nil {
@@ -50,13 +53,21 @@ func (r *Rig) Shop(ctx context.Context, o ShopOptions) (*Shop, error) {
 		}
 		internal := net.JoinHostPort("127.0.0.1", strconv.Itoa(internalPort))
 		shop.Internal = "http://" + internal
-		env := []string{"SHOP_NAME=" + o.Name, "SHOP_ADDR=" + addr, "SHOP_INTERNAL_ADDR=" + internal, "SHOP_DRAIN_DELAY=0s"}
-		for name, value := range o.Env {
-			env = append(env, name+"="+value)
+		settings := map[string]string{"SHOP_NAME": o.Name, "SHOP_ADDR": addr, "SHOP_INTERNAL_ADDR": internal, "SHOP_DRAIN_DELAY": "0s"}
+		maps.Copy(settings, o.Env)
+		var env []string
+		for name, value := range settings {
+			if value != "" {
+				env = append(env, name+"="+value)
+			}
+		}
+		probe := "/readyz"
+		if o.Live {
+			probe = "/livez"
 		}
 		shop.Process = &testserver.Process{Program: testserver.Program{
 			Name: "shop " + o.Name, Args: []string{program}, Env: env, Dir: dir,
-			Ready: func(ctx context.Context) error { return Ready(ctx, shop.URL) },
+			Ready: func(ctx context.Context) error { return ask(ctx, shop.URL+probe) },
 		}}
 		return r.Launch(ctx, shop.Process)
 	})
@@ -64,10 +75,12 @@ func (r *Rig) Shop(ctx context.Context, o ShopOptions) (*Shop, error) {
 }
 
 // Ready returns nil when the shop at url is ready.
-func Ready(ctx context.Context, url string) error {
+func Ready(ctx context.Context, url string) error { return ask(ctx, url+"/readyz") }
+
+func ask(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
 	}
@@ -78,7 +91,7 @@ func Ready(ctx context.Context, url string) error {
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		body, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
-		return fmt.Errorf("%s/readyz: %s: %s", url, answer.Status, bytes.TrimSpace(body))
+		return fmt.Errorf("%s: %s: %s", url, answer.Status, bytes.TrimSpace(body))
 	}
 	return nil
 }

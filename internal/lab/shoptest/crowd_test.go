@@ -2,6 +2,7 @@ package shoptest
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"runtime"
@@ -9,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"stocklock/internal/shop/labmode"
 )
 
 // TestACrowdIsShed opens more connections than a shop lets in. What it does not sell it turns away,
@@ -68,4 +71,37 @@ func peakMemory(t *testing.T, pid int) (bytes int64) {
 		t.Fatalf("no VmHWM in %s", status)
 	}
 	return bytes << 10
+}
+
+// TestPoolsOfOneSell has the smallest pools that can be configured: sales wait for each other, and
+// none waits for a connection that it has itself.
+func TestPoolsOfOneSell(t *testing.T) {
+	l := openShops(t, 1, "SHOP_MYSQL_POOL", "1", "SHOP_REDIS_POOL", "1")
+	item := l.item(1000)
+	var buying sync.WaitGroup
+	for _, name := range []string{"fenced-relative", "reentrant", "for-update", "conditional", "get-lock"} {
+		for range 5 {
+			buying.Go(func() {
+				got := post(t.Context(), l.shops[0], item, http.Header{labmode.StrategyHeader: {name}}, "")
+				if got == nil || got.StatusCode != http.StatusCreated {
+					t.Errorf("%s: %+v; the log: %s", name, got, l.shops[0].LogTail())
+				}
+			})
+		}
+	}
+	buying.Wait()
+	answer, err := http.Get(l.shops[0].Internal + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	metrics, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`go_sql_max_open_connections{db_name="mysql"} 1` + "\n", "redis_pool_connections_max 1\n"} {
+		if !strings.Contains(string(metrics), want) {
+			t.Errorf("the metrics have no %q", want)
+		}
+	}
 }

@@ -3,6 +3,9 @@ package shoptest
 import (
 	"context"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,71 +14,105 @@ import (
 	"stocklock/internal/lab/rig"
 )
 
-// TestARollingRestartFailsNoRequest restarts three shops in turn under load, behind
-// a balancer that looks at readiness as any does: often, but not always.
+// TestARollingRestartFailsNoRequest restarts three shops in turn, with the drain of their default
+// settings, behind a reverse proxy that probes readiness every 500 ms.
 func TestARollingRestartFailsNoRequest(t *testing.T) {
-	l := openShops(t, 3, "SHOP_DRAIN_DELAY", "1s")
+	const orders, perSecond = 3000, 150
+	l := openShops(t, 3, "SHOP_DRAIN_DELAY", "", "SHOP_LAB", "")
 	item := l.item(1 << 40)
-	ctx, stop := context.WithCancel(t.Context())
-	b := &balancer{shops: l.shops, ready: make([]atomic.Bool, len(l.shops))}
-	var running sync.WaitGroup
-	for i := range l.shops {
-		b.ready[i].Store(true)
-		running.Go(func() { b.watch(ctx, i) })
-	}
-	var sold, other atomic.Int64
-	for client := range 4 {
-		running.Go(func() {
-			for n := client; ctx.Err() == nil; n++ {
-				shop := b.next(n)
-				switch got := buy(t.Context(), shop, item, ""); got {
-				case http.StatusCreated:
+	p := openProxy(t, l.shops...)
+	var sold atomic.Int64
+	var buying sync.WaitGroup
+	buying.Go(func() {
+		due := time.NewTicker(time.Second / perSecond)
+		defer due.Stop()
+		for range orders {
+			<-due.C
+			buying.Go(func() {
+				if got := buy(t.Context(), p.front, item, ""); got == http.StatusCreated {
 					sold.Add(1)
-				case http.StatusServiceUnavailable:
-					other.Add(1)
-				default:
-					t.Errorf("%s answered %d", shop.Process.Name, got)
+				} else {
+					t.Errorf("an order was answered with %d", got)
 				}
-			}
-		})
-	}
-	for i, shop := range l.shops {
+			})
+		}
+	})
+	began := time.Now()
+	for _, shop := range l.shops {
 		if err := shop.Stop(); err != nil {
 			t.Error(err)
 		}
 		if err := shop.Restart(t.Context()); err != nil {
 			t.Error(err)
 		}
-		for !b.ready[i].Load() {
-			time.Sleep(10 * time.Millisecond)
-		}
+		time.Sleep(2 * probeInterval) // the proxy knows it again
 	}
-	stop()
-	running.Wait()
-	if gone := 1<<40 - l.left(item); gone != sold.Load() || gone < 20 {
-		t.Errorf("%d units are gone for %d answers with 201", gone, sold.Load())
+	restarted := time.Since(began)
+	buying.Wait()
+	if gone := 1<<40 - l.left(item); gone != sold.Load() || gone != orders {
+		t.Errorf("%d units are gone for %d answers with 201, of %d orders", gone, sold.Load(), orders)
 	}
-	t.Logf("%d sold, %d answered with 503", sold.Load(), other.Load())
+	if took := orders * time.Second / perSecond; restarted < took/2 {
+		t.Errorf("all shops were restarted after %s: the orders went on for %s without", restarted, took)
+	}
+	t.Logf("%d of %d sold while three shops were restarted in %s", sold.Load(), orders, restarted.Round(time.Second))
 }
 
-type balancer struct {
+// probeInterval is how often a proxy asks a shop whether it is ready.
+const probeInterval = 500 * time.Millisecond
+
+// proxy is a reverse proxy in front of shops. It sends requests to those that were ready when it
+// asked last, in turn, and sends none a second time.
+type proxy struct {
+	front *rig.Shop // has the proxy's URL
+	turn  atomic.Uint64
 	shops []*rig.Shop
 	ready []atomic.Bool
 }
 
-func (b *balancer) watch(ctx context.Context, i int) {
-	for ctx.Err() == nil {
-		b.ready[i].Store(rig.Ready(ctx, b.shops[i].URL) == nil)
-		time.Sleep(50 * time.Millisecond)
+func openProxy(t *testing.T, shops ...*rig.Shop) *proxy {
+	t.Helper()
+	p := &proxy{shops: shops, ready: make([]atomic.Bool, len(shops))}
+	targets := make([]*url.URL, len(shops))
+	ctx, stop := context.WithCancel(context.Background())
+	var probing sync.WaitGroup
+	for i, shop := range shops {
+		var err error
+		if targets[i], err = url.Parse(shop.URL); err != nil {
+			t.Fatal(err)
+		}
+		p.ready[i].Store(rig.Ready(ctx, shop.URL) == nil)
+		probing.Go(func() {
+			for ctx.Err() == nil {
+				time.Sleep(probeInterval)
+				p.ready[i].Store(rig.Ready(ctx, shop.URL) == nil)
+			}
+		})
 	}
+	server := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(targets[p.next()]) },
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			t.Logf("%s: the proxy got no answer: %v", time.Now().Format(time.TimeOnly), err)
+			w.WriteHeader(http.StatusBadGateway)
+		},
+		Transport: &http.Transport{MaxIdleConnsPerHost: 100},
+	})
+	t.Cleanup(func() {
+		stop()
+		probing.Wait()
+		server.Close()
+	})
+	p.front = &rig.Shop{URL: server.URL}
+	return p
 }
 
-// next is the n-th shop, or the first after it that is ready.
-func (b *balancer) next(n int) *rig.Shop {
-	for i := range b.shops {
-		if at := (n + i) % len(b.shops); b.ready[at].Load() {
-			return b.shops[at]
+// next returns the number of the next shop, or of the first after it that is ready.
+func (p *proxy) next() int {
+	n := int(p.turn.Add(1) % uint64(len(p.shops)))
+	for i := range p.shops {
+		if at := (n + i) % len(p.shops); p.ready[at].Load() {
+			return at
 		}
 	}
-	return b.shops[n%len(b.shops)]
+	return n
 }

@@ -48,39 +48,58 @@ func Attach(s *shop.Shop, cfg Config) {
 	s.UseLab(&Lab{Config: cfg, deps: s.Deps, usual: s.Seller(), log: s.Log, sellers: map[string]*strategy.Seller{}})
 }
 
-// Sale returns how a request with these headers is sold.
-func (l *Lab) Sale(header http.Header) (shop.Sell, error) {
-	asked, err := ParseExperiment(header)
-	if err != nil {
-		return nil, shop.Malformed(err.Error())
-	}
-	seller, err := l.seller(asked.Strategy)
-	if err != nil {
-		return nil, shop.Malformed(StrategyHeader + ": " + err.Error())
-	}
-	if asked.Nested {
-		seller = nested(seller)
-	}
-	return func(ctx context.Context, wanted stock.Sale) (stock.Order, error) {
-		wanted.Run = asked.Run
-		hook := l.hook(asked, seller.Strategy.Name, wanted)
-		if l.Stepper != nil {
-			ctx, hook = l.Stepper.Sale(ctx, wanted.RequestID, hook)
-		}
-		return seller.Sell(sale.WithHook(ctx, hook), wanted)
-	}, nil
+// exchange is what a sale must know of its request, and the request of its sale.
+type exchange struct {
+	header http.Header
+	hook   sale.Hook // of the sale, once it has sold
 }
 
-// Answered injects a fault that a request has at the point answered, when its client has the
-// answer. Other requests do not pass that point.
-func (l *Lab) Answered(r *http.Request, wanted stock.Sale, flush func()) {
-	asked, err := ParseExperiment(r.Header)
-	if err != nil || asked.Fault.Point != sale.Answered {
-		return
+type exchangeKey struct{}
+
+// Requests lets a sale see the header of its request. It passes the point answered when the client
+// of a sale that was made has the answer.
+func (l *Lab) Requests(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		this := &exchange{header: r.Header}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, this)))
+		if this.hook != nil {
+			_ = http.NewResponseController(w).Flush() // a client that has gone has no answer
+			sale.At(sale.WithHook(r.Context(), this.hook), sale.Answered)
+		}
+	})
+}
+
+// Sales returns a way to sell that does what each request asks for, around the usual one.
+func (l *Lab) Sales(usual shop.Sell) shop.Sell {
+	return func(ctx context.Context, wanted stock.Sale) (stock.Order, error) {
+		this := ctx.Value(exchangeKey{}).(*exchange)
+		asked, err := ParseExperiment(this.header)
+		if err != nil {
+			return stock.Order{}, shop.Malformed(err.Error())
+		}
+		sell, by := usual, l.usual.Strategy.Name
+		if asked.Strategy != "" || asked.Nested {
+			seller, err := l.seller(asked.Strategy)
+			if err != nil {
+				return stock.Order{}, shop.Malformed(StrategyHeader + ": " + err.Error())
+			}
+			if asked.Nested {
+				seller = nested(seller)
+			}
+			sell, by = seller.Sell, seller.Strategy.Name
+		}
+		wanted.Run = asked.Run
+		hook := l.hook(asked, by, wanted)
+		selling := hook
+		if l.Stepper != nil {
+			ctx, selling = l.Stepper.Sale(ctx, wanted.RequestID, hook)
+		}
+		order, err := sell(sale.WithHook(ctx, selling), wanted)
+		if err == nil && asked.Fault.Point == sale.Answered {
+			this.hook = hook // other requests do not pass that point
+		}
+		return order, err
 	}
-	flush()
-	wanted.Run = asked.Run
-	sale.At(sale.WithHook(r.Context(), l.hook(asked, asked.Strategy, wanted)), sale.Answered)
 }
 
 // seller returns the seller of a strategy, the usual one for no name. All sales by one strategy

@@ -46,7 +46,7 @@ func open(t *testing.T, cfg labmode.Config, options strategy.Options) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := shop.OpenRedis("redis://" + testserver.RedisAddr(t))
+	client, err := shop.OpenRedis("redis://"+testserver.RedisAddr(t), shop.RedisPoolSize)
 	if err != nil {
 		t.Fatal(err)
 	}

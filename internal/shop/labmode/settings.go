@@ -107,7 +107,7 @@ func (o *Opened) openQuorum() error {
 		return err
 	}
 	for _, url := range o.settings.RedisQuorum {
-		node, err := shop.OpenRedis(url)
+		node, err := shop.OpenRedis(url, shop.RedisPoolSize)
 		if err != nil {
 			return err
 		}

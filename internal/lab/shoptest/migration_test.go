@@ -1,0 +1,210 @@
+//go:build migration
+
+package shoptest
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
+	"github.com/pressly/goose/v3"
+
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/stock"
+	"stocklock/internal/testserver"
+	schema "stocklock/sql"
+)
+
+// millions is how many orders there are, in batches of a million.
+const millions = 3
+
+// TestAMigrationOfMillionsOfOrders has customers order all the time. First three shops start at once
+// on an old schema with three million orders, which one of them migrates. Then, while all three sell,
+// the table is altered once more, as the next version's migration would. Every answer is a sale or a
+// clean 503.
+func TestAMigrationOfMillionsOfOrders(t *testing.T) {
+	mysql, err := testserver.Start(t).MySQL(t.Context(), "--innodb-buffer-pool-size=512M")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := patient(t, mysql.DSN())
+	item := fillOldSchema(t, db)
+
+	env := map[string]string{"SHOP_MYSQL": mysql.DSN(), "SHOP_REDIS": "redis://" + testserver.RedisAddr(t), "SHOP_DRAIN_DELAY": ""}
+	var shops []*rig.Shop
+	for i := range 3 {
+		shop, err := processes.Shop(t.Context(), rig.ShopOptions{Name: fmt.Sprint("shop-", i), Env: env, Live: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = shop.Kill() })
+		shops = append(shops, shop)
+	}
+	customers := openCustomers(t, shops, item)
+	began := time.Now()
+	for i, shop := range shops {
+		for rig.Ready(t.Context(), shop.URL) != nil {
+			if time.Since(began) > 20*time.Minute {
+				t.Fatalf("shop %d is not ready; its log: %s", i, shop.LogTail())
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+	migrated := time.Since(began)
+	time.Sleep(3 * time.Second)
+	customers.report("while one shop migrated and two waited, for "+migrated.Round(time.Second).String(), true)
+
+	time.Sleep(10 * time.Second)
+	customers.report("10 s of sales", false)
+	began = time.Now()
+	for _, alter := range []string{
+		"ALTER TABLE orders ADD COLUMN region VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT ''," +
+			" ADD UNIQUE KEY orders_key_region (idempotency_key, subject, region), ADD KEY orders_region (region, created_at)",
+		"ALTER TABLE orders DROP KEY orders_key_region",
+	} {
+		if _, err := db.ExecContext(t.Context(), alter); err != nil {
+			t.Fatalf("%s: %v", alter, err)
+		}
+	}
+	customers.report("while the table was altered under three shops that sell, for "+time.Since(began).Round(time.Second).String(), true)
+	customers.stop()
+	var left int64
+	if err := db.QueryRowContext(t.Context(), "SELECT stock FROM items WHERE id = ?", item.ID).Scan(&left); err != nil {
+		t.Fatal(err)
+	}
+	if gone := item.Stock - left; gone != customers.sold {
+		t.Errorf("%d units are gone for %d answers with 201", gone, customers.sold)
+	}
+}
+
+// patient opens connections that wait as long as a statement takes.
+func patient(t *testing.T, dsn string) *sql.DB {
+	t.Helper()
+	cfg, err := mysqldriver.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.MultiStatements = true
+	db, err := sql.Open("mysql", cfg.FormatDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// fillOldSchema makes the schema as it was before orders had public ids, with millions of orders.
+func fillOldSchema(t *testing.T, db *sql.DB) stock.Item {
+	t.Helper()
+	files, err := fs.Sub(schema.Migrations, "migrations")
+	if err != nil {
+		t.Fatal(err)
+	}
+	migrations, err := goose.NewProvider(goose.DialectMySQL, db, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := migrations.UpTo(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	item := stock.Item{ID: 1, Stock: 1 << 40}
+	if _, err := db.ExecContext(t.Context(), "INSERT INTO items (id, name, stock) VALUES (1, 'book', ?)", item.Stock); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	for range millions {
+		_, err := db.ExecContext(t.Context(), "INSERT INTO orders (item_id, quantity, stock_read, stock_written, strategy, shop, request_id, idempotency_key)"+
+			" WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100)"+
+			" SELECT 1, 1, 1, 0, 'conditional', 'old', UUID(), UUID() FROM n a, n b, n c")
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%d million orders in %s", millions, time.Since(began).Round(time.Second))
+	return item
+}
+
+// customers order from all shops in turn.
+type customers struct {
+	t     *testing.T
+	close context.CancelFunc
+	wait  sync.WaitGroup
+
+	mu        sync.Mutex // guards the rest
+	sold      int64
+	statuses  map[string]int // since the last report
+	longest   time.Duration  // since the last report
+	mostSales time.Duration  // the longest time to a sale since the last report
+}
+
+func openCustomers(t *testing.T, shops []*rig.Shop, item stock.Item) *customers {
+	ctx, stop := context.WithCancel(context.Background())
+	c := &customers{t: t, close: stop, statuses: map[string]int{}}
+	const each, pause = 4, 50 * time.Millisecond
+	for _, shop := range shops {
+		for range each {
+			c.wait.Go(func() {
+				for ctx.Err() == nil {
+					c.order(shop, item)
+					time.Sleep(pause)
+				}
+			})
+		}
+	}
+	t.Cleanup(c.stop)
+	return c
+}
+
+func (c *customers) stop() {
+	c.close()
+	c.wait.Wait()
+}
+
+func (c *customers) order(shop *rig.Shop, item stock.Item) {
+	began := time.Now()
+	answer, err := http.Post(fmt.Sprintf("%s/api/v1/items/%d/orders", shop.URL, item.ID), "application/json", strings.NewReader(`{"quantity":1}`))
+	what := "no answer"
+	if err == nil {
+		body, _ := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		var problem struct{ Type, Detail string }
+		_ = json.Unmarshal(body, &problem)
+		what = strings.TrimSpace(fmt.Sprint(answer.StatusCode, " ", problem.Detail))
+		clean := answer.StatusCode == http.StatusServiceUnavailable && answer.Header.Get("Retry-After") != "" && strings.Contains(problem.Detail, "nothing")
+		if answer.StatusCode != http.StatusCreated && !clean {
+			c.t.Errorf("an order was answered with %s after %s", what, time.Since(began))
+		}
+	} else {
+		c.t.Errorf("an order was not answered: %v", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.statuses[what]++
+	c.longest = max(c.longest, time.Since(began))
+	if what == "201" {
+		c.sold++
+		c.mostSales = max(c.mostSales, time.Since(began))
+	}
+}
+
+// report logs the answers since the last report.
+func (c *customers) report(when string, needsSales bool) {
+	c.t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t.Logf("%s: %v, the longest answer after %s, the longest sale %s", when, c.statuses,
+		c.longest.Round(time.Millisecond), c.mostSales.Round(time.Millisecond))
+	if needsSales && c.statuses["201"] == 0 {
+		c.t.Errorf("%s: nothing was sold", when)
+	}
+	c.statuses, c.longest, c.mostSales = map[string]int{}, 0, 0
+}

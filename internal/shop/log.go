@@ -1,0 +1,75 @@
+package shop
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	oteltrace "go.opentelemetry.io/otel/trace"
+	"golang.org/x/time/rate"
+)
+
+// Of the records with one level and one message, so many are written at once, and so many a second
+// after that: a server that is gone does not fill the disk with a line for each request. A rare error
+// is written in the middle of a flood of warnings, and so is a record of another message.
+const (
+	logBurst = 20
+	logRate  = 5
+)
+
+// shopLog is a handler that keeps to these bounds, and adds to each record the trace and the span of
+// its request. The first record after others were left out has their number in the field dropped.
+type shopLog struct {
+	slog.Handler
+	kinds   *sync.Map // *logKind by logKey: messages are constants, so there are few
+	dropped func(slog.Level)
+}
+
+type logKey struct {
+	level   slog.Level
+	message string
+}
+
+type logKind struct {
+	limit   *rate.Limiter
+	dropped atomic.Int64 // since the last that was written
+}
+
+// newLog calls dropped with the level of each record that it leaves out.
+func newLog(log *slog.Logger, dropped func(slog.Level)) *slog.Logger {
+	return slog.New(shopLog{log.Handler(), &sync.Map{}, dropped})
+}
+
+func (l shopLog) Handle(ctx context.Context, r slog.Record) error {
+	key := logKey{r.Level, r.Message}
+	known, ok := l.kinds.Load(key)
+	if !ok {
+		known, _ = l.kinds.LoadOrStore(key, &logKind{limit: rate.NewLimiter(logRate, logBurst)})
+	}
+	kind := known.(*logKind)
+	if !kind.limit.AllowN(time.Now(), 1) {
+		kind.dropped.Add(1)
+		l.dropped(r.Level)
+		return nil
+	}
+	r = r.Clone()
+	if n := kind.dropped.Swap(0); n > 0 {
+		r.AddAttrs(slog.Int64("dropped", n))
+	}
+	if span := oteltrace.SpanContextFromContext(ctx); span.IsValid() {
+		r.AddAttrs(slog.String("trace_id", span.TraceID().String()), slog.String("span_id", span.SpanID().String()))
+	}
+	return l.Handler.Handle(ctx, r)
+}
+
+func (l shopLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+	l.Handler = l.Handler.WithAttrs(attrs)
+	return l
+}
+
+func (l shopLog) WithGroup(name string) slog.Handler {
+	l.Handler = l.Handler.WithGroup(name)
+	return l
+}

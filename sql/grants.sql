@@ -1,0 +1,6 @@
+-- What the shop's user may do, and nothing else. Create the user before, and run `shop migrate`
+-- before: rights on a table need the table. The client must have the shop's database selected.
+GRANT SELECT ON * TO shop;
+GRANT UPDATE ON items TO shop;
+GRANT INSERT ON orders TO shop;
+GRANT UPDATE (idempotency_key) ON orders TO shop; -- keys are cleared after SHOP_KEY_TTL
