@@ -19,6 +19,10 @@ shop: ## compile bin/production/shop: the shop as it is deployed, without the la
 demo: build servers ## compare five strategies, then break each strategy where it shows most; out/report.html
 	bin/loadtest demo $(ARGS)
 
+.PHONY: lab
+lab: build servers ## open the page: predict, run, watch and step through cells on real servers; Ctrl-C ends it
+	bin/loadtest serve $(ARGS)
+
 .PHONY: matrix
 matrix: build servers ## run every strategy under every scenario
 	bin/loadtest run --scenarios all --strategies all $(ARGS)
@@ -116,10 +120,12 @@ gofmt:
 	@unformatted=$$(gofmt -l .) && [ -z "$$unformatted" ] || { echo "run gofmt -w on: $$unformatted"; exit 1; }
 
 .PHONY: screenshot
-screenshot: build servers browser ## take the README's picture of the report anew: docs/report.png
+screenshot: build servers browser ## take the pictures of the report and of the page anew: docs/report.png, docs/live
 	@mkdir -p out
 	bin/loadtest run --cells owner-checked:pause --json out/screenshot.json
 	SCREENSHOT_OF=$(CURDIR)/out/screenshot.json SCREENSHOT=$(CURDIR)/docs/report.png $(GO) test -count=1 -run TestScreenshot ./internal/lab/report
+	@mkdir -p docs/live
+	LIVE_PICTURES=$(CURDIR)/docs/live $(GO) test -tags lab -count=1 -timeout 15m -run 'TestThePage$$' ./internal/lab/live
 
 .PHONY: clean
 clean: ## remove what was built and measured here

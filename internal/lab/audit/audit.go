@@ -70,6 +70,19 @@ func Start(ctx context.Context, store *stock.Store, run Run) (Run, error) {
 // Count counts what a run sold. It is meaningful once nothing is in flight. The error is
 // stock.ErrNotFound where there is no such run.
 func Count(ctx context.Context, store *stock.Store, run Run) (Counts, error) {
+	c, err := Totals(ctx, store, run)
+	if err != nil {
+		return Counts{}, err
+	}
+	if err := store.Pool().QueryRowContext(ctx, duplicates, run.ID).Scan(&c.Duplicates); err != nil {
+		return Counts{}, fmt.Errorf("audit run %s: %w", run.ID, err)
+	}
+	return c, nil
+}
+
+// Totals counts as [Count] does, without the duplicates and while orders may be in flight. It is
+// one statement, and a second one for a strategy that keeps units besides the item's row.
+func Totals(ctx context.Context, store *stock.Store, run Run) (Counts, error) {
 	var c Counts
 	err := store.Pool().QueryRowContext(ctx, totals, run.ID, run.ID, run.ID).
 		Scan(&c.InitialStock, &c.Restocked, &c.Corrected, &c.Remaining, &c.Orders, &c.Sold, &c.Cancelled, &c.Oversold, &c.LostUpdates)
@@ -81,9 +94,6 @@ func Count(ctx context.Context, store *stock.Store, run Run) (Counts, error) {
 		besides, err = remainingBesides(ctx, store, run)
 		c.Remaining += besides
 		c.LostUpdates += besides
-	}
-	if err == nil {
-		err = store.Pool().QueryRowContext(ctx, duplicates, run.ID).Scan(&c.Duplicates)
 	}
 	if err != nil {
 		return Counts{}, fmt.Errorf("audit run %s: %w", run.ID, err)

@@ -85,7 +85,7 @@ func TestAnyWriteTakesTheLock(t *testing.T) {
 		}
 	}
 	for _, other := range []RedisEvent{"del", "expired", "evicted", "rename_from", "move_from", "gone", "expire", "persist"} {
-		if other.writes() {
+		if other.Writes() {
 			t.Errorf("%s counts as a write", other)
 		}
 	}

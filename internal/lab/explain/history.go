@@ -42,10 +42,10 @@ func (c *inquiry) readHistories() []*history {
 func (h *history) findTakes() {
 	there := false
 	for i, ch := range h.changes {
-		if ch.What.writes() && !there {
+		if ch.What.Writes() && !there {
 			h.takes = append(h.takes, i)
 		}
-		there = ch.What.writes() || there && !ch.What.frees()
+		there = ch.What.Writes() || there && !ch.What.Frees()
 	}
 }
 

@@ -15,8 +15,11 @@ var words embed.FS
 // Language makes words of texts.
 type Language struct{ phrases *template.Template }
 
-// English is the language of words/en.tmpl.
-var English = language("en")
+// The languages, each of words/<name>.tmpl.
+var (
+	English = language("en")
+	Chinese = language("zh") // Simplified Chinese
+)
 
 // language reads the phrases of words/<name>.tmpl: one {{define}} for each.
 func language(name string) Language {

@@ -50,6 +50,11 @@ func phrasesOfTheCode(t *testing.T) map[string]bool {
 
 func TestEveryPhraseIsUsed(t *testing.T) {
 	used := phrasesOfTheCode(t)
+	for _, phrase := range Chinese.phrases.Templates() {
+		if name := phrase.Name(); English.phrases.Lookup(name) == nil && !slices.Contains([]string{"shop", "zh", "zh.tmpl"}, name) {
+			t.Errorf("%q is said in Chinese alone", name)
+		}
+	}
 	for _, phrase := range English.phrases.Templates() {
 		name := phrase.Name()
 		if !used[name] && !slices.Contains(parts, name) && !strings.HasPrefix(name, "intervention-") && name != "en" && name != "en.tmpl" {
@@ -68,8 +73,10 @@ func TestEveryPhraseCanBeSaid(t *testing.T) {
 		if name == "en" || name == "en.tmpl" || slices.Contains(parts, name) {
 			continue
 		}
-		if said := English.Say(say(Phrase(name), facts)); said == name || said == "" || strings.Contains(said, "  ") {
-			t.Errorf("%s: %q", name, said)
+		for _, in := range []Language{English, Chinese} {
+			if said := in.Say(say(Phrase(name), facts)); said == name || said == "" || strings.Contains(said, "  ") {
+				t.Errorf("%s: %q", name, said)
+			}
 		}
 	}
 }

@@ -41,11 +41,11 @@ const maxRenewals = 5
 func (r *lockReader) read(changes []Change) {
 	for i, ch := range changes {
 		switch {
-		case ch.What.frees():
+		case ch.What.Frees():
 			r.freed(ch.Time, ch.What)
 		case ch.What == eventExpire:
 			r.renewed(ch.Time)
-		case ch.What.writes() && r.since.IsZero():
+		case ch.What.Writes() && r.since.IsZero():
 			r.taken(ch.Time, i+1 < len(changes) && changes[i+1].What == eventExpire && changes[i+1].Time.Sub(ch.Time) < clockTolerance)
 		case ch.What == eventSet:
 			r.replaced(ch.Time)

@@ -33,8 +33,8 @@ const (
 	Gone         RedisEvent = "gone" // the server closed its connections: it died, and what it had is lost
 )
 
-// frees says whether the key is no longer there after the event.
-func (e RedisEvent) frees() bool {
+// Frees says whether the key is no longer there after the event.
+func (e RedisEvent) Frees() bool {
 	switch e {
 	case eventDel, eventExpired, eventEvicted, eventRenamed, eventMoved, Gone:
 		return true
@@ -42,6 +42,6 @@ func (e RedisEvent) frees() bool {
 	return false
 }
 
-// writes says whether the key is there after the event, with a value that the event gave it. Any
+// Writes says whether the key is there after the event, with a value that the event gave it. Any
 // event that is not known to do something else does.
-func (e RedisEvent) writes() bool { return !e.frees() && e != eventExpire && e != eventPersist }
+func (e RedisEvent) Writes() bool { return !e.Frees() && e != eventExpire && e != eventPersist }

@@ -23,6 +23,8 @@ type Phrase string
 const (
 	Asks     Phrase = "step-asks"
 	AllLocks Phrase = "lane-locks" // one lane for the servers of a quorum
+	// Milliseconds is the unit of a drawing's axis.
+	Milliseconds Phrase = "axis-milliseconds"
 )
 
 // Facts are the values in a phrase. Each phrase uses some of them.

@@ -57,8 +57,8 @@ const (
 // the end, and the last requests can still be oversold to.
 const stockOfShape = 90
 
-// maxOpenWorkers bounds how many requests with a shape are under way.
-const maxOpenWorkers = 1000
+// OpenWorkers bounds how many requests with a shape are under way.
+const OpenWorkers = 1000
 
 // answerWithin is how long a request may take besides the wait for its lock.
 const answerWithin = 20 * time.Second
@@ -124,7 +124,7 @@ func setDefault[T comparable](value *T, usual T) {
 func (p Plan) options() trial.Options {
 	workers := p.Workers
 	if !p.Shape.IsZero() {
-		workers = maxOpenWorkers
+		workers = OpenWorkers
 	}
 	return trial.Options{
 		Stock: p.Stock, Requests: p.Requests, Workers: workers, Shape: p.Shape, Timeout: p.Wait + answerWithin, Records: p.Records,

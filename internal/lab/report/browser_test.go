@@ -2,128 +2,52 @@ package report
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/network"
 	cdpage "github.com/chromedp/cdproto/page"
-	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"stocklock/internal/lab/browsertest"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/strategy/ladder"
 )
 
-// browsers are the names of Chromium on different systems.
-var browsers = []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable",
-	"/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"}
-
 // browser is a page in a headless Chromium, with its errors and its network requests.
-type browser struct {
-	context.Context
-	mu       sync.Mutex // guards the rest
-	errors   []string
-	requests []string
-}
+type browser struct{ *browsertest.Page }
 
-func openBrowser(t *testing.T) *browser {
+func openBrowser(t *testing.T) browser {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("starts a browser: not run with -short")
-	}
-	program := ""
-	for _, name := range browsers {
-		if found, err := exec.LookPath(name); err == nil {
-			program = found
-			break
-		}
-	}
-	if program == "" {
-		t.Fatal("no Chromium here: install it with scripts/servers.sh chromium, or apt-get install chromium-headless-shell")
-	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
-		chromedp.WindowSize(1280, 900), chromedp.WSURLReadTimeout(time.Minute), chromedp.ModifyCmdFunc(endWithItsChildren))
-	allocator, stop := chromedp.NewExecAllocator(t.Context(), options...)
-	t.Cleanup(stop)
-	ctx, cancel := chromedp.NewContext(allocator)
-	t.Cleanup(cancel)
-	ctx, cancelTimeout := context.WithTimeout(ctx, 2*time.Minute)
-	t.Cleanup(cancelTimeout)
-	b := &browser{Context: ctx}
-	chromedp.ListenTarget(ctx, b.note)
-	if err := chromedp.Run(ctx, network.Enable(), log.Enable(), runtime.Enable()); err != nil {
-		t.Fatalf("start %s: %v", program, err)
-	}
-	return b
-}
-
-// endWithItsChildren ends the processes that the program started together with it: on some
-// systems it is a script around the real program.
-func endWithItsChildren(cmd *exec.Cmd) {
-	if cmd.SysProcAttr == nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{}
-	}
-	cmd.SysProcAttr.Setpgid = true
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-}
-
-func (b *browser) note(event any) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch e := event.(type) {
-	case *network.EventRequestWillBeSent:
-		if !strings.HasPrefix(e.Request.URL, "file:") && !strings.HasPrefix(e.Request.URL, "data:") {
-			b.requests = append(b.requests, e.Request.URL)
-		}
-	case *log.EventEntryAdded:
-		b.errors = append(b.errors, e.Entry.Text)
-	case *runtime.EventExceptionThrown:
-		b.errors = append(b.errors, e.ExceptionDetails.Error())
-	case *runtime.EventConsoleAPICalled:
-		b.errors = append(b.errors, fmt.Sprintf("console.%s", e.Type))
-	}
+	return browser{browsertest.Open(t, 2*time.Minute)}
 }
 
 // run does things in the page, and fails the test when one of them cannot be done.
-func (b *browser) run(t *testing.T, actions ...chromedp.Action) {
+func (b browser) run(t *testing.T, actions ...chromedp.Action) {
 	t.Helper()
-	if err := chromedp.Run(b, actions...); err != nil {
-		t.Fatal(err)
-	}
+	b.Run(actions...)
 }
 
 // says evaluates an expression in the page.
-func says[T any](t *testing.T, b *browser, expression string) (value T) {
+func says[T any](t *testing.T, b browser, expression string) T {
 	t.Helper()
-	b.run(t, chromedp.Evaluate(expression, &value))
-	return value
+	return browsertest.Says[T](b.Page, expression)
 }
 
 // until waits for an expression to become true.
-func (b *browser) until(t *testing.T, expression string) {
+func (b browser) until(t *testing.T, expression string) {
 	t.Helper()
-	if err := chromedp.Run(b, chromedp.Poll(expression, nil, chromedp.WithPollingTimeout(30*time.Second))); err != nil {
-		t.Fatalf("%s: %v", expression, err)
-	}
+	b.Until(expression)
 }
 
-func (b *browser) clean(t *testing.T) {
+// clean wants no error, and no request to the network.
+func (b browser) clean(t *testing.T) {
 	t.Helper()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.errors) > 0 || len(b.requests) > 0 {
-		t.Errorf("errors %q, network requests %q, want none", b.errors, b.requests)
-	}
+	b.Clean("")
 }
 
 // pageFile writes the saved results as a page, and returns its address.

@@ -3,7 +3,8 @@ package report
 import (
 	"fmt"
 	"html/template"
-	"unicode/utf8"
+
+	"github.com/jedib0t/go-pretty/v6/text"
 
 	"stocklock/internal/lab/explain"
 )
@@ -21,7 +22,7 @@ const (
 // lanesDrawing draws the interleaving between two times to scale: one lane for each holder, for the
 // lock in each Redis, for the row and for the faults.
 func lanesDrawing(x *explain.Explanation, from, to float64, description string) template.HTML {
-	return lanesOf(x, from, to).drawn(description)
+	return lanesOf(x, from, to, explain.English).drawn(description, explain.English)
 }
 
 // lanes is a drawing in numbers: what has which place and says what.
@@ -68,8 +69,8 @@ type momentMark struct {
 func laneTop(i int) float64    { return lanesTop + laneHeight*float64(i) }
 func laneMiddle(i int) float64 { return laneTop(i) + laneHeight/2 }
 
-// lanesOf computes the drawing of what happened between two times.
-func lanesOf(x *explain.Explanation, from, to float64) lanes {
+// lanesOf computes the drawing of what happened between two times, in words of a language.
+func lanesOf(x *explain.Explanation, from, to float64, in explain.Language) lanes {
 	at := scale{from, to, lanesLeft, lanesRight}
 	d := lanes{bottom: laneTop(len(x.Lanes))}
 	for _, v := range at.ticks(9) {
@@ -77,26 +78,26 @@ func lanesOf(x *explain.Explanation, from, to float64) lanes {
 	}
 	if x.Both != nil {
 		if left, width, ok := at.within(*x.Both); ok {
-			hint := fmt.Sprintf("%s for %s ms", said(x.Both.Text), short(x.Both.ToMS-x.Both.FromMS))
+			hint := fmt.Sprintf("%s for %s ms", in.Say(x.Both.Text), short(x.Both.ToMS-x.Both.FromMS))
 			d.both = &box{class: "both", x: left, y: lanesTop, width: width, height: d.bottom - lanesTop, hint: hint}
 		}
 	}
 	for i, lane := range x.Lanes {
-		d.names = append(d.names, mark{4, laneMiddle(i) + 4, said(lane.Name)})
+		d.names = append(d.names, mark{4, laneMiddle(i) + 4, in.Say(lane.Name)})
 		for _, s := range lane.Spans {
-			if b, ok := at.box(i, lane, s); ok {
+			if b, ok := at.box(i, lane, s, in); ok {
 				d.boxes = append(d.boxes, b)
 			}
 		}
 	}
 	for _, s := range x.Steps {
 		if s.AtMS >= from && s.AtMS <= to {
-			hint := fmt.Sprintf("%+.1f ms · %s: %s", s.AtMS, said(x.Lanes[s.Lane].Name), said(s.Text))
+			hint := fmt.Sprintf("%+.1f ms · %s: %s", s.AtMS, in.Say(x.Lanes[s.Lane].Name), in.Say(s.Text))
 			d.steps = append(d.steps, stepMark{at.at(s.AtMS), laneMiddle(s.Lane), laneMiddle(s.To), s.Alarm, hint})
 		}
 	}
 	if m := x.Moment; m != nil && m.AtMS >= from && m.AtMS <= to {
-		d.moment = &momentMark{at.at(m.AtMS), m.Alarm, anchorAt(at.at(m.AtMS)), said(m.What)}
+		d.moment = &momentMark{at.at(m.AtMS), m.Alarm, anchorAt(at.at(m.AtMS)), in.Say(m.What)}
 	}
 	return d
 }
@@ -111,21 +112,21 @@ func (s scale) within(span explain.Span) (left, width float64, ok bool) {
 }
 
 // box is the shape of a span in the i-th lane.
-func (s scale) box(i int, lane explain.Lane, span explain.Span) (box, bool) {
+func (s scale) box(i int, lane explain.Lane, span explain.Span, in explain.Language) (box, bool) {
 	left, width, ok := s.within(span)
 	if !ok {
 		return box{}, false
 	}
-	text := said(span.Text)
+	words := in.Say(span.Text)
 	b := box{class: "s-" + string(span.Kind), x: left, width: width, y: laneTop(i) + 8, height: laneHeight - 16,
-		hint: fmt.Sprintf("%s: %s, %+.1f to %+.1f ms", said(lane.Name), text, span.FromMS, span.ToMS)}
+		hint: fmt.Sprintf("%s: %s, %+.1f to %+.1f ms", in.Say(lane.Name), words, span.FromMS, span.ToMS)}
 	if span.Kind == explain.Waiting {
 		b.y, b.height = laneMiddle(i)-2, 4
 		return b, true
 	}
-	room := float64(utf8.RuneCountInString(text))*letterWidth + 6
+	room := float64(text.StringWidthWithoutEscSequences(words))*letterWidth + 6
 	if left, width, ok := s.within(uncovered(lane, span)); ok && width > room {
-		b.inside = &mark{left + width/2, laneMiddle(i) + 4, text}
+		b.inside = &mark{left + width/2, laneMiddle(i) + 4, words}
 	}
 	return b, true
 }
@@ -153,13 +154,13 @@ func anchorAt(x float64) string {
 }
 
 // drawn writes the drawing.
-func (l lanes) drawn(description string) template.HTML {
+func (l lanes) drawn(description string, in explain.Language) template.HTML {
 	d := &svg{width: lanesWidth, height: l.bottom + 24}
 	for _, m := range l.ticks {
 		d.line("grid", m.x, lanesTop, m.x, l.bottom)
 		d.text("tick mid", m.x, m.y, m.text)
 	}
-	d.text("tick", 4, l.bottom+15, "milliseconds")
+	d.text("tick", 4, l.bottom+15, in.Say(explain.Text{Phrase: explain.Milliseconds}))
 	if l.both != nil {
 		d.box(*l.both)
 	}

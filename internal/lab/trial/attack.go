@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"stocklock/internal/lab/audit"
@@ -32,6 +33,7 @@ type attack struct {
 	outOfTime    bool        // it was ended while it still sold
 	usage        *usage
 	traces       []traceFile
+	looks        atomic.Int64 // statements to MySQL that serve only to watch
 	returns      *returns
 
 	background sync.WaitGroup // watches, interventions and restarts
@@ -52,6 +54,7 @@ func (p *problems) add(err error) {
 func newAttack(b Bench, c Cell, o Options, plan scenario.Plan, item audit.Run) *attack {
 	a := &attack{bench: b, cell: c, o: o, plan: plan, item: item, usage: &usage{}}
 	a.customers.shops = make([]shopState, len(b.Shops))
+	a.record.watch = o.Watch
 	return a
 }
 
@@ -75,6 +78,7 @@ func (a *attack) run(ctx context.Context) error {
 	a.usage = a.startUsage(ctx)
 	a.begun = time.Now()
 	a.progress.start(a.begun)
+	a.startWatch(ctx)
 	if a.plan.Intervene == nil && a.plan.Intervention != "" {
 		defer a.record.intervention(a.plan.Intervention, 0)() // Prepare is done to the first shop, and lasts
 	}
@@ -108,6 +112,7 @@ func (a *attack) next(ctx context.Context) load.Order {
 	if !a.o.Shape.IsZero() {
 		h.scheduled = a.begun.Add(a.o.Shape.Due(h.number))
 	}
+	a.see(h.asked())
 	if h.injection.HasFault() {
 		a.progress.faultSent()
 		a.await(ctx, h)
@@ -123,6 +128,7 @@ func (a *attack) answered(answer load.Answer) {
 	h := answer.Order.Tag.(*hit)
 	a.customers.answered(h, answer)
 	a.progress.answered(h)
+	a.see(h.request())
 	if h.Outcome == load.SoldOut {
 		a.usage.stop(a.progress.sales())
 	}

@@ -85,18 +85,11 @@ func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
 	}
 	byRequest := map[string]int{}
 	for _, h := range a.customers.hits {
-		r := explain.Request{
-			ID: h.id, Shop: shopLabel(h.shop), Sent: h.Sent, Outcome: string(h.Outcome), Nested: h.injection.Nested, Fault: h.injection.HasFault(),
-			FaultFor: h.injection.Fault.For,
-		}
 		if h.Sent.IsZero() {
 			continue
 		}
-		if h.Status != 0 || h.Err != nil {
-			r.Answered = h.Sent.Add(h.Latency)
-		}
 		byRequest[h.id] = h.shop
-		e.Requests = append(e.Requests, r)
+		e.Requests = append(e.Requests, h.request())
 	}
 	for i := range e.Orders {
 		if shop, ok := byRequest[e.Orders[i].RequestID]; ok {
@@ -104,4 +97,16 @@ func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
 		}
 	}
 	return e, nil
+}
+
+// request is a request with its answer, where it has one.
+func (h *hit) request() explain.Request {
+	r := explain.Request{
+		ID: h.id, Shop: shopLabel(h.shop), Sent: h.Sent, Outcome: string(h.Outcome), Nested: h.injection.Nested, Fault: h.injection.HasFault(),
+		FaultFor: h.injection.Fault.For,
+	}
+	if h.Status != 0 || h.Err != nil {
+		r.Answered = h.Sent.Add(h.Latency)
+	}
+	return r
 }

@@ -14,6 +14,7 @@ type record struct {
 	interventions []explain.Intervention
 	changes       []explain.Change
 	late          string // an intervention that took longer than the request it was meant for
+	watch         Watch  // also told of each
 }
 
 // wholeTestbed is the shop of an intervention that concerns more than one.
@@ -33,10 +34,12 @@ func (r *record) intervention(what string, shop int) (over func()) {
 	}
 	at := len(r.interventions)
 	r.interventions = append(r.interventions, intervention)
+	r.watch.see(intervention)
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.interventions[at].Until = time.Now()
+		r.watch.see(r.interventions[at])
 	}
 }
 
@@ -65,4 +68,5 @@ func (r *record) changed(c explain.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.changes = append(r.changes, c)
+	r.watch.see(c)
 }

@@ -7,8 +7,8 @@
 //
 // The files: trial.go is the order of events, attack.go the load and what happens meanwhile,
 // customers.go the requests and their shops, interventions.go what is done to the testbed,
-// progress.go when it is over, changes.go what Redis announces, verdict.go how it ended, result.go
-// and timeline.go the numbers.
+// progress.go when it is over, changes.go what Redis announces, watch.go what can be seen meanwhile,
+// verdict.go how it ended, result.go and timeline.go the numbers.
 package trial
 
 import (
@@ -63,6 +63,7 @@ type Options struct {
 	Shape    load.Shape    // how requests are sent over time; the zero value sends as customers are free
 	Timeout  time.Duration // of one request
 	Records  *load.Records // where every request is written down, nil for nowhere
+	Watch    Watch         // told what is seen while a cell runs, nil for nobody
 	strategy.Options
 }
 
@@ -158,6 +159,8 @@ func runOnce(ctx context.Context, b Bench, c Cell, o Options) (attempt, error) {
 			r.conclude(v)
 		}
 	}
+	a.see(Look{At: time.Now(), Counts: audit.Counts{InitialStock: o.Stock, Remaining: r.Remaining, Sold: r.Sold, Oversold: r.Oversold}})
+	a.see(evidence)
 	r.Timeline = timeline(evidence, a.customers.hits)
 	if v.kind != scenario.Invalid {
 		r.Explanation = explain.Explain(ctx, evidence)

@@ -46,6 +46,7 @@ func (a *attack) startUsage(ctx context.Context) *usage {
 			c.redis += reads
 		}
 		c.database, err = audit.Statements(ctx, a.bench.Store)
+		c.database -= a.looks.Load()
 		return c, err
 	}
 	u.begin, u.err = u.count()

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+
+	"stocklock/internal/lab/live"
+	"stocklock/internal/lab/matrix"
+)
+
+type serveCommand struct {
+	Addr         string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where the page listens. Port 0 takes a free one."`
+	Host         []string `placeholder:"NAME" help:"A name by which the page is opened besides localhost, once for each."`
+	Token        string   `env:"LAB_TOKEN" placeholder:"TOKEN" help:"What starts something: 16 characters at least. Without it a new one, in the link that is printed."`
+	Record       string   `placeholder:"DIR" help:"Keep what is seen of each cell here, a file of JSON lines for each run."`
+	Cells        []string `placeholder:"STRATEGY:SCENARIO" help:"Run these cells first; or telling: each strategy under the scenario that shows most about it."`
+	shopSettings `embed:""`
+	Shops        int `default:"${shops}" min:"1" max:"16" help:"How many shop processes sell at once."`
+}
+
+// Help is shown under the flags.
+func (*serveCommand) Help() string {
+	return `Serves a page on which a room predicts, runs, watches and steps through cells, on servers and shops of its own.
+Everyone who can open it may watch. The link that is printed last has the token that starts something.
+
+Examples:
+
+    loadtest serve
+    loadtest serve --cells telling --record out/records
+    loadtest serve --addr 0.0.0.0:8080 --host lab.example.com    # behind a proxy with TLS
+`
+}
+
+func (c *serveCommand) Run(ctx context.Context, s streams) error {
+	shop, err := c.catalog(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer shop.Close()
+	var first []matrix.Pair
+	if len(c.Cells) > 0 {
+		if first, err = (selection{Cells: c.Cells}).pairs(shop); err != nil {
+			return err
+		}
+	}
+	server, err := live.New(live.Options{Shop: shop, Hosts: c.Host, Token: c.Token, Record: c.Record, First: first, Plan: matrix.Plan{Shops: c.Shops}})
+	if err != nil {
+		return usage("%w", err)
+	}
+	listener, err := net.Listen("tcp", c.Addr)
+	if err != nil {
+		return usage("--addr: %w", err)
+	}
+	fmt.Fprintln(s.err, "The page is at this address. The part behind # starts cells: keep it from those who only watch. Ctrl-C ends everything.")
+	fmt.Fprintf(s.out, "%s/#token=%s\n", pageURL(listener.Addr()), server.Token())
+	if err := server.Serve(ctx, listener); err != nil && err != http.ErrServerClosed {
+		return err
+	}
+	return nil
+}
+
+// pageURL is an address that a browser on this machine can open.
+func pageURL(addr net.Addr) string {
+	host, port, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return "http://" + addr.String()
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}

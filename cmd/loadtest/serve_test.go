@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"stocklock/internal/testserver"
+)
+
+// TestServeLeavesNothing ends the page while a cell runs, with Ctrl-C and with kill -9. Neither
+// leaves a process; Ctrl-C leaves no file either.
+func TestServeLeavesNothing(t *testing.T) {
+	testserver.NeedsServers(t)
+	program := build(t)
+	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGKILL} {
+		t.Run(signal.String(), func(t *testing.T) {
+			folder := t.TempDir()
+			cmd := exec.CommandContext(t.Context(), program, "serve", "--addr", "127.0.0.1:0")
+			cmd.Env = append(os.Environ(), "TMPDIR="+folder)
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer cmd.Process.Kill()
+			line, err := bufio.NewReader(out).ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			home, token, ok := strings.Cut(strings.TrimSpace(line), "/#token=")
+			if !ok {
+				t.Fatalf("it prints %q, want a link with a token", line)
+			}
+			ask := func(method, path, body string) string {
+				r, err := http.NewRequestWithContext(t.Context(), method, home+path, strings.NewReader(body))
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Header.Set("Authorization", "Bearer "+token)
+				r.Header.Set("Content-Type", "application/json")
+				answer, err := http.DefaultClient.Do(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer answer.Body.Close()
+				var text bytes.Buffer
+				if _, err := text.ReadFrom(answer.Body); err != nil {
+					t.Fatal(err)
+				}
+				return text.String()
+			}
+			ask("POST", "/api/runs", `{"cells":[{"strategy":"set-ex-nx","scenario":"pause","seed":1},{"strategy":"none","scenario":"pause","seed":1}]}`)
+			for giveUp := time.Now().Add(2 * time.Minute); !strings.Contains(ask("GET", "/api/runs/1", ""), `"state":"ended"`); time.Sleep(50 * time.Millisecond) {
+				if time.Now().After(giveUp) {
+					t.Fatalf("the first cell has not ended: %s", ask("GET", "/api/runs/1", ""))
+				}
+			}
+			if len(processesOf(t, folder)) < 5 {
+				t.Fatal("the servers and shops are not found: the test looks in another place")
+			}
+			if err := cmd.Process.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait()
+			for giveUp := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+				processes := processesOf(t, folder)
+				files, err := filepath.Glob(filepath.Join(folder, "*"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(processes) == 0 && (signal == syscall.SIGKILL || len(files) == 0) {
+					return
+				}
+				if time.Now().After(giveUp) {
+					t.Fatalf("processes %q and files %q are left", processes, files)
+				}
+			}
+		})
+	}
+}
+
+// processesOf are the processes whose command or environment names a folder.
+func processesOf(t *testing.T, folder string) []string {
+	t.Helper()
+	var found []string
+	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range commands {
+		command, _ := os.ReadFile(path) // it may have ended meanwhile
+		environment, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "environ"))
+		if bytes.Contains(command, []byte(folder)) || bytes.Contains(environment, []byte("TMPDIR="+folder)) {
+			found = append(found, strings.ReplaceAll(string(command), "\x00", " "))
+		}
+	}
+	return found
+}

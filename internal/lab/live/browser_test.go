@@ -1,0 +1,444 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"stocklock/internal/lab/browsertest"
+	"stocklock/internal/lab/catalog"
+	"stocklock/internal/testserver"
+)
+
+// served is a server with all that it runs, for one test.
+type served struct {
+	*Server
+	listener *cuttable
+}
+
+func (s served) home() string { return "http://" + s.listener.Addr().String() + "/" }
+
+// link is what drives the page, with a view to open.
+func (s served) link() string { return s.home() + "#token=" + testToken }
+
+func serve(t testing.TB, record string) served {
+	t.Helper()
+	testserver.NeedsServers(t)
+	shop, err := catalog.Open(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Options{Shop: shop, Token: testToken, Record: record})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := served{s, &cuttable{Listener: inner, open: map[net.Conn]bool{}}}
+	ctx, end := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- s.Serve(ctx, all.listener) }()
+	t.Cleanup(func() {
+		end()
+		if err := errors.Join(<-ended, shop.Close()); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
+	return all
+}
+
+// cuttable is a listener whose network can be cut: connections end, and new ones are not answered.
+type cuttable struct {
+	net.Listener
+
+	mu   sync.Mutex // guards the rest
+	open map[net.Conn]bool
+	away bool
+}
+
+func (l *cuttable) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		l.mu.Lock()
+		if l.away {
+			conn.Close()
+			l.mu.Unlock()
+			continue
+		}
+		l.open[conn] = true
+		l.mu.Unlock()
+		return conn, nil
+	}
+}
+
+func (l *cuttable) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.away = true
+	for conn := range l.open {
+		conn.Close()
+	}
+	clear(l.open)
+}
+
+func (l *cuttable) heal() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.away = false
+}
+
+// click clicks the first element of a selector.
+func click(selector string) chromedp.Action {
+	return chromedp.Evaluate(fmt.Sprintf(`document.querySelector(%q).click()`, selector), nil)
+}
+
+func goTo(hash string) chromedp.Action {
+	return chromedp.Evaluate(fmt.Sprintf(`location.hash = %q`, hash), nil)
+}
+
+func theme(name string) chromedp.Action {
+	return emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}})
+}
+
+// follow has the page remember what its counters showed last.
+const follow = `window.last = {};
+new MutationObserver(() => {
+  for (const name of ['stock', 'orders', 'oversold']) {
+    const shown = document.getElementById('now-' + name);
+    if (shown && shown.textContent !== '–') window.last[name] = shown.textContent;
+  }
+}).observe(document.body, {subtree: true, childList: true, characterData: true})`
+
+const matrixShown = `document.querySelectorAll('.cell-button').length > 300`
+
+// finished returns a run when it has ended.
+func (s served) finished(t *testing.T, id int) run {
+	t.Helper()
+	for giveUp := time.Now().Add(6 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		r, err := s.run(id)
+		if err == nil && r.State != waiting && r.State != running {
+			if r.State != ended {
+				t.Fatalf("run %d has %s: %s", id, r.State, r.Error)
+			}
+			return r
+		}
+		if time.Now().After(giveUp) {
+			t.Fatalf("run %d has not ended: %v", id, err)
+		}
+	}
+}
+
+// picture writes what the page shows where LIVE_PICTURES says: see make screenshot.
+func picture(t *testing.T, b *browsertest.Page, name string) {
+	t.Helper()
+	folder := os.Getenv("LIVE_PICTURES")
+	if folder == "" {
+		return
+	}
+	time.Sleep(400 * time.Millisecond) // what still moves
+	var image []byte
+	b.Run(chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		image, err = page.CaptureScreenshot().WithFormat(page.CaptureScreenshotFormatWebp).WithQuality(82).Do(ctx)
+		return err
+	}))
+	if err := os.WriteFile(filepath.Join(folder, name+".webp"), image, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if len(image) < 5_000 || len(image) > 200_000 {
+		t.Errorf("the picture %s has %d bytes, want 5 to 200 KB", name, len(image))
+	}
+}
+
+// TestThePage does in a browser what a room does, on real servers.
+func TestThePage(t *testing.T) {
+	records := t.TempDir()
+	s := serve(t, records)
+	b := browsertest.Open(t, 14*time.Minute)
+	b.Run(chromedp.EmulateViewport(1400, 1000), theme("light"), chromedp.Navigate(s.link()))
+	b.Until(matrixShown)
+	b.Run(chromedp.Evaluate(follow, nil))
+
+	t.Run("predict, run, and watch the counters end where SQL ends", func(t *testing.T) {
+		if hash := browsertest.Says[string](b, `location.hash`); strings.Contains(hash, testToken) {
+			t.Errorf("the address still shows the token: %s", hash)
+		}
+		b.Run(click(`[data-cell="set-ex-nx/pause"]`))
+		b.Until(`document.querySelector('button.guess')`)
+		picture(t, b, "predict")
+		b.Run(click(`[data-word=oversold]`))
+		b.Until(`document.querySelector('.live-now')`)
+		b.Until(`document.querySelector('.lanes-view .timeline rect.in')`)
+		if os.Getenv("LIVE_PICTURES") != "" {
+			b.Until(`document.querySelector('.broken .live-now')`)
+			picture(t, b, "live")
+		}
+		b.Until(`document.querySelector('.player')`)
+		r := s.finished(t, 1)
+		if r.Verdict != "oversold" || r.N == 0 {
+			t.Fatalf("the cell is %s %d: %s", r.Verdict, r.N, r.Error)
+		}
+		last := browsertest.Says[map[string]string](b, `window.last`)
+		want := map[string]string{"stock": fmt.Sprint(r.result.Remaining), "orders": fmt.Sprint(r.result.Sold), "oversold": fmt.Sprintf("+%d", r.result.Oversold)}
+		for name, value := range want {
+			if last[name] != value {
+				t.Errorf("the counter %s ended at %s, and SQL at %s", name, last[name], value)
+			}
+		}
+		if shown := browsertest.Says[string](b, `document.getElementById('fact-orders').textContent`); shown != want["orders"] {
+			t.Errorf("the page says %s orders, and SQL %s", shown, want["orders"])
+		}
+		if score := browsertest.Says[string](b, `document.getElementById('score').textContent`); score != "Predictions: 1 of 1 right" {
+			t.Errorf("the score reads %q", score)
+		}
+		if alarms := browsertest.Says[int](b, `document.querySelectorAll('.lanes .moment.alarm').length`); alarms < 2 {
+			t.Errorf("%d marks of the oversell in the drawing", alarms)
+		}
+		if text := browsertest.Says[string](b, `document.querySelector('.cause').textContent`); !strings.Contains(text, "SIGSTOP") {
+			t.Errorf("the sentence reads %q", text)
+		}
+		if holds := browsertest.Says[string](b, `document.querySelector('.holding').textContent`); !strings.Contains(holds, "fenced") {
+			t.Errorf("what would have held: %q", holds)
+		}
+		picture(t, b, "verdict")
+		files, err := filepath.Glob(filepath.Join(records, "*.jsonl"))
+		if err != nil || len(files) != 1 {
+			t.Fatalf("records %v, %v: want one file", files, err)
+		}
+		kept, err := os.ReadFile(files[0])
+		if orders := int64(strings.Count(string(kept), `"kind":"order"`)); err != nil || orders != r.result.Sold {
+			t.Errorf("the file has %d orders, %v, and SQL %d", orders, err, r.result.Sold)
+		}
+	})
+
+	t.Run("replay backwards", func(t *testing.T) {
+		const clock, at = `document.querySelector('.clock').textContent`, `Number(document.getElementById('position').value)`
+		ends := browsertest.Says[float64](b, at)
+		final := browsertest.Says[string](b, `document.querySelector('.player .count:nth-child(2) b').textContent`)
+		if sold := fmt.Sprint(s.finished(t, 1).result.Sold); final != sold {
+			t.Errorf("the replay ends with %s orders, and SQL with %s", final, sold)
+		}
+		b.Run(chromedp.Evaluate(`document.getElementById('speed').value = 100; document.querySelector('.player').focus()`, nil), click("#play-back"))
+		b.Until(at + ` < ` + fmt.Sprint(ends/2))
+		b.Until(at + ` === 0`)
+		if start := browsertest.Says[[]string](b, `[...document.querySelectorAll('.player .count b')].map(e => e.textContent)`); start[0] != "30" || start[1] != "0" || start[2] != "0" {
+			t.Errorf("at the beginning stock, orders and oversold are %v, want 30, 0 and 0", start)
+		}
+		b.Run(chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.ArrowRight))
+		before := browsertest.Says[float64](b, at)
+		if current := browsertest.Says[int](b, `[...document.querySelectorAll('.entry')].findIndex(e => e.hasAttribute('aria-current'))`); current != 2 || before <= 0 {
+			t.Errorf("three events on, the entry %d is current at %v ms, want 2", current, before)
+		}
+		b.Run(chromedp.KeyEvent(kb.ArrowLeft))
+		if after := browsertest.Says[float64](b, at); after > before {
+			t.Errorf("one event back leads from %v to %v ms", before, after)
+		}
+		b.Run(click("#decisive"))
+		b.Run(chromedp.Evaluate(`document.querySelector('.player').scrollIntoView({block: 'center'})`, nil))
+		picture(t, b, "replay")
+		if who := browsertest.Says[string](b, `document.querySelector('.entry[aria-current]').className`); !strings.Contains(who, "order") && !strings.Contains(who, "point") {
+			t.Errorf("at the decisive moment the entry is %q, at %s", who, browsertest.Says[string](b, clock))
+		}
+	})
+
+	t.Run("side by side", func(t *testing.T) {
+		b.Run(goTo("#/pair/pause/owner-checked/fenced"))
+		b.Until(`document.getElementById('run-both')`)
+		b.Run(click("#run-both"))
+		b.Until(`document.querySelectorAll('.player .lanes-view').length === 2`)
+		chips := browsertest.Says[[]string](b, `[...document.querySelectorAll('.pair-why h2 .v')].map(e => e.textContent.replace(/ .*/, ''))`)
+		if len(chips) != 2 || chips[0] != "oversold" || chips[1] != "held" {
+			t.Errorf("side by side are %v, want oversold and held", chips)
+		}
+		b.Run(click("#decisive"), chromedp.Evaluate(`document.querySelector('.player').scrollIntoView({block: 'center'})`, nil))
+		picture(t, b, "pair")
+		scales := browsertest.Says[[]string](b, `[...document.querySelectorAll('.player .timeline')].map(e => e.getAttribute('viewBox').split(' ')[2])`)
+		if scales[0] != scales[1] {
+			t.Errorf("the two have scales of their own: %v", scales)
+		}
+	})
+
+	t.Run("step to an oversell", func(t *testing.T) {
+		b.Run(goTo("#/step/none/2"))
+		for _, choice := range []string{"A.select", "B.select", "A.update", "A.insert", "A.commit", "B.update", "B.insert", "B.commit"} {
+			selector := `[data-choice="` + choice + `"]`
+			b.Until(`document.querySelector('` + selector + `')`)
+			b.Run(click(selector))
+		}
+		b.Until(`document.getElementById('ending') && document.getElementById('ending').dataset.ended === 'yes'`)
+		if ending := browsertest.Says[string](b, `document.getElementById('ending').textContent`); !strings.Contains(ending, "oversold 1") || !strings.Contains(ending, "nothing kept the second customer out") {
+			t.Errorf("it ends with %q", ending)
+		}
+		if orders := browsertest.Says[int](b, `document.querySelectorAll('.orders li').length`); orders != 2 {
+			t.Errorf("%d orders for one unit, want 2", orders)
+		}
+		picture(t, b, "step")
+		link := browsertest.Says[string](b, `location.hash`)
+		b.Run(chromedp.Navigate("about:blank"), chromedp.Navigate(s.home()+link)) // the schedule is the link
+		b.Until(`document.getElementById('ending') && document.getElementById('ending').textContent.includes('oversold 1')`)
+	})
+
+	t.Run("find the shortest way to oversell", func(t *testing.T) {
+		b.Run(goTo("#/step/set-ex-nx/2"))
+		b.Until(`document.querySelector('.choice')`)
+		b.Run(click("#shortest"))
+		b.Until(`location.hash.includes('wait')`)
+		b.Until(`document.getElementById('ending') && document.getElementById('ending').textContent.includes('oversold')`)
+		if link := browsertest.Says[string](b, `decodeURIComponent(location.hash)`); link != "#/step/set-ex-nx/2/A.set wait B.set B.select" {
+			t.Errorf("found %s", link)
+		}
+	})
+
+	t.Run("load", func(t *testing.T) {
+		b.Run(goTo("#/load"))
+		b.Until(`document.getElementById('compare')`)
+		b.Run(chromedp.Evaluate(`for (const box of document.querySelectorAll('.pick input')) box.checked = ['none', 'conditional'].includes(box.value); document.getElementById('load-stock').value = 40`, nil), click("#compare"))
+		b.Until(`document.querySelectorAll('.small-charts figure').length === 2`)
+		text := browsertest.Says[string](b, `document.querySelector('.load-table tbody').innerText`)
+		if !strings.Contains(text, "oversold 120") || !strings.Contains(text, "held") {
+			t.Errorf("the table reads %q", text)
+		}
+		picture(t, b, "load")
+		for _, file := range []string{"report.html", "result.json"} {
+			if n := browsertest.Says[int](b, `document.querySelector('a[href$="`+file+`"]') ? 1 : 0`); n != 1 {
+				t.Errorf("there is no %s to download", file)
+			}
+		}
+	})
+
+	t.Run("another language", func(t *testing.T) {
+		b.Run(goTo("#/cell/set-ex-nx/pause"))
+		b.Until(`document.querySelector('.player')`)
+		b.Run(click("#language"))
+		b.Until(`document.documentElement.lang === 'zh-CN' && document.querySelector('.player') && document.querySelector('.cause').textContent.includes('租约')`)
+		b.Run(theme("dark"), chromedp.Evaluate(`scrollTo(0, 0)`, nil))
+		picture(t, b, "chinese-dark")
+		b.Run(theme("light"))
+		if left := browsertest.Says[string](b, `document.querySelector('.ended').innerText.match(/\b(the|was|would|because)\b/g)?.join() || ''`); left != "" {
+			t.Errorf("English is left on the Chinese page: %s", left)
+		}
+		b.Run(click("#language"))
+		b.Until(`document.documentElement.lang === 'en' && document.querySelector('.player')`)
+	})
+
+	t.Run("both themes, and each width", func(t *testing.T) {
+		for _, hash := range []string{"#/", "#/cell/set-ex-nx/pause", "#/cell/none/contention", "#/pair/pause/owner-checked/fenced", "#/step/none/2/A.select%20B.select", "#/load"} {
+			b.Run(goTo(hash))
+			b.Until(`document.querySelector('main h1')`)
+			time.Sleep(300 * time.Millisecond) // what it fetches
+			for _, width := range []int64{360, 1920} {
+				b.Run(chromedp.EmulateViewport(width, 900))
+				if over := browsertest.Says[int](b, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
+					widest := browsertest.Says[string](b, `[...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll')).map(e => e.tagName + '.' + e.className).slice(0, 5).join(' ')`)
+					t.Errorf("%s is %d pixels wider than a screen of %d: %s", hash, over, width, widest)
+				}
+			}
+		}
+		b.Run(chromedp.EmulateViewport(1400, 1000))
+		papers := map[string]bool{}
+		for _, name := range []string{"light", "dark"} {
+			b.Run(theme(name))
+			papers[browsertest.Says[string](b, `getComputedStyle(document.body).backgroundColor`)] = true
+		}
+		if len(papers) != 2 {
+			t.Errorf("the papers of both themes are %v", papers)
+		}
+		b.Run(theme("light"))
+	})
+
+	t.Run("everything has a name", func(t *testing.T) {
+		for _, hash := range []string{"#/", "#/cell/set-ex-nx/pause", "#/pair/pause/owner-checked/fenced", "#/step/none/2", "#/load"} {
+			b.Run(goTo(hash))
+			b.Until(`document.querySelector('main h1')`)
+			time.Sleep(300 * time.Millisecond)
+			nameless := browsertest.Says[[]string](b, `[...document.querySelectorAll('a, button, input, select, svg, [role=region], [tabindex="0"]')]
+				.filter(e => !e.closest('[aria-hidden]') && !(e.textContent.trim() && e.tagName !== 'svg' && e.tagName !== 'SELECT') && !e.getAttribute('aria-label') && !e.getAttribute('aria-labelledby') && !(e.labels && e.labels.length)).map(e => e.outerHTML.slice(0, 90))`)
+			if len(nameless) > 0 {
+				t.Errorf("%s: without a name: %q", hash, nameless)
+			}
+		}
+	})
+
+	if os.Getenv("LIVE_PICTURES") != "" {
+		b.Run(goTo("#/"), click("#telling"))
+		b.Until(`document.querySelectorAll('.cell-button.waiting').length > 10`)
+		s.finished(t, 28) // most of them
+		b.Run(chromedp.EmulateViewport(1400, 1040))
+		picture(t, b, "matrix")
+		b.Run(click("#stop"), chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile), goTo("#/cell/set-ex-nx/pause"))
+		b.Until(`document.querySelector('.player')`)
+		picture(t, b, "phone")
+	}
+	b.Clean(s.home())
+}
+
+// TestAPageWhoseNetworkWasCut shows everything that happened meanwhile.
+func TestAPageWhoseNetworkWasCut(t *testing.T) {
+	s := serve(t, "")
+	b := browsertest.Open(t, 4*time.Minute)
+	b.Run(chromedp.Navigate(s.link()))
+	b.Until(matrixShown)
+	b.Until(`document.getElementById('strip').dataset.connected === 'true'`)
+	s.listener.cut()
+	b.Until(`document.getElementById('strip').classList.contains('cut')`)
+	if _, err := s.enqueue([]wanted{{cellName{"none", "contention"}, 1}, {cellName{"conditional", "contention"}, 1}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	s.finished(t, 1)
+	s.finished(t, 2)
+	if got := browsertest.Says[string](b, `document.querySelector('[data-cell="none/contention"]').textContent`); got != "·" {
+		t.Errorf("without a network the cell reads %q", got)
+	}
+	s.listener.heal()
+	b.Until(`document.querySelector('[data-cell="none/contention"]').textContent.startsWith('+')`)
+	b.Until(`document.querySelector('[data-cell="conditional/contention"]').textContent === 'held'`)
+	b.Until(`!document.getElementById('strip').classList.contains('cut')`)
+}
+
+// TestAPageThatOnlyWatches shows all, and says how to drive.
+func TestAPageThatOnlyWatches(t *testing.T) {
+	s := unservedFor(t)
+	b := browsertest.Open(t, time.Minute)
+	b.Run(chromedp.Navigate(s))
+	b.Until(matrixShown)
+	b.Run(click(`[data-cell="none/pause"]`))
+	b.Until(`document.querySelector('.guesses')`)
+	if enabled := browsertest.Says[int](b, `document.querySelectorAll('.guesses button:not(:disabled)').length`); enabled != 0 {
+		t.Errorf("%d buttons would start something", enabled)
+	}
+	if text := browsertest.Says[string](b, `document.querySelector('main').innerText`); !strings.Contains(text, "docker compose logs lab") {
+		t.Errorf("the page does not say how to drive: %q", text)
+	}
+	b.Clean(s)
+}
+
+// unservedFor serves a page behind which nothing runs, and returns its address.
+func unservedFor(t *testing.T) string {
+	t.Helper()
+	s := unserved(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: s.Handler()}
+	go server.Serve(listener)
+	t.Cleanup(func() { close(s.ended); server.Close() })
+	return "http://" + listener.Addr().String() + "/"
+}

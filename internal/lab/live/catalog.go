@@ -1,0 +1,111 @@
+package live
+
+import (
+	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/trial"
+	"stocklock/internal/strategy"
+)
+
+// menu is what can be run.
+type menu struct {
+	Strategies []strategyInfo `json:"strategies"`
+	Scenarios  []scenarioInfo `json:"scenarios"`
+	Words      []string       `json:"words"` // of a prediction
+	Limits     limits         `json:"limits"`
+}
+
+type strategyInfo struct {
+	Name       string `json:"name"`
+	Doc        string `json:"doc"`
+	Guard      string `json:"guard"`
+	Decrement  string `json:"decrement"`
+	Telling    string `json:"telling"`
+	NotStepped string `json:"not_stepped,omitempty"` // why it cannot be stepped through
+}
+
+type scenarioInfo struct {
+	Name       string `json:"name"`
+	Doc        string `json:"doc"`
+	Attacks    string `json:"attacks"`
+	Comparable bool   `json:"comparable"`
+}
+
+// limits bound what may be asked for.
+type limits struct {
+	Waiting        int `json:"waiting"`         // cells
+	LoadStrategies int `json:"load_strategies"` // of one comparison
+	LoadRequests   int `json:"load_requests"`   // for each of them
+	Schedule       int `json:"schedule"`        // characters
+}
+
+// predictable are the verdicts that can be predicted.
+var predictable = []scenario.Kind{scenario.Held, scenario.Oversold, scenario.Stuck, scenario.Left, scenario.Lied}
+
+func newMenu(shop *catalog.Catalog) menu {
+	m := menu{Limits: limits{maxWaiting, maxLoadStrategies, maxLoadRequests, maxSchedule}}
+	for _, s := range shop.Strategies {
+		m.Strategies = append(m.Strategies, strategyInfo{Name: s.Name, Doc: s.Doc, Guard: s.Guard, Decrement: s.Decrement,
+			Telling: s.Telling, NotStepped: notStepped(s)})
+	}
+	for _, s := range scenario.All() {
+		m.Scenarios = append(m.Scenarios, scenarioInfo{s.Name, s.Doc, s.Attacks.String(), s.Comparable})
+	}
+	for _, w := range predictable {
+		m.Words = append(m.Words, string(w))
+	}
+	return m
+}
+
+// notStepped is why a strategy cannot be stepped through, empty where it can.
+func notStepped(s strategy.Description) string {
+	switch {
+	case s.NeedsQuorum:
+		return "quorum"
+	case s.State.Remaining != "":
+		return "state"
+	case s.AnswersFirst:
+		return "answers-first"
+	}
+	return ""
+}
+
+// cell finds what is to be run.
+func (s *Server) cell(c cellName, seed uint64) (trial.Cell, error) {
+	st, err := s.o.Shop.ByName(c.Strategy)
+	if err != nil {
+		return trial.Cell{}, err
+	}
+	sc, err := scenario.ByName(c.Scenario)
+	return trial.Cell{Strategy: st, Scenario: sc, Seed: seed}, err
+}
+
+// holding are the strategies that are expected to hold under a scenario, those that the database
+// checks first: they hold under every other one too.
+func (s *Server) holding(under scenario.Scenario, o strategy.Options) []string {
+	var checked, others []string
+	for _, st := range s.o.Shop.Strategies {
+		p := st.PropertiesUnder(o)
+		switch {
+		case under.Expected(p) != scenario.Held:
+		case p.Has.Includes(strategy.StorageChecked):
+			checked = append(checked, st.Name)
+		default:
+			others = append(others, st.Name)
+		}
+	}
+	return append(checked, others...)
+}
+
+// unique is a list without its repetitions.
+func unique(names []string) []string {
+	seen := map[string]bool{}
+	var once []string
+	for _, n := range names {
+		if !seen[n] {
+			seen[n] = true
+			once = append(once, n)
+		}
+	}
+	return once
+}

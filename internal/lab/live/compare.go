@@ -1,0 +1,138 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/matrix"
+	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/trial"
+)
+
+// The limits of a comparison under load.
+const (
+	maxLoadStrategies = 12
+	maxLoadRequests   = 20_000
+	maxLoadTime       = time.Minute
+)
+
+// comparison is several strategies under the same load, one after another.
+type comparison struct {
+	ID         int      `json:"id"`
+	Strategies []string `json:"strategies"`
+	Shape      string   `json:"shape"` // as load.ParseShape reads it; empty for as fast as the customers can
+	Stock      int64    `json:"stock"`
+	Seed       uint64   `json:"seed"`
+
+	shape load.Shape
+}
+
+// contention is the scenario of every comparison.
+const contention = "contention"
+
+// compare puts a comparison at the end of the queue.
+func (s *Server) compare(c comparison) (*comparison, error) {
+	if err := s.checkLoad(&c); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	c.ID = len(s.room.loads) + 1
+	s.room.loads = append(s.room.loads, &c)
+	s.feed.publish("load", c)
+	s.mu.Unlock()
+	var cells []wanted
+	for _, name := range c.Strategies {
+		cells = append(cells, wanted{cellName{name, contention}, c.Seed})
+	}
+	_, err := s.enqueue(cells, &c)
+	return &c, err
+}
+
+// checkLoad completes a comparison, or says what is wrong with it.
+func (s *Server) checkLoad(c *comparison) (err error) {
+	c.Strategies = unique(c.Strategies)
+	if n := len(c.Strategies); n < 1 || n > maxLoadStrategies {
+		return fmt.Errorf("%d strategies are compared: want 1 to %d", n, maxLoadStrategies)
+	}
+	for _, name := range c.Strategies {
+		if _, err := s.cell(cellName{name, contention}, c.Seed); err != nil {
+			return err
+		}
+	}
+	if c.Stock == 0 {
+		c.Stock = 100
+	}
+	if c.Stock < 1 || c.Stock > maxLoadRequests/2 {
+		return fmt.Errorf("the stock is %d: want 1 to %d", c.Stock, maxLoadRequests/2)
+	}
+	if c.shape, err = load.ParseShape(c.Shape); err != nil {
+		return fmt.Errorf("the shape: %w", err)
+	}
+	if c.shape.IsZero() {
+		return nil
+	}
+	requests, ends := c.shape.Total()
+	switch {
+	case !ends:
+		return errors.New("the shape has no end: want a duration behind it, such as 200/5s")
+	case requests > maxLoadRequests || c.shape.Due(requests) > maxLoadTime:
+		return fmt.Errorf("the shape sends %d requests in %s: want at most %d in %s", requests, c.shape.Due(requests).Round(time.Second), maxLoadRequests, maxLoadTime)
+	case int64(requests) <= c.Stock:
+		return fmt.Errorf("the shape sends %d requests for a stock of %d: want more demand than stock", requests, c.Stock)
+	}
+	return nil
+}
+
+// comparison finds one by its id, nil for 0. It is called with mu.
+func (s *Server) comparison(id int) *comparison {
+	if id < 1 || id > len(s.room.loads) {
+		return nil
+	}
+	return s.room.loads[id-1]
+}
+
+// plan is that of the testbed on which all comparisons run: nothing stands between its shops and
+// its servers.
+func (*comparison) plan(of matrix.Plan) matrix.Plan {
+	compared, err := scenario.ByName(contention)
+	if err != nil {
+		panic(err) // the list of scenarios lacks it
+	}
+	of.Pairs = slices.DeleteFunc(slices.Clone(of.Pairs), func(p matrix.Pair) bool { return p.Scenario.Name != compared.Name })
+	of.Stock, of.Requests, of.Lease, of.Wait = 0, 0, 0, 0 // those of a comparison
+	return of
+}
+
+// apply makes the options of a testbed those of this comparison.
+func (c *comparison) apply(o *trial.Options) {
+	o.Stock, o.Shape, o.Requests = c.Stock, c.shape, 4*int(c.Stock)
+	if requests, ends := c.shape.Total(); ends {
+		o.Requests, o.Workers = requests, matrix.OpenWorkers
+	}
+}
+
+// report is what there is of a comparison.
+func (s *Server) report(id int) (report.Report, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := s.comparison(id)
+	if of == nil {
+		return report.Report{}, fmt.Errorf("there is no comparison %d", id)
+	}
+	r := report.Report{Environment: s.room.environment, Strategies: s.o.Shop.Strategies}
+	r.Environment.Command, r.Environment.Seed, r.Environment.Rate = "loadtest serve", of.Seed, of.Shape
+	for _, run := range s.room.runs {
+		switch {
+		case run.Load != id:
+		case run.result != nil:
+			r.Cells = append(r.Cells, *run.result)
+		default:
+			r.Interrupted = true
+		}
+	}
+	return r, nil
+}

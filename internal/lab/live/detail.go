@@ -1,0 +1,98 @@
+package live
+
+import (
+	"fmt"
+	"html/template"
+	"net/http"
+
+	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/trial"
+	"stocklock/internal/strategy"
+)
+
+// detail is a run with everything that the page shows of it.
+type detail struct {
+	run
+	Because  string        `json:"because,omitempty"` // of what was expected
+	Sentence string        `json:"sentence,omitempty"`
+	Reason   string        `json:"reason,omitempty"`
+	Spoiled  []string      `json:"spoiled,omitempty"`
+	Whole    template.HTML `json:"whole,omitempty"` // the drawing of those who clashed
+	CloseUp  template.HTML `json:"close_up,omitempty"`
+	Outcomes template.HTML `json:"outcomes,omitempty"` // over time
+	Latency  template.HTML `json:"latency,omitempty"`  // over time
+	Holding  []string      `json:"holding,omitempty"`  // strategies that are expected to hold
+	Numbers  *trial.Result `json:"numbers,omitempty"`
+	Replay   *replay       `json:"replay,omitempty"` // nil where its entries are not kept any more
+}
+
+// replay is a record as it is drawn and stepped through.
+type replay struct {
+	Lanes   []Lane  `json:"lanes"`
+	Height  float64 `json:"height"`
+	EndsMS  float64 `json:"ends_ms"`
+	Initial int64   `json:"initial"`
+	LeaseMS float64 `json:"lease_ms"`
+	Shapes  string  `json:"shapes"`
+	Entries []Entry `json:"entries"`
+	// Decisive is when the cell was decided, in milliseconds of the entries; 0 where there is no
+	// single moment.
+	Decisive float64 `json:"decisive,omitempty"`
+}
+
+func (s *Server) serveRun(w http.ResponseWriter, r *http.Request) {
+	of, ok := s.asked(w, r)
+	if !ok {
+		return
+	}
+	language := explain.English
+	if r.URL.Query().Get("lang") == "zh" {
+		language = explain.Chinese
+	}
+	answer(w, http.StatusOK, s.detail(of, language))
+}
+
+func (s *Server) detail(of run, in explain.Language) detail {
+	d := detail{run: of}
+	if of.result == nil {
+		return d
+	}
+	result := *of.result
+	d.Because, d.Reason, d.Spoiled = result.Because.String(), result.Problem, result.Spoiled
+	if sc, err := scenario.ByName(of.Scenario); err == nil {
+		d.Holding = s.holding(sc, strategy.Options{OneProcess: s.o.Plan.Shops == 1})
+	}
+	if x := result.Explanation; x != nil {
+		d.Sentence = in.Say(x.Why...)
+		d.Whole, d.CloseUp = report.Interleaving(x, in)
+	}
+	d.Outcomes, d.Latency = report.OverTime(result.Timeline)
+	if of.record != nil {
+		d.Replay = newReplay(of.record, result)
+	}
+	result.Explanation, result.Timeline, result.Distribution = nil, trial.Timeline{}, nil // drawn already
+	d.Numbers = &result
+	return d
+}
+
+func newReplay(of *record, result trial.Result) *replay {
+	drawn := of.replay(result.Verdict)
+	r := &replay{Lanes: drawn.Lanes, Height: drawn.height, EndsMS: of.ends(), Initial: of.scene.Initial, LeaseMS: of.scene.LeaseMS,
+		Shapes: drawn.take(), Entries: of.entries}
+	if x := result.Explanation; x != nil && x.Moment != nil {
+		r.Decisive = x.StartMS + x.Moment.AtMS
+	}
+	return r
+}
+
+func shopName(i int) string { return fmt.Sprintf("shop %d", i+1) }
+
+func quorumNames() []string {
+	names := make([]string, 5)
+	for i := range names {
+		names[i] = fmt.Sprintf("redis %d of %d", i+1, len(names))
+	}
+	return names
+}

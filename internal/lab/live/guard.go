@@ -1,0 +1,104 @@
+package live
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// maxBody bounds the body of a request, in bytes.
+const maxBody = 64 << 10
+
+// newToken makes a token that cannot be guessed: 130 bits.
+func newToken() string { return rand.Text() }
+
+// guarded checks what every request needs, and what those need that start something.
+//
+// A page of another site can make a browser send requests here. It cannot read the answers: a Host
+// that is not ours is refused, which ends DNS rebinding, and nothing allows another origin. It
+// cannot start anything: that needs the token, which it does not know.
+func (s *Server) guarded(next http.Handler) http.Handler {
+	sameOrigin := http.NewCrossOriginProtection()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		if !s.ownHost(r.Host) {
+			refuse(w, http.StatusForbidden, "host", "this address is not one of the page's own: open it as localhost, or name it with --host")
+			return
+		}
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			if err := sameOrigin.Check(r); err != nil {
+				refuse(w, http.StatusForbidden, "origin", "the request comes from another site")
+				return
+			}
+			if !s.mayDrive(r) {
+				refuse(w, http.StatusUnauthorized, "token", "starting something needs the token: it is in the link that loadtest serve printed last")
+				return
+			}
+			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// ownHost reports whether a request was sent to us by a name that is ours: a loopback name or
+// address with any port, because the port that a container publishes is not known inside, or a
+// name that was given.
+func (s *Server) ownHost(host string) bool {
+	name := host
+	if withoutPort, _, err := net.SplitHostPort(host); err == nil {
+		name = withoutPort
+	}
+	name = strings.ToLower(strings.TrimSuffix(strings.Trim(name, "[]"), "."))
+	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		return true
+	}
+	if addr, err := netip.ParseAddr(name); err == nil && addr.IsLoopback() {
+		return true
+	}
+	return slices.ContainsFunc(s.o.Hosts, func(own string) bool { return strings.EqualFold(own, name) })
+}
+
+func (s *Server) mayDrive(r *http.Request) bool {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return ok && subtle.ConstantTimeCompare([]byte(token), []byte(s.o.Token)) == 1
+}
+
+// refusal is the body of an answer that refuses.
+type refusal struct {
+	Problem string `json:"problem"` // one word, for the page
+	Detail  string `json:"detail"`  // for people
+}
+
+func refuse(w http.ResponseWriter, status int, problem, detail string) {
+	answer(w, status, refusal{problem, detail})
+}
+
+func answer(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // who is gone reads nothing
+}
+
+// read decodes the body of a request, and answers a malformed one.
+func read(w http.ResponseWriter, r *http.Request, into any) bool {
+	if media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); media != "application/json" {
+		refuse(w, http.StatusUnsupportedMediaType, "malformed", "want Content-Type: application/json")
+		return false
+	}
+	in := json.NewDecoder(r.Body)
+	in.DisallowUnknownFields()
+	if err := in.Decode(into); err != nil {
+		refuse(w, http.StatusBadRequest, "malformed", "the request is not what is expected: "+err.Error())
+		return false
+	}
+	return true
+}

@@ -1,0 +1,138 @@
+package live
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/sale"
+	"stocklock/internal/shop/labmode"
+	"stocklock/internal/stock"
+)
+
+func units(n int64) *int64 { return &n }
+
+func point(at float64, shop, request string, p sale.Point) Entry {
+	return Entry{AtMS: at, Kind: Point, Shop: shop, Request: request, Point: p}
+}
+
+// clashOf is a cell in which the second sale enters while the first has lost its lease.
+func clashOf() *record {
+	return &record{
+		scene: scene{Shops: []string{"shop 1", "shop 2"}, Servers: []string{explain.Primary}, LeaseMS: 100, Initial: 1, Exclusive: true, Rows: 1},
+		entries: []Entry{
+			{AtMS: 1, Kind: Sent, Shop: "shop 1", Request: "7-1"},
+			{AtMS: 2, Kind: Lock, Server: explain.Primary, Key: "stock:7", What: "set"},
+			{AtMS: 2, Kind: Lock, Server: explain.Primary, Key: "stock:7", What: "expire"},
+			point(3, "shop 1", "7-1", sale.Acquired), point(4, "shop 1", "7-1", sale.Read),
+			{AtMS: 5, Kind: Point, Shop: "shop 1", Request: "7-1", Point: sale.Write, Fault: "write stop 150ms"},
+			{AtMS: 6, Kind: Sent, Shop: "shop 2", Request: "7-2"},
+			{AtMS: 102, Kind: Lock, Server: explain.Primary, Key: "stock:7", What: "expired"},
+			{AtMS: 103, Kind: Lock, Server: explain.Primary, Key: "stock:7", What: "set"},
+			{AtMS: 103, Kind: Lock, Server: explain.Primary, Key: "stock:7", What: "expire"},
+			point(104, "shop 2", "7-2", sale.Acquired), point(105, "shop 2", "7-2", sale.Read),
+			point(110, "shop 2", "7-2", sale.Written),
+			{AtMS: 110, Kind: Ordered, Shop: "shop 2", Request: "7-2", Order: 1, Read: units(1), Stock: units(0)},
+			point(111, "shop 2", "7-2", sale.Released),
+			{AtMS: 112, Kind: Lock, Server: explain.Primary, Key: "stock:7", What: "del"},
+			point(155, "shop 1", "7-1", sale.Written),
+			{AtMS: 155, Kind: Ordered, Shop: "shop 1", Request: "7-1", Order: 2, Read: units(1), Stock: units(0)},
+			point(156, "shop 1", "7-1", sale.Released),
+			{AtMS: 160, Kind: Answered, Shop: "shop 1", Request: "7-1", Outcome: "sold", LatencyMS: 159},
+		},
+	}
+}
+
+// shape finds a shape of a class that begins and ends at these times.
+func shape(drawn, class, from, width string) bool {
+	return regexp.MustCompile(`<rect class="` + class + `" x="` + from + `" y="[\d.]+" width="` + width + `"`).MatchString(drawn)
+}
+
+func TestTheReplayOfAClash(t *testing.T) {
+	drawn := clashOf().replay(scenario.Oversold).take()
+	for _, tt := range []struct{ what, class, from, width string }{
+		{"the first sale, that overwrote", "in clash", "3", "153"},
+		{"the second sale", "in", "104", "7"},
+		{"both at once", "both", "104", "7"},
+		{"the pause", "slow", "5", "150"},
+		{"the wait of the second sale", "wait", "6", "98"},
+		{"the first lease", "held odd", "2", "100"},
+		{"the second lease", "held", "103", "9"},
+		{"one unit sold too many, to the end", "over", "155", "5"},
+	} {
+		if !shape(drawn, tt.class, tt.from, tt.width) {
+			t.Errorf("%s is not drawn: no %s from %s for %s ms in\n%s", tt.what, tt.class, tt.from, tt.width, strings.ReplaceAll(drawn, "/>", "/>\n"))
+		}
+	}
+	if !strings.Contains(drawn, `class="lease" d="M2 `) {
+		t.Error("the lease does not run down")
+	}
+	held := clashOf().replay(scenario.Held).take()
+	if strings.Contains(held, "clash") || strings.Contains(held, `class="both"`) {
+		t.Error("a cell that held shows a clash")
+	}
+}
+
+// TestWhatIsDrawnLive is drawn again when the cell has ended: as it comes, nothing is drawn twice.
+func TestWhatIsDrawnLive(t *testing.T) {
+	r := clashOf()
+	d := newDrawing(r.scene)
+	var pieces string
+	for _, e := range r.entries {
+		d.saw(e)
+		pieces += d.take()
+	}
+	if n := strings.Count(pieces, `class="in"`); n != 2 {
+		t.Errorf("%d sections are drawn, want 2", n)
+	}
+	inside, waiting, lock := d.now()
+	if !slices.Equal(inside, []int{0, 0}) || !slices.Equal(waiting, []int{0, 0}) || lock.Held {
+		t.Errorf("at the end %v are inside, %v wait, and the lock is %+v", inside, waiting, lock)
+	}
+	d = newDrawing(r.scene)
+	for _, e := range r.entries[:12] {
+		d.saw(e)
+	}
+	inside, _, lock = d.now()
+	if !slices.Equal(inside, []int{1, 1}) || !lock.Held || lock.FromMS != 103 || !lock.Expires {
+		t.Errorf("in the middle %v are inside, and the lock is %+v", inside, lock)
+	}
+	if lasting := d.unfinished(107); !shape(lasting, "both", "104", "3") || !shape(lasting, "in", "3", "104") {
+		t.Errorf("what lasts is not drawn: %s", lasting)
+	}
+}
+
+// TestTheRecordIsOrdered: entries of all sources come by time, and an order when its sale wrote it.
+func TestTheRecordIsOrdered(t *testing.T) {
+	began := time.Unix(1000, 0)
+	at := func(ms int) time.Time { return began.Add(time.Duration(ms) * time.Millisecond) }
+	e := explain.Evidence{
+		Ended:         at(50),
+		Events:        []labmode.Event{{Time: at(20), Shop: "shop 1", Request: "7-1", Point: sale.Written}, {Time: at(10), Shop: "shop 1", Request: "7-1", Point: sale.Acquired}},
+		Changes:       []explain.Change{{Time: at(9), Server: explain.Primary, Key: "stock:7", What: "set"}},
+		Interventions: []explain.Intervention{{From: at(5), Until: at(30), Shop: "shop 2", What: "redis-cut"}},
+		Requests:      []explain.Request{{ID: "7-1", Shop: "shop 1", Sent: at(1), Answered: at(25), Outcome: "sold"}},
+		Orders:        []stock.Order{{ID: 3, RequestID: "7-1", CreatedAt: at(40), StockRead: 5, StockWritten: 4}},
+	}
+	looks := []Entry{{AtMS: 15, Kind: Looked, Stock: units(5), Sold: units(0)}}
+	for _, singles := range []bool{true, false} {
+		var kinds []string
+		for _, entry := range (reader{began: began, singles: singles}).all(e, looks) {
+			kinds = append(kinds, string(entry.Kind))
+			if entry.Kind == Ordered && entry.AtMS != 20 {
+				t.Errorf("the order is at %v ms, want 20: when its sale noted it", entry.AtMS)
+			}
+		}
+		want := "sent done lock point look point order answered done"
+		if !singles {
+			want = "done lock point look point order done"
+		}
+		if got := strings.Join(kinds, " "); got != want {
+			t.Errorf("with single requests %v: %s, want %s", singles, got, want)
+		}
+	}
+}

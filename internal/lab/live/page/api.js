@@ -1,0 +1,31 @@
+import {t} from './words.js';
+
+// The token comes in the part of the link behind #, which no browser sends to any server.
+const inLink = location.hash.match(/^#token=([^&]+)$/);
+if (inLink) {
+  sessionStorage.setItem('token', inLink[1]);
+  history.replaceState(null, '', location.pathname + '#/');
+}
+
+export const mayDrive = () => Boolean(sessionStorage.getItem('token'));
+
+// ask sends what starts something. It returns the answer, or throws an Error that says why not.
+export async function ask(method, url, body) {
+  const response = await fetch(url, {
+    method,
+    headers: {'Authorization': 'Bearer ' + (sessionStorage.getItem('token') || ''), 'Content-Type': 'application/json'},
+    body: body && JSON.stringify(body),
+  }).catch(() => { throw new Error(t('offline')); });
+  const answer = await response.json().catch(() => ({}));
+  if (response.ok) return answer;
+  if (response.status === 401) sessionStorage.removeItem('token');
+  throw Object.assign(new Error(response.status === 401 ? t('drive.how') : answer.detail || response.statusText), {problem: answer.problem});
+}
+
+export async function get(url) {
+  const response = await fetch(url).catch(() => { throw new Error(t('offline')); });
+  if (!response.ok) throw new Error((await response.json().catch(() => ({}))).detail || response.statusText);
+  return response.json();
+}
+
+export const start = cells => ask('POST', 'api/runs', {cells});

@@ -1,0 +1,91 @@
+import {fill, h, hideHint} from './dom.js';
+import {chooseLanguage, language, languages, preferredLanguage, t} from './words.js';
+import {get, mayDrive} from './api.js';
+import {connect, on, running, store, waitingRuns} from './store.js';
+import {matrixView} from './matrix.js';
+import {cellView} from './cell.js';
+import {pairView} from './pair.js';
+import {loadView} from './load.js';
+import {stepView} from './step.js';
+
+const root = document.documentElement;
+const main = document.getElementById('main');
+const views = {'': matrixView, cell: cellView, run: cellView, pair: pairView, load: loadView, step: stepView};
+const tabs = [['', 'tab.matrix'], ['pair', 'tab.pair'], ['load', 'tab.load'], ['step', 'tab.step']];
+
+// route is the address behind #: the name of a view, and what it shows.
+const route = () => {
+  const [name = '', ...rest] = location.hash.replace(/^#\/?/, '').split('/').map(decodeURIComponent);
+  return {name: views[name] ? name : '', rest};
+};
+
+let leave = null;
+function show() {
+  if (leave) leave();
+  hideHint();
+  const {name, rest} = route();
+  const body = h('div', {class: 'view view-' + (name || 'matrix')});
+  fill(main, body);
+  leave = views[name](body, rest) || null;
+  header();
+}
+
+const isDark = () => root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+
+function button(label, name, action, pressed) {
+  return h('button', {type: 'button', 'aria-label': name, title: name, 'aria-pressed': pressed === undefined ? null : String(pressed), onclick: action}, label);
+}
+
+function header() {
+  const at = route().name;
+  document.getElementById('skip').textContent = t('skip');
+  document.getElementById('skip').onclick = e => { e.preventDefault(); main.focus(); };
+  fill(document.getElementById('header'),
+    h('a', {class: 'brand', href: '#/'}, h('span', {class: 'mark', 'aria-hidden': 'true'}), 'stocklock'),
+    h('nav', {'aria-label': t('nav')}, tabs.map(([name, phrase]) =>
+      h('a', {href: '#/' + name, 'aria-current': at === name || at === 'cell' && !name || at === 'run' && !name ? 'page' : null}, t(phrase)))),
+    h('div', {class: 'tools'},
+      h('span', {class: 'score', id: 'score'}),
+      h('span', {class: 'role ' + (mayDrive() ? 'drives' : 'watches'), title: mayDrive() ? t('drive.yes') : t('drive.how')}, mayDrive() ? t('drives') : t('watches')),
+      button(t('large.short'), t('large'), () => { root.dataset.large = root.dataset.large ? '' : 'yes'; localStorage.setItem('large', root.dataset.large); header(); }, Boolean(root.dataset.large)),
+      button(isDark() ? '☀' : '☾', isDark() ? t('light') : t('dark'), () => { root.dataset.theme = isDark() ? 'light' : 'dark'; localStorage.setItem('theme', root.dataset.theme); header(); }),
+      Object.keys(languages).filter(name => name !== language()).map(name =>
+        h('button', {type: 'button', lang: name === 'zh' ? 'zh-CN' : 'en', id: 'language', onclick: async () => { await chooseLanguage(name); show(); strip(); }}, languages[name]))));
+  score();
+}
+
+function score() {
+  const element = document.getElementById('score');
+  if (element) fill(element, store.score.of ? t('score', store.score) : '');
+}
+
+// The strip says what goes on, on every view.
+let shown = '';
+function strip() {
+  const run = running(), waits = waitingRuns().length;
+  const words = [];
+  if (store.connected === false) words.push(t('disconnected'));
+  if (run) words.push(t('strip.running', {cell: t('under', run)}), store.preparing ? t('preparing.' + store.preparing) : '');
+  else if (store.preparing) words.push(t('preparing.' + store.preparing));
+  if (waits) words.push(t('strip.waiting', {n: waits}));
+  const text = words.filter(Boolean).join(' · ');
+  document.getElementById('strip').dataset.connected = store.connected;
+  if (text === shown && document.getElementById('strip').lang === language()) return;
+  shown = text;
+  const element = document.getElementById('strip');
+  element.lang = language();
+  element.classList.toggle('cut', store.connected === false);
+  fill(element, text && h('span', {class: 'pulse', 'aria-hidden': 'true'}), text,
+    run && h('a', {href: `#/cell/${run.strategy}/${run.scenario}`}, t('watch')));
+}
+
+root.dataset.theme = localStorage.getItem('theme') || '';
+if (!root.dataset.theme) delete root.dataset.theme;
+root.dataset.large = localStorage.getItem('large') || '';
+
+on(name => { if (name !== 'seen') { strip(); score(); } });
+addEventListener('hashchange', () => { show(); scrollTo(0, 0); });
+await chooseLanguage(preferredLanguage());
+store.catalog = await get('api/catalog');
+show();
+connect();

@@ -1,0 +1,147 @@
+import {fill, h, markup, ms} from './dom.js';
+import {docOf, known, language, t} from './words.js';
+import {ask, get, mayDrive, start} from './api.js';
+import {keyOf, on, runOf, store, waitingRuns} from './store.js';
+import {gauge, lanesView} from './lanes.js';
+import {player} from './player.js';
+import {notice, verdictChip} from './verdict.js';
+
+// The outcomes of requests, in the order in which they are drawn.
+const kinds = ['sold', 'sold_out', 'busy', 'fenced', 'lost', 'conflict', 'refused', 'unknown', 'error'];
+
+// cellView shows one cell: before it runs, while it runs, and when it has ended.
+export function cellView(body, [strategyName, scenarioName]) {
+  const s = store.catalog.strategies.find(s => s.name === strategyName), c = store.catalog.scenarios.find(c => c.name === scenarioName);
+  if (!s || !c) { fill(body, h('p', {}, t('no.such.cell'))); return null; }
+  const said = h('p', {class: 'said', role: 'alert', hidden: true});
+  const head = h('div', {class: 'cell-head'}), content = h('div', {class: 'cell-content'});
+  fill(body, h('p', {class: 'crumbs'}, h('a', {href: '#/'}, '← ', t('tab.matrix'))), head, said, content);
+  let phase = '', end = null, live = null;
+  const run = async seed => { try { await start([{strategy: s.name, scenario: c.name, seed}]); notice(said, ''); } catch (e) { notice(said, e.message); } };
+  const predict = async word => {
+    try {
+      await ask('POST', 'api/predictions', {strategy: s.name, scenario: c.name, word});
+      await run(runOf(s.name, c.name) ? runOf(s.name, c.name).seed : 1);
+    } catch (e) { notice(said, e.message); }
+  };
+  const about = () => h('div', {class: 'about'},
+    h('div', {class: 'card'}, h('h2', {}, s.name), h('p', {}, docOf('strategy', s)), h('dl', {class: 'pairs'}, h('dt', {}, t('guard')), h('dd', {}, h('code', {}, s.guard)), h('dt', {}, t('decrement')), h('dd', {}, h('code', {}, s.decrement)))),
+    h('div', {class: 'card'}, h('h2', {}, c.name), h('p', {}, docOf('scenario', c)), h('dl', {class: 'pairs'}, h('dt', {}, t('attacks')), h('dd', {}, known('property.' + c.attacks, c.attacks)))));
+  const guesses = () => h('div', {class: 'guesses', role: 'group', 'aria-label': t('predict.ask')}, h('p', {class: 'ask'}, t('predict.ask')),
+    h('div', {class: 'words'}, store.catalog.words.map(word => h('button', {type: 'button', class: 'guess v ' + word, 'data-word': word, disabled: !mayDrive(), onclick: () => predict(word)}, h('b', {}, t('verdict.' + word)), h('span', {}, t('legend.' + word))))),
+    h('button', {type: 'button', class: 'plain', id: 'run', disabled: !mayDrive(), onclick: () => run(1)}, '▶ ', t('run.unpredicted')),
+    !mayDrive() && h('p', {class: 'soft'}, t('drive.how')));
+
+  function heading(of) {
+    const predicted = of && of.prediction || store.predictions.get(keyOf(s.name, c.name));
+    fill(head, h('h1', {}, t('under', {strategy: s.name, scenario: c.name}), ' ', of && of.state === 'ended' && verdictChip(of)),
+      predicted && h('p', {class: 'predicted ' + (of && of.state === 'ended' && of.prediction ? of.prediction === of.verdict ? 'right' : 'wrong' : '')},
+        t('predicted', {word: t('verdict.' + predicted)}), of && of.state === 'ended' && of.prediction ? (of.prediction === of.verdict ? ' ✓' : ' ✗') : ''));
+  }
+
+  function liveView() {
+    const numbers = {};
+    const number = (name, big) => { numbers[name] = h('b', {id: 'now-' + name}, '–'); return h('div', {class: 'count ' + (big || 'is-' + name)}, numbers[name], h('span', {}, t(name))); };
+    const outcomes = h('div', {class: 'outcomes', role: 'img'}), key = h('p', {class: 'key'});
+    const lock = gauge();
+    const place = h('div', {class: 'lanes-place'});
+    fill(content, h('div', {class: 'now live-now'}, number('stock'), number('orders'), number('oversold', 'over'), number('rate'), number('p50'), number('p99'), lock.element), outcomes, key, place);
+    let lanes = null, of = null, base = 0, frame = 0;
+    const begin = () => {
+      of = store.attempt;
+      if (!of) return;
+      lanes = lanesView(of.lanes, of.height, t('live.label', {strategy: s.name, scenario: c.name}));
+      fill(place, of.nth > 1 && h('p', {class: 'soft'}, t('again', {n: of.nth})), !of.singles && h('p', {class: 'soft'}, t('no.singles')), lanes.element);
+      lanes.window(0, 1000);
+      lanes.append(store.shapes);
+      if (store.seen) seen(store.seen);
+    };
+    const seen = now => {
+      if (!lanes) return;
+      base = performance.now() - now.at_ms;
+      lanes.lasting(now.lasting);
+      lanes.window(0, Math.max(now.at_ms, 1000));
+      of.lanes.forEach((l, i) => l.kind === 'shop' && lanes.note(i, [now.inside[i] ? t('n.inside', {n: now.inside[i]}) : '', now.waiting[i] ? t('n.waiting', {n: now.waiting[i]}) : ''].filter(Boolean).join(' · ')));
+      const values = {stock: now.stock, orders: now.sold, oversold: now.oversold ? '+' + now.oversold : '0', rate: Math.round(now.rate), p50: Math.round(now.p50_ms), p99: Math.round(now.p99_ms)};
+      for (const [name, v] of Object.entries(values)) numbers[name].textContent = v;
+      content.classList.toggle('broken', now.oversold > 0);
+      const entries = kinds.filter(o => now.outcomes[o]).map(o => [o, now.outcomes[o]]), sum = entries.reduce((n, [, v]) => n + v, 0);
+      fill(outcomes, entries.map(([name, v]) => { const bar = h('i', {class: 'b-' + name}); bar.style.flexGrow = v; return bar; }));
+      const words = entries.map(([name, v]) => `${t('outcome.' + name)} ${v}`).join(', ');
+      outcomes.setAttribute('aria-label', t('answers', {n: sum}) + ': ' + words);
+      fill(key, h('span', {}, t('answers', {n: sum})), entries.map(([name, v]) => h('span', {class: 'k-' + name}, t('outcome.' + name), ' ', String(v))));
+    };
+    const tick = () => {
+      if (store.seen && of) lock.show(store.seen.lock, performance.now() - base, of.lease_ms);
+      frame = requestAnimationFrame(tick);
+    };
+    begin();
+    frame = requestAnimationFrame(tick);
+    return {begin, seen(now) { if (!lanes) begin(); else { lanes.append(now.shapes); seen(now); } }, end() { cancelAnimationFrame(frame); }};
+  }
+
+  function update(force) {
+    const of = runOf(s.name, c.name);
+    const next = !of || of.state === 'dropped' ? 'none' : of.state + of.id;
+    heading(of);
+    if (next === phase && !force) return;
+    phase = next;
+    if (end) { end(); end = null; }
+    live = null;
+    content.classList.remove('broken');
+    switch (of ? of.state : 'none') {
+      case 'waiting': fill(content, about(), h('p', {class: 'queued'}, h('span', {class: 'spinner'}), ' ', t('waits', {n: waitingRuns().findIndex(r => r.id === of.id) + 1}))); break;
+      case 'running': live = liveView(); end = () => live.end(); break;
+      case 'ended': end = endedView(content, of, s, c, run, predict, guesses); break;
+      case 'failed': fill(content, h('p', {class: 'notice'}, t('failed'), ' ', of.error), about(), guesses()); break;
+      default: fill(content, about(), guesses());
+    }
+  }
+  update();
+  const off = on((name, data) => {
+    if (name === 'seen') { if (live && data.run === runOf(s.name, c.name).id) live.seen(data); return; }
+    if (name === 'attempt') { if (live) live.begin(); return; }
+    if (['state', 'queued', 'running', 'ended', 'dropped', 'predicted'].includes(name)) update(name === 'state' && phase.startsWith('running'));
+  });
+  return () => { off(); if (end) end(); };
+}
+
+// endedView shows how a cell ended, why, and its replay.
+function endedView(content, of, s, c, run, predict, guesses) {
+  let replay = null, gone = false;
+  fill(content, h('p', {class: 'soft'}, h('span', {class: 'spinner'}), ' ', t('loading')));
+  get(`api/runs/${of.id}?lang=${language()}`).then(d => {
+    if (gone) return;
+    const n = d.numbers || {};
+    const facts = [['requests', n.requests], ['orders', n.sold], ['stock.left', n.remaining], ['oversold', n.oversold], ['lost.updates', n.lost_updates], ['rate', n.sales_per_second],
+      ['p50', n.latency_ms && ms(n.latency_ms.p50)], ['p99', n.latency_ms && ms(n.latency_ms.p99)], ['faults.met', n.faults_met], ['seed', d.seed]];
+    replay = d.replay && player([{replay: d.replay, title: `${s.name} · ${c.name}`}]);
+    const links = d.verdict === 'oversold' || d.verdict === 'held' ? d.holding.filter(name => name !== s.name).slice(0, 6) : d.holding.slice(0, 6);
+    fill(content,
+      h('section', {class: 'ended is-' + d.verdict},
+        h('p', {class: 'cause'}, d.sentence || (d.reason ? d.reason : t('verdict.long.' + d.verdict))),
+        d.surprise && h('p', {class: 'bad'}, t('expected.long', {word: t('verdict.' + d.expected), because: because(d.because)})),
+        !d.surprise && d.verdict !== 'skipped' && h('p', {class: 'soft'}, t('as.expected', {because: because(d.because)})),
+        d.spoiled && d.spoiled.length > 0 && h('p', {class: 'soft'}, t('spoiled', {n: d.spoiled.length})),
+        d.verdict !== 'held' && links.length > 0 && h('p', {class: 'holding'}, t('would.hold'), ' ', links.map(name => [h('a', {href: `#/cell/${name}/${c.name}`}, name), ' ']), h('a', {class: 'more', href: `#/pair/${c.name}/${s.name}/${links[0]}`}, t('side.by.side', {a: s.name, b: links[0]}))),
+        h('div', {class: 'bar'},
+          h('button', {type: 'button', id: 'again', disabled: !mayDrive(), onclick: () => run(of.seed)}, '↻ ', t('run.again', {seed: of.seed})),
+          h('button', {type: 'button', id: 'reseed', disabled: !mayDrive(), onclick: () => run(of.seed + 1)}, '↻ ', t('run.reseed', {seed: of.seed + 1})),
+          !s.not_stepped && h('a', {class: 'button', href: `#/step/${s.name}/2`}, t('step.it')),
+          h('a', {class: 'button', href: `docs/strategies/${s.name}.md`, target: '_blank', rel: 'noopener'}, t('page.of', {name: s.name})),
+          h('a', {class: 'button', href: `docs/scenarios/${c.name}.md`, target: '_blank', rel: 'noopener'}, t('page.of', {name: c.name})))),
+      d.whole && h('section', {}, h('h2', {}, t('drawing.title')), markup('scroll walk', d.whole), d.close_up && [h('h3', {}, t('drawing.closer')), markup('scroll walk', d.close_up)]),
+      replay ? h('section', {}, h('h2', {}, t('replay.title')), h('p', {class: 'soft'}, t('replay.lead')), replay.element) : d.verdict !== 'skipped' && h('p', {class: 'soft'}, t('replay.gone')),
+      n.requests > 0 && h('section', {}, h('h2', {}, t('numbers')), h('dl', {class: 'facts'}, facts.filter(([, v]) => v !== undefined && v !== null).map(([name, v]) => h('div', {}, h('dt', {}, t(name)), h('dd', {id: 'fact-' + name.replace('.', '-')}, String(v))))),
+        h('div', {class: 'charts'}, h('figure', {}, h('figcaption', {}, t('chart.outcomes')), markup('', d.outcomes)), h('figure', {}, h('figcaption', {}, t('chart.latency')), markup('', d.latency))),
+        h('p', {}, h('code', {class: 'command'}, n.replay || ''), ' ', d.replay && h('a', {href: `api/runs/${of.id}/record`, download: `${s.name}-${c.name}-${of.seed}.jsonl`}, t('record.download')))));
+  }, e => fill(content, h('p', {class: 'notice'}, e.message)));
+  return () => { gone = true; if (replay) replay.stop(); };
+}
+
+// because says which property decides, in the language of the page.
+function because(text = '') {
+  const has = text.match(/^has (.+)$/), lacks = text.match(/^lacks (.+)$/), not = text.match(/^(.+) does not apply$/);
+  const property = name => known('property.' + name, name);
+  return has ? t('has', {property: property(has[1])}) : lacks ? t('lacks', {property: property(lacks[1])}) : not ? t('does.not.apply', {property: property(not[1])}) : text;
+}

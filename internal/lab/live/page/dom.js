@@ -1,0 +1,47 @@
+// h makes an element. Names that begin with on are listeners; null and false leave an attribute out.
+export function h(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, '');
+    else if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value);
+  }
+  element.append(...children.flat(Infinity).filter(c => c !== null && c !== undefined && c !== false));
+  return element;
+}
+
+// markup makes an element of what Go has drawn and escaped.
+export function markup(className, html) {
+  const element = h('div', {class: className});
+  element.innerHTML = html;
+  return element;
+}
+
+export const svgElement = (tag, attributes = {}) => {
+  const element = document.createElementNS('http://www.w3.org/2000/svg', tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  return element;
+};
+
+// fill replaces what an element has.
+export const fill = (element, ...children) => {
+  element.replaceChildren(...children.flat(Infinity).filter(c => c !== null && c !== undefined && c !== false));
+  return element;
+};
+
+export const ms = v => (Math.abs(v) >= 100 ? Math.round(v) : Math.round(v * 10) / 10) + ' ms';
+
+// Hints: what a mark of a drawing stands for, under the pointer or the focus.
+const tip = document.getElementById('tip');
+export const hideHint = () => { tip.hidden = true; };
+export const showHint = mark => {
+  const box = mark.getBoundingClientRect();
+  tip.textContent = mark.dataset.t;
+  tip.hidden = false;
+  tip.style.left = Math.max(4, Math.min(box.left + box.width / 2, innerWidth - tip.offsetWidth - 8)) + 'px';
+  tip.style.top = (box.bottom + tip.offsetHeight + 12 > innerHeight ? box.top - tip.offsetHeight - 8 : box.bottom + 8) + 'px';
+};
+addEventListener('pointerover', e => {
+  const mark = e.target.closest && e.target.closest('[data-t]');
+  if (mark && mark.dataset.t) showHint(mark); else hideHint();
+});

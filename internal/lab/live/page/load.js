@@ -1,0 +1,74 @@
+import {fill, h, markup} from './dom.js';
+import {language, t} from './words.js';
+import {ask, get, mayDrive} from './api.js';
+import {on, store} from './store.js';
+import {notice, verdictChip} from './verdict.js';
+
+const shapes = {'': 'shape.none', '200/5s': 'shape.steady', '50..600/8s': 'shape.ramp', '100,300,600/2s': 'shape.steps', other: 'shape.own'};
+const usual = ['none', 'set-ex-nx', 'reentrant', 'fenced', 'conditional'];
+
+// loadView compares strategies under the same load.
+export function loadView(body) {
+  const said = h('p', {class: 'said', role: 'alert', hidden: true});
+  const boxes = store.catalog.strategies.map(s => h('label', {class: 'pick'}, h('input', {type: 'checkbox', name: 'strategy', value: s.name, checked: usual.includes(s.name)}), ' ', s.name));
+  const own = h('input', {type: 'text', id: 'own-shape', placeholder: '200/5s', 'aria-label': t('shape.own'), hidden: true});
+  const shape = h('select', {id: 'shape', onchange: e => { own.hidden = e.target.value !== 'other'; if (!own.hidden) own.focus(); }}, Object.entries(shapes).map(([value, phrase]) => h('option', {value}, t(phrase))));
+  const stock = h('input', {type: 'number', id: 'load-stock', min: 1, max: 10000, value: 100});
+  const compare = async () => {
+    const strategies = boxes.map(b => b.firstChild).filter(b => b.checked).map(b => b.value);
+    try {
+      await ask('POST', 'api/loads', {strategies, shape: shape.value === 'other' ? own.value.trim() : shape.value, stock: Math.floor(Number(stock.value)), seed: 1});
+      notice(said, '');
+    } catch (e) { notice(said, e.message); }
+  };
+  const place = h('div', {});
+  fill(body, h('div', {class: 'title'}, h('div', {}, h('h1', {}, t('load.title')), h('p', {class: 'lead'}, t('load.lead')))),
+    h('section', {class: 'load-form'}, h('fieldset', {}, h('legend', {}, t('strategies')), h('div', {class: 'picks'}, boxes)),
+      h('div', {class: 'bar'}, h('label', {}, t('shape'), ' ', shape), own, h('label', {}, t('stock.units'), ' ', stock), h('button', {type: 'button', class: 'main', id: 'compare', disabled: !mayDrive(), onclick: compare}, '▶ ', t('compare'))),
+      !mayDrive() && h('p', {class: 'soft'}, t('drive.how'))), said, place);
+  const details = new Map();
+  let gone = false;
+  const runsOf = c => [...store.runs.values()].filter(r => r.load === c.id).sort((a, b) => a.id - b.id);
+  const draw = () => {
+    if (gone) return;
+    fill(place, [...store.loads].reverse().map(c => {
+      const runs = runsOf(c), rows = runs.map(r => ({run: r, n: (details.get(r.id) || {}).numbers}));
+      const most = Math.max(1, ...rows.map(r => r.n ? r.n.sales_per_second : 0)), slowest = Math.max(1, ...rows.map(r => r.n ? r.n.latency_ms.p99 : 0));
+      const ended = runs.filter(r => r.state === 'ended').length;
+      return h('section', {class: 'load', 'data-load': c.id}, h('h2', {}, t('load.nth', {id: c.id, shape: c.shape || t('shape.closed'), stock: c.stock}), ' ', ended < runs.length && h('span', {class: 'spinner'})),
+        h('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': t('load.nth', {id: c.id, shape: c.shape, stock: c.stock})},
+          h('table', {class: 'numbers load-table'}, h('thead', {}, h('tr', {}, ['strategy', 'verdict', 'rate', 'orders', 'oversold', 'busy', 'p50', 'p95', 'p99', 'max', 'per.sale'].map(k => h('th', {scope: 'col'}, t(k))))),
+            h('tbody', {}, rows.map(({run, n}) => h('tr', {}, h('th', {scope: 'row'}, run.strategy),
+              n ? [h('td', {}, verdictChip(run)), bar(n.sales_per_second, most, 'good'), h('td', {}, n.sold), h('td', {class: n.oversold ? 'bad' : ''}, n.oversold), h('td', {}, n.busy), h('td', {}, n.latency_ms.p50), h('td', {}, n.latency_ms.p95), bar(n.latency_ms.p99, slowest, 'slow'), h('td', {}, n.latency_ms.max),
+                h('td', {}, n.cost_per_sale ? `${n.cost_per_sale.redis_requests} / ${n.cost_per_sale.database_round_trips}` : '–')]
+                : h('td', {colspan: 10, class: 'soft'}, (run.state === 'running' || run.state === 'waiting') && h('span', {class: 'spinner'}), ' ', run.state === 'running' && store.seen && store.seen.run === run.id
+                  ? `${t('orders')} ${store.seen.sold} · ${t('rate')} ${Math.round(store.seen.rate)} · ${t('p99')} ${Math.round(store.seen.p99_ms)}` : run.error || t('state.' + run.state))))))),
+        h('div', {class: 'small-charts'}, rows.filter(r => r.n).map(({run}) => { const d = details.get(run.id); return h('figure', {}, h('figcaption', {}, h('b', {}, run.strategy), ' · ', t('chart.outcomes'), ' · ', t('chart.latency')), markup('', d.outcomes), markup('', d.latency)); })),
+        ended > 0 && h('p', {class: 'bar'}, h('a', {class: 'button', href: `api/loads/${c.id}/report.html`, download: `comparison-${c.id}.html`}, t('download.html')), h('a', {class: 'button', href: `api/loads/${c.id}/result.json`, download: `comparison-${c.id}.json`}, t('download.json'))));
+    }));
+  };
+  const fetchEnded = async () => {
+    for (const r of store.runs.values()) {
+      if (r.load && r.state === 'ended' && !details.has(r.id)) {
+        details.set(r.id, {});
+        details.set(r.id, await get(`api/runs/${r.id}?lang=${language()}`).catch(() => ({})));
+        draw();
+      }
+    }
+  };
+  draw();
+  fetchEnded();
+  let last = 0;
+  const off = on((name, data) => {
+    if (name === 'seen') { if (store.runs.get(data.run)?.load && Date.now() - last > 300) { last = Date.now(); draw(); } return; }
+    draw();
+    fetchEnded();
+  });
+  return () => { gone = true; off(); };
+}
+
+function bar(value, most, kind) {
+  const cell = h('td', {class: 'meter-cell ' + kind}, h('span', {class: 'meter-bar'}), String(value));
+  cell.firstChild.style.width = Math.round(100 * value / most) + '%';
+  return cell;
+}

@@ -1,0 +1,85 @@
+import {fill, h} from './dom.js';
+import {docOf, t} from './words.js';
+import {ask, mayDrive, start} from './api.js';
+import {keyOf, on, running, runOf, store, waitingRuns} from './store.js';
+import {count, notice, verdict} from './verdict.js';
+
+// matrixView is the start page: every strategy under every scenario.
+export function matrixView(body) {
+  const {strategies, scenarios} = store.catalog;
+  const said = h('p', {class: 'said', role: 'alert'});
+  const cells = new Map();
+  const first = localStorage.getItem('predict') !== 'no';
+  const predictFirst = h('input', {type: 'checkbox', id: 'predict-first', checked: first,
+    onchange: e => localStorage.setItem('predict', e.target.checked ? 'yes' : 'no')});
+  const run = async list => {
+    try { await start(list.map(([strategy, scenario]) => ({strategy, scenario, seed: 1}))); notice(said, ''); } catch (e) { notice(said, e.message); }
+  };
+  const rowOf = s => scenarios.map(c => [s.name, c.name]);
+  const columnOf = c => strategies.map(s => [s.name, c.name]);
+  const open = (s, c) => {
+    const known = runOf(s.name, c.name);
+    if (!mayDrive() || known || predictFirst.checked) { location.hash = `#/cell/${s.name}/${c.name}`; return; }
+    run([[s.name, c.name]]);
+  };
+  const table = h('table', {class: 'matrix grid'},
+    h('thead', {}, h('tr', {}, h('td', {class: 'corner'}, h('button', {type: 'button', class: 'run', id: 'run-all', onclick: () => run(strategies.flatMap(rowOf))}, '▶ ', t('all'))),
+      scenarios.map(c => h('th', {scope: 'col', title: docOf('scenario', c)}, h('span', {}, c.name),
+        h('button', {type: 'button', class: 'run', 'aria-label': t('run.column', c), title: t('run.column', c), onclick: () => run(columnOf(c))}, '▶'))))),
+    h('tbody', {}, strategies.map(s => h('tr', {},
+      h('th', {scope: 'row', title: docOf('strategy', s)}, h('button', {type: 'button', class: 'run', 'aria-label': t('run.row', s), title: t('run.row', s), onclick: () => run(rowOf(s))}, '▶'),
+        h('span', {}, s.name)),
+      scenarios.map(c => {
+        const cell = h('button', {type: 'button', class: 'cell-button', 'data-cell': keyOf(s.name, c.name), onclick: () => open(s, c)});
+        cells.set(keyOf(s.name, c.name), [cell, s, c]);
+        return h('td', {}, cell);
+      })))));
+  const paint = ([cell, s, c]) => {
+    const key = keyOf(s.name, c.name), known = store.latest.get(key), predicted = store.predictions.get(key);
+    const state = known ? known.state : 'empty';
+    cell.className = 'cell-button ' + state + (state === 'ended' ? ' v ' + known.verdict + (known.surprise ? ' surprise' : '') : '');
+    const came = state === 'ended' && known.prediction ? (known.prediction === known.verdict ? 'right' : 'wrong') : '';
+    fill(cell,
+      state === 'ended' ? [known.surprise ? '!! ' : '', known.verdict === 'oversold' ? '+' + known.n : count(known)] :
+        state === 'running' ? h('span', {class: 'spinner'}) : state === 'waiting' ? '…' : state === 'failed' ? '✕' : '·',
+      came && h('i', {class: came, 'aria-hidden': 'true'}, came === 'right' ? '✓' : '✗'),
+      !came && predicted && h('i', {class: 'guess'}, t('guess.' + predicted)));
+    const words = [t('under', {strategy: s.name, scenario: c.name}),
+      state === 'ended' ? verdict(known) : t('state.' + state), predicted ? t('predicted', {word: t('verdict.' + predicted)}) : ''];
+    cell.setAttribute('aria-label', words.filter(Boolean).join(', '));
+    cell.title = words.filter(Boolean).join(', ');
+  };
+  const buttons = h('div', {class: 'bar'},
+    h('label', {class: 'check', for: 'predict-first'}, predictFirst, ' ', t('predict.first')),
+    h('button', {type: 'button', id: 'telling', onclick: () => run(strategies.map(s => [s.name, s.telling]))}, '▶ ', t('run.telling')),
+    h('button', {type: 'button', id: 'stop', onclick: () => ask('DELETE', 'api/runs').then(() => notice(said, ''), e => notice(said, e.message))}, '■ ', t('stop')));
+  fill(body, h('div', {class: 'title'}, h('div', {}, h('h1', {}, t('matrix.title')), h('p', {class: 'lead'}, t('matrix.lead'))), buttons), said,
+    h('div', {class: 'scroll', role: 'region', 'aria-label': t('matrix.title'), tabindex: '0'}, table), legend());
+  const paintAll = () => { for (const cell of cells.values()) paint(cell); buttons.lastChild.disabled = !running() && !waitingRuns().length; };
+  paintAll();
+  table.addEventListener('keydown', e => walk(e));
+  return on((name, data) => {
+    if (name === 'seen' || name === 'preparing' || name === 'attempt' || name === 'connected') return;
+    if ((name === 'running' || name === 'ended' || name === 'predicted') && data.strategy) {
+      const cell = cells.get(keyOf(data.strategy, data.scenario));
+      if (cell && !data.load) paint(cell);
+      buttons.lastChild.disabled = !running() && !waitingRuns().length;
+    } else paintAll();
+  });
+}
+
+// walk moves the focus between cells with the arrow keys.
+function walk(e) {
+  const cell = e.target.closest('.cell-button');
+  if (!cell) return;
+  const row = cell.closest('tr'), at = cell.closest('td').cellIndex;
+  const to = {ArrowLeft: [row, at - 1], ArrowRight: [row, at + 1], ArrowUp: [row.previousElementSibling, at], ArrowDown: [row.nextElementSibling, at]}[e.key];
+  const next = to && to[0] && to[0].cells[to[1]] && to[0].cells[to[1]].querySelector('.cell-button');
+  if (next) { e.preventDefault(); next.focus(); }
+}
+
+function legend() {
+  return h('p', {class: 'legend'}, ['held', 'oversold', 'lied', 'left', 'stuck', 'skipped'].map(word =>
+    [h('span', {class: 'v ' + word}, word === 'oversold' ? '+3' : t('verdict.' + word)), ' ', t('legend.' + word), ' ']),
+  h('span', {class: 'v oversold surprise'}, '!!'), ' ', t('legend.surprise'));
+}

@@ -1,0 +1,95 @@
+import {fill, h} from './dom.js';
+import {known, t} from './words.js';
+import {ask, mayDrive} from './api.js';
+import {on, store} from './store.js';
+import {notice} from './verdict.js';
+
+const linkOf = (strategy, customers, schedule) => `#/step/${strategy}/${customers}/${encodeURIComponent(schedule)}`;
+
+// brief is as much of a long statement as tells what it does. The whole is in its title.
+const brief = text => (text.length > 90 ? text.slice(0, 86).replace(/[\s,(]*$/, '') + ' …' : text);
+const answerOf = e => { const stock = e.server === 'mysql' && e.answer.match(/\bstock=\S+/); return stock ? stock[0] : brief(e.answer); };
+
+// stepView is the scheduler's seat. The link has the schedule, and the server keeps nothing.
+export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = '', how = '']) {
+  const customers = Number(count) === 3 ? 3 : 2, letters = ['A', 'B', 'C'].slice(0, customers);
+  const choosable = store.catalog.strategies.filter(s => !s.not_stepped);
+  const said = h('p', {class: 'said', role: 'alert', hidden: true});
+  const go = (s, n, plan) => { location.hash = linkOf(s, n, plan); };
+  const select = h('select', {id: 'seat-strategy', onchange: e => go(e.target.value, customers, '')}, choosable.map(s => h('option', {value: s.name, selected: s.name === strategy}, s.name)));
+  const number = h('select', {id: 'seat-customers', onchange: e => go(strategy, e.target.value, '')}, [2, 3].map(n => h('option', {value: n, selected: n === customers}, n)));
+  const find = h('button', {type: 'button', id: 'shortest', disabled: !mayDrive(), onclick: search}, t('shortest'));
+  const place = h('div', {class: 'seat-place', 'aria-live': 'polite'});
+  const choices = schedule.split(' ').filter(Boolean);
+  let gone = false, searching = false;
+  fill(body, h('div', {class: 'title'}, h('div', {}, h('h1', {}, t('step.title')), h('p', {class: 'lead'}, t('step.lead'))),
+    h('div', {class: 'bar'}, h('label', {}, t('strategy'), ' ', select), h('label', {}, t('customers'), ' ', number), find)), said, place);
+
+  async function search() {
+    find.disabled = searching = true;
+    notice(said, t('shortest.running', {runs: 0, event: t('no.event')}));
+    try {
+      const found = await ask('POST', 'api/shortest', {strategy, customers, schedule: ''});
+      if (gone) return;
+      notice(said, t(found.found ? 'shortest.found' : found.complete ? 'shortest.none' : 'shortest.incomplete', found));
+      if (found.found) { sessionStorage.setItem('seat-said', said.textContent); go(strategy, customers, found.schedule); }
+    } catch (e) { notice(said, e.message); } finally { find.disabled = searching = false; }
+  }
+
+  const eventWords = o => t('event.' + o.event, {who: o.customer || ''});
+
+  function show(p) {
+    const entries = p.entries.filter(e => e.choice || e.own);
+    const state = [...p.entries].reverse().map(e => e.state).find(Boolean) || {stock: customers - 1, ttl_ms: -2, orders: []};
+    const orders = state.orders || [], over = orders.length > customers - 1;
+    const steps = p.options.filter(o => !o.event), events = p.options.filter(o => o.event);
+    const choose = o => h('button', {type: 'button', class: 'choice' + (o.event ? ' event' : ''), 'data-choice': o.choice, onclick: () => go(strategy, customers, [...choices, o.choice].join(' '))},
+      o.event ? eventWords(o) : o.step.toUpperCase());
+    const seats = letters.map(letter => h('div', {class: 'seat'}, h('h2', {}, t('customer', {name: letter})),
+      h('div', {class: 'next'}, steps.filter(o => o.customer === letter).map(choose),
+        !steps.some(o => o.customer === letter) && h('span', {class: 'soft'}, said_(p, letter)))));
+    const servers = [
+      h('div', {class: 'seat server'}, h('h2', {}, t('redis')), state.ttl_ms === -2 ? h('p', {class: 'soft'}, t('no.lock')) :
+        [h('p', {}, h('b', {}, state.holder ? t('lock.of', {name: state.holder}) : '')), h('p', {}, h('code', {}, state.lock)), h('p', {class: 'soft'}, state.ttl_ms === -1 ? t('ttl.none') : t('ttl', {ms: state.ttl_ms}))]),
+      h('div', {class: 'seat server' + (over ? ' broken' : '')}, h('h2', {}, t('mysql')), h('p', {}, h('b', {id: 'seat-stock'}, t('stock.now', {n: state.stock})), state.fence ? ' · ' + t('fence', {n: state.fence}) : ''),
+        orders.length ? h('ul', {class: 'orders'}, orders.map(o => h('li', {}, t('order.now', o)))) : h('p', {class: 'soft'}, t('no.orders')))];
+    const verdict = p.outcome.verdict;
+    const ending = h('p', {class: 'ending', id: 'ending', 'data-ended': p.ended ? 'yes' : 'no'}, p.ended ? [t('ended.seat'), ' '] : [t('leads.to', {verdict: ''}), ' '],
+      h('span', {class: 'v ' + verdict}, t('verdict.' + verdict), p.outcome.n ? ' ' + p.outcome.n : ''), p.outcome.cause ? ' ' + known('cause.' + p.outcome.cause, p.outcome.cause) : '');
+    const table = h('table', {class: 'seat-table'}, h('thead', {}, h('tr', {}, h('th', {scope: 'col'}, t('at')), letters.map(l => h('th', {scope: 'col'}, l)), h('th', {scope: 'col'}, t('redis')), h('th', {scope: 'col'}, t('mysql')))),
+      h('tbody', {}, entries.filter(e => !e.own).map(e => h('tr', {}, h('td', {}, Math.round(e.at_ms)), letters.map(l => h('td', {class: 'did'}, cell(e, l))), h('td', {class: 'soft'}, lockWords(e.state)), h('td', {class: 'soft'}, rowWords(e.state))))));
+    fill(place,
+      h('div', {class: 'bar schedule-bar'}, h('button', {type: 'button', id: 'undo', disabled: !choices.length, onclick: () => go(strategy, customers, (how === 'end' ? choices : choices.slice(0, -1)).join(' '))}, '↶ ', t('undo')),
+        h('button', {type: 'button', id: 'restart', disabled: !choices.length, onclick: () => go(strategy, customers, '')}, '⇤ ', t('restart')),
+        h('span', {class: 'chips'}, choices.map((c, i) => h('a', {class: 'chip' + (c.includes('.') ? ' of-' + c[0] : ' event'), href: linkOf(strategy, customers, choices.slice(0, i + 1).join(' '))}, c)))),
+      h('div', {class: 'seats n' + customers}, seats, servers),
+      !p.ended && h('div', {class: 'events'}, h('h2', {}, t('event.title')), events.map(choose), h('button', {type: 'button', id: 'to-end', class: 'choice event', onclick: () => { location.hash = linkOf(strategy, customers, schedule) + '/end'; }}, '⇥ ', t('to.end'))),
+      ending,
+      h('section', {}, h('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': t('record')}, table),
+        h('p', {class: 'soft'}, t('the.command'), ': ', h('code', {class: 'command'}, `loadtest step ${strategy} ${schedule}`.trim() + (customers === 3 ? ' --customers 3' : '')))));
+    const first = place.querySelector('.choice');
+    if (first && sessionStorage.getItem('seat-keys')) first.focus();
+  }
+  const said_ = (p, letter) => p.ended || !p.options.length ? (p.outcome.answers && p.outcome.answers[letter] ? t('outcome.' + p.outcome.answers[letter].replace('-', '_')) : '') : last(p, letter);
+  const last = (p, letter) => { const e = [...p.entries].reverse().find(e => e.customer === letter && e.blocked && !e.answer); return e ? t('blocked', {by: e.blocked}) : '–'; };
+  const lockWords = s => !s ? '' : s.ttl_ms === -2 ? t('no.lock') : `${s.holder || s.lock} · ${s.ttl_ms === -1 ? t('ttl.none') : t('ttl', {ms: s.ttl_ms})}`;
+  const rowWords = s => !s ? '' : t('stock.now', {n: s.stock}) + ((s.orders || []).length ? ' · ' + s.orders.map(o => `${o.customer} ${o.read}→${o.written}`).join(', ') : '');
+  function cell(e, letter) {
+    const [name, of] = e.choice.split(':');
+    if (!e.choice.includes('.')) return !of || of === letter ? h('i', {class: 'happened'}, t('event.' + name, {who: of || ''})) : '';
+    if (e.customer !== letter) return '';
+    return [h('code', {title: e.sent || ''}, brief(e.sent || e.choice)), e.blocked && !e.answer ? h('span', {class: 'soft'}, ' ', t('blocked', {by: e.blocked})) : e.answer ? h('span', {class: 'answer', title: e.answer}, ' → ', answerOf(e)) : '', e.note ? h('span', {class: 'bad'}, ' ', e.note) : ''];
+  }
+
+  const note = sessionStorage.getItem('seat-said');
+  if (note) { sessionStorage.removeItem('seat-said'); notice(said, note); }
+  place.addEventListener('keydown', () => sessionStorage.setItem('seat-keys', 'yes'));
+  place.addEventListener('pointerdown', () => sessionStorage.removeItem('seat-keys'));
+  if (!mayDrive()) notice(said, t('drive.how'));
+  else {
+    fill(place, h('p', {class: 'soft playing'}, h('span', {class: 'spinner'}), ' ', t('playing')));
+    ask('POST', 'api/positions', {strategy, customers, schedule, to_end: how === 'end'}).then(p => { if (!gone) show(p); }, e => { if (!gone) { fill(place, h('a', {class: 'button', href: linkOf(strategy, customers, choices.slice(0, -1).join(' '))}, '↶ ', t('undo'))); notice(said, e.message); } });
+  }
+  const off = on((name, data) => { if (name === 'searching' && searching) notice(said, t('shortest.running', {runs: data.runs, event: data.event ? t('event.' + data.event, {who: 'A'}) : t('no.event')})); });
+  return () => { gone = true; off(); };
+}

@@ -1,0 +1,88 @@
+// What the server has told, and who is told of changes.
+export const store = {
+  catalog: null, connected: null, preparing: '', score: {right: 0, of: 0},
+  runs: new Map(), latest: new Map(), predictions: new Map(), loads: [],
+  attempt: null, seen: null, shapes: '', searching: null,
+};
+
+const listeners = new Set();
+// on has a function called with the name of each change and its data. It returns how to end that.
+export const on = listener => { listeners.add(listener); return () => listeners.delete(listener); };
+const tell = (name, data) => { for (const listener of [...listeners]) listener(name, data); };
+
+export const keyOf = (strategy, scenario) => strategy + '/' + scenario;
+export const runOf = (strategy, scenario) => store.latest.get(keyOf(strategy, scenario));
+export const running = () => [...store.runs.values()].find(r => r.state === 'running');
+export const waitingRuns = () => [...store.runs.values()].filter(r => r.state === 'waiting').sort((a, b) => a.id - b.id);
+
+function keep(run) {
+  const known = store.runs.get(run.id);
+  store.runs.set(run.id, known ? Object.assign(known, run) : run);
+  if (run.load) return;
+  const key = keyOf(run.strategy, run.scenario), last = store.latest.get(key);
+  if (run.state === 'dropped') {
+    if (last && last.id === run.id) {
+      store.latest.delete(key);
+      const earlier = [...store.runs.values()].filter(r => keyOf(r.strategy, r.scenario) === key && r.state === 'ended' && !r.load).pop();
+      if (earlier) store.latest.set(key, earlier);
+    }
+  } else if (!last || run.id >= last.id) store.latest.set(key, store.runs.get(run.id));
+}
+
+const apply = {
+  state(s) {
+    store.runs.clear(); store.latest.clear(); store.predictions.clear();
+    for (const run of s.runs || []) keep(run);
+    for (const p of s.predictions) store.predictions.set(keyOf(p.strategy, p.scenario), p.word);
+    Object.assign(store, {score: s.score, preparing: s.preparing, loads: s.loads || [], attempt: s.attempt || null, seen: s.seen || null, shapes: s.seen ? s.seen.shapes : ''});
+  },
+  queued(runs) { for (const run of runs) keep(run); },
+  running(run) { keep(run); Object.assign(store, {attempt: null, seen: null, shapes: ''}); },
+  attempt(a) { Object.assign(store, {attempt: a, seen: null, shapes: ''}); },
+  seen(s) { store.seen = s; store.shapes += s.shapes; },
+  ended(run) {
+    keep(run);
+    store.score = run.score;
+    if (run.prediction) store.predictions.delete(keyOf(run.strategy, run.scenario));
+  },
+  dropped(ids) { for (const id of ids || []) if (store.runs.has(id)) keep({...store.runs.get(id), state: 'dropped'}); },
+  preparing(what) { store.preparing = what; },
+  predicted(p) { if (p.word) store.predictions.set(keyOf(p.strategy, p.scenario), p.word); else store.predictions.delete(keyOf(p.strategy, p.scenario)); },
+  load(c) { store.loads.push(c); },
+  searching(s) { store.searching = s; },
+};
+
+const connected = is => {
+  if (store.connected !== is) { store.connected = is; tell('connected'); }
+};
+
+// How long a connection may be silent. The server sends a heartbeat every 5 s.
+const silence = 15000;
+
+// connect listens to the server for as long as the page is open. After a gap it goes on where it was.
+export function connect() {
+  let source, last = '', heard = Date.now();
+  const take = (name, e) => {
+    heard = Date.now();
+    connected(true);
+    if (e.lastEventId) last = e.lastEventId;
+    if (!apply[name]) return;
+    const data = JSON.parse(e.data);
+    apply[name](data);
+    tell(name, data);
+  };
+  const open = () => {
+    heard = Date.now();
+    source = new EventSource('api/events' + (last ? '?after=' + encodeURIComponent(last) : ''));
+    for (const name of [...Object.keys(apply), 'heartbeat', 'begun']) source.addEventListener(name, e => take(name, e));
+    source.onerror = () => connected(false);
+  };
+  open();
+  setInterval(() => {
+    if (source.readyState === EventSource.CLOSED || Date.now() - heard > silence) {
+      connected(false);
+      source.close();
+      open();
+    }
+  }, 1000);
+}

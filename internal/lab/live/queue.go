@@ -1,0 +1,299 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"stocklock/internal/lab/matrix"
+	"stocklock/internal/lab/trial"
+)
+
+const (
+	// maxWaiting bounds how many cells wait. It is more than there are cells.
+	maxWaiting = 500
+	// longestRun bounds one run, with what has to be started for it.
+	longestRun = 5 * time.Minute
+	// newsEvery is how often a page is told what is new of the cell that runs.
+	newsEvery = 100 * time.Millisecond
+)
+
+var errFull = fmt.Errorf("more than %d cells would wait: let some of them run first", maxWaiting)
+
+// wanted is a cell to run.
+type wanted struct {
+	cellName
+	Seed uint64 `json:"seed"`
+}
+
+// enqueue puts cells at the end of the queue.
+func (s *Server) enqueue(cells []wanted, of *comparison) ([]*run, error) {
+	for _, c := range cells {
+		if _, err := s.cell(c.cellName, c.Seed); err != nil {
+			return nil, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	waits := 0
+	for _, r := range s.room.runs {
+		if r.State == waiting {
+			waits++
+		}
+	}
+	if waits+len(cells) > maxWaiting {
+		return nil, errFull
+	}
+	var added []*run
+	for _, c := range cells {
+		r := &run{ID: len(s.room.runs) + 1, cellName: c.cellName, Seed: c.Seed, State: waiting}
+		if of != nil {
+			r.Load = of.ID
+		}
+		s.room.runs = append(s.room.runs, r)
+		added = append(added, r)
+	}
+	s.feed.publish("queued", added)
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+	return added, nil
+}
+
+// drop ends what runs, and drops what waits.
+func (s *Server) drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var ids []int
+	for _, r := range s.room.runs {
+		if r.State == waiting {
+			r.State = dropped
+			ids = append(ids, r.ID)
+		}
+	}
+	s.feed.publish("dropped", ids)
+	if s.room.stop != nil {
+		s.room.stop()
+	}
+}
+
+// work runs what waits, one after another, until ctx ends.
+func (s *Server) work(ctx context.Context) {
+	for ctx.Err() == nil {
+		r := s.next()
+		if r == nil {
+			select {
+			case <-s.wake:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		release, err := s.machine(ctx)
+		if err != nil {
+			return
+		}
+		s.runOne(ctx, r)
+		release()
+	}
+}
+
+// machine waits until nothing else runs.
+func (s *Server) machine(ctx context.Context) (release func(), err error) {
+	select {
+	case s.turn <- struct{}{}:
+		return func() { <-s.turn }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// next is the run that has waited longest, nil for none.
+func (s *Server) next() *run {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.room.runs, func(r *run) bool { return r.State == waiting })
+	if i < 0 {
+		return nil
+	}
+	return s.room.runs[i]
+}
+
+var errDropped = errors.New("it was ended by hand")
+
+func (s *Server) runOne(ctx context.Context, r *run) {
+	ctx, cancelTime := context.WithTimeoutCause(ctx, longestRun, fmt.Errorf("it took longer than %s", longestRun))
+	defer cancelTime()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s.mu.Lock()
+	if r.State != waiting { // dropped meanwhile
+		s.mu.Unlock()
+		return
+	}
+	r.State = running
+	s.room.stop = func() { cancel(errDropped) }
+	of := s.comparison(r.Load)
+	s.feed.publish("running", r)
+	s.mu.Unlock()
+
+	result, watched, err := s.attack(ctx, r, of)
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.room.stop, s.room.watching = nil, nil
+	switch {
+	case errors.Is(err, errDropped) || errors.Is(err, context.Canceled):
+		r.State, r.Error = dropped, err.Error()
+	case err != nil:
+		r.State, r.Error = failed, err.Error()
+	default:
+		s.concluded(r, result)
+		s.keep(r, watched.record())
+	}
+	s.feed.publish("ended", struct {
+		*run
+		Score score `json:"score"`
+	}{r, s.room.score})
+}
+
+// keep keeps the record of a run, and forgets the oldest one. It is called with mu.
+func (s *Server) keep(r *run, kept *record) {
+	r.record = kept
+	s.room.records = append(s.room.records, r)
+	if len(s.room.records) > keptRecords {
+		s.room.records[0].record = nil
+		s.room.records = s.room.records[1:]
+	}
+	if s.o.Record != "" {
+		if err := kept.keep(s.o.Record, *r); err != nil {
+			s.log("the record of run %d is not kept: %v", r.ID, err)
+		}
+	}
+}
+
+// attack runs the cell, and shows what is seen of it.
+func (s *Server) attack(ctx context.Context, r *run, of *comparison) (trial.Result, *watcher, error) {
+	cell, err := s.cell(r.cellName, r.Seed)
+	if err != nil {
+		return trial.Result{}, nil, err
+	}
+	session, err := s.session(ctx, of)
+	if err != nil {
+		return trial.Result{}, nil, err
+	}
+	o := session.Options()
+	if of != nil {
+		of.apply(&o)
+	}
+	w := newWatcher(r.ID, cell, o, s.o.Plan.Shops)
+	s.mu.Lock()
+	s.room.watching = w
+	s.mu.Unlock()
+	o.Watch = w.saw
+	stop := s.tell(ctx, w)
+	result, err := session.Run(ctx, cell, o)
+	stop()
+	if err != nil {
+		s.closeSession(of) // its testbed may be broken, or in the middle of a scenario
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return result, w, err
+	}
+	result.Replay = fmt.Sprintf("loadtest run --cells %s:%s --seed %d", r.Strategy, r.Scenario, r.Seed)
+	return result, w, nil
+}
+
+// tell publishes what a watcher sees, until stop.
+func (s *Server) tell(ctx context.Context, w *watcher) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	told := make(chan struct{})
+	publish := func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		begun, now, ok := w.news()
+		if begun != nil {
+			s.feed.publish("attempt", begun)
+		}
+		if ok {
+			s.feed.publish("seen", now)
+		}
+	}
+	go func() {
+		defer close(told)
+		tick := time.NewTicker(newsEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				publish()
+			case <-ctx.Done():
+				publish()
+				return
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-told
+	}
+}
+
+// session returns the testbed of the cells, or of comparisons, and starts it where there is none.
+func (s *Server) session(ctx context.Context, of *comparison) (*matrix.Session, error) {
+	at, plan := &s.cells, s.o.Plan
+	if of != nil {
+		at, plan = &s.compared, of.plan(s.o.Plan)
+	}
+	if *at != nil {
+		return *at, nil
+	}
+	status := matrix.NewStatus(sayer{s}, false)
+	defer status.Close()
+	session, err := matrix.OpenSession(ctx, plan, status)
+	s.say("")
+	if err != nil {
+		return nil, err
+	}
+	*at = session
+	if of != nil {
+		s.mu.Lock()
+		s.room.environment = session.Environment()
+		s.mu.Unlock()
+	}
+	return session, nil
+}
+
+func (s *Server) closeSession(of *comparison) {
+	at := &s.cells
+	if of != nil {
+		at = &s.compared
+	}
+	if *at != nil {
+		(*at).Close()
+		*at = nil
+	}
+}
+
+// sayer publishes what a status says before the first cell.
+type sayer struct{ s *Server }
+
+var _ io.Writer = sayer{}
+
+func (w sayer) Write(line []byte) (int, error) {
+	w.s.say(strings.TrimSpace(string(line)))
+	return len(line), nil
+}
+
+// say tells what is being started, empty for nothing.
+func (s *Server) say(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.room.preparing = what
+	s.feed.publish("preparing", what)
+}

@@ -1,0 +1,172 @@
+package live
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/trial"
+)
+
+// cellName is a strategy under a scenario.
+type cellName struct {
+	Strategy string `json:"strategy"`
+	Scenario string `json:"scenario"`
+}
+
+// runState is how far a run is.
+type runState string
+
+const (
+	waiting runState = "waiting"
+	running runState = "running"
+	ended   runState = "ended"
+	failed  runState = "failed"  // the harness failed, or it took too long
+	dropped runState = "dropped" // before it began, or while it ran
+)
+
+// run is one run of a cell.
+type run struct {
+	ID int `json:"id"`
+	cellName
+	Seed       uint64        `json:"seed"`
+	State      runState      `json:"state"`
+	Load       int           `json:"load,omitempty"` // the comparison that it belongs to
+	Prediction string        `json:"prediction,omitempty"`
+	Verdict    scenario.Kind `json:"verdict,omitempty"`
+	N          int64         `json:"n,omitempty"` // oversold, left, or answers that lied
+	Expected   scenario.Kind `json:"expected,omitempty"`
+	Surprise   bool          `json:"surprise,omitempty"`
+	Error      string        `json:"error,omitempty"`
+
+	result *trial.Result
+	record *record // nil where it is not kept any more
+}
+
+// keptRecords is of how many runs the entries are kept.
+const keptRecords = 50
+
+// score is how many predictions came true.
+type score struct {
+	Right int `json:"right"`
+	Of    int `json:"of"`
+}
+
+// room is what everybody sees. Its fields are guarded by Server.mu.
+type room struct {
+	runs        []*run // by id, from 1
+	predictions map[cellName]string
+	score       score
+	preparing   string // what is being started
+	loads       []*comparison
+	environment report.Environment // of the comparisons
+
+	watching *watcher           // of the run that runs, nil for none
+	stop     context.CancelFunc // ends the run that runs
+	records  []*run             // that have their entries, the oldest first
+}
+
+// state is everything that a page shows, for one that comes new.
+type state struct {
+	Runs        []*run        `json:"runs"` // the last one of each cell, and all that have not ended
+	Predictions []prediction  `json:"predictions"`
+	Score       score         `json:"score"`
+	Preparing   string        `json:"preparing"`
+	Loads       []*comparison `json:"loads"`
+	Attempt     *attempt      `json:"attempt,omitempty"`
+	Seen        *seen         `json:"seen,omitempty"`
+}
+
+type prediction struct {
+	cellName
+	Word string `json:"word"` // empty takes it back
+}
+
+// state returns it with the number of the last event that it has.
+func (s *Server) state() (state, uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := state{Score: s.room.score, Preparing: s.room.preparing, Predictions: []prediction{}, Loads: s.room.loads}
+	latest := map[cellName]int{}
+	for _, r := range s.room.runs {
+		if r.State != dropped && r.Load == 0 {
+			latest[r.cellName] = r.ID
+		}
+	}
+	for _, r := range s.room.runs {
+		if latest[r.cellName] == r.ID || r.State == waiting || r.State == running || r.Load != 0 {
+			copied := *r
+			now.Runs = append(now.Runs, &copied)
+		}
+	}
+	for _, c := range slices.SortedFunc(maps.Keys(s.room.predictions), compareCells) {
+		now.Predictions = append(now.Predictions, prediction{c, s.room.predictions[c]})
+	}
+	if w := s.room.watching; w != nil {
+		a, seen := w.everything()
+		now.Attempt, now.Seen = &a, &seen
+	}
+	return now, s.feed.last()
+}
+
+func compareCells(a, b cellName) int {
+	return cmp.Or(cmp.Compare(a.Strategy, b.Strategy), cmp.Compare(a.Scenario, b.Scenario))
+}
+
+// run returns a copy of a run, with what it keeps.
+func (s *Server) run(id int) (run, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if id < 1 || id > len(s.room.runs) {
+		return run{}, fmt.Errorf("there is no run %d", id)
+	}
+	return *s.room.runs[id-1], nil
+}
+
+// predict notes what the room predicts of a cell.
+func (s *Server) predict(p prediction) error {
+	if _, err := s.cell(p.cellName, 0); err != nil {
+		return err
+	}
+	if p.Word != "" && !slices.Contains(predictable, scenario.Kind(p.Word)) {
+		return fmt.Errorf("%q is no verdict: want one of %v", p.Word, predictable)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.IndexFunc(s.room.runs, func(r *run) bool { return r.State == running && r.cellName == p.cellName }); i >= 0 {
+		return fmt.Errorf("%s under %s runs already: predict before", p.Strategy, p.Scenario)
+	}
+	if p.Word == "" {
+		delete(s.room.predictions, p.cellName)
+	} else {
+		s.room.predictions[p.cellName] = p.Word
+	}
+	s.feed.publish("predicted", p)
+	return nil
+}
+
+// concluded notes how a run has ended. It is called with mu.
+func (s *Server) concluded(r *run, result trial.Result) {
+	r.result, r.State = &result, ended
+	r.Verdict, r.Expected, r.Surprise = result.Verdict, result.Expected, result.Surprise()
+	switch r.Verdict {
+	case scenario.Oversold:
+		r.N = result.Oversold
+	case scenario.Lied:
+		r.N = result.AnswersWithoutOrder
+	case scenario.Left:
+		r.N = result.Remaining
+	}
+	if word, ok := s.room.predictions[r.cellName]; ok && r.Load == 0 && slices.Contains(predictable, r.Verdict) {
+		delete(s.room.predictions, r.cellName)
+		r.Prediction = word
+		s.room.score.Of++
+		if word == string(r.Verdict) {
+			s.room.score.Right++
+		}
+	}
+}

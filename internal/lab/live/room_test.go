@@ -1,0 +1,101 @@
+package live
+
+import (
+	"testing"
+
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/trial"
+)
+
+// end notes that a run has ended with a verdict.
+func (s *Server) end(r *run, verdict scenario.Kind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.concluded(r, trial.Result{Strategy: r.Strategy, Scenario: r.Scenario, Verdict: verdict, Expected: verdict})
+}
+
+// TestThePredictionsOfTheRoom are scored once each, by the cell that they were made for.
+func TestThePredictionsOfTheRoom(t *testing.T) {
+	s := unserved(t)
+	cell := cellName{"none", "contention"}
+	if err := s.predict(prediction{cell, "held"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.compare(comparison{Strategies: []string{"none"}, Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	s.end(s.room.runs[0], scenario.Oversold)
+	if s.room.score.Of != 0 {
+		t.Error("a comparison under load was taken for the cell")
+	}
+	for _, verdict := range []scenario.Kind{scenario.Invalid, scenario.Oversold, scenario.Oversold} {
+		added, err := s.enqueue([]wanted{{cell, 1}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.end(added[0], verdict)
+	}
+	if s.room.score != (score{0, 1}) {
+		t.Errorf("the score is %+v, want one prediction, and that wrong", s.room.score)
+	}
+	if err := s.predict(prediction{cell, "oversold"}); err != nil {
+		t.Fatal(err)
+	}
+	s.room.runs[len(s.room.runs)-1].State = running
+	if err := s.predict(prediction{cell, "held"}); err == nil {
+		t.Error("the prediction was changed while the cell runs")
+	}
+	if err := s.predict(prediction{cell, ""}); err == nil {
+		t.Error("the prediction was taken back while the cell runs")
+	}
+}
+
+// TestTheStateHasTheLatestRuns: of each cell the last run that was not dropped, and of comparisons
+// all.
+func TestTheStateHasTheLatestRuns(t *testing.T) {
+	s := unserved(t)
+	cell := cellName{"none", "contention"}
+	for range 2 {
+		added, err := s.enqueue([]wanted{{cell, 1}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.end(added[0], scenario.Oversold)
+	}
+	if _, err := s.compare(comparison{Strategies: []string{"none"}, Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.enqueue([]wanted{{cell, 2}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	s.drop()
+	now, _ := s.state()
+	var ids []int
+	for _, r := range now.Runs {
+		ids = append(ids, r.ID)
+	}
+	if len(ids) != 2 || ids[0] != 2 || ids[1] != 3 {
+		t.Errorf("the state has the runs %v, want 2, the last of its cell that ended, and 3, of the comparison", ids)
+	}
+}
+
+// TestOldRecordsAreForgotten: the last ones are kept.
+func TestOldRecordsAreForgotten(t *testing.T) {
+	s := unserved(t)
+	for range keptRecords + 3 {
+		s.addRun(longCell(5))
+		s.mu.Lock()
+		last := s.room.runs[len(s.room.runs)-1]
+		s.keep(last, last.record)
+		s.mu.Unlock()
+	}
+	kept := 0
+	for _, r := range s.room.runs {
+		if r.record != nil {
+			kept++
+		}
+	}
+	if kept != keptRecords || s.room.runs[2].record != nil || s.room.runs[3].record == nil {
+		t.Errorf("%d records are kept, want the last %d", kept, keptRecords)
+	}
+}

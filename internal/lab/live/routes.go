@@ -1,0 +1,214 @@
+package live
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+
+	"stocklock/internal/lab/report"
+)
+
+//go:embed page
+var pageFiles embed.FS
+
+// policy lets the page load what this server serves, and nothing else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// Handler answers requests. [Server.Serve] runs what they ask for.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	for name, file := range assets() {
+		mux.Handle("GET "+name, file)
+	}
+	mux.HandleFunc("GET /docs/", serveDocs)
+	mux.HandleFunc("GET /internal/strategy/", serveDocs)
+	mux.HandleFunc("GET /api/catalog", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, s.menu) })
+	mux.HandleFunc("GET /api/events", s.serveEvents)
+	mux.HandleFunc("GET /api/runs/{id}", s.serveRun)
+	mux.HandleFunc("GET /api/runs/{id}/record", s.serveRecord)
+	mux.HandleFunc("GET /api/loads/{id}/{file}", s.serveLoad)
+	mux.HandleFunc("POST /api/runs", s.serveStart)
+	mux.HandleFunc("DELETE /api/runs", func(w http.ResponseWriter, _ *http.Request) {
+		s.drop()
+		answer(w, http.StatusOK, struct{}{})
+	})
+	mux.HandleFunc("POST /api/predictions", s.servePrediction)
+	mux.HandleFunc("POST /api/loads", s.serveCompare)
+	mux.HandleFunc("POST /api/positions", s.servePosition)
+	mux.HandleFunc("POST /api/shortest", s.serveShortest)
+	return s.guarded(mux)
+}
+
+// asset is a file of the page. It never changes while the program runs.
+type asset struct {
+	body, zipped []byte
+	media, tag   string
+}
+
+// assets are the files of the page by their addresses.
+var assets = sync.OnceValue(pageAssets)
+
+func pageAssets() map[string]asset {
+	assets := map[string]asset{"/report.css": newAsset("report.css", report.Style())}
+	err := fs.WalkDir(pageFiles, "page", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		body, err := pageFiles.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		url := strings.TrimPrefix(name, "page")
+		if url == "/index.html" {
+			url = "/{$}"
+		}
+		assets[url] = newAsset(name, body)
+		return nil
+	})
+	if err != nil {
+		panic(err) // what is embedded can be read
+	}
+	return assets
+}
+
+func newAsset(name string, body []byte) asset {
+	var zipped bytes.Buffer
+	z, err := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
+	if err == nil {
+		_, err = z.Write(body)
+	}
+	if err := errors.Join(err, z.Close()); err != nil {
+		panic(err) // a buffer takes everything
+	}
+	sum := sha256.Sum256(body)
+	media := mime.TypeByExtension(path.Ext(name))
+	if path.Ext(name) == ".js" {
+		media = "text/javascript; charset=utf-8" // whatever the machine's own table says
+	}
+	return asset{body, zipped.Bytes(), media, `"` + hex.EncodeToString(sum[:8]) + `"`}
+}
+
+func (a asset) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("Content-Type", a.media)
+	h.Set("Cache-Control", "no-cache")
+	h.Set("ETag", a.tag)
+	h.Set("Vary", "Accept-Encoding")
+	if r.Header.Get("If-None-Match") == a.tag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	body := a.body
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		h.Set("Content-Encoding", "gzip")
+		body = a.zipped
+	}
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	_, _ = w.Write(body)
+}
+
+func (s *Server) serveStart(w http.ResponseWriter, r *http.Request) {
+	var asked struct {
+		Cells []wanted `json:"cells"`
+	}
+	if !read(w, r, &asked) {
+		return
+	}
+	added, err := s.enqueue(asked.Cells, nil)
+	s.accepted(w, added, err)
+}
+
+func (s *Server) servePrediction(w http.ResponseWriter, r *http.Request) {
+	var p prediction
+	if !read(w, r, &p) {
+		return
+	}
+	s.accepted(w, p, s.predict(p))
+}
+
+func (s *Server) serveCompare(w http.ResponseWriter, r *http.Request) {
+	var c comparison
+	if !read(w, r, &c) {
+		return
+	}
+	added, err := s.compare(c)
+	s.accepted(w, added, err)
+}
+
+// accepted answers what was asked for, or why it cannot be.
+func (s *Server) accepted(w http.ResponseWriter, what any, err error) {
+	switch {
+	case errors.Is(err, errFull):
+		refuse(w, http.StatusTooManyRequests, "full", err.Error())
+	case err != nil:
+		refuse(w, http.StatusBadRequest, "malformed", err.Error())
+	default:
+		answer(w, http.StatusAccepted, what)
+	}
+}
+
+// asked finds the run that a request is about.
+func (s *Server) asked(w http.ResponseWriter, r *http.Request) (run, bool) {
+	id, err := strconv.Atoi(r.PathValue("id"))
+	if err != nil {
+		refuse(w, http.StatusNotFound, "missing", "the number of a run is a number")
+		return run{}, false
+	}
+	of, err := s.run(id)
+	if err != nil {
+		refuse(w, http.StatusNotFound, "missing", err.Error())
+		return run{}, false
+	}
+	return of, true
+}
+
+func (s *Server) serveRecord(w http.ResponseWriter, r *http.Request) {
+	of, ok := s.asked(w, r)
+	if !ok {
+		return
+	}
+	if of.record == nil {
+		refuse(w, http.StatusGone, "gone", "the entries of this run are not kept any more: --record keeps them in files")
+		return
+	}
+	w.Header().Set("Content-Type", "application/jsonl")
+	_ = of.record.write(w)
+}
+
+func (s *Server) serveLoad(w http.ResponseWriter, r *http.Request) {
+	id, _ := strconv.Atoi(r.PathValue("id"))
+	found, err := s.report(id)
+	if err != nil {
+		refuse(w, http.StatusNotFound, "missing", err.Error())
+		return
+	}
+	var body bytes.Buffer
+	switch file := r.PathValue("file"); file {
+	case "report.html":
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		err = found.HTML(&body)
+	case "result.json":
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		err = found.JSON(&body)
+	default:
+		refuse(w, http.StatusNotFound, "missing", "want report.html or result.json")
+		return
+	}
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, "failed", err.Error())
+		return
+	}
+	w.Header().Set("Content-Disposition", `attachment; filename="`+r.PathValue("file")+`"`)
+	_, _ = body.WriteTo(w)
+}

@@ -1,0 +1,207 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"stocklock/internal/lab/schedule"
+)
+
+const (
+	// maxSchedule bounds the text of a schedule, in bytes.
+	maxSchedule = 2000
+	// seatLease is the lease of every lock on the stage.
+	seatLease = 300 * time.Millisecond
+	// seatPatience bounds one position, with the cell that is waited for.
+	seatPatience = 2 * time.Minute
+	// searchPatience bounds the search for a schedule that oversells.
+	searchPatience = 90 * time.Second
+)
+
+// seatRequest asks how things stand after a schedule. Nothing is kept between two requests: each
+// plays the schedule on a fresh item.
+type seatRequest struct {
+	Strategy  string `json:"strategy"`
+	Customers int    `json:"customers"`
+	Schedule  string `json:"schedule"`
+	ToEnd     bool   `json:"to_end"` // and then customer by customer to the end
+}
+
+// position is how things stand after the last entry of a schedule.
+type position struct {
+	Strategy  string           `json:"strategy"`
+	Customers int              `json:"customers"`
+	Schedule  string           `json:"schedule"`
+	LeaseMS   int64            `json:"lease_ms"`
+	Entries   []schedule.Entry `json:"entries"`
+	Options   []option         `json:"options"`
+	Ended     bool             `json:"ended"`
+	Outcome   schedule.Outcome `json:"outcome"` // where the schedule leads, if customer by customer goes to the end
+	Sentence  string           `json:"sentence"`
+}
+
+// option is a thing that can happen next.
+type option struct {
+	Choice   string `json:"choice"`
+	Customer string `json:"customer,omitempty"`
+	Step     string `json:"step,omitempty"`
+	Event    string `json:"event,omitempty"`
+}
+
+// stage is opened by the first who asks. It is called by whoever has the machine.
+func (s *Server) openStage(ctx context.Context) (*schedule.Stage, error) {
+	if s.stage != nil {
+		return s.stage, nil
+	}
+	s.say("starting the stage")
+	defer s.say("")
+	stage, err := schedule.OpenStage(ctx, s.o.Shop, schedule.StageOptions{Lease: seatLease, Lanes: 2})
+	if err != nil {
+		return nil, err
+	}
+	s.stage = stage
+	return stage, nil
+}
+
+// seated checks a request, waits for the machine, and gives the stage to play.
+func (s *Server) seated(w http.ResponseWriter, r *http.Request, patience time.Duration, play func(context.Context, *schedule.Stage, seatRequest, schedule.Schedule) (any, error)) {
+	var asked seatRequest
+	if !read(w, r, &asked) {
+		return
+	}
+	plan, err := s.checkSeat(asked)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, "malformed", err.Error())
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	release, err := s.machine(ctx)
+	if err != nil {
+		refuse(w, http.StatusServiceUnavailable, "busy", "cells run: ask again when they are done")
+		return
+	}
+	defer release()
+	stage, err := s.openStage(s.background)
+	var found any
+	if err == nil {
+		found, err = play(ctx, stage, asked, plan)
+	}
+	switch {
+	case errors.Is(err, schedule.ErrCannot):
+		refuse(w, http.StatusConflict, "cannot", err.Error())
+	case err != nil:
+		refuse(w, http.StatusInternalServerError, "failed", err.Error())
+	default:
+		answer(w, http.StatusOK, found)
+	}
+}
+
+func (s *Server) checkSeat(asked seatRequest) (schedule.Schedule, error) {
+	i := slices.IndexFunc(s.menu.Strategies, func(i strategyInfo) bool { return i.Name == asked.Strategy })
+	switch {
+	case i < 0:
+		return nil, fmt.Errorf("there is no strategy %q", asked.Strategy)
+	case s.menu.Strategies[i].NotStepped != "":
+		return nil, fmt.Errorf("%s cannot be stepped through", asked.Strategy)
+	case asked.Customers < 2 || asked.Customers > schedule.MaxCustomers:
+		return nil, fmt.Errorf("%d customers: want 2 or %d", asked.Customers, schedule.MaxCustomers)
+	case len(asked.Schedule) > maxSchedule:
+		return nil, fmt.Errorf("the schedule has %d characters: want at most %d", len(asked.Schedule), maxSchedule)
+	}
+	plan, err := schedule.Parse(asked.Schedule)
+	if err == nil && plan.Customers() > asked.Customers {
+		err = fmt.Errorf("the schedule names %d customers, and %d buy", plan.Customers(), asked.Customers)
+	}
+	return plan, err
+}
+
+func (s *Server) servePosition(w http.ResponseWriter, r *http.Request) {
+	s.seated(w, r, seatPatience, func(ctx context.Context, stage *schedule.Stage, asked seatRequest, plan schedule.Schedule) (any, error) {
+		at, err := positionOn(ctx, stage, asked, plan)
+		if err != nil {
+			return nil, err
+		}
+		p := position{Strategy: asked.Strategy, Customers: asked.Customers, Schedule: plan.String(), LeaseMS: at.LeaseMS,
+			Entries: at.Entries, Ended: at.Ended, Outcome: at.Outcome, Sentence: at.Sentence(), Options: []option{}}
+		for _, c := range at.Options {
+			o := option{Choice: c.String(), Step: c.Step, Event: string(c.Event)}
+			if c.Customer != 0 {
+				o.Customer = c.Customer.String()
+			}
+			p.Options = append(p.Options, o)
+		}
+		return p, nil
+	})
+}
+
+func positionOn(ctx context.Context, stage *schedule.Stage, asked seatRequest, plan schedule.Schedule) (schedule.Position, error) {
+	if !asked.ToEnd {
+		return stage.Position(ctx, asked.Strategy, asked.Customers, plan)
+	}
+	record, err := stage.PlaySchedule(ctx, asked.Strategy, asked.Customers, plan)
+	return schedule.Position{Record: record, Ended: true}, err
+}
+
+// shortest is the answer to a search.
+type shortest struct {
+	Found    bool             `json:"found"`
+	Schedule string           `json:"schedule,omitempty"`
+	Outcome  schedule.Outcome `json:"outcome"`
+	Runs     int              `json:"runs"`     // orders that were tried
+	Complete bool             `json:"complete"` // all orders of the events that were tried
+	Events   []schedule.Event `json:"events"`   // that were tried, each by itself
+}
+
+// searched are the events of a search, one after another: nothing, and then what oversells most.
+var searched = []schedule.Event{"", schedule.Wait, schedule.Forget, schedule.Pause, schedule.Cut, schedule.Kill}
+
+// serveShortest tries every order of the steps, first without an event and then with each of them
+// once, until one oversells.
+func (s *Server) serveShortest(w http.ResponseWriter, r *http.Request) {
+	s.seated(w, r, searchPatience+seatPatience, func(ctx context.Context, stage *schedule.Stage, asked seatRequest, _ schedule.Schedule) (any, error) {
+		ctx, cancel := context.WithTimeoutCause(ctx, searchPatience, errSearched)
+		defer cancel()
+		var result shortest
+		for _, event := range searched {
+			survey := schedule.Survey{Strategy: asked.Strategy, Customers: asked.Customers}
+			if event != "" {
+				survey.Events = []schedule.Event{event}
+			}
+			if asked.Customers > 2 {
+				survey.Switches = 4
+			}
+			before := result.Runs
+			var found schedule.Found
+			err := survey.Run(ctx, stage, func(_ schedule.Result, done, _ int) { s.searching(asked, event, before+done) },
+				func(r schedule.Result) { found = r.Found })
+			if err != nil && ctx.Err() != nil {
+				return result, nil
+			}
+			if err != nil {
+				return nil, err
+			}
+			result.Runs += found.Runs
+			result.Events = append(result.Events, event)
+			for _, record := range found.Shortest {
+				if record.Outcome.Verdict == schedule.Oversold {
+					result.Found, result.Schedule, result.Outcome = true, record.Listed, record.Outcome
+					return result, nil
+				}
+			}
+		}
+		result.Complete = true
+		return result, nil
+	})
+}
+
+var errSearched = fmt.Errorf("the search took longer than %s", searchPatience)
+
+// searching tells how many orders were tried.
+func (s *Server) searching(asked seatRequest, event schedule.Event, runs int) {
+	s.feed.publish("searching", map[string]any{"strategy": asked.Strategy, "event": event, "runs": runs})
+}

@@ -1,0 +1,137 @@
+package live
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/matrix"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/schedule"
+)
+
+// Options are the settings of a [Server]. The zero value is a server for this machine alone.
+type Options struct {
+	Shop   *catalog.Catalog // the shop program and its strategies
+	Hosts  []string         // names by which the page is opened, besides the loopback ones
+	Token  string           // what starts something; empty makes one
+	Record string           // a folder that keeps the record of each run, a file of JSON lines; empty for none
+	First  []matrix.Pair
+	// Plan has the settings of the cells. Its pairs are all strategies under all scenarios.
+	Plan matrix.Plan
+}
+
+// Server is the page and what runs behind it. It is made by [New].
+type Server struct {
+	o       Options
+	menu    menu
+	feed    *feed
+	streams chan struct{} // one for each page that watches
+	ended   chan struct{} // closed when the server ends
+	wake    chan struct{} // something waits
+	turn    chan struct{} // held by whatever uses the machine
+
+	heartbeat  time.Duration
+	background context.Context // of what outlives a request
+
+	mu   sync.Mutex // guards room
+	room room
+
+	// Of whoever has the turn.
+	cells, compared *matrix.Session
+	stage           *schedule.Stage
+}
+
+// New makes a server. The error says what is wrong with the options.
+func New(o Options) (*Server, error) {
+	if o.Record != "" {
+		if err := os.MkdirAll(o.Record, 0o755); err != nil {
+			return nil, fmt.Errorf("the folder of the records: %w", err)
+		}
+	}
+	if o.Token == "" {
+		o.Token = newToken()
+	}
+	if len(o.Token) < 16 {
+		return nil, errors.New("the token is shorter than 16 characters: it could be guessed")
+	}
+	o.Plan.Shops = cmp.Or(o.Plan.Shops, matrix.DefaultShops)
+	o.Plan.Work = cmp.Or(o.Plan.Work, matrix.DefaultWork)
+	o.Plan.Trace, o.Plan.Shop, o.Plan.Strategies = true, o.Shop.Program, o.Shop.Strategies
+	for _, sc := range scenario.All() {
+		for _, st := range o.Shop.Strategies {
+			o.Plan.Pairs = append(o.Plan.Pairs, matrix.Pair{Strategy: st, Scenario: sc})
+		}
+	}
+	s := &Server{o: o, menu: newMenu(o.Shop), feed: newFeed(), streams: make(chan struct{}, maxStreams), ended: make(chan struct{}),
+		wake: make(chan struct{}, 1), turn: make(chan struct{}, 1), heartbeat: heartbeatEvery, background: context.Background()}
+	s.room.predictions = map[cellName]string{}
+	s.feed.publish("begun", struct{}{}) // so that every state has an id
+	return s, nil
+}
+
+// Token is what starts something.
+func (s *Server) Token() string { return s.o.Token }
+
+// Serve answers requests and runs what is asked for until ctx ends. Then it ends everything that
+// it has started.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	s.background = ctx
+	var first []wanted
+	for _, p := range s.o.First {
+		first = append(first, wanted{cellName{p.Strategy.Name, p.Scenario.Name}, 1})
+	}
+	if len(first) > 0 {
+		if _, err := s.enqueue(first, nil); err != nil {
+			return err
+		}
+	}
+	server := &http.Server{
+		Handler:           s.Handler(),
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    32 << 10,
+		ErrorLog:          slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+	}
+	var working sync.WaitGroup
+	working.Go(func() { s.work(ctx) })
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	var err error
+	select {
+	case err = <-served:
+	case <-ctx.Done():
+		close(s.ended)
+		ending, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if server.Shutdown(ending) != nil {
+			server.Close()
+		}
+	}
+	working.Wait()
+	release, _ := s.machine(context.Background()) // a schedule that is played ends with ctx
+	defer release()
+	return errors.Join(err, s.close())
+}
+
+// close ends servers and shops.
+func (s *Server) close() error {
+	s.closeSession(nil)
+	s.closeSession(&comparison{})
+	if s.stage == nil {
+		return nil
+	}
+	return s.stage.Close()
+}
+
+func (s *Server) log(format string, args ...any) { slog.Error(fmt.Sprintf(format, args...)) }

@@ -1,0 +1,102 @@
+package live
+
+import (
+	"encoding/json"
+	"io/fs"
+	"regexp"
+	"strings"
+	"testing"
+
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/strategy/ladder"
+)
+
+func wordsOf(t *testing.T, language string) map[string]string {
+	t.Helper()
+	text, err := pageFiles.ReadFile("page/words/" + language + ".json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := map[string]string{}
+	if err := json.Unmarshal(text, &words); err != nil {
+		t.Fatal(err)
+	}
+	return words
+}
+
+var values = regexp.MustCompile(`\{\w+\}`)
+
+// TestBothLanguagesSayTheSame: each phrase is there in both, with the same values in it.
+func TestBothLanguagesSayTheSame(t *testing.T) {
+	en, zh := wordsOf(t, "en"), wordsOf(t, "zh")
+	for phrase, words := range en {
+		other, ok := zh[phrase]
+		if !ok {
+			t.Errorf("%q is not said in Chinese", phrase)
+		}
+		for _, v := range values.FindAllString(words, -1) {
+			if !strings.Contains(other, v) {
+				t.Errorf("%q lacks %s in Chinese", phrase, v)
+			}
+		}
+	}
+	fromServer := []string{"scenario.", "strategy.", "property."} // English ones come from the shop
+	for phrase := range zh {
+		known := en[phrase] != ""
+		for _, prefix := range fromServer {
+			known = known || strings.HasPrefix(phrase, prefix)
+		}
+		if !known {
+			t.Errorf("%q is said in Chinese, and not in English", phrase)
+		}
+	}
+	for _, s := range ladder.All() {
+		if zh["strategy."+s.Name] == "" {
+			t.Errorf("the strategy %s is not described in Chinese", s.Name)
+		}
+	}
+	for _, s := range scenario.All() {
+		if zh["scenario."+s.Name] == "" || zh["property."+s.Attacks.String()] == "" {
+			t.Errorf("the scenario %s, or what it attacks, is not described in Chinese", s.Name)
+		}
+	}
+}
+
+var said = regexp.MustCompile(`\bt\('([a-z0-9.]+)'[,)]`)
+
+// TestWhatThePageSaysIsThere looks for each phrase that the scripts name.
+func TestWhatThePageSaysIsThere(t *testing.T) {
+	en := wordsOf(t, "en")
+	scripts, err := fs.Glob(pageFiles, "page/*.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, script := range scripts {
+		text, err := pageFiles.ReadFile(script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range said.FindAllSubmatch(text, -1) {
+			found++
+			if en[string(match[1])] == "" {
+				t.Errorf("%s says %q, which is not in words/en.json", script, match[1])
+			}
+		}
+	}
+	if found < 100 {
+		t.Errorf("%d phrases found in the scripts: the test looks for them in another form", found)
+	}
+}
+
+// TestThePageIsSmall: all of it, compressed, is under 200 KB.
+func TestThePageIsSmall(t *testing.T) {
+	sum := 0
+	for _, a := range pageAssets() {
+		sum += len(a.zipped)
+	}
+	if sum > 200_000 || sum < 10_000 {
+		t.Errorf("the page is %d bytes compressed, want at most 200 KB", sum)
+	}
+	t.Logf("%d bytes", sum)
+}

@@ -1,0 +1,123 @@
+package trial
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"stocklock/internal/lab/audit"
+	"stocklock/internal/lab/explain"
+	"stocklock/internal/shop/labmode"
+)
+
+// Watch is told what is seen of a cell while it runs. What it is told is one of:
+//
+//   - [Attempt], first, and again where the cell is run again
+//   - [explain.Request] when a request is made, and again with its answer
+//   - [labmode.Event], a point that a sale passed
+//   - [explain.Change], what Redis announced of the lock
+//   - [explain.Intervention] when it begins, and again when it is over
+//   - [Look], what MySQL has, five times a second, and once more at rest
+//   - [explain.Evidence], last: all of it once more, with the orders
+//
+// It is called from several goroutines, and must not block.
+type Watch func(seen any)
+
+// Attempt says that the attack on a cell begins.
+type Attempt struct {
+	Run    string
+	ItemID uint64
+	Began  time.Time
+}
+
+// Look is what MySQL has at a moment of a cell, counted by SQL.
+type Look struct {
+	At time.Time
+	audit.Counts
+}
+
+const (
+	lookEvery   = 200 * time.Millisecond
+	tracesEvery = 50 * time.Millisecond
+)
+
+func (w Watch) see(seen any) {
+	if w != nil {
+		w(seen)
+	}
+}
+
+func (a *attack) see(seen any) { a.o.Watch.see(seen) }
+
+// startWatch shows to the watcher what the attack itself does not know: the shops' points, and what
+// MySQL has. It ends with ctx.
+func (a *attack) startWatch(ctx context.Context) {
+	if a.o.Watch == nil {
+		return
+	}
+	a.see(Attempt{Run: a.item.ID, ItemID: a.item.ItemID, Began: a.begun})
+	a.background.Go(func() { a.look(ctx) })
+	for i, f := range a.traces {
+		a.background.Go(func() { a.follow(ctx, shopLabel(i), f) })
+	}
+}
+
+// look asks MySQL until ctx ends. What cannot be counted now is counted the next time.
+func (a *attack) look(ctx context.Context) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		a.looks.Add(1)
+		if counts, err := audit.Totals(ctx, a.bench.Store, a.item); err == nil {
+			a.see(Look{At: time.Now(), Counts: counts})
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// follow reads what a shop writes to its trace until ctx ends.
+func (a *attack) follow(ctx context.Context, shop string, trace traceFile) {
+	file, err := os.Open(trace.path)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	if _, err := file.Seek(trace.from, io.SeekStart); err != nil {
+		return
+	}
+	lines := bufio.NewReader(file)
+	var line []byte
+	for {
+		part, err := lines.ReadBytes('\n')
+		line = append(line, part...)
+		if err == nil {
+			var e labmode.Event
+			if json.Unmarshal(line, &e) == nil && e.Run == a.item.ID {
+				e.Shop = shop
+				a.see(e)
+			}
+			line = line[:0]
+			continue
+		}
+		if !errors.Is(err, io.EOF) || ctx.Err() != nil {
+			return
+		}
+		select {
+		case <-ctx.Done(): // and what has been written until now
+		case <-time.After(tracesEvery):
+		}
+	}
+}
+
+// asked is a request as it is made.
+func (h *hit) asked() explain.Request {
+	return explain.Request{ID: h.id, Shop: shopLabel(h.shop), Sent: time.Now(), Nested: h.injection.Nested, Fault: h.injection.HasFault()}
+}

@@ -1,0 +1,10 @@
+// Package stocklock carries what the lab's page shows of this repository: the pages of the
+// strategies and scenarios, and the code of the strategies.
+package stocklock
+
+import "embed"
+
+// Pages has docs/strategies, docs/scenarios and internal/strategy.
+//
+//go:embed docs/strategies docs/scenarios internal/strategy
+var Pages embed.FS
