@@ -100,6 +100,17 @@ func TestTheShopHalfImportsOneWay(t *testing.T) {
 	}
 }
 
+// TestTheLabAsksForStrategies: what the lab knows of a strategy is what a shop says of it. So a
+// strategy that this checkout does not have works by its name. Tests hold the lab against the
+// ladder, and may import it.
+func TestTheLabAsksForStrategies(t *testing.T) {
+	for _, p := range listPackages(t, "./...") {
+		if within(p.name(), labHalf) && slices.Contains(p.Imports, module+"/internal/strategy/ladder") {
+			t.Errorf("%s imports internal/strategy/ladder: have it ask the shop, with package catalog", p.name())
+		}
+	}
+}
+
 // TestReservedModules holds outside modules to the one place that needs them.
 func TestReservedModules(t *testing.T) {
 	for _, p := range listPackages(t, "./...") {

@@ -15,7 +15,7 @@ import (
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/soak"
-	"stocklock/internal/strategy/ladder"
+	"stocklock/internal/strategy"
 )
 
 // Exit codes.
@@ -95,7 +95,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		flags.ShowRanges(),
 		kong.Vars(defaults),
-		kong.Vars{"strategies": strings.Join(ladder.Names(), ", "), "scenarios": strings.Join(scenario.Names(), ", "),
+		kong.Vars{"scenarios": strings.Join(scenario.Names(), ", "),
 			"metrics": strings.Join(report.Metrics(), ", "), "faults": strings.Join(soak.Faults(), "; ")},
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(streams{stdout, stderr, args}),
@@ -176,17 +176,27 @@ func isTerminal(w io.Writer) bool {
 }
 
 type listCommand struct {
-	What string `arg:"" optional:"" enum:"all,strategies,properties,scenarios" default:"all" help:"What to describe: strategies, properties, scenarios, or all."`
+	shopSettings `embed:""`
+	What         string `arg:"" optional:"" enum:"all,strategies,properties,scenarios" default:"all" help:"What to describe: strategies, properties, scenarios, or all."`
 }
 
-func (c listCommand) Run(s streams) error {
+func (c listCommand) Run(ctx context.Context, s streams) error {
 	t := s.terminal()
+	var strategies []strategy.Description
+	if c.What != "scenarios" {
+		shop, err := c.catalog(ctx, s)
+		if err != nil {
+			return err
+		}
+		defer shop.Close()
+		strategies = shop.Strategies
+	}
 	for _, part := range []struct {
 		name  string
 		print func()
 	}{
-		{"strategies", t.Strategies},
-		{"properties", t.Properties},
+		{"strategies", func() { t.Strategies(strategies) }},
+		{"properties", func() { t.Properties(strategies) }},
 		{"scenarios", t.Scenarios},
 	} {
 		if c.What == "all" || c.What == part.name {

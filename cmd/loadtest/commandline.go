@@ -46,8 +46,9 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// replay is the command that runs a cell again. Addresses with passwords come from the environment.
-func replay(c trial.Result, p matrix.Plan) string {
+// replay is the command that runs a cell again, with a shop program where one was given. Addresses
+// with passwords come from the environment.
+func replay(c trial.Result, p matrix.Plan, shop string) string {
 	words := []string{"loadtest run", "--strategies", c.Strategy, "--scenarios", c.Scenario, "--seed", fmt.Sprint(c.Seed),
 		"--stock", fmt.Sprint(p.Stock), "--requests", fmt.Sprint(p.Requests),
 		"--workers", fmt.Sprint(p.Workers), "--lease", p.Lease.String(), "--wait", p.Wait.String(),
@@ -57,6 +58,9 @@ func replay(c trial.Result, p matrix.Plan) string {
 	}
 	if len(p.ShopURLs) == 0 {
 		words = append(words, "--shops", fmt.Sprint(p.Shops))
+	}
+	if shop != "" {
+		words = append(words, "--shop-binary", quoted(shop))
 	}
 	if p.Binlog {
 		words = append(words, "--binlog")

@@ -16,6 +16,8 @@ import (
 type demoCommand struct {
 	Out  string `default:"out" placeholder:"DIR" help:"The folder for report.html and result.json. It is made where it is missing."`
 	Seed uint64 `default:"1" help:"The seed of the fault schedules."`
+
+	shopSettings `embed:""`
 }
 
 // compared are the strategies whose numbers the demo compares.
@@ -33,11 +35,16 @@ func (c *demoCommand) Run(ctx context.Context, s streams) error {
 			return usage("--out: %w", err)
 		}
 	}
-	comparison, err := c.plan(selection{Strategies: compared, Scenarios: []string{"contention"}})
+	shop, err := c.catalog(ctx, s)
 	if err != nil {
 		return err
 	}
-	telling, err := c.plan(selection{Cells: []string{tellingCells}})
+	defer shop.Close()
+	comparison, err := choose(usualPlan(c.Seed), selection{Runs: 1, Strategies: compared, Scenarios: []string{"contention"}}, shop)
+	if err != nil {
+		return err
+	}
+	telling, err := choose(usualPlan(c.Seed), selection{Runs: 1, Cells: []string{tellingCells}}, shop)
 	if err != nil {
 		return err
 	}
@@ -45,19 +52,17 @@ func (c *demoCommand) Run(ctx context.Context, s streams) error {
 		return p.Scenario.Comparable && slices.Contains(compared, p.Strategy.Name)
 	})
 
-	r, err := measure(ctx, comparison, s)
+	r, err := measure(ctx, comparison, shop, s)
 	if err != nil {
 		return err
 	}
 	var faults report.Report
 	if !r.Interrupted {
-		if faults, err = measure(ctx, telling, s); err != nil {
+		if faults, err = measure(ctx, telling, shop, s); err != nil {
 			return err
 		}
 	}
-	both := r
-	both.Cells = slices.Concat(r.Cells, faults.Cells)
-	both.Interrupted = r.Interrupted || faults.Interrupted
+	both := report.Joined(r, faults)
 	if err := errors.Join(both.WriteFile(page, report.Report.HTML), both.WriteFile(saved, report.Report.JSON)); err != nil {
 		return err
 	}
@@ -70,8 +75,7 @@ func (c *demoCommand) Run(ctx context.Context, s streams) error {
 	return nil
 }
 
-func (c *demoCommand) plan(what selection) (matrix.Plan, error) {
-	what.Runs = 1
-	return choose(what, settings{Seed: c.Seed, Shops: matrix.DefaultShops, Workers: matrix.DefaultWorkers,
-		Retry: matrix.DefaultRetry, Work: matrix.DefaultWork, Trace: true})
+// usualPlan is a plan with the defaults of loadtest run.
+func usualPlan(seed uint64) matrix.Plan {
+	return matrix.Plan{Seed: seed, Shops: matrix.DefaultShops, Workers: matrix.DefaultWorkers, Retry: matrix.DefaultRetry, Work: matrix.DefaultWork, Trace: true}
 }

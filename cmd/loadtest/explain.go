@@ -1,16 +1,14 @@
 package main
 
 import (
-	"cmp"
 	"context"
 
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
-	"stocklock/internal/strategy/ladder"
 )
 
 type explainCommand struct {
-	Strategy string `arg:"" help:"One of ${strategies}."`
+	Strategy string `arg:"" help:"A strategy of the shop: see loadtest list strategies."`
 	Scenario string `arg:"" help:"One of ${scenarios}."`
 	settings `embed:""`
 
@@ -18,16 +16,26 @@ type explainCommand struct {
 }
 
 func (c *explainCommand) Run(ctx context.Context, s streams) error {
-	_, unknownStrategy := ladder.ByName(c.Strategy)
-	_, unknownScenario := scenario.ByName(c.Scenario)
-	if err := cmp.Or(unknownStrategy, unknownScenario); err != nil {
-		return usage("explain explains one cell: %w", err)
-	}
-	plan, err := choose(selection{Strategies: []string{c.Strategy}, Scenarios: []string{c.Scenario}, Runs: 1}, c.settings)
+	plan, err := c.plan()
 	if err != nil {
 		return err
 	}
-	r, err := measure(ctx, plan, s)
+	if _, err := scenario.ByName(c.Scenario); err != nil {
+		return usage("explain explains one cell: %w", err)
+	}
+	shop, err := c.catalog(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer shop.Close()
+	if _, err := shop.ByName(c.Strategy); err != nil {
+		return usage("explain explains one cell: %w", err)
+	}
+	plan, err = choose(plan, selection{Strategies: []string{c.Strategy}, Scenarios: []string{c.Scenario}, Runs: 1}, shop)
+	if err != nil {
+		return err
+	}
+	r, err := measure(ctx, plan, shop, s)
 	if err != nil || len(r.Cells) == 0 {
 		return err
 	}

@@ -46,22 +46,27 @@ func (c *exploreCommand) Run(ctx context.Context, s streams) error {
 	if c.Switches != nil {
 		switches = *c.Switches
 	}
-	stage, err := c.open(ctx, s)
+	shop, err := c.catalog(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer shop.Close()
+	strategies, err := named(c.Strategies, shop.Strategies, shop.ByName)
+	if err != nil {
+		return usage("%w, or all", err)
+	}
+	stage, err := c.open(ctx, s, shop)
 	if err != nil {
 		return err
 	}
 	defer stage.Close()
-	found, err := chooseStrategies(ctx, stage, c.Strategies)
-	if err != nil {
-		return err
-	}
 	var results []schedule.Result
-	for _, st := range found {
-		if why := st.notStepped(); why != "" {
+	for _, st := range strategies {
+		if why := notStepped(st); why != "" {
 			fmt.Fprintf(s.err, "%s: skipped: %s\n", st.Name, why)
 			continue
 		}
-		survey := schedule.Survey{Strategy: st.Name, Properties: st.declared, Events: events, Customers: c.Customers, Switches: switches}
+		survey := schedule.Survey{Strategy: st.Name, Events: events, Customers: c.Customers, Switches: switches}
 		err := survey.Run(ctx, stage, progress(s), func(r schedule.Result) {
 			clearProgress(s)
 			results = append(results, r)

@@ -7,13 +7,12 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
-	"stocklock/internal/lab/matrix"
+	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/strategy"
-	"stocklock/internal/strategy/ladder"
 )
 
 type judgeCommand struct {
@@ -47,60 +46,59 @@ var searches = []struct {
 }
 
 func (c *judgeCommand) Run(ctx context.Context, s streams) error {
-	results, of, err := c.explore(ctx, s)
+	shop, err := c.catalog(ctx, s)
 	if err != nil {
 		return err
 	}
-	judgements := schedule.Judge(of.declared, results)
-	if _, err := ladder.ByName(c.Strategy); err == nil && c.Scenarios && c.ShopBinary == "" {
-		plan, err := choose(selection{Strategies: []string{c.Strategy}, Scenarios: []string{"all"}, Runs: 1}, settings{
-			Shops: matrix.DefaultShops, Workers: matrix.DefaultWorkers, Seed: 1, Retry: matrix.DefaultRetry, Work: matrix.DefaultWork, Trace: true,
-		})
+	defer shop.Close()
+	of, err := shop.ByName(c.Strategy)
+	if err != nil {
+		return usage("%w", err)
+	}
+	results, err := c.explore(ctx, s, shop, of)
+	if err != nil {
+		return err
+	}
+	judgements := schedule.Judge(of.Properties, results)
+	if c.Scenarios {
+		plan, err := choose(usualPlan(1), selection{Strategies: []string{of.Name}, Scenarios: []string{"all"}, Runs: 1}, shop)
 		if err != nil {
 			return err
 		}
-		r, err := measure(ctx, plan, s)
+		r, err := measure(ctx, plan, shop, s)
 		if err != nil {
 			return err
 		}
-		addCells(judgements, r)
+		addCells(judgements, of.Properties, r)
 	}
 	return c.print(s, judgements)
 }
 
-func (c *judgeCommand) explore(ctx context.Context, s streams) ([]schedule.Result, chosen, error) {
-	stage, err := c.open(ctx, s)
+func (c *judgeCommand) explore(ctx context.Context, s streams, shop *catalog.Catalog, of strategy.Description) ([]schedule.Result, error) {
+	if why := notStepped(of); why != "" {
+		fmt.Fprintf(s.err, "%s: not explored: %s\n", of.Name, why)
+		return nil, nil
+	}
+	stage, err := c.open(ctx, s, shop)
 	if err != nil {
-		return nil, chosen{}, err
+		return nil, err
 	}
 	defer stage.Close()
-	found, err := chooseStrategies(ctx, stage, []string{c.Strategy})
-	if err != nil {
-		return nil, chosen{}, err
-	}
-	if len(found) != 1 {
-		return nil, chosen{}, usage("judge judges one strategy, not all")
-	}
-	of := found[0]
 	var results []schedule.Result
-	if why := of.notStepped(); why != "" {
-		fmt.Fprintf(s.err, "%s: not explored: %s\n", of.Name, why)
-		return nil, of, nil
-	}
 	for _, search := range searches {
-		survey := schedule.Survey{Strategy: of.Name, Properties: of.declared, Events: search.events, Customers: search.customers, Switches: search.switches}
+		survey := schedule.Survey{Strategy: of.Name, Events: search.events, Customers: search.customers, Switches: search.switches}
 		if err := survey.Run(ctx, stage, progress(s), func(r schedule.Result) { results = append(results, r) }); err != nil {
 			clearProgress(s)
-			return nil, of, err
+			return nil, err
 		}
 	}
 	clearProgress(s)
-	return results, of, nil
+	return results, nil
 }
 
 // addCells rules on the properties that scenarios attack. A cell that does not do what is expected
 // of it contradicts, whatever was explored.
-func addCells(judgements []schedule.Judgement, r report.Report) {
+func addCells(judgements []schedule.Judgement, declared strategy.Properties, r report.Report) {
 	for i, j := range judgements {
 		for _, cell := range r.Cells {
 			sc, err := scenario.ByName(cell.Scenario)
@@ -111,16 +109,11 @@ func addCells(judgements []schedule.Judgement, r report.Report) {
 			switch {
 			case cell.Surprise():
 				judgements[i].Ruling, judgements[i].By = schedule.Contradicts, fmt.Sprintf("%s, expected %s", by, cell.Expected)
-			case j.Ruling == schedule.NotDecided && j.Declared != strategy.NotApplicable && sc.Because(declaredBy(cell.Strategy)) == string(j.Declared)+" "+j.Property.String():
+			case j.Ruling == schedule.NotDecided && j.Declared != strategy.NotApplicable && sc.Because(declared) == string(j.Declared)+" "+j.Property.String():
 				judgements[i].Ruling, judgements[i].By = schedule.Agrees, by
 			}
 		}
 	}
-}
-
-func declaredBy(name string) strategy.Properties {
-	s, _ := ladder.ByName(name)
-	return s.Properties
 }
 
 func (c *judgeCommand) print(s streams, judgements []schedule.Judgement) error {

@@ -69,5 +69,6 @@ func lay(t *testing.T, file, old, new string) {
 	if err := os.WriteFile(listed, overlay, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv("LOADTEST_SHOP_BINARY", "") // build one
 	t.Setenv("GOFLAGS", strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+listed))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
@@ -23,19 +24,27 @@ type runCommand struct {
 }
 
 func (c *runCommand) Run(ctx context.Context, s streams) error {
-	plan, err := choose(c.selection, c.settings)
+	plan, err := c.plan()
 	if err != nil {
 		return err
 	}
-	if c.ExpectOnly {
-		wanted := func(st strategy.Strategy, sc scenario.Scenario) bool {
-			return slices.ContainsFunc(plan.Pairs, func(c matrix.Pair) bool { return c.Strategy.Name == st.Name && c.Scenario.Name == sc.Name })
-		}
-		s.terminal().Expected(wanted, plan.LockOptions())
-		return nil
-	}
 	if err := c.outputs.check(output{flag: "--results", path: c.Results}); err != nil {
 		return err
+	}
+	shop, err := c.catalog(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer shop.Close()
+	if plan, err = choose(plan, c.selection, shop); err != nil {
+		return err
+	}
+	if c.ExpectOnly {
+		wanted := func(st strategy.Description, sc scenario.Scenario) bool {
+			return slices.ContainsFunc(plan.Pairs, func(c matrix.Pair) bool { return c.Strategy.Name == st.Name && c.Scenario.Name == sc.Name })
+		}
+		s.terminal().Expected(plan.Strategies, wanted, plan.LockOptions())
+		return nil
 	}
 	var results *wholefile.File
 	if c.Results != "" {
@@ -45,7 +54,7 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 		defer results.Discard()
 		plan.Records = load.NewRecords(results)
 	}
-	r, err := measure(ctx, plan, s)
+	r, err := measure(ctx, plan, shop, s)
 	if err != nil {
 		return err
 	}
@@ -58,17 +67,18 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 	return c.outputs.finish(r, s)
 }
 
-// measure runs a plan. When ctx ends it, the report has what there is.
-func measure(ctx context.Context, plan matrix.Plan, s streams) (report.Report, error) {
+// measure runs a plan on shops of the catalog's program. When ctx ends it, the report has what there is.
+func measure(ctx context.Context, plan matrix.Plan, shop *catalog.Catalog, s streams) (report.Report, error) {
 	status := matrix.NewStatus(s.err, isTerminal(s.err))
 	defer status.Close()
+	plan.Shop = shop.Program
 	r, err := matrix.Run(ctx, plan, status)
 	if address, ok := errors.AsType[*matrix.AddressError](err); ok {
 		return r, usage("--%w", address)
 	}
 	r.Environment.Command = commandLine(s.args)
 	for i, c := range r.Cells {
-		r.Cells[i].Replay = replay(c, plan)
+		r.Cells[i].Replay = replay(c, plan, shop.Given)
 	}
 	return r, err
 }

@@ -14,10 +14,12 @@ type scaleCommand struct {
 	Rounds  int           `default:"3" min:"1" max:"1000" help:"How often each row is measured. The ratios are medians."`
 	Work    time.Duration `default:"5ms" min:"0s" max:"1s" help:"Work inside the section, between reading the stock and writing it."`
 	Workers int           `default:"48" min:"1" max:"1000" help:"Customers who buy at the same time."`
+
+	shopSettings `embed:""`
 }
 
 func (c *scaleCommand) Run(ctx context.Context, s streams) error {
-	rows, err := scale.Run(ctx, scale.Options{Each: c.Each, Rounds: c.Rounds, Work: c.Work, Workers: c.Workers, Log: s.err})
+	rows, err := scale.Run(ctx, scale.Options{Shop: c.ShopBinary, Each: c.Each, Rounds: c.Rounds, Work: c.Work, Workers: c.Workers, Log: s.err})
 	if err != nil {
 		return err
 	}

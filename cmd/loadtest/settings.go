@@ -10,16 +10,17 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/stock"
-	"stocklock/internal/strategy/ladder"
+	"stocklock/internal/strategy"
 )
 
 // selection is which cells to run.
 type selection struct {
-	Strategies []string `default:"none,setnx,set-ex-nx,owner-checked,reentrant" help:"Which strategies, or all: ${strategies}."`
+	Strategies []string `default:"none,setnx,set-ex-nx,owner-checked,reentrant" help:"Which strategies of the shop, or all: see loadtest list strategies."`
 	Scenarios  []string `default:"contention" help:"Under which scenarios, or all: ${scenarios}."`
 	Cells      []string `placeholder:"STRATEGY:SCENARIO" help:"Run just these cells, instead of every strategy under every scenario; or telling: each strategy under the scenario that shows most about it."`
 	Runs       int      `default:"1" min:"1" max:"1000" help:"How often to run each cell, each time with another seed."`
@@ -40,6 +41,8 @@ type settings struct {
 	Retry time.Duration  `env:"LOADTEST_RETRY" default:"${retry}" min:"1ms" max:"10s" help:"Pause between two tries of locks that poll."`
 	Work  time.Duration  `env:"LOADTEST_WORK" default:"${work}" min:"0s" max:"10s" help:"Work inside the section, between reading the stock and writing it."`
 
+	shopSettings `embed:""`
+
 	MySQL  string   `name:"mysql" env:"LOADTEST_MYSQL" placeholder:"DSN" help:"A MySQL or MariaDB to use: user:password@tcp(host:3306)/database."`
 	Redis  string   `env:"LOADTEST_REDIS" placeholder:"URL" help:"A Redis or Valkey to use: redis://host:6379."`
 	Shop   []string `env:"LOADTEST_SHOP" placeholder:"URL" help:"A shop in lab mode to use, once for each. Needs --mysql, for the audit: the same database. Give --lease, --wait, --retry and --work as the shops have them."`
@@ -56,33 +59,42 @@ var defaults = map[string]string{
 // maxRequests bounds --requests, whose default depends on --rate.
 const maxRequests = 10_000_000
 
-// choose makes the plan of what is asked for, with its defaults.
-func choose(what selection, how settings) (matrix.Plan, error) {
-	pairs, err := what.pairs()
-	if err != nil {
-		return matrix.Plan{}, err
-	}
+// plan makes a plan with these settings, and without cells.
+func (how settings) plan() (matrix.Plan, error) {
 	shape, err := load.ParseShape(how.Rate)
 	if err != nil {
 		return matrix.Plan{}, usage("--rate is %s: %w", how.Rate, err)
 	}
 	plan := matrix.Plan{
-		Pairs: pairs, Runs: what.Runs, Seed: how.Seed, Parallel: given(what.Parallel),
-		Shops: how.Shops, Stock: given(how.Stock), Requests: given(how.Requests), Workers: how.Workers, Shape: shape, Trace: how.Trace, Binlog: how.Binlog,
-		Lease: given(how.Lease), Wait: given(how.Wait), Retry: how.Retry, Work: how.Work,
+		Seed: how.Seed, Shops: how.Shops, Stock: given(how.Stock), Requests: given(how.Requests), Workers: how.Workers, Shape: shape,
+		Trace: how.Trace, Binlog: how.Binlog, Lease: given(how.Lease), Wait: given(how.Wait), Retry: how.Retry, Work: how.Work,
 		MySQL: how.MySQL, Redis: how.Redis, ShopURLs: how.Shop,
 	}
+	return plan, checkAddresses(plan)
+}
+
+// choose completes a plan with the cells that are asked for, and with its defaults. The strategies
+// are those of the shop.
+func choose(plan matrix.Plan, what selection, shop *catalog.Catalog) (matrix.Plan, error) {
+	pairs, err := what.pairs(shop)
+	if err != nil {
+		return plan, err
+	}
+	plan.Pairs, plan.Runs, plan.Parallel = pairs, what.Runs, given(what.Parallel)
+	plan.Strategies = slices.DeleteFunc(slices.Clone(shop.Strategies), func(s strategy.Description) bool {
+		return !slices.ContainsFunc(pairs, func(p matrix.Pair) bool { return p.Strategy.Name == s.Name })
+	})
 	if len(plan.ShopURLs) > 0 && plan.Parallel > 1 {
 		return plan, usage("--parallel is %d: with --shop, cells run one after another", plan.Parallel)
 	}
 	plan = plan.Completed()
 	if plan.Requests > maxRequests {
-		return plan, usage("--rate %s sends %d requests: want at most %d, or --requests", how.Rate, plan.Requests, maxRequests)
+		return plan, usage("--rate %s sends %d requests: want at most %d, or --requests", plan.Shape, plan.Requests, maxRequests)
 	}
 	if int64(plan.Requests) <= plan.Stock {
 		return plan, usage("--requests is %d for a stock of %d: want more demand than stock, or no oversell can be seen", plan.Requests, plan.Stock)
 	}
-	return plan, checkAddresses(plan)
+	return plan, nil
 }
 
 // given is the value of a setting, or zero for one that is not given.
@@ -94,14 +106,14 @@ func given[T any](setting *T) (value T) {
 }
 
 // pairs are the cells in the order of the tables: scenario by scenario.
-func (s selection) pairs() ([]matrix.Pair, error) {
+func (s selection) pairs(shop *catalog.Catalog) ([]matrix.Pair, error) {
 	strategies, scenarios := s.Strategies, s.Scenarios
 	ofStrategies, ofScenarios := "--strategies", "--scenarios"
 	var wanted []string
 	if len(s.Cells) > 0 {
 		strategies, scenarios = nil, nil
 		ofStrategies, ofScenarios = "--cells", "--cells"
-		wanted = expandTelling(s.Cells)
+		wanted = expandTelling(s.Cells, shop.Strategies)
 	}
 	for _, cell := range wanted {
 		st, sc, ok := strings.Cut(cell, ":")
@@ -110,7 +122,7 @@ func (s selection) pairs() ([]matrix.Pair, error) {
 		}
 		strategies, scenarios = append(strategies, st), append(scenarios, sc)
 	}
-	chosenStrategies, err := named(strategies, ladder.All(), ladder.ByName)
+	chosenStrategies, err := named(strategies, shop.Strategies, shop.ByName)
 	if err != nil {
 		return nil, usage("%s: %w, or all", ofStrategies, err)
 	}
@@ -133,14 +145,14 @@ func (s selection) pairs() ([]matrix.Pair, error) {
 const tellingCells = "telling"
 
 // expandTelling replaces the word telling with the telling cell of each strategy.
-func expandTelling(cells []string) []string {
+func expandTelling(cells []string, of []strategy.Description) []string {
 	var expanded []string
 	for _, cell := range cells {
 		if cell != tellingCells {
 			expanded = append(expanded, cell)
 			continue
 		}
-		for _, s := range ladder.All() {
+		for _, s := range of {
 			expanded = append(expanded, s.Name+":"+s.Telling)
 		}
 	}

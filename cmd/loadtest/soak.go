@@ -6,23 +6,33 @@ import (
 	"strings"
 	"time"
 
+	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/soak"
 	"stocklock/internal/strategy"
-	"stocklock/internal/strategy/ladder"
 )
 
 type soakCommand struct {
 	Minutes       float64       `default:"10" min:"0.1" max:"10000" help:"How long faults are injected. Warming up and counting take about half a minute more."`
 	Seed          uint64        `default:"1" help:"The seed of the fault schedule: the same seed makes the same schedule."`
-	Strategies    []string      `default:"fenced,for-update,optimistic,conditional" help:"How to sell, all at the same time, each on items of its own, or all: ${strategies}. redlock is not among them: it needs several Redis servers."`
+	Strategies    []string      `default:"fenced,for-update,optimistic,conditional" help:"How to sell, all at the same time, each on items of its own, or all: see loadtest list strategies. redlock is not among them: it needs several Redis servers."`
 	Faults        []string      `placeholder:"WORD" help:"Inject only faults with one of these words in their names, such as failover. Without it all: ${faults}."`
 	Shops         int           `default:"3" min:"1" max:"16" help:"How many shop processes sell."`
 	Rate          int           `default:"40" min:"10" max:"10000" help:"Orders a second, over all strategies."`
 	RecoverWithin time.Duration `default:"5s" min:"1s" max:"10m" help:"How soon after a fault every shop must sell again by every strategy."`
+
+	shopSettings `embed:""`
 }
 
 func (c *soakCommand) Run(ctx context.Context, s streams) error {
-	o, err := c.options()
+	if err := c.check(); err != nil {
+		return err
+	}
+	shop, err := c.catalog(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer shop.Close()
+	o, err := c.options(shop)
 	if err != nil {
 		return err
 	}
@@ -39,24 +49,28 @@ func (c *soakCommand) Run(ctx context.Context, s streams) error {
 }
 
 // needsQuorum reports whether a soak, which has one Redis, cannot sell by a strategy.
-func needsQuorum(s strategy.Strategy) bool { return s.NeedsQuorum }
+func needsQuorum(s strategy.Description) bool { return s.NeedsQuorum }
 
-func (c *soakCommand) options() (soak.Options, error) {
-	fit := slices.DeleteFunc(ladder.All(), needsQuorum)
-	strategies, err := named(c.Strategies, fit, ladder.ByName)
+func (c *soakCommand) check() error {
+	for _, word := range c.Faults {
+		if strings.TrimSpace(word) == "" || len(soak.Faults(word)) == 0 {
+			return usage("--faults %q: none has that word, want one of %s", word, strings.Join(soak.Faults(), "; "))
+		}
+	}
+	return nil
+}
+
+func (c *soakCommand) options(shop *catalog.Catalog) (soak.Options, error) {
+	fit := slices.DeleteFunc(slices.Clone(shop.Strategies), needsQuorum)
+	strategies, err := named(c.Strategies, fit, shop.ByName)
 	if err != nil {
 		return soak.Options{}, usage("--strategies: %w, or all", err)
 	}
 	if i := slices.IndexFunc(strategies, needsQuorum); i >= 0 {
 		return soak.Options{}, usage("--strategies: a soak has one Redis, and %s needs several", strategies[i].Name)
 	}
-	for _, word := range c.Faults {
-		if strings.TrimSpace(word) == "" || len(soak.Faults(word)) == 0 {
-			return soak.Options{}, usage("--faults %q: none has that word, want one of %s", word, strings.Join(soak.Faults(), "; "))
-		}
-	}
 	return soak.Options{
-		Strategies: strategies, Faults: c.Faults, Shops: c.Shops, Duration: time.Duration(c.Minutes * float64(time.Minute)), Seed: c.Seed,
+		Shop: shop.Program, Strategies: strategies, Faults: c.Faults, Shops: c.Shops, Duration: time.Duration(c.Minutes * float64(time.Minute)), Seed: c.Seed,
 		Rate: c.Rate, RecoverWithin: c.RecoverWithin,
 	}, nil
 }

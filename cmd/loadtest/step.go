@@ -51,21 +51,23 @@ func (c *stepCommand) Run(ctx context.Context, s streams) error {
 	if n == 0 {
 		n = plan.Customers()
 	}
-	stage, err := c.open(ctx, s)
+	shop, err := c.catalog(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer shop.Close()
+	of, err := shop.ByName(c.Strategy)
+	if err != nil {
+		return usage("%w", err)
+	}
+	if why := notStepped(of); why != "" {
+		return usage("%s cannot be stepped through: %s", of.Name, why)
+	}
+	stage, err := c.open(ctx, s, shop)
 	if err != nil {
 		return err
 	}
 	defer stage.Close()
-	found, err := chooseStrategies(ctx, stage, []string{c.Strategy})
-	if err != nil {
-		return err
-	}
-	if len(found) != 1 {
-		return usage("step plays one strategy, not all")
-	}
-	if why := found[0].notStepped(); why != "" {
-		return usage("%s cannot be stepped through: %s", c.Strategy, why)
-	}
 	if len(plan) == 0 && isTerminal(s.out) && isTerminal(os.Stdin) {
 		return c.interact(ctx, s, stage, max(n, 2))
 	}

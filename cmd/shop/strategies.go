@@ -12,10 +12,7 @@ type strategiesCommand struct {
 }
 
 func (c *strategiesCommand) Run(to *streams) error {
-	var all []strategy.Description
-	for _, s := range offered {
-		all = append(all, s.Describe())
-	}
+	all := strategy.Describe(offered)
 	if c.JSON {
 		out := json.NewEncoder(to.out)
 		out.SetIndent("", "  ")

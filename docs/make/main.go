@@ -20,6 +20,7 @@ import (
 
 	"github.com/redis/go-redis/v9/logging"
 
+	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
 )
@@ -31,19 +32,27 @@ func main() {
 	logging.Disable() // go-redis logs failed connections beside returning them
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := write(ctx, "docs", *show)
-	if err == nil && *schedules {
-		err = writeSchedules(ctx, "docs")
-	}
-	if err != nil {
+	if err := run(ctx, *show, *schedules); err != nil {
 		fmt.Fprintln(os.Stderr, "docs/make:", err)
 		os.Exit(1)
 	}
 }
 
+func run(ctx context.Context, show, schedules bool) error {
+	shop, err := catalog.Open(ctx, "")
+	if err != nil {
+		return err
+	}
+	defer shop.Close()
+	if err := write(ctx, shop, "docs", show); err != nil || !schedules {
+		return err
+	}
+	return writeSchedules(ctx, shop, "docs")
+}
+
 // write brings all pages under a folder up to date.
-func write(ctx context.Context, folder string, show bool) error {
-	for _, p := range pages() {
+func write(ctx context.Context, shop *catalog.Catalog, folder string, show bool) error {
+	for _, p := range pages(shop.Strategies) {
 		file := folder + "/" + p.path
 		old, err := os.ReadFile(file)
 		if err != nil && !os.IsNotExist(err) {
@@ -52,7 +61,7 @@ func write(ctx context.Context, folder string, show bool) error {
 		printed := shownIn(string(old))
 		if p.command != "" && (show || printed == "") {
 			fmt.Fprintln(os.Stderr, p.command)
-			if printed, err = shown(ctx, p.pairs); err != nil {
+			if printed, err = shown(ctx, shop, p.pairs); err != nil {
 				return fmt.Errorf("%s: %w", p.command, err)
 			}
 		}
@@ -64,10 +73,10 @@ func write(ctx context.Context, folder string, show bool) error {
 }
 
 // shown runs cells and returns what loadtest run prints of them.
-func shown(ctx context.Context, pairs []matrix.Pair) (string, error) {
+func shown(ctx context.Context, shop *catalog.Catalog, pairs []matrix.Pair) (string, error) {
 	status := matrix.NewStatus(os.Stderr, false)
 	defer status.Close()
-	plan := matrix.Plan{Pairs: pairs, Seed: 1, Work: matrix.DefaultWork, Trace: true}
+	plan := matrix.Plan{Pairs: pairs, Shop: shop.Program, Seed: 1, Work: matrix.DefaultWork, Trace: true}
 	r, err := matrix.Run(ctx, plan, status)
 	if err == nil {
 		err = context.Cause(ctx)

@@ -8,13 +8,15 @@ import (
 	"testing"
 
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
 )
 
 // TestPagesAreUpToDate wants every page to say what the code says, to have an explanation, and to
 // show a run of its own command that went as expected.
 func TestPagesAreUpToDate(t *testing.T) {
 	wanted := map[string]bool{}
-	for _, p := range pages() {
+	for _, p := range pages(strategy.Describe(ladder.All())) {
 		wanted[p.path] = true
 		content, err := os.ReadFile("../" + p.path)
 		if err != nil {
@@ -59,7 +61,7 @@ func TestPagesAreUpToDate(t *testing.T) {
 // TestBothSides wants a scenario's page to show one strategy that fails and one that holds.
 func TestBothSides(t *testing.T) {
 	for _, sc := range scenario.All() {
-		if sides := bothSides(sc); sides[0].Name == "" || sides[1].Name == "" {
+		if sides := bothSides(sc, strategy.Describe(ladder.All())); sides[0].Name == "" || sides[1].Name == "" {
 			t.Errorf("%s is shown by %q and %q", sc.Name, sides[0].Name, sides[1].Name)
 		}
 	}

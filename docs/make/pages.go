@@ -7,22 +7,21 @@ import (
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/strategy"
-	"stocklock/internal/strategy/ladder"
 )
 
-// pages lists all pages, with what the code says of them.
-func pages() []page {
+// pages lists all pages, with what the code and the shop say of them.
+func pages(strategies []strategy.Description) []page {
 	var all []page
-	for _, s := range ladder.All() {
+	for _, s := range strategies {
 		all = append(all, strategyPage(s))
 	}
 	for _, sc := range scenario.All() {
-		all = append(all, scenarioPage(sc))
+		all = append(all, scenarioPage(sc, strategies))
 	}
-	return append(all, strategyIndex(), scenarioIndex())
+	return append(all, strategyIndex(strategies), scenarioIndex())
 }
 
-func strategyPage(s strategy.Strategy) page {
+func strategyPage(s strategy.Description) page {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s.\n\n| | |\n|---|---|\n", sentence(s.Doc))
 	row := func(name, value string) { fmt.Fprintf(&b, "| %s | %s |\n", name, value) }
@@ -49,7 +48,7 @@ func strategyPage(s strategy.Strategy) page {
 	}
 }
 
-func scenarioPage(sc scenario.Scenario) page {
+func scenarioPage(sc scenario.Scenario, strategies []strategy.Description) page {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s.\n\n", sentence(sc.Doc))
 	fmt.Fprintf(&b, "It attacks the property **%s**: %s.\n", sc.Attacks, sc.Attacks.Doc())
@@ -58,10 +57,10 @@ func scenarioPage(sc scenario.Scenario) page {
 		b.WriteString("; it commands servers, so it needs ones that `loadtest` started itself")
 	}
 	b.WriteString(".\n\n| strategy | is | because |\n|---|---|---|\n")
-	for _, s := range ladder.All() {
+	for _, s := range strategies {
 		fmt.Fprintf(&b, "| [`%[1]s`](../strategies/%[1]s.md) | %s | %s |\n", s.Name, sc.Expected(s.Properties), sc.Because(s.Properties))
 	}
-	sides := bothSides(sc)
+	sides := bothSides(sc, strategies)
 	var names []string
 	var pairs []matrix.Pair
 	for _, s := range sides {
@@ -78,23 +77,23 @@ func scenarioPage(sc scenario.Scenario) page {
 
 // bothSides returns the last strategy of the ladder that fails under a scenario, and the first
 // after it that holds.
-func bothSides(sc scenario.Scenario) []strategy.Strategy {
-	var fails, holds strategy.Strategy
-	for _, s := range ladder.All() {
+func bothSides(sc scenario.Scenario, strategies []strategy.Description) []strategy.Description {
+	var fails, holds strategy.Description
+	for _, s := range strategies {
 		switch held := sc.Expected(s.Properties) == scenario.Held; {
 		case !held:
-			fails, holds = s, strategy.Strategy{}
+			fails, holds = s, strategy.Description{}
 		case holds.Name == "":
 			holds = s
 		}
 	}
-	return []strategy.Strategy{fails, holds}
+	return []strategy.Description{fails, holds}
 }
 
-func strategyIndex() page {
+func strategyIndex(strategies []strategy.Description) page {
 	var b strings.Builder
 	b.WriteString("From the naive to the strict, one page each.\n\n| strategy | what it does | shown by |\n|---|---|---|\n")
-	for _, s := range ladder.All() {
+	for _, s := range strategies {
 		fmt.Fprintf(&b, "| [`%[1]s`](%[1]s.md) | %[2]s | [`%[3]s`](../scenarios/%[3]s.md) |\n", s.Name, s.Doc, s.Telling)
 	}
 	return page{path: "strategies/README.md", title: "The strategies", fields: b.String()}
@@ -109,8 +108,9 @@ func scenarioIndex() page {
 	return page{path: "scenarios/README.md", title: "The scenarios", fields: b.String()}
 }
 
-// codeOf is the path of a strategy's file.
-func codeOf(s strategy.Strategy) string {
+// codeOf is the path of a strategy's file: those that are fit for production are in the list of
+// package strategy.
+func codeOf(s strategy.Description) string {
 	if _, err := strategy.Find(s.Name, strategy.All()); err == nil {
 		return "internal/strategy/" + codeFile(s.Name)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/schedule"
 )
 
@@ -17,12 +18,12 @@ const (
 
 // writeSchedules plays the schedules that are kept, and puts them into the pages of their
 // strategies.
-func writeSchedules(ctx context.Context, folder string) error {
+func writeSchedules(ctx context.Context, shop *catalog.Catalog, folder string) error {
 	kept, err := schedule.KeptSchedules()
 	if err != nil {
 		return err
 	}
-	stage, err := schedule.OpenStage(ctx, schedule.StageOptions{Lease: 300 * time.Millisecond, Lanes: 1})
+	stage, err := schedule.OpenStage(ctx, shop, schedule.StageOptions{Lease: 300 * time.Millisecond, Lanes: 1})
 	if err != nil {
 		return err
 	}

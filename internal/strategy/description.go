@@ -1,46 +1,72 @@
 package strategy
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 )
 
 // Description is what a strategy says of itself, in the form in which a shop prints it: see shop
-// strategies --json. The lab knows the strategies of a shop from it.
+// strategies --json. The lab knows the strategies of a shop from it, and nothing else of them.
 type Description struct {
-	Name          string   `json:"name"`
-	Doc           string   `json:"doc"`
-	Source        string   `json:"source"`
-	Guard         string   `json:"guard"`
-	Decrement     string   `json:"decrement"`
-	Telling       string   `json:"telling"`
-	Has           []string `json:"has"`
-	NotApplicable []string `json:"not_applicable"`
-	NeedsQuorum   bool     `json:"needs_quorum"`
-	KeepsState    bool     `json:"keeps_state,omitempty"`   // besides the item's row
-	AnswersFirst  bool     `json:"answers_first,omitempty"` // before the order is written
+	Name      string `json:"name"`
+	Doc       string `json:"doc"`
+	Source    string `json:"source"`
+	Guard     string `json:"guard"`
+	Decrement string `json:"decrement"`
+	Telling   string `json:"telling"`
+	Properties
+	WithOneProcess Property `json:"with_one_process,omitempty"`
+	NeedsQuorum    bool     `json:"needs_quorum,omitempty"`
+	AnswersFirst   bool     `json:"answers_first,omitempty"`
+	State          State    `json:"state,omitzero"`
 }
 
 // Describe returns the description of a strategy.
 func (s Strategy) Describe() Description {
 	return Description{
 		Name: s.Name, Doc: s.Doc, Source: s.Source, Guard: s.Guard, Decrement: s.Decrement, Telling: s.Telling,
-		Has: s.Properties.Has.names(), NotApplicable: s.Properties.NotApplicable.names(), NeedsQuorum: s.NeedsQuorum,
-		KeepsState: s.State.Prepare != nil || s.State.Remaining != "", AnswersFirst: s.AnswersFirst,
+		Properties: s.Properties, WithOneProcess: s.WithOneProcess, NeedsQuorum: s.NeedsQuorum, AnswersFirst: s.AnswersFirst, State: s.State,
 	}
 }
 
-// Properties returns what the strategy declares. The error names a property that there is not.
-func (d Description) Properties() (Properties, error) {
-	has, err := propertiesNamed(d.Has)
-	if err != nil {
-		return Properties{}, fmt.Errorf("strategy %s: %w", d.Name, err)
+// Describe returns the descriptions of strategies.
+func Describe(all []Strategy) []Description {
+	descriptions := make([]Description, len(all))
+	for i, s := range all {
+		descriptions[i] = s.Describe()
 	}
-	not, err := propertiesNamed(d.NotApplicable)
-	if err != nil {
-		return Properties{}, fmt.Errorf("strategy %s: %w", d.Name, err)
+	return descriptions
+}
+
+// PropertiesUnder returns the properties of the strategy with these options.
+func (d Description) PropertiesUnder(o Options) Properties {
+	p := d.Properties
+	if o.OneProcess {
+		p.Has |= d.WithOneProcess
 	}
-	return Properties{Has: has, NotApplicable: not}, nil
+	return p
+}
+
+// MarshalJSON writes the names of the properties in the set, as a list.
+func (p Property) MarshalJSON() ([]byte, error) { return json.Marshal(p.names()) }
+
+// UnmarshalJSON reads a list of names. The error says which names there are.
+func (p *Property) UnmarshalJSON(text []byte) error {
+	var names []string
+	if json.Unmarshal(text, &names) != nil {
+		return errors.New("properties are to be a list of names")
+	}
+	*p = 0
+	for _, name := range names {
+		one, err := propertyNamed(name)
+		if err != nil {
+			return err
+		}
+		*p |= one
+	}
+	return nil
 }
 
 func (p Property) names() []string {
@@ -53,22 +79,13 @@ func (p Property) names() []string {
 	return names
 }
 
-func propertiesNamed(names []string) (set Property, err error) {
-	for _, name := range names {
-		one := Property(0)
-		for _, q := range properties {
-			if q.name == name {
-				one = q.Property
-			}
+func propertyNamed(name string) (Property, error) {
+	var all []string
+	for _, q := range properties {
+		if q.name == name {
+			return q.Property, nil
 		}
-		if one == 0 {
-			var all []string
-			for _, q := range properties {
-				all = append(all, q.name)
-			}
-			return 0, fmt.Errorf("no property %q: want one of %s", name, strings.Join(all, ", "))
-		}
-		set |= one
+		all = append(all, q.name)
 	}
-	return set, nil
+	return 0, fmt.Errorf("no property %q: want one of %s", name, strings.Join(all, ", "))
 }

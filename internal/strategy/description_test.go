@@ -2,30 +2,41 @@ package strategy
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 )
 
 func TestADescriptionHasWhatWasDeclared(t *testing.T) {
-	for _, s := range All() {
+	state := State{Setup: []string{"INSERT INTO a SELECT id FROM items WHERE id = ?"}, Remaining: "SELECT 1 FROM a WHERE id = ?", Keys: []string{"{%s}:left"}}
+	mine := Strategy{Name: "mine", Properties: Properties{Has: Exclusive | Renews, NotApplicable: Reentrant}, WithOneProcess: ClockFree,
+		NeedsQuorum: true, AnswersFirst: true, State: state}
+	for _, s := range append(All(), mine) {
 		text, err := json.Marshal(s.Describe())
 		if err != nil {
 			t.Fatal(err)
 		}
 		var d Description
-		if err := json.Unmarshal(text, &d); err != nil {
-			t.Fatal(err)
-		}
-		got, err := d.Properties()
-		if err != nil || got != s.Properties || d.Name != s.Name {
-			t.Errorf("%s: %+v, %v, want %+v", d.Name, got, err, s.Properties)
+		if err := json.Unmarshal(text, &d); err != nil || !reflect.DeepEqual(d, s.Describe()) {
+			t.Errorf("%+v, %v, want %+v: %s", d, err, s.Describe(), text)
 		}
 	}
 }
 
 func TestADescriptionWithAPropertyThatThereIsNot(t *testing.T) {
-	_, err := Description{Name: "mine", Has: []string{"fast"}}.Properties()
-	if err == nil || !strings.Contains(err.Error(), `"fast"`) || !strings.Contains(err.Error(), "mine") || !strings.Contains(err.Error(), "exclusive") {
-		t.Errorf("%v, want the strategy, the name, and the names there are", err)
+	for text, want := range map[string]string{
+		`{"has": ["fast"]}`:    `no property "fast": want one of exclusive`,
+		`{"has": "exclusive"}`: "a list of names",
+	} {
+		var d Description
+		if err := json.Unmarshal([]byte(text), &d); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestKeysInRedis(t *testing.T) {
+	if got := (State{Keys: []string{"{%s}:left"}}).RedisKeys(7); len(got) != 1 || got[0] != "{stock:7}:left" {
+		t.Errorf("keys %q", got)
 	}
 }

@@ -87,8 +87,8 @@ func (p Property) Doc() string {
 // to it because it lacks what they speak of, such as a lease. It lacks all others. Exclusive
 // applies to every strategy.
 type Properties struct {
-	Has           Property
-	NotApplicable Property
+	Has           Property `json:"has"`
+	NotApplicable Property `json:"not_applicable"`
 }
 
 // Standing is what a strategy declares of one property.

@@ -37,7 +37,7 @@ type Strategy struct {
 	// NeedsQuorum says that it needs several independent Redis servers: Deps.Quorum.
 	NeedsQuorum bool
 
-	// State is what it keeps of an item besides the item's row.
+	// State is what it keeps of an item besides the item's row and its lock.
 	State State
 	// AnswersFirst says that it answers before it writes the order.
 	AnswersFirst bool
@@ -46,14 +46,42 @@ type Strategy struct {
 	Build func(Deps) (Guard, Decrement)
 }
 
-// State is what a strategy keeps of an item besides the item's row: rows of its own. The zero value
-// keeps nothing. Who creates items for a strategy, as the lab does, prepares them for it.
+// State is what a strategy keeps of an item besides the item's row and its lock. The zero value
+// keeps nothing. Who creates items for a strategy, as the lab does, prepares them for it. All of it
+// is text, so that the lab knows it from a [Description].
 type State struct {
-	// Prepare makes the state of a new item, whose row has all its units. Nil makes nothing.
-	Prepare func(ctx context.Context, store *stock.Store, item stock.Item) error
-	// Remaining is a SELECT of how many units are in the state, besides those of the item's row.
-	// Its one parameter is the item's id. Empty means none.
-	Remaining string
+	// Setup has the statements that make the rows of a new item, whose own row has all its units. The
+	// one parameter of each is the item's id.
+	Setup []string `json:"setup,omitempty"`
+	// Remaining is a SELECT of how many units are in those rows, besides the units of the item's own
+	// row. Its one parameter is the item's id. Empty means none.
+	Remaining string `json:"remaining,omitempty"`
+	// Keys are the keys in Redis, with %s in the place of the item's [Key].
+	Keys []string `json:"keys,omitempty"`
+}
+
+// Prepare makes the state of a new item.
+func (s State) Prepare(ctx context.Context, store *stock.Store, itemID uint64) error {
+	if len(s.Setup) == 0 {
+		return nil
+	}
+	return store.Transact(ctx, func(tx stock.Tx) error {
+		for _, statement := range s.Setup {
+			if _, _, err := tx.Exec(statement, itemID); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// RedisKeys returns where Redis keeps the state of an item.
+func (s State) RedisKeys(itemID uint64) []string {
+	keys := make([]string, len(s.Keys))
+	for i, key := range s.Keys {
+		keys[i] = strings.ReplaceAll(key, "%s", Key(itemID))
+	}
+	return keys
 }
 
 // Guard protects a section. It is safe for concurrent use.
@@ -91,15 +119,6 @@ type Options struct {
 
 	// OneProcess says that no other process sells. It changes what is expected, and nothing else.
 	OneProcess bool
-}
-
-// PropertiesUnder returns the properties of the strategy with these options.
-func (s Strategy) PropertiesUnder(o Options) Properties {
-	p := s.Properties
-	if o.OneProcess {
-		p.Has |= s.WithOneProcess
-	}
-	return p
 }
 
 // Check returns an error when these deps lack what the strategy needs.

@@ -10,7 +10,7 @@ import (
 	"fmt"
 
 	"stocklock/internal/stock"
-	"stocklock/internal/strategy/ladder"
+	"stocklock/internal/strategy"
 )
 
 // The queries. Each takes the run's id as its parameter.
@@ -30,6 +30,8 @@ type Run struct {
 	Strategy     string
 	Scenario     string
 	InitialStock int64
+	// State is what the strategy keeps of the item besides the item's row.
+	State strategy.State
 }
 
 // Counts is what the database says of a run.
@@ -44,18 +46,15 @@ type Counts struct {
 }
 
 // Start creates an item of its own for the run, with the run's initial stock, prepares it for the
-// run's strategy, and returns the run with the item's id. A strategy that the ladder does not have
-// keeps nothing but the item's row.
+// run's strategy, and returns the run with the item's id.
 func Start(ctx context.Context, store *stock.Store, run Run) (Run, error) {
 	item, err := store.CreateItem(ctx, run.ID, run.InitialStock)
 	if err != nil {
 		return Run{}, fmt.Errorf("start run %s: %w", run.ID, err)
 	}
 	run.ItemID = item.ID
-	if s, err := ladder.ByName(run.Strategy); err == nil && s.State.Prepare != nil {
-		if err := s.State.Prepare(ctx, store, item); err != nil {
-			return Run{}, fmt.Errorf("start run %s: prepare the item for %s: %w", run.ID, s.Name, err)
-		}
+	if err := run.State.Prepare(ctx, store, item.ID); err != nil {
+		return Run{}, fmt.Errorf("start run %s: prepare the item for %s: %w", run.ID, run.Strategy, err)
 	}
 	_, err = store.Pool().ExecContext(ctx, "INSERT INTO runs (id, item_id, strategy, scenario, initial_stock) VALUES (?, ?, ?, ?, ?)",
 		run.ID, run.ItemID, run.Strategy, run.Scenario, run.InitialStock)
@@ -67,37 +66,34 @@ func Start(ctx context.Context, store *stock.Store, run Run) (Run, error) {
 
 // Count counts what a run sold. It is meaningful once nothing is in flight. The error is
 // stock.ErrNotFound where there is no such run.
-func Count(ctx context.Context, store *stock.Store, runID string) (Counts, error) {
+func Count(ctx context.Context, store *stock.Store, run Run) (Counts, error) {
 	var c Counts
-	var strategy string
-	var itemID uint64
-	err := store.Pool().QueryRowContext(ctx, totals, runID).
-		Scan(&strategy, &itemID, &c.InitialStock, &c.Remaining, &c.Orders, &c.Sold, &c.Oversold, &c.LostUpdates)
+	err := store.Pool().QueryRowContext(ctx, totals, run.ID).
+		Scan(&c.InitialStock, &c.Remaining, &c.Orders, &c.Sold, &c.Oversold, &c.LostUpdates)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = stock.ErrNotFound
 	}
 	if err == nil {
 		var besides int64
-		besides, err = remainingBesides(ctx, store, strategy, itemID)
+		besides, err = remainingBesides(ctx, store, run)
 		c.Remaining += besides
 		c.LostUpdates += besides
 	}
 	if err == nil {
-		err = store.Pool().QueryRowContext(ctx, duplicates, runID).Scan(&c.Duplicates)
+		err = store.Pool().QueryRowContext(ctx, duplicates, run.ID).Scan(&c.Duplicates)
 	}
 	if err != nil {
-		return Counts{}, fmt.Errorf("audit run %s: %w", runID, err)
+		return Counts{}, fmt.Errorf("audit run %s: %w", run.ID, err)
 	}
 	return c, nil
 }
 
 // remainingBesides counts the units that the strategy keeps besides the item's row.
-func remainingBesides(ctx context.Context, store *stock.Store, strategy string, itemID uint64) (units int64, err error) {
-	s, err := ladder.ByName(strategy)
-	if err != nil || s.State.Remaining == "" {
+func remainingBesides(ctx context.Context, store *stock.Store, run Run) (units int64, err error) {
+	if run.State.Remaining == "" {
 		return 0, nil
 	}
-	err = store.Pool().QueryRowContext(ctx, s.State.Remaining, itemID).Scan(&units)
+	err = store.Pool().QueryRowContext(ctx, run.State.Remaining, run.ItemID).Scan(&units)
 	return units, err
 }
 

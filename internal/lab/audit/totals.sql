@@ -3,9 +3,7 @@
 --   oversold      units in orders beyond the initial stock
 --   lost_updates  units sold that were not deducted from the stock:
 --                 sold - (initial - remaining); negative when stock was deducted without an order
-SELECT r.strategy                                                       AS strategy,
-       r.item_id                                                        AS item_id,
-       r.initial_stock                                                  AS initial_stock,
+SELECT r.initial_stock                                                  AS initial_stock,
        i.stock                                                          AS remaining,
        COUNT(o.id)                                                      AS orders,
        COALESCE(SUM(o.quantity), 0)                                     AS sold,
@@ -15,4 +13,4 @@ FROM runs r
          JOIN items i ON i.id = r.item_id
          LEFT JOIN orders o ON o.item_id = r.item_id
 WHERE r.id = ?
-GROUP BY r.id, r.strategy, r.item_id, r.initial_stock, i.stock
+GROUP BY r.id, r.initial_stock, i.stock

@@ -25,5 +25,5 @@ func Run(ctx context.Context, p Plan, status *Status) (report.Report, error) {
 	if err != nil && ctx.Err() == nil {
 		return report.Report{}, err
 	}
-	return report.Report{Environment: t.environment(), Cells: cells, Interrupted: ctx.Err() != nil}, nil
+	return report.Report{Environment: t.environment(), Strategies: p.Strategies, Cells: cells, Interrupted: ctx.Err() != nil}, nil
 }

@@ -13,17 +13,19 @@ import (
 
 // Pair is a strategy under a scenario.
 type Pair struct {
-	Strategy strategy.Strategy
+	Strategy strategy.Description
 	Scenario scenario.Scenario
 }
 
 // Plan is which cells to run, and how. Where the zero value says nothing sensible, it stands for
 // the default, which depends on what is run: see [Plan.Completed].
 type Plan struct {
-	Pairs    []Pair // in the order of the results
-	Runs     int    // of each pair, each with another seed; 1 by default
-	Seed     uint64 // of the first run
-	Parallel int    // cells at once, each on a testbed of its own
+	Pairs []Pair // in the order of the results
+	// Strategies are those of the pairs in the order of tables; by default the order of the pairs.
+	Strategies []strategy.Description
+	Runs       int    // of each pair, each with another seed; 1 by default
+	Seed       uint64 // of the first run
+	Parallel   int    // cells at once, each on a testbed of its own
 
 	Shops    int           // processes of each testbed
 	Stock    int64         // units to sell
@@ -37,6 +39,7 @@ type Plan struct {
 	Lease, Wait, Retry time.Duration // of the locks
 	Work               time.Duration // inside the section; 0 for none
 
+	Shop     string   // the program that is started as the shops; empty for the one of the checkout
 	MySQL    string   // the DSN of a server; empty to start one
 	Redis    string   // the URL of a server; empty to start one for each testbed
 	ShopURLs []string // shops in lab mode, on MySQL; none to start them
@@ -66,6 +69,9 @@ func (p Plan) Comparison() bool {
 // out.
 func (p Plan) Completed() Plan {
 	comparison := p.Comparison()
+	if len(p.Strategies) == 0 {
+		p.Strategies = p.strategiesOfPairs()
+	}
 	setDefault(&p.Runs, 1)
 	setDefault(&p.Shops, DefaultShops)
 	setDefault(&p.Workers, DefaultWorkers)
@@ -89,6 +95,16 @@ func (p Plan) Completed() Plan {
 	setDefault(&p.Requests, 4*int(p.Stock))
 	p.Parallel = min(p.Parallel, len(p.Pairs)*p.Runs)
 	return p
+}
+
+func (p Plan) strategiesOfPairs() []strategy.Description {
+	var once []strategy.Description
+	for _, c := range p.Pairs {
+		if !slices.ContainsFunc(once, func(s strategy.Description) bool { return s.Name == c.Strategy.Name }) {
+			once = append(once, c.Strategy)
+		}
+	}
+	return once
 }
 
 func setDefault[T comparable](value *T, usual T) {

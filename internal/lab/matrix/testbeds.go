@@ -51,6 +51,9 @@ func open(ctx context.Context, p Plan, status *Status) (_ *testbeds, err error) 
 		if t.rig, err = rig.New(); err != nil {
 			return nil, err
 		}
+		if err = t.rig.UseShopBinary(p.Shop); err != nil {
+			return nil, err
+		}
 	}
 	dsn := p.MySQL
 	if dsn == "" {

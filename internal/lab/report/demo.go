@@ -10,7 +10,6 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/trial"
-	"stocklock/internal/strategy/ladder"
 )
 
 // Demo prints a comparison and the cells of a second report that broke, and then what both came to.
@@ -24,18 +23,13 @@ func (t Terminal) Demo(compared, telling Report) {
 	if len(broke) > 0 {
 		t.heading("Each strategy where it shows most: these broke.")
 		w := tabular.New()
-		names := ladder.Names()
-		slices.SortStableFunc(broke, func(a, b trial.Result) int {
-			return slices.Index(names, a.Strategy) - slices.Index(names, b.Strategy)
-		})
+		slices.SortStableFunc(broke, telling.byStrategy)
 		for _, c := range broke {
 			w.AppendRow(table.Row{c.Strategy, c.Scenario, c.Because, t.verdict(c, counted(c))})
 		}
 		t.print(w, table.Row{"strategy", "scenario", "because", "verdict"}, nil, 3)
 	}
-	both := compared
-	both.Cells = slices.Concat(compared.Cells, telling.Cells)
-	both.Interrupted = compared.Interrupted || telling.Interrupted
+	both := Joined(compared, telling)
 	counts := map[scenario.Kind]int{}
 	for _, c := range both.Cells {
 		counts[c.Verdict]++

@@ -12,7 +12,6 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy"
-	"stocklock/internal/strategy/ladder"
 )
 
 //go:embed html
@@ -144,8 +143,8 @@ func (r Report) page(style template.CSS, script template.JS) pageData {
 			row.Cells = append(row.Cells, byPlace[place{s.Name, sc.Name}])
 		}
 		p.Rows = append(p.Rows, row)
-		if _, err := ladder.ByName(s.Name); err != nil {
-			continue // not known to this program, nor are its properties
+		if r.nth(s.Name) < 0 {
+			continue // the properties are not known
 		}
 		has := pageStrategy{named: named{s.Name, s.Doc}}
 		for _, property := range strategy.AllProperties() {
@@ -248,19 +247,19 @@ func counts(r trial.Result) []fact {
 
 // inOrder are the cells by strategy, in the order of the tables, and then by scenario.
 func (r Report) inOrder() []trial.Result {
-	strategies, scenarios := ladder.Names(), scenario.Names()
+	scenarios := scenario.Names()
 	return slices.SortedStableFunc(slices.Values(r.Cells), func(a, b trial.Result) int {
-		if d := slices.Index(strategies, a.Strategy) - slices.Index(strategies, b.Strategy); d != 0 {
+		if d := r.byStrategy(a, b); d != 0 {
 			return d
 		}
 		return slices.Index(scenarios, a.Scenario) - slices.Index(scenarios, b.Scenario)
 	})
 }
 
-// places are the strategies and scenarios that have a cell. Those that this program does not know
-// come last, with a name only.
-func (r Report) places() (strategies []strategy.Strategy, scenarios []scenario.Scenario) {
-	for _, s := range ladder.All() {
+// places are the strategies and scenarios that have a cell. Those of which nothing is known come
+// last, with a name only.
+func (r Report) places() (strategies []strategy.Description, scenarios []scenario.Scenario) {
+	for _, s := range r.Strategies {
 		if slices.ContainsFunc(r.Cells, func(c trial.Result) bool { return c.Strategy == s.Name }) {
 			strategies = append(strategies, s)
 		}
@@ -271,8 +270,8 @@ func (r Report) places() (strategies []strategy.Strategy, scenarios []scenario.S
 		}
 	}
 	for _, c := range r.Cells {
-		if !slices.ContainsFunc(strategies, func(s strategy.Strategy) bool { return s.Name == c.Strategy }) {
-			strategies = append(strategies, strategy.Strategy{Name: c.Strategy})
+		if !slices.ContainsFunc(strategies, func(s strategy.Description) bool { return s.Name == c.Strategy }) {
+			strategies = append(strategies, strategy.Description{Name: c.Strategy})
 		}
 		if !slices.ContainsFunc(scenarios, func(sc scenario.Scenario) bool { return sc.Name == c.Scenario }) {
 			scenarios = append(scenarios, scenario.Scenario{Name: c.Scenario})

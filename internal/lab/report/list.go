@@ -9,14 +9,13 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/strategy"
-	"stocklock/internal/strategy/ladder"
 )
 
 // Strategies prints what each strategy does.
-func (t Terminal) Strategies() {
+func (t Terminal) Strategies(all []strategy.Description) {
 	t.heading("Strategies: a guard decides who may enter, a decrement how the stock is written.")
 	w := tabular.New()
-	for _, s := range ladder.All() {
+	for _, s := range all {
 		w.AppendRow(table.Row{s.Name, s.Doc, s.Guard, s.Decrement})
 	}
 	t.print(w, table.Row{"strategy", "what it does", "guard", "decrement"}, []table.ColumnConfig{
@@ -37,14 +36,14 @@ func (t Terminal) Scenarios() {
 }
 
 // Properties prints which strategy has which property.
-func (t Terminal) Properties() {
+func (t Terminal) Properties(all []strategy.Description) {
 	t.heading("Properties, by effect: ✓ has it, · lacks it, – it does not apply.")
 	w := tabular.New()
 	header := table.Row{"strategy"}
 	for i := range strategy.AllProperties() {
 		header = append(header, string(rune('A'+i)))
 	}
-	for _, s := range ladder.All() {
+	for _, s := range all {
 		row := table.Row{s.Name}
 		for _, p := range strategy.AllProperties() {
 			mark := "·"

@@ -3,16 +3,44 @@
 package report
 
 import (
+	"slices"
+
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/strategy"
 )
 
 // Report is one run of the load test.
 type Report struct {
-	Version     int            `json:"version"` // of the format, [Version]
-	Environment Environment    `json:"environment"`
-	Interrupted bool           `json:"interrupted,omitempty"` // cells are missing
-	Cells       []trial.Result `json:"cells"`
+	Version     int         `json:"version"` // of the format, [Version]
+	Environment Environment `json:"environment"`
+	Interrupted bool        `json:"interrupted,omitempty"` // cells are missing
+	// Strategies has what the shop said of those that were to run, in the order of the tables. It is
+	// empty in the results of an older program, which are shown with the names alone.
+	Strategies []strategy.Description `json:"strategies,omitempty"`
+	Cells      []trial.Result         `json:"cells"`
 }
+
+// Joined returns a report with the cells of two, in the environment of the first.
+func Joined(first, second Report) Report {
+	both := first
+	both.Cells = slices.Concat(first.Cells, second.Cells)
+	both.Interrupted = first.Interrupted || second.Interrupted
+	both.Strategies = slices.Clone(second.Strategies)
+	for _, s := range first.Strategies {
+		if second.nth(s.Name) < 0 {
+			both.Strategies = append(both.Strategies, s)
+		}
+	}
+	return both
+}
+
+// nth is the index of a strategy in the order of the tables, -1 for one that is not known.
+func (r Report) nth(name string) int {
+	return slices.IndexFunc(r.Strategies, func(s strategy.Description) bool { return s.Name == name })
+}
+
+// byStrategy is for sorting cells by their strategies, in the order of the tables.
+func (r Report) byStrategy(a, b trial.Result) int { return r.nth(a.Strategy) - r.nth(b.Strategy) }
 
 // Environment is where the numbers come from. Do not compare numbers of two environments.
 type Environment struct {

@@ -13,7 +13,6 @@ import (
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy"
-	"stocklock/internal/strategy/ladder"
 )
 
 // Terminal prints reports as text.
@@ -33,7 +32,7 @@ func (t Terminal) Report(r Report) {
 	case r.isMatrix():
 		t.matrix(r)
 	default:
-		t.singly(r.Cells)
+		t.singly(r)
 	}
 	t.closing(r)
 }
@@ -61,13 +60,9 @@ func (t Terminal) sideBySide(e Environment) {
 }
 
 // singly prints each cell with its scenario and the property that decides.
-func (t Terminal) singly(cells []trial.Result) {
+func (t Terminal) singly(r Report) {
 	w := tabular.New()
-	names := ladder.Names()
-	cells = slices.SortedStableFunc(slices.Values(cells), func(a, b trial.Result) int {
-		return slices.Index(names, a.Strategy) - slices.Index(names, b.Strategy)
-	})
-	for _, c := range cells {
+	for _, c := range slices.SortedStableFunc(slices.Values(r.Cells), r.byStrategy) {
 		done := ""
 		if sc, err := scenario.ByName(c.Scenario); err == nil {
 			done = sc.Doc
@@ -81,7 +76,7 @@ func (t Terminal) singly(cells []trial.Result) {
 func (t Terminal) matrix(r Report) {
 	cells := r.byPlace()
 	strategies, scenarios := r.places()
-	t.grid(strategies, scenarios, func(s strategy.Strategy, sc scenario.Scenario) string {
+	t.grid(strategies, scenarios, func(s strategy.Description, sc scenario.Scenario) string {
 		c, ok := cells[place{s.Name, sc.Name}]
 		if !ok {
 			return ""
@@ -91,15 +86,12 @@ func (t Terminal) matrix(r Report) {
 	t.wrapped("held: sold exactly the stock · +N: oversold N · lied N: N answers without an order · left N: sold out with N units left · stuck: nothing is sold any more · – skipped · !! a surprise")
 }
 
-// Expected prints the expected verdict of each wanted cell.
-func (t Terminal) Expected(wanted func(strategy.Strategy, scenario.Scenario) bool, o strategy.Options) {
-	strategies := slices.DeleteFunc(ladder.All(), func(s strategy.Strategy) bool {
-		return !slices.ContainsFunc(scenario.All(), func(sc scenario.Scenario) bool { return wanted(s, sc) })
-	})
+// Expected prints the expected verdict of each wanted cell of these strategies.
+func (t Terminal) Expected(strategies []strategy.Description, wanted func(strategy.Description, scenario.Scenario) bool, o strategy.Options) {
 	scenarios := slices.DeleteFunc(scenario.All(), func(sc scenario.Scenario) bool {
-		return !slices.ContainsFunc(strategies, func(s strategy.Strategy) bool { return wanted(s, sc) })
+		return !slices.ContainsFunc(strategies, func(s strategy.Description) bool { return wanted(s, sc) })
 	})
-	t.grid(strategies, scenarios, func(s strategy.Strategy, sc scenario.Scenario) string {
+	t.grid(strategies, scenarios, func(s strategy.Description, sc scenario.Scenario) string {
 		if !wanted(s, sc) {
 			return ""
 		}
@@ -109,10 +101,10 @@ func (t Terminal) Expected(wanted func(strategy.Strategy, scenario.Scenario) boo
 }
 
 // verdictOf returns the text of a cell in a grid.
-type verdictOf func(strategy.Strategy, scenario.Scenario) string
+type verdictOf func(strategy.Description, scenario.Scenario) string
 
 // grid prints strategies by scenarios. Columns without room are printed as a second table below.
-func (t Terminal) grid(strategies []strategy.Strategy, scenarios []scenario.Scenario, cell verdictOf) {
+func (t Terminal) grid(strategies []strategy.Description, scenarios []scenario.Scenario, cell verdictOf) {
 	shown := len(scenarios)
 	grid := gridOf(strategies, scenarios, cell)
 	for shown > 1 && !t.fits(grid) {
@@ -126,7 +118,7 @@ func (t Terminal) grid(strategies []strategy.Strategy, scenarios []scenario.Scen
 	}
 }
 
-func gridOf(strategies []strategy.Strategy, scenarios []scenario.Scenario, cell verdictOf) string {
+func gridOf(strategies []strategy.Description, scenarios []scenario.Scenario, cell verdictOf) string {
 	w := tabular.New()
 	header := table.Row{"strategy"}
 	for _, sc := range scenarios {

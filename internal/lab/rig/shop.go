@@ -83,36 +83,27 @@ func Ready(ctx context.Context, url string) error {
 	return nil
 }
 
-// UseShopBinary has the rig start this program as its shops. Call it before the first shop starts.
+// UseShopBinary has the rig start this program as its shops, or for an empty path the one that
+// [Rig.ShopBinary] finds. Call it before the first shop starts.
 func (r *Rig) UseShopBinary(path string) error {
+	if path == "" {
+		return nil
+	}
+	var err error
+	r.given, err = ShopAt(path)
+	return err
+}
+
+// ShopAt returns the absolute path of a program, or why it cannot be started.
+func ShopAt(path string) (string, error) {
 	absolute, err := exec.LookPath(path)
 	if err == nil {
 		absolute, err = filepath.Abs(absolute)
 	}
 	if err != nil {
-		return fmt.Errorf("rig: the shop %s: %w", path, err)
+		return "", fmt.Errorf("the shop cannot be started: %w", err)
 	}
-	r.given = absolute
-	return nil
-}
-
-// Strategies asks the shop which strategies it has. The answer is the JSON of a list of
-// strategy.Description: the caller decodes it, so that a user of rig needs no store.
-func (r *Rig) Strategies(ctx context.Context) ([]byte, error) {
-	program, err := r.ShopBinary(ctx)
-	if err != nil {
-		return nil, err
-	}
-	asking := exec.CommandContext(ctx, program, "strategies", "--json")
-	out, err := asking.Output()
-	if err != nil {
-		var exited *exec.ExitError
-		if errors.As(err, &exited) {
-			err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(exited.Stderr))
-		}
-		return nil, fmt.Errorf("rig: ask %s for its strategies: %w", program, err)
-	}
-	return out, nil
+	return absolute, nil
 }
 
 // ShopBinary builds cmd/shop of the checkout that the working directory is in, and returns its
@@ -126,12 +117,13 @@ func (r *Rig) ShopBinary(ctx context.Context) (string, error) {
 }
 
 func (r *Rig) buildShop(ctx context.Context) (string, error) {
+	beside, err := ShopBeside()
+	if err != nil || beside != "" {
+		return beside, err
+	}
 	root, err := moduleRoot()
 	if err != nil {
-		if beside, besideErr := shopBeside(); besideErr == nil {
-			return beside, nil
-		}
-		return "", fmt.Errorf("rig: no shop to start: %w, and no program shop beside this one", err)
+		return "", err
 	}
 	program := filepath.Join(r.Dir(), "shop")
 	build := exec.CommandContext(ctx, "go", "build", "-tags", "lab", "-o", program, "./cmd/shop")
@@ -145,7 +137,21 @@ func (r *Rig) buildShop(ctx context.Context) (string, error) {
 	return program, nil
 }
 
-func shopBeside() (string, error) {
+// ShopBeside returns the program shop beside this one where there is no checkout to build it from, as
+// in a container. In a checkout it returns nothing.
+func ShopBeside() (string, error) {
+	_, noCheckout := moduleRoot()
+	if noCheckout == nil {
+		return "", nil
+	}
+	beside, err := programBeside()
+	if err != nil {
+		return "", fmt.Errorf("rig: no shop to start: %w, and no program shop beside this one", noCheckout)
+	}
+	return beside, nil
+}
+
+func programBeside() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", err

@@ -27,6 +27,7 @@ import (
 
 // Options are the settings of a measurement.
 type Options struct {
+	Shop    string        // the program that is started as the shops, empty for the one of the checkout
 	Each    time.Duration // how long one row is measured in one round
 	Rounds  int           // how often; the ratios are the medians
 	Work    time.Duration // inside the section, between reading the stock and writing it
@@ -80,6 +81,9 @@ func Run(ctx context.Context, o Options) (_ []Row, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
+	if err := r.UseShopBinary(o.Shop); err != nil {
+		return nil, err
+	}
 	fmt.Fprintln(o.Log, "starting MySQL, Redis, a Redis Cluster and the shops")
 	b, err := open(ctx, r, o)
 	if err != nil {
@@ -205,7 +209,7 @@ func (b *bench) measure(ctx context.Context, row *Row) (unitsPerSecond float64, 
 func (b *bench) check(ctx context.Context, items []audit.Run, sold int) error {
 	var counted, lost int64
 	for _, item := range items {
-		a, err := audit.Count(ctx, b.store, item.ID)
+		a, err := audit.Count(ctx, b.store, item)
 		if err != nil {
 			return err
 		}

@@ -64,7 +64,7 @@ func TestExpectedFollowsFromTheProperties(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	alone := mutex.PropertiesUnder(strategy.Options{OneProcess: true})
+	alone := mutex.Describe().PropertiesUnder(strategy.Options{OneProcess: true})
 	if got := contention.Expected(alone); got != Held {
 		t.Errorf("mutex in one process under contention: expected %s, want held", got)
 	}

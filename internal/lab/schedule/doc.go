@@ -14,7 +14,7 @@
 // # Files
 //
 // schedule.go, event.go: the text. seat.go: the connection to the shops. stage.go, lane.go: servers
-// and shops. run.go, options.go, happen.go, tenure.go, conclude.go: one run. explore.go,
+// and shops. run.go, send.go, happen.go, settle.go, options.go, why.go, tenure.go, conclude.go: one run. explore.go,
 // independent.go: the search. cause.go, expect.go, judgement.go, survey.go, shrink.go: what is
 // concluded. draw.go: how it looks.
 package schedule

@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,18 +12,16 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
-	"stocklock/internal/strategy"
 )
 
 // StageOptions is how a stage is set up.
 type StageOptions struct {
 	Lease time.Duration // of every lock
-	// Shop is the program that is started as the shops, empty for the one of the checkout.
-	Shop string
 	// Lanes is how many runs there are at a time, 0 for as many as is best for their events.
 	Lanes int
 }
@@ -41,6 +38,7 @@ const (
 // for concurrent use.
 type Stage struct {
 	options StageOptions
+	shop    *catalog.Catalog
 	rig     *rig.Rig
 	seat    *seat
 	store   *stock.Store
@@ -78,9 +76,10 @@ type firstStep struct {
 	Request
 }
 
-// OpenStage starts MySQL, and builds the shop unless one is given.
-func OpenStage(ctx context.Context, o StageOptions) (_ *Stage, err error) {
-	s := &Stage{options: o, lease: o.Lease, wait: 3 * o.Lease, first: map[string]firstStep{}, pools: map[laneKind]*pool{},
+// OpenStage starts MySQL. Shops are started when the first run needs them, and sell by the
+// strategies of the catalog, which is to stay open until the stage is closed.
+func OpenStage(ctx context.Context, shop *catalog.Catalog, o StageOptions) (_ *Stage, err error) {
+	s := &Stage{options: o, shop: shop, lease: o.Lease, wait: 3 * o.Lease, first: map[string]firstStep{}, pools: map[laneKind]*pool{},
 		turns: make(chan struct{}, turnsPerCore*runtime.NumCPU())}
 	defer func() {
 		if err != nil {
@@ -90,21 +89,13 @@ func OpenStage(ctx context.Context, o StageOptions) (_ *Stage, err error) {
 	if s.rig, err = rig.New(); err != nil {
 		return nil, err
 	}
-	if o.Shop != "" {
-		if err := s.rig.UseShopBinary(o.Shop); err != nil {
-			return nil, err
-		}
+	if err := s.rig.UseShopBinary(shop.Program); err != nil {
+		return nil, err
 	}
 	if s.seat, err = openSeat(); err != nil {
 		return nil, err
 	}
-	starting, startCtx := errgroup.WithContext(ctx)
-	starting.Go(func() error {
-		_, err := s.rig.ShopBinary(startCtx)
-		return err
-	})
-	starting.Go(func() error { return s.openStore(startCtx) })
-	return s, starting.Wait()
+	return s, s.openStore(ctx)
 }
 
 const turnsPerCore = 2
@@ -121,19 +112,6 @@ func (s *Stage) openStore(ctx context.Context) error {
 		return err
 	}
 	return s.store.Migrate(ctx, slog.New(slog.DiscardHandler))
-}
-
-// Strategies asks the shop which strategies it has.
-func (s *Stage) Strategies(ctx context.Context) ([]strategy.Description, error) {
-	answer, err := s.rig.Strategies(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var all []strategy.Description
-	if err := json.Unmarshal(answer, &all); err != nil {
-		return nil, fmt.Errorf("schedule: the shop's strategies: %w", err)
-	}
-	return all, nil
 }
 
 // Lanes is how many runs with these events can be played at a time.

@@ -9,14 +9,19 @@ import (
 	"testing"
 	"time"
 
-	"stocklock/internal/strategy/ladder"
+	"stocklock/internal/lab/catalog"
 	"stocklock/internal/testserver"
 )
 
 func newStage(t *testing.T, lease time.Duration, lanes int) *Stage {
 	t.Helper()
 	testserver.NeedsServers(t)
-	s, err := OpenStage(t.Context(), StageOptions{Lease: lease, Lanes: lanes})
+	shop, err := catalog.Open(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { shop.Close() })
+	s, err := OpenStage(t.Context(), shop, StageOptions{Lease: lease, Lanes: lanes})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,12 +46,8 @@ func TestStage(t *testing.T) {
 			{"conditional", []Event{Wait, Forget, Lose}, nil},
 			{"owner-get-del", []Event{Wait}, []Cause{Overrun}},
 		} {
-			of, err := ladder.ByName(tt.strategy)
-			if err != nil {
-				t.Fatal(err)
-			}
-			v := Survey{Strategy: of.Name, Properties: of.Properties, Events: tt.events, Customers: 2}
-			err = v.Run(t.Context(), s, func(Result, int, int) {}, func(r Result) {
+			v := Survey{Strategy: tt.strategy, Events: tt.events, Customers: 2}
+			err := v.Run(t.Context(), s, func(Result, int, int) {}, func(r Result) {
 				if !slices.Equal(r.Found.Causes(), tt.causes) || len(r.Surprises) > 0 || r.Found.Runs == 0 {
 					t.Errorf("%s, %s: %d runs, causes %v, surprises %v, want causes %v", r.Strategy, r.Name(), r.Found.Runs, r.Found.Causes(), r.Surprises, tt.causes)
 				}

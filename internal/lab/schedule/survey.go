@@ -5,17 +5,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"stocklock/internal/strategy"
 )
 
 // Survey is what one strategy is to be explored under.
 type Survey struct {
-	Strategy   string
-	Properties strategy.Properties
-	Events     []Event // each by itself; none for the steps alone
-	Customers  int
-	Switches   int // 0 for no bound
+	Strategy  string
+	Events    []Event // each by itself; none for the steps alone
+	Customers int
+	Switches  int // 0 for no bound
 }
 
 // Result is one line of a survey.
@@ -46,13 +43,17 @@ func (r Result) Name() string {
 // Run explores, and plays the shortest schedule of each cause once more after taking from it what
 // it does not need. Each result is passed on when it is there.
 func (v Survey) Run(ctx context.Context, stage *Stage, progress func(of Result, done, left int), each func(Result)) error {
+	of, err := stage.shop.ByName(v.Strategy)
+	if err != nil {
+		return err
+	}
 	events := slices.Clone(v.Events)
 	if len(events) == 0 {
 		events = []Event{""}
 	}
 	for _, event := range events {
 		result := Result{Strategy: v.Strategy, Event: event, Customers: v.Customers, Switches: v.Switches}
-		search := Search{Switches: v.Switches, Plan: Plan{Strategy: v.Strategy, Customers: v.Customers, MaxEvents: 1, LocalClock: LocalClock(v.Properties)}}
+		search := Search{Switches: v.Switches, Plan: Plan{Strategy: v.Strategy, Customers: v.Customers, MaxEvents: 1, LocalClock: LocalClock(of.Properties)}}
 		if event != "" {
 			search.Events = []Event{event}
 		}
@@ -64,7 +65,7 @@ func (v Survey) Run(ctx context.Context, stage *Stage, progress func(of Result, 
 			return err
 		}
 		result.Found = found
-		result.Surprises = Expected(v.Properties, search.Events, v.Customers).Surprises(found)
+		result.Surprises = Expected(of.Properties, search.Events, v.Customers).Surprises(found)
 		each(result)
 	}
 	return nil

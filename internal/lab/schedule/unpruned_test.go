@@ -5,8 +5,6 @@ package schedule
 import (
 	"testing"
 	"time"
-
-	"stocklock/internal/strategy/ladder"
 )
 
 // limit bounds the orders of one search. Some strategies have tens of thousands; of those a sample
@@ -18,7 +16,7 @@ const limit = 4000
 // have.
 func TestPruningLosesNoOutcomeOnRealServers(t *testing.T) {
 	s := newStage(t, 600*time.Millisecond, 0)
-	for _, of := range ladder.All() {
+	for _, of := range s.shop.Strategies {
 		if of.NeedsQuorum || of.AnswersFirst || of.State.Remaining != "" {
 			continue
 		}

@@ -47,7 +47,7 @@ func (s *soak) audit(ctx context.Context, r *Report) error {
 		a := Account{Strategy: shelf.strategy.Name, Items: shelf.at + 1}
 		orders := map[string][]uint64{} // by key
 		for _, item := range shelf.items[:shelf.at+1] {
-			counted, err := audit.Count(ctx, s.store, item.ID)
+			counted, err := audit.Count(ctx, s.store, item)
 			if err != nil {
 				return err
 			}

@@ -14,20 +14,20 @@ const stockOf = 100
 
 // shelf holds the items that one strategy sells, one after another.
 type shelf struct {
-	strategy strategy.Strategy
+	strategy strategy.Description
 	items    []audit.Run
 	at       int // the index of the item that is sold now
 }
 
 // stockUp makes more items than the load can sell, before any fault is injected.
-func (s *soak) stockUp(ctx context.Context, by strategy.Strategy) ([]audit.Run, error) {
+func (s *soak) stockUp(ctx context.Context, by strategy.Description) ([]audit.Run, error) {
 	const tail = 3 * time.Minute // for warming up, and for servers that are slow to come back
 	orders := s.Rate * int((s.Duration + tail).Seconds()) / len(s.Strategies)
 	items := make([]audit.Run, orders/stockOf+2)
 	for i := range items {
 		var err error
 		items[i], err = audit.Start(ctx, s.store, audit.Run{
-			ID: fmt.Sprintf("soak-%d-%s-%d", s.Seed, by.Name, i), Strategy: by.Name, Scenario: "soak", InitialStock: stockOf,
+			ID: fmt.Sprintf("soak-%d-%s-%d", s.Seed, by.Name, i), Strategy: by.Name, Scenario: "soak", InitialStock: stockOf, State: by.State,
 		})
 		if err != nil {
 			return nil, err
@@ -41,7 +41,7 @@ func (s *shelf) item() audit.Run { return s.items[s.at] }
 
 // soldOut moves on to the next item, unless that has been done.
 func (s *shelf) soldOut(item audit.Run) {
-	if item == s.item() && s.at < len(s.items)-1 {
+	if item.ID == s.item().ID && s.at < len(s.items)-1 {
 		s.at++
 	}
 }

@@ -28,8 +28,9 @@ import (
 
 // Options are the settings of a soak.
 type Options struct {
-	Strategies    []strategy.Strategy // all at once, each on items of its own
-	Faults        []string            // words that choose among the faults, as in [Faults]; none for all
+	Shop          string                 // the program that is started as the shops, empty for the one of the checkout
+	Strategies    []strategy.Description // all at once, each on items of its own
+	Faults        []string               // words that choose among the faults, as in [Faults]; none for all
 	Shops         int
 	Duration      time.Duration // how long faults are injected; warming up and checking take more
 	Seed          uint64        // the same seed, the same schedule
@@ -71,6 +72,9 @@ func Run(ctx context.Context, o Options) (_ Report, err error) {
 		return Report{}, err
 	}
 	defer func() { err = errors.Join(err, s.rig.Close()) }()
+	if err := s.rig.UseShopBinary(o.Shop); err != nil {
+		return Report{}, err
+	}
 	if err := s.open(ctx); err != nil {
 		return Report{}, err
 	}

@@ -20,7 +20,7 @@ func run(t *testing.T, seed uint64, duration time.Duration, strategies ...string
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Strategies = append(o.Strategies, by)
+		o.Strategies = append(o.Strategies, by.Describe())
 	}
 	r, err := Run(t.Context(), o)
 	if err != nil {

@@ -45,7 +45,7 @@ func (a *attack) watch(ctx context.Context, name string, server *testserver.Redi
 		return fmt.Errorf("make %s announce changes: %w", name, err)
 	}
 	var channels []string
-	for _, key := range lockKeys(a.item.ItemID) {
+	for _, key := range lockKeys(a.item) {
 		channels = append(channels, keyspace+key)
 	}
 	announced := client.Subscribe(ctx, channels...)

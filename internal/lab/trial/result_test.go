@@ -26,7 +26,7 @@ func TestCountsAndLatencies(t *testing.T) {
 		request(6, 10, 40, 0, load.Unknown, errors.New("EOF")),
 		{scheduled: begun}, // interrupted before it was sent
 	}
-	r := newResult(Cell{Strategy: ladder.All()[0], Scenario: scenario.All()[0]}, Options{}, 3)
+	r := newResult(Cell{Strategy: ladder.All()[0].Describe(), Scenario: scenario.All()[0]}, Options{}, 3)
 	r.count(a)
 	if r.Requests != 5 || r.Answered != 2 || r.SoldOut != 1 || r.Unknown != 2 {
 		t.Errorf("counted %+v", r)

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/redislock"
 	"stocklock/internal/strategy"
-	"stocklock/internal/strategy/ladder"
 )
 
 // standstill is what was found when nothing was sold any more.
@@ -41,7 +41,7 @@ func (a *attack) lookAtLocks(ctx context.Context) ([]explain.Lock, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	var found []explain.Lock
-	for _, key := range lockKeys(a.item.ItemID) {
+	for _, key := range lockKeys(a.item) {
 		n, err := client.Exists(ctx, key).Result()
 		if err != nil {
 			return nil, fmt.Errorf("ask for the lock in Redis: %w", err)
@@ -58,11 +58,11 @@ func (a *attack) lookAtLocks(ctx context.Context) ([]explain.Lock, error) {
 	return found, nil
 }
 
-// lockKeys are where Redis keeps an item's lock: plain locks and redislock have one key each. A
-// counter of the units left is watched as a lock is.
-func lockKeys(item uint64) []string {
-	key := strategy.Key(item)
-	return []string{key, redislock.Keys("", key).Lock, ladder.CounterKey(item)}
+// lockKeys are where Redis keeps an item's lock: plain locks and redislock have one key each. What
+// else a strategy keeps there is watched as a lock is.
+func lockKeys(item audit.Run) []string {
+	key := strategy.Key(item.ItemID)
+	return append([]string{key, redislock.Keys("", key).Lock}, item.State.RedisKeys(item.ItemID)...)
 }
 
 // describe says what the requests wait for.

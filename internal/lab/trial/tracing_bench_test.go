@@ -60,7 +60,7 @@ func BenchmarkTracing(b *testing.B) {
 			b.Fatal(err)
 		}
 		sales := func(on Bench) float64 {
-			result, err := Run(b.Context(), on, Cell{Strategy: s, Scenario: scenario.All()[0], Seed: 1}, o)
+			result, err := Run(b.Context(), on, Cell{Strategy: s.Describe(), Scenario: scenario.All()[0], Seed: 1}, o)
 			if err != nil {
 				b.Fatal(err)
 			}

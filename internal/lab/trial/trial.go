@@ -44,7 +44,7 @@ type Bench struct {
 
 // Cell is what to run.
 type Cell struct {
-	Strategy strategy.Strategy
+	Strategy strategy.Description
 	Scenario scenario.Scenario
 	Seed     uint64
 }
@@ -104,7 +104,7 @@ func runOnce(ctx context.Context, b Bench, c Cell, o Options) (attempt, error) {
 	}
 	run, err := audit.Start(ctx, b.Store, audit.Run{
 		ID:       fmt.Sprintf("%s-%s-%d-%s", c.Strategy.Name, c.Scenario.Name, c.Seed, time.Now().UTC().Format("150405.000000")),
-		Strategy: c.Strategy.Name, Scenario: c.Scenario.Name, InitialStock: o.Stock,
+		Strategy: c.Strategy.Name, Scenario: c.Scenario.Name, InitialStock: o.Stock, State: c.Strategy.State,
 	})
 	if err != nil {
 		return attempt{}, err
@@ -121,19 +121,19 @@ func runOnce(ctx context.Context, b Bench, c Cell, o Options) (attempt, error) {
 	if ctx.Err() != nil {
 		return attempt{}, context.Cause(ctx)
 	}
-	if err := rest(ctx, b.Store, run.ID, a.customers.unknown(), o.Lease); err != nil {
+	if err := rest(ctx, b.Store, run, a.customers.unknown(), o.Lease); err != nil {
 		return attempt{}, err
 	}
 	r.count(a)
-	if err := count(ctx, b.Store, run.ID, a.customers.hits, r); err != nil {
+	if err := count(ctx, b.Store, run, a.customers.hits, r); err != nil {
 		return attempt{}, err
 	}
 	if r.AnswersWithoutOrder > 0 || r.Remaining > 0 && a.stuck == nil {
 		// An order may still be on its way.
-		if err := noNewOrders(ctx, b.Store, run.ID, settled, settlePatience); err != nil {
+		if err := noNewOrders(ctx, b.Store, run, settled, settlePatience); err != nil {
 			return attempt{}, err
 		}
-		if err := count(ctx, b.Store, run.ID, a.customers.hits, r); err != nil {
+		if err := count(ctx, b.Store, run, a.customers.hits, r); err != nil {
 			return attempt{}, err
 		}
 	}
@@ -190,7 +190,7 @@ func (b Bench) ready(ctx context.Context) error {
 
 // rest waits until no more orders can come. Where every request has its answer, that is now. Where
 // a request has none, that is when there were no new orders for a lease.
-func rest(ctx context.Context, store *stock.Store, run string, doubtful bool, lease time.Duration) error {
+func rest(ctx context.Context, store *stock.Store, run audit.Run, doubtful bool, lease time.Duration) error {
 	if !doubtful {
 		return nil
 	}
@@ -205,7 +205,7 @@ const (
 )
 
 // noNewOrders waits until a run had no new orders for a time, and no longer than patience.
-func noNewOrders(ctx context.Context, store *stock.Store, run string, quiet, patience time.Duration) error {
+func noNewOrders(ctx context.Context, store *stock.Store, run audit.Run, quiet, patience time.Duration) error {
 	began := time.Now()
 	orders, since := int64(-1), began
 	for time.Since(since) < quiet && time.Since(began) < patience {
@@ -226,12 +226,12 @@ func noNewOrders(ctx context.Context, store *stock.Store, run string, quiet, pat
 }
 
 // count has the database count, and compares the answers with the orders.
-func count(ctx context.Context, store *stock.Store, run string, hits []*hit, r *Result) error {
+func count(ctx context.Context, store *stock.Store, run audit.Run, hits []*hit, r *Result) error {
 	a, err := audit.Count(ctx, store, run)
 	if err != nil {
 		return err
 	}
-	orders, err := audit.Requests(ctx, store, run)
+	orders, err := audit.Requests(ctx, store, run.ID)
 	if err != nil {
 		return err
 	}

@@ -160,7 +160,7 @@ func sleep(p sale.Point, d time.Duration) labmode.Fault {
 // answer. The others are tested by the lab, which prepares their items.
 func plain() (names []string) {
 	for _, s := range ladder.All() {
-		if s.State.Prepare == nil && !s.AnswersFirst {
+		if len(s.State.Setup) == 0 && !s.AnswersFirst {
 			names = append(names, s.Name)
 		}
 	}

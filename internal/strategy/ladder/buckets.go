@@ -20,7 +20,7 @@ var buckets = strategy.Strategy{
 	Telling:    "contention",
 	Properties: strategy.DatabaseLock(),
 	State: strategy.State{
-		Prepare:   splitIntoBuckets,
+		Setup:     splitIntoBuckets,
 		Remaining: "SELECT COALESCE(SUM(stock), 0) FROM stock_buckets WHERE item_id = ?",
 	},
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
@@ -30,21 +30,13 @@ var buckets = strategy.Strategy{
 
 const bucketCount = 8
 
-// splitIntoBuckets moves the units of the item's row into its buckets.
-func splitIntoBuckets(ctx context.Context, store *stock.Store, item stock.Item) error {
-	return store.Transact(ctx, func(tx stock.Tx) error {
-		for bucket := range int64(bucketCount) {
-			units := item.Stock / bucketCount
-			if bucket < item.Stock%bucketCount {
-				units++
-			}
-			if _, _, err := tx.Exec("INSERT INTO stock_buckets (item_id, bucket, stock) VALUES (?, ?, ?)", item.ID, bucket, units); err != nil {
-				return err
-			}
-		}
-		_, _, err := tx.Take(item.ID, item.Stock)
-		return err
-	})
+// splitIntoBuckets moves the units of the item's row into its buckets: the first ones get what is
+// left over.
+var splitIntoBuckets = []string{
+	fmt.Sprintf("INSERT INTO stock_buckets (item_id, bucket, stock) WITH RECURSIVE numbers (bucket) AS "+
+		"(SELECT 0 UNION ALL SELECT bucket + 1 FROM numbers WHERE bucket < %[1]d - 1) "+
+		"SELECT id, bucket, stock DIV %[1]d + (bucket < stock MOD %[1]d) FROM items CROSS JOIN numbers WHERE id = ?", bucketCount),
+	"UPDATE items SET stock = 0, version = version + 1 WHERE id = ?",
 }
 
 // sellFromBuckets sells one unit from a bucket chosen by chance, and several units from all buckets

@@ -17,6 +17,7 @@ var redisAsync = strategy.Strategy{
 	Decrement:    "script: GET, DECRBY; later UPDATE, INSERT",
 	Telling:      "crash-answered",
 	AnswersFirst: true,
+	State:        counted,
 	// The counter is no lock: nobody holds it.
 	Properties: strategy.Properties{
 		Has: strategy.Exclusive | strategy.ClockFree,

@@ -23,13 +23,15 @@ var (
 // at most. Nothing else reconciles the two.
 type counter struct{ strategy.Deps }
 
-// CounterKey is where Redis keeps an item's counter.
-func CounterKey(itemID uint64) string { return "{" + strategy.Key(itemID) + "}:left" }
+// counted is where Redis keeps an item's counter.
+var counted = strategy.State{Keys: []string{"{%s}:left"}}
+
+func counterKey(itemID uint64) string { return counted.RedisKeys(itemID)[0] }
 
 // take takes units, and returns what is left.
 func (c counter) take(ctx context.Context, wanted stock.Sale) (left int64, err error) {
 	for giveUp := time.Now().Add(c.Wait); ; {
-		left, err = takeCountedScript.Run(ctx, c.Redis, []string{CounterKey(wanted.ItemID)}, wanted.Quantity).Int64()
+		left, err = takeCountedScript.Run(ctx, c.Redis, []string{counterKey(wanted.ItemID)}, wanted.Quantity).Int64()
 		switch {
 		case err == nil && left < 0:
 			return 0, stock.ErrSoldOut
@@ -62,5 +64,5 @@ func (c counter) load(ctx context.Context, itemID uint64) error {
 	if err != nil {
 		return err
 	}
-	return c.Redis.SetNX(ctx, CounterKey(itemID), item.Stock, 0).Err()
+	return c.Redis.SetNX(ctx, counterKey(itemID), item.Stock, 0).Err()
 }

@@ -71,10 +71,8 @@ func NewItem(t *testing.T, d strategy.Deps, units int64) stock.Item {
 func NewItemFor(t *testing.T, s strategy.Strategy, d strategy.Deps, units int64) stock.Item {
 	t.Helper()
 	item := NewItem(t, d, units)
-	if s.State.Prepare != nil {
-		if err := s.State.Prepare(t.Context(), d.Store, item); err != nil {
-			t.Fatalf("prepare an item for %s: %v", s.Name, err)
-		}
+	if err := s.State.Prepare(t.Context(), d.Store, item.ID); err != nil {
+		t.Fatalf("prepare an item for %s: %v", s.Name, err)
 	}
 	return item
 }

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/testserver"
+)
+
+// TestAStrategyThatOnlyTheShopHas builds a shop with the strategy of docs/adding-a-strategy.md. The
+// lab has never heard of it, and runs, explores, judges and shows it all the same.
+func TestAStrategyThatOnlyTheShopHas(t *testing.T) {
+	testserver.NeedsServers(t)
+	shop := shopWith(t, "incr-expire", "incrExpire", codeIn(t, "../../docs/adding-a-strategy.md"))
+	results := filepath.Join(t.TempDir(), "results.json")
+	for _, tt := range []struct {
+		args string
+		want []string
+	}{
+		{"list strategies", []string{"incr-expire            INCR, and the process that reads 1 has the"}},
+		{"run --strategies incr-expire --scenarios contention,crash-acquiring --expect-only", []string{"incr-expire  held", "stuck"}},
+		{"run --strategies incr-expire --scenarios contention,crash-acquiring --json " + results, []string{"2 as expected, 0 surprises"}},
+		{"report " + results, []string{"crash-acquiring", "lacks atomic-lease"}},
+		{"explore incr-expire --events kill", []string{"loadtest step incr-expire A.incr kill:A"}},
+		{"step incr-expire A.incr kill:A", []string{"stuck: 0 orders for 1 unit"}},
+	} {
+		t.Setenv("LOADTEST_SHOP_BINARY", shop)
+		var out, errs bytes.Buffer
+		code := run(t.Context(), strings.Fields(tt.args), &out, &errs)
+		if code != exitExpected {
+			t.Errorf("loadtest %s: exit code %d\n%s%s", tt.args, code, out.String(), errs.String())
+		}
+		for _, want := range tt.want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("loadtest %s does not say %q:\n%s", tt.args, want, out.String())
+			}
+		}
+	}
+	r, err := report.Read(results)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range r.Cells {
+		if stuck := c.Scenario == "crash-acquiring"; stuck != (c.Verdict == scenario.Stuck) || !strings.Contains(c.Replay, "--shop-binary "+shop) {
+			t.Errorf("%s: %s, again with %s", c.Scenario, c.Verdict, c.Replay)
+		}
+	}
+}
+
+// codeIn is the first Go file in a page.
+func codeIn(t *testing.T, page string) string {
+	t.Helper()
+	content, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, ok := strings.Cut(string(content), "```go\npackage ladder\n")
+	code, _, closed := strings.Cut(after, "```")
+	if !ok || !closed {
+		t.Fatalf("%s has no file of package ladder", page)
+	}
+	return "package ladder\n" + code
+}
+
+// shopWith builds a shop that has one more strategy. The working tree stays as it is: its files are
+// overlaid.
+func shopWith(t *testing.T, name, variable, code string) (program string) {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, dir := filepath.Join(root, "internal/strategy/ladder"), t.TempDir()
+	list, err := os.ReadFile(filepath.Join(folder, "ladder.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	replace := map[string]string{}
+	for file, content := range map[string]string{
+		"ladder.go": strings.Replace(string(list), "\tsetnxExpire,\n", "\tsetnxExpire,\n\t"+variable+",\n", 1),
+		strings.ReplaceAll(name, "-", "_") + ".go": code,
+	} {
+		replace[filepath.Join(folder, file)] = filepath.Join(dir, file)
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed, program := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "shop")
+	if err := os.WriteFile(listed, overlay, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command("go", "build", "-tags", "lab", "-overlay", listed, "-o", program, "./cmd/shop")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return program
+}

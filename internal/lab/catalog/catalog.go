@@ -1,0 +1,111 @@
+// Package catalog knows the strategies of a shop, because it asks the shop for them. Nothing of the
+// lab knows a strategy in another way: one that a pupil wrote, or that another library is behind,
+// works by its name as those of this repository do.
+package catalog
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/strategy"
+)
+
+// Catalog is a shop program with its strategies.
+type Catalog struct {
+	Program    string                 // the path of the program
+	Given      string                 // the path that Open was given
+	Strategies []strategy.Description // in the order in which the shop lists them
+
+	rig *rig.Rig // has the folder that the program was built in, nil where it was given
+}
+
+// Open asks the shop program at a path for its strategies. For an empty path that is the shop of the
+// checkout, which it builds, or the program shop beside this one. The caller closes the catalog
+// after the last use of the program.
+func Open(ctx context.Context, path string) (_ *Catalog, err error) {
+	c := &Catalog{Given: path}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Close())
+		}
+	}()
+	if path != "" {
+		c.Program, err = rig.ShopAt(path)
+	} else {
+		c.Program, err = rig.ShopBeside()
+	}
+	if err == nil && c.Program == "" {
+		err = c.build(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if c.Strategies, err = ask(ctx, c.Program); err != nil {
+		return nil, fmt.Errorf("ask %s for its strategies: %w", c.Program, err)
+	}
+	return c, nil
+}
+
+func (c *Catalog) build(ctx context.Context) (err error) {
+	if c.rig, err = rig.New(); err != nil {
+		return err
+	}
+	c.Program, err = c.rig.ShopBinary(ctx)
+	return err
+}
+
+// Close removes the program if Open built it.
+func (c *Catalog) Close() error {
+	if c.rig == nil {
+		return nil
+	}
+	return c.rig.Close()
+}
+
+func ask(ctx context.Context, program string) ([]strategy.Description, error) {
+	out, err := exec.CommandContext(ctx, program, "strategies", "--json").Output()
+	if exited, ok := errors.AsType[*exec.ExitError](err); ok {
+		return nil, fmt.Errorf("%w: %s", err, bytes.TrimSpace(exited.Stderr))
+	} else if err != nil {
+		return nil, err
+	}
+	var all []strategy.Description
+	if err := json.Unmarshal(out, &all); err != nil {
+		return nil, fmt.Errorf("strategies --json: %w", err)
+	}
+	if len(all) == 0 {
+		return nil, errors.New("it has none")
+	}
+	for _, s := range all {
+		if _, err := scenario.ByName(s.Telling); err != nil {
+			return nil, fmt.Errorf("the telling scenario of %s: %w", s.Name, err)
+		}
+	}
+	return all, nil
+}
+
+// Names lists the names of the strategies.
+func (c *Catalog) Names() []string {
+	names := make([]string, len(c.Strategies))
+	for i, s := range c.Strategies {
+		names[i] = s.Name
+	}
+	return names
+}
+
+// ByName finds a strategy. The error lists the names that there are.
+func (c *Catalog) ByName(name string) (strategy.Description, error) {
+	for _, s := range c.Strategies {
+		if s.Name == name {
+			return s, nil
+		}
+	}
+	return strategy.Description{}, fmt.Errorf("no strategy %q: want one of %s", name, strings.Join(c.Names(), ", "))
+}
