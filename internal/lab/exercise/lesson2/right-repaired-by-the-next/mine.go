@@ -1,5 +1,5 @@
-// Package mine has who finds a lock without an expiry give it one. It is right, and a holder that died keeps the lock
-// for one lease after the next try.
+// Package mine gives a lock without an expiry one, wherever it meets one: a dead holder's lock ends
+// one lease after the next try.
 package mine
 
 import (

@@ -1,5 +1,4 @@
-// Package mine sends both commands in a transaction, but only after it has asked whether the lock is free
-// with one that takes it.
+// Package mine sends SET and PEXPIRE in one transaction, but takes the lock with a command before it.
 package mine
 
 import (

@@ -1,11 +1,9 @@
-// Package mine counts the lease in seconds where PX wants milliseconds: the lock ends at once.
+// Package mine compares in a script, but all holders have the same value.
 package mine
 
 import (
 	"context"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"stocklock/internal/strategy"
 )
@@ -19,8 +17,9 @@ type lock struct{ strategy.Deps }
 
 // Do sells while it holds the lock of this key. It tries until l.Wait is over.
 func (l lock) Do(ctx context.Context, key string, sell func(context.Context, int64) error) error {
+	owner := "1"
 	for giveUp := time.Now().Add(l.Wait); ; time.Sleep(l.Retry) {
-		acquired, err := l.acquire(ctx, key)
+		acquired, err := l.acquire(ctx, key, owner)
 		if err != nil {
 			return err
 		}
@@ -31,20 +30,21 @@ func (l lock) Do(ctx context.Context, key string, sell func(context.Context, int
 			return strategy.ErrBusy
 		}
 	}
-	defer l.release(context.WithoutCancel(ctx), key)
+	defer l.release(context.WithoutCancel(ctx), key, owner)
 	return sell(ctx, 0)
 }
 
 // acquire tries once to take the lock.
-func (l lock) acquire(ctx context.Context, key string) (bool, error) {
-	answer, err := l.Redis.Do(ctx, "SET", key, 1, "NX", "PX", max(1, int(l.Lease.Seconds()))).Result()
-	if err == redis.Nil {
-		return false, nil
-	}
-	return answer == "OK", err
+func (l lock) acquire(ctx context.Context, key, owner string) (bool, error) {
+	return l.Redis.SetNX(ctx, key, owner, l.Lease).Result()
 }
 
 // release frees the lock.
-func (l lock) release(ctx context.Context, key string) {
-	l.Redis.Del(ctx, key)
+func (l lock) release(ctx context.Context, key, owner string) {
+	const script = `
+if redis.call('GET', KEYS[1]) == ARGV[1] then
+  return redis.call('DEL', KEYS[1])
+end
+return 0`
+	l.Redis.Eval(ctx, script, []string{key}, owner)
 }
