@@ -9,6 +9,7 @@ import (
 // FuzzArguments: rates, times and addresses are accepted or rejected in one line, which shows no
 // password.
 func FuzzArguments(f *testing.F) {
+	needsShop(f)
 	f.Add("500", "2s", "100", "none:crash", "user:", "@tcp(db:3306)/stocklock", "http://shop:8080")
 	f.Add("-1", "1", "1e9", ":", "", "", "")
 	f.Add("0x10", "99999999h", "9223372036854775807", "telling", "mysql://u:", "@h/d", "shop")

@@ -109,7 +109,7 @@ func addCells(judgements []schedule.Judgement, declared strategy.Properties, r r
 			switch {
 			case cell.Surprise():
 				judgements[i].Ruling, judgements[i].By = schedule.Contradicts, fmt.Sprintf("%s, expected %s", by, cell.Expected)
-			case j.Ruling == schedule.NotDecided && j.Declared != strategy.NotApplicable && sc.Because(declared) == string(j.Declared)+" "+j.Property.String():
+			case j.Ruling == schedule.NotDecided && j.Declared != strategy.NotApplicable && sc.Decisive(declared) == (scenario.Decisive{Property: j.Property.String(), Standing: j.Declared}):
 				judgements[i].Ruling, judgements[i].By = schedule.Agrees, by
 			}
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -9,8 +10,11 @@ import (
 	"stocklock/internal/lab/catalog"
 )
 
-// TestMain builds the shop once for all tests.
+// TestMain builds the shop once for all tests. Short tests build none.
 func TestMain(m *testing.M) {
+	if flag.Parse(); testing.Short() {
+		os.Exit(m.Run())
+	}
 	shop, err := catalog.Open(context.Background(), "")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -23,4 +27,12 @@ func TestMain(m *testing.M) {
 		code = 1
 	}
 	os.Exit(code)
+}
+
+// needsShop skips a short test that asks a shop for its strategies.
+func needsShop(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it needs a shop, which short tests do not build")
+	}
 }

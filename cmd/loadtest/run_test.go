@@ -20,6 +20,7 @@ import (
 )
 
 func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
+	needsShop(t)
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	for _, tt := range []struct {
@@ -96,6 +97,7 @@ func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
 }
 
 func TestMissingServerIsNamedWithItsCure(t *testing.T) {
+	needsShop(t)
 	t.Setenv("PATH", t.TempDir())
 	var out, errs bytes.Buffer
 	code := run(t.Context(), []string{"run"}, &out, &errs)
@@ -105,6 +107,7 @@ func TestMissingServerIsNamedWithItsCure(t *testing.T) {
 }
 
 func TestHelpAndListAndExpectOnly(t *testing.T) {
+	needsShop(t)
 	for _, tt := range []struct {
 		args  string
 		wants []string

@@ -34,7 +34,7 @@ func strategyPage(s strategy.Description) page {
 	row("does not apply", words(s.Properties.NotApplicable))
 	b.WriteString("\nWhat is expected of it follows from that:\n\n| under | it is | because |\n|---|---|---|\n")
 	for _, sc := range scenario.All() {
-		fmt.Fprintf(&b, "| [`%[1]s`](../scenarios/%[1]s.md) | %s | %s |\n", sc.Name, sc.Expected(s.Properties), sc.Because(s.Properties))
+		fmt.Fprintf(&b, "| [`%[1]s`](../scenarios/%[1]s.md) | %s | %s |\n", sc.Name, sc.Expected(s.Properties), sc.Decisive(s.Properties))
 	}
 	telling, err := scenario.ByName(s.Telling)
 	if err != nil {
@@ -58,7 +58,7 @@ func scenarioPage(sc scenario.Scenario, strategies []strategy.Description) page 
 	}
 	b.WriteString(".\n\n| strategy | is | because |\n|---|---|---|\n")
 	for _, s := range strategies {
-		fmt.Fprintf(&b, "| [`%[1]s`](../strategies/%[1]s.md) | %s | %s |\n", s.Name, sc.Expected(s.Properties), sc.Because(s.Properties))
+		fmt.Fprintf(&b, "| [`%[1]s`](../strategies/%[1]s.md) | %s | %s |\n", s.Name, sc.Expected(s.Properties), sc.Decisive(s.Properties))
 	}
 	sides := bothSides(sc, strategies)
 	var names []string

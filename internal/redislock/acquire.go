@@ -84,7 +84,7 @@ func (l *Locker) beginLocked(n *lock) request {
 		deadline, own = d, true
 	}
 	return request{
-		lock: n, asker: w, ctx: bounded{context.WithoutCancel(w.ctx), deadline}, attempt: n.attempt, lease: w.lease, sent: now,
+		lock: n, asker: w, ctx: bound(w.ctx, deadline), attempt: n.attempt, lease: w.lease, sent: now,
 		queue: !w.try && l.hearsLocked(), waited: now - w.begun, free: n.assumeContended == 0, own: own,
 	}
 }

@@ -82,7 +82,7 @@ func TestARenewalRevivesNothing(t *testing.T) {
 	_ = held.Err()
 	h.deadline.Store(deadline)
 	l.mu.Lock()
-	l.renewedLocked(renewal{h.lock, h.attempt, h.lease, true}, reply{kind: replyHeld, epoch: 1}, l.now())
+	l.renewedLocked(renewal{h.lock, h.attempt, h.lease, h}, reply{kind: replyHeld, epoch: 1}, l.now())
 	l.unlock()
 	if e := <-lost; !errors.Is(e.Err, ErrLost) || lease.Valid() {
 		t.Errorf("the hook was told %v; valid: %v", e.Err, lease.Valid())

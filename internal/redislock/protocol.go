@@ -119,13 +119,17 @@ func parseReply(v any) (reply, error) {
 	return reply{}, fmt.Errorf("redislock: unexpected reply %v", v)
 }
 
-// bounded is a context with an earlier deadline than its parent's for what goes over a connection.
-// It has no timer, which would take longer than all else that the Locker does for a request: it
-// ends with its parent, and a wait for a connection of the pool is bounded by the client's own
-// PoolTimeout.
+// bounded is the context of a request: it has the values of the context on whose behalf the request
+// is sent, such as the span of a trace, and outlives that context. The deadline is for what goes
+// over a connection. It has no timer, which would take longer than all else that the Locker does
+// for a request: a wait for a connection of the pool is bounded by the client's own PoolTimeout.
 type bounded struct {
 	context.Context
 	deadline time.Time
+}
+
+func bound(behalf context.Context, deadline time.Time) bounded {
+	return bounded{context.WithoutCancel(behalf), deadline}
 }
 
 func (b bounded) Deadline() (time.Time, bool) { return b.deadline, true }

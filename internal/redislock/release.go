@@ -39,7 +39,7 @@ func (e *entry) Extend(ctx context.Context) error {
 		return failed("extend", e.key, err)
 	}
 	l.mu.Lock()
-	l.renewedLocked(renewal{n, h.attempt, h.lease, true}, r, sent)
+	l.renewedLocked(renewal{n, h.attempt, h.lease, h}, r, sent)
 	l.unlock()
 	if !h.valid() {
 		return fmt.Errorf("extend %q: %w", e.key, ErrNotHeld)
@@ -102,7 +102,7 @@ func (l *Locker) releaseToRedis(h *hold, now instant) error {
 	l.settleLocked(n, todo{}, "") // a waiter that cannot be queued with the release asks for itself
 	l.unlock()
 
-	ctx := bounded{l.ctx, l.base.Add(now + third(lease))}
+	ctx := bound(h.parent, l.base.Add(now+third(lease)))
 	a := answer{reply: reply{kind: replyDropped}}
 	if free {
 		a.reply, a.err = l.server.do(ctx, l.server.releaseUnwanted(n.keys, h.attempt))

@@ -29,7 +29,7 @@ type renewal struct {
 	lock    *lock
 	attempt uint64
 	lease   time.Duration
-	hold    bool
+	hold    *hold // nil for a heartbeat
 }
 
 // lookAt does what is to be done by the clock, in the goroutine of the timer.
@@ -54,7 +54,7 @@ func (l *Locker) lookAt(n *lock) {
 	case next.lost:
 		l.lostLocked(n, "its lease is over")
 	}
-	r := renewal{n, n.attempt, n.lease, n.state == held}
+	r := renewal{n, n.attempt, n.lease, n.hold}
 	l.settleLocked(n, next, "")
 	if renew {
 		l.work.Add(1)
@@ -69,11 +69,11 @@ func (l *Locker) lookAt(n *lock) {
 func (l *Locker) renew(r renewal) {
 	defer l.work.Done()
 	n, sent := r.lock, l.now()
-	c := l.server.heartbeat(n.name, n.keys, r.attempt, r.lease)
-	if r.hold {
-		c = l.server.renew(n.keys, r.attempt, r.lease)
+	behalf, c := l.ctx, l.server.heartbeat(n.name, n.keys, r.attempt, r.lease)
+	if r.hold != nil {
+		behalf, c = r.hold.parent, l.server.renew(n.keys, r.attempt, r.lease)
 	}
-	reply, err := l.server.do(bounded{l.ctx, l.base.Add(sent + third(r.lease))}, c)
+	reply, err := l.server.do(bound(behalf, l.base.Add(sent+third(r.lease))), c)
 	l.mu.Lock()
 	defer l.unlock()
 	if err == nil {
@@ -90,7 +90,7 @@ func (l *Locker) renew(r renewal) {
 // renewedLocked takes in the answer to a renewal.
 func (l *Locker) renewedLocked(r renewal, a reply, sent instant) {
 	n, h := r.lock, r.lock.hold
-	next := n.renewed(r.attempt, r.hold, a, sent, l.now())
+	next := n.renewed(r.attempt, r.hold != nil, a, sent, l.now())
 	switch {
 	case next.lost && a.kind == replyDropped:
 		l.lostLocked(n, "Redis says that it is not held")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -293,6 +294,47 @@ func TestLostReleaseIsSentAgain(t *testing.T) {
 		time.Sleep(fakeLease)
 		if n := len(f.requests(cancelScript)); n != 1 {
 			t.Errorf("%d cancels, want that the attempt is ended after the silence", n)
+		}
+	})
+}
+
+// TestRequestsHaveTheValuesOfTheirHold: hooks of the client, as for traces, find whose request it
+// is, also after the holder's context has ended and where the lock was passed on.
+func TestRequestsHaveTheValuesOfTheirHold(t *testing.T) {
+	type caller struct{}
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		l.subscription = &subscription{ready: make(chan struct{}), close: func() {}, since: l.now() + time.Hour}
+		var seen []string
+		for script, name := range map[*script]string{acquireFreeScript: "acquire", renewScript: "renewal", releaseUnwantedScript: "release", releaseScript: "release"} {
+			granted := int64(12345)
+			if name == "release" {
+				granted = replyWaiting
+			}
+			f.answers(script, func(ctx context.Context) (any, error) {
+				if ctx.Err() != nil {
+					t.Errorf("a %s with a context that has ended", name)
+				}
+				seen = append(seen, fmt.Sprint(name, " of ", ctx.Value(caller{})))
+				return granted, nil
+			})
+		}
+		first, cancel := context.WithCancel(context.WithValue(t.Context(), caller{}, "A"))
+		_, lease := acquire(t, l, first, "k")
+		second := make(chan *Lease, 1)
+		go func() {
+			_, lease, _ := l.Acquire(context.WithValue(t.Context(), caller{}, "B"), "k")
+			second <- lease
+		}()
+		synctest.Wait()
+		cancel()
+		time.Sleep(fakeLease / 3)
+		release(t, lease)
+		lease = <-second
+		time.Sleep(fakeLease / 3)
+		release(t, lease)
+		want := []string{"acquire of A", "renewal of A", "renewal of B", "release of B"}
+		if !slices.Equal(seen, want) {
+			t.Errorf("requests: %q, want %q", seen, want)
 		}
 	})
 }

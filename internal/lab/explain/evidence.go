@@ -57,7 +57,7 @@ type Intervention struct {
 	From  time.Time
 	Until time.Time // zero while it lasts
 	Shop  string    // which shop it was done to, empty for a server
-	What  string    // [Dead], or in the scenario's words
+	What  string    // [Dead], or its name in the scenario's plan
 }
 
 // Dead is the intervention on a shop that was killed and is being started again.

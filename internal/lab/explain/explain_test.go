@@ -151,12 +151,12 @@ func TestFirstViolation(t *testing.T) {
 		{"a holder that cannot renew", func(e *Evidence) {
 			overlap("read sleep 1180ms")(e)
 			expires(e)
-			e.Interventions = append(e.Interventions, Intervention{From: at(14), Until: at(1250), Shop: "shop 1", What: "cut off from Redis"})
+			e.Interventions = append(e.Interventions, Intervention{From: at(14), Until: at(1250), Shop: "shop 1", What: "redis-cut"})
 		}, CutOff, []string{"#1 on shop 1 was cut off from Redis"}},
 		{"another shop's partition is not to blame", func(e *Evidence) {
 			overlap("read sleep 1180ms")(e)
 			expires(e)
-			e.Interventions = append(e.Interventions, Intervention{From: at(14), Until: at(1250), Shop: "shop 3", What: "cut off from Redis"})
+			e.Interventions = append(e.Interventions, Intervention{From: at(14), Until: at(1250), Shop: "shop 3", What: "redis-cut"})
 		}, Overrun, nil},
 		{"a failover", func(e *Evidence) {
 			overlap("write sleep 1180ms")(e)
@@ -168,7 +168,7 @@ func TestFirstViolation(t *testing.T) {
 			e.redis(9.0, "set", 519.0, "set", 540.0, "del")
 		}, Overrun, []string{"#2 on shop 2 took the lock over (+509 ms)"}},
 		{"a clock that runs ahead", func(e *Evidence) {
-			e.Interventions = []Intervention{{From: begun, Shop: "shop 2", What: "clock ahead by 5s"}}
+			e.Interventions = []Intervention{{From: begun, Shop: "shop 2", What: "clock-ahead 5s"}}
 			e.add(customer{id: 1, shop: 1, points: whole(10, 12, 25, 26), reads: 2, wrote: 1}, customer{id: 2, shop: 2, points: whole(13, 14, 30, 31), reads: 2, wrote: 1})
 			e.redis(9.5, "set", 12.5, "set", 25.5, "del")
 			e.order(1, 2)
@@ -176,7 +176,7 @@ func TestFirstViolation(t *testing.T) {
 			e.order(3, 1)
 		}, ClockSkew, []string{"shop 2 has its clock ahead by 5s", "only 3.0 ms before"}},
 		{"the same, noted the other way round", func(e *Evidence) {
-			e.Interventions = []Intervention{{From: begun, Shop: "shop 2", What: "clock ahead by 5s"}}
+			e.Interventions = []Intervention{{From: begun, Shop: "shop 2", What: "clock-ahead 5s"}}
 			e.add(customer{id: 1, shop: 1, points: whole(10.4, 12, 25, 26), reads: 2, wrote: 1}, customer{id: 2, shop: 2, points: whole(10.2, 14, 30, 31), reads: 2, wrote: 1})
 			e.redis(9.5, "set", 9.6, "set", 25.5, "del")
 			e.order(1, 2)
@@ -313,7 +313,7 @@ func TestStuck(t *testing.T) {
 		}, SelfDeadlock, []string{"waits for itself until its wait of 375 ms is over", "for another 114 ms"}},
 		{"a release that was lost", func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: whole(10, 12, 1015, 3000), reads: 2, wrote: 1, fault: "read sleep 1s"})
-			e.Interventions = []Intervention{{From: at(14), Until: at(1250), Shop: "shop 1", What: "cut off from Redis"}}
+			e.Interventions = []Intervention{{From: at(14), Until: at(1250), Shop: "shop 1", What: "redis-cut"}}
 			e.redis(9.0, "set")
 			e.Locks = []Lock{{Key: "stock:7", TTL: -1}}
 			e.order(1, 2)

@@ -20,8 +20,26 @@ var English = language("en")
 
 // language reads the phrases of words/<name>.tmpl: one {{define}} for each.
 func language(name string) Language {
-	functions := template.FuncMap{"ms": func(v float64) string { return ms(time.Duration(v * float64(time.Millisecond))) }}
-	return Language{template.Must(template.New(name).Funcs(functions).ParseFS(words, "words/"+name+".tmpl"))}
+	l := Language{template.New(name)}
+	l.phrases.Funcs(template.FuncMap{
+		"ms":           func(v float64) string { return ms(time.Duration(v * float64(time.Millisecond))) },
+		"intervention": l.intervention,
+	})
+	template.Must(l.phrases.ParseFS(words, "words/"+name+".tmpl"))
+	return l
+}
+
+// intervention makes words of an intervention's name, and of the size that may follow it. A name
+// that the language does not know is said as it stands.
+func (l Language) intervention(named string) (string, error) {
+	name, size, _ := strings.Cut(named, " ")
+	phrase := l.phrases.Lookup("intervention-" + name)
+	if phrase == nil {
+		return named, nil
+	}
+	var b strings.Builder
+	err := phrase.Execute(&b, size)
+	return b.String(), err
 }
 
 // Say makes words of texts, one after the other. A phrase that the language does not know, or whose

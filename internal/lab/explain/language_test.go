@@ -52,7 +52,7 @@ func TestEveryPhraseIsUsed(t *testing.T) {
 	used := phrasesOfTheCode(t)
 	for _, phrase := range English.phrases.Templates() {
 		name := phrase.Name()
-		if !used[name] && !slices.Contains(parts, name) && name != "en" && name != "en.tmpl" {
+		if !used[name] && !slices.Contains(parts, name) && !strings.HasPrefix(name, "intervention-") && name != "en" && name != "en.tmpl" {
 			t.Errorf("nothing says %q", name)
 		}
 	}
@@ -61,7 +61,7 @@ func TestEveryPhraseIsUsed(t *testing.T) {
 func TestEveryPhraseCanBeSaid(t *testing.T) {
 	someone := &Sale{"#1", "shop 1"}
 	facts := Facts{Holder: someone, Other: someone, Third: someone, Shop: "shop 1", Server: "redis", Key: "stock:7", Outcome: "busy",
-		Intervention: "cut off from Redis", Fault: "stop", Point: sale.Write, LeaseMS: 500, LastedMS: 600, AfterMS: 7,
+		Intervention: "redis-cut", Fault: "stop", Point: sale.Write, LeaseMS: 500, LastedMS: 600, AfterMS: 7,
 		Stock: 2, Initial: 2, Order: 3, OtherOrder: 4, Count: 5}
 	for _, phrase := range English.phrases.Templates() {
 		name := phrase.Name()

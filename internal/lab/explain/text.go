@@ -34,7 +34,7 @@ type Facts struct {
 	Server       string         `json:"server,omitempty"`
 	Key          string         `json:"key,omitempty"` // of the lock
 	Outcome      string         `json:"outcome,omitempty"`
-	Intervention string         `json:"intervention,omitempty"`
+	Intervention string         `json:"intervention,omitempty"` // its name, as in a scenario's plan
 	Fault        labmode.Action `json:"fault,omitempty"`
 	Point        sale.Point     `json:"point,omitempty"`
 	LeaseMS      float64        `json:"lease_ms,omitempty"`

@@ -87,6 +87,7 @@ type pageCell struct {
 	Word, Count    string // the verdict in the matrix: "oversold", "+3"
 	Surprise       bool
 	Done           string       // what the scenario does
+	Reason         string       // what the verdict rests on
 	Sentence       string       // why it ended as it did
 	Numbers        []pageNumber // in the comparison
 
@@ -188,7 +189,7 @@ func (p *pageData) compare(cells []trial.Result, pages map[place]pageCell) {
 
 func newPageCell(r trial.Result) pageCell {
 	r.Replay = brokenCommand(r.Replay, drawingWidth)
-	c := pageCell{Result: r, ID: r.Strategy + "/" + r.Scenario, Word: string(r.Verdict), Surprise: r.Surprise(), Counts: counts(r)}
+	c := pageCell{Result: r, ID: r.Strategy + "/" + r.Scenario, Word: string(r.Verdict), Surprise: r.Surprise(), Reason: reason(r), Counts: counts(r)}
 	c.Link = template.URL("#" + c.ID)
 	switch r.Verdict {
 	case scenario.Oversold:

@@ -54,8 +54,8 @@ func sentence(c trial.Result) string {
 	switch {
 	case c.Explanation != nil:
 		return said(c.Explanation.Why...)
-	case c.Reason != "":
-		return c.Reason
+	case reason(c) != "":
+		return reason(c)
 	default:
 		return "There is no trace of the cell: nothing can be said beyond the counts."
 	}

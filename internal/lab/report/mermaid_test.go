@@ -14,7 +14,7 @@ func TestADiagramWithoutStepsSaysItsSentence(t *testing.T) {
 		cell trial.Result
 		says string
 	}{
-		{trial.Result{Reason: "it needs several Redis servers"}, "it needs several Redis servers"},
+		{trial.Result{Problem: "it needs several Redis servers"}, "it needs several Redis servers"},
 		{trial.Result{}, "nothing can be said"},
 		{trial.Result{Explanation: &explain.Explanation{Why: []explain.Text{{Words: "Orders 1 and 2 both read #3; so two sales were at work at once"}}}},
 			"both read #35;3#59; so two sales were at work<br/>at once"},

@@ -315,7 +315,7 @@ func TestPageNeedsNothingElse(t *testing.T) {
 
 func TestWhatIsReadIsText(t *testing.T) {
 	r := saved(t)
-	r.Cells[0].Reason = `<script>alert("x")</script>`
+	r.Cells[0].Problem = `<script>alert("x")</script>`
 	r.Cells[0].Explanation.Lanes[0].Name = explain.Text{Words: `<b onclick="x">`}
 	r.Environment.Command = `loadtest "><img src=x>`
 	var out bytes.Buffer

@@ -140,8 +140,8 @@ func (t Terminal) closing(r Report) {
 	for _, c := range surprises {
 		fmt.Fprintf(t.Out, "%s %s under %s: %s, expected %s\n", t.paint(surprising, "surprise:"),
 			c.Strategy, c.Scenario, c.Verdict, c.Expected)
-		if c.Reason != "" {
-			fmt.Fprintf(t.Out, "  %s\n", strings.ReplaceAll(c.Reason, "\n", "\n  "))
+		if why := reason(c); why != "" {
+			fmt.Fprintf(t.Out, "  %s\n", strings.ReplaceAll(why, "\n", "\n  "))
 		}
 		fmt.Fprintf(t.Out, "  again: %s\n", c.Replay)
 	}
@@ -153,7 +153,7 @@ func (t Terminal) closing(r Report) {
 	skipped := map[string]string{}
 	for _, c := range r.Cells {
 		if c.Verdict == scenario.Skipped {
-			skipped[c.Scenario] = c.Reason
+			skipped[c.Scenario] = c.Problem
 		}
 	}
 	for _, sc := range scenario.All() {

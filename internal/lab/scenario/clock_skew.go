@@ -21,6 +21,6 @@ var clockSkew = Scenario{
 				return testbed.Shops[0].RestartWith(ctx, setting, value)
 			}
 		}
-		return Plan{Prepare: shift((10 * lease).String()), Restore: shift(""), Intervention: "clock ahead by " + (10 * lease).String()}
+		return Plan{Prepare: shift((10 * lease).String()), Restore: shift(""), Intervention: "clock-ahead " + (10 * lease).String()}
 	},
 }

@@ -70,12 +70,12 @@ func TestExpectedFollowsFromTheProperties(t *testing.T) {
 	}
 }
 
-func TestBecauseNamesWhatDecides(t *testing.T) {
+func TestDecisiveNamesWhatDecides(t *testing.T) {
 	for _, s := range ladder.All() {
 		for _, sc := range All() {
-			lacks := strings.HasPrefix(sc.Because(s.Properties), "lacks ")
+			lacks := sc.Decisive(s.Properties).Standing == strategy.Lacks
 			if held := sc.Expected(s.Properties) == Held; lacks == held {
-				t.Errorf("%s under %s: held is %t because it %s", s.Name, sc.Name, held, sc.Because(s.Properties))
+				t.Errorf("%s under %s: held is %t because it %s", s.Name, sc.Name, held, sc.Decisive(s.Properties))
 			}
 		}
 	}
@@ -94,7 +94,7 @@ func TestBecauseNamesWhatDecides(t *testing.T) {
 	} {
 		s, _ := ladder.ByName(tt.strategy)
 		sc, _ := ByName(tt.scenario)
-		if got := sc.Because(s.Properties); got != tt.want {
+		if got := sc.Decisive(s.Properties).String(); got != tt.want {
 			t.Errorf("%s under %s: %s, want %s", tt.strategy, tt.scenario, got, tt.want)
 		}
 	}

@@ -27,7 +27,7 @@ var failover = Scenario{
 			}),
 			Prepare:      func(_ context.Context, testbed *rig.Testbed) error { return testbed.HoldBackReplication() },
 			Intervene:    func(ctx context.Context, testbed *rig.Testbed, _ int) error { return testbed.FailOver(ctx) },
-			Intervention: "primary killed, replica promoted",
+			Intervention: "primary-lost",
 		}
 	},
 }

@@ -26,7 +26,7 @@ var partition = Scenario{
 				testbed.Shops[shop].Reconnect()
 				return nil
 			},
-			Intervention: "cut off from Redis",
+			Intervention: "redis-cut",
 		}
 	},
 }

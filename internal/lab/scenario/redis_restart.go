@@ -23,7 +23,7 @@ var redisRestart = Scenario{
 				return Injection{Fault: labmode.Fault{Point: sale.Write, Action: labmode.Stop, For: stoppedWithinLease(lease)}, Alone: true}
 			}),
 			Intervene:    func(ctx context.Context, testbed *rig.Testbed, _ int) error { return testbed.RestartRedis(ctx) },
-			Intervention: "Redis restarted without its data",
+			Intervention: "redis-emptied",
 		}
 	},
 }

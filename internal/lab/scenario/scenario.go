@@ -59,8 +59,8 @@ type Plan struct {
 	Relieve   func(ctx context.Context, testbed *rig.Testbed, shop int) error
 	// Restore undoes Prepare, after the last request.
 	Restore func(ctx context.Context, testbed *rig.Testbed) error
-	// Intervention names in a few words what Intervene does, or Prepare where there is no
-	// Intervene.
+	// Intervention names what Intervene does, or Prepare where there is no Intervene. A size may
+	// follow the name, after a space. Each language has a phrase for it: see explain/words.
 	Intervention string
 }
 
@@ -118,9 +118,8 @@ func (s Scenario) Expected(p strategy.Properties) Kind {
 	}
 }
 
-// Because names the property that decides [Scenario.Expected], as "has NAME", "lacks NAME" or
-// "NAME does not apply".
-func (s Scenario) Because(p strategy.Properties) string {
+// Decisive returns the property that decides [Scenario.Expected].
+func (s Scenario) Decisive(p strategy.Properties) Decisive {
 	decisive := s.Attacks
 	switch {
 	case decisive == strategy.Reentrant && !p.Meets(strategy.Reentrant):
@@ -135,16 +134,11 @@ func (s Scenario) Because(p strategy.Properties) string {
 	case decisive == strategy.AtomicRelease && !p.Meets(strategy.OwnerChecked):
 		decisive = strategy.OwnerChecked
 	}
-	switch p.Standing(decisive) {
-	case strategy.Has:
-		return "has " + decisive.String()
-	case strategy.NotApplicable:
-		return decisive.String() + " does not apply"
+	standing := p.Standing(decisive)
+	if standing == strategy.Lacks && s.Expected(p) == Held {
+		decisive, standing = strategy.StorageChecked, strategy.Has
 	}
-	if s.Expected(p) == Held {
-		return "has " + strategy.StorageChecked.String()
-	}
-	return "lacks " + decisive.String()
+	return Decisive{decisive.String(), standing}
 }
 
 // Kind is the word of a verdict.

@@ -49,16 +49,24 @@ type Result struct {
 	Timeline     Timeline `json:"timeline,omitzero"`
 	CostPerSale  *Cost    `json:"cost_per_sale,omitempty"` // nil where it could not be counted
 
-	Verdict  scenario.Kind `json:"verdict"`
-	Expected scenario.Kind `json:"expected"`
-	Because  string        `json:"because"` // of Expected
-	Reason   string        `json:"reason,omitempty"`
-	Spoiled  []string      `json:"spoiled,omitempty"` // why earlier tries were not counted
-	Seconds  float64       `json:"seconds"`
-	Replay   string        `json:"replay,omitempty"`
+	Verdict  scenario.Kind     `json:"verdict"`
+	Expected scenario.Kind     `json:"expected"`
+	Because  scenario.Decisive `json:"because"`           // of Expected
+	Waiting  *Waiting          `json:"waiting,omitempty"` // where the verdict is stuck
+	Problem  string            `json:"reason,omitempty"`  // why it is invalid or skipped, as the harness says it
+	Spoiled  []string          `json:"spoiled,omitempty"` // the problems of earlier tries, which are not counted
+	Seconds  float64           `json:"seconds"`
+	Replay   string            `json:"replay,omitempty"`
 
 	Explanation *explain.Explanation `json:"explanation,omitempty"` // nil where there is none
+}
 
+// Waiting is the lock that requests wait for when nothing is sold any more. Without a lock in
+// Redis, each request waits for itself, or for its own process.
+type Waiting struct {
+	Lock    string   `json:"lock,omitempty"`
+	LeaseMS *float64 `json:"lease_ms,omitempty"` // time left, nil for a lock without an expiry
+	Unseen  string   `json:"unseen,omitempty"`   // why Redis was not asked
 }
 
 // Latency holds percentiles in milliseconds.
@@ -80,7 +88,7 @@ func newResult(c Cell, o Options, shops int) *Result {
 	p := c.Strategy.PropertiesUnder(o.Options)
 	return &Result{
 		Strategy: c.Strategy.Name, Scenario: c.Scenario.Name, Seed: c.Seed, Runs: 1, Shops: shops, InitialStock: o.Stock,
-		Expected: c.Scenario.Expected(p), Because: c.Scenario.Because(p),
+		Expected: c.Scenario.Expected(p), Because: c.Scenario.Decisive(p),
 	}
 }
 

@@ -3,9 +3,11 @@ package trial
 import (
 	"errors"
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
+	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/strategy/ladder"
@@ -33,5 +35,19 @@ func TestCountsAndLatencies(t *testing.T) {
 	}
 	if math.Abs(r.Latency.Max-30) > 0.1 || math.Abs(r.Corrected.Max-35) > 0.1 {
 		t.Errorf("the longest answer took %v ms, %v from the scheduled time, want 30 and 35", r.Latency.Max, r.Corrected.Max)
+	}
+}
+
+// TestEveryInterventionHasWords checks that no language says an intervention by its name alone.
+func TestEveryInterventionHasWords(t *testing.T) {
+	for _, sc := range scenario.All() {
+		name := sc.Plan(rand.New(rand.NewPCG(1, 0)), time.Second).Intervention
+		if name == "" {
+			continue
+		}
+		text := explain.Text{Phrase: "span-intervention", Facts: explain.Facts{Intervention: name}}
+		if said := explain.English.Say(text); said == name {
+			t.Errorf("%s: English has no phrase for the intervention %q", sc.Name, name)
+		}
 	}
 }

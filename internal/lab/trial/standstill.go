@@ -14,16 +14,13 @@ import (
 
 // standstill is what was found when nothing was sold any more.
 type standstill struct {
-	locks   []explain.Lock // in Redis
-	waiting string         // what the requests wait for, for people
+	locks  []explain.Lock // in Redis
+	unseen error          // why Redis was not asked
 }
 
 func (a *attack) lookAtStandstill(ctx context.Context) *standstill {
 	locks, err := a.lookAtLocks(ctx)
-	if err != nil {
-		return &standstill{waiting: err.Error()}
-	}
-	return &standstill{locks: locks, waiting: describe(locks)}
+	return &standstill{locks, err}
 }
 
 var errNotAsked = errors.New("no look at Redis: --redis says where it is")
@@ -65,14 +62,18 @@ func lockKeys(item audit.Run) []string {
 	return append([]string{key, redislock.Keys("", key).Lock}, item.State.RedisKeys(item.ItemID)...)
 }
 
-// describe says what the requests wait for.
-func describe(locks []explain.Lock) string {
-	if len(locks) == 0 {
-		return "no lock in Redis: each request waits for itself, or for its own process"
+// waiting says what the requests wait for.
+func (s standstill) waiting() *Waiting {
+	w := &Waiting{}
+	switch {
+	case s.unseen != nil:
+		w.Unseen = s.unseen.Error()
+	case len(s.locks) > 0:
+		w.Lock = s.locks[0].Key
+		if ttl := s.locks[0].TTL; ttl >= 0 {
+			left := round(ttl.Seconds()*1000, 0)
+			w.LeaseMS = &left
+		}
 	}
-	l := locks[0]
-	if l.TTL < 0 {
-		return "lock " + l.Key + " is held with no expiry"
-	}
-	return fmt.Sprintf("lock %s is held for another %s", l.Key, l.TTL.Round(time.Millisecond))
+	return w
 }

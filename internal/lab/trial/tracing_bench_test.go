@@ -65,7 +65,7 @@ func BenchmarkTracing(b *testing.B) {
 				b.Fatal(err)
 			}
 			if result.SalesPerSecond == 0 {
-				b.Fatalf("%s sold nothing: %s", name, result.Reason)
+				b.Fatalf("%s sold nothing: %s", name, result.Problem)
 			}
 			return result.SalesPerSecond
 		}

@@ -82,7 +82,7 @@ func Run(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
 			done.result.Spoiled = earlier
 			return *done.result, o.Records.Write(c.Strategy.Name+"/"+c.Scenario.Name, done.records)
 		}
-		earlier = append(earlier, done.result.Reason)
+		earlier = append(earlier, done.result.Problem)
 	}
 }
 
@@ -96,7 +96,7 @@ type attempt struct {
 func runOnce(ctx context.Context, b Bench, c Cell, o Options) (attempt, error) {
 	r := newResult(c, o, len(b.Shops))
 	if reason := unfit(b, c, o); reason != "" {
-		r.conclude(verdict{kind: scenario.Skipped, reason: reason})
+		r.conclude(verdict{kind: scenario.Skipped, problem: reason})
 		return attempt{result: r}, nil
 	}
 	if err := b.ready(ctx); err != nil {

@@ -12,14 +12,14 @@ import (
 
 // verdict is how a cell ended.
 type verdict struct {
-	kind   scenario.Kind
-	reason string
-	again  bool // another run of the cell may say more
+	kind    scenario.Kind
+	problem string // of the harness
+	again   bool   // another run of the cell may say more
 }
 
 // invalid is the verdict where the harness failed.
 func invalid(format string, args ...any) verdict {
-	return verdict{kind: scenario.Invalid, reason: strings.TrimSpace(fmt.Sprintf(format, args...))}
+	return verdict{kind: scenario.Invalid, problem: strings.TrimSpace(fmt.Sprintf(format, args...))}
 }
 
 // spoiled is an invalid verdict that another run of the cell may avoid.
@@ -31,7 +31,7 @@ func spoiled(format string, args ...any) verdict {
 
 // conclude gives the result its verdict.
 func (r *Result) conclude(v verdict) {
-	r.Verdict, r.Reason, r.Agreed = v.kind, v.reason, 0
+	r.Verdict, r.Problem, r.Agreed = v.kind, v.problem, 0
 	if r.Verdict == r.Expected {
 		r.Agreed = 1
 	}
@@ -45,19 +45,20 @@ func judge(r *Result, a *attack) verdict {
 	case r.Errors > 0:
 		return invalid("%d unexpected answers, such as: %s", r.Errors, a.firstFailure())
 	case r.Oversold > 0:
-		return verdict{kind: scenario.Oversold, reason: fmt.Sprintf("%d orders for a stock of %d", r.Sold, r.InitialStock)}
+		return verdict{kind: scenario.Oversold}
 	case r.AnswersWithoutOrder > 0:
-		return verdict{kind: scenario.Lied, reason: fmt.Sprintf("%d requests were answered as sold, and have no order", r.AnswersWithoutOrder)}
+		return verdict{kind: scenario.Lied}
 	case r.Remaining > 0 && a.stuck == nil && endsSoldOut(a.customers.hits):
-		return verdict{kind: scenario.Left, reason: fmt.Sprintf("the last answers say sold out, and the database has %d of %d", r.Remaining, r.InitialStock)}
+		return verdict{kind: scenario.Left}
 	case a.stuck != nil && a.deserted() != nil:
 		return invalid("no shop answers any more; shops given by --shop must be restarted from outside: %v", a.deserted())
 	case a.stuck != nil:
-		return verdict{kind: scenario.Stuck, reason: fmt.Sprintf("%d of %d left and wanted; %s", r.Remaining, r.InitialStock, a.stuck.waiting)}
+		r.Waiting = a.stuck.waiting()
+		return verdict{kind: scenario.Stuck}
 	case r.Remaining > 0:
 		return invalid("the attack ended with %d of %d unsold", r.Remaining, r.InitialStock)
 	case a.cell.Scenario.Attacks == strategy.Renews && a.cell.Strategy.Properties.Has.Includes(strategy.Renews) && longWorkNeverSells(a.customers.hits):
-		return verdict{kind: scenario.Stuck, reason: "work that outlasts the lease never sells: each time the lock was lost"}
+		return verdict{kind: scenario.Stuck}
 	case a.missedEveryPoint():
 		return spoiled("no fault reached its point")
 	default:
