@@ -87,7 +87,7 @@ var exercises = []Exercise{
 		Lesson: 5, Task: "have the database refuse every holder that was overtaken",
 		Properties: strategy.Properties{Has: leased | strategy.OwnerChecked | strategy.AtomicRelease | strategy.Renews |
 			strategy.Reentrant | strategy.LossAware | strategy.StorageChecked},
-		Searches: []Search{{Customers: 2}, {Customers: 2, Event: schedule.Forget}, {Customers: 2, Event: schedule.Pause}},
+		Searches: []Search{{Customers: 2}, {Customers: 2, Event: schedule.Pause}, {Customers: 2, Event: schedule.Forget}},
 	},
 	{
 		Lesson: 7, Task: "sell with at most half a commit for each sale, and hold whatever happens",

@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"stocklock/internal/sale"
 	"stocklock/internal/strategy"
 )
 
@@ -29,7 +30,11 @@ func (l lock) Do(ctx context.Context, key string, sell func(context.Context, int
 			return strategy.ErrBusy
 		}
 	}
-	defer l.release(context.WithoutCancel(ctx), key)
+	sale.At(ctx, sale.Acquired) // for the lab: leave both points where they are
+	defer func() {
+		sale.At(ctx, sale.Releasing)
+		l.release(context.WithoutCancel(ctx), key)
+	}()
 	return sell(ctx, 0)
 }
 

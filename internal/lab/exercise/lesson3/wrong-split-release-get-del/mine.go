@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"time"
 
+	"stocklock/internal/sale"
 	"stocklock/internal/strategy"
 )
 
@@ -31,7 +32,11 @@ func (l lock) Do(ctx context.Context, key string, sell func(context.Context, int
 			return strategy.ErrBusy
 		}
 	}
-	defer l.release(context.WithoutCancel(ctx), key, owner)
+	sale.At(ctx, sale.Acquired) // for the lab: leave both points where they are
+	defer func() {
+		sale.At(ctx, sale.Releasing)
+		l.release(context.WithoutCancel(ctx), key, owner)
+	}()
 	return sell(ctx, 0)
 }
 
