@@ -192,3 +192,21 @@ func putIntoPages(t *testing.T, path, block, by string) {
 		}
 	}
 }
+
+func TestWhatIsNoExerciseIsOneLine(t *testing.T) {
+	for args, want := range map[string]string{
+		"exercise 4":         "lesson 4 has no exercise: want one of 1, 2, 3, 5, 7",
+		"exercise 4 --check": "lesson 4 has no exercise",
+		"exercise --check":   "--check wants a lesson",
+		"exercise three":     "three",
+	} {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), strings.Fields(args), &out, &errs); code != exitUsage || strings.Count(errs.String(), "\n") != 1 || !strings.Contains(errs.String(), want) {
+			t.Errorf("loadtest %s: exit code %d, %q, want %d and one line with %q", args, code, errs.String(), exitUsage, want)
+		}
+	}
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"exercise"}, &out, &errs); code != 0 || strings.Count(out.String(), "\n") != 5 {
+		t.Errorf("loadtest exercise: exit code %d, %q, %q", code, out.String(), errs.String())
+	}
+}

@@ -79,14 +79,23 @@ func (c *exerciseCommand) check(ctx context.Context, s streams, e exercise.Exerc
 	if err != nil {
 		return err
 	}
-	done := func(step string) { fmt.Fprintf(s.out, "  holds: %s\n", step) }
+	done := func(step string) {
+		clearProgress(s)
+		fmt.Fprintf(s.out, "  holds: %s\n", step)
+	}
 	done("it builds")
 	checker, err := exercise.Open(ctx, filepath.Join(root, program))
 	if err != nil {
 		return err
 	}
 	defer checker.Close()
+	if isTerminal(s.err) {
+		checker.Progress = func(step string, done, left int) {
+			fmt.Fprintf(s.err, "\r\x1b[2K%s: %d run, %d known to be left", step, done, left)
+		}
+	}
 	v, err := checker.Check(ctx, e.Mine(), done)
+	clearProgress(s)
 	if err != nil {
 		return err
 	}

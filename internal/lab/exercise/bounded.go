@@ -1,6 +1,7 @@
 package exercise
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,12 +92,18 @@ func (b bounded) crashed(r schedule.Record) error {
 		if killed[customer] {
 			continue
 		}
-		if answer == "no answer" {
-			return failure{Crashed, fmt.Sprintf("the shop of customer %s ended by itself, after: %s", customer, r.Listed)}
+		ended := answer == "no answer"
+		if !ended && !strings.HasPrefix(answer, "500") {
+			continue
 		}
-		if strings.HasPrefix(answer, "500") {
-			return failure{Crashed, fmt.Sprintf("customer %s was answered with %s, after: %s", customer, answer, r.Listed)}
+		said := "customer " + customer + " was answered with " + answer
+		if ended {
+			said = "the shop of customer " + customer + " ended by itself"
 		}
+		if why := b.Panic(); why != "" {
+			said += ": " + why
+		}
+		return failure{Crashed, said + "; the schedule: " + cmp.Or(r.Listed, "one customer after the other")}
 	}
 	return nil
 }

@@ -42,6 +42,10 @@ const lease = 300 * time.Millisecond
 // Checker checks answers that one shop program has. Its servers start when the first check needs
 // them. One goroutine at a time uses it.
 type Checker struct {
+	// Progress is told how far an exploration is: how many schedules were run, and how many are known
+	// to be left. It may be nil.
+	Progress func(step string, done, left int)
+
 	shop  *catalog.Catalog
 	stage *schedule.Stage // nil until there was something to explore
 }
@@ -90,9 +94,13 @@ func (c *Checker) explore(ctx context.Context, a Answer, done func(string)) (Ver
 		c.stage = stage
 	}
 	for _, s := range a.Exercise.Searches {
-		found, err := schedule.Explore(ctx, bounded{c.stage}, a.search(s), nil)
+		found, err := schedule.Explore(ctx, bounded{c.stage}, a.search(s), func(done, left int) {
+			if c.Progress != nil {
+				c.Progress(s.String(), done, left)
+			}
+		})
 		if err != nil {
-			return failed(ctx, err)
+			return c.failed(ctx, err)
 		}
 		record, err := decisive(ctx, c.stage, s, found)
 		if err != nil {
@@ -117,15 +125,19 @@ func (a Answer) search(s Search) schedule.Search {
 }
 
 // failed tells what the code did from what the harness could not do.
-func failed(ctx context.Context, err error) (Verdict, error) {
+func (c *Checker) failed(ctx context.Context, err error) (Verdict, error) {
 	if f, ok := errors.AsType[failure](err); ok {
 		return Verdict{Cause: f.cause, Said: f.said}, nil
 	}
-	if ctx.Err() == nil && strings.Contains(err.Error(), rehearsal) {
-		_, answer, _ := strings.Cut(err.Error(), rehearsal)
-		return Verdict{Cause: NeverSold, Said: "one customer alone wanted a unit that was there, and was answered with " + answer}, nil
+	_, answer, first := strings.Cut(err.Error(), rehearsal)
+	if ctx.Err() != nil || !first {
+		return Verdict{}, err
 	}
-	return Verdict{}, err
+	v := Verdict{Cause: NeverSold, Said: "one customer alone wanted a unit that was there, and was answered with " + answer}
+	if why := c.stage.Panic(); why != "" {
+		v.Cause, v.Said = Crashed, v.Said+": "+why
+	}
+	return v, nil
 }
 
 // rehearsal is what a stage says of a first sale that was not answered as sold.

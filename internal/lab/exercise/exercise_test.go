@@ -119,6 +119,9 @@ func TestBounds(t *testing.T) {
 			if err != nil || v.Solved || v.Cause != cause {
 				t.Errorf("Check = %+v, %v, want %s", v, err, cause)
 			}
+			if cause == Crashed && !strings.Contains(v.Said, "panic: no unit is left") {
+				t.Errorf("a crash is told as %q", v.Said)
+			}
 			t.Logf("%s after %s", v.Said, time.Since(begun).Round(time.Second))
 		})
 	}
