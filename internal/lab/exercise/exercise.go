@@ -81,7 +81,7 @@ var exercises = []Exercise{
 		Lesson: 3, Task: "free your own lock, and nobody else's",
 		Properties: strategy.Properties{Has: leased | strategy.OwnerChecked | strategy.AtomicRelease},
 		Searches: []Search{{Customers: 2}, {Customers: 2, Event: schedule.Kill},
-			{Customers: 3, Switches: 3, Event: schedule.Wait, Allowed: []schedule.Cause{schedule.Overrun}}},
+			{Customers: 3, Switches: 2, Event: schedule.Wait, Allowed: []schedule.Cause{schedule.Overrun}}},
 	},
 	{
 		Lesson: 5, Task: "have the database refuse every holder that was overtaken",
