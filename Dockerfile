@@ -1,8 +1,7 @@
-# Three images:
+# Two images:
 #
-#   docker build --target lab .       loadtest with a shop, Redis and MariaDB: the whole lab in one container
-#   docker build --target servers .   /shop in lab mode and /loadtest, for servers of their own
-#   docker build .                    /shop as it is deployed: nothing of the lab
+#   docker build --target lab .   loadtest with a shop, Redis and MariaDB: the whole lab in one container
+#   docker build .                /shop as it is deployed: nothing of the lab
 FROM golang:1.26-bookworm AS source
 WORKDIR /src
 # In a layer of their own, the modules are fetched again only when they change.
@@ -19,19 +18,16 @@ RUN --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 go build -trimpath -ldflags=-s -o /out/ ./cmd/shop
 
 FROM debian:bookworm-slim AS lab
+# A volume mounted at /trace gets the owner of this folder: shops of their own write there.
 RUN apt-get update -qq \
     && apt-get install -y -qq --no-install-recommends redis-server mariadb-server \
     && rm -rf /var/lib/apt/lists/* /var/lib/mysql \
-    && useradd --system --uid 65532 --no-create-home lab
+    && useradd --system --uid 65532 --no-create-home lab \
+    && install -d -o lab -g lab /trace
 COPY --from=build-lab /out/ /usr/local/bin/
 COPY deploy/lab.sh /usr/local/bin/lab
 WORKDIR /
 ENTRYPOINT ["lab"]
-
-FROM gcr.io/distroless/static-debian12:nonroot AS servers
-COPY --from=build-lab /out/ /
-EXPOSE 8080
-ENTRYPOINT ["/shop"]
 
 FROM gcr.io/distroless/static-debian12:nonroot AS shop
 COPY --from=build-shop /out/ /

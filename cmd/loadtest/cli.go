@@ -46,7 +46,7 @@ func (e errSilent) Unwrap() error { return e.error }
 type commands struct {
 	Demo     demoCommand     `cmd:"" help:"Compare five strategies, then break each strategy where it shows most. About a minute."`
 	Run      runCommand      `cmd:"" help:"Run strategies under scenarios and show what was oversold."`
-	Explain  explainCommand  `cmd:"" help:"Run one cell and show the interleaving that broke it, or what prevented that."`
+	Explain  explainCommand  `cmd:"" help:"Run one cell, or take it from a saved result, and show the interleaving that broke it, or what prevented that."`
 	Report   reportCommand   `cmd:"" help:"Make any form of report from saved results, or compare two of them."`
 	Soak     soakCommand     `cmd:"" help:"Sell for a long time while everything goes wrong at once, and count."`
 	Scale    scaleCommand    `cmd:"" help:"Measure how sales grow with items, shops and Redis servers, as ratios."`
@@ -71,7 +71,8 @@ Examples:
     loadtest run --strategies fenced --fail-if 'oversold>0' --fail-if 'p99>500ms'
     loadtest run --strategies conditional --rate 200..2000/30s --results out/requests.gob
     loadtest run --mysql 'user:secret@tcp(db:3306)/stocklock' --shop http://shop1:8080 --shop http://shop2:8080
-    loadtest explain set-ex-nx pause                           # why it oversells, step by step
+    loadtest explain set-ex-nx:pause                           # run it, and say why it oversells, step by step
+    loadtest explain set-ex-nx:pause --from out/result.json    # the same of a saved result
     loadtest step none A.select B.select                       # two sales, request by request
     loadtest explore set-ex-nx --events wait --customers 3     # every order of three sales
     loadtest judge set-ex-nx                                   # is what it declares true?
@@ -80,7 +81,8 @@ Examples:
     loadtest list properties
     loadtest exercise 3 --check                                # have you solved it?
 
-Without --mysql, --redis and --shop it starts servers and shops of its own, and ends them.
+Without --mysql, --redis and --shop it starts servers and shops of its own, and ends them. The same
+--seed keeps which request meets which fault. It does not keep in which order requests are served.
 
 Exit codes: 0 all as expected, 1 a surprise or a --fail-if, 2 bad usage, 3 the harness failed, 130 interrupted.`
 

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"os"
 	"regexp"
 	"strings"
 
@@ -12,7 +14,7 @@ import (
 // commandLine is how the program was called, quoted for a shell, without the passwords in
 // addresses.
 func commandLine(args []string) string {
-	words := []string{"loadtest"}
+	words := []string{program()}
 	of := "" // the flag whose value comes next
 	for _, a := range args {
 		name, value, joined := strings.Cut(a, "=")
@@ -30,11 +32,19 @@ func commandLine(args []string) string {
 }
 
 func withoutSecret(flag, value string) string {
-	if flag == "--shop" {
-		return matrix.Redacted(value)
+	if flag != "--shop" {
+		return "***"
 	}
-	return "***"
+	address, file, traced := strings.Cut(value, "=")
+	if traced {
+		file = "=" + file
+	}
+	return matrix.Redacted(address) + file
 }
+
+// program is how its user calls this program: as it was called, or as LOADTEST_AS says it, in a
+// container.
+func program() string { return cmp.Or(os.Getenv("LOADTEST_AS"), os.Args[0]) }
 
 var plainWord = regexp.MustCompile(`^[\w./:=,@%+*-]+$`)
 
@@ -47,17 +57,23 @@ func quoted(word string) string {
 }
 
 // replay is the command that runs a cell again, with a shop program where one was given. Addresses
-// with passwords come from the environment.
+// that came from the environment stay there, and those with passwords are to be put there.
 func replay(c trial.Result, p matrix.Plan, shop string) string {
-	words := []string{"loadtest run", "--strategies", c.Strategy, "--scenarios", c.Scenario, "--seed", fmt.Sprint(c.Seed),
+	words := []string{program(), "run", "--cells", c.Name(), "--seed", fmt.Sprint(c.Seed),
 		"--stock", fmt.Sprint(p.Stock), "--requests", fmt.Sprint(p.Requests),
 		"--workers", fmt.Sprint(p.Workers), "--lease", p.Lease.String(), "--wait", p.Wait.String(),
 		"--retry", p.Retry.String(), "--work", p.Work.String()}
-	for _, shop := range p.ShopURLs {
-		words = append(words, "--shop", matrix.Redacted(shop))
-	}
-	if len(p.ShopURLs) == 0 {
+	switch {
+	case len(p.Given) == 0:
 		words = append(words, "--shops", fmt.Sprint(p.Shops))
+	case os.Getenv("LOADTEST_SHOP") == "":
+		for _, shop := range p.Given {
+			value := matrix.Redacted(shop.URL)
+			if shop.Trace != "" {
+				value += "=" + shop.Trace
+			}
+			words = append(words, "--shop", quoted(value))
+		}
 	}
 	if shop != "" {
 		words = append(words, "--shop-binary", quoted(shop))
@@ -65,10 +81,10 @@ func replay(c trial.Result, p matrix.Plan, shop string) string {
 	if p.Binlog {
 		words = append(words, "--binlog")
 	}
-	if p.MySQL != "" {
+	if p.MySQL != "" && p.MySQL != os.Getenv("LOADTEST_MYSQL") {
 		words = append(words, `--mysql "$LOADTEST_MYSQL"`)
 	}
-	if p.Redis != "" {
+	if p.Redis != "" && p.Redis != os.Getenv("LOADTEST_REDIS") {
 		words = append(words, `--redis "$LOADTEST_REDIS"`)
 	}
 	if rate := p.Shape.String(); rate != "" {

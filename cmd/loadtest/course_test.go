@@ -148,6 +148,7 @@ func TestLessons(t *testing.T) {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	t.Setenv("LOADTEST_SHOP_BINARY", shop)
+	t.Setenv("LOADTEST_AS", "loadtest")
 	for _, path := range lessons(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()

@@ -67,8 +67,8 @@ func (c *demoCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	s.terminal().Demo(r, faults)
-	fmt.Fprintf(s.out, "\nEvery cell, with the interleaving that broke it: %s\n", page)
-	fmt.Fprintln(s.out, "Next: loadtest explain owner-checked pause, or loadtest run --strategies all --scenarios all")
+	fmt.Fprintf(s.out, "Every cell, with the interleaving that broke it: %s\n", page)
+	s.terminal().Next(both, program(), saved)
 	if len(both.Surprises()) > 0 {
 		return errSurprised
 	}

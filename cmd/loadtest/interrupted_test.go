@@ -51,7 +51,7 @@ func TestInterruptedRunReportsWhatThereIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Contains(page, []byte("<b>Interrupted.</b>")) || !bytes.Contains(page, []byte(`id="none/contention"`)) {
+	if !bytes.Contains(page, []byte("<b>Interrupted.</b>")) || !bytes.Contains(page, []byte(`id="none:contention"`)) {
 		t.Error("the page does not say that it was interrupted, or does not show what there is")
 	}
 	if !strings.Contains(out.String(), "interrupted: cells are missing") {

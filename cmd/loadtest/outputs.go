@@ -5,6 +5,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/wholefile"
@@ -91,10 +92,17 @@ func (out output) write(r report.Report, stdout io.Writer) error {
 
 // finish writes the files. It returns errSurprised for a run that counts as failed.
 func (o *outputs) finish(r report.Report, s streams) error {
+	var written []string
 	for _, out := range o.wanted() {
 		if err := out.write(r, s.out); err != nil {
 			return err
 		}
+		if out.path != toStdout {
+			written = append(written, out.path)
+		}
+	}
+	if len(written) > 0 {
+		fmt.Fprintln(o.beside(s).out, "wrote", strings.Join(written, ", "))
 	}
 	failed := len(r.Surprises()) > 0
 	for _, t := range o.thresholds {

@@ -21,6 +21,7 @@ type runCommand struct {
 
 	Results    string `placeholder:"FILE" help:"Also write every request here, for vegeta report and vegeta plot."`
 	ExpectOnly bool   `help:"Only print what is expected of each cell."`
+	Draw       bool   `help:"Also explain and draw the cells that broke: the first of each cause."`
 }
 
 func (c *runCommand) Run(ctx context.Context, s streams) error {
@@ -54,17 +55,26 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 		defer results.Discard()
 		plan.Records = load.NewRecords(results)
 	}
-	r, err := measure(ctx, plan, shop, s)
-	if err != nil {
-		return err
+	r, failed := measure(ctx, plan, shop, s)
+	if failed != nil && len(r.Cells) == 0 {
+		return failed
 	}
 	if results != nil {
 		if err := errors.Join(plan.Records.Flush(), results.Commit()); err != nil {
 			return err
 		}
 	}
-	c.outputs.beside(s).terminal().Report(r)
-	return c.outputs.finish(r, s)
+	terminal := c.outputs.beside(s).terminal()
+	if c.Draw {
+		terminal.Drawings(r)
+	}
+	terminal.Report(r)
+	err = c.outputs.finish(r, s)
+	if failed != nil { // the cells that were run before are shown and written all the same
+		return failed
+	}
+	terminal.Next(r, program(), c.JSON)
+	return err
 }
 
 // measure runs a plan on shops of the catalog's program. When ctx ends it, the report has what there is.

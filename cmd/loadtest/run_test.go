@@ -47,7 +47,12 @@ func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
 		{"run --results /no/such/folder/out.gob", "cannot write"},
 		{"report /no/such/file.json", "no such file"},
 		{"report run_test.go", "is no result"},
-		{"explain none", "scenario"},
+		{"explain none", "want none:SCENARIO"},
+		{"explain none:storm", `no scenario "storm"`},
+		{"explain none:pause pause", "one cell"},
+		{"explain none:pause --from /no/such/file.json", "no such file"},
+		{"run --mysql u:p@tcp(127.0.0.1:1)/s --shop http://a:1=/trace --shop http://b:1", "1 of 2 shops have a trace"},
+		{"run --mysql u:p@tcp(127.0.0.1:1)/s --shop http://a:1=", "the name of the shop's trace"},
 		{"explain none storm", `no scenario "storm"`},
 		{"explain all all", `one cell: no scenario "all"`},
 		{"explain all pause", `one cell: no strategy "all"`},
@@ -135,8 +140,8 @@ func TestHelpAndListAndExpectOnly(t *testing.T) {
 }
 
 func TestCommandLineHidesPasswords(t *testing.T) {
-	got := commandLine([]string{"run", "--mysql", "user:geheim@x", "--redis=redis://:geheim@y", "--shop", "http://a:geheim@z:1", "--shop=http://b:geheim@z:2", "--fail-if", "p99>5ms"})
-	if strings.Contains(got, "geheim") || !strings.HasSuffix(got, "@z:2 --fail-if 'p99>5ms'") {
+	got := commandLine([]string{"run", "--mysql", "user:geheim@x", "--redis=redis://:geheim@y", "--shop", "http://a:geheim@z:1", "--shop=http://b:geheim@z:2=/trace/2", "--fail-if", "p99>5ms"})
+	if strings.Contains(got, "geheim") || !strings.HasSuffix(got, "@z:2=/trace/2 --fail-if 'p99>5ms'") {
 		t.Errorf("commandLine = %q", got)
 	}
 }

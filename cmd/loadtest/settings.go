@@ -14,6 +14,7 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 )
@@ -30,11 +31,11 @@ type selection struct {
 // settings say how cells are run. Package matrix has the defaults that depend on what is run.
 type settings struct {
 	Shops    int    `default:"${shops}" min:"1" max:"64" help:"How many shop processes sell at once."`
-	Stock    *int64 `placeholder:"UNITS" min:"1" max:"1000000" help:"Units to sell. Without it 100, and 30 where other scenarios than contention are run."`
+	Stock    *int64 `placeholder:"UNITS" min:"1" max:"1000000" help:"Units to sell. Without it 100, nine tenths of the requests of a --rate with an end, and 30 where other scenarios than contention are run."`
 	Requests *int   `placeholder:"N" min:"1" max:"10000000" help:"Requests under contention, after which the load ends. Without it four times the stock, or what a --rate with an end sends. The other scenarios go on until all is sold."`
 	Workers  int    `default:"${workers}" min:"1" max:"1000" help:"Customers who buy at the same time. Each waits for an answer before the next try."`
 	Rate     string `placeholder:"SHAPE" help:"Requests a second, sent whether or not earlier ones were answered, by at most 1000 customers: 200; 200/10s, for a time; 200..2000/30s, growing; 100,500,1000/10s, steps of ten seconds each. Without it as fast as the workers can."`
-	Seed     uint64 `default:"1" help:"The seed of the fault schedules: the same seed makes the same schedules."`
+	Seed     uint64 `default:"1" help:"The seed of the fault schedules. The same seed gives the same requests the same faults. In which order the requests are served is not kept, so counts differ from run to run."`
 
 	Lease *time.Duration `env:"LOADTEST_LEASE" placeholder:"DURATION" min:"100ms" max:"1m" help:"How long a lock lives without renewal. Without it 2s, and 500ms where other scenarios than contention are run."`
 	Wait  *time.Duration `env:"LOADTEST_WAIT" placeholder:"DURATION" min:"1ms" max:"1m" help:"How long a sale waits for its lock. Without it 5s under contention, and three quarters of the lease for the other scenarios."`
@@ -45,7 +46,7 @@ type settings struct {
 
 	MySQL  string   `name:"mysql" env:"LOADTEST_MYSQL" placeholder:"DSN" help:"A MySQL or MariaDB to use: user:password@tcp(host:3306)/database."`
 	Redis  string   `env:"LOADTEST_REDIS" placeholder:"URL" help:"A Redis or Valkey to use: redis://host:6379."`
-	Shop   []string `env:"LOADTEST_SHOP" placeholder:"URL" help:"A shop in lab mode to use, once for each. Needs --mysql, for the audit: the same database. Give --lease, --wait, --retry and --work as the shops have them."`
+	Shop   []string `env:"LOADTEST_SHOP" placeholder:"URL[=TRACEFILE]" help:"A shop in lab mode to use, once for each, and the file of its SHOP_TRACE where that can be read here. Needs --mysql, for the audit: the same database. Give --lease, --wait, --retry and --work as the shops have them."`
 	Binlog bool     `help:"Have the MySQL that is started write a binlog and sync it with each commit, as MySQL does by default. The row of an item then stays locked for longer."`
 	Trace  bool     `default:"true" negatable:"" help:"Record what happens in every sale, so that a failure can be explained."`
 }
@@ -65,10 +66,14 @@ func (how settings) plan() (matrix.Plan, error) {
 	if err != nil {
 		return matrix.Plan{}, usage("--rate is %s: %w", how.Rate, err)
 	}
+	shops, err := givenShops(how.Shop, how.Trace)
+	if err != nil {
+		return matrix.Plan{}, err
+	}
 	plan := matrix.Plan{
 		Seed: how.Seed, Shops: how.Shops, Stock: given(how.Stock), Requests: given(how.Requests), Workers: how.Workers, Shape: shape,
 		Trace: how.Trace, Binlog: how.Binlog, Lease: given(how.Lease), Wait: given(how.Wait), Retry: how.Retry, Work: how.Work,
-		MySQL: how.MySQL, Redis: how.Redis, ShopURLs: how.Shop,
+		MySQL: how.MySQL, Redis: how.Redis, Given: shops,
 	}
 	return plan, checkAddresses(plan)
 }
@@ -84,7 +89,7 @@ func choose(plan matrix.Plan, what selection, shop *catalog.Catalog) (matrix.Pla
 	plan.Strategies = slices.DeleteFunc(slices.Clone(shop.Strategies), func(s strategy.Description) bool {
 		return !slices.ContainsFunc(pairs, func(p matrix.Pair) bool { return p.Strategy.Name == s.Name })
 	})
-	if len(plan.ShopURLs) > 0 && plan.Parallel > 1 {
+	if len(plan.Given) > 0 && plan.Parallel > 1 {
 		return plan, usage("--parallel is %d: with --shop, cells run one after another", plan.Parallel)
 	}
 	plan = plan.Completed()
@@ -204,13 +209,34 @@ func checkAddresses(plan matrix.Plan) error {
 			return usage("--redis: want redis://host:6379: %w", err)
 		}
 	}
-	if len(plan.ShopURLs) > 0 && plan.MySQL == "" {
+	if len(plan.Given) > 0 && plan.MySQL == "" {
 		return usage("--shop needs --mysql: the audit asks the shops' own database")
 	}
-	for _, shop := range plan.ShopURLs {
-		if u, err := url.Parse(shop); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return usage("--shop %q is no address: want http://host:port", matrix.Redacted(shop))
-		}
-	}
 	return nil
+}
+
+// givenShops reads URL or URL=TRACEFILE. Traces say something only where every shop has one.
+func givenShops(values []string, trace bool) ([]trial.Shop, error) {
+	var shops []trial.Shop
+	traced := 0
+	for _, value := range values {
+		address, file, named := strings.Cut(value, "=")
+		if u, err := url.Parse(address); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return nil, usage("--shop %q is no address: want http://host:port, or http://host:port=TRACEFILE", matrix.Redacted(address))
+		}
+		if named && file == "" {
+			return nil, usage("--shop %s=: want the name of the shop's trace, or no =", matrix.Redacted(address))
+		}
+		if !trace {
+			file = ""
+		}
+		if file != "" {
+			traced++
+		}
+		shops = append(shops, trial.Shop{URL: address, Trace: file})
+	}
+	if traced > 0 && traced < len(shops) {
+		return nil, usage("--shop: %d of %d shops have a trace: want one for each, or none", traced, len(shops))
+	}
+	return shops, nil
 }

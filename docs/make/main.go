@@ -52,7 +52,8 @@ func run(ctx context.Context, show, schedules bool) error {
 
 // write brings all pages under a folder up to date.
 func write(ctx context.Context, shop *catalog.Catalog, folder string, show bool) error {
-	for _, p := range pages(shop.Strategies) {
+	written, all := 0, pages(shop.Strategies)
+	for _, p := range all {
 		file := folder + "/" + p.path
 		old, err := os.ReadFile(file)
 		if err != nil && !os.IsNotExist(err) {
@@ -65,10 +66,17 @@ func write(ctx context.Context, shop *catalog.Catalog, folder string, show bool)
 				return fmt.Errorf("%s: %w", p.command, err)
 			}
 		}
-		if err := os.WriteFile(file, []byte(p.render(string(old), printed)), 0o644); err != nil {
+		text := p.render(string(old), printed)
+		if text == string(old) {
+			continue
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			return err
 		}
+		fmt.Println("wrote", file)
+		written++
 	}
+	fmt.Printf("%d of %d pages changed\n", written, len(all))
 	return nil
 }
 

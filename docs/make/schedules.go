@@ -56,6 +56,7 @@ func writeSchedules(ctx context.Context, shop *catalog.Catalog, folder string) e
 		if err := os.WriteFile(file, []byte(replaceBlock(text, playedBegin, block.String())), 0o644); err != nil {
 			return err
 		}
+		fmt.Println("wrote", file)
 	}
 	return nil
 }

@@ -23,6 +23,8 @@ var (
 	// ErrConflict: the item changed between the read and the write, or the database
 	// chose this transaction to end a deadlock. Reading anew and trying again may succeed.
 	ErrConflict = errors.New("stock: item changed since it was read")
+	// ErrNoConnection: no connection was free in time. See [WithPatience].
+	ErrNoConnection = errors.New("stock: no connection was free in time")
 	// ErrRepeated: there is an order under the sale's idempotency key already. See
 	// [Store.OrderByKey].
 	ErrRepeated = errors.New("stock: the idempotency key has an order")

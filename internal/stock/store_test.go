@@ -2,6 +2,7 @@ package stock_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"log/slog"
 	"strings"
@@ -258,6 +259,37 @@ func TestRowLockPatience(t *testing.T) {
 	}
 	if got := stockOf(t, store, item.ID); got != 10 {
 		t.Errorf("stock = %d, want 10", got)
+	}
+}
+
+// TestPatienceEndsTheWaitForAConnection takes every connection. A sale then fails in time, and one
+// that has begun goes on past its time.
+func TestPatienceEndsTheWaitForAConnection(t *testing.T) {
+	store := open(t)
+	item := newItem(t, store, 2)
+	var held []*sql.Conn
+	for range stock.PoolSize {
+		conn, err := store.Pool().Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, conn)
+	}
+	within := func(patience time.Duration) context.Context {
+		return stock.WithPatience(t.Context(), time.Now().Add(patience))
+	}
+	if _, err := store.Decrement(within(50*time.Millisecond), one(item)); !errors.Is(err, stock.ErrNoConnection) {
+		t.Errorf("without a free connection: %v, want ErrNoConnection", err)
+	}
+	for _, conn := range held {
+		conn.Close()
+	}
+	_, err := store.ForUpdate(within(50*time.Millisecond), one(item), func(stock.Item) error {
+		time.Sleep(100 * time.Millisecond)
+		return nil
+	})
+	if left := stockOf(t, store, item.ID); err != nil || left != 1 {
+		t.Errorf("a sale that had begun in time: %v, %d left, want 1", err, left)
 	}
 }
 

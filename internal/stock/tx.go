@@ -77,5 +77,27 @@ func (s *Store) onConnection(ctx context.Context, fn func(*gorm.DB) error) error
 	if s.pinned {
 		return fn(s.db.WithContext(ctx))
 	}
-	return s.db.WithContext(ctx).Connection(func(conn *gorm.DB) error { return fn(conn.WithContext(ctx)) })
+	waiting, cancel := ctx, func() {}
+	if until, ok := ctx.Value(patience{}).(time.Time); ok {
+		waiting, cancel = context.WithDeadlineCause(ctx, until, ErrNoConnection)
+	}
+	defer cancel()
+	got := false
+	err := s.db.WithContext(waiting).Connection(func(conn *gorm.DB) error {
+		got = true
+		return fn(conn.WithContext(ctx))
+	})
+	if !got && context.Cause(waiting) == ErrNoConnection {
+		return ErrNoConnection
+	}
+	return err
+}
+
+// patience is the key of the time until which a transaction waits for a connection.
+type patience struct{}
+
+// WithPatience returns a context under which a transaction waits for a connection until a time, and
+// fails with [ErrNoConnection] then. What has begun goes on.
+func WithPatience(ctx context.Context, until time.Time) context.Context {
+	return context.WithValue(ctx, patience{}, until)
 }

@@ -3,16 +3,23 @@ package strategy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"stocklock/internal/stock"
 )
 
-// retryConflicts sells again when the database chose another transaction: see [againstConflicts].
+// retryConflicts sells again when the database chose another transaction: see [againstConflicts]. A
+// sale waits for a connection as long as others wait for a lock.
 func retryConflicts(o Options, sell Decrement) Decrement {
 	return func(ctx context.Context, store *stock.Store, sale stock.Sale) (stock.Order, error) {
-		return againstConflicts(ctx, o, func() (stock.Order, error) { return sell(ctx, store, sale) })
+		patient := stock.WithPatience(ctx, time.Now().Add(o.Wait))
+		order, err := againstConflicts(ctx, o, func() (stock.Order, error) { return sell(patient, store, sale) })
+		if errors.Is(err, stock.ErrNoConnection) {
+			err = fmt.Errorf("%w: %w", ErrBusy, err)
+		}
+		return order, err
 	}
 }
 

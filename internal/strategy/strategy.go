@@ -129,7 +129,8 @@ func (s Strategy) Check(d Deps) error {
 	return nil
 }
 
-// ErrBusy means that the lock was not free within the time to wait. Nothing was written.
+// ErrBusy means that the lock, or a connection to the database, was not free within the time to wait.
+// Nothing was written.
 var ErrBusy = errors.New("strategy: lock is busy")
 
 // production lists the strategies that are fit for production.

@@ -194,13 +194,15 @@ func (d *drawing) holderSteps(lane int, s *section, lock, row int) {
 	}
 }
 
-func (d *drawing) step(at time.Time, lane, to int, text Text) {
+// step adds a step, and reports whether it is within the frame.
+func (d *drawing) step(at time.Time, lane, to int, text Text) bool {
 	if at.IsZero() || at.Before(d.from) || at.After(d.to) {
-		return
+		return false
 	}
 	step := Step{AtMS: d.ms(at), Lane: lane, To: to, Text: text}
 	step.Alarm = d.mark != nil && d.mark.Alarm && step.AtMS == d.mark.AtMS && to != lane
 	d.steps = append(d.steps, step)
+	return true
 }
 
 // others adds one lane for all other requests that were in the section.

@@ -498,6 +498,17 @@ func check(t *testing.T, x *Explanation, want Cause, says []string) {
 		}
 		last = s.AtMS
 	}
+	set := map[int]bool{}
+	for _, s := range x.Steps {
+		switch s.Text.Phrase {
+		case "step-set", "step-set-anew":
+			set[s.Lane] = true
+		case "step-expired", "step-deleted", "step-renewed":
+			if !set[s.Lane] {
+				t.Errorf("%+v is drawn, and nothing that set the lock before it", s)
+			}
+		}
+	}
 	for _, l := range x.Lanes {
 		for _, s := range l.Spans {
 			if s.FromMS < x.FromMS || s.ToMS > x.ToMS || s.ToMS <= s.FromMS {

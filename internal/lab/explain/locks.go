@@ -30,6 +30,8 @@ type lockReader struct {
 	spans    []Span
 	since    time.Time // the zero time while the lock is free
 	takenAt  time.Time
+	set      Text // the step that took it
+	setDrawn bool
 	renewals int
 }
 
@@ -60,13 +62,17 @@ func (r *lockReader) taken(at time.Time, expires bool) {
 	if expires {
 		f.LeaseMS = milliseconds(r.Lease)
 	}
-	r.lockStep(at, r.lane, say("step-set", f), false)
+	r.takes(at, say("step-set", f))
 }
 
 func (r *lockReader) replaced(at time.Time) {
-	r.lockStep(at, r.lane, say("step-set-anew", Facts{}), false)
 	r.spanUntil(at)
 	r.begin(at)
+	r.takes(at, say("step-set-anew", Facts{}))
+}
+
+func (r *lockReader) takes(at time.Time, step Text) {
+	r.set, r.setDrawn = step, r.lockStep(at, r.lane, step, false)
 }
 
 func (r *lockReader) begin(at time.Time) { r.since, r.takenAt, r.renewals = at, at, 0 }
@@ -93,14 +99,21 @@ func (r *lockReader) freed(at time.Time, how RedisEvent) {
 	r.since = time.Time{}
 }
 
-// becomes adds a step that is shown at any time where the lock is that of a followed request.
+// becomes adds a step that is shown at any time where the lock is that of a followed request. The
+// step that took the lock is shown with it: without that one in the drawing, neither is.
 func (r *lockReader) becomes(at time.Time, phrase Phrase) {
-	followed := r.since.IsZero()
+	if r.since.IsZero() || r.since.Before(r.from) {
+		return
+	}
+	followed := false
 	holder := r.heldBy(r.since, at)
 	for _, s := range r.holders {
 		followed = followed || s.entered() && s == holder
 	}
-	r.lockStep(at, r.lane, say(phrase, Facts{}), followed)
+	if r.lockStep(at, r.lane, say(phrase, Facts{}), followed) && !r.setDrawn {
+		r.step(r.since, r.lane, r.lane, r.set)
+		r.setDrawn = true
+	}
 }
 
 func (r *lockReader) spanUntil(at time.Time) {
@@ -118,7 +131,7 @@ func (r *lockReader) spanUntil(at time.Time) {
 
 // lockStep adds a step only near what the followed requests do, or while they are inside if it is
 // about their lock: other requests take and release the lock all the time.
-func (d *drawing) lockStep(at time.Time, lane int, text Text, theirs bool) {
+func (d *drawing) lockStep(at time.Time, lane int, text Text, theirs bool) (drawn bool) {
 	for _, s := range d.holders {
 		if !s.entered() {
 			continue
@@ -129,10 +142,10 @@ func (d *drawing) lockStep(at time.Time, lane int, text Text, theirs bool) {
 		}
 		if near(at, s.enter()) || near(at, s.at[sale.Released]) || near(at, s.fault.until) ||
 			theirs && at.After(s.enter()) && at.Before(until) {
-			d.step(at, lane, lane, text)
-			return
+			return d.step(at, lane, lane, text)
 		}
 	}
+	return false
 }
 
 func near(a, b time.Time) bool { return a.Sub(b).Abs() < clockTolerance/4 }

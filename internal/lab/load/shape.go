@@ -108,6 +108,42 @@ func (s Shape) Total() (requests int, ends bool) {
 
 func (st stage) sends() float64 { return (st.from + st.to) / 2 * st.lasts.Seconds() }
 
+// Step is a part of a shape whose requests are counted by themselves.
+type Step struct {
+	From, To time.Duration // from the beginning
+	Rate     float64       // requests a second, on average
+}
+
+// Length is how long the step lasts.
+func (s Step) Length() time.Duration { return s.To - s.From }
+
+// partsOfRamp is how many steps a rate that grows is divided into.
+const partsOfRamp = 5
+
+// Steps returns the parts of a shape with different rates: its stages, where one that grows is five
+// steps of the same length. There are none for one constant rate.
+func (s Shape) Steps() []Step {
+	var steps []Step
+	var begun time.Duration
+	for _, st := range s.stages {
+		parts := 1
+		if st.from != st.to {
+			parts = partsOfRamp
+		}
+		length := st.lasts / time.Duration(parts)
+		growth := (st.to - st.from) / float64(parts)
+		for i := range parts {
+			from := begun + time.Duration(i)*length
+			steps = append(steps, Step{From: from, To: from + length, Rate: st.from + growth*(float64(i)+0.5)})
+		}
+		begun += st.lasts
+	}
+	if len(steps) < 2 {
+		return nil
+	}
+	return steps
+}
+
 // Due returns when the n-th request, counted from 0, is to be sent, from the beginning.
 func (s Shape) Due(n int) time.Duration {
 	left := float64(n)

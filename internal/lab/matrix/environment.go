@@ -24,15 +24,11 @@ var libraries = []string{
 func (t *testbeds) environment() report.Environment {
 	p := t.plan
 	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-	shops := p.Shops
-	if len(p.ShopURLs) > 0 {
-		shops = len(p.ShopURLs)
-	}
 	e := report.Environment{
 		Time: time.Now().UTC().Format(time.RFC3339), Seed: p.Seed,
 		OS: runtime.GOOS + "/" + runtime.GOARCH, Cores: runtime.NumCPU(), Go: runtime.Version(),
 		MySQL: "MySQL " + t.mysqlVersion, Redis: t.redisVersion, Libraries: map[string]string{},
-		Shops: shops, Testbeds: len(t.benches), Workers: p.Workers, Rate: p.Shape.String(),
+		Shops: p.shops(), Testbeds: len(t.benches), Workers: p.Workers, Rate: p.Shape.String(),
 		LeaseMS: ms(p.Lease), WaitMS: ms(p.Wait), RetryMS: ms(p.Retry), WorkMS: ms(p.Work),
 		PoolMySQL: stock.PoolSize, ServersGiven: t.rig == nil,
 	}

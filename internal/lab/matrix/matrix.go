@@ -12,7 +12,7 @@ import (
 )
 
 // Run runs the cells of a plan, and ends the servers and shops that it started. When ctx ends it,
-// the report has what there is. Shops or servers of the plan that cannot be used are an
+// or an error, the report has what there is. Shops or servers of the plan that cannot be used are an
 // [AddressError].
 func Run(ctx context.Context, p Plan, status *Status) (report.Report, error) {
 	p = p.Completed()
@@ -22,8 +22,8 @@ func Run(ctx context.Context, p Plan, status *Status) (report.Report, error) {
 	}
 	defer t.close()
 	cells, err := t.runAll(ctx, status)
-	if err != nil && ctx.Err() == nil {
-		return report.Report{}, err
+	if ctx.Err() != nil {
+		err = nil // what there is, is the result
 	}
-	return report.Report{Environment: t.environment(), Strategies: p.Strategies, Cells: cells, Interrupted: ctx.Err() != nil}, nil
+	return report.Report{Environment: t.environment(), Strategies: p.Strategies, Cells: cells, Interrupted: ctx.Err() != nil || err != nil}, err
 }

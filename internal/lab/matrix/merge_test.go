@@ -7,6 +7,15 @@ import (
 	"stocklock/internal/lab/trial"
 )
 
+func TestMergeShowsTheMedian(t *testing.T) {
+	run := func(seed uint64, sales float64) trial.Result {
+		return trial.Result{Seed: seed, SalesPerSecond: sales, Verdict: scenario.Held, Expected: scenario.Held, Agreed: 1}
+	}
+	if got := merge([]trial.Result{run(1, 300), run(2, 50), run(3, 80)}); got.Seed != 3 || got.Runs != 3 || got.Agreed != 3 {
+		t.Errorf("merge shows the run with seed %d, want 3, which has the median of sales per second", got.Seed)
+	}
+}
+
 func TestMergeShowsTheSurprise(t *testing.T) {
 	good := trial.Result{Seed: 1, Verdict: scenario.Held, Expected: scenario.Held, Agreed: 1, Seconds: 1}
 	bad := trial.Result{Seed: 2, Verdict: scenario.Oversold, Expected: scenario.Held, Seconds: 1}

@@ -39,10 +39,10 @@ type Plan struct {
 	Lease, Wait, Retry time.Duration // of the locks
 	Work               time.Duration // inside the section; 0 for none
 
-	Shop     string   // the program that is started as the shops; empty for the one of the checkout
-	MySQL    string   // the DSN of a server; empty to start one
-	Redis    string   // the URL of a server; empty to start one for each testbed
-	ShopURLs []string // shops in lab mode, on MySQL; none to start them
+	Shop  string       // the program that is started as the shops; empty for the one of the checkout
+	MySQL string       // the DSN of a server; empty to start one
+	Redis string       // the URL of a server; empty to start one for each testbed
+	Given []trial.Shop // shops in lab mode, on MySQL; none to start them
 }
 
 // Defaults that do not depend on what is run.
@@ -52,6 +52,10 @@ const (
 	DefaultRetry   = 2 * time.Millisecond
 	DefaultWork    = 10 * time.Millisecond
 )
+
+// stockOfShape is the stock for a rate with an end, in percent of the requests: it lasts nearly to
+// the end, and the last requests can still be oversold to.
+const stockOfShape = 90
 
 // maxOpenWorkers bounds how many requests with a shape are under way.
 const maxOpenWorkers = 1000
@@ -76,16 +80,18 @@ func (p Plan) Completed() Plan {
 	setDefault(&p.Shops, DefaultShops)
 	setDefault(&p.Workers, DefaultWorkers)
 	setDefault(&p.Retry, DefaultRetry)
+	requests, ends := p.Shape.Total()
+	if comparison && ends {
+		setDefault(&p.Requests, requests)
+		setDefault(&p.Stock, max(int64(requests)*stockOfShape/100, 1))
+	}
 	if comparison {
 		setDefault(&p.Stock, 100)
 		setDefault(&p.Lease, 2*time.Second)
 		setDefault(&p.Wait, 5*time.Second)
 		setDefault(&p.Parallel, 1)
-		if n, ends := p.Shape.Total(); ends {
-			setDefault(&p.Requests, n)
-		}
 	}
-	if len(p.ShopURLs) > 0 {
+	if len(p.Given) > 0 {
 		setDefault(&p.Parallel, 1)
 	}
 	setDefault(&p.Stock, 30)
@@ -126,6 +132,14 @@ func (p Plan) options() trial.Options {
 	}
 }
 
+// shops is how many shops sell.
+func (p Plan) shops() int {
+	if len(p.Given) > 0 {
+		return len(p.Given)
+	}
+	return p.Shops
+}
+
 // mysqlOptions are those of mysqld.
 func (p Plan) mysqlOptions() []string {
 	if !p.Binlog {
@@ -136,5 +150,5 @@ func (p Plan) mysqlOptions() []string {
 
 // LockOptions are those that decide what is expected of a strategy.
 func (p Plan) LockOptions() strategy.Options {
-	return strategy.Options{Lease: p.Lease, Wait: p.Wait, Retry: p.Retry, OneProcess: p.Shops == 1}
+	return strategy.Options{Lease: p.Lease, Wait: p.Wait, Retry: p.Retry, OneProcess: p.shops() == 1}
 }

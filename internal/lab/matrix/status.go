@@ -81,13 +81,23 @@ func (s *Status) Say(what string) {
 	}
 }
 
+// Warn prints a line that stays.
+func (s *Status) Warn(line string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.live {
+		fmt.Fprint(s.out, clearLine)
+	}
+	fmt.Fprintln(s.out, "warning:", line)
+}
+
 func (s *Status) begin(total int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.total = total
 }
 
-func label(c trial.Cell) string { return c.Strategy.Name + " " + c.Scenario.Name }
+func label(c trial.Cell) string { return c.Strategy.Name + ":" + c.Scenario.Name }
 
 func (s *Status) started(c trial.Cell) {
 	s.mu.Lock()

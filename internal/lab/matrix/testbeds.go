@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -47,7 +49,7 @@ func open(ctx context.Context, p Plan, status *Status) (_ *testbeds, err error) 
 			t.close()
 		}
 	}()
-	if len(p.ShopURLs) == 0 {
+	if len(p.Given) == 0 {
 		if t.rig, err = rig.New(); err != nil {
 			return nil, err
 		}
@@ -67,10 +69,10 @@ func open(ctx context.Context, p Plan, status *Status) (_ *testbeds, err error) 
 	if err := t.openStore(ctx, dsn); err != nil {
 		return nil, err
 	}
-	if err := t.openRedis(ctx); err != nil {
+	if err := t.openRedis(ctx, status); err != nil {
 		return nil, err
 	}
-	if len(p.ShopURLs) > 0 {
+	if len(p.Given) > 0 {
 		err = t.use(ctx)
 	} else {
 		status.Say("building and starting the shops")
@@ -106,7 +108,7 @@ func (t *testbeds) openStore(ctx context.Context, dsn string) (err error) {
 	return t.store.Migrate(ctx, slog.New(slog.DiscardHandler))
 }
 
-func (t *testbeds) openRedis(ctx context.Context) error {
+func (t *testbeds) openRedis(ctx context.Context, status *Status) error {
 	if t.plan.Redis == "" {
 		return nil
 	}
@@ -121,7 +123,28 @@ func (t *testbeds) openRedis(ctx context.Context) error {
 	if err := t.redis.Ping(connecting).Err(); err != nil {
 		return &AddressError{"redis", fmt.Errorf("cannot connect: %w", err)}
 	}
+	if t.plan.Trace && !announces(connecting, t.redis) {
+		status.Warn("the Redis of --redis announces no changes, so explanations do not know when a lock ended: " +
+			"redis-cli config set notify-keyspace-events '" + trial.Announced + "'")
+	}
 	return nil
+}
+
+// announces reports whether a Redis announces how locks change. A server that does not answer that
+// question may do so.
+func announces(ctx context.Context, client *redis.Client) bool {
+	const setting = "notify-keyspace-events"
+	answer, err := client.ConfigGet(ctx, setting).Result()
+	if err != nil {
+		return true
+	}
+	flags := strings.ReplaceAll(answer[setting], "A", "g$hx") // A is an alias of these and others
+	for _, flag := range trial.Announced {
+		if !strings.ContainsRune(flags, flag) {
+			return false
+		}
+	}
+	return true
 }
 
 // start starts the testbeds, each with shops and, unless one is given, with a Redis of its own.
@@ -146,7 +169,7 @@ func (t *testbeds) start(ctx context.Context, dsn string) error {
 			o.Quorum = 5
 		}
 	} else {
-		noQuorum = "it needs several Redis servers, and --redis gives one"
+		noQuorum = "needs several Redis servers, and --redis gives one"
 	}
 	t.benches = make([]trial.Bench, p.Parallel)
 	starting, ctx := errgroup.WithContext(ctx)
@@ -162,7 +185,7 @@ func (t *testbeds) start(ctx context.Context, dsn string) error {
 				Store: t.store, Testbed: testbed, Redis: t.redis, Alone: len(t.benches) == 1 && p.MySQL == "", NoQuorum: noQuorum,
 			}
 			for _, shop := range testbed.Shops {
-				t.benches[i].Shops = append(t.benches[i].Shops, shop.URL)
+				t.benches[i].Shops = append(t.benches[i].Shops, trial.Shop{URL: shop.URL, Trace: shop.Trace()})
 			}
 			return nil
 		})
@@ -175,26 +198,41 @@ func needsQuorum(c Pair) bool { return c.Strategy.NeedsQuorum }
 // use checks the shops that were given by address: they must be ready, in lab mode, and on the
 // database that the audit asks.
 func (t *testbeds) use(ctx context.Context) error {
-	bench := trial.Bench{Shops: t.plan.ShopURLs, Store: t.store, Redis: t.redis}
+	bench := trial.Bench{Shops: t.plan.Given, Store: t.store, Redis: t.redis}
 	probeWithin := func(url, by string) error {
 		waiting, cancel := context.WithTimeout(ctx, connectPatience)
 		defer cancel()
 		return probe(waiting, url, by, t.store)
 	}
 	quorum := slices.IndexFunc(t.plan.Pairs, needsQuorum)
-	for _, url := range t.plan.ShopURLs {
+	for _, shop := range t.plan.Given {
+		url := shop.URL
 		if err := probeWithin(url, "conditional"); err != nil {
 			return &AddressError{"shop " + Redacted(url), err}
+		}
+		if shop.Trace != "" && t.plan.Trace {
+			if err := readable(shop.Trace); err != nil {
+				return &AddressError{"shop " + Redacted(url), err}
+			}
 		}
 		if quorum < 0 {
 			continue
 		}
 		if err := probeWithin(url, t.plan.Pairs[quorum].Strategy.Name); err != nil {
-			bench.NoQuorum = fmt.Sprintf("%s: %v", Redacted(url), err)
+			bench.NoQuorum = fmt.Sprintf("needs several Redis servers. %s: %v", Redacted(url), err)
 		}
 	}
 	t.benches = []trial.Bench{bench}
 	return nil
+}
+
+// readable returns why the trace of a shop cannot be read. The shop made the file when it started.
+func readable(trace string) error {
+	file, err := os.Open(trace)
+	if err != nil {
+		return fmt.Errorf("its trace cannot be read: %w: want the file of its SHOP_TRACE", err)
+	}
+	return file.Close()
 }
 
 // Redacted is an address without its password.

@@ -156,12 +156,12 @@ func TestPageInTheBrowser(t *testing.T) {
 				t.Errorf("the surprise reads %q in the matrix", loud)
 			}
 
-			const cell = `article[id="set-ex-nx/late-release"]`
-			b.run(t, chromedp.Click(`.matrix a[href="#set-ex-nx/late-release"]`, chromedp.ByQuery), chromedp.WaitVisible(cell+" .lanes", chromedp.ByQuery), chromedp.WaitNotVisible("#overview", chromedp.ByQuery))
-			if hash := says[string](t, b, `decodeURIComponent(location.hash)`); hash != "#set-ex-nx/late-release" {
+			const cell = `article[id="set-ex-nx:late-release"]`
+			b.run(t, chromedp.Click(`.matrix a[href="#set-ex-nx:late-release"]`, chromedp.ByQuery), chromedp.WaitVisible(cell+" .lanes", chromedp.ByQuery), chromedp.WaitNotVisible("#overview", chromedp.ByQuery))
+			if hash := says[string](t, b, `decodeURIComponent(location.hash)`); hash != "#set-ex-nx:late-release" {
 				t.Errorf("the address ends with %s: it cannot be shared", hash)
 			}
-			b.until(t, `document.activeElement.textContent.startsWith('set-ex-nx under late-release')`) // the heading has the focus
+			b.until(t, `document.activeElement.textContent.startsWith('set-ex-nx:late-release')`) // the heading has the focus
 			if alarms := says[int](t, b, `document.querySelectorAll('`+cell+` .moment.alarm').length`); alarms < 2 {
 				t.Errorf("%d marks of the oversell, want its line and its text", alarms)
 			}
@@ -171,7 +171,7 @@ func TestPageInTheBrowser(t *testing.T) {
 			}
 
 			b.run(t, chromedp.Click(cell+" .back", chromedp.ByQuery), chromedp.WaitVisible("#overview .matrix", chromedp.ByQuery), chromedp.WaitNotVisible(cell, chromedp.ByQuery))
-			b.until(t, `document.activeElement.getAttribute('href') === '#set-ex-nx/late-release'`) // the cell one came from has it
+			b.until(t, `document.activeElement.getAttribute('href') === '#set-ex-nx:late-release'`) // the cell one came from has it
 			b.run(t, chromedp.KeyEvent(kb.ArrowUp), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter),
 				chromedp.WaitVisible(cell, chromedp.ByQuery), chromedp.KeyEvent(kb.Escape), chromedp.WaitNotVisible(cell, chromedp.ByQuery))
 
@@ -188,7 +188,7 @@ func TestPageInTheBrowser(t *testing.T) {
 func TestPageOnAPhone(t *testing.T) {
 	b := openBrowser(t)
 	address := pageFile(t)
-	for _, hash := range []string{"", "#redlock/pause"} {
+	for _, hash := range []string{"", "#redlock:pause"} {
 		b.run(t, chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile), chromedp.Navigate("about:blank"),
 			chromedp.Navigate(address+hash), chromedp.WaitReady("main", chromedp.ByQuery))
 		if width := says[int](t, b, `document.documentElement.scrollWidth`); width > 390 {
@@ -255,7 +255,7 @@ func TestScreenshot(t *testing.T) {
 	}
 	b := openBrowser(t)
 	var picture []byte
-	b.run(t, chromedp.EmulateViewport(1200, 840), chromedp.Navigate("file://"+html+"#"+r.Cells[0].Strategy+"/"+r.Cells[0].Scenario), chromedp.WaitVisible(".cell:target .lanes", chromedp.ByQuery),
+	b.run(t, chromedp.EmulateViewport(1200, 840), chromedp.Navigate("file://"+html+"#"+r.Cells[0].Name()), chromedp.WaitVisible(".cell:target .lanes", chromedp.ByQuery),
 		chromedp.ActionFunc(func(ctx context.Context) (err error) {
 			picture, err = cdpage.CaptureScreenshot().WithOptimizeForSpeed(false).Do(ctx)
 			return err

@@ -26,7 +26,7 @@ func (r Report) check() error {
 	for i, c := range r.Cells {
 		err := checkCell(c)
 		if err == nil && seen[placeOf(c)] {
-			err = fmt.Errorf("%s under %s is there for a second time", c.Strategy, c.Scenario)
+			err = fmt.Errorf("%s is there for a second time", c.Name())
 		}
 		if err != nil {
 			return fmt.Errorf("cells[%d]: %w", i, err)

@@ -3,11 +3,9 @@ package report
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/trial"
 )
@@ -17,29 +15,32 @@ import (
 func (t Terminal) Demo(compared, telling Report) {
 	t.heading("While nothing goes wrong:")
 	t.comparison(compared.Cells)
-	broke := slices.DeleteFunc(slices.Clone(telling.Cells), func(c trial.Result) bool {
-		return !c.Surprise() && (c.Verdict == scenario.Held || c.Verdict == scenario.Skipped)
-	})
-	if len(broke) > 0 {
+	broken := slices.DeleteFunc(slices.Clone(telling.Cells), func(c trial.Result) bool { return !broke(c) })
+	if len(broken) > 0 {
 		t.heading("Each strategy where it shows most: these broke.")
 		w := tabular.New()
-		slices.SortStableFunc(broke, telling.byStrategy)
-		for _, c := range broke {
-			w.AppendRow(table.Row{c.Strategy, c.Scenario, c.Because, t.verdict(c, counted(c))})
+		slices.SortStableFunc(broken, telling.byStrategy)
+		for _, c := range broken {
+			w.AppendRow(table.Row{c.Name(), c.Because, t.verdict(c, counted(c))})
 		}
-		t.print(w, table.Row{"strategy", "scenario", "because", "verdict"}, nil, 3)
+		t.print(w, table.Row{"cell", "because", "verdict"}, nil, 2)
 	}
-	both := Joined(compared, telling)
-	counts := map[scenario.Kind]int{}
-	for _, c := range both.Cells {
-		counts[c.Verdict]++
+	fmt.Fprintln(t.Out)
+	if held := wouldHaveHeldInAll(broken); held != "" {
+		fmt.Fprintln(t.Out, held)
 	}
-	var words []string
-	for _, kind := range []scenario.Kind{scenario.Oversold, scenario.Lied, scenario.Left, scenario.Stuck, scenario.Held} {
-		if counts[kind] > 0 {
-			words = append(words, fmt.Sprintf("%d %s", counts[kind], kind))
+	t.closing(Joined(compared, telling))
+}
+
+// wouldHaveHeldInAll names strategies whose properties hold wherever one of the cells broke.
+func wouldHaveHeldInAll(broken []trial.Result) string {
+	held := ""
+	for i, c := range broken {
+		one := wouldHaveHeld(c)
+		if i > 0 && one != held {
+			return ""
 		}
+		held = one
 	}
-	fmt.Fprintf(t.Out, "\n%s\n", strings.Join(words, ", "))
-	t.closing(both)
+	return held
 }

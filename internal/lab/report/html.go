@@ -89,10 +89,12 @@ type pageCell struct {
 	Done           string       // what the scenario does
 	Reason         string       // what the verdict rests on
 	Sentence       string       // why it ended as it did
+	WouldHaveHeld  string       // empty where nothing broke
 	Numbers        []pageNumber // in the comparison
 
 	Drawing, CloseUp template.HTML
 	CloseUpName      string
+	DrawingKey       []chartKey
 	Steps            []pageStep
 	Counts           []fact
 
@@ -189,7 +191,7 @@ func (p *pageData) compare(cells []trial.Result, pages map[place]pageCell) {
 
 func newPageCell(r trial.Result) pageCell {
 	r.Replay = brokenCommand(r.Replay, drawingWidth)
-	c := pageCell{Result: r, ID: r.Strategy + "/" + r.Scenario, Word: string(r.Verdict), Surprise: r.Surprise(), Reason: reason(r), Counts: counts(r)}
+	c := pageCell{Result: r, ID: r.Name(), Word: string(r.Verdict), Surprise: r.Surprise(), Reason: reason(r), Counts: counts(r)}
 	c.Link = template.URL("#" + c.ID)
 	switch r.Verdict {
 	case scenario.Oversold:
@@ -208,6 +210,7 @@ func newPageCell(r trial.Result) pageCell {
 			c.Key = append(c.Key, chartKey{string(o.outcome), o.name})
 		}
 	}
+	c.WouldHaveHeld = wouldHaveHeld(r)
 	if len(r.Timeline.Faults) > 0 {
 		c.Key = append(c.Key, chartKey{"shade", "fault"})
 	}
@@ -226,9 +229,36 @@ func (c *pageCell) draw(x *explain.Explanation) {
 		c.CloseUp = lanesDrawing(x, from, to, "The same, closer. "+c.Sentence)
 		c.CloseUpName = fmt.Sprintf("%.1f to %.1f ms", from, to)
 	}
+	c.DrawingKey = drawingKey(x)
 	for _, s := range x.Steps {
 		c.Steps = append(c.Steps, pageStep{At: fmt.Sprintf("%+.1f ms", s.AtMS), Who: said(x.Lanes[s.Lane].Name), Text: said(s.Text), Alarm: s.Alarm})
 	}
+}
+
+// drawingKey names the colours of a drawing that it has.
+func drawingKey(x *explain.Explanation) []chartKey {
+	has := map[explain.SpanKind]bool{}
+	for _, lane := range x.Lanes {
+		for _, s := range lane.Spans {
+			has[s.Kind] = true
+		}
+	}
+	var key []chartKey
+	for _, kind := range []struct {
+		explain.SpanKind
+		name string
+	}{
+		{explain.Waiting, "waits for the lock"}, {explain.Inside, "in its section"}, {explain.Faulty, "asleep, stopped, dead or cut off"},
+		{explain.Locked, "Redis has the lock"}, {explain.Value, "the stock in MySQL"},
+	} {
+		if has[kind.SpanKind] {
+			key = append(key, chartKey{"s-" + string(kind.SpanKind), kind.name})
+		}
+	}
+	if x.Both != nil {
+		key = append(key, chartKey{"both", "two in the section at once"})
+	}
+	return key
 }
 
 // counts are the numbers of a cell, without those that did not occur.
@@ -241,7 +271,7 @@ func counts(r trial.Result) []fact {
 		}
 	}
 	if r.Runs > 1 {
-		facts = append(facts, fact{Name: "runs as expected", Value: fmt.Sprintf("%d of %d", r.Agreed, r.Runs)})
+		facts = append(facts, fact{Name: "runs as predicted", Value: fmt.Sprintf("%d of %d", r.Agreed, r.Runs)})
 	}
 	return append(facts, fact{Name: "seed", Value: fmt.Sprint(r.Seed)})
 }
@@ -279,19 +309,6 @@ func (r Report) places() (strategies []strategy.Description, scenarios []scenari
 		}
 	}
 	return strategies, scenarios
-}
-
-// title is the result in one line.
-func (r Report) title() string {
-	surprises := len(r.Surprises())
-	switch {
-	case len(r.Cells) == 0:
-		return "nothing was measured"
-	case surprises == 0:
-		return fmt.Sprintf("%s, all as expected", plural(len(r.Cells), "cell"))
-	default:
-		return fmt.Sprintf("%s, %s", plural(len(r.Cells), "cell"), plural(surprises, "surprise"))
-	}
 }
 
 func plural(n int, word string) string {

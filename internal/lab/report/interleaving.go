@@ -17,17 +17,16 @@ const (
 	timeWidth    = 10
 )
 
-func (t Terminal) drawingWidth() int {
-	if t.Width == 0 {
-		return drawingWidth
-	}
-	return min(t.Width, drawingWidth)
-}
+func (t Terminal) drawingWidth() int { return min(t.width(), drawingWidth) }
 
 // Explain prints why a cell ended as it did: the cause, the interleaving in lanes, the
 // orders it speaks of, and how to see it again.
 func (t Terminal) Explain(c trial.Result) {
-	fmt.Fprintf(t.Out, "%s under %s: %s\n", t.paint(text.Colors{text.Bold}, c.Strategy), c.Scenario, t.verdict(c, counted(c)))
+	predicted := ""
+	if !c.Surprise() && c.Verdict != scenario.Skipped {
+		predicted = ", as predicted"
+	}
+	fmt.Fprintf(t.Out, "%s: %s%s\n", t.paint(text.Colors{text.Bold}, c.Name()), t.verdict(c, counted(c)), predicted)
 	if sc, err := scenario.ByName(c.Scenario); err == nil {
 		t.paragraph("what was done: " + sc.Doc)
 	}
@@ -39,6 +38,9 @@ func (t Terminal) Explain(c trial.Result) {
 	if x != nil {
 		t.interleaving(x)
 		t.rows(x)
+	}
+	if held := wouldHaveHeld(c); held != "" {
+		fmt.Fprintf(t.Out, "\n%s\n", held)
 	}
 	fmt.Fprintf(t.Out, "\nsold %d of %d, oversold %d, lost updates %d, by %s in %.1f s\n", c.Sold, c.InitialStock, c.Oversold, c.LostUpdates, plural(int(c.Requests), "request"), c.Seconds)
 	if c.Replay != "" {
@@ -242,12 +244,12 @@ func (t Terminal) rows(x *explain.Explanation) {
 	if len(x.Rows) == 0 {
 		return
 	}
-	fmt.Fprintln(t.Out, "\nThe orders in MySQL:")
+	fmt.Fprintln(t.Out, "\nThe orders in MySQL, with the place of their commits:")
 	for _, r := range x.Rows {
 		token := ""
 		if r.Token != 0 {
 			token = fmt.Sprintf(", token %d", r.Token)
 		}
-		fmt.Fprintf(t.Out, "  order %d (no. %d): request %s on %s read %d and wrote %d%s\n", r.ID, r.Nth, r.Request, r.Shop, r.Read, r.Written, token)
+		fmt.Fprintf(t.Out, "  order %d (commit %d): request %s on %s read %d and wrote %d%s\n", r.ID, r.Nth, r.Request, r.Shop, r.Read, r.Written, token)
 	}
 }

@@ -14,7 +14,7 @@ import (
 // matrix where there are several scenarios, and the surprises with the command that repeats them.
 func (r Report) Markdown(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%s**\n", r.title())
+	fmt.Fprintf(&b, "**%s**\n", markdownText(r.title()))
 	if r.Interrupted {
 		b.WriteString("\n**Interrupted: cells are missing.**\n")
 	}
@@ -42,7 +42,7 @@ func (r Report) Markdown(w io.Writer) error {
 		}
 	}
 	for _, c := range r.Surprises() {
-		fmt.Fprintf(&b, "\n**Surprise:** %s under %s: %s, expected %s. Again: %s\n", markdownCode(c.Strategy), markdownText(c.Scenario),
+		fmt.Fprintf(&b, "\n**Surprise:** %s: %s, expected %s. Again: %s\n", markdownCode(c.Name()),
 			markdownText(string(c.Verdict)), markdownText(string(c.Expected)), markdownCode(c.Replay))
 	}
 	e := r.Environment

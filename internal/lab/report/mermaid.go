@@ -45,7 +45,7 @@ func Mermaid(w io.Writer, c trial.Result) {
 // mermaidSentence writes a diagram with the sentence alone. Mermaid draws nothing without a
 // participant.
 func mermaidSentence(w io.Writer, c trial.Result) {
-	fmt.Fprintf(w, "  participant p0 as %s\n", mermaidText(c.Strategy+" under "+c.Scenario))
+	fmt.Fprintf(w, "  participant p0 as %s\n", mermaidText(c.Name()))
 	lines := strings.Split(text.WrapSoft(mermaidText(sentence(c)), 60), "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimSpace(line)

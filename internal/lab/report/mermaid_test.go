@@ -24,7 +24,7 @@ func TestADiagramWithoutStepsSaysItsSentence(t *testing.T) {
 		var out strings.Builder
 		tt.cell.Strategy, tt.cell.Scenario = "none", "failover"
 		Mermaid(&out, tt.cell)
-		want := "sequenceDiagram\n  participant p0 as none under failover\n  Note over p0: "
+		want := "sequenceDiagram\n  participant p0 as none:failover\n  Note over p0: "
 		if !strings.HasPrefix(out.String(), want) || !strings.Contains(out.String(), tt.says) || strings.Contains(out.String(), "p-1") {
 			t.Errorf("%q, want %q and %q", out.String(), want, tt.says)
 		}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/trial"
 )
 
@@ -16,8 +17,8 @@ var metrics = []metric{
 	{name: "requests", title: "requests", of: count(func(r trial.Result) int64 { return r.Requests }), shown: always},
 	{name: "sold", title: "sold", of: count(func(r trial.Result) int64 { return r.Sold }), outOf: initialStock, shown: inTerminal | inMarkdown | onPage | always},
 	{name: "remaining", title: "remaining", of: count(func(r trial.Result) int64 { return r.Remaining }), shown: always},
-	{name: "oversold", title: "over-\nsold", of: count(func(r trial.Result) int64 { return r.Oversold }), bad: true, shown: inTerminal | inMarkdown | onPage | always},
-	{name: "lost-updates", title: "lost\nup-\ndates", of: count(func(r trial.Result) int64 { return r.LostUpdates }), bad: true, shown: inTerminal | always, leave: 4},
+	{name: "oversold", title: "oversold", of: count(func(r trial.Result) int64 { return r.Oversold }), bad: true, shown: inTerminal | inMarkdown | onPage | always},
+	{name: "lost-updates", title: "lost\nupdates", of: count(func(r trial.Result) int64 { return r.LostUpdates }), bad: true, shown: inTerminal | always, leave: 4},
 	{name: "answered-sold", title: "answered as sold", of: count(func(r trial.Result) int64 { return r.Answered })},
 	{name: "sold-out", title: "sold\nout", of: count(func(r trial.Result) int64 { return r.SoldOut }), shown: inTerminal, leave: 5},
 	{name: "busy", title: "busy", of: count(func(r trial.Result) int64 { return r.Busy }), shown: inTerminal, leave: 6},
@@ -25,8 +26,8 @@ var metrics = []metric{
 	{name: "lost", title: "lock lost", of: count(func(r trial.Result) int64 { return r.Lost })},
 	{name: "conflict", title: "conflict", of: count(func(r trial.Result) int64 { return r.Conflict })},
 	{name: "refused", title: "refused", of: count(func(r trial.Result) int64 { return r.Refused })},
-	{name: "unknown", title: "un-\nknown", of: count(func(r trial.Result) int64 { return r.Unknown }), shown: inTerminal, leave: 2},
-	{name: "errors", title: "er-\nrors", of: count(func(r trial.Result) int64 { return r.Errors }), bad: true, shown: inTerminal, leave: 3},
+	{name: "unknown", title: "unknown", of: count(func(r trial.Result) int64 { return r.Unknown }), shown: inTerminal, leave: 2},
+	{name: "errors", title: "errors", of: count(func(r trial.Result) int64 { return r.Errors }), bad: true, shown: inTerminal, leave: 3},
 	{name: "orders-without-answer", title: "orders without an answer", of: count(func(r trial.Result) int64 { return r.OrdersWithoutAnswer })},
 	{name: "answers-without-order", title: "answers without an order", of: count(func(r trial.Result) int64 { return r.AnswersWithoutOrder }), bad: true},
 	{name: "duplicates", title: "duplicate orders", of: count(func(r trial.Result) int64 { return r.Duplicates }), bad: true},
@@ -40,6 +41,10 @@ var metrics = []metric{
 	{name: "corrected-p50", title: "p50 from the scheduled time, ms", of: number(func(r trial.Result) float64 { return r.Corrected.P50 }), ms: true, better: less},
 	{name: "corrected-p99", title: "p99 from the scheduled time, ms", of: number(func(r trial.Result) float64 { return r.Corrected.P99 }), ms: true, better: less},
 	{name: "corrected-max", title: "max from the scheduled time, ms", of: number(func(r trial.Result) float64 { return r.Corrected.Max }), ms: true, better: less},
+	{name: "sold-p50", title: "p50 of sales, ms", of: byOutcome(load.Sold, func(l trial.Latency) float64 { return l.P50 }), ms: true, better: less},
+	{name: "sold-p99", title: "p99 of sales, ms", of: byOutcome(load.Sold, func(l trial.Latency) float64 { return l.P99 }), ms: true, better: less},
+	{name: "busy-p99", title: "p99 of busy answers, ms", of: byOutcome(load.Busy, func(l trial.Latency) float64 { return l.P99 }), ms: true, better: less},
+	{name: "sold-out-p99", title: "p99 of sold-out answers, ms", of: byOutcome(load.SoldOut, func(l trial.Latency) float64 { return l.P99 }), ms: true, better: less},
 	{name: "redis-per-sale", title: "Redis\n/sale", of: perSale(func(c trial.Cost) float64 { return c.Redis }), better: less, shown: inMarkdown | onPage | inComparing, leave: 7},
 	{name: "database-per-sale", title: "database\n/sale", of: perSale(func(c trial.Cost) float64 { return c.Database }), better: less, shown: inMarkdown | onPage | inComparing, leave: 6},
 	{name: "seconds", title: "seconds", of: number(func(r trial.Result) float64 { return r.Seconds }), shown: always},
@@ -96,6 +101,14 @@ func perSale(of func(trial.Cost) float64) func(trial.Result) (float64, bool) {
 	}
 }
 
+// byOutcome is a latency of the answers with one outcome, from the scheduled time.
+func byOutcome(o load.Outcome, of func(trial.Latency) float64) func(trial.Result) (float64, bool) {
+	return func(r trial.Result) (float64, bool) {
+		l, ok := r.ByOutcome[o]
+		return of(l), ok
+	}
+}
+
 func initialStock(r trial.Result) int64 { return r.InitialStock }
 
 // dash stands for what is not known.
@@ -132,11 +145,16 @@ func (m metric) csvName() string {
 	return name
 }
 
-// metricsIn are the metrics that a table shows, of which a cell of it has at least one.
+// metricsIn are the metrics that a table shows: those that a cell of it has, and of counts those that
+// are not all 0.
 func metricsIn(where places, cells []trial.Result) []metric {
 	var found []metric
 	for _, m := range metrics {
-		if m.shown&where != 0 && slices.ContainsFunc(cells, func(c trial.Result) bool { _, ok := m.of(c); return ok }) {
+		worth := func(c trial.Result) bool {
+			v, ok := m.of(c)
+			return ok && (v != 0 || m.better != neither || m.outOf != nil)
+		}
+		if m.shown&where != 0 && slices.ContainsFunc(cells, worth) {
 			found = append(found, m)
 		}
 	}

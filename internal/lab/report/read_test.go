@@ -64,7 +64,7 @@ func TestDamageIsSaidInOneLine(t *testing.T) {
 		{bytes.Replace(damaged(t, []any{}, "cells"), []byte(`"interrupted":true`), []byte(`"interrupted":false`), 1), "cells are missing"},
 		{damaged(t, []any{nil}, "cells"), "cells[0]: strategy is missing"},
 		{damaged(t, "", "cells", 1, "verdict"), "cells[1]: verdict is missing"},
-		{damaged(t, second, "cells", 7), "cells[7]: none under contention is there for a second time"},
+		{damaged(t, second, "cells", 7), "cells[7]: none:contention is there for a second time"},
 		{damaged(t, -1, "cells", 0, "explanation", "steps", 0, "lane"), "explanation.steps[0]: from lane -1 "},
 		{damaged(t, 99, "cells", 0, "explanation", "steps", 0, "lane"), "explanation.steps[0]: from lane 99 "},
 		{damaged(t, 99, "cells", 0, "explanation", "steps", 0, "to"), "to 99, and there are 4 lanes"},

@@ -7,11 +7,14 @@ import (
 	"stocklock/internal/lab/trial"
 )
 
-// reason says in words what a cell's verdict rests on. It is empty where the cell held.
+// reason says in words what a cell's verdict rests on. It is empty where the cell held and
+// sold all.
 func reason(c trial.Result) string {
 	switch {
 	case c.Problem != "":
 		return c.Problem
+	case c.Degraded():
+		return fmt.Sprintf("sold %d of %d in %.0f s, with demand left", c.Sold, c.InitialStock, c.LoadMS/1000)
 	case c.Verdict == scenario.Oversold:
 		return fmt.Sprintf("%d orders for a stock of %d", c.Sold, c.InitialStock)
 	case c.Verdict == scenario.Lied:

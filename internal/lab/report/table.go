@@ -9,13 +9,17 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// print prints a table. A narrow terminal leaves out columns in the order of less, and a line names
-// them.
+// print prints a table. Where it has no room, columns with a largest width become narrower, and then
+// columns are left out in the order of less. A line names those.
 func (t Terminal) print(w table.Writer, header table.Row, columns []table.ColumnConfig, less ...int) {
 	w.AppendHeader(header)
 	w.SetColumnConfigs(columns)
 	whole := rendered(w)
 	shown := whole
+	for !t.fits(shown) && narrow(columns) {
+		w.SetColumnConfigs(columns)
+		shown = rendered(w)
+	}
 	var left []string
 	for _, n := range less {
 		if t.fits(shown) {
@@ -32,7 +36,21 @@ func (t Terminal) print(w table.Writer, header table.Row, columns []table.Column
 	}
 }
 
-func (t Terminal) fits(s string) bool { return t.Width == 0 || widthOf(s) <= t.Width }
+// narrowest is the width below which no text is broken.
+const narrowest = 24
+
+// narrow makes columns with a largest width narrower, and reports whether there was one.
+func narrow(columns []table.ColumnConfig) (narrowed bool) {
+	for i := range columns {
+		if columns[i].WidthMax > narrowest {
+			columns[i].WidthMax = max(columns[i].WidthMax-4, narrowest)
+			narrowed = true
+		}
+	}
+	return narrowed
+}
+
+func (t Terminal) fits(s string) bool { return widthOf(s) <= t.width() }
 
 func widthOf(s string) int {
 	widest := 0

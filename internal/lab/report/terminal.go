@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -19,8 +20,13 @@ import (
 type Terminal struct {
 	Out    io.Writer
 	Colour bool
-	Width  int // of a line, in columns; 0 where nothing wraps
+	Width  int // of a line, in columns; 0 for what is no terminal
 }
+
+// usualWidth fits the terminals that most people have, behind the prefix that Compose gives a line.
+const usualWidth = 100
+
+func (t Terminal) width() int { return cmp.Or(t.Width, usualWidth) }
 
 // Report prints the comparison under contention, the matrix where there is one, or else single
 // cells. Surprises come last.
@@ -29,6 +35,7 @@ func (t Terminal) Report(r Report) {
 	case r.onlyContention():
 		t.comparison(r.Cells)
 		t.sideBySide(r.Environment)
+		t.loads(r)
 	case r.isMatrix():
 		t.matrix(r)
 	default:
@@ -48,9 +55,12 @@ func (t Terminal) comparison(cells []trial.Result) {
 		for _, m := range shown {
 			row = append(row, m.text(c, whole))
 		}
-		w.AppendRow(append(row, t.verdict(c, string(c.Verdict))))
+		w.AppendRow(append(row, t.verdict(c, word(c))))
 	}
 	t.print(w, append(header, "verdict"), tabular.Right(2, len(shown)+1), leaveFirst(shown, 1)...)
+	if slices.ContainsFunc(cells, func(c trial.Result) bool { return c.Runs > 1 && !c.Surprise() }) {
+		t.wrapped("Of several runs, the numbers are those of the one with the median of sales per second.")
+	}
 }
 
 func (t Terminal) sideBySide(e Environment) {
@@ -67,10 +77,10 @@ func (t Terminal) singly(r Report) {
 		if sc, err := scenario.ByName(c.Scenario); err == nil {
 			done = sc.Doc
 		}
-		w.AppendRow(table.Row{c.Strategy, c.Scenario, done, c.Because, t.verdict(c, counted(c))})
+		w.AppendRow(table.Row{c.Name(), done, c.Because, t.verdict(c, counted(c))})
 	}
-	t.print(w, table.Row{"strategy", "scenario", "what is done to it", "because", "verdict"},
-		[]table.ColumnConfig{{Number: 3, WidthMax: 48, WidthMaxEnforcer: text.WrapSoft}}, 3, 4)
+	t.print(w, table.Row{"cell", "what is done to it", "because", "verdict"},
+		[]table.ColumnConfig{{Number: 2, WidthMax: 48, WidthMaxEnforcer: text.WrapSoft}}, 2, 3)
 }
 
 func (t Terminal) matrix(r Report) {
@@ -83,7 +93,33 @@ func (t Terminal) matrix(r Report) {
 		}
 		return t.short(c)
 	})
-	t.wrapped("held: sold exactly the stock · +N: oversold N · lied N: N answers without an order · left N: sold out with N units left · stuck: nothing is sold any more · – skipped · !! a surprise")
+	t.wrapped(legend(r.Cells))
+}
+
+// legend explains the words of a matrix that it has.
+func legend(cells []trial.Result) string {
+	has := map[string]bool{}
+	for _, c := range cells {
+		has[word(c)] = true
+	}
+	var said []string
+	for _, entry := range []struct{ word, says string }{
+		{string(scenario.Held), "held: sold exactly the stock"},
+		{degraded, degraded + ": oversold nothing, and left demand"},
+		{string(scenario.Oversold), "+N: oversold N"},
+		{string(scenario.Lied), "lied N: N answers without an order"},
+		{string(scenario.Left), "left N: sold out with N units left"},
+		{string(scenario.Stuck), "stuck: nothing is sold any more"},
+		{string(scenario.Skipped), dash + " skipped"},
+	} {
+		if has[entry.word] {
+			said = append(said, entry.says)
+		}
+	}
+	if slices.ContainsFunc(cells, trial.Result.Surprise) {
+		said = append(said, "!! a surprise")
+	}
+	return strings.Join(said, " · ")
 }
 
 // Expected prints the expected verdict of each wanted cell of these strategies.
@@ -135,55 +171,9 @@ func gridOf(strategies []strategy.Description, scenarios []scenario.Scenario, ce
 	return rendered(w)
 }
 
-func (t Terminal) closing(r Report) {
-	surprises := r.Surprises()
-	for _, c := range surprises {
-		fmt.Fprintf(t.Out, "%s %s under %s: %s, expected %s\n", t.paint(surprising, "surprise:"),
-			c.Strategy, c.Scenario, c.Verdict, c.Expected)
-		if why := reason(c); why != "" {
-			fmt.Fprintf(t.Out, "  %s\n", strings.ReplaceAll(why, "\n", "\n  "))
-		}
-		fmt.Fprintf(t.Out, "  again: %s\n", c.Replay)
-	}
-	for _, c := range r.Cells {
-		for _, why := range c.Spoiled {
-			fmt.Fprintf(t.Out, "repeated: %s under %s: %s\n", c.Strategy, c.Scenario, why)
-		}
-	}
-	skipped := map[string]string{}
-	for _, c := range r.Cells {
-		if c.Verdict == scenario.Skipped {
-			skipped[c.Scenario] = c.Problem
-		}
-	}
-	for _, sc := range scenario.All() {
-		if reason, ok := skipped[sc.Name]; ok {
-			fmt.Fprintf(t.Out, "skipped %s: %s\n", sc.Name, reason)
-		}
-	}
-	if r.Interrupted {
-		fmt.Fprintln(t.Out, "interrupted: cells are missing")
-	}
-	t.wrapped(fmt.Sprintf("%s, %d as expected, %s, %d skipped · %s",
-		plural(len(r.Cells), "cell"), len(r.Cells)-len(surprises)-countSkipped(r.Cells), plural(len(surprises), "surprise"), countSkipped(r.Cells),
-		strings.Join(r.Environment.short(), ", ")))
-}
-
-func countSkipped(cells []trial.Result) (n int) {
-	for _, c := range cells {
-		if c.Verdict == scenario.Skipped {
-			n++
-		}
-	}
-	return n
-}
-
 // wrapped prints a line of text, broken where the terminal ends.
 func (t Terminal) wrapped(s string) {
-	if t.Width > 0 {
-		s = text.WrapSoft(s, t.Width)
-	}
-	for _, line := range strings.Split(s, "\n") {
+	for _, line := range strings.Split(text.WrapSoft(s, t.width()), "\n") {
 		fmt.Fprintln(t.Out, strings.TrimSpace(line))
 	}
 }

@@ -77,7 +77,7 @@ func (t Threshold) Broken(r Report) []string {
 		if t.metric.ms {
 			unit = "ms"
 		}
-		lines = append(lines, fmt.Sprintf("--fail-if '%s': %s under %s has %s %s%s", t.spec, c.Strategy, c.Scenario, t.metric.name, short(v), unit))
+		lines = append(lines, fmt.Sprintf("--fail-if '%s': %s has %s %s%s", t.spec, c.Name(), t.metric.name, short(v), unit))
 	}
 	return lines
 }

@@ -23,6 +23,17 @@ var colours = map[scenario.Kind]text.Colors{
 // surprising is the colour of what was not expected, and of what got worse.
 var surprising = text.Colors{text.FgHiRed, text.Bold}
 
+// degraded is the word for a cell that held and sold less than was wanted.
+const degraded = "degraded"
+
+// word is the verdict in one word.
+func word(c trial.Result) string {
+	if c.Degraded() {
+		return degraded
+	}
+	return string(c.Verdict)
+}
+
 // counted is the verdict, and by how much.
 func counted(c trial.Result) string {
 	switch c.Verdict {
@@ -33,10 +44,10 @@ func counted(c trial.Result) string {
 	case scenario.Left:
 		return fmt.Sprintf("left %d", c.Remaining)
 	}
-	return string(c.Verdict)
+	return word(c)
 }
 
-// verdict is the word, and whether it was to be expected.
+// verdict is the word, and what was expected where that is something else.
 func (t Terminal) verdict(c trial.Result, word string) string {
 	switch {
 	case c.Surprise():
@@ -44,7 +55,7 @@ func (t Terminal) verdict(c trial.Result, word string) string {
 	case c.Verdict == scenario.Skipped:
 		return word
 	}
-	return t.paint(colours[c.Verdict], word+", as expected"+agreed(c))
+	return t.paint(colours[c.Verdict], word+agreed(c))
 }
 
 // short is a verdict that fits into the matrix.

@@ -138,7 +138,7 @@ func (r *Report) recoveryTable() string {
 
 func (r *Report) accountTable() string {
 	w := newTable("strategy", "items", "orders", "201s", "replayed", "in doubt\nat first", "refused", "oversold", "lost\nupdates",
-		"201 without\norder", "order with-\nout 201", "dupli-\ncates")
+		"201 without\norder", "order\nwithout 201", "duplicates")
 	for _, a := range r.Accounts {
 		w.AppendRow(table.Row{a.Strategy, a.Items, a.Orders, a.Answers, a.Replayed, a.Doubtful, a.Refused, a.Oversold, a.LostUpdates,
 			a.AnswersWithoutOrder, a.OrdersWithoutAnswer, a.Duplicates})

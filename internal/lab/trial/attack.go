@@ -29,8 +29,10 @@ type attack struct {
 	machine      stallWatch  // how long the machine let nothing happen
 	problems     problems    // what the harness did wrong
 	stuck        *standstill // nil while something is sold; set by the goroutine that paces the load
+	outOfTime    bool        // it was ended while it still sold
 	usage        *usage
 	traces       []traceFile
+	returns      *returns
 
 	background sync.WaitGroup // watches, interventions and restarts
 }
@@ -68,6 +70,7 @@ func (a *attack) run(ctx context.Context) error {
 		return err
 	}
 	a.restartTheDead(ctx)
+	a.returns = newReturns(ctx, a)
 	a.background.Go(func() { a.machine.watch(ctx) })
 	a.usage = a.startUsage(ctx)
 	a.begun = time.Now()
@@ -82,7 +85,11 @@ func (a *attack) run(ctx context.Context) error {
 	}
 	a.ended = time.Now()
 	a.usage.stop(a.progress.sales())
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	switch {
+	case !errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case a.progress.movedWithin(a.patience()):
+		a.outOfTime = true
+	default:
 		a.problems.add(fmt.Errorf("neither sold out nor stuck after %s", a.longest()))
 	}
 	a.problems.mu.Lock()
@@ -106,7 +113,7 @@ func (a *attack) next(ctx context.Context) load.Order {
 		a.await(ctx, h)
 	}
 	return load.Order{
-		Shop: a.bench.Shops[h.shop], ItemID: a.item.ItemID, Quantity: 1, RequestID: h.id,
+		Shop: a.bench.Shops[h.shop].URL, ItemID: a.item.ItemID, Quantity: 1, RequestID: h.id,
 		Strategy: a.cell.Strategy.Name, Run: a.item.ID, Fault: h.fault(), Nested: h.injection.Nested, Tag: h,
 	}
 }
@@ -120,6 +127,7 @@ func (a *attack) answered(answer load.Answer) {
 		a.usage.stop(a.progress.sales())
 	}
 	close(h.done)
+	a.returns.watch(h)
 }
 
 // fault is what the shop is asked to do. Additional work is a short sleep.

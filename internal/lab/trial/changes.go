@@ -6,17 +6,25 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/strategy"
 	"stocklock/internal/testserver"
 )
 
-// watchLocks records every change of the item's lock that the testbed's own Redis servers announce,
-// until ctx ends. It changes their settings, so it leaves servers alone that were given by address.
-// Without traces it watches nothing: the two are read together.
+// watchLocks records every change of the item's lock that the Redis servers announce, until ctx
+// ends. It makes the testbed's own servers announce them. A server that was given by address keeps
+// its settings. Without traces it watches nothing: the two are read together.
 func (a *attack) watchLocks(ctx context.Context) error {
-	if len(a.traces) == 0 || a.bench.Testbed.Redis() == nil {
+	if len(a.traces) == 0 {
 		return nil
+	}
+	if a.bench.Testbed == nil || a.bench.Testbed.Redis() == nil {
+		if a.bench.Redis == nil {
+			return nil
+		}
+		return a.watch(ctx, explain.Primary, a.bench.Redis, func() {})
 	}
 	watched := map[string]*testserver.Redis{explain.Primary: a.bench.Testbed.Redis()}
 	if quorum := a.bench.Testbed.Quorum; a.cell.Strategy.NeedsQuorum {
@@ -28,34 +36,38 @@ func (a *attack) watchLocks(ctx context.Context) error {
 		watched[explain.Replica] = replica
 	}
 	for name, server := range watched {
-		if err := a.watch(ctx, name, server); err != nil {
+		client := server.Client()
+		if err := client.ConfigSet(ctx, "notify-keyspace-events", Announced).Err(); err != nil {
+			client.Close()
+			return fmt.Errorf("make %s announce changes: %w", name, err)
+		}
+		if err := a.watch(ctx, name, client, func() { client.Close() }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-const keyspace = "__keyspace@0__:"
+// Announced is the value of notify-keyspace-events with which Redis announces how locks change: K, by
+// key; g, $, h and x, DEL and EXPIRE, strings, hashes, and keys that expire.
+const Announced = "Kg$hx"
 
-func (a *attack) watch(ctx context.Context, name string, server *testserver.Redis) error {
-	client := server.Client()
-	// K: by key; g, $, h, x: DEL and EXPIRE, strings, hashes, expired keys.
-	if err := client.ConfigSet(ctx, "notify-keyspace-events", "Kg$hx").Err(); err != nil {
-		client.Close()
-		return fmt.Errorf("make %s announce changes: %w", name, err)
-	}
+// watch records what a server announces, and calls done at the end.
+func (a *attack) watch(ctx context.Context, name string, client *redis.Client, done func()) error {
+	keyspace := fmt.Sprintf("__keyspace@%d__:", client.Options().DB)
 	var channels []string
 	for _, key := range lockKeys(a.item) {
 		channels = append(channels, keyspace+key)
 	}
 	announced := client.Subscribe(ctx, channels...)
 	if _, err := announced.Receive(ctx); err != nil { // the confirmation of the first channel
-		client.Close()
+		announced.Close()
+		done()
 		return fmt.Errorf("listen to %s: %w", name, err)
 	}
 	stop := context.AfterFunc(ctx, func() { announced.Close() })
 	a.background.Go(func() {
-		defer client.Close()
+		defer done()
 		defer stop()
 		defer announced.Close()
 		for {

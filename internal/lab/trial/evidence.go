@@ -21,14 +21,12 @@ type traceFile struct {
 }
 
 func (a *attack) markTraces() {
-	if a.bench.Testbed == nil {
-		return
-	}
-	for _, shop := range a.bench.Testbed.Shops {
-		if shop.Trace() == "" {
+	for _, shop := range a.bench.Shops {
+		if shop.Trace == "" {
+			a.traces = nil
 			return
 		}
-		f := traceFile{path: shop.Trace()}
+		f := traceFile{path: shop.Trace}
 		if info, err := os.Stat(f.path); err == nil {
 			f.from = info.Size()
 		}

@@ -19,12 +19,12 @@ import (
 // await watches, in the background, for the moment at which the request reaches its fault's point.
 // Then it intervenes in the testbed as the plan says, and relieves it when the request is done.
 func (a *attack) await(ctx context.Context, h *hit) {
-	if a.bench.Testbed == nil {
+	trace := a.bench.Shops[h.shop].Trace
+	if trace == "" {
 		return
 	}
-	shop := a.bench.Testbed.Shops[h.shop]
 	a.background.Go(func() {
-		if !reached(ctx, shop.Trace(), h.id, h.injection.Fault.Point, h.done) {
+		if !reached(ctx, trace, h.id, h.injection.Fault.Point, h.done) {
 			a.customers.missed(h.injection)
 			return
 		}

@@ -97,6 +97,13 @@ func (p *progress) standsStill(stock int64, patience time.Duration) bool {
 	return p.sold < stock && p.soldOut == 0 && !underWay && time.Since(p.last) > patience
 }
 
+// movedWithin reports whether something was sold, or a fault ended, within a time before now.
+func (p *progress) movedWithin(d time.Duration) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return time.Since(p.last) <= d
+}
+
 // over reports whether there is nothing more to learn. A fixed load ends when all requests are
 // sent, the others when the faults are over and all is sold. Either ends when nothing is sold any
 // more.

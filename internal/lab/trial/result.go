@@ -45,6 +45,12 @@ type Result struct {
 	Latency        Latency `json:"latency_ms"`           // of answered requests, from sent to answered
 	Corrected      Latency `json:"latency_corrected_ms"` // from the scheduled time: differs only with a rate
 
+	// ByOutcome has the latencies of each outcome, from the scheduled time.
+	ByOutcome map[load.Outcome]Latency `json:"latency_by_outcome_ms,omitempty"`
+	Steps     []Step                   `json:"steps,omitempty"`      // of a load whose rate changes
+	LoadMS    float64                  `json:"load_ms,omitempty"`    // how long requests were sent and answered
+	RanOutMS  float64                  `json:"ran_out_ms,omitempty"` // with a rate: when the first answer said sold out
+
 	Distribution []Bucket `json:"distribution,omitempty"`
 	Timeline     Timeline `json:"timeline,omitzero"`
 	CostPerSale  *Cost    `json:"cost_per_sale,omitempty"` // nil where it could not be counted
@@ -54,6 +60,7 @@ type Result struct {
 	Because  scenario.Decisive `json:"because"`           // of Expected
 	Waiting  *Waiting          `json:"waiting,omitempty"` // where the verdict is stuck
 	Problem  string            `json:"reason,omitempty"`  // why it is invalid or skipped, as the harness says it
+	Unfit    Unfit             `json:"unfit,omitempty"`   // of a skipped cell: what of it cannot run here
 	Spoiled  []string          `json:"spoiled,omitempty"` // the problems of earlier tries, which are not counted
 	Seconds  float64           `json:"seconds"`
 	Replay   string            `json:"replay,omitempty"`
@@ -92,6 +99,20 @@ func newResult(c Cell, o Options, shops int) *Result {
 	}
 }
 
+// Unfit says which part of a cell cannot be run here.
+type Unfit string
+
+const (
+	UnfitStrategy Unfit = "strategy"
+	UnfitScenario Unfit = "scenario"
+)
+
+// Name is the cell as --cells has it.
+func (r Result) Name() string { return r.Strategy + ":" + r.Scenario }
+
+// Degraded reports whether nothing was broken, and less was sold than there was demand for.
+func (r Result) Degraded() bool { return r.Verdict == scenario.Held && r.Remaining > 0 }
+
 // Surprise reports whether the verdict differs from what the strategy's properties promise, in
 // either direction. A skipped cell is no surprise.
 func (r Result) Surprise() bool { return r.Verdict != scenario.Skipped && r.Verdict != r.Expected }
@@ -111,6 +132,7 @@ func (r Result) scenario() scenario.Scenario {
 // count counts the answers.
 func (r *Result) count(a *attack) {
 	answered, scheduled := newHistogram(), newHistogram()
+	byOutcome := map[load.Outcome]*hdrhistogram.Histogram{}
 	var lastSale time.Time
 	counts := map[load.Outcome]int64{}
 	for _, h := range a.customers.hits {
@@ -122,6 +144,10 @@ func (r *Result) count(a *attack) {
 		if h.Status != 0 {
 			observe(answered, h.Latency)
 			observe(scheduled, at.Sub(h.scheduled))
+			if byOutcome[h.Outcome] == nil {
+				byOutcome[h.Outcome] = newHistogram()
+			}
+			observe(byOutcome[h.Outcome], at.Sub(h.scheduled))
 		}
 		if h.Outcome == load.Sold && at.After(lastSale) {
 			lastSale = at
@@ -132,6 +158,14 @@ func (r *Result) count(a *attack) {
 	r.Fenced, r.Lost, r.Conflict = counts[load.Fenced], counts[load.Lost], counts[load.Conflict]
 	r.Refused, r.Errors = counts[load.Refused], counts[load.Failed]
 	r.Latency, r.Corrected, r.Distribution = percentiles(answered), percentiles(scheduled), distribution(answered)
+	r.ByOutcome = map[load.Outcome]Latency{}
+	for outcome, latencies := range byOutcome {
+		r.ByOutcome[outcome] = percentiles(latencies)
+	}
+	r.LoadMS = milliseconds(a.ended.Sub(a.begun))
+	if !a.o.Shape.IsZero() {
+		r.Steps, r.RanOutMS = a.steps(), milliseconds(a.ranOut())
+	}
 	if cost, ok := a.usage.perSale(); ok {
 		r.CostPerSale = &cost
 	}

@@ -32,6 +32,20 @@ func (s *stallWatch) watch(ctx context.Context) {
 	}
 }
 
+// maybeStalled says why a shop may have stalled, where no trace says how long its sales were inside:
+// an ordinary sale took longer than a lease from sent to answered.
+func (a *attack) maybeStalled() string {
+	if len(a.traces) > 0 {
+		return ""
+	}
+	for _, h := range a.customers.hits {
+		if !h.injection.HasFault() && h.Status != 0 && h.Latency > a.o.Lease {
+			return fmt.Sprintf("an ordinary request took %s, longer than a lease, and no trace says where", h.Latency.Round(time.Millisecond))
+		}
+	}
+	return ""
+}
+
 // stalled describes the longest gap if it was long enough to change the verdict on a cell.
 func (s *stallWatch) stalled(lease time.Duration) string {
 	gap := time.Duration(s.gap.Load())

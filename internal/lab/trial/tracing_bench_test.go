@@ -49,7 +49,7 @@ func BenchmarkTracing(b *testing.B) {
 		}
 		at := Bench{Store: store, Testbed: testbed}
 		for _, shop := range testbed.Shops {
-			at.Shops = append(at.Shops, shop.URL)
+			at.Shops = append(at.Shops, Shop{URL: shop.URL, Trace: shop.Trace()})
 		}
 		return at
 	}

@@ -32,7 +32,7 @@ import (
 
 // Bench is where cells run, one at a time.
 type Bench struct {
-	Shops   []string     // base URLs
+	Shops   []Shop
 	Store   *stock.Store // for the item and the audit, apart from the shops' own
 	Testbed *rig.Testbed // nil where servers and shops were given by address
 	// Redis is where locks are looked at without a Testbed. It may be nil.
@@ -40,6 +40,12 @@ type Bench struct {
 	// Alone means that no other bench uses the same MySQL, so that its counts are this bench's.
 	Alone    bool
 	NoQuorum string // why strategies that need a quorum cannot run here; empty where they can
+}
+
+// Shop is one of the shops that sell.
+type Shop struct {
+	URL   string
+	Trace string // the file that it writes its trace to, empty without one
 }
 
 // Cell is what to run.
@@ -95,8 +101,9 @@ type attempt struct {
 
 func runOnce(ctx context.Context, b Bench, c Cell, o Options) (attempt, error) {
 	r := newResult(c, o, len(b.Shops))
-	if reason := unfit(b, c, o); reason != "" {
-		r.conclude(verdict{kind: scenario.Skipped, problem: reason})
+	if why := unfit(b, c, o); why.reason != "" {
+		r.Unfit = why.what
+		r.conclude(verdict{kind: scenario.Skipped, problem: why.reason})
 		return attempt{result: r}, nil
 	}
 	if err := b.ready(ctx); err != nil {
@@ -146,7 +153,7 @@ func runOnce(ctx context.Context, b Bench, c Cell, o Options) (attempt, error) {
 		return attempt{}, err
 	}
 	if r.Surprise() && v.kind != scenario.Invalid {
-		if why := cmp.Or(evidence.Stall(), a.machine.stalled(o.Lease)); why != "" {
+		if why := cmp.Or(evidence.Stall(), a.machine.stalled(o.Lease), a.maybeStalled()); why != "" {
 			v = spoiled("%s, but the machine stalled: %s", v.kind, why)
 			r.conclude(v)
 		}
@@ -159,23 +166,32 @@ func runOnce(ctx context.Context, b Bench, c Cell, o Options) (attempt, error) {
 	return attempt{result: r, records: a.customers.records(), again: v.again}, nil
 }
 
-// unfit says why a cell cannot be run here.
-func unfit(b Bench, c Cell, o Options) string {
+// misfit is why a cell cannot be run here, and whether its strategy or its scenario is the cause.
+type misfit struct {
+	what   Unfit
+	reason string
+}
+
+// unfit says why a cell cannot be run here. The reason is empty where it can.
+func unfit(b Bench, c Cell, o Options) misfit {
 	switch {
 	case c.Scenario.Needs == scenario.Rig && (b.Testbed == nil || !b.Testbed.CommandsServers()):
-		return "it commands servers, and these were given by address"
+		return misfit{UnfitScenario, "needs servers that loadtest has started, and these were given by address. " +
+			"Run it without --mysql, --redis and --shop, or with docker compose run --rm lab"}
 	case c.Scenario.ShortWait && o.Wait >= o.Lease:
-		return fmt.Sprintf("it needs a wait shorter than the lease, and these are %s and %s", o.Wait, o.Lease)
+		return misfit{UnfitScenario, fmt.Sprintf("needs a wait shorter than the lease, and these are %s and %s", o.Wait, o.Lease)}
 	case c.Strategy.NeedsQuorum:
-		return b.NoQuorum
+		return misfit{UnfitStrategy, b.NoQuorum}
 	default:
-		return ""
+		return misfit{}
 	}
 }
 
-// ready repairs the testbed if something of it does not work.
+// ready repairs the testbed if something of it does not work. It waits for shops that were given by
+// address and are still being restarted.
 func (b Bench) ready(ctx context.Context) error {
 	if b.Testbed == nil {
+		b.awaitShops(ctx)
 		return nil
 	}
 	broken := b.Testbed.Check(ctx)

@@ -55,6 +55,8 @@ func judge(r *Result, a *attack) verdict {
 	case a.stuck != nil:
 		r.Waiting = a.stuck.waiting()
 		return verdict{kind: scenario.Stuck}
+	case r.Remaining > 0 && r.Sold > 0 && (a.cell.Scenario.FixedLoad || a.outOfTime):
+		return verdict{kind: scenario.Held} // it is degraded: demand was left
 	case r.Remaining > 0:
 		return invalid("the attack ended with %d of %d unsold", r.Remaining, r.InitialStock)
 	case a.cell.Scenario.Attacks == strategy.Renews && a.cell.Strategy.Properties.Has.Includes(strategy.Renews) && longWorkNeverSells(a.customers.hits):
@@ -70,7 +72,7 @@ func judge(r *Result, a *attack) verdict {
 // without a guard does not have every point.
 func (a *attack) missedEveryPoint() bool {
 	guarded := a.cell.Strategy.Guard != "nothing"
-	return a.bench.Testbed != nil && guarded && a.progress.reached == 0 && a.customers.sentFault()
+	return len(a.traces) > 0 && guarded && a.progress.reached == 0 && a.customers.sentFault()
 }
 
 // endsSoldOut reports whether the last sale was followed by answers that say sold out.

@@ -54,6 +54,9 @@ func TestJudge(t *testing.T) {
 		{"no shop answers", Result{Remaining: 3}, stuckWith(
 			&hit{Answer: load.Answer{Sent: time.Now()}}, &hit{Answer: load.Answer{Sent: time.Now().Add(time.Second), Err: errors.New("refused")}}), scenario.Invalid},
 		{"the attack ended too early", Result{Remaining: 3}, &attack{}, scenario.Invalid},
+		{"the load ended with units left", Result{Remaining: 3, Sold: 9}, with(scenario.Scenario{FixedLoad: true}, sold), scenario.Held},
+		{"the load ended, and nothing was sold", Result{Remaining: 3}, with(scenario.Scenario{FixedLoad: true}), scenario.Invalid},
+		{"time was up while it sold", Result{Remaining: 3, Sold: 9}, &attack{outOfTime: true}, scenario.Held},
 		{"an answer without an order", Result{AnswersWithoutOrder: 1}, &attack{}, scenario.Lied},
 		{"an answer without an order, and oversold", Result{AnswersWithoutOrder: 1, Oversold: 1}, &attack{}, scenario.Oversold},
 		{"an answer without an order, and units left", Result{AnswersWithoutOrder: 1, Remaining: 3}, with(scenario.Scenario{}, sold, soldOut), scenario.Lied},

@@ -15,7 +15,7 @@
   let last = null;
   const openCell = () => {
     const id = decodeURIComponent(location.hash.slice(1));
-    return id.includes('/') && document.getElementById(id);
+    return id.includes(':') && document.getElementById(id);
   };
   const follow = () => {
     const cell = openCell();

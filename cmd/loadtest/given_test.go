@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/trial"
+	"stocklock/internal/stock"
+	"stocklock/internal/testserver"
+)
+
+// TestGivenShopsAreExplained gives two shops by address, with their traces. A cell that breaks is
+// explained from the traces and from what Redis announces, as one of the lab's own shops would be.
+// The settings of the given Redis stay as they were.
+func TestGivenShopsAreExplained(t *testing.T) {
+	testserver.NeedsServers(t)
+	r, err := rig.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	mysql, err := r.MySQL(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := stock.Open(mysql.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	redis, err := r.Redis(t.Context(), testserver.RedisOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redis.Client()
+	defer client.Close()
+	const setting = "notify-keyspace-events"
+	if err := client.ConfigSet(t.Context(), setting, "KA").Err(); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	result := filepath.Join(dir, "result.json")
+	args := []string{"run", "--cells", "set-ex-nx:overrun,redlock:overrun,redlock:contention,none:failover,none:partition", "--json", result, "--draw",
+		"--lease", "500ms", "--wait", "375ms", "--mysql", mysql.DSN(), "--redis", redis.URL()}
+	for _, name := range []string{"a", "b"} {
+		trace := filepath.Join(dir, name)
+		shop, err := r.Shop(t.Context(), rig.ShopOptions{Name: name, Env: map[string]string{
+			"SHOP_MYSQL": mysql.DSN(), "SHOP_REDIS": redis.URL(), "SHOP_LAB": "true", "SHOP_LEASE": "500ms", "SHOP_WAIT": "375ms",
+			"SHOP_RETRY": "2ms", "SHOP_LAB_WORK": "10ms", "SHOP_TRACE": trace, "SHOP_LOG_LEVEL": "error",
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, "--shop", shop.URL+"="+trace)
+	}
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), args, &out, &errs); code != exitExpected {
+		t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
+	}
+	if got, err := client.ConfigGet(t.Context(), setting).Result(); err != nil || strings.Contains(got[setting], "$") {
+		t.Errorf("%s is %q now: want it left alone", setting, got[setting])
+	}
+	for _, want := range []string{"skipped failover, partition: ", "skipped redlock: ", "set-ex-nx:overrun: oversold", "expired", "Would have held: "} {
+		if strings.Count(out.String(), want) == 0 {
+			t.Errorf("no %q in:\n%s", want, out.String())
+		}
+	}
+	saved, err := report.Read(result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range saved.Cells {
+		switch {
+		case c.Strategy == "redlock" && c.Unfit != trial.UnfitStrategy, c.Strategy == "none" && c.Unfit != trial.UnfitScenario:
+			t.Errorf("%s is skipped for its %q", c.Name(), c.Unfit)
+		case c.Verdict == scenario.Oversold && (c.Explanation == nil || c.Explanation.Cause != explain.Overrun || c.FaultsMet == 0):
+			t.Errorf("%s met %d faults and is explained by %+v, want %s", c.Name(), c.FaultsMet, c.Explanation, explain.Overrun)
+		}
+	}
+	var explained bytes.Buffer
+	if code := run(t.Context(), []string{"explain", "set-ex-nx:overrun", "--from", result}, &explained, &errs); code != exitExpected ||
+		!strings.Contains(explained.String(), "lock in redis") && !strings.Contains(explained.String(), "lock in Redis") {
+		t.Errorf("explained from the saved result with exit code %d:\n%s", code, explained.String())
+	}
+}

@@ -1,0 +1,181 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/trial"
+	"stocklock/internal/strategy"
+)
+
+// closing prints what is to be said under a table, and last what the run came to.
+func (t Terminal) closing(r Report) {
+	for _, c := range r.Surprises() {
+		t.wrapped(fmt.Sprintf("%s %s: %s, expected %s", t.paint(surprising, "surprise:"), c.Name(), c.Verdict, c.Expected))
+		if why := reason(c); why != "" {
+			fmt.Fprintf(t.Out, "  %s\n", strings.ReplaceAll(why, "\n", "\n  "))
+		}
+		fmt.Fprintf(t.Out, "  again: %s\n", brokenCommand(c.Replay, t.drawingWidth()-2))
+	}
+	for _, c := range r.Cells {
+		for _, why := range c.Spoiled {
+			t.wrapped(fmt.Sprintf("repeated: %s: %s", c.Name(), why))
+		}
+		if c.Degraded() {
+			t.wrapped(fmt.Sprintf("%s: %s: %s", degraded, c.Name(), reason(c)))
+		}
+	}
+	for _, line := range skipped(r.Cells) {
+		t.wrapped(line)
+	}
+	if r.Interrupted {
+		fmt.Fprintln(t.Out, "interrupted: cells are missing")
+	}
+	t.wrapped(fmt.Sprintf("%s · %s", r.title(), strings.Join(r.Environment.short(), ", ")))
+}
+
+// skipped has a line for each problem for which cells were skipped. It names the strategies or the
+// scenarios that cannot run here.
+func skipped(cells []trial.Result) []string {
+	names := map[string][]string{} // by problem
+	var problems []string
+	for _, c := range cells {
+		if c.Verdict != scenario.Skipped {
+			continue
+		}
+		name := c.Name()
+		switch c.Unfit {
+		case trial.UnfitStrategy:
+			name = c.Strategy
+		case trial.UnfitScenario:
+			name = c.Scenario
+		}
+		if names[c.Problem] == nil {
+			problems = append(problems, c.Problem)
+		}
+		if !slices.Contains(names[c.Problem], name) {
+			names[c.Problem] = append(names[c.Problem], name)
+		}
+	}
+	var lines []string
+	for _, problem := range problems {
+		lines = append(lines, fmt.Sprintf("skipped %s: %s", strings.Join(names[problem], ", "), problem))
+	}
+	return lines
+}
+
+// title is the result in one line: how many cells ended how, and whether that was predicted.
+func (r Report) title() string {
+	if len(r.Cells) == 0 {
+		return "nothing was measured"
+	}
+	ran, counts := 0, map[string]int{}
+	for _, c := range r.Cells {
+		counts[word(c)]++
+		if c.Verdict != scenario.Skipped {
+			ran++
+		}
+	}
+	var ended []string
+	for _, kind := range []string{string(scenario.Oversold), string(scenario.Lied), string(scenario.Left), string(scenario.Stuck),
+		string(scenario.Held), degraded, string(scenario.Invalid), string(scenario.Skipped)} {
+		if n := counts[kind]; n > 0 {
+			ended = append(ended, fmt.Sprintf("%d %s", n, kind))
+			delete(counts, kind)
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(counts)) { // those of a newer loadtest
+		ended = append(ended, fmt.Sprintf("%d %s", counts[kind], kind))
+	}
+	surprises := len(r.Surprises())
+	switch {
+	case surprises > 0:
+		ended = append(ended, plural(surprises, "surprise"))
+	case ran == 1:
+		ended = append(ended, "as predicted")
+	case ran > 1:
+		ended = append(ended, "all as predicted")
+	}
+	return fmt.Sprintf("%s: %s", plural(len(r.Cells), "cell"), strings.Join(ended, ", "))
+}
+
+// broke reports whether something went wrong in a cell, as expected or not.
+func broke(c trial.Result) bool {
+	return c.Surprise() || c.Verdict != scenario.Held && c.Verdict != scenario.Skipped
+}
+
+// Next prints what to do after a run: the commands as the user types them, who calls the program by
+// this name. saved is the file with the result, empty for none.
+func (t Terminal) Next(r Report, program, saved string) {
+	var lines []string
+	broken := slices.DeleteFunc(slices.Clone(r.Cells), func(c trial.Result) bool { return !broke(c) })
+	slices.SortStableFunc(broken, func(a, b trial.Result) int {
+		// A surprise comes first, and then what a fault broke: contention needs no explanation.
+		return rank(a) - rank(b)
+	})
+	if len(broken) > 0 {
+		explain := program + " explain " + broken[0].Name()
+		if saved != "" && saved != "-" {
+			explain += " --from " + saved
+		}
+		lines = append(lines, explain)
+	}
+	if !r.isMatrix() {
+		lines = append(lines, program+" run --strategies all --scenarios all")
+	}
+	for i, line := range lines {
+		lead := "next:"
+		if i > 0 {
+			lead = "     "
+		}
+		fmt.Fprintln(t.Out, lead, line)
+	}
+}
+
+func rank(c trial.Result) int {
+	switch {
+	case c.Surprise():
+		return 0
+	case c.Comparable():
+		return 2
+	}
+	return 1
+}
+
+// advised are the ways that the documents name first, in this order.
+var advised = []string{"fenced-relative", "for-update"}
+
+// wouldHaveHeld names strategies whose properties hold where a cell broke, empty where it did not
+// break or none is known.
+func wouldHaveHeld(c trial.Result) string {
+	sc, err := scenario.ByName(c.Scenario)
+	if err != nil || !broke(c) || c.Verdict == scenario.Held || c.Verdict == scenario.Invalid {
+		return ""
+	}
+	var names []string
+	for _, name := range advised {
+		if s, err := strategy.Find(name, strategy.All()); err == nil && sc.Expected(s.Properties) == scenario.Held && name != c.Strategy {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "Would have held: " + strings.Join(names, ", ")
+}
+
+// Drawings explains the cells that broke, the first of each cause.
+func (t Terminal) Drawings(r Report) {
+	seen := map[string]bool{}
+	for _, c := range r.inOrder() {
+		if !broke(c) || c.Explanation == nil || seen[string(c.Explanation.Cause)] {
+			continue
+		}
+		seen[string(c.Explanation.Cause)] = true
+		t.Explain(c)
+		fmt.Fprintln(t.Out)
+	}
+}

@@ -1,0 +1,99 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/tabular"
+	"stocklock/internal/lab/trial"
+)
+
+// loads prints what a load with a rate showed: the latencies of each kind of answer, and a row for
+// each step of a rate that changes.
+func (t Terminal) loads(r Report) {
+	if r.Environment.Rate == "" {
+		return
+	}
+	t.latencies(r.Cells)
+	t.steps(r.Cells)
+	for _, c := range r.Cells {
+		if warning := ranOut(c); warning != "" {
+			t.wrapped(warning)
+		}
+	}
+}
+
+func (t Terminal) latencies(cells []trial.Result) {
+	w := tabular.New()
+	for _, c := range cells {
+		for _, o := range []struct {
+			load.Outcome
+			name  string
+			count int64
+		}{{load.Sold, "sold", c.Answered}, {load.Busy, "busy", c.Busy}, {load.Conflict, "conflict", c.Conflict}, {load.SoldOut, "sold out", c.SoldOut}} {
+			if l, ok := c.ByOutcome[o.Outcome]; ok {
+				w.AppendRow(table.Row{c.Strategy, o.name, o.count, whole(l.P50), whole(l.P95), whole(l.P99), whole(l.Max)})
+			}
+		}
+	}
+	if w.Length() == 0 {
+		return
+	}
+	t.heading("Latency by answer, in milliseconds from the scheduled time")
+	t.print(w, table.Row{"strategy", "answer", "requests", "p50", "p95", "p99", "max"}, tabular.Right(3, 7))
+}
+
+func (t Terminal) steps(cells []trial.Result) {
+	w := tabular.New()
+	var knees []string
+	for _, c := range cells {
+		for _, s := range c.Steps {
+			keeps := "yes"
+			if !s.KeptUp {
+				keeps = t.paint(surprising, "no")
+			}
+			w.AppendRow(table.Row{c.Strategy, whole(s.Rate), s.Requests, s.Sold, s.Busy, s.SoldOut, whole(s.SalesPerSecond),
+				whole(s.Latency.P50), whole(s.Latency.P99), keeps})
+		}
+		if len(c.Steps) > 0 {
+			knees = append(knees, fmt.Sprintf("%s: %s", c.Strategy, knee(c.Steps)))
+		}
+	}
+	if len(knees) == 0 {
+		return
+	}
+	t.heading("Step by step: p50 and p99 of sales, in milliseconds from the scheduled time")
+	t.print(w, table.Row{"strategy", "requests\n/s", "requests", "sold", "busy", "sold\nout", "sales\n/s", "p50", "p99", "keeps\nup"},
+		tabular.Right(2, 9))
+	for _, k := range knees {
+		t.wrapped(k)
+	}
+}
+
+// knee says up to which rate sales keep up with requests.
+func knee(steps []trial.Step) string {
+	for i, s := range steps {
+		switch {
+		case s.KeptUp:
+		case i == 0:
+			return fmt.Sprintf("does not keep up with the first step, %s requests/s: %s sales/s", whole(s.Rate), whole(s.SalesPerSecond))
+		default:
+			return fmt.Sprintf("the knee is at %s requests/s. At %s it makes %s sales/s", whole(steps[i-1].Rate), whole(s.Rate), whole(s.SalesPerSecond))
+		}
+	}
+	return fmt.Sprintf("keeps up with every step, to %s requests/s", whole(steps[len(steps)-1].Rate))
+}
+
+// enough is the part of a load with a rate for which the stock should last.
+const enough = 0.75
+
+// ranOut is a warning for a cell whose stock was sold long before the load ended, empty for others.
+func ranOut(c trial.Result) string {
+	if c.RanOutMS == 0 || c.RanOutMS > enough*c.LoadMS {
+		return ""
+	}
+	return fmt.Sprintf("warning: %s: the stock of %d was sold after %.1f of %.1f s, and what came later measures sold-out answers. "+
+		"Without --stock, the stock lasts for a --rate with an end.", c.Name(), c.InitialStock, c.RanOutMS/1000, c.LoadMS/1000)
+}
