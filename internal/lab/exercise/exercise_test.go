@@ -146,7 +146,14 @@ func TestBuildSaysWhatTheCompilerSays(t *testing.T) {
 // write puts an answer into the checkout for as long as the test runs: sell with this body.
 func write(t *testing.T, e Exercise, sell string) Answer {
 	t.Helper()
-	folder, err := os.MkdirTemp(".", "bound")
+	root, err := Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(root, "exercises"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	folder, err := os.MkdirTemp(filepath.Join(root, "exercises"), "bound")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +166,7 @@ func write(t *testing.T, e Exercise, sell string) Answer {
 	if err := os.WriteFile(filepath.Join(folder, "mine.go"), []byte(code), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return Answer{e, path.Join("internal/lab/exercise", filepath.Base(folder)), "mine"}
+	return Answer{e, path.Join("exercises", filepath.Base(folder)), "mine"}
 }
 
 func TestWriteLeavesWhatIsThere(t *testing.T) {
