@@ -44,18 +44,19 @@ func (errSilent) Error() string   { return "" }
 func (e errSilent) Unwrap() error { return e.error }
 
 type commands struct {
-	Demo    demoCommand    `cmd:"" help:"Compare five strategies, then break each strategy where it shows most. About a minute."`
-	Run     runCommand     `cmd:"" help:"Run strategies under scenarios and show what was oversold."`
-	Explain explainCommand `cmd:"" help:"Run one cell, or take it from a saved result, and show the interleaving that broke it, or what prevented that."`
-	Report  reportCommand  `cmd:"" help:"Make any form of report from saved results, or compare two of them."`
-	Serve   serveCommand   `cmd:"" help:"Serve the page on which a room predicts, runs, watches and steps through cells."`
-	Soak    soakCommand    `cmd:"" help:"Sell for a long time while everything goes wrong at once, and count."`
-	Crashes crashesCommand `cmd:"" help:"Sell a million units while a shop is killed every two seconds, and compare answers with orders."`
-	Scale   scaleCommand   `cmd:"" help:"Measure how sales grow with items, shops and Redis servers, as ratios."`
-	Step    stepCommand    `cmd:"" help:"Play two or three sales request by request, in an order that you choose."`
-	Explore exploreCommand `cmd:"" help:"Run every order of the requests of two or three sales, and show the shortest that fails."`
-	Judge   judgeCommand   `cmd:"" help:"Hold what a strategy declares against scenarios and explorations, property by property."`
-	List    listCommand    `cmd:"" help:"Describe the strategies, their properties, and the scenarios."`
+	Demo     demoCommand     `cmd:"" help:"Compare five strategies, then break each strategy where it shows most. About a minute."`
+	Run      runCommand      `cmd:"" help:"Run strategies under scenarios and show what was oversold."`
+	Explain  explainCommand  `cmd:"" help:"Run one cell, or take it from a saved result, and show the interleaving that broke it, or what prevented that."`
+	Report   reportCommand   `cmd:"" help:"Make any form of report from saved results, or compare two of them."`
+	Serve    serveCommand    `cmd:"" help:"Serve the page on which a room predicts, runs, watches and steps through cells."`
+	Soak     soakCommand     `cmd:"" help:"Sell for a long time while everything goes wrong at once, and count."`
+	Crashes  crashesCommand  `cmd:"" help:"Sell a million units while a shop is killed every two seconds, and compare answers with orders."`
+	Scale    scaleCommand    `cmd:"" help:"Measure how sales grow with items, shops and Redis servers, as ratios."`
+	Step     stepCommand     `cmd:"" help:"Play two or three sales request by request, in an order that you choose."`
+	Explore  exploreCommand  `cmd:"" help:"Run every order of the requests of two or three sales, and show the shortest that fails."`
+	Judge    judgeCommand    `cmd:"" help:"Hold what a strategy declares against scenarios and explorations, property by property."`
+	Exercise exerciseCommand `cmd:"" help:"Begin an exercise of the course, or check your solution. Needs Go and a checkout."`
+	List     listCommand     `cmd:"" help:"Describe the strategies, their properties, and the scenarios."`
 }
 
 const description = `Sells limited stock through many strategies, breaks things on purpose, and shows what each of them oversold.
@@ -81,6 +82,7 @@ Examples:
     loadtest soak --minutes 10 --seed 1                        # everything goes wrong at once
     loadtest crashes --sales 100000                            # kill -9, one shop after the other
     loadtest list properties
+    loadtest exercise 3 --check                                # have you solved it?
 
 Without --mysql, --redis and --shop it starts servers and shops of its own, and ends them. The same
 --seed keeps which request meets which fault. It does not keep in which order requests are served.

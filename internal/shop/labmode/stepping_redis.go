@@ -61,22 +61,25 @@ func (h redisSteps) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// loads sends a script with its source after the server did not know it: both requests are one
-// step.
+// loads sends a script with its source. Where the server did not know it before, both requests are
+// one step.
 func (h redisSteps) loads(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
 	source := fmt.Sprint(cmd.Args()[1])
 	sum := sha1.Sum([]byte(source))
 	h.learn(hex.EncodeToString(sum[:]), source)
 	before := takeUnloaded(ctx)
+	if before.request.name == "" { // it comes with its source at once
+		r := request{server: h.server, text: redisText(append([]any{"EVALSHA", hex.EncodeToString(sum[:])}, cmd.Args()[2:]...))}
+		r.name, r.background = h.scriptStep(ctx, hex.EncodeToString(sum[:]))
+		number, order := h.wait(ctx, r)
+		before = unloaded{r, number, order}
+	}
 	if before.number != 0 {
 		late, cancel := lateStart(ctx, time.Now())
 		defer cancel()
 		ctx = late
 	}
 	err := next(ctx, cmd)
-	if before.request.name == "" { // of the shop's own
-		before.request = request{server: h.server, name: "script", text: redisText(append([]any{"EVALSHA", hex.EncodeToString(sum[:])}, cmd.Args()[2:]...))}
-	}
 	if told := h.done(ctx, before.request, before.number, before.order, redisAnswer(cmd, err), real(err)); before.order.Lose {
 		cmd.SetErr(told)
 		return told

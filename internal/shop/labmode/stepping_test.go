@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"stocklock/internal/sale"
 )
 
@@ -102,6 +104,49 @@ func TestARequestOfNoSaleIsShownAndNotHeld(t *testing.T) {
 		t.Errorf("shown as %+v", done)
 	}
 }
+
+func TestAScriptSentWithItsSourceIsOneStep(t *testing.T) {
+	for _, sent := range []struct {
+		name  string
+		known bool // the server was first asked for the script by its sum, and did not know it
+	}{{"EVAL at once", false}, {"EVAL after EVALSHA", true}} {
+		s, scheduler := newStepper(t)
+		ctx, _ := s.Sale(t.Context(), "r-1", unhooked)
+		steps := redisSteps{s, RedisServer}
+		answered := make(chan error, 1)
+		go func() {
+			if sent.known {
+				asked := redis.NewCmd(ctx, "EVALSHA", "sum", 1, "stock:1")
+				steps.ProcessHook(func(context.Context, redis.Cmder) error { return noScript{} })(ctx, asked)
+			}
+			answered <- steps.ProcessHook(func(context.Context, redis.Cmder) error { return nil })(ctx, redis.NewCmd(ctx, "EVAL", "return 1", 1, "stock:1"))
+		}()
+		hold := scheduler.next()
+		if hold.SHA != "" {
+			hold = scheduler.next() // the source came first
+		}
+		if hold.Hold == 0 || hold.Name != "acquire" {
+			t.Fatalf("%s: reported as %+v, want a step that is held", sent.name, hold)
+		}
+		scheduler.order(StepOrder{Go: hold.Hold})
+		if err := <-answered; err != nil {
+			t.Errorf("%s: %v", sent.name, err)
+		}
+		done := scheduler.next()
+		if done.SHA != "" {
+			done = scheduler.next()
+		}
+		if done.Done != hold.Hold {
+			t.Errorf("%s: then %+v, want the end of the same step", sent.name, done)
+		}
+	}
+}
+
+// noScript is what Redis answers to EVALSHA for a script that it does not have.
+type noScript struct{}
+
+func (noScript) Error() string { return "NOSCRIPT No matching script. Please use EVAL." }
+func (noScript) RedisError()   {}
 
 func TestNothingIsHeldForASchedulerThatHasGone(t *testing.T) {
 	s, scheduler := newStepper(t)

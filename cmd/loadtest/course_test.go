@@ -1,0 +1,218 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/testserver"
+)
+
+// In a lesson, a comment before a console block says what of its output has to be the same in each
+// run, and the block has the command with what it printed once:
+//
+//	<!-- check: oversold 1 | cause:no-lock -->
+//	```console
+//	$ loadtest step none A.select B.select --draw
+//	```
+//
+// A cause stands for its sentence. "exit 1" wants that exit code. Words in a table stand for a line
+// that has all of them. Where a text is wrapped does not matter. A block that is not run says why: <!-- not checked: why -->.
+var lessonBlock = regexp.MustCompile("(?:<!-- (check|not checked): ([^\n]*) -->\n)?```console\n((?s:.*?))```")
+
+var updateLessons = flag.Bool("update-lessons", false, "put into the lessons what their commands print now")
+
+const courseFolder = "../../docs/course"
+
+// lesson is a block with a command.
+type lessonCommand struct {
+	kind, marks string // of the comment
+	block       string
+	args        []string
+}
+
+// lessonCommands reads the console blocks of a page.
+func lessonCommands(page string) []lessonCommand {
+	var all []lessonCommand
+	for _, m := range lessonBlock.FindAllStringSubmatch(page, -1) {
+		command, _, _ := strings.Cut(m[3], "\n")
+		all = append(all, lessonCommand{kind: m[1], marks: m[2], block: m[3], args: words(strings.TrimPrefix(command, "$ loadtest "))})
+	}
+	return all
+}
+
+// words splits a command line, without its comment.
+func words(line string) []string {
+	line, _, _ = strings.Cut(line, " #")
+	return strings.Fields(line)
+}
+
+// lessons are the English pages of the course.
+func lessons(t *testing.T) []string {
+	t.Helper()
+	pages, err := filepath.Glob(filepath.Join(courseFolder, "[0-9]-*.md"))
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("there are no lessons: %v", err)
+	}
+	return slices.DeleteFunc(pages, func(p string) bool { return strings.HasSuffix(p, chineseSuffix) })
+}
+
+const chineseSuffix = ".zh-CN.md"
+
+func readPage(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// TestLessonsAreMarked holds each command of a lesson to a mark, the printed output to the marked
+// words, and the Chinese page to the commands of the English one.
+func TestLessonsAreMarked(t *testing.T) {
+	for _, path := range lessons(t) {
+		page := readPage(t, path)
+		commands := lessonCommands(page)
+		if len(commands) == 0 {
+			t.Errorf("%s has no command", path)
+		}
+		for _, c := range commands {
+			switch c.kind {
+			case "":
+				t.Errorf("%s: a block has no mark: want <!-- check: WORDS --> or <!-- not checked: WHY --> before it:\n%s", path, c.block)
+			case "check":
+				for _, wrong := range missing(c.marks, c.block) {
+					t.Errorf("%s: %s: the page does not show %s", path, strings.Join(c.args, " "), wrong)
+				}
+			}
+		}
+		chinese := strings.TrimSuffix(path, ".md") + chineseSuffix
+		translated := lessonCommands(readPage(t, chinese))
+		if len(translated) != len(commands) {
+			t.Errorf("%s has %d commands, and %s %d", path, len(commands), chinese, len(translated))
+			continue
+		}
+		for i, c := range commands {
+			if translated[i].marks != c.marks && c.kind == "check" || translated[i].block != c.block {
+				t.Errorf("%s: command %d is not as in %s: %q", chinese, i+1, path, c.args)
+			}
+		}
+	}
+}
+
+// missing lists the marked words that an output does not have.
+func missing(marks, out string) []string {
+	var wrong []string
+	inOneLine := strings.Join(strings.Fields(out), " ")
+	for mark := range strings.SplitSeq(marks, " | ") {
+		if strings.HasPrefix(mark, "exit ") {
+			continue
+		}
+		if cause, is := strings.CutPrefix(mark, "cause:"); is {
+			if mark = schedule.Cause(cause).Doc(); mark == "" {
+				wrong = append(wrong, fmt.Sprintf("%q, which is no cause", cause))
+				continue
+			}
+		}
+		if !strings.Contains(inOneLine, mark) && !anyLineHas(out, strings.Fields(mark)) {
+			wrong = append(wrong, fmt.Sprintf("%q", mark))
+		}
+	}
+	return wrong
+}
+
+func anyLineHas(out string, all []string) bool {
+	for line := range strings.Lines(out) {
+		if !slices.ContainsFunc(all, func(word string) bool { return !strings.Contains(line, word) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestLessons runs each command of each lesson, and looks for the words that the lesson marks. With
+// -update-lessons it puts what was printed into the pages of both languages.
+func TestLessons(t *testing.T) {
+	testserver.NeedsServers(t)
+	shop := filepath.Join(t.TempDir(), "shop")
+	if out, err := exec.Command("go", "build", "-tags", "lab", "-o", shop, "../shop").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	t.Setenv("LOADTEST_SHOP_BINARY", shop)
+	t.Setenv("LOADTEST_AS", "loadtest")
+	for _, path := range lessons(t) {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			t.Parallel()
+			page := readPage(t, path)
+			for _, c := range lessonCommands(page) {
+				if c.kind != "check" {
+					continue
+				}
+				var out, errs bytes.Buffer
+				code := run(t.Context(), c.args, &out, &errs)
+				if wrong := missing(c.marks, out.String()); len(wrong) > 0 || code != wantedCode(c.marks) {
+					t.Errorf("loadtest %s: exit code %d, does not print %s\n%s%s", strings.Join(c.args, " "), code, wrong, out.String(), errs.String())
+					continue
+				}
+				if *updateLessons {
+					command, _, _ := strings.Cut(c.block, "\n")
+					printed := shopBinary.ReplaceAllString(strings.TrimRight(out.String(), "\n"), "")
+					putIntoPages(t, path, c.block, command+"\n"+printed+"\n")
+				}
+			}
+		})
+	}
+}
+
+// shopBinary is in the command that a run prints only because this test builds the shop once.
+var shopBinary = regexp.MustCompile(`(?: \\\n *| )--shop-binary \S+`)
+
+func wantedCode(marks string) int {
+	code := 0
+	for mark := range strings.SplitSeq(marks, " | ") {
+		fmt.Sscanf(mark, "exit %d", &code)
+	}
+	return code
+}
+
+// putIntoPages replaces a block in the English page and, where there is one, in the Chinese page.
+func putIntoPages(t *testing.T, path, block, by string) {
+	t.Helper()
+	for _, p := range []string{path, strings.TrimSuffix(path, ".md") + chineseSuffix} {
+		content, err := os.ReadFile(p)
+		if err != nil {
+			continue
+		}
+		changed := strings.Replace(string(content), "```console\n"+block+"```", "```console\n"+by+"```", 1)
+		if err := os.WriteFile(p, []byte(changed), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestWhatIsNoExerciseIsOneLine(t *testing.T) {
+	for args, want := range map[string]string{
+		"exercise 4":         "lesson 4 has no exercise: want one of 1, 2, 3, 5, 7",
+		"exercise 4 --check": "lesson 4 has no exercise",
+		"exercise --check":   "--check wants a lesson",
+		"exercise three":     "three",
+	} {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), strings.Fields(args), &out, &errs); code != exitUsage || strings.Count(errs.String(), "\n") != 1 || !strings.Contains(errs.String(), want) {
+			t.Errorf("loadtest %s: exit code %d, %q, want %d and one line with %q", args, code, errs.String(), exitUsage, want)
+		}
+	}
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"exercise"}, &out, &errs); code != 0 || strings.Count(out.String(), "\n") != 5 {
+		t.Errorf("loadtest exercise: exit code %d, %q, %q", code, out.String(), errs.String())
+	}
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"stocklock/internal/lab/exercise"
+	"stocklock/internal/lab/schedule"
+)
+
+type exerciseCommand struct {
+	Lesson int  `arg:"" optional:"" help:"The lesson whose exercise it is. Without one, all are listed."`
+	Check  bool `help:"Build the shop with your solution, and run what decides. Under a minute on a machine that has nothing else to do."`
+}
+
+// Help is shown under the flags.
+func (*exerciseCommand) Help() string {
+	return `Needs Go and a checkout of stocklock. Each exercise is one Go file, which this command writes into the checkout.
+
+    loadtest exercise            # list the exercises
+    loadtest exercise 3          # begin that of lesson 3
+    loadtest exercise 3 --check  # is it solved?
+
+Exit codes: 0 solved, 1 not solved, 2 bad usage, 3 the harness failed, which says nothing about the solution.`
+}
+
+func (c *exerciseCommand) Run(ctx context.Context, s streams) error {
+	if c.Lesson == 0 {
+		if c.Check {
+			return usage("--check wants a lesson: loadtest exercise 3 --check")
+		}
+		for _, e := range exercise.All() {
+			fmt.Fprintf(s.out, "loadtest exercise %d  %s\n", e.Lesson, e.Task)
+		}
+		return nil
+	}
+	e, err := exercise.Of(c.Lesson)
+	if err != nil {
+		return usage("%w", err)
+	}
+	root, err := exercise.Root()
+	if err != nil {
+		return usage("%w", err)
+	}
+	if !c.Check {
+		return c.begin(s, e, root)
+	}
+	return c.check(ctx, s, e, root)
+}
+
+func (c *exerciseCommand) begin(s streams, e exercise.Exercise, root string) error {
+	written, err := e.Write(root)
+	if err != nil {
+		return err
+	}
+	begun := "Your code is there already"
+	if written {
+		begun = "Begin in"
+	}
+	fmt.Fprintf(s.out, "Exercise %d: %s.\n%s: %s\nThen: loadtest exercise %d --check\n", e.Lesson, e.Task, begun, e.File(), e.Lesson)
+	return nil
+}
+
+func (c *exerciseCommand) check(ctx context.Context, s streams, e exercise.Exercise, root string) error {
+	if _, err := os.Stat(filepath.Join(root, e.File())); errors.Is(err, os.ErrNotExist) {
+		return usage("%s is not there: loadtest exercise %d writes it", e.File(), e.Lesson)
+	}
+	// The program stays, so that a schedule that fails can be played again.
+	program := filepath.Join(e.Folder(), "shop")
+	fmt.Fprintf(s.out, "Exercise %d: %s\n", e.Lesson, e.Task)
+	err := exercise.Build(ctx, root, filepath.Join(root, program), e.Mine())
+	if said, not := exercise.Compiler(err); not {
+		fmt.Fprintf(s.out, "  does not build:\n%s\n", said)
+		return errSurprised
+	}
+	if err != nil {
+		return err
+	}
+	done := func(step string) {
+		clearProgress(s)
+		fmt.Fprintf(s.out, "  holds: %s\n", step)
+	}
+	done("it builds")
+	checker, err := exercise.Open(ctx, filepath.Join(root, program))
+	if err != nil {
+		return err
+	}
+	defer checker.Close()
+	if isTerminal(s.err) {
+		checker.Progress = func(step string, done, left int) {
+			fmt.Fprintf(s.err, "\r\x1b[2K%s: %d run, %d known to be left", step, done, left)
+		}
+	}
+	v, err := checker.Check(ctx, e.Mine(), done)
+	clearProgress(s)
+	if err != nil {
+		return err
+	}
+	if v.Solved {
+		fmt.Fprintln(s.out, "Solved.")
+		return nil
+	}
+	fmt.Fprintf(s.out, "  fails: %s\n\n", v.Cause)
+	if v.Cell != "" {
+		fmt.Fprintf(s.out, "%s: ", v.Cell)
+	}
+	fmt.Fprintln(s.out, v.Said)
+	if v.Record != nil {
+		fmt.Fprintf(s.out, "loadtest step mine %s --shop-binary %s --draw\n\n", v.Record.Listed, program)
+		schedule.Draw(s.out, *v.Record, widthOf(s.out))
+	}
+	return errSurprised
+}

@@ -1,0 +1,190 @@
+// Package docs has the tests of the pages: links lead somewhere, and translations are up to date.
+package docs
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+const root = ".."
+
+// pages lists the Markdown files of the repository by their paths below it.
+func pages(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() && path != root && (strings.HasPrefix(name, ".") || slices.Contains([]string{"bin", "out", "exercises", "testdata"}, name)) {
+			return filepath.SkipDir
+		}
+		if strings.HasSuffix(name, ".md") {
+			relative, err := filepath.Rel(root, path)
+			if err != nil {
+				return err
+			}
+			all = append(all, relative)
+		}
+		return nil
+	})
+	if err != nil || len(all) < 50 {
+		t.Fatalf("found %d pages: %v", len(all), err)
+	}
+	return all
+}
+
+var (
+	fence   = regexp.MustCompile("(?ms)^[ \t]*```.*?^[ \t]*```")
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	code    = regexp.MustCompile("`[^`\n]*`")
+)
+
+// TestLinksLeadSomewhere holds each link inside the repository to a file, and to a heading of it.
+func TestLinksLeadSomewhere(t *testing.T) {
+	for _, page := range pages(t) {
+		content := read(t, page)
+		for _, m := range link.FindAllStringSubmatch(prose(content), -1) {
+			target, err := url.Parse(m[1])
+			if err != nil || target.Scheme != "" {
+				continue
+			}
+			file := page
+			if target.Path != "" {
+				file = filepath.Join(filepath.Dir(page), filepath.FromSlash(target.Path))
+			}
+			if _, err := os.Stat(filepath.Join(root, file)); err != nil {
+				t.Errorf("%s links to %s, which is not there", page, m[1])
+				continue
+			}
+			if target.Fragment != "" && strings.HasSuffix(file, ".md") && !slices.Contains(anchors(read(t, file)), target.Fragment) {
+				t.Errorf("%s links to %s: %s has no such heading", page, m[1], file)
+			}
+		}
+	}
+}
+
+// prose is a page without its blocks and pieces of code.
+func prose(page string) string { return code.ReplaceAllString(fence.ReplaceAllString(page, ""), "`") }
+
+// anchors are the names under which a page's headings can be linked to.
+func anchors(page string) []string {
+	var all []string
+	for _, m := range heading.FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1) {
+		var b strings.Builder
+		for _, r := range strings.ToLower(m[1]) {
+			switch {
+			case r == ' ':
+				b.WriteByte('-')
+			case unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_':
+				b.WriteRune(r)
+			}
+		}
+		name := b.String()
+		for n := 1; slices.Contains(all, name); n++ {
+			name = fmt.Sprintf("%s-%d", b.String(), n)
+		}
+		all = append(all, name)
+	}
+	return all
+}
+
+func read(t *testing.T, page string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(root, page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+const chinese = ".zh-CN.md"
+
+// translations has a line for each page that there is in two languages: the English page, and what
+// both were when somebody last made them say the same.
+const translations = "translations.txt"
+
+var record = flag.Bool("record-translations", false, "the pages say the same in both languages now: note that")
+
+// TestTranslations finds a page that has changed in one language and not in the other. What a
+// command has printed is not compared.
+func TestTranslations(t *testing.T) {
+	noted := map[string]string{}
+	content, err := os.ReadFile(translations)
+	if err != nil && !*record {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(content)) {
+		page, sums, _ := strings.Cut(strings.TrimSpace(line), " ")
+		noted[page] = sums
+	}
+	var now bytes.Buffer
+	found := 0
+	for _, translated := range pages(t) {
+		english, is := strings.CutSuffix(translated, chinese)
+		if !is {
+			continue
+		}
+		found++
+		english += ".md"
+		sums := sum(read(t, english)) + " " + sum(read(t, translated))
+		fmt.Fprintf(&now, "%s %s\n", english, sums)
+		if before := noted[english]; before != sums && !*record {
+			t.Errorf("%s: %s. Make both say the same, then: go test ./docs -run TestTranslations -record-translations",
+				english, changed(before, sums))
+		}
+	}
+	if found == 0 {
+		t.Error("no page is translated")
+	}
+	if *record {
+		if err := os.WriteFile(translations, now.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func changed(before, now string) string {
+	wasEnglish, wasChinese, _ := strings.Cut(before, " ")
+	english, chinese, _ := strings.Cut(now, " ")
+	switch {
+	case before == "":
+		return "it has a translation that nobody has noted"
+	case wasEnglish == english:
+		return "only the Chinese page has changed"
+	case wasChinese == chinese:
+		return "only the English page has changed"
+	}
+	return "both pages have changed"
+}
+
+var console = regexp.MustCompile("(?ms)^```console\n.*?^```")
+
+// sum is a short sum of what a page says, without what its commands have printed.
+func sum(page string) string {
+	page = console.ReplaceAllStringFunc(page, func(block string) string {
+		var commands strings.Builder
+		for line := range strings.Lines(block) {
+			if strings.HasPrefix(line, "$ ") {
+				commands.WriteString(line)
+			}
+		}
+		return commands.String()
+	})
+	h := sha256.Sum256([]byte(page))
+	return hex.EncodeToString(h[:8])
+}

@@ -1,0 +1,109 @@
+package exercise
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"stocklock/internal/lab/schedule"
+)
+
+// Bounds of what a pupil's code may do in one run.
+const (
+	maxRequests = 200
+	maxSilence  = 10 * time.Second
+)
+
+// failure is what is wrong with the pupil's code besides what a schedule shows.
+type failure struct {
+	cause Cause
+	said  string
+}
+
+func (f failure) Error() string { return f.said }
+
+// Is makes a stage take a failure for final: it does not play the run again.
+func (f failure) Is(target error) bool { return target == schedule.ErrCannot }
+
+// bounded plays runs on a stage, and ends one that sends too much, says nothing, or crashes.
+type bounded struct{ *schedule.Stage }
+
+func (b bounded) Play(ctx context.Context, p schedule.Plan, choose func() schedule.Chooser) (schedule.Record, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silent := failure{TooSilent, fmt.Sprintf("nothing was heard of the shops for %s: does the code wait for itself?", maxSilence)}
+	alarm := time.AfterFunc(maxSilence, func() { cancel(silent) })
+	defer alarm.Stop()
+	heard := time.Now()
+	var tooMany error
+	record, err := b.Stage.Play(ctx, p, func() schedule.Chooser {
+		next := choose()
+		return func(n schedule.Next) (int, error) {
+			// A try that was begun anew after almost as long was as silent.
+			if time.Since(heard) > maxSilence*3/4 {
+				cancel(silent)
+			}
+			heard = time.Now()
+			alarm.Reset(maxSilence)
+			if c, ok := tooBusy(n.Past); ok {
+				tooMany = failure{TooManyRequests, fmt.Sprintf("customer %s has sent more than %d requests in one sale", c, maxRequests)}
+				return 0, tooMany
+			}
+			return next(n)
+		}
+	})
+	if cause := context.Cause(ctx); errors.As(cause, new(failure)) {
+		return record, cause
+	}
+	if tooMany != nil {
+		return record, tooMany
+	}
+	if err == nil {
+		err = b.crashed(record)
+	}
+	return record, err
+}
+
+// tooBusy says which customer has sent too much.
+func tooBusy(past schedule.Schedule) (schedule.Customer, bool) {
+	sent := map[schedule.Customer]int{}
+	for _, c := range past {
+		if c.IsStep() {
+			if sent[c.Customer]++; sent[c.Customer] > maxRequests {
+				return c.Customer, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// crashed finds an answer that no sale should have. It returns nil where there is none.
+func (b bounded) crashed(r schedule.Record) error {
+	killed := map[string]bool{}
+	for _, c := range r.Schedule {
+		if c.Event == schedule.Kill {
+			killed[c.Customer.String()] = true
+		}
+	}
+	for customer, answer := range r.Outcome.Answers {
+		if killed[customer] {
+			continue
+		}
+		ended := answer == "no answer"
+		if !ended && !strings.HasPrefix(answer, "500") {
+			continue
+		}
+		said := "customer " + customer + " was answered with " + answer
+		if ended {
+			said = "the shop of customer " + customer + " ended by itself"
+		}
+		if why := b.Panic(); why != "" {
+			said += ": " + why
+		}
+		return failure{Crashed, said + "; the schedule: " + cmp.Or(r.Listed, "one customer after the other")}
+	}
+	return nil
+}

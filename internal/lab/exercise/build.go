@@ -1,0 +1,96 @@
+package exercise
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"text/template"
+)
+
+// registration is the file that is laid over cmd/shop: it offers what a pupil wrote.
+var registration = template.Must(template.New("mine.go").Parse(`//go:build lab
+
+package main
+
+import (
+	"stocklock/internal/strategy"
+{{range $i, $a := .}}
+	mine{{$i}} "stocklock/{{$a.Folder}}"
+{{- end}}
+)
+
+func init() {
+{{- range $i, $a := .}}
+	offered = append(offered, strategy.Strategy{
+		Name: "{{$a.Name}}", Doc: "what a pupil wrote", Source: "exercise {{$a.Exercise.Lesson}} of the course",
+		Guard: "see the code", Decrement: "see the code", Telling: "contention",
+		Properties: strategy.Properties{Has: {{printf "%d" $a.Exercise.Properties.Has}}, NotApplicable: {{printf "%d" $a.Exercise.Properties.NotApplicable}}},
+		Build: mine{{$i}}.Build,
+	})
+{{- end}}
+}
+`))
+
+// Answer is what somebody wrote for an exercise.
+type Answer struct {
+	Exercise Exercise
+	Folder   string // of its package, below the checkout, with slashes
+	Name     string // of the strategy that it becomes
+}
+
+// Mine is the answer of the pupil who works in this checkout.
+func (e Exercise) Mine() Answer { return Answer{e, path.Join("exercises", e.name()), "mine"} }
+
+// errBuild is an error of the compiler about the pupil's code.
+type errBuild struct{ said string }
+
+func (e errBuild) Error() string { return e.said }
+
+// Compiler returns what the compiler said of an answer, where that is the error.
+func Compiler(err error) (said string, not bool) {
+	e, not := errors.AsType[errBuild](err)
+	return e.said, not
+}
+
+// Build builds the lab's shop with these answers as strategies. It writes the program, and nothing
+// else, into the checkout. An error of the compiler about an answer is said as the compiler says it.
+func Build(ctx context.Context, root, program string, answers ...Answer) error {
+	temporary, err := os.MkdirTemp("", "stocklock-exercise-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temporary)
+	var code bytes.Buffer
+	if err := registration.Execute(&code, answers); err != nil {
+		return err
+	}
+	source, overlay := filepath.Join(temporary, "mine.go"), filepath.Join(temporary, "overlay.json")
+	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, "cmd", "shop", "mine.go"): source}})
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(os.WriteFile(source, code.Bytes(), 0o600), os.WriteFile(overlay, replace, 0o600)); err != nil {
+		return err
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-tags", "lab", "-overlay", overlay, "-o", program, "./cmd/shop")
+	build.Dir = root
+	var said bytes.Buffer
+	build.Stdout, build.Stderr = &said, &said
+	if err := build.Run(); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if _, exited := errors.AsType[*exec.ExitError](err); exited {
+			return errBuild{strings.TrimSpace(said.String())}
+		}
+		return fmt.Errorf("exercise: build the shop: %w", err)
+	}
+	return nil
+}

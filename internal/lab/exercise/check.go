@@ -1,0 +1,173 @@
+package exercise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/schedule"
+)
+
+// Cause is why an exercise is not solved: a cause of a schedule, of a cell, or one of these.
+type Cause string
+
+const (
+	NotBuilt        Cause = "does-not-build"
+	Crashed         Cause = "crash"
+	TooSilent       Cause = "silence"
+	TooManyRequests Cause = "too-many-requests"
+	NeverSold       Cause = "never-sold"
+	TooManyCommits  Cause = "too-many-commits"
+)
+
+// Verdict is what a check found.
+type Verdict struct {
+	Solved bool
+	Cause  Cause  // why not
+	Said   string // the same in a sentence
+	// Record is the shortest schedule that fails, nil where no schedule decided.
+	Record *schedule.Record
+	// Cell is the cell that failed, empty where none did.
+	Cell string
+}
+
+// lease is that of every lock in an exploration.
+const lease = 300 * time.Millisecond
+
+// Checker checks answers that one shop program has. Its servers start when the first check needs
+// them. One goroutine at a time uses it.
+type Checker struct {
+	// Progress is told how far an exploration is: how many schedules were run, and how many are known
+	// to be left. It may be nil.
+	Progress func(step string, done, left int)
+
+	shop  *catalog.Catalog
+	stage *schedule.Stage // nil until there was something to explore
+}
+
+// Open makes a checker of a program that [Build] has built. The caller closes it.
+func Open(ctx context.Context, program string) (*Checker, error) {
+	shop, err := catalog.Open(ctx, program)
+	if err != nil {
+		return nil, err
+	}
+	return &Checker{shop: shop}, nil
+}
+
+// Close ends what was started.
+func (c *Checker) Close() error {
+	var err error
+	if c.stage != nil {
+		err = c.stage.Close()
+	}
+	return errors.Join(err, c.shop.Close())
+}
+
+// Check has explorations and cells decide, in the order of the exercise, and ends with the first
+// that fails. Done is told of each step that held. An error means that nothing is known of the code.
+func (c *Checker) Check(ctx context.Context, a Answer, done func(step string)) (Verdict, error) {
+	if len(a.Exercise.Searches) > 0 {
+		if v, err := c.explore(ctx, a, done); err != nil || v.Cause != "" {
+			return v, err
+		}
+	}
+	if len(a.Exercise.Scenarios) > 0 {
+		if v, err := c.runCells(ctx, a, done); err != nil || v.Cause != "" {
+			return v, err
+		}
+	}
+	return Verdict{Solved: true}, nil
+}
+
+// explore runs the searches of an exercise.
+func (c *Checker) explore(ctx context.Context, a Answer, done func(string)) (Verdict, error) {
+	if c.stage == nil {
+		stage, err := schedule.OpenStage(ctx, c.shop, schedule.StageOptions{Lease: lease})
+		if err != nil {
+			return Verdict{}, err
+		}
+		c.stage = stage
+	}
+	for _, s := range a.Exercise.Searches {
+		found, err := schedule.Explore(ctx, bounded{c.stage}, a.search(s), func(done, left int) {
+			if c.Progress != nil {
+				c.Progress(s.String(), done, left)
+			}
+		})
+		if err != nil {
+			return c.failed(ctx, err)
+		}
+		record, err := decisive(ctx, c.stage, s, found)
+		if err != nil {
+			return Verdict{}, err
+		}
+		if record != nil {
+			return Verdict{Cause: Cause(record.Outcome.Cause), Said: record.Sentence(), Record: record}, nil
+		}
+		done(fmt.Sprintf("%s: %d schedules", s, found.Runs))
+	}
+	return Verdict{}, nil
+}
+
+func (a Answer) search(s Search) schedule.Search {
+	search := schedule.Search{Switches: s.Switches, Plan: schedule.Plan{
+		Strategy: a.Name, Customers: s.Customers, MaxEvents: 1, LocalClock: schedule.LocalClock(a.Exercise.Properties),
+	}}
+	if s.Event != "" {
+		search.Events = []schedule.Event{s.Event}
+	}
+	return search
+}
+
+// failed tells what the code did from what the harness could not do.
+func (c *Checker) failed(ctx context.Context, err error) (Verdict, error) {
+	if f, ok := errors.AsType[failure](err); ok {
+		return Verdict{Cause: f.cause, Said: f.said}, nil
+	}
+	_, answer, first := strings.Cut(err.Error(), rehearsal)
+	if ctx.Err() != nil || !first {
+		return Verdict{}, err
+	}
+	v := Verdict{Cause: NeverSold, Said: "one customer alone wanted a unit that was there, and was answered with " + answer}
+	if why := c.stage.Panic(); why != "" {
+		v.Cause, v.Said = Crashed, v.Said+": "+why
+	}
+	return v, nil
+}
+
+// rehearsal is what a stage says of a first sale that was not answered as sold.
+const rehearsal = "before the first run was answered with "
+
+// decisive returns the shortest schedule that fails for a cause that the exercise asks about, seen
+// twice. It is nil where there is none. It is an error where each was seen once only: nothing is known
+// then.
+func decisive(ctx context.Context, stage *schedule.Stage, s Search, found schedule.Found) (*schedule.Record, error) {
+	var once error
+	for _, r := range found.Shortest {
+		if slices.Contains(s.Allowed, r.Outcome.Cause) {
+			continue
+		}
+		again, err := stage.Shrink(ctx, r)
+		if err == nil {
+			return &again, nil
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		once = fmt.Errorf("a schedule failed (%s) and could not be repeated: check again: %w", r.Outcome.Cause, err)
+	}
+	return nil, once
+}
+
+// sentences is how a cell's explanation is told.
+func sentences(x *explain.Explanation) string {
+	if x == nil {
+		return ""
+	}
+	return explain.English.Say(x.Why...)
+}

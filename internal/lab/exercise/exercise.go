@@ -1,0 +1,162 @@
+// Package exercise has the exercises of the course, and checks what a pupil has written.
+//
+// An exercise is one Go file: package mine, with a function Build that makes a strategy. [Exercise.Write]
+// puts its beginning into the checkout. [Build] builds the lab's shop with it, as the strategy
+// mine, and a [Checker] has explorations and cells decide. Nothing that is measured in time decides.
+//
+// The folders lesson1, lesson2 and so on have the beginning of each exercise (start), solutions
+// (right-...), and usual wrong answers (wrong-CAUSE-...). The tests hold every one to its name.
+package exercise
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/strategy"
+)
+
+// Exercise is what a pupil is to do after a lesson, and what decides whether it is done.
+type Exercise struct {
+	Lesson int
+	Task   string // one sentence
+	// Properties are those that a solution has. What it lacks is not asked for.
+	Properties strategy.Properties
+	Searches   []Search
+	// Scenarios are run as cells, which all must hold.
+	Scenarios []string
+	// MaxCommits bounds the commits of writing transactions for one sale under contention. 0 is no
+	// bound.
+	MaxCommits float64
+}
+
+// Search is one exploration that decides.
+type Search struct {
+	Event     schedule.Event // that may happen once; empty for none
+	Customers int
+	Switches  int // 0 for no bound
+	// Allowed are the causes that the exercise does not ask about.
+	Allowed []schedule.Cause
+}
+
+// String names a search in a few words.
+func (s Search) String() string {
+	name := fmt.Sprintf("every order of %d customers", s.Customers)
+	if s.Switches > 0 {
+		name += fmt.Sprintf(" with at most %d switches", s.Switches)
+	}
+	if s.Event != "" {
+		name += fmt.Sprintf(", %s at every place", s.Event)
+	}
+	return name
+}
+
+// inDatabase are the properties of what only MySQL keeps apart.
+var inDatabase = strategy.Properties{
+	Has: strategy.DurableAnswers | strategy.Exclusive | strategy.Recovers | strategy.ClockFree | strategy.StorageChecked,
+	NotApplicable: strategy.AtomicLease | strategy.Renews | strategy.OwnerChecked | strategy.AtomicRelease | strategy.Reentrant |
+		strategy.LossAware | strategy.SurvivesDataLoss | strategy.PauseProof,
+}
+
+// leased are the properties of a lock that ends by itself.
+const leased = strategy.DurableAnswers | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease | strategy.ClockFree
+
+var exercises = []Exercise{
+	{
+		Lesson: 1, Task: "lose no update: have MySQL keep two sales apart, without a lock in Redis",
+		Properties: inDatabase,
+		Searches:   []Search{{Customers: 2}, {Customers: 3, Switches: 3}},
+	},
+	{
+		Lesson: 2, Task: "give the lock an end, whenever its holder dies",
+		Properties: strategy.Properties{Has: leased, NotApplicable: strategy.AtomicRelease},
+		Searches:   []Search{{Customers: 2}, {Customers: 2, Event: schedule.Kill}},
+	},
+	{
+		Lesson: 3, Task: "free your own lock, and nobody else's",
+		Properties: strategy.Properties{Has: leased | strategy.OwnerChecked | strategy.AtomicRelease},
+		Searches: []Search{{Customers: 2}, {Customers: 2, Event: schedule.Kill},
+			{Customers: 3, Switches: 2, Event: schedule.Wait, Allowed: []schedule.Cause{schedule.Overrun}}},
+	},
+	{
+		Lesson: 5, Task: "have the database refuse every holder that was overtaken",
+		Properties: strategy.Properties{Has: leased | strategy.OwnerChecked | strategy.AtomicRelease | strategy.Renews |
+			strategy.Reentrant | strategy.LossAware | strategy.StorageChecked},
+		Searches: []Search{{Customers: 2}, {Customers: 2, Event: schedule.Pause}, {Customers: 2, Event: schedule.Forget}},
+	},
+	{
+		Lesson: 7, Task: "sell with at most half a commit for each sale, and hold whatever happens",
+		Properties: inDatabase,
+		Scenarios:  []string{"contention", "crash-answered"}, // the points of other faults are the code's own
+		MaxCommits: 0.5,
+	},
+}
+
+// All returns the exercises in the order of the lessons.
+func All() []Exercise { return append([]Exercise(nil), exercises...) }
+
+// Of returns the exercise of a lesson. The error lists the lessons that have one.
+func Of(lesson int) (Exercise, error) {
+	var lessons []string
+	for _, e := range exercises {
+		if e.Lesson == lesson {
+			return e, nil
+		}
+		lessons = append(lessons, fmt.Sprint(e.Lesson))
+	}
+	return Exercise{}, fmt.Errorf("lesson %d has no exercise: want one of %s", lesson, strings.Join(lessons, ", "))
+}
+
+//go:embed lesson*/start/mine.go
+var starts embed.FS
+
+// Folder is where a pupil works, below the checkout.
+func (e Exercise) Folder() string { return filepath.Join("exercises", e.name()) }
+
+// File is the file in which a pupil works, below the checkout.
+func (e Exercise) File() string { return filepath.Join(e.Folder(), "mine.go") }
+
+func (e Exercise) name() string { return fmt.Sprintf("lesson%d", e.Lesson) }
+
+// Write puts the beginning of the exercise into the checkout. Where the pupil has begun, it leaves
+// the file as it is and returns false.
+func (e Exercise) Write(root string) (written bool, err error) {
+	content, err := starts.ReadFile(e.name() + "/start/mine.go")
+	if err != nil {
+		return false, err
+	}
+	if err := os.MkdirAll(filepath.Join(root, e.Folder()), 0o755); err != nil {
+		return false, err
+	}
+	file, err := os.OpenFile(filepath.Join(root, e.File()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, os.ErrExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	_, err = file.Write(content)
+	return true, errors.Join(err, file.Close())
+}
+
+// ErrNoCheckout means that an exercise needs what is not there: Go, and a checkout of stocklock.
+var ErrNoCheckout = errors.New("exercises need Go and a checkout of stocklock: clone it, and run this in it")
+
+// Root returns the folder of the checkout that the working directory is in, or [ErrNoCheckout].
+func Root() (string, error) {
+	out, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", ErrNoCheckout
+	}
+	file := strings.TrimSpace(string(out))
+	mod, err := os.ReadFile(file)
+	if err != nil || !strings.HasPrefix(string(mod), "module stocklock\n") {
+		return "", ErrNoCheckout
+	}
+	return filepath.Dir(file), nil
+}

@@ -1,0 +1,157 @@
+package transcript
+
+import (
+	"bytes"
+	"database/sql"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql"
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/shop/labmode"
+	"stocklock/internal/testserver"
+)
+
+const folder = "../../../docs/course/transcripts"
+
+var update = flag.Bool("update", false, "write the pages of the transcripts")
+
+// short are the strategies whose commands a person can type.
+var short = []string{"none", "setnx", "setnx-expire", "set-ex-nx", "owner-get-del", "owner-checked"}
+
+// TestTranscripts plays the kept schedules that people can type, types what follows from them, and
+// compares that with the pages. With -update it writes the pages.
+func TestTranscripts(t *testing.T) {
+	testserver.NeedsServers(t)
+	kept, err := schedule.KeptSchedules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shop, err := catalog.Open(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shop.Close()
+	stage, err := schedule.OpenStage(t.Context(), shop, schedule.StageOptions{Lease: 300 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stage.Close()
+	servers := testserver.Start(t)
+	redisServer, err := servers.Redis(t.Context(), testserver.RedisOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	t.Run("each", func(t *testing.T) {
+		for _, k := range kept {
+			events := k.Schedule.Events()
+			if !slices.Contains(short, k.Strategy) || slices.ContainsFunc(events, func(e schedule.Event) bool { return e != schedule.Wait && e != schedule.Kill }) {
+				continue
+			}
+			name := fmt.Sprintf("%s-%s.md", k.Strategy, k.Cause)
+			if seen[name] {
+				continue
+			}
+			seen[name] = true
+			number := len(seen)
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				record, err := stage.PlaySchedule(t.Context(), k.Strategy, k.Schedule.Customers(), k.Schedule)
+				if err != nil {
+					t.Fatal(err)
+				}
+				lines, err := Of(record, stage.Script)
+				if err != nil {
+					t.Fatal(err)
+				}
+				db, err := sql.Open("mysql", testserver.Database(t))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer db.Close()
+				client := redisServer.Client()
+				defer client.Close()
+				options := client.Options()
+				options.DB = number
+				own := redis.NewClient(options)
+				defer own.Close()
+				units := int64(record.Customers - 1)
+				typed, left, orders, err := Type(t.Context(), db, own, units, lines)
+				if err != nil {
+					t.Fatal(err)
+				}
+				exists, err := own.Exists(t.Context(), "stock:1").Result()
+				if err != nil {
+					t.Fatal(err)
+				}
+				stuck := orders < units && left > 0 && exists == 1
+				if (k.Verdict == schedule.Oversold) != (orders > units) || (k.Verdict == schedule.Stuck) != stuck {
+					t.Errorf("typed: %d orders for %d units, lock there: %d; the schedule is %s", orders, units, exists, k.Verdict)
+				}
+				compare(t, name, page(k, units, typed, left, orders))
+			})
+		}
+	})
+	files, err := filepath.Glob(filepath.Join(folder, "*.md"))
+	if err != nil || len(files) != len(seen) {
+		t.Errorf("%d pages for %d schedules: %v", len(files), len(seen), err)
+	}
+}
+
+func compare(t *testing.T, name, want string) {
+	t.Helper()
+	path := filepath.Join(folder, name)
+	if *update {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got, err := os.ReadFile(path)
+	if err != nil || string(got) != want {
+		t.Errorf("%s is not what was typed (%v): go test -tags lab ./internal/lab/transcript -update\n%s", name, err, want)
+	}
+}
+
+// page is the page of one transcript.
+func page(k schedule.Kept, units int64, typed []Typed, left, orders int64) string {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# `%s`: %s\n\n", k.Strategy, k.Cause)
+	fmt.Fprintf(&b, "Type this by hand, with a redis-cli and a mysql for each customer. It is the schedule `%s`, and ends so: %s.\n\n", k.Schedule, k.Cause.Doc())
+	b.WriteString("First, in any mysql:\n\n```sql\n")
+	for _, s := range Setup(units) {
+		fmt.Fprintf(&b, "%s;\n", s)
+	}
+	b.WriteString("```\n\nThen:\n\n```text\n")
+	for _, l := range typed {
+		switch l.Server {
+		case "":
+			fmt.Fprintf(&b, "-- %s\n", l.Text)
+			continue
+		case labmode.MySQLServer:
+			fmt.Fprintf(&b, "%s mysql> %s;\n", l.Customer, l.Text)
+		default:
+			fmt.Fprintf(&b, "%s redis> %s\n", l.Customer, l.Text)
+		}
+		fmt.Fprintf(&b, "  %s\n", l.Answer)
+	}
+	fmt.Fprintf(&b, "```\n\nAt the end there are %d orders for %d units, and the stock in MySQL is %d.", orders, units, left)
+	if k.Verdict == schedule.Stuck {
+		b.WriteString(" `TTL stock:1` answers -1: the lock has no end.")
+	}
+	b.WriteString("\n\nTo begin anew: `DROP TABLE items, orders` in mysql, `DEL stock:1` in redis-cli.\n")
+	return strings.ReplaceAll(b.String(), "1 units", "1 unit")
+}

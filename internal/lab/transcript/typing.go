@@ -1,0 +1,141 @@
+package transcript
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/shop/labmode"
+)
+
+// Setup are the statements that make the tables of a transcript, for so many units.
+func Setup(units int64) []string {
+	return []string{
+		"CREATE TABLE items (id INT PRIMARY KEY, stock INT)",
+		"CREATE TABLE orders (id INT PRIMARY KEY AUTO_INCREMENT, item_id INT, customer CHAR(1), stock_read INT, stock_written INT)",
+		fmt.Sprintf("INSERT INTO items VALUES (1, %d)", units),
+	}
+}
+
+// Typed is a line with what the server answered.
+type Typed struct {
+	Line
+	Answer string // as redis-cli and mysql print it, without the time it took; empty for an event
+}
+
+// Type sends the lines, each customer on a connection of its own to each server. The database is
+// empty, and so is the Redis. It returns what was answered, and the units that were left and the
+// orders that were made in the end.
+func Type(ctx context.Context, db *sql.DB, client *redis.Client, units int64, lines []Line) (typed []Typed, left, orders int64, err error) {
+	for _, s := range Setup(units) {
+		if _, err := db.ExecContext(ctx, s); err != nil {
+			return nil, 0, 0, fmt.Errorf("%s: %w", s, err)
+		}
+	}
+	terminals := map[string]*sql.Conn{}
+	defer func() {
+		for _, c := range terminals {
+			err = errors.Join(err, c.Close())
+		}
+	}()
+	var locked time.Time
+	for _, l := range lines {
+		answer := ""
+		switch {
+		case l.Event == schedule.Wait:
+			select {
+			case <-time.After(time.Until(locked.Add(LeaseMS*time.Millisecond + 300*time.Millisecond))):
+			case <-ctx.Done():
+				return nil, 0, 0, context.Cause(ctx)
+			}
+		case l.Event == schedule.Kill:
+			if c := terminals[l.Customer]; c != nil {
+				delete(terminals, l.Customer)
+				err = c.Close()
+			}
+		case l.Server == labmode.MySQLServer:
+			if terminals[l.Customer] == nil {
+				if terminals[l.Customer], err = db.Conn(ctx); err != nil {
+					return nil, 0, 0, err
+				}
+			}
+			answer, err = query(ctx, terminals[l.Customer], l.Text)
+		default:
+			answer = redisAnswer(client.Do(ctx, arguments(l.Text)...).Result())
+			if answer == "OK" || answer == "(integer) 1" {
+				locked = time.Now()
+			}
+		}
+		if err != nil {
+			return nil, 0, 0, fmt.Errorf("%s: %w", l.Text, err)
+		}
+		typed = append(typed, Typed{l, answer})
+	}
+	if err := db.QueryRowContext(ctx, "SELECT stock FROM items").Scan(&left); err != nil {
+		return nil, 0, 0, err
+	}
+	err = db.QueryRowContext(ctx, "SELECT COUNT(*) FROM orders").Scan(&orders)
+	return typed, left, orders, err
+}
+
+var word = regexp.MustCompile(`"[^"]*"|\S+`)
+
+// arguments splits a command as redis-cli does: a text in quotes is one argument.
+func arguments(command string) []any {
+	var all []any
+	for _, w := range word.FindAllString(command, -1) {
+		all = append(all, strings.Trim(w, `"`))
+	}
+	return all
+}
+
+// redisAnswer is an answer as redis-cli prints it.
+func redisAnswer(answer any, err error) string {
+	switch {
+	case errors.Is(err, redis.Nil):
+		return "(nil)"
+	case err != nil:
+		return "(error) " + err.Error()
+	}
+	switch v := answer.(type) {
+	case int64:
+		return fmt.Sprintf("(integer) %d", v)
+	case string:
+		if v == "OK" {
+			return v
+		}
+		return fmt.Sprintf("%q", v)
+	}
+	return fmt.Sprint(answer)
+}
+
+// query sends a statement and returns the answer as mysql prints it, in short.
+func query(ctx context.Context, conn *sql.Conn, statement string) (string, error) {
+	if strings.HasPrefix(statement, "SELECT") {
+		var value string
+		if err := conn.QueryRowContext(ctx, statement).Scan(&value); err != nil {
+			return "", err
+		}
+		return "stock: " + value, nil
+	}
+	done, err := conn.ExecContext(ctx, statement)
+	if err != nil {
+		return "", err
+	}
+	rows, err := done.RowsAffected()
+	if err != nil {
+		return "", err
+	}
+	plural := "s"
+	if rows == 1 {
+		plural = ""
+	}
+	return fmt.Sprintf("Query OK, %d row%s affected", rows, plural), nil
+}
