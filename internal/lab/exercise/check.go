@@ -11,6 +11,7 @@ import (
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/strategy"
 )
 
 // Cause is why an exercise is not solved: a cause of a schedule, of a cell, or one of these.
@@ -116,7 +117,7 @@ func (c *Checker) explore(ctx context.Context, a Answer, done func(string)) (Ver
 
 func (a Answer) search(s Search) schedule.Search {
 	search := schedule.Search{Switches: s.Switches, Plan: schedule.Plan{
-		Strategy: a.Name, Customers: s.Customers, MaxEvents: 1, LocalClock: schedule.LocalClock(a.Exercise.Properties),
+		Strategy: a.Name, Customers: s.Customers, MaxEvents: 1, LocalClock: schedule.LocalClock(strategy.Description{Properties: a.Exercise.Properties}),
 	}}
 	if s.Event != "" {
 		search.Events = []schedule.Event{s.Event}
