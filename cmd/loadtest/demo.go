@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/wholefile"
@@ -26,32 +27,19 @@ var compared = []string{"none", "setnx", "set-ex-nx", "owner-checked", "reentran
 // Run compares five strategies while nothing goes wrong, and then runs the telling cell of each
 // strategy. It keeps both in one report.
 func (c *demoCommand) Run(ctx context.Context, s streams) error {
-	if err := os.MkdirAll(c.Out, 0o755); err != nil {
-		return usage("--out: %w", err)
-	}
-	page, saved := filepath.Join(c.Out, "report.html"), filepath.Join(c.Out, "result.json")
-	for _, path := range []string{page, saved} {
-		if err := wholefile.Check(path); err != nil {
-			return usage("--out: %w", err)
-		}
+	kept, err := demoFiles(c.Out)
+	if err != nil {
+		return err
 	}
 	shop, err := c.catalog(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer shop.Close()
-	comparison, err := choose(usualPlan(c.Seed), selection{Runs: 1, Strategies: compared, Scenarios: []string{"contention"}}, shop)
+	comparison, telling, err := demoPlans(c.Seed, shop)
 	if err != nil {
 		return err
 	}
-	telling, err := choose(usualPlan(c.Seed), selection{Runs: 1, Cells: []string{tellingCells}}, shop)
-	if err != nil {
-		return err
-	}
-	telling.Pairs = slices.DeleteFunc(telling.Pairs, func(p matrix.Pair) bool {
-		return p.Scenario.Comparable && slices.Contains(compared, p.Strategy.Name)
-	})
-
 	r, err := measure(ctx, comparison, shop, s)
 	if err != nil {
 		return err
@@ -62,16 +50,54 @@ func (c *demoCommand) Run(ctx context.Context, s streams) error {
 			return err
 		}
 	}
-	both := report.Joined(r, faults)
-	if err := errors.Join(both.WriteFile(page, report.Report.HTML), both.WriteFile(saved, report.Report.JSON)); err != nil {
+	if err := kept.write(r, faults, s); err != nil {
 		return err
 	}
-	s.terminal().Demo(r, faults)
-	fmt.Fprintf(s.out, "Every cell, with the interleaving that broke it: %s\n", page)
-	s.terminal().Next(both, program(), saved)
-	if len(both.Surprises()) > 0 {
+	if len(r.Surprises())+len(faults.Surprises()) > 0 {
 		return errSurprised
 	}
+	return nil
+}
+
+// demoPlans are the cells that are compared, and the telling ones.
+func demoPlans(seed uint64, shop *catalog.Catalog) (comparison, telling matrix.Plan, err error) {
+	comparison, err = choose(usualPlan(seed), selection{Runs: 1, Strategies: compared, Scenarios: []string{"contention"}}, shop)
+	if err != nil {
+		return comparison, telling, err
+	}
+	telling, err = choose(usualPlan(seed), selection{Runs: 1, Cells: []string{tellingCells}}, shop)
+	telling.Pairs = slices.DeleteFunc(telling.Pairs, func(p matrix.Pair) bool {
+		return p.Scenario.Comparable && slices.Contains(compared, p.Strategy.Name)
+	})
+	return comparison, telling, err
+}
+
+// demoOutput are the files that a demo leaves.
+type demoOutput struct{ page, saved string }
+
+// demoFiles makes the folder and sees that the files can be written.
+func demoFiles(folder string) (demoOutput, error) {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return demoOutput{}, usage("--out: %w", err)
+	}
+	o := demoOutput{filepath.Join(folder, "report.html"), filepath.Join(folder, "result.json")}
+	for _, path := range []string{o.page, o.saved} {
+		if err := wholefile.Check(path); err != nil {
+			return o, usage("--out: %w", err)
+		}
+	}
+	return o, nil
+}
+
+// write writes the files and prints the screen with which a demo ends.
+func (o demoOutput) write(compared, telling report.Report, s streams) error {
+	both := report.Joined(compared, telling)
+	if err := errors.Join(both.WriteFile(o.page, report.Report.HTML), both.WriteFile(o.saved, report.Report.JSON)); err != nil {
+		return err
+	}
+	s.terminal().Demo(compared, telling)
+	fmt.Fprintf(s.out, "Every cell, with the interleaving that broke it: %s\n", o.page)
+	s.terminal().Next(both, program(), o.saved)
 	return nil
 }
 

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 
 	"stocklock/internal/lab/live"
 	"stocklock/internal/lab/matrix"
+	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/trial"
 )
 
 type serveCommand struct {
@@ -16,6 +19,8 @@ type serveCommand struct {
 	Token        string   `env:"LAB_TOKEN" placeholder:"TOKEN" help:"What starts something: 16 characters at least. Without it a new one, in the link that is printed."`
 	Record       string   `placeholder:"DIR" help:"Keep what is seen of each cell here, a file of JSON lines for each run."`
 	Cells        []string `placeholder:"STRATEGY:SCENARIO" help:"Run these cells first; or telling: each strategy under the scenario that shows most about it."`
+	Demo         bool     `help:"Run the cells of loadtest demo first. Then print their table, and write report.html and result.json to --out."`
+	Out          string   `default:"out" placeholder:"DIR" help:"The folder for what --demo writes."`
 	shopSettings `embed:""`
 	Shops        int `default:"${shops}" min:"1" max:"16" help:"How many shop processes sell at once."`
 }
@@ -28,6 +33,7 @@ Everyone who can open it may watch. The link that is printed last has the token 
 Examples:
 
     loadtest serve
+    loadtest serve --demo                                        # what make demo runs is shown first
     loadtest serve --cells telling --record out/records
     loadtest serve --addr 0.0.0.0:8080 --host lab.example.com    # behind a proxy with TLS
 `
@@ -39,13 +45,20 @@ func (c *serveCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer shop.Close()
-	var first []matrix.Pair
-	if len(c.Cells) > 0 {
-		if first, err = (selection{Cells: c.Cells}).pairs(shop); err != nil {
+	o := live.Options{Shop: shop, Hosts: c.Host, Token: c.Token, Record: c.Record, Plan: matrix.Plan{Shops: c.Shops}}
+	switch {
+	case c.Demo && len(c.Cells) > 0:
+		return usage("--demo and --cells: want one of them")
+	case c.Demo:
+		if o, err = c.withDemo(o, s); err != nil {
+			return err
+		}
+	case len(c.Cells) > 0:
+		if o.First, err = (selection{Cells: c.Cells}).pairs(shop); err != nil {
 			return err
 		}
 	}
-	server, err := live.New(live.Options{Shop: shop, Hosts: c.Host, Token: c.Token, Record: c.Record, First: first, Plan: matrix.Plan{Shops: c.Shops}})
+	server, err := live.New(o)
 	if err != nil {
 		return usage("%w", err)
 	}
@@ -59,6 +72,35 @@ func (c *serveCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	return nil
+}
+
+// withDemo has a server run the demo's cells first, and report on them as the demo does.
+func (c *serveCommand) withDemo(o live.Options, s streams) (live.Options, error) {
+	kept, err := demoFiles(c.Out)
+	if err != nil {
+		return o, err
+	}
+	comparison, telling, err := demoPlans(1, o.Shop)
+	if err != nil {
+		return o, err
+	}
+	o.First = slices.Concat(comparison.Pairs, telling.Pairs)
+	o.FirstDone = func(results []trial.Result, where report.Environment) {
+		where.Command = commandLine(s.args)
+		r := report.Report{Version: report.Version, Environment: where, Strategies: o.Shop.Strategies}
+		faults := r
+		for i, c := range results {
+			if i < len(comparison.Pairs) && c.Comparable() {
+				r.Cells = append(r.Cells, c)
+			} else {
+				faults.Cells = append(faults.Cells, c)
+			}
+		}
+		if err := kept.write(r, faults, s); err != nil {
+			fmt.Fprintln(s.err, "loadtest:", err)
+		}
+	}
+	return o, nil
 }
 
 // pageURL is an address that a browser on this machine can open.

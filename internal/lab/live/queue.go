@@ -98,8 +98,27 @@ func (s *Server) work(ctx context.Context) {
 			return
 		}
 		s.runOne(ctx, r)
+		if r.ID == len(s.o.First) {
+			s.firstDone()
+		}
 		release()
 	}
+}
+
+// firstDone hands on the results of the first cells. They have the first ids, and run in that order.
+func (s *Server) firstDone() {
+	if s.o.FirstDone == nil || s.cells == nil {
+		return
+	}
+	var results []trial.Result
+	s.mu.Lock()
+	for _, r := range s.room.runs[:len(s.o.First)] {
+		if r.result != nil {
+			results = append(results, *r.result)
+		}
+	}
+	s.mu.Unlock()
+	s.o.FirstDone(results, s.cells.Environment())
 }
 
 // machine waits until nothing else runs.

@@ -14,8 +14,10 @@ import (
 
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/matrix"
+	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/trial"
 )
 
 // Options are the settings of a [Server]. The zero value is a server for this machine alone.
@@ -24,7 +26,10 @@ type Options struct {
 	Hosts  []string         // names by which the page is opened, besides the loopback ones
 	Token  string           // what starts something; empty makes one
 	Record string           // a folder that keeps the record of each run, a file of JSON lines; empty for none
-	First  []matrix.Pair
+	First  []matrix.Pair    // cells that run before all others
+	// FirstDone is called once, with the results of First, when none of them waits any more. Those that
+	// were dropped or failed are missing. It may be nil.
+	FirstDone func([]trial.Result, report.Environment)
 	// Plan has the settings of the cells. Its pairs are all strategies under all scenarios.
 	Plan matrix.Plan
 }
@@ -63,6 +68,7 @@ func New(o Options) (*Server, error) {
 	if len(o.Token) < 16 {
 		return nil, errors.New("the token is shorter than 16 characters: it could be guessed")
 	}
+	o.Plan.Seed = cmp.Or(o.Plan.Seed, 1)
 	o.Plan.Shops = cmp.Or(o.Plan.Shops, matrix.DefaultShops)
 	o.Plan.Work = cmp.Or(o.Plan.Work, matrix.DefaultWork)
 	o.Plan.Trace, o.Plan.Shop, o.Plan.Strategies = true, o.Shop.Program, o.Shop.Strategies
