@@ -39,11 +39,11 @@ var mutations = []mutation{
 	{
 		"fenced writes without looking at the fence", "internal/stock/write.go",
 		`ErrFenced, "id = ? AND fence = ?", sale.ItemID, sale.Token`, `ErrFenced, "id = ? AND ? > 0", sale.ItemID, sale.Token`,
-		"fenced", []string{"fenced:failover", "fenced:pause", "fenced:redis-restart"},
+		"fenced", []string{"fenced:failover", "fenced:pause", "fenced:redis-restart", "fenced:eviction"},
 	},
 	{
 		"the watchdog renews no hold", "internal/redislock/state.go",
-		"m.state == held && fixed, m.sent", "m.state == held, m.sent",
+		"m.state == held && !fixed && now >= m.due, m.state == waiting", "m.state == waiting",
 		"reentrant", []string{"reentrant:overrun"},
 	},
 	{
