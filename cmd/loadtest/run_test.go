@@ -37,7 +37,7 @@ func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
 		{"run --wait 0", "--wait (LOADTEST_WAIT) is 0s"},
 		{"run --rate -1", "--rate is -1"},
 		{"run --rate 5..10", "want a duration"},
-		{"run --rate 10/1s", "more demand than stock"},
+		{"run --rate 10/1s --stock 100", "more demand than stock"},
 		{"run --rate 100000/1h", "--rate 100000/1h sends 360000000 requests"},
 		{"run --shops 65", "--shops is 65: want 1 to 64"},
 		{"soak --recover-within 1ms", "--recover-within is 1ms: want 1s to 10m"},
