@@ -62,6 +62,9 @@ func (b bounded) Play(ctx context.Context, p schedule.Plan, choose func() schedu
 		return record, tooMany
 	}
 	if err == nil {
+		if c, ok := tooBusy(record.Played()); ok {
+			return record, failure{TooManyRequests, fmt.Sprintf("customer %s has sent more than %d requests in one sale", c, maxRequests)}
+		}
 		err = b.crashed(record)
 	}
 	return record, err

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"mime"
@@ -154,7 +155,13 @@ func (s *Server) accepted(w http.ResponseWriter, what any, err error) {
 	case err != nil:
 		refuse(w, http.StatusBadRequest, "malformed", err.Error())
 	default:
-		answer(w, http.StatusAccepted, what)
+		s.mu.Lock() // a run may have begun meanwhile
+		body, err := json.Marshal(what)
+		s.mu.Unlock()
+		if err != nil {
+			s.log("answer what was queued: %v", err)
+		}
+		answer(w, http.StatusAccepted, json.RawMessage(body))
 	}
 }
 

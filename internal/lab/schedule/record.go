@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"slices"
 	"time"
 )
 
@@ -20,6 +21,9 @@ type Record struct {
 	// spoiled says why the run does not count: the machine was too slow for its lease.
 	spoiled string
 }
+
+// Played is everything that was played, the unlisted rest included.
+func (r Record) Played() Schedule { return slices.Clone(r.chosen) }
 
 // Entry is one line of a record: a step with its answer, an event, or what a shop did on its own.
 type Entry struct {

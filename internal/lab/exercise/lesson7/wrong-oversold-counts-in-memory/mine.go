@@ -70,7 +70,16 @@ func (s *shop) sellBatch(ctx context.Context, store *stock.Store, id uint64, bat
 		left = item.Stock
 	}
 	outcomes := make([]stock.Outcome, len(batch))
+	after := left
+	for _, w := range batch {
+		if after >= w.sale.Quantity {
+			after -= w.sale.Quantity
+		}
+	}
 	err := store.Transact(ctx, func(tx stock.Tx) error {
+		if _, _, err := tx.Exec("UPDATE items SET stock = ? WHERE id = ?", after, id); err != nil {
+			return err
+		}
 		for i, w := range batch {
 			if left < w.sale.Quantity {
 				outcomes[i].Err = stock.ErrSoldOut
@@ -82,8 +91,7 @@ func (s *shop) sellBatch(ctx context.Context, store *stock.Store, id uint64, bat
 			}
 			outcomes[i].Order, left = order, left-w.sale.Quantity
 		}
-		_, _, err := tx.Exec("UPDATE items SET stock = ? WHERE id = ?", left, id)
-		return err
+		return nil
 	})
 	s.left[id] = left
 	for i, w := range batch {
