@@ -156,11 +156,11 @@ func sleep(p sale.Point, d time.Duration) labmode.Fault {
 	return labmode.Fault{Point: p, Action: labmode.Sleep, For: d}
 }
 
-// plain lists the strategies whose stock is in the item's row alone, and that write before they
-// answer. The others are tested by the lab, which prepares their items.
+// plain lists the strategies whose stock is in the item's row alone, and whose sales write their own
+// orders before they answer. The others are tested by the lab, which prepares their items.
 func plain() (names []string) {
 	for _, s := range ladder.All() {
-		if len(s.State.Setup) == 0 && !s.AnswersFirst {
+		if len(s.State.Setup) == 0 && !s.AnswersFirst && !s.Background {
 			names = append(names, s.Name)
 		}
 	}
