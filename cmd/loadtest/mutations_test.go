@@ -39,7 +39,7 @@ var mutations = []mutation{
 	{
 		"fenced writes without looking at the fence", "internal/stock/write.go",
 		`ErrFenced, "id = ? AND fence = ?", sale.ItemID, sale.Token`, `ErrFenced, "id = ? AND ? > 0", sale.ItemID, sale.Token`,
-		"fenced", []string{"fenced:failover", "fenced:pause", "fenced:redis-restart", "fenced:eviction"},
+		"fenced", []string{"fenced:eviction", "fenced:failover", "fenced:pause", "fenced:redis-restart"},
 	},
 	{
 		"the watchdog renews no hold", "internal/redislock/state.go",

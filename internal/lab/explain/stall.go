@@ -10,12 +10,15 @@ func (e Evidence) Stall() string {
 	sections := e.sections()
 	faults := e.periodsOf(sections)
 	for _, s := range sections {
+		if s.enter().IsZero() || s.leave().IsZero() {
+			continue
+		}
 		inside := s.leave().Sub(s.enter())
 		if spare := e.Lease - s.FaultFor; s.FaultFor > 0 && spare > 0 && inside > s.FaultFor+spare/2 {
 			return fmt.Sprintf("%s on %s was to be held up for %s and was inside for %s, with a lease of %s",
 				label(s.ID), s.Shop, ms(s.FaultFor), ms(inside), ms(e.Lease))
 		}
-		if s.Fault || !s.guarded() || s.leave().IsZero() || inside <= e.Lease || overlaps(faults, s) {
+		if s.Fault || !s.guarded() || inside <= e.Lease || overlaps(faults, s) {
 			continue
 		}
 		return fmt.Sprintf("%s on %s was inside for %s, longer than a lease, and nothing was done to it", label(s.ID), s.Shop, ms(inside))

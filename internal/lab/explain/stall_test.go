@@ -58,3 +58,17 @@ func TestStallIsTheMachinesFaultOnly(t *testing.T) {
 		}
 	}
 }
+
+// TestASaleThatNeverEnteredDoesNotStall: one with a fault that waited for the lock in vain was not
+// inside at all.
+func TestASaleThatNeverEnteredDoesNotStall(t *testing.T) {
+	begun := time.Now()
+	e := Evidence{
+		Lease: 100 * time.Millisecond, Ended: begun.Add(200 * time.Millisecond),
+		Requests: []Request{{ID: "1-1", Shop: "shop 1", Sent: begun, Answered: begun.Add(150 * time.Millisecond), Outcome: "busy",
+			Fault: true, FaultFor: 60 * time.Millisecond}},
+	}
+	if got := e.Stall(); got != "" {
+		t.Errorf("Stall = %q", got)
+	}
+}
