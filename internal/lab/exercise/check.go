@@ -110,6 +110,10 @@ func (c *Checker) explore(ctx context.Context, a Answer, done func(string)) (Ver
 		if record != nil {
 			return Verdict{Cause: Cause(record.Outcome.Cause), Said: record.Sentence(), Record: record}, nil
 		}
+		if len(found.GivenUp) > 0 {
+			return Verdict{}, fmt.Errorf("%s: %d schedules could not be played, so that nothing is known of them: check again on a quieter machine: %s",
+				s, len(found.GivenUp), found.GivenUp[0])
+		}
 		done(fmt.Sprintf("%s: %d schedules", s, found.Runs))
 	}
 	return Verdict{}, nil
