@@ -85,6 +85,10 @@ lock-on: ## run the lock's tests on another server: make lock-on SERVER=/opt/val
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && ln -s "$(SERVER)" "$$dir/redis-server" && \
 		PATH="$$dir:$$PATH" $(GO) test -count=1 -timeout 20m $(ARGS) ./internal/redislock/...
 
+.PHONY: mysql-on
+mysql-on: ## run the shop's tests on another server: make mysql-on SERVER=/opt/mysql/bin/mysqld
+	TESTSERVER_MYSQL="$(SERVER)" $(GO) test -tags lab -count=1 -timeout 20m $(ARGS) ./internal/stock/... ./internal/strategy/... ./internal/shop/... ./cmd/shop
+
 .PHONY: copy-lock
 copy-lock: ## copy the lock into another module: make copy-lock TO=../shop/lock IMPORT=example.com/shop/lock
 	internal/redislock/copy.sh $(TO) $(IMPORT)
