@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -63,24 +64,42 @@ func TestSlowReadersHoldNoPlaces(t *testing.T) {
 	}
 }
 
-// TestAnAnswerHasItsWholeTime sells on one connection for longer than an answer may take: neither
-// the sale nor the answer before it takes time away from an answer.
+// TestAnAnswerHasItsWholeTime orders on connections whose last answer, or whose request, is older than
+// an answer may take: neither takes time away from what the shop writes.
 func TestAnAnswerHasItsWholeTime(t *testing.T) {
 	s := open(t, func(c *Config) { c.Deps.Wait = time.Minute })
-	item := s.item(2)
-	conn := s.dial()
-	answers := bufio.NewReader(conn)
-	for _, sleep := range []time.Duration{0, answerTimeout + time.Second} {
-		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\n%s: read %s\r\nContent-Length: 14\r\n\r\n{\"quantity\":1}",
-			ordersPath(item), sleepHeader, sleep)
-		response, err := http.ReadResponse(answers, nil)
-		if err != nil {
-			t.Fatalf("after %s: %v", sleep, err)
+	item := s.item(4)
+	const late = answerTimeout + time.Second
+	var ordering sync.WaitGroup
+	for name, slow := range map[string]struct{ pause, sale time.Duration }{"an idle connection": {pause: late}, "a slow sale": {sale: late}} {
+		conn := s.dial()
+		_ = conn.SetReadDeadline(time.Now().Add(4 * late))
+		answers := bufio.NewReader(conn)
+		next := func() (status int) {
+			if response, err := http.ReadResponse(answers, nil); err == nil {
+				_, _ = io.Copy(io.Discard, response.Body)
+				status = response.StatusCode
+			}
+			return status
 		}
-		if _, err := io.Copy(io.Discard, response.Body); err != nil || response.StatusCode != http.StatusCreated {
-			t.Errorf("after %s: %s, %v", sleep, response.Status, err)
+		order := func(sleep time.Duration) {
+			fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n%s: read %s\r\nContent-Length: 14\r\n\r\n",
+				ordersPath(item), sleepHeader, sleep)
+			if status := next(); status != http.StatusContinue {
+				t.Errorf("%s: answered %d before the body was sent, want 100", name, status)
+			}
+			fmt.Fprint(conn, `{"quantity":1}`)
+			if status := next(); status != http.StatusCreated {
+				t.Errorf("%s: answered %d, want 201", name, status)
+			}
 		}
+		ordering.Go(func() {
+			order(0)
+			time.Sleep(slow.pause)
+			order(slow.sale)
+		})
 	}
+	ordering.Wait()
 }
 
 // dial opens a connection to the public listener, which ends with the test.
