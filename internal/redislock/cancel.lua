@@ -2,7 +2,7 @@
 -- the lock if it got it, and is ignored if it arrives later.
 -- KEYS  lock, queue, waiters, epoch
 -- ARGV  1 the Locker, 2 the attempt, 3 the lease, 4 the lock's name
--- Reply 2
+-- Reply {0}
 local k = lockAt(1)
 local id, attempt, lease, name = unpack(ARGV)
 local past = tonumber(attempt)
@@ -21,4 +21,4 @@ end
 local mine = waiter(k, id)
 if mine and mine.attempt == past then leave(k, id) end
 if holds(k, id, attempt) then grant(k, name, '', id, past, clock()) end
-return 2
+return { 0 }

@@ -195,7 +195,7 @@ func TestDeadHolderCostsItsLease(t *testing.T) {
 
 // TestDeadWaiterIsSkipped puts a waiter in front that never beats.
 func TestDeadWaiterIsSkipped(t *testing.T) {
-	ctx, n := within(t), newLock(t.Name())
+	ctx, n := within(t), lockOn(t.Name())
 	client, _ := newClient(t, shared.addr)
 	holder, _ := newLocker(t, Options{})
 	_, lease := acquire(t, holder, ctx, n.name)

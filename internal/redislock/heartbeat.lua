@@ -3,7 +3,7 @@
 -- ARGV  1 the Locker, 2 the attempt, 3 its lease, 4 the lock's name
 -- Reply {1, epoch, others}  the attempt holds the lock, with a full lease
 --       {2, ttl}            it waits; ttl in milliseconds
---       3                   neither: it is not queued (any more)
+--       {0}                 neither: it is not queued (any more)
 local k = lockAt(1)
 local id, attempt, lease, name = unpack(ARGV)
 
@@ -13,7 +13,7 @@ if epoch then
   return held(k, epoch)
 end
 local mine = waiter(k, id)
-if not mine or mine.attempt ~= tonumber(attempt) then return 3 end
+if not mine or mine.attempt ~= tonumber(attempt) then return { 0 } end
 local now, text = clock()
 note(k, id, attempt, lease, now)
 call('ZADD', k.queue, 'LT', now, id) -- a place in the future is from before the clock was set back

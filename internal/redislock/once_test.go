@@ -38,7 +38,7 @@ func TestClientDoesNotSendAnAttemptAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	const patience = 200 * time.Millisecond
-	n := newLock(t.Name())
+	n := lockOn(t.Name())
 	kinds := map[string]func(addr string) redis.UniversalClient{
 		"Client": func(addr string) redis.UniversalClient {
 			return redis.NewClient(&redis.Options{Addr: addr, ReadTimeout: patience})

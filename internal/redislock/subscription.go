@@ -22,9 +22,6 @@ type subscription struct {
 	refused instant // since when
 }
 
-// deafLocked says whether Redis does not let this Locker listen.
-func (l *Locker) deafLocked() bool { return l.subscription != nil && l.subscription.err != nil }
-
 // subscribeLocked begins to listen, unless that has begun. Where it was refused a moment ago, it
 // says why.
 func (l *Locker) subscribeLocked() error {
@@ -95,7 +92,7 @@ func (l *Locker) receive(s *subscription, messages *redis.PubSub) error {
 		case errors.As(err, &refusal) && !passing(err):
 			return err
 		case err != nil:
-			l.pause(20 * time.Millisecond)
+			time.Sleep(20 * time.Millisecond)
 			continue
 		}
 		pinged = false
@@ -127,18 +124,20 @@ func (l *Locker) notConfirmed(s *subscription, err error) {
 	defer l.unlock()
 	s.since, s.refused, s.err = 0, l.now(), fmt.Errorf("SUBSCRIBE: %w", err)
 	for _, n := range l.locks {
-		if n.state == waiting {
+		if n.state != asking {
 			l.refuseLocked(n, s.err)
 		}
 	}
 }
 
-// refuseLocked ends all waits for a lock.
+// refuseLocked ends all waits for a lock. A hold goes on.
 func (l *Locker) refuseLocked(n *lock, err error) {
 	for w := n.firstLocked(); w != nil; w = n.firstLocked() {
 		n.dismissLocked(w, result{err: failed("wait for", w.key, err)})
 	}
-	l.settleLocked(n, n.giveUp(), "")
+	if n.state == waiting {
+		l.settleLocked(n, n.giveUp(), "")
+	}
 }
 
 // hear takes in one message: "granted ATTEMPT EPOCH OTHERS NAME" or "contended NAME".
@@ -153,18 +152,15 @@ func (l *Locker) hear(message string) {
 		}
 	case "granted":
 		fields := strings.SplitN(rest, " ", 4)
-		if len(fields) != 4 {
-			return
+		if len(fields) != 4 || l.closed {
+			return // Close has released everything
 		}
 		attempt, _ := strconv.ParseUint(fields[0], 10, 64)
 		epoch, _ := strconv.ParseInt(fields[1], 10, 64)
 		others, _ := strconv.ParseInt(fields[2], 10, 64)
-		if attempt == 0 || epoch == 0 || l.closed {
-			return // Close has released everything
-		}
 		n := l.locks[fields[3]]
 		if n == nil {
-			n = &lock{name: fields[3], keys: keysOf(fields[3])}
+			n = newLock(fields[3])
 		}
 		l.settleLocked(n, n.pushed(attempt, reply{kind: replyHeld, epoch: epoch, others: others}, l.now()), Remote)
 	}
