@@ -87,11 +87,11 @@ func (l *Locker) beginLocked(n *lock) request {
 // send sends a request, and takes in the answer.
 func (l *Locker) send(r request) {
 	n, w := r.lock, r.asker
-	var waited []any // so far, where it is to queue
+	args := []any{w.lease.Milliseconds()}
 	if !w.try {
-		waited = []any{(r.sent - w.begun).Microseconds()}
+		args = append(args, (r.sent - w.begun).Microseconds())
 	}
-	a, err := l.server.do(bound(w.ctx, l.base.Add(r.end)), acquireScript, n, r.attempt, w.lease, waited...)
+	a, err := l.server.do(bound(w.ctx, l.base.Add(r.end)), acquireScript, n, r.attempt, args...)
 	l.mu.Lock()
 	defer l.unlock()
 	if err != nil {

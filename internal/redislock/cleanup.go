@@ -53,7 +53,7 @@ func (l *Locker) clean() {
 			return
 		}
 		ctx := bound(context.Background(), l.base.Add(l.now()+third(r.lease)))
-		_, err := l.server.do(ctx, cancelScript, r.lock, attempt, r.lease)
+		_, err := l.server.do(ctx, cancelScript, r.lock, attempt, r.lease.Milliseconds())
 		if err != nil && !errors.Is(err, redis.ErrClosed) {
 			time.Sleep(r.lease / 24)
 			l.mu.Lock()

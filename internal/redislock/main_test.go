@@ -80,28 +80,28 @@ func lockOn(key string) *lock { return newLock(tagged(key)) }
 
 func (p peer) acquire(ctx context.Context, n *lock, attempt uint64, queue bool, waited time.Duration) (reply, error) {
 	if !queue {
-		return p.do(ctx, acquireScript, n, attempt, p.lease)
+		return p.do(ctx, acquireScript, n, attempt, p.lease.Milliseconds())
 	}
-	return p.do(ctx, acquireScript, n, attempt, p.lease, waited.Microseconds())
+	return p.do(ctx, acquireScript, n, attempt, p.lease.Milliseconds(), waited.Microseconds())
 }
 
 func (p peer) release(ctx context.Context, n *lock, attempt, next uint64, waited time.Duration) (reply, error) {
 	if next == 0 {
-		return p.do(ctx, releaseScript, n, attempt, p.lease)
+		return p.do(ctx, releaseScript, n, attempt)
 	}
-	return p.do(ctx, releaseScript, n, attempt, p.lease, next, waited.Microseconds())
+	return p.do(ctx, releaseScript, n, attempt, next, p.lease.Milliseconds(), waited.Microseconds())
 }
 
 func (p peer) renew(ctx context.Context, n *lock, attempt uint64) (reply, error) {
-	return p.do(ctx, renewScript, n, attempt, p.lease)
+	return p.do(ctx, renewScript, n, attempt, p.lease.Milliseconds())
 }
 
 func (p peer) heartbeat(ctx context.Context, n *lock, attempt uint64) (reply, error) {
-	return p.do(ctx, heartbeatScript, n, attempt, p.lease)
+	return p.do(ctx, heartbeatScript, n, attempt, p.lease.Milliseconds())
 }
 
 func (p peer) cancel(ctx context.Context, n *lock, attempt uint64) error {
-	_, err := p.do(ctx, cancelScript, n, attempt, p.lease)
+	_, err := p.do(ctx, cancelScript, n, attempt, p.lease.Milliseconds())
 	return err
 }
 

@@ -149,17 +149,17 @@ func (e *engine) carryOut(in carried) effect {
 		waited = time.Duration(modelNow-came(in.ahead)+500) * time.Microsecond
 	}
 	var script *script
-	var more []any
+	more := []any{lease.Milliseconds()}
 	switch r.kind {
 	case acquireRequest:
 		script = acquireScript
 		if r.more == 1 {
-			more = []any{waited.Microseconds()}
+			more = append(more, waited.Microseconds())
 		}
 	case releaseRequest:
-		script, more = releaseScript, []any{r.more, waited.Microseconds()}
+		script, more = releaseScript, []any{r.more, lease.Milliseconds(), waited.Microseconds()}
 	case endRequest:
-		script = releaseScript
+		script, more = releaseScript, nil
 	case cancelRequest:
 		script = cancelScript
 	case beatRequest:
@@ -168,7 +168,7 @@ func (e *engine) carryOut(in carried) effect {
 			script = renewScript
 		}
 	}
-	args := server{id: modelID(r.owner)}.arguments(script, newLock(modelName), uint64(r.attempt), lease, more...)
+	args := server{id: modelID(r.owner)}.arguments(script, newLock(modelName), uint64(r.attempt), more...)
 	v, err := e.interpreter.run(s, in.broken.source(script.source), args)
 	if err != nil {
 		panic(fmt.Sprintf("%+v: %v", in, err))
@@ -235,11 +235,11 @@ func (r rule) source(script string) string {
 
 // changes break a rule in the scripts.
 var changes = map[rule][2]string{
-	beatQueues: {"if not mine or mine.attempt ~= tonumber(attempt) then return { 0 } end\nlocal now, text = clock()",
+	beatQueues: {"if not mine or mine.attempt ~= tonumber(attempt) then return 0 end\nlocal now, text = clock()",
 		"local now, text = clock()\nif not mine then join(k, id, attempt, lease, now, now) end"},
-	releaseOfAnyHold:    {"if not holds(k, id, attempt) then return { 0 } end", "if holder(k) ~= id then return 0 end"},
+	releaseOfAnyHold:    {"if not holds(k, id, attempt) then return 0 end", "if holder(k) ~= id then return 0 end"},
 	cancelOfAnyHold:     {"if holds(k, id, attempt) then grant", "if holder(k) == id then grant"},
-	epochByCounter:      {"if last and tonumber(last) >= now then\n    epoch = last + 1", "if true then\n    epoch = (last or 0) + 1"},
+	epochByCounter:      {"if last and tonumber(last) >= now then\n    epoch = last + 1", "if true then\n    epoch = (last or 10) + 1"},
 	marksIgnored:        {" or cancelled and tonumber(cancelled) >= tonumber(attempt), mine", ", mine"},
 	cancelledNextQueues: {"if again and over(k, id, again) then again = nil end", ""},
 	barging:             {"if not owner and (not head or head == id) then", "if not owner then"},

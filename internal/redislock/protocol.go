@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"embed"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -119,7 +120,13 @@ const (
 // maxTTL, in milliseconds, is far from what a time.Duration cannot hold.
 const maxTTL = 1 << 40
 
+// parseReply reads a list, or a number: the kind, or the epoch of a lock that is held.
 func parseReply(v any) (reply, error) {
+	if n, ok := v.(int64); n > replyWaiting {
+		return reply{kind: replyHeld, epoch: n}, nil
+	} else if ok && n == replyDropped || n == replyWaiting {
+		return reply{kind: n}, nil
+	}
 	var n [3]int64
 	fields, ok := v.([]any)
 	ok = ok && len(fields) <= len(n)
@@ -131,8 +138,6 @@ func parseReply(v any) (reply, error) {
 		return reply{kind: replyHeld, epoch: n[1], others: n[2]}, nil
 	case ok && len(fields) == 2 && n[0] == replyWaiting:
 		return reply{kind: replyWaiting, ttl: time.Duration(min(max(n[1], 0), maxTTL)) * time.Millisecond}, nil
-	case ok && len(fields) == 1 && n[0] == replyDropped:
-		return reply{kind: replyDropped}, nil
 	}
 	return reply{}, fmt.Errorf("redislock: unexpected reply %v", v)
 }
@@ -167,21 +172,21 @@ func newServer(client Client, label string) server {
 
 func (s server) channel() string { return "redislock:" + s.id }
 
-// arguments are those of a script for one attempt at a lock: its keys, the Locker, the attempt, the
-// lease, the lock's name, and what else the script's header says.
-func (s server) arguments(sc *script, n *lock, attempt uint64, lease time.Duration, more ...any) []any {
-	args := make([]any, 0, 9+len(more))
+// arguments are those of a script: the lock's keys, the attempt, and what else the script's header
+// says. They are few, because each one takes time.
+func (s server) arguments(sc *script, n *lock, attempt uint64, more ...any) []any {
+	args := make([]any, 0, 6+len(more))
 	args = append(args, sc.keys)
 	for _, key := range n.keys.all()[:sc.keys] {
 		args = append(args, key)
 	}
-	args = append(args, s.id, attempt, lease.Milliseconds(), n.name)
+	args = append(args, s.id+" "+strconv.FormatUint(attempt, 10))
 	return append(args, more...)
 }
 
 // do has Redis carry out a script, and reads the reply.
-func (s server) do(ctx context.Context, sc *script, n *lock, attempt uint64, lease time.Duration, more ...any) (reply, error) {
-	v, err := s.run(ctx, sc, s.arguments(sc, n, attempt, lease, more...))
+func (s server) do(ctx context.Context, sc *script, n *lock, attempt uint64, more ...any) (reply, error) {
+	v, err := s.run(ctx, sc, s.arguments(sc, n, attempt, more...))
 	if err != nil {
 		return reply{}, err
 	}

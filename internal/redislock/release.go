@@ -55,17 +55,16 @@ func (l *Locker) endLocked(h *hold) request {
 // waiter of this process.
 func (l *Locker) sendRelease(h *hold, r request) error {
 	defer l.calls.Done()
-	n, lease := h.lock, h.lease
 	var next []any
 	if w := r.asker; w != nil {
-		lease, next = w.lease, []any{r.attempt, (r.sent - w.begun).Microseconds()}
+		next = []any{r.attempt, w.lease.Milliseconds(), (r.sent - w.begun).Microseconds()}
 	}
-	end := r.sent + third(lease)
+	n, end := h.lock, r.sent+third(h.lease)
 	ctx := bound(h.parent, l.base.Add(end))
-	a, err := l.server.do(ctx, releaseScript, n, h.attempt, lease, next...)
-	for passing(err) && l.now()+lease/24 <= end {
-		time.Sleep(lease / 24)
-		a, err = l.server.do(ctx, releaseScript, n, h.attempt, lease, next...)
+	a, err := l.server.do(ctx, releaseScript, n, h.attempt, next...)
+	for passing(err) && l.now()+h.lease/24 <= end {
+		time.Sleep(h.lease / 24)
+		a, err = l.server.do(ctx, releaseScript, n, h.attempt, next...)
 	}
 	l.mu.Lock()
 	defer l.unlock()

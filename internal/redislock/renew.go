@@ -63,7 +63,7 @@ func (l *Locker) renew(ctx context.Context, r renewal) error {
 	if r.hold != nil {
 		script = renewScript
 	}
-	a, err := l.server.do(ctx, script, n, r.attempt, r.lease)
+	a, err := l.server.do(ctx, script, n, r.attempt, r.lease.Milliseconds())
 	l.mu.Lock()
 	defer l.unlock()
 	h := n.hold

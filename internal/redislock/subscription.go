@@ -12,21 +12,20 @@ import (
 )
 
 // subscription is a Locker's to its own channel, on which Redis tells it that a lock was granted
-// to it, or that others want what it holds. Locker.mu guards since, err and refused.
+// to it, or that others want what it holds. Locker.mu guards begun, since and err.
 type subscription struct {
-	ctx     context.Context
-	close   context.CancelFunc
-	begun   instant
-	since   instant // when it was confirmed, if not zero
-	err     error   // why Redis does not let this Locker listen; then nobody reads it
-	refused instant // since when
+	ctx   context.Context
+	close context.CancelFunc
+	begun instant // or when it was refused
+	since instant // when it was confirmed, if not zero
+	err   error   // why Redis does not let this Locker listen; then nobody reads it
 }
 
 // subscribeLocked begins to listen, unless that has begun. Where it was refused a moment ago, it
 // says why.
 func (l *Locker) subscribeLocked() error {
 	s := l.subscription
-	if !l.closed && (s == nil || s.err != nil && l.now()-s.refused > time.Second) {
+	if !l.closed && (s == nil || s.err != nil && l.now()-s.begun > time.Second) {
 		s = &subscription{begun: l.now()}
 		s.ctx, s.close = context.WithCancel(l.ctx)
 		l.subscription = s
@@ -122,7 +121,7 @@ func (l *Locker) confirmed(s *subscription) {
 func (l *Locker) notConfirmed(s *subscription, err error) {
 	l.mu.Lock()
 	defer l.unlock()
-	s.since, s.refused, s.err = 0, l.now(), fmt.Errorf("SUBSCRIBE: %w", err)
+	s.since, s.begun, s.err = 0, l.now(), fmt.Errorf("SUBSCRIBE: %w", err)
 	for _, n := range l.locks {
 		if n.state != asking {
 			l.refuseLocked(n, s.err)

@@ -44,7 +44,7 @@ func (f *fakeRedis) Subscribe(context.Context, ...string) *redis.PubSub {
 }
 
 var (
-	droppedReply = []any{int64(replyDropped)}
+	droppedReply = int64(replyDropped)
 	heldReply    = []any{int64(replyHeld), int64(12345), int64(0)}
 	waitingReply = []any{int64(replyWaiting), int64(60_000)}
 )
