@@ -81,9 +81,8 @@ model: ## search the lock's protocol in the large: minutes, and a few gigabytes
 	REDISLOCK_MODEL_LARGE=1 $(GO) test -run 'TestModel' -count=1 -timeout 60m -v ./internal/redislock
 
 .PHONY: lock-on
-lock-on: ## run the lock's tests on another server: make lock-on SERVER=/opt/valkey/bin/valkey-server
-	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && ln -s "$(SERVER)" "$$dir/redis-server" && \
-		PATH="$$dir:$$PATH" $(GO) test -count=1 -timeout 20m $(ARGS) ./internal/redislock/...
+lock-on: servers ## run the lock's tests on this Redis, Redis 8 and Valkey 9, or on one: make lock-on SERVER=/opt/valkey/bin/valkey-server
+	GO='$(GO)' scripts/lock-on.sh $(SERVER)
 
 .PHONY: copy-lock
 copy-lock: ## copy the lock into another module: make copy-lock TO=../shop/lock IMPORT=example.com/shop/lock
