@@ -319,6 +319,7 @@ func (i *interpreter) run(s *store, source string, args []any) (any, error) {
 // TestStoreIsLikeRedis sends random commands to the store and to a real server, each through a
 // script, and wants the same replies.
 func TestStoreIsLikeRedis(t *testing.T) {
+	t.Parallel()
 	server, err := startServer()
 	if err != nil {
 		t.Fatal(err)

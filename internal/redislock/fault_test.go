@@ -103,6 +103,7 @@ func TestHoldEndsBeforeItsLeaseWhenRedisGoesSilent(t *testing.T) {
 // TestUnconfirmedSubscriptionIsATimeout lets requests through and messages not: the caller must
 // be able to tell it from a defect.
 func TestUnconfirmedSubscriptionIsATimeout(t *testing.T) {
+	t.Parallel()
 	w := newWire(t, shared.addr)
 	w.cut()
 	direct, _ := newClient(t, shared.addr)

@@ -239,7 +239,7 @@ var changes = map[rule][2]string{
 		"local now, text = clock()\nif not mine then join(k, id, attempt, lease, now, now) end"},
 	releaseOfAnyHold:    {"if not holds(k, id, attempt) then return 0 end", "if holder(k) ~= id then return 0 end"},
 	cancelOfAnyHold:     {"if holds(k, id, attempt) then grant", "if holder(k) == id then grant"},
-	epochByCounter:      {"if last and tonumber(last) >= now then\n    epoch = last + 1", "if true then\n    epoch = (last or 10) + 1"},
+	epochByCounter:      {"if last and tonumber(last) >= now then\n    epoch = last + 1", fmt.Sprintf("if true then\n    epoch = (last or %d) + 1", firstEpoch)},
 	marksIgnored:        {" or cancelled and tonumber(cancelled) >= tonumber(attempt), mine", ", mine"},
 	cancelledNextQueues: {"if again and over(k, id, again) then again = nil end", ""},
 	barging:             {"if not owner and (not head or head == id) then", "if not owner then"},
