@@ -113,7 +113,7 @@ func (l *Locker) AcquireWith(ctx context.Context, key string, o AcquireOptions) 
 }
 
 // TryAcquire is [Locker.Acquire] without waiting: when anybody holds the lock or
-// waits for it, the error is [ErrNotAcquired] at once.
+// waits for it, the error is [ErrNotAcquired] at once. Options.Wait bounds it where Redis is silent.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (held context.Context, lease *Lease, err error) {
 	return l.enter(ctx, key, AcquireOptions{l.opts.Lease, l.opts.Wait}, true)
 }
