@@ -47,6 +47,9 @@ func TestEveryExerciseHasAnswers(t *testing.T) {
 // TestAnswers holds each solution and each wrong answer to its name. One shop has them all.
 func TestAnswers(t *testing.T) {
 	testserver.NeedsServers(t)
+	if raceDetector {
+		t.Skip("the explorations take minutes with the race detector: make test runs them once more without it")
+	}
 	var all []Answer
 	for _, e := range All() {
 		right, wrong := answers(t, e)

@@ -1,7 +1,7 @@
 // Package mine is exercise 6: lose nothing and promise nothing, whichever answer is lost.
 //
 // This file takes the units in one transaction and records the order in a second one. Where the
-// second one fails, it gives the units back. The shop can die between the two, and the answer to
+// second one fails, it restocks the units. The shop can die between the two, and the answer to
 // either commit can be lost: an error of Transact does not say that nothing was written. Change sell
 // so that every unit is still to be had or in an order, nobody is told sold without an order, and no
 // customer is sold twice what was asked for once.
@@ -31,7 +31,7 @@ func sell(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Ord
 	}
 	order, err := record(ctx, store, wanted, left)
 	if err != nil {
-		giveBack(ctx, store, wanted)
+		restock(ctx, store, wanted)
 		return stock.Order{}, err
 	}
 	return order, nil
@@ -58,8 +58,8 @@ func record(ctx context.Context, store *stock.Store, wanted stock.Sale, left int
 	return order, err
 }
 
-// giveBack returns the units of a sale that failed.
-func giveBack(ctx context.Context, store *stock.Store, wanted stock.Sale) {
+// restock returns the units of a sale that failed.
+func restock(ctx context.Context, store *stock.Store, wanted stock.Sale) {
 	_ = store.Transact(ctx, func(tx stock.Tx) error {
 		_, _, err := tx.Exec("UPDATE items SET stock = stock + ? WHERE id = ?", wanted.Quantity, wanted.ItemID)
 		return err

@@ -1,4 +1,4 @@
-// Package mine sells in one transaction, and gives the units back where the answer to its commit was lost.
+// Package mine sells in one transaction, and restocks the units where the answer to its commit was lost.
 package mine
 
 import (
@@ -13,7 +13,7 @@ func Build(strategy.Deps) (strategy.Guard, strategy.Decrement) {
 	return strategy.Unguarded{}, sell
 }
 
-// sell takes the units and records the order in one transaction, and gives the units back where
+// sell takes the units and records the order in one transaction, and restocks the units where
 // that fails.
 func sell(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
 	taken := false
@@ -30,13 +30,13 @@ func sell(ctx context.Context, store *stock.Store, wanted stock.Sale) (order sto
 		return err
 	})
 	if err != nil && taken {
-		giveBack(ctx, store, wanted)
+		restock(ctx, store, wanted)
 	}
 	return order, err
 }
 
-// giveBack returns the units of a sale that failed.
-func giveBack(ctx context.Context, store *stock.Store, wanted stock.Sale) {
+// restock returns the units of a sale that failed.
+func restock(ctx context.Context, store *stock.Store, wanted stock.Sale) {
 	_ = store.Transact(ctx, func(tx stock.Tx) error {
 		_, _, err := tx.Exec("UPDATE items SET stock = stock + ? WHERE id = ?", wanted.Quantity, wanted.ItemID)
 		return err
