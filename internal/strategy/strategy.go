@@ -39,6 +39,10 @@ type Strategy struct {
 	Mixable bool
 	// NeedsQuorum says that it needs several independent Redis servers: Deps.Quorum.
 	NeedsQuorum bool
+	// NeedsEtcd says that its lock is in etcd, at the addresses of SHOP_ETCD.
+	NeedsEtcd bool
+	// Inapplicable has the scenarios that say nothing about it, by name, with the reason.
+	Inapplicable map[string]string
 
 	// State is what it keeps of an item besides the item's row and its lock.
 	State State
