@@ -32,9 +32,35 @@ type Settings struct {
 // ownClock is why no library is run under clock-skew.
 const ownClock = "the lab moves the clock that a strategy asks, and the library asks the system's"
 
+// asksItself has the scenarios that say nothing about any library.
+var asksItself = map[string]string{
+	"nested":     "its documentation does not say that a holder may acquire its lock again",
+	"clock-skew": ownClock,
+}
+
+const distlock = "[Distributed Locks with Redis](https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/), to which the library's README refers"
+
+// fencing is what is said of a holder that is stopped past its lease.
+var fencing = Note{
+	Says: "You should implement fencing tokens. This is especially important for processes that can take significant time " +
+		"and applies to any distributed locking system.",
+	Where: distlock,
+	Mend: "none in the library, which has no token: a write that the database can refuse, such as [fenced](strategies/fenced.md), " +
+		"or one that subtracts, such as [conditional](strategies/conditional.md)",
+}
+
+// oneRedis is what is said of the loss of the one server.
+func oneRedis(mend string) Note {
+	return Note{
+		Says:  "Superficially this works well, but there is a problem: this is a single point of failure in our architecture.",
+		Where: distlock,
+		Mend:  mend,
+	}
+}
+
 // All returns the peers. The settings are read when a strategy is built.
 func All(s *Settings) []Peer {
-	return []Peer{redsyncOne}
+	return []Peer{redsyncOne, redsyncFive, bsm, rueidisOne, rueidisTwo, etcdPlain(s), etcdFenced(s)}
 }
 
 // Strategies returns the peers as strategies.
