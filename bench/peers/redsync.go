@@ -68,7 +68,7 @@ var redsyncFive = Peer{
 
 // redsyncDelete is the SHA-1 of redsync's script that deletes a key of its owner. It also runs after
 // each try that failed.
-const redsyncDelete = "cf0e94b2e9ffc7e04395cf88f7583fc309985910"
+const redsyncDelete = "e950836ed1e694540c503ef9972b8de518044d3b"
 
 var redsyncExpiry = Note{
 	Says: "After this is successful, no one else can obtain the same lock (the same mutex name) until we unlock it.",
