@@ -47,8 +47,8 @@ peers: build servers ## run the locks of other libraries under every scenario, m
 	@scripts/servers.sh etcd || echo "etcd's strategies will be skipped"
 	$(GO) -C bench build -tags lab -o ../bin/ . ./peershop ./peerspage
 	@mkdir -p out
-	bin/loadtest run --shop-binary bin/peershop --lease 1s --scenarios all --strategies $$(bin/peerspage --strategies) --json out/peers.json
-	bin/loadtest run --shop-binary bin/peershop --lease 1s --cells $$(bin/peerspage --failing --cells out/peers.json) --runs 3 --seed 2 --json out/peers-again.json
+	bin/loadtest run --shop-binary bin/peershop --lease 1s --wait 300ms --scenarios all --strategies $$(bin/peerspage --strategies) --json out/peers.json
+	bin/loadtest run --shop-binary bin/peershop --lease 1s --wait 300ms --cells $$(bin/peerspage --failing --cells out/peers.json) --runs 3 --seed 2 --json out/peers-again.json
 	bin/loadtest run --shop-binary bin/peershop --work 0s --strategies $$(bin/peerspage --strategies) --json out/peers-sales.json
 	bin/bench --locks mutex,stocklock,rueidislock,bsm/redislock,redsync --shapes 1x32,4x8,8x1/1ms --json out/peers-bench.json
 	bin/peerspage --cells out/peers.json --again out/peers-again.json --sales out/peers-sales.json --bench out/peers-bench.json --to docs/peers.md

@@ -60,7 +60,8 @@ func bsmLock(d strategy.Deps, locker *redislock.Client) func(ctx, waiting contex
 }
 
 // refreshed extends the lock at every third of its lease, as the README shows Refresh, until stop
-// returns. An error of Refresh ends the context: the README ends the program.
+// returns. An error of Refresh ends the context: the README ends the program. Each Refresh has a
+// deadline, because the lab's leases are shorter than the 2 s for which a client waits for Redis.
 func refreshed(ctx context.Context, lock *redislock.Lock, lease time.Duration) (held context.Context, stop func()) {
 	held, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -75,7 +76,10 @@ func refreshed(ctx context.Context, lock *redislock.Lock, lease time.Duration) (
 			case <-held.Done():
 				return
 			}
-			if lock.Refresh(held, lease, nil) != nil {
+			refreshing, cancel := context.WithTimeout(held, lease/3)
+			err := lock.Refresh(refreshing, lease, nil)
+			cancel()
+			if err != nil {
 				return
 			}
 		}

@@ -85,8 +85,9 @@ func redsyncOn(d strategy.Deps, servers ...redis.UniversalClient) strategy.Guard
 	}
 	locker := redsync.New(pools...)
 	return guard{wait: d.Wait, library: library{lock: func(ctx, waiting context.Context, key string) (hold, error) {
-		// The wait ends by its context, and not after the library's 32 tries.
-		m := locker.NewMutex(key, redsync.WithExpiry(d.Lease), redsync.WithTries(math.MaxInt), redsync.WithRetryDelay(d.Retry))
+		// The wait ends by its context, and not after the library's 32 tries. The delay between two
+		// tries is its own, 50 to 250 ms: a try that takes longer than a twentieth of the lease fails.
+		m := locker.NewMutex(key, redsync.WithExpiry(d.Lease), redsync.WithTries(math.MaxInt))
 		if err := m.LockContext(waiting); err != nil {
 			return hold{}, fmt.Errorf("%w: %w", errTaken, err)
 		}

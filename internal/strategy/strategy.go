@@ -41,8 +41,8 @@ type Strategy struct {
 	NeedsQuorum bool
 	// NeedsEtcd says that its lock is in etcd, at the addresses of SHOP_ETCD.
 	NeedsEtcd bool
-	// OwnClient says that its requests to the lock's server go through a client of its own. Whoever
-	// steps through a sale holds it before it asks for the lock, and before it releases it.
+	// OwnClient says that its requests to the lock's server go through a client of its own, so that
+	// they cannot be held one by one.
 	OwnClient bool
 	// Inapplicable has the scenarios that say nothing about it, by name, with the reason.
 	Inapplicable map[string]string
