@@ -53,7 +53,7 @@ func TestNotesAreOnWhatBreaks(t *testing.T) {
 	}
 }
 
-// TestTwoKeysOfThree: rueidislock-2of3 puts each key on a server of its own, and still excludes
+// TestTwoKeysOfThree: rueidislock-two-of-three puts each key on a server of its own, and still excludes
 // others when one server has lost its key.
 func TestTwoKeysOfThree(t *testing.T) {
 	group := testserver.Start(t)

@@ -40,8 +40,8 @@ var redsyncOne = Peer{
 	Notes: map[string]Note{
 		"overrun":       redsyncExpiry,
 		"partition":     redsyncExpiry,
-		"failover":      oneRedis("redsync.New with the pools of independent servers: [redsync-5](#redsync-5)"),
-		"redis-restart": oneRedis("redsync.New with the pools of independent servers: [redsync-5](#redsync-5)"),
+		"failover":      oneRedis("redsync.New with the pools of independent servers: [redsync-five](#redsync-five)"),
+		"redis-restart": oneRedis("redsync.New with the pools of independent servers: [redsync-five](#redsync-five)"),
 		"eviction":      oneRedis("redsync.New with the pools of independent servers, or a Redis without eviction"),
 		"pause":         fencing,
 	},
@@ -50,7 +50,7 @@ var redsyncOne = Peer{
 var redsyncFive = Peer{
 	Module: redsyncModule,
 	Strategy: strategy.Strategy{
-		Name:         "redsync-5",
+		Name:         "redsync-five",
 		Doc:          "redsync on a majority of five independent Redis servers; not renewed",
 		Source:       "the README of redsync, and the Redlock algorithm that it implements",
 		Guard:        "redsync.NewMutex on a majority of five",

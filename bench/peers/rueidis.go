@@ -28,7 +28,7 @@ var rueidisOne = Peer{
 	Module: rueidisModule,
 	Bench:  "rueidislock",
 	Strategy: strategy.Strategy{
-		Name:         "rueidislock-1",
+		Name:         "rueidislock",
 		Doc:          "rueidislock with a majority of one key: SET NX PXAT, renewed at half of the lease, woken by client-side caching",
 		Source:       "the README of rueidislock: KeyMajority 1 for one Redis, NoLoopTracking",
 		Guard:        "rueidislock.WithContext, KeyMajority 1",
@@ -43,8 +43,8 @@ var rueidisOne = Peer{
 		},
 	},
 	Notes: map[string]Note{
-		"failover":      oneRedis("KeyMajority 2 on servers that fail one by one: [rueidislock-2of3](#rueidislock-2of3)"),
-		"redis-restart": oneRedis("KeyMajority 2 on servers that fail one by one: [rueidislock-2of3](#rueidislock-2of3)"),
+		"failover":      oneRedis("KeyMajority 2 on servers that fail one by one: [rueidislock-two-of-three](#rueidislock-two-of-three)"),
+		"redis-restart": oneRedis("KeyMajority 2 on servers that fail one by one: [rueidislock-two-of-three](#rueidislock-two-of-three)"),
 		"eviction":      oneRedis("KeyMajority 2 on servers that fail one by one, or a Redis without eviction"),
 		"pause":         fencing,
 	},
@@ -53,7 +53,7 @@ var rueidisOne = Peer{
 var rueidisTwo = Peer{
 	Module: rueidisModule,
 	Strategy: strategy.Strategy{
-		Name:         "rueidislock-2of3",
+		Name:         "rueidislock-two-of-three",
 		Doc:          "rueidislock with a majority of three keys, each on a Redis server of its own, renewed at half of the lease",
 		Source:       "the README of rueidislock: KeyMajority 2, which is its default; ClientBuilder sends each key to its server",
 		Guard:        "rueidislock.WithContext, KeyMajority 2",
