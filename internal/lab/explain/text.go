@@ -19,12 +19,16 @@ type Text struct {
 // words/en.tmpl.
 type Phrase string
 
-// Phrases that a drawing is looked through for.
+// Phrases that the package report says or looks for.
 const (
 	Asks     Phrase = "step-asks"
 	AllLocks Phrase = "lane-locks" // one lane for the servers of a quorum
 	// Milliseconds is the unit of a drawing's axis.
 	Milliseconds Phrase = "axis-milliseconds"
+	// What a chart shows, for screen readers.
+	ChartOutcomes Phrase = "chart-outcomes" // a bar lasts LastedMS
+	ChartCount    Phrase = "chart-count"    // Count answers with an Outcome
+	ChartLatency  Phrase = "chart-latency"  // the highest is LastedMS
 )
 
 // Facts are the values in a phrase. Each phrase uses some of them.

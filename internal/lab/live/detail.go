@@ -68,7 +68,7 @@ func (s *Server) detail(of run, in explain.Language) detail {
 		d.Sentence = in.Say(x.Why...)
 		d.Whole, d.CloseUp = report.Interleaving(x, in)
 	}
-	d.Outcomes, d.Latency = report.OverTime(result.Timeline)
+	d.Outcomes, d.Latency = report.OverTime(result.Timeline, in)
 	if of.record != nil {
 		d.Replay = newReplay(of.record, result)
 	}

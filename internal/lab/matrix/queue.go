@@ -3,10 +3,12 @@ package matrix
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 
+	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 )
 
@@ -27,16 +29,64 @@ func (p Plan) tasks() []task {
 	return tasks
 }
 
+// ran is a run of a cell that has ended.
+type ran struct {
+	task
+	result trial.Result
+}
+
 // runAll runs every cell, as many at once as there are testbeds. It returns what is done, in the
 // order of the plan, even when it ends early.
 func (t *testbeds) runAll(ctx context.Context, status *Status) ([]trial.Result, error) {
 	tasks := t.plan.tasks()
 	status.begin(len(tasks))
+	all, err := t.runOn(ctx, t.benches, tasks, status)
+	if err == nil && len(t.benches) > 1 {
+		err = t.runSpoiled(ctx, all, status)
+	}
+	runs := make([][]trial.Result, len(t.plan.Pairs))
+	for _, r := range all {
+		runs[r.at] = append(runs[r.at], r.result)
+	}
+	var done []trial.Result
+	for _, of := range runs {
+		if len(of) > 0 {
+			done = append(done, merge(of))
+		}
+	}
+	if len(done) == 0 && err == nil {
+		err = errors.New("no cell was run")
+	}
+	return done, err
+}
+
+// runSpoiled runs those cells once more, one at a time, that the machine spoiled each time. The
+// other cells that ran beside them were a part of its load.
+func (t *testbeds) runSpoiled(ctx context.Context, all []ran, status *Status) error {
+	for i, r := range all {
+		if r.result.Verdict != scenario.Invalid || len(r.result.Spoiled) == 0 {
+			continue
+		}
+		status.begin(1)
+		once, err := t.runOn(ctx, t.benches[:1], []task{r.task}, status)
+		if err != nil {
+			return err
+		}
+		alone := once[0].result
+		alone.Spoiled = slices.Concat(r.result.Spoiled, []string{r.result.Problem}, alone.Spoiled)
+		all[i].result = alone
+	}
+	return nil
+}
+
+// runOn runs tasks, one at a time on each bench. It returns those that ended, in that order, even
+// when it ends early.
+func (t *testbeds) runOn(ctx context.Context, benches []trial.Bench, tasks []task, status *Status) ([]ran, error) {
 	queue := make(chan task)
-	var mu sync.Mutex // guards results
-	results := make([][]trial.Result, len(t.plan.Pairs))
+	var mu sync.Mutex // guards done
+	var done []ran
 	working, workCtx := errgroup.WithContext(ctx)
-	for _, bench := range t.benches {
+	for _, bench := range benches {
 		working.Go(func() error {
 			for next := range queue {
 				status.started(next.Cell)
@@ -46,7 +96,7 @@ func (t *testbeds) runAll(ctx context.Context, status *Status) ([]trial.Result, 
 					return err
 				}
 				mu.Lock()
-				results[next.at] = append(results[next.at], result)
+				done = append(done, ran{next, result})
 				mu.Unlock()
 			}
 			return nil
@@ -64,14 +114,5 @@ func (t *testbeds) runAll(ctx context.Context, status *Status) ([]trial.Result, 
 		return nil
 	})
 	err := working.Wait()
-	var done []trial.Result
-	for _, runs := range results {
-		if len(runs) > 0 {
-			done = append(done, merge(runs))
-		}
-	}
-	if len(done) == 0 && err == nil {
-		err = errors.New("no cell was run")
-	}
 	return done, err
 }

@@ -91,10 +91,11 @@ func (s *Status) Warn(line string) {
 	fmt.Fprintln(s.out, "warning:", line)
 }
 
-func (s *Status) begin(total int) {
+// begin adds to the cells that are to be run.
+func (s *Status) begin(more int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.total = total
+	s.total += more
 }
 
 func label(c trial.Cell) string { return c.Strategy.Name + ":" + c.Scenario.Name }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/trial"
 )
@@ -51,15 +52,15 @@ func (c *chart) axes(unit string) {
 	c.text("tick end", chartRight, chartBottom+28, unit)
 }
 
-func (c *chart) shadeFaults(faults []trial.Period) {
+func (c *chart) shadeFaults(faults []trial.Period, in explain.Language) {
 	for _, f := range faults {
 		from, to := c.x.at(max(f.FromMS/1000, c.x.from)), c.x.at(min(f.ToMS/1000, c.x.to))
-		c.rect("shade", from, chartTop, to-from, chartBottom-chartTop, fmt.Sprintf("%s, %s to %s s", said(f.What), short(f.FromMS/1000), short(f.ToMS/1000)))
+		c.rect("shade", from, chartTop, to-from, chartBottom-chartTop, fmt.Sprintf("%s, %s–%s s", in.Say(f.What), short(f.FromMS/1000), short(f.ToMS/1000)))
 	}
 }
 
 // outcomesChart shows the outcomes of requests over time, with the faults shaded.
-func outcomesChart(t trial.Timeline) template.HTML {
+func outcomesChart(t trial.Timeline, in explain.Language) template.HTML {
 	bins := len(t.P50)
 	if bins == 0 {
 		return ""
@@ -73,11 +74,11 @@ func outcomesChart(t trial.Timeline) template.HTML {
 		highest = max(highest, float64(sum))
 	}
 	c := newChart(scale{from: 0, to: float64(bins) * t.BinMS / 1000}, scale{from: 0, to: highest})
-	c.shadeFaults(t.Faults)
+	c.shadeFaults(t.Faults, in)
 	c.axes("s")
 	width := (chartRight - chartLeft) / float64(bins)
 	below := make([]float64, bins)
-	var said []string
+	said := []explain.Text{{Phrase: explain.ChartOutcomes, Facts: explain.Facts{LastedMS: t.BinMS}}}
 	for _, o := range outcomes {
 		counts := t.Outcomes[o.outcome]
 		var sum int64
@@ -92,10 +93,10 @@ func outcomesChart(t trial.Timeline) template.HTML {
 		}
 		if sum > 0 {
 			c.tag("path", "", "class", "o-"+string(o.outcome), "d", bars.String())
-			said = append(said, fmt.Sprintf("%d %s", sum, o.name))
+			said = append(said, explain.Text{Phrase: explain.ChartCount, Facts: explain.Facts{Count: int(sum), Outcome: string(o.outcome)}})
 		}
 	}
-	return c.drawing("chart", fmt.Sprintf("Answers over time, %s ms a bar: %s", short(t.BinMS), strings.Join(said, ", ")))
+	return c.drawing("chart", in.Say(said...))
 }
 
 // bars is one path for all bars of a colour: a page has many thousands of them.
@@ -106,13 +107,13 @@ func (b *bars) add(left, bottom, width, top float64) {
 }
 
 // latencyChart shows the median and the 99th percentile over time.
-func latencyChart(t trial.Timeline) template.HTML {
+func latencyChart(t trial.Timeline, in explain.Language) template.HTML {
 	if len(t.P50) == 0 {
 		return ""
 	}
 	highest := max(slices.Max(t.P99), 1)
 	c := newChart(scale{from: 0, to: float64(len(t.P50)) * t.BinMS / 1000}, scale{from: 0, to: highest})
-	c.shadeFaults(t.Faults)
+	c.shadeFaults(t.Faults, in)
 	c.axes("s")
 	for _, l := range []struct {
 		class  string
@@ -129,7 +130,7 @@ func latencyChart(t trial.Timeline) template.HTML {
 		}
 		c.tag("path", "", "class", l.class, "d", path.String())
 	}
-	return c.drawing("chart", fmt.Sprintf("Latency over time in milliseconds: the median, and the 99th percentile, which reaches %s", short(highest)))
+	return c.drawing("chart", in.Say(explain.Text{Phrase: explain.ChartLatency, Facts: explain.Facts{LastedMS: highest}}))
 }
 
 // distributionChart shows how many requests took how long, on a logarithmic scale.

@@ -22,8 +22,8 @@ func Interleaving(x *explain.Explanation, in explain.Language) (whole, closer te
 }
 
 // OverTime draws the outcomes and the latency of a cell over time.
-func OverTime(t trial.Timeline) (outcomes, latency template.HTML) {
-	return outcomesChart(t), latencyChart(t)
+func OverTime(t trial.Timeline, in explain.Language) (outcomes, latency template.HTML) {
+	return outcomesChart(t, in), latencyChart(t, in)
 }
 
 // Style is the style sheet of the page and of its drawings.

@@ -204,7 +204,7 @@ func newPageCell(r trial.Result) pageCell {
 	if sc, err := scenario.ByName(r.Scenario); err == nil {
 		c.Done = strings.ToUpper(sc.Doc[:1]) + sc.Doc[1:] + "."
 	}
-	c.Outcomes, c.LatencyOverTime, c.Distributed = outcomesChart(r.Timeline), latencyChart(r.Timeline), distributionChart(r.Distribution)
+	c.Outcomes, c.LatencyOverTime, c.Distributed = outcomesChart(r.Timeline, explain.English), latencyChart(r.Timeline, explain.English), distributionChart(r.Distribution)
 	for _, o := range outcomes {
 		if r.Timeline.Outcomes[o.outcome] != nil {
 			c.Key = append(c.Key, chartKey{string(o.outcome), o.name})

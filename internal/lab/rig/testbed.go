@@ -280,9 +280,21 @@ func (s *Testbed) Repair(ctx context.Context) error {
 		repairing.Go(func() error { return s.Etcd.Revive(ctx) })
 	}
 	if s.CommandsServers() {
-		repairing.Go(func() error { return s.RestoreReplica(ctx) })
+		repairing.Go(func() error {
+			if err := s.revivePrimary(ctx); err != nil {
+				return err
+			}
+			return s.RestoreReplica(ctx)
+		})
 	}
 	return repairing.Wait()
+}
+
+// revivePrimary starts a primary that has ended: a cell can end in the middle of RestartRedis.
+func (s *Testbed) revivePrimary(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.primary.Revive(ctx)
 }
 
 // RestoreReplica undoes HoldBackReplication, and gives the primary a replica again after FailOver.

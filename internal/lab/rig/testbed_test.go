@@ -41,6 +41,11 @@ func TestTestbed(t *testing.T) {
 	await(t, "the other shop to be ready", func() bool { return ready(1) == nil })
 	whole("a cut")
 
+	if err := testbed.Redis().Kill(); err != nil {
+		t.Fatalf("Kill: %v", err)
+	}
+	whole("a primary that was killed and not started again")
+
 	old := testbed.Redis()
 	client := connect(t, old.Addr)
 	client.Set(t.Context(), "before", 1, 0)

@@ -19,7 +19,7 @@ var crash = Scenario{
 func killAt(p sale.Point) func(*rand.Rand, time.Duration) Plan {
 	return func(rng *rand.Rand, _ time.Duration) Plan {
 		return Plan{Inject: schedule(rng, 2, 10, func() Injection {
-			return Injection{Fault: labmode.Fault{Point: p, Action: labmode.Kill}, Alone: true}
+			return Injection{Fault: labmode.Fault{Point: p, Action: labmode.Kill}, Alone: true, Idle: p == sale.Answered}
 		})}
 	}
 }

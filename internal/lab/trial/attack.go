@@ -24,7 +24,7 @@ type attack struct {
 	item  audit.Run
 
 	begun, ended time.Time
-	customers    customers   // the requests, and the shops that they go to
+	customers    *customers  // the requests, and the shops that they go to
 	progress     progress    // what is sold, and which faults are under way
 	record       record      // what was done to the testbed, and what Redis announced
 	machine      stallWatch  // how long the machine let nothing happen
@@ -52,8 +52,7 @@ func (p *problems) add(err error) {
 }
 
 func newAttack(b Bench, c Cell, o Options, plan scenario.Plan, item audit.Run) *attack {
-	a := &attack{bench: b, cell: c, o: o, plan: plan, item: item, usage: &usage{}}
-	a.customers.shops = make([]shopState, len(b.Shops))
+	a := &attack{bench: b, cell: c, o: o, plan: plan, item: item, usage: &usage{}, customers: newCustomers(len(b.Shops))}
 	a.record.watch = o.Watch
 	return a
 }

@@ -13,6 +13,7 @@ import (
 // customers send the requests, each to the shop whose turn it is. It is safe for concurrent use.
 type customers struct {
 	mu    sync.Mutex  // guards the rest
+	calm  *sync.Cond  // on mu: a shop has answered
 	hits  []*hit      // in the order in which they were made
 	shops []shopState // by index
 	turn  int         // the index of the next shop
@@ -24,8 +25,9 @@ type customers struct {
 
 // shopState is what keeps requests away from a shop.
 type shopState struct {
-	alone int       // requests that want the shop for themselves
-	down  time.Time // a connection was refused: until then, other shops are tried
+	alone    int       // requests that want the shop for themselves
+	inFlight int       // requests that were sent and not answered
+	down     time.Time // a connection was refused: until then, other shops are tried
 }
 
 // hit is one request.
@@ -40,8 +42,15 @@ type hit struct {
 	done        chan struct{} // closed when the request has been answered, or will not be
 }
 
+func newCustomers(shops int) *customers {
+	c := &customers{shops: make([]shopState, shops)}
+	c.calm = sync.NewCond(&c.mu)
+	return c
+}
+
 const (
-	// downFor is how long a shop that refused a connection gets no requests.
+	// downFor is how long a shop gets no requests that refused a connection, or that dies after
+	// its answer.
 	downFor = 50 * time.Millisecond
 	// maxRemade bounds how often an injection is made again: some strategies have no such point.
 	maxRemade = 10
@@ -76,6 +85,10 @@ func (c *customers) next(inject func(n int) scenario.Injection, remake bool) *hi
 		c.shops[h.shop].alone++
 	}
 	c.hits = append(c.hits, h)
+	for h.injection.Idle && c.shops[h.shop].inFlight > 0 {
+		c.calm.Wait()
+	}
+	c.shops[h.shop].inFlight++
 	return h
 }
 
@@ -93,12 +106,14 @@ func (c *customers) answered(h *hit, answer load.Answer) {
 	if h.Outcome != load.Failed {
 		h.Body, h.Header = nil, nil // nobody reads them
 	}
-	if h.Outcome == load.Refused {
+	if h.Outcome == load.Refused || h.injection.Idle {
 		c.shops[h.shop].down = time.Now().Add(downFor)
 	}
 	if h.injection.Alone {
 		c.shops[h.shop].alone--
 	}
+	c.shops[h.shop].inFlight--
+	c.calm.Broadcast()
 }
 
 // unknown reports whether a request may have sold without an answer that says so. It is for the
