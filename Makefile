@@ -41,6 +41,18 @@ bench: build servers ## measure the lock beside its peers, in a few minutes
 	@mkdir -p out
 	bin/bench --loadtest bin/loadtest --json out/bench.json $(ARGS)
 
+# Without etcd its two strategies are skipped, with the reason.
+.PHONY: peers
+peers: build servers ## run the locks of other libraries under every scenario, measure them, and write docs/peers.md
+	@scripts/servers.sh etcd || echo "etcd's strategies will be skipped"
+	$(GO) -C bench build -tags lab -o ../bin/ . ./peershop ./peerspage
+	@mkdir -p out
+	bin/loadtest run --shop-binary bin/peershop --lease 1s --wait 300ms --scenarios all --strategies $$(bin/peerspage --strategies) --json out/peers.json
+	bin/loadtest run --shop-binary bin/peershop --lease 1s --wait 300ms --cells $$(bin/peerspage --failing --cells out/peers.json) --runs 3 --seed 2 --json out/peers-again.json
+	bin/loadtest run --shop-binary bin/peershop --work 0s --strategies $$(bin/peerspage --strategies) --json out/peers-sales.json
+	bin/bench --locks mutex,stocklock,rueidislock,bsm/redislock,redsync --shapes 1x32,4x8,8x1/1ms --json out/peers-bench.json
+	bin/peerspage --cells out/peers.json --again out/peers-again.json --sales out/peers-sales.json --bench out/peers-bench.json --to docs/peers.md
+
 .PHONY: explore
 explore: build servers ## run every order of the requests of two and three sales, show that pruning loses nothing and that defects are found; minutes
 	bin/loadtest explore all --events all $(ARGS)
@@ -64,7 +76,7 @@ test: servers compiler browser ## run every test, with the race detector, agains
 	$(GO) test -race -tags lab -shuffle=on -count=1 -timeout 20m ./...
 	$(GO) test -count=1 -run 'TestModel|TestStoreIsLikeRedis' ./internal/redislock
 	$(GO) test -tags lab -run TestAnswers -count=1 -timeout 10m ./internal/lab/exercise
-	$(GO) test -count=1 -timeout 5m ./cmd/shop
+	$(GO) test -count=1 -timeout 5m ./internal/shop/program
 	$(GO) -C bench test -count=1 -timeout 5m ./...
 	$(GO) -C tools test -count=1 ./...
 

@@ -52,6 +52,8 @@ func spreadOf(values []float64) spread {
 type jsonLock struct {
 	Lock         string            `json:"lock"`
 	ShareOfMutex spread            `json:"share_of_mutex"`
+	OverMutex    spread            `json:"us_over_mutex"`
+	TripsOver    spread            `json:"round_trips_over_mutex"`
 	Metrics      map[string]spread `json:"metrics"`
 	LostUpdates  number            `json:"lost_updates"`
 	Errors       number            `json:"errors"`
@@ -64,6 +66,7 @@ type jsonCell struct {
 	Goroutines int        `json:"goroutines"`
 	DelayMS    float64    `json:"delay_ms"`
 	PauseMS    float64    `json:"pause_ms"`
+	SectionUS  number     `json:"section_us"` // with the mutex; null without it
 	Locks      []jsonLock `json:"locks"`
 }
 
@@ -102,11 +105,12 @@ func writeJSON(path string, e env, p plan, results []measure.Results, shop []sho
 	for _, r := range results {
 		c := jsonCell{
 			Shape: r.Shape.Name, Section: r.Section.Name, Processes: r.Shape.Processes, Goroutines: r.Shape.Goroutines,
-			DelayMS: r.Shape.Delay.Seconds() * 1000, PauseMS: r.Shape.Pause.Seconds() * 1000,
+			SectionUS: number(sectionOf(r).Median), DelayMS: r.Shape.Delay.Seconds() * 1000, PauseMS: r.Shape.Pause.Seconds() * 1000,
 		}
 		for _, l := range r.Locks {
 			j := jsonLock{
-				Lock: l.Lock, ShareOfMutex: spreadOf(r.Ratio(l.Lock, limit, rate)), Metrics: map[string]spread{},
+				Lock: l.Lock, ShareOfMutex: spreadOf(r.Ratio(l.Lock, limit, rate)), OverMutex: spreadOf(overMutex(r, l.Lock)),
+				TripsOver: spreadOf(inRoundTrips(r, overMutex(r, l.Lock))), Metrics: map[string]spread{},
 				LostUpdates: number(sum(l.Of(func(s measure.Sample) float64 { return s.LostUpdates }))),
 				Errors:      number(sum(l.Of(func(s measure.Sample) float64 { return s.Errors }))),
 			}

@@ -65,9 +65,12 @@ func TestMeasures(t *testing.T) {
 	}
 	var result struct {
 		Cells []struct {
-			Locks []struct {
+			Section float64 `json:"section_us"`
+			Locks   []struct {
 				Lock        string
-				LostUpdates float64 `json:"lost_updates"`
+				Over        struct{ Median float64 } `json:"us_over_mutex"`
+				Trips       struct{ Median float64 } `json:"round_trips_over_mutex"`
+				LostUpdates float64                  `json:"lost_updates"`
 				Errors      float64
 				Share       struct{ Median float64 } `json:"share_of_mutex"`
 				Metrics     map[string]struct{ Median float64 }
@@ -77,12 +80,19 @@ func TestMeasures(t *testing.T) {
 	if err := json.Unmarshal(text, &result); err != nil {
 		t.Fatal(err)
 	}
+	section := result.Cells[0].Section
+	if section <= 0 || !strings.Contains(out.String(), "the section takes ") {
+		t.Errorf("a section of %g µs, in\n%s", section, &out)
+	}
 	var seen []string
 	for _, l := range result.Cells[0].Locks {
 		seen = append(seen, l.Lock)
 		m := func(name string) float64 { return l.Metrics[name].Median }
 		if l.Errors != 0 || m("holds_per_second") < 50 || l.Share.Median <= 0 || m("wait_max_ms") < m("wait_p50_ms") {
 			t.Errorf("measured of %s: %+v", l.Lock, l)
+		}
+		if slower := l.Share.Median < 1; slower != (l.Over.Median > 0) || slower != (l.Trips.Median > 0) {
+			t.Errorf("%s has %g of the mutex, and takes %g µs and %g round trips more", l.Lock, l.Share.Median, l.Over.Median, l.Trips.Median)
 		}
 		if lost := l.LostUpdates; (lost > 0) != (l.Lock == "none") {
 			t.Errorf("%s lost %g updates", l.Lock, lost)

@@ -41,6 +41,36 @@ var pairMetrics = []metric{
 	{"of raw", "of_raw", ofRaw, "%.2f"},
 }
 
+// overMutex returns the microseconds a hold that a lock takes more than the mutex, in each repetition.
+func overMutex(r measure.Results, lock string) []float64 {
+	mine, mutex := r.Lock(lock).Of(rate), r.Lock(limit).Of(rate)
+	var over []float64
+	for i := range min(len(mine), len(mutex)) {
+		over = append(over, 1e6/mine[i]-1e6/mutex[i])
+	}
+	return over
+}
+
+// inRoundTrips returns times in microseconds as round trips to Redis of the same repetition.
+func inRoundTrips(r measure.Results, times []float64) []float64 {
+	trips := r.Lock(limit).Of(func(s measure.Sample) float64 { return s.RoundTrip })
+	var ratios []float64
+	for i := range min(len(times), len(trips)) {
+		ratios = append(ratios, times[i]/trips[i])
+	}
+	return ratios
+}
+
+// sectionOf returns how long the work under the lock takes: that of the mutex alone, which has no
+// requests.
+func sectionOf(r measure.Results) measure.Spread {
+	var took []float64
+	for _, holds := range r.Lock(limit).Of(rate) {
+		took = append(took, 1e6/holds)
+	}
+	return measure.SpreadOf(took)
+}
+
 func ofRaw(s measure.Sample) float64 { return s.OfRaw }
 
 // show formats a number. A number that was not measured is a dash.

@@ -31,10 +31,14 @@ func printCell(out io.Writer, r measure.Results) {
 			fmt.Fprintf(out, ", with a pause of %s after each hold", s.Pause)
 		}
 		fmt.Fprintln(out)
+		if section := sectionOf(r); section.Median == section.Median {
+			trips := measure.SpreadOf(r.Lock(limit).Of(func(s measure.Sample) float64 { return s.RoundTrip }))
+			fmt.Fprintf(out, "the section takes %.0f µs under the mutex, a round trip to Redis %.0f µs\n", section.Median, trips.Median)
+		}
 	}
 	fmt.Fprintf(out, "(requests, bytes, Redis µs, allocs: %s)\n", per)
 	t := tabular.New()
-	head := table.Row{"lock", "of mutex"}
+	head := table.Row{"lock", "of mutex", "µs over", "trips over"}
 	for _, m := range metrics {
 		head = append(head, m.head)
 	}
@@ -42,7 +46,9 @@ func printCell(out io.Writer, r measure.Results) {
 	t.AppendHeader(head)
 	for _, l := range r.Locks {
 		share := measure.SpreadOf(r.Ratio(l.Lock, limit, rate))
-		row := table.Row{l.Lock, show("%.2f", share.Median) + ranged(share)}
+		over := overMutex(r, l.Lock)
+		row := table.Row{l.Lock, show("%.2f", share.Median) + ranged(share), show("%.0f", measure.SpreadOf(over).Median),
+			show("%.1f", measure.SpreadOf(inRoundTrips(r, over)).Median)}
 		for _, m := range metrics {
 			row = append(row, show(m.form, measure.SpreadOf(l.Of(m.of)).Median))
 		}

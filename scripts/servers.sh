@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks that the programs which stocklock starts are on this machine:
 #
-#   scripts/servers.sh redis mysql cc chromium promtool
+#   scripts/servers.sh redis mysql etcd cc chromium promtool
 #
 # On Debian and Ubuntu it installs missing programs if it may. On other systems, and without the
 # right to install, it prints what to install. It starts no service: stocklock runs private servers.
@@ -49,13 +49,18 @@ look() { # look NEED...: sets $missing, and its packages in $apt, $dnf, $apk and
 			missing="$missing, Chromium (chromium-headless-shell, chromium or google-chrome)"
 			apt="$apt chromium-headless-shell fonts-dejavu-core" dnf="$dnf chromium-headless" apk="$apk chromium font-dejavu" brew="$brew --cask google-chrome"
 			;;
+		etcd)
+			if any etcd; then continue; fi
+			missing="$missing, etcd"
+			apt="$apt etcd-server" dnf="$dnf etcd" apk="$apk etcd" brew="$brew etcd"
+			;;
 		promtool)
 			if any promtool; then continue; fi
 			missing="$missing, Prometheus' promtool"
 			apt="$apt prometheus" dnf="$dnf golang-github-prometheus" apk="$apk prometheus" brew="$brew prometheus"
 			;;
 		*)
-			say "servers.sh: unknown program \"$need\": want redis, mysql, cc, chromium or promtool"
+			say "servers.sh: unknown program \"$need\": want redis, mysql, etcd, cc, chromium or promtool"
 			exit 2
 			;;
 		esac

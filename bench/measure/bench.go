@@ -130,6 +130,10 @@ func (b *Bench) run(ctx context.Context, t Trial) (_ Sample, err error) {
 			*addr = proxy.addr()
 		}
 	}
+	roundTrip, err := roundTripTo(ctx, order.LockRedis)
+	if err != nil {
+		return Sample{}, err
+	}
 	results, used, err := b.work(ctx, t, order, shape.Processes)
 	if err != nil {
 		return Sample{}, err
@@ -138,7 +142,26 @@ func (b *Bench) run(ctx context.Context, t Trial) (_ Sample, err error) {
 	if err != nil {
 		return Sample{}, err
 	}
-	return merge(t, results, used, total)
+	sample, err := merge(t, results, used, total)
+	sample.RoundTrip = roundTrip
+	return sample, err
+}
+
+// roundTripTo returns the median of some PINGs, in microseconds. A delay of the trial is part of it.
+func roundTripTo(ctx context.Context, addr string) (float64, error) {
+	const times = 51
+	server := testserver.Redis{Addr: addr}
+	client := server.Client()
+	defer client.Close()
+	var took []float64
+	for range times {
+		begun := time.Now()
+		if err := client.Ping(ctx).Err(); err != nil {
+			return 0, err
+		}
+		took = append(took, float64(time.Since(begun).Nanoseconds())/1000)
+	}
+	return SpreadOf(took).Median, nil
 }
 
 // work starts the workers, lets them work at the same time, and stops them.

@@ -23,6 +23,7 @@ type Sample struct {
 	Allocs         float64 // per the same unit, less those of the section
 	Pair           float64 // in microseconds: one acquisition and release
 	OfRaw          float64 // Pair, divided by the same for Raw
+	RoundTrip      float64 // in microseconds: a PING of one client before the trial, the median
 	LostUpdates    float64
 	Errors         float64
 	Example        string // one of the errors
@@ -37,7 +38,7 @@ func Failed(err error) Sample {
 
 func unmeasured() Sample {
 	nan := math.NaN()
-	return Sample{nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, 0, ""}
+	return Sample{nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, 0, ""}
 }
 
 // merge combines the results of the processes. Counted is the final value of the counter.
@@ -46,7 +47,7 @@ func merge(t Trial, results []worker.Result, used usage, counted int64) (Sample,
 		return pairsOf(results[0]), nil
 	}
 	waits := worker.NewWaits()
-	s := Sample{Pair: math.NaN(), OfRaw: math.NaN()}
+	s := Sample{Pair: math.NaN(), OfRaw: math.NaN(), RoundTrip: math.NaN()}
 	var shares []int64
 	var total, added, inTime int64
 	var allocs float64

@@ -20,10 +20,14 @@ type Description struct {
 	WithOneProcess Property `json:"with_one_process,omitempty"`
 	Mixable        bool     `json:"mixable,omitempty"`
 	NeedsQuorum    bool     `json:"needs_quorum,omitempty"`
+	NeedsEtcd      bool     `json:"needs_etcd,omitempty"`
+	OwnClient      bool     `json:"own_client,omitempty"`
 	AnswersFirst   bool     `json:"answers_first,omitempty"`
 	ByChance       bool     `json:"by_chance,omitempty"`
 	Background     bool     `json:"background,omitempty"`
 	State          State    `json:"state,omitzero"`
+
+	Inapplicable map[string]string `json:"inapplicable,omitempty"`
 }
 
 // Describe returns the description of a strategy.
@@ -31,7 +35,8 @@ func (s Strategy) Describe() Description {
 	return Description{
 		Name: s.Name, Doc: s.Doc, Source: s.Source, Guard: s.Guard, Decrement: s.Decrement, Telling: s.Telling,
 		Properties: s.Properties, WithOneProcess: s.WithOneProcess, Mixable: s.Mixable, NeedsQuorum: s.NeedsQuorum,
-		AnswersFirst: s.AnswersFirst, ByChance: s.ByChance, Background: s.Background, State: s.State,
+		NeedsEtcd: s.NeedsEtcd, OwnClient: s.OwnClient, AnswersFirst: s.AnswersFirst, ByChance: s.ByChance, Background: s.Background, State: s.State,
+		Inapplicable: s.Inapplicable,
 	}
 }
 

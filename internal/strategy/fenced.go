@@ -15,10 +15,12 @@ var fenced = Strategy{
 	Telling:   "pause",
 	Properties: Properties{Has: DurableAnswers | Exclusive | Recovers | AtomicLease | Renews | OwnerChecked | AtomicRelease |
 		Reentrant | ClockFree | LossAware | StorageChecked},
-	Build: func(d Deps) (Guard, Decrement) { return Reference(d), fencedReadThenWrite },
+	Build: func(d Deps) (Guard, Decrement) { return Reference(d), FencedReadThenWrite },
 }
 
-func fencedReadThenWrite(ctx context.Context, store *stock.Store, sale stock.Sale) (stock.Order, error) {
+// FencedReadThenWrite raises the fence of the item to the sale's token, reads the stock, and writes
+// where the fence is still the sale's own. The tokens of a lock must grow with each holder.
+func FencedReadThenWrite(ctx context.Context, store *stock.Store, sale stock.Sale) (stock.Order, error) {
 	if err := store.RaiseFence(ctx, sale.ItemID, sale.Token); err != nil {
 		return stock.Order{}, err
 	}

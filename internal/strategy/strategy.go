@@ -39,6 +39,13 @@ type Strategy struct {
 	Mixable bool
 	// NeedsQuorum says that it needs several independent Redis servers: Deps.Quorum.
 	NeedsQuorum bool
+	// NeedsEtcd says that its lock is in etcd, at the addresses of SHOP_ETCD.
+	NeedsEtcd bool
+	// OwnClient says that its requests to the lock's server go through a client of its own, so that
+	// they cannot be held one by one.
+	OwnClient bool
+	// Inapplicable has the scenarios that say nothing about it, by name, with the reason.
+	Inapplicable map[string]string
 
 	// State is what it keeps of an item besides the item's row and its lock.
 	State State
@@ -66,6 +73,9 @@ type State struct {
 	// Remaining is a SELECT of how many units are in those rows, besides the units of the item's own
 	// row. Its one parameter is the item's id. Empty means none.
 	Remaining string `json:"remaining,omitempty"`
+	// Locks are the keys of its lock in Redis, with %s in the place of the item's [Key], where the
+	// lock is not under that key itself.
+	Locks []string `json:"locks,omitempty"`
 	// Keys are the keys in Redis, with %s in the place of the item's [Key]. RareKeys are used less
 	// often than Keys, so that a Redis which runs out of memory evicts them first.
 	Keys     []string `json:"keys,omitempty"`

@@ -20,6 +20,7 @@ var registration = template.Must(template.New("mine.go").Parse(`//go:build lab
 package main
 
 import (
+	"stocklock/internal/shop/program"
 	"stocklock/internal/strategy"
 {{range $i, $a := .}}
 	mine{{$i}} "stocklock/{{$a.Folder}}"
@@ -28,7 +29,7 @@ import (
 
 func init() {
 {{- range $i, $a := .}}
-	offered = append(offered, strategy.Strategy{
+	program.Offer(strategy.Strategy{
 		Name: "{{$a.Name}}", Doc: "what a pupil wrote", Source: "exercise {{$a.Exercise.Lesson}} of the course",
 		Guard: "see the code", Decrement: "see the code", Telling: "contention",
 		AnswersFirst: true, // it may: nothing is assumed of it

@@ -47,6 +47,10 @@ func (c *inquiry) breach(older, intruder *section) breach {
 			return b
 		}
 	}
+	if inside := intruder.enter().Sub(older.enter()); c.Unwatched != "" && inside > c.Lease*4/5 {
+		both.AfterMS, both.Server = milliseconds(inside), c.Unwatched
+		return c.leaseEnded(older, say("lease-ended-unwatched", both))
+	}
 	return breach{cause: Unexplained, why: []Text{say("no-reason-seen", both)}}
 }
 

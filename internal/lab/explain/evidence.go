@@ -17,10 +17,12 @@ import (
 
 // Evidence is everything that is known about one run of a cell.
 type Evidence struct {
-	Strategy     string
-	Exclusive    bool // whether its guard reaches across processes
-	Recovers     bool // whether its lock frees itself, also where Redis knows of no expiry
-	Lease        time.Duration
+	Strategy  string
+	Exclusive bool // whether its guard reaches across processes
+	Recovers  bool // whether its lock frees itself, also where Redis knows of no expiry
+	Lease     time.Duration
+	// Unwatched names the server that has the lock where nobody records its changes: "etcd".
+	Unwatched    string
 	InitialStock int64
 	Began        time.Time // of the attack
 	Ended        time.Time // of the attack

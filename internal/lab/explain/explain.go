@@ -22,6 +22,9 @@ func explainWithin(ctx context.Context, e Evidence, patience time.Duration) *Exp
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	x := newInquiry(ctx, e).explanation()
+	if x != nil && e.Unwatched != "" {
+		x.Why = append(x.Why, say("lane-missing", Facts{Server: e.Unwatched}))
+	}
 	if ctx.Err() != nil {
 		took := milliseconds(time.Since(begun))
 		return &Explanation{Cause: NotInTime, Why: []Text{say("not-in-time", Facts{LastedMS: took})}}

@@ -17,6 +17,7 @@ import (
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/stock"
+	"stocklock/internal/testserver"
 )
 
 // testbeds are the servers and shops of a run, started or given by address.
@@ -27,7 +28,7 @@ type testbeds struct {
 	redis   *redis.Client // the one given by address, or nil
 	benches []trial.Bench // one for each cell that runs at once
 
-	mysqlVersion, redisVersion string
+	mysqlVersion, redisVersion, etcdVersion string
 }
 
 // AddressError says that what was given by address cannot be used.
@@ -162,7 +163,14 @@ func (t *testbeds) start(ctx context.Context, dsn string) error {
 		},
 		Trace: p.Trace || injects, // the trace tells that a request has reached its fault's point
 	}
-	noQuorum := ""
+	noQuorum, noEtcd := "", ""
+	if slices.ContainsFunc(p.Pairs, needsEtcd) {
+		if missing := testserver.HasEtcd(); missing != nil {
+			noEtcd = missing.Error()
+		} else {
+			o.Etcd = true
+		}
+	}
 	if p.Redis == "" {
 		o.Faults = injects
 		if slices.ContainsFunc(p.Pairs, needsQuorum) {
@@ -182,7 +190,7 @@ func (t *testbeds) start(ctx context.Context, dsn string) error {
 				return err
 			}
 			t.benches[i] = trial.Bench{
-				Store: t.store, Testbed: testbed, Redis: t.redis, Alone: len(t.benches) == 1 && p.MySQL == "", NoQuorum: noQuorum,
+				Store: t.store, Testbed: testbed, Redis: t.redis, Alone: len(t.benches) == 1 && p.MySQL == "", NoQuorum: noQuorum, NoEtcd: noEtcd,
 			}
 			for _, shop := range testbed.Shops {
 				t.benches[i].Shops = append(t.benches[i].Shops, trial.Shop{URL: shop.URL, Trace: shop.Trace()})
@@ -194,11 +202,12 @@ func (t *testbeds) start(ctx context.Context, dsn string) error {
 }
 
 func needsQuorum(c Pair) bool { return c.Strategy.NeedsQuorum }
+func needsEtcd(c Pair) bool   { return c.Strategy.NeedsEtcd }
 
 // use checks the shops that were given by address: they must be ready, in lab mode, and on the
 // database that the audit asks.
 func (t *testbeds) use(ctx context.Context) error {
-	bench := trial.Bench{Shops: t.plan.Given, Store: t.store, Redis: t.redis}
+	bench := trial.Bench{Shops: t.plan.Given, Store: t.store, Redis: t.redis, NoEtcd: "needs an etcd that loadtest has started"}
 	probeWithin := func(url, by string) error {
 		waiting, cancel := context.WithTimeout(ctx, connectPatience)
 		defer cancel()

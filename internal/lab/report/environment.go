@@ -19,6 +19,9 @@ func (e Environment) facts() []fact {
 		{Name: "retry", Value: short(e.RetryMS) + " ms"}, {Name: "work", Value: short(e.WorkMS) + " ms"},
 		{Name: "database connections a shop", Value: fmt.Sprint(e.PoolMySQL)},
 	}
+	if e.Etcd != "" {
+		facts = append(facts, fact{Name: "etcd", Value: e.Etcd})
+	}
 	if e.Rate != "" {
 		facts = append(facts, fact{Name: "requests a second", Value: e.Rate})
 	}

@@ -52,6 +52,7 @@ type Environment struct {
 	Go           string            `json:"go"`
 	MySQL        string            `json:"mysql"`
 	Redis        string            `json:"redis"`
+	Etcd         string            `json:"etcd,omitempty"` // the version, where one was started
 	Libraries    map[string]string `json:"libraries"`
 	Shops        int               `json:"shops"`
 	Testbeds     int               `json:"testbeds"` // sets of shops that worked side by side

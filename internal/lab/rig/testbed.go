@@ -18,6 +18,7 @@ import (
 type Testbed struct {
 	Shops  []*TestbedShop
 	Quorum []*testserver.Redis // independent servers, for locks that need a majority
+	Etcd   *testserver.Etcd    // nil without TestbedOptions.Etcd
 
 	rig         *Rig
 	replication *Proxy // between the replica and the primary
@@ -31,7 +32,7 @@ type Testbed struct {
 type TestbedShop struct {
 	*Shop
 	redis   *Proxy
-	proxies []*Proxy // redis and those to the quorum
+	proxies []*Proxy // redis, those to the quorum, and that to etcd
 	mysql   *Proxy   // nil without ProxyMySQL
 	env     map[string]string
 }
@@ -45,7 +46,8 @@ type TestbedOptions struct {
 	// RedisURL is a Redis that is not the testbed's own, and that it cannot control. Empty starts
 	// one.
 	RedisURL string
-	Quorum   int // how many independent Redis servers, 0 for none
+	Quorum   int  // how many independent Redis servers, 0 for none
+	Etcd     bool // an etcd, for the locks that are in it
 	// Faults puts a proxy between each shop and each Redis, and a replica behind the primary. Shops
 	// can then be cut off, and the primary can fail.
 	Faults bool
@@ -65,6 +67,12 @@ func (r *Rig) Testbed(ctx context.Context, o TestbedOptions) (*Testbed, error) {
 	for i := range s.Quorum {
 		starting.Go(func() (err error) {
 			s.Quorum[i], err = r.Redis(startCtx, testserver.RedisOptions{})
+			return err
+		})
+	}
+	if o.Etcd {
+		starting.Go(func() (err error) {
+			s.Etcd, err = r.Etcd(startCtx)
 			return err
 		})
 	}
@@ -97,32 +105,39 @@ func (s *Testbed) startShop(ctx context.Context, o TestbedOptions, name string) 
 	if shop.env == nil {
 		shop.env = map[string]string{}
 	}
-	through := func(server *testserver.Redis) (string, error) {
+	through := func(server string) (string, error) {
 		if !o.Faults {
-			return server.URL(), nil
+			return server, nil
 		}
-		proxy, err := s.rig.Proxy(server.Addr)
+		proxy, err := s.rig.Proxy(server)
 		if err != nil {
 			return "", err
 		}
 		shop.proxies = append(shop.proxies, proxy)
-		return "redis://" + proxy.Addr, nil
+		return proxy.Addr, nil
 	}
 	primary := o.RedisURL
 	if s.primary != nil {
-		url, err := through(s.primary)
+		addr, err := through(s.primary.Addr)
 		if err != nil {
 			return nil, err
 		}
-		primary = url
+		primary = "redis://" + addr
 	}
 	var quorum []string
 	for _, server := range s.Quorum {
-		url, err := through(server)
+		addr, err := through(server.Addr)
 		if err != nil {
 			return nil, err
 		}
-		quorum = append(quorum, url)
+		quorum = append(quorum, "redis://"+addr)
+	}
+	if s.Etcd != nil {
+		addr, err := through(s.Etcd.Addr)
+		if err != nil {
+			return nil, err
+		}
+		shop.env["SHOP_ETCD"] = addr
 	}
 	if o.Faults {
 		shop.redis = shop.proxies[0]
@@ -168,7 +183,7 @@ func (s *TestbedShop) RestartWith(ctx context.Context, name, value string) error
 	return s.Process.Restart(ctx)
 }
 
-// CutOff silences every connection between the shop and Redis. Those to MySQL stay.
+// CutOff silences every connection between the shop and Redis or etcd. Those to MySQL stay.
 func (s *TestbedShop) CutOff() error {
 	var errs []error
 	for _, p := range s.proxies {
@@ -261,6 +276,9 @@ func (s *Testbed) Repair(ctx context.Context) error {
 	for _, server := range s.Quorum {
 		repairing.Go(func() error { return server.Revive(ctx) })
 	}
+	if s.Etcd != nil {
+		repairing.Go(func() error { return s.Etcd.Revive(ctx) })
+	}
 	if s.CommandsServers() {
 		repairing.Go(func() error {
 			if err := s.revivePrimary(ctx); err != nil {
@@ -306,6 +324,9 @@ func (s *Testbed) Check(ctx context.Context) error {
 	s.mu.Unlock()
 	for _, server := range s.Quorum {
 		processes = append(processes, server.Process)
+	}
+	if s.Etcd != nil {
+		processes = append(processes, s.Etcd.Process)
 	}
 	for _, shop := range s.Shops {
 		processes = append(processes, shop.Process)

@@ -94,6 +94,8 @@ func Unplayable(of strategy.Description) string {
 	switch {
 	case of.NeedsQuorum:
 		return "it asks several servers at once, and a schedule has one step at a time"
+	case of.OwnClient:
+		return "its requests to the lock's server go through a client of its own, where they cannot be held"
 	case of.ByChance:
 		return "it draws lots, and a schedule has to end alike each time"
 	case of.Background:

@@ -18,7 +18,7 @@ const root = "../../.." // of the checkout
 
 // labOnly is what whoever copies the shop deletes.
 var labOnly = []string{
-	"internal/lab", "internal/shop/labmode", "internal/strategy/ladder", "cmd/shop/lab.go", "cmd/loadtest", "bench", "docs/make",
+	"internal/lab", "internal/shop/labmode", "internal/strategy/ladder", "internal/shop/program/lab.go", "cmd/loadtest", "bench", "docs/make",
 }
 
 // buildProduction builds the shop as it is deployed.

@@ -80,6 +80,9 @@ func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
 		InitialStock: a.o.Stock, Began: a.begun, Ended: a.ended, Traced: len(a.traces) > 0, Events: events,
 		Changes: a.record.changes, Interventions: a.record.interventions, Orders: orders,
 	}
+	if a.cell.Strategy.NeedsEtcd {
+		e.Unwatched = "etcd"
+	}
 	if a.stuck != nil {
 		e.Stuck, e.Locks = true, a.stuck.locks
 	}

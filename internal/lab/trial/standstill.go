@@ -59,7 +59,8 @@ func (a *attack) lookAtLocks(ctx context.Context) ([]explain.Lock, error) {
 // else a strategy keeps there is watched as a lock is.
 func lockKeys(item audit.Run) []string {
 	key := strategy.Key(item.ItemID)
-	return append([]string{key, redislock.Keys("", key).Lock}, strategy.KeysOf(item.State.Keys, item.ItemID)...)
+	locks := append([]string{key, redislock.Keys("", key).Lock}, strategy.KeysOf(item.State.Locks, item.ItemID)...)
+	return append(locks, strategy.KeysOf(item.State.Keys, item.ItemID)...)
 }
 
 // waiting says what the requests wait for.

@@ -40,6 +40,7 @@ type Bench struct {
 	// Alone means that no other bench uses the same MySQL, so that its counts are this bench's.
 	Alone    bool
 	NoQuorum string // why strategies that need a quorum cannot run here; empty where they can
+	NoEtcd   string // why strategies that need etcd cannot
 }
 
 // Shop is one of the shops that sell.
@@ -183,8 +184,12 @@ func unfit(b Bench, c Cell, o Options) misfit {
 			"Run it without --mysql, --redis and --shop, or with docker compose run --rm lab"}
 	case c.Scenario.ShortWait && o.Wait >= o.Lease:
 		return misfit{UnfitScenario, fmt.Sprintf("needs a wait shorter than the lease, and these are %s and %s", o.Wait, o.Lease)}
+	case c.Strategy.Inapplicable[c.Scenario.Name] != "":
+		return misfit{UnfitScenario, c.Strategy.Inapplicable[c.Scenario.Name]}
 	case c.Strategy.NeedsQuorum:
 		return misfit{UnfitStrategy, b.NoQuorum}
+	case c.Strategy.NeedsEtcd:
+		return misfit{UnfitStrategy, b.NoEtcd}
 	default:
 		return misfit{}
 	}

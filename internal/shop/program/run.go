@@ -1,11 +1,17 @@
-package main
+// Package program is the program shop: its commands, its flags and its exit codes. The main of
+// cmd/shop only calls it. A main elsewhere can offer strategies of its own.
+package program
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
+	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/alecthomas/kong"
 
@@ -19,6 +25,23 @@ const (
 	exitFailed = 1 // it could not start, or could not finish cleanly
 	exitUsage  = 2 // a setting cannot be
 )
+
+// Offer adds strategies to those of the program. It is called before [Main].
+func Offer(all ...strategy.Strategy) { offered = append(offered, all...) }
+
+// AddFlags adds the flags of a struct in kong's form, such as those that a strategy needs. It is
+// called before [Main]. Main has set them when it builds a strategy.
+func AddFlags(flags any) { addedFlags = append(addedFlags, flags) }
+
+var addedFlags kong.Plugins
+
+// Main runs the program with the arguments and streams of this process until a signal ends it, and
+// returns its exit code.
+func Main() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // after the first signal, the next one ends the process at once
+	return run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+}
 
 // usageError is a setting that cannot be.
 type usageError struct{ error }
@@ -51,7 +74,7 @@ type streams struct{ out, err io.Writer }
 // run is the program: it returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var helped bool
-	chosen := commands{Plugins: labCommands}
+	chosen := commands{Plugins: slices.Concat(labCommands, addedFlags)}
 	parser, err := kong.New(&chosen,
 		kong.Name("shop"),
 		kong.Description(description),

@@ -1,6 +1,6 @@
 //go:build lab
 
-package main
+package program
 
 import (
 	"time"

@@ -1,0 +1,73 @@
+// Package peers has the locks of other libraries as strategies. They run under the same scenarios as
+// this repository's own, in a shop that the main in bench/peershop builds.
+//
+// Each library is one file. Its settings are those of its documentation, except that the lease, the
+// wait and the pause between two tries are the lab's, as they are for every strategy. What is declared
+// of a library is what its documentation lets a user expect.
+package peers
+
+import "stocklock/internal/strategy"
+
+// Peer is a library's lock as a strategy, and what its documentation says.
+type Peer struct {
+	strategy.Strategy
+	Module string // whose version is reported
+	Bench  string // what package lock of the bench calls it; empty where it is not measured there
+	// Notes are by the names of the scenarios that break it.
+	Notes map[string]Note
+}
+
+// Note is what a library's documentation says of something that breaks it.
+type Note struct {
+	Says  string // a quotation, or that the documentation says nothing
+	Where string // the page or file of the quotation
+	Mend  string // the setting or usage that mends it; empty without one
+}
+
+// Settings are the flags that the strategies here need, in kong's form.
+type Settings struct {
+	Etcd []string `env:"SHOP_ETCD" placeholder:"HOST:PORT" help:"Where etcd is, for the strategies with its lock."`
+}
+
+// ownClock is why no library is run under clock-skew.
+const ownClock = "the lab moves the clock that a strategy asks, and the library asks the system's"
+
+// asksItself has the scenarios that say nothing about any library.
+var asksItself = map[string]string{
+	"nested":     "its documentation does not say that a holder may acquire its lock again",
+	"clock-skew": ownClock,
+}
+
+const distlock = "[Distributed Locks with Redis](https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/), to which the library's README refers"
+
+// fencing is what is said of a holder that is stopped past its lease.
+var fencing = Note{
+	Says: "You should implement fencing tokens. This is especially important for processes that can take significant time " +
+		"and applies to any distributed locking system.",
+	Where: distlock,
+	Mend: "none in the library, which has no token: a write that the database can refuse, such as [fenced](strategies/fenced.md), " +
+		"or one that subtracts, such as [conditional](strategies/conditional.md)",
+}
+
+// oneRedis is what is said of the loss of the one server.
+func oneRedis(mend string) Note {
+	return Note{
+		Says:  "Superficially this works well, but there is a problem: this is a single point of failure in our architecture.",
+		Where: distlock,
+		Mend:  mend,
+	}
+}
+
+// All returns the peers. The settings are read when a strategy is built.
+func All(s *Settings) []Peer {
+	return []Peer{redsyncOne, redsyncFive, bsm, rueidisOne, rueidisTwo, etcdPlain(s), etcdFenced(s)}
+}
+
+// Strategies returns the peers as strategies.
+func Strategies(s *Settings) []strategy.Strategy {
+	var all []strategy.Strategy
+	for _, p := range All(s) {
+		all = append(all, p.Strategy)
+	}
+	return all
+}

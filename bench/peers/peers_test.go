@@ -1,0 +1,119 @@
+package peers
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/strategytest"
+	"stocklock/internal/testserver"
+)
+
+// settingsFor starts an etcd.
+func settingsFor(t *testing.T) *Settings {
+	t.Helper()
+	if err := testserver.HasEtcd(); err != nil {
+		t.Skip(err)
+	}
+	server, err := testserver.Start(t).Etcd(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Settings{Etcd: []string{server.Addr}}
+}
+
+// TestEveryPeerIsAStrategy holds the peers to what every strategy must pass.
+func TestEveryPeerIsAStrategy(t *testing.T) {
+	strategytest.All(t, Strategies(settingsFor(t)))
+}
+
+// TestNotesAreOnWhatBreaks: each cell that is expected to break has a note, and no other has.
+func TestNotesAreOnWhatBreaks(t *testing.T) {
+	for _, p := range All(&Settings{}) {
+		for _, sc := range scenario.All() {
+			breaks := sc.Expected(p.Properties) != scenario.Held && p.Inapplicable[sc.Name] == ""
+			note, noted := p.Notes[sc.Name]
+			if breaks != noted {
+				t.Errorf("%s under %s: expected to break: %t, with a note: %t", p.Name, sc.Name, breaks, noted)
+			}
+			if noted && (note.Says == "" || !strings.Contains(note.Where, "](http") || note.Mend == "") {
+				t.Errorf("%s under %s: the note is incomplete: %+v", p.Name, sc.Name, note)
+			}
+		}
+		for name := range p.Inapplicable {
+			if _, err := scenario.ByName(name); err != nil {
+				t.Errorf("%s: %v", p.Name, err)
+			}
+		}
+	}
+}
+
+// TestTwoKeysOfThree: rueidislock-two-of-three puts each key on a server of its own, and still excludes
+// others when one server has lost its key.
+func TestTwoKeysOfThree(t *testing.T) {
+	group := testserver.Start(t)
+	var servers []redis.UniversalClient
+	for range 3 {
+		server, err := group.Redis(t.Context(), testserver.RedisOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := server.Client()
+		t.Cleanup(func() { client.Close() })
+		servers = append(servers, client)
+	}
+	g := rueidisOn(strategy.Deps{Options: strategy.Options{Lease: 5 * time.Second, Wait: 300 * time.Millisecond}}, 2, servers...)
+	defer g.(guard).Close()
+	err := g.Do(t.Context(), "stock:1", func(ctx context.Context, _ int64) error {
+		time.Sleep(50 * time.Millisecond) // the third key is taken in the background
+		for i, server := range servers {
+			keys, err := server.Keys(ctx, "*").Result()
+			if want := strings.ReplaceAll(rueidisKeys(3)[i], "%s", "stock:1"); err != nil || len(keys) != 1 || keys[0] != want {
+				t.Errorf("server %d has %v, %v, want %s", i, keys, err, want)
+			}
+		}
+		if err := servers[0].FlushAll(ctx).Err(); err != nil {
+			return err
+		}
+		if err := g.Do(t.Context(), "stock:1", func(context.Context, int64) error { return nil }); err != strategy.ErrBusy {
+			t.Errorf("a second holder: %v, want %v", err, strategy.ErrBusy)
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRevisionsGrow: the tokens of etcd's lock grow with each holder, which a fence needs.
+func TestRevisionsGrow(t *testing.T) {
+	g := etcdGuard(strategy.Deps{Options: strategy.Options{Lease: time.Second, Wait: 5 * time.Second}}, settingsFor(t).Etcd)
+	defer g.(guard).Close()
+	var last int64
+	for range 5 {
+		err := g.Do(t.Context(), "stock:1", func(_ context.Context, token int64) error {
+			if token <= last {
+				t.Errorf("token %d after %d", token, last)
+			}
+			last = token
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestEtcdWithoutAnAddress says which setting is missing.
+func TestEtcdWithoutAnAddress(t *testing.T) {
+	g := etcdGuard(strategy.Deps{}, nil)
+	err := g.Do(t.Context(), "stock:1", func(context.Context, int64) error { return nil })
+	if err == nil || !strings.Contains(err.Error(), "SHOP_ETCD") {
+		t.Errorf("%v, want the setting SHOP_ETCD", err)
+	}
+}

@@ -1,0 +1,99 @@
+package peers
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/go-redsync/redsync/v4"
+	syncredis "github.com/go-redsync/redsync/v4/redis"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/strategy"
+)
+
+const redsyncModule = "github.com/go-redsync/redsync/v4"
+
+// polledLock is what redsync and bsm/redislock have alike: a key with an expiry and an owner, freed
+// by a script.
+const polledLock = strategy.DurableAnswers | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
+	strategy.OwnerChecked | strategy.AtomicRelease | strategy.ClockFree
+
+var redsyncOne = Peer{
+	Module: redsyncModule,
+	Bench:  "redsync",
+	Strategy: strategy.Strategy{
+		Name:         "redsync",
+		Doc:          "redsync on one Redis server: SET NX PX with a random owner, freed by a script; not renewed",
+		Source:       "the README of redsync: NewMutex, Lock, Unlock",
+		Guard:        "redsync.NewMutex on one server",
+		Decrement:    "read-then-write",
+		Telling:      "overrun",
+		Properties:   strategy.Properties{Has: polledLock, NotApplicable: strategy.Reentrant},
+		Inapplicable: asksItself,
+		Scripts:      map[string]string{redsyncDelete: "release"},
+		Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+			return redsyncOn(d, d.Redis), strategy.ReadThenWrite
+		},
+	},
+	Notes: map[string]Note{
+		"overrun":       redsyncExpiry,
+		"partition":     redsyncExpiry,
+		"failover":      oneRedis("redsync.New with the pools of independent servers: [redsync-five](#redsync-five)"),
+		"redis-restart": oneRedis("redsync.New with the pools of independent servers: [redsync-five](#redsync-five)"),
+		"eviction":      oneRedis("redsync.New with the pools of independent servers, or a Redis without eviction"),
+		"pause":         fencing,
+	},
+}
+
+var redsyncFive = Peer{
+	Module: redsyncModule,
+	Strategy: strategy.Strategy{
+		Name:         "redsync-five",
+		Doc:          "redsync on a majority of five independent Redis servers; not renewed",
+		Source:       "the README of redsync, and the Redlock algorithm that it implements",
+		Guard:        "redsync.NewMutex on a majority of five",
+		Decrement:    "read-then-write",
+		Telling:      "overrun",
+		Properties:   strategy.Properties{Has: polledLock | strategy.SurvivesDataLoss, NotApplicable: strategy.Reentrant},
+		Inapplicable: asksItself,
+		NeedsQuorum:  true,
+		Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+			return redsyncOn(d, d.Quorum...), strategy.ReadThenWrite
+		},
+	},
+	Notes: map[string]Note{"overrun": redsyncExpiry, "partition": redsyncExpiry, "pause": fencing},
+}
+
+// redsyncDelete is the SHA-1 of redsync's script that deletes a key of its owner. It also runs after
+// each try that failed.
+const redsyncDelete = "e950836ed1e694540c503ef9972b8de518044d3b"
+
+var redsyncExpiry = Note{
+	Says: "After this is successful, no one else can obtain the same lock (the same mutex name) until we unlock it.",
+	Where: "[README](https://github.com/go-redsync/redsync#usage). The reference has WithExpiry (8 s by default), and Extend, " +
+		"which \"resets the mutex's expiry\". Nothing renews by itself: the [request for it](https://github.com/go-redsync/redsync/pull/153) was closed as wontfix",
+	Mend: "ExtendContext at a third of the expiry, from a goroutine that ends the work when it fails",
+}
+
+// redsyncOn makes a guard of redsync on independent servers.
+func redsyncOn(d strategy.Deps, servers ...redis.UniversalClient) strategy.Guard {
+	pools := make([]syncredis.Pool, len(servers))
+	for i, client := range servers {
+		pools[i] = goredis.NewPool(client)
+	}
+	locker := redsync.New(pools...)
+	return guard{wait: d.Wait, library: library{lock: func(ctx, waiting context.Context, key string) (hold, error) {
+		// The wait ends by its context, and not after the library's 32 tries. The delay between two
+		// tries is its own, 50 to 250 ms: a try that takes longer than a twentieth of the lease fails.
+		m := locker.NewMutex(key, redsync.WithExpiry(d.Lease), redsync.WithTries(math.MaxInt))
+		if err := m.LockContext(waiting); err != nil {
+			return hold{}, fmt.Errorf("%w: %w", errTaken, err)
+		}
+		return hold{ctx: ctx, release: func(ctx context.Context) error {
+			_, err := m.UnlockContext(ctx)
+			return err
+		}}, nil
+	}}}
+}

@@ -1,0 +1,88 @@
+// Command peerspage makes docs/peers.md from measurements: what scenarios did to the locks of other
+// libraries and to this repository's own, and how fast they are. See make peers.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"stocklock/bench/peers"
+	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/wholefile"
+)
+
+// ours are this repository's lock, alone and with its token compared by the database.
+var ours = []string{"reentrant", "fenced"}
+
+type options struct {
+	Strategies bool   `help:"Only print the strategies that are compared, for --strategies of the load test."`
+	Failing    bool   `help:"Only print the cells of --cells that did not hold, for --cells of the load test."`
+	Cells      string `type:"existingfile" placeholder:"FILE" help:"The result of every strategy under every scenario."`
+	Again      string `type:"existingfile" placeholder:"FILE" help:"The result of the cells that did not hold, run again with other seeds."`
+	Sales      string `type:"existingfile" placeholder:"FILE" help:"The result of every strategy under contention without work in the section."`
+	Bench      string `type:"existingfile" placeholder:"FILE" help:"What bench --json wrote; empty leaves its table out."`
+	To         string `type:"path" placeholder:"FILE" help:"Where to write the page. Without it standard output."`
+}
+
+func main() {
+	var o options
+	parser := kong.Must(&o, kong.Name("peerspage"), kong.Description("Makes docs/peers.md from measurements: see make peers."))
+	_, err := parser.Parse(os.Args[1:])
+	parser.FatalIfErrorf(err)
+	if err := o.run(os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "peerspage:", err)
+		os.Exit(1)
+	}
+}
+
+func (o options) run(stdout io.Writer) error {
+	if o.Strategies {
+		_, err := fmt.Fprintln(stdout, strings.Join(compared(), ","))
+		return err
+	}
+	if o.Cells == "" {
+		return errors.New("--cells is missing: want the result of every strategy under every scenario")
+	}
+	cells, err := report.Read(o.Cells)
+	if err != nil {
+		return err
+	}
+	if o.Failing {
+		_, err := fmt.Fprintln(stdout, strings.Join(failing(cells), ","))
+		return err
+	}
+	p, err := o.page(cells)
+	if err != nil {
+		return err
+	}
+	if o.To == "" {
+		return p.write(stdout)
+	}
+	return wholefile.Write(o.To, p.write)
+}
+
+// compared lists the strategies in the order of the page.
+func compared() []string {
+	var names []string
+	for _, p := range peers.All(&peers.Settings{}) {
+		names = append(names, p.Name)
+	}
+	return append(names, ours...)
+}
+
+// failing lists the cells that were run and did not hold.
+func failing(r report.Report) []string {
+	var cells []string
+	for _, c := range r.Cells {
+		if c.Verdict != scenario.Held && c.Verdict != scenario.Skipped {
+			cells = append(cells, c.Name())
+		}
+	}
+	return cells
+}

@@ -1,0 +1,98 @@
+package testserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// Etcd is a private etcd with one member.
+type Etcd struct {
+	*Process
+	Addr string // host:port for clients
+}
+
+// Etcd starts an etcd server and waits until it answers. Its leases can be as short as one second,
+// the shortest that the clients know: an etcd with its usual election timeout makes them longer.
+func (g *Group) Etcd(ctx context.Context) (*Etcd, error) {
+	program, err := findEtcd()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := g.Folder("etcd")
+	if err != nil {
+		return nil, err
+	}
+	server := &Etcd{}
+	err = WithPort(func(port int) error {
+		server.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		peerPort, err := FreePort()
+		if err != nil {
+			return err
+		}
+		url, peer := "http://"+server.Addr, "http://"+net.JoinHostPort("127.0.0.1", strconv.Itoa(peerPort))
+		args := []string{
+			program, "--name=stocklock", "--data-dir=" + filepath.Join(dir, "data-"+strconv.Itoa(port)),
+			"--listen-client-urls=" + url, "--advertise-client-urls=" + url,
+			"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=stocklock=" + peer,
+			"--heartbeat-interval=100", "--election-timeout=500", "--log-level=error",
+		}
+		server.Process = &Process{Program: Program{Name: "etcd " + server.Addr, Args: args, Dir: dir, Ready: server.answers}}
+		return g.Launch(ctx, server.Process)
+	})
+	return server, err
+}
+
+func findEtcd() (string, error) {
+	return find("etcd", "install it with: apt-get install etcd-server, or: brew install etcd", "etcd")
+}
+
+// HasEtcd returns [ErrMissing] with what to install where etcd is not installed.
+func HasEtcd() error {
+	_, err := findEtcd()
+	return err
+}
+
+// answers wants a member that has a leader.
+func (s *Etcd) answers(ctx context.Context) error {
+	var health struct{ Health string }
+	if err := s.get(ctx, "/health", &health); err != nil {
+		return err
+	}
+	if health.Health != "true" {
+		return fmt.Errorf("its health is %q", health.Health)
+	}
+	return nil
+}
+
+// Version returns the version of the server, such as 3.4.23.
+func (s *Etcd) Version(ctx context.Context) (string, error) {
+	var version struct {
+		Server string `json:"etcdserver"`
+	}
+	err := s.get(ctx, "/version", &version)
+	return version.Server, err
+}
+
+func (s *Etcd) get(ctx context.Context, path string, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Addr+path, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if err := json.NewDecoder(response.Body).Decode(answer); err != nil {
+		return fmt.Errorf("testserver: %s%s: %s: %w", s.Name, path, response.Status, err)
+	}
+	return nil
+}
