@@ -117,12 +117,12 @@ func TestBounds(t *testing.T) {
 		said  string
 		sell  string
 	}{
+		{"nothing is sold", NeverSold, "answered with sold_out", `return stock.Order{}, stock.ErrSoldOut`},
 		{"a panic", Crashed, "panic: no unit is left",
 			`if item, _ := store.Read(ctx, wanted.ItemID); item.Stock == 1 { panic("no unit is left") }; return store.Decrement(ctx, wanted)`},
 		{"300 requests", TooManyRequests, "more than 200 requests",
 			`for range 300 { store.Read(ctx, wanted.ItemID) }; return store.Decrement(ctx, wanted)`},
 		{"silence", TooSilent, "nothing was heard of the shops for 10s", `select {}`},
-		{"nothing is sold", NeverSold, "answered with sold_out", `return stock.Order{}, stock.ErrSoldOut`},
 		{"a loop without an end", TooManyRequests, "the sales do not end", `for { store.Read(ctx, wanted.ItemID) }`},
 	}
 	var all []Answer
