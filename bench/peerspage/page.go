@@ -101,6 +101,9 @@ func (o options) page(cells report.Report) (*page, error) {
 		if m := modules[name]; m != "" {
 			r.Version = m + " " + version(m)
 		}
+		if c, ok := sales[name]; ok {
+			again[c.Name()] = c // its leases and waits are those of comparisons
+		}
 		for _, sc := range p.Scenarios {
 			r.add(sc, cells, again, notes[name])
 		}
