@@ -63,7 +63,11 @@ var redsyncFive = Peer{
 			return redsyncOn(d, d.Quorum...), strategy.ReadThenWrite
 		},
 	},
-	Notes: map[string]Note{"overrun": redsyncExpiry, "partition": redsyncExpiry, "pause": fencing},
+	Notes: map[string]Note{"overrun": redsyncExpiry, "partition": redsyncExpiry, "pause": fencing, "redis-restart": {
+		Says: "To guarantee this we just need to make an instance, after a crash, unavailable for at least a bit more than the max TTL we use.",
+		Where: distlock + ". It breaks by chance: only where a holder had just three of the five, because others asked at the same moment",
+		Mend:  "a server that lost its data stays away for a lease, as under [failover](scenarios/failover.md), which it holds",
+	}},
 }
 
 // redsyncDelete is the SHA-1 of redsync's script that deletes a key of its owner. It also runs after

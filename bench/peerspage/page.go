@@ -101,6 +101,9 @@ func (o options) page(cells report.Report) (*page, error) {
 		if m := modules[name]; m != "" {
 			r.Version = m + " " + version(m)
 		}
+		if c, ok := sales[name]; ok {
+			again[c.Name()] = c // its leases and waits are those of comparisons
+		}
 		for _, sc := range p.Scenarios {
 			r.add(sc, cells, again, notes[name])
 		}
@@ -120,8 +123,12 @@ func (r *row) add(sc scenario.Scenario, cells report.Report, again map[string]tr
 		return
 	}
 	result := cells.Cells[i]
-	if more, ok := again[result.Name()]; ok {
-		result = more
+	seen := fmt.Sprintf("%d of %d runs", result.Agreed, result.Runs)
+	switch more, ok := again[result.Name()]; {
+	case ok && result.Surprise() && result.Verdict != scenario.Invalid: // what other seeds do not show stays
+		seen = fmt.Sprintf("%d of %d runs", 1+more.Runs-more.Agreed, 1+more.Runs)
+	case ok:
+		result, seen = more, fmt.Sprintf("%d of %d runs", more.Agreed, more.Runs)
 	}
 	c := cell{Scenario: sc.Name, Doc: sc.Doc, Verdict: string(result.Verdict), Because: result.Because.String()}
 	switch result.Verdict {
@@ -137,7 +144,7 @@ func (r *row) add(sc scenario.Scenario, cells report.Report, again map[string]tr
 		c.Short += " !!"
 	}
 	if result.Verdict != scenario.Held && result.Verdict != scenario.Skipped {
-		c.Seen = fmt.Sprintf("%d of %d runs", result.Agreed, result.Runs)
+		c.Seen = seen
 		if x := result.Explanation; x != nil {
 			c.Sentence = explain.English.Say(x.Why...)
 			var drawing bytes.Buffer
