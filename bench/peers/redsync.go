@@ -64,7 +64,7 @@ var redsyncFive = Peer{
 		},
 	},
 	Notes: map[string]Note{"overrun": redsyncExpiry, "partition": redsyncExpiry, "pause": fencing, "redis-restart": {
-		Says: "To guarantee this we just need to make an instance, after a crash, unavailable for at least a bit more than the max TTL we use.",
+		Says:  "To guarantee this we just need to make an instance, after a crash, unavailable for at least a bit more than the max TTL we use.",
 		Where: distlock + ". It breaks by chance: only where a holder had just three of the five, because others asked at the same moment",
 		Mend:  "a server that lost its data stays away for a lease, as under [failover](scenarios/failover.md), which it holds",
 	}},
