@@ -74,6 +74,8 @@ docs-schedules: build servers ## the same, and play the schedules on the strateg
 .PHONY: test
 test: servers compiler browser ## run every test, with the race detector, against real servers
 	$(GO) test -race -tags lab -shuffle=on -count=1 -timeout 20m ./...
+	$(GO) test -count=1 -run 'TestModel|TestStoreIsLikeRedis' ./internal/redislock
+	$(GO) test -tags lab -run TestAnswers -count=1 -timeout 10m ./internal/lab/exercise
 	$(GO) test -count=1 -timeout 5m ./internal/shop/program
 	$(GO) -C bench test -count=1 -timeout 5m ./...
 	$(GO) -C tools test -count=1 ./...
@@ -93,9 +95,12 @@ model: ## search the lock's protocol in the large: minutes, and a few gigabytes
 	REDISLOCK_MODEL_LARGE=1 $(GO) test -run 'TestModel' -count=1 -timeout 60m -v ./internal/redislock
 
 .PHONY: lock-on
-lock-on: ## run the lock's tests on another server: make lock-on SERVER=/opt/valkey/bin/valkey-server
-	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && ln -s "$(SERVER)" "$$dir/redis-server" && \
-		PATH="$$dir:$$PATH" $(GO) test -count=1 -timeout 20m $(ARGS) ./internal/redislock/...
+lock-on: servers ## run the lock's tests on this Redis, Redis 8 and Valkey 9, or on one: make lock-on SERVER=/opt/valkey/bin/valkey-server
+	GO='$(GO)' scripts/lock-on.sh $(SERVER)
+
+.PHONY: mysql-on
+mysql-on: ## run the shop's tests on another server: make mysql-on SERVER=/opt/mysql/bin/mysqld
+	TESTSERVER_MYSQL="$(SERVER)" $(GO) test -tags lab -count=1 -timeout 20m $(ARGS) ./internal/stock/... ./internal/strategy/... ./internal/shop/... ./cmd/shop
 
 .PHONY: copy-lock
 copy-lock: ## copy the lock into another module: make copy-lock TO=../shop/lock IMPORT=example.com/shop/lock

@@ -174,10 +174,14 @@ func changed(before, now string) string {
 	return "both pages have changed"
 }
 
+// made is what `make docs` puts into the pages of both languages.
+var made = regexp.MustCompile("(?ms)^<!-- (?:made by|printed by|follows from|played by) .*?^<!-- end of what is made -->")
+
 var console = regexp.MustCompile("(?ms)^```console\n.*?^```")
 
-// sum is a short sum of what a page says, without what its commands have printed.
+// sum is a short sum of what is written by hand on a page, without what its commands have printed.
 func sum(page string) string {
+	page = made.ReplaceAllString(page, "")
 	page = console.ReplaceAllStringFunc(page, func(block string) string {
 		var commands strings.Builder
 		for line := range strings.Lines(block) {

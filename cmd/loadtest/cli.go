@@ -191,7 +191,7 @@ func (c listCommand) Run(ctx context.Context, s streams) error {
 	t := s.terminal()
 	var strategies []strategy.Description
 	if c.What != "scenarios" {
-		shop, err := c.catalog(ctx, s)
+		shop, err := c.ask(ctx, s)
 		if err != nil {
 			return err
 		}

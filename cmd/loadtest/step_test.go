@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -36,5 +38,31 @@ func TestAnOrderThatCannotBe(t *testing.T) {
 	code := run(t.Context(), []string{"step", "none", "A.select", "A.release"}, &stdout, &stderr)
 	if want := "loadtest: A.release cannot be here: A's next step is A.update\n"; code != exitUsage || stderr.String() != want {
 		t.Errorf("exit code %d, %q, want %d and %q", code, stderr.String(), exitUsage, want)
+	}
+}
+
+// TestAShopThatCannotBePlayed: a strategy that the shop does not have, and a shop without the lab.
+func TestAShopThatCannotBePlayed(t *testing.T) {
+	production := filepath.Join(t.TempDir(), "shop")
+	if out, err := exec.Command("go", "build", "-o", production, "../shop").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	for args, want := range map[string]string{
+		"step magic":    `no strategy "magic": want one of none, mutex`,
+		"explore magic": `no strategy "magic": want one of none, mutex`,
+		"judge magic":   `no strategy "magic": want one of none, mutex`,
+		"step conditional --shop-binary " + production:                          "was built without the lab: build it with go build -tags lab ./cmd/shop",
+		"judge conditional --shop-binary " + production:                         "was built without the lab",
+		"run --strategies conditional --shop-binary " + production:              "was built without the lab",
+		"explore conditional --shop-binary " + filepath.Dir(production) + "/no": "no such file",
+	} {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), strings.Fields(args), &out, &errs); code != exitUsage || !strings.Contains(errs.String(), want) || strings.Count(errs.String(), "\n") != 1 {
+			t.Errorf("loadtest %s: exit code %d, %q, want %d and one line with %q", args, code, errs.String(), exitUsage, want)
+		}
+	}
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"list", "strategies", "--shop-binary", production}, &out, &errs); code != 0 || !strings.Contains(out.String(), " conditional ") {
+		t.Errorf("list: exit code %d, %q, want the strategies of the production shop\n%s", code, errs.String(), out.String())
 	}
 }

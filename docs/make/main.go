@@ -23,6 +23,7 @@ import (
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/trial"
 )
 
 func main() {
@@ -50,39 +51,59 @@ func run(ctx context.Context, show, schedules bool) error {
 	return writeSchedules(ctx, shop, "docs")
 }
 
-// write brings all pages under a folder up to date.
+// write brings all pages under a folder up to date. What a command prints is the same on the pages of
+// all languages.
 func write(ctx context.Context, shop *catalog.Catalog, folder string, show bool) error {
-	written, all := 0, pages(shop.Strategies)
-	for _, p := range all {
-		file := folder + "/" + p.path
-		old, err := os.ReadFile(file)
-		if err != nil && !os.IsNotExist(err) {
-			return err
+	in, err := languages()
+	if err != nil {
+		return err
+	}
+	var all [][]page // by language
+	for _, l := range in {
+		all = append(all, l.pages(shop.Strategies))
+	}
+	written := 0
+	for i := range all[0] {
+		old, again := make([]string, len(in)), show
+		for j := range in {
+			content, err := os.ReadFile(folder + "/" + all[j][i].path)
+			if err != nil && !os.IsNotExist(err) {
+				return err
+			}
+			old[j] = string(content)
+			again = again || !strings.Contains(old[j], "$ "+all[j][i].command+"\n")
 		}
-		printed := shownIn(string(old))
-		another := !strings.Contains(string(old), "$ "+p.command+"\n")
-		if p.command != "" && (show || another) {
-			fmt.Fprintln(os.Stderr, p.command)
-			if printed, err = shown(ctx, shop, p.pairs); err != nil {
-				return fmt.Errorf("%s: %w", p.command, err)
+		var printed string
+		var cells []trial.Result
+		if again = again && all[0][i].command != ""; again {
+			fmt.Fprintln(os.Stderr, all[0][i].command)
+			if printed, cells, err = shown(ctx, shop, all[0][i].pairs); err != nil {
+				return fmt.Errorf("%s: %w", all[0][i].command, err)
 			}
 		}
-		text := p.render(string(old), printed)
-		if text == string(old) {
-			continue
+		for j, l := range in {
+			p, block := all[j][i], shownIn(old[j])
+			if again {
+				block = p.console(printed) + l.explained(cells)
+			}
+			text := p.render(old[j], block)
+			if text == old[j] {
+				continue
+			}
+			if err := os.WriteFile(folder+"/"+p.path, []byte(text), 0o644); err != nil {
+				return err
+			}
+			fmt.Println("wrote", folder+"/"+p.path)
+			written++
 		}
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			return err
-		}
-		fmt.Println("wrote", file)
-		written++
 	}
-	fmt.Printf("%d of %d pages changed\n", written, len(all))
+	fmt.Printf("%d of %d pages changed\n", written, len(in)*len(all[0]))
 	return nil
 }
 
-// shown runs cells and returns what loadtest run prints of them.
-func shown(ctx context.Context, shop *catalog.Catalog, pairs []matrix.Pair) (string, error) {
+// shown runs cells and returns what loadtest prints of them: of one its explanation, of several the
+// report after the explanations.
+func shown(ctx context.Context, shop *catalog.Catalog, pairs []matrix.Pair) (string, []trial.Result, error) {
 	status := matrix.NewStatus(os.Stderr, false)
 	defer status.Close()
 	plan := matrix.Plan{Pairs: pairs, Shop: shop.Program, Seed: 1, Work: matrix.DefaultWork, Trace: true}
@@ -91,16 +112,22 @@ func shown(ctx context.Context, shop *catalog.Catalog, pairs []matrix.Pair) (str
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	var out bytes.Buffer
-	report.Terminal{Out: &out}.Report(r)
+	terminal := report.Terminal{Out: &out}
+	if len(r.Cells) == 1 {
+		terminal.Explain(r.Cells[0])
+	} else {
+		terminal.Drawings(r)
+		terminal.Report(r)
+	}
 	if n := len(r.Surprises()); n > 0 {
-		return "", fmt.Errorf("%d surprises\n%s", n, out.String())
+		return "", nil, fmt.Errorf("%d surprises\n%s", n, out.String())
 	}
 	lines := strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimRight(line, " ")
 	}
-	return strings.Join(lines, "\n"), nil
+	return strings.Join(lines, "\n"), r.Cells, nil
 }

@@ -2,47 +2,27 @@ package main
 
 import (
 	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/ladder"
 )
 
-// TestPagesAreUpToDate wants every page to say what the code says, to have an explanation, and to
-// show a run of its own command that went as expected.
+// TestPagesAreUpToDate wants every page to say in both languages what the code says, to have an
+// explanation, and to show a run of its own command that went as expected.
 func TestPagesAreUpToDate(t *testing.T) {
+	in, err := languages()
+	if err != nil {
+		t.Fatal(err)
+	}
 	wanted := map[string]bool{}
-	for _, p := range pages(strategy.Describe(ladder.All())) {
-		wanted[p.path] = true
-		content, err := os.ReadFile("../" + p.path)
-		if err != nil {
-			t.Errorf("%s is missing: run make docs", p.path)
-			continue
-		}
-		text := string(content)
-		if p.render(text, shownIn(text)) != text {
-			t.Errorf("%s is stale: run make docs", p.path)
-		}
-		if !strings.Contains(text, p.fields) {
-			t.Errorf("%s has lost the mark of its made part", p.path)
-		}
-		for _, part := range p.parts {
-			if len(strings.Fields(byHand(text, part))) < 8 {
-				t.Errorf("%s: nothing is written under %q", p.path, part)
-			}
-		}
-		if p.command == "" {
-			continue
-		}
-		if !strings.Contains(text, "$ "+p.command+"\n") {
-			t.Errorf("%s shows another command than its own: run make docs-show", p.path)
-		}
-		if printed := shownIn(text); !strings.Contains(printed, "as predicted") || strings.Contains(printed, "surprise") || strings.Contains(printed, "skipped") {
-			t.Errorf("%s shows a run that did not go as expected: run make docs-show", p.path)
+	for _, l := range in {
+		for _, p := range l.pages(strategy.Describe(ladder.All())) {
+			wanted[p.path] = true
+			checkPage(t, p)
 		}
 	}
 	for _, folder := range []string{"strategies", "scenarios"} {
@@ -58,6 +38,45 @@ func TestPagesAreUpToDate(t *testing.T) {
 	}
 }
 
+func checkPage(t *testing.T, p page) {
+	t.Helper()
+	content, err := os.ReadFile("../" + p.path)
+	if err != nil {
+		t.Errorf("%s is missing: run make docs", p.path)
+		return
+	}
+	text := string(content)
+	if p.render(text, shownIn(text)) != text {
+		t.Errorf("%s is stale: run make docs", p.path)
+	}
+	if !strings.Contains(text, p.fields) || !strings.Contains(text, p.expected) {
+		t.Errorf("%s has lost the mark of a made part", p.path)
+	}
+	for _, part := range p.parts {
+		if utf8.RuneCountInString(byHand(text, part)) < 20 {
+			t.Errorf("%s: nothing is written under %q", p.path, part)
+		}
+	}
+	if p.command == "" {
+		return
+	}
+	if !strings.HasSuffix(text, expectedBegin+p.expected+madeEnd) || !strings.Contains(before(text, p.see), "\n## "+p.parts[0]+"\n") {
+		t.Errorf("%s: want the story first, then what its command shows, and the table at the end", p.path)
+	}
+	if !strings.Contains(text, "$ "+p.command+"\n") {
+		t.Errorf("%s shows another command than its own: run make docs-show", p.path)
+	}
+	if printed := shownIn(text); !strings.Contains(printed, "as predicted") || strings.Contains(printed, "surprise") || strings.Contains(printed, "skipped") {
+		t.Errorf("%s shows a run that did not go as expected: run make docs-show", p.path)
+	}
+}
+
+// before is the text of a page before a heading.
+func before(text, heading string) string {
+	text, _, _ = strings.Cut(text, "\n## "+heading+"\n")
+	return text
+}
+
 // TestBothSides wants a scenario's page to show one strategy that fails and one that holds.
 func TestBothSides(t *testing.T) {
 	for _, sc := range scenario.All() {
@@ -67,46 +86,18 @@ func TestBothSides(t *testing.T) {
 	}
 }
 
-var link = regexp.MustCompile(`\]\(([^)#:]+)[)#]`)
-
-// TestLinksLeadSomewhere follows the links inside the repository in all Markdown files.
-func TestLinksLeadSomewhere(t *testing.T) {
-	var files []string
-	for _, pattern := range []string{"../../*.md", "../*.md", "../*/*.md"} {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, found...)
-	}
-	if len(files) < 30 {
-		t.Fatalf("only %d Markdown files", len(files))
-	}
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range link.FindAllStringSubmatch(string(content), -1) {
-			if _, err := os.Stat(filepath.Join(filepath.Dir(file), m[1])); err != nil {
-				t.Errorf("%s links to %s, which does not exist", file, m[1])
-			}
-		}
-	}
-}
-
 func TestRenderKeepsWhatIsWrittenByHand(t *testing.T) {
-	p := page{title: "x", fields: "one\n", parts: []string{"Why"}, command: "loadtest list"}
-	text := p.render("", "printed\nlines")
+	p := page{language: english, title: "x", fields: "one\n", parts: []string{"Why"}, command: "loadtest list", expected: "three\n"}
+	text := p.render("", p.console("printed\nlines"))
 	text = strings.Replace(text, "## Why\n", "## Why\n\nBecause.\n", 1)
 	p.fields = "two\n"
 	text = p.render(text, shownIn(text))
-	for _, want := range []string{"# x\n", "two\n", "Because.", "$ loadtest list\nprinted\nlines\n"} {
+	for _, want := range []string{"# x\n", "two\n", "Because.", "$ loadtest list\nprinted\nlines\n", "three\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in:\n%s", want, text)
 		}
 	}
-	if strings.Contains(text, "one\n") || byHand(text, "Why") != "Because." || shownIn(text) != "printed\nlines" {
+	if strings.Contains(text, "one\n") || byHand(text, "Why") != "Because." || shownIn(text) != p.console("printed\nlines") {
 		t.Errorf("rendered:\n%s", text)
 	}
 }

@@ -10,30 +10,40 @@ import (
 // page is one Markdown file. The parts between its marks are generated, the rest is written by
 // hand.
 type page struct {
-	path    string
-	title   string
-	fields  string        // the generated block under the title
-	parts   []string      // headings that are filled by hand
-	command string        // what shows it; empty where there is nothing to show
-	pairs   []matrix.Pair // the cells that the command runs
+	language
+	path     string
+	title    string
+	fields   string        // the generated block under the title
+	parts    []string      // headings that are filled by hand
+	command  string        // what shows it; empty where there is nothing to show
+	pairs    []matrix.Pair // the cells that the command runs
+	expected string        // the generated block at the end; empty for none
 }
 
 const (
-	fieldsBegin = "<!-- made by `make docs` from the code: do not edit -->\n"
-	shownBegin  = "<!-- printed by the command: refresh with `make docs-show` -->\n"
-	madeEnd     = "<!-- end of what is made -->\n"
+	fieldsBegin   = "<!-- made by `make docs` from the code: do not edit -->\n"
+	shownBegin    = "<!-- printed by the command: refresh with `make docs-show` -->\n"
+	expectedBegin = "<!-- follows from what is declared in the code, by `make docs`: do not edit -->\n"
+	madeEnd       = "<!-- end of what is made -->\n"
 )
 
-// render puts the generated blocks into a page, and makes the page if there is none.
-func (p page) render(old, printed string) string {
+// render puts the generated blocks into a page, and makes the page if there is none. Shown is what
+// its command has shown.
+func (p page) render(old, shown string) string {
 	if old == "" {
 		old = p.skeleton()
 	}
 	text := replaceBlock(old, fieldsBegin, p.fields)
+	text = replaceBlock(text, expectedBegin, p.expected)
 	if p.command == "" {
 		return text
 	}
-	return replaceBlock(text, shownBegin, fmt.Sprintf("```console\n$ %s\n%s\n```\n", p.command, printed))
+	return replaceBlock(text, shownBegin, shown)
+}
+
+// console is a block that shows a command with what it has printed.
+func (p page) console(printed string) string {
+	return fmt.Sprintf("```console\n$ %s\n%s\n```\n", p.command, printed)
 }
 
 func (p page) skeleton() string {
@@ -43,7 +53,10 @@ func (p page) skeleton() string {
 		fmt.Fprintf(&b, "\n## %s\n", part)
 	}
 	if p.command != "" {
-		fmt.Fprintf(&b, "\n## See it\n\n%s%s", shownBegin, madeEnd)
+		fmt.Fprintf(&b, "\n## %s\n\n%s%s", p.see, shownBegin, madeEnd)
+	}
+	if p.expected != "" {
+		fmt.Fprintf(&b, "\n## %s\n\n%s%s", p.language.expected, expectedBegin, madeEnd)
 	}
 	return b.String()
 }
@@ -58,15 +71,11 @@ func replaceBlock(text, begin, content string) string {
 	return before + begin + content + madeEnd + after
 }
 
-// shownIn returns what the command of a page printed when it was last run.
+// shownIn returns the block of what a page's command showed when it was last run.
 func shownIn(text string) string {
 	_, rest, _ := strings.Cut(text, shownBegin)
-	block, _, ok := strings.Cut(rest, madeEnd)
-	if !ok {
-		return ""
-	}
-	_, printed, _ := strings.Cut(strings.TrimPrefix(block, "```console\n$ "), "\n")
-	return strings.TrimSuffix(printed, "\n```\n")
+	block, _, _ := strings.Cut(rest, madeEnd)
+	return block
 }
 
 // byHand returns the text under a heading.

@@ -9,70 +9,75 @@ import (
 	"stocklock/internal/strategy"
 )
 
-// pages lists all pages, with what the code and the shop say of them.
-func pages(strategies []strategy.Description) []page {
+// pages lists all pages in a language, with what the code and the shop say of them.
+func (l language) pages(strategies []strategy.Description) []page {
 	var all []page
 	for _, s := range strategies {
-		all = append(all, strategyPage(s))
+		all = append(all, l.strategyPage(s))
 	}
 	for _, sc := range scenario.All() {
-		all = append(all, scenarioPage(sc, strategies))
+		all = append(all, l.scenarioPage(sc, strategies))
 	}
-	return append(all, strategyIndex(strategies), scenarioIndex())
+	return append(all, l.strategyIndex(strategies), l.scenarioIndex())
 }
 
-func strategyPage(s strategy.Description) page {
+// page is a page with a link to the one in the other language.
+func (l language) page(folder, name, title, fields string) page {
+	other := english.file
+	if l.words == nil {
+		other = ".zh-CN.md"
+	}
+	return page{language: l, path: folder + "/" + name + l.file, title: title, fields: fmt.Sprintf(l.other, name+other) + "\n\n" + fields}
+}
+
+func (l language) strategyPage(s strategy.Description) page {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s.\n\n| | |\n|---|---|\n", sentence(s.Doc))
+	b.WriteString("| | |\n|---|---|\n")
 	row := func(name, value string) { fmt.Fprintf(&b, "| %s | %s |\n", name, value) }
-	row("guard", s.Guard)
-	row("decrement", s.Decrement)
-	row("source", s.Source)
-	row("code", fmt.Sprintf("[`%[1]s`](../../%[1]s)", codeOf(s)))
-	row("has", words(s.Properties.Has))
-	row("lacks", words(s.Properties.Lacks()))
-	row("does not apply", words(s.Properties.NotApplicable))
-	b.WriteString("\nWhat is expected of it follows from that:\n\n| under | it is | because |\n|---|---|---|\n")
+	row(l.guard, orNothing(s.Guard, l.nothing))
+	row(l.decrement, s.Decrement)
+	row(l.source, s.Source)
+	row(l.code, fmt.Sprintf("[`%[1]s`](../../%[1]s)", codeOf(s)))
+	row(l.has, l.properties(s.Properties.Has))
+	row(l.lacks, l.properties(s.Properties.Lacks()))
+	row(l.notApplicable, l.properties(s.Properties.NotApplicable))
+	fmt.Fprintf(&b, "\n%s\n\n| %s | %s | %s |\n|---|---|---|\n", l.follows, l.under, l.is, l.because)
 	for _, sc := range scenario.All() {
-		fmt.Fprintf(&b, "| [`%[1]s`](../scenarios/%[1]s.md) | %s | %s |\n", sc.Name, sc.Expected(s.Properties), sc.Decisive(s.Properties))
+		fmt.Fprintf(&b, "| [`%[1]s`](../scenarios/%[1]s%[2]s) | %[3]s | %[4]s |\n", sc.Name, l.file, l.verdict(sc.Expected(s.Properties)), l.decisive(sc.Decisive(s.Properties)))
 	}
 	telling, err := scenario.ByName(s.Telling)
 	if err != nil {
 		panic(err) // the strategy names no scenario
 	}
-	return page{
-		path: "strategies/" + s.Name + ".md", title: "`" + s.Name + "`", fields: b.String(),
-		parts:   []string{"What goes wrong", "How people meet it"},
-		command: "loadtest run --cells " + s.Name + ":" + s.Telling,
-		pairs:   []matrix.Pair{{Strategy: s, Scenario: telling}},
-	}
+	p := l.page("strategies", s.Name, "`"+s.Name+"`", l.sentence("strategy."+s.Name, s.Doc)+"\n")
+	p.expected = b.String()
+	p.parts = []string{l.wrong, l.meet}
+	p.command = "loadtest explain " + s.Name + ":" + s.Telling
+	p.pairs = []matrix.Pair{{Strategy: s, Scenario: telling}}
+	return p
 }
 
-func scenarioPage(sc scenario.Scenario, strategies []strategy.Description) page {
+func (l language) scenarioPage(sc scenario.Scenario, strategies []strategy.Description) page {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s.\n\n", sentence(sc.Doc))
-	fmt.Fprintf(&b, "It attacks the property **%s**: %s.\n", sc.Attacks, sc.Attacks.Doc())
-	fmt.Fprintf(&b, "Its schedule is in [`%[1]s`](../../internal/lab/scenario/%[1]s)", codeFile(sc.Name))
+	fmt.Fprintf(&b, l.attacks+"\n", sc.Attacks, l.say("property."+sc.Attacks.String(), sc.Attacks.Doc()))
+	fmt.Fprintf(&b, l.schedule, fmt.Sprintf("[`%[1]s`](../../internal/lab/scenario/%[1]s)", codeFile(sc.Name)))
 	if sc.Needs == scenario.Rig {
-		b.WriteString("; it commands servers, so it needs ones that `loadtest` started itself")
+		b.WriteString(l.commands)
 	}
-	b.WriteString(".\n\n| strategy | is | because |\n|---|---|---|\n")
+	fmt.Fprintf(&b, "%s\n\n| %s | %s | %s |\n|---|---|---|\n", l.stop, l.strategy, l.is, l.because)
 	for _, s := range strategies {
-		fmt.Fprintf(&b, "| [`%[1]s`](../strategies/%[1]s.md) | %s | %s |\n", s.Name, sc.Expected(s.Properties), sc.Decisive(s.Properties))
+		fmt.Fprintf(&b, "| [`%[1]s`](../strategies/%[1]s%[2]s) | %[3]s | %[4]s |\n", s.Name, l.file, l.verdict(sc.Expected(s.Properties)), l.decisive(sc.Decisive(s.Properties)))
 	}
-	sides := bothSides(sc, strategies)
 	var names []string
-	var pairs []matrix.Pair
-	for _, s := range sides {
+	p := l.page("scenarios", sc.Name, "`"+sc.Name+"`", l.sentence("scenario."+sc.Name, sc.Doc)+"\n")
+	for _, s := range bothSides(sc, strategies) {
 		names = append(names, s.Name)
-		pairs = append(pairs, matrix.Pair{Strategy: s, Scenario: sc})
+		p.pairs = append(p.pairs, matrix.Pair{Strategy: s, Scenario: sc})
 	}
-	return page{
-		path: "scenarios/" + sc.Name + ".md", title: "`" + sc.Name + "`", fields: b.String(),
-		parts:   []string{"What happens", "How people meet it"},
-		command: "loadtest run --scenarios " + sc.Name + " --strategies " + strings.Join(names, ","),
-		pairs:   pairs,
-	}
+	p.expected = b.String()
+	p.parts = []string{l.happens, l.meet}
+	p.command = "loadtest run --scenarios " + sc.Name + " --strategies " + strings.Join(names, ",") + " --draw"
+	return p
 }
 
 // bothSides returns the last strategy of the ladder that fails under a scenario, and the first
@@ -90,22 +95,22 @@ func bothSides(sc scenario.Scenario, strategies []strategy.Description) []strate
 	return []strategy.Description{fails, holds}
 }
 
-func strategyIndex(strategies []strategy.Description) page {
+func (l language) strategyIndex(strategies []strategy.Description) page {
 	var b strings.Builder
-	b.WriteString("From the naive to the strict, one page each.\n\n| strategy | what it does | shown by |\n|---|---|---|\n")
+	fmt.Fprintf(&b, "%s\n\n| %s | %s | %s |\n|---|---|---|\n", l.listStrategies, l.strategy, l.does, l.shownBy)
 	for _, s := range strategies {
-		fmt.Fprintf(&b, "| [`%[1]s`](%[1]s.md) | %[2]s | [`%[3]s`](../scenarios/%[3]s.md) |\n", s.Name, s.Doc, s.Telling)
+		fmt.Fprintf(&b, "| [`%[1]s`](%[1]s%[2]s) | %[3]s | [`%[4]s`](../scenarios/%[4]s%[2]s) |\n", s.Name, l.file, l.say("strategy."+s.Name, s.Doc), s.Telling)
 	}
-	return page{path: "strategies/README.md", title: "The strategies", fields: b.String()}
+	return l.page("strategies", "README", l.strategies, b.String())
 }
 
-func scenarioIndex() page {
+func (l language) scenarioIndex() page {
 	var b strings.Builder
-	b.WriteString("Each attacks one property of a strategy, and is placed at one point of a sale.\n\n| scenario | what it does | attacks |\n|---|---|---|\n")
+	fmt.Fprintf(&b, "%s\n\n| %s | %s | %s |\n|---|---|---|\n", l.listScenarios, l.scenario, l.does, l.attacked)
 	for _, sc := range scenario.All() {
-		fmt.Fprintf(&b, "| [`%[1]s`](%[1]s.md) | %s | %s |\n", sc.Name, sc.Doc, sc.Attacks)
+		fmt.Fprintf(&b, "| [`%[1]s`](%[1]s%[2]s) | %[3]s | %[4]s |\n", sc.Name, l.file, l.say("scenario."+sc.Name, sc.Doc), sc.Attacks)
 	}
-	return page{path: "scenarios/README.md", title: "The scenarios", fields: b.String()}
+	return l.page("scenarios", "README", l.scenarios, b.String())
 }
 
 // codeOf is the path of a strategy's file: those that are fit for production are in the list of
@@ -120,11 +125,9 @@ func codeOf(s strategy.Description) string {
 // codeFile is the file that a strategy or a scenario is in, by their convention.
 func codeFile(name string) string { return strings.ReplaceAll(name, "-", "_") + ".go" }
 
-func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
-
-func words(p strategy.Property) string {
-	if p == 0 {
-		return "nothing"
+func orNothing(s, nothing string) string {
+	if s == "nothing" {
+		return nothing
 	}
-	return p.String()
+	return s
 }

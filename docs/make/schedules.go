@@ -11,10 +11,7 @@ import (
 	"stocklock/internal/lab/schedule"
 )
 
-const (
-	playedBegin   = "<!-- played by `make docs-schedules`: do not edit -->\n"
-	playedHeading = "\n## Its shortest bad schedules\n\n"
-)
+const playedBegin = "<!-- played by `make docs-schedules`: do not edit -->\n"
 
 // writeSchedules plays the schedules that are kept, and puts them into the pages of their
 // strategies.
@@ -28,44 +25,61 @@ func writeSchedules(ctx context.Context, shop *catalog.Catalog, folder string) e
 		return err
 	}
 	defer stage.Close()
-	blocks := map[string]*strings.Builder{}
+	in, err := languages()
+	if err != nil {
+		return err
+	}
+	played := map[string][]schedule.Record{}
 	for _, k := range kept {
 		fmt.Fprintln(os.Stderr, "loadtest step", k.Strategy, k.Schedule)
 		record, err := stage.PlaySchedule(ctx, k.Strategy, k.Schedule.Customers(), k.Schedule)
 		if err != nil {
 			return err
 		}
-		b := blocks[k.Strategy]
-		if b == nil {
-			b = &strings.Builder{}
-			b.WriteString("Found by `loadtest explore`; [what the columns and events mean](../schedules.md).\n")
-			blocks[k.Strategy] = b
+		if record.Outcome.Cause != k.Cause {
+			return fmt.Errorf("%s %s ended by %q, want %q", k.Strategy, k.Schedule, record.Outcome.Cause, k.Cause)
 		}
-		describe(b, record, stage)
+		played[k.Strategy] = append(played[k.Strategy], record)
 	}
-	for strategy, block := range blocks {
-		file := fmt.Sprintf("%s/strategies/%s.md", folder, strategy)
-		old, err := os.ReadFile(file)
-		if err != nil {
-			return err
+	for strategy, records := range played {
+		for _, l := range in {
+			file := fmt.Sprintf("%s/strategies/%s%s", folder, strategy, l.file)
+			old, err := os.ReadFile(file)
+			if err != nil {
+				return err
+			}
+			var b strings.Builder
+			b.WriteString(l.found + "\n")
+			for _, r := range records {
+				l.describe(&b, r, stage)
+			}
+			if err := os.WriteFile(file, []byte(replaceBlock(l.withSchedules(string(old)), playedBegin, b.String())), 0o644); err != nil {
+				return err
+			}
+			fmt.Println("wrote", file)
 		}
-		text := string(old)
-		if !strings.Contains(text, playedBegin) {
-			text = strings.TrimRight(text, "\n") + "\n" + playedHeading + playedBegin + madeEnd
-		}
-		if err := os.WriteFile(file, []byte(replaceBlock(text, playedBegin, block.String())), 0o644); err != nil {
-			return err
-		}
-		fmt.Println("wrote", file)
 	}
 	return nil
 }
 
+// withSchedules is a page with a place for schedules, before what is expected.
+func (l language) withSchedules(text string) string {
+	if strings.Contains(text, playedBegin) {
+		return text
+	}
+	before, after, _ := strings.Cut(text, "\n## "+l.expected+"\n")
+	return before + "\n## " + l.shortest + "\n\n" + playedBegin + madeEnd + "\n## " + l.expected + "\n" + after
+}
+
 // describe draws a record, and folds its transcript up.
-func describe(b *strings.Builder, r schedule.Record, stage *schedule.Stage) {
-	fmt.Fprintf(b, "\n### %s\n\n```console\n$ loadtest step %s %s --draw\n", r.Outcome.Cause, r.Strategy, r.Listed)
+func (l language) describe(b *strings.Builder, r schedule.Record, stage *schedule.Stage) {
+	fmt.Fprintf(b, "\n### %s\n\n", r.Outcome.Cause)
+	if l.words != nil {
+		fmt.Fprintf(b, "%s\n\n", l.sentence("cause."+string(r.Outcome.Cause), ""))
+	}
+	fmt.Fprintf(b, "```console\n$ loadtest step %s %s --draw\n", r.Strategy, r.Listed)
 	schedule.Draw(b, r, 0)
-	fmt.Fprintf(b, "%s\n```\n\n<details><summary>As redis-cli and mysql</summary>\n\n```\n", r.Sentence())
+	fmt.Fprintf(b, "%s\n```\n\n<details><summary>%s</summary>\n\n```\n", r.Sentence(), l.typed)
 	var transcript strings.Builder
 	schedule.Transcript(&transcript, r, stage.Script)
 	fmt.Fprintf(b, "%s\n```\n\n</details>\n", strings.TrimSpace(transcript.String()))

@@ -28,9 +28,7 @@ func (l *Locker) enter(ctx context.Context, key string, o AcquireOptions, try bo
 		return nil, nil, notAcquired(key, context.Cause(ctx))
 	}
 	w := &waiter{ctx: ctx, key: key, lease: o.Lease, outer: outer, begun: l.now(), told: make(chan result, 1), try: try}
-	if o.Wait > 0 {
-		w.until = w.begun + o.Wait
-	}
+	w.until = w.begun + o.Wait
 	l.mu.Lock()
 	if l.closed {
 		l.unlock()
@@ -40,7 +38,7 @@ func (l *Locker) enter(ctx context.Context, key string, o AcquireOptions, try bo
 	defer l.calls.Done()
 	n := l.locks[name]
 	if n == nil {
-		n = &lock{name: name, keys: keysOf(name)}
+		n = newLock(name)
 		l.locks[name] = n
 	}
 	if try && n.state != idle {
@@ -51,12 +49,14 @@ func (l *Locker) enter(ctx context.Context, key string, o AcquireOptions, try bo
 	if n.state != idle {
 		// Goroutines that pass the lock on among themselves must hear when another
 		// process begins to wait for it.
-		_ = l.subscribeLocked()
+		if err := l.subscribeLocked(); err != nil {
+			n.dismissLocked(w, result{err: failed("wait for", key, err)})
+		}
 		l.unlock()
 		return l.await(n, w)
 	}
 	r := l.beginLocked(n)
-	if ctx.Done() == nil && w.until == 0 {
+	if ctx.Done() == nil && o.Wait == never {
 		l.unlock()
 		l.send(r) // the caller has the patience of the client
 	} else {
@@ -77,12 +77,9 @@ func (l *Locker) beginLocked(n *lock) request {
 	n.ask(now, l.attempts, w.lease)
 	// The request outlives the asker, as others may wait for the same answer; but not by more than
 	// its connection needs.
-	end := now + third(w.lease)
+	end := min(now+third(w.lease), w.until+slack)
 	if d, ok := w.ctx.Deadline(); ok {
 		end = min(end, d.Sub(l.base)+slack)
-	}
-	if w.until != 0 {
-		end = min(end, w.until+slack)
 	}
 	return request{n, w, n.attempt, now, end}
 }
@@ -90,9 +87,11 @@ func (l *Locker) beginLocked(n *lock) request {
 // send sends a request, and takes in the answer.
 func (l *Locker) send(r request) {
 	n, w := r.lock, r.asker
-	short := func() call { return l.server.acquireFree(n.keys, r.attempt, w.lease) }
-	full := func() call { return l.server.acquire(n.name, n.keys, r.attempt, w.lease, !w.try, r.sent-w.begun) }
-	a, err := l.ask(bound(w.ctx, l.base.Add(r.end)), n, true, short, full)
+	args := []any{w.lease.Milliseconds()}
+	if !w.try {
+		args = append(args, (r.sent - w.begun).Microseconds())
+	}
+	a, err := l.server.do(bound(w.ctx, l.base.Add(r.end)), acquireScript, n, r.attempt, args...)
 	l.mu.Lock()
 	defer l.unlock()
 	if err != nil {
@@ -106,29 +105,6 @@ func (l *Locker) send(r request) {
 	l.settleLocked(n, next, Free)
 }
 
-// assumed is for how many requests it is remembered that others wanted a lock.
-const assumed = 16
-
-// ask sends the short script where nobody else seems to want the lock, and the one that does
-// everything where others do, or the short one did nothing.
-func (l *Locker) ask(ctx context.Context, n *lock, alone bool, short, full func() call) (reply, error) {
-	r, err := reply{kind: replyDropped}, error(nil)
-	alone = alone && n.assumeWanted.Load() <= 0
-	if alone {
-		r, err = l.server.do(ctx, short())
-	}
-	wanted := alone && r.kind == replyDropped
-	if err == nil && r.kind == replyDropped {
-		r, err = l.server.do(ctx, full())
-	}
-	if err != nil || wanted || r.contended() {
-		n.assumeWanted.Store(assumed)
-	} else if !alone {
-		n.assumeWanted.Add(-1)
-	}
-	return r, err
-}
-
 // unansweredLocked takes in an error. Those who already waited when the request was sent share its
 // timeout; any other error is the asker's. A refusal that will pass is nobody's: the lock is asked
 // for again, for as long as the asker waits.
@@ -140,7 +116,7 @@ func (l *Locker) unansweredLocked(r request, err error) {
 		time.AfterFunc(min(w.lease/24, 100*time.Millisecond), func() {
 			l.mu.Lock()
 			defer l.unlock()
-			l.settleLocked(n, n.failed(r.attempt, true), "")
+			l.settleLocked(n, l.failedLocked(n, r.attempt, err), "")
 		})
 		return
 	}
@@ -148,22 +124,24 @@ func (l *Locker) unansweredLocked(r request, err error) {
 	for first := n.firstLocked(); current && first != nil && (first == w || shared && first.begun <= r.sent); first = n.firstLocked() {
 		n.dismissLocked(first, result{err: failed("acquire", w.key, err)})
 	}
-	l.settleLocked(n, l.failedLocked(n, r.attempt, definite(err)), "")
+	l.settleLocked(n, l.failedLocked(n, r.attempt, err), "")
 }
 
 // failedLocked ends an attempt that has got no answer. What cannot have been carried out is not to
 // be cleaned up.
-func (l *Locker) failedLocked(n *lock, attempt uint64, nothingDone bool) todo {
-	if nothingDone {
+func (l *Locker) failedLocked(n *lock, attempt uint64, err error) todo {
+	next := n.failed(attempt)
+	if definite(err) {
 		delete(l.cleaner.attempts, attempt)
+		next.over = 0
 	}
-	return n.failed(attempt, nothingDone)
+	return next
 }
 
 // await waits for the lock, an error, or the end of the caller's patience.
 func (l *Locker) await(n *lock, w *waiter) (context.Context, *Lease, error) {
 	var patience <-chan time.Time
-	if w.until != 0 {
+	if w.until < never {
 		patience = time.After(w.until - l.now())
 	}
 	select {
@@ -186,7 +164,7 @@ func (l *Locker) await(n *lock, w *waiter) (context.Context, *Lease, error) {
 func (l *Locker) tell(w *waiter, r result) (context.Context, *Lease, error) {
 	if r.err != nil {
 		raise(r.err)
-		over := w.ctx.Err() != nil || w.until != 0 && l.now() >= w.until
+		over := w.ctx.Err() != nil || l.now() >= w.until
 		if over && !errors.Is(r.err, ErrNotAcquired) {
 			r.err = notAcquired(w.key, context.Cause(w.ctx), r.err)
 		}
@@ -201,11 +179,11 @@ func (l *Locker) tell(w *waiter, r result) (context.Context, *Lease, error) {
 			}
 		}()
 		e := h.event(nil)
-		e.Took, e.From = h.begun-w.begun, r.from
+		e.Took, e.From = h.begun-w.begun, h.from
 		hook(w.ctx, e)
 		returned = true
 	}
-	l.askForEviction()
+	l.eviction.Do(func() { l.work.Go(l.askForEviction) }) // Close still waits for this call
 	return h, &h.first, nil
 }
 

@@ -1,24 +1,24 @@
--- Takes a lock, or queues for it. Where nobody else seems to want it, acquire_free.lua is tried first.
+-- Takes a lock, or queues for it. acquire_free.lua is its beginning.
 -- KEYS  lock, queue, waiters, epoch
--- ARGV  1 the Locker, 2 its attempt, 3 the lease, 4 the lock's name,
---       5 how long the waiter has waited, in microseconds, or "" not to queue when it is taken
--- Reply {1, epoch, others}  held
+-- ARGV  1 "ID ATTEMPT", 2 the lease,
+--       3 how long the waiter has waited, in microseconds; left out not to queue when it is taken
+-- Reply EPOCH               held, and nobody else wants it
+--       {1, epoch, others}  held
 --       {2, ttl}            taken, and queued if asked to; ttl in milliseconds
---       3                   ignored: a newer attempt is known, or this one was cancelled
-local k = lockAt(1)
-local id, attempt, lease, name, waited = unpack(ARGV)
+--       0                   ignored: a newer attempt is known, or this one was cancelled
+local lease, waited = ARGV[2], ARGV[3]
 
 local owner = holder(k)
 local past, mine = over(k, id, attempt)
-if past then return 3 end
+if past then return 0 end
 local now, text = clock()
 local head = call('ZRANGE', k.queue, 0, 0)[1]
 local winner, epoch
 if not owner and (not head or head == id) then
-  winner, epoch = id, take(k.lock, k.epoch, id .. ' ' .. attempt, lease, now, text)
+  winner, epoch = id, take(k.lock, k.epoch, ARGV[1], lease, now, text)
   if mine then leave(k, id) end
 else
-  if waited == '' then
+  if not waited then
     if mine then leave(k, id) end -- an older attempt's place
   elseif join(k, id, attempt, lease, now, now - waited) and owner then
     contend(owner, name)
@@ -26,7 +26,7 @@ else
   if not owner then
     -- Others were here first: one of them gets it, and the caller only if all of them are gone.
     winner, epoch = grant(k, name, id, '', 0, now, text)
-    if not winner then winner, epoch = id, take(k.lock, k.epoch, id .. ' ' .. attempt, lease, now, text) end
+    if not winner then winner, epoch = id, take(k.lock, k.epoch, ARGV[1], lease, now, text) end
   end
 end
 if winner == id then return held(k, epoch) end

@@ -1,11 +1,9 @@
 -- Ends an attempt, whatever became of it: it leaves the queue, releases
 -- the lock if it got it, and is ignored if it arrives later.
 -- KEYS  lock, queue, waiters, epoch
--- ARGV  1 the Locker, 2 the attempt, 3 the lease, 4 the lock's name
--- Reply 2
-local k = lockAt(1)
-local id, attempt, lease, name = unpack(ARGV)
-local past = tonumber(attempt)
+-- ARGV  1 "ID ATTEMPT", 2 the lease
+-- Reply 0
+local lease, past = ARGV[2], tonumber(attempt)
 
 local cancelled = call('HGET', k.waiters, 'c:' .. id)
 if not cancelled or tonumber(cancelled) < past then
@@ -21,4 +19,4 @@ end
 local mine = waiter(k, id)
 if mine and mine.attempt == past then leave(k, id) end
 if holds(k, id, attempt) then grant(k, name, '', id, past, clock()) end
-return 2
+return 0

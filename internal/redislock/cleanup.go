@@ -3,7 +3,6 @@ package redislock
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -13,20 +12,21 @@ import (
 // answers, or their lease is over anyway. Locker.mu guards it.
 type cleaner struct {
 	attempts map[uint64]remains
-	running  bool
+	workers  int
 }
 
 // remains are those of an attempt.
 type remains struct {
-	call  call // that ends it
+	lock  *lock
+	lease time.Duration
 	until instant
 }
 
 const (
 	// maxRemains bounds what an outage can pile up. What comes on top is left to its lease.
 	maxRemains = 10000
-	// cleanBatch is how many attempts are ended at once.
-	cleanBatch = 32
+	// maxCleaners is how many attempts are ended at once.
+	maxCleaners = 8
 )
 
 // cleanLocked has an attempt ended.
@@ -36,52 +36,42 @@ func (l *Locker) cleanLocked(n *lock, attempt uint64) {
 		return
 	}
 	lease := max(n.lease, l.opts.Lease)
-	c.attempts[attempt] = remains{l.server.cancel(n.name, n.keys, attempt, lease), l.now() + lease}
-	if !c.running {
-		c.running = true
+	c.attempts[attempt] = remains{n, lease, l.now() + lease}
+	if c.workers < maxCleaners {
+		c.workers++
 		l.calls.Go(l.clean)
 	}
 }
 
-// clean ends attempts, a batch at a time, until there are none.
+// clean ends one attempt after the other, until there are none.
 func (l *Locker) clean() {
 	for {
 		l.mu.Lock()
-		batch := l.batchLocked()
-		l.cleaner.running = len(batch) > 0
+		attempt, r := l.nextRemainsLocked()
 		l.unlock()
-		if len(batch) == 0 {
+		if attempt == 0 {
 			return
 		}
-		var all sync.WaitGroup
-		for attempt, r := range batch {
-			all.Go(func() {
-				ctx := bound(context.Background(), l.base.Add(l.now()+third(l.opts.Lease)))
-				if _, err := l.server.do(ctx, r.call); err != nil && !errors.Is(err, redis.ErrClosed) {
-					time.Sleep(l.opts.Lease / 24)
-					return
-				}
-				l.mu.Lock()
-				delete(l.cleaner.attempts, attempt)
-				l.unlock()
-			})
+		ctx := bound(context.Background(), l.base.Add(l.now()+third(r.lease)))
+		_, err := l.server.do(ctx, cancelScript, r.lock, attempt, r.lease.Milliseconds())
+		if err != nil && !errors.Is(err, redis.ErrClosed) {
+			time.Sleep(r.lease / 24)
+			l.mu.Lock()
+			l.cleaner.attempts[attempt] = r
+			l.unlock()
 		}
-		all.Wait()
 	}
 }
 
-// batchLocked are attempts whose lease is not over.
-func (l *Locker) batchLocked() map[uint64]remains {
-	batch := map[uint64]remains{}
+// nextRemainsLocked takes out an attempt whose lease is not over. It returns zero where there is
+// none: then the caller must end.
+func (l *Locker) nextRemainsLocked() (uint64, remains) {
 	for attempt, r := range l.cleaner.attempts {
-		switch {
-		case l.now() >= r.until:
-			delete(l.cleaner.attempts, attempt)
-		case len(batch) == cleanBatch:
-			return batch
-		default:
-			batch[attempt] = r
+		delete(l.cleaner.attempts, attempt)
+		if l.now() < r.until {
+			return attempt, r
 		}
 	}
-	return batch
+	l.cleaner.workers--
+	return 0, remains{}
 }

@@ -9,9 +9,9 @@
 -- The last three live for the lease or a minute, whichever is longer, after their last use.
 -- Times are microseconds of the server's clock, leases milliseconds.
 
-local function lockAt(base)
-  return { lock = KEYS[base], queue = KEYS[base + 1], waiters = KEYS[base + 2], epoch = KEYS[base + 3] }
-end
+local k = { lock = KEYS[1], queue = KEYS[2], waiters = KEYS[3], epoch = KEYS[4] }
+local name = string.match(k.lock, '^(.*):v%d+:lock$')
+local id, attempt = string.match(ARGV[1], '^(%S+) (%d+)$')
 
 local function parse(record)
   local attempt, alive, lease, visible = string.match(record or '', '^(%d+):(%d+):(%d+):([01])$')

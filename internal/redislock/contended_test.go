@@ -80,14 +80,6 @@ func TestWhoBeginsToListenAssumesThatOthersWait(t *testing.T) {
 	}
 }
 
-// TestWhoMayNotListenAssumesThatOthersWait: it would not hear of them.
-func TestWhoMayNotListenAssumesThatOthersWait(t *testing.T) {
-	m := machine{state: held, lease: time.Minute, grant: grant{deadline: time.Minute, passes: maxPasses}}
-	if !m.mayPass(time.Minute, false, 1) || m.mayPass(time.Minute, true, 1) {
-		t.Error("want that the turn of a process that hears goes on, and that of one that does not ends")
-	}
-}
-
 // TestTurnsAreShorterWhereManyWait: and end with the passes, with time, and with long holds.
 func TestTurnsAreShorterWhereManyWait(t *testing.T) {
 	const lease = time.Minute
@@ -108,7 +100,7 @@ func TestTurnsAreShorterWhereManyWait(t *testing.T) {
 		{2 * manyOthers, maxPasses/2 - 1, maxTurn / 2, false},
 	} {
 		m := machine{state: held, lease: lease, others: c.others, grant: grant{given: 1, deadline: lease, passes: c.passes}}
-		if got := m.mayPass(lease, false, 1+c.since); got != c.want {
+		if got := m.mayPass(lease, 1+c.since); got != c.want {
 			t.Errorf("%d others, %d passes, %s after the grant: may pass %v, want %v", c.others, c.passes, c.since, got, c.want)
 		}
 	}

@@ -81,9 +81,9 @@ func TestARenewalRevivesNothing(t *testing.T) {
 	lateBy(lease, time.Millisecond)
 	_ = held.Err()
 	h.deadline.Store(deadline)
-	l.mu.Lock()
-	l.renewedLocked(renewal{h.lock, h, h.attempt, h.lease}, reply{kind: replyHeld, epoch: 1}, l.now())
-	l.unlock()
+	if err := l.renew(t.Context(), renewal{h.lock, h, h.attempt, h.lease}); err != nil {
+		t.Fatal(err)
+	}
 	if e := <-lost; !errors.Is(e.Err, ErrLost) || lease.Valid() {
 		t.Errorf("the hook was told %v; valid: %v", e.Err, lease.Valid())
 	}

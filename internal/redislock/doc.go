@@ -93,12 +93,12 @@
 //
 // # Cost
 //
-// Uncontended, a hold takes two requests. For a while after others wanted the lock, it may take
-// three. Handed on inside a process, it takes none; between processes one, which releases, grants
-// and queues the process anew, or two if the process asks anew later, and one message. Each hold
-// and each waiting process sends a renewal three to four times a lease. Nothing grows with the
-// number of waiters but Redis's own queue, which has one entry a process. What a lock leaves in
-// Redis is gone after a lease or a minute, whichever is longer.
+// Uncontended, a hold takes two requests. Handed on inside a process, it takes none. Between
+// processes it takes one, which releases, grants and queues the process anew, or two if the process
+// asks anew later, and one message. Each hold and each waiting process sends a renewal three to
+// four times a lease. Nothing grows with the number of waiters but Redis's own queue, which has one
+// entry a process. What a lock leaves in Redis is gone after a lease or a minute, whichever is
+// longer.
 //
 // # Servers
 //

@@ -43,11 +43,8 @@ func lost(key, how string, failure *error) error {
 
 // failed wraps what came instead of a reply.
 func failed(doing, key string, err error) error {
-	switch {
-	case refused(err):
-		return fmt.Errorf("redislock: %s %q: refused: %w", doing, key, err)
-	case unsent(err):
-		return fmt.Errorf("redislock: %s %q: not sent: %w", doing, key, err)
+	if definite(err) {
+		return fmt.Errorf("redislock: %s %q: nothing was done: %w", doing, key, err)
 	}
 	return fmt.Errorf("redislock: %s %q: outcome unknown: %w", doing, key, err)
 }
@@ -62,16 +59,13 @@ var beforeWriting = []string{"OOM", "MISCONF", "NOREPLICAS"}
 // passing says whether an error is a refusal after which the same request may soon succeed.
 func passing(err error) bool { return hasPrefix(err, transient) }
 
-// refused says whether an error means that nothing was carried out. Other errors of Redis, such as
-// NOPERM, can end a script half-way.
-func refused(err error) bool { return hasPrefix(err, transient) || hasPrefix(err, beforeWriting) }
-
 func hasPrefix(err error, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return redis.HasErrorPrefix(err, p+" ") })
 }
 
-// definite says whether an error means that the request had no effect.
-func definite(err error) bool { return refused(err) || unsent(err) }
+// definite says whether an error means that nothing was carried out. Other errors of Redis, such as
+// NOPERM, can end a script half-way.
+func definite(err error) bool { return passing(err) || hasPrefix(err, beforeWriting) || unsent(err) }
 
 // unsent says whether an error means that the request never left this process.
 func unsent(err error) bool {

@@ -103,6 +103,7 @@ func TestHoldEndsBeforeItsLeaseWhenRedisGoesSilent(t *testing.T) {
 // TestUnconfirmedSubscriptionIsATimeout lets requests through and messages not: the caller must
 // be able to tell it from a defect.
 func TestUnconfirmedSubscriptionIsATimeout(t *testing.T) {
+	t.Parallel()
 	w := newWire(t, shared.addr)
 	w.cut()
 	direct, _ := newClient(t, shared.addr)
@@ -195,7 +196,7 @@ func TestDeadHolderCostsItsLease(t *testing.T) {
 
 // TestDeadWaiterIsSkipped puts a waiter in front that never beats.
 func TestDeadWaiterIsSkipped(t *testing.T) {
-	ctx, n := within(t), newLock(t.Name())
+	ctx, n := within(t), lockOn(t.Name())
 	client, _ := newClient(t, shared.addr)
 	holder, _ := newLocker(t, Options{})
 	_, lease := acquire(t, holder, ctx, n.name)

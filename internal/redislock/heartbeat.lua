@@ -1,11 +1,10 @@
 -- Keeps a place in the queue, and hands on a lock whose holder has died. It never queues.
 -- KEYS  lock, queue, waiters, epoch
--- ARGV  1 the Locker, 2 the attempt, 3 its lease, 4 the lock's name
+-- ARGV  1 "ID ATTEMPT", 2 the lease
 -- Reply {1, epoch, others}  the attempt holds the lock, with a full lease
 --       {2, ttl}            it waits; ttl in milliseconds
---       3                   neither: it is not queued (any more)
-local k = lockAt(1)
-local id, attempt, lease, name = unpack(ARGV)
+--       0                   neither: it is not queued (any more)
+local lease = ARGV[2]
 
 local epoch = holds(k, id, attempt)
 if epoch then
@@ -13,7 +12,7 @@ if epoch then
   return held(k, epoch)
 end
 local mine = waiter(k, id)
-if not mine or mine.attempt ~= tonumber(attempt) then return 3 end
+if not mine or mine.attempt ~= tonumber(attempt) then return 0 end
 local now, text = clock()
 note(k, id, attempt, lease, now)
 call('ZADD', k.queue, 'LT', now, id) -- a place in the future is from before the clock was set back

@@ -14,7 +14,7 @@ import (
 type Lease struct {
 	key      string
 	hold     Hold
-	inner    *inner // of an entry with a context of its own
+	entry    *entry // with a context of its own, or nil
 	released atomic.Bool
 }
 
@@ -59,8 +59,8 @@ func (s *Lease) Release() error {
 	if s.released.Swap(true) {
 		return notHeld("release", s.key)
 	}
-	if s.inner != nil {
-		s.inner.cancel((*released)(s.inner.hold))
+	if s.entry != nil {
+		s.entry.cancel((*released)(s.entry.hold))
 	}
 	return s.hold.Release()
 }
@@ -75,20 +75,20 @@ func (s *Lease) Extend(ctx context.Context) error {
 	return s.hold.Extend(ctx)
 }
 
-// hold is one holder's time with the lock, and the context of that time.
+// hold is one holder's time with the lock. It is the context of the first entry.
 type hold struct {
-	context.Context // ends with the hold
-	cancel          context.CancelCauseFunc
-	locker          *Locker
-	lock            *lock
-	parent          context.Context // that Acquire was called with
-	attempt         uint64
-	lease           time.Duration
-	fence           int64
-	begun           instant
-	outer           *hold  // the innermost in whose context this one was asked for; or nil
-	key             string // as the first caller spelled it
-	first           Lease
+	entry
+	locker  *Locker
+	lock    *lock
+	parent  context.Context // that Acquire was called with
+	attempt uint64
+	lease   time.Duration
+	fence   int64
+	begun   instant
+	outer   *hold  // the innermost in whose context this one was asked for; or nil
+	key     string // as the first caller spelled it
+	from    Handoff
+	first   Lease
 
 	deadline atomic.Int64          // an instant
 	failed   atomic.Pointer[error] // of the last renewal
@@ -98,7 +98,7 @@ type hold struct {
 
 	// Locker.mu guards these.
 	entries int      // leases that were not released yet
-	inner   []*inner // entries with a context of their own
+	inner   []*entry // with a context of their own
 }
 
 // Ways to end.
@@ -111,24 +111,38 @@ const (
 // holdsOf, as a pointer, is the key under which a context has its innermost hold of a Locker.
 type holdsOf Locker
 
-func (h *hold) Value(key any) any {
-	if key == (*holdsOf)(h.locker) {
-		return h
+// entry is the context of an entry into a hold. Who looks at it looks at the clock, and not at what
+// the scheduler has come to.
+type entry struct {
+	context.Context
+	cancel context.CancelCauseFunc
+	hold   *hold
+}
+
+func (e *entry) Err() error {
+	e.look()
+	return e.Context.Err()
+}
+
+// Value is also what context.Cause asks for.
+func (e *entry) Value(key any) any {
+	if key == (*holdsOf)(e.hold.locker) {
+		return e.hold
 	}
-	h.isLost() // context.Cause asks for a value, too
-	return h.Context.Value(key)
+	e.look()
+	return e.Context.Value(key)
+}
+
+func (e *entry) look() {
+	if e.hold.isLost() {
+		e.cancel(e.hold.why)
+	}
 }
 
 func (h *hold) String() string { return fmt.Sprintf("%v.Holding(%q)", h.parent, h.key) }
 
 // Deadline is the parent's: that of the lock is put off all the time.
 func (h *hold) Deadline() (time.Time, bool) { return h.parent.Deadline() }
-
-// Err looks at the clock, and not at what the scheduler has come to.
-func (h *hold) Err() error {
-	h.isLost()
-	return h.Context.Err()
-}
 
 // isLost says whether the hold is over without having been released. The first who sees that its
 // deadline has passed ends it.
@@ -176,7 +190,7 @@ func (h *hold) of(name string) *hold {
 // newHold is called with Locker.mu.
 func newHold(l *Locker, n *lock, w *waiter) *hold {
 	h := &hold{locker: l, lock: n, parent: w.ctx, attempt: n.attempt, lease: n.lease, fence: n.token(), begun: l.now(), outer: w.outer, key: w.key, entries: 1}
-	h.first.key, h.first.hold = w.key, h
+	h.first.key, h.first.hold, h.hold = w.key, h, h
 	h.deadline.Store(int64(n.deadline))
 	if w.outer == nil {
 		h.Context, h.cancel = context.WithCancelCause(w.ctx)
@@ -199,21 +213,6 @@ func (h *hold) follow(ctx context.Context) {
 	context.AfterFunc(h.Context, func() { stop() })
 }
 
-// inner is the context of an entry that was asked for with one that does not end with the hold,
-// such as one of context.WithoutCancel.
-type inner struct {
-	context.Context
-	cancel context.CancelCauseFunc
-	hold   *hold
-}
-
-func (i *inner) Err() error {
-	if i.hold.isLost() {
-		i.cancel(i.hold.why)
-	}
-	return i.Context.Err()
-}
-
 // reenter lets a holder in again. It returns nothing where the hold was released meanwhile. A hold
 // that was lost is not entered: whoever still works under it must stop.
 func (h *hold) reenter(ctx context.Context, key string) (context.Context, *Lease, error) {
@@ -233,11 +232,11 @@ func (h *hold) reenter(ctx context.Context, key string) (context.Context, *Lease
 	if ctx.Done() == h.Done() {
 		return ctx, lease, nil
 	}
-	i := &inner{hold: h}
-	i.Context, i.cancel = context.WithCancelCause(ctx)
-	h.inner = append(h.inner, i)
-	lease.inner = i
-	return i, lease, nil
+	e := &entry{hold: h} // ctx does not end with the hold, such as one of context.WithoutCancel
+	e.Context, e.cancel = context.WithCancelCause(ctx)
+	h.inner = append(h.inner, e)
+	lease.entry = e
+	return e, lease, nil
 }
 
 // Token, Until, Valid, Release and Extend are for [Lease]; the last two are in files of their own.

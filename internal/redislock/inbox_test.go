@@ -21,6 +21,7 @@ func (c apart) Subscribe(ctx context.Context, channels ...string) *redis.PubSub 
 // TestSilentInboxIsOpenedAnew has the connection with the pushes swallow everything, and not break.
 // With the long lease no beat finds the grant in time.
 func TestSilentInboxIsOpenedAnew(t *testing.T) {
+	t.Parallel()
 	w := newWire(t, shared.addr)
 	requests, _ := newClient(t, shared.addr)
 	pushes, _ := newClient(t, w.addr)

@@ -25,12 +25,12 @@ type Process struct {
 	Attempt uint64
 }
 
-var inspectScript = newScript("take", "common", "inspect")
+var inspectScript = newScript(4, "take", "common", "inspect")
 
 // Inspect says who holds the lock on key and who waits for it, by Redis's account. It changes
 // nothing.
 func (l *Locker) Inspect(ctx context.Context, key string) (Inspection, error) {
-	v, err := l.server.run(ctx, inspectScript.call(Keys(l.opts.Prefix, key).all()))
+	v, err := l.server.run(ctx, inspectScript, l.server.arguments(inspectScript, newLock(l.opts.Prefix+tagged(key)), 0))
 	if err != nil {
 		raise(err)
 		return Inspection{}, fmt.Errorf("redislock: inspect %q: %w", key, err)

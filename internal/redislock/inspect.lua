@@ -1,7 +1,6 @@
 -- Says who has a lock, and who waits for it. It writes nothing.
 -- KEYS  lock, queue, waiters, epoch
 -- Reply {holder or '', ttl in milliseconds, {id, record, score, ...}, now in microseconds}
-local k = lockAt(1)
 local waiting = {}
 local queue = call('ZRANGE', k.queue, 0, -1, 'WITHSCORES')
 for i = 1, #queue, 2 do

@@ -220,7 +220,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 }
 
 func TestFreeLockIsNotTakenPastAQueue(t *testing.T) {
-	ctx, n := within(t), newLock(t.Name())
+	ctx, n := within(t), lockOn(t.Name())
 	client, _ := newClient(t, shared.addr)
 	client.Del(ctx, n.keys.all()...)
 	holder, waiter := newPeer(client, time.Minute), newPeer(client, time.Minute)
@@ -463,7 +463,7 @@ func TestBusyProcessLetsAnotherIn(t *testing.T) {
 // TestMarksOfCancelledAttemptsDoNotPileUp has many Lockers cancel what was never answered.
 func TestMarksOfCancelledAttemptsDoNotPileUp(t *testing.T) {
 	client, _ := newClient(t, shared.addr)
-	n := newLock(t.Name())
+	n := lockOn(t.Name())
 	for range 500 {
 		s := newPeer(client, time.Second)
 		if err := s.cancel(t.Context(), n, 1); err != nil {

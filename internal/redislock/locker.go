@@ -1,12 +1,12 @@
 package redislock
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -44,13 +44,11 @@ type lock struct {
 	waiters list.List // of *waiter, first come, first served
 	hold    *hold     // while held
 
-	// assumeWanted is for how many requests it is still assumed that others want the lock, too. It
-	// needs no mutex.
-	assumeWanted atomic.Int32
-
 	timer *time.Timer // of lookAt; nil before the first time
 	look  instant     // when it goes off; zero if it does not
 }
+
+func newLock(name string) *lock { return &lock{name: name, keys: keysOf(name)} }
 
 // waiter is one goroutine that wants the lock.
 type waiter struct {
@@ -59,7 +57,7 @@ type waiter struct {
 	lease   time.Duration
 	outer   *hold // the innermost that ctx has
 	begun   instant
-	until   instant       // when it gives up; zero for not before its context
+	until   instant       // when it gives up
 	try     bool          // do not wait if it is taken
 	told    chan result   // of size 1
 	refusal error         // the last one that was to pass; Locker.mu guards it
@@ -69,7 +67,6 @@ type waiter struct {
 // result is what a waiter is told.
 type result struct {
 	hold *hold
-	from Handoff
 	err  error
 }
 
@@ -111,17 +108,14 @@ func (l *Locker) AcquireWith(ctx context.Context, key string, o AcquireOptions) 
 	if o.Wait < 0 {
 		panic(fmt.Sprintf("redislock: AcquireOptions.Wait is %s, want zero or more", o.Wait))
 	}
-	if o.Wait == 0 {
-		o.Wait = l.opts.Wait
-	}
-	o.Lease = leaseOr(o.Lease, l.opts.Lease)
+	o.Wait, o.Lease = orNever(cmp.Or(o.Wait, l.opts.Wait)), validLease(cmp.Or(o.Lease, l.opts.Lease))
 	return l.enter(ctx, key, o, false)
 }
 
 // TryAcquire is [Locker.Acquire] without waiting: when anybody holds the lock or
-// waits for it, the error is [ErrNotAcquired] at once.
+// waits for it, the error is [ErrNotAcquired] at once. Options.Wait bounds it where Redis is silent.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (held context.Context, lease *Lease, err error) {
-	return l.enter(ctx, key, AcquireOptions{Lease: l.opts.Lease}, true)
+	return l.enter(ctx, key, AcquireOptions{l.opts.Lease, l.opts.Wait}, true)
 }
 
 // Do runs fn while it holds the lock on key: see [Do].
@@ -260,10 +254,9 @@ func (l *Locker) serveLocked(n *lock, from Handoff) bool {
 		return false
 	}
 	n.hold = newHold(l, n, w)
-	if l.opts.MaxHold > 0 {
-		n.endBy(n.hold.begun + l.opts.MaxHold)
-	}
-	n.dismissLocked(w, result{hold: n.hold, from: from})
+	n.hold.from = from
+	n.endBy(n.hold.begun + l.opts.MaxHold)
+	n.dismissLocked(w, result{hold: n.hold})
 	return true
 }
 
@@ -299,5 +292,17 @@ func (l *Locker) lostLocked(n *lock, how string) {
 	}
 	if hook := l.opts.Hooks.Lost; hook != nil {
 		l.events = append(l.events, func() { hook(h.parent, h.event(h.why)) })
+	}
+}
+
+// askForEviction asks Redis whether it may delete locks for want of memory, and tells the hook. That
+// it may not be asked is no error.
+func (l *Locker) askForEviction() {
+	info := redis.NewInfoCmd(l.ctx, "info", "memory")
+	if l.opts.Hooks.Evicts == nil || l.server.client.Process(l.ctx, info) != nil {
+		return
+	}
+	if policy := info.Item("Memory", "maxmemory_policy"); policy != "" && policy != "noeviction" {
+		l.opts.Hooks.Evicts(policy)
 	}
 }

@@ -75,34 +75,33 @@ type peer struct {
 
 func newPeer(client Client, lease time.Duration) peer { return peer{newServer(client, ""), lease} }
 
-func newLock(key string) *lock { return &lock{name: tagged(key), keys: Keys("", key)} }
+// lockOn is a lock that no Locker knows of.
+func lockOn(key string) *lock { return newLock(tagged(key)) }
 
 func (p peer) acquire(ctx context.Context, n *lock, attempt uint64, queue bool, waited time.Duration) (reply, error) {
-	return p.do(ctx, p.server.acquire(n.name, n.keys, attempt, p.lease, queue, waited))
-}
-
-func (p peer) acquireFree(ctx context.Context, n *lock, attempt uint64) (reply, error) {
-	return p.do(ctx, p.server.acquireFree(n.keys, attempt, p.lease))
+	if !queue {
+		return p.do(ctx, acquireScript, n, attempt, p.lease.Milliseconds())
+	}
+	return p.do(ctx, acquireScript, n, attempt, p.lease.Milliseconds(), waited.Microseconds())
 }
 
 func (p peer) release(ctx context.Context, n *lock, attempt, next uint64, waited time.Duration) (reply, error) {
-	return p.do(ctx, p.server.release(n.name, n.keys, attempt, next, p.lease, waited))
-}
-
-func (p peer) releaseUnwanted(ctx context.Context, n *lock, attempt uint64) (reply, error) {
-	return p.do(ctx, p.server.releaseUnwanted(n.keys, attempt))
+	if next == 0 {
+		return p.do(ctx, releaseScript, n, attempt)
+	}
+	return p.do(ctx, releaseScript, n, attempt, next, p.lease.Milliseconds(), waited.Microseconds())
 }
 
 func (p peer) renew(ctx context.Context, n *lock, attempt uint64) (reply, error) {
-	return p.do(ctx, p.server.renew(n.keys, attempt, p.lease))
+	return p.do(ctx, renewScript, n, attempt, p.lease.Milliseconds())
 }
 
 func (p peer) heartbeat(ctx context.Context, n *lock, attempt uint64) (reply, error) {
-	return p.do(ctx, p.server.heartbeat(n.name, n.keys, attempt, p.lease))
+	return p.do(ctx, heartbeatScript, n, attempt, p.lease.Milliseconds())
 }
 
 func (p peer) cancel(ctx context.Context, n *lock, attempt uint64) error {
-	_, err := p.do(ctx, p.server.cancel(n.name, n.keys, attempt, p.lease))
+	_, err := p.do(ctx, cancelScript, n, attempt, p.lease.Milliseconds())
 	return err
 }
 

@@ -15,7 +15,7 @@ func TestWantOfMemoryCostsNoHold(t *testing.T) {
 	defer redisServer.stop()
 	client, _ := newClient(t, redisServer.addr)
 	s, holder := newPeer(client, time.Minute), newPeer(client, time.Minute)
-	mine, theirs := newLock("mine"), newLock("theirs")
+	mine, theirs := lockOn("mine"), lockOn("theirs")
 	for _, request := range []func() (reply, error){
 		func() (reply, error) { return s.acquire(t.Context(), mine, 1, false, 0) },
 		func() (reply, error) { return holder.acquire(t.Context(), theirs, 1, false, 0) },
@@ -26,7 +26,7 @@ func TestWantOfMemoryCostsNoHold(t *testing.T) {
 		}
 	}
 	client.ConfigSet(t.Context(), "maxmemory", "1")
-	if r, err := s.heartbeat(t.Context(), theirs, 2); !refused(err) {
+	if r, err := s.heartbeat(t.Context(), theirs, 2); !definite(err) {
 		t.Errorf("heartbeat = %+v, %v, want it refused", r, err)
 	}
 	if r, err := s.renew(t.Context(), mine, 1); err != nil || r.kind != replyHeld {

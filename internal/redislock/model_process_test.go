@@ -51,19 +51,20 @@ func (m model) successors(w *world, then func(world, event)) {
 			if p.left > 0 && room {
 				do("releases", func(w *world, p *process) {
 					machine := m.machine(p)
-					over := machine.release(0, 0, modelStart)
-					w.send(message{kind: endRequest, owner: int8(i + 1), attempt: int8(over)})
+					machine.stop()
+					w.send(message{kind: endRequest, owner: int8(i + 1), attempt: p.attempt})
 					m.settle(w, i, &machine, todo{}, false)
 				})
 				do("releases, and asks for its next waiter", func(w *world, p *process) {
-					machine, next := m.machine(p), p.attempt+1
-					over := machine.release(uint64(next), machine.lease, modelStart)
-					w.send(message{kind: releaseRequest, owner: int8(i + 1), attempt: int8(over), more: next})
+					machine, over, next := m.machine(p), p.attempt, p.attempt+1
+					machine.stop()
+					machine.ask(modelStart, uint64(next), machine.lease)
+					w.send(message{kind: releaseRequest, owner: int8(i + 1), attempt: over, more: next})
 					m.settle(w, i, &machine, todo{}, false)
-					p.from = int8(over)
+					p.from = over
 				})
 			}
-			if machine := m.machine(p); p.n == 0 && machine.mayPass(machine.lease, false, modelStart) {
+			if machine := m.machine(p); p.n == 0 && machine.mayPass(machine.lease, modelStart) {
 				do("passes the lock on to its next waiter", func(w *world, p *process) {
 					machine := m.machine(p)
 					next := machine.pass()
@@ -218,7 +219,7 @@ func (m model) machine(p *process) machine {
 	case idle:
 		x.attempt = 0
 	case held:
-		x.grant = grant{epoch: int64(p.epoch), passes: int64(p.n), given: modelStart, deadline: modelStart + time.Duration(p.left)*modelTick - margin(lease)}
+		x.grant = grant{epoch: int64(p.epoch), passes: int64(p.n), given: modelStart, deadline: modelStart + time.Duration(p.left)*modelTick - margin(lease), ends: never}
 	}
 	return x
 }
@@ -273,7 +274,7 @@ func (w *world) sendBeat(i int) {
 func (m model) unanswered(w *world, i int) {
 	p := &w.processes[i]
 	x, from := m.machine(p), p.from
-	m.settle(w, i, &x, x.failed(x.attempt, false), false)
+	m.settle(w, i, &x, x.failed(x.attempt), false)
 	if from != 0 && m.broken != unknownReleaseKept {
 		w.send(message{kind: cancelRequest, owner: int8(i + 1), attempt: from})
 	}
@@ -340,8 +341,8 @@ func (m model) fairly(from *world) (world, event) {
 			then(after, event{what: "subscribes again", process: i})
 		case st == held:
 			machine := m.machine(&after.processes[i])
-			over := machine.release(0, 0, modelStart)
-			after.send(message{kind: endRequest, owner: int8(i + 1), attempt: int8(over)})
+			machine.stop()
+			after.send(message{kind: endRequest, owner: int8(i + 1), attempt: p.attempt})
 			m.settle(&after, i, &machine, todo{}, false)
 			then(after, event{what: "releases", process: i})
 		case st == asking:

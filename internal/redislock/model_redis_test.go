@@ -148,25 +148,28 @@ func (e *engine) carryOut(in carried) effect {
 	if in.ahead < places {
 		waited = time.Duration(modelNow-came(in.ahead)+500) * time.Microsecond
 	}
-	peer := server{id: modelID(r.owner)}
-	attempt, next := uint64(r.attempt), uint64(r.more)
-	var c call
+	var script *script
+	more := []any{lease.Milliseconds()}
 	switch r.kind {
 	case acquireRequest:
-		c = peer.acquire(modelName, modelKeys, attempt, lease, r.more == 1, waited)
-	case releaseRequest:
-		c = peer.release(modelName, modelKeys, attempt, next, lease, waited)
-	case endRequest:
-		c = peer.release(modelName, modelKeys, attempt, 0, lease, 0)
-	case cancelRequest:
-		c = peer.cancel(modelName, modelKeys, attempt, lease)
-	case beatRequest:
-		c = peer.heartbeat(modelName, modelKeys, attempt, lease)
+		script = acquireScript
 		if r.more == 1 {
-			c = peer.renew(modelKeys, attempt, lease)
+			more = append(more, waited.Microseconds())
+		}
+	case releaseRequest:
+		script, more = releaseScript, []any{r.more, lease.Milliseconds(), waited.Microseconds()}
+	case endRequest:
+		script, more = releaseScript, nil
+	case cancelRequest:
+		script = cancelScript
+	case beatRequest:
+		script = heartbeatScript
+		if r.more == 1 {
+			script = renewScript
 		}
 	}
-	v, err := e.interpreter.run(s, in.broken.source(c.script.source), c)
+	args := server{id: modelID(r.owner)}.arguments(script, newLock(modelName), uint64(r.attempt), more...)
+	v, err := e.interpreter.run(s, in.broken.source(script.source), args)
 	if err != nil {
 		panic(fmt.Sprintf("%+v: %v", in, err))
 	}
@@ -232,13 +235,13 @@ func (r rule) source(script string) string {
 
 // changes break a rule in the scripts.
 var changes = map[rule][2]string{
-	beatQueues: {"if not mine or mine.attempt ~= tonumber(attempt) then return 3 end\nlocal now, text = clock()",
+	beatQueues: {"if not mine or mine.attempt ~= tonumber(attempt) then return 0 end\nlocal now, text = clock()",
 		"local now, text = clock()\nif not mine then join(k, id, attempt, lease, now, now) end"},
 	releaseOfAnyHold:    {"if not holds(k, id, attempt) then return 0 end", "if holder(k) ~= id then return 0 end"},
 	cancelOfAnyHold:     {"if holds(k, id, attempt) then grant", "if holder(k) == id then grant"},
-	epochByCounter:      {"if last and tonumber(last) >= now then\n    epoch = last + 1", "if true then\n    epoch = (last or 0) + 1"},
+	epochByCounter:      {"if last and tonumber(last) >= now then\n    epoch = last + 1", fmt.Sprintf("if true then\n    epoch = (last or %d) + 1", firstEpoch)},
 	marksIgnored:        {" or cancelled and tonumber(cancelled) >= tonumber(attempt), mine", ", mine"},
-	cancelledNextQueues: {"if again ~= '' and over(k, id, again) then again = '' end", ""},
+	cancelledNextQueues: {"if again and over(k, id, again) then again = nil end", ""},
 	barging:             {"if not owner and (not head or head == id) then", "if not owner then"},
 	deadHeadStays:       {"local live = w and", "if w and w.alive < now then return end\n    local live = w and"},
 	beatGrantsNothing:   {"if not holder(k) then\n  local who, given", "if false then\n  local who, given"},

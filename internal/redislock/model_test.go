@@ -121,7 +121,7 @@ func (e event) String() string {
 		name += fmt.Sprintf(", next %d", m.more)
 	}
 	if m.kind == acquireAnswer || m.kind == releaseAnswer || m.kind == beatAnswer {
-		name += ": " + [...]string{"not held", "held", "waiting", "dropped"}[m.answer]
+		name += ": " + [...]string{"dropped", "held", "waiting"}[m.answer]
 	}
 	switch {
 	case e.what == tick:

@@ -38,7 +38,7 @@ func TestClientDoesNotSendAnAttemptAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	const patience = 200 * time.Millisecond
-	n := newLock(t.Name())
+	n := lockOn(t.Name())
 	kinds := map[string]func(addr string) redis.UniversalClient{
 		"Client": func(addr string) redis.UniversalClient {
 			return redis.NewClient(&redis.Options{Addr: addr, ReadTimeout: patience})
@@ -55,7 +55,7 @@ func TestClientDoesNotSendAnAttemptAgain(t *testing.T) {
 		do            func(ctx context.Context, c redis.UniversalClient) error
 	}{
 		{"another client's script", "evalsha", true, func(ctx context.Context, c redis.UniversalClient) error {
-			return c.EvalSha(ctx, cancelScript.sha, n.keys.all(), "somebody", 1, 1000, n.name).Err()
+			return c.EvalSha(ctx, cancelScript.sha, n.keys.all(), "somebody 1", 1000).Err()
 		}},
 		{"acquire", "evalsha", false, func(ctx context.Context, c redis.UniversalClient) error {
 			_, err := newPeer(c, time.Second).acquire(ctx, n, 1, true, 0)

@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -99,14 +100,14 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	o.Lease = leaseOr(o.Lease, defaultLease)
+	o.Lease = validLease(cmp.Or(o.Lease, defaultLease))
 	for name, d := range map[string]time.Duration{"Wait": o.Wait, "MaxHold": o.MaxHold, "Grace": o.Grace} {
 		if d < 0 {
 			panic(fmt.Sprintf("redislock: Options.%s is %s, want zero or more", name, d))
 		}
 	}
-	printable := func(r rune) bool { return r > ' ' && r < 0x7f }
-	if len(o.Label) > maxLabel || strings.ContainsFunc(o.Label, func(r rune) bool { return !printable(r) }) {
+	o.Wait, o.MaxHold = orNever(o.Wait), orNever(o.MaxHold)
+	if len(o.Label) > maxLabel || strings.ContainsFunc(o.Label, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		panic(fmt.Sprintf("redislock: Options.Label is %q, want up to %d printable characters of ASCII without spaces", o.Label, maxLabel))
 	}
 	if strings.ContainsAny(o.Prefix, "{}") {
@@ -115,22 +116,13 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// leaseOr is a lease that was asked for, or the default. It panics where the lease is none that can
-// be had.
-func leaseOr(lease, otherwise time.Duration) time.Duration {
-	if lease == 0 {
-		return otherwise
-	}
+// validLease panics where there can be no such lease.
+func validLease(lease time.Duration) time.Duration {
 	if lease < minLease || lease > maxLease {
 		panic(fmt.Sprintf("redislock: the lease is %s, want %s to %s", lease, minLease, maxLease))
 	}
 	return lease
 }
 
-// grace is Options.Grace or one lease.
-func (o Options) grace(lease time.Duration) time.Duration {
-	if o.Grace == 0 {
-		return lease
-	}
-	return o.Grace
-}
+// orNever is an end that was not given, or is too far away to be a time.
+func orNever(d time.Duration) time.Duration { return min(cmp.Or(d, never), never) }

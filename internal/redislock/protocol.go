@@ -62,20 +62,22 @@ func tagged(key string) string {
 var sources embed.FS
 
 var (
-	acquireFreeScript     = newScript("take", "acquire_free")
-	releaseUnwantedScript = newScript("release_unwanted")
-	renewScript           = newScript("renew")
-	acquireScript         = newScript("take", "common", "acquire")
-	releaseScript         = newScript("take", "common", "release")
-	heartbeatScript       = newScript("take", "common", "heartbeat")
-	cancelScript          = newScript("take", "common", "cancel")
+	acquireScript   = newScript(4, "take", "acquire_free", "common", "acquire")
+	releaseScript   = newScript(4, "release_unwanted", "take", "common", "release")
+	renewScript     = newScript(1, "renew")
+	heartbeatScript = newScript(4, "take", "common", "heartbeat")
+	cancelScript    = newScript(4, "take", "common", "cancel")
 )
 
-type script struct{ source, sha string }
+// script is one in Lua. It takes so many of a lock's keys.
+type script struct {
+	source, sha string
+	keys        int
+}
 
 // newScript puts files together.
-func newScript(names ...string) *script {
-	var s script
+func newScript(keys int, names ...string) *script {
+	s := &script{keys: keys}
 	for _, name := range names {
 		text, err := sources.ReadFile(name + ".lua")
 		if err != nil {
@@ -84,38 +86,22 @@ func newScript(names ...string) *script {
 		s.source += string(text)
 	}
 	s.sha = redis.NewScript(s.source).Hash()
-	return &s
+	return s
 }
 
-// call is a request: a script, and the number of its keys, the keys and the arguments.
-type call struct {
-	script *script
-	args   []any
-}
-
-func (s *script) call(keys []string, args ...any) call {
-	all := make([]any, 0, 1+len(keys)+len(args))
-	all = append(all, len(keys))
-	for _, key := range keys {
-		all = append(all, key)
-	}
-	return call{s, append(all, args...)}
-}
-
-// command makes a command of a call. It is sent once, whatever the client's MaxRetries: a request
-// that is sent again after its answer was lost may be carried out twice, the second time when the
-// lock has gone on to somebody else. What the lock sends again, it sends knowing that the first
-// time may have worked.
-func (c call) command(ctx context.Context, name, script string) onceCmd {
-	cmd := redis.NewCmd(ctx, append([]any{name, script}, c.args...)...)
-	cmd.SetFirstKeyPos(3) // for the clients that go by a key's slot
-	return onceCmd{cmd}
-}
-
-// onceCmd is a command that go-redis does not retry.
+// onceCmd is a command that is sent once, whatever the client's MaxRetries: a request that is sent
+// again after its answer was lost may be carried out twice, the second time when the lock has gone
+// on to somebody else. What the lock sends again, it sends knowing that the first time may have
+// worked.
 type onceCmd struct{ *redis.Cmd }
 
 func (onceCmd) NoRetry() bool { return true }
+
+func once(ctx context.Context, name, script string, args []any) onceCmd {
+	cmd := redis.NewCmd(ctx, append([]any{name, script}, args...)...)
+	cmd.SetFirstKeyPos(3) // for the clients that go by a key's slot
+	return onceCmd{cmd}
+}
 
 // reply is what a script says of one lock.
 type reply struct {
@@ -126,38 +112,32 @@ type reply struct {
 }
 
 const (
-	replyNotHeld = 0
+	replyDropped = 0 // the attempt is over, or unknown: nothing was done
 	replyHeld    = 1
-	replyWaiting = 2
-	replyDropped = 3 // or: nothing was done
+	replyWaiting = 2 // queued, or released
 )
-
-// contended says whether it shows that others want the lock, too.
-func (r reply) contended() bool { return r.kind == replyDropped || r.ttl > 0 || r.others > 0 }
 
 // maxTTL, in milliseconds, is far from what a time.Duration cannot hold.
 const maxTTL = 1 << 40
 
-// parseReply reads a list, or a number: the kind alone, or the epoch of a lock that is held,
-// without a word on who waits.
+// parseReply reads a list, or a number: the kind, or the epoch of a lock that is held.
 func parseReply(v any) (reply, error) {
-	switch n, ok := v.(int64); {
-	case n > replyDropped:
+	if n, ok := v.(int64); n > replyWaiting {
 		return reply{kind: replyHeld, epoch: n}, nil
-	case ok && (n == replyNotHeld || n == replyWaiting || n == replyDropped):
+	} else if ok && n == replyDropped || n == replyWaiting {
 		return reply{kind: n}, nil
 	}
-	var numbers [3]int64
+	var n [3]int64
 	fields, ok := v.([]any)
-	ok = ok && len(fields) <= len(numbers)
+	ok = ok && len(fields) <= len(n)
 	for i := 0; ok && i < len(fields); i++ {
-		numbers[i], ok = fields[i].(int64)
+		n[i], ok = fields[i].(int64)
 	}
 	switch {
-	case ok && len(fields) == 3 && numbers[0] == replyHeld && numbers[1] > 0:
-		return reply{kind: replyHeld, epoch: numbers[1], others: numbers[2]}, nil
-	case ok && len(fields) == 2 && numbers[0] == replyWaiting:
-		return reply{kind: replyWaiting, ttl: time.Duration(min(max(numbers[1], 0), maxTTL)) * time.Millisecond}, nil
+	case ok && len(fields) == 3 && n[0] == replyHeld && n[1] > 0:
+		return reply{kind: replyHeld, epoch: n[1], others: n[2]}, nil
+	case ok && len(fields) == 2 && n[0] == replyWaiting:
+		return reply{kind: replyWaiting, ttl: time.Duration(min(max(n[1], 0), maxTTL)) * time.Millisecond}, nil
 	}
 	return reply{}, fmt.Errorf("redislock: unexpected reply %v", v)
 }
@@ -192,70 +172,39 @@ func newServer(client Client, label string) server {
 
 func (s server) channel() string { return "redislock:" + s.id }
 
-// holder is how an attempt is named in the lock.
-func (s server) holder(attempt uint64) string { return s.id + " " + strconv.FormatUint(attempt, 10) }
-
-// acquireFree is acquire for a lock that nobody else wants. Where somebody does, it does nothing,
-// and says replyDropped.
-func (s server) acquireFree(k KeySet, attempt uint64, lease time.Duration) call {
-	return acquireFreeScript.call([]string{k.Lock, k.Waiters, k.Epoch}, s.holder(attempt), lease.Milliseconds())
-}
-
-// acquire queues, if it is to, behind all who have waited for longer.
-func (s server) acquire(name string, k KeySet, attempt uint64, lease time.Duration, queue bool, waited time.Duration) call {
-	place := ""
-	if queue {
-		place = strconv.FormatInt(waited.Microseconds(), 10)
+// arguments are those of a script: the lock's keys, the attempt, and what else the script's header
+// says. They are few, because each one takes time.
+func (s server) arguments(sc *script, n *lock, attempt uint64, more ...any) []any {
+	args := make([]any, 0, 6+len(more))
+	args = append(args, sc.keys)
+	for _, key := range n.keys.all()[:sc.keys] {
+		args = append(args, key)
 	}
-	return acquireScript.call(k.all(), s.id, attempt, lease.Milliseconds(), name, place)
+	args = append(args, s.id+" "+strconv.FormatUint(attempt, 10))
+	return append(args, more...)
 }
 
-// releaseUnwanted is release for a lock that nobody else wants, likewise.
-func (s server) releaseUnwanted(k KeySet, attempt uint64) call {
-	return releaseUnwantedScript.call([]string{k.Lock, k.Queue}, s.holder(attempt))
-}
-
-// release queues for the next attempt, if there is one, likewise.
-func (s server) release(name string, k KeySet, attempt, next uint64, lease, waited time.Duration) call {
-	again := ""
-	if next != 0 {
-		again = strconv.FormatUint(next, 10)
+// do has Redis carry out a script, and reads the reply.
+func (s server) do(ctx context.Context, sc *script, n *lock, attempt uint64, more ...any) (reply, error) {
+	v, err := s.run(ctx, sc, s.arguments(sc, n, attempt, more...))
+	if err != nil {
+		return reply{}, err
 	}
-	return releaseScript.call(k.all(), s.id, attempt, lease.Milliseconds(), name, again, waited.Microseconds())
+	return parseReply(v)
 }
 
-func (s server) renew(k KeySet, attempt uint64, lease time.Duration) call {
-	return renewScript.call([]string{k.Lock}, s.holder(attempt), lease.Milliseconds())
-}
-
-func (s server) heartbeat(name string, k KeySet, attempt uint64, lease time.Duration) call {
-	return heartbeatScript.call(k.all(), s.id, attempt, lease.Milliseconds(), name)
-}
-
-func (s server) cancel(name string, k KeySet, attempt uint64, lease time.Duration) call {
-	return cancelScript.call(k.all(), s.id, attempt, lease.Milliseconds(), name)
-}
-
-// run sends one call, and its script with it where Redis does not know that. A panic in a hook of
-// the client is an error.
-func (s server) run(ctx context.Context, c call) (v any, err error) {
+// run sends a script's hash, and the script itself where Redis does not know it. A panic in a hook
+// of the client is an error.
+func (s server) run(ctx context.Context, sc *script, args []any) (v any, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = &panicked{v}
 		}
 	}()
-	cmd := c.command(ctx, "evalsha", c.script.sha)
+	cmd := once(ctx, "evalsha", sc.sha, args)
 	if err := s.client.Process(ctx, cmd); redis.HasErrorPrefix(err, "NOSCRIPT") {
-		cmd = c.command(ctx, "eval", c.script.source)
+		cmd = once(ctx, "eval", sc.source, args)
 		_ = s.client.Process(ctx, cmd)
 	}
 	return cmd.Result()
-}
-
-func (s server) do(ctx context.Context, c call) (reply, error) {
-	v, err := s.run(ctx, c)
-	if err != nil {
-		return reply{}, err
-	}
-	return parseReply(v)
 }

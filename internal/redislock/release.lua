@@ -1,19 +1,18 @@
--- Releases a lock, hands it to the next waiter, and queues the caller anew if
--- it has another goroutine that waits. Where nobody else seems to want
--- the lock, release_unwanted.lua is tried first.
+-- Releases a lock, hands it to the next waiter, and queues the caller anew if it has another goroutine
+-- that waits. release_unwanted.lua is its beginning.
 -- KEYS  lock, queue, waiters, epoch
--- ARGV  1 the Locker, 2 the attempt that holds, 3 the lease of the next attempt, 4 the lock's name,
---       5 the next attempt, or "", 6 how long its waiter has waited, in microseconds
+-- ARGV  1 "ID ATTEMPT", which holds; if there is a next attempt:
+--       2 that one, 3 its lease, 4 how long its waiter has waited, in microseconds
 -- Reply 0                   not the caller's (any more), nothing changed
 --       {1, epoch, others}  released, and held again under the next attempt
+--       2                   released, and nobody waits
 --       {2, ttl}            released; if there is a next attempt, it is queued
-local k = lockAt(1)
-local id, attempt, lease, name, again, waited = unpack(ARGV)
+local again, lease, waited = ARGV[2], ARGV[3], ARGV[4]
 
 if not holds(k, id, attempt) then return 0 end
 local now, text = clock()
-if again ~= '' and over(k, id, again) then again = '' end -- it was cancelled before this arrived
-if again ~= '' then join(k, id, again, lease, now, now - waited) end
-local who, epoch, ttl = grant(k, name, again ~= '' and id or '', id, tonumber(attempt), now, text)
-if again ~= '' and who == id then return held(k, epoch) end
+if again and over(k, id, again) then again = nil end -- it was cancelled before this arrived
+if again then join(k, id, again, lease, now, now - waited) end
+local who, epoch, ttl = grant(k, name, again and id or '', id, tonumber(attempt), now, text)
+if again and who == id then return held(k, epoch) end
 return { 2, ttl or 0 }

@@ -1,11 +1,10 @@
--- Releases a lock that nobody waits for.
--- KEYS  lock, queue
--- ARGV  1 "ID ATTEMPT"
--- Reply 0  not the caller's (any more), nothing changed
---       2  released
---       3  nothing was done: somebody waits
-local holder = redis.call('GET', KEYS[1])
-if not holder or string.sub(holder, 1, #ARGV[1] + 1) ~= ARGV[1] .. ' ' then return 0 end
-if redis.call('EXISTS', KEYS[2]) == 1 then return 3 end
-redis.call('DEL', KEYS[1])
-return 2
+-- The beginning of release: releases a lock that nobody waits for, here or elsewhere.
+local call = redis.call
+if #ARGV == 1 and call('EXISTS', KEYS[2]) == 0 then
+  local holder, mine = call('GET', KEYS[1]), ARGV[1] .. ' '
+  if holder and string.sub(holder, 1, #mine) == mine then
+    call('DEL', KEYS[1])
+    return 2
+  end
+end
+

@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
@@ -34,13 +35,17 @@ func (l *Locker) lookAt(n *lock) {
 	}
 	n.look = 0
 	if h := n.hold; h != nil && h.Context.Err() != nil { // its parent's: a loss ends the machine
-		n.endBy(l.now() + l.opts.grace(n.lease))
+		n.endBy(l.now() + cmp.Or(l.opts.Grace, n.lease))
 	}
 	next, due := n.machine.look(l.opts.FixedLease, l.now())
 	r := renewal{n, n.hold, n.attempt, n.lease}
 	l.settleLocked(n, next, "")
 	if due {
-		l.work.Go(func() { _ = l.renew(bound(r.behalf(), l.base.Add(l.now()+third(r.lease))), r) })
+		behalf := l.ctx
+		if r.hold != nil {
+			behalf = r.hold.parent
+		}
+		l.work.Go(func() { _ = l.renew(bound(behalf, l.base.Add(l.now()+third(r.lease))), r) })
 	}
 }
 
@@ -52,41 +57,27 @@ type renewal struct {
 	lease   time.Duration
 }
 
-// behalf is the context on whose behalf it is sent.
-func (r renewal) behalf() context.Context {
-	if r.hold == nil {
-		return context.Background()
-	}
-	return r.hold.parent
-}
-
 // renew sends a renewal, and takes in the answer.
 func (l *Locker) renew(ctx context.Context, r renewal) error {
-	n, sent := r.lock, l.now()
-	c := l.server.heartbeat(n.name, n.keys, r.attempt, r.lease)
+	n, sent, script := r.lock, l.now(), heartbeatScript
 	if r.hold != nil {
-		c = l.server.renew(n.keys, r.attempt, r.lease)
+		script = renewScript
 	}
-	a, err := l.server.do(ctx, c)
+	a, err := l.server.do(ctx, script, n, r.attempt, r.lease.Milliseconds())
 	l.mu.Lock()
 	defer l.unlock()
-	if err == nil {
-		l.renewedLocked(r, a, sent)
-		return nil
+	h := n.hold
+	mine := h != nil && h.attempt == r.attempt
+	if err != nil {
+		if mine {
+			h.failed.Store(&err)
+		}
+		n.notRenewed(r.attempt, l.now())
+		l.scheduleLocked(n)
+		return err
 	}
-	if h := n.hold; h != nil && h.attempt == r.attempt {
-		h.failed.Store(&err)
-	}
-	n.notRenewed(r.attempt, l.now())
-	l.scheduleLocked(n)
-	return err
-}
-
-// renewedLocked takes in the answer to a renewal.
-func (l *Locker) renewedLocked(r renewal, a reply, sent instant) {
-	n, h := r.lock, r.lock.hold
 	next := n.renewed(r.attempt, r.hold != nil, a, sent, l.now())
-	if h != nil && h.attempt == r.attempt && n.state == held && a.kind == replyHeld {
+	if mine && n.state == held && a.kind == replyHeld {
 		h.deadline.Store(int64(n.deadline))
 		h.failed.Store(nil)
 		if h.isLost() { // somebody looked at the clock just before
@@ -96,6 +87,7 @@ func (l *Locker) renewedLocked(r renewal, a reply, sent instant) {
 		}
 	}
 	l.settleLocked(n, next, Remote)
+	return nil
 }
 
 // Extend renews a hold on behalf of a caller.

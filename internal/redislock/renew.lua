@@ -2,8 +2,8 @@
 -- KEYS  lock
 -- ARGV  1 "ID ATTEMPT", 2 the lease
 -- Reply EPOCH  held
---       3      not the caller's (any more), nothing changed
-local holder = redis.call('GET', KEYS[1])
-if not holder or string.sub(holder, 1, #ARGV[1] + 1) ~= ARGV[1] .. ' ' then return 3 end
+--       0      not the caller's (any more), nothing changed
+local holder, mine = redis.call('GET', KEYS[1]), ARGV[1] .. ' '
+if not holder or string.sub(holder, 1, #mine) ~= mine then return 0 end
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
-return tonumber(string.match(holder, '%d+$'))
+return tonumber(string.sub(holder, #mine + 1))

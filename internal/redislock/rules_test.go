@@ -12,8 +12,6 @@ import (
 
 // What remains of the rules in docs/lock-protocol.md: each has a test by name.
 
-var waitingReply = []any{int64(replyWaiting), int64(60_000)}
-
 // withWaiter has a Locker wait in Redis's queue, in fake time. Got takes what it waits for; told
 // is a message to the Locker.
 func withWaiter(t *testing.T, test func(t *testing.T, f *fakeRedis, got <-chan *Lease, tell func(message string, args ...any))) {
@@ -98,7 +96,7 @@ func TestGrantThatNobodyWantsIsReleased(t *testing.T) {
 // push for the old attempt is of the past.
 func TestDroppedAsksUnderANewAttempt(t *testing.T) {
 	withWaiter(t, func(t *testing.T, f *fakeRedis, got <-chan *Lease, tell func(string, ...any)) {
-		f.answers(heartbeatScript, func(context.Context) (any, error) { return int64(replyDropped), nil })
+		f.answers(heartbeatScript, func(context.Context) (any, error) { return droppedReply, nil })
 		f.answers(acquireScript, func(context.Context) (any, error) {
 			f.answers(heartbeatScript, func(context.Context) (any, error) { return waitingReply, nil })
 			return waitingReply, nil
@@ -130,7 +128,7 @@ func TestHeartbeatNeverQueues(t *testing.T) {
 func TestLateReleaseAndCancelLeaveTheNextHold(t *testing.T) {
 	s := newScripted(t)
 	s.acquires(2, true, replyHeld)
-	s.releases(1, 0, replyNotHeld)
+	s.releases(1, 0, replyDropped)
 	s.owns("2")
 	s.cancels(1)
 	s.owns("2")

@@ -23,7 +23,7 @@ func newScripted(t *testing.T) scripted {
 	t.Helper()
 	needsServer(t)
 	client, _ := newClient(t, shared.addr)
-	s := scripted{newPeer(client, time.Minute), t, newLock(t.Name()), nil}
+	s := scripted{newPeer(client, time.Minute), t, lockOn(t.Name()), nil}
 	subscription := client.Subscribe(t.Context(), s.channel())
 	t.Cleanup(func() {
 		subscription.Close()
@@ -149,41 +149,34 @@ func TestTryDoesNotGetThePlaceOfAnOlderAttempt(t *testing.T) {
 	s.owns("3")
 }
 
-// TestShortScriptsLeaveWhatOthersWant: they take and give back only what nobody else wants, and
-// else do nothing.
-func TestShortScriptsLeaveWhatOthersWant(t *testing.T) {
+// TestShortcutsLeaveWhatOthersWant: the beginnings of acquire and release decide only where nobody
+// else wants the lock.
+func TestShortcutsLeaveWhatOthersWant(t *testing.T) {
 	s, other := newScripted(t), newScripted(t)
 	other.n = s.n
-	takes := func(attempt uint64, want int64) {
-		t.Helper()
-		if r, err := s.acquireFree(t.Context(), s.n, attempt); err != nil || r.kind != want {
-			t.Fatalf("acquireFree of attempt %d = %+v, %v, want kind %d", attempt, r, err, want)
-		}
-	}
-	leaves := func(attempt uint64, want int64) {
-		t.Helper()
-		if r, err := s.releaseUnwanted(t.Context(), s.n, attempt); err != nil || r.kind != want {
-			t.Fatalf("releaseUnwanted of attempt %d = %+v, %v, want kind %d", attempt, r, err, want)
-		}
-	}
-	takes(1, replyHeld)
-	takes(2, replyDropped) // it is taken
+	client, _ := newClient(t, shared.addr)
+	s.acquires(1, false, replyHeld)
+	s.acquires(2, false, replyWaiting) // it is taken
 	s.owns("1")
-	leaves(2, replyNotHeld)
+	s.releases(2, 0, replyDropped)
 	s.owns("1")
-	leaves(1, replyWaiting)
+	s.releases(1, 0, replyWaiting)
 	s.owns("")
 
-	takes(3, replyHeld)
+	s.acquires(3, false, replyHeld)
 	other.acquires(1, true, replyWaiting)
-	leaves(3, replyDropped) // somebody waits
-	s.owns("3")
-	client, _ := newClient(t, shared.addr)
-	client.Del(t.Context(), s.n.keys.Lock) // its lease is over
-	takes(4, replyDropped)                 // somebody waits
-	s.owns("")
-	other.cancels(1)
-	takes(5, replyDropped) // an attempt was cancelled: it could be this one
+	s.releases(3, 0, replyWaiting) // somebody waits
+	other.owns("1")
+	other.isTold("1")
+
+	s.acquires(4, true, replyWaiting)
+	client.Del(t.Context(), s.n.keys.Lock) // the lease is over
+	other.acquires(2, false, replyWaiting) // somebody waits: the lock is theirs
+	s.owns("4")
+	s.isTold("4")
+	s.releases(4, 0, replyWaiting)
+	s.cancels(5)
+	s.acquires(5, false, replyDropped) // it was cancelled
 	s.owns("")
 }
 
@@ -225,7 +218,7 @@ func TestOneLocksErrorLeavesTheOthersRenewed(t *testing.T) {
 	s := newScripted(t)
 	s.acquires(1, true, replyHeld)
 	client, _ := newClient(t, shared.addr)
-	spoilt := newLock(t.Name() + "spoilt")
+	spoilt := lockOn(t.Name() + "spoilt")
 	defer client.Del(context.WithoutCancel(t.Context()), spoilt.keys.all()...)
 	client.LPush(t.Context(), spoilt.keys.Lock, "a list")
 	if r, err := s.renew(t.Context(), spoilt, 1); err == nil {

@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"math"
 	"math/rand/v2"
 	"time"
 )
@@ -28,6 +29,9 @@ const (
 // is no time.
 type instant = time.Duration
 
+// never is a time that does not come, and to which one can be added.
+const never instant = math.MaxInt64 / 2
+
 // machine is the state of one lock in this process, as far as Redis has to do with it.
 type machine struct {
 	state   state
@@ -45,7 +49,7 @@ type grant struct {
 	passes   int64 // to other goroutines of this process
 	given    instant
 	deadline instant
-	ends     instant // when renewal stops for MaxHold or Grace, if not zero
+	ends     instant // when renewal stops for MaxHold or Grace
 }
 
 // todo is what a transition leaves to be done. After each one, a machine that is idle begins anew
@@ -92,20 +96,15 @@ func (m *machine) answered(attempt uint64, r reply, queued bool, sent, now insta
 	return todo{}
 }
 
-// failed ends an attempt that has got no answer. Unless it cannot have been carried out, Redis is
-// told.
-func (m *machine) failed(attempt uint64, nothingDone bool) todo {
-	switch {
-	case attempt != m.attempt || m.state != asking:
+// failed ends an attempt that has got no answer.
+func (m *machine) failed(attempt uint64) todo {
+	if attempt != m.attempt || m.state != asking {
 		return todo{} // as above
-	case nothingDone:
-		m.stop()
-		return todo{}
 	}
 	return m.giveUp()
 }
 
-// stop makes the machine idle.
+// stop makes the machine idle: nothing is left to end, or the caller sends what ends it.
 func (m *machine) stop() { *m = machine{lease: m.lease} }
 
 // granted begins a hold: Redis gave the lock at the time base, or later.
@@ -115,7 +114,7 @@ func (m *machine) granted(r reply, base, now instant) todo {
 		return m.giveUp()
 	}
 	*m = machine{state: held, attempt: m.attempt, lease: m.lease, others: max(r.others, m.others), due: nextRenewal(m.lease, base),
-		grant: grant{epoch: r.epoch, given: now, deadline: deadline}}
+		grant: grant{epoch: r.epoch, given: now, deadline: deadline, ends: never}}
 	return todo{serve: true}
 }
 
@@ -123,7 +122,7 @@ func (m *machine) granted(r reply, base, now instant) todo {
 // nobody wants it.
 func (m *machine) pushed(attempt uint64, r reply, now instant) todo {
 	switch {
-	case attempt != m.attempt:
+	case attempt != m.attempt || m.state == idle:
 		return todo{over: attempt}
 	case m.state == held:
 		// Told twice.
@@ -174,20 +173,15 @@ func (m *machine) notRenewed(attempt uint64, now instant) {
 }
 
 // mayPass says whether the lock may go to another goroutine here, which wants it for so long,
-// without a word to Redis: it must be worth having, and other processes must not starve. Where this
-// process cannot hear of them, they are assumed to wait.
-func (m *machine) mayPass(lease time.Duration, deaf bool, now instant) bool {
+// without a word to Redis: it must be worth having, and other processes must not starve.
+func (m *machine) mayPass(lease time.Duration, now instant) bool {
 	if lease != m.lease || m.passes == 1<<tokenBits-1 || m.deadline-now < third(m.lease) {
 		return false
 	}
-	others := m.others
-	if deaf {
-		others = max(others, 1)
-	}
-	if others == 0 {
+	if m.others == 0 {
 		return true
 	}
-	shorter := max(others/manyOthers, 1)
+	shorter := max(m.others/manyOthers, 1)
 	since := now - m.given
 	return m.passes < maxPasses/shorter && since < maxTurn/time.Duration(shorter) && since < longHold*time.Duration(m.passes+1)
 }
@@ -208,19 +202,8 @@ const (
 // pass gives the lock to the next goroutine here. The token rises.
 func (m *machine) pass() todo {
 	m.passes++
-	m.ends = 0
+	m.ends = never
 	return todo{serve: true}
-}
-
-// release ends the hold with a request, which is the caller's to send, and which may begin the next
-// attempt. It returns the attempt that is over.
-func (m *machine) release(next uint64, lease time.Duration, now instant) uint64 {
-	over := m.attempt
-	m.stop()
-	if next != 0 {
-		m.ask(now, next, lease)
-	}
-	return over
 }
 
 // leaseOver is why most holds are lost.
@@ -234,11 +217,7 @@ func (m *machine) lose(why string) todo {
 }
 
 // endBy has renewal stop at some time, if it would not sooner.
-func (m *machine) endBy(end instant) {
-	if m.ends == 0 || end < m.ends {
-		m.ends = end
-	}
-}
+func (m *machine) endBy(end instant) { m.ends = min(m.ends, end) }
 
 // abandon ends a hold for MaxHold or Grace. Redis is told nothing: the lock ends with its lease.
 func (m *machine) abandon() todo {
@@ -272,14 +251,10 @@ func (m *machine) nextLook(fixed bool) instant {
 	case m.state != held:
 		return 0
 	}
-	look := m.deadline
-	if !fixed {
-		look = min(look, m.due)
+	if fixed {
+		return min(m.deadline, m.ends)
 	}
-	if m.ends != 0 {
-		look = min(look, m.ends)
-	}
-	return look
+	return min(m.deadline, m.ends, m.due)
 }
 
 // look says what is to be done now by the clock alone, and whether to send a renewal. It is sent
@@ -288,7 +263,7 @@ func (m *machine) look(fixed bool, now instant) (next todo, renew bool) {
 	switch {
 	case m.state == held && now >= m.deadline:
 		return m.lose(leaseOver), false
-	case m.state == held && m.ends != 0 && now >= m.ends:
+	case m.state == held && now >= m.ends:
 		return m.abandon(), false
 	case m.state == held && !fixed && now >= m.due, m.state == waiting && now >= m.due:
 		m.due = now + m.lease/6

@@ -12,24 +12,20 @@ import (
 )
 
 // subscription is a Locker's to its own channel, on which Redis tells it that a lock was granted
-// to it, or that others want what it holds. Locker.mu guards since, err and refused.
+// to it, or that others want what it holds. Locker.mu guards begun, since and err.
 type subscription struct {
-	ctx     context.Context
-	close   context.CancelFunc
-	begun   instant
-	since   instant // when it was confirmed, if not zero
-	err     error   // why Redis does not let this Locker listen; then nobody reads it
-	refused instant // since when
+	ctx   context.Context
+	close context.CancelFunc
+	begun instant // or when it was refused
+	since instant // when it was confirmed, if not zero
+	err   error   // why Redis does not let this Locker listen; then nobody reads it
 }
-
-// deafLocked says whether Redis does not let this Locker listen.
-func (l *Locker) deafLocked() bool { return l.subscription != nil && l.subscription.err != nil }
 
 // subscribeLocked begins to listen, unless that has begun. Where it was refused a moment ago, it
 // says why.
 func (l *Locker) subscribeLocked() error {
 	s := l.subscription
-	if !l.closed && (s == nil || s.err != nil && l.now()-s.refused > time.Second) {
+	if !l.closed && (s == nil || s.err != nil && l.now()-s.begun > time.Second) {
 		s = &subscription{begun: l.now()}
 		s.ctx, s.close = context.WithCancel(l.ctx)
 		l.subscription = s
@@ -95,7 +91,7 @@ func (l *Locker) receive(s *subscription, messages *redis.PubSub) error {
 		case errors.As(err, &refusal) && !passing(err):
 			return err
 		case err != nil:
-			l.pause(20 * time.Millisecond)
+			time.Sleep(20 * time.Millisecond)
 			continue
 		}
 		pinged = false
@@ -125,20 +121,22 @@ func (l *Locker) confirmed(s *subscription) {
 func (l *Locker) notConfirmed(s *subscription, err error) {
 	l.mu.Lock()
 	defer l.unlock()
-	s.since, s.refused, s.err = 0, l.now(), fmt.Errorf("SUBSCRIBE: %w", err)
+	s.since, s.begun, s.err = 0, l.now(), fmt.Errorf("SUBSCRIBE: %w", err)
 	for _, n := range l.locks {
-		if n.state == waiting {
+		if n.state != asking {
 			l.refuseLocked(n, s.err)
 		}
 	}
 }
 
-// refuseLocked ends all waits for a lock.
+// refuseLocked ends all waits for a lock. A hold goes on.
 func (l *Locker) refuseLocked(n *lock, err error) {
 	for w := n.firstLocked(); w != nil; w = n.firstLocked() {
 		n.dismissLocked(w, result{err: failed("wait for", w.key, err)})
 	}
-	l.settleLocked(n, n.giveUp(), "")
+	if n.state == waiting {
+		l.settleLocked(n, n.giveUp(), "")
+	}
 }
 
 // hear takes in one message: "granted ATTEMPT EPOCH OTHERS NAME" or "contended NAME".
@@ -153,18 +151,15 @@ func (l *Locker) hear(message string) {
 		}
 	case "granted":
 		fields := strings.SplitN(rest, " ", 4)
-		if len(fields) != 4 {
-			return
+		if len(fields) != 4 || l.closed {
+			return // Close has released everything
 		}
 		attempt, _ := strconv.ParseUint(fields[0], 10, 64)
 		epoch, _ := strconv.ParseInt(fields[1], 10, 64)
 		others, _ := strconv.ParseInt(fields[2], 10, 64)
-		if attempt == 0 || epoch == 0 || l.closed {
-			return // Close has released everything
-		}
 		n := l.locks[fields[3]]
 		if n == nil {
-			n = &lock{name: fields[3], keys: keysOf(fields[3])}
+			n = newLock(fields[3])
 		}
 		l.settleLocked(n, n.pushed(attempt, reply{kind: replyHeld, epoch: epoch, others: others}, l.now()), Remote)
 	}

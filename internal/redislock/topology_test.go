@@ -179,7 +179,7 @@ func TestAScriptThatEmptiesAKeyInAMovingSlot(t *testing.T) {
 	t.Parallel()
 	m := startSlotMove(t)
 	keys := Keys("", m.key)
-	n := newLock(m.key)
+	n := lockOn(m.key)
 	holder, waiter := newPeer(m.from, time.Minute), newPeer(m.from, time.Minute)
 	fill := func() { // so that all keys are there, and the last waiter empties two of them
 		t.Helper()

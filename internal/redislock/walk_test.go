@@ -18,7 +18,7 @@ import (
 func TestRandomRequests(t *testing.T) {
 	const lockers, deaf, requests = 4, 3, 4000
 	seed := rand.Uint64()
-	w := walk{T: t, rand: rand.New(rand.NewPCG(seed, 0)), n: newLock(t.Name())}
+	w := walk{T: t, rand: rand.New(rand.NewPCG(seed, 0)), n: lockOn(t.Name())}
 	w.redis, _ = newClient(t, shared.addr)
 	t.Cleanup(func() { w.redis.Del(context.Background(), w.n.keys.all()...) })
 	for i := range lockers {
@@ -60,7 +60,7 @@ type walk struct {
 func (w *walk) step() {
 	i := w.rand.IntN(len(w.servers))
 	s, ctx := w.servers[i], w.Context()
-	before, queue := w.holder(), w.redis.ZCard(ctx, w.n.keys.Queue).Val()
+	before := w.holder()
 	fresh := func() uint64 { w.attempts[i]++; return w.attempts[i] }
 	known := w.attempts[i] - min(w.attempts[i], w.rand.Uint64N(2)) // the last one, or the one before
 	if before.owner == s.id && w.rand.IntN(4) > 0 {
@@ -71,26 +71,17 @@ func (w *walk) step() {
 	var err error
 	var what string
 	switch w.rand.IntN(10) {
-	case 0, 1, 2:
+	case 0, 1, 2, 3:
 		attempt, queueUp := fresh(), w.rand.IntN(3) > 0
 		what = fmt.Sprintf("acquire %d, queue %v after %s", attempt, queueUp, waited)
 		r, err = s.acquire(ctx, w.n, attempt, queueUp, waited)
-	case 3:
-		attempt := fresh()
-		what = fmt.Sprintf("acquireFree %d", attempt)
-		if r, err = s.acquireFree(ctx, w.n, attempt); r.kind == replyHeld && (before.owner != "" || queue > 0) {
-			w.Error("a short script took a lock that others want")
-		}
-	case 4, 5:
+	case 4, 5, 6:
 		next := uint64(0)
 		if w.rand.IntN(2) == 0 {
 			next = fresh()
 		}
 		what = fmt.Sprintf("release %d, next %d after %s", known, next, waited)
 		r, err = s.release(ctx, w.n, known, next, waited)
-	case 6:
-		what = fmt.Sprintf("releaseUnwanted %d", known)
-		r, err = s.releaseUnwanted(ctx, w.n, known)
 	case 7:
 		what = fmt.Sprintf("cancel %d", known)
 		err = s.cancel(ctx, w.n, known)

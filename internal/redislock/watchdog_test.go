@@ -43,7 +43,13 @@ func (f *fakeRedis) Subscribe(context.Context, ...string) *redis.PubSub {
 	return nil
 }
 
-var allScripts = []*script{acquireScript, releaseScript, acquireFreeScript, releaseUnwantedScript, cancelScript, renewScript, heartbeatScript}
+var (
+	droppedReply = int64(replyDropped)
+	heldReply    = []any{int64(replyHeld), int64(12345), int64(0)}
+	waitingReply = []any{int64(replyWaiting), int64(60_000)}
+)
+
+var allScripts = []*script{acquireScript, releaseScript, cancelScript, renewScript, heartbeatScript}
 
 func (f *fakeRedis) Process(ctx context.Context, cmd redis.Cmder) error {
 	var script *script
@@ -57,23 +63,14 @@ func (f *fakeRedis) Process(ctx context.Context, cmd redis.Cmder) error {
 	f.args = append(f.args, cmd.Args()...)
 	answer := f.on[script]
 	f.mu.Unlock()
-	v, err := any(int64(1)), error(nil)
-	if script == cancelScript {
-		v = int64(replyWaiting) // any
-	}
+	v, err := any(heldReply), error(nil)
 	switch {
 	case answer != nil:
 		v, err = answer(ctx)
-	case script == acquireFreeScript || script == releaseUnwantedScript: // so that the others are asked
-		v = int64(replyDropped)
-	case script == acquireScript:
-		v = []any{int64(replyHeld), int64(12345), int64(0)}
 	case script == releaseScript:
-		v = int64(replyWaiting)
-	case script == renewScript:
-		v = int64(12345)
-	case script == heartbeatScript:
-		v = []any{int64(replyHeld), int64(12345), int64(0)}
+		v = waitingReply
+	case script == cancelScript:
+		v = droppedReply
 	}
 	if err != nil {
 		cmd.SetErr(err)
@@ -143,13 +140,6 @@ func withFake(t *testing.T, test func(t *testing.T, f *fakeRedis, l *Locker)) {
 }
 
 func TestDeadlineCountsFromBeforeTheRequest(t *testing.T) {
-	t.Run("free", func(t *testing.T) { deadlineCountsFromBefore(t, acquireFreeScript, int64(12345)) })
-	t.Run("wanted", func(t *testing.T) {
-		deadlineCountsFromBefore(t, acquireScript, []any{int64(replyHeld), int64(12345), int64(1)})
-	})
-}
-
-func deadlineCountsFromBefore(t *testing.T, script *script, granted any) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 		slow := func(v any) func(context.Context) (any, error) {
 			return func(context.Context) (any, error) {
@@ -157,13 +147,13 @@ func deadlineCountsFromBefore(t *testing.T, script *script, granted any) {
 				return v, nil
 			}
 		}
-		f.answers(script, slow(granted))
+		f.answers(acquireScript, slow(heldReply))
 		begun := time.Now()
 		held, lease := acquire(t, l, t.Context(), "k")
 		if got := lease.Deadline().Sub(begun); got != fakeValidity {
 			t.Errorf("the deadline is %s after the request, want %s", got, fakeValidity)
 		}
-		f.answers(renewScript, slow(int64(12345)))
+		f.answers(renewScript, slow(heldReply))
 		time.Sleep(fakeLease)
 		beats := f.requests(renewScript)
 		for range 2 { // the last one may be under way
@@ -228,7 +218,7 @@ func TestWatchdogTriesAgainUntilTheDeadline(t *testing.T) {
 func TestNotYoursEndsTheHoldAtOnce(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 		held, lease := acquire(t, l, t.Context(), "k")
-		f.answers(renewScript, func(context.Context) (any, error) { return int64(replyDropped), nil })
+		f.answers(renewScript, func(context.Context) (any, error) { return droppedReply, nil })
 		<-held.Done()
 		if beats := f.requests(renewScript); len(beats) != 1 || !beats[0].at.Equal(time.Now()) {
 			t.Errorf("the hold ended after %d beats, %s after the last one", len(beats), time.Since(beats[len(beats)-1].at))
@@ -305,17 +295,17 @@ func TestRequestsHaveTheValuesOfTheirHold(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 		l.subscription = &subscription{close: func() {}, since: l.now() + time.Hour}
 		var seen []string
-		for script, name := range map[*script]string{acquireFreeScript: "acquire", renewScript: "renewal", releaseUnwantedScript: "release", releaseScript: "release"} {
-			granted := int64(12345)
+		for script, name := range map[*script]string{acquireScript: "acquire", renewScript: "renewal", releaseScript: "release"} {
+			answer := heldReply
 			if name == "release" {
-				granted = replyWaiting
+				answer = waitingReply
 			}
 			f.answers(script, func(ctx context.Context) (any, error) {
 				if ctx.Err() != nil {
 					t.Errorf("a %s with a context that has ended", name)
 				}
 				seen = append(seen, fmt.Sprint(name, " of ", ctx.Value(caller{})))
-				return granted, nil
+				return answer, nil
 			})
 		}
 		first, cancel := context.WithCancel(context.WithValue(t.Context(), caller{}, "A"))

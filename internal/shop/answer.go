@@ -10,7 +10,6 @@ import (
 // boundAnswer is a middleware that bounds the time to write an answer, from its first byte.
 func boundAnswer(c *gin.Context) {
 	w := &boundedWriter{ResponseWriter: c.Writer}
-	w.setDeadline(time.Time{}) // the connection has that of the answer before
 	c.Writer = w
 	c.Next()
 	w.begin() // an answer without a body is written after the handlers

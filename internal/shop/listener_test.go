@@ -2,7 +2,6 @@ package shop
 
 import (
 	"net"
-	"strings"
 	"testing"
 	"time"
 )
@@ -12,14 +11,6 @@ import (
 func TestConnectionsAreBounded(t *testing.T) {
 	s := open(t, func(c *Config) { c.MaxConnections = 5 })
 	browser.CloseIdleConnections()
-	dial := func() net.Conn {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = conn.Close() })
-		return conn
-	}
 	closedAtOnce := func(conn net.Conn) bool {
 		_ = conn.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
 		_, err := conn.Read(make([]byte, 1))
@@ -28,13 +19,13 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 	var inside []net.Conn
 	waitFor(t, "five connections", func() bool {
-		conn := dial()
+		conn := s.dial()
 		if !closedAtOnce(conn) {
 			inside = append(inside, conn)
 		}
 		return len(inside) == 5
 	})
-	if !closedAtOnce(dial()) {
+	if !closedAtOnce(s.dial()) {
 		t.Error("a sixth connection stays open")
 	}
 	for _, probe := range []string{"/livez", "/readyz"} {
@@ -43,5 +34,5 @@ func TestConnectionsAreBounded(t *testing.T) {
 		}
 	}
 	_ = inside[0].Close()
-	waitFor(t, "room for another", func() bool { return !closedAtOnce(dial()) })
+	waitFor(t, "room for another", func() bool { return !closedAtOnce(s.dial()) })
 }

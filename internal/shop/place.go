@@ -22,9 +22,8 @@ var errOverdue = refusal{unavailable, "the request took too long before anything
 // inPlace runs fn in one of the shop's places for requests. The place is free again when fn has
 // returned: a client that reads its answer slowly holds none.
 func inPlace[T any](s *Shop, c *gin.Context, fn func(ctx context.Context) (T, error)) (result T, err error) {
-	if !s.enter() {
-		s.waitToBeRejected(c)
-		return result, errCrowded
+	if err := s.enter(c); err != nil {
+		return result, err
 	}
 	defer s.leave()
 	return inTime(s, c, fn)
@@ -42,37 +41,49 @@ func inTime[T any](s *Shop, c *gin.Context, fn func(ctx context.Context) (T, err
 	return result, err
 }
 
-// enter takes a place, or reports that there is none: load is shed before it costs memory. A
+// enter takes a place, and waits a little for one in a crowd. Load is shed before it costs memory: a
 // request that waits for a lock or a connection holds on to its buffers. Requests with a body enter
 // when the body has been read, so that slow senders do not take places.
-func (s *Shop) enter() bool {
-	if s.inFlight.Add(1) > s.MaxInFlight {
-		s.leave()
-		return false
+func (s *Shop) enter(c *gin.Context) error {
+	if !s.places.TryAcquire(1) {
+		if err := s.waitForPlace(c); err != nil {
+			return err
+		}
 	}
-	return true
+	s.inFlight.Add(1)
+	return nil
 }
 
-// How long a request waits that is rejected because there is no place.
+// How long a request waits for a place before it is rejected. The times differ, so that a crowd that
+// came at once does not come back at once.
 const (
-	leastRejection = 100 * time.Millisecond
+	leastRejection = 400 * time.Millisecond
 	mostRejection  = 500 * time.Millisecond
 )
 
-// waitToBeRejected delays the answer of a request that found no place. Clients in a loop ignore
-// Retry-After: answered at once they would come back at once, and their rejections would cost the
-// processor time that sales need. As many may wait as there are places; the connection of any other
-// is closed without an answer.
-func (s *Shop) waitToBeRejected(c *gin.Context) {
-	defer s.rejected.Add(-1)
-	if s.rejected.Add(1) > s.MaxInFlight {
+// waitForPlace waits in a room for as many requests as there are places. The first that came gets
+// the next place. The connection of a request that finds the room full is closed without an answer.
+//
+// Clients in a loop ignore Retry-After: rejected at once they would come back at once, and the
+// rejections would cost the processor time that sales need.
+func (s *Shop) waitForPlace(c *gin.Context) error {
+	defer s.waiting.Add(-1)
+	if s.waiting.Add(1) > s.MaxInFlight {
 		c.Set(outcomeKey, outcomeClosed)
 		panic(http.ErrAbortHandler)
 	}
-	select {
-	case <-time.After(leastRejection + rand.N(mostRejection-leastRejection)):
-	case <-c.Request.Context().Done():
+	ctx, cancel := context.WithTimeoutCause(c.Request.Context(), leastRejection+rand.N(mostRejection-leastRejection), errCrowded)
+	defer cancel()
+	if err := s.places.Acquire(ctx, 1); err != nil {
+		if errors.Is(context.Cause(ctx), errCrowded) {
+			return errCrowded
+		}
+		return err // the client has gone, or the shop ends
 	}
+	return nil
 }
 
-func (s *Shop) leave() { s.inFlight.Add(-1) }
+func (s *Shop) leave() {
+	s.inFlight.Add(-1)
+	s.places.Release(1)
+}

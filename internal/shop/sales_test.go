@@ -180,6 +180,25 @@ func TestACrowdBeyondTheLimitIsTurnedAway(t *testing.T) {
 	}
 }
 
+// TestAPlaceThatBecomesFreeIsTaken has more requests than places, and all are served in the end:
+// those beyond the places wait.
+func TestAPlaceThatBecomesFreeIsTaken(t *testing.T) {
+	s := open(t, func(c *Config) { c.MaxInFlight, c.Strategy = 3, byName(t, "conditional") })
+	item := s.item(10)
+	var crowd sync.WaitGroup
+	for range 6 {
+		crowd.Go(func() {
+			if got := s.buy(item, sleepHeader, "read 150ms"); got.status != http.StatusCreated {
+				t.Errorf("%d %s", got.status, got.body)
+			}
+		})
+	}
+	crowd.Wait()
+	if s.inFlight.Load() != 0 || s.waiting.Load() != 0 {
+		t.Errorf("after the crowd %d places are taken, and %d requests wait", s.inFlight.Load(), s.waiting.Load())
+	}
+}
+
 func TestSlowSendersDoNotTakeThePlacesOfOthers(t *testing.T) {
 	s := open(t, func(c *Config) { c.MaxInFlight = 2 })
 	item := s.item(1)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	oteltrace "go.opentelemetry.io/otel/trace"
+	"golang.org/x/sync/semaphore"
 
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
@@ -63,10 +64,11 @@ type Shop struct {
 	health  *health
 	metrics *metrics
 
-	inFlight atomic.Int64
-	rejected atomic.Int64 // requests that wait to be rejected
-	advised  sync.Map     // when each advice was last logged, by its text
-	draining atomic.Bool  // not ready any more, still selling
+	places   *semaphore.Weighted // for MaxInFlight requests
+	inFlight atomic.Int64        // how many are taken
+	waiting  atomic.Int64        // requests that wait for one
+	advised  sync.Map            // when each advice was last logged, by its text
+	draining atomic.Bool         // not ready any more, still selling
 }
 
 // New prepares a shop. It talks to nobody before [Shop.Serve].
@@ -79,7 +81,7 @@ func New(cfg Config) (*Shop, error) {
 	if cfg.SchemaIsManaged {
 		prepare = store.Migrated
 	}
-	s := &Shop{Config: cfg, store: store, probe: apart(cfg.Deps.Redis)}
+	s := &Shop{Config: cfg, store: store, probe: apart(cfg.Deps.Redis), places: semaphore.NewWeighted(cfg.MaxInFlight)}
 	s.Log = newLog(cfg.Log, func(level slog.Level) { s.metrics.logDropped.WithLabelValues(strings.ToLower(level.String())).Inc() })
 	s.health = newHealth(s.Log,
 		&dependency{name: "mysql", where: store.Addr(), prepare: func(ctx context.Context) error { return prepare(ctx, s.Log) }, there: store.Ping, ping: store.CanSell},

@@ -53,7 +53,7 @@ func (m *MySQL) CreateDatabase(ctx context.Context, name string) (string, error)
 
 // MySQL installs and starts a server, with more of mysqld's own options, and waits until it answers.
 func (g *Group) MySQL(ctx context.Context, options ...string) (*MySQL, error) {
-	program, err := find("MySQL or MariaDB", "install one with: apt-get install mariadb-server, or: brew install mysql", "mariadbd", "mysqld")
+	program, err := findMySQL()
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (g *Group) MySQL(ctx context.Context, options ...string) (*MySQL, error) {
 			"--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=64M", "--performance-schema=OFF", "--skip-log-bin",
 		}
 		if isMySQL(program) {
-			args = append(args, "--mysqlx=OFF")
+			args = append(args, "--mysqlx=OFF", "--secure-file-priv=NULL") // no folder for imports is needed, wherever the package has one
 		}
 		args = append(args, options...)
 		server.Process = &Process{Program: Program{
@@ -84,6 +84,17 @@ func (g *Group) MySQL(ctx context.Context, options ...string) (*MySQL, error) {
 		return g.Launch(ctx, server.Process)
 	})
 	return server, err
+}
+
+// mysqlEnv is the environment variable that says which server to start, such as
+// /opt/mysql/bin/mysqld. Its file must be called mysqld or mariadbd.
+const mysqlEnv = "TESTSERVER_MYSQL"
+
+func findMySQL() (program string, err error) {
+	if given := os.Getenv(mysqlEnv); given != "" {
+		return find("the server of "+mysqlEnv, "want the path of a mysqld or mariadbd", given)
+	}
+	return find("MySQL or MariaDB", "install one with: apt-get install mariadb-server, or: brew install mysql", "mariadbd", "mysqld")
 }
 
 // WithBinlog are the options of a server that writes a binlog and syncs it with each commit, as MySQL

@@ -6,10 +6,13 @@ package catalog
 import (
 	"bytes"
 	"context"
+	"debug/buildinfo"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
+	"runtime/debug"
+	"slices"
 	"strings"
 
 	"stocklock/internal/lab/rig"
@@ -59,6 +62,18 @@ func (c *Catalog) build(ctx context.Context) (err error) {
 	}
 	c.Program, err = c.rig.ShopBinary(ctx)
 	return err
+}
+
+// ForLab says whether the program can do what a shop does in the lab. Of a program that is not this
+// module's shop that is not known before it is started.
+func (c *Catalog) ForLab() bool {
+	info, err := buildinfo.ReadFile(c.Program)
+	if err != nil || info.Path != "stocklock/cmd/shop" {
+		return true
+	}
+	return slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool {
+		return s.Key == "-tags" && slices.Contains(strings.Split(s.Value, ","), "lab")
+	})
 }
 
 // Close removes the program if Open built it.

@@ -48,9 +48,11 @@ func (b bounded) Play(ctx context.Context, p schedule.Plan, choose func() schedu
 			}
 			heard = time.Now()
 			alarm.Reset(maxSilence)
-			if c, ok := tooBusy(n.Past); ok {
-				tooMany = failure{TooManyRequests, fmt.Sprintf("customer %s has sent more than %d requests in one sale", c, maxRequests)}
-				return 0, tooMany
+			for c, sent := range n.Requests {
+				if sent > maxRequests {
+					tooMany = failure{TooManyRequests, fmt.Sprintf("customer %s has sent more than %d requests in one sale", c, maxRequests)}
+					return 0, tooMany
+				}
 			}
 			return next(n)
 		}
@@ -61,27 +63,29 @@ func (b bounded) Play(ctx context.Context, p schedule.Plan, choose func() schedu
 	if tooMany != nil {
 		return record, tooMany
 	}
+	if errors.Is(err, schedule.ErrEndless) {
+		return record, failure{TooManyRequests, err.Error()}
+	}
 	if err == nil {
-		if c, ok := tooBusy(record.Played()); ok {
-			return record, failure{TooManyRequests, fmt.Sprintf("customer %s has sent more than %d requests in one sale", c, maxRequests)}
-		}
-		err = b.crashed(record)
+		err = cmp.Or(b.crashed(record), soldTwice(record))
 	}
 	return record, err
 }
 
-// tooBusy says which customer has sent too much.
-func tooBusy(past schedule.Schedule) (schedule.Customer, bool) {
-	sent := map[schedule.Customer]int{}
-	for _, c := range past {
-		if c.IsStep() {
-			if sent[c.Customer]++; sent[c.Customer] > maxRequests {
-				return c.Customer, true
-			}
+// soldTwice finds a customer who asked once and has two orders. It returns nil where there is none.
+func soldTwice(r schedule.Record) error {
+	has := map[string]bool{}
+	for _, o := range r.Outcome.Orders {
+		if has[o.Customer] {
+			return failure{SoldTwice, fmt.Sprintf("customer %s asked once, and has two orders; the schedule: %s", o.Customer, inWords(r))}
 		}
+		has[o.Customer] = true
 	}
-	return 0, false
+	return nil
 }
+
+// inWords is the schedule of a run, where nothing has to be listed, too.
+func inWords(r schedule.Record) string { return cmp.Or(r.Listed, "one customer after the other") }
 
 // crashed finds an answer that no sale should have. It returns nil where there is none.
 func (b bounded) crashed(r schedule.Record) error {
@@ -106,7 +110,7 @@ func (b bounded) crashed(r schedule.Record) error {
 		if why := b.Panic(); why != "" {
 			said += ": " + why
 		}
-		return failure{Crashed, said + "; the schedule: " + cmp.Or(r.Listed, "one customer after the other")}
+		return failure{Crashed, said + "; the schedule: " + inWords(r)}
 	}
 	return nil
 }

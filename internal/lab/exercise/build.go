@@ -32,6 +32,7 @@ func init() {
 	program.Offer(strategy.Strategy{
 		Name: "{{$a.Name}}", Doc: "what a pupil wrote", Source: "exercise {{$a.Exercise.Lesson}} of the course",
 		Guard: "see the code", Decrement: "see the code", Telling: "contention",
+		AnswersFirst: true, // it may: nothing is assumed of it
 		Properties: strategy.Properties{Has: {{printf "%d" $a.Exercise.Properties.Has}}, NotApplicable: {{printf "%d" $a.Exercise.Properties.NotApplicable}}},
 		Build: mine{{$i}}.Build,
 	})

@@ -23,6 +23,7 @@ const (
 	TooSilent       Cause = "silence"
 	TooManyRequests Cause = "too-many-requests"
 	NeverSold       Cause = "never-sold"
+	SoldTwice       Cause = "sold-twice"
 	TooManyCommits  Cause = "too-many-commits"
 )
 

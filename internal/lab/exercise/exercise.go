@@ -84,10 +84,21 @@ var exercises = []Exercise{
 			{Customers: 3, Switches: 2, Event: schedule.Wait, Allowed: []schedule.Cause{schedule.Overrun}}},
 	},
 	{
+		Lesson: 4, Task: "keep the lock for as long as the work takes, and stop the work when the lock is lost",
+		Properties: strategy.Properties{Has: leased | strategy.OwnerChecked | strategy.AtomicRelease | strategy.Renews | strategy.LossAware},
+		Searches: []Search{{Customers: 2}, {Customers: 2, Event: schedule.Wait}, {Customers: 2, Event: schedule.Kill},
+			{Customers: 2, Event: schedule.Cut}},
+	},
+	{
 		Lesson: 5, Task: "have the database refuse every holder that was overtaken",
 		Properties: strategy.Properties{Has: leased | strategy.OwnerChecked | strategy.AtomicRelease | strategy.Renews |
 			strategy.Reentrant | strategy.LossAware | strategy.StorageChecked},
 		Searches: []Search{{Customers: 2}, {Customers: 2, Event: schedule.Pause}, {Customers: 2, Event: schedule.Forget}},
+	},
+	{
+		Lesson: 6, Task: "lose no unit and promise none, whichever answer is lost",
+		Properties: inDatabase,
+		Searches:   []Search{{Customers: 2}, {Customers: 2, Event: schedule.Kill}, {Customers: 3, Switches: 2, Event: schedule.Lose}},
 	},
 	{
 		Lesson: 7, Task: "sell with at most half a commit for each sale, and hold whatever happens",

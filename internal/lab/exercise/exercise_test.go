@@ -47,6 +47,9 @@ func TestEveryExerciseHasAnswers(t *testing.T) {
 // TestAnswers holds each solution and each wrong answer to its name. One shop has them all.
 func TestAnswers(t *testing.T) {
 	testserver.NeedsServers(t)
+	if raceDetector {
+		t.Skip("the explorations take minutes with the race detector: make test runs them once more without it")
+	}
 	var all []Answer
 	for _, e := range All() {
 		right, wrong := answers(t, e)
@@ -70,6 +73,8 @@ func TestAnswers(t *testing.T) {
 			}
 			if v.Record != nil {
 				t.Logf("%s: loadtest step mine %s", v.Said, v.Record.Listed)
+			} else if !v.Solved {
+				t.Log(v.Said)
 			}
 			t.Logf("checked in %s", time.Since(begun).Round(time.Second))
 		})
@@ -99,25 +104,38 @@ func open(t *testing.T, all ...Answer) *Checker {
 	return c
 }
 
-// TestBounds: code that crashes is found out and named.
+// TestBounds: code that crashes, waits for itself, or sends too much is found out and named.
 func TestBounds(t *testing.T) {
 	testserver.NeedsServers(t)
 	e, err := Of(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for cause, sell := range map[Cause]string{
-		Crashed: `if item, _ := store.Read(ctx, wanted.ItemID); item.Stock == 1 { panic("no unit is left") }; return store.Decrement(ctx, wanted)`,
-	} {
-		t.Run(string(cause), func(t *testing.T) {
-			a := write(t, e, sell)
+	tests := []struct {
+		name  string
+		cause Cause
+		said  string
+		sell  string
+	}{
+		{"nothing is sold", NeverSold, "answered with sold_out", `return stock.Order{}, stock.ErrSoldOut`},
+		{"a panic", Crashed, "panic: no unit is left",
+			`if item, _ := store.Read(ctx, wanted.ItemID); item.Stock == 1 { panic("no unit is left") }; return store.Decrement(ctx, wanted)`},
+		{"300 requests", TooManyRequests, "more than 200 requests",
+			`for range 300 { store.Read(ctx, wanted.ItemID) }; return store.Decrement(ctx, wanted)`},
+		{"silence", TooSilent, "nothing was heard of the shops for 10s", `select {}`},
+		{"a loop without an end", TooManyRequests, "the sales do not end", `for { store.Read(ctx, wanted.ItemID) }`},
+	}
+	var all []Answer
+	for i, tt := range tests {
+		all = append(all, write(t, e, fmt.Sprintf("mine-%d", i), tt.sell))
+	}
+	c := open(t, all...)
+	for i, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
 			begun := time.Now()
-			v, err := open(t, a).Check(t.Context(), a, func(step string) { t.Log(step) })
-			if err != nil || v.Solved || v.Cause != cause {
-				t.Errorf("Check = %+v, %v, want %s", v, err, cause)
-			}
-			if cause == Crashed && !strings.Contains(v.Said, "panic: no unit is left") {
-				t.Errorf("a crash is told as %q", v.Said)
+			v, err := c.Check(t.Context(), all[i], func(step string) { t.Log(step) })
+			if err != nil || v.Solved || v.Cause != tt.cause || !strings.Contains(v.Said, tt.said) {
+				t.Errorf("Check = %+v, %v, want %s: %s", v, err, tt.cause, tt.said)
 			}
 			t.Logf("%s after %s", v.Said, time.Since(begun).Round(time.Second))
 		})
@@ -134,14 +152,14 @@ func TestBuildSaysWhatTheCompilerSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = Build(t.Context(), root, filepath.Join(t.TempDir(), "shop"), write(t, e, "return nil"))
+	err = Build(t.Context(), root, filepath.Join(t.TempDir(), "shop"), write(t, e, "mine", "return nil"))
 	if !errors.As(err, new(errBuild)) || !strings.Contains(err.Error(), "mine.go:") {
 		t.Errorf("Build = %v, want what the compiler says of mine.go", err)
 	}
 }
 
 // write puts an answer into the checkout for as long as the test runs: sell with this body.
-func write(t *testing.T, e Exercise, sell string) Answer {
+func write(t *testing.T, e Exercise, name, sell string) Answer {
 	t.Helper()
 	root, err := Root()
 	if err != nil {
@@ -163,7 +181,7 @@ func write(t *testing.T, e Exercise, sell string) Answer {
 	if err := os.WriteFile(filepath.Join(folder, "mine.go"), []byte(code), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return Answer{e, path.Join("exercises", filepath.Base(folder)), "mine"}
+	return Answer{e, path.Join("exercises", filepath.Base(folder)), name}
 }
 
 func TestWriteLeavesWhatIsThere(t *testing.T) {

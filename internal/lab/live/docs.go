@@ -37,11 +37,15 @@ func serveDocs(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Security-Policy", policy)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	fmt.Fprintf(w, docsFrame, html.EscapeString(path.Base(name)), body.String())
+	language := "en"
+	if strings.HasSuffix(name, ".zh-CN.md") {
+		language = "zh-CN"
+	}
+	fmt.Fprintf(w, docsFrame, language, html.EscapeString(path.Base(name)), body.String())
 }
 
 const docsFrame = `<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<html lang="%s"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark"><title>stocklock: %s</title>
 <link rel="icon" href="data:,"><link rel="stylesheet" href="/report.css"></head>
 <body><main>%s</main></body></html>

@@ -160,6 +160,8 @@ func (s *Server) concluded(r *run, result trial.Result) {
 		r.N = result.AnswersWithoutOrder
 	case scenario.Left:
 		r.N = result.Remaining
+	case scenario.Unbalanced:
+		r.N = result.LostUpdates
 	}
 	if word, ok := s.room.predictions[r.cellName]; ok && r.Load == 0 && slices.Contains(predictable, r.Verdict) {
 		delete(s.room.predictions, r.cellName)

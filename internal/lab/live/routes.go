@@ -219,3 +219,14 @@ func (s *Server) serveLoad(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Disposition", `attachment; filename="`+r.PathValue("file")+`"`)
 	_, _ = body.WriteTo(w)
 }
+
+// Words returns the words of the page in a language, en or zh, by their keys. The pages of the
+// documentation share them.
+func Words(language string) (map[string]string, error) {
+	content, err := pageFiles.ReadFile("page/words/" + language + ".json")
+	if err != nil {
+		return nil, err
+	}
+	var words map[string]string
+	return words, json.Unmarshal(content, &words)
+}

@@ -80,7 +80,7 @@ func (r Report) title() string {
 		}
 	}
 	var ended []string
-	for _, kind := range []string{string(scenario.Oversold), string(scenario.Lied), string(scenario.Left), string(scenario.Stuck),
+	for _, kind := range []string{string(scenario.Oversold), string(scenario.Lied), string(scenario.Left), string(scenario.Unbalanced), string(scenario.Stuck),
 		string(scenario.Held), degraded, string(scenario.Invalid), string(scenario.Skipped)} {
 		if n := counts[kind]; n > 0 {
 			ended = append(ended, fmt.Sprintf("%d %s", n, kind))

@@ -200,6 +200,8 @@ func newPageCell(r trial.Result) pageCell {
 		c.Count = fmt.Sprint(r.AnswersWithoutOrder)
 	case scenario.Left:
 		c.Count = fmt.Sprint(r.Remaining)
+	case scenario.Unbalanced:
+		c.Count = fmt.Sprintf("%+d", r.LostUpdates)
 	}
 	if sc, err := scenario.ByName(r.Scenario); err == nil {
 		c.Done = strings.ToUpper(sc.Doc[:1]) + sc.Doc[1:] + "."

@@ -21,6 +21,8 @@ func reason(c trial.Result) string {
 		return fmt.Sprintf("%d requests were answered as sold, and have no order", c.AnswersWithoutOrder)
 	case c.Verdict == scenario.Left:
 		return fmt.Sprintf("the last answers say sold out, and the database has %d of %d", c.Remaining, c.InitialStock)
+	case c.Verdict == scenario.Unbalanced:
+		return fmt.Sprintf("%d in orders and %d left of a stock of %d", c.Sold, c.Remaining, c.InitialStock)
 	case c.Verdict == scenario.Stuck && c.Waiting == nil:
 		return "work that outlasts the lease never sells: each time the lock was lost"
 	case c.Verdict == scenario.Stuck:

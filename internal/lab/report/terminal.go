@@ -109,6 +109,7 @@ func legend(cells []trial.Result) string {
 		{string(scenario.Oversold), "+N: oversold N"},
 		{string(scenario.Lied), "lied N: N answers without an order"},
 		{string(scenario.Left), "left N: sold out with N units left"},
+		{string(scenario.Unbalanced), "unbalanced -N: N units are in no order and not left, +N: they are both"},
 		{string(scenario.Stuck), "stuck: nothing is sold any more"},
 		{string(scenario.Skipped), dash + " skipped"},
 	} {

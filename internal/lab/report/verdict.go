@@ -12,12 +12,13 @@ import (
 // colours are those of the verdicts in the terminal. Those of the page are in html/style.css, under
 // "The colours of verdicts".
 var colours = map[scenario.Kind]text.Colors{
-	scenario.Held:     {text.FgGreen},
-	scenario.Oversold: {text.FgYellow},
-	scenario.Lied:     {text.FgYellow},
-	scenario.Left:     {text.FgYellow},
-	scenario.Stuck:    {text.FgYellow},
-	scenario.Invalid:  {text.FgYellow},
+	scenario.Held:       {text.FgGreen},
+	scenario.Oversold:   {text.FgYellow},
+	scenario.Lied:       {text.FgYellow},
+	scenario.Left:       {text.FgYellow},
+	scenario.Unbalanced: {text.FgYellow},
+	scenario.Stuck:      {text.FgYellow},
+	scenario.Invalid:    {text.FgYellow},
 }
 
 // surprising is the colour of what was not expected, and of what got worse.
@@ -43,6 +44,8 @@ func counted(c trial.Result) string {
 		return fmt.Sprintf("lied %d", c.AnswersWithoutOrder)
 	case scenario.Left:
 		return fmt.Sprintf("left %d", c.Remaining)
+	case scenario.Unbalanced:
+		return fmt.Sprintf("unbalanced %+d", c.LostUpdates)
 	}
 	return word(c)
 }

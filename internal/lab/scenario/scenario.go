@@ -158,9 +158,12 @@ const (
 	Oversold Kind = "oversold" // more was sold
 	Lied     Kind = "lied"     // answers said sold, and there is no order
 	Left     Kind = "left"     // the last answers said sold out, and the database has units
-	Stuck    Kind = "stuck"    // stock and demand were left, and nothing was sold any more
-	Invalid  Kind = "invalid"  // the harness failed, which says nothing about the strategy
-	Skipped  Kind = "skipped"  // the scenario cannot be run here
+	// Unbalanced is never predicted: orders and what is left do not add up to the stock, and it is
+	// none of those above.
+	Unbalanced Kind = "unbalanced"
+	Stuck      Kind = "stuck"   // stock and demand were left, and nothing was sold any more
+	Invalid    Kind = "invalid" // the harness failed, which says nothing about the strategy
+	Skipped    Kind = "skipped" // the scenario cannot be run here
 )
 
 // All returns the scenarios, in the order of the tables.

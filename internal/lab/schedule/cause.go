@@ -18,6 +18,7 @@ const (
 	LostAnswer    Cause = "lost-answer"    // the answer to an acquisition was lost, and the lock never ends
 	NoOrder       Cause = "no-order"       // the answer came before the order was written
 	Unreturned    Cause = "unreturned"     // units were taken that nobody got
+	UnknownCommit Cause = "unknown-commit" // a commit whose answer was lost was taken for none
 	Other         Cause = "other"          // none of these: read the record
 )
 
@@ -39,6 +40,7 @@ var causes = []struct {
 	{LostAnswer, "the answer to an acquisition was lost, and the lock never ends"},
 	{NoOrder, "a customer was told sold, and has no order"},
 	{Unreturned, "units were taken that nobody got"},
+	{UnknownCommit, "the answer to a commit was lost, and its customer's shop wrote again as if nothing had been committed"},
 	{Other, "none of the known causes: read what was done"},
 }
 
@@ -91,6 +93,9 @@ func (r *run) happened(e Event) bool {
 // causeOfOversell looks at the first two customers of whom one overwrote the other, and at how the
 // second of them got in while the first had not finished.
 func (r *run) causeOfOversell(o Outcome) Cause {
+	if r.wroteAgain() {
+		return UnknownCommit
+	}
 	first, second := overwritten(o.Orders)
 	if first == 0 {
 		return Other
@@ -114,6 +119,21 @@ func (r *run) causeOfOversell(o Outcome) Cause {
 		return r.causeOfEnd(t)
 	}
 	return Other
+}
+
+// wroteAgain says whether a sale committed something after a commit whose answer was lost.
+func (r *run) wroteAgain() bool {
+	lost := map[Customer]bool{}
+	for _, e := range r.entries {
+		if e.Sent != "COMMIT" {
+			continue
+		}
+		if lost[e.customer] {
+			return true
+		}
+		lost[e.customer] = e.Note == answerLost
+	}
+	return false
 }
 
 // causeWithoutLock is why a strategy failed that keeps something else than a lock. What would have

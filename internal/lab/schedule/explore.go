@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -164,7 +165,7 @@ func (e *exploration) next(ctx context.Context) (node, bool) {
 // keep counts a run. It is called with mu.
 func (e *exploration) keep(r Record) {
 	e.found.Runs++
-	e.found.outcomes[string(r.Outcome.Verdict)+" "+string(r.Outcome.Cause)]++
+	e.found.outcomes[r.Outcome.kind()]++
 	if !r.Outcome.Bad() {
 		return
 	}
@@ -173,6 +174,17 @@ func (e *exploration) keep(r Record) {
 	at, _ := slices.BinarySearchFunc(few, r, compareLength)
 	few = slices.Insert(few, at, r)
 	e.found.candidates[r.Outcome.Cause] = few[:min(len(few), maxCandidates)]
+}
+
+// kind is what two runs have in common that differ only in the order of independent steps. Which
+// customer an order belongs to is no part of it: customers are alike.
+func (o Outcome) kind() string {
+	var orders []string
+	for _, order := range o.Orders {
+		orders = append(orders, fmt.Sprintf(" %d→%d", order.Read, order.Written))
+	}
+	slices.Sort(orders)
+	return fmt.Sprintf("%s %s%s", o.Verdict, o.Cause, strings.Join(orders, ""))
 }
 
 // compareLength orders records by their events, then their switches, then the steps they list.

@@ -31,7 +31,8 @@ func (m model) Play(_ context.Context, p Plan, choose func() Chooser) (Record, e
 	for i := range sales {
 		sales[i].steps = steps
 	}
-	stock, written, orders, row, lock := p.Customers-1, 0, 0, -1, -1
+	stock, written, row, lock := p.Customers-1, 0, -1, -1
+	var orders []Order
 	var past Schedule
 	chooser := choose()
 	for {
@@ -80,13 +81,13 @@ func (m model) Play(_ context.Context, p Plan, choose func() Chooser) (Record, e
 			row, written = int(c.Customer-'A'), s.read-1
 		case "commit":
 			row, stock = -1, written
-			orders++
+			orders = append(orders, Order{Read: int64(s.read), Written: int64(written)})
 		}
 		s.next++
 	}
-	o := Outcome{Verdict: Held}
-	if n := orders - (p.Customers - 1); n > 0 {
-		o = Outcome{Verdict: Oversold, N: int64(n), Cause: NoLock}
+	o := Outcome{Verdict: Held, Orders: orders}
+	if n := len(orders) - (p.Customers - 1); n > 0 {
+		o.Verdict, o.N, o.Cause = Oversold, int64(n), NoLock
 	}
 	return Record{Outcome: o, Schedule: past, Listed: past.String(), chosen: past}, nil
 }

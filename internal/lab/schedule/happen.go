@@ -98,12 +98,12 @@ func (r *run) kill(ctx context.Context, p *person) error {
 	r.lane.restart(p.shop)
 	p.state, p.heard = moving, time.Now()
 	if p.answer != "" { // there is no connection of the customer's that could end
-		p.state, p.rowHeld = ended, false
+		p.state, p.row = ended, noRow
 	}
 	if err := r.settle(ctx); err != nil {
 		return err
 	}
-	if r.rowHeldFor(nil) {
+	if r.rowHolder(nil, exclusiveRow) != nil {
 		return nil // another one has it
 	}
 	for range 500 {

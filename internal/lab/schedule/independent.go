@@ -62,6 +62,30 @@ func (r Request) locksRow() bool {
 	return false
 }
 
+// rowLock is what a statement locks of the item's row.
+type rowLock int
+
+const (
+	noRow        rowLock = iota
+	sharedRow            // an INSERT of an order: its foreign key keeps the row from being changed
+	exclusiveRow         // what changes the row, or reads it for that
+)
+
+func (r Request) rowLock() rowLock {
+	switch {
+	case r.locksRow():
+		return exclusiveRow
+	case r.Server == labmode.MySQLServer && r.access() == inserts && strings.Contains(r.Text, "orders"):
+		return sharedRow
+	}
+	return noRow
+}
+
+// waitsFor says whether a statement waits until a transaction ends that has locked the row so.
+func (l rowLock) waitsFor(held rowLock) bool {
+	return l == exclusiveRow && held != noRow || l == sharedRow && held == exclusiveRow
+}
+
 // independent says whether two choices can change places without anybody noticing. They are of
 // different customers and follow each other. Steps on different servers are; so are two that only
 // read, and an INSERT beside anything of another customer. An event is independent of what is sent

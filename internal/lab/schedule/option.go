@@ -19,6 +19,9 @@ type Next struct {
 	Options []Option // the customers' steps from A on, then the events
 	// Past has everything that was chosen until now.
 	Past Schedule
+	// Requests counts what each customer has sent. Tries of a lock that somebody holds do not count
+	// while time passes.
+	Requests map[Customer]int
 	// Why says of a choice that is not among the options why it cannot be.
 	Why func(Choice) string
 

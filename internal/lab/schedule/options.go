@@ -21,12 +21,12 @@ func (r *run) options() []Option {
 			if absentOnes++; absentOnes == 1 || r.plan.Everything {
 				first := r.stage.firstStep(r.plan.Strategy)
 				all = append(all, Option{Choice: Choice{Customer: p.customer, Step: first.step}, Request: first.Request,
-					RowHeld: first.locksRow() && r.rowHeldFor(p)})
+					RowHeld: r.rowHolder(p, first.rowLock()) != nil})
 			}
 		case atStep:
 			request := Request{Server: p.held.Server, Text: p.held.Text, Tx: p.held.Tx}
 			all = append(all, Option{Choice: Choice{Customer: p.customer, Step: p.step}, Request: request,
-				Retry: r.pointless(p), RowHeld: request.locksRow() && r.rowHeldFor(p)})
+				Retry: r.pointless(p), RowHeld: r.rowHolder(p, request.rowLock()) != nil})
 		}
 	}
 	for _, e := range r.plan.Events {
@@ -40,8 +40,14 @@ func (r *run) options() []Option {
 	return all
 }
 
-func (r *run) rowHeldFor(p *person) bool {
-	return slices.ContainsFunc(r.people, func(other *person) bool { return other != p && other.rowHeld })
+// rowHolder is a customer other than p for whom a statement with this lock waits, nil for none.
+func (r *run) rowHolder(p *person, wanted rowLock) *person {
+	for _, other := range r.people {
+		if other != p && wanted.waitsFor(other.row) {
+			return other
+		}
+	}
+	return nil
 }
 
 // arriving says whether the last choice was an arrival: it is there for the lease that passes then.
@@ -109,7 +115,7 @@ func (r *run) canHit(e eventInfo, p *person) bool {
 		// has Redis: that is what pause does.
 		request := Request{Server: p.held.Server, Text: p.held.Text, Tx: p.held.Tx}
 		looks := p.held.Server != labmode.MySQLServer || request.access() == reads
-		return r.lock.present() && p.sent > 0 && p.state == atStep && looks && !p.rowHeld
+		return r.lock.present() && p.sent > 0 && p.state == atStep && looks && p.row == noRow
 	}
 	return p.sent > 0
 }

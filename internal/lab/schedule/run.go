@@ -53,14 +53,16 @@ type person struct {
 	retry  bool
 	counts map[string]int
 	sent   int
+	tries  int // of them those that were sent while time passed, and the lock was held
 	flying int // the entry of the request under way, -1 for none
 
 	first             string // the command with which a try of its lock begins
 	tryFrom, tryUntil int    // the run's version when the try before this one, and this one, were made
 
-	rowHeld, lose, cut bool
-	written            bool // something of its sale is committed
-	answer             string
+	row       rowLock // of its transaction
+	lose, cut bool
+	written   bool // something of its sale is committed
+	answer    string
 }
 
 // run is one run of a schedule on one item.
@@ -102,7 +104,7 @@ func (r *run) play(ctx context.Context, choose Chooser) (Record, error) {
 		if r.allEnded() {
 			break
 		}
-		next := Next{Options: r.options(), Past: r.chosen, Why: r.why, entries: len(r.entries)}
+		next := Next{Options: r.options(), Past: r.chosen, Requests: r.requests(), Why: r.why, entries: len(r.entries)}
 		i, err := choose(next)
 		if err != nil {
 			r.endSegment() // what was to be next may have failed to come because the machine is slow
@@ -114,7 +116,7 @@ func (r *run) play(ctx context.Context, choose Chooser) (Record, error) {
 				idle = time.Now()
 			}
 			if time.Since(idle) > r.stage.patience() {
-				return Record{}, fmt.Errorf("nothing has happened for %s: %s", r.stage.patience(), r.whoWaits())
+				return Record{}, fmt.Errorf("%w: nothing has happened for %s: %s", ErrEndless, r.stage.patience(), r.whoWaits())
 			}
 			if err := r.letTimePass(ctx, next); err != nil {
 				return Record{}, err
@@ -195,6 +197,14 @@ func (r *run) observe(ctx context.Context, entry int) error {
 }
 
 func (r *run) person(c Customer) *person { return r.people[c-'A'] }
+
+func (r *run) requests() map[Customer]int {
+	sent := map[Customer]int{}
+	for _, p := range r.people {
+		sent[p.customer] = p.sent - p.tries
+	}
+	return sent
+}
 
 func (r *run) customerOf(request string) string {
 	for _, p := range r.people {

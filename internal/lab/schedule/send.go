@@ -37,6 +37,7 @@ func (r *run) send(ctx context.Context, c Customer, quiet bool) error {
 		Server: request.Server, Sent: request.Text, Request: &request, customer: c})
 	p.state, p.heard = moving, time.Now()
 	p.sent++
+	p.tries += count(quiet && request.Server != labmode.MySQLServer && r.lock.present())
 	entry := p.flying
 	p.held.release(p.lose)
 	p.lose = false
@@ -155,15 +156,20 @@ func (r *run) pointless(p *person) bool {
 	return true
 }
 
-// answeredNow ends a customer who has the answer. A shop that answers first may have to write yet.
+// answeredNow ends a customer who has the answer. A shop that answers first may have to write yet,
+// and can be held before that already.
 func (r *run) answeredNow(p *person) {
-	p.state, p.heard = ended, time.Now()
-	if r.of.AnswersFirst && p.answer == string(load.Sold) && !p.written {
+	p.heard = time.Now()
+	switch {
+	case !r.of.AnswersFirst || p.answer != string(load.Sold) || p.written:
+		p.state, p.row = ended, noRow
+	case p.state != atStep:
 		p.state = moving
-		return
 	}
-	p.rowHeld = false
 }
+
+// answerLost is the note of a request that was carried out, and whose sender was told nothing.
+const answerLost = "the answer was lost"
 
 func (r *run) done(p *person, report heldReport) {
 	p.heard = time.Now()
@@ -173,19 +179,19 @@ func (r *run) done(p *person, report heldReport) {
 	e := &r.entries[p.flying]
 	e.Answer = report.Answer
 	if report.Lost {
-		e.Note = "the answer was lost"
+		e.Note = answerLost
 	}
 	failed := strings.HasPrefix(report.Answer, "error: ")
 	switch {
 	case report.Name == "commit" || report.Name == "rollback":
-		if p.rowHeld && report.Name == "commit" {
+		if p.row != noRow && report.Name == "commit" {
 			p.written = true
 			r.version++
 			r.wrote[p.customer] = r.version
 		}
-		p.rowHeld = false
-	case e.Request.locksRow() && e.Request.Tx && !failed:
-		p.rowHeld = true
+		p.row = noRow
+	case e.Request.Tx && !failed:
+		p.row = max(p.row, e.Request.rowLock())
 	}
 	p.flying = -1
 	switch {

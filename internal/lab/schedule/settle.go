@@ -56,20 +56,20 @@ func (r *run) probe(ctx context.Context, p *person) error {
 	switch {
 	case p.answer != "": // it may write what it has answered
 		if silent > r.stage.lease {
-			p.state, p.rowHeld = ended, false
+			p.state, p.row = ended, noRow
 		}
 	case p.flying >= 0 && p.cut && r.entries[p.flying].Server != labmode.MySQLServer:
 		p.state = inPeace
 		r.entries[p.flying].Blocked = "Redis is silent"
-	case p.flying >= 0 && r.entries[p.flying].Request.locksRow():
-		holder := slices.IndexFunc(r.people, func(other *person) bool { return other != p && other.rowHeld })
-		if holder < 0 {
+	case p.flying >= 0 && r.entries[p.flying].Request.rowLock() != noRow:
+		holder := r.rowHolder(p, r.entries[p.flying].Request.rowLock())
+		if holder == nil {
 			return nil
 		}
 		held, err := rowIsHeld(ctx, r.stage.store.Pool(), r.item)
 		if err == nil && held && p.state == moving {
 			p.state = onRow
-			r.entries[p.flying].Blocked = fmt.Sprintf("the row is held by %s's transaction", r.people[holder].customer)
+			r.entries[p.flying].Blocked = fmt.Sprintf("the row is held by %s's transaction", holder.customer)
 		}
 		return err
 	case p.flying < 0 && silent > lockAfter:
@@ -103,7 +103,7 @@ func (r *run) recheck(ctx context.Context) error {
 	again := false
 	for _, p := range r.people {
 		switch {
-		case p.state == onRow && !slices.ContainsFunc(r.people, func(other *person) bool { return other != p && other.rowHeld }):
+		case p.state == onRow && r.rowHolder(p, r.entries[p.flying].Request.rowLock()) == nil:
 			p.state, p.heard, again = moving, time.Now(), true
 		case p.state == onLock && (!r.lock.present() || r.owner == p.customer):
 			p.state, p.heard, again = moving, time.Now(), true

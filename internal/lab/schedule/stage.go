@@ -204,13 +204,22 @@ func (s *Stage) Script(sha string) string { return s.seat.script(sha) }
 // maxSpoiled is how often a run is made again that the machine was too slow for.
 const maxSpoiled = 10
 
+// ErrEndless is in the chain of an error about sales that go on without end.
+var ErrEndless = errors.New("the sales do not end")
+
 // errGivenUp is a run that failed each time it was made.
 var errGivenUp = errors.New("a run was given up")
 
 // calmDown is how much longer each time a run waits before it is made again.
 const calmDown = 50 * time.Millisecond
 
-// sureTries is how often an order of steps is tried before it is said that it cannot be.
+// rehearsalError is a rehearsal that failed: the strategy does not sell.
+type rehearsalError struct{ error }
+
+func (e rehearsalError) Unwrap() error { return e.error }
+
+// sureTries is how often an order of steps, or a rehearsal, is tried before it is said that it cannot
+// be.
 const sureTries = 2
 
 // Play runs one schedule on a fresh item and a free lane. A run in which a lease may have ended
@@ -229,7 +238,8 @@ func (s *Stage) Play(ctx context.Context, p Plan, choose func() Chooser) (Record
 	defer func() { from.lanes <- l }()
 	for try := 1; ; try++ {
 		record, err := s.playOn(ctx, l, p, choose())
-		final := err == nil || errors.Is(err, errSeen) || errors.Is(err, ErrCannot) && try >= sureTries
+		unrehearsed := errors.As(err, new(rehearsalError)) && (try >= sureTries || errors.Is(err, ErrEndless))
+		final := err == nil || errors.Is(err, errSeen) || errors.Is(err, ErrCannot) && try >= sureTries || unrehearsed
 		if final && record.spoiled == "" || ctx.Err() != nil {
 			return record, err
 		}
@@ -258,7 +268,7 @@ func (s *Stage) playOn(ctx context.Context, l *lane, p Plan, choose Chooser) (Re
 		return Record{}, err
 	}
 	if err := s.rehearse(ctx, l, of); err != nil {
-		return Record{}, err
+		return Record{}, rehearsalError{err}
 	}
 	if err := l.prepare(p); err != nil {
 		return Record{}, err
@@ -338,7 +348,13 @@ func (s *Stage) rehearse(ctx context.Context, l *lane, by strategy.Description) 
 		l.rehearsed[this] = true
 		rehearsing.Go(func() error { return s.rehearseAt(ctx, shop, by) })
 	}
-	return rehearsing.Wait()
+	err := rehearsing.Wait()
+	if err != nil {
+		for _, shop := range l.Shops {
+			delete(l.rehearsed, rehearsal{shop.PID(), by.Name})
+		}
+	}
+	return err
 }
 
 func (s *Stage) rehearseAt(ctx context.Context, shop *rig.TestbedShop, by strategy.Description) error {
@@ -347,9 +363,15 @@ func (s *Stage) rehearseAt(ctx context.Context, shop *rig.TestbedShop, by strate
 		return err
 	}
 	ids := []string{fmt.Sprintf("rehearsal-%d-1", item), fmt.Sprintf("rehearsal-%d-2", item)}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var sent atomic.Int64
 	defer s.seat.follow(item, ids, func(r heldReport) {
 		if r.Hold == 0 {
 			return
+		}
+		if sent.Add(1) == maxRehearsal {
+			cancel(fmt.Errorf("%s: two sales by %s have sent %d requests: %w", shop.Name, by.Name, maxRehearsal, ErrEndless))
 		}
 		s.mu.Lock()
 		if _, known := s.first[by.Name]; !known {
@@ -362,6 +384,9 @@ func (s *Stage) rehearseAt(ctx context.Context, shop *rig.TestbedShop, by strate
 	go func() { second <- s.buy(ctx, shop.URL, item, by.Name, ids[1]) }()
 	answer := s.buy(ctx, shop.URL, item, by.Name, ids[0])
 	<-second
+	if cause := context.Cause(ctx); errors.Is(cause, ErrEndless) {
+		return cause
+	}
 	if answer != string(load.Sold) {
 		return fmt.Errorf("%s: a sale by %s before the first run was answered with %s", shop.Name, by.Name, answer)
 	}
@@ -370,6 +395,9 @@ func (s *Stage) rehearseAt(ctx context.Context, shop *rig.TestbedShop, by strate
 
 // rehearsalPace makes the sales of a rehearsal so slow that one of them meets the other.
 const rehearsalPace = 2 * time.Millisecond
+
+// maxRehearsal bounds the requests of a rehearsal: a lock that polls sends some hundreds.
+const maxRehearsal = 2000
 
 func (s *Stage) firstStep(of string) firstStep {
 	s.mu.Lock()

@@ -59,7 +59,7 @@ func TestStage(t *testing.T) {
 	})
 	t.Run("two plain sales without pruning", func(t *testing.T) {
 		found, err := Explore(t.Context(), s, Search{Plan: Plan{Strategy: "none", Customers: 2, Everything: true}, Unpruned: true}, nil)
-		if err != nil || found.Runs != 24 || found.outcomes["oversold no-lock"] == 0 || found.outcomes["held "] == 0 {
+		if err != nil || found.Runs != 24 || found.outcomes["oversold no-lock 1→0 1→0"] == 0 || found.outcomes["held  1→0"] == 0 {
 			t.Errorf("%d runs, %v, %v, want 24", found.Runs, found.outcomes, err)
 		}
 	})

@@ -21,7 +21,7 @@ type Account struct {
 	Doubtful    int   // customers who got no clear answer at first
 	Refused     int   // customers with an answer that nothing was sold
 	Oversold    int64 // units beyond the stock
-	LostUpdates int64 // units sold that are not taken off the stock
+	LostUpdates int64 // units sold that are not taken off the stock, or the other way round
 
 	Initial, Restocked, Corrected, Cancelled, Sold, Left int64 // units; those sold are in orders that stand
 
@@ -54,7 +54,7 @@ func (s *soak) audit(ctx context.Context, r *Report) error {
 				return err
 			}
 			a.Oversold += counted.Oversold
-			a.LostUpdates += counted.LostUpdates
+			a.LostUpdates += max(counted.LostUpdates, -counted.LostUpdates) // those of two items must not cancel out
 			a.Initial += counted.InitialStock
 			a.Restocked += counted.Restocked
 			a.Corrected += counted.Corrected

@@ -20,7 +20,8 @@ type purchase struct {
 	lane     int
 	item     audit.Run
 	tries    int
-	doubtful bool // a try may have sold: only a 201 or sold out ends it
+	doubtful bool      // a try may have sold, or may still sell
+	doubted  time.Time // when the last such try was given up
 	outcome  load.Outcome
 	order    uint64   // the id in the 201
 	publicID string   // the public one
@@ -183,19 +184,21 @@ func (c *customers) conclude(p *purchase, a load.Answer) {
 		}
 		p.outcome, p.order, p.publicID, p.replayed = load.Sold, order.ID, order.PublicID, a.Replayed()
 	case load.SoldOut:
-		p.outcome = load.SoldOut
 		c.lanes[p.lane].shelf.soldOut(p.item)
+		if !p.doubtful || time.Since(p.doubted) > underWay {
+			p.outcome = load.SoldOut
+		}
 	case load.Refused:
 		c.down[p.shop] = time.Now().Add(refusedPause)
 	case load.Unknown:
-		p.doubtful = true
+		p.doubtful, p.doubted = true, time.Now()
 	case load.Busy, load.Conflict, load.Lost, load.Fenced:
 		c.busy++
 		if !p.doubtful {
 			p.outcome = a.Outcome // the shop says that nothing was sold: the audit compares that with the orders
 		}
 	default:
-		p.doubtful = true
+		p.doubtful, p.doubted = true, time.Now()
 		c.failures = append(c.failures, fmt.Sprintf("%s: an unexpected answer: %d %s", p.key, a.Status, a.Body))
 	}
 }

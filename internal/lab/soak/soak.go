@@ -52,6 +52,11 @@ const (
 	patience = 5 * time.Second // of a customer, with one request
 	warmUp   = 3 * time.Second // before anything is measured or injected
 	settling = 3 * time.Minute // for outcomes that are still unknown at the end
+
+	// underWay is longer than a shop goes on with a request that its customer has given up, also where
+	// the shop is stopped meanwhile. A repeat that finds the item sold out says nothing before: units
+	// can come back, and the first request can take one.
+	underWay = 20 * time.Second
 )
 
 // soak is one run.

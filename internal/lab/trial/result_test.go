@@ -20,7 +20,7 @@ func TestCountsAndLatencies(t *testing.T) {
 		return &hit{scheduled: at(scheduled), Answer: load.Answer{Sent: at(sent), Latency: time.Duration(took) * time.Millisecond,
 			Status: status, Outcome: outcome, Err: err}}
 	}
-	a := &attack{begun: begun, usage: &usage{}}
+	a := &attack{begun: begun, customers: &customers{}, usage: &usage{}}
 	a.customers.hits = []*hit{
 		request(2, 5, 20, 201, load.Sold, nil),
 		request(0, 0, 10, 201, load.Sold, nil),

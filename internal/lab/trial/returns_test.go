@@ -22,7 +22,7 @@ func TestAShopThatRestartsIsSeenByItsReadiness(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	a := &attack{bench: Bench{Shops: []Shop{{URL: server.URL}}}}
+	a := &attack{customers: &customers{}, bench: Bench{Shops: []Shop{{URL: server.URL}}}}
 	a.returns = newReturns(t.Context(), a)
 	died := &hit{Answer: load.Answer{Err: io.EOF}}
 	a.returns.watch(died)

@@ -14,7 +14,7 @@ func TestStepsFindTheKnee(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &attack{begun: time.Now(), o: Options{Shape: shape}}
+	a := &attack{begun: time.Now(), customers: &customers{}, o: Options{Shape: shape}}
 	free := a.begun
 	requests, _ := shape.Total()
 	for n := range requests {
@@ -44,7 +44,7 @@ func TestStepsFindTheKnee(t *testing.T) {
 
 func TestWithoutATraceALongRequestMayHaveStalled(t *testing.T) {
 	long := &hit{Answer: load.Answer{Outcome: load.Sold, Status: http.StatusCreated, Latency: 600 * time.Millisecond}}
-	a := &attack{}
+	a := &attack{customers: &customers{}}
 	a.o.Lease = 500 * time.Millisecond
 	a.customers.hits = []*hit{long}
 	if a.maybeStalled() == "" {

@@ -48,6 +48,8 @@ func judge(r *Result, a *attack) verdict {
 		return verdict{kind: scenario.Oversold}
 	case r.AnswersWithoutOrder > 0:
 		return verdict{kind: scenario.Lied}
+	case r.LostUpdates != 0:
+		return verdict{kind: scenario.Unbalanced}
 	case r.Remaining > 0 && a.stuck == nil && endsSoldOut(a.customers.hits):
 		return verdict{kind: scenario.Left}
 	case a.stuck != nil && a.deserted() != nil:

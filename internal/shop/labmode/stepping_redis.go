@@ -32,7 +32,7 @@ func (h redisSteps) DialHook(next redis.DialHook) redis.DialHook {
 func (h redisSteps) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		name := strings.ToLower(cmd.Name())
-		if opensConnection[name] {
+		if opensConnection[name] || isCancelled(ctx) {
 			return next(ctx, cmd)
 		}
 		if name == "eval" && len(cmd.Args()) > 1 {
@@ -41,6 +41,9 @@ func (h redisSteps) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		r := request{server: h.server, name: name, text: redisText(cmd.Args())}
 		if name == "evalsha" || name == "fcall" {
 			r.name, r.background = h.scriptStep(ctx, fmt.Sprint(cmd.Args()[1]))
+		}
+		if name == "pexpire" || name == "expire" {
+			r.background = inSection(ctx)
 		}
 		number, order := h.wait(ctx, r)
 		sending, cancel := ctx, context.CancelFunc(func() {})
@@ -135,24 +138,40 @@ func (s *Stepper) scriptStep(ctx context.Context, sha string) (name string, back
 	if name, ok := s.names[sha]; ok {
 		return name, false
 	}
-	switch of.now() {
-	case "":
+	switch {
+	case inSection(ctx):
+		return "renew", true
+	case of.now() == "":
 		return "acquire", false
-	case sale.Releasing, sale.Released:
-		return "release", false
 	}
-	return "renew", true
+	return "release", false
+}
+
+// inSection says whether a sale has its lock and does not release it yet. A command that sets an
+// expiry is a renewal then.
+func inSection(ctx context.Context) bool {
+	of, _ := ctx.Value(stepKey{}).(*stepped)
+	if of == nil {
+		return false
+	}
+	switch of.now() {
+	case sale.Acquired, sale.Read, sale.Write, sale.Written:
+		return true
+	}
+	return false
 }
 
 // lateStart is a context whose deadline is as far away as it was when the request was made: the
 // time for which the scheduler held it does not count.
 func lateStart(ctx context.Context, now time.Time) (context.Context, context.CancelFunc) {
-	deadline, ok := ctx.Deadline()
-	if cancelled := ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded); !ok || deadline.After(now) || cancelled {
+	if deadline, ok := ctx.Deadline(); !ok || deadline.After(now) || isCancelled(ctx) {
 		return ctx, func() {}
 	}
 	return context.WithTimeout(context.WithoutCancel(ctx), lateTimeout)
 }
+
+// isCancelled says whether the client will not send a request at all.
+func isCancelled(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
 // lateTimeout bounds a request whose own time was over while it was held.
 const lateTimeout = time.Second

@@ -9,6 +9,9 @@ import {notice, verdictChip} from './verdict.js';
 // The outcomes of requests, in the order in which they are drawn.
 const kinds = ['sold', 'sold_out', 'busy', 'fenced', 'lost', 'conflict', 'refused', 'unknown', 'error'];
 
+// pageEnd is how the file of a page ends that describes a strategy or a scenario.
+const pageEnd = () => language() === 'zh' ? '.zh-CN.md' : '.md';
+
 // cellView shows one cell: before it runs, while it runs, and when it has ended.
 export function cellView(body, [strategyName, scenarioName]) {
   const s = store.catalog.strategies.find(s => s.name === strategyName), c = store.catalog.scenarios.find(c => c.name === scenarioName);
@@ -128,8 +131,8 @@ function endedView(content, of, s, c, run, predict, guesses) {
           h('button', {type: 'button', id: 'again', disabled: !mayDrive(), onclick: () => run(of.seed)}, '↻ ', t('run.again', {seed: of.seed})),
           h('button', {type: 'button', id: 'reseed', disabled: !mayDrive(), onclick: () => run(of.seed + 1)}, '↻ ', t('run.reseed', {seed: of.seed + 1})),
           !s.not_stepped && h('a', {class: 'button', href: `#/step/${s.name}/2`}, t('step.it')),
-          h('a', {class: 'button', href: `docs/strategies/${s.name}.md`, target: '_blank', rel: 'noopener'}, t('page.of', {name: s.name})),
-          h('a', {class: 'button', href: `docs/scenarios/${c.name}.md`, target: '_blank', rel: 'noopener'}, t('page.of', {name: c.name})))),
+          h('a', {class: 'button', href: `docs/strategies/${s.name}${pageEnd()}`, target: '_blank', rel: 'noopener'}, t('page.of', {name: s.name})),
+          h('a', {class: 'button', href: `docs/scenarios/${c.name}${pageEnd()}`, target: '_blank', rel: 'noopener'}, t('page.of', {name: c.name})))),
       d.whole && h('section', {}, h('h2', {}, t('drawing.title')), markup('scroll walk', d.whole), d.close_up && [h('h3', {}, t('drawing.closer')), markup('scroll walk', d.close_up)]),
       replay ? h('section', {}, h('h2', {}, t('replay.title')), h('p', {class: 'soft'}, t('replay.lead')), replay.element) : d.verdict !== 'skipped' && h('p', {class: 'soft'}, t('replay.gone')),
       n.requests > 0 && h('section', {}, h('h2', {}, t('numbers')), h('dl', {class: 'facts'}, facts.filter(([, v]) => v !== undefined && v !== null).map(([name, v]) => h('div', {}, h('dt', {}, t(name)), h('dd', {id: 'fact-' + name.replace('.', '-')}, String(v))))),

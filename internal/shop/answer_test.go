@@ -1,0 +1,114 @@
+package shop
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestSlowReadersHoldNoPlaces has more connections than there are places ask for more than their
+// buffers hold, and read nothing. Others are served meanwhile. Each connection is closed when its
+// answer was not read in time.
+func TestSlowReadersHoldNoPlaces(t *testing.T) {
+	const places, readers = 3, 12
+	s := open(t, func(c *Config) { c.MaxInFlight = places })
+	for range 500 {
+		if _, err := s.store.CreateItem(t.Context(), strings.Repeat("x", 100), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	item := s.item(100)
+	blocked := func() int { return strings.Count(goroutines(), "boundedWriter).Write") }
+	var slow []net.Conn
+	for len(slow) < readers {
+		conn := s.dial()
+		if err := conn.(*net.TCPConn).SetReadBuffer(2 << 10); err != nil {
+			t.Fatal(err)
+		}
+		slow = append(slow, conn)
+		// The buffers may hold one answer, and not a hundred.
+		if _, err := io.WriteString(conn, strings.Repeat("GET /api/v1/items?limit=500 HTTP/1.1\r\nHost: shop\r\n\r\n", 100)); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, "an answer to wait for its reader", func() bool { return blocked() == len(slow) })
+	}
+	began := time.Now()
+	if taken := s.inFlight.Load(); taken != 0 {
+		t.Errorf("%d places are taken while nothing but answers is written", taken)
+	}
+	for range 10 {
+		if got := s.buy(item); got.status != http.StatusCreated {
+			t.Errorf("a sale among slow readers: %d %s", got.status, got.body)
+		}
+		if got := s.get("/api/v1/items?limit=500"); got.status != http.StatusOK {
+			t.Errorf("a look among slow readers: %d %s", got.status, got.body)
+		}
+	}
+	waitFor(t, "the shop to give up its answers", func() bool { return blocked() == 0 })
+	if took := time.Since(began); took < answerTimeout/2 || took > answerTimeout+5*time.Second {
+		t.Errorf("the slow readers were kept for %s, want %s", took, answerTimeout)
+	}
+	for _, conn := range slow {
+		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error("a slow reader's connection was not closed")
+		}
+	}
+}
+
+// TestAnAnswerHasItsWholeTime orders on connections whose last answer, or whose request, is older than
+// an answer may take: neither takes time away from what the shop writes.
+func TestAnAnswerHasItsWholeTime(t *testing.T) {
+	s := open(t, func(c *Config) { c.Deps.Wait = time.Minute })
+	item := s.item(4)
+	const late = answerTimeout + time.Second
+	var ordering sync.WaitGroup
+	for name, slow := range map[string]struct{ pause, sale time.Duration }{"an idle connection": {pause: late}, "a slow sale": {sale: late}} {
+		conn := s.dial()
+		_ = conn.SetReadDeadline(time.Now().Add(4 * late))
+		answers := bufio.NewReader(conn)
+		next := func() (status int) {
+			if response, err := http.ReadResponse(answers, nil); err == nil {
+				_, _ = io.Copy(io.Discard, response.Body)
+				status = response.StatusCode
+			}
+			return status
+		}
+		order := func(sleep time.Duration) {
+			fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n%s: read %s\r\nContent-Length: 14\r\n\r\n",
+				ordersPath(item), sleepHeader, sleep)
+			if status := next(); status != http.StatusContinue {
+				t.Errorf("%s: answered %d before the body was sent, want 100", name, status)
+			}
+			fmt.Fprint(conn, `{"quantity":1}`)
+			if status := next(); status != http.StatusCreated {
+				t.Errorf("%s: answered %d, want 201", name, status)
+			}
+		}
+		ordering.Go(func() {
+			order(0)
+			time.Sleep(slow.pause)
+			order(slow.sale)
+		})
+	}
+	ordering.Wait()
+}
+
+// dial opens a connection to the public listener, which ends with the test.
+func (r *running) dial() net.Conn {
+	r.t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}

@@ -1,0 +1,70 @@
+#!/bin/sh
+# Runs the lock's tests that a server can make fail on three servers: the redis-server of the PATH,
+# and Redis 8 and Valkey 9 from Debian unstable, which are unpacked below out/servers and not
+# installed. That takes apt-get and dpkg, and no rights.
+#
+#   scripts/lock-on.sh                                   all three
+#   scripts/lock-on.sh /opt/valkey/bin/valkey-server     one
+#   TESTS=TestCluster scripts/lock-on.sh                 some of the tests
+set -eu
+cd "$(dirname "$0")/.."
+
+# Standalone, in planned and other failovers, on a Cluster whose slots are moved, behind an endpoint
+# that splits reads, out of memory, without rights, silent; and single requests in any order.
+TESTS=${TESTS:-'Cluster|Slot|Moving|Failover|Replica|Pattern|Sentinel|StaysBehind|Tokens|Waiter|Push|Subscri|DataLoss|DeadHolder|Killed|Transient|LostAnswer|Silent|Silence|Eviction|WantOfMemory|MarksOf|OneLockUnder|OptionsThat|Patience|AcquireReturns|Panics|Forgotten|Outage|HeldCompares|OneHolder|FirstCome|NotALock|Random|StoreIsLike|Attempt|Shortcuts|Heartbeat|Requests'}
+
+unpack() { # unpack: Debian's servers, and the libraries that they were built with
+	to=$PWD/out/servers
+	if [ -e "$to/done" ]; then return; fi
+	for program in apt-get dpkg; do
+		if ! command -v $program >/dev/null; then
+			echo "lock-on.sh: no $program to get Redis 8 and Valkey 9 with: name a server, as in make lock-on SERVER=/opt/valkey/bin/valkey-server" >&2
+			exit 1
+		fi
+	done
+	echo "lock-on.sh: downloading Redis 8 and Valkey 9 from Debian unstable" >&2
+	rm -rf "$to"
+	mkdir -p "$to/lists/partial" "$to/archives/partial" "$to/root"
+	: >"$to/status"
+	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian sid main" >"$to/sources.list"
+	set -- -q -o Dir::Etc::SourceList="$to/sources.list" -o Dir::Etc::SourceParts=- -o Dir::State="$to" -o Dir::State::Lists="$to/lists" \
+		-o Dir::State::Status="$to/status" -o Dir::Cache="$to" -o Dir::Cache::Archives="$to/archives" -o APT::Sandbox::User= -o Acquire::Languages=none
+	apt-get "$@" update >&2
+	apt-get "$@" -y --no-install-recommends --download-only -o Debug::NoLocking=1 install redis-server valkey-server >&2
+	for package in "$to"/archives/*.deb; do dpkg -x "$package" "$to/root"; done
+	lib=$(dirname "$(find "$to/root" -name 'libc.so.6' | head -n 1)")
+	for name in redis valkey; do
+		mkdir -p "$to/$name"
+		cat >"$to/$name/redis-server" <<END
+#!/bin/sh
+exec $lib/ld-linux-*.so.* --library-path $lib --argv0 redis-server $to/root/usr/bin/$name-check-rdb "\$@"
+END
+		chmod 755 "$to/$name/redis-server"
+	done
+	rm -rf "$to/archives" "$to/lists" "$to"/*.bin
+	touch "$to/done"
+}
+
+try() { # try FOLDER: runs the tests on its redis-server
+	version=$(PATH="$1:$PATH" redis-server --version)
+	echo "== $version"
+	PATH="$1:$PATH" ${GO:-go} test -count=1 -timeout 20m -run "$TESTS" ./internal/redislock/... || failed="$failed
+$version"
+}
+
+failed=''
+if [ $# -gt 0 ]; then
+	link=$(mktemp -d)
+	trap 'rm -rf "$link"' EXIT
+	ln -s "$(realpath "$1")" "$link/redis-server"
+	try "$link"
+else
+	unpack
+	try /nonexistent # what the PATH has
+	try "$PWD/out/servers/redis"
+	try "$PWD/out/servers/valkey"
+fi
+if [ -n "$failed" ]; then
+	echo "lock-on.sh: failed on:$failed" >&2
+	exit 1
+fi
