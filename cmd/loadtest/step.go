@@ -35,7 +35,7 @@ func (*stepCommand) Help() string {
 	b.WriteString("\nExamples:\n\n" +
 		"    loadtest step none A.select B.select\n" +
 		"    loadtest step set-ex-nx A.set A.select wait B.set B.select --draw\n" +
-		"    loadtest step reentrant A.acquire A.select pause:A B.acquire B.acquire2 --transcript\n")
+		"    loadtest step reentrant A.acquire A.select pause:A B.acquire --transcript\n")
 	return b.String()
 }
 

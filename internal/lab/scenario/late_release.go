@@ -20,7 +20,7 @@ var lateRelease = Scenario{
 // into the section of another sale, and not between two sections.
 func lateAt(p sale.Point) func(*rand.Rand, time.Duration) Plan {
 	return func(rng *rand.Rand, lease time.Duration) Plan {
-		late := schedule(rng, 5, 2, func() Injection {
+		late := schedule(rng, 7, 2, func() Injection {
 			// Just past the lease: by then the next holder has read the stock and is at work.
 			d := lease*51/50 + time.Duration(rng.Int64N(int64(lease/25)))
 			return Injection{Fault: labmode.Fault{Point: p, Action: labmode.Sleep, For: d}}
