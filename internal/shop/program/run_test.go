@@ -161,7 +161,7 @@ func TestTheDeploymentsNameSettingsThatThereAre(t *testing.T) {
 	_, help, _ := command(t.Context(), "--help")
 	setting := regexp.MustCompile(`\bSHOP_[A-Z_]+\b`)
 	for _, file := range []string{"docker-compose.production.yml", "deploy/kubernetes/shop.yaml", "Dockerfile"} {
-		text, err := os.ReadFile("../../" + file)
+		text, err := os.ReadFile("../../../" + file)
 		if err != nil {
 			t.Fatal(err)
 		}
