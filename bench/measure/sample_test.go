@@ -40,10 +40,10 @@ func TestMergeAddsUpAllProcesses(t *testing.T) {
 	for _, wait := range []*float64{&got.WaitP50, &got.WaitP99, &got.WaitMax} {
 		*wait = math.Round(*wait) // the histogram keeps three digits
 	}
-	if !math.IsNaN(got.Pair) || !math.IsNaN(got.OfRaw) {
-		t.Errorf("a lock that was not taken in turn with another took %g µs, %g of the other", got.Pair, got.OfRaw)
+	if !math.IsNaN(got.Pair) || !math.IsNaN(got.OfRaw) || !math.IsNaN(got.RoundTrip) {
+		t.Errorf("a lock that was not taken in turn with another took %g µs, %g of the other; a round trip that was not measured %g µs", got.Pair, got.OfRaw, got.RoundTrip)
 	}
-	got.Pair, got.OfRaw = 0, 0
+	got.Pair, got.OfRaw, got.RoundTrip = 0, 0, 0
 	if got != want {
 		t.Errorf("merged\n%+v, want\n%+v", got, want)
 	}
