@@ -149,10 +149,6 @@ func (c *Checker) failed(ctx context.Context, err error) (Verdict, error) {
 // rehearsal is what a stage says of a first sale that was not answered as sold.
 const rehearsal = "before the first run was answered with "
 
-// shrinkTries is how often a schedule is played again until it fails a second time. Work that the code
-// leaves in the background is not held at a step, and may be done before the event or after it.
-const shrinkTries = 5
-
 // decisive returns the shortest schedule that fails for a cause that the exercise asks about, seen
 // twice. It is nil where there is none. It is an error where each was seen once only: nothing is known
 // then.
@@ -162,16 +158,12 @@ func decisive(ctx context.Context, stage *schedule.Stage, s Search, found schedu
 		if slices.Contains(s.Allowed, r.Outcome.Cause) {
 			continue
 		}
-		var err error
-		for range shrinkTries {
-			again, failed := stage.Shrink(ctx, r)
-			if failed == nil {
-				return &again, nil
-			}
-			if ctx.Err() != nil {
-				return nil, context.Cause(ctx)
-			}
-			err = failed
+		again, err := stage.Shrink(ctx, r)
+		if err == nil {
+			return &again, nil
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
 		}
 		once = fmt.Errorf("a schedule failed (%s) and could not be repeated: check again: %w", r.Outcome.Cause, err)
 	}
