@@ -61,7 +61,8 @@ type person struct {
 
 	row       rowLock // of its transaction
 	lose, cut bool
-	written   bool // something of its sale is committed
+	ordered   bool // its open transaction has inserted an order
+	written   bool // its order is committed
 	answer    string
 }
 

@@ -185,12 +185,13 @@ func (r *run) done(p *person, report heldReport) {
 	switch {
 	case report.Name == "commit" || report.Name == "rollback":
 		if p.row != noRow && report.Name == "commit" {
-			p.written = true
+			p.written = p.written || p.ordered
 			r.version++
 			r.wrote[p.customer] = r.version
 		}
-		p.row = noRow
+		p.row, p.ordered = noRow, false
 	case e.Request.Tx && !failed:
+		p.ordered = p.ordered || e.Request.rowLock() == sharedRow
 		p.row = max(p.row, e.Request.rowLock())
 	}
 	p.flying = -1
