@@ -27,7 +27,13 @@ type seat struct {
 type heldReport struct {
 	labmode.StepReport
 	shop string
-	from *json.Encoder
+	from *orders
+}
+
+// orders is the way to one shop. A run and the rehearsal's timers write to it at once.
+type orders struct {
+	mu sync.Mutex
+	to *json.Encoder
 }
 
 func openSeat() (*seat, error) {
@@ -80,7 +86,7 @@ func (s *seat) read(conn net.Conn) {
 		s.mu.Unlock()
 		conn.Close()
 	}()
-	in, out := json.NewDecoder(conn), json.NewEncoder(conn)
+	in, out := json.NewDecoder(conn), &orders{to: json.NewEncoder(conn)}
 	var shop string
 	for {
 		var r labmode.StepReport
@@ -117,7 +123,11 @@ func (s *seat) pass(r heldReport) {
 }
 
 // release lets the request go. A shop that has ended needs no answer.
-func (r heldReport) release(lose bool) { _ = r.from.Encode(labmode.StepOrder{Go: r.Hold, Lose: lose}) }
+func (r heldReport) release(lose bool) {
+	r.from.mu.Lock()
+	defer r.from.mu.Unlock()
+	_ = r.from.to.Encode(labmode.StepOrder{Go: r.Hold, Lose: lose})
+}
 
 // follow has reports on these sales, and on the item, passed to the function.
 func (s *seat) follow(item uint64, sales []string, to func(heldReport)) (unfollow func()) {
