@@ -38,11 +38,16 @@ type Work interface {
 }
 
 // All lists the sections.
-var All = []Section{redisSection, mysqlSection, sleepSection, emptySection}
+var All = []Section{redisSection, mysqlSection, sleepSection, longSection, emptySection}
 
 var sleepSection = Section{
 	Name: "sleep", Doc: "1 ms of sleep",
 	Open: func(Config) (Work, error) { return pause(time.Millisecond), nil },
+}
+
+var longSection = Section{
+	Name: "sleep-10ms", Doc: "10 ms of sleep",
+	Open: func(Config) (Work, error) { return pause(10 * time.Millisecond), nil },
 }
 
 var emptySection = Section{

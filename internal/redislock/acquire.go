@@ -164,8 +164,7 @@ func (l *Locker) await(n *lock, w *waiter) (context.Context, *Lease, error) {
 func (l *Locker) tell(w *waiter, r result) (context.Context, *Lease, error) {
 	if r.err != nil {
 		raise(r.err)
-		over := w.ctx.Err() != nil || l.now() >= w.until
-		if over && !errors.Is(r.err, ErrNotAcquired) {
+		if (w.ctx.Err() != nil || l.now() >= w.until) && !errors.Is(r.err, ErrNotAcquired) {
 			r.err = notAcquired(w.key, context.Cause(w.ctx), r.err)
 		}
 		return nil, nil, r.err

@@ -188,8 +188,8 @@ func (h *hold) of(name string) *hold {
 }
 
 // newHold is called with Locker.mu.
-func newHold(l *Locker, n *lock, w *waiter) *hold {
-	h := &hold{locker: l, lock: n, parent: w.ctx, attempt: n.attempt, lease: n.lease, fence: n.token(), begun: l.now(), outer: w.outer, key: w.key, entries: 1}
+func newHold(l *Locker, n *lock, w *waiter, from Handoff) *hold {
+	h := &hold{locker: l, lock: n, parent: w.ctx, attempt: n.attempt, lease: n.lease, fence: n.token(), begun: l.now(), outer: w.outer, key: w.key, from: from, entries: 1}
 	h.first.key, h.first.hold, h.hold = w.key, h, h
 	h.deadline.Store(int64(n.deadline))
 	if w.outer == nil {

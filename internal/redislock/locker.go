@@ -32,6 +32,7 @@ type Locker struct {
 	events       []func()      // calls of hooks, for unlock
 	subscription *subscription // nil before the first wait
 	cleaner      cleaner
+	paced        instant // when the last renewal was sent, or is to be
 
 	eviction sync.Once // asks whether Redis evicts
 }
@@ -253,8 +254,7 @@ func (l *Locker) serveLocked(n *lock, from Handoff) bool {
 	if w == nil {
 		return false
 	}
-	n.hold = newHold(l, n, w)
-	n.hold.from = from
+	n.hold = newHold(l, n, w, from)
 	n.endBy(n.hold.begun + l.opts.MaxHold)
 	n.dismissLocked(w, result{hold: n.hold})
 	return true

@@ -1,8 +1,14 @@
 package redislock
 
 import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // TestWantOfMemoryCostsNoHold: a server without memory refuses to note that somebody waits, and
@@ -31,5 +37,89 @@ func TestWantOfMemoryCostsNoHold(t *testing.T) {
 	}
 	if r, err := s.renew(t.Context(), mine, 1); err != nil || r.kind != replyHeld {
 		t.Errorf("renewal = %+v, %v, want it held", r, err)
+	}
+}
+
+// TestNamesLeaveNothing: what Redis keeps of a lock that nobody wants any more is gone after its
+// lease or a minute, whichever is longer, however many names were used.
+func TestNamesLeaveNothing(t *testing.T) {
+	redisServer, err := startServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(redisServer.stop)
+	client, _ := newClient(t, redisServer.addr)
+	used := func() int {
+		n, err := strconv.Atoi(client.InfoMap(t.Context(), "memory").Item("Memory", "used_memory"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for name, c := range map[string]struct{ lease, kept time.Duration }{
+		"a short lease": {5 * time.Second, time.Minute},
+		"a long one":    {5 * time.Minute, 5 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, _ := newLockerAt(t, redisServer.addr, Options{Lease: c.lease})
+			const names = 5000
+			useAll := func() {
+				var all sync.WaitGroup
+				for i := range 16 {
+					all.Go(func() {
+						p := newPeer(client, c.lease)
+						for i := i; i < names; i += 16 {
+							n := lockOn(fmt.Sprint("name", i))
+							_, lease := acquire(t, l, within(t), n.name)
+							if i%10 == 0 { // somebody waits, and gives up
+								if r, err := p.acquire(t.Context(), n, 1, true, 0); err != nil || r.kind != replyWaiting {
+									t.Errorf("acquire = %+v, %v, want it to wait", r, err)
+								}
+								if err := p.cancel(t.Context(), n, 1); err != nil {
+									t.Error(err)
+								}
+							}
+							release(t, lease)
+						}
+					})
+				}
+				all.Wait()
+			}
+			useAll() // connections and scripts take memory, too
+			client.FlushAll(t.Context())
+			before := used()
+			useAll()
+			t.Logf("%d bytes a name", (used()-before)/names)
+			if n := client.DBSize(t.Context()).Val(); n != names+names/10 {
+				t.Errorf("%d keys for %d names, want the epoch of each, and the mark of a cancelled attempt of one in ten", n, names)
+			}
+			for _, key := range client.Keys(t.Context(), "*").Val() {
+				left := client.PTTL(t.Context(), key).Val()
+				if left > c.kept || left < c.kept-30*time.Second || strings.HasSuffix(key, ":lock") {
+					t.Fatalf("%s is kept for %s, want the epoch and the marks only, for %s", key, left, c.kept)
+				}
+			}
+			letPass(t, client, c.kept)
+			if n := client.DBSize(t.Context()).Val(); n != 0 {
+				t.Errorf("%d keys are left after %s", n, c.kept)
+			}
+			eventually(t, "Redis has its memory back", func() bool { return used()-before < 10*names })
+		})
+	}
+}
+
+// letPass has the keys of a server expire as if so much time had passed.
+func letPass(t *testing.T, client *redis.Client, d time.Duration) {
+	t.Helper()
+	_, err := client.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+		for _, key := range client.Keys(t.Context(), "*").Val() {
+			if left := client.PTTL(t.Context(), key).Val(); left > 0 {
+				p.PExpire(t.Context(), key, left-d)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -105,6 +106,40 @@ func TestWaitersShareATimeout(t *testing.T) {
 	if took := time.Since(begun); took > 3*timeout { // the first request, and one for those who came after it
 		t.Errorf("six waiters failed within %s, want within two timeouts of %s", took, timeout)
 	}
+}
+
+// TestOtherErrorsAreTheAskersOwn: those who wait beside it ask anew.
+func TestOtherErrorsAreTheAskersOwn(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		answered := make(chan struct{})
+		var asked atomic.Int64
+		f.answers(acquireScript, func(context.Context) (any, error) {
+			if asked.Add(1) == 1 {
+				<-answered
+				return nil, errDown
+			}
+			return heldReply, nil
+		})
+		l.subscription = &subscription{close: func() {}, since: l.now() + time.Hour}
+		var failures atomic.Int64
+		var all sync.WaitGroup
+		for range 6 {
+			all.Go(func() {
+				_, lease, err := l.Acquire(t.Context(), "k")
+				if err != nil {
+					failures.Add(1)
+					return
+				}
+				release(t, lease)
+			})
+		}
+		synctest.Wait()
+		close(answered)
+		all.Wait()
+		if n := failures.Load(); n != 1 {
+			t.Errorf("%d of six callers failed with the error of one request", n)
+		}
+	})
 }
 
 // refuser answers the lock's requests with an error of Redis.
@@ -347,6 +382,29 @@ func TestOutageLeavesAsMuchAsItMay(t *testing.T) {
 			l.Close(t.Context())
 		})
 	}
+}
+
+// TestOutagesLeaveABoundedRest: what is to be ended in the background beyond so much is left to its
+// lease, and each of these has its turn no longer than that.
+func TestOutagesLeaveABoundedRest(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		f.answers(cancelScript, down)
+		l.mu.Lock()
+		for i := range uint64(2 * maxRemains) {
+			l.cleanLocked(newLock("k"), i+1)
+		}
+		left, workers := len(l.cleaner.attempts), l.cleaner.workers
+		l.unlock()
+		if left != maxRemains || workers != maxCleaners {
+			t.Errorf("%d attempts are remembered for %d workers, want %d and %d", left, workers, maxRemains, maxCleaners)
+		}
+		time.Sleep(2 * fakeLease)
+		l.mu.Lock()
+		defer l.unlock()
+		if left, workers := len(l.cleaner.attempts), l.cleaner.workers; left != 0 || workers != 0 {
+			t.Errorf("after two leases %d attempts are left, and %d workers", left, workers)
+		}
+	})
 }
 
 // TestNoRightToSubscribeIsSaid: and nobody goes on trying.

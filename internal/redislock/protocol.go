@@ -175,8 +175,7 @@ func (s server) channel() string { return "redislock:" + s.id }
 // arguments are those of a script: the lock's keys, the attempt, and what else the script's header
 // says. They are few, because each one takes time.
 func (s server) arguments(sc *script, n *lock, attempt uint64, more ...any) []any {
-	args := make([]any, 0, 6+len(more))
-	args = append(args, sc.keys)
+	args := append(make([]any, 0, 6+len(more)), sc.keys)
 	for _, key := range n.keys.all()[:sc.keys] {
 		args = append(args, key)
 	}

@@ -250,8 +250,7 @@ func (m *machine) nextLook(fixed bool) instant {
 		return m.due
 	case m.state != held:
 		return 0
-	}
-	if fixed {
+	case fixed:
 		return min(m.deadline, m.ends)
 	}
 	return min(m.deadline, m.ends, m.due)

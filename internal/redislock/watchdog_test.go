@@ -248,6 +248,47 @@ func TestWatchdogEndsWithItsLock(t *testing.T) {
 	})
 }
 
+// TestABurstOfRenewalsIsSpread: what falls due at once is not sent at once, and not put off for long.
+func TestABurstOfRenewalsIsSpread(t *testing.T) {
+	const locks = 1000
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		for k := range locks {
+			_, lease := acquire(t, l, t.Context(), fmt.Sprint("long", k))
+			defer release(t, lease)
+		}
+		begun := time.Now()
+		l.mu.Lock()
+		for _, n := range l.locks {
+			n.due = l.now()
+			l.scheduleLocked(n)
+		}
+		l.unlock()
+		time.Sleep(fakeLease / 24)
+		sent := f.requests(renewScript)
+		if len(sent) != locks {
+			t.Fatalf("%d renewals in a twenty-fourth of the lease, want %d", len(sent), locks)
+		}
+		for i := range sent {
+			if after := sent[i].at.Sub(begun); after != time.Duration(i)*pace {
+				t.Fatalf("renewal %d was sent after %s, want %s", i, after, time.Duration(i)*pace)
+			}
+		}
+	})
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		for k := range locks {
+			_, lease, err := l.AcquireWith(t.Context(), fmt.Sprint("short", k), AcquireOptions{Lease: minLease})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer release(t, lease)
+		}
+		time.Sleep(third(minLease) + minLease/24) // a third is the latest time at which one is due
+		if n := len(f.requests(renewScript)); n < locks {
+			t.Errorf("%d of %d renewals were sent in time", n, locks)
+		}
+	})
+}
+
 // TestCleanupOutlivesTheCallersContext has a caller give up on a request without an answer. The
 // attempt is cancelled under a context of its own, again and again, and for no longer than a lease.
 func TestCleanupOutlivesTheCallersContext(t *testing.T) {

@@ -367,7 +367,7 @@ func (d *drawing) intervention(e Entry) {
 func (d *drawing) shade(to *strings.Builder, s *span, until float64) {
 	last := s.lanes[len(s.lanes)-1]
 	top := s.lanes[0].Top
-	rect(to, "fault", s.from, top, until-s.from, last.Top+last.Height-top, strings.TrimSpace(s.shop+" "+s.what))
+	rect(to, "fault", s.from, top, until-s.from, last.Top+last.Height-top, strings.TrimPrefix(s.shop+" · "+s.what, " · "))
 }
 
 // stock notes what the row has, and how many units are sold.

@@ -52,6 +52,8 @@ type option struct {
 	Event    string `json:"event,omitempty"`
 }
 
+const busyWords = "cells run: ask again when they are done"
+
 // stage is opened by the first who asks. It is called by whoever has the machine.
 func (s *Server) openStage(ctx context.Context) (*schedule.Stage, error) {
 	if s.stage != nil {
@@ -82,7 +84,7 @@ func (s *Server) seated(w http.ResponseWriter, r *http.Request, patience time.Du
 	defer cancel()
 	release, err := s.machine(ctx)
 	if err != nil {
-		refuse(w, http.StatusServiceUnavailable, "busy", "cells run: ask again when they are done")
+		refuse(w, http.StatusServiceUnavailable, "busy", busyWords)
 		return
 	}
 	defer release()
@@ -151,23 +153,32 @@ func positionOn(ctx context.Context, stage *schedule.Stage, asked seatRequest, p
 type shortest struct {
 	Found    bool             `json:"found"`
 	Schedule string           `json:"schedule,omitempty"`
-	Outcome  schedule.Outcome `json:"outcome"`
 	Runs     int              `json:"runs"`     // orders that were tried
-	Complete bool             `json:"complete"` // all orders of the events that were tried
-	Events   []schedule.Event `json:"events"`   // that were tried, each by itself
+	Searched []schedule.Event `json:"searched"` // kinds of event of which every order was tried, the empty one for none
+	Left     []schedule.Event `json:"left"`     // kinds for which no time was left
+
+	best schedule.Record
 }
 
-// searched are the events of a search, one after another: nothing, and then what oversells most.
-var searched = []schedule.Event{"", schedule.Wait, schedule.Forget, schedule.Pause, schedule.Cut, schedule.Kill}
+// searched are the kinds of event of a search, one after another: none, and then what oversells most.
+var searched = []schedule.Event{"", schedule.Wait, schedule.Forget, schedule.Lose, schedule.Pause, schedule.Cut, schedule.Kill}
 
-// serveShortest tries every order of the steps, first without an event and then with each of them
-// once, until one oversells.
+// take keeps a schedule that oversells, if it is the shortest until now.
+func (s *shortest) take(r schedule.Record) {
+	if r.Outcome.Verdict == schedule.Oversold && (!s.Found || schedule.CompareLength(r, s.best) < 0) {
+		s.Found, s.Schedule, s.best = true, r.Listed, r
+	}
+}
+
+// serveShortest tries every order of the steps, first without an event and then with one of each
+// kind, and answers with the shortest schedule that oversells. One without an event is shorter than
+// all with one.
 func (s *Server) serveShortest(w http.ResponseWriter, r *http.Request) {
 	s.seated(w, r, searchPatience+seatPatience, func(ctx context.Context, stage *schedule.Stage, asked seatRequest, _ schedule.Schedule) (any, error) {
 		ctx, cancel := context.WithTimeoutCause(ctx, searchPatience, errSearched)
 		defer cancel()
-		var result shortest
-		for _, event := range searched {
+		result := shortest{Searched: []schedule.Event{}, Left: []schedule.Event{}}
+		for i, event := range searched {
 			survey := schedule.Survey{Strategy: asked.Strategy, Customers: asked.Customers}
 			if event != "" {
 				survey.Events = []schedule.Event{event}
@@ -177,31 +188,31 @@ func (s *Server) serveShortest(w http.ResponseWriter, r *http.Request) {
 			}
 			before := result.Runs
 			var found schedule.Found
-			err := survey.Run(ctx, stage, func(_ schedule.Result, done, _ int) { s.searching(asked, event, before+done) },
+			err := survey.Run(ctx, stage, func(_ schedule.Result, done, _ int) { s.searching(asked, event, before+done, result.Schedule) },
 				func(r schedule.Result) { found = r.Found })
 			if err != nil && ctx.Err() != nil {
+				result.Left = searched[i:]
 				return result, nil
 			}
 			if err != nil {
 				return nil, err
 			}
 			result.Runs += found.Runs
-			result.Events = append(result.Events, event)
+			result.Searched = append(result.Searched, event)
 			for _, record := range found.Shortest {
-				if record.Outcome.Verdict == schedule.Oversold {
-					result.Found, result.Schedule, result.Outcome = true, record.Listed, record.Outcome
-					return result, nil
-				}
+				result.take(record)
+			}
+			if event == "" && result.Found {
+				break
 			}
 		}
-		result.Complete = true
 		return result, nil
 	})
 }
 
 var errSearched = fmt.Errorf("the search took longer than %s", searchPatience)
 
-// searching tells how many orders were tried.
-func (s *Server) searching(asked seatRequest, event schedule.Event, runs int) {
-	s.feed.publish("searching", map[string]any{"strategy": asked.Strategy, "event": event, "runs": runs})
+// searching tells how many orders were tried, and the shortest that was found, empty for none.
+func (s *Server) searching(asked seatRequest, event schedule.Event, runs int, found string) {
+	s.feed.publish("searching", map[string]any{"strategy": asked.Strategy, "event": event, "runs": runs, "schedule": found})
 }

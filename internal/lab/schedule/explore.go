@@ -95,7 +95,7 @@ func Explore(ctx context.Context, player Player, s Search, progress func(done, l
 	for _, few := range e.found.candidates {
 		e.found.Shortest = append(e.found.Shortest, few[0])
 	}
-	slices.SortFunc(e.found.Shortest, func(a, b Record) int { return compareLength(a, b) })
+	slices.SortFunc(e.found.Shortest, CompareLength)
 	return e.found, nil
 }
 
@@ -171,7 +171,7 @@ func (e *exploration) keep(r Record) {
 	}
 	e.found.Bad++
 	few := e.found.candidates[r.Outcome.Cause]
-	at, _ := slices.BinarySearchFunc(few, r, compareLength)
+	at, _ := slices.BinarySearchFunc(few, r, CompareLength)
 	few = slices.Insert(few, at, r)
 	e.found.candidates[r.Outcome.Cause] = few[:min(len(few), maxCandidates)]
 }
@@ -187,8 +187,8 @@ func (o Outcome) kind() string {
 	return fmt.Sprintf("%s %s%s", o.Verdict, o.Cause, strings.Join(orders, ""))
 }
 
-// compareLength orders records by their events, then their switches, then the steps they list.
-func compareLength(a, b Record) int {
+// CompareLength orders records by their events, then their switches, then the steps they list.
+func CompareLength(a, b Record) int {
 	for _, of := range []func(Record) int{
 		func(r Record) int { return len(r.Schedule) - steps(r.Schedule) },
 		func(r Record) int { return changes(r.Schedule) },

@@ -186,7 +186,7 @@ func TestTheShortestOfTwo(t *testing.T) {
 		{"A.a wait B.b", "A.a wait B.b forget"},  // fewer events
 		{"A.a wait A.b B.b", "A.a B.b wait A.b"}, // an event is no change
 	} {
-		if compareLength(record(tt.shorter), record(tt.longer)) >= 0 {
+		if CompareLength(record(tt.shorter), record(tt.longer)) >= 0 {
 			t.Errorf("%q is not shorter than %q", tt.shorter, tt.longer)
 		}
 	}

@@ -59,7 +59,7 @@ func (s *Stage) confirm(ctx context.Context, found Found) (seen []Record, once [
 			return nil, nil, fmt.Errorf("%s: played once more: %w", r.Listed, err)
 		}
 	}
-	slices.SortFunc(seen, compareLength)
+	slices.SortFunc(seen, CompareLength)
 	return seen, once, nil
 }
 

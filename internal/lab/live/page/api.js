@@ -1,4 +1,4 @@
-import {t} from './words.js';
+import {said, t} from './words.js';
 
 // The token comes in the part of the link behind #, which no browser sends to any server.
 const inLink = location.hash.match(/^#token=([^&]+)$/);
@@ -19,12 +19,12 @@ export async function ask(method, url, body) {
   const answer = await response.json().catch(() => ({}));
   if (response.ok) return answer;
   if (response.status === 401) sessionStorage.removeItem('token');
-  throw Object.assign(new Error(response.status === 401 ? t('drive.how') : answer.detail || response.statusText), {problem: answer.problem});
+  throw Object.assign(new Error(response.status === 401 ? t('drive.how') : said(answer.detail) || response.statusText), {problem: answer.problem});
 }
 
 export async function get(url) {
   const response = await fetch(url).catch(() => { throw new Error(t('offline')); });
-  if (!response.ok) throw new Error((await response.json().catch(() => ({}))).detail || response.statusText);
+  if (!response.ok) throw new Error(said((await response.json().catch(() => ({}))).detail) || response.statusText);
   return response.json();
 }
 

@@ -1,5 +1,5 @@
 import {fill, h, markup, ms} from './dom.js';
-import {docOf, known, language, t} from './words.js';
+import {docOf, known, language, said as inWords, t} from './words.js';
 import {ask, get, mayDrive, start} from './api.js';
 import {keyOf, on, runOf, store, waitingRuns} from './store.js';
 import {gauge, lanesView} from './lanes.js';
@@ -96,7 +96,7 @@ export function cellView(body, [strategyName, scenarioName]) {
       case 'waiting': fill(content, about(), h('p', {class: 'queued'}, h('span', {class: 'spinner'}), ' ', t('waits', {n: waitingRuns().findIndex(r => r.id === of.id) + 1}))); break;
       case 'running': live = liveView(); end = () => live.end(); break;
       case 'ended': end = endedView(content, of, s, c, run, predict, guesses); break;
-      case 'failed': fill(content, h('p', {class: 'notice'}, t('failed'), ' ', of.error), about(), guesses()); break;
+      case 'failed': fill(content, h('p', {class: 'notice'}, t('failed'), ' ', inWords(of.error)), about(), guesses()); break;
       default: fill(content, about(), guesses());
     }
   }
@@ -122,7 +122,7 @@ function endedView(content, of, s, c, run, predict, guesses) {
     const links = d.verdict === 'oversold' || d.verdict === 'held' ? d.holding.filter(name => name !== s.name).slice(0, 6) : d.holding.slice(0, 6);
     fill(content,
       h('section', {class: 'ended is-' + d.verdict},
-        h('p', {class: 'cause'}, d.sentence || (d.reason ? d.reason : t('verdict.long.' + d.verdict))),
+        h('p', {class: 'cause'}, d.sentence || inWords(d.reason) || t('verdict.long.' + d.verdict)),
         d.surprise && h('p', {class: 'bad'}, t('expected.long', {word: t('verdict.' + d.expected), because: because(d.because)})),
         !d.surprise && d.verdict !== 'skipped' && h('p', {class: 'soft'}, t('as.expected', {because: because(d.because)})),
         d.spoiled && d.spoiled.length > 0 && h('p', {class: 'soft'}, t('spoiled', {n: d.spoiled.length})),

@@ -1,3 +1,5 @@
+import {known, shopName} from './words.js';
+
 // h makes an element. Names that begin with on are listeners; null and false leave an attribute out.
 export function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
@@ -32,11 +34,12 @@ export const fill = (element, ...children) => {
 export const ms = v => (Math.abs(v) >= 100 ? Math.round(v) : Math.round(v * 10) / 10) + ' ms';
 
 // Hints: what a mark of a drawing stands for, under the pointer or the focus.
+const hint = word => /^shop \d+$/.test(word) ? shopName(word) : known('point.' + word, known('done.' + word, word));
 const tip = document.getElementById('tip');
 export const hideHint = () => { tip.hidden = true; };
 export const showHint = mark => {
   const box = mark.getBoundingClientRect();
-  tip.textContent = mark.dataset.t;
+  tip.textContent = mark.dataset.t.split(' · ').map(hint).join(' · ');
   tip.hidden = false;
   tip.style.left = Math.max(4, Math.min(box.left + box.width / 2, innerWidth - tip.offsetWidth - 8)) + 'px';
   tip.style.top = (box.bottom + tip.offsetHeight + 12 > innerHeight ? box.top - tip.offsetHeight - 8 : box.bottom + 8) + 'px';

@@ -1,5 +1,5 @@
 import {fill, h, markup} from './dom.js';
-import {language, t} from './words.js';
+import {language, said as inWords, t} from './words.js';
 import {ask, get, mayDrive} from './api.js';
 import {on, store} from './store.js';
 import {notice, verdictChip} from './verdict.js';
@@ -42,7 +42,7 @@ export function loadView(body) {
               n ? [h('td', {}, verdictChip(run)), bar(n.sales_per_second, most, 'good'), h('td', {}, n.sold), h('td', {class: n.oversold ? 'bad' : ''}, n.oversold), h('td', {}, n.busy), h('td', {}, n.latency_ms.p50), h('td', {}, n.latency_ms.p95), bar(n.latency_ms.p99, slowest, 'slow'), h('td', {}, n.latency_ms.max),
                 h('td', {}, n.cost_per_sale ? `${n.cost_per_sale.redis_requests} / ${n.cost_per_sale.database_round_trips}` : '–')]
                 : h('td', {colspan: 10, class: 'soft'}, (run.state === 'running' || run.state === 'waiting') && h('span', {class: 'spinner'}), ' ', run.state === 'running' && store.seen && store.seen.run === run.id
-                  ? `${t('orders')} ${store.seen.sold} · ${t('rate')} ${Math.round(store.seen.rate)} · ${t('p99')} ${Math.round(store.seen.p99_ms)}` : run.error || t('state.' + run.state))))))),
+                  ? `${t('orders')} ${store.seen.sold} · ${t('rate')} ${Math.round(store.seen.rate)} · ${t('p99')} ${Math.round(store.seen.p99_ms)}` : inWords(run.error) || t('state.' + run.state))))))),
         h('div', {class: 'small-charts'}, rows.filter(r => r.n).map(({run}) => { const d = details.get(run.id); return h('figure', {}, h('figcaption', {}, h('b', {}, run.strategy), ' · ', t('chart.outcomes'), ' · ', t('chart.latency')), markup('', d.outcomes), markup('', d.latency)); })),
         ended > 0 && h('p', {class: 'bar'}, h('a', {class: 'button', href: `api/loads/${c.id}/report.html`, download: `comparison-${c.id}.html`}, t('download.html')), h('a', {class: 'button', href: `api/loads/${c.id}/result.json`, download: `comparison-${c.id}.json`}, t('download.json'))));
     }));

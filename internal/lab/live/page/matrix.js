@@ -30,7 +30,7 @@ export function matrixView(body) {
       h('th', {scope: 'row', title: docOf('strategy', s)}, h('button', {type: 'button', class: 'run', 'aria-label': t('run.row', s), title: t('run.row', s), onclick: () => run(rowOf(s))}, '▶'),
         h('span', {}, s.name)),
       scenarios.map(c => {
-        const cell = h('button', {type: 'button', class: 'cell-button', 'data-cell': keyOf(s.name, c.name), onclick: () => open(s, c)});
+        const cell = h('button', {type: 'button', class: 'cell-button', 'data-cell': keyOf(s.name, c.name), tabindex: '-1', onclick: () => open(s, c)});
         cells.set(keyOf(s.name, c.name), [cell, s, c]);
         return h('td', {}, cell);
       })))));
@@ -58,6 +58,11 @@ export function matrixView(body) {
   const paintAll = () => { for (const cell of cells.values()) paint(cell); buttons.lastChild.disabled = !running() && !waitingRuns().length; };
   paintAll();
   table.addEventListener('keydown', e => walk(e));
+  // One cell alone is reached with Tab, the others from there with the arrow keys.
+  let reached = cells.values().next().value[0];
+  const reach = cell => { reached.tabIndex = -1; reached = cell; reached.tabIndex = 0; };
+  reach(reached);
+  table.addEventListener('focusin', e => e.target.matches('.cell-button') && reach(e.target));
   return on((name, data) => {
     if (name === 'seen' || name === 'preparing' || name === 'attempt' || name === 'connected') return;
     if ((name === 'running' || name === 'ended' || name === 'predicted') && data.strategy) {

@@ -1,5 +1,5 @@
 import {fill, h} from './dom.js';
-import {known, t} from './words.js';
+import {known, said as inWords, t} from './words.js';
 import {ask, mayDrive} from './api.js';
 import {on, store} from './store.js';
 import {notice} from './verdict.js';
@@ -31,11 +31,12 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
     try {
       const found = await ask('POST', 'api/shortest', {strategy, customers, schedule: ''});
       if (gone) return;
-      notice(said, t(found.found ? 'shortest.found' : found.complete ? 'shortest.none' : 'shortest.incomplete', found));
+      notice(said, [t(found.found ? 'shortest.found' : 'shortest.none', {runs: found.runs, kinds: kinds(found.searched)}), found.left.length ? t('shortest.left', {kinds: kinds(found.left)}) : ''].join(' '));
       if (found.found) { sessionStorage.setItem('seat-said', said.textContent); go(strategy, customers, found.schedule); }
     } catch (e) { notice(said, e.message); } finally { find.disabled = searching = false; }
   }
 
+  const kinds = events => events.map(e => e ? t('event.' + e, {who: t('somebody')}) : t('no.event')).join(t('list'));
   const eventWords = o => t('event.' + o.event, {who: o.customer || ''});
 
   function show(p) {
@@ -71,14 +72,14 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
     if (first && sessionStorage.getItem('seat-keys')) first.focus();
   }
   const said_ = (p, letter) => p.ended || !p.options.length ? (p.outcome.answers && p.outcome.answers[letter] ? t('outcome.' + p.outcome.answers[letter].replace('-', '_')) : '') : last(p, letter);
-  const last = (p, letter) => { const e = [...p.entries].reverse().find(e => e.customer === letter && e.blocked && !e.answer); return e ? t('blocked', {by: e.blocked}) : '–'; };
+  const last = (p, letter) => { const e = [...p.entries].reverse().find(e => e.customer === letter && e.blocked && !e.answer); return e ? t('blocked', {by: inWords(e.blocked)}) : '–'; };
   const lockWords = s => !s ? '' : s.ttl_ms === -2 ? t('no.lock') : `${s.holder || s.lock} · ${s.ttl_ms === -1 ? t('ttl.none') : t('ttl', {ms: s.ttl_ms})}`;
   const rowWords = s => !s ? '' : t('stock.now', {n: s.stock}) + ((s.orders || []).length ? ' · ' + s.orders.map(o => `${o.customer} ${o.read}→${o.written}`).join(', ') : '');
   function cell(e, letter) {
     const [name, of] = e.choice.split(':');
     if (!e.choice.includes('.')) return !of || of === letter ? h('i', {class: 'happened'}, t('event.' + name, {who: of || ''})) : '';
     if (e.customer !== letter) return '';
-    return [h('code', {title: e.sent || ''}, brief(e.sent || e.choice)), e.blocked && !e.answer ? h('span', {class: 'soft'}, ' ', t('blocked', {by: e.blocked})) : e.answer ? h('span', {class: 'answer', title: e.answer}, ' → ', answerOf(e)) : '', e.note ? h('span', {class: 'bad'}, ' ', e.note) : ''];
+    return [h('code', {title: e.sent || ''}, brief(e.sent || e.choice)), e.blocked && !e.answer ? h('span', {class: 'soft'}, ' ', t('blocked', {by: inWords(e.blocked)})) : e.answer ? h('span', {class: 'answer', title: e.answer}, ' → ', answerOf(e)) : '', e.note ? h('span', {class: 'bad'}, ' ', inWords(e.note)) : ''];
   }
 
   const note = sessionStorage.getItem('seat-said');
@@ -90,6 +91,6 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
     fill(place, h('p', {class: 'soft playing'}, h('span', {class: 'spinner'}), ' ', t('playing')));
     ask('POST', 'api/positions', {strategy, customers, schedule, to_end: how === 'end'}).then(p => { if (!gone) show(p); }, e => { if (!gone) { fill(place, h('a', {class: 'button', href: linkOf(strategy, customers, choices.slice(0, -1).join(' '))}, '↶ ', t('undo'))); notice(said, e.message); } });
   }
-  const off = on((name, data) => { if (name === 'searching' && searching) notice(said, t('shortest.running', {runs: data.runs, event: data.event ? t('event.' + data.event, {who: 'A'}) : t('no.event')})); });
+  const off = on((name, data) => { if (name === 'searching' && searching) notice(said, t('shortest.running', {runs: data.runs, event: kinds([data.event])}) + (data.schedule ? ' · ' + t('shortest.sofar', data) : '')); });
   return () => { gone = true; off(); };
 }

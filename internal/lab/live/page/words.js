@@ -27,5 +27,13 @@ export function t(phrase, values = {}) {
 // known says a phrase only where there is one: for names that come from the server.
 export const known = (phrase, otherwise) => (files[chosen] && files[chosen][phrase]) ?? otherwise;
 
+// said says what a server said in its own words, where they are known in the language that is chosen.
+// Numbers, customers and quotations in them are {1}, {2} and so on.
+export function said(text = '') {
+  const values = [''];
+  const pattern = text.replace(/"[^"]*"|-?\b\d[\w.]*|\b[ABC]\b/g, value => '{' + (values.push(value) - 1) + '}');
+  return known('said.' + pattern, text).replace(/\{(\d+)\}/g, (whole, n) => values[n] ?? whole);
+}
+
 export const shopName = name => t('shop', {n: name.replace(/^shop /, '')});
 export const docOf = (kind, item) => known(`${kind}.${item.name}`, item.doc);
