@@ -184,6 +184,8 @@ func TestCancelledWaiterSaysBothCauses(t *testing.T) {
 	if !errors.Is(err, ErrNotAcquired) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Acquire = %v, want ErrNotAcquired and the deadline", err)
 	}
+	client, _ := newClient(t, shared.addr)
+	eventually(t, "its place is given up", func() bool { return client.ZCard(t.Context(), Keys("", t.Name()).Queue).Val() == 0 })
 	release(t, lease)
 }
 

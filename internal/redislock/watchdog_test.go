@@ -314,6 +314,32 @@ func TestCleanupOutlivesTheCallersContext(t *testing.T) {
 	})
 }
 
+// TestALockThatComesTooLateIsReleased has the caller give up as the answer comes, which is one or the
+// other by chance.
+func TestALockThatComesTooLateIsReleased(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		const rounds = 100
+		late := 0
+		for range rounds {
+			ctx, cancel := context.WithCancel(t.Context())
+			f.answers(acquireScript, func(context.Context) (any, error) {
+				cancel()
+				return heldReply, nil
+			})
+			_, lease, err := l.Acquire(ctx, "k")
+			if err == nil {
+				release(t, lease)
+			} else {
+				late++
+			}
+			synctest.Wait()
+		}
+		if n := len(f.requests(releaseScript)) + len(f.requests(cancelScript)); n < rounds || late == 0 {
+			t.Errorf("%d of %d grants were released or cancelled, %d of which came too late", n, rounds, late)
+		}
+	})
+}
+
 func TestLostReleaseIsSentAgain(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 		_, lease := acquire(t, l, t.Context(), "k")

@@ -9,10 +9,11 @@ if (inLink) {
 
 export const mayDrive = () => Boolean(sessionStorage.getItem('token'));
 
-// ask sends what starts something. It returns the answer, or throws an Error that says why not.
-export async function ask(method, url, body) {
+// ask sends what starts something. It returns the answer, or throws an Error that says why not. A
+// signal ends the request, and what it started if nobody else waits for that.
+export async function ask(method, url, body, signal) {
   const response = await fetch(url, {
-    method,
+    method, signal,
     headers: {'Authorization': 'Bearer ' + (sessionStorage.getItem('token') || ''), 'Content-Type': 'application/json'},
     body: body && JSON.stringify(body),
   }).catch(() => { throw new Error(t('offline')); });

@@ -22,6 +22,7 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
   const place = h('div', {class: 'seat-place', 'aria-live': 'polite'});
   const choices = schedule.split(' ').filter(Boolean);
   let gone = false, searching = false;
+  const leaving = new AbortController();
   fill(body, h('div', {class: 'title'}, h('div', {}, h('h1', {}, t('step.title')), h('p', {class: 'lead'}, t('step.lead'))),
     h('div', {class: 'bar'}, h('label', {}, t('strategy'), ' ', select), h('label', {}, t('customers'), ' ', number), find)), said, place);
 
@@ -29,10 +30,10 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
     find.disabled = searching = true;
     notice(said, t('shortest.running', {runs: 0, event: t('no.event')}));
     try {
-      const found = await ask('POST', 'api/shortest', {strategy, customers, schedule: ''});
+      const found = await ask('POST', 'api/shortest', {strategy, customers, schedule: ''}, leaving.signal);
       if (gone) return;
       notice(said, [t(found.found ? 'shortest.found' : 'shortest.none', {runs: found.runs, kinds: kinds(found.searched)}), found.left.length ? t('shortest.left', {kinds: kinds(found.left)}) : ''].join(' '));
-      if (found.found) { sessionStorage.setItem('seat-said', said.textContent); go(strategy, customers, found.schedule); }
+      if (found.found && location.hash !== linkOf(strategy, customers, found.schedule)) { sessionStorage.setItem('seat-said', said.textContent); go(strategy, customers, found.schedule); }
     } catch (e) { notice(said, e.message); } finally { find.disabled = searching = false; }
   }
 
@@ -89,8 +90,8 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
   if (!mayDrive()) notice(said, t('drive.how'));
   else {
     fill(place, h('p', {class: 'soft playing'}, h('span', {class: 'spinner'}), ' ', t('playing')));
-    ask('POST', 'api/positions', {strategy, customers, schedule, to_end: how === 'end'}).then(p => { if (!gone) show(p); }, e => { if (!gone) { fill(place, h('a', {class: 'button', href: linkOf(strategy, customers, choices.slice(0, -1).join(' '))}, '↶ ', t('undo'))); notice(said, e.message); } });
+    ask('POST', 'api/positions', {strategy, customers, schedule, to_end: how === 'end'}, leaving.signal).then(p => { if (!gone) show(p); }, e => { if (!gone) { fill(place, h('a', {class: 'button', href: linkOf(strategy, customers, choices.slice(0, -1).join(' '))}, '↶ ', t('undo'))); notice(said, e.message); } });
   }
   const off = on((name, data) => { if (name === 'searching' && searching) notice(said, t('shortest.running', {runs: data.runs, event: kinds([data.event])}) + (data.schedule ? ' · ' + t('shortest.sofar', data) : '')); });
-  return () => { gone = true; off(); };
+  return () => { gone = true; leaving.abort(); off(); };
 }
