@@ -118,6 +118,6 @@ func (l language) explained(cells []trial.Result) string {
 	if l.words == nil || i < 0 {
 		return ""
 	}
-	why := strings.ReplaceAll(explain.Chinese.Say(cells[i].Explanation.Why...), "。 ", "。")
+	why := explain.Chinese.Say(cells[i].Explanation.Why...)
 	return "\n`" + cells[i].Name() + "` 的解释：" + why + "\n"
 }

@@ -52,7 +52,7 @@ func (l Language) Say(texts ...Text) string {
 	for i, t := range texts {
 		said[i] = l.one(t)
 	}
-	return strings.Join(said, " ")
+	return strings.ReplaceAll(strings.Join(said, " "), "。 ", "。") // Chinese sentences need no space
 }
 
 func (l Language) one(t Text) string {

@@ -8,7 +8,7 @@ import (
 )
 
 // value is what said of page/words.js takes for a value.
-var value = regexp.MustCompile(`"[^"]*"|-?\b\d[\w.]*|\b[ABC]\b`)
+var value = regexp.MustCompile(`"[^"]*"|-?\b\d[\w.]*|\b(?:\w+:)?[ABC](?:\.[\w-]+)?\b`)
 
 // TestWhatTheServerSaysIsSaidInChinese: what somebody can come to by using the page.
 func TestWhatTheServerSaysIsSaidInChinese(t *testing.T) {

@@ -61,7 +61,7 @@ func (s *Server) openStage(ctx context.Context) (*schedule.Stage, error) {
 	}
 	s.say("starting the stage")
 	defer s.say("")
-	stage, err := schedule.OpenStage(ctx, s.o.Shop, schedule.StageOptions{Lease: seatLease, Lanes: 2})
+	stage, err := schedule.OpenStage(ctx, s.o.Shop, schedule.StageOptions{Lease: seatLease, OwnLanes: 2})
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ type shortest struct {
 	Schedule string           `json:"schedule,omitempty"`
 	Runs     int              `json:"runs"`     // orders that were tried
 	Searched []schedule.Event `json:"searched"` // kinds of event of which every order was tried, the empty one for none
-	Left     []schedule.Event `json:"left"`     // kinds for which no time was left
+	Left     []schedule.Event `json:"left"`     // kinds that were not tried, or not all of them
 
 	best schedule.Record
 }
@@ -190,12 +190,16 @@ func (s *Server) serveShortest(w http.ResponseWriter, r *http.Request) {
 			var found schedule.Found
 			err := survey.Run(ctx, stage, func(_ schedule.Result, done, _ int) { s.searching(asked, event, before+done, result.Schedule) },
 				func(r schedule.Result) { found = r.Found })
-			if err != nil && ctx.Err() != nil {
-				result.Left = searched[i:]
+			switch {
+			case err != nil && ctx.Err() != nil:
+				result.Left = append(result.Left, searched[i:]...)
 				return result, nil
-			}
-			if err != nil {
+			case err != nil && !result.Found:
 				return nil, err
+			case err != nil:
+				s.log("search for an oversell: %v", err)
+				result.Left = append(result.Left, event)
+				continue
 			}
 			result.Runs += found.Runs
 			result.Searched = append(result.Searched, event)

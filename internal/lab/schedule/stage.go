@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,8 @@ type StageOptions struct {
 	Lease time.Duration // of every lock
 	// Lanes is how many runs there are at a time, 0 for as many as is best for their events.
 	Lanes int
+	// OwnLanes is how many of them there are with shops of their own, 0 for the same.
+	OwnLanes int
 }
 
 // How many lanes there are where nothing else is asked for. In shared ones all but a few wait for a
@@ -38,14 +41,15 @@ const (
 // in which one run after the other is played. Lanes start when the first run needs them. It is safe
 // for concurrent use.
 type Stage struct {
-	options StageOptions
-	shop    *catalog.Catalog
-	rig     *rig.Rig
-	seat    *seat
-	store   *stock.Store
-	dsn     string
-	lease   time.Duration
-	wait    time.Duration
+	background context.Context // of what outlasts a run
+	options    StageOptions
+	shop       *catalog.Catalog
+	rig        *rig.Rig
+	seat       *seat
+	store      *stock.Store
+	dsn        string
+	lease      time.Duration
+	wait       time.Duration
 	// turns are the runs that may be at work at a time: all others wait for a lease. More than the
 	// machine has cores for would outlast their leases.
 	turns chan struct{}
@@ -77,10 +81,10 @@ type firstStep struct {
 	Request
 }
 
-// OpenStage starts MySQL. Shops are started when the first run needs them, and sell by the
-// strategies of the catalog, which is to stay open until the stage is closed.
+// OpenStage starts MySQL. Shops are started when the first run needs them, as long as ctx lasts, and
+// sell by the strategies of the catalog, which is to stay open until the stage is closed.
 func OpenStage(ctx context.Context, shop *catalog.Catalog, o StageOptions) (_ *Stage, err error) {
-	s := &Stage{options: o, shop: shop, lease: o.Lease, wait: 3 * o.Lease, first: map[string]firstStep{}, pools: map[laneKind]*pool{},
+	s := &Stage{background: ctx, options: o, shop: shop, lease: o.Lease, wait: 3 * o.Lease, first: map[string]firstStep{}, pools: map[laneKind]*pool{},
 		turns: make(chan struct{}, turnsPerCore*runtime.NumCPU())}
 	defer func() {
 		if err != nil {
@@ -117,17 +121,15 @@ func (s *Stage) openStore(ctx context.Context) error {
 
 // Lanes is how many runs with these events can be played at a time.
 func (s *Stage) Lanes(events []Event) int {
-	switch {
-	case s.options.Lanes > 0:
-		return s.options.Lanes
-	case kindFor(events).alone:
-		return ownLanes
+	if kindFor(events).alone {
+		return cmp.Or(s.options.OwnLanes, s.options.Lanes, ownLanes)
 	}
-	return sharedLanes
+	return cmp.Or(s.options.Lanes, sharedLanes)
 }
 
-// pool returns the lanes for runs with these events, and starts them if there are none yet.
-func (s *Stage) pool(ctx context.Context, events []Event) (*pool, error) {
+// pool returns the lanes for runs with these events, and starts them if there are none yet. They
+// outlast a run that is given up meanwhile.
+func (s *Stage) pool(events []Event) (*pool, error) {
 	kind := kindFor(events)
 	s.mu.Lock()
 	p := s.pools[kind]
@@ -136,7 +138,7 @@ func (s *Stage) pool(ctx context.Context, events []Event) (*pool, error) {
 		s.pools[kind] = p
 	}
 	s.mu.Unlock()
-	p.opening.Do(func() { p.err = s.openLanes(ctx, kind, p.lanes) })
+	p.opening.Do(func() { p.err = s.openLanes(s.background, kind, p.lanes) })
 	return p, p.err
 }
 
@@ -225,7 +227,7 @@ const sureTries = 2
 // Play runs one schedule on a fresh item and a free lane. A run in which a lease may have ended
 // although none was to pass is made again.
 func (s *Stage) Play(ctx context.Context, p Plan, choose func() Chooser) (Record, error) {
-	from, err := s.pool(ctx, p.Events)
+	from, err := s.pool(p.Events)
 	if err != nil {
 		return Record{}, err
 	}

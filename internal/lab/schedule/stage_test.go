@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -31,6 +32,23 @@ func newStage(t *testing.T, lease time.Duration, lanes int) *Stage {
 		}
 	})
 	return s
+}
+
+// TestARunThatIsGivenUp while its lanes start leaves them to the next one.
+func TestARunThatIsGivenUp(t *testing.T) {
+	s := newStage(t, 300*time.Millisecond, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	plan, err := Parse("A.select pause:A")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.PlaySchedule(ctx, "none", 2, plan); err == nil {
+		t.Error("a run was played to its end in 100 ms")
+	}
+	if _, err := s.PlaySchedule(t.Context(), "none", 2, plan); err != nil {
+		t.Errorf("the next run: %v", err)
+	}
 }
 
 // TestStage plays on one stage what does not stop a process.

@@ -34,7 +34,7 @@ export const fill = (element, ...children) => {
 export const ms = v => (Math.abs(v) >= 100 ? Math.round(v) : Math.round(v * 10) / 10) + ' ms';
 
 // Hints: what a mark of a drawing stands for, under the pointer or the focus.
-const hint = word => /^shop \d+$/.test(word) ? shopName(word) : known('point.' + word, known('done.' + word, word));
+const hint = word => /^shop \d+$/.test(word) ? shopName(word) : known('point.' + word, known('done.' + word, word.replace(/ to (?=[+-])/, ' – ')));
 const tip = document.getElementById('tip');
 export const hideHint = () => { tip.hidden = true; };
 export const showHint = mark => {

@@ -1,9 +1,9 @@
 import {fill, h, ms, svgElement} from './dom.js';
-import {shopName, t} from './words.js';
+import {serverName, shopName, t} from './words.js';
 
 // A drawing's coordinates are milliseconds and pixels: its view box is the time that is shown.
 
-const laneName = lane => lane.kind === 'shop' ? shopName(lane.name) : lane.kind === 'lock' ? t('lane.lock', {server: lane.name}) : t('lane.stock');
+const laneName = lane => lane.kind === 'shop' ? shopName(lane.name) : lane.kind === 'lock' ? t('lane.lock', {server: serverName(lane.name)}) : t('lane.stock');
 
 const steps = [1, 2, 5];
 const round = (span, n) => {

@@ -1,5 +1,5 @@
 import {fill, h, ms} from './dom.js';
-import {known, t, shopName} from './words.js';
+import {known, serverName, shopName, t} from './words.js';
 import {gauge, lanesView} from './lanes.js';
 
 const label = request => '#' + request.slice(request.lastIndexOf('-') + 1);
@@ -83,7 +83,7 @@ export function player(sides) {
   const list = h('ol', {class: 'entries', 'aria-label': t('record')}, all.map((e, i) => {
     const done = command(e);
     const item = h('li', {class: 'entry ' + e.kind + (sides.length > 1 ? ' side' + e.side : ''), onclick: () => { stop(); step(i); }},
-      h('time', {}, e.at_ms.toFixed(1)), h('span', {class: 'who'}, e.shop ? shopName(e.shop) : e.server || 'MySQL', e.request ? ' ' + label(e.request) : ''), h('span', {}, say(e)),
+      h('time', {}, e.at_ms.toFixed(1)), h('span', {class: 'who'}, e.shop ? shopName(e.shop) : serverName(e.server || 'MySQL'), e.request ? ' ' + label(e.request) : ''), h('span', {}, say(e)),
       done && h('code', {}, done.text));
     items.push(item);
     return item;

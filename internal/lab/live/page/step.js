@@ -8,7 +8,7 @@ const linkOf = (strategy, customers, schedule) => `#/step/${strategy}/${customer
 
 // brief is as much of a long statement as tells what it does. The whole is in its title.
 const brief = text => (text.length > 90 ? text.slice(0, 86).replace(/[\s,(]*$/, '') + ' …' : text);
-const answerOf = e => { const stock = e.server === 'mysql' && e.answer.match(/\bstock=\S+/); return stock ? stock[0] : brief(e.answer); };
+const answerOf = e => { const stock = e.server === 'mysql' && e.answer.match(/\bstock=\S+/); return stock ? stock[0] : brief(inWords(e.answer)); };
 
 // stepView is the scheduler's seat. The link has the schedule, and the server keeps nothing.
 export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = '', how = '']) {
@@ -92,6 +92,9 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
     fill(place, h('p', {class: 'soft playing'}, h('span', {class: 'spinner'}), ' ', t('playing')));
     ask('POST', 'api/positions', {strategy, customers, schedule, to_end: how === 'end'}, leaving.signal).then(p => { if (!gone) show(p); }, e => { if (!gone) { fill(place, h('a', {class: 'button', href: linkOf(strategy, customers, choices.slice(0, -1).join(' '))}, '↶ ', t('undo'))); notice(said, e.message); } });
   }
-  const off = on((name, data) => { if (name === 'searching' && searching) notice(said, t('shortest.running', {runs: data.runs, event: kinds([data.event])}) + (data.schedule ? ' · ' + t('shortest.sofar', data) : '')); });
+  const off = on((name, data) => { if (name === 'searching' && searching) {
+    notice(said, t('shortest.running', {runs: data.runs, event: kinds([data.event])}));
+    if (data.schedule) said.append(' · ', t('shortest.sofar'), ' ', h('a', {href: linkOf(strategy, customers, data.schedule)}, data.schedule));
+  } });
   return () => { gone = true; leaving.abort(); off(); };
 }

@@ -28,12 +28,14 @@ export function t(phrase, values = {}) {
 export const known = (phrase, otherwise) => (files[chosen] && files[chosen][phrase]) ?? otherwise;
 
 // said says what a server said in its own words, where they are known in the language that is chosen.
-// Numbers, customers and quotations in them are {1}, {2} and so on.
+// Numbers, customers, their steps and quotations in them are {1}, {2} and so on.
 export function said(text = '') {
   const values = [''];
-  const pattern = text.replace(/"[^"]*"|-?\b\d[\w.]*|\b[ABC]\b/g, value => '{' + (values.push(value) - 1) + '}');
+  const pattern = text.replace(/"[^"]*"|-?\b\d[\w.]*|\b(?:\w+:)?[ABC](?:\.[\w-]+)?\b/g, value => '{' + (values.push(value) - 1) + '}');
   return known('said.' + pattern, text).replace(/\{(\d+)\}/g, (whole, n) => values[n] ?? whole);
 }
 
+// serverName is for servers that are several, such as "redis 1 of 5".
+export const serverName = name => name.replace(/ of (?=\d)/, '/');
 export const shopName = name => t('shop', {n: name.replace(/^shop /, '')});
 export const docOf = (kind, item) => known(`${kind}.${item.name}`, item.doc);
