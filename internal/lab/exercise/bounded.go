@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/schedule"
 )
 
@@ -67,7 +69,7 @@ func (b bounded) Play(ctx context.Context, p schedule.Plan, choose func() schedu
 		return record, failure{TooManyRequests, err.Error()}
 	}
 	if err == nil {
-		err = cmp.Or(b.crashed(record), soldTwice(record))
+		err = cmp.Or(b.crashed(record), soldTwice(record), b.keptOut(ctx, record))
 	}
 	return record, err
 }
@@ -82,6 +84,45 @@ func soldTwice(r schedule.Record) error {
 		has[o.Customer] = true
 	}
 	return nil
+}
+
+// keptOut finds a customer who waited in vain for the lock of a dead one, and did so again when the
+// schedule was played once more. It returns nil where there is none.
+func (b bounded) keptOut(ctx context.Context, r schedule.Record) error {
+	if waitedInVain(r) == "" {
+		return nil
+	}
+	again, err := b.PlaySchedule(ctx, r.Strategy, r.Customers, r.Schedule)
+	if err != nil {
+		return nil // nothing is known
+	}
+	customer := waitedInVain(again)
+	if customer == "" {
+		return nil
+	}
+	return failure{KeptOut, fmt.Sprintf("customer %s was rejected as busy after three leases, and the holder was dead: "+
+		"the lock goes on while somebody asks for it; the schedule: %s", customer, inWords(r))}
+}
+
+// waitedInVain is a customer who was rejected as busy although units were left and nobody else lived
+// who could have the lock, empty where there is none.
+func waitedInVain(r schedule.Record) string {
+	sold := 0
+	for _, o := range r.Outcome.Orders {
+		if _, theirs := r.Outcome.Answers[o.Customer]; theirs {
+			sold++
+		}
+	}
+	killed := slices.ContainsFunc(r.Schedule, func(c schedule.Choice) bool { return c.Event == schedule.Kill })
+	if !killed || int64(sold) >= r.Outcome.Stock {
+		return ""
+	}
+	for customer, answer := range r.Outcome.Answers {
+		if answer == string(load.Busy) {
+			return customer
+		}
+	}
+	return ""
 }
 
 // inWords is the schedule of a run, where nothing has to be listed, too.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,41 +45,64 @@ func TestEveryExerciseHasAnswers(t *testing.T) {
 	}
 }
 
+// atATime is how many answers are checked beside each other. Explorations wait for leases for most of
+// their time.
+const atATime = 4
+
 // TestAnswers holds each solution and each wrong answer to its name. One shop has them all.
 func TestAnswers(t *testing.T) {
 	testserver.NeedsServers(t)
 	if raceDetector {
-		t.Skip("the explorations take minutes with the race detector: make test runs them once more without it")
+		t.Skip("not under the race detector, with which the explorations take minutes: make test runs TestAnswers once more without it")
 	}
-	var all []Answer
+	var explored, run []Answer
 	for _, e := range All() {
 		right, wrong := answers(t, e)
 		for _, name := range append(right, wrong...) {
-			all = append(all, Answer{e, path.Join("internal/lab/exercise", e.name(), name), fmt.Sprintf("mine-%d", len(all))})
+			a := Answer{e, path.Join("internal/lab/exercise", e.name(), name), fmt.Sprintf("mine-%s-%s", e.name(), name)}
+			if len(e.Scenarios) > 0 {
+				run = append(run, a)
+			} else {
+				explored = append(explored, a)
+			}
 		}
 	}
-	c := open(t, all...)
-	for _, a := range all {
-		name := path.Base(a.Folder)
-		t.Run(a.Exercise.name()+"/"+name, func(t *testing.T) {
-			begun := time.Now()
-			v, err := c.Check(t.Context(), a, func(step string) { t.Log(step) })
-			switch {
-			case err != nil:
-				t.Fatal(err)
-			case strings.HasPrefix(name, "right-") && !v.Solved:
-				t.Errorf("failed: %s: %s", v.Cause, v.Said)
-			case strings.HasPrefix(name, "wrong-") && (v.Solved || !strings.HasPrefix(name, "wrong-"+string(v.Cause)+"-")):
-				t.Errorf("solved %t, cause %q: %s", v.Solved, v.Cause, v.Said)
-			}
-			if v.Record != nil {
-				t.Logf("%s: loadtest step mine %s", v.Said, v.Record.Listed)
-			} else if !v.Solved {
-				t.Log(v.Said)
-			}
-			t.Logf("checked in %s", time.Since(begun).Round(time.Second))
+	c := open(t, append(explored, run...)...)
+	var checking sync.WaitGroup
+	free := make(chan struct{}, atATime)
+	for _, a := range explored {
+		free <- struct{}{}
+		checking.Go(func() {
+			checkAnswer(t, c, a)
+			<-free
 		})
 	}
+	checking.Wait()
+	for _, a := range run { // cells have the machine to themselves
+		checkAnswer(t, c, a)
+	}
+}
+
+func checkAnswer(t *testing.T, c *Checker, a Answer) {
+	name := path.Base(a.Folder)
+	t.Run(a.Exercise.name()+"/"+name, func(t *testing.T) {
+		begun := time.Now()
+		v, err := c.Check(t.Context(), a, func(step string) { t.Log(step) })
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case strings.HasPrefix(name, "right-") && !v.Solved:
+			t.Errorf("failed: %s: %s", v.Cause, v.Said)
+		case strings.HasPrefix(name, "wrong-") && (v.Solved || !strings.HasPrefix(name, "wrong-"+string(v.Cause)+"-")):
+			t.Errorf("solved %t, cause %q: %s", v.Solved, v.Cause, v.Said)
+		}
+		if v.Record != nil {
+			t.Logf("%s: loadtest step mine %s", v.Said, v.Record.Listed)
+		} else if !v.Solved {
+			t.Log(v.Said)
+		}
+		t.Logf("checked in %s", time.Since(begun).Round(time.Second))
+	})
 }
 
 // open builds a shop with these answers, and a checker of it that ends with the test.

@@ -20,7 +20,7 @@ type Attack struct {
 // them, because a sale here takes its lock once. StorageChecked protects from every attack.
 var attacks = []Attack{
 	{strategy.Exclusive, "", 2, []Cause{NoLock}},
-	{strategy.Recovers, Kill, 2, []Cause{NoExpiry, LostAnswer}},
+	{strategy.Recovers, Kill, 2, []Cause{NoExpiry, LostAnswer, Prolonged}},
 	{strategy.AtomicLease, Kill, 2, []Cause{NoExpiry, LostAnswer}},
 	{strategy.Renews, Wait, 2, []Cause{Overrun}},
 	{strategy.OwnerChecked, Wait, 3, []Cause{ForeignDelete}},
@@ -71,7 +71,7 @@ func (e Expectation) Surprises(f Found) []string {
 		all = append(all, fmt.Sprintf("%d schedules could not be played, a longer lease may help: %s", n, f.GivenUp[0]))
 	}
 	for _, a := range e.Wanted {
-		if !slices.ContainsFunc(f.Causes(), func(c Cause) bool { return slices.Contains(a.Causes, c) }) {
+		if !f.shows(a.Causes) {
 			all = append(all, fmt.Sprintf("it lacks %s, and no schedule shows it", a.Property))
 		}
 	}
