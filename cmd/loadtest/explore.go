@@ -124,6 +124,9 @@ func printResult(s streams, r schedule.Result) {
 	for _, once := range r.Found.Once {
 		fmt.Fprintf(s.out, "  not counted as bad: %s\n", once)
 	}
+	for _, place := range r.Found.Unreached {
+		fmt.Fprintf(s.out, "  one run came there, and no other: %s\n", place)
+	}
 	for _, surprise := range r.Surprises {
 		fmt.Fprintf(s.out, "  !! %s\n", surprise)
 	}

@@ -117,9 +117,8 @@ func (c *Checker) explore(ctx context.Context, a Answer, done func(string)) (Ver
 		if len(found.Once) > 0 {
 			return Verdict{}, fmt.Errorf("%s: a schedule failed and could not be repeated, so that nothing is known: check again: %s", s, found.Once[0])
 		}
-		if len(found.GivenUp) > 0 {
-			return Verdict{}, fmt.Errorf("%s: %d schedules could not be played, so that nothing is known of them: check again on a quieter machine: %s",
-				s, len(found.GivenUp), found.GivenUp[0])
+		if why := found.Unknown(); why != "" {
+			return Verdict{}, fmt.Errorf("%s: nothing is known, check again on a quieter machine: %s", s, why)
 		}
 		done(fmt.Sprintf("%s: %d schedules", s, found.Runs))
 	}

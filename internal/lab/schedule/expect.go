@@ -67,8 +67,8 @@ func Expected(p strategy.Properties, events []Event, customers int) Expectation 
 // Surprises says where what was found differs from what is expected, in both directions.
 func (e Expectation) Surprises(f Found) []string {
 	var all []string
-	if n := len(f.GivenUp); n > 0 {
-		all = append(all, fmt.Sprintf("%d schedules could not be played, a longer lease may help: %s", n, f.GivenUp[0]))
+	if why := f.Unknown(); why != "" {
+		all = append(all, why)
 	}
 	for _, a := range e.Wanted {
 		if !f.shows(a.Causes) {

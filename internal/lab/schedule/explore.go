@@ -33,11 +33,14 @@ type Player interface {
 
 // Found is what an exploration found.
 type Found struct {
-	Runs     int      `json:"runs"`     // schedules that were run to the end
-	Bad      int      `json:"bad"`      // of them; those with a cause that was seen once only are not among them
-	Partial  int      `json:"partial"`  // runs that were not finished, because the rest of them had been seen
-	GivenUp  []string `json:"given_up"` // why runs failed each time they were made; what they would have shown is not known
-	Shortest []Record `json:"shortest"` // for each cause the shortest bad schedule, the shortest first
+	Runs    int      `json:"runs"`     // schedules that were run to the end
+	Bad     int      `json:"bad"`      // of them; those with a cause that was seen once only are not among them
+	Partial int      `json:"partial"`  // runs that were not finished, because the rest of them had been seen
+	GivenUp []string `json:"given_up"` // why runs failed each time they were made; what they would have shown is not known
+	// Unreached are places that one run came to, and none that was sent there again: what shops do on
+	// their own went another way then.
+	Unreached []string `json:"unreached,omitempty"`
+	Shortest  []Record `json:"shortest"` // for each cause the shortest bad schedule, the shortest first
 	// Once are the causes that no schedule showed when it was played again.
 	Once []Once `json:"once,omitempty"`
 
@@ -54,6 +57,18 @@ func (f Found) Causes() []Cause {
 		all = append(all, r.Outcome.Cause)
 	}
 	return all
+}
+
+// Unknown says why an exploration decides nothing, empty where it does: runs were given up, or more
+// than a tenth of the places could not be reached again.
+func (f Found) Unknown() string {
+	switch {
+	case len(f.GivenUp) > 0:
+		return fmt.Sprintf("%d schedules could not be played, a longer lease may help: %s", len(f.GivenUp), f.GivenUp[0])
+	case len(f.Unreached) > max(1, f.Runs/10):
+		return fmt.Sprintf("%d places beside %d runs were not reached again: the same schedule goes more than one way: %s", len(f.Unreached), f.Runs, f.Unreached[0])
+	}
+	return ""
 }
 
 // shows says whether a run had one of these causes, be it only once.
@@ -74,6 +89,11 @@ const maxGivenUp = 20
 // maxCandidates is how many schedules of each cause are kept. The shortest may have been luck: what
 // shops do on their own, such as a reaper, is not held.
 const maxCandidates = 5
+
+// unreachedError is a run that did not come to where another one had been.
+type unreachedError string
+
+func (e unreachedError) Error() string { return "a second run did not come there: " + string(e) }
 
 // errSeen gives up a run of which the rest is seen elsewhere.
 var errSeen = errors.New("seen")
@@ -147,6 +167,9 @@ func (e *exploration) work(ctx context.Context) error {
 			err = nil
 		case errors.Is(err, errGivenUp) && !e.last && len(e.postponed) < maxGivenUp:
 			e.postponed = append(e.postponed, n)
+			err, more = nil, nil
+		case errors.As(err, new(unreachedError)) && e.last:
+			e.found.Unreached = append(e.found.Unreached, n.past.String())
 			err, more = nil, nil
 		case errors.Is(err, errGivenUp) && e.last && len(e.found.GivenUp) < maxGivenUp:
 			e.found.GivenUp = append(e.found.GivenUp, err.Error())
@@ -267,7 +290,7 @@ func (e *exploration) chooser(n node, more *[]node) Chooser {
 				return -1, nil
 			}
 			if i < 0 {
-				return 0, fmt.Errorf("%s: a second run did not come to %s: %s", n.past, left[0], next.Why(left[0]))
+				return 0, unreachedError(fmt.Sprintf("%s: %s", n.past, next.Why(left[0])))
 			}
 			left = left[1:]
 			switched += count(switches(next, next.Options[i]))

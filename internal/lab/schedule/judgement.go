@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -69,8 +70,8 @@ func (a Attack) judge(j Judgement, p strategy.Properties, results []Result) Judg
 	switch {
 	case all.runs == 0:
 		return j
-	case all.givenUp > 0:
-		j.By = all.unknown()
+	case all.unknown != "":
+		j.By = all.unknown
 	case j.Declared == strategy.Has:
 		j.Ruling, j.By = Agrees, all.without(string(a.Causes[0]))
 	case p.Has.Includes(strategy.StorageChecked):
@@ -84,15 +85,14 @@ func (a Attack) judge(j Judgement, p strategy.Properties, results []Result) Judg
 }
 
 // seen is how much was played of what could decide.
-type seen struct{ runs, givenUp int }
+type seen struct {
+	runs    int
+	unknown string // why something is not known
+}
 
 func (s *seen) add(r Result) {
 	s.runs += r.Found.Runs
-	s.givenUp += len(r.Found.GivenUp)
-}
-
-func (s seen) unknown() string {
-	return fmt.Sprintf("%d schedules could not be played: what they would show is not known", s.givenUp)
+	s.unknown = cmp.Or(s.unknown, r.Found.Unknown())
 }
 
 func (s seen) without(what string) string {
@@ -137,8 +137,8 @@ func judgeStorage(j Judgement, results []Result) Judgement {
 	}
 	switch {
 	case all.runs == 0:
-	case all.givenUp > 0:
-		j.By = all.unknown()
+	case all.unknown != "":
+		j.By = all.unknown
 	case j.Declared == strategy.Has:
 		j.Ruling, j.By = Agrees, all.without("a failure")
 	default:

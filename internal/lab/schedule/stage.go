@@ -237,7 +237,7 @@ func (s *Stage) Play(ctx context.Context, p Plan, choose func() Chooser) (Record
 		if final && record.spoiled == "" || ctx.Err() != nil {
 			return record, err
 		}
-		if err == nil {
+		if record.spoiled != "" {
 			err = fmt.Errorf("the machine is too busy: %s", record.spoiled)
 		}
 		if try == maxSpoiled {
