@@ -153,7 +153,7 @@ func (a Answer) search(s Search) schedule.Search {
 // failed tells what the code did from what the harness could not do.
 func failed(ctx context.Context, stage *schedule.Stage, err error) (Verdict, error) {
 	if f, ok := errors.AsType[failure](err); ok {
-		return Verdict{Cause: f.cause, Said: f.said}, nil
+		return Verdict{Cause: f.cause, Said: f.said, Record: f.record}, nil
 	}
 	_, answer, first := strings.Cut(err.Error(), rehearsal)
 	if ctx.Err() != nil || !first {

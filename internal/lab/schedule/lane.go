@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -51,7 +52,7 @@ func (b *bed) dead() string {
 	var said []string
 	for _, shop := range b.Shops {
 		if !shop.Alive() {
-			said = append(said, fmt.Sprintf("%s has ended: %s", shop.Name, lastLine(shop.LogTail())))
+			said = append(said, fmt.Sprintf("%s has ended: %s", shop.Name, cmp.Or(shop.LogLine("panic: "), lastLine(shop.LogTail()))))
 		}
 	}
 	return strings.Join(said, "; ")
