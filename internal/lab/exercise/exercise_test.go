@@ -112,10 +112,11 @@ func open(t *testing.T, all ...Answer) *Checker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := filepath.Join(t.TempDir(), "shop")
+	program, begun := filepath.Join(t.TempDir(), "shop"), time.Now()
 	if err := Build(t.Context(), root, program, all...); err != nil {
 		t.Fatal(err)
 	}
+	t.Logf("a shop with %d answers built in %s", len(all), time.Since(begun).Round(time.Second))
 	c, err := Open(t.Context(), program)
 	if err != nil {
 		t.Fatal(err)
