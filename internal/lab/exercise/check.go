@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"stocklock/internal/lab/catalog"
@@ -45,15 +44,13 @@ type Verdict struct {
 const lease = 300 * time.Millisecond
 
 // Checker checks answers that one shop program has. Its servers start when the first check needs
-// them. It is safe for concurrent use; a crash is then told with the last panic of any answer.
+// them. One goroutine at a time uses it.
 type Checker struct {
 	// Progress is told how far an exploration is: how many schedules were run, and how many are known
 	// to be left. It may be nil.
 	Progress func(step string, done, left int)
 
-	shop *catalog.Catalog
-
-	mu    sync.Mutex      // guards stage
+	shop  *catalog.Catalog
 	stage *schedule.Stage // nil until there was something to explore
 }
 
@@ -127,8 +124,6 @@ func (c *Checker) explore(ctx context.Context, a Answer, done func(string)) (Ver
 
 // opened is the stage, which the first exploration opens.
 func (c *Checker) opened(ctx context.Context) (*schedule.Stage, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.stage != nil {
 		return c.stage, nil
 	}

@@ -91,8 +91,8 @@ var exercises = []Exercise{
 		Lesson: 4, Task: "keep the lock for as long as the work takes, and stop the work when the lock is lost",
 		Properties: strategy.Properties{Has: leased | strategy.OwnerChecked | strategy.AtomicRelease | strategy.Renews | strategy.LossAware},
 		// With three customers, one has sold before another one dies: its watchdog must have ended.
-		Searches: []Search{{Customers: 2}, {Customers: 2, Event: schedule.Wait, InARow: 3}, {Customers: 2, Event: schedule.Kill},
-			{Customers: 3, Switches: 1, Event: schedule.Kill}, {Customers: 2, Event: schedule.Cut}},
+		Searches: []Search{{Customers: 2}, {Customers: 2, Event: schedule.Wait}, {Customers: 2, Switches: 1, Event: schedule.Wait, InARow: 3},
+			{Customers: 2, Event: schedule.Kill}, {Customers: 3, Switches: 1, Event: schedule.Kill}, {Customers: 2, Event: schedule.Cut}},
 	},
 	{
 		Lesson: 5, Task: "have the database refuse every holder that was overtaken",

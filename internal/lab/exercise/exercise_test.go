@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -45,40 +44,22 @@ func TestEveryExerciseHasAnswers(t *testing.T) {
 	}
 }
 
-// atATime is how many answers are checked beside each other. Explorations wait for leases for most of
-// their time.
-const atATime = 4
-
-// TestAnswers holds each solution and each wrong answer to its name. One shop has them all.
+// TestAnswers holds each solution and each wrong answer to its name. One shop has them all. They are
+// checked one after the other: beside each other they would wait for the same lanes.
 func TestAnswers(t *testing.T) {
 	testserver.NeedsServers(t)
 	if raceDetector {
 		t.Skip("not under the race detector, with which the explorations take minutes: make test runs TestAnswers once more without it")
 	}
-	var explored, run []Answer
+	var all []Answer
 	for _, e := range All() {
 		right, wrong := answers(t, e)
 		for _, name := range append(right, wrong...) {
-			a := Answer{e, path.Join("internal/lab/exercise", e.name(), name), fmt.Sprintf("mine-%d", len(explored)+len(run))}
-			if len(e.Scenarios) > 0 {
-				run = append(run, a)
-			} else {
-				explored = append(explored, a)
-			}
+			all = append(all, Answer{e, path.Join("internal/lab/exercise", e.name(), name), fmt.Sprintf("mine-%d", len(all))})
 		}
 	}
-	c := open(t, append(explored, run...)...)
-	var checking sync.WaitGroup
-	free := make(chan struct{}, atATime)
-	for _, a := range explored {
-		free <- struct{}{}
-		checking.Go(func() {
-			checkAnswer(t, c, a)
-			<-free
-		})
-	}
-	checking.Wait()
-	for _, a := range run { // cells have the machine to themselves
+	c := open(t, all...)
+	for _, a := range all {
 		checkAnswer(t, c, a)
 	}
 }

@@ -53,14 +53,11 @@ return 0`
 	l.Redis.Eval(ctx, script, []string{key}, owner)
 }
 
-// watch renews at every third of the lease, and calls lost where there is nothing to renew.
+// watch renews at every third of the lease, until there is nothing to renew. Then it calls lost.
 func (l lock) watch(ctx context.Context, lost func(), key string) {
 	defer lost()
 	for range time.Tick(l.Lease / 3) {
-		renewing, cancel := context.WithTimeout(ctx, l.Lease/3)
-		renewed, err := l.Redis.PExpire(renewing, key, l.Lease).Result()
-		cancel()
-		if err != nil || !renewed {
+		if renewed, err := l.Redis.PExpire(ctx, key, l.Lease).Result(); err == nil && !renewed {
 			return
 		}
 	}
