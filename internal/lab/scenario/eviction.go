@@ -23,7 +23,7 @@ var eviction = Scenario{
 		evicted := make(chan struct{}, 1)
 		return Plan{
 			Inject: schedule(rng, 3, 2, func() Injection {
-				return Injection{Fault: labmode.Fault{Point: sale.Write, Action: labmode.Stop, For: stoppedWithinLease(lease)}, Alone: true}
+				return Injection{Fault: labmode.Fault{Point: sale.Write, Action: labmode.Stop, For: stoppedWithinLease(lease)}, Alone: true, InTurn: true}
 			}),
 			Intervene: func(ctx context.Context, testbed *rig.Testbed, at Reached) error {
 				select {

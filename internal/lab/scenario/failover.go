@@ -23,7 +23,7 @@ var failover = Scenario{
 		return Plan{
 			// One is enough. The others are spares, in case the first is rejected as busy.
 			Inject: schedule(rng, 3, 2, func() Injection {
-				return Injection{Fault: labmode.Fault{Point: sale.Write, Action: labmode.Stop, For: stoppedWithinLease(lease)}, Alone: true}
+				return Injection{Fault: labmode.Fault{Point: sale.Write, Action: labmode.Stop, For: stoppedWithinLease(lease)}, Alone: true, InTurn: true}
 			}),
 			Prepare:      func(_ context.Context, testbed *rig.Testbed) error { return testbed.HoldBackReplication() },
 			Intervene:    func(ctx context.Context, testbed *rig.Testbed, _ Reached) error { return testbed.FailOver(ctx) },

@@ -20,7 +20,7 @@ var redisRestart = Scenario{
 	Plan: func(rng *rand.Rand, lease time.Duration) Plan {
 		return Plan{
 			Inject: schedule(rng, 3, 2, func() Injection {
-				return Injection{Fault: labmode.Fault{Point: sale.Write, Action: labmode.Stop, For: stoppedWithinLease(lease)}, Alone: true}
+				return Injection{Fault: labmode.Fault{Point: sale.Write, Action: labmode.Stop, For: stoppedWithinLease(lease)}, Alone: true, InTurn: true}
 			}),
 			Intervene:    func(ctx context.Context, testbed *rig.Testbed, _ Reached) error { return testbed.RestartRedis(ctx) },
 			Intervention: "redis-emptied",

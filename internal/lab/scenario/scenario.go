@@ -80,6 +80,9 @@ type Injection struct {
 	// Alone keeps other requests away from the shop until it has answered this one. A fault that
 	// takes the whole shop down must not take all the demand down with it.
 	Alone bool
+	// InTurn sends the request only when no other such request waits for its answer. While one shop
+	// is stopped, the others sell.
+	InTurn bool
 	// Idle sends the request only when the shop has answered all others. The fault comes after its
 	// own answer, and is to meet no other sale.
 	Idle bool

@@ -14,6 +14,7 @@ import (
 type customers struct {
 	mu    sync.Mutex  // guards the rest
 	calm  *sync.Cond  // on mu: a shop has answered
+	taken bool        // a request that is sent in turn is not answered
 	hits  []*hit      // in the order in which they were made
 	shops []shopState // by index
 	turn  int         // the index of the next shop
@@ -63,8 +64,8 @@ const (
 func (c *customers) next(inject func(n int) scenario.Injection, remake bool) *hit {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := time.Now()
 	h := &hit{number: len(c.hits), done: make(chan struct{})}
+	c.hits = append(c.hits, h)
 	if inject != nil {
 		h.injection = inject(h.number)
 	}
@@ -72,6 +73,11 @@ func (c *customers) next(inject func(n int) scenario.Injection, remake bool) *hi
 		h.injection, c.again = c.again[0], c.again[1:]
 		c.remade++
 	}
+	for h.injection.InTurn && c.taken {
+		c.calm.Wait()
+	}
+	c.taken = c.taken || h.injection.InTurn
+	now := time.Now()
 	h.shop = c.turn
 	for i := range c.shops {
 		at := (c.turn + i) % len(c.shops)
@@ -84,7 +90,6 @@ func (c *customers) next(inject func(n int) scenario.Injection, remake bool) *hi
 	if h.injection.Alone {
 		c.shops[h.shop].alone++
 	}
-	c.hits = append(c.hits, h)
 	for h.injection.Idle && c.shops[h.shop].inFlight > 0 {
 		c.calm.Wait()
 	}
@@ -111,6 +116,9 @@ func (c *customers) answered(h *hit, answer load.Answer) {
 	}
 	if h.injection.Alone {
 		c.shops[h.shop].alone--
+	}
+	if h.injection.InTurn {
+		c.taken = false
 	}
 	c.shops[h.shop].inFlight--
 	c.calm.Broadcast()
