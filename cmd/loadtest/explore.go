@@ -121,8 +121,11 @@ func printResult(s streams, r schedule.Result) {
 		schedule.Draw(s.out, found, widthOf(s.out))
 		fmt.Fprintln(s.out)
 	}
-	for _, once := range r.Once {
-		fmt.Fprintf(s.out, "  seen once, and not again: %s\n", once)
+	for _, once := range r.Found.Once {
+		fmt.Fprintf(s.out, "  not counted as bad: %s\n", once)
+	}
+	for _, place := range r.Found.Unreached {
+		fmt.Fprintf(s.out, "  one run came there, and no other: %s\n", place)
 	}
 	for _, surprise := range r.Surprises {
 		fmt.Fprintf(s.out, "  !! %s\n", surprise)

@@ -71,7 +71,7 @@ func (c *judgeCommand) Run(ctx context.Context, s streams) error {
 		}
 		addCells(judgements, of.Properties, r)
 	}
-	return c.print(s, judgements)
+	return c.print(s, judgements, schedule.Unexplained(of.Properties, results))
 }
 
 func (c *judgeCommand) explore(ctx context.Context, s streams, shop *catalog.Catalog, of strategy.Description) ([]schedule.Result, error) {
@@ -117,8 +117,8 @@ func addCells(judgements []schedule.Judgement, declared strategy.Properties, r r
 	}
 }
 
-func (c *judgeCommand) print(s streams, judgements []schedule.Judgement) error {
-	contradicted := 0
+func (c *judgeCommand) print(s streams, judgements []schedule.Judgement, unexplained []schedule.Record) error {
+	contradicted := len(unexplained)
 	t := tabular.New()
 	t.AppendHeader(table.Row{"property", "declared", "seen", "by"})
 	type line struct {
@@ -134,6 +134,11 @@ func (c *judgeCommand) print(s streams, judgements []schedule.Judgement) error {
 		}
 		t.AppendRow(table.Row{j.Property.String(), j.Declared, j.Ruling, j.By})
 		lines = append(lines, line{j.Property.String(), j.Declared, j.Ruling, j.By})
+	}
+	for _, bad := range unexplained {
+		by := fmt.Sprintf("no property that it lacks explains %s by %s: %s", bad.Outcome.Verdict, bad.Outcome.Cause, bad.Listed)
+		t.AppendRow(table.Row{"all together", "", schedule.Contradicts, by})
+		lines = append(lines, line{"", strategy.NotApplicable, schedule.Contradicts, by})
 	}
 	if c.JSON {
 		out := json.NewEncoder(s.out)

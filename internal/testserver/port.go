@@ -9,18 +9,26 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync"
 )
 
 // Ports are taken from below what Linux and macOS lend to outgoing connections, so that a server
 // that is down for a moment finds its own port free when it comes back.
 const firstPort, lastPort = 15_000, 32_000
 
-// FreePort finds a loopback port that nobody listens on. Between this look and the
-// server's own listen somebody else can take it: see [WithPort].
+// given are the ports that this process has been given. Two servers that start at once must not look
+// at one port before either listens: the second one would take the first one's answers for its own.
+var given sync.Map
+
+// FreePort finds a loopback port that nobody listens on, each port once. Between this look and the
+// server's own listen another program can take it: see [WithPort].
 func FreePort() (int, error) {
 	const tries = 100
 	for try := 1; ; try++ {
 		port := firstPort + rand.IntN(lastPort-firstPort)
+		if _, twice := given.LoadOrStore(port, true); twice && try < tries {
+			continue
+		}
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err == nil {
 			return port, l.Close()

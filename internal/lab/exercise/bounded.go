@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/schedule"
 )
 
@@ -19,8 +21,9 @@ const (
 
 // failure is what is wrong with the pupil's code besides what a schedule shows.
 type failure struct {
-	cause Cause
-	said  string
+	cause  Cause
+	said   string
+	record *schedule.Record // of the run, where it was observed
 }
 
 func (f failure) Error() string { return f.said }
@@ -34,7 +37,7 @@ type bounded struct{ *schedule.Stage }
 func (b bounded) Play(ctx context.Context, p schedule.Plan, choose func() schedule.Chooser) (schedule.Record, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silent := failure{TooSilent, fmt.Sprintf("nothing was heard of the shops for %s: does the code wait for itself?", maxSilence)}
+	silent := failure{cause: TooSilent, said: fmt.Sprintf("nothing was heard of the shops for %s: does the code wait for itself?", maxSilence)}
 	alarm := time.AfterFunc(maxSilence, func() { cancel(silent) })
 	defer alarm.Stop()
 	heard := time.Now()
@@ -50,7 +53,7 @@ func (b bounded) Play(ctx context.Context, p schedule.Plan, choose func() schedu
 			alarm.Reset(maxSilence)
 			for c, sent := range n.Requests {
 				if sent > maxRequests {
-					tooMany = failure{TooManyRequests, fmt.Sprintf("customer %s has sent more than %d requests in one sale", c, maxRequests)}
+					tooMany = failure{cause: TooManyRequests, said: fmt.Sprintf("customer %s has sent more than %d requests in one sale", c, maxRequests)}
 					return 0, tooMany
 				}
 			}
@@ -64,10 +67,10 @@ func (b bounded) Play(ctx context.Context, p schedule.Plan, choose func() schedu
 		return record, tooMany
 	}
 	if errors.Is(err, schedule.ErrEndless) {
-		return record, failure{TooManyRequests, err.Error()}
+		return record, failure{cause: TooManyRequests, said: err.Error()}
 	}
 	if err == nil {
-		err = cmp.Or(b.crashed(record), soldTwice(record))
+		err = cmp.Or(b.crashed(record), soldTwice(record), b.keptOut(ctx, record))
 	}
 	return record, err
 }
@@ -77,11 +80,50 @@ func soldTwice(r schedule.Record) error {
 	has := map[string]bool{}
 	for _, o := range r.Outcome.Orders {
 		if has[o.Customer] {
-			return failure{SoldTwice, fmt.Sprintf("customer %s asked once, and has two orders; the schedule: %s", o.Customer, inWords(r))}
+			return failure{cause: SoldTwice, said: fmt.Sprintf("customer %s asked once, and has two orders; the schedule: %s", o.Customer, inWords(r))}
 		}
 		has[o.Customer] = true
 	}
 	return nil
+}
+
+// keptOut finds a customer who waited in vain for the lock of a dead one, and did so again when the
+// schedule was played once more. It returns nil where there is none.
+func (b bounded) keptOut(ctx context.Context, r schedule.Record) error {
+	if waitedInVain(r) == "" {
+		return nil
+	}
+	again, err := b.PlaySchedule(ctx, r.Strategy, r.Customers, r.Schedule)
+	if err != nil {
+		return nil // nothing is known
+	}
+	customer := waitedInVain(again)
+	if customer == "" {
+		return nil
+	}
+	return failure{KeptOut, fmt.Sprintf("customer %s was rejected as busy after three leases, and the holder was dead: "+
+		"the lock lasts while somebody asks for it", customer), &again}
+}
+
+// waitedInVain is a customer who was rejected as busy although units were left and nobody else lived
+// who could have the lock, empty where there is none.
+func waitedInVain(r schedule.Record) string {
+	sold := 0
+	for _, o := range r.Outcome.Orders {
+		if _, theirs := r.Outcome.Answers[o.Customer]; theirs {
+			sold++
+		}
+	}
+	killed := slices.ContainsFunc(r.Schedule, func(c schedule.Choice) bool { return c.Event == schedule.Kill })
+	if !killed || r.Outcome.Bad() || int64(sold) >= r.Outcome.Stock {
+		return ""
+	}
+	for customer, answer := range r.Outcome.Answers {
+		if answer == string(load.Busy) {
+			return customer
+		}
+	}
+	return ""
 }
 
 // inWords is the schedule of a run, where nothing has to be listed, too.
@@ -110,7 +152,7 @@ func (b bounded) crashed(r schedule.Record) error {
 		if why := b.Panic(); why != "" {
 			said += ": " + why
 		}
-		return failure{Crashed, said + "; the schedule: " + inWords(r)}
+		return failure{cause: Crashed, said: said + "; the schedule: " + inWords(r)}
 	}
 	return nil
 }

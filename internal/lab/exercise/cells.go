@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 
 	"stocklock/internal/lab/matrix"
+	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/stock"
@@ -36,7 +38,7 @@ func (c *Checker) runCells(ctx context.Context, a Answer, done func(string)) (v 
 	if err != nil {
 		return Verdict{}, err
 	}
-	servers, err := testserver.New()
+	servers, err := rig.New()
 	if err != nil {
 		return Verdict{}, err
 	}
@@ -50,6 +52,13 @@ func (c *Checker) runCells(ctx context.Context, a Answer, done func(string)) (v 
 		return Verdict{}, err
 	}
 	defer store.Close()
+	if err := errors.Join(servers.UseShopBinary(c.shop.Program), store.Migrate(ctx, slog.New(slog.DiscardHandler))); err != nil {
+		return Verdict{}, err
+	}
+	if v, err := sellTwoItems(ctx, servers, mysql.DSN(), store, by); err != nil || v.Cause != "" {
+		return v, err
+	}
+	done("two items are sold at once")
 	var compared, faulty []matrix.Pair
 	for _, name := range e.Scenarios {
 		sc, err := scenario.ByName(name)

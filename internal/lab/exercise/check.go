@@ -24,6 +24,8 @@ const (
 	TooManyRequests Cause = "too-many-requests"
 	NeverSold       Cause = "never-sold"
 	SoldTwice       Cause = "sold-twice"
+	KeptOut         Cause = "kept-out"
+	MixedItems      Cause = "mixed-items"
 	TooManyCommits  Cause = "too-many-commits"
 )
 
@@ -88,41 +90,54 @@ func (c *Checker) Check(ctx context.Context, a Answer, done func(step string)) (
 
 // explore runs the searches of an exercise.
 func (c *Checker) explore(ctx context.Context, a Answer, done func(string)) (Verdict, error) {
-	if c.stage == nil {
-		stage, err := schedule.OpenStage(ctx, c.shop, schedule.StageOptions{Lease: lease})
-		if err != nil {
-			return Verdict{}, err
-		}
-		c.stage = stage
+	stage, err := c.opened(ctx)
+	if err != nil {
+		return Verdict{}, err
 	}
 	for _, s := range a.Exercise.Searches {
-		found, err := schedule.Explore(ctx, bounded{c.stage}, a.search(s), func(done, left int) {
+		found, err := schedule.Explore(ctx, bounded{stage}, a.search(s), func(done, left int) {
 			if c.Progress != nil {
 				c.Progress(s.String(), done, left)
 			}
 		})
 		if err != nil {
-			return c.failed(ctx, err)
+			return failed(ctx, stage, err)
 		}
-		record, err := decisive(ctx, c.stage, s, found)
-		if err != nil {
+		found.Shortest = slices.DeleteFunc(found.Shortest, func(r schedule.Record) bool { return slices.Contains(s.Allowed, r.Outcome.Cause) })
+		if err := stage.Confirm(ctx, &found); err != nil {
 			return Verdict{}, err
 		}
-		if record != nil {
+		if len(found.Shortest) > 0 {
+			record := &found.Shortest[0]
 			return Verdict{Cause: Cause(record.Outcome.Cause), Said: record.Sentence(), Record: record}, nil
 		}
-		if len(found.GivenUp) > 0 {
-			return Verdict{}, fmt.Errorf("%s: %d schedules could not be played, so that nothing is known of them: check again on a quieter machine: %s",
-				s, len(found.GivenUp), found.GivenUp[0])
+		if len(found.Once) > 0 {
+			return Verdict{}, fmt.Errorf("%s: a schedule failed and could not be repeated, so that nothing is known: check again: %s", s, found.Once[0])
+		}
+		if why := found.Unknown(); why != "" {
+			return Verdict{}, fmt.Errorf("%s: nothing is known, check again on a quieter machine: %s", s, why)
 		}
 		done(fmt.Sprintf("%s: %d schedules", s, found.Runs))
 	}
 	return Verdict{}, nil
 }
 
+// opened is the stage, which the first exploration opens.
+func (c *Checker) opened(ctx context.Context) (*schedule.Stage, error) {
+	if c.stage != nil {
+		return c.stage, nil
+	}
+	stage, err := schedule.OpenStage(ctx, c.shop, schedule.StageOptions{Lease: lease})
+	if err != nil {
+		return nil, err
+	}
+	c.stage = stage
+	return stage, nil
+}
+
 func (a Answer) search(s Search) schedule.Search {
 	search := schedule.Search{Switches: s.Switches, Plan: schedule.Plan{
-		Strategy: a.Name, Customers: s.Customers, MaxEvents: 1, LocalClock: schedule.LocalClock(strategy.Description{Properties: a.Exercise.Properties}),
+		Strategy: a.Name, Customers: s.Customers, MaxEvents: max(s.InARow, 1), InARow: true, LocalClock: schedule.LocalClock(strategy.Description{Properties: a.Exercise.Properties}),
 	}}
 	if s.Event != "" {
 		search.Events = []schedule.Event{s.Event}
@@ -131,16 +146,16 @@ func (a Answer) search(s Search) schedule.Search {
 }
 
 // failed tells what the code did from what the harness could not do.
-func (c *Checker) failed(ctx context.Context, err error) (Verdict, error) {
+func failed(ctx context.Context, stage *schedule.Stage, err error) (Verdict, error) {
 	if f, ok := errors.AsType[failure](err); ok {
-		return Verdict{Cause: f.cause, Said: f.said}, nil
+		return Verdict{Cause: f.cause, Said: f.said, Record: f.record}, nil
 	}
 	_, answer, first := strings.Cut(err.Error(), rehearsal)
 	if ctx.Err() != nil || !first {
 		return Verdict{}, err
 	}
 	v := Verdict{Cause: NeverSold, Said: "one customer alone wanted a unit that was there, and was answered with " + answer}
-	if why := c.stage.Panic(); why != "" {
+	if why := stage.Panic(); why != "" {
 		v.Cause, v.Said = Crashed, v.Said+": "+why
 	}
 	return v, nil
@@ -148,27 +163,6 @@ func (c *Checker) failed(ctx context.Context, err error) (Verdict, error) {
 
 // rehearsal is what a stage says of a first sale that was not answered as sold.
 const rehearsal = "before the first run was answered with "
-
-// decisive returns the shortest schedule that fails for a cause that the exercise asks about, seen
-// twice. It is nil where there is none. It is an error where each was seen once only: nothing is known
-// then.
-func decisive(ctx context.Context, stage *schedule.Stage, s Search, found schedule.Found) (*schedule.Record, error) {
-	var once error
-	for _, r := range found.Shortest {
-		if slices.Contains(s.Allowed, r.Outcome.Cause) {
-			continue
-		}
-		again, err := stage.Shrink(ctx, r)
-		if err == nil {
-			return &again, nil
-		}
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		once = fmt.Errorf("a schedule failed (%s) and could not be repeated: check again: %w", r.Outcome.Cause, err)
-	}
-	return nil, once
-}
 
 // sentences is how a cell's explanation is told.
 func sentences(x *explain.Explanation) string {

@@ -37,7 +37,8 @@ type Exercise struct {
 
 // Search is one exploration that decides.
 type Search struct {
-	Event     schedule.Event // that may happen once; empty for none
+	Event     schedule.Event // that may happen; empty for none
+	InARow    int            // so often at one place; 0 for once
 	Customers int
 	Switches  int // 0 for no bound
 	// Allowed are the causes that the exercise does not ask about.
@@ -52,6 +53,9 @@ func (s Search) String() string {
 	}
 	if s.Event != "" {
 		name += fmt.Sprintf(", %s at every place", s.Event)
+	}
+	if s.InARow > 1 {
+		name += fmt.Sprintf(", up to %d times in a row", s.InARow)
 	}
 	return name
 }
@@ -86,8 +90,9 @@ var exercises = []Exercise{
 	{
 		Lesson: 4, Task: "keep the lock for as long as the work takes, and stop the work when the lock is lost",
 		Properties: strategy.Properties{Has: leased | strategy.OwnerChecked | strategy.AtomicRelease | strategy.Renews | strategy.LossAware},
-		Searches: []Search{{Customers: 2}, {Customers: 2, Event: schedule.Wait}, {Customers: 2, Event: schedule.Kill},
-			{Customers: 2, Event: schedule.Cut}},
+		// With three customers, one has sold before another one dies: its watchdog must have ended.
+		Searches: []Search{{Customers: 2}, {Customers: 2, Event: schedule.Wait}, {Customers: 2, Switches: 1, Event: schedule.Wait, InARow: 3},
+			{Customers: 2, Event: schedule.Kill}, {Customers: 3, Switches: 1, Event: schedule.Kill}, {Customers: 2, Event: schedule.Cut}},
 	},
 	{
 		Lesson: 5, Task: "have the database refuse every holder that was overtaken",

@@ -44,11 +44,12 @@ func TestEveryExerciseHasAnswers(t *testing.T) {
 	}
 }
 
-// TestAnswers holds each solution and each wrong answer to its name. One shop has them all.
+// TestAnswers holds each solution and each wrong answer to its name. One shop has them all. They are
+// checked one after the other: beside each other they would wait for the same lanes.
 func TestAnswers(t *testing.T) {
 	testserver.NeedsServers(t)
 	if raceDetector {
-		t.Skip("the explorations take minutes with the race detector: make test runs them once more without it")
+		t.Skip("not under the race detector, with which the explorations take minutes: make test runs TestAnswers once more without it")
 	}
 	var all []Answer
 	for _, e := range All() {
@@ -59,26 +60,30 @@ func TestAnswers(t *testing.T) {
 	}
 	c := open(t, all...)
 	for _, a := range all {
-		name := path.Base(a.Folder)
-		t.Run(a.Exercise.name()+"/"+name, func(t *testing.T) {
-			begun := time.Now()
-			v, err := c.Check(t.Context(), a, func(step string) { t.Log(step) })
-			switch {
-			case err != nil:
-				t.Fatal(err)
-			case strings.HasPrefix(name, "right-") && !v.Solved:
-				t.Errorf("failed: %s: %s", v.Cause, v.Said)
-			case strings.HasPrefix(name, "wrong-") && (v.Solved || !strings.HasPrefix(name, "wrong-"+string(v.Cause)+"-")):
-				t.Errorf("solved %t, cause %q: %s", v.Solved, v.Cause, v.Said)
-			}
-			if v.Record != nil {
-				t.Logf("%s: loadtest step mine %s", v.Said, v.Record.Listed)
-			} else if !v.Solved {
-				t.Log(v.Said)
-			}
-			t.Logf("checked in %s", time.Since(begun).Round(time.Second))
-		})
+		checkAnswer(t, c, a)
 	}
+}
+
+func checkAnswer(t *testing.T, c *Checker, a Answer) {
+	name := path.Base(a.Folder)
+	t.Run(a.Exercise.name()+"/"+name, func(t *testing.T) {
+		begun := time.Now()
+		v, err := c.Check(t.Context(), a, func(step string) { t.Log(step) })
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case strings.HasPrefix(name, "right-") && !v.Solved:
+			t.Errorf("failed: %s: %s", v.Cause, v.Said)
+		case strings.HasPrefix(name, "wrong-") && (v.Solved || !strings.HasPrefix(name, "wrong-"+string(v.Cause)+"-")):
+			t.Errorf("solved %t, cause %q: %s", v.Solved, v.Cause, v.Said)
+		}
+		if v.Record != nil {
+			t.Logf("%s: loadtest step mine %s", v.Said, v.Record.Listed)
+		} else if !v.Solved {
+			t.Log(v.Said)
+		}
+		t.Logf("checked in %s", time.Since(begun).Round(time.Second))
+	})
 }
 
 // open builds a shop with these answers, and a checker of it that ends with the test.
@@ -88,10 +93,11 @@ func open(t *testing.T, all ...Answer) *Checker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := filepath.Join(t.TempDir(), "shop")
+	program, begun := filepath.Join(t.TempDir(), "shop"), time.Now()
 	if err := Build(t.Context(), root, program, all...); err != nil {
 		t.Fatal(err)
 	}
+	t.Logf("a shop with %d answers built in %s", len(all), time.Since(begun).Round(time.Second))
 	c, err := Open(t.Context(), program)
 	if err != nil {
 		t.Fatal(err)

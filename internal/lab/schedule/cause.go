@@ -14,6 +14,7 @@ const (
 	StaleDeadline Cause = "stale-deadline" // a deadline had passed when it was written
 	Forgotten     Cause = "forgotten"      // Redis lost the lock
 	NoExpiry      Cause = "no-expiry"      // a dead holder's lock that never ends
+	Prolonged     Cause = "prolonged"      // a dead holder's lock that lasts longer than its lease
 	LostRelease   Cause = "lost-release"   // a release never reached Redis, and the lock never ends
 	LostAnswer    Cause = "lost-answer"    // the answer to an acquisition was lost, and the lock never ends
 	NoOrder       Cause = "no-order"       // the answer came before the order was written
@@ -36,6 +37,7 @@ var causes = []struct {
 	{StaleDeadline, "a deadline had passed when it was written, so that the lock was free at once"},
 	{Forgotten, "Redis lost the lock, and the next customer found it free"},
 	{NoExpiry, "the lock of a dead holder never ends"},
+	{Prolonged, "the lock of a dead holder lasts longer than its lease: it was given more, or is still renewed"},
 	{LostRelease, "a release never reached Redis, and the lock never ends"},
 	{LostAnswer, "the answer to an acquisition was lost, and the lock never ends"},
 	{NoOrder, "a customer was told sold, and has no order"},
@@ -71,6 +73,8 @@ func (r *run) causeOf(o Outcome) Cause {
 
 func (r *run) causeOfStuck() Cause {
 	switch {
+	case r.lock.present() && r.lock.ttl != -1 && r.happened(Kill):
+		return Prolonged
 	case !r.lock.present() || r.lock.ttl != -1:
 		return Other
 	case r.happened(Kill):

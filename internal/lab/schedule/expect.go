@@ -20,7 +20,7 @@ type Attack struct {
 // them, because a sale here takes its lock once. StorageChecked protects from every attack.
 var attacks = []Attack{
 	{strategy.Exclusive, "", 2, []Cause{NoLock}},
-	{strategy.Recovers, Kill, 2, []Cause{NoExpiry, LostAnswer}},
+	{strategy.Recovers, Kill, 2, []Cause{NoExpiry, LostAnswer, Prolonged}},
 	{strategy.AtomicLease, Kill, 2, []Cause{NoExpiry, LostAnswer}},
 	{strategy.Renews, Wait, 2, []Cause{Overrun}},
 	{strategy.OwnerChecked, Wait, 3, []Cause{ForeignDelete}},
@@ -67,11 +67,11 @@ func Expected(p strategy.Properties, events []Event, customers int) Expectation 
 // Surprises says where what was found differs from what is expected, in both directions.
 func (e Expectation) Surprises(f Found) []string {
 	var all []string
-	if n := len(f.GivenUp); n > 0 {
-		all = append(all, fmt.Sprintf("%d schedules could not be played, a longer lease may help: %s", n, f.GivenUp[0]))
+	if why := f.Unknown(); why != "" {
+		all = append(all, why)
 	}
 	for _, a := range e.Wanted {
-		if !slices.ContainsFunc(f.Causes(), func(c Cause) bool { return slices.Contains(a.Causes, c) }) {
+		if !f.shows(a.Causes) {
 			all = append(all, fmt.Sprintf("it lacks %s, and no schedule shows it", a.Property))
 		}
 	}

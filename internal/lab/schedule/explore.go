@@ -33,12 +33,18 @@ type Player interface {
 
 // Found is what an exploration found.
 type Found struct {
-	Runs     int      `json:"runs"`     // schedules that were run to the end
-	Bad      int      `json:"bad"`      // of them
-	Partial  int      `json:"partial"`  // runs that were not finished, because the rest of them had been seen
-	GivenUp  []string `json:"given_up"` // why runs failed each time they were made; what they would have shown is not known
-	Shortest []Record `json:"shortest"` // for each cause the shortest bad schedule, the shortest first
+	Runs    int      `json:"runs"`     // schedules that were run to the end
+	Bad     int      `json:"bad"`      // of them; those with a cause that was seen once only are not among them
+	Partial int      `json:"partial"`  // runs that were not finished, because the rest of them had been seen
+	GivenUp []string `json:"given_up"` // why runs failed each time they were made; what they would have shown is not known
+	// Unreached are places that one run came to, and none that was sent there again: what shops do on
+	// their own went another way then.
+	Unreached []string `json:"unreached,omitempty"`
+	Shortest  []Record `json:"shortest"` // for each cause the shortest bad schedule, the shortest first
+	// Once are the causes that no schedule showed when it was played again.
+	Once []Once `json:"once,omitempty"`
 
+	bad        map[Cause]int
 	candidates map[Cause][]Record // the shortest few of each cause, the shortest first
 	outcomes   map[string]int
 	limited    bool // the search ended at its limit
@@ -53,18 +59,41 @@ func (f Found) Causes() []Cause {
 	return all
 }
 
+// Unknown says why an exploration decides nothing, empty where it does: runs were given up, or more
+// than a tenth of the places could not be reached again.
+func (f Found) Unknown() string {
+	switch {
+	case len(f.GivenUp) > 0:
+		return fmt.Sprintf("%d schedules could not be played, a longer lease may help: %s", len(f.GivenUp), f.GivenUp[0])
+	case len(f.Unreached) > max(1, f.Runs/10):
+		return fmt.Sprintf("%d places beside %d runs were not reached again: the same schedule goes more than one way: %s", len(f.Unreached), f.Runs, f.Unreached[0])
+	}
+	return ""
+}
+
+// shows says whether a run had one of these causes, be it only once.
+func (f Found) shows(causes []Cause) bool {
+	return slices.ContainsFunc(f.Causes(), func(c Cause) bool { return slices.Contains(causes, c) }) ||
+		slices.ContainsFunc(f.Once, func(o Once) bool { return slices.Contains(causes, o.Cause) })
+}
+
 // node is a place in the tree of schedules from which something new goes on.
 type node struct {
 	past   Schedule
 	asleep []Option // what leads from here only to what is seen elsewhere
 }
 
-// maxGivenUp is how many runs may fail before an exploration does.
+// maxGivenUp is how many runs may be postponed, and how many given up, before an exploration fails.
 const maxGivenUp = 20
 
 // maxCandidates is how many schedules of each cause are kept. The shortest may have been luck: what
 // shops do on their own, such as a reaper, is not held.
 const maxCandidates = 5
+
+// unreachedError is a run that did not come to where another one had been.
+type unreachedError string
+
+func (e unreachedError) Error() string { return "a second run did not come there: " + string(e) }
 
 // errSeen gives up a run of which the rest is seen elsewhere.
 var errSeen = errors.New("seen")
@@ -76,20 +105,15 @@ var errSeen = errors.New("seen")
 // Systems, 1996) say which branch leads only to what another one shows. Progress is told the
 // numbers of runs that were made and are to be made, and may be nil.
 func Explore(ctx context.Context, player Player, s Search, progress func(done, left int)) (Found, error) {
-	e := &exploration{search: s, player: player, progress: progress, found: Found{outcomes: map[string]int{}, candidates: map[Cause][]Record{}}}
+	e := &exploration{search: s, player: player, progress: progress, found: Found{outcomes: map[string]int{}, bad: map[Cause]int{}, candidates: map[Cause][]Record{}}}
 	e.changed.L = &e.mu
 	e.nodes = []node{{}}
-	group, ctx := errgroup.WithContext(ctx)
-	stop := context.AfterFunc(ctx, func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.changed.Broadcast()
-	})
-	defer stop()
-	for range player.Lanes(s.Events) {
-		group.Go(func() error { return e.work(ctx) })
+	if err := e.workers(ctx, player.Lanes(s.Events)); err != nil {
+		return Found{}, err
 	}
-	if err := group.Wait(); err != nil {
+	// What could not be played beside other runs may be playable alone.
+	e.last, e.nodes, e.postponed = true, e.postponed, nil
+	if err := e.workers(ctx, 1); err != nil {
 		return Found{}, err
 	}
 	for _, few := range e.found.candidates {
@@ -103,12 +127,29 @@ type exploration struct {
 	search   Search
 	player   Player
 	progress func(done, left int)
+	last     bool // a run that fails now is given up
 
-	mu      sync.Mutex // guards the rest
-	changed sync.Cond
-	nodes   []node
-	running int
-	found   Found
+	mu        sync.Mutex // guards the rest
+	changed   sync.Cond
+	nodes     []node
+	postponed []node // that could not be played: they are tried once more, one at a time
+	running   int
+	found     Found
+}
+
+// workers runs so many nodes at a time until all have been run.
+func (e *exploration) workers(ctx context.Context, n int) error {
+	group, ctx := errgroup.WithContext(ctx)
+	stop := context.AfterFunc(ctx, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.changed.Broadcast()
+	})
+	defer stop()
+	for range n {
+		group.Go(func() error { return e.work(ctx) })
+	}
+	return group.Wait()
 }
 
 func (e *exploration) work(ctx context.Context) error {
@@ -124,7 +165,13 @@ func (e *exploration) work(ctx context.Context) error {
 		case errors.Is(err, errSeen):
 			e.found.Partial++
 			err = nil
-		case errors.Is(err, errGivenUp) && len(e.found.GivenUp) < maxGivenUp:
+		case errors.Is(err, errGivenUp) && !e.last && len(e.postponed) < maxGivenUp:
+			e.postponed = append(e.postponed, n)
+			err, more = nil, nil
+		case errors.As(err, new(unreachedError)) && e.last:
+			e.found.Unreached = append(e.found.Unreached, n.past.String())
+			err, more = nil, nil
+		case errors.Is(err, errGivenUp) && e.last && len(e.found.GivenUp) < maxGivenUp:
 			e.found.GivenUp = append(e.found.GivenUp, err.Error())
 			err, more = nil, nil
 		case err == nil:
@@ -132,7 +179,7 @@ func (e *exploration) work(ctx context.Context) error {
 		}
 		e.nodes = append(e.nodes, more...)
 		if e.progress != nil {
-			e.progress(e.found.Runs, len(e.nodes)+e.running)
+			e.progress(e.found.Runs, len(e.nodes)+len(e.postponed)+e.running)
 		}
 		e.changed.Broadcast()
 		e.mu.Unlock()
@@ -170,6 +217,7 @@ func (e *exploration) keep(r Record) {
 		return
 	}
 	e.found.Bad++
+	e.found.bad[r.Outcome.Cause]++
 	few := e.found.candidates[r.Outcome.Cause]
 	at, _ := slices.BinarySearchFunc(few, r, CompareLength)
 	few = slices.Insert(few, at, r)
@@ -242,7 +290,7 @@ func (e *exploration) chooser(n node, more *[]node) Chooser {
 				return -1, nil
 			}
 			if i < 0 {
-				return 0, fmt.Errorf("%s: a second run did not come to %s: %s", n.past, left[0], next.Why(left[0]))
+				return 0, unreachedError(fmt.Sprintf("%s: %s", n.past, next.Why(left[0])))
 			}
 			left = left[1:]
 			switched += count(switches(next, next.Options[i]))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"testing"
 )
 
@@ -188,6 +189,40 @@ func TestTheShortestOfTwo(t *testing.T) {
 	} {
 		if CompareLength(record(tt.shorter), record(tt.longer)) >= 0 {
 			t.Errorf("%q is not shorter than %q", tt.shorter, tt.longer)
+		}
+	}
+}
+
+// moody is a player that plays one of its runs only when it is asked for it so many times.
+type moody struct {
+	Player
+	about string
+	at    int
+	mu    sync.Mutex // guards asked
+	asked int
+}
+
+func (m *moody) Play(ctx context.Context, p Plan, choose func() Chooser) (Record, error) {
+	r, err := m.Player.Play(ctx, p, choose)
+	if err != nil || r.Listed != m.about {
+		return r, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.asked++; m.asked < m.at {
+		return Record{}, errGivenUp
+	}
+	return r, nil
+}
+
+// TestARunThatFailedIsTriedOnceMore: what could not be played beside other runs is played alone.
+func TestARunThatFailedIsTriedOnceMore(t *testing.T) {
+	search := Search{Plan: Plan{Customers: 2, Everything: true}, Unpruned: true}
+	const about = "A.select B.select A.update A.insert A.commit B.update B.insert B.commit"
+	for at, givenUp := range map[int]int{1: 0, 2: 0, 3: 1} {
+		found, err := Explore(t.Context(), &moody{Player: rowBound{}, about: about, at: at}, search, nil)
+		if err != nil || found.Runs == 10 != (givenUp == 0) || len(found.GivenUp) != givenUp {
+			t.Errorf("played when asked %d times: %d runs of 10, given up %v, %v, want %d given up", at, found.Runs, found.GivenUp, err, givenUp)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -48,12 +49,12 @@ func (a Attack) judge(j Judgement, p strategy.Properties, results []Result) Judg
 		j.By = "it does not apply"
 		return j
 	}
-	runs := 0
+	var all seen
 	for _, r := range results {
 		if r.Event != a.Event || r.Customers < a.Customers {
 			continue
 		}
-		runs += r.Found.Runs
+		all.add(r)
 		for _, bad := range r.Found.Shortest {
 			if !slices.Contains(a.Causes, bad.Outcome.Cause) || a.explainedBesides(p, bad.Outcome.Cause) {
 				continue
@@ -67,18 +68,38 @@ func (a Attack) judge(j Judgement, p strategy.Properties, results []Result) Judg
 		}
 	}
 	switch {
-	case runs == 0:
+	case all.runs == 0:
 		return j
+	case all.unknown != "":
+		j.By = all.unknown
 	case j.Declared == strategy.Has:
-		j.Ruling, j.By = Agrees, fmt.Sprintf("none of %d schedules shows %s", runs, a.Causes[0])
+		j.Ruling, j.By = Agrees, all.without(string(a.Causes[0]))
 	case p.Has.Includes(strategy.StorageChecked):
 		j.By = "the database refuses what would show it"
 	case !p.Has.Includes(strategy.Exclusive) && a.Property != strategy.Exclusive:
 		j.By = "nothing keeps the second customer out"
 	default:
-		j.Ruling, j.By = Contradicts, fmt.Sprintf("none of %d schedules shows %s", runs, a.Causes[0])
+		j.Ruling, j.By = Contradicts, all.without(string(a.Causes[0]))
 	}
 	return j
+}
+
+// seen is how much was played of what could decide.
+type seen struct {
+	runs    int
+	unknown string // why something is not known
+}
+
+func (s *seen) add(r Result) {
+	s.runs += r.Found.Runs
+	s.unknown = cmp.Or(s.unknown, r.Found.Unknown())
+}
+
+func (s seen) without(what string) string {
+	if s.runs == 1 {
+		return "the only schedule does not show " + what
+	}
+	return fmt.Sprintf("none of %d schedules shows %s", s.runs, what)
 }
 
 // explainedBesides says whether another property that the strategy lacks explains a cause, while
@@ -98,9 +119,9 @@ func judgeStorage(j Judgement, results []Result) Judgement {
 		j.By = "it does not apply"
 		return j
 	}
-	runs := 0
+	var all seen
 	for _, r := range results {
-		runs += r.Found.Runs
+		all.add(r)
 		for _, bad := range r.Found.Shortest {
 			switch {
 			case j.Declared == strategy.Has:
@@ -115,11 +136,32 @@ func judgeStorage(j Judgement, results []Result) Judgement {
 		}
 	}
 	switch {
-	case runs == 0:
+	case all.runs == 0:
+	case all.unknown != "":
+		j.By = all.unknown
 	case j.Declared == strategy.Has:
-		j.Ruling, j.By = Agrees, fmt.Sprintf("none of %d schedules is bad", runs)
+		j.Ruling, j.By = Agrees, all.without("a failure")
 	default:
 		j.By = "no holder was overtaken"
 	}
 	return j
+}
+
+// Unexplained are the bad schedules whose cause no property explains that the strategy lacks. They
+// contradict what it declares as a whole. Those of a strategy that has StorageChecked contradict
+// that.
+func Unexplained(p strategy.Properties, results []Result) []Record {
+	if p.Has.Includes(strategy.StorageChecked) {
+		return nil
+	}
+	var all []Record
+	for _, r := range results {
+		expected := Expected(p, nil, r.Customers)
+		for _, bad := range r.Found.Shortest {
+			if !slices.Contains(expected.Allowed, bad.Outcome.Cause) {
+				all = append(all, bad)
+			}
+		}
+	}
+	return all
 }

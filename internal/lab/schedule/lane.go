@@ -1,13 +1,15 @@
 package schedule
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"golang.org/x/sync/errgroup"
 
 	"stocklock/internal/lab/rig"
 )
@@ -17,7 +19,7 @@ type lane struct {
 	*bed
 	redis *redis.Client // for looking
 
-	starting   errgroup.Group // shops that were killed
+	starting   sync.WaitGroup // shops that were killed
 	failedOver bool           // the primary has died: it becomes the replica before the next run
 }
 
@@ -25,9 +27,38 @@ type lane struct {
 type bed struct {
 	*rig.Testbed
 
-	mu        sync.Mutex // guards rehearsed; held for as long as a rehearsal takes
+	mu        sync.Mutex // guards rehearsed; held for as long as a rehearsal or a restart takes
 	rehearsed map[rehearsal]bool
 }
+
+// revive starts each shop again that does not run: one that has ended by itself, or that did not come
+// back after it was killed.
+func (b *bed) revive(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, shop := range b.Shops {
+		if shop.Alive() {
+			continue
+		}
+		if err := shop.Restart(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dead names the shops that have ended, with their last words. Without any it is empty.
+func (b *bed) dead() string {
+	var said []string
+	for _, shop := range b.Shops {
+		if !shop.Alive() {
+			said = append(said, fmt.Sprintf("%s has ended: %s", shop.Name, cmp.Or(shop.LogLine("panic: "), lastLine(shop.LogTail()))))
+		}
+	}
+	return strings.Join(said, "; ")
+}
+
+func lastLine(s string) string { return s[strings.LastIndexByte(s, '\n')+1:] }
 
 // rehearsal is a sale that a shop process has made before the first run.
 type rehearsal struct {
@@ -38,18 +69,20 @@ type rehearsal struct {
 // restartLimit bounds how long a killed shop takes to be back.
 const restartLimit = 20 * time.Second
 
-// restart starts a killed shop again, in the background.
+// restart starts a killed shop again, in the background. One that does not come back is started once
+// more by [bed.revive].
 func (l *lane) restart(shop *rig.TestbedShop) {
-	l.starting.Go(func() error {
+	l.starting.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), restartLimit)
 		defer cancel()
-		return shop.Restart(ctx)
+		_ = shop.Restart(ctx)
 	})
 }
 
 // restarted waits until every shop runs again, and gives the primary a replica after a failover.
 func (l *lane) restarted(ctx context.Context) error {
-	if err := l.starting.Wait(); err != nil || !l.failedOver {
+	l.starting.Wait()
+	if err := l.revive(ctx); err != nil || !l.failedOver {
 		return err
 	}
 	l.failedOver = false

@@ -29,8 +29,8 @@ func (r *run) options() []Option {
 				Retry: r.pointless(p), RowHeld: r.rowHolder(p, request.rowLock()) != nil})
 		}
 	}
-	for _, e := range r.plan.Events {
-		if r.used < r.plan.MaxEvents {
+	if r.eventMayFollow() {
+		for _, e := range r.plan.Events {
 			all = append(all, r.eventOptions(e.info())...)
 		}
 	}
@@ -38,6 +38,13 @@ func (r *run) options() []Option {
 		all = append(all, r.eventOptions(Arrive.info())...)
 	}
 	return all
+}
+
+func (r *run) eventMayFollow() bool {
+	if r.plan.InARow && r.used > 0 && r.chosen[len(r.chosen)-1].IsStep() {
+		return false
+	}
+	return r.used < r.plan.MaxEvents
 }
 
 // rowHolder is a customer other than p for whom a statement with this lock waits, nil for none.

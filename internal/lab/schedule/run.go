@@ -14,9 +14,11 @@ import (
 type Plan struct {
 	Strategy  string
 	Customers int
-	// Events may happen, MaxEvents of them in one run.
+	// Events may happen, MaxEvents of them in one run. With InARow they follow each other, with no
+	// step in between.
 	Events    []Event
 	MaxEvents int
+	InARow    bool
 	// LocalClock says that the strategy compares times of its process's clock: then it matters
 	// whether a customer came before a lease passed, or after.
 	LocalClock bool

@@ -94,7 +94,9 @@ func (r *run) handle(m any) {
 	report := m.(heldReport)
 	i := slices.IndexFunc(r.people, func(p *person) bool { return p.id == report.Sale })
 	switch {
-	case i < 0 || report.Own:
+	case i >= 0 && report.Hold != 0 && r.people[i].occupied():
+		report.release(false) // a goroutine beside the sale sent it, and it is shown when it is done
+	case i < 0 || report.Own || report.Done != 0 && report.Done != r.people[i].held.Hold:
 		if r.plan.Observe {
 			r.note(Entry{Own: true, Customer: r.customerOfShop(report.shop), Server: report.Server, Sent: report.Text, Answer: report.Answer})
 		}
@@ -104,6 +106,9 @@ func (r *run) handle(m any) {
 		r.done(r.people[i], report)
 	}
 }
+
+// occupied says whether the sale itself can send nothing now: it has ended, is held, or has no answer yet.
+func (p *person) occupied() bool { return p.state == ended || p.state == atStep || p.flying >= 0 }
 
 func (r *run) customerOfShop(name string) string {
 	for _, p := range r.people {

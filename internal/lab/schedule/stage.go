@@ -185,7 +185,8 @@ func (s *Stage) Close() error {
 	for _, p := range s.pools {
 		for len(p.lanes) > 0 {
 			l := <-p.lanes
-			errs = append(errs, l.starting.Wait(), l.redis.Close())
+			l.starting.Wait()
+			errs = append(errs, l.redis.Close())
 		}
 	}
 	if s.store != nil {
@@ -225,27 +226,20 @@ func (e rehearsalError) Unwrap() error { return e.error }
 const sureTries = 2
 
 // Play runs one schedule on a fresh item and a free lane. A run in which a lease may have ended
-// although none was to pass is made again.
+// although none was to pass is made again, on the next lane that is free.
 func (s *Stage) Play(ctx context.Context, p Plan, choose func() Chooser) (Record, error) {
 	from, err := s.pool(p.Events)
 	if err != nil {
 		return Record{}, err
 	}
-	var l *lane
-	select {
-	case l = <-from.lanes:
-	case <-ctx.Done():
-		return Record{}, context.Cause(ctx)
-	}
-	defer func() { from.lanes <- l }()
 	for try := 1; ; try++ {
-		record, err := s.playOn(ctx, l, p, choose())
+		record, err := s.playOnFree(ctx, from, p, choose())
 		unrehearsed := errors.As(err, new(rehearsalError)) && (try >= sureTries || errors.Is(err, ErrEndless))
 		final := err == nil || errors.Is(err, errSeen) || errors.Is(err, ErrCannot) && try >= sureTries || unrehearsed
 		if final && record.spoiled == "" || ctx.Err() != nil {
 			return record, err
 		}
-		if err == nil {
+		if record.spoiled != "" {
 			err = fmt.Errorf("the machine is too busy: %s", record.spoiled)
 		}
 		if try == maxSpoiled {
@@ -257,6 +251,26 @@ func (s *Stage) Play(ctx context.Context, p Plan, choose func() Chooser) (Record
 			return Record{}, context.Cause(ctx)
 		}
 	}
+}
+
+// playOnFree makes one try of a run. Its error says which shops have ended.
+func (s *Stage) playOnFree(ctx context.Context, from *pool, p Plan, choose Chooser) (Record, error) {
+	var l *lane
+	select {
+	case l = <-from.lanes:
+	case <-ctx.Done():
+		return Record{}, context.Cause(ctx)
+	}
+	defer func() { from.lanes <- l }()
+	record, err := s.playOn(ctx, l, p, choose)
+	if err == nil || errors.Is(err, errSeen) {
+		return record, err
+	}
+	l.starting.Wait()
+	if dead := l.dead(); dead != "" {
+		err = fmt.Errorf("%w: %s", err, dead)
+	}
+	return record, err
 }
 
 func (s *Stage) playOn(ctx context.Context, l *lane, p Plan, choose Chooser) (Record, error) {

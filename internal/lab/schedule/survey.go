@@ -23,9 +23,6 @@ type Result struct {
 	Switches  int      `json:"switches,omitempty"` // the bound, 0 for none
 	Found     Found    `json:"found"`
 	Surprises []string `json:"surprises,omitempty"`
-	// Once are bad runs that ended otherwise when they were played once more: the machine was too
-	// busy.
-	Once []string `json:"once,omitempty"`
 }
 
 // Name is what a result is about, in a few words.
@@ -61,7 +58,7 @@ func (v Survey) Run(ctx context.Context, stage *Stage, progress func(of Result, 
 		if err != nil {
 			return fmt.Errorf("%s, %s: %w", v.Strategy, result.Name(), err)
 		}
-		if found.Shortest, result.Once, err = stage.confirm(ctx, found); err != nil {
+		if err := stage.Confirm(ctx, &found); err != nil {
 			return err
 		}
 		result.Found = found

@@ -1,0 +1,154 @@
+package explain
+
+import (
+	"testing"
+	"time"
+
+	"stocklock/internal/sale"
+)
+
+func TestFirstViolation(t *testing.T) {
+	expires := func(e *Evidence) {
+		e.redis(9.0, "set", 9.1, "expire", 509.5, "expired", 519.0, "set", 519.1, "expire", 540.0, "del")
+	}
+	for _, tt := range []struct {
+		what  string
+		build func(e *Evidence)
+		want  Cause
+		says  []string
+	}{
+		{"no lock at all", func(e *Evidence) {
+			e.Exclusive = false
+			e.add(customer{id: 1, shop: 1, points: unguarded(1, 12), reads: 2, wrote: 1}, customer{id: 2, shop: 1, points: unguarded(2, 11), reads: 2, wrote: 1})
+			e.order(2, 2)
+			e.order(1, 2)
+			e.order(3, 1)
+		}, NoLock, []string{"#1 on shop 1", "#2 on shop 1", "stock of 2"}},
+		{"a mutex in each process", func(e *Evidence) {
+			e.Exclusive = false
+			e.add(customer{id: 1, shop: 1, points: whole(1, 2, 12, 13), reads: 2, wrote: 1}, customer{id: 2, shop: 2, points: whole(2, 3, 11, 12), reads: 2, wrote: 1})
+			e.order(2, 2)
+			e.order(1, 2)
+			e.order(3, 1)
+		}, OneProcess, []string{"mutex of its own process"}},
+		{"work longer than the lease", func(e *Evidence) { overlap("read sleep 1180ms")(e); expires(e) }, Overrun,
+			[]string{"#1 on shop 1 worked for 118", "lease of 500 ms ended in Redis (+500 ms)", "#2 on shop 2 then got the lock"}},
+		{"a lease after which others had theirs", func(e *Evidence) {
+			overlap("read sleep 1180ms")(e)
+			e.redis(9.0, "set", 9.1, "expire", 209.5, "expired", 210.0, "set", 210.1, "expire", 512.0, "expired", 519.0, "set", 519.1, "expire", 540.0, "del")
+			e.Lease = 200 * time.Millisecond
+		}, Overrun, []string{"ended in Redis (+200 ms)"}},
+		{"a process that was stopped", func(e *Evidence) { overlap("write stop 1180ms")(e); expires(e) }, Paused, []string{"stopped for 118", "SIGSTOP"}},
+		{"a holder that cannot renew", func(e *Evidence) {
+			overlap("read sleep 1180ms")(e)
+			expires(e)
+			e.Interventions = append(e.Interventions, Intervention{From: at(14), Until: at(1250), Shop: "shop 1", What: "redis-cut"})
+		}, CutOff, []string{"#1 on shop 1 was cut off from Redis"}},
+		{"another shop's partition is not to blame", func(e *Evidence) {
+			overlap("read sleep 1180ms")(e)
+			expires(e)
+			e.Interventions = append(e.Interventions, Intervention{From: at(14), Until: at(1250), Shop: "shop 3", What: "redis-cut"})
+		}, Overrun, nil},
+		{"a failover", func(e *Evidence) {
+			overlap("write sleep 1180ms")(e)
+			e.redis(9.0, "set", 9.1, "expire", 100.0, "gone")
+			e.Changes = append(e.Changes, Change{Time: at(519), Server: "replica", Key: "stock:7", What: "set"})
+		}, Failover, []string{"its Redis died (+90 ms)"}},
+		{"an eviction", func(e *Evidence) {
+			overlap("write stop 300ms")(e)
+			e.redis(9.0, "set", 9.1, "expire", 100.0, "evicted", 101.0, "set")
+		}, Evicted, []string{"ran out of memory and evicted the lock (+90 ms)"}},
+		{"a deadline that was taken over", func(e *Evidence) {
+			overlap("read sleep 1180ms")(e)
+			e.redis(9.0, "set", 519.0, "set", 540.0, "del")
+		}, Overrun, []string{"#2 on shop 2 took the lock over (+509 ms)"}},
+		{"a clock that runs ahead", func(e *Evidence) {
+			e.Interventions = []Intervention{{From: begun, Shop: "shop 2", What: "clock-ahead 5s"}}
+			e.add(customer{id: 1, shop: 1, points: whole(10, 12, 25, 26), reads: 2, wrote: 1}, customer{id: 2, shop: 2, points: whole(13, 14, 30, 31), reads: 2, wrote: 1})
+			e.redis(9.5, "set", 12.5, "set", 25.5, "del")
+			e.order(1, 2)
+			e.order(2, 2)
+			e.order(3, 1)
+		}, ClockSkew, []string{"shop 2 has its clock ahead by 5s", "only 3.0 ms before"}},
+		{"the same, noted the other way round", func(e *Evidence) {
+			e.Interventions = []Intervention{{From: begun, Shop: "shop 2", What: "clock-ahead 5s"}}
+			e.add(customer{id: 1, shop: 1, points: whole(10.4, 12, 25, 26), reads: 2, wrote: 1}, customer{id: 2, shop: 2, points: whole(10.2, 14, 30, 31), reads: 2, wrote: 1})
+			e.redis(9.5, "set", 9.6, "set", 25.5, "del")
+			e.order(1, 2)
+			e.order(2, 2)
+			e.order(3, 1)
+		}, ClockSkew, []string{"#2 on shop 2 took the lock over from #1 on shop 1"}},
+		{"a lease that was over before its holder knew of it", func(e *Evidence) {
+			e.add(customer{id: 1, shop: 1, points: whole(520, 522, 545, 546), reads: 2, wrote: 1}, customer{id: 2, shop: 2, points: whole(530, 531, 540, 541), reads: 2, wrote: 1})
+			e.redis(9.0, "set", 9.1, "expire", 510.0, "expired", 529.0, "set", 529.1, "expire")
+			e.order(2, 2)
+			e.order(1, 2)
+			e.order(3, 1)
+		}, LateGrant, []string{"before shop 1 learned of it"}},
+		{"nothing that explains it", func(e *Evidence) { overlap("")(e); e.redis(9.0, "set", 9.1, "expire") }, Unexplained, []string{"does not show why"}},
+		{"no trace", func(e *Evidence) { overlap("")(e); e.Events, e.Traced = nil, false }, Untraced, []string{"Orders 100 and 101 both read a stock of 2"}},
+	} {
+		t.Run(tt.what, func(t *testing.T) { check(t, explained(evidence(tt.build)), tt.want, tt.says) })
+	}
+}
+
+// lateSale is #0, late at a point from 20 to 530; the lock is #1's by then, and #2 gets in behind.
+func lateSale(p sale.Point) func(e *Evidence) {
+	return func(e *Evidence) {
+		late := customer{id: 0, shop: 3, points: whole(5, 6, 20, 531), reads: 3, wrote: 2, fault: string(p) + " sleep 510ms"}
+		late.points[sale.Releasing] = 530
+		if p == sale.Releasing {
+			late.points[sale.Releasing] = 20
+		}
+		e.InitialStock = 3
+		e.add(late,
+			customer{id: 1, shop: 1, points: whole(506, 507, 560, 561), reads: 2, wrote: 1},
+			customer{id: 2, shop: 2, points: whole(532, 533, 555, 556), reads: 2, wrote: 1})
+		e.redis(4.0, "set", 4.1, "expire", 504.5, "expired", 505.0, "set", 505.1, "expire", 530.5, "del", 531.5, "set", 531.6, "expire", 556.0, "del")
+		e.order(0, 3)
+		e.order(2, 2)
+		e.order(1, 2)
+		e.order(4, 1)
+	}
+}
+
+func TestReleaseOfAnothersLock(t *testing.T) {
+	check(t, explained(evidence(lateSale(sale.Written))), LateRelease, []string{"#0 on shop 3 released", "freed the lock that was #1 on shop 1's", "#2 on shop 2 got in"})
+	check(t, explained(evidence(lateSale(sale.Releasing))), SplitRelease, []string{"#0 on shop 3 went on with its release", "deleted the lock that was #1 on shop 1's"})
+
+	// #0 freed the lock of #1. #1 had written by then, and its release freed the lock of #2: #3
+	// got in.
+	cascade := func(e *Evidence) {
+		e.InitialStock = 4
+		late := customer{id: 0, shop: 3, points: whole(5, 6, 20, 531), reads: 4, wrote: 3, fault: "written sleep 510ms"}
+		late.points[sale.Releasing] = 530
+		e.add(late,
+			customer{id: 1, shop: 1, points: whole(506, 507, 529, 540), reads: 3, wrote: 2},
+			customer{id: 2, shop: 2, points: whole(532, 533, 560, 561), reads: 2, wrote: 1},
+			customer{id: 3, shop: 3, points: whole(541, 542, 555, 556), reads: 2, wrote: 1})
+		e.Events[len(e.Events)-1].Time = at(556)
+		e.redis(4.0, "set", 504.5, "expired", 505.0, "set", 530.5, "del", 531.5, "set", 539.0, "del", 540.5, "set")
+		e.order(0, 4)
+		e.order(1, 3)
+		e.order(3, 2)
+		e.order(2, 2)
+		e.order(4, 1)
+	}
+	check(t, explained(evidence(cascade)), LateRelease, []string{"#0 on shop 3", "The release of #1 on shop 1 then freed the lock of #2 on shop 2 in turn"})
+}
+
+// TestLockTakenInTwoSteps has #2 take the lock long before its guard is complete: just when #1
+// notes that it has the lock, which #0 had freed by then.
+func TestLockTakenInTwoSteps(t *testing.T) {
+	e := evidence(func(e *Evidence) {
+		lateSale(sale.Written)(e)
+		e.Requests, e.Events, e.Changes = nil, nil, nil
+		late := customer{id: 0, shop: 3, points: whole(5, 6, 20, 506), reads: 3, wrote: 2, fault: "written sleep 484ms"}
+		late.points[sale.Releasing] = 504
+		two := customer{id: 2, shop: 2, points: whole(560, 561, 570, 571), reads: 2, wrote: 1}
+		two.points[sale.Acquiring] = 515
+		e.add(late, customer{id: 1, shop: 1, points: whole(510, 511, 580, 581), reads: 2, wrote: 1}, two)
+		e.redis(4.0, "set", 503.0, "expired", 503.1, "set", 504.9, "del", 514.0, "set", 559.0, "expire")
+	})
+	check(t, explained(e), LateRelease, []string{"#0 on shop 3 released", "#2 on shop 2 got in"})
+}

@@ -1,0 +1,68 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"stocklock/internal/sale"
+)
+
+// TestOrderOfAShopThatDied draws an order that its shop did not live to note.
+func TestOrderOfAShopThatDied(t *testing.T) {
+	x := explained(evidence(func(e *Evidence) {
+		e.Exclusive = false
+		e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Read: 1, sale.Write: 11}, reads: 2, outcome: "unknown", answer: 13},
+			customer{id: 2, shop: 2, points: unguarded(2, 11), reads: 2, wrote: 1})
+		e.order(2, 2)
+		e.order(1, 2)
+		e.order(3, 1)
+		e.Orders[1].CreatedAt = at(12)
+	}))
+	check(t, x, NoLock, nil)
+	if x.Moment == nil || x.Moment.AtMS != 11 || x.Steps[len(x.Steps)-1].AtMS < 11 {
+		t.Errorf("moment %+v, want when MySQL has the order, 11 ms after its read", x.Moment)
+	}
+}
+
+// TestOrderNotedLate draws both orders, even when the first was noted well after the second.
+func TestOrderNotedLate(t *testing.T) {
+	x := explained(evidence(func(e *Evidence) {
+		e.Exclusive = false
+		e.add(customer{id: 1, shop: 1, points: unguarded(1, 11), reads: 2, wrote: 1}, customer{id: 2, shop: 2, points: unguarded(2, 30), reads: 2, wrote: 1})
+		e.order(2, 2)
+		e.order(1, 2)
+		e.order(3, 1)
+	}))
+	check(t, x, NoLock, nil)
+	if last := x.Steps[len(x.Steps)-1]; English.Say(last.Text) != "wrote 1, order 100" {
+		t.Errorf("the last step is %q, want the order that was noted last", English.Say(last.Text))
+	}
+}
+
+// TestDrawingAgreesWithTheOrders compares what is drawn of an oversell with what MySQL has.
+func TestDrawingAgreesWithTheOrders(t *testing.T) {
+	e := evidence(overlap("read sleep 1180ms"))
+	e.redis(9.0, "set", 9.1, "expire", 509.5, "expired", 519.0, "set", 519.1, "expire", 540.0, "del")
+	x := explained(e)
+	if len(x.Rows) != 3 || x.Rows[0].ID != 100 || x.Rows[1].ID != 101 || x.Rows[0].Read != x.Rows[1].Read || x.Rows[2].Nth != 3 {
+		t.Errorf("rows %+v, want the two that read the same stock, and the third of two units", x.Rows)
+	}
+	if x.Moment.AtMS != 1189 || !x.Moment.Alarm || !strings.Contains(English.Say(x.Moment.What), "order 101 wrote over order 100") {
+		t.Errorf("moment %+v, want the write of #1, 1189 ms after it had the lock", x.Moment)
+	}
+	if x.Both == nil || x.Both.FromMS != 510 || x.Both.ToMS != 530 {
+		t.Errorf("both inside: %+v, want 510 to 530", x.Both)
+	}
+	var locked []string
+	for _, l := range x.Lanes {
+		for _, s := range l.Spans {
+			if s.Kind == Locked {
+				locked = append(locked, fmt.Sprintf("%s %.1f-%.1f", English.Say(s.Text), s.FromMS, s.ToMS))
+			}
+		}
+	}
+	if got := strings.Join(locked, ", "); got != "#1 -1.0-499.5, #2 509.0-530.0" {
+		t.Errorf("the lock in Redis: %s", got)
+	}
+}

@@ -1,0 +1,164 @@
+package explain
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/shop/labmode"
+	"stocklock/internal/stock"
+)
+
+var begun = time.Unix(1_700_000_000, 0)
+
+// at is a time in milliseconds since the attack's begin.
+func at(ms float64) time.Time { return begun.Add(time.Duration(ms * float64(time.Millisecond))) }
+
+const lease = 500
+
+// customer adds a request that asks at its first time, and then comes by the points at
+// the times given; what it reads and writes comes from the points' facts.
+type customer struct {
+	id      int
+	shop    int
+	sent    float64
+	points  map[sale.Point]float64
+	reads   int64
+	wrote   int64
+	fault   string // such as "write stop 1s"
+	nested  bool
+	outcome string
+	answer  float64
+}
+
+func (e *Evidence) add(sales ...customer) {
+	for _, s := range sales {
+		id := fmt.Sprintf("7-%d", s.id)
+		shop := fmt.Sprintf("shop %d", s.shop)
+		for _, p := range sale.Points {
+			when, passed := s.points[p]
+			if !passed {
+				continue
+			}
+			facts := map[string]any{}
+			if p == sale.Read {
+				facts["stock"] = json.Number(fmt.Sprint(s.reads))
+			}
+			if p == sale.Written {
+				facts["stock"] = json.Number(fmt.Sprint(s.wrote))
+			}
+			if strings.HasPrefix(s.fault, string(p)+" ") {
+				facts["fault"] = s.fault
+			}
+			e.Events = append(e.Events, labmode.Event{Time: at(when), Shop: shop, Request: id, Point: p, Facts: facts})
+		}
+		r := Request{ID: id, Shop: shop, Sent: at(s.sent), Outcome: s.outcome, Nested: s.nested, Fault: s.fault != ""}
+		if s.outcome == "" {
+			r.Outcome = "sold"
+		}
+		if s.answer > 0 {
+			r.Answered = at(s.answer)
+		} else if when, ok := s.points[sale.Released]; ok {
+			r.Answered = at(when)
+		} else if when, ok := s.points[sale.Written]; ok {
+			r.Answered = at(when)
+		}
+		e.Requests = append(e.Requests, r)
+	}
+}
+
+// order commits the sale with this number.
+func (e *Evidence) order(id int, read int64) {
+	e.Orders = append(e.Orders, stock.Order{ID: uint64(100 + len(e.Orders)), RequestID: fmt.Sprintf("7-%d", id), Quantity: 1, StockRead: read, StockWritten: read - 1})
+}
+
+func (e *Evidence) redis(changes ...any) {
+	for i := 0; i < len(changes); i += 2 {
+		e.Changes = append(e.Changes, Change{Time: at(changes[i].(float64)), Server: "redis", Key: "stock:7", What: RedisEvent(changes[i+1].(string))})
+	}
+}
+
+// whole are the points of a sale that enters, takes a while, and leaves.
+func whole(enter, read, written, released float64) map[sale.Point]float64 {
+	return map[sale.Point]float64{
+		sale.Acquiring: enter, sale.Acquired: enter, sale.Read: read, sale.Write: written - 0.5, sale.Written: written, sale.Releasing: written, sale.Released: released,
+	}
+}
+
+// unguarded are those of a sale without a lock.
+func unguarded(read, written float64) map[sale.Point]float64 {
+	return map[sale.Point]float64{sale.Read: read, sale.Write: written - 0.5, sale.Written: written}
+}
+
+func explained(e Evidence) *Explanation { return Explain(context.Background(), e) }
+
+func evidence(build func(e *Evidence)) Evidence {
+	e := Evidence{Strategy: "s", Exclusive: true, Lease: lease * time.Millisecond, InitialStock: 2, Began: begun, Ended: at(3000), Traced: true}
+	build(&e)
+	return e
+}
+
+// overlap has #1 inside from 10 to 1200, and #2 from 520 to 540: both read 2.
+func overlap(fault string) func(e *Evidence) {
+	return func(e *Evidence) {
+		one := customer{id: 1, shop: 1, points: whole(10, 12, 1199, 1200), reads: 2, wrote: 1, fault: fault}
+		if strings.HasPrefix(fault, "write") {
+			one.points[sale.Write] = 15
+		}
+		e.add(one, customer{id: 2, shop: 2, sent: 300, points: whole(520, 521, 539, 540), reads: 2, wrote: 1})
+		e.order(2, 2)
+		e.order(1, 2)
+		e.order(3, 1)
+	}
+}
+
+// check holds an explanation to its cause, and its drawing to what it says.
+func check(t *testing.T, x *Explanation, want Cause, says []string) {
+	t.Helper()
+	if x == nil {
+		t.Fatalf("no explanation, want %s", want)
+	}
+	if x.Cause != want {
+		t.Errorf("cause %s, want %s: %s", x.Cause, want, English.Say(x.Why...))
+	}
+	for _, s := range says {
+		if !strings.Contains(English.Say(x.Why...), s) {
+			t.Errorf("it says %q, want %q in it", English.Say(x.Why...), s)
+		}
+	}
+	if want == Untraced {
+		return
+	}
+	if x.ToMS <= x.FromMS || x.Moment == nil || x.Moment.AtMS < x.FromMS || x.Moment.AtMS > x.ToMS {
+		t.Errorf("drawn from %v to %v, the moment %+v: want it within", x.FromMS, x.ToMS, x.Moment)
+	}
+	last := x.FromMS
+	for _, s := range x.Steps {
+		if s.AtMS < last || s.AtMS > x.ToMS || s.Lane >= len(x.Lanes) || s.To >= len(x.Lanes) {
+			t.Errorf("step %+v, want after %v, until %v, in one of %d lanes", s, last, x.ToMS, len(x.Lanes))
+		}
+		last = s.AtMS
+	}
+	set := map[int]bool{}
+	for _, s := range x.Steps {
+		switch s.Text.Phrase {
+		case "step-set", "step-set-anew":
+			set[s.Lane] = true
+		case "step-expired", "step-deleted", "step-renewed":
+			if !set[s.Lane] {
+				t.Errorf("%+v is drawn, and nothing that set the lock before it", s)
+			}
+		}
+	}
+	for _, l := range x.Lanes {
+		for _, s := range l.Spans {
+			if s.FromMS < x.FromMS || s.ToMS > x.ToMS || s.ToMS <= s.FromMS {
+				t.Errorf("lane %s: span %+v, want within %v to %v", English.Say(l.Name), s, x.FromMS, x.ToMS)
+			}
+		}
+	}
+}
