@@ -15,17 +15,22 @@ import (
 
 type env struct {
 	Redis string `json:"redis"`
+	Etcd  string `json:"etcd,omitempty"`
 	Go    string `json:"go"`
 	OS    string `json:"os"`
 	Cores int    `json:"cores"`
 }
 
-func environment(redis string) env {
-	return env{redis, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, runtime.NumCPU()}
+func environment(redis, etcd string) env {
+	return env{redis, etcd, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, runtime.NumCPU()}
 }
 
 func (e env) String() string {
-	return fmt.Sprintf("Redis %s, %s, %s, %d cores", e.Redis, e.Go, e.OS, e.Cores)
+	servers := "Redis " + e.Redis
+	if e.Etcd != "" {
+		servers += ", etcd " + e.Etcd
+	}
+	return fmt.Sprintf("%s, %s, %s, %d cores", servers, e.Go, e.OS, e.Cores)
 }
 
 // number is null in JSON when it was not measured.
@@ -67,6 +72,7 @@ type jsonCell struct {
 	DelayMS    float64    `json:"delay_ms"`
 	PauseMS    float64    `json:"pause_ms"`
 	SectionUS  number     `json:"section_us"` // with the mutex; null without it
+	TripUS     number     `json:"round_trip_us"`
 	Locks      []jsonLock `json:"locks"`
 }
 
@@ -105,7 +111,7 @@ func writeJSON(path string, e env, p plan, results []measure.Results, shop []sho
 	for _, r := range results {
 		c := jsonCell{
 			Shape: r.Shape.Name, Section: r.Section.Name, Processes: r.Shape.Processes, Goroutines: r.Shape.Goroutines,
-			SectionUS: number(sectionOf(r).Median), DelayMS: r.Shape.Delay.Seconds() * 1000, PauseMS: r.Shape.Pause.Seconds() * 1000,
+			SectionUS: number(sectionOf(r).Median), TripUS: number(roundTripOf(r).Median), DelayMS: r.Shape.Delay.Seconds() * 1000, PauseMS: r.Shape.Pause.Seconds() * 1000,
 		}
 		for _, l := range r.Locks {
 			j := jsonLock{

@@ -189,3 +189,47 @@ func TestPairs(t *testing.T) {
 		t.Errorf("ratios %v, want setnx-50ms near 1, and stocklock not far above", ratios)
 	}
 }
+
+// TestLocksOnSeveralServers measures the locks that need other servers than one Redis. The requests are
+// those to all servers of the lock.
+func TestLocksOnSeveralServers(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "bench.json")
+	var out, log bytes.Buffer
+	code := run(t.Context(), []string{"--locks", "mutex,redsync-five,rueidislock-two-of-three,etcd", "--shapes", "2x2", "--repeat", "1", "--json", file}, &out, &log)
+	if code != exitMeasured {
+		t.Fatalf("exit code %d\n%s\n%s", code, &out, &log)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var result struct {
+		Environment struct{ Etcd string }
+		Cells       []struct {
+			Locks []struct {
+				Lock        string
+				LostUpdates float64 `json:"lost_updates"`
+				Errors      float64
+				Metrics     map[string]struct{ Median float64 }
+			}
+		}
+	}
+	if err := json.Unmarshal(text, &result); err != nil {
+		t.Fatal(err)
+	}
+	least := map[string]float64{
+		"redsync-five":             10, // SET and a script on each of five
+		"rueidislock-two-of-three": 6,  // two scripts on each of three
+		"etcd":                     4,  // grant, transaction, delete, revoke
+	}
+	for _, l := range result.Cells[0].Locks {
+		want := least[l.Lock]
+		delete(least, l.Lock)
+		if sent := l.Metrics["redis_requests"].Median; l.LostUpdates != 0 || l.Errors != 0 || l.Metrics["holds_per_second"].Median <= 0 || sent < want || sent > 100 {
+			t.Errorf("%s, of at least %g requests: %+v", l.Lock, want, l)
+		}
+	}
+	if len(least) > 0 || result.Environment.Etcd == "" {
+		t.Errorf("not measured: %v, on etcd %q", least, result.Environment.Etcd)
+	}
+}

@@ -71,6 +71,11 @@ func sectionOf(r measure.Results) measure.Spread {
 	return measure.SpreadOf(took)
 }
 
+// roundTripOf returns how long a round trip to Redis takes.
+func roundTripOf(r measure.Results) measure.Spread {
+	return measure.SpreadOf(r.Lock(limit).Of(func(s measure.Sample) float64 { return s.RoundTrip }))
+}
+
 func ofRaw(s measure.Sample) float64 { return s.OfRaw }
 
 // show formats a number. A number that was not measured is a dash.

@@ -13,7 +13,7 @@ import (
 )
 
 type options struct {
-	Locks    []string `placeholder:"LOCK" help:"Locks to measure. Default: all except none, which is no lock."`
+	Locks    []string `placeholder:"LOCK" help:"Locks to measure. Default: all that need one Redis and nothing else, except none, which is no lock."`
 	Shapes   []string `placeholder:"SHAPE" help:"PROCESSESxGOROUTINES such as 4x8, with added latency such as 4x8+500us or a pause between two holds such as 8x1/1ms; hold-LOCKS such as hold-1000; or pairs. Default: those of --list, or 4x8 with --sections."`
 	Sections []string `placeholder:"SECTION" help:"Work under the lock: redis, mysql, sleep, sleep-10ms or empty. Default: those of --list, or redis with --shapes."`
 	Repeat   int      `default:"3" help:"Number of repetitions. The results are medians over them."`
@@ -43,7 +43,7 @@ func (o options) plan() (plan, error) {
 		errs = append(errs, fmt.Errorf("--seconds %g: want 0.1 to 60", o.Seconds))
 	}
 	if len(o.Locks) == 0 {
-		p.locks = slices.DeleteFunc(slices.Clone(lock.All), func(l lock.Lock) bool { return l.Name == "none" })
+		p.locks = slices.DeleteFunc(slices.Clone(lock.All), func(l lock.Lock) bool { return l.Name == "none" || !l.OnOneRedis() })
 	}
 	for _, name := range o.Locks {
 		l, err := choose("lock", name, lock.All, func(l lock.Lock) string { return l.Name })

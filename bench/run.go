@@ -12,6 +12,7 @@ import (
 	"stocklock/bench/lock"
 	"stocklock/bench/measure"
 	"stocklock/internal/lab/wholefile"
+	"stocklock/internal/testserver"
 )
 
 const (
@@ -39,12 +40,18 @@ func (p plan) check() error {
 // measure runs the plan. Unsafe means that this repository's lock lost an update.
 func (p plan) measure(ctx context.Context, stdout, stderr io.Writer) (unsafe bool, err error) {
 	needMySQL := slices.ContainsFunc(p.cells, func(c measure.Cell) bool { return c.Section.Name == "mysql" })
-	bench, err := measure.Open(ctx, needMySQL)
+	if i := slices.IndexFunc(p.locks, func(l lock.Lock) bool { return l.Etcd }); i >= 0 {
+		if missing := testserver.HasEtcd(); missing != nil {
+			fmt.Fprintf(stderr, "bench: %s is not measured: %v\n", p.locks[i].Name, missing)
+			p.locks = slices.DeleteFunc(slices.Clone(p.locks), func(l lock.Lock) bool { return l.Etcd })
+		}
+	}
+	bench, err := measure.Open(ctx, p.locks, needMySQL)
 	if err != nil {
 		return false, err
 	}
 	defer func() { err = cmp.Or(err, bench.Close()) }()
-	env := environment(bench.RedisVersion(ctx))
+	env := environment(bench.RedisVersion(ctx), bench.EtcdVersion(ctx))
 	results, err := p.locksInCells(ctx, bench, stderr)
 	if err != nil {
 		return false, err

@@ -32,8 +32,7 @@ func printCell(out io.Writer, r measure.Results) {
 		}
 		fmt.Fprintln(out)
 		if section := sectionOf(r); section.Median == section.Median {
-			trips := measure.SpreadOf(r.Lock(limit).Of(func(s measure.Sample) float64 { return s.RoundTrip }))
-			fmt.Fprintf(out, "the section takes %.0f µs under the mutex, a round trip to Redis %.0f µs\n", section.Median, trips.Median)
+			fmt.Fprintf(out, "the section takes %.0f µs under the mutex, a round trip to Redis %.0f µs\n", section.Median, roundTripOf(r).Median)
 		}
 	}
 	fmt.Fprintf(out, "(requests, bytes, Redis µs, allocs: %s)\n", per)

@@ -21,6 +21,10 @@ type Lock struct {
 	Requests []string
 	// Local locks exclude only goroutines of the same process.
 	Local bool
+	// Quorum is how many independent Redis servers it needs besides the one that all have.
+	Quorum int
+	// Etcd says that its lock is in etcd.
+	Etcd bool
 	// Keeps says that holds are renewed, by the library or through [Extender].
 	Keeps bool
 
@@ -30,6 +34,8 @@ type Lock struct {
 // Config has the settings of Open.
 type Config struct {
 	Addr       string        // address of Redis
+	Quorum     []string      // addresses of independent Redis servers
+	Etcd       string        // address of etcd
 	Lease      time.Duration // how long a lock lives without renewal
 	Goroutines int           // number of goroutines that acquire locks at the same time
 }
@@ -60,11 +66,17 @@ var All = []Lock{
 	rueidisLock,
 	bsmLock,
 	redsyncLock,
+	rueidisTwoLock,
+	redsyncFiveLock,
+	etcdLock,
 	polled("setnx-1ms", time.Millisecond),
 	polled("setnx-10ms", 10*time.Millisecond),
 	polled("setnx-50ms", 50*time.Millisecond),
 	noLock,
 }
+
+// OnOneRedis says that it needs no other server.
+func (l Lock) OnOneRedis() bool { return l.Quorum == 0 && !l.Etcd }
 
 // newClient returns the client of all locks that use go-redis. It has a connection for each
 // goroutine that may send a request at the same time.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-redsync/redsync/v4"
+	syncredis "github.com/go-redsync/redsync/v4/redis"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
 )
@@ -17,16 +18,33 @@ var redsyncLock = Lock{
 	Tuning:   "WithRetryDelay(1 ms) instead of 50 to 250 ms, WithTries without end instead of 32; renewed with Extend at a third of the lease",
 	Requests: []string{"set", "evalsha", "eval"},
 	Keeps:    true,
-	Open: func(c Config) (Locker, error) {
+	Open:     func(c Config) (Locker, error) { return redsyncOn(c, c.Addr), nil },
+}
+
+var redsyncFiveLock = Lock{
+	Name:     "redsync-five",
+	Doc:      "github.com/go-redsync/redsync/v4 v4.18.1 on a majority of five servers",
+	Tuning:   redsyncLock.Tuning,
+	Requests: redsyncLock.Requests,
+	Quorum:   5,
+	Open:     func(c Config) (Locker, error) { return redsyncOn(c, c.Quorum...), nil },
+}
+
+func redsyncOn(c Config, servers ...string) *redsyncLocker {
+	l := &redsyncLocker{lease: c.Lease}
+	var pools []syncredis.Pool
+	for _, c.Addr = range servers {
 		client := newClient(c)
-		return &redsyncLocker{client, redsync.New(goredis.NewPool(client)), c.Lease}, nil
-	},
+		l.clients, pools = append(l.clients, client), append(pools, goredis.NewPool(client))
+	}
+	l.locker = redsync.New(pools...)
+	return l
 }
 
 type redsyncLocker struct {
-	client *redis.Client
-	locker *redsync.Redsync
-	lease  time.Duration
+	clients []*redis.Client
+	locker  *redsync.Redsync
+	lease   time.Duration
 }
 
 func (l *redsyncLocker) Lock(ctx context.Context, key string) (Hold, error) {
@@ -37,7 +55,13 @@ func (l *redsyncLocker) Lock(ctx context.Context, key string) (Hold, error) {
 	return redsyncHold{ctx, m}, nil
 }
 
-func (l *redsyncLocker) Close() error { return l.client.Close() }
+func (l *redsyncLocker) Close() error {
+	var errs []error
+	for _, client := range l.clients {
+		errs = append(errs, client.Close())
+	}
+	return errors.Join(errs...)
+}
 
 type redsyncHold struct {
 	ctx context.Context

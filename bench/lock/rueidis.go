@@ -2,9 +2,12 @@ package lock
 
 import (
 	"context"
+	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/redis/rueidis/rueidislock"
+
+	"stocklock/bench/peers"
 )
 
 var rueidisLock = Lock{
@@ -14,14 +17,26 @@ var rueidisLock = Lock{
 	Requests: []string{"evalsha", "eval"},
 	Keeps:    true,
 	Open: func(c Config) (Locker, error) {
-		locker, err := rueidislock.NewLocker(rueidislock.LockerOption{
-			ClientOption:   rueidis.ClientOption{InitAddress: []string{c.Addr}},
-			KeyValidity:    c.Lease,
-			KeyMajority:    1,
-			NoLoopTracking: true,
-		})
-		return rueidisLocker{locker}, err
+		return rueidisOn(rueidislock.LockerOption{KeyMajority: 1, ClientOption: rueidis.ClientOption{InitAddress: []string{c.Addr}}}, c.Lease)
 	},
+}
+
+var rueidisTwoLock = Lock{
+	Name:     "rueidislock-two-of-three",
+	Doc:      "github.com/redis/rueidis/rueidislock v1.0.79 with three keys, each on a server of its own",
+	Tuning:   "KeyMajority 2, which is its default, and NoLoopTracking",
+	Requests: rueidisLock.Requests,
+	Quorum:   3,
+	Open: func(c Config) (Locker, error) {
+		return rueidisOn(rueidislock.LockerOption{KeyMajority: 2, ClientOption: rueidis.ClientOption{InitAddress: c.Quorum},
+			ClientBuilder: peers.KeyByKey}, c.Lease)
+	},
+}
+
+func rueidisOn(o rueidislock.LockerOption, lease time.Duration) (Locker, error) {
+	o.KeyValidity, o.NoLoopTracking = lease, true
+	locker, err := rueidislock.NewLocker(o)
+	return rueidisLocker{locker}, err
 }
 
 type rueidisLocker struct{ locker rueidislock.Locker }

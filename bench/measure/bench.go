@@ -23,12 +23,14 @@ type Bench struct {
 	lockRedis *testserver.Redis
 	dataRedis *testserver.Redis
 	mysql     *testserver.MySQL // nil unless a section needs one
+	etcd      *testserver.Etcd  // nil unless a lock needs one
 	server    *redis.Client
+	quorum    []*redis.Client // as many as a lock needs
 	serial    int
 }
 
-// Open starts the servers. It starts MySQL only if needMySQL is set.
-func Open(ctx context.Context, needMySQL bool) (_ *Bench, err error) {
+// Open starts the servers that these locks need. It starts MySQL only if needMySQL is set.
+func Open(ctx context.Context, locks []lock.Lock, needMySQL bool) (_ *Bench, err error) {
 	r, err := rig.New()
 	if err != nil {
 		return nil, err
@@ -52,6 +54,20 @@ func Open(ctx context.Context, needMySQL bool) (_ *Bench, err error) {
 		}
 	}
 	b.server = b.lockRedis.Client()
+	for _, l := range locks {
+		for len(b.quorum) < l.Quorum {
+			server, err := r.Redis(ctx, args)
+			if err != nil {
+				return nil, err
+			}
+			b.quorum = append(b.quorum, server.Client())
+		}
+		if l.Etcd && b.etcd == nil {
+			if b.etcd, err = r.Etcd(ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
 	return b, nil
 }
 
@@ -60,7 +76,19 @@ func (b *Bench) Close() error {
 	if b.server != nil {
 		b.server.Close()
 	}
+	for _, server := range b.quorum {
+		server.Close()
+	}
 	return b.rig.Close()
+}
+
+// EtcdVersion returns the version of the etcd server, empty without one.
+func (b *Bench) EtcdVersion(ctx context.Context) string {
+	if b.etcd == nil {
+		return ""
+	}
+	version, _ := b.etcd.Version(ctx)
+	return version
 }
 
 // RedisVersion returns the version of the Redis servers.
@@ -112,6 +140,15 @@ func (b *Bench) run(ctx context.Context, t Trial) (_ Sample, err error) {
 	if b.mysql != nil {
 		order.MySQL = b.mysql.DSN()
 	}
+	for _, server := range b.quorum[:t.Lock.Quorum] {
+		if err := server.FlushAll(ctx).Err(); err != nil {
+			return Sample{}, err
+		}
+		order.Quorum = append(order.Quorum, server.Options().Addr)
+	}
+	if t.Lock.Etcd {
+		order.Etcd = b.etcd.Addr
+	}
 	job, err := t.Section.Open(section.Config{Redis: order.DataRedis, MySQL: order.MySQL, Goroutines: 1})
 	if err != nil {
 		return Sample{}, err
@@ -121,7 +158,14 @@ func (b *Bench) run(ctx context.Context, t Trial) (_ Sample, err error) {
 		return Sample{}, err
 	}
 	if shape.Delay > 0 {
-		for _, addr := range []*string{&order.LockRedis, &order.DataRedis} {
+		addresses := []*string{&order.LockRedis, &order.DataRedis}
+		for i := range order.Quorum {
+			addresses = append(addresses, &order.Quorum[i])
+		}
+		if order.Etcd != "" {
+			addresses = append(addresses, &order.Etcd)
+		}
+		for _, addr := range addresses {
 			proxy, err := newDelayed(*addr, shape.Delay)
 			if err != nil {
 				return Sample{}, err
@@ -187,7 +231,7 @@ func (b *Bench) work(ctx context.Context, t Trial, order worker.Order, processes
 			return nil, usage{}, err
 		}
 	}
-	before, err := usageOf(ctx, b.server, t.Lock.Requests)
+	before, err := b.usageOf(ctx, t.Lock)
 	if err != nil {
 		return nil, usage{}, err
 	}
@@ -202,6 +246,6 @@ func (b *Bench) work(ctx context.Context, t Trial, order worker.Order, processes
 			return nil, usage{}, err
 		}
 	}
-	after, err := usageOf(ctx, b.server, t.Lock.Requests)
+	after, err := b.usageOf(ctx, t.Lock)
 	return results, after.since(before), err
 }

@@ -17,8 +17,8 @@ type Sample struct {
 	WaitP99        float64
 	WaitMax        float64
 	Jain           float64 // over all goroutines
-	Requests       float64 // to Redis, per hold; for locks that are kept, per lease of all locks
-	Bytes          float64 // between the lock and Redis, per the same unit
+	Requests       float64 // to Redis or etcd, per hold; for locks that are kept, per lease of all locks
+	Bytes          float64 // between the lock and its servers, per the same unit
 	RedisCPU       float64 // in microseconds, per the same unit
 	Allocs         float64 // per the same unit, less those of the section
 	Pair           float64 // in microseconds: one acquisition and release

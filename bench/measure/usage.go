@@ -3,17 +3,71 @@ package measure
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	"github.com/redis/go-redis/v9"
+
+	"stocklock/bench/lock"
 )
 
-// usage has the totals of a Redis server since its start, by its own statistics.
+// usage has the totals of the servers of a lock since their start, by their own statistics.
 type usage struct {
 	requests float64
 	bytes    float64 // in and out
 	cpu      float64 // in microseconds
+}
+
+// usageOf asks the servers that a lock uses.
+func (b *Bench) usageOf(ctx context.Context, l lock.Lock) (usage, error) {
+	if l.Etcd {
+		return usageOfEtcd(ctx, b.etcd.Addr)
+	}
+	servers := []*redis.Client{b.server}
+	if l.Quorum > 0 {
+		servers = b.quorum[:l.Quorum]
+	}
+	var total usage
+	for _, server := range servers {
+		u, err := usageOf(ctx, server, l.Requests)
+		if err != nil {
+			return usage{}, err
+		}
+		total = usage{total.requests + u.requests, total.bytes + u.bytes, total.cpu + u.cpu}
+	}
+	return total, nil
+}
+
+// usageOfEtcd reads the metrics of an etcd.
+func usageOfEtcd(ctx context.Context, addr string) (usage, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/metrics", nil)
+	if err != nil {
+		return usage{}, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return usage{}, err
+	}
+	defer response.Body.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(response.Body)
+	if err != nil {
+		return usage{}, fmt.Errorf("ask etcd for its usage: %w", err)
+	}
+	total := func(name string) (sum float64) {
+		for _, m := range families[name].GetMetric() {
+			sum += m.GetCounter().GetValue()
+		}
+		return sum
+	}
+	return usage{
+		requests: total("grpc_server_msg_received_total"),
+		bytes:    total("etcd_network_client_grpc_received_bytes_total") + total("etcd_network_client_grpc_sent_bytes_total"),
+		cpu:      1e6 * total("process_cpu_seconds_total"),
+	}, nil
 }
 
 // usageOf asks a server for its usage. It counts only the commands in requests, because Redis

@@ -50,24 +50,25 @@ var redsyncOne = Peer{
 var redsyncFive = Peer{
 	Module: redsyncModule,
 	Strategy: strategy.Strategy{
-		Name:         "redsync-five",
-		Doc:          "redsync on a majority of five independent Redis servers; not renewed",
-		Source:       "the README of redsync, and the Redlock algorithm that it implements",
-		Guard:        "redsync.NewMutex on a majority of five",
-		Decrement:    "read-then-write",
-		Telling:      "overrun",
-		Properties:   strategy.Properties{Has: polledLock | strategy.SurvivesDataLoss, NotApplicable: strategy.Reentrant},
-		Inapplicable: asksItself,
-		NeedsQuorum:  true,
+		Name:       "redsync-five",
+		Doc:        "redsync on a majority of five independent Redis servers; not renewed",
+		Source:     "the README of redsync, and the Redlock algorithm that it implements",
+		Guard:      "redsync.NewMutex on a majority of five",
+		Decrement:  "read-then-write",
+		Telling:    "overrun",
+		Properties: strategy.Properties{Has: polledLock | strategy.SurvivesDataLoss, NotApplicable: strategy.Reentrant},
+		Inapplicable: map[string]string{
+			"nested": asksItself["nested"], "clock-skew": ownClock,
+			"redis-restart": "the scenario starts a server without its data at once, and its documentation (redis.io, Distributed Locks with Redis) warns of that: " +
+				"\"make an instance, after a crash, unavailable for at least a bit more than the max TTL we use\". Two can then hold, but only " +
+				"by chance: where the first had just three of the five. See failover for a server that stays away",
+		},
+		NeedsQuorum: true,
 		Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 			return redsyncOn(d, d.Quorum...), strategy.ReadThenWrite
 		},
 	},
-	Notes: map[string]Note{"overrun": redsyncExpiry, "partition": redsyncExpiry, "pause": fencing, "redis-restart": {
-		Says:  "To guarantee this we just need to make an instance, after a crash, unavailable for at least a bit more than the max TTL we use.",
-		Where: distlock + ". It breaks by chance: only where a holder had just three of the five, because others asked at the same moment",
-		Mend:  "a server that lost its data stays away for a lease, as under [failover](scenarios/failover.md), which it holds",
-	}},
+	Notes: map[string]Note{"overrun": redsyncExpiry, "partition": redsyncExpiry, "pause": fencing},
 }
 
 // redsyncDelete is the SHA-1 of redsync's script that deletes a key of its owner. It also runs after

@@ -17,7 +17,7 @@ import (
 
 const (
 	rueidisModule = "github.com/redis/rueidis"
-	rueidisPrefix = "rueidislock"
+	rueidisPrefix = "rueidislock" // the library's default
 )
 
 // rueidisLock is what rueidislock declares. It gives Redis the time at which a key expires, by the
@@ -89,7 +89,7 @@ func rueidisOn(d strategy.Deps, majority int32, servers ...redis.UniversalClient
 		}
 	}
 	if majority > 1 {
-		option.ClientBuilder = keyByKey
+		option.ClientBuilder = KeyByKey
 	}
 	locker, err := rueidislock.NewLocker(option)
 	if err != nil {
@@ -121,9 +121,9 @@ func rueidisOn(d strategy.Deps, majority int32, servers ...redis.UniversalClient
 	}}
 }
 
-// keyByKey is a client of several independent servers: the key with the number i is on the server
-// with that number.
-func keyByKey(option rueidis.ClientOption) (rueidis.Client, error) {
+// KeyByKey is the ClientBuilder of a client of several independent servers: the key with the number i
+// is on the server with that number. The prefix of the keys is the library's default.
+func KeyByKey(option rueidis.ClientOption) (rueidis.Client, error) {
 	addresses := option.InitAddress
 	c := &separate{}
 	for _, addr := range addresses {

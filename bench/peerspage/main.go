@@ -17,17 +17,15 @@ import (
 	"stocklock/internal/lab/wholefile"
 )
 
-// ours are this repository's lock, alone and with its token compared by the database.
-var ours = []string{"reentrant", "fenced"}
-
 type options struct {
-	Strategies bool   `help:"Only print the strategies that are compared, for --strategies of the load test."`
-	Failing    bool   `help:"Only print the cells of --cells that did not hold, for --cells of the load test."`
-	Cells      string `type:"existingfile" placeholder:"FILE" help:"The result of every strategy under every scenario."`
-	Again      string `type:"existingfile" placeholder:"FILE" help:"The result of the cells that did not hold, run again with other seeds."`
-	Sales      string `type:"existingfile" placeholder:"FILE" help:"The result of every strategy under contention without work in the section."`
-	Bench      string `type:"existingfile" placeholder:"FILE" help:"What bench --json wrote; empty leaves its table out."`
-	To         string `type:"path" placeholder:"FILE" help:"Where to write the page. Without it standard output."`
+	Strategies bool     `help:"Only print the strategies that are compared, for --strategies of the load test."`
+	Failing    bool     `help:"Only print the cells of --cells that did not hold or were to fail, for --cells of the load test."`
+	Cells      string   `type:"existingfile" placeholder:"FILE" help:"The result of every strategy under every scenario."`
+	Again      string   `type:"existingfile" placeholder:"FILE" help:"The result of the cells that did not hold, run again with other seeds."`
+	Sales      string   `type:"existingfile" placeholder:"FILE" help:"The result of every strategy under contention without work in the section."`
+	Bench      string   `type:"existingfile" placeholder:"FILE" help:"What bench --json wrote; empty leaves its table out."`
+	Explored   []string `type:"existingfile" placeholder:"FILE" help:"What explore --json printed, once for each."`
+	To         string   `type:"path" placeholder:"FILE" help:"Where to write the page. Without it standard output."`
 }
 
 func main() {
@@ -73,14 +71,17 @@ func compared() []string {
 	for _, p := range peers.All(&peers.Settings{}) {
 		names = append(names, p.Name)
 	}
-	return append(names, ours...)
+	for _, own := range peers.Ours() {
+		names = append(names, own.Name)
+	}
+	return names
 }
 
-// failing lists the cells that were run and did not hold.
+// failing lists the cells that were run and did not hold, or were to fail.
 func failing(r report.Report) []string {
 	var cells []string
 	for _, c := range r.Cells {
-		if c.Verdict != scenario.Held && c.Verdict != scenario.Skipped {
+		if (c.Verdict != scenario.Held || c.Surprise()) && c.Verdict != scenario.Skipped {
 			cells = append(cells, c.Name())
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy"
 )
@@ -34,6 +35,7 @@ type page struct {
 	Runs        int // of each failing cell
 	Bench       *benched
 	SalesBy     string // the command of the table of sales
+	Explored    []explored
 }
 
 // row is a lock.
@@ -87,9 +89,23 @@ func (o options) page(cells report.Report) (*page, error) {
 			return nil, err
 		}
 	}
+	for _, path := range o.Explored {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		var more []explored
+		if err := json.Unmarshal(text, &more); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		p.Explored = append(p.Explored, more...)
+	}
 	notes, modules := map[string]map[string]peers.Note{}, map[string]string{}
 	for _, peer := range peers.All(&peers.Settings{}) {
 		notes[peer.Name], modules[peer.Name] = peer.Notes, peer.Module
+	}
+	for _, own := range peers.Ours() {
+		notes[own.Name] = own.Notes
 	}
 	for _, name := range compared() {
 		i := slices.IndexFunc(cells.Strategies, func(s strategy.Description) bool { return s.Name == name })
@@ -123,13 +139,20 @@ func (r *row) add(sc scenario.Scenario, cells report.Report, again map[string]tr
 		return
 	}
 	result := cells.Cells[i]
-	seen := fmt.Sprintf("%d of %d runs", result.Agreed, result.Runs)
-	switch more, ok := again[result.Name()]; {
-	case ok && result.Surprise() && result.Verdict != scenario.Invalid: // what other seeds do not show stays
-		seen = fmt.Sprintf("%d of %d runs", 1+more.Runs-more.Agreed, 1+more.Runs)
-	case ok:
-		result, seen = more, fmt.Sprintf("%d of %d runs", more.Agreed, more.Runs)
+	failed, runs := failures(result), result.Runs
+	if more, ok := again[result.Name()]; ok {
+		chance := (result.Surprise() || more.Surprise()) && result.Verdict != scenario.Invalid
+		switch {
+		case chance: // some runs failed and others held: all count, and one that failed is shown
+			failed, runs = failed+failures(more), runs+more.Runs
+			if result.Verdict == scenario.Held {
+				result = more
+			}
+		default:
+			result, failed, runs = more, failures(more), more.Runs
+		}
 	}
+	seen := fmt.Sprintf("%d of %d runs", failed, runs)
 	c := cell{Scenario: sc.Name, Doc: sc.Doc, Verdict: string(result.Verdict), Because: result.Because.String()}
 	switch result.Verdict {
 	case scenario.Oversold:
@@ -161,6 +184,26 @@ func (r *row) add(sc scenario.Scenario, cells report.Report, again map[string]tr
 	r.Cells = append(r.Cells, c)
 }
 
+// explored is what an exploration of one strategy under one event found.
+type explored struct {
+	Strategy, Event, Skipped string
+	Found                    struct {
+		Runs, Bad int
+		Shortest  []struct {
+			Schedule string
+			Outcome  struct{ Cause schedule.Cause }
+		}
+	}
+}
+
+// failures is how many runs of a cell did not hold.
+func failures(r trial.Result) int {
+	if r.Expected == scenario.Held {
+		return r.Runs - r.Agreed
+	}
+	return r.Agreed
+}
+
 // version is that of a module in this program.
 func version(module string) string {
 	info, _ := debug.ReadBuildInfo()
@@ -175,19 +218,41 @@ func version(module string) string {
 // benched is what bench --json wrote.
 type benched struct {
 	Environment struct {
-		Redis, Go, OS string
-		Cores         int
+		Redis, Etcd, Go, OS string
+		Cores               int
 	}
 	Cells []benchedCell
 }
 
 type benchedCell struct {
-	Shape, Section string
-	Locks          []struct {
+	Shape, Section        string
+	Processes, Goroutines int
+	PauseMS               float64    `json:"pause_ms"`
+	SectionUS             measured   `json:"section_us"`
+	TripUS                measured   `json:"round_trip_us"`
+	Locks                 []struct { // in the order of the table
 		Lock    string
-		Share   struct{ Median *float64 } `json:"share_of_mutex"`
-		Metrics map[string]struct{ Median *float64 }
+		Share   median `json:"share_of_mutex"`
+		Over    median `json:"us_over_mutex"`
+		Trips   median `json:"round_trips_over_mutex"`
+		Metrics map[string]median
+		Errors  measured
 	}
+}
+
+// measured is a number, or null where it was not measured.
+type measured struct{ of *float64 }
+
+type median struct{ Median measured }
+
+func (m *measured) UnmarshalJSON(text []byte) error { return json.Unmarshal(text, &m.of) }
+
+// Show is the number in a form of package fmt, a dash where there is none.
+func (m measured) Show(form string) string {
+	if m.of == nil {
+		return "–"
+	}
+	return fmt.Sprintf(form, *m.of)
 }
 
 func readBench(path string) (*benched, error) {
@@ -203,8 +268,8 @@ func readBench(path string) (*benched, error) {
 	return &b, nil
 }
 
-// Locks lists the locks of the cells.
-func (b benched) Locks() []string {
+// Names lists the locks that were measured.
+func (b benched) Names() string {
 	var names []string
 	for _, c := range b.Cells {
 		for _, l := range c.Locks {
@@ -213,17 +278,16 @@ func (b benched) Locks() []string {
 			}
 		}
 	}
-	return names
+	return strings.Join(names, ",")
 }
 
-// Show is a number of a lock in a cell, a dash where it was not measured.
-func (c benchedCell) Show(lock, metric, form string) string {
-	for _, l := range c.Locks {
-		if m := l.Metrics[metric].Median; l.Lock == lock && m != nil {
-			return fmt.Sprintf(form, *m)
-		}
+// Shapes lists the shapes in which they were measured.
+func (b benched) Shapes() string {
+	var shapes []string
+	for _, c := range b.Cells {
+		shapes = append(shapes, c.Shape)
 	}
-	return "–"
+	return strings.Join(shapes, ",")
 }
 
 func (p *page) write(to io.Writer) error { return form.Execute(to, p) }

@@ -27,10 +27,12 @@ const Env = "STOCKLOCK_BENCH_WORKER"
 type Order struct {
 	Lock       string
 	Section    string
-	LockRedis  string // address of the server with the lock
-	DataRedis  string // address of the server with the counter
-	MySQL      string // DSN
-	Key        string // the key of the lock and the name of the counter
+	LockRedis  string   // address of the server with the lock
+	Quorum     []string // addresses of independent servers, for a lock that needs them
+	Etcd       string   // address, for a lock that is in etcd
+	DataRedis  string   // address of the server with the counter
+	MySQL      string   // DSN
+	Key        string   // the key of the lock and the name of the counter
 	Lease      time.Duration
 	Goroutines int
 	For        time.Duration
@@ -132,7 +134,7 @@ func named(name string) lock.Lock {
 }
 
 func (o Order) config() lock.Config {
-	return lock.Config{Addr: o.LockRedis, Lease: o.Lease, Goroutines: max(o.Goroutines, min(o.Hold, openers))}
+	return lock.Config{Addr: o.LockRedis, Quorum: o.Quorum, Etcd: o.Etcd, Lease: o.Lease, Goroutines: max(o.Goroutines, min(o.Hold, openers))}
 }
 
 // patiently acquires a lock before the measurement. It retries, because some locks have a time

@@ -55,7 +55,7 @@ func (c *exploreCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return usage("%w, or all", err)
 	}
-	stage, err := c.open(ctx, s, shop)
+	stage, err := c.open(ctx, s, shop, strategies...)
 	if err != nil {
 		return err
 	}
@@ -111,6 +111,10 @@ func clearProgress(s streams) {
 }
 
 func printResult(s streams, r schedule.Result) {
+	if r.Skipped != "" {
+		fmt.Fprintf(s.out, "%s, %s: skipped: %s\n", r.Strategy, r.Name(), r.Skipped)
+		return
+	}
 	runs := "runs"
 	if r.Found.Runs == 1 {
 		runs = "run"

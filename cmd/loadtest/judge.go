@@ -79,7 +79,7 @@ func (c *judgeCommand) explore(ctx context.Context, s streams, shop *catalog.Cat
 		fmt.Fprintf(s.err, "%s: not explored: %s\n", of.Name, why)
 		return nil, nil
 	}
-	stage, err := c.open(ctx, s, shop)
+	stage, err := c.open(ctx, s, shop, of)
 	if err != nil {
 		return nil, err
 	}

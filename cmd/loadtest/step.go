@@ -66,7 +66,7 @@ func (c *stepCommand) Run(ctx context.Context, s streams) error {
 	if why := schedule.Unplayable(of); why != "" {
 		return usage("%s cannot be stepped through: %s", of.Name, why)
 	}
-	stage, err := c.open(ctx, s, shop)
+	stage, err := c.open(ctx, s, shop, of)
 	if err != nil {
 		return err
 	}

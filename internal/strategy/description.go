@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Description is what a strategy says of itself, in the form in which a shop prints it: see shop
@@ -22,10 +23,12 @@ type Description struct {
 	NeedsQuorum    bool     `json:"needs_quorum,omitempty"`
 	NeedsEtcd      bool     `json:"needs_etcd,omitempty"`
 	OwnClient      bool     `json:"own_client,omitempty"`
-	AnswersFirst   bool     `json:"answers_first,omitempty"`
-	ByChance       bool     `json:"by_chance,omitempty"`
-	Background     bool     `json:"background,omitempty"`
-	State          State    `json:"state,omitzero"`
+	// ShortestLease is in nanoseconds.
+	ShortestLease time.Duration `json:"shortest_lease,omitempty"`
+	AnswersFirst  bool          `json:"answers_first,omitempty"`
+	ByChance      bool          `json:"by_chance,omitempty"`
+	Background    bool          `json:"background,omitempty"`
+	State         State         `json:"state,omitzero"`
 
 	Inapplicable map[string]string `json:"inapplicable,omitempty"`
 }
@@ -35,7 +38,7 @@ func (s Strategy) Describe() Description {
 	return Description{
 		Name: s.Name, Doc: s.Doc, Source: s.Source, Guard: s.Guard, Decrement: s.Decrement, Telling: s.Telling,
 		Properties: s.Properties, WithOneProcess: s.WithOneProcess, Mixable: s.Mixable, NeedsQuorum: s.NeedsQuorum,
-		NeedsEtcd: s.NeedsEtcd, OwnClient: s.OwnClient, AnswersFirst: s.AnswersFirst, ByChance: s.ByChance, Background: s.Background, State: s.State,
+		NeedsEtcd: s.NeedsEtcd, OwnClient: s.OwnClient, ShortestLease: s.ShortestLease, AnswersFirst: s.AnswersFirst, ByChance: s.ByChance, Background: s.Background, State: s.State,
 		Inapplicable: s.Inapplicable,
 	}
 }
@@ -48,6 +51,10 @@ func Describe(all []Strategy) []Description {
 	}
 	return descriptions
 }
+
+// AtPoints says that a sale is stepped through where it acquires and releases, and not at each request of
+// its lock: those go through a client of the lock's own, or to several servers at once.
+func (d Description) AtPoints() bool { return d.OwnClient || d.NeedsQuorum }
 
 // PropertiesUnder returns the properties of the strategy with these options.
 func (d Description) PropertiesUnder(o Options) Properties {

@@ -5,12 +5,13 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestADescriptionHasWhatWasDeclared(t *testing.T) {
 	state := State{Setup: []string{"INSERT INTO a SELECT id FROM items WHERE id = ?"}, Remaining: "SELECT 1 FROM a WHERE id = ?", Keys: []string{"{%s}:left"}, Locks: []string{"lock:%s"}}
 	mine := Strategy{Name: "mine", Properties: Properties{Has: Exclusive | Renews, NotApplicable: Reentrant}, WithOneProcess: ClockFree,
-		NeedsQuorum: true, NeedsEtcd: true, OwnClient: true, Inapplicable: map[string]string{"pause": "it never pauses"}, AnswersFirst: true, ByChance: true, State: state}
+		NeedsQuorum: true, NeedsEtcd: true, OwnClient: true, ShortestLease: time.Second, Inapplicable: map[string]string{"pause": "it never pauses"}, AnswersFirst: true, ByChance: true, State: state}
 	for _, s := range append(All(), mine) {
 		text, err := json.Marshal(s.Describe())
 		if err != nil {

@@ -44,6 +44,8 @@ type Strategy struct {
 	// OwnClient says that its requests to the lock's server go through a client of its own, so that
 	// they cannot be held one by one.
 	OwnClient bool
+	// ShortestLease is the shortest lease that its lock can have. 0 means any.
+	ShortestLease time.Duration
 	// Inapplicable has the scenarios that say nothing about it, by name, with the reason.
 	Inapplicable map[string]string
 
@@ -145,8 +147,11 @@ type Options struct {
 
 // Check returns an error when these deps lack what the strategy needs.
 func (s Strategy) Check(d Deps) error {
-	if s.NeedsQuorum && len(d.Quorum) == 0 {
+	switch {
+	case s.NeedsQuorum && len(d.Quorum) == 0:
 		return fmt.Errorf("strategy %s needs several independent Redis servers: set --redis-quorum (SHOP_REDIS_QUORUM)", s.Name)
+	case d.Lease < s.ShortestLease:
+		return fmt.Errorf("strategy %s needs a lease of %s or more, and --lease (SHOP_LEASE) is %s", s.Name, s.ShortestLease, d.Lease)
 	}
 	return nil
 }

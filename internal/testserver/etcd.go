@@ -1,9 +1,11 @@
 package testserver
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -79,10 +81,35 @@ func (s *Etcd) Version(ctx context.Context) (string, error) {
 	return version.Server, err
 }
 
+// FirstUnder returns which of the keys with this prefix was created first, empty where there is none.
+func (s *Etcd) FirstUnder(ctx context.Context, prefix string) (string, error) {
+	var found struct {
+		Keys []struct {
+			Key []byte `json:"key"` // Base64 in JSON
+		} `json:"kvs"`
+	}
+	end := []byte(prefix)
+	end[len(end)-1]++
+	question, err := json.Marshal(map[string]any{
+		"key": []byte(prefix), "range_end": end, "sort_target": "CREATE", "sort_order": "ASCEND", "limit": 1, "keys_only": true})
+	if err != nil {
+		return "", err
+	}
+	err = s.ask(ctx, http.MethodPost, "/v3/kv/range", bytes.NewReader(question), &found)
+	if err != nil || len(found.Keys) == 0 {
+		return "", err
+	}
+	return string(found.Keys[0].Key), nil
+}
+
 func (s *Etcd) get(ctx context.Context, path string, answer any) error {
+	return s.ask(ctx, http.MethodGet, path, nil, answer)
+}
+
+func (s *Etcd) ask(ctx context.Context, method, path string, question io.Reader, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Addr+path, nil)
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+s.Addr+path, question)
 	if err != nil {
 		return err
 	}
@@ -91,6 +118,9 @@ func (s *Etcd) get(ctx context.Context, path string, answer any) error {
 		return err
 	}
 	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("testserver: %s%s: %s", s.Name, path, response.Status)
+	}
 	if err := json.NewDecoder(response.Body).Decode(answer); err != nil {
 		return fmt.Errorf("testserver: %s%s: %s: %w", s.Name, path, response.Status, err)
 	}

@@ -14,7 +14,7 @@ import (
 const (
 	// maxSchedule bounds the text of a schedule, in bytes.
 	maxSchedule = 2000
-	// seatLease is the lease of every lock on the stage.
+	// seatLease is the lease of every lock on the stage, unless one of the shop's needs a longer one.
 	seatLease = 300 * time.Millisecond
 	// seatPatience bounds one position, with the cell that is waited for.
 	seatPatience = 2 * time.Minute
@@ -61,7 +61,11 @@ func (s *Server) openStage(ctx context.Context) (*schedule.Stage, error) {
 	}
 	s.say("starting the stage")
 	defer s.say("")
-	stage, err := schedule.OpenStage(ctx, s.o.Shop, schedule.StageOptions{Lease: seatLease, OwnLanes: 2})
+	lease := seatLease
+	for _, st := range s.o.Shop.Strategies {
+		lease = max(lease, st.ShortestLease)
+	}
+	stage, err := schedule.OpenStage(ctx, s.o.Shop, schedule.StageOptions{Lease: lease, OwnLanes: 2})
 	if err != nil {
 		return nil, err
 	}

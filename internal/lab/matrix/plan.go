@@ -87,7 +87,7 @@ func (p Plan) Completed() Plan {
 	}
 	if comparison {
 		setDefault(&p.Stock, 100)
-		setDefault(&p.Lease, 2*time.Second)
+		setDefault(&p.Lease, max(2*time.Second, p.shortestLease()))
 		setDefault(&p.Wait, 5*time.Second)
 		setDefault(&p.Parallel, 1)
 	}
@@ -95,7 +95,7 @@ func (p Plan) Completed() Plan {
 		setDefault(&p.Parallel, 1)
 	}
 	setDefault(&p.Stock, 30)
-	setDefault(&p.Lease, 500*time.Millisecond)
+	setDefault(&p.Lease, max(500*time.Millisecond, p.shortestLease()))
 	setDefault(&p.Wait, p.Lease*3/4)
 	setDefault(&p.Parallel, 4)
 	setDefault(&p.Requests, 4*int(p.Stock))
@@ -111,6 +111,15 @@ func (p Plan) strategiesOfPairs() []strategy.Description {
 		}
 	}
 	return once
+}
+
+// shortestLease is the shortest lease that all strategies can have.
+func (p Plan) shortestLease() time.Duration {
+	var shortest time.Duration
+	for _, c := range p.Pairs {
+		shortest = max(shortest, c.Strategy.ShortestLease)
+	}
+	return shortest
 }
 
 func setDefault[T comparable](value *T, usual T) {

@@ -22,7 +22,7 @@ func Draw(w io.Writer, r Record, width int) {
 	for _, c := range all {
 		header = append(header, c.String())
 	}
-	t.AppendHeader(append(header, "lock in Redis", "stock", "orders"))
+	t.AppendHeader(append(header, "lock in "+r.lockServer(), "stock", "orders"))
 	t.SetColumnConfigs(append(tabular.Right(1, 1), table.ColumnConfig{Number: len(all) + 3, Align: text.AlignRight}))
 	for _, e := range r.Entries {
 		if e.Own || e.Choice == "" {
@@ -38,6 +38,16 @@ func Draw(w io.Writer, r Record, width int) {
 		t.Style().Size.WidthMax = width
 	}
 	fmt.Fprintln(w, t.Render())
+}
+
+// lockServer is the server of the lock, for people.
+func (r Record) lockServer() string {
+	for _, e := range r.Entries {
+		if e.Server == labmode.EtcdServer {
+			return serverName(e.Server)
+		}
+	}
+	return serverName(labmode.RedisServer)
 }
 
 // cell is what a customer did in an entry.
@@ -93,9 +103,11 @@ func stateCells(s *State) table.Row {
 		if s.Holder != "" {
 			lock = s.Holder + "'s"
 		}
-		if s.TTLMS == -1 {
+		switch s.TTLMS {
+		case -1:
 			lock += ", no expiry"
-		} else {
+		case 0:
+		default:
 			lock += fmt.Sprintf(", %d ms", s.TTLMS)
 		}
 	}
@@ -171,9 +183,11 @@ func (s State) String() string {
 		if s.Holder != "" {
 			parts[0] += " of " + s.Holder
 		}
-		if s.TTLMS == -1 {
+		switch s.TTLMS {
+		case -1:
 			parts[0] += " without an expiry"
-		} else {
+		case 0:
+		default:
 			parts[0] += fmt.Sprintf(" for %d ms", s.TTLMS)
 		}
 	}

@@ -14,22 +14,25 @@ type Attack struct {
 	Event     Event // empty for none
 	Customers int   // so many are needed for it to show
 	Causes    []Cause
+	// Within says that it shows only between two requests of one acquisition or release. Where those
+	// cannot be held one by one, it decides nothing.
+	Within bool
 }
 
 // attacks has one line for each property that schedules of sales can decide. Reentrant is not among
 // them, because a sale here takes its lock once. StorageChecked protects from every attack.
 var attacks = []Attack{
-	{strategy.Exclusive, "", 2, []Cause{NoLock}},
-	{strategy.Recovers, Kill, 2, []Cause{NoExpiry, LostAnswer, Prolonged}},
-	{strategy.AtomicLease, Kill, 2, []Cause{NoExpiry, LostAnswer}},
-	{strategy.Renews, Wait, 2, []Cause{Overrun}},
-	{strategy.OwnerChecked, Wait, 3, []Cause{ForeignDelete}},
-	{strategy.AtomicRelease, Wait, 3, []Cause{SplitRelease, ForeignDelete}},
-	{strategy.ClockFree, Wait, 2, []Cause{StaleDeadline}},
-	{strategy.LossAware, Cut, 2, []Cause{Unnoticed, LostRelease}},
-	{strategy.SurvivesDataLoss, Forget, 2, []Cause{Forgotten}},
-	{strategy.PauseProof, Pause, 2, []Cause{LateWrite}},
-	{strategy.DurableAnswers, Kill, 2, []Cause{NoOrder, Unreturned}},
+	{Property: strategy.Exclusive, Customers: 2, Causes: []Cause{NoLock}},
+	{Property: strategy.Recovers, Event: Kill, Customers: 2, Causes: []Cause{NoExpiry, LostAnswer, Prolonged}},
+	{Property: strategy.AtomicLease, Event: Kill, Customers: 2, Causes: []Cause{NoExpiry, LostAnswer}, Within: true},
+	{Property: strategy.Renews, Event: Wait, Customers: 2, Causes: []Cause{Overrun}},
+	{Property: strategy.OwnerChecked, Event: Wait, Customers: 3, Causes: []Cause{ForeignDelete}},
+	{Property: strategy.AtomicRelease, Event: Wait, Customers: 3, Causes: []Cause{SplitRelease, ForeignDelete}, Within: true},
+	{Property: strategy.ClockFree, Event: Wait, Customers: 2, Causes: []Cause{StaleDeadline}, Within: true},
+	{Property: strategy.LossAware, Event: Cut, Customers: 2, Causes: []Cause{Unnoticed, LostRelease}},
+	{Property: strategy.SurvivesDataLoss, Event: Forget, Customers: 2, Causes: []Cause{Forgotten}},
+	{Property: strategy.PauseProof, Event: Pause, Customers: 2, Causes: []Cause{LateWrite}},
+	{Property: strategy.DurableAnswers, Event: Kill, Customers: 2, Causes: []Cause{NoOrder, Unreturned}},
 }
 
 // Attacks lists how each property is attacked.
@@ -89,13 +92,21 @@ func LocalClock(of strategy.Description) bool {
 	return of.Standing(strategy.ClockFree) == strategy.Lacks || of.Standing(strategy.LossAware) == strategy.Has || of.State.Remaining != ""
 }
 
+// Inapplicable says why an event says nothing about a strategy, and nothing where it does.
+func Inapplicable(of strategy.Description, e Event) string {
+	breaksRedis := e == FlushAll || e == Failover
+	switch {
+	case of.NeedsEtcd && (breaksRedis || e == Forget):
+		return "its lock is in etcd, which keeps on disk what it has acknowledged"
+	case of.NeedsQuorum && breaksRedis:
+		return "its lock is not on the server that this breaks"
+	}
+	return ""
+}
+
 // Unplayable says why schedules of a strategy cannot be played, and nothing where they can.
 func Unplayable(of strategy.Description) string {
 	switch {
-	case of.NeedsQuorum:
-		return "it asks several servers at once, and a schedule has one step at a time"
-	case of.OwnClient:
-		return "its requests to the lock's server go through a client of its own, where they cannot be held"
 	case of.ByChance:
 		return "it draws lots, and a schedule has to end alike each time"
 	case of.Background:

@@ -67,7 +67,11 @@ func (r *run) inject(ctx context.Context, c Choice) error {
 		}
 		return r.stage.sleep(ctx, r.oneLease())
 	case Forget:
-		return r.lane.redis.Del(ctx, lockKeys(r.item, r.of.State)...).Err()
+		server := r.lane.redis
+		if r.of.NeedsQuorum {
+			server = r.lane.quorum[0]
+		}
+		return server.Del(ctx, lockKeys(r.item, r.of.State)...).Err()
 	case FlushAll:
 		return r.lane.redis.FlushAll(ctx).Err()
 	case Failover:
@@ -79,11 +83,18 @@ func (r *run) inject(ctx context.Context, c Choice) error {
 // oneLease is long enough for a lease to end, and for what has ended with it to be returned by a
 // shop that looks for it every quarter of a lease.
 func (r *run) oneLease() time.Duration {
-	if r.of.State.Remaining == "" {
+	switch {
+	case r.of.NeedsEtcd:
+		return r.stage.oneLease() + etcdLate
+	case r.of.State.Remaining == "":
 		return r.stage.oneLease()
 	}
 	return r.stage.oneLease() + r.stage.lease/2
 }
+
+// etcdLate is how much later than its lease a key can vanish: etcd looks for leases that are over twice a
+// second.
+const etcdLate = 600 * time.Millisecond
 
 // afterPause is how long a shop that has been paused is given to do what it is late with.
 const afterPause = 15 * time.Millisecond

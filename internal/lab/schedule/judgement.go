@@ -54,6 +54,10 @@ func (a Attack) judge(j Judgement, p strategy.Properties, results []Result) Judg
 		if r.Event != a.Event || r.Customers < a.Customers {
 			continue
 		}
+		if a.Within && r.AtPoints {
+			j.By = "it shows between two requests of the lock, and those are not held one by one"
+			continue
+		}
 		all.add(r)
 		for _, bad := range r.Found.Shortest {
 			if !slices.Contains(a.Causes, bad.Outcome.Cause) || a.explainedBesides(p, bad.Outcome.Cause) {

@@ -17,7 +17,8 @@ import (
 // lane is where one run after the other is played.
 type lane struct {
 	*bed
-	redis *redis.Client // for looking
+	redis  *redis.Client   // for looking
+	quorum []*redis.Client // for looking at the servers of a quorum; none without one
 
 	starting   sync.WaitGroup // shops that were killed
 	failedOver bool           // the primary has died: it becomes the replica before the next run

@@ -3,45 +3,98 @@ package schedule
 import (
 	"context"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/redis/go-redis/v9"
 
 	"stocklock/internal/redislock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/testserver"
 )
 
 // lockLook is what Redis has of an item's lock.
 type lockLook struct {
 	value string // of the key, or the fields of a hash; empty for no key
-	ttl   int64  // in milliseconds; -1 for no expiry, -2 for no key
+	ttl   int64  // in milliseconds; 0 where it is not known, -1 for no expiry, -2 for no key
 	kept  string // what else the strategy keeps there
 }
 
 func (l lockLook) present() bool { return l.ttl != -2 }
 
-// lockKeys are the keys that locks use for an item: the plain one of the recipes first, then those
-// of package redislock.
-// Then come those that the strategy keeps besides.
-func lockKeys(item uint64, besides strategy.State) []string {
+// heldKeys are the keys of which one is there while an item's lock is held: those that the strategy
+// names, or else the plain one of the recipes and that of package redislock.
+func heldKeys(item uint64, of strategy.State) []string {
+	if len(of.Locks) > 0 {
+		return strategy.KeysOf(of.Locks, item)
+	}
 	key := strategy.Key(item)
-	own := redislock.Keys("", key)
-	return append([]string{key, own.Lock, own.Queue, own.Waiters, own.Epoch}, keptKeys(item, besides)...)
+	return []string{key, redislock.Keys("", key).Lock}
+}
+
+// lockKeys are all keys of an item's lock, and those that the strategy keeps besides.
+func lockKeys(item uint64, of strategy.State) []string {
+	own := redislock.Keys("", strategy.Key(item))
+	return slices.Concat(heldKeys(item, of), []string{own.Queue, own.Waiters, own.Epoch}, keptKeys(item, of))
 }
 
 func keptKeys(item uint64, of strategy.State) []string {
 	return append(strategy.KeysOf(of.Keys, item), strategy.KeysOf(of.RareKeys, item)...)
 }
 
-// lookAtLock asks Redis itself, not a shop.
-func lookAtLock(ctx context.Context, client *redis.Client, item uint64, besides strategy.State) (lockLook, error) {
-	keys := lockKeys(item, besides)[:2]
-	texts, hashes, ttls := make([]*redis.StringCmd, 2), make([]*redis.MapStringStringCmd, 2), make([]*redis.Cmd, 2)
+// lookAtLock asks the server of the lock itself, not a shop.
+func (r *run) lookAtLock(ctx context.Context) (lockLook, error) {
+	switch {
+	case r.of.NeedsEtcd:
+		return lookAtEtcd(ctx, r.lane.Etcd, r.item)
+	case r.of.NeedsQuorum:
+		return lookAtQuorum(ctx, r.lane.quorum, r.item, r.of.State)
+	}
+	return lookAtRedis(ctx, r.lane.redis, r.item, r.of.State)
+}
+
+// lookAtQuorum wants the same value in a majority: of the servers, or of the keys where the strategy names
+// several.
+func lookAtQuorum(ctx context.Context, servers []*redis.Client, item uint64, of strategy.State) (lockLook, error) {
+	all := max(len(of.Locks), 1)
+	if all == 1 {
+		all = len(servers)
+	}
+	found := map[string]int{}
+	for _, server := range servers {
+		look, err := lookAtRedis(ctx, server, item, of)
+		if err != nil {
+			return lockLook{}, err
+		}
+		if !look.present() {
+			continue
+		}
+		if found[look.value]++; found[look.value] > all/2 {
+			return lockLook{value: look.value}, nil
+		}
+	}
+	return lockLook{ttl: -2}, nil
+}
+
+// lookAtEtcd finds the holder as etcd's lock does: whose key under the lock's name was created first.
+func lookAtEtcd(ctx context.Context, server *testserver.Etcd, item uint64) (lockLook, error) {
+	key, err := server.FirstUnder(ctx, strategy.Key(item)+"/")
+	if err != nil || key == "" {
+		return lockLook{ttl: -2}, err
+	}
+	return lockLook{value: key}, nil
+}
+
+func lookAtRedis(ctx context.Context, client *redis.Client, item uint64, besides strategy.State) (lockLook, error) {
+	keys := heldKeys(item, besides)
+	n := len(keys)
+	texts, hashes, ttls := make([]*redis.StringCmd, n), make([]*redis.MapStringStringCmd, n), make([]*redis.Cmd, n)
 	_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, key := range keys {
 			texts[i], hashes[i], ttls[i] = p.Get(ctx, key), p.HGetAll(ctx, key), p.Do(ctx, "PTTL", key)
@@ -77,6 +130,9 @@ func lookAtLock(ctx context.Context, client *redis.Client, item uint64, besides 
 				owners[j] = owner + " " + fields[owner]
 			}
 			value = strings.Join(owners, ", ")
+		}
+		if !utf8.ValidString(value) {
+			value = hex.EncodeToString([]byte(value))
 		}
 		look.value, look.ttl = value, ttl
 		break

@@ -68,7 +68,7 @@ func (r *run) offersArrival() bool {
 }
 
 func (r *run) eventOptions(e eventInfo) []Option {
-	if r.arriving() && !e.passes && e.Event != Arrive {
+	if r.arriving() && !e.passes && e.Event != Arrive || Inapplicable(r.of, e.Event) != "" {
 		return nil
 	}
 	if !e.hitsOne {
@@ -105,7 +105,9 @@ func (r *run) canHit(e eventInfo, p *person) bool {
 	case e.Event == Arrive:
 		return p.state == absent
 	case e.Event == Lose && p.state == absent:
-		return true // what is lost is the answer to the first step
+		return !r.of.AtPoints() // what is lost is the answer to the first step
+	case e.Event == Lose && r.of.AtPoints() && p.state == atStep && p.held.Server != labmode.MySQLServer:
+		return false // the step is no single request
 	case p.state == absent || p.state == ended:
 		return false
 	}

@@ -47,7 +47,7 @@ type Entry struct {
 type State struct {
 	Lock   string `json:"lock"`             // what the lock's key holds, empty for no key
 	Holder string `json:"holder,omitempty"` // the customer who set it, where that is known
-	TTLMS  int64  `json:"ttl_ms"`           // -1 for a key without an expiry, -2 for no key
+	TTLMS  int64  `json:"ttl_ms"`           // 0 where it is not known, -1 for a key without an expiry, -2 for no key
 	Kept   string `json:"kept,omitempty"`   // what else the strategy keeps in Redis
 	Stock  int64  `json:"stock"`
 	// Elsewhere is how many units the strategy keeps in rows of its own.

@@ -87,6 +87,7 @@ type run struct {
 
 	lock    lockLook
 	owner   Customer
+	has     Customer            // who has acquired last and not released, where the requests of the lock are not held
 	ids     map[string]Customer // who is called so in the lock's value
 	version int
 	changed map[Customer]int // the version at the last change of the lock by each

@@ -38,6 +38,9 @@ func (r *run) send(ctx context.Context, c Customer, quiet bool) error {
 	p.state, p.heard = moving, time.Now()
 	p.sent++
 	p.tries += count(quiet && request.Server != labmode.MySQLServer && r.lock.present())
+	if r.releases(p) && r.has == c {
+		r.has = 0
+	}
 	entry := p.flying
 	p.held.release(p.lose)
 	p.lose = false
@@ -105,6 +108,16 @@ func (r *run) handle(m any) {
 	default:
 		r.done(r.people[i], report)
 	}
+}
+
+// acquires says whether the request of a customer that is under way is a lock's acquisition as a whole,
+// which can wait for the lock. Releases says the same of its release.
+func (r *run) acquires(p *person) bool { return r.whole(p, labmode.AcquireStep) }
+
+func (r *run) releases(p *person) bool { return r.whole(p, labmode.ReleaseStep) }
+
+func (r *run) whole(p *person, step string) bool {
+	return r.of.AtPoints() && p.flying >= 0 && p.held.Server != labmode.MySQLServer && p.held.Name == step
 }
 
 // occupied says whether the sale itself can send nothing now: it has ended, is held, or has no answer yet.
@@ -185,6 +198,9 @@ func (r *run) done(p *person, report heldReport) {
 	e.Answer = report.Answer
 	if report.Lost {
 		e.Note = answerLost
+	}
+	if r.acquires(p) && report.Answer == labmode.AcquiredAnswer {
+		r.acquired(p.customer)
 	}
 	failed := strings.HasPrefix(report.Answer, "error: ")
 	switch {

@@ -60,7 +60,7 @@ func (r *run) probe(ctx context.Context, p *person) error {
 		}
 	case p.flying >= 0 && p.cut && r.entries[p.flying].Server != labmode.MySQLServer:
 		p.state = inPeace
-		r.entries[p.flying].Blocked = "Redis is silent"
+		r.entries[p.flying].Blocked = serverName(r.entries[p.flying].Server) + " is silent"
 	case p.flying >= 0 && r.entries[p.flying].Request.rowLock() != noRow:
 		holder := r.rowHolder(p, r.entries[p.flying].Request.rowLock())
 		if holder == nil {
@@ -72,12 +72,13 @@ func (r *run) probe(ctx context.Context, p *person) error {
 			r.entries[p.flying].Blocked = fmt.Sprintf("the row is held by %s's transaction", holder.customer)
 		}
 		return err
-	case p.flying < 0 && silent > lockAfter:
-		look, err := lookAtLock(ctx, r.lane.redis, r.item, r.of.State)
+	case (p.flying < 0 || r.acquires(p)) && silent > lockAfter:
+		look, err := r.lookAtLock(ctx)
 		if err != nil {
 			return err
 		}
-		if owner := r.ownerOf(look); look.present() && owner != p.customer || silent > r.stage.lease {
+		// A lock whose requests are not held does not say at once whose it is.
+		if owner := r.ownerOf(look); look.present() && owner != p.customer && (owner != 0 || !r.of.AtPoints()) || silent > r.stage.lease {
 			p.state = onLock
 			if look.present() && owner != 0 {
 				r.blockLast(p, fmt.Sprintf("the lock is held by %s", owner))
@@ -105,7 +106,7 @@ func (r *run) recheck(ctx context.Context) error {
 		switch {
 		case p.state == onRow && r.rowHolder(p, r.entries[p.flying].Request.rowLock()) == nil:
 			p.state, p.heard, again = moving, time.Now(), true
-		case p.state == onLock && (!r.lock.present() || r.owner == p.customer):
+		case p.state == onLock && (!r.lock.present() || r.owner == p.customer || r.owner == 0 && r.of.AtPoints()):
 			p.state, p.heard, again = moving, time.Now(), true
 		}
 	}

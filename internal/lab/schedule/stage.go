@@ -61,11 +61,11 @@ type Stage struct {
 }
 
 // laneKind is what runs in a lane can do.
-type laneKind struct{ alone, proxied bool }
+type laneKind struct{ alone, proxied, etcd, quorum bool }
 
 func kindFor(events []Event) laneKind {
 	alone, proxied := needs(events)
-	return laneKind{alone, proxied}
+	return laneKind{alone: alone, proxied: proxied}
 }
 
 // pool is the lanes of one kind.
@@ -127,14 +127,19 @@ func (s *Stage) Lanes(events []Event) int {
 	return cmp.Or(s.options.Lanes, sharedLanes)
 }
 
-// pool returns the lanes for runs with these events, and starts them if there are none yet. They
-// outlast a run that is given up meanwhile.
-func (s *Stage) pool(events []Event) (*pool, error) {
-	kind := kindFor(events)
+// pool returns the lanes for runs of a plan, and starts them if there are none yet. They outlast a
+// run that is given up meanwhile.
+func (s *Stage) pool(of Plan) (*pool, error) {
+	by, err := s.shop.ByName(of.Strategy)
+	if err != nil {
+		return nil, err
+	}
+	kind := kindFor(of.Events)
+	kind.etcd, kind.quorum = by.NeedsEtcd, by.NeedsQuorum
 	s.mu.Lock()
 	p := s.pools[kind]
 	if p == nil {
-		p = &pool{lanes: make(chan *lane, s.Lanes(events))}
+		p = &pool{lanes: make(chan *lane, s.Lanes(of.Events))}
 		s.pools[kind] = p
 	}
 	s.mu.Unlock()
@@ -142,10 +147,17 @@ func (s *Stage) pool(events []Event) (*pool, error) {
 	return p, p.err
 }
 
+// quorumSize is how many servers locks have that need several.
+const quorumSize = 5
+
 func (s *Stage) openLanes(ctx context.Context, kind laneKind, lanes chan *lane) error {
 	testbeds, each := 1, cap(lanes)
 	if kind.alone {
 		testbeds, each = each, 1
+	}
+	quorum := 0
+	if kind.quorum {
+		quorum = quorumSize
 	}
 	s.mu.Lock()
 	set := len(s.pools)
@@ -154,14 +166,18 @@ func (s *Stage) openLanes(ctx context.Context, kind laneKind, lanes chan *lane) 
 	for i := range testbeds {
 		starting.Go(func() error {
 			testbed, err := s.rig.Testbed(ctx, rig.TestbedOptions{
-				Name: fmt.Sprintf("lane%d.%d", set, i+1), Shops: MaxCustomers, DSN: s.dsn, Faults: kind.proxied, Env: s.settings(),
+				Name: fmt.Sprintf("lane%d.%d", set, i+1), Shops: MaxCustomers, DSN: s.dsn, Faults: kind.proxied, Etcd: kind.etcd, Quorum: quorum, Env: s.settings(),
 			})
 			if err != nil {
 				return err
 			}
 			shared := &bed{Testbed: testbed, rehearsed: map[rehearsal]bool{}}
 			for range each {
-				lanes <- &lane{bed: shared, redis: testbed.Redis().Client()}
+				l := &lane{bed: shared, redis: testbed.Redis().Client()}
+				for _, server := range testbed.Quorum {
+					l.quorum = append(l.quorum, server.Client())
+				}
+				lanes <- l
 			}
 			return nil
 		})
@@ -187,6 +203,9 @@ func (s *Stage) Close() error {
 			l := <-p.lanes
 			l.starting.Wait()
 			errs = append(errs, l.redis.Close())
+			for _, server := range l.quorum {
+				errs = append(errs, server.Close())
+			}
 		}
 	}
 	if s.store != nil {
@@ -228,7 +247,7 @@ const sureTries = 2
 // Play runs one schedule on a fresh item and a free lane. A run in which a lease may have ended
 // although none was to pass is made again, on the next lane that is free.
 func (s *Stage) Play(ctx context.Context, p Plan, choose func() Chooser) (Record, error) {
-	from, err := s.pool(p.Events)
+	from, err := s.pool(p)
 	if err != nil {
 		return Record{}, err
 	}
@@ -397,7 +416,11 @@ func (s *Stage) rehearseAt(ctx context.Context, shop *rig.TestbedShop, by strate
 		time.AfterFunc(rehearsalPace, func() { r.release(false) })
 	})()
 	second := make(chan string, 1)
-	go func() { second <- s.buy(ctx, shop.URL, item, by.Name, ids[1]) }()
+	if by.NeedsQuorum {
+		second <- "" // two that ask several servers at once can keep each other out
+	} else {
+		go func() { second <- s.buy(ctx, shop.URL, item, by.Name, ids[1]) }()
+	}
 	answer := s.buy(ctx, shop.URL, item, by.Name, ids[0])
 	<-second
 	if cause := context.Cause(ctx); errors.Is(cause, ErrEndless) {

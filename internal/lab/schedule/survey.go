@@ -17,10 +17,13 @@ type Survey struct {
 
 // Result is one line of a survey.
 type Result struct {
-	Strategy  string   `json:"strategy"`
-	Event     Event    `json:"event,omitempty"`
-	Customers int      `json:"customers"`
-	Switches  int      `json:"switches,omitempty"` // the bound, 0 for none
+	Strategy  string `json:"strategy"`
+	Event     Event  `json:"event,omitempty"`
+	Customers int    `json:"customers"`
+	Switches  int    `json:"switches,omitempty"` // the bound, 0 for none
+	Skipped   string `json:"skipped,omitempty"`  // why there was nothing to explore
+	// AtPoints says that the requests of the lock were not held one by one.
+	AtPoints  bool     `json:"at_points,omitempty"`
 	Found     Found    `json:"found"`
 	Surprises []string `json:"surprises,omitempty"`
 }
@@ -49,7 +52,11 @@ func (v Survey) Run(ctx context.Context, stage *Stage, progress func(of Result, 
 		events = []Event{""}
 	}
 	for _, event := range events {
-		result := Result{Strategy: v.Strategy, Event: event, Customers: v.Customers, Switches: v.Switches}
+		result := Result{Strategy: v.Strategy, Event: event, Customers: v.Customers, Switches: v.Switches, Skipped: Inapplicable(of, event), AtPoints: of.AtPoints()}
+		if result.Skipped != "" {
+			each(result)
+			continue
+		}
 		search := Search{Switches: v.Switches, Plan: Plan{Strategy: v.Strategy, Customers: v.Customers, MaxEvents: 1, LocalClock: LocalClock(of)}}
 		if event != "" {
 			search.Events = []Event{event}
@@ -62,7 +69,11 @@ func (v Survey) Run(ctx context.Context, stage *Stage, progress func(of Result, 
 			return err
 		}
 		result.Found = found
-		result.Surprises = Expected(of.Properties, search.Events, v.Customers).Surprises(found)
+		expected := Expected(of.Properties, search.Events, v.Customers)
+		if result.AtPoints {
+			expected.Wanted = slices.DeleteFunc(expected.Wanted, func(a Attack) bool { return a.Within })
+		}
+		result.Surprises = expected.Surprises(found)
 		each(result)
 	}
 	return nil

@@ -8,7 +8,7 @@ import (
 // look asks Redis for the lock and draws the conclusions from what has changed: who took it, and
 // who or what ended whose hold. By is the customer whose step came before, 0 for none.
 func (r *run) look(ctx context.Context, by Customer, event Event) error {
-	now, err := lookAtLock(ctx, r.lane.redis, r.item, r.of.State)
+	now, err := r.lookAtLock(ctx)
 	if err != nil {
 		return err
 	}
@@ -41,9 +41,30 @@ func (r *run) look(ctx context.Context, by Customer, event Event) error {
 	if !now.present() {
 		return nil
 	}
-	r.owner = r.taker(now, before, by)
+	if r.of.AtPoints() {
+		r.owner = r.holder()
+	} else {
+		r.owner = r.taker(now, before, by)
+	}
 	r.tenures = append(r.tenures, tenure{customer: r.owner, from: len(r.entries) - 1, to: -1, noExpiry: now.ttl == -1, fresh: true})
 	return nil
+}
+
+// holder is who has acquired last, by the word of its shop, and 0 until that is known: see
+// [run.acquired]. A sale acquires once: who has held the lock already does not hold it again.
+func (r *run) holder() Customer {
+	if r.has != 0 && r.holdOf(r.has) >= 0 {
+		return 0
+	}
+	return r.has
+}
+
+// acquired notes that a customer's lock, whose requests cannot be seen, says that it is held.
+func (r *run) acquired(c Customer) {
+	r.has = c
+	if last := len(r.tenures) - 1; last >= 0 && r.tenures[last].to < 0 && r.tenures[last].customer == 0 {
+		r.tenures[last].customer, r.owner = c, c
+	}
 }
 
 // taker is whose lock this is. A value of package redislock begins with the name of the process,

@@ -3,7 +3,17 @@ package schedule
 import (
 	"fmt"
 	"strings"
+
+	"stocklock/internal/shop/labmode"
 )
+
+// serverName is the name of a server for people.
+func serverName(server string) string {
+	if server == labmode.EtcdServer {
+		return server
+	}
+	return "Redis"
+}
 
 func (r *run) whoWaits() string {
 	var who []string
@@ -21,6 +31,9 @@ func (r *run) whoWaits() string {
 func (r *run) why(c Choice) string {
 	cannot := func(format string, args ...any) string {
 		return fmt.Sprintf("%s cannot be here: ", c) + fmt.Sprintf(format, args...)
+	}
+	if why := Inapplicable(r.of, c.Event); why != "" {
+		return cannot("%s", why)
 	}
 	if c.Customer == 0 {
 		return cannot("everyone has ended")
@@ -45,5 +58,5 @@ func (r *run) why(c Choice) string {
 	case p.state == onLock:
 		return cannot("%s waits for the lock", p.customer)
 	}
-	return cannot("%s waits for Redis", p.customer)
+	return cannot("%s waits for %s", p.customer, serverName(p.held.Server))
 }

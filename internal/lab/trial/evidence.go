@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/shop/labmode"
@@ -82,6 +83,7 @@ func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
 	}
 	if a.cell.Strategy.NeedsEtcd {
 		e.Unwatched = "etcd"
+		e.Interventions = ofEtcd(e.Interventions)
 	}
 	if a.stuck != nil {
 		e.Stuck, e.Locks = true, a.stuck.locks
@@ -100,6 +102,18 @@ func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
 		}
 	}
 	return e, nil
+}
+
+// ofEtcd names interventions for what they mean to a lock in etcd: a shop that loses Redis loses etcd,
+// too.
+func ofEtcd(done []explain.Intervention) []explain.Intervention {
+	done = slices.Clone(done)
+	for i := range done {
+		if done[i].What == "redis-cut" {
+			done[i].What = "etcd-cut"
+		}
+	}
+	return done
 }
 
 // request is a request with its answer, where it has one.

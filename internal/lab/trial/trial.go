@@ -186,6 +186,8 @@ func unfit(b Bench, c Cell, o Options) misfit {
 		return misfit{UnfitScenario, fmt.Sprintf("needs a wait shorter than the lease, and these are %s and %s", o.Wait, o.Lease)}
 	case c.Strategy.Inapplicable[c.Scenario.Name] != "":
 		return misfit{UnfitScenario, c.Strategy.Inapplicable[c.Scenario.Name]}
+	case o.Lease < c.Strategy.ShortestLease:
+		return misfit{UnfitStrategy, fmt.Sprintf("needs a lease of %s or more, and this one is %s: give --lease %[1]s", c.Strategy.ShortestLease, o.Lease)}
 	case c.Strategy.NeedsQuorum:
 		return misfit{UnfitStrategy, b.NoQuorum}
 	case c.Strategy.NeedsEtcd:

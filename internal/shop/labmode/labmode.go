@@ -77,7 +77,7 @@ func (l *Lab) Sales(usual shop.Sell) shop.Sell {
 		if err != nil {
 			return stock.Order{}, shop.Malformed(err.Error())
 		}
-		sell, by := usual, l.usual.Strategy.Name
+		sell, of := usual, l.usual.Strategy
 		if asked.Strategy != "" || asked.Nested {
 			seller, err := l.seller(asked.Strategy)
 			if err != nil {
@@ -86,13 +86,16 @@ func (l *Lab) Sales(usual shop.Sell) shop.Sell {
 			if asked.Nested {
 				seller = nested(seller)
 			}
-			sell, by = seller.Sell, seller.Strategy.Name
+			sell, of = seller.Sell, seller.Strategy
 		}
 		wanted.Run = asked.Run
-		hook := l.hook(asked, by, wanted)
+		hook := l.hook(asked, of.Name, wanted)
 		selling := hook
 		if l.Stepper != nil {
 			ctx, selling = l.Stepper.Sale(ctx, wanted.RequestID, hook)
+			if of.Describe().AtPoints() {
+				sell, selling = l.Stepper.atPoints(of, sell, selling)
+			}
 		}
 		order, err := sell(sale.WithHook(ctx, selling), wanted)
 		if err == nil && asked.Fault.Point == sale.Answered {

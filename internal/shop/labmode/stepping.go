@@ -49,6 +49,9 @@ type StepReport struct {
 const (
 	RedisServer = "redis"
 	MySQLServer = "mysql"
+	EtcdServer  = "etcd"
+	// QuorumServer is the name for all servers of a quorum. Each is called quorum-N.
+	QuorumServer = "quorum"
 )
 
 // StepOrder is what the scheduler tells a shop: the request of that number may be sent.
@@ -126,7 +129,8 @@ type stepKey struct{}
 
 // stepped is the sale that a request belongs to.
 type stepped struct {
-	id string
+	id       string
+	atPoints bool // the requests of its lock are not held
 
 	mu          sync.Mutex // guards the rest
 	phase       sale.Point
@@ -201,13 +205,15 @@ type request struct {
 	server, name, text string
 	// background says that a sale's context leads to it, but that the sale does not wait for it.
 	background bool
+	// whole says that it stands for all requests of an acquisition or a release.
+	whole bool
 }
 
 // wait holds a request that belongs to a sale, and returns what to do with it. The number is 0 for
 // a request that belongs to none, which is not held.
 func (s *Stepper) wait(ctx context.Context, r request) (number uint64, order StepOrder) {
 	of, _ := ctx.Value(stepKey{}).(*stepped)
-	if of == nil || r.background {
+	if of == nil || r.background || of.atPoints && !r.whole && r.server != MySQLServer {
 		return 0, StepOrder{}
 	}
 	go_ := make(chan StepOrder, 1)

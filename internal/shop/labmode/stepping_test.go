@@ -14,6 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"stocklock/internal/sale"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
 )
 
 // scheduler is the other end of a stepper.
@@ -193,5 +195,50 @@ func TestCommandsReadAsPeopleTypeThem(t *testing.T) {
 		if tt.got != tt.want {
 			t.Errorf("%s, want %s", tt.got, tt.want)
 		}
+	}
+}
+
+func TestALockWithAClientOfItsOwnIsHeldWhereItAcquiresAndReleases(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		points  []sale.Point
+		answers []string // of the steps, in their order
+		names   []string
+	}{
+		{"sold", []sale.Point{sale.Acquired, sale.Releasing, sale.Released}, []string{AcquiredAnswer, "released"}, []string{AcquireStep, ReleaseStep}},
+		{"busy", nil, []string{"not acquired: strategy: lock is busy"}, []string{AcquireStep}},
+	} {
+		s, scheduler := newStepper(t)
+		ctx, hook := s.Sale(t.Context(), "r-1", unhooked)
+		sell, hook := s.atPoints(strategy.Strategy{NeedsEtcd: true}, func(ctx context.Context, _ stock.Sale) (stock.Order, error) {
+			for _, p := range tt.points {
+				sale.At(ctx, p)
+			}
+			if tt.points == nil {
+				return stock.Order{}, strategy.ErrBusy
+			}
+			return stock.Order{}, nil
+		}, hook)
+		sold := make(chan struct{})
+		go func() {
+			sell(sale.WithHook(ctx, hook), stock.Sale{})
+			close(sold)
+		}()
+		for i, name := range tt.names {
+			hold := scheduler.next()
+			if hold.Hold == 0 || hold.Name != name || hold.Server != EtcdServer || hold.Sale != "r-1" {
+				t.Fatalf("%s: reported as %+v, want the step %s", tt.name, hold, name)
+			}
+			select {
+			case <-sold:
+				t.Fatalf("%s: the sale went on before %s was let go", tt.name, name)
+			case <-time.After(20 * time.Millisecond):
+			}
+			scheduler.order(StepOrder{Go: hold.Hold})
+			if done := scheduler.next(); done.Done != hold.Hold || done.Answer != tt.answers[i] {
+				t.Errorf("%s: %s was answered as %+v, want %q", tt.name, name, done, tt.answers[i])
+			}
+		}
+		<-sold
 	}
 }

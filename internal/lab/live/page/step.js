@@ -43,6 +43,7 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
   function show(p) {
     const entries = p.entries.filter(e => e.choice || e.own);
     const state = [...p.entries].reverse().map(e => e.state).find(Boolean) || {stock: customers - 1, ttl_ms: -2, orders: []};
+    const lockServer = entries.some(e => e.server === 'etcd') ? 'etcd' : t('redis');
     const orders = state.orders || [], over = orders.length > customers - 1;
     const steps = p.options.filter(o => !o.event), events = p.options.filter(o => o.event);
     const choose = o => h('button', {type: 'button', class: 'choice' + (o.event ? ' event' : ''), 'data-choice': o.choice, onclick: () => go(strategy, customers, [...choices, o.choice].join(' '))},
@@ -51,14 +52,14 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
       h('div', {class: 'next'}, steps.filter(o => o.customer === letter).map(choose),
         !steps.some(o => o.customer === letter) && h('span', {class: 'soft'}, said_(p, letter)))));
     const servers = [
-      h('div', {class: 'seat server'}, h('h2', {}, t('redis')), state.ttl_ms === -2 ? h('p', {class: 'soft'}, t('no.lock')) :
-        [h('p', {}, h('b', {}, state.holder ? t('lock.of', {name: state.holder}) : '')), h('p', {}, h('code', {}, state.lock)), h('p', {class: 'soft'}, state.ttl_ms === -1 ? t('ttl.none') : t('ttl', {ms: state.ttl_ms}))]),
+      h('div', {class: 'seat server'}, h('h2', {}, lockServer), state.ttl_ms === -2 ? h('p', {class: 'soft'}, t('no.lock')) :
+        [h('p', {}, h('b', {}, state.holder ? t('lock.of', {name: state.holder}) : '')), h('p', {}, h('code', {}, state.lock)), h('p', {class: 'soft'}, ttlWords(state))]),
       h('div', {class: 'seat server' + (over ? ' broken' : '')}, h('h2', {}, t('mysql')), h('p', {}, h('b', {id: 'seat-stock'}, t('stock.now', {n: state.stock})), state.fence ? ' · ' + t('fence', {n: state.fence}) : ''),
         orders.length ? h('ul', {class: 'orders'}, orders.map(o => h('li', {}, t('order.now', o)))) : h('p', {class: 'soft'}, t('no.orders')))];
     const verdict = p.outcome.verdict;
     const ending = h('p', {class: 'ending', id: 'ending', 'data-ended': p.ended ? 'yes' : 'no'}, p.ended ? [t('ended.seat'), ' '] : [t('leads.to', {verdict: ''}), ' '],
       h('span', {class: 'v ' + verdict}, t('verdict.' + verdict), p.outcome.n ? ' ' + p.outcome.n : ''), p.outcome.cause ? ' ' + known('cause.' + p.outcome.cause, p.outcome.cause) : '');
-    const table = h('table', {class: 'seat-table'}, h('thead', {}, h('tr', {}, h('th', {scope: 'col'}, t('at')), letters.map(l => h('th', {scope: 'col'}, l)), h('th', {scope: 'col'}, t('redis')), h('th', {scope: 'col'}, t('mysql')))),
+    const table = h('table', {class: 'seat-table'}, h('thead', {}, h('tr', {}, h('th', {scope: 'col'}, t('at')), letters.map(l => h('th', {scope: 'col'}, l)), h('th', {scope: 'col'}, lockServer), h('th', {scope: 'col'}, t('mysql')))),
       h('tbody', {}, entries.filter(e => !e.own).map(e => h('tr', {}, h('td', {}, Math.round(e.at_ms)), letters.map(l => h('td', {class: 'did'}, cell(e, l))), h('td', {class: 'soft'}, lockWords(e.state)), h('td', {class: 'soft'}, rowWords(e.state))))));
     fill(place,
       h('div', {class: 'bar schedule-bar'}, h('button', {type: 'button', id: 'undo', disabled: !choices.length, onclick: () => go(strategy, customers, (how === 'end' ? choices : choices.slice(0, -1)).join(' '))}, '↶ ', t('undo')),
@@ -74,7 +75,8 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
   }
   const said_ = (p, letter) => p.ended || !p.options.length ? (p.outcome.answers && p.outcome.answers[letter] ? t('outcome.' + p.outcome.answers[letter].replace('-', '_')) : '') : last(p, letter);
   const last = (p, letter) => { const e = [...p.entries].reverse().find(e => e.customer === letter && e.blocked && !e.answer); return e ? t('blocked', {by: inWords(e.blocked)}) : '–'; };
-  const lockWords = s => !s ? '' : s.ttl_ms === -2 ? t('no.lock') : `${s.holder || s.lock} · ${s.ttl_ms === -1 ? t('ttl.none') : t('ttl', {ms: s.ttl_ms})}`;
+  const ttlWords = s => s.ttl_ms === -1 ? t('ttl.none') : s.ttl_ms ? t('ttl', {ms: s.ttl_ms}) : ''; // 0 is not known
+  const lockWords = s => !s ? '' : s.ttl_ms === -2 ? t('no.lock') : [s.holder || s.lock, ttlWords(s)].filter(Boolean).join(' · ');
   const rowWords = s => !s ? '' : t('stock.now', {n: s.stock}) + ((s.orders || []).length ? ' · ' + s.orders.map(o => `${o.customer} ${o.read}→${o.written}`).join(', ') : '');
   function cell(e, letter) {
     const [name, of] = e.choice.split(':');

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/testserver"
+)
+
+// TestSchedulesAtThePointsOfTheSale: libraries whose requests cannot be held are played step by step
+// where a sale acquires and releases, and end as they must.
+func TestSchedulesAtThePointsOfTheSale(t *testing.T) {
+	testserver.NeedsServers(t)
+	program := filepath.Join(t.TempDir(), "peershop")
+	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "lab", "-o", program, ".")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		t.Fatal(err)
+	}
+	shop, err := catalog.Open(t.Context(), program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { shop.Close() })
+	stage, err := schedule.OpenStage(t.Context(), shop, schedule.StageOptions{Lease: time.Second, Lanes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stage.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	var playing sync.WaitGroup
+	for _, tt := range []struct {
+		strategy, schedule string
+		verdict            schedule.Verdict
+		cause              schedule.Cause
+	}{
+		{"rueidislock", "A.acquire B.acquire", schedule.Held, ""},
+		{"rueidislock", "A.acquire A.select forget B.acquire B.select", schedule.Oversold, schedule.Forgotten},
+		{"rueidislock", "A.acquire A.select B.acquire pause:A B.select", schedule.Oversold, schedule.LateWrite},
+		{"etcd", "A.acquire B.acquire", schedule.Held, ""},
+		{"etcd", "A.acquire A.select B.acquire pause:A B.select", schedule.Oversold, schedule.LateWrite},
+		{"etcd-fenced", "A.acquire A.update A.select B.acquire pause:A B.update B.select", schedule.Held, ""},
+	} {
+		plan, err := schedule.Parse(tt.schedule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		playing.Go(func() {
+			r, err := stage.PlaySchedule(t.Context(), tt.strategy, 2, plan)
+			if err != nil || r.Outcome.Verdict != tt.verdict || r.Outcome.Cause != tt.cause {
+				t.Errorf("%s %s: %s %s, %v, want %s %s", tt.strategy, tt.schedule, r.Outcome.Verdict, r.Outcome.Cause, err, tt.verdict, tt.cause)
+			}
+		})
+	}
+	playing.Wait()
+}
