@@ -15,7 +15,6 @@ import (
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
-	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 	"stocklock/internal/testserver"
 )
@@ -58,7 +57,7 @@ func Run(ctx context.Context, o Options) (_ Report, err error) {
 	if err != nil {
 		return Report{}, err
 	}
-	store, err := stock.Open(mysql.DSN())
+	store, err := audit.Open(mysql.DSN())
 	if err != nil {
 		return Report{}, err
 	}

@@ -20,6 +20,7 @@ import (
 	"log/slog"
 	"time"
 
+	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/stock"
@@ -100,7 +101,7 @@ func (s *soak) open(ctx context.Context) (err error) {
 	if s.mysql, err = s.rig.MySQL(ctx); err != nil {
 		return err
 	}
-	if s.store, err = stock.Open(s.mysql.DSN()); err != nil {
+	if s.store, err = audit.Open(s.mysql.DSN()); err != nil {
 		return err
 	}
 	if err := s.store.Migrate(ctx, slog.New(slog.DiscardHandler)); err != nil {
