@@ -50,17 +50,19 @@ type Checker struct {
 	// to be left. It may be nil.
 	Progress func(step string, done, left int)
 
-	shop  *catalog.Catalog
-	stage *schedule.Stage // nil until there was something to explore
+	background context.Context // of the stage, which outlasts a check
+	shop       *catalog.Catalog
+	stage      *schedule.Stage // nil until there was something to explore
 }
 
-// Open makes a checker of a program that [Build] has built. The caller closes it.
+// Open makes a checker of a program that [Build] has built. It can check as long as ctx lasts. The
+// caller closes it.
 func Open(ctx context.Context, program string) (*Checker, error) {
 	shop, err := catalog.Open(ctx, program)
 	if err != nil {
 		return nil, err
 	}
-	return &Checker{shop: shop}, nil
+	return &Checker{background: ctx, shop: shop}, nil
 }
 
 // Close ends what was started.
@@ -90,7 +92,7 @@ func (c *Checker) Check(ctx context.Context, a Answer, done func(step string)) (
 
 // explore runs the searches of an exercise.
 func (c *Checker) explore(ctx context.Context, a Answer, done func(string)) (Verdict, error) {
-	stage, err := c.opened(ctx)
+	stage, err := c.opened()
 	if err != nil {
 		return Verdict{}, err
 	}
@@ -123,11 +125,11 @@ func (c *Checker) explore(ctx context.Context, a Answer, done func(string)) (Ver
 }
 
 // opened is the stage, which the first exploration opens.
-func (c *Checker) opened(ctx context.Context) (*schedule.Stage, error) {
+func (c *Checker) opened() (*schedule.Stage, error) {
 	if c.stage != nil {
 		return c.stage, nil
 	}
-	stage, err := schedule.OpenStage(ctx, c.shop, schedule.StageOptions{Lease: lease})
+	stage, err := schedule.OpenStage(c.background, c.shop, schedule.StageOptions{Lease: lease})
 	if err != nil {
 		return nil, err
 	}
