@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures the lock with and without each of the choices that make it faster: minutes. The arguments
-# go to bench, such as --repeat 5. docs/performance.md has what it printed.
+# go to bench, such as --repeat 5.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
