@@ -102,7 +102,7 @@ func (b bounded) keptOut(ctx context.Context, r schedule.Record) error {
 		return nil
 	}
 	return failure{KeptOut, fmt.Sprintf("customer %s was rejected as busy after three leases, and the holder was dead: "+
-		"the lock lasts while somebody asks for it", customer), &again}
+		"its lock outlasted its lease, because somebody renews it", customer), &again}
 }
 
 // waitedInVain is a customer who was rejected as busy although units were left and nobody else lived
