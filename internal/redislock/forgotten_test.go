@@ -1,0 +1,121 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestPanicsLeaveNothingBehind: in a hook, ours or the client's, while the caller recovers.
+func TestPanicsLeaveNothingBehind(t *testing.T) {
+	panics := func(t *testing.T, do func()) {
+		t.Helper()
+		defer func() {
+			if v := recover(); v != "on purpose" {
+				t.Errorf("panic %v, want the hook's to reach the caller", v)
+			}
+		}()
+		do()
+	}
+	free := func(t *testing.T, l *Locker) {
+		t.Helper()
+		_, lease := acquire(t, l, within(t), t.Name())
+		release(t, lease)
+	}
+	once := func() func(context.Context, Event) {
+		var done sync.Once
+		return func(context.Context, Event) { done.Do(func() { panic("on purpose") }) }
+	}
+	for name, patient := range map[string]func(t *testing.T) context.Context{
+		"with a context that ends": func(t *testing.T) context.Context { return within(t) },
+		"with one that does not":   func(*testing.T) context.Context { return context.Background() },
+	} {
+		t.Run("Acquired "+name, func(t *testing.T) {
+			l, _ := newLocker(t, Options{Hooks: Hooks{Acquired: once()}})
+			panics(t, func() { l.Acquire(patient(t), t.Name()) })
+			free(t, l)
+		})
+		t.Run("Released "+name, func(t *testing.T) {
+			l, _ := newLocker(t, Options{Hooks: Hooks{Released: once()}})
+			_, lease := acquire(t, l, patient(t), t.Name())
+			panics(t, func() { lease.Release() })
+			free(t, l)
+		})
+		t.Run("the client's "+name, func(t *testing.T) {
+			client, _ := newClient(t, shared.addr)
+			r := &refuser{panic: true}
+			client.AddHook(r)
+			l := closing(t, New(client, Options{}))
+			r.says("on purpose")
+			panics(t, func() { l.Acquire(patient(t), t.Name()) })
+			free(t, l)
+			_, lease := acquire(t, l, patient(t), t.Name())
+			r.says("on purpose")
+			panics(t, func() { lease.Release() })
+			free(t, l)
+		})
+	}
+}
+
+// TestForgottenLeasesEnd: nothing is released on the holder's behalf, and the lock ends with its
+// lease.
+func TestForgottenLeasesEnd(t *testing.T) {
+	t.Parallel()
+	const lease = 400 * time.Millisecond
+	for name, o := range map[string]Options{"MaxHold": {Lease: lease, MaxHold: 2 * lease}, "Grace": {Lease: lease, Grace: 2 * lease, MaxHold: time.Hour}} {
+		t.Run(name, func(t *testing.T) {
+			client, _ := newClient(t, shared.addr)
+			lost := make(chan Event, 1)
+			o.Hooks.Lost = func(_ context.Context, e Event) { lost <- e }
+			l, _ := newLocker(t, o)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			held, forgotten := acquire(t, l, ctx, t.Name())
+			begun := time.Now()
+			if name == "Grace" {
+				cancel()
+			}
+			e := <-lost
+			if after := time.Since(begun); after < 2*lease-lease/10 || after > 4*lease {
+				t.Errorf("it ended after %s, want %s", after, 2*lease)
+			}
+			if e.Key != t.Name() || !errors.Is(e.Err, ErrLost) || !strings.Contains(e.Err.Error(), "Options."+name) || e.Token != forgotten.Token() {
+				t.Errorf("the hook was told %+v", e)
+			}
+			if held.Err() == nil || forgotten.Valid() {
+				t.Error("the hold goes on")
+			}
+			if name == "MaxHold" && !errors.Is(context.Cause(held), ErrLost) {
+				t.Errorf("held ended with %v, want ErrLost", context.Cause(held))
+			}
+			if client.Exists(t.Context(), Keys("", t.Name()).Lock).Val() == 0 {
+				t.Error("the lock was released while its holder may still work")
+			}
+			_, next := acquire(t, l, within(t), t.Name())
+			release(t, next)
+			if err := forgotten.Release(); !errors.Is(err, ErrNotHeld) {
+				t.Errorf("Release = %v, want ErrNotHeld", err)
+			}
+		})
+	}
+}
+
+// TestGraceOutlivesACommit: work that is finished after its context ended keeps the lock for as
+// long.
+func TestGraceOutlivesACommit(t *testing.T) {
+	t.Parallel()
+	const lease = 300 * time.Millisecond
+	l, _ := newLocker(t, Options{Lease: lease, Grace: 10 * lease})
+	other, _ := newLocker(t, Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	_, mine := acquire(t, l, ctx, t.Name())
+	cancel()
+	time.Sleep(5 * lease)
+	if _, _, err := other.TryAcquire(t.Context(), t.Name()); !errors.Is(err, ErrNotAcquired) || !mine.Valid() {
+		t.Errorf("within its grace a hold is valid: %v; another process got %v", mine.Valid(), err)
+	}
+	release(t, mine)
+}

@@ -1,0 +1,91 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// TestOutageLeavesAsMuchAsItMay: what is to be cleaned up is bounded, and needs one goroutine.
+func TestOutageLeavesAsMuchAsItMay(t *testing.T) {
+	for name, outage := range map[string]func(w *wire){"silent": (*wire).cut, "refused": func(w *wire) {
+		w.listener.Close()
+		w.mu.Lock()
+		for _, c := range w.conns {
+			c.Close()
+		}
+		w.mu.Unlock()
+	}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWire(t, shared.addr)
+			client := redis.NewClient(&redis.Options{Addr: w.addr, ContextTimeoutEnabled: true, ReadTimeout: time.Second, DialTimeout: time.Second, MaxRetries: -1})
+			t.Cleanup(func() { client.Close() })
+			l := New(client, Options{Lease: 10 * time.Second}) // Close waits for as long
+			_, lease := acquire(t, l, within(t), t.Name())
+			release(t, lease)
+			before := runtime.NumGoroutine()
+			outage(w)
+			var all sync.WaitGroup
+			const calls = 3000
+			for i := range calls {
+				all.Go(func() {
+					ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+					defer cancel()
+					l.TryAcquire(ctx, fmt.Sprint(t.Name(), i))
+				})
+				if i%20 == 19 {
+					time.Sleep(2 * time.Millisecond)
+				}
+			}
+			all.Wait()
+			eventually(t, "the requests are over", func() bool { return runtime.NumGoroutine() < before+20 })
+			l.mu.Lock()
+			left := len(l.cleaner.attempts)
+			l.mu.Unlock()
+			if name == "refused" && left > 10 || left > calls { // a few were under way as the connections broke
+				t.Errorf("%d attempts are to be cleaned up after %d calls", left, calls)
+			}
+			// Close does not wait for longer than it is told to.
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			begun := time.Now()
+			if err := l.Close(ctx); left > 0 && !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Close = %v, want the end of its context", err)
+			}
+			if took := time.Since(begun); took > 5*time.Second {
+				t.Errorf("Close took %s", took)
+			}
+			w.mend()
+			l.Close(t.Context())
+		})
+	}
+}
+
+// TestOutagesLeaveABoundedRest: what is to be ended in the background beyond so much is left to its
+// lease, and each of these has its turn no longer than that.
+func TestOutagesLeaveABoundedRest(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		f.answers(cancelScript, down)
+		l.mu.Lock()
+		for i := range uint64(2 * maxRemains) {
+			l.cleanLocked(newLock("k"), i+1)
+		}
+		left, workers := len(l.cleaner.attempts), l.cleaner.workers
+		l.unlock()
+		if left != maxRemains || workers != maxCleaners {
+			t.Errorf("%d attempts are remembered for %d workers, want %d and %d", left, workers, maxRemains, maxCleaners)
+		}
+		time.Sleep(2 * fakeLease)
+		l.mu.Lock()
+		defer l.unlock()
+		if left, workers := len(l.cleaner.attempts), l.cleaner.workers; left != 0 || workers != 0 {
+			t.Errorf("after two leases %d attempts are left, and %d workers", left, workers)
+		}
+	})
+}

@@ -1,0 +1,144 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// refuser answers the lock's requests with an error of Redis.
+type refuser struct {
+	error atomic.Pointer[string]
+	asked atomic.Int64
+	panic bool
+}
+
+func (r *refuser) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (r *refuser) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (r *refuser) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if text := r.error.Load(); text != nil && (cmd.Name() == "evalsha" || cmd.Name() == "eval") {
+			r.asked.Add(1)
+			if r.panic {
+				r.error.Store(nil)
+				panic(*text)
+			}
+			cmd.SetErr(redisError(*text))
+			return redisError(*text)
+		}
+		return next(ctx, cmd)
+	}
+}
+
+type redisError string
+
+func (e redisError) Error() string { return string(e) }
+func (redisError) RedisError()     {}
+
+func (r *refuser) says(text string) { r.error.Store(&text) }
+
+// TestRefusalsAreDefinite: nothing was carried out, so there is nothing to cancel. Those that will
+// pass are asked again, for as long as the caller waits.
+func TestRefusalsAreDefinite(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"OOM command not allowed when used memory > 'maxmemory'.", "MISCONF Errors writing to the AOF file", "NOREPLICAS Not enough good replicas to write."} {
+		client, _ := newClient(t, shared.addr)
+		r := &refuser{}
+		client.AddHook(r)
+		l := closing(t, New(client, Options{}))
+		r.says(text)
+		_, _, err := l.Acquire(within(t), t.Name())
+		if err == nil || !strings.Contains(err.Error(), "nothing was done: "+text[:3]) || errors.Is(err, ErrNotAcquired) {
+			t.Errorf("Acquire = %v, want that it was refused", err)
+		}
+		time.Sleep(50 * time.Millisecond)
+		if n := r.asked.Load(); n != 1 {
+			t.Errorf("%d requests, want the one that was refused, and nothing cancelled", n)
+		}
+	}
+	for _, text := range []string{"TRYAGAIN Multiple keys request during rehashing of slot", "CLUSTERDOWN The cluster is down", "LOADING Redis is loading the dataset in memory",
+		"MASTERDOWN Link with MASTER is down", "READONLY You can't write against a read only replica."} {
+		client := redis.NewClient(&redis.Options{Addr: shared.addr, MaxRetries: -1})
+		defer client.Close()
+		r := &refuser{}
+		client.AddHook(r)
+		l := closing(t, New(client, Options{Lease: time.Second}))
+		r.says(text)
+		_, _, err := l.AcquireWith(t.Context(), t.Name(), AcquireOptions{Wait: 300 * time.Millisecond})
+		if !errors.Is(err, ErrNotAcquired) || !strings.Contains(err.Error(), text) || r.asked.Load() < 2 {
+			t.Errorf("Acquire = %v after %d requests, want ErrNotAcquired with %q after several", err, r.asked.Load(), text)
+		}
+		if _, _, err := l.TryAcquire(t.Context(), t.Name()); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("TryAcquire = %v, want %q", err, text)
+		}
+		time.AfterFunc(100*time.Millisecond, func() { r.error.Store(nil) })
+		_, lease := acquire(t, l, within(t), t.Name())
+		r.says(text)
+		time.AfterFunc(100*time.Millisecond, func() { r.error.Store(nil) })
+		release(t, lease)
+	}
+}
+
+// TestNoRightToSubscribeIsSaid: and nobody goes on trying.
+func TestNoRightToSubscribeIsSaid(t *testing.T) {
+	t.Parallel()
+	server, err := startServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.stop)
+	admin, _ := newClient(t, server.addr)
+	if err := admin.Do(t.Context(), "ACL", "SETUSER", "service", "on", ">pw", "~*", "+@all", "resetchannels").Err(); err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(&redis.Options{Addr: server.addr, Username: "service", Password: "pw"})
+	t.Cleanup(func() { client.Close() })
+	holder, _ := newLockerAt(t, server.addr, Options{})
+	_, lease := acquire(t, holder, within(t), t.Name())
+	l := closing(t, New(client, Options{}))
+	begun := time.Now()
+	_, _, err = l.Acquire(within(t), t.Name())
+	if err == nil || !strings.Contains(err.Error(), "NOPERM") || errors.Is(err, ErrNotAcquired) {
+		t.Errorf("Acquire = %v, want NOPERM", err)
+	}
+	if took := time.Since(begun); took > 2*time.Second {
+		t.Errorf("it took %s to say so", took)
+	}
+	connections := func() string { return admin.InfoMap(t.Context(), "stats").Item("Stats", "total_connections_received") }
+	before := connections()
+	time.Sleep(time.Second)
+	if now := connections(); now != before {
+		t.Errorf("connections go on being made: %s, %s", before, now)
+	}
+	release(t, lease)
+	_, mine := acquire(t, l, within(t), t.Name()) // what need not wait can be had
+	// A goroutine beside it could wait without Redis. It would not hear that other processes wait, too.
+	for range 2 { // the second one at once: the subscription is not tried again
+		if _, _, err := l.Acquire(within(t), t.Name()); err == nil || !strings.Contains(err.Error(), "NOPERM") {
+			t.Errorf("Acquire beside a holder of this process = %v, want NOPERM", err)
+		}
+	}
+	if !mine.Valid() {
+		t.Error("the hold ended with the subscription")
+	}
+	release(t, mine)
+}
+
+func TestExtendWithAnEndedContextSaysSo(t *testing.T) {
+	l, _ := newLocker(t, Options{FixedLease: true})
+	_, lease := acquire(t, l, within(t), t.Name())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := lease.Extend(ctx); !errors.Is(err, context.Canceled) || errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrNotHeld) {
+		t.Errorf("Extend = %v, want that its context has ended", err)
+	}
+	release(t, lease)
+}
