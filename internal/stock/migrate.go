@@ -12,6 +12,7 @@ import (
 
 	mysqldriver "github.com/go-sql-driver/mysql"
 	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
 
 	schema "stocklock/sql"
 )
@@ -116,7 +117,7 @@ const (
 	migrationLockWait = 5 // seconds, after which the wait is logged
 )
 
-// SessionLock waits for the lock. Then it notes the migrations that were committed and not noted.
+// SessionLock waits for the lock. Then it brings goose's notes up to date with the schema.
 func (l *migrationLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	for {
 		var got sql.NullInt64
@@ -142,6 +143,7 @@ var effects = []struct {
 	version int64
 	query   string
 }{
+	{0, "SELECT 1"}, // goose's own, there once its table is
 	{1, "SELECT COUNT(*) = 3 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name IN ('items', 'orders', 'runs')"},
 	{2, "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'orders' AND column_name = 'idempotency_key'"},
 	{3, "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'orders' AND column_name = 'public_id'"},
@@ -156,11 +158,24 @@ var effects = []struct {
 // noteCommitted notes migrations whose effect is there and whose note is missing: the process that
 // applied them died, or lost its connection, between the two. It stops at the first one whose effect
 // is missing: goose applies that one and all behind it.
+//
+// It also makes goose's table. goose makes it and writes the first row in one transaction, which MySQL
+// commits in between, and never writes that row again.
 func (l *migrationLock) noteCommitted(ctx context.Context, conn *sql.Conn) error {
-	var known int
-	err := conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'goose_db_version'").Scan(&known)
-	if err != nil || known == 0 {
+	notes, err := database.NewStore(goose.DialectMySQL, goose.DefaultTablename)
+	if err != nil {
 		return err
+	}
+	var known int
+	err = conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'goose_db_version'").Scan(&known)
+	if err != nil {
+		return err
+	}
+	if known == 0 {
+		if err := notes.CreateVersionTable(ctx, conn); err != nil {
+			return err
+		}
+		return notes.Insert(ctx, conn, database.InsertRequest{Version: 0})
 	}
 	for _, e := range effects {
 		var noted, committed int
@@ -177,7 +192,7 @@ func (l *migrationLock) noteCommitted(ctx context.Context, conn *sql.Conn) error
 			return nil
 		}
 		l.log.Warn("a migration was committed and not noted", "version", e.version)
-		if _, err := conn.ExecContext(ctx, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (?, TRUE)", e.version); err != nil {
+		if err := notes.Insert(ctx, conn, database.InsertRequest{Version: e.version}); err != nil {
 			return err
 		}
 	}
