@@ -41,6 +41,10 @@ bench: build servers ## measure the lock beside its peers, in a few minutes
 	@mkdir -p out
 	bin/bench --loadtest bin/loadtest --json out/bench.json $(ARGS)
 
+.PHONY: profile
+profile: build servers ## show what limits a strategy on one hot item; ARGS='conditional --workers 48 --binlog'
+	scripts/profile.sh $(or $(ARGS),batched --workers 200)
+
 # Few customers: the longer a sale has asked etcd for its lock, the likelier is its client to notice a
 # partition. A surprise (exit code 1) is marked on the page, and does not end the run. Without etcd its
 # strategies are skipped, with the reason.
