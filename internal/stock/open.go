@@ -23,6 +23,7 @@ type Store struct {
 	addr   string
 	config *mysqldriver.Config
 	step   atomic.Uint64 // see idStep; 0 until it is known
+	extra  time.Duration // see WithExtraTime
 
 	pinned bool // db works on one connection: see GetLock
 }
@@ -103,7 +104,7 @@ func Open(dsn string, options ...Option) (*Store, error) {
 	}
 	apart := sql.OpenDB(connector)
 	apart.SetMaxOpenConns(1)
-	return &Store{db: db, pool: pool, apart: apart, addr: cfg.Addr, config: cfg}, nil
+	return &Store{db: db, pool: pool, apart: apart, addr: cfg.Addr, config: cfg, extra: how.extra}, nil
 }
 
 // driverLog takes what the driver would print to standard error on its own.

@@ -25,7 +25,7 @@ const rowTimeout = 10 * time.Second
 func (s *Store) transaction(ctx context.Context, timeout time.Duration, fn func(tx *gorm.DB) error, options ...*sql.TxOptions) error {
 	begun := false
 	err := s.onConnection(ctx, func(conn *gorm.DB) error {
-		writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+		writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout+s.extra)
 		defer cancel()
 		return conn.WithContext(writing).Transaction(func(tx *gorm.DB) error {
 			begun = true

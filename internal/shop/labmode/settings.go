@@ -82,10 +82,11 @@ func (s Settings) Open(shopName string) (*Opened, error) {
 
 // StoreOptions returns how the store is to be opened.
 func (o *Opened) StoreOptions() []stock.Option {
-	if o.stepper == nil {
-		return nil
+	options := []stock.Option{stock.WithExtraTime(MaxDuration)} // no deadline may end what a scenario makes slow
+	if o.stepper != nil {
+		options = append(options, stock.WithPool(o.stepper.OpenDB))
 	}
-	return []stock.Option{stock.WithPool(o.stepper.OpenDB)}
+	return options
 }
 
 // Equip changes what strategies are built on.

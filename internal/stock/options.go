@@ -3,6 +3,7 @@ package stock
 import (
 	"database/sql"
 	"database/sql/driver"
+	"time"
 
 	"github.com/XSAM/otelsql"
 	"go.opentelemetry.io/otel/attribute"
@@ -13,14 +14,21 @@ import (
 type Option func(*opening)
 
 type opening struct {
-	pool func(driver.Connector) *sql.DB
-	size int
+	extra time.Duration
+	pool  func(driver.Connector) *sql.DB
+	size  int
 }
 
 // WithPoolSize bounds the connections to another number than [PoolSize]. Probes and migrations have
 // connections of their own besides.
 func WithPoolSize(connections int) Option {
 	return func(o *opening) { o.size = connections }
+}
+
+// WithExtraTime adds to the time of every transaction: 0, except where a lab stops programs in the
+// middle of one.
+func WithExtraTime(extra time.Duration) Option {
+	return func(o *opening) { o.extra = extra }
 }
 
 // WithPool has the store's connections opened by another function than [sql.OpenDB].
