@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -65,19 +66,37 @@ func TestNamesLeaveNothing(t *testing.T) {
 			const names = 5000
 			useAll := func() {
 				var all sync.WaitGroup
-				for i := range 16 {
+				for i := range 4 {
 					all.Go(func() {
 						p := newPeer(client, c.lease)
-						for i := i; i < names; i += 16 {
+						for i := i; i < names; i += 4 {
 							n := lockOn(fmt.Sprint("name", i))
 							_, lease := acquire(t, l, within(t), n.name)
-							if i%10 == 0 { // somebody waits, and gives up
+							waits := func() {
 								if r, err := p.acquire(t.Context(), n, 1, true, 0); err != nil || r.kind != replyWaiting {
 									t.Errorf("acquire = %+v, %v, want it to wait", r, err)
 								}
+							}
+							cancels := func() {
 								if err := p.cancel(t.Context(), n, 1); err != nil {
 									t.Error(err)
 								}
+							}
+							switch i % 10 {
+							case 0: // somebody waits, and gives up
+								waits()
+								cancels()
+							case 1: // what is cancelled never came to Redis
+								cancels()
+							case 2: // who waits dies, and the lock is lost
+								waits()
+								if err := client.Del(t.Context(), n.keys.Lock).Err(); err != nil {
+									t.Error(err)
+								}
+								if err := lease.Release(); !errors.Is(err, ErrNotHeld) {
+									t.Errorf("Release = %v, want ErrNotHeld", err)
+								}
+								continue
 							}
 							release(t, lease)
 						}
@@ -90,8 +109,8 @@ func TestNamesLeaveNothing(t *testing.T) {
 			before := used()
 			useAll()
 			t.Logf("%d bytes a name", (used()-before)/names)
-			if n := client.DBSize(t.Context()).Val(); n != names+names/10 {
-				t.Errorf("%d keys for %d names, want the epoch of each, and the mark of a cancelled attempt of one in ten", n, names)
+			if n := client.DBSize(t.Context()).Val(); n != names+4*names/10 {
+				t.Errorf("%d keys for %d names, want the epoch of each, a mark for each attempt that was cancelled, and two for each waiter that died", n, names)
 			}
 			for _, key := range client.Keys(t.Context(), "*").Val() {
 				left := client.PTTL(t.Context(), key).Val()
