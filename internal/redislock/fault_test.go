@@ -24,9 +24,10 @@ func lostWithin(t *testing.T, held context.Context, d time.Duration) {
 }
 
 func TestWatchdogKeepsALockForManyLeases(t *testing.T) {
-	l, _ := newLocker(t, Options{Lease: 300 * time.Millisecond})
+	const length = 600 * time.Millisecond
+	l, _ := newLocker(t, Options{Lease: length})
 	held, lease := acquire(t, l, within(t), t.Name())
-	time.Sleep(5 * 300 * time.Millisecond)
+	time.Sleep(5 * length)
 	if held.Err() != nil || !lease.Valid() {
 		t.Errorf("after five leases: %v, valid %v", context.Cause(held), lease.Valid())
 	}

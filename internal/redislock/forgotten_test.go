@@ -107,7 +107,7 @@ func TestForgottenLeasesEnd(t *testing.T) {
 // long.
 func TestGraceOutlivesACommit(t *testing.T) {
 	t.Parallel()
-	const lease = 300 * time.Millisecond
+	const lease = 600 * time.Millisecond
 	l, _ := newLocker(t, Options{Lease: lease, Grace: 10 * lease})
 	other, _ := newLocker(t, Options{})
 	ctx, cancel := context.WithCancel(t.Context())

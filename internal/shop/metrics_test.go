@@ -101,14 +101,14 @@ func TestOnlyTheInternalListenerShowsTheInside(t *testing.T) {
 func TestMetricsShowTheReferenceLock(t *testing.T) {
 	redis := ownRedis(t)
 	s := openUnready(t, testserver.Database(t), redis.URL(), func(c *Config) {
-		c.Deps.Lease, c.Deps.Wait = 300*time.Millisecond, 20*time.Second
+		c.Deps.Lease, c.Deps.Wait = 1200*time.Millisecond, 20*time.Second
 	})
 	waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
 	item := s.item(10)
 	var crowd sync.WaitGroup
 	for range 5 {
 		crowd.Go(func() {
-			if got := s.buy(item, sleepHeader, "read 250ms"); got.status != 201 {
+			if got := s.buy(item, sleepHeader, "read 500ms"); got.status != 201 {
 				t.Errorf("a sale in the queue: %d %s", got.status, got.body)
 			}
 		})
