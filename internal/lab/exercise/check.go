@@ -97,24 +97,16 @@ func (c *Checker) explore(ctx context.Context, a Answer, done func(string)) (Ver
 		return Verdict{}, err
 	}
 	for _, s := range a.Exercise.Searches {
-		found, err := schedule.Explore(ctx, bounded{stage}, a.search(s), func(done, left int) {
-			if c.Progress != nil {
-				c.Progress(s.String(), done, left)
-			}
-		})
+		found, err := c.searchTwice(ctx, stage, a, s)
 		if err != nil {
 			return failed(ctx, stage, err)
-		}
-		found.Shortest = slices.DeleteFunc(found.Shortest, func(r schedule.Record) bool { return slices.Contains(s.Allowed, r.Outcome.Cause) })
-		if err := stage.Confirm(ctx, &found); err != nil {
-			return Verdict{}, err
 		}
 		if len(found.Shortest) > 0 {
 			record := &found.Shortest[0]
 			return Verdict{Cause: Cause(record.Outcome.Cause), Said: record.Sentence(), Record: record}, nil
 		}
 		if len(found.Once) > 0 {
-			return Verdict{}, fmt.Errorf("%s: a schedule failed and could not be repeated, so that nothing is known: check again: %s", s, found.Once[0])
+			return Verdict{}, fmt.Errorf("%s: schedules failed in two searches and could not be repeated, so that nothing is known: check again on a quieter machine: %s", s, found.Once[0])
 		}
 		if why := found.Unknown(); why != "" {
 			return Verdict{}, fmt.Errorf("%s: nothing is known, check again on a quieter machine: %s", s, why)
@@ -122,6 +114,25 @@ func (c *Checker) explore(ctx context.Context, a Answer, done func(string)) (Ver
 		done(fmt.Sprintf("%s: %d schedules", s, found.Runs))
 	}
 	return Verdict{}, nil
+}
+
+// searchTwice explores, and does so again where schedules failed that could not be repeated. Beside many
+// others a renewal can be late, and all that waits for it.
+func (c *Checker) searchTwice(ctx context.Context, stage *schedule.Stage, a Answer, s Search) (schedule.Found, error) {
+	for again := false; ; again = true {
+		found, err := schedule.Explore(ctx, bounded{stage}, a.search(s), func(done, left int) {
+			if c.Progress != nil {
+				c.Progress(s.String(), done, left)
+			}
+		})
+		if err != nil {
+			return found, err
+		}
+		found.Shortest = slices.DeleteFunc(found.Shortest, func(r schedule.Record) bool { return slices.Contains(s.Allowed, r.Outcome.Cause) })
+		if err := stage.Confirm(ctx, &found); err != nil || again || len(found.Shortest) > 0 || len(found.Once) == 0 {
+			return found, err
+		}
+	}
 }
 
 // opened is the stage, which the first exploration opens.
