@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// request begins an attempt: the first waiter's, who asks for it, on behalf of all who wait here.
+// request begins an attempt. The first waiter asks, on behalf of all waiters of this process.
 type request struct {
 	lock    *lock
 	asker   *waiter
@@ -58,7 +58,7 @@ func (l *Locker) enter(ctx context.Context, key string, o AcquireOptions, try bo
 	r := l.beginLocked(n)
 	if ctx.Done() == nil && o.Wait == never {
 		l.unlock()
-		l.send(r) // the caller has the patience of the client
+		l.send(r) // the client bounds the wait
 	} else {
 		l.calls.Go(func() { l.send(r) })
 		l.unlock()
@@ -66,8 +66,8 @@ func (l *Locker) enter(ctx context.Context, key string, o AcquireOptions, try bo
 	return l.await(n, w)
 }
 
-// slack is how long a request may go on after its asker's patience: the asker is to be told by its
-// own clock, and not by an error of the connection.
+// slack is how long a request may outlast its asker's wait. The wait must end by the asker's own
+// clock, and not by an error of the connection.
 const slack = 20 * time.Millisecond
 
 // beginLocked begins an attempt for the first waiter. The caller sends the request.
@@ -75,8 +75,8 @@ func (l *Locker) beginLocked(n *lock) request {
 	l.attempts++
 	w, now := n.firstLocked(), l.now()
 	n.ask(now, l.attempts, w.lease)
-	// The request outlives the asker, as others may wait for the same answer; but not by more than
-	// its connection needs.
+	// The request outlives the asker, because others may wait for the same answer, but only by
+	// what its connection needs.
 	end := min(now+third(w.lease), w.until+slack)
 	if d, ok := w.ctx.Deadline(); ok {
 		end = min(end, d.Sub(l.base)+slack)
@@ -84,7 +84,7 @@ func (l *Locker) beginLocked(n *lock) request {
 	return request{n, w, n.attempt, now, end}
 }
 
-// send sends a request, and takes in the answer.
+// send sends a request, and processes the answer.
 func (l *Locker) send(r request) {
 	n, w := r.lock, r.asker
 	args := []any{w.lease.Milliseconds()}
@@ -105,9 +105,9 @@ func (l *Locker) send(r request) {
 	l.settleLocked(n, next, Free)
 }
 
-// unansweredLocked takes in an error. Those who already waited when the request was sent share its
-// timeout; any other error is the asker's. A refusal that will pass is nobody's: the lock is asked
-// for again, for as long as the asker waits.
+// unansweredLocked processes an error. All waiters from before the request was sent share its
+// timeout. Any other error is the asker's alone. A refusal that will pass is not returned: the
+// request is repeated for as long as the asker waits.
 func (l *Locker) unansweredLocked(r request, err error) {
 	n, w := r.lock, r.asker
 	current := n.attempt == r.attempt && n.state == asking
@@ -120,15 +120,15 @@ func (l *Locker) unansweredLocked(r request, err error) {
 		})
 		return
 	}
-	shared := timeout(err) && r.end == r.sent+third(w.lease) // and not for want of the asker's patience
+	shared := timeout(err) && r.end == r.sent+third(w.lease) // and not because the asker's wait was shorter
 	for first := n.firstLocked(); current && first != nil && (first == w || shared && first.begun <= r.sent); first = n.firstLocked() {
 		n.dismissLocked(first, result{err: failed("acquire", w.key, err)})
 	}
 	l.settleLocked(n, l.failedLocked(n, r.attempt, err), "")
 }
 
-// failedLocked ends an attempt that has got no answer. What cannot have been carried out is not to
-// be cleaned up.
+// failedLocked ends an attempt without an answer. An attempt that cannot have been carried out
+// needs no clean-up.
 func (l *Locker) failedLocked(n *lock, attempt uint64, err error) todo {
 	next := n.failed(attempt)
 	if definite(err) {
@@ -138,7 +138,7 @@ func (l *Locker) failedLocked(n *lock, attempt uint64, err error) todo {
 	return next
 }
 
-// await waits for the lock, an error, or the end of the caller's patience.
+// await waits for the lock, an error, or the end of the caller's wait.
 func (l *Locker) await(n *lock, w *waiter) (context.Context, *Lease, error) {
 	var patience <-chan time.Time
 	if w.until < never {
@@ -151,8 +151,7 @@ func (l *Locker) await(n *lock, w *waiter) (context.Context, *Lease, error) {
 	case <-patience:
 	}
 	if !l.leave(n, w) {
-		// What it waited for came at the last moment. A lock that nobody wants any more is
-		// released.
+		// The result came at the last moment. A lock that nobody wants any more is released.
 		if r := <-w.told; r.hold != nil {
 			_ = r.hold.Release()
 		}
@@ -160,7 +159,7 @@ func (l *Locker) await(n *lock, w *waiter) (context.Context, *Lease, error) {
 	return nil, nil, notAcquired(w.key, context.Cause(w.ctx), w.refusal)
 }
 
-// tell is what Acquire returns.
+// tell turns a result into the return values of Acquire.
 func (l *Locker) tell(w *waiter, r result) (context.Context, *Lease, error) {
 	if r.err != nil {
 		raise(r.err)
@@ -186,9 +185,9 @@ func (l *Locker) tell(w *waiter, r result) (context.Context, *Lease, error) {
 	return h, &h.first, nil
 }
 
-// leave takes a waiter out that gave up. It says false when it is too late for that: it has been
-// told something. The place in Redis's queue is the process's: the next waiter takes it over, if it
-// wants the lock for as long.
+// leave removes a waiter that gave up. It returns false if the waiter already has a result. The
+// place in Redis's queue belongs to the process. The next waiter takes it over, if it wants the
+// same lease.
 func (l *Locker) leave(n *lock, w *waiter) bool {
 	l.mu.Lock()
 	defer l.unlock()

@@ -8,14 +8,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// cleaner ends attempts of which nobody knows what became of them, in the background: until Redis
-// answers, or their lease is over anyway. Locker.mu guards it.
+// cleaner cancels attempts with an unknown outcome, in the background, until Redis answers or their
+// lease is over. Locker.mu guards it.
 type cleaner struct {
 	attempts map[uint64]remains
 	workers  int
 }
 
-// remains are those of an attempt.
+// remains is what an attempt may have left in Redis.
 type remains struct {
 	lock  *lock
 	lease time.Duration
@@ -23,13 +23,14 @@ type remains struct {
 }
 
 const (
-	// maxRemains bounds what an outage can pile up. What comes on top is left to its lease.
+	// maxRemains bounds the attempts that an outage can leave. Further ones are left to their
+	// lease.
 	maxRemains = 10000
-	// maxCleaners is how many attempts are ended at once.
+	// maxCleaners is how many attempts are cancelled at once.
 	maxCleaners = 8
 )
 
-// cleanLocked has an attempt ended.
+// cleanLocked has an attempt cancelled.
 func (l *Locker) cleanLocked(n *lock, attempt uint64) {
 	c := &l.cleaner
 	if len(c.attempts) >= maxRemains && !l.closed {
@@ -43,7 +44,7 @@ func (l *Locker) cleanLocked(n *lock, attempt uint64) {
 	}
 }
 
-// clean ends one attempt after the other, until there are none.
+// clean cancels one attempt after the other, until there are none.
 func (l *Locker) clean() {
 	for {
 		l.mu.Lock()
@@ -63,8 +64,8 @@ func (l *Locker) clean() {
 	}
 }
 
-// nextRemainsLocked takes out an attempt whose lease is not over. It returns zero where there is
-// none: then the caller must end.
+// nextRemainsLocked takes out an attempt whose lease is not over. It returns zero if there is none.
+// The caller must then end.
 func (l *Locker) nextRemainsLocked() (uint64, remains) {
 	for attempt, r := range l.cleaner.attempts {
 		delete(l.cleaner.attempts, attempt)

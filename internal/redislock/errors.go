@@ -10,17 +10,17 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// What callers get, by what they must do. Any other error says that Redis did not answer, and wraps
-// what the client said: then the outcome is unknown, and the Locker cleans up behind it; or that
-// Redis refused: then nothing was done.
+// These errors differ by what the caller must do. Any other error wraps the client's error. Either
+// Redis did not answer: the outcome is unknown, and the Locker cleans up in the background. Or
+// Redis refused the request: nothing was done.
 var (
 	// ErrNotAcquired: the lock was not free in time. Try again, or give up.
 	ErrNotAcquired = errors.New("redislock: not acquired")
-	// ErrLost: the lock was held and may be somebody else's by now. Stop working. It
-	// is the cause of a held context that ended with its lock, wrapped with the reason.
+	// ErrLost: the lock was held, and another holder may have it by now. Stop working. It is the
+	// cause of a held context that ended with its lock, wrapped with the reason.
 	ErrLost = errors.New("redislock: lock lost")
-	// ErrNotHeld: there was nothing to release or extend: the lease is over, or the
-	// lock was released before. Note it.
+	// ErrNotHeld: there was nothing to release or extend, because the lease is over or the lock was
+	// released before. Note it.
 	ErrNotHeld = errors.New("redislock: lock not held")
 	// ErrClosed: the Locker was closed.
 	ErrClosed = errors.New("redislock: locker closed")
@@ -41,7 +41,7 @@ func lost(key, how string, failure *error) error {
 	return fmt.Errorf("%w: %q: %s: %w", ErrLost, key, how, *failure)
 }
 
-// failed wraps what came instead of a reply.
+// failed wraps the error that came instead of a reply.
 func failed(doing, key string, err error) error {
 	if definite(err) {
 		return fmt.Errorf("redislock: %s %q: nothing was done: %w", doing, key, err)
@@ -49,8 +49,8 @@ func failed(doing, key string, err error) error {
 	return fmt.Errorf("redislock: %s %q: outcome unknown: %w", doing, key, err)
 }
 
-// transient are the refusals that end by themselves: a slot is moved, a primary is chosen or loads
-// its data.
+// transient are the refusals that pass by themselves: a slot is moved, or a primary is chosen or
+// loads its data.
 var transient = []string{"TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY"}
 
 // beforeWriting are the refusals that Redis gives before a script's first write, and not after it.
@@ -73,20 +73,19 @@ func unsent(err error) bool {
 	return ok && dial.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) || errors.Is(err, redis.ErrClosed)
 }
 
-// timeout says whether an error is for want of an answer in time, which all who waited for it
-// share.
+// timeout says whether no answer came in time. All waiters for that answer share the error.
 func timeout(err error) bool {
 	network, ok := errors.AsType[net.Error](err)
 	return ok && network.Timeout() || errors.Is(err, context.DeadlineExceeded)
 }
 
-// panicked is a panic in a hook of the client. The one who asked gets it; the Locker takes it for a
-// request whose outcome is unknown.
+// panicked is a panic in a hook of the client. The caller gets the panic. To the Locker, the
+// outcome of the request is unknown.
 type panicked struct{ value any }
 
 func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
-// raise goes on with a panic in the goroutine of the caller.
+// raise continues a panic in the goroutine of the caller.
 func raise(err error) {
 	if p, ok := errors.AsType[*panicked](err); ok {
 		panic(p.value)

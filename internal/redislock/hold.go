@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Lease is one entry into a held lock, to be released once. It is safe for
-// concurrent use.
+// Lease is one entry into a held lock. It must be released once. It is safe for concurrent use.
 type Lease struct {
 	key      string
 	hold     Hold
@@ -18,8 +17,7 @@ type Lease struct {
 	released atomic.Bool
 }
 
-// Hold is what a lease stands for. Callers do not need it: who writes another locker gives it to
-// [NewLease].
+// Hold is what another locker gives to [NewLease]. Callers of a locker do not need it.
 type Hold interface {
 	Token() int64
 	Until() time.Time
@@ -28,33 +26,32 @@ type Hold interface {
 	Extend(ctx context.Context) error
 }
 
-// NewLease is for those who write another locker.
+// NewLease makes the Lease of another locker's hold.
 func NewLease(key string, h Hold) *Lease { return &Lease{key: key, hold: h} }
 
-// Key is the key that was locked, as the caller spelled it.
+// Key returns the key that was locked, as the caller spelled it.
 func (s *Lease) Key() string { return s.key }
 
-// Token is the fencing token of the hold: larger than that of every earlier holder
-// of the key, and the same for all entries into one hold. Give it to the database
-// to compare: see Fencing in the package documentation. It is 0 for lockers that have none.
+// Token returns the fencing token of the hold. It is larger than that of every earlier holder of
+// the key, and the same for all entries into one hold. Give it to the database to compare: see
+// Fencing in the package documentation. It is 0 for lockers without tokens.
 func (s *Lease) Token() int64 { return s.hold.Token() }
 
-// Deadline is the time, on this process's monotonic clock, at which the hold ends
-// unless it is renewed. It lies before the time at which Redis can give the lock to
-// anybody else.
+// Deadline returns the time, on this process's monotonic clock, at which the hold ends unless it is
+// renewed. It lies before the time at which Redis can give the lock to another holder.
 func (s *Lease) Deadline() time.Time { return s.hold.Until() }
 
-// Valid says whether the lock is held now, by the clock. A moment later it may be lost.
+// Valid reports whether the lock is held now, by the clock. A moment later it may be lost.
 func (s *Lease) Valid() bool { return !s.released.Load() && s.hold.Valid() }
 
-// Release releases the lock; where the holder entered several times, with the
-// last Release of all. It takes no context, because it must work when the holder's
-// has ended; it takes no longer than a third of the lease and the client's timeouts.
+// Release ends this entry. The last Release of a holder's entries releases the lock. Release takes
+// no context, because it must work when the holder's context has ended. It takes at most a third of
+// the lease and the client's timeouts.
 //
-// [ErrNotHeld] means that the lock was lost, or this lease released before; nobody else's hold is
-// touched. Nil does not mean the opposite where the lock was passed on inside the process, because
-// Redis was not asked. Any other error means that Redis did not answer, or refused: the Locker goes
-// on trying in the background until the lease is over.
+// [ErrNotHeld] means that the lock was lost, or that this lease was released before. No other hold
+// is affected. Nil does not prove that the lock was still held: when a release passes the lock on
+// inside the process, Redis is not asked. Any other error means that Redis did not answer, or
+// refused. The Locker then repeats the release in the background until the lease is over.
 func (s *Lease) Release() error {
 	if s.released.Swap(true) {
 		return notHeld("release", s.key)
@@ -65,9 +62,9 @@ func (s *Lease) Release() error {
 	return s.hold.Release()
 }
 
-// Extend gives the hold a full lease again, now. It is for those who turned renewal off with
+// Extend gives the hold a full lease again, now. It is for callers that turned renewal off with
 // Options.FixedLease. [ErrNotHeld] means that the lock was lost or released. Any other error means
-// that Redis did not answer, or refused, and leaves the hold as it was.
+// that Redis did not answer, or refused. The hold is then as it was.
 func (s *Lease) Extend(ctx context.Context) error {
 	if s.released.Load() {
 		return notHeld("extend", s.key)
@@ -111,8 +108,8 @@ const (
 // holdsOf, as a pointer, is the key under which a context has its innermost hold of a Locker.
 type holdsOf Locker
 
-// entry is the context of an entry into a hold. Who looks at it looks at the clock, and not at what
-// the scheduler has come to.
+// entry is the context of an entry into a hold. It compares the clock, and does not wait for the
+// scheduler.
 type entry struct {
 	context.Context
 	cancel context.CancelCauseFunc
@@ -141,11 +138,11 @@ func (e *entry) look() {
 
 func (h *hold) String() string { return fmt.Sprintf("%v.Holding(%q)", h.parent, h.key) }
 
-// Deadline is the parent's: that of the lock is put off all the time.
+// Deadline is the parent's, because each renewal moves that of the lock.
 func (h *hold) Deadline() (time.Time, bool) { return h.parent.Deadline() }
 
-// isLost says whether the hold is over without having been released. The first who sees that its
-// deadline has passed ends it.
+// isLost says whether the hold is over without having been released. The first caller that sees its
+// deadline passed ends it.
 func (h *hold) isLost() bool {
 	if h.ended.Load() == isHeld && h.locker.now() >= instant(h.deadline.Load()) {
 		h.end(wasLost, lost(h.key, leaseOver, h.failed.Load()))
@@ -165,8 +162,8 @@ func (h *hold) end(how int32, cause error) {
 	})
 }
 
-// released is the cause of a context that ended because its hold was released. Where another hold
-// was asked for under it, that one goes on under the parent.
+// released is the cause of a context that ended because its hold was released. A hold that was
+// acquired under that context goes on under its parent.
 type released hold
 
 func (*released) Error() string        { return context.Canceled.Error() }
@@ -178,8 +175,7 @@ func innermost(ctx context.Context, l *Locker) *hold {
 	return h
 }
 
-// of finds the hold of a lock among a hold and those around it that were not released. It returns
-// nil if there is none.
+// of returns the hold of a lock among h and the holds around it, or nil. It skips released holds.
 func (h *hold) of(name string) *hold {
 	for h != nil && (h.lock.name != name || h.ended.Load() == wasReleased) {
 		h = h.outer
@@ -201,7 +197,7 @@ func newHold(l *Locker, n *lock, w *waiter, from Handoff) *hold {
 	return h
 }
 
-// follow ends the hold with a context, but not because an outer hold was released.
+// follow ends the hold with ctx, unless ctx ended because an outer hold was released.
 func (h *hold) follow(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() {
 		if outer, ok := errors.AsType[*released](context.Cause(ctx)); ok {
@@ -213,8 +209,8 @@ func (h *hold) follow(ctx context.Context) {
 	context.AfterFunc(h.Context, func() { stop() })
 }
 
-// reenter lets a holder in again. It returns nothing where the hold was released meanwhile. A hold
-// that was lost is not entered: whoever still works under it must stop.
+// reenter enters the hold again. It returns nothing if the hold was released meanwhile. A lost hold
+// cannot be entered, because its holder must stop.
 func (h *hold) reenter(ctx context.Context, key string) (context.Context, *Lease, error) {
 	l := h.locker
 	l.mu.Lock()

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// Inspection is what Redis has of a lock at one moment.
+// Inspection is the state of a lock in Redis at one moment.
 type Inspection struct {
 	Holder  Process       // zero if nobody holds it
-	Token   int64         // the first one of the holder's turn: it rises with each pass inside the process, of which Redis is not told
+	Token   int64         // the first of the holder's turn: passes inside the process raise it, and Redis does not see them
 	Left    time.Duration // of the lease
-	Waiters []Process     // those that are next come first
+	Waiters []Process     // in the order of the queue
 }
 
 // Process is one Locker that holds or waits.
@@ -21,13 +21,13 @@ type Process struct {
 	ID      string        // its Locker's
 	Label   string        // its Options.Label
 	Waited  time.Duration // by the waiter whose turn is next; zero for a holder
-	Alive   bool          // its heartbeat is not over; true for a holder
+	Alive   bool          // its heartbeat has not expired; true for a holder
 	Attempt uint64
 }
 
 var inspectScript = newScript(4, "take", "common", "inspect")
 
-// Inspect says who holds the lock on key and who waits for it, by Redis's account. It changes
+// Inspect returns the holder of the lock on key and its waiters, as Redis knows them. It changes
 // nothing.
 func (l *Locker) Inspect(ctx context.Context, key string) (Inspection, error) {
 	v, err := l.server.run(ctx, inspectScript, l.server.arguments(inspectScript, newLock(l.opts.Prefix+tagged(key)), 0))

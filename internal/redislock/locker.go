@@ -12,14 +12,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Locker takes locks for one process. Make one, share it between all
-// goroutines, and close it at the end. It is safe for concurrent use.
+// Locker acquires locks for one process. Make one, share it between all goroutines, and close it at
+// the end. It is safe for concurrent use.
 type Locker struct {
 	opts   Options
 	server server
 	base   time.Time // instants count from here
 
-	// ctx bounds what the Locker does on its own behalf. It outlives all callers'.
+	// ctx bounds the Locker's own work. It outlives all callers' contexts.
 	ctx   context.Context
 	stop  context.CancelFunc
 	work  sync.WaitGroup // renewals and the subscription: until stop
@@ -37,7 +37,7 @@ type Locker struct {
 	eviction sync.Once // asks whether Redis evicts
 }
 
-// lock is a machine, and who in this process has to do with it. Locker.mu guards it.
+// lock is a machine, with its waiters and its hold in this process. Locker.mu guards it.
 type lock struct {
 	machine
 	name    string
@@ -71,11 +71,11 @@ type result struct {
 	err  error
 }
 
-// New returns a Locker on a client of go-redis, which stays the caller's to
-// close, after the Locker. New sends nothing. It panics on options that cannot be, and on a
-// *redis.Ring, which has a channel on one of its servers and a lock on another: give it the client of one shard.
+// New returns a Locker on a client of go-redis. The caller closes the client, after the Locker. New
+// sends nothing. It panics on invalid options, and on a *redis.Ring, which has a channel on one of
+// its servers and a lock on another. Use the client of one shard instead.
 //
-// The client's retries are switched off for what changes a lock, whatever its MaxRetries.
+// Requests that change a lock are not retried by the client, whatever its MaxRetries.
 func New(client Client, o Options) *Locker {
 	if _, ring := client.(*redis.Ring); ring {
 		panic("redislock: New: a *redis.Ring does not carry messages between its servers: use the client of one shard")
@@ -88,23 +88,22 @@ func New(client Client, o Options) *Locker {
 	}
 }
 
-// Acquire waits until it holds the lock on key, its context is done, or
-// Options.Wait is over; then the error is [ErrNotAcquired], joined with the context's cause if
-// that is what ended it. It returns then with any client, also while Redis is silent.
+// Acquire waits until it holds the lock on key, its context is done, or Options.Wait is over. In
+// the last two cases it returns [ErrNotAcquired], joined with the context's cause if the context
+// ended. It then returns in time with any client, even while Redis is silent.
 //
-// Held is a child of ctx that also ends when the lock is lost: its cause is then [ErrLost]. Do the
-// protected work under it, and look at held.Err before every step that must not happen without the
-// lock. It compares the clock; Done, and a context derived from held, learn of the loss as late as
-// the scheduler. A caller that acquires the same key with held, or a child of it, enters again at
-// once: see Reentrancy in the package documentation.
+// Held is a child of ctx that also ends when the lock is lost. Its cause is then [ErrLost]. Do the
+// protected work under held. Check held.Err before every step that must not happen without the
+// lock, because Err compares the clock. Done, and a context derived from held, can learn of the
+// loss late by the scheduler's delay. Acquiring the same key with held, or with a child of it,
+// enters again at once: see Reentrancy in the package documentation.
 //
-// The lease must be released, also when held has ended.
+// The lease must be released, even after held has ended.
 func (l *Locker) Acquire(ctx context.Context, key string) (held context.Context, lease *Lease, err error) {
 	return l.AcquireWith(ctx, key, AcquireOptions{})
 }
 
-// AcquireWith is [Locker.Acquire] with settings of this call's own. It panics on those that cannot
-// be.
+// AcquireWith is [Locker.Acquire] with settings for this call. It panics on invalid settings.
 func (l *Locker) AcquireWith(ctx context.Context, key string, o AcquireOptions) (held context.Context, lease *Lease, err error) {
 	if o.Wait < 0 {
 		panic(fmt.Sprintf("redislock: AcquireOptions.Wait is %s, want zero or more", o.Wait))
@@ -113,8 +112,8 @@ func (l *Locker) AcquireWith(ctx context.Context, key string, o AcquireOptions) 
 	return l.enter(ctx, key, o, false)
 }
 
-// TryAcquire is [Locker.Acquire] without waiting: when anybody holds the lock or
-// waits for it, the error is [ErrNotAcquired] at once. Options.Wait bounds it where Redis is silent.
+// TryAcquire is [Locker.Acquire] without waiting. If the lock is held or waited for, it returns
+// [ErrNotAcquired] at once. Options.Wait bounds it while Redis is silent.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (held context.Context, lease *Lease, err error) {
 	return l.enter(ctx, key, AcquireOptions{l.opts.Lease, l.opts.Wait}, true)
 }
@@ -124,7 +123,7 @@ func (l *Locker) Do(ctx context.Context, key string, fn func(held context.Contex
 	return Do(ctx, l, key, fn)
 }
 
-// Locking is what lockers have in common: [Locker], and those of package polling.
+// Locking is the common interface of [Locker] and of the lockers of package polling.
 type Locking interface {
 	Acquire(ctx context.Context, key string) (held context.Context, lease *Lease, err error)
 	TryAcquire(ctx context.Context, key string) (held context.Context, lease *Lease, err error)
@@ -132,9 +131,8 @@ type Locking interface {
 	Close(ctx context.Context) error
 }
 
-// Do runs fn while it holds the lock on key. It returns what Acquire or fn returned; an
-// fn that finished without an error while the lock was lost is
-// told [ErrLost].
+// Do runs fn while it holds the lock on key. It returns the error of Acquire, of fn, or of Release.
+// If the lock was lost meanwhile, the error also is [ErrLost].
 func Do(ctx context.Context, l Locking, key string, fn func(held context.Context) error) (err error) {
 	held, lease, err := l.Acquire(ctx, key)
 	if err != nil {
@@ -163,9 +161,9 @@ func Guard[A, R any](l Locking, key func(A) string, fn func(held context.Context
 	}
 }
 
-// Close releases every lock that is held, ends every wait with [ErrClosed], and waits for its
-// goroutines, while Redis is silent for up to a lease. Held contexts end with [ErrLost]. When ctx
-// ends first, Close returns its cause, and the goroutines end by themselves.
+// Close releases every held lock, ends every wait with [ErrClosed], and waits for the Locker's
+// goroutines. While Redis is silent, that takes up to a lease. Held contexts end with [ErrLost]. If
+// ctx ends first, Close returns its cause, and the goroutines end by themselves.
 func (l *Locker) Close(ctx context.Context) error {
 	l.mu.Lock()
 	if !l.closed {
@@ -210,11 +208,11 @@ func (l *Locker) unlock() {
 	}
 }
 
-// maxIdle is how many locks a Locker remembers that are neither held nor wanted, so as not to make
-// those that are used again and again anew each time.
+// maxIdle is how many unused locks a Locker remembers. A lock that is used again and again need not
+// be made each time.
 const maxIdle = 64
 
-// settleLocked does what a transition leaves to be done.
+// settleLocked does what a transition has returned.
 func (l *Locker) settleLocked(n *lock, next todo, from Handoff) {
 	if next.over != 0 {
 		l.cleanLocked(n, next.over)
@@ -260,7 +258,7 @@ func (l *Locker) serveLocked(n *lock, from Handoff) bool {
 	return true
 }
 
-// firstLocked is the waiter whose turn is next, or nil.
+// firstLocked returns the next waiter, or nil.
 func (n *lock) firstLocked() *waiter {
 	if e := n.waiters.Front(); e != nil {
 		return e.Value.(*waiter)
@@ -268,14 +266,14 @@ func (n *lock) firstLocked() *waiter {
 	return nil
 }
 
-// dismissLocked takes a waiter out of the queue and tells it why.
+// dismissLocked removes a waiter from the queue and gives it its result.
 func (n *lock) dismissLocked(w *waiter, r result) {
 	n.waiters.Remove(w.place)
 	w.place = nil
 	w.told <- r
 }
 
-// dismissGoneLocked takes waiters from the front whose context has ended.
+// dismissGoneLocked removes waiters from the front whose context has ended.
 func (n *lock) dismissGoneLocked() {
 	for w := n.firstLocked(); w != nil && w.ctx.Err() != nil; w = n.firstLocked() {
 		n.dismissLocked(w, result{err: notAcquired(w.key, context.Cause(w.ctx))})
@@ -295,8 +293,8 @@ func (l *Locker) lostLocked(n *lock, how string) {
 	}
 }
 
-// askForEviction asks Redis whether it may delete locks for want of memory, and tells the hook. That
-// it may not be asked is no error.
+// askForEviction asks Redis whether it may delete locks when it is out of memory, and calls the
+// hook. A refusal of INFO is no error.
 func (l *Locker) askForEviction() {
 	info := redis.NewInfoCmd(l.ctx, "info", "memory")
 	if l.opts.Hooks.Evicts == nil || l.server.client.Process(l.ctx, info) != nil {

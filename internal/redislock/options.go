@@ -8,73 +8,73 @@ import (
 	"time"
 )
 
-// Options are the settings of a [Locker]. The zero value is right for most.
+// Options are the settings of a [Locker]. The zero value suits most callers.
 type Options struct {
-	// Lease is how long a lock lives in Redis without renewal: the longest that
-	// others wait for a holder that died. Zero means 10 seconds: long against a pause of
-	// the garbage collector or of a network, short against a person's patience.
-	// The shortest is 50 milliseconds, the longest an hour.
+	// Lease is how long a lock lives in Redis without renewal. Others wait at most that long for a
+	// holder that died. Zero means 10 seconds, which is long for a pause of the garbage collector
+	// or of a network, and short for a person who waits. The shortest lease is 50 milliseconds, the
+	// longest an hour.
 	Lease time.Duration
 
-	// Wait is how long Acquire and Do wait for a lock, apart from the hold itself. Zero means as
-	// long as their context lasts. Do not bound the wait with context.WithTimeout: the hold
-	// would end at that time, too.
+	// Wait is how long Acquire and Do wait for a lock. Zero means as long as their context lasts.
+	// Do not bound the wait with context.WithTimeout: the hold would end at that time, too.
 	Wait time.Duration
 
-	// MaxHold bounds a hold, for code that forgets to release. At its end the held context ends
-	// with [ErrLost], renewal stops, and the lock ends with its lease. Nothing is released on the
-	// holder's behalf, because it may still work. Zero means no bound.
+	// MaxHold bounds a hold, for code that forgets to release. After it, the held context ends with
+	// [ErrLost], renewal stops, and the lock ends with its lease. The Locker does not release the
+	// lock, because the holder may still work. Zero means no bound.
 	MaxHold time.Duration
 
-	// Grace is for how long a hold is still renewed after the context that it was acquired with has
-	// ended: the bound for work that is finished after its cancellation, such as a commit. Then it
-	// ends as after MaxHold. The context is looked at with each renewal. Zero means one lease.
+	// Grace is how long a hold is still renewed after the end of the context that it was acquired
+	// with. It bounds work that is finished after its cancellation, such as a commit. After it, the
+	// hold ends as after MaxHold. The Locker checks the context with each renewal. Zero means one
+	// lease.
 	Grace time.Duration
 
-	// FixedLease turns renewal off: a lock ends with its lease unless
-	// [Lease.Extend] is called. Zero means renewal at every third of the lease.
+	// FixedLease turns renewal off: a lock ends with its lease unless [Lease.Extend] is called.
+	// False means renewal at every third of the lease.
 	FixedLease bool
 
-	// Label names the process, for those who look at who holds a lock: see [Locker.Inspect]. It is
-	// up to 64 printable characters of ASCII without spaces.
+	// Label names the process in an [Inspection]. It has up to 64 printable characters of ASCII
+	// without spaces.
 	Label string
 
-	// Prefix is put in front of the name of each key in Redis. It has no braces.
+	// Prefix begins the name of each key in Redis. It has no braces.
 	Prefix string
 
-	// Hooks are told what happens. Zero means nobody is.
+	// Hooks are called on events of the locks. Zero means none.
 	Hooks Hooks
 }
 
-// AcquireOptions are the settings of one call, in place of those of its Locker.
+// AcquireOptions are the settings of one call. They replace those of its Locker.
 type AcquireOptions struct {
 	Lease time.Duration // zero means Options.Lease
 	Wait  time.Duration // zero means Options.Wait
 }
 
-// Hooks are functions that are told what happens to locks. They are called without any lock of the
-// package held, in the goroutine in which it happens, and must be quick. Nil ones are not called.
-// The context is the one that Acquire was called with, and may have ended.
+// Hooks are functions that the Locker calls on events of its locks. Nil ones are not called. A hook
+// runs in the goroutine of the event, which holds no mutex of the package. It must be quick. Its
+// context is the one that Acquire was called with, and may have ended.
 //
-// A panic in Acquired releases the lock, and goes on in the caller, as one in Released does. A
-// panic in one of the others is in a goroutine of the Locker, and ends the process.
+// A panic in Acquired releases the lock. Panics in Acquired and Released reach the caller. A panic
+// in another hook happens in a goroutine of the Locker, and ends the process.
 type Hooks struct {
 	// Acquired: the lock is held, after waiting for Event.Took.
 	Acquired func(context.Context, Event)
-	// Released: the lock was released or passed on, after Event.Took. Event.Err is what Release
-	// returns.
+	// Released: the lock was released or passed on, after Event.Took. Event.Err is the result of
+	// Release.
 	Released func(context.Context, Event)
 	// Renewed: the lease is full again.
 	Renewed func(context.Context, Event)
-	// Lost: the holder's context has ended, because its lease was over, Redis said
-	// that the lock is not its own, or for MaxHold or Grace. Event.Err says which.
+	// Lost: the holder's context has ended. Its lease was over, Redis said that the lock belongs to
+	// another, or MaxHold or Grace was over. Event.Err says which.
 	Lost func(context.Context, Event)
-	// Evicts: Redis may delete locks when it is out of memory, because of this maxmemory-policy. It
-	// is asked once, in the background, with the first hold, where it allows INFO.
+	// Evicts: Redis may delete locks when it is out of memory, because of this maxmemory-policy.
+	// The Locker asks once, in the background, at the first hold, if Redis allows INFO.
 	Evicts func(policy string)
 }
 
-// Event is what a hook is told.
+// Event describes an event to a hook.
 type Event struct {
 	Key   string
 	Token int64         // of the hold
@@ -88,7 +88,7 @@ type Handoff string
 
 const (
 	Free   Handoff = "free"   // nobody had it
-	Local  Handoff = "local"  // from a goroutine of this process, without a word to Redis
+	Local  Handoff = "local"  // from a goroutine of this process, without a request
 	Remote Handoff = "remote" // from another process, by Redis
 )
 
@@ -116,7 +116,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// validLease panics where there can be no such lease.
+// validLease panics on a lease that is too short or too long.
 func validLease(lease time.Duration) time.Duration {
 	if lease < minLease || lease > maxLease {
 		panic(fmt.Sprintf("redislock: the lease is %s, want %s to %s", lease, minLease, maxLease))

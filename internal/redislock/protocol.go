@@ -12,23 +12,24 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Client is what the lock needs of a go-redis client. *redis.Client (also one made
-// for Sentinel), *redis.ClusterClient and redis.UniversalClient have it.
+// Client is the part of a go-redis client that the lock needs. *redis.Client (with or without
+// Sentinel), *redis.ClusterClient and redis.UniversalClient implement it.
 type Client interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
 }
 
-// KeySet is what a [Locker] stores in Redis for one lock. All four share a hash tag.
+// KeySet has the names of the keys that a [Locker] stores in Redis for one lock. All four share a
+// hash tag.
 type KeySet struct {
-	Lock    string // who holds it; lives for the lease
-	Queue   string // the processes that wait, by when their next waiter came
+	Lock    string // the holder; expires with the lease
+	Queue   string // the waiting processes, by the arrival time of their next waiter
 	Waiters string // the attempt and the heartbeat of each of them
-	Epoch   string // the last epoch, of which tokens are made
+	Epoch   string // the last epoch, from which tokens are made
 }
 
-// Keys returns the names of what a Locker with that Options.Prefix stores for key. They are for
-// those who look: nothing but a Locker may write to them.
+// Keys returns the names of the keys that a Locker with that Options.Prefix stores for key. They
+// serve to look at a lock: nothing but a Locker may write to them.
 func Keys(prefix, key string) KeySet { return keysOf(prefix + tagged(key)) }
 
 // layout is in each name, so that Lockers of different versions do not read each other's values.
@@ -42,10 +43,9 @@ func keysOf(name string) KeySet {
 // all returns the keys in the order in which the scripts take them.
 func (k KeySet) all() []string { return []string{k.Lock, k.Queue, k.Waiters, k.Epoch} }
 
-// tagged returns the one spelling of a key, with the hash tag by which a Redis Cluster keeps what
-// belongs to it together: the key's own tag if it has one, or else the whole key. Of a key that is
-// empty or begins with a brace no tag can be made, because a tag is not empty and ends at the first
-// brace: all those share one.
+// tagged returns the one spelling of a key, with the hash tag that keeps the keys of a lock on one
+// server of a Redis Cluster. The tag is the key's own, or else the whole key. A tag is not empty
+// and ends at the first brace. Keys that are empty or begin with a brace therefore share one tag.
 func tagged(key string) string {
 	if open := strings.IndexByte(key, '{'); open >= 0 {
 		if end := strings.IndexByte(key[open+1:], '}'); end > 0 {
@@ -69,13 +69,13 @@ var (
 	cancelScript    = newScript(4, "take", "common", "cancel")
 )
 
-// script is one in Lua. It takes so many of a lock's keys.
+// script is a Lua script, with the number of a lock's keys that it takes.
 type script struct {
 	source, sha string
 	keys        int
 }
 
-// newScript puts files together.
+// newScript joins files to a script.
 func newScript(keys int, names ...string) *script {
 	s := &script{keys: keys}
 	for _, name := range names {
@@ -89,10 +89,9 @@ func newScript(keys int, names ...string) *script {
 	return s
 }
 
-// onceCmd is a command that is sent once, whatever the client's MaxRetries: a request that is sent
-// again after its answer was lost may be carried out twice, the second time when the lock has gone
-// on to somebody else. What the lock sends again, it sends knowing that the first time may have
-// worked.
+// onceCmd is a command that is sent once, whatever the client's MaxRetries. A request that is sent
+// again after its answer was lost may be carried out twice, the second time when another holder has
+// the lock. The lock's own repeats allow for a first request that worked.
 type onceCmd struct{ *redis.Cmd }
 
 func (onceCmd) NoRetry() bool { return true }
@@ -108,7 +107,7 @@ type reply struct {
 	kind   int64
 	epoch  int64         // of replyHeld
 	others int64         // of replyHeld: other processes that wait
-	ttl    time.Duration // of replyWaiting: how long the lock lives as it is
+	ttl    time.Duration // of replyWaiting: the time until the lock expires
 }
 
 const (
@@ -117,7 +116,7 @@ const (
 	replyWaiting = 2 // queued, or released
 )
 
-// maxTTL, in milliseconds, is far from what a time.Duration cannot hold.
+// maxTTL, in milliseconds, fits into a time.Duration.
 const maxTTL = 1 << 40
 
 // parseReply reads a list, or a number: the kind, or the epoch of a lock that is held.
@@ -142,10 +141,10 @@ func parseReply(v any) (reply, error) {
 	return reply{}, fmt.Errorf("redislock: unexpected reply %v", v)
 }
 
-// bounded is the context of a request: it has the values of the context on whose behalf the request
-// is sent, such as the span of a trace, and outlives that context. The deadline is for what goes
-// over a connection. It has no timer, which would take longer than all else that the Locker does
-// for a request: a wait for a connection of the pool is bounded by the client's own PoolTimeout.
+// bounded is the context of a request. It has the values of the caller's context, such as the span
+// of a trace, and outlives it. The deadline bounds reads and writes of a connection. There is no
+// timer, because it would take longer than the rest of the Locker's work for a request. The
+// client's PoolTimeout bounds a wait for a connection.
 type bounded struct {
 	context.Context
 	deadline time.Time
@@ -157,7 +156,7 @@ func bound(behalf context.Context, deadline time.Time) bounded {
 
 func (b bounded) Deadline() (time.Time, bool) { return b.deadline, true }
 
-// server speaks to Redis for one Locker.
+// server sends the requests of one Locker to Redis.
 type server struct {
 	client Client
 	id     string // the Locker's: its label and 128 random bits
@@ -172,8 +171,8 @@ func newServer(client Client, label string) server {
 
 func (s server) channel() string { return "redislock:" + s.id }
 
-// arguments are those of a script: the lock's keys, the attempt, and what else the script's header
-// says. They are few, because each one takes time.
+// arguments returns the arguments of a script: the lock's keys, the attempt, and the others that
+// the script's header lists. They are few, because each one takes time.
 func (s server) arguments(sc *script, n *lock, attempt uint64, more ...any) []any {
 	args := append(make([]any, 0, 6+len(more)), sc.keys)
 	for _, key := range n.keys.all()[:sc.keys] {
@@ -183,7 +182,7 @@ func (s server) arguments(sc *script, n *lock, attempt uint64, more ...any) []an
 	return append(args, more...)
 }
 
-// do has Redis carry out a script, and reads the reply.
+// do runs a script in Redis, and reads the reply.
 func (s server) do(ctx context.Context, sc *script, n *lock, attempt uint64, more ...any) (reply, error) {
 	v, err := s.run(ctx, sc, s.arguments(sc, n, attempt, more...))
 	if err != nil {
@@ -192,8 +191,8 @@ func (s server) do(ctx context.Context, sc *script, n *lock, attempt uint64, mor
 	return parseReply(v)
 }
 
-// run sends a script's hash, and the script itself where Redis does not know it. A panic in a hook
-// of the client is an error.
+// run sends a script's hash, and the script itself if Redis does not know the hash. A panic in a
+// hook of the client is returned as an error.
 func (s server) run(ctx context.Context, sc *script, args []any) (v any, err error) {
 	defer func() {
 		if v := recover(); v != nil {

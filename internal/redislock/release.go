@@ -2,8 +2,8 @@ package redislock
 
 import "time"
 
-// Release ends one entry, and with the last one releases the lock: to the next goroutine of this
-// process, or to Redis.
+// Release ends one entry. The last one passes the lock to the next goroutine of this process, or
+// releases it in Redis.
 func (h *hold) Release() error {
 	l, n := h.locker, h.lock
 	l.mu.Lock()
@@ -37,8 +37,8 @@ func (h *hold) Release() error {
 	return err
 }
 
-// endLocked ends a hold, and begins the next attempt if somebody here waits. The request for that is
-// the release, which the caller sends.
+// endLocked ends a hold, and begins the next attempt if a goroutine of this process waits. The
+// caller sends the release, which also is the request of that attempt.
 func (l *Locker) endLocked(h *hold) request {
 	n := h.lock
 	r := request{lock: n, sent: l.now()}
@@ -51,8 +51,8 @@ func (l *Locker) endLocked(h *hold) request {
 	return r
 }
 
-// sendRelease releases a hold in Redis, and takes in the answer. The same request queues for the next
-// waiter of this process.
+// sendRelease releases a hold in Redis, and processes the answer. The same request queues for the
+// next waiter of this process.
 func (l *Locker) sendRelease(h *hold, r request) error {
 	defer l.calls.Done()
 	var next []any

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// A lock that is held or waited for has a timer, which goes off when the clock alone changes
+// A lock that is held or waited for has a timer. It goes off when the clock alone changes
 // something, or a renewal is due.
 
-// pace is the time between two renewals of a burst, such as the one after the process was stopped for
-// a moment: in between, other requests find a connection. None is put off for longer than a
-// twenty-fourth of its lease.
+// pace is the time between two renewals of a burst, such as the one after a pause of the process.
+// It leaves connections for other requests. No renewal is delayed by more than a twenty-fourth of
+// its lease.
 const pace = 100 * time.Microsecond
 
 // scheduleLocked sets a lock's timer.
@@ -31,7 +31,7 @@ func (l *Locker) scheduleLocked(n *lock) {
 	}
 }
 
-// lookAt does what is to be done by the clock, in the goroutine of the timer.
+// lookAt does what the clock makes due, in the goroutine of the timer.
 func (l *Locker) lookAt(n *lock) {
 	l.mu.Lock()
 	defer l.unlock()
@@ -59,7 +59,7 @@ func (l *Locker) lookAt(n *lock) {
 	}
 }
 
-// renewal is one of a hold, or a waiter's heartbeat.
+// renewal is the renewal of a hold, or a waiter's heartbeat.
 type renewal struct {
 	lock    *lock
 	hold    *hold // nil for a heartbeat
@@ -67,7 +67,7 @@ type renewal struct {
 	lease   time.Duration
 }
 
-// renew sends a renewal, and takes in the answer.
+// renew sends a renewal, and processes the answer.
 func (l *Locker) renew(ctx context.Context, r renewal) error {
 	n, sent, script := r.lock, l.now(), heartbeatScript
 	if r.hold != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// subscription is a Locker's to its own channel, on which Redis tells it that a lock was granted
-// to it, or that others want what it holds. Locker.mu guards begun, since and err.
+// subscription is a Locker's subscription to its own channel. Messages there say that a lock was
+// granted to it, or that others want a lock that it holds. Locker.mu guards begun, since and err.
 type subscription struct {
 	ctx   context.Context
 	close context.CancelFunc
@@ -21,8 +21,8 @@ type subscription struct {
 	err   error   // why Redis does not let this Locker listen; then nobody reads it
 }
 
-// subscribeLocked begins to listen, unless that has begun. Where it was refused a moment ago, it
-// says why.
+// subscribeLocked begins to listen, unless that has begun. If Redis refused it a moment ago, it
+// returns that error.
 func (l *Locker) subscribeLocked() error {
 	s := l.subscription
 	if !l.closed && (s == nil || s.err != nil && l.now()-s.begun > time.Second) {
@@ -37,9 +37,9 @@ func (l *Locker) subscribeLocked() error {
 	return s.err
 }
 
-// unseenLocked is called when a waiter has lost its place, or was not told of its grant. Perhaps
-// Redis does not see its subscription: after a failover that can stay with a server that is not the
-// primary any more.
+// unseenLocked resubscribes after a waiter lost its place, or missed its grant. Perhaps Redis does
+// not see the subscription: after a failover it can stay with a server that is not the primary any
+// more.
 func (l *Locker) unseenLocked() {
 	if s := l.subscription; s != nil && s.since != 0 && l.now()-s.since > time.Second {
 		s.close()
@@ -48,8 +48,8 @@ func (l *Locker) unseenLocked() {
 	}
 }
 
-// silence is how long a subscription may be quiet before it is tried with a ping, and how long the
-// answer to that, or to the first request, may take.
+// silence is how long a subscription may be quiet before a ping tests it. It also bounds the answer
+// to that ping and to the first request.
 const silence = 3 * time.Second
 
 // listen keeps a subscription and reads it until it is closed, or refused.
@@ -68,10 +68,10 @@ func (l *Locker) listen(s *subscription) {
 	}
 }
 
-// receive reads a subscription until it does not even answer a ping, or is closed. It reads
-// messages as they come from the connection: a goroutine in between would cost each hand-off
-// between processes two more changes of goroutine. The client subscribes again by itself when the
-// connection breaks. The error is that of a server that does not let it subscribe, or does not say.
+// receive reads a subscription until it leaves a ping unanswered, or is closed. It reads messages
+// directly from the connection. A goroutine in between would cost each hand-off between processes
+// two more changes of goroutine. The client subscribes again by itself when the connection breaks.
+// The error is that of a server that refuses the subscription, or does not confirm it.
 func (l *Locker) receive(s *subscription, messages *redis.PubSub) error {
 	pinged := false
 	for {
@@ -104,8 +104,8 @@ func (l *Locker) receive(s *subscription, messages *redis.PubSub) error {
 	}
 }
 
-// confirmed notes that Redis has confirmed a subscription. Until then messages may have been lost:
-// others are assumed to wait for what is held, and all waiters send a heartbeat at once.
+// confirmed notes that Redis has confirmed a subscription. Messages from before may have been lost.
+// So held locks assume that others wait, and all waiters send a heartbeat at once.
 func (l *Locker) confirmed(s *subscription) {
 	l.mu.Lock()
 	defer l.unlock()
@@ -116,8 +116,8 @@ func (l *Locker) confirmed(s *subscription) {
 	}
 }
 
-// notConfirmed notes why there is no subscription. Nobody can wait then: who wants to tries again, a
-// second later.
+// notConfirmed notes why there is no subscription. Nobody can wait without one. A caller that wants
+// to wait makes the Locker try again, a second later at the earliest.
 func (l *Locker) notConfirmed(s *subscription, err error) {
 	l.mu.Lock()
 	defer l.unlock()
@@ -139,7 +139,7 @@ func (l *Locker) refuseLocked(n *lock, err error) {
 	}
 }
 
-// hear takes in one message: "granted ATTEMPT EPOCH OTHERS NAME" or "contended NAME".
+// hear processes one message: "granted ATTEMPT EPOCH OTHERS NAME" or "contended NAME".
 func (l *Locker) hear(message string) {
 	kind, rest, _ := strings.Cut(message, " ")
 	l.mu.Lock()

@@ -1,6 +1,7 @@
-// Package polling has the lockers for where [redislock.Locker] cannot be used: [NewQuorum] needs a
-// majority of independent servers instead of one, and [NewWithoutLua] needs no scripts.
+// Package polling has lockers for cases that [redislock.Locker] does not cover. [NewQuorum] uses a
+// majority of independent servers instead of one. [NewWithoutLua] uses no scripts.
 //
-// They have what a redislock.Locker has, less its queue: they poll with jitter, are not fair, hand
-// nothing on inside the process, and have no fencing tokens ([redislock.Lease.Token] is 0).
+// These lockers work like a redislock.Locker without a queue. They poll with jitter, are not fair,
+// do not pass a lock on inside the process, and have no fencing tokens ([redislock.Lease.Token] is
+// 0).
 package polling

@@ -8,16 +8,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// processor is a client of go-redis that takes commands made elsewhere. All kinds do.
+// processor is a go-redis client that accepts commands made elsewhere. All kinds of clients do.
 type processor interface {
 	redis.Scripter
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
 
-// once sends what changes a lock once, whatever the client's MaxRetries. A request that
-// is sent again after its answer was lost may be carried out twice, the second time when the
-// lock has gone on to somebody else: then two can believe that they hold it. What the
-// lock sends again, it sends knowing that the first time may have worked.
+// once sends requests that change a lock once, whatever the client's MaxRetries. A request that is
+// sent again after its answer was lost may be carried out twice, the second time when another
+// holder has the lock. Then two can believe that they hold it. The lock's own repeats allow for a
+// first request that worked.
 type once struct{ processor }
 
 // onceCmd is a command that go-redis does not retry.

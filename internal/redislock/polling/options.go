@@ -9,7 +9,7 @@ import (
 	"stocklock/internal/redislock"
 )
 
-// Options are the settings of a [Locker]. The zero value is right for most.
+// Options are the settings of a [Locker]. The zero value suits most callers.
 type Options struct {
 	// Lease is how long a lock lives without renewal. Zero means 10 seconds. The shortest is 50
 	// milliseconds.
@@ -18,9 +18,9 @@ type Options struct {
 	Wait time.Duration
 	// Retry is the mean pause between two tries. Zero means 20 milliseconds.
 	Retry time.Duration
-	// FixedLease turns renewal off. Zero means renewal at every third of the lease.
+	// FixedLease turns renewal off. False means renewal at every third of the lease.
 	FixedLease bool
-	// Hooks are told what happens. Evicts is not called.
+	// Hooks are called on events of the locks. Evicts is not called.
 	Hooks redislock.Hooks
 }
 
@@ -39,8 +39,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// margin is taken off every local deadline, for clocks that run at different
-// rates: 1 % of the lease and two milliseconds.
+// margin is subtracted from every local deadline, for clocks that run at different rates. It is 1 %
+// of the lease and two milliseconds.
 func (o Options) margin() time.Duration { return o.Lease/100 + 2*time.Millisecond }
 
 func (o Options) renewEvery() time.Duration { return o.Lease / 3 }
@@ -49,7 +49,7 @@ func notAcquired(key string, cause error) error {
 	return fmt.Errorf("acquire %q: %w", key, errors.Join(redislock.ErrNotAcquired, cause))
 }
 
-// unknown wraps an error after which nobody knows whether the request was carried out.
+// unknown wraps an error after which the outcome of the request is unknown.
 func unknown(ctx context.Context, doing, key string, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = errors.Join(cause, err)

@@ -12,8 +12,8 @@ import (
 	"stocklock/internal/redislock"
 )
 
-// Locker is a locker on plain keys: SET NX PX, and a value of its own for each
-// hold. It is safe for concurrent use.
+// Locker is a locker on plain keys, by SET NX PX with a value of its own for each hold. It is safe
+// for concurrent use.
 type Locker struct {
 	opts  Options
 	store plainStore
@@ -27,21 +27,21 @@ type Locker struct {
 	work   sync.WaitGroup // joined with mu, and not after closed
 }
 
-// plainStore keeps plain locks. Each method says whether it did what it was to
-// do; with an error the outcome is unknown.
+// plainStore keeps plain locks. Each method reports whether it succeeded. After an error, the
+// outcome is unknown.
 type plainStore interface {
-	// set takes the lock if nobody has it. It says how long the lock is certain to
-	// live, counted from before the first request was sent.
+	// set takes the lock if nobody has it. It returns how long the lock is certain to live, counted
+	// from before the first request was sent.
 	set(ctx context.Context, key, value string, lease time.Duration) (validity time.Duration, ok bool, err error)
 	extend(ctx context.Context, key, value string, lease time.Duration) (validity time.Duration, ok bool, err error)
 	drop(ctx context.Context, key, value string) (ok bool, err error)
 }
 
-// slot lets one goroutine of the process at a time try for a key: the others
-// would only get into its way.
+// slot lets one goroutine of the process at a time try for a key. Others would only compete with
+// it.
 type slot struct {
 	taken chan struct{} // of size 1
-	users int           // who has it or waits for it
+	users int           // goroutines that have it or wait for it
 }
 
 func newLocker(store plainStore, o Options) *Locker {
@@ -144,7 +144,7 @@ func (p *Locker) Do(ctx context.Context, key string, fn func(held context.Contex
 	return redislock.Do(ctx, p, key, fn)
 }
 
-// Close releases every lock and waits until that is done, or until ctx ends: then it returns the
+// Close releases every lock and waits until that is done. If ctx ends first, Close returns its
 // cause. Held contexts end with [redislock.ErrLost].
 func (p *Locker) Close(ctx context.Context) error {
 	p.mu.Lock()
@@ -216,7 +216,7 @@ func (p *Locker) try(ctx context.Context, key string, begun time.Time, s *slot) 
 	return h.ctx, redislock.NewLease(h.name, h), nil
 }
 
-// dropLater takes back what may have been set, until it is answered or a lease
+// dropLater deletes a value that may have been set. It repeats that until Redis answers or a lease
 // has passed.
 func (p *Locker) dropLater(key, value string) {
 	if p.join() != nil {
@@ -238,8 +238,7 @@ func (p *Locker) dropLater(key, value string) {
 	}()
 }
 
-// plainHold is one holder's time with a plain lock. Polling.mu guards what
-// changes.
+// plainHold is one holder's time with a plain lock. Locker.mu guards the fields that change.
 type plainHold struct {
 	locker *Locker
 	slot   *slot
@@ -281,7 +280,7 @@ func (h *plainHold) reenter(ctx context.Context) (context.Context, *redislock.Le
 	return ctx, redislock.NewLease(h.name, h), nil
 }
 
-// end ends the hold once; it says false when it had ended before.
+// end ends the hold once. It returns false if the hold had ended before.
 func (h *plainHold) end(cause error) bool {
 	h.locker.mu.Lock()
 	defer h.locker.mu.Unlock()
@@ -359,8 +358,8 @@ func (h *plainHold) Extend(ctx context.Context) error {
 	return nil
 }
 
-// watch renews the hold, and ends it when its time is over. A renewal runs beside
-// it: a network that is silent must not keep the deadline from being noticed.
+// watch renews the hold, and ends it at its deadline. Each renewal runs in a goroutine of its own,
+// so that a silent network does not delay the end.
 func (h *plainHold) watch() {
 	p := h.locker
 	defer p.work.Done()
@@ -411,7 +410,7 @@ func (h *plainHold) watch() {
 	}
 }
 
-// dropNow is for Close, after which nothing is dropped in the background.
+// dropNow serves Close, after which nothing is dropped in the background.
 func (h *plainHold) dropNow() {
 	ctx, cancel := context.WithTimeout(context.Background(), h.locker.opts.renewEvery())
 	defer cancel()

@@ -10,14 +10,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// NewQuorum returns a locker that needs a majority of independent Redis servers,
-// after the Redlock algorithm (redis.io, Distributed Locks with Redis). It survives
-// the loss of a minority without a second holder. Three or five servers are usual;
-// they must not be replicas of each other. It panics without clients.
+// NewQuorum returns a locker that needs a majority of independent Redis servers, after the Redlock
+// algorithm (redis.io, Distributed Locks with Redis). A minority can be lost without a second
+// holder. Three or five servers are usual. They must not be replicas of each other. NewQuorum
+// panics without clients.
 //
-// Each server has a timeout of its own, a fifth of the lease: one that is slow or gone
-// does not hold up the others. What a failed try may have set is dropped on all servers.
-// It has no fencing token, because independent servers have no common counter.
+// Each server has a timeout of its own, a fifth of the lease, so a slow or dead server does not
+// delay the others. A failed try deletes its value on all servers. There is no fencing token,
+// because independent servers have no common counter.
 func NewQuorum(clients []redis.Scripter, o Options) *Locker {
 	if len(clients) == 0 {
 		panic("redislock: NewQuorum without clients")
@@ -34,13 +34,13 @@ func NewQuorum(clients []redis.Scripter, o Options) *Locker {
 	return newLocker(quorumStore{nodes, o.margin(), max(o.Lease/5, 10*time.Millisecond)}, o)
 }
 
-// errNoMajority: too few servers answered to say yes or no. Trying again may help.
+// errNoMajority: too few servers answered for a decision. Another try may succeed.
 var errNoMajority = errors.New("redislock: no majority of the servers answered")
 
-// quorumStore asks all servers at once and goes by the majority.
+// quorumStore asks all servers at once and follows the majority.
 type quorumStore struct {
 	nodes   []once
-	drift   time.Duration // taken off each validity, for clocks that run at different rates
+	drift   time.Duration // subtracted from each validity, for clocks that run at different rates
 	timeout time.Duration // of each server
 }
 
@@ -58,7 +58,7 @@ func (s quorumStore) set(ctx context.Context, key, value string, lease time.Dura
 		return n.setNX(ctx, key, value, lease)
 	})
 	if !ok {
-		// A minority that was set must not block the others for a lease.
+		// A value on a minority must not block others for a lease.
 		cleaning := context.WithoutCancel(ctx)
 		s.majority(cleaning, func(ctx context.Context, n once) (bool, error) {
 			return compareDelete(ctx, n, key, value)
@@ -84,10 +84,9 @@ func compareDelete(ctx context.Context, n once, key, value string) (bool, error)
 	return compareDeleteScript.Run(ctx, n, []string{key}, value).Bool()
 }
 
-// majority asks all servers at once and says whether more than half said yes. It
-// returns as soon as that is certain, and leaves those that are slow to their
-// timeout. The error is there when servers that did not answer could have made the
-// difference.
+// majority asks all servers at once and reports whether more than half said yes. It returns as soon
+// as that is certain, and does not wait for slow servers. It returns an error if servers that did
+// not answer could have changed the result.
 func (s quorumStore) majority(ctx context.Context, ask func(context.Context, once) (bool, error)) (bool, error) {
 	type answer struct {
 		yes bool
@@ -102,7 +101,7 @@ func (s quorumStore) majority(ctx context.Context, ask func(context.Context, onc
 			answers <- answer{yes, err}
 		}()
 	}
-	// A client that does not go by its context must not hold us up either.
+	// A client that ignores its context must not delay the result either.
 	patience := time.NewTimer(s.timeout)
 	defer patience.Stop()
 	needed := len(s.nodes)/2 + 1

@@ -8,16 +8,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// NewWithoutLua returns a locker for platforms that forbid scripts. It takes a lock
-// with SET NX PX, and extends and releases it with WATCH, GET, MULTI and EXEC,
-// which needs a connection of the pool for each.
+// NewWithoutLua returns a locker for platforms that forbid scripts. It takes a lock with SET NX PX.
+// It extends and releases a lock with WATCH, GET, MULTI and EXEC, which occupies a connection of
+// the pool each time.
 func NewWithoutLua(client redis.UniversalClient, o Options) *Locker {
 	o = o.withDefaults()
 	return newLocker(watchStore{client, o.margin()}, o)
 }
 
-// watchStore compares and writes in a transaction that fails when the key changed
-// since it was read.
+// watchStore compares and writes in a transaction that fails if the key has changed since it was
+// read.
 type watchStore struct {
 	client redis.UniversalClient
 	margin time.Duration
