@@ -27,13 +27,13 @@ var batched = Strategy{
 	},
 }
 
-// maxBatch bounds a batch: how long its INSERT is, and how long its sales wait for each other.
+// maxBatch bounds the length of a batch's INSERT, and the time that its sales wait for each other.
 const maxBatch = 256
 
 // batcher sells in batches. It has one queue for each item that is being sold. A sale that finds no
-// queue becomes the leader: it takes all that wait, sells them in one transaction, makes the next
-// in the queue the leader, and answers. There is no timer: while one batch commits, the next one
-// gathers. It is safe for concurrent use.
+// queue becomes the leader. The leader takes all waiting sales, sells them in one transaction,
+// makes the next sale in the queue the leader, and answers. There is no timer: the next batch
+// gathers while one commits. A batcher is safe for concurrent use.
 type batcher struct {
 	Options
 	store   *stock.Store
@@ -103,7 +103,7 @@ func (b *batcher) enter(w *waiter) {
 	}
 }
 
-// leave takes the sale out of its queue. It reports false where the sale leads or is being sold.
+// leave takes the sale out of its queue. It returns false if the sale leads or is being sold.
 func (b *batcher) leave(w *waiter) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -146,7 +146,7 @@ func (b *batcher) take(itemID uint64) []*waiter {
 	return queue[:n]
 }
 
-// handOn makes the first in the queue the leader, or ends a queue in which nobody waits.
+// handOn makes the first sale in the queue the leader, or ends an empty queue.
 func (b *batcher) handOn(itemID uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -159,7 +159,7 @@ func (b *batcher) handOn(itemID uint64) {
 	close(queue[0].lead)
 }
 
-// sellAll sells the batch and sets its outcomes. The end of ctx, the leader's, does not end it.
+// sellAll sells the batch and sets its outcomes. It goes on when the leader's ctx ends.
 func (b *batcher) sellAll(ctx context.Context, itemID uint64, batch []*waiter, outcomes []stock.Outcome) {
 	ctx = context.WithoutCancel(ctx)
 	failAll := func(indices []int, err error) {
@@ -196,7 +196,7 @@ func (b *batcher) sellAll(ctx context.Context, itemID uint64, batch []*waiter, o
 	}
 }
 
-// known gives the sales whose key has an order their outcome, and returns the others.
+// known sets the outcomes of sales whose key already has an order, and returns the others.
 func (b *batcher) known(ctx context.Context, batch []*waiter, wanted []int, outcomes []stock.Outcome) ([]int, error) {
 	var keys []stock.Key
 	for _, i := range wanted {
@@ -220,8 +220,8 @@ func (b *batcher) known(ctx context.Context, batch []*waiter, wanted []int, outc
 	}), nil
 }
 
-// repeated is the outcome of a sale under the key of another one. It has no order: the caller looks
-// it up, as after any [stock.ErrRepeated], and so knows that it was made before.
+// repeated is the outcome of a sale under the key of another one. It has no order. The caller looks
+// up the order, as after any [stock.ErrRepeated], and so knows that it was made before.
 func repeated(first stock.Outcome) stock.Outcome {
 	if first.Err == nil {
 		return stock.Outcome{Err: stock.ErrRepeated}

@@ -6,12 +6,12 @@ import (
 	"stocklock/internal/stock"
 )
 
-// What the strategies of other packages are built from, besides [ReadThenWrite] and the guards.
+// Strategies of other packages use these functions, besides [ReadThenWrite] and the guards.
 
-// DatabaseLock returns the properties of the database's own ways.
+// DatabaseLock returns the properties of strategies that lock only in the database.
 func DatabaseLock() Properties { return databaseLock }
 
-// RetryConflicts returns a decrement that sells again when the database chose another transaction.
+// RetryConflicts returns a decrement that repeats a sale that lost against another transaction.
 func RetryConflicts(o Options, sell Decrement) Decrement { return retryConflicts(o, sell) }
 
 // Written announces an order that was committed.

@@ -22,8 +22,8 @@ var conditional = Strategy{
 	},
 }
 
-// sellConditionally passes the point read without reading: the other strategies work there, and a
-// fault placed there must hit this one, too.
+// sellConditionally passes the point read without reading, because a fault at that point must hit
+// this strategy, too.
 func sellConditionally(soldOut *soldOutItems) Decrement {
 	return func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 		sale.At(ctx, sale.Read)

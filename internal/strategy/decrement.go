@@ -9,13 +9,13 @@ import (
 )
 
 // ReadThenWrite reads the stock, checks it, and writes back what it computed. Updates are lost
-// unless a guard keeps everybody else out.
+// unless a guard excludes all other sales.
 func ReadThenWrite(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 	return readThen(ctx, store, wanted, store.Write)
 }
 
-// readThen reads, checks, looks once more whether the lock is still held, and writes. No lock with
-// a lease can prevent what happens between that last look and the write.
+// readThen reads the stock, checks it, checks the lock once more, and writes. No lock with a lease
+// can protect the time between that last check and the write.
 func readThen(ctx context.Context, store *stock.Store, wanted stock.Sale,
 	write func(context.Context, stock.Sale, stock.Item) (stock.Order, error)) (stock.Order, error) {
 	item, err := store.Read(ctx, wanted.ItemID)
@@ -31,9 +31,9 @@ func readThen(ctx context.Context, store *stock.Store, wanted stock.Sale,
 	return written(ctx, order, err)
 }
 
-// lastLook returns what a store calls when it has a connection and is about to write: whether the
-// lock is still held, and the point write. A wait for a connection can outlast a lease, so it must
-// lie before that look.
+// lastLook returns the function that a store calls when it has a connection and is about to write.
+// It checks the lock and announces the point write. A wait for a connection can outlast a lease, so
+// it must come before this check.
 func lastLook(ctx context.Context) func() error {
 	return func() error {
 		if ctx.Err() != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Description is what a strategy says of itself, in the form in which a shop prints it: see shop
-// strategies --json. The lab knows the strategies of a shop from it, and nothing else of them.
+// Description is what a strategy declares, in the form that shop strategies --json prints. The lab
+// knows nothing else of the strategies of a shop.
 type Description struct {
 	Name      string `json:"name"`
 	Doc       string `json:"doc"`
@@ -52,11 +52,11 @@ func Describe(all []Strategy) []Description {
 	return descriptions
 }
 
-// AtPoints says that a sale is stepped through where it acquires and releases, and not at each request of
-// its lock: those go through a client of the lock's own, or to several servers at once.
+// AtPoints reports whether a sale is stepped through where it acquires and releases, and not at
+// each request of its lock. Such a lock has a client of its own, or asks several servers at once.
 func (d Description) AtPoints() bool { return d.OwnClient || d.NeedsQuorum }
 
-// PropertiesUnder returns the properties of the strategy with these options.
+// PropertiesUnder returns the properties of the strategy under these options.
 func (d Description) PropertiesUnder(o Options) Properties {
 	p := d.Properties
 	if o.OneProcess {
@@ -68,7 +68,7 @@ func (d Description) PropertiesUnder(o Options) Properties {
 // MarshalJSON writes the names of the properties in the set, as a list.
 func (p Property) MarshalJSON() ([]byte, error) { return json.Marshal(p.names()) }
 
-// UnmarshalJSON reads a list of names. The error says which names there are.
+// UnmarshalJSON reads a list of names. The error lists all names.
 func (p *Property) UnmarshalJSON(text []byte) error {
 	var names []string
 	if json.Unmarshal(text, &names) != nil {

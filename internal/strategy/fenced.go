@@ -19,7 +19,7 @@ var fenced = Strategy{
 }
 
 // FencedReadThenWrite raises the fence of the item to the sale's token, reads the stock, and writes
-// where the fence is still the sale's own. The tokens of a lock must grow with each holder.
+// if the fence is still the sale's token. The tokens of the lock must grow with each holder.
 func FencedReadThenWrite(ctx context.Context, store *stock.Store, sale stock.Sale) (stock.Order, error) {
 	if err := store.RaiseFence(ctx, sale.ItemID, sale.Token); err != nil {
 		return stock.Order{}, err

@@ -20,7 +20,7 @@ var fencedRelative = Strategy{
 }
 
 // sellFencedRelative passes the point read without reading, as [sellConditionally] does. A section
-// that does more than count works there, and has the lock meanwhile.
+// that does more than count works at that point, under the lock.
 func sellFencedRelative(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 	sale.At(ctx, sale.Read)
 	wanted.Ready = lastLook(ctx)

@@ -8,8 +8,9 @@ import (
 	"stocklock/internal/stock"
 )
 
-// databaseLock has the properties of the database's own ways. Their lock is the row's, which ends
-// with the transaction or its connection: there is no lease, no release and no Redis.
+// databaseLock has the properties of strategies that lock only in the database. Their lock is the
+// row's. It ends with the transaction or its connection. There is no lease, no release and no
+// Redis.
 var databaseLock = Properties{
 	Has: DurableAnswers | Exclusive | Recovers | ClockFree | PauseProof | StorageChecked,
 	NotApplicable: AtomicLease | Renews | OwnerChecked | AtomicRelease | Reentrant | LossAware |

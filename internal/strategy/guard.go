@@ -13,7 +13,7 @@ import (
 	"stocklock/internal/stock"
 )
 
-// Unguarded is the guard that lets everybody in.
+// Unguarded is the guard that lets every sale in.
 type Unguarded struct{}
 
 // Do runs fn at once.
@@ -21,10 +21,10 @@ func (Unguarded) Do(ctx context.Context, _ string, fn func(context.Context, int6
 	return fn(ctx, 0)
 }
 
-// LockGuard guards with a lock of package redislock.
+// LockGuard is a guard by a lock of package redislock.
 type LockGuard struct{ redislock.Locking }
 
-// Reference guards with the reference lock: queue, direct hand-off, watchdog.
+// Reference returns a guard by the reference lock: queue, direct hand-off, watchdog.
 func Reference(d Deps) LockGuard {
 	// A commit outlives its request, and the lock must not be lost meanwhile.
 	grace := max(d.Lease, stock.WriteTimeout)

@@ -2,8 +2,8 @@ package strategy
 
 import "strings"
 
-// Property is something that a strategy can have, by effect: what survives, not how. A Property
-// value can also be a set of them.
+// Property is an effect that a strategy can have: what it survives, not how. A Property value can
+// also be a set of them.
 type Property uint16
 
 const (
@@ -11,11 +11,11 @@ const (
 	Exclusive Property = 1 << iota
 	// Recovers: a dead holder's lock frees itself.
 	Recovers
-	// AtomicLease: no moment between taking the lock and giving it an expiry.
+	// AtomicLease: the lock has its expiry from the moment it is taken.
 	AtomicLease
 	// Renews: work that outlasts the lease keeps the lock.
 	Renews
-	// OwnerChecked: a release frees only one's own lock.
+	// OwnerChecked: a release frees only the holder's own lock.
 	OwnerChecked
 	// AtomicRelease: the owner check and the delete cannot be split.
 	AtomicRelease
@@ -25,14 +25,14 @@ const (
 	ClockFree
 	// LossAware: a holder that cannot renew stops before its lease can end elsewhere.
 	LossAware
-	// SurvivesDataLoss: what one Redis server forgets, or never told its replica, oversells
-	// nothing.
+	// SurvivesDataLoss: nothing is oversold when a Redis server loses data, or has not replicated
+	// it.
 	SurvivesDataLoss
-	// PauseProof: a holder paused past its lease cannot overwrite what came after.
+	// PauseProof: a holder paused past its lease cannot overwrite later writes.
 	PauseProof
 	// StorageChecked: the database itself refuses an overtaken holder.
 	StorageChecked
-	// DurableAnswers: an order is durable in the database before it is answered as sold.
+	// DurableAnswers: an order is durable in the database before its sale is answered as sold.
 	DurableAnswers
 )
 
@@ -83,9 +83,9 @@ func (p Property) Doc() string {
 	return ""
 }
 
-// Properties is what a strategy declares: the properties that it has, and those that do not apply
-// to it because it lacks what they speak of, such as a lease. It lacks all others. Exclusive
-// applies to every strategy.
+// Properties are what a strategy declares: the properties that it has, and those that do not apply
+// to it, for example because it has no lease. It lacks all others. Exclusive applies to every
+// strategy.
 type Properties struct {
 	Has           Property `json:"has"`
 	NotApplicable Property `json:"not_applicable"`
@@ -111,11 +111,11 @@ func (p Properties) Standing(of Property) Standing {
 	return Lacks
 }
 
-// Meets reports whether the strategy lacks none of these properties: an attack on a property that
+// Meets reports whether the strategy lacks none of these properties. An attack on a property that
 // does not apply finds nothing to attack.
 func (p Properties) Meets(all Property) bool { return (p.Has | p.NotApplicable).Includes(all) }
 
-// Lacks returns the properties that are neither had nor without application.
+// Lacks returns the properties that apply to the strategy and that it does not have.
 func (p Properties) Lacks() (lacking Property) {
 	for _, q := range properties {
 		if !p.Meets(q.Property) {

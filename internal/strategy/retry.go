@@ -10,7 +10,7 @@ import (
 	"stocklock/internal/stock"
 )
 
-// retryConflicts sells again when the database chose another transaction: see [againstConflicts]. A
+// retryConflicts repeats a sale that lost against another transaction: see [againstConflicts]. A
 // sale waits for a connection as long as others wait for a lock.
 func retryConflicts(o Options, sell Decrement) Decrement {
 	return func(ctx context.Context, store *stock.Store, sale stock.Sale) (stock.Order, error) {
@@ -23,9 +23,9 @@ func retryConflicts(o Options, sell Decrement) Decrement {
 	}
 }
 
-// againstConflicts tries again when the database chose another transaction: a version that moved, a
-// deadlock, a row that stayed locked too long. It gives up with stock.ErrConflict when the time to
-// wait is over.
+// againstConflicts tries again after losing against another transaction: the version changed, a
+// deadlock was resolved, or the row stayed locked for too long. It gives up with stock.ErrConflict
+// when Options.Wait is over.
 func againstConflicts[T any](ctx context.Context, o Options, try func() (T, error)) (T, error) {
 	for giveUp := time.Now().Add(o.Wait); ; {
 		made, err := try()

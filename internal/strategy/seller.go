@@ -7,7 +7,7 @@ import (
 	"stocklock/internal/stock"
 )
 
-// Seller sells by one strategy. It is safe for concurrent use; its fields do not change.
+// Seller sells by one strategy. It is safe for concurrent use. Its fields do not change.
 type Seller struct {
 	Strategy  Strategy
 	Store     *stock.Store
@@ -15,15 +15,15 @@ type Seller struct {
 	Decrement Decrement
 }
 
-// New builds a seller. Sellers of one process share nothing but deps: two sellers of the same
-// strategy do not see each other's local state. It panics where [Strategy.Check] returns an error.
+// New builds a seller. Sellers of one process share only deps. Two sellers of the same strategy do
+// not see each other's local state. New panics if [Strategy.Check] returns an error.
 func New(s Strategy, deps Deps) *Seller {
 	guard, decrement := s.Build(deps)
 	return &Seller{Strategy: s, Store: deps.Store, Guard: guard, Decrement: decrement}
 }
 
-// Close frees what the guard holds: goroutines, subscriptions, locks. Sales that still run lose
-// their locks.
+// Close frees the guard's goroutines, subscriptions and locks. Sales that still run lose their
+// locks.
 func (s *Seller) Close() error {
 	if c, ok := s.Guard.(interface{ Close() error }); ok {
 		return c.Close()
@@ -31,12 +31,12 @@ func (s *Seller) Close() error {
 	return nil
 }
 
-// Key is the name of the lock on an item.
+// Key returns the name of the lock on an item.
 func Key(itemID uint64) string { return fmt.Sprintf("stock:%d", itemID) }
 
 // Sell makes one sale. Its errors are those of package stock, ErrBusy, redislock.ErrLost, and those
-// of Redis and MySQL. A committed sale is never an error, even when the lock turns out to be lost
-// at its release.
+// of Redis and MySQL. A committed sale is never an error, even if its lock was lost before the
+// release.
 func (s *Seller) Sell(ctx context.Context, sale stock.Sale) (stock.Order, error) {
 	sale.Strategy = s.Strategy.Name
 	var order stock.Order

@@ -7,9 +7,9 @@ import (
 	"stocklock/internal/stock"
 )
 
-// soldOutItems remembers which items were found sold out. The next sale of such an item looks with
-// a plain SELECT first, which waits for no lock: an UPDATE that matches no row locks it all the
-// same. The memory only saves work. Whether an item is sold out is asked of the database each time.
+// soldOutItems remembers items that were sold out. The next sale of such an item first sends a
+// plain SELECT, which waits for no lock. An UPDATE would lock the row even without a match. The
+// memory only saves work: each sale asks the database whether the item is sold out.
 //
 // It is safe for concurrent use.
 type soldOutItems struct {
@@ -17,7 +17,7 @@ type soldOutItems struct {
 	items map[uint64]struct{}
 }
 
-// maxSoldOut bounds the memory. Above it all is forgotten.
+// maxSoldOut bounds the memory. Above it, all items are forgotten.
 const maxSoldOut = 10_000
 
 func (s *soldOutItems) note(itemID uint64) {
@@ -29,8 +29,8 @@ func (s *soldOutItems) note(itemID uint64) {
 	s.items[itemID] = struct{}{}
 }
 
-// check returns stock.ErrSoldOut where the item was found sold out before and has still fewer units
-// than these.
+// check returns stock.ErrSoldOut if the item was sold out before, and still has fewer units than
+// quantity.
 func (s *soldOutItems) check(ctx context.Context, store *stock.Store, itemID uint64, quantity int64) error {
 	s.mu.Lock()
 	_, suspected := s.items[itemID]

@@ -1,12 +1,11 @@
-// Package strategy says what a strategy is, and holds the ways to protect a sale that are fit for
-// production.
+// Package strategy defines strategies, and has those that are fit for production.
 //
-// A strategy is a guard and a decrement. The guard says who may enter the section: a lock, or
-// nothing. The decrement says how the stock is written: read it, compute in Go and write it back,
-// or one of the database's own ways. Each strategy is one file and one line in [All], and declares
-// its properties; what is expected of it under each scenario follows from them.
+// A strategy is a guard and a decrement. The guard decides which sale may enter the section: it is
+// a lock, or nothing. The decrement writes the stock: it reads, computes in Go and writes back, or
+// lets the database compute. Each strategy is one file and one line in [All], and declares its
+// properties. The expected verdict under each scenario follows from them.
 //
-// The ways that break are in the package ladder, which only the lab imports.
+// The strategies that break are in package ladder, which only the lab imports.
 package strategy
 
 import (
@@ -30,35 +29,36 @@ type Strategy struct {
 	Source     string // one line: where the recipe comes from
 	Guard      string // the guard in a few words, in Redis's own commands
 	Decrement  string // the decrement in a few words
-	Telling    string // the scenario that shows most about it
+	Telling    string // the scenario that shows most about the strategy
 	Properties Properties
-	// WithOneProcess is what it has besides when Options.OneProcess is on.
+	// WithOneProcess has the further properties when Options.OneProcess is on.
 	WithOneProcess Property
-	// Mixable says that others may write to the item meanwhile, if they raise its version: other
-	// mixable strategies, and changes such as a restock. Its stock is in the item's row.
+	// Mixable says that other writers of the item may run meanwhile, if they raise its version:
+	// other mixable strategies, and changes such as a restock. The stock is in the item's row.
 	Mixable bool
-	// NeedsQuorum says that it needs several independent Redis servers: Deps.Quorum.
+	// NeedsQuorum says that the strategy needs several independent Redis servers: Deps.Quorum.
 	NeedsQuorum bool
-	// NeedsEtcd says that its lock is in etcd, at the addresses of SHOP_ETCD.
+	// NeedsEtcd says that the lock is in etcd, at the addresses of SHOP_ETCD.
 	NeedsEtcd bool
-	// OwnClient says that its requests to the lock's server go through a client of its own, so that
-	// they cannot be held one by one.
+	// OwnClient says that the lock has a client of its own, so its requests cannot be held one by
+	// one.
 	OwnClient bool
-	// ShortestLease is the shortest lease that its lock can have. 0 means any.
+	// ShortestLease is the shortest lease that the lock can have. 0 means any.
 	ShortestLease time.Duration
-	// Inapplicable has the scenarios that say nothing about it, by name, with the reason.
+	// Inapplicable has the scenarios that say nothing about the strategy, by name, with the reason.
 	Inapplicable map[string]string
 
-	// State is what it keeps of an item besides the item's row and its lock.
+	// State is what the strategy keeps of an item besides the item's row and its lock.
 	State State
-	// AnswersFirst says that it answers before it writes the order.
+	// AnswersFirst says that a sale is answered before its order is written.
 	AnswersFirst bool
-	// ByChance says that it draws lots, so that what a sale sends is another thing each time.
+	// ByChance says that the strategy makes random choices, so the requests of a sale differ each
+	// time.
 	ByChance bool
-	// Scripts names scripts by their SHA-1, for whoever steps through a sale. One without a name is
+	// Scripts names scripts by their SHA-1, for stepping through a sale. A script without a name is
 	// called acquire before the section and release after it.
 	Scripts map[string]string
-	// Background says that goroutines beside the sales write its orders.
+	// Background says that goroutines beside the sales write the orders.
 	Background bool
 
 	// Build makes the guard and the decrement that one [Seller] uses.
@@ -66,25 +66,25 @@ type Strategy struct {
 }
 
 // State is what a strategy keeps of an item besides the item's row and its lock. The zero value
-// keeps nothing. Who creates items for a strategy, as the lab does, prepares them for it. All of it
-// is text, so that the lab knows it from a [Description].
+// keeps nothing. A program that creates items for a strategy, such as the lab, must call Prepare.
+// All of State is text, so that the lab knows it from a [Description].
 type State struct {
-	// Setup has the statements that make the rows of a new item, whose own row has all its units. The
-	// one parameter of each is the item's id.
+	// Setup has the statements that create the rows of a new item. Before them, the item's own row
+	// has all units. The one parameter of each statement is the item's id.
 	Setup []string `json:"setup,omitempty"`
-	// Remaining is a SELECT of how many units are in those rows, besides the units of the item's own
-	// row. Its one parameter is the item's id. Empty means none.
+	// Remaining is a SELECT that counts the units in those rows, besides the units of the item's
+	// own row. Its one parameter is the item's id. Empty means none.
 	Remaining string `json:"remaining,omitempty"`
-	// Locks are the keys of its lock in Redis, with %s in the place of the item's [Key], where the
-	// lock is not under that key itself.
+	// Locks are the keys of the lock in Redis, with %s for the item's [Key]. Empty means that the
+	// lock is under that key itself.
 	Locks []string `json:"locks,omitempty"`
-	// Keys are the keys in Redis, with %s in the place of the item's [Key]. RareKeys are used less
-	// often than Keys, so that a Redis which runs out of memory evicts them first.
+	// Keys are the keys in Redis, with %s for the item's [Key]. RareKeys are used less often than
+	// Keys, so a Redis that runs out of memory evicts them first.
 	Keys     []string `json:"keys,omitempty"`
 	RareKeys []string `json:"rare_keys,omitempty"`
 }
 
-// Prepare makes the state of a new item.
+// Prepare creates the state of a new item.
 func (s State) Prepare(ctx context.Context, store *stock.Store, itemID uint64) error {
 	if len(s.Setup) == 0 {
 		return nil
@@ -110,16 +110,16 @@ func KeysOf(keys []string, itemID uint64) []string {
 
 // Guard protects a section. It is safe for concurrent use.
 type Guard interface {
-	// Do runs fn while it holds key, and returns fn's error, or ErrBusy, or what went wrong with
-	// the lock. The token is the lock's fencing token, 0 where it has none. The context held ends
-	// when the guard knows that the lock is lost, and carries what reentrancy needs.
+	// Do runs fn while it holds key. It returns fn's error, ErrBusy, or an error of the lock. The
+	// token is the lock's fencing token, or 0 if it has none. The context held ends when the guard
+	// knows that the lock is lost. It also serves reentrancy.
 	Do(ctx context.Context, key string, fn func(held context.Context, token int64) error) error
 }
 
 // Decrement makes the sale inside the section and records its order.
 type Decrement func(ctx context.Context, store *stock.Store, sale stock.Sale) (stock.Order, error)
 
-// Deps is what strategies are built on. The caller closes the clients and the store.
+// Deps are the dependencies of strategies. The caller closes the clients and the store.
 type Deps struct {
 	Redis redis.UniversalClient
 	// Quorum has independent servers, for the strategies that need them.
@@ -127,8 +127,8 @@ type Deps struct {
 	Store  *stock.Store
 	// Hooks are called for locks of package redislock.
 	Hooks redislock.Hooks
-	// Batched is called for each batch of the strategy batched: how many sales it has, and for how
-	// long the first of them has waited. It may be nil.
+	// Batched is called for each batch of the strategy batched, with the number of its sales and
+	// the wait of the first. It may be nil.
 	Batched func(size int, waited time.Duration)
 	// Now is the process's clock, for strategies that compare times. Nil means time.Now.
 	Now func() time.Time
@@ -139,13 +139,13 @@ type Deps struct {
 type Options struct {
 	Lease time.Duration // how long a lock lives in Redis without renewal
 	Wait  time.Duration // how long to wait for a lock before ErrBusy
-	Retry time.Duration // pause between two tries, where the lock polls
+	Retry time.Duration // pause between two tries of a lock that polls
 
-	// OneProcess says that no other process sells. It changes what is expected, and nothing else.
+	// OneProcess says that no other process sells. It changes only the expected verdicts.
 	OneProcess bool
 }
 
-// Check returns an error when these deps lack what the strategy needs.
+// Check returns an error if d lacks a dependency of the strategy.
 func (s Strategy) Check(d Deps) error {
 	switch {
 	case s.NeedsQuorum && len(d.Quorum) == 0:
@@ -156,8 +156,8 @@ func (s Strategy) Check(d Deps) error {
 	return nil
 }
 
-// ErrBusy means that the lock, or a connection to the database, was not free within the time to wait.
-// Nothing was written.
+// ErrBusy means that the lock, or a connection to the database, was not free within the time to
+// wait. Nothing was written.
 var ErrBusy = errors.New("strategy: lock is busy")
 
 // production lists the strategies that are fit for production.
@@ -182,7 +182,7 @@ func Names(of []Strategy) []string {
 	return names
 }
 
-// Find returns the strategy of that name. The error lists the names that there are.
+// Find returns the strategy of that name. The error lists all names.
 func Find(name string, among []Strategy) (Strategy, error) {
 	for _, s := range among {
 		if s.Name == name {

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Workers is the guard that lets everybody in, with goroutines beside the sales. They run until
+// Workers is the guard that lets every sale in, with goroutines beside the sales. They run until
 // Close.
 type Workers struct {
 	Unguarded
