@@ -1,6 +1,5 @@
 // Package flags declares the ranges of settings once, in the tags min and max of kong's struct
-// fields:
-// --help shows them and [Check] holds the values to them.
+// fields. --help shows the ranges, and [Check] checks the values.
 //
 //	Lease time.Duration `default:"10s" min:"50ms" max:"1m" help:"How long a lock lives."`
 //	Shops int           `default:"3" min:"1" help:"How many shops sell."`

@@ -18,8 +18,7 @@ import (
 	"github.com/gin-gonic/gin/binding"
 )
 
-// maxBody is how many bytes a body may have: enough for the longest name with every character
-// escaped.
+// maxBody is how many bytes a body may have. The longest name fits with every character escaped.
 const maxBody = 2 << 10
 
 // requestBody is the JSON object of a request. Its fields are scalars, with the ranges of their
@@ -41,7 +40,7 @@ func readBody[T requestBody](c *gin.Context) (body T, err error) {
 	return parseBody[T](text)
 }
 
-// whole is a whole number as JSON writes it: 1, 1.0 and 1e0 are the same one. It fits into an int64.
+// whole is a whole number in JSON that fits into an int64. 1, 1.0 and 1e0 are the same number.
 type whole int64
 
 var errNotWhole = errors.New("not a whole number")
@@ -64,7 +63,8 @@ func (w *whole) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// wantJSON refuses a body that is not JSON as it stands, and one that is announced to be too large.
+// wantJSON refuses a body with another media type or an encoding, and one whose announced length is
+// too large.
 func wantJSON(r *http.Request) error {
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || media != "application/json" {
@@ -84,8 +84,8 @@ func wantJSON(r *http.Request) error {
 
 var errTooLarge = refusal{tooLarge, fmt.Sprintf("a body has at most %d bytes", maxBody)}
 
-// unread says why the body did not come. The errors' own texts are about this side: they have its
-// address.
+// unread says why the body did not arrive. The errors' own texts are not for clients, because they
+// contain the shop's address.
 func unread(err error) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return errTooLarge
@@ -96,9 +96,9 @@ func unread(err error) error {
 	return refusal{malformed, "the body cannot be read: it is shorter than was announced, or its chunks are wrong"}
 }
 
-// parseBody reads one JSON object, with nothing after it. The values are checked by gin's validator.
-// The names are not left to gin's binding: as encoding/json below it, it takes names in capitals,
-// and the last of two equal names.
+// parseBody reads one JSON object, with nothing after it. gin's validator checks the values. The
+// names are checked here, because gin's binding, like encoding/json, accepts names in capitals and
+// the last of two equal names.
 func parseBody[T requestBody](text []byte) (body T, err error) {
 	in := json.NewDecoder(bytes.NewReader(text))
 	in.DisallowUnknownFields()
@@ -152,7 +152,7 @@ func checkNames(object []byte, allowed []string) error {
 	return nil
 }
 
-// unreadable says what is wrong in terms of the request, not of this program.
+// unreadable describes the error in terms of the request, not of this program.
 func unreadable(body requestBody, err error) error {
 	if errors.Is(err, errNotWhole) {
 		return refusal{invalid, body.ranges()}

@@ -18,8 +18,8 @@ type wish struct {
 	show func(stock.Change)
 }
 
-// change makes a handler of what reads a wish from a request. The wish is fulfilled once, in the
-// way of [Shop.sellOnce]; its key is never forgotten. It takes no place from customers.
+// change makes a handler from a function that reads a wish from a request. The change is made once,
+// as in [Shop.sellOnce], but its key is never cleared. It takes no place from customers.
 func (s *Shop) change(read func(*gin.Context) (wish, error)) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		asked, err := read(c)
@@ -57,8 +57,8 @@ func (s *Shop) change(read func(*gin.Context) (wish, error)) gin.HandlerFunc {
 	}
 }
 
-// author reads who asks for a change and under which key. Both must be there: an audit without a
-// name proves nothing, and a restock that is repeated without a key counts twice.
+// author reads the author of a change and its key. Both are required: an audit without a name
+// proves nothing, and a repeated restock without a key counts twice.
 func (s *Shop) author(c *gin.Context) (by stock.Author, err error) {
 	by = stock.Author{RequestID: requestID(c), Shop: s.Name}
 	if by.Subject, err = s.subject(c.Request.Header); err != nil {
@@ -211,7 +211,7 @@ func (s *Shop) readCancellation(c *gin.Context) (wish, error) {
 	}, nil
 }
 
-// itemAndVersion reads which item is meant, and the version of it that was seen.
+// itemAndVersion reads the item of a request, and the version of it that was seen.
 func itemAndVersion(c *gin.Context) (item uint64, seen *int64, err error) {
 	if item, err = pathNumber(c, "item"); err != nil {
 		return 0, nil, err

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// What a client of the API sends and reads, besides the bodies in openapi.yaml.
+// A client of the API sends and reads these, besides the bodies in openapi.yaml.
 const (
 	RequestIDHeader      = requestIDHeader      // names the request in the answer, the order and the log
 	IdempotencyKeyHeader = idempotencyKeyHeader // makes a repeated request safe
@@ -17,7 +17,7 @@ func OrdersPath(item uint64) string {
 	return apiPrefix + strings.Replace(ordersOfItem, ":item", strconv.FormatUint(item, 10), 1)
 }
 
-// The slugs of the problems that say what became of an order.
+// The slugs of the problems that state the outcome of an order.
 var (
 	SoldOut      = soldOut.slug
 	Busy         = busy.slug
@@ -31,8 +31,7 @@ var (
 // problemPath is the path of a problem's type, without its slug.
 const problemPath = "/problems/"
 
-// ProblemSlug returns the slug of a problem's type, and false for a type that is none of the
-// shop's.
+// ProblemSlug returns the slug of a problem's type, and false for a type that is not the shop's.
 func ProblemSlug(problemType string) (slug string, ok bool) {
 	slug, ok = strings.CutPrefix(problemType, problemPath)
 	return slug, ok

@@ -14,7 +14,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// The HTTP contract. The tests hold every answer to it.
+// The HTTP contract. The tests check every answer against it.
 var (
 	//go:embed openapi.yaml
 	openAPI []byte
@@ -52,7 +52,7 @@ func withoutStaff(paths yaml.MapSlice) (public yaml.MapSlice) {
 	return public
 }
 
-// documentation is a contract, and the same as a page that needs no script and no network. Both are
+// documentation is a contract, as text and as a page that needs no script and no network. Both are
 // made once.
 type documentation struct{ contract, page func() ([]byte, error) }
 
@@ -71,7 +71,7 @@ var (
 	staffDocs  = document(func() ([]byte, error) { return openAPI, nil })
 )
 
-// answerWith returns what answers with a contract or a page.
+// answerWith returns the handler that answers with a contract or a page.
 func (s *Shop) answerWith(text func() ([]byte, error), mediaType string) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		body, err := text()
@@ -84,7 +84,7 @@ func (s *Shop) answerWith(text func() ([]byte, error), mediaType string) gin.Han
 	}
 }
 
-// getProblem is what a problem's type leads to.
+// getProblem serves the page of a problem's type.
 func (s *Shop) getProblem(c *gin.Context) {
 	for _, k := range kinds {
 		if k.slug == c.Param("slug") {
@@ -95,7 +95,7 @@ func (s *Shop) getProblem(c *gin.Context) {
 	s.fail(c, refusal{notFound, "there is no such problem"})
 }
 
-// What the page shows of the contract.
+// The page shows these parts of the contract.
 type (
 	contract struct {
 		Info struct {

@@ -12,23 +12,23 @@ import (
 )
 
 // How often every dependency is probed, how long it may take to answer, and how many failures in a
-// row make it missing: all shops see the same server, and after a single failure all would leave at
-// once.
+// row make it missing. One failure is not enough, because all shops see the same server and would
+// become unready at once.
 const (
 	pingInterval = time.Second
 	pingTimeout  = 2 * time.Second
 	maxFailures  = 3
 )
 
-// So many sales in a row that failed for the servers' sake, the last of them so recently, make a
-// shop unready, whatever the probes say.
+// A shop is unready, whatever the probes say, after so many sales in a row that failed because of
+// the servers, the last of them within this time.
 const (
 	maxFailedSales    = 20
 	failedSalesExpire = 10 * time.Second
 )
 
 // health knows which dependencies a sale could use now. It probes them in the background and
-// answers from memory, so that neither a hanging database nor a crowd of probes delays anything.
+// answers from memory. A hanging database, or many probes, therefore delay nothing.
 type health struct {
 	log          *slog.Logger
 	dependencies []*dependency
@@ -37,7 +37,7 @@ type health struct {
 	lastFailure atomic.Int64 // when the last of them failed, in Unix nanoseconds
 }
 
-// sold notes the outcome of a sale: whether it failed for the servers' sake.
+// sold notes whether a sale failed because of the servers.
 func (h *health) sold(failed bool) {
 	if !failed {
 		h.failedSales.Store(0)
@@ -47,7 +47,7 @@ func (h *health) sold(failed bool) {
 	h.failedSales.Add(1)
 }
 
-// salesFail reports whether recent sales failed for the servers' sake, and no other.
+// salesFail reports whether enough sales in a row failed because of the servers, the last recently.
 func (h *health) salesFail() bool {
 	return h.failedSales.Load() >= maxFailedSales && time.Since(time.Unix(0, h.lastFailure.Load())) < failedSalesExpire
 }
@@ -85,8 +85,8 @@ func (h *health) watch(ctx context.Context) {
 	}
 }
 
-// wait returns when all dependencies were there and prepared. It fails when one that is not being
-// prepared is missing after the patience, and when ctx ends.
+// wait returns when all dependencies have answered and are prepared. It fails if one that is not
+// being prepared is missing after the patience, or if ctx ends.
 func (h *health) wait(ctx context.Context, patience time.Duration) error {
 	giveUp := time.Now().Add(patience)
 	for _, d := range h.dependencies {
@@ -107,8 +107,7 @@ func (h *health) wait(ctx context.Context, patience time.Duration) error {
 	return nil
 }
 
-// started says whether all dependencies have been there since the start, so
-// that there is a schema to sell on.
+// started reports whether every dependency has been prepared, so that there is a schema.
 func (h *health) started() bool {
 	for _, d := range h.dependencies {
 		select {
@@ -120,7 +119,7 @@ func (h *health) started() bool {
 	return true
 }
 
-// missing names the dependencies that are not usable now, and "sales" where they fail all the same.
+// missing names the dependencies that are not usable now, and "sales" if sales fail all the same.
 func (h *health) missing() []string {
 	var names []string
 	for _, d := range h.dependencies {

@@ -19,17 +19,17 @@ const (
 // Lengths of idempotency keys and subjects.
 const (
 	maxKeyLength = 64 // what orders.idempotency_key can hold
-	// leastSecretKey is the shortest key of a request without a subject: such a key is a secret,
-	// because it alone gives its order to whoever sends it. 22 characters can hold 128 random bits.
+	// leastSecretKey is the shortest key of a request without a subject. Such a key is a secret,
+	// because anybody who sends it gets its order. 22 characters can hold 128 random bits.
 	leastSecretKey   = 22
 	maxSubjectLength = 64 // what orders.subject can hold
 )
 
-// exampleKey was the contract's example once. Clients that copied it would share an order.
+// exampleKey was once the contract's example. Clients that copied it would share an order.
 const exampleKey = "7b1f6c1e-6f0e-4f5c-9c0a-0d5f3f8b2a11"
 
-// subject returns the customer that the gateway names, empty where no header is configured for it
-// or none was sent.
+// subject returns the customer that the gateway names. It is empty if no header is configured, or
+// none was sent.
 func (s *Shop) subject(header http.Header) (string, error) {
 	if s.SubjectHeader == "" {
 		return "", nil
@@ -56,8 +56,8 @@ func requestKey(header http.Header, subject string) (string, error) {
 	}
 }
 
-// readIdempotencyKey accepts the key bare or, as the draft of the header's standard wants it, in
-// quotation marks.
+// readIdempotencyKey accepts the key bare, or in quotation marks as in the draft of the header's
+// standard.
 func readIdempotencyKey(key, subject string) (string, error) {
 	if quoted, ok := strings.CutPrefix(key, `"`); ok {
 		key, ok = strings.CutSuffix(quoted, `"`)
@@ -82,15 +82,14 @@ func readIdempotencyKey(key, subject string) (string, error) {
 
 var errKeyReused = refusal{keyReused, "this Idempotency-Key was used for something else: nothing was done"}
 
-// lookupTimeout bounds the question whether what failed was done after all.
+// lookupTimeout bounds the look-up of a failed request that may have been done after all.
 const lookupTimeout = 2 * time.Second
 
-// sellOnce makes the sale unless it was made before under the same key; then it
-// returns that order and true. The key is unique in the database and written
-// with the order, so that this holds for repeats that arrive at the same moment, at
-// another shop, or after the first one's shop has died.
+// sellOnce makes the sale, unless it was made before under the same key. It then returns that order
+// and true. The key is unique in the database and is written with the order. So a repeat makes no
+// second order, even at the same moment, at another shop, or after the first shop has died.
 //
-// Only sales are remembered: a refusal has changed nothing, and a repeat tries again.
+// Only sales are remembered. A refusal has changed nothing, and a repeat tries again.
 func (s *Shop) sellOnce(ctx context.Context, sale stock.Sale, sell Sell) (order stock.Order, replayed bool, err error) {
 	if sale.IdempotencyKey == "" {
 		order, err = sell(ctx, sale)
@@ -101,8 +100,8 @@ func (s *Shop) sellOnce(ctx context.Context, sale stock.Sale, sell Sell) (order 
 		func(ctx context.Context) (stock.Order, error) { return sell(ctx, sale) })
 }
 
-// once does what is asked for, unless before finds that it was done under the same key. Before
-// returns stock.ErrNotFound where it was not.
+// once calls do, unless before finds that it was done under the same key. Before returns
+// stock.ErrNotFound if it was not.
 func once[T any](ctx context.Context, before, do func(context.Context) (T, error)) (done T, replayed bool, err error) {
 	if done, err := before(ctx); !errors.Is(err, stock.ErrNotFound) {
 		return done, err == nil, err
@@ -111,8 +110,8 @@ func once[T any](ctx context.Context, before, do func(context.Context) (T, error
 	if err == nil {
 		return done, false, nil
 	}
-	// It may have failed because the same request was faster: it had the lock, or took the last
-	// unit. Or it was done, and only the answer was lost.
+	// The same request may have been faster: it had the lock, or took the last unit. Or do
+	// succeeded, and only the answer was lost.
 	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
 	defer cancel()
 	var none T
@@ -123,13 +122,13 @@ func once[T any](ctx context.Context, before, do func(context.Context) (T, error
 	if lookupErr != nil && errors.Is(err, stock.ErrUnknown) {
 		return none, false, err
 	}
-	// Where the lookup failed, too, an earlier try may have done it: a plain "sold out" would end
-	// the client's doubt the wrong way.
+	// If the look-up failed, too, an earlier try may have succeeded. A plain "sold out" would then
+	// be wrong.
 	return earlier, lookupErr == nil, lookupErr
 }
 
-// madeBefore returns the order under the sale's key, stock.ErrNotFound when there is none,
-// or errKeyReused when it is not an order of the same thing.
+// madeBefore returns the order under the sale's key. It returns stock.ErrNotFound if there is none,
+// and errKeyReused if the order is for something else.
 func (s *Shop) madeBefore(ctx context.Context, sale stock.Sale) (stock.Order, error) {
 	order, err := s.store.OrderByKey(ctx, sale.Subject, sale.IdempotencyKey)
 	if err != nil {

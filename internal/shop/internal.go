@@ -25,9 +25,8 @@ func (s *Shop) internalServer() *http.Server {
 	}
 }
 
-// internalRoutes is what only operators may see. It has the probes, too, because the public
-// listener bounds its connections. The command line is not part of it: its flags may hold
-// passwords.
+// internalRoutes has the routes for operators. It has the probes, too, because the public listener
+// bounds its connections. It does not show the command line, because flags may hold passwords.
 func (s *Shop) internalRoutes() http.Handler {
 	mux := http.NewServeMux()
 	if s.Staff {

@@ -13,7 +13,7 @@ import (
 	"stocklock/internal/stock"
 )
 
-// How many items a page of the list has.
+// The number of items on a page of the list.
 const (
 	defaultPage = 50
 	maxPage     = 500
@@ -61,7 +61,7 @@ func (s *Shop) getItem(c *gin.Context) {
 	showItem(c, http.StatusOK, item)
 }
 
-// showItem answers with an item and its version. A client that has that version already gets no
+// showItem answers with an item and its version. A client that already has that version gets no
 // body.
 func showItem(c *gin.Context, status int, item stock.Item) {
 	tag := entityTag(item.Version)
@@ -76,7 +76,7 @@ func showItem(c *gin.Context, status int, item stock.Item) {
 // entityTag is how HTTP writes a version.
 func entityTag(version int64) string { return strconv.Quote(strconv.FormatInt(version, 10)) }
 
-// seenVersion reads the version that a client has seen from If-Match, nil where it has none.
+// seenVersion reads the version that a client has seen from If-Match. It is nil if there is none.
 func seenVersion(header http.Header) (*int64, error) {
 	tags := header.Values("If-Match")
 	if len(tags) == 0 {

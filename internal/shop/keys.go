@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Idempotency keys that have expired are cleared so often, in batches of so many, with a pause
-// between two batches.
+// Expired idempotency keys are cleared at this interval, in batches, with a pause between two
+// batches.
 const (
 	keyInterval = time.Minute
 	keyBatch    = 1000

@@ -66,7 +66,7 @@ var kinds = []kind{
 	busy, conflict, lockLost, unavailable, shuttingDown, internalError,
 }
 
-// logLevel is debug for what clients do wrong and what they are told in full.
+// logLevel is debug for errors of clients, and for problems whose answer says everything.
 func (k kind) logLevel() slog.Level {
 	switch k {
 	case internalError:

@@ -6,11 +6,11 @@ import (
 	"sync/atomic"
 )
 
-// boundedListener accepts so many connections at once. It closes those above the bound at once: a
-// client learns it sooner than if it waited in the backlog, and a balancer tries another shop.
+// boundedListener bounds the connections. It immediately closes a connection above the bound. The
+// client learns it sooner than in the backlog, and a balancer tries another shop.
 //
 // The server counts: [boundedListener.count] is its ConnState. A wrapper around each connection
-// would hide that it is a TCP connection, of which the server can close one half.
+// would hide the TCP connection, of which the server can close one half.
 type boundedListener struct {
 	net.Listener
 	most int64

@@ -10,13 +10,13 @@ import (
 	"stocklock/internal/strategy"
 )
 
-// Acquire is redislock's Acquire, which waits, or TryAcquire, which does not.
+// Acquire is redislock's Acquire, or its TryAcquire, which does not wait.
 type Acquire func(ctx context.Context, key string) (held context.Context, lease *redislock.Lease, err error)
 
-// Locked is a middleware: the handlers behind it hold the lock on the request's
-// key. A request that does not get it is answered with busy. The request's context ends when
-// the lock is lost; handlers look at it before every step that must not
-// happen without the lock, and may acquire the same key again with it.
+// Locked is a middleware. The handlers behind it hold the lock on the request's key. A request that
+// does not get the lock is answered with busy. The request's context ends when the lock is lost.
+// Handlers check it before every step that must not happen without the lock, and may acquire the
+// same key again with it.
 //
 //	api.POST("/accounts/:id/transfers", shop.Locked(locker.Acquire, func(c *gin.Context) string {
 //		return "account:" + c.Param("id")

@@ -11,16 +11,16 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Of the records with one level and one message, so many are written at once, and so many a second
-// after that: a server that is gone does not fill the disk with a line for each request. A rare error
-// is written in the middle of a flood of warnings, and so is a record of another message.
+// These bounds hold for records with one level and one message: so many at once, and then so many a
+// second. A dead server does not fill the disk with a line for each request. Rare errors and other
+// messages are still written during a flood of warnings.
 const (
 	logBurst = 20
 	logRate  = 5
 )
 
-// shopLog is a handler that keeps to these bounds, and adds to each record the trace and the span of
-// its request. The first record after others were left out has their number in the field dropped.
+// shopLog is a handler that applies these bounds, and adds the trace and the span of the request to
+// each record. The first record after dropped ones has their number in the field dropped.
 type shopLog struct {
 	slog.Handler
 	kinds   *sync.Map // *logKind by logKey: messages are constants, so there are few
@@ -37,7 +37,7 @@ type logKind struct {
 	dropped atomic.Int64 // since the last that was written
 }
 
-// newLog calls dropped with the level of each record that it leaves out.
+// newLog calls dropped with the level of each record that it drops.
 func newLog(log *slog.Logger, dropped func(slog.Level)) *slog.Logger {
 	return slog.New(shopLog{log.Handler(), &sync.Map{}, dropped})
 }

@@ -17,7 +17,7 @@ import (
 	"stocklock/internal/sale"
 )
 
-// metrics is what a shop counts. Each shop has a registry of its own.
+// metrics are those of a shop. Each shop has a registry of its own.
 type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.HistogramVec
@@ -76,8 +76,8 @@ func newMetrics(s *Shop) *metrics {
 	for _, from := range []redislock.Handoff{redislock.Free, redislock.Local, redislock.Remote} {
 		m.handoffs.WithLabelValues(string(from)) // shown as 0 from the beginning
 	}
-	// So are these: a rate does not see the value that a series begins with, and a sale may be
-	// fenced off once in the life of a shop.
+	// So are these, because a rate misses the first value of a series, and a sale may be fenced off
+	// only once in the life of a shop.
 	for _, k := range []kind{
 		{slug: "sold", status: http.StatusCreated}, {slug: "replayed", status: http.StatusCreated},
 		soldOut, fencedOff, busy, conflict, lockLost, unavailable, internalError,
@@ -114,12 +114,12 @@ const (
 	noStatus      = "none"
 )
 
-// methods are the values of the label. Clients could make up any number of others, and of paths.
+// methods are the values of the label, because clients could invent any number of others.
 var methods = []string{
 	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions,
 }
 
-// observe measures every request, also one whose connection is closed without an answer.
+// observe measures every request, even if its connection is closed without an answer.
 func (m *metrics) observe(c *gin.Context) {
 	began := time.Now()
 	defer func() {
@@ -136,8 +136,8 @@ func (m *metrics) observe(c *gin.Context) {
 	c.Next()
 }
 
-// lockHooks count what the reference lock does. Its wait and hold are measured as
-// those of any lock are, by sale.
+// lockHooks count the events of the reference lock. Wait and hold are measured by sale, as for any
+// lock.
 func (m *metrics) lockHooks() redislock.Hooks {
 	return redislock.Hooks{
 		Acquired: func(_ context.Context, e redislock.Event) { m.handoffs.WithLabelValues(string(e.From)).Inc() },

@@ -19,8 +19,8 @@ const (
 
 const requestIDKey = "request id"
 
-// identify gives the request an id: the client's, or a new one when the client
-// sent none that can be used. The answer carries it too.
+// identify gives the request the client's id, or a new one if the client sent no usable id. The
+// answer has the id, too.
 func identify(c *gin.Context) {
 	id := c.GetHeader(requestIDHeader)
 	if !isLabel(id, maxRequestIDLength) {

@@ -49,7 +49,7 @@ func (s *Shop) postOrder(c *gin.Context) {
 	c.Data(http.StatusCreated, "application/json; charset=utf-8", body)
 }
 
-// publicOrder is what a customer sees of an order.
+// publicOrder is an order as customers see it.
 type publicOrder struct {
 	ID        string    `json:"id"`
 	ItemID    uint64    `json:"item_id"`
@@ -125,7 +125,7 @@ func (newOrder) ranges() string {
 	return "quantity must be a whole number from 1 to 9223372036854775807"
 }
 
-// readSale reads what a request wants to buy, and for whom.
+// readSale reads the sale that a request asks for, and its customer.
 func (s *Shop) readSale(c *gin.Context) (stock.Sale, error) {
 	itemID, err := pathNumber(c, "item")
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 	"stocklock/internal/stock"
 )
 
-// requestMargin is how long a request may take besides its wait for the lock, until its write
-// begins: to wait for a connection, and to read.
+// requestMargin is the time until the write begins, besides the wait for the lock. It is for the
+// wait for a connection, and for the read.
 const requestMargin = 5 * time.Second
 
 // errOverdue ends a request that took too long before it wrote anything.
 var errOverdue = refusal{unavailable, "the request took too long before anything was written: nothing was done"}
 
-// inPlace runs fn in one of the shop's places for requests. The place is free again when fn has
-// returned: a client that reads its answer slowly holds none.
+// inPlace runs fn in one of the shop's places for requests. The place is free as soon as fn has
+// returned, so a client that reads its answer slowly holds none.
 func inPlace[T any](s *Shop, c *gin.Context, fn func(ctx context.Context) (T, error)) (result T, err error) {
 	if err := s.enter(c); err != nil {
 		return result, err
@@ -41,9 +41,9 @@ func inTime[T any](s *Shop, c *gin.Context, fn func(ctx context.Context) (T, err
 	return result, err
 }
 
-// enter takes a place, and waits a little for one in a crowd. Load is shed before it costs memory: a
-// request that waits for a lock or a connection holds on to its buffers. Requests with a body enter
-// when the body has been read, so that slow senders do not take places.
+// enter takes a place, and in a crowd waits a little for one. It sheds load before that costs
+// memory, because a request that waits for a lock or a connection keeps its buffers. A request with
+// a body enters after the body was read, so slow senders take no places.
 func (s *Shop) enter(c *gin.Context) error {
 	if !s.places.TryAcquire(1) {
 		if err := s.waitForPlace(c); err != nil {
@@ -54,18 +54,18 @@ func (s *Shop) enter(c *gin.Context) error {
 	return nil
 }
 
-// How long a request waits for a place before it is rejected. The times differ, so that a crowd that
-// came at once does not come back at once.
+// How long a request waits for a place before it is rejected. The times differ, so that a crowd
+// does not return at once.
 const (
 	leastRejection = 400 * time.Millisecond
 	mostRejection  = 500 * time.Millisecond
 )
 
-// waitForPlace waits in a room for as many requests as there are places. The first that came gets
-// the next place. The connection of a request that finds the room full is closed without an answer.
+// waitForPlace waits in a room for as many requests as there are places. The first request gets the
+// next place. If the room is full, the connection of a request is closed without an answer.
 //
-// Clients in a loop ignore Retry-After: rejected at once they would come back at once, and the
-// rejections would cost the processor time that sales need.
+// Clients in a loop ignore Retry-After. After an immediate rejection they would return immediately,
+// and the rejections would use the processor time that sales need.
 func (s *Shop) waitForPlace(c *gin.Context) error {
 	defer s.waiting.Add(-1)
 	if s.waiting.Add(1) > s.MaxInFlight {

@@ -7,14 +7,14 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// getLive says that the process answers. It looks at no dependency: restarting a
-// shop does not bring its database back.
+// getLive says that the process answers. It checks no dependency, because a restart of the shop
+// does not repair its database.
 func (s *Shop) getLive(c *gin.Context) {
 	c.JSON(http.StatusOK, gin.H{"status": "live"})
 }
 
-// getReady says whether requests should be sent here, and which dependency is
-// missing when not. Why it is missing has been logged when it was noticed.
+// getReady says whether requests should be sent here. If not, it names the missing dependency. The
+// reason is in the log.
 func (s *Shop) getReady(c *gin.Context) {
 	if s.draining.Load() {
 		refuse(c, errDraining)

@@ -15,7 +15,7 @@ import (
 	"stocklock/internal/strategy"
 )
 
-// refusal is an error that already knows what to answer.
+// refusal is an error that contains its answer.
 type refusal struct {
 	kind
 	detail string
@@ -34,8 +34,7 @@ var (
 	errNotNow   = refusal{unavailable, "MySQL or Redis cannot work now: this request did nothing"}
 )
 
-// answers says what the errors of a sale or a change are answered with. The first that
-// matches counts.
+// answers has the answers to the errors of a sale or a change. The first match counts.
 var answers = []struct {
 	err    error
 	kind   kind
@@ -73,8 +72,7 @@ func explain(ctx context.Context, err error) refusal {
 	return refusal{internalError, "see the shop's log for this request id"}
 }
 
-// unreachable says whether err means that a server did not answer, or answered
-// that it cannot work now.
+// unreachable reports whether err means that a server did not answer, or that it cannot work now.
 func unreachable(err error) bool {
 	return stock.Unreachable(err) ||
 		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrClosed) ||
@@ -85,7 +83,7 @@ func unreachable(err error) bool {
 		redis.HasErrorPrefix(err, "MISCONF") || redis.HasErrorPrefix(err, "BUSY")
 }
 
-// advice says what an operator should do about a server that is up but cannot work now, or "".
+// advice tells an operator what to do about a server that is up but cannot work now, or returns "".
 func advice(err error) string {
 	if text := stock.Advice(err); text != "" {
 		return text
@@ -111,10 +109,10 @@ func advice(err error) string {
 	return ""
 }
 
-// adviceInterval is how often one advice is logged.
+// adviceInterval is the time between two log records of one advice.
 const adviceInterval = time.Minute
 
-// advise logs what an operator should do about err, once in a while.
+// advise logs the advice for err, at most once in adviceInterval.
 func (s *Shop) advise(ctx context.Context, err error) {
 	text := advice(err)
 	if text == "" {
@@ -138,14 +136,13 @@ type problem struct {
 	RequestID string `json:"request_id"`
 }
 
-// fail answers with the problem that err stands for, and logs what the client
-// is not told.
+// fail answers with the problem for err, and logs what the answer leaves out.
 func (s *Shop) fail(c *gin.Context, err error) {
 	ctx := c.Request.Context()
 	r := explain(ctx, err)
 	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), context.Canceled) {
-		// The client has gone: that is no failure of ours, and a crowd that leaves is no reason for
-		// a flood of warnings.
+		// The client has gone. That is no failure of the shop, and many clients that leave must not
+		// cause a flood of warnings.
 		s.Log.DebugContext(ctx, "client gone", "error", err, "request", requestID(c), "path", c.Request.URL.Path)
 		refuse(c, r)
 		c.Set(outcomeKey, "client-gone")
@@ -157,7 +154,7 @@ func (s *Shop) fail(c *gin.Context, err error) {
 	refuse(c, r)
 }
 
-// maxInstance is how many bytes of a path an answer repeats.
+// maxInstance is how many bytes of a path an answer contains.
 const maxInstance = 200
 
 func refuse(c *gin.Context, r refusal) {

@@ -14,23 +14,23 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// How long the client waits for Redis. All are shorter than a production lease,
-// so that a holder notices a Redis that hangs while its lock still lives.
+// The client's timeouts for Redis. All are shorter than a production lease, so that a holder
+// notices a Redis that hangs while it still has its lock.
 const (
 	redisDialTimeout = 2 * time.Second
 	redisIOTimeout   = 2 * time.Second
 	redisPoolTimeout = 3 * time.Second
 )
 
-// RedisPoolSize is the usual number of connections to one Redis server. It bounds how many waiters
-// of polled locks talk to Redis in the same moment; each does so for a fraction of a millisecond,
-// every retry.
+// RedisPoolSize is the default number of connections to one Redis server. It bounds how many
+// waiters of polled locks use Redis at once. Each does so for a fraction of a millisecond at each
+// retry.
 const RedisPoolSize = 128
 
-// OpenRedis prepares a client with so many connections at most to each server, for one of these
-// URLs, with rediss instead of redis for TLS. Subscriptions and probes have connections of their own
-// besides. It does not connect. Errors never contain the URL, which may hold a
-// password.
+// OpenRedis prepares a client for one of the URLs below, with rediss instead of redis for TLS. It
+// opens at most poolSize connections to each server. Subscriptions and probes have further
+// connections of their own. OpenRedis does not connect. Errors never contain the URL, which may
+// hold a password.
 //
 //	redis://user:password@host:6379/0                              one server
 //	redis://host:6379?cluster=true&addr=host2:6379                 Redis Cluster, one or more of its nodes
@@ -41,24 +41,24 @@ func OpenRedis(rawURL string, poolSize int) (redis.UniversalClient, error) {
 	if err != nil {
 		return nil, errRedisURL
 	}
-	// A command that is sent twice after a lost answer is ambiguous: the second
-	// SET NX finds the first one's lock and takes it for somebody else's. (A client of
-	// Redis Cluster sends again all the same, as part of following redirections.)
+	// A command that is sent twice after a lost answer is ambiguous: the second SET NX finds the
+	// lock of the first and takes it for another holder's. (A client of Redis Cluster still repeats
+	// commands when it follows redirections.)
 	o.MaxRetries = -1
 	o.DialerRetries = 1
 	o.ContextTimeoutEnabled = true
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = redisDialTimeout, redisIOTimeout, redisIOTimeout
 	o.PoolSize, o.PoolTimeout = poolSize, redisPoolTimeout
-	// A handshake of one vendor's servers, noise on all others.
+	// Only one vendor's servers know this handshake. On others it is noise.
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return redis.NewUniversalClient(o), nil
 }
 
-// The cause is left out: it quotes what it could not read, which may be the password.
+// The cause is left out, because it quotes the unreadable part, which may be the password.
 var errRedisURL = errors.New("the Redis URL cannot be read: want redis://user:password@host:6379/0, " +
 	"or rediss:// for TLS, with special characters of the password as %XX")
 
-// CheckQuorum refuses a server that is named twice: it would have two votes.
+// CheckQuorum refuses a server that is named twice, because it would have two votes.
 func CheckQuorum(urls []string) error {
 	seen := map[string]bool{}
 	for _, rawURL := range urls {
@@ -113,8 +113,8 @@ func parseRedisURL(rawURL string) (*redis.UniversalOptions, error) {
 	}, nil
 }
 
-// anyServer makes every server show a certificate of its own name, where the
-// URL's would be asked of all.
+// anyServer requires of every server a certificate of its own name. Otherwise all would need that
+// of the URL.
 func anyServer(c *tls.Config) *tls.Config {
 	if c != nil {
 		c.ServerName = ""
@@ -137,7 +137,7 @@ func apart(client redis.UniversalClient) redis.UniversalClient {
 	return client
 }
 
-// poolSize is how many connections a client opens at most to one server.
+// poolSize returns how many connections a client opens at most to one server.
 func poolSize(client redis.UniversalClient) int {
 	switch c := client.(type) {
 	case *redis.Client:
@@ -148,7 +148,7 @@ func poolSize(client redis.UniversalClient) int {
 	return 0
 }
 
-// redisAddr says where a client connects to, for people.
+// redisAddr returns the address of a client's server, for people.
 func redisAddr(client redis.UniversalClient) string {
 	switch c := client.(type) {
 	case *redis.Client:
@@ -159,8 +159,8 @@ func redisAddr(client redis.UniversalClient) string {
 	return "unknown"
 }
 
-// RedisLog makes go-redis say what it has to say to log, at debug level: whatever
-// matters comes back as an error too.
+// RedisLog sends the messages of go-redis to log, at debug level. All that matters is returned as
+// an error, too.
 func RedisLog(log *slog.Logger) { redis.SetLogger(redisLog{log}) }
 
 type redisLog struct{ *slog.Logger }

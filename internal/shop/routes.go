@@ -8,8 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// read are the methods of everything that can be looked at. The server leaves the body away where
-// HEAD is asked.
+// read has the methods of every resource that can be read. The server leaves out the body for HEAD.
 var read = []string{http.MethodGet, http.MethodHead}
 
 const (
@@ -56,7 +55,7 @@ func (s *Shop) customerRoutes(docs documentation) *gin.Engine {
 	return e
 }
 
-// staffEngine serves what customers are served, and the changes of items.
+// staffEngine serves the routes of customers, and the changes of items.
 func (s *Shop) staffEngine() *gin.Engine {
 	e := s.customerRoutes(staffDocs)
 	staff := e.Group(apiPrefix, s.onlyWhenStarted, s.notWhileDraining)
@@ -68,14 +67,14 @@ func (s *Shop) staffEngine() *gin.Engine {
 	return e
 }
 
-// notWhileDraining turns changes away before the end: the internal listener has no drain.
+// notWhileDraining refuses changes before the end, because the internal listener has no drain.
 func (s *Shop) notWhileDraining(c *gin.Context) {
 	if s.draining.Load() {
 		s.fail(c, errDraining)
 	}
 }
 
-// onlyWhenStarted turns requests away before there is a schema to sell on.
+// onlyWhenStarted refuses requests until there is a schema.
 func (s *Shop) onlyWhenStarted(c *gin.Context) {
 	if s.draining.Load() {
 		c.Header("Connection", "close") // so that the client's next request goes to another shop

@@ -21,16 +21,16 @@ func (s *Shop) sell(ctx context.Context, wanted stock.Sale) (order stock.Order, 
 	return s.sellOnce(ctx, wanted, s.sellBy)
 }
 
-// Lab is what a lab puts around a shop. A shop in production has none.
+// Lab decorates a shop. A shop in production has none.
 type Lab interface {
 	// Requests returns a handler around the shop's own.
 	Requests(shop http.Handler) http.Handler
-	// Sales returns a way to sell around the shop's own. Its errors are answered as those of a sale,
-	// and those of [Malformed] as what they are.
+	// Sales returns a function that sells, around the shop's own. Its errors are answered like
+	// those of a sale, and those of [Malformed] as malformed.
 	Sales(shop Sell) Sell
-	// Order returns what is shown of an order, as JSON.
+	// Order returns the JSON value that is shown of an order.
 	Order(stock.Order) any
-	// Close frees what the lab holds. No sale may begin any more.
+	// Close frees the lab's resources. No sale may begin after it.
 	Close() error
 }
 
@@ -39,5 +39,5 @@ func (s *Shop) UseLab(l Lab) {
 	s.lab, s.sellBy, s.show = l, l.Sales(s.sellBy), l.Order
 }
 
-// Seller returns what sells by the shop's strategy.
+// Seller returns the seller of the shop's strategy.
 func (s *Shop) Seller() *strategy.Seller { return s.seller }

@@ -21,16 +21,16 @@ const (
 	maxHeaderBytes    = 8 << 10          // net/http adds 4 KiB, and as much again on a connection that was used before
 )
 
-// abortGrace is how long sales that were cancelled at the end of the drain may
-// take to give back their locks.
+// abortGrace is how long sales that were cancelled at the end of the drain may take to release
+// their locks.
 const abortGrace = 2 * time.Second
 
-// Serve answers on the public listener from the first moment, waits for MySQL and
-// Redis, sells until ctx ends, and then drains: readiness goes first, sales under
-// way finish, locks are given back. It returns within DrainDelay, DrainTimeout
-// and two seconds more, and nil only if it was told to end and every sale finished.
+// Serve answers on the public listener from the first moment, waits for MySQL and Redis, sells
+// until ctx ends, and then drains. In a drain, readiness ends first, sales under way finish, and
+// locks are released. Serve then returns within DrainDelay, DrainTimeout and two seconds more. It
+// returns nil only if ctx ended and every sale finished.
 //
-// Metrics and profiles are on the internal listener, until the very end. It may be nil.
+// The internal listener serves metrics and profiles until the very end. It may be nil.
 func (s *Shop) Serve(ctx context.Context, public, internal net.Listener) error {
 	watching, stopWatching := context.WithCancel(context.Background())
 	selling, abort := context.WithCancelCause(context.Background())
@@ -81,7 +81,7 @@ func (s *Shop) handler() http.Handler {
 	return routes
 }
 
-// neverKept keeps all answers out of caches, and browsers from guessing what they are.
+// neverKept keeps answers out of caches, and keeps browsers from guessing their types.
 func neverKept(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
@@ -114,8 +114,8 @@ func (s *Shop) waitForDependencies(ctx context.Context) error {
 	return nil
 }
 
-// drain lets the sales under way finish. Those that do not in time are
-// cancelled, which still frees their locks.
+// drain lets the sales under way finish. It cancels those that take too long, which still releases
+// their locks.
 func (s *Shop) drain(server *http.Server, abort context.CancelCauseFunc) error {
 	s.Log.Info("draining", "delay", s.DrainDelay.String(), "timeout", s.DrainTimeout.String())
 	s.draining.Store(true)

@@ -1,8 +1,7 @@
-// Package shop is the HTTP service that sells: its routes and handlers, what it
-// answers when something is wrong, its health, and its life from start to
-// drain.
+// Package shop is the HTTP service that sells. It has the routes and handlers, the answers to
+// errors, the health checks, and the life of a shop from start to drain.
 //
-// How a sale is made and protected is not decided here: see package strategy.
+// Package strategy decides how a sale is made and protected.
 package shop
 
 import (
@@ -22,7 +21,7 @@ import (
 	"stocklock/internal/strategy"
 )
 
-// Config is what a shop is made of and how it behaves.
+// Config has the parts of a shop and its settings.
 type Config struct {
 	Name     string            // recorded in every order; at most 64 bytes
 	Strategy strategy.Strategy // how sales are protected
@@ -34,8 +33,8 @@ type Config struct {
 	MaxInFlight    int64 // how many requests to the API may be under way; more are rejected
 	MaxConnections int64 // how many connections may be open on the public listener; more are closed
 
-	// ExtraTime is added to the time of a request until its write begins: 0, except where a lab
-	// makes sales slow.
+	// ExtraTime is added to the time that a request has until its write begins. Only a lab that
+	// makes sales slow needs it.
 	ExtraTime time.Duration
 
 	SubjectHeader string        // names the customer, where a gateway does so; empty for none
@@ -71,7 +70,7 @@ type Shop struct {
 	draining atomic.Bool         // not ready any more, still selling
 }
 
-// New prepares a shop. It talks to nobody before [Shop.Serve].
+// New prepares a shop. It opens no connection before [Shop.Serve].
 func New(cfg Config) (*Shop, error) {
 	if n := len(cfg.Name); n == 0 || n > maxNameLength {
 		return nil, fmt.Errorf("the name %q has %d bytes: want 1 to %d", cfg.Name, n, maxNameLength)
@@ -95,8 +94,9 @@ func New(cfg Config) (*Shop, error) {
 	return s, nil
 }
 
-// canLock writes a key of its own, which expires, on a connection of its own: a Redis that answers
-// PING may be read-only, out of memory, without a cluster, or closed to this user.
+// canLock writes a key of its own, which expires, on a connection of its own. A PING is not enough:
+// the Redis that answers it may be read-only, out of memory, without a cluster, or closed to this
+// user.
 func canLock(client redis.UniversalClient) func(context.Context) error {
 	return func(ctx context.Context) error {
 		return client.Set(ctx, probeKey, "1", probeExpiry).Err()
@@ -108,5 +108,5 @@ const (
 	probeExpiry = 10 * time.Second
 )
 
-// maxNameLength is what orders.shop can hold.
+// maxNameLength is the length of the column orders.shop.
 const maxNameLength = 64

@@ -15,8 +15,7 @@ import (
 	"stocklock/internal/sale"
 )
 
-// traceRequest makes every request to the API a span, which continues the
-// client's trace.
+// traceRequest makes every request to the API a span that continues the client's trace.
 func (s *Shop) traceRequest() gin.HandlerFunc {
 	return otelgin.Middleware("stocklock-shop",
 		otelgin.WithTracerProvider(s.Tracing),
@@ -25,8 +24,8 @@ func (s *Shop) traceRequest() gin.HandlerFunc {
 	)
 }
 
-// traceLock returns a hook that makes a span of the wait for the lock of one sale, which begins
-// now, and one of its hold.
+// traceLock returns a hook that makes two spans for the lock of one sale: one of the wait, which
+// begins now, and one of the hold.
 func (s *Shop) traceLock(ctx context.Context) sale.Hook {
 	tracer := s.Tracing.Tracer("stocklock/internal/shop")
 	asked := time.Now()

@@ -20,15 +20,16 @@ const (
 	Cancelled Action = "cancel"
 )
 
-// Author is who wants a change, and how the wish is known.
+// Author identifies the author of a change, and the request.
 type Author struct {
 	Subject        string
-	IdempotencyKey string // of all changes of a subject under one key only one is made
+	IdempotencyKey string // of all changes of a subject under one key, only one is made
 	RequestID      string
 	Shop           string // the process that serves it
 }
 
-// Change is an entry of the audit. It is written in the transaction of what it describes.
+// Change is an entry of the audit. It is written in the transaction of the change that it
+// describes.
 type Change struct {
 	ID      uint64
 	Action  Action
@@ -51,9 +52,9 @@ func (c Change) Item() Item {
 // MaxStock is how many units an item may have after a change.
 const MaxStock = 1_000_000_000_000
 
-// What can keep a change from being made, besides the errors of a sale. Nothing was written.
+// Besides the errors of a sale, these errors refuse a change. Nothing was written.
 var (
-	// ErrStale: the item has another version than the one that was seen.
+	// ErrStale: the version of the item is not the one that was seen.
 	ErrStale = errors.New("stock: the item has another version")
 	// ErrTooMany: the item would have more than MaxStock units.
 	ErrTooMany = errors.New("stock: too many units")
@@ -75,8 +76,8 @@ func (s *Store) Add(ctx context.Context, by Author, name string, units int64) (C
 	return entry, changeError(entry, err)
 }
 
-// Rename gives an item another name. It is refused with [ErrStale] where the item does not have the
-// version that was seen; nil stands for any.
+// Rename gives an item another name. It is refused with [ErrStale] if the item does not have the
+// version seen. Nil allows any version.
 func (s *Store) Rename(ctx context.Context, by Author, itemID uint64, seen *int64, name string) (Change, error) {
 	return s.change(ctx, Change{Action: Renamed, ItemID: itemID, Author: by}, func(_ *gorm.DB, entry *Change, item Item) error {
 		if seen != nil && *seen != item.Version {
@@ -87,7 +88,7 @@ func (s *Store) Rename(ctx context.Context, by Author, itemID uint64, seen *int6
 	})
 }
 
-// Restock adds units to what the item has.
+// Restock adds units to the item's stock.
 func (s *Store) Restock(ctx context.Context, by Author, itemID uint64, units int64) (Change, error) {
 	return s.change(ctx, Change{Action: Restocked, ItemID: itemID, Author: by}, func(_ *gorm.DB, entry *Change, item Item) error {
 		if units > MaxStock-max(item.Stock, 0) {
@@ -98,8 +99,8 @@ func (s *Store) Restock(ctx context.Context, by Author, itemID uint64, units int
 	})
 }
 
-// Correct sets the stock to what was counted. It is refused with [ErrStale] where the item does not
-// have the version that was seen: what was counted is then out of date.
+// Correct sets the stock to the counted units. It is refused with [ErrStale] if the item does not
+// have the version seen, because the count is then out of date.
 func (s *Store) Correct(ctx context.Context, by Author, itemID uint64, seen, units int64) (Change, error) {
 	return s.change(ctx, Change{Action: Corrected, ItemID: itemID, Author: by}, func(_ *gorm.DB, entry *Change, item Item) error {
 		if seen != item.Version {
@@ -122,12 +123,12 @@ func (s *Store) Cancel(ctx context.Context, by Author, order Order) (Change, err
 	})
 }
 
-// change locks the item's row, has edit say what becomes of the item, and writes both the row and
-// the entry. While it holds the row it may write what it computed: every other write waits. The
-// version that it raises tells a writer that does not lock, such as [Store.WriteVersioned].
+// change locks the item's row, calls edit for the new values, and writes the row and the entry. It
+// may write computed values, because every other write waits for the row. The raised version
+// informs writers that do not lock, such as [Store.WriteVersioned].
 //
-// The fence stays as it is. [Store.WriteFenced] therefore overwrites a change that was made after its
-// read: do not mix them.
+// The fence stays as it is. [Store.WriteFenced] therefore overwrites a change that was made after
+// its read. Do not mix the two.
 func (s *Store) change(ctx context.Context, entry Change, edit func(tx *gorm.DB, entry *Change, item Item) error) (Change, error) {
 	entry.CreatedAt = s.db.NowFunc()
 	err := s.transaction(ctx, rowTimeout, func(tx *gorm.DB) error {
@@ -141,7 +142,7 @@ func (s *Store) change(ctx context.Context, entry Change, edit func(tx *gorm.DB,
 		if err := edit(tx, &entry, item); err != nil {
 			return err
 		}
-		// Selected, because Updates leaves out fields that are zero.
+		// Without Select, Updates leaves out fields that are zero.
 		_, err = gorm.G[Item](tx).Where("id = ?", item.ID).Select("name", "stock", "version").Updates(tx.Statement.Context, entry.Item())
 		if err != nil {
 			return err

@@ -12,10 +12,10 @@ import (
 )
 
 // Decrement sells with one conditional statement, UPDATE ... SET stock = stock - ? WHERE stock >=
-// ?, and needs neither a lock nor a read before it.
+// ?. It needs neither a lock nor a read before it.
 //
-// The UPDATE comes before the INSERT of the order. The other order would hold the row's lock for
-// one round trip less, but the order could not say which stock it read, and the ids of the orders
+// The UPDATE comes before the INSERT of the order. An INSERT first would hold the row's lock for
+// one round trip less. The order could then not say which stock it read, and the ids of orders
 // would not follow their commits.
 func (s *Store) Decrement(ctx context.Context, sale Sale) (Order, error) {
 	return s.sell(ctx, sale, func(ctx context.Context, tx *gorm.DB) (left int64, ok bool, err error) {
@@ -24,11 +24,11 @@ func (s *Store) Decrement(ctx context.Context, sale Sale) (Order, error) {
 }
 
 // DecrementFenced is [Store.Decrement] that also raises the item's fence to the sale's token. It is
-// refused with [ErrFenced] where the fence is above the token.
+// refused with [ErrFenced] if the fence is above the token.
 //
-// The fence adds order and not safety: an overtaken holder is refused, and no write of it could be
-// wrong, because it subtracts from what the row has. Raising the fence in a commit of its own
-// before the read, as [Store.RaiseFence] does, is only needed where the write depends on a read.
+// The fence adds order, not safety. It refuses an overtaken holder, whose write would be right all
+// the same, because it subtracts from the stock in the row. Only a write that depends on a read
+// needs [Store.RaiseFence], which raises the fence in a commit of its own before the read.
 func (s *Store) DecrementFenced(ctx context.Context, sale Sale) (Order, error) {
 	return s.sell(ctx, sale, func(ctx context.Context, tx *gorm.DB) (left int64, ok bool, err error) {
 		return leftAfter(ctx, tx,
@@ -37,8 +37,8 @@ func (s *Store) DecrementFenced(ctx context.Context, sale Sale) (Order, error) {
 	})
 }
 
-// sell takes the units and records the order, in one transaction. After a refusal it asks for the
-// reason, when the row is no longer locked.
+// sell takes the units and records the order, in one transaction. After a refusal, it asks for the
+// reason without the lock on the row.
 func (s *Store) sell(ctx context.Context, sale Sale, take func(context.Context, *gorm.DB) (left int64, ok bool, err error)) (Order, error) {
 	var order Order
 	refused := false
@@ -68,16 +68,16 @@ func (s *Store) sell(ctx context.Context, sale Sale, take func(context.Context, 
 	return order, orderError(sale, err)
 }
 
-// take takes units of an item that has so many, and returns what is left. The row stays locked
+// take takes units of an item, if it has so many, and returns the units left. The row stays locked
 // until the transaction ends.
 func take(ctx context.Context, tx *gorm.DB, itemID uint64, quantity int64) (left int64, ok bool, err error) {
 	return leftAfter(ctx, tx, "UPDATE items SET stock = LAST_INSERT_ID(stock - ?), version = version + 1 WHERE id = ? AND stock >= ?",
 		quantity, itemID, quantity)
 }
 
-// leftAfter sends an UPDATE that sets LAST_INSERT_ID to what is left. It comes back in the answer
-// to the UPDATE, which saves a SELECT under the row's lock. gorm does not return it, so that this is
-// plain SQL.
+// leftAfter sends an UPDATE that sets LAST_INSERT_ID to the units left. The answer to the UPDATE
+// returns it, which saves a SELECT under the row's lock. It is plain SQL, because gorm does not
+// return the value.
 func leftAfter(ctx context.Context, tx *gorm.DB, update string, args ...any) (left int64, ok bool, err error) {
 	done, err := tx.Statement.ConnPool.ExecContext(ctx, update, args...)
 	if err != nil {
@@ -91,21 +91,21 @@ func leftAfter(ctx context.Context, tx *gorm.DB, update string, args ...any) (le
 	return left, true, err
 }
 
-// Outcome says what became of one sale of a batch.
+// Outcome is the outcome of one sale of a batch.
 type Outcome struct {
 	Order Order
 	Err   error
 }
 
-// DecrementBatch sells one item to many, in one transaction, in the order of the sales. A sale that
-// finds too few units left is sold out, and the sales behind it that still fit are made.
+// DecrementBatch makes many sales of one item in one transaction, in their order. A sale that finds
+// too few units left is sold out. Later sales that still fit are made.
 //
-// An error that one row can cause, such as an idempotency key that has an order, makes the store
-// sell each sale once more by itself. Any other error is returned, and is the outcome of all of
-// them.
+// A single row can cause an error, for example an idempotency key that has an order. The store then
+// makes each sale once more in a transaction of its own. Any other error is returned, and is the
+// outcome of all sales.
 //
-// A COMMIT without an answer is followed by a look for the orders. Where it finds none, the outcome
-// is unknown: [ErrUnknown].
+// After a COMMIT without an answer, the store looks for the orders. If it finds none, the outcome
+// is [ErrUnknown].
 func (s *Store) DecrementBatch(ctx context.Context, itemID uint64, sales []Sale) ([]Outcome, error) {
 	outcomes, err := s.decrementBatch(ctx, itemID, sales)
 	if len(sales) > 1 && isOneRows(err) {
@@ -160,8 +160,8 @@ func (s *Store) decrementBatch(ctx context.Context, itemID uint64, sales []Sale)
 	return outcomes, nil
 }
 
-// takeBatch takes from the stock what the sales want, and says which of them get it and what the
-// stock was before.
+// takeBatch takes the units of the sales from the stock. It returns the stock before, and which
+// sales got their units.
 func takeBatch(ctx context.Context, tx *gorm.DB, itemID uint64, sales []Sale) (read int64, sold []bool, err error) {
 	sold = make([]bool, len(sales))
 	if sum, ok := total(sales); ok {
@@ -207,7 +207,8 @@ func (s *Store) recordAll(ctx context.Context, tx *gorm.DB, orders []Order) erro
 	return err
 }
 
-// idStep is how far apart the server's consecutive ids are: 1, unless several servers write.
+// idStep returns the distance of the server's consecutive ids. It is 1, unless several servers
+// write.
 func (s *Store) idStep(ctx context.Context, tx *gorm.DB) (uint64, error) {
 	if step := s.step.Load(); step > 0 {
 		return step, nil
@@ -231,13 +232,13 @@ func total(sales []Sale) (sum int64, ok bool) {
 	return sum, true
 }
 
-// How long and how often the orders of a COMMIT without an answer are looked for.
+// How long and how often the store looks for the orders of a COMMIT without an answer.
 const (
 	lookFor   = 2 * time.Second
 	lookEvery = 100 * time.Millisecond
 )
 
-// committed reports whether orders are there whose COMMIT had no answer. Their public ids were made
+// committed reports whether orders exist whose COMMIT had no answer. Their public ids were made
 // before the INSERT.
 func (s *Store) committed(ctx context.Context, orders []Order) bool {
 	if len(orders) == 0 {
@@ -267,10 +268,10 @@ func isOneRows(err error) bool {
 	return errors.Is(err, gorm.ErrDuplicatedKey) || ok && fromServer.Number == tooLong
 }
 
-// Key is under which a customer's wish is known: see Sale.IdempotencyKey.
+// Key identifies a customer's order: see Sale.IdempotencyKey.
 type Key struct{ Subject, IdempotencyKey string }
 
-// Key returns the sale's key. Its IdempotencyKey is empty where the sale has none.
+// Key returns the sale's key. Its IdempotencyKey is empty if the sale has none.
 func (s Sale) Key() Key { return Key{s.Subject, s.IdempotencyKey} }
 
 // OrdersByKeys returns the orders that were made under these keys.

@@ -11,31 +11,30 @@ import (
 	mysqldriver "github.com/go-sql-driver/mysql"
 )
 
-// What can keep a sale from being made. All of them mean that nothing was
-// written.
+// These errors refuse a sale. Nothing was written.
 var (
 	// ErrNotFound: there is no such item, or no such run.
 	ErrNotFound = errors.New("stock: not found")
 	// ErrSoldOut: fewer units are left than were asked for.
 	ErrSoldOut = errors.New("stock: sold out")
-	// ErrFenced: a newer holder of the lock has been here; this one was overtaken.
+	// ErrFenced: a newer holder has raised the fence. The holder of this token was overtaken.
 	ErrFenced = errors.New("stock: fenced off by a newer token")
-	// ErrConflict: the item changed between the read and the write, or the database
-	// chose this transaction to end a deadlock. Reading anew and trying again may succeed.
+	// ErrConflict: the item changed between the read and the write, or the database ended this
+	// transaction to resolve a deadlock. A new try with a new read may succeed.
 	ErrConflict = errors.New("stock: item changed since it was read")
 	// ErrNoConnection: no connection was free in time. See [WithPatience].
 	ErrNoConnection = errors.New("stock: no connection was free in time")
-	// ErrRepeated: there is an order under the sale's idempotency key, or with its OrderID, already.
-	// See [Store.OrderByKey] and [Store.Order].
+	// ErrRepeated: an order exists under the sale's idempotency key, or with its OrderID. See
+	// [Store.OrderByKey] and [Store.Order].
 	ErrRepeated = errors.New("stock: the idempotency key has an order")
 )
 
-// ErrUnknown means that the server did not answer a transaction that had begun: whether it was
-// committed is unknown.
+// ErrUnknown means that the server did not answer a transaction that had begun. It may have been
+// committed.
 var ErrUnknown = errors.New("stock: the outcome of the transaction is unknown")
 
-// Unreachable reports whether err means that the database did not answer, or answered that it
-// cannot work now. It is no defect of the program, and the request may succeed later.
+// Unreachable reports whether err means that the database did not answer, or that it cannot work
+// now. This is no defect of the program, and the request may succeed later.
 func Unreachable(err error) bool { return noAnswer(err) || Advice(err) != "" }
 
 // noAnswer reports whether err means that the database did not answer.
@@ -52,7 +51,7 @@ func noAnswer(err error) bool {
 	return ok
 }
 
-// Advice says what an operator should do about a server that is up but cannot work now. It is empty
+// Advice tells an operator what to do about a server that is up but cannot work now. It is empty
 // for any other error.
 func Advice(err error) string {
 	if fromServer, ok := errors.AsType[*mysqldriver.MySQLError](err); ok {
@@ -61,7 +60,7 @@ func Advice(err error) string {
 	return ""
 }
 
-// notNow has the errors with which a server says that it is up but cannot work.
+// notNow has the advice for errors of a server that is up but cannot work.
 var notNow = map[uint16]string{
 	1021: "the disk of MySQL is full: free space",
 	1040: "MySQL has too many connections: raise max_connections, or run fewer shops",

@@ -9,14 +9,14 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// Read returns the item as it is now: a plain SELECT, outside any transaction,
-// which locks nothing.
+// Read returns the item as it is now. It sends a plain SELECT outside any transaction, which locks
+// nothing.
 func (s *Store) Read(ctx context.Context, itemID uint64) (Item, error) {
 	item, err := gorm.G[Item](s.db).Where("id = ?", itemID).Take(ctx)
 	return item, found("read an item", err)
 }
 
-// found turns gorm's word for no row into ErrNotFound.
+// found turns gorm's error for no row into ErrNotFound.
 func found(doing string, err error) error {
 	switch {
 	case err == nil:
@@ -27,8 +27,7 @@ func found(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// Items returns up to limit items with an id above after, in the order of their
-// ids.
+// Items returns up to limit items with an id above after, in the order of their ids.
 func (s *Store) Items(ctx context.Context, after uint64, limit int) ([]Item, error) {
 	items, err := gorm.G[Item](s.db).Where("id > ?", after).Order("id").Limit(limit).Find(ctx)
 	if err != nil {
@@ -37,8 +36,8 @@ func (s *Store) Items(ctx context.Context, after uint64, limit int) ([]Item, err
 	return items, nil
 }
 
-// CreateItem adds an item without an entry in the audit, as tests and measurements do: see
-// [Store.Add]. It returns the item with its id.
+// CreateItem adds an item without an entry in the audit, for tests and measurements. A shop uses
+// [Store.Add]. CreateItem returns the item with its id.
 func (s *Store) CreateItem(ctx context.Context, name string, stock int64) (Item, error) {
 	item := Item{Name: name, Stock: stock}
 	if err := gorm.G[Item](s.db).Create(ctx, &item); err != nil {

@@ -17,12 +17,12 @@ import (
 	schema "stocklock/sql"
 )
 
-// migrationProgress is how often a migration that takes long says so.
+// migrationProgress is how often a long migration is logged.
 const migrationProgress = 10 * time.Second
 
-// Migrate brings the database to the newest version and logs what it does. Any number of processes
-// may call it at once: one works, the others wait and then find nothing to do. It may take as long
-// as it needs: an ALTER of a large table takes minutes.
+// Migrate brings the database to the newest version, and logs each step. Any number of processes
+// may call it at once. One works, and the others wait and then find nothing to do. Migrate has no
+// timeout, because an ALTER of a large table takes minutes.
 func (s *Store) Migrate(ctx context.Context, log *slog.Logger) error {
 	db, migrations, err := s.migrations(&migrationLock{log})
 	if err != nil {
@@ -54,8 +54,8 @@ func (s *Store) Migrate(ctx context.Context, log *slog.Logger) error {
 	return nil
 }
 
-// Migrated reports whether the database is at the version that this program needs, or newer, as
-// during a rolling update. It needs no right to change the schema.
+// Migrated returns an error unless the database has the version that this program needs, or a newer
+// one as during a rolling update. It needs no right to change the schema.
 func (s *Store) Migrated(ctx context.Context, _ *slog.Logger) error {
 	is, needed, err := s.SchemaVersion(ctx)
 	if err != nil {
@@ -81,9 +81,9 @@ func (s *Store) SchemaVersion(ctx context.Context) (is, needed int64, err error)
 	return is, needed, nil
 }
 
-// migrations opens what applies the migrations. Its connections wait for an answer as long as it
-// takes: a driver that hangs up does not end an ALTER, which would go on beside the next attempt.
-// The caller closes the connections.
+// migrations opens a provider of the migrations. Its connections have no timeout: a driver that
+// hangs up does not end an ALTER, which would go on beside the next attempt. The caller closes the
+// connections.
 func (s *Store) migrations(lock *migrationLock) (*sql.DB, *goose.Provider, error) {
 	files, err := fs.Sub(schema.Migrations, "migrations")
 	if err != nil {
@@ -107,9 +107,9 @@ func (s *Store) migrations(lock *migrationLock) (*sql.DB, *goose.Provider, error
 	return db, provider, nil
 }
 
-// migrationLock keeps processes that start at once from migrating at once. It is a user-level lock
-// of MySQL on the connection that migrates, so that a server which still executes the ALTER of a
-// process that died holds it, too.
+// migrationLock lets one process migrate at a time. It is a user-level lock of MySQL on the
+// connection that migrates. A server that still executes the ALTER of a dead process therefore
+// holds it, too.
 type migrationLock struct{ log *slog.Logger }
 
 const (
@@ -117,7 +117,7 @@ const (
 	migrationLockWait = 5 // seconds, after which the wait is logged
 )
 
-// SessionLock waits for the lock. Then it brings goose's notes up to date with the schema.
+// SessionLock waits for the lock. Then it updates goose's records to the schema.
 func (l *migrationLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	for {
 		var got sql.NullInt64
@@ -137,8 +137,8 @@ func (l *migrationLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error
 	return err
 }
 
-// effects says by which query a migration's effect can be seen: it counts 1 where the migration was
-// committed. MySQL commits an ALTER by itself, before goose can note it.
+// effects has a query for each migration's effect. It counts 1 if the migration was committed.
+// MySQL commits an ALTER by itself, before goose can record it.
 var effects = []struct {
 	version int64
 	query   string
@@ -155,12 +155,12 @@ var effects = []struct {
 	{7, "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'orders' AND column_name = 'cancelled_at'"},
 }
 
-// noteCommitted notes migrations whose effect is there and whose note is missing: the process that
-// applied them died, or lost its connection, between the two. It stops at the first one whose effect
-// is missing: goose applies that one and all behind it.
+// noteCommitted records migrations whose effect exists and whose record is missing. The process
+// that applied them died, or lost its connection, between the two. It stops at the first missing
+// effect. goose applies that migration and all later ones.
 //
-// It also makes goose's table. goose makes it and writes the first row in one transaction, which MySQL
-// commits in between, and never writes that row again.
+// It also creates goose's table. goose creates the table and writes the first row in one
+// transaction. MySQL commits in between, and goose never writes that row again.
 func (l *migrationLock) noteCommitted(ctx context.Context, conn *sql.Conn) error {
 	notes, err := database.NewStore(goose.DialectMySQL, goose.DefaultTablename)
 	if err != nil {

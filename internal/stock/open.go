@@ -19,7 +19,7 @@ import (
 type Store struct {
 	db     *gorm.DB
 	pool   *sql.DB // the one that db works on
-	apart  *sql.DB // one connection for probes, which must not wait for those of pool
+	apart  *sql.DB // one connection for probes, which must not wait for the pool
 	addr   string
 	config *mysqldriver.Config
 	step   atomic.Uint64 // see idStep; 0 until it is known
@@ -28,26 +28,24 @@ type Store struct {
 	pinned bool // db works on one connection: see GetLock
 }
 
-// PoolSize is how many connections a store opens at most, and keeps, unless [WithPoolSize] says
-// otherwise.
+// PoolSize is the default number of connections that a store opens at most, and keeps. See
+// [WithPoolSize].
 const PoolSize = 50
 
-// How long the driver waits, unless the DSN says otherwise. All are shorter than
-// a production lease, so that a database that hangs is noticed by whoever holds
-// the lock.
+// The driver's timeouts, unless the DSN sets others. All are shorter than a production lease, so
+// that the holder of a lock notices a database that hangs.
 const (
 	dialTimeout = 3 * time.Second
 	ioTimeout   = 8 * time.Second
 )
 
-// rowLockPatience is how many seconds a statement waits for a locked row before
-// the server gives up with [ErrConflict]. It is below ioTimeout, so that the
-// answer comes from the server and the outcome is known.
+// rowLockPatience is how many seconds a statement waits for a locked row before the server gives up
+// with [ErrConflict]. It is below ioTimeout, so the server answers and the outcome is known.
 const rowLockPatience = "5"
 
 // Open prepares a store on a DSN in go-sql-driver's form, such as
-// "user:password@tcp(host:3306)/stocklock". It does not connect: see [Store.Ping].
-// Errors never contain the DSN, which holds a password.
+// "user:password@tcp(host:3306)/stocklock". It does not connect: see [Store.Ping]. Errors never
+// contain the DSN, because it has a password.
 func Open(dsn string, options ...Option) (*Store, error) {
 	how := opening{pool: sql.OpenDB, size: PoolSize}
 	for _, option := range options {
@@ -55,7 +53,7 @@ func Open(dsn string, options ...Option) (*Store, error) {
 	}
 	cfg, err := mysqldriver.ParseDSN(dsn)
 	if err != nil {
-		// The cause is left out: it quotes what it could not read, which may be the password.
+		// The cause is left out, because it quotes the unreadable part, which may be the password.
 		return nil, errors.New("stock: the MySQL DSN cannot be read: want user:password@tcp(host:3306)/database")
 	}
 	if cfg.DBName == "" {
@@ -63,10 +61,10 @@ func Open(dsn string, options ...Option) (*Store, error) {
 	}
 	cfg.ParseTime = true
 	cfg.Loc = time.UTC
-	// An UPDATE that matches a row but changes nothing must count as one row:
-	// a fence raised to the value it has is still let in.
+	// An UPDATE that matches a row but changes nothing must count as one row, so that a fence can
+	// be raised to the value it has.
 	cfg.ClientFoundRows = true
-	// One round trip a statement, where server-side prepared statements take two or three.
+	// One round trip a statement. Server-side prepared statements take two or three.
 	cfg.InterpolateParams = true
 	if cfg.Params == nil {
 		cfg.Params = map[string]string{}
@@ -107,7 +105,7 @@ func Open(dsn string, options ...Option) (*Store, error) {
 	return &Store{db: db, pool: pool, apart: apart, addr: cfg.Addr, config: cfg, extra: how.extra}, nil
 }
 
-// driverLog takes what the driver would print to standard error on its own.
+// driverLog receives the lines that the driver would print to standard error.
 type driverLog struct{}
 
 func (driverLog) Print(v ...any) { slog.Debug("mysql driver", "message", fmt.Sprint(v...)) }
@@ -117,9 +115,9 @@ func (s *Store) Ping(ctx context.Context) error {
 	return s.apart.PingContext(ctx)
 }
 
-// CanSell reports whether a sale could be written now: whether the tables are there, the user has
-// the rights, and the server takes writes. It touches no row, and its connection is apart from
-// those of sales.
+// CanSell reports whether a sale could be written now: the tables exist, the user has the rights,
+// and the server accepts writes. It touches no row, and its connection is apart from those of
+// sales.
 func (s *Store) CanSell(ctx context.Context) error {
 	for _, statement := range []string{
 		"UPDATE items SET stock = stock - 1, version = version + 1, fence = 0 WHERE FALSE",
@@ -132,13 +130,13 @@ func (s *Store) CanSell(ctx context.Context) error {
 	return nil
 }
 
-// Addr is where the server is, such as "db:3306" or the path of a socket.
+// Addr returns the address of the server, such as "db:3306" or the path of a socket.
 func (s *Store) Addr() string { return s.addr }
 
-// Pool is for those that watch the connections, and for SQL that is not the shop's.
+// Pool returns the connections, for metrics and for SQL that is not the shop's.
 func (s *Store) Pool() *sql.DB { return s.pool }
 
-// Version is what the server calls itself, such as "8.4.3" or "10.11.19-MariaDB".
+// Version returns the server's version, such as "8.4.3" or "10.11.19-MariaDB".
 func (s *Store) Version(ctx context.Context) (string, error) {
 	var version string
 	err := s.db.WithContext(ctx).Raw("SELECT VERSION()").Scan(&version).Error

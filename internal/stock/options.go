@@ -19,19 +19,18 @@ type opening struct {
 	size  int
 }
 
-// WithPoolSize bounds the connections to another number than [PoolSize]. Probes and migrations have
-// connections of their own besides.
+// WithPoolSize replaces [PoolSize]. Probes and migrations have further connections of their own.
 func WithPoolSize(connections int) Option {
 	return func(o *opening) { o.size = connections }
 }
 
-// WithExtraTime adds to the time of every transaction: 0, except where a lab stops programs in the
-// middle of one.
+// WithExtraTime adds to the timeout of every transaction. Only a lab that stops programs in the
+// middle of a transaction needs it.
 func WithExtraTime(extra time.Duration) Option {
 	return func(o *opening) { o.extra = extra }
 }
 
-// WithPool has the store's connections opened by another function than [sql.OpenDB].
+// WithPool replaces [sql.OpenDB] for opening the store's connections.
 func WithPool(open func(driver.Connector) *sql.DB) Option {
 	return func(o *opening) { o.pool = open }
 }
@@ -43,7 +42,7 @@ func WithTracing(provider trace.TracerProvider) Option {
 			return otelsql.OpenDB(c,
 				otelsql.WithTracerProvider(provider),
 				otelsql.WithAttributes(attribute.String("db.system.name", "mysql")),
-				// The text has question marks where the customers' values are.
+				// The text has question marks in place of the customers' values.
 				otelsql.WithSpanOptions(otelsql.SpanOptions{OmitConnResetSession: true, OmitRows: true, OmitConnectorConnect: true}))
 		}
 	}

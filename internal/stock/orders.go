@@ -18,8 +18,8 @@ func (s *Store) OrderByKey(ctx context.Context, subject, key string) (Order, err
 	return s.orderWhere(ctx, "idempotency_key = ? AND subject = ?", key, subject)
 }
 
-// ClearKeys removes up to limit idempotency keys of orders that were made from one time until
-// before another, and returns how many there were.
+// ClearKeys removes up to limit idempotency keys of the orders from one time until before another.
+// It returns their number.
 //
 // It is plain SQL, because gorm's UPDATE drops ORDER BY and LIMIT.
 func (s *Store) ClearKeys(ctx context.Context, from, before time.Time, limit int) (int64, error) {

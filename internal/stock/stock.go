@@ -1,9 +1,8 @@
-// Package stock is the domain: items that have stock, orders that took some of
-// it, and the MySQL store that keeps both.
+// Package stock is the domain: items that have stock, orders that took some of it, and the MySQL
+// store that keeps both.
 //
-// The store offers the building blocks of a sale (read the stock, write it and
-// the order together) and not the sale itself: which blocks, in which order and
-// under which lock, is what a strategy decides.
+// The store offers the building blocks of a sale: read the stock, or write it together with the
+// order. A strategy decides which blocks a sale uses, in which order and under which lock.
 package stock
 
 import "time"
@@ -14,10 +13,10 @@ type Item struct {
 	Name    string `json:"name"`
 	Stock   int64  `json:"stock"`   // units left; negative only after an oversell
 	Version int64  `json:"version"` // grows with every write of the item
-	Fence   int64  `json:"-"`       // the highest fencing token that was let in
+	Fence   int64  `json:"-"`       // the highest fencing token that was admitted
 }
 
-// Take says what is left after taking quantity units, or ErrSoldOut.
+// Take returns the units that are left after taking quantity units, or ErrSoldOut.
 func (i Item) Take(quantity int64) (left int64, err error) {
 	if i.Stock < quantity {
 		return i.Stock, ErrSoldOut
@@ -34,15 +33,15 @@ type Sale struct {
 	Run       string // the load-test run it belongs to, empty outside one
 	Shop      string // the process that serves it
 	Token     int64  // fencing token of the lock it is made under, 0 without one
-	// Subject is the customer, empty where no gateway names one.
+	// Subject is the customer. It is empty if no gateway names one.
 	Subject string
-	// IdempotencyKey names the customer's wish: of all sales of a subject with one key only one is
-	// made. Empty means that it has none.
+	// IdempotencyKey names the customer's order. Of all sales of a subject under one key, only one
+	// is made. Empty means no key.
 	IdempotencyKey string
-	// OrderID becomes the public id of the order, which is unique: a sale that may be made twice
-	// brings it. Empty means that the store makes one.
+	// OrderID becomes the public id of the order, which is unique. A sale that may be made twice
+	// sets it. If it is empty, the store makes one.
 	OrderID string
-	// Ready is called when the sale has its connection and before it writes. Its error refuses the
+	// Ready is called when the sale has its connection, before it writes. Its error refuses the
 	// sale. Nil allows every sale.
 	Ready func() error `json:"-"`
 }
@@ -54,8 +53,8 @@ func (s Sale) ready() error {
 	return s.Ready()
 }
 
-// Order is the row that proves a sale, with what it read and wrote. Its JSON is the lab's:
-// customers are shown less.
+// Order is the row that proves a sale, with the stock that it read and wrote. Its JSON is for the
+// lab. Customers see less.
 type Order struct {
 	ID           uint64    `json:"id"`                  // in the order of the commits of an item
 	PublicID     string    `json:"public_id,omitempty"` // UUIDv7; empty for orders made before there were such ids

@@ -8,16 +8,16 @@ import (
 	"gorm.io/gorm"
 )
 
-// Tx is a transaction in which a strategy sends statements of its own. Its errors are classified as
-// those of [Store] are.
+// Tx is a transaction in which a strategy sends statements of its own. Its errors are those of
+// [Store].
 type Tx struct {
 	ctx context.Context
 	db  *gorm.DB
 }
 
-// Transact runs fn in a transaction, which is committed when fn returns nil. It has READ COMMITTED
-// isolation, under which a search locks only the rows that it finds. It does not end with ctx once
-// it has begun.
+// Transact runs fn in a transaction, and commits it if fn returns nil. The isolation is READ
+// COMMITTED, under which a search locks only the rows that it finds. A transaction that has begun
+// does not end with ctx.
 func (s *Store) Transact(ctx context.Context, fn func(Tx) error) error {
 	return classify(s.transaction(ctx, rowTimeout, func(db *gorm.DB) error {
 		return fn(Tx{ctx: db.Statement.Context, db: db})
@@ -42,7 +42,7 @@ func (t Tx) Query(dest any, query string, args ...any) error {
 	return t.db.Raw(query, args...).Scan(dest).Error
 }
 
-// Take takes units from the item's row, if it has so many. It returns what is left.
+// Take takes units from the item's row, if it has so many. It returns the units left.
 func (t Tx) Take(itemID uint64, quantity int64) (left int64, ok bool, err error) {
 	return take(t.ctx, t.db, itemID, quantity)
 }
@@ -53,11 +53,10 @@ func (t Tx) Record(sale Sale, read, written int64) (Order, error) {
 }
 
 // GetLock runs fn while a connection holds MySQL's user-level lock of that name. The store given to
-// fn works on that connection: what is written there is written by the holder, or not at all. It
-// reports false where the lock was not free in time. MySQL counts the wait in whole seconds,
-// MariaDB does not.
+// fn works on that connection, so only the holder can write through it. GetLock reports false if
+// the lock was not free in time. MySQL counts the wait in whole seconds, MariaDB does not.
 //
-// A store that was given to fn can take the lock again.
+// The store given to fn can take the lock again.
 func (s *Store) GetLock(ctx context.Context, name string, wait time.Duration, fn func(on *Store) error) (got bool, err error) {
 	err = s.onConnection(ctx, func(db *gorm.DB) error {
 		var answer []int
@@ -97,7 +96,7 @@ func (s *Store) onConnection(ctx context.Context, fn func(*gorm.DB) error) error
 type patience struct{}
 
 // WithPatience returns a context under which a transaction waits for a connection until a time, and
-// fails with [ErrNoConnection] then. What has begun goes on.
+// then fails with [ErrNoConnection]. A transaction that has begun goes on.
 func WithPatience(ctx context.Context, until time.Time) context.Context {
 	return context.WithValue(ctx, patience{}, until)
 }

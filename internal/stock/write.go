@@ -12,16 +12,16 @@ import (
 	"gorm.io/gorm"
 )
 
-// WriteTimeout is how long a transaction may take that only writes. It goes on when the sale's
-// context has ended, so a lock around it must be kept for as long.
+// WriteTimeout is how long a transaction that only writes may take. It goes on after the end of the
+// sale's context, so a lock around it must be held for as long.
 const WriteTimeout = 5 * time.Second
 
-// rowTimeout is how long a transaction may take that also waits for other holders of the row.
+// rowTimeout is how long a transaction that also waits for the row may take.
 const rowTimeout = 10 * time.Second
 
 // transaction waits for a connection until ctx ends. The transaction itself does not end with ctx,
-// because the outcome of a COMMIT that is cancelled half-way is unknown: it has a timeout of its
-// own. Its error is [ErrUnknown] where it has begun and the server did not answer.
+// because a cancelled COMMIT has an unknown outcome. It has a timeout of its own. Its error is
+// [ErrUnknown] if it has begun and the server did not answer.
 func (s *Store) transaction(ctx context.Context, timeout time.Duration, fn func(tx *gorm.DB) error, options ...*sql.TxOptions) error {
 	begun := false
 	err := s.onConnection(ctx, func(conn *gorm.DB) error {
@@ -38,24 +38,23 @@ func (s *Store) transaction(ctx context.Context, timeout time.Duration, fn func(
 	return err
 }
 
-// Write sets the stock to what was read less the sale's quantity, whatever it
-// is now, and records the order, in one transaction. This is the unprotected half of a
-// read-modify-write: only a lock around the read and the write makes it right.
+// Write sets the stock to read.Stock less the sale's quantity, whatever the stock is now, and
+// records the order, in one transaction. This is the unprotected half of a read-modify-write. Only
+// a lock around the read and the write makes it right.
 func (s *Store) Write(ctx context.Context, sale Sale, read Item) (Order, error) {
 	return s.writeWhere(ctx, sale, read, ErrNotFound, "id = ?", sale.ItemID)
 }
 
-// WriteVersioned is [Store.Write], refused with [ErrConflict] when the item was
-// written since it was read.
+// WriteVersioned is [Store.Write] that is refused with [ErrConflict] if the item was written since
+// the read.
 func (s *Store) WriteVersioned(ctx context.Context, sale Sale, read Item) (Order, error) {
 	return s.writeWhere(ctx, sale, read, ErrConflict, "id = ? AND version = ?", sale.ItemID, read.Version)
 }
 
-// RaiseFence puts the item's fence up to the token, so that every write under
-// an older one is refused from now on. A token below the fence is refused
-// itself, with [ErrFenced]. A new holder raises the fence before it reads:
-// comparing on the write alone would still let an old holder write between the
-// new one's read and write.
+// RaiseFence raises the item's fence to the token. From then on, every write under an older token
+// is refused. A token below the fence is refused with [ErrFenced]. A new holder raises the fence
+// before it reads. If only the write compared tokens, an old holder could write between the new
+// holder's read and its write.
 func (s *Store) RaiseFence(ctx context.Context, itemID uint64, token int64) error {
 	done := s.db.WithContext(ctx).Exec("UPDATE items SET fence = ? WHERE id = ? AND fence <= ?", token, itemID, token)
 	if done.Error != nil {
@@ -70,8 +69,8 @@ func (s *Store) RaiseFence(ctx context.Context, itemID uint64, token int64) erro
 	return ErrFenced
 }
 
-// WriteFenced is [Store.Write], refused with [ErrFenced] when the fence is no
-// longer the sale's token.
+// WriteFenced is [Store.Write] that is refused with [ErrFenced] if the fence is not the sale's
+// token any more.
 func (s *Store) WriteFenced(ctx context.Context, sale Sale, read Item) (Order, error) {
 	return s.writeWhere(ctx, sale, read, ErrFenced, "id = ? AND fence = ?", sale.ItemID, sale.Token)
 }
@@ -98,9 +97,8 @@ func (s *Store) writeWhere(ctx context.Context, sale Sale, read Item, refused er
 	return order, orderError(sale, err)
 }
 
-// ForUpdate sells with the database's own row lock: SELECT ... FOR UPDATE, then
-// decide, then UPDATE, in one transaction. Decide is called with the locked row and
-// may refuse the sale by returning an error.
+// ForUpdate sells under the database's row lock: SELECT ... FOR UPDATE, then decide, then UPDATE,
+// in one transaction. Decide gets the locked row, and refuses the sale by returning an error.
 func (s *Store) ForUpdate(ctx context.Context, sale Sale, decide func(read Item) error) (Order, error) {
 	var order Order
 	err := s.transaction(ctx, rowTimeout, func(tx *gorm.DB) error {
@@ -127,7 +125,7 @@ func record(tx *gorm.DB, sale Sale, read, written int64) (Order, error) {
 	return order, tx.Create(&order).Error
 }
 
-// newOrder has its public id before it is inserted. The source of random numbers cannot fail.
+// newOrder sets the public id before the INSERT. The source of random numbers cannot fail.
 func newOrder(sale Sale, read, written int64) Order {
 	if sale.OrderID == "" {
 		sale.OrderID = uuid.Must(uuid.NewV7()).String()
@@ -149,8 +147,8 @@ func orderError(sale Sale, err error) error {
 	return fmt.Errorf("order %d of item %d: %w", sale.Quantity, sale.ItemID, classify(err))
 }
 
-// Errors with which the server says that this transaction lost against another
-// one and changed nothing.
+// With these errors, the server says that this transaction lost against another one and changed
+// nothing.
 const (
 	lockWaitTimeout = 1205
 	deadlock        = 1213

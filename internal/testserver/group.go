@@ -1,10 +1,10 @@
 // Package testserver starts private Redis and MySQL servers and leaves nothing behind.
 //
-// All files live in one temporary folder, and all servers listen on free loopback ports. They end
-// with [Group.Close]. If this process dies without Close (kill -9, a crash), a reaper ends the
-// processes and removes the folder: it was started before everything else.
+// All files are in one temporary folder, and all servers listen on free loopback ports.
+// [Group.Close] ends them. If this process dies without Close (kill -9, a crash), a reaper ends the
+// servers and removes the folder. The reaper is started before everything else.
 //
-// Tests call [Database] and [RedisAddr]: each test binary starts one server of a kind, when the
+// Tests call [Database] and [RedisAddr]. Each test binary starts one server of a kind, when the
 // first test asks for it.
 package testserver
 

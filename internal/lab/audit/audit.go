@@ -1,5 +1,5 @@
-// Package audit counts by SQL what a run sold. It trusts no counter and no answer of a shop: what
-// the orders in the database say counts.
+// Package audit counts the sales of a run by SQL. Only the orders in the database count. It trusts
+// no counter and no answer of a shop.
 package audit
 
 import (

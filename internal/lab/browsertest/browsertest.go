@@ -1,5 +1,5 @@
-// Package browsertest opens pages in a headless Chromium, for tests. It keeps what the console says
-// and which requests leave the page.
+// Package browsertest opens pages in a headless Chromium, for tests. It keeps the lines of the
+// console and the requests to other hosts.
 package browsertest
 
 import (

@@ -1,6 +1,5 @@
-// Package catalog knows the strategies of a shop, because it asks the shop for them. Nothing of the
-// lab knows a strategy in another way: one that a pupil wrote, or that another library is behind,
-// works by its name as those of this repository do.
+// Package catalog asks a shop for its strategies. The lab has no other source of strategies. So a
+// strategy of a pupil, or of another library, works by its name like those of this repository.
 package catalog
 
 import (
@@ -29,8 +28,8 @@ type Catalog struct {
 	rig *rig.Rig // has the folder that the program was built in, nil where it was given
 }
 
-// Open asks the shop program at a path for its strategies. For an empty path that is the shop of the
-// checkout, which it builds, or the program shop beside this one. The caller closes the catalog
+// Open asks the shop program at a path for its strategies. For an empty path that is the shop of
+// the checkout, which it builds, or the program shop beside this one. The caller closes the catalog
 // after the last use of the program.
 func Open(ctx context.Context, path string) (_ *Catalog, err error) {
 	c := &Catalog{Given: path}

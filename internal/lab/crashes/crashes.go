@@ -1,5 +1,5 @@
-// Package crashes sells many units of one item while one shop after the other is killed with kill -9
-// and starts again. At the end SQL says whether the orders and the answers agree.
+// Package crashes sells many units of one item while it kills one shop after the other with kill -9
+// and starts it again. At the end, SQL shows whether the orders and the answers agree.
 package crashes
 
 import (

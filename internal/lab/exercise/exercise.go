@@ -1,11 +1,12 @@
-// Package exercise has the exercises of the course, and checks what a pupil has written.
+// Package exercise has the exercises of the course, and checks a pupil's solutions.
 //
-// An exercise is one Go file: package mine, with a function Build that makes a strategy. [Exercise.Write]
-// puts its beginning into the checkout. [Build] builds the lab's shop with it, as the strategy
-// mine, and a [Checker] has explorations and cells decide. Nothing that is measured in time decides.
+// An exercise is one Go file: package mine, with a function Build that makes a strategy.
+// [Exercise.Write] puts its beginning into the checkout. [Build] builds the lab's shop with it, as
+// the strategy mine. A [Checker] decides by explorations and cells, and never by measured times.
 //
 // The folders lesson1, lesson2 and so on have the beginning of each exercise (start), solutions
-// (right-...), and usual wrong answers (wrong-CAUSE-...). The tests hold every one to its name.
+// (right-...), and usual wrong answers (wrong-CAUSE-...). The tests check that each one does what
+// its name says.
 package exercise
 
 import (

@@ -1,11 +1,10 @@
-// Package explain says why a cell ended as it did: which two holders were in the
-// section at once, which lease had ended and through what, and which request waits
-// for which. For a cell that held it says what would have broken a weaker lock, and
-// what prevented that.
+// Package explain says why a cell ended as it did: which two holders were in the section at once,
+// which lease had ended and why, and which request waits for which. For a cell that held, it says
+// what would have broken a weaker lock, and what prevented that.
 //
-// It works on evidence alone: the shops' traces, what Redis announced, what the lab
-// did, and the orders in MySQL. It asks no server. An [Explanation] keeps a cause and
-// facts; a [Language] makes sentences of them when they are shown.
+// It uses only recorded evidence: the shops' traces, the notifications of Redis, the lab's
+// interventions, and the orders in MySQL. It asks no server. An [Explanation] has a cause and
+// facts. A [Language] makes sentences of them when they are shown.
 package explain
 
 import (

@@ -1,14 +1,15 @@
 // Package live serves the page on which a room predicts, runs, watches and steps through cells.
 //
 // A [Server] runs one thing at a time, on real servers: cells by packages matrix and trial,
-// schedules by package schedule. Everyone who can reach it may watch. Starting something needs the
-// token.
+// schedules by package schedule. Everyone who can reach it may watch. A request needs the token to
+// start a run.
 //
 // # The record
 //
-// What is seen of a cell is a list of entries, ordered by time: see [Entry]. The page, the replay
-// and the files of [Options].Record show the same entries. Points of sales, announcements of Redis,
-// interventions and looks at MySQL are always kept. Single requests are not kept of a comparison.
+// The record of a cell is a list of entries, ordered by time: see [Entry]. The page, the replay and
+// the files of [Options].Record show the same entries. They always have the points of sales, the
+// notifications of Redis, the interventions, and the values polled from MySQL. A comparison does
+// not keep single requests.
 //
 // # Requests
 //
@@ -26,13 +27,13 @@
 //	POST   /api/positions             {"strategy":"none","customers":2,"schedule":"A.select"}
 //	POST   /api/shortest              {"strategy":"none","customers":2}
 //
-// All but GET need the header Authorization: Bearer TOKEN, and an Origin that is the Host, where
-// there is one. Every request needs a Host that is a loopback name or address, or one of
+// All requests but GET need the header Authorization: Bearer TOKEN. If they have an Origin, it must
+// be the Host. Every request needs a Host that is a loopback name or address, or one of
 // [Options].Hosts.
 //
 // # Events
 //
-// Each event has an id, by which a page resumes: in the header Last-Event-ID, or in the parameter
-// after. Where the id is older than what is kept, the first event is state, which has everything.
+// Each event has an id. A page resumes with the id in the header Last-Event-ID, or in the parameter
+// after. If the server no longer keeps that event, the first event is state, which has everything.
 // The event heartbeat comes every 5 s, without an id.
 package live

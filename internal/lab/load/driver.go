@@ -1,4 +1,4 @@
-// Package load orders from shops and says what became of the orders.
+// Package load sends orders to shops and reports their outcomes.
 //
 // It is the lab's only client of the shop's API (order.go, answer.go, outcome.go), and the only
 // user of vegeta (driver.go, shape.go, records.go).

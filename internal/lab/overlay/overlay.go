@@ -1,5 +1,5 @@
 // Package overlay builds shops from changed source, for tests: with a strategy that the checkout
-// does not have, or with a defect. The working tree stays as it is.
+// does not have, or with a defect. It does not change the working tree.
 package overlay
 
 import (
@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// Shop builds cmd/shop with the tag lab. Files of the checkout, named from its root, are replaced or
-// added. It returns the path of the program, which ends with the test.
+// Shop builds cmd/shop with the tag lab. Files of the checkout, named from its root, are replaced
+// or added. It returns the path of the program, which ends with the test.
 func Shop(t testing.TB, root string, files map[string]string) (program string) {
 	t.Helper()
 	root, err := filepath.Abs(root)

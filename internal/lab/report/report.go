@@ -1,5 +1,5 @@
-// Package report shows results: as tables in the terminal, JSON, CSV, Markdown and HTML. metrics.go
-// lists the numbers that all of them show, verdict.go has the colours of verdicts.
+// Package report shows results as tables in the terminal, JSON, CSV, Markdown and HTML. metrics.go
+// lists the numbers that all of them show. verdict.go has the colours of verdicts.
 package report
 
 import (
@@ -14,8 +14,8 @@ type Report struct {
 	Version     int         `json:"version"` // of the format, [Version]
 	Environment Environment `json:"environment"`
 	Interrupted bool        `json:"interrupted,omitempty"` // cells are missing
-	// Strategies has what the shop said of those that were to run, in the order of the tables. It is
-	// empty in the results of an older program, which are shown with the names alone.
+	// Strategies has what the shop said of those that were to run, in the order of the tables. It
+	// is empty in the results of an older program, which are shown with the names alone.
 	Strategies []strategy.Description `json:"strategies,omitempty"`
 	Cells      []trial.Result         `json:"cells"`
 }

@@ -1,8 +1,8 @@
-// Package scale measures how sales grow with items, shops and Redis servers, and with other ways to
-// sell a hot item.
+// Package scale measures how sales grow with items, shops and Redis servers, and with other
+// strategies for a hot item.
 //
 // Every number is a ratio to the first row, measured in the same minute on the same machine. It
-// does not show what takes more than one machine.
+// shows no effect that needs more than one machine.
 package scale
 
 import (

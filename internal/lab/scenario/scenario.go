@@ -1,9 +1,9 @@
-// Package scenario lists what is done to the system while it sells.
+// Package scenario has the faults and loads under which the shops sell.
 //
 // Each scenario attacks one property of the strategies. It is one file and one line in all.go. The
-// file says what is injected into requests, and which intervention the rig makes when such a
-// request reaches its point. It does not say who should survive: that follows from the properties,
-// see [Scenario.Expected].
+// file says which faults requests carry, and which intervention the rig makes when such a request
+// reaches its point. It does not say which strategies should hold. That follows from their
+// properties: see [Scenario.Expected].
 package scenario
 
 import (

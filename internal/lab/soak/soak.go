@@ -1,15 +1,19 @@
-// Package soak sells for a long time while everything goes wrong at once.
+// Package soak sells for a long time while many faults overlap.
 //
 // Customers order at a steady rate. They repeat a request without an answer under the same
-// idempotency key. Where the strategies allow it, staff restocks, corrects and renames the items that
-// are sold, and cancels orders, in the same way. Meanwhile a schedule made from a seed kills, stops, cuts off, restarts and
-// floods shops, Redis and MySQL, several at a time. After each of these episodes every shop must
-// sell again by every strategy within a stated time. At the end SQL says whether the orders and the
-// answers agree, and the shops' own metrics say whether anything was leaked.
+// idempotency key. If the strategies allow it, staff restocks, corrects and renames the items, and
+// cancels orders, in the same way. Meanwhile a schedule made from a seed kills, stops, cuts off,
+// restarts and floods shops, Redis and MySQL, several at a time. After each of these episodes,
+// every shop must sell again by every strategy within a stated time. At the end, SQL shows whether
+// the orders and the answers agree. The shops' own metrics show whether anything leaked.
 //
-// The files: soak.go is the order of events, customers.go, staff.go and shelf.go the load, schedule.go when
-// which fault is injected, kinds.go and storm.go the faults, inject.go their injection and the
-// recoveries, audit.go and gauge.go what is checked, report.go what is printed.
+//   - soak.go: the order of events
+//   - customers.go, staff.go, shelf.go: the load
+//   - schedule.go: the times of the faults
+//   - kinds.go, storm.go: the faults
+//   - inject.go: their injection, and the recoveries
+//   - audit.go, gauge.go: the checks
+//   - report.go: the output
 package soak
 
 import (
@@ -54,9 +58,9 @@ const (
 	warmUp   = 3 * time.Second // before anything is measured or injected
 	settling = 3 * time.Minute // for outcomes that are still unknown at the end
 
-	// underWay is longer than a shop goes on with a request that its customer has given up, also where
-	// the shop is stopped meanwhile. A repeat that finds the item sold out says nothing before: units
-	// can come back, and the first request can take one.
+	// underWay is longer than a shop goes on with a request that its customer has given up, also
+	// where the shop is stopped meanwhile. A repeat that finds the item sold out says nothing
+	// before: units can come back, and the first request can take one.
 	underWay = 20 * time.Second
 )
 

@@ -1,4 +1,5 @@
-// Package tabular makes the tables for the terminal: no borders, no blanks at the ends of lines.
+// Package tabular makes tables for the terminal, without borders and without blanks at the ends of
+// lines.
 package tabular
 
 import (

@@ -1,9 +1,9 @@
-// Package transcript makes of a schedule that was played what people can type by hand, in one
-// terminal for each customer, and types it itself.
+// Package transcript turns a played schedule into lines to type by hand, in one terminal for each
+// customer. It can also type them itself.
 //
-// [Of] takes a record of package schedule and leaves out what a person needs not type: ids, times
-// and columns. The lease becomes ten seconds, so that there is time to type. [Type] sends the lines
-// to a Redis and a MySQL, and writes down what they answer.
+// [Of] takes a record of package schedule. It leaves out the ids, times and columns that a person
+// need not type. The lease becomes ten seconds, so that there is time to type. [Type] sends the
+// lines to a Redis and a MySQL, and adds their answers.
 package transcript
 
 import (

@@ -1,14 +1,19 @@
 // Package trial runs one cell: one strategy under one scenario.
 //
-// A trial makes an item of its own and attacks it through the shops. Meanwhile the scenario injects
-// its faults. Then the trial repairs the testbed, waits until all is at rest, and has SQL count
-// what was sold. From these counts follows a verdict, which is held against the strategy's
-// properties. What the shops say of themselves is never trusted.
+// A trial makes an item of its own and orders it from the shops, while the scenario injects its
+// faults. Then the trial repairs the testbed, waits until all is at rest, and counts the sales by
+// SQL. The counts give a verdict, which is compared with the strategy's properties. A trial never
+// trusts the shops' own statements.
 //
-// The files: trial.go is the order of events, attack.go the load and what happens meanwhile,
-// customers.go the requests and their shops, interventions.go what is done to the testbed,
-// progress.go when it is over, changes.go what Redis announces, watch.go what can be seen meanwhile,
-// verdict.go how it ended, result.go and timeline.go the numbers.
+//   - trial.go: the order of events
+//   - attack.go: the load, and the faults meanwhile
+//   - customers.go: the requests and their shops
+//   - interventions.go: the interventions at the testbed
+//   - progress.go: the end of the attack
+//   - changes.go: the notifications of Redis
+//   - watch.go: what can be watched meanwhile
+//   - verdict.go: the verdict
+//   - result.go, timeline.go: the numbers
 package trial
 
 import (

@@ -1,5 +1,5 @@
-// Package wholefile writes files that are complete or do not exist. A program that is interrupted,
-// or fails, leaves the file that had the name before.
+// Package wholefile writes files that are complete or do not exist. A program that fails or is
+// interrupted leaves the previous file of that name.
 package wholefile
 
 import (

@@ -1,8 +1,8 @@
-// Package labmode is what a shop does in the lab beyond selling.
+// Package labmode is the part of a shop that only the lab uses.
 //
-// A shop with the lab obeys headers: a request chooses the strategy of its sale, carries a fault to
-// one of the sale's points, and names the run that it belongs to. The shop can also record the
-// points of every sale. A shop in production does not contain this package.
+// A shop in lab mode obeys headers. A request chooses the strategy of its sale, carries a fault to
+// one of the sale's points, and names its run. The shop can also record the points of every sale. A
+// shop in production does not contain this package.
 package labmode
 
 import (

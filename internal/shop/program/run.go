@@ -1,5 +1,5 @@
-// Package program is the program shop: its commands, its flags and its exit codes. The main of
-// cmd/shop only calls it. A main elsewhere can offer strategies of its own.
+// Package program is the program shop: its commands, flags and exit codes. The main of cmd/shop
+// only calls it. Another main can offer strategies of its own.
 package program
 
 import (
