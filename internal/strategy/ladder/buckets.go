@@ -31,8 +31,8 @@ var buckets = strategy.Strategy{
 
 const bucketCount = 8
 
-// splitIntoBuckets moves the units of the item's row into its buckets: the first ones get what is
-// left over.
+// splitIntoBuckets moves the units of the item's row into its buckets. The first ones get the
+// remainder.
 var splitIntoBuckets = []string{
 	fmt.Sprintf("INSERT INTO stock_buckets (item_id, bucket, stock) WITH RECURSIVE numbers (bucket) AS "+
 		"(SELECT 0 UNION ALL SELECT bucket + 1 FROM numbers WHERE bucket < %[1]d - 1) "+
@@ -85,8 +85,8 @@ func sellFromOne(ctx context.Context, store *stock.Store, wanted stock.Sale, buc
 	return order, err
 }
 
-// sellFromAll locks the buckets in the order of their numbers: two such sales never wait for each
-// other.
+// sellFromAll locks the buckets in the order of their numbers, so two such sales never wait for
+// each other.
 func sellFromAll(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
 	err = store.Transact(ctx, func(tx stock.Tx) error {
 		var stocks []int64

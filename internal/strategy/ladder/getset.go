@@ -28,7 +28,7 @@ var getset = strategy.Strategy{
 	},
 }
 
-// clock tells the time that a deadline is compared with.
+// clock returns the time to compare with a deadline.
 type clock func(context.Context) (time.Time, error)
 
 // processClock is the clock of the process itself.
@@ -67,7 +67,7 @@ func (l deadlineLock) try(ctx context.Context, key string) (lease, error) {
 }
 
 // takeOver gets an expired lock. Of several processes that try, the one whose GETSET returns an
-// expired deadline wins; the others have moved the deadline by a little.
+// expired deadline wins. The others have moved the deadline by a little.
 func (l deadlineLock) takeOver(ctx context.Context, key string, now time.Time, deadline int64) (bool, error) {
 	current, err := l.Redis.Get(ctx, key).Result()
 	if errors.Is(err, redis.Nil) {

@@ -23,7 +23,7 @@ var getsetServerClock = strategy.Strategy{
 	},
 }
 
-// serverClock is the clock of Redis: the only one that all processes share.
+// serverClock is the clock of Redis, the only one that all processes share.
 func serverClock(d strategy.Deps) clock {
 	return func(ctx context.Context) (time.Time, error) { return d.Redis.Time(ctx).Result() }
 }

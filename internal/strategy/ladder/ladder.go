@@ -1,8 +1,8 @@
-// Package ladder holds the ways to protect a sale that break, from the naive to the strict, and
-// those that hold and keep stock in other places than the item's row.
+// Package ladder has the strategies that break, from the naive to the strict. It also has those
+// that hold but keep stock outside the item's row.
 //
-// They are here to be compared. Each is one file and one line in the list, as the ways of
-// package strategy are, and no shop in production contains them.
+// They exist to be compared. Each is one file and one line in the list, as in package strategy. No
+// shop in production contains them.
 package ladder
 
 import (
@@ -11,8 +11,8 @@ import (
 	"stocklock/internal/strategy"
 )
 
-// breakable lists the strategies in teaching order. At least one scenario breaks each of those before
-// reservation, except redis-stream.
+// breakable lists the strategies in teaching order. At least one scenario breaks each of those
+// before reservation, except redis-stream.
 var breakable = []strategy.Strategy{
 	none,
 	mutex,
@@ -38,11 +38,11 @@ var breakable = []strategy.Strategy{
 	skipLocked,
 }
 
-// All returns the whole ladder: the ways that break, and above them those fit for production.
+// All returns the whole ladder: the strategies that break, and above them those fit for production.
 func All() []strategy.Strategy { return slices.Concat(breakable, strategy.All()) }
 
 // Names returns the names of all strategies.
 func Names() []string { return strategy.Names(All()) }
 
-// ByName finds a strategy. The error lists the names that there are.
+// ByName returns the strategy of that name. The error lists all names.
 func ByName(name string) (strategy.Strategy, error) { return strategy.Find(name, All()) }

@@ -27,8 +27,8 @@ var mutex = strategy.Strategy{
 	},
 }
 
-// localMutex is one mutex for all keys. It is a channel because a sync.Mutex
-// cannot be waited for with a bound.
+// localMutex is one mutex for all keys. It is a channel, because a wait for a sync.Mutex has no
+// bound.
 type localMutex struct {
 	held chan struct{}
 	wait time.Duration

@@ -9,7 +9,7 @@ var none = strategy.Strategy{
 	Guard:     "nothing",
 	Decrement: "read-then-write",
 	Telling:   "contention",
-	// There is no lock: nothing that is said of locks applies.
+	// There is no lock, so no property of locks applies.
 	Properties: strategy.Properties{
 		Has: strategy.DurableAnswers,
 		NotApplicable: strategy.Recovers | strategy.AtomicLease | strategy.Renews |

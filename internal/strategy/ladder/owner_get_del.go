@@ -28,8 +28,8 @@ var ownerGetDel = strategy.Strategy{
 	},
 }
 
-// ownedBy takes the lock with SET NX PX under a value of its own, and leaves the
-// release to what hold makes of it.
+// ownedBy takes the lock with SET NX PX under a value of its own. The lease that hold returns
+// releases it.
 func ownedBy(d strategy.Deps, hold func(key, owner string) lease) func(context.Context, string) (lease, error) {
 	return func(ctx context.Context, key string) (lease, error) {
 		owner := ownerID()

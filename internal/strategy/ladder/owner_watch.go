@@ -28,8 +28,7 @@ var ownerWatch = strategy.Strategy{
 	},
 }
 
-// watchedDel frees the lock in a transaction that fails when the lock changes
-// after it was looked at.
+// watchedDel frees the lock in a transaction that fails if the lock has changed since it was read.
 type watchedDel struct {
 	redis redis.UniversalClient
 	key   string

@@ -14,16 +14,15 @@ import (
 
 // lease is one hold of a polled lock.
 type lease interface {
-	// release gives the lock back the way the recipe does, announcing the point
-	// releasing where a fault would hurt it most.
+	// release releases the lock as the recipe does. It announces the point releasing where a fault
+	// would hurt most.
 	release(ctx context.Context) error
 }
 
-// polled makes a guard of a recipe that tries once: it tries again every Retry
-// until Wait is over.
+// polled makes a guard of a recipe that tries once. It tries again every Retry until Wait is over.
 type polled struct {
 	strategy.Options
-	// try takes the lock, or returns nil when somebody else has it.
+	// try takes the lock, or returns nil if another holder has it.
 	try func(ctx context.Context, key string) (lease, error)
 }
 
@@ -41,8 +40,8 @@ func (p polled) acquire(ctx context.Context, key string) (lease, error) {
 	waiting, cancel := context.WithTimeout(ctx, p.Wait)
 	defer cancel()
 	for {
-		// The try itself is cut off neither by the end of the wait nor by a client
-		// that goes away: its answer could be yes, and nobody would give the lock back.
+		// Neither the end of the wait nor a client that disconnects cancels the try. Its answer
+		// could be yes, and nobody would release the lock.
 		l, err := p.try(context.WithoutCancel(ctx), key)
 		if err != nil {
 			return nil, fmt.Errorf("acquire %s: %w", key, err)
@@ -61,9 +60,8 @@ func (p polled) acquire(ctx context.Context, key string) (lease, error) {
 	}
 }
 
-// release releases even when the request was cancelled meanwhile, and takes no longer than the
-// client's own timeouts. A release that fails changes nothing about the sale: it is noted, as the
-// recipes do.
+// release releases the lock, even if the request was cancelled meanwhile. It takes at most the
+// client's timeouts. A release that fails does not change the sale. It is noted, as in the recipes.
 func (p polled) release(ctx context.Context, held lease) {
 	if err := held.release(context.WithoutCancel(ctx)); err != nil {
 		slog.DebugContext(ctx, "release failed", "error", err)
@@ -71,7 +69,7 @@ func (p polled) release(ctx context.Context, held lease) {
 	sale.At(ctx, sale.Released)
 }
 
-// errNotOwner: the lock is somebody else's by now, or nobody's. It was left alone.
+// errNotOwner: another holder has the lock by now, or nobody. It was left alone.
 var errNotOwner = errors.New("strategy: lock is no longer the caller's")
 
 // ownerID returns a value that no other holder has.

@@ -19,7 +19,7 @@ var redisAsync = strategy.Strategy{
 	AnswersFirst: true,
 	State:        counted,
 	Scripts:      map[string]string{takeCountedScript.Hash(): "take"},
-	// The counter is no lock: nobody holds it.
+	// The counter is not a lock: nobody holds it.
 	Properties: strategy.Properties{
 		Has: strategy.Exclusive | strategy.ClockFree,
 		NotApplicable: strategy.Recovers | strategy.AtomicLease | strategy.Renews | strategy.OwnerChecked | strategy.AtomicRelease |
@@ -43,8 +43,8 @@ var redisAsync = strategy.Strategy{
 	},
 }
 
-// writeLater writes an order whose customer has the answer. It announces the point read again: work
-// that is pretended there delays the write, as a queue would.
+// writeLater writes an order whose customer has the answer. It announces the point read again.
+// Simulated work at that point delays the write, as a queue would.
 func writeLater(ctx context.Context, store *stock.Store, wanted stock.Sale, left int64) {
 	sale.At(ctx, sale.Read, slog.Int64("stock", left+wanted.Quantity))
 	var order stock.Order

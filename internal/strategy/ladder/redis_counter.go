@@ -19,17 +19,18 @@ var (
 	takeCountedScript = redis.NewScript(takeCountedSource)
 )
 
-// counter keeps an item's stock in Redis. A missing counter is set from MySQL's stock, once a lease
-// at most. Nothing else reconciles the two.
+// counter keeps an item's stock in Redis. A missing counter is set from MySQL's stock, at most once
+// a lease. Nothing else reconciles the two.
 type counter struct{ strategy.Deps }
 
-// counted is where Redis keeps an item's counter, and for a lease that a process has set it.
+// counted has the keys of an item's counter, and of the mark that a process has set it, for a
+// lease.
 var counted = strategy.State{Keys: []string{"{%s}:left"}, RareKeys: []string{"{%s}:loading"}}
 
 func counterKey(itemID uint64) string { return strategy.KeysOf(counted.Keys, itemID)[0] }
 
-// take takes units by a script, and returns what is left. The script's first key is the counter, and
-// its first argument the units.
+// take takes units by a script, and returns the units left. The script's first key is the counter,
+// and its first argument is the number of units.
 func (c counter) take(ctx context.Context, wanted stock.Sale, script *redis.Script, keys []string, args ...any) (left int64, err error) {
 	keys = append([]string{counterKey(wanted.ItemID)}, keys...)
 	args = append([]any{wanted.Quantity}, args...)

@@ -29,7 +29,7 @@ var redisStream = strategy.Strategy{
 	Telling:    "crash",
 	Background: true,
 	State:      counted,
-	// The counter is no lock: nobody holds it. What Redis forgets can leave units unsold.
+	// The counter is not a lock: nobody holds it. Data that Redis loses can leave units unsold.
 	Properties: strategy.Properties{
 		Has: strategy.Exclusive | strategy.Recovers | strategy.ClockFree | strategy.SurvivesDataLoss | strategy.PauseProof |
 			strategy.StorageChecked | strategy.DurableAnswers,
@@ -54,8 +54,8 @@ var (
 	dropStreamScript = redis.NewScript(dropStreamSource)
 )
 
-// What the strategy keeps in Redis besides the counters. One script changes a counter and a stream:
-// on a Redis Cluster they would lie on different servers.
+// The strategy keeps these in Redis besides the counters. One script changes a counter and a
+// stream, which would be on different servers of a Redis Cluster.
 const (
 	streamsKey  = "stock:streams" // a set of the shops that have a stream
 	streamGroup = "shops"         // the consumer group of each stream
@@ -65,15 +65,15 @@ const (
 
 func streamKey(shop string) string { return "stock:stream:" + shop }
 
-// aliveKey is there while the shop is: it expires a lease after the last heartbeat.
+// aliveKey exists while the shop is alive. It expires a lease after the last heartbeat.
 func aliveKey(shop string) string { return "stock:alive:" + shop }
 
 // outbox is the stream of one shop, and the goroutine that writes it to MySQL. It also writes the
-// streams of shops that are dead. A message can be delivered twice: its order has an id from the
-// beginning, which is unique in the database. It is safe for concurrent use.
+// streams of dead shops. A message can be delivered twice, so its order has an id from the
+// beginning, which is unique in the database. An outbox is safe for concurrent use.
 type outbox struct {
 	counter
-	shop  string        // a name that no other process has, not this one after a restart either
+	shop  string        // a name that no other process has, not even this one after a restart
 	added chan struct{} // has room for one; there may be new messages
 
 	mu      sync.Mutex
@@ -167,7 +167,7 @@ func (o *outbox) announce(ctx context.Context) error {
 	return err
 }
 
-// writeDead writes the streams of the shops that are dead, and drops those that are empty.
+// writeDead writes the streams of dead shops, and drops those that are empty.
 func (o *outbox) writeDead(ctx context.Context) error {
 	shops, err := o.Redis.SMembers(ctx, streamsKey).Result()
 	if err != nil {
@@ -217,7 +217,7 @@ func (o *outbox) writeNew(ctx context.Context, shop string) error {
 	}
 }
 
-// writeLate writes the messages of a stream that a shop has read, and not written for a lease.
+// writeLate writes the messages of a stream that a shop has read and has not written for a lease.
 func (o *outbox) writeLate(ctx context.Context, shop string) error {
 	for start := "0-0"; ; {
 		messages, next, err := o.Redis.XAutoClaim(ctx, &redis.XAutoClaimArgs{
@@ -236,8 +236,8 @@ func (o *outbox) writeLate(ctx context.Context, shop string) error {
 	}
 }
 
-// write writes messages of a stream to MySQL, removes from the stream those whose outcome is known,
-// and then gives the outcomes to those that wait.
+// write writes messages of a stream to MySQL, removes those with a known outcome from the stream,
+// and then gives the outcomes to the waiting sales.
 func (o *outbox) write(ctx context.Context, shop string, messages []redis.XMessage) error {
 	var items []uint64 // in the order of their first message
 	sales, ids := map[uint64][]stock.Sale{}, map[uint64][]string{}
@@ -271,7 +271,7 @@ func (o *outbox) write(ctx context.Context, shop string, messages []redis.XMessa
 	return nil
 }
 
-// settle removes the messages whose outcome is known from the stream, and answers their sales.
+// settle removes the messages with a known outcome from the stream, and answers their sales.
 func (o *outbox) settle(ctx context.Context, shop string, ids []string, sales []stock.Sale, outcomes []stock.Outcome) error {
 	var failed error
 	var known []int

@@ -26,7 +26,7 @@ var redlock = strategy.Strategy{
 		for i, client := range d.Quorum {
 			nodes[i] = client
 		}
-		// A try asks five servers, so it is made more rarely than where it asks one.
+		// A try asks five servers, so tries are less frequent than with one server.
 		return strategy.LockGuard{Locking: polling.NewQuorum(nodes, polling.Options{Lease: d.Lease, Wait: d.Wait, Retry: d.Retry, Hooks: d.Hooks})}, strategy.ReadThenWrite
 	},
 }

@@ -42,8 +42,7 @@ var (
 // context, as a thread's id does elsewhere.
 type countedGuard struct {
 	strategy.Deps
-	// keep looks after the lease while the lock is held, until the function it
-	// returns is called.
+	// keep maintains the lease while the lock is held, until the returned function is called.
 	keep func(countedHold) (stop func())
 }
 
@@ -86,7 +85,7 @@ func (h countedHold) release(ctx context.Context) error {
 	return nil
 }
 
-// keptHold is a hold whose lease somebody looks after.
+// keptHold is a hold whose lease is maintained.
 type keptHold struct {
 	countedHold
 	stop func()

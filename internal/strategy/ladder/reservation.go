@@ -35,8 +35,8 @@ var reserved = strategy.State{Remaining: "SELECT COALESCE(SUM(quantity), 0) FROM
 
 var errHoldExpired = fmt.Errorf("strategy: the hold has expired: %w", stock.ErrConflict)
 
-// reserving builds a reservation that is confirmed by this statement. mustStand says that a hold
-// which is gone cannot be confirmed.
+// reserving builds a reservation that the statement confirm confirms. mustStand says that an
+// expired hold cannot be confirmed.
 func reserving(d strategy.Deps, confirm string, mustStand bool) (strategy.Guard, strategy.Decrement) {
 	r := &reservations{Deps: d, confirmation: confirm, mustStand: mustStand}
 	hold := strategy.RetryConflicts(d.Options, r.hold)
@@ -60,8 +60,8 @@ type reservations struct {
 	mustStand    bool
 }
 
-// hold takes the units out of the stock and returns the hold, as an order that is not one yet. It
-// returns stock.ErrConflict where the units are held by others: they may come back.
+// hold takes the units out of the stock and returns the hold, as an order that is not confirmed
+// yet. It returns stock.ErrConflict if others hold the units, because these may come back.
 func (r *reservations) hold(ctx context.Context, store *stock.Store, wanted stock.Sale) (held stock.Order, err error) {
 	err = store.Transact(ctx, func(tx stock.Tx) error {
 		left, ok, err := tx.Take(wanted.ItemID, wanted.Quantity)
@@ -86,7 +86,7 @@ func (r *reservations) hold(ctx context.Context, store *stock.Store, wanted stoc
 	return held, nil
 }
 
-// soldOut says why there are too few units: sold, or held by others.
+// soldOut says why there are too few units: they are sold, or others hold them.
 func (r *reservations) soldOut(ctx context.Context, store *stock.Store, wanted stock.Sale) error {
 	item, err := store.Read(ctx, wanted.ItemID)
 	if err != nil {

@@ -16,8 +16,8 @@ var setnx = strategy.Strategy{
 	Guard:     "SETNX; DEL",
 	Decrement: "read-then-write",
 	Telling:   "crash",
-	// The lock has no lease. As it never changes hands before its release, the DEL frees only the
-	// holder's own.
+	// The lock has no lease. It never changes hands before its release, so the DEL frees only the
+	// holder's own lock.
 	Properties: strategy.Properties{
 		Has: strategy.DurableAnswers | strategy.Exclusive | strategy.OwnerChecked | strategy.ClockFree,
 		NotApplicable: strategy.AtomicLease | strategy.Renews | strategy.AtomicRelease |
@@ -35,7 +35,7 @@ var setnx = strategy.Strategy{
 	},
 }
 
-// sendSetnx sends SETNX itself: go-redis turns its SetNX into SET with NX.
+// sendSetnx sends SETNX itself, because go-redis turns its SetNX into SET with NX.
 func sendSetnx(ctx context.Context, client redis.UniversalClient, key string, value any) (bool, error) {
 	return client.Do(ctx, "SETNX", key, value).Bool()
 }

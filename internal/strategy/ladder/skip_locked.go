@@ -25,11 +25,11 @@ var skipLocked = strategy.Strategy{
 	},
 }
 
-// unitPool bounds the free rows of one item. Each sale walks over the rows that others have locked,
-// so a pool without a bound makes every sale slower.
+// unitPool bounds the free rows of one item. Each sale skips the rows that others have locked, so a
+// pool without a bound makes every sale slower.
 const unitPool = 1000
 
-// sellUnits sells free rows. Where too few are unlocked, it refills the pool and tries once more.
+// sellUnits sells free rows. If too few are unlocked, it refills the pool and tries once more.
 // An order's stock_read is the number of its highest unit.
 func sellUnits(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 	sale.At(ctx, sale.Read)
@@ -44,13 +44,13 @@ func sellUnits(ctx context.Context, store *stock.Store, wanted stock.Sale) (stoc
 			return stock.Order{}, fmt.Errorf("order %d of item %d: %w", wanted.Quantity, wanted.ItemID, err)
 		}
 		if !filled {
-			// Enough rows are there, and locked: who locks them may give up.
+			// Enough rows exist, but they are locked. Their sales may give up.
 			return stock.Order{}, stock.ErrConflict
 		}
 	}
 }
 
-// sellFreeUnits returns no order and no error where too few rows are unlocked.
+// sellFreeUnits returns no order and no error if too few rows are unlocked.
 func sellFreeUnits(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
 	if wanted.Quantity > unitPool {
 		return stock.Order{}, nil
@@ -72,7 +72,7 @@ func sellFreeUnits(ctx context.Context, store *stock.Store, wanted stock.Sale) (
 }
 
 // refillUnits moves units from the item's row into the pool, and reports whether it moved any. It
-// returns stock.ErrSoldOut where the row and the pool have too few, locked rows counted.
+// returns stock.ErrSoldOut if the row and the pool, including locked rows, have too few.
 func refillUnits(ctx context.Context, store *stock.Store, wanted stock.Sale) (filled bool, err error) {
 	err = store.Transact(ctx, func(tx stock.Tx) error {
 		var left, pool []int64
