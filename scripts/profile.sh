@@ -12,6 +12,7 @@ cd "$(dirname "$0")/.."
 strategy=$1
 shift
 seconds=5
+go tool pprof -h >/dev/null 2>&1 || true # Go compiles it at its first use
 
 work=$(mktemp -d)
 run=
