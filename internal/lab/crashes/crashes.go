@@ -38,7 +38,7 @@ const (
 )
 
 // Run sells on private servers and shops, which end with it. An error means that the harness failed
-// or that ctx ended. What the shops did wrong is in the report.
+// or that ctx ended. The report has the shops' failures.
 func Run(ctx context.Context, o Options) (_ Report, err error) {
 	r, err := rig.New()
 	if err != nil {

@@ -140,8 +140,8 @@ func (e Exercise) File() string { return filepath.Join(e.Folder(), "mine.go") }
 
 func (e Exercise) name() string { return fmt.Sprintf("lesson%d", e.Lesson) }
 
-// Write puts the beginning of the exercise into the checkout. Where the pupil has begun, it leaves
-// the file as it is and returns false.
+// Write puts the beginning of the exercise into the checkout. If the pupil has begun, it leaves the
+// file as it is and returns false.
 func (e Exercise) Write(root string) (written bool, err error) {
 	content, err := starts.ReadFile(e.name() + "/start/mine.go")
 	if err != nil {

@@ -31,8 +31,8 @@ func (c *inquiry) held() *Explanation {
 	return x
 }
 
-// hardestHit is the request that its fault hit inside the section. Where no request carried a
-// fault, it is the first one that entered a second time, or else the one most others waited for.
+// hardestHit is the request that its fault hit inside the section. If no request carried a fault,
+// it is the first one that entered a second time, or else the one that most others waited for.
 func (c *inquiry) hardestHit() *section {
 	var best *section
 	most := -1
@@ -236,8 +236,8 @@ func (h hold) renewedThroughout() bool {
 	return h.renewals() > 0 && (h.next == nil || h.next.enter().After(h.hit.fault.until))
 }
 
-// aServerForgot says whether one of several lost the lock: that of a single server ends the lock with
-// it.
+// aServerForgot says whether one of several lost the lock: that of a single server ends the lock
+// with it.
 func (h hold) aServerForgot() bool {
 	return slices.ContainsFunc(h.Changes, func(ch Change) bool {
 		return (ch.What == Gone || ch.What == eventEvicted) && ch.Server != Primary && ch.Server != Replica

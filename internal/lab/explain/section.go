@@ -126,7 +126,7 @@ func (s *section) leave() time.Time {
 // took is the earliest moment at which it is known to have the lock in Redis.
 func (s *section) took() time.Time { return first(s.at[sale.Acquiring], s.enter()) }
 
-// wrote is when its order was made. Where the shop died before it noted that, it is the time in
+// wrote is when its order was made. If the shop died before it recorded that, it is the time in
 // MySQL.
 func (s *section) wrote() time.Time {
 	if s.order == nil {

@@ -32,8 +32,8 @@ func (c *inquiry) stuck() *Explanation {
 	return x
 }
 
-// lastHolder is the last request that entered and did not get out in order. Where there is none, it
-// is the last that entered.
+// lastHolder is the last request that entered and did not leave in order. If there is none, it is
+// the last that entered.
 func (c *inquiry) lastHolder() *section {
 	var last *section
 	for _, s := range c.sections {

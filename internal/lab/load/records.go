@@ -34,7 +34,7 @@ const (
 	OutcomeHeader = "X-Outcome" // an [Outcome]
 )
 
-// NewRecords writes to w. What is written is complete after [Records.Flush].
+// NewRecords writes to w. The output is complete after [Records.Flush].
 func NewRecords(w io.Writer) *Records {
 	buffer := bufio.NewWriter(w)
 	return &Records{buffer: buffer, encode: vegeta.NewEncoder(buffer), seq: map[string]uint64{}}

@@ -17,8 +17,8 @@ type Pair struct {
 	Scenario scenario.Scenario
 }
 
-// Plan is which cells to run, and how. Where the zero value says nothing sensible, it stands for
-// the default, which depends on what is run: see [Plan.Completed].
+// Plan says which cells to run, and how. A zero value that makes no sense stands for the default,
+// which depends on the cells: see [Plan.Completed].
 type Plan struct {
 	Pairs []Pair // in the order of the results
 	// Strategies are those of the pairs in the order of tables; by default the order of the pairs.

@@ -9,7 +9,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// print prints a table. Where it has no room, columns with a largest width become narrower, and then
+// print prints a table. If it has no room, columns with a largest width become narrower, and then
 // columns are left out in the order of less. A line names those.
 func (t Terminal) print(w table.Writer, header table.Row, columns []table.ColumnConfig, less ...int) {
 	w.AppendHeader(header)

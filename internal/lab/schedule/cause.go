@@ -140,8 +140,8 @@ func (r *run) wroteAgain() bool {
 	return false
 }
 
-// causeWithoutLock is why a strategy failed that keeps something else than a lock. What would have
-// ended a lock has ended that.
+// causeWithoutLock is why a strategy failed that keeps something else than a lock. An event that
+// would have ended a lock has ended that.
 func (r *run) causeWithoutLock() Cause {
 	if len(r.of.State.Keys) == 0 && r.of.State.Remaining == "" {
 		return NoLock

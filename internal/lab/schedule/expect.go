@@ -14,7 +14,7 @@ type Attack struct {
 	Event     Event // empty for none
 	Customers int   // so many are needed for it to show
 	Causes    []Cause
-	// Within says that it shows only between two requests of one acquisition or release. Where those
+	// Within says that it shows only between two requests of one acquisition or release. If these
 	// cannot be held one by one, it decides nothing.
 	Within bool
 }

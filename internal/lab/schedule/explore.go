@@ -37,8 +37,8 @@ type Found struct {
 	Bad     int      `json:"bad"`      // of them; those with a cause that was seen once only are not among them
 	Partial int      `json:"partial"`  // runs that were not finished, because the rest of them had been seen
 	GivenUp []string `json:"given_up"` // why runs failed each time they were made; what they would have shown is not known
-	// Unreached are places that one run came to, and none that was sent there again: what shops do on
-	// their own went another way then.
+	// Unreached are places that one run came to, and none that was sent there again: what shops do
+	// on their own went another way then.
 	Unreached []string `json:"unreached,omitempty"`
 	Shortest  []Record `json:"shortest"` // for each cause the shortest bad schedule, the shortest first
 	// Once are the causes that no schedule showed when it was played again.
@@ -111,7 +111,7 @@ func Explore(ctx context.Context, player Player, s Search, progress func(done, l
 	if err := e.workers(ctx, player.Lanes(s.Events)); err != nil {
 		return Found{}, err
 	}
-	// What could not be played beside other runs may be playable alone.
+	// Runs that failed beside others may succeed alone.
 	e.last, e.nodes, e.postponed = true, e.postponed, nil
 	if err := e.workers(ctx, 1); err != nil {
 		return Found{}, err

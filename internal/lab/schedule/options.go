@@ -120,8 +120,8 @@ func (r *run) canHit(e eventInfo, p *person) bool {
 	case Pause:
 		return (r.lock.present() || r.of.State.Remaining != "") && p.sent > 0
 	case Cut:
-		// Who has looked at the lock for the last time and is then held is late, whether or not it
-		// has Redis: that is what pause does.
+		// A customer that is held after its last look at the lock is late with or without Redis, as
+		// after pause.
 		request := Request{Server: p.held.Server, Text: p.held.Text, Tx: p.held.Tx}
 		looks := p.held.Server != labmode.MySQLServer || request.access() == reads
 		return r.lock.present() && p.sent > 0 && p.state == atStep && looks && p.row == noRow

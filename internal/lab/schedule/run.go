@@ -31,7 +31,7 @@ type Plan struct {
 
 type state int
 
-// What a customer can be doing.
+// The states of a customer.
 const (
 	absent  state = iota
 	moving        // a request is under way, or the shop works
@@ -223,8 +223,8 @@ func (r *run) allEnded() bool {
 	return !slices.ContainsFunc(r.people, func(p *person) bool { return p.state != ended })
 }
 
-// endSegment looks at whether a lease may have ended although none was to pass. Where Redis has
-// lost the lock, a renewal would tell the holder, which is no sooner than a third of the lease.
+// endSegment checks whether a lease may have ended although none was to pass. If Redis has lost the
+// lock, the holder would learn it from a renewal, after a third of the lease at the earliest.
 func (r *run) endSegment() {
 	limit := r.stage.lease * 8 / 10
 	if r.happened(Forget) || r.happened(FlushAll) || r.happened(Failover) {

@@ -46,8 +46,8 @@ func (c Choice) String() string {
 // IsStep says whether the choice is a step of a customer.
 func (c Choice) IsStep() bool { return c.Event == "" }
 
-// Schedule says what is done in which order. What it does not list runs customer by customer to the
-// end.
+// Schedule is an order of steps and events. Steps that it does not list run after it, one customer
+// after the other.
 type Schedule []Choice
 
 // String gives the form that [Parse] reads.
@@ -96,8 +96,8 @@ func (s Schedule) Events() []Event {
 	return events
 }
 
-// Parse reads choices separated by white space. Whether the steps exist is found out when the
-// schedule is played.
+// Parse reads choices separated by white space. It does not check that the steps exist: playing the
+// schedule does.
 func Parse(text string) (Schedule, error) {
 	var s Schedule
 	for word := range strings.FieldsSeq(text) {

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Once is a cause that some runs had, and that none had when their schedules were played again. What
-// shops do on their own, such as a reaper, is not held: on a busy machine it can be late.
+// Once is a cause that some runs had, and that none had when their schedules were played again.
+// What shops do on their own, such as a reaper, is not held: on a busy machine it can be late.
 type Once struct {
 	Verdict  Verdict `json:"verdict"`
 	Cause    Cause   `json:"cause"`
@@ -25,12 +25,12 @@ func (o Once) String() string {
 // maxReplays is how often a bad schedule is played again until it ends alike.
 const maxReplays = 3
 
-// Confirm plays the shortest bad schedule of each cause again, and takes from it what it does not
-// need. Where one never ends alike, the next shortest is played. A cause of which none did so is moved
-// to Once, and its runs count as bad no more.
+// Confirm replays the shortest bad schedule of each cause, and removes the choices that it does not
+// need. If it never ends alike, Confirm plays the next shortest. A cause without a schedule that
+// ends alike is moved to Once, and its runs no longer count as bad.
 func (s *Stage) Confirm(ctx context.Context, found *Found) error { return confirm(ctx, s.again, found) }
 
-// replay plays a schedule and returns errDifferent where it does not end as another one did.
+// replay plays a schedule and returns errDifferent if it does not end as another one did.
 type replay func(ctx context.Context, found Record, schedule Schedule) (Record, error)
 
 func confirm(ctx context.Context, again replay, found *Found) error {
@@ -73,8 +73,8 @@ func confirm(ctx context.Context, again replay, found *Found) error {
 	return errors.Join(errs...)
 }
 
-// shrink takes from a bad schedule what it does not need, and plays what is left once more, with
-// its events on the processes and servers themselves. What it returns was seen twice.
+// shrink removes the choices that a bad schedule does not need, and plays the rest once more, with
+// its events on the processes and servers themselves. The result was seen twice.
 func shrink(ctx context.Context, again replay, found Record) (Record, error) {
 	best, err := again(ctx, found, found.Schedule)
 	if err != nil {

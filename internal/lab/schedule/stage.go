@@ -81,8 +81,8 @@ type firstStep struct {
 	Request
 }
 
-// OpenStage starts MySQL. Shops are started when the first run needs them, as long as ctx lasts, and
-// sell by the strategies of the catalog, which is to stay open until the stage is closed.
+// OpenStage starts MySQL. Shops are started when the first run needs them, as long as ctx lasts,
+// and sell by the strategies of the catalog, which is to stay open until the stage is closed.
 func OpenStage(ctx context.Context, shop *catalog.Catalog, o StageOptions) (_ *Stage, err error) {
 	s := &Stage{background: ctx, options: o, shop: shop, lease: o.Lease, wait: 3 * o.Lease, first: map[string]firstStep{}, pools: map[laneKind]*pool{},
 		turns: make(chan struct{}, turnsPerCore*runtime.NumCPU())}
@@ -106,8 +106,7 @@ func OpenStage(ctx context.Context, shop *catalog.Catalog, o StageOptions) (_ *S
 const turnsPerCore = 2
 
 func (s *Stage) openStore(ctx context.Context) error {
-	// What a crash of MySQL itself would lose is of no interest here, and a commit is ten times as
-	// fast.
+	// MySQL itself does not crash here, and a commit is ten times as fast.
 	server, err := s.rig.MySQL(ctx, "--innodb-flush-log-at-trx-commit=0")
 	if err != nil {
 		return err
@@ -240,8 +239,8 @@ type rehearsalError struct{ error }
 
 func (e rehearsalError) Unwrap() error { return e.error }
 
-// sureTries is how often an order of steps, or a rehearsal, is tried before it is said that it cannot
-// be.
+// sureTries is how often an order of steps, or a rehearsal, is tried before it is said that it
+// cannot be.
 const sureTries = 2
 
 // Play runs one schedule on a fresh item and a free lane. A run in which a lease may have ended

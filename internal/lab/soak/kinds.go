@@ -94,7 +94,7 @@ func killShop(ctx context.Context, s *soak, f fault) (time.Time, error) {
 	return s.startAfter(ctx, f.lasts, s.testbed.Shops[f.shop].Process)
 }
 
-// killInSale kills the shop when a sale reaches the point. Where the sale never does, it kills the
+// killInSale kills the shop when a sale reaches the point. If the sale never does, it kills the
 // shop afterwards.
 func killInSale(ctx context.Context, s *soak, f fault) (time.Time, error) {
 	if err := s.placeAndWait(ctx, f, labmode.Fault{Point: f.point, Action: labmode.Kill}); err != nil {

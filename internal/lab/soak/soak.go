@@ -78,7 +78,7 @@ type soak struct {
 }
 
 // Run soaks private servers and shops, which end with it. An error means that the harness failed or
-// that ctx ended. What the shops did wrong is in the report.
+// that ctx ended. The report has the shops' failures.
 func Run(ctx context.Context, o Options) (_ Report, err error) {
 	s := &soak{Options: o}
 	if s.rig, err = rig.New(); err != nil {

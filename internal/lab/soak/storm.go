@@ -10,7 +10,7 @@ import (
 // stormConnections is more than the shop lets in (300 requests) and MySQL has (1000 connections).
 const stormConnections = 1200
 
-// What a connection of a storm sends before it waits.
+// A connection of a storm sends one of these before it waits.
 const (
 	slowSender = "POST /api/v1/items/1/orders HTTP/1.1\r\nHost: shop\r\nContent-Length: 1\r\n" // and never the rest
 	reader     = "GET /api/v1/items HTTP/1.1\r\nHost: shop\r\n\r\n"

@@ -12,8 +12,8 @@ import (
 	"stocklock/internal/lab/rig"
 )
 
-// returns notes when shops that were given by address die and are ready again. Who runs them
-// restarts them, not the lab. It is safe for concurrent use.
+// returns notes when shops that were given by address die and are ready again. The lab does not
+// restart them. returns is safe for concurrent use.
 type returns struct {
 	ctx    context.Context
 	attack *attack
@@ -26,8 +26,8 @@ const (
 	askReady = 20 * time.Millisecond
 	// returnPatience is for how long nothing counts as stuck because a shop is away.
 	returnPatience = 5 * time.Second
-	// restartPatience is how long the next cell waits for a shop. Docker waits up to a minute before
-	// it restarts what keeps dying.
+	// restartPatience is how long the next cell waits for a shop. Docker waits up to a minute
+	// before it restarts what keeps dying.
 	restartPatience = time.Minute
 )
 

@@ -81,9 +81,8 @@ const maxCell = 90 * time.Second
 // stalled or because a fault or a repair failed.
 const maxTries = 3
 
-// Run runs one cell. An error means that the harness cannot go on. What spoils only this cell has
-// the verdict Invalid, after [maxTries] at most. A cell that was interrupted by ctx returns ctx's
-// cause.
+// Run runs one cell. An error means that the harness cannot go on. A cell that stays spoiled has
+// the verdict Invalid, after [maxTries] at most. A cell that ctx interrupted returns ctx's cause.
 func Run(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
 	var earlier []string
 	for {
@@ -219,8 +218,8 @@ func (b Bench) ready(ctx context.Context) error {
 	return nil
 }
 
-// rest waits until no more orders can come. Where every request has its answer, that is now. Where
-// a request has none, that is when there were no new orders for a lease.
+// rest waits until no more orders can come. If every request has its answer, that is now.
+// Otherwise, it is after a lease without new orders.
 func rest(ctx context.Context, store *stock.Store, run audit.Run, doubtful bool, lease time.Duration) error {
 	if !doubtful {
 		return nil

@@ -14,9 +14,9 @@ import (
 	"stocklock/internal/shop/labmode"
 )
 
-// Watch is told what is seen of a cell while it runs. What it is told is one of:
+// Watch gets the events of a cell while it runs. Each is one of:
 //
-//   - [Attempt], first, and again where the cell is run again
+//   - [Attempt], first, and again if the cell is run again
 //   - [explain.Request] when a request is made, and again with its answer
 //   - [labmode.Event], a point that a sale passed
 //   - [explain.Change], what Redis announced of the lock
@@ -66,7 +66,7 @@ func (a *attack) startWatch(ctx context.Context) {
 	}
 }
 
-// look asks MySQL until ctx ends. What cannot be counted now is counted the next time.
+// look asks MySQL until ctx ends. A count that fails is made the next time.
 func (a *attack) look(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()

@@ -11,8 +11,8 @@ import (
 	"stocklock/internal/sale"
 )
 
-// Event is one line of a trace: a sale came to a point. What else was known
-// there, such as "stock" or "token", is in Facts.
+// Event is one line of a trace: a sale reached a point. Facts has further values that were known
+// there, such as "stock" or "token".
 type Event struct {
 	Time     time.Time
 	Shop     string

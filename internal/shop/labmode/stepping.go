@@ -240,7 +240,7 @@ func (s *Stepper) wait(ctx context.Context, r request) (number uint64, order Ste
 	return number, order
 }
 
-// done reports the answer to a request. What it returns is what the sale is told.
+// done reports the answer to a request. The sale gets the result.
 func (s *Stepper) done(ctx context.Context, r request, number uint64, order StepOrder, answer string, err error) error {
 	report := StepReport{Done: number, Server: r.server, Name: r.name, Text: r.text, Answer: answer, Lost: order.Lose}
 	if of, _ := ctx.Value(stepKey{}).(*stepped); of != nil {

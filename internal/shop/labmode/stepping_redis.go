@@ -64,8 +64,8 @@ func (h redisSteps) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// loads sends a script with its source. Where the server did not know it before, both requests are
-// one step.
+// loads sends a script with its source. If the server did not know it before, both requests are one
+// step.
 func (h redisSteps) loads(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
 	source := fmt.Sprint(cmd.Args()[1])
 	sum := sha1.Sum([]byte(source))
@@ -127,9 +127,9 @@ var opensConnection = map[string]bool{
 	"cluster": true, "script": true,
 }
 
-// scriptStep names the script of a sale as its strategy does, or else by how far the sale has come: a
-// lock's scripts have no names of their own on the wire. What is sent inside the section by a
-// goroutine of the lock is a renewal: the sale does not wait for it.
+// scriptStep names the script of a sale as its strategy does, or else by the progress of the sale,
+// because a lock's scripts have no names on the wire. A script that a goroutine of the lock sends
+// inside the section is a renewal: the sale does not wait for it.
 func (s *Stepper) scriptStep(ctx context.Context, sha string) (name string, background bool) {
 	of, _ := ctx.Value(stepKey{}).(*stepped)
 	if of == nil {

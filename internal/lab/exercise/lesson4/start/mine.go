@@ -1,15 +1,14 @@
 // Package mine is exercise 4: keep the lock for as long as the work takes, and stop the work when
 // the lock is lost.
 //
-// The lock of this file is freed by its owner alone, but it ends after l.Lease even though its
-// holder still works. Renew it while sell runs. Where it cannot be renewed, sell must stop before
-// somebody else can have the lock: end the context that sell is given. The lock of a holder that
+// Only the owner of this file's lock frees it, but the lock ends after l.Lease even though its
+// holder still works. Renew it while sell runs. If it cannot be renewed, sell must stop before
+// another holder can have the lock: end the context that sell is given. The lock of a holder that
 // dies must still end.
 //
 // Renew in a goroutine, with a script or with PEXPIRE: the lab lets both pass while a sale is held.
-// Stop it before the point Releasing.
-// ReadThenWrite stays as it is. It looks at its context before the read and before the write; what a
-// stopped process writes is exercise 5.
+// Stop it before the point Releasing. ReadThenWrite stays as it is. It checks its context before
+// the read and before the write. The write of a stopped process is exercise 5.
 package mine
 
 import (

@@ -1,12 +1,12 @@
 // Package mine is exercise 6: lose nothing and promise nothing, whichever answer is lost.
 //
-// This file takes the units in one transaction and records the order in a second one. Where the
-// second one fails, it restocks the units. The shop can die between the two, and the answer to
-// either commit can be lost: an error of Transact does not say that nothing was written. Change sell
-// so that every unit is still to be had or in an order, nobody is told sold without an order, and no
-// customer is sold twice what was asked for once.
+// This file takes the units in one transaction and records the order in a second one. If the second
+// one fails, it restocks the units. The shop can die between the two, and the answer to either
+// commit can be lost. An error of Transact does not say that nothing was written. Change sell so
+// that every unit is either in stock or in an order, no sale is answered as sold without an order,
+// and no customer gets two orders for one request.
 //
-// A sale that brings its OrderID (such as uuid.NewString()) has an order that can be looked for:
+// A sale that sets its OrderID (such as uuid.NewString()) has an order that can be looked up:
 //
 //	order, err := store.Order(ctx, wanted.OrderID) // or stock.ErrNotFound
 package mine

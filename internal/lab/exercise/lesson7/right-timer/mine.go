@@ -1,4 +1,5 @@
-// Package mine gathers sales for two milliseconds. It is right, and a lone customer waits for nothing.
+// Package mine gathers sales for two milliseconds. It is right, and a lone customer waits for
+// nothing.
 package mine
 
 import (
@@ -26,7 +27,8 @@ type waiting struct {
 	outcome chan stock.Outcome
 }
 
-// sell puts the sale into its item's queue. Who finds no queue sells for all, until nobody waits.
+// sell puts the sale into its item's queue. A sale that finds no queue sells for all, until none
+// waits.
 func (s *shop) sell(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 	w := &waiting{wanted, make(chan stock.Outcome, 1)}
 	s.mu.Lock()

@@ -26,7 +26,8 @@ type waiting struct {
 	outcome chan stock.Outcome
 }
 
-// sell puts the sale into the queue. Who finds nobody selling sells for all, until nobody waits.
+// sell puts the sale into the queue. If no sale is selling, it sells for all, until none
+// waits.
 func (s *shop) sell(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 	w := &waiting{wanted, make(chan stock.Outcome, 1)}
 	s.mu.Lock()
