@@ -40,15 +40,19 @@ ticks() { # of the processor that each program has used, a line each
 		awk -v name="$(cat "/proc/$p/comm")" '{ sub(/.*\) /, ""); print name, $12 + $13 }' "/proc/$p/stat" || true
 	done
 }
+now() { cut -d' ' -f1 /proc/uptime; }
+
 ticks >"$work/before"
+begun=$(now)
 go tool pprof -proto -seconds "$seconds" -output "$work/profile" "http://$shop/debug/pprof/profile" >/dev/null 2>&1
 ticks >"$work/after"
+took=$(awk -v from="$begun" -v to="$(now)" 'BEGIN { print to - from }')
 
-echo "The share of the processors that each program took, of $(nproc) in $seconds s:"
-awk -v hz="$(getconf CLK_TCK)" -v cores="$(nproc)" -v seconds="$seconds" '
+echo "The share of the processors that each program took, of $(nproc) in $took s:"
+awk -v hz="$(getconf CLK_TCK)" -v cores="$(nproc)" -v seconds="$took" '
 	FNR == NR { used[$1] -= $2; next }
 	{ used[$1] += $2 }
-	END { for (name in used) { part = 100 * used[name] / hz / cores / seconds; printf "  %-12s %3.0f %%\n", name, part; sum += part }
+	END { for (name in used) { part = 100 * used[name] / hz / cores / seconds; if (part >= 0.5) printf "  %-12s %3.0f %%\n", name, part; sum += part }
 		printf "  %-12s %3.0f %%\n", "nobody", 100 - sum }' "$work/before" "$work/after" | sort -k2 -rn
 echo "Of the time of one shop, with what was called from there:"
 go tool pprof -top -cum -nodecount=100000 "$work/profile" 2>/dev/null >"$work/top"
@@ -56,8 +60,8 @@ part() { # FUNCTION WHAT
 	awk -v function_="$1" -v what="$2" '$6 == function_ { printf "  %-60s %s\n", what, $5; found = 1 } END { if (!found) printf "  %-60s 0%%\n", what }' "$work/top"
 }
 part 'net/http.(*conn).serve' "HTTP: a request, read and answered, with its sale"
-part 'stocklock/internal/shop.(*Shop).Sell' "the sale"
-part 'stocklock/internal/strategy.(*batcher).leadBatch' "SQL of a batch, by its leader"
+part 'stocklock/internal/shop.(*Shop).postOrder' "the handler of an order, a part of it"
+part 'stocklock/internal/stock.(*Store).transaction' "SQL, from BEGIN to COMMIT"
 part 'runtime.schedule' "Go: choosing what runs next"
 part 'runtime.gcBgMarkWorker' "Go: collecting garbage"
 part 'internal/runtime/syscall/linux.Syscall6' "the kernel, in system calls"

@@ -100,6 +100,8 @@ func Inapplicable(of strategy.Description, e Event) string {
 		return "its lock is in etcd, which keeps on disk what it has acknowledged"
 	case of.NeedsQuorum && breaksRedis:
 		return "its lock is not on the server that this breaks"
+	case of.State.Remaining != "" && e == Cut:
+		return "its holds are in MySQL, which this does nothing to"
 	}
 	return ""
 }

@@ -45,6 +45,9 @@ func (h sqlSteps) ConnExecContext(ctx context.Context, conn driver.ExecerContext
 	if errors.Is(err, driver.ErrSkip) {
 		return result, err
 	}
+	if order.Lose {
+		hangUp(conn)
+	}
 	answer := ""
 	if err == nil {
 		n, _ := result.RowsAffected()
@@ -63,6 +66,7 @@ func (h sqlSteps) ConnQueryContext(ctx context.Context, conn driver.QueryerConte
 	rows, err := conn.QueryContext(ctx, query, args)
 	if err == nil && order.Lose {
 		err = rows.Close()
+		hangUp(conn)
 		return ctx, nil, h.done(ctx, r, number, order, "lost", err)
 	}
 	if err != nil {
@@ -72,6 +76,11 @@ func (h sqlSteps) ConnQueryContext(ctx context.Context, conn driver.QueryerConte
 	reading := &rowsRead{finish: func(answer string) { _ = h.done(ctx, r, number, order, answer, nil) }}
 	return context.WithValue(ctx, rowsKey{}, reading), rows, nil
 }
+
+// hangUp closes a connection, as the driver does when no answer comes. The server then ends what the
+// connection had: its transaction, and its user-level locks. Package sqlmw passes connections as the
+// interfaces that it calls.
+func hangUp(conn any) { _ = conn.(driver.Conn).Close() }
 
 type rowsKey struct{}
 
