@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
+
 	"stocklock/internal/stock"
 	"stocklock/internal/testserver"
 )
@@ -19,7 +22,7 @@ func backTo(t *testing.T, store *stock.Store, version int64) {
 
 // TestAMigrationThatWasCommittedAndNotNoted begins anew after a crash between the two.
 func TestAMigrationThatWasCommittedAndNotNoted(t *testing.T) {
-	for version := int64(-1); version < 7; version++ { // -1: the process died before goose's own first row
+	for version := range int64(7) {
 		store := open(t)
 		backTo(t, store, version)
 		if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
@@ -28,6 +31,24 @@ func TestAMigrationThatWasCommittedAndNotNoted(t *testing.T) {
 		if err := store.Migrated(t.Context(), nil); err != nil {
 			t.Errorf("after version %d: %v", version, err)
 		}
+	}
+}
+
+// TestAProcessDiedBeforeGoosesFirstRow leaves goose's table empty, where nothing was migrated yet.
+func TestAProcessDiedBeforeGoosesFirstRow(t *testing.T) {
+	store := openEmpty(t, testserver.Database(t))
+	notes, err := database.NewStore(goose.DialectMySQL, goose.DefaultTablename)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := notes.CreateVersionTable(t.Context(), store.Pool()); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Migrated(t.Context(), nil); err != nil {
+		t.Error(err)
 	}
 }
 
