@@ -62,6 +62,7 @@ func TestStage(t *testing.T) {
 		}{
 			{"none", nil, []Cause{NoLock}},
 			{"conditional", []Event{Wait, Forget, Lose}, nil},
+			{"get-lock", []Event{Lose}, nil},
 			{"owner-get-del", []Event{Wait}, []Cause{Overrun}},
 		} {
 			v := Survey{Strategy: tt.strategy, Events: tt.events, Customers: 2}
