@@ -54,7 +54,7 @@ func (r *run) settle(ctx context.Context) error {
 func (r *run) probe(ctx context.Context, p *person) error {
 	silent := time.Since(p.heard)
 	switch {
-	case p.answer != "": // it may write what it has answered
+	case p.answer != "" && p.flying < 0: // it may write what it has answered
 		if silent > r.stage.lease {
 			p.state, p.row = ended, noRow
 		}
