@@ -83,8 +83,11 @@ type node struct {
 	asleep []Option // what leads from here only to what is seen elsewhere
 }
 
-// maxGivenUp is how many runs may be postponed, and how many given up, before an exploration fails.
+// maxGivenUp is how many runs may be given up before an exploration fails.
 const maxGivenUp = 20
+
+// maxPostponed is how many may be postponed when so many have been made: a twentieth more.
+func maxPostponed(runs int) int { return maxGivenUp + runs/20 }
 
 // maxCandidates is how many schedules of each cause are kept. The shortest may have been luck: what
 // shops do on their own, such as a reaper, is not held.
@@ -165,7 +168,7 @@ func (e *exploration) work(ctx context.Context) error {
 		case errors.Is(err, errSeen):
 			e.found.Partial++
 			err = nil
-		case errors.Is(err, errGivenUp) && !e.last && len(e.postponed) < maxGivenUp:
+		case errors.Is(err, errGivenUp) && !e.last && len(e.postponed) < maxPostponed(e.found.Runs):
 			e.postponed = append(e.postponed, n)
 			err, more = nil, nil
 		case errors.As(err, new(unreachedError)) && e.last:

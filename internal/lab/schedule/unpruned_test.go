@@ -3,14 +3,16 @@
 package schedule
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
 
 // limit bounds the orders of one search. Some strategies have tens of thousands; of those a sample
 // of the shortest is run.
-const limit = 4000
+const limit = 1500
 
 // TestPruningLosesNoOutcomeOnRealServers runs every order of two sales of each strategy, those that
 // differ only in independent steps included, without an event and with the two that shared lanes
@@ -39,17 +41,39 @@ func comparePruned(t *testing.T, s *Stage, plan Plan) {
 		t.Fatal(err)
 	}
 	t.Logf("%v: %d runs of %d", plan.Events, pruned.Runs, all.Runs)
-	for outcome := range all.outcomes {
-		if pruned.outcomes[outcome] == 0 {
-			t.Errorf("%v: pruning loses %s: pruned %v, all %v", plan.Events, outcome, pruned.outcomes, all.outcomes)
+	lost := missing(all.outcomes, pruned.outcomes)
+	if len(lost) > 0 {
+		// A row that one run holds can make the reaper late in another one. No replay repeats that.
+		if err := s.Confirm(t.Context(), &all); err != nil {
+			t.Fatal(err)
+		}
+		for _, once := range all.Once {
+			t.Logf("%v: %s", plan.Events, once)
+			lost = slices.DeleteFunc(lost, func(outcome string) bool {
+				return strings.HasPrefix(outcome, fmt.Sprintf("%s %s", once.Verdict, once.Cause))
+			})
 		}
 	}
-	if !all.limited && len(all.outcomes) != len(pruned.outcomes) {
-		t.Errorf("%v: pruned %v, all %v", plan.Events, pruned.outcomes, all.outcomes)
+	if len(lost) > 0 {
+		t.Errorf("%v: pruning loses %q: pruned %v, all %v", plan.Events, lost, pruned.outcomes, all.outcomes)
+	}
+	if added := missing(pruned.outcomes, all.outcomes); !all.limited && len(added) > 0 {
+		t.Errorf("%v: pruning adds %q: pruned %v, all %v", plan.Events, added, pruned.outcomes, all.outcomes)
 	}
 	// After the lock was forgotten, a renewal of the holder and the heartbeat of a waiter race: a
 	// few such runs cannot be repeated on any machine.
 	if given := slices.Concat(pruned.GivenUp, all.GivenUp, pruned.Unreached, all.Unreached); len(given) > max(1, all.Runs/100) {
 		t.Errorf("%v: %d runs were given up or not reached again: %s", plan.Events, len(given), given[0])
 	}
+}
+
+// missing are the outcomes of some runs that others do not have.
+func missing(some, others map[string]int) []string {
+	var lost []string
+	for outcome := range some {
+		if others[outcome] == 0 {
+			lost = append(lost, outcome)
+		}
+	}
+	return lost
 }
