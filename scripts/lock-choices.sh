@@ -19,10 +19,8 @@ contended=("${bench[@]}" --locks mutex,stocklock)
 both "short scripts" protocol.go '"take", "acquire_free", "common", "acquire")
 	releaseScript   = newScript(4, "release_unwanted", "take"' '"take", "common", "acquire")
 	releaseScript   = newScript(4, "take"' "${bench[@]}" --shapes pairs,1x1 --sections empty --locks stocklock,setnx-1ms
-both "a number as the answer" acquire_free.lua '(take(KEYS[1], KEYS[4], ARGV[1], ARGV[2], clock()))' '{ 1, (take(KEYS[1], KEYS[4], ARGV[1], ARGV[2], clock())), 0 }' \
-	"${bench[@]}" --shapes pairs,1x1 --sections empty --locks stocklock,setnx-1ms
 both "turns" state.go 'maxPasses = 32' 'maxPasses = 1' "${contended[@]}" --shapes 4x8
 both "time of a turn" state.go 'maxTurn   = 50' 'maxTurn   = 10' "${contended[@]}" --shapes 4x8 --sections redis,sleep
 both "no turns for long holds" state.go 'longHold = 5 *' 'longHold = 5000 *' "${contended[@]}" --shapes 4x8 --sections sleep-10ms
-both "shorter turns where many wait" state.go 'manyOthers = 8' 'manyOthers = 8000' "${contended[@]}" --shapes 16x64
-both "pace of renewals" renew.go 'pace = 100 *' 'pace = 0 *' go test -run '^$' -bench BesideRenewals -benchtime 4000x ./internal/redislock
+both "shorter turns where many wait" state.go 'manyOthers = 8' 'manyOthers = 8000' "${contended[@]}" --shapes 32x4 --sections sleep --seconds 3
+both "few renewals at once" renew.go 'maxRenewals = 4' 'maxRenewals = 10000' go test -run '^$' -bench BesideRenewals -benchtime 6000x ./internal/redislock

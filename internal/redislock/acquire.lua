@@ -2,8 +2,7 @@
 -- KEYS  lock, queue, waiters, epoch
 -- ARGV  1 "ID ATTEMPT", 2 the lease,
 --       3 how long the waiter has waited, in microseconds; left out not to queue when it is taken
--- Reply EPOCH               held, and nobody else wants it
---       {1, epoch, others}  held
+-- Reply {1, epoch, others}  held; others wait
 --       {2, ttl}            taken, and queued if asked to; ttl in milliseconds
 --       0                   ignored: a newer attempt is known, or this one was cancelled
 local lease, waited = ARGV[2], ARGV[3]
@@ -12,7 +11,7 @@ local owner = holder(k)
 local past, mine = over(k, id, attempt)
 if past then return 0 end
 local now, text = clock()
-local head = call('ZRANGE', k.queue, 0, 0)[1]
+local head = not owner and call('ZRANGE', k.queue, 0, 0)[1]
 local winner, epoch
 if not owner and (not head or head == id) then
   winner, epoch = id, take(k.lock, k.epoch, ARGV[1], lease, now, text)

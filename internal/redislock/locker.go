@@ -32,9 +32,9 @@ type Locker struct {
 	events       []func()      // calls of hooks, for unlock
 	subscription *subscription // nil before the first wait
 	cleaner      cleaner
-	paced        instant // when the last renewal was sent, or is to be
 
-	eviction sync.Once // asks whether Redis evicts
+	renewals chan struct{} // has an entry for each that is under way, up to maxRenewals
+	eviction sync.Once     // asks whether Redis evicts
 }
 
 // lock is a machine, with its waiters and its hold in this process. Locker.mu guards it.
@@ -84,7 +84,7 @@ func New(client Client, o Options) *Locker {
 	ctx, stop := context.WithCancel(context.Background())
 	return &Locker{
 		opts: o, server: newServer(client, o.Label), base: time.Now().Add(-time.Second), ctx: ctx, stop: stop,
-		locks: map[string]*lock{}, cleaner: cleaner{attempts: map[uint64]remains{}},
+		locks: map[string]*lock{}, cleaner: cleaner{attempts: map[uint64]remains{}}, renewals: make(chan struct{}, maxRenewals),
 	}
 }
 

@@ -119,11 +119,9 @@ const (
 // maxTTL, in milliseconds, fits into a time.Duration.
 const maxTTL = 1 << 40
 
-// parseReply reads a list, or a number: the kind, or the epoch of a lock that is held.
+// parseReply reads a list, or a kind by itself.
 func parseReply(v any) (reply, error) {
-	if n, ok := v.(int64); n > replyWaiting {
-		return reply{kind: replyHeld, epoch: n}, nil
-	} else if ok && n == replyDropped || n == replyWaiting {
+	if n, ok := v.(int64); ok && n == replyDropped || n == replyWaiting {
 		return reply{kind: n}, nil
 	}
 	var n [3]int64

@@ -9,10 +9,10 @@ import (
 // A lock that is held or waited for has a timer. It goes off when the clock alone changes
 // something, or a renewal is due.
 
-// pace is the time between two renewals of a burst, such as the one after a pause of the process.
-// It leaves connections for other requests. No renewal is delayed by more than a twenty-fourth of
-// its lease.
-const pace = 100 * time.Microsecond
+// maxRenewals is how many renewals are under way at once. A burst, such as the one after a pause of
+// the process, then leaves connections and processors for other requests. No renewal waits for longer
+// than a twenty-fourth of its lease, even if Redis answers none.
+const maxRenewals = 4
 
 // scheduleLocked sets a lock's timer.
 func (l *Locker) scheduleLocked(n *lock) {
@@ -50,10 +50,12 @@ func (l *Locker) lookAt(n *lock) {
 		if r.hold != nil {
 			behalf = r.hold.parent
 		}
-		at := max(l.now(), min(l.paced+pace, l.now()+r.lease/24))
-		l.paced = at
 		l.work.Go(func() {
-			time.Sleep(at - l.now())
+			select {
+			case l.renewals <- struct{}{}:
+				defer func() { <-l.renewals }()
+			case <-time.After(r.lease / 24):
+			}
 			_ = l.renew(bound(behalf, l.base.Add(l.now()+third(r.lease))), r)
 		})
 	}
