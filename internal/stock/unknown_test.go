@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
+	"time"
 
 	"stocklock/internal/stock"
 	"stocklock/internal/testserver"
@@ -27,5 +28,25 @@ func TestTheOutcomeIsUnknownOnlyAfterTheTransactionHasBegun(t *testing.T) {
 	}
 	if _, err := store.Decrement(t.Context(), one(item)); errors.Is(err, stock.ErrUnknown) || !stock.Unreachable(err) {
 		t.Errorf("a sale without a server: %v, want an error that it is unreachable, and no doubt", err)
+	}
+}
+
+// TestExtraTimeMovesTheEndOfATransaction takes nearly all of the ten seconds away: that shows the sum
+// sooner than adding to them.
+func TestExtraTimeMovesTheEndOfATransaction(t *testing.T) {
+	dsn := testserver.Database(t)
+	for extra, ends := range map[time.Duration]bool{-9500 * time.Millisecond: true, 0: false} {
+		store, err := stock.Open(dsn, stock.WithExtraTime(extra))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		err = store.Transact(t.Context(), func(tx stock.Tx) error {
+			var slept []int64
+			return tx.Query(&slept, "SELECT SLEEP(1)")
+		})
+		if ends != errors.Is(err, stock.ErrUnknown) {
+			t.Errorf("a second in a transaction with %s more time: %v", extra, err)
+		}
 	}
 }
