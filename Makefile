@@ -85,17 +85,17 @@ docs-schedules: build servers ## the same, and play the schedules on the strateg
 	$(GO) run ./docs/make -schedules
 
 # Most tests measure real time, and share the machine: a stall of a second ends a lease. So a test that
-# failed is run again by itself, twice at most, and the summary names it. A data race, a panic, a leak
-# or more than twenty failures are not tried again.
-GOTESTSUM = gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --rerun-fails=2 --rerun-fails-max-failures=20 --rerun-fails-abort-on-data-race
+# failed is run again by itself, three times at most, and the summary names it. A data race, a panic, a leak
+# or more than forty failures are not tried again.
+GOTESTSUM = gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --rerun-fails=3 --rerun-fails-max-failures=40 --rerun-fails-abort-on-data-race
 
 .PHONY: test
 test: servers etcd compiler browser ## run every test, with the race detector, against real servers
-	$(GO) tool -modfile=tools/go.mod $(GOTESTSUM) --packages ./... -- -race -tags lab -shuffle=on -count=1 -timeout 20m
+	$(GO) tool -modfile=tools/go.mod $(GOTESTSUM) --packages ./... -- -race -tags lab -shuffle=on -count=1 -timeout 30m
 	$(GO) test -count=1 -run 'TestModel|TestStoreIsLikeRedis' ./internal/redislock
-	$(GO) tool -modfile=tools/go.mod $(GOTESTSUM) --packages ./internal/lab/exercise -- -tags lab -run TestAnswers -count=1 -timeout 15m
+	$(GO) tool -modfile=tools/go.mod $(GOTESTSUM) --packages ./internal/lab/exercise -- -tags lab -run TestAnswers -count=1 -timeout 30m
 	$(GO) test -count=1 -timeout 5m ./internal/shop/program
-	$(GO) -C bench tool -modfile=../tools/go.mod $(GOTESTSUM) --packages ./... -- -count=1 -timeout 5m
+	$(GO) -C bench tool -modfile=../tools/go.mod $(GOTESTSUM) --packages ./... -- -count=1 -timeout 10m
 	$(GO) -C tools test -count=1 ./...
 
 .PHONY: quick

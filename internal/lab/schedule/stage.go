@@ -239,9 +239,12 @@ type rehearsalError struct{ error }
 
 func (e rehearsalError) Unwrap() error { return e.error }
 
-// sureTries is how often an order of steps, or a rehearsal, is tried before it is said that it
-// cannot be.
-const sureTries = 2
+// How often an order of steps, and a rehearsal, is tried before it is said that it cannot be. A machine
+// that stalls can end more than one rehearsal.
+const (
+	sureTries      = 2
+	rehearsalTries = 5
+)
 
 // Play runs one schedule on a fresh item and a free lane. A run in which a lease may have ended
 // although none was to pass is made again, on the next lane that is free.
@@ -252,7 +255,7 @@ func (s *Stage) Play(ctx context.Context, p Plan, choose func() Chooser) (Record
 	}
 	for try := 1; ; try++ {
 		record, err := s.playOnFree(ctx, from, p, choose())
-		unrehearsed := errors.As(err, new(rehearsalError)) && (try >= sureTries || errors.Is(err, ErrEndless))
+		unrehearsed := errors.As(err, new(rehearsalError)) && (try >= rehearsalTries || errors.Is(err, ErrEndless))
 		final := err == nil || errors.Is(err, errSeen) || errors.Is(err, ErrCannot) && try >= sureTries || unrehearsed
 		if final && record.spoiled == "" || ctx.Err() != nil {
 			return record, err
