@@ -55,6 +55,8 @@ type Stage struct {
 	turns chan struct{}
 	runs  atomic.Int64
 
+	quorum sync.Mutex // of rehearsals that ask several servers: one at a time
+
 	mu    sync.Mutex // guards the rest
 	first map[string]firstStep
 	pools map[laneKind]*pool
@@ -377,6 +379,11 @@ func (s *Stage) rehearse(ctx context.Context, l *lane, by strategy.Description) 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	rehearsing, ctx := errgroup.WithContext(ctx)
+	if by.NeedsQuorum { // each server has a fifth of the lease, and connections to all are to be opened
+		s.quorum.Lock()
+		defer s.quorum.Unlock()
+		rehearsing.SetLimit(1)
+	}
 	for _, shop := range l.Shops {
 		this := rehearsal{shop.PID(), by.Name}
 		if l.rehearsed[this] {
