@@ -85,9 +85,9 @@ docs-schedules: build servers ## the same, and play the schedules on the strateg
 	$(GO) run ./docs/make -schedules
 
 # Most tests measure real time, and share the machine: a stall of a second ends a lease. So a test that
-# failed is run again by itself, three times at most, and the summary names it. A data race, a panic, a leak
-# or more than forty failures are not tried again.
-GOTESTSUM = gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --rerun-fails=3 --rerun-fails-max-failures=40 --rerun-fails-abort-on-data-race
+# failed is run again by itself, twice at most, and the summary names it. A data race, a panic, a leak
+# or more than twenty failures are not tried again.
+GOTESTSUM = gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --rerun-fails=2 --rerun-fails-max-failures=20 --rerun-fails-abort-on-data-race
 
 .PHONY: test
 test: servers etcd compiler browser ## run every test, with the race detector, against real servers

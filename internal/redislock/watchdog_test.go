@@ -257,20 +257,29 @@ func TestABurstOfRenewals(t *testing.T) {
 			_, lease := acquire(t, l, t.Context(), fmt.Sprint("long", k))
 			defer release(t, lease)
 		}
-		f.answers(renewScript, noAnswer)
-		l.mu.Lock()
-		for _, n := range l.locks {
-			n.due = l.now()
-			l.scheduleLocked(n)
+		sent := func() (renewals int) {
+			before := len(f.requests(renewScript))
+			l.mu.Lock()
+			for _, n := range l.locks {
+				n.due = l.now()
+				l.scheduleLocked(n)
+			}
+			l.unlock()
+			time.Sleep(time.Nanosecond)
+			synctest.Wait()
+			return len(f.requests(renewScript)) - before
 		}
-		l.unlock()
-		synctest.Wait()
-		if n := len(f.requests(renewScript)); n != maxRenewals {
+		if n := sent(); n != locks {
+			t.Errorf("%d renewals were sent one after the other, want %d", n, locks)
+		}
+		f.answers(renewScript, noAnswer)
+		before := len(f.requests(renewScript))
+		if n := sent(); n != maxRenewals {
 			t.Errorf("%d renewals are under way, want %d", n, maxRenewals)
 		}
 		time.Sleep(fakeLease / 24)
 		synctest.Wait()
-		if n := len(f.requests(renewScript)); n != locks {
+		if n := len(f.requests(renewScript)) - before; n != locks {
 			t.Errorf("%d renewals in a twenty-fourth of the lease, want %d", n, locks)
 		}
 	})
