@@ -39,30 +39,28 @@ func (l *Locker) enter(ctx context.Context, key string, o AcquireOptions, try bo
 	n := l.locks[name]
 	if n == nil {
 		n = newLock(name)
+		n.timer = time.AfterFunc(never, func() { l.lookAt(n) })
 		l.locks[name] = n
 	}
-	if try && n.state != idle {
-		l.unlock()
-		return nil, nil, notAcquired(key)
-	}
 	w.place = n.waiters.PushBack(w)
-	if n.state != idle {
+	switch {
+	case n.state != idle && try:
+		n.dismissLocked(w, result{err: notAcquired(key)})
+	case n.state != idle:
 		// Goroutines that pass the lock on among themselves must hear when another
 		// process begins to wait for it.
 		if err := l.subscribeLocked(); err != nil {
 			n.dismissLocked(w, result{err: failed("wait for", key, err)})
 		}
-		l.unlock()
-		return l.await(n, w)
-	}
-	r := l.beginLocked(n)
-	if ctx.Done() == nil && o.Wait == never {
+	case ctx.Done() == nil && o.Wait == never:
+		r := l.beginLocked(n)
 		l.unlock()
 		l.send(r) // the client bounds the wait
-	} else {
-		l.calls.Go(func() { l.send(r) })
-		l.unlock()
+		return l.await(n, w)
+	default:
+		l.dispatchLocked(l.beginLocked(n))
 	}
+	l.unlock()
 	return l.await(n, w)
 }
 
@@ -82,6 +80,33 @@ func (l *Locker) beginLocked(n *lock) request {
 		end = min(end, d.Sub(l.base)+slack)
 	}
 	return request{n, w, n.attempt, now, end}
+}
+
+// maxSenders bounds the goroutines that wait for the next request. Their stacks have grown already.
+// To grow one takes longer than the rest of the Locker's work for a request.
+const maxSenders = 8
+
+// dispatchLocked has a request sent in another goroutine.
+func (l *Locker) dispatchLocked(r request) {
+	l.calls.Add(1)
+	select {
+	case l.requests <- r:
+		l.senders.Add(-1)
+	default:
+		l.work.Go(func() { l.sendAll(r) })
+	}
+}
+
+// sendAll sends a request, and then others that are dispatched, until Close.
+func (l *Locker) sendAll(r request) {
+	for open := true; open; r, open = <-l.requests {
+		l.send(r)
+		l.calls.Done()
+		if l.senders.Add(1) > maxSenders {
+			l.senders.Add(-1)
+			return
+		}
+	}
 }
 
 // send sends a request, and processes the answer.
@@ -195,8 +220,7 @@ func (l *Locker) leave(n *lock, w *waiter) bool {
 		return false
 	}
 	wasFirst := n.firstLocked() == w
-	n.waiters.Remove(w.place)
-	w.place = nil
+	n.dismissLocked(w, result{}) // nobody reads it
 	next := n.firstLocked()
 	if wasFirst && (n.state == asking || n.state == waiting) && (next == nil || next.lease != n.lease) {
 		l.settleLocked(n, n.giveUp(), "")

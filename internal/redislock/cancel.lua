@@ -14,9 +14,8 @@ if not cancelled or tonumber(cancelled) < past then
     end
   end
   call('HSET', k.waiters, 'c:' .. id, attempt)
-  if call('PTTL', k.waiters) < keep(lease) then call('PEXPIRE', k.waiters, keep(lease)) end
+  if call('PTTL', k.waiters) < tonumber(keep(lease)) then call('PEXPIRE', k.waiters, keep(lease)) end
 end
-local mine = waiter(k, id)
-if mine and mine.attempt == past then leave(k, id) end
+if waiter(k, id) == attempt then leave(k, id) end
 if holds(k, id, attempt) then grant(k, name, '', id, past, clock()) end
 return 0

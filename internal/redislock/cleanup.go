@@ -22,13 +22,11 @@ type remains struct {
 	until instant
 }
 
-const (
-	// maxRemains bounds the attempts that an outage can leave. Further ones are left to their
-	// lease.
-	maxRemains = 10000
-	// maxCleaners is how many attempts are cancelled at once.
-	maxCleaners = 8
-)
+// maxRemains bounds the attempts that an outage can leave. Further ones are left to their lease.
+const maxRemains = 10000
+
+// maxCleaners is how many attempts are cancelled at once.
+const maxCleaners = 8
 
 // cleanLocked has an attempt cancelled.
 func (l *Locker) cleanLocked(n *lock, attempt uint64) {

@@ -3,7 +3,7 @@
 -- Keys of one lock, all with its hash tag, in this order:
 --   lock     string  "ID ATTEMPT EPOCH": a Locker, its attempt, the epoch; lives for the lease
 --   queue    zset    waiting Lockers by when the waiter came whose turn is next
---   waiters  hash    Locker -> attempt:alive-until:lease:visible; c:Locker -> the newest attempt
+--   waiters  hash    Locker -> attempt:heartbeat:lease:visible; c:Locker -> the newest attempt
 --                    that it has cancelled
 --   epoch    string  the last epoch
 -- The last three live for the lease or a minute, whichever is longer, after their last use.
@@ -13,9 +13,9 @@ local k = { lock = KEYS[1], queue = KEYS[2], waiters = KEYS[3], epoch = KEYS[4] 
 local name = string.match(k.lock, '^(.*):v%d+:lock$')
 local id, attempt = string.match(ARGV[1], '^(%S+) (%d+)$')
 
+-- A waiter's attempt, last heartbeat, lease, and '1' where it was visible; or nil.
 local function parse(record)
-  local attempt, alive, lease, visible = string.match(record or '', '^(%d+):(%d+):(%d+):([01])$')
-  return attempt and { attempt = tonumber(attempt), alive = tonumber(alive), lease = lease, visible = visible == '1' }
+  return string.match(record or '', '^(%d+):(%d+):(%d+):([01])$')
 end
 
 local function waiter(k, id)
@@ -26,7 +26,7 @@ end
 local function over(k, id, attempt)
   local known = call('HMGET', k.waiters, id, 'c:' .. id)
   local mine, cancelled = parse(known[1]), known[2]
-  return mine and mine.attempt > tonumber(attempt) or cancelled and tonumber(cancelled) >= tonumber(attempt), mine
+  return mine and tonumber(mine) > tonumber(attempt) or cancelled and tonumber(cancelled) >= tonumber(attempt), mine
 end
 
 -- Who has the lock: the Locker, its attempt and the epoch. What somebody else has put there is not free to be taken.
@@ -59,21 +59,21 @@ end
 -- Has the queue live on. Others in it may have a longer lease.
 local function prolong(k, lease)
   for _, key in ipairs({ k.queue, k.waiters }) do
-    if call('PTTL', key) < keep(lease) then call('PEXPIRE', key, keep(lease)) end
+    if call('PTTL', key) < tonumber(keep(lease)) then call('PEXPIRE', key, keep(lease)) end
   end
 end
 
 -- Notes that a Locker that waits is alive, under which attempt it waits, and whether it is visible here.
-local function note(k, id, attempt, lease, now)
+local function note(k, id, attempt, lease, text)
   local visible = listens(id) and '1' or '0'
-  call('HSET', k.waiters, id, attempt .. ':' .. whole(now + lease * 1000) .. ':' .. lease .. ':' .. visible)
+  call('HSET', k.waiters, id, attempt .. ':' .. text .. ':' .. lease .. ':' .. visible)
 end
 
 -- Queues a Locker by when its waiter came. Says whether it is new at the head, which sees to it that the holder hears
 -- of those who wait.
-local function join(k, id, attempt, lease, now, came)
-  note(k, id, attempt, lease, now)
-  local new = call('ZADD', k.queue, came, id) == 1
+local function join(k, id, attempt, lease, waited, now, text)
+  note(k, id, attempt, lease, text)
+  local new = call('ZADD', k.queue, now - waited, id) == 1
   local first = new and call('ZRANK', k.queue, id) == 0
   if first or now % 64 == 0 then prolong(k, lease) end -- not every time: it takes four calls
   return first
@@ -90,19 +90,19 @@ local function grant(k, name, caller, id, past, now, text)
     local head = call('ZRANGE', k.queue, #gone, #gone)[1]
     if not head then break end
     gone[#gone + 1] = head
-    local w = waiter(k, head)
-    local live = w and w.alive >= now and not (head == id and w.attempt <= past)
-    if live and (head == caller or not w.visible or listens(head)) then
-      local epoch, epochText = take(k.lock, k.epoch, head .. ' ' .. whole(w.attempt), w.lease, now, text)
+    local attempt, heartbeat, lease, visible = waiter(k, head)
+    local live = attempt and heartbeat + lease * 1000 >= now and not (head == id and tonumber(attempt) <= past)
+    if live and (head == caller or visible == '0' or listens(head)) then
+      local epoch, epochText = take(k.lock, k.epoch, head .. ' ' .. attempt, lease, now, text)
       -- From here on nothing may end the script: the lock is given, and must be told. What cannot be
       -- written, for want of a right or in a slot that is being moved, is left in the queue.
       for _, one in ipairs(gone) do leave(k, one) end
       if head ~= caller then
         local others = redis.pcall('ZCARD', k.queue)
         if type(others) ~= 'number' then others = 0 end
-        redis.pcall('PUBLISH', CHANNEL .. head, 'granted ' .. whole(w.attempt) .. ' ' .. epochText .. ' ' .. others .. ' ' .. name)
+        redis.pcall('PUBLISH', CHANNEL .. head, 'granted ' .. attempt .. ' ' .. epochText .. ' ' .. others .. ' ' .. name)
       end
-      return head, epoch, tonumber(w.lease)
+      return head, epoch, tonumber(lease)
     end
   end
   call('DEL', k.lock)
@@ -110,7 +110,9 @@ local function grant(k, name, caller, id, past, now, text)
 end
 
 -- Tells the holder that somebody waits. Where it does not listen, it assumes so when it begins to.
-local function contend(owner, name)
+local function contend(k, name)
+  local owner = holder(k)
+  if not owner then return end
   redis.pcall('PUBLISH', CHANNEL .. owner, 'contended ' .. name)
 end
 

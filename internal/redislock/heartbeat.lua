@@ -11,10 +11,9 @@ if epoch then
   call('PEXPIRE', k.lock, lease)
   return held(k, epoch)
 end
-local mine = waiter(k, id)
-if not mine or mine.attempt ~= tonumber(attempt) then return 0 end
+if waiter(k, id) ~= attempt then return 0 end
 local now, text = clock()
-note(k, id, attempt, lease, now)
+note(k, id, attempt, lease, text)
 call('ZADD', k.queue, 'LT', now, id) -- a place in the future is from before the clock was set back
 prolong(k, lease)
 if not holder(k) then

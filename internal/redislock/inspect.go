@@ -67,8 +67,9 @@ func parseInspection(fields []any) (i Inspection, err error) {
 		record := strings.Split(fmt.Sprint(waiting[1]), ":")
 		if len(record) == 4 {
 			p.Attempt, _ = strconv.ParseUint(record[0], 10, 64)
-			alive, _ := strconv.ParseInt(record[1], 10, 64)
-			p.Alive = alive >= now
+			heartbeat, _ := strconv.ParseInt(record[1], 10, 64)
+			lease, _ := strconv.ParseInt(record[2], 10, 64)
+			p.Alive = heartbeat+lease*1000 >= now
 		}
 		came, err := strconv.ParseFloat(fmt.Sprint(waiting[2]), 64)
 		if err != nil {

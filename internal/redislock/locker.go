@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -33,6 +34,8 @@ type Locker struct {
 	subscription *subscription // nil before the first wait
 	cleaner      cleaner
 
+	requests chan request  // for a sender
+	senders  atomic.Int32  // that are idle
 	renewals chan struct{} // has an entry for each that is under way, up to maxRenewals
 	eviction sync.Once     // asks whether Redis evicts
 }
@@ -45,7 +48,7 @@ type lock struct {
 	waiters list.List // of *waiter, first come, first served
 	hold    *hold     // while held
 
-	timer *time.Timer // of lookAt; nil before the first time
+	timer *time.Timer // of lookAt
 	look  instant     // when it goes off; zero if it does not
 }
 
@@ -82,9 +85,12 @@ func New(client Client, o Options) *Locker {
 	}
 	o = o.withDefaults()
 	ctx, stop := context.WithCancel(context.Background())
+	requests := make(chan request)
 	return &Locker{
-		opts: o, server: newServer(client, o.Label), base: time.Now().Add(-time.Second), ctx: ctx, stop: stop,
-		locks: map[string]*lock{}, cleaner: cleaner{attempts: map[uint64]remains{}}, renewals: make(chan struct{}, maxRenewals),
+		opts: o, server: newServer(client, o.Label), base: time.Now().Add(-time.Second),
+		ctx: ctx, stop: sync.OnceFunc(func() { stop(); close(requests) }),
+		locks: map[string]*lock{}, cleaner: cleaner{attempts: map[uint64]remains{}},
+		requests: requests, renewals: make(chan struct{}, maxRenewals),
 	}
 }
 
@@ -177,6 +183,7 @@ func (l *Locker) Close(ctx context.Context) error {
 				next.lost = "the Locker was closed"
 			}
 			l.settleLocked(n, next, "")
+			n.timer.Stop()
 		}
 	}
 	l.unlock()
@@ -214,6 +221,9 @@ const maxIdle = 64
 
 // settleLocked does what a transition has returned.
 func (l *Locker) settleLocked(n *lock, next todo, from Handoff) {
+	if next.serve && !l.serveLocked(n, from) {
+		next.over = n.giveUp().over
+	}
 	if next.over != 0 {
 		l.cleanLocked(n, next.over)
 	}
@@ -223,17 +233,13 @@ func (l *Locker) settleLocked(n *lock, next todo, from Handoff) {
 	if next.unseen {
 		l.unseenLocked()
 	}
-	if next.serve && !l.serveLocked(n, from) {
-		l.settleLocked(n, n.giveUp(), "")
-		return
-	}
 	switch n.state {
 	case idle:
 		if n.firstLocked() != nil {
-			r := l.beginLocked(n)
-			l.calls.Go(func() { l.send(r) })
+			l.dispatchLocked(l.beginLocked(n))
 		} else if len(l.locks) > maxIdle && l.locks[n.name] == n {
 			delete(l.locks, n.name)
+			n.timer.Stop()
 		}
 	case waiting:
 		if err := l.subscribeLocked(); err != nil {

@@ -120,11 +120,11 @@ func (e *engine) carryOut(in carried) effect {
 		}
 		places++
 		s.do("ZADD", modelKeys.Queue, fmt.Sprint(came(i)), modelID(q.owner))
-		alive := modelNow + ticks(q.alive)*1000
+		heartbeat := modelNow + ticks(q.alive)*1000 - lease.Microseconds()
 		if q.alive == 0 {
-			alive = modelNow - 1
+			heartbeat--
 		}
-		s.do("HSET", modelKeys.Waiters, modelID(q.owner), fmt.Sprintf("%d:%d:%d:%d", q.attempt, alive, lease.Milliseconds(), asInt(q.visible)))
+		s.do("HSET", modelKeys.Waiters, modelID(q.owner), fmt.Sprintf("%d:%d:%d:%d", q.attempt, heartbeat, lease.Milliseconds(), asInt(q.visible)))
 	}
 	for i, mark := range st.marks {
 		if mark != 0 {
@@ -213,9 +213,9 @@ func stateOf(s *store, in carried) redisState {
 	st.minted = max(st.minted, st.epoch, st.last)
 	for i, id := range s.order(modelKeys.Queue) {
 		w := s.hashes[modelKeys.Waiters][id]
-		var attempt, alive, lease, visible int64
-		fmt.Sscanf(w, "%d:%d:%d:%d", &attempt, &alive, &lease, &visible)
-		st.queue[i] = place{ownerOf(id), int8(attempt), int8(max(alive-modelNow, 0) / modelTick.Microseconds()), visible == 1}
+		var attempt, heartbeat, lease, visible int64
+		fmt.Sscanf(w, "%d:%d:%d:%d", &attempt, &heartbeat, &lease, &visible)
+		st.queue[i] = place{ownerOf(id), int8(attempt), int8(max(heartbeat+lease*1000-modelNow, 0) / modelTick.Microseconds()), visible == 1}
 	}
 	for i := range st.marks {
 		mark, _ := strconv.ParseInt(s.hashes[modelKeys.Waiters]["c:"+modelID(int8(i+1))], 10, 8)
@@ -235,19 +235,19 @@ func (r rule) source(script string) string {
 
 // changes break a rule in the scripts.
 var changes = map[rule][2]string{
-	beatQueues: {"if not mine or mine.attempt ~= tonumber(attempt) then return 0 end\nlocal now, text = clock()",
-		"local now, text = clock()\nif not mine then join(k, id, attempt, lease, now, now) end"},
-	releaseOfAnyHold:    {"if not holds(k, id, attempt) then return 0 end", "if holder(k) ~= id then return 0 end"},
+	beatQueues: {"if waiter(k, id) ~= attempt then return 0 end\nlocal now, text = clock()",
+		"local now, text = clock()\nif not waiter(k, id) then join(k, id, attempt, lease, 0, now, text) end"},
+	releaseOfAnyHold:    {"local holder, mine = call('GET', KEYS[1]), ARGV[1] .. ' '", "local holder, mine = call('GET', KEYS[1]), string.match(ARGV[1], '^%S+ ')"},
 	cancelOfAnyHold:     {"if holds(k, id, attempt) then grant", "if holder(k) == id then grant"},
 	epochByCounter:      {"if last and tonumber(last) >= now then\n    epoch = last + 1", fmt.Sprintf("if true then\n    epoch = (last or %d) + 1", firstEpoch)},
 	marksIgnored:        {" or cancelled and tonumber(cancelled) >= tonumber(attempt), mine", ", mine"},
 	cancelledNextQueues: {"if again and over(k, id, again) then again = nil end", ""},
-	barging:             {"if not owner and (not head or head == id) then", "if not owner then"},
-	deadHeadStays:       {"local live = w and", "if w and w.alive < now then return end\n    local live = w and"},
+	barging:             {"if not taken and (not head or head == id) then", "if not taken then"},
+	deadHeadStays:       {"local live = attempt and", "if attempt and heartbeat + lease * 1000 < now then return end\n    local live = attempt and"},
 	beatGrantsNothing:   {"if not holder(k) then\n  local who, given", "if false then\n  local who, given"},
 	callerUntold:        {"grant(k, name, '', id, past, clock())", "grant(k, name, id, id, past, clock())"},
-	publishedTakenBack: {"redis.pcall('PUBLISH', CHANNEL .. head, 'granted ' .. whole(w.attempt) .. ' ' .. epochText .. ' ' .. others .. ' ' .. name)\n      end\n",
-		"if redis.pcall('PUBLISH', CHANNEL .. head, 'granted ' .. whole(w.attempt) .. ' ' .. epochText .. ' ' .. others .. ' ' .. name) == 0 then return grant(k, name, caller, id, past, clock()) end\n      end\n"},
+	publishedTakenBack: {"redis.pcall('PUBLISH', CHANNEL .. head, 'granted ' .. attempt .. ' ' .. epochText .. ' ' .. others .. ' ' .. name)\n      end\n",
+		"if redis.pcall('PUBLISH', CHANNEL .. head, 'granted ' .. attempt .. ' ' .. epochText .. ' ' .. others .. ' ' .. name) == 0 then return grant(k, name, caller, id, past, clock()) end\n      end\n"},
 }
 
 // TestChangesApply: what breaks a rule must be in a script.

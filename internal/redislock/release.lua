@@ -9,10 +9,9 @@
 --       {2, ttl}            released; if there is a next attempt, it is queued
 local again, lease, waited = ARGV[2], ARGV[3], ARGV[4]
 
-if not holds(k, id, attempt) then return 0 end
 local now, text = clock()
 if again and over(k, id, again) then again = nil end -- it was cancelled before this arrived
-if again then join(k, id, again, lease, now, now - waited) end
+if again then join(k, id, again, lease, waited, now, text) end
 local who, epoch, ttl = grant(k, name, again and id or '', id, tonumber(attempt), now, text)
 if again and who == id then return held(k, epoch) end
 return { 2, ttl or 0 }

@@ -14,19 +14,10 @@ import (
 // than a twenty-fourth of its lease, even if Redis answers none.
 const maxRenewals = 4
 
-// scheduleLocked sets a lock's timer.
+// scheduleLocked sets a lock's timer. One that goes off too soon stays as it is: it looks again then.
 func (l *Locker) scheduleLocked(n *lock) {
-	look := n.nextLook(l.opts.FixedLease)
-	if look == n.look {
-		return
-	}
-	n.look = look
-	switch {
-	case look == 0:
-		n.timer.Stop()
-	case n.timer == nil:
-		n.timer = time.AfterFunc(look-l.now(), func() { l.lookAt(n) })
-	default:
+	if look := n.nextLook(l.opts.FixedLease); look != 0 && (n.look == 0 || look < n.look) {
+		n.look = look
 		n.timer.Reset(look - l.now())
 	}
 }
@@ -35,9 +26,6 @@ func (l *Locker) scheduleLocked(n *lock) {
 func (l *Locker) lookAt(n *lock) {
 	l.mu.Lock()
 	defer l.unlock()
-	if l.closed {
-		return
-	}
 	n.look = 0
 	if h := n.hold; h != nil && h.Context.Err() != nil { // its parent's: a loss ends the machine
 		n.endBy(l.now() + cmp.Or(l.opts.Grace, n.lease))
@@ -104,12 +92,11 @@ func (l *Locker) renew(ctx context.Context, r renewal) error {
 
 // Extend renews a hold on behalf of a caller.
 func (h *hold) Extend(ctx context.Context) error {
-	if !h.Valid() {
-		return notHeld("extend", h.key)
-	}
-	if err := h.locker.renew(ctx, renewal{h.lock, h, h.attempt, h.lease}); err != nil {
-		raise(err)
-		return failed("extend", h.key, err)
+	if h.Valid() {
+		if err := h.locker.renew(ctx, renewal{h.lock, h, h.attempt, h.lease}); err != nil {
+			raise(err)
+			return failed("extend", h.key, err)
+		}
 	}
 	if !h.Valid() {
 		return notHeld("extend", h.key)

@@ -240,19 +240,18 @@ func TestOneLocksErrorLeavesTheOthersRenewed(t *testing.T) {
 	release(t, lease)
 }
 
-// TestWhatIsNotALockIsNotTaken: somebody else's value in the key of a lock is not overwritten.
+// TestWhatIsNotALockIsNotTaken: somebody else's value in the key of a lock is neither overwritten nor
+// deleted.
 func TestWhatIsNotALockIsNotTaken(t *testing.T) {
 	s := newScripted(t)
 	client, _ := newClient(t, shared.addr)
 	for _, value := range []string{"something else", ""} {
 		client.Set(t.Context(), s.n.keys.Lock, value, 0)
-		for name, request := range map[string]func() (reply, error){
-			"acquire": func() (reply, error) { return s.acquire(t.Context(), s.n, 1, false, 0) },
-			"release": func() (reply, error) { return s.release(t.Context(), s.n, 1, 0, 0) },
-		} {
-			if r, err := request(); err == nil {
-				t.Errorf("%s where the key is %q = %+v, want an error", name, value, r)
-			}
+		if r, err := s.acquire(t.Context(), s.n, 1, false, 0); err == nil {
+			t.Errorf("acquire where the key is %q = %+v, want an error", value, r)
+		}
+		if r, err := s.release(t.Context(), s.n, 1, 0, 0); err != nil || r.kind != replyDropped {
+			t.Errorf("release where the key is %q = %+v, %v, want that it is not held", value, r, err)
 		}
 		if got := client.Get(t.Context(), s.n.keys.Lock).Val(); got != value {
 			t.Errorf("the key is %q, was %q", got, value)

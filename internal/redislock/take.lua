@@ -2,9 +2,10 @@
 local call = redis.call
 local CHANNEL = 'redislock:'
 
--- For how long, in milliseconds, what is kept for later than a hold is kept.
+-- For how long, in milliseconds, what is kept for later than a hold is kept. Text takes less time than a
+-- number, wherever Redis is called.
 local function keep(lease)
-  return math.max(tonumber(lease), 60000)
+  return tonumber(lease) > 60000 and lease or '60000'
 end
 
 local function whole(n)
