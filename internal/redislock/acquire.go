@@ -58,7 +58,8 @@ func (l *Locker) enter(ctx context.Context, key string, o AcquireOptions, try bo
 		l.send(r) // the client bounds the wait
 		return l.await(n, w)
 	default:
-		l.dispatchLocked(l.beginLocked(n))
+		r := l.beginLocked(n)
+		l.calls.Go(func() { l.send(r) })
 	}
 	l.unlock()
 	return l.await(n, w)
@@ -80,33 +81,6 @@ func (l *Locker) beginLocked(n *lock) request {
 		end = min(end, d.Sub(l.base)+slack)
 	}
 	return request{n, w, n.attempt, now, end}
-}
-
-// maxSenders bounds the goroutines that wait for the next request. Their stacks have grown already.
-// To grow one takes longer than the rest of the Locker's work for a request.
-const maxSenders = 8
-
-// dispatchLocked has a request sent in another goroutine.
-func (l *Locker) dispatchLocked(r request) {
-	l.calls.Add(1)
-	select {
-	case l.requests <- r:
-		l.senders.Add(-1)
-	default:
-		l.work.Go(func() { l.sendAll(r) })
-	}
-}
-
-// sendAll sends a request, and then others that are dispatched, until Close.
-func (l *Locker) sendAll(r request) {
-	for open := true; open; r, open = <-l.requests {
-		l.send(r)
-		l.calls.Done()
-		if l.senders.Add(1) > maxSenders {
-			l.senders.Add(-1)
-			return
-		}
-	}
 }
 
 // send sends a request, and processes the answer.

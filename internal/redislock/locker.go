@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -34,8 +33,6 @@ type Locker struct {
 	subscription *subscription // nil before the first wait
 	cleaner      cleaner
 
-	requests chan request  // for a sender
-	senders  atomic.Int32  // that are idle
 	renewals chan struct{} // has an entry for each that is under way, up to maxRenewals
 	eviction sync.Once     // asks whether Redis evicts
 }
@@ -85,12 +82,9 @@ func New(client Client, o Options) *Locker {
 	}
 	o = o.withDefaults()
 	ctx, stop := context.WithCancel(context.Background())
-	requests := make(chan request)
 	return &Locker{
-		opts: o, server: newServer(client, o.Label), base: time.Now().Add(-time.Second),
-		ctx: ctx, stop: sync.OnceFunc(func() { stop(); close(requests) }),
-		locks: map[string]*lock{}, cleaner: cleaner{attempts: map[uint64]remains{}},
-		requests: requests, renewals: make(chan struct{}, maxRenewals),
+		opts: o, server: newServer(client, o.Label), base: time.Now().Add(-time.Second), ctx: ctx, stop: stop,
+		locks: map[string]*lock{}, cleaner: cleaner{attempts: map[uint64]remains{}}, renewals: make(chan struct{}, maxRenewals),
 	}
 }
 
@@ -236,7 +230,8 @@ func (l *Locker) settleLocked(n *lock, next todo, from Handoff) {
 	switch n.state {
 	case idle:
 		if n.firstLocked() != nil {
-			l.dispatchLocked(l.beginLocked(n))
+			r := l.beginLocked(n)
+			l.calls.Go(func() { l.send(r) })
 		} else if len(l.locks) > maxIdle && l.locks[n.name] == n {
 			delete(l.locks, n.name)
 			n.timer.Stop()

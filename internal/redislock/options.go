@@ -92,9 +92,12 @@ const (
 	Remote Handoff = "remote" // from another process, by Redis
 )
 
-const defaultLease, minLease, maxLease = 10 * time.Second, 50 * time.Millisecond, time.Hour
-
-const maxLabel = 64
+const (
+	defaultLease = 10 * time.Second
+	minLease     = 50 * time.Millisecond
+	maxLease     = time.Hour
+	maxLabel     = 64
+)
 
 func (o Options) withDefaults() Options {
 	o.Lease = validLease(cmp.Or(o.Lease, defaultLease))
