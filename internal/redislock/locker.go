@@ -32,9 +32,10 @@ type Locker struct {
 	events       []func()      // calls of hooks, for unlock
 	subscription *subscription // nil before the first wait
 	cleaner      cleaner
+	renewing     int       // goroutines that send renewals
+	overdue      list.List // of *lock, whose renewals wait for them
 
-	renewals chan struct{} // has an entry for each that is under way, up to maxRenewals
-	eviction sync.Once     // asks whether Redis evicts
+	eviction sync.Once // asks whether Redis evicts
 }
 
 // lock is a machine, with its waiters and its hold in this process. Locker.mu guards it.
@@ -45,8 +46,9 @@ type lock struct {
 	waiters list.List // of *waiter, first come, first served
 	hold    *hold     // while held
 
-	timer *time.Timer // of lookAt
-	look  instant     // when it goes off; zero if it does not
+	timer  *time.Timer // of lookAt
+	look   instant     // when it goes off; zero if it does not
+	queued bool        // among Locker.overdue
 }
 
 func newLock(name string) *lock { return &lock{name: name, keys: keysOf(name)} }
@@ -84,7 +86,7 @@ func New(client Client, o Options) *Locker {
 	ctx, stop := context.WithCancel(context.Background())
 	return &Locker{
 		opts: o, server: newServer(client, o.Label), base: time.Now().Add(-time.Second), ctx: ctx, stop: stop,
-		locks: map[string]*lock{}, cleaner: cleaner{attempts: map[uint64]remains{}}, renewals: make(chan struct{}, maxRenewals),
+		locks: map[string]*lock{}, cleaner: cleaner{attempts: map[uint64]remains{}},
 	}
 }
 
@@ -172,11 +174,7 @@ func (l *Locker) Close(ctx context.Context) error {
 			for n.waiters.Len() > 0 {
 				n.dismissLocked(n.firstLocked(), result{err: ErrClosed})
 			}
-			next := n.giveUp()
-			if n.hold != nil {
-				next.lost = "the Locker was closed"
-			}
-			l.settleLocked(n, next, "")
+			l.settleLocked(n, n.lose("the Locker was closed"), "")
 			n.timer.Stop()
 		}
 	}
@@ -221,7 +219,7 @@ func (l *Locker) settleLocked(n *lock, next todo, from Handoff) {
 	if next.over != 0 {
 		l.cleanLocked(n, next.over)
 	}
-	if next.lost != "" {
+	if next.lost != "" && n.hold != nil {
 		l.lostLocked(n, next.lost)
 	}
 	if next.unseen {

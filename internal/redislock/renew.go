@@ -10,8 +10,8 @@ import (
 // something, or a renewal is due.
 
 // maxRenewals is how many renewals are under way at once. A burst, such as the one after a pause of
-// the process, then leaves connections and processors for other requests. No renewal waits for longer
-// than a twenty-fourth of its lease, even if Redis answers none.
+// the process, then leaves connections and processors for other requests. A renewal that is overdue
+// waits for a twenty-fourth of its lease at most, even if Redis answers none.
 const maxRenewals = 4
 
 // scheduleLocked sets a lock's timer. One that goes off too soon stays as it is: it looks again then.
@@ -31,22 +31,43 @@ func (l *Locker) lookAt(n *lock) {
 		n.endBy(l.now() + cmp.Or(l.opts.Grace, n.lease))
 	}
 	next, due := n.machine.look(l.opts.FixedLease, l.now())
-	r := renewal{n, n.hold, n.attempt, n.lease}
+	if due && !n.queued && l.renewing >= maxRenewals {
+		n.queued = true
+		n.notRenewed(n.attempt, l.now())
+		l.overdue.PushBack(n)
+	} else if due {
+		n.queued = false
+		l.renewing++
+		r := renewal{n, n.hold, n.attempt, n.lease}
+		l.work.Go(func() { l.renewAll(r) })
+	}
 	l.settleLocked(n, next, "")
-	if due {
+}
+
+// renewAll sends a renewal, and then those that are overdue.
+func (l *Locker) renewAll(r renewal) {
+	for ; r.lock != nil; r = l.nextOverdue() {
 		behalf := l.ctx
 		if r.hold != nil {
 			behalf = r.hold.parent
 		}
-		l.work.Go(func() {
-			select {
-			case l.renewals <- struct{}{}:
-				defer func() { <-l.renewals }()
-			case <-time.After(r.lease / 24):
-			}
-			_ = l.renew(bound(behalf, l.base.Add(l.now()+third(r.lease))), r)
-		})
+		_ = l.renew(bound(behalf, l.base.Add(l.now()+third(r.lease))), r)
 	}
+}
+
+// nextOverdue returns the next renewal for a goroutine that has sent one. If there is none, or too
+// many goroutines send some, it returns none, and the caller must end.
+func (l *Locker) nextOverdue() renewal {
+	l.mu.Lock()
+	defer l.unlock()
+	for l.overdue.Len() > 0 && l.renewing <= maxRenewals {
+		if n := l.overdue.Remove(l.overdue.Front()).(*lock); n.queued && n.state > asking {
+			n.queued = false
+			return renewal{n, n.hold, n.attempt, n.lease}
+		}
+	}
+	l.renewing--
+	return renewal{}
 }
 
 // renewal is the renewal of a hold, or a waiter's heartbeat.

@@ -241,7 +241,7 @@ func TestOneLocksErrorLeavesTheOthersRenewed(t *testing.T) {
 }
 
 // TestWhatIsNotALockIsNotTaken: somebody else's value in the key of a lock is neither overwritten nor
-// deleted.
+// deleted. What has expired is not released.
 func TestWhatIsNotALockIsNotTaken(t *testing.T) {
 	s := newScripted(t)
 	client, _ := newClient(t, shared.addr)
@@ -258,4 +258,7 @@ func TestWhatIsNotALockIsNotTaken(t *testing.T) {
 		}
 	}
 	client.Del(t.Context(), s.n.keys.Lock)
+	if r, err := s.release(t.Context(), s.n, 1, 0, 0); err != nil || r.kind != replyDropped {
+		t.Errorf("release of a lock that has expired = %+v, %v, want that it is not held", r, err)
+	}
 }
