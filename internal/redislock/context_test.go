@@ -28,6 +28,13 @@ func TestHeldComparesTheClock(t *testing.T) {
 				t.Errorf("Cause = %v", err)
 			}
 		},
+		"a child made then": func(t *testing.T, _ *Locker, held context.Context, _ *Lease) {
+			child, cancel := context.WithCancel(held)
+			defer cancel()
+			if err := context.Cause(child); !errors.Is(err, ErrLost) {
+				t.Errorf("Cause of the child = %v", err)
+			}
+		},
 		"Valid": func(t *testing.T, _ *Locker, _ context.Context, lease *Lease) {
 			if lease.Valid() {
 				t.Error("it is valid")

@@ -121,7 +121,7 @@ func (e *entry) Err() error {
 	return e.Context.Err()
 }
 
-// Value is also what context.Cause asks for.
+// Value is also asked by a child that is made. A child of a hold that is over ends at once.
 func (e *entry) Value(key any) any {
 	if key == (*holdsOf)(e.hold.locker) {
 		return e.hold
