@@ -45,6 +45,11 @@ func TestHeldComparesTheClock(t *testing.T) {
 				t.Errorf("re-entry = %v", err)
 			}
 		},
+		"re-entry without its end": func(t *testing.T, l *Locker, held context.Context, lease *Lease) {
+			if _, _, err := l.Acquire(context.WithoutCancel(held), lease.Key()); !errors.Is(err, ErrLost) {
+				t.Errorf("re-entry = %v", err)
+			}
+		},
 		"another key under it": func(t *testing.T, l *Locker, held context.Context, _ *Lease) {
 			if _, _, err := l.Acquire(held, t.Name()+"b"); !errors.Is(err, ErrLost) {
 				t.Errorf("Acquire under it = %v", err)
