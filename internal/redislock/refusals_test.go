@@ -132,6 +132,45 @@ func TestNoRightToSubscribeIsSaid(t *testing.T) {
 	release(t, mine)
 }
 
+// TestNoRightEndsAGrantHalfWay: a script that may not clean up has given the lock and told the
+// waiter all the same.
+func TestNoRightEndsAGrantHalfWay(t *testing.T) {
+	t.Parallel()
+	server, err := startServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.stop)
+	admin, _ := newClient(t, server.addr)
+	for _, command := range []string{"zrem", "hdel", "zcard"} {
+		if err := admin.Do(t.Context(), "ACL", "SETUSER", command, "on", ">pw", "~*", "&*", "+@all", "-"+command).Err(); err != nil {
+			t.Fatal(err)
+		}
+		client := redis.NewClient(&redis.Options{Addr: server.addr, Username: command, Password: "pw"})
+		t.Cleanup(func() { client.Close() })
+		n, holder, waiter := lockOn(command), newPeer(client, time.Minute), newPeer(admin, time.Minute)
+		channel := admin.Subscribe(t.Context(), waiter.channel())
+		t.Cleanup(func() { channel.Close() })
+		if _, err := channel.Receive(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range []peer{holder, waiter} {
+			if _, err := p.acquire(t.Context(), n, 1, true, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := holder.release(t.Context(), n, 1, 0, 0); err != nil {
+			t.Errorf("release without the right to %s: %v", command, err)
+		}
+		if got := holderIn(t, admin, n.keys.Lock).owner; got != waiter.id {
+			t.Errorf("without the right to %s, the lock is with %q, want the waiter", command, got)
+		}
+		if m, err := channel.ReceiveTimeout(t.Context(), 5*time.Second); err != nil {
+			t.Errorf("without the right to %s, the waiter was told %v: %v", command, m, err)
+		}
+	}
+}
+
 func TestExtendWithAnEndedContextSaysSo(t *testing.T) {
 	l, _ := newLocker(t, Options{FixedLease: true})
 	_, lease := acquire(t, l, within(t), t.Name())
