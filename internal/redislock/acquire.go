@@ -38,9 +38,7 @@ func (l *Locker) enter(ctx context.Context, key string, o AcquireOptions, try bo
 	defer l.calls.Done()
 	n := l.locks[name]
 	if n == nil {
-		n = newLock(name)
-		n.timer = time.AfterFunc(never, func() { l.lookAt(n) })
-		l.locks[name] = n
+		n = l.addLocked(name)
 	}
 	w.place = n.waiters.PushBack(w)
 	switch {

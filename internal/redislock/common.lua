@@ -125,6 +125,7 @@ end
 -- The caller waits, and the lock as it is lives for so long, in milliseconds.
 local function waits(k)
   local ttl = redis.pcall('PTTL', k.lock)
+  if ttl == -1 then holder(k) end -- only what somebody else has put there does not expire
   return { 2, type(ttl) == 'number' and ttl or 0 }
 end
 

@@ -32,8 +32,8 @@ type Locker struct {
 	events       []func()      // calls of hooks, for unlock
 	subscription *subscription // nil before the first wait
 	cleaner      cleaner
-	renewing     int       // goroutines that send renewals
-	overdue      list.List // of *lock, whose renewals wait for them
+	renewing     int            // goroutines that send renewals
+	overdue      map[*lock]bool // whose renewals wait for one of them
 
 	eviction sync.Once // asks whether Redis evicts
 }
@@ -46,9 +46,8 @@ type lock struct {
 	waiters list.List // of *waiter, first come, first served
 	hold    *hold     // while held
 
-	timer  *time.Timer // of lookAt
-	look   instant     // when it goes off; zero if it does not
-	queued bool        // among Locker.overdue
+	timer *time.Timer // of lookAt
+	look  instant     // when it goes off; zero if it does not
 }
 
 func newLock(name string) *lock { return &lock{name: name, keys: keysOf(name)} }
@@ -86,7 +85,7 @@ func New(client Client, o Options) *Locker {
 	ctx, stop := context.WithCancel(context.Background())
 	return &Locker{
 		opts: o, server: newServer(client, o.Label), base: time.Now().Add(-time.Second), ctx: ctx, stop: stop,
-		locks: map[string]*lock{}, cleaner: cleaner{attempts: map[uint64]remains{}},
+		locks: map[string]*lock{}, cleaner: cleaner{attempts: map[uint64]remains{}}, overdue: map[*lock]bool{},
 	}
 }
 

@@ -110,11 +110,9 @@ type reply struct {
 	ttl    time.Duration // of replyWaiting: the time until the lock expires
 }
 
-const (
-	replyDropped = 0 // the attempt is over, or unknown: nothing was done
-	replyHeld    = 1
-	replyWaiting = 2 // queued, or released
-)
+// Kinds of replies. Dropped: the attempt is over, or unknown, and nothing was done. Waiting: it is
+// queued, or released.
+const replyDropped, replyHeld, replyWaiting = 0, 1, 2
 
 // maxTTL, in milliseconds, fits into a time.Duration.
 const maxTTL = 1 << 40

@@ -14,6 +14,15 @@ import (
 // waits for a twenty-fourth of its lease at most, even if Redis answers none.
 const maxRenewals = 4
 
+// addLocked adds a lock, whose timer does not go off until it is set.
+func (l *Locker) addLocked(name string) *lock {
+	n := newLock(name)
+	n.timer = time.AfterFunc(never, func() { l.lookAt(n) })
+	n.timer.Stop()
+	l.locks[name] = n
+	return n
+}
+
 // scheduleLocked sets a lock's timer. One that goes off too soon stays as it is: it looks again then.
 func (l *Locker) scheduleLocked(n *lock) {
 	if look := n.nextLook(l.opts.FixedLease); look != 0 && (n.look == 0 || look < n.look) {
@@ -27,16 +36,15 @@ func (l *Locker) lookAt(n *lock) {
 	l.mu.Lock()
 	defer l.unlock()
 	n.look = 0
-	if h := n.hold; h != nil && h.Context.Err() != nil { // its parent's: a loss ends the machine
+	if h := n.hold; h != nil && !l.opts.FixedLease && h.Context.Err() != nil { // its parent's: a loss ends the machine
 		n.endBy(l.now() + cmp.Or(l.opts.Grace, n.lease))
 	}
 	next, due := n.machine.look(l.opts.FixedLease, l.now())
-	if due && !n.queued && l.renewing >= maxRenewals {
-		n.queued = true
+	if due && !l.overdue[n] && l.renewing >= maxRenewals {
+		l.overdue[n] = true
 		n.notRenewed(n.attempt, l.now())
-		l.overdue.PushBack(n)
 	} else if due {
-		n.queued = false
+		delete(l.overdue, n)
 		l.renewing++
 		r := renewal{n, n.hold, n.attempt, n.lease}
 		l.work.Go(func() { l.renewAll(r) })
@@ -60,10 +68,12 @@ func (l *Locker) renewAll(r renewal) {
 func (l *Locker) nextOverdue() renewal {
 	l.mu.Lock()
 	defer l.unlock()
-	for l.overdue.Len() > 0 && l.renewing <= maxRenewals {
-		if n := l.overdue.Remove(l.overdue.Front()).(*lock); n.queued && n.state > asking {
-			n.queued = false
-			return renewal{n, n.hold, n.attempt, n.lease}
+	if l.renewing <= maxRenewals {
+		for n := range l.overdue {
+			if delete(l.overdue, n); n.state == waiting || n.state == held && !l.opts.FixedLease {
+				n.repeat(l.now())
+				return renewal{n, n.hold, n.attempt, n.lease}
+			}
 		}
 	}
 	l.renewing--

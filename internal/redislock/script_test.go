@@ -257,7 +257,13 @@ func TestWhatIsNotALockIsNotTaken(t *testing.T) {
 			t.Errorf("the key is %q, was %q", got, value)
 		}
 	}
-	client.Del(t.Context(), s.n.keys.Lock)
+	client.Set(t.Context(), s.n.keys.Lock, "something else", 0)
+	client.HSet(t.Context(), s.n.keys.Waiters, "somebody", "1:1:60000:0")
+	client.ZAdd(t.Context(), s.n.keys.Queue, redis.Z{Score: 1, Member: "somebody"})
+	if r, err := s.acquire(t.Context(), s.n, 2, true, 0); err == nil {
+		t.Errorf("acquire where others wait for something else = %+v, want an error", r)
+	}
+	client.Del(t.Context(), s.n.keys.all()...)
 	if r, err := s.release(t.Context(), s.n, 1, 0, 0); err != nil || r.kind != replyDropped {
 		t.Errorf("release of a lock that has expired = %+v, %v, want that it is not held", r, err)
 	}

@@ -254,6 +254,9 @@ func (m *machine) nextLook(fixed bool) instant {
 	return min(m.deadline, m.ends, m.due)
 }
 
+// repeat schedules a renewal that is sent now once more, in case that it is not answered.
+func (m *machine) repeat(now instant) { m.due = now + m.lease/6 }
+
 // look returns what the clock makes due now, and whether to send a renewal. A renewal is sent again
 // after a sixth of the lease without an answer.
 func (m *machine) look(fixed bool, now instant) (next todo, renew bool) {
@@ -263,7 +266,7 @@ func (m *machine) look(fixed bool, now instant) (next todo, renew bool) {
 	case m.state == held && now >= m.ends:
 		return m.abandon(), false
 	case m.state == held && !fixed && now >= m.due, m.state == waiting && now >= m.due:
-		m.due = now + m.lease/6
+		m.repeat(now)
 		return todo{}, true
 	}
 	return todo{}, false
