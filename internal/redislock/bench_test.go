@@ -67,8 +67,8 @@ func BenchmarkBesideRenewals(b *testing.B) {
 				if n.state != held {
 					continue
 				}
-				args := l.server.arguments(renewScript, n, n.attempt, n.lease.Milliseconds())
-				if _ = pipe.Process(b.Context(), once(b.Context(), "evalsha", renewScript.sha, args)); pipe.Len() == together {
+				args := l.server.request(renewScript, n, n.attempt, n.lease.Milliseconds())
+				if _ = pipe.Process(b.Context(), once(b.Context(), args)); pipe.Len() == together {
 					go pipe.Exec(context.Background())
 					pipe = client.Pipeline()
 				}

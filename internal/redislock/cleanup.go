@@ -44,13 +44,7 @@ func (l *Locker) cleanLocked(n *lock, attempt uint64) {
 
 // clean cancels one attempt after the other, until there are none.
 func (l *Locker) clean() {
-	for {
-		l.mu.Lock()
-		attempt, r := l.nextRemainsLocked()
-		l.unlock()
-		if attempt == 0 {
-			return
-		}
+	for attempt, r := l.nextRemains(); attempt != 0; attempt, r = l.nextRemains() {
 		ctx := bound(context.Background(), l.base.Add(l.now()+third(r.lease)))
 		_, err := l.server.do(ctx, cancelScript, r.lock, attempt, r.lease.Milliseconds())
 		if err != nil && !errors.Is(err, redis.ErrClosed) {
@@ -62,9 +56,11 @@ func (l *Locker) clean() {
 	}
 }
 
-// nextRemainsLocked takes out an attempt whose lease is not over. It returns zero if there is none.
+// nextRemains takes out an attempt whose lease is not over. It returns zero if there is none.
 // The caller must then end.
-func (l *Locker) nextRemainsLocked() (uint64, remains) {
+func (l *Locker) nextRemains() (uint64, remains) {
+	l.mu.Lock()
+	defer l.unlock()
 	for attempt, r := range l.cleaner.attempts {
 		delete(l.cleaner.attempts, attempt)
 		if l.now() < r.until {

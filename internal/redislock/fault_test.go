@@ -215,7 +215,7 @@ func TestDeadWaiterIsSkipped(t *testing.T) {
 		_, lease, _ := waiter.Acquire(ctx, n.name)
 		got <- lease
 	}()
-	for client.ZCard(ctx, n.keys.Queue).Val() < 2 {
+	for client.ZCard(ctx, keysOf(n.name).Queue).Val() < 2 {
 		time.Sleep(time.Millisecond)
 	}
 	channel.Close()

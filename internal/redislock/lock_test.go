@@ -224,7 +224,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 func TestFreeLockIsNotTakenPastAQueue(t *testing.T) {
 	ctx, n := within(t), lockOn(t.Name())
 	client, _ := newClient(t, shared.addr)
-	client.Del(ctx, n.keys.all()...)
+	client.Del(ctx, keysOf(n.name).all()...)
 	holder, waiter := newPeer(client, time.Minute), newPeer(client, time.Minute)
 	inbox := client.Subscribe(ctx, waiter.channel()) // alive, but slow
 	defer inbox.Close()
@@ -237,12 +237,12 @@ func TestFreeLockIsNotTakenPastAQueue(t *testing.T) {
 	if r, err := waiter.acquire(ctx, n, 1, true, 0); err != nil || r.kind != replyWaiting {
 		t.Fatalf("acquire of a held lock = %+v, %v, want to wait", r, err)
 	}
-	client.Del(ctx, n.keys.Lock) // the holder's lease is over
+	client.Del(ctx, keysOf(n.name).Lock) // the holder's lease is over
 	barger, _ := newLocker(t, Options{})
 	if _, lease, err := barger.TryAcquire(ctx, n.name); !errors.Is(err, ErrNotAcquired) {
 		t.Errorf("a newcomer got %v before the one that waited, %v", lease, err)
 	}
-	if owner := holderIn(t, client, n.keys.Lock).owner; owner != waiter.id {
+	if owner := holderIn(t, client, keysOf(n.name).Lock).owner; owner != waiter.id {
 		t.Errorf("the lock is with %q, want the waiter %q", owner, waiter.id)
 	}
 }
@@ -472,7 +472,7 @@ func TestMarksOfCancelledAttemptsDoNotPileUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if left := client.HLen(t.Context(), n.keys.Waiters).Val(); left > 102 {
+	if left := client.HLen(t.Context(), keysOf(n.name).Waiters).Val(); left > 102 {
 		t.Errorf("%d marks are kept, want about a hundred at most", left)
 	}
 }

@@ -42,7 +42,7 @@ type Locker struct {
 type lock struct {
 	machine
 	name    string
-	keys    KeySet
+	keys    []any     // of its KeySet, in the order in which the scripts take them
 	waiters list.List // of *waiter, first come, first served
 	hold    *hold     // while held
 
@@ -50,7 +50,10 @@ type lock struct {
 	look  instant     // when it goes off; zero if it does not
 }
 
-func newLock(name string) *lock { return &lock{name: name, keys: keysOf(name)} }
+func newLock(name string) *lock {
+	k := keysOf(name)
+	return &lock{name: name, keys: []any{k.Lock, k.Queue, k.Waiters, k.Epoch}}
+}
 
 // waiter is one goroutine that wants the lock.
 type waiter struct {

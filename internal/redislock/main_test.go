@@ -75,6 +75,8 @@ type peer struct {
 
 func newPeer(client Client, lease time.Duration) peer { return peer{newServer(client, ""), lease} }
 
+func (k KeySet) all() []string { return []string{k.Lock, k.Queue, k.Waiters, k.Epoch} }
+
 // lockOn is a lock that no Locker knows of.
 func lockOn(key string) *lock { return newLock(tagged(key)) }
 

@@ -90,7 +90,7 @@ func TestNamesLeaveNothing(t *testing.T) {
 								cancels()
 							case 2: // who waits dies, and the lock is lost
 								waits()
-								if err := client.Del(t.Context(), n.keys.Lock).Err(); err != nil {
+								if err := client.Del(t.Context(), keysOf(n.name).Lock).Err(); err != nil {
 									t.Error(err)
 								}
 								if err := lease.Release(); !errors.Is(err, ErrNotHeld) {

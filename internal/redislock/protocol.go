@@ -40,9 +40,6 @@ func keysOf(name string) KeySet {
 	return KeySet{Lock: name + ":lock", Queue: name + ":queue", Waiters: name + ":waiters", Epoch: name + ":epoch"}
 }
 
-// all returns the keys in the order in which the scripts take them.
-func (k KeySet) all() []string { return []string{k.Lock, k.Queue, k.Waiters, k.Epoch} }
-
 // tagged returns the one spelling of a key, with the hash tag that keeps the keys of a lock on one
 // server of a Redis Cluster. The tag is the key's own, or else the whole key. A tag is not empty
 // and ends at the first brace. Keys that are empty or begin with a brace therefore share one tag.
@@ -96,8 +93,8 @@ type onceCmd struct{ *redis.Cmd }
 
 func (onceCmd) NoRetry() bool { return true }
 
-func once(ctx context.Context, name, script string, args []any) onceCmd {
-	cmd := redis.NewCmd(ctx, append([]any{name, script}, args...)...)
+func once(ctx context.Context, args []any) onceCmd {
+	cmd := redis.NewCmd(ctx, args...)
 	cmd.SetFirstKeyPos(3) // for the clients that go by a key's slot
 	return onceCmd{cmd}
 }
@@ -167,20 +164,18 @@ func newServer(client Client, label string) server {
 
 func (s server) channel() string { return "redislock:" + s.id }
 
-// arguments returns the arguments of a script: the lock's keys, the attempt, and the others that
-// the script's header lists. They are few, because each one takes time.
-func (s server) arguments(sc *script, n *lock, attempt uint64, more ...any) []any {
-	args := append(make([]any, 0, 6+len(more)), sc.keys)
-	for _, key := range n.keys.all()[:sc.keys] {
-		args = append(args, key)
-	}
+// request returns the command that runs a script: with the lock's keys, the attempt, and the other
+// arguments that the script's header lists. They are few, because each one takes time.
+func (s server) request(sc *script, n *lock, attempt uint64, more ...any) []any {
+	args := append(make([]any, 0, 8+len(more)), "evalsha", sc.sha, sc.keys)
+	args = append(args, n.keys[:sc.keys]...)
 	args = append(args, s.id+" "+strconv.FormatUint(attempt, 10))
 	return append(args, more...)
 }
 
 // do runs a script in Redis, and reads the reply.
 func (s server) do(ctx context.Context, sc *script, n *lock, attempt uint64, more ...any) (reply, error) {
-	v, err := s.run(ctx, sc, s.arguments(sc, n, attempt, more...))
+	v, err := s.run(ctx, sc, s.request(sc, n, attempt, more...))
 	if err != nil {
 		return reply{}, err
 	}
@@ -195,9 +190,9 @@ func (s server) run(ctx context.Context, sc *script, args []any) (v any, err err
 			err = &panicked{v}
 		}
 	}()
-	cmd := once(ctx, "evalsha", sc.sha, args)
+	cmd := once(ctx, args)
 	if err := s.client.Process(ctx, cmd); redis.HasErrorPrefix(err, "NOSCRIPT") {
-		cmd = once(ctx, "eval", sc.source, args)
+		cmd = once(ctx, append([]any{"eval", sc.source}, args[2:]...))
 		_ = s.client.Process(ctx, cmd)
 	}
 	return cmd.Result()

@@ -162,7 +162,7 @@ func TestNoRightEndsAGrantHalfWay(t *testing.T) {
 		if _, err := holder.release(t.Context(), n, 1, 0, 0); err != nil {
 			t.Errorf("release without the right to %s: %v", command, err)
 		}
-		if got := holderIn(t, admin, n.keys.Lock).owner; got != waiter.id {
+		if got := holderIn(t, admin, keysOf(n.name).Lock).owner; got != waiter.id {
 			t.Errorf("without the right to %s, the lock is with %q, want the waiter", command, got)
 		}
 		if m, err := channel.ReceiveTimeout(t.Context(), 5*time.Second); err != nil {

@@ -27,7 +27,7 @@ func newScripted(t *testing.T) scripted {
 	subscription := client.Subscribe(t.Context(), s.channel())
 	t.Cleanup(func() {
 		subscription.Close()
-		client.Del(context.Background(), s.n.keys.all()...) // for another run of the same test
+		client.Del(context.Background(), keysOf(s.n.name).all()...) // for another run of the same test
 	})
 	if _, err := subscription.Receive(t.Context()); err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func (s scripted) cancels(attempt uint64) {
 func (s scripted) owns(attempt string) {
 	s.t.Helper()
 	client, _ := newClient(s.t, shared.addr)
-	if got := holderIn(s.t, client, s.n.keys.Lock).attempt; got != attempt {
+	if got := holderIn(s.t, client, keysOf(s.n.name).Lock).attempt; got != attempt {
 		s.t.Errorf("the lock is with attempt %q, want %q", got, attempt)
 	}
 }
@@ -143,8 +143,8 @@ func TestTryDoesNotGetThePlaceOfAnOlderAttempt(t *testing.T) {
 	s.acquires(1, true, replyHeld)
 	dead.acquires(1, true, replyWaiting)
 	s.acquires(2, true, replyWaiting)
-	client.HSet(t.Context(), s.n.keys.Waiters, dead.id, "1:1:60000:0") // its heartbeat has ended
-	client.Del(t.Context(), s.n.keys.Lock)                             // and so has the lease
+	client.HSet(t.Context(), keysOf(s.n.name).Waiters, dead.id, "1:1:60000:0") // its heartbeat has ended
+	client.Del(t.Context(), keysOf(s.n.name).Lock)                             // and so has the lease
 	s.acquires(3, false, replyHeld)
 	s.owns("3")
 }
@@ -170,8 +170,8 @@ func TestShortcutsLeaveWhatOthersWant(t *testing.T) {
 	other.isTold("1")
 
 	s.acquires(4, true, replyWaiting)
-	client.Del(t.Context(), s.n.keys.Lock) // the lease is over
-	other.acquires(2, false, replyWaiting) // somebody waits: the lock is theirs
+	client.Del(t.Context(), keysOf(s.n.name).Lock) // the lease is over
+	other.acquires(2, false, replyWaiting)         // somebody waits: the lock is theirs
 	s.owns("4")
 	s.isTold("4")
 	s.releases(4, 0, replyWaiting)
@@ -187,7 +187,7 @@ func TestANewHeadOfAFreeLockGetsIt(t *testing.T) {
 	holder.acquires(1, true, replyHeld)
 	waiter.acquires(1, true, replyWaiting)
 	client, _ := newClient(t, shared.addr)
-	client.Del(t.Context(), holder.n.keys.Lock) // the lease is over
+	client.Del(t.Context(), keysOf(holder.n.name).Lock) // the lease is over
 	if r, err := late.acquire(t.Context(), late.n, 1, true, time.Minute); err != nil || r.kind != replyHeld {
 		t.Errorf("acquire = %+v, %v, want it held", r, err)
 	}
@@ -203,7 +203,7 @@ func TestClockSetBackCostsNoPlace(t *testing.T) {
 	waiter.acquires(1, true, replyWaiting)
 	client, _ := newClient(t, shared.addr)
 	future := float64(time.Now().Add(time.Hour).UnixMicro())
-	client.ZAdd(t.Context(), holder.n.keys.Queue, redis.Z{Score: future, Member: waiter.id})
+	client.ZAdd(t.Context(), keysOf(holder.n.name).Queue, redis.Z{Score: future, Member: waiter.id})
 	if r, err := waiter.heartbeat(t.Context(), waiter.n, 1); err != nil || r.kind != replyWaiting {
 		t.Fatalf("beat = %+v, %v", r, err)
 	}
@@ -219,8 +219,8 @@ func TestOneLocksErrorLeavesTheOthersRenewed(t *testing.T) {
 	s.acquires(1, true, replyHeld)
 	client, _ := newClient(t, shared.addr)
 	spoilt := lockOn(t.Name() + "spoilt")
-	defer client.Del(context.WithoutCancel(t.Context()), spoilt.keys.all()...)
-	client.LPush(t.Context(), spoilt.keys.Lock, "a list")
+	defer client.Del(context.WithoutCancel(t.Context()), keysOf(spoilt.name).all()...)
+	client.LPush(t.Context(), keysOf(spoilt.name).Lock, "a list")
 	if r, err := s.renew(t.Context(), spoilt, 1); err == nil {
 		t.Errorf("the renewal of what is not a lock = %+v", r)
 	}
@@ -246,24 +246,24 @@ func TestWhatIsNotALockIsNotTaken(t *testing.T) {
 	s := newScripted(t)
 	client, _ := newClient(t, shared.addr)
 	for _, value := range []string{"something else", ""} {
-		client.Set(t.Context(), s.n.keys.Lock, value, 0)
+		client.Set(t.Context(), keysOf(s.n.name).Lock, value, 0)
 		if r, err := s.acquire(t.Context(), s.n, 1, false, 0); err == nil {
 			t.Errorf("acquire where the key is %q = %+v, want an error", value, r)
 		}
 		if r, err := s.release(t.Context(), s.n, 1, 0, 0); err != nil || r.kind != replyDropped {
 			t.Errorf("release where the key is %q = %+v, %v, want that it is not held", value, r, err)
 		}
-		if got := client.Get(t.Context(), s.n.keys.Lock).Val(); got != value {
+		if got := client.Get(t.Context(), keysOf(s.n.name).Lock).Val(); got != value {
 			t.Errorf("the key is %q, was %q", got, value)
 		}
 	}
-	client.Set(t.Context(), s.n.keys.Lock, "something else", 0)
-	client.HSet(t.Context(), s.n.keys.Waiters, "somebody", "1:1:60000:0")
-	client.ZAdd(t.Context(), s.n.keys.Queue, redis.Z{Score: 1, Member: "somebody"})
+	client.Set(t.Context(), keysOf(s.n.name).Lock, "something else", 0)
+	client.HSet(t.Context(), keysOf(s.n.name).Waiters, "somebody", "1:1:60000:0")
+	client.ZAdd(t.Context(), keysOf(s.n.name).Queue, redis.Z{Score: 1, Member: "somebody"})
 	if r, err := s.acquire(t.Context(), s.n, 2, true, 0); err == nil {
 		t.Errorf("acquire where others wait for something else = %+v, want an error", r)
 	}
-	client.Del(t.Context(), s.n.keys.all()...)
+	client.Del(t.Context(), keysOf(s.n.name).all()...)
 	if r, err := s.release(t.Context(), s.n, 1, 0, 0); err != nil || r.kind != replyDropped {
 		t.Errorf("release of a lock that has expired = %+v, %v, want that it is not held", r, err)
 	}

@@ -177,12 +177,9 @@ func (m *machine) mayPass(lease time.Duration, now instant) bool {
 	if lease != m.lease || m.passes == 1<<tokenBits-1 || m.deadline-now < third(m.lease) {
 		return false
 	}
-	if m.others == 0 {
-		return true
-	}
 	shorter := max(m.others/manyOthers, 1)
 	since := now - m.given
-	return m.passes < maxPasses/shorter && since < maxTurn/time.Duration(shorter) && since < longHold*time.Duration(m.passes+1)
+	return m.others == 0 || m.passes < maxPasses/shorter && since < maxTurn/time.Duration(shorter) && since < longHold*time.Duration(m.passes+1)
 }
 
 // A turn bounds how a process passes a lock on among its own goroutines while another process

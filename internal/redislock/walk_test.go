@@ -20,7 +20,7 @@ func TestRandomRequests(t *testing.T) {
 	seed := rand.Uint64()
 	w := walk{T: t, rand: rand.New(rand.NewPCG(seed, 0)), n: lockOn(t.Name())}
 	w.redis, _ = newClient(t, shared.addr)
-	t.Cleanup(func() { w.redis.Del(context.Background(), w.n.keys.all()...) })
+	t.Cleanup(func() { w.redis.Del(context.Background(), keysOf(w.n.name).all()...) })
 	for i := range lockers {
 		s := newPeer(w.redis, time.Minute)
 		w.servers = append(w.servers, s)
@@ -100,7 +100,7 @@ func (w *walk) step() {
 // check is what holds after every request.
 func (w *walk) check(s peer, what string, before holder, r reply, err error) {
 	ctx, now := w.Context(), w.holder()
-	queue := w.redis.ZRange(ctx, w.n.keys.Queue, 0, -1).Val()
+	queue := w.redis.ZRange(ctx, keysOf(w.n.name).Queue, 0, -1).Val()
 	switch asked := strings.HasPrefix(what, "acquire ") || strings.HasPrefix(what, "heartbeat"); {
 	case err != nil:
 		w.Error("a script failed")
@@ -117,7 +117,7 @@ func (w *walk) check(s peer, what string, before holder, r reply, err error) {
 		}
 		w.lastEpoch = now.epoch
 	}
-	waiters := w.redis.HGetAll(ctx, w.n.keys.Waiters).Val()
+	waiters := w.redis.HGetAll(ctx, keysOf(w.n.name).Waiters).Val()
 	for _, id := range queue {
 		if waiters[id] == "" {
 			w.Errorf("%s is in the queue, and nothing is known of it", id)
@@ -129,7 +129,7 @@ func (w *walk) check(s peer, what string, before holder, r reply, err error) {
 			w.Errorf("%s is known, and not in the queue", field)
 		}
 	}
-	for _, key := range w.n.keys.all() {
+	for _, key := range keysOf(w.n.name).all() {
 		if w.redis.PTTL(ctx, key).Val() == -1 {
 			w.Errorf("%s stays for ever", key)
 		}
@@ -141,17 +141,17 @@ func (w *walk) befall(s peer) {
 	ctx := w.Context()
 	switch w.rand.IntN(200) {
 	case 0, 1, 2, 3, 4:
-		w.redis.Del(ctx, w.n.keys.Lock)
+		w.redis.Del(ctx, keysOf(w.n.name).Lock)
 		w.trail = append(w.trail, "the lease is over")
 	case 5, 6, 7, 8, 9:
-		if attempt, _, ok := strings.Cut(w.redis.HGet(ctx, w.n.keys.Waiters, s.id).Val(), ":"); ok {
-			w.redis.HSet(ctx, w.n.keys.Waiters, s.id, attempt+":1:60000:0")
+		if attempt, _, ok := strings.Cut(w.redis.HGet(ctx, keysOf(w.n.name).Waiters, s.id).Val(), ":"); ok {
+			w.redis.HSet(ctx, keysOf(w.n.name).Waiters, s.id, attempt+":1:60000:0")
 			w.trail = append(w.trail, "a heartbeat is over")
 		}
 	case 10:
-		w.redis.Del(ctx, w.n.keys.all()...)
+		w.redis.Del(ctx, keysOf(w.n.name).all()...)
 		w.trail = append(w.trail, "all is lost")
 	}
 }
 
-func (w *walk) holder() holder { return holderIn(w.T, w.redis, w.n.keys.Lock) }
+func (w *walk) holder() holder { return holderIn(w.T, w.redis, keysOf(w.n.name).Lock) }
