@@ -83,7 +83,6 @@ func (l *Locker) beginLocked(n *lock) request {
 
 // send sends a request, and processes the answer.
 func (l *Locker) send(r request) {
-	room(0)
 	n, w := r.lock, r.asker
 	args := []any{w.lease.Milliseconds()}
 	if !w.try {
@@ -101,15 +100,6 @@ func (l *Locker) send(r request) {
 		n.dismissLocked(w, result{err: notAcquired(w.key)})
 	}
 	l.settleLocked(n, next, Free)
-}
-
-// room takes much of the stack for a moment. The stack of a new goroutine then grows before the
-// client's calls are on it, because those would be copied with it.
-//
-//go:noinline
-func room(i int) byte {
-	var stack [4 << 10]byte
-	return stack[i]
 }
 
 // unansweredLocked processes an error. All waiters from before the request was sent share its
