@@ -67,7 +67,7 @@ func BenchmarkBesideRenewals(b *testing.B) {
 				if n.state != held {
 					continue
 				}
-				args := l.server.request(renewScript, n, n.attempt, n.lease.Milliseconds())
+				args := l.server.command(renewScript, n, n.attempt, n.lease.Milliseconds())
 				if _ = pipe.Process(b.Context(), once(b.Context(), args)); pipe.Len() == together {
 					go pipe.Exec(context.Background())
 					pipe = client.Pipeline()

@@ -164,9 +164,9 @@ func newServer(client Client, label string) server {
 
 func (s server) channel() string { return "redislock:" + s.id }
 
-// request returns the command that runs a script: with the lock's keys, the attempt, and the other
+// command returns the command that runs a script, with the lock's keys, the attempt, and the other
 // arguments that the script's header lists. They are few, because each one takes time.
-func (s server) request(sc *script, n *lock, attempt uint64, more ...any) []any {
+func (s server) command(sc *script, n *lock, attempt uint64, more ...any) []any {
 	args := append(make([]any, 0, 8+len(more)), "evalsha", sc.sha, sc.keys)
 	args = append(args, n.keys[:sc.keys]...)
 	args = append(args, s.id+" "+strconv.FormatUint(attempt, 10))
@@ -175,7 +175,7 @@ func (s server) request(sc *script, n *lock, attempt uint64, more ...any) []any 
 
 // do runs a script in Redis, and reads the reply.
 func (s server) do(ctx context.Context, sc *script, n *lock, attempt uint64, more ...any) (reply, error) {
-	v, err := s.run(ctx, sc, s.request(sc, n, attempt, more...))
+	v, err := s.run(ctx, sc, s.command(sc, n, attempt, more...))
 	if err != nil {
 		return reply{}, err
 	}
