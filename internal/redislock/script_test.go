@@ -149,6 +149,18 @@ func TestTryDoesNotGetThePlaceOfAnOlderAttempt(t *testing.T) {
 	s.owns("3")
 }
 
+// TestWhoHasItDoesNotWait: an older attempt, whose cancel is still under way, is not one of the others.
+func TestWhoHasItDoesNotWait(t *testing.T) {
+	s := newScripted(t)
+	client, _ := newClient(t, shared.addr)
+	s.acquires(1, true, replyHeld)
+	s.acquires(2, true, replyWaiting)
+	client.Del(t.Context(), keysOf(s.n.name).Lock) // the lease is over
+	if r, err := s.acquire(t.Context(), s.n, 3, true, 0); err != nil || r.kind != replyHeld || r.others != 0 {
+		t.Errorf("acquire = %+v, %v, want it held while nobody waits", r, err)
+	}
+}
+
 // TestShortcutsLeaveWhatOthersWant: the beginnings of acquire and release decide only where nobody
 // else wants the lock.
 func TestShortcutsLeaveWhatOthersWant(t *testing.T) {
