@@ -462,10 +462,14 @@ func TestBusyProcessLetsAnotherIn(t *testing.T) {
 	all.Wait()
 }
 
-// TestMarksOfCancelledAttemptsDoNotPileUp has many Lockers cancel what was never answered.
+// TestMarksOfCancelledAttemptsDoNotPileUp has many Lockers cancel what was never answered. Who waits
+// meanwhile keeps its place.
 func TestMarksOfCancelledAttemptsDoNotPileUp(t *testing.T) {
 	client, _ := newClient(t, shared.addr)
-	n := lockOn(t.Name())
+	holder, waiter := newScripted(t), newScripted(t)
+	holder.acquires(1, true, replyHeld)
+	waiter.acquires(1, true, replyWaiting)
+	n := holder.n
 	for range 500 {
 		s := newPeer(client, time.Second)
 		if err := s.cancel(t.Context(), n, 1); err != nil {
@@ -475,4 +479,7 @@ func TestMarksOfCancelledAttemptsDoNotPileUp(t *testing.T) {
 	if left := client.HLen(t.Context(), keysOf(n.name).Waiters).Val(); left > 102 {
 		t.Errorf("%d marks are kept, want about a hundred at most", left)
 	}
+	holder.releases(1, 0, replyWaiting)
+	waiter.owns("1")
+	waiter.isTold("1")
 }

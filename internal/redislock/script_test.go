@@ -93,6 +93,9 @@ func TestCancelledAttemptThatArrivesLaterIsIgnored(t *testing.T) {
 	s := newScripted(t)
 	s.cancels(1)
 	s.acquires(1, true, replyDropped)
+	s.cancels(2)
+	s.cancels(1) // again, in the background
+	s.acquires(2, true, replyDropped)
 	s.owns("")
 }
 
