@@ -13,12 +13,13 @@ type request struct {
 	attempt uint64
 	sent    instant
 	end     instant // when it has no answer
+	ctx     context.Context
 }
 
 // enter is Acquire and TryAcquire.
 func (l *Locker) enter(ctx context.Context, key string, o AcquireOptions, try bool) (context.Context, *Lease, error) {
 	name := l.opts.Prefix + tagged(key)
-	outer := innermost(ctx, l)
+	outer, _ := ctx.Value((*holdsOf)(l)).(*hold) // the innermost, or nil
 	if h := outer.of(name); h != nil {
 		if held, lease, err := h.reenter(ctx, key); held != nil || err != nil {
 			return held, lease, err
@@ -56,8 +57,7 @@ func (l *Locker) enter(ctx context.Context, key string, o AcquireOptions, try bo
 		l.send(r) // the client bounds the wait
 		return l.await(n, w)
 	default:
-		r := l.beginLocked(n)
-		l.calls.Go(func() { l.send(r) })
+		l.settleLocked(n, todo{}, "")
 	}
 	l.unlock()
 	return l.await(n, w)
@@ -78,7 +78,9 @@ func (l *Locker) beginLocked(n *lock) request {
 	if d, ok := w.ctx.Deadline(); ok {
 		end = min(end, d.Sub(l.base)+slack)
 	}
-	return request{n, w, n.attempt, now, end}
+	r := request{n, w, n.attempt, now, end, nil}
+	r.ctx, n.abort = context.WithCancel(bound(w.ctx, l.base.Add(end)))
+	return r
 }
 
 // send sends a request, and processes the answer.
@@ -88,7 +90,7 @@ func (l *Locker) send(r request) {
 	if !w.try {
 		args = append(args, (r.sent - w.begun).Microseconds())
 	}
-	a, err := l.server.do(bound(w.ctx, l.base.Add(r.end)), acquireScript, n, r.attempt, args...)
+	a, err := l.server.do(r.ctx, acquireScript, n, r.attempt, args...)
 	l.mu.Lock()
 	defer l.unlock()
 	if err != nil {
@@ -148,9 +150,10 @@ func (l *Locker) await(n *lock, w *waiter) (context.Context, *Lease, error) {
 	case <-patience:
 	}
 	if !l.leave(n, w) {
-		// The result came at the last moment. A lock that nobody wants any more is released.
+		// The result came at the last moment. A lock that nobody wants any more is released, and
+		// the caller does not wait for that.
 		if r := <-w.told; r.hold != nil {
-			_ = r.hold.Release()
+			l.calls.Go(func() { _, _ = r.hold.leave() })
 		}
 	}
 	return nil, nil, notAcquired(w.key, context.Cause(w.ctx), w.refusal)
@@ -195,6 +198,7 @@ func (l *Locker) leave(n *lock, w *waiter) bool {
 	n.dismissLocked(w, result{}) // nobody reads it
 	next := n.firstLocked()
 	if wasFirst && (n.state == asking || n.state == waiting) && (next == nil || next.lease != n.lease) {
+		n.abort()
 		l.settleLocked(n, n.giveUp(), "")
 	}
 	return true

@@ -29,12 +29,12 @@ const maxRemains = 10000
 const maxCleaners = 8
 
 // cleanLocked has an attempt cancelled.
-func (l *Locker) cleanLocked(n *lock, attempt uint64) {
+func (l *Locker) cleanLocked(n *lock, attempt uint64, lease time.Duration) {
 	c := &l.cleaner
 	if len(c.attempts) >= maxRemains && !l.closed {
 		return
 	}
-	lease := max(n.lease, l.opts.Lease)
+	lease = max(lease, l.opts.Lease) // zero where a grant is all that is known
 	c.attempts[attempt] = remains{n, lease, l.now() + lease}
 	if c.workers < maxCleaners {
 		c.workers++

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -193,4 +194,47 @@ func TestHoldsEndEachOnItsOwn(t *testing.T) {
 		t.Errorf("Cause = %v, want ErrLost", context.Cause(heldB))
 	}
 	release(t, b)
+}
+
+// TestAnInnerHoldKeepsItsOwnDeadline: that of a context between two locks, also when the outer lock is
+// released, which ends that context.
+func TestAnInnerHoldKeepsItsOwnDeadline(t *testing.T) {
+	withFake(t, func(t *testing.T, _ *fakeRedis, l *Locker) {
+		heldA, a := acquire(t, l, t.Context(), "a")
+		between, cancel := context.WithTimeout(heldA, time.Second)
+		defer cancel()
+		heldB, b := acquire(t, l, between, "b")
+		release(t, a)
+		synctest.Wait()
+		if heldB.Err() != nil {
+			t.Errorf("the inner hold ended with the outer one: %v", context.Cause(heldB))
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if !errors.Is(context.Cause(heldB), context.DeadlineExceeded) {
+			t.Errorf("at its deadline the inner hold has %v, want that it is over", context.Cause(heldB))
+		}
+		time.Sleep(3 * fakeLease)
+		if b.Valid() {
+			t.Error("it is renewed for longer than its grace")
+		}
+	})
+}
+
+// TestReentriesAreForgotten: a hold that is entered again and again does not grow.
+func TestReentriesAreForgotten(t *testing.T) {
+	withFake(t, func(t *testing.T, _ *fakeRedis, l *Locker) {
+		held, lease := acquire(t, l, t.Context(), "k")
+		for range 10 {
+			child, cancel := context.WithCancel(held)
+			_, again := acquire(t, l, child, "k")
+			release(t, again)
+			cancel()
+		}
+		lease.hold.(*hold).inner.Range(func(_, _ any) bool {
+			t.Error("the hold has an entry that was released")
+			return true
+		})
+		release(t, lease)
+	})
 }

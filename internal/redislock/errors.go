@@ -67,10 +67,14 @@ func hasPrefix(err error, prefixes []string) bool {
 // NOPERM, can end a script half-way.
 func definite(err error) bool { return passing(err) || hasPrefix(err, beforeWriting) || unsent(err) }
 
-// unsent says whether an error means that the request never left this process.
+// errNotSent joins the error of a request that the client did not read.
+var errNotSent = errors.New("not sent")
+
+// unsent says whether an error means that the request never left this process. A client whose hooks
+// read requests shows that by its error only.
 func unsent(err error) bool {
 	dial, ok := errors.AsType[*net.OpError](err)
-	return ok && dial.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) || errors.Is(err, redis.ErrClosed)
+	return ok && dial.Op == "dial" || errors.Is(err, errNotSent) || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) || errors.Is(err, redis.ErrClosed)
 }
 
 // timeout says whether no answer came in time. All waiters for that answer share the error.

@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -57,6 +58,33 @@ func TestPanicsLeaveNothingBehind(t *testing.T) {
 			panics(t, func() { lease.Release() })
 			free(t, l)
 		})
+	}
+}
+
+// TestAPanicInLostKeepsNoneFromBeingTold: all holds that end together are told of.
+func TestAPanicInLostKeepsNoneFromBeingTold(t *testing.T) {
+	told := 0
+	l, _ := newLocker(t, Options{Hooks: Hooks{Lost: func(context.Context, Event) {
+		told++
+		panic("on purpose")
+	}}})
+	const holds = 5
+	for i := range holds {
+		acquire(t, l, within(t), fmt.Sprint(t.Name(), i))
+	}
+	func() {
+		defer func() {
+			if v := recover(); v != "on purpose" {
+				t.Errorf("panic %v, want the hook's to reach the caller of Close", v)
+			}
+		}()
+		l.Close(within(t))
+	}()
+	if told != holds {
+		t.Errorf("%d of %d holds were told of", told, holds)
+	}
+	if err := l.Close(within(t)); err != nil {
+		t.Errorf("Close, again: %v", err)
 	}
 }
 

@@ -58,6 +58,7 @@ func (s *Lease) Release() error {
 	}
 	if s.entry != nil {
 		s.entry.cancel((*released)(s.entry.hold))
+		s.entry.hold.inner.Delete(s.entry)
 	}
 	return s.hold.Release()
 }
@@ -92,10 +93,9 @@ type hold struct {
 	ended    atomic.Int32          // a way to end
 	once     sync.Once             // of the end
 	why      error                 // once it is lost
+	inner    sync.Map              // of *entry with a context of its own
 
-	// Locker.mu guards these.
-	entries int      // leases that were not released yet
-	inner   []*entry // with a context of their own
+	entries int // leases that were not released yet; Locker.mu guards it
 }
 
 // Ways to end.
@@ -169,12 +169,6 @@ type released hold
 func (*released) Error() string        { return context.Canceled.Error() }
 func (*released) Is(target error) bool { return target == context.Canceled }
 
-// innermost is the hold of a Locker that a context has, or nil.
-func innermost(ctx context.Context, l *Locker) *hold {
-	h, _ := ctx.Value((*holdsOf)(l)).(*hold)
-	return h
-}
-
 // of returns the hold of a lock among h and the holds around it, or nil. It skips released holds.
 func (h *hold) of(name string) *hold {
 	for h != nil && (h.lock.name != name || h.ended.Load() == wasReleased) {
@@ -183,8 +177,7 @@ func (h *hold) of(name string) *hold {
 	return h
 }
 
-// newHold is called with Locker.mu.
-func newHold(l *Locker, n *lock, w *waiter, from Handoff) *hold {
+func newHoldLocked(l *Locker, n *lock, w *waiter, from Handoff) *hold {
 	h := &hold{locker: l, lock: n, parent: w.ctx, attempt: n.attempt, lease: n.lease, fence: n.token(), begun: l.now(), outer: w.outer, key: w.key, from: from, entries: 1}
 	h.first.key, h.first.hold, h.hold = w.key, h, h
 	h.deadline.Store(int64(n.deadline))
@@ -193,6 +186,10 @@ func newHold(l *Locker, n *lock, w *waiter, from Handoff) *hold {
 		return h
 	}
 	h.Context, h.cancel = context.WithCancelCause(context.WithoutCancel(w.ctx))
+	if d, ok := w.ctx.Deadline(); ok { // that of a context between the two locks
+		timer := time.AfterFunc(time.Until(d), func() { h.cancel(context.DeadlineExceeded) })
+		context.AfterFunc(h.Context, func() { timer.Stop() })
+	}
 	h.follow(w.ctx)
 	return h
 }
@@ -230,7 +227,7 @@ func (h *hold) reenter(ctx context.Context, key string) (context.Context, *Lease
 	}
 	e := &entry{hold: h} // ctx does not end with the hold, such as one of context.WithoutCancel
 	e.Context, e.cancel = context.WithCancelCause(ctx)
-	h.inner = append(h.inner, e)
+	h.inner.Store(e, nil)
 	lease.entry = e
 	return e, lease, nil
 }

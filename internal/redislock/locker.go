@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,6 +46,7 @@ type lock struct {
 	keys    []any     // of its KeySet, in the order in which the scripts take them
 	waiters list.List // of *waiter, first come, first served
 	hold    *hold     // while held
+	abort   func()    // ends the last request's wait for a connection: its asker gave up
 
 	timer *time.Timer // of lookAt
 	look  instant     // when it goes off; zero if it does not
@@ -84,10 +86,9 @@ func New(client Client, o Options) *Locker {
 	if _, ring := client.(*redis.Ring); ring {
 		panic("redislock: New: a *redis.Ring does not carry messages between its servers: use the client of one shard")
 	}
-	o = o.withDefaults()
 	ctx, stop := context.WithCancel(context.Background())
 	return &Locker{
-		opts: o, server: newServer(client, o.Label), base: time.Now().Add(-time.Second), ctx: ctx, stop: stop,
+		opts: o.withDefaults(), server: newServer(client, o.Label), base: time.Now().Add(-time.Second), ctx: ctx, stop: stop,
 		locks: map[string]*lock{}, cleaner: cleaner{attempts: map[uint64]remains{}}, overdue: map[*lock]bool{},
 	}
 }
@@ -204,8 +205,8 @@ func (l *Locker) unlock() {
 	events := l.events
 	l.events = nil
 	l.mu.Unlock()
-	for _, event := range events {
-		event()
+	for _, event := range slices.Backward(events) {
+		defer event() // one that panics does not keep the others from being called
 	}
 }
 
@@ -219,7 +220,7 @@ func (l *Locker) settleLocked(n *lock, next todo, from Handoff) {
 		next.over = n.giveUp().over
 	}
 	if next.over != 0 {
-		l.cleanLocked(n, next.over)
+		l.cleanLocked(n, next.over, n.lease)
 	}
 	if next.lost != "" && n.hold != nil {
 		l.lostLocked(n, next.lost)
@@ -239,7 +240,6 @@ func (l *Locker) settleLocked(n *lock, next todo, from Handoff) {
 	case waiting:
 		if err := l.subscribeLocked(); err != nil {
 			l.refuseLocked(n, err)
-			return
 		}
 	}
 	l.scheduleLocked(n)
@@ -253,7 +253,7 @@ func (l *Locker) serveLocked(n *lock, from Handoff) bool {
 	if w == nil {
 		return false
 	}
-	n.hold = newHold(l, n, w, from)
+	n.hold = newHoldLocked(l, n, w, from)
 	n.endBy(n.hold.begun + l.opts.MaxHold)
 	n.dismissLocked(w, result{hold: n.hold})
 	return true
@@ -286,9 +286,7 @@ func (l *Locker) lostLocked(n *lock, how string) {
 	h := n.hold
 	n.hold = nil
 	h.end(wasLost, lost(h.key, how, h.failed.Load()))
-	for _, inner := range h.inner {
-		inner.cancel(h.why)
-	}
+	h.inner.Range(func(e, _ any) bool { e.(*entry).cancel(h.why); return true })
 	if hook := l.opts.Hooks.Lost; hook != nil {
 		l.events = append(l.events, func() { hook(h.parent, h.event(h.why)) })
 	}
@@ -298,10 +296,9 @@ func (l *Locker) lostLocked(n *lock, how string) {
 // hook. A refusal of INFO is no error.
 func (l *Locker) askForEviction() {
 	info := redis.NewInfoCmd(l.ctx, "info", "memory")
-	if l.opts.Hooks.Evicts == nil || l.server.client.Process(l.ctx, info) != nil {
-		return
-	}
-	if policy := info.Item("Memory", "maxmemory_policy"); policy != "" && policy != "noeviction" {
-		l.opts.Hooks.Evicts(policy)
+	if hook := l.opts.Hooks.Evicts; hook != nil && l.server.process(l.ctx, info) == nil {
+		if policy := info.Item("Memory", "maxmemory_policy"); policy != "" && policy != "noeviction" {
+			hook(policy)
+		}
 	}
 }

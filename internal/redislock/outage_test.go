@@ -67,6 +67,54 @@ func TestOutageLeavesAsMuchAsItMay(t *testing.T) {
 	}
 }
 
+// TestAnOutageKeepsFewGoroutines: whoever gives up ends its request's wait for a connection, and leaves
+// nothing to clean up, because that request was not sent. The client has go-redis' default options.
+func TestAnOutageKeepsFewGoroutines(t *testing.T) {
+	w := newWire(t, shared.addr)
+	client := redis.NewClient(&redis.Options{Addr: w.addr})
+	t.Cleanup(func() { client.Close() })
+	l := New(client, Options{Lease: 4 * time.Second})
+	_, lease := acquire(t, l, within(t), t.Name())
+	release(t, lease)
+	w.cut()
+	before := runtime.NumGoroutine()
+	const callers, connections = 50, 200 // more than a small machine's client has
+	patience := map[string]func(i int){
+		"wait": func(i int) {
+			l.AcquireWith(t.Context(), fmt.Sprint(t.Name(), i), AcquireOptions{Wait: 20 * time.Millisecond})
+		},
+		"context": func(i int) {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(20*time.Millisecond, cancel)
+			l.Acquire(ctx, fmt.Sprint(t.Name(), i))
+		},
+	}
+	for name, try := range patience {
+		var all sync.WaitGroup
+		for i := range callers {
+			all.Go(func() {
+				for range 50 {
+					try(i)
+				}
+			})
+		}
+		all.Wait()
+		if n := runtime.NumGoroutine() - before; n > callers+connections {
+			t.Errorf("%s: after %d calls %d more goroutines", name, 50*callers, n)
+		}
+		l.mu.Lock()
+		left := len(l.cleaner.attempts)
+		l.unlock()
+		if left > callers+connections {
+			t.Errorf("%s: after %d calls %d attempts are to be cleaned up", name, 50*callers, left)
+		}
+	}
+	w.mend()
+	if err := l.Close(within(t)); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestOutagesLeaveABoundedRest: what is to be ended in the background beyond so much is left to its
 // lease, and each of these has its turn no longer than that.
 func TestOutagesLeaveABoundedRest(t *testing.T) {
@@ -74,7 +122,7 @@ func TestOutagesLeaveABoundedRest(t *testing.T) {
 		f.answers(cancelScript, down)
 		l.mu.Lock()
 		for i := range uint64(2 * maxRemains) {
-			l.cleanLocked(newLock("k"), i+1)
+			l.cleanLocked(newLock("k"), i+1, fakeLease)
 		}
 		left, workers := len(l.cleaner.attempts), l.cleaner.workers
 		l.unlock()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -44,10 +45,8 @@ func keysOf(name string) KeySet {
 // server of a Redis Cluster. The tag is the key's own, or else the whole key. A tag is not empty
 // and ends at the first brace. Keys that are empty or begin with a brace therefore share one tag.
 func tagged(key string) string {
-	if open := strings.IndexByte(key, '{'); open >= 0 {
-		if end := strings.IndexByte(key[open+1:], '}'); end > 0 {
-			return key
-		}
+	if _, rest, _ := strings.Cut(key, "{"); strings.IndexByte(rest, '}') > 0 {
+		return key
 	}
 	if key == "" || key[0] == '}' {
 		return "{redislock}:" + key
@@ -89,14 +88,18 @@ func newScript(keys int, names ...string) *script {
 // onceCmd is a command that is sent once, whatever the client's MaxRetries. A request that is sent
 // again after its answer was lost may be carried out twice, the second time when another holder has
 // the lock. The lock's own repeats allow for a first request that worked.
-type onceCmd struct{ *redis.Cmd }
+type onceCmd struct {
+	*redis.Cmd
+	read atomic.Bool // by the client or a hook; what none has read was not sent
+}
 
-func (onceCmd) NoRetry() bool { return true }
+func (*onceCmd) NoRetry() bool { return true }
+func (c *onceCmd) Args() []any { c.read.Store(true); return c.Cmd.Args() }
 
-func once(ctx context.Context, args []any) onceCmd {
-	cmd := redis.NewCmd(ctx, args...)
+func once(ctx context.Context, args []any) *onceCmd {
+	cmd := &onceCmd{Cmd: redis.NewCmd(ctx, args...)}
 	cmd.SetFirstKeyPos(3) // for the clients that go by a key's slot
-	return onceCmd{cmd}
+	return cmd
 }
 
 // reply is what a script says of one lock.
@@ -182,18 +185,26 @@ func (s server) do(ctx context.Context, sc *script, n *lock, attempt uint64, mor
 	return parseReply(v)
 }
 
-// run sends a script's hash, and the script itself if Redis does not know the hash. A panic in a
-// hook of the client is returned as an error.
-func (s server) run(ctx context.Context, sc *script, args []any) (v any, err error) {
+// run sends a script's hash, and the script itself if Redis does not know the hash.
+func (s server) run(ctx context.Context, sc *script, args []any) (any, error) {
+	cmd := once(ctx, args)
+	err := s.process(ctx, cmd)
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		cmd = once(ctx, append([]any{"eval", sc.source}, args[2:]...))
+		err = s.process(ctx, cmd)
+	}
+	if err != nil && !cmd.read.Load() {
+		err = fmt.Errorf("%w: %w", errNotSent, err)
+	}
+	return cmd.Val(), err
+}
+
+// process sends a command. A panic in a hook of the client is returned as an error.
+func (s server) process(ctx context.Context, cmd redis.Cmder) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = &panicked{v}
 		}
 	}()
-	cmd := once(ctx, args)
-	if err := s.client.Process(ctx, cmd); redis.HasErrorPrefix(err, "NOSCRIPT") {
-		cmd = once(ctx, append([]any{"eval", sc.source}, args[2:]...))
-		_ = s.client.Process(ctx, cmd)
-	}
-	return cmd.Result()
+	return s.client.Process(ctx, cmd)
 }

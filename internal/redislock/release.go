@@ -2,9 +2,19 @@ package redislock
 
 import "time"
 
-// Release ends one entry. The last one passes the lock to the next goroutine of this process, or
-// releases it in Redis.
+// Release is that of [Lease].
 func (h *hold) Release() error {
+	last, err := h.leave()
+	if hook := h.locker.opts.Hooks.Released; hook != nil && last {
+		hook(h.parent, h.event(err))
+	}
+	raise(err)
+	return err
+}
+
+// leave ends one entry. The last one passes the lock to the next goroutine of this process, or
+// releases it in Redis.
+func (h *hold) leave() (last bool, err error) {
 	l, n := h.locker, h.lock
 	l.mu.Lock()
 	if h.isLost() {
@@ -12,43 +22,30 @@ func (h *hold) Release() error {
 			l.settleLocked(n, n.lose(leaseOver), "")
 		}
 		l.unlock()
-		return notHeld("release", h.key)
+		return false, notHeld("release", h.key)
 	}
 	if h.entries--; h.entries > 0 {
 		l.unlock()
-		return nil
+		return false, nil
 	}
 	h.end(wasReleased, (*released)(h))
 	n.hold = nil
 	n.dismissGoneLocked()
-	var err error
-	if w := n.firstLocked(); w != nil && !l.opts.FixedLease && n.mayPass(w.lease, l.now()) {
+	w := n.firstLocked()
+	if w != nil && !l.opts.FixedLease && n.mayPass(w.lease, l.now()) {
 		l.settleLocked(n, n.pass(), Local)
 		l.unlock()
-	} else {
-		r := l.endLocked(h)
-		l.unlock()
-		err = l.sendRelease(h, r)
+		return true, nil
 	}
-	if hook := l.opts.Hooks.Released; hook != nil {
-		hook(h.parent, h.event(err))
-	}
-	raise(err)
-	return err
-}
-
-// endLocked ends a hold, and begins the next attempt if a goroutine of this process waits. The
-// caller sends the release, which also is the request of that attempt.
-func (l *Locker) endLocked(h *hold) request {
-	n := h.lock
 	r := request{lock: n, sent: l.now()}
 	n.stop()
-	if n.firstLocked() != nil {
-		r = l.beginLocked(n)
+	if w != nil {
+		r = l.beginLocked(n) // the release also is the request of that attempt
 	}
 	l.calls.Add(1)
 	l.settleLocked(n, todo{}, "")
-	return r
+	l.unlock()
+	return true, l.sendRelease(h, r)
 }
 
 // sendRelease releases a hold in Redis, and processes the answer. The same request queues for the
@@ -69,7 +66,7 @@ func (l *Locker) sendRelease(h *hold, r request) error {
 	l.mu.Lock()
 	defer l.unlock()
 	if err != nil {
-		l.cleanLocked(n, h.attempt)
+		l.cleanLocked(n, h.attempt, h.lease)
 		l.settleLocked(n, l.failedLocked(n, r.attempt, err), "")
 		return failed("release", h.key, err)
 	}

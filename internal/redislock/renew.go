@@ -100,7 +100,7 @@ func (l *Locker) renew(ctx context.Context, r renewal) error {
 	h := n.hold
 	mine := h != nil && h.attempt == r.attempt
 	if err != nil {
-		if mine {
+		if mine && ctx.Err() == nil { // the end of a caller's context says nothing of Redis
 			h.failed.Store(&err)
 		}
 		n.notRenewed(r.attempt, l.now())

@@ -177,8 +177,7 @@ func (m *machine) mayPass(lease time.Duration, now instant) bool {
 	if lease != m.lease || m.passes == 1<<tokenBits-1 || m.deadline-now < third(m.lease) {
 		return false
 	}
-	shorter := max(m.others/manyOthers, 1)
-	since := now - m.given
+	shorter, since := max(m.others/manyOthers, 1), now-m.given
 	return m.others == 0 || m.passes < maxPasses/shorter && since < maxTurn/time.Duration(shorter) && since < longHold*time.Duration(m.passes+1)
 }
 
@@ -197,8 +196,7 @@ const (
 
 // pass gives the lock to the next goroutine of this process. The token rises.
 func (m *machine) pass() todo {
-	m.passes++
-	m.ends = never
+	m.passes, m.ends = m.passes+1, never
 	return todo{serve: true}
 }
 
@@ -207,9 +205,7 @@ const leaseOver = "its lease is over"
 
 // lose ends a hold that is over by Redis or by the clock.
 func (m *machine) lose(why string) todo {
-	next := m.giveUp()
-	next.lost = why
-	return next
+	return todo{over: m.giveUp().over, lost: why}
 }
 
 // endBy stops renewal at end, if it does not stop sooner.
@@ -277,6 +273,5 @@ func nextRenewal(lease time.Duration, last instant) instant {
 
 // nextHeartbeat is a third of the waiter's lease from now, or just after the lock would expire.
 func nextHeartbeat(lease, ttl time.Duration, now instant) instant {
-	jitter := rand.N(max(lease/100, time.Millisecond))
-	return now + min(third(lease), ttl+jitter+time.Millisecond)
+	return now + min(third(lease), ttl+time.Millisecond+rand.N(max(lease/100, time.Millisecond)))
 }

@@ -80,7 +80,7 @@ func (l *Locker) receive(s *subscription, messages *redis.PubSub) error {
 		switch {
 		case s.ctx.Err() != nil:
 			return nil
-		case err != nil && s.since == 0 && l.now()-s.begun >= silence:
+		case err != nil && s.since == 0 && l.now()-s.begun >= silence, errors.As(err, &refusal) && !passing(err):
 			return err
 		case timeout(err):
 			if pinged || messages.Ping(s.ctx) != nil {
@@ -88,8 +88,6 @@ func (l *Locker) receive(s *subscription, messages *redis.PubSub) error {
 			}
 			pinged = true
 			continue
-		case errors.As(err, &refusal) && !passing(err):
-			return err
 		case err != nil:
 			time.Sleep(20 * time.Millisecond)
 			continue

@@ -76,7 +76,7 @@ func (f *fakeRedis) Process(ctx context.Context, cmd redis.Cmder) error {
 		cmd.SetErr(err)
 		return err
 	}
-	cmd.(onceCmd).SetVal(v)
+	cmd.(*onceCmd).SetVal(v)
 	return nil
 }
 
@@ -374,10 +374,66 @@ func TestALockThatComesTooLateIsReleased(t *testing.T) {
 				release(t, got)
 			} else {
 				late++
+				synctest.Wait() // Acquire does not wait for the release
 			}
 		}
+		synctest.Wait()
 		if n := len(f.requests(releaseScript)); n != rounds || late == 0 {
 			t.Errorf("%d of %d holds were released, %d of which came too late", n, rounds, late)
+		}
+	})
+}
+
+// TestALockThatComesTooLateCostsNoTime: Acquire returns at its end, although Redis does not answer the
+// release.
+func TestALockThatComesTooLateCostsNoTime(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		f.answers(releaseScript, noAnswer)
+		_, lease := acquire(t, l, t.Context(), "k")
+		h := lease.hold.(*hold)
+		w := &waiter{ctx: t.Context(), key: "k", until: l.now(), told: make(chan result, 1)}
+		begun := time.Now()
+		time.AfterFunc(time.Millisecond, func() { w.told <- result{hold: h} })
+		if _, _, err := l.await(h.lock, w); !errors.Is(err, ErrNotAcquired) {
+			t.Errorf("Acquire = %v, want ErrNotAcquired", err)
+		}
+		if took := time.Since(begun); took > time.Millisecond {
+			t.Errorf("it came back after %s", took)
+		}
+		synctest.Wait()
+		if n := len(f.requests(releaseScript)); n != 1 {
+			t.Errorf("%d releases, want that the lock does not stay", n)
+		}
+	})
+}
+
+// TestCleanupLastsForTheLeaseThatIsLeft: of the hold, and not of the next waiter.
+func TestCleanupLastsForTheLeaseThatIsLeft(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		f.answers(cancelScript, down)
+		_, lease, err := l.AcquireWith(t.Context(), "k", AcquireOptions{Lease: 10 * fakeLease})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.answers(acquireScript, noAnswer)
+		f.answers(releaseScript, down)
+		l.subscription = &subscription{close: func() {}, since: l.now() + time.Hour}
+		var waiter sync.WaitGroup
+		waiter.Go(func() {
+			if _, _, err := l.AcquireWith(t.Context(), "k", AcquireOptions{Wait: time.Second}); !errors.Is(err, ErrNotAcquired) {
+				t.Errorf("Acquire = %v, want ErrNotAcquired", err)
+			}
+		})
+		synctest.Wait()
+		if err := lease.Release(); err == nil {
+			t.Error("the release was answered")
+		}
+		waiter.Wait()
+		time.Sleep(5 * fakeLease)
+		before := len(f.requests(cancelScript))
+		time.Sleep(fakeLease)
+		if len(f.requests(cancelScript)) == before {
+			t.Error("the hold is not cancelled any more, and its lease goes on")
 		}
 	})
 }
