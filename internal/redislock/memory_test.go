@@ -142,3 +142,32 @@ func letPass(t *testing.T, client *redis.Client, d time.Duration) {
 		t.Fatal(err)
 	}
 }
+
+// TestTheQueueLivesForTheLongestLease: a heartbeat sees to that, and those who come while others wait.
+func TestTheQueueLivesForTheLongestLease(t *testing.T) {
+	holder, waiter, patient := newScripted(t), newScripted(t), newScripted(t)
+	patient.lease = 10 * time.Minute
+	client, _ := newClient(t, shared.addr)
+	keys := keysOf(holder.n.name)
+	live := func(what string) {
+		t.Helper()
+		for _, key := range []string{keys.Queue, keys.Waiters} {
+			if left := client.PTTL(t.Context(), key).Val(); left <= patient.lease-time.Minute {
+				t.Errorf("after %s, %s lives for %s, want %s", what, key, left, patient.lease)
+			}
+		}
+	}
+	holder.acquires(1, true, replyHeld)
+	waiter.acquires(1, true, replyWaiting)
+	patient.acquires(1, true, replyWaiting)
+	if r, err := patient.heartbeat(t.Context(), patient.n, 1); err != nil || r.kind != replyWaiting {
+		t.Fatalf("heartbeat = %+v, %v", r, err)
+	}
+	live("a heartbeat")
+	client.PExpire(t.Context(), keys.Queue, time.Minute)
+	client.PExpire(t.Context(), keys.Waiters, time.Minute)
+	for attempt := range uint64(1000) { // one of 64 of those who are not the first
+		patient.acquires(attempt+2, true, replyWaiting)
+	}
+	live("many requests")
+}

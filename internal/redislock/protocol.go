@@ -97,9 +97,7 @@ func (*onceCmd) NoRetry() bool { return true }
 func (c *onceCmd) Args() []any { c.read.Store(true); return c.Cmd.Args() }
 
 func once(ctx context.Context, args []any) *onceCmd {
-	cmd := &onceCmd{Cmd: redis.NewCmd(ctx, args...)}
-	cmd.SetFirstKeyPos(3) // for the clients that go by a key's slot
-	return cmd
+	return &onceCmd{Cmd: redis.NewCmd(ctx, args...)}
 }
 
 // reply is what a script says of one lock.
