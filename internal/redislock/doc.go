@@ -12,8 +12,9 @@
 //	defer lease.Release()
 //	// Work under held: it ends when the lock is lost.
 //
-// A change that fits into one SQL statement needs no lock at all, for example
-// UPDATE items SET stock = stock - 1 WHERE stock >= 1.
+// A change that fits into one SQL statement needs no lock at all:
+//
+//	UPDATE items SET stock = stock - 1 WHERE id = :id AND stock >= 1
 //
 // # Guarantees
 //
@@ -21,30 +22,31 @@
 // holders stop when held.Err says so.
 //
 //   - There is at most one holder at a time, as far as the holders know, even across a planned
-//     failover. A hold has a deadline on the local monotonic clock. The deadline counts from before
-//     the request that set the lease was sent, so it lies before the moment at which Redis can give
-//     the lock away. From the deadline on, held.Err, context.Cause(held), [Lease.Valid] and
+//     failover. A hold has a deadline on the local monotonic clock. It counts from before the request
+//     that set the lease was sent. So it lies before the moment at which Redis can give the lock
+//     away. From the deadline on, held.Err, context.Cause(held), [Lease.Valid] and
 //     re-entry report the loss, whatever the network or the scheduler does.
 //   - Tokens grow over every hold of a lock: see Fencing.
 //   - Goroutines of all processes are served first come, first served, as far as the delay of their
-//     requests lets Redis tell. There are two exceptions. While another process waits, a process
-//     passes the lock on among its own goroutines: at most 32 times, until 50 milliseconds after it
-//     got the lock, and only while its holds take less than 5 milliseconds on average. Where more
-//     than 8 processes wait, the number and the time shrink in proportion. When a goroutine gives
-//     up, the next one of its process takes its place.
+//     requests lets Redis tell. There are two exceptions. A process passes the lock on among its
+//     own goroutines while another process waits. It does so at most 32 times, until 50 milliseconds
+//     after it got the lock, and only while its holds take less than 5 milliseconds on average.
+//     Where more than 8 processes wait, the number and the time shrink in proportion. When a
+//     goroutine gives up, the next one of its process takes its place.
 //   - A dead holder costs at most its lease. A lost message costs at most a third of the waiter's
 //     lease. A dead waiter costs nothing once Redis has closed its connection, if Redis saw it
 //     listen. Otherwise it costs at most its lease.
 //   - A request whose answer was lost leaves no orphan. The Locker cancels the attempt in the
-//     background, for up to a lease. It remembers up to 10,000 such attempts.
+//     background, for up to a lease. It remembers up to 10,000 such attempts. A request that had no
+//     connection was not sent, and leaves nothing to cancel.
 //
 // # What it does not guarantee
 //
 // No lock with a timeout can hold back a process that does not run. A process can be paused between
 // its last look at held and its write. It then writes after its lease is over. A machine whose
 // clock stops with it does not notice the pause. A Redis that loses acknowledged writes can give a
-// lock to a second holder: in a restart without data, in a failover to a replica that was behind,
-// or by evicting keys. Set maxmemory-policy to noeviction; Hooks.Evicts reports any other policy.
+// lock to a second holder. It loses them in a restart without data, in a failover to a replica that
+// was behind, or by evicting keys. Set maxmemory-policy to noeviction; Hooks.Evicts reports any other policy.
 // In all these cases the tokens differ, and only a database that checks them is safe.
 //
 // A context derived from held with context.WithCancel or context.WithTimeout learns of the loss by
@@ -52,8 +54,9 @@
 //
 // # Fencing
 //
-// [Lease.Token] is larger than that of every earlier holder. After Redis has lost its data, a
-// smaller token can follow a larger one, and the database refuses it. Work that reads first and
+// [Lease.Token] is larger than that of every earlier holder. A smaller token can follow a larger one
+// after Redis has lost its data. It can also follow when nobody used the lock for a lease and a
+// minute, and the clock of Redis was set back meanwhile. The database then refuses it. Work that reads first and
 // writes later must raise the fence before the read. If only the write compares tokens, an old
 // holder can write between the new holder's read and its write:
 //
@@ -74,7 +77,9 @@
 //
 // A re-entry through context.WithoutCancel(held) ends when the lock is lost, and not with the
 // caller's context. A lock can be acquired under the held context of another. Releasing the outer
-// lock does not end the inner hold; losing the outer lock does.
+// lock does not end the inner hold; losing the outer lock does. After that release, the inner hold
+// ends with the context of the outer Acquire, or at the deadline of its own. It cannot notice that a
+// context between the two is cancelled later.
 //
 // # Choosing lease and wait
 //
@@ -96,8 +101,8 @@
 // # Cost
 //
 // An uncontended hold takes two requests. A hand-off inside a process takes none. A hand-off
-// between processes takes one message and one request, which releases, grants, and queues the
-// process again. If the process queues later, it takes two requests. Each hold and each waiting
+// between processes takes one message and one request. That request releases the lock, grants it to
+// the next process, and queues the caller's process again. If that one queues later, it takes two. Each hold and each waiting
 // process sends a renewal or heartbeat three to four times a lease. Only Redis's queue grows with
 // the waiters, by one entry for each process. The keys of a lock expire after a lease or a minute,
 // whichever is longer.

@@ -10,9 +10,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// These errors differ by what the caller must do. Any other error wraps the client's error. Either
-// Redis did not answer: the outcome is unknown, and the Locker cleans up in the background. Or
-// Redis refused the request: nothing was done.
+// These errors differ by what the caller must do. Any other error wraps the client's error, and says
+// one of two things. "Nothing was done": Redis refused the request, or it was not sent. "Outcome
+// unknown": Redis did not answer, or its error can end a script half-way. The Locker then cleans up in
+// the background.
 var (
 	// ErrNotAcquired: the lock was not free in time. Try again, or give up.
 	ErrNotAcquired = errors.New("redislock: not acquired")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -11,7 +12,7 @@ import (
 )
 
 func Example() {
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", ContextTimeoutEnabled: true, ReadTimeout: time.Second})
 	defer client.Close()
 	locker := redislock.New(client, redislock.Options{})
 	defer locker.Close(context.Background())
@@ -29,7 +30,7 @@ func Example() {
 }
 
 func ExampleLocker_Do() {
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", ContextTimeoutEnabled: true, ReadTimeout: time.Second})
 	defer client.Close()
 	locker := redislock.New(client, redislock.Options{})
 	defer locker.Close(context.Background())
@@ -44,7 +45,7 @@ func ExampleLocker_Do() {
 }
 
 func ExampleGuard() {
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", ContextTimeoutEnabled: true, ReadTimeout: time.Second})
 	defer client.Close()
 	locker := redislock.New(client, redislock.Options{})
 	defer locker.Close(context.Background())

@@ -56,8 +56,9 @@ type AcquireOptions struct {
 // runs in the goroutine of the event, which holds no mutex of the package. It must be quick. Its
 // context is the one that Acquire was called with, and may have ended.
 //
-// A panic in Acquired releases the lock. Panics in Acquired and Released reach the caller. A panic
-// in another hook happens in a goroutine of the Locker, and ends the process.
+// A panic in Acquired releases the lock. Panics in Acquired and Released reach the caller. Lost and
+// Renewed also run in goroutines of the Locker, and Evicts always does: a panic there ends the
+// process. Where it reaches a caller that recovers, the other holds are told of all the same.
 type Hooks struct {
 	// Acquired: the lock is held, after waiting for Event.Took.
 	Acquired func(context.Context, Event)
@@ -67,7 +68,7 @@ type Hooks struct {
 	// Renewed: the lease is full again.
 	Renewed func(context.Context, Event)
 	// Lost: the holder's context has ended. Its lease was over, Redis said that the lock belongs to
-	// another, or MaxHold or Grace was over. Event.Err says which.
+	// another, or MaxHold or Grace was over. Event.Err says which of the three.
 	Lost func(context.Context, Event)
 	// Evicts: Redis may delete locks when it is out of memory, because of this maxmemory-policy.
 	// The Locker asks once, in the background, at the first hold, if Redis allows INFO.

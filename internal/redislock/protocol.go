@@ -41,8 +41,8 @@ func keysOf(name string) KeySet {
 	return KeySet{Lock: name + ":lock", Queue: name + ":queue", Waiters: name + ":waiters", Epoch: name + ":epoch"}
 }
 
-// tagged returns the one spelling of a key, with the hash tag that keeps the keys of a lock on one
-// server of a Redis Cluster. The tag is the key's own, or else the whole key. A tag is not empty
+// tagged returns the one spelling of a key. Its hash tag keeps the keys of a lock on one server of a
+// Redis Cluster. The tag is the key's own, or else the whole key. A tag is not empty
 // and ends at the first brace. Keys that are empty or begin with a brace therefore share one tag.
 func tagged(key string) string {
 	if _, rest, _ := strings.Cut(key, "{"); strings.IndexByte(rest, '}') > 0 {

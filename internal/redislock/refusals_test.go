@@ -27,6 +27,7 @@ func (r *refuser) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if text := r.error.Load(); text != nil && (cmd.Name() == "evalsha" || cmd.Name() == "eval") {
 			r.asked.Add(1)
+			_ = cmd.Args() // what is refused was read
 			if r.panic {
 				r.error.Store(nil)
 				panic(*text)

@@ -181,8 +181,8 @@ func (m *machine) mayPass(lease time.Duration, now instant) bool {
 	return m.others == 0 || m.passes < maxPasses/shorter && since < maxTurn/time.Duration(shorter) && since < longHold*time.Duration(m.passes+1)
 }
 
-// A turn bounds how a process passes a lock on among its own goroutines while another process
-// waits: by the number of passes, and by the time since the grant.
+// A turn bounds how a process passes a lock on among its own goroutines while another one waits. Its
+// bounds are the number of passes, and the time since the grant.
 const (
 	maxPasses = 32
 	maxTurn   = 50 * time.Millisecond

@@ -37,6 +37,7 @@ type Gauges struct {
 	Shops          []Gauge
 	MySQL          int // connections that MySQL counts beyond those of the shops and the soak
 	Locks          int // held in Redis
+	Waiters        int // processes that wait for a lock of package redislock, and are alive
 	KeysForEver    int // keys in Redis without expiry
 	KeysThatExpire int
 }
@@ -90,11 +91,25 @@ func (s *soak) gaugeNow(ctx context.Context) (*Gauges, error) {
 func (s *soak) gaugeRedis(ctx context.Context, g *Gauges) error {
 	client := s.testbed.Redis().Client()
 	defer client.Close()
+	locker := redislock.New(client, redislock.Options{})
+	defer locker.Close(ctx)
 	locks := map[string]bool{}
 	for _, shelf := range s.shelves {
 		for _, item := range shelf.items {
 			key := strategy.Key(item.ItemID)
-			locks[key], locks[redislock.Keys("", key).Lock] = true, true
+			locks[key] = true
+			lock, err := locker.Inspect(ctx, key)
+			if err != nil {
+				return err
+			}
+			if lock.Holder.ID != "" {
+				g.Locks++
+			}
+			for _, waiter := range lock.Waiters {
+				if waiter.Alive {
+					g.Waiters++
+				}
+			}
 		}
 	}
 	for keys := client.Scan(ctx, 0, "*", 1000).Iterator(); ; {
@@ -192,6 +207,9 @@ func leaks(before, after *Gauges) (found []string) {
 	}
 	if after.Locks > 0 {
 		say("Redis has %d locks at rest", after.Locks)
+	}
+	if after.Waiters > 0 {
+		say("%d processes wait for a lock at rest", after.Waiters)
 	}
 	if after.KeysForEver > 0 {
 		say("Redis has %d keys that never expire", after.KeysForEver)

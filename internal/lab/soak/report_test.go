@@ -82,6 +82,7 @@ func TestLeaksAreFound(t *testing.T) {
 		"in use at rest":         func(g *Gauges) { g.Shops[0].Busy = 1 },
 		"unknown connections":    func(g *Gauges) { g.MySQL = 1 },
 		"1 locks":                func(g *Gauges) { g.Locks = 1 },
+		"1 processes wait":       func(g *Gauges) { g.Waiters = 1 },
 		"keys that never expire": func(g *Gauges) { g.KeysForEver = 1 },
 		"":                       func(g *Gauges) { g.Shops[0].Goroutines += moreGoroutines; g.Shops[0].MySQL = 50; g.KeysThatExpire = 99 },
 	} {
