@@ -12,8 +12,8 @@ type request struct {
 	asker   *waiter
 	attempt uint64
 	sent    instant
-	end     instant // when it has no answer
-	ctx     context.Context
+	end     instant         // when it has no answer
+	gone    <-chan struct{} // closed when the asker gave up; then nobody waits for a connection
 }
 
 // enter is Acquire and TryAcquire.
@@ -78,9 +78,8 @@ func (l *Locker) beginLocked(n *lock) request {
 	if d, ok := w.ctx.Deadline(); ok {
 		end = min(end, d.Sub(l.base)+slack)
 	}
-	r := request{n, w, n.attempt, now, end, nil}
-	r.ctx, n.abort = context.WithCancel(bound(w.ctx, l.base.Add(end)))
-	return r
+	n.gone = make(chan struct{})
+	return request{n, w, n.attempt, now, end, n.gone}
 }
 
 // send sends a request, and processes the answer.
@@ -90,7 +89,8 @@ func (l *Locker) send(r request) {
 	if !w.try {
 		args = append(args, (r.sent - w.begun).Microseconds())
 	}
-	a, err := l.server.do(r.ctx, acquireScript, n, r.attempt, args...)
+	ctx := bounded{context.WithoutCancel(w.ctx), l.base.Add(r.end), r.gone}
+	a, err := l.server.do(ctx, acquireScript, n, r.attempt, args...)
 	l.mu.Lock()
 	defer l.unlock()
 	if err != nil {
@@ -198,7 +198,7 @@ func (l *Locker) leave(n *lock, w *waiter) bool {
 	n.dismissLocked(w, result{}) // nobody reads it
 	next := n.firstLocked()
 	if wasFirst && (n.state == asking || n.state == waiting) && (next == nil || next.lease != n.lease) {
-		n.abort()
+		close(n.gone)
 		l.settleLocked(n, n.giveUp(), "")
 	}
 	return true

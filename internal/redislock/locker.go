@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -43,10 +42,10 @@ type Locker struct {
 type lock struct {
 	machine
 	name    string
-	keys    []any     // of its KeySet, in the order in which the scripts take them
-	waiters list.List // of *waiter, first come, first served
-	hold    *hold     // while held
-	abort   func()    // ends the last request's wait for a connection: its asker gave up
+	keys    []any         // of its KeySet, in the order in which the scripts take them
+	waiters list.List     // of *waiter, first come, first served
+	hold    *hold         // while held
+	gone    chan struct{} // of the last request
 
 	timer *time.Timer // of lookAt
 	look  instant     // when it goes off; zero if it does not
@@ -206,8 +205,8 @@ func (l *Locker) unlock() {
 	events := l.events
 	l.events = nil
 	l.mu.Unlock()
-	for _, event := range slices.Backward(events) {
-		defer event() // one that panics does not keep the others from being called
+	for i := len(events) - 1; i >= 0; i-- {
+		defer events[i]() // one that panics does not keep the others from being called
 	}
 }
 

@@ -89,7 +89,7 @@ func newScript(keys int, names ...string) *script {
 // again after its answer was lost may be carried out twice, the second time when another holder has
 // the lock. The lock's own repeats allow for a first request that worked.
 type onceCmd struct {
-	*redis.Cmd
+	redis.Cmd
 	read atomic.Bool // by the client or a hook; what none has read was not sent
 }
 
@@ -97,7 +97,7 @@ func (*onceCmd) NoRetry() bool { return true }
 func (c *onceCmd) Args() []any { c.read.Store(true); return c.Cmd.Args() }
 
 func once(ctx context.Context, args []any) *onceCmd {
-	return &onceCmd{Cmd: redis.NewCmd(ctx, args...)}
+	return &onceCmd{Cmd: *redis.NewCmd(ctx, args...)}
 }
 
 // reply is what a script says of one lock.
@@ -137,18 +137,29 @@ func parseReply(v any) (reply, error) {
 
 // bounded is the context of a request. It has the values of the caller's context, such as the span
 // of a trace, and outlives it. The deadline bounds reads and writes of a connection. There is no
-// timer, because it would take longer than the rest of the Locker's work for a request. The
-// client's PoolTimeout bounds a wait for a connection.
+// timer, because it would take longer than the rest of the Locker's work for a request. A wait for a
+// connection ends when its asker gives up, or after the client's PoolTimeout.
 type bounded struct {
 	context.Context
 	deadline time.Time
+	done     <-chan struct{} // ends a wait for a connection; or nil
 }
 
 func bound(behalf context.Context, deadline time.Time) bounded {
-	return bounded{context.WithoutCancel(behalf), deadline}
+	return bounded{context.WithoutCancel(behalf), deadline, nil}
 }
 
 func (b bounded) Deadline() (time.Time, bool) { return b.deadline, true }
+func (b bounded) Done() <-chan struct{}       { return b.done }
+
+func (b bounded) Err() error {
+	select {
+	case <-b.done:
+		return context.Canceled
+	default:
+		return nil
+	}
+}
 
 // server sends the requests of one Locker to Redis.
 type server struct {
@@ -170,8 +181,7 @@ func (s server) channel() string { return "redislock:" + s.id }
 func (s server) command(sc *script, n *lock, attempt uint64, more ...any) []any {
 	args := append(make([]any, 0, 8+len(more)), "evalsha", sc.sha, sc.keys)
 	args = append(args, n.keys[:sc.keys]...)
-	args = append(args, s.id+" "+strconv.FormatUint(attempt, 10))
-	return append(args, more...)
+	return append(append(args, s.id+" "+strconv.FormatUint(attempt, 10)), more...)
 }
 
 // do runs a script in Redis, and reads the reply.
