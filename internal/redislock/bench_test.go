@@ -68,7 +68,7 @@ func BenchmarkBesideRenewals(b *testing.B) {
 					continue
 				}
 				args := l.server.command(renewScript, n, n.attempt, n.lease.Milliseconds())
-				if _ = pipe.Process(b.Context(), once(b.Context(), args)); pipe.Len() == together {
+				if _ = pipe.Process(b.Context(), redis.NewCmd(b.Context(), args...)); pipe.Len() == together {
 					go pipe.Exec(context.Background())
 					pipe = client.Pipeline()
 				}

@@ -96,10 +96,6 @@ type onceCmd struct {
 func (*onceCmd) NoRetry() bool { return true }
 func (c *onceCmd) Args() []any { c.read.Store(true); return c.Cmd.Args() }
 
-func once(ctx context.Context, args []any) *onceCmd {
-	return &onceCmd{Cmd: *redis.NewCmd(ctx, args...)}
-}
-
 // reply is what a script says of one lock.
 type reply struct {
 	kind   int64
@@ -195,10 +191,10 @@ func (s server) do(ctx context.Context, sc *script, n *lock, attempt uint64, mor
 
 // run sends a script's hash, and the script itself if Redis does not know the hash.
 func (s server) run(ctx context.Context, sc *script, args []any) (any, error) {
-	cmd := once(ctx, args)
+	cmd := &onceCmd{Cmd: *redis.NewCmd(ctx, args...)}
 	err := s.process(ctx, cmd)
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		cmd = once(ctx, append([]any{"eval", sc.source}, args[2:]...))
+		cmd = &onceCmd{Cmd: *redis.NewCmd(ctx, append([]any{"eval", sc.source}, args[2:]...)...)}
 		err = s.process(ctx, cmd)
 	}
 	if err != nil && !cmd.read.Load() {
