@@ -68,17 +68,17 @@ func TestOutageLeavesAsMuchAsItMay(t *testing.T) {
 }
 
 // TestAnOutageKeepsFewGoroutines: whoever gives up ends its request's wait for a connection, and leaves
-// nothing to clean up, because that request was not sent. The client has go-redis' default options.
+// nothing to clean up, because that request was not sent. The client has go-redis' default timeouts.
 func TestAnOutageKeepsFewGoroutines(t *testing.T) {
 	w := newWire(t, shared.addr)
-	client := redis.NewClient(&redis.Options{Addr: w.addr})
+	client := redis.NewClient(&redis.Options{Addr: w.addr, PoolSize: 20})
 	t.Cleanup(func() { client.Close() })
 	l := New(client, Options{Lease: 4 * time.Second})
 	_, lease := acquire(t, l, within(t), t.Name())
 	release(t, lease)
 	w.cut()
 	before := runtime.NumGoroutine()
-	const callers, connections = 50, 200 // more than a small machine's client has
+	const callers, connections = 50, 100 // more than the pool has
 	patience := map[string]func(i int){
 		"wait": func(i int) {
 			l.AcquireWith(t.Context(), fmt.Sprint(t.Name(), i), AcquireOptions{Wait: 20 * time.Millisecond})
