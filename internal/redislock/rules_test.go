@@ -112,6 +112,26 @@ func TestDroppedAsksUnderANewAttempt(t *testing.T) {
 	})
 }
 
+// TestAnAnswerToAPastAttemptIsNotBelieved: the attempt was given up and cancelled, and the next one has
+// begun.
+func TestAnAnswerToAPastAttemptIsNotBelieved(t *testing.T) {
+	for name, answer := range map[string]func(m *machine) todo{
+		"held":    func(m *machine) todo { return m.answered(1, reply{kind: replyHeld, epoch: 5}, true, 0, 1) },
+		"waiting": func(m *machine) todo { return m.answered(1, reply{kind: replyWaiting}, true, 0, 1) },
+		"none":    func(m *machine) todo { return m.failed(1) },
+	} {
+		var m machine
+		m.ask(0, 1, time.Minute)
+		if next := m.giveUp(); next.over != 1 {
+			t.Fatalf("giving up = %+v, want that the attempt is cancelled", next)
+		}
+		m.ask(0, 2, time.Minute)
+		if next := answer(&m); next != (todo{}) || m.state != asking || m.attempt != 2 {
+			t.Errorf("%s: %+v, and the machine is %+v, want it to ask still", name, next, m)
+		}
+	}
+}
+
 func TestHeartbeatNeverQueues(t *testing.T) {
 	s, holder := newScripted(t), newScripted(t)
 	holder.acquires(1, true, replyHeld)
