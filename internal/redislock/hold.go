@@ -33,8 +33,8 @@ func NewLease(key string, h Hold) *Lease { return &Lease{key: key, hold: h} }
 func (s *Lease) Key() string { return s.key }
 
 // Token returns the fencing token of the hold. It is larger than that of every earlier holder of
-// the key, and the same for all entries into one hold. Give it to the
-// database to compare. Fencing in the package documentation says how, and has two exceptions. It is 0 for lockers without tokens.
+// the key, and the same for all entries into one hold. Give it to the database to compare. Fencing in
+// the package documentation says how, and has two exceptions. It is 0 for lockers without tokens.
 func (s *Lease) Token() int64 { return s.hold.Token() }
 
 // Deadline returns the time, on this process's monotonic clock, at which the hold ends unless it is
