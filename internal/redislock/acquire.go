@@ -89,7 +89,7 @@ func (l *Locker) send(r request) {
 	if !w.try {
 		args = append(args, (r.sent - w.begun).Microseconds())
 	}
-	ctx := bounded{context.WithoutCancel(w.ctx), l.base.Add(r.end), r.gone}
+	ctx := bound(w.ctx, l.base.Add(r.end), r.gone)
 	a, err := l.server.do(ctx, acquireScript, n, r.attempt, args...)
 	l.mu.Lock()
 	defer l.unlock()

@@ -45,7 +45,7 @@ func (l *Locker) cleanLocked(n *lock, attempt uint64, lease time.Duration) {
 // clean cancels one attempt after the other, until there are none.
 func (l *Locker) clean() {
 	for attempt, r := l.nextRemains(); attempt != 0; attempt, r = l.nextRemains() {
-		ctx := bound(context.Background(), l.base.Add(l.now()+third(r.lease)))
+		ctx := bound(context.Background(), l.base.Add(l.now()+third(r.lease)), nil)
 		_, err := l.server.do(ctx, cancelScript, r.lock, attempt, r.lease.Milliseconds())
 		if err != nil && !errors.Is(err, redis.ErrClosed) {
 			time.Sleep(r.lease / 24)

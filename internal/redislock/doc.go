@@ -24,8 +24,8 @@
 //   - There is at most one holder at a time, as far as the holders know, even across a planned
 //     failover. A hold has a deadline on the local monotonic clock. It counts from before the request
 //     that set the lease was sent. So it lies before the moment at which Redis can give the lock
-//     away. From the deadline on, held.Err, context.Cause(held), [Lease.Valid] and
-//     re-entry report the loss, whatever the network or the scheduler does.
+//     away. From the deadline on, held.Err, context.Cause(held), [Lease.Valid] and re-entry report
+//     the loss, whatever the network or the scheduler does.
 //   - Tokens grow over every hold of a lock: see Fencing.
 //   - Goroutines of all processes are served first come, first served, as far as the delay of their
 //     requests lets Redis tell. There are two exceptions. A process passes the lock on among its
@@ -46,8 +46,8 @@
 // its last look at held and its write. It then writes after its lease is over. A machine whose
 // clock stops with it does not notice the pause. A Redis that loses acknowledged writes can give a
 // lock to a second holder. It loses them in a restart without data, in a failover to a replica that
-// was behind, or by evicting keys. Set maxmemory-policy to noeviction; Hooks.Evicts reports any other policy.
-// In all these cases the tokens differ, and only a database that checks them is safe.
+// was behind, or by evicting keys. Set maxmemory-policy to noeviction; Hooks.Evicts reports any other
+// policy. In all these cases the tokens differ, and only a database that checks them is safe.
 //
 // A context derived from held with context.WithCancel or context.WithTimeout learns of the loss by
 // Done, which can be late by the scheduler's delay. Code that does not look at held is not stopped.
@@ -55,10 +55,10 @@
 // # Fencing
 //
 // [Lease.Token] is larger than that of every earlier holder. A smaller token can follow a larger one
-// after Redis has lost its data. It can also follow when nobody used the lock for a lease and a
-// minute, and the clock of Redis was set back meanwhile. The database then refuses it. Work that reads first and
-// writes later must raise the fence before the read. If only the write compares tokens, an old
-// holder can write between the new holder's read and its write:
+// after Redis has lost its data. It can also follow after a rest of a minute, or a lease if that is
+// longer: if the clock of Redis was set back meanwhile. The database then refuses it. Work that reads
+// first and writes later must raise the fence before the read. If only the write compares tokens, an
+// old holder can write between the new holder's read and its write:
 //
 //	UPDATE items SET fence = :token WHERE id = :id AND fence <= :token   -- 0 rows: overtaken
 //	SELECT stock FROM items WHERE id = :id
@@ -102,10 +102,10 @@
 //
 // An uncontended hold takes two requests. A hand-off inside a process takes none. A hand-off
 // between processes takes one message and one request. That request releases the lock, grants it to
-// the next process, and queues the caller's process again. If that one queues later, it takes two. Each hold and each waiting
-// process sends a renewal or heartbeat three to four times a lease. Only Redis's queue grows with
-// the waiters, by one entry for each process. The keys of a lock expire after a lease or a minute,
-// whichever is longer.
+// the next process, and queues the caller's process again. If that one queues later, it takes two.
+// Each hold and each waiting process sends a renewal or heartbeat three to four times a lease. Only
+// Redis's queue grows with the waiters, by one entry for each process. The keys of a lock expire after
+// a lease or a minute, whichever is longer.
 //
 // # Servers
 //

@@ -1,11 +1,8 @@
 package redislock
 
 import (
-	"context"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 func TestEvictionIsTold(t *testing.T) {
@@ -35,28 +32,11 @@ func TestEvictionIsTold(t *testing.T) {
 // TestAPanicOfTheClientEndsNoProcess: nobody waits for the request whose hook panics.
 func TestAPanicOfTheClientEndsNoProcess(t *testing.T) {
 	client, _ := newClient(t, shared.addr)
-	asked := make(chan struct{})
-	client.AddHook(infoPanics{asked})
+	r := &refuser{command: "info", panic: true}
+	r.says("on purpose")
+	client.AddHook(r)
 	l := closing(t, New(client, Options{Hooks: Hooks{Evicts: func(string) {}}}))
 	_, lease := acquire(t, l, within(t), t.Name())
-	<-asked
+	eventually(t, "the policy was asked for", func() bool { return r.asked.Load() > 0 })
 	release(t, lease)
-}
-
-type infoPanics struct{ asked chan struct{} }
-
-func (infoPanics) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (p infoPanics) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() == "info" {
-			close(p.asked)
-			panic("on purpose")
-		}
-		return next(ctx, cmd)
-	}
-}
-
-func (infoPanics) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }

@@ -42,8 +42,8 @@ func keysOf(name string) KeySet {
 }
 
 // tagged returns the one spelling of a key. Its hash tag keeps the keys of a lock on one server of a
-// Redis Cluster. The tag is the key's own, or else the whole key. A tag is not empty
-// and ends at the first brace. Keys that are empty or begin with a brace therefore share one tag.
+// Redis Cluster. The tag is the key's own, or else the whole key. A tag is not empty and ends at the
+// first brace. Keys that are empty or begin with a brace therefore share one tag.
 func tagged(key string) string {
 	if _, rest, _ := strings.Cut(key, "{"); strings.IndexByte(rest, '}') > 0 {
 		return key
@@ -141,8 +141,8 @@ type bounded struct {
 	done     <-chan struct{} // ends a wait for a connection; or nil
 }
 
-func bound(behalf context.Context, deadline time.Time) bounded {
-	return bounded{context.WithoutCancel(behalf), deadline, nil}
+func bound(behalf context.Context, deadline time.Time, done <-chan struct{}) bounded {
+	return bounded{context.WithoutCancel(behalf), deadline, done}
 }
 
 func (b bounded) Deadline() (time.Time, bool) { return b.deadline, true }

@@ -11,11 +11,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// refuser answers the lock's requests with an error of Redis.
+// refuser answers the lock's requests, or another command, with an error of Redis or a panic.
 type refuser struct {
-	error atomic.Pointer[string]
-	asked atomic.Int64
-	panic bool
+	command string // empty for the lock's
+	error   atomic.Pointer[string]
+	asked   atomic.Int64
+	panic   bool
+}
+
+func (r *refuser) means(cmd redis.Cmder) bool {
+	return cmd.Name() == r.command || r.command == "" && (cmd.Name() == "evalsha" || cmd.Name() == "eval")
 }
 
 func (r *refuser) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -25,7 +30,7 @@ func (r *refuser) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 
 func (r *refuser) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if text := r.error.Load(); text != nil && (cmd.Name() == "evalsha" || cmd.Name() == "eval") {
+		if text := r.error.Load(); text != nil && r.means(cmd) {
 			r.asked.Add(1)
 			_ = cmd.Args() // what is refused was read
 			if r.panic {

@@ -57,7 +57,7 @@ func (l *Locker) sendRelease(h *hold, r request) error {
 		next = []any{r.attempt, w.lease.Milliseconds(), (r.sent - w.begun).Microseconds()}
 	}
 	n, end := h.lock, r.sent+third(h.lease)
-	ctx := bound(h.parent, l.base.Add(end))
+	ctx := bound(h.parent, l.base.Add(end), nil)
 	a, err := l.server.do(ctx, releaseScript, n, h.attempt, next...)
 	for passing(err) && l.now()+h.lease/24 <= end {
 		time.Sleep(h.lease / 24)

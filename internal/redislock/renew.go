@@ -59,7 +59,7 @@ func (l *Locker) renewAll(r renewal) {
 		if r.hold != nil {
 			behalf = r.hold.parent
 		}
-		_ = l.renew(bound(behalf, l.base.Add(l.now()+third(r.lease))), r)
+		_ = l.renew(bound(behalf, l.base.Add(l.now()+third(r.lease)), nil), r)
 	}
 }
 

@@ -377,7 +377,6 @@ func TestALockThatComesTooLateIsReleased(t *testing.T) {
 				synctest.Wait() // Acquire does not wait for the release
 			}
 		}
-		synctest.Wait()
 		if n := len(f.requests(releaseScript)); n != rounds || late == 0 {
 			t.Errorf("%d of %d holds were released, %d of which came too late", n, rounds, late)
 		}
