@@ -167,8 +167,8 @@ func Guard[A, R any](l Locking, key func(A) string, fn func(held context.Context
 
 // Close releases every held lock, ends every wait with [ErrClosed], and waits for the Locker's
 // goroutines. While Redis is silent, that takes up to a lease. An Acquire whose context cannot end,
-// and that has no bound, then returns only when the client gives up its request. Held contexts end with [ErrLost]. If
-// ctx ends first, Close returns its cause, and the goroutines end by themselves.
+// and that has no bound, then returns only when the client gives up its request. Held contexts end
+// with [ErrLost]. If ctx ends first, Close returns its cause, and the goroutines end by themselves.
 func (l *Locker) Close(ctx context.Context) error {
 	l.mu.Lock()
 	if !l.closed {

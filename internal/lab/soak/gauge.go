@@ -12,6 +12,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	goredis "github.com/redis/go-redis/v9"
 
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/redislock"
@@ -85,30 +86,32 @@ func (s *soak) gaugeNow(ctx context.Context) (*Gauges, error) {
 		return nil, err
 	}
 	g.MySQL = max(g.MySQL-known, 0) // negative where MySQL closed some that were not used since
-	return g, s.gaugeRedis(ctx, g)
-}
-
-func (s *soak) gaugeRedis(ctx context.Context, g *Gauges) error {
-	client := s.testbed.Redis().Client()
-	defer client.Close()
-	locker := redislock.New(client, redislock.Options{})
-	defer locker.Close(ctx)
 	locks := map[string]bool{}
 	for _, shelf := range s.shelves {
 		for _, item := range shelf.items {
-			key := strategy.Key(item.ItemID)
-			locks[key] = true
-			lock, err := locker.Inspect(ctx, key)
-			if err != nil {
-				return err
-			}
-			if lock.Holder.ID != "" {
-				g.Locks++
-			}
-			for _, waiter := range lock.Waiters {
-				if waiter.Alive {
-					g.Waiters++
-				}
+			locks[strategy.Key(item.ItemID)] = true
+		}
+	}
+	client := s.testbed.Redis().Client()
+	defer client.Close()
+	return g, gaugeRedis(ctx, client, locks, g)
+}
+
+// gaugeRedis counts keys, and the locks of the recipes and of package redislock by these names.
+func gaugeRedis(ctx context.Context, client *goredis.Client, locks map[string]bool, g *Gauges) error {
+	locker := redislock.New(client, redislock.Options{})
+	defer locker.Close(ctx)
+	for name := range locks {
+		lock, err := locker.Inspect(ctx, name)
+		if err != nil {
+			return err
+		}
+		if lock.Holder.ID != "" {
+			g.Locks++
+		}
+		for _, waiter := range lock.Waiters {
+			if waiter.Alive {
+				g.Waiters++
 			}
 		}
 	}
