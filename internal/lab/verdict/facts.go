@@ -1,0 +1,123 @@
+package verdict
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Facts are what a run came to: counts by SQL, and what the customers were answered. A verdict
+// follows from them, and its sentences are made of them. The zero value held.
+type Facts struct {
+	Stock       int64   // units there were to sell
+	Sold        int64   // units in orders
+	Remaining   int64   // units in the database that are not sold
+	Oversold    int64   // units sold beyond the stock
+	LostUpdates int64   // units both in orders and left; negative for units that are in neither
+	Unordered   int64   // answers that said sold, without an order
+	Seconds     float64 // for which the load was sent
+
+	Duplicates  int64  // requests with more than one order
+	Errors      int64  // answers that should not be
+	FirstError  string // one of them
+	EndsSoldOut bool   // the last sale was followed by answers that say sold out
+	Stuck       bool   // stock and demand were left, and nothing was sold for so long
+	Deserted    error  // why no shop answers any more, nil while one does
+	DemandLeft  bool   // the load ended, or time was up, while units were sold
+	Outlasted   bool   // work longer than the lease was to be sold, and never was
+	Missed      bool   // no fault reached its point
+	// Waiting is what requests wait for where nothing is sold any more. It is nil where that is not
+	// the reason.
+	Waiting *Waiting
+}
+
+// Judgement is a verdict, with the harness' problem where it is [Invalid] or [Skipped].
+type Judgement struct {
+	Kind    Kind
+	Problem string
+	Again   bool // another run of the cell may say more
+}
+
+// Failed is the judgement where the harness failed.
+func Failed(format string, args ...any) Judgement {
+	return Judgement{Kind: Invalid, Problem: strings.TrimSpace(fmt.Sprintf(format, args...))}
+}
+
+// Spoiled is one that another run of the cell may avoid.
+func Spoiled(format string, args ...any) Judgement {
+	j := Failed(format, args...)
+	j.Again = true
+	return j
+}
+
+// Verdict judges the facts: the first case that applies.
+func (f Facts) Verdict() Judgement {
+	switch {
+	case f.Duplicates > 0:
+		return Failed("%d requests have more than one order", f.Duplicates)
+	case f.Errors > 0:
+		return Failed("%d unexpected answers, such as: %s", f.Errors, f.FirstError)
+	case f.Oversold > 0:
+		return Judgement{Kind: Oversold}
+	case f.Unordered > 0:
+		return Judgement{Kind: Lied}
+	case f.LostUpdates != 0:
+		return Judgement{Kind: Unbalanced}
+	case f.Remaining > 0 && !f.Stuck && f.EndsSoldOut:
+		return Judgement{Kind: Left}
+	case f.Stuck && f.Deserted != nil:
+		return Failed("no shop answers any more; shops given by --shop must be restarted from outside: %v", f.Deserted)
+	case f.Stuck:
+		return Judgement{Kind: Stuck}
+	case f.Remaining > 0 && f.DemandLeft:
+		return Judgement{Kind: Held} // and Degraded
+	case f.Remaining > 0:
+		return Failed("the attack ended with %d of %d unsold", f.Remaining, f.Stock)
+	case f.Outlasted:
+		return Judgement{Kind: Stuck}
+	case f.Missed:
+		return Spoiled("no fault reached its point")
+	default:
+		return Judgement{Kind: Held}
+	}
+}
+
+// Waiting is the lock that requests wait for when nothing is sold any more. Without a lock in
+// Redis, each request waits for itself, or for its own process.
+type Waiting struct {
+	Lock    string   `json:"lock,omitempty"`
+	LeaseMS *float64 `json:"lease_ms,omitempty"` // time left, nil for a lock without an expiry
+	Unseen  string   `json:"unseen,omitempty"`   // why Redis was not asked
+}
+
+// waiting has the sentences of stuck runs, in Chinese under true.
+var waiting = map[bool]struct{ outlasted, noLock, never, until string }{
+	false: {
+		outlasted: "work that outlasts the lease never sells: each time the lock was lost",
+		noLock:    "no lock in Redis: each request waits for itself, or for its own process",
+		never:     "lock %s is held with no expiry",
+		until:     "lock %s is held for another %.0f ms",
+	},
+	true: {
+		outlasted: "耗时超过租约的工作从未成交：每次都丢失了锁",
+		noLock:    "Redis 中没有锁：每个请求都在等待自己，或等待自己的进程",
+		never:     "锁 %s 被持有，没有过期时间",
+		until:     "锁 %s 还将被持有 %.0f 毫秒",
+	},
+}
+
+// in says what is waited for, empty for nil.
+func (w *Waiting) in(language string) string {
+	say := waiting[language == "zh"]
+	switch {
+	case w == nil:
+		return ""
+	case w.Unseen != "":
+		return w.Unseen
+	case w.Lock == "":
+		return say.noLock
+	case w.LeaseMS == nil:
+		return fmt.Sprintf(say.never, w.Lock)
+	default:
+		return fmt.Sprintf(say.until, w.Lock, *w.LeaseMS)
+	}
+}

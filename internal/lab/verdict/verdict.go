@@ -1,0 +1,217 @@
+// Package verdict has the verdicts on a run, of a cell or of a schedule.
+//
+// A verdict is one entry of [All], and nowhere else is there a list of them. The terminal, Markdown,
+// HTML, the live page and the documents take its words, its colours and its count from there, in
+// both languages. To add one, add its word and its entry here, and the case in [Facts.Verdict] that
+// finds it. Where it can be predicted, a scenario names it in its Demands: see package scenario.
+package verdict
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// Kind is a verdict in one word, as saved results have it.
+type Kind string
+
+// The verdicts.
+const (
+	Held       Kind = "held"       // exactly the stock was sold
+	Oversold   Kind = "oversold"   // more was sold
+	Lied       Kind = "lied"       // answers said sold, and there is no order
+	Left       Kind = "left"       // the last answers said sold out, and the database has units
+	Unbalanced Kind = "unbalanced" // orders and what is left do not add up to the stock, and it is none of those above
+	Stuck      Kind = "stuck"      // stock and demand were left, and nothing was sold any more
+	Invalid    Kind = "invalid"    // the harness failed, which says nothing about the strategy
+	Skipped    Kind = "skipped"    // the scenario cannot be run here
+
+	// Degraded is shown and never saved: the verdict is Held, and less was sold than was wanted.
+	Degraded Kind = "degraded"
+)
+
+// Verdict is an entry: what is shown and said of a verdict, everywhere.
+type Verdict struct {
+	Kind        Kind
+	Bad         bool // the strategy failed
+	Predictable bool // a room can predict it
+	// N is the number that is shown with the word, nil for a verdict that has none. Signed shows a
+	// plus before it.
+	N        func(Facts) int64
+	Signed   bool
+	Terminal text.Colors // nil for the colour of other text
+	Style    string      // on a page, in declarations of CSS; empty for the grey of what says nothing
+	En, Zh   Words
+}
+
+// Words are what one language says of a verdict. {n} in them stands for its number, and {sold},
+// {stock}, {left}, {seconds} and {waiting} for other facts of the run.
+type Words struct {
+	Word   string
+	Short  string // in a table; empty for the word and the number
+	Legend string // below a table, in a few words
+	Means  string // a sentence of what it means
+	Reason string // of a run: what the verdict rests on; empty where there is no more to say
+}
+
+// All are the verdicts in the order of legends.
+var All = []Verdict{
+	{
+		Kind: Held, Predictable: true, Terminal: text.Colors{text.FgGreen}, Style: held,
+		En: Words{Word: "held", Legend: "sold exactly the stock", Means: "Exactly the stock was sold."},
+		Zh: Words{Word: "守住", Legend: "售出数量恰好等于库存", Means: "售出数量恰好等于库存。"},
+	},
+	{
+		Kind: Degraded, Terminal: text.Colors{text.FgGreen}, Style: held,
+		En: Words{Word: "degraded", Legend: "oversold nothing, and left demand", Means: "Nothing was oversold, and demand was left.",
+			Reason: "sold {sold} of {stock} in {seconds} s, with demand left"},
+		Zh: Words{Word: "降级", Legend: "没有超卖，但有需求未满足", Means: "没有超卖，但有需求未满足。",
+			Reason: "{seconds} 秒内售出 {stock} 件中的 {sold} 件，仍有需求未满足"},
+	},
+	{
+		Kind: Oversold, Bad: true, Predictable: true, N: func(f Facts) int64 { return f.Oversold }, Terminal: yellow, Style: broke,
+		En: Words{Word: "oversold", Short: "+{n}", Legend: "oversold {n}", Means: "More than the stock was sold.",
+			Reason: "{sold} orders for a stock of {stock}"},
+		Zh: Words{Word: "超卖", Short: "+{n}", Legend: "超卖 {n} 件", Means: "售出数量超过了库存。",
+			Reason: "库存 {stock} 件，订单 {sold} 个"},
+	},
+	{
+		Kind: Lied, Bad: true, Predictable: true, N: func(f Facts) int64 { return f.Unordered }, Terminal: yellow, Style: broke,
+		En: Words{Word: "lied", Legend: "{n} answers without an order", Means: "Requests were answered as sold, and have no order.",
+			Reason: "{n} requests were answered as sold, and have no order"},
+		Zh: Words{Word: "虚报", Legend: "{n} 个下单成功的答复没有订单", Means: "有请求得到下单成功的答复，却没有订单。",
+			Reason: "{n} 个请求得到下单成功的答复，却没有订单"},
+	},
+	{
+		Kind: Left, Bad: true, Predictable: true, N: func(f Facts) int64 { return f.Remaining }, Terminal: yellow, Style: broke,
+		En: Words{Word: "left", Legend: "sold out with {n} units left", Means: "The last answers say sold out, and units are left.",
+			Reason: "the last answers say sold out, and the database has {left} of {stock}"},
+		Zh: Words{Word: "有剩余", Legend: "答复已售罄，却仍有 {n} 件库存", Means: "最后的答复是已售罄，但仍有库存。",
+			Reason: "最后的答复是已售罄，而数据库中 {stock} 件还有 {left} 件"},
+	},
+	{
+		Kind: Unbalanced, Bad: true, N: func(f Facts) int64 { return f.LostUpdates }, Signed: true, Terminal: yellow, Style: broke,
+		En: Words{Word: "unbalanced", Legend: "{n} units are in no order and not left (-), or both (+)", Means: "Orders and what is left do not add up to the stock.",
+			Reason: "{sold} in orders and {left} left of a stock of {stock}"},
+		Zh: Words{Word: "账不平", Legend: "{n} 件既不在订单中也不在库存中（-），或两者都在（+）", Means: "订单与剩余库存之和不等于初始库存。",
+			Reason: "初始库存 {stock} 件，订单 {sold} 件，剩余 {left} 件"},
+	},
+	{
+		Kind: Stuck, Bad: true, Predictable: true, Terminal: yellow,
+		Style: broke + " background-image: repeating-linear-gradient(45deg, transparent 0 6px, #0000000f 6px 12px);",
+		En: Words{Word: "stuck", Legend: "nothing is sold any more", Means: "Stock and demand were left, and nothing was sold any more.",
+			Reason: "{left} of {stock} left and wanted; {waiting}"},
+		Zh: Words{Word: "卡死", Legend: "不再有任何成交", Means: "仍有库存和需求，却不再有任何成交。",
+			Reason: "{stock} 件中剩余 {left} 件，仍有需求；{waiting}"},
+	},
+	{
+		Kind: Invalid, Terminal: yellow,
+		Style: "background-color: var(--loud); color: var(--loud-ink); font-weight: 700; outline: 3px solid var(--loud); outline-offset: 1px;",
+		En:    Words{Word: "invalid", Legend: "the lab failed", Means: "The lab failed. This says nothing about the strategy."},
+		Zh:    Words{Word: "无效", Legend: "实验室本身出错", Means: "实验室本身出错，不能说明策略的好坏。"},
+	},
+	{
+		Kind: Skipped,
+		En:   Words{Word: "skipped", Short: "–", Legend: "skipped", Means: "The cell cannot run here."},
+		Zh:   Words{Word: "跳过", Short: "–", Legend: "跳过", Means: "该单元格在此处无法运行。"},
+	},
+}
+
+// The colours that several verdicts have. The variables are in report/html/style.css, for a light
+// and for a dark page.
+var yellow = text.Colors{text.FgYellow}
+
+const (
+	held  = "background-color: var(--held); color: var(--held-ink);"
+	broke = "background-color: var(--broke); color: var(--broke-ink);"
+)
+
+// Of returns the entry of a verdict. One that this program does not know, of a newer program's
+// result, is bad and speaks for itself.
+func Of(k Kind) Verdict {
+	for _, v := range All {
+		if v.Kind == k {
+			return v
+		}
+	}
+	return Verdict{Kind: k, Bad: true, En: Words{Word: string(k)}, Zh: Words{Word: string(k)}}
+}
+
+// In returns the words in a language: "zh" for Simplified Chinese, and English for every other.
+func (v Verdict) In(language string) Words {
+	if language == "zh" {
+		return v.Zh
+	}
+	return v.En
+}
+
+// Counted is the English word with the run's number, such as "oversold 3".
+func (v Verdict) Counted(f Facts) string { return strings.TrimSpace(v.En.Word + " " + v.Number(f)) }
+
+// Short is the same as a table has it, such as "+3".
+func (v Verdict) Short(f Facts) string { return v.En.short(v.Number(f)) }
+
+func (w Words) short(n string) string {
+	if w.Short == "" {
+		return strings.TrimSpace(w.Word + " " + n)
+	}
+	return strings.ReplaceAll(w.Short, "{n}", n)
+}
+
+// Number is the run's number as it is shown with the word, empty where there is none.
+func (v Verdict) Number(f Facts) string {
+	switch {
+	case v.N == nil:
+		return ""
+	case v.Signed:
+		return fmt.Sprintf("%+d", v.N(f))
+	}
+	return fmt.Sprint(v.N(f))
+}
+
+// Legend is the entry's line below a table in English, such as "+N: oversold N".
+func (v Verdict) Legend() string {
+	n := ""
+	if v.N != nil {
+		n = "N"
+	}
+	return v.En.short(n) + ": " + strings.ReplaceAll(v.En.Legend, "{n}", n)
+}
+
+// Reason says in a language what the verdict on a run rests on. It is empty where there is no more
+// to say than the word.
+func (v Verdict) Reason(language string, f Facts) string {
+	reason := v.In(language).Reason
+	if v.Kind == Stuck && f.Waiting == nil {
+		reason = waiting[language == "zh"].outlasted
+	}
+	return strings.NewReplacer("{n}", v.Number(f), "{sold}", fmt.Sprint(f.Sold), "{left}", fmt.Sprint(f.Remaining), "{stock}", fmt.Sprint(f.Stock),
+		"{seconds}", fmt.Sprintf("%.0f", f.Seconds), "{waiting}", f.Waiting.in(language)).Replace(reason)
+}
+
+// Phrases are the words of all verdicts in a language, by the keys that the live page has for them.
+func Phrases(language string) map[string]string {
+	phrases := map[string]string{}
+	for _, v := range All {
+		w, n := v.In(language), ""
+		if v.N != nil {
+			n = "{n}"
+		}
+		for key, words := range map[string]string{"verdict.": w.Word, "short.": w.short(n), "legend.": w.Legend, "means.": w.Means} {
+			phrases[key+string(v.Kind)] = words
+		}
+	}
+	return phrases
+}
+
+// Style is the style sheet of the chips that show verdicts. Each has the classes v and its word.
+func Style() string {
+	var b strings.Builder
+	for _, v := range All {
+		if v.Style != "" {
+			fmt.Fprintf(&b, ".v.%s { %s }\n", v.Kind, v.Style)
+		}
+	}
+	return b.String()
+}
