@@ -2,17 +2,35 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
-	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/trial"
 )
 
-// maxSize is more than any run has written: a whole matrix is some megabytes.
-const maxSize = 256 << 20
+// Version is the format of a saved result. Version 2 keeps the causes and facts of an explanation,
+// of which sentences are made when it is shown. A result without a version is version 1.
+const Version = 2
+
+// The limits of a saved result.
+const (
+	maxSize  = 256 << 20 // bytes; a whole matrix is some megabytes
+	largest  = 1e20      // of a number that can be drawn; a seed is below it
+	maxLanes = 100       // each step has a cell in every lane
+	maxSpans = 10_000    // in a lane: each is compared with the others
+)
 
 // Read reads a file that [Report.JSON] wrote, in this version or an older one. Every form can be
 // made of what it returns.
@@ -26,73 +44,175 @@ func Read(path string) (Report, error) {
 	}
 	defer file.Close()
 	r, err := read(file)
-	switch {
-	case errors.As(err, new(errNewer)):
-		return Report{}, fmt.Errorf("%s is the result of a newer loadtest: %w", path, err)
-	case err != nil:
-		return Report{}, fmt.Errorf("%s is no result of loadtest: %w", path, err)
+	if err != nil {
+		return Report{}, fmt.Errorf("%s is no result that this loadtest can read: %w", path, err)
 	}
 	return r, nil
 }
 
 func read(from io.Reader) (Report, error) {
 	content, err := io.ReadAll(io.LimitReader(from, maxSize+1))
-	switch {
-	case err != nil:
-		return Report{}, err
-	case len(content) > maxSize:
-		return Report{}, fmt.Errorf("it has more than %d MiB", maxSize>>20)
+	if err == nil && len(content) > maxSize {
+		err = fmt.Errorf("it has more than %d MiB", maxSize>>20)
 	}
-	content = bytes.TrimPrefix(content, []byte("\ufeff")) // editors put a byte order mark first
-	var r Report
-	if err := decode(content, &r); err != nil {
-		return Report{}, inPlainWords(err)
-	}
-	if r.Environment.Time == "" {
-		return Report{}, errors.New("environment.time is missing: want a file that --json wrote")
-	}
-	if err := clean(reflect.ValueOf(&r), false); err != nil {
-		return Report{}, errors.New(strings.TrimPrefix(err.Error(), "."))
-	}
-	return r, r.check()
-}
-
-// decode reads one result of any version.
-func decode(content []byte, r *Report) error {
-	decoder := json.NewDecoder(bytes.NewReader(content))
-	var whole json.RawMessage
-	if err := decoder.Decode(&whole); err != nil {
-		return err
-	}
-	if _, err := decoder.Token(); err != io.EOF {
-		return errors.New("something follows it: want one result in a file")
-	}
-	version, err := versionOf(whole)
 	if err != nil {
-		return err
+		return Report{}, err
 	}
-	if err := json.Unmarshal(whole, r); err != nil {
-		return err
-	}
-	if version == 1 {
-		err = r.fromVersion1(whole)
-	}
-	r.Version = Version
-	return err
-}
-
-// inPlainWords describes a JSON error without the names of Go's types.
-func inPlainWords(err error) error {
+	content = neutral(bytes.TrimPrefix(content, []byte("\ufeff"))) // editors put a byte order mark first
+	r := Report{Version: 1}
+	err = json.Unmarshal(content, &r)
 	var wrong *json.UnmarshalTypeError
 	switch {
-	case err == io.EOF:
-		return errors.New("it is empty")
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("it ends in the middle")
-	case errors.As(err, &wrong) && wrong.Field == "":
-		return fmt.Errorf("it is JSON, but its whole is of the kind %s: want an object with environment and cells", wrong.Value)
+	case r.Version < 1 || r.Version > Version: // whatever else a later version has changed
+		return r, fmt.Errorf("version is %d, want 1 to %d: a newer loadtest shows a later version", r.Version, Version)
 	case errors.As(err, &wrong):
-		return fmt.Errorf("%s is of the kind %s, want %s", wrong.Field, wrong.Value, wrong.Type.Kind())
+		kind := strings.Replace(wrong.Type.Kind().String(), "struct", "object", 1)
+		return r, fmt.Errorf("%s is of the kind %s, want %s", cmp.Or(wrong.Field, "the whole"), wrong.Value, kind)
+	case err != nil:
+		return r, err
+	case r.Environment.Time == "":
+		return r, errors.New("environment.time is missing: want a file that --json wrote")
+	case r.Version == 1:
+		err = r.fromVersion1(content)
 	}
-	return err
+	r.Version = Version
+	return r, cmp.Or(err, checkNumbers(content), r.check())
+}
+
+var escape = regexp.MustCompile(`\\(u[0-9a-fA-F]{4}|.)`)
+
+// neutral replaces the control characters in JSON, as they are and as escapes. Line ends stay.
+func neutral(content []byte) []byte {
+	return escape.ReplaceAllFunc(bytes.Map(printable, content), func(e []byte) []byte {
+		said, err := strconv.Unquote(`"` + string(e) + `"`)
+		r, _ := utf8.DecodeRuneInString(said)
+		if err != nil || printable(r) == r {
+			return e
+		}
+		return []byte(string(printable(r)))
+	})
+}
+
+func printable(r rune) rune {
+	switch {
+	case r == '\n':
+		return r
+	case unicode.IsSpace(r):
+		return ' '
+	case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r):
+		return unicode.ReplacementChar
+	}
+	return r
+}
+
+// checkNumbers finds a number that cannot be drawn.
+func checkNumbers(content []byte) error {
+	tokens := json.NewDecoder(bytes.NewReader(content))
+	for {
+		token, err := tokens.Token()
+		if err != nil {
+			return nil // the end
+		}
+		if n, ok := token.(float64); ok && math.Abs(n) > largest {
+			line := 1 + bytes.Count(content[:tokens.InputOffset()], []byte("\n"))
+			return fmt.Errorf("line %d has the number %g, want at most %g", line, n, largest)
+		}
+	}
+}
+
+// check finds values by which a form would index or divide out of range. It accepts unknown names
+// of strategies and scenarios: the result of a newer program can still be read.
+func (r Report) check() error {
+	if len(r.Cells) == 0 && (r.Cells == nil || !r.Interrupted) {
+		return errors.New("cells are missing: only an interrupted run has none")
+	}
+	seen := map[place]bool{}
+	for i, c := range r.Cells {
+		err := checkCell(c)
+		if err == nil && seen[placeOf(c)] {
+			err = fmt.Errorf("%s is there for a second time", c.Name())
+		}
+		if err != nil {
+			return fmt.Errorf("cells[%d]: %w", i, err)
+		}
+		seen[placeOf(c)] = true
+	}
+	return nil
+}
+
+func checkCell(c trial.Result) error {
+	if c.Strategy == "" || c.Scenario == "" || c.Verdict == "" || c.Expected == "" {
+		return errors.New("want strategy, scenario, verdict and expected")
+	}
+	bins, width := len(c.Timeline.P50), c.Timeline.BinMS
+	if len(c.Timeline.P99) != bins || bins > 0 && width <= 0 {
+		return fmt.Errorf("timeline: p50_ms has %d values, p99_ms %d, in bins of %g ms", bins, len(c.Timeline.P99), width)
+	}
+	for outcome, counts := range c.Timeline.Outcomes {
+		if len(counts) != bins || bins > 0 && slices.Min(counts) < 0 {
+			return fmt.Errorf("timeline: outcomes.%s has %d values: want %d, none below 0", outcome, len(counts), bins)
+		}
+	}
+	last := 0.0
+	for i, b := range c.Distribution {
+		if b.UpToMS <= 0 || b.UpToMS < last || b.Count < 0 {
+			return fmt.Errorf("distribution[%d]: %d up to %g ms after %g ms: want growing limits, no count below 0",
+				i, b.Count, b.UpToMS, last)
+		}
+		last = b.UpToMS
+	}
+	x := c.Explanation
+	if x == nil {
+		return nil
+	}
+	if len(x.Lanes) > maxLanes {
+		return fmt.Errorf("explanation: %d lanes, want at most %d", len(x.Lanes), maxLanes)
+	}
+	for i, lane := range x.Lanes {
+		if len(lane.Spans) > maxSpans {
+			return fmt.Errorf("explanation.lanes[%d]: %d spans, want at most %d", i, len(lane.Spans), maxSpans)
+		}
+	}
+	for i, s := range x.Steps {
+		if min(s.Lane, s.To) < 0 || max(s.Lane, s.To) >= len(x.Lanes) {
+			return fmt.Errorf("explanation.steps[%d]: from lane %d to %d of %d, counted from 0", i, s.Lane, s.To, len(x.Lanes))
+		}
+	}
+	return nil
+}
+
+// fromVersion1 brings a report that was read from version 1 to what it would be in this one.
+// Sentences stay the words that were saved.
+func (r *Report) fromVersion1(content []byte) error {
+	var old struct {
+		Environment struct {
+			Sites int `json:"sites"` // what testbeds were called
+		} `json:"environment"`
+		Cells []struct {
+			Strikes     int64 `json:"strikes"` // what faults_met was called
+			Explanation struct {
+				Sentence string `json:"sentence"`
+			} `json:"explanation"`
+		} `json:"cells"`
+	}
+	if err := json.Unmarshal(content, &old); err != nil {
+		return err
+	}
+	r.Environment.Testbeds = cmp.Or(r.Environment.Testbeds, old.Environment.Sites)
+	for i, c := range r.Cells {
+		r.Cells[i].FaultsMet = max(c.FaultsMet, old.Cells[i].Strikes)
+		x := c.Explanation
+		if x == nil {
+			continue
+		}
+		if sentence := old.Cells[i].Explanation.Sentence; len(x.Why) == 0 && sentence != "" {
+			x.Why = []explain.Text{{Words: sentence}}
+		}
+		for n, s := range x.Steps {
+			if s.Text.Words == "asks" {
+				x.Steps[n].Text = explain.Text{Phrase: explain.Asks}
+			}
+		}
+	}
+	return nil
 }
