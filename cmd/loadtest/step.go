@@ -21,6 +21,7 @@ type stepCommand struct {
 	JSON          bool `name:"json" help:"Print the record as JSON."`
 	Transcript    bool `help:"Print the run as terminals with redis-cli and mysql."`
 	Draw          bool `help:"Print one column for each customer instead of the requests."`
+	NoTimes       bool `help:"Leave out of --draw what differs from run to run: times, random owners, tokens."`
 	stageSettings `embed:""`
 }
 
@@ -93,7 +94,10 @@ func (c *stepCommand) show(s streams, stage *schedule.Stage, record schedule.Rec
 	case c.Transcript:
 		schedule.Transcript(s.out, record, stage.Script)
 		return nil
-	case c.Draw:
+	case c.Draw || c.NoTimes:
+		if c.NoTimes {
+			record = record.WithoutTimes()
+		}
 		schedule.Draw(s.out, record, widthOf(s.out))
 	default:
 		schedule.Print(s.out, record)

@@ -19,7 +19,7 @@ type language struct {
 	other                                string // the line that leads to the other language, with %s for that page
 	wrong, happens, meet, see, expected  string // headings
 	strategies, scenarios                string // titles of the lists
-	shortest, found, typed               string
+	shortest, found                      string
 	guard, decrement, source, code       string
 	has, lacks, notApplicable, follows   string
 	under, is, because, nothing, attacks string
@@ -34,7 +34,6 @@ var english = language{
 	wrong: "What goes wrong", happens: "What happens", meet: "How people meet it", see: "See it", expected: "What is expected",
 	strategies: "The strategies", scenarios: "The scenarios",
 	shortest: "Its shortest bad schedules", found: "Found by `loadtest explore`; [what the columns and events mean](../schedules.md).",
-	typed: "As redis-cli and mysql",
 	guard: "guard", decrement: "decrement", source: "source", code: "code", has: "has", lacks: "lacks", notApplicable: "does not apply",
 	follows: "What is expected of it follows from that:", under: "under", is: "it is", because: "because", nothing: "nothing",
 	attacks: "It attacks the property **%s**: %s.", schedule: "Its schedule is in %s",
@@ -55,7 +54,6 @@ func languages() ([]language, error) {
 		wrong: "问题在哪里", happens: "发生了什么", meet: "实际中怎么遇到", see: "运行看看", expected: "预期结果",
 		strategies: "策略", scenarios: "场景",
 		shortest: "最短的失败调度", found: "由 `loadtest explore` 找到；列和事件的含义见[调度](../schedules.md)（英文）。",
-		typed: "写成 redis-cli 和 mysql",
 		guard: "保护", decrement: "扣减", source: "出处", code: "代码", has: "具备", lacks: "缺少", notApplicable: "不适用",
 		follows: "由此可以推出每个场景下的预期：", under: "场景", is: "预期", because: "原因", nothing: "无",
 		attacks: "它针对的性质是 **%s**：%s。", schedule: "它的实现在 %s",

@@ -51,7 +51,7 @@ func writeSchedules(ctx context.Context, shop *catalog.Catalog, folder string) e
 			var b strings.Builder
 			b.WriteString(l.found + "\n")
 			for _, r := range records {
-				l.describe(&b, r, stage)
+				l.describe(&b, r)
 			}
 			if err := os.WriteFile(file, []byte(replaceBlock(l.withSchedules(string(old)), playedBegin, b.String())), 0o644); err != nil {
 				return err
@@ -71,16 +71,13 @@ func (l language) withSchedules(text string) string {
 	return before + "\n## " + l.shortest + "\n\n" + playedBegin + madeEnd + "\n## " + l.expected + "\n" + after
 }
 
-// describe draws a record, and folds its transcript up.
-func (l language) describe(b *strings.Builder, r schedule.Record, stage *schedule.Stage) {
+// describe draws a record.
+func (l language) describe(b *strings.Builder, r schedule.Record) {
 	fmt.Fprintf(b, "\n### %s\n\n", r.Outcome.Cause)
 	if l.words != nil {
 		fmt.Fprintf(b, "%s\n\n", l.sentence("cause."+string(r.Outcome.Cause), ""))
 	}
 	fmt.Fprintf(b, "```console\n$ loadtest step %s %s --draw\n", r.Strategy, r.Listed)
 	schedule.Draw(b, r, 0)
-	fmt.Fprintf(b, "%s\n```\n\n<details><summary>%s</summary>\n\n```\n", r.Sentence(), l.typed)
-	var transcript strings.Builder
-	schedule.Transcript(&transcript, r, stage.Script)
-	fmt.Fprintf(b, "%s\n```\n\n</details>\n", strings.TrimSpace(transcript.String()))
+	fmt.Fprintf(b, "%s\n```\n", r.Sentence())
 }

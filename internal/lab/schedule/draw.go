@@ -1,8 +1,10 @@
 package schedule
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -23,7 +25,9 @@ func Draw(w io.Writer, r Record, width int) {
 		header = append(header, c.String())
 	}
 	t.AppendHeader(append(header, "lock in "+r.lockServer(), "stock", "orders"))
-	t.SetColumnConfigs(append(tabular.Right(1, 1), table.ColumnConfig{Number: len(all) + 3, Align: text.AlignRight}))
+	columns := append(tabular.Right(1, 1), table.ColumnConfig{Number: len(all) + 3, Align: text.AlignRight})
+	columns[0].Hidden = r.timeless
+	t.SetColumnConfigs(columns)
 	for _, e := range r.Entries {
 		if e.Own || e.Choice == "" {
 			continue
@@ -38,6 +42,43 @@ func Draw(w io.Writer, r Record, width int) {
 		t.Style().Size.WidthMax = width
 	}
 	fmt.Fprintln(w, t.Render())
+}
+
+// changing is what differs from run to run in an answer: an owner, a time, a token, an item's id.
+var changing = regexp.MustCompile(`\b[A-Z2-7]{26}\b|\b\d{4}-\d\d-\d\dT[^" ]+|\b\d{10,}\b|\bstock:\d+`)
+
+// WithoutTimes returns the record for a drawing that is the same in each run: without times, and
+// with the name of the customer who sent it first, or else dots, in the place of a value that
+// differs.
+func (r Record) WithoutTimes() Record {
+	sender := map[string]string{}
+	for _, e := range r.Entries {
+		for _, value := range changing.FindAllString(e.Sent, -1) {
+			if _, ok := sender[value]; !ok {
+				sender[value] = e.Customer + "'s"
+			}
+		}
+	}
+	steady := func(s string) string {
+		return changing.ReplaceAllStringFunc(s, func(value string) string {
+			if strings.HasPrefix(value, "stock:") {
+				return "stock"
+			}
+			return cmp.Or(sender[value], "…")
+		})
+	}
+	r.timeless, r.Entries = true, slices.Clone(r.Entries)
+	for i := range r.Entries {
+		e := &r.Entries[i]
+		e.Answer, e.Note = steady(e.Answer), steady(e.Note)
+		if e.State == nil {
+			continue
+		}
+		state := *e.State
+		state.TTLMS, state.Kept = min(state.TTLMS, 0), steady(state.Kept)
+		e.State = &state
+	}
+	return r
 }
 
 // lockServer is the server of the lock, for people.

@@ -18,6 +18,7 @@ type Record struct {
 	chosen   Schedule // everything that was chosen, the unlisted rest included
 	switches int
 	tenures  []tenure
+	timeless bool // see [Record.WithoutTimes]
 	// spoiled says why the run does not count: the machine was too slow for its lease.
 	spoiled string
 }
