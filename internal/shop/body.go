@@ -15,14 +15,27 @@ import (
 	"strings"
 
 	"github.com/gin-gonic/gin"
-	"github.com/gin-gonic/gin/binding"
+	"github.com/go-playground/validator/v10"
+
+	"stocklock/internal/stock"
 )
 
 // maxBody is how many bytes a body may have. The longest name fits with every character escaped.
 const maxBody = 2 << 10
 
+// inRange checks the values of a body by its tags. A bound that Go also needs has a name here, because
+// a tag cannot name a constant. openapi.yaml has each bound, too, and a test holds it to them.
+var inRange = func() *validator.Validate {
+	v := validator.New(validator.WithRequiredStructEnabled())
+	v.SetTagName("range")
+	v.RegisterAlias("ordered", fmt.Sprintf("min=1,max=%d", maxQuantity))
+	v.RegisterAlias("restocked", fmt.Sprintf("min=1,max=%d", stock.MaxStock))
+	v.RegisterAlias("stocked", fmt.Sprintf("min=0,max=%d", stock.MaxStock))
+	return v
+}()
+
 // requestBody is the JSON object of a request. Its fields are scalars, with the ranges of their
-// values in gin's tags.
+// values in tags.
 type requestBody interface {
 	example() string // a right one
 	ranges() string  // what the values must be
@@ -96,9 +109,8 @@ func unread(err error) error {
 	return refusal{malformed, "the body cannot be read: it is shorter than was announced, or its chunks are wrong"}
 }
 
-// parseBody reads one JSON object, with nothing after it. gin's validator checks the values. The
-// names are checked here, because gin's binding, like encoding/json, accepts names in capitals and
-// the last of two equal names.
+// parseBody reads one JSON object, with nothing after it. The names are checked here, because
+// encoding/json accepts names in capitals and the last of two equal names.
 func parseBody[T requestBody](text []byte) (body T, err error) {
 	in := json.NewDecoder(bytes.NewReader(text))
 	in.DisallowUnknownFields()
@@ -111,7 +123,7 @@ func parseBody[T requestBody](text []byte) (body T, err error) {
 	if err := checkNames(text, namesOf(body)); err != nil {
 		return body, unreadable(body, err)
 	}
-	if err := binding.Validator.ValidateStruct(body); err != nil {
+	if err := inRange.Struct(body); err != nil {
 		return body, refusal{invalid, body.ranges()}
 	}
 	return body, nil

@@ -19,18 +19,16 @@ type wish struct {
 }
 
 // change makes a handler from a function that reads a wish from a request. The change is made once,
-// as in [Shop.sellOnce], but its key is never cleared. It takes no place from customers.
+// as in [Shop.sellOnce], but its key is never cleared. It takes no slot from customers.
 func (s *Shop) change(read func(*gin.Context) (wish, error)) gin.HandlerFunc {
-	return func(c *gin.Context) {
+	return s.handle(func(c *gin.Context) error {
 		asked, err := read(c)
 		if err != nil {
-			s.fail(c, err)
-			return
+			return err
 		}
 		by, err := s.author(c)
 		if err != nil {
-			s.fail(c, err)
-			return
+			return err
 		}
 		before := func(ctx context.Context) (stock.Change, error) {
 			made, err := s.store.ChangeByKey(ctx, by.Subject, by.IdempotencyKey)
@@ -45,16 +43,16 @@ func (s *Shop) change(read func(*gin.Context) (wish, error)) gin.HandlerFunc {
 			return made, err
 		})
 		if err != nil {
-			s.fail(c, err)
-			return
+			return err
 		}
 		s.Log.InfoContext(c.Request.Context(), "changed", "action", made.Action, "item", made.ItemID, "subject", by.Subject,
 			"stock_before", made.StockBefore, "stock_after", made.StockAfter, "request", by.RequestID, "replayed", replayed)
 		if replayed {
-			c.Header(replayedHeader, "true")
+			c.Header(ReplayedHeader, "true")
 		}
 		asked.show(made)
-	}
+		return nil
+	})
 }
 
 // author reads the author of a change and its key. Both are required: an audit without a name
@@ -71,14 +69,14 @@ func (s *Shop) author(c *gin.Context) (by stock.Author, err error) {
 		return by, err
 	}
 	if by.IdempotencyKey == "" {
-		return by, refusal{malformed, "send an " + idempotencyKeyHeader + ": a change that is repeated under it is made once"}
+		return by, refusal{malformed, "send an " + IdempotencyKeyHeader + ": a change that is repeated under it is made once"}
 	}
 	return by, nil
 }
 
 type newItem struct {
-	Name  string `json:"name" binding:"min=1,max=100"`
-	Stock *whole `json:"stock" binding:"required,min=0,max=1000000000000"`
+	Name  string `json:"name" range:"min=1,max=100"`
+	Stock *whole `json:"stock" range:"required,stocked"`
 }
 
 func (newItem) example() string { return `{"name": "book", "stock": 10}` }
@@ -102,7 +100,7 @@ func (s *Shop) readNewItem(c *gin.Context) (wish, error) {
 }
 
 type rename struct {
-	Name string `json:"name" binding:"min=1,max=100"`
+	Name string `json:"name" range:"min=1,max=100"`
 }
 
 func (rename) example() string { return `{"name": "book"}` }
@@ -127,7 +125,7 @@ func (s *Shop) readRename(c *gin.Context) (wish, error) {
 }
 
 type restock struct {
-	Quantity whole `json:"quantity" binding:"min=1,max=1000000000000"`
+	Quantity whole `json:"quantity" range:"restocked"`
 }
 
 func (restock) example() string { return `{"quantity": 10}` }
@@ -154,7 +152,7 @@ func (s *Shop) readRestock(c *gin.Context) (wish, error) {
 }
 
 type correction struct {
-	Stock *whole `json:"stock" binding:"required,min=0,max=1000000000000"`
+	Stock *whole `json:"stock" range:"required,stocked"`
 }
 
 func (correction) example() string { return `{"stock": 10}` }

@@ -19,7 +19,7 @@ func (r *running) staff(method, path, key, body string, headers ...string) answe
 	r.t.Helper()
 	header := http.Header{"Content-Type": {"application/json"}, "X-Subject": {"ann"}}
 	if key != "" {
-		header.Set(idempotencyKeyHeader, key)
+		header.Set(IdempotencyKeyHeader, key)
 	}
 	for i := 0; i < len(headers); i += 2 {
 		header.Set(headers[i], headers[i+1])
@@ -61,10 +61,10 @@ func TestStaffChangesItems(t *testing.T) {
 	} {
 		first := s.staff(change.method, change.path, change.key, change.body, "If-Match", change.ifMatch)
 		again := s.staff(change.method, change.path, change.key, change.body, "If-Match", change.ifMatch)
-		if first.status != 200 || first.header.Get(replayedHeader) != "" {
+		if first.status != 200 || first.header.Get(ReplayedHeader) != "" {
 			t.Fatalf("%s: %d %s", change.key, first.status, first.body)
 		}
-		if again.status != 200 || again.body != first.body || again.header.Get("ETag") != first.header.Get("ETag") || again.header.Get(replayedHeader) != "true" {
+		if again.status != 200 || again.body != first.body || again.header.Get("ETag") != first.header.Get("ETag") || again.header.Get(ReplayedHeader) != "true" {
 			t.Errorf("%s repeated: %d %s, want %s", change.key, again.status, again.body, first.body)
 		}
 		now := s.get(itemPath(item))

@@ -86,9 +86,9 @@ func (s *Shop) answerWith(text func() ([]byte, error), mediaType string) gin.Han
 
 // getProblem serves the page of a problem's type.
 func (s *Shop) getProblem(c *gin.Context) {
-	for _, k := range kinds {
-		if k.slug == c.Param("slug") {
-			c.Redirect(http.StatusFound, "/docs#"+k.slug)
+	for _, p := range problems {
+		if p.Slug == c.Param("slug") {
+			c.Redirect(http.StatusFound, "/docs#"+p.Slug)
 			return
 		}
 	}
@@ -158,16 +158,16 @@ func docs(text []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	type problemType struct {
+	type shownProblem struct {
 		Slug, Title, Meaning string
 		Status               int
 	}
 	data := struct {
 		contract
-		Problems []problemType
+		Problems []shownProblem
 	}{contract: doc}
-	for _, k := range kinds {
-		data.Problems = append(data.Problems, problemType{k.slug, k.title, k.meaning, k.status})
+	for _, p := range problems {
+		data.Problems = append(data.Problems, shownProblem{p.Slug, p.title, p.meaning, p.Status})
 	}
 	var out bytes.Buffer
 	err = page.Execute(&out, data)

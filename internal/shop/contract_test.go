@@ -12,6 +12,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
+
+	"stocklock/internal/stock"
 )
 
 // readContract loads openapi.yaml and makes sure that it is valid.
@@ -88,11 +90,31 @@ func TestTheContractListsTheProblems(t *testing.T) {
 		t.Fatal(err)
 	}
 	var want []any
-	for _, k := range kinds {
-		want = append(want, "/problems/"+k.slug)
+	for _, k := range problems {
+		want = append(want, "/problems/"+k.Slug)
 	}
 	if got := doc.Components.Schemas["Problem"].Value.Properties["type"].Value.Enum; !slices.Equal(got, want) {
 		t.Errorf("openapi.yaml lists the types %v\nthe shop has %v", got, want)
+	}
+}
+
+func TestTheContractHasTheBounds(t *testing.T) {
+	doc, err := readContract()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range []struct {
+		schema, property string
+		most             float64
+	}{
+		{"NewOrder", "quantity", maxQuantity},
+		{"NewItem", "stock", stock.MaxStock},
+		{"Restock", "quantity", stock.MaxStock},
+		{"Correction", "stock", stock.MaxStock},
+	} {
+		if got := doc.Components.Schemas[b.schema].Value.Properties[b.property].Value.Max; got == nil || *got != b.most {
+			t.Errorf("openapi.yaml: the maximum of %s.%s is not %g", b.schema, b.property, b.most)
+		}
 	}
 }
 
@@ -196,9 +218,9 @@ func TestTheDocumentationNeedsNoNetwork(t *testing.T) {
 			t.Errorf("/docs has %s", unwanted)
 		}
 	}
-	for _, k := range kinds {
-		if got := s.get("/problems/" + k.slug); got.status != http.StatusFound || got.header.Get("Location") != "/docs#"+k.slug {
-			t.Errorf("/problems/%s: %d to %q", k.slug, got.status, got.header.Get("Location"))
+	for _, k := range problems {
+		if got := s.get("/problems/" + k.Slug); got.status != http.StatusFound || got.header.Get("Location") != "/docs#"+k.Slug {
+			t.Errorf("/problems/%s: %d to %q", k.Slug, got.status, got.header.Get("Location"))
 		}
 	}
 	if got := s.get("/problems/none"); got.problem() != "not-found" {

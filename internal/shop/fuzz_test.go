@@ -84,8 +84,8 @@ func FuzzRequest(f *testing.F) {
 	}
 	engine := s.staffEngine()
 	known := map[string]bool{}
-	for _, k := range kinds {
-		known["/problems/"+k.slug] = k != internalError
+	for _, k := range problems {
+		known["/problems/"+k.Slug] = k != internalError
 	}
 	f.Fuzz(func(t *testing.T, method, target, contentType, key, body string) {
 		request, err := http.NewRequest(method, "http://shop"+target, strings.NewReader(body))
@@ -93,10 +93,10 @@ func FuzzRequest(f *testing.F) {
 			return // no HTTP server would let it through
 		}
 		request.Header.Set("Content-Type", contentType)
-		request.Header.Set(idempotencyKeyHeader, key)
+		request.Header.Set(IdempotencyKeyHeader, key)
 		answer := httptest.NewRecorder()
 		engine.ServeHTTP(answer, request)
-		var p problem
+		var p problemBody
 		switch {
 		case answer.Code < 300 || answer.Code == http.StatusNotModified:
 		case method == http.MethodHead:
@@ -116,7 +116,7 @@ func FuzzHeaders(f *testing.F) {
 	f.Add("", `"`)
 	f.Fuzz(func(t *testing.T, id, key string) {
 		request := httptest.NewRequest(http.MethodPost, "/", nil)
-		request.Header.Set(requestIDHeader, id)
+		request.Header.Set(RequestIDHeader, id)
 		c, _ := gin.CreateTestContext(httptest.NewRecorder())
 		c.Request = request
 		identify(c)

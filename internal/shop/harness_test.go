@@ -180,7 +180,7 @@ type answer struct {
 
 // problem is the slug of the answer's problem type, empty when it is none.
 func (a answer) problem() string {
-	var p problem
+	var p problemBody
 	if a.header.Get("Content-Type") != "application/problem+json" || json.Unmarshal([]byte(a.body), &p) != nil || p.Status != a.status {
 		return ""
 	}

@@ -5,10 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/stock"
 )
 
 // How often every dependency is probed, how long it may take to answer, and how many failures in a
@@ -204,4 +210,78 @@ func (d *dependency) setState(err error) (before error) {
 		d.err = err
 	}
 	return before
+}
+
+// getLive says that the process answers. It checks no dependency, because a restart of the shop
+// does not repair its database.
+func (s *Shop) getLive(c *gin.Context) {
+	c.JSON(http.StatusOK, gin.H{"status": "live"})
+}
+
+// getReady says whether requests should be sent here. If not, it names the missing dependency. The
+// reason is in the log.
+func (s *Shop) getReady(c *gin.Context) {
+	if s.draining.Load() {
+		refuse(c, errDraining)
+		return
+	}
+	if names := s.health.missing(); len(names) > 0 {
+		refuse(c, refusal{Unavailable, "missing: " + strings.Join(names, ", ")})
+		return
+	}
+	c.JSON(http.StatusOK, gin.H{"status": "ready", "name": s.Name, "strategy": s.Strategy.Name})
+}
+
+// unreachable reports whether err means that a server did not answer, or that it cannot work now.
+func unreachable(err error) bool {
+	return stock.Unreachable(err) ||
+		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrClosed) ||
+		redis.IsLoadingError(err) || redis.IsReadOnlyError(err) || redis.IsMasterDownError(err) ||
+		redis.IsClusterDownError(err) || redis.IsTryAgainError(err) || redis.IsMaxClientsError(err) ||
+		redis.IsAuthError(err) || redis.IsPermissionError(err) ||
+		redis.IsOOMError(err) || redis.IsNoReplicasError(err) ||
+		redis.HasErrorPrefix(err, "MISCONF") || redis.HasErrorPrefix(err, "BUSY")
+}
+
+// advice tells an operator what to do about a server that is up but cannot work now, or returns "".
+func advice(err error) string {
+	if text := stock.Advice(err); text != "" {
+		return text
+	}
+	for _, a := range []struct {
+		is   bool
+		text string
+	}{
+		{redis.IsReadOnlyError(err), "Redis is a replica: point SHOP_REDIS at the primary"},
+		{redis.IsOOMError(err), "Redis is out of memory: raise maxmemory, or let keys expire"},
+		{redis.IsNoReplicasError(err), "Redis has fewer replicas than min-replicas-to-write: bring them back"},
+		{redis.HasErrorPrefix(err, "MISCONF"), "Redis cannot write its snapshot: free disk space, or see its log"},
+		{redis.HasErrorPrefix(err, "BUSY"), "a script occupies Redis: SCRIPT KILL ends it"},
+		{redis.IsAuthError(err), "Redis refuses the user or its password: correct SHOP_REDIS"},
+		{redis.IsPermissionError(err), "Redis refuses a command to this user: grant the rights of SECURITY.md"},
+		{redis.IsMaxClientsError(err), "Redis has too many clients: raise maxclients"},
+		{redis.IsClusterDownError(err), "the Redis Cluster is down: bring its masters back"},
+	} {
+		if a.is {
+			return a.text
+		}
+	}
+	return ""
+}
+
+// adviceInterval is the time between two log records of one advice.
+const adviceInterval = time.Minute
+
+// advise logs the advice for err, at most once in adviceInterval.
+func (s *Shop) advise(ctx context.Context, err error) {
+	text := advice(err)
+	if text == "" {
+		return
+	}
+	now := time.Now()
+	if last, seen := s.advised.Load(text); seen && now.Sub(last.(time.Time)) < adviceInterval {
+		return
+	}
+	s.advised.Store(text, now)
+	s.Log.ErrorContext(ctx, "a server cannot work now", "advice", text, "error", err)
 }

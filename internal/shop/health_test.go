@@ -280,11 +280,11 @@ func TestAStatementThatIsEndedIsNoDefect(t *testing.T) {
 func TestErrorsOfServersThatCannotWorkNowAreAdvised(t *testing.T) {
 	for _, number := range []uint16{1203, 1226, 1045, 1317, 1969, 3024, 1114, 1021, 1047, 1142} {
 		err := fmt.Errorf("order 1 of item 1: %w", &mysqldriver.MySQLError{Number: number})
-		if got := explain(t.Context(), err); got != errNotNow || got.status != 503 || got.retryAfter == 0 || advice(err) == "" {
+		if got := explain(t.Context(), err); got != errNotNow || got.Status != 503 || got.retryAfter == 0 || advice(err) == "" {
 			t.Errorf("MySQL's error %d is answered with %+v, and the advice %q", number, got, advice(err))
 		}
 	}
-	if got := explain(t.Context(), &mysqldriver.MySQLError{Number: 1064}); got.kind != internalError {
+	if got := explain(t.Context(), &mysqldriver.MySQLError{Number: 1064}); got.Problem != internalError {
 		t.Errorf("a syntax error is answered with %+v", got)
 	}
 }

@@ -11,9 +11,10 @@ import (
 	"stocklock/internal/stock"
 )
 
+// Headers of a request that is safe to repeat, and of its answer.
 const (
-	idempotencyKeyHeader = "Idempotency-Key"
-	replayedHeader       = "Idempotency-Replayed" // true on an answer that was given before
+	IdempotencyKeyHeader = "Idempotency-Key"      // makes a repeated request safe
+	ReplayedHeader       = "Idempotency-Replayed" // true on an answer that was given before
 )
 
 // Lengths of idempotency keys and subjects.
@@ -46,13 +47,13 @@ func (s *Shop) subject(header http.Header) (string, error) {
 
 // requestKey returns the request's idempotency key, empty when it has none.
 func requestKey(header http.Header, subject string) (string, error) {
-	switch keys := header.Values(idempotencyKeyHeader); len(keys) {
+	switch keys := header.Values(IdempotencyKeyHeader); len(keys) {
 	case 0:
 		return "", nil
 	case 1:
 		return readIdempotencyKey(keys[0], subject)
 	default:
-		return "", refusal{malformed, fmt.Sprintf("send %s once, not %d times", idempotencyKeyHeader, len(keys))}
+		return "", refusal{malformed, fmt.Sprintf("send %s once, not %d times", IdempotencyKeyHeader, len(keys))}
 	}
 }
 
@@ -66,16 +67,16 @@ func readIdempotencyKey(key, subject string) (string, error) {
 		}
 	}
 	if !isLabel(key, maxKeyLength) || strings.Contains(key, `"`) {
-		return "", refusal{malformed, fmt.Sprintf("%s must be 1 to %d printable characters without space", idempotencyKeyHeader, maxKeyLength)}
+		return "", refusal{malformed, fmt.Sprintf("%s must be 1 to %d printable characters without space", IdempotencyKeyHeader, maxKeyLength)}
 	}
 	if subject != "" {
 		return key, nil
 	}
 	if len(key) < leastSecretKey {
-		return "", refusal{malformed, fmt.Sprintf("%s is a secret and must have %d characters or more, such as a random UUID", idempotencyKeyHeader, leastSecretKey)}
+		return "", refusal{malformed, fmt.Sprintf("%s is a secret and must have %d characters or more, such as a random UUID", IdempotencyKeyHeader, leastSecretKey)}
 	}
 	if key == exampleKey {
-		return "", refusal{malformed, idempotencyKeyHeader + " is an example: make a random one for every wish to buy"}
+		return "", refusal{malformed, IdempotencyKeyHeader + " is an example: make a random one for every wish to buy"}
 	}
 	return key, nil
 }
@@ -138,4 +139,41 @@ func (s *Shop) madeBefore(ctx context.Context, sale stock.Sale) (stock.Order, er
 		return stock.Order{}, errKeyReused
 	}
 	return order, nil
+}
+
+// Expired idempotency keys are cleared at this interval, in batches, with a pause between two
+// batches.
+const (
+	keyInterval = time.Minute
+	keyBatch    = 1000
+	keyPause    = 50 * time.Millisecond
+)
+
+// clearKeys clears the idempotency keys that are older than KeyTTL, until ctx ends. A repeat under
+// a cleared key sells again.
+func (s *Shop) clearKeys(ctx context.Context) {
+	if s.KeyTTL == 0 {
+		return
+	}
+	cleared := time.Unix(0, 0) // all before it are
+	for ctx.Err() == nil {
+		pause := keyInterval
+		if s.health.started() {
+			before := time.Now().UTC().Add(-s.KeyTTL)
+			n, err := s.store.ClearKeys(ctx, cleared, before, keyBatch)
+			switch {
+			case err != nil && ctx.Err() == nil:
+				s.Log.Warn("idempotency keys were not cleared", "error", err)
+				s.advise(ctx, err)
+			case err == nil && n == keyBatch:
+				pause = keyPause
+			case err == nil:
+				cleared = before
+			}
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
 }

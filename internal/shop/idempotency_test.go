@@ -106,8 +106,8 @@ func TestNobodyIsToldSoldOutWhoMayHaveAnOrder(t *testing.T) {
 		}
 		return stock.Order{}, stock.ErrSoldOut
 	})
-	if got := explain(t.Context(), err); got.slug != unavailable.slug {
-		t.Errorf("answered %q for %v, want %q: nobody knows", got.slug, err, unavailable.slug)
+	if got := explain(t.Context(), err); got.Slug != Unavailable.Slug {
+		t.Errorf("answered %q for %v, want %q: nobody knows", got.Slug, err, Unavailable.Slug)
 	}
 }
 

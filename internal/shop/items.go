@@ -24,41 +24,38 @@ type itemList struct {
 	Next  string       `json:"next,omitempty"` // where the list goes on
 }
 
-func (s *Shop) getItems(c *gin.Context) {
+func (s *Shop) getItems(c *gin.Context) error {
 	after, err := queryNumber(c, "after", 0, 0, math.MaxInt64)
 	if err != nil {
-		s.fail(c, err)
-		return
+		return err
 	}
 	limit, err := queryNumber(c, "limit", defaultPage, 1, maxPage)
 	if err != nil {
-		s.fail(c, err)
-		return
+		return err
 	}
-	items, err := inPlace(s, c, func(ctx context.Context) ([]stock.Item, error) { return s.store.Items(ctx, after, int(limit)) })
+	items, err := inSlot(s, c, func(ctx context.Context) ([]stock.Item, error) { return s.store.Items(ctx, after, int(limit)) })
 	if err != nil {
-		s.fail(c, err)
-		return
+		return err
 	}
 	list := itemList{Items: items}
 	if len(items) == int(limit) {
-		list.Next = fmt.Sprintf("/api/v1/items?after=%d&limit=%d", items[len(items)-1].ID, limit)
+		list.Next = fmt.Sprintf(apiPrefix+"/items?after=%d&limit=%d", items[len(items)-1].ID, limit)
 	}
 	c.JSON(http.StatusOK, list)
+	return nil
 }
 
-func (s *Shop) getItem(c *gin.Context) {
+func (s *Shop) getItem(c *gin.Context) error {
 	id, err := pathNumber(c, "item")
 	if err != nil {
-		s.fail(c, err)
-		return
+		return err
 	}
-	item, err := inPlace(s, c, func(ctx context.Context) (stock.Item, error) { return s.store.Read(ctx, id) })
+	item, err := inSlot(s, c, func(ctx context.Context) (stock.Item, error) { return s.store.Read(ctx, id) })
 	if err != nil {
-		s.fail(c, err)
-		return
+		return err
 	}
 	showItem(c, http.StatusOK, item)
+	return nil
 }
 
 // showItem answers with an item and its version. A client that already has that version gets no
@@ -114,6 +111,6 @@ func queryNumber(c *gin.Context, name string, missing, least, most uint64) (uint
 	return n, nil
 }
 
-func outOfRange(as kind, what string, least, most uint64, is string) error {
+func outOfRange(as Problem, what string, least, most uint64, is string) error {
 	return refusal{as, fmt.Sprintf("%s must be a whole number from %d to %d, not %.40q", what, least, most, is)}
 }

@@ -12,22 +12,23 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-const (
-	requestIDHeader    = "X-Request-Id"
-	maxRequestIDLength = 64 // what orders.request_id can hold
-)
+// RequestIDHeader names the request in the answer, the order and the log.
+const RequestIDHeader = "X-Request-Id"
 
-const requestIDKey = "request id"
+const (
+	maxRequestIDLength = 64 // what orders.request_id can hold
+	requestIDKey       = "request id"
+)
 
 // identify gives the request the client's id, or a new one if the client sent no usable id. The
 // answer has the id, too.
 func identify(c *gin.Context) {
-	id := c.GetHeader(requestIDHeader)
+	id := c.GetHeader(RequestIDHeader)
 	if !isLabel(id, maxRequestIDLength) {
 		id = rand.Text()
 	}
 	c.Set(requestIDKey, id)
-	c.Header(requestIDHeader, id)
+	c.Header(RequestIDHeader, id)
 }
 
 func requestID(c *gin.Context) string { return c.GetString(requestIDKey) }

@@ -3,6 +3,8 @@ package shop
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -12,41 +14,52 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/google/uuid"
 
+	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 )
 
-func (s *Shop) postOrder(c *gin.Context) {
+func (s *Shop) postOrder(c *gin.Context) error {
 	sale, err := s.readSale(c)
 	if err != nil {
-		s.fail(c, err)
-		return
+		return err
 	}
 	replayed := false
-	order, err := inPlace(s, c, func(ctx context.Context) (order stock.Order, err error) {
+	order, err := inSlot(s, c, func(ctx context.Context) (order stock.Order, err error) {
 		order, replayed, err = s.sell(ctx, sale)
-		s.health.sold(err != nil && ctx.Err() == nil && slices.Contains([]string{unavailable.slug, internalError.slug}, explain(ctx, err).slug))
+		s.health.sold(err != nil && ctx.Err() == nil && slices.Contains([]Problem{Unavailable, internalError}, explain(ctx, err).Problem))
 		return order, err
 	})
 	if err != nil {
-		s.fail(c, err)
-		return
+		return err
 	}
 	s.Log.DebugContext(c.Request.Context(), "sold", "request", sale.RequestID, "item", order.ItemID, "order", order.ID,
 		"token", order.Token, "left", order.StockWritten, "replayed", replayed)
 	c.Set(outcomeKey, "sold")
 	if replayed {
 		c.Set(outcomeKey, "replayed")
-		c.Header(replayedHeader, "true")
+		c.Header(ReplayedHeader, "true")
 	}
-	c.Header("Location", "/api/v1/orders/"+order.PublicID)
+	c.Header("Location", apiPrefix+"/orders/"+order.PublicID)
 	body, err := json.Marshal(s.show(order))
 	if err != nil {
-		s.fail(c, err)
-		return
+		return err
 	}
 	// With its length, the answer is complete as soon as its bytes are sent.
 	c.Header("Content-Length", strconv.Itoa(len(body)))
 	c.Data(http.StatusCreated, "application/json; charset=utf-8", body)
+	return nil
+}
+
+// Sell makes a sale and records its order.
+type Sell func(ctx context.Context, wanted stock.Sale) (stock.Order, error)
+
+// sell makes the sale that a request asks for. It reports whether the order was made before.
+func (s *Shop) sell(ctx context.Context, wanted stock.Sale) (order stock.Order, replayed bool, err error) {
+	ctx = sale.WithHook(ctx, s.metrics.sale())
+	if s.Tracing != nil {
+		ctx = sale.WithHook(ctx, s.traceLock(ctx))
+	}
+	return s.sellOnce(ctx, wanted, s.sellBy)
 }
 
 // publicOrder is an order as customers see it.
@@ -63,18 +76,17 @@ func showToCustomer(o stock.Order) any {
 	return publicOrder{o.PublicID, o.ItemID, o.Quantity, o.CreatedAt, o.CancelledAt}
 }
 
-func (s *Shop) getOrder(c *gin.Context) {
+func (s *Shop) getOrder(c *gin.Context) error {
 	id, err := pathOrder(c)
 	if err != nil {
-		s.fail(c, err)
-		return
+		return err
 	}
-	order, err := inPlace(s, c, func(ctx context.Context) (stock.Order, error) { return s.store.Order(ctx, id) })
+	order, err := inSlot(s, c, func(ctx context.Context) (stock.Order, error) { return s.store.Order(ctx, id) })
 	if err != nil {
-		s.fail(c, err)
-		return
+		return err
 	}
 	c.JSON(http.StatusOK, s.show(order))
+	return nil
 }
 
 // maxOrderID is the length of a UUID in its usual form.
@@ -90,39 +102,40 @@ func pathOrder(c *gin.Context) (string, error) {
 }
 
 // getOrderByKey is for a client that never saw the answer.
-func (s *Shop) getOrderByKey(c *gin.Context) {
+func (s *Shop) getOrderByKey(c *gin.Context) error {
 	asked := c.Query("idempotency_key")
 	if asked == "" {
-		s.fail(c, refusal{malformed, "say which order: /api/v1/orders?idempotency_key=KEY"})
-		return
+		return refusal{malformed, "say which order: /api/v1/orders?idempotency_key=KEY"}
 	}
 	subject, err := s.subject(c.Request.Header)
 	if err != nil {
-		s.fail(c, err)
-		return
+		return err
 	}
 	key, err := readIdempotencyKey(asked, subject)
 	if err != nil {
-		s.fail(c, err)
-		return
+		return err
 	}
-	order, err := inPlace(s, c, func(ctx context.Context) (stock.Order, error) { return s.store.OrderByKey(ctx, subject, key) })
+	order, err := inSlot(s, c, func(ctx context.Context) (stock.Order, error) { return s.store.OrderByKey(ctx, subject, key) })
 	if err != nil {
-		s.fail(c, err)
-		return
+		return err
 	}
 	c.JSON(http.StatusOK, s.show(order))
+	return nil
 }
+
+// maxQuantity is the largest quantity of an order: all that the column orders.quantity can hold. The
+// schema NewOrder of openapi.yaml has it, too: a test holds the two together.
+const maxQuantity = math.MaxInt64
 
 // newOrder is the body of an order.
 type newOrder struct {
-	Quantity whole `json:"quantity" binding:"min=1"`
+	Quantity whole `json:"quantity" range:"ordered"`
 }
 
 func (newOrder) example() string { return `{"quantity": 1}` }
 
 func (newOrder) ranges() string {
-	return "quantity must be a whole number from 1 to 9223372036854775807"
+	return fmt.Sprintf("quantity must be a whole number from 1 to %d", maxQuantity)
 }
 
 // readSale reads the sale that a request asks for, and its customer.

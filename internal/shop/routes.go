@@ -2,10 +2,15 @@ package shop
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
+	"net/http/pprof"
 	"net/url"
+	"strconv"
+	"strings"
 
 	"github.com/gin-gonic/gin"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
 // read has the methods of every resource that can be read. The server leaves out the body for HEAD.
@@ -15,6 +20,11 @@ const (
 	apiPrefix    = "/api/v1"
 	ordersOfItem = "/items/:item/orders"
 )
+
+// OrdersPath returns the path to which the orders of an item are posted.
+func OrdersPath(item uint64) string {
+	return apiPrefix + strings.Replace(ordersOfItem, ":item", strconv.FormatUint(item, 10), 1)
+}
 
 // engine serves customers.
 func (s *Shop) engine() *gin.Engine { return s.customerRoutes(publicDocs) }
@@ -40,11 +50,11 @@ func (s *Shop) customerRoutes(docs documentation) *gin.Engine {
 	e.Match(read, "/problems/:slug", s.getProblem)
 
 	api := e.Group(apiPrefix, s.onlyWhenStarted)
-	api.Match(read, "/items", s.getItems)
-	api.Match(read, "/items/:item", s.getItem)
-	api.Match(read, "/orders", s.getOrderByKey)
-	api.Match(read, "/orders/:order", s.getOrder)
-	api.POST(ordersOfItem, s.postOrder)
+	api.Match(read, "/items", s.handle(s.getItems))
+	api.Match(read, "/items/:item", s.handle(s.getItem))
+	api.Match(read, "/orders", s.handle(s.getOrderByKey))
+	api.Match(read, "/orders/:order", s.handle(s.getOrder))
+	api.POST(ordersOfItem, s.handle(s.postOrder))
 
 	e.NoRoute(func(c *gin.Context) {
 		s.fail(c, refusal{notFound, "there is nothing at this path"})
@@ -53,6 +63,15 @@ func (s *Shop) customerRoutes(docs documentation) *gin.Engine {
 		s.fail(c, refusal{methodNotAllowed, fmt.Sprintf("%s is not possible here: the header Allow says what is", c.Request.Method)})
 	})
 	return e
+}
+
+// handle makes a handler of one that returns an error, which is answered with its problem.
+func (s *Shop) handle(handler func(*gin.Context) error) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if err := handler(c); err != nil {
+			s.fail(c, err)
+		}
+	}
 }
 
 // staffEngine serves the routes of customers, and the changes of items.
@@ -86,4 +105,26 @@ func (s *Shop) onlyWhenStarted(c *gin.Context) {
 	if _, err := url.ParseQuery(c.Request.URL.RawQuery); err != nil {
 		s.fail(c, refusal{malformed, "the query cannot be read: it has a percent sign without two hexadecimal digits, or a semicolon"})
 	}
+}
+
+// internalRoutes has the routes for operators. It has the probes, too, because the public listener
+// bounds its connections. It does not show the command line, because flags may hold passwords.
+func (s *Shop) internalRoutes() http.Handler {
+	mux := http.NewServeMux()
+	if s.Staff {
+		mux.Handle("/", s.staffEngine()) // which has the probes, too
+	} else {
+		probes := gin.New()
+		probes.Use(identify)
+		probes.Match(read, "/livez", s.getLive)
+		probes.Match(read, "/readyz", s.getReady)
+		mux.Handle("/livez", probes)
+		mux.Handle("/readyz", probes)
+	}
+	mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelError)}))
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	return mux
 }

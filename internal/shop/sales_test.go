@@ -165,7 +165,7 @@ func TestACrowdBeyondTheLimitIsTurnedAway(t *testing.T) {
 		}
 	}
 	if took := time.Since(began); aborted == 0 || took < leastRejection {
-		t.Errorf("of 8 requests beyond the places, %d were closed without an answer, the last was answered after %s", aborted, took)
+		t.Errorf("of 8 requests beyond the slots, %d were closed without an answer, the last was answered after %s", aborted, took)
 	}
 	const closed = `shop_request_duration_seconds_count{method="GET",outcome="closed",route="/api/v1/items",status="none"}`
 	if counted := s.scrape()[closed]; counted < float64(aborted) {
@@ -180,9 +180,9 @@ func TestACrowdBeyondTheLimitIsTurnedAway(t *testing.T) {
 	}
 }
 
-// TestAPlaceThatBecomesFreeIsTaken has more requests than places, and all are served in the end:
-// those beyond the places wait.
-func TestAPlaceThatBecomesFreeIsTaken(t *testing.T) {
+// TestASlotThatBecomesFreeIsTaken has more requests than slots, and all are served in the end:
+// those beyond the slots wait.
+func TestASlotThatBecomesFreeIsTaken(t *testing.T) {
 	s := open(t, func(c *Config) { c.MaxInFlight, c.Strategy = 3, byName(t, "conditional") })
 	item := s.item(10)
 	var crowd sync.WaitGroup
@@ -195,7 +195,7 @@ func TestAPlaceThatBecomesFreeIsTaken(t *testing.T) {
 	}
 	crowd.Wait()
 	if s.inFlight.Load() != 0 || s.waiting.Load() != 0 {
-		t.Errorf("after the crowd %d places are taken, and %d requests wait", s.inFlight.Load(), s.waiting.Load())
+		t.Errorf("after the crowd %d slots are taken, and %d requests wait", s.inFlight.Load(), s.waiting.Load())
 	}
 }
 
@@ -216,9 +216,9 @@ func TestSlowSendersDoNotTakeThePlacesOfOthers(t *testing.T) {
 	}
 }
 
-// TestAPlaceIsLeftBeforeTheAnswerIsWritten looks at the places when an answer's first byte is
+// TestASlotIsLeftBeforeTheAnswerIsWritten looks at the slots when an answer's first byte is
 // written: a client that reads slowly must hold none.
-func TestAPlaceIsLeftBeforeTheAnswerIsWritten(t *testing.T) {
+func TestASlotIsLeftBeforeTheAnswerIsWritten(t *testing.T) {
 	s := open(t, nil)
 	item := s.item(1)
 	for _, request := range []*http.Request{
@@ -226,24 +226,24 @@ func TestAPlaceIsLeftBeforeTheAnswerIsWritten(t *testing.T) {
 		httptest.NewRequestWithContext(t.Context(), http.MethodPost, ordersPath(item), strings.NewReader(`{"quantity":1}`)),
 	} {
 		request.Header.Set("Content-Type", "application/json")
-		w := &watchedWriter{ResponseRecorder: httptest.NewRecorder(), taken: -1, places: &s.inFlight}
+		w := &watchedWriter{ResponseRecorder: httptest.NewRecorder(), taken: -1, slots: &s.inFlight}
 		s.engine().ServeHTTP(w, request)
 		if w.Code >= 300 || w.taken != 0 {
-			t.Errorf("%s %s: %d, and %d places were taken while it was written", request.Method, request.URL, w.Code, w.taken)
+			t.Errorf("%s %s: %d, and %d slots were taken while it was written", request.Method, request.URL, w.Code, w.taken)
 		}
 	}
 }
 
-// watchedWriter notes how many places are taken at the first write.
+// watchedWriter notes how many slots are taken at the first write.
 type watchedWriter struct {
 	*httptest.ResponseRecorder
-	places *atomic.Int64
-	taken  int64
+	slots *atomic.Int64
+	taken int64
 }
 
 func (w *watchedWriter) Write(p []byte) (int, error) {
 	if w.taken < 0 {
-		w.taken = w.places.Load()
+		w.taken = w.slots.Load()
 	}
 	return w.ResponseRecorder.Write(p)
 }

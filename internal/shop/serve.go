@@ -18,6 +18,7 @@ const (
 	readTimeout       = 10 * time.Second
 	answerTimeout     = 10 * time.Second
 	idleTimeout       = 75 * time.Second // above the usual 60 s of a load balancer, which must be the one to close
+	profileTimeout    = 2 * time.Minute  // for the internal listener: the longest that a profile may take
 	maxHeaderBytes    = 8 << 10          // net/http adds 4 KiB, and as much again on a connection that was used before
 )
 
@@ -35,7 +36,8 @@ func (s *Shop) Serve(ctx context.Context, public, internal net.Listener) error {
 	watching, stopWatching := context.WithCancel(context.Background())
 	selling, abort := context.WithCancelCause(context.Background())
 	defer abort(nil)
-	server := s.server(selling)
+	server := s.server(s.handler())
+	server.BaseContext = func(net.Listener) context.Context { return selling }
 
 	var background sync.WaitGroup
 	defer background.Wait()
@@ -48,7 +50,8 @@ func (s *Shop) Serve(ctx context.Context, public, internal net.Listener) error {
 	background.Go(func() { served <- server.Serve(bounded) })
 	s.Log.Info("listening", "addr", public.Addr().String())
 	if internal != nil {
-		metrics := s.internalServer()
+		metrics := s.server(neverKept(s.internalRoutes()))
+		metrics.WriteTimeout = profileTimeout
 		background.Go(func() { _ = metrics.Serve(internal) })
 		defer metrics.Close()
 		s.Log.Info("metrics and profiles", "addr", internal.Addr().String())
@@ -90,10 +93,9 @@ func neverKept(next http.Handler) http.Handler {
 	})
 }
 
-func (s *Shop) server(selling context.Context) *http.Server {
+func (s *Shop) server(handler http.Handler) *http.Server {
 	return &http.Server{
-		Handler:           s.handler(),
-		BaseContext:       func(net.Listener) context.Context { return selling },
+		Handler:           handler,
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		IdleTimeout:       idleTimeout,

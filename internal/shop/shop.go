@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -63,9 +64,9 @@ type Shop struct {
 	health  *health
 	metrics *metrics
 
-	places   *semaphore.Weighted // for MaxInFlight requests
-	inFlight atomic.Int64        // how many are taken
-	waiting  atomic.Int64        // requests that wait for one
+	slots    *semaphore.Weighted // for MaxInFlight requests
+	inFlight atomic.Int64        // slots that are taken
+	waiting  atomic.Int64        // requests in the queue for a slot
 	advised  sync.Map            // when each advice was last logged, by its text
 	draining atomic.Bool         // not ready any more, still selling
 }
@@ -80,7 +81,7 @@ func New(cfg Config) (*Shop, error) {
 	if cfg.SchemaIsManaged {
 		prepare = store.Migrated
 	}
-	s := &Shop{Config: cfg, store: store, probe: apart(cfg.Deps.Redis), places: semaphore.NewWeighted(cfg.MaxInFlight)}
+	s := &Shop{Config: cfg, store: store, probe: apart(cfg.Deps.Redis), slots: semaphore.NewWeighted(cfg.MaxInFlight)}
 	s.Log = newLog(cfg.Log, func(level slog.Level) { s.metrics.logDropped.WithLabelValues(strings.ToLower(level.String())).Inc() })
 	s.health = newHealth(s.Log,
 		&dependency{name: "mysql", where: store.Addr(), prepare: func(ctx context.Context) error { return prepare(ctx, s.Log) }, there: store.Ping, ping: store.CanSell},
@@ -110,3 +111,24 @@ const (
 
 // maxNameLength is the length of the column orders.shop.
 const maxNameLength = 64
+
+// Lab decorates a shop. A shop in production has none.
+type Lab interface {
+	// Requests returns a handler around the shop's own.
+	Requests(shop http.Handler) http.Handler
+	// Sales returns a function that sells, around the shop's own. Its errors are answered like
+	// those of a sale, and those of [Malformed] as malformed.
+	Sales(shop Sell) Sell
+	// Order returns the JSON value that is shown of an order.
+	Order(stock.Order) any
+	// Close frees the lab's resources. No sale may begin after it.
+	Close() error
+}
+
+// UseLab puts a lab around the shop. It must be called before [Shop.Serve], which closes the lab.
+func (s *Shop) UseLab(l Lab) {
+	s.lab, s.sellBy, s.show = l, l.Sales(s.sellBy), l.Order
+}
+
+// Seller returns the seller of the shop's strategy.
+func (s *Shop) Seller() *strategy.Seller { return s.seller }

@@ -24,15 +24,16 @@ const (
 	Failed   Outcome = "error" // an unexpected answer
 )
 
-// byProblem maps the slug of a problem to an outcome.
+// byProblem maps the slug of a problem to an outcome of an order. The other problems of
+// shop.Problems answer wrong requests, which a load test does not send.
 var byProblem = map[string]Outcome{
-	shop.SoldOut:      SoldOut,
-	shop.Busy:         Busy,
-	shop.FencedOff:    Fenced,
-	shop.LockLost:     Lost,
-	shop.Conflict:     Conflict,
-	shop.Unavailable:  Unknown,
-	shop.ShuttingDown: Refused,
+	shop.SoldOut.Slug:      SoldOut,
+	shop.Busy.Slug:         Busy,
+	shop.FencedOff.Slug:    Fenced,
+	shop.LockLost.Slug:     Lost,
+	shop.Conflict.Slug:     Conflict,
+	shop.Unavailable.Slug:  Unknown,
+	shop.ShuttingDown.Slug: Refused,
 }
 
 // classify turns an answer, or the lack of one, into an outcome. Vegeta counts a 409 as a failure.

@@ -3,7 +3,10 @@ package load
 import (
 	"errors"
 	"net"
+	"slices"
 	"testing"
+
+	"stocklock/internal/shop"
 )
 
 func TestClassify(t *testing.T) {
@@ -27,6 +30,20 @@ func TestClassify(t *testing.T) {
 	} {
 		if got := classify(tt.status, []byte(tt.body), tt.err); got != tt.want {
 			t.Errorf("%s: classify(%d, %q, %v) = %s, want %s", tt.what, tt.status, tt.body, tt.err, got, tt.want)
+		}
+	}
+}
+
+// TestEveryProblemHasAnOutcome holds byProblem to the shop's table of problems.
+func TestEveryProblemHasAnOutcome(t *testing.T) {
+	// These answer requests that a load test does not send. One of them is an error of the test.
+	wrong := []string{
+		"malformed", "invalid", "idempotency-key-reused", "too-large", "too-slow", "unsupported-media-type", "not-found", "method-not-allowed",
+		"already-cancelled", "too-many-units", "version-changed", "version-required", "internal",
+	}
+	for _, p := range shop.Problems() {
+		if _, ok := byProblem[p.Slug]; ok == slices.Contains(wrong, p.Slug) {
+			t.Errorf("the problem %s: want either an outcome of an order in byProblem, or its place in this list of wrong requests", p.Slug)
 		}
 	}
 }

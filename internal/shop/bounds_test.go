@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// TestSlowReadersHoldNoPlaces has more connections than there are places ask for more than their
+// TestSlowReadersHoldNoSlots has more connections than there are slots ask for more than their
 // buffers hold, and read nothing. Others are served meanwhile. Each connection is closed when its
 // answer was not read in time.
-func TestSlowReadersHoldNoPlaces(t *testing.T) {
-	const places, readers = 2, 4
-	s := open(t, func(c *Config) { c.MaxInFlight = places })
+func TestSlowReadersHoldNoSlots(t *testing.T) {
+	const slots, readers = 2, 4
+	s := open(t, func(c *Config) { c.MaxInFlight = slots })
 	for range 500 { // a < has six bytes in JSON: large answers fill the buffers soon
 		if _, err := s.store.CreateItem(t.Context(), strings.Repeat("<", 100), 1); err != nil {
 			t.Fatal(err)
@@ -41,7 +41,7 @@ func TestSlowReadersHoldNoPlaces(t *testing.T) {
 		waitFor(t, "an answer to wait for its reader", func() bool { return blocked() == len(slow) })
 	}
 	began := time.Now()
-	waitFor(t, "no place to be taken while nothing but answers is written", func() bool { return s.inFlight.Load() == 0 && blocked() == readers })
+	waitFor(t, "no slot to be taken while nothing but answers is written", func() bool { return s.inFlight.Load() == 0 && blocked() == readers })
 	for range 10 {
 		if got := s.buy(item); got.status != http.StatusCreated {
 			t.Errorf("a sale among slow readers: %d %s", got.status, got.body)
@@ -98,6 +98,37 @@ func TestAnAnswerHasItsWholeTime(t *testing.T) {
 		})
 	}
 	ordering.Wait()
+}
+
+// TestConnectionsAreBounded opens more idle connections than there may be. One more is closed, the
+// internal listener still answers probes, and when one has gone another is accepted.
+func TestConnectionsAreBounded(t *testing.T) {
+	s := open(t, func(c *Config) { c.MaxConnections = 5 })
+	browser.CloseIdleConnections()
+	closedAtOnce := func(conn net.Conn) bool {
+		_ = conn.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+		_, err := conn.Read(make([]byte, 1))
+		timeout, ok := err.(net.Error)
+		return !ok || !timeout.Timeout()
+	}
+	var inside []net.Conn
+	waitFor(t, "five connections", func() bool {
+		conn := s.dial()
+		if !closedAtOnce(conn) {
+			inside = append(inside, conn)
+		}
+		return len(inside) == 5
+	})
+	if !closedAtOnce(s.dial()) {
+		t.Error("a sixth connection stays open")
+	}
+	for _, probe := range []string{"/livez", "/readyz"} {
+		if got, err := send(t.Context(), "GET", s.internal+probe, "", nil); err != nil || got.status != 200 {
+			t.Errorf("%s on the internal listener: %d, %v", probe, got.status, err)
+		}
+	}
+	_ = inside[0].Close()
+	waitFor(t, "another to be accepted", func() bool { return !closedAtOnce(s.dial()) })
 }
 
 // dial opens a connection to the public listener, which ends with the test.
