@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/strategytest"
 	"stocklock/internal/testserver"
@@ -36,7 +37,7 @@ func TestEveryPeerIsAStrategy(t *testing.T) {
 func TestNotesAreOnWhatBreaks(t *testing.T) {
 	for _, p := range All(&Settings{}) {
 		for _, sc := range scenario.All() {
-			breaks := sc.Expected(p.Properties) != scenario.Held && p.Inapplicable[sc.Name] == ""
+			breaks := sc.Expected(p.Properties) != verdict.Held && p.Inapplicable[sc.Name] == ""
 			note, noted := p.Notes[sc.Name]
 			if breaks != noted {
 				t.Errorf("%s under %s: expected to break: %t, with a note: %t", p.Name, sc.Name, breaks, noted)

@@ -13,7 +13,7 @@ import (
 
 	"stocklock/bench/peers"
 	"stocklock/internal/lab/report"
-	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/wholefile"
 )
 
@@ -81,7 +81,7 @@ func compared() []string {
 func failing(r report.Report) []string {
 	var cells []string
 	for _, c := range r.Cells {
-		if (c.Verdict != scenario.Held || c.Surprise()) && c.Verdict != scenario.Skipped {
+		if (c.Verdict != verdict.Held || c.Surprise()) && c.Verdict != verdict.Skipped {
 			cells = append(cells, c.Name())
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
 )
 
@@ -123,7 +124,7 @@ func (o options) page(cells report.Report) (*page, error) {
 		for _, sc := range p.Scenarios {
 			r.add(sc, cells, again, notes[name])
 		}
-		if c, ok := sales[name]; ok && c.Verdict == scenario.Held {
+		if c, ok := sales[name]; ok && c.Verdict == verdict.Held {
 			r.Sales, r.P99 = fmt.Sprintf("%.0f", c.SalesPerSecond), fmt.Sprintf("%.0f", c.Latency.P99)
 		}
 		p.Rows = append(p.Rows, r)
@@ -141,11 +142,11 @@ func (r *row) add(sc scenario.Scenario, cells report.Report, again map[string]tr
 	result := cells.Cells[i]
 	failed, runs := failures(result), result.Runs
 	if more, ok := again[result.Name()]; ok {
-		chance := (result.Surprise() || more.Surprise()) && result.Verdict != scenario.Invalid
+		chance := (result.Surprise() || more.Surprise()) && result.Verdict != verdict.Invalid
 		switch {
 		case chance: // some runs failed and others held: all count, and one that failed is shown
 			failed, runs = failed+failures(more), runs+more.Runs
-			if result.Verdict == scenario.Held {
+			if result.Verdict == verdict.Held {
 				result = more
 			}
 		default:
@@ -155,9 +156,9 @@ func (r *row) add(sc scenario.Scenario, cells report.Report, again map[string]tr
 	seen := fmt.Sprintf("%d of %d runs", failed, runs)
 	c := cell{Scenario: sc.Name, Doc: sc.Doc, Verdict: string(result.Verdict), Because: result.Because.String()}
 	switch result.Verdict {
-	case scenario.Oversold:
+	case verdict.Oversold:
 		c.Short, c.Verdict = fmt.Sprintf("+%d", result.Oversold), fmt.Sprintf("oversold %d", result.Oversold)
-	case scenario.Skipped:
+	case verdict.Skipped:
 		c.Short = "–"
 		r.Skipped = append(r.Skipped, fmt.Sprintf("`%s`: %s.", sc.Name, result.Problem))
 	default:
@@ -166,7 +167,7 @@ func (r *row) add(sc scenario.Scenario, cells report.Report, again map[string]tr
 	if result.Surprise() {
 		c.Short += " !!"
 	}
-	if result.Verdict != scenario.Held && result.Verdict != scenario.Skipped {
+	if result.Verdict != verdict.Held && result.Verdict != verdict.Skipped {
 		c.Seen = seen
 		if x := result.Explanation; x != nil {
 			c.Sentence = explain.English.Say(x.Why...)
@@ -198,7 +199,7 @@ type explored struct {
 
 // failures is how many runs of a cell did not hold.
 func failures(r trial.Result) int {
-	if r.Expected == scenario.Held {
+	if r.Expected == verdict.Held {
 		return r.Runs - r.Agreed
 	}
 	return r.Agreed

@@ -13,6 +13,7 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
 )
 
@@ -29,9 +30,9 @@ func written(t *testing.T, name string, what any) string {
 	return path
 }
 
-func result(of, under string, verdict, expected scenario.Kind, agreed, runs int) trial.Result {
+func result(of, under string, verdict, expected verdict.Kind, agreed, runs int) trial.Result {
 	r := trial.Result{Strategy: of, Scenario: under, Verdict: verdict, Expected: expected, Agreed: agreed, Runs: runs}
-	if verdict == scenario.Oversold {
+	if verdict == verdict.Oversold {
 		r.Oversold = 7
 		r.Explanation = &explain.Explanation{Why: []explain.Text{{Words: "The lease of " + of + " was over."}}}
 	}
@@ -48,17 +49,17 @@ func resultOf(command string, cells ...trial.Result) report.Report {
 
 // first is a run of all cells: one fails as declared, one is skipped, one is a surprise.
 func first() report.Report {
-	skipped := result("etcd", "failover", scenario.Skipped, scenario.Held, 0, 1)
+	skipped := result("etcd", "failover", verdict.Skipped, verdict.Held, 0, 1)
 	skipped.Problem = "its lock is elsewhere"
 	return resultOf("loadtest run --all",
-		result("redsync", "overrun", scenario.Oversold, scenario.Oversold, 1, 1),
-		result("redsync", "contention", scenario.Held, scenario.Held, 1, 1),
-		result("redsync", "crash", scenario.Held, scenario.Held, 1, 1),
+		result("redsync", "overrun", verdict.Oversold, verdict.Oversold, 1, 1),
+		result("redsync", "contention", verdict.Held, verdict.Held, 1, 1),
+		result("redsync", "crash", verdict.Held, verdict.Held, 1, 1),
 		skipped,
-		result("etcd", "crash", scenario.Oversold, scenario.Held, 0, 1),
-		result("reentrant", "pause", scenario.Oversold, scenario.Oversold, 1, 1),
-		result("etcd", "partition", scenario.Held, scenario.Oversold, 0, 1),
-		result("etcd", "pause", scenario.Oversold, scenario.Oversold, 1, 1))
+		result("etcd", "crash", verdict.Oversold, verdict.Held, 0, 1),
+		result("reentrant", "pause", verdict.Oversold, verdict.Oversold, 1, 1),
+		result("etcd", "partition", verdict.Held, verdict.Oversold, 0, 1),
+		result("etcd", "pause", verdict.Oversold, verdict.Oversold, 1, 1))
 }
 
 func said(t *testing.T, o options) string {
@@ -71,10 +72,10 @@ func said(t *testing.T, o options) string {
 }
 
 func TestWhatThePageSays(t *testing.T) {
-	again := resultOf("loadtest run --again", result("redsync", "overrun", scenario.Oversold, scenario.Oversold, 3, 3),
-		result("etcd", "crash", scenario.Held, scenario.Held, 3, 3), result("etcd", "partition", scenario.Oversold, scenario.Oversold, 3, 3),
-		result("etcd", "pause", scenario.Held, scenario.Oversold, 2, 3))
-	sales := resultOf("loadtest run --sales", result("redsync", "contention", scenario.Held, scenario.Held, 1, 1))
+	again := resultOf("loadtest run --again", result("redsync", "overrun", verdict.Oversold, verdict.Oversold, 3, 3),
+		result("etcd", "crash", verdict.Held, verdict.Held, 3, 3), result("etcd", "partition", verdict.Oversold, verdict.Oversold, 3, 3),
+		result("etcd", "pause", verdict.Held, verdict.Oversold, 2, 3))
+	sales := resultOf("loadtest run --sales", result("redsync", "contention", verdict.Held, verdict.Held, 1, 1))
 	sales.Cells[0].SalesPerSecond, sales.Cells[0].Latency.P99 = 520.4, 309
 	bench := map[string]any{"environment": map[string]any{"redis": "7", "etcd": "3.4", "cores": 2}, "cells": []any{map[string]any{
 		"shape": "1x32", "section": "redis", "processes": 1, "goroutines": 32, "section_us": 128.2, "round_trip_us": 40, "locks": []any{

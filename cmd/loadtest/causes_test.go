@@ -8,8 +8,8 @@ import (
 
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/report"
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/ladder"
 )
@@ -28,11 +28,11 @@ func causeOf(c trial.Result) explain.Cause {
 	switch {
 	case err != nil:
 		return ""
-	case c.Verdict == scenario.Oversold && !s.Properties.Meets(strategy.Exclusive) && s.Guard == "nothing":
+	case c.Verdict == verdict.Oversold && !s.Properties.Meets(strategy.Exclusive) && s.Guard == "nothing":
 		return explain.NoLock
-	case c.Verdict == scenario.Oversold && !s.Properties.Meets(strategy.Exclusive):
+	case c.Verdict == verdict.Oversold && !s.Properties.Meets(strategy.Exclusive):
 		return explain.OneProcess
-	case c.Verdict == scenario.Stuck && c.Scenario == "partition":
+	case c.Verdict == verdict.Stuck && c.Scenario == "partition":
 		return explain.LostRelease
 	default:
 		return causes[c.Scenario]
@@ -56,17 +56,17 @@ func checkCauses(t *testing.T, path string) {
 		}
 		elsewhere := s.State.Remaining != "" || s.AnswersFirst // explanations know the item's row alone
 		switch {
-		case c.Verdict == scenario.Invalid || c.Verdict == scenario.Skipped || c.Surprise():
+		case c.Verdict == verdict.Invalid || c.Verdict == verdict.Skipped || c.Surprise():
 			continue
 		case x == nil:
 			t.Errorf("%s under %s: %s, and there is no explanation", c.Strategy, c.Scenario, c.Verdict)
 			continue
 		case elsewhere:
 			continue
-		case c.Verdict != scenario.Held && x.Cause != causeOf(c):
+		case c.Verdict != verdict.Held && x.Cause != causeOf(c):
 			t.Errorf("%s under %s: %s, explained with %s, want %s: %s", c.Strategy, c.Scenario, c.Verdict, x.Cause, causeOf(c), explain.English.Say(x.Why...))
 		}
-		if c.Verdict != scenario.Oversold || len(x.Rows) < 2 {
+		if c.Verdict != verdict.Oversold || len(x.Rows) < 2 {
 			continue
 		}
 		first, late := x.Rows[0], x.Rows[1]

@@ -10,8 +10,8 @@ import (
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/rig"
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/stock"
 	"stocklock/internal/testserver"
 )
@@ -83,7 +83,7 @@ func TestGivenShopsAreExplained(t *testing.T) {
 		switch {
 		case c.Strategy == "redlock" && c.Unfit != trial.UnfitStrategy, c.Strategy == "none" && c.Unfit != trial.UnfitScenario:
 			t.Errorf("%s is skipped for its %q", c.Name(), c.Unfit)
-		case c.Verdict == scenario.Oversold && (c.Explanation == nil || c.Explanation.Cause != explain.Overrun || c.FaultsMet == 0):
+		case c.Verdict == verdict.Oversold && (c.Explanation == nil || c.Explanation.Cause != explain.Overrun || c.FaultsMet == 0):
 			t.Errorf("%s met %d faults and is explained by %+v, want %s", c.Name(), c.FaultsMet, c.Explanation, explain.Overrun)
 		}
 	}

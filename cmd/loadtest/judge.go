@@ -12,6 +12,7 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/tabular"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
 )
 
@@ -103,7 +104,7 @@ func addCells(judgements []schedule.Judgement, declared strategy.Properties, r r
 		j := &judgements[i]
 		for _, cell := range r.Cells {
 			sc, err := scenario.ByName(cell.Scenario)
-			if err != nil || sc.Attacks != j.Property || cell.Verdict == scenario.Invalid || cell.Verdict == scenario.Skipped {
+			if err != nil || sc.Attacks != j.Property || cell.Verdict == verdict.Invalid || cell.Verdict == verdict.Skipped {
 				continue
 			}
 			by := fmt.Sprintf("%s: %s", cell.Scenario, cell.Verdict)

@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"stocklock/internal/lab/report"
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
 )
 
@@ -14,16 +14,16 @@ import (
 // other cells of its property and the explorations say.
 func TestCellsRuleOnProperties(t *testing.T) {
 	declared := strategy.Properties{Has: strategy.Exclusive | strategy.SurvivesDataLoss | strategy.Recovers | strategy.DurableAnswers}
-	cell := func(name string, verdict, expected scenario.Kind) trial.Result {
+	cell := func(name string, verdict, expected verdict.Kind) trial.Result {
 		return trial.Result{Strategy: "mine", Scenario: name, Verdict: verdict, Expected: expected}
 	}
 	judgements := schedule.Judge(declared, nil)
 	addCells(judgements, declared, report.Report{Cells: []trial.Result{
-		cell("crash", scenario.Held, scenario.Held),
-		cell("failover", scenario.Oversold, scenario.Held),
-		cell("redis-restart", scenario.Held, scenario.Held),
-		cell("pause", scenario.Oversold, scenario.Oversold),
-		cell("overrun", scenario.Invalid, scenario.Oversold),
+		cell("crash", verdict.Held, verdict.Held),
+		cell("failover", verdict.Oversold, verdict.Held),
+		cell("redis-restart", verdict.Held, verdict.Held),
+		cell("pause", verdict.Oversold, verdict.Oversold),
+		cell("overrun", verdict.Invalid, verdict.Oversold),
 	}})
 	want := map[strategy.Property]schedule.Ruling{
 		strategy.Exclusive: schedule.NotDecided, strategy.Recovers: schedule.Agrees, strategy.SurvivesDataLoss: schedule.Contradicts,

@@ -9,7 +9,7 @@ import (
 
 	"stocklock/internal/lab/overlay"
 	"stocklock/internal/lab/report"
-	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/testserver"
 )
 
@@ -47,7 +47,7 @@ func TestAStrategyThatOnlyTheShopHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range r.Cells {
-		if stuck := c.Scenario == "crash-acquiring"; stuck != (c.Verdict == scenario.Stuck) || !strings.Contains(c.Replay, "--shop-binary "+shop) {
+		if stuck := c.Scenario == "crash-acquiring"; stuck != (c.Verdict == verdict.Stuck) || !strings.Contains(c.Replay, "--shop-binary "+shop) {
 			t.Errorf("%s: %s, again with %s", c.Scenario, c.Verdict, c.Replay)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"stocklock/internal/lab/live"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
 )
 
@@ -81,7 +82,7 @@ func (l language) sentence(key, english string) string {
 	return strings.ToUpper(said[:1]) + said[1:] + l.stop
 }
 
-func (l language) verdict(k scenario.Kind) string { return l.say("verdict."+string(k), string(k)) }
+func (l language) verdict(k verdict.Kind) string { return l.say("verdict."+string(k), string(k)) }
 
 // decisive says which property decides, and how the strategy stands to it.
 func (l language) decisive(d scenario.Decisive) string {
@@ -112,7 +113,7 @@ func (l language) properties(p strategy.Property) string {
 // explained says beside what a command has printed in English why the first cell that has an
 // explanation ended so.
 func (l language) explained(cells []trial.Result) string {
-	i := slices.IndexFunc(cells, func(c trial.Result) bool { return c.Explanation != nil && c.Verdict != scenario.Held })
+	i := slices.IndexFunc(cells, func(c trial.Result) bool { return c.Explanation != nil && c.Verdict != verdict.Held })
 	if l.words == nil || i < 0 {
 		return ""
 	}

@@ -6,6 +6,7 @@ import (
 
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
 )
 
@@ -85,7 +86,7 @@ func (l language) scenarioPage(sc scenario.Scenario, strategies []strategy.Descr
 func bothSides(sc scenario.Scenario, strategies []strategy.Description) []strategy.Description {
 	var fails, holds strategy.Description
 	for _, s := range strategies {
-		switch held := sc.Expected(s.Properties) == scenario.Held; {
+		switch held := sc.Expected(s.Properties) == verdict.Held; {
 		case !held:
 			fails, holds = s, strategy.Description{}
 		case holds.Name == "":

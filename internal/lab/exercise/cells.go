@@ -12,6 +12,7 @@ import (
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 	"stocklock/internal/testserver"
@@ -129,18 +130,18 @@ func runPlan(ctx context.Context, plan matrix.Plan, done func(string)) (Verdict,
 func judge(cell trial.Result, by strategy.Description) (Verdict, error) {
 	v := Verdict{Cell: by.Name + " under " + cell.Scenario}
 	switch cell.Verdict {
-	case scenario.Held:
+	case verdict.Held:
 		return Verdict{}, nil
-	case scenario.Invalid:
+	case verdict.Invalid:
 		if cell.Errors == 0 && cell.Remaining > 0 && cell.SoldOut > 0 { // and a later sale found some of them
-			v.Cause = Cause(scenario.Left)
+			v.Cause = Cause(verdict.Left)
 			break
 		}
 		if cell.Errors == 0 {
 			return Verdict{}, fmt.Errorf("%s: %s", v.Cell, cell.Problem)
 		}
 		v.Cause = Crashed
-	case scenario.Skipped:
+	case verdict.Skipped:
 		return Verdict{}, fmt.Errorf("%s: skipped: %s", v.Cell, cell.Problem)
 	default:
 		v.Cause = Cause(cell.Verdict)

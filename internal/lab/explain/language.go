@@ -32,6 +32,9 @@ func language(name string) Language {
 	return l
 }
 
+// String returns the name of the language: en or zh.
+func (l Language) String() string { return l.phrases.Name() }
+
 // intervention makes words of an intervention's name, and of the size that may follow it. A name
 // that the language does not know is said as it stands.
 func (l Language) intervention(named string) (string, error) {

@@ -11,8 +11,8 @@ import (
 
 	"stocklock/internal/lab/browsertest"
 	"stocklock/internal/lab/explain"
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
 )
 
@@ -116,5 +116,5 @@ func longCell(events int) (*record, trial.Result) {
 			Entry{AtMS: at + 8, Kind: Answered, Shop: shop, Request: request, Outcome: "sold_out", LatencyMS: 8})
 	}
 	r.entries = r.entries[:events]
-	return r, trial.Result{Strategy: "none", Scenario: "pause", Verdict: scenario.Held, Expected: scenario.Held, Requests: int64(events) / 5}
+	return r, trial.Result{Strategy: "none", Scenario: "pause", Verdict: verdict.Held, Expected: verdict.Held, Requests: int64(events) / 5}
 }

@@ -4,6 +4,7 @@ import (
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
 )
 
@@ -11,7 +12,8 @@ import (
 type menu struct {
 	Strategies []strategyInfo `json:"strategies"`
 	Scenarios  []scenarioInfo `json:"scenarios"`
-	Words      []string       `json:"words"` // of a prediction
+	Verdicts   []verdict.Kind `json:"verdicts"` // in the order of the legend
+	Words      []verdict.Kind `json:"words"`    // of a prediction
 	Limits     limits         `json:"limits"`
 }
 
@@ -39,9 +41,6 @@ type limits struct {
 	Schedule       int `json:"schedule"`        // characters
 }
 
-// predictable are the verdicts that can be predicted.
-var predictable = []scenario.Kind{scenario.Held, scenario.Oversold, scenario.Stuck, scenario.Left, scenario.Lied}
-
 func newMenu(shop *catalog.Catalog) menu {
 	m := menu{Limits: limits{maxWaiting, maxLoadStrategies, maxLoadRequests, maxSchedule}}
 	for _, s := range shop.Strategies {
@@ -51,8 +50,13 @@ func newMenu(shop *catalog.Catalog) menu {
 	for _, s := range scenario.All() {
 		m.Scenarios = append(m.Scenarios, scenarioInfo{s.Name, s.Doc, s.Attacks.String(), s.Comparable})
 	}
-	for _, w := range predictable {
-		m.Words = append(m.Words, string(w))
+	for _, v := range verdict.All {
+		if v.Kind != verdict.Degraded { // the page shows what it held
+			m.Verdicts = append(m.Verdicts, v.Kind)
+		}
+		if v.Predictable {
+			m.Words = append(m.Words, v.Kind)
+		}
 	}
 	return m
 }
@@ -87,7 +91,7 @@ func (s *Server) holding(under scenario.Scenario, o strategy.Options) []string {
 	for _, st := range s.o.Shop.Strategies {
 		p := st.PropertiesUnder(o)
 		switch {
-		case under.Expected(p) != scenario.Held:
+		case under.Expected(p) != verdict.Held:
 		case p.Has.Includes(strategy.StorageChecked):
 			checked = append(checked, st.Name)
 		default:

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -59,8 +60,8 @@ func (s *Server) detail(of run, in explain.Language) detail {
 	if of.result == nil {
 		return d
 	}
-	result := *of.result
-	d.Because, d.Reason, d.Spoiled = result.Because.String(), result.Problem, result.Spoiled
+	result, shown := *of.result, of.result.Shown()
+	d.Because, d.Reason, d.Spoiled = result.Because.String(), cmp.Or(result.Problem, shown.Reason(in.String(), result.Facts()), shown.In(in.String()).Means), result.Spoiled
 	if sc, err := scenario.ByName(of.Scenario); err == nil {
 		d.Holding = s.holding(sc, strategy.Options{OneProcess: s.o.Plan.Shops == 1})
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/explain"
-	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
@@ -53,7 +53,7 @@ func shape(drawn, class, from, width string) bool {
 }
 
 func TestTheReplayOfAClash(t *testing.T) {
-	drawn := clashOf().replay(scenario.Oversold).take()
+	drawn := clashOf().replay(verdict.Oversold).take()
 	for _, tt := range []struct{ what, class, from, width string }{
 		{"the first sale, that overwrote", "in clash", "3", "153"},
 		{"the second sale", "in", "104", "7"},
@@ -71,7 +71,7 @@ func TestTheReplayOfAClash(t *testing.T) {
 	if !strings.Contains(drawn, `class="lease" d="M2 `) {
 		t.Error("the lease does not run down")
 	}
-	held := clashOf().replay(scenario.Held).take()
+	held := clashOf().replay(verdict.Held).take()
 	if strings.Contains(held, "clash") || strings.Contains(held, `class="both"`) {
 		t.Error("a cell that held shows a clash")
 	}

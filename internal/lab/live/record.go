@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/wholefile"
 )
 
@@ -18,13 +18,13 @@ type record struct {
 }
 
 // replay draws the record with everything that is known at the end.
-func (r *record) replay(verdict scenario.Kind) *drawing {
+func (r *record) replay(ended verdict.Kind) *drawing {
 	s := r.scene
 	s.Replay = true
-	if verdict == scenario.Oversold {
+	if ended == verdict.Oversold {
 		s.Clashed = r.clashed()
 	}
-	s.Exclusive = s.Exclusive && verdict == scenario.Oversold
+	s.Exclusive = s.Exclusive && ended == verdict.Oversold
 	s.Rows = min(max(r.drawn(s).most, 1), mostRows) // as many as there were at once
 	return r.drawn(s)
 }

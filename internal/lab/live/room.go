@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"stocklock/internal/lab/report"
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 )
 
 // cellName is a strategy under a scenario.
@@ -33,15 +33,15 @@ const (
 type run struct {
 	ID int `json:"id"`
 	cellName
-	Seed       uint64        `json:"seed"`
-	State      runState      `json:"state"`
-	Load       int           `json:"load,omitempty"` // the comparison that it belongs to
-	Prediction string        `json:"prediction,omitempty"`
-	Verdict    scenario.Kind `json:"verdict,omitempty"`
-	N          int64         `json:"n,omitempty"` // oversold, left, or answers that lied
-	Expected   scenario.Kind `json:"expected,omitempty"`
-	Surprise   bool          `json:"surprise,omitempty"`
-	Error      string        `json:"error,omitempty"`
+	Seed       uint64       `json:"seed"`
+	State      runState     `json:"state"`
+	Load       int          `json:"load,omitempty"` // the comparison that it belongs to
+	Prediction string       `json:"prediction,omitempty"`
+	Verdict    verdict.Kind `json:"verdict,omitempty"`
+	N          int64        `json:"n,omitempty"` // the number of the verdict
+	Expected   verdict.Kind `json:"expected,omitempty"`
+	Surprise   bool         `json:"surprise,omitempty"`
+	Error      string       `json:"error,omitempty"`
 
 	result *trial.Result
 	record *record // nil where it is not kept any more
@@ -132,8 +132,8 @@ func (s *Server) predict(p prediction) error {
 	if _, err := s.cell(p.cellName, 0); err != nil {
 		return err
 	}
-	if p.Word != "" && !slices.Contains(predictable, scenario.Kind(p.Word)) {
-		return fmt.Errorf("%q is no verdict: want one of %v", p.Word, predictable)
+	if p.Word != "" && !verdict.Of(verdict.Kind(p.Word)).Predictable {
+		return fmt.Errorf("%q is no verdict: want one of %v", p.Word, s.menu.Words)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,17 +153,11 @@ func (s *Server) predict(p prediction) error {
 func (s *Server) concluded(r *run, result trial.Result) {
 	r.result, r.State = &result, ended
 	r.Verdict, r.Expected, r.Surprise = result.Verdict, result.Expected, result.Surprise()
-	switch r.Verdict {
-	case scenario.Oversold:
-		r.N = result.Oversold
-	case scenario.Lied:
-		r.N = result.AnswersWithoutOrder
-	case scenario.Left:
-		r.N = result.Remaining
-	case scenario.Unbalanced:
-		r.N = result.LostUpdates
+	v := verdict.Of(r.Verdict)
+	if v.N != nil {
+		r.N = v.N(result.Facts())
 	}
-	if word, ok := s.room.predictions[r.cellName]; ok && r.Load == 0 && slices.Contains(predictable, r.Verdict) {
+	if word, ok := s.room.predictions[r.cellName]; ok && r.Load == 0 && v.Predictable {
 		delete(s.room.predictions, r.cellName)
 		r.Prediction = word
 		s.room.score.Of++

@@ -3,12 +3,12 @@ package live
 import (
 	"testing"
 
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 )
 
 // end notes that a run has ended with a verdict.
-func (s *Server) end(r *run, verdict scenario.Kind) {
+func (s *Server) end(r *run, verdict verdict.Kind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.concluded(r, trial.Result{Strategy: r.Strategy, Scenario: r.Scenario, Verdict: verdict, Expected: verdict})
@@ -24,11 +24,11 @@ func TestThePredictionsOfTheRoom(t *testing.T) {
 	if _, err := s.compare(comparison{Strategies: []string{"none"}, Seed: 1}); err != nil {
 		t.Fatal(err)
 	}
-	s.end(s.room.runs[0], scenario.Oversold)
+	s.end(s.room.runs[0], verdict.Oversold)
 	if s.room.score.Of != 0 {
 		t.Error("a comparison under load was taken for the cell")
 	}
-	for _, verdict := range []scenario.Kind{scenario.Invalid, scenario.Oversold, scenario.Oversold} {
+	for _, verdict := range []verdict.Kind{verdict.Invalid, verdict.Oversold, verdict.Oversold} {
 		added, err := s.enqueue([]wanted{{cell, 1}}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -60,7 +60,7 @@ func TestTheStateHasTheLatestRuns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.end(added[0], scenario.Oversold)
+		s.end(added[0], verdict.Oversold)
 	}
 	if _, err := s.compare(comparison{Strategies: []string{"none"}, Seed: 1}); err != nil {
 		t.Fatal(err)

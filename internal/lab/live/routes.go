@@ -17,6 +17,7 @@ import (
 	"sync"
 
 	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/verdict"
 )
 
 //go:embed page
@@ -68,6 +69,15 @@ func pageAssets() map[string]asset {
 		body, err := pageFiles.ReadFile(name)
 		if err != nil {
 			return err
+		}
+		if path.Ext(name) == ".json" {
+			words, err := Words(strings.TrimSuffix(path.Base(name), ".json"))
+			if err != nil {
+				return err
+			}
+			if body, err = json.Marshal(words); err != nil {
+				return err
+			}
 		}
 		url := strings.TrimPrefix(name, "page")
 		if url == "/index.html" {
@@ -227,6 +237,6 @@ func Words(language string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var words map[string]string
+	words := verdict.Phrases(language)
 	return words, json.Unmarshal(content, &words)
 }

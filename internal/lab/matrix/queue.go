@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 )
 
 // task is one run of a cell.
@@ -64,7 +64,7 @@ func (t *testbeds) runAll(ctx context.Context, status *Status) ([]trial.Result, 
 // other cells that ran beside them were a part of its load.
 func (t *testbeds) runSpoiled(ctx context.Context, all []ran, status *Status) error {
 	for i, r := range all {
-		if r.result.Verdict != scenario.Invalid || len(r.result.Spoiled) == 0 {
+		if r.result.Verdict != verdict.Invalid || len(r.result.Spoiled) == 0 {
 			continue
 		}
 		status.begin(1)

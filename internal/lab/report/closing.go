@@ -8,6 +8,7 @@ import (
 
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
 )
 
@@ -25,7 +26,7 @@ func (t Terminal) closing(r Report) {
 			t.wrapped(fmt.Sprintf("repeated: %s: %s", c.Name(), why))
 		}
 		if c.Degraded() {
-			t.wrapped(fmt.Sprintf("%s: %s: %s", degraded, c.Name(), reason(c)))
+			t.wrapped(fmt.Sprintf("%s: %s: %s", word(c), c.Name(), reason(c)))
 		}
 	}
 	for _, line := range skipped(r.Cells) {
@@ -43,7 +44,7 @@ func skipped(cells []trial.Result) []string {
 	names := map[string][]string{} // by problem
 	var problems []string
 	for _, c := range cells {
-		if c.Verdict != scenario.Skipped {
+		if c.Verdict != verdict.Skipped {
 			continue
 		}
 		name := c.Name()
@@ -75,20 +76,21 @@ func (r Report) title() string {
 	ran, counts := 0, map[string]int{}
 	for _, c := range r.Cells {
 		counts[word(c)]++
-		if c.Verdict != scenario.Skipped {
+		if c.Verdict != verdict.Skipped {
 			ran++
 		}
 	}
 	var ended []string
-	for _, kind := range []string{string(scenario.Oversold), string(scenario.Lied), string(scenario.Left), string(scenario.Unbalanced), string(scenario.Stuck),
-		string(scenario.Held), degraded, string(scenario.Invalid), string(scenario.Skipped)} {
-		if n := counts[kind]; n > 0 {
-			ended = append(ended, fmt.Sprintf("%d %s", n, kind))
-			delete(counts, kind)
+	for _, bad := range []bool{true, false} {
+		for _, v := range verdict.All {
+			if n := counts[v.En.Word]; n > 0 && v.Bad == bad {
+				ended = append(ended, fmt.Sprintf("%d %s", n, v.En.Word))
+				delete(counts, v.En.Word)
+			}
 		}
 	}
-	for _, kind := range slices.Sorted(maps.Keys(counts)) { // those of a newer loadtest
-		ended = append(ended, fmt.Sprintf("%d %s", counts[kind], kind))
+	for _, word := range slices.Sorted(maps.Keys(counts)) { // those of a newer loadtest
+		ended = append(ended, fmt.Sprintf("%d %s", counts[word], word))
 	}
 	surprises := len(r.Surprises())
 	switch {
@@ -104,7 +106,7 @@ func (r Report) title() string {
 
 // broke reports whether something went wrong in a cell, as expected or not.
 func broke(c trial.Result) bool {
-	return c.Surprise() || c.Verdict != scenario.Held && c.Verdict != scenario.Skipped
+	return c.Surprise() || verdict.Of(c.Verdict).Bad
 }
 
 // Next prints what to do after a run: the commands as the user types them, who calls the program by
@@ -152,12 +154,12 @@ var advised = []string{"fenced-relative", "for-update"}
 // break or none is known.
 func wouldHaveHeld(c trial.Result) string {
 	sc, err := scenario.ByName(c.Scenario)
-	if err != nil || !broke(c) || c.Verdict == scenario.Held || c.Verdict == scenario.Invalid {
+	if err != nil || !verdict.Of(c.Verdict).Bad {
 		return ""
 	}
 	var names []string
 	for _, name := range advised {
-		if s, err := strategy.Find(name, strategy.All()); err == nil && sc.Expected(s.Properties) == scenario.Held && name != c.Strategy {
+		if s, err := strategy.Find(name, strategy.All()); err == nil && sc.Expected(s.Properties) == verdict.Held && name != c.Strategy {
 			names = append(names, name)
 		}
 	}

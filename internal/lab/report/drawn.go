@@ -5,6 +5,7 @@ import (
 
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 )
 
 // Interleaving draws an explanation: as a whole, and closer where the whole is too coarse. Either
@@ -26,11 +27,11 @@ func OverTime(t trial.Timeline, in explain.Language) (outcomes, latency template
 	return outcomesChart(t, in), latencyChart(t, in)
 }
 
-// Style is the style sheet of the page and of its drawings.
+// Style is the style sheet of the page, of its verdicts and of its drawings.
 func Style() []byte {
 	style, err := pageFiles.ReadFile("html/style.css")
 	if err != nil {
 		panic(err) // it is embedded
 	}
-	return style
+	return append([]byte(verdict.Style()), style...)
 }

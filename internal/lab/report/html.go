@@ -11,6 +11,7 @@ import (
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
 )
 
@@ -21,15 +22,11 @@ var page = template.Must(template.New("page.html.tmpl").Funcs(template.FuncMap{"
 
 // HTML writes the report as one page that needs no network and no other file.
 func (r Report) HTML(w io.Writer) error {
-	style, err := pageFiles.ReadFile("html/style.css")
-	if err != nil {
-		return err
-	}
 	script, err := pageFiles.ReadFile("html/script.js")
 	if err != nil {
 		return err
 	}
-	if err := page.Execute(w, r.page(template.CSS(style), template.JS(script))); err != nil {
+	if err := page.Execute(w, r.page(template.CSS(Style()), template.JS(script))); err != nil {
 		return fmt.Errorf("write the HTML report: %w", err)
 	}
 	return nil
@@ -45,6 +42,7 @@ type pageData struct {
 	Surprises   []pageCell
 	Columns     []named
 	Rows        []pageRow
+	Legend      []verdict.Verdict // that it has
 	Comparison  []pageCell
 	Metrics     []string // their columns
 	SideBySide  string   // a warning about its numbers
@@ -84,7 +82,8 @@ type pageCell struct {
 	ID             string
 	Link           template.URL
 	Previous, Next *pageLink
-	Word, Count    string // the verdict in the matrix: "oversold", "+3"
+	Shown          verdict.Verdict
+	Count          string // beside its word; empty for none
 	Surprise       bool
 	Done           string       // what the scenario does
 	Reason         string       // what the verdict rests on
@@ -118,7 +117,8 @@ type pageNumber struct {
 type chartKey struct{ Class, Name string }
 
 func (r Report) page(style template.CSS, script template.JS) pageData {
-	p := pageData{Report: r, Style: style, Script: script, Environment: r.Environment.facts(), Title: r.title(), Where: r.Environment.short()}
+	p := pageData{Report: r, Style: style, Script: script, Environment: r.Environment.facts(), Title: r.title(), Where: r.Environment.short(),
+		Legend: legend(r.Cells)}
 	byPlace := map[place]pageCell{}
 	for _, result := range r.inOrder() {
 		c := newPageCell(result)
@@ -191,17 +191,10 @@ func (p *pageData) compare(cells []trial.Result, pages map[place]pageCell) {
 
 func newPageCell(r trial.Result) pageCell {
 	r.Replay = brokenCommand(r.Replay, drawingWidth)
-	c := pageCell{Result: r, ID: r.Name(), Word: string(r.Verdict), Surprise: r.Surprise(), Reason: reason(r), Counts: counts(r)}
+	c := pageCell{Result: r, ID: r.Name(), Shown: r.Shown(), Surprise: r.Surprise(), Reason: reason(r), Counts: counts(r)}
 	c.Link = template.URL("#" + c.ID)
-	switch r.Verdict {
-	case scenario.Oversold:
-		c.Count = fmt.Sprintf("+%d", r.Oversold)
-	case scenario.Lied:
-		c.Count = fmt.Sprint(r.AnswersWithoutOrder)
-	case scenario.Left:
-		c.Count = fmt.Sprint(r.Remaining)
-	case scenario.Unbalanced:
-		c.Count = fmt.Sprintf("%+d", r.LostUpdates)
+	if c.Shown.N != nil {
+		c.Count = c.Shown.Beside(c.Shown.Number(r.Facts()))
 	}
 	if sc, err := scenario.ByName(r.Scenario); err == nil {
 		c.Done = strings.ToUpper(sc.Doc[:1]) + sc.Doc[1:] + "."

@@ -9,6 +9,7 @@ import (
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 )
 
 // The largest width of the drawing in the terminal, and the width of its first column.
@@ -23,7 +24,7 @@ func (t Terminal) drawingWidth() int { return min(t.width(), drawingWidth) }
 // orders it speaks of, and how to see it again.
 func (t Terminal) Explain(c trial.Result) {
 	predicted := ""
-	if !c.Surprise() && c.Verdict != scenario.Skipped {
+	if !c.Surprise() && c.Verdict != verdict.Skipped {
 		predicted = ", as predicted"
 	}
 	fmt.Fprintf(t.Out, "%s: %s%s\n", t.paint(text.Colors{text.Bold}, c.Name()), t.verdict(c, counted(c)), predicted)

@@ -13,6 +13,7 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
 )
 
@@ -93,29 +94,14 @@ func (t Terminal) matrix(r Report) {
 		}
 		return t.short(c)
 	})
-	t.wrapped(legend(r.Cells))
+	t.wrapped(legendOf(r.Cells))
 }
 
-// legend explains the words of a matrix that it has.
-func legend(cells []trial.Result) string {
-	has := map[string]bool{}
-	for _, c := range cells {
-		has[word(c)] = true
-	}
+// legendOf explains the words of a matrix that it has.
+func legendOf(cells []trial.Result) string {
 	var said []string
-	for _, entry := range []struct{ word, says string }{
-		{string(scenario.Held), "held: sold exactly the stock"},
-		{degraded, degraded + ": oversold nothing, and left demand"},
-		{string(scenario.Oversold), "+N: oversold N"},
-		{string(scenario.Lied), "lied N: N answers without an order"},
-		{string(scenario.Left), "left N: sold out with N units left"},
-		{string(scenario.Unbalanced), "unbalanced -N: N units are in no order and not left, +N: they are both"},
-		{string(scenario.Stuck), "stuck: nothing is sold any more"},
-		{string(scenario.Skipped), dash + " skipped"},
-	} {
-		if has[entry.word] {
-			said = append(said, entry.says)
-		}
+	for _, v := range legend(cells) {
+		said = append(said, v.Legend())
 	}
 	if slices.ContainsFunc(cells, trial.Result.Surprise) {
 		said = append(said, "!! a surprise")
@@ -133,7 +119,7 @@ func (t Terminal) Expected(strategies []strategy.Description, wanted func(strate
 			return ""
 		}
 		expected := sc.Expected(s.PropertiesUnder(o))
-		return t.paint(colours[expected], string(expected))
+		return t.paint(verdict.Of(expected).Terminal, string(expected))
 	})
 }
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/verdict"
 )
 
 // Threshold is a condition under which a run counts as failed, such as oversold>0.
@@ -70,7 +70,7 @@ func (t Threshold) Broken(r Report) []string {
 	var lines []string
 	for _, c := range r.inOrder() {
 		v, ok := t.metric.of(c)
-		if c.Verdict == scenario.Skipped || !ok || !t.meets(v) {
+		if c.Verdict == verdict.Skipped || !ok || !t.meets(v) {
 			continue
 		}
 		unit := ""

@@ -5,81 +5,63 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 )
-
-// colours are those of the verdicts in the terminal. Those of the page are in html/style.css, under
-// "The colours of verdicts".
-var colours = map[scenario.Kind]text.Colors{
-	scenario.Held:       {text.FgGreen},
-	scenario.Oversold:   {text.FgYellow},
-	scenario.Lied:       {text.FgYellow},
-	scenario.Left:       {text.FgYellow},
-	scenario.Unbalanced: {text.FgYellow},
-	scenario.Stuck:      {text.FgYellow},
-	scenario.Invalid:    {text.FgYellow},
-}
 
 // surprising is the colour of what was not expected, and of what got worse.
 var surprising = text.Colors{text.FgHiRed, text.Bold}
 
-// degraded is the word for a cell that held and sold less than was wanted.
-const degraded = "degraded"
-
 // word is the verdict in one word.
-func word(c trial.Result) string {
-	if c.Degraded() {
-		return degraded
-	}
-	return string(c.Verdict)
-}
+func word(c trial.Result) string { return c.Shown().En.Word }
 
 // counted is the verdict, and by how much.
-func counted(c trial.Result) string {
-	switch c.Verdict {
-	case scenario.Oversold:
-		return fmt.Sprintf("oversold %d", c.Oversold)
-	case scenario.Lied:
-		return fmt.Sprintf("lied %d", c.AnswersWithoutOrder)
-	case scenario.Left:
-		return fmt.Sprintf("left %d", c.Remaining)
-	case scenario.Unbalanced:
-		return fmt.Sprintf("unbalanced %+d", c.LostUpdates)
+func counted(c trial.Result) string { return c.Shown().Counted(c.Facts()) }
+
+// reason says in words what a cell's verdict rests on. It is empty where the cell held and
+// sold all.
+func reason(c trial.Result) string {
+	if c.Problem != "" {
+		return c.Problem
 	}
-	return word(c)
+	return c.Shown().Reason("en", c.Facts())
+}
+
+// legend has the entries of the verdicts that these cells have.
+func legend(cells []trial.Result) []verdict.Verdict {
+	has := map[verdict.Kind]bool{}
+	for _, c := range cells {
+		has[c.Shown().Kind] = true
+	}
+	var found []verdict.Verdict
+	for _, v := range verdict.All {
+		if has[v.Kind] {
+			found = append(found, v)
+		}
+	}
+	return found
 }
 
 // verdict is the word, and what was expected where that is something else.
 func (t Terminal) verdict(c trial.Result, word string) string {
-	switch {
-	case c.Surprise():
+	if c.Surprise() {
 		return t.paint(surprising, word+", expected "+string(c.Expected)+agreed(c))
-	case c.Verdict == scenario.Skipped:
-		return word
 	}
-	return t.paint(colours[c.Verdict], word+agreed(c))
+	return t.paint(c.Shown().Terminal, word+agreed(c))
 }
 
 // short is a verdict that fits into the matrix.
 func (t Terminal) short(c trial.Result) string {
-	word := counted(c)
-	switch c.Verdict {
-	case scenario.Oversold:
-		word = fmt.Sprintf("+%d", c.Oversold)
-	case scenario.Skipped:
-		return dash
-	}
-	word += agreed(c)
+	word := c.Shown().Short(c.Facts()) + agreed(c)
 	if c.Surprise() {
 		return t.paint(surprising, "!! "+word)
 	}
-	return t.paint(colours[c.Verdict], word)
+	return t.paint(c.Shown().Terminal, word)
 }
 
 // agreed says in how many of several runs the verdict was the expected one.
 func agreed(c trial.Result) string {
-	if c.Runs < 2 {
+	if c.Runs < 2 || c.Verdict == verdict.Skipped {
 		return ""
 	}
 	return fmt.Sprintf(" %d/%d", c.Agreed, c.Runs)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy"
 )
@@ -153,20 +154,18 @@ func (s Scenario) Decisive(p strategy.Properties) Decisive {
 	return Decisive{decisive.String(), standing}
 }
 
-// Kind is the word of a verdict.
-type Kind string
+// Kind and the words below are those of package verdict.
+type Kind = verdict.Kind
 
 const (
-	Held     Kind = "held"     // exactly the stock was sold
-	Oversold Kind = "oversold" // more was sold
-	Lied     Kind = "lied"     // answers said sold, and there is no order
-	Left     Kind = "left"     // the last answers said sold out, and the database has units
-	// Unbalanced is never predicted: orders and what is left do not add up to the stock, and it is
-	// none of those above.
-	Unbalanced Kind = "unbalanced"
-	Stuck      Kind = "stuck"   // stock and demand were left, and nothing was sold any more
-	Invalid    Kind = "invalid" // the harness failed, which says nothing about the strategy
-	Skipped    Kind = "skipped" // the scenario cannot be run here
+	Held       = verdict.Held
+	Oversold   = verdict.Oversold
+	Lied       = verdict.Lied
+	Left       = verdict.Left
+	Unbalanced = verdict.Unbalanced
+	Stuck      = verdict.Stuck
+	Invalid    = verdict.Invalid
+	Skipped    = verdict.Skipped
 )
 
 // All returns the scenarios, in the order of the tables.

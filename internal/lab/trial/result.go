@@ -9,6 +9,7 @@ import (
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/verdict"
 )
 
 // Result is what a cell showed. Counts of orders come from SQL, counts of answers from the clients.
@@ -55,10 +56,10 @@ type Result struct {
 	Timeline     Timeline `json:"timeline,omitzero"`
 	CostPerSale  *Cost    `json:"cost_per_sale,omitempty"` // nil where it could not be counted
 
-	Verdict  scenario.Kind     `json:"verdict"`
-	Expected scenario.Kind     `json:"expected"`
+	Verdict  verdict.Kind      `json:"verdict"`
+	Expected verdict.Kind      `json:"expected"`
 	Because  scenario.Decisive `json:"because"`           // of Expected
-	Waiting  *Waiting          `json:"waiting,omitempty"` // where the verdict is stuck
+	Waiting  *verdict.Waiting  `json:"waiting,omitempty"` // where the verdict is stuck
 	Problem  string            `json:"reason,omitempty"`  // why it is invalid or skipped, as the harness says it
 	Unfit    Unfit             `json:"unfit,omitempty"`   // of a skipped cell: what of it cannot run here
 	Spoiled  []string          `json:"spoiled,omitempty"` // the problems of earlier tries, which are not counted
@@ -66,14 +67,6 @@ type Result struct {
 	Replay   string            `json:"replay,omitempty"`
 
 	Explanation *explain.Explanation `json:"explanation,omitempty"` // nil where there is none
-}
-
-// Waiting is the lock that requests wait for when nothing is sold any more. Without a lock in
-// Redis, each request waits for itself, or for its own process.
-type Waiting struct {
-	Lock    string   `json:"lock,omitempty"`
-	LeaseMS *float64 `json:"lease_ms,omitempty"` // time left, nil for a lock without an expiry
-	Unseen  string   `json:"unseen,omitempty"`   // why Redis was not asked
 }
 
 // Latency holds percentiles in milliseconds.
@@ -111,11 +104,19 @@ const (
 func (r Result) Name() string { return r.Strategy + ":" + r.Scenario }
 
 // Degraded reports whether nothing was broken, and less was sold than there was demand for.
-func (r Result) Degraded() bool { return r.Verdict == scenario.Held && r.Remaining > 0 }
+func (r Result) Degraded() bool { return r.Verdict == verdict.Held && r.Remaining > 0 }
+
+// Shown is the verdict as it is shown.
+func (r Result) Shown() verdict.Verdict {
+	if r.Degraded() {
+		return verdict.Of(verdict.Degraded)
+	}
+	return verdict.Of(r.Verdict)
+}
 
 // Surprise reports whether the verdict differs from what the strategy's properties promise, in
 // either direction. A skipped cell is no surprise.
-func (r Result) Surprise() bool { return r.Verdict != scenario.Skipped && r.Verdict != r.Expected }
+func (r Result) Surprise() bool { return r.Verdict != verdict.Skipped && r.Verdict != r.Expected }
 
 // Comparable reports whether the scenario's numbers may be compared between strategies.
 func (r Result) Comparable() bool { return r.scenario().Comparable }

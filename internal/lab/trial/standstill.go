@@ -8,6 +8,7 @@ import (
 
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/redislock"
 	"stocklock/internal/strategy"
 )
@@ -64,8 +65,8 @@ func lockKeys(item audit.Run) []string {
 }
 
 // waiting says what the requests wait for.
-func (s standstill) waiting() *Waiting {
-	w := &Waiting{}
+func (s standstill) waiting() *verdict.Waiting {
+	w := &verdict.Waiting{}
 	switch {
 	case s.unseen != nil:
 		w.Unseen = s.unseen.Error()

@@ -17,7 +17,6 @@
 package trial
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +30,7 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 )
@@ -109,7 +109,7 @@ func runOnce(ctx context.Context, b Bench, c Cell, o Options) (attempt, error) {
 	r := newResult(c, o, len(b.Shops))
 	if why := unfit(b, c, o); why.reason != "" {
 		r.Unfit = why.what
-		r.conclude(verdict{kind: scenario.Skipped, problem: why.reason})
+		r.conclude(verdict.Judgement{Kind: verdict.Skipped, Problem: why.reason})
 		return attempt{result: r}, nil
 	}
 	if err := b.ready(ctx); err != nil {
@@ -124,54 +124,30 @@ func runOnce(ctx context.Context, b Bench, c Cell, o Options) (attempt, error) {
 	}
 	started := time.Now()
 	a := newAttack(b, c, o, c.Scenario.Plan(rand.New(rand.NewPCG(c.Seed, 0)), o.Lease), run)
-	var v verdict
-	if err := a.run(ctx); err != nil {
-		v = spoiled("%v", err)
-	}
+	failed := a.run(ctx)
 	if err := a.repair(ctx); err != nil {
-		v = spoiled("after: %v", err)
+		failed = fmt.Errorf("after: %w", err)
 	}
 	if ctx.Err() != nil {
 		return attempt{}, context.Cause(ctx)
 	}
-	if err := rest(ctx, b.Store, run, a.customers.unknown(), o.Lease); err != nil {
+	if err := a.measure(ctx, r); err != nil {
 		return attempt{}, err
 	}
-	r.count(a)
-	if err := count(ctx, b.Store, run, a.customers.hits, r); err != nil {
-		return attempt{}, err
-	}
-	if r.AnswersWithoutOrder > 0 || r.Remaining > 0 && a.stuck == nil {
-		// An order may still be on its way.
-		if err := noNewOrders(ctx, b.Store, run, settled, settlePatience); err != nil {
-			return attempt{}, err
-		}
-		if err := count(ctx, b.Store, run, a.customers.hits, r); err != nil {
-			return attempt{}, err
-		}
-	}
-	if v.kind == "" {
-		v = judge(r, a)
-	}
-	r.conclude(v)
 	evidence, err := a.evidence(ctx)
 	if err != nil {
 		return attempt{}, err
 	}
-	if r.Surprise() && v.kind != scenario.Invalid {
-		if why := cmp.Or(evidence.Stall(), a.machine.stalled(o.Lease), a.record.late, a.maybeStalled()); why != "" {
-			v = spoiled("%s, but the machine stalled: %s", v.kind, why)
-			r.conclude(v)
-		}
-	}
+	judged := a.judge(r, evidence, failed)
+	r.conclude(judged)
 	a.see(Look{At: time.Now(), Counts: audit.Counts{InitialStock: o.Stock, Remaining: r.Remaining, Sold: r.Sold, Oversold: r.Oversold}})
 	a.see(evidence)
 	r.Timeline = timeline(evidence, a.customers.hits)
-	if v.kind != scenario.Invalid {
+	if r.Verdict != verdict.Invalid {
 		r.Explanation = explain.Explain(ctx, evidence)
 	}
 	r.Seconds = round(time.Since(started).Seconds(), 2)
-	return attempt{result: r, records: a.customers.records(), again: v.again}, nil
+	return attempt{result: r, records: a.customers.records(), again: judged.Again}, nil
 }
 
 // misfit is why a cell cannot be run here, and whether its strategy or its scenario is the cause.
@@ -218,15 +194,6 @@ func (b Bench) ready(ctx context.Context) error {
 	return nil
 }
 
-// rest waits until no more orders can come. If every request has its answer, that is now.
-// Otherwise, it is after a lease without new orders.
-func rest(ctx context.Context, store *stock.Store, run audit.Run, doubtful bool, lease time.Duration) error {
-	if !doubtful {
-		return nil
-	}
-	return noNewOrders(ctx, store, run, lease, settlePatience)
-}
-
 // A cell has settled when there were no new orders for so long. It is judged after settlePatience
 // whether it has or not.
 const (
@@ -234,17 +201,40 @@ const (
 	settlePatience = 10 * time.Second
 )
 
-// noNewOrders waits until a run had no new orders for a time, and no longer than patience.
-func noNewOrders(ctx context.Context, store *stock.Store, run audit.Run, quiet, patience time.Duration) error {
+// measure counts answers and orders when all is at rest: at once, or after a lease without new
+// orders where an answer is missing. It counts again later where orders are missing, which may
+// still be on their way.
+func (a *attack) measure(ctx context.Context, r *Result) error {
+	r.count(a)
+	first := time.Duration(0)
+	if a.customers.unknown() {
+		first = a.o.Lease
+	}
+	for _, quiet := range []time.Duration{first, settled} {
+		if err := a.noNewOrders(ctx, quiet); err != nil {
+			return err
+		}
+		if err := a.countOrders(ctx, r); err != nil {
+			return err
+		}
+		if r.AnswersWithoutOrder == 0 && (r.Remaining == 0 || a.stuck != nil) {
+			break
+		}
+	}
+	return nil
+}
+
+// noNewOrders waits until there were no new orders for a time, and no longer than settlePatience.
+func (a *attack) noNewOrders(ctx context.Context, quiet time.Duration) error {
 	began := time.Now()
 	orders, since := int64(-1), began
-	for time.Since(since) < quiet && time.Since(began) < patience {
-		a, err := audit.Count(ctx, store, run)
+	for time.Since(since) < quiet && time.Since(began) < settlePatience {
+		counted, err := audit.Count(ctx, a.bench.Store, a.item)
 		if err != nil {
 			return err
 		}
-		if a.Orders != orders {
-			orders, since = a.Orders, time.Now()
+		if counted.Orders != orders {
+			orders, since = counted.Orders, time.Now()
 		}
 		select {
 		case <-ctx.Done():
@@ -255,19 +245,20 @@ func noNewOrders(ctx context.Context, store *stock.Store, run audit.Run, quiet, 
 	return nil
 }
 
-// count has the database count, and compares the answers with the orders.
-func count(ctx context.Context, store *stock.Store, run audit.Run, hits []*hit, r *Result) error {
-	a, err := audit.Count(ctx, store, run)
+// countOrders has the database count, and compares the answers with the orders.
+func (a *attack) countOrders(ctx context.Context, r *Result) error {
+	counted, err := audit.Count(ctx, a.bench.Store, a.item)
 	if err != nil {
 		return err
 	}
-	orders, err := audit.Requests(ctx, store, run.ID)
+	orders, err := audit.Requests(ctx, a.bench.Store, a.item.ID)
 	if err != nil {
 		return err
 	}
+	r.Sold, r.Remaining, r.Oversold = counted.Sold, counted.Remaining, counted.Oversold
+	r.LostUpdates, r.Duplicates = counted.LostUpdates, counted.Duplicates
 	r.AnswersWithoutOrder, r.OrdersWithoutAnswer = 0, 0
-	r.Sold, r.Remaining, r.Oversold, r.LostUpdates, r.Duplicates = a.Sold, a.Remaining, a.Oversold, a.LostUpdates, a.Duplicates
-	for _, h := range hits {
+	for _, h := range a.customers.hits {
 		switch n := orders[h.id]; {
 		case h.Outcome == load.Sold && n == 0:
 			r.AnswersWithoutOrder++

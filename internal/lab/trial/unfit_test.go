@@ -7,6 +7,7 @@ import (
 
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
 )
 
@@ -29,7 +30,7 @@ func TestACellThatSaysNothingIsSkipped(t *testing.T) {
 		}
 		o := Options{Options: strategy.Options{Lease: tt.lease}}
 		r, err := Run(t.Context(), Bench{}, Cell{Strategy: of, Scenario: sc}, o)
-		if err != nil || r.Verdict != scenario.Skipped || r.Problem != tt.why || r.Unfit != tt.what || r.Surprise() {
+		if err != nil || r.Verdict != verdict.Skipped || r.Problem != tt.why || r.Unfit != tt.what || r.Surprise() {
 			t.Errorf("%s: %s because %q (%v), surprise %t, %v; want skipped because %q", tt.scenario, r.Verdict, r.Problem, r.Unfit, r.Surprise(), err, tt.why)
 		}
 	}

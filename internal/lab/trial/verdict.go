@@ -1,73 +1,64 @@
 package trial
 
 import (
+	"cmp"
 	"fmt"
-	"strings"
 	"time"
 
+	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
-	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
 )
 
-// verdict is how a cell ended.
-type verdict struct {
-	kind    scenario.Kind
-	problem string // of the harness
-	again   bool   // another run of the cell may say more
-}
-
-// invalid is the verdict where the harness failed.
-func invalid(format string, args ...any) verdict {
-	return verdict{kind: scenario.Invalid, problem: strings.TrimSpace(fmt.Sprintf(format, args...))}
-}
-
-// spoiled is an invalid verdict that another run of the cell may avoid.
-func spoiled(format string, args ...any) verdict {
-	v := invalid(format, args...)
-	v.again = true
-	return v
-}
-
 // conclude gives the result its verdict.
-func (r *Result) conclude(v verdict) {
-	r.Verdict, r.Problem, r.Agreed = v.kind, v.problem, 0
+func (r *Result) conclude(j verdict.Judgement) {
+	r.Verdict, r.Problem, r.Agreed = j.Kind, j.Problem, 0
 	if r.Verdict == r.Expected {
 		r.Agreed = 1
 	}
 }
 
-// judge returns the verdict that follows from the database's counts.
-func judge(r *Result, a *attack) verdict {
-	switch {
-	case r.Duplicates > 0:
-		return invalid("%d requests have more than one order", r.Duplicates)
-	case r.Errors > 0:
-		return invalid("%d unexpected answers, such as: %s", r.Errors, a.firstFailure())
-	case r.Oversold > 0:
-		return verdict{kind: scenario.Oversold}
-	case r.AnswersWithoutOrder > 0:
-		return verdict{kind: scenario.Lied}
-	case r.LostUpdates != 0:
-		return verdict{kind: scenario.Unbalanced}
-	case r.Remaining > 0 && a.stuck == nil && endsSoldOut(a.customers.hits):
-		return verdict{kind: scenario.Left}
-	case a.stuck != nil && a.deserted() != nil:
-		return invalid("no shop answers any more; shops given by --shop must be restarted from outside: %v", a.deserted())
-	case a.stuck != nil:
-		r.Waiting = a.stuck.waiting()
-		return verdict{kind: scenario.Stuck}
-	case r.Remaining > 0 && r.Sold > 0 && (a.cell.Scenario.FixedLoad || a.outOfTime):
-		return verdict{kind: scenario.Held} // it is degraded: demand was left
-	case r.Remaining > 0:
-		return invalid("the attack ended with %d of %d unsold", r.Remaining, r.InitialStock)
-	case a.cell.Scenario.Attacks == strategy.Renews && a.cell.Strategy.Properties.Has.Includes(strategy.Renews) && longWorkNeverSells(a.customers.hits):
-		return verdict{kind: scenario.Stuck}
-	case a.missedEveryPoint():
-		return spoiled("no fault reached its point")
-	default:
-		return verdict{kind: scenario.Held}
+// judge returns the verdict on the attack, whose counts r has. failed is why the attack or the
+// repair could not be made, nil where they were.
+func (a *attack) judge(r *Result, evidence explain.Evidence, failed error) verdict.Judgement {
+	if failed != nil {
+		return verdict.Spoiled("%v", failed)
 	}
+	facts := a.facts(r)
+	j := facts.Verdict()
+	if j.Kind != r.Expected && j.Kind != verdict.Invalid {
+		if why := cmp.Or(evidence.Stall(), a.machine.stalled(a.o.Lease), a.record.late, a.maybeStalled()); why != "" {
+			return verdict.Spoiled("%s, but the machine stalled: %s", j.Kind, why)
+		}
+	}
+	if j.Kind == verdict.Stuck {
+		r.Waiting = facts.Waiting
+	}
+	return j
+}
+
+// Facts are the numbers that the sentences about a verdict have.
+func (r Result) Facts() verdict.Facts {
+	return verdict.Facts{
+		Stock: r.InitialStock, Sold: r.Sold, Remaining: r.Remaining, Oversold: r.Oversold, LostUpdates: r.LostUpdates,
+		Unordered: r.AnswersWithoutOrder, Duplicates: r.Duplicates, Errors: r.Errors, Seconds: r.LoadMS / 1000, Waiting: r.Waiting,
+	}
+}
+
+// facts are what the verdict on an attack follows from. r has its counts.
+func (a *attack) facts(r *Result) verdict.Facts {
+	f := r.Facts()
+	f.FirstError = a.firstFailure()
+	f.EndsSoldOut = endsSoldOut(a.customers.hits)
+	if a.stuck != nil {
+		f.Stuck, f.Waiting, f.Deserted = true, a.stuck.waiting(), a.deserted()
+	}
+	f.DemandLeft = r.Sold > 0 && (a.cell.Scenario.FixedLoad || a.outOfTime)
+	f.Outlasted = a.cell.Scenario.Attacks == strategy.Renews && a.cell.Strategy.Properties.Has.Includes(strategy.Renews) &&
+		longWorkNeverSells(a.customers.hits)
+	f.Missed = a.missedEveryPoint()
+	return f
 }
 
 // missedEveryPoint reports whether faults were injected, and none reached its point. A strategy

@@ -9,6 +9,7 @@ import (
 
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy"
@@ -42,39 +43,39 @@ func TestJudge(t *testing.T) {
 		what string
 		r    Result
 		a    *attack
-		want scenario.Kind
+		want verdict.Kind
 	}{
-		{"all sold, no more", Result{}, &attack{customers: &customers{}}, scenario.Held},
-		{"more orders than stock", Result{Oversold: 1}, &attack{customers: &customers{}}, scenario.Oversold},
-		{"oversold first, stuck later", Result{Oversold: 1, Remaining: 3}, stuckWith(), scenario.Oversold},
-		{"nothing moves", Result{Remaining: 3}, stuckWith(), scenario.Stuck},
+		{"all sold, no more", Result{}, &attack{customers: &customers{}}, verdict.Held},
+		{"more orders than stock", Result{Oversold: 1}, &attack{customers: &customers{}}, verdict.Oversold},
+		{"oversold first, stuck later", Result{Oversold: 1, Remaining: 3}, stuckWith(), verdict.Oversold},
+		{"nothing moves", Result{Remaining: 3}, stuckWith(), verdict.Stuck},
 		{"nothing moves, and one shop answers", Result{Remaining: 3}, stuckWith(
-			&hit{Answer: load.Answer{Sent: time.Now(), Err: errors.New("refused")}}, &hit{shop: 1, Answer: load.Answer{Sent: time.Now()}}), scenario.Stuck},
+			&hit{Answer: load.Answer{Sent: time.Now(), Err: errors.New("refused")}}, &hit{shop: 1, Answer: load.Answer{Sent: time.Now()}}), verdict.Stuck},
 		{"no shop answers", Result{Remaining: 3}, stuckWith(
-			&hit{Answer: load.Answer{Sent: time.Now()}}, &hit{Answer: load.Answer{Sent: time.Now().Add(time.Second), Err: errors.New("refused")}}), scenario.Invalid},
-		{"the attack ended too early", Result{Remaining: 3}, &attack{customers: &customers{}}, scenario.Invalid},
-		{"the load ended with units left", Result{Remaining: 3, Sold: 9}, with(scenario.Scenario{FixedLoad: true}, sold), scenario.Held},
-		{"the load ended, and nothing was sold", Result{Remaining: 3}, with(scenario.Scenario{FixedLoad: true}), scenario.Invalid},
-		{"time was up while it sold", Result{Remaining: 3, Sold: 9}, &attack{customers: &customers{}, outOfTime: true}, scenario.Held},
-		{"an answer without an order", Result{AnswersWithoutOrder: 1}, &attack{customers: &customers{}}, scenario.Lied},
-		{"an answer without an order, and oversold", Result{AnswersWithoutOrder: 1, Oversold: 1}, &attack{customers: &customers{}}, scenario.Oversold},
-		{"an answer without an order, and units left", Result{AnswersWithoutOrder: 1, Remaining: 3}, with(scenario.Scenario{}, sold, soldOut), scenario.Lied},
-		{"units that are in no order and not left", Result{LostUpdates: -2}, &attack{customers: &customers{}}, scenario.Unbalanced},
-		{"units that are in an order and left", Result{LostUpdates: 1, Remaining: 3, Sold: 9}, with(scenario.Scenario{FixedLoad: true}, sold), scenario.Unbalanced},
-		{"units that vanished, and sold out with units left", Result{LostUpdates: -2, Remaining: 3}, with(scenario.Scenario{}, sold, soldOut), scenario.Unbalanced},
-		{"lost updates that oversold", Result{LostUpdates: 2, Oversold: 2}, &attack{customers: &customers{}}, scenario.Oversold},
-		{"an answer without an order, whose unit vanished", Result{LostUpdates: -1, AnswersWithoutOrder: 1}, &attack{customers: &customers{}}, scenario.Lied},
-		{"sold out with units left", Result{Remaining: 3}, with(scenario.Scenario{}, sold, soldOut), scenario.Left},
-		{"units left, and the last one was sold", Result{Remaining: 3}, with(scenario.Scenario{}, soldOut, later), scenario.Invalid},
-		{"two orders for one request", Result{Duplicates: 1}, &attack{customers: &customers{}}, scenario.Invalid},
-		{"an answer that should not be", Result{Errors: 1, Oversold: 5}, &attack{customers: &customers{}}, scenario.Invalid},
-		{"all long work lost its lock", Result{}, renewing(with(overrun, lost, lost, sold)), scenario.Stuck},
-		{"one long work sold", Result{}, renewing(with(overrun, lost, longSold)), scenario.Held},
-		{"all long work lost a lock that does not renew", Result{}, with(overrun, lost, lost, sold), scenario.Held},
-		{"long work lost its lock to another fault", Result{}, with(scenario.Scenario{}, lost), scenario.Held},
+			&hit{Answer: load.Answer{Sent: time.Now()}}, &hit{Answer: load.Answer{Sent: time.Now().Add(time.Second), Err: errors.New("refused")}}), verdict.Invalid},
+		{"the attack ended too early", Result{Remaining: 3}, &attack{customers: &customers{}}, verdict.Invalid},
+		{"the load ended with units left", Result{Remaining: 3, Sold: 9}, with(scenario.Scenario{FixedLoad: true}, sold), verdict.Held},
+		{"the load ended, and nothing was sold", Result{Remaining: 3}, with(scenario.Scenario{FixedLoad: true}), verdict.Invalid},
+		{"time was up while it sold", Result{Remaining: 3, Sold: 9}, &attack{customers: &customers{}, outOfTime: true}, verdict.Held},
+		{"an answer without an order", Result{AnswersWithoutOrder: 1}, &attack{customers: &customers{}}, verdict.Lied},
+		{"an answer without an order, and oversold", Result{AnswersWithoutOrder: 1, Oversold: 1}, &attack{customers: &customers{}}, verdict.Oversold},
+		{"an answer without an order, and units left", Result{AnswersWithoutOrder: 1, Remaining: 3}, with(scenario.Scenario{}, sold, soldOut), verdict.Lied},
+		{"units that are in no order and not left", Result{LostUpdates: -2}, &attack{customers: &customers{}}, verdict.Unbalanced},
+		{"units that are in an order and left", Result{LostUpdates: 1, Remaining: 3, Sold: 9}, with(scenario.Scenario{FixedLoad: true}, sold), verdict.Unbalanced},
+		{"units that vanished, and sold out with units left", Result{LostUpdates: -2, Remaining: 3}, with(scenario.Scenario{}, sold, soldOut), verdict.Unbalanced},
+		{"lost updates that oversold", Result{LostUpdates: 2, Oversold: 2}, &attack{customers: &customers{}}, verdict.Oversold},
+		{"an answer without an order, whose unit vanished", Result{LostUpdates: -1, AnswersWithoutOrder: 1}, &attack{customers: &customers{}}, verdict.Lied},
+		{"sold out with units left", Result{Remaining: 3}, with(scenario.Scenario{}, sold, soldOut), verdict.Left},
+		{"units left, and the last one was sold", Result{Remaining: 3}, with(scenario.Scenario{}, soldOut, later), verdict.Invalid},
+		{"two orders for one request", Result{Duplicates: 1}, &attack{customers: &customers{}}, verdict.Invalid},
+		{"an answer that should not be", Result{Errors: 1, Oversold: 5}, &attack{customers: &customers{}}, verdict.Invalid},
+		{"all long work lost its lock", Result{}, renewing(with(overrun, lost, lost, sold)), verdict.Stuck},
+		{"one long work sold", Result{}, renewing(with(overrun, lost, longSold)), verdict.Held},
+		{"all long work lost a lock that does not renew", Result{}, with(overrun, lost, lost, sold), verdict.Held},
+		{"long work lost its lock to another fault", Result{}, with(scenario.Scenario{}, lost), verdict.Held},
 	} {
-		if v := judge(&tt.r, tt.a); v.kind != tt.want {
-			t.Errorf("%s: %s, want %s", tt.what, v.kind, tt.want)
+		if v := tt.a.facts(&tt.r).Verdict(); v.Kind != tt.want {
+			t.Errorf("%s: %s, want %s", tt.what, v.Kind, tt.want)
 		}
 	}
 }

@@ -159,6 +159,9 @@ func (w Words) short(n string) string {
 	return strings.ReplaceAll(w.Short, "{n}", n)
 }
 
+// Beside is a number as it stands beside the word, such as "+3" beside "oversold".
+func (v Verdict) Beside(n string) string { return strings.TrimPrefix(v.En.short(n), v.En.Word+" ") }
+
 // Number is the run's number as it is shown with the word, empty where there is none.
 func (v Verdict) Number(f Facts) string {
 	switch {

@@ -31,7 +31,7 @@ export function cellView(body, [strategyName, scenarioName]) {
     h('div', {class: 'card'}, h('h2', {}, s.name), h('p', {}, docOf('strategy', s)), h('dl', {class: 'pairs'}, h('dt', {}, t('guard')), h('dd', {}, h('code', {}, s.guard)), h('dt', {}, t('decrement')), h('dd', {}, h('code', {}, s.decrement)))),
     h('div', {class: 'card'}, h('h2', {}, c.name), h('p', {}, docOf('scenario', c)), h('dl', {class: 'pairs'}, h('dt', {}, t('attacks')), h('dd', {}, known('property.' + c.attacks, c.attacks)))));
   const guesses = () => h('div', {class: 'guesses', role: 'group', 'aria-label': t('predict.ask')}, h('p', {class: 'ask'}, t('predict.ask')),
-    h('div', {class: 'words'}, store.catalog.words.map(word => h('button', {type: 'button', class: 'guess v ' + word, 'data-word': word, disabled: !mayDrive(), onclick: () => predict(word)}, h('b', {}, t('verdict.' + word)), h('span', {}, t('legend.' + word))))),
+    h('div', {class: 'words'}, store.catalog.words.map(word => h('button', {type: 'button', class: 'guess v ' + word, 'data-word': word, disabled: !mayDrive(), onclick: () => predict(word)}, h('b', {}, t('verdict.' + word)), h('span', {}, t('means.' + word))))),
     h('button', {type: 'button', class: 'plain', id: 'run', disabled: !mayDrive(), onclick: () => run(1)}, '▶ ', t('run.unpredicted')),
     !mayDrive() && h('p', {class: 'soft'}, t('drive.how')));
 
@@ -122,7 +122,7 @@ function endedView(content, of, s, c, run, predict, guesses) {
     const links = d.verdict === 'oversold' || d.verdict === 'held' ? d.holding.filter(name => name !== s.name).slice(0, 6) : d.holding.slice(0, 6);
     fill(content,
       h('section', {class: 'ended is-' + d.verdict},
-        h('p', {class: 'cause'}, d.sentence || inWords(d.reason) || t('verdict.long.' + d.verdict)),
+        h('p', {class: 'cause'}, d.sentence || inWords(d.reason)),
         d.surprise && h('p', {class: 'bad'}, t('expected.long', {word: t('verdict.' + d.expected), because: because(d.because)})),
         !d.surprise && d.verdict !== 'skipped' && h('p', {class: 'soft'}, t('as.expected', {because: because(d.because)})),
         d.spoiled && d.spoiled.length > 0 && h('p', {class: 'soft'}, t('spoiled', {n: d.spoiled.length})),

@@ -2,7 +2,7 @@ import {fill, h} from './dom.js';
 import {docOf, t} from './words.js';
 import {ask, mayDrive, start} from './api.js';
 import {keyOf, on, running, runOf, store, waitingRuns} from './store.js';
-import {count, notice, verdict} from './verdict.js';
+import {notice, verdict} from './verdict.js';
 
 // matrixView is the start page: every strategy under every scenario.
 export function matrixView(body) {
@@ -40,10 +40,10 @@ export function matrixView(body) {
     cell.className = 'cell-button ' + state + (state === 'ended' ? ' v ' + known.verdict + (known.surprise ? ' surprise' : '') : '');
     const came = state === 'ended' && known.prediction ? (known.prediction === known.verdict ? 'right' : 'wrong') : '';
     fill(cell,
-      state === 'ended' ? [known.surprise ? '!! ' : '', known.verdict === 'oversold' ? '+' + known.n : count(known)] :
+      state === 'ended' ? [known.surprise ? '!! ' : '', t('short.' + known.verdict, {n: known.n})] :
         state === 'running' ? h('span', {class: 'spinner'}) : state === 'waiting' ? '…' : state === 'failed' ? '✕' : '·',
       came && h('i', {class: came, 'aria-hidden': 'true'}, came === 'right' ? '✓' : '✗'),
-      !came && predicted && h('i', {class: 'guess'}, t('guess.' + predicted)));
+      !came && predicted && h('i', {class: 'guess'}, t('guess', {word: t('verdict.' + predicted)})));
     const words = [t('under', {strategy: s.name, scenario: c.name}),
       state === 'ended' ? verdict(known) : t('state.' + state), predicted ? t('predicted', {word: t('verdict.' + predicted)}) : ''];
     cell.setAttribute('aria-label', words.filter(Boolean).join(', '));
@@ -84,7 +84,7 @@ function walk(e) {
 }
 
 function legend() {
-  return h('p', {class: 'legend'}, ['held', 'oversold', 'lied', 'left', 'stuck', 'skipped'].map(word =>
-    [h('span', {class: 'v ' + word}, word === 'oversold' ? '+3' : t('verdict.' + word)), ' ', t('legend.' + word), ' ']),
-  h('span', {class: 'v oversold surprise'}, '!!'), ' ', t('legend.surprise'));
+  return h('p', {class: 'legend'}, store.catalog.verdicts.map(kind =>
+    [h('span', {class: 'v ' + kind}, t('short.' + kind, {n: 3})), ' ', t('legend.' + kind, {n: 3}), ' ']),
+  h('span', {class: 'v surprise'}, '!!'), ' ', t('legend.surprise'));
 }
