@@ -97,7 +97,7 @@ type jsonTarget struct {
 func writeJSON(path string, e env, p plan, results []measure.Results, shop []shopRatio, targets []target) error {
 	tuning := map[string]string{}
 	for _, l := range p.locks {
-		tuning[l.Name] = l.Doc + "; tuning: " + lock.All[place(l.Name)].Tuning
+		tuning[l.Name] = l.Doc + "; tuning: " + lock.All[lock.Place(l.Name)].Tuning
 	}
 	document := struct {
 		Environment env               `json:"environment"`

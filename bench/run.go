@@ -121,7 +121,7 @@ func (p plan) locksInCells(ctx context.Context, bench *measure.Bench, stderr io.
 	}
 	results = slices.DeleteFunc(results, func(r measure.Results) bool { return len(r.Locks) == 0 })
 	for _, r := range results {
-		slices.SortFunc(r.Locks, func(a, b measure.Measured) int { return cmp.Compare(place(a.Lock), place(b.Lock)) })
+		slices.SortFunc(r.Locks, func(a, b measure.Measured) int { return cmp.Compare(lock.Place(a.Lock), lock.Place(b.Lock)) })
 	}
 	return results, nil
 }
@@ -132,9 +132,4 @@ func (p plan) trial(kind lock.Lock, cell measure.Cell) measure.Trial {
 		t.Lease, t.For = keptLease, keptLeases*keptLease
 	}
 	return t
-}
-
-// place returns the index of a lock in lock.All.
-func place(name string) int {
-	return slices.IndexFunc(lock.All, func(l lock.Lock) bool { return l.Name == name })
 }

@@ -103,7 +103,7 @@ func bestPeer(r measure.Results) []float64 {
 	for i, mine := range r.Lock(ours).Of(rate) {
 		best := 0.0
 		for _, l := range r.Locks {
-			if l.Lock == ours || lock.All[place(l.Lock)].Local || strings.HasPrefix(l.Lock, "none") || i >= len(l.Samples) {
+			if l.Lock == ours || lock.All[lock.Place(l.Lock)].Local || strings.HasPrefix(l.Lock, "none") || i >= len(l.Samples) {
 				continue
 			}
 			best = max(best, l.Samples[i].HoldsPerSecond)

@@ -2,67 +2,127 @@ package lock
 
 import (
 	"context"
-	"time"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 	"github.com/redis/rueidis/rueidislock"
-
-	"stocklock/bench/peers"
 )
 
-var rueidisLock = Lock{
+// Rueidis is rueidislock with a majority of one key, on one server.
+var Rueidis = Lock{
 	Name:     "rueidislock",
 	Doc:      "github.com/redis/rueidis/rueidislock v1.0.79: waits for invalidations of client-side caching",
 	Tuning:   "KeyMajority 1 for one server, and NoLoopTracking; both as its README says",
 	Requests: []string{"evalsha", "eval"},
 	Keeps:    true,
-	Open: func(c Config) (Locker, error) {
-		return rueidisOn(rueidislock.LockerOption{KeyMajority: 1, ClientOption: rueidis.ClientOption{InitAddress: []string{c.Addr}}}, c.Lease)
-	},
+	Open:     func(c Config) (Locker, error) { return openRueidis(c, rueidislock.LockerOption{KeyMajority: 1}) },
 }
 
-var rueidisTwoLock = Lock{
+// RueidisTwo is rueidislock with a majority of three keys, each on a server of its own.
+var RueidisTwo = Lock{
 	Name:     "rueidislock-two-of-three",
 	Doc:      "github.com/redis/rueidis/rueidislock v1.0.79 with three keys, each on a server of its own",
 	Tuning:   "KeyMajority 2, which is its default, and NoLoopTracking",
-	Requests: rueidisLock.Requests,
+	Requests: Rueidis.Requests,
 	Quorum:   3,
 	Open: func(c Config) (Locker, error) {
-		return rueidisOn(rueidislock.LockerOption{KeyMajority: 2, ClientOption: rueidis.ClientOption{InitAddress: c.Quorum},
-			ClientBuilder: peers.KeyByKey}, c.Lease)
+		return openRueidis(c, rueidislock.LockerOption{KeyMajority: 2, ClientBuilder: keyByKey})
 	},
 }
 
-func rueidisOn(o rueidislock.LockerOption, lease time.Duration) (Locker, error) {
-	o.KeyValidity, o.NoLoopTracking = lease, true
-	locker, err := rueidislock.NewLocker(o)
-	return rueidisLocker{locker}, err
-}
+const rueidisPrefix = "rueidislock" // the library's default
 
-type rueidisLocker struct{ locker rueidislock.Locker }
-
-func (l rueidisLocker) Lock(ctx context.Context, key string) (Hold, error) {
-	held, release, err := l.locker.WithContext(ctx, key)
-	if err != nil {
-		return nil, err
+// RueidisKeys are the keys of a lock with so many keys, with %s in the place of its name.
+func RueidisKeys(n int) []string {
+	keys := make([]string, n)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("%s:%d:%%s", rueidisPrefix, i)
 	}
-	return rueidisHold{held, release}, nil
+	return keys
 }
 
-func (l rueidisLocker) Close() error {
-	l.locker.Close()
-	return nil
+// openRueidis opens clients of the library's own to the servers.
+func openRueidis(c Config, o rueidislock.LockerOption) (Locker, error) {
+	o.KeyPrefix, o.KeyValidity, o.NoLoopTracking = rueidisPrefix, c.Lease, true
+	for _, server := range c.Redis {
+		if client, ok := server.(*redis.Client); ok {
+			o.ClientOption.InitAddress = append(o.ClientOption.InitAddress, client.Options().Addr)
+		}
+	}
+	locker, err := rueidislock.NewLocker(o)
+	if err != nil {
+		return Locker{}, err
+	}
+	return Locker{
+		Lock: func(ctx, waiting context.Context, key string) (Hold, error) {
+			// A deadline would also end the hold: the library shortens the lease to it.
+			asking, cancel := context.WithCancel(ctx)
+			stop := context.AfterFunc(waiting, cancel)
+			held, release, err := locker.WithContext(asking, key)
+			switch inTime := stop(); {
+			case err == nil && inTime:
+				return Hold{Context: held, Release: func(context.Context) error {
+					lost := held.Err()
+					release()
+					cancel()
+					return lost
+				}}, nil
+			case err == nil:
+				release()
+			}
+			cancel()
+			return Hold{}, fmt.Errorf("%w: %w", ErrTaken, errors.Join(err, context.Cause(waiting)))
+		},
+		Close: func() error {
+			locker.Close()
+			return nil
+		},
+	}, nil
 }
 
-type rueidisHold struct {
-	held    context.Context
-	release context.CancelFunc
+// keyByKey is the ClientBuilder of a client of several independent servers: the key with the number i
+// is on the server with that number.
+func keyByKey(option rueidis.ClientOption) (rueidis.Client, error) {
+	addresses := option.InitAddress
+	c := &separate{}
+	for _, addr := range addresses {
+		option.InitAddress, option.ForceSingleClient = []string{addr}, true
+		client, err := rueidis.NewClient(option)
+		if err != nil {
+			c.Close()
+			return nil, err
+		}
+		c.servers = append(c.servers, client)
+	}
+	if len(c.servers) == 0 {
+		return nil, errors.New("rueidislock has no server")
+	}
+	c.Client = c.servers[0]
+	return c, nil
 }
 
-func (h rueidisHold) Context() context.Context { return h.held }
+// separate sends each command to the server of its key. The library sends no other commands.
+type separate struct {
+	rueidis.Client
+	servers []rueidis.Client
+}
 
-func (h rueidisHold) Unlock() error {
-	lost := h.held.Err()
-	h.release()
-	return lost
+func (c *separate) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	number := 0
+	if i := slices.IndexFunc(cmd.Commands(), func(word string) bool { return strings.HasPrefix(word, rueidisPrefix+":") }); i >= 0 {
+		digits, _, _ := strings.Cut(strings.TrimPrefix(cmd.Commands()[i], rueidisPrefix+":"), ":")
+		number, _ = strconv.Atoi(digits)
+	}
+	return c.servers[number%len(c.servers)].Do(ctx, cmd)
+}
+
+func (c *separate) Close() {
+	for _, server := range c.servers {
+		server.Close()
+	}
 }

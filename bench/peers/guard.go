@@ -7,56 +7,61 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/bench/lock"
 	"stocklock/internal/redislock"
 	"stocklock/internal/sale"
 	"stocklock/internal/strategy"
 )
 
-// hold is a lock that a library has given.
-type hold struct {
-	ctx     context.Context // of the section; ends when the library says that the lock is lost
-	token   int64           // 0 without one
-	release func(context.Context) error
-}
-
-// library is a library's lock. Its lock function waits until waiting ends, and returns errTaken where
-// the lock was not free until then. The hold works under ctx.
-type library struct {
-	lock  func(ctx, waiting context.Context, key string) (hold, error)
-	close func() error // nil for nothing
-}
-
-var errTaken = errors.New("peers: the lock was not free in time")
-
 // guard is the guard of every library: the same points, the same wait.
 type guard struct {
-	library
-	wait time.Duration
+	lock.Locker
+	err         error // why there is no Locker
+	wait, lease time.Duration
+	renews      bool // that the caller extends its holds
+}
+
+// guardOf opens a library's lock for a shop, with its lease and its servers.
+func guardOf(l lock.Lock, d strategy.Deps, c lock.Config) guard {
+	c.Lease, c.Redis = d.Lease, []redis.UniversalClient{d.Redis}
+	if l.Quorum > 0 {
+		c.Redis = d.Quorum
+	}
+	locker, err := l.Open(c)
+	return guard{Locker: locker, err: err, wait: d.Wait, lease: d.Lease}
 }
 
 // Do runs fn while the library's lock is held.
 func (g guard) Do(ctx context.Context, key string, fn func(context.Context, int64) error) error {
+	if g.err != nil {
+		return g.err
+	}
 	waiting, cancel := context.WithTimeout(ctx, g.wait)
-	held, err := g.lock(ctx, waiting, key)
+	held, err := g.Lock(ctx, waiting, key)
 	cancel()
 	switch {
-	case errors.Is(err, errTaken) && ctx.Err() == nil:
+	case errors.Is(err, lock.ErrTaken) && ctx.Err() == nil:
 		return strategy.ErrBusy
 	case err != nil:
 		return fmt.Errorf("acquire %s: %w", key, err)
 	}
+	if g.renews {
+		held = lock.Renewed(held, g.lease)
+	}
 	sale.At(ctx, sale.Acquiring)
-	sale.At(ctx, sale.Acquired, slog.Int64("token", held.token))
+	sale.At(ctx, sale.Acquired, slog.Int64("token", held.Token))
 	defer func() {
 		sale.At(ctx, sale.Releasing)
 		// A client that has gone away does not keep the lock from being released.
-		if err := held.release(context.WithoutCancel(ctx)); err != nil {
+		if err := held.Release(context.WithoutCancel(ctx)); err != nil {
 			slog.DebugContext(ctx, "release failed", "error", err)
 		}
 		sale.At(ctx, sale.Released)
 	}()
-	err = fn(held.ctx, held.token)
-	if err != nil && held.ctx.Err() != nil && ctx.Err() == nil {
+	err = fn(held.Context, held.Token)
+	if err != nil && held.Context.Err() != nil && ctx.Err() == nil {
 		return fmt.Errorf("%w: %w", redislock.ErrLost, err)
 	}
 	return err
@@ -64,8 +69,8 @@ func (g guard) Do(ctx context.Context, key string, fn func(context.Context, int6
 
 // Close closes the library's own client.
 func (g guard) Close() error {
-	if g.close == nil {
+	if g.Locker.Close == nil {
 		return nil
 	}
-	return g.close()
+	return g.Locker.Close()
 }

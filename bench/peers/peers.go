@@ -12,7 +12,6 @@ import "stocklock/internal/strategy"
 type Peer struct {
 	strategy.Strategy
 	Module string // whose version is reported
-	Bench  string // what package lock of the bench calls it; empty where it is not measured there
 	// Notes are by the names of the scenarios that break it.
 	Notes map[string]Note
 }

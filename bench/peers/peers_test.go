@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"stocklock/bench/lock"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
@@ -87,13 +88,14 @@ func TestTwoKeysOfThree(t *testing.T) {
 		t.Cleanup(func() { client.Close() })
 		servers = append(servers, client)
 	}
-	g := rueidisOn(strategy.Deps{Options: strategy.Options{Lease: 5 * time.Second, Wait: 300 * time.Millisecond}}, 2, servers...)
-	defer g.(guard).Close()
+	options := strategy.Options{Lease: 5 * time.Second, Wait: 300 * time.Millisecond}
+	g := guardOf(lock.RueidisTwo, strategy.Deps{Options: options, Quorum: servers}, lock.Config{})
+	defer g.Close()
 	err := g.Do(t.Context(), "stock:1", func(ctx context.Context, _ int64) error {
 		time.Sleep(50 * time.Millisecond) // the third key is taken in the background
 		for i, server := range servers {
 			keys, err := server.Keys(ctx, "*").Result()
-			if want := strings.ReplaceAll(rueidisKeys(3)[i], "%s", "stock:1"); err != nil || len(keys) != 1 || keys[0] != want {
+			if want := strings.ReplaceAll(lock.RueidisKeys(3)[i], "%s", "stock:1"); err != nil || len(keys) != 1 || keys[0] != want {
 				t.Errorf("server %d has %v, %v, want %s", i, keys, err, want)
 			}
 		}
@@ -113,7 +115,7 @@ func TestTwoKeysOfThree(t *testing.T) {
 // TestRevisionsGrow: the tokens of etcd's lock grow with each holder, which a fence needs.
 func TestRevisionsGrow(t *testing.T) {
 	g := etcdGuard(strategy.Deps{Options: strategy.Options{Lease: time.Second, Wait: 5 * time.Second}}, settingsFor(t).Etcd)
-	defer g.(guard).Close()
+	defer g.Close()
 	var last int64
 	for range 5 {
 		err := g.Do(t.Context(), "stock:1", func(_ context.Context, token int64) error {

@@ -1,15 +1,7 @@
 package peers
 
 import (
-	"context"
-	"fmt"
-	"math"
-
-	"github.com/go-redsync/redsync/v4"
-	syncredis "github.com/go-redsync/redsync/v4/redis"
-	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
-	"github.com/redis/go-redis/v9"
-
+	"stocklock/bench/lock"
 	"stocklock/internal/strategy"
 )
 
@@ -22,7 +14,6 @@ const polledLock = strategy.DurableAnswers | strategy.Exclusive | strategy.Recov
 
 var redsyncOne = Peer{
 	Module: redsyncModule,
-	Bench:  "redsync",
 	Strategy: strategy.Strategy{
 		Name:         "redsync",
 		Doc:          "redsync on one Redis server: SET NX PX with a random owner, freed by a script; not renewed",
@@ -34,7 +25,7 @@ var redsyncOne = Peer{
 		Inapplicable: asksItself,
 		Scripts:      map[string]string{redsyncDelete: "release"},
 		Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-			return redsyncOn(d, d.Redis), strategy.ReadThenWrite
+			return guardOf(lock.Redsync, d, lock.Config{}), strategy.ReadThenWrite
 		},
 	},
 	Notes: map[string]Note{
@@ -65,7 +56,7 @@ var redsyncFive = Peer{
 		},
 		NeedsQuorum: true,
 		Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-			return redsyncOn(d, d.Quorum...), strategy.ReadThenWrite
+			return guardOf(lock.RedsyncFive, d, lock.Config{}), strategy.ReadThenWrite
 		},
 	},
 	Notes: map[string]Note{"overrun": redsyncExpiry, "partition": redsyncExpiry, "pause": fencing},
@@ -80,25 +71,4 @@ var redsyncExpiry = Note{
 	Where: "[README](https://github.com/go-redsync/redsync#usage). The reference has WithExpiry (8 s by default), and Extend, " +
 		"which \"resets the mutex's expiry\". Nothing renews by itself: the [request for it](https://github.com/go-redsync/redsync/pull/153) was closed as wontfix",
 	Mend: "ExtendContext at a third of the expiry, from a goroutine that ends the work when it fails",
-}
-
-// redsyncOn makes a guard of redsync on independent servers.
-func redsyncOn(d strategy.Deps, servers ...redis.UniversalClient) strategy.Guard {
-	pools := make([]syncredis.Pool, len(servers))
-	for i, client := range servers {
-		pools[i] = goredis.NewPool(client)
-	}
-	locker := redsync.New(pools...)
-	return guard{wait: d.Wait, library: library{lock: func(ctx, waiting context.Context, key string) (hold, error) {
-		// The wait ends by its context, and not after the library's 32 tries. The delay between two
-		// tries is its own, 50 to 250 ms: a try that takes longer than a twentieth of the lease fails.
-		m := locker.NewMutex(key, redsync.WithExpiry(d.Lease), redsync.WithTries(math.MaxInt))
-		if err := m.LockContext(waiting); err != nil {
-			return hold{}, fmt.Errorf("%w: %w", errTaken, err)
-		}
-		return hold{ctx: ctx, release: func(ctx context.Context) error {
-			_, err := m.UnlockContext(ctx)
-			return err
-		}}, nil
-	}}}
 }

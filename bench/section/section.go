@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"stocklock/bench/lock"
 )
 
 // Section is one kind of work.
@@ -72,10 +73,7 @@ func (pause) Close() error                                 { return nil }
 var redisSection = Section{
 	Name: "redis", Doc: "GET a counter from Redis, then SET it to the value plus one", Counts: true,
 	Open: func(c Config) (Work, error) {
-		return redisWork{redis.NewClient(&redis.Options{
-			Addr: c.Redis, MaxRetries: -1, PoolSize: c.Goroutines + 2, ContextTimeoutEnabled: true,
-			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-		})}, nil
+		return redisWork{lock.NewClient(c.Redis, c.Goroutines)}, nil
 	},
 }
 

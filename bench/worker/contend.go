@@ -121,12 +121,12 @@ func (c *contender) got(has bool) bool {
 // once acquires the lock, does the work and releases the lock.
 func (t *tally) once(c *contender, goroutine int, end time.Time, locker lock.Locker, job section.Work, key string) {
 	asked := time.Now()
-	held, err := locker.Lock(c.asking, key)
+	held, err := locker.Lock(c.asking, c.asking, key)
 	now := time.Now()
 	if !c.got(err == nil) {
 		t.waited(now.Sub(asked)) // a lower bound: the wait was cancelled
 		if err == nil {
-			held.Unlock()
+			held.Release(c.asking)
 		}
 		return
 	}
@@ -135,12 +135,12 @@ func (t *tally) once(c *contender, goroutine int, end time.Time, locker lock.Loc
 		t.failed("lock", err)
 		return
 	}
-	if err := job.Run(held.Context(), key); err != nil {
+	if err := job.Run(held.Context, key); err != nil {
 		t.failed("work", err)
 	} else {
 		t.added.Add(1)
 	}
-	if err := held.Unlock(); err != nil {
+	if err := held.Release(c.asking); err != nil {
 		t.failed("unlock", err)
 	}
 	t.waited(now.Sub(asked))

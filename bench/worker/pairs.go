@@ -13,7 +13,7 @@ import (
 // pairs acquires and releases the lock and another one alternately, in one goroutine. Other load on
 // the machine then slows both alike. It would not if they were measured one after the other.
 func pairs(ctx context.Context, start func() error, locker lock.Locker, _ section.Work, o Order) (_ Result, err error) {
-	other, err := named(o.Beside).Open(o.config())
+	other, err := o.open(o.Beside)
 	if err != nil {
 		return Result{}, err
 	}
@@ -23,9 +23,9 @@ func pairs(ctx context.Context, start func() error, locker lock.Locker, _ sectio
 	round := func() error {
 		for i, l := range both {
 			begun := time.Now()
-			held, err := l.Lock(ctx, keys[i])
+			held, err := l.Lock(ctx, ctx, keys[i])
 			if err == nil {
-				err = held.Unlock()
+				err = held.Release(ctx)
 			}
 			if err != nil {
 				return err

@@ -85,7 +85,7 @@ func run(ctx context.Context, in *bufio.Reader, out *json.Encoder) (err error) {
 		return err
 	}
 	work := section.All[slices.IndexFunc(section.All, func(s section.Section) bool { return s.Name == o.Section })]
-	locker, err := named(o.Lock).Open(o.config())
+	locker, err := o.open(o.Lock)
 	if err != nil {
 		return err
 	}
@@ -129,19 +129,36 @@ func run(ctx context.Context, in *bufio.Reader, out *json.Encoder) (err error) {
 	return nil
 }
 
-func named(name string) lock.Lock {
-	return lock.All[slices.IndexFunc(lock.All, func(l lock.Lock) bool { return l.Name == name })]
-}
-
-func (o Order) config() lock.Config {
-	return lock.Config{Addr: o.LockRedis, Quorum: o.Quorum, Etcd: o.Etcd, Lease: o.Lease, Goroutines: max(o.Goroutines, min(o.Hold, openers))}
+// open opens the lock of that name with clients for all goroutines. Close of the result closes them too.
+func (o Order) open(name string) (lock.Locker, error) {
+	kind := lock.All[lock.Place(name)]
+	servers := []string{o.LockRedis}
+	if kind.Quorum > 0 {
+		servers = o.Quorum
+	}
+	c := lock.Config{Etcd: []string{o.Etcd}, Lease: o.Lease, Poll: time.Millisecond}
+	for _, addr := range servers {
+		c.Redis = append(c.Redis, lock.NewClient(addr, max(o.Goroutines, min(o.Hold, openers))))
+	}
+	locker, err := kind.Open(c)
+	own := locker.Close
+	locker.Close = func() (err error) {
+		if own != nil {
+			err = own()
+		}
+		for _, client := range c.Redis {
+			err = errors.Join(err, client.Close())
+		}
+		return err
+	}
+	return locker, err
 }
 
 // patiently acquires a lock before the measurement. It retries, because some locks have a time
 // limit of their own and exceed it on a busy machine.
 func patiently(ctx context.Context, locker lock.Locker, key string) (lock.Hold, error) {
 	for tries := 1; ; tries++ {
-		held, err := locker.Lock(ctx, key)
+		held, err := locker.Lock(ctx, ctx, key)
 		if err == nil || tries == 100 {
 			return held, err
 		}
@@ -162,7 +179,7 @@ func warmUp(ctx context.Context, locker lock.Locker, job section.Work, o Order) 
 		if err := job.Run(ctx, own); err != nil {
 			return err
 		}
-		if err := held.Unlock(); err != nil {
+		if err := held.Release(ctx); err != nil {
 			return err
 		}
 	}
