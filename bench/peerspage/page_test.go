@@ -30,9 +30,9 @@ func written(t *testing.T, name string, what any) string {
 	return path
 }
 
-func result(of, under string, verdict, expected verdict.Kind, agreed, runs int) trial.Result {
-	r := trial.Result{Strategy: of, Scenario: under, Verdict: verdict, Expected: expected, Agreed: agreed, Runs: runs}
-	if verdict == verdict.Oversold {
+func result(of, under string, found, expected verdict.Kind, agreed, runs int) trial.Result {
+	r := trial.Result{Strategy: of, Scenario: under, Verdict: found, Expected: expected, Agreed: agreed, Runs: runs}
+	if found == verdict.Oversold {
 		r.Oversold = 7
 		r.Explanation = &explain.Explanation{Why: []explain.Text{{Words: "The lease of " + of + " was over."}}}
 	}
