@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -44,18 +45,30 @@ func ExampleLocker_Do() {
 	}
 }
 
-func ExampleGuard() {
+// A middleware holds the lock on a key of the request around a handler of net/http. The request's
+// context ends when the lock is lost, and the handler may acquire the same key again with it.
+func ExampleLocker_Do_middleware() {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", ContextTimeoutEnabled: true, ReadTimeout: time.Second})
 	defer client.Close()
-	locker := redislock.New(client, redislock.Options{})
+	locker := redislock.New(client, redislock.Options{Wait: 2 * time.Second})
 	defer locker.Close(context.Background())
 
-	type order struct{ item, quantity int }
-	place := redislock.Guard(locker,
-		func(o order) string { return fmt.Sprintf("stock:%d", o.item) },
-		func(held context.Context, o order) (int, error) { return o.quantity, sell(held, 0) })
-	sold, err := place(context.Background(), order{item: 42, quantity: 1})
-	fmt.Println(sold, err)
+	locked := func(next http.HandlerFunc) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			err := locker.Do(r.Context(), "account:"+r.PathValue("id"), func(held context.Context) error {
+				next(w, r.WithContext(held))
+				return nil
+			})
+			if errors.Is(err, redislock.ErrNotAcquired) {
+				http.Error(w, "busy: try again later", http.StatusServiceUnavailable)
+			}
+		}
+	}
+	http.HandleFunc("POST /accounts/{id}/transfers", locked(func(w http.ResponseWriter, r *http.Request) {
+		if err := sell(r.Context(), 0); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+	}))
 }
 
 // sell stands for work in a database that takes a context.
