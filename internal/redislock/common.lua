@@ -1,4 +1,4 @@
--- What the scripts share that look at the queue. It is put in front of each of them, after take.lua.
+-- Functions of the scripts that read the queue. They precede each of those scripts, after take.lua.
 --
 -- Keys of one lock, all with its hash tag, in this order:
 --   lock     string  "ID ATTEMPT EPOCH": a Locker, its attempt, the epoch; lives for the lease
@@ -22,14 +22,14 @@ local function waiter(k, id)
   return parse(call('HGET', k.waiters, id))
 end
 
--- Whether an attempt is of the past: cancelled, or older than the one that is queued. And whether one is queued.
+-- Whether an attempt is over: cancelled, or older than the queued one. The second result is the queued attempt.
 local function over(k, id, attempt)
   local known = call('HMGET', k.waiters, id, 'c:' .. id)
   local mine, cancelled = parse(known[1]), known[2]
   return mine and tonumber(mine) > tonumber(attempt) or cancelled and tonumber(cancelled) >= tonumber(attempt), mine
 end
 
--- Who has the lock: the Locker, its attempt and the epoch. What somebody else has put there is not free to be taken.
+-- The holder: the Locker, its attempt and the epoch. A value of another program is an error, not a free lock.
 local function holder(k)
   local value = call('GET', k.lock)
   if not value then return nil end
@@ -44,8 +44,8 @@ local function holds(k, id, attempt)
   return owner == id and hold == attempt and epoch
 end
 
--- Whether this server counts a subscriber to a Locker's channel. A pattern that matches it is none. In a
--- Cluster, and where subscriptions go to a replica, one that is not counted can hear all the same.
+-- Whether this server counts a subscriber to a Locker's channel. Pattern subscriptions do not count. In a
+-- Cluster, or with subscriptions at a replica, a subscriber that is not counted can receive messages.
 local function listens(id)
   local reply = redis.pcall('PUBSUB', 'NUMSUB', CHANNEL .. id)
   return reply[2] ~= nil and reply[2] > 0
@@ -56,21 +56,21 @@ local function leave(k, id)
   redis.pcall('HDEL', k.waiters, id)
 end
 
--- Has the queue live on. Others in it may have a longer lease.
+-- Extends the expiry of the queue, and never shortens it: others in it may have a longer lease.
 local function prolong(k, lease)
   for _, key in ipairs({ k.queue, k.waiters }) do
     if call('PTTL', key) < tonumber(keep(lease)) then call('PEXPIRE', key, keep(lease)) end
   end
 end
 
--- Notes that a Locker that waits is alive, under which attempt it waits, and whether it is visible here.
+-- Records a waiting Locker: its attempt, that it is alive, and whether it is visible here.
 local function note(k, id, attempt, lease, text)
   local visible = listens(id) and '1' or '0'
   call('HSET', k.waiters, id, attempt .. ':' .. text .. ':' .. lease .. ':' .. visible)
 end
 
--- Queues a Locker by when its waiter came. Says whether it is new at the head, which sees to it that the holder hears
--- of those who wait.
+-- Queues a Locker by the arrival of its waiter. Returns whether it is new at the head: acquire then
+-- announces that to the holder.
 local function join(k, id, attempt, lease, waited, now, text)
   note(k, id, attempt, lease, text)
   local new = call('ZADD', k.queue, now - waited, id) == 1
@@ -79,11 +79,11 @@ local function join(k, id, attempt, lease, waited, now, text)
   return first
 end
 
--- Gives the lock to the first waiter that is alive, and tells it on its channel; or deletes it. A waiter
--- that was visible here and is not counted any more is gone, or asks anew: it is passed over before
--- anything is published. A grant that was published stands until its lease is over, whoever was counted.
--- The past attempt of a Locker, which it releases, gets nothing. The caller is not told: it reads the
--- reply; one that does not is ''. Returns who has the lock, the epoch and the lease.
+-- Grants the lock to the first waiter that is alive, and publishes that on its channel; or deletes the
+-- lock. A waiter that was visible here and is no longer counted is gone, or asks again: it is skipped
+-- before anything is published. A published grant stands until its lease is over, whoever was counted.
+-- The attempt that a Locker releases is not granted. Nothing is published for the caller, which reads
+-- the reply; it is '' if nobody does. Returns the new holder, the epoch and the lease.
 local function grant(k, name, caller, id, past, now, text)
   local gone = {}
   while true do
@@ -94,8 +94,8 @@ local function grant(k, name, caller, id, past, now, text)
     local live = attempt and heartbeat + lease * 1000 >= now and not (head == id and tonumber(attempt) <= past)
     if live and (head == caller or visible == '0' or listens(head)) then
       local epoch, epochText = take(k.lock, k.epoch, head .. ' ' .. attempt, lease, now, text)
-      -- From here on nothing may end the script: the lock is given, and must be told. What cannot be
-      -- written, for want of a right or in a slot that is being moved, is left in the queue.
+      -- From here on nothing may end the script, because the grant must be published. An entry that
+      -- cannot be removed, without the permission or in a slot that is being moved, stays in the queue.
       for _, one in ipairs(gone) do leave(k, one) end
       if head ~= caller then
         local others = redis.pcall('ZCARD', k.queue)
@@ -109,23 +109,23 @@ local function grant(k, name, caller, id, past, now, text)
   for _, one in ipairs(gone) do leave(k, one) end
 end
 
--- Tells the holder that somebody waits. Where it does not listen, it assumes so when it begins to.
+-- Announces to the holder that another process waits. A holder that subscribes later assumes so.
 local function contend(k, name)
   local owner = holder(k)
   if not owner then return end
   redis.pcall('PUBLISH', CHANNEL .. owner, 'contended ' .. name)
 end
 
--- The caller holds the lock, and so many others wait.
+-- The reply to a holder: the epoch, and the number of waiting processes.
 local function held(k, epoch)
   local others = redis.pcall('ZCARD', k.queue)
   return { 1, epoch, type(others) == 'number' and others or 0 }
 end
 
--- The caller waits, and the lock as it is lives for so long, in milliseconds.
+-- The reply to a waiter: the time until the lock expires, in milliseconds.
 local function waits(k)
   local ttl = redis.pcall('PTTL', k.lock)
-  if ttl == -1 then holder(k) end -- only what somebody else has put there does not expire
+  if ttl == -1 then holder(k) end -- only a value of another program does not expire
   return { 2, type(ttl) == 'number' and ttl or 0 }
 end
 

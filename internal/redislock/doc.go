@@ -84,10 +84,10 @@
 // # Choosing lease and wait
 //
 // The lease is the time that others wait for a holder that died. Work may take longer, because the
-// lease is renewed. Choose a lease that is longer than the pauses of your machines. The default is
-// ten seconds. Bound the wait with Options.Wait and not with a context's deadline, which would end
-// the hold as well. Code that may forget to release needs Options.MaxHold. Work that is finished
-// after its context's end, such as a commit, must fit into Options.Grace.
+// lease is renewed. Choose a lease that is longer than the pauses of your machines: [DefaultLease] is
+// for most. Bound the wait with Options.Wait and not with a context's deadline, which would end the
+// hold as well. Code that may forget to release needs Options.MaxHold. Work that is finished after
+// its context's end, such as a commit, must fit into Options.Grace.
 //
 // # The client
 //
@@ -124,8 +124,7 @@
 // The names of the keys contain the version of their layout. Lockers of different versions do not
 // exclude each other. Stop all of one version before you start another.
 //
-// Package polling has lockers for a majority of independent servers, and for servers without
-// scripts.
+// Package polling has a locker for a majority of independent servers.
 //
 // # Copying this package
 //

@@ -20,7 +20,7 @@ var (
 	// ErrLost: the lock was held, and another holder may have it by now. Stop working. It is the
 	// cause of a held context that ended with its lock, wrapped with the reason.
 	ErrLost = errors.New("redislock: lock lost")
-	// ErrNotHeld: there was nothing to release or extend, because the lease is over or the lock was
+	// ErrNotHeld: there was nothing to release, because the lease is over or the lock was
 	// released before. Note it.
 	ErrNotHeld = errors.New("redislock: lock not held")
 	// ErrClosed: the Locker was closed.
@@ -32,7 +32,7 @@ func notAcquired(key string, causes ...error) error {
 	return fmt.Errorf("acquire %q: %w", key, errors.Join(append([]error{ErrNotAcquired}, causes...)...))
 }
 
-func notHeld(doing, key string) error { return fmt.Errorf("%s %q: %w", doing, key, ErrNotHeld) }
+func notHeld(key string) error { return fmt.Errorf("release %q: %w", key, ErrNotHeld) }
 
 // lost says why a lock was lost, and why its last renewal failed, if that is not nil.
 func lost(key, how string, failure *error) error {

@@ -125,7 +125,7 @@ func TestPlannedFailoverMakesOneHolder(t *testing.T) {
 			go m.wait("A", a, claims)
 			m.queued(1)
 			m.failOver()
-			eventually(t, "the holder renews at the new primary", func() bool { return first.Extend(t.Context()) == nil })
+			eventually(t, "the holder renews at the new primary", func() bool { return renew(first) })
 			test(t, m, lease)
 			go m.wait("B", b, claims)
 			time.Sleep(200 * time.Millisecond)

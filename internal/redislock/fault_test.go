@@ -34,25 +34,6 @@ func TestWatchdogKeepsALockForManyLeases(t *testing.T) {
 	release(t, lease)
 }
 
-func TestFixedLeaseEndsUnlessExtended(t *testing.T) {
-	const length = 400 * time.Millisecond
-	l, _ := newLocker(t, Options{Lease: length, FixedLease: true})
-	held, lease := acquire(t, l, within(t), t.Name())
-	for range 3 {
-		time.Sleep(length / 2)
-		if err := lease.Extend(t.Context()); err != nil {
-			t.Fatalf("Extend: %v", err)
-		}
-	}
-	lostWithin(t, held, 10*length)
-	if err := lease.Extend(t.Context()); !errors.Is(err, ErrNotHeld) {
-		t.Errorf("Extend after the end = %v, want ErrNotHeld", err)
-	}
-	if err := lease.Release(); !errors.Is(err, ErrNotHeld) {
-		t.Errorf("Release after the end = %v, want ErrNotHeld", err)
-	}
-}
-
 // TestStaleReleaseLeavesTheNewHoldAlone lets Redis lose the lock and give it to
 // somebody else.
 func TestStaleReleaseLeavesTheNewHoldAlone(t *testing.T) {

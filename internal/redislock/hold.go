@@ -23,7 +23,6 @@ type Hold interface {
 	Until() time.Time
 	Valid() bool
 	Release() error // called once for each lease
-	Extend(ctx context.Context) error
 }
 
 // NewLease makes the Lease of another locker's hold.
@@ -54,23 +53,13 @@ func (s *Lease) Valid() bool { return !s.released.Load() && s.hold.Valid() }
 // refused. The Locker then repeats the release in the background until the lease is over.
 func (s *Lease) Release() error {
 	if s.released.Swap(true) {
-		return notHeld("release", s.key)
+		return notHeld(s.key)
 	}
 	if s.entry != nil {
 		s.entry.cancel((*released)(s.entry.hold))
 		s.entry.hold.inner.Delete(s.entry)
 	}
 	return s.hold.Release()
-}
-
-// Extend gives the hold a full lease again, now. It is for callers that turned renewal off with
-// Options.FixedLease. [ErrNotHeld] means that the lock was lost or released. Any other error means
-// that Redis did not answer, or refused. The hold is then as it was.
-func (s *Lease) Extend(ctx context.Context) error {
-	if s.released.Load() {
-		return notHeld("extend", s.key)
-	}
-	return s.hold.Extend(ctx)
 }
 
 // hold is one holder's time with the lock. It is the context of the first entry.
@@ -232,7 +221,7 @@ func (h *hold) reenter(ctx context.Context, key string) (context.Context, *Lease
 	return e, lease, nil
 }
 
-// Token, Until, Valid, Release and Extend are for [Lease]; the last two are in files of their own.
+// Token, Until, Valid and Release (release.go) are for [Lease].
 func (h *hold) Token() int64     { return h.fence }
 func (h *hold) Until() time.Time { return h.locker.base.Add(instant(h.deadline.Load())) }
 func (h *hold) Valid() bool      { return !h.isLost() && h.ended.Load() == isHeld }

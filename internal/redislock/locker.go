@@ -154,17 +154,6 @@ func Do(ctx context.Context, l Locking, key string, fn func(held context.Context
 	return fn(held)
 }
 
-// Guard wraps fn so that each call holds the lock on the key of its argument.
-func Guard[A, R any](l Locking, key func(A) string, fn func(held context.Context, arg A) (R, error)) func(context.Context, A) (R, error) {
-	return func(ctx context.Context, arg A) (result R, err error) {
-		err = l.Do(ctx, key(arg), func(held context.Context) error {
-			result, err = fn(held, arg)
-			return err
-		})
-		return result, err
-	}
-}
-
 // Close releases every held lock, ends every wait with [ErrClosed], and waits for the Locker's
 // goroutines. While Redis is silent, that takes up to a lease. An Acquire whose context cannot end,
 // and that has no bound, then returns only when the client gives up its request. Held contexts end

@@ -44,7 +44,7 @@ func (m model) successors(w *world, then func(world, event)) {
 			if p.left == 0 && room {
 				do("is at its deadline: the hold ends", func(w *world, p *process) {
 					machine := m.machine(p)
-					next, _ := machine.look(false, modelStart)
+					next, _ := machine.look(modelStart)
 					m.settle(w, i, &machine, next, false)
 				})
 			}

@@ -78,7 +78,7 @@ func TestPrefixAndLabel(t *testing.T) {
 		}
 		return len(seen.Waiters) == 1 && seen.Waiters[0].Waited > 0
 	})
-	if seen.Holder.Label != "worker-7" || seen.Token != lease.Token() || seen.Left <= 0 || seen.Left > defaultLease {
+	if seen.Holder.Label != "worker-7" || seen.Token != lease.Token() || seen.Left <= 0 || seen.Left > DefaultLease {
 		t.Errorf("Inspect = %+v, want the holder worker-7 with token %d", seen, lease.Token())
 	}
 	if w := seen.Waiters[0]; w.Label != "worker-8" || !w.Alive {

@@ -11,8 +11,7 @@ import (
 // Options are the settings of a [Locker]. The zero value suits most callers.
 type Options struct {
 	// Lease is how long a lock lives in Redis without renewal. Others wait at most that long for a
-	// holder that died. Zero means 10 seconds, which is long for a pause of the garbage collector
-	// or of a network, and short for a person who waits. The shortest lease is 50 milliseconds, the
+	// holder that died. Zero means [DefaultLease]. The shortest lease is 50 milliseconds, the
 	// longest an hour.
 	Lease time.Duration
 
@@ -30,10 +29,6 @@ type Options struct {
 	// hold ends as after MaxHold. The Locker checks the context with each renewal. Zero means one
 	// lease.
 	Grace time.Duration
-
-	// FixedLease turns renewal off: a lock ends with its lease unless [Lease.Extend] is called.
-	// False means renewal at every third of the lease.
-	FixedLease bool
 
 	// Label names the process in an [Inspection]. It has up to 64 printable characters of ASCII
 	// without spaces.
@@ -93,15 +88,19 @@ const (
 	Remote Handoff = "remote" // from another process, by Redis
 )
 
+// DefaultLease is the lease of a [Locker] whose Options name none, of the lockers of package polling,
+// and of the shop. It is long for a pause of the garbage collector or of a network, and short for a
+// person who waits.
+const DefaultLease = 10 * time.Second
+
 const (
-	defaultLease = 10 * time.Second
-	minLease     = 50 * time.Millisecond
-	maxLease     = time.Hour
-	maxLabel     = 64
+	minLease = 50 * time.Millisecond
+	maxLease = time.Hour
+	maxLabel = 64
 )
 
 func (o Options) withDefaults() Options {
-	o.Lease = validLease(cmp.Or(o.Lease, defaultLease))
+	o.Lease = validLease(cmp.Or(o.Lease, DefaultLease))
 	for name, d := range map[string]time.Duration{"Wait": o.Wait, "MaxHold": o.MaxHold, "Grace": o.Grace} {
 		if d < 0 {
 			panic(fmt.Sprintf("redislock: Options.%s is %s, want zero or more", name, d))

@@ -176,17 +176,3 @@ func TestNoRightEndsAGrantHalfWay(t *testing.T) {
 		}
 	}
 }
-
-func TestExtendWithAnEndedContextSaysSo(t *testing.T) {
-	l, _ := newLocker(t, Options{FixedLease: true})
-	held, lease := acquire(t, l, within(t), t.Name())
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := lease.Extend(ctx); !errors.Is(err, context.Canceled) || errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrNotHeld) || !strings.Contains(err.Error(), "nothing was done") {
-		t.Errorf("Extend = %v, want that its context has ended, and nothing was done", err)
-	}
-	lateBy(lease, time.Millisecond)
-	if err := held.Err(); err == nil || strings.Contains(context.Cause(held).Error(), context.Canceled.Error()) {
-		t.Errorf("the hold ended with %v, want that Redis is not said to have failed", context.Cause(held))
-	}
-}

@@ -22,7 +22,7 @@ func (h *hold) leave() (last bool, err error) {
 			l.settleLocked(n, n.lose(leaseOver), "")
 		}
 		l.unlock()
-		return false, notHeld("release", h.key)
+		return false, notHeld(h.key)
 	}
 	if h.entries--; h.entries > 0 {
 		l.unlock()
@@ -32,7 +32,7 @@ func (h *hold) leave() (last bool, err error) {
 	n.hold = nil
 	n.dismissGoneLocked()
 	w := n.firstLocked()
-	if w != nil && !l.opts.FixedLease && n.mayPass(w.lease, l.now()) {
+	if w != nil && n.mayPass(w.lease, l.now()) {
 		l.settleLocked(n, n.pass(), Local)
 		l.unlock()
 		return true, nil
@@ -72,7 +72,7 @@ func (l *Locker) sendRelease(h *hold, r request) error {
 	}
 	l.settleLocked(n, n.answered(r.attempt, a, true, r.sent, l.now()), Remote)
 	if a.kind == replyDropped {
-		return notHeld("release", h.key)
+		return notHeld(h.key)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func (l *Locker) addLocked(name string) *lock {
 
 // scheduleLocked sets a lock's timer. One that goes off too soon stays as it is: it looks again then.
 func (l *Locker) scheduleLocked(n *lock) {
-	if look := n.nextLook(l.opts.FixedLease); look != 0 && (n.look == 0 || look < n.look) {
+	if look := n.nextLook(); look != 0 && (n.look == 0 || look < n.look) {
 		n.look = look
 		n.timer.Reset(look - l.now())
 	}
@@ -36,10 +36,10 @@ func (l *Locker) lookAt(n *lock) {
 	l.mu.Lock()
 	defer l.unlock()
 	n.look = 0
-	if h := n.hold; h != nil && !l.opts.FixedLease && h.Context.Err() != nil { // its parent's: a loss ends the machine
+	if h := n.hold; h != nil && h.Context.Err() != nil { // its parent's: a loss ends the machine
 		n.endBy(l.now() + cmp.Or(l.opts.Grace, n.lease))
 	}
-	next, due := n.machine.look(l.opts.FixedLease, l.now())
+	next, due := n.machine.look(l.now())
 	if due && !l.overdue[n] && l.renewing >= maxRenewals {
 		l.overdue[n] = true
 		n.notRenewed(n.attempt, l.now())
@@ -59,7 +59,7 @@ func (l *Locker) renewAll(r renewal) {
 		if r.hold != nil {
 			behalf = r.hold.parent
 		}
-		_ = l.renew(bound(behalf, l.base.Add(l.now()+third(r.lease)), nil), r)
+		l.renew(bound(behalf, l.base.Add(l.now()+third(r.lease)), nil), r)
 	}
 }
 
@@ -70,7 +70,7 @@ func (l *Locker) nextOverdue() renewal {
 	defer l.unlock()
 	if l.renewing <= maxRenewals {
 		for n := range l.overdue {
-			if delete(l.overdue, n); n.state == waiting || n.state == held && !l.opts.FixedLease {
+			if delete(l.overdue, n); n.state == waiting || n.state == held {
 				n.repeat(l.now())
 				return renewal{n, n.hold, n.attempt, n.lease}
 			}
@@ -89,7 +89,7 @@ type renewal struct {
 }
 
 // renew sends a renewal, and processes the answer.
-func (l *Locker) renew(ctx context.Context, r renewal) error {
+func (l *Locker) renew(ctx context.Context, r renewal) {
 	n, sent, script := r.lock, l.now(), heartbeatScript
 	if r.hold != nil {
 		script = renewScript
@@ -100,12 +100,12 @@ func (l *Locker) renew(ctx context.Context, r renewal) error {
 	h := n.hold
 	mine := h != nil && h.attempt == r.attempt
 	if err != nil {
-		if mine && ctx.Err() == nil { // the end of a caller's context says nothing of Redis
+		if mine {
 			h.failed.Store(&err)
 		}
 		n.notRenewed(r.attempt, l.now())
 		l.scheduleLocked(n)
-		return err
+		return
 	}
 	next := n.renewed(r.attempt, r.hold != nil, a, sent, l.now())
 	if mine && n.state == held && a.kind == replyHeld {
@@ -118,19 +118,4 @@ func (l *Locker) renew(ctx context.Context, r renewal) error {
 		}
 	}
 	l.settleLocked(n, next, Remote)
-	return nil
-}
-
-// Extend renews a hold on behalf of a caller.
-func (h *hold) Extend(ctx context.Context) error {
-	if h.Valid() {
-		if err := h.locker.renew(ctx, renewal{h.lock, h, h.attempt, h.lease}); err != nil {
-			raise(err)
-			return failed("extend", h.key, err)
-		}
-	}
-	if !h.Valid() {
-		return notHeld("extend", h.key)
-	}
-	return nil
 }

@@ -235,14 +235,12 @@ func (m *machine) resume(now instant) {
 }
 
 // nextLook returns when the clock alone changes something, or a renewal is due. Zero means never.
-func (m *machine) nextLook(fixed bool) instant {
+func (m *machine) nextLook() instant {
 	switch {
 	case m.state == waiting:
 		return m.due
 	case m.state != held:
 		return 0
-	case fixed:
-		return min(m.deadline, m.ends)
 	}
 	return min(m.deadline, m.ends, m.due)
 }
@@ -252,13 +250,13 @@ func (m *machine) repeat(now instant) { m.due = now + m.lease/6 }
 
 // look returns what the clock makes due now, and whether to send a renewal. A renewal is sent again
 // after a sixth of the lease without an answer.
-func (m *machine) look(fixed bool, now instant) (next todo, renew bool) {
+func (m *machine) look(now instant) (next todo, renew bool) {
 	switch {
 	case m.state == held && now >= m.deadline:
 		return m.lose(leaseOver), false
 	case m.state == held && now >= m.ends:
 		return m.abandon(), false
-	case m.state == held && !fixed && now >= m.due, m.state == waiting && now >= m.due:
+	case (m.state == held || m.state == waiting) && now >= m.due:
 		m.repeat(now)
 		return todo{}, true
 	}

@@ -1,9 +1,9 @@
--- Giving a free lock to somebody. It is put in front of each script that does.
+-- Functions that give a free lock to a process. They precede each script that does.
 local call = redis.call
 local CHANNEL = 'redislock:'
 
--- For how long, in milliseconds, what is kept for later than a hold is kept. Text takes less time than a
--- number, wherever Redis is called.
+-- The expiry, in milliseconds, of keys that outlive a hold. It is text, which takes less time than a
+-- number in a call of Redis.
 local function keep(lease)
   return tonumber(lease) > 60000 and lease or '60000'
 end

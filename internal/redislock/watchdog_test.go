@@ -139,36 +139,6 @@ func withFake(t *testing.T, test func(t *testing.T, f *fakeRedis, l *Locker)) {
 	})
 }
 
-// TestAFixedLeaseIsTheCallers: nothing but Extend renews it, and it lives for as long as that is
-// called, even when its context has ended.
-func TestAFixedLeaseIsTheCallers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFakeRedis(t)
-		l := New(f, Options{Lease: fakeLease, FixedLease: true})
-		ctx, cancel := context.WithCancel(t.Context())
-		_, lease := acquire(t, l, ctx, "k")
-		cancel()
-		for range 10 {
-			time.Sleep(fakeLease / 2)
-			if err := lease.Extend(t.Context()); err != nil {
-				t.Fatalf("Extend: %v", err)
-			}
-		}
-		n := lease.hold.(*hold).lock
-		l.mu.Lock()
-		l.overdue[n] = true // as after a heartbeat that was overdue when the lock was granted
-		l.renewing++
-		l.unlock()
-		if r := l.nextOverdue(); r.lock != nil {
-			t.Error("a hold with a fixed lease is renewed")
-		}
-		release(t, lease)
-		if err := l.Close(context.Background()); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
-}
-
 func TestDeadlineCountsFromBeforeTheRequest(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 		slow := func(v any) func(context.Context) (any, error) {

@@ -1,7 +1,6 @@
-// Package polling has lockers for cases that [redislock.Locker] does not cover. [NewQuorum] uses a
-// majority of independent servers instead of one. [NewWithoutLua] uses no scripts.
+// Package polling has a locker on a majority of independent servers, for which [redislock.Locker] is
+// not made: see [NewQuorum].
 //
-// These lockers work like a redislock.Locker without a queue. They poll with jitter, are not fair,
-// do not pass a lock on inside the process, and have no fencing tokens ([redislock.Lease.Token] is
-// 0).
+// It works like a redislock.Locker without a queue. It polls with jitter, is not fair, does not pass
+// a lock on inside the process, and has no fencing tokens ([redislock.Lease.Token] is 0).
 package polling

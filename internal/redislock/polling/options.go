@@ -1,6 +1,7 @@
 package polling
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,15 +12,13 @@ import (
 
 // Options are the settings of a [Locker]. The zero value suits most callers.
 type Options struct {
-	// Lease is how long a lock lives without renewal. Zero means 10 seconds. The shortest is 50
-	// milliseconds.
+	// Lease is how long a lock lives without renewal. Zero means [redislock.DefaultLease]. The
+	// shortest is 50 milliseconds.
 	Lease time.Duration
 	// Wait is how long Acquire and Do wait for a lock. Zero means as long as their context lasts.
 	Wait time.Duration
 	// Retry is the mean pause between two tries. Zero means 20 milliseconds.
 	Retry time.Duration
-	// FixedLease turns renewal off. False means renewal at every third of the lease.
-	FixedLease bool
 	// Hooks are called on events of the locks. Evicts is not called.
 	Hooks redislock.Hooks
 }
@@ -27,9 +26,7 @@ type Options struct {
 const minLease = 50 * time.Millisecond
 
 func (o Options) withDefaults() Options {
-	if o.Lease == 0 {
-		o.Lease = 10 * time.Second
-	}
+	o.Lease = cmp.Or(o.Lease, redislock.DefaultLease)
 	if o.Lease < minLease || o.Wait < 0 {
 		panic(fmt.Sprintf("polling: Options have a lease of %s and a wait of %s, want %s or more, and zero or more", o.Lease, o.Wait, minLease))
 	}
@@ -49,6 +46,8 @@ func notAcquired(key string, cause error) error {
 	return fmt.Errorf("acquire %q: %w", key, errors.Join(redislock.ErrNotAcquired, cause))
 }
 
+func notHeld(key string) error { return fmt.Errorf("release %q: %w", key, redislock.ErrNotHeld) }
+
 // unknown wraps an error after which the outcome of the request is unknown.
 func unknown(ctx context.Context, doing, key string, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
@@ -58,11 +57,4 @@ func unknown(ctx context.Context, doing, key string, err error) error {
 		}
 	}
 	return fmt.Errorf("polling: %s %q: outcome unknown: %w", doing, key, err)
-}
-
-func earlierOf(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }

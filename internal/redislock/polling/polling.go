@@ -1,10 +1,12 @@
 package polling
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	mathrand "math/rand/v2"
 	"sync"
 	"time"
@@ -55,46 +57,59 @@ func (p *Locker) Acquire(ctx context.Context, key string) (held context.Context,
 	if outer, ok := ctx.Value(plainKey{p, key}).(*plainHold); ok {
 		return outer.reenter(ctx)
 	}
-	var patience <-chan time.Time
-	if p.opts.Wait > 0 {
-		timer := time.NewTimer(p.opts.Wait)
-		defer timer.Stop()
-		patience = timer.C
+	waiting, cancel := p.waiting(ctx)
+	defer cancel()
+	begun, s := time.Now(), p.slot(key)
+	select {
+	case s.taken <- struct{}{}:
+	case <-waiting.Done():
+		p.leaveSlot(key, s, false)
+		return nil, nil, gaveUp(waiting, key, notAcquired(key, nil))
 	}
-	begun := time.Now()
-	s := p.slot(key)
-	next := s.taken
-	var again <-chan time.Time
-	var last error
 	for {
-		select {
-		case next <- struct{}{}:
-			next = nil
-		case <-again:
-		case <-patience:
-			p.leaveSlot(key, s, next == nil)
-			if last == nil {
-				last = notAcquired(key, nil)
-			}
-			return nil, nil, last
-		case <-ctx.Done():
-			p.leaveSlot(key, s, next == nil)
-			return nil, nil, notAcquired(key, context.Cause(ctx))
-		case <-p.ctx.Done():
-			p.leaveSlot(key, s, next == nil)
-			return nil, nil, redislock.ErrClosed
-		}
-		held, lease, err := p.try(ctx, key, begun, s)
+		held, lease, err = p.try(ctx, key, begun, s)
 		if err == nil {
 			return held, lease, nil
 		}
-		if !errors.Is(err, redislock.ErrNotAcquired) {
-			p.leaveSlot(key, s, true)
-			return nil, nil, err
+		if errors.Is(err, redislock.ErrNotAcquired) {
+			select {
+			// Jitter keeps processes that failed together from trying together again.
+			case <-time.After(p.opts.Retry/2 + mathrand.N(p.opts.Retry)):
+				continue
+			case <-waiting.Done():
+				err = gaveUp(waiting, key, err)
+			}
 		}
-		last = err
-		// Jitter keeps processes that failed together from trying together again.
-		again = time.After(p.opts.Retry/2 + mathrand.N(p.opts.Retry))
+		p.leaveSlot(key, s, true)
+		return nil, nil, err
+	}
+}
+
+// errWaited is the cause of a wait that ended with Options.Wait.
+var errWaited = errors.New("polling: waited for long enough")
+
+// waiting returns a context that ends when Acquire has to give up: with ctx, after Options.Wait, or
+// with the Locker.
+func (p *Locker) waiting(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(p.ctx, func() { cancel(redislock.ErrClosed) })
+	wait := time.AfterFunc(cmp.Or(p.opts.Wait, math.MaxInt64), func() { cancel(errWaited) })
+	return ctx, func() {
+		stop()
+		wait.Stop()
+		cancel(nil)
+	}
+}
+
+// gaveUp is the error of a wait that has ended. Last is that of its last try.
+func gaveUp(waiting context.Context, key string, last error) error {
+	switch cause := context.Cause(waiting); {
+	case errors.Is(cause, errWaited):
+		return last
+	case errors.Is(cause, redislock.ErrClosed):
+		return redislock.ErrClosed
+	default:
+		return notAcquired(key, cause)
 	}
 }
 
@@ -185,35 +200,38 @@ func (p *Locker) try(ctx context.Context, key string, begun time.Time, s *slot) 
 	if err := p.join(); err != nil {
 		return nil, nil, err
 	}
-	defer p.work.Done()
-	value, sent := rand.Text(), time.Now()
-	validity, ok, err := p.store.set(ctx, key, value, p.opts.Lease)
-	if err != nil || ok && time.Since(sent) >= validity {
-		if errors.Is(err, errNoMajority) && ctx.Err() == nil {
-			return nil, nil, notAcquired(key, err) // it was dropped where it was set
-		}
-		p.dropLater(key, value)
-		if err != nil {
-			return nil, nil, unknown(ctx, "acquire", key, err)
-		}
-		ok = false
-	}
-	if !ok {
-		return nil, nil, notAcquired(key, nil)
-	}
-	h := &plainHold{locker: p, slot: s, name: key, value: value, parent: ctx, begun: time.Now(), deadline: sent.Add(validity), entries: 1}
-	ctx, h.cancel = context.WithCancelCause(ctx)
-	h.ctx = context.WithValue(ctx, plainKey{p, key}, h)
-	h.stop = make(chan struct{})
-	if err := p.join(); err != nil {
-		p.store.drop(ctx, key, value)
+	h := &plainHold{locker: p, slot: s, name: key, value: rand.Text(), parent: ctx, entries: 1, stop: make(chan struct{})}
+	if err := h.set(ctx); err != nil {
+		p.work.Done()
 		return nil, nil, err
 	}
+	ctx, h.cancel = context.WithCancelCause(ctx)
+	h.ctx = context.WithValue(ctx, plainKey{p, key}, h)
 	go h.watch()
 	if hook := p.opts.Hooks.Acquired; hook != nil {
 		hook(h.parent, redislock.Event{Key: key, Took: time.Since(begun), From: redislock.Free})
 	}
 	return h.ctx, redislock.NewLease(h.name, h), nil
+}
+
+// set asks for the lock.
+func (h *plainHold) set(ctx context.Context) error {
+	sent := time.Now()
+	validity, ok, err := h.locker.store.set(ctx, h.name, h.value, h.locker.opts.Lease)
+	h.begun, h.deadline = time.Now(), sent.Add(validity)
+	switch {
+	case errors.Is(err, errNoMajority) && ctx.Err() == nil:
+		return notAcquired(h.name, err) // it was dropped where it was set
+	case err != nil:
+		h.locker.dropLater(h.name, h.value)
+		return unknown(ctx, "acquire", h.name, err)
+	case !ok:
+		return notAcquired(h.name, nil)
+	case !h.begun.Before(h.deadline): // the answer took longer than the lease
+		h.locker.dropLater(h.name, h.value)
+		return notAcquired(h.name, nil)
+	}
+	return nil
 }
 
 // dropLater deletes a value that may have been set. It repeats that until Redis answers or a lease
@@ -255,7 +273,7 @@ type plainHold struct {
 	ended    bool
 }
 
-// Token, Until, Valid, Release and Extend are for [redislock.Lease].
+// Token, Until, Valid and Release are for [redislock.Lease].
 func (h *plainHold) Token() int64 { return 0 }
 
 func (h *plainHold) Until() time.Time {
@@ -306,16 +324,17 @@ func (h *plainHold) lose() {
 func (h *plainHold) Release() error {
 	p := h.locker
 	p.mu.Lock()
-	last := !h.ended && h.entries == 1
 	if !h.ended && h.entries > 1 {
 		h.entries--
 		p.mu.Unlock()
 		return nil
 	}
 	p.mu.Unlock()
-	if !last || !h.Valid() || !h.end(nil) {
-		h.lose()
-		return fmt.Errorf("release %q: %w", h.name, redislock.ErrNotHeld)
+	if !h.Valid() {
+		h.lose() // by the clock: its watch has not come to it
+	}
+	if !h.end(nil) {
+		return notHeld(h.name)
 	}
 	if hook := p.opts.Hooks.Released; hook != nil {
 		defer func() { hook(h.parent, redislock.Event{Key: h.name, Took: time.Since(h.begun)}) }()
@@ -329,23 +348,21 @@ func (h *plainHold) Release() error {
 		p.dropLater(h.name, h.value)
 		return unknown(context.Background(), "release", h.name, err)
 	case !ok:
-		return fmt.Errorf("release %q: %w", h.name, redislock.ErrNotHeld)
+		return notHeld(h.name)
 	}
 	return nil
 }
 
-func (h *plainHold) Extend(ctx context.Context) error {
-	if !h.Valid() {
-		return fmt.Errorf("extend %q: %w", h.name, redislock.ErrNotHeld)
-	}
+// renew asks for a full lease again.
+func (h *plainHold) renew(ctx context.Context) error {
 	sent := time.Now()
 	validity, ok, err := h.locker.store.extend(ctx, h.name, h.value, h.locker.opts.Lease)
 	if err != nil {
-		return unknown(ctx, "extend", h.name, err)
+		return err
 	}
 	if !ok {
 		h.lose()
-		return fmt.Errorf("extend %q: %w", h.name, redislock.ErrNotHeld)
+		return redislock.ErrNotHeld
 	}
 	h.locker.mu.Lock()
 	if d := sent.Add(validity); d.After(h.deadline) {
@@ -376,8 +393,8 @@ func (h *plainHold) watch() {
 	next := time.Now().Add(every)
 	for {
 		look := h.Until()
-		if !p.opts.FixedLease && !underWay {
-			look = earlierOf(look, next)
+		if !underWay && next.Before(look) {
+			look = next
 		}
 		select {
 		case <-h.stop:
@@ -399,12 +416,12 @@ func (h *plainHold) watch() {
 		case !now.Before(h.Until()):
 			h.lose()
 			return
-		case !underWay && !p.opts.FixedLease && !now.Before(next):
+		case !underWay && !now.Before(next):
 			underWay = true
 			go func() {
 				try, cancelTry := context.WithTimeout(ctx, every)
 				defer cancelTry()
-				renewed <- h.Extend(try)
+				renewed <- h.renew(try)
 			}()
 		}
 	}

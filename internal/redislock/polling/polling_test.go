@@ -8,7 +8,9 @@ import (
 	"net"
 	"os/exec"
 	"strconv"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -127,10 +129,9 @@ func TestQuorum(t *testing.T) {
 		}
 	})
 	locker := func() *Locker {
-		var nodes []redis.Scripter
+		var nodes []*redis.Client
 		for _, s := range servers {
-			client := newClient(t, s.addr)
-			nodes = append(nodes, client)
+			nodes = append(nodes, newClient(t, s.addr))
 		}
 		q := NewQuorum(nodes, Options{Lease: 2 * time.Second, Wait: 300 * time.Millisecond})
 		t.Cleanup(func() { q.Close(context.Background()) })
@@ -160,24 +161,14 @@ func TestQuorum(t *testing.T) {
 	}
 }
 
-func TestWithoutLua(t *testing.T) {
+func TestAForeignValueIsLeftAlone(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs Redis servers")
 	}
 	client := newClient(t, newServer(t).addr)
-	client.Del(t.Context(), t.Name())
-	l := NewWithoutLua(client, Options{Lease: 500 * time.Millisecond, Wait: 200 * time.Millisecond})
+	l := NewQuorum([]*redis.Client{client}, Options{Lease: 500 * time.Millisecond})
 	t.Cleanup(func() { l.Close(context.Background()) })
 	held, lease := acquire(t, l, within(t), t.Name())
-	time.Sleep(time.Second)
-	if held.Err() != nil {
-		t.Fatalf("a renewed lock was lost: %v", context.Cause(held))
-	}
-	other := NewWithoutLua(client, Options{Lease: 500 * time.Millisecond, Wait: 200 * time.Millisecond})
-	t.Cleanup(func() { other.Close(context.Background()) })
-	if _, _, err := other.Acquire(t.Context(), t.Name()); !errors.Is(err, redislock.ErrNotAcquired) {
-		t.Errorf("a second holder got %v, want redislock.ErrNotAcquired", err)
-	}
 	client.Set(t.Context(), t.Name(), "somebody else", 0)
 	lostWithin(t, held, 10*time.Second)
 	if err := lease.Release(); !errors.Is(err, redislock.ErrNotHeld) {
@@ -186,4 +177,42 @@ func TestWithoutLua(t *testing.T) {
 	if got := client.Get(t.Context(), t.Name()).Val(); got != "somebody else" {
 		t.Errorf("the lock is %q, want somebody else's left alone", got)
 	}
+}
+
+// slowStore grants each lock a second after it was asked for. It counts what was dropped.
+type slowStore struct{ dropped atomic.Int32 }
+
+func (s *slowStore) set(_ context.Context, _, _ string, lease time.Duration) (time.Duration, bool, error) {
+	time.Sleep(time.Second)
+	return lease, true, nil
+}
+
+func (s *slowStore) extend(_ context.Context, _, _ string, lease time.Duration) (time.Duration, bool, error) {
+	return lease, true, nil
+}
+
+func (s *slowStore) drop(context.Context, string, string) (bool, error) {
+	s.dropped.Add(1)
+	return true, nil
+}
+
+// TestCloseBeforeTheAnswer: a grant that comes after Close began is not kept, and Close waits for
+// that.
+func TestCloseBeforeTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &slowStore{}
+		l := newLocker(store, Options{}.withDefaults())
+		closed := make(chan struct{})
+		time.AfterFunc(time.Second/2, func() {
+			l.Close(context.Background())
+			close(closed)
+		})
+		if held, _, err := l.Acquire(t.Context(), "k"); err == nil {
+			<-held.Done()
+		}
+		<-closed
+		if n := store.dropped.Load(); n != 1 {
+			t.Errorf("dropped %d times, want once before Close has returned", n)
+		}
+	})
 }

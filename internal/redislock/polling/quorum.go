@@ -4,10 +4,11 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/redislock"
 )
 
 // NewQuorum returns a locker that needs a majority of independent Redis servers, after the Redlock
@@ -18,18 +19,14 @@ import (
 // Each server has a timeout of its own, a fifth of the lease, so a slow or dead server does not
 // delay the others. A failed try deletes its value on all servers. There is no fencing token,
 // because independent servers have no common counter.
-func NewQuorum(clients []redis.Scripter, o Options) *Locker {
+func NewQuorum[C redislock.Client](clients []C, o Options) *Locker {
 	if len(clients) == 0 {
 		panic("redislock: NewQuorum without clients")
 	}
 	o = o.withDefaults()
-	nodes := make([]once, len(clients))
+	nodes := make([]redislock.Client, len(clients))
 	for i, c := range clients {
-		n, ok := c.(processor)
-		if !ok {
-			panic(fmt.Sprintf("redislock: NewQuorum: client %d of type %T has no Process", i, c))
-		}
-		nodes[i] = once{n}
+		nodes[i] = c
 	}
 	return newLocker(quorumStore{nodes, o.margin(), max(o.Lease/5, 10*time.Millisecond)}, o)
 }
@@ -39,55 +36,72 @@ var errNoMajority = errors.New("redislock: no majority of the servers answered")
 
 // quorumStore asks all servers at once and follows the majority.
 type quorumStore struct {
-	nodes   []once
+	nodes   []redislock.Client
 	drift   time.Duration // subtracted from each validity, for clocks that run at different rates
 	timeout time.Duration // of each server
 }
 
 var (
 	//go:embed compare_extend.lua
-	compareExtendSource string
-	compareExtendScript = redis.NewScript(compareExtendSource)
+	compareExtend string
 	//go:embed compare_delete.lua
-	compareDeleteSource string
-	compareDeleteScript = redis.NewScript(compareDeleteSource)
+	compareDelete string
 )
 
 func (s quorumStore) set(ctx context.Context, key, value string, lease time.Duration) (time.Duration, bool, error) {
-	ok, err := s.majority(ctx, func(ctx context.Context, n once) (bool, error) {
-		return n.setNX(ctx, key, value, lease)
+	ok, err := s.majority(ctx, func(ctx context.Context, n redislock.Client) (bool, error) {
+		set := send(ctx, n, "set", key, value, "px", lease.Milliseconds(), "nx")
+		if errors.Is(set.Err(), redis.Nil) {
+			return false, nil // another holder's value is there
+		}
+		return set.Err() == nil, set.Err()
 	})
 	if !ok {
 		// A value on a minority must not block others for a lease.
-		cleaning := context.WithoutCancel(ctx)
-		s.majority(cleaning, func(ctx context.Context, n once) (bool, error) {
-			return compareDelete(ctx, n, key, value)
-		})
+		s.drop(context.WithoutCancel(ctx), key, value)
 	}
 	return lease - s.drift, ok, err
 }
 
 func (s quorumStore) extend(ctx context.Context, key, value string, lease time.Duration) (time.Duration, bool, error) {
-	ok, err := s.majority(ctx, func(ctx context.Context, n once) (bool, error) {
-		return compareExtendScript.Run(ctx, n, []string{key}, value, lease.Milliseconds()).Bool()
+	ok, err := s.majority(ctx, func(ctx context.Context, n redislock.Client) (bool, error) {
+		return run(ctx, n, compareExtend, key, value, lease.Milliseconds())
 	})
 	return lease - s.drift, ok, err
 }
 
 func (s quorumStore) drop(ctx context.Context, key, value string) (bool, error) {
-	return s.majority(ctx, func(ctx context.Context, n once) (bool, error) {
-		return compareDelete(ctx, n, key, value)
+	return s.majority(ctx, func(ctx context.Context, n redislock.Client) (bool, error) {
+		return run(ctx, n, compareDelete, key, value)
 	})
 }
 
-func compareDelete(ctx context.Context, n once, key, value string) (bool, error) {
-	return compareDeleteScript.Run(ctx, n, []string{key}, value).Bool()
+// run runs a script on one key. It sends the script's hash, and the script itself if the server does
+// not know the hash.
+func run(ctx context.Context, n redislock.Client, script, key string, args ...any) (bool, error) {
+	cmd := send(ctx, n, append([]any{"evalsha", redis.NewScript(script).Hash(), 1, key}, args...)...)
+	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+		cmd = send(ctx, n, append([]any{"eval", script, 1, key}, args...)...)
+	}
+	return cmd.Bool()
+}
+
+// onceCmd is a command that go-redis does not retry, for the reason that redislock's own has: a
+// repeat may be carried out when another holder has the lock.
+type onceCmd struct{ *redis.Cmd }
+
+func (onceCmd) NoRetry() bool { return true }
+
+func send(ctx context.Context, n redislock.Client, args ...any) *redis.Cmd {
+	cmd := redis.NewCmd(ctx, args...)
+	_ = n.Process(ctx, onceCmd{cmd}) // the command keeps its error
+	return cmd
 }
 
 // majority asks all servers at once and reports whether more than half said yes. It returns as soon
 // as that is certain, and does not wait for slow servers. It returns an error if servers that did
 // not answer could have changed the result.
-func (s quorumStore) majority(ctx context.Context, ask func(context.Context, once) (bool, error)) (bool, error) {
+func (s quorumStore) majority(ctx context.Context, ask func(context.Context, redislock.Client) (bool, error)) (bool, error) {
 	type answer struct {
 		yes bool
 		err error

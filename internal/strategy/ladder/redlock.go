@@ -1,8 +1,6 @@
 package ladder
 
 import (
-	"github.com/redis/go-redis/v9"
-
 	"stocklock/internal/redislock/polling"
 	"stocklock/internal/strategy"
 )
@@ -22,11 +20,7 @@ var redlock = strategy.Strategy{
 	},
 	NeedsQuorum: true,
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		nodes := make([]redis.Scripter, len(d.Quorum))
-		for i, client := range d.Quorum {
-			nodes[i] = client
-		}
 		// A try asks five servers, so tries are less frequent than with one server.
-		return strategy.LockGuard{Locking: polling.NewQuorum(nodes, polling.Options{Lease: d.Lease, Wait: d.Wait, Retry: d.Retry, Hooks: d.Hooks})}, strategy.ReadThenWrite
+		return strategy.LockGuard{Locking: polling.NewQuorum(d.Quorum, polling.Options{Lease: d.Lease, Wait: d.Wait, Retry: d.Retry, Hooks: d.Hooks})}, strategy.ReadThenWrite
 	},
 }
