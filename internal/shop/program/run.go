@@ -16,6 +16,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"stocklock/internal/flags"
+	"stocklock/internal/redislock"
 	"stocklock/internal/strategy"
 )
 
@@ -82,7 +83,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.Exit(func(int) { helped = true }),
 		kong.WithHyphenPrefixedParameters(true), // so that --lease -1s is a duration out of range, not an unknown flag
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
-		kong.Vars{"strategies": strings.Join(strategy.Names(offered), ", "), "strategy": defaultStrategy},
+		kong.Vars{"strategies": strings.Join(strategy.Names(offered), ", "), "strategy": defaultStrategy, "lease": redislock.DefaultLease.String()},
 		kong.ExplicitGroups([]kong.Group{{Key: "lab", Title: "The lab, never in production:"}}),
 		flags.ShowRanges(),
 		kong.BindTo(ctx, (*context.Context)(nil)),

@@ -22,7 +22,7 @@ type settings struct {
 	Migrate bool `env:"SHOP_MIGRATE" default:"true" negatable:"" help:"Bring the schema up to date at the start. Without it the shop waits until shop migrate has done so: its user then needs no right to change the schema."`
 
 	Strategy string        `env:"SHOP_STRATEGY" default:"${strategy}" help:"How sales are protected: ${strategies}."`
-	Lease    time.Duration `env:"SHOP_LEASE" default:"10s" min:"50ms" max:"1m" help:"How long a lock lives in Redis without renewal."`
+	Lease    time.Duration `env:"SHOP_LEASE" default:"${lease}" min:"50ms" max:"1m" help:"How long a lock lives in Redis without renewal."`
 	Wait     time.Duration `env:"SHOP_WAIT" default:"5s" min:"1ms" max:"1m" help:"How long a sale waits for its lock before it is rejected as busy."`
 	Retry    time.Duration `env:"SHOP_RETRY" default:"10ms" min:"1ms" max:"10s" help:"Pause between two tries where the database chose another transaction, and of locks that poll."`
 
