@@ -70,7 +70,7 @@ peers: build servers ## run the locks of other libraries under every scenario, m
 explore: build servers ## run every schedule of two and three sales, show that pruning loses nothing and that defects are found; an hour
 	bin/loadtest explore all --events all $(ARGS)
 	bin/loadtest explore set-ex-nx owner-get-del owner-checked conditional --events wait --customers 3 $(ARGS)
-	$(GO) test -tags lab,explore -run "TestPruningLosesNoOutcomeOnRealServers|TestExplorationFindsDefects" -count=1 -timeout 90m -v ./internal/lab/schedule
+	$(GO) test -tags lab,explore -run "TestPruningLosesNoOutcomeOnRealServers|TestExplorationFindsDefects" -count=1 -timeout 90m -v ./internal/lab/explore
 
 .PHONY: docs
 docs: build servers ## bring the pages of the strategies and scenarios up to date with the code

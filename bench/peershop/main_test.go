@@ -10,6 +10,7 @@ import (
 
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/stage"
 	"stocklock/internal/testserver"
 )
 
@@ -28,7 +29,7 @@ func TestSchedulesAtThePointsOfTheSale(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { shop.Close() })
-	stage, err := schedule.OpenStage(t.Context(), shop, schedule.StageOptions{Lease: time.Second, Lanes: 1})
+	stage, err := stage.Open(t.Context(), shop, stage.Options{Lease: time.Second, Slots: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

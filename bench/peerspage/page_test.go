@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/schedule"
@@ -82,9 +83,9 @@ func TestWhatThePageSays(t *testing.T) {
 			map[string]any{"lock": "etcd", "share_of_mutex": map[string]any{"median": 0.25}, "us_over_mutex": map[string]any{"median": 384.0},
 				"round_trips_over_mutex": map[string]any{"median": nil}, "metrics": map[string]any{"holds_per_second": map[string]any{"median": 1950}, "redis_requests": map[string]any{"median": 6.02}}},
 		}}}}
-	explored := []schedule.Result{
+	explored := []explore.Result{
 		{Strategy: "etcd", Event: schedule.Forget, Skipped: "it keeps them"},
-		{Strategy: "etcd", Event: schedule.Pause, Found: schedule.Found{Runs: 60, Bad: 20, Shortest: []schedule.Record{
+		{Strategy: "etcd", Event: schedule.Pause, Found: explore.Found{Runs: 60, Bad: 20, Shortest: []schedule.Record{
 			{Listed: "A.acquire pause:A", Outcome: schedule.Outcome{Cause: schedule.LateWrite}}}}},
 	}
 	text := said(t, options{Cells: written(t, "cells", first()), Again: written(t, "again", again), Sales: written(t, "sales", sales),

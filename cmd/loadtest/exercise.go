@@ -109,7 +109,7 @@ func (c *exerciseCommand) check(ctx context.Context, s streams, e exercise.Exerc
 	}
 	fmt.Fprintln(s.out, v.Said)
 	if v.Record != nil {
-		fmt.Fprintf(s.out, "loadtest step mine %s --shop-binary %s --draw\n\n", v.Record.Listed, program)
+		fmt.Fprintf(s.out, "loadtest step mine %s --shop-binary %s --draw\n\n", v.Record.Schedule, program)
 		schedule.Draw(s.out, *v.Record, widthOf(s.out))
 	}
 	return errSurprised

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/stage"
 )
 
 type exploreCommand struct {
@@ -55,19 +57,19 @@ func (c *exploreCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return usage("%w, or all", err)
 	}
-	stage, err := c.open(ctx, s, shop, strategies...)
+	on, err := c.open(ctx, s, shop, strategies...)
 	if err != nil {
 		return err
 	}
-	defer stage.Close()
-	var results []schedule.Result
+	defer on.Close()
+	var results []explore.Result
 	for _, st := range strategies {
-		if why := schedule.Unplayable(st); why != "" {
+		if why := stage.Unplayable(st); why != "" {
 			fmt.Fprintf(s.err, "%s: skipped: %s\n", st.Name, why)
 			continue
 		}
-		survey := schedule.Survey{Strategy: st.Name, Events: events, Customers: c.Customers, Switches: switches}
-		err := survey.Run(ctx, stage, progress(s), func(r schedule.Result) {
+		survey := explore.Survey{Strategy: st.Name, Events: events, Customers: c.Customers, Switches: switches}
+		err := survey.Run(ctx, on, progress(s), func(r explore.Result) {
 			clearProgress(s)
 			results = append(results, r)
 			if !c.JSON {
@@ -95,11 +97,11 @@ func (c *exploreCommand) Run(ctx context.Context, s streams) error {
 }
 
 // progress shows on a terminal how far an exploration is.
-func progress(s streams) func(schedule.Result, int, int) {
+func progress(s streams) func(explore.Result, int, int) {
 	if !isTerminal(s.err) {
-		return func(schedule.Result, int, int) {}
+		return func(explore.Result, int, int) {}
 	}
-	return func(r schedule.Result, done, left int) {
+	return func(r explore.Result, done, left int) {
 		fmt.Fprintf(s.err, "\r\x1b[2K%s, %s: %d run, %d known to be left", r.Strategy, r.Name(), done, left)
 	}
 }
@@ -110,7 +112,7 @@ func clearProgress(s streams) {
 	}
 }
 
-func printResult(s streams, r schedule.Result) {
+func printResult(s streams, r explore.Result) {
 	if r.Skipped != "" {
 		fmt.Fprintf(s.out, "%s, %s: skipped: %s\n", r.Strategy, r.Name(), r.Skipped)
 		return
@@ -121,7 +123,7 @@ func printResult(s streams, r schedule.Result) {
 	}
 	fmt.Fprintf(s.out, "%s, %s: %d %s, %d bad\n", r.Strategy, r.Name(), r.Found.Runs, runs, r.Found.Bad)
 	for _, found := range r.Found.Shortest {
-		fmt.Fprintf(s.out, "\n  %s\n  loadtest step %s %s\n\n", found.Sentence(), r.Strategy, found.Listed)
+		fmt.Fprintf(s.out, "\n  %s\n  loadtest step %s %s\n\n", found.Sentence(), r.Strategy, found.Schedule)
 		schedule.Draw(s.out, found, widthOf(s.out))
 		fmt.Fprintln(s.out)
 	}

@@ -8,9 +8,11 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/stage"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
@@ -60,7 +62,7 @@ func (c *judgeCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	judgements := schedule.Judge(of.Properties, results)
+	judgements := explore.Judge(of.Properties, results)
 	if c.Scenarios {
 		plan, err := choose(usualPlan(1), selection{Strategies: []string{of.Name}, Scenarios: []string{"all"}, Runs: 1}, shop)
 		if err != nil {
@@ -72,11 +74,11 @@ func (c *judgeCommand) Run(ctx context.Context, s streams) error {
 		}
 		addCells(judgements, of.Properties, r)
 	}
-	return c.print(s, judgements, schedule.Unexplained(of.Properties, results))
+	return c.print(s, judgements, explore.Unexplained(of.Properties, results))
 }
 
-func (c *judgeCommand) explore(ctx context.Context, s streams, shop *catalog.Catalog, of strategy.Description) ([]schedule.Result, error) {
-	if why := schedule.Unplayable(of); why != "" {
+func (c *judgeCommand) explore(ctx context.Context, s streams, shop *catalog.Catalog, of strategy.Description) ([]explore.Result, error) {
+	if why := stage.Unplayable(of); why != "" {
 		fmt.Fprintf(s.err, "%s: not explored: %s\n", of.Name, why)
 		return nil, nil
 	}
@@ -85,10 +87,10 @@ func (c *judgeCommand) explore(ctx context.Context, s streams, shop *catalog.Cat
 		return nil, err
 	}
 	defer stage.Close()
-	var results []schedule.Result
+	var results []explore.Result
 	for _, search := range searches {
-		survey := schedule.Survey{Strategy: of.Name, Events: search.events, Customers: search.customers, Switches: search.switches}
-		if err := survey.Run(ctx, stage, progress(s), func(r schedule.Result) { results = append(results, r) }); err != nil {
+		survey := explore.Survey{Strategy: of.Name, Events: search.events, Customers: search.customers, Switches: search.switches}
+		if err := survey.Run(ctx, stage, progress(s), func(r explore.Result) { results = append(results, r) }); err != nil {
 			clearProgress(s)
 			return nil, err
 		}
@@ -99,7 +101,7 @@ func (c *judgeCommand) explore(ctx context.Context, s streams, shop *catalog.Cat
 
 // addCells rules on the properties that scenarios attack. A cell that does not do what is expected
 // of it contradicts, whatever was explored.
-func addCells(judgements []schedule.Judgement, declared strategy.Properties, r report.Report) {
+func addCells(judgements []explore.Judgement, declared strategy.Properties, r report.Report) {
 	for i := range judgements {
 		j := &judgements[i]
 		for _, cell := range r.Cells {
@@ -110,36 +112,36 @@ func addCells(judgements []schedule.Judgement, declared strategy.Properties, r r
 			by := fmt.Sprintf("%s: %s", cell.Scenario, cell.Verdict)
 			switch {
 			case cell.Surprise():
-				j.Ruling, j.By = schedule.Contradicts, fmt.Sprintf("%s, expected %s", by, cell.Expected)
-			case j.Ruling == schedule.NotDecided && j.Declared != strategy.NotApplicable && sc.Decisive(declared) == (scenario.Decisive{Property: j.Property.String(), Standing: j.Declared}):
-				j.Ruling, j.By = schedule.Agrees, by
+				j.Ruling, j.By = explore.Contradicts, fmt.Sprintf("%s, expected %s", by, cell.Expected)
+			case j.Ruling == explore.NotDecided && j.Declared != strategy.NotApplicable && sc.Decisive(declared) == (scenario.Decisive{Property: j.Property.String(), Standing: j.Declared}):
+				j.Ruling, j.By = explore.Agrees, by
 			}
 		}
 	}
 }
 
-func (c *judgeCommand) print(s streams, judgements []schedule.Judgement, unexplained []schedule.Record) error {
+func (c *judgeCommand) print(s streams, judgements []explore.Judgement, unexplained []schedule.Record) error {
 	contradicted := len(unexplained)
 	t := tabular.New()
 	t.AppendHeader(table.Row{"property", "declared", "seen", "by"})
 	type line struct {
 		Property string            `json:"property"`
 		Declared strategy.Standing `json:"declared"`
-		Ruling   schedule.Ruling   `json:"ruling"`
+		Ruling   explore.Ruling    `json:"ruling"`
 		By       string            `json:"by"`
 	}
 	var lines []line
 	for _, j := range judgements {
-		if j.Ruling == schedule.Contradicts {
+		if j.Ruling == explore.Contradicts {
 			contradicted++
 		}
 		t.AppendRow(table.Row{j.Property.String(), j.Declared, j.Ruling, j.By})
 		lines = append(lines, line{j.Property.String(), j.Declared, j.Ruling, j.By})
 	}
 	for _, bad := range unexplained {
-		by := fmt.Sprintf("no property that it lacks explains %s by %s: %s", bad.Outcome.Verdict, bad.Outcome.Cause, bad.Listed)
-		t.AppendRow(table.Row{"all together", "", schedule.Contradicts, by})
-		lines = append(lines, line{"", strategy.NotApplicable, schedule.Contradicts, by})
+		by := fmt.Sprintf("no property that it lacks explains %s by %s: %s", bad.Outcome.Verdict, bad.Outcome.Cause, bad.Schedule)
+		t.AppendRow(table.Row{"all together", "", explore.Contradicts, by})
+		lines = append(lines, line{"", strategy.NotApplicable, explore.Contradicts, by})
 	}
 	if c.JSON {
 		out := json.NewEncoder(s.out)

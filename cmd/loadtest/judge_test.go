@@ -3,8 +3,8 @@ package main
 import (
 	"testing"
 
+	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/report"
-	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
@@ -17,7 +17,7 @@ func TestCellsRuleOnProperties(t *testing.T) {
 	cell := func(name string, verdict, expected verdict.Kind) trial.Result {
 		return trial.Result{Strategy: "mine", Scenario: name, Verdict: verdict, Expected: expected}
 	}
-	judgements := schedule.Judge(declared, nil)
+	judgements := explore.Judge(declared, nil)
 	addCells(judgements, declared, report.Report{Cells: []trial.Result{
 		cell("crash", verdict.Held, verdict.Held),
 		cell("failover", verdict.Oversold, verdict.Held),
@@ -25,9 +25,9 @@ func TestCellsRuleOnProperties(t *testing.T) {
 		cell("pause", verdict.Oversold, verdict.Oversold),
 		cell("overrun", verdict.Invalid, verdict.Oversold),
 	}})
-	want := map[strategy.Property]schedule.Ruling{
-		strategy.Exclusive: schedule.NotDecided, strategy.Recovers: schedule.Agrees, strategy.SurvivesDataLoss: schedule.Contradicts,
-		strategy.PauseProof: schedule.Agrees, strategy.Renews: schedule.NotDecided,
+	want := map[strategy.Property]explore.Ruling{
+		strategy.Exclusive: explore.NotDecided, strategy.Recovers: explore.Agrees, strategy.SurvivesDataLoss: explore.Contradicts,
+		strategy.PauseProof: explore.Agrees, strategy.Renews: explore.NotDecided,
 	}
 	for _, j := range judgements {
 		if ruling, ok := want[j.Property]; ok && j.Ruling != ruling {

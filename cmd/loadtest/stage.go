@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/catalog"
-	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/stage"
 	"stocklock/internal/strategy"
 )
 
@@ -19,7 +19,7 @@ type stageSettings struct {
 
 // open starts what schedules of these strategies are played on. The caller closes it before the
 // catalog.
-func (o stageSettings) open(ctx context.Context, s streams, shop *catalog.Catalog, of ...strategy.Description) (*schedule.Stage, error) {
+func (o stageSettings) open(ctx context.Context, s streams, shop *catalog.Catalog, of ...strategy.Description) (*stage.Stage, error) {
 	for _, st := range of {
 		if o.Lease < st.ShortestLease {
 			o.Lease = st.ShortestLease
@@ -30,5 +30,5 @@ func (o stageSettings) open(ctx context.Context, s streams, shop *catalog.Catalo
 		fmt.Fprint(s.err, "starting MySQL, Redis and the shops …")
 		defer fmt.Fprint(s.err, "\r\x1b[2K")
 	}
-	return schedule.OpenStage(ctx, shop, schedule.StageOptions{Lease: o.Lease})
+	return stage.Open(ctx, shop, stage.Options{Lease: o.Lease})
 }

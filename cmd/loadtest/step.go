@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/stage"
 )
 
 type stepCommand struct {
@@ -64,35 +65,35 @@ func (c *stepCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return usage("%w", err)
 	}
-	if why := schedule.Unplayable(of); why != "" {
+	if why := stage.Unplayable(of); why != "" {
 		return usage("%s cannot be stepped through: %s", of.Name, why)
 	}
-	stage, err := c.open(ctx, s, shop, of)
+	on, err := c.open(ctx, s, shop, of)
 	if err != nil {
 		return err
 	}
-	defer stage.Close()
+	defer on.Close()
 	if len(plan) == 0 && isTerminal(s.out) && isTerminal(os.Stdin) {
-		return c.interact(ctx, s, stage, max(n, 2))
+		return c.interact(ctx, s, on, max(n, 2))
 	}
-	record, err := stage.PlaySchedule(ctx, c.Strategy, n, plan)
+	record, err := on.PlaySchedule(ctx, c.Strategy, n, plan)
 	switch {
-	case errors.Is(err, schedule.ErrCannot):
+	case errors.Is(err, stage.ErrCannot):
 		return usage("%w", err)
 	case err != nil:
 		return err
 	}
-	return c.show(s, stage, record)
+	return c.show(s, on, record)
 }
 
-func (c *stepCommand) show(s streams, stage *schedule.Stage, record schedule.Record) error {
+func (c *stepCommand) show(s streams, on *stage.Stage, record schedule.Record) error {
 	switch {
 	case c.JSON:
 		out := json.NewEncoder(s.out)
 		out.SetIndent("", "  ")
 		return out.Encode(record)
 	case c.Transcript:
-		schedule.Transcript(s.out, record, stage.Script)
+		schedule.Transcript(s.out, record, on.Script)
 		return nil
 	case c.Draw || c.NoTimes:
 		if c.NoTimes {
@@ -103,13 +104,13 @@ func (c *stepCommand) show(s streams, stage *schedule.Stage, record schedule.Rec
 		schedule.Print(s.out, record)
 	}
 	fmt.Fprintln(s.out, record.Sentence())
-	fmt.Fprintf(s.out, "loadtest step %s %s\n", record.Strategy, record.Listed)
+	fmt.Fprintf(s.out, "loadtest step %s %s\n", record.Strategy, record.Schedule)
 	return nil
 }
 
 // interact lets a person choose. No sale waits for the person: each choice plays the schedule so
 // far on a fresh item.
-func (c *stepCommand) interact(ctx context.Context, s streams, stage *schedule.Stage, n int) error {
+func (c *stepCommand) interact(ctx context.Context, s streams, on *stage.Stage, n int) error {
 	lines := make(chan string)
 	go func() {
 		defer close(lines)
@@ -119,8 +120,8 @@ func (c *stepCommand) interact(ctx context.Context, s streams, stage *schedule.S
 	}()
 	var plan schedule.Schedule
 	for {
-		position, err := stage.Position(ctx, c.Strategy, n, plan)
-		if errors.Is(err, schedule.ErrCannot) {
+		position, err := on.Position(ctx, c.Strategy, n, plan)
+		if errors.Is(err, stage.ErrCannot) {
 			fmt.Fprintln(s.out, err)
 			plan = plan[:len(plan)-1]
 			continue
@@ -150,17 +151,17 @@ func (c *stepCommand) interact(ctx context.Context, s streams, stage *schedule.S
 		}
 		plan = c.choose(s, position, plan, line)
 		if line == "e" {
-			record, err := stage.PlaySchedule(ctx, c.Strategy, n, plan)
+			record, err := on.PlaySchedule(ctx, c.Strategy, n, plan)
 			if err != nil {
 				return err
 			}
-			return c.show(s, stage, record)
+			return c.show(s, on, record)
 		}
 	}
 }
 
 // choose returns the schedule after a line that a person typed.
-func (c *stepCommand) choose(s streams, at schedule.Position, plan schedule.Schedule, line string) schedule.Schedule {
+func (c *stepCommand) choose(s streams, at stage.Position, plan schedule.Schedule, line string) schedule.Schedule {
 	if line == "u" {
 		return plan[:max(len(plan)-1, 0)]
 	}

@@ -9,6 +9,7 @@ import (
 
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/stage"
 )
 
 const playedBegin = "<!-- played by `make docs-schedules`: do not edit -->\n"
@@ -20,7 +21,7 @@ func writeSchedules(ctx context.Context, shop *catalog.Catalog, folder string) e
 	if err != nil {
 		return err
 	}
-	stage, err := schedule.OpenStage(ctx, shop, schedule.StageOptions{Lease: 300 * time.Millisecond, Lanes: 1})
+	stage, err := stage.Open(ctx, shop, stage.Options{Lease: 300 * time.Millisecond, Slots: 1})
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func (l language) describe(b *strings.Builder, r schedule.Record) {
 	if l.words != nil {
 		fmt.Fprintf(b, "%s\n\n", l.sentence("cause."+string(r.Outcome.Cause), ""))
 	}
-	fmt.Fprintf(b, "```console\n$ loadtest step %s %s --draw\n", r.Strategy, r.Listed)
+	fmt.Fprintf(b, "```console\n$ loadtest step %s %s --draw\n", r.Strategy, r.Schedule)
 	schedule.Draw(b, r, 0)
 	fmt.Fprintf(b, "%s\n```\n", r.Sentence())
 }

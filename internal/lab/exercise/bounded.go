@@ -11,6 +11,7 @@ import (
 
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/stage"
 )
 
 // Bounds of what a pupil's code may do in one run.
@@ -29,12 +30,12 @@ type failure struct {
 func (f failure) Error() string { return f.said }
 
 // Is makes a stage take a failure for final: it does not play the run again.
-func (f failure) Is(target error) bool { return target == schedule.ErrCannot }
+func (f failure) Is(target error) bool { return target == stage.ErrCannot }
 
 // bounded plays runs on a stage, and ends one that sends too much, says nothing, or crashes.
-type bounded struct{ *schedule.Stage }
+type bounded struct{ *stage.Stage }
 
-func (b bounded) Play(ctx context.Context, p schedule.Plan, choose func() schedule.Chooser) (schedule.Record, error) {
+func (b bounded) Play(ctx context.Context, p stage.Plan, choose func() stage.Chooser) (schedule.Record, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silent := failure{cause: TooSilent, said: fmt.Sprintf("nothing was heard of the shops for %s: does the code wait for itself?", maxSilence)}
@@ -42,9 +43,9 @@ func (b bounded) Play(ctx context.Context, p schedule.Plan, choose func() schedu
 	defer alarm.Stop()
 	heard := time.Now()
 	var tooMany error
-	record, err := b.Stage.Play(ctx, p, func() schedule.Chooser {
+	record, err := b.Stage.Play(ctx, p, func() stage.Chooser {
 		next := choose()
-		return func(n schedule.Next) (int, error) {
+		return func(n stage.Next) (int, error) {
 			// A try that was begun anew after almost as long was as silent.
 			if time.Since(heard) > maxSilence*3/4 {
 				cancel(silent)
@@ -66,7 +67,7 @@ func (b bounded) Play(ctx context.Context, p schedule.Plan, choose func() schedu
 	if tooMany != nil {
 		return record, tooMany
 	}
-	if errors.Is(err, schedule.ErrEndless) {
+	if errors.Is(err, stage.ErrEndless) {
 		return record, failure{cause: TooManyRequests, said: err.Error()}
 	}
 	if err == nil {
@@ -127,7 +128,9 @@ func waitedInVain(r schedule.Record) string {
 }
 
 // inWords is the schedule of a run, where nothing has to be listed, too.
-func inWords(r schedule.Record) string { return cmp.Or(r.Listed, "one customer after the other") }
+func inWords(r schedule.Record) string {
+	return cmp.Or(r.Schedule.String(), "one customer after the other")
+}
 
 // crashed finds an answer that no sale should have. It returns nil where there is none.
 func (b bounded) crashed(r schedule.Record) error {

@@ -10,7 +10,9 @@ import (
 
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/stage"
 	"stocklock/internal/strategy"
 )
 
@@ -52,7 +54,7 @@ type Checker struct {
 
 	background context.Context // of the stage, which outlasts a check
 	shop       *catalog.Catalog
-	stage      *schedule.Stage // nil until there was something to explore
+	stage      *stage.Stage // nil until there was something to explore
 }
 
 // Open makes a checker of a program that [Build] has built. It can check as long as ctx lasts. The
@@ -118,9 +120,9 @@ func (c *Checker) explore(ctx context.Context, a Answer, done func(string)) (Ver
 
 // searchTwice explores, and does so again where schedules failed that could not be repeated. Beside many
 // others a renewal can be late, and all that waits for it.
-func (c *Checker) searchTwice(ctx context.Context, stage *schedule.Stage, a Answer, s Search) (schedule.Found, error) {
+func (c *Checker) searchTwice(ctx context.Context, on *stage.Stage, a Answer, s Search) (explore.Found, error) {
 	for again := false; ; again = true {
-		found, err := schedule.Explore(ctx, bounded{stage}, a.search(s), func(done, left int) {
+		found, err := explore.Explore(ctx, bounded{on}, a.search(s), func(done, left int) {
 			if c.Progress != nil {
 				c.Progress(s.String(), done, left)
 			}
@@ -129,18 +131,18 @@ func (c *Checker) searchTwice(ctx context.Context, stage *schedule.Stage, a Answ
 			return found, err
 		}
 		found.Shortest = slices.DeleteFunc(found.Shortest, func(r schedule.Record) bool { return slices.Contains(s.Allowed, r.Outcome.Cause) })
-		if err := stage.Confirm(ctx, &found); err != nil || again || len(found.Shortest) > 0 || len(found.Once) == 0 {
+		if err := explore.Confirm(ctx, on, &found); err != nil || again || len(found.Shortest) > 0 || len(found.Once) == 0 {
 			return found, err
 		}
 	}
 }
 
 // opened is the stage, which the first exploration opens.
-func (c *Checker) opened() (*schedule.Stage, error) {
+func (c *Checker) opened() (*stage.Stage, error) {
 	if c.stage != nil {
 		return c.stage, nil
 	}
-	stage, err := schedule.OpenStage(c.background, c.shop, schedule.StageOptions{Lease: lease})
+	stage, err := stage.Open(c.background, c.shop, stage.Options{Lease: lease})
 	if err != nil {
 		return nil, err
 	}
@@ -148,9 +150,9 @@ func (c *Checker) opened() (*schedule.Stage, error) {
 	return stage, nil
 }
 
-func (a Answer) search(s Search) schedule.Search {
-	search := schedule.Search{Switches: s.Switches, Plan: schedule.Plan{
-		Strategy: a.Name, Customers: s.Customers, MaxEvents: max(s.InARow, 1), InARow: true, LocalClock: schedule.LocalClock(strategy.Description{Properties: a.Exercise.Properties}),
+func (a Answer) search(s Search) explore.Search {
+	search := explore.Search{Switches: s.Switches, Plan: stage.Plan{
+		Strategy: a.Name, Customers: s.Customers, MaxEvents: max(s.InARow, 1), InARow: true, LocalClock: stage.LocalClock(strategy.Description{Properties: a.Exercise.Properties}),
 	}}
 	if s.Event != "" {
 		search.Events = []schedule.Event{s.Event}
@@ -159,7 +161,7 @@ func (a Answer) search(s Search) schedule.Search {
 }
 
 // failed tells what the code did from what the harness could not do.
-func failed(ctx context.Context, stage *schedule.Stage, err error) (Verdict, error) {
+func failed(ctx context.Context, on *stage.Stage, err error) (Verdict, error) {
 	if f, ok := errors.AsType[failure](err); ok {
 		return Verdict{Cause: f.cause, Said: f.said, Record: f.record}, nil
 	}
@@ -168,7 +170,7 @@ func failed(ctx context.Context, stage *schedule.Stage, err error) (Verdict, err
 		return Verdict{}, err
 	}
 	v := Verdict{Cause: NeverSold, Said: "one customer alone wanted a unit that was there, and was answered with " + answer}
-	if why := stage.Panic(); why != "" {
+	if why := on.Panic(); why != "" {
 		v.Cause, v.Said = Crashed, v.Said+": "+why
 	}
 	return v, nil

@@ -78,7 +78,7 @@ func checkAnswer(t *testing.T, c *Checker, a Answer) {
 			t.Errorf("solved %t, cause %q: %s", v.Solved, v.Cause, v.Said)
 		}
 		if v.Record != nil {
-			t.Logf("%s: loadtest step mine %s", v.Said, v.Record.Listed)
+			t.Logf("%s: loadtest step mine %s", v.Said, v.Record.Schedule)
 		} else if !v.Solved {
 			t.Log(v.Said)
 		}

@@ -8,7 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/stage"
 )
 
 const (
@@ -55,7 +57,7 @@ type option struct {
 const busyWords = "cells run: ask again when they are done"
 
 // stage is opened by the first who asks. It is called by whoever has the machine.
-func (s *Server) openStage(ctx context.Context) (*schedule.Stage, error) {
+func (s *Server) openStage(ctx context.Context) (*stage.Stage, error) {
 	if s.stage != nil {
 		return s.stage, nil
 	}
@@ -65,7 +67,7 @@ func (s *Server) openStage(ctx context.Context) (*schedule.Stage, error) {
 	for _, st := range s.o.Shop.Strategies {
 		lease = max(lease, st.ShortestLease)
 	}
-	stage, err := schedule.OpenStage(ctx, s.o.Shop, schedule.StageOptions{Lease: lease, OwnLanes: 2})
+	stage, err := stage.Open(ctx, s.o.Shop, stage.Options{Lease: lease, OwnSlots: 2})
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +76,7 @@ func (s *Server) openStage(ctx context.Context) (*schedule.Stage, error) {
 }
 
 // seated checks a request, waits for the machine, and gives the stage to play.
-func (s *Server) seated(w http.ResponseWriter, r *http.Request, patience time.Duration, play func(context.Context, *schedule.Stage, seatRequest, schedule.Schedule) (any, error)) {
+func (s *Server) seated(w http.ResponseWriter, r *http.Request, patience time.Duration, play func(context.Context, *stage.Stage, seatRequest, schedule.Schedule) (any, error)) {
 	var asked seatRequest
 	if !read(w, r, &asked) {
 		return
@@ -92,13 +94,13 @@ func (s *Server) seated(w http.ResponseWriter, r *http.Request, patience time.Du
 		return
 	}
 	defer release()
-	stage, err := s.openStage(s.background)
+	on, err := s.openStage(s.background)
 	var found any
 	if err == nil {
-		found, err = play(ctx, stage, asked, plan)
+		found, err = play(ctx, on, asked, plan)
 	}
 	switch {
-	case errors.Is(err, schedule.ErrCannot):
+	case errors.Is(err, stage.ErrCannot):
 		refuse(w, http.StatusConflict, "cannot", err.Error())
 	case err != nil:
 		refuse(w, http.StatusInternalServerError, "failed", err.Error())
@@ -127,8 +129,8 @@ func (s *Server) checkSeat(asked seatRequest) (schedule.Schedule, error) {
 }
 
 func (s *Server) servePosition(w http.ResponseWriter, r *http.Request) {
-	s.seated(w, r, seatPatience, func(ctx context.Context, stage *schedule.Stage, asked seatRequest, plan schedule.Schedule) (any, error) {
-		at, err := positionOn(ctx, stage, asked, plan)
+	s.seated(w, r, seatPatience, func(ctx context.Context, on *stage.Stage, asked seatRequest, plan schedule.Schedule) (any, error) {
+		at, err := positionOn(ctx, on, asked, plan)
 		if err != nil {
 			return nil, err
 		}
@@ -145,12 +147,12 @@ func (s *Server) servePosition(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-func positionOn(ctx context.Context, stage *schedule.Stage, asked seatRequest, plan schedule.Schedule) (schedule.Position, error) {
+func positionOn(ctx context.Context, on *stage.Stage, asked seatRequest, plan schedule.Schedule) (stage.Position, error) {
 	if !asked.ToEnd {
-		return stage.Position(ctx, asked.Strategy, asked.Customers, plan)
+		return on.Position(ctx, asked.Strategy, asked.Customers, plan)
 	}
-	record, err := stage.PlaySchedule(ctx, asked.Strategy, asked.Customers, plan)
-	return schedule.Position{Record: record, Ended: true}, err
+	record, err := on.PlaySchedule(ctx, asked.Strategy, asked.Customers, plan)
+	return stage.Position{Record: record, Ended: true}, err
 }
 
 // shortest is the answer to a search.
@@ -161,7 +163,7 @@ type shortest struct {
 	Searched []schedule.Event `json:"searched"` // kinds of event of which every order was tried, the empty one for none
 	Left     []schedule.Event `json:"left"`     // kinds that were not tried, or not all of them
 
-	best schedule.Record
+	best schedule.Schedule
 }
 
 // searched are the kinds of event of a search, one after another: none, and then what oversells most.
@@ -169,8 +171,8 @@ var searched = []schedule.Event{"", schedule.Wait, schedule.Forget, schedule.Los
 
 // take keeps a schedule that oversells, if it is the shortest until now.
 func (s *shortest) take(r schedule.Record) {
-	if r.Outcome.Verdict == schedule.Oversold && (!s.Found || schedule.CompareLength(r, s.best) < 0) {
-		s.Found, s.Schedule, s.best = true, r.Listed, r
+	if r.Outcome.Verdict == schedule.Oversold && (!s.Found || r.Schedule.Compare(s.best) < 0) {
+		s.Found, s.Schedule, s.best = true, r.Schedule.String(), r.Schedule
 	}
 }
 
@@ -178,12 +180,12 @@ func (s *shortest) take(r schedule.Record) {
 // kind, and answers with the shortest schedule that oversells. One without an event is shorter than
 // all with one.
 func (s *Server) serveShortest(w http.ResponseWriter, r *http.Request) {
-	s.seated(w, r, searchPatience+seatPatience, func(ctx context.Context, stage *schedule.Stage, asked seatRequest, _ schedule.Schedule) (any, error) {
+	s.seated(w, r, searchPatience+seatPatience, func(ctx context.Context, on *stage.Stage, asked seatRequest, _ schedule.Schedule) (any, error) {
 		ctx, cancel := context.WithTimeoutCause(ctx, searchPatience, errSearched)
 		defer cancel()
 		result := shortest{Searched: []schedule.Event{}, Left: []schedule.Event{}}
 		for i, event := range searched {
-			survey := schedule.Survey{Strategy: asked.Strategy, Customers: asked.Customers}
+			survey := explore.Survey{Strategy: asked.Strategy, Customers: asked.Customers}
 			if event != "" {
 				survey.Events = []schedule.Event{event}
 			}
@@ -191,9 +193,9 @@ func (s *Server) serveShortest(w http.ResponseWriter, r *http.Request) {
 				survey.Switches = 4
 			}
 			before := result.Runs
-			var found schedule.Found
-			err := survey.Run(ctx, stage, func(_ schedule.Result, done, _ int) { s.searching(asked, event, before+done, result.Schedule) },
-				func(r schedule.Result) { found = r.Found })
+			var found explore.Found
+			err := survey.Run(ctx, on, func(_ explore.Result, done, _ int) { s.searching(asked, event, before+done, result.Schedule) },
+				func(r explore.Result) { found = r.Found })
 			switch {
 			case err != nil && ctx.Err() != nil:
 				result.Left = append(result.Left, searched[i:]...)

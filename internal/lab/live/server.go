@@ -16,7 +16,7 @@ import (
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
-	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/stage"
 	"stocklock/internal/lab/trial"
 )
 
@@ -52,7 +52,7 @@ type Server struct {
 
 	// Of whoever has the turn.
 	cells, compared *matrix.Session
-	stage           *schedule.Stage
+	stage           *stage.Stage
 }
 
 // New makes a server. The error says what is wrong with the options.

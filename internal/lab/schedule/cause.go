@@ -1,5 +1,11 @@
 package schedule
 
+import (
+	"slices"
+
+	"stocklock/internal/strategy"
+)
+
 // Cause is why a run went wrong, in one of a few words: two schedules with one cause show the same
 // defect.
 type Cause string
@@ -56,160 +62,145 @@ func (c Cause) Doc() string {
 	return ""
 }
 
-// causeOf finds the cause in what the servers showed.
-func (r *run) causeOf(o Outcome) Cause {
-	switch o.Verdict {
+// Conclude finds the cause of a record's outcome in what the servers showed. End is the state after the
+// run, and kept is what the strategy keeps there.
+func (r *Record) Conclude(end State, kept strategy.State) {
+	r.Outcome.Cause = r.causeOf(end, kept)
+}
+
+func (r *Record) causeOf(end State, kept strategy.State) Cause {
+	switch r.Outcome.Verdict {
 	case Lied:
 		return NoOrder
 	case Left:
 		return Unreturned
 	case Stuck:
-		return r.causeOfStuck()
+		return r.causeOfStuck(end)
 	case Oversold:
-		return r.causeOfOversell(o)
+		return r.causeOfOversell(kept)
 	}
 	return ""
 }
 
-func (r *run) causeOfStuck() Cause {
+func (r *Record) causeOfStuck(end State) Cause {
 	switch {
-	case r.lock.present() && r.lock.ttl != -1 && r.happened(Kill):
+	case end.Locked() && end.TTLMS != -1 && r.Played.Has(Kill):
 		return Prolonged
-	case !r.lock.present() || r.lock.ttl != -1:
+	case end.TTLMS != -1:
 		return Other
-	case r.happened(Kill):
+	case r.Played.Has(Kill):
 		return NoExpiry
-	case r.happened(Lose):
+	case r.Played.Has(Lose):
 		return LostAnswer
 	}
 	return LostRelease
 }
 
-func (r *run) happened(e Event) bool {
-	for _, c := range r.chosen {
-		if c.Event == e {
-			return true
-		}
-	}
-	return false
-}
-
 // causeOfOversell looks at the first two customers of whom one overwrote the other, and at how the
 // second of them got in while the first had not finished.
-func (r *run) causeOfOversell(o Outcome) Cause {
+func (r *Record) causeOfOversell(kept strategy.State) Cause {
 	if r.wroteAgain() {
 		return UnknownCommit
 	}
-	first, second := overwritten(o.Orders)
+	first, second := overwritten(r.Outcome.Orders)
 	if first == 0 {
 		return Other
 	}
-	one, other := r.holdOf(first), r.holdOf(second)
+	one, other := r.lastHold(first), r.lastHold(second)
 	if one < 0 && other < 0 {
-		return r.causeWithoutLock()
+		return r.causeWithoutLock(kept)
 	}
 	if one < 0 || other < 0 {
 		return Other
 	}
-	if other < one {
-		one, other = other, one
-	}
 	// The holds from the earlier one to the later one follow each other without a gap in the list:
 	// the first that ended other than by its own holder let the rest in.
-	for _, t := range r.tenures[one:other] {
-		if t.endedBy == t.customer && t.endedBy != 0 {
-			continue
+	for _, h := range r.Holds[min(one, other):max(one, other)] {
+		if h.EndedBy != h.Customer || h.EndedBy == 0 {
+			return r.causeOfEnd(h)
 		}
-		return r.causeOfEnd(t)
 	}
 	return Other
 }
 
 // wroteAgain says whether a sale committed something after a commit whose answer was lost.
-func (r *run) wroteAgain() bool {
+func (r *Record) wroteAgain() bool {
 	lost := map[Customer]bool{}
-	for _, e := range r.entries {
+	for _, e := range r.Entries {
 		if e.Sent != "COMMIT" {
 			continue
 		}
-		if lost[e.customer] {
+		if lost[e.Choice.Customer] {
 			return true
 		}
-		lost[e.customer] = e.Note == answerLost
+		lost[e.Choice.Customer] = e.Note == AnswerLost
 	}
 	return false
 }
 
 // causeWithoutLock is why a strategy failed that keeps something else than a lock. An event that
 // would have ended a lock has ended that.
-func (r *run) causeWithoutLock() Cause {
-	if len(r.of.State.Keys) == 0 && r.of.State.Remaining == "" {
+func (r *Record) causeWithoutLock(kept strategy.State) Cause {
+	if len(kept.Keys) == 0 && kept.Remaining == "" {
 		return NoLock
 	}
-	for _, c := range r.chosen {
-		switch c.Event {
-		case Forget, FlushAll, Failover:
+	for _, c := range r.Played {
+		switch {
+		case c.Event.Forgets():
 			return Forgotten
-		case Pause:
+		case c.Event == Pause:
 			return LateWrite
-		case Cut:
+		case c.Event == Cut:
 			return Unnoticed
-		case Wait:
+		case c.Event == Wait:
 			return Overrun
 		}
 	}
 	return NoLock
 }
 
-func (r *run) causeOfEnd(t tenure) Cause {
+func (r *Record) causeOfEnd(h Hold) Cause {
 	switch {
-	case t.endedBy != 0 && t.to >= 0 && r.tookOver(t):
-		if t.fresh {
+	case h.EndedBy != 0 && r.tookOver(h):
+		if h.Fresh {
 			return StaleDeadline
 		}
-		return r.causeOfLease(t)
-	case t.endedBy != 0 && t.checked:
+	case h.EndedBy != 0 && h.Checked:
 		return SplitRelease
-	case t.endedBy != 0:
+	case h.EndedBy != 0:
 		return ForeignDelete
-	}
-	switch t.endedEvent {
-	case Forget, FlushAll, Failover:
+	case h.EndedEvent.Forgets():
 		return Forgotten
 	}
-	return r.causeOfLease(t)
+	return r.causeOfLease(h)
 }
 
 // tookOver says whether the step that ended a hold made the lock another's at once.
-func (r *run) tookOver(t tenure) bool {
-	for _, next := range r.tenures {
-		if next.from == t.to {
-			return next.customer == t.endedBy
-		}
-	}
-	return false
+func (r *Record) tookOver(h Hold) bool {
+	i := slices.IndexFunc(r.Holds, func(next Hold) bool { return next.From == h.To })
+	return i >= 0 && r.Holds[i].Customer == h.EndedBy
 }
 
 // causeOfLease is why a lease ended before its holder had finished.
-func (r *run) causeOfLease(t tenure) Cause {
-	for i, e := range r.entries {
-		if i < t.from || t.to >= 0 && i > t.to {
+func (r *Record) causeOfLease(h Hold) Cause {
+	for i, e := range r.Entries {
+		if i < h.From || h.To >= 0 && i > h.To || e.Choice.Customer != h.Customer {
 			continue
 		}
-		switch {
-		case e.event == Pause && e.customer == t.customer:
+		switch e.Choice.Event {
+		case Pause:
 			return LateWrite
-		case e.event == Cut && e.customer == t.customer:
+		case Cut:
 			return Unnoticed
 		}
 	}
 	return Overrun
 }
 
-// holdOf is the last hold under which a customer wrote, -1 for none.
-func (r *run) holdOf(c Customer) int {
-	for i := len(r.tenures) - 1; i >= 0; i-- {
-		if r.tenures[i].customer == c {
+// lastHold is the last hold under which a customer wrote, -1 for none.
+func (r *Record) lastHold(c Customer) int {
+	for i, h := range slices.Backward(r.Holds) {
+		if h.Customer == c {
 			return i
 		}
 	}

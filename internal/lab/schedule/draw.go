@@ -20,7 +20,7 @@ import (
 func Draw(w io.Writer, r Record, width int) {
 	t := tabular.New()
 	header := table.Row{"ms"}
-	all := customers(r.Customers)
+	all := Customers(r.Customers)
 	for _, c := range all {
 		header = append(header, c.String())
 	}
@@ -29,7 +29,7 @@ func Draw(w io.Writer, r Record, width int) {
 	columns[0].Hidden = r.timeless
 	t.SetColumnConfigs(columns)
 	for _, e := range r.Entries {
-		if e.Own || e.Choice == "" {
+		if e.Choice == (Choice{}) {
 			continue
 		}
 		row := table.Row{fmt.Sprintf("%.0f", e.AtMS)}
@@ -85,21 +85,21 @@ func (r Record) WithoutTimes() Record {
 func (r Record) lockServer() string {
 	for _, e := range r.Entries {
 		if e.Server == labmode.EtcdServer {
-			return serverName(e.Server)
+			return ServerName(e.Server)
 		}
 	}
-	return serverName(labmode.RedisServer)
+	return ServerName(labmode.RedisServer)
 }
 
 // cell is what a customer did in an entry.
 func cell(e Entry, c Customer) string {
 	switch {
-	case e.event != "" && (e.customer == 0 || e.customer == c):
-		return "· " + string(e.event) + " ·"
-	case e.customer != c:
+	case !e.Choice.IsStep() && (e.Choice.Customer == 0 || e.Choice.Customer == c):
+		return "· " + string(e.Choice.Event) + " ·"
+	case e.Choice.Customer != c:
 		return ""
 	}
-	_, step, _ := strings.Cut(e.Choice, ".")
+	step := e.Choice.Step
 	switch {
 	case e.Blocked != "" && e.Answer == "":
 		return step + " …"
@@ -139,7 +139,7 @@ func stateCells(s *State) table.Row {
 		return table.Row{"", "", ""}
 	}
 	lock := "–"
-	if s.TTLMS != -2 {
+	if s.Locked() {
 		lock = "held"
 		if s.Holder != "" {
 			lock = s.Holder + "'s"
@@ -189,15 +189,15 @@ func (r Record) Sentence() string {
 // servers had then.
 func Print(w io.Writer, r Record) {
 	for _, e := range r.Entries {
-		name := e.Choice
+		name := e.Choice.String()
 		if e.Own {
 			name = "(shop " + e.Customer + ")"
 		}
 		switch {
-		case e.Choice == "" && !e.Own:
+		case name == "":
 			fmt.Fprintf(w, "%8.1f  %s\n", e.AtMS, e.Note)
 		case e.Sent == "":
-			fmt.Fprintf(w, "%8.1f  %s: %s\n", e.AtMS, name, e.event.Doc())
+			fmt.Fprintf(w, "%8.1f  %s: %s\n", e.AtMS, name, e.Choice.Event.Doc())
 		default:
 			fmt.Fprintf(w, "%8.1f  %-10s %s: %s\n", e.AtMS, name, e.Server, e.Sent)
 		}
@@ -207,7 +207,7 @@ func Print(w io.Writer, r Record) {
 		if e.Answer != "" {
 			fmt.Fprintf(w, "%20s %s\n", "→", e.Answer)
 		}
-		if e.Note != "" && e.Choice != "" {
+		if e.Note != "" && name != "" {
 			fmt.Fprintf(w, "%20s (%s)\n", "", e.Note)
 		}
 		if e.State != nil {
@@ -219,7 +219,7 @@ func Print(w io.Writer, r Record) {
 // String is a state in one line.
 func (s State) String() string {
 	parts := []string{"no lock"}
-	if s.TTLMS != -2 {
+	if s.Locked() {
 		parts[0] = fmt.Sprintf("lock %q", s.Lock)
 		if s.Holder != "" {
 			parts[0] += " of " + s.Holder
@@ -257,17 +257,16 @@ func Transcript(w io.Writer, r Record, script func(sha string) string) {
 	begun := map[string]bool{} // by customer: BEGIN is no step, and a terminal needs it
 	for _, e := range r.Entries {
 		switch {
-		case e.Own || e.Choice == "" || e.event != "" && e.Sent == "":
-			if e.event != "" {
-				fmt.Fprintf(w, "\n-- %s: %s\n", e.Choice, e.event.Doc())
-			}
+		case e.Choice == (Choice{}):
+			continue
+		case !e.Choice.IsStep():
+			fmt.Fprintf(w, "\n-- %s: %s\n", e.Choice, e.Choice.Event.Doc())
 			continue
 		case e.Server == labmode.MySQLServer:
-			inside := e.Request != nil && e.Request.Tx
-			if inside && !begun[e.Customer] {
+			if e.Tx && !begun[e.Customer] {
 				fmt.Fprintf(w, "%s mysql> BEGIN;\n", e.Customer)
 			}
-			begun[e.Customer] = inside && e.Sent != "COMMIT" && e.Sent != "ROLLBACK"
+			begun[e.Customer] = e.Tx && e.Sent != "COMMIT" && e.Sent != "ROLLBACK"
 			fmt.Fprintf(w, "%s mysql> %s;\n", e.Customer, e.Sent)
 		default:
 			fmt.Fprintf(w, "%s redis> %s\n", e.Customer, withSource(e.Sent, script))

@@ -1,6 +1,10 @@
 package schedule
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Event is something that happens between two steps.
 type Event string
@@ -25,6 +29,7 @@ type eventInfo struct {
 	alone   bool // it needs servers and shops that no other run uses
 	proxied bool // and proxies before Redis, with a replica behind it
 	passes  bool // a lease passes
+	forgets bool // Redis loses the lock
 	doc     string
 }
 
@@ -36,9 +41,9 @@ var events = []eventInfo{
 	{Event: Kill, hitsOne: true, alone: true, doc: "the customer's shop is killed with kill -9, and started again"},
 	{Event: Cut, hitsOne: true, alone: true, proxied: true, passes: true, doc: "the customer's shop loses Redis silently, and one lease passes"},
 	{Event: Lose, hitsOne: true, doc: "the customer's next request is carried out, and its answer is lost"},
-	{Event: Forget, doc: "the keys of the item's lock vanish, as after a failover, a flush or an eviction"},
-	{Event: Failover, alone: true, proxied: true, doc: "the primary of Redis dies, and a replica takes over that has nothing of this run"},
-	{Event: FlushAll, alone: true, doc: "FLUSHALL on the Redis of this run"},
+	{Event: Forget, forgets: true, doc: "the keys of the item's lock vanish, as after a failover, a flush or an eviction"},
+	{Event: Failover, forgets: true, alone: true, proxied: true, doc: "the primary of Redis dies, and a replica takes over that has nothing of this run"},
+	{Event: FlushAll, forgets: true, alone: true, doc: "FLUSHALL on the Redis of this run"},
 }
 
 func eventNamed(name string) (eventInfo, bool) {
@@ -56,6 +61,12 @@ func (e Event) info() eventInfo {
 
 // Doc says in one line what the event does.
 func (e Event) Doc() string { return e.info().doc }
+
+// HitsOne says whether the event is written with a customer.
+func (e Event) HitsOne() bool { return e.info().hitsOne }
+
+// Passes says whether a lease passes during the event.
+func (e Event) Passes() bool { return e.info().passes }
 
 // Events returns all events that can be explored.
 func Events() []Event {
@@ -80,11 +91,38 @@ func EventForms() []string {
 	return forms
 }
 
-// needs says what kind of lanes these events need.
-func needs(of []Event) (alone, proxied bool) {
+// Forgets says whether Redis loses the lock.
+func (e Event) Forgets() bool { return e.info().forgets }
+
+// Needs says whether these events need servers and shops that no other run uses, and whether they need
+// proxies before Redis, with a replica behind it.
+func Needs(of []Event) (alone, proxied bool) {
 	for _, e := range of {
 		info := e.info()
 		alone, proxied = alone || info.alone, proxied || info.proxied
 	}
 	return alone, proxied
+}
+
+// ParseEvents reads names of events, or all.
+func ParseEvents(names []string) ([]Event, error) {
+	var events []Event
+	for _, name := range names {
+		name = strings.TrimSpace(name)
+		if name == "all" {
+			return []Event{Wait, Forget, Lose, Pause, Kill, Cut}, nil
+		}
+		info, ok := eventNamed(name)
+		if !ok || info.Event == Arrive {
+			var all []string
+			for _, e := range Events() {
+				all = append(all, string(e))
+			}
+			return nil, fmt.Errorf("no event %q: want some of %s, or all", name, strings.Join(all, ", "))
+		}
+		if !slices.Contains(events, info.Event) {
+			events = append(events, info.Event)
+		}
+	}
+	return events, nil
 }

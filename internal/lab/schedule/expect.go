@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"fmt"
 	"slices"
 
 	"stocklock/internal/strategy"
@@ -36,7 +35,7 @@ var attacks = []Attack{
 }
 
 // Attacks lists how each property is attacked.
-func Attacks() []Attack { return slices.Clone(attacks) }
+func Attacks() []Attack { return attacks }
 
 // Expectation is what an exploration is to find.
 type Expectation struct {
@@ -65,54 +64,4 @@ func Expected(p strategy.Properties, events []Event, customers int) Expectation 
 		}
 	}
 	return e
-}
-
-// Surprises says where what was found differs from what is expected, in both directions.
-func (e Expectation) Surprises(f Found) []string {
-	var all []string
-	if why := f.Unknown(); why != "" {
-		all = append(all, why)
-	}
-	for _, a := range e.Wanted {
-		if !f.shows(a.Causes) {
-			all = append(all, fmt.Sprintf("it lacks %s, and no schedule shows it", a.Property))
-		}
-	}
-	for _, r := range f.Shortest {
-		if c := r.Outcome.Cause; !slices.Contains(e.Allowed, c) {
-			all = append(all, fmt.Sprintf("%s by %s: no property that it lacks explains that", r.Outcome.Verdict, c))
-		}
-	}
-	return all
-}
-
-// LocalClock says whether a strategy goes by other times than those of keys in Redis, as far as it
-// declares: by the clock of its process, or by times in rows of its own.
-func LocalClock(of strategy.Description) bool {
-	return of.Standing(strategy.ClockFree) == strategy.Lacks || of.Standing(strategy.LossAware) == strategy.Has || of.State.Remaining != ""
-}
-
-// Inapplicable says why an event says nothing about a strategy, and nothing where it does.
-func Inapplicable(of strategy.Description, e Event) string {
-	breaksRedis := e == FlushAll || e == Failover
-	switch {
-	case of.NeedsEtcd && (breaksRedis || e == Forget):
-		return "its lock is in etcd, which keeps on disk what it has acknowledged"
-	case of.NeedsQuorum && breaksRedis:
-		return "its lock is not on the server that this breaks"
-	case of.State.Remaining != "" && e == Cut:
-		return "its holds are in MySQL, which this does nothing to"
-	}
-	return ""
-}
-
-// Unplayable says why schedules of a strategy cannot be played, and nothing where they can.
-func Unplayable(of strategy.Description) string {
-	switch {
-	case of.ByChance:
-		return "it draws lots, and a schedule has to end alike each time"
-	case of.Background:
-		return "goroutines beside the sales write its orders, and a schedule has the requests of the sales"
-	}
-	return ""
 }

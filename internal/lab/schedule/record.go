@@ -2,47 +2,42 @@ package schedule
 
 import (
 	"slices"
-	"time"
+
+	"stocklock/internal/lab/load"
 )
 
 // Record is what happened in one run of a schedule.
 type Record struct {
 	Strategy  string   `json:"strategy"`
-	Schedule  Schedule `json:"-"`
-	Listed    string   `json:"schedule"` // the shortest text that plays the same
+	Schedule  Schedule `json:"schedule"` // the shortest that plays the same
 	Customers int      `json:"customers"`
 	LeaseMS   int64    `json:"lease_ms"`
 	Entries   []Entry  `json:"entries"`
 	Outcome   Outcome  `json:"outcome"`
 
-	chosen   Schedule // everything that was chosen, the unlisted rest included
-	switches int
-	tenures  []tenure
-	timeless bool // see [Record.WithoutTimes]
-	// spoiled says why the run does not count: the machine was too slow for its lease.
-	spoiled string
-}
+	Played Schedule `json:"-"` // everything that was played, the unlisted rest included
+	Holds  []Hold   `json:"-"` // of the lock, in their order
 
-// Played is everything that was played, the unlisted rest included.
-func (r Record) Played() Schedule { return slices.Clone(r.chosen) }
+	timeless bool // see [Record.WithoutTimes]
+}
 
 // Entry is one line of a record: a step with its answer, an event, or what a shop did on its own.
 type Entry struct {
-	AtMS     float64  `json:"at_ms"`
-	Choice   string   `json:"choice"` // A.set, wait, or empty for what a shop did on its own
-	Customer string   `json:"customer,omitempty"`
-	Server   string   `json:"server,omitempty"`
-	Sent     string   `json:"sent,omitempty"`
-	Answer   string   `json:"answer,omitempty"`
-	Blocked  string   `json:"blocked,omitempty"` // by what, where no answer came
-	Note     string   `json:"note,omitempty"`
-	State    *State   `json:"state,omitempty"` // after it, where it was looked at
-	Own      bool     `json:"own,omitempty"`
-	Request  *Request `json:"-"`
-
-	customer Customer
-	event    Event
+	AtMS     float64 `json:"at_ms"`
+	Choice   Choice  `json:"choice"` // zero for what a shop did on its own, and for a note
+	Customer string  `json:"customer,omitempty"`
+	Server   string  `json:"server,omitempty"`
+	Sent     string  `json:"sent,omitempty"`
+	Answer   string  `json:"answer,omitempty"`
+	Blocked  string  `json:"blocked,omitempty"` // by what, where no answer came
+	Note     string  `json:"note,omitempty"`
+	State    *State  `json:"state,omitempty"` // after it, where it was looked at
+	Own      bool    `json:"own,omitempty"`
+	Tx       bool    `json:"-"` // the step is a statement of a transaction
 }
+
+// Request is the request of a step.
+func (e Entry) Request() Request { return Request{Server: e.Server, Text: e.Sent, Tx: e.Tx} }
 
 // State is what the servers had at one moment.
 type State struct {
@@ -57,6 +52,9 @@ type State struct {
 	Orders    []Order `json:"orders,omitempty"`
 }
 
+// Locked says whether the lock's key exists.
+func (s State) Locked() bool { return s.TTLMS != -2 }
+
 // Order is one row of the table of orders.
 type Order struct {
 	ID       uint64 `json:"id"`
@@ -64,6 +62,9 @@ type Order struct {
 	Read     int64  `json:"read"`
 	Written  int64  `json:"written"`
 }
+
+// AnswerLost is the note of a request that was carried out, and whose sender got no answer.
+const AnswerLost = "the answer was lost"
 
 // Verdict is the word of an outcome, as in the matrix.
 type Verdict string
@@ -87,18 +88,43 @@ type Outcome struct {
 	Ordinary string            `json:"ordinary,omitempty"`
 }
 
+// Decide sets the verdict and its number by the units, the orders and the answers.
+func (o *Outcome) Decide() {
+	units := o.Stock - int64(len(o.Orders))
+	switch lies := o.Lies(); {
+	case units < 0:
+		o.Verdict, o.N = Oversold, -units
+	case lies > 0:
+		o.Verdict, o.N = Lied, lies
+	case units > 0 && o.Ordinary == string(load.SoldOut):
+		o.Verdict, o.N = Left, units
+	case units > 0 && o.Ordinary != string(load.Sold):
+		o.Verdict = Stuck
+	default:
+		o.Verdict = Held
+	}
+}
+
+// Lies counts the customers who were answered with sold and have no order.
+func (o *Outcome) Lies() int64 {
+	var lies int64
+	for customer, answer := range o.Answers {
+		if answer == string(load.Sold) && !slices.ContainsFunc(o.Orders, func(of Order) bool { return of.Customer == customer }) {
+			lies++
+		}
+	}
+	return lies
+}
+
 // Bad says whether the strategy failed.
 func (o Outcome) Bad() bool { return o.Verdict != Held }
 
-// tenure is the time for which one customer had the lock.
-type tenure struct {
-	customer   Customer // 0 where it is not known who
-	from, to   int      // entries; to is -1 while it lasts
-	endedBy    Customer // who ended it with a step, 0 where an event or time did
-	endedEvent Event    // what ended it, empty for a step or the lease
-	noExpiry   bool     // it had none when it was last seen
-	checked    bool     // whoever ended it had looked at the owner in a request before
-	fresh      bool     // nothing that lets a lease pass happened while it lasted
+// Hold is the time for which one customer had the lock.
+type Hold struct {
+	Customer   Customer // 0 where it is not known who
+	From, To   int      // entries; To is -1 while it lasts
+	EndedBy    Customer // who ended it with a step, 0 where an event or time did
+	EndedEvent Event    // what ended it, empty for a step or the lease
+	Checked    bool     // whoever ended it had looked at the owner in a request before
+	Fresh      bool     // nothing that lets a lease pass happened while it lasted
 }
-
-func sinceMS(begun time.Time) float64 { return float64(time.Since(begun).Microseconds()) / 1000 }

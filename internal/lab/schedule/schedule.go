@@ -1,6 +1,13 @@
+// Package schedule has the words of schedules: the text that says in which order customers send their
+// requests, the events between them, the record of a run, and the causes of failures.
+//
+// A [Schedule] is a text of steps and events, such as "A.set wait B.set". Package stage plays one on
+// real servers and returns a [Record]: the requests, the answers, and the state of the servers after
+// each step. Package explore plays all of them. docs/schedules.md describes the three together.
 package schedule
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -15,8 +22,8 @@ const MaxCustomers = 3
 
 func (c Customer) String() string { return string(rune(c)) }
 
-// customers are the first n.
-func customers(n int) []Customer {
+// Customers are the first n.
+func Customers(n int) []Customer {
 	all := make([]Customer, n)
 	for i := range all {
 		all[i] = Customer('A' + i)
@@ -31,9 +38,11 @@ type Choice struct {
 	Event    Event    // empty for a step
 }
 
-// String gives the form that [Parse] reads: A.set2, wait, or pause:A.
+// String gives the form that [Parse] reads: A.set2, wait, or pause:A. It is empty for the zero Choice.
 func (c Choice) String() string {
 	switch {
+	case c == Choice{}:
+		return ""
 	case c.Event == "":
 		return c.Customer.String() + "." + c.Step
 	case c.Customer == 0:
@@ -41,6 +50,17 @@ func (c Choice) String() string {
 	default:
 		return string(c.Event) + ":" + c.Customer.String()
 	}
+}
+
+// MarshalText gives the form of [Choice.String].
+func (c Choice) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText reads the form of [Choice.String].
+func (c *Choice) UnmarshalText(text []byte) (err error) {
+	if *c = (Choice{}); len(text) > 0 {
+		*c, err = parseChoice(string(text))
+	}
+	return err
 }
 
 // IsStep says whether the choice is a step of a customer.
@@ -59,6 +79,15 @@ func (s Schedule) String() string {
 	return strings.Join(words, " ")
 }
 
+// MarshalText gives the form of [Schedule.String].
+func (s Schedule) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads what [Parse] reads.
+func (s *Schedule) UnmarshalText(text []byte) (err error) {
+	*s, err = Parse(string(text))
+	return err
+}
+
 // Customers is how many a schedule needs: as many as it names, and two at least.
 func (s Schedule) Customers() int {
 	n := 2
@@ -70,9 +99,9 @@ func (s Schedule) Customers() int {
 	return n
 }
 
-// inOrder says whether A comes first, and C after B: customers are alike, and one of the schedules
+// InOrder says whether A comes first, and C after B: customers are alike, and one of the schedules
 // that differ only in their names is enough.
-func (s Schedule) inOrder() bool {
+func (s Schedule) InOrder() bool {
 	next := Customer('A')
 	for _, c := range s {
 		if c.Customer > next {
@@ -94,6 +123,35 @@ func (s Schedule) Events() []Event {
 		}
 	}
 	return events
+}
+
+// Has says whether a schedule has one of these events.
+func (s Schedule) Has(events ...Event) bool {
+	return slices.ContainsFunc(s, func(c Choice) bool { return !c.IsStep() && slices.Contains(events, c.Event) })
+}
+
+// Compare orders schedules by their events, then by how often their steps go from one customer to
+// another, then by their length. It is negative if s is the shorter one.
+func (s Schedule) Compare(other Schedule) int {
+	events, changes := s.length()
+	otherEvents, otherChanges := other.length()
+	return cmp.Or(events-otherEvents, changes-otherChanges, len(s)-len(other))
+}
+
+// length counts events, and how often the steps go from one customer to another.
+func (s Schedule) length() (events, changes int) {
+	var last Customer
+	for _, c := range s {
+		switch {
+		case !c.IsStep():
+			events++
+			continue
+		case last != 0 && last != c.Customer:
+			changes++
+		}
+		last = c.Customer
+	}
+	return events, changes
 }
 
 // Parse reads choices separated by white space. It does not check that the steps exist: playing the
@@ -138,7 +196,7 @@ func parseChoice(word string) (Choice, error) {
 }
 
 func parseCustomer(word, name string) (Customer, error) {
-	all := customers(MaxCustomers)
+	all := Customers(MaxCustomers)
 	for _, c := range all {
 		if name == c.String() {
 			return c, nil
@@ -151,8 +209,8 @@ func isStepName(s string) bool {
 	return s != "" && s[0] >= 'a' && s[0] <= 'z' && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
-// stepName is the name of a customer's nth step with this command, counted from 1.
-func stepName(command string, n int) string {
+// StepName is the name of a customer's nth step with this command, counted from 1.
+func StepName(command string, n int) string {
 	if n == 1 {
 		return command
 	}

@@ -52,10 +52,10 @@ func TestWhatAScheduleNeeds(t *testing.T) {
 		if got := s.Customers(); got != want.customers {
 			t.Errorf("%q has %d customers, want %d", text, got, want.customers)
 		}
-		if got := s.inOrder(); got != want.inOrder {
+		if got := s.InOrder(); got != want.inOrder {
 			t.Errorf("%q is in order: %t", text, got)
 		}
-		if got := kindFor(s.Events()).alone; got != want.alone {
+		if got, _ := Needs(s.Events()); got != want.alone {
 			t.Errorf("%q needs shops of its own: %t", text, got)
 		}
 	}
@@ -76,51 +76,28 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestIndependentSteps(t *testing.T) {
-	step := func(c Customer, server, text string) Option {
-		return Option{Choice: Choice{Customer: c, Step: "x"}, Request: Request{Server: server, Text: text}}
-	}
-	event := func(e Event, c Customer) Option { return Option{Choice: Choice{Event: e, Customer: c}} }
-	redisGet, redisSet := step('A', "redis", "GET k"), step('B', "redis", "SET k 1 NX")
-	read, update, insert := step('A', "mysql", "SELECT * FROM items"), step('B', "mysql", "UPDATE items SET stock = 1"), step('B', "mysql", "INSERT INTO orders VALUES (1)")
-	forUpdate := step('A', "mysql", "SELECT * FROM items FOR UPDATE")
-	for _, tt := range []struct {
-		name  string
-		a, b  Option
-		clock bool
-		want  bool
-	}{
-		{"different servers", redisSet, read, false, true},
-		{"a read and a write in Redis", redisGet, redisSet, false, false},
-		{"two reads in Redis", redisGet, step('B', "redis", "PTTL k"), false, true},
-		{"two scripts", step('A', "redis", "EVALSHA a"), step('B', "redis", "EVALSHA a"), false, false},
-		{"a read and a write in MySQL", read, update, false, false},
-		{"two reads in MySQL", read, step('B', "mysql", "SELECT 1"), false, true},
-		{"a locking read and an update", forUpdate, update, false, false},
-		{"an INSERT beside a read", read, insert, false, true},
-		{"an INSERT that may update", read, step('B', "mysql", "INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = 1"), false, false},
-		{"one customer", read, step('A', "redis", "GET k"), false, false},
-		{"a first step that nobody has seen", read, step('B', "", ""), false, false},
-		{"a lease that passes and MySQL", event(Wait, 0), update, false, true},
-		{"a lease that passes and Redis", event(Wait, 0), redisSet, false, false},
-		{"a lease that passes and a local deadline", event(Wait, 0), update, true, false},
-		{"a kill and another's statement", event(Kill, 'A'), update, false, false},
-		{"a kill and another's command", event(Kill, 'A'), redisSet, false, true},
-		{"a kill and the victim's step", event(Kill, 'A'), read, false, false},
-		{"two events", event(Wait, 0), event(Forget, 0), false, false},
+func TestTheShortestOfTwo(t *testing.T) {
+	for _, tt := range []struct{ shorter, longer string }{
+		{"A.a B.b B.c A.d", "A.a wait"},          // fewer events
+		{"A.a A.b A.c B.d", "A.a B.b A.c"},       // fewer changes
+		{"A.a B.b", "A.a A.b B.b"},               // fewer steps
+		{"A.a wait B.b", "A.a wait B.b forget"},  // fewer events
+		{"A.a wait A.b B.b", "A.a B.b wait A.b"}, // an event is no change
 	} {
-		if got := independent(tt.a, tt.b, tt.clock); got != tt.want || independent(tt.b, tt.a, tt.clock) != tt.want {
-			t.Errorf("%s: independent %t, want %t both ways", tt.name, got, tt.want)
+		one, err := Parse(tt.shorter)
+		other, otherErr := Parse(tt.longer)
+		if err != nil || otherErr != nil || one.Compare(other) >= 0 || other.Compare(one) <= 0 {
+			t.Errorf("%q is not shorter than %q", tt.shorter, tt.longer)
 		}
 	}
 }
 
 func TestATranscriptCanBeTyped(t *testing.T) {
 	sql := func(customer, text string, tx bool) Entry {
-		return Entry{Choice: customer + ".x", Customer: customer, Server: "mysql", Sent: text, Request: &Request{Tx: tx}}
+		return Entry{Choice: Choice{Customer: Customer(customer[0]), Step: "x"}, Customer: customer, Server: "mysql", Sent: text, Tx: tx}
 	}
 	r := Record{Entries: []Entry{
-		{Choice: "A.acquire", Customer: "A", Server: "redis", Sent: "EVALSHA 12ab 1 k 300", Answer: "1"},
+		{Choice: Choice{Customer: 'A', Step: "acquire"}, Customer: "A", Server: "redis", Sent: "EVALSHA 12ab 1 k 300", Answer: "1"},
 		sql("A", "SELECT 1", false),
 		sql("A", "UPDATE a", true),
 		sql("B", "UPDATE b", true),

@@ -32,7 +32,7 @@ func Of(r schedule.Record, script func(sha string) string) ([]Line, error) {
 	var lines []Line
 	inTransaction := map[string]bool{}
 	for _, e := range r.Entries {
-		if e.Own || e.Choice == "" {
+		if e.Choice == (schedule.Choice{}) {
 			continue
 		}
 		if e.Sent == "" {
@@ -65,13 +65,15 @@ func Of(r schedule.Record, script func(sha string) string) ([]Line, error) {
 }
 
 func eventOf(e schedule.Entry) (Line, error) {
-	name, whom, _ := strings.Cut(e.Choice, ":")
-	line := Line{Customer: whom, Event: schedule.Event(name)}
+	line := Line{Event: e.Choice.Event}
+	if e.Choice.Customer != 0 {
+		line.Customer = e.Choice.Customer.String()
+	}
 	switch line.Event {
 	case schedule.Wait:
 		line.Text = "wait until ten seconds have passed since the lock was set: the lease ends"
 	case schedule.Kill:
-		line.Text = "close the terminals of " + whom + ": its process was killed"
+		line.Text = "close the terminals of " + line.Customer + ": its process was killed"
 	default:
 		return Line{}, fmt.Errorf("nobody can type %s", e.Choice)
 	}

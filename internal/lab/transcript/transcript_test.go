@@ -17,6 +17,7 @@ import (
 
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/stage"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/testserver"
 )
@@ -41,7 +42,7 @@ func TestTranscripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer shop.Close()
-	stage, err := schedule.OpenStage(t.Context(), shop, schedule.StageOptions{Lease: 300 * time.Millisecond})
+	stage, err := stage.Open(t.Context(), shop, stage.Options{Lease: 300 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package schedule
+package stage
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/redis/go-redis/v9"
 
+	"stocklock/internal/lab/schedule"
 	"stocklock/internal/redislock"
 	"stocklock/internal/strategy"
 	"stocklock/internal/testserver"
@@ -52,11 +53,11 @@ func keptKeys(item uint64, of strategy.State) []string {
 func (r *run) lookAtLock(ctx context.Context) (lockLook, error) {
 	switch {
 	case r.of.NeedsEtcd:
-		return lookAtEtcd(ctx, r.lane.Etcd, r.item)
+		return lookAtEtcd(ctx, r.slot.Etcd, r.item)
 	case r.of.NeedsQuorum:
-		return lookAtQuorum(ctx, r.lane.quorum, r.item, r.of.State)
+		return lookAtQuorum(ctx, r.slot.quorum, r.item, r.of.State)
 	}
-	return lookAtRedis(ctx, r.lane.redis, r.item, r.of.State)
+	return lookAtRedis(ctx, r.slot.redis, r.item, r.of.State)
 }
 
 // lookAtQuorum wants the same value in a majority: of the servers, or of the keys where the strategy names
@@ -141,8 +142,8 @@ func lookAtRedis(ctx context.Context, client *redis.Client, item uint64, besides
 }
 
 // lookAtRow asks MySQL for the item and its orders.
-func lookAtRow(ctx context.Context, db *sql.DB, item uint64, besides strategy.State, customerOf func(request string) string) (State, error) {
-	var s State
+func lookAtRow(ctx context.Context, db *sql.DB, item uint64, besides strategy.State, customerOf func(request string) string) (schedule.State, error) {
+	var s schedule.State
 	if besides.Remaining != "" {
 		if err := db.QueryRowContext(ctx, besides.Remaining, item).Scan(&s.Elsewhere); err != nil {
 			return s, fmt.Errorf("look at the strategy's own rows: %w", err)
@@ -158,7 +159,7 @@ func lookAtRow(ctx context.Context, db *sql.DB, item uint64, besides strategy.St
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var o Order
+		var o schedule.Order
 		var request string
 		if err := rows.Scan(&o.ID, &request, &o.Read, &o.Written); err != nil {
 			return s, fmt.Errorf("look at the orders: %w", err)

@@ -1,4 +1,4 @@
-package schedule
+package explore
 
 import (
 	"cmp"
@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"stocklock/internal/strategy"
+
+	"stocklock/internal/lab/schedule"
 )
 
 // Ruling is what was seen of one property that a strategy declares.
@@ -34,9 +36,9 @@ func Judge(p strategy.Properties, results []Result) []Judgement {
 		if property == strategy.StorageChecked {
 			j = judgeStorage(j, results)
 		}
-		for _, a := range attacks {
+		for _, a := range schedule.Attacks() {
 			if a.Property == property {
-				j = a.judge(j, p, results)
+				j = judge(a, j, p, results)
 			}
 		}
 		all = append(all, j)
@@ -44,7 +46,7 @@ func Judge(p strategy.Properties, results []Result) []Judgement {
 	return all
 }
 
-func (a Attack) judge(j Judgement, p strategy.Properties, results []Result) Judgement {
+func judge(a schedule.Attack, j Judgement, p strategy.Properties, results []Result) Judgement {
 	if j.Declared == strategy.NotApplicable {
 		j.By = "it does not apply"
 		return j
@@ -60,10 +62,10 @@ func (a Attack) judge(j Judgement, p strategy.Properties, results []Result) Judg
 		}
 		all.add(r)
 		for _, bad := range r.Found.Shortest {
-			if !slices.Contains(a.Causes, bad.Outcome.Cause) || a.explainedBesides(p, bad.Outcome.Cause) {
+			if !slices.Contains(a.Causes, bad.Outcome.Cause) || explainedBesides(a, p, bad.Outcome.Cause) {
 				continue
 			}
-			j.By = fmt.Sprintf("%s: %s", bad.Outcome.Cause, bad.Listed)
+			j.By = fmt.Sprintf("%s: %s", bad.Outcome.Cause, bad.Schedule)
 			j.Ruling = Contradicts
 			if j.Declared == strategy.Lacks {
 				j.Ruling = Agrees
@@ -108,11 +110,11 @@ func (s seen) without(what string) string {
 
 // explainedBesides says whether another property that the strategy lacks explains a cause, while
 // this one is declared as had.
-func (a Attack) explainedBesides(p strategy.Properties, c Cause) bool {
+func explainedBesides(a schedule.Attack, p strategy.Properties, c schedule.Cause) bool {
 	if p.Standing(a.Property) != strategy.Has {
 		return false
 	}
-	return slices.ContainsFunc(attacks, func(other Attack) bool {
+	return slices.ContainsFunc(schedule.Attacks(), func(other schedule.Attack) bool {
 		return other.Property != a.Property && slices.Contains(other.Causes, c) && p.Standing(other.Property) == strategy.Lacks
 	})
 }
@@ -130,12 +132,12 @@ func judgeStorage(j Judgement, results []Result) Judgement {
 			switch {
 			case j.Declared == strategy.Has:
 				j.Ruling = Contradicts
-			case bad.Outcome.Verdict == Oversold && bad.Outcome.Cause != NoLock:
+			case bad.Outcome.Verdict == schedule.Oversold && bad.Outcome.Cause != schedule.NoLock:
 				j.Ruling = Agrees // the database took what an overtaken holder wrote
 			default:
 				continue
 			}
-			j.By = fmt.Sprintf("%s: %s", bad.Outcome.Cause, bad.Listed)
+			j.By = fmt.Sprintf("%s: %s", bad.Outcome.Cause, bad.Schedule)
 			return j
 		}
 	}
@@ -154,13 +156,13 @@ func judgeStorage(j Judgement, results []Result) Judgement {
 // Unexplained are the bad schedules whose cause no property explains that the strategy lacks. They
 // contradict what it declares as a whole. Those of a strategy that has StorageChecked contradict
 // that.
-func Unexplained(p strategy.Properties, results []Result) []Record {
+func Unexplained(p strategy.Properties, results []Result) []schedule.Record {
 	if p.Has.Includes(strategy.StorageChecked) {
 		return nil
 	}
-	var all []Record
+	var all []schedule.Record
 	for _, r := range results {
-		expected := Expected(p, nil, r.Customers)
+		expected := schedule.Expected(p, nil, r.Customers)
 		for _, bad := range r.Found.Shortest {
 			if !slices.Contains(expected.Allowed, bad.Outcome.Cause) {
 				all = append(all, bad)

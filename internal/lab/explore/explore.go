@@ -1,4 +1,9 @@
-package schedule
+// Package explore plays all schedules of a search, and rules on what a strategy declares.
+//
+// [Explore] plays every schedule of a [Search] from its beginning. docs/schedules.md says what it
+// leaves out and why nothing is lost by that. [Confirm] replays what failed. A strategy's declaration
+// says what must be found: see [Expected] and [Judge].
+package explore
 
 import (
 	"context"
@@ -9,11 +14,14 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/stage"
 )
 
 // Search says which schedules are explored.
 type Search struct {
-	Plan
+	stage.Plan
 	// Switches bounds how often a run goes to another customer although the last one could go on. 0
 	// is no bound.
 	Switches int
@@ -24,11 +32,11 @@ type Search struct {
 	Limit int
 }
 
-// Player plays one run. A [Stage] does it on real servers.
+// Player plays one run. A [stage.Stage] does it on real servers.
 type Player interface {
-	Play(ctx context.Context, p Plan, choose func() Chooser) (Record, error)
-	// Lanes is how many runs with these events can be played at a time.
-	Lanes(events []Event) int
+	Play(ctx context.Context, p stage.Plan, choose func() stage.Chooser) (schedule.Record, error)
+	// Slots is how many runs with these events can be played at a time.
+	Slots(events []schedule.Event) int
 }
 
 // Found is what an exploration found.
@@ -39,20 +47,20 @@ type Found struct {
 	GivenUp []string `json:"given_up"` // why runs failed each time they were made; what they would have shown is not known
 	// Unreached are places that one run came to, and none that was sent there again: what shops do
 	// on their own went another way then.
-	Unreached []string `json:"unreached,omitempty"`
-	Shortest  []Record `json:"shortest"` // for each cause the shortest bad schedule, the shortest first
+	Unreached []string          `json:"unreached,omitempty"`
+	Shortest  []schedule.Record `json:"shortest"` // for each cause the shortest bad schedule, the shortest first
 	// Once are the causes that no schedule showed when it was played again.
 	Once []Once `json:"once,omitempty"`
 
-	bad        map[Cause]int
-	candidates map[Cause][]Record // the shortest few of each cause, the shortest first
+	bad        map[schedule.Cause]int
+	candidates map[schedule.Cause][]schedule.Record // the shortest few of each cause, the shortest first
 	outcomes   map[string]int
 	limited    bool // the search ended at its limit
 }
 
 // Causes are the causes that were found, those of the shortest schedules first.
-func (f Found) Causes() []Cause {
-	var all []Cause
+func (f Found) Causes() []schedule.Cause {
+	var all []schedule.Cause
 	for _, r := range f.Shortest {
 		all = append(all, r.Outcome.Cause)
 	}
@@ -72,15 +80,15 @@ func (f Found) Unknown() string {
 }
 
 // shows says whether a run had one of these causes, be it only once.
-func (f Found) shows(causes []Cause) bool {
-	return slices.ContainsFunc(f.Causes(), func(c Cause) bool { return slices.Contains(causes, c) }) ||
+func (f Found) shows(causes []schedule.Cause) bool {
+	return slices.ContainsFunc(f.Causes(), func(c schedule.Cause) bool { return slices.Contains(causes, c) }) ||
 		slices.ContainsFunc(f.Once, func(o Once) bool { return slices.Contains(causes, o.Cause) })
 }
 
 // node is a place in the tree of schedules from which something new goes on.
 type node struct {
-	past   Schedule
-	asleep []Option // what leads from here only to what is seen elsewhere
+	past   schedule.Schedule
+	asleep []stage.Option // what leads from here only to what is seen elsewhere
 }
 
 // maxGivenUp is how many runs may be given up before an exploration fails.
@@ -98,9 +106,6 @@ type unreachedError string
 
 func (e unreachedError) Error() string { return "a second run did not come there: " + string(e) }
 
-// errSeen gives up a run of which the rest is seen elsewhere.
-var errSeen = errors.New("seen")
-
 // Explore runs all schedules of a search. Each run is played from its beginning: it follows a node
 // of the tree and then goes on as a schedule does that lists no more; what could have been chosen
 // instead becomes further nodes. Of schedules that differ only in the order of independent steps
@@ -108,10 +113,10 @@ var errSeen = errors.New("seen")
 // Systems, 1996) say which branch leads only to what another one shows. Progress is told the
 // numbers of runs that were made and are to be made, and may be nil.
 func Explore(ctx context.Context, player Player, s Search, progress func(done, left int)) (Found, error) {
-	e := &exploration{search: s, player: player, progress: progress, found: Found{outcomes: map[string]int{}, bad: map[Cause]int{}, candidates: map[Cause][]Record{}}}
+	e := &exploration{search: s, player: player, progress: progress, found: Found{outcomes: map[string]int{}, bad: map[schedule.Cause]int{}, candidates: map[schedule.Cause][]schedule.Record{}}}
 	e.changed.L = &e.mu
 	e.nodes = []node{{}}
-	if err := e.workers(ctx, player.Lanes(s.Events)); err != nil {
+	if err := e.workers(ctx, player.Slots(s.Events)); err != nil {
 		return Found{}, err
 	}
 	// Runs that failed beside others may succeed alone.
@@ -122,7 +127,7 @@ func Explore(ctx context.Context, player Player, s Search, progress func(done, l
 	for _, few := range e.found.candidates {
 		e.found.Shortest = append(e.found.Shortest, few[0])
 	}
-	slices.SortFunc(e.found.Shortest, CompareLength)
+	slices.SortFunc(e.found.Shortest, shorter)
 	return e.found, nil
 }
 
@@ -165,16 +170,16 @@ func (e *exploration) work(ctx context.Context) error {
 		e.mu.Lock()
 		e.running--
 		switch {
-		case errors.Is(err, errSeen):
+		case errors.Is(err, stage.ErrStop):
 			e.found.Partial++
 			err = nil
-		case errors.Is(err, errGivenUp) && !e.last && len(e.postponed) < maxPostponed(e.found.Runs):
+		case errors.Is(err, stage.ErrGivenUp) && !e.last && len(e.postponed) < maxPostponed(e.found.Runs):
 			e.postponed = append(e.postponed, n)
 			err, more = nil, nil
 		case errors.As(err, new(unreachedError)) && e.last:
 			e.found.Unreached = append(e.found.Unreached, n.past.String())
 			err, more = nil, nil
-		case errors.Is(err, errGivenUp) && e.last && len(e.found.GivenUp) < maxGivenUp:
+		case errors.Is(err, stage.ErrGivenUp) && e.last && len(e.found.GivenUp) < maxGivenUp:
 			e.found.GivenUp = append(e.found.GivenUp, err.Error())
 			err, more = nil, nil
 		case err == nil:
@@ -213,23 +218,23 @@ func (e *exploration) next(ctx context.Context) (node, bool) {
 }
 
 // keep counts a run. It is called with mu.
-func (e *exploration) keep(r Record) {
+func (e *exploration) keep(r schedule.Record) {
 	e.found.Runs++
-	e.found.outcomes[r.Outcome.kind()]++
+	e.found.outcomes[kind(r.Outcome)]++
 	if !r.Outcome.Bad() {
 		return
 	}
 	e.found.Bad++
 	e.found.bad[r.Outcome.Cause]++
 	few := e.found.candidates[r.Outcome.Cause]
-	at, _ := slices.BinarySearchFunc(few, r, CompareLength)
+	at, _ := slices.BinarySearchFunc(few, r, shorter)
 	few = slices.Insert(few, at, r)
 	e.found.candidates[r.Outcome.Cause] = few[:min(len(few), maxCandidates)]
 }
 
 // kind is what two runs have in common that differ only in the order of independent steps. Which
 // customer an order belongs to is no part of it: customers are alike.
-func (o Outcome) kind() string {
+func kind(o schedule.Outcome) string {
 	var orders []string
 	for _, order := range o.Orders {
 		orders = append(orders, fmt.Sprintf(" %d→%d", order.Read, order.Written))
@@ -238,131 +243,100 @@ func (o Outcome) kind() string {
 	return fmt.Sprintf("%s %s%s", o.Verdict, o.Cause, strings.Join(orders, ""))
 }
 
-// CompareLength orders records by their events, then their switches, then the steps they list.
-func CompareLength(a, b Record) int {
-	for _, of := range []func(Record) int{
-		func(r Record) int { return len(r.Schedule) - steps(r.Schedule) },
-		func(r Record) int { return changes(r.Schedule) },
-		func(r Record) int { return len(r.Schedule) },
-	} {
-		if d := of(a) - of(b); d != 0 {
-			return d
-		}
-	}
-	return 0
-}
-
-// changes counts how often the steps of a schedule go from one customer to another.
-func changes(s Schedule) int {
-	n, last := 0, Customer(0)
-	for _, c := range s {
-		if c.IsStep() {
-			n += count(last != 0 && last != c.Customer)
-			last = c.Customer
-		}
-	}
-	return n
-}
-
-func steps(s Schedule) int {
-	n := 0
-	for _, c := range s {
-		if c.IsStep() {
-			n++
-		}
-	}
-	return n
-}
+func shorter(a, b schedule.Record) int { return a.Schedule.Compare(b.Schedule) }
 
 // run plays a node to its end, and returns what could have been chosen on the way.
-func (e *exploration) run(ctx context.Context, n node) (Record, []node, error) {
-	var more []node
-	record, err := e.player.Play(ctx, e.search.Plan, func() Chooser {
-		more = nil
-		return e.chooser(n, &more)
+func (e *exploration) run(ctx context.Context, n node) (schedule.Record, []node, error) {
+	var d descent
+	record, err := e.player.Play(ctx, e.search.Plan, func() stage.Chooser {
+		d = descent{search: e.search, from: n, left: n.past, asleep: n.asleep}
+		return d.choose
 	})
-	return record, more, err
+	return record, d.more, err
 }
 
-func (e *exploration) chooser(n node, more *[]node) Chooser {
-	left, asleep, switched := n.past, n.asleep, 0
-	return func(next Next) (int, error) {
-		if len(left) > 0 {
-			i := next.index(left[0])
-			if i < 0 && next.byDefault() < 0 {
-				return -1, nil
-			}
-			if i < 0 {
-				return 0, unreachedError(fmt.Sprintf("%s: %s", n.past, next.Why(left[0])))
-			}
-			left = left[1:]
-			switched += count(switches(next, next.Options[i]))
-			return i, nil
+// descent follows a node and then goes on as a schedule does that lists no more.
+type descent struct {
+	search   Search
+	from     node
+	left     schedule.Schedule // of the node's past: still to be replayed
+	asleep   []stage.Option
+	switched int
+	more     []node // what could have been chosen instead
+}
+
+func (d *descent) choose(next stage.Next) (int, error) {
+	if len(d.left) > 0 {
+		return d.replay(next)
+	}
+	return d.fork(next)
+}
+
+func (d *descent) replay(next stage.Next) (int, error) {
+	i := next.Index(d.left[0])
+	switch {
+	case i < 0 && next.ByDefault() == stage.LetTimePass:
+		return stage.LetTimePass, nil
+	case i < 0:
+		return 0, unreachedError(fmt.Sprintf("%s: %s", d.from.past, next.Why(d.left[0])))
+	}
+	d.left = d.left[1:]
+	return d.take(next, i), nil
+}
+
+func (d *descent) fork(next stage.Next) (int, error) {
+	awake := d.awake(next)
+	first := stage.LetTimePass // where nobody can go on, an event is one more chance
+	if next.ByDefault() != stage.LetTimePass || next.Arriving() {
+		if len(awake) == 0 {
+			return 0, stage.ErrStop
 		}
-		var awake []int
-		for i, o := range next.Options {
-			if !o.Retry && (!o.RowHeld || e.search.Unpruned) && !within(asleep, o.Choice) && e.mayGo(switched, next, o) {
-				awake = append(awake, i)
-			}
+		first = awake[0]
+	}
+	before := slices.Clone(d.asleep)
+	for _, i := range awake {
+		o := next.Options[i]
+		if i != first {
+			d.more = append(d.more, node{append(slices.Clone(next.Past), o.Choice), d.stillAsleep(before, o)})
 		}
-		steps := next.byDefault() >= 0 || next.arriving()
-		switch {
-		case !steps:
-			// Time passes before anybody can go on. An event at this place would be one more
-			// chance.
-			if len(awake) == 0 {
-				return -1, nil
-			}
-		case len(awake) == 0:
-			return 0, errSeen
+		if !d.search.Unpruned {
+			before = append(before, o)
 		}
-		first := awake[0]
-		if !steps {
-			first = -1
-		}
-		before := slices.Clone(asleep)
-		for _, i := range awake {
-			o := next.Options[i]
-			if i != first {
-				*more = append(*more, node{append(slices.Clone(next.Past), o.Choice), e.stillAsleep(before, o)})
-			}
-			if !e.search.Unpruned {
-				before = append(before, o)
-			}
-		}
-		if first < 0 {
-			return -1, nil
-		}
-		o := next.Options[first]
-		asleep = e.stillAsleep(asleep, o)
-		switched += count(switches(next, o))
+	}
+	if first == stage.LetTimePass {
 		return first, nil
 	}
+	d.asleep = d.stillAsleep(d.asleep, next.Options[first])
+	return d.take(next, first), nil
 }
 
-func count(b bool) int {
-	if b {
-		return 1
+func (d *descent) take(next stage.Next, i int) int {
+	if next.Switches(next.Options[i]) {
+		d.switched++
 	}
-	return 0
+	return i
 }
 
-// mayGo holds a search to its bound of switches.
-func (e *exploration) mayGo(switched int, next Next, o Option) bool {
-	return e.search.Switches == 0 || switched+count(switches(next, o)) <= e.search.Switches
+// awake are the options that lead to something that is not seen elsewhere, within the bound of switches.
+func (d *descent) awake(next stage.Next) []int {
+	var awake []int
+	for i, o := range next.Options {
+		asleep := slices.ContainsFunc(d.asleep, func(a stage.Option) bool { return a.Choice == o.Choice })
+		bounded := d.search.Switches > 0 && d.switched == d.search.Switches && next.Switches(o)
+		if !o.Retry && (!o.RowHeld || d.search.Unpruned) && !asleep && !bounded {
+			awake = append(awake, i)
+		}
+	}
+	return awake
 }
 
 // stillAsleep is what stays asleep after a choice: all that is independent of it.
-func (e *exploration) stillAsleep(asleep []Option, after Option) []Option {
-	var still []Option
+func (d *descent) stillAsleep(asleep []stage.Option, after stage.Option) []stage.Option {
+	var still []stage.Option
 	for _, o := range asleep {
-		if independent(o, after, e.search.LocalClock) {
+		if independent(o, after, d.search.LocalClock) {
 			still = append(still, o)
 		}
 	}
 	return still
-}
-
-func within(all []Option, c Choice) bool {
-	return slices.ContainsFunc(all, func(o Option) bool { return o.Choice == c })
 }

@@ -1,4 +1,4 @@
-package schedule
+package stage
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"stocklock/internal/lab/schedule"
 	"stocklock/internal/shop/labmode"
 )
 
@@ -22,21 +23,21 @@ func (r *run) settle(ctx context.Context) error {
 	limit := time.Now().Add(settleLimit)
 	for {
 		select { // first what is there
-		case m := <-r.inbox:
+		case m := <-r.messages:
 			r.handle(m)
 			continue
 		default:
 		}
-		if !slices.ContainsFunc(r.people, func(p *person) bool { return p.state == moving }) {
+		if !slices.ContainsFunc(r.buyers, func(b *buyer) bool { return b.state == moving }) {
 			return nil
 		}
 		select {
-		case m := <-r.inbox:
+		case m := <-r.messages:
 			r.handle(m)
 		case <-time.After(lookAfter):
-			for _, p := range r.people {
-				if p.state == moving {
-					if err := r.probe(ctx, p); err != nil {
+			for _, b := range r.buyers {
+				if b.state == moving {
+					if err := r.probe(ctx, b); err != nil {
 						return err
 					}
 				}
@@ -51,48 +52,48 @@ func (r *run) settle(ctx context.Context) error {
 }
 
 // probe finds out why a customer is silent.
-func (r *run) probe(ctx context.Context, p *person) error {
-	silent := time.Since(p.heard)
+func (r *run) probe(ctx context.Context, b *buyer) error {
+	silent := time.Since(b.heard)
 	switch {
-	case p.answer != "" && p.flying < 0: // it may write what it has answered
+	case b.answer != "" && b.flying < 0: // it may write what it has answered
 		if silent > r.stage.lease {
-			p.state, p.row = ended, noRow
+			b.state, b.row = ended, schedule.NoRow
 		}
-	case p.flying >= 0 && p.cut && r.entries[p.flying].Server != labmode.MySQLServer:
-		p.state = inPeace
-		r.entries[p.flying].Blocked = serverName(r.entries[p.flying].Server) + " is silent"
-	case p.flying >= 0 && r.entries[p.flying].Request.rowLock() != noRow:
-		holder := r.rowHolder(p, r.entries[p.flying].Request.rowLock())
+	case b.flying >= 0 && b.cut && r.entries[b.flying].Server != labmode.MySQLServer:
+		b.state = cutOff
+		r.entries[b.flying].Blocked = schedule.ServerName(r.entries[b.flying].Server) + " is silent"
+	case b.flying >= 0 && r.entries[b.flying].Request().RowLock() != schedule.NoRow:
+		holder := r.rowHolder(b, r.entries[b.flying].Request().RowLock())
 		if holder == nil {
 			return nil
 		}
 		held, err := rowIsHeld(ctx, r.stage.store.Pool(), r.item)
-		if err == nil && held && p.state == moving {
-			p.state = onRow
-			r.entries[p.flying].Blocked = fmt.Sprintf("the row is held by %s's transaction", holder.customer)
+		if err == nil && held && b.state == moving {
+			b.state = onRow
+			r.entries[b.flying].Blocked = fmt.Sprintf("the row is held by %s's transaction", holder.customer)
 		}
 		return err
-	case (p.flying < 0 || r.acquires(p)) && silent > lockAfter:
+	case (b.flying < 0 || r.acquires(b)) && silent > lockAfter:
 		look, err := r.lookAtLock(ctx)
 		if err != nil {
 			return err
 		}
 		// A lock whose requests are not held does not say at once whose it is.
-		if owner := r.ownerOf(look); look.present() && owner != p.customer && (owner != 0 || !r.of.AtPoints()) || silent > r.stage.lease {
-			p.state = onLock
+		if owner := r.ownerOf(look); look.present() && owner != b.customer && (owner != 0 || !r.of.AtPoints()) || silent > r.stage.lease {
+			b.state = onLock
 			if look.present() && owner != 0 {
-				r.blockLast(p, fmt.Sprintf("the lock is held by %s", owner))
+				r.blockLast(b, fmt.Sprintf("the lock is held by %s", owner))
 			} else if look.present() {
-				r.blockLast(p, "the lock is held")
+				r.blockLast(b, "the lock is held")
 			}
 		}
 	}
 	return nil
 }
 
-func (r *run) blockLast(p *person, by string) {
+func (r *run) blockLast(b *buyer, by string) {
 	for i := range slices.Backward(r.entries) {
-		if r.entries[i].customer == p.customer {
+		if r.entries[i].Choice.Customer == b.customer {
 			r.entries[i].Blocked = by
 			return
 		}
@@ -102,12 +103,12 @@ func (r *run) blockLast(p *person, by string) {
 // recheck puts everyone on the way again whose reason to wait is gone.
 func (r *run) recheck(ctx context.Context) error {
 	again := false
-	for _, p := range r.people {
+	for _, b := range r.buyers {
 		switch {
-		case p.state == onRow && r.rowHolder(p, r.entries[p.flying].Request.rowLock()) == nil:
-			p.state, p.heard, again = moving, time.Now(), true
-		case p.state == onLock && (!r.lock.present() || r.owner == p.customer || r.owner == 0 && r.of.AtPoints()):
-			p.state, p.heard, again = moving, time.Now(), true
+		case b.state == onRow && r.rowHolder(b, r.entries[b.flying].Request().RowLock()) == nil:
+			b.state, b.heard, again = moving, time.Now(), true
+		case b.state == onLock && (!r.lock.present() || r.owner == b.customer || r.owner == 0 && r.of.AtPoints()):
+			b.state, b.heard, again = moving, time.Now(), true
 		}
 	}
 	if !again {

@@ -1,4 +1,4 @@
-package schedule
+package stage
 
 import (
 	"cmp"
@@ -12,11 +12,12 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/schedule"
 )
 
-// lane is where one run after the other is played.
-type lane struct {
-	*bed
+// slot is a place on a testbed in which one run after the other is played.
+type slot struct {
+	*testbed
 	redis  *redis.Client   // for looking
 	quorum []*redis.Client // for looking at the servers of a quorum; none without one
 
@@ -24,8 +25,8 @@ type lane struct {
 	failedOver bool           // the primary has died: it becomes the replica before the next run
 }
 
-// bed is the shops of the customers and the Redis behind them. Several lanes can share one.
-type bed struct {
+// testbed is the shops of the customers and the Redis behind them. Several slots can share one.
+type testbed struct {
 	*rig.Testbed
 
 	mu        sync.Mutex // guards rehearsed; held for as long as a rehearsal or a restart takes
@@ -34,7 +35,7 @@ type bed struct {
 
 // revive starts each shop again that does not run: one that has ended by itself, or that did not come
 // back after it was killed.
-func (b *bed) revive(ctx context.Context) error {
+func (b *testbed) revive(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, shop := range b.Shops {
@@ -49,7 +50,7 @@ func (b *bed) revive(ctx context.Context) error {
 }
 
 // dead names the shops that have ended, with their last words. Without any it is empty.
-func (b *bed) dead() string {
+func (b *testbed) dead() string {
 	var said []string
 	for _, shop := range b.Shops {
 		if !shop.Alive() {
@@ -61,18 +62,12 @@ func (b *bed) dead() string {
 
 func lastLine(s string) string { return s[strings.LastIndexByte(s, '\n')+1:] }
 
-// rehearsal is a sale that a shop process has made before the first run.
-type rehearsal struct {
-	pid      int
-	strategy string
-}
-
 // restartLimit bounds how long a killed shop takes to be back.
 const restartLimit = 20 * time.Second
 
 // restart starts a killed shop again, in the background. One that does not come back is started once
-// more by [bed.revive].
-func (l *lane) restart(shop *rig.TestbedShop) {
+// more by [testbed.revive].
+func (l *slot) restart(shop *rig.TestbedShop) {
 	l.starting.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), restartLimit)
 		defer cancel()
@@ -81,7 +76,7 @@ func (l *lane) restart(shop *rig.TestbedShop) {
 }
 
 // restarted waits until every shop runs again, and gives the primary a replica after a failover.
-func (l *lane) restarted(ctx context.Context) error {
+func (l *slot) restarted(ctx context.Context) error {
 	l.starting.Wait()
 	if err := l.revive(ctx); err != nil || !l.failedOver {
 		return err
@@ -91,14 +86,14 @@ func (l *lane) restarted(ctx context.Context) error {
 }
 
 // prepare keeps a run's writes from the replica that is to take over.
-func (l *lane) prepare(p Plan) error {
-	if !slices.Contains(p.Events, Failover) {
+func (l *slot) prepare(p Plan) error {
+	if !slices.Contains(p.Events, schedule.Failover) {
 		return nil
 	}
 	return l.HoldBackReplication()
 }
 
-func (l *lane) failOver(ctx context.Context) error {
+func (l *slot) failOver(ctx context.Context) error {
 	if err := l.FailOver(ctx); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package schedule
+package stage
 
 import (
 	"encoding/json"
@@ -7,11 +7,12 @@ import (
 	"strings"
 	"sync"
 
+	"stocklock/internal/lab/schedule"
 	"stocklock/internal/shop/labmode"
 )
 
-// seat is where the shops report what they hold, and from where they are told what may go on.
-type seat struct {
+// source is where the shops connect: they report what they hold, and it says what may go on.
+type source struct {
 	listener net.Listener
 	reading  sync.WaitGroup
 
@@ -36,21 +37,21 @@ type orders struct {
 	to *json.Encoder
 }
 
-func openSeat() (*seat, error) {
+func openSource() (*source, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	s := &seat{listener: listener, conns: map[net.Conn]bool{}, sales: map[string]func(heldReport){},
+	s := &source{listener: listener, conns: map[net.Conn]bool{}, sales: map[string]func(heldReport){},
 		items: map[uint64]func(heldReport){}, scripts: map[string]string{}}
 	s.reading.Go(s.accept)
 	return s, nil
 }
 
-func (s *seat) addr() string { return s.listener.Addr().String() }
+func (s *source) addr() string { return s.listener.Addr().String() }
 
 // close lets everything go that is held.
-func (s *seat) close() error {
+func (s *source) close() error {
 	err := s.listener.Close()
 	s.mu.Lock()
 	s.closed = true
@@ -62,7 +63,7 @@ func (s *seat) close() error {
 	return err
 }
 
-func (s *seat) accept() {
+func (s *source) accept() {
 	for {
 		conn, err := s.listener.Accept()
 		if err != nil {
@@ -79,7 +80,7 @@ func (s *seat) accept() {
 }
 
 // read passes on what one shop reports until the shop ends.
-func (s *seat) read(conn net.Conn) {
+func (s *source) read(conn net.Conn) {
 	defer func() {
 		s.mu.Lock()
 		delete(s.conns, conn)
@@ -107,7 +108,7 @@ func (s *seat) read(conn net.Conn) {
 }
 
 // pass gives a report to the run that it belongs to. A sale that nobody plays goes on at once.
-func (s *seat) pass(r heldReport) {
+func (s *source) pass(r heldReport) {
 	s.mu.Lock()
 	to := s.sales[r.Sale]
 	if to == nil && r.Hold == 0 {
@@ -122,6 +123,10 @@ func (s *seat) pass(r heldReport) {
 	}
 }
 
+func (r heldReport) request() schedule.Request {
+	return schedule.Request{Server: r.Server, Text: r.Text, Tx: r.Tx}
+}
+
 // release lets the request go. A shop that has ended needs no answer.
 func (r heldReport) release(lose bool) {
 	r.from.mu.Lock()
@@ -130,7 +135,7 @@ func (r heldReport) release(lose bool) {
 }
 
 // follow has reports on these sales, and on the item, passed to the function.
-func (s *seat) follow(item uint64, sales []string, to func(heldReport)) (unfollow func()) {
+func (s *source) follow(item uint64, sales []string, to func(heldReport)) (unfollow func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.items[item] = to
@@ -148,7 +153,7 @@ func (s *seat) follow(item uint64, sales []string, to func(heldReport)) (unfollo
 }
 
 // script is the source of a script that the shops have sent, empty for one that is not known.
-func (s *seat) script(sha string) string {
+func (s *source) script(sha string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.scripts[sha]

@@ -1,4 +1,4 @@
-package schedule
+package explore
 
 import (
 	"context"
@@ -6,16 +6,19 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/stage"
 )
 
 // Once is a cause that some runs had, and that none had when their schedules were played again.
 // What shops do on their own, such as a reaper, is not held: on a busy machine it can be late.
 type Once struct {
-	Verdict  Verdict `json:"verdict"`
-	Cause    Cause   `json:"cause"`
-	Schedule string  `json:"schedule"` // the shortest
-	Runs     int     `json:"runs"`     // so many had the cause
-	Replays  int     `json:"replays"`  // and none of so many
+	Verdict  schedule.Verdict  `json:"verdict"`
+	Cause    schedule.Cause    `json:"cause"`
+	Schedule schedule.Schedule `json:"schedule"` // the shortest
+	Runs     int               `json:"runs"`     // so many had the cause
+	Replays  int               `json:"replays"`  // and none of so many
 }
 
 func (o Once) String() string {
@@ -28,16 +31,29 @@ const maxReplays = 3
 // Confirm replays the shortest bad schedule of each cause, and removes the choices that it does not
 // need. If it never ends alike, Confirm plays the next shortest. A cause without a schedule that
 // ends alike is moved to Once, and its runs no longer count as bad.
-func (s *Stage) Confirm(ctx context.Context, found *Found) error { return confirm(ctx, s.again, found) }
+func Confirm(ctx context.Context, on *stage.Stage, found *Found) error {
+	return confirm(ctx, func(ctx context.Context, found schedule.Record, order schedule.Schedule) (schedule.Record, error) {
+		record, err := on.PlaySchedule(ctx, found.Strategy, found.Customers, order)
+		switch {
+		case errors.Is(err, stage.ErrCannot) || errors.Is(err, stage.ErrGivenUp):
+			return schedule.Record{}, fmt.Errorf("%w: %w", errDifferent, err)
+		case err != nil:
+			return schedule.Record{}, err
+		case record.Outcome.Verdict != found.Outcome.Verdict || record.Outcome.Cause != found.Outcome.Cause:
+			return schedule.Record{}, fmt.Errorf("%w: %s %s", errDifferent, record.Outcome.Verdict, record.Outcome.Cause)
+		}
+		return record, nil
+	}, found)
+}
 
 // replay plays a schedule and returns errDifferent if it does not end as another one did.
-type replay func(ctx context.Context, found Record, schedule Schedule) (Record, error)
+type replay func(ctx context.Context, found schedule.Record, order schedule.Schedule) (schedule.Record, error)
 
 func confirm(ctx context.Context, again replay, found *Found) error {
 	var (
 		confirming sync.WaitGroup
 		mu         sync.Mutex // guards the rest
-		seen       []Record
+		seen       []schedule.Record
 		errs       []error
 	)
 	for _, shortest := range found.Shortest {
@@ -54,7 +70,7 @@ func confirm(ctx context.Context, again replay, found *Found) error {
 					mu.Lock()
 					defer mu.Unlock()
 					if err != nil {
-						errs = append(errs, fmt.Errorf("%s: played once more: %w", candidate.Listed, err))
+						errs = append(errs, fmt.Errorf("%s: played once more: %w", candidate.Schedule, err))
 						return
 					}
 					seen = append(seen, record)
@@ -64,31 +80,31 @@ func confirm(ctx context.Context, again replay, found *Found) error {
 			mu.Lock()
 			defer mu.Unlock()
 			found.Bad -= found.bad[cause]
-			found.Once = append(found.Once, Once{shortest.Outcome.Verdict, cause, shortest.Listed, found.bad[cause], replays})
+			found.Once = append(found.Once, Once{shortest.Outcome.Verdict, cause, shortest.Schedule, found.bad[cause], replays})
 		})
 	}
 	confirming.Wait()
-	slices.SortFunc(seen, CompareLength)
+	slices.SortFunc(seen, shorter)
 	found.Shortest = seen
 	return errors.Join(errs...)
 }
 
 // shrink removes the choices that a bad schedule does not need, and plays the rest once more, with
 // its events on the processes and servers themselves. The result was seen twice.
-func shrink(ctx context.Context, again replay, found Record) (Record, error) {
+func shrink(ctx context.Context, again replay, found schedule.Record) (schedule.Record, error) {
 	best, err := again(ctx, found, found.Schedule)
 	if err != nil {
-		return Record{}, err
+		return schedule.Record{}, err
 	}
 	for i := len(best.Schedule) - 1; i >= 0; i-- {
 		shorter := slices.Delete(slices.Clone(best.Schedule), i, i+1)
-		if !shorter.inOrder() {
+		if !shorter.InOrder() {
 			continue
 		}
 		record, err := again(ctx, found, shorter)
 		switch {
 		case ctx.Err() != nil:
-			return Record{}, context.Cause(ctx)
+			return schedule.Record{}, context.Cause(ctx)
 		case err != nil:
 			continue
 		}
@@ -99,17 +115,3 @@ func shrink(ctx context.Context, again replay, found Record) (Record, error) {
 }
 
 var errDifferent = errors.New("it ended otherwise")
-
-// again plays a schedule and wants it to end as another one did.
-func (s *Stage) again(ctx context.Context, found Record, schedule Schedule) (Record, error) {
-	record, err := s.PlaySchedule(ctx, found.Strategy, found.Customers, schedule)
-	switch {
-	case errors.Is(err, ErrCannot) || errors.Is(err, errGivenUp):
-		return Record{}, fmt.Errorf("%w: %w", errDifferent, err)
-	case err != nil:
-		return Record{}, err
-	case record.Outcome.Verdict != found.Outcome.Verdict || record.Outcome.Cause != found.Outcome.Cause:
-		return Record{}, fmt.Errorf("%w: %s %s", errDifferent, record.Outcome.Verdict, record.Outcome.Cause)
-	}
-	return record, nil
-}

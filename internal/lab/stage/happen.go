@@ -1,27 +1,29 @@
-package schedule
+package stage
 
 import (
 	"context"
 	"fmt"
 	"net/http"
 	"time"
+
+	"stocklock/internal/lab/schedule"
 )
 
 // happen makes an event happen, and waits until all are at rest again.
-func (r *run) happen(ctx context.Context, c Choice) error {
+func (r *run) happen(ctx context.Context, c schedule.Choice) error {
 	r.endSegment()
-	entry := r.note(Entry{Choice: c.String(), event: c.Event, customer: c.Customer})
-	if c.Event != Arrive {
+	entry := r.note(schedule.Entry{Choice: c})
+	if c.Event != schedule.Arrive {
 		r.used++
 	}
-	if c.Event == Lose {
-		r.person(c.Customer).lose = true
+	if c.Event == schedule.Lose {
+		r.buyer(c.Customer).lose = true
 		return nil
 	}
 	if err := r.inject(ctx, c); err != nil {
 		return fmt.Errorf("%s: %w", c, err)
 	}
-	if c.Event != Arrive {
+	if c.Event != schedule.Arrive {
 		r.version++
 		r.changed[0] = r.version
 	}
@@ -38,44 +40,44 @@ func (r *run) happen(ctx context.Context, c Choice) error {
 	return r.observe(ctx, entry)
 }
 
-func (r *run) inject(ctx context.Context, c Choice) error {
-	var p *person
+func (r *run) inject(ctx context.Context, c schedule.Choice) error {
+	var b *buyer
 	if c.Customer != 0 {
-		p = r.person(c.Customer)
+		b = r.buyer(c.Customer)
 	}
 	switch c.Event {
-	case Wait:
+	case schedule.Wait:
 		return r.stage.sleep(ctx, r.oneLease())
-	case Arrive:
-		return r.arrive(ctx, p)
-	case Pause:
-		if err := p.shop.Pause(); err != nil {
+	case schedule.Arrive:
+		return r.arrive(ctx, b)
+	case schedule.Pause:
+		if err := b.shop.Pause(); err != nil {
 			return err
 		}
 		err := r.stage.sleep(ctx, r.oneLease())
-		if resumed := p.shop.Resume(); err == nil {
+		if resumed := b.shop.Resume(); err == nil {
 			err = resumed
 		}
 		time.Sleep(afterPause)
 		return err
-	case Kill:
-		return r.kill(ctx, p)
-	case Cut:
-		p.cut = true
-		if err := p.shop.CutOff(); err != nil {
+	case schedule.Kill:
+		return r.kill(ctx, b)
+	case schedule.Cut:
+		b.cut = true
+		if err := b.shop.CutOff(); err != nil {
 			return err
 		}
 		return r.stage.sleep(ctx, r.oneLease())
-	case Forget:
-		server := r.lane.redis
+	case schedule.Forget:
+		server := r.slot.redis
 		if r.of.NeedsQuorum {
-			server = r.lane.quorum[0]
+			server = r.slot.quorum[0]
 		}
 		return server.Del(ctx, lockKeys(r.item, r.of.State)...).Err()
-	case FlushAll:
-		return r.lane.redis.FlushAll(ctx).Err()
-	case Failover:
-		return r.lane.failOver(ctx)
+	case schedule.FlushAll:
+		return r.slot.redis.FlushAll(ctx).Err()
+	case schedule.Failover:
+		return r.slot.failOver(ctx)
 	}
 	return fmt.Errorf("no event %q", c.Event)
 }
@@ -101,20 +103,20 @@ const afterPause = 15 * time.Millisecond
 
 // kill ends a customer's shop. MySQL gives back the row when it notices the end of the connection,
 // which takes it a moment.
-func (r *run) kill(ctx context.Context, p *person) error {
-	if err := p.shop.Kill(); err != nil {
+func (r *run) kill(ctx context.Context, b *buyer) error {
+	if err := b.shop.Kill(); err != nil {
 		return err
 	}
 	http.DefaultClient.CloseIdleConnections() // those to the shop are of no use any more
-	r.lane.restart(p.shop)
-	p.state, p.heard = moving, time.Now()
-	if p.answer != "" { // there is no connection of the customer's that could end
-		p.state, p.row = ended, noRow
+	r.slot.restart(b.shop)
+	b.state, b.heard = moving, time.Now()
+	if b.answer != "" { // there is no connection of the customer's that could end
+		b.state, b.row = ended, schedule.NoRow
 	}
 	if err := r.settle(ctx); err != nil {
 		return err
 	}
-	if r.rowHolder(nil, exclusiveRow) != nil {
+	if r.rowHolder(nil, schedule.ExclusiveRow) != nil {
 		return nil // another one has it
 	}
 	for range 500 {

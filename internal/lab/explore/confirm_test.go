@@ -1,20 +1,19 @@
-package schedule
+package explore
 
 import (
 	"context"
 	"errors"
 	"testing"
+
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/stage/stagetest"
 )
 
 // found has one bad schedule of a cause, which some of the runs had.
 func foundBad(t *testing.T, runs int, text string) Found {
 	t.Helper()
-	s, err := Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := Record{Schedule: s, Listed: text, Outcome: Outcome{Verdict: Oversold, Cause: Overrun}}
-	return Found{Runs: 100, Bad: runs, Shortest: []Record{r}, bad: map[Cause]int{Overrun: runs}, candidates: map[Cause][]Record{Overrun: {r}}}
+	r := schedule.Record{Schedule: stagetest.Parse(t, text), Outcome: schedule.Outcome{Verdict: schedule.Oversold, Cause: schedule.Overrun}}
+	return Found{Runs: 100, Bad: runs, Shortest: []schedule.Record{r}, bad: map[schedule.Cause]int{schedule.Overrun: runs}, candidates: map[schedule.Cause][]schedule.Record{schedule.Overrun: {r}}}
 }
 
 func TestABadScheduleIsPlayedAgain(t *testing.T) {
@@ -30,11 +29,11 @@ func TestABadScheduleIsPlayedAgain(t *testing.T) {
 		{"none does", 0, 0, 1, ""},
 	} {
 		found, n := foundBad(t, 4, "A.set wait B.set"), 0
-		err := confirm(t.Context(), func(_ context.Context, r Record, s Schedule) (Record, error) {
+		err := confirm(t.Context(), func(_ context.Context, r schedule.Record, s schedule.Schedule) (schedule.Record, error) {
 			if n++; n != tt.failsAt {
-				return Record{}, errDifferent
+				return schedule.Record{}, errDifferent
 			}
-			return Record{Schedule: s, Listed: s.String(), Outcome: r.Outcome}, nil
+			return schedule.Record{Schedule: s, Outcome: r.Outcome}, nil
 		}, &found)
 		if err != nil || found.Bad != tt.bad || len(found.Once) != tt.once || len(found.Shortest) != 1-tt.once {
 			t.Errorf("%s: %d bad, once %v, shortest %v, %v", tt.what, found.Bad, found.Once, found.Shortest, err)
@@ -43,28 +42,30 @@ func TestABadScheduleIsPlayedAgain(t *testing.T) {
 		if tt.once == 1 && (found.Once[0].Runs != 4 || found.Once[0].Replays != maxReplays) {
 			t.Errorf("%s: %+v, want 4 runs and %d replays", tt.what, found.Once[0], maxReplays)
 		}
-		if tt.once == 0 && found.Shortest[0].Listed != tt.listed {
-			t.Errorf("%s: %s, want %s", tt.what, found.Shortest[0].Listed, tt.listed)
+		if tt.once == 0 && found.Shortest[0].Schedule.String() != tt.listed {
+			t.Errorf("%s: %s, want %s", tt.what, found.Shortest[0].Schedule, tt.listed)
 		}
 	}
 }
 
 func TestAScheduleIsShrunk(t *testing.T) {
 	found := foundBad(t, 1, "A.set A.select wait B.set B.select")
-	err := confirm(t.Context(), func(_ context.Context, r Record, s Schedule) (Record, error) {
+	err := confirm(t.Context(), func(_ context.Context, r schedule.Record, s schedule.Schedule) (schedule.Record, error) {
 		if len(s.Events()) == 0 || len(s) < 3 {
-			return Record{}, errDifferent
+			return schedule.Record{}, errDifferent
 		}
-		return Record{Schedule: s, Listed: s.String(), Outcome: r.Outcome}, nil
+		return schedule.Record{Schedule: s, Outcome: r.Outcome}, nil
 	}, &found)
 	if err != nil || len(found.Shortest[0].Schedule) != 3 || len(found.Shortest[0].Schedule.Events()) != 1 {
-		t.Errorf("shrunk to %s, %v, want three words, one of them the event", found.Shortest[0].Listed, err)
+		t.Errorf("shrunk to %s, %v, want three words, one of them the event", found.Shortest[0].Schedule, err)
 	}
 }
 
 func TestAReplayThatTheHarnessFailed(t *testing.T) {
 	found, broken := foundBad(t, 1, "A.set"), errors.New("no server")
-	err := confirm(t.Context(), func(context.Context, Record, Schedule) (Record, error) { return Record{}, broken }, &found)
+	err := confirm(t.Context(), func(context.Context, schedule.Record, schedule.Schedule) (schedule.Record, error) {
+		return schedule.Record{}, broken
+	}, &found)
 	if !errors.Is(err, broken) {
 		t.Errorf("confirm = %v, want %v", err, broken)
 	}

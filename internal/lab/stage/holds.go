@@ -1,13 +1,18 @@
-package schedule
+package stage
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
+
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/shop/labmode"
 )
 
 // look asks Redis for the lock and draws the conclusions from what has changed: who took it, and
 // who or what ended whose hold. By is the customer whose step came before, 0 for none.
-func (r *run) look(ctx context.Context, by Customer, event Event) error {
+func (r *run) look(ctx context.Context, by schedule.Customer, event schedule.Event) error {
 	now, err := r.lookAtLock(ctx)
 	if err != nil {
 		return err
@@ -19,13 +24,10 @@ func (r *run) look(ctx context.Context, by Customer, event Event) error {
 		r.version++
 		r.wrote[by] = r.version
 	}
-	last := len(r.tenures) - 1
-	open := last >= 0 && r.tenures[last].to < 0
-	if open && event != "" && event.info().passes {
-		r.tenures[last].fresh = false
-	}
-	if open && now.present() {
-		r.tenures[last].noExpiry = now.ttl == -1
+	last := len(r.holds) - 1
+	open := last >= 0 && r.holds[last].To < 0
+	if open && event.Passes() {
+		r.holds[last].Fresh = false
 	}
 	if now.present() == before.present() && now.value == before.value {
 		return nil
@@ -33,9 +35,9 @@ func (r *run) look(ctx context.Context, by Customer, event Event) error {
 	r.version++
 	r.changed[by] = r.version
 	if open {
-		t := &r.tenures[last]
-		t.to, t.endedBy, t.endedEvent = len(r.entries)-1, by, event
-		t.checked = by != 0 && r.lookedBefore(by)
+		h := &r.holds[last]
+		h.To, h.EndedBy, h.EndedEvent = len(r.entries)-1, by, event
+		h.Checked = by != 0 && r.lookedBefore(by)
 	}
 	r.owner = 0
 	if !now.present() {
@@ -46,30 +48,30 @@ func (r *run) look(ctx context.Context, by Customer, event Event) error {
 	} else {
 		r.owner = r.taker(now, before, by)
 	}
-	r.tenures = append(r.tenures, tenure{customer: r.owner, from: len(r.entries) - 1, to: -1, noExpiry: now.ttl == -1, fresh: true})
+	r.holds = append(r.holds, schedule.Hold{Customer: r.owner, From: len(r.entries) - 1, To: -1, Fresh: true})
 	return nil
 }
 
 // holder is who has acquired last, by the word of its shop, and 0 until that is known: see
 // [run.acquired]. A sale acquires once: who has held the lock already does not hold it again.
-func (r *run) holder() Customer {
-	if r.has != 0 && r.holdOf(r.has) >= 0 {
+func (r *run) holder() schedule.Customer {
+	if slices.ContainsFunc(r.holds, func(h schedule.Hold) bool { return h.Customer == r.has }) {
 		return 0
 	}
 	return r.has
 }
 
 // acquired notes that a customer's lock, whose requests cannot be seen, says that it is held.
-func (r *run) acquired(c Customer) {
+func (r *run) acquired(c schedule.Customer) {
 	r.has = c
-	if last := len(r.tenures) - 1; last >= 0 && r.tenures[last].to < 0 && r.tenures[last].customer == 0 {
-		r.tenures[last].customer, r.owner = c, c
+	if last := len(r.holds) - 1; last >= 0 && r.holds[last].To < 0 && r.holds[last].Customer == 0 {
+		r.holds[last].Customer, r.owner = c, c
 	}
 }
 
 // taker is whose lock this is. A value of package redislock begins with the name of the process,
 // which tells a lock that was handed on from one that was taken.
-func (r *run) taker(now, before lockLook, by Customer) Customer {
+func (r *run) taker(now, before lockLook, by schedule.Customer) schedule.Customer {
 	if known := r.ownerOf(now); known != 0 {
 		return known
 	}
@@ -81,25 +83,16 @@ func (r *run) taker(now, before lockLook, by Customer) Customer {
 		return by
 	}
 	// Handed on to who waits: a customer whose process has not been seen in a value yet.
-	for _, p := range r.people {
-		if p.customer != by && p.sent > 0 && p.state != ended && !r.named(p.customer) {
-			r.ids[process] = p.customer
-			return p.customer
+	for _, b := range r.buyers {
+		if b.customer != by && b.sent > 0 && b.state != ended && !slices.Contains(slices.Collect(maps.Values(r.ids)), b.customer) {
+			r.ids[process] = b.customer
+			return b.customer
 		}
 	}
 	return by
 }
 
-func (r *run) named(c Customer) bool {
-	for _, known := range r.ids {
-		if known == c {
-			return true
-		}
-	}
-	return false
-}
-
-func (r *run) ownerOf(l lockLook) Customer {
+func (r *run) ownerOf(l lockLook) schedule.Customer {
 	if !l.present() {
 		return 0
 	}
@@ -119,15 +112,14 @@ func firstWord(s string) string {
 
 // lookedBefore says whether the last request of a customer was preceded by one that read the lock's
 // owner.
-func (r *run) lookedBefore(c Customer) bool {
+func (r *run) lookedBefore(c schedule.Customer) bool {
 	n := 0
-	for i := len(r.entries) - 1; i >= 0; i-- {
-		e := r.entries[i]
-		if e.customer != c || e.Request == nil {
+	for _, e := range slices.Backward(r.entries) {
+		if e.Choice.Customer != c || !e.Choice.IsStep() {
 			continue
 		}
 		if n++; n == 2 {
-			return e.Server != "mysql" && e.Request.access() == reads
+			return e.Server != labmode.MySQLServer && e.Request().Access() == schedule.Reads
 		}
 	}
 	return false

@@ -1,4 +1,4 @@
-package schedule
+package explore
 
 import (
 	"context"
@@ -7,13 +7,16 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/stage"
 )
 
 // model is two or three plain sales on a row, as InnoDB serves them, without servers: SELECT,
 // UPDATE, INSERT, COMMIT. With guarded, a lock in Redis is taken before and given back after.
 type model struct{ guarded bool }
 
-func (model) Lanes([]Event) int { return 3 }
+func (model) Slots([]schedule.Event) int { return 3 }
 
 // sale is one customer of a model.
 type modelSale struct {
@@ -23,7 +26,7 @@ type modelSale struct {
 	tries int
 }
 
-func (m model) Play(_ context.Context, p Plan, choose func() Chooser) (Record, error) {
+func (m model) Play(_ context.Context, p stage.Plan, choose func() stage.Chooser) (schedule.Record, error) {
 	steps := []string{"select", "update", "insert", "commit"}
 	if m.guarded {
 		steps = slices.Concat([]string{"set"}, steps, []string{"del"})
@@ -33,11 +36,11 @@ func (m model) Play(_ context.Context, p Plan, choose func() Chooser) (Record, e
 		sales[i].steps = steps
 	}
 	stock, written, row, lock := p.Customers-1, 0, -1, -1
-	var orders []Order
-	var past Schedule
+	var orders []schedule.Order
+	var past schedule.Schedule
 	chooser := choose()
 	for {
-		next := Next{Past: past, Why: func(c Choice) string { return c.String() + " cannot be" }}
+		next := stage.Next{Past: past, Why: func(c schedule.Choice) string { return c.String() + " cannot be" }}
 		for i, s := range sales {
 			if s.next == len(s.steps) || !p.Everything && i > 0 && sales[i-1].next == 0 {
 				continue
@@ -47,8 +50,12 @@ func (m model) Play(_ context.Context, p Plan, choose func() Chooser) (Record, e
 			if text == "" {
 				server, text = "redis", name
 			}
-			next.Options = append(next.Options, Option{
-				Choice: Choice{Customer: Customer('A' + i), Step: stepName(name, 1+s.tries*count(name == "set"))}, Request: Request{Server: server, Text: text},
+			nth := 1
+			if name == "set" {
+				nth += s.tries
+			}
+			next.Options = append(next.Options, stage.Option{
+				Choice: schedule.Choice{Customer: schedule.Customer('A' + i), Step: schedule.StepName(name, nth)}, Request: schedule.Request{Server: server, Text: text},
 				RowHeld: name == "update" && row >= 0 && row != i, Retry: name == "set" && s.tries > 0 && lock >= 0,
 			})
 		}
@@ -57,10 +64,10 @@ func (m model) Play(_ context.Context, p Plan, choose func() Chooser) (Record, e
 		}
 		i, err := chooser(next)
 		if err != nil {
-			return Record{}, err
+			return schedule.Record{}, err
 		}
 		if i < 0 {
-			return Record{}, fmt.Errorf("%s: nobody can go on", past)
+			return schedule.Record{}, fmt.Errorf("%s: nobody can go on", past)
 		}
 		c := next.Options[i].Choice
 		past = append(past, c)
@@ -82,15 +89,15 @@ func (m model) Play(_ context.Context, p Plan, choose func() Chooser) (Record, e
 			row, written = int(c.Customer-'A'), s.read-1
 		case "commit":
 			row, stock = -1, written
-			orders = append(orders, Order{Read: int64(s.read), Written: int64(written)})
+			orders = append(orders, schedule.Order{Read: int64(s.read), Written: int64(written)})
 		}
 		s.next++
 	}
-	o := Outcome{Verdict: Held, Orders: orders}
+	o := schedule.Outcome{Verdict: schedule.Held, Orders: orders}
 	if n := len(orders) - (p.Customers - 1); n > 0 {
-		o.Verdict, o.N, o.Cause = Oversold, int64(n), NoLock
+		o.Verdict, o.N, o.Cause = schedule.Oversold, int64(n), schedule.NoLock
 	}
-	return Record{Outcome: o, Schedule: past, Listed: past.String(), chosen: past}, nil
+	return schedule.Record{Outcome: o, Schedule: past, Played: past}, nil
 }
 
 func explore(t *testing.T, m Player, s Search) Found {
@@ -108,7 +115,7 @@ func explore(t *testing.T, m Player, s Search) Found {
 // TestTheNumberOfSchedules holds enumeration to what was counted by hand: the second SELECT lies at
 // one of five places beside the first customer's four steps, for two customers who may come first.
 func TestTheNumberOfSchedules(t *testing.T) {
-	two := Search{Plan: Plan{Customers: 2}}
+	two := Search{Plan: stage.Plan{Customers: 2}}
 	if got := explore(t, rowBound{}, two); got.Runs >= 5 || got.Bad == 0 {
 		t.Errorf("two plain sales: %d runs, %d bad, want fewer than five, and bad ones", got.Runs, got.Bad)
 	}
@@ -123,29 +130,29 @@ func TestTheNumberOfSchedules(t *testing.T) {
 // rowBound is a model in which nobody is offered a row that is held.
 type rowBound struct{ model }
 
-func (m rowBound) Play(ctx context.Context, p Plan, choose func() Chooser) (Record, error) {
-	return m.model.Play(ctx, p, func() Chooser {
+func (m rowBound) Play(ctx context.Context, p stage.Plan, choose func() stage.Chooser) (schedule.Record, error) {
+	return m.model.Play(ctx, p, func() stage.Chooser {
 		chooser := choose()
-		return func(next Next) (int, error) {
+		return func(next stage.Next) (int, error) {
 			kept := next
-			kept.Options = slices.DeleteFunc(slices.Clone(next.Options), func(o Option) bool { return o.RowHeld })
+			kept.Options = slices.DeleteFunc(slices.Clone(next.Options), func(o stage.Option) bool { return o.RowHeld })
 			i, err := chooser(kept)
 			if err != nil || i < 0 {
 				return i, err
 			}
-			return next.index(kept.Options[i].Choice), nil
+			return next.Index(kept.Options[i].Choice), nil
 		}
 	})
 }
 
 func TestPruningLosesNoOutcome(t *testing.T) {
-	for _, m := range []Player{rowBound{}, rowBound{model{guarded: true}}} {
-		for customers := 2; customers <= 2+count(m == Player(rowBound{})); customers++ {
-			pruned, err := Explore(t.Context(), m, Search{Plan: Plan{Customers: customers}}, nil)
+	for m, most := range map[Player]int{rowBound{}: 3, rowBound{model{guarded: true}}: 2} {
+		for customers := 2; customers <= most; customers++ {
+			pruned, err := Explore(t.Context(), m, Search{Plan: stage.Plan{Customers: customers}}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			all, err := Explore(t.Context(), m, Search{Plan: Plan{Customers: customers, Everything: true}, Unpruned: true}, nil)
+			all, err := Explore(t.Context(), m, Search{Plan: stage.Plan{Customers: customers, Everything: true}, Unpruned: true}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -161,7 +168,7 @@ func TestABoundOfSwitches(t *testing.T) {
 	m := rowBound{model{guarded: true}}
 	before := 0
 	for _, switches := range []int{1, 2, 3, 0} {
-		found, err := Explore(t.Context(), m, Search{Plan: Plan{Customers: 3}, Switches: switches}, nil)
+		found, err := Explore(t.Context(), m, Search{Plan: stage.Plan{Customers: 3}, Switches: switches}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,27 +176,6 @@ func TestABoundOfSwitches(t *testing.T) {
 			t.Errorf("with at most %d switches %d runs, fewer than with less: %d", switches, found.Runs, before)
 		}
 		before = found.Runs
-	}
-}
-
-func TestTheShortestOfTwo(t *testing.T) {
-	record := func(text string) Record {
-		s, err := Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return Record{Schedule: s}
-	}
-	for _, tt := range []struct{ shorter, longer string }{
-		{"A.a B.b B.c A.d", "A.a wait"},          // fewer events
-		{"A.a A.b A.c B.d", "A.a B.b A.c"},       // fewer changes
-		{"A.a B.b", "A.a A.b B.b"},               // fewer steps
-		{"A.a wait B.b", "A.a wait B.b forget"},  // fewer events
-		{"A.a wait A.b B.b", "A.a B.b wait A.b"}, // an event is no change
-	} {
-		if CompareLength(record(tt.shorter), record(tt.longer)) >= 0 {
-			t.Errorf("%q is not shorter than %q", tt.shorter, tt.longer)
-		}
 	}
 }
 
@@ -202,27 +188,68 @@ type moody struct {
 	asked int
 }
 
-func (m *moody) Play(ctx context.Context, p Plan, choose func() Chooser) (Record, error) {
+func (m *moody) Play(ctx context.Context, p stage.Plan, choose func() stage.Chooser) (schedule.Record, error) {
 	r, err := m.Player.Play(ctx, p, choose)
-	if err != nil || r.Listed != m.about {
+	if err != nil || r.Schedule.String() != m.about {
 		return r, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.asked++; m.asked < m.at {
-		return Record{}, errGivenUp
+		return schedule.Record{}, stage.ErrGivenUp
 	}
 	return r, nil
 }
 
 // TestARunThatFailedIsTriedOnceMore: what could not be played beside other runs is played alone.
 func TestARunThatFailedIsTriedOnceMore(t *testing.T) {
-	search := Search{Plan: Plan{Customers: 2, Everything: true}, Unpruned: true}
+	search := Search{Plan: stage.Plan{Customers: 2, Everything: true}, Unpruned: true}
 	const about = "A.select B.select A.update A.insert A.commit B.update B.insert B.commit"
 	for at, givenUp := range map[int]int{1: 0, 2: 0, 3: 1} {
 		found, err := Explore(t.Context(), &moody{Player: rowBound{}, about: about, at: at}, search, nil)
 		if err != nil || found.Runs == 10 != (givenUp == 0) || len(found.GivenUp) != givenUp {
 			t.Errorf("played when asked %d times: %d runs of 10, given up %v, %v, want %d given up", at, found.Runs, found.GivenUp, err, givenUp)
+		}
+	}
+}
+
+func TestIndependentSteps(t *testing.T) {
+	step := func(c schedule.Customer, server, text string) stage.Option {
+		return stage.Option{Choice: schedule.Choice{Customer: c, Step: "x"}, Request: schedule.Request{Server: server, Text: text}}
+	}
+	event := func(e schedule.Event, c schedule.Customer) stage.Option {
+		return stage.Option{Choice: schedule.Choice{Event: e, Customer: c}}
+	}
+	redisGet, redisSet := step('A', "redis", "GET k"), step('B', "redis", "SET k 1 NX")
+	read, update, insert := step('A', "mysql", "SELECT * FROM items"), step('B', "mysql", "UPDATE items SET stock = 1"), step('B', "mysql", "INSERT INTO orders VALUES (1)")
+	forUpdate := step('A', "mysql", "SELECT * FROM items FOR UPDATE")
+	for _, tt := range []struct {
+		name  string
+		a, b  stage.Option
+		clock bool
+		want  bool
+	}{
+		{"different servers", redisSet, read, false, true},
+		{"a read and a write in Redis", redisGet, redisSet, false, false},
+		{"two reads in Redis", redisGet, step('B', "redis", "PTTL k"), false, true},
+		{"two scripts", step('A', "redis", "EVALSHA a"), step('B', "redis", "EVALSHA a"), false, false},
+		{"a read and a write in MySQL", read, update, false, false},
+		{"two reads in MySQL", read, step('B', "mysql", "SELECT 1"), false, true},
+		{"a locking read and an update", forUpdate, update, false, false},
+		{"an INSERT beside a read", read, insert, false, true},
+		{"an INSERT that may update", read, step('B', "mysql", "INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = 1"), false, false},
+		{"one customer", read, step('A', "redis", "GET k"), false, false},
+		{"a first step that nobody has seen", read, step('B', "", ""), false, false},
+		{"a lease that passes and MySQL", event(schedule.Wait, 0), update, false, true},
+		{"a lease that passes and Redis", event(schedule.Wait, 0), redisSet, false, false},
+		{"a lease that passes and a local deadline", event(schedule.Wait, 0), update, true, false},
+		{"a kill and another's statement", event(schedule.Kill, 'A'), update, false, false},
+		{"a kill and another's command", event(schedule.Kill, 'A'), redisSet, false, true},
+		{"a kill and the victim's step", event(schedule.Kill, 'A'), read, false, false},
+		{"two events", event(schedule.Wait, 0), event(schedule.Forget, 0), false, false},
+	} {
+		if got := independent(tt.a, tt.b, tt.clock); got != tt.want || independent(tt.b, tt.a, tt.clock) != tt.want {
+			t.Errorf("%s: independent %t, want %t both ways", tt.name, got, tt.want)
 		}
 	}
 }

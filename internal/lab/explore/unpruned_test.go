@@ -1,6 +1,6 @@
 //go:build explore
 
-package schedule
+package explore
 
 import (
 	"fmt"
@@ -8,6 +8,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/stage/stagetest"
 )
 
 // limit bounds the orders of one search. Some strategies have tens of thousands; of those a sample
@@ -18,20 +22,20 @@ const limit = 1500
 // differ only in independent steps included, without an event and with the two that shared lanes
 // have.
 func TestPruningLosesNoOutcomeOnRealServers(t *testing.T) {
-	s := newStage(t, 600*time.Millisecond, 0)
-	for _, of := range s.shop.Strategies {
-		if Unplayable(of) != "" {
+	s := stagetest.Open(t, "", stage.Options{Lease: 600 * time.Millisecond})
+	for _, of := range s.Strategies() {
+		if stage.Unplayable(of) != "" {
 			continue
 		}
 		t.Run(of.Name, func(t *testing.T) {
-			for _, events := range [][]Event{nil, {Wait}, {Forget}} {
-				comparePruned(t, s, Plan{Strategy: of.Name, Customers: 2, Events: events, MaxEvents: 1, LocalClock: LocalClock(of)})
+			for _, events := range [][]schedule.Event{nil, {schedule.Wait}, {schedule.Forget}} {
+				comparePruned(t, s, stage.Plan{Strategy: of.Name, Customers: 2, Events: events, MaxEvents: 1, LocalClock: stage.LocalClock(of)})
 			}
 		})
 	}
 }
 
-func comparePruned(t *testing.T, s *Stage, plan Plan) {
+func comparePruned(t *testing.T, s *stage.Stage, plan stage.Plan) {
 	pruned, err := Explore(t.Context(), s, Search{Plan: plan}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +48,7 @@ func comparePruned(t *testing.T, s *Stage, plan Plan) {
 	lost := missing(all.outcomes, pruned.outcomes)
 	if len(lost) > 0 {
 		// A row that one run holds can make the reaper late in another one. No replay repeats that.
-		if err := s.Confirm(t.Context(), &all); err != nil {
+		if err := Confirm(t.Context(), s, &all); err != nil {
 			t.Fatal(err)
 		}
 		for _, once := range all.Once {

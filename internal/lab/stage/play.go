@@ -1,0 +1,149 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"stocklock/internal/lab/schedule"
+)
+
+// maxSpoiled is how often a run is made again that the machine was too slow for.
+const maxSpoiled = 10
+
+// ErrEndless is in the chain of an error about sales that go on without end.
+var ErrEndless = errors.New("the sales do not end")
+
+// ErrGivenUp is in the chain of an error about a run that failed each time it was made.
+var ErrGivenUp = errors.New("a run was given up")
+
+// ErrStop is for a [Chooser]: it ends a run that is not to be made again.
+var ErrStop = errors.New("stopped")
+
+// calmDown is how much longer each time a run waits before it is made again.
+const calmDown = 50 * time.Millisecond
+
+// rehearsalError is a rehearsal that failed: the strategy does not sell.
+type rehearsalError struct{ error }
+
+func (e rehearsalError) Unwrap() error { return e.error }
+
+// How often an order of steps, and a rehearsal, is tried before it is said that it cannot be. A machine
+// that stalls can end more than one rehearsal.
+const (
+	sureTries      = 2
+	rehearsalTries = 5
+)
+
+// Play runs one schedule on a fresh item and a free slot. A run in which a lease may have ended
+// although none was to pass is made again, on the next slot that is free.
+func (s *Stage) Play(ctx context.Context, p Plan, choose func() Chooser) (schedule.Record, error) {
+	from, err := s.pool(p)
+	if err != nil {
+		return schedule.Record{}, err
+	}
+	for try := 1; ; try++ {
+		record, err := s.playOnFree(ctx, from, p, choose())
+		unrehearsed := errors.As(err, new(rehearsalError)) && (try >= rehearsalTries || errors.Is(err, ErrEndless))
+		final := err == nil || errors.Is(err, ErrStop) || errors.Is(err, ErrCannot) && try >= sureTries || unrehearsed
+		if final || ctx.Err() != nil {
+			return record, err
+		}
+		if try == maxSpoiled {
+			return schedule.Record{}, fmt.Errorf("%w: %s, tried %d times: %w", ErrGivenUp, p.Strategy, try, err)
+		}
+		select {
+		case <-time.After(time.Duration(try) * calmDown):
+		case <-ctx.Done():
+			return schedule.Record{}, context.Cause(ctx)
+		}
+	}
+}
+
+// playOnFree makes one try of a run. Its error says which shops have ended.
+func (s *Stage) playOnFree(ctx context.Context, from *pool, p Plan, choose Chooser) (schedule.Record, error) {
+	var l *slot
+	select {
+	case l = <-from.slots:
+	case <-ctx.Done():
+		return schedule.Record{}, context.Cause(ctx)
+	}
+	defer func() { from.slots <- l }()
+	record, err := s.playOn(ctx, l, p, choose)
+	if err == nil || errors.Is(err, ErrStop) {
+		return record, err
+	}
+	l.starting.Wait()
+	if dead := l.dead(); dead != "" {
+		err = fmt.Errorf("%w: %s", err, dead)
+	}
+	return record, err
+}
+
+func (s *Stage) playOn(ctx context.Context, l *slot, p Plan, choose Chooser) (schedule.Record, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := l.restarted(ctx); err != nil {
+		return schedule.Record{}, err
+	}
+	of, err := s.Strategy(p.Strategy)
+	if err != nil {
+		return schedule.Record{}, err
+	}
+	if err := s.rehearse(ctx, l, of); err != nil {
+		return schedule.Record{}, rehearsalError{err}
+	}
+	if err := l.prepare(p); err != nil {
+		return schedule.Record{}, err
+	}
+	s.turns <- struct{}{}
+	defer func() { <-s.turns }()
+	item, err := s.newItem(ctx, of, int64(p.Customers-1))
+	if err != nil {
+		return schedule.Record{}, err
+	}
+	r := &run{
+		stage: s, slot: l, plan: p, of: of, item: item, messages: make(chan any, 4096), changed: map[schedule.Customer]int{}, wrote: map[schedule.Customer]int{},
+		ids: map[string]schedule.Customer{}, lock: lockLook{ttl: -2}, leased: of.State.Remaining != "",
+	}
+	number := s.runs.Add(1)
+	var ids []string
+	for i, c := range schedule.Customers(p.Customers) {
+		id := fmt.Sprintf("step-%d-%s", number, c)
+		ids = append(ids, id)
+		r.buyers = append(r.buyers, &buyer{customer: c, id: id, shop: l.Shops[i], counts: map[string]int{}, flying: -1})
+	}
+	unfollow := s.source.follow(r.item, ids, func(report heldReport) {
+		if report.Hold == 0 && len(r.messages) > cap(r.messages)/2 {
+			return // what the shops do on their own is shown, not needed
+		}
+		r.messages <- report
+	})
+	record, err := r.play(ctx, choose)
+	unfollow()
+	r.letGo()
+	return record, err
+}
+
+// letGo ends a run that was given up: what is still held goes on, so that the shops are free.
+func (r *run) letGo() {
+	for _, p := range r.buyers {
+		if p.state == atStep {
+			p.held.release(false)
+		}
+		if p.cut {
+			p.shop.Reconnect()
+		}
+	}
+	for {
+		select {
+		case m := <-r.messages:
+			if report, ok := m.(heldReport); ok && report.Hold != 0 {
+				report.release(false)
+			}
+		default:
+			return
+		}
+	}
+}

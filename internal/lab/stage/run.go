@@ -1,0 +1,242 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/strategy"
+)
+
+type state int
+
+// The states of a customer.
+const (
+	absent state = iota
+	moving       // a request is under way, or the shop works
+	atStep       // held before a step
+	onRow        // its statement waits for a row
+	onLock       // it waits for the lock, with no request under way
+	cutOff       // its Redis is silent: what it has sent is under way
+	ended
+)
+
+// buyer is a customer in a run.
+type buyer struct {
+	customer schedule.Customer
+	id       string // of its request
+	shop     *rig.TestbedShop
+	state    state
+	heard    time.Time
+
+	held   heldReport
+	step   string
+	retry  bool
+	counts map[string]int
+	sent   int
+	tries  int // of them those that were sent while time passed, and the lock was held
+	flying int // the entry of the request under way, -1 for none
+
+	first             string // the command with which a try of its lock begins
+	tryFrom, tryUntil int    // the run's version when the try before this one, and this one, were made
+
+	row       schedule.RowLock // of its transaction
+	lose, cut bool
+	ordered   bool // its open transaction has inserted an order
+	written   bool // its order is committed
+	answer    string
+}
+
+// run is one run of a schedule on one item.
+type run struct {
+	stage    *Stage
+	slot     *slot
+	plan     Plan
+	of       strategy.Description
+	item     uint64
+	buyers   []*buyer
+	messages chan any // of heldReport and answered
+
+	begun, segment time.Time
+	entries        []schedule.Entry
+	chosen         schedule.Schedule
+	listed         int // so many of the chosen have to be listed
+	used           int // events
+
+	lock    lockLook
+	owner   schedule.Customer
+	has     schedule.Customer            // who has acquired last and not released, where the requests of the lock are not held
+	ids     map[string]schedule.Customer // who is called so in the lock's value
+	version int
+	changed map[schedule.Customer]int // the version at the last change of the lock by each
+	wrote   map[schedule.Customer]int // and of the stock, wherever the strategy keeps it
+	holds   []schedule.Hold
+	leased  bool         // something was seen that a lease ends
+	spoiled spoiledError // empty for a run that counts
+}
+
+// spoiledError says why a run does not count: the machine was too slow for its lease.
+type spoiledError string
+
+func (e spoiledError) Error() string { return "the machine is too busy: " + string(e) }
+
+// counted is the error of a run, or why it does not count.
+func (r *run) counted(err error) error {
+	if r.spoiled != "" {
+		return r.spoiled
+	}
+	return err
+}
+
+func (r *run) play(ctx context.Context, choose Chooser) (schedule.Record, error) {
+	r.begun = time.Now()
+	r.segment = r.begun
+	var idle time.Time
+	for {
+		if err := r.settle(ctx); err != nil {
+			return schedule.Record{}, err
+		}
+		if r.allEnded() {
+			break
+		}
+		next := Next{Options: r.options(), Past: r.chosen, Requests: r.requests(), Why: r.why, entries: len(r.entries)}
+		i, err := choose(next)
+		if err != nil {
+			r.endSegment() // what was to be next may have failed to come because the machine is slow
+			return schedule.Record{}, r.counted(err)
+		}
+		if i == LetTimePass {
+			if idle.IsZero() {
+				r.endSegment()
+				idle = time.Now()
+			}
+			if time.Since(idle) > r.stage.patience() {
+				return schedule.Record{}, fmt.Errorf("%w: nothing has happened for %s: %s", ErrEndless, r.stage.patience(), r.whoWaits())
+			}
+			if err := r.letTimePass(ctx, next); err != nil {
+				return schedule.Record{}, err
+			}
+			continue
+		}
+		if !idle.IsZero() {
+			idle, r.segment = time.Time{}, time.Now()
+		}
+		if err := r.take(ctx, next, i); err != nil {
+			return schedule.Record{}, err
+		}
+	}
+	if idle.IsZero() {
+		r.endSegment()
+	}
+	record, err := r.conclude(ctx)
+	if err != nil {
+		return schedule.Record{}, err
+	}
+	return record, r.counted(nil)
+}
+
+// take does what was chosen.
+func (r *run) take(ctx context.Context, next Next, i int) error {
+	o := next.Options[i]
+	if i != next.ByDefault() {
+		r.listed = len(r.chosen) + 1
+	}
+	r.chosen = append(r.chosen, o.Choice)
+	if !o.Choice.IsStep() {
+		return r.happen(ctx, o.Choice)
+	}
+	return r.send(ctx, o.Choice.Customer, false)
+}
+
+func (r *run) note(e schedule.Entry) int {
+	e.AtMS = float64(time.Since(r.begun).Microseconds()) / 1000
+	r.entries = append(r.entries, e)
+	return len(r.entries) - 1
+}
+
+// observe keeps what both servers have after an entry.
+func (r *run) observe(ctx context.Context, entry int) error {
+	if !r.plan.Observe {
+		return nil
+	}
+	now, err := r.servers(ctx)
+	r.entries[entry].State = &now
+	return err
+}
+
+// servers is what MySQL has now, and what Redis had at the last look.
+func (r *run) servers(ctx context.Context) (schedule.State, error) {
+	now, err := lookAtRow(ctx, r.stage.store.Pool(), r.item, r.of.State, r.customerOf)
+	now.Lock, now.TTLMS, now.Kept = r.lock.value, r.lock.ttl, r.lock.kept
+	if r.owner != 0 {
+		now.Holder = r.owner.String()
+	}
+	return now, err
+}
+
+func (r *run) buyer(c schedule.Customer) *buyer { return r.buyers[c-'A'] }
+
+func (r *run) requests() map[schedule.Customer]int {
+	sent := map[schedule.Customer]int{}
+	for _, b := range r.buyers {
+		sent[b.customer] = b.sent - b.tries
+	}
+	return sent
+}
+
+func (r *run) customerOf(request string) string {
+	for _, b := range r.buyers {
+		if b.id == request {
+			return b.customer.String()
+		}
+	}
+	return "ordinary"
+}
+
+func (r *run) allEnded() bool {
+	return !slices.ContainsFunc(r.buyers, func(b *buyer) bool { return b.state != ended })
+}
+
+// endSegment checks whether a lease may have ended although none was to pass. If Redis has lost the
+// lock, the holder would learn it from a renewal, after a third of the lease at the earliest.
+func (r *run) endSegment() {
+	limit := r.stage.lease * 8 / 10
+	if r.chosen.Has(schedule.Forget, schedule.FlushAll, schedule.Failover) {
+		limit = r.stage.lease * 3 / 10
+	}
+	if took := time.Since(r.segment); r.leased && took > limit && r.spoiled == "" {
+		r.spoiled = spoiledError(fmt.Sprintf("%s went by between two events, and the lease is %s", took.Round(time.Millisecond), r.stage.lease))
+	}
+}
+
+// letTimePass is what happens when nobody can go on as things are: those who poll try again, and
+// what is silent fails.
+func (r *run) letTimePass(ctx context.Context, next Next) error {
+	for _, o := range next.Options {
+		if o.Choice.IsStep() && o.Retry {
+			return r.send(ctx, o.Choice.Customer, true)
+		}
+	}
+	for _, b := range r.buyers {
+		if b.cut {
+			b.cut = false
+			b.shop.Reconnect()
+			if b.state == cutOff {
+				b.state, b.heard = moving, time.Now()
+			}
+			return r.settle(ctx)
+		}
+	}
+	for _, b := range r.buyers {
+		if b.state == onLock || b.state == onRow {
+			b.state, b.heard = moving, time.Now()
+		}
+	}
+	if err := r.settle(ctx); err != nil {
+		return err
+	}
+	return r.look(ctx, 0, "")
+}

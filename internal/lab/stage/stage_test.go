@@ -1,0 +1,120 @@
+package stage_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/stage/stagetest"
+)
+
+// TestARunThatIsGivenUp while its slots start leaves them to the next one.
+func TestARunThatIsGivenUp(t *testing.T) {
+	s := stagetest.Open(t, "", stage.Options{Lease: 300 * time.Millisecond, Slots: 1})
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	plan := stagetest.Parse(t, "A.select pause:A")
+	if _, err := s.PlaySchedule(ctx, "none", 2, plan); err == nil {
+		t.Error("a run was played to its end in 100 ms")
+	}
+	if _, err := s.PlaySchedule(t.Context(), "none", 2, plan); err != nil {
+		t.Errorf("the next run: %v", err)
+	}
+}
+
+// TestStage plays on one stage what does not stop a process.
+func TestStage(t *testing.T) {
+	s := stagetest.Open(t, "", stage.Options{Lease: 300 * time.Millisecond})
+	t.Run("twenty replays end alike", func(t *testing.T) {
+		plan := stagetest.Parse(t, "A.set wait B.set B.select")
+		var mu sync.Mutex
+		outcomes := map[string]int{}
+		var playing sync.WaitGroup
+		for range 20 {
+			playing.Go(func() {
+				r, err := s.PlaySchedule(t.Context(), "set-ex-nx", 2, plan)
+				mu.Lock()
+				defer mu.Unlock()
+				outcomes[fmt.Sprint(r.Outcome.Verdict, r.Outcome.N, r.Outcome.Cause, r.Outcome.Answers, r.Schedule, err)]++
+			})
+		}
+		playing.Wait()
+		if len(outcomes) != 1 {
+			t.Errorf("different outcomes: %v", outcomes)
+		}
+	})
+	t.Run("a row that is held blocks, and is seen to", func(t *testing.T) {
+		for strategy, text := range map[string]string{
+			"none": "A.select B.select A.update B.update A.insert",
+			// B has its answer long before it writes.
+			"redis-async": "A.take A.set A.select A.set2 B.take forget A.take2 A.set3 A.select2 A.set4 A.take3 A.update B.update A.insert",
+		} {
+			plan := stagetest.Parse(t, text)
+			r, err := s.PlaySchedule(t.Context(), strategy, 2, plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := slices.IndexFunc(r.Entries, func(e schedule.Entry) bool { return e.Choice.String() == "B.update" })
+			if i < 0 || r.Entries[i].Blocked != "the row is held by A's transaction" || r.Entries[i].Answer != "1 row" || r.Outcome.Verdict != schedule.Oversold {
+				t.Errorf("%s: %s: %+v", strategy, r.Outcome.Verdict, r.Entries[max(i, 0)])
+			}
+		}
+	})
+	t.Run("an order that cannot be", func(t *testing.T) {
+		for text, want := range map[string]string{
+			"A.update":           "A's next step is A.select",
+			"A.select A.select":  "A's next step is A.update",
+			"kill:B A.select":    "B has not come yet",
+			"A.select C.select":  "there is no customer C: this run has A to B",
+			"A.select B.release": "B's next step is B.select",
+			"A.select B.select wait A.update B.update B.insert": "B waits for the row",
+		} {
+			plan := stagetest.Parse(t, text)
+			_, err := s.PlaySchedule(t.Context(), "none", 2, plan)
+			if !errors.Is(err, stage.ErrCannot) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s: %v, want one line with %q", text, err, want)
+			}
+		}
+	})
+	t.Run("an answer that is lost", func(t *testing.T) {
+		plan := stagetest.Parse(t, "A.select A.update A.insert lose:A A.commit")
+		r, err := s.PlaySchedule(t.Context(), "none", 2, plan)
+		if err != nil || r.Outcome.Answers["A"] == "sold" || len(r.Outcome.Orders) != 1 || r.Outcome.Orders[0].Customer != "A" {
+			t.Errorf("%+v, %v, want A's order, and A not told", r.Outcome, err)
+		}
+	})
+	t.Run("how things stand in between", func(t *testing.T) {
+		plan := stagetest.Parse(t, "A.set A.select")
+		at, err := s.Position(t.Context(), "set-ex-nx", 2, plan)
+		if err != nil || at.Ended || len(at.Entries) != 2 || at.Entries[1].State.Holder != "A" || !slices.Contains(at.Options, schedule.Choice{Customer: 'B', Step: "set"}) {
+			t.Errorf("%+v, %v", at, err)
+		}
+	})
+}
+
+// TestKeptSchedules replays every schedule that the repository keeps, with its events on the
+// processes themselves.
+func TestKeptSchedules(t *testing.T) {
+	kept, err := schedule.KeptSchedules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := stagetest.Open(t, "", stage.Options{Lease: 600 * time.Millisecond, Slots: 4})
+	var playing sync.WaitGroup
+	for _, k := range kept {
+		playing.Go(func() {
+			r, err := s.PlaySchedule(t.Context(), k.Strategy, k.Schedule.Customers(), k.Schedule)
+			if err != nil || r.Outcome.Verdict != k.Verdict || r.Outcome.Cause != k.Cause {
+				t.Errorf("%s %s: %s %s, %v, want %s %s", k.Strategy, k.Schedule, r.Outcome.Verdict, r.Outcome.Cause, err, k.Verdict, k.Cause)
+			}
+		})
+	}
+	playing.Wait()
+}

@@ -1,0 +1,43 @@
+// Package stagetest opens stages for tests.
+package stagetest
+
+import (
+	"testing"
+
+	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/stage"
+	"stocklock/internal/testserver"
+)
+
+// Open opens a stage with so many slots, 0 for as many as is best, for shops of a program. An empty
+// program is the shop of this checkout. The test is skipped where no servers are installed.
+func Open(t *testing.T, program string, o stage.Options) *stage.Stage {
+	t.Helper()
+	testserver.NeedsServers(t)
+	shop, err := catalog.Open(t.Context(), program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { shop.Close() })
+	s, err := stage.Open(t.Context(), shop, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return s
+}
+
+// Parse reads a schedule.
+func Parse(t *testing.T, text string) schedule.Schedule {
+	t.Helper()
+	s, err := schedule.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
