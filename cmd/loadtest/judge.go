@@ -113,7 +113,7 @@ func addCells(judgements []explore.Judgement, declared strategy.Properties, r re
 			switch {
 			case cell.Surprise():
 				j.Ruling, j.By = explore.Contradicts, fmt.Sprintf("%s, expected %s", by, cell.Expected)
-			case j.Ruling == explore.NotDecided && j.Declared != strategy.NotApplicable && sc.Decisive(declared) == (scenario.Decisive{Property: j.Property.String(), Standing: j.Declared}):
+			case j.Ruling == explore.NotDecided && j.Declared != strategy.NotApplicable && sc.Expected(declared).Because == (scenario.Decisive{Property: j.Property.String(), Standing: j.Declared}):
 				j.Ruling, j.By = explore.Agrees, by
 			}
 		}

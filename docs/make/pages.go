@@ -44,7 +44,8 @@ func (l language) strategyPage(s strategy.Description) page {
 	row(l.notApplicable, l.properties(s.Properties.NotApplicable))
 	fmt.Fprintf(&b, "\n%s\n\n| %s | %s | %s |\n|---|---|---|\n", l.follows, l.under, l.is, l.because)
 	for _, sc := range scenario.All() {
-		fmt.Fprintf(&b, "| [`%[1]s`](../scenarios/%[1]s%[2]s) | %[3]s | %[4]s |\n", sc.Name, l.file, l.verdict(sc.Expected(s.Properties)), l.decisive(sc.Decisive(s.Properties)))
+		e := sc.Expected(s.Properties)
+		fmt.Fprintf(&b, "| [`%[1]s`](../scenarios/%[1]s%[2]s) | %[3]s | %[4]s |\n", sc.Name, l.file, l.verdict(e.Verdict), l.decisive(e.Because))
 	}
 	telling, err := scenario.ByName(s.Telling)
 	if err != nil {
@@ -67,7 +68,8 @@ func (l language) scenarioPage(sc scenario.Scenario, strategies []strategy.Descr
 	}
 	fmt.Fprintf(&b, "%s\n\n| %s | %s | %s |\n|---|---|---|\n", l.stop, l.strategy, l.is, l.because)
 	for _, s := range strategies {
-		fmt.Fprintf(&b, "| [`%[1]s`](../strategies/%[1]s%[2]s) | %[3]s | %[4]s |\n", s.Name, l.file, l.verdict(sc.Expected(s.Properties)), l.decisive(sc.Decisive(s.Properties)))
+		e := sc.Expected(s.Properties)
+		fmt.Fprintf(&b, "| [`%[1]s`](../strategies/%[1]s%[2]s) | %[3]s | %[4]s |\n", s.Name, l.file, l.verdict(e.Verdict), l.decisive(e.Because))
 	}
 	var names []string
 	p := l.page("scenarios", sc.Name, "`"+sc.Name+"`", l.sentence("scenario."+sc.Name, sc.Doc)+"\n")
@@ -86,7 +88,7 @@ func (l language) scenarioPage(sc scenario.Scenario, strategies []strategy.Descr
 func bothSides(sc scenario.Scenario, strategies []strategy.Description) []strategy.Description {
 	var fails, holds strategy.Description
 	for _, s := range strategies {
-		switch held := sc.Expected(s.Properties) == verdict.Held; {
+		switch held := sc.Expected(s.Properties).Verdict == verdict.Held; {
 		case !held:
 			fails, holds = s, strategy.Description{}
 		case holds.Name == "":

@@ -91,7 +91,7 @@ func (s *Server) holding(under scenario.Scenario, o strategy.Options) []string {
 	for _, st := range s.o.Shop.Strategies {
 		p := st.PropertiesUnder(o)
 		switch {
-		case under.Expected(p) != verdict.Held:
+		case under.Expected(p).Verdict != verdict.Held:
 		case p.Has.Includes(strategy.StorageChecked):
 			checked = append(checked, st.Name)
 		default:

@@ -159,7 +159,7 @@ func wouldHaveHeld(c trial.Result) string {
 	}
 	var names []string
 	for _, name := range advised {
-		if s, err := strategy.Find(name, strategy.All()); err == nil && sc.Expected(s.Properties) == verdict.Held && name != c.Strategy {
+		if s, err := strategy.Find(name, strategy.All()); err == nil && sc.Expected(s.Properties).Verdict == verdict.Held && name != c.Strategy {
 			names = append(names, name)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy"
@@ -13,6 +14,7 @@ var crash = Scenario{
 	Name:    "crash",
 	Doc:     "a shop is killed with kill -9 inside its section, right after it read the stock, and starts again",
 	Attacks: strategy.Recovers,
+	Demands: []Demand{{strategy.Exclusive, verdict.Oversold}, {strategy.DurableAnswers, verdict.Lied}, {strategy.Recovers, verdict.Stuck}},
 	Plan:    killAt(sale.Read),
 }
 

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
 	"stocklock/internal/strategy"
 )
@@ -9,5 +10,6 @@ var crashAcquiring = Scenario{
 	Name:    "crash-acquiring",
 	Doc:     "a shop is killed with kill -9 at the earliest moment at which Redis has its lock, and starts again",
 	Attacks: strategy.AtomicLease,
+	Demands: []Demand{{strategy.Exclusive, verdict.Oversold}, {strategy.Recovers, verdict.Stuck}, {strategy.AtomicLease, verdict.Stuck}},
 	Plan:    killAt(sale.Acquiring),
 }

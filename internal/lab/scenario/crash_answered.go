@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
 	"stocklock/internal/strategy"
 )
@@ -9,5 +10,6 @@ var crashAnswered = Scenario{
 	Name:    "crash-answered",
 	Doc:     "a shop is killed with kill -9 right after it has answered a sale, and starts again",
 	Attacks: strategy.DurableAnswers,
+	Demands: []Demand{{strategy.Exclusive, verdict.Oversold}, {strategy.DurableAnswers, verdict.Lied}},
 	Plan:    killAt(sale.Answered),
 }

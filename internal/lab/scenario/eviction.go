@@ -6,13 +6,11 @@ import (
 	"time"
 
 	"stocklock/internal/lab/rig"
-	"stocklock/internal/sale"
-	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy"
 )
 
-// The holder is stopped for the reason that failover gives. So nothing touches its lock, which
-// becomes the key that Redis has not used for the longest time.
+// The holder is stopped, so that nothing touches its lock, which becomes the key that Redis has not
+// used for the longest time.
 var eviction = Scenario{
 	Name:    "eviction",
 	Doc:     "a holder is in its section, and Redis under allkeys-lru runs out of memory and evicts its lock; of a quorum, one server",
@@ -22,9 +20,7 @@ var eviction = Scenario{
 		// Once is enough. A later eviction would come near the end of a lease.
 		evicted := make(chan struct{}, 1)
 		return Plan{
-			Inject: schedule(rng, 3, 2, func() Injection {
-				return Injection{Fault: labmode.Fault{Point: sale.Write, Action: labmode.Stop, For: stoppedWithinLease(lease)}, Alone: true, InTurn: true}
-			}),
+			Inject: stopHolders(rng, lease),
 			Intervene: func(ctx context.Context, testbed *rig.Testbed, at Reached) error {
 				select {
 				case evicted <- struct{}{}:

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
 )
 
@@ -11,6 +12,7 @@ var nested = Scenario{
 	Name:    "nested",
 	Doc:     "the sale takes its own lock a second time on the way, and the wait is shorter than the lease",
 	Attacks: strategy.Reentrant,
+	Demands: []Demand{{strategy.Reentrant, verdict.Stuck}, {strategy.Exclusive, verdict.Oversold}},
 	// A wait longer than the lease would outlive the deadlock: busy for long, not stuck.
 	ShortWait: true,
 	Plan: func(*rand.Rand, time.Duration) Plan {

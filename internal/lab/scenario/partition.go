@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy"
@@ -15,6 +16,7 @@ var partition = Scenario{
 	Name:    "partition",
 	Doc:     "one shop silently loses Redis, but not MySQL, while it works for two leases",
 	Attacks: strategy.LossAware,
+	Demands: []Demand{{strategy.Exclusive, verdict.Oversold}, {strategy.Recovers, verdict.Stuck}, {strategy.LossAware, verdict.Oversold}},
 	Needs:   Rig,
 	Plan: func(rng *rand.Rand, lease time.Duration) Plan {
 		return Plan{

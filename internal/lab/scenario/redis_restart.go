@@ -6,12 +6,9 @@ import (
 	"time"
 
 	"stocklock/internal/lab/rig"
-	"stocklock/internal/sale"
-	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy"
 )
 
-// The holder is stopped for the reason that failover gives.
 var redisRestart = Scenario{
 	Name:    "redis-restart",
 	Doc:     "a holder is in its section, and Redis is killed and starts again without its data; of a quorum, one server",
@@ -19,9 +16,7 @@ var redisRestart = Scenario{
 	Needs:   Rig,
 	Plan: func(rng *rand.Rand, lease time.Duration) Plan {
 		return Plan{
-			Inject: schedule(rng, 3, 2, func() Injection {
-				return Injection{Fault: labmode.Fault{Point: sale.Write, Action: labmode.Stop, For: stoppedWithinLease(lease)}, Alone: true, InTurn: true}
-			}),
+			Inject:       stopHolders(rng, lease),
 			Intervene:    func(ctx context.Context, testbed *rig.Testbed, _ Reached) error { return testbed.RestartRedis(ctx) },
 			Intervention: "redis-emptied",
 		}

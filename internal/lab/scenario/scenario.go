@@ -4,6 +4,16 @@
 // file says which faults requests carry, and which intervention the rig makes when such a request
 // reaches its point. It does not say which strategies should hold. That follows from their
 // properties: see [Scenario.Expected].
+//
+// A new scenario touches besides:
+//
+//   - broken in expected_test.go: the strategies that it breaks, written down by hand
+//   - live/page/words/zh.json: its sentence in Chinese
+//   - docs/scenarios: its two pages, of which docs/make writes what is generated
+//   - explain/words: a phrase for its intervention, where it has one
+//   - package rig, where it does something that no other scenario does
+//
+// If it attacks a property that is not there yet, see [strategy.Property] for the places.
 package scenario
 
 import (
@@ -15,7 +25,6 @@ import (
 	"time"
 
 	"stocklock/internal/lab/rig"
-	"stocklock/internal/lab/verdict"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy"
 )
@@ -25,6 +34,9 @@ type Scenario struct {
 	Name    string            // the value of the flag
 	Doc     string            // one line: what it does
 	Attacks strategy.Property // a strategy without it fails
+	// Demands are what a strategy must have to hold, in the order in which their lack shows. Nil
+	// is the usual: without Exclusive or what is attacked, a strategy oversells.
+	Demands []Demand
 	Needs   Need
 	// ShortWait scenarios show something only where the wait for the lock is shorter than the
 	// lease.
@@ -91,82 +103,6 @@ type Injection struct {
 
 // HasFault reports whether a fault is injected.
 func (i Injection) HasFault() bool { return i.Fault != labmode.Fault{} }
-
-// Expected returns the verdict on a strategy with these properties under the scenario.
-func (s Scenario) Expected(p strategy.Properties) Kind {
-	heldIf := func(has bool, otherwise Kind) Kind {
-		if has {
-			return Held
-		}
-		return otherwise
-	}
-	stored := p.Meets(strategy.StorageChecked)
-	switch {
-	case s.Attacks == strategy.Reentrant && !p.Meets(strategy.Reentrant):
-		return Stuck
-	case !p.Meets(strategy.Exclusive):
-		return Oversold
-	}
-	switch s.Attacks {
-	case strategy.Exclusive, strategy.Reentrant:
-		return Held
-	case strategy.DurableAnswers:
-		return heldIf(p.Meets(strategy.DurableAnswers), Lied)
-	case strategy.Recovers:
-		if !p.Meets(strategy.DurableAnswers) {
-			return Lied // orders that were answered die with the shop
-		}
-		return heldIf(p.Meets(strategy.Recovers), Stuck)
-	case strategy.AtomicLease:
-		return heldIf(p.Meets(strategy.Recovers|strategy.AtomicLease), Stuck)
-	case strategy.LossAware:
-		if !p.Meets(strategy.Recovers) {
-			return Stuck // the release is lost with the connection
-		}
-		return heldIf(p.Meets(strategy.LossAware) || stored, Oversold)
-	case strategy.AtomicRelease:
-		return heldIf(p.Meets(strategy.OwnerChecked|strategy.AtomicRelease) || stored, Oversold)
-	default:
-		return heldIf(p.Meets(s.Attacks) || stored, Oversold)
-	}
-}
-
-// Decisive returns the property that decides [Scenario.Expected].
-func (s Scenario) Decisive(p strategy.Properties) Decisive {
-	decisive := s.Attacks
-	switch {
-	case decisive == strategy.Reentrant && !p.Meets(strategy.Reentrant):
-	case !p.Meets(strategy.Exclusive):
-		decisive = strategy.Exclusive
-	case decisive == strategy.Recovers && !p.Meets(strategy.DurableAnswers):
-		decisive = strategy.DurableAnswers
-	case decisive == strategy.AtomicLease || decisive == strategy.LossAware:
-		if !p.Meets(strategy.Recovers) {
-			decisive = strategy.Recovers
-		}
-	case decisive == strategy.AtomicRelease && !p.Meets(strategy.OwnerChecked):
-		decisive = strategy.OwnerChecked
-	}
-	standing := p.Standing(decisive)
-	if standing == strategy.Lacks && s.Expected(p) == Held {
-		decisive, standing = strategy.StorageChecked, strategy.Has
-	}
-	return Decisive{decisive.String(), standing}
-}
-
-// Kind and the words below are those of package verdict.
-type Kind = verdict.Kind
-
-const (
-	Held       = verdict.Held
-	Oversold   = verdict.Oversold
-	Lied       = verdict.Lied
-	Left       = verdict.Left
-	Unbalanced = verdict.Unbalanced
-	Stuck      = verdict.Stuck
-	Invalid    = verdict.Invalid
-	Skipped    = verdict.Skipped
-)
 
 // All returns the scenarios, in the order of the tables.
 func All() []Scenario { return slices.Clone(all) }

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
 	"stocklock/internal/strategy"
 )
@@ -10,5 +11,6 @@ var splitRelease = Scenario{
 	Doc: "a holder is late inside its release: between the check and the delete where there are two steps, " +
 		"before the only step where there is one",
 	Attacks: strategy.AtomicRelease,
+	Demands: []Demand{{strategy.Exclusive, verdict.Oversold}, {strategy.OwnerChecked, verdict.Oversold}, {strategy.AtomicRelease, verdict.Oversold}},
 	Plan:    lateAt(sale.Releasing),
 }

@@ -85,10 +85,10 @@ type Cost struct {
 }
 
 func newResult(c Cell, o Options, shops int) *Result {
-	p := c.Strategy.PropertiesUnder(o.Options)
+	expected := c.Scenario.Expected(c.Strategy.PropertiesUnder(o.Options))
 	return &Result{
 		Strategy: c.Strategy.Name, Scenario: c.Scenario.Name, Seed: c.Seed, Runs: 1, Shops: shops, InitialStock: o.Stock,
-		Expected: c.Scenario.Expected(p), Because: c.Scenario.Decisive(p),
+		Expected: expected.Verdict, Because: expected.Because,
 	}
 }
 

@@ -1,0 +1,82 @@
+package scenario
+
+import (
+	"encoding/json"
+	"strings"
+
+	"stocklock/internal/lab/verdict"
+	"stocklock/internal/strategy"
+)
+
+// Demand is a property, and the verdict on a strategy that lacks it.
+type Demand struct {
+	Property  strategy.Property
+	Otherwise verdict.Kind
+}
+
+// Expectation is the verdict that follows from a strategy's properties, and from which of them.
+type Expectation struct {
+	Verdict verdict.Kind
+	Because Decisive
+}
+
+// Expected returns what to expect of a strategy with these properties: the first demand that it
+// does not meet decides. A database that refuses an overtaken holder prevents every oversell,
+// except that of a strategy which is not exclusive when nothing goes wrong.
+func (s Scenario) Expected(p strategy.Properties) Expectation {
+	demands := s.Demands
+	if demands == nil {
+		demands = []Demand{{strategy.Exclusive, verdict.Oversold}, {s.Attacks, verdict.Oversold}}
+	}
+	for _, d := range demands {
+		prevented := d.Otherwise == verdict.Oversold && d.Property != strategy.Exclusive && p.Meets(strategy.StorageChecked)
+		switch {
+		case p.Meets(d.Property):
+		case prevented:
+			return Expectation{verdict.Held, Decisive{strategy.StorageChecked.String(), strategy.Has}}
+		default:
+			return Expectation{d.Otherwise, Decisive{d.Property.String(), strategy.Lacks}}
+		}
+	}
+	return Expectation{verdict.Held, Decisive{s.Attacks.String(), p.Standing(s.Attacks)}}
+}
+
+// Decisive is the property that decides what is expected of a cell, and what the strategy declares
+// of it.
+type Decisive struct {
+	Property string            `json:"property"`
+	Standing strategy.Standing `json:"standing"`
+}
+
+// String returns "has NAME", "lacks NAME" or "NAME does not apply".
+func (d Decisive) String() string {
+	switch d.Standing {
+	case "":
+		return d.Property
+	case strategy.NotApplicable:
+		return d.Property + " " + string(d.Standing)
+	default:
+		return string(d.Standing) + " " + d.Property
+	}
+}
+
+// UnmarshalJSON also reads the words that results of version 1 have.
+func (d *Decisive) UnmarshalJSON(data []byte) error {
+	*d = Decisive{}
+	if len(data) == 0 || data[0] != '"' {
+		type plain Decisive
+		return json.Unmarshal(data, (*plain)(d))
+	}
+	if err := json.Unmarshal(data, &d.Property); err != nil {
+		return err
+	}
+	for _, standing := range []strategy.Standing{strategy.Has, strategy.Lacks} {
+		if name, ok := strings.CutPrefix(d.Property, string(standing)+" "); ok {
+			*d = Decisive{name, standing}
+		}
+	}
+	if name, ok := strings.CutSuffix(d.Property, " "+string(strategy.NotApplicable)); ok {
+		*d = Decisive{name, strategy.NotApplicable}
+	}
+	return nil
+}
