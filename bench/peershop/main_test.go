@@ -11,6 +11,7 @@ import (
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/testserver"
 )
 
@@ -41,15 +42,15 @@ func TestSchedulesAtThePointsOfTheSale(t *testing.T) {
 	var playing sync.WaitGroup
 	for _, tt := range []struct {
 		strategy, schedule string
-		verdict            schedule.Verdict
+		verdict            verdict.Kind
 		cause              schedule.Cause
 	}{
-		{"rueidislock", "A.acquire B.acquire", schedule.Held, ""},
-		{"rueidislock", "A.acquire A.select forget B.acquire B.select", schedule.Oversold, schedule.Forgotten},
-		{"rueidislock", "A.acquire A.select B.acquire pause:A B.select", schedule.Oversold, schedule.LateWrite},
-		{"etcd", "A.acquire B.acquire", schedule.Held, ""},
-		{"etcd", "A.acquire A.select B.acquire pause:A B.select", schedule.Oversold, schedule.LateWrite},
-		{"etcd-fenced", "A.acquire A.update A.select B.acquire pause:A B.update B.select", schedule.Held, ""},
+		{"rueidislock", "A.acquire B.acquire", verdict.Held, ""},
+		{"rueidislock", "A.acquire A.select forget B.acquire B.select", verdict.Oversold, schedule.Forgotten},
+		{"rueidislock", "A.acquire A.select B.acquire pause:A B.select", verdict.Oversold, schedule.LateWrite},
+		{"etcd", "A.acquire B.acquire", verdict.Held, ""},
+		{"etcd", "A.acquire A.select B.acquire pause:A B.select", verdict.Oversold, schedule.LateWrite},
+		{"etcd-fenced", "A.acquire A.update A.select B.acquire pause:A B.update B.select", verdict.Held, ""},
 	} {
 		plan, err := schedule.Parse(tt.schedule)
 		if err != nil {

@@ -9,12 +9,13 @@ import (
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/verdict"
 )
 
 // Once is a cause that some runs had, and that none had when their schedules were played again.
 // What shops do on their own, such as a reaper, is not held: on a busy machine it can be late.
 type Once struct {
-	Verdict  schedule.Verdict  `json:"verdict"`
+	Verdict  verdict.Kind      `json:"verdict"`
 	Cause    schedule.Cause    `json:"cause"`
 	Schedule schedule.Schedule `json:"schedule"` // the shortest
 	Runs     int               `json:"runs"`     // so many had the cause

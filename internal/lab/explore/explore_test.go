@@ -10,6 +10,7 @@ import (
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/verdict"
 )
 
 // model is two or three plain sales on a row, as InnoDB serves them, without servers: SELECT,
@@ -93,9 +94,9 @@ func (m model) Play(_ context.Context, p stage.Plan, choose func() stage.Chooser
 		}
 		s.next++
 	}
-	o := schedule.Outcome{Verdict: schedule.Held, Orders: orders}
+	o := schedule.Outcome{Verdict: verdict.Held, Orders: orders}
 	if n := len(orders) - (p.Customers - 1); n > 0 {
-		o.Verdict, o.N, o.Cause = schedule.Oversold, int64(n), schedule.NoLock
+		o.Verdict, o.N, o.Cause = verdict.Oversold, int64(n), schedule.NoLock
 	}
 	return schedule.Record{Outcome: o, Schedule: past, Played: past}, nil
 }

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"stocklock/internal/strategy"
-
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/verdict"
+	"stocklock/internal/strategy"
 )
 
 // Ruling is what was seen of one property that a strategy declares.
@@ -132,7 +132,7 @@ func judgeStorage(j Judgement, results []Result) Judgement {
 			switch {
 			case j.Declared == strategy.Has:
 				j.Ruling = Contradicts
-			case bad.Outcome.Verdict == schedule.Oversold && bad.Outcome.Cause != schedule.NoLock:
+			case bad.Outcome.Verdict == verdict.Oversold && bad.Outcome.Cause != schedule.NoLock:
 				j.Ruling = Agrees // the database took what an overtaken holder wrote
 			default:
 				continue

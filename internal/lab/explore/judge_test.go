@@ -6,10 +6,11 @@ import (
 	"testing"
 
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
 )
 
-func badBy(c schedule.Cause, v schedule.Verdict) Found {
+func badBy(c schedule.Cause, v verdict.Kind) Found {
 	return Found{Runs: 9, Bad: 1, Shortest: []schedule.Record{{Schedule: schedule.Schedule{{Customer: 'A', Step: "set"}}, Outcome: schedule.Outcome{Verdict: v, Cause: c}}}}
 }
 
@@ -25,17 +26,17 @@ func TestJudge(t *testing.T) {
 		want     Ruling
 		by       string
 	}{
-		{"it lacks it, and a schedule shows it", lock, Result{Event: schedule.Pause, Customers: 2, Found: badBy(schedule.LateWrite, schedule.Oversold)}, strategy.PauseProof, Agrees, "late-write: A.set"},
+		{"it lacks it, and a schedule shows it", lock, Result{Event: schedule.Pause, Customers: 2, Found: badBy(schedule.LateWrite, verdict.Oversold)}, strategy.PauseProof, Agrees, "late-write: A.set"},
 		{"it lacks it, and none shows it", lock, Result{Event: schedule.Pause, Customers: 2, Found: Found{Runs: 9}}, strategy.PauseProof, Contradicts, "none of 9 schedules"},
 		{"the database refuses what would show it", fenced, Result{Event: schedule.Pause, Customers: 2, Found: Found{Runs: 9}}, strategy.PauseProof, NotDecided, "the database"},
 		{"it has it, and none shows the contrary", lock, Result{Customers: 2, Found: Found{Runs: 1}}, strategy.Exclusive, Agrees, "the only schedule"},
-		{"it has it, and a schedule shows the contrary", lock, Result{Customers: 2, Found: badBy(schedule.NoLock, schedule.Oversold)}, strategy.Exclusive, Contradicts, "no-lock"},
+		{"it has it, and a schedule shows the contrary", lock, Result{Customers: 2, Found: badBy(schedule.NoLock, verdict.Oversold)}, strategy.Exclusive, Contradicts, "no-lock"},
 		{"some could not be played", lock, Result{Customers: 2, Found: Found{Runs: 9, GivenUp: []string{"busy"}}}, strategy.Exclusive, NotDecided, "could not be played"},
 		{"another event was explored", lock, Result{Event: schedule.Wait, Customers: 2, Found: Found{Runs: 9}}, strategy.PauseProof, NotDecided, "no exploration"},
 		{"too few customers for it to show", lock, Result{Event: schedule.Wait, Customers: 2, Found: Found{Runs: 9}}, strategy.OwnerChecked, NotDecided, "no exploration"},
 		{"the storage is checked, and all held", fenced, Result{Event: schedule.Kill, Customers: 2, Found: Found{Runs: 9}}, strategy.StorageChecked, Agrees, "none of 9"},
-		{"the storage is checked, and one did not hold", fenced, Result{Event: schedule.Kill, Customers: 2, Found: badBy(schedule.Other, schedule.Stuck)}, strategy.StorageChecked, Contradicts, "other"},
-		{"it is not, and took a late write", lock, Result{Event: schedule.Pause, Customers: 2, Found: badBy(schedule.LateWrite, schedule.Oversold)}, strategy.StorageChecked, Agrees, "late-write"},
+		{"the storage is checked, and one did not hold", fenced, Result{Event: schedule.Kill, Customers: 2, Found: badBy(schedule.Other, verdict.Stuck)}, strategy.StorageChecked, Contradicts, "other"},
+		{"it is not, and took a late write", lock, Result{Event: schedule.Pause, Customers: 2, Found: badBy(schedule.LateWrite, verdict.Oversold)}, strategy.StorageChecked, Agrees, "late-write"},
 	} {
 		all := Judge(tt.of, []Result{tt.result})
 		i := slices.IndexFunc(all, func(j Judgement) bool { return j.Property == tt.property })
@@ -49,7 +50,7 @@ func TestJudge(t *testing.T) {
 func TestUnexplained(t *testing.T) {
 	lock := strategy.Properties{Has: strategy.Exclusive | strategy.Recovers}
 	for cause, want := range map[schedule.Cause]int{schedule.LateWrite: 0, schedule.Overrun: 0, schedule.Other: 1, schedule.LostRelease: 0, schedule.UnknownCommit: 1} {
-		if got := Unexplained(lock, []Result{{Event: schedule.Pause, Customers: 2, Found: badBy(cause, schedule.Oversold)}}); len(got) != want {
+		if got := Unexplained(lock, []Result{{Event: schedule.Pause, Customers: 2, Found: badBy(cause, verdict.Oversold)}}); len(got) != want {
 			t.Errorf("%s: %d are unexplained, want %d", cause, len(got), want)
 		}
 	}

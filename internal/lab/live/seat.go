@@ -11,6 +11,7 @@ import (
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/verdict"
 )
 
 const (
@@ -171,7 +172,7 @@ var searched = []schedule.Event{"", schedule.Wait, schedule.Forget, schedule.Los
 
 // take keeps a schedule that oversells, if it is the shortest until now.
 func (s *shortest) take(r schedule.Record) {
-	if r.Outcome.Verdict == schedule.Oversold && (!s.Found || r.Schedule.Compare(s.best) < 0) {
+	if r.Outcome.Verdict == verdict.Oversold && (!s.Found || r.Schedule.Compare(s.best) < 0) {
 		s.Found, s.Schedule, s.best = true, r.Schedule.String(), r.Schedule
 	}
 }

@@ -3,6 +3,7 @@ package schedule
 import (
 	"slices"
 
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
 )
 
@@ -70,13 +71,13 @@ func (r *Record) Conclude(end State, kept strategy.State) {
 
 func (r *Record) causeOf(end State, kept strategy.State) Cause {
 	switch r.Outcome.Verdict {
-	case Lied:
+	case verdict.Lied:
 		return NoOrder
-	case Left:
+	case verdict.Left:
 		return Unreturned
-	case Stuck:
+	case verdict.Stuck:
 		return r.causeOfStuck(end)
-	case Oversold:
+	case verdict.Oversold:
 		return r.causeOfOversell(kept)
 	}
 	return ""

@@ -12,6 +12,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"stocklock/internal/lab/tabular"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/shop/labmode"
 )
 
@@ -177,9 +178,9 @@ func (r Record) Sentence() string {
 		sold = strings.Replace(sold, "units", "unit", 1)
 	}
 	switch o.Verdict {
-	case Held:
+	case verdict.Held:
 		return "held: " + sold
-	case Stuck:
+	case verdict.Stuck:
 		return fmt.Sprintf("stuck: %s, and an ordinary customer was answered with %s: %s", sold, o.Ordinary, o.Cause.Doc())
 	}
 	return fmt.Sprintf("%s %d: %s: %s", o.Verdict, o.N, sold, o.Cause.Doc())

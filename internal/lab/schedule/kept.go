@@ -4,6 +4,8 @@ import (
 	_ "embed"
 	"fmt"
 	"strings"
+
+	"stocklock/internal/lab/verdict"
 )
 
 //go:embed kept.txt
@@ -12,7 +14,7 @@ var keptText string
 // Kept is a bad schedule that an exploration has found, the shortest for its cause.
 type Kept struct {
 	Strategy string
-	Verdict  Verdict
+	Verdict  verdict.Kind
 	Cause    Cause
 	Schedule Schedule
 }
@@ -32,7 +34,7 @@ func KeptSchedules() ([]Kept, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, Kept{Strategy: words[2], Verdict: Verdict(words[0]), Cause: Cause(words[1]), Schedule: s})
+		all = append(all, Kept{Strategy: words[2], Verdict: verdict.Kind(words[0]), Cause: Cause(words[1]), Schedule: s})
 	}
 	return all, nil
 }

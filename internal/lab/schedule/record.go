@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/verdict"
 )
 
 // Record is what happened in one run of a schedule.
@@ -66,42 +67,28 @@ type Order struct {
 // AnswerLost is the note of a request that was carried out, and whose sender got no answer.
 const AnswerLost = "the answer was lost"
 
-// Verdict is the word of an outcome, as in the matrix.
-type Verdict string
-
-const (
-	Held     Verdict = "held"     // exactly what there was to sell was sold
-	Oversold Verdict = "oversold" // more was sold
-	Lied     Verdict = "lied"     // a customer was told sold and has no order
-	Left     Verdict = "left"     // a customer was told sold out while there were units
-	Stuck    Verdict = "stuck"    // nobody can buy what is left
-)
-
 // Outcome is how a run ended, by the rows in MySQL and by what the customers were told.
 type Outcome struct {
-	Verdict  Verdict           `json:"verdict"`
+	Verdict  verdict.Kind      `json:"verdict"`
 	N        int64             `json:"n,omitempty"` // units oversold or left, or answers that lied
 	Cause    Cause             `json:"cause,omitempty"`
 	Stock    int64             `json:"stock"` // units there were to sell
 	Orders   []Order           `json:"orders"`
-	Answers  map[string]string `json:"answers"` // by customer: sold, sold-out, busy, none, ...
+	Answers  map[string]string `json:"answers"` // by customer: sold, sold_out, busy, ...
 	Ordinary string            `json:"ordinary,omitempty"`
 }
 
 // Decide sets the verdict and its number by the units, the orders and the answers.
 func (o *Outcome) Decide() {
-	units := o.Stock - int64(len(o.Orders))
-	switch lies := o.Lies(); {
-	case units < 0:
-		o.Verdict, o.N = Oversold, -units
-	case lies > 0:
-		o.Verdict, o.N = Lied, lies
-	case units > 0 && o.Ordinary == string(load.SoldOut):
-		o.Verdict, o.N = Left, units
-	case units > 0 && o.Ordinary != string(load.Sold):
-		o.Verdict = Stuck
-	default:
-		o.Verdict = Held
+	sold := int64(len(o.Orders))
+	f := verdict.Facts{
+		Stock: o.Stock, Sold: sold, Oversold: max(sold-o.Stock, 0), Remaining: max(o.Stock-sold, 0), Unordered: o.Lies(),
+		EndsSoldOut: o.Ordinary == string(load.SoldOut), DemandLeft: true,
+	}
+	f.Stuck = f.Remaining > 0 && !f.EndsSoldOut && o.Ordinary != string(load.Sold)
+	o.Verdict = f.Verdict().Kind
+	if n := verdict.Of(o.Verdict).N; n != nil {
+		o.N = n(f)
 	}
 }
 
@@ -117,7 +104,7 @@ func (o *Outcome) Lies() int64 {
 }
 
 // Bad says whether the strategy failed.
-func (o Outcome) Bad() bool { return o.Verdict != Held }
+func (o Outcome) Bad() bool { return verdict.Of(o.Verdict).Bad }
 
 // Hold is the time for which one customer had the lock.
 type Hold struct {

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -121,5 +122,29 @@ A mysql> UPDATE c;
 `
 	if !strings.HasPrefix(b.String(), want) {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}
+
+func TestHowARunEnds(t *testing.T) {
+	for _, tt := range []struct {
+		orders, a, b, ordinary string
+		want                   string
+	}{
+		{"A", "sold", "sold_out", "", "held 0"},
+		{"A", "sold", "busy", "", "held 0"},
+		{"AB", "sold", "sold", "", "oversold 1"},
+		{"A", "sold", "sold", "", "lied 1"},
+		{"", "busy", "busy", "sold_out", "left 1"},
+		{"", "busy", "no answer", "busy", "stuck 0"},
+		{"", "sold", "no answer", "sold_out", "lied 1"},
+	} {
+		o := Outcome{Stock: 1, Answers: map[string]string{"A": tt.a, "B": tt.b}, Ordinary: tt.ordinary}
+		for _, c := range tt.orders {
+			o.Orders = append(o.Orders, Order{Customer: string(c)})
+		}
+		o.Decide()
+		if got := fmt.Sprintf("%s %d", o.Verdict, o.N); got != tt.want || o.Bad() == (tt.want == "held 0") {
+			t.Errorf("%+v: %s, want %s", tt, got, tt.want)
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
 	"stocklock/internal/lab/stage/stagetest"
+	"stocklock/internal/lab/verdict"
 )
 
 // TestARunThatIsGivenUp while its slots start leaves them to the next one.
@@ -62,7 +63,7 @@ func TestStage(t *testing.T) {
 				t.Fatal(err)
 			}
 			i := slices.IndexFunc(r.Entries, func(e schedule.Entry) bool { return e.Choice.String() == "B.update" })
-			if i < 0 || r.Entries[i].Blocked != "the row is held by A's transaction" || r.Entries[i].Answer != "1 row" || r.Outcome.Verdict != schedule.Oversold {
+			if i < 0 || r.Entries[i].Blocked != "the row is held by A's transaction" || r.Entries[i].Answer != "1 row" || r.Outcome.Verdict != verdict.Oversold {
 				t.Errorf("%s: %s: %+v", strategy, r.Outcome.Verdict, r.Entries[max(i, 0)])
 			}
 		}

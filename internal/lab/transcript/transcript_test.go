@@ -18,6 +18,7 @@ import (
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/testserver"
 )
@@ -96,7 +97,7 @@ func TestTranscripts(t *testing.T) {
 					t.Fatal(err)
 				}
 				stuck := orders < units && left > 0 && exists == 1
-				if (k.Verdict == schedule.Oversold) != (orders > units) || (k.Verdict == schedule.Stuck) != stuck {
+				if (k.Verdict == verdict.Oversold) != (orders > units) || (k.Verdict == verdict.Stuck) != stuck {
 					t.Errorf("typed: %d orders for %d units, lock there: %d; the schedule is %s", orders, units, exists, k.Verdict)
 				}
 				compare(t, name, page(k, units, typed, left, orders))
@@ -150,7 +151,7 @@ func page(k schedule.Kept, units int64, typed []Typed, left, orders int64) strin
 		fmt.Fprintf(&b, "  %s\n", l.Answer)
 	}
 	fmt.Fprintf(&b, "```\n\nAt the end there are %d orders for %d units, and the stock in MySQL is %d.", orders, units, left)
-	if k.Verdict == schedule.Stuck {
+	if k.Verdict == verdict.Stuck {
 		b.WriteString(" `TTL stock:1` answers -1: the lock has no end.")
 	}
 	b.WriteString("\n\nTo begin anew: `DROP TABLE items, orders` in mysql, `DEL stock:1` in redis-cli.\n")
