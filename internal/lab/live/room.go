@@ -154,9 +154,7 @@ func (s *Server) concluded(r *run, result trial.Result) {
 	r.result, r.State = &result, ended
 	r.Verdict, r.Expected, r.Surprise = result.Verdict, result.Expected, result.Surprise()
 	v := verdict.Of(r.Verdict)
-	if v.N != nil {
-		r.N = v.N(result.Facts())
-	}
+	r.N = v.Count(result.Facts())
 	if word, ok := s.room.predictions[r.cellName]; ok && r.Load == 0 && v.Predictable {
 		delete(s.room.predictions, r.cellName)
 		r.Prediction = word

@@ -87,9 +87,7 @@ func (o *Outcome) Decide() {
 	}
 	f.Stuck = f.Remaining > 0 && !f.EndsSoldOut && o.Ordinary != string(load.Sold)
 	o.Verdict = f.Verdict().Kind
-	if n := verdict.Of(o.Verdict).N; n != nil {
-		o.N = n(f)
-	}
+	o.N = verdict.Of(o.Verdict).Count(f)
 }
 
 // Lies counts the customers who were answered with sold and have no order.

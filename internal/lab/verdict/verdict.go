@@ -162,15 +162,23 @@ func (w Words) short(n string) string {
 // Beside is a number as it stands beside the word, such as "+3" beside "oversold".
 func (v Verdict) Beside(n string) string { return strings.TrimPrefix(v.En.short(n), v.En.Word+" ") }
 
+// Count is the run's number, 0 for a verdict that has none.
+func (v Verdict) Count(f Facts) int64 {
+	if v.N == nil {
+		return 0
+	}
+	return v.N(f)
+}
+
 // Number is the run's number as it is shown with the word, empty where there is none.
 func (v Verdict) Number(f Facts) string {
 	switch {
 	case v.N == nil:
 		return ""
 	case v.Signed:
-		return fmt.Sprintf("%+d", v.N(f))
+		return fmt.Sprintf("%+d", v.Count(f))
 	}
-	return fmt.Sprint(v.N(f))
+	return fmt.Sprint(v.Count(f))
 }
 
 // Legend is the entry's line below a table in English, such as "+N: oversold N".
