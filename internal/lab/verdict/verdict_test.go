@@ -1,0 +1,97 @@
+package verdict
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var placeholder = regexp.MustCompile(`\{\w+\}`)
+
+// TestEveryVerdictIsWhole: each has its entry, and an entry has each field in both languages.
+func TestEveryVerdictIsWhole(t *testing.T) {
+	source, err := os.ReadFile("verdict.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile(`(?m)^\t\w+ +Kind = "(\w+)"`).FindAllSubmatch(source, -1)
+	if len(named) != len(All) {
+		t.Errorf("%d words and %d entries", len(named), len(All))
+	}
+	for _, word := range named {
+		v := Of(Kind(word[1]))
+		if v.En.Legend == "" {
+			t.Errorf("%s has no entry", word[1])
+			continue
+		}
+		if v.En.Word != string(v.Kind) {
+			t.Errorf("%s is called %s", v.Kind, v.En.Word)
+		}
+		if coloured := v.Kind != Skipped; coloured != (v.Style != "") || coloured != (v.Terminal != nil) {
+			t.Errorf("%s has a colour in one form only", v.Kind)
+		}
+		for language, w := range map[string]Words{"en": v.En, "zh": v.Zh} {
+			if w.Word == "" || w.Legend == "" || w.Means == "" || v.Bad && w.Reason == "" {
+				t.Errorf("%s in %s is %+v", v.Kind, language, w)
+			}
+			facts := Facts{Stock: 7, Sold: 5, Remaining: 2, Waiting: &Waiting{}}
+			if left := placeholder.FindString(v.Reason(language, facts)); left != "" {
+				t.Errorf("%s in %s: nothing fills in %s", v.Kind, language, left)
+			}
+		}
+		for _, pair := range [][2]string{{v.En.Short, v.Zh.Short}, {v.En.Legend, v.Zh.Legend}, {v.En.Reason, v.Zh.Reason}} {
+			en, zh := placeholder.FindAllString(pair[0], -1), placeholder.FindAllString(pair[1], -1)
+			slices.Sort(en)
+			slices.Sort(zh)
+			if !slices.Equal(en, zh) {
+				t.Errorf("%s: %q and %q do not have the same values", v.Kind, pair[0], pair[1])
+			}
+		}
+	}
+}
+
+// causes names the verdicts for what caused each in a schedule. It is no list of them.
+const causes = "internal/lab/schedule/cause.go"
+
+// TestTheListIsHereAlone looks for files that name four of the five ways to fail.
+func TestTheListIsHereAlone(t *testing.T) {
+	root := filepath.Join("..", "..", "..")
+	word := regexp.MustCompile(`\bverdict\.(Oversold|Lied|Left|Unbalanced|Stuck)\b|['".](oversold|lied|left|unbalanced|stuck)\b`)
+	found := false
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, _ := filepath.Rel(root, path)
+		switch {
+		case d.IsDir() && slices.Contains([]string{".git", "out", "docs", "testdata", "verdict"}, d.Name()):
+			return fs.SkipDir
+		case !slices.Contains([]string{".go", ".js", ".css", ".json", ".tmpl"}, filepath.Ext(name)), strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		names := map[string]bool{}
+		for _, match := range word.FindAllStringSubmatch(string(text), -1) {
+			names[strings.ToLower(match[1]+match[2])] = true
+		}
+		if len(names) >= 4 && name == causes {
+			found = true
+		} else if len(names) >= 4 {
+			t.Errorf("%s lists verdicts %v: read them from verdict.All", name, names)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !found {
+		t.Errorf("%s was not found: the test looks for lists in another form", causes)
+	}
+}
