@@ -73,7 +73,7 @@ func TestAnyWriteTakesTheLock(t *testing.T) {
 		x := explained(e)
 		check(t, x, Overrun, []string{"ended in Redis (+500 ms)"})
 		locked := 0
-		for _, l := range x.Lanes {
+		for _, l := range x.Columns {
 			for _, s := range l.Spans {
 				if s.Kind == Locked {
 					locked++
@@ -100,8 +100,8 @@ func TestAWaitInVainTakesNothing(t *testing.T) {
 		e.order(2, 1)
 	}))
 	check(t, x, KeptOut, nil)
-	for _, l := range x.Lanes {
-		if l.Kind == LockLane && len(l.Spans) != 2 {
+	for _, l := range x.Columns {
+		if l.Kind == LockColumn && len(l.Spans) != 2 {
 			t.Errorf("spans %+v, want one for each holder", l.Spans)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"stocklock/internal/sale"
 )
 
-// drawing collects the lanes and steps of an explanation.
+// drawing collects the columns and steps of an explanation.
 type drawing struct {
 	*inquiry
 	byEntry  []*section // those that entered
@@ -19,7 +19,7 @@ type drawing struct {
 	overlap  *Span
 	end      time.Time
 	from, to time.Time
-	lanes    []Lane
+	columns  []Column
 	steps    []Step
 }
 
@@ -64,7 +64,7 @@ func (d *drawing) ms(t time.Time) float64 {
 	return milliseconds(t.Sub(d.zero))
 }
 
-// maxSpans is the largest number of spans in a lane.
+// maxSpans is the largest number of spans in a column.
 const maxSpans = 40
 
 func (d *drawing) finish(x *Explanation) {
@@ -73,12 +73,12 @@ func (d *drawing) finish(x *Explanation) {
 	})
 	d.frame()
 	for _, s := range d.holders {
-		d.lanes = append(d.lanes, Lane{Kind: HolderLane, Name: say("lane-sale", Facts{Holder: s.named()}), Spans: d.holderSpans(s)})
+		d.columns = append(d.columns, Column{Kind: HolderColumn, Name: say("lane-sale", Facts{Holder: s.named()}), Spans: d.holderSpans(s)})
 	}
 	d.others()
 	lock := d.locks()
-	row := len(d.lanes)
-	d.lanes = append(d.lanes, Lane{Kind: RowLane, Name: say("lane-row", Facts{}), Spans: d.stock()})
+	row := len(d.columns)
+	d.columns = append(d.columns, Column{Kind: RowColumn, Name: say("lane-row", Facts{}), Spans: d.stock()})
 	for i, s := range d.holders {
 		d.holderSteps(i, s, lock, row)
 	}
@@ -86,7 +86,7 @@ func (d *drawing) finish(x *Explanation) {
 	slices.SortStableFunc(d.steps, func(a, b Step) int { return cmp.Compare(a.AtMS, b.AtMS) })
 	x.StartMS = milliseconds(d.zero.Sub(d.Began))
 	x.FromMS, x.ToMS = d.ms(d.from), d.ms(d.to)
-	x.Moment, x.Both, x.Lanes, x.Steps = d.mark, d.overlap, d.lanes, d.steps
+	x.Moment, x.Both, x.Columns, x.Steps = d.mark, d.overlap, d.columns, d.steps
 }
 
 // frame chooses the time that is shown: from the first request of a holder to the last answer.
@@ -151,35 +151,35 @@ func (d *drawing) holderSpans(s *section) []Span {
 }
 
 // holderSteps adds what a request did, point by point. A step that asks something of the lock or
-// of the row leads to that lane.
-func (d *drawing) holderSteps(lane int, s *section, lock, row int) {
+// of the row leads to that column.
+func (d *drawing) holderSteps(column int, s *section, lock, row int) {
 	if lock < 0 {
-		lock = lane
+		lock = column
 	}
 	// A fault begins right after its point was noted.
 	tell := func(p sale.Point, at time.Time, to int, phrase Phrase, f Facts) {
 		if phrase != "" {
-			d.step(at, lane, to, say(phrase, f))
+			d.step(at, column, to, say(phrase, f))
 		}
 		if !s.fault.met() || s.fault.Point != p {
 			return
 		}
-		d.step(s.fault.from, lane, lane, say("step-fault", Facts{Fault: s.fault.Action, Point: p}))
+		d.step(s.fault.from, column, column, say("step-fault", Facts{Fault: s.fault.Action, Point: p}))
 		if !s.killed() {
-			d.step(s.fault.until, lane, lane, say("step-goes-on", Facts{}))
+			d.step(s.fault.until, column, column, say("step-goes-on", Facts{}))
 		}
 	}
-	d.step(s.Sent, lane, lane, say(Asks, Facts{}))
+	d.step(s.Sent, column, column, say(Asks, Facts{}))
 	if s.guarded() {
 		tell(sale.Acquired, s.enter(), lock, "step-has-the-lock", Facts{})
 	}
-	tell(sale.Acquiring, s.enter(), lane, "", Facts{})
+	tell(sale.Acquiring, s.enter(), column, "", Facts{})
 	if stock, ok := s.number(sale.Read, "stock"); ok {
 		tell(sale.Read, s.at[sale.Read], row, "step-reads", Facts{Stock: stock})
 	} else {
-		tell(sale.Read, s.at[sale.Read], lane, "", Facts{})
+		tell(sale.Read, s.at[sale.Read], column, "", Facts{})
 	}
-	tell(sale.Write, s.at[sale.Write], lane, "", Facts{})
+	tell(sale.Write, s.at[sale.Write], column, "", Facts{})
 	switch stock, noted := s.number(sale.Written, "stock"); {
 	case s.order != nil:
 		tell(sale.Written, s.wrote(), row, "step-wrote", Facts{Stock: s.order.StockWritten, Order: s.order.ID})
@@ -190,22 +190,22 @@ func (d *drawing) holderSteps(lane int, s *section, lock, row int) {
 		tell(sale.Releasing, s.at[sale.Releasing], lock, "step-releases", Facts{})
 	}
 	if s.Outcome != "sold" && !s.killed() {
-		d.step(s.Answered, lane, lane, say("step-answered", Facts{Outcome: s.Outcome}))
+		d.step(s.Answered, column, column, say("step-answered", Facts{Outcome: s.Outcome}))
 	}
 }
 
 // step adds a step, and reports whether it is within the frame.
-func (d *drawing) step(at time.Time, lane, to int, text Text) bool {
+func (d *drawing) step(at time.Time, column, to int, text Text) bool {
 	if at.IsZero() || at.Before(d.from) || at.After(d.to) {
 		return false
 	}
-	step := Step{AtMS: d.ms(at), Lane: lane, To: to, Text: text}
-	step.Alarm = d.mark != nil && d.mark.Alarm && step.AtMS == d.mark.AtMS && to != lane
+	step := Step{AtMS: d.ms(at), Column: column, To: to, Text: text}
+	step.Alarm = d.mark != nil && d.mark.Alarm && step.AtMS == d.mark.AtMS && to != column
 	d.steps = append(d.steps, step)
 	return true
 }
 
-// others adds one lane for all other requests that were in the section.
+// others adds one column for all other requests that were in the section.
 func (d *drawing) others() {
 	var spans []Span
 	more := 0
@@ -222,7 +222,7 @@ func (d *drawing) others() {
 		}
 	}
 	if len(spans) > 0 {
-		d.lanes = append(d.lanes, Lane{Kind: OthersLane, Name: say("lane-others", Facts{Count: more}), Spans: spans})
+		d.columns = append(d.columns, Column{Kind: OthersColumn, Name: say("lane-others", Facts{Count: more}), Spans: spans})
 	}
 }
 
@@ -261,14 +261,14 @@ func (d *drawing) stock() []Span {
 	return spans
 }
 
-// faults adds a lane for what was done to shops and servers, and for how long faults held up
+// faults adds a column for what was done to shops and servers, and for how long faults held up
 // requests.
 func (d *drawing) faults() {
-	lane := Lane{Kind: FaultLane, Name: say("lane-faults", Facts{})}
-	at := len(d.lanes)
+	column := Column{Kind: FaultColumn, Name: say("lane-faults", Facts{})}
+	at := len(d.columns)
 	for _, f := range d.periodsOf(d.sections) {
 		if span, ok := d.span(f.From, f.Until, Faulty, f.What); ok && f.From.Before(d.to) && f.Until.After(d.from) {
-			lane.Spans = append(lane.Spans, span)
+			column.Spans = append(column.Spans, span)
 		}
 	}
 	for _, intervention := range d.Interventions {
@@ -281,7 +281,7 @@ func (d *drawing) faults() {
 			d.step(intervention.Until, at, at, say("step-intervention-over", f))
 		}
 	}
-	if len(lane.Spans) > 0 {
-		d.lanes = append(d.lanes, lane)
+	if len(column.Spans) > 0 {
+		d.columns = append(d.columns, column)
 	}
 }

@@ -55,7 +55,7 @@ func TestDrawingAgreesWithTheOrders(t *testing.T) {
 		t.Errorf("both inside: %+v, want 510 to 530", x.Both)
 	}
 	var locked []string
-	for _, l := range x.Lanes {
+	for _, l := range x.Columns {
 		for _, s := range l.Spans {
 			if s.Kind == Locked {
 				locked = append(locked, fmt.Sprintf("%s %.1f-%.1f", English.Say(s.Text), s.FromMS, s.ToMS))

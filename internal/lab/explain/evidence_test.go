@@ -138,8 +138,8 @@ func check(t *testing.T, x *Explanation, want Cause, says []string) {
 	}
 	last := x.FromMS
 	for _, s := range x.Steps {
-		if s.AtMS < last || s.AtMS > x.ToMS || s.Lane >= len(x.Lanes) || s.To >= len(x.Lanes) {
-			t.Errorf("step %+v, want after %v, until %v, in one of %d lanes", s, last, x.ToMS, len(x.Lanes))
+		if s.AtMS < last || s.AtMS > x.ToMS || s.Column >= len(x.Columns) || s.To >= len(x.Columns) {
+			t.Errorf("step %+v, want after %v, until %v, in one of %d columns", s, last, x.ToMS, len(x.Columns))
 		}
 		last = s.AtMS
 	}
@@ -147,17 +147,17 @@ func check(t *testing.T, x *Explanation, want Cause, says []string) {
 	for _, s := range x.Steps {
 		switch s.Text.Phrase {
 		case "step-set", "step-set-anew":
-			set[s.Lane] = true
+			set[s.Column] = true
 		case "step-expired", "step-deleted", "step-renewed":
-			if !set[s.Lane] {
+			if !set[s.Column] {
 				t.Errorf("%+v is drawn, and nothing that set the lock before it", s)
 			}
 		}
 	}
-	for _, l := range x.Lanes {
+	for _, l := range x.Columns {
 		for _, s := range l.Spans {
 			if s.FromMS < x.FromMS || s.ToMS > x.ToMS || s.ToMS <= s.FromMS {
-				t.Errorf("lane %s: span %+v, want within %v to %v", English.Say(l.Name), s, x.FromMS, x.ToMS)
+				t.Errorf("column %s: span %+v, want within %v to %v", English.Say(l.Name), s, x.FromMS, x.ToMS)
 			}
 		}
 	}

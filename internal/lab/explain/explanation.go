@@ -38,16 +38,16 @@ const (
 // Explanation says why a cell ended as it did, with what is needed to draw it.
 // Times are milliseconds since the first holder had the lock.
 type Explanation struct {
-	Cause   Cause   `json:"cause"`
-	Why     []Text  `json:"why"`      // the cause with its facts, one text a sentence
-	StartMS float64 `json:"start_ms"` // where zero is, counted from the start of the attack
-	FromMS  float64 `json:"from_ms"`  // the period that is drawn
-	ToMS    float64 `json:"to_ms"`
-	Moment  *Moment `json:"moment,omitempty"` // nil where there is no single one
-	Both    *Span   `json:"both,omitempty"`   // when two were in the section at once
-	Lanes   []Lane  `json:"lanes"`
-	Steps   []Step  `json:"steps"`
-	Rows    []Row   `json:"rows,omitempty"`
+	Cause   Cause    `json:"cause"`
+	Why     []Text   `json:"why"`      // the cause with its facts, one text a sentence
+	StartMS float64  `json:"start_ms"` // where zero is, counted from the start of the attack
+	FromMS  float64  `json:"from_ms"`  // the period that is drawn
+	ToMS    float64  `json:"to_ms"`
+	Moment  *Moment  `json:"moment,omitempty"` // nil where there is no single one
+	Both    *Span    `json:"both,omitempty"`   // when two were in the section at once
+	Columns []Column `json:"lanes"`
+	Steps   []Step   `json:"steps"`
+	Rows    []Row    `json:"rows,omitempty"`
 }
 
 // Moment is when the cell was decided.
@@ -57,26 +57,27 @@ type Moment struct {
 	Alarm bool    `json:"alarm,omitempty"` // something broke
 }
 
-// LaneKind is what a lane shows.
-type LaneKind string
+// ColumnKind is what a column shows.
+type ColumnKind string
 
-// The kinds of lanes, in the order in which they are drawn.
+// The kinds of columns, in the order in which they are drawn.
 const (
-	HolderLane LaneKind = "holder"
-	OthersLane LaneKind = "others"
-	LockLane   LaneKind = "lock"
-	RowLane    LaneKind = "row"
-	FaultLane  LaneKind = "faults"
+	HolderColumn ColumnKind = "holder"
+	OthersColumn ColumnKind = "others"
+	LockColumn   ColumnKind = "lock"
+	RowColumn    ColumnKind = "row"
+	FaultColumn  ColumnKind = "faults"
 )
 
-// Lane is one line of the drawing.
-type Lane struct {
-	Kind  LaneKind `json:"kind"`
-	Name  Text     `json:"name"`
-	Spans []Span   `json:"spans,omitempty"`
+// Column is what a drawing shows of one request, one Redis, the row or the faults. Time goes down in the
+// terminal, and to the right on a page.
+type Column struct {
+	Kind  ColumnKind `json:"kind"`
+	Name  Text       `json:"name"`
+	Spans []Span     `json:"spans,omitempty"`
 }
 
-// Span is a period in a lane.
+// Span is a period in a column.
 type Span struct {
 	FromMS float64  `json:"from_ms"`
 	ToMS   float64  `json:"to_ms"`
@@ -96,13 +97,13 @@ const (
 	Value   SpanKind = "value"   // of the stock
 )
 
-// Step is one thing that happened, in a lane.
+// Step is one thing that happened, in a column.
 type Step struct {
-	AtMS  float64 `json:"at_ms"`
-	Lane  int     `json:"lane"`
-	To    int     `json:"to"` // the lane that it leads to; its own where none
-	Text  Text    `json:"text"`
-	Alarm bool    `json:"alarm,omitempty"` // it broke something
+	AtMS   float64 `json:"at_ms"`
+	Column int     `json:"lane"`
+	To     int     `json:"to"` // the column that it leads to; its own where none
+	Text   Text    `json:"text"`
+	Alarm  bool    `json:"alarm,omitempty"` // it broke something
 }
 
 // Row is an order that the explanation speaks of, as MySQL has it.

@@ -7,26 +7,26 @@ import (
 	"stocklock/internal/sale"
 )
 
-// locks adds a lane for each Redis that announced something, with the times in which it had the
-// lock. It returns the first of these lanes, and -1 where there is none.
+// locks adds a column for each Redis that announced something, with the times in which it had the
+// lock. It returns the first of these columns, and -1 where there is none.
 func (d *drawing) locks() (first int) {
 	first = -1
 	for _, h := range d.histories {
-		r := lockReader{drawing: d, lane: len(d.lanes)}
+		r := lockReader{drawing: d, column: len(d.columns)}
 		if first < 0 {
-			first = r.lane
+			first = r.column
 		}
 		r.read(h.changes)
-		d.lanes = append(d.lanes, Lane{Kind: LockLane, Name: say("lane-lock", Facts{Server: h.server}), Spans: r.spans})
+		d.columns = append(d.columns, Column{Kind: LockColumn, Name: say("lane-lock", Facts{Server: h.server}), Spans: r.spans})
 	}
 	return first
 }
 
 // lockReader follows the announcements of one server: the spans in which it had the lock, and the
-// steps of its lane.
+// steps of its column.
 type lockReader struct {
 	*drawing
-	lane     int
+	column   int
 	spans    []Span
 	since    time.Time // the zero time while the lock is free
 	takenAt  time.Time
@@ -72,7 +72,7 @@ func (r *lockReader) replaced(at time.Time) {
 }
 
 func (r *lockReader) takes(at time.Time, step Text) {
-	r.set, r.setDrawn = step, r.lockStep(at, r.lane, step, false)
+	r.set, r.setDrawn = step, r.lockStep(at, r.column, step, false)
 }
 
 func (r *lockReader) begin(at time.Time) { r.since, r.takenAt, r.renewals = at, at, 0 }
@@ -112,8 +112,8 @@ func (r *lockReader) becomes(at time.Time, phrase Phrase) {
 	for _, s := range r.holders {
 		followed = followed || s.entered() && s == holder
 	}
-	if r.lockStep(at, r.lane, say(phrase, Facts{}), followed) && !r.setDrawn {
-		r.step(r.since, r.lane, r.lane, r.set)
+	if r.lockStep(at, r.column, say(phrase, Facts{}), followed) && !r.setDrawn {
+		r.step(r.since, r.column, r.column, r.set)
 		r.setDrawn = true
 	}
 }
@@ -133,7 +133,7 @@ func (r *lockReader) spanUntil(at time.Time) {
 
 // lockStep adds a step only near what the followed requests do, or while they are inside if it is
 // about their lock: other requests take and release the lock all the time.
-func (d *drawing) lockStep(at time.Time, lane int, text Text, theirs bool) (drawn bool) {
+func (d *drawing) lockStep(at time.Time, column int, text Text, theirs bool) (drawn bool) {
 	for _, s := range d.holders {
 		if !s.entered() {
 			continue
@@ -144,7 +144,7 @@ func (d *drawing) lockStep(at time.Time, lane int, text Text, theirs bool) (draw
 		}
 		if near(at, s.enter()) || near(at, s.at[sale.Released]) || near(at, s.fault.until) ||
 			theirs && at.After(s.enter()) && at.Before(until) {
-			return d.step(at, lane, lane, text)
+			return d.step(at, column, column, text)
 		}
 	}
 	return false

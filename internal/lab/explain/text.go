@@ -22,7 +22,7 @@ type Phrase string
 // Phrases that the package report says or looks for.
 const (
 	Asks     Phrase = "step-asks"
-	AllLocks Phrase = "lane-locks" // one lane for the servers of a quorum
+	AllLocks Phrase = "lane-locks" // one column for the servers of a quorum
 	// Milliseconds is the unit of a drawing's axis.
 	Milliseconds Phrase = "axis-milliseconds"
 	// What a chart shows, for screen readers.

@@ -146,8 +146,8 @@ func (s served) finished(t *testing.T, id int) run {
 	}
 }
 
-// picture writes what the page shows where LIVE_PICTURES says: see make screenshot.
-func picture(t *testing.T, b *browsertest.Page, name string) {
+// screenshot writes what the page shows where LIVE_PICTURES says: see make screenshot.
+func screenshot(t *testing.T, b *browsertest.Page, name string) {
 	t.Helper()
 	folder := os.Getenv("LIVE_PICTURES")
 	if folder == "" {
@@ -182,13 +182,13 @@ func TestThePage(t *testing.T) {
 		}
 		b.Run(click(`[data-cell="set-ex-nx/pause"]`))
 		b.Until(`document.querySelector('button.guess')`)
-		picture(t, b, "predict")
+		screenshot(t, b, "predict")
 		b.Run(click(`[data-word=oversold]`))
 		b.Until(`document.querySelector('.live-now')`)
 		b.Until(`document.querySelector('.lanes-view .timeline rect.in')`)
 		if os.Getenv("LIVE_PICTURES") != "" {
 			b.Until(`document.querySelector('.broken .live-now')`)
-			picture(t, b, "live")
+			screenshot(t, b, "live")
 		}
 		b.Until(`document.querySelector('.player')`)
 		r := s.finished(t, 1)
@@ -217,7 +217,7 @@ func TestThePage(t *testing.T) {
 		if holds := browsertest.Says[string](b, `document.querySelector('.holding').textContent`); !strings.Contains(holds, "fenced") {
 			t.Errorf("what would have held: %q", holds)
 		}
-		picture(t, b, "verdict")
+		screenshot(t, b, "verdict")
 		files, err := filepath.Glob(filepath.Join(records, "*.jsonl"))
 		if err != nil || len(files) != 1 {
 			t.Fatalf("records %v, %v: want one file", files, err)
@@ -252,7 +252,7 @@ func TestThePage(t *testing.T) {
 		}
 		b.Run(click("#decisive"))
 		b.Run(chromedp.Evaluate(`document.querySelector('.player').scrollIntoView({block: 'center'})`, nil))
-		picture(t, b, "replay")
+		screenshot(t, b, "replay")
 		if who := browsertest.Says[string](b, `document.querySelector('.entry[aria-current]').className`); !strings.Contains(who, "order") && !strings.Contains(who, "point") {
 			t.Errorf("at the decisive moment the entry is %q, at %s", who, browsertest.Says[string](b, clock))
 		}
@@ -268,7 +268,7 @@ func TestThePage(t *testing.T) {
 			t.Errorf("side by side are %v, want oversold and held", chips)
 		}
 		b.Run(click("#decisive"), chromedp.Evaluate(`document.querySelector('.player').scrollIntoView({block: 'center'})`, nil))
-		picture(t, b, "pair")
+		screenshot(t, b, "pair")
 		scales := browsertest.Says[[]string](b, `[...document.querySelectorAll('.player .timeline')].map(e => e.getAttribute('viewBox').split(' ')[2])`)
 		if scales[0] != scales[1] {
 			t.Errorf("the two have scales of their own: %v", scales)
@@ -289,7 +289,7 @@ func TestThePage(t *testing.T) {
 		if orders := browsertest.Says[int](b, `document.querySelectorAll('.orders li').length`); orders != 2 {
 			t.Errorf("%d orders for one unit, want 2", orders)
 		}
-		picture(t, b, "step")
+		screenshot(t, b, "step")
 		link := browsertest.Says[string](b, `location.hash`)
 		b.Run(chromedp.Navigate("about:blank"), chromedp.Navigate(s.home()+link)) // the schedule is the link
 		b.Until(`document.getElementById('ending') && document.getElementById('ending').textContent.includes('oversold 1')`)
@@ -321,7 +321,7 @@ func TestThePage(t *testing.T) {
 		if !strings.Contains(text, "oversold 120") || !strings.Contains(text, "held") {
 			t.Errorf("the table reads %q", text)
 		}
-		picture(t, b, "load")
+		screenshot(t, b, "load")
 		for _, file := range []string{"report.html", "result.json"} {
 			if n := browsertest.Says[int](b, `document.querySelector('a[href$="`+file+`"]') ? 1 : 0`); n != 1 {
 				t.Errorf("there is no %s to download", file)
@@ -335,7 +335,7 @@ func TestThePage(t *testing.T) {
 		b.Run(click("#language"))
 		b.Until(`document.documentElement.lang === 'zh-CN' && document.querySelector('.player') && document.querySelector('.cause').textContent.includes('租约')`)
 		b.Run(theme("dark"), chromedp.Evaluate(`scrollTo(0, 0)`, nil))
-		picture(t, b, "chinese-dark")
+		screenshot(t, b, "chinese-dark")
 		b.Run(theme("light"))
 		if left := browsertest.Says[string](b, `document.querySelector('.ended').innerText.match(/\b(the|was|would|because)\b/g)?.join() || ''`); left != "" {
 			t.Errorf("English is left on the Chinese page: %s", left)
@@ -387,10 +387,10 @@ func TestThePage(t *testing.T) {
 		b.Until(`document.querySelectorAll('.cell-button.waiting').length > 10`)
 		s.finished(t, 28) // most of them
 		b.Run(chromedp.EmulateViewport(1400, 1040))
-		picture(t, b, "matrix")
+		screenshot(t, b, "matrix")
 		b.Run(click("#stop"), chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile), goTo("#/cell/set-ex-nx/pause"))
 		b.Until(`document.querySelector('.player')`)
-		picture(t, b, "phone")
+		screenshot(t, b, "phone")
 	}
 	b.Clean(s.home())
 }

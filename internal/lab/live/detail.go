@@ -6,8 +6,8 @@ import (
 	"html/template"
 	"net/http"
 
+	"stocklock/internal/lab/drawing"
 	"stocklock/internal/lab/explain"
-	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy"
@@ -31,13 +31,13 @@ type detail struct {
 
 // replay is a record as it is drawn and stepped through.
 type replay struct {
-	Lanes   []Lane  `json:"lanes"`
-	Height  float64 `json:"height"`
-	EndsMS  float64 `json:"ends_ms"`
-	Initial int64   `json:"initial"`
-	LeaseMS float64 `json:"lease_ms"`
-	Shapes  string  `json:"shapes"`
-	Entries []Entry `json:"entries"`
+	Columns []Column `json:"lanes"`
+	Height  float64  `json:"height"`
+	EndsMS  float64  `json:"ends_ms"`
+	Initial int64    `json:"initial"`
+	LeaseMS float64  `json:"lease_ms"`
+	Shapes  string   `json:"shapes"`
+	Entries []Entry  `json:"entries"`
 	// Decisive is when the cell was decided, in milliseconds of the entries; 0 where there is no
 	// single moment.
 	Decisive float64 `json:"decisive,omitempty"`
@@ -67,9 +67,10 @@ func (s *Server) detail(of run, in explain.Language) detail {
 	}
 	if x := result.Explanation; x != nil {
 		d.Sentence = in.Say(x.Why...)
-		d.Whole, d.CloseUp = report.Interleaving(x, in)
+		drawn := drawing.NewInterleaving(x, in)
+		d.Whole, d.CloseUp = drawn.Whole, drawn.Closer
 	}
-	d.Outcomes, d.Latency = report.OverTime(result.Timeline, in)
+	d.Outcomes, d.Latency = drawing.OverTime(result.Timeline, in)
 	if of.record != nil {
 		d.Replay = newReplay(of.record, result)
 	}
@@ -80,8 +81,8 @@ func (s *Server) detail(of run, in explain.Language) detail {
 
 func newReplay(of *record, result trial.Result) *replay {
 	drawn := of.replay(result.Verdict)
-	r := &replay{Lanes: drawn.Lanes, Height: drawn.height, EndsMS: of.ends(), Initial: of.scene.Initial, LeaseMS: of.scene.LeaseMS,
-		Shapes: drawn.take(), Entries: of.entries}
+	r := &replay{Columns: drawn.Columns, Height: drawn.height, EndsMS: of.ends(), Initial: of.scene.Initial, LeaseMS: of.scene.LeaseMS,
+		Shapes: drawn.Take(), Entries: of.entries}
 	if x := result.Explanation; x != nil && x.Moment != nil {
 		r.Decisive = x.StartMS + x.Moment.AtMS
 	}

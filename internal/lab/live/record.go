@@ -18,7 +18,7 @@ type record struct {
 }
 
 // replay draws the record with everything that is known at the end.
-func (r *record) replay(ended verdict.Kind) *drawing {
+func (r *record) replay(ended verdict.Kind) *picture {
 	s := r.scene
 	s.Replay = true
 	if ended == verdict.Oversold {
@@ -29,13 +29,13 @@ func (r *record) replay(ended verdict.Kind) *drawing {
 	return r.drawn(s)
 }
 
-func (r *record) drawn(s scene) *drawing {
-	d := newDrawing(s)
+func (r *record) drawn(s scene) *picture {
+	p := newPicture(s)
 	for _, e := range r.entries {
-		d.saw(e)
+		p.saw(e)
 	}
-	d.body.WriteString(d.unfinished(r.ends()))
-	return d
+	p.Finished.WriteString(p.Lasting(r.ends()))
+	return p
 }
 
 // clashed are the requests whose orders were computed from a stock that another order had changed.

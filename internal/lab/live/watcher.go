@@ -23,8 +23,8 @@ type watcher struct {
 	attempt  attempt
 	again    bool // the attempt was not yet shown
 	entries  []Entry
-	drawing  *drawing
-	shapes   []byte // all that was finished
+	picture  *picture //X drawing
+	shapes   []byte   // all that was finished
 	changed  bool
 	counts   counts
 	latency  []sample // of the last seconds
@@ -33,13 +33,13 @@ type watcher struct {
 
 // attempt is what a page needs to draw a cell.
 type attempt struct {
-	Run     int     `json:"run"`
-	Lanes   []Lane  `json:"lanes"`
-	Height  float64 `json:"height"`
-	Initial int64   `json:"initial"`
-	LeaseMS float64 `json:"lease_ms"`
-	Singles bool    `json:"singles"` // single requests are shown
-	Nth     int     `json:"nth"`     // from 1; later ones repeat a run that says nothing
+	Run     int      `json:"run"`
+	Columns []Column `json:"lanes"`
+	Height  float64  `json:"height"`
+	Initial int64    `json:"initial"`
+	LeaseMS float64  `json:"lease_ms"`
+	Singles bool     `json:"singles"` // single requests are shown
+	Nth     int      `json:"nth"`     // from 1; later ones repeat a run that says nothing
 }
 
 // counts are the numbers of a cell that runs. Stock and sold come from SQL, outcomes from clients.
@@ -104,7 +104,7 @@ func (w *watcher) saw(what any) {
 	}
 	for _, e := range w.reader.entries(what) {
 		w.entries = append(w.entries, e)
-		w.drawing.saw(e)
+		w.picture.saw(e)
 	}
 }
 
@@ -113,9 +113,9 @@ func (w *watcher) begin(a trial.Attempt) {
 	w.reader = reader{began: a.Began, singles: w.attempt.Singles}
 	w.entries, w.shapes, w.latency, w.evidence = nil, nil, nil, nil
 	w.counts = counts{Stock: w.options.Stock, Outcomes: map[load.Outcome]int{}}
-	w.drawing = newDrawing(w.scene(a.ItemID))
-	w.attempt.Lanes, w.attempt.Height, w.attempt.Initial = w.drawing.Lanes, w.drawing.height, w.options.Stock
-	w.attempt.LeaseMS = w.drawing.LeaseMS
+	w.picture = newPicture(w.scene(a.ItemID))
+	w.attempt.Columns, w.attempt.Height, w.attempt.Initial = w.picture.Columns, w.picture.height, w.options.Stock
+	w.attempt.LeaseMS = w.picture.LeaseMS
 	w.attempt.Nth++
 	w.again, w.changed = true, true
 }
@@ -164,11 +164,11 @@ func (w *watcher) news() (begun *attempt, now seen, ok bool) {
 
 // now takes what is new.
 func (w *watcher) now() seen {
-	shapes := w.drawing.take()
+	shapes := w.picture.Take()
 	w.shapes = append(w.shapes, shapes...)
 	at := w.reader.ms(time.Now())
-	s := seen{Run: w.attempt.Run, AtMS: at, Shapes: shapes, Lasting: w.drawing.unfinished(at)}
-	s.Inside, s.Waiting, s.Lock = w.drawing.now()
+	s := seen{Run: w.attempt.Run, AtMS: at, Shapes: shapes, Lasting: w.picture.Lasting(at)}
+	s.Inside, s.Waiting, s.Lock = w.picture.now()
 	w.measure()
 	s.counts = w.counts
 	s.counts.Outcomes = map[load.Outcome]int{}
@@ -204,8 +204,8 @@ func (w *watcher) everything() (attempt, seen) {
 	defer w.mu.Unlock()
 	at := w.reader.ms(time.Now())
 	s := seen{Run: w.attempt.Run, AtMS: at, Shapes: string(w.shapes), counts: w.counts}
-	s.Inside, s.Waiting, s.Lock = w.drawing.now()
-	s.Lasting = w.drawing.unfinished(at)
+	s.Inside, s.Waiting, s.Lock = w.picture.now()
+	s.Lasting = w.picture.Lasting(at)
 	return w.attempt, s
 }
 
@@ -213,7 +213,7 @@ func (w *watcher) everything() (attempt, seen) {
 func (w *watcher) record() *record {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r := &record{scene: w.drawing.scene, entries: w.entries}
+	r := &record{scene: w.picture.scene, entries: w.entries}
 	if w.evidence == nil {
 		return r
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"stocklock/internal/lab/drawing"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/trial"
 )
@@ -94,10 +95,10 @@ func (t Terminal) change(m metric, before, after trial.Result) string {
 	case !measured:
 		return dash
 	case !known || was == 0:
-		return short(is)
+		return drawing.Short(is)
 	}
 	part := (is - was) / was
-	said := fmt.Sprintf("%s (%+.0f%%)", short(is), 100*part)
+	said := fmt.Sprintf("%s (%+.0f%%)", drawing.Short(is), 100*part)
 	switch {
 	case part > -noise && part < noise || m.better == neither:
 		return said

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"stocklock/internal/lab/drawing"
 )
 
 // facts are the environment as it is shown.
@@ -15,8 +17,8 @@ func (e Environment) facts() []fact {
 		{Name: "database", Value: known(e.MySQL, "database")}, {Name: "Redis", Value: known(e.Redis, "Redis")},
 		{Name: "shops", Value: fmt.Sprint(e.Shops)}, {Name: "testbeds side by side", Value: fmt.Sprint(e.Testbeds)},
 		{Name: "customers", Value: fmt.Sprint(e.Workers)},
-		{Name: "lease", Value: short(e.LeaseMS) + " ms"}, {Name: "wait", Value: short(e.WaitMS) + " ms"},
-		{Name: "retry", Value: short(e.RetryMS) + " ms"}, {Name: "work", Value: short(e.WorkMS) + " ms"},
+		{Name: "lease", Value: drawing.Short(e.LeaseMS) + " ms"}, {Name: "wait", Value: drawing.Short(e.WaitMS) + " ms"},
+		{Name: "retry", Value: drawing.Short(e.RetryMS) + " ms"}, {Name: "work", Value: drawing.Short(e.WorkMS) + " ms"},
 		{Name: "database connections a shop", Value: fmt.Sprint(e.PoolMySQL)},
 	}
 	if e.Etcd != "" {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"stocklock/internal/lab/drawing"
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
@@ -18,15 +19,23 @@ import (
 //go:embed html
 var pageFiles embed.FS
 
-var page = template.Must(template.New("page.html.tmpl").Funcs(template.FuncMap{"number": short}).ParseFS(pageFiles, "html/page.html.tmpl"))
+var page = template.Must(template.New("page.html.tmpl").Funcs(template.FuncMap{"number": drawing.Short}).ParseFS(pageFiles, "html/page.html.tmpl"))
+
+// Style is the style sheet of the page, of its verdicts and of its drawings.
+func Style() []byte { return append([]byte(verdict.Style()), embedded("style.css")...) }
+
+// embedded is a file of the page.
+func embedded(name string) []byte {
+	content, err := pageFiles.ReadFile("html/" + name)
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	return content
+}
 
 // HTML writes the report as one page that needs no network and no other file.
 func (r Report) HTML(w io.Writer) error {
-	script, err := pageFiles.ReadFile("html/script.js")
-	if err != nil {
-		return err
-	}
-	if err := page.Execute(w, r.page(template.CSS(Style()), template.JS(script))); err != nil {
+	if err := page.Execute(w, r.page(template.CSS(Style()), template.JS(embedded("script.js")))); err != nil {
 		return fmt.Errorf("write the HTML report: %w", err)
 	}
 	return nil
@@ -91,11 +100,10 @@ type pageCell struct {
 	WouldHaveHeld  string       // empty where nothing broke
 	Numbers        []pageNumber // in the comparison
 
-	Drawing, CloseUp template.HTML
-	CloseUpName      string
-	DrawingKey       []chartKey
-	Steps            []pageStep
-	Counts           []fact
+	Drawing    drawing.Interleaving
+	DrawingKey []chartKey
+	Steps      []pageStep
+	Counts     []fact
 
 	Outcomes, LatencyOverTime, Distributed template.HTML
 	Key                                    []chartKey
@@ -179,7 +187,7 @@ func (p *pageData) compare(cells []trial.Result, pages map[place]pageCell) {
 		p.Costs = p.Costs || r.CostPerSale != nil
 		for i, m := range shown {
 			v, _ := m.of(r)
-			n := pageNumber{Text: m.text(r, short), Bad: m.bad && v > 0, Meter: m.better == more}
+			n := pageNumber{Text: m.text(r, drawing.Short), Bad: m.bad && v > 0, Meter: m.better == more}
 			if largest[i] > 0 {
 				n.Part = int(100 * v / largest[i])
 			}
@@ -199,10 +207,11 @@ func newPageCell(r trial.Result) pageCell {
 	if sc, err := scenario.ByName(r.Scenario); err == nil {
 		c.Done = strings.ToUpper(sc.Doc[:1]) + sc.Doc[1:] + "."
 	}
-	c.Outcomes, c.LatencyOverTime, c.Distributed = outcomesChart(r.Timeline, explain.English), latencyChart(r.Timeline, explain.English), distributionChart(r.Distribution)
-	for _, o := range outcomes {
-		if r.Timeline.Outcomes[o.outcome] != nil {
-			c.Key = append(c.Key, chartKey{string(o.outcome), o.name})
+	c.Outcomes, c.LatencyOverTime = drawing.OverTime(r.Timeline, explain.English)
+	c.Distributed = drawing.Distribution(r.Distribution)
+	for _, o := range drawing.Outcomes {
+		if r.Timeline.Outcomes[o.Outcome] != nil {
+			c.Key = append(c.Key, chartKey{string(o.Outcome), o.Name})
 		}
 	}
 	c.WouldHaveHeld = wouldHaveHeld(r)
@@ -211,30 +220,24 @@ func newPageCell(r trial.Result) pageCell {
 	}
 	if x := r.Explanation; x != nil {
 		c.Sentence = said(x.Why...)
-		if len(x.Lanes) > 0 {
-			c.draw(x)
-		}
+		c.draw(x)
 	}
 	return c
 }
 
 func (c *pageCell) draw(x *explain.Explanation) {
-	c.Drawing = lanesDrawing(x, x.FromMS, x.ToMS, c.Sentence)
-	if from, to, worth := closeUp(x); worth {
-		c.CloseUp = lanesDrawing(x, from, to, "The same, closer. "+c.Sentence)
-		c.CloseUpName = fmt.Sprintf("%.1f to %.1f ms", from, to)
-	}
+	c.Drawing = drawing.NewInterleaving(x, explain.English)
 	c.DrawingKey = drawingKey(x)
 	for _, s := range x.Steps {
-		c.Steps = append(c.Steps, pageStep{At: fmt.Sprintf("%+.1f ms", s.AtMS), Who: said(x.Lanes[s.Lane].Name), Text: said(s.Text), Alarm: s.Alarm})
+		c.Steps = append(c.Steps, pageStep{At: fmt.Sprintf("%+.1f ms", s.AtMS), Who: said(x.Columns[s.Column].Name), Text: said(s.Text), Alarm: s.Alarm})
 	}
 }
 
 // drawingKey names the colours of a drawing that it has.
 func drawingKey(x *explain.Explanation) []chartKey {
 	has := map[explain.SpanKind]bool{}
-	for _, lane := range x.Lanes {
-		for _, s := range lane.Spans {
+	for _, column := range x.Columns {
+		for _, s := range column.Spans {
 			has[s.Kind] = true
 		}
 	}
@@ -262,7 +265,7 @@ func counts(r trial.Result) []fact {
 	for _, m := range metrics {
 		v, ok := m.of(r)
 		if m.shown&always != 0 || ok && v != 0 {
-			facts = append(facts, fact{Name: m.heading(), Value: m.text(r, short), Bad: m.bad && v > 0})
+			facts = append(facts, fact{Name: m.heading(), Value: m.text(r, drawing.Short), Bad: m.bad && v > 0})
 		}
 	}
 	if r.Runs > 1 {

@@ -20,7 +20,7 @@ const (
 
 func (t Terminal) drawingWidth() int { return min(t.width(), drawingWidth) }
 
-// Explain prints why a cell ended as it did: the cause, the interleaving in lanes, the
+// Explain prints why a cell ended as it did: the cause, the interleaving in columns, the
 // orders it speaks of, and how to see it again.
 func (t Terminal) Explain(c trial.Result) {
 	predicted := ""
@@ -87,40 +87,40 @@ func brokenCommand(command string, within int) string {
 	return b.String()
 }
 
-// columns are the lanes in the terminal. The servers of a quorum share one column, and a lane
+// columns are those of the terminal. The servers of a quorum share one column, and one
 // without steps has none.
 type columns struct {
 	names []string
-	of    []int // lane -> column, -1 for none
+	of    []int // of an explanation -> of the terminal, -1 for none
 }
 
 func columnsOf(x *explain.Explanation) columns {
-	c := columns{of: make([]int, len(x.Lanes))}
+	c := columns{of: make([]int, len(x.Columns))}
 	lock := -1
-	for i, lane := range x.Lanes {
+	for i, column := range x.Columns {
 		c.of[i] = len(c.names)
 		switch {
-		case lane.Kind == explain.OthersLane:
+		case column.Kind == explain.OthersColumn:
 			c.of[i] = -1
 			continue
-		case lane.Kind == explain.LockLane && lock >= 0:
+		case column.Kind == explain.LockColumn && lock >= 0:
 			c.of[i] = lock
 			continue
-		case lane.Kind == explain.LockLane:
+		case column.Kind == explain.LockColumn:
 			lock = len(c.names)
-			lane.Name = explain.Text{Phrase: explain.AllLocks}
-		case lane.Kind == explain.FaultLane && !hasSteps(x, i):
+			column.Name = explain.Text{Phrase: explain.AllLocks}
+		case column.Kind == explain.FaultColumn && !hasSteps(x, i):
 			c.of[i] = -1
 			continue
 		}
-		c.names = append(c.names, said(lane.Name))
+		c.names = append(c.names, said(column.Name))
 	}
 	return c
 }
 
-func hasSteps(x *explain.Explanation, lane int) bool {
+func hasSteps(x *explain.Explanation, column int) bool {
 	for _, s := range x.Steps {
-		if s.Lane == lane {
+		if s.Column == column {
 			return true
 		}
 	}
@@ -143,11 +143,11 @@ func (c columns) lines(x *explain.Explanation) []line {
 	seen := map[string]int{} // the text of a column -> its line
 	count := map[string]int{}
 	for _, s := range x.Steps {
-		at, text := c.of[s.Lane], said(s.Text)
+		at, text := c.of[s.Column], said(s.Text)
 		if at < 0 {
 			continue
 		}
-		if x.Lanes[s.Lane].Kind == explain.LockLane {
+		if x.Columns[s.Column].Kind == explain.LockColumn {
 			key := fmt.Sprint(at, text)
 			if i, ok := seen[key]; ok && s.AtMS-lines[i].at < 10 && strings.HasPrefix(lines[i].cells[at], text) {
 				count[key]++

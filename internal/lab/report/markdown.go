@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"stocklock/internal/lab/drawing"
 	"stocklock/internal/lab/trial"
 )
 
@@ -64,7 +65,7 @@ func (r Report) markdownComparison(b *strings.Builder, cells []trial.Result) {
 	for _, c := range cells {
 		fmt.Fprintf(b, "| %s |", tableCode(c.Strategy))
 		for _, m := range shown {
-			fmt.Fprintf(b, " %s |", m.text(c, short))
+			fmt.Fprintf(b, " %s |", m.text(c, drawing.Short))
 		}
 		fmt.Fprintf(b, " %s |\n", markdownVerdict(c))
 	}

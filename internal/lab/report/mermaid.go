@@ -29,7 +29,7 @@ func Mermaid(w io.Writer, c trial.Result) {
 			mermaidMoment(w, cols, x.Moment)
 			marked = true
 		}
-		from, to := cols.of[s.Lane], cols.of[s.To]
+		from, to := cols.of[s.Column], cols.of[s.To]
 		said := mermaidText(fmt.Sprintf("%+.1f ms: %s", s.AtMS, said(s.Text)))
 		if from == to || to < 0 {
 			fmt.Fprintf(w, "  Note over p%d: %s\n", from, said)
@@ -58,10 +58,10 @@ func mermaidSteps(x *explain.Explanation, cols columns) []explain.Step {
 	var steps []explain.Step
 	last := map[string]float64{}
 	for _, s := range x.Steps {
-		if cols.of[s.Lane] < 0 {
+		if cols.of[s.Column] < 0 {
 			continue
 		}
-		if x.Lanes[s.Lane].Kind == explain.LockLane {
+		if x.Columns[s.Column].Kind == explain.LockColumn {
 			text := said(s.Text)
 			at, before := last[text]
 			last[text] = s.AtMS

@@ -19,7 +19,7 @@ func TestADiagramWithoutStepsSaysItsSentence(t *testing.T) {
 		{trial.Result{Explanation: &explain.Explanation{Why: []explain.Text{{Words: "Orders 1 and 2 both read #3; so two sales were at work at once"}}}},
 			"both read #35;3#59; so two sales were at work<br/>at once"},
 		{trial.Result{Explanation: &explain.Explanation{Why: []explain.Text{{Words: "All waited."}}, Moment: &explain.Moment{What: explain.Text{Words: "oversold"}}}}, "All waited."},
-		{trial.Result{Explanation: &explain.Explanation{Why: []explain.Text{{Words: "All waited."}}, Lanes: []explain.Lane{{Kind: explain.OthersLane}}}}, "All waited."},
+		{trial.Result{Explanation: &explain.Explanation{Why: []explain.Text{{Words: "All waited."}}, Columns: []explain.Column{{Kind: explain.OthersColumn}}}}, "All waited."},
 	} {
 		var out strings.Builder
 		tt.cell.Strategy, tt.cell.Scenario = "none", "failover"

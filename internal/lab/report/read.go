@@ -26,10 +26,10 @@ const Version = 2
 
 // The limits of a saved result.
 const (
-	maxSize  = 256 << 20 // bytes; a whole matrix is some megabytes
-	largest  = 1e20      // of a number that can be drawn; a seed is below it
-	maxLanes = 100       // each step has a cell in every lane
-	maxSpans = 10_000    // in a lane: each is compared with the others
+	maxSize    = 256 << 20 // bytes; a whole matrix is some megabytes
+	largest    = 1e20      // of a number that can be drawn; a seed is below it
+	maxColumns = 100       // each step has a cell in every column
+	maxSpans   = 10_000    // in a column: each is compared with the others
 )
 
 // Read reads a file that [Report.JSON] wrote, in this version or an older one. Every form can be
@@ -165,17 +165,17 @@ func checkCell(c trial.Result) error {
 	if x == nil {
 		return nil
 	}
-	if len(x.Lanes) > maxLanes {
-		return fmt.Errorf("explanation: %d lanes, want at most %d", len(x.Lanes), maxLanes)
+	if len(x.Columns) > maxColumns {
+		return fmt.Errorf("explanation: %d columns, want at most %d", len(x.Columns), maxColumns)
 	}
-	for i, lane := range x.Lanes {
-		if len(lane.Spans) > maxSpans {
-			return fmt.Errorf("explanation.lanes[%d]: %d spans, want at most %d", i, len(lane.Spans), maxSpans)
+	for i, column := range x.Columns {
+		if len(column.Spans) > maxSpans {
+			return fmt.Errorf("explanation.lanes[%d]: %d spans, want at most %d", i, len(column.Spans), maxSpans)
 		}
 	}
 	for i, s := range x.Steps {
-		if min(s.Lane, s.To) < 0 || max(s.Lane, s.To) >= len(x.Lanes) {
-			return fmt.Errorf("explanation.steps[%d]: from lane %d to %d of %d, counted from 0", i, s.Lane, s.To, len(x.Lanes))
+		if min(s.Column, s.To) < 0 || max(s.Column, s.To) >= len(x.Columns) {
+			return fmt.Errorf("explanation.steps[%d]: from lane %d to %d of %d, counted from 0", i, s.Column, s.To, len(x.Columns))
 		}
 	}
 	return nil

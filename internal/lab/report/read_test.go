@@ -68,7 +68,7 @@ func TestDamageIsSaidInOneLine(t *testing.T) {
 		{damaged(t, -1, "cells", 0, "explanation", "steps", 0, "lane"), "explanation.steps[0]: from lane -1 "},
 		{damaged(t, 99, "cells", 0, "explanation", "steps", 0, "lane"), "explanation.steps[0]: from lane 99 "},
 		{damaged(t, 99, "cells", 0, "explanation", "steps", 0, "to"), "to 99 of 4, counted from 0"},
-		{damaged(t, make([]struct{}, 101), "cells", 0, "explanation", "lanes"), "101 lanes, want at most 100"},
+		{damaged(t, make([]struct{}, 101), "cells", 0, "explanation", "lanes"), "101 columns, want at most 100"},
 		{damaged(t, make([]struct{}, 10_001), "cells", 0, "explanation", "lanes", 0, "spans"), "lanes[0]: 10001 spans"},
 		{damaged(t, []int{1}, "cells", 0, "timeline", "outcomes", "sold"), "outcomes.sold has 1 values: want 32"},
 		{damaged(t, make([]int, 33), "cells", 0, "timeline", "outcomes", "sold"), "outcomes.sold has 33 values"},

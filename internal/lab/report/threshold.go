@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"stocklock/internal/lab/drawing"
 	"stocklock/internal/lab/verdict"
 )
 
@@ -77,7 +78,7 @@ func (t Threshold) Broken(r Report) []string {
 		if t.metric.ms {
 			unit = "ms"
 		}
-		lines = append(lines, fmt.Sprintf("--fail-if '%s': %s has %s %s%s", t.spec, c.Name(), t.metric.name, short(v), unit))
+		lines = append(lines, fmt.Sprintf("--fail-if '%s': %s has %s %s%s", t.spec, c.Name(), t.metric.name, drawing.Short(v), unit))
 	}
 	return lines
 }

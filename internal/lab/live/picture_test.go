@@ -53,7 +53,7 @@ func shape(drawn, class, from, width string) bool {
 }
 
 func TestTheReplayOfAClash(t *testing.T) {
-	drawn := clashOf().replay(verdict.Oversold).take()
+	drawn := clashOf().replay(verdict.Oversold).Take()
 	for _, tt := range []struct{ what, class, from, width string }{
 		{"the first sale, that overwrote", "in clash", "3", "153"},
 		{"the second sale", "in", "104", "7"},
@@ -71,7 +71,7 @@ func TestTheReplayOfAClash(t *testing.T) {
 	if !strings.Contains(drawn, `class="lease" d="M2 `) {
 		t.Error("the lease does not run down")
 	}
-	held := clashOf().replay(verdict.Held).take()
+	held := clashOf().replay(verdict.Held).Take()
 	if strings.Contains(held, "clash") || strings.Contains(held, `class="both"`) {
 		t.Error("a cell that held shows a clash")
 	}
@@ -80,11 +80,11 @@ func TestTheReplayOfAClash(t *testing.T) {
 // TestWhatIsDrawnLive is drawn again when the cell has ended: as it comes, nothing is drawn twice.
 func TestWhatIsDrawnLive(t *testing.T) {
 	r := clashOf()
-	d := newDrawing(r.scene)
+	d := newPicture(r.scene)
 	var pieces string
 	for _, e := range r.entries {
 		d.saw(e)
-		pieces += d.take()
+		pieces += d.Take()
 	}
 	if n := strings.Count(pieces, `class="in"`); n != 2 {
 		t.Errorf("%d sections are drawn, want 2", n)
@@ -93,7 +93,7 @@ func TestWhatIsDrawnLive(t *testing.T) {
 	if !slices.Equal(inside, []int{0, 0}) || !slices.Equal(waiting, []int{0, 0}) || lock.Held {
 		t.Errorf("at the end %v are inside, %v wait, and the lock is %+v", inside, waiting, lock)
 	}
-	d = newDrawing(r.scene)
+	d = newPicture(r.scene)
 	for _, e := range r.entries[:12] {
 		d.saw(e)
 	}
@@ -101,7 +101,7 @@ func TestWhatIsDrawnLive(t *testing.T) {
 	if !slices.Equal(inside, []int{1, 1}) || !lock.Held || lock.FromMS != 103 || !lock.Expires {
 		t.Errorf("in the middle %v are inside, and the lock is %+v", inside, lock)
 	}
-	if lasting := d.unfinished(107); !shape(lasting, "both", "104", "3") || !shape(lasting, "in", "3", "104") {
+	if lasting := d.Lasting(107); !shape(lasting, "both", "104", "3") || !shape(lasting, "in", "3", "104") {
 		t.Errorf("what lasts is not drawn: %s", lasting)
 	}
 }

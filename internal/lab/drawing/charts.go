@@ -1,0 +1,169 @@
+package drawing
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strings"
+
+	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/trial"
+)
+
+// Outcomes are stacked in this order.
+var Outcomes = []struct {
+	Outcome load.Outcome
+	Name    string
+}{
+	{load.Sold, "sold"}, {load.SoldOut, "sold out"}, {load.Busy, "busy"}, {load.Fenced, "fenced off"}, {load.Lost, "lock lost"},
+	{load.Conflict, "conflict"}, {load.Refused, "refused"}, {load.Unknown, "unknown"}, {load.Failed, "error"},
+}
+
+// The size of a chart, and the edges of its plot.
+const (
+	chartWidth, chartHeight = 640.0, 190.0
+	chartLeft, chartRight   = 46.0, 632.0
+	chartTop, chartBottom   = 10.0, 160.0
+)
+
+// chart is a plot with axes.
+type chart struct {
+	SVG
+	x, y scale
+}
+
+func newChart(from, to, highest float64) *chart {
+	return &chart{x: scale{from, to, chartLeft, chartRight}, y: scale{0, highest, chartBottom, chartTop}}
+}
+
+// axes draws the axes. Each value lies at a place of the horizontal one.
+func (c *chart) axes(unit string, values []float64, place func(float64) float64) {
+	for _, v := range c.y.ticks(4) {
+		y := c.y.at(v)
+		c.Line("grid", chartLeft, y, chartRight, y, "")
+		c.text("tick end", chartLeft-5, y+4, Short(v))
+	}
+	for _, v := range values {
+		c.text("tick mid", c.x.at(place(v)), chartBottom+15, Short(v))
+	}
+	c.text("tick end", chartRight, chartBottom+28, unit)
+}
+
+func (c *chart) drawn(description string) template.HTML {
+	return c.picture("chart", description, chartWidth, chartHeight)
+}
+
+// overTime is a chart over the time of a cell, with its faults shaded.
+func overTime(t trial.Timeline, highest float64, in explain.Language) *chart {
+	c := newChart(0, float64(len(t.P50))*t.BinMS/1000, highest)
+	for _, f := range t.Faults {
+		from, to := c.x.at(max(f.FromMS/1000, c.x.from)), c.x.at(min(f.ToMS/1000, c.x.to))
+		hint := fmt.Sprintf("%s, %s–%s s", in.Say(f.What), Short(f.FromMS/1000), Short(f.ToMS/1000))
+		c.Rect("shade", from, chartTop, max(to-from, 0.5), chartBottom-chartTop, hint)
+	}
+	c.axes("s", c.x.ticks(8), func(v float64) float64 { return v })
+	return c
+}
+
+// OverTime draws the outcomes of a cell's requests over time, and the median and the 99th percentile
+// of their latency. Both are empty for a cell without requests.
+func OverTime(t trial.Timeline, in explain.Language) (outcomes, latency template.HTML) {
+	if len(t.P50) == 0 {
+		return "", ""
+	}
+	return outcomesOverTime(t, in), latencyOverTime(t, in)
+}
+
+func outcomesOverTime(t trial.Timeline, in explain.Language) template.HTML {
+	bins, highest := len(t.P50), 1.0
+	for i := range bins {
+		var sum int64
+		for _, counts := range t.Outcomes {
+			sum += counts[i]
+		}
+		highest = max(highest, float64(sum))
+	}
+	c := overTime(t, highest, in)
+	width := (chartRight - chartLeft) / float64(bins)
+	below := make([]float64, bins)
+	said := []explain.Text{{Phrase: explain.ChartOutcomes, Facts: explain.Facts{LastedMS: t.BinMS}}}
+	for _, o := range Outcomes {
+		var sum int64
+		var bars bars
+		for i, n := range t.Outcomes[o.Outcome] {
+			if n == 0 {
+				continue
+			}
+			bars.add(chartLeft+float64(i)*width, c.y.at(below[i]), width*0.9, c.y.at(below[i]+float64(n)))
+			below[i] += float64(n)
+			sum += n
+		}
+		if sum > 0 {
+			c.Tag("path", "", "class", "o-"+string(o.Outcome), "d", bars.String())
+			said = append(said, explain.Text{Phrase: explain.ChartCount, Facts: explain.Facts{Count: int(sum), Outcome: string(o.Outcome)}})
+		}
+	}
+	return c.drawn(in.Say(said...))
+}
+
+// bars is one path for all bars of a colour: a page has many thousands of them.
+type bars struct{ strings.Builder }
+
+func (b *bars) add(left, bottom, width, top float64) {
+	fmt.Fprintf(b, "M%s %sV%sh%sV%sz", value(left), value(bottom), value(top), value(width), value(bottom))
+}
+
+func latencyOverTime(t trial.Timeline, in explain.Language) template.HTML {
+	highest := max(slices.Max(t.P99), 1)
+	c := overTime(t, highest, in)
+	for _, l := range []struct {
+		class  string
+		values []float64
+	}{{"p99", t.P99}, {"p50", t.P50}} {
+		var path strings.Builder
+		draw := "M"
+		for i, v := range l.values {
+			if v == 0 {
+				continue // no request was answered then
+			}
+			path.WriteString(draw + value(c.x.at((float64(i)+0.5)*t.BinMS/1000)) + " " + value(c.y.at(v)))
+			draw = "L"
+		}
+		c.Tag("path", "", "class", l.class, "d", path.String())
+	}
+	return c.drawn(in.Say(explain.Text{Phrase: explain.ChartLatency, Facts: explain.Facts{LastedMS: highest}}))
+}
+
+// Distribution draws how many requests took how long, on a logarithmic scale. It is empty for none.
+func Distribution(buckets []trial.Bucket) template.HTML {
+	if len(buckets) == 0 {
+		return ""
+	}
+	highest := int64(1)
+	for _, b := range buckets {
+		highest = max(highest, b.Count)
+	}
+	longest := buckets[len(buckets)-1].UpToMS
+	first, last := math.Log10(buckets[0].UpToMS)-0.1, math.Log10(longest)
+	var values []float64
+	for power := math.Floor(first); power <= last; power++ {
+		for _, times := range []float64{1, 2, 5} {
+			if v := math.Pow(10, power) * times; math.Log10(v) >= first && math.Log10(v) <= last {
+				values = append(values, v)
+			}
+		}
+	}
+	c := newChart(first, last, float64(highest))
+	c.axes("ms", values, math.Log10)
+	var counted bars
+	for _, b := range buckets {
+		if b.Count > 0 {
+			left, right := c.x.at(math.Log10(b.UpToMS)-0.1), c.x.at(math.Log10(b.UpToMS))
+			counted.add(left, chartBottom, (right-left)*0.92, c.y.at(float64(b.Count)))
+		}
+	}
+	c.Tag("path", "", "class", "bar", "d", counted.String())
+	return c.drawn(fmt.Sprintf("Requests by latency: between %s and %s ms", Short(math.Pow(10, first)), Short(longest)))
+}
