@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/scale"
+	"stocklock/internal/lab/soak"
 )
 
 type scaleCommand struct {
@@ -20,11 +21,10 @@ type scaleCommand struct {
 }
 
 func (c *scaleCommand) Run(ctx context.Context, s streams) error {
-	options := scale.Options{Shop: c.ShopBinary, Each: c.Each, Rounds: c.Rounds, Work: c.Work, Workers: c.Workers, Log: s.err}
 	if len(c.Crowds) > 0 {
-		return c.overload(ctx, s, options)
+		return c.crowds(ctx, s)
 	}
-	rows, err := scale.Run(ctx, options)
+	rows, err := scale.Run(ctx, scale.Options{Shop: c.ShopBinary, Each: c.Each, Rounds: c.Rounds, Work: c.Work, Workers: c.Workers, Log: s.err})
 	if err != nil {
 		return err
 	}
@@ -34,17 +34,17 @@ func (c *scaleCommand) Run(ctx context.Context, s streams) error {
 	return nil
 }
 
-func (c *scaleCommand) overload(ctx context.Context, s streams, options scale.Options) error {
+func (c *scaleCommand) crowds(ctx context.Context, s streams) error {
 	for _, n := range c.Crowds {
 		if n < 1 || n > 10_000 {
 			return usage("--crowds has %d: want 1 to 10000 connections", n)
 		}
 	}
-	crowds, err := scale.Overload(ctx, options, c.Crowds)
+	crowds, err := soak.MeasureCrowds(ctx, soak.CrowdOptions{Shop: c.ShopBinary, Connections: c.Crowds, Each: c.Each, Rounds: c.Rounds, Log: s.err})
 	if err != nil {
 		return err
 	}
-	scale.PrintCrowds(s.out, crowds)
+	soak.PrintCrowds(s.out, crowds)
 	fmt.Fprintf(s.out, "sales against the first crowd on as many items, medians of %d rounds of %s · one shop with its default settings, %d cores for everything\n",
 		c.Rounds, c.Each, runtime.NumCPU())
 	return nil

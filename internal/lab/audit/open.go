@@ -1,7 +1,10 @@
 package audit
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -12,12 +15,19 @@ import (
 // countTimeout is how long MySQL may take to count: a million orders take longer than a shop waits.
 const countTimeout = 10 * time.Minute
 
-// Open opens the stock for an audit. The DSN is that of the shops.
-func Open(dsn string) (*stock.Store, error) {
+// Open opens the stock for an audit, and creates its tables. The DSN is that of the shops.
+func Open(ctx context.Context, dsn string) (*stock.Store, error) {
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
 	cfg.ReadTimeout = countTimeout
-	return stock.Open(cfg.FormatDSN())
+	store, err := stock.Open(cfg.FormatDSN())
+	if err != nil {
+		return nil, err
+	}
+	if err := store.Migrate(ctx, slog.New(slog.DiscardHandler)); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return store, nil
 }

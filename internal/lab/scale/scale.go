@@ -10,17 +10,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
 
+	"github.com/jedib0t/go-pretty/v6/table"
 	"golang.org/x/sync/errgroup"
 
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/tabular"
 	"stocklock/internal/stock"
 	"stocklock/internal/testserver"
 )
@@ -112,7 +113,7 @@ func open(ctx context.Context, r *rig.Rig, o Options, mysqlOptions ...string) (*
 	if err != nil {
 		return nil, err
 	}
-	if b.store, err = stock.Open(mysql.DSN()); err != nil {
+	if b.store, err = audit.Open(ctx, mysql.DSN()); err != nil {
 		return nil, err
 	}
 	single, err := r.Redis(ctx, testserver.RedisOptions{})
@@ -124,9 +125,6 @@ func open(ctx context.Context, r *rig.Rig, o Options, mysqlOptions ...string) (*
 		return nil, err
 	}
 	b.servers[1], b.servers[masters] = []*testserver.Redis{single}, cluster
-	if err := b.store.Migrate(ctx, slog.New(slog.DiscardHandler)); err != nil {
-		return nil, err
-	}
 	starting, ctx := errgroup.WithContext(ctx)
 	for servers, url := range map[int]string{1: single.URL(), masters: cluster.URL()} {
 		for i := range b.shops[servers] {
@@ -263,4 +261,19 @@ func busiest(before, after []float64) float64 {
 		most, all = max(most, did), all+did
 	}
 	return most / all
+}
+
+// Print writes a table for people.
+func Print(out io.Writer, rows []Row) {
+	w := tabular.New()
+	w.AppendHeader(table.Row{"", "strategy", "items", "shops", "Redis\nservers", "busiest\nRedis", "units\nsold", "with a\nbinlog"})
+	for _, r := range rows {
+		share := "–"
+		if r.Strategy == "fenced" {
+			share = fmt.Sprintf("%.0f %%", 100*r.Busiest)
+		}
+		w.AppendRow(table.Row{r.Name, r.Strategy, r.Items, r.Shops, r.Masters, share, fmt.Sprintf("× %.1f", r.Ratio), fmt.Sprintf("× %.1f", r.Binlog)})
+	}
+	w.SetColumnConfigs(tabular.Right(3, 8))
+	fmt.Fprintln(out, w.Render())
 }

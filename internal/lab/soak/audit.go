@@ -6,11 +6,10 @@ import (
 	"strings"
 
 	"stocklock/internal/lab/audit"
-	"stocklock/internal/lab/load"
 )
 
-// Account is what became of the items and customers of one shelf: SQL counts, compared with the
-// answers.
+// Account is what became of items with the same strategies, and of their customers: SQL counts,
+// compared with the answers.
 type Account struct {
 	Strategy string // or mixed
 	Items    int    // that were sold at all
@@ -33,22 +32,29 @@ type Account struct {
 	Examples []string // the first few customers with one of these
 }
 
+// order is a row of orders, with the customer whose key it has.
+type order struct {
+	id       uint64
+	customer int
+}
+
 // audit counts. No request may be in flight any more.
 func (s *soak) audit(ctx context.Context, r *Report) error {
-	s.customers.mu.Lock()
-	defer s.customers.mu.Unlock()
-	r.Purchases, r.Busy, r.Repeats = len(s.customers.purchases), s.customers.busy, s.customers.repeats
-	for i, failure := range s.customers.failures {
+	c := s.customers
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.Purchases, r.Bought, r.Busy, r.Repeats = len(c.bought), c.sold, c.busy, c.repeats
+	for i, failure := range c.failures {
 		if i == 5 {
-			r.find("and %d more such answers", len(s.customers.failures)-i)
+			r.find("and %d more such answers", len(c.failures)-i)
 			break
 		}
 		r.find("%s", failure)
 	}
-	for _, shelf := range s.shelves {
-		a := Account{Strategy: shelf.name(), Items: shelf.at + 1}
-		orders := map[string][]uint64{} // by key
-		for _, item := range shelf.items[:shelf.at+1] {
+	for _, items := range s.items {
+		a := Account{Strategy: items.name(), Items: len(items.sold()), Replayed: items.replayed}
+		var orders []order
+		for _, item := range items.sold() {
 			counted, err := audit.Count(ctx, s.store, item)
 			if err != nil {
 				return err
@@ -61,62 +67,82 @@ func (s *soak) audit(ctx context.Context, r *Report) error {
 			a.Cancelled += counted.Cancelled
 			a.Sold += counted.Sold
 			a.Left += counted.Remaining
-			rows, err := s.store.ItemOrders(ctx, item.ItemID)
-			if err != nil {
+			if orders, err = s.appendOrders(ctx, orders, item, &a); err != nil {
 				return err
 			}
-			for _, row := range rows {
-				a.Orders++
-				if row.IdempotencyKey == nil {
-					a.Keyless++
-					continue
-				}
-				orders[*row.IdempotencyKey] = append(orders[*row.IdempotencyKey], row.ID)
-			}
 		}
-		for _, p := range s.customers.purchases {
-			if s.customers.lanes[p.lane].shelf == shelf {
-				a.compare(p, orders[p.key])
-				delete(orders, p.key)
-			}
-		}
-		for _, unasked := range orders {
-			a.OrdersWithoutAnswer += len(unasked)
-		}
+		a.compare(c, items, orders)
 		r.Accounts = append(r.Accounts, a)
 		r.judge(a)
 	}
 	return nil
 }
 
-// compare compares the answer to a customer with the orders under the customer's key.
-func (a *Account) compare(p *purchase, orders []uint64) {
-	if p.doubtful {
-		a.Doubtful++
+// appendOrders reads the orders of an item. There may be millions.
+func (s *soak) appendOrders(ctx context.Context, orders []order, item audit.Run, a *Account) ([]order, error) {
+	rows, err := s.store.Pool().QueryContext(ctx, "SELECT id, COALESCE(idempotency_key, '') FROM orders WHERE item_id = ? ORDER BY id", item.ItemID)
+	if err != nil {
+		return nil, fmt.Errorf("read the orders: %w", err)
 	}
-	if p.outcome == load.Sold && (len(orders) != 1 || orders[0] != p.order) || p.outcome != load.Sold && len(orders) > 0 {
-		a.example(p, orders)
+	defer rows.Close()
+	for rows.Next() {
+		var id uint64
+		var key string
+		if err := rows.Scan(&id, &key); err != nil {
+			return nil, fmt.Errorf("read the orders: %w", err)
+		}
+		a.Orders++
+		if customer, ok := s.customers.customerOf(key); ok {
+			orders = append(orders, order{id, customer})
+		} else {
+			a.Keyless++
+		}
 	}
-	if len(orders) > 1 {
-		a.Duplicates += len(orders) - 1
+	return orders, rows.Err()
+}
+
+// compare compares the answers to the customers of some items with the orders under their keys.
+func (a *Account) compare(c *customers, items *items, orders []order) {
+	first := make([]uint64, len(c.bought)) // the first order of each customer
+	for _, o := range orders {
+		switch {
+		case c.offer(o.customer).items != items || c.bought[o.customer] == 0:
+			a.OrdersWithoutAnswer++
+			a.example(c, o.customer, "has the order %d", o.id)
+		case first[o.customer] != 0:
+			a.Duplicates++
+			a.example(c, o.customer, "has the order %d, too", o.id)
+		default:
+			first[o.customer] = o.id
+		}
 	}
-	switch {
-	case p.outcome != load.Sold:
-		a.Refused++
-		a.OrdersWithoutAnswer += len(orders)
-		return
-	case len(orders) == 0 || orders[0] != p.order:
-		a.AnswersWithoutOrder++
-	}
-	a.Answers++
-	if p.replayed {
-		a.Replayed++
+	for n, id := range c.bought {
+		if c.offer(n).items != items {
+			continue
+		}
+		if c.doubtful[n] != nil {
+			a.Doubtful++
+		}
+		if id == 0 {
+			a.Refused++
+			continue
+		}
+		a.Answers++
+		if first[n] == 0 || first[n] != id && id != anyID {
+			a.AnswersWithoutOrder++
+			a.example(c, n, "has not the order of the answer")
+		}
 	}
 }
 
-func (a *Account) example(p *purchase, orders []uint64) {
+func (a *Account) example(c *customers, customer int, format string, args ...any) {
 	const few = 3
-	if len(a.Examples) < few {
-		a.Examples = append(a.Examples, fmt.Sprintf("%s was answered %s, and has the orders %v", p.key, strings.Join(p.story, ", "), orders))
+	if len(a.Examples) >= few {
+		return
 	}
+	story := "at once"
+	if p := c.doubtful[customer]; p != nil {
+		story = strings.Join(p.story, ", ")
+	}
+	a.Examples = append(a.Examples, fmt.Sprintf("%s, answered %s, %s", c.key(customer), story, fmt.Sprintf(format, args...)))
 }

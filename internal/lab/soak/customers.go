@@ -1,9 +1,12 @@
 package soak
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -16,29 +19,21 @@ import (
 
 // purchase is one customer's attempt to buy one unit, under one idempotency key.
 type purchase struct {
-	key      string
-	lane     int
+	customer int
 	item     audit.Run
 	tries    int
-	doubtful bool      // a try may have sold, or may still sell
-	doubted  time.Time // when the last such try was given up
-	outcome  load.Outcome
-	order    uint64   // the id in the 201
-	publicID string   // the public one
-	replayed bool     // the 201 answered a repeat
-	story    []string // what each try was answered
+	doubted  time.Time // when the last try was given up that may have sold, or may still sell; zero for none
+	story    []string  // what each try was answered
+	closed   bool      // the customer has a clear answer
 
 	due   time.Time // of the next try
 	shop  int       // of the last try
 	fault *placed
 }
 
-// open reports whether the customer still wants an answer.
-func (p *purchase) open() bool { return p.outcome == "" }
-
-// lane is one strategy and what it sells.
-type lane struct {
-	shelf *shelf
+// offer is one strategy and what it sells.
+type offer struct {
+	items *items
 	by    string // the strategy's name
 }
 
@@ -50,37 +45,50 @@ type placed struct {
 }
 
 // customers buy one unit each. Without an answer, or with one that leaves the outcome open, they
-// repeat the request under the same key. It is safe for concurrent use.
+// repeat the request under the same key. There may be millions: of a customer who had a clear answer
+// at once, only the order is kept. It is safe for concurrent use.
 type customers struct {
-	seed  uint64
-	shops []*rig.TestbedShop
-	lanes []lane
+	prefix  string // of their keys
+	shops   []*rig.TestbedShop
+	offers  []*offer      // chosen in turn
+	endless bool          // also when the items are sold out
+	public  bool          // the shops' answers name an order by its public id alone
+	final   time.Duration // how long after a doubtful try a repeat may find the item sold out although that try can still sell
 
-	mu        sync.Mutex // guards the rest, and which items are sold
-	purchases []*purchase
-	again     []*purchase // to repeat, in the order of due
-	down      []time.Time // by shop: it refused a connection; until then, other shops are tried
-	faults    []*placed
-	answers   []answer // since forget
+	mu       sync.Mutex        // guards the rest, and which items are sold
+	bought   []uint64          // by customer: the id in the 201, anyID for one without an id, 0 without a 201
+	doubtful map[int]*purchase // by customer: those without a clear answer at first
+	recent   []string          // public ids of orders that may be cancelled
+	again    []*purchase       // to repeat, in the order of due
+	down     []time.Time       // by shop: it refused a connection; until then, other shops are tried
+	faults   []*placed
+	answers  []answer // since forget
 
-	turns         int // requests
-	busy, repeats int
-	failures      []string // unexpected answers
+	turns               int // requests
+	sold, busy, repeats int
+	failures            []string // unexpected answers
 }
+
+// anyID stands for the id of an order that an answer does not have: not made yet, or not public.
+const anyID = math.MaxUint64
+
+// mostRecent bounds customers.recent.
+const mostRecent = 4096
 
 // answer is what one request was answered.
 type answer struct {
-	shop, lane int
-	at         time.Time
-	outcome    load.Outcome
-	status     int
+	shop    int
+	offer   *offer
+	at      time.Time
+	outcome load.Outcome
+	status  int
 }
 
-func newCustomers(seed uint64, shops []*rig.TestbedShop, shelves []*shelf) *customers {
-	c := &customers{seed: seed, shops: shops, down: make([]time.Time, len(shops))}
-	for _, s := range shelves {
-		for _, by := range s.strategies {
-			c.lanes = append(c.lanes, lane{s, by.Name})
+func newCustomers(seed uint64, shops []*rig.TestbedShop, all []*items) *customers {
+	c := &customers{prefix: fmt.Sprintf("soak-%010d-", seed), shops: shops, down: make([]time.Time, len(shops)), doubtful: map[int]*purchase{}}
+	for _, items := range all {
+		for _, by := range items.strategies {
+			c.offers = append(c.offers, &offer{items, by.Name})
 		}
 	}
 	return c
@@ -92,8 +100,21 @@ const (
 	longestPause = 2 * time.Second // between two tries of a customer
 )
 
+// key returns the idempotency key of a customer, and customerOf whose key it is.
+func (c *customers) key(customer int) string { return fmt.Sprintf("%s%010d", c.prefix, customer) }
+
+func (c *customers) customerOf(key string) (customer int, ok bool) {
+	number, ok := strings.CutPrefix(key, c.prefix)
+	customer, err := strconv.Atoi(number)
+	return customer, ok && err == nil && customer < len(c.bought)
+}
+
+// offer returns what a customer chooses.
+func (c *customers) offer(customer int) *offer { return c.offers[customer%len(c.offers)] }
+
 // next returns the order to send next: a new one, or every other time a repeat that is due. With
-// repeats alone the shops could not show that they sell again.
+// repeats alone the shops could not show that they sell again. It is false when the items are sold
+// out, unless the customers are endless.
 func (c *customers) next() (load.Order, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,6 +123,9 @@ func (c *customers) next() (load.Order, bool) {
 		if order, ok := c.repeat(); ok {
 			return order, true
 		}
+	}
+	if c.offer(len(c.bought)).items.soldOut && !c.endless {
+		return load.Order{}, false
 	}
 	return c.send(c.newPurchase()), true
 }
@@ -125,9 +149,10 @@ func (c *customers) repeat() (load.Order, bool) {
 
 func (c *customers) send(p *purchase) load.Order {
 	p.tries++
+	key := c.key(p.customer)
 	order := load.Order{
-		Shop: c.shops[p.shop].URL, ItemID: p.item.ItemID, Quantity: 1, RequestID: p.key, IdempotencyKey: p.key,
-		Strategy: c.lanes[p.lane].by, Run: p.item.ID, Tag: p,
+		Shop: c.shops[p.shop].URL, ItemID: p.item.ItemID, Quantity: 1, RequestID: key, IdempotencyKey: key,
+		Strategy: c.offer(p.customer).by, Run: p.item.ID, Tag: p,
 	}
 	if p.fault != nil && p.tries == 1 {
 		order.Fault = p.fault.Fault
@@ -136,15 +161,14 @@ func (c *customers) send(p *purchase) load.Order {
 }
 
 func (c *customers) newPurchase() *purchase {
-	n := len(c.purchases)
-	p := &purchase{key: fmt.Sprintf("soak-%010d-%010d", c.seed, n), lane: n % len(c.lanes)}
-	p.item = c.lanes[p.lane].shelf.item()
-	p.shop = c.upFrom(n / len(c.lanes)) // every shop sells by every strategy
+	n := len(c.bought)
+	p := &purchase{customer: n, item: c.offer(n).items.item(n)}
+	p.shop = c.upFrom(n / len(c.offers)) // every shop sells by every strategy
 	if len(c.faults) > 0 {
 		p.fault, c.faults = c.faults[0], c.faults[1:]
 		p.shop = p.fault.shop
 	}
-	c.purchases = append(c.purchases, p)
+	c.bought = append(c.bought, 0)
 	return p
 }
 
@@ -167,40 +191,49 @@ func (c *customers) answered(a load.Answer) {
 		close(p.fault.ended)
 	}
 	p.story = append(p.story, fmt.Sprintf("%s by shop %d", a.Outcome, p.shop+1))
-	c.conclude(p, a)
-	c.answers = append(c.answers, answer{p.shop, p.lane, time.Now(), a.Outcome, a.Status})
-	if p.open() {
+	offer := c.offer(p.customer)
+	c.conclude(p, offer.items, a)
+	c.answers = append(c.answers, answer{p.shop, offer, time.Now(), a.Outcome, a.Status})
+	if !p.closed {
 		c.askAgain(p)
 	}
 }
 
 // conclude decides what the answer means for the purchase.
-func (c *customers) conclude(p *purchase, a load.Answer) {
+func (c *customers) conclude(p *purchase, items *items, a load.Answer) {
 	switch a.Outcome {
 	case load.Sold:
 		order, err := a.Sale()
-		if err != nil {
-			c.failures = append(c.failures, fmt.Sprintf("%s: %v", p.key, err))
+		if err != nil && !c.public {
+			c.failures = append(c.failures, fmt.Sprintf("%s: %v", c.key(p.customer), err))
 		}
-		p.outcome, p.order, p.publicID, p.replayed = load.Sold, order.ID, order.PublicID, a.Replayed()
+		p.closed, c.bought[p.customer] = true, cmp.Or(order.ID, anyID)
+		c.sold++
+		if a.Replayed() {
+			items.replayed++
+		}
+		if items.takeChanges() {
+			c.recent = append(c.recent[max(0, len(c.recent)+1-mostRecent):], order.PublicID)
+		}
 	case load.SoldOut:
-		c.lanes[p.lane].shelf.soldOut(p.item)
-		if !p.doubtful || time.Since(p.doubted) > underWay {
-			p.outcome = load.SoldOut
-		}
+		items.next(p.item)
+		p.closed = time.Since(p.doubted) > c.final
 	case load.Refused:
 		c.down[p.shop] = time.Now().Add(refusedPause)
 	case load.Unknown:
-		p.doubtful, p.doubted = true, time.Now()
+		c.doubt(p)
 	case load.Busy, load.Conflict, load.Lost, load.Fenced:
 		c.busy++
-		if !p.doubtful {
-			p.outcome = a.Outcome // the shop says that nothing was sold: the audit compares that with the orders
-		}
+		p.closed = p.doubted.IsZero() // the shop says that nothing was sold: the audit compares that with the orders
 	default:
-		p.doubtful, p.doubted = true, time.Now()
-		c.failures = append(c.failures, fmt.Sprintf("%s: an unexpected answer: %d %s", p.key, a.Status, a.Body))
+		c.doubt(p)
+		c.failures = append(c.failures, fmt.Sprintf("%s: an unexpected answer: %d %s", c.key(p.customer), a.Status, a.Body))
 	}
+}
+
+func (c *customers) doubt(p *purchase) {
+	p.doubted = time.Now()
+	c.doubtful[p.customer] = p
 }
 
 func (c *customers) askAgain(p *purchase) {
@@ -219,10 +252,12 @@ func (c *customers) place(shop int, fault labmode.Fault) <-chan struct{} {
 	return f.ended
 }
 
-func (c *customers) forget() {
+// forget drops the answers so far, and returns how many customers have bought.
+func (c *customers) forget() (sold int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.answers = nil
+	return c.sold
 }
 
 // firstSales returns how long it took from the moment until every shop had sold by every strategy.
@@ -231,10 +266,10 @@ func (c *customers) firstSales(after time.Time) (took time.Duration, missing []s
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for shop := range c.shops {
-		for n, lane := range c.lanes {
+		for _, offer := range c.offers {
 			sold, instead := time.Time{}, map[string]int{}
 			for _, t := range c.answers {
-				if t.shop != shop || t.lane != n || t.at.Before(after) {
+				if t.shop != shop || t.offer != offer || t.at.Before(after) {
 					continue
 				}
 				if t.outcome == load.Sold {
@@ -249,7 +284,7 @@ func (c *customers) firstSales(after time.Time) (took time.Duration, missing []s
 					answers = append(answers, fmt.Sprintf("%d × %s", n, answer))
 				}
 				slices.Sort(answers)
-				missing = append(missing, fmt.Sprintf("shop %d by %s (%s)", shop+1, lane.by, strings.Join(answers, ", ")))
+				missing = append(missing, fmt.Sprintf("shop %d by %s (%s)", shop+1, offer.by, strings.Join(answers, ", ")))
 			}
 			took = max(took, sold.Sub(after))
 		}
@@ -261,17 +296,17 @@ func (c *customers) firstSales(after time.Time) (took time.Duration, missing []s
 }
 
 // settle repeats requests until every customer has an answer.
-func (c *customers) settle(ctx context.Context, within time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
+func (c *customers) settle(ctx context.Context, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, settling)
 	defer cancel()
-	repeats := load.Load{Shape: load.Steady(100), Workers: 100, Timeout: patience}
+	repeats := load.Load{Workers: 100, Timeout: patience}
 	for c.waiting() > 0 {
 		if err := repeats.Run(ctx, c.nextRepeat, c.answered); err != nil {
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%d customers repeated their requests for %s more and still do not know whether they bought", c.waiting(), within)
+			return fmt.Errorf("%d customers repeated their requests for %s more and still do not know whether they bought", c.waiting(), settling)
 		case <-time.After(firstPause / 2):
 		}
 	}

@@ -87,8 +87,8 @@ func (s *soak) gaugeNow(ctx context.Context) (*Gauges, error) {
 	}
 	g.MySQL = max(g.MySQL-known, 0) // negative where MySQL closed some that were not used since
 	locks := map[string]bool{}
-	for _, shelf := range s.shelves {
-		for _, item := range shelf.items {
+	for _, items := range s.items {
+		for _, item := range items.all {
 			locks[strategy.Key(item.ItemID)] = true
 		}
 	}

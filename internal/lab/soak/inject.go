@@ -10,25 +10,32 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// injectAll injects one episode after another until the time is over, and measures the recoveries.
-func (s *soak) injectAll(ctx context.Context) ([]Recovery, error) {
-	plan := newSchedule(s.Seed, s.Shops, chosen(s.Faults))
+// injectAll injects one episode after another until the time is over or selling ends, and measures
+// the recoveries.
+func (s *soak) injectAll(ctx, selling context.Context) ([]Recovery, error) {
+	next := newSchedule(s.Seed, s.Shops, chosen(s.Faults)).next
+	if s.ofKills() {
+		next = s.killsInTurn()
+	}
 	var all recoveries
-	for n := 1; time.Since(s.began) < s.Duration; n++ {
-		e := plan.next()
-		pause(ctx, e.calm)
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+	for n := 1; s.ofKills() || time.Since(s.began) < s.Duration; n++ {
+		e := next()
+		pause(selling, e.calm)
+		if selling.Err() != nil {
+			break
 		}
-		s.say("%d: %s", n, e)
-		s.customers.forget()
+		s.say("%d: %s · %d sold", n, e, s.customers.forget())
 		ended, err := s.inject(ctx, e)
 		if err != nil {
 			return nil, fmt.Errorf("episode %d: %w", n, err)
 		}
-		took, missing := s.recovery(ctx, ended)
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+		if s.ofKills() {
+			all.add(e, 0, true)
+			continue
+		}
+		took, missing := s.recovery(selling, ended)
+		if selling.Err() != nil {
+			break
 		}
 		if len(missing) > 0 {
 			s.say("%d: after %s still nothing sold: %s", n, took.Round(time.Second), strings.Join(missing, ", "))
@@ -36,6 +43,16 @@ func (s *soak) injectAll(ctx context.Context) ([]Recovery, error) {
 		all.add(e, took, len(missing) == 0)
 	}
 	return all, nil
+}
+
+// killsInTurn makes episodes in which one shop after the other is killed, at even times and whether
+// or not the shops have recovered.
+func (s *soak) killsInTurn() func() episode {
+	due, shop := s.began, -1
+	return func() episode {
+		due, shop = due.Add(max(s.Every, time.Since(due))), (shop+1)%s.Shops
+		return episode{time.Until(due), []fault{{kind: &kinds[0], shop: shop}}}
+	}
 }
 
 func (e episode) String() string {

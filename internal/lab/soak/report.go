@@ -21,9 +21,10 @@ type Report struct {
 	Accounts   []Account
 	Changes    []Changes // none where no strategy takes them
 	Before     *Gauges
-	After      *Gauges
+	After      *Gauges // neither after a soak of kills: no shop lived for long
 
 	Purchases int // customers
+	Bought    int // of them, those with a 201
 	Repeats   int // requests that were sent again
 	Busy      int // clean refusals
 
@@ -74,11 +75,14 @@ func (r *Report) judge(a Account) {
 		{int64(a.AnswersWithoutOrder), "answers without their order"},
 		{int64(a.OrdersWithoutAnswer), "orders without an answer"},
 		{int64(a.Duplicates), "orders that a customer has twice"},
-		{int64(a.Keyless), "orders without an idempotency key"},
+		{int64(a.Keyless), "orders without a customer's key"},
 	} {
 		if wrong.n != 0 {
 			r.find("%s: %d %s", a.Strategy, wrong.n, wrong.what)
 		}
+	}
+	if r.ofKills() && a.Left != 0 {
+		r.find("%s: %d units are left", a.Strategy, a.Left)
 	}
 	for _, example := range a.Examples {
 		r.find("%s: for example %s", a.Strategy, example)
@@ -94,12 +98,14 @@ func (r *Report) close() {
 		switch {
 		case f.Never > 0:
 			r.find("%s: %d times the shops did not recover", f.Fault, f.Never)
-		case f.Worst > r.RecoverWithin:
+		case !r.ofKills() && f.Worst > r.RecoverWithin:
 			r.find("%s: recovered after %s, want %s", f.Fault, f.Worst.Round(time.Millisecond), r.RecoverWithin)
 		}
 	}
-	for _, leak := range leaks(r.Before, r.After) {
-		r.find("leak: %s", leak)
+	if r.After != nil {
+		for _, leak := range leaks(r.Before, r.After) {
+			r.find("leak: %s", leak)
+		}
 	}
 }
 
@@ -114,10 +120,18 @@ func (r *Report) Print(out io.Writer) {
 		fmt.Fprintf(out, "\n%s\n", r.balanceTable())
 		fmt.Fprintf(out, "\n%s\n", r.changeTable())
 	}
-	fmt.Fprintf(out, "\n%s\n", r.gaugeTable())
-	fmt.Fprintf(out, "\n%d customers at %d orders/s for %s, %d repeats, %d clean refusals · Redis: %d locks, %d keys that never expire, %d that do · MySQL: %d unknown connections\n",
-		r.Purchases, r.Rate, r.Lasted.Round(time.Second), r.Repeats, r.Busy,
-		r.After.Locks, r.After.KeysForEver, r.After.KeysThatExpire, r.After.MySQL)
+	speed, schedule := fmt.Sprintf("%d orders/s", r.Rate), fmt.Sprintf("seed %d", r.Seed)
+	if r.ofKills() {
+		speed = fmt.Sprintf("%.0f sales/s", float64(r.Bought)/r.Lasted.Seconds())
+		schedule = fmt.Sprintf("a kill every %s", r.Every)
+	} else {
+		fmt.Fprintf(out, "\n%s\n", r.gaugeTable())
+	}
+	fmt.Fprintf(out, "\n%d customers at %s for %s, %d repeats, %d clean refusals", r.Purchases, speed, r.Lasted.Round(time.Second), r.Repeats, r.Busy)
+	if g := r.After; g != nil {
+		fmt.Fprintf(out, " · Redis: %d locks, %d keys that never expire, %d that do · MySQL: %d unknown connections", g.Locks, g.KeysForEver, g.KeysThatExpire, g.MySQL)
+	}
+	fmt.Fprintln(out)
 	for _, finding := range r.Findings {
 		fmt.Fprintln(out, "found:", finding)
 	}
@@ -125,7 +139,7 @@ func (r *Report) Print(out io.Writer) {
 	if !r.Survived() {
 		verdict = fmt.Sprintf("not survived: %d findings", len(r.Findings))
 	}
-	fmt.Fprintf(out, "%s · %s, %d shops, seed %d\n", verdict, r.Versions, r.Shops, r.Seed)
+	fmt.Fprintf(out, "%s · %s, %d shops, %s\n", verdict, r.Versions, r.Shops, schedule)
 }
 
 func (r *Report) recoveryTable() string {
@@ -133,7 +147,7 @@ func (r *Report) recoveryTable() string {
 	times := 0
 	for _, f := range r.Recoveries {
 		if f.Times > 0 {
-			w.AppendRow(table.Row{f.Fault, f.Times, seconds(f.Worst), seconds(f.Total / time.Duration(f.Times))})
+			w.AppendRow(table.Row{f.Fault, f.Times, r.seconds(f.Worst), r.seconds(f.Total / time.Duration(f.Times))})
 			times += f.Times
 		}
 	}
@@ -181,7 +195,13 @@ func (r *Report) gaugeTable() string {
 	return w.Render()
 }
 
-func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
+// seconds prints a recovery. A soak of kills does not wait for recoveries.
+func (r *Report) seconds(d time.Duration) string {
+	if r.ofKills() {
+		return "–"
+	}
+	return fmt.Sprintf("%.2f s", d.Seconds())
+}
 
 func mib(bytes int64) string { return fmt.Sprintf("%d MiB", bytes>>20) }
 

@@ -6,30 +6,35 @@ import (
 	"testing"
 	"time"
 
-	"stocklock/internal/lab/load"
+	"stocklock/internal/strategy"
 )
 
 // TestEachWayToBeWrongIsFound compares one customer's answer with the orders under the customer's
 // key.
 func TestEachWayToBeWrongIsFound(t *testing.T) {
 	for _, test := range []struct {
-		name    string
-		outcome load.Outcome
-		order   uint64 // in the 201
-		orders  []uint64
-		found   string // empty for nothing
+		name   string
+		bought uint64   // the order in the 201, 0 without one
+		orders []uint64 // that there are
+		found  string   // empty for nothing
 	}{
-		{"sold", load.Sold, 7, []uint64{7}, ""},
-		{"not sold", load.Busy, 0, nil, ""},
-		{"a 201 without an order", load.Sold, 7, nil, "1 answers without their order"},
-		{"a 201 with another's order", load.Sold, 7, []uint64{8}, "1 answers without their order"},
-		{"two orders for one key", load.Sold, 7, []uint64{7, 9}, "1 orders that a customer has twice"},
-		{"an order after a refusal", load.Busy, 0, []uint64{7}, "1 orders without an answer"},
-		{"an order after sold out", load.SoldOut, 0, []uint64{7}, "1 orders without an answer"},
-		{"never an answer", "", 0, []uint64{7}, "1 orders without an answer"},
+		{"sold", 7, []uint64{7}, ""},
+		{"sold, and answered without an id", anyID, []uint64{7}, ""},
+		{"not sold", 0, nil, ""},
+		{"a 201 without an order", 7, nil, "1 answers without their order"},
+		{"a 201 without an id or an order", anyID, nil, "1 answers without their order"},
+		{"a 201 with another's order", 7, []uint64{8}, "1 answers without their order"},
+		{"two orders for one key", 7, []uint64{7, 9}, "1 orders that a customer has twice"},
+		{"an order after a refusal, or without an answer", 0, []uint64{7}, "1 orders without an answer"},
 	} {
-		a := Account{Strategy: "x", Orders: 1}
-		a.compare(&purchase{outcome: test.outcome, order: test.order}, test.orders)
+		a, sold := Account{Strategy: "x", Orders: 1}, &items{strategies: []strategy.Description{{Name: "x"}}}
+		c := newCustomers(1, nil, []*items{sold})
+		c.bought = []uint64{test.bought}
+		var orders []order
+		for _, id := range test.orders {
+			orders = append(orders, order{id: id})
+		}
+		a.compare(c, sold, orders)
 		var r Report
 		r.judge(a)
 		if test.found == "" && len(r.Findings) > 0 || test.found != "" && !slices.Contains(r.Findings, "x: "+test.found) {
@@ -37,7 +42,7 @@ func TestEachWayToBeWrongIsFound(t *testing.T) {
 		}
 	}
 	for what, a := range map[string]Account{
-		"units oversold": {Orders: 1, Oversold: 1}, "updates lost": {Orders: 1, LostUpdates: -1}, "without an idempotency key": {Orders: 1, Keyless: 1},
+		"units oversold": {Orders: 1, Oversold: 1}, "updates lost": {Orders: 1, LostUpdates: -1}, "without a customer's key": {Orders: 1, Keyless: 1},
 		"nothing was sold": {},
 	} {
 		var r Report
@@ -45,6 +50,10 @@ func TestEachWayToBeWrongIsFound(t *testing.T) {
 		if len(r.Findings) != 1 || !strings.Contains(r.Findings[0], what) {
 			t.Errorf("found %q, want %q", r.Findings, what)
 		}
+	}
+	r := Report{Options: Options{Sales: 10}}
+	if r.judge(Account{Orders: 9, Left: 1}); len(r.Findings) != 1 || !strings.Contains(r.Findings[0], "1 units are left") {
+		t.Errorf("found %q where not all units are sold", r.Findings)
 	}
 }
 

@@ -7,8 +7,13 @@
 // every shop must sell again by every strategy within a stated time. At the end, SQL shows whether
 // the orders and the answers agree. The shops' own metrics show whether anything leaked.
 //
+// Two forms have the same customers and the same audit. With [Options.Sales], one item is sold out as
+// fast as orders are answered, and the only fault is the kill of one shop after the other.
+// [MeasureCrowds] has no faults, and more connections than one shop can serve.
+//
 //   - soak.go: the order of events
-//   - customers.go, staff.go, shelf.go: the load
+//   - customers.go, staff.go, items.go: the load
+//   - crowd.go: the crowds
 //   - schedule.go: the times of the faults
 //   - kinds.go, storm.go: the faults
 //   - inject.go: their injection, and the recoveries
@@ -21,7 +26,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"time"
 
 	"stocklock/internal/lab/audit"
@@ -34,16 +38,27 @@ import (
 
 // Options are the settings of a soak.
 type Options struct {
-	Shop          string                 // the program that is started as the shops, empty for the one of the checkout
-	Strategies    []strategy.Description // all at once; the mixable ones sell the same items
-	Faults        []string               // words that choose among the faults, as in [Faults]; none for all
-	Shops         int
+	Shop       string                 // the program that is started as the shops, empty for the one of the checkout
+	Strategies []strategy.Description // all at once; the mixable ones sell the same items
+	Shops      int
+	Log        io.Writer // what is injected, as it happens
+
+	Faults        []string      // words that choose among the faults, as in [Faults]; none for all
 	Duration      time.Duration // how long faults are injected; warming up and checking take more
 	Seed          uint64        // the same seed, the same schedule
 	Rate          int           // orders a second, over all strategies
 	RecoverWithin time.Duration // after each episode of faults
-	Log           io.Writer     // what is injected, as it happens
+
+	// Sales makes it a soak of kills, without the five settings above: one item with so many units is
+	// sold out. 0 for faults of all kinds.
+	Sales   int64
+	Every   time.Duration // between two kills
+	Workers int           // customers who buy at once
+	Binlog  bool          // MySQL writes a binlog, synced with each commit
 }
+
+// ofKills says whether the only faults are kills in turn, until the item is sold out.
+func (o *Options) ofKills() bool { return o.Sales > 0 }
 
 // How the shops are set up. The lease is shorter than in production, and shorter than some of the
 // faults, so that leases end while their holders work.
@@ -54,9 +69,10 @@ const (
 )
 
 const (
-	patience = 5 * time.Second // of a customer, with one request
-	warmUp   = 3 * time.Second // before anything is measured or injected
-	settling = 3 * time.Minute // for outcomes that are still unknown at the end
+	patience = 5 * time.Second  // of a customer, with one request
+	longWait = 20 * time.Second // the same where a shop waits for the locks of killed ones
+	warmUp   = 3 * time.Second  // before anything is measured or injected
+	settling = 3 * time.Minute  // for outcomes that are still unknown at the end
 
 	// underWay is longer than a shop goes on with a request that its customer has given up, also
 	// where the shop is stopped meanwhile. A repeat that finds the item sold out says nothing
@@ -72,104 +88,109 @@ type soak struct {
 	mysql     *testserver.MySQL
 	testbed   *rig.Testbed
 	store     *stock.Store
-	shelves   []*shelf
+	items     []*items
 	customers *customers
-	staff     *staff // nil where no shelf takes changes
+	staff     *staff // nil where no items take changes
 }
 
 // Run soaks private servers and shops, which end with it. An error means that the harness failed or
 // that ctx ended. The report has the shops' failures.
-func Run(ctx context.Context, o Options) (_ Report, err error) {
+func Run(ctx context.Context, o Options) (r Report, err error) {
 	s := &soak{Options: o}
-	if s.rig, err = rig.New(); err != nil {
-		return Report{}, err
+	testbed := rig.TestbedOptions{Faults: true, ProxyMySQL: true, Env: map[string]string{
+		"SHOP_LAB": "true", "SHOP_LOG_LEVEL": "error", "SHOP_MAX_IN_FLIGHT": "300",
+		"SHOP_LEASE": lease.String(), "SHOP_WAIT": wait.String(), "SHOP_LAB_WORK": work.String(),
+		"SHOP_STAFF": "true", "SHOP_SUBJECT_HEADER": subjectHeader,
+	}}
+	if o.ofKills() {
+		testbed = rig.TestbedOptions{Env: map[string]string{"SHOP_LAB": "true", "SHOP_LOG_LEVEL": "error", "SHOP_LAB_WORK": "0s"}}
 	}
-	defer func() { err = errors.Join(err, s.rig.Close()) }()
-	if err := s.rig.UseShopBinary(o.Shop); err != nil {
-		return Report{}, err
-	}
-	if err := s.open(ctx); err != nil {
-		return Report{}, err
-	}
-	defer s.store.Close()
-	report, err := s.run(ctx)
-	if ctx.Err() != nil {
-		return report, context.Cause(ctx)
-	}
-	return report, err
+	err = s.onServers(ctx, testbed, func() (err error) {
+		if err = s.stockUp(ctx); err == nil {
+			r, err = s.run(ctx)
+		}
+		return err
+	})
+	return r, err
 }
 
-// open starts the servers and the shops, and makes the items.
-func (s *soak) open(ctx context.Context) (err error) {
-	s.say("starting MySQL, Redis and %d shops", s.Shops)
-	if s.mysql, err = s.rig.MySQL(ctx); err != nil {
+// onServers starts the servers and the shops, calls do, and ends them.
+func (s *soak) onServers(ctx context.Context, o rig.TestbedOptions, do func() error) (err error) {
+	if s.rig, err = rig.New(); err != nil {
 		return err
 	}
-	if s.store, err = audit.Open(s.mysql.DSN()); err != nil {
+	defer func() {
+		err = errors.Join(err, s.rig.Close())
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+	}()
+	if err := s.rig.UseShopBinary(s.Shop); err != nil {
 		return err
 	}
-	if err := s.store.Migrate(ctx, slog.New(slog.DiscardHandler)); err != nil {
-		return errors.Join(err, s.store.Close())
+	s.say("starting MySQL and Redis, shops: %d", s.Shops)
+	var binlog []string
+	if s.Binlog {
+		binlog = testserver.WithBinlog
 	}
-	s.testbed, err = s.rig.Testbed(ctx, rig.TestbedOptions{
-		Name: "shop", Shops: s.Shops, DSN: s.mysql.DSN(), Faults: true, ProxyMySQL: true,
-		Env: map[string]string{
-			"SHOP_LAB": "true", "SHOP_LOG_LEVEL": "error", "SHOP_MAX_IN_FLIGHT": "300",
-			"SHOP_LEASE": lease.String(), "SHOP_WAIT": wait.String(), "SHOP_LAB_WORK": work.String(),
-			"SHOP_STAFF": "true", "SHOP_SUBJECT_HEADER": subjectHeader,
-		},
-	})
-	if err != nil {
-		return errors.Join(err, s.store.Close())
+	if s.mysql, err = s.rig.MySQL(ctx, binlog...); err != nil {
+		return err
 	}
-	s.shelves = arrange(s.Strategies)
-	s.customers = newCustomers(s.Seed, s.testbed.Shops, s.shelves)
-	for _, shelf := range s.shelves {
-		if err := s.stockUp(ctx, shelf); err != nil {
-			return errors.Join(err, s.store.Close())
-		}
-		if shelf.takesChanges() {
-			s.staff = &staff{soak: s, shelf: shelf}
-		}
+	if s.store, err = audit.Open(ctx, s.mysql.DSN()); err != nil {
+		return err
 	}
-	return nil
+	defer s.store.Close()
+	o.Name, o.Shops, o.DSN = "shop", s.Shops, s.mysql.DSN()
+	if s.testbed, err = s.rig.Testbed(ctx, o); err != nil {
+		return err
+	}
+	return do()
 }
 
 func (s *soak) run(ctx context.Context) (Report, error) {
-	s.say("warming up")
 	orders := load.Load{Shape: load.Steady(s.Rate), Workers: 10 * s.Rate, Timeout: patience}
-	warming, cancel := context.WithTimeout(ctx, warmUp)
-	err := orders.Run(warming, s.customers.next, s.customers.answered)
-	cancel()
-	if err != nil {
-		return Report{}, err
-	}
-	before, err := s.gauge(ctx, nil)
-	if err != nil {
-		return Report{}, err
+	var before *Gauges
+	if s.ofKills() {
+		orders = load.Load{Workers: s.Workers, Timeout: longWait}
+	} else {
+		s.say("warming up")
+		warming, cancel := context.WithTimeout(ctx, warmUp)
+		err := orders.Run(warming, s.customers.next, s.customers.answered)
+		cancel()
+		if err != nil {
+			return Report{}, err
+		}
+		if before, err = s.gauge(ctx, nil); err != nil {
+			return Report{}, err
+		}
 	}
 
 	s.began = time.Now()
-	loading, stop := context.WithCancel(ctx)
+	selling, stop := context.WithCancel(ctx)
 	loaded := make(chan error, 2)
-	go func() { loaded <- orders.Run(loading, s.customers.next, s.customers.answered) }()
-	go func() { loaded <- s.staff.work(loading) }()
-	recovered, err := s.injectAll(ctx)
+	go func() {
+		defer stop() // the item of a soak of kills is sold out
+		loaded <- orders.Run(selling, s.customers.next, s.customers.answered)
+	}()
+	go func() { loaded <- s.staff.work(selling) }()
+	recovered, err := s.injectAll(ctx, selling)
 	stop()
-	if err := errors.Join(err, <-loaded, <-loaded); err != nil {
+	if err := errors.Join(err, <-loaded, <-loaded, context.Cause(ctx)); err != nil {
 		return Report{}, err
 	}
 
 	r := Report{Options: s.Options, Lasted: time.Since(s.began), Recoveries: recovered, Before: before}
 	s.say("repeating the requests whose outcome is unknown, then counting")
-	if err := s.customers.settle(ctx, settling); err != nil {
+	if err := s.customers.settle(ctx, orders.Timeout); err != nil {
 		r.find("%v", err)
 	}
 	if err := errors.Join(s.audit(ctx, &r), s.staff.audit(ctx, &r)); err != nil {
 		return r, err
 	}
-	if r.After, err = s.gauge(ctx, before); err != nil {
-		return r, err
+	if before != nil {
+		if r.After, err = s.gauge(ctx, before); err != nil {
+			return r, err
+		}
 	}
 	if r.Versions, err = s.versions(ctx); err != nil {
 		return r, err

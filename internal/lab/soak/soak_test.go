@@ -10,11 +10,11 @@ import (
 	"stocklock/internal/testserver"
 )
 
-func run(t *testing.T, seed uint64, duration time.Duration, strategies ...string) Report {
+func run(t *testing.T, o Options, strategies ...string) Report {
 	t.Helper()
 	testserver.NeedsServers(t)
 	// A busy machine may be slow to recover: that is for a soak that somebody watches.
-	o := Options{Shops: 3, Duration: duration, Seed: seed, Rate: 60, RecoverWithin: time.Minute, Log: t.Output()}
+	o.Shops, o.RecoverWithin, o.Log = 3, time.Minute, t.Output()
 	for _, name := range strategies {
 		by, err := ladder.ByName(name)
 		if err != nil {
@@ -33,7 +33,7 @@ func run(t *testing.T, seed uint64, duration time.Duration, strategies ...string
 }
 
 func TestWhatShouldSurviveASoakDoes(t *testing.T) {
-	r := run(t, 1, 25*time.Second, "fenced", "fenced-relative", "for-update", "optimistic", "conditional", "batched")
+	r := run(t, Options{Seed: 1, Duration: 25 * time.Second, Rate: 60}, "fenced", "fenced-relative", "for-update", "optimistic", "conditional", "batched")
 	if !r.Survived() {
 		t.Errorf("found:\n%s", strings.Join(r.Findings, "\n"))
 	}
@@ -53,12 +53,45 @@ func TestWhatShouldSurviveASoakDoes(t *testing.T) {
 
 // TestASoakCanFail: if nobody oversold here, a soak that finds nothing would mean nothing.
 func TestASoakCanFail(t *testing.T) {
-	r := run(t, 2, 5*time.Second, "none")
+	r := run(t, Options{Seed: 2, Duration: 5 * time.Second, Rate: 60}, "none")
 	a := r.Accounts[0]
 	if r.Survived() || a.Oversold+a.LostUpdates == 0 {
 		t.Errorf("shops without a lock survived: %+v", a)
 	}
 	if a.AnswersWithoutOrder > 0 || a.Duplicates > 0 {
 		t.Errorf("even without a lock an answer has its order: %+v", a)
+	}
+}
+
+// TestKillsInTurn sells out by a way that answers after the COMMIT, and by one that answers before.
+func TestKillsInTurn(t *testing.T) {
+	for strategy, held := range map[string]bool{"batched": true, "redis-async": false} {
+		t.Run(strategy, func(t *testing.T) {
+			r := run(t, Options{Sales: 4000, Workers: 48, Every: 300 * time.Millisecond}, strategy)
+			a := r.Accounts[0]
+			if len(r.Recoveries) == 0 || r.Recoveries[0].Times == 0 || a.Doubtful == 0 {
+				t.Errorf("%+v, %d customers in doubt: nothing was tested", r.Recoveries, a.Doubtful)
+			}
+			if r.Survived() != held || a.AnswersWithoutOrder == 0 != held {
+				t.Errorf("%d answers without an order, found %q", a.AnswersWithoutOrder, r.Findings)
+			}
+			if held && (a.Answers != 4000 || a.Sold != 4000 || a.Left != 0) {
+				t.Errorf("%d answers with 201 for %d units sold, %d left: want 4000 and none", a.Answers, a.Sold, a.Left)
+			}
+		})
+	}
+}
+
+func TestACrowdBuysWhatItIsAnswered(t *testing.T) {
+	testserver.NeedsServers(t)
+	crowds, err := MeasureCrowds(t.Context(), CrowdOptions{Connections: []int{10, 200}, Each: time.Second, Rounds: 1, Log: t.Output()})
+	if err != nil {
+		t.Fatal(err) // also when the database has other orders than were answered
+	}
+	var printed bytes.Buffer
+	PrintCrowds(&printed, crowds)
+	t.Log("\n" + printed.String())
+	if len(crowds) != 4 || crowds[0].Ratio != 1 || crowds[0].Sales == 0 || crowds[1].Ratio == 0 || crowds[3].Items != 64 {
+		t.Errorf("measured %+v", crowds)
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"stocklock/internal/lab/load"
 	"stocklock/internal/shop"
 	"stocklock/internal/stock"
 )
@@ -54,10 +53,10 @@ type wish struct {
 // expected are the problems with which a right wish may be refused.
 var expected = []string{"version-changed", "already-cancelled"}
 
-// staff changes the items of a shelf while they are sold. It is safe for concurrent use.
+// staff changes items while they are sold. It is safe for concurrent use.
 type staff struct {
 	*soak
-	shelf  *shelf
+	items  *items
 	client http.Client
 
 	mu     sync.Mutex
@@ -130,12 +129,10 @@ func problemOf(body []byte) string {
 // wish decides what to change. It returns nil where nothing can be changed now.
 func (s *staff) wish(ctx context.Context, rng *rand.Rand) *wish {
 	s.customers.mu.Lock()
-	item := s.shelf.item().ItemID
+	item := s.items.item(0).ItemID
 	var order string
-	if n := len(s.customers.purchases); n > 0 {
-		if p := s.customers.purchases[rng.IntN(n)]; p.outcome == load.Sold && s.customers.lanes[p.lane].shelf == s.shelf {
-			order = p.publicID
-		}
+	if n := len(s.customers.recent); n > 0 {
+		order = s.customers.recent[rng.IntN(n)]
 	}
 	s.customers.mu.Unlock()
 

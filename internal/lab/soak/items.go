@@ -1,0 +1,117 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"stocklock/internal/lab/audit"
+	"stocklock/internal/strategy"
+)
+
+// stockOf is the stock of each item: so small that one sells out every few seconds.
+const stockOf = 100
+
+// items are sold by the same strategies.
+type items struct {
+	strategies []strategy.Description
+	all        []audit.Run
+	inTurn     bool // each customer buys another one; otherwise all buy the current item
+	current    int  // its index
+	soldOut    bool // the last one is
+	replayed   int  // customers whose 201 answered a repeat
+}
+
+// arrange has the strategies that may be mixed sell the same items, and every other one items of its
+// own.
+func arrange(strategies []strategy.Description) (all []*items) {
+	var mixed *items
+	for _, s := range strategies {
+		switch {
+		case !s.Mixable:
+			all = append(all, &items{strategies: []strategy.Description{s}})
+		case mixed == nil:
+			mixed = &items{strategies: []strategy.Description{s}}
+			all = append(all, mixed)
+		default:
+			mixed.strategies = append(mixed.strategies, s)
+		}
+	}
+	return all
+}
+
+// takeChanges reports whether the items may be changed while they are sold.
+func (i *items) takeChanges() bool { return i.strategies[0].Mixable }
+
+// name is what the items are sold by.
+func (i *items) name() string {
+	if len(i.strategies) > 1 {
+		return "mixed"
+	}
+	return i.strategies[0].Name
+}
+
+// sold returns the items that were on sale until now.
+func (i *items) sold() []audit.Run {
+	if i.inTurn {
+		return i.all
+	}
+	return i.all[:i.current+1]
+}
+
+// item returns the item that the n-th customer buys.
+func (i *items) item(n int) audit.Run {
+	if i.inTurn {
+		return i.all[n%len(i.all)]
+	}
+	return i.all[i.current]
+}
+
+// next moves on from an item that is sold out, unless that has been done.
+func (i *items) next(from audit.Run) {
+	switch {
+	case from.ID != i.all[i.current].ID:
+	case i.current == len(i.all)-1:
+		i.soldOut = true
+	default:
+		i.current++
+	}
+}
+
+// stockUp makes more items than the load can sell, before any fault is injected. A soak of kills has
+// one item.
+func (s *soak) stockUp(ctx context.Context) error {
+	const tail = 3 * time.Minute // for warming up, and for servers that are slow to come back
+	s.items = arrange(s.Strategies)
+	s.customers = newCustomers(s.Seed, s.testbed.Shops, s.items)
+	for _, of := range s.items {
+		number, units := 1, s.Sales
+		if !s.ofKills() {
+			orders := s.Rate * int((s.Duration + tail).Seconds()) * len(of.strategies) / len(s.Strategies)
+			number, units = orders/stockOf+2, stockOf
+			s.customers.endless, s.customers.final = true, underWay
+			if of.takeChanges() {
+				s.staff = &staff{soak: s, items: of}
+			}
+		}
+		if err := s.create(ctx, of, number, units); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// create makes so many items with so many units each.
+func (s *soak) create(ctx context.Context, of *items, number int, units int64) error {
+	for range number {
+		item, err := audit.Start(ctx, s.store, audit.Run{
+			ID:       fmt.Sprintf("soak-%d-%s-%d", s.Seed, of.name(), len(of.all)),
+			Strategy: of.name(), Scenario: "soak", InitialStock: units, State: of.strategies[0].State,
+		})
+		if err != nil {
+			return err
+		}
+		of.all = append(of.all, item)
+	}
+	return nil
+}
