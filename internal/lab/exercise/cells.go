@@ -32,101 +32,146 @@ var slowCommits = append(slices.Clone(testserver.WithBinlog),
 	"--loose-binlog-commit-wait-usec=10000", "--loose-binlog-commit-wait-count=1000", "--loose-binlog-group-commit-sync-delay=10000")
 
 // runCells runs the scenarios of the exercise: those that compare first, because only there nothing
-// but sales commits. Two items are sold at once at the end, by code that sells one.
+// but sales commits. Two items are sold at once at the end, by code that sells one. The first step
+// that fails decides.
 func (c *Checker) runCells(ctx context.Context, a Answer, done func(string)) (v Verdict, err error) {
-	e := a.Exercise
-	by, err := c.shop.ByName(a.Name)
+	r, err := c.openCells(ctx, a, done)
 	if err != nil {
 		return Verdict{}, err
 	}
-	servers, err := rig.New()
-	if err != nil {
-		return Verdict{}, err
-	}
-	defer func() { err = errors.Join(err, servers.Close()) }()
-	mysql, err := servers.MySQL(ctx, slowCommits...)
-	if err != nil {
-		return Verdict{}, err
-	}
-	store, err := stock.Open(mysql.DSN())
-	if err != nil {
-		return Verdict{}, err
-	}
-	defer store.Close()
-	if err := errors.Join(servers.UseShopBinary(c.shop.Program), store.Migrate(ctx, slog.New(slog.DiscardHandler))); err != nil {
-		return Verdict{}, err
-	}
-	var compared, faulty []matrix.Pair
-	for _, name := range e.Scenarios {
-		sc, err := scenario.ByName(name)
-		if err != nil {
-			return Verdict{}, err
-		}
-		pair := matrix.Pair{Strategy: by, Scenario: sc}
-		if sc.Comparable {
-			compared = append(compared, pair)
-		} else {
-			faulty = append(faulty, pair)
-		}
-	}
-	plan := matrix.Plan{Shop: c.shop.Program, MySQL: mysql.DSN(), Seed: 1, Workers: customers, Trace: true}
-	if len(compared) > 0 {
-		plan.Pairs, plan.Stock, plan.Requests = compared, units, requests
-		before, err := countCommits(ctx, store)
-		if err != nil {
-			return Verdict{}, err
-		}
-		v, sold, err := runPlan(ctx, plan, done)
-		if err != nil || v.Cause != "" {
-			return v, err
-		}
-		after, err := commits(ctx, store)
-		if err != nil {
-			return Verdict{}, err
-		}
-		each := float64(after-before) / float64(sold)
-		if e.MaxCommits > 0 && each > e.MaxCommits {
-			return Verdict{Cause: TooManyCommits, Said: fmt.Sprintf("%.2f commits for each sale: want at most %.1f", each, e.MaxCommits)}, nil
-		}
-		done(fmt.Sprintf("%.2f commits for each sale, at most %.1f wanted", each, e.MaxCommits))
-	}
-	if len(faulty) > 0 {
-		plan.Pairs, plan.Stock, plan.Requests, plan.Workers = faulty, 0, 0, 0
-		v, _, err := runPlan(ctx, plan, done)
-		if err != nil || v.Cause != "" {
+	defer func() { err = errors.Join(err, r.close()) }()
+	for _, step := range []func(context.Context) (Verdict, error){r.compare, r.faults, r.twoItems} {
+		if v, err := step(ctx); err != nil || v.Cause != "" {
 			return v, err
 		}
 	}
-	if v, err := sellTwoItems(ctx, servers, mysql.DSN(), store, by); err != nil || v.Cause != "" {
-		return v, err
-	}
-	done("two items are sold at once")
 	return Verdict{}, nil
 }
 
-// runPlan runs cells until one does not hold, and returns how many units were sold.
-func runPlan(ctx context.Context, plan matrix.Plan, done func(string)) (Verdict, int64, error) {
+// cells runs the cells of one answer on servers of their own.
+type cells struct {
+	exercise Exercise
+	by       strategy.Description
+	servers  *rig.Rig
+	store    *stock.Store
+	plan     matrix.Plan // what all cells have in common
+	done     func(string)
+}
+
+// openCells starts a MySQL for the cells, and makes the schema.
+func (c *Checker) openCells(ctx context.Context, a Answer, done func(string)) (_ *cells, err error) {
+	by, err := c.shop.ByName(a.Name)
+	if err != nil {
+		return nil, err
+	}
+	servers, err := rig.New()
+	if err != nil {
+		return nil, err
+	}
+	r := &cells{exercise: a.Exercise, by: by, servers: servers, done: done}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.close())
+		}
+	}()
+	if err := servers.UseShopBinary(c.shop.Program); err != nil {
+		return nil, err
+	}
+	mysql, err := servers.MySQL(ctx, slowCommits...)
+	if err != nil {
+		return nil, err
+	}
+	if r.store, err = stock.Open(mysql.DSN()); err != nil {
+		return nil, err
+	}
+	r.plan = matrix.Plan{Shop: c.shop.Program, MySQL: mysql.DSN(), Seed: 1, Trace: true}
+	return r, r.store.Migrate(ctx, slog.New(slog.DiscardHandler))
+}
+
+func (r *cells) close() error {
+	if r.store != nil {
+		r.store.Close()
+	}
+	return r.servers.Close()
+}
+
+// pairs are the scenarios of the exercise that compare, or those that do not.
+func (r *cells) pairs(compare bool) (pairs []matrix.Pair, err error) {
+	for _, name := range r.exercise.Scenarios {
+		sc, err := scenario.ByName(name)
+		if err != nil {
+			return nil, err
+		}
+		if sc.Comparable == compare {
+			pairs = append(pairs, matrix.Pair{Strategy: r.by, Scenario: sc})
+		}
+	}
+	return pairs, nil
+}
+
+// compare runs the scenarios in which nothing but sales commits, and holds the number of commits to
+// its bound.
+func (r *cells) compare(ctx context.Context) (Verdict, error) {
+	plan := r.plan
+	plan.Workers, plan.Stock, plan.Requests = customers, units, requests
+	var err error
+	if plan.Pairs, err = r.pairs(true); err != nil || len(plan.Pairs) == 0 {
+		return Verdict{}, err
+	}
+	before, err := countCommits(ctx, r.store)
+	if err != nil {
+		return Verdict{}, err
+	}
+	v, sold, err := r.run(ctx, plan)
+	if err != nil || v.Cause != "" {
+		return v, err
+	}
+	after, err := commits(ctx, r.store)
+	if err != nil {
+		return Verdict{}, err
+	}
+	each, most := float64(after-before)/float64(sold), r.exercise.MaxCommits
+	if most > 0 && each > most {
+		return Verdict{Cause: TooManyCommits, Said: fmt.Sprintf("%.2f commits for each sale: want at most %.1f", each, most)}, nil
+	}
+	r.done(fmt.Sprintf("%.2f commits for each sale, at most %.1f wanted", each, most))
+	return Verdict{}, nil
+}
+
+// faults runs the other scenarios.
+func (r *cells) faults(ctx context.Context) (v Verdict, err error) {
+	plan := r.plan
+	if plan.Pairs, err = r.pairs(false); err != nil || len(plan.Pairs) == 0 {
+		return Verdict{}, err
+	}
+	v, _, err = r.run(ctx, plan)
+	return v, err
+}
+
+// run runs cells until one does not hold, and returns how many units were sold.
+func (r *cells) run(ctx context.Context, plan matrix.Plan) (Verdict, int64, error) {
 	status := matrix.NewStatus(io.Discard, false)
 	defer status.Close()
-	r, err := matrix.Run(ctx, plan, status)
+	results, err := matrix.Run(ctx, plan, status)
 	if err != nil {
 		return Verdict{}, 0, err
 	}
-	if r.Interrupted {
+	if results.Interrupted {
 		return Verdict{}, 0, context.Cause(ctx)
 	}
 	var sold int64
-	for _, cell := range r.Cells {
+	for _, cell := range results.Cells {
 		sold += cell.Sold
-		v, err := judge(cell, plan.Pairs[0].Strategy)
+		v, err := judge(cell, r.by)
 		if err != nil || v.Cause != "" {
 			return v, sold, err
 		}
-		done(fmt.Sprintf("%s: held, %d of %d sold", cell.Scenario, cell.Sold, cell.InitialStock))
+		r.done(fmt.Sprintf("%s: held, %d of %d sold", cell.Scenario, cell.Sold, cell.InitialStock))
 	}
 	return Verdict{}, sold, nil
 }
 
+// judge is what a cell says of the answer.
 func judge(cell trial.Result, by strategy.Description) (Verdict, error) {
 	v := Verdict{Cell: by.Name + " under " + cell.Scenario}
 	switch cell.Verdict {

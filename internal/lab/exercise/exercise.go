@@ -5,8 +5,8 @@
 // the strategy mine. A [Checker] decides by explorations and cells, and never by measured times.
 //
 // The folders lesson1, lesson2 and so on have the beginning of each exercise (start), solutions
-// (right-...), and usual wrong answers (wrong-CAUSE-...). The tests check that each one does what
-// its name says.
+// (right-...), and usual wrong answers (wrong.diff): edits of the start or of a solution, named
+// wrong-CAUSE-.... The tests check that each one does what its name says.
 package exercise
 
 import (

@@ -3,7 +3,9 @@ package exercise
 import (
 	"errors"
 	"fmt"
+	"go/format"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -14,87 +16,165 @@ import (
 	"stocklock/internal/testserver"
 )
 
-// answers are the folders of solutions and wrong answers, by their names.
-func answers(t *testing.T, e Exercise) (right, wrong []string) {
+// solutions are the folders of an exercise's solutions, by their names.
+func solutions(t *testing.T, e Exercise) []string {
 	t.Helper()
-	folders, err := os.ReadDir(e.name())
+	folders, err := filepath.Glob(e.name() + "/right-*")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range folders {
-		switch kind, _, _ := strings.Cut(f.Name(), "-"); kind {
-		case "right":
-			right = append(right, f.Name())
-		case "wrong":
-			wrong = append(wrong, f.Name())
-		case "start":
+	return folders
+}
+
+// wrongAnswer is an edit of an exercise's start, or of a solution.
+type wrongAnswer struct{ name, code string }
+
+// wrongAnswers reads lessonN/wrong.diff, and applies each edit in it. An edit has the cause in a line,
+// the folder that it edits, and its name: wrong-CAUSE-NAME. A hunk is found by its lines alone.
+func wrongAnswers(t *testing.T, e Exercise) (all []wrongAnswer) {
+	t.Helper()
+	content, err := os.ReadFile(e.name() + "/wrong.diff")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for edit := range strings.SplitSeq(strings.TrimSpace(string(content)), "\n\n") {
+		header := regexp.MustCompile(`^# (.+)\n--- (.+)\n\+\+\+ (wrong-.+)(\n@@\n|$)`).FindStringSubmatch(edit)
+		if header == nil {
+			t.Fatalf("%s/wrong.diff: want # CAUSE, --- FOLDER, +++ wrong-CAUSE-NAME and the hunks, not:\n%s", e.name(), edit)
+		}
+		cause, folder, name := header[1], header[2], header[3]
+		source, err := os.ReadFile(path.Join(e.name(), folder, "mine.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, code, _ := strings.Cut(string(source), "package mine\n")
+		for hunk := range strings.SplitSeq(edit[len(header[0]):], "\n@@\n") {
+			if hunk == "" {
+				break // the wrong answer is the file itself
+			}
+			if code, err = apply(hunk, code); err != nil {
+				t.Fatalf("%s/%s, edit of %s: %v", e.name(), name, folder, err)
+			}
+		}
+		all = append(all, wrongAnswer{name, "// Package mine " + cause + ".\npackage mine\n" + code})
+	}
+	return all
+}
+
+// apply applies a hunk of a diff, whose old lines code must have once.
+func apply(hunk, code string) (string, error) {
+	before, after := "\n", "\n"
+	for line := range strings.Lines(hunk) {
+		text := strings.TrimSuffix(line[1:], "\n") + "\n"
+		switch line[0] {
+		case ' ':
+			before, after = before+text, after+text
+		case '-':
+			before += text
+		case '+':
+			after += text
 		default:
-			t.Errorf("%s/%s: want start, right-... or wrong-CAUSE-...", e.name(), f.Name())
+			return "", fmt.Errorf("a line of a hunk begins with %q, want a space, - or +: %s", line[0], line)
 		}
 	}
-	return right, wrong
+	first := strings.Index(code, before)
+	if first < 0 {
+		return "", fmt.Errorf("these lines are not there:%s", before)
+	}
+	if strings.Contains(code[first+1:], before) {
+		return "", fmt.Errorf("these lines are there more than once:%s", before)
+	}
+	return code[:first] + after + code[first+len(before):], nil
+}
+
+func TestApply(t *testing.T) {
+	const code = "\n\ta\n\tb\n\ta\n\ta\n"
+	for _, tt := range []struct{ hunk, want, wrong string }{
+		{hunk: "-\tb\n+\tc", want: "\n\ta\n\tc\n\ta\n\ta\n"},
+		{hunk: " \tb\n+\tc\n+", want: "\n\ta\n\tb\n\tc\n\n\ta\n\ta\n"},
+		{hunk: "-\ta\n", wrong: "more than once:\n\ta\n"},
+		{hunk: "-b", wrong: "not there:\nb\n"},
+		{hunk: "\tb", wrong: `begins with '\t'`},
+	} {
+		got, err := apply(tt.hunk, code)
+		if got != tt.want || (err == nil) != (tt.wrong == "") || err != nil && !strings.Contains(err.Error(), tt.wrong) {
+			t.Errorf("apply(%q) = %q, %v, want %q, %s", tt.hunk, got, err, tt.want, tt.wrong)
+		}
+	}
 }
 
 func TestEveryExerciseHasAnswers(t *testing.T) {
+	vet := []string{"vet"}
 	for _, e := range All() {
-		right, wrong := answers(t, e)
+		right, wrong := solutions(t, e), wrongAnswers(t, e)
 		if len(right) == 0 || len(wrong) < 3 {
 			t.Errorf("lesson %d has %d solutions and %d wrong answers: want at least 1 and 3", e.Lesson, len(right), len(wrong))
 		}
+		for _, w := range wrong {
+			if tidy, err := format.Source([]byte(w.code)); err != nil || string(tidy) != w.code {
+				t.Errorf("%s/%s is not as gofmt leaves it: %v\n%s", e.name(), w.name, err, w.code)
+			}
+			vet = append(vet, "./"+put(t, e, "", w.code).Folder)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), "go", vet...)
+	cmd.Dir = root(t)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("go vet of the wrong answers: %v\n%s", err, out)
 	}
 }
 
 // TestAnswers holds each solution and each wrong answer to its name. One shop has them all. They are
-// checked one after the other: beside each other they would wait for the same lanes.
+// checked one after the other: beside each other they would wait for the same servers.
 func TestAnswers(t *testing.T) {
 	testserver.NeedsServers(t)
 	if raceDetector {
 		t.Skip("not under the race detector, with which the explorations take minutes: make test runs TestAnswers once more without it")
 	}
 	var all []Answer
+	var names []string
+	add := func(name string, a Answer) {
+		a.Name = fmt.Sprintf("mine-%d", len(all))
+		all, names = append(all, a), append(names, a.Exercise.name()+"/"+name)
+	}
 	for _, e := range All() {
-		right, wrong := answers(t, e)
-		for _, name := range append(right, wrong...) {
-			all = append(all, Answer{e, path.Join("internal/lab/exercise", e.name(), name), fmt.Sprintf("mine-%d", len(all))})
+		for _, folder := range solutions(t, e) {
+			add(path.Base(folder), Answer{Exercise: e, Folder: path.Join("internal/lab/exercise", folder)})
+		}
+		for _, w := range wrongAnswers(t, e) {
+			add(w.name, put(t, e, "", w.code))
 		}
 	}
 	c := open(t, all...)
-	for _, a := range all {
-		checkAnswer(t, c, a)
+	for i, a := range all {
+		t.Run(names[i], func(t *testing.T) { checkAnswer(t, c, a, path.Base(names[i])) })
 	}
 }
 
-func checkAnswer(t *testing.T, c *Checker, a Answer) {
-	name := path.Base(a.Folder)
-	t.Run(a.Exercise.name()+"/"+name, func(t *testing.T) {
-		begun := time.Now()
-		v, err := c.Check(t.Context(), a, func(step string) { t.Log(step) })
-		switch {
-		case err != nil:
-			t.Fatal(err)
-		case strings.HasPrefix(name, "right-") && !v.Solved:
-			t.Errorf("failed: %s: %s", v.Cause, v.Said)
-		case strings.HasPrefix(name, "wrong-") && (v.Solved || !strings.HasPrefix(name, "wrong-"+string(v.Cause)+"-")):
-			t.Errorf("solved %t, cause %q: %s", v.Solved, v.Cause, v.Said)
-		}
-		if v.Record != nil {
-			t.Logf("%s: loadtest step mine %s", v.Said, v.Record.Schedule)
-		} else if !v.Solved {
-			t.Log(v.Said)
-		}
-		t.Logf("checked in %s", time.Since(begun).Round(time.Second))
-	})
+func checkAnswer(t *testing.T, c *Checker, a Answer, name string) {
+	begun := time.Now()
+	v, err := c.Check(t.Context(), a, func(step string) { t.Log(step) })
+	switch {
+	case err != nil:
+		t.Fatal(err)
+	case strings.HasPrefix(name, "right-") && !v.Solved:
+		t.Errorf("failed: %s: %s", v.Cause, v.Said)
+	case strings.HasPrefix(name, "wrong-") && (v.Solved || !strings.HasPrefix(name, "wrong-"+string(v.Cause)+"-")):
+		t.Errorf("solved %t, cause %q: %s", v.Solved, v.Cause, v.Said)
+	}
+	if v.Record != nil {
+		t.Logf("%s: loadtest step mine %s", v.Said, v.Record.Schedule)
+	} else if !v.Solved {
+		t.Log(v.Said)
+	}
+	t.Logf("checked in %s", time.Since(begun).Round(time.Second))
 }
 
 // open builds a shop with these answers, and a checker of it that ends with the test.
 func open(t *testing.T, all ...Answer) *Checker {
 	t.Helper()
-	root, err := Root()
-	if err != nil {
-		t.Fatal(err)
-	}
 	program, begun := filepath.Join(t.TempDir(), "shop"), time.Now()
-	if err := Build(t.Context(), root, program, all...); err != nil {
+	if err := Build(t.Context(), root(t), program, all...); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("a shop with %d answers built in %s", len(all), time.Since(begun).Round(time.Second))
@@ -154,40 +234,47 @@ func TestBuildSaysWhatTheCompilerSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, err := Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = Build(t.Context(), root, filepath.Join(t.TempDir(), "shop"), write(t, e, "mine", "return nil"))
+	err = Build(t.Context(), root(t), filepath.Join(t.TempDir(), "shop"), write(t, e, "mine", "return nil"))
 	if !errors.As(err, new(errBuild)) || !strings.Contains(err.Error(), "mine.go:") {
 		t.Errorf("Build = %v, want what the compiler says of mine.go", err)
 	}
 }
 
-// write puts an answer into the checkout for as long as the test runs: sell with this body.
+// write makes an answer of the start of an exercise, with this body of sell.
 func write(t *testing.T, e Exercise, name, sell string) Answer {
 	t.Helper()
-	root, err := Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(root, "exercises"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	folder, err := os.MkdirTemp(filepath.Join(root, "exercises"), "bound")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(folder) })
 	begun, err := os.ReadFile(e.name() + "/start/mine.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	code := regexp.MustCompile(`(?s)(\(stock\.Order, error\)) \{.*`).ReplaceAllString(string(begun), "$1 {\n"+sell+"\n}\n")
+	return put(t, e, name, code)
+}
+
+// put puts an answer into the checkout for as long as the test runs.
+func put(t *testing.T, e Exercise, name, code string) Answer {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Join(root(t), "exercises"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	folder, err := os.MkdirTemp(filepath.Join(root(t), "exercises"), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) })
 	if err := os.WriteFile(filepath.Join(folder, "mine.go"), []byte(code), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return Answer{e, path.Join("exercises", filepath.Base(folder)), name}
+}
+
+func root(t *testing.T) string {
+	t.Helper()
+	root, err := Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
 }
 
 func TestWriteLeavesWhatIsThere(t *testing.T) {

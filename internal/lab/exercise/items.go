@@ -8,7 +8,6 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/stock"
-	"stocklock/internal/strategy"
 )
 
 // How many units two items have that are sold at once, and how many customers each of them has.
@@ -17,17 +16,17 @@ const (
 	itemCustomers = 30
 )
 
-// sellTwoItems has customers of two items buy at once, and holds the orders of each to its stock.
-func sellTwoItems(ctx context.Context, servers *rig.Rig, dsn string, store *stock.Store, by strategy.Description) (Verdict, error) {
-	testbed, err := servers.Testbed(ctx, rig.TestbedOptions{
-		Name: "items", Shops: 1, DSN: dsn, Env: map[string]string{"SHOP_LAB": "true", "SHOP_LOG_LEVEL": "error"},
+// twoItems has customers of two items buy at once, and holds the orders of each to its stock.
+func (r *cells) twoItems(ctx context.Context) (Verdict, error) {
+	testbed, err := r.servers.Testbed(ctx, rig.TestbedOptions{
+		Name: "items", Shops: 1, DSN: r.plan.MySQL, Env: map[string]string{"SHOP_LAB": "true", "SHOP_LOG_LEVEL": "error"},
 	})
 	if err != nil {
 		return Verdict{}, err
 	}
 	var items [2]stock.Item
 	for i := range items {
-		if items[i], err = store.CreateItem(ctx, fmt.Sprintf("item %d", i+1), itemUnits); err != nil {
+		if items[i], err = r.store.CreateItem(ctx, fmt.Sprintf("item %d", i+1), itemUnits); err != nil {
 			return Verdict{}, err
 		}
 	}
@@ -35,17 +34,17 @@ func sellTwoItems(ctx context.Context, servers *rig.Rig, dsn string, store *stoc
 	for range itemCustomers {
 		for _, item := range items {
 			buying.Go(func() {
-				load.Send(ctx, load.Order{Shop: testbed.Shops[0].URL, ItemID: item.ID, Quantity: 1, Strategy: by.Name})
+				load.Send(ctx, load.Order{Shop: testbed.Shops[0].URL, ItemID: item.ID, Quantity: 1, Strategy: r.by.Name})
 			})
 		}
 	}
 	buying.Wait()
 	for i, item := range items {
-		now, err := store.Read(ctx, item.ID)
+		now, err := r.store.Read(ctx, item.ID)
 		if err != nil {
 			return Verdict{}, err
 		}
-		orders, err := store.ItemOrders(ctx, item.ID)
+		orders, err := r.store.ItemOrders(ctx, item.ID)
 		if err != nil {
 			return Verdict{}, err
 		}
@@ -54,5 +53,6 @@ func sellTwoItems(ctx context.Context, servers *rig.Rig, dsn string, store *stoc
 				itemUnits, itemCustomers, i+1, len(orders), now.Stock)}, nil
 		}
 	}
+	r.done("two items are sold at once")
 	return Verdict{}, ctx.Err()
 }
