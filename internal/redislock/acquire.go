@@ -28,7 +28,7 @@ func (l *Locker) enter(ctx context.Context, key string, o AcquireOptions, try bo
 	if ctx.Err() != nil {
 		return nil, nil, notAcquired(key, context.Cause(ctx))
 	}
-	w := &waiter{ctx: ctx, key: key, lease: o.Lease, outer: outer, begun: l.now(), told: make(chan result, 1), try: try}
+	w := &waiter{ctx: ctx, key: key, lease: o.Lease, outer: outer, begun: l.now(), answer: make(chan result, 1), try: try}
 	w.until = w.begun + o.Wait
 	l.mu.Lock()
 	if l.closed {
@@ -144,7 +144,7 @@ func (l *Locker) await(n *lock, w *waiter) (context.Context, *Lease, error) {
 		patience = time.After(w.until - l.now())
 	}
 	select {
-	case r := <-w.told:
+	case r := <-w.answer:
 		return l.tell(w, r)
 	case <-w.ctx.Done():
 	case <-patience:
@@ -152,7 +152,7 @@ func (l *Locker) await(n *lock, w *waiter) (context.Context, *Lease, error) {
 	if !l.leave(n, w) {
 		// The result came at the last moment. A lock that nobody wants any more is released, and
 		// the caller does not wait for that.
-		if r := <-w.told; r.hold != nil {
+		if r := <-w.answer; r.hold != nil {
 			l.calls.Go(func() { _, _ = r.hold.leave() })
 		}
 	}

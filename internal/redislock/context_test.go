@@ -15,7 +15,7 @@ func lateBy(lease *Lease, d time.Duration) {
 	h.deadline.Store(int64(h.locker.now() - d))
 }
 
-// TestHeldComparesTheClock: nobody who looks is told "held" after the deadline, whatever the
+// TestHeldComparesTheClock: nobody who looks sees "held" after the deadline, whatever the
 // scheduler has come to.
 func TestHeldComparesTheClock(t *testing.T) {
 	for name, look := range map[string]func(t *testing.T, l *Locker, held context.Context, lease *Lease){
@@ -83,7 +83,7 @@ func TestHeldComparesTheClock(t *testing.T) {
 	}
 }
 
-// TestARenewalRevivesNothing: who was told that the hold is over must not be overtaken by the
+// TestARenewalRevivesNothing: who was answered that the hold is over must not be overtaken by the
 // answer to a renewal.
 func TestARenewalRevivesNothing(t *testing.T) {
 	lost := make(chan Event, 1)
@@ -96,9 +96,9 @@ func TestARenewalRevivesNothing(t *testing.T) {
 	h.deadline.Store(deadline)
 	renew(lease)
 	if e := <-lost; !errors.Is(e.Err, ErrLost) || lease.Valid() {
-		t.Errorf("the hook was told %v; valid: %v", e.Err, lease.Valid())
+		t.Errorf("the hook was called with %v; valid: %v", e.Err, lease.Valid())
 	}
-	_, next := acquire(t, l, within(t), t.Name()) // Redis is told, and gives it again
+	_, next := acquire(t, l, within(t), t.Name()) // the attempt was cancelled
 	release(t, next)
 }
 

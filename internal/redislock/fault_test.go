@@ -176,7 +176,7 @@ func TestDeadHolderCostsItsLease(t *testing.T) {
 	w.cutDown.Store(false)
 }
 
-// TestDeadWaiterIsSkipped puts a waiter in front that never beats.
+// TestDeadWaiterIsSkipped puts a waiter in front that never sends a heartbeat.
 func TestDeadWaiterIsSkipped(t *testing.T) {
 	ctx, n := within(t), lockOn(t.Name())
 	client, _ := newClient(t, shared.addr)

@@ -61,11 +61,11 @@ func TestPanicsLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// TestAPanicInLostKeepsNoneFromBeingTold: all holds that end together are told of.
-func TestAPanicInLostKeepsNoneFromBeingTold(t *testing.T) {
-	told := 0
+// TestAPanicInLostKeepsNoHookFromItsCall: the hook is called for all holds that end together.
+func TestAPanicInLostKeepsNoHookFromItsCall(t *testing.T) {
+	called := 0
 	l, _ := newLocker(t, Options{Hooks: Hooks{Lost: func(context.Context, Event) {
-		told++
+		called++
 		panic("on purpose")
 	}}})
 	const holds = 5
@@ -80,8 +80,8 @@ func TestAPanicInLostKeepsNoneFromBeingTold(t *testing.T) {
 		}()
 		l.Close(within(t))
 	}()
-	if told != holds {
-		t.Errorf("%d of %d holds were told of", told, holds)
+	if called != holds {
+		t.Errorf("%d of %d hooks were called", called, holds)
 	}
 	if err := l.Close(within(t)); err != nil {
 		t.Errorf("Close, again: %v", err)
@@ -111,7 +111,7 @@ func TestForgottenLeasesEnd(t *testing.T) {
 				t.Errorf("it ended after %s, want %s", after, 2*lease)
 			}
 			if e.Key != t.Name() || !errors.Is(e.Err, ErrLost) || !strings.Contains(e.Err.Error(), "Options."+name) || e.Token != forgotten.Token() {
-				t.Errorf("the hook was told %+v", e)
+				t.Errorf("the hook was called with %+v", e)
 			}
 			if held.Err() == nil || forgotten.Valid() {
 				t.Error("the hold goes on")

@@ -228,9 +228,9 @@ func TestFreeLockIsNotTakenPastAQueue(t *testing.T) {
 	client, _ := newClient(t, shared.addr)
 	client.Del(ctx, keysOf(n.name).all()...)
 	holder, waiter := newPeer(client, time.Minute), newPeer(client, time.Minute)
-	inbox := client.Subscribe(ctx, waiter.channel()) // alive, but slow
-	defer inbox.Close()
-	if _, err := inbox.Receive(ctx); err != nil {
+	subscription := client.Subscribe(ctx, waiter.channel()) // alive, but slow
+	defer subscription.Close()
+	if _, err := subscription.Receive(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if r, err := holder.acquire(ctx, n, 1, true, 0); err != nil || r.kind != replyHeld {
@@ -436,9 +436,9 @@ func TestEveryKeyOfALockHasOneHashTag(t *testing.T) {
 }
 
 // TestBusyProcessLetsAnotherIn has goroutines of one process pass the lock on
-// without a pause. It must hear of another process that waits at once, and not with its next beat.
+// without a pause. It must hear of another process that waits at once, not at its renewal.
 func TestBusyProcessLetsAnotherIn(t *testing.T) {
-	const lease = time.Minute // a beat is far away
+	const lease = time.Minute // a renewal is far away
 	busy, _ := newLocker(t, Options{Lease: lease})
 	ctx, stop := context.WithCancel(within(t))
 	var all sync.WaitGroup

@@ -65,12 +65,12 @@ type waiter struct {
 	begun   instant
 	until   instant       // when it gives up
 	try     bool          // do not wait if it is taken
-	told    chan result   // of size 1
+	answer  chan result   // of size 1
 	refusal error         // the last one that was to pass; Locker.mu guards it
-	place   *list.Element // nil once it is out of the queue: then it is told
+	place   *list.Element // nil once it is out of the queue: then it has its answer
 }
 
-// result is what a waiter is told.
+// result is the answer to a waiter.
 type result struct {
 	hold *hold
 	err  error
@@ -260,7 +260,7 @@ func (n *lock) firstLocked() *waiter {
 func (n *lock) dismissLocked(w *waiter, r result) {
 	n.waiters.Remove(w.place)
 	w.place = nil
-	w.told <- r
+	w.answer <- r
 }
 
 // dismissGoneLocked removes waiters from the front whose context has ended.

@@ -51,17 +51,17 @@ func (m model) isOrphan(w *world) bool {
 	return true
 }
 
-// checkGrant wants that a new owner is told in the same step, and that no live waiter was
+// checkGrant wants that a new owner is notified in the same step, and that no live waiter was
 // there before it.
 func (m model) checkGrant(before, after *world, caller int8) {
 	if after.owner == 0 || after.epoch == before.epoch && before.owner == after.owner {
 		return
 	}
-	told := slices.ContainsFunc(after.mail[:], func(msg message) bool {
+	notified := slices.ContainsFunc(after.mail[:], func(msg message) bool {
 		return msg.owner == after.owner && msg.epoch == after.epoch
 	})
-	if to := after.processes[after.owner-1]; !told && !to.dead && !to.deaf && m.looksFor(untold) {
-		after.wrong = untold
+	if to := after.processes[after.owner-1]; !notified && !to.dead && !to.deaf && m.looksFor(unnotified) {
+		after.wrong = unnotified
 	}
 	for i, q := range before.queue {
 		if q.owner == 0 || q.owner == after.owner || after.owner == caller && i == m.ahead {
@@ -103,10 +103,10 @@ func (w *world) underWay() int {
 	return n
 }
 
-func (w *world) beatsOf(i int) int {
+func (w *world) heartbeatsOf(i int) int {
 	n := 0
 	for _, msg := range w.mail {
-		if int(msg.owner) == i+1 && (msg.kind == beatRequest || msg.kind == beatAnswer) {
+		if int(msg.owner) == i+1 && (msg.kind == renewalRequest || msg.kind == renewalAnswer) {
 			n++
 		}
 	}

@@ -91,9 +91,9 @@ func (m model) relevant(w *world, msg message) message {
 		futile = !w.mayHold(msg.owner, about) && m.broken != releaseOfAnyHold
 	case cancelRequest:
 		futile = !w.mayHold(msg.owner, about) && !w.asksBefore(msg.owner, about) && m.broken != cancelOfAnyHold
-	case beatRequest:
-		futile = !current && !w.mayHold(msg.owner, about) && m.broken != beatQueues
-	case acquireAnswer, releaseAnswer, beatAnswer:
+	case renewalRequest:
+		futile = !current && !w.mayHold(msg.owner, about) && m.broken != heartbeatQueues
+	case acquireAnswer, releaseAnswer, renewalAnswer:
 		futile = !current && m.broken != pastBelieved
 	case push:
 		futile = p.dead || !current && !w.mayHold(msg.owner, about) && m.broken != pastBelieved

@@ -75,8 +75,8 @@ func (m model) successors(w *world, then func(world, event)) {
 				})
 			}
 		}
-		if st := state(p.state); room && w.beatsOf(i) < m.beats && (st == held || st == waiting && m.broken != waitsWithoutBeats) {
-			do("sends a renewal", func(w *world, _ *process) { w.sendBeat(i) })
+		if st := state(p.state); room && w.heartbeatsOf(i) < m.heartbeats && (st == held || st == waiting && m.broken != waitsWithoutHeartbeats) {
+			do("sends a renewal", func(w *world, _ *process) { w.sendRenewal(i) })
 		}
 		if p.deaf || p.uncount {
 			do("subscribes again", func(_ *world, p *process) { p.deaf, p.uncount = false, false })
@@ -100,7 +100,7 @@ func (m model) deliveries(w *world, then func(world, event)) {
 		after := *w
 		after.mail[i] = message{}
 		what := "is read"
-		if msg.kind <= beatRequest {
+		if msg.kind <= renewalRequest {
 			what = "is carried out"
 			end := w.length()
 			m.carryOut(&after, msg, end)
@@ -260,13 +260,13 @@ func (m model) ask(w *world, i int, try bool) {
 	w.send(message{kind: acquireRequest, owner: int8(i + 1), attempt: attempt, more: queue})
 }
 
-func (w *world) sendBeat(i int) {
+func (w *world) sendRenewal(i int) {
 	p := &w.processes[i]
 	hold := int8(0)
 	if state(p.state) == held {
 		hold = 1
 	}
-	w.send(message{kind: beatRequest, owner: int8(i + 1), attempt: p.attempt, more: hold})
+	w.send(message{kind: renewalRequest, owner: int8(i + 1), attempt: p.attempt, more: hold})
 }
 
 // unanswered is a request without an answer: whatever became of it is ended, and so is what it was
@@ -305,7 +305,7 @@ func (m model) read(w *world, msg message) {
 		}
 		r.kind = replyHeld
 		next = x.pushed(about, r, modelStart)
-	case beatAnswer:
+	case renewalAnswer:
 		if m.broken == droppedWaits && was == waiting && r.kind == replyDropped {
 			return
 		}
@@ -317,7 +317,7 @@ func (m model) read(w *world, msg message) {
 }
 
 // fairly is the one next step of a run without faults in which nobody is late: what was sent
-// arrives, who holds releases, who waits beats once a tick, and nobody new asks.
+// arrives, who holds releases, who waits sends a heartbeat once a tick, and nobody new asks.
 func (m model) fairly(from *world) (world, event) {
 	w := *from
 	var first *event
@@ -348,8 +348,8 @@ func (m model) fairly(from *world) (world, event) {
 		case st == asking:
 			m.unanswered(&after, i)
 			then(after, event{what: "gets no answer and gives up", process: i})
-		case st == waiting && p.bound > 0 && m.broken != waitsWithoutBeats:
-			after.sendBeat(i)
+		case st == waiting && p.bound > 0 && m.broken != waitsWithoutHeartbeats:
+			after.sendRenewal(i)
 			then(after, event{what: "sends a renewal", process: i})
 		}
 	}

@@ -37,7 +37,7 @@ type effect struct {
 	after  redisState
 	answer int8
 	epoch  int8
-	told   [maxProcesses]message // by the process that is told
+	push   [maxProcesses]message // by the process that is notified
 }
 
 // carried is a request with what its effect depends on, for what was carried out before.
@@ -80,16 +80,16 @@ func (m model) carryOut(w *world, r message, ahead int) {
 	if w.owner != 0 && (w.owner != before.owner || w.epoch != before.epoch) && w.epoch <= before.minted && m.looksFor(epochNotNew) {
 		w.wrong = epochNotNew
 	}
-	for i, told := range e.told {
-		if told.kind != nothing && !w.processes[i].deaf && !w.processes[i].dead {
-			w.send(told)
+	for i, push := range e.push {
+		if push.kind != nothing && !w.processes[i].deaf && !w.processes[i].dead {
+			w.send(push)
 		}
 	}
 	switch r.kind {
-	case acquireRequest, releaseRequest, beatRequest:
+	case acquireRequest, releaseRequest, renewalRequest:
 		r.kind += acquireAnswer - acquireRequest
-		if in.r.kind == beatRequest {
-			r.kind = beatAnswer
+		if in.r.kind == renewalRequest {
+			r.kind = renewalAnswer
 		}
 		r.answer, r.epoch = e.answer, e.epoch
 		w.send(r)
@@ -139,7 +139,7 @@ func (e *engine) carryOut(in carried) effect {
 		to := ownerOf(strings.TrimPrefix(channel, "redislock:"))
 		var attempt, epoch int64
 		if n, _ := fmt.Sscanf(text, "granted %d %d", &attempt, &epoch); n == 2 {
-			done.told[to-1] = message{kind: push, owner: to, attempt: int8(attempt), epoch: modelEpoch(epoch, st.minted)}
+			done.push[to-1] = message{kind: push, owner: to, attempt: int8(attempt), epoch: modelEpoch(epoch, st.minted)}
 		}
 		return s.counted(channel)
 	}
@@ -162,7 +162,7 @@ func (e *engine) carryOut(in carried) effect {
 		script, more = releaseScript, nil
 	case cancelRequest:
 		script = cancelScript
-	case beatRequest:
+	case renewalRequest:
 		script = heartbeatScript
 		if r.more == 1 {
 			script = renewScript
@@ -235,17 +235,17 @@ func (r rule) source(script string) string {
 
 // changes break a rule in the scripts.
 var changes = map[rule][2]string{
-	beatQueues: {"if waiter(k, id) ~= attempt then return 0 end\nlocal now, text = clock()",
+	heartbeatQueues: {"if waiter(k, id) ~= attempt then return 0 end\nlocal now, text = clock()",
 		"local now, text = clock()\nif not waiter(k, id) then join(k, id, attempt, lease, 0, now, text) end"},
-	releaseOfAnyHold:    {"local holder, mine = call('GET', KEYS[1]), ARGV[1] .. ' '", "local holder, mine = call('GET', KEYS[1]), string.match(ARGV[1], '^%S+ ')"},
-	cancelOfAnyHold:     {"if holds(k, id, attempt) then grant", "if holder(k) == id then grant"},
-	epochByCounter:      {"if last and tonumber(last) >= now then\n    epoch = last + 1", fmt.Sprintf("if true then\n    epoch = (last or %d) + 1", firstEpoch)},
-	marksIgnored:        {" or cancelled and tonumber(cancelled) >= tonumber(attempt), mine", ", mine"},
-	cancelledNextQueues: {"if again and over(k, id, again) then again = nil end", ""},
-	barging:             {"if not taken and (not head or head == id) then", "if not taken then"},
-	deadHeadStays:       {"local live = attempt and", "if attempt and heartbeat + lease * 1000 < now then return end\n    local live = attempt and"},
-	beatGrantsNothing:   {"if not holder(k) then\n  local who, given", "if false then\n  local who, given"},
-	callerUntold:        {"grant(k, name, '', id, past, clock())", "grant(k, name, id, id, past, clock())"},
+	releaseOfAnyHold:       {"local holder, mine = call('GET', KEYS[1]), ARGV[1] .. ' '", "local holder, mine = call('GET', KEYS[1]), string.match(ARGV[1], '^%S+ ')"},
+	cancelOfAnyHold:        {"if holds(k, id, attempt) then grant", "if holder(k) == id then grant"},
+	epochByCounter:         {"if last and tonumber(last) >= now then\n    epoch = last + 1", fmt.Sprintf("if true then\n    epoch = (last or %d) + 1", firstEpoch)},
+	marksIgnored:           {" or cancelled and tonumber(cancelled) >= tonumber(attempt), mine", ", mine"},
+	cancelledNextQueues:    {"if again and over(k, id, again) then again = nil end", ""},
+	barging:                {"if not taken and (not head or head == id) then", "if not taken then"},
+	deadHeadStays:          {"local live = attempt and", "if attempt and heartbeat + lease * 1000 < now then return end\n    local live = attempt and"},
+	heartbeatGrantsNothing: {"if not holder(k) then\n  local who, given", "if false then\n  local who, given"},
+	callerUnnotified:       {"grant(k, name, '', id, past, clock())", "grant(k, name, id, id, past, clock())"},
 	publishedTakenBack: {"redis.pcall('PUBLISH', CHANNEL .. head, 'granted ' .. attempt .. ' ' .. epochText .. ' ' .. others .. ' ' .. name)\n      end\n",
 		"if redis.pcall('PUBLISH', CHANNEL .. head, 'granted ' .. attempt .. ' ' .. epochText .. ' ' .. others .. ' ' .. name) == 0 then return grant(k, name, caller, id, past, clock()) end\n      end\n"},
 }

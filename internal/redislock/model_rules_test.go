@@ -22,7 +22,7 @@ const (
 	deadlineFromAnswer
 	deadlineFromPush
 	renewalFromAnswer
-	beatQueues
+	heartbeatQueues
 	sendsAgain
 	pastBelieved
 	releaseOfAnyHold
@@ -35,10 +35,10 @@ const (
 	cancelledNextQueues
 	barging
 	deadHeadStays
-	waitsWithoutBeats
+	waitsWithoutHeartbeats
 	droppedWaits
-	beatGrantsNothing
-	callerUntold
+	heartbeatGrantsNothing
+	callerUnnotified
 	publishedTakenBack
 )
 
@@ -47,22 +47,22 @@ func TestModel(t *testing.T) {
 	t.Parallel()
 	engine := newEngine()
 	searches := []model{
-		{processes: 2, lease: 3, mail: 2, beats: 1},
-		{processes: 2, lease: 2, mail: 1, beats: 1, faults: 1, crashes: true},
-		{processes: 2, lease: 2, mail: 1, beats: 1, faults: 2, crashes: true},
-		{processes: 2, lease: 2, mail: 2, beats: 1, tries: true},
-		{processes: 2, lease: 2, mail: 1, beats: 1, faults: 1, wipes: true},
-		{processes: 3, lease: 2, mail: 1, beats: 1},
+		{processes: 2, lease: 3, mail: 2, heartbeats: 1},
+		{processes: 2, lease: 2, mail: 1, heartbeats: 1, faults: 1, crashes: true},
+		{processes: 2, lease: 2, mail: 1, heartbeats: 1, faults: 2, crashes: true},
+		{processes: 2, lease: 2, mail: 2, heartbeats: 1, tries: true},
+		{processes: 2, lease: 2, mail: 1, heartbeats: 1, faults: 1, wipes: true},
+		{processes: 3, lease: 2, mail: 1, heartbeats: 1},
 	}
 	if fewSearches() {
 		searches = searches[4:5]
 	}
 	if largeModel {
 		searches = []model{
-			{processes: 2, lease: 2, mail: 2, beats: 1, faults: 1, crashes: true},
-			{processes: 2, lease: 3, mail: 2, beats: 2, faults: 1, crashes: true},
-			{processes: 2, lease: 2, mail: 2, beats: 1, faults: 2, crashes: true, wipes: true},
-			{processes: 3, lease: 2, mail: 1, beats: 1, faults: 1, crashes: true},
+			{processes: 2, lease: 2, mail: 2, heartbeats: 1, faults: 1, crashes: true},
+			{processes: 2, lease: 3, mail: 2, heartbeats: 2, faults: 1, crashes: true},
+			{processes: 2, lease: 2, mail: 2, heartbeats: 1, faults: 2, crashes: true, wipes: true},
+			{processes: 3, lease: 2, mail: 1, heartbeats: 1, faults: 1, crashes: true},
 		}
 	}
 	for _, m := range searches {
@@ -80,7 +80,7 @@ func TestModel(t *testing.T) {
 // see what it is there for.
 func TestModelMissesEachRule(t *testing.T) {
 	t.Parallel()
-	two := model{processes: 2, lease: 2, mail: 2, beats: 1}
+	two := model{processes: 2, lease: 2, mail: 2, heartbeats: 1}
 	faulty := two
 	faulty.faults = 1
 	few := faulty
@@ -97,7 +97,7 @@ func TestModelMissesEachRule(t *testing.T) {
 		{deadlineFromAnswer, "a deadline counts from before the request was sent", two, twoHolders},
 		{renewalFromAnswer, "a renewed deadline counts from before the renewal was sent", two, twoHolders},
 		{deadlineFromPush, "the deadline of a pushed grant counts from the last request that was answered waiting", two, twoHolders},
-		{beatQueues, "a heartbeat never queues: who was dropped takes a new attempt", two, twoHolders},
+		{heartbeatQueues, "a heartbeat never queues: who was dropped takes a new attempt", two, twoHolders},
 		{sendsAgain, "an attempt is sent once", faulty, orphaned},
 		{pastBelieved, "answers to past attempts are not believed", two, twoHolders},
 		{releaseOfAnyHold, "a release names the hold that it ends", two, twoHolders},
@@ -108,13 +108,13 @@ func TestModelMissesEachRule(t *testing.T) {
 		{unknownReleaseKept, "a release whose answer is missing is sent until it is answered", two, orphaned},
 		{marksIgnored, "a cancelled attempt that arrives later is ignored", two, orphaned},
 		{cancelledNextQueues, "a release does not queue a next attempt that was cancelled", two, orphaned},
-		{callerUntold, "who gets the lock by its own cancel or background release is told, too", two, untold},
+		{callerUnnotified, "who gets the lock by its own cancel or background release is notified, too", two, unnotified},
 		{barging, "nobody takes a free lock past a queue", two, overtaken},
 		{publishedTakenBack, "a grant that was published stands, whoever was counted", faulty, twoHolders},
 		{deadHeadStays, "waiters that died are skipped", few, forgotten},
-		{waitsWithoutBeats, "waiters send heartbeats", few, forgotten},
+		{waitsWithoutHeartbeats, "waiters send heartbeats", few, forgotten},
 		{droppedWaits, "who is not in the queue any more asks again", few, forgotten},
-		{beatGrantsNothing, "a heartbeat hands on a lock whose holder died", few, forgotten},
+		{heartbeatGrantsNothing, "a heartbeat hands on a lock whose holder died", few, forgotten},
 	}
 	if largeModel {
 		rows = append(rows, row{sendsAgain, "an attempt is sent once", faulty, twoHolders})

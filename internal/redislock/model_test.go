@@ -13,17 +13,17 @@ import (
 
 // model is what bounds a search.
 type model struct {
-	processes int
-	lease     int8 // in ticks; a third of it is one tick
-	mail      int  // messages under way beyond which no process begins anything new
-	beats     int  // heartbeats of one process under way
-	faults    int8 // how many there may be
-	crashes   bool // a fault may also kill a process
-	wipes     bool // a fault may also wipe Redis; then two can hold, and the tokens tell them apart
-	tries     bool // processes also try without waiting
-	broken    rule // a rule of the protocol that is left out
-	engine    *engine
-	ahead     int // no bound: the place in the queue of whom the request at hand queues
+	processes  int
+	lease      int8 // in ticks; a third of it is one tick
+	mail       int  // messages under way beyond which no process begins anything new
+	heartbeats int  // heartbeats of one process under way
+	faults     int8 // how many there may be
+	crashes    bool // a fault may also kill a process
+	wipes      bool // a fault may also wipe Redis; then two can hold, and the tokens tell them apart
+	tries      bool // processes also try without waiting
+	broken     rule // a rule of the protocol that is left out
+	engine     *engine
+	ahead      int // no bound: the place in the queue of whom the request at hand queues
 
 	only breach // look for this one alone; zero looks for all
 }
@@ -80,10 +80,10 @@ const (
 	releaseRequest // with the next attempt, sent once
 	endRequest     // a release without a next attempt; sent until it is answered, as a cancel is
 	cancelRequest  // likewise
-	beatRequest
+	renewalRequest
 	acquireAnswer
 	releaseAnswer
-	beatAnswer
+	renewalAnswer
 	push
 )
 
@@ -92,7 +92,7 @@ type message struct {
 	kind    kind
 	owner   int8 // process + 1
 	attempt int8
-	more    int8 // of an acquire: 1 to queue. Of a release: its next attempt. Of a beat: 1 for a hold.
+	more    int8 // of an acquire: 1 to queue. Of a release: its next attempt. Of a renewal: 1 for a hold.
 	age     int8 // ticks since the request was sent
 	answer  int8 // as in reply.kind
 	epoch   int8
@@ -120,7 +120,7 @@ func (e event) String() string {
 	if m.kind == releaseRequest || m.kind == releaseAnswer {
 		name += fmt.Sprintf(", next %d", m.more)
 	}
-	if m.kind == acquireAnswer || m.kind == releaseAnswer || m.kind == beatAnswer {
+	if m.kind == acquireAnswer || m.kind == releaseAnswer || m.kind == renewalAnswer {
 		name += ": " + [...]string{"dropped", "held", "waiting"}[m.answer]
 	}
 	switch {
@@ -141,7 +141,7 @@ const (
 	tokenNotNew
 	overtaken
 	orphaned
-	untold
+	unnotified
 	forgotten
 )
 
@@ -149,7 +149,7 @@ func (b breach) String() string {
 	return [...]string{"nothing is wrong", "two processes believe that they hold the lock", "an epoch is not new",
 		"a hold begins with a token that is not larger than the last", "a waiter that is alive is overtaken",
 		"the lock stays with an attempt that is over",
-		"a waiter has the lock and is not told", "a waiter is forgotten"}[b]
+		"a waiter has the lock and is not notified", "a waiter is forgotten"}[b]
 }
 
 // finding is what a search comes to.
@@ -267,7 +267,7 @@ func (m model) circle(worlds []world, parents []int32, i int32) []string {
 }
 
 func (m model) String() string {
-	s := fmt.Sprintf("%d processes, %d ticks, %d messages, %d heartbeats", m.processes, m.lease, m.mail, m.beats)
+	s := fmt.Sprintf("%d processes, %d ticks, %d messages, %d heartbeats", m.processes, m.lease, m.mail, m.heartbeats)
 	for name, is := range map[string]bool{"kills": m.crashes, "lost data": m.wipes, "tries": m.tries} {
 		if is {
 			s += ", " + name

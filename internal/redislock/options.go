@@ -53,7 +53,7 @@ type AcquireOptions struct {
 //
 // A panic in Acquired releases the lock. Panics in Acquired and Released reach the caller. Lost and
 // Renewed also run in goroutines of the Locker, and Evicts always does: a panic there ends the
-// process. Where it reaches a caller that recovers, the other holds are told of all the same.
+// process. Where it reaches a caller that recovers, the hooks of the other holds are still called.
 type Hooks struct {
 	// Acquired: the lock is held, after waiting for Event.Took.
 	Acquired func(context.Context, Event)

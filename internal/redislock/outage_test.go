@@ -51,7 +51,7 @@ func TestOutageLeavesAsMuchAsItMay(t *testing.T) {
 			if name == "refused" && left > 10 || left > calls { // a few were under way as the connections broke
 				t.Errorf("%d attempts are to be cleaned up after %d calls", left, calls)
 			}
-			// Close does not wait for longer than it is told to.
+			// Close does not wait for longer than its context.
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
 			begun := time.Now()

@@ -138,7 +138,7 @@ func TestNoRightToSubscribeIsSaid(t *testing.T) {
 	release(t, mine)
 }
 
-// TestNoRightEndsAGrantHalfWay: a script that may not clean up has given the lock and told the
+// TestNoRightEndsAGrantHalfWay: a script that may not clean up has given the lock and notified the
 // waiter all the same.
 func TestNoRightEndsAGrantHalfWay(t *testing.T) {
 	t.Parallel()
@@ -172,7 +172,7 @@ func TestNoRightEndsAGrantHalfWay(t *testing.T) {
 			t.Errorf("without the right to %s, the lock is with %q, want the waiter", command, got)
 		}
 		if m, err := channel.ReceiveTimeout(t.Context(), 5*time.Second); err != nil {
-			t.Errorf("without the right to %s, the waiter was told %v: %v", command, m, err)
+			t.Errorf("without the right to %s, the waiter was sent %v: %v", command, m, err)
 		}
 	}
 }

@@ -52,11 +52,11 @@ func nothingYet(t *testing.T, got <-chan *Lease) {
 func TestPushedGrantCountsFromTheLastHeartbeatAnsweredWaiting(t *testing.T) {
 	withWaiter(t, func(t *testing.T, f *fakeRedis, got <-chan *Lease, tell func(string, ...any)) {
 		time.Sleep(fakeLease / 2)
-		beats := f.requests(heartbeatScript)
+		heartbeats := f.requests(heartbeatScript)
 		tell("granted 1 777 0 {k}")
 		lease := <-got
-		if want := beats[len(beats)-1].at.Add(fakeValidity); len(beats) != 1 || !lease.Deadline().Equal(want) {
-			t.Errorf("the deadline is %s after the only one of %d beats, want %s", lease.Deadline().Sub(beats[0].at), len(beats), fakeValidity)
+		if want := heartbeats[len(heartbeats)-1].at.Add(fakeValidity); len(heartbeats) != 1 || !lease.Deadline().Equal(want) {
+			t.Errorf("the deadline is %s after the only one of %d heartbeats, want %s", lease.Deadline().Sub(heartbeats[0].at), len(heartbeats), fakeValidity)
 		}
 		release(t, lease)
 	})
@@ -73,9 +73,9 @@ func TestLatePushIsConfirmed(t *testing.T) {
 		f.answers(heartbeatScript, nil) // held
 		time.Sleep(fakeLease / 4)
 		lease := <-got
-		beats := f.requests(heartbeatScript)
-		if want := beats[len(beats)-1].at.Add(fakeValidity); !lease.Deadline().Equal(want) {
-			t.Errorf("the deadline is %s after the beat that confirmed the grant, want %s", lease.Deadline().Sub(beats[len(beats)-1].at), fakeValidity)
+		heartbeats := f.requests(heartbeatScript)
+		if want := heartbeats[len(heartbeats)-1].at.Add(fakeValidity); !lease.Deadline().Equal(want) {
+			t.Errorf("the deadline is %s after the heartbeat that confirmed the grant, want %s", lease.Deadline().Sub(heartbeats[len(heartbeats)-1].at), fakeValidity)
 		}
 		release(t, lease)
 	})
@@ -92,7 +92,7 @@ func TestGrantThatNobodyWantsIsReleased(t *testing.T) {
 	})
 }
 
-// TestDroppedAsksUnderANewAttempt: whoever is told that it has no place any more queues anew, and a
+// TestDroppedAsksUnderANewAttempt: a process without a place any more queues again, and a
 // push for the old attempt is of the past.
 func TestDroppedAsksUnderANewAttempt(t *testing.T) {
 	withWaiter(t, func(t *testing.T, f *fakeRedis, got <-chan *Lease, tell func(string, ...any)) {

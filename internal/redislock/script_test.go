@@ -11,12 +11,12 @@ import (
 
 // What single requests do that arrive late or out of order. The model found each of these.
 
-// scripted is a Locker's way to Redis without the Locker, and a place to read what it is told.
+// scripted is a Locker's way to Redis without the Locker, and the messages to it.
 type scripted struct {
 	peer
-	t     *testing.T
-	n     *lock
-	inbox <-chan string
+	t        *testing.T
+	n        *lock
+	messages <-chan string
 }
 
 func newScripted(t *testing.T) scripted {
@@ -32,11 +32,11 @@ func newScripted(t *testing.T) scripted {
 	if _, err := subscription.Receive(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	inbox := make(chan string, 8)
-	s.inbox = inbox
+	messages := make(chan string, 8)
+	s.messages = messages
 	go func() {
 		for m := range subscription.Channel() {
-			inbox <- m.Payload
+			messages <- m.Payload
 		}
 	}()
 	return s
@@ -78,12 +78,12 @@ func (s scripted) isTold(attempt string) {
 	patience := time.After(10 * time.Second)
 	for {
 		select {
-		case message := <-s.inbox:
+		case message := <-s.messages:
 			if strings.HasPrefix(message, "granted "+attempt+" ") {
 				return
 			}
 		case <-patience:
-			s.t.Errorf("attempt %s was granted the lock and not told", attempt)
+			s.t.Errorf("attempt %s was granted the lock and not notified", attempt)
 			return
 		}
 	}
@@ -119,7 +119,7 @@ func TestReleaseDoesNotQueueAnOlderAttempt(t *testing.T) {
 }
 
 // TestOwnCancelTellsTheNextAttempt and the next one: nobody looks at the answer to what
-// cleans up, so the waiter must be told on its channel.
+// cleans up, so the waiter must be notified on its channel.
 func TestOwnCancelTellsTheNextAttempt(t *testing.T) {
 	s := newScripted(t)
 	s.acquires(1, true, replyHeld) // an answer that comes too late
@@ -220,7 +220,7 @@ func TestClockSetBackCostsNoPlace(t *testing.T) {
 	future := float64(time.Now().Add(time.Hour).UnixMicro())
 	client.ZAdd(t.Context(), keysOf(holder.n.name).Queue, redis.Z{Score: future, Member: waiter.id})
 	if r, err := waiter.heartbeat(t.Context(), waiter.n, 1); err != nil || r.kind != replyWaiting {
-		t.Fatalf("beat = %+v, %v", r, err)
+		t.Fatalf("heartbeat = %+v, %v", r, err)
 	}
 	other.acquires(1, true, replyWaiting)
 	holder.releases(1, 0, replyWaiting)

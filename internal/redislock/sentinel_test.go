@@ -169,7 +169,7 @@ func TestSubscriptionThatStaysBehindIsNoticed(t *testing.T) {
 
 	_, lease := acquire(t, l, within(t), t.Name())
 	waited := make(chan struct{})
-	go func() { // has the inbox opened, at the old primary
+	go func() { // has the subscription opened, at the old primary
 		defer close(waited)
 		_, lease := acquire(t, l, within(t), t.Name())
 		release(t, lease)

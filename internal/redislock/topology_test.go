@@ -174,7 +174,7 @@ func TestAReleaseWaitsForASlot(t *testing.T) {
 }
 
 // TestAScriptThatEmptiesAKeyInAMovingSlot: such a key is not the server's any more, and whatever
-// the script asks of it fails. The lock must not be given to somebody who is not told.
+// the script asks of it fails. The lock must not be given to somebody who is not notified.
 func TestAScriptThatEmptiesAKeyInAMovingSlot(t *testing.T) {
 	t.Parallel()
 	m := startSlotMove(t)
@@ -200,7 +200,7 @@ func TestAScriptThatEmptiesAKeyInAMovingSlot(t *testing.T) {
 		if _, err := channel.Receive(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		told := channel.Channel()
+		messages := channel.Channel()
 		m.do(m.to, "CLUSTER", "SETSLOT", m.slot, "IMPORTING", m.fromID)
 		m.do(m.from, "CLUSTER", "SETSLOT", m.slot, "MIGRATING", m.toID)
 		err := request()
@@ -208,12 +208,12 @@ func TestAScriptThatEmptiesAKeyInAMovingSlot(t *testing.T) {
 			t.Errorf("%s: %v; the lock is with %q, want the waiter", name, err, owner())
 		}
 		select {
-		case message := <-told:
+		case message := <-messages:
 			if !strings.HasPrefix(message.Payload, "granted 1 ") {
-				t.Errorf("%s: the waiter was told %q", name, message.Payload)
+				t.Errorf("%s: the waiter was sent %q", name, message.Payload)
 			}
 		case <-time.After(5 * time.Second):
-			t.Errorf("%s: %v; the waiter was not told", name, err)
+			t.Errorf("%s: %v; the waiter was not notified", name, err)
 		}
 		channel.Close()
 		m.do(m.to, "CLUSTER", "SETSLOT", m.slot, "STABLE")

@@ -27,13 +27,13 @@ func TestRandomRequests(t *testing.T) {
 		if i == deaf {
 			continue
 		}
-		inbox := w.redis.Subscribe(t.Context(), s.channel())
-		defer inbox.Close()
-		if _, err := inbox.Receive(t.Context()); err != nil {
+		subscription := w.redis.Subscribe(t.Context(), s.channel())
+		defer subscription.Close()
+		if _, err := subscription.Receive(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		go func() {
-			for range inbox.Channel() {
+			for range subscription.Channel() {
 			}
 		}()
 	}
@@ -105,7 +105,7 @@ func (w *walk) check(s peer, what string, before holder, r reply, err error) {
 	case err != nil:
 		w.Error("a script failed")
 	case r.kind == replyHeld && (now.owner != s.id || now.epoch != r.epoch):
-		w.Errorf("it has the lock, it is told; Redis has %+v", now)
+		w.Errorf("it has the lock and was notified; Redis has %+v", now)
 	case r.kind == replyWaiting && asked && now.owner == "":
 		w.Error("it is to wait for a lock that nobody has")
 	case now.owner == "" && before != (holder{}) && len(queue) > 0:

@@ -155,16 +155,16 @@ func TestDeadlineCountsFromBeforeTheRequest(t *testing.T) {
 		}
 		f.answers(renewScript, slow(heldReply))
 		time.Sleep(fakeLease)
-		beats := f.requests(renewScript)
+		renewals := f.requests(renewScript)
 		for range 2 { // the last one may be under way
-			if want := beats[len(beats)-1].at.Add(fakeValidity); lease.Deadline().Equal(want) {
-				beats = nil
+			if want := renewals[len(renewals)-1].at.Add(fakeValidity); lease.Deadline().Equal(want) {
+				renewals = nil
 				break
 			}
-			beats = beats[:len(beats)-1]
+			renewals = renewals[:len(renewals)-1]
 		}
-		if beats != nil {
-			t.Errorf("the deadline %s does not count from before a beat", lease.Deadline().Sub(begun))
+		if renewals != nil {
+			t.Errorf("the deadline %s does not count from before a renewal", lease.Deadline().Sub(begun))
 		}
 		if held.Err() != nil {
 			t.Errorf("a renewed hold ended: %v", context.Cause(held))
@@ -173,7 +173,7 @@ func TestDeadlineCountsFromBeforeTheRequest(t *testing.T) {
 	})
 }
 
-// TestHeldEndsAtTheDeadline has every beat fail in one way or another: the hold ends at its
+// TestHeldEndsAtTheDeadline has every renewal fail in one way or another: the hold ends at its
 // deadline, and not a moment earlier or later.
 func TestHeldEndsAtTheDeadline(t *testing.T) {
 	for name, answer := range map[string]func(context.Context) (any, error){"down": down, "silent": noAnswer} {
@@ -203,8 +203,8 @@ func TestWatchdogTriesAgainUntilTheDeadline(t *testing.T) {
 		f.answers(renewScript, down)
 		held, lease := acquire(t, l, t.Context(), "k")
 		time.Sleep(fakeValidity - time.Second)
-		if beats := f.requests(renewScript); len(beats) < 10 {
-			t.Errorf("%d beats in %s of errors, want one every twenty-fourth of a lease", len(beats), fakeValidity-time.Second)
+		if renewals := f.requests(renewScript); len(renewals) < 10 {
+			t.Errorf("%d renewals in %s of errors, want one every twenty-fourth of a lease", len(renewals), fakeValidity-time.Second)
 		}
 		f.answers(renewScript, nil) // Redis is back, at the last moment
 		time.Sleep(5 * fakeLease)
@@ -220,8 +220,8 @@ func TestNotYoursEndsTheHoldAtOnce(t *testing.T) {
 		held, lease := acquire(t, l, t.Context(), "k")
 		f.answers(renewScript, func(context.Context) (any, error) { return droppedReply, nil })
 		<-held.Done()
-		if beats := f.requests(renewScript); len(beats) != 1 || !beats[0].at.Equal(time.Now()) {
-			t.Errorf("the hold ended after %d beats, %s after the last one", len(beats), time.Since(beats[len(beats)-1].at))
+		if renewals := f.requests(renewScript); len(renewals) != 1 || !renewals[0].at.Equal(time.Now()) {
+			t.Errorf("the hold ended after %d renewals, %s after the last one", len(renewals), time.Since(renewals[len(renewals)-1].at))
 		}
 		if err := lease.Release(); !errors.Is(err, ErrNotHeld) {
 			t.Errorf("Release = %v, want ErrNotHeld", err)
@@ -234,10 +234,10 @@ func TestWatchdogEndsWithItsLock(t *testing.T) {
 		_, lease := acquire(t, l, t.Context(), "k")
 		time.Sleep(fakeLease)
 		release(t, lease)
-		beats := len(f.requests(renewScript))
+		renewals := len(f.requests(renewScript))
 		time.Sleep(10 * fakeLease)
-		if now := len(f.requests(renewScript)); now != beats || beats == 0 {
-			t.Errorf("%d beats, and %d after the release, want none", beats, now-beats)
+		if now := len(f.requests(renewScript)); now != renewals || renewals == 0 {
+			t.Errorf("%d renewals, and %d after the release, want none", renewals, now-renewals)
 		}
 		synctest.Wait()
 		l.mu.Lock()
@@ -328,7 +328,7 @@ func TestCleanupOutlivesTheCallersContext(t *testing.T) {
 	})
 }
 
-// TestALockThatComesTooLateIsReleased has a caller's context end as it is told that it has the lock:
+// TestALockThatComesTooLateIsReleased has a caller's context end as it learns that it has the lock:
 // it takes the one or the other by chance.
 func TestALockThatComesTooLateIsReleased(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
@@ -338,8 +338,8 @@ func TestALockThatComesTooLateIsReleased(t *testing.T) {
 		late := 0
 		for range rounds {
 			_, lease := acquire(t, l, t.Context(), "k")
-			w := &waiter{ctx: gone, key: "k", until: never, told: make(chan result, 1)}
-			w.told <- result{hold: lease.hold.(*hold)}
+			w := &waiter{ctx: gone, key: "k", until: never, answer: make(chan result, 1)}
+			w.answer <- result{hold: lease.hold.(*hold)}
 			if _, got, err := l.await(lease.hold.(*hold).lock, w); err == nil {
 				release(t, got)
 			} else {
@@ -360,9 +360,9 @@ func TestALockThatComesTooLateCostsNoTime(t *testing.T) {
 		f.answers(releaseScript, noAnswer)
 		_, lease := acquire(t, l, t.Context(), "k")
 		h := lease.hold.(*hold)
-		w := &waiter{ctx: t.Context(), key: "k", until: l.now(), told: make(chan result, 1)}
+		w := &waiter{ctx: t.Context(), key: "k", until: l.now(), answer: make(chan result, 1)}
 		begun := time.Now()
-		time.AfterFunc(time.Millisecond, func() { w.told <- result{hold: h} })
+		time.AfterFunc(time.Millisecond, func() { w.answer <- result{hold: h} })
 		if _, _, err := l.await(h.lock, w); !errors.Is(err, ErrNotAcquired) {
 			t.Errorf("Acquire = %v, want ErrNotAcquired", err)
 		}

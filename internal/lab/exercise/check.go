@@ -48,8 +48,8 @@ const lease = 300 * time.Millisecond
 // Checker checks answers that one shop program has. Its servers start when the first check needs
 // them. One goroutine at a time uses it.
 type Checker struct {
-	// Progress is told how far an exploration is: how many schedules were run, and how many are known
-	// to be left. It may be nil.
+	// Progress is called with the number of schedules that were run, and of those that are known to
+	// be left. It may be nil.
 	Progress func(step string, done, left int)
 
 	background context.Context // of the stage, which outlasts a check
@@ -77,7 +77,7 @@ func (c *Checker) Close() error {
 }
 
 // Check has explorations and cells decide, in the order of the exercise, and ends with the first
-// that fails. Done is told of each step that held. An error means that nothing is known of the code.
+// that fails. Done is called for each step that held. An error means that nothing is known of the code.
 func (c *Checker) Check(ctx context.Context, a Answer, done func(step string)) (Verdict, error) {
 	if len(a.Exercise.Searches) > 0 {
 		if v, err := c.explore(ctx, a, done); err != nil || v.Cause != "" {
@@ -179,7 +179,7 @@ func failed(ctx context.Context, on *stage.Stage, err error) (Verdict, error) {
 // rehearsal is what a stage says of a first sale that was not answered as sold.
 const rehearsal = "before the first run was answered with "
 
-// sentences is how a cell's explanation is told.
+// sentences renders a cell's explanation in English.
 func sentences(x *explain.Explanation) string {
 	if x == nil {
 		return ""

@@ -11,16 +11,16 @@ import (
 // apart has its subscriptions on another way than its requests.
 type apart struct {
 	*redis.Client
-	inbox *redis.Client
+	pushes *redis.Client
 }
 
 func (c apart) Subscribe(ctx context.Context, channels ...string) *redis.PubSub {
-	return c.inbox.Subscribe(ctx, channels...)
+	return c.pushes.Subscribe(ctx, channels...)
 }
 
-// TestSilentInboxIsOpenedAnew has the connection with the pushes swallow everything, and not break.
-// With the long lease no beat finds the grant in time.
-func TestSilentInboxIsOpenedAnew(t *testing.T) {
+// TestSilentSubscriptionIsOpenedAgain has the connection with the pushes swallow everything, and not
+// break. With the long lease no heartbeat finds the grant in time.
+func TestSilentSubscriptionIsOpenedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWire(t, shared.addr)
 	requests, _ := newClient(t, shared.addr)
@@ -65,7 +65,7 @@ func TestSilentInboxIsOpenedAnew(t *testing.T) {
 	}
 }
 
-// late has its subscriptions begin when it is told to.
+// late has its subscriptions begin on request.
 type late struct {
 	*redis.Client
 	begin chan struct{}
