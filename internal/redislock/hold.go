@@ -77,7 +77,7 @@ type hold struct {
 	from    Handoff
 	first   Lease
 
-	deadline atomic.Int64          // an instant
+	deadline atomic.Int64          // an instant: machine.deadline, for readers without Locker.mu; set with it
 	failed   atomic.Pointer[error] // of the last renewal
 	ended    atomic.Int32          // a way to end
 	once     sync.Once             // of the end
