@@ -216,3 +216,18 @@ func TestCloseBeforeTheAnswer(t *testing.T) {
 		}
 	})
 }
+
+// TestAGrantAfterItsLeaseIsNoHold: the answer takes a second, and the lease half of that.
+func TestAGrantAfterItsLeaseIsNoHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &slowStore{}
+		l := newLocker(store, Options{Lease: time.Second / 2, Wait: 5 * time.Second}.withDefaults())
+		if _, _, err := l.Acquire(t.Context(), "k"); !errors.Is(err, redislock.ErrNotAcquired) {
+			t.Errorf("Acquire = %v, want ErrNotAcquired", err)
+		}
+		l.Close(context.Background())
+		if store.dropped.Load() == 0 {
+			t.Error("what was set stays until its lease is over")
+		}
+	})
+}
