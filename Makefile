@@ -1,6 +1,6 @@
 # stocklock: `make demo` and `make test` need nothing but Go; what else they use, they install or name.
 GO ?= go
-# More arguments for `make demo`, `make matrix`, `make soak`, `make crashes` and `make bench`, such as ARGS='--seed 7'.
+# More arguments for `make demo`, `make lab`, `make matrix`, `make soak`, `make bench` and `make docs`, such as ARGS='--seed 7'.
 ARGS ?=
 
 .PHONY: help
@@ -31,19 +31,11 @@ matrix: build servers ## run every strategy under every scenario
 soak: build servers ## sell for ten minutes while everything goes wrong at once; ARGS='--minutes 1 --seed 2'
 	bin/loadtest soak $(ARGS)
 
-.PHONY: crashes
-crashes: build servers ## sell a million units while a shop is killed every two seconds; ARGS='--sales 100000'
-	bin/loadtest crashes $(ARGS)
-
 .PHONY: bench
 bench: build servers ## measure the lock beside its peers, in a few minutes
 	$(GO) -C bench build -o ../bin/ .
 	@mkdir -p out
 	bin/bench --loadtest bin/loadtest --json out/bench.json $(ARGS)
-
-.PHONY: profile
-profile: build servers ## show what limits a strategy on one hot item; ARGS='conditional --workers 48 --binlog'
-	scripts/profile.sh $(or $(ARGS),batched --workers 200)
 
 # Few customers: the longer a sale has asked etcd for its lock, the likelier is its client to notice a
 # partition. A surprise (exit code 1) is marked on the page, and does not end the run. Without etcd its
@@ -66,31 +58,20 @@ peers: build servers ## run the locks of other libraries under every scenario, m
 	bin/peerspage --cells out/peers.json --again out/peers-again.json --sales out/peers-sales.json --bench out/peers-bench.json \
 		--explored out/peers-forget.json --explored out/peers-pause.json --to docs/peers.md
 
-.PHONY: explore
-explore: build servers ## run every schedule of two and three sales, show that pruning loses nothing and that defects are found; an hour
-	bin/loadtest explore all --events all $(ARGS)
-	bin/loadtest explore set-ex-nx owner-get-del owner-checked conditional --events wait --customers 3 $(ARGS)
-	$(GO) test -tags lab,explore -run "TestPruningLosesNoOutcomeOnRealServers|TestExplorationFindsDefects" -count=1 -timeout 90m -v ./internal/lab/explore
-
 .PHONY: docs
-docs: build servers ## bring the pages of the strategies and scenarios up to date with the code
-	$(GO) run ./docs/make
-
-.PHONY: docs-show
-docs-show: build servers ## the same, and run each page's command again to show what it prints
-	$(GO) run ./docs/make -show
-
-.PHONY: docs-schedules
-docs-schedules: build servers ## the same, and play the schedules on the strategies' pages again
-	$(GO) run ./docs/make -schedules
+docs: build servers ## bring the generated pages and parts of pages up to date with the code; ARGS=-help lists what can be run again
+	$(GO) run ./docs/make $(ARGS)
 
 # Most tests measure real time, and share the machine: a stall of a second ends a lease. So a test that
 # failed is run again by itself, twice at most, and the summary names it. A data race, a panic, a leak
 # or more than twenty failures are not tried again.
 GOTESTSUM = gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --rerun-fails=2 --rerun-fails-max-failures=20 --rerun-fails-abort-on-data-race
 
+# The tests also need etcd for the locks of other libraries, a C compiler for the race detector, and
+# Chromium for the pages.
 .PHONY: test
-test: servers etcd compiler browser ## run every test, with the race detector, against real servers
+test: ## run every test, with the race detector, against real servers
+	@scripts/servers.sh redis mysql etcd cc chromium
 	$(GO) tool -modfile=tools/go.mod $(GOTESTSUM) --packages ./... -- -race -tags lab -shuffle=on -count=1 -timeout 30m
 	$(GO) test -count=1 -run 'TestModel|TestStoreIsLikeRedis' ./internal/redislock
 	$(GO) tool -modfile=tools/go.mod $(GOTESTSUM) --packages ./internal/lab/exercise -- -tags lab -run TestAnswers -count=1 -timeout 30m
@@ -99,7 +80,8 @@ test: servers etcd compiler browser ## run every test, with the race detector, a
 	$(GO) -C tools test -count=1 ./...
 
 .PHONY: quick
-quick: gofmt ## look for mistakes and run the tests that need no server: under half a minute once it is compiled
+quick: ## look for mistakes and run the tests that need no server: under half a minute once it is compiled
+	@GO='$(GO)' scripts/tidy.sh
 	$(GO) vet -tags lab ./...
 	$(GO) tool -modfile=tools/go.mod staticcheck -tags lab ./...
 	$(GO) test -short -tags lab ./...
@@ -108,36 +90,16 @@ quick: gofmt ## look for mistakes and run the tests that need no server: under h
 contract: servers ## hold the production shop to its OpenAPI contract with schemathesis; minutes
 	@GO='$(GO)' ARGS='$(ARGS)' scripts/contract/run.sh
 
-.PHONY: model
-model: ## search the lock's protocol in the large: minutes, and a few gigabytes
-	REDISLOCK_MODEL_LARGE=1 $(GO) test -run 'TestModel' -count=1 -timeout 60m -v ./internal/redislock
-
 .PHONY: lock-on
 lock-on: servers ## run the lock's tests on this Redis, Redis 8 and Valkey 9, or on one: make lock-on SERVER=/opt/valkey/bin/valkey-server
 	GO='$(GO)' scripts/lock-on.sh $(SERVER)
-
-.PHONY: mysql-on
-mysql-on: ## run the shop's tests on another server: make mysql-on SERVER=/opt/mysql/bin/mysqld
-	TESTSERVER_MYSQL="$(SERVER)" $(GO) test -tags lab -count=1 -timeout 20m $(ARGS) ./internal/stock/... ./internal/strategy/... ./internal/shop/... ./cmd/shop
-
-.PHONY: lock-choices
-lock-choices: servers ## measure the lock with and without each choice that makes it faster: minutes; ARGS='--repeat 5'
-	@scripts/lock-choices.sh $(ARGS)
 
 .PHONY: copy-lock
 copy-lock: ## copy the lock into another module: make copy-lock TO=../shop/lock IMPORT=example.com/shop/lock
 	internal/redislock/copy.sh $(TO) $(IMPORT)
 
-.PHONY: mutations
-mutations: servers ## break the shop in four places, one at a time, and see exactly the right verdicts change
-	$(GO) test -tags lab,mutations -run TestMutations -count=1 -timeout 20m -v ./cmd/loadtest
-
-.PHONY: migration
-migration: servers ## migrate three million orders while three shops are asked to sell; minutes
-	$(GO) test -tags lab,migration -run TestAMigrationOfMillionsOfOrders -count=1 -timeout 30m -v ./internal/lab/shoptest
-
 .PHONY: lint
-lint: gofmt ## look for mistakes and known vulnerabilities: gofmt, go mod tidy, go vet, staticcheck, govulncheck
+lint: ## look for mistakes and known vulnerabilities: gofmt, go mod tidy, go vet, staticcheck, govulncheck
 	@GO='$(GO)' scripts/tidy.sh . bench tools
 	$(GO) vet ./...
 	$(GO) vet -tags lab,mutations,explore,migration,contract ./...
@@ -148,24 +110,6 @@ lint: gofmt ## look for mistakes and known vulnerabilities: gofmt, go mod tidy, 
 	$(GO) -C bench tool -modfile=../tools/go.mod staticcheck ./...
 	@GO='$(GO)' scripts/vulncheck.sh
 
-.PHONY: alerts
-alerts: ## check the alert rules with promtool, and that each fires on what it is for
-	@scripts/servers.sh promtool
-	promtool check config deploy/prometheus.yml
-	promtool test rules deploy/alerts_test.yml
-
-.PHONY: gofmt
-gofmt:
-	@unformatted=$$(gofmt -l .) && [ -z "$$unformatted" ] || { echo "run gofmt -w on: $$unformatted"; exit 1; }
-
-.PHONY: screenshot
-screenshot: build servers browser ## take the pictures of the report and of the page anew: docs/report.png, docs/live
-	@mkdir -p out
-	bin/loadtest run --cells owner-checked:pause --json out/screenshot.json
-	SCREENSHOT_OF=$(CURDIR)/out/screenshot.json SCREENSHOT=$(CURDIR)/docs/report.png $(GO) test -count=1 -run TestScreenshot ./internal/lab/report
-	@mkdir -p docs/live
-	LIVE_PICTURES=$(CURDIR)/docs/live $(GO) test -tags lab -count=1 -timeout 15m -run 'TestThePage$$' ./internal/lab/live
-
 .PHONY: clean
 clean: ## remove what was built and measured here
 	rm -rf bin out
@@ -174,18 +118,3 @@ clean: ## remove what was built and measured here
 .PHONY: servers
 servers:
 	@scripts/servers.sh redis mysql
-
-# What the locks of other libraries are tested on, besides.
-.PHONY: etcd
-etcd:
-	@scripts/servers.sh etcd
-
-# What the HTML report is tested in.
-.PHONY: browser
-browser:
-	@scripts/servers.sh chromium
-
-# The race detector links with C.
-.PHONY: compiler
-compiler:
-	@scripts/servers.sh cc

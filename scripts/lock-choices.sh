@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
 # Measures the lock with and without each of the choices that make it faster: minutes. The arguments
-# go to bench, such as --repeat 5.
+# go to bench:
+#
+#   scripts/lock-choices.sh --repeat 5
 set -euo pipefail
 cd "$(dirname "$0")/.."
+scripts/servers.sh redis mysql
 
 # both WHAT FILE OLD NEW COMMAND... runs a command with the lock as it is, and with a place changed.
 both() {

@@ -1,14 +1,15 @@
 #!/bin/sh
 # Shows what limits a strategy on one hot item: the share of the processors that each program takes,
-# and where one shop spends its own. Needs Linux, and bin/loadtest from `make build`.
+# and where one shop spends its own. Needs Linux.
 #
-#   scripts/profile.sh batched --workers 200 --binlog
+#   scripts/profile.sh                                      batched --workers 200
+#   scripts/profile.sh conditional --workers 48 --binlog    a strategy, and flags of `loadtest run`
 #
-# The arguments are a strategy and flags of `loadtest run`. Exit code 0, or that of the run.
+# Exit code 0, or that of the run.
 set -eu
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || { echo "usage: scripts/profile.sh STRATEGY [FLAG OF loadtest run ...]" >&2; exit 2; }
-[ -x bin/loadtest ] || { echo "scripts/profile.sh: there is no bin/loadtest: run make build" >&2; exit 1; }
+[ $# -gt 0 ] || set -- batched --workers 200
+make build servers
 strategy=$1
 shift
 seconds=5

@@ -146,7 +146,7 @@ func (s served) finished(t *testing.T, id int) run {
 	}
 }
 
-// screenshot writes what the page shows where LIVE_PICTURES says: see make screenshot.
+// screenshot writes what the page shows where LIVE_PICTURES says: see scripts/screenshot.sh.
 func screenshot(t *testing.T, b *browsertest.Page, name string) {
 	t.Helper()
 	folder := os.Getenv("LIVE_PICTURES")

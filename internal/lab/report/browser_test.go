@@ -163,7 +163,7 @@ func TestEverythingHasAName(t *testing.T) {
 	}
 }
 
-// TestScreenshot writes the picture of the README, where SCREENSHOT says: see make screenshot.
+// TestScreenshot writes the picture of the README, where SCREENSHOT says: see scripts/screenshot.sh.
 func TestScreenshot(t *testing.T) {
 	results, path := os.Getenv("SCREENSHOT_OF"), os.Getenv("SCREENSHOT")
 	if path == "" {

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Runs one of the checks that take too long for `make test`, or need a program that it does not:
+#
+#   scripts/check.sh alerts             the alert rules, with promtool: each fires on what it is for
+#   scripts/check.sh explore            every schedule of two and three sales: pruning loses nothing, and
+#                                       defects are found; an hour
+#   scripts/check.sh migration          three million orders are migrated while three shops sell; minutes
+#   scripts/check.sh model              the lock's protocol in the large; minutes, and a few gigabytes
+#   scripts/check.sh mutations          the shop is broken in four places, one at a time: exactly the
+#                                       right verdicts change; minutes
+#   scripts/check.sh mysql-on SERVER    the shop's tests on another server, such as /opt/mysql/bin/mysqld
+#
+# Further arguments go to `go test`, those of explore to the first `loadtest explore`.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+GO=${GO:-go}
+
+usage() {
+	sed -n 's/^#   //p' "$0" >&2
+	exit 2
+}
+[ $# -gt 0 ] || usage
+what=$1
+shift
+
+case $what in
+alerts)
+	scripts/servers.sh promtool
+	promtool check config deploy/prometheus.yml
+	promtool test rules deploy/alerts_test.yml
+	;;
+explore)
+	make build servers
+	bin/loadtest explore all --events all "$@"
+	bin/loadtest explore set-ex-nx owner-get-del owner-checked conditional --events wait --customers 3
+	"$GO" test -tags lab,explore -run 'TestPruningLosesNoOutcomeOnRealServers|TestExplorationFindsDefects' \
+		-count=1 -timeout 90m -v ./internal/lab/explore
+	;;
+migration)
+	scripts/servers.sh redis mysql
+	"$GO" test -tags lab,migration -run TestAMigrationOfMillionsOfOrders -count=1 -timeout 30m -v "$@" ./internal/lab/shoptest
+	;;
+model)
+	REDISLOCK_MODEL_LARGE=1 "$GO" test -run TestModel -count=1 -timeout 60m -v "$@" ./internal/redislock
+	;;
+mutations)
+	scripts/servers.sh redis mysql
+	"$GO" test -tags lab,mutations -run TestMutations -count=1 -timeout 20m -v "$@" ./cmd/loadtest
+	;;
+mysql-on)
+	[ $# -gt 0 ] || usage
+	server=$1
+	shift
+	scripts/servers.sh redis
+	TESTSERVER_MYSQL=$server "$GO" test -tags lab -count=1 -timeout 20m "$@" \
+		./internal/stock/... ./internal/strategy/... ./internal/shop/... ./cmd/shop
+	;;
+*) usage ;;
+esac

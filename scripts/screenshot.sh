@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Takes the pictures of the report and of the page again: docs/report.png and docs/live. Minutes.
+#
+#   scripts/screenshot.sh
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+make build servers
+scripts/servers.sh chromium
+mkdir -p out docs/live
+bin/loadtest run --cells owner-checked:pause --json out/screenshot.json
+SCREENSHOT_OF=$PWD/out/screenshot.json SCREENSHOT=$PWD/docs/report.png \
+	"${GO:-go}" test -count=1 -run TestScreenshot ./internal/lab/report
+LIVE_PICTURES=$PWD/docs/live "${GO:-go}" test -tags lab -count=1 -timeout 15m -run 'TestThePage$' ./internal/lab/live
