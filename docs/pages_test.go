@@ -30,11 +30,10 @@ func pages(t *testing.T) []string {
 		if err != nil {
 			return err
 		}
-		name := d.Name()
-		if d.IsDir() && path != root && (strings.HasPrefix(name, ".") || slices.Contains([]string{"bin", "out", "exercises", "testdata"}, name)) {
+		if d.IsDir() && skipped(path, d.Name()) {
 			return filepath.SkipDir
 		}
-		if strings.HasSuffix(name, ".md") {
+		if strings.HasSuffix(path, ".md") {
 			relative, err := filepath.Rel(root, path)
 			if err != nil {
 				return err
@@ -47,6 +46,11 @@ func pages(t *testing.T) []string {
 		t.Fatalf("found %d pages: %v", len(all), err)
 	}
 	return all
+}
+
+// skipped says whether a folder holds what is made, or files of others.
+func skipped(path, name string) bool {
+	return path != root && (strings.HasPrefix(name, ".") || slices.Contains([]string{"bin", "out", "exercises", "testdata"}, name))
 }
 
 var (

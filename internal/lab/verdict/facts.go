@@ -100,7 +100,7 @@ var waiting = map[bool]struct{ outlasted, noLock, never, until string }{
 	true: {
 		outlasted: "耗时超过租约的工作从未成交：每次都丢失了锁",
 		noLock:    "Redis 中没有锁：每个请求都在等待自己，或等待自己的进程",
-		never:     "锁 %s 被持有，没有过期时间",
+		never:     "锁 %s 被持有，没有租约",
 		until:     "锁 %s 还将被持有 %.0f 毫秒",
 	},
 }
