@@ -57,6 +57,7 @@ type commands struct {
 	Judge    judgeCommand    `cmd:"" help:"Hold what a strategy declares against scenarios and explorations, property by property."`
 	Exercise exerciseCommand `cmd:"" help:"Begin an exercise of the course, or check your solution. Needs Go and a checkout."`
 	List     listCommand     `cmd:"" help:"Describe the strategies, their properties, and the scenarios."`
+	flags.VersionFlag
 }
 
 const description = `Sells limited stock through many strategies, breaks things on purpose, and shows what each of them oversold.
@@ -101,6 +102,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.WithHyphenPrefixedParameters(true), // so that --rate -1 is a number out of range, not an unknown flag
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		flags.ShowRanges(),
+		flags.ShowVersion(),
 		kong.Vars(defaults),
 		kong.Vars{"scenarios": strings.Join(scenario.Names(), ", "),
 			"metrics": strings.Join(report.Metrics(), ", "), "faults": strings.Join(soak.Faults(), "; ")},

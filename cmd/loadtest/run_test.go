@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"stocklock/internal/flags"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/strategy"
@@ -118,6 +119,7 @@ func TestHelpAndListAndExpectOnly(t *testing.T) {
 		wants []string
 	}{
 		{"--help", []string{"Examples:", "Exit codes"}},
+		{"--version", []string{flags.Version}},
 		{"run --help", []string{"--strategies", "--json"}},
 		{"soak --help", []string{"--minutes", "--seed", "--recover-within"}},
 		{"list", append(ladder.Names(), scenario.Names()...)},

@@ -19,3 +19,9 @@ find "$1" -name '*.go' -o -name copy.sh | while read -r file; do
 	cat "$file.new" > "$file" # keeps its mode
 	rm "$file.new"
 done
+# A copy of a copy keeps the line that names the version.
+version=$(sed -n 's/^const Version = "\(.*\)"$/\1/p' "$from/../flags/version.go" 2>/dev/null) || true
+if [ -n "$version" ]; then
+	{ printf '// Copied from stocklock %s: its CHANGELOG.md says what has changed since.\n\n' "$version"; cat "$1/doc.go"; } >"$1/doc.go.new"
+	mv "$1/doc.go.new" "$1/doc.go"
+fi

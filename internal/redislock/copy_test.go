@@ -27,6 +27,9 @@ func TestFolderStandsAlone(t *testing.T) {
 	if out, err := exec.Command("./copy.sh", filepath.Join(dir, "lock"), "elsewhere/lock").CombinedOutput(); err != nil {
 		t.Fatalf("copy.sh: %v\n%s", err, out)
 	}
+	if doc, err := os.ReadFile(filepath.Join(dir, "lock", "doc.go")); err != nil || !strings.HasPrefix(string(doc), "// Copied from stocklock 0.") {
+		t.Errorf("doc.go of the copy does not begin with its version: %v\n%.200s", err, doc)
+	}
 	// The versions are this module's; what it does not need is left out by hand, so that
 	// nothing has to be fetched.
 	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))

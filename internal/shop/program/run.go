@@ -55,6 +55,7 @@ type commands struct {
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running shop whether it is ready: exit code 0 if it is, 1 if not."`
 	Migrate     migrateCommand     `cmd:"" help:"Bring the schema up to date, and end."`
 	Strategies  strategiesCommand  `cmd:"" help:"Describe the strategies of this shop, and end."`
+	flags.VersionFlag
 	kong.Plugins
 }
 
@@ -86,6 +87,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.Vars{"strategies": strings.Join(strategy.Names(offered), ", "), "strategy": defaultStrategy, "lease": redislock.DefaultLease.String()},
 		kong.ExplicitGroups([]kong.Group{{Key: "lab", Title: "The lab, never in production:"}}),
 		flags.ShowRanges(),
+		flags.ShowVersion(),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.BindTo(stderr, (*io.Writer)(nil)),
 		kong.Bind(&streams{stdout, stderr}),

@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"stocklock/internal/flags"
 )
 
 const (
@@ -72,6 +74,12 @@ func TestWhatCannotBeIsOneLineAndExitCode2(t *testing.T) {
 				t.Errorf("a password was printed: %s%s", stdout, stderr)
 			}
 		})
+	}
+}
+
+func TestVersion(t *testing.T) {
+	if code, version, stderr := command(t.Context(), "--version"); code != 0 || stderr != "" || !strings.HasPrefix(version, flags.Version) {
+		t.Errorf("exit code %d, %q, stderr %q", code, version, stderr)
 	}
 }
 
