@@ -9,9 +9,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"stocklock/internal/lab/exercise"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/testserver"
 )
@@ -74,6 +76,30 @@ func readPage(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(content)
+}
+
+// TestTheCourseListsItsLessons holds the tables of the course to the pages that there are, in both
+// languages, and each exercise to a page.
+func TestTheCourseListsItsLessons(t *testing.T) {
+	var numbers []int
+	for _, path := range lessons(t) {
+		name := strings.TrimSuffix(filepath.Base(path), ".md")
+		number, err := strconv.Atoi(name[:1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		numbers = append(numbers, number)
+		for index, page := range map[string]string{"README.md": name + ".md", "README" + chineseSuffix: name + chineseSuffix} {
+			if !strings.Contains(readPage(t, filepath.Join(courseFolder, index)), "("+page+")") {
+				t.Errorf("docs/course/%s does not list %s", index, page)
+			}
+		}
+	}
+	for _, e := range exercise.All() {
+		if !slices.Contains(numbers, e.Lesson) {
+			t.Errorf("the exercise of lesson %d has no page", e.Lesson)
+		}
+	}
 }
 
 // TestLessonsAreMarked holds each command of a lesson to a mark, the printed output to the marked
@@ -200,11 +226,15 @@ func putIntoPages(t *testing.T, path, block, by string) {
 }
 
 func TestWhatIsNoExerciseIsOneLine(t *testing.T) {
+	var lessons []string
+	for _, e := range exercise.All() {
+		lessons = append(lessons, fmt.Sprint(e.Lesson))
+	}
 	for args, want := range map[string]string{
-		"exercise 8":         "lesson 8 has no exercise: want one of 1, 2, 3, 4, 5, 6, 7",
-		"exercise 8 --check": "lesson 8 has no exercise",
-		"exercise --check":   "--check wants a lesson",
-		"exercise three":     "three",
+		"exercise 99":         "lesson 99 has no exercise: want one of " + strings.Join(lessons, ", "),
+		"exercise 99 --check": "lesson 99 has no exercise",
+		"exercise --check":    "--check wants a lesson",
+		"exercise three":      "three",
 	} {
 		var out, errs bytes.Buffer
 		if code := run(t.Context(), strings.Fields(args), &out, &errs); code != exitUsage || strings.Count(errs.String(), "\n") != 1 || !strings.Contains(errs.String(), want) {
@@ -212,7 +242,7 @@ func TestWhatIsNoExerciseIsOneLine(t *testing.T) {
 		}
 	}
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"exercise"}, &out, &errs); code != 0 || strings.Count(out.String(), "\n") != 7 {
+	if code := run(t.Context(), []string{"exercise"}, &out, &errs); code != 0 || strings.Count(out.String(), "\n") != len(lessons) {
 		t.Errorf("loadtest exercise: exit code %d, %q, %q", code, out.String(), errs.String())
 	}
 }

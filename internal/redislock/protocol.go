@@ -33,7 +33,10 @@ type KeySet struct {
 // serve to look at a lock: nothing but a Locker may write to them.
 func Keys(prefix, key string) KeySet { return keysOf(prefix + tagged(key)) }
 
-// layout is in each name, so that Lockers of different versions do not read each other's values.
+// layout is in each name, so that Lockers of different versions do not read each other's values. It
+// changes with a key, a value or a message; the scripts get the names and do not know it. Two tests
+// have names with it (lock_test.go, names_test.go), and so has docs/lock-protocol.md. CHANGELOG.md
+// must say that Lockers of both versions do not exclude each other.
 const layout = ":v2"
 
 func keysOf(name string) KeySet {
