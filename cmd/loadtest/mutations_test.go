@@ -43,7 +43,7 @@ var mutations = []mutation{
 	},
 	{
 		"the watchdog renews no hold", "internal/redislock/state.go",
-		"m.state == held && !fixed && now >= m.due, m.state == waiting", "m.state == waiting",
+		"(m.state == held || m.state == waiting) && now >= m.due", "m.state == waiting && now >= m.due",
 		"reentrant", []string{"reentrant:overrun"},
 	},
 	{
