@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -87,8 +88,8 @@ func brokenCommand(command string, within int) string {
 	return b.String()
 }
 
-// columns are those of the terminal. The servers of a quorum share one column, and one
-// without steps has none.
+// columns are those of the terminal. The servers of a quorum share one column, and one without steps
+// has none.
 type columns struct {
 	names []string
 	of    []int // of an explanation -> of the terminal, -1 for none
@@ -96,76 +97,91 @@ type columns struct {
 
 func columnsOf(x *explain.Explanation) columns {
 	c := columns{of: make([]int, len(x.Columns))}
-	lock := -1
+	locks := -1
 	for i, column := range x.Columns {
+		name, stepless := column.Name, !slices.ContainsFunc(x.Steps, func(s explain.Step) bool { return s.Column == i })
 		c.of[i] = len(c.names)
 		switch {
-		case column.Kind == explain.OthersColumn:
+		case column.Kind == explain.OthersColumn || column.Kind == explain.FaultColumn && stepless:
 			c.of[i] = -1
 			continue
-		case column.Kind == explain.LockColumn && lock >= 0:
-			c.of[i] = lock
+		case column.Kind == explain.LockColumn && locks >= 0:
+			c.of[i] = locks
 			continue
 		case column.Kind == explain.LockColumn:
-			lock = len(c.names)
-			column.Name = explain.Text{Phrase: explain.AllLocks}
-		case column.Kind == explain.FaultColumn && !hasSteps(x, i):
-			c.of[i] = -1
-			continue
+			locks, name = len(c.names), explain.Text{Phrase: explain.AllLocks}
 		}
-		c.names = append(c.names, said(column.Name))
+		c.names = append(c.names, said(name))
 	}
 	return c
 }
 
-func hasSteps(x *explain.Explanation, column int) bool {
-	for _, s := range x.Steps {
-		if s.Column == column {
-			return true
-		}
-	}
-	return false
+// step is one step in the columns of the terminal, or the moment that decided.
+type step struct {
+	at       float64
+	from, to int // to is from, or -1, where it leads nowhere
+	text     string
+	alarm    bool
+	times    int // the servers of a quorum that made it
+	moment   *explain.Moment
 }
 
-// line is one line of the drawing: the steps at a time, by column.
+// steps joins what several servers of a quorum did at nearly the same time.
+func (c columns) steps(x *explain.Explanation) []step {
+	var steps []step
+	last := map[step]int{} // what was done where -> its place in steps
+	for _, s := range x.Steps {
+		is := step{at: s.AtMS, from: c.of[s.Column], to: c.of[s.To], text: said(s.Text), alarm: s.Alarm, times: 1}
+		if is.from < 0 {
+			continue
+		}
+		what := step{from: is.from, text: is.text}
+		i, done := last[what]
+		if done && x.Columns[s.Column].Kind == explain.LockColumn && is.at-steps[i].at < 10 {
+			steps[i].times++
+			continue
+		}
+		last[what] = len(steps)
+		steps = append(steps, is)
+	}
+	for i, s := range steps {
+		if s.times > 1 {
+			steps[i].text += fmt.Sprintf(" ×%d", s.times)
+		}
+	}
+	if m := x.Moment; m != nil {
+		after := slices.IndexFunc(steps, func(s step) bool { return s.at > m.AtMS })
+		if after < 0 {
+			after = len(steps)
+		}
+		steps = slices.Insert(steps, after, step{at: m.AtMS, moment: m})
+	}
+	return steps
+}
+
+// line is one line of the drawing: the steps at a time, by column, or the moment that decided.
 type line struct {
-	at    float64
-	cells []string
-	alarm bool
+	at     float64
+	cells  []string
+	alarm  bool
+	moment *explain.Moment
 }
 
 // together is the time, in milliseconds, within which steps are put on one line.
 const together = 0.05
 
-// lines puts steps on lines. A step that several servers made at nearly the same time is one step.
-func (c columns) lines(x *explain.Explanation) []line {
+// lines puts steps on lines.
+func (c columns) lines(steps []step) []line {
 	var lines []line
-	seen := map[string]int{} // the text of a column -> its line
-	count := map[string]int{}
-	for _, s := range x.Steps {
-		at, text := c.of[s.Column], said(s.Text)
-		if at < 0 {
-			continue
+	for _, s := range steps {
+		n := len(lines) - 1
+		if n < 0 || s.moment != nil || lines[n].moment != nil || s.at-lines[n].at >= together || lines[n].cells[s.from] != "" {
+			lines = append(lines, line{at: s.at, cells: make([]string, len(c.names)), moment: s.moment})
+			n++
 		}
-		if x.Columns[s.Column].Kind == explain.LockColumn {
-			key := fmt.Sprint(at, text)
-			if i, ok := seen[key]; ok && s.AtMS-lines[i].at < 10 && strings.HasPrefix(lines[i].cells[at], text) {
-				count[key]++
-				lines[i].cells[at] = fmt.Sprintf("%s ×%d", text, count[key])
-				continue
-			}
-			seen[key], count[key] = len(lines), 1
+		if s.moment == nil {
+			lines[n].cells[s.from], lines[n].alarm = s.text, lines[n].alarm || s.alarm
 		}
-		if n := len(lines) - 1; n >= 0 && s.AtMS-lines[n].at < together && lines[n].cells[at] == "" {
-			if _, isLock := seen[fmt.Sprint(at, text)]; isLock {
-				seen[fmt.Sprint(at, text)] = n
-			}
-			lines[n].cells[at], lines[n].alarm = text, lines[n].alarm || s.Alarm
-			continue
-		}
-		l := line{at: s.AtMS, cells: make([]string, len(c.names)), alarm: s.Alarm}
-		l.cells[at] = text
-		lines = append(lines, l)
 	}
 	return lines
 }
@@ -179,13 +195,12 @@ func (t Terminal) interleaving(x *explain.Explanation) {
 	fmt.Fprintln(t.Out)
 	t.drawingLine(text.Colors{text.Bold}, "ms", c.names, width)
 	fmt.Fprintln(t.Out, strings.Repeat("─", timeWidth+width*len(c.names)))
-	marked := x.Moment == nil
 	last := x.FromMS
 	gap := max((x.ToMS-x.FromMS)/5, 20)
-	for _, l := range c.lines(x) {
-		if !marked && l.at > x.Moment.AtMS {
-			t.moment(x.Moment)
-			marked = true
+	for _, l := range c.lines(c.steps(x)) {
+		if l.moment != nil {
+			t.moment(l.moment)
+			continue
 		}
 		if l.at-last > gap {
 			fmt.Fprintf(t.Out, "%*s  %s\n", timeWidth-2, "⋮", t.paint(text.Colors{text.Faint}, fmt.Sprintf("%.0f ms", l.at-last)))
@@ -196,9 +211,6 @@ func (t Terminal) interleaving(x *explain.Explanation) {
 			colours = text.Colors{text.FgHiRed, text.Bold}
 		}
 		t.drawingLine(colours, fmt.Sprintf("%+.1f", l.at), l.cells, width)
-	}
-	if !marked {
-		t.moment(x.Moment)
 	}
 }
 
