@@ -19,7 +19,12 @@ import (
 //go:embed html
 var pageFiles embed.FS
 
-var page = template.Must(template.New("page.html.tmpl").Funcs(template.FuncMap{"number": drawing.Short}).ParseFS(pageFiles, "html/page.html.tmpl"))
+var page = template.Must(template.New("page.html.tmpl").Funcs(template.FuncMap{
+	"title": Report.title, "short": Environment.short, "facts": Environment.facts, "sideBySide": Environment.sideBySide,
+	"legend": legend, "properties": strategy.AllProperties, "number": drawing.Short, "reason": reason, "sentence": sentence,
+	"said": said, "wouldHaveHeld": wouldHaveHeld, "counts": counts, "distribution": drawing.Distribution,
+	"command": func(c string) string { return brokenCommand(c, drawingWidth) },
+}).ParseFS(pageFiles, "html/page.html.tmpl"))
 
 // Style is the style sheet of the page, of its verdicts and of its drawings.
 func Style() []byte { return append([]byte(verdict.Style()), embedded("style.css")...) }
@@ -43,26 +48,17 @@ func (r Report) HTML(w io.Writer) error {
 
 // pageData is the input of the page's template.
 type pageData struct {
-	Report      Report
-	Title       string
-	Where       []string
-	Style       template.CSS
-	Script      template.JS
-	Surprises   []pageCell
-	Columns     []named
-	Rows        []pageRow
-	Legend      []verdict.Verdict // that it has
-	Comparison  []pageCell
-	Metrics     []string // their columns
-	SideBySide  string   // a warning about its numbers
-	Costs       bool     // some cells have the costs of a sale
-	Properties  []named
-	Strategies  []pageStrategy
-	Environment []fact
-	Cells       []pageCell
+	Report     Report
+	Style      template.CSS
+	Script     template.JS
+	Surprises  []*pageCell
+	Columns    []scenario.Scenario
+	Rows       []pageRow
+	Comparison []pageCell
+	Metrics    []string // their columns
+	Costs      bool     // some cells have the costs of a sale
+	Cells      []*pageCell
 }
-
-type named struct{ Name, Doc string }
 
 type fact struct {
 	Name, Value string
@@ -71,47 +67,21 @@ type fact struct {
 }
 
 type pageRow struct {
-	named
-	Cells []pageCell // one for each column; without an ID where there is none
+	strategy.Description             // with the name alone where nothing is known of it
+	Cells                []*pageCell // one for each column, nil where there is none
 }
 
-type pageStrategy struct {
-	named
-	Standings []strategy.Standing // of the properties, in their order
-}
-
-type pageLink struct {
-	Name string
-	Link template.URL
-}
-
-// pageCell is a result with everything that the page shows of it.
+// pageCell is a result with what the page draws of it.
 type pageCell struct {
 	trial.Result
-	ID             string
 	Link           template.URL
-	Previous, Next *pageLink
-	Shown          verdict.Verdict
-	Count          string // beside its word; empty for none
-	Surprise       bool
-	Done           string       // what the scenario does
-	Reason         string       // what the verdict rests on
-	Sentence       string       // why it ended as it did
-	WouldHaveHeld  string       // empty where nothing broke
+	Previous, Next *pageCell
 	Numbers        []pageNumber // in the comparison
 
-	Drawing    drawing.Interleaving
-	DrawingKey []chartKey
-	Steps      []pageStep
-	Counts     []fact
-
-	Outcomes, LatencyOverTime, Distributed template.HTML
-	Key                                    []chartKey
-}
-
-type pageStep struct {
-	At, Who, Text string
-	Alarm         bool
+	Drawing                   drawing.Interleaving
+	DrawingKey                []chartKey
+	Outcomes, LatencyOverTime template.HTML
+	Key                       []chartKey
 }
 
 // pageNumber is a metric of a cell.
@@ -125,54 +95,35 @@ type pageNumber struct {
 type chartKey struct{ Class, Name string }
 
 func (r Report) page(style template.CSS, script template.JS) pageData {
-	p := pageData{Report: r, Style: style, Script: script, Environment: r.Environment.facts(), Title: r.title(), Where: r.Environment.short(),
-		Legend: legend(r.Cells)}
-	byPlace := map[place]pageCell{}
+	p := pageData{Report: r, Style: style, Script: script}
+	byPlace := map[place]*pageCell{}
+	var last *pageCell
 	for _, result := range r.inOrder() {
 		c := newPageCell(result)
-		byPlace[placeOf(result)] = c
+		if c.Previous = last; last != nil {
+			last.Next = c
+		}
+		last, byPlace[placeOf(result)] = c, c
 		p.Cells = append(p.Cells, c)
-		if c.Surprise {
+		if c.Surprise() {
 			p.Surprises = append(p.Surprises, c)
 		}
 	}
-	for i := range p.Cells {
-		if i > 0 {
-			p.Cells[i].Previous = &pageLink{p.Cells[i-1].ID, p.Cells[i-1].Link}
-		}
-		if i+1 < len(p.Cells) {
-			p.Cells[i].Next = &pageLink{p.Cells[i+1].ID, p.Cells[i+1].Link}
-		}
-	}
 	strategies, scenarios := r.places()
-	for _, sc := range scenarios {
-		p.Columns = append(p.Columns, named{sc.Name, sc.Doc})
-	}
+	p.Columns = scenarios
 	for _, s := range strategies {
-		row := pageRow{named: named{s.Name, s.Doc}}
+		row := pageRow{Description: s}
 		for _, sc := range scenarios {
 			row.Cells = append(row.Cells, byPlace[place{s.Name, sc.Name}])
 		}
 		p.Rows = append(p.Rows, row)
-		if r.nth(s.Name) < 0 {
-			continue // the properties are not known
-		}
-		has := pageStrategy{named: named{s.Name, s.Doc}}
-		for _, property := range strategy.AllProperties() {
-			has.Standings = append(has.Standings, s.Properties.Standing(property))
-		}
-		p.Strategies = append(p.Strategies, has)
 	}
-	for _, property := range strategy.AllProperties() {
-		p.Properties = append(p.Properties, named{property.String(), property.Doc()})
-	}
-	p.SideBySide = r.Environment.sideBySide()
 	p.compare(underContention(r.inOrder()), byPlace)
 	return p
 }
 
 // compare fills in the comparison of strategies, with a bar where more is better.
-func (p *pageData) compare(cells []trial.Result, pages map[place]pageCell) {
+func (p *pageData) compare(cells []trial.Result, pages map[place]*pageCell) {
 	shown := metricsIn(onPage, cells)
 	largest := make([]float64, len(shown))
 	for i, m := range shown {
@@ -183,7 +134,7 @@ func (p *pageData) compare(cells []trial.Result, pages map[place]pageCell) {
 		}
 	}
 	for _, r := range cells {
-		c := pages[placeOf(r)]
+		c := *pages[placeOf(r)]
 		p.Costs = p.Costs || r.CostPerSale != nil
 		for i, m := range shown {
 			v, _ := m.of(r)
@@ -197,40 +148,38 @@ func (p *pageData) compare(cells []trial.Result, pages map[place]pageCell) {
 	}
 }
 
-func newPageCell(r trial.Result) pageCell {
-	r.Replay = brokenCommand(r.Replay, drawingWidth)
-	c := pageCell{Result: r, ID: r.Name(), Shown: r.Shown(), Surprise: r.Surprise(), Reason: reason(r), Counts: counts(r)}
-	c.Link = template.URL("#" + c.ID)
-	if c.Shown.N != nil {
-		c.Count = c.Shown.Beside(c.Shown.Number(r.Facts()))
-	}
-	if sc, err := scenario.ByName(r.Scenario); err == nil {
-		c.Done = strings.ToUpper(sc.Doc[:1]) + sc.Doc[1:] + "."
-	}
+func newPageCell(r trial.Result) *pageCell {
+	c := &pageCell{Result: r, Link: template.URL("#" + r.Name())}
 	c.Outcomes, c.LatencyOverTime = drawing.OverTime(r.Timeline, explain.English)
-	c.Distributed = drawing.Distribution(r.Distribution)
 	for _, o := range drawing.Outcomes {
 		if r.Timeline.Outcomes[o.Outcome] != nil {
 			c.Key = append(c.Key, chartKey{string(o.Outcome), o.Name})
 		}
 	}
-	c.WouldHaveHeld = wouldHaveHeld(r)
 	if len(r.Timeline.Faults) > 0 {
 		c.Key = append(c.Key, chartKey{"shade", "fault"})
 	}
 	if x := r.Explanation; x != nil {
-		c.Sentence = said(x.Why...)
-		c.draw(x)
+		c.Drawing, c.DrawingKey = drawing.NewInterleaving(x, explain.English), drawingKey(x)
 	}
 	return c
 }
 
-func (c *pageCell) draw(x *explain.Explanation) {
-	c.Drawing = drawing.NewInterleaving(x, explain.English)
-	c.DrawingKey = drawingKey(x)
-	for _, s := range x.Steps {
-		c.Steps = append(c.Steps, pageStep{At: fmt.Sprintf("%+.1f ms", s.AtMS), Who: said(x.Columns[s.Column].Name), Text: said(s.Text), Alarm: s.Alarm})
+// Done is what the scenario does, as a sentence; empty where it is not known.
+func (c pageCell) Done() string {
+	sc, err := scenario.ByName(c.Scenario)
+	if err != nil {
+		return ""
 	}
+	return strings.ToUpper(sc.Doc[:1]) + sc.Doc[1:] + "."
+}
+
+// Count stands beside the word of the verdict, empty for none.
+func (c pageCell) Count() string {
+	if c.Shown().N == nil {
+		return ""
+	}
+	return c.Shown().Beside(c.Shown().Number(c.Facts()))
 }
 
 // drawingKey names the colours of a drawing that it has.
