@@ -48,7 +48,7 @@ type commands struct {
 	Run      runCommand      `cmd:"" help:"Run strategies under scenarios and show what was oversold."`
 	Explain  explainCommand  `cmd:"" help:"Run one cell, or take it from a saved result, and show the interleaving that broke it, or what prevented that."`
 	Report   reportCommand   `cmd:"" help:"Make any form of report from saved results, or compare two of them."`
-	Serve    serveCommand    `cmd:"" help:"Serve the page on which a room predicts, runs, watches and steps through cells."`
+	Serve    serveCommand    `cmd:"" help:"Serve the page on which a class predicts, runs, watches and steps through cells."`
 	Soak     soakCommand     `cmd:"" help:"Sell for a long time while everything goes wrong at once, and count."`
 	Crashes  crashesCommand  `cmd:"" help:"Sell a million units while a shop is killed every two seconds, and compare answers with orders."`
 	Scale    scaleCommand    `cmd:"" help:"Measure how sales grow with items, shops and Redis servers, as ratios."`

@@ -23,7 +23,7 @@ type outputs struct {
 	thresholds []report.Threshold
 }
 
-// toStdout is the file name for standard output. The terminal's report makes room for it.
+// toStdout is the file name for standard output. The terminal's report then goes to standard error.
 const toStdout = "-"
 
 // output is a file to write, and its form.

@@ -27,7 +27,7 @@ type serveCommand struct {
 
 // Help is shown under the flags.
 func (*serveCommand) Help() string {
-	return `Serves a page on which a room predicts, runs, watches and steps through cells, on servers and shops of its own.
+	return `Serves a page on which a class predicts, runs, watches and steps through cells, on servers and shops of its own.
 Everyone who can open it may watch. The link that is printed last has the token that starts something.
 
 Examples:

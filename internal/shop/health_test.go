@@ -137,7 +137,7 @@ func (g *governed) expectRefusal(name string, got answer) {
 }
 
 // TestAServerThatCannotWorkIsNoticedAndNoDefect makes Redis and MySQL refuse to work while they
-// answer: a sale is answered with 503, the operator is told what to do, and the shop is not ready.
+// answer: a sale is answered with 503, the log says what to do, and the shop is not ready.
 func TestAServerThatCannotWorkIsNoticedAndNoDefect(t *testing.T) {
 	g := openGoverned(t)
 	for _, test := range []struct {
@@ -145,7 +145,7 @@ func TestAServerThatCannotWorkIsNoticedAndNoDefect(t *testing.T) {
 		breaks func() (ends func())
 		advice string
 	}{
-		{"Redis without room", g.by(g.command, "config set maxmemory 1", "config set maxmemory 0"), "raise maxmemory"},
+		{"Redis out of memory", g.by(g.command, "config set maxmemory 1", "config set maxmemory 0"), "raise maxmemory"},
 		{"Redis as a replica", g.by(g.command, "replicaof 127.0.0.1 1", "replicaof no one"), "point SHOP_REDIS at the primary"},
 		{"Redis without replicas", g.by(g.command, "config set min-replicas-to-write 1", "config set min-replicas-to-write 0"), "min-replicas-to-write"},
 		{"Redis without a disk", g.failSnapshot, "Redis cannot write its snapshot"},

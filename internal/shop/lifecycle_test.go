@@ -262,7 +262,7 @@ func TestDrainingFinishesSalesUnderWay(t *testing.T) {
 	waitFor(t, "the slow sale to hold the lock", func() bool { return s.locked(item) })
 
 	s.end()
-	waitFor(t, "readiness to be taken back", func() bool { return s.get("/readyz").problem() == "shutting-down" })
+	waitFor(t, "readiness to end", func() bool { return s.get("/readyz").problem() == "shutting-down" })
 	if got := s.buy(s.item(1)); got.status != 201 || !got.last {
 		t.Errorf("a sale within the delay: %d %s, last %t, want 201 and the connection closed", got.status, got.body, got.last)
 	}

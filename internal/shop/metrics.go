@@ -50,7 +50,7 @@ func newMetrics(s *Shop) *metrics {
 		}),
 		lockHold: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "shop_lock_hold_seconds", Buckets: latencies,
-			Help: "Time from having an item's lock to having given it back.",
+			Help: "Time from having an item's lock to its release.",
 		}),
 		handoffs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "shop_lock_handoffs_total",

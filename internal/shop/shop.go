@@ -46,7 +46,7 @@ type Config struct {
 	Staff bool
 
 	StartupTimeout time.Duration // how long to wait for MySQL and Redis
-	DrainDelay     time.Duration // how long to go on serving after readiness was taken back
+	DrainDelay     time.Duration // how long to serve on after readiness has ended
 	DrainTimeout   time.Duration // how long sales under way may take to finish
 
 	Tracing oteltrace.TracerProvider // nil for no OpenTelemetry

@@ -52,7 +52,7 @@ type waiter struct {
 
 	leads bool               // guarded by batcher.mu
 	lead  chan struct{}      // closed when it is to lead
-	done  chan stock.Outcome // has room for its outcome
+	done  chan stock.Outcome // buffered: takes its outcome
 }
 
 func (b *batcher) sell(ctx context.Context, _ *stock.Store, wanted stock.Sale) (stock.Order, error) {

@@ -16,10 +16,10 @@ import (
 )
 
 // HoldLimit is how long a request is held at most. A scheduler that is slower than that has lost
-// control of the sale, and is told so by the report that the request was done.
+// control of the sale, and learns it from the report that the request was done.
 const HoldLimit = 10 * time.Second
 
-// StepReport is what a shop tells the scheduler, one JSON line each, over a TCP connection that the
+// StepReport is what a shop reports to the scheduler, one JSON line each, over a TCP connection that the
 // shop opens when it starts. The first one has the shop's name alone.
 type StepReport struct {
 	Shop string `json:"shop,omitempty"`

@@ -56,9 +56,9 @@ func (h redisSteps) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			setUnloaded(ctx, unloaded{r, number, order})
 			return err
 		}
-		if told := h.done(ctx, r, number, order, redisAnswer(cmd, err), real(err)); order.Lose {
-			cmd.SetErr(told)
-			return told
+		if answer := h.done(ctx, r, number, order, redisAnswer(cmd, err), real(err)); order.Lose {
+			cmd.SetErr(answer)
+			return answer
 		}
 		return err
 	}
@@ -83,9 +83,9 @@ func (h redisSteps) loads(ctx context.Context, cmd redis.Cmder, next redis.Proce
 		ctx = late
 	}
 	err := next(ctx, cmd)
-	if told := h.done(ctx, before.request, before.number, before.order, redisAnswer(cmd, err), real(err)); before.order.Lose {
-		cmd.SetErr(told)
-		return told
+	if answer := h.done(ctx, before.request, before.number, before.order, redisAnswer(cmd, err), real(err)); before.order.Lose {
+		cmd.SetErr(answer)
+		return answer
 	}
 	return err
 }
@@ -110,11 +110,11 @@ func (h redisSteps) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pr
 		for _, cmd := range cmds {
 			answers = append(answers, redisAnswer(cmd, cmd.Err()))
 		}
-		if told := h.done(ctx, r, number, order, strings.Join(answers, "; "), real(err)); order.Lose {
+		if answer := h.done(ctx, r, number, order, strings.Join(answers, "; "), real(err)); order.Lose {
 			for _, cmd := range cmds {
-				cmd.SetErr(told)
+				cmd.SetErr(answer)
 			}
-			return told
+			return answer
 		}
 		return err
 	}

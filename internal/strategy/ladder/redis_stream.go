@@ -74,7 +74,7 @@ func aliveKey(shop string) string { return "stock:alive:" + shop }
 type outbox struct {
 	counter
 	shop  string        // a name that no other process has, not even this one after a restart
-	added chan struct{} // has room for one; there may be new messages
+	added chan struct{} // buffered: there may be new messages
 
 	mu      sync.Mutex
 	waiting map[string]chan stock.Outcome // guarded by mu; the sales of this shop, by the ids of their orders
