@@ -117,6 +117,35 @@ func TestTheLabAsksForStrategies(t *testing.T) {
 	}
 }
 
+// TestPackagesForTestsAreNamedSo holds packages to the convention of httptest: a package that only
+// tests import has a name that ends in "test", and one with such a name is imported by tests alone,
+// and by packages named so. Programs aside.
+func TestPackagesForTestsAreNamedSo(t *testing.T) {
+	packages := listPackages(t, "./...")
+	by, byTests := map[string]string{}, map[string]string{} // one importer of each
+	for _, p := range packages {
+		for _, imported := range p.Imports {
+			if !strings.HasSuffix(p.ImportPath, "test") || p.Name == "main" {
+				by[imported] = p.name()
+			}
+		}
+		for _, imported := range slices.Concat(p.TestImports, p.XTestImports) {
+			if imported != p.ImportPath {
+				byTests[imported] = p.name()
+			}
+		}
+	}
+	for _, p := range packages {
+		forTests := strings.HasSuffix(p.Name, "test") && p.Name != "main"
+		switch importer, used := by[p.ImportPath]; {
+		case forTests && used:
+			t.Errorf("%s imports %s, which is for tests by its name", importer, p.name())
+		case !forTests && !used && byTests[p.ImportPath] != "":
+			t.Errorf("only tests import %s, such as those of %s: give it a name that ends in \"test\"", p.name(), byTests[p.ImportPath])
+		}
+	}
+}
+
 // TestReservedModules holds outside modules to the one place that needs them.
 func TestReservedModules(t *testing.T) {
 	for _, p := range listPackages(t, "./...") {
@@ -164,7 +193,7 @@ func within(name string, folders []string) bool {
 }
 
 type listedPackage struct {
-	ImportPath                         string
+	ImportPath, Name                   string
 	Imports, TestImports, XTestImports []string
 }
 
@@ -175,7 +204,7 @@ func (p listedPackage) all() []string { return slices.Concat(p.Imports, p.TestIm
 // listPackages lists packages as they are with the tag lab, which adds files and takes none away.
 func listPackages(t *testing.T, pattern string) []listedPackage {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-tags=lab", "-json=ImportPath,Imports,TestImports,XTestImports", pattern).Output()
+	out, err := exec.Command("go", "list", "-tags=lab", "-json=ImportPath,Name,Imports,TestImports,XTestImports", pattern).Output()
 	if err != nil {
 		t.Fatalf("go list %s: %v", pattern, err)
 	}

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"testing"
 
-	"stocklock/internal/lab/overlay"
+	"stocklock/internal/lab/overlaytest"
 	"stocklock/internal/lab/report"
 )
 
@@ -21,7 +21,7 @@ func TestMutations(t *testing.T) {
 	const root = "../.."
 	for _, tt := range mutations {
 		t.Run(tt.what, func(t *testing.T) {
-			shop := overlay.Shop(t, root, map[string]string{tt.file: overlay.Changed(t, root, tt.file, tt.old, tt.new)})
+			shop := overlaytest.Shop(t, root, map[string]string{tt.file: overlaytest.Changed(t, root, tt.file, tt.old, tt.new)})
 			results := filepath.Join(t.TempDir(), "results.json")
 			var out, errs bytes.Buffer
 			code := run(t.Context(), []string{"run", "--shop-binary", shop, "--scenarios", "all", "--strategies", tt.strategy, "--json", results}, &out, &errs)

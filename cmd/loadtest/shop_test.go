@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"stocklock/internal/lab/overlay"
+	"stocklock/internal/lab/overlaytest"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/testserver"
@@ -72,8 +72,8 @@ func codeIn(t *testing.T, page string) string {
 func shopWith(t *testing.T, name, variable, code string) (program string) {
 	t.Helper()
 	const root, folder = "../..", "internal/strategy/ladder/"
-	return overlay.Shop(t, root, map[string]string{
-		folder + "ladder.go": overlay.Changed(t, root, folder+"ladder.go", "\tsetnxExpire,\n", "\tsetnxExpire,\n\t"+variable+",\n"),
+	return overlaytest.Shop(t, root, map[string]string{
+		folder + "ladder.go": overlaytest.Changed(t, root, folder+"ladder.go", "\tsetnxExpire,\n", "\tsetnxExpire,\n\t"+variable+",\n"),
 		folder + strings.ReplaceAll(name, "-", "_") + ".go": code,
 	})
 }

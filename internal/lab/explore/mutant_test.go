@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"stocklock/internal/lab/overlay"
+	"stocklock/internal/lab/overlaytest"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
 	"stocklock/internal/lab/stage/stagetest"
@@ -58,7 +58,7 @@ func TestExplorationFindsDefects(t *testing.T) {
 		},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
-			program := overlay.Shop(t, root, map[string]string{tt.file: overlay.Changed(t, root, tt.file, tt.old, tt.new)})
+			program := overlaytest.Shop(t, root, map[string]string{tt.file: overlaytest.Changed(t, root, tt.file, tt.old, tt.new)})
 			s := stagetest.Open(t, program, stage.Options{Lease: 400 * time.Millisecond})
 			err := tt.search.Run(t.Context(), s, func(Result, int, int) {}, func(r Result) {
 				t.Logf("%s, %s: %d runs, %d bad, %v, surprises %v", r.Strategy, r.Name(), r.Found.Runs, r.Found.Bad, r.Found.Causes(), r.Surprises)

@@ -102,22 +102,25 @@ func TestATranscriptCanBeTyped(t *testing.T) {
 		sql("A", "SELECT 1", false),
 		sql("A", "UPDATE a", true),
 		sql("B", "UPDATE b", true),
+		{Choice: Choice{Event: Kill, Customer: 'B'}},
 		sql("A", "INSERT a", true),
 		sql("A", "COMMIT", true),
 		sql("A", "UPDATE c", true),
 	}}
 	var b strings.Builder
-	Transcript(&b, r, func(sha string) string { return map[string]string{"12ab": "return 1"}[sha] })
-	want := `A redis> EVAL 'return 1' 1 k 300
+	Transcript(&b, r, func(sha string) string { return map[string]string{"12ab": "-- a comment\nreturn 1 -- one"}[sha] })
+	want := `A redis> EVAL "return 1" 1 k 300
    1
 A mysql> SELECT 1;
-A mysql> BEGIN;
+A mysql> START TRANSACTION;
 A mysql> UPDATE a;
-B mysql> BEGIN;
+B mysql> START TRANSACTION;
 B mysql> UPDATE b;
+
+-- kill:B: the customer's shop is killed with kill -9, and started again
 A mysql> INSERT a;
 A mysql> COMMIT;
-A mysql> BEGIN;
+A mysql> START TRANSACTION;
 A mysql> UPDATE c;
 `
 	if !strings.HasPrefix(b.String(), want) {

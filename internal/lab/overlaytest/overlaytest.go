@@ -1,6 +1,6 @@
-// Package overlay builds shops from changed source, for tests: with a strategy that the checkout
+// Package overlaytest builds shops from changed source, for tests: with a strategy that the checkout
 // does not have, or with a defect. It does not change the working tree.
-package overlay
+package overlaytest
 
 import (
 	"encoding/json"

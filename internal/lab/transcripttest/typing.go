@@ -1,4 +1,4 @@
-package transcript
+package transcripttest
 
 import (
 	"context"
@@ -24,16 +24,11 @@ func Setup(units int64) []string {
 	}
 }
 
-// Typed is a line with what the server answered.
-type Typed struct {
-	Line
-	Answer string // as redis-cli and mysql print it, without the time it took; empty for an event
-}
-
 // Type sends the lines, each customer on a connection of its own to each server. The database is
-// empty, and so is the Redis. It returns what was answered, and the units that were left and the
+// empty, and so is the Redis. It returns the lines with their answers,
+// as redis-cli and mysql print them without the time it took, and the units that were left and the
 // orders that were made in the end.
-func Type(ctx context.Context, db *sql.DB, client *redis.Client, units int64, lines []Line) (typed []Typed, left, orders int64, err error) {
+func Type(ctx context.Context, db *sql.DB, client *redis.Client, units int64, lines []schedule.Line) (typed []schedule.Line, left, orders int64, err error) {
 	for _, s := range Setup(units) {
 		if _, err := db.ExecContext(ctx, s); err != nil {
 			return nil, 0, 0, fmt.Errorf("%s: %w", s, err)
@@ -76,7 +71,8 @@ func Type(ctx context.Context, db *sql.DB, client *redis.Client, units int64, li
 		if err != nil {
 			return nil, 0, 0, fmt.Errorf("%s: %w", l.Text, err)
 		}
-		typed = append(typed, Typed{l, answer})
+		l.Answer = answer
+		typed = append(typed, l)
 	}
 	if err := db.QueryRowContext(ctx, "SELECT stock FROM items").Scan(&left); err != nil {
 		return nil, 0, 0, err

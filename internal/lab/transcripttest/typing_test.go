@@ -1,4 +1,4 @@
-package transcript
+package transcripttest
 
 import (
 	"bytes"
@@ -15,11 +15,10 @@ import (
 	_ "github.com/go-sql-driver/mysql"
 	"github.com/redis/go-redis/v9"
 
-	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/stage/stagetest"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/shop/labmode"
 	"stocklock/internal/testserver"
 )
 
@@ -33,21 +32,11 @@ var short = []string{"none", "setnx", "setnx-expire", "set-ex-nx", "owner-get-de
 // TestTranscripts plays the kept schedules that people can type, types what follows from them, and
 // compares that with the pages. With -update it writes the pages.
 func TestTranscripts(t *testing.T) {
-	testserver.NeedsServers(t)
 	kept, err := schedule.KeptSchedules()
 	if err != nil {
 		t.Fatal(err)
 	}
-	shop, err := catalog.Open(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer shop.Close()
-	stage, err := stage.Open(t.Context(), shop, stage.Options{Lease: 300 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stage.Close()
+	on := stagetest.Open(t, "", stage.Options{Lease: 300 * time.Millisecond})
 	servers := testserver.Start(t)
 	redisServer, err := servers.Redis(t.Context(), testserver.RedisOptions{})
 	if err != nil {
@@ -68,11 +57,11 @@ func TestTranscripts(t *testing.T) {
 			number := len(seen)
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				record, err := stage.PlaySchedule(t.Context(), k.Strategy, k.Schedule.Customers(), k.Schedule)
+				record, err := on.PlaySchedule(t.Context(), k.Strategy, k.Schedule.Customers(), k.Schedule)
 				if err != nil {
 					t.Fatal(err)
 				}
-				lines, err := Of(record, stage.Script)
+				lines, err := Typable(record.Lines(on.Script))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -124,12 +113,12 @@ func compare(t *testing.T, name, want string) {
 	}
 	got, err := os.ReadFile(path)
 	if err != nil || string(got) != want {
-		t.Errorf("%s is not what was typed (%v): go test -tags lab ./internal/lab/transcript -update\n%s", name, err, want)
+		t.Errorf("%s is not what was typed (%v): go test -tags lab ./internal/lab/transcripttest -update\n%s", name, err, want)
 	}
 }
 
 // page is the page of one transcript.
-func page(k schedule.Kept, units int64, typed []Typed, left, orders int64) string {
+func page(k schedule.Kept, units int64, typed []schedule.Line, left, orders int64) string {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# `%s`: %s\n\n", k.Strategy, k.Cause)
 	fmt.Fprintf(&b, "Type this by hand, with a redis-cli and a mysql for each customer. It is the schedule `%s`, and ends so: %s.\n\n", k.Schedule, k.Cause.Doc())
@@ -139,16 +128,10 @@ func page(k schedule.Kept, units int64, typed []Typed, left, orders int64) strin
 	}
 	b.WriteString("```\n\nThen:\n\n```text\n")
 	for _, l := range typed {
-		switch l.Server {
-		case "":
-			fmt.Fprintf(&b, "-- %s\n", l.Text)
-			continue
-		case labmode.MySQLServer:
-			fmt.Fprintf(&b, "%s mysql> %s;\n", l.Customer, l.Text)
-		default:
-			fmt.Fprintf(&b, "%s redis> %s\n", l.Customer, l.Text)
+		fmt.Fprintln(&b, l)
+		if l.Event == "" {
+			fmt.Fprintf(&b, "  %s\n", l.Answer)
 		}
-		fmt.Fprintf(&b, "  %s\n", l.Answer)
 	}
 	fmt.Fprintf(&b, "```\n\nAt the end there are %d orders for %d units, and the stock in MySQL is %d.", orders, units, left)
 	if k.Verdict == verdict.Stuck {

@@ -1,0 +1,96 @@
+package schedule
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"stocklock/internal/shop/labmode"
+)
+
+// Line is what is typed in one customer's terminal, or what happens instead.
+type Line struct {
+	Customer string // empty for an event that hits all
+	Server   string // labmode.RedisServer, labmode.MySQLServer or another; empty for an event
+	Text     string // the command, or what happens
+	Event    Event  // empty for a command
+	Waits    string // for what, empty for a command that did not wait
+	Answer   string
+	Note     string // what else came of it
+}
+
+// String is a line as a terminal with redis-cli or mysql shows it, without the answer.
+func (l Line) String() string {
+	switch l.Server {
+	case "":
+		return "-- " + l.Text
+	case labmode.MySQLServer:
+		return l.Customer + " mysql> " + l.Text + ";"
+	}
+	return l.Customer + " redis> " + l.Text
+}
+
+// Lines are a record as terminals with redis-cli and mysql. The start of a transaction is no step,
+// and has a line. A script stands there as EVAL, with its source from script, or as EVALSHA where the
+// source is not known.
+func (r Record) Lines(script func(sha string) string) []Line {
+	var lines []Line
+	begun := map[string]bool{} // by customer
+	for _, e := range r.Entries {
+		switch {
+		case e.Choice == (Choice{}):
+			continue
+		case !e.Choice.IsStep():
+			line := Line{Text: fmt.Sprintf("%s: %s", e.Choice, e.Choice.Event.Doc()), Event: e.Choice.Event}
+			if e.Choice.Customer != 0 {
+				line.Customer = e.Choice.Customer.String()
+			}
+			lines = append(lines, line)
+			continue
+		}
+		if e.Server == labmode.MySQLServer {
+			if e.Tx && !begun[e.Customer] {
+				lines = append(lines, Line{Customer: e.Customer, Server: e.Server, Text: "START TRANSACTION"})
+			}
+			begun[e.Customer] = e.Tx && e.Sent != "COMMIT" && e.Sent != "ROLLBACK"
+		}
+		lines = append(lines, Line{Customer: e.Customer, Server: e.Server, Text: withSource(e.Sent, script), Waits: e.Blocked, Answer: e.Answer, Note: e.Note})
+	}
+	return lines
+}
+
+var luaComment = regexp.MustCompile(`(?m)(^|\s)--\s.*$`)
+
+// withSource puts a script in the place of its SHA-1, in one line: redis-cli reads no more.
+func withSource(command string, script func(string) string) string {
+	words := strings.SplitN(command, " ", 3)
+	if len(words) < 3 || words[0] != "EVALSHA" {
+		return command
+	}
+	source := strings.Fields(luaComment.ReplaceAllString(script(words[1]), ""))
+	if len(source) == 0 {
+		return command
+	}
+	return `EVAL "` + strings.Join(source, " ") + `" ` + words[2]
+}
+
+// Transcript prints the lines of a record with their answers, and how it ended.
+func Transcript(w io.Writer, r Record, script func(sha string) string) {
+	for _, l := range r.Lines(script) {
+		if l.Event != "" {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintln(w, l)
+		if l.Waits != "" {
+			fmt.Fprintf(w, "   -- waits: %s\n", l.Waits)
+		}
+		if l.Answer != "" {
+			fmt.Fprintf(w, "   %s\n", l.Answer)
+		}
+		if l.Note != "" {
+			fmt.Fprintf(w, "   -- %s\n", l.Note)
+		}
+	}
+	fmt.Fprintf(w, "\n-- %s\n", r.Sentence())
+}
