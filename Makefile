@@ -35,14 +35,14 @@ soak: build servers ## sell for ten minutes while everything goes wrong at once;
 bench: build servers ## measure the lock beside its peers, in a few minutes
 	$(GO) -C bench build -o ../bin/ .
 	@mkdir -p out
-	bin/bench --loadtest bin/loadtest --json out/bench.json $(ARGS)
+	bin/bench --loadtest bin/loadtest --save out/bench.txt $(ARGS)
 
 # Few customers: the longer a sale has asked etcd for its lock, the likelier is its client to notice a
 # partition. A surprise (exit code 1) is marked on the page, and does not end the run. Without etcd its
 # strategies are skipped, with the reason.
 PEERS_RUN = bin/loadtest run --shop-binary bin/peershop --lease 1s --wait 300ms --workers 6
 SURPRISED = || test $$? -eq 1
-PEERS_BENCH = mutex,stocklock,rueidislock,rueidislock-two-of-three,bsm/redislock,redsync,redsync-five,etcd
+PEERS_BENCH = mutex,stocklock,rueidislock,rueidislock-two-of-three,bsm-redislock,redsync,redsync-five,etcd
 
 .PHONY: peers
 peers: build servers ## run the locks of other libraries under every scenario, measure them, and write docs/peers.md
@@ -52,10 +52,10 @@ peers: build servers ## run the locks of other libraries under every scenario, m
 	$(PEERS_RUN) --scenarios all --strategies $$(bin/peerspage --strategies) --json out/peers.json $(SURPRISED)
 	$(PEERS_RUN) --cells $$(bin/peerspage --failing --cells out/peers.json) --runs 3 --seed 2 --json out/peers-again.json $(SURPRISED)
 	bin/loadtest run --shop-binary bin/peershop --work 0s --strategies $$(bin/peerspage --strategies) --json out/peers-sales.json
-	bin/bench --locks $(PEERS_BENCH) --shapes 1x32,4x8,8x1/1ms --json out/peers-bench.json
+	bin/bench --locks $(PEERS_BENCH) --shapes 1x32,4x8,8x1/1ms --save out/peers-bench.txt
 	bin/loadtest explore --shop-binary bin/peershop redsync redsync-five bsm-redislock rueidislock rueidislock-two-of-three --events forget --lease 600ms --json > out/peers-forget.json $(SURPRISED)
 	bin/loadtest explore --shop-binary bin/peershop rueidislock etcd etcd-fenced --events pause --json > out/peers-pause.json $(SURPRISED)
-	bin/peerspage --cells out/peers.json --again out/peers-again.json --sales out/peers-sales.json --bench out/peers-bench.json \
+	bin/peerspage --cells out/peers.json --again out/peers-again.json --sales out/peers-sales.json --bench out/peers-bench.txt \
 		--explored out/peers-forget.json --explored out/peers-pause.json --to docs/peers.md
 
 .PHONY: docs

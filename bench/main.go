@@ -34,6 +34,7 @@ const (
 	exitUnsafe      = 1 // this repository's lock lost an update
 	exitUsage       = 2
 	exitFailed      = 3
+	exitWorse       = 4 // than the baseline
 	exitInterrupted = 130
 )
 
@@ -45,10 +46,11 @@ Examples:
     bench                                              # all locks in all shapes; takes a few minutes
     bench --shapes 4x8 --locks mutex,stocklock,redsync --repeat 5 --seconds 2
     bench --shapes 2x1,8x1,64x1 --locks mutex,stocklock
+    bench --locks mutex,stocklock --baseline bench/baseline.txt  # what became worse
     bench --list                                       # the locks and their settings
 
 Exit codes: 0 measured, 1 this repository's lock lost an update, 2 bad usage, 3 the measurement failed,
-130 interrupted.`
+4 this repository's lock is worse than the baseline beyond noise, 130 interrupted.`
 
 // run is the program without its process: it returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -80,17 +82,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "bench:", err)
 		return exitUsage
 	}
-	unsafe, err := p.measure(ctx, stdout, stderr)
+	code, err := p.measure(ctx, stdout, stderr)
 	switch {
 	case ctx.Err() != nil:
 		return exitInterrupted
 	case err != nil:
 		fmt.Fprintln(stderr, "bench:", err)
 		return exitFailed
-	case unsafe:
-		return exitUnsafe
 	}
-	return exitMeasured
+	return code
 }
 
 func list(out io.Writer) {

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"stocklock/bench/measure"
 	"stocklock/bench/worker"
 )
 
@@ -37,7 +37,8 @@ func TestUsage(t *testing.T) {
 		{[]string{"--repeat", "0"}, exitUsage, "--repeat 0: want 1 to 100"},
 		{[]string{"--seconds", "-1"}, exitUsage, "--seconds -1: want 0.1 to 60"},
 		{[]string{"--loadtest", "/nowhere"}, exitUsage, "/nowhere"},
-		{[]string{"--json", "."}, exitUsage, "it is a folder, want a file's name"},
+		{[]string{"--save", "."}, exitUsage, "it is a folder, want a file's name"},
+		{[]string{"--baseline", "main_test.go"}, exitUsage, "bench/main_test.go has no results in the Go benchmark format"},
 		{[]string{"--seconds", "NaN"}, exitUsage, "--seconds NaN: want 0.1 to 60"},
 		{[]string{"--loadtest", "main_test.go"}, exitUsage, "permission denied"},
 		{[]string{"everything"}, exitUsage, "bench: unexpected argument everything; see bench --help\n"},
@@ -50,58 +51,54 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestMeasures is a short run with real processes and servers. Without a lock it must count lost
-// updates, and none with this repository's lock.
-func TestMeasures(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "bench.json")
+// measured runs the bench and returns the tables of what it saved, and what it printed.
+func measured(t *testing.T, args ...string) ([]measure.Table, string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "bench.txt")
 	var out, log bytes.Buffer
-	code := run(t.Context(), []string{"--locks", "none,stocklock,mutex", "--shapes", "3x4", "--repeat", "1", "--seconds", "0.5", "--json", file}, &out, &log)
-	if code != exitMeasured {
+	if code := run(t.Context(), append(args, "--repeat", "1", "--save", file), &out, &log); code != exitMeasured {
 		t.Fatalf("exit code %d\n%s\n%s", code, &out, &log)
 	}
-	text, err := os.ReadFile(file)
+	results, err := measure.Read(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var result struct {
-		Cells []struct {
-			Section float64 `json:"section_us"`
-			Locks   []struct {
-				Lock        string
-				Over        struct{ Median float64 } `json:"us_over_mutex"`
-				Trips       struct{ Median float64 } `json:"round_trips_over_mutex"`
-				LostUpdates float64                  `json:"lost_updates"`
-				Errors      float64
-				Share       struct{ Median float64 } `json:"share_of_mutex"`
-				Metrics     map[string]struct{ Median float64 }
-			}
-		}
+	return measure.Tables(results), out.String()
+}
+
+// total is the sum of a number over all repetitions, 0 where it was not measured.
+func total(r measure.Row, unit string) (sum float64) {
+	for _, v := range r.Sample(unit).Values {
+		sum += v
 	}
-	if err := json.Unmarshal(text, &result); err != nil {
-		t.Fatal(err)
-	}
-	section := result.Cells[0].Section
-	if section <= 0 || !strings.Contains(out.String(), "the section takes ") {
-		t.Errorf("a section of %g µs, in\n%s", section, &out)
+	return sum
+}
+
+// TestMeasures is a short run with real processes and servers. Without a lock it must count lost
+// updates, and none with this repository's lock.
+func TestMeasures(t *testing.T) {
+	tables, out := measured(t, "--locks", "none,stocklock,mutex", "--shapes", "3x4", "--seconds", "0.5")
+	if !strings.Contains(out, "the section takes ") || len(tables) != 1 {
+		t.Fatalf("%d tables, and no duration of the section in\n%s", len(tables), out)
 	}
 	var seen []string
-	for _, l := range result.Cells[0].Locks {
-		seen = append(seen, l.Lock)
-		m := func(name string) float64 { return l.Metrics[name].Median }
-		if l.Errors != 0 || m("holds_per_second") < 50 || l.Share.Median <= 0 || m("wait_max_ms") < m("wait_p50_ms") {
-			t.Errorf("measured of %s: %+v", l.Lock, l)
+	for _, l := range tables[0].Rows {
+		seen = append(seen, l.Name)
+		share, over, trips := l.Median(measure.OfMutex), l.Median(measure.OverSec), l.Median(measure.OverTrips)
+		if total(l, measure.ErrorsUnit) != 0 || l.Median(measure.Rate) < 50 || !(share > 0) || l.Median("max-sec") < l.Median("p50-sec") {
+			t.Errorf("measured of %s: %s", l.Name, out)
 		}
-		if slower := l.Share.Median < 1; slower != (l.Over.Median > 0) || slower != (l.Trips.Median > 0) {
-			t.Errorf("%s has %g of the mutex, and takes %g µs and %g round trips more", l.Lock, l.Share.Median, l.Over.Median, l.Trips.Median)
+		if slower := share < 1; slower != (over > 0) || slower != (trips > 0) {
+			t.Errorf("%s has %g of the mutex, and takes %g s and %g round trips more", l.Name, share, over, trips)
 		}
-		if lost := l.LostUpdates; (lost > 0) != (l.Lock == "none") {
-			t.Errorf("%s lost %g updates", l.Lock, lost)
+		if lost := total(l, measure.LostUnit); (lost > 0) != (l.Name == "none") {
+			t.Errorf("%s lost %g updates", l.Name, lost)
 		}
-		if sent := m("redis_requests"); (sent > 0) != (l.Lock == ours) || sent > 2.5 {
-			t.Errorf("%s sent %g requests a hold", l.Lock, sent)
+		if sent := l.Median(measure.Requests); (sent > 0) != (l.Name == measure.Ours) || sent > 2.5 {
+			t.Errorf("%s sent %g requests a hold", l.Name, sent)
 		}
-		if !strings.Contains(out.String(), l.Lock) {
-			t.Errorf("the table has no %s:\n%s", l.Lock, &out)
+		if !strings.Contains(out, l.Name) {
+			t.Errorf("the table has no %s:\n%s", l.Name, out)
 		}
 	}
 	if want := []string{"mutex", "stocklock", "none"}; !slices.Equal(seen, want) {
@@ -157,79 +154,48 @@ func (w writer) Write(line []byte) (int, error) {
 
 // TestPairs measures two locks. One of them is the same lock that both are compared with.
 func TestPairs(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "bench.json")
-	var out, log bytes.Buffer
-	code := run(t.Context(), []string{"--locks", "mutex,stocklock,setnx-50ms", "--shapes", "pairs", "--sections", "empty", "--repeat", "1", "--seconds", "1", "--json", file}, &out, &log)
-	if code != exitMeasured {
-		t.Fatalf("exit code %d\n%s\n%s", code, &out, &log)
+	tables, out := measured(t, "--locks", "mutex,stocklock,setnx-50ms", "--shapes", "pairs", "--sections", "empty", "--seconds", "1")
+	if len(tables[0].Rows) != 2 {
+		t.Errorf("want stocklock and setnx-50ms in\n%s", out)
 	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var result struct {
-		Cells []struct {
-			Locks []struct {
-				Lock    string
-				Metrics map[string]struct{ Median float64 }
-			}
+	most := map[string]float64{"setnx-50ms": 2, "stocklock": 4} // near 1, and not far above
+	for _, l := range tables[0].Rows {
+		if ratio := l.Median("of-raw"); !(ratio >= 0.5 && ratio <= most[l.Name]) || l.Median("sec/op") <= 0 {
+			t.Errorf("%s has %g of %s in\n%s", l.Name, ratio, measure.Raw, out)
 		}
 	}
-	if err := json.Unmarshal(text, &result); err != nil {
-		t.Fatal(err)
-	}
-	ratios := map[string]float64{}
-	for _, l := range result.Cells[0].Locks {
-		ratios[l.Lock] = l.Metrics["of_raw"].Median
-		if l.Metrics["pair_us"].Median <= 0 {
-			t.Errorf("%s took %g µs", l.Lock, l.Metrics["pair_us"].Median)
+}
+
+// TestKeeps measures locks that are held at once: one that the library renews, and one that the
+// caller extends.
+func TestKeeps(t *testing.T) {
+	tables, out := measured(t, "--locks", "mutex,stocklock,bsm/redislock", "--shapes", "hold-5", "--sections", "empty")
+	for _, name := range []string{measure.Ours, "bsm-redislock"} {
+		l := tables[0].Row(name)
+		if sent := l.Median(measure.Requests); !(sent >= 5) || total(l, measure.ErrorsUnit) != 0 {
+			t.Errorf("%s renewed five locks with %g requests a lease:\n%s", name, sent, out)
 		}
-	}
-	if len(ratios) != 2 || ratios["setnx-50ms"] < 0.5 || ratios["setnx-50ms"] > 2 || ratios["stocklock"] < 0.5 || ratios["stocklock"] > 4 {
-		t.Errorf("ratios %v, want setnx-50ms near 1, and stocklock not far above", ratios)
 	}
 }
 
 // TestLocksOnSeveralServers measures the locks that need other servers than one Redis. The requests are
 // those to all servers of the lock.
 func TestLocksOnSeveralServers(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "bench.json")
-	var out, log bytes.Buffer
-	code := run(t.Context(), []string{"--locks", "mutex,redsync-five,rueidislock-two-of-three,etcd", "--shapes", "2x2", "--repeat", "1", "--json", file}, &out, &log)
-	if code != exitMeasured {
-		t.Fatalf("exit code %d\n%s\n%s", code, &out, &log)
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var result struct {
-		Environment struct{ Etcd string }
-		Cells       []struct {
-			Locks []struct {
-				Lock        string
-				LostUpdates float64 `json:"lost_updates"`
-				Errors      float64
-				Metrics     map[string]struct{ Median float64 }
-			}
-		}
-	}
-	if err := json.Unmarshal(text, &result); err != nil {
-		t.Fatal(err)
-	}
+	tables, out := measured(t, "--locks", "mutex,redsync-five,rueidislock-two-of-three,etcd", "--shapes", "2x2")
 	least := map[string]float64{
 		"redsync-five":             10, // SET and a script on each of five
 		"rueidislock-two-of-three": 6,  // two scripts on each of three
 		"etcd":                     4,  // grant, transaction, delete, revoke
 	}
-	for _, l := range result.Cells[0].Locks {
-		want := least[l.Lock]
-		delete(least, l.Lock)
-		if sent := l.Metrics["redis_requests"].Median; l.LostUpdates != 0 || l.Errors != 0 || l.Metrics["holds_per_second"].Median <= 0 || sent < want || sent > 100 {
-			t.Errorf("%s, of at least %g requests: %+v", l.Lock, want, l)
+	for _, l := range tables[0].Rows {
+		want := least[l.Name]
+		delete(least, l.Name)
+		sent := l.Median(measure.Requests)
+		if total(l, measure.LostUnit) != 0 || total(l, measure.ErrorsUnit) != 0 || !(l.Median(measure.Rate) > 0) || sent < want || sent > 100 {
+			t.Errorf("%s, of at least %g requests, in\n%s", l.Name, want, out)
 		}
 	}
-	if len(least) > 0 || result.Environment.Etcd == "" {
-		t.Errorf("not measured: %v, on etcd %q", least, result.Environment.Etcd)
+	if len(least) > 0 || !strings.Contains(out, ", etcd 3") {
+		t.Errorf("not measured: %v, in\n%s", least, out)
 	}
 }

@@ -18,7 +18,8 @@ type options struct {
 	Sections []string `placeholder:"SECTION" help:"Work under the lock: redis, mysql, sleep, sleep-10ms or empty. Default: those of --list, or redis with --shapes."`
 	Repeat   int      `default:"3" help:"Number of repetitions. The results are medians over them."`
 	Seconds  float64  `default:"0.5" help:"Duration of one measurement of one lock in one shape."`
-	JSON     string   `name:"json" type:"path" placeholder:"FILE" help:"Also write all measurements to this file."`
+	Save     string   `type:"path" placeholder:"FILE" help:"Also write all measurements to this file, in the format of Go's benchmarks: benchstat compares two of them."`
+	Baseline string   `type:"existingfile" placeholder:"FILE" help:"Also compare this repository's lock with what --save wrote, such as bench/baseline.txt, and say what became worse beyond noise."`
 	Loadtest string   `type:"existingfile" placeholder:"PROGRAM" help:"Also compare sales through this cmd/loadtest: the lock, a mutex, and the row lock of the database."`
 	List     bool     `help:"Only print the locks, their settings, the sections and the shapes."`
 }
@@ -29,12 +30,14 @@ type plan struct {
 	cells    []measure.Cell
 	repeat   int
 	duration time.Duration
-	json     string
+	save     string
+	baseline string
+	before   []measure.Table // of the baseline
 	loadtest string
 }
 
 func (o options) plan() (plan, error) {
-	p := plan{repeat: o.Repeat, duration: time.Duration(o.Seconds * float64(time.Second)), json: o.JSON, loadtest: o.Loadtest}
+	p := plan{repeat: o.Repeat, duration: time.Duration(o.Seconds * float64(time.Second)), save: o.Save, baseline: o.Baseline, loadtest: o.Loadtest}
 	var errs []error
 	if o.Repeat < 1 || o.Repeat > 100 {
 		errs = append(errs, fmt.Errorf("--repeat %d: want 1 to 100", o.Repeat))
@@ -46,7 +49,8 @@ func (o options) plan() (plan, error) {
 		p.locks = slices.DeleteFunc(slices.Clone(lock.All), func(l lock.Lock) bool { return l.Name == "none" || !l.OnOneRedis() })
 	}
 	for _, name := range o.Locks {
-		l, err := choose("lock", name, lock.All, func(l lock.Lock) string { return l.Name })
+		// bsm-redislock had a slash, which divides a benchmark's name.
+		l, err := choose("lock", strings.ReplaceAll(name, "/", "-"), lock.All, func(l lock.Lock) string { return l.Name })
 		errs = append(errs, err)
 		p.locks = append(p.locks, l)
 	}

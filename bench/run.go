@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/perf/benchfmt"
+
 	"stocklock/bench/lock"
 	"stocklock/bench/measure"
 	"stocklock/internal/lab/wholefile"
@@ -18,27 +20,34 @@ import (
 const (
 	// lease is that of locks that are acquired and released. It is long enough that none expires.
 	lease = 10 * time.Second
-	// keptLease is the lease of locks that are kept. It is short, so that ten of them do not take
+	// keptLease is the lease of locks that are kept. It is short, so that some of them do not take
 	// long.
 	keptLease  = time.Second
-	keptLeases = 10
+	keptLeases = 4
 )
 
 // check finds errors that would otherwise show only after the measurement.
-func (p plan) check() error {
+func (p *plan) check() error {
 	if p.loadtest != "" {
 		if _, err := exec.LookPath(p.loadtest); err != nil {
 			return fmt.Errorf("--loadtest: %w", err)
 		}
 	}
-	if p.json == "" {
+	if p.baseline != "" {
+		results, err := measure.Read(p.baseline)
+		if err != nil {
+			return fmt.Errorf("--baseline: %w", err)
+		}
+		p.before = measure.Tables(results)
+	}
+	if p.save == "" {
 		return nil
 	}
-	return wholefile.Check(p.json)
+	return wholefile.Check(p.save)
 }
 
-// measure runs the plan. Unsafe means that this repository's lock lost an update.
-func (p plan) measure(ctx context.Context, stdout, stderr io.Writer) (unsafe bool, err error) {
+// measure runs the plan and returns the exit code.
+func (p plan) measure(ctx context.Context, stdout, stderr io.Writer) (code int, err error) {
 	needMySQL := slices.ContainsFunc(p.cells, func(c measure.Cell) bool { return c.Section.Name == "mysql" })
 	if i := slices.IndexFunc(p.locks, func(l lock.Lock) bool { return l.Etcd }); i >= 0 {
 		if missing := testserver.HasEtcd(); missing != nil {
@@ -48,57 +57,52 @@ func (p plan) measure(ctx context.Context, stdout, stderr io.Writer) (unsafe boo
 	}
 	bench, err := measure.Open(ctx, p.locks, needMySQL)
 	if err != nil {
-		return false, err
+		return exitFailed, err
 	}
 	defer func() { err = cmp.Or(err, bench.Close()) }()
-	env := environment(bench.RedisVersion(ctx), bench.EtcdVersion(ctx))
-	results, err := p.locksInCells(ctx, bench, stderr)
-	if err != nil {
-		return false, err
+	config := bench.Environment(ctx)
+	results, err := p.locksInCells(ctx, bench, config, stderr)
+	if err == nil && p.loadtest != "" && ctx.Err() == nil {
+		var sales []*benchfmt.Result
+		sales, err = p.sell(ctx, config, stderr)
+		results = append(results, sales...)
 	}
-	for _, r := range results {
-		printCell(stdout, r)
+	if err != nil && ctx.Err() == nil {
+		return exitFailed, err
 	}
-	var shop []shopRatio
-	if p.loadtest != "" && ctx.Err() == nil {
-		if shop, err = p.sell(ctx, stderr); err != nil && ctx.Err() == nil {
-			return false, err
+	tables := measure.Tables(results)
+	for _, t := range tables {
+		printTable(stdout, t)
+		for _, r := range t.Row(measure.Ours).Results {
+			if lost, _ := r.Value(measure.LostUnit); lost > 0 {
+				code = exitUnsafe
+			}
 		}
 	}
-	printShop(stdout, shop)
-	targets := targetsOf(results, shop)
-	printTargets(stdout, targets)
+	if p.baseline != "" && printChanges(stdout, p.baseline, p.before, tables) > 0 {
+		code = cmp.Or(code, exitWorse)
+	}
 	if ctx.Err() != nil {
 		fmt.Fprintln(stdout, "interrupted: measurements are missing")
 	}
-	fmt.Fprintln(stdout, env)
-	if p.json != "" {
-		if err := writeJSON(p.json, env, p, results, shop, targets); err != nil {
-			return false, err
-		}
+	fmt.Fprintln(stdout, "medians; ±: where the median is with a confidence of 95 %, or the range of fewer than six repetitions")
+	fmt.Fprintln(stdout, measure.Environment(&benchfmt.Result{Config: config}))
+	if p.save == "" {
+		return code, nil
 	}
-	for _, r := range results {
-		for _, s := range r.Lock(ours).Samples {
-			unsafe = unsafe || s.LostUpdates > 0
-		}
-	}
-	return unsafe, nil
+	return code, wholefile.Write(p.save, func(to io.Writer) error { return measure.Write(to, results) })
 }
 
 // locksInCells measures one lock after the other and then repeats all of them, so that a temporary
 // slowdown of the machine affects all locks alike. When ctx ends, it returns the results so far.
-func (p plan) locksInCells(ctx context.Context, bench *measure.Bench, stderr io.Writer) ([]measure.Results, error) {
-	results := make([]measure.Results, len(p.cells))
+func (p plan) locksInCells(ctx context.Context, bench *measure.Bench, config []benchfmt.Config, stderr io.Writer) (results []*benchfmt.Result, err error) {
 	for repetition := range p.repeat {
-		for i, cell := range p.cells {
-			results[i].Cell = cell
+		for _, cell := range p.cells {
 			if ctx.Err() != nil {
-				continue
-			}
-			if cell.Shape.Hold > 0 && repetition > 0 {
-				continue // renewals follow the clock and do not vary
+				return results, nil
 			}
 			fmt.Fprintf(stderr, "%d/%d  %s %s\n", repetition+1, p.repeat, cell.Shape.Name, cell.Section.Name)
+			var same []*benchfmt.Result
 			for j := range p.locks {
 				// The order changes, so that no lock is always first.
 				kind := p.locks[(j+repetition)%len(p.locks)]
@@ -110,18 +114,19 @@ func (p plan) locksInCells(ctx context.Context, bench *measure.Bench, stderr io.
 					break
 				}
 				if err != nil {
-					if kind.Name == ours || kind.Name == limit {
-						return nil, err
+					if kind.Name == measure.Ours || kind.Name == measure.Limit {
+						return results, err
 					}
 					sample = measure.Failed(err) // a peer that fails does not end the run
 				}
-				results[i].Add(kind.Name, sample)
+				if sample.Example != "" {
+					fmt.Fprintf(stderr, "%s: %s\n", kind.Name, sample.Example)
+				}
+				same = append(same, measure.NewResult(cell.Name(), kind.Name, config, sample))
 			}
+			measure.Relate(same, measure.Rate)
+			results = append(results, same...)
 		}
-	}
-	results = slices.DeleteFunc(results, func(r measure.Results) bool { return len(r.Locks) == 0 })
-	for _, r := range results {
-		slices.SortFunc(r.Locks, func(a, b measure.Measured) int { return cmp.Compare(lock.Place(a.Lock), lock.Place(b.Lock)) })
 	}
 	return results, nil
 }

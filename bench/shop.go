@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,57 +11,49 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/perf/benchfmt"
+
+	"stocklock/bench/measure"
+	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 )
 
-// shopRatio compares the shop under one strategy with the shop under another one. Each slice has
-// one number per repetition.
-type shopRatio struct {
-	Strategy  string
-	Against   string
-	Shops     int
-	PerSecond []float64 // sales per second under Strategy
-	Sales     []float64 // PerSecond, divided by that under Against
-	P99       []float64 // the p99 latency under Strategy, divided by that under Against
-}
+// oursInShop is the strategy that sells under this repository's lock.
+const oursInShop = "reentrant"
 
-// sell runs the load test under both strategies of every ratio.
-func (p plan) sell(ctx context.Context, stderr io.Writer) ([]shopRatio, error) {
-	ratios := []shopRatio{
-		{Strategy: "reentrant", Against: "for-update", Shops: 3},
-		{Strategy: "reentrant", Against: "mutex", Shops: 1},
-		// The upper bound for any lock around the same section.
-		{Strategy: "mutex", Against: "for-update", Shops: 1},
-	}
+// sell runs the load test, in one shop also with a mutex: the upper bound for any lock around the same
+// section.
+func (p plan) sell(ctx context.Context, config []benchfmt.Config, stderr io.Writer) (results []*benchfmt.Result, err error) {
 	for repetition := range p.repeat {
-		for i := range ratios {
-			r := &ratios[i]
-			fmt.Fprintf(stderr, "%d/%d  shop %s\n", repetition+1, p.repeat, r.Strategy+" and "+r.Against)
-			cells, err := loadtest(ctx, p.loadtest, r.Strategy+","+r.Against, r.Shops)
+		for _, run := range []struct {
+			shops      int
+			strategies string
+		}{{3, oursInShop + ",for-update"}, {1, "mutex," + oursInShop + ",for-update"}} {
+			fmt.Fprintf(stderr, "%d/%d  %d shops: %s\n", repetition+1, p.repeat, run.shops, run.strategies)
+			cells, err := loadtest(ctx, p.loadtest, run.strategies, run.shops)
 			if err != nil {
-				return nil, err
+				return results, err
 			}
-			mine, theirs := cells[r.Strategy], cells[r.Against]
-			r.PerSecond = append(r.PerSecond, mine.SalesPerSecond)
-			r.Sales = append(r.Sales, mine.SalesPerSecond/theirs.SalesPerSecond)
-			r.P99 = append(r.P99, mine.Latency.P99/theirs.Latency.P99)
+			var same []*benchfmt.Result
+			for _, c := range cells {
+				s := measure.Sample{Operations: int(c.Sold), Values: []benchfmt.Value{
+					{Value: c.SalesPerSecond, Unit: measure.Sales}, {Value: c.Latency.P99 / 1000, Unit: "p99-sec"}}}
+				same = append(same, measure.NewResult(fmt.Sprintf("Sale/shops=%d", run.shops), c.Strategy, config, s))
+			}
+			measure.Relate(same, measure.Sales)
+			results = append(results, same...)
 		}
 	}
-	return ratios, nil
+	return results, nil
 }
 
-// sold is the load test's result of one strategy.
-type sold struct {
-	Strategy       string  `json:"strategy"`
-	Verdict        string  `json:"verdict"`
-	SalesPerSecond float64 `json:"sales_per_second"`
-	Latency        struct {
-		P99 float64 `json:"p99"`
-	} `json:"latency_ms"`
-}
-
-func loadtest(ctx context.Context, program, strategies string, shops int) (map[string]sold, error) {
+// loadtest returns what the load test found of each strategy.
+func loadtest(ctx context.Context, program, strategies string, shops int) ([]trial.Result, error) {
 	dir, err := os.MkdirTemp("", "stocklock-bench-*")
 	if err != nil {
 		return nil, err
@@ -78,20 +69,14 @@ func loadtest(ctx context.Context, program, strategies string, shops int) (map[s
 	// The exit code is no failure by itself: it is nonzero when a mutex does not oversell, which is
 	// correct in a single shop.
 	runErr := cmd.Run()
-	text, err := os.ReadFile(out)
+	result, err := report.Read(out)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w:\n%s", cmd, cmp.Or(runErr, err), said.Bytes())
+		return nil, fmt.Errorf("%s: %w:\n%s", cmd, cmp.Or(runErr, err), strings.TrimSpace(said.String()))
 	}
-	var result struct{ Cells []sold }
-	if err := json.Unmarshal(text, &result); err != nil {
-		return nil, fmt.Errorf("%s: %w", out, err)
-	}
-	cells := map[string]sold{}
 	for _, c := range result.Cells {
-		if c.Verdict != "held" || c.SalesPerSecond <= 0 {
+		if c.Verdict != verdict.Held || c.SalesPerSecond <= 0 {
 			return nil, errors.New("the shop did not sell its stock: " + said.String())
 		}
-		cells[c.Strategy] = c
 	}
-	return cells, nil
+	return result.Cells, nil
 }

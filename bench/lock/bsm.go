@@ -11,7 +11,7 @@ import (
 
 // BSM is bsm/redislock.
 var BSM = Lock{
-	Name:     "bsm/redislock",
+	Name:     "bsm-redislock",
 	Doc:      "github.com/bsm/redislock v0.9.4: polls with a script",
 	Tuning:   "LinearBackoff of 1 ms instead of no retry; renewed with Refresh at a third of the lease",
 	Requests: []string{"evalsha", "eval"},

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/perf/benchfmt"
 
 	"stocklock/bench/lock"
 	"stocklock/bench/section"
@@ -82,19 +84,13 @@ func (b *Bench) Close() error {
 	return b.rig.Close()
 }
 
-// EtcdVersion returns the version of the etcd server, empty without one.
-func (b *Bench) EtcdVersion(ctx context.Context) string {
-	if b.etcd == nil {
-		return ""
+// Environment returns the configuration of the results.
+func (b *Bench) Environment(ctx context.Context) []benchfmt.Config {
+	etcd := ""
+	if b.etcd != nil {
+		etcd, _ = b.etcd.Version(ctx)
 	}
-	version, _ := b.etcd.Version(ctx)
-	return version
-}
-
-// RedisVersion returns the version of the Redis servers.
-func (b *Bench) RedisVersion(ctx context.Context) string {
-	info := b.server.InfoMap(ctx, "server").Val()
-	return info["Server"]["redis_version"]
+	return configure(b.server.InfoMap(ctx, "server").Val()["Server"]["redis_version"], etcd)
 }
 
 // Trial is one measurement of one lock in one shape around one section.
@@ -186,12 +182,15 @@ func (b *Bench) run(ctx context.Context, t Trial) (_ Sample, err error) {
 	if err != nil {
 		return Sample{}, err
 	}
+	if shape.Pairs {
+		return pairsOf(results[0]), nil
+	}
 	sample, err := merge(t, results, used, total)
-	sample.RoundTrip = roundTrip
+	sample.add(roundTrip, TripSec)
 	return sample, err
 }
 
-// roundTripTo returns the median of some PINGs, in microseconds. A delay of the trial is part of it.
+// roundTripTo returns the median of some PINGs, in seconds. A delay of the trial is part of it.
 func roundTripTo(ctx context.Context, addr string) (float64, error) {
 	const times = 51
 	server := testserver.Redis{Addr: addr}
@@ -203,9 +202,10 @@ func roundTripTo(ctx context.Context, addr string) (float64, error) {
 		if err := client.Ping(ctx).Err(); err != nil {
 			return 0, err
 		}
-		took = append(took, float64(time.Since(begun).Nanoseconds())/1000)
+		took = append(took, time.Since(begun).Seconds())
 	}
-	return SpreadOf(took).Median, nil
+	slices.Sort(took)
+	return took[times/2], nil
 }
 
 // work starts the workers, lets them work at the same time, and stops them.

@@ -1,7 +1,9 @@
 package measure
 
 import (
+	"regexp"
 	"slices"
+	"strings"
 
 	"stocklock/bench/section"
 )
@@ -38,54 +40,20 @@ func DefaultCells() []Cell {
 	return cells
 }
 
-// Measured has the samples of one lock in a cell.
-type Measured struct {
-	Lock    string
-	Samples []Sample // one per repetition, in order
+// Name is that of the cell as a benchmark, without the lock. Its parts are divided by slashes.
+func (c Cell) Name() string {
+	return "Hold/shape=" + strings.Replace(c.Shape.Name, "/", "/pause=", 1) + "/section=" + c.Section.Name
 }
 
-// Of returns one number of each sample.
-func (m Measured) Of(number func(Sample) float64) []float64 {
-	var values []float64
-	for _, s := range m.Samples {
-		values = append(values, number(s))
+var cellName = regexp.MustCompile(`^Hold/shape=(.+)/section=(.+)$`)
+
+// CellOf returns the cell with a [Cell.Name]. A section that this program does not have has its name
+// alone. The sales of shops, and benchmarks of others, have no cell.
+func CellOf(name string) (Cell, bool) {
+	m := cellName.FindStringSubmatch(name)
+	if m == nil {
+		return Cell{}, false
 	}
-	return values
-}
-
-// Results has the measurements of all locks in a cell.
-type Results struct {
-	Cell
-	Locks []Measured
-}
-
-// Add appends the sample of one repetition.
-func (r *Results) Add(name string, s Sample) {
-	i := slices.IndexFunc(r.Locks, func(m Measured) bool { return m.Lock == name })
-	if i < 0 {
-		i = len(r.Locks)
-		r.Locks = append(r.Locks, Measured{Lock: name})
-	}
-	r.Locks[i].Samples = append(r.Locks[i].Samples, s)
-}
-
-// Lock returns the measurements of one lock. They are empty if there are none.
-func (r Results) Lock(name string) Measured {
-	for _, m := range r.Locks {
-		if m.Lock == name {
-			return m
-		}
-	}
-	return Measured{}
-}
-
-// Ratio divides one lock's number by another's within each repetition, so that a temporary slowdown
-// of the machine affects both.
-func (r Results) Ratio(of, by string, number func(Sample) float64) []float64 {
-	a, b := r.Lock(of).Of(number), r.Lock(by).Of(number)
-	var ratios []float64
-	for i := range min(len(a), len(b)) {
-		ratios = append(ratios, a[i]/b[i])
-	}
-	return ratios
+	shape, err := ParseShape(strings.Replace(m[1], "/pause=", "/", 1))
+	return Cell{shape, section.Section{Name: m[2]}}, err == nil
 }

@@ -2,54 +2,38 @@ package measure
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+	"golang.org/x/perf/benchfmt"
 
 	"stocklock/bench/worker"
 )
 
-// Sample is the result of one trial. Times are in milliseconds unless the comment of a field names
-// another unit. A number that does not apply to the lock or the section is NaN.
+// Sample is the result of one trial. A number that does not apply to the lock or the section is not
+// among its values: see [Units].
 type Sample struct {
-	HoldsPerSecond float64
-	WaitP50        float64
-	WaitP99        float64
-	WaitMax        float64
-	Jain           float64 // over all goroutines
-	Requests       float64 // to Redis or etcd, per hold; for locks that are kept, per lease of all locks
-	Bytes          float64 // between the lock and its servers, per the same unit
-	RedisCPU       float64 // in microseconds, per the same unit
-	Allocs         float64 // per the same unit, less those of the section
-	Pair           float64 // in microseconds: one acquisition and release
-	OfRaw          float64 // Pair, divided by the same for Raw
-	RoundTrip      float64 // in microseconds: a PING of one client before the trial, the median
-	LostUpdates    float64
-	Errors         float64
-	Example        string // one of the errors
+	Operations int
+	Values     []benchfmt.Value
+	Example    string // one of the errors
+}
+
+func (s *Sample) add(v float64, unit string) {
+	s.Values = append(s.Values, benchfmt.Value{Value: v, Unit: unit})
 }
 
 // Failed returns the sample of a failed trial.
 func Failed(err error) Sample {
-	s := unmeasured()
-	s.Errors, s.Example = 1, err.Error()
+	s := Sample{Example: err.Error()}
+	s.add(1, ErrorsUnit)
 	return s
-}
-
-func unmeasured() Sample {
-	nan := math.NaN()
-	return Sample{nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, 0, ""}
 }
 
 // merge combines the results of the processes. Counted is the final value of the counter.
 func merge(t Trial, results []worker.Result, used usage, counted int64) (Sample, error) {
-	if t.Shape.Pairs {
-		return pairsOf(results[0]), nil
-	}
 	waits := worker.NewWaits()
-	s := Sample{Pair: math.NaN(), OfRaw: math.NaN(), RoundTrip: math.NaN()}
+	var s Sample
 	var shares []int64
-	var total, added, inTime int64
+	var added, inTime, failed int64
 	var allocs float64
 	for _, r := range results {
 		h, err := hdrhistogram.Decode(r.Waits)
@@ -58,10 +42,10 @@ func merge(t Trial, results []worker.Result, used usage, counted int64) (Sample,
 		}
 		waits.Merge(h)
 		shares = append(shares, r.Holds...)
-		total += r.Total
+		s.Operations += int(r.Total)
 		added += r.Added
 		allocs += r.Allocs
-		s.Errors += float64(r.Errors)
+		failed += r.Errors
 		if s.Example == "" {
 			s.Example = r.Example
 		}
@@ -69,31 +53,50 @@ func merge(t Trial, results []worker.Result, used usage, counted int64) (Sample,
 	for _, n := range shares {
 		inTime += n
 	}
-	per := float64(total)
-	s.HoldsPerSecond = float64(inTime) / t.For.Seconds()
-	s.WaitP50, s.WaitP99, s.WaitMax = milliseconds(waits.ValueAtQuantile(50)), milliseconds(waits.ValueAtQuantile(99)), milliseconds(waits.Max())
-	s.Jain = Jain(shares)
 	if t.Shape.Hold > 0 {
-		per = t.For.Seconds() / t.Lease.Seconds()
-		s.HoldsPerSecond, s.WaitP50, s.WaitP99, s.WaitMax, s.Jain = math.NaN(), math.NaN(), math.NaN(), math.NaN(), math.NaN()
+		s.Operations = int(t.For / t.Lease)
+	} else {
+		s.add(float64(inTime)/t.For.Seconds(), Rate)
+		s.add(seconds(waits.ValueAtQuantile(50)), "p50-sec")
+		s.add(seconds(waits.ValueAtQuantile(99)), "p99-sec")
+		s.add(seconds(waits.Max()), "max-sec")
+		s.add(jain(shares), "jain")
 	}
-	s.Allocs = allocs / per
-	s.Requests, s.Bytes, s.RedisCPU = used.requests/per, used.bytes/per, used.cpu/per
+	per := float64(max(s.Operations, 1))
 	if t.Lock.Local {
-		s.Requests, s.Bytes, s.RedisCPU = 0, 0, 0
+		used = usage{}
 	}
-	s.LostUpdates = math.NaN()
+	s.add(used.requests/per, Requests)
+	s.add(used.bytes/per, "net-B/op")
+	s.add(used.cpu/per, "redis-sec/op")
+	s.add(allocs/per, "allocs/op")
 	if t.Section.Counts && t.Shape.Hold == 0 {
-		s.LostUpdates = float64(added - counted)
+		s.add(float64(added-counted), LostUnit)
 	}
+	s.add(float64(failed), ErrorsUnit)
 	return s, nil
 }
 
 // pairsOf returns the sample of a trial of pairs, which measures nothing else.
 func pairsOf(r worker.Result) Sample {
-	s := unmeasured()
-	s.Pair, s.OfRaw = float64(r.Pair.Nanoseconds())/1000, float64(r.Pair)/float64(r.Beside)
+	s := Sample{Operations: int(r.Total)}
+	s.add(r.Pair.Seconds(), "sec/op")
+	s.add(float64(r.Pair)/float64(r.Beside), "of-raw")
 	return s
 }
 
-func milliseconds(us int64) float64 { return float64(us) / 1000 }
+func seconds(us int64) float64 { return float64(us) / 1e6 }
+
+// jain returns Jain's fairness index: 1 when all shares are equal, 1/n when one of n shares has
+// everything, and 1 when all shares are zero.
+func jain(shares []int64) float64 {
+	var sum, squares float64
+	for _, s := range shares {
+		sum += float64(s)
+		squares += float64(s) * float64(s)
+	}
+	if squares == 0 {
+		return 1
+	}
+	return sum * sum / (float64(len(shares)) * squares)
+}

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"maps"
 	"math"
 	"testing"
 	"time"
@@ -29,23 +30,16 @@ func TestMergeAddsUpAllProcesses(t *testing.T) {
 		{Holds: []int64{10, 30}, Total: 41, Added: 41, Waits: waits(1, 2, 3), Allocs: 100},
 		{Holds: []int64{20, 20}, Total: 39, Added: 38, Waits: waits(4, 500), Allocs: 60, Errors: 1, Example: "work: no"},
 	}
-	got, err := merge(trial, results, usage{requests: 160, bytes: 800, cpu: 400}, 75)
+	got, err := merge(trial, results, usage{requests: 160, bytes: 800, cpu: 0.04}, 75)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Sample{
-		HoldsPerSecond: 40, WaitP50: 3, WaitP99: 500, WaitMax: 500, Jain: 6400.0 / (4 * 1800),
-		Requests: 2, Bytes: 10, RedisCPU: 5, Allocs: 2, LostUpdates: 4, Errors: 1, Example: "work: no",
+	want := map[string]float64{
+		Rate: 40, "p50-sec": 0.003, "p99-sec": 0.5, "max-sec": 0.5, "jain": 6400.0 / (4 * 1800),
+		Requests: 2, "net-B/op": 10, "redis-sec/op": 0.0005, "allocs/op": 2, LostUnit: 4, ErrorsUnit: 1,
 	}
-	for _, wait := range []*float64{&got.WaitP50, &got.WaitP99, &got.WaitMax} {
-		*wait = math.Round(*wait) // the histogram keeps three digits
-	}
-	if !math.IsNaN(got.Pair) || !math.IsNaN(got.OfRaw) || !math.IsNaN(got.RoundTrip) {
-		t.Errorf("a lock that was not taken in turn with another took %g µs, %g of the other; a round trip that was not measured %g µs", got.Pair, got.OfRaw, got.RoundTrip)
-	}
-	got.Pair, got.OfRaw, got.RoundTrip = 0, 0, 0
-	if got != want {
-		t.Errorf("merged\n%+v, want\n%+v", got, want)
+	if values := valuesOf(got); !maps.EqualFunc(values, want, near) || got.Example != "work: no" || got.Operations != 80 {
+		t.Errorf("merged %d operations, %q,\n%v, want\n%v", got.Operations, got.Example, values, want)
 	}
 
 	trial.Shape.Hold = 1000
@@ -53,8 +47,9 @@ func TestMergeAddsUpAllProcesses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Requests != 80 || !math.IsNaN(got.HoldsPerSecond) || !math.IsNaN(got.LostUpdates) {
-		t.Errorf("160 requests in two leases of locks that were kept: %+v", got)
+	want = map[string]float64{Requests: 80, "net-B/op": 0, "redis-sec/op": 0, "allocs/op": 80, ErrorsUnit: 1}
+	if values := valuesOf(got); !maps.EqualFunc(values, want, near) || got.Operations != 2 {
+		t.Errorf("160 requests in %d leases of locks that were kept: %v, want %v", got.Operations, values, want)
 	}
 
 	results[0].Waits = []byte("none")
@@ -62,3 +57,14 @@ func TestMergeAddsUpAllProcesses(t *testing.T) {
 		t.Error("a histogram that is none was taken for one")
 	}
 }
+
+func valuesOf(s Sample) map[string]float64 {
+	values := map[string]float64{}
+	for _, v := range s.Values {
+		values[v.Unit] = v.Value
+	}
+	return values
+}
+
+// near allows for the three digits that the histogram keeps.
+func near(a, b float64) bool { return math.Abs(a-b) <= 0.01*math.Abs(b) }

@@ -18,7 +18,7 @@ import (
 type usage struct {
 	requests float64
 	bytes    float64 // in and out
-	cpu      float64 // in microseconds
+	cpu      float64 // in seconds
 }
 
 // usageOf asks the servers that a lock uses.
@@ -66,7 +66,7 @@ func usageOfEtcd(ctx context.Context, addr string) (usage, error) {
 	return usage{
 		requests: total("grpc_server_msg_received_total"),
 		bytes:    total("etcd_network_client_grpc_received_bytes_total") + total("etcd_network_client_grpc_sent_bytes_total"),
-		cpu:      1e6 * total("process_cpu_seconds_total"),
+		cpu:      total("process_cpu_seconds_total"),
 	}, nil
 }
 
@@ -93,7 +93,7 @@ func parseUsage(info string, requests []string) usage {
 	}
 	u := usage{
 		bytes: number(fields["total_net_input_bytes"]) + number(fields["total_net_output_bytes"]),
-		cpu:   1e6 * (number(fields["used_cpu_user"]) + number(fields["used_cpu_sys"])),
+		cpu:   number(fields["used_cpu_user"]) + number(fields["used_cpu_sys"]),
 	}
 	for _, r := range requests {
 		calls, _, _ := strings.Cut(strings.TrimPrefix(fields["cmdstat_"+r], "calls="), ",")

@@ -62,6 +62,10 @@ func All(s *Settings) []Peer {
 	return []Peer{redsyncOne, redsyncFive, bsm, rueidisOne, rueidisTwo, etcdPlain(s), etcdFenced(s)}
 }
 
+// Compared returns the peers, and this repository's lock: its strategies have a name here, and are built
+// by the lab.
+func Compared() []Peer { return append(All(&Settings{}), ours()...) }
+
 // Strategies returns the peers as strategies.
 func Strategies(s *Settings) []strategy.Strategy {
 	var all []strategy.Strategy
@@ -69,4 +73,27 @@ func Strategies(s *Settings) []strategy.Strategy {
 		all = append(all, p.Strategy)
 	}
 	return all
+}
+
+// ours returns this repository's lock, alone and with its token compared by the database: strategies of
+// the lab's shop.
+func ours() []Peer {
+	return []Peer{
+		{Strategy: strategy.Strategy{Name: "reentrant"}, Notes: map[string]Note{
+			"failover":      lostWrite("a planned failover (FAILOVER, CLUSTER FAILOVER), which waits for the replica, or the token: [fenced](#fenced)"),
+			"redis-restart": lostWrite("a Redis that keeps what it has acknowledged (appendonly yes, appendfsync always), or the token: [fenced](#fenced)"),
+			"eviction":      lostWrite("maxmemory-policy noeviction, or the token: [fenced](#fenced)"),
+			"pause":         notGiven("exclusion over a holder that is paused between its last look at the context and its write.", "the token: [fenced](#fenced)"),
+		}},
+		{Strategy: strategy.Strategy{Name: "fenced"}},
+	}
+}
+
+func lostWrite(mend string) Note {
+	return notGiven("exclusion when Redis loses a write that it had acknowledged: a restart without data, a failover to a replica that was "+
+		"behind, an eviction for want of memory. Two processes can then hold the lock.", mend)
+}
+
+func notGiven(says, mend string) Note {
+	return Note{Says: says, Where: "[guarantees](guarantees.md), under what the lock does not give", Mend: mend}
 }

@@ -62,7 +62,7 @@ func TestOurNotesAreInOurDocumentation(t *testing.T) {
 		t.Fatal(err)
 	}
 	guarantees := strings.Join(strings.Fields(string(text)), " ")
-	for _, own := range Ours() {
+	for _, own := range ours() {
 		for name, note := range own.Notes {
 			if _, err := scenario.ByName(name); err != nil {
 				t.Errorf("%s: %v", own.Name, err)

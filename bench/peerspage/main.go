@@ -23,7 +23,7 @@ type options struct {
 	Cells      string   `type:"existingfile" placeholder:"FILE" help:"The result of every strategy under every scenario."`
 	Again      string   `type:"existingfile" placeholder:"FILE" help:"The result of the cells that did not hold, run again with other seeds."`
 	Sales      string   `type:"existingfile" placeholder:"FILE" help:"The result of every strategy under contention without work in the section."`
-	Bench      string   `type:"existingfile" placeholder:"FILE" help:"What bench --json wrote; empty leaves its table out."`
+	Bench      string   `type:"existingfile" placeholder:"FILE" help:"What bench --save wrote; empty leaves its tables out."`
 	Explored   []string `type:"existingfile" placeholder:"FILE" help:"What explore --json printed, once for each."`
 	To         string   `type:"path" placeholder:"FILE" help:"Where to write the page. Without it standard output."`
 }
@@ -47,18 +47,15 @@ func (o options) run(stdout io.Writer) error {
 	if o.Cells == "" {
 		return errors.New("--cells is missing: want the result of every strategy under every scenario")
 	}
-	cells, err := report.Read(o.Cells)
+	in, err := o.load()
 	if err != nil {
 		return err
 	}
 	if o.Failing {
-		_, err := fmt.Fprintln(stdout, strings.Join(failing(cells), ","))
+		_, err := fmt.Fprintln(stdout, strings.Join(failing(in.cells), ","))
 		return err
 	}
-	p, err := o.page(cells)
-	if err != nil {
-		return err
-	}
+	p := pageOf(in)
 	if o.To == "" {
 		return p.write(stdout)
 	}
@@ -68,11 +65,8 @@ func (o options) run(stdout io.Writer) error {
 // compared lists the strategies in the order of the page.
 func compared() []string {
 	var names []string
-	for _, p := range peers.All(&peers.Settings{}) {
+	for _, p := range peers.Compared() {
 		names = append(names, p.Name)
-	}
-	for _, own := range peers.Ours() {
-		names = append(names, own.Name)
 	}
 	return names
 }

@@ -1,22 +1,26 @@
 package main
 
 import (
-	"bytes"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"text/template"
 
+	"golang.org/x/perf/benchfmt"
+
+	"stocklock/bench/measure"
 	"stocklock/bench/peers"
 	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
-	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
@@ -27,174 +31,191 @@ var source string
 
 var form = template.Must(template.New("page").Parse(source))
 
+// inputs are the measurements that the page is made from. The zero value of each leaves its part out.
+type inputs struct {
+	cells, again, sales report.Report
+	bench               []*benchfmt.Result
+	explored            []explore.Result
+}
+
+func (o options) load() (inputs, error) {
+	var in inputs
+	var errs [4]error
+	in.cells, errs[0] = load(o.Cells, report.Read)
+	in.again, errs[1] = load(o.Again, report.Read)
+	in.sales, errs[2] = load(o.Sales, report.Read)
+	in.bench, errs[3] = load(o.Bench, measure.Read)
+	err := errors.Join(errs[:]...)
+	for _, path := range o.Explored {
+		more, failed := load(path, readExplored)
+		in.explored, err = append(in.explored, more...), errors.Join(err, failed)
+	}
+	return in, err
+}
+
+// load reads a file, if there is one.
+func load[T any](path string, read func(string) (T, error)) (T, error) {
+	if path == "" {
+		var none T
+		return none, nil
+	}
+	return read(path)
+}
+
+func readExplored(path string) (found []explore.Result, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &found); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return found, nil
+}
+
 // page is what docs/peers.md says.
 type page struct {
 	Environment report.Environment
 	Commands    []string
 	Scenarios   []scenario.Scenario
 	Rows        []row
-	Runs        int // of each failing cell
-	Bench       *benched
+	Runs        int    // of each failing cell
 	SalesBy     string // the command of the table of sales
-	Explored    []explored
+	Explored    []explore.Result
+	Bench       []benched
+	BenchOn     string // its environment
+	BenchBy     string // its command
 }
 
 // row is a lock.
 type row struct {
-	Name, Doc, Source, Guard, Decrement string
-	Version                             string // of its module, empty for this repository's
-	Has                                 string
-	Cells                               []cell
-	Failing                             []cell
-	Skipped                             []string
-	Sales                               string
-	P99                                 string
+	strategy.Description
+	Version    string // of its module, empty for this repository's
+	Cells      []cell
+	Notes      []noted
+	Sales, P99 string
 }
 
 // cell is a lock under a scenario.
 type cell struct {
-	Scenario, Doc, Verdict, Short, Because string
-	Seen                                   string // in how many runs of how many
-	Sentence, Drawing                      string
-	Note                                   *peers.Note
+	Scenario string
+	Short    string // in the table of all
+	Problem  string // why it was skipped
+	// The rest is of a cell that did not hold.
+	Verdict, Because string
+	Seen             string // in how many runs of how many
+	Sentence         string
 }
 
-func (o options) page(cells report.Report) (*page, error) {
-	p := &page{Environment: cells.Environment, Scenarios: scenario.All(), Commands: []string{cells.Environment.Command}}
-	again := map[string]trial.Result{}
-	if o.Again != "" {
-		r, err := report.Read(o.Again)
-		if err != nil {
-			return nil, err
-		}
-		p.Commands = append(p.Commands, r.Environment.Command)
-		for _, c := range r.Cells {
-			again[c.Name()] = c
-			p.Runs = max(p.Runs, c.Runs)
+// noted is a note on scenarios that break a lock.
+type noted struct {
+	peers.Note
+	On []string
+}
+
+// Names lists the scenarios for the page.
+func (n noted) Names() string { return "`" + strings.Join(n.On, "`, `") + "`" }
+
+// Failed says that the lock did not hold somewhere.
+func (r row) Failed() bool {
+	return slices.ContainsFunc(r.Cells, func(c cell) bool { return c.Verdict != "" })
+}
+
+func pageOf(in inputs) *page {
+	p := &page{
+		Environment: in.cells.Environment, Scenarios: scenario.All(), Commands: []string{in.cells.Environment.Command},
+		SalesBy: in.sales.Environment.Command, Explored: in.explored,
+	}
+	if len(in.again.Cells) > 0 {
+		p.Commands = append(p.Commands, in.again.Environment.Command)
+	}
+	for _, c := range in.again.Cells {
+		p.Runs = max(p.Runs, c.Runs)
+	}
+	for _, of := range peers.Compared() {
+		i := slices.IndexFunc(in.cells.Strategies, func(s strategy.Description) bool { return s.Name == of.Name })
+		if i >= 0 {
+			p.Rows = append(p.Rows, rowOf(of, in.cells.Strategies[i], in))
 		}
 	}
-	sales := map[string]trial.Result{}
-	if o.Sales != "" {
-		r, err := report.Read(o.Sales)
-		if err != nil {
-			return nil, err
-		}
-		p.SalesBy = r.Environment.Command
-		for _, c := range r.Cells {
-			sales[c.Strategy] = c
-		}
+	p.addBench(in.bench)
+	return p
+}
+
+func rowOf(of peers.Peer, s strategy.Description, in inputs) row {
+	r := row{Description: s}
+	if of.Module != "" {
+		r.Version = of.Module + " " + version(of.Module)
 	}
-	if o.Bench != "" {
-		var err error
-		if p.Bench, err = readBench(o.Bench); err != nil {
-			return nil, err
+	for _, sc := range scenario.All() {
+		first, ok := find(in.cells, s.Name, sc.Name)
+		// The leases and waits of the sales are those of comparisons.
+		sold, compared := find(in.sales, s.Name, sc.Name)
+		more, repeated := find(in.again, s.Name, sc.Name)
+		if compared {
+			more, repeated = sold, true
+			if sold.Verdict == verdict.Held {
+				r.Sales, r.P99 = fmt.Sprintf("%.0f", sold.SalesPerSecond), fmt.Sprintf("%.0f", sold.Latency.P99)
+			}
 		}
-	}
-	for _, path := range o.Explored {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		var more []explored
-		if err := json.Unmarshal(text, &more); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		p.Explored = append(p.Explored, more...)
-	}
-	notes, modules := map[string]map[string]peers.Note{}, map[string]string{}
-	for _, peer := range peers.All(&peers.Settings{}) {
-		notes[peer.Name], modules[peer.Name] = peer.Notes, peer.Module
-	}
-	for _, own := range peers.Ours() {
-		notes[own.Name] = own.Notes
-	}
-	for _, name := range compared() {
-		i := slices.IndexFunc(cells.Strategies, func(s strategy.Description) bool { return s.Name == name })
-		if i < 0 {
+		if !ok {
+			r.Cells = append(r.Cells, cell{Scenario: sc.Name})
 			continue
 		}
-		s := cells.Strategies[i]
-		r := row{Name: s.Name, Doc: s.Doc, Source: s.Source, Guard: s.Guard, Decrement: s.Decrement, Has: s.Has.String()}
-		if m := modules[name]; m != "" {
-			r.Version = m + " " + version(m)
+		c := cellOf(first, more, repeated)
+		r.Cells = append(r.Cells, c)
+		if note, ok := of.Notes[sc.Name]; ok && c.Verdict != "" {
+			i := slices.IndexFunc(r.Notes, func(n noted) bool { return n.Note == note })
+			if i < 0 {
+				i, r.Notes = len(r.Notes), append(r.Notes, noted{Note: note})
+			}
+			r.Notes[i].On = append(r.Notes[i].On, sc.Name)
 		}
-		if c, ok := sales[name]; ok {
-			again[c.Name()] = c // its leases and waits are those of comparisons
-		}
-		for _, sc := range p.Scenarios {
-			r.add(sc, cells, again, notes[name])
-		}
-		if c, ok := sales[name]; ok && c.Verdict == verdict.Held {
-			r.Sales, r.P99 = fmt.Sprintf("%.0f", c.SalesPerSecond), fmt.Sprintf("%.0f", c.Latency.P99)
-		}
-		p.Rows = append(p.Rows, r)
 	}
-	return p, nil
+	return r
 }
 
-// add adds the cell of a scenario. The runs with other seeds count where there are some.
-func (r *row) add(sc scenario.Scenario, cells report.Report, again map[string]trial.Result, notes map[string]peers.Note) {
-	i := slices.IndexFunc(cells.Cells, func(c trial.Result) bool { return c.Strategy == r.Name && c.Scenario == sc.Name })
+func find(in report.Report, of, under string) (trial.Result, bool) {
+	i := slices.IndexFunc(in.Cells, func(c trial.Result) bool { return c.Strategy == of && c.Scenario == under })
 	if i < 0 {
-		r.Cells = append(r.Cells, cell{Scenario: sc.Name})
-		return
+		return trial.Result{}, false
 	}
-	result := cells.Cells[i]
+	return in.Cells[i], true
+}
+
+// cellOf is the cell of a result. The runs with other seeds count where it was repeated.
+func cellOf(result, more trial.Result, repeated bool) cell {
 	failed, runs := failures(result), result.Runs
-	if more, ok := again[result.Name()]; ok {
-		chance := (result.Surprise() || more.Surprise()) && result.Verdict != verdict.Invalid
-		switch {
-		case chance: // some runs failed and others held: all count, and one that failed is shown
-			failed, runs = failed+failures(more), runs+more.Runs
-			if result.Verdict == verdict.Held {
-				result = more
-			}
-		default:
-			result, failed, runs = more, failures(more), more.Runs
+	switch {
+	case !repeated:
+	case (result.Surprise() || more.Surprise()) && result.Verdict != verdict.Invalid:
+		// Some runs failed and others held: all count, and one that failed is shown.
+		failed, runs = failed+failures(more), runs+more.Runs
+		if result.Verdict == verdict.Held {
+			result = more
 		}
-	}
-	seen := fmt.Sprintf("%d of %d runs", failed, runs)
-	c := cell{Scenario: sc.Name, Doc: sc.Doc, Verdict: string(result.Verdict), Because: result.Because.String()}
-	switch result.Verdict {
-	case verdict.Oversold:
-		c.Short, c.Verdict = fmt.Sprintf("+%d", result.Oversold), fmt.Sprintf("oversold %d", result.Oversold)
-	case verdict.Skipped:
-		c.Short = "–"
-		r.Skipped = append(r.Skipped, fmt.Sprintf("`%s`: %s.", sc.Name, result.Problem))
 	default:
-		c.Short = string(result.Verdict)
+		result, failed, runs = more, failures(more), more.Runs
+	}
+	c := cell{Scenario: result.Scenario, Short: string(result.Verdict)}
+	switch result.Verdict {
+	case verdict.Held:
+	case verdict.Skipped:
+		c.Short, c.Problem = "–", result.Problem
+	default:
+		c.Verdict = c.Short
+		if result.Verdict == verdict.Oversold {
+			c.Short, c.Verdict = fmt.Sprintf("+%d", result.Oversold), fmt.Sprintf("oversold %d", result.Oversold)
+		}
+		c.Because, c.Seen, c.Sentence = result.Because.String(), fmt.Sprintf("%d of %d", failed, runs), result.Problem
+		if x := result.Explanation; x != nil && len(x.Why) > 0 {
+			c.Sentence = explain.English.Say(x.Why[0]) // the cause; the rest says how it came to an oversell
+		}
 	}
 	if result.Surprise() {
 		c.Short += " !!"
 	}
-	if result.Verdict != verdict.Held && result.Verdict != verdict.Skipped {
-		c.Seen = seen
-		if x := result.Explanation; x != nil {
-			c.Sentence = explain.English.Say(x.Why...)
-			var drawing bytes.Buffer
-			report.Mermaid(&drawing, result)
-			c.Drawing = strings.TrimSpace(drawing.String())
-		} else {
-			c.Sentence = result.Problem
-		}
-		if note, ok := notes[sc.Name]; ok {
-			c.Note = &note
-		}
-		r.Failing = append(r.Failing, c)
-	}
-	r.Cells = append(r.Cells, c)
-}
-
-// explored is what an exploration of one strategy under one event found.
-type explored struct {
-	Strategy, Event, Skipped string
-	Found                    struct {
-		Runs, Bad int
-		Shortest  []struct {
-			Schedule string
-			Outcome  struct{ Cause schedule.Cause }
-		}
-	}
+	return c
 }
 
 // failures is how many runs of a cell did not hold.
@@ -216,79 +237,51 @@ func version(module string) string {
 	return "of an unknown version"
 }
 
-// benched is what bench --json wrote.
+// benched is what the bench measured in one shape.
 type benched struct {
-	Environment struct {
-		Redis, Etcd, Go, OS string
-		Cores               int
-	}
-	Cells []benchedCell
+	Shape         measure.Shape
+	Section, Trip string // in microseconds
+	Rows          [][]string
 }
 
-type benchedCell struct {
-	Shape, Section        string
-	Processes, Goroutines int
-	PauseMS               float64    `json:"pause_ms"`
-	SectionUS             measured   `json:"section_us"`
-	TripUS                measured   `json:"round_trip_us"`
-	Locks                 []struct { // in the order of the table
-		Lock    string
-		Share   median `json:"share_of_mutex"`
-		Over    median `json:"us_over_mutex"`
-		Trips   median `json:"round_trips_over_mutex"`
-		Metrics map[string]median
-		Errors  measured
-	}
-}
+// benchColumns are those of a table of the bench, after the name of the lock.
+var benchColumns = []string{measure.Rate, measure.OfMutex, measure.OverSec, measure.OverTrips, measure.Requests}
 
-// measured is a number, or null where it was not measured.
-type measured struct{ of *float64 }
-
-type median struct{ Median measured }
-
-func (m *measured) UnmarshalJSON(text []byte) error { return json.Unmarshal(text, &m.of) }
-
-// Show is the number in a form of package fmt, a dash where there is none.
-func (m measured) Show(form string) string {
-	if m.of == nil {
-		return "–"
-	}
-	return fmt.Sprintf(form, *m.of)
-}
-
-func readBench(path string) (*benched, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	var b benched
-	if err := json.Unmarshal(text, &b); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	b.Cells = slices.DeleteFunc(b.Cells, func(c benchedCell) bool { return c.Shape == "pairs" || strings.HasPrefix(c.Shape, "hold-") })
-	return &b, nil
-}
-
-// Names lists the locks that were measured.
-func (b benched) Names() string {
-	var names []string
-	for _, c := range b.Cells {
-		for _, l := range c.Locks {
-			if !slices.Contains(names, l.Lock) {
-				names = append(names, l.Lock)
+func (p *page) addBench(results []*benchfmt.Result) {
+	var shapes, names []string
+	for _, t := range measure.Tables(results) {
+		c, ok := measure.CellOf(t.Name)
+		if !ok || c.Shape.Pairs || c.Shape.Hold > 0 {
+			continue
+		}
+		mutex := t.Row(measure.Limit)
+		b := benched{Shape: c.Shape, Section: microseconds(1 / mutex.Median(measure.Rate)), Trip: microseconds(mutex.Median(measure.TripSec))}
+		for _, r := range t.Rows {
+			line := []string{r.Name}
+			for _, u := range measure.Units {
+				if slices.Contains(benchColumns, u.Name) {
+					line = append(line, u.Show(r))
+				}
+			}
+			b.Rows = append(b.Rows, line)
+			if !slices.Contains(names, r.Name) {
+				names = append(names, r.Name)
 			}
 		}
+		p.Bench, shapes = append(p.Bench, b), append(shapes, c.Shape.Name)
 	}
-	return strings.Join(names, ",")
+	if len(p.Bench) > 0 {
+		p.BenchOn = measure.Environment(results[0])
+		p.BenchBy = fmt.Sprintf("bin/bench --locks %s --shapes %s", strings.Join(names, ","), strings.Join(shapes, ","))
+	}
 }
 
-// Shapes lists the shapes in which they were measured.
-func (b benched) Shapes() string {
-	var shapes []string
-	for _, c := range b.Cells {
-		shapes = append(shapes, c.Shape)
+// microseconds is a duration in seconds as the page says it, a dash where it was not measured.
+func microseconds(s float64) string {
+	if math.IsNaN(s) {
+		return "–"
 	}
-	return strings.Join(shapes, ",")
+	return fmt.Sprintf("%.0f", 1e6*s)
 }
 
 func (p *page) write(to io.Writer) error { return form.Execute(to, p) }

@@ -35,7 +35,7 @@ func result(of, under string, found, expected verdict.Kind, agreed, runs int) tr
 	r := trial.Result{Strategy: of, Scenario: under, Verdict: found, Expected: expected, Agreed: agreed, Runs: runs}
 	if found == verdict.Oversold {
 		r.Oversold = 7
-		r.Explanation = &explain.Explanation{Why: []explain.Text{{Words: "The lease of " + of + " was over."}}}
+		r.Explanation = &explain.Explanation{Why: []explain.Text{{Words: "The lease of " + of + " was over."}, {Words: "Both wrote."}}}
 	}
 	return r
 }
@@ -78,35 +78,46 @@ func TestWhatThePageSays(t *testing.T) {
 		result("etcd", "pause", verdict.Held, verdict.Oversold, 2, 3))
 	sales := resultOf("loadtest run --sales", result("redsync", "contention", verdict.Held, verdict.Held, 1, 1))
 	sales.Cells[0].SalesPerSecond, sales.Cells[0].Latency.P99 = 520.4, 309
-	bench := map[string]any{"environment": map[string]any{"redis": "7", "etcd": "3.4", "cores": 2}, "cells": []any{map[string]any{
-		"shape": "1x32", "section": "redis", "processes": 1, "goroutines": 32, "section_us": 128.2, "round_trip_us": 40, "locks": []any{
-			map[string]any{"lock": "etcd", "share_of_mutex": map[string]any{"median": 0.25}, "us_over_mutex": map[string]any{"median": 384.0},
-				"round_trips_over_mutex": map[string]any{"median": nil}, "metrics": map[string]any{"holds_per_second": map[string]any{"median": 1950}, "redis_requests": map[string]any{"median": 6.02}}},
-		}}}}
+	bench := filepath.Join(t.TempDir(), "bench.txt")
+	if err := os.WriteFile(bench, []byte("goos: linux\ncores: 2\nredis: 7\netcd: 3.4\n"+
+		"BenchmarkHold/shape=8x1/pause=1ms/section=redis/lock=mutex 9 7800 holds/s 4e-05 trip-sec 1 of-mutex\n"+
+		"BenchmarkHold/shape=8x1/pause=1ms/section=redis/lock=etcd 9 1950 holds/s 0.25 of-mutex 0.000384 over-sec 6.02 requests/op\n"+
+		"BenchmarkHold/shape=pairs/section=empty/lock=etcd 9 1e-6 sec/op\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shortest, err := schedule.Parse("A.acquire pause:A")
+	if err != nil {
+		t.Fatal(err)
+	}
 	explored := []explore.Result{
 		{Strategy: "etcd", Event: schedule.Forget, Skipped: "it keeps them"},
 		{Strategy: "etcd", Event: schedule.Pause, Found: explore.Found{Runs: 60, Bad: 20, Shortest: []schedule.Record{
-			{Listed: "A.acquire pause:A", Outcome: schedule.Outcome{Cause: schedule.LateWrite}}}}},
+			{Schedule: shortest, Outcome: schedule.Outcome{Cause: schedule.LateWrite}}}}},
 	}
 	text := said(t, options{Cells: written(t, "cells", first()), Again: written(t, "again", again), Sales: written(t, "sales", sales),
-		Bench: written(t, "bench", bench), Explored: []string{written(t, "explored", explored)}})
+		Bench: bench, Explored: []string{written(t, "explored", explored)}})
 	for _, want := range []string{
 		"| command | `loadtest run --all` |\n| command | `loadtest run --again` |",
-		"oversold 7**; it ", "seen in 3 of 3 runs.\n\nThe lease of redsync was over.", // of the runs with other seeds
-		"+7 !!", "seen in 1 of 4 runs.", // what three more runs do not show stays, and is marked
-		"### etcd under partition", "seen in 3 of 4 runs.", // the first run held, and the others failed as declared
-		"### etcd under pause", // the first run failed as declared, and one of the others held
+		// The runs with other seeds count, and the first sentence of the explanation.
+		"| [overrun](scenarios/overrun.md) | **oversold 7**: it ", "| 3 of 3 runs | The lease of redsync was over. |\n",
+		"+7 !!", "| [crash](scenarios/crash.md) | **oversold 7**: it  | 1 of 4 runs |", // what three more runs do not show stays, and is marked
+		"| [partition](scenarios/partition.md) | **oversold 7**: it  | 3 of 4 runs |", // the first run held, and the others failed as declared
+		"| [pause](scenarios/pause.md) | **oversold 7**: it  | 3 of 4 runs |",         // the first run failed as declared, and one of the others held
 		"- Skipped: `failover`: its lock is elsewhere.",
-		`- Its documentation: "After this is successful`, "- What mends it: ExtendContext",
-		`- Its documentation: "exclusion over a holder that is paused`, // this repository's lock, in the same words
+		"- Its documentation on `overrun`: \"After this is successful", " What mends it: ExtendContext",
+		"- Its documentation on `pause`: \"exclusion over a holder that is paused", // this repository's lock, in the same words
 		"| redsync | 520 | 309 |",
-		"The section takes 128 µs under the mutex, a round trip 40 µs.", "| etcd | 1950 | 0.25 | 384 | – | 6.02 |", "etcd 3.4,",
+		"`8x1/1ms`: 8 processes of 1 goroutine, with a pause of 1ms after each hold. The section takes 128 µs under the mutex, a round trip 40 µs.",
+		"| etcd | 0.25 | 384 | – | 1950 | 6.02 |", "etcd 3.4,", "`bin/bench --locks mutex,etcd --shapes 8x1/1ms`",
 		"| etcd | `forget` | – | – | not run: it keeps them |\n| etcd | `pause` | 60 | 20 | " + schedule.LateWrite.Doc() + ": `A.acquire pause:A` |",
 		"`github.com/go-redsync/redsync/v4 v",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %q", want)
 		}
+	}
+	if strings.Contains(text, "Both wrote.") || strings.Contains(text, "shape=pairs") || strings.Contains(text, "mermaid\n") {
+		t.Error("the page says more than a sentence of each cell, and what the bench measured of one holder")
 	}
 	for _, row := range []struct {
 		name  string
