@@ -202,7 +202,7 @@ func TestThePage(t *testing.T) {
 				t.Errorf("the counter %s ended at %s, and SQL at %s", name, last[name], value)
 			}
 		}
-		if shown := browsertest.Says[string](b, `document.getElementById('fact-orders').textContent`); shown != want["orders"] {
+		if shown := browsertest.Says[string](b, `document.getElementById('fact-sold').textContent`); shown != want["orders"]+"/"+fmt.Sprint(r.result.InitialStock) {
 			t.Errorf("the page says %s orders, and SQL %s", shown, want["orders"])
 		}
 		if score := browsertest.Says[string](b, `document.getElementById('score').textContent`); score != "Predictions: 1 of 1 right" {

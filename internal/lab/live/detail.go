@@ -8,6 +8,7 @@ import (
 
 	"stocklock/internal/lab/drawing"
 	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy"
@@ -26,7 +27,10 @@ type detail struct {
 	Latency  template.HTML `json:"latency,omitempty"`  // over time
 	Holding  []string      `json:"holding,omitempty"`  // strategies that are expected to hold
 	Numbers  *trial.Result `json:"numbers,omitempty"`
-	Replay   *replay       `json:"replay,omitempty"` // nil where its entries are not kept any more
+	// Facts are the numbers that the page shows, and Columns those of a comparison under load.
+	Facts   []report.Number `json:"facts,omitempty"`
+	Columns []report.Number `json:"columns,omitempty"`
+	Replay  *replay         `json:"replay,omitempty"` // nil where its entries are not kept any more
 }
 
 // replay is a record as it is drawn and stepped through.
@@ -70,6 +74,7 @@ func (s *Server) detail(of run, in explain.Language) detail {
 		drawn := drawing.NewInterleaving(x, in)
 		d.Whole, d.CloseUp = drawn.Whole, drawn.Closer
 	}
+	d.Facts, d.Columns = report.Numbers(result, in.String())
 	d.Outcomes, d.Latency = drawing.OverTime(result.Timeline, in)
 	if of.record != nil {
 		d.Replay = newReplay(of.record, result)

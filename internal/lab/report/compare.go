@@ -87,8 +87,8 @@ func (t Terminal) changedVerdict(was, is trial.Result) string {
 
 // change is a metric with its relative change, coloured where that is more than noise.
 func (t Terminal) change(m metric, before, after trial.Result) string {
-	was, known := m.of(before)
-	is, measured := m.of(after)
+	was, known := m.value(before)
+	is, measured := m.value(after)
 	switch {
 	case !known && !measured:
 		return ""

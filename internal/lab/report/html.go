@@ -129,7 +129,7 @@ func (p *pageData) compare(cells []trial.Result, pages map[place]*pageCell) {
 	for i, m := range shown {
 		p.Metrics = append(p.Metrics, m.heading())
 		for _, r := range cells {
-			v, _ := m.of(r)
+			v, _ := m.value(r)
 			largest[i] = max(largest[i], v)
 		}
 	}
@@ -137,7 +137,7 @@ func (p *pageData) compare(cells []trial.Result, pages map[place]*pageCell) {
 		c := *pages[placeOf(r)]
 		p.Costs = p.Costs || r.CostPerSale != nil
 		for i, m := range shown {
-			v, _ := m.of(r)
+			v, _ := m.value(r)
 			n := pageNumber{Text: m.text(r, drawing.Short), Bad: m.bad && v > 0, Meter: m.better == more}
 			if largest[i] > 0 {
 				n.Part = int(100 * v / largest[i])
@@ -211,11 +211,9 @@ func drawingKey(x *explain.Explanation) []chartKey {
 // counts are the numbers of a cell, without those that did not occur.
 func counts(r trial.Result) []fact {
 	var facts []fact
-	for _, m := range metrics {
-		v, ok := m.of(r)
-		if m.shown&always != 0 || ok && v != 0 {
-			facts = append(facts, fact{Name: m.heading(), Value: m.text(r, drawing.Short), Bad: m.bad && v > 0})
-		}
+	numbers, _ := Numbers(r, "en")
+	for _, n := range numbers {
+		facts = append(facts, fact{Name: n.Title, Value: n.Text, Bad: n.Bad})
 	}
 	if r.Runs > 1 {
 		facts = append(facts, fact{Name: "runs as predicted", Value: fmt.Sprintf("%d of %d", r.Agreed, r.Runs)})

@@ -27,6 +27,7 @@ func (t Terminal) loads(r Report) {
 
 func (t Terminal) latencies(cells []trial.Result) {
 	w := tabular.New()
+	shown, titles := latenciesIn(inLatencies)
 	for _, c := range cells {
 		for _, o := range []struct {
 			load.Outcome
@@ -34,7 +35,7 @@ func (t Terminal) latencies(cells []trial.Result) {
 			count int64
 		}{{load.Sold, "sold", c.Answered}, {load.Busy, "busy", c.Busy}, {load.Conflict, "conflict", c.Conflict}, {load.SoldOut, "sold out", c.SoldOut}} {
 			if l, ok := c.ByOutcome[o.Outcome]; ok {
-				w.AppendRow(table.Row{c.Strategy, o.name, o.count, whole(l.P50), whole(l.P95), whole(l.P99), whole(l.Max)})
+				w.AppendRow(append(table.Row{c.Strategy, o.name, o.count}, each(shown, l)...))
 			}
 		}
 	}
@@ -42,11 +43,20 @@ func (t Terminal) latencies(cells []trial.Result) {
 		return
 	}
 	t.heading("Latency by answer, in milliseconds from the scheduled time")
-	t.print(w, table.Row{"strategy", "answer", "requests", "p50", "p95", "p99", "max"}, tabular.Right(3, 7))
+	t.print(w, append(table.Row{"strategy", "answer", "requests"}, titles...), tabular.Right(3, 3+len(shown)))
+}
+
+// each writes the numbers of a set of latencies.
+func each(shown []metric, of trial.Latency) (row table.Row) {
+	for _, m := range shown {
+		row = append(row, whole(m.latency(of)))
+	}
+	return row
 }
 
 func (t Terminal) steps(cells []trial.Result) {
 	w := tabular.New()
+	shown, titles := latenciesIn(inSteps)
 	var knees []string
 	for _, c := range cells {
 		for _, s := range c.Steps {
@@ -54,8 +64,8 @@ func (t Terminal) steps(cells []trial.Result) {
 			if !s.KeptUp {
 				keeps = t.paint(surprising, "no")
 			}
-			w.AppendRow(table.Row{c.Strategy, whole(s.Rate), s.Requests, s.Sold, s.Busy, s.SoldOut, whole(s.SalesPerSecond),
-				whole(s.Latency.P50), whole(s.Latency.P99), keeps})
+			row := table.Row{c.Strategy, whole(s.Rate), s.Requests, s.Sold, s.Busy, s.SoldOut, whole(s.SalesPerSecond)}
+			w.AppendRow(append(append(row, each(shown, s.Latency)...), keeps))
 		}
 		if len(c.Steps) > 0 {
 			knees = append(knees, fmt.Sprintf("%s: %s", c.Strategy, knee(c.Steps)))
@@ -64,9 +74,9 @@ func (t Terminal) steps(cells []trial.Result) {
 	if len(knees) == 0 {
 		return
 	}
-	t.heading("Step by step: p50 and p99 of sales, in milliseconds from the scheduled time")
-	t.print(w, table.Row{"strategy", "requests\n/s", "requests", "sold", "busy", "sold\nout", "sales\n/s", "p50", "p99", "keeps\nup"},
-		tabular.Right(2, 9))
+	t.heading("Step by step: latencies of sales, in milliseconds from the scheduled time")
+	header := table.Row{"strategy", "requests\n/s", "requests", "sold", "busy", "sold\nout", "sales\n/s"}
+	t.print(w, append(append(header, titles...), "keeps\nup"), tabular.Right(2, len(header)+len(shown)))
 	for _, k := range knees {
 		t.wrapped(k)
 	}

@@ -120,7 +120,7 @@ func (r Report) CSV(w io.Writer) error {
 			string(c.Verdict), string(c.Expected), cause, fmt.Sprint(c.InitialStock)}
 		for _, m := range metrics {
 			value := ""
-			if v, ok := m.of(c); ok {
+			if v, ok := m.value(c); ok {
 				value = strconv.FormatFloat(v, 'f', -1, 64)
 			}
 			line = append(line, value)

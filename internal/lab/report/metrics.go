@@ -5,62 +5,68 @@ import (
 	"strconv"
 	"strings"
 
+	"stocklock/internal/lab/drawing"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/trial"
 )
 
-// metrics are the numbers of a cell, in the order of the tables. All forms read this list, so that
-// a metric is one line here. Each is a column of CSV, a name for --fail-if, and a count on the page
-// of its cell. The field shown lists the other places. A number that older results do not have is a
+// metrics are the numbers of a cell, in the order of the tables. All forms read this list, the live
+// page and the tables of a load with a rate among them, so that a metric is one line here. Each is a
+// column of CSV, a name for --fail-if, and a count on the page of its cell. The field shown lists
+// the other places. A number that older results do not have is a
 // pointer in [trial.Result], as CostPerSale is: nil is shown as a dash.
 var metrics = []metric{
-	{name: "requests", title: "requests", of: count(func(r trial.Result) int64 { return r.Requests }), shown: always},
-	{name: "sold", title: "sold", of: count(func(r trial.Result) int64 { return r.Sold }), outOf: initialStock, shown: inTerminal | inMarkdown | onPage | always},
-	{name: "remaining", title: "remaining", of: count(func(r trial.Result) int64 { return r.Remaining }), shown: always},
-	{name: "oversold", title: "oversold", of: count(func(r trial.Result) int64 { return r.Oversold }), bad: true, shown: inTerminal | inMarkdown | onPage | always},
-	{name: "lost-updates", title: "lost\nupdates", of: count(func(r trial.Result) int64 { return r.LostUpdates }), bad: true, shown: inTerminal | always, leave: 4},
-	{name: "answered-sold", title: "answered as sold", of: count(func(r trial.Result) int64 { return r.Answered })},
-	{name: "sold-out", title: "sold\nout", of: count(func(r trial.Result) int64 { return r.SoldOut }), shown: inTerminal, leave: 5},
-	{name: "busy", title: "busy", of: count(func(r trial.Result) int64 { return r.Busy }), shown: inTerminal, leave: 6},
-	{name: "fenced", title: "fenced off", of: count(func(r trial.Result) int64 { return r.Fenced })},
-	{name: "lost", title: "lock lost", of: count(func(r trial.Result) int64 { return r.Lost })},
-	{name: "conflict", title: "conflict", of: count(func(r trial.Result) int64 { return r.Conflict })},
-	{name: "refused", title: "refused", of: count(func(r trial.Result) int64 { return r.Refused })},
-	{name: "unknown", title: "unknown", of: count(func(r trial.Result) int64 { return r.Unknown }), shown: inTerminal, leave: 2},
-	{name: "errors", title: "errors", of: count(func(r trial.Result) int64 { return r.Errors }), bad: true, shown: inTerminal, leave: 3},
-	{name: "orders-without-answer", title: "orders without an answer", of: count(func(r trial.Result) int64 { return r.OrdersWithoutAnswer })},
-	{name: "answers-without-order", title: "answers without an order", of: count(func(r trial.Result) int64 { return r.AnswersWithoutOrder }), bad: true},
-	{name: "duplicates", title: "duplicate orders", of: count(func(r trial.Result) int64 { return r.Duplicates }), bad: true},
-	{name: "faults-met", title: "faults met", of: count(func(r trial.Result) int64 { return r.FaultsMet })},
-	{name: "sales-per-second", title: "sales\n/s", of: number(func(r trial.Result) float64 { return r.SalesPerSecond }), better: more, shown: inTerminal | inMarkdown | onPage | inComparing | always, leave: 10},
-	{name: "p50", title: "p50\nms", of: number(func(r trial.Result) float64 { return r.Latency.P50 }), ms: true, better: less, shown: inTerminal | inMarkdown | onPage | inComparing | always, leave: 8},
-	{name: "p95", title: "p95\nms", of: number(func(r trial.Result) float64 { return r.Latency.P95 }), ms: true, better: less, shown: inTerminal | inMarkdown | onPage | always, leave: 1},
-	{name: "p99", title: "p99\nms", of: number(func(r trial.Result) float64 { return r.Latency.P99 }), ms: true, better: less, shown: inTerminal | inMarkdown | onPage | inComparing | always, leave: 9},
-	{name: "p99.9", title: "p99.9\nms", of: number(func(r trial.Result) float64 { return r.Latency.P999 }), ms: true, better: less, shown: onPage | always},
-	{name: "max", title: "max\nms", of: number(func(r trial.Result) float64 { return r.Latency.Max }), ms: true, better: less, shown: inTerminal | onPage | always, leave: 7},
-	{name: "corrected-p50", title: "p50 from the scheduled time, ms", of: number(func(r trial.Result) float64 { return r.Corrected.P50 }), ms: true, better: less},
-	{name: "corrected-p99", title: "p99 from the scheduled time, ms", of: number(func(r trial.Result) float64 { return r.Corrected.P99 }), ms: true, better: less},
-	{name: "corrected-max", title: "max from the scheduled time, ms", of: number(func(r trial.Result) float64 { return r.Corrected.Max }), ms: true, better: less},
-	{name: "sold-p50", title: "p50 of sales, ms", of: byOutcome(load.Sold, func(l trial.Latency) float64 { return l.P50 }), ms: true, better: less},
-	{name: "sold-p99", title: "p99 of sales, ms", of: byOutcome(load.Sold, func(l trial.Latency) float64 { return l.P99 }), ms: true, better: less},
-	{name: "busy-p99", title: "p99 of busy answers, ms", of: byOutcome(load.Busy, func(l trial.Latency) float64 { return l.P99 }), ms: true, better: less},
-	{name: "sold-out-p99", title: "p99 of sold-out answers, ms", of: byOutcome(load.SoldOut, func(l trial.Latency) float64 { return l.P99 }), ms: true, better: less},
-	{name: "redis-per-sale", title: "Redis\n/sale", of: perSale(func(c trial.Cost) float64 { return c.Redis }), better: less, shown: inMarkdown | onPage | inComparing, leave: 7},
-	{name: "database-per-sale", title: "database\n/sale", of: perSale(func(c trial.Cost) float64 { return c.Database }), better: less, shown: inMarkdown | onPage | inComparing, leave: 6},
-	{name: "seconds", title: "seconds", of: number(func(r trial.Result) float64 { return r.Seconds }), shown: always},
+	{name: "requests", title: "requests", zh: "请求数", of: count(func(r trial.Result) int64 { return r.Requests }), shown: always},
+	{name: "sold", title: "sold", zh: "订单", of: count(func(r trial.Result) int64 { return r.Sold }), outOf: initialStock, shown: inTerminal | inMarkdown | onPage | always},
+	{name: "remaining", title: "remaining", zh: "剩余库存", of: count(func(r trial.Result) int64 { return r.Remaining }), shown: always},
+	{name: "oversold", title: "oversold", zh: "超卖", of: count(func(r trial.Result) int64 { return r.Oversold }), bad: true, shown: inTerminal | inMarkdown | onPage | always},
+	{name: "lost-updates", title: "lost\nupdates", zh: "丢失更新", of: count(func(r trial.Result) int64 { return r.LostUpdates }), bad: true, shown: inTerminal | always, leave: 4},
+	{name: "answered-sold", title: "answered as sold", zh: "答复下单成功", of: count(func(r trial.Result) int64 { return r.Answered })},
+	{name: "sold-out", title: "sold\nout", zh: "已售罄", of: count(func(r trial.Result) int64 { return r.SoldOut }), shown: inTerminal, leave: 5},
+	{name: "busy", title: "busy", zh: "繁忙", of: count(func(r trial.Result) int64 { return r.Busy }), shown: inTerminal | onPage, leave: 6},
+	{name: "fenced", title: "fenced off", zh: "被隔离令牌拒绝", of: count(func(r trial.Result) int64 { return r.Fenced })},
+	{name: "lost", title: "lock lost", zh: "锁已丢失", of: count(func(r trial.Result) int64 { return r.Lost })},
+	{name: "conflict", title: "conflict", zh: "冲突", of: count(func(r trial.Result) int64 { return r.Conflict })},
+	{name: "refused", title: "refused", zh: "拒绝连接", of: count(func(r trial.Result) int64 { return r.Refused })},
+	{name: "unknown", title: "unknown", zh: "未知", of: count(func(r trial.Result) int64 { return r.Unknown }), shown: inTerminal, leave: 2},
+	{name: "errors", title: "errors", zh: "错误", of: count(func(r trial.Result) int64 { return r.Errors }), bad: true, shown: inTerminal, leave: 3},
+	{name: "orders-without-answer", title: "orders without an answer", zh: "没有答复的订单", of: count(func(r trial.Result) int64 { return r.OrdersWithoutAnswer })},
+	{name: "answers-without-order", title: "answers without an order", zh: "没有订单的答复", of: count(func(r trial.Result) int64 { return r.AnswersWithoutOrder }), bad: true},
+	{name: "duplicates", title: "duplicate orders", zh: "重复订单", of: count(func(r trial.Result) int64 { return r.Duplicates }), bad: true},
+	{name: "faults-met", title: "faults met", zh: "命中的故障", of: count(func(r trial.Result) int64 { return r.FaultsMet })},
+	{name: "sales-per-second", title: "sales\n/s", zh: "每秒成交", of: number(func(r trial.Result) float64 { return r.SalesPerSecond }), better: more, shown: inTerminal | inMarkdown | onPage | inComparing | always, leave: 10},
+	{name: "p50", title: "p50\nms", zh: "p50 毫秒", latency: func(l trial.Latency) float64 { return l.P50 }, ms: true, better: less, shown: inTerminal | inMarkdown | onPage | inComparing | always | inLatencies | inSteps, leave: 8},
+	{name: "p95", title: "p95\nms", zh: "p95 毫秒", latency: func(l trial.Latency) float64 { return l.P95 }, ms: true, better: less, shown: inTerminal | inMarkdown | onPage | always | inLatencies, leave: 1},
+	{name: "p99", title: "p99\nms", zh: "p99 毫秒", latency: func(l trial.Latency) float64 { return l.P99 }, ms: true, better: less, shown: inTerminal | inMarkdown | onPage | inComparing | always | inLatencies | inSteps, leave: 9},
+	{name: "p99.9", title: "p99.9\nms", zh: "p99.9 毫秒", latency: func(l trial.Latency) float64 { return l.P999 }, ms: true, better: less, shown: onPage | always},
+	{name: "max", title: "max\nms", zh: "最大毫秒", latency: func(l trial.Latency) float64 { return l.Max }, ms: true, better: less, shown: inTerminal | onPage | always | inLatencies, leave: 7},
+	{name: "corrected-p50", title: "p50 from the scheduled time, ms", zh: "p50（自计划时间）毫秒", of: number(func(r trial.Result) float64 { return r.Corrected.P50 }), ms: true, better: less},
+	{name: "corrected-p99", title: "p99 from the scheduled time, ms", zh: "p99（自计划时间）毫秒", of: number(func(r trial.Result) float64 { return r.Corrected.P99 }), ms: true, better: less},
+	{name: "corrected-max", title: "max from the scheduled time, ms", zh: "最大（自计划时间）毫秒", of: number(func(r trial.Result) float64 { return r.Corrected.Max }), ms: true, better: less},
+	{name: "sold-p50", title: "p50 of sales, ms", zh: "成交的 p50 毫秒", of: byOutcome(load.Sold, func(l trial.Latency) float64 { return l.P50 }), ms: true, better: less},
+	{name: "sold-p99", title: "p99 of sales, ms", zh: "成交的 p99 毫秒", of: byOutcome(load.Sold, func(l trial.Latency) float64 { return l.P99 }), ms: true, better: less},
+	{name: "busy-p99", title: "p99 of busy answers, ms", zh: "繁忙答复的 p99 毫秒", of: byOutcome(load.Busy, func(l trial.Latency) float64 { return l.P99 }), ms: true, better: less},
+	{name: "sold-out-p99", title: "p99 of sold-out answers, ms", zh: "售罄答复的 p99 毫秒", of: byOutcome(load.SoldOut, func(l trial.Latency) float64 { return l.P99 }), ms: true, better: less},
+	{name: "redis-per-sale", title: "Redis\n/sale", zh: "每笔 Redis", of: perSale(func(c trial.Cost) float64 { return c.Redis }), better: less, shown: inMarkdown | onPage | inComparing, leave: 7},
+	{name: "database-per-sale", title: "database\n/sale", zh: "每笔 SQL", of: perSale(func(c trial.Cost) float64 { return c.Database }), better: less, shown: inMarkdown | onPage | inComparing, leave: 6},
+	{name: "seconds", title: "seconds", zh: "秒", of: number(func(r trial.Result) float64 { return r.Seconds }), shown: always},
 }
 
 // metric is a number of a cell.
 type metric struct {
-	name   string                             // for --fail-if; that of the CSV column follows from it
-	title  string                             // of a column; only the terminal breaks it
-	of     func(trial.Result) (float64, bool) // false where the cell does not have it: a dash is shown
-	outOf  func(trial.Result) int64           // what it is a part of, nil for nothing
-	bad    bool                               // more than 0 is an error of the strategy or of the lab
-	ms     bool                               // milliseconds; the limits of --fail-if are durations
-	better direction
-	shown  places
-	leave  int // where columns have no room, the lowest is left out first; 0 always stays
+	name  string                             // for --fail-if; that of the CSV column follows from it
+	title string                             // of a column; only the terminal breaks it
+	zh    string                             // the title on the live page in Chinese
+	of    func(trial.Result) (float64, bool) // false where the cell does not have it: a dash is shown
+	// latency takes the place of of for a number that every set of latencies has: that of all answers,
+	// of one kind of answer, or of a step.
+	latency func(trial.Latency) float64
+	outOf   func(trial.Result) int64 // what it is a part of, nil for nothing
+	bad     bool                     // more than 0 is an error of the strategy or of the lab
+	ms      bool                     // milliseconds; the limits of --fail-if are durations
+	better  direction
+	shown   places
+	leave   int // where columns have no room, the lowest is left out first; 0 always stays
 }
 
 // places are the tables that show a metric.
@@ -69,8 +75,10 @@ type places int
 const (
 	inTerminal  places = 1 << iota // the comparison of strategies, in the terminal
 	inMarkdown                     // the same in Markdown
-	onPage                         // the same in HTML
+	onPage                         // the same in HTML, and loads on the live page
 	inComparing                    // of two results
+	inLatencies                    // those by kind of answer, of a load with a rate
+	inSteps                        // those of the sales of each step
 	always                         // on the page of a cell even where it is 0
 )
 
@@ -82,6 +90,16 @@ const (
 	less
 	more
 )
+
+// value is the number, false where the cell does not have it.
+func (m metric) value(r trial.Result) (float64, bool) {
+	if m.latency != nil {
+		return m.latency(r.Latency), r.Requests > 0
+	}
+	return m.of(r)
+}
+
+func (d direction) String() string { return [...]string{"", "less", "more"}[d] }
 
 func count(of func(trial.Result) int64) func(trial.Result) (float64, bool) {
 	return number(func(r trial.Result) float64 { return float64(of(r)) })
@@ -116,7 +134,7 @@ const dash = "–"
 
 // text is the number as it is shown, written by a function of the form.
 func (m metric) text(r trial.Result, write func(float64) string) string {
-	v, ok := m.of(r)
+	v, ok := m.value(r)
 	switch {
 	case !ok:
 		return dash
@@ -145,20 +163,57 @@ func (m metric) csvName() string {
 	return name
 }
 
-// metricsIn are the metrics that a table shows: those that a cell of it has, and of counts those that
-// are not all 0.
+// worth reports whether a cell has the metric, and whether a count is not 0.
+func (m metric) worth(r trial.Result) bool {
+	v, ok := m.value(r)
+	return ok && (v != 0 || m.better != neither || m.outOf != nil)
+}
+
+// metricsIn are the metrics that a table shows: those that are worth it in one of its cells.
 func metricsIn(where places, cells []trial.Result) []metric {
-	var found []metric
+	return slices.DeleteFunc(slices.Clone(metrics), func(m metric) bool {
+		return m.shown&where == 0 || !slices.ContainsFunc(cells, m.worth)
+	})
+}
+
+// latenciesIn are the metrics of latencies that a table shows, with their titles in it.
+func latenciesIn(where places) (shown []metric, titles []any) {
 	for _, m := range metrics {
-		worth := func(c trial.Result) bool {
-			v, ok := m.of(c)
-			return ok && (v != 0 || m.better != neither || m.outOf != nil)
-		}
-		if m.shown&where != 0 && slices.ContainsFunc(cells, worth) {
-			found = append(found, m)
+		if m.shown&where != 0 {
+			shown, titles = append(shown, m), append(titles, strings.TrimSuffix(m.title, "\nms"))
 		}
 	}
-	return found
+	return shown, titles
+}
+
+// Number is a metric of a cell as a page shows it.
+type Number struct {
+	Name   string  `json:"name"`
+	Title  string  `json:"title"`
+	Text   string  `json:"text"`
+	Value  float64 `json:"value"`
+	Bad    bool    `json:"bad,omitempty"`
+	Better string  `json:"better,omitempty"` // more or less; empty for what is only counted
+	Worth  bool    `json:"worth,omitempty"`  // of a column: the others are 0, or not known
+}
+
+// Numbers are the metrics of a cell in a language: those of its own page, and those that are
+// columns where it is compared.
+func Numbers(r trial.Result, language string) (cell, columns []Number) {
+	for _, m := range metrics {
+		v, ok := m.value(r)
+		n := Number{Name: m.name, Title: m.heading(), Text: m.text(r, drawing.Short), Value: v, Bad: m.bad && v > 0, Better: m.better.String(), Worth: m.worth(r)}
+		if language == "zh" {
+			n.Title = m.zh
+		}
+		if m.shown&always != 0 || ok && v != 0 {
+			cell = append(cell, n)
+		}
+		if m.shown&onPage != 0 {
+			columns = append(columns, n)
+		}
+	}
+	return cell, columns
 }
 
 // leaveFirst are the columns that a narrow terminal leaves out, in that order, counted from 1.

@@ -70,7 +70,7 @@ func ParseThreshold(spec string) (Threshold, error) {
 func (t Threshold) Broken(r Report) []string {
 	var lines []string
 	for _, c := range r.inOrder() {
-		v, ok := t.metric.of(c)
+		v, ok := t.metric.value(c)
 		if c.Verdict == verdict.Skipped || !ok || !t.meets(v) {
 			continue
 		}

@@ -1,4 +1,4 @@
-import {fill, h, markup, ms} from './dom.js';
+import {fill, h, markup} from './dom.js';
 import {docOf, known, language, said as inWords, t} from './words.js';
 import {ask, get, mayDrive, start} from './api.js';
 import {keyOf, on, runOf, store, waitingRuns} from './store.js';
@@ -116,8 +116,6 @@ function endedView(content, of, s, c, run, predict, guesses) {
   get(`api/runs/${of.id}?lang=${language()}`).then(d => {
     if (gone) return;
     const n = d.numbers || {};
-    const facts = [['requests', n.requests], ['orders', n.sold], ['stock.left', n.remaining], ['oversold', n.oversold], ['lost.updates', n.lost_updates], ['rate', n.sales_per_second],
-      ['p50', n.latency_ms && ms(n.latency_ms.p50)], ['p99', n.latency_ms && ms(n.latency_ms.p99)], ['faults.met', n.faults_met], ['seed', d.seed]];
     replay = d.replay && player([{replay: d.replay, title: `${s.name} · ${c.name}`}]);
     const links = d.verdict === 'oversold' || d.verdict === 'held' ? d.holding.filter(name => name !== s.name).slice(0, 6) : d.holding.slice(0, 6);
     fill(content,
@@ -135,7 +133,7 @@ function endedView(content, of, s, c, run, predict, guesses) {
           h('a', {class: 'button', href: `docs/scenarios/${c.name}${pageEnd()}`, target: '_blank', rel: 'noopener'}, t('page.of', {name: c.name})))),
       d.whole && h('section', {}, h('h2', {}, t('drawing.title')), markup('scroll walk', d.whole), d.close_up && [h('h3', {}, t('drawing.closer')), markup('scroll walk', d.close_up)]),
       replay ? h('section', {}, h('h2', {}, t('replay.title')), h('p', {class: 'soft'}, t('replay.lead')), replay.element) : d.verdict !== 'skipped' && h('p', {class: 'soft'}, t('replay.gone')),
-      n.requests > 0 && h('section', {}, h('h2', {}, t('numbers')), h('dl', {class: 'facts'}, facts.filter(([, v]) => v !== undefined && v !== null).map(([name, v]) => h('div', {}, h('dt', {}, t(name)), h('dd', {id: 'fact-' + name.replace('.', '-')}, String(v))))),
+      n.requests > 0 && h('section', {}, h('h2', {}, t('numbers')), h('dl', {class: 'facts'}, [...d.facts || [], {name: 'seed', title: t('seed'), text: d.seed}].map(f => h('div', {}, h('dt', {}, f.title), h('dd', {id: 'fact-' + f.name, class: f.bad ? 'bad' : ''}, String(f.text))))),
         h('div', {class: 'charts'}, h('figure', {}, h('figcaption', {}, t('chart.outcomes')), markup('', d.outcomes)), h('figure', {}, h('figcaption', {}, t('chart.latency')), markup('', d.latency))),
         h('p', {}, h('code', {class: 'command'}, n.replay || ''), ' ', d.replay && h('a', {href: `api/runs/${of.id}/record`, download: `${s.name}-${c.name}-${of.seed}.jsonl`}, t('record.download')))));
   }, e => fill(content, h('p', {class: 'notice'}, e.message)));

@@ -32,16 +32,16 @@ export function loadView(body) {
   const draw = () => {
     if (gone) return;
     fill(place, [...store.loads].reverse().map(c => {
-      const runs = runsOf(c), rows = runs.map(r => ({run: r, n: (details.get(r.id) || {}).numbers}));
-      const most = Math.max(1, ...rows.map(r => r.n ? r.n.sales_per_second : 0)), slowest = Math.max(1, ...rows.map(r => r.n ? r.n.latency_ms.p99 : 0));
+      const runs = runsOf(c), rows = runs.map(r => ({run: r, n: (details.get(r.id) || {}).columns}));
+      // The columns that are worth it in one of the rows, with the largest value of each.
+      const known = rows.filter(r => r.n), shown = known.length ? known[0].n.map((of, i) => ({i, title: of.title, most: Math.max(1, ...known.map(r => r.n[i].value))})).filter(c => known.some(r => r.n[c.i].worth)) : [];
       const ended = runs.filter(r => r.state === 'ended').length;
       return h('section', {class: 'load', 'data-load': c.id}, h('h2', {}, t('load.nth', {id: c.id, shape: c.shape || t('shape.closed'), stock: c.stock}), ' ', ended < runs.length && h('span', {class: 'spinner'})),
         h('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': t('load.nth', {id: c.id, shape: c.shape, stock: c.stock})},
-          h('table', {class: 'numbers load-table'}, h('thead', {}, h('tr', {}, ['strategy', 'verdict', 'rate', 'orders', 'oversold', 'busy', 'p50', 'p95', 'p99', 'max', 'per.sale'].map(k => h('th', {scope: 'col'}, t(k))))),
+          h('table', {class: 'numbers load-table'}, h('thead', {}, h('tr', {}, [t('strategy'), t('verdict'), ...shown.map(c => c.title)].map(title => h('th', {scope: 'col'}, title)))),
             h('tbody', {}, rows.map(({run, n}) => h('tr', {}, h('th', {scope: 'row'}, run.strategy),
-              n ? [h('td', {}, verdictChip(run)), bar(n.sales_per_second, most, 'good'), h('td', {}, n.sold), h('td', {class: n.oversold ? 'bad' : ''}, n.oversold), h('td', {}, n.busy), h('td', {}, n.latency_ms.p50), h('td', {}, n.latency_ms.p95), bar(n.latency_ms.p99, slowest, 'slow'), h('td', {}, n.latency_ms.max),
-                h('td', {}, n.cost_per_sale ? `${n.cost_per_sale.redis_requests} / ${n.cost_per_sale.database_round_trips}` : '–')]
-                : h('td', {colspan: 10, class: 'soft'}, (run.state === 'running' || run.state === 'waiting') && h('span', {class: 'spinner'}), ' ', run.state === 'running' && store.seen && store.seen.run === run.id
+              n ? [h('td', {}, verdictChip(run)), shown.map(c => numberCell(n[c.i], c.most))]
+                : h('td', {colspan: 1 + shown.length, class: 'soft'}, (run.state === 'running' || run.state === 'waiting') && h('span', {class: 'spinner'}), ' ', run.state === 'running' && store.seen && store.seen.run === run.id
                   ? `${t('orders')} ${store.seen.sold} · ${t('rate')} ${Math.round(store.seen.rate)} · ${t('p99')} ${Math.round(store.seen.p99_ms)}` : inWords(run.error) || t('state.' + run.state))))))),
         h('div', {class: 'small-charts'}, rows.filter(r => r.n).map(({run}) => { const d = details.get(run.id); return h('figure', {}, h('figcaption', {}, h('b', {}, run.strategy), ' · ', t('chart.outcomes'), ' · ', t('chart.latency')), markup('', d.outcomes), markup('', d.latency)); })),
         ended > 0 && h('p', {class: 'bar'}, h('a', {class: 'button', href: `api/loads/${c.id}/report.html`, download: `comparison-${c.id}.html`}, t('download.html')), h('a', {class: 'button', href: `api/loads/${c.id}/result.json`, download: `comparison-${c.id}.json`}, t('download.json'))));
@@ -67,8 +67,10 @@ export function loadView(body) {
   return () => { gone = true; off(); };
 }
 
-function bar(value, most, kind) {
-  const cell = h('td', {class: 'meter-cell ' + kind}, h('span', {class: 'meter-bar'}), String(value));
-  cell.firstChild.style.width = Math.round(100 * value / most) + '%';
+// numberCell shows a number, with a bar where more or less of it is better.
+function numberCell(n, most) {
+  if (!n.better) return h('td', {class: n.bad ? 'bad' : ''}, n.text);
+  const cell = h('td', {class: 'meter-cell ' + (n.better === 'more' ? 'good' : 'slow')}, h('span', {class: 'meter-bar'}), n.text);
+  cell.firstChild.style.width = Math.round(100 * n.value / most) + '%';
   return cell;
 }
