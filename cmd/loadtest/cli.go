@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -92,38 +93,24 @@ Exit codes: 0 all as expected, 1 a surprise or a --fail-if, 2 bad usage, 3 the h
 
 // run is the program: it returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	var chosen commands
-	var helped bool
-	parser, err := kong.New(&chosen,
+	parsed, done, err := flags.Parse(&commands{}, args,
 		kong.Name("loadtest"),
 		kong.Description(description),
 		kong.Writers(stdout, stderr),
-		kong.Exit(func(int) { helped = true }),
-		kong.WithHyphenPrefixedParameters(true), // so that --rate -1 is a number out of range, not an unknown flag
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		flags.ShowRanges(),
-		flags.ShowVersion(),
 		kong.Vars(defaults),
 		kong.Vars{"scenarios": strings.Join(scenario.Names(), ", "),
 			"metrics": strings.Join(report.Metrics(), ", "), "faults": strings.Join(soak.Faults(), "; ")},
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(streams{stdout, stderr, args}),
 	)
-	if err != nil {
-		panic(err) // the commands' own tags are wrong
-	}
-	parsed, err := parser.Parse(args)
 	switch {
-	case helped:
+	case done:
 		return exitExpected
 	case err != nil:
 		err = usage("%w; see loadtest --help", err)
 	default:
-		if err = flags.Check(parsed); err != nil {
-			err = usage("%w", err)
-		} else {
-			err = parsed.Run()
-		}
+		err = parsed.Run()
 	}
 	code := exitCode(ctx, err)
 	switch {
@@ -158,6 +145,12 @@ type streams struct {
 
 func (s streams) terminal() report.Terminal {
 	return report.Terminal{Out: s.out, Colour: isTerminal(s.out) && os.Getenv("NO_COLOR") == "", Width: widthOf(s.out)}
+}
+
+func (s streams) json(v any) error {
+	out := json.NewEncoder(s.out)
+	out.SetIndent("", "  ")
+	return out.Encode(v)
 }
 
 // widthOf is the width of a terminal in columns, and 0 for anything else.

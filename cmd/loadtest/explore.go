@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"stocklock/internal/lab/explore"
@@ -82,9 +81,7 @@ func (c *exploreCommand) Run(ctx context.Context, s streams) error {
 		}
 	}
 	if c.JSON {
-		out := json.NewEncoder(s.out)
-		out.SetIndent("", "  ")
-		if err := out.Encode(results); err != nil {
+		if err := s.json(results); err != nil {
 			return err
 		}
 	}

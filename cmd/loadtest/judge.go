@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -144,9 +143,7 @@ func (c *judgeCommand) print(s streams, judgements []explore.Judgement, unexplai
 		lines = append(lines, line{"", strategy.NotApplicable, explore.Contradicts, by})
 	}
 	if c.JSON {
-		out := json.NewEncoder(s.out)
-		out.SetIndent("", "  ")
-		if err := out.Encode(lines); err != nil {
+		if err := s.json(lines); err != nil {
 			return err
 		}
 	} else {

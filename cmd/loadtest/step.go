@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -89,9 +88,7 @@ func (c *stepCommand) Run(ctx context.Context, s streams) error {
 func (c *stepCommand) show(s streams, on *stage.Stage, record schedule.Record) error {
 	switch {
 	case c.JSON:
-		out := json.NewEncoder(s.out)
-		out.SetIndent("", "  ")
-		return out.Encode(record)
+		return s.json(record)
 	case c.Transcript:
 		schedule.Transcript(s.out, record, on.Script)
 		return nil

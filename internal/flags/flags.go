@@ -1,5 +1,5 @@
-// Package flags declares the ranges of settings once, in the tags min and max of kong's struct
-// fields. --help shows the ranges, and [Check] checks the values.
+// Package flags reads the settings of a program. Their ranges are declared once, in the tags min and
+// max of kong's struct fields: --help shows the ranges, and [Parse] checks the values.
 //
 //	Lease time.Duration `default:"10s" min:"50ms" max:"1m" help:"How long a lock lives."`
 //	Shops int           `default:"3" min:"1" help:"How many shops sell."`
@@ -15,8 +15,26 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// ShowRanges is a kong option that appends to the help of each flag what its value may be.
-func ShowRanges() kong.Option {
+// Parse reads args into what settings points to, and checks the ranges. If done, it has printed the
+// help or the version instead, and there is nothing to run. It panics where the tags are wrong.
+func Parse(settings any, args []string, options ...kong.Option) (parsed *kong.Context, done bool, err error) {
+	parser, err := kong.New(settings, append(options, showRanges(), showVersion(),
+		kong.WithHyphenPrefixedParameters(true), // so that --lease -1s is a duration out of range, not an unknown flag
+		kong.Exit(func(int) { done = true }))...)
+	if err != nil {
+		panic(err)
+	}
+	if parsed, err = parser.Parse(args); done {
+		return nil, true, nil
+	}
+	if err == nil {
+		err = check(parsed)
+	}
+	return parsed, false, err
+}
+
+// showRanges appends to the help of each flag what its value may be.
+func showRanges() kong.Option {
 	return kong.PostBuild(func(k *kong.Kong) error {
 		return kong.Visit(k.Model, func(node kong.Visitable, next kong.Next) error {
 			if flag, ok := node.(*kong.Flag); ok {
@@ -29,8 +47,8 @@ func ShowRanges() kong.Option {
 	})
 }
 
-// Check returns an error that names the first flag whose value is out of its range.
-func Check(parsed *kong.Context) error {
+// check returns an error that names the first flag whose value is out of its range.
+func check(parsed *kong.Context) error {
 	for _, flag := range parsed.Flags() {
 		value := flag.Target
 		if value.Kind() == reflect.Pointer {

@@ -29,12 +29,7 @@ func TestCheck(t *testing.T) {
 		{"--rate=NaN", "--rate is NaN: want 0.1 to 10"},
 		{"--wait=0s", "--wait is 0s: want 1ms to 1m"},
 	} {
-		parser := kong.Must(&settings{}, flags.ShowRanges())
-		parsed, err := parser.Parse(strings.Fields(tt.args))
-		if err != nil {
-			t.Fatal(err)
-		}
-		switch err := flags.Check(parsed); {
+		switch _, _, err := flags.Parse(&settings{}, strings.Fields(tt.args)); {
 		case err == nil && tt.want != "", err != nil && err.Error() != tt.want:
 			t.Errorf("%s: %v, want %q", tt.args, err, tt.want)
 		}
@@ -43,8 +38,9 @@ func TestCheck(t *testing.T) {
 
 func TestHelpShowsRanges(t *testing.T) {
 	var help bytes.Buffer
-	parser := kong.Must(&settings{}, flags.ShowRanges(), kong.Writers(&help, &help), kong.Exit(func(int) {}))
-	_, _ = parser.Parse([]string{"--help"})
+	if _, done, err := flags.Parse(&settings{}, []string{"--help"}, kong.Writers(&help, &help)); !done || err != nil {
+		t.Errorf("done is %t, with %v", done, err)
+	}
 	for _, want := range []string{"How long a lock lives. Range: 50ms to 1m", "How many. Range: 1 or more", "Range: 0.1 to 10"} {
 		if text := strings.Join(strings.Fields(help.String()), " "); !strings.Contains(text, want) {
 			t.Errorf("the help lacks %q: %s", want, text)

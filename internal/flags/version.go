@@ -10,14 +10,14 @@ import (
 // line. CHANGELOG.md begins with it.
 const Version = "0.4"
 
-// VersionFlag is the flag --version, to be embedded. It needs the option [ShowVersion].
+// VersionFlag is the flag --version, to be embedded in the settings of [Parse].
 type VersionFlag struct {
 	Version kong.VersionFlag `help:"Print the version, and end."`
 }
 
-// ShowVersion is a kong option that says what --version prints: the version, and the revision of the
-// checkout where the build recorded one.
-func ShowVersion() kong.Option {
+// showVersion says what --version prints: the version, and the revision of the checkout where the
+// build recorded one.
+func showVersion() kong.Option {
 	text := Version
 	if info, ok := debug.ReadBuildInfo(); ok {
 		text += revision(info.Settings)

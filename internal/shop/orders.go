@@ -81,7 +81,11 @@ func (s *Shop) getOrder(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	order, err := inSlot(s, c, func(ctx context.Context) (stock.Order, error) { return s.store.Order(ctx, id) })
+	return s.showOrder(c, func(ctx context.Context) (stock.Order, error) { return s.store.Order(ctx, id) })
+}
+
+func (s *Shop) showOrder(c *gin.Context, find func(context.Context) (stock.Order, error)) error {
+	order, err := inSlot(s, c, find)
 	if err != nil {
 		return err
 	}
@@ -115,12 +119,7 @@ func (s *Shop) getOrderByKey(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	order, err := inSlot(s, c, func(ctx context.Context) (stock.Order, error) { return s.store.OrderByKey(ctx, subject, key) })
-	if err != nil {
-		return err
-	}
-	c.JSON(http.StatusOK, s.show(order))
-	return nil
+	return s.showOrder(c, func(ctx context.Context) (stock.Order, error) { return s.store.OrderByKey(ctx, subject, key) })
 }
 
 // maxQuantity is the largest quantity of an order: all that the column orders.quantity can hold. The

@@ -4,6 +4,7 @@ package program
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -75,37 +76,24 @@ type streams struct{ out, err io.Writer }
 
 // run is the program: it returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	var helped bool
 	chosen := commands{Plugins: slices.Concat(labCommands, addedFlags)}
-	parser, err := kong.New(&chosen,
+	parsed, done, err := flags.Parse(&chosen, args,
 		kong.Name("shop"),
 		kong.Description(description),
 		kong.Writers(stdout, stderr),
-		kong.Exit(func(int) { helped = true }),
-		kong.WithHyphenPrefixedParameters(true), // so that --lease -1s is a duration out of range, not an unknown flag
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
 		kong.Vars{"strategies": strings.Join(strategy.Names(offered), ", "), "strategy": defaultStrategy, "lease": redislock.DefaultLease.String()},
 		kong.ExplicitGroups([]kong.Group{{Key: "lab", Title: "The lab, never in production:"}}),
-		flags.ShowRanges(),
-		flags.ShowVersion(),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.BindTo(stderr, (*io.Writer)(nil)),
 		kong.Bind(&streams{stdout, stderr}),
 	)
-	if err != nil {
-		panic(err) // the commands' own tags are wrong
-	}
-	parsed, err := parser.Parse(args)
 	switch {
-	case helped:
+	case done:
 		return exitOK
 	case err != nil:
 		err = usageError{err}
 	default:
-		if err = flags.Check(parsed); err != nil {
-			err = usageError{err}
-			break
-		}
 		err = parsed.Run(&chosen.settings)
 	}
 	if err == nil {
@@ -116,4 +104,23 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+type strategiesCommand struct {
+	JSON bool `name:"json" help:"As a list in JSON, with properties: the lab asks so."`
+}
+
+func (c *strategiesCommand) Run(to *streams) error {
+	all := strategy.Describe(offered)
+	if c.JSON {
+		out := json.NewEncoder(to.out)
+		out.SetIndent("", "  ")
+		return out.Encode(all)
+	}
+	for _, s := range all {
+		if _, err := fmt.Fprintf(to.out, "%-20s %s\n", s.Name, s.Doc); err != nil {
+			return err
+		}
+	}
+	return nil
 }
