@@ -179,7 +179,7 @@ func changed(before, now string) string {
 }
 
 // made is what `make docs` puts into the pages of both languages.
-var made = regexp.MustCompile("(?ms)^<!-- (?:made by|printed by|follows from|played by) .*?^<!-- end of what is made -->")
+var made = regexp.MustCompile("(?ms)^<!-- made by .*?^<!-- end of what is made -->")
 
 var console = regexp.MustCompile("(?ms)^```console\n.*?^```")
 

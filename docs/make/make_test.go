@@ -6,23 +6,56 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/ladder"
+	"stocklock/internal/testserver"
 )
 
-// TestPagesAreUpToDate wants every page to say in both languages what the code says, to have an
-// explanation, and to show a run of its own command that went as expected.
-func TestPagesAreUpToDate(t *testing.T) {
+func allPages(t *testing.T) []page {
+	t.Helper()
 	in, err := languages()
 	if err != nil {
 		t.Fatal(err)
 	}
-	wanted := map[string]bool{}
-	for _, l := range in {
-		for _, p := range l.pages(strategy.Describe(ladder.All())) {
-			wanted[p.path] = true
-			checkPage(t, p)
+	return pages(in, strategy.Describe(ladder.All()))
+}
+
+func read(t *testing.T, p page) string {
+	t.Helper()
+	content, err := os.ReadFile("../" + p.path)
+	if err != nil {
+		t.Errorf("%v: run make docs", err)
+	}
+	return string(content)
+}
+
+// TestPagesAreUpToDate holds the pages to what the code and the kept cells make, and to have an
+// explanation by hand. What schedules print is in [TestSchedulesPrintWhatPagesShow].
+func TestPagesAreUpToDate(t *testing.T) {
+	kept, err := keptCells("cells.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	results := byName(kept.Cells)
+	wanted, shown := map[string]bool{}, map[string]bool{}
+	for _, p := range allPages(t) {
+		wanted[p.path] = true
+		text := read(t, p)
+		checkCell(t, p, results)
+		shown[p.shows.cell] = true
+		if p.render(text, p.output(text, nil, results)) != text {
+			t.Errorf("docs/%s is stale: run make docs", p.path)
+		}
+		for _, part := range p.parts {
+			if utf8.RuneCountInString(byHand(text, part)) < 20 {
+				t.Errorf("docs/%s: nothing is written under %q", p.path, part)
+			}
+		}
+		if len(p.parts) > 0 && !strings.Contains(text, "\n## "+p.see+"\n\n"+madeBegin) {
+			t.Errorf("docs/%s has lost the mark of a made part", p.path)
 		}
 	}
 	for _, folder := range []string{"strategies", "scenarios"} {
@@ -36,68 +69,84 @@ func TestPagesAreUpToDate(t *testing.T) {
 			}
 		}
 	}
-}
-
-func checkPage(t *testing.T, p page) {
-	t.Helper()
-	content, err := os.ReadFile("../" + p.path)
-	if err != nil {
-		t.Errorf("%s is missing: run make docs", p.path)
-		return
-	}
-	text := string(content)
-	if p.render(text, shownIn(text)) != text {
-		t.Errorf("%s is stale: run make docs", p.path)
-	}
-	if !strings.Contains(text, p.fields) || !strings.Contains(text, p.expected) {
-		t.Errorf("%s has lost the mark of a made part", p.path)
-	}
-	for _, part := range p.parts {
-		if utf8.RuneCountInString(byHand(text, part)) < 20 {
-			t.Errorf("%s: nothing is written under %q", p.path, part)
+	for name := range results {
+		if !shown[name] {
+			t.Errorf("cells.json has %s, which no page shows: run make docs", name)
 		}
 	}
-	if p.command == "" {
+}
+
+// checkCell holds the cell that a page shows to the verdict that its strategy declares, and to an
+// explanation that names the cause.
+func checkCell(t *testing.T, p page, cells map[string]trial.Result) {
+	t.Helper()
+	if p.shows.cell == "" {
 		return
 	}
-	if !strings.HasSuffix(text, expectedBegin+p.expected+madeEnd) || !strings.Contains(before(text, p.see), "\n## "+p.parts[0]+"\n") {
-		t.Errorf("%s: want the story first, then what its command shows, and the table at the end", p.path)
+	c, ok := cells[p.shows.cell]
+	if !ok || c.Explanation == nil {
+		t.Fatalf("cells.json has no explanation of %s: run make docs", p.shows.cell)
 	}
-	if !strings.Contains(text, "$ "+p.command+"\n") {
-		t.Errorf("%s shows another command than its own: run make docs-show", p.path)
+	sc, err := scenario.ByName(c.Scenario)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if printed := shownIn(text); !strings.Contains(printed, "as predicted") || strings.Contains(printed, "surprise") || strings.Contains(printed, "skipped") {
-		t.Errorf("%s shows a run that did not go as expected: run make docs-show", p.path)
+	of, err := strategy.Find(c.Strategy, ladder.All())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Verdict != sc.Expected(of.Properties).Verdict || c.Surprise() {
+		t.Errorf("docs/%s shows %s, which ended %s: run make docs ARGS=%s", p.path, c.Name(), c.Verdict, c.Name())
+	}
+	for _, why := range c.Explanation.Why {
+		if why.Phrase == "no-reason-seen" || why.Phrase == "nobody-came" {
+			t.Errorf("docs/%s shows %s, which says nothing: %s", p.path, c.Name(), why.Phrase)
+		}
 	}
 }
 
-// before is the text of a page before a heading.
-func before(text, heading string) string {
-	text, _, _ = strings.Cut(text, "\n## "+heading+"\n")
-	return text
+// TestSchedulesPrintWhatPagesShow plays the schedules of the pages, and compares what loadtest
+// prints of them byte for byte.
+func TestSchedulesPrintWhatPagesShow(t *testing.T) {
+	testserver.NeedsServers(t)
+	shop, err := catalog.Open(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shop.Close()
+	all := allPages(t)
+	played, err := playAll(t.Context(), shop, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range all {
+		if printed := played[p.shows.command()]; p.shows.schedule != "" && p.words == nil && !strings.Contains(read(t, p), "$ "+p.shows.command()+"\n"+printed+"```\n") {
+			t.Errorf("docs/%s shows something else than its schedule prints: run make docs\n%s", p.path, printed)
+		}
+	}
 }
 
 // TestBothSides wants a scenario's page to show one strategy that fails and one that holds.
 func TestBothSides(t *testing.T) {
 	for _, sc := range scenario.All() {
-		if sides := bothSides(sc, strategy.Describe(ladder.All())); sides[0].Name == "" || sides[1].Name == "" {
-			t.Errorf("%s is shown by %q and %q", sc.Name, sides[0].Name, sides[1].Name)
+		if fails, holds := bothSides(sc, strategy.Describe(ladder.All())); fails.Name == "" || holds.Name == "" {
+			t.Errorf("%s is shown by %q and %q", sc.Name, fails.Name, holds.Name)
 		}
 	}
 }
 
 func TestRenderKeepsWhatIsWrittenByHand(t *testing.T) {
-	p := page{language: english, title: "x", fields: "one\n", parts: []string{"Why"}, command: "loadtest list", expected: "three\n"}
-	text := p.render("", p.console("printed\nlines"))
-	text = strings.Replace(text, "## Why\n", "## Why\n\nBecause.\n", 1)
-	p.fields = "two\n"
-	text = p.render(text, shownIn(text))
-	for _, want := range []string{"# x\n", "two\n", "Because.", "$ loadtest list\nprinted\nlines\n", "three\n"} {
+	p := page{language: english, title: "x", top: "one\n", parts: []string{"Why"}, shows: shown{strategy: "none", schedule: "A.select"}, facts: "three\n"}
+	text := p.render("", "printed\n")
+	text = strings.Replace(text, "## Why\n", "## Why\n\nBecause.\n", 1) + "\n## More\n"
+	p.top = "two\n"
+	text = p.render(text, "printed again\n")
+	for _, want := range []string{"# x\n", "two\n", "Because.", "printed again\n", "three\n", "## More"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in:\n%s", want, text)
 		}
 	}
-	if strings.Contains(text, "one\n") || byHand(text, "Why") != "Because." || shownIn(text) != p.console("printed\nlines") {
+	if strings.Contains(text, "one\n") || strings.Contains(text, "printed\n") || byHand(text, "Why") != "Because." {
 		t.Errorf("rendered:\n%s", text)
 	}
 }

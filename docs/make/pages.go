@@ -2,37 +2,61 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
-	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
 )
 
-// pages lists all pages in a language, with what the code and the shop say of them.
-func (l language) pages(strategies []strategy.Description) []page {
+// pages lists all pages in all languages, with what the code and the shop say of them.
+func pages(in []language, strategies []strategy.Description) []page {
 	var all []page
-	for _, s := range strategies {
-		all = append(all, l.strategyPage(s))
+	for _, l := range in {
+		for _, s := range strategies {
+			all = append(all, l.strategyPage(s))
+		}
+		for _, sc := range scenario.All() {
+			all = append(all, l.scenarioPage(sc, strategies))
+		}
+		all = append(all, l.strategyIndex(strategies), l.scenarioIndex(), l.expectedPage(strategies))
 	}
-	for _, sc := range scenario.All() {
-		all = append(all, l.scenarioPage(sc, strategies))
-	}
-	return append(all, l.strategyIndex(strategies), l.scenarioIndex())
+	return all
 }
 
-// page is a page with a link to the one in the other language.
-func (l language) page(folder, name, title, fields string) page {
+// page is a page with a link to the one in the other language, and one to what is expected.
+func (l language) page(folder, name, title, top string) page {
 	other := english.file
 	if l.words == nil {
 		other = ".zh-CN.md"
 	}
-	return page{language: l, path: folder + "/" + name + l.file, title: title, fields: fmt.Sprintf(l.other, name+other) + "\n\n" + fields}
+	links := fmt.Sprintf(l.other, name+other)
+	if folder != "" {
+		links += " · " + fmt.Sprintf(l.all, "../expected"+l.file)
+	}
+	return page{language: l, path: folder + name + l.file, english: name + english.file, title: title, top: links + "\n\n" + top}
 }
 
 func (l language) strategyPage(s strategy.Description) page {
+	p := l.page("strategies/", s.Name, "`"+s.Name+"`", l.sentence("strategy."+s.Name, s.Doc)+"\n")
+	p.parts = []string{l.wrong, l.meet}
+	p.shows = shown{strategy: s.Name, schedule: schedules[s.Name]}
+	if p.shows.schedule == "" {
+		p.shows = shown{cell: s.Name + ":" + s.Telling}
+	}
 	var b strings.Builder
+	for _, k := range kept() {
+		if plan := k.Schedule.String(); k.Strategy == s.Name && plan != p.shows.schedule {
+			if b.Len() == 0 {
+				b.WriteString(l.more + "\n\n")
+			}
+			fmt.Fprintf(&b, "- `loadtest step %s %s --draw`%s%s\n", s.Name, plan, l.colon, l.say("cause."+string(k.Cause), k.Cause.Doc()))
+		}
+	}
+	if b.Len() > 0 {
+		b.WriteString("\n")
+	}
 	b.WriteString("| | |\n|---|---|\n")
 	row := func(name, value string) { fmt.Fprintf(&b, "| %s | %s |\n", name, value) }
 	row(l.guard, orNothing(s.Guard, l.nothing))
@@ -42,60 +66,57 @@ func (l language) strategyPage(s strategy.Description) page {
 	row(l.has, l.properties(s.Properties.Has))
 	row(l.lacks, l.properties(s.Properties.Lacks()))
 	row(l.notApplicable, l.properties(s.Properties.NotApplicable))
-	fmt.Fprintf(&b, "\n%s\n\n| %s | %s | %s |\n|---|---|---|\n", l.follows, l.under, l.is, l.because)
-	for _, sc := range scenario.All() {
-		e := sc.Expected(s.Properties)
-		fmt.Fprintf(&b, "| [`%[1]s`](../scenarios/%[1]s%[2]s) | %[3]s | %[4]s |\n", sc.Name, l.file, l.verdict(e.Verdict), l.decisive(e.Because))
-	}
-	telling, err := scenario.ByName(s.Telling)
-	if err != nil {
-		panic(err) // the strategy names no scenario
-	}
-	p := l.page("strategies", s.Name, "`"+s.Name+"`", l.sentence("strategy."+s.Name, s.Doc)+"\n")
-	p.expected = b.String()
-	p.parts = []string{l.wrong, l.meet}
-	p.command = "loadtest explain " + s.Name + ":" + s.Telling
-	p.pairs = []matrix.Pair{{Strategy: s, Scenario: telling}}
+	p.facts = b.String()
 	return p
 }
 
 func (l language) scenarioPage(sc scenario.Scenario, strategies []strategy.Description) page {
+	p := l.page("scenarios/", sc.Name, "`"+sc.Name+"`", l.sentence("scenario."+sc.Name, sc.Doc)+"\n")
+	p.parts = []string{l.happens, l.meet}
+	fails, holds := bothSides(sc, strategies)
+	p.shows = shown{cell: fails.Name + ":" + sc.Name}
+	if of, ok := bySchedule[sc.Name]; ok {
+		p.shows = shown{strategy: of, schedule: schedules[of]}
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, l.attacks+"\n", sc.Attacks, l.say("property."+sc.Attacks.String(), sc.Attacks.Doc()))
-	fmt.Fprintf(&b, l.schedule, fmt.Sprintf("[`%[1]s`](../../internal/lab/scenario/%[1]s)", codeFile(sc.Name)))
+	fmt.Fprintf(&b, l.held+"\n", holds.Name, sc.Name)
+	fmt.Fprintf(&b, l.implemented, fmt.Sprintf("[`%[1]s`](../../internal/lab/scenario/%[1]s)", codeFile(sc.Name)))
 	if sc.Needs == scenario.Rig {
 		b.WriteString(l.commands)
 	}
-	fmt.Fprintf(&b, "%s\n\n| %s | %s | %s |\n|---|---|---|\n", l.stop, l.strategy, l.is, l.because)
-	for _, s := range strategies {
-		e := sc.Expected(s.Properties)
-		fmt.Fprintf(&b, "| [`%[1]s`](../strategies/%[1]s%[2]s) | %[3]s | %[4]s |\n", s.Name, l.file, l.verdict(e.Verdict), l.decisive(e.Because))
-	}
-	var names []string
-	p := l.page("scenarios", sc.Name, "`"+sc.Name+"`", l.sentence("scenario."+sc.Name, sc.Doc)+"\n")
-	for _, s := range bothSides(sc, strategies) {
-		names = append(names, s.Name)
-		p.pairs = append(p.pairs, matrix.Pair{Strategy: s, Scenario: sc})
-	}
-	p.expected = b.String()
-	p.parts = []string{l.happens, l.meet}
-	p.command = "loadtest run --scenarios " + sc.Name + " --strategies " + strings.Join(names, ",") + " --draw"
+	p.facts = b.String() + l.stop + "\n"
 	return p
 }
 
-// bothSides returns the last strategy of the ladder that fails under a scenario, and the first
-// after it that holds.
-func bothSides(sc scenario.Scenario, strategies []strategy.Description) []strategy.Description {
-	var fails, holds strategy.Description
-	for _, s := range strategies {
-		switch held := sc.Expected(s.Properties).Verdict == verdict.Held; {
-		case !held:
-			fails, holds = s, strategy.Description{}
-		case holds.Name == "":
-			holds = s
+// The strategies that show best how a scenario ends, from the best on. Where none of them ends so,
+// it is the last one of the ladder that fails by the property that the scenario attacks.
+var (
+	showFailing = []string{"reentrant", "reentrant-timer", "owner-checked"}
+	showHolding = []string{"reentrant", "fenced"}
+)
+
+// bothSides returns a strategy that fails under a scenario, and one that holds.
+func bothSides(sc scenario.Scenario, strategies []strategy.Description) (fails, holds strategy.Description) {
+	best := func(among []string, ends func(strategy.Description) bool) (found strategy.Description) {
+		for _, s := range strategies {
+			if ends(s) {
+				found = s
+			}
 		}
+		for _, name := range slices.Backward(among) {
+			if i := slices.IndexFunc(strategies, func(s strategy.Description) bool { return s.Name == name && ends(s) }); i >= 0 {
+				found = strategies[i]
+			}
+		}
+		return found
 	}
-	return []strategy.Description{fails, holds}
+	fails = best(showFailing, func(s strategy.Description) bool {
+		e := sc.Expected(s.Properties)
+		return e.Verdict != verdict.Held && e.Because.Property == sc.Attacks.String()
+	})
+	holds = best(showHolding, func(s strategy.Description) bool { return sc.Expected(s.Properties).Verdict == verdict.Held })
+	return fails, holds
 }
 
 func (l language) strategyIndex(strategies []strategy.Description) page {
@@ -104,7 +125,7 @@ func (l language) strategyIndex(strategies []strategy.Description) page {
 	for _, s := range strategies {
 		fmt.Fprintf(&b, "| [`%[1]s`](%[1]s%[2]s) | %[3]s | [`%[4]s`](../scenarios/%[4]s%[2]s) |\n", s.Name, l.file, l.say("strategy."+s.Name, s.Doc), s.Telling)
 	}
-	return l.page("strategies", "README", l.strategies, b.String())
+	return l.page("strategies/", "README", l.strategies, b.String())
 }
 
 func (l language) scenarioIndex() page {
@@ -113,7 +134,34 @@ func (l language) scenarioIndex() page {
 	for _, sc := range scenario.All() {
 		fmt.Fprintf(&b, "| [`%[1]s`](%[1]s%[2]s) | %[3]s | %[4]s |\n", sc.Name, l.file, l.say("scenario."+sc.Name, sc.Doc), sc.Attacks)
 	}
-	return l.page("scenarios", "README", l.scenarios, b.String())
+	return l.page("scenarios/", "README", l.scenarios, b.String())
+}
+
+// expectedPage has every cell: half of the scenarios in each table, so that it fits a page.
+func (l language) expectedPage(strategies []strategy.Description) page {
+	var b strings.Builder
+	b.WriteString(l.matrix + "\n")
+	all := scenario.All()
+	for half := range slices.Chunk(all, (len(all)+1)/2) {
+		fmt.Fprintf(&b, "\n| %s |", l.strategy)
+		for _, sc := range half {
+			fmt.Fprintf(&b, " [`%[1]s`](scenarios/%[1]s%[2]s) |", sc.Name, l.file)
+		}
+		b.WriteString("\n|---|" + strings.Repeat("---|", len(half)) + "\n")
+		for _, s := range strategies {
+			fmt.Fprintf(&b, "| [`%[1]s`](strategies/%[1]s%[2]s) |", s.Name, l.file)
+			for _, sc := range half {
+				e := sc.Expected(s.Properties)
+				word := l.verdict(e.Verdict)
+				if e.Verdict != verdict.Held {
+					word = "**" + word + "**"
+				}
+				fmt.Fprintf(&b, " %s%s%s |", word, l.colon, l.decisive(e.Because))
+			}
+			b.WriteString("\n")
+		}
+	}
+	return l.page("", "expected", l.expected, b.String())
 }
 
 // codeOf is the path of a strategy's file: those that are fit for production are in the list of

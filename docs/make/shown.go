@@ -1,0 +1,226 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/matrix"
+	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
+)
+
+// shown is what a page shows: a schedule of a strategy, or a cell.
+type shown struct {
+	cell               string // STRATEGY:SCENARIO, empty for a schedule
+	strategy, schedule string
+}
+
+// command prints what is shown.
+func (s shown) command() string {
+	if s.cell != "" {
+		return "loadtest explain " + s.cell
+	}
+	return "loadtest step " + s.strategy + " " + s.schedule + " --draw --no-times"
+}
+
+// schedules are what the pages of strategies show: that which tells the page's story. A strategy
+// without one shows its telling cell.
+var schedules = map[string]string{
+	"none":                  "A.select B.select",
+	"mutex":                 "A.select B.select",
+	"setnx":                 "A.setnx kill:A",
+	"setnx-expire":          "A.setnx kill:A",
+	"set-ex-nx":             "A.set A.select A.update A.insert A.commit wait B.set A.del C.set C.select",
+	"lua-setex":             "A.acquire wait B.acquire B.select",
+	"owner-get-del":         "A.set A.select A.update A.insert A.commit A.get wait B.set A.del C.set C.select",
+	"owner-checked":         "A.set wait B.set B.select",
+	"reentrant-fixed":       "A.acquire wait B.acquire B.select",
+	"reentrant-timer":       "A.acquire cut:A B.acquire B.select",
+	"reentrant":             "A.acquire forget B.acquire B.select",
+	"redis-async":           "A.take A.set A.select A.set2 A.take2 kill:A",
+	"reservation-unchecked": "A.update A.insert A.commit wait",
+}
+
+// bySchedule are the scenarios whose pages show the schedule of a strategy, because a cell's drawing
+// has no place for what they do: an answer without an order.
+var bySchedule = map[string]string{"crash-answered": "redis-async"}
+
+// outcome is how the schedule is to end: as it is kept, and held where it is not among those.
+func (s shown) outcome() (verdict.Kind, schedule.Cause) {
+	for _, k := range kept() {
+		if k.Strategy == s.strategy && k.Schedule.String() == s.schedule {
+			return k.Verdict, k.Cause
+		}
+	}
+	return verdict.Held, ""
+}
+
+func kept() []schedule.Kept {
+	all, err := schedule.KeptSchedules()
+	if err != nil {
+		panic(err) // it is part of the program
+	}
+	return all
+}
+
+// stageLease is the lease of the schedules: what is drawn does not depend on it.
+const stageLease = 300 * time.Millisecond
+
+// playAll plays the schedules of the pages, and returns what loadtest prints of each, by its command.
+func playAll(ctx context.Context, shop *catalog.Catalog, all []page) (map[string]string, error) {
+	on, err := stage.Open(ctx, shop, stage.Options{Lease: stageLease, Slots: 1})
+	if err != nil {
+		return nil, err
+	}
+	defer on.Close()
+	printed := map[string]string{}
+	for _, p := range all {
+		command := p.shows.command()
+		if p.shows.schedule == "" || printed[command] != "" {
+			continue
+		}
+		fmt.Fprintln(os.Stderr, command)
+		plan, err := schedule.Parse(p.shows.schedule)
+		if err != nil {
+			return nil, err
+		}
+		r, err := on.PlaySchedule(ctx, p.shows.strategy, plan.Customers(), plan)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", command, err)
+		}
+		if v, cause := p.shows.outcome(); r.Outcome.Verdict != v || r.Outcome.Cause != cause {
+			return nil, fmt.Errorf("%s ended %s, want %s %s", command, r.Sentence(), v, cause)
+		}
+		var b strings.Builder
+		schedule.Draw(&b, r.WithoutTimes(), 0)
+		printed[command] = b.String() + r.Sentence() + "\n"
+	}
+	return printed, nil
+}
+
+// results returns the results of the cells of the pages, by name, and keeps them in a file. Those
+// that the file does not have, and those that are named, are run.
+func results(ctx context.Context, shop *catalog.Catalog, all []page, file string, anew []string) (map[string]trial.Result, error) {
+	kept, err := keptCells(file)
+	if err != nil {
+		return nil, err
+	}
+	known, cells := byName(kept.Cells), map[string]trial.Result{}
+	for _, p := range all {
+		name := p.shows.cell
+		if name == "" || cells[name].Strategy != "" {
+			continue
+		}
+		c, ok := known[name]
+		if !ok || slices.Contains(anew, name) || slices.Contains(anew, "all") {
+			fmt.Fprintln(os.Stderr, p.shows.command())
+			r, err := runCell(ctx, shop, name)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			c, kept.Version, kept.Environment.Time = forPage(r.Cells[0]), report.Version, r.Environment.Time
+		}
+		cells[name] = c
+	}
+	kept.Cells = slices.SortedFunc(maps.Values(cells), func(a, b trial.Result) int { return cmp.Compare(a.Name(), b.Name()) })
+	var out bytes.Buffer
+	if err := kept.JSON(&out); err != nil {
+		return nil, err
+	}
+	return cells, os.WriteFile(file, out.Bytes(), 0o644)
+}
+
+func byName(cells []trial.Result) map[string]trial.Result {
+	named := map[string]trial.Result{}
+	for _, c := range cells {
+		named[c.Name()] = c
+	}
+	return named
+}
+
+func keptCells(file string) (report.Report, error) {
+	if _, err := os.Stat(file); os.IsNotExist(err) {
+		return report.Report{}, nil
+	}
+	return report.Read(file)
+}
+
+func runCell(ctx context.Context, shop *catalog.Catalog, name string) (report.Report, error) {
+	of, under, _ := strings.Cut(name, ":")
+	sc, err := scenario.ByName(under)
+	if err != nil {
+		return report.Report{}, err
+	}
+	by, err := shop.ByName(of)
+	if err != nil {
+		return report.Report{}, err
+	}
+	status := matrix.NewStatus(os.Stderr, false)
+	defer status.Close()
+	plan := matrix.Plan{Pairs: []matrix.Pair{{Strategy: by, Scenario: sc}}, Shop: shop.Program, Seed: 1, Work: matrix.DefaultWork, Trace: true}
+	r, err := matrix.Run(ctx, plan, status)
+	if err == nil {
+		err = context.Cause(ctx)
+	}
+	if err == nil && r.Cells[0].Surprise() {
+		err = fmt.Errorf("it ended %s, which is a surprise", r.Cells[0].Verdict)
+	}
+	return r, err
+}
+
+// forPage is a result with what [report.Terminal.Explain] prints of it.
+func forPage(c trial.Result) trial.Result {
+	c.ByOutcome, c.Distribution, c.Timeline, c.Steps, c.CostPerSale = nil, nil, trial.Timeline{}, nil, nil
+	return c
+}
+
+// output is the block of what a page shows, with its command. Other languages link to the English
+// one, and say the cause. Old is the page until now: it has what a schedule printed that was not
+// played.
+func (p page) output(old string, played map[string]string, cells map[string]trial.Result) string {
+	if p.shows == (shown{}) {
+		return ""
+	}
+	c := cells[p.shows.cell]
+	if p.words != nil {
+		return fmt.Sprintf("```console\n$ %s\n```\n\n"+p.sameOutput+"\n", p.shows.command(), p.english, p.why(c))
+	}
+	printed := played[p.shows.command()]
+	switch {
+	case p.shows.cell != "":
+		var out bytes.Buffer
+		report.Terminal{Out: &out}.Explain(c)
+		for line := range strings.Lines(out.String()) {
+			printed += strings.TrimRight(line, " \n") + "\n"
+		}
+	case printed == "":
+		_, after, _ := strings.Cut(old, "$ "+p.shows.command()+"\n")
+		printed, _, _ = strings.Cut(after, "```\n")
+	}
+	return fmt.Sprintf("```console\n$ %s\n%s```\n", p.shows.command(), printed)
+}
+
+// why is in other languages than English how it ended, and the cause.
+func (p page) why(c trial.Result) string {
+	if p.shows.cell != "" {
+		return p.verdict(c.Verdict) + p.colon + explain.Chinese.Say(c.Explanation.Why...)
+	}
+	ended, cause := p.shows.outcome()
+	if cause == "" {
+		return p.verdict(ended) + p.stop
+	}
+	return p.verdict(ended) + p.colon + p.say("cause."+string(cause), "") + p.stop
+}
