@@ -1,4 +1,4 @@
--- Says who has a lock, and who waits for it. It writes nothing.
+-- Returns the holder of a lock, and its waiters. It writes nothing.
 -- KEYS  lock, queue, waiters, epoch
 -- Reply {holder or '', ttl in milliseconds, {id, record, score, ...}, now in microseconds}
 local waiting = {}

@@ -1,5 +1,5 @@
--- Releases a lock, hands it to the next waiter, and queues the caller anew if it has another goroutine
--- that waits. release_unwanted.lua is its beginning.
+-- Releases a lock, grants it to the next waiter, and queues the caller again if another of its goroutines
+-- waits. release_unwanted.lua is its beginning.
 -- KEYS  lock, queue, waiters, epoch
 -- ARGV  1 "ID ATTEMPT", which holds; if there is a next attempt:
 --       2 that one, 3 its lease, 4 how long its waiter has waited, in microseconds

@@ -54,8 +54,8 @@ func newLocker(store plainStore, o Options) *Locker {
 
 // Acquire is that of [redislock.Locker], polling every Options.Retry with jitter.
 func (p *Locker) Acquire(ctx context.Context, key string) (held context.Context, lease *redislock.Lease, err error) {
-	if outer, ok := ctx.Value(plainKey{p, key}).(*plainHold); ok {
-		return outer.reenter(ctx)
+	if held, lease, err := p.reenter(ctx, key); held != nil || err != nil {
+		return held, lease, err
 	}
 	waiting, cancel := p.waiting(ctx)
 	defer cancel()
@@ -115,8 +115,8 @@ func gaveUp(waiting context.Context, key string, last error) error {
 
 // TryAcquire is that of [redislock.Locker].
 func (p *Locker) TryAcquire(ctx context.Context, key string) (held context.Context, lease *redislock.Lease, err error) {
-	if outer, ok := ctx.Value(plainKey{p, key}).(*plainHold); ok {
-		return outer.reenter(ctx)
+	if held, lease, err := p.reenter(ctx, key); held != nil || err != nil {
+		return held, lease, err
 	}
 	s := p.slot(key)
 	select {
@@ -288,14 +288,20 @@ func (h *plainHold) Valid() bool {
 	return !h.ended && time.Now().Before(h.deadline)
 }
 
-func (h *plainHold) reenter(ctx context.Context) (context.Context, *redislock.Lease, error) {
-	h.locker.mu.Lock()
-	defer h.locker.mu.Unlock()
-	if h.ended || !time.Now().Before(h.deadline) {
-		return nil, nil, fmt.Errorf("enter %q again: %w", h.name, redislock.ErrLost)
+// reenter enters the hold of ctx again. It returns nothing if there is none, or it was released. A
+// lost hold cannot be entered, because its holder must stop.
+func (p *Locker) reenter(ctx context.Context, key string) (context.Context, *redislock.Lease, error) {
+	h, ok := ctx.Value(plainKey{p, key}).(*plainHold)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case !ok || h.ended && !errors.Is(context.Cause(h.ctx), redislock.ErrLost):
+		return nil, nil, nil
+	case h.ended || !time.Now().Before(h.deadline):
+		return nil, nil, fmt.Errorf("enter %q again: %w", key, redislock.ErrLost)
 	}
 	h.entries++
-	return ctx, redislock.NewLease(h.name, h), nil
+	return ctx, redislock.NewLease(key, h), nil
 }
 
 // end ends the hold once. It returns false if the hold had ended before.

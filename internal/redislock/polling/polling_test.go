@@ -231,3 +231,26 @@ func TestAGrantAfterItsLeaseIsNoHold(t *testing.T) {
 		}
 	})
 }
+
+// TestReentryAfterTheRelease: a context that outlives its hold gets a new hold, as of redislock.Locker.
+func TestReentryAfterTheRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLocker(&slowStore{}, Options{}.withDefaults())
+		held, lease := acquire(t, l, t.Context(), "k")
+		outlives := context.WithoutCancel(held)
+		again, inner := acquire(t, l, outlives, "k")
+		if again != outlives {
+			t.Error("a re-entry has a context of its own")
+		}
+		release(t, inner)
+		release(t, lease)
+		held, lease = acquire(t, l, outlives, "k")
+		if !lease.Valid() {
+			t.Error("the new hold is not valid")
+		}
+		l.Close(context.Background())
+		if _, _, err := l.Acquire(held, "k"); !errors.Is(err, redislock.ErrLost) {
+			t.Errorf("Acquire under a lost hold = %v, want ErrLost", err)
+		}
+	})
+}
