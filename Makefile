@@ -59,7 +59,7 @@ peers: build servers ## run the locks of other libraries under every scenario, m
 		--explored out/peers-forget.json --explored out/peers-pause.json --to docs/peers.md
 
 .PHONY: docs
-docs: build servers ## bring the generated pages and parts of pages up to date with the code; ARGS=-help lists what can be run again
+docs: build servers ## bring the generated pages up to date with the code; ARGS=reentrant:pause runs the cell of a page again
 	$(GO) run ./docs/make $(ARGS)
 
 # Most tests measure real time, and share the machine: a stall of a second ends a lease. So a test that

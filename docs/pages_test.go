@@ -57,6 +57,7 @@ var (
 	fence   = regexp.MustCompile("(?ms)^[ \t]*```.*?^[ \t]*```")
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	command = regexp.MustCompile("(?m)(?:^\\$ |`|&& )make ([a-z-]+)|(scripts/[a-z-]+\\.sh)")
 	code    = regexp.MustCompile("`[^`\n]*`")
 )
 
@@ -79,6 +80,25 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			}
 			if target.Fragment != "" && strings.HasSuffix(file, ".md") && !slices.Contains(anchors(read(t, file)), target.Fragment) {
 				t.Errorf("%s links to %s: %s has no such heading", page, m[1], file)
+			}
+		}
+	}
+}
+
+// TestCommandsOfPagesAreThere holds each `make TARGET` to the Makefile, and each `scripts/NAME` to its
+// file. The changelog names what was there.
+func TestCommandsOfPagesAreThere(t *testing.T) {
+	makefile := read(t, "Makefile")
+	for _, page := range pages(t) {
+		if page == "CHANGELOG.md" {
+			continue
+		}
+		for _, m := range command.FindAllStringSubmatch(read(t, page), -1) {
+			if _, err := os.Stat(filepath.Join(root, m[2])); m[2] != "" && err != nil {
+				t.Errorf("%s names %s, which is not there", page, m[2])
+			}
+			if m[1] != "" && !strings.Contains(makefile, "\n"+m[1]+":") {
+				t.Errorf("%s names make %s, which is no target", page, m[1])
 			}
 		}
 	}
