@@ -1,13 +1,21 @@
 package explain
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
-// The servers that have the lock where there is no quorum. Those of a quorum are "redis 1 of 5" and
-// so on.
+// The servers that have the lock where there is no quorum.
 const (
 	Primary = "redis"
 	Replica = "replica"
 )
+
+// QuorumServer names the i-th of n servers of a quorum, from 0.
+func QuorumServer(i, n int) string { return fmt.Sprintf("redis %d of %d", i+1, n) }
+
+// ShopName names the i-th shop of a testbed, from 0.
+func ShopName(i int) string { return fmt.Sprintf("shop %d", i+1) }
 
 // Change is one change of a lock's key, as Redis itself announced it.
 type Change struct {

@@ -100,15 +100,15 @@ func BenchmarkReplay(b *testing.B) {
 func (s *Server) addRun(r *record, result trial.Result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	added := &run{ID: len(s.room.runs) + 1, cellName: cellName{result.Strategy, result.Scenario}, Seed: 1, State: ended, result: &result, record: r, Verdict: result.Verdict}
-	s.room.runs = append(s.room.runs, added)
+	added := &run{ID: len(s.runs) + 1, cellName: cellName{result.Strategy, result.Scenario}, Seed: 1, State: ended, result: &result, record: r, Verdict: result.Verdict}
+	s.runs = append(s.runs, added)
 }
 
 // longCell is a cell of so many events: sales of five each.
 func longCell(events int) (*record, trial.Result) {
-	r := &record{scene: scene{Shops: []string{shopName(0), shopName(1), shopName(2)}, Servers: []string{explain.Primary}, LeaseMS: 500, Initial: 30, Rows: 1}}
+	r := &record{scene: scene{Shops: []string{explain.ShopName(0), explain.ShopName(1), explain.ShopName(2)}, Servers: []string{explain.Primary}, LeaseMS: 500, Initial: 30, Rows: 1}}
 	for i := 0; len(r.entries) < events; i++ {
-		at, shop, request := float64(i)*9, shopName(i%3), fmt.Sprintf("1-%d", i)
+		at, shop, request := float64(i)*9, explain.ShopName(i%3), fmt.Sprintf("1-%d", i)
 		r.entries = append(r.entries, Entry{AtMS: at, Kind: Sent, Shop: shop, Request: request},
 			Entry{AtMS: at + 1, Kind: Lock, Server: explain.Primary, Key: "stock:1", What: "set"},
 			Entry{AtMS: at + 2, Kind: Point, Shop: shop, Request: request, Point: sale.Acquired},

@@ -167,7 +167,7 @@ func screenshot(t *testing.T, b *browsertest.Page, name string) {
 	}
 }
 
-// TestThePage does in a browser what a room does, on real servers.
+// TestThePage does in a browser what a class does, on real servers.
 func TestThePage(t *testing.T) {
 	records := t.TempDir()
 	s := serve(t, records)

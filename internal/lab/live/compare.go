@@ -40,8 +40,8 @@ func (s *Server) compare(c comparison) (*comparison, error) {
 		return nil, err
 	}
 	s.mu.Lock()
-	c.ID = len(s.room.loads) + 1
-	s.room.loads = append(s.room.loads, &c)
+	c.ID = len(s.loads) + 1
+	s.loads = append(s.loads, &c)
 	s.feed.publish("load", c)
 	s.mu.Unlock()
 	var cells []wanted
@@ -89,10 +89,10 @@ func (s *Server) checkLoad(c *comparison) (err error) {
 
 // comparison finds one by its id, nil for 0. It is called with mu.
 func (s *Server) comparison(id int) *comparison {
-	if id < 1 || id > len(s.room.loads) {
+	if id < 1 || id > len(s.loads) {
 		return nil
 	}
-	return s.room.loads[id-1]
+	return s.loads[id-1]
 }
 
 // plan is that of the testbed on which all comparisons run: nothing stands between its shops and
@@ -123,9 +123,9 @@ func (s *Server) report(id int) (report.Report, error) {
 	if of == nil {
 		return report.Report{}, fmt.Errorf("there is no comparison %d", id)
 	}
-	r := report.Report{Environment: s.room.environment, Strategies: s.o.Shop.Strategies}
+	r := report.Report{Environment: s.environment, Strategies: s.o.Shop.Strategies}
 	r.Environment.Command, r.Environment.Seed, r.Environment.Rate = "loadtest serve", of.Seed, of.Shape
-	for _, run := range s.room.runs {
+	for _, run := range s.runs {
 		switch {
 		case run.Load != id:
 		case run.result != nil:

@@ -2,7 +2,6 @@ package live
 
 import (
 	"cmp"
-	"fmt"
 	"html/template"
 	"net/http"
 
@@ -92,14 +91,4 @@ func newReplay(of *record, result trial.Result) *replay {
 		r.Decisive = x.StartMS + x.Moment.AtMS
 	}
 	return r
-}
-
-func shopName(i int) string { return fmt.Sprintf("shop %d", i+1) }
-
-func quorumNames() []string {
-	names := make([]string, 5)
-	for i := range names {
-		names[i] = fmt.Sprintf("redis %d of %d", i+1, len(names))
-	}
-	return names
 }

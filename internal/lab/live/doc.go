@@ -1,4 +1,4 @@
-// Package live serves the page on which a room predicts, runs, watches and steps through cells.
+// Package live serves the page on which a class predicts, runs, watches and steps through cells.
 //
 // A [Server] runs one thing at a time, on real servers: cells by packages matrix and trial,
 // schedules by package schedule. Everyone who can reach it may watch. A request needs the token to

@@ -69,9 +69,9 @@ func TestWhoStartsSomething(t *testing.T) {
 			s := unserved(t)
 			for path, body := range map[string]string{"/api/runs": oneCell, "/api/loads": `{"strategies":["none"],"seed":1}`} {
 				w := httptest.NewRecorder()
-				before := len(s.room.runs)
+				before := len(s.runs)
 				s.Handler().ServeHTTP(w, request("POST", path, body, tt.headers...))
-				started := len(s.room.runs) > before
+				started := len(s.runs) > before
 				if w.Code != tt.want || started != (tt.want == http.StatusAccepted) {
 					t.Errorf("%s: %d %s, started %v, want %d", path, w.Code, w.Body, started, tt.want)
 				}
@@ -119,8 +119,8 @@ func TestLimits(t *testing.T) {
 		s := unserved(t)
 		w := httptest.NewRecorder()
 		s.Handler().ServeHTTP(w, request(tt.method, tt.path, tt.body, "Authorization", "Bearer "+testToken))
-		if w.Code != tt.want || len(s.room.runs) > 0 {
-			t.Errorf("%s: %d %s and %d runs, want %d and none", tt.name, w.Code, w.Body, len(s.room.runs), tt.want)
+		if w.Code != tt.want || len(s.runs) > 0 {
+			t.Errorf("%s: %d %s and %d runs, want %d and none", tt.name, w.Code, w.Body, len(s.runs), tt.want)
 		}
 	}
 }

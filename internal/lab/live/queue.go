@@ -40,7 +40,7 @@ func (s *Server) enqueue(cells []wanted, of *comparison) ([]*run, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	waits := 0
-	for _, r := range s.room.runs {
+	for _, r := range s.runs {
 		if r.State == waiting {
 			waits++
 		}
@@ -50,11 +50,11 @@ func (s *Server) enqueue(cells []wanted, of *comparison) ([]*run, error) {
 	}
 	var added []*run
 	for _, c := range cells {
-		r := &run{ID: len(s.room.runs) + 1, cellName: c.cellName, Seed: c.Seed, State: waiting}
+		r := &run{ID: len(s.runs) + 1, cellName: c.cellName, Seed: c.Seed, State: waiting}
 		if of != nil {
 			r.Load = of.ID
 		}
-		s.room.runs = append(s.room.runs, r)
+		s.runs = append(s.runs, r)
 		added = append(added, r)
 	}
 	s.feed.publish("queued", added)
@@ -70,15 +70,15 @@ func (s *Server) drop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var ids []int
-	for _, r := range s.room.runs {
+	for _, r := range s.runs {
 		if r.State == waiting {
 			r.State = dropped
 			ids = append(ids, r.ID)
 		}
 	}
 	s.feed.publish("dropped", ids)
-	if s.room.stop != nil {
-		s.room.stop()
+	if s.stop != nil {
+		s.stop()
 	}
 }
 
@@ -112,7 +112,7 @@ func (s *Server) firstDone() {
 	}
 	var results []trial.Result
 	s.mu.Lock()
-	for _, r := range s.room.runs[:len(s.o.First)] {
+	for _, r := range s.runs[:len(s.o.First)] {
 		if r.result != nil {
 			results = append(results, *r.result)
 		}
@@ -135,11 +135,11 @@ func (s *Server) machine(ctx context.Context) (release func(), err error) {
 func (s *Server) next() *run {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.room.runs, func(r *run) bool { return r.State == waiting })
+	i := slices.IndexFunc(s.runs, func(r *run) bool { return r.State == waiting })
 	if i < 0 {
 		return nil
 	}
-	return s.room.runs[i]
+	return s.runs[i]
 }
 
 var errDropped = errors.New("it was ended by hand")
@@ -155,7 +155,7 @@ func (s *Server) runOne(ctx context.Context, r *run) {
 		return
 	}
 	r.State = running
-	s.room.stop = func() { cancel(errDropped) }
+	s.stop = func() { cancel(errDropped) }
 	of := s.comparison(r.Load)
 	s.feed.publish("running", r)
 	s.mu.Unlock()
@@ -164,7 +164,7 @@ func (s *Server) runOne(ctx context.Context, r *run) {
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.room.stop, s.room.watching = nil, nil
+	s.stop, s.watching = nil, nil
 	switch {
 	case errors.Is(err, errDropped) || errors.Is(err, context.Canceled):
 		r.State, r.Error = dropped, err.Error()
@@ -177,16 +177,16 @@ func (s *Server) runOne(ctx context.Context, r *run) {
 	s.feed.publish("ended", struct {
 		*run
 		Score score `json:"score"`
-	}{r, s.room.score})
+	}{r, s.score})
 }
 
 // keep keeps the record of a run, and forgets the oldest one. It is called with mu.
 func (s *Server) keep(r *run, kept *record) {
 	r.record = kept
-	s.room.records = append(s.room.records, r)
-	if len(s.room.records) > keptRecords {
-		s.room.records[0].record = nil
-		s.room.records = s.room.records[1:]
+	s.records = append(s.records, r)
+	if len(s.records) > keptRecords {
+		s.records[0].record = nil
+		s.records = s.records[1:]
 	}
 	if s.o.Record != "" {
 		if err := kept.keep(s.o.Record, *r); err != nil {
@@ -211,7 +211,7 @@ func (s *Server) attack(ctx context.Context, r *run, of *comparison) (trial.Resu
 	}
 	w := newWatcher(r.ID, cell, o, s.o.Plan.Shops)
 	s.mu.Lock()
-	s.room.watching = w
+	s.watching = w
 	s.mu.Unlock()
 	o.Watch = w.saw
 	stop := s.tell(ctx, w)
@@ -282,7 +282,7 @@ func (s *Server) session(ctx context.Context, of *comparison) (*matrix.Session, 
 	*at = session
 	if of != nil {
 		s.mu.Lock()
-		s.room.environment = session.Environment()
+		s.environment = session.Environment()
 		s.mu.Unlock()
 	}
 	return session, nil
@@ -313,6 +313,6 @@ func (w sayer) Write(line []byte) (int, error) {
 func (s *Server) say(what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.room.preparing = what
+	s.preparing = what
 	s.feed.publish("preparing", what)
 }

@@ -47,12 +47,20 @@ type Server struct {
 	heartbeat  time.Duration
 	background context.Context // of what outlives a request
 
-	mu   sync.Mutex // guards room
-	room room
-
 	// Of whoever has the turn.
 	cells, compared *matrix.Session
 	stage           *stage.Stage
+
+	mu          sync.Mutex // guards what everybody sees
+	runs        []*run     // by id, from 1
+	predictions map[cellName]string
+	score       score
+	preparing   string // what is being started
+	loads       []*comparison
+	environment report.Environment // of the comparisons
+	watching    *watcher           // of the run that runs, nil for none
+	stop        context.CancelFunc // ends the run that runs
+	records     []*run             // that have their entries, the oldest first
 }
 
 // New makes a server. The error says what is wrong with the options.
@@ -78,8 +86,7 @@ func New(o Options) (*Server, error) {
 		}
 	}
 	s := &Server{o: o, menu: newMenu(o.Shop), feed: newFeed(), streams: make(chan struct{}, maxStreams), ended: make(chan struct{}),
-		wake: make(chan struct{}, 1), turn: make(chan struct{}, 1), heartbeat: heartbeatEvery, background: context.Background()}
-	s.room.predictions = map[cellName]string{}
+		wake: make(chan struct{}, 1), turn: make(chan struct{}, 1), heartbeat: heartbeatEvery, background: context.Background(), predictions: map[cellName]string{}}
 	s.feed.publish("begun", struct{}{}) // so that every state has an id
 	return s, nil
 }

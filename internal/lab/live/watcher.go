@@ -1,12 +1,14 @@
 package live
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy"
@@ -78,7 +80,7 @@ type seen struct {
 func newWatcher(run int, c trial.Cell, o trial.Options, shops int) *watcher {
 	w := &watcher{cell: c, options: o, attempt: attempt{Run: run, Singles: !c.Scenario.Comparable}}
 	for i := range shops {
-		w.shops = append(w.shops, shopName(i))
+		w.shops = append(w.shops, explain.ShopName(i))
 	}
 	w.begin(trial.Attempt{Began: time.Now()})
 	w.attempt.Nth = 0
@@ -125,7 +127,10 @@ func (w *watcher) scene(item uint64) scene {
 	s.Servers = []string{explain.Primary}
 	switch {
 	case w.cell.Strategy.NeedsQuorum:
-		s.Servers = quorumNames()
+		s.Servers = nil
+		for i := range rig.QuorumServers {
+			s.Servers = append(s.Servers, explain.QuorumServer(i, rig.QuorumServers))
+		}
 	case w.cell.Scenario.Attacks == strategy.SurvivesDataLoss && w.cell.Scenario.Needs == scenario.Rig:
 		s.Servers = append(s.Servers, explain.Replica)
 	}
@@ -166,15 +171,16 @@ func (w *watcher) news() (begun *attempt, now seen, ok bool) {
 func (w *watcher) now() seen {
 	shapes := w.picture.Take()
 	w.shapes = append(w.shapes, shapes...)
-	at := w.reader.ms(time.Now())
-	s := seen{Run: w.attempt.Run, AtMS: at, Shapes: shapes, Lasting: w.picture.Lasting(at)}
-	s.Inside, s.Waiting, s.Lock = w.picture.now()
 	w.measure()
-	s.counts = w.counts
-	s.counts.Outcomes = map[load.Outcome]int{}
-	for o, n := range w.counts.Outcomes {
-		s.counts.Outcomes[o] = n
-	}
+	return w.seen(shapes)
+}
+
+// seen is how things stand, with these finished shapes.
+func (w *watcher) seen(shapes string) seen {
+	at := w.reader.ms(time.Now())
+	s := seen{Run: w.attempt.Run, AtMS: at, Shapes: shapes, Lasting: w.picture.Lasting(at), counts: w.counts}
+	s.Inside, s.Waiting, s.Lock = w.picture.now()
+	s.Outcomes = maps.Clone(w.counts.Outcomes)
 	return s
 }
 
@@ -202,11 +208,7 @@ func (w *watcher) measure() {
 func (w *watcher) everything() (attempt, seen) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	at := w.reader.ms(time.Now())
-	s := seen{Run: w.attempt.Run, AtMS: at, Shapes: string(w.shapes), counts: w.counts}
-	s.Inside, s.Waiting, s.Lock = w.picture.now()
-	s.Lasting = w.picture.Lasting(at)
-	return w.attempt, s
+	return w.attempt, w.seen(string(w.shapes))
 }
 
 // record is all that was seen, when the cell has ended.

@@ -174,7 +174,7 @@ func (t *testbeds) start(ctx context.Context, dsn string) error {
 	if p.Redis == "" {
 		o.Faults = injects
 		if slices.ContainsFunc(p.Pairs, needsQuorum) {
-			o.Quorum = 5
+			o.Quorum = rig.QuorumServers
 		}
 	} else {
 		noQuorum = "needs several Redis servers, and --redis gives one"

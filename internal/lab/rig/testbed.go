@@ -37,6 +37,9 @@ type TestbedShop struct {
 	env     map[string]string
 }
 
+// QuorumServers is how many servers a lock has that needs several.
+const QuorumServers = 5
+
 // TestbedOptions are the settings of a testbed.
 type TestbedOptions struct {
 	Name  string            // the shops are called NAME-1, NAME-2 and so on

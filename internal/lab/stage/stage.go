@@ -151,9 +151,6 @@ func (s *Stage) pool(of Plan) (*pool, error) {
 	return p, p.err
 }
 
-// quorumSize is how many servers locks have that need several.
-const quorumSize = 5
-
 func (s *Stage) openSlots(ctx context.Context, kind slotKind, slots chan *slot) error {
 	testbeds, each := 1, cap(slots)
 	if kind.alone {
@@ -161,7 +158,7 @@ func (s *Stage) openSlots(ctx context.Context, kind slotKind, slots chan *slot) 
 	}
 	quorum := 0
 	if kind.quorum {
-		quorum = quorumSize
+		quorum = rig.QuorumServers
 	}
 	s.mu.Lock()
 	set := len(s.pools)

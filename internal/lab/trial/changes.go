@@ -31,7 +31,7 @@ func (a *attack) watchLocks(ctx context.Context) error {
 	if quorum := a.bench.Testbed.Quorum; a.cell.Strategy.NeedsQuorum {
 		clear(watched)
 		for i, server := range quorum {
-			watched[fmt.Sprintf("redis %d of %d", i+1, len(quorum))] = server
+			watched[explain.QuorumServer(i, len(quorum))] = server
 		}
 	} else if replica := a.bench.Testbed.Replica(); replica != nil && a.cell.Scenario.Attacks == strategy.SurvivesDataLoss {
 		watched[explain.Replica] = replica

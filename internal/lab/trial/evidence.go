@@ -2,7 +2,6 @@ package trial
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -11,9 +10,6 @@ import (
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy"
 )
-
-// shopLabel names a shop in reports: the same name in every testbed.
-func shopLabel(i int) string { return fmt.Sprintf("shop %d", i+1) }
 
 // traceFile is the part of a shop's trace that was written since the attack began.
 type traceFile struct {
@@ -45,7 +41,7 @@ func (a *attack) readTraces() ([]labmode.Event, error) {
 		}
 		for _, e := range events {
 			if e.Run == a.item.ID {
-				e.Shop = shopLabel(i)
+				e.Shop = explain.ShopName(i)
 				all = append(all, e)
 			}
 		}
@@ -98,7 +94,7 @@ func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
 	}
 	for i := range e.Orders {
 		if shop, ok := byRequest[e.Orders[i].RequestID]; ok {
-			e.Orders[i].Shop = shopLabel(shop)
+			e.Orders[i].Shop = explain.ShopName(shop)
 		}
 	}
 	return e, nil
@@ -119,7 +115,7 @@ func ofEtcd(done []explain.Intervention) []explain.Intervention {
 // request is a request with its answer, where it has one.
 func (h *hit) request() explain.Request {
 	r := explain.Request{
-		ID: h.id, Shop: shopLabel(h.shop), Sent: h.Sent, Outcome: string(h.Outcome), Nested: h.injection.Nested, Fault: h.injection.HasFault(),
+		ID: h.id, Shop: explain.ShopName(h.shop), Sent: h.Sent, Outcome: string(h.Outcome), Nested: h.injection.Nested, Fault: h.injection.HasFault(),
 		FaultFor: h.injection.Fault.For,
 	}
 	if h.Status != 0 || h.Err != nil {

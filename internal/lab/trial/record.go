@@ -24,7 +24,7 @@ const wholeTestbed = -1
 func (r *record) intervention(what string, shop int) (over func()) {
 	intervention := explain.Intervention{From: time.Now(), What: what}
 	if shop != wholeTestbed {
-		intervention.Shop = shopLabel(shop)
+		intervention.Shop = explain.ShopName(shop)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

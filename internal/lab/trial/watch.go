@@ -62,7 +62,7 @@ func (a *attack) startWatch(ctx context.Context) {
 	a.see(Attempt{Run: a.item.ID, ItemID: a.item.ItemID, Began: a.begun})
 	a.background.Go(func() { a.look(ctx) })
 	for i, f := range a.traces {
-		a.background.Go(func() { a.follow(ctx, shopLabel(i), f) })
+		a.background.Go(func() { a.follow(ctx, explain.ShopName(i), f) })
 	}
 }
 
@@ -119,5 +119,5 @@ func (a *attack) follow(ctx context.Context, shop string, trace traceFile) {
 
 // asked is a request as it is made.
 func (h *hit) asked() explain.Request {
-	return explain.Request{ID: h.id, Shop: shopLabel(h.shop), Sent: time.Now(), Nested: h.injection.Nested, Fault: h.injection.HasFault()}
+	return explain.Request{ID: h.id, Shop: explain.ShopName(h.shop), Sent: time.Now(), Nested: h.injection.Nested, Fault: h.injection.HasFault()}
 }

@@ -10,7 +10,7 @@ const linkOf = (strategy, customers, schedule) => `#/step/${strategy}/${customer
 const brief = text => (text.length > 90 ? text.slice(0, 86).replace(/[\s,(]*$/, '') + ' …' : text);
 const answerOf = e => { const stock = e.server === 'mysql' && e.answer.match(/\bstock=\S+/); return stock ? stock[0] : brief(inWords(e.answer)); };
 
-// stepView is the scheduler's seat. The link has the schedule, and the server keeps nothing.
+// stepView lets one choose which request goes on next. The link has the schedule, and the server keeps nothing.
 export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = '', how = '']) {
   const customers = Number(count) === 3 ? 3 : 2, letters = ['A', 'B', 'C'].slice(0, customers);
   const choosable = store.catalog.strategies.filter(s => !s.not_stepped);

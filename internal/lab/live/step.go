@@ -17,34 +17,30 @@ import (
 const (
 	// maxSchedule bounds the text of a schedule, in bytes.
 	maxSchedule = 2000
-	// seatLease is the lease of every lock on the stage, unless one of the shop's needs a longer one.
-	seatLease = 300 * time.Millisecond
-	// seatPatience bounds one position, with the cell that is waited for.
-	seatPatience = 2 * time.Minute
+	// stageLease is the lease of every lock on the stage, unless one of the shop's needs a longer one.
+	stageLease = 300 * time.Millisecond
+	// positionPatience bounds one position, with the cell that is waited for.
+	positionPatience = 2 * time.Minute
 	// searchPatience bounds the search for a schedule that oversells.
 	searchPatience = 90 * time.Second
 )
 
-// seatRequest asks how things stand after a schedule. Nothing is kept between two requests: each
+// stepRequest asks how things stand after a schedule. Nothing is kept between two requests: each
 // plays the schedule on a fresh item.
-type seatRequest struct {
+type stepRequest struct {
 	Strategy  string `json:"strategy"`
 	Customers int    `json:"customers"`
 	Schedule  string `json:"schedule"`
 	ToEnd     bool   `json:"to_end"` // and then customer by customer to the end
 }
 
-// position is how things stand after the last entry of a schedule.
+// position is how things stand after the last entry of a schedule. Its outcome is where the schedule
+// leads, if customer by customer goes to the end.
 type position struct {
-	Strategy  string           `json:"strategy"`
-	Customers int              `json:"customers"`
-	Schedule  string           `json:"schedule"`
-	LeaseMS   int64            `json:"lease_ms"`
-	Entries   []schedule.Entry `json:"entries"`
-	Options   []option         `json:"options"`
-	Ended     bool             `json:"ended"`
-	Outcome   schedule.Outcome `json:"outcome"` // where the schedule leads, if customer by customer goes to the end
-	Sentence  string           `json:"sentence"`
+	schedule.Record
+	Options  []option `json:"options"`
+	Ended    bool     `json:"ended"`
+	Sentence string   `json:"sentence"`
 }
 
 // option is a thing that can happen next.
@@ -64,7 +60,7 @@ func (s *Server) openStage(ctx context.Context) (*stage.Stage, error) {
 	}
 	s.say("starting the stage")
 	defer s.say("")
-	lease := seatLease
+	lease := stageLease
 	for _, st := range s.o.Shop.Strategies {
 		lease = max(lease, st.ShortestLease)
 	}
@@ -76,13 +72,13 @@ func (s *Server) openStage(ctx context.Context) (*stage.Stage, error) {
 	return stage, nil
 }
 
-// seated checks a request, waits for the machine, and gives the stage to play.
-func (s *Server) seated(w http.ResponseWriter, r *http.Request, patience time.Duration, play func(context.Context, *stage.Stage, seatRequest, schedule.Schedule) (any, error)) {
-	var asked seatRequest
+// onStage checks a request, waits for the machine, and gives the stage to play.
+func (s *Server) onStage(w http.ResponseWriter, r *http.Request, patience time.Duration, play func(context.Context, *stage.Stage, stepRequest, schedule.Schedule) (any, error)) {
+	var asked stepRequest
 	if !read(w, r, &asked) {
 		return
 	}
-	plan, err := s.checkSeat(asked)
+	plan, err := s.checkStep(asked)
 	if err != nil {
 		refuse(w, http.StatusBadRequest, "malformed", err.Error())
 		return
@@ -110,7 +106,7 @@ func (s *Server) seated(w http.ResponseWriter, r *http.Request, patience time.Du
 	}
 }
 
-func (s *Server) checkSeat(asked seatRequest) (schedule.Schedule, error) {
+func (s *Server) checkStep(asked stepRequest) (schedule.Schedule, error) {
 	i := slices.IndexFunc(s.menu.Strategies, func(i strategyInfo) bool { return i.Name == asked.Strategy })
 	switch {
 	case i < 0:
@@ -130,13 +126,19 @@ func (s *Server) checkSeat(asked seatRequest) (schedule.Schedule, error) {
 }
 
 func (s *Server) servePosition(w http.ResponseWriter, r *http.Request) {
-	s.seated(w, r, seatPatience, func(ctx context.Context, on *stage.Stage, asked seatRequest, plan schedule.Schedule) (any, error) {
-		at, err := positionOn(ctx, on, asked, plan)
+	s.onStage(w, r, positionPatience, func(ctx context.Context, on *stage.Stage, asked stepRequest, plan schedule.Schedule) (any, error) {
+		var at stage.Position
+		var err error
+		if asked.ToEnd {
+			at.Ended = true
+			at.Record, err = on.PlaySchedule(ctx, asked.Strategy, asked.Customers, plan)
+		} else {
+			at, err = on.Position(ctx, asked.Strategy, asked.Customers, plan)
+		}
 		if err != nil {
 			return nil, err
 		}
-		p := position{Strategy: asked.Strategy, Customers: asked.Customers, Schedule: plan.String(), LeaseMS: at.LeaseMS,
-			Entries: at.Entries, Ended: at.Ended, Outcome: at.Outcome, Sentence: at.Sentence(), Options: []option{}}
+		p := position{Record: at.Record, Options: []option{}, Ended: at.Ended, Sentence: at.Sentence()}
 		for _, c := range at.Options {
 			o := option{Choice: c.String(), Step: c.Step, Event: string(c.Event)}
 			if c.Customer != 0 {
@@ -146,14 +148,6 @@ func (s *Server) servePosition(w http.ResponseWriter, r *http.Request) {
 		}
 		return p, nil
 	})
-}
-
-func positionOn(ctx context.Context, on *stage.Stage, asked seatRequest, plan schedule.Schedule) (stage.Position, error) {
-	if !asked.ToEnd {
-		return on.Position(ctx, asked.Strategy, asked.Customers, plan)
-	}
-	record, err := on.PlaySchedule(ctx, asked.Strategy, asked.Customers, plan)
-	return stage.Position{Record: record, Ended: true}, err
 }
 
 // shortest is the answer to a search.
@@ -181,7 +175,7 @@ func (s *shortest) take(r schedule.Record) {
 // kind, and answers with the shortest schedule that oversells. One without an event is shorter than
 // all with one.
 func (s *Server) serveShortest(w http.ResponseWriter, r *http.Request) {
-	s.seated(w, r, searchPatience+seatPatience, func(ctx context.Context, on *stage.Stage, asked seatRequest, _ schedule.Schedule) (any, error) {
+	s.onStage(w, r, searchPatience+positionPatience, func(ctx context.Context, on *stage.Stage, asked stepRequest, _ schedule.Schedule) (any, error) {
 		ctx, cancel := context.WithTimeoutCause(ctx, searchPatience, errSearched)
 		defer cancel()
 		result := shortest{Searched: []schedule.Event{}, Left: []schedule.Event{}}
@@ -224,6 +218,6 @@ func (s *Server) serveShortest(w http.ResponseWriter, r *http.Request) {
 var errSearched = fmt.Errorf("the search took longer than %s", searchPatience)
 
 // searching tells how many orders were tried, and the shortest that was found, empty for none.
-func (s *Server) searching(asked seatRequest, event schedule.Event, runs int, found string) {
+func (s *Server) searching(asked stepRequest, event schedule.Event, runs int, found string) {
 	s.feed.publish("searching", map[string]any{"strategy": asked.Strategy, "event": event, "runs": runs, "schedule": found})
 }

@@ -2,12 +2,10 @@ package live
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"slices"
 
-	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 )
@@ -56,20 +54,6 @@ type score struct {
 	Of    int `json:"of"`
 }
 
-// room is what everybody sees. Its fields are guarded by Server.mu.
-type room struct {
-	runs        []*run // by id, from 1
-	predictions map[cellName]string
-	score       score
-	preparing   string // what is being started
-	loads       []*comparison
-	environment report.Environment // of the comparisons
-
-	watching *watcher           // of the run that runs, nil for none
-	stop     context.CancelFunc // ends the run that runs
-	records  []*run             // that have their entries, the oldest first
-}
-
 // state is everything that a page shows, for one that comes new.
 type state struct {
 	Runs        []*run        `json:"runs"` // the last one of each cell, and all that have not ended
@@ -90,23 +74,23 @@ type prediction struct {
 func (s *Server) state() (state, uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := state{Score: s.room.score, Preparing: s.room.preparing, Predictions: []prediction{}, Loads: s.room.loads}
+	now := state{Score: s.score, Preparing: s.preparing, Predictions: []prediction{}, Loads: s.loads}
 	latest := map[cellName]int{}
-	for _, r := range s.room.runs {
+	for _, r := range s.runs {
 		if r.State != dropped && r.Load == 0 {
 			latest[r.cellName] = r.ID
 		}
 	}
-	for _, r := range s.room.runs {
+	for _, r := range s.runs {
 		if latest[r.cellName] == r.ID || r.State == waiting || r.State == running || r.Load != 0 {
 			copied := *r
 			now.Runs = append(now.Runs, &copied)
 		}
 	}
-	for _, c := range slices.SortedFunc(maps.Keys(s.room.predictions), compareCells) {
-		now.Predictions = append(now.Predictions, prediction{c, s.room.predictions[c]})
+	for _, c := range slices.SortedFunc(maps.Keys(s.predictions), compareCells) {
+		now.Predictions = append(now.Predictions, prediction{c, s.predictions[c]})
 	}
-	if w := s.room.watching; w != nil {
+	if w := s.watching; w != nil {
 		a, seen := w.everything()
 		now.Attempt, now.Seen = &a, &seen
 	}
@@ -121,13 +105,13 @@ func compareCells(a, b cellName) int {
 func (s *Server) run(id int) (run, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if id < 1 || id > len(s.room.runs) {
+	if id < 1 || id > len(s.runs) {
 		return run{}, fmt.Errorf("there is no run %d", id)
 	}
-	return *s.room.runs[id-1], nil
+	return *s.runs[id-1], nil
 }
 
-// predict notes what the room predicts of a cell.
+// predict notes what is predicted of a cell.
 func (s *Server) predict(p prediction) error {
 	if _, err := s.cell(p.cellName, 0); err != nil {
 		return err
@@ -137,13 +121,13 @@ func (s *Server) predict(p prediction) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i := slices.IndexFunc(s.room.runs, func(r *run) bool { return r.State == running && r.cellName == p.cellName }); i >= 0 {
+	if i := slices.IndexFunc(s.runs, func(r *run) bool { return r.State == running && r.cellName == p.cellName }); i >= 0 {
 		return fmt.Errorf("%s under %s runs already: predict before", p.Strategy, p.Scenario)
 	}
 	if p.Word == "" {
-		delete(s.room.predictions, p.cellName)
+		delete(s.predictions, p.cellName)
 	} else {
-		s.room.predictions[p.cellName] = p.Word
+		s.predictions[p.cellName] = p.Word
 	}
 	s.feed.publish("predicted", p)
 	return nil
@@ -155,12 +139,12 @@ func (s *Server) concluded(r *run, result trial.Result) {
 	r.Verdict, r.Expected, r.Surprise = result.Verdict, result.Expected, result.Surprise()
 	v := verdict.Of(r.Verdict)
 	r.N = v.Count(result.Facts())
-	if word, ok := s.room.predictions[r.cellName]; ok && r.Load == 0 && v.Predictable {
-		delete(s.room.predictions, r.cellName)
+	if word, ok := s.predictions[r.cellName]; ok && r.Load == 0 && v.Predictable {
+		delete(s.predictions, r.cellName)
 		r.Prediction = word
-		s.room.score.Of++
+		s.score.Of++
 		if word == string(r.Verdict) {
-			s.room.score.Right++
+			s.score.Right++
 		}
 	}
 }

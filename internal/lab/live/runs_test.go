@@ -24,8 +24,8 @@ func TestThePredictionsOfTheRoom(t *testing.T) {
 	if _, err := s.compare(comparison{Strategies: []string{"none"}, Seed: 1}); err != nil {
 		t.Fatal(err)
 	}
-	s.end(s.room.runs[0], verdict.Oversold)
-	if s.room.score.Of != 0 {
+	s.end(s.runs[0], verdict.Oversold)
+	if s.score.Of != 0 {
 		t.Error("a comparison under load was taken for the cell")
 	}
 	for _, verdict := range []verdict.Kind{verdict.Invalid, verdict.Oversold, verdict.Oversold} {
@@ -35,13 +35,13 @@ func TestThePredictionsOfTheRoom(t *testing.T) {
 		}
 		s.end(added[0], verdict)
 	}
-	if s.room.score != (score{0, 1}) {
-		t.Errorf("the score is %+v, want one prediction, and that wrong", s.room.score)
+	if s.score != (score{0, 1}) {
+		t.Errorf("the score is %+v, want one prediction, and that wrong", s.score)
 	}
 	if err := s.predict(prediction{cell, "oversold"}); err != nil {
 		t.Fatal(err)
 	}
-	s.room.runs[len(s.room.runs)-1].State = running
+	s.runs[len(s.runs)-1].State = running
 	if err := s.predict(prediction{cell, "held"}); err == nil {
 		t.Error("the prediction was changed while the cell runs")
 	}
@@ -85,17 +85,17 @@ func TestOldRecordsAreForgotten(t *testing.T) {
 	for range keptRecords + 3 {
 		s.addRun(longCell(5))
 		s.mu.Lock()
-		last := s.room.runs[len(s.room.runs)-1]
+		last := s.runs[len(s.runs)-1]
 		s.keep(last, last.record)
 		s.mu.Unlock()
 	}
 	kept := 0
-	for _, r := range s.room.runs {
+	for _, r := range s.runs {
 		if r.record != nil {
 			kept++
 		}
 	}
-	if kept != keptRecords || s.room.runs[2].record != nil || s.room.runs[3].record == nil {
+	if kept != keptRecords || s.runs[2].record != nil || s.runs[3].record == nil {
 		t.Errorf("%d records are kept, want the last %d", kept, keptRecords)
 	}
 }
