@@ -90,7 +90,7 @@ const (
 
 // DefaultLease is the lease of a [Locker] whose Options name none, of the lockers of package polling,
 // and of the shop. It is long for a pause of the garbage collector or of a network, and short for a
-// person who waits.
+// person who waits. Both READMEs state it in the example of a copy, which a test holds.
 const DefaultLease = 10 * time.Second
 
 const (
