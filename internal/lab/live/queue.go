@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"stocklock/internal/lab/matrix"
@@ -231,35 +232,29 @@ func (s *Server) attack(ctx context.Context, r *run, of *comparison) (trial.Resu
 // tell publishes what a watcher sees, until stop.
 func (s *Server) tell(ctx context.Context, w *watcher) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	told := make(chan struct{})
-	publish := func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		begun, now, ok := w.news()
-		if begun != nil {
-			s.feed.publish("attempt", begun)
-		}
-		if ok {
-			s.feed.publish("seen", now)
-		}
-	}
-	go func() {
-		defer close(told)
+	var telling sync.WaitGroup
+	telling.Go(func() {
 		tick := time.NewTicker(newsEvery)
 		defer tick.Stop()
-		for {
+		for ctx.Err() == nil {
 			select {
 			case <-tick.C:
-				publish()
 			case <-ctx.Done():
-				publish()
-				return
 			}
+			s.mu.Lock()
+			begun, now, ok := w.news()
+			if begun != nil {
+				s.feed.publish("attempt", begun)
+			}
+			if ok {
+				s.feed.publish("seen", now)
+			}
+			s.mu.Unlock()
 		}
-	}()
+	})
 	return func() {
 		cancel()
-		<-told
+		telling.Wait()
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/verdict"
@@ -39,13 +40,17 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /api/runs/{id}", s.serveRun)
 	mux.HandleFunc("GET /api/runs/{id}/record", s.serveRecord)
 	mux.HandleFunc("GET /api/loads/{id}/{file}", s.serveLoad)
-	mux.HandleFunc("POST /api/runs", s.serveStart)
+	mux.HandleFunc("POST /api/runs", asks(s, func(q struct {
+		Cells []wanted `json:"cells"`
+	}) (any, error) {
+		return s.enqueue(q.Cells, nil)
+	}))
 	mux.HandleFunc("DELETE /api/runs", func(w http.ResponseWriter, _ *http.Request) {
 		s.drop()
 		answer(w, http.StatusOK, struct{}{})
 	})
-	mux.HandleFunc("POST /api/predictions", s.servePrediction)
-	mux.HandleFunc("POST /api/loads", s.serveCompare)
+	mux.HandleFunc("POST /api/predictions", asks(s, func(p prediction) (any, error) { return p, s.predict(p) }))
+	mux.HandleFunc("POST /api/loads", asks(s, func(c comparison) (any, error) { return s.compare(c) }))
 	mux.HandleFunc("POST /api/positions", s.servePosition)
 	mux.HandleFunc("POST /api/shortest", s.serveShortest)
 	return s.guarded(mux)
@@ -94,13 +99,9 @@ func pageAssets() map[string]asset {
 
 func newAsset(name string, body []byte) asset {
 	var zipped bytes.Buffer
-	z, err := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
-	if err == nil {
-		_, err = z.Write(body)
-	}
-	if err := errors.Join(err, z.Close()); err != nil {
-		panic(err) // a buffer takes everything
-	}
+	z := gzip.NewWriter(&zipped)
+	_, _ = z.Write(body) // a buffer takes everything
+	_ = z.Close()
 	sum := sha256.Sum256(body)
 	media := mime.TypeByExtension(path.Ext(name))
 	if path.Ext(name) == ".js" {
@@ -116,45 +117,23 @@ func (a asset) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-cache")
 	h.Set("ETag", a.tag)
 	h.Set("Vary", "Accept-Encoding")
-	if r.Header.Get("If-None-Match") == a.tag {
-		w.WriteHeader(http.StatusNotModified)
-		return
-	}
 	body := a.body
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		h.Set("Content-Encoding", "gzip")
 		body = a.zipped
 	}
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = w.Write(body)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body)) // 304 for the same ETag
 }
 
-func (s *Server) serveStart(w http.ResponseWriter, r *http.Request) {
-	var asked struct {
-		Cells []wanted `json:"cells"`
+// asks decodes a request, and answers what it came to.
+func asks[T any](s *Server, do func(T) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var asked T
+		if read(w, r, &asked) {
+			what, err := do(asked)
+			s.accepted(w, what, err)
+		}
 	}
-	if !read(w, r, &asked) {
-		return
-	}
-	added, err := s.enqueue(asked.Cells, nil)
-	s.accepted(w, added, err)
-}
-
-func (s *Server) servePrediction(w http.ResponseWriter, r *http.Request) {
-	var p prediction
-	if !read(w, r, &p) {
-		return
-	}
-	s.accepted(w, p, s.predict(p))
-}
-
-func (s *Server) serveCompare(w http.ResponseWriter, r *http.Request) {
-	var c comparison
-	if !read(w, r, &c) {
-		return
-	}
-	added, err := s.compare(c)
-	s.accepted(w, added, err)
 }
 
 // accepted answers what was asked for, or why it cannot be.

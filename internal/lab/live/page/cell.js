@@ -2,7 +2,7 @@ import {fill, h, markup} from './dom.js';
 import {docOf, known, language, said as inWords, t} from './words.js';
 import {ask, get, mayDrive, start} from './api.js';
 import {keyOf, on, runOf, store, waitingRuns} from './store.js';
-import {gauge, lanesView} from './lanes.js';
+import {gauge, columnsView} from './columns.js';
 import {player} from './player.js';
 import {notice, verdictChip} from './verdict.js';
 
@@ -49,22 +49,22 @@ export function cellView(body, [strategyName, scenarioName]) {
     const lock = gauge();
     const place = h('div', {class: 'lanes-place'});
     fill(content, h('div', {class: 'now live-now'}, number('stock'), number('orders'), number('oversold', 'over'), number('rate'), number('p50'), number('p99'), lock.element), outcomes, key, place);
-    let lanes = null, of = null, base = 0, frame = 0;
+    let columns = null, of = null, base = 0, frame = 0;
     const begin = () => {
       of = store.attempt;
       if (!of) return;
-      lanes = lanesView(of.lanes, of.height, t('live.label', {strategy: s.name, scenario: c.name}));
-      fill(place, of.nth > 1 && h('p', {class: 'soft'}, t('again', {n: of.nth})), !of.singles && h('p', {class: 'soft'}, t('no.singles')), lanes.element);
-      lanes.window(0, 1000);
-      lanes.append(store.shapes);
+      columns = columnsView(of.columns, of.height, t('live.label', {strategy: s.name, scenario: c.name}));
+      fill(place, of.nth > 1 && h('p', {class: 'soft'}, t('again', {n: of.nth})), !of.singles && h('p', {class: 'soft'}, t('no.singles')), columns.element);
+      columns.window(0, 1000);
+      columns.append(store.shapes);
       if (store.seen) seen(store.seen);
     };
     const seen = now => {
-      if (!lanes) return;
+      if (!columns) return;
       base = performance.now() - now.at_ms;
-      lanes.lasting(now.lasting);
-      lanes.window(0, Math.max(now.at_ms, 1000));
-      of.lanes.forEach((l, i) => l.kind === 'shop' && lanes.note(i, [now.inside[i] ? t('n.inside', {n: now.inside[i]}) : '', now.waiting[i] ? t('n.waiting', {n: now.waiting[i]}) : ''].filter(Boolean).join(' · ')));
+      columns.lasting(now.lasting);
+      columns.window(0, Math.max(now.at_ms, 1000));
+      of.columns.forEach((l, i) => l.kind === 'shop' && columns.note(i, [now.inside[i] ? t('n.inside', {n: now.inside[i]}) : '', now.waiting[i] ? t('n.waiting', {n: now.waiting[i]}) : ''].filter(Boolean).join(' · ')));
       const values = {stock: now.stock, orders: now.sold, oversold: now.oversold ? '+' + now.oversold : '0', rate: Math.round(now.rate), p50: Math.round(now.p50_ms), p99: Math.round(now.p99_ms)};
       for (const [name, v] of Object.entries(values)) numbers[name].textContent = v;
       content.classList.toggle('broken', now.oversold > 0);
@@ -80,7 +80,7 @@ export function cellView(body, [strategyName, scenarioName]) {
     };
     begin();
     frame = requestAnimationFrame(tick);
-    return {begin, seen(now) { if (!lanes) begin(); else { lanes.append(now.shapes); seen(now); } }, end() { cancelAnimationFrame(frame); }};
+    return {begin, seen(now) { if (!columns) begin(); else { columns.append(now.shapes); seen(now); } }, end() { cancelAnimationFrame(frame); }};
   }
 
   function update(force) {

@@ -1,6 +1,6 @@
 import {fill, h, ms} from './dom.js';
 import {known, serverName, shopName, t} from './words.js';
-import {gauge, lanesView} from './lanes.js';
+import {gauge, columnsView} from './columns.js';
 
 const label = request => '#' + request.slice(request.lastIndexOf('-') + 1);
 
@@ -27,7 +27,7 @@ export function command(e) {
 
 // states are what stood after each entry: stock, orders, who is in the section, the lock.
 function states(replay) {
-  const first = replay.lanes.find(l => l.kind === 'lock');
+  const first = replay.columns.find(l => l.kind === 'lock');
   let now = {stock: replay.initial, sold: 0, inside: [], lock: {held: false, expires: false, from_ms: 0}};
   const known = new Set(), wrote = new Set();
   return replay.entries.map(e => {
@@ -60,8 +60,8 @@ export function player(sides) {
   const ends = Math.max(...sides.map(s => s.replay.ends_ms), 1);
   const all = sides.flatMap((s, i) => s.replay.entries.map(e => ({...e, side: i}))).filter(e => e.kind !== 'look').sort((a, b) => a.at_ms - b.at_ms);
   const views = sides.map(s => {
-    const lanes = lanesView(s.replay.lanes, s.replay.height, t('replay.label', {cell: s.title}));
-    lanes.replace(s.replay.shapes);
+    const columns = columnsView(s.replay.columns, s.replay.height, t('replay.label', {cell: s.title}));
+    columns.replace(s.replay.shapes);
     const lock = gauge();
     const numbers = {};
     for (const name of ['stock', 'sold', 'over']) numbers[name] = h('b', {});
@@ -70,7 +70,7 @@ export function player(sides) {
       h('div', {class: 'count'}, numbers.stock, h('span', {}, t('stock'))),
       h('div', {class: 'count'}, numbers.sold, h('span', {}, t('orders'))),
       h('div', {class: 'count over'}, numbers.over, h('span', {}, t('oversold'))), lock.element, inside);
-    return {lanes, lock, numbers, inside, panel, states: states(s.replay), replay: s.replay, element: h('div', {class: 'side'}, sides.length > 1 && h('h3', {}, s.title, ' ', s.chip), panel, lanes.element)};
+    return {columns, lock, numbers, inside, panel, states: states(s.replay), replay: s.replay, element: h('div', {class: 'side'}, sides.length > 1 && h('h3', {}, s.title, ' ', s.chip), panel, columns.element)};
   });
   let at = 0, playing = 0, last = 0, frame = 0, width = ends, from = 0, event = -1, tall = 0;
   const speed = () => Math.pow(slowest, (Number(slider.value) - 100) / 100);
@@ -97,8 +97,8 @@ export function player(sides) {
       from = Math.max(from, 0);
     } else from = 0;
     for (const v of views) {
-      v.lanes.window(from, from + Math.min(width, ends));
-      v.lanes.cursor(at);
+      v.columns.window(from, from + Math.min(width, ends));
+      v.columns.cursor(at);
       let low = 0, high = v.replay.entries.length;
       while (low < high) { const mid = (low + high) >> 1; if (v.replay.entries[mid].at_ms <= at) low = mid + 1; else high = mid; }
       const now = low ? v.states[low - 1] : {stock: v.replay.initial, sold: 0, inside: [], lock: {held: false}};
@@ -185,9 +185,9 @@ export function player(sides) {
     key();
   });
   for (const v of views) {
-    v.lanes.plot.addEventListener('pointerdown', e => { stop(); go(v.lanes.timeAt(e.clientX)); v.lanes.plot.setPointerCapture(e.pointerId); });
-    v.lanes.plot.addEventListener('pointermove', e => { if (e.buttons) go(v.lanes.timeAt(e.clientX)); });
-    v.lanes.plot.addEventListener('wheel', e => { if (!e.ctrlKey && !e.shiftKey) return; e.preventDefault(); zoom((e.deltaY || e.deltaX) > 0 ? 1.3 : 1 / 1.3, v.lanes.timeAt(e.clientX)); }, {passive: false});
+    v.columns.plot.addEventListener('pointerdown', e => { stop(); go(v.columns.timeAt(e.clientX)); v.columns.plot.setPointerCapture(e.pointerId); });
+    v.columns.plot.addEventListener('pointermove', e => { if (e.buttons) go(v.columns.timeAt(e.clientX)); });
+    v.columns.plot.addEventListener('wheel', e => { if (!e.ctrlKey && !e.shiftKey) return; e.preventDefault(); zoom((e.deltaY || e.deltaX) > 0 ? 1.3 : 1 / 1.3, v.columns.timeAt(e.clientX)); }, {passive: false});
   }
   paintSpeed();
   go(ends);

@@ -3,28 +3,28 @@ import {serverName, shopName, t} from './words.js';
 
 // A drawing's coordinates are milliseconds and pixels: its view box is the time that is shown.
 
-const laneName = lane => lane.kind === 'shop' ? shopName(lane.name) : lane.kind === 'lock' ? t('lane.lock', {server: serverName(lane.name)}) : t('lane.stock');
+const columnName = column => column.kind === 'shop' ? shopName(column.name) : column.kind === 'lock' ? t('column.lock', {server: serverName(column.name)}) : t('column.stock');
 
 const steps = [1, 2, 5];
 const round = (span, n) => {
   for (let unit = 0.1; ; unit *= 10) for (const s of steps) if (span / (unit * s) <= n) return unit * s;
 };
 
-// lanesView shows the lanes of one cell between two times.
-export function lanesView(lanes, height, label) {
+// columnsView shows the columns of one cell between two times.
+export function columnsView(columns, height, label) {
   const finished = svgElement('g'), lasting = svgElement('g');
   // The cursor lies over the drawing: it moves without a repaint of the shapes.
   const cursor = h('div', {class: 'cursor', 'aria-hidden': 'true'});
-  const bands = lanes.map(l => svgElement('rect', {class: 'band', x: -1e6, width: 3e6, y: l.top, height: l.height}));
+  const bands = columns.map(l => svgElement('rect', {class: 'band', x: -1e6, width: 3e6, y: l.top, height: l.height}));
   const svg = svgElement('svg', {class: 'timeline', preserveAspectRatio: 'none', role: 'img', 'aria-label': label});
   svg.append(...bands, finished, lasting);
   const axis = h('div', {class: 'axis', 'aria-hidden': 'true'});
-  const names = h('div', {class: 'names'}, lanes.map(l => {
-    const name = h('span', {}, laneName(l));
+  const names = h('div', {class: 'names'}, columns.map(l => {
+    const name = h('span', {}, columnName(l));
     name.style.top = `calc(${l.top + l.height / 2}px * var(--k))`;
     return name;
   }));
-  const notes = lanes.map(l => { const n = h('b', {}); n.style.top = `calc(${l.top + l.height / 2}px * var(--k))`; return n; });
+  const notes = columns.map(l => { const n = h('b', {}); n.style.top = `calc(${l.top + l.height / 2}px * var(--k))`; return n; });
   const plot = h('div', {class: 'plot'}, h('div', {class: 'stage'}, svg, cursor), axis);
   const element = h('div', {class: 'lanes-view'}, names, plot, h('div', {class: 'notes', 'aria-hidden': 'true'}, notes));
   element.style.setProperty('--h', height);
