@@ -79,6 +79,9 @@ func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
 		{"run --cells none", "want STRATEGY:SCENARIO"},
 		{"list people", "must be one of"},
 		{"scale --rounds 0", "--rounds is 0"},
+		{"scale --crowds 100,0", "--crowds has 0"},
+		{"crashes --sales 0", "--sales is 0"},
+		{"crashes --strategy redlock", "redlock needs several"},
 		{"soak --faults earthquake", `--faults "earthquake"`},
 		{"soak --faults failover,earthquake", `--faults "earthquake"`},
 		{"soak --minutes 0", "--minutes is 0"},
@@ -122,6 +125,8 @@ func TestHelpAndListAndExpectOnly(t *testing.T) {
 		{"--version", []string{flags.Version}},
 		{"run --help", []string{"--strategies", "--json"}},
 		{"soak --help", []string{"--minutes", "--seed", "--recover-within"}},
+		{"crashes --help", []string{`--strategy="batched"`, "--sales=1000000", "--every=2s", "--shops=3", "--workers=200", "--binlog", "--shop-binary=FILE"}},
+		{"scale --help", []string{"--each=5s", "--rounds=3", "--work=5ms", "--crowds=CONNECTIONS,...", "--workers=48", "--shop-binary=FILE"}},
 		{"list", append(ladder.Names(), scenario.Names()...)},
 		{"list properties", append(ladder.Names(), "pause-proof")},
 		{"run --expect-only --strategies all --scenarios all", append(ladder.Names(), "stuck", "oversold", "held")},
@@ -226,6 +231,9 @@ func TestInterruptLeavesNothing(t *testing.T) {
 	for _, tt := range []struct{ args, until string }{
 		{"run --strategies setnx --scenarios pause --runs 50", "1/50"},
 		{"soak", "2: +"},
+		{"crashes", "2: +"},
+		{"scale", "64 items"},
+		{"scale --crowds 10", "items: 64"},
 	} {
 		temp := t.TempDir()
 		cmd := exec.Command(program, strings.Fields(tt.args)...)

@@ -6,21 +6,20 @@
 package scale
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"golang.org/x/sync/errgroup"
 
 	"stocklock/internal/lab/audit"
-	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/soak"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/stock"
 	"stocklock/internal/testserver"
@@ -73,10 +72,9 @@ func rows() []Row {
 // binlog.
 type bench struct {
 	Options
-	store   *stock.Store
-	servers map[int][]*testserver.Redis // by their number
-	shops   map[int][]*rig.Shop         // by the number of their Redis servers
-	runs    int                         // so far
+	store    *stock.Store
+	servers  map[int][]*testserver.Redis // by their number
+	testbeds map[int]*rig.Testbed        // by the number of their Redis servers
 }
 
 // Run measures all rows on private servers, which end with it.
@@ -90,30 +88,23 @@ func Run(ctx context.Context, o Options) (_ []Row, err error) {
 		return nil, err
 	}
 	fmt.Fprintln(o.Log, "starting MySQL without a binlog and with one; for each Redis, a Redis Cluster and the shops")
-	plain, err := open(ctx, r, o)
-	if err != nil {
-		return nil, err
+	var benches [2]*bench
+	for i, options := range [][]string{nil, testserver.WithBinlog} {
+		if benches[i], err = open(ctx, r, o, options); err != nil {
+			return nil, err
+		}
+		defer benches[i].store.Close()
 	}
-	defer plain.store.Close()
-	logged, err := open(ctx, r, o, testserver.WithBinlog...)
-	if err != nil {
-		return nil, err
-	}
-	defer logged.store.Close()
-	measured, err := measureAll(ctx, o, plain, logged)
+	measured, err := measureAll(ctx, o, benches)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	return measured, err
 }
 
-func open(ctx context.Context, r *rig.Rig, o Options, mysqlOptions ...string) (*bench, error) {
-	b := &bench{Options: o, servers: map[int][]*testserver.Redis{}, shops: map[int][]*rig.Shop{1: make([]*rig.Shop, 3), masters: make([]*rig.Shop, 3)}}
+func open(ctx context.Context, r *rig.Rig, o Options, mysqlOptions []string) (*bench, error) {
 	mysql, err := r.MySQL(ctx, mysqlOptions...)
 	if err != nil {
-		return nil, err
-	}
-	if b.store, err = audit.Open(ctx, mysql.DSN()); err != nil {
 		return nil, err
 	}
 	single, err := r.Redis(ctx, testserver.RedisOptions{})
@@ -124,45 +115,42 @@ func open(ctx context.Context, r *rig.Rig, o Options, mysqlOptions ...string) (*
 	if err != nil {
 		return nil, err
 	}
-	b.servers[1], b.servers[masters] = []*testserver.Redis{single}, cluster
-	starting, ctx := errgroup.WithContext(ctx)
+	b := &bench{Options: o, servers: map[int][]*testserver.Redis{1: {single}, masters: cluster}, testbeds: map[int]*rig.Testbed{}}
+	if b.store, err = audit.Open(ctx, mysql.DSN()); err != nil {
+		return nil, err
+	}
 	for servers, url := range map[int]string{1: single.URL(), masters: cluster.URL()} {
-		for i := range b.shops[servers] {
-			starting.Go(func() (err error) {
-				b.shops[servers][i], err = r.Shop(ctx, rig.ShopOptions{Name: fmt.Sprintf("shop-%d-%d", servers, i+1), Env: map[string]string{
-					"SHOP_MYSQL": mysql.DSN(), "SHOP_REDIS": url, "SHOP_LAB": "true", "SHOP_LAB_WORK": o.Work.String(),
-					"SHOP_LOG_LEVEL": "error", "SHOP_WAIT": "20s",
-				}})
-				return err
-			})
+		b.testbeds[servers], err = r.Testbed(ctx, rig.TestbedOptions{
+			Name: fmt.Sprint("shop-", servers), Shops: 3, DSN: mysql.DSN(), RedisURL: url,
+			Env: map[string]string{"SHOP_LAB": "true", "SHOP_LAB_WORK": o.Work.String(), "SHOP_LOG_LEVEL": "error", "SHOP_WAIT": "20s"},
+		})
+		if err != nil {
+			return nil, errors.Join(err, b.store.Close())
 		}
 	}
-	return b, starting.Wait()
+	return b, nil
 }
 
-func measureAll(ctx context.Context, o Options, plain, logged *bench) ([]Row, error) {
+// measureAll measures without a binlog and with one.
+func measureAll(ctx context.Context, o Options, benches [2]*bench) ([]Row, error) {
 	all := rows()
-	ratios, withBinlog := make([][]float64, len(all)), make([][]float64, len(all))
+	ratios := make([][2][]float64, len(all))
 	for round := range o.Rounds {
 		var base float64
 		for i := range all {
 			fmt.Fprintf(o.Log, "round %d of %d: %s\n", round+1, o.Rounds, all[i].Name)
-			sold, err := plain.measure(ctx, &all[i])
-			if err != nil {
-				return nil, err
+			for of, b := range benches {
+				sold, err := b.measure(ctx, &all[i])
+				if err != nil {
+					return nil, err
+				}
+				base = cmp.Or(base, sold)
+				ratios[i][of] = append(ratios[i][of], sold/base)
 			}
-			if i == 0 {
-				base = sold
-			}
-			ratios[i] = append(ratios[i], sold/base)
-			if sold, err = logged.measure(ctx, &all[i]); err != nil {
-				return nil, err
-			}
-			withBinlog[i] = append(withBinlog[i], sold/base)
 		}
 	}
-	for i := range all {
-		all[i].Ratio, all[i].Binlog = median(ratios[i]), median(withBinlog[i])
+	for i, of := range ratios {
+		all[i].Ratio, all[i].Binlog = median(of[0]), median(of[1])
 	}
 	return all, nil
 }
@@ -173,68 +161,24 @@ func median(of []float64) float64 {
 }
 
 // measure returns how many units a second are sold. It fails when the database does not have
-// exactly these orders.
+// exactly the orders that were answered.
 func (b *bench) measure(ctx context.Context, row *Row) (unitsPerSecond float64, err error) {
-	const plenty = 1 << 40
-	items := make([]audit.Run, row.Items)
-	for i := range items {
-		b.runs++
-		items[i], err = audit.Start(ctx, b.store, audit.Run{ID: fmt.Sprint("scale-", b.runs), Strategy: row.Strategy, Scenario: "scale", InitialStock: plenty})
-		if err != nil {
-			return 0, err
-		}
-	}
-	shops := b.shops[row.Masters][:row.Shops]
 	before, err := b.commands(ctx, row.Masters)
 	if err != nil {
 		return 0, err
 	}
-	measuring, cancel := context.WithTimeout(ctx, b.Each)
-	defer cancel()
-	var turn atomic.Uint64
-	next := func() (load.Order, bool) {
-		n := int(turn.Add(1) - 1)
-		item := items[n/len(shops)%len(items)]
-		return load.Order{
-			Shop: shops[n%len(shops)].URL, ItemID: item.ItemID, Quantity: row.Units,
-			RequestID: item.ID + "-" + strconv.Itoa(n), Strategy: row.Strategy, Run: item.ID,
-		}, true
-	}
-	sold, began := 0, time.Now()
-	var wrong error
-	err = load.Load{Workers: b.Workers, Timeout: time.Minute}.Run(measuring, next, func(a load.Answer) {
-		if a.Outcome != load.Sold {
-			wrong = fmt.Errorf("%s: a sale was answered with %d: %s", row.Name, a.Status, a.Body)
-			return
-		}
-		sold += row.Units
+	sold, err := soak.Measure(ctx, b.store, soak.Demand{
+		Shops: b.testbeds[row.Masters].Shops[:row.Shops], Strategy: row.Strategy, Items: row.Items, Units: row.Units, Customers: b.Workers, Each: b.Each,
 	})
-	took := time.Since(began)
-	if err := errors.Join(err, wrong, context.Cause(ctx)); err != nil {
-		return 0, err
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", row.Name, err)
 	}
 	after, err := b.commands(ctx, row.Masters)
 	if err != nil {
 		return 0, err
 	}
 	row.Busiest = busiest(before, after)
-	return float64(sold) / took.Seconds(), b.check(ctx, items, sold)
-}
-
-func (b *bench) check(ctx context.Context, items []audit.Run, sold int) error {
-	var counted, lost int64
-	for _, item := range items {
-		a, err := audit.Count(ctx, b.store, item)
-		if err != nil {
-			return err
-		}
-		counted += a.Sold
-		lost += a.LostUpdates
-	}
-	if counted != int64(sold) || lost != 0 {
-		return fmt.Errorf("%d units were answered with 201, %d are in orders, %d updates are lost", sold, counted, lost)
-	}
-	return nil
+	return sold.Sold, nil
 }
 
 // commands returns how many commands each Redis server has executed.

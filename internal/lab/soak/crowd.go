@@ -11,6 +11,7 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/tabular"
+	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 )
 
@@ -27,10 +28,8 @@ type CrowdOptions struct {
 type Crowd struct {
 	Connections int
 	Items       int // the orders go to so many, in turn
-
-	Sales    float64 // a second
-	Rejected float64 // a second: answered with 503, or closed without an answer
-	Ratio    float64 // Sales, divided by those of the smallest crowd on as many items
+	Supply
+	Ratio float64 // of the sales to those of the first crowd on as many items
 }
 
 // MeasureCrowds measures one shop with its default settings under crowds, on private servers. It fails
@@ -44,11 +43,13 @@ func MeasureCrowds(ctx context.Context, o CrowdOptions) (crowds []Crowd, err err
 				for i, n := range o.Connections {
 					s.say("round %d of %d: %d connections, items: %d", round+1, o.Rounds, n, items)
 					c := Crowd{Connections: n, Items: items, Ratio: 1}
-					if err := s.crowd(ctx, o.Each, &c); err != nil {
+					var err error
+					c.Supply, err = Measure(ctx, s.store, Demand{s.testbed.Shops, "", items, 1, n, warmUp, o.Each})
+					if err != nil {
 						return err
 					}
 					if i > 0 {
-						c.Ratio = c.Sales / samples[0][round].Sales
+						c.Ratio = c.Sold / samples[0][round].Sold
 					}
 					samples[i] = append(samples[i], c)
 				}
@@ -63,48 +64,64 @@ func MeasureCrowds(ctx context.Context, o CrowdOptions) (crowds []Crowd, err err
 	return crowds, err
 }
 
-// crowd measures one crowd. At first, its customers connect and the queues fill.
-func (s *soak) crowd(ctx context.Context, each time.Duration, c *Crowd) error {
+// Demand is a load on items of their own, in turn, by customers who order again as soon as they are
+// answered.
+type Demand struct {
+	Shops     []*rig.TestbedShop // in turn
+	Strategy  string             // empty for that of shops which are not in lab mode
+	Items     int
+	Units     int // of each order
+	Customers int // at once
+	WarmUp    time.Duration
+	Each      time.Duration // how long sales are counted after the warm-up
+}
+
+// Supply is what became of a demand.
+type Supply struct {
+	Sold     float64 // units a second
+	Rejected float64 // orders a second: answered with 503, or closed without an answer
+}
+
+// Measure sells to a demand. It fails when the database has other orders than were answered.
+func Measure(ctx context.Context, store *stock.Store, d Demand) (of Supply, err error) {
 	const plenty = 1 << 40
-	s.Seed++ // other keys
-	s.items = []*items{{strategies: []strategy.Description{{}}, inTurn: true}}
-	if err := s.create(ctx, s.items[0], c.Items, plenty); err != nil {
-		return err
+	s := &soak{store: store, Options: Options{Seed: uint64(time.Now().UnixNano())}} // other keys each time
+	s.items = []*items{{strategies: []strategy.Description{{Name: d.Strategy}}, inTurn: true}}
+	if err := s.create(ctx, s.items[0], d.Items, plenty); err != nil {
+		return of, err
 	}
-	s.customers = newCustomers(s.Seed, s.testbed.Shops, s.items)
-	s.customers.public = true
-	from := time.Now().Add(warmUp)
-	to := from.Add(each)
+	s.customers = newCustomers(s.Seed, d.Shops, s.items)
+	s.customers.units, s.customers.public = d.Units, d.Strategy == ""
+	from := time.Now().Add(d.WarmUp)
+	to := from.Add(d.Each)
 	measuring, cancel := context.WithDeadline(ctx, to)
 	defer cancel()
-	crowd := load.Load{Workers: c.Connections, Timeout: time.Minute}
-	err := crowd.Run(measuring, s.customers.next, func(a load.Answer) {
+	orders := load.Load{Workers: d.Customers, Timeout: time.Minute}
+	err = orders.Run(measuring, s.customers.next, func(a load.Answer) {
 		s.customers.answered(a)
 		switch answered := a.Sent.Add(a.Latency); {
 		case answered.Before(from) || answered.After(to):
 		case a.Outcome == load.Sold:
-			c.Sales++
+			of.Sold += float64(d.Units) / d.Each.Seconds()
 		case a.Outcome == load.Busy || a.Status == 0:
-			c.Rejected++
+			of.Rejected += 1 / d.Each.Seconds()
 		}
 	})
-	c.Sales /= each.Seconds()
-	c.Rejected /= each.Seconds()
-	if err := errors.Join(err, context.Cause(ctx), s.customers.settle(ctx, crowd.Timeout)); err != nil {
-		return err
+	if err := errors.Join(err, context.Cause(ctx)); err != nil {
+		return of, err
 	}
 	var r Report
-	if err := s.audit(ctx, &r); err != nil || r.Survived() {
-		return err
+	if err := errors.Join(s.customers.settle(ctx, orders.Timeout), s.audit(ctx, &r)); err != nil || r.Survived() {
+		return of, err
 	}
-	return fmt.Errorf("%d connections: %q", c.Connections, r.Findings)
+	return of, fmt.Errorf("%+v: %q", d, r.Findings)
 }
 
 // PrintCrowds writes a table for people.
 func PrintCrowds(out io.Writer, crowds []Crowd) {
 	w := newTable("connections", "items", "sales/s", "rejected/s", "sales")
 	for _, c := range crowds {
-		w.AppendRow([]any{c.Connections, c.Items, fmt.Sprintf("%.0f", c.Sales), fmt.Sprintf("%.0f", c.Rejected), fmt.Sprintf("× %.2f", c.Ratio)})
+		w.AppendRow([]any{c.Connections, c.Items, fmt.Sprintf("%.0f", c.Sold), fmt.Sprintf("%.0f", c.Rejected), fmt.Sprintf("× %.2f", c.Ratio)})
 	}
 	w.SetColumnConfigs(tabular.Right(1, 5))
 	fmt.Fprintln(out, w.Render())

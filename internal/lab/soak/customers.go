@@ -17,7 +17,7 @@ import (
 	"stocklock/internal/shop/labmode"
 )
 
-// purchase is one customer's attempt to buy one unit, under one idempotency key.
+// purchase is one customer's attempt to buy, under one idempotency key.
 type purchase struct {
 	customer int
 	item     audit.Run
@@ -44,7 +44,7 @@ type placed struct {
 	ended chan struct{} // closed when the request is over
 }
 
-// customers buy one unit each. Without an answer, or with one that leaves the outcome open, they
+// customers buy one order each. Without an answer, or with one that leaves the outcome open, they
 // repeat the request under the same key. There may be millions: of a customer who had a clear answer
 // at once, only the order is kept. It is safe for concurrent use.
 type customers struct {
@@ -52,6 +52,7 @@ type customers struct {
 	shops   []*rig.TestbedShop
 	offers  []*offer      // chosen in turn
 	endless bool          // also when the items are sold out
+	units   int           // that each buys
 	public  bool          // the shops' answers name an order by its public id alone
 	final   time.Duration // how long after a doubtful try a repeat may find the item sold out although that try can still sell
 
@@ -64,7 +65,8 @@ type customers struct {
 	faults   []*placed
 	answers  []answer // since forget
 
-	turns               int // requests
+	settling            bool // no new customers come
+	turns               int  // requests
 	sold, busy, repeats int
 	failures            []string // unexpected answers
 }
@@ -85,7 +87,7 @@ type answer struct {
 }
 
 func newCustomers(seed uint64, shops []*rig.TestbedShop, all []*items) *customers {
-	c := &customers{prefix: fmt.Sprintf("soak-%010d-", seed), shops: shops, down: make([]time.Time, len(shops)), doubtful: map[int]*purchase{}}
+	c := &customers{units: 1, prefix: fmt.Sprintf("soak-%010d-", seed), shops: shops, down: make([]time.Time, len(shops)), doubtful: map[int]*purchase{}}
 	for _, items := range all {
 		for _, by := range items.strategies {
 			c.offers = append(c.offers, &offer{items, by.Name})
@@ -119,39 +121,24 @@ func (c *customers) next() (load.Order, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.turns++
-	if c.turns%2 == 0 {
-		if order, ok := c.repeat(); ok {
-			return order, true
-		}
-	}
-	if c.offer(len(c.bought)).items.soldOut && !c.endless {
+	switch due := len(c.again) > 0 && !time.Now().Before(c.again[0].due); {
+	case due && (c.settling || c.turns%2 == 0):
+		p := c.again[0]
+		c.again = c.again[1:]
+		p.shop = c.upFrom(p.shop + 1) // another shop must give the same answer
+		c.repeats++
+		return c.send(p), true
+	case c.settling, c.offer(len(c.bought)).items.soldOut && !c.endless:
 		return load.Order{}, false
 	}
 	return c.send(c.newPurchase()), true
-}
-
-func (c *customers) nextRepeat() (load.Order, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.repeat()
-}
-
-func (c *customers) repeat() (load.Order, bool) {
-	if len(c.again) == 0 || time.Now().Before(c.again[0].due) {
-		return load.Order{}, false
-	}
-	p := c.again[0]
-	c.again = c.again[1:]
-	p.shop = c.upFrom(p.shop + 1) // another shop must give the same answer
-	c.repeats++
-	return c.send(p), true
 }
 
 func (c *customers) send(p *purchase) load.Order {
 	p.tries++
 	key := c.key(p.customer)
 	order := load.Order{
-		Shop: c.shops[p.shop].URL, ItemID: p.item.ItemID, Quantity: 1, RequestID: key, IdempotencyKey: key,
+		Shop: c.shops[p.shop].URL, ItemID: p.item.ItemID, Quantity: c.units, RequestID: key, IdempotencyKey: key,
 		Strategy: c.offer(p.customer).by, Run: p.item.ID, Tag: p,
 	}
 	if p.fault != nil && p.tries == 1 {
@@ -301,20 +288,20 @@ func (c *customers) settle(ctx context.Context, patience time.Duration) error {
 	defer cancel()
 	repeats := load.Load{Workers: 100, Timeout: patience}
 	for c.waiting() > 0 {
-		if err := repeats.Run(ctx, c.nextRepeat, c.answered); err != nil {
+		if err := repeats.Run(ctx, c.next, c.answered); err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if pause(ctx, firstPause/2); ctx.Err() != nil {
 			return fmt.Errorf("%d customers repeated their requests for %s more and still do not know whether they bought", c.waiting(), settling)
-		case <-time.After(firstPause / 2):
 		}
 	}
 	return nil
 }
 
+// waiting has no new customers come from now on, and returns how many have no clear answer.
 func (c *customers) waiting() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.settling = true
 	return len(c.again)
 }

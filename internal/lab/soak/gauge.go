@@ -1,9 +1,9 @@
 package soak
 
 import (
+	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -135,15 +135,15 @@ func gaugeRedis(ctx context.Context, client *goredis.Client, locks map[string]bo
 }
 
 func gaugeShop(ctx context.Context, shop *rig.Shop) (Gauge, error) {
-	if err := fetch(ctx, shop.Internal+"/debug/pprof/heap?gc=1", func(io.Reader) error { return nil }); err != nil {
+	if _, err := fetch(ctx, shop.Internal+"/debug/pprof/heap?gc=1"); err != nil {
 		return Gauge{}, err
 	}
-	var metrics map[string]*dto.MetricFamily
-	err := fetch(ctx, shop.Internal+"/metrics", func(body io.Reader) (err error) {
-		parser := expfmt.NewTextParser(model.UTF8Validation)
-		metrics, err = parser.TextToMetricFamilies(body)
-		return err
-	})
+	exposed, err := fetch(ctx, shop.Internal+"/metrics")
+	if err != nil {
+		return Gauge{}, err
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	metrics, err := parser.TextToMetricFamilies(bytes.NewReader(exposed))
 	if err != nil {
 		return Gauge{}, err
 	}
@@ -167,27 +167,12 @@ func gaugeShop(ctx context.Context, shop *rig.Shop) (Gauge, error) {
 	}, nil
 }
 
-func fetch(ctx context.Context, url string, read func(io.Reader) error) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
+func fetch(ctx context.Context, url string) ([]byte, error) {
+	status, _, body, err := ask(ctx, 10*time.Second, http.MethodGet, url, "", nil)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("%s: status %d", url, status)
 	}
-	request.Close = true // or the connection would be counted
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", url, answer.Status)
-	}
-	if err := read(answer.Body); err != nil {
-		return fmt.Errorf("%s: %w", url, err)
-	}
-	_, err = io.Copy(io.Discard, answer.Body)
-	return err
+	return body, err
 }
 
 // leaks names what is in use that should not be.
@@ -205,17 +190,18 @@ func leaks(before, after *Gauges) (found []string) {
 			say("%s: %d connections or requests are in use at rest", a.Shop, a.Busy)
 		}
 	}
-	if after.MySQL > 0 {
-		say("MySQL has %d unknown connections", after.MySQL)
-	}
-	if after.Locks > 0 {
-		say("Redis has %d locks at rest", after.Locks)
-	}
-	if after.Waiters > 0 {
-		say("%d processes wait for a lock at rest", after.Waiters)
-	}
-	if after.KeysForEver > 0 {
-		say("Redis has %d keys that never expire", after.KeysForEver)
+	for _, of := range []struct {
+		n    int
+		what string
+	}{
+		{after.MySQL, "MySQL has %d unknown connections"},
+		{after.Locks, "Redis has %d locks at rest"},
+		{after.Waiters, "%d processes wait for a lock at rest"},
+		{after.KeysForEver, "Redis has %d keys that never expire"},
+	} {
+		if of.n > 0 {
+			say(of.what, of.n)
+		}
 	}
 	return found
 }

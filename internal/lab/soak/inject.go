@@ -3,8 +3,8 @@ package soak
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -12,12 +12,12 @@ import (
 
 // injectAll injects one episode after another until the time is over or selling ends, and measures
 // the recoveries.
-func (s *soak) injectAll(ctx, selling context.Context) ([]Recovery, error) {
+func (s *soak) injectAll(ctx, selling context.Context) (recoveries, error) {
 	next := newSchedule(s.Seed, s.Shops, chosen(s.Faults)).next
 	if s.ofKills() {
 		next = s.killsInTurn()
 	}
-	var all recoveries
+	all := recoveries{}
 	for n := 1; s.ofKills() || time.Since(s.began) < s.Duration; n++ {
 		e := next()
 		pause(selling, e.calm)
@@ -65,25 +65,19 @@ func (e episode) String() string {
 
 // inject injects the faults of one episode. It returns the moment at which the last one ended.
 func (s *soak) inject(ctx context.Context, e episode) (last time.Time, err error) {
-	var mu sync.Mutex
+	ended := make([]time.Time, len(e.faults))
 	injecting, ctx := errgroup.WithContext(ctx)
-	for _, f := range e.faults {
-		injecting.Go(func() error {
+	for i, f := range e.faults {
+		injecting.Go(func() (err error) {
 			pause(ctx, f.after)
-			ended, err := f.do(ctx, s, f)
-			if err != nil {
+			if ended[i], err = f.do(ctx, s, f); err != nil {
 				return fmt.Errorf("%s: %w", f, err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if ended.After(last) {
-				last = ended
 			}
 			return nil
 		})
 	}
 	err = injecting.Wait()
-	return last, err
+	return slices.MaxFunc(ended, time.Time.Compare), err
 }
 
 // recovery waits until every shop has sold by every strategy since the faults ended, and returns

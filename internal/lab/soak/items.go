@@ -3,6 +3,7 @@ package soak
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"stocklock/internal/lab/audit"
@@ -25,17 +26,12 @@ type items struct {
 // arrange has the strategies that may be mixed sell the same items, and every other one items of its
 // own.
 func arrange(strategies []strategy.Description) (all []*items) {
-	var mixed *items
 	for _, s := range strategies {
-		switch {
-		case !s.Mixable:
-			all = append(all, &items{strategies: []strategy.Description{s}})
-		case mixed == nil:
-			mixed = &items{strategies: []strategy.Description{s}}
-			all = append(all, mixed)
-		default:
-			mixed.strategies = append(mixed.strategies, s)
+		at := slices.IndexFunc(all, func(i *items) bool { return s.Mixable && i.takeChanges() })
+		if at < 0 {
+			at, all = len(all), append(all, &items{})
 		}
+		all[at].strategies = append(all[at].strategies, s)
 	}
 	return all
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"stocklock/internal/lab/rig"
@@ -34,6 +36,8 @@ func links(shop int) []string     { return append(redisLink(shop), mysqlLink(sho
 func redis(int) []string          { return []string{"redis"} }
 func mysql(int) []string          { return []string{"mysql"} }
 
+var toRedis, toMySQL = (*rig.TestbedShop).ToRedis, (*rig.TestbedShop).ToMySQL
+
 const (
 	short = 300 * time.Millisecond
 	long  = 2 * lease
@@ -53,9 +57,9 @@ var kinds = []kind{
 	{name: "restart of Redis without data", shortest: short, longest: lease, affects: redis, do: restartRedis(false)},
 	{name: "failover of Redis to a late replica", shortest: short, longest: lease, affects: redis, do: failOver},
 	{name: "kill -9 of MySQL", shortest: short, longest: lease, affects: mysql, do: killMySQL},
-	{name: "connection storm on shop", onShop: true, shortest: short, longest: long, affects: process, do: stormShop},
-	{name: "connection storm on MySQL", shortest: short, longest: long, affects: mysql, do: stormMySQL},
-	{name: "connection storm on Redis", shortest: short, longest: long, affects: redis, do: stormRedis},
+	{name: "connection storm on shop", onShop: true, shortest: short, longest: long, affects: process, do: storm(shopAddr, slowSender, reader)},
+	{name: "connection storm on MySQL", shortest: short, longest: long, affects: mysql, do: storm(mysqlAddr, "")},
+	{name: "connection storm on Redis", shortest: short, longest: long, affects: redis, do: storm(redisAddr, "PING\r\n")},
 }
 
 // Faults returns the titles of all kinds of faults with one of the words in them. Without words it
@@ -151,9 +155,6 @@ func (s *soak) startAfter(ctx context.Context, after time.Duration, p *testserve
 	return began, errors.Join(errs...)
 }
 
-func toRedis(shop *rig.TestbedShop) *rig.Proxy { return shop.ToRedis() }
-func toMySQL(shop *rig.TestbedShop) *rig.Proxy { return shop.ToMySQL() }
-
 func cut(which ...func(*rig.TestbedShop) *rig.Proxy) func(context.Context, *soak, fault) (time.Time, error) {
 	return func(ctx context.Context, s *soak, f fault) (time.Time, error) {
 		var errs []error
@@ -215,6 +216,48 @@ func killMySQL(ctx context.Context, s *soak, f fault) (time.Time, error) {
 	}
 	_, err := s.startAfter(ctx, f.lasts, s.mysql.Process)
 	return time.Now(), err
+}
+
+// stormConnections is more than the shop lets in (300 requests) and MySQL has (1000 connections).
+const stormConnections = 1200
+
+// A connection of a storm sends one of these before it waits.
+const (
+	slowSender = "POST /api/v1/items/1/orders HTTP/1.1\r\nHost: shop\r\nContent-Length: 1\r\n" // and never the rest
+	reader     = "GET /api/v1/items HTTP/1.1\r\nHost: shop\r\n\r\n"
+)
+
+func shopAddr(s *soak, f fault) string {
+	return strings.TrimPrefix(s.testbed.Shops[f.shop].URL, "http://")
+}
+
+// mysqlAddr is where a storm takes all connections that the server has: the shops can open no new
+// ones.
+func mysqlAddr(s *soak, _ fault) string { return s.mysql.Addr }
+
+func redisAddr(s *soak, _ fault) string { return s.testbed.Redis().Addr }
+
+// storm opens all connections at once, sends one of the words through each, and keeps them open.
+// The server may refuse some.
+func storm(addr func(*soak, fault) string, words ...string) func(context.Context, *soak, fault) (time.Time, error) {
+	return func(ctx context.Context, s *soak, f fault) (ended time.Time, _ error) {
+		ctx, cancel := context.WithTimeout(ctx, f.lasts)
+		defer cancel()
+		var opened sync.WaitGroup
+		for i := range stormConnections {
+			opened.Go(func() {
+				var dialer net.Dialer
+				if conn, err := dialer.DialContext(ctx, "tcp", addr(s, f)); err == nil {
+					_, _ = conn.Write([]byte(words[i%len(words)]))
+					<-ctx.Done()
+					_ = conn.Close()
+				}
+			})
+		}
+		opened.Wait()
+		<-ctx.Done()
+		return time.Now(), nil
+	}
 }
 
 // pause waits for d, or until ctx ends.

@@ -3,7 +3,7 @@ package soak
 import (
 	"fmt"
 	"io"
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -37,30 +37,18 @@ func (r *Report) find(format string, args ...any) {
 
 // Recovery is how the shops came back from one kind of fault.
 type Recovery struct {
-	Fault string
 	Times int           // that it was injected
 	Worst time.Duration // from the end of the episode until every shop had sold by every strategy
 	Total time.Duration
 	Never int // how often they did not come back
 }
 
-// recoveries are in the order of the kinds.
-type recoveries []Recovery
+type recoveries map[*kind]Recovery
 
-func (all *recoveries) add(e episode, took time.Duration, recovered bool) {
-	if *all == nil {
-		for i := range kinds {
-			*all = append(*all, Recovery{Fault: kinds[i].title()})
-		}
-	}
+func (all recoveries) add(e episode, took time.Duration, recovered bool) {
 	for _, f := range e.faults {
-		r := &(*all)[slices.IndexFunc(*all, func(r Recovery) bool { return r.Fault == f.title() })]
-		r.Times++
-		r.Worst = max(r.Worst, took)
-		r.Total += took
-		if !recovered {
-			r.Never++
-		}
+		r := all[f.kind]
+		all[f.kind] = Recovery{r.Times + 1, max(r.Worst, took), r.Total + took, r.Never + count(!recovered)}
 	}
 }
 
@@ -94,12 +82,12 @@ func (r *Report) judge(a Account) {
 
 // close adds what the recoveries and the gauges say.
 func (r *Report) close() {
-	for _, f := range r.Recoveries {
-		switch {
+	for i := range kinds {
+		switch f := r.Recoveries[&kinds[i]]; {
 		case f.Never > 0:
-			r.find("%s: %d times the shops did not recover", f.Fault, f.Never)
+			r.find("%s: %d times the shops did not recover", kinds[i].title(), f.Never)
 		case !r.ofKills() && f.Worst > r.RecoverWithin:
-			r.find("%s: recovered after %s, want %s", f.Fault, f.Worst.Round(time.Millisecond), r.RecoverWithin)
+			r.find("%s: recovered after %s, want %s", kinds[i].title(), f.Worst.Round(time.Millisecond), r.RecoverWithin)
 		}
 	}
 	if r.After != nil {
@@ -114,24 +102,21 @@ func (r *Report) Survived() bool { return len(r.Findings) == 0 }
 
 // Print writes tables for people.
 func (r *Report) Print(out io.Writer) {
-	fmt.Fprintln(out, r.recoveryTable())
-	fmt.Fprintf(out, "\n%s\n", r.accountTable())
+	tables := []string{r.recoveryTable(), r.accountTable()}
 	if len(r.Changes) > 0 {
-		fmt.Fprintf(out, "\n%s\n", r.balanceTable())
-		fmt.Fprintf(out, "\n%s\n", r.changeTable())
+		tables = append(tables, r.balanceTable(), r.changeTable())
 	}
-	speed, schedule := fmt.Sprintf("%d orders/s", r.Rate), fmt.Sprintf("seed %d", r.Seed)
+	speed, plan, rest := fmt.Sprintf("%d orders/s", r.Rate), fmt.Sprintf("seed %d", r.Seed), ""
 	if r.ofKills() {
-		speed = fmt.Sprintf("%.0f sales/s", float64(r.Bought)/r.Lasted.Seconds())
-		schedule = fmt.Sprintf("a kill every %s", r.Every)
+		speed, plan = fmt.Sprintf("%.0f sales/s", float64(r.Bought)/r.Lasted.Seconds()), fmt.Sprintf("a kill every %s", r.Every)
 	} else {
-		fmt.Fprintf(out, "\n%s\n", r.gaugeTable())
+		tables = append(tables, r.gaugeTable())
+		rest = fmt.Sprintf(" · Redis: %d locks, %d keys that never expire, %d that do · MySQL: %d unknown connections",
+			r.After.Locks, r.After.KeysForEver, r.After.KeysThatExpire, r.After.MySQL)
 	}
-	fmt.Fprintf(out, "\n%d customers at %s for %s, %d repeats, %d clean refusals", r.Purchases, speed, r.Lasted.Round(time.Second), r.Repeats, r.Busy)
-	if g := r.After; g != nil {
-		fmt.Fprintf(out, " · Redis: %d locks, %d keys that never expire, %d that do · MySQL: %d unknown connections", g.Locks, g.KeysForEver, g.KeysThatExpire, g.MySQL)
-	}
-	fmt.Fprintln(out)
+	fmt.Fprintln(out, strings.Join(tables, "\n\n"))
+	fmt.Fprintf(out, "\n%d customers at %s for %s, %d repeats, %d clean refusals%s\n",
+		r.Purchases, speed, r.Lasted.Round(time.Second), r.Repeats, r.Busy, rest)
 	for _, finding := range r.Findings {
 		fmt.Fprintln(out, "found:", finding)
 	}
@@ -139,15 +124,15 @@ func (r *Report) Print(out io.Writer) {
 	if !r.Survived() {
 		verdict = fmt.Sprintf("not survived: %d findings", len(r.Findings))
 	}
-	fmt.Fprintf(out, "%s · %s, %d shops, %s\n", verdict, r.Versions, r.Shops, schedule)
+	fmt.Fprintf(out, "%s · %s, %d shops, %s\n", verdict, r.Versions, r.Shops, plan)
 }
 
 func (r *Report) recoveryTable() string {
 	w := newTable("fault", "times", "worst\nrecovery", "average\nrecovery")
 	times := 0
-	for _, f := range r.Recoveries {
-		if f.Times > 0 {
-			w.AppendRow(table.Row{f.Fault, f.Times, r.seconds(f.Worst), r.seconds(f.Total / time.Duration(f.Times))})
+	for i := range kinds {
+		if f := r.Recoveries[&kinds[i]]; f.Times > 0 {
+			w.AppendRow(table.Row{kinds[i].title(), f.Times, r.seconds(f.Worst), r.seconds(f.Total / time.Duration(f.Times))})
 			times += f.Times
 		}
 	}

@@ -59,7 +59,7 @@ func TestEachWayToBeWrongIsFound(t *testing.T) {
 
 func TestSlowRecoveryIsFound(t *testing.T) {
 	e := episode{faults: []fault{{kind: &kinds[0]}, {kind: &kinds[1]}}}
-	r := Report{Options: Options{RecoverWithin: time.Second}, Before: &Gauges{}, After: &Gauges{}}
+	r := Report{Options: Options{RecoverWithin: time.Second}, Recoveries: recoveries{}, Before: &Gauges{}, After: &Gauges{}}
 	r.Recoveries.add(e, 900*time.Millisecond, true)
 	if r.close(); !r.Survived() {
 		t.Errorf("found %q", r.Findings)
@@ -73,7 +73,7 @@ func TestSlowRecoveryIsFound(t *testing.T) {
 	if r.close(); len(r.Findings) != 2 || !strings.Contains(r.Findings[0], "did not recover") {
 		t.Errorf("both kinds were not recovered from: found %q", r.Findings)
 	}
-	if first := r.Recoveries[0]; first.Times != 3 || first.Worst != 3*time.Second || first.Never != 1 {
+	if first := r.Recoveries[&kinds[0]]; first.Times != 3 || first.Worst != 3*time.Second || first.Never != 1 {
 		t.Errorf("counted %+v", first)
 	}
 }

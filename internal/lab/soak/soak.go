@@ -15,7 +15,7 @@
 //   - customers.go, staff.go, items.go: the load
 //   - crowd.go: the crowds
 //   - schedule.go: the times of the faults
-//   - kinds.go, storm.go: the faults
+//   - kinds.go: the faults
 //   - inject.go: their injection, and the recoveries
 //   - audit.go, gauge.go: the checks
 //   - report.go: the output

@@ -69,7 +69,7 @@ func TestKillsInTurn(t *testing.T) {
 		t.Run(strategy, func(t *testing.T) {
 			r := run(t, Options{Sales: 4000, Workers: 48, Every: 300 * time.Millisecond}, strategy)
 			a := r.Accounts[0]
-			if len(r.Recoveries) == 0 || r.Recoveries[0].Times == 0 || a.Doubtful == 0 {
+			if r.Recoveries[&kinds[0]].Times == 0 || a.Doubtful == 0 {
 				t.Errorf("%+v, %d customers in doubt: nothing was tested", r.Recoveries, a.Doubtful)
 			}
 			if r.Survived() != held || a.AnswersWithoutOrder == 0 != held {
@@ -91,7 +91,7 @@ func TestACrowdBuysWhatItIsAnswered(t *testing.T) {
 	var printed bytes.Buffer
 	PrintCrowds(&printed, crowds)
 	t.Log("\n" + printed.String())
-	if len(crowds) != 4 || crowds[0].Ratio != 1 || crowds[0].Sales == 0 || crowds[1].Ratio == 0 || crowds[3].Items != 64 {
+	if len(crowds) != 4 || crowds[0].Ratio != 1 || crowds[0].Sold == 0 || crowds[1].Ratio == 0 || crowds[3].Items != 64 {
 		t.Errorf("measured %+v", crowds)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"stocklock/internal/shop"
 	"stocklock/internal/stock"
 )
@@ -56,8 +58,7 @@ var expected = []string{"version-changed", "already-cancelled"}
 // staff changes items while they are sold. It is safe for concurrent use.
 type staff struct {
 	*soak
-	items  *items
-	client http.Client
+	items *items
 
 	mu     sync.Mutex
 	wishes []*wish // guarded by mu
@@ -68,24 +69,19 @@ func (s *staff) work(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}
-	var working sync.WaitGroup
-	var mu sync.Mutex
-	var errs []error
+	var working errgroup.Group
 	for n := range staffSize {
-		working.Go(func() {
+		working.Go(func() error {
 			rng := rand.New(rand.NewPCG(s.Seed, uint64(n)))
 			for ; ctx.Err() == nil; pause(ctx, time.Duration(rng.Int64N(2*int64(staffPause)))) {
 				if err := s.change(ctx, rng); err != nil {
-					mu.Lock()
-					errs = append(errs, err)
-					mu.Unlock()
-					return
+					return err
 				}
 			}
+			return nil
 		})
 	}
-	working.Wait()
-	return errors.Join(errs...)
+	return working.Wait()
 }
 
 // change has a wish and repeats it, at one shop after the other, until the answer is clear.
@@ -96,7 +92,8 @@ func (s *staff) change(ctx context.Context, rng *rand.Rand) error {
 	}
 	giveUp := time.Now().Add(s.Duration + settling)
 	for n := rng.IntN(len(s.testbed.Shops)); ; n++ {
-		status, header, body, err := s.ask(context.WithoutCancel(ctx), s.testbed.Shops[n%len(s.testbed.Shops)].Internal, w)
+		at := s.testbed.Shops[n%len(s.testbed.Shops)].Internal
+		status, header, body, err := ask(context.WithoutCancel(ctx), patience, w.method, at+w.path, w.body, w.header())
 		switch {
 		case err == nil && status < 300:
 			w.made, w.replayed = true, header.Get(shop.ReplayedHeader) == "true"
@@ -142,11 +139,13 @@ func (s *staff) wish(ctx context.Context, rng *rand.Rand) *wish {
 	case action < 3:
 		w = &wish{action: stock.Restocked, method: http.MethodPost, path: path + "/restocks", body: fmt.Sprintf(`{"quantity":%d}`, 1+rng.IntN(10))}
 	case action < 6:
-		seen, tag, err := s.see(ctx, s.testbed.Shops[rng.IntN(len(s.testbed.Shops))].URL+path)
-		if err != nil {
+		at := s.testbed.Shops[rng.IntN(len(s.testbed.Shops))].URL
+		status, header, body, err := ask(ctx, patience, http.MethodGet, at+path, "", nil)
+		var seen stock.Item
+		if err != nil || status != http.StatusOK || json.Unmarshal(body, &seen) != nil {
 			return nil
 		}
-		w = &wish{action: stock.Corrected, method: http.MethodPut, path: path + "/stock", tag: tag, body: fmt.Sprintf(`{"stock":%d}`, max(0, seen.Stock-3+rng.Int64N(7)))}
+		w = &wish{action: stock.Corrected, method: http.MethodPut, path: path + "/stock", tag: header.Get("ETag"), body: fmt.Sprintf(`{"stock":%d}`, max(0, seen.Stock-3+rng.Int64N(7)))}
 	case action < 8:
 		if order == "" {
 			return nil
@@ -164,48 +163,31 @@ func (s *staff) wish(ctx context.Context, rng *rand.Rand) *wish {
 	return w
 }
 
-// see reads an item and its ETag.
-func (s *staff) see(ctx context.Context, url string) (item stock.Item, tag string, err error) {
-	err = s.send(ctx, http.MethodGet, url, "", nil, func(answer *http.Response) error {
-		tag = answer.Header.Get("ETag")
-		if answer.StatusCode != http.StatusOK {
-			return errors.New(answer.Status)
-		}
-		return json.NewDecoder(answer.Body).Decode(&item)
-	})
-	return item, tag, err
-}
-
-func (s *staff) ask(ctx context.Context, shopURL string, w *wish) (status int, header http.Header, body []byte, err error) {
-	asked := http.Header{"Content-Type": {"application/json"}, subjectHeader: {subjectName}, shop.IdempotencyKeyHeader: {w.key}}
+// header returns the header of the request.
+func (w *wish) header() http.Header {
+	h := http.Header{"Content-Type": {"application/json"}, subjectHeader: {subjectName}, shop.IdempotencyKeyHeader: {w.key}}
 	if w.tag != "" {
-		asked.Set("If-Match", w.tag)
+		h.Set("If-Match", w.tag)
 	}
-	err = s.send(ctx, w.method, shopURL+w.path, w.body, asked, func(answer *http.Response) (err error) {
-		status, header = answer.StatusCode, answer.Header
-		body, err = io.ReadAll(answer.Body)
-		return err
-	})
-	return status, header, body, err
+	return h
 }
 
-func (s *staff) send(ctx context.Context, method, url, body string, header http.Header, read func(*http.Response) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// ask sends a request on a connection of its own, which is not counted at rest.
+func ask(ctx context.Context, within time.Duration, method, url, body string, header http.Header) (int, http.Header, []byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
-		return err
+		return 0, nil, nil, err
 	}
-	if header != nil {
-		request.Header = header
-	}
-	request.Close = true // at rest, no connection of the staff is counted
-	answer, err := s.client.Do(request)
+	request.Header, request.Close = header, true
+	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return err
+		return 0, nil, nil, err
 	}
 	defer answer.Body.Close()
-	return read(answer)
+	answered, err := io.ReadAll(answer.Body)
+	return answer.StatusCode, answer.Header, answered, err
 }
 
 // audit compares the answers to the staff with the entries of the audit.
