@@ -59,6 +59,7 @@ var (
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	command = regexp.MustCompile("(?m)(?:^\\$ |`|&& )make ([a-z-]+)|(scripts/[a-z-]+\\.sh)")
 	code    = regexp.MustCompile("`[^`\n]*`")
+	named   = regexp.MustCompile(`\bTest[A-Z]\w*`)
 )
 
 // TestLinksLeadSomewhere holds each link inside the repository to a file, and to a heading of it.
@@ -99,6 +100,30 @@ func TestCommandsOfPagesAreThere(t *testing.T) {
 			}
 			if m[1] != "" && !strings.Contains(makefile, "\n"+m[1]+":") {
 				t.Errorf("%s names make %s, which is no target", page, m[1])
+			}
+		}
+	}
+}
+
+// TestNamedTestsExist: a page may name a test, or the beginning of some as `go test -run` takes it.
+// The CHANGELOG names what there was.
+func TestNamedTestsExist(t *testing.T) {
+	var declared strings.Builder
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		declared.Write(content)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages(t) {
+		for _, name := range named.FindAllString(read(t, page), -1) {
+			if page != "CHANGELOG.md" && !strings.Contains(declared.String(), "\nfunc "+name) {
+				t.Errorf("%s names %s, which does not exist", page, name)
 			}
 		}
 	}
