@@ -12,7 +12,6 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/redis/go-redis/v9"
 
 	"stocklock/internal/redislock"
 	"stocklock/internal/sale"
@@ -100,12 +99,11 @@ func newMetrics(s *Shop) *metrics {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "shop_info", Help: "Always 1: how this shop sells.", ConstLabels: prometheus.Labels{"name": s.Name, "strategy": s.Strategy.Name},
 		}, func() float64 { return 1 }),
-		dependencyGauges{s.health},
-		redisPool{s.Deps.Redis},
 		collectors.NewDBStatsCollector(s.store.Pool(), "mysql"),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
+	m.registry.MustRegister(s.serverMetrics()...)
 	return m
 }
 
@@ -168,52 +166,34 @@ func (m *metrics) sale() sale.Hook {
 	}
 }
 
-// dependencyGauges shows what the health of the shop knows.
-type dependencyGauges struct{ *health }
-
-var dependencyUp = prometheus.NewDesc("shop_dependency_up", "1 when the dependency answers.", []string{"dependency"}, nil)
-
-func (h dependencyGauges) Describe(out chan<- *prometheus.Desc) { out <- dependencyUp }
-
-func (h dependencyGauges) Collect(out chan<- prometheus.Metric) {
-	for _, d := range h.dependencies {
-		up := 0.0
-		if d.state() == nil {
-			up = 1
-		}
-		out <- prometheus.MustNewConstMetric(dependencyUp, prometheus.GaugeValue, up, d.name)
+// serverMetrics show what the health of the shop knows, and the saturation of the connections to
+// Redis.
+func (s *Shop) serverMetrics() (all []prometheus.Collector) {
+	for _, d := range s.health.dependencies {
+		all = append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "shop_dependency_up", Help: "1 when the dependency answers.", ConstLabels: prometheus.Labels{"dependency": d.name},
+		}, func() float64 {
+			if d.state() != nil {
+				return 0
+			}
+			return 1
+		}))
 	}
-}
-
-// redisPool shows the saturation of the connections to Redis.
-type redisPool struct{ client redis.UniversalClient }
-
-var (
-	redisOpen     = prometheus.NewDesc("redis_pool_connections", "Connections to Redis, by whether they are in use.", []string{"state"}, nil)
-	redisMax      = prometheus.NewDesc("redis_pool_connections_max", "Connections that may be open to one Redis server.", nil, nil)
-	redisWaits    = prometheus.NewDesc("redis_pool_waits_total", "Commands that waited for a connection.", nil, nil)
-	redisWaited   = prometheus.NewDesc("redis_pool_wait_seconds_total", "Time that commands waited for a connection.", nil, nil)
-	redisTimeouts = prometheus.NewDesc("redis_pool_timeouts_total", "Commands that got no connection in time.", nil, nil)
-)
-
-func (r redisPool) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{redisOpen, redisMax, redisWaits, redisWaited, redisTimeouts} {
-		out <- d
+	gauge := func(name, help string, labels prometheus.Labels, value func() float64) {
+		all = append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, value))
 	}
-}
-
-func (r redisPool) Collect(out chan<- prometheus.Metric) {
-	stats := r.client.PoolStats()
-	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	count := func(name, help string, value func() float64) {
+		all = append(all, prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, value))
 	}
-	count := func(d *prometheus.Desc, v float64) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v)
-	}
-	gauge(redisOpen, float64(stats.IdleConns), "idle")
-	gauge(redisOpen, float64(stats.TotalConns-min(stats.IdleConns, stats.TotalConns)), "used")
-	gauge(redisMax, float64(poolSize(r.client)))
-	count(redisWaits, float64(stats.WaitCount))
-	count(redisWaited, time.Duration(stats.WaitDurationNs).Seconds())
-	count(redisTimeouts, float64(stats.Timeouts))
+	pool, connections := s.Deps.Redis.PoolStats, "Connections to Redis, by whether they are in use."
+	gauge("redis_pool_connections", connections, prometheus.Labels{"state": "idle"}, func() float64 { return float64(pool().IdleConns) })
+	gauge("redis_pool_connections", connections, prometheus.Labels{"state": "used"}, func() float64 {
+		stats := pool()
+		return float64(stats.TotalConns - min(stats.IdleConns, stats.TotalConns))
+	})
+	gauge("redis_pool_connections_max", "Connections that may be open to one Redis server.", nil, func() float64 { return float64(poolSize(s.Deps.Redis)) })
+	count("redis_pool_waits_total", "Commands that waited for a connection.", func() float64 { return float64(pool().WaitCount) })
+	count("redis_pool_wait_seconds_total", "Time that commands waited for a connection.", func() float64 { return time.Duration(pool().WaitDurationNs).Seconds() })
+	count("redis_pool_timeouts_total", "Commands that got no connection in time.", func() float64 { return float64(pool().Timeouts) })
+	return all
 }
