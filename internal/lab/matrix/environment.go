@@ -2,15 +2,13 @@ package matrix
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"runtime/debug"
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/rig"
 	"stocklock/internal/stock"
 )
 
@@ -67,19 +65,7 @@ func (t *testbeds) askVersions(ctx context.Context) (err error) {
 		defer client.Close()
 	}
 	if client != nil {
-		t.redisVersion, err = redisVersion(ctx, client)
+		t.redisVersion, err = rig.RedisVersion(ctx, client)
 	}
 	return err
-}
-
-// redisVersion is what the server calls itself, such as "Redis 8.0.2".
-func redisVersion(ctx context.Context, client *redis.Client) (string, error) {
-	info, err := client.InfoMap(ctx, "server").Result()
-	if err != nil {
-		return "", fmt.Errorf("ask Redis for its version: %w", err)
-	}
-	if v := info["Server"]["valkey_version"]; v != "" {
-		return "Valkey " + v, nil
-	}
-	return "Redis " + info["Server"]["redis_version"], nil
 }

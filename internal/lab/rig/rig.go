@@ -6,8 +6,11 @@
 package rig
 
 import (
+	"context"
 	"fmt"
 	"sync"
+
+	"github.com/redis/go-redis/v9"
 
 	"stocklock/internal/testserver"
 )
@@ -29,4 +32,16 @@ func New() (*Rig, error) {
 		return nil, fmt.Errorf("rig: %w", err)
 	}
 	return &Rig{Group: group}, nil
+}
+
+// RedisVersion is what the server calls itself, such as "Redis 8.0.2".
+func RedisVersion(ctx context.Context, client *redis.Client) (string, error) {
+	info, err := client.InfoMap(ctx, "server").Result()
+	if err != nil {
+		return "", fmt.Errorf("ask Redis for its version: %w", err)
+	}
+	if v := info["Server"]["valkey_version"]; v != "" {
+		return "Valkey " + v, nil
+	}
+	return "Redis " + info["Server"]["redis_version"], nil
 }

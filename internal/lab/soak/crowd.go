@@ -37,6 +37,7 @@ type Crowd struct {
 func MeasureCrowds(ctx context.Context, o CrowdOptions) (crowds []Crowd, err error) {
 	s := &soak{Options: Options{Shop: o.Shop, Shops: 1, Log: o.Log}}
 	err = s.onServers(ctx, rig.TestbedOptions{}, func() error {
+		s.began = time.Now()
 		for _, items := range []int{1, 64} {
 			samples := make([][]Crowd, len(o.Connections))
 			for round := range o.Rounds {

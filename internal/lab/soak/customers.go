@@ -266,12 +266,8 @@ func (c *customers) firstSales(after time.Time) (took time.Duration, missing []s
 				instead[fmt.Sprint(t.outcome, " ", t.status)]++
 			}
 			if sold.IsZero() {
-				var answers []string
-				for answer, n := range instead {
-					answers = append(answers, fmt.Sprintf("%d × %s", n, answer))
-				}
-				slices.Sort(answers)
-				missing = append(missing, fmt.Sprintf("shop %d by %s (%s)", shop+1, offer.by, strings.Join(answers, ", ")))
+				answers := strings.TrimPrefix(fmt.Sprint(instead), "map")
+				missing = append(missing, fmt.Sprintf("shop %d by %s %s", shop+1, offer.by, answers))
 			}
 			took = max(took, sold.Sub(after))
 		}

@@ -191,13 +191,9 @@ func (r *Report) seconds(d time.Duration) string {
 func mib(bytes int64) string { return fmt.Sprintf("%d MiB", bytes>>20) }
 
 // newTable has the first column to the left and numbers to the right.
-func newTable(header ...string) table.Writer {
+func newTable(header ...any) table.Writer {
 	w := tabular.New()
-	row := make(table.Row, len(header))
-	for i, h := range header {
-		row[i] = h
-	}
-	w.AppendHeader(row)
+	w.AppendHeader(header)
 	w.SetColumnConfigs(tabular.Right(2, len(header)))
 	return w
 }

@@ -215,9 +215,6 @@ func (s *soak) versions(ctx context.Context) (string, error) {
 	}
 	client := s.testbed.Redis().Client()
 	defer client.Close()
-	info, err := client.InfoMap(ctx, "server").Result()
-	if err != nil {
-		return "", err
-	}
-	return mysql + ", Redis " + info["Server"]["redis_version"], nil
+	redis, err := rig.RedisVersion(ctx, client)
+	return mysql + ", " + redis, err
 }

@@ -45,7 +45,7 @@ type wish struct {
 	action             stock.Action
 	key                string
 	method, path, body string
-	tag                string // If-Match, empty for none
+	seen               string // the ETag that the change is for, empty for any
 
 	made, replayed, doubtful bool
 	refused                  string // the answer, where it was refused
@@ -93,17 +93,18 @@ func (s *staff) change(ctx context.Context, rng *rand.Rand) error {
 	giveUp := time.Now().Add(s.Duration + settling)
 	for n := rng.IntN(len(s.testbed.Shops)); ; n++ {
 		at := s.testbed.Shops[n%len(s.testbed.Shops)].Internal
-		status, header, body, err := ask(context.WithoutCancel(ctx), patience, w.method, at+w.path, w.body, w.header())
+		asked := http.Header{"Content-Type": {"application/json"}, subjectHeader: {subjectName}, shop.IdempotencyKeyHeader: {w.key}}
+		if w.seen != "" {
+			asked.Set("If-Match", w.seen)
+		}
+		status, header, body, err := ask(context.WithoutCancel(ctx), patience, w.method, at+w.path, w.body, asked)
 		switch {
 		case err == nil && status < 300:
 			w.made, w.replayed = true, header.Get(shop.ReplayedHeader) == "true"
 			return nil
-		case err == nil && status < 500:
-			w.refused = string(body)
-			w.unexpected = !slices.Contains(expected, problemOf(body))
-			return nil
 		case err == nil && status != http.StatusServiceUnavailable:
-			w.refused, w.unexpected = string(body), true
+			w.refused = string(body)
+			w.unexpected = status >= 500 || !slices.Contains(expected, problemOf(body))
 			return nil
 		case time.Now().After(giveUp):
 			return fmt.Errorf("the change %s has no clear answer: %d %s, %v", w.key, status, body, err)
@@ -141,11 +142,11 @@ func (s *staff) wish(ctx context.Context, rng *rand.Rand) *wish {
 	case action < 6:
 		at := s.testbed.Shops[rng.IntN(len(s.testbed.Shops))].URL
 		status, header, body, err := ask(ctx, patience, http.MethodGet, at+path, "", nil)
-		var seen stock.Item
-		if err != nil || status != http.StatusOK || json.Unmarshal(body, &seen) != nil {
+		var current stock.Item
+		if err != nil || status != http.StatusOK || json.Unmarshal(body, &current) != nil {
 			return nil
 		}
-		w = &wish{action: stock.Corrected, method: http.MethodPut, path: path + "/stock", tag: header.Get("ETag"), body: fmt.Sprintf(`{"stock":%d}`, max(0, seen.Stock-3+rng.Int64N(7)))}
+		w = &wish{action: stock.Corrected, method: http.MethodPut, path: path + "/stock", seen: header.Get("ETag"), body: fmt.Sprintf(`{"stock":%d}`, max(0, current.Stock-3+rng.Int64N(7)))}
 	case action < 8:
 		if order == "" {
 			return nil
@@ -161,15 +162,6 @@ func (s *staff) wish(ctx context.Context, rng *rand.Rand) *wish {
 	w.key = fmt.Sprint("change-", len(s.wishes))
 	s.wishes = append(s.wishes, w)
 	return w
-}
-
-// header returns the header of the request.
-func (w *wish) header() http.Header {
-	h := http.Header{"Content-Type": {"application/json"}, subjectHeader: {subjectName}, shop.IdempotencyKeyHeader: {w.key}}
-	if w.tag != "" {
-		h.Set("If-Match", w.tag)
-	}
-	return h
 }
 
 // ask sends a request on a connection of its own, which is not counted at rest.
