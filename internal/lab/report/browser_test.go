@@ -18,38 +18,6 @@ import (
 	"stocklock/internal/strategy/ladder"
 )
 
-// browser is a page in a headless Chromium, with its errors and its network requests.
-type browser struct{ *browsertest.Page }
-
-func openBrowser(t *testing.T) browser {
-	t.Helper()
-	return browser{browsertest.Open(t, 2*time.Minute)}
-}
-
-// run does things in the page, and fails the test when one of them cannot be done.
-func (b browser) run(t *testing.T, actions ...chromedp.Action) {
-	t.Helper()
-	b.Run(actions...)
-}
-
-// says evaluates an expression in the page.
-func says[T any](t *testing.T, b browser, expression string) T {
-	t.Helper()
-	return browsertest.Says[T](b.Page, expression)
-}
-
-// until waits for an expression to become true.
-func (b browser) until(t *testing.T, expression string) {
-	t.Helper()
-	b.Until(expression)
-}
-
-// clean wants no error, and no request to the network.
-func (b browser) clean(t *testing.T) {
-	t.Helper()
-	b.Clean("")
-}
-
 // pageFile writes the saved results as a page, and returns its address.
 func pageFile(t *testing.T) string {
 	t.Helper()
@@ -65,61 +33,60 @@ func pageFile(t *testing.T) string {
 func TestPageInTheBrowser(t *testing.T) {
 	for _, theme := range []string{"light", "dark"} {
 		t.Run(theme, func(t *testing.T) {
-			b := openBrowser(t)
-			b.run(t,
-				emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}),
+			b := browsertest.Open(t, 2*time.Minute)
+			b.Run(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}),
 				chromedp.Navigate(pageFile(t)), chromedp.WaitVisible(`#overview .matrix`, chromedp.ByQuery))
-			paper := says[string](t, b, `getComputedStyle(document.body).backgroundColor`)
+			paper := browsertest.Says[string](b, `getComputedStyle(document.body).backgroundColor`)
 			if dark := paper != "rgb(255, 255, 255)"; dark != (theme == "dark") {
 				t.Errorf("the paper is %s, want that of the theme %s", paper, theme)
 			}
-			if says[bool](t, b, `document.querySelector('.cell:target') !== null`) {
+			if browsertest.Says[bool](b, `document.querySelector('.cell:target') !== null`) {
 				t.Error("a cell is open at the start")
 			}
-			if loud := says[string](t, b, `document.querySelector('.matrix .surprise').textContent`); !strings.HasPrefix(loud, "!!") {
+			if loud := browsertest.Says[string](b, `document.querySelector('.matrix .surprise').textContent`); !strings.HasPrefix(loud, "!!") {
 				t.Errorf("the surprise reads %q in the matrix", loud)
 			}
 
 			const cell = `article[id="set-ex-nx:late-release"]`
-			b.run(t, chromedp.Click(`.matrix a[href="#set-ex-nx:late-release"]`, chromedp.ByQuery), chromedp.WaitVisible(cell+" .lanes", chromedp.ByQuery), chromedp.WaitNotVisible("#overview", chromedp.ByQuery))
-			if hash := says[string](t, b, `decodeURIComponent(location.hash)`); hash != "#set-ex-nx:late-release" {
+			b.Run(chromedp.Click(`.matrix a[href="#set-ex-nx:late-release"]`, chromedp.ByQuery), chromedp.WaitVisible(cell+" .lanes", chromedp.ByQuery), chromedp.WaitNotVisible("#overview", chromedp.ByQuery))
+			if hash := browsertest.Says[string](b, `decodeURIComponent(location.hash)`); hash != "#set-ex-nx:late-release" {
 				t.Errorf("the address ends with %s: it cannot be shared", hash)
 			}
-			b.until(t, `document.activeElement.textContent.startsWith('set-ex-nx:late-release')`) // the heading has the focus
-			if alarms := says[int](t, b, `document.querySelectorAll('`+cell+` .moment.alarm').length`); alarms < 2 {
+			b.Until(`document.activeElement.textContent.startsWith('set-ex-nx:late-release')`) // the heading has the focus
+			if alarms := browsertest.Says[int](b, `document.querySelectorAll('`+cell+` .moment.alarm').length`); alarms < 2 {
 				t.Errorf("%d marks of the oversell, want its line and its text", alarms)
 			}
-			b.run(t, chromedp.Focus(cell+" .walk", chromedp.ByQuery), chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.ArrowRight), chromedp.WaitVisible("#tip", chromedp.ByQuery))
-			if tip := says[string](t, b, `document.getElementById('tip').textContent`); !strings.Contains(tip, " ms · ") {
+			b.Run(chromedp.Focus(cell+" .walk", chromedp.ByQuery), chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.ArrowRight), chromedp.WaitVisible("#tip", chromedp.ByQuery))
+			if tip := browsertest.Says[string](b, `document.getElementById('tip').textContent`); !strings.Contains(tip, " ms · ") {
 				t.Errorf("two steps into the drawing the hint reads %q", tip)
 			}
 
-			b.run(t, chromedp.Click(cell+" .back", chromedp.ByQuery), chromedp.WaitVisible("#overview .matrix", chromedp.ByQuery), chromedp.WaitNotVisible(cell, chromedp.ByQuery))
-			b.until(t, `document.activeElement.getAttribute('href') === '#set-ex-nx:late-release'`) // the cell one came from has it
-			b.run(t, chromedp.KeyEvent(kb.ArrowUp), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter),
+			b.Run(chromedp.Click(cell+" .back", chromedp.ByQuery), chromedp.WaitVisible("#overview .matrix", chromedp.ByQuery), chromedp.WaitNotVisible(cell, chromedp.ByQuery))
+			b.Until(`document.activeElement.getAttribute('href') === '#set-ex-nx:late-release'`) // the cell one came from has it
+			b.Run(chromedp.KeyEvent(kb.ArrowUp), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter),
 				chromedp.WaitVisible(cell, chromedp.ByQuery), chromedp.KeyEvent(kb.Escape), chromedp.WaitNotVisible(cell, chromedp.ByQuery))
 
-			b.run(t, chromedp.Click("#theme", chromedp.ByQuery))
-			if now := says[string](t, b, `getComputedStyle(document.body).backgroundColor`); now == paper {
+			b.Run(chromedp.Click("#theme", chromedp.ByQuery))
+			if now := browsertest.Says[string](b, `getComputedStyle(document.body).backgroundColor`); now == paper {
 				t.Error("the button does not change the theme")
 			}
-			b.clean(t)
+			b.Clean("")
 		})
 	}
 }
 
 // TestPageOnAPhone checks that nothing is wider than the screen except areas that scroll.
 func TestPageOnAPhone(t *testing.T) {
-	b := openBrowser(t)
+	b := browsertest.Open(t, 2*time.Minute)
 	address := pageFile(t)
 	for _, hash := range []string{"", "#redlock:pause"} {
-		b.run(t, chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile), chromedp.Navigate("about:blank"),
+		b.Run(chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile), chromedp.Navigate("about:blank"),
 			chromedp.Navigate(address+hash), chromedp.WaitReady("main", chromedp.ByQuery))
-		if width := says[int](t, b, `document.documentElement.scrollWidth`); width > 390 {
+		if width := browsertest.Says[int](b, `document.documentElement.scrollWidth`); width > 390 {
 			t.Errorf("%q is %d wide on a screen of 390", hash, width)
 		}
 	}
-	b.clean(t)
+	b.Clean("")
 }
 
 // TestAWholeMatrixFits checks that no column is cut off on a common screen, and that a screen
@@ -138,12 +105,12 @@ func TestAWholeMatrixFits(t *testing.T) {
 	if err := r.WriteFile(path, Report.HTML); err != nil {
 		t.Fatal(err)
 	}
-	b := openBrowser(t)
-	b.run(t, chromedp.EmulateViewport(1280, 900), chromedp.Navigate("file://"+path), chromedp.WaitVisible(".matrix", chromedp.ByQuery))
-	if over := says[int](t, b, `(m => m.scrollWidth - m.clientWidth)(document.querySelector('.matrix').parentElement)`); over > 0 {
+	b := browsertest.Open(t, 2*time.Minute)
+	b.Run(chromedp.EmulateViewport(1280, 900), chromedp.Navigate("file://"+path), chromedp.WaitVisible(".matrix", chromedp.ByQuery))
+	if over := browsertest.Says[int](b, `(m => m.scrollWidth - m.clientWidth)(document.querySelector('.matrix').parentElement)`); over > 0 {
 		t.Errorf("%d pixels of the matrix are cut off", over)
 	}
-	if text := says[string](t, b, `document.querySelector('.matrix td').textContent`); text != "oversold +1234" {
+	if text := browsertest.Says[string](b, `document.querySelector('.matrix td').textContent`); text != "oversold +1234" {
 		t.Errorf("a cell reads %q, want oversold +1234", text)
 	}
 }
@@ -151,14 +118,14 @@ func TestAWholeMatrixFits(t *testing.T) {
 // TestEverythingHasAName checks that every picture, and everything that can have the focus, has a
 // name.
 func TestEverythingHasAName(t *testing.T) {
-	b := openBrowser(t)
-	b.run(t, chromedp.Navigate(pageFile(t)), chromedp.WaitReady("main", chromedp.ByQuery))
-	nameless := says[[]string](t, b, `[...document.querySelectorAll('a, button, svg, [role=region], table thead th, article')]
+	b := browsertest.Open(t, 2*time.Minute)
+	b.Run(chromedp.Navigate(pageFile(t)), chromedp.WaitReady("main", chromedp.ByQuery))
+	nameless := browsertest.Says[[]string](b, `[...document.querySelectorAll('a, button, svg, [role=region], table thead th, article')]
 		.filter(e => !(e.textContent.trim() && e.tagName !== 'svg') && !e.getAttribute('aria-label') && !e.getAttribute('aria-labelledby')).map(e => e.outerHTML.slice(0, 90))`)
 	if len(nameless) > 0 {
 		t.Errorf("without a name: %q", nameless)
 	}
-	if levels := says[string](t, b, `[...document.querySelectorAll('h1, h2, h3')].map(h => h.tagName[1]).join('')`); strings.Contains(levels, "13") || !strings.HasPrefix(levels, "12") {
+	if levels := browsertest.Says[string](b, `[...document.querySelectorAll('h1, h2, h3')].map(h => h.tagName[1]).join('')`); strings.Contains(levels, "13") || !strings.HasPrefix(levels, "12") {
 		t.Errorf("headings %s leave out a level", levels)
 	}
 }
@@ -177,9 +144,9 @@ func TestScreenshot(t *testing.T) {
 	if err := r.WriteFile(html, Report.HTML); err != nil {
 		t.Fatal(err)
 	}
-	b := openBrowser(t)
+	b := browsertest.Open(t, 2*time.Minute)
 	var picture []byte
-	b.run(t, chromedp.EmulateViewport(1200, 840), chromedp.Navigate("file://"+html+"#"+r.Cells[0].Name()), chromedp.WaitVisible(".cell:target .lanes", chromedp.ByQuery),
+	b.Run(chromedp.EmulateViewport(1200, 840), chromedp.Navigate("file://"+html+"#"+r.Cells[0].Name()), chromedp.WaitVisible(".cell:target .lanes", chromedp.ByQuery),
 		chromedp.ActionFunc(func(ctx context.Context) (err error) {
 			picture, err = cdpage.CaptureScreenshot().WithOptimizeForSpeed(false).Do(ctx)
 			return err

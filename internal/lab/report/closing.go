@@ -117,12 +117,9 @@ func broke(c trial.Result) bool {
 func (t Terminal) Next(r Report, program, saved string) {
 	var lines []string
 	broken := slices.DeleteFunc(slices.Clone(r.Cells), func(c trial.Result) bool { return !broke(c) })
-	slices.SortStableFunc(broken, func(a, b trial.Result) int {
-		// A surprise comes first, and then what a fault broke: contention needs no explanation.
-		return rank(a) - rank(b)
-	})
 	if len(broken) > 0 {
-		explain := program + " explain " + broken[0].Name()
+		// A surprise comes first, and then what a fault broke: contention needs no explanation.
+		explain := program + " explain " + slices.MinFunc(broken, func(a, b trial.Result) int { return rank(a) - rank(b) }).Name()
 		if saved != "" && saved != "-" {
 			explain += " --from " + saved
 		}

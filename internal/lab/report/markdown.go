@@ -23,23 +23,18 @@ func (r Report) Markdown(w io.Writer) error {
 		r.markdownComparison(&b, compared)
 	}
 	if strategies, scenarios := r.places(); len(scenarios) > 1 {
-		b.WriteString("\n| strategy |")
+		header, rule := []string{"strategy"}, []string{"---"}
 		for _, sc := range scenarios {
-			fmt.Fprintf(&b, " %s |", markdownText(sc.Name))
+			header, rule = append(header, markdownText(sc.Name)), append(rule, "---")
 		}
-		b.WriteString("\n|---|" + strings.Repeat("---|", len(scenarios)) + "\n")
+		b.WriteString("\n" + markdownRow(header) + markdownRow(rule))
 		cells := r.byPlace()
 		for _, s := range strategies {
-			fmt.Fprintf(&b, "| %s |", tableCode(s.Name))
+			row := []string{tableCode(s.Name)}
 			for _, sc := range scenarios {
-				c, ok := cells[place{s.Name, sc.Name}]
-				if !ok {
-					b.WriteString(" |")
-					continue
-				}
-				fmt.Fprintf(&b, " %s |", markdownVerdict(c))
+				row = append(row, markdownVerdict(cells[place{s.Name, sc.Name}]))
 			}
-			b.WriteString("\n")
+			b.WriteString(markdownRow(row))
 		}
 	}
 	for _, c := range r.Surprises() {
@@ -57,19 +52,21 @@ func (r Report) markdownComparison(b *strings.Builder, cells []trial.Result) {
 		fmt.Fprintf(b, "\n%s\n", note)
 	}
 	shown := metricsIn(inMarkdown, cells)
-	b.WriteString("\n| strategy |")
+	header, rule := []string{"strategy"}, []string{"---"}
 	for _, m := range shown {
-		b.WriteString(" " + m.heading() + " |")
+		header, rule = append(header, m.heading()), append(rule, "--:")
 	}
-	b.WriteString(" verdict |\n|---|" + strings.Repeat("--:|", len(shown)) + "---|\n")
+	b.WriteString("\n" + markdownRow(append(header, "verdict")) + markdownRow(append(rule, "---")))
 	for _, c := range cells {
-		fmt.Fprintf(b, "| %s |", tableCode(c.Strategy))
+		row := []string{tableCode(c.Strategy)}
 		for _, m := range shown {
-			fmt.Fprintf(b, " %s |", m.text(c, drawing.Short))
+			row = append(row, m.text(c, drawing.Short))
 		}
-		fmt.Fprintf(b, " %s |\n", markdownVerdict(c))
+		b.WriteString(markdownRow(append(row, markdownVerdict(c))))
 	}
 }
+
+func markdownRow(cells []string) string { return "| " + strings.Join(cells, " | ") + " |\n" }
 
 func underContention(cells []trial.Result) []trial.Result {
 	var found []trial.Result
