@@ -21,7 +21,7 @@ type language struct {
 	guard, decrement, source, code       string
 	has, lacks, notApplicable, nothing   string
 	attacks, implemented, commands, held string
-	more, sameOutput                     string
+	columns, more, sameOutput            string
 	colon, stop                          string
 	strategy, does, shownBy, scenario    string
 	listStrategies, listScenarios        string
@@ -37,7 +37,8 @@ var english = language{
 	attacks: "It attacks the property **%s**: %s.", implemented: "The code is in %s",
 	commands: "; it commands servers, so it needs ones that `loadtest` started itself",
 	held:     "`%[1]s` holds under it: `loadtest explain %[1]s:%[2]s`.",
-	more:     "More schedules, found by `loadtest explore` ([columns and events](../schedules.md)):",
+	columns:  "The [columns and events](../schedules.md) of a schedule.",
+	more:     "More schedules, found by `loadtest explore`:",
 	colon:    ": ", stop: ".",
 	strategy: "strategy", does: "what it does", shownBy: "shown by", scenario: "scenario", attacked: "attacks",
 	listStrategies: "From the naive to the strict, one page each.",
@@ -61,7 +62,8 @@ func languages() ([]language, error) {
 		attacks: "它针对的性质是 **%s**：%s。", implemented: "它的实现在 %s",
 		commands:   "；它要操作服务器，所以服务器必须由 `loadtest` 自己启动",
 		held:       "`%[1]s` 能守住：`loadtest explain %[1]s:%[2]s`。",
-		more:       "更多调度，由 `loadtest explore` 找到（[列和事件的含义](../schedules.md)，英文）：",
+		columns:    "调度的[列和事件](../schedules.md)（英文）。",
+		more:       "更多调度，由 `loadtest explore` 找到：",
 		sameOutput: "输出见[英文页](%s#see-it)。%s",
 		colon:      "：", stop: "。",
 		strategy: "策略", does: "做法", shownBy: "最能说明它的场景", scenario: "场景", attacked: "针对的性质",

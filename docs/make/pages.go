@@ -46,15 +46,20 @@ func (l language) strategyPage(s strategy.Description) page {
 		p.shows = shown{cell: s.Name + ":" + s.Telling}
 	}
 	var b strings.Builder
+	if p.shows.schedule != "" {
+		b.WriteString(l.columns + "\n\n")
+	}
+	first := true
 	for _, k := range kept() {
 		if plan := k.Schedule.String(); k.Strategy == s.Name && plan != p.shows.schedule {
-			if b.Len() == 0 {
+			if first {
 				b.WriteString(l.more + "\n\n")
 			}
+			first = false
 			fmt.Fprintf(&b, "- `loadtest step %s %s --draw`%s%s\n", s.Name, plan, l.colon, l.say("cause."+string(k.Cause), k.Cause.Doc()))
 		}
 	}
-	if b.Len() > 0 {
+	if !first {
 		b.WriteString("\n")
 	}
 	b.WriteString("| | |\n|---|---|\n")
