@@ -95,64 +95,25 @@ func (s *Shop) getProblem(c *gin.Context) {
 	s.fail(c, refusal{notFound, "there is no such problem"})
 }
 
-// The page shows these parts of the contract.
-type (
-	contract struct {
-		Info struct {
-			Title       string
-			Description string
-		}
-		Paths      map[string]map[string]operation
-		Components struct {
-			Parameters map[string]parameter
-			Schemas    map[string]schema
-		}
-	}
-	operation struct {
-		OperationID string `yaml:"operationId"`
-		Summary     string
-		Description string
-		Parameters  []parameter
-		RequestBody *struct {
-			Description string
-			Content     map[string]mediaType
-		} `yaml:"requestBody"`
-		Responses map[string]response
-	}
-	parameter struct {
-		Ref         string `yaml:"$ref"`
-		Name        string
-		In          string
-		Required    bool
-		Description string
-	}
-	response struct {
-		Ref         string `yaml:"$ref"`
-		Description string
-		Content     map[string]mediaType
-	}
-	mediaType struct{ Schema schema }
-	schema    struct {
-		Ref         string `yaml:"$ref"`
-		Type        string
-		Description string
-		Properties  map[string]schema
-	}
-)
-
 // docs renders the page of a contract.
 func docs(text []byte) ([]byte, error) {
-	var doc contract
+	var doc map[string]any
 	if err := yaml.Unmarshal(text, &doc); err != nil {
 		return nil, fmt.Errorf("openapi.yaml: %w", err)
 	}
+	ref := func(of any) (name string) { // what it refers to, empty for nothing
+		if fields, _ := of.(map[string]any); fields["$ref"] != nil {
+			name = path.Base(fmt.Sprint(fields["$ref"]))
+		}
+		return name
+	}
 	page, err := template.New("docs").Funcs(template.FuncMap{
-		"name": path.Base, // of a $ref
-		"resolve": func(p parameter) parameter {
-			if p.Ref != "" {
-				return doc.Components.Parameters[path.Base(p.Ref)]
+		"ref": ref,
+		"resolve": func(parameter any) any {
+			if name := ref(parameter); name != "" {
+				return doc["components"].(map[string]any)["parameters"].(map[string]any)[name]
 			}
-			return p
+			return parameter
 		},
 	}).Parse(docsTemplate)
 	if err != nil {
@@ -163,9 +124,9 @@ func docs(text []byte) ([]byte, error) {
 		Status               int
 	}
 	data := struct {
-		contract
+		Contract map[string]any
 		Problems []shownProblem
-	}{contract: doc}
+	}{Contract: doc}
 	for _, p := range problems {
 		data.Problems = append(data.Problems, shownProblem{p.Slug, p.title, p.meaning, p.Status})
 	}

@@ -185,13 +185,14 @@ func (s *Shop) serverMetrics() (all []prometheus.Collector) {
 	count := func(name, help string, value func() float64) {
 		all = append(all, prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, value))
 	}
+	_, most := serversOf(s.Deps.Redis)
 	pool, connections := s.Deps.Redis.PoolStats, "Connections to Redis, by whether they are in use."
 	gauge("redis_pool_connections", connections, prometheus.Labels{"state": "idle"}, func() float64 { return float64(pool().IdleConns) })
 	gauge("redis_pool_connections", connections, prometheus.Labels{"state": "used"}, func() float64 {
 		stats := pool()
 		return float64(stats.TotalConns - min(stats.IdleConns, stats.TotalConns))
 	})
-	gauge("redis_pool_connections_max", "Connections that may be open to one Redis server.", nil, func() float64 { return float64(poolSize(s.Deps.Redis)) })
+	gauge("redis_pool_connections_max", "Connections that may be open to one Redis server.", nil, func() float64 { return float64(most) })
 	count("redis_pool_waits_total", "Commands that waited for a connection.", func() float64 { return float64(pool().WaitCount) })
 	count("redis_pool_wait_seconds_total", "Time that commands waited for a connection.", func() float64 { return time.Duration(pool().WaitDurationNs).Seconds() })
 	count("redis_pool_timeouts_total", "Commands that got no connection in time.", func() float64 { return float64(pool().Timeouts) })

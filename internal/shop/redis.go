@@ -137,26 +137,16 @@ func apart(client redis.UniversalClient) redis.UniversalClient {
 	return client
 }
 
-// poolSize returns how many connections a client opens at most to one server.
-func poolSize(client redis.UniversalClient) int {
+// serversOf returns the address of a client's servers, for people, and how many connections the client
+// opens at most to each.
+func serversOf(client redis.UniversalClient) (addr string, poolSize int) {
 	switch c := client.(type) {
 	case *redis.Client:
-		return c.Options().PoolSize
+		return c.Options().Addr, c.Options().PoolSize
 	case *redis.ClusterClient:
-		return c.Options().PoolSize
+		return strings.Join(c.Options().Addrs, ","), c.Options().PoolSize
 	}
-	return 0
-}
-
-// redisAddr returns the address of a client's server, for people.
-func redisAddr(client redis.UniversalClient) string {
-	switch c := client.(type) {
-	case *redis.Client:
-		return c.Options().Addr
-	case *redis.ClusterClient:
-		return strings.Join(c.Options().Addrs, ",")
-	}
-	return "unknown"
+	return "unknown", 0
 }
 
 // RedisLog sends the messages of go-redis to log, at debug level. All that matters is returned as

@@ -83,9 +83,10 @@ func New(cfg Config) (*Shop, error) {
 	}
 	s := &Shop{Config: cfg, store: store, probe: apart(cfg.Deps.Redis), slots: semaphore.NewWeighted(cfg.MaxInFlight)}
 	s.Log = newLog(cfg.Log, func(level slog.Level) { s.metrics.logDropped.WithLabelValues(strings.ToLower(level.String())).Inc() })
+	redisAddr, _ := serversOf(cfg.Deps.Redis)
 	s.health = newHealth(s.Log,
 		&dependency{name: "mysql", where: store.Addr(), prepare: func(ctx context.Context) error { return prepare(ctx, s.Log) }, there: store.Ping, ping: store.CanSell},
-		&dependency{name: "redis", where: redisAddr(cfg.Deps.Redis), ping: canLock(s.probe)},
+		&dependency{name: "redis", where: redisAddr, ping: canLock(s.probe)},
 	)
 	s.metrics = newMetrics(s)
 	s.Deps.Hooks = s.metrics.lockHooks()
