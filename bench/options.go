@@ -26,18 +26,15 @@ type options struct {
 
 // plan says what to measure.
 type plan struct {
+	options
 	locks    []lock.Lock
 	cells    []measure.Cell
-	repeat   int
-	duration time.Duration
-	save     string
-	baseline string
+	duration time.Duration   // of one measurement
 	before   []measure.Table // of the baseline
-	loadtest string
 }
 
 func (o options) plan() (plan, error) {
-	p := plan{repeat: o.Repeat, duration: time.Duration(o.Seconds * float64(time.Second)), save: o.Save, baseline: o.Baseline, loadtest: o.Loadtest}
+	p := plan{options: o, duration: time.Duration(o.Seconds * float64(time.Second))}
 	var errs []error
 	if o.Repeat < 1 || o.Repeat > 100 {
 		errs = append(errs, fmt.Errorf("--repeat %d: want 1 to 100", o.Repeat))
@@ -55,13 +52,13 @@ func (o options) plan() (plan, error) {
 		p.locks = append(p.locks, l)
 	}
 	var err error
-	if p.cells, err = o.cells(); err != nil {
+	if p.cells, err = o.chosen(); err != nil {
 		errs = append(errs, err)
 	}
 	return p, errors.Join(errs...)
 }
 
-func (o options) cells() (cells []measure.Cell, err error) {
+func (o options) chosen() (cells []measure.Cell, err error) {
 	if len(o.Shapes) == 0 && len(o.Sections) == 0 {
 		return measure.DefaultCells(), nil
 	}

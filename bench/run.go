@@ -28,22 +28,22 @@ const (
 
 // check finds errors that would otherwise show only after the measurement.
 func (p *plan) check() error {
-	if p.loadtest != "" {
-		if _, err := exec.LookPath(p.loadtest); err != nil {
+	if p.Loadtest != "" {
+		if _, err := exec.LookPath(p.Loadtest); err != nil {
 			return fmt.Errorf("--loadtest: %w", err)
 		}
 	}
-	if p.baseline != "" {
-		results, err := measure.Read(p.baseline)
+	if p.Baseline != "" {
+		results, err := measure.Read(p.Baseline)
 		if err != nil {
 			return fmt.Errorf("--baseline: %w", err)
 		}
 		p.before = measure.Tables(results)
 	}
-	if p.save == "" {
+	if p.Save == "" {
 		return nil
 	}
-	return wholefile.Check(p.save)
+	return wholefile.Check(p.Save)
 }
 
 // measure runs the plan and returns the exit code.
@@ -62,7 +62,7 @@ func (p plan) measure(ctx context.Context, stdout, stderr io.Writer) (code int, 
 	defer func() { err = cmp.Or(err, bench.Close()) }()
 	config := bench.Environment(ctx)
 	results, err := p.locksInCells(ctx, bench, config, stderr)
-	if err == nil && p.loadtest != "" && ctx.Err() == nil {
+	if err == nil && p.Loadtest != "" && ctx.Err() == nil {
 		var sales []*benchfmt.Result
 		sales, err = p.sell(ctx, config, stderr)
 		results = append(results, sales...)
@@ -79,7 +79,7 @@ func (p plan) measure(ctx context.Context, stdout, stderr io.Writer) (code int, 
 			}
 		}
 	}
-	if p.baseline != "" && printChanges(stdout, p.baseline, p.before, tables) > 0 {
+	if p.Baseline != "" && printChanges(stdout, p.Baseline, p.before, tables) > 0 {
 		code = cmp.Or(code, exitWorse)
 	}
 	if ctx.Err() != nil {
@@ -87,21 +87,21 @@ func (p plan) measure(ctx context.Context, stdout, stderr io.Writer) (code int, 
 	}
 	fmt.Fprintln(stdout, "medians; ±: where the median is with a confidence of 95 %, or the range of fewer than six repetitions")
 	fmt.Fprintln(stdout, measure.Environment(&benchfmt.Result{Config: config}))
-	if p.save == "" {
+	if p.Save == "" {
 		return code, nil
 	}
-	return code, wholefile.Write(p.save, func(to io.Writer) error { return measure.Write(to, results) })
+	return code, wholefile.Write(p.Save, func(to io.Writer) error { return measure.Write(to, results) })
 }
 
 // locksInCells measures one lock after the other and then repeats all of them, so that a temporary
 // slowdown of the machine affects all locks alike. When ctx ends, it returns the results so far.
 func (p plan) locksInCells(ctx context.Context, bench *measure.Bench, config []benchfmt.Config, stderr io.Writer) (results []*benchfmt.Result, err error) {
-	for repetition := range p.repeat {
+	for repetition := range p.Repeat {
 		for _, cell := range p.cells {
 			if ctx.Err() != nil {
 				return results, nil
 			}
-			fmt.Fprintf(stderr, "%d/%d  %s %s\n", repetition+1, p.repeat, cell.Shape.Name, cell.Section.Name)
+			fmt.Fprintf(stderr, "%d/%d  %s %s\n", repetition+1, p.Repeat, cell.Shape.Name, cell.Section.Name)
 			var same []*benchfmt.Result
 			for j := range p.locks {
 				// The order changes, so that no lock is always first.

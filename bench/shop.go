@@ -29,13 +29,13 @@ const oursInShop = "reentrant"
 // sell runs the load test, in one shop also with a mutex: the upper bound for any lock around the same
 // section.
 func (p plan) sell(ctx context.Context, config []benchfmt.Config, stderr io.Writer) (results []*benchfmt.Result, err error) {
-	for repetition := range p.repeat {
+	for repetition := range p.Repeat {
 		for _, run := range []struct {
 			shops      int
 			strategies string
 		}{{3, oursInShop + ",for-update"}, {1, "mutex," + oursInShop + ",for-update"}} {
-			fmt.Fprintf(stderr, "%d/%d  %d shops: %s\n", repetition+1, p.repeat, run.shops, run.strategies)
-			cells, err := loadtest(ctx, p.loadtest, run.strategies, run.shops)
+			fmt.Fprintf(stderr, "%d/%d  %d shops: %s\n", repetition+1, p.Repeat, run.shops, run.strategies)
+			cells, err := loadtest(ctx, p.Loadtest, run.strategies, run.shops)
 			if err != nil {
 				return results, err
 			}

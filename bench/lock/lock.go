@@ -24,7 +24,7 @@ type Lock struct {
 	Requests []string
 	// Local locks exclude only goroutines of the same process.
 	Local bool
-	// Quorum is how many independent Redis servers it needs besides the one that all have.
+	// Quorum is how many independent Redis servers it needs; 0 for one, or for none.
 	Quorum int
 	// Etcd says that its lock is in etcd.
 	Etcd bool
@@ -36,7 +36,7 @@ type Lock struct {
 
 // Config has the settings of Open.
 type Config struct {
-	Redis []redis.UniversalClient // of the server that all have, or of the quorum
+	Redis []redis.UniversalClient // of each of its servers, at least one
 	Etcd  []string                // HOST:PORT each
 	Lease time.Duration           // how long a lock lives without renewal
 	Poll  time.Duration           // between two tries of a library that polls; 0 for its default
@@ -120,6 +120,9 @@ func Place(name string) int {
 
 // OnOneRedis says that it needs no other server.
 func (l Lock) OnOneRedis() bool { return l.Quorum == 0 && !l.Etcd }
+
+// Servers is how many Redis servers it has.
+func (l Lock) Servers() int { return max(l.Quorum, 1) }
 
 // NewClient returns a client for so many goroutines that may send a request at the same time.
 func NewClient(addr string, goroutines int) *redis.Client {

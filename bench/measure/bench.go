@@ -19,15 +19,13 @@ import (
 )
 
 // Bench owns the servers. Locks and sections use different Redis servers, so that every request to
-// the first one comes from the lock.
+// those of the locks comes from a lock.
 type Bench struct {
 	rig       *rig.Rig
-	lockRedis *testserver.Redis
+	locks     []*redis.Client // as many servers as a lock needs, at least one
 	dataRedis *testserver.Redis
 	mysql     *testserver.MySQL // nil unless a section needs one
 	etcd      *testserver.Etcd  // nil unless a lock needs one
-	server    *redis.Client
-	quorum    []*redis.Client // as many as a lock needs
 	serial    int
 }
 
@@ -44,8 +42,16 @@ func Open(ctx context.Context, locks []lock.Lock, needMySQL bool) (_ *Bench, err
 		}
 	}()
 	args := testserver.RedisOptions{Args: []string{"--maxclients", "20000"}}
-	if b.lockRedis, err = r.Redis(ctx, args); err != nil {
-		return nil, err
+	servers, needEtcd := 1, false
+	for _, l := range locks {
+		servers, needEtcd = max(servers, l.Quorum), needEtcd || l.Etcd
+	}
+	for range servers {
+		server, err := r.Redis(ctx, args)
+		if err != nil {
+			return nil, err
+		}
+		b.locks = append(b.locks, server.Client())
 	}
 	if b.dataRedis, err = r.Redis(ctx, args); err != nil {
 		return nil, err
@@ -55,30 +61,15 @@ func Open(ctx context.Context, locks []lock.Lock, needMySQL bool) (_ *Bench, err
 			return nil, err
 		}
 	}
-	b.server = b.lockRedis.Client()
-	for _, l := range locks {
-		for len(b.quorum) < l.Quorum {
-			server, err := r.Redis(ctx, args)
-			if err != nil {
-				return nil, err
-			}
-			b.quorum = append(b.quorum, server.Client())
-		}
-		if l.Etcd && b.etcd == nil {
-			if b.etcd, err = r.Etcd(ctx); err != nil {
-				return nil, err
-			}
-		}
+	if needEtcd {
+		b.etcd, err = r.Etcd(ctx)
 	}
-	return b, nil
+	return b, err
 }
 
 // Close stops the servers and removes their files.
 func (b *Bench) Close() error {
-	if b.server != nil {
-		b.server.Close()
-	}
-	for _, server := range b.quorum {
+	for _, server := range b.locks {
 		server.Close()
 	}
 	return b.rig.Close()
@@ -90,7 +81,7 @@ func (b *Bench) Environment(ctx context.Context) []benchfmt.Config {
 	if b.etcd != nil {
 		etcd, _ = b.etcd.Version(ctx)
 	}
-	return configure(b.server.InfoMap(ctx, "server").Val()["Server"]["redis_version"], etcd)
+	return configure(b.locks[0].InfoMap(ctx, "server").Val()["Server"]["redis_version"], etcd)
 }
 
 // Trial is one measurement of one lock in one shape around one section.
@@ -117,9 +108,6 @@ func (b *Bench) Run(ctx context.Context, t Trial) (Sample, error) {
 }
 
 func (b *Bench) run(ctx context.Context, t Trial) (_ Sample, err error) {
-	if err := b.server.FlushAll(ctx).Err(); err != nil {
-		return Sample{}, err
-	}
 	shape := t.Shape
 	if t.Lock.Local {
 		shape = shape.local()
@@ -127,7 +115,7 @@ func (b *Bench) run(ctx context.Context, t Trial) (_ Sample, err error) {
 	b.serial++
 	order := worker.Order{
 		Lock: t.Lock.Name, Section: t.Section.Name, Key: fmt.Sprintf("bench-%d", b.serial), Lease: t.Lease,
-		LockRedis: b.lockRedis.Addr, DataRedis: b.dataRedis.Addr,
+		DataRedis:  b.dataRedis.Addr,
 		Goroutines: shape.Goroutines, For: t.For, Pause: shape.Pause, Hold: shape.Hold,
 	}
 	if shape.Pairs {
@@ -136,11 +124,11 @@ func (b *Bench) run(ctx context.Context, t Trial) (_ Sample, err error) {
 	if b.mysql != nil {
 		order.MySQL = b.mysql.DSN()
 	}
-	for _, server := range b.quorum[:t.Lock.Quorum] {
+	for _, server := range b.locks[:t.Lock.Servers()] {
 		if err := server.FlushAll(ctx).Err(); err != nil {
 			return Sample{}, err
 		}
-		order.Quorum = append(order.Quorum, server.Options().Addr)
+		order.Servers = append(order.Servers, server.Options().Addr)
 	}
 	if t.Lock.Etcd {
 		order.Etcd = b.etcd.Addr
@@ -154,9 +142,9 @@ func (b *Bench) run(ctx context.Context, t Trial) (_ Sample, err error) {
 		return Sample{}, err
 	}
 	if shape.Delay > 0 {
-		addresses := []*string{&order.LockRedis, &order.DataRedis}
-		for i := range order.Quorum {
-			addresses = append(addresses, &order.Quorum[i])
+		addresses := []*string{&order.DataRedis}
+		for i := range order.Servers {
+			addresses = append(addresses, &order.Servers[i])
 		}
 		if order.Etcd != "" {
 			addresses = append(addresses, &order.Etcd)
@@ -170,7 +158,7 @@ func (b *Bench) run(ctx context.Context, t Trial) (_ Sample, err error) {
 			*addr = proxy.addr()
 		}
 	}
-	roundTrip, err := roundTripTo(ctx, order.LockRedis)
+	roundTrip, err := roundTripTo(ctx, order.Servers[0])
 	if err != nil {
 		return Sample{}, err
 	}

@@ -208,6 +208,12 @@ func (u Unit) Show(r Row) string {
 	return fmt.Sprintf(u.Form, of.Center*u.Scale)
 }
 
+// Show returns the number of a unit of [Units] as its column shows it.
+func (r Row) Show(unit string) string {
+	i := slices.IndexFunc(Units, func(u Unit) bool { return u.Name == unit })
+	return Units[i].Show(r)
+}
+
 // configure returns the environment as the configuration of results.
 func configure(redis, etcd string) []benchfmt.Config {
 	var config []benchfmt.Config

@@ -74,7 +74,7 @@ func TestRatiosAreTakenWithinARepetition(t *testing.T) {
 		t.Errorf("of the mutex, and over it: %s", got)
 	}
 	for unit, want := range map[string]string{OfMutex: "0.25", Rate: "188", "jain": "–", OverSec: "4500"} {
-		if got := unitOf(unit).Show(row); got != want {
+		if got := row.Show(unit); got != want {
 			t.Errorf("%s is shown as %s, want %s", unit, got, want)
 		}
 	}
@@ -94,18 +94,9 @@ func TestRangesAndTotals(t *testing.T) {
 		s.add(2, LostUnit)
 		row.Results = append(row.Results, NewResult("Hold", Ours, nil, s))
 	}
-	if share, lost := unitOf(OfMutex).Show(row), unitOf(LostUnit).Show(row); share != "0.50 ±20%" || lost != "6" {
+	if share, lost := row.Show(OfMutex), row.Show(LostUnit); share != "0.50 ±20%" || lost != "6" {
 		t.Errorf("shown as %s of the mutex, and %s lost updates", share, lost)
 	}
-}
-
-func unitOf(name string) Unit {
-	for _, u := range Units {
-		if u.Name == name {
-			return u
-		}
-	}
-	return Unit{}
 }
 
 // TestBadFiles: what is not in the format is refused in a line.

@@ -26,12 +26,8 @@ func (b *Bench) usageOf(ctx context.Context, l lock.Lock) (usage, error) {
 	if l.Etcd {
 		return usageOfEtcd(ctx, b.etcd.Addr)
 	}
-	servers := []*redis.Client{b.server}
-	if l.Quorum > 0 {
-		servers = b.quorum[:l.Quorum]
-	}
 	var total usage
-	for _, server := range servers {
+	for _, server := range b.locks[:l.Servers()] {
 		u, err := usageOf(ctx, server, l.Requests)
 		if err != nil {
 			return usage{}, err
@@ -70,33 +66,29 @@ func usageOfEtcd(ctx context.Context, addr string) (usage, error) {
 	}, nil
 }
 
-// usageOf asks a server for its usage. It counts only the commands in requests, because Redis
-// counts the calls of scripts under the same names as the commands of clients.
+// usageOf asks a server for its usage.
 func usageOf(ctx context.Context, server *redis.Client, requests []string) (usage, error) {
-	text, err := server.Info(ctx, "stats", "cpu", "commandstats").Result()
+	info, err := server.InfoMap(ctx, "stats", "cpu", "commandstats").Result()
 	if err != nil {
 		return usage{}, fmt.Errorf("ask Redis for its usage: %w", err)
 	}
-	return parseUsage(text, requests), nil
+	return usageIn(info, requests), nil
 }
 
-func parseUsage(info string, requests []string) usage {
-	fields := map[string]string{}
-	for line := range strings.Lines(info) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			fields[name] = value
-		}
-	}
+// usageIn counts only the commands in requests, because Redis counts the calls of scripts under the
+// same names as the commands of clients.
+func usageIn(info map[string]map[string]string, requests []string) usage {
 	number := func(s string) float64 {
 		n, _ := strconv.ParseFloat(s, 64)
 		return n
 	}
+	stats, cpu := info["Stats"], info["CPU"]
 	u := usage{
-		bytes: number(fields["total_net_input_bytes"]) + number(fields["total_net_output_bytes"]),
-		cpu:   number(fields["used_cpu_user"]) + number(fields["used_cpu_sys"]),
+		bytes: number(stats["total_net_input_bytes"]) + number(stats["total_net_output_bytes"]),
+		cpu:   number(cpu["used_cpu_user"]) + number(cpu["used_cpu_sys"]),
 	}
 	for _, r := range requests {
-		calls, _, _ := strings.Cut(strings.TrimPrefix(fields["cmdstat_"+r], "calls="), ",")
+		calls, _, _ := strings.Cut(strings.TrimPrefix(info["Commandstats"]["cmdstat_"+r], "calls="), ",")
 		u.requests += number(calls)
 	}
 	return u

@@ -3,9 +3,12 @@ package measure
 import "testing"
 
 func TestUsageCountsWhatTheLockSendsItself(t *testing.T) {
-	const info = "# Stats\r\ntotal_net_input_bytes:100\r\ntotal_net_output_bytes:20\r\n# CPU\r\nused_cpu_sys:0.5\r\nused_cpu_user:1.25\r\n" +
-		"# Commandstats\r\ncmdstat_set:calls=7,usec=3,usec_per_call=0.4\r\ncmdstat_evalsha:calls=5,usec=9\r\ncmdstat_del:calls=4,usec=1\r\n"
-	got := parseUsage(info, []string{"set", "evalsha", "eval"})
+	info := map[string]map[string]string{
+		"Stats":        {"total_net_input_bytes": "100", "total_net_output_bytes": "20"},
+		"CPU":          {"used_cpu_sys": "0.5", "used_cpu_user": "1.25"},
+		"Commandstats": {"cmdstat_set": "calls=7,usec=3,usec_per_call=0.4", "cmdstat_evalsha": "calls=5,usec=9", "cmdstat_del": "calls=4,usec=1"},
+	}
+	got := usageIn(info, []string{"set", "evalsha", "eval"})
 	if want := (usage{requests: 12, bytes: 120, cpu: 1.75}); got != want {
 		t.Errorf("usage %+v, want %+v", got, want)
 	}

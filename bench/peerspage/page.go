@@ -84,7 +84,6 @@ type page struct {
 	Explored    []explore.Result
 	Bench       []benched
 	BenchOn     string // its environment
-	BenchBy     string // its command
 }
 
 // row is a lock.
@@ -138,7 +137,9 @@ func pageOf(in inputs) *page {
 			p.Rows = append(p.Rows, rowOf(of, in.cells.Strategies[i], in))
 		}
 	}
-	p.addBench(in.bench)
+	if p.Bench = benchedIn(in.bench); len(p.Bench) > 0 {
+		p.BenchOn = measure.Environment(in.bench[0])
+	}
 	return p
 }
 
@@ -239,49 +240,28 @@ func version(module string) string {
 
 // benched is what the bench measured in one shape.
 type benched struct {
-	Shape         measure.Shape
-	Section, Trip string // in microseconds
-	Rows          [][]string
+	measure.Cell
+	measure.Table
 }
 
-// benchColumns are those of a table of the bench, after the name of the lock.
-var benchColumns = []string{measure.Rate, measure.OfMutex, measure.OverSec, measure.OverTrips, measure.Requests}
-
-func (p *page) addBench(results []*benchfmt.Result) {
-	var shapes, names []string
+func benchedIn(results []*benchfmt.Result) (all []benched) {
 	for _, t := range measure.Tables(results) {
-		c, ok := measure.CellOf(t.Name)
-		if !ok || c.Shape.Pairs || c.Shape.Hold > 0 {
-			continue
+		if c, ok := measure.CellOf(t.Name); ok && !c.Shape.Pairs && c.Shape.Hold == 0 {
+			all = append(all, benched{c, t})
 		}
-		mutex := t.Row(measure.Limit)
-		b := benched{Shape: c.Shape, Section: microseconds(1 / mutex.Median(measure.Rate)), Trip: microseconds(mutex.Median(measure.TripSec))}
-		for _, r := range t.Rows {
-			line := []string{r.Name}
-			for _, u := range measure.Units {
-				if slices.Contains(benchColumns, u.Name) {
-					line = append(line, u.Show(r))
-				}
-			}
-			b.Rows = append(b.Rows, line)
-			if !slices.Contains(names, r.Name) {
-				names = append(names, r.Name)
-			}
-		}
-		p.Bench, shapes = append(p.Bench, b), append(shapes, c.Shape.Name)
 	}
-	if len(p.Bench) > 0 {
-		p.BenchOn = measure.Environment(results[0])
-		p.BenchBy = fmt.Sprintf("bin/bench --locks %s --shapes %s", strings.Join(names, ","), strings.Join(shapes, ","))
-	}
+	return all
 }
 
-// microseconds is a duration in seconds as the page says it, a dash where it was not measured.
-func microseconds(s float64) string {
-	if math.IsNaN(s) {
+// SectionUS and TripUS are the length of the section under the mutex and of a round trip.
+func (b benched) SectionUS() string { return us(1 / b.Row(measure.Limit).Median(measure.Rate)) }
+func (b benched) TripUS() string    { return us(b.Row(measure.Limit).Median(measure.TripSec)) }
+
+func us(seconds float64) string {
+	if math.IsNaN(seconds) {
 		return "–"
 	}
-	return fmt.Sprintf("%.0f", 1e6*s)
+	return fmt.Sprintf("%.0f", 1e6*seconds)
 }
 
 func (p *page) write(to io.Writer) error { return form.Execute(to, p) }

@@ -39,21 +39,16 @@ type Work interface {
 }
 
 // All lists the sections.
-var All = []Section{redisSection, mysqlSection, sleepSection, longSection, emptySection}
-
-var sleepSection = Section{
-	Name: "sleep", Doc: "1 ms of sleep",
-	Open: func(Config) (Work, error) { return pause(time.Millisecond), nil },
+var All = []Section{
+	redisSection,
+	mysqlSection,
+	sleeping("sleep", "1 ms of sleep", time.Millisecond),
+	sleeping("sleep-10ms", "10 ms of sleep", 10*time.Millisecond),
+	sleeping("empty", "nothing", 0),
 }
 
-var longSection = Section{
-	Name: "sleep-10ms", Doc: "10 ms of sleep",
-	Open: func(Config) (Work, error) { return pause(10 * time.Millisecond), nil },
-}
-
-var emptySection = Section{
-	Name: "empty", Doc: "nothing",
-	Open: func(Config) (Work, error) { return pause(0), nil },
+func sleeping(name, doc string, d time.Duration) Section {
+	return Section{Name: name, Doc: doc, Open: func(Config) (Work, error) { return pause(d), nil }}
 }
 
 // pause sleeps for its duration and has no counter.

@@ -43,6 +43,13 @@ func (t *tally) failed(doing string, err error) {
 	}
 }
 
+func (t *tally) result(allocs float64) (Result, error) {
+	waits, err := t.waits.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	return Result{
+		Holds: t.holds, Total: t.total.Load(), Added: t.added.Load(), Waits: waits, Allocs: allocs, Errors: t.errors, Example: t.example,
+	}, err
+}
+
 // contend lets all goroutines acquire the same lock repeatedly.
 func contend(ctx context.Context, start func() error, locker lock.Locker, job section.Work, o Order) (Result, error) {
 	ownWork, err := allocsOfWork(ctx, job, o)
@@ -84,11 +91,7 @@ func contend(ctx context.Context, start func() error, locker lock.Locker, job se
 	all.Wait()
 	drained.Stop()
 	allocs := float64(mallocs()-before) - ownWork*float64(t.added.Load())
-	r := Result{
-		Holds: t.holds, Total: t.total.Load(), Added: t.added.Load(), Allocs: max(allocs, 0), Errors: t.errors, Example: t.example,
-	}
-	r.Waits, err = t.waits.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-	return r, err
+	return t.result(max(allocs, 0))
 }
 
 // contender is a goroutine that acquires the lock. Its wait can be cancelled, its work cannot.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sync/errgroup"
 
 	"stocklock/bench/lock"
@@ -51,7 +50,5 @@ func keep(ctx context.Context, start func() error, locker lock.Locker, _ section
 			t.failed("hold", context.Cause(h.Context))
 		}
 	}
-	r := Result{Holds: t.holds, Total: int64(o.Hold), Allocs: float64(allocs), Errors: t.errors, Example: t.example}
-	r.Waits, err = t.waits.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-	return r, err
+	return t.result(float64(allocs))
 }

@@ -27,8 +27,7 @@ const Env = "STOCKLOCK_BENCH_WORKER"
 type Order struct {
 	Lock       string
 	Section    string
-	LockRedis  string   // address of the server with the lock
-	Quorum     []string // addresses of independent servers, for a lock that needs them
+	Servers    []string // addresses of the Redis servers of the lock
 	Etcd       string   // address, for a lock that is in etcd
 	DataRedis  string   // address of the server with the counter
 	MySQL      string   // DSN
@@ -132,12 +131,8 @@ func run(ctx context.Context, in *bufio.Reader, out *json.Encoder) (err error) {
 // open opens the lock of that name with clients for all goroutines. Close of the result closes them too.
 func (o Order) open(name string) (lock.Locker, error) {
 	kind := lock.All[lock.Place(name)]
-	servers := []string{o.LockRedis}
-	if kind.Quorum > 0 {
-		servers = o.Quorum
-	}
 	c := lock.Config{Etcd: []string{o.Etcd}, Lease: o.Lease, Poll: time.Millisecond}
-	for _, addr := range servers {
+	for _, addr := range o.Servers[:kind.Servers()] {
 		c.Redis = append(c.Redis, lock.NewClient(addr, max(o.Goroutines, min(o.Hold, openers))))
 	}
 	locker, err := kind.Open(c)
