@@ -96,44 +96,30 @@ func contend(ctx context.Context, start func() error, locker lock.Locker, job se
 
 // contender is a goroutine that acquires the lock. Its wait can be cancelled, its work cannot.
 type contender struct {
-	asking context.Context
-	giveUp context.CancelFunc
-
-	mu      sync.Mutex // guards the rest
-	has     bool
-	stopped bool
+	asking  context.Context
+	giveUp  context.CancelFunc
+	waiting atomic.Bool // whoever makes it false decides: stop, or the goroutine that has the lock
 }
 
 func (c *contender) stop() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.has {
-		c.stopped = true
+	if c.waiting.CompareAndSwap(true, false) {
 		c.giveUp()
 	}
-}
-
-// got reports whether the wait ended by itself, and not by stop.
-func (c *contender) got(has bool) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.has = has && !c.stopped
-	return !c.stopped
 }
 
 // once acquires the lock, does the work and releases the lock.
 func (t *tally) once(c *contender, goroutine int, end time.Time, locker lock.Locker, job section.Work, key string) {
 	asked := time.Now()
+	c.waiting.Store(true)
 	held, err := locker.Lock(c.asking, c.asking, key)
 	now := time.Now()
-	if !c.got(err == nil) {
+	if !c.waiting.CompareAndSwap(true, false) {
 		t.waited(now.Sub(asked)) // a lower bound: the wait was cancelled
 		if err == nil {
-			held.Release(c.asking)
+			held.Release(context.WithoutCancel(c.asking))
 		}
 		return
 	}
-	defer c.got(false)
 	if err != nil {
 		t.failed("lock", err)
 		return
