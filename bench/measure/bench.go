@@ -77,11 +77,12 @@ func (b *Bench) Close() error {
 
 // Environment returns the configuration of the results.
 func (b *Bench) Environment(ctx context.Context) []benchfmt.Config {
+	version, _ := rig.RedisVersion(ctx, b.locks[0])
 	etcd := ""
 	if b.etcd != nil {
 		etcd, _ = b.etcd.Version(ctx)
 	}
-	return configure(b.locks[0].InfoMap(ctx, "server").Val()["Server"]["redis_version"], etcd)
+	return configure(version, etcd)
 }
 
 // Trial is one measurement of one lock in one shape around one section.
