@@ -116,7 +116,7 @@ func broke(c trial.Result) bool {
 // this name. saved is the file with the result, empty for none.
 func (t Terminal) Next(r Report, program, saved string) {
 	var lines []string
-	broken := slices.DeleteFunc(slices.Clone(r.Cells), func(c trial.Result) bool { return !broke(c) })
+	broken := cellsThat(broke, r.Cells)
 	if len(broken) > 0 {
 		// A surprise comes first, and then what a fault broke: contention needs no explanation.
 		explain := program + " explain " + slices.MinFunc(broken, func(a, b trial.Result) int { return rank(a) - rank(b) }).Name()
@@ -187,7 +187,7 @@ func (t Terminal) Drawings(r Report) {
 func (t Terminal) Demo(compared, telling Report) {
 	t.heading("While nothing goes wrong:")
 	t.comparison(compared.Cells)
-	broken := slices.DeleteFunc(slices.Clone(telling.Cells), func(c trial.Result) bool { return !broke(c) })
+	broken := cellsThat(broke, telling.Cells)
 	if len(broken) > 0 {
 		t.heading("Each strategy where it shows most: these broke.")
 		w := tabular.New()

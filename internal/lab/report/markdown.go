@@ -68,16 +68,6 @@ func (r Report) markdownComparison(b *strings.Builder, cells []trial.Result) {
 
 func markdownRow(cells []string) string { return "| " + strings.Join(cells, " | ") + " |\n" }
 
-func underContention(cells []trial.Result) []trial.Result {
-	var found []trial.Result
-	for _, c := range cells {
-		if c.Comparable() && c.Requests > 0 {
-			found = append(found, c)
-		}
-	}
-	return found
-}
-
 func markdownVerdict(c trial.Result) string {
 	word := markdownText(counted(c))
 	if c.Surprise() {

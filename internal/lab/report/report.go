@@ -67,32 +67,21 @@ type Environment struct {
 }
 
 // Surprises returns the cells whose verdict was not the expected one.
-func (r Report) Surprises() []trial.Result {
-	var found []trial.Result
-	for _, c := range r.Cells {
-		if c.Surprise() {
-			found = append(found, c)
-		}
-	}
-	return found
+func (r Report) Surprises() []trial.Result { return cellsThat(trial.Result.Surprise, r.Cells) }
+
+// cellsThat are the cells of which a function is true.
+func cellsThat(is func(trial.Result) bool, cells []trial.Result) []trial.Result {
+	return slices.DeleteFunc(slices.Clone(cells), func(c trial.Result) bool { return !is(c) })
 }
 
-// onlyContention reports whether the numbers of all cells may be compared.
-func (r Report) onlyContention() bool {
-	for _, c := range r.Cells {
-		if !c.Comparable() {
-			return false
-		}
-	}
-	return true
+// underContention are the cells whose numbers may be compared.
+func underContention(cells []trial.Result) []trial.Result {
+	return cellsThat(func(c trial.Result) bool { return c.Comparable() && c.Requests > 0 }, cells)
 }
 
 // isMatrix reports whether several strategies were each run under several scenarios.
 func (r Report) isMatrix() bool {
-	strategies, scenarios := map[string]bool{}, map[string]bool{}
-	for _, c := range r.Cells {
-		strategies[c.Strategy], scenarios[c.Scenario] = true, true
-	}
+	strategies, scenarios := r.places()
 	return len(strategies) > 1 && len(scenarios) > 1 && (r.Interrupted || len(r.Cells) == len(strategies)*len(scenarios))
 }
 

@@ -33,7 +33,7 @@ func (t Terminal) width() int { return cmp.Or(t.Width, usualWidth) }
 // cells. Surprises come last.
 func (t Terminal) Report(r Report) {
 	switch {
-	case r.onlyContention():
+	case len(cellsThat(trial.Result.Comparable, r.Cells)) == len(r.Cells):
 		t.comparison(r.Cells)
 		t.sideBySide(r.Environment)
 		t.loads(r)

@@ -14,10 +14,20 @@ import (
 
 // Threshold is a condition under which a run counts as failed, such as oversold>0.
 type Threshold struct {
-	spec    string
-	metric  metric
-	compare string
-	limit   float64
+	spec   string
+	metric metric
+	meets  func(order int) bool // of a value and the limit, as cmp.Compare has it
+	limit  float64
+}
+
+var comparisons = map[string]func(order int) bool{
+	">":  func(order int) bool { return order > 0 },
+	">=": func(order int) bool { return order >= 0 },
+	"<":  func(order int) bool { return order < 0 },
+	"<=": func(order int) bool { return order <= 0 },
+	"=":  func(order int) bool { return order == 0 },
+	"==": func(order int) bool { return order == 0 },
+	"!=": func(order int) bool { return order != 0 },
 }
 
 // Metrics are the names that a threshold can compare.
@@ -40,9 +50,9 @@ func ParseThreshold(spec string) (Threshold, error) {
 	if strings.HasPrefix(spec[at+1:], "=") {
 		length = 2
 	}
-	t := Threshold{spec: spec, compare: spec[at : at+length]}
+	t := Threshold{spec: spec, meets: comparisons[spec[at:at+length]]}
 	name, limit := strings.TrimSpace(spec[:at]), strings.TrimSpace(spec[at+length:])
-	if t.compare == "!" {
+	if t.meets == nil {
 		return Threshold{}, fmt.Errorf("%q: want > >= < <= = or !=", spec)
 	}
 	i := slices.IndexFunc(metrics, func(m metric) bool { return m.name == name })
@@ -71,7 +81,7 @@ func (t Threshold) Broken(r Report) []string {
 	var lines []string
 	for _, c := range r.inOrder() {
 		v, ok := t.metric.value(c)
-		if c.Verdict == verdict.Skipped || !ok || !t.meets(v) {
+		if c.Verdict == verdict.Skipped || !ok || !t.meets(cmp.Compare(v, t.limit)) {
 			continue
 		}
 		unit := ""
@@ -81,22 +91,4 @@ func (t Threshold) Broken(r Report) []string {
 		lines = append(lines, fmt.Sprintf("--fail-if '%s': %s has %s %s%s", t.spec, c.Name(), t.metric.name, drawing.Short(v), unit))
 	}
 	return lines
-}
-
-func (t Threshold) meets(v float64) bool {
-	order := cmp.Compare(v, t.limit)
-	switch t.compare {
-	case ">":
-		return order > 0
-	case ">=":
-		return order >= 0
-	case "<":
-		return order < 0
-	case "<=":
-		return order <= 0
-	case "!=":
-		return order != 0
-	default:
-		return order == 0
-	}
 }
