@@ -199,7 +199,7 @@ func (s *soak) run(ctx context.Context) (Report, error) {
 	return r, nil
 }
 
-// say tells what is going on, with the time since faults began.
+// say prints what is going on, with the time since faults began.
 func (s *soak) say(format string, args ...any) {
 	var at time.Duration
 	if !s.began.IsZero() {
