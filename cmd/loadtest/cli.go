@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"stocklock/internal/flags"
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/soak"
@@ -99,7 +100,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.Writers(stdout, stderr),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.Vars(defaults),
-		kong.Vars{"scenarios": strings.Join(scenario.Names(), ", "),
+		kong.Vars{"scenarios": strings.Join(scenario.Names(), ", "), "shapes": load.Help(),
 			"metrics": strings.Join(report.Metrics(), ", "), "faults": strings.Join(soak.Faults(), "; ")},
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(streams{stdout, stderr, args}),

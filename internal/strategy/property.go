@@ -4,6 +4,11 @@ import "strings"
 
 // Property is an effect that a strategy can have: what it survives, not how. A Property value can
 // also be a set of them.
+//
+// A new one is its constant and its line in properties. Each strategy of package ladder declares
+// that it has it, or that it does not apply; it lacks what it does not declare. A scenario attacks
+// it (see package scenario for its places), an entry of schedule's attacks where schedules of sales
+// can decide it, and live/page/words/zh.json says in Chinese what it means.
 type Property uint16
 
 const (

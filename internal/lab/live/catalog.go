@@ -1,7 +1,10 @@
 package live
 
 import (
+	"slices"
+
 	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
@@ -12,6 +15,7 @@ import (
 type menu struct {
 	Strategies []strategyInfo `json:"strategies"`
 	Scenarios  []scenarioInfo `json:"scenarios"`
+	Shapes     []load.Form    `json:"shapes"`   // of a comparison under load
 	Verdicts   []verdict.Kind `json:"verdicts"` // in the order of the legend
 	Words      []verdict.Kind `json:"words"`    // of a prediction
 	Limits     limits         `json:"limits"`
@@ -42,7 +46,7 @@ type limits struct {
 }
 
 func newMenu(shop *catalog.Catalog) menu {
-	m := menu{Limits: limits{maxWaiting, maxLoadStrategies, maxLoadRequests, maxSchedule}}
+	m := menu{Shapes: slices.DeleteFunc(slices.Clone(load.Forms), func(f load.Form) bool { return f.Offered == "" }), Limits: limits{maxWaiting, maxLoadStrategies, maxLoadRequests, maxSchedule}}
 	for _, s := range shop.Strategies {
 		m.Strategies = append(m.Strategies, strategyInfo{Name: s.Name, Doc: s.Doc, Guard: s.Guard, Decrement: s.Decrement,
 			Telling: s.Telling, NotStepped: notStepped(s)})

@@ -35,9 +35,40 @@ func Steady(rate int) Shape {
 	return Shape{spec: strconv.Itoa(rate), stages: []stage{{float64(rate), float64(rate), 0}}}
 }
 
-// ParseShape reads "200", a constant rate; "200/10s", a rate for a time; "200..2000/30s", a rate
-// that grows evenly; and "100,500,1000/10s", steps of 10 seconds each. After its last stage a shape
-// keeps its rate. Empty and "0" are the zero value.
+// Form is a way to write a shape. A new one is an entry of [Forms], its case in [ParseShape] and,
+// where its rate does not change evenly, in Shape.Steps and the methods of a stage, sends and after.
+type Form struct {
+	Example string `json:"-"` // for the help of flags and for messages
+	Means   string `json:"-"`
+	// Offered is such a shape on the live page, with an end within seconds, and its names there.
+	Offered string `json:"shape"`
+	En      string `json:"en"`
+	Zh      string `json:"zh"`
+}
+
+// Forms are all of them. The help of --rate, the messages of ParseShape and the live page read this
+// list.
+var Forms = []Form{
+	{Example: "200", Means: "a constant rate"},
+	{Example: "200/10s", Means: "for a time",
+		Offered: "200/5s", En: "200 requests a second for 5 s", Zh: "每秒 200 个请求，持续 5 秒"},
+	{Example: "200..2000/30s", Means: "growing",
+		Offered: "50..600/8s", En: "50 to 600 requests a second in 8 s", Zh: "8 秒内从每秒 50 增加到 600"},
+	{Example: "100,500,1000/10s", Means: "steps of ten seconds each",
+		Offered: "100,300,600/2s", En: "steps: 100, 300, 600 for 2 s each", Zh: "阶梯：每秒 100、300、600，各 2 秒"},
+}
+
+// Help lists the forms, each with what it means.
+func Help() string {
+	var each []string
+	for _, f := range Forms {
+		each = append(each, f.Example+", "+f.Means)
+	}
+	return strings.Join(each, "; ")
+}
+
+// ParseShape reads one of the [Forms]. After its last stage a shape keeps its rate. Empty and "0"
+// are the zero value.
 func ParseShape(spec string) (Shape, error) {
 	if spec == "" || spec == "0" {
 		return Shape{}, nil
@@ -83,7 +114,7 @@ func ParseShape(spec string) (Shape, error) {
 func parseRate(s string, least int) (float64, error) {
 	rate, err := strconv.Atoi(s)
 	if err != nil || rate < least || rate > maxRate {
-		return 0, fmt.Errorf("%q is no rate: want %d to %d requests a second, as 200, 200..2000/30s or 100,500,1000/10s", s, least, maxRate)
+		return 0, fmt.Errorf("%q is no rate: want %d to %d requests a second, such as %s", s, least, maxRate, Forms[2].Example)
 	}
 	return float64(rate), nil
 }

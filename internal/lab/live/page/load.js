@@ -4,7 +4,6 @@ import {ask, get, mayDrive} from './api.js';
 import {on, store} from './store.js';
 import {notice, verdictChip} from './verdict.js';
 
-const shapes = {'': 'shape.none', '200/5s': 'shape.steady', '50..600/8s': 'shape.ramp', '100,300,600/2s': 'shape.steps', other: 'shape.own'};
 const usual = ['none', 'set-ex-nx', 'reentrant', 'fenced', 'conditional'];
 
 // loadView compares strategies under the same load.
@@ -12,7 +11,8 @@ export function loadView(body) {
   const said = h('p', {class: 'said', role: 'alert', hidden: true});
   const boxes = store.catalog.strategies.map(s => h('label', {class: 'pick'}, h('input', {type: 'checkbox', name: 'strategy', value: s.name, checked: usual.includes(s.name)}), ' ', s.name));
   const own = h('input', {type: 'text', id: 'own-shape', placeholder: '200/5s', 'aria-label': t('shape.own'), hidden: true});
-  const shape = h('select', {id: 'shape', onchange: e => { own.hidden = e.target.value !== 'other'; if (!own.hidden) own.focus(); }}, Object.entries(shapes).map(([value, phrase]) => h('option', {value}, t(phrase))));
+  const shape = h('select', {id: 'shape', onchange: e => { own.hidden = e.target.value !== 'other'; if (!own.hidden) own.focus(); }}, 
+    h('option', {value: ''}, t('shape.none')), store.catalog.shapes.map(s => h('option', {value: s.shape}, s[language()])), h('option', {value: 'other'}, t('shape.own')));
   const stock = h('input', {type: 'number', id: 'load-stock', min: 1, max: 10000, value: 100});
   const compare = async () => {
     const strategies = boxes.map(b => b.firstChild).filter(b => b.checked).map(b => b.value);
