@@ -1,6 +1,7 @@
 package scenario
 
-// all lists the scenarios in the order of the tables.
+// all lists the scenarios in the order of the tables. The doc of the package says what else a new one
+// touches.
 var all = []Scenario{
 	contention,
 	crash,
