@@ -45,6 +45,7 @@ func TestPagesAreUpToDate(t *testing.T) {
 		wanted[p.path] = true
 		text := read(t, p)
 		checkCell(t, p, results)
+		checkSchedule(t, p, text)
 		shown[p.shows.cell] = true
 		if p.render(text, p.output(text, nil, results)) != text {
 			t.Errorf("docs/%s is stale: run make docs", p.path)
@@ -102,6 +103,22 @@ func checkCell(t *testing.T, p page, cells map[string]trial.Result) {
 		if why.Phrase == "no-reason-seen" || why.Phrase == "nobody-came" {
 			t.Errorf("docs/%s shows %s, which says nothing: %s", p.path, c.Name(), why.Phrase)
 		}
+	}
+}
+
+// checkSchedule holds the last line of what a schedule printed to how it is to end, which needs no
+// servers.
+func checkSchedule(t *testing.T, p page, text string) {
+	t.Helper()
+	if p.shows.schedule == "" || p.words != nil {
+		return
+	}
+	_, after, _ := strings.Cut(text, "$ "+p.shows.command()+"\n")
+	block, _, _ := strings.Cut(after, "\n```")
+	last := block[strings.LastIndex(block, "\n")+1:]
+	verdict, cause := p.shows.outcome()
+	if !strings.HasPrefix(last, string(verdict)) || cause != "" && !strings.HasSuffix(last, ": "+cause.Doc()) {
+		t.Errorf("docs/%s ends with %q, want %s: %s: run make docs", p.path, last, verdict, cause.Doc())
 	}
 }
 

@@ -151,3 +151,28 @@ func TestHowARunEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestADrawingWithoutTimes wants the same drawing of two runs that differ in their times, owners,
+// items and tokens.
+func TestADrawingWithoutTimes(t *testing.T) {
+	drawn := func(at float64, ttl int64, owner, item, token string) string {
+		r := Record{Customers: 2, Entries: []Entry{
+			{AtMS: at, Choice: Choice{Customer: 'A', Step: "set"}, Customer: "A", Server: "redis", Sent: "SET stock:" + item + " " + owner, Answer: token,
+				State: &State{Holder: "A", TTLMS: ttl, Stock: 1}},
+			{AtMS: 2 * at, Choice: Choice{Customer: 'B', Step: "get"}, Customer: "B", Server: "redis", Sent: "GET stock:" + item, Answer: `"` + owner + `"`,
+				State: &State{TTLMS: ttl, Kept: "{stock:" + item + "}:left 1", Stock: 1}},
+		}}
+		var b strings.Builder
+		Draw(&b, r.WithoutTimes(), 0)
+		return b.String()
+	}
+	one := drawn(1, 299, "RTZQ5VYMZW2RFL5JRTZQ5VYMZW", "7", "[1 1795327231470 0]")
+	if other := drawn(9, 12, "MNL2HQYYXG724XT6MNL2HQYYXG", "31", "[1 1795327999999 0]"); other != one {
+		t.Errorf("two runs are drawn differently:\n%s\n%s", one, other)
+	}
+	for _, want := range []string{"set [1 … 0]", `get "A's"`, "A's ", "{stock}:left 1"} {
+		if !strings.Contains(one, want) {
+			t.Errorf("no %q in\n%s", want, one)
+		}
+	}
+}
