@@ -4,9 +4,9 @@
 // [Exercise.Write] puts its beginning into the checkout. [Build] builds the lab's shop with it, as
 // the strategy mine. A [Checker] decides by explorations and cells, and never by measured times.
 //
-// The folders lesson1, lesson2 and so on have the beginning of each exercise (start), solutions
-// (right-...), and usual wrong answers (wrong.diff): edits of the start or of a solution, named
-// wrong-CAUSE-.... The tests check that each one does what its name says.
+// The folders lesson1, lesson2 and so on have the beginning of each exercise (start), and answers
+// to it (answers.diff): solutions (right-...) and usual wrong answers (wrong-CAUSE-...), as edits.
+// The tests check that each one does what its name says.
 package exercise
 
 import (

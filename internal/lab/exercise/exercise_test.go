@@ -16,47 +16,44 @@ import (
 	"stocklock/internal/testserver"
 )
 
-// solutions are the folders of an exercise's solutions, by their names.
-func solutions(t *testing.T, e Exercise) []string {
+// edited is an answer that lessonN/answers.diff makes of the start, or of an answer above it.
+type edited struct{ name, code string }
+
+// answers reads lessonN/answers.diff, and applies each edit in it. An edit says in a line what the
+// answer does. Then come the answer that it edits, its own name, right-NAME or wrong-CAUSE-NAME, and
+// the hunks. A hunk is found by its lines alone.
+func answers(t *testing.T, e Exercise) (all []edited) {
 	t.Helper()
-	folders, err := filepath.Glob(e.name() + "/right-*")
+	content, err := os.ReadFile(e.name() + "/answers.diff")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return folders
-}
-
-// wrongAnswer is an edit of an exercise's start, or of a solution.
-type wrongAnswer struct{ name, code string }
-
-// wrongAnswers reads lessonN/wrong.diff, and applies each edit in it. An edit has the cause in a line,
-// the folder that it edits, and its name: wrong-CAUSE-NAME. A hunk is found by its lines alone.
-func wrongAnswers(t *testing.T, e Exercise) (all []wrongAnswer) {
-	t.Helper()
-	content, err := os.ReadFile(e.name() + "/wrong.diff")
+	begun, err := os.ReadFile(e.name() + "/start/mine.go")
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, start, _ := strings.Cut(string(begun), "package mine\n")
+	bodies := map[string]string{"start": start}
 	for edit := range strings.SplitSeq(strings.TrimSpace(string(content)), "\n\n") {
-		header := regexp.MustCompile(`^# (.+)\n--- (.+)\n\+\+\+ (wrong-.+)(\n@@\n|$)`).FindStringSubmatch(edit)
+		header := regexp.MustCompile(`^# (.+)\n--- (.+)\n\+\+\+ ((?:right|wrong-.+)-.+)(\n@@\n|$)`).FindStringSubmatch(edit)
 		if header == nil {
-			t.Fatalf("%s/wrong.diff: want # CAUSE, --- FOLDER, +++ wrong-CAUSE-NAME and the hunks, not:\n%s", e.name(), edit)
+			t.Fatalf("%s/answers.diff: want # WHAT IT DOES, --- ANSWER, +++ right-NAME or wrong-CAUSE-NAME and the hunks, not:\n%s", e.name(), edit)
 		}
-		cause, folder, name := header[1], header[2], header[3]
-		source, err := os.ReadFile(path.Join(e.name(), folder, "mine.go"))
-		if err != nil {
-			t.Fatal(err)
+		does, of, name := header[1], header[2], header[3]
+		code, known := bodies[of]
+		if !known {
+			t.Fatalf("%s/%s edits %s, which is not above it", e.name(), name, of)
 		}
-		_, code, _ := strings.Cut(string(source), "package mine\n")
 		for hunk := range strings.SplitSeq(edit[len(header[0]):], "\n@@\n") {
 			if hunk == "" {
-				break // the wrong answer is the file itself
+				break // the answer is the one that it edits
 			}
 			if code, err = apply(hunk, code); err != nil {
-				t.Fatalf("%s/%s, edit of %s: %v", e.name(), name, folder, err)
+				t.Fatalf("%s/%s, edit of %s: %v", e.name(), name, of, err)
 			}
 		}
-		all = append(all, wrongAnswer{name, "// Package mine " + cause + ".\npackage mine\n" + code})
+		bodies[name] = code
+		all = append(all, edited{name, "// Package mine " + does + ".\npackage mine\n" + code})
 	}
 	return all
 }
@@ -106,21 +103,26 @@ func TestApply(t *testing.T) {
 func TestEveryExerciseHasAnswers(t *testing.T) {
 	vet := []string{"vet"}
 	for _, e := range All() {
-		right, wrong := solutions(t, e), wrongAnswers(t, e)
-		if len(right) == 0 || len(wrong) < 3 {
-			t.Errorf("lesson %d has %d solutions and %d wrong answers: want at least 1 and 3", e.Lesson, len(right), len(wrong))
-		}
-		for _, w := range wrong {
-			if tidy, err := format.Source([]byte(w.code)); err != nil || string(tidy) != w.code {
-				t.Errorf("%s/%s is not as gofmt leaves it: %v\n%s", e.name(), w.name, err, w.code)
+		right, wrong := 0, 0
+		for _, a := range answers(t, e) {
+			if strings.HasPrefix(a.name, "right-") {
+				right++
+			} else {
+				wrong++
 			}
-			vet = append(vet, "./"+put(t, e, "", w.code).Folder)
+			if tidy, err := format.Source([]byte(a.code)); err != nil || string(tidy) != a.code {
+				t.Errorf("%s/%s is not as gofmt leaves it: %v\n%s", e.name(), a.name, err, a.code)
+			}
+			vet = append(vet, "./"+put(t, e, "", a.code).Folder)
+		}
+		if right == 0 || wrong < 3 {
+			t.Errorf("lesson %d has %d solutions and %d wrong answers: want at least 1 and 3", e.Lesson, right, wrong)
 		}
 	}
 	cmd := exec.CommandContext(t.Context(), "go", vet...)
 	cmd.Dir = root(t)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("go vet of the wrong answers: %v\n%s", err, out)
+		t.Errorf("go vet of the answers: %v\n%s", err, out)
 	}
 }
 
@@ -133,16 +135,10 @@ func TestAnswers(t *testing.T) {
 	}
 	var all []Answer
 	var names []string
-	add := func(name string, a Answer) {
-		a.Name = fmt.Sprintf("mine-%d", len(all))
-		all, names = append(all, a), append(names, a.Exercise.name()+"/"+name)
-	}
 	for _, e := range All() {
-		for _, folder := range solutions(t, e) {
-			add(path.Base(folder), Answer{Exercise: e, Folder: path.Join("internal/lab/exercise", folder)})
-		}
-		for _, w := range wrongAnswers(t, e) {
-			add(w.name, put(t, e, "", w.code))
+		for _, a := range answers(t, e) {
+			all = append(all, put(t, e, fmt.Sprintf("mine-%d", len(all)), a.code))
+			names = append(names, e.name()+"/"+a.name)
 		}
 	}
 	c := open(t, all...)
