@@ -45,7 +45,7 @@ func (r Result) Name() string {
 // Run explores, and plays the shortest schedule of each cause once more after taking from it what
 // it does not need. Each result is passed on when it is there.
 func (v Survey) Run(ctx context.Context, on *stage.Stage, progress func(of Result, done, left int), each func(Result)) error {
-	of, err := on.Strategy(v.Strategy)
+	of, err := on.Shop().ByName(v.Strategy)
 	if err != nil {
 		return err
 	}

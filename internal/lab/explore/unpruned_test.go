@@ -23,7 +23,7 @@ const limit = 1500
 // have.
 func TestPruningLosesNoOutcomeOnRealServers(t *testing.T) {
 	s := stagetest.Open(t, "", stage.Options{Lease: 600 * time.Millisecond})
-	for _, of := range s.Strategies() {
+	for _, of := range s.Shop().Strategies {
 		if stage.Unplayable(of) != "" {
 			continue
 		}

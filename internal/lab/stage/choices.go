@@ -23,8 +23,8 @@ func (r *run) options() []Option {
 			// Customers are alike: the second one never comes before the first.
 			if absentOnes++; absentOnes == 1 || r.plan.Everything {
 				first := r.stage.firstStep(r.plan.Strategy)
-				all = append(all, Option{Choice: schedule.Choice{Customer: b.customer, Step: first.step}, Request: first.Request,
-					RowHeld: r.rowHolder(b, first.RowLock()) != nil})
+				all = append(all, Option{Choice: schedule.Choice{Customer: b.customer, Step: first.Name}, Request: first.request(),
+					RowHeld: r.rowHolder(b, first.request().RowLock()) != nil})
 			}
 		case atStep:
 			request := b.held.request()
@@ -167,7 +167,7 @@ func (r *run) why(c schedule.Choice) string {
 	case !c.IsStep() && b.state == absent:
 		return cannot("%s has not come yet", b.customer)
 	case b.state == absent:
-		return cannot("%s's next step is %s", b.customer, schedule.Choice{Customer: b.customer, Step: r.stage.firstStep(r.plan.Strategy).step})
+		return cannot("%s's next step is %s", b.customer, schedule.Choice{Customer: b.customer, Step: r.stage.firstStep(r.plan.Strategy).Name})
 	case b.state == atStep:
 		return cannot("%s's next step is %s", b.customer, schedule.Choice{Customer: b.customer, Step: b.step})
 	case b.state == onRow:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/strategy"
 )
 
 // maxSpoiled is how often a run is made again that the machine was too slow for.
@@ -39,12 +40,18 @@ const (
 // Play runs one schedule on a fresh item and a free slot. A run in which a lease may have ended
 // although none was to pass is made again, on the next slot that is free.
 func (s *Stage) Play(ctx context.Context, p Plan, choose func() Chooser) (schedule.Record, error) {
-	from, err := s.pool(p)
+	of, err := s.shop.ByName(p.Strategy)
+	if err != nil {
+		return schedule.Record{}, err
+	}
+	kind := kindFor(p.Events)
+	kind.etcd, kind.quorum = of.NeedsEtcd, of.NeedsQuorum
+	from, err := s.slots.of(kind, s.Slots(p.Events))
 	if err != nil {
 		return schedule.Record{}, err
 	}
 	for try := 1; ; try++ {
-		record, err := s.playOnFree(ctx, from, p, choose())
+		record, err := s.playOnFree(ctx, from, p, of, choose())
 		unrehearsed := errors.As(err, new(rehearsalError)) && (try >= rehearsalTries || errors.Is(err, ErrEndless))
 		final := err == nil || errors.Is(err, ErrStop) || errors.Is(err, ErrCannot) && try >= sureTries || unrehearsed
 		if final || ctx.Err() != nil {
@@ -62,7 +69,7 @@ func (s *Stage) Play(ctx context.Context, p Plan, choose func() Chooser) (schedu
 }
 
 // playOnFree makes one try of a run. Its error says which shops have ended.
-func (s *Stage) playOnFree(ctx context.Context, from *pool, p Plan, choose Chooser) (schedule.Record, error) {
+func (s *Stage) playOnFree(ctx context.Context, from *pool, p Plan, of strategy.Description, choose Chooser) (schedule.Record, error) {
 	var l *slot
 	select {
 	case l = <-from.slots:
@@ -70,7 +77,7 @@ func (s *Stage) playOnFree(ctx context.Context, from *pool, p Plan, choose Choos
 		return schedule.Record{}, context.Cause(ctx)
 	}
 	defer func() { from.slots <- l }()
-	record, err := s.playOn(ctx, l, p, choose)
+	record, err := s.playOn(ctx, l, p, of, choose)
 	if err == nil || errors.Is(err, ErrStop) {
 		return record, err
 	}
@@ -81,14 +88,10 @@ func (s *Stage) playOnFree(ctx context.Context, from *pool, p Plan, choose Choos
 	return record, err
 }
 
-func (s *Stage) playOn(ctx context.Context, l *slot, p Plan, choose Chooser) (schedule.Record, error) {
+func (s *Stage) playOn(ctx context.Context, l *slot, p Plan, of strategy.Description, choose Chooser) (schedule.Record, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if err := l.restarted(ctx); err != nil {
-		return schedule.Record{}, err
-	}
-	of, err := s.Strategy(p.Strategy)
-	if err != nil {
 		return schedule.Record{}, err
 	}
 	if err := s.rehearse(ctx, l, of); err != nil {

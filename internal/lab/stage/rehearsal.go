@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -11,7 +12,6 @@ import (
 
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
-	"stocklock/internal/lab/schedule"
 	"stocklock/internal/strategy"
 )
 
@@ -21,10 +21,10 @@ type rehearsal struct {
 	strategy string
 }
 
-// firstStep is what each customer of a strategy sends first.
-type firstStep struct {
-	step string
-	schedule.Request
+// rehearsals is what is known of those that were.
+type rehearsals struct {
+	quorum sync.Mutex // of those that ask several servers: one at a time
+	first  sync.Map   // by strategy, a heldReport: what each customer sends first
 }
 
 // rehearse has two customers buy at once at every shop of a slot: then connections are open,
@@ -35,8 +35,8 @@ func (s *Stage) rehearse(ctx context.Context, l *slot, by strategy.Description) 
 	defer l.mu.Unlock()
 	rehearsing, ctx := errgroup.WithContext(ctx)
 	if by.NeedsQuorum { // each server has a fifth of the lease, and connections to all are to be opened
-		s.quorum.Lock()
-		defer s.quorum.Unlock()
+		s.rehearsals.quorum.Lock()
+		defer s.rehearsals.quorum.Unlock()
 		rehearsing.SetLimit(1)
 	}
 	for _, shop := range l.Shops {
@@ -72,11 +72,7 @@ func (s *Stage) rehearseAt(ctx context.Context, shop *rig.TestbedShop, by strate
 		if sent.Add(1) == maxRehearsal {
 			cancel(fmt.Errorf("%s: two sales by %s have sent %d requests: %w", shop.Name, by.Name, maxRehearsal, ErrEndless))
 		}
-		s.mu.Lock()
-		if _, known := s.first[by.Name]; !known {
-			s.first[by.Name] = firstStep{r.Name, r.request()}
-		}
-		s.mu.Unlock()
+		s.rehearsals.first.LoadOrStore(by.Name, r)
 		time.AfterFunc(rehearsalPace, func() { r.release(false) })
 	})()
 	second := make(chan string, 1)
@@ -102,8 +98,9 @@ const rehearsalPace = 2 * time.Millisecond
 // maxRehearsal bounds the requests of a rehearsal: a lock that polls sends some hundreds.
 const maxRehearsal = 2000
 
-func (s *Stage) firstStep(of string) firstStep {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.first[of]
+// firstStep is what each customer of a strategy sends first.
+func (s *Stage) firstStep(of string) heldReport {
+	first, _ := s.rehearsals.first.Load(of)
+	report, _ := first.(heldReport)
+	return report
 }

@@ -51,53 +51,91 @@ func (r *run) settle(ctx context.Context) error {
 	}
 }
 
+// silence is what is known of a customer from whom nothing is heard.
+type silence struct {
+	long     bool              // for more than a lease
+	answered bool              // the customer has its answer, and can have more to write
+	server   string            // of its request under way, empty for none
+	cut      bool              // its shop has lost Redis
+	row      schedule.Customer // whose transaction has the row that the request waits for, 0 for none
+	locking  bool              // it can wait for the lock
+	lock     string            // "held" or "held by A", empty for a lock that is free
+	theirs   bool              // and another customer has it
+}
+
+// why says in which state the customer is, and what keeps it there.
+func (s silence) why() (now state, blocked string) {
+	switch {
+	case s.answered && s.server == "":
+		if s.long {
+			return ended, ""
+		}
+	case s.cut && s.server != "" && s.server != labmode.MySQLServer:
+		return cutOff, schedule.ServerName(s.server) + " is silent"
+	case s.row != 0:
+		return onRow, fmt.Sprintf("the row is held by %s's transaction", s.row)
+	case s.locking && s.lock != "" && (s.theirs || s.long):
+		return onLock, "the lock is " + s.lock
+	case s.locking && s.long:
+		return onLock, ""
+	}
+	return moving, ""
+}
+
 // probe finds out why a customer is silent.
 func (r *run) probe(ctx context.Context, b *buyer) error {
-	silent := time.Since(b.heard)
-	switch {
-	case b.answer != "" && b.flying < 0: // it may write what it has answered
-		if silent > r.stage.lease {
-			b.state, b.row = ended, schedule.NoRow
-		}
-	case b.flying >= 0 && b.cut && r.entries[b.flying].Server != labmode.MySQLServer:
-		b.state = cutOff
-		r.entries[b.flying].Blocked = schedule.ServerName(r.entries[b.flying].Server) + " is silent"
-	case b.flying >= 0 && r.entries[b.flying].Request().RowLock() != schedule.NoRow:
-		holder := r.rowHolder(b, r.entries[b.flying].Request().RowLock())
-		if holder == nil {
-			return nil
-		}
-		held, err := rowIsHeld(ctx, r.stage.store.Pool(), r.item)
-		if err == nil && held && b.state == moving {
-			b.state = onRow
-			r.entries[b.flying].Blocked = fmt.Sprintf("the row is held by %s's transaction", holder.customer)
-		}
+	s, err := r.listen(ctx, b)
+	if err != nil {
 		return err
-	case (b.flying < 0 || r.acquires(b)) && silent > lockAfter:
-		look, err := r.lookAtLock(ctx)
-		if err != nil {
-			return err
-		}
-		// A lock whose requests are not held does not say at once whose it is.
-		if owner := r.ownerOf(look); look.present() && owner != b.customer && (owner != 0 || !r.of.AtPoints()) || silent > r.stage.lease {
-			b.state = onLock
-			if look.present() && owner != 0 {
-				r.blockLast(b, fmt.Sprintf("the lock is held by %s", owner))
-			} else if look.present() {
-				r.blockLast(b, "the lock is held")
-			}
-		}
+	}
+	now, blocked := s.why()
+	if b.state = now; now == ended {
+		b.row = schedule.NoRow
+	}
+	if entry := r.lastOf(b); blocked != "" && entry >= 0 {
+		r.entries[entry].Blocked = blocked
 	}
 	return nil
 }
 
-func (r *run) blockLast(b *buyer, by string) {
-	for i := range slices.Backward(r.entries) {
-		if r.entries[i].Choice.Customer == b.customer {
-			r.entries[i].Blocked = by
-			return
+// lastOf is the entry of a customer's request under way, or else its last one, -1 for none.
+func (r *run) lastOf(b *buyer) int {
+	i := b.flying
+	if i < 0 {
+		for i = len(r.entries) - 1; i >= 0 && r.entries[i].Choice.Customer != b.customer; i-- {
 		}
 	}
+	return i
+}
+
+// listen looks at what a silent customer can wait for.
+func (r *run) listen(ctx context.Context, b *buyer) (silence, error) {
+	silent := time.Since(b.heard)
+	s := silence{long: silent > r.stage.lease, answered: b.answer != "", cut: b.cut}
+	var wanted schedule.RowLock
+	if b.flying >= 0 {
+		s.server, wanted = r.entries[b.flying].Server, r.entries[b.flying].Request().RowLock()
+	}
+	if holder := r.rowHolder(b, wanted); holder != nil {
+		held, err := rowIsHeld(ctx, r.stage.store.Pool(), r.item)
+		if held {
+			s.row = holder.customer
+		}
+		return s, err
+	}
+	if s.locking = silent > lockAfter && (b.flying < 0 && !s.answered || r.acquires(b)); !s.locking {
+		return s, nil
+	}
+	look, err := r.lookAtLock(ctx)
+	if err == nil && look.present() {
+		owner := r.ownerOf(look)
+		// A lock whose requests are not held does not say at once whose it is.
+		s.theirs = owner != b.customer && (owner != 0 || !r.of.AtPoints())
+		if s.lock = "held"; owner != 0 {
+			s.lock = fmt.Sprintf("held by %s", owner)
+		}
+	}
+	return s, err
 }
 
 // recheck puts everyone on the way again whose reason to wait is gone.

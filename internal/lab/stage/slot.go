@@ -3,6 +3,7 @@ package stage
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,10 +11,106 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
 
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/schedule"
 )
+
+// How many slots there are where nothing else is asked for. In shared ones all but a few wait for a
+// lease to pass; the others have three shops each.
+const (
+	sharedSlots = 48
+	ownSlots    = 6
+)
+
+// slots are those of a stage, by what runs in them can do. The zero value has none to close.
+type slots struct {
+	background context.Context // of what outlasts a run
+	rig        *rig.Rig
+	dsn        string
+	settings   map[string]string // of the shops
+
+	mu    sync.Mutex // guards the rest
+	pools map[slotKind]*pool
+}
+
+// slotKind is what runs in a slot can do.
+type slotKind struct{ alone, proxied, etcd, quorum bool }
+
+func kindFor(events []schedule.Event) slotKind {
+	alone, proxied := schedule.Needs(events)
+	return slotKind{alone: alone, proxied: proxied}
+}
+
+// pool is the slots of one kind.
+type pool struct {
+	number  int // from 1
+	opening sync.Once
+	err     error
+	slots   chan *slot
+}
+
+// of returns so many slots of a kind, and starts them if there are none yet. They outlast a run that
+// is given up meanwhile.
+func (s *slots) of(kind slotKind, n int) (*pool, error) {
+	s.mu.Lock()
+	p := s.pools[kind]
+	if p == nil {
+		p = &pool{number: len(s.pools) + 1, slots: make(chan *slot, n)}
+		s.pools[kind] = p
+	}
+	s.mu.Unlock()
+	p.opening.Do(func() { p.err = s.open(kind, p) })
+	return p, p.err
+}
+
+func (s *slots) close() error {
+	var errs []error
+	for _, p := range s.pools {
+		for len(p.slots) > 0 {
+			l := <-p.slots
+			l.starting.Wait()
+			errs = append(errs, l.redis.Close())
+			for _, server := range l.quorum {
+				errs = append(errs, server.Close())
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s *slots) open(kind slotKind, p *pool) error {
+	testbeds, each := 1, cap(p.slots)
+	if kind.alone {
+		testbeds, each = each, 1
+	}
+	quorum := 0
+	if kind.quorum {
+		quorum = rig.QuorumServers
+	}
+	starting, ctx := errgroup.WithContext(s.background)
+	for i := range testbeds {
+		starting.Go(func() error {
+			servers, err := s.rig.Testbed(ctx, rig.TestbedOptions{
+				Name: fmt.Sprintf("slot%d.%d", p.number, i+1), Shops: schedule.MaxCustomers, DSN: s.dsn, Faults: kind.proxied, Etcd: kind.etcd, Quorum: quorum, Env: s.settings,
+			})
+			if err != nil {
+				return err
+			}
+			shared := &testbed{Testbed: servers, rehearsed: map[rehearsal]bool{}}
+			for range each {
+				l := &slot{testbed: shared, redis: servers.Redis().Client()}
+				for _, server := range servers.Quorum {
+					l.quorum = append(l.quorum, server.Client())
+				}
+				p.slots <- l
+			}
+			return nil
+		})
+	}
+	return starting.Wait()
+}
 
 // slot is a place on a testbed in which one run after the other is played.
 type slot struct {
