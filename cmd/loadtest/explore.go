@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
@@ -85,10 +86,8 @@ func (c *exploreCommand) Run(ctx context.Context, s streams) error {
 			return err
 		}
 	}
-	for _, r := range results {
-		if len(r.Surprises) > 0 {
-			return errSurprised
-		}
+	if slices.ContainsFunc(results, func(r explore.Result) bool { return len(r.Surprises) > 0 }) {
+		return errSurprised
 	}
 	return nil
 }
@@ -114,11 +113,7 @@ func printResult(s streams, r explore.Result) {
 		fmt.Fprintf(s.out, "%s, %s: skipped: %s\n", r.Strategy, r.Name(), r.Skipped)
 		return
 	}
-	runs := "runs"
-	if r.Found.Runs == 1 {
-		runs = "run"
-	}
-	fmt.Fprintf(s.out, "%s, %s: %d %s, %d bad\n", r.Strategy, r.Name(), r.Found.Runs, runs, r.Found.Bad)
+	fmt.Fprintf(s.out, "%s, %s: %s, %d bad\n", r.Strategy, r.Name(), schedule.Plural(int64(r.Found.Runs), "run"), r.Found.Bad)
 	for _, found := range r.Found.Shortest {
 		fmt.Fprintf(s.out, "\n  %s\n  loadtest step %s %s\n\n", found.Sentence(), r.Strategy, found.Schedule)
 		schedule.Draw(s.out, found, widthOf(s.out))

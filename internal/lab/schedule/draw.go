@@ -125,14 +125,7 @@ func brief(e Entry) string {
 	case answer == "ok" || answer == "1 row":
 		return "ok"
 	}
-	return shorten(answer, 18)
-}
-
-func shorten(s string, most int) string {
-	if r := []rune(s); len(r) > most {
-		return string(r[:most-1]) + "…"
-	}
-	return s
+	return text.Snip(answer, 18, "…")
 }
 
 func stateCells(s *State) table.Row {
@@ -145,13 +138,7 @@ func stateCells(s *State) table.Row {
 		if s.Holder != "" {
 			lock = s.Holder + "'s"
 		}
-		switch s.TTLMS {
-		case -1:
-			lock += ", no expiry"
-		case 0:
-		default:
-			lock += fmt.Sprintf(", %d ms", s.TTLMS)
-		}
+		lock += s.expiry(", no expiry", ", %d ms")
 	}
 	var orders []string
 	for _, o := range s.Orders {
@@ -167,16 +154,29 @@ func stateCells(s *State) table.Row {
 	return table.Row{lock, stock, strings.Join(orders, ", ")}
 }
 
+// expiry says when the lock ends, in one of two forms, and nothing where that is not known.
+func (s State) expiry(never, in string) string {
+	switch s.TTLMS {
+	case -1:
+		return never
+	case 0:
+		return ""
+	}
+	return fmt.Sprintf(in, s.TTLMS)
+}
+
+// Plural is a number of things.
+func Plural(n int64, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}
+
 // Sentence says how a run ended, and why.
 func (r Record) Sentence() string {
 	o := r.Outcome
-	sold := fmt.Sprintf("%d orders for %d units", len(o.Orders), o.Stock)
-	if len(o.Orders) == 1 {
-		sold = strings.Replace(sold, "orders", "order", 1)
-	}
-	if o.Stock == 1 {
-		sold = strings.Replace(sold, "units", "unit", 1)
-	}
+	sold := Plural(int64(len(o.Orders)), "order") + " for " + Plural(o.Stock, "unit")
 	switch o.Verdict {
 	case verdict.Held:
 		return "held: " + sold
@@ -225,13 +225,7 @@ func (s State) String() string {
 		if s.Holder != "" {
 			parts[0] += " of " + s.Holder
 		}
-		switch s.TTLMS {
-		case -1:
-			parts[0] += " without an expiry"
-		case 0:
-		default:
-			parts[0] += fmt.Sprintf(" for %d ms", s.TTLMS)
-		}
+		parts[0] += s.expiry(" without an expiry", " for %d ms")
 	}
 	if s.Kept != "" {
 		parts = append(parts, s.Kept)

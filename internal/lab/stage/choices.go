@@ -96,9 +96,9 @@ func (r *run) eventOptions(e schedule.Event) []Option {
 func (r *run) matters(e schedule.Event) bool {
 	switch e {
 	case schedule.Wait:
-		return r.lock.present() || r.plan.LocalClock && slices.ContainsFunc(r.buyers, func(b *buyer) bool { return b.state != absent })
+		return r.lock.Locked() || r.plan.LocalClock && slices.ContainsFunc(r.buyers, func(b *buyer) bool { return b.state != absent })
 	case schedule.Forget:
-		return r.lock.present() || r.lock.kept != ""
+		return r.lock.Locked() || r.lock.Kept != ""
 	}
 	return len(r.chosen) > 0
 }
@@ -121,12 +121,12 @@ func (r *run) canHit(e schedule.Event, b *buyer) bool {
 	case schedule.Lose:
 		return b.state == atStep
 	case schedule.Pause:
-		return (r.lock.present() || r.of.State.Remaining != "") && b.sent > 0
+		return (r.lock.Locked() || r.of.State.Remaining != "") && b.sent > 0
 	case schedule.Cut:
 		// A customer that is held after its last look at the lock is late with or without Redis, as
 		// after pause.
 		looks := b.held.Server != labmode.MySQLServer || b.held.request().Access() == schedule.Reads
-		return r.lock.present() && b.sent > 0 && b.state == atStep && looks && b.row == schedule.NoRow
+		return r.lock.Locked() && b.sent > 0 && b.state == atStep && looks && b.row == schedule.NoRow
 	}
 	return b.sent > 0
 }

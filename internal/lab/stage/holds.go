@@ -19,8 +19,8 @@ func (r *run) look(ctx context.Context, by schedule.Customer, event schedule.Eve
 	}
 	before := r.lock
 	r.lock = now
-	r.leased = r.leased || now.present()
-	if now.kept != before.kept {
+	r.leased = r.leased || now.Locked()
+	if now.Kept != before.Kept {
 		r.version++
 		r.wrote[by] = r.version
 	}
@@ -29,7 +29,7 @@ func (r *run) look(ctx context.Context, by schedule.Customer, event schedule.Eve
 	if open && event.Passes() {
 		r.holds[last].Fresh = false
 	}
-	if now.present() == before.present() && now.value == before.value {
+	if now.Locked() == before.Locked() && now.Lock == before.Lock {
 		return nil
 	}
 	r.version++
@@ -40,7 +40,7 @@ func (r *run) look(ctx context.Context, by schedule.Customer, event schedule.Eve
 		h.Checked = by != 0 && r.lookedBefore(by)
 	}
 	r.owner = 0
-	if !now.present() {
+	if !now.Locked() {
 		return nil
 	}
 	if r.of.AtPoints() {
@@ -71,13 +71,13 @@ func (r *run) acquired(c schedule.Customer) {
 
 // taker is whose lock this is. A value of package redislock begins with the name of the process,
 // which tells a lock that was handed on from one that was taken.
-func (r *run) taker(now, before lockLook, by schedule.Customer) schedule.Customer {
+func (r *run) taker(now, before schedule.State, by schedule.Customer) schedule.Customer {
 	if known := r.ownerOf(now); known != 0 {
 		return known
 	}
-	process, _, _ := strings.Cut(now.value, " ")
-	if by != 0 && (!before.present() || r.ids[firstWord(before.value)] != by) {
-		if process != now.value { // a value of one word is a deadline or made for one try
+	process, _, _ := strings.Cut(now.Lock, " ")
+	if by != 0 && (!before.Locked() || r.ids[firstWord(before.Lock)] != by) {
+		if process != now.Lock { // a value of one word is a deadline or made for one try
 			r.ids[process] = by
 		}
 		return by
@@ -92,14 +92,14 @@ func (r *run) taker(now, before lockLook, by schedule.Customer) schedule.Custome
 	return by
 }
 
-func (r *run) ownerOf(l lockLook) schedule.Customer {
-	if !l.present() {
+func (r *run) ownerOf(l schedule.State) schedule.Customer {
+	if !l.Locked() {
 		return 0
 	}
-	if known := r.ids[firstWord(l.value)]; known != 0 {
+	if known := r.ids[firstWord(l.Lock)]; known != 0 {
 		return known
 	}
-	if l.value == r.lock.value {
+	if l.Lock == r.lock.Lock {
 		return r.owner
 	}
 	return 0

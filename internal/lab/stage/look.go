@@ -20,16 +20,10 @@ import (
 	"stocklock/internal/testserver"
 )
 
-// lockLook is what Redis has of an item's lock.
-type lockLook struct {
-	value string // of the key, or the fields of a hash; empty for no key
-	ttl   int64  // in milliseconds; 0 where it is not known, -1 for no expiry, -2 for no key
-	kept  string // what else the strategy keeps there
-}
+// noLock is what a look at a lock that is free finds. A look fills in the lock and what is kept in Redis.
+var noLock = schedule.State{TTLMS: -2}
 
-func (l lockLook) present() bool { return l.ttl != -2 }
-
-// heldKeys are the keys of which one is there while an item's lock is held: those that the strategy
+// heldKeys are the keys one of which exists while the item's lock is held: those that the strategy
 // names, or else the plain one of the recipes and that of package redislock.
 func heldKeys(item uint64, of strategy.State) []string {
 	if len(of.Locks) > 0 {
@@ -50,7 +44,7 @@ func keptKeys(item uint64, of strategy.State) []string {
 }
 
 // lookAtLock asks the server of the lock itself, not a shop.
-func (r *run) lookAtLock(ctx context.Context) (lockLook, error) {
+func (r *run) lookAtLock(ctx context.Context) (schedule.State, error) {
 	switch {
 	case r.of.NeedsEtcd:
 		return lookAtEtcd(ctx, r.slot.Etcd, r.item)
@@ -62,7 +56,7 @@ func (r *run) lookAtLock(ctx context.Context) (lockLook, error) {
 
 // lookAtQuorum wants the same value in a majority: of the servers, or of the keys where the strategy names
 // several.
-func lookAtQuorum(ctx context.Context, servers []*redis.Client, item uint64, of strategy.State) (lockLook, error) {
+func lookAtQuorum(ctx context.Context, servers []*redis.Client, item uint64, of strategy.State) (schedule.State, error) {
 	all := max(len(of.Locks), 1)
 	if all == 1 {
 		all = len(servers)
@@ -71,28 +65,28 @@ func lookAtQuorum(ctx context.Context, servers []*redis.Client, item uint64, of 
 	for _, server := range servers {
 		look, err := lookAtRedis(ctx, server, item, of)
 		if err != nil {
-			return lockLook{}, err
+			return schedule.State{}, err
 		}
-		if !look.present() {
+		if !look.Locked() {
 			continue
 		}
-		if found[look.value]++; found[look.value] > all/2 {
-			return lockLook{value: look.value}, nil
+		if found[look.Lock]++; found[look.Lock] > all/2 {
+			return schedule.State{Lock: look.Lock}, nil
 		}
 	}
-	return lockLook{ttl: -2}, nil
+	return noLock, nil
 }
 
 // lookAtEtcd finds the holder as etcd's lock does: whose key under the lock's name was created first.
-func lookAtEtcd(ctx context.Context, server *testserver.Etcd, item uint64) (lockLook, error) {
+func lookAtEtcd(ctx context.Context, server *testserver.Etcd, item uint64) (schedule.State, error) {
 	key, err := server.FirstUnder(ctx, strategy.Key(item)+"/")
 	if err != nil || key == "" {
-		return lockLook{ttl: -2}, err
+		return noLock, err
 	}
-	return lockLook{value: key}, nil
+	return schedule.State{Lock: key}, nil
 }
 
-func lookAtRedis(ctx context.Context, client *redis.Client, item uint64, besides strategy.State) (lockLook, error) {
+func lookAtRedis(ctx context.Context, client *redis.Client, item uint64, besides strategy.State) (schedule.State, error) {
 	keys := heldKeys(item, besides)
 	n := len(keys)
 	texts, hashes, ttls := make([]*redis.StringCmd, n), make([]*redis.MapStringStringCmd, n), make([]*redis.Cmd, n)
@@ -108,18 +102,18 @@ func lookAtRedis(ctx context.Context, client *redis.Client, item uint64, besides
 		if getErr == nil {
 			kept = append(kept, key+" "+value)
 		} else if !errors.Is(getErr, redis.Nil) {
-			return lockLook{}, fmt.Errorf("look at %s: %w", key, getErr)
+			return schedule.State{}, fmt.Errorf("look at %s: %w", key, getErr)
 		}
 	}
-	look := lockLook{ttl: -2, kept: strings.Join(kept, ", ")}
+	look := schedule.State{TTLMS: -2, Kept: strings.Join(kept, ", ")}
 	var fromRedis redis.Error // one of GET and HGETALL is of the wrong type
 	if err != nil && !errors.As(err, &fromRedis) {
-		return lockLook{}, fmt.Errorf("look at the lock: %w", err)
+		return schedule.State{}, fmt.Errorf("look at the lock: %w", err)
 	}
 	for i := range keys {
 		ttl, err := ttls[i].Int64()
 		if err != nil {
-			return lockLook{}, fmt.Errorf("look at the lock: %w", err)
+			return schedule.State{}, fmt.Errorf("look at the lock: %w", err)
 		}
 		if ttl == -2 {
 			continue
@@ -135,39 +129,10 @@ func lookAtRedis(ctx context.Context, client *redis.Client, item uint64, besides
 		if !utf8.ValidString(value) {
 			value = hex.EncodeToString([]byte(value))
 		}
-		look.value, look.ttl = value, ttl
+		look.Lock, look.TTLMS = value, ttl
 		break
 	}
 	return look, nil
-}
-
-// lookAtRow asks MySQL for the item and its orders.
-func lookAtRow(ctx context.Context, db *sql.DB, item uint64, besides strategy.State, customerOf func(request string) string) (schedule.State, error) {
-	var s schedule.State
-	if besides.Remaining != "" {
-		if err := db.QueryRowContext(ctx, besides.Remaining, item).Scan(&s.Elsewhere); err != nil {
-			return s, fmt.Errorf("look at the strategy's own rows: %w", err)
-		}
-	}
-	row := db.QueryRowContext(ctx, "SELECT stock, fence FROM items WHERE id = ?", item)
-	if err := row.Scan(&s.Stock, &s.Fence); err != nil {
-		return s, fmt.Errorf("look at the item: %w", err)
-	}
-	rows, err := db.QueryContext(ctx, "SELECT id, request_id, stock_read, stock_written FROM orders WHERE item_id = ? ORDER BY id", item)
-	if err != nil {
-		return s, fmt.Errorf("look at the orders: %w", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var o schedule.Order
-		var request string
-		if err := rows.Scan(&o.ID, &request, &o.Read, &o.Written); err != nil {
-			return s, fmt.Errorf("look at the orders: %w", err)
-		}
-		o.Customer = customerOf(request)
-		s.Orders = append(s.Orders, o)
-	}
-	return s, rows.Err()
 }
 
 // What a server says of NOWAIT: MySQL 3572, MariaDB 1205.

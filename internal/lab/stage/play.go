@@ -108,7 +108,7 @@ func (s *Stage) playOn(ctx context.Context, l *slot, p Plan, of strategy.Descrip
 	}
 	r := &run{
 		stage: s, slot: l, plan: p, of: of, item: item, messages: make(chan any, 4096), changed: map[schedule.Customer]int{}, wrote: map[schedule.Customer]int{},
-		ids: map[string]schedule.Customer{}, lock: lockLook{ttl: -2}, leased: of.State.Remaining != "",
+		ids: map[string]schedule.Customer{}, lock: noLock, leased: of.State.Remaining != "",
 	}
 	number := s.runs.Add(1)
 	var ids []string

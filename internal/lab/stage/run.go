@@ -66,7 +66,7 @@ type run struct {
 	listed         int // so many of the chosen have to be listed
 	used           int // events
 
-	lock    lockLook
+	lock    schedule.State // what Redis had at the last look
 	owner   schedule.Customer
 	has     schedule.Customer            // who has acquired last and not released, where the requests of the lock are not held
 	ids     map[string]schedule.Customer // who is called so in the lock's value
@@ -169,10 +169,24 @@ func (r *run) observe(ctx context.Context, entry int) error {
 
 // servers is what MySQL has now, and what Redis had at the last look.
 func (r *run) servers(ctx context.Context) (schedule.State, error) {
-	now, err := lookAtRow(ctx, r.stage.store.Pool(), r.item, r.of.State, r.customerOf)
-	now.Lock, now.TTLMS, now.Kept = r.lock.value, r.lock.ttl, r.lock.kept
+	now := r.lock
 	if r.owner != 0 {
 		now.Holder = r.owner.String()
+	}
+	store := r.stage.store
+	if r.of.State.Remaining != "" {
+		if err := store.Pool().QueryRowContext(ctx, r.of.State.Remaining, r.item).Scan(&now.Elsewhere); err != nil {
+			return now, fmt.Errorf("look at the strategy's own rows: %w", err)
+		}
+	}
+	item, err := store.Read(ctx, r.item)
+	if err != nil {
+		return now, err
+	}
+	now.Stock, now.Fence = item.Stock, item.Fence
+	orders, err := store.ItemOrders(ctx, r.item)
+	for _, o := range orders {
+		now.Orders = append(now.Orders, schedule.Order{ID: o.ID, Customer: r.customerOf(o.RequestID), Read: o.StockRead, Written: o.StockWritten})
 	}
 	return now, err
 }

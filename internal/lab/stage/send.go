@@ -37,7 +37,7 @@ func (r *run) send(ctx context.Context, c schedule.Customer, quiet bool) error {
 		Server: b.held.Server, Sent: b.held.Text, Tx: b.held.Tx})
 	b.state, b.heard = moving, time.Now()
 	b.sent++
-	if quiet && b.held.Server != labmode.MySQLServer && r.lock.present() {
+	if quiet && b.held.Server != labmode.MySQLServer && r.lock.Locked() {
 		b.tries++
 	}
 	if r.releases(b) && r.has == c {
@@ -53,7 +53,7 @@ func (r *run) send(ctx context.Context, c schedule.Customer, quiet bool) error {
 	if err := r.look(ctx, c, ""); err != nil {
 		return err
 	}
-	if quiet && r.lock.kept == before.kept && r.lock.value == before.value && r.lock.present() == before.present() && b.flying < 0 {
+	if quiet && r.lock.Kept == before.Kept && r.lock.Lock == before.Lock && r.lock.Locked() == before.Locked() && b.flying < 0 {
 		r.entries = slices.Delete(r.entries, entry, entry+1)
 		for _, other := range r.buyers {
 			if other.flying > entry {

@@ -127,7 +127,7 @@ func (r *run) listen(ctx context.Context, b *buyer) (silence, error) {
 		return s, nil
 	}
 	look, err := r.lookAtLock(ctx)
-	if err == nil && look.present() {
+	if err == nil && look.Locked() {
 		owner := r.ownerOf(look)
 		// A lock whose requests are not held does not say at once whose it is.
 		s.theirs = owner != b.customer && (owner != 0 || !r.of.AtPoints())
@@ -145,7 +145,7 @@ func (r *run) recheck(ctx context.Context) error {
 		switch {
 		case b.state == onRow && r.rowHolder(b, r.entries[b.flying].Request().RowLock()) == nil:
 			b.state, b.heard, again = moving, time.Now(), true
-		case b.state == onLock && (!r.lock.present() || r.owner == b.customer || r.owner == 0 && r.of.AtPoints()):
+		case b.state == onLock && (!r.lock.Locked() || r.owner == b.customer || r.owner == 0 && r.of.AtPoints()):
 			b.state, b.heard, again = moving, time.Now(), true
 		}
 	}

@@ -129,9 +129,5 @@ func query(ctx context.Context, conn *sql.Conn, statement string) (string, error
 	if err != nil {
 		return "", err
 	}
-	plural := "s"
-	if rows == 1 {
-		plural = ""
-	}
-	return fmt.Sprintf("Query OK, %d row%s affected", rows, plural), nil
+	return fmt.Sprintf("Query OK, %s affected", schedule.Plural(rows, "row")), nil
 }
