@@ -17,6 +17,7 @@ import (
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
+	"stocklock/internal/shop/labmode"
 )
 
 // Search says which schedules are explored.
@@ -42,7 +43,7 @@ type Player interface {
 // Found is what an exploration found.
 type Found struct {
 	Runs    int      `json:"runs"`     // schedules that were run to the end
-	Bad     int      `json:"bad"`      // of them; those with a cause that was seen once only are not among them
+	Bad     int      `json:"bad"`      // of them, without those with a cause that no replay showed
 	Partial int      `json:"partial"`  // runs that were not finished, because the rest of them had been seen
 	GivenUp []string `json:"given_up"` // why runs failed each time they were made; what they would have shown is not known
 	// Unreached are places that one run came to, and none that was sent there again: what shops do
@@ -58,7 +59,7 @@ type Found struct {
 	limited    bool // the search ended at its limit
 }
 
-// Causes are the causes that were found, those of the shortest schedules first.
+// Causes are those of the shortest schedules, in their order.
 func (f Found) Causes() []schedule.Cause {
 	var all []schedule.Cause
 	for _, r := range f.Shortest {
@@ -110,8 +111,8 @@ func (e unreachedError) Error() string { return "a second run did not come there
 // of the tree and then goes on as a schedule does that lists no more; what could have been chosen
 // instead becomes further nodes. Of schedules that differ only in the order of independent steps
 // one is run: sleep sets (Godefroid, Partial-Order Methods for the Verification of Concurrent
-// Systems, 1996) say which branch leads only to what another one shows. Progress is told the
-// numbers of runs that were made and are to be made, and may be nil.
+// Systems, 1996) say which branch leads only to what another one shows. Progress is called with the
+// numbers of runs that were made and that are known to be left. It may be nil.
 func Explore(ctx context.Context, player Player, s Search, progress func(done, left int)) (Found, error) {
 	e := &exploration{search: s, player: player, progress: progress, found: Found{outcomes: map[string]int{}, bad: map[schedule.Cause]int{}, candidates: map[schedule.Cause][]schedule.Record{}}}
 	e.changed.L = &e.mu
@@ -339,4 +340,40 @@ func (d *descent) stillAsleep(asleep []stage.Option, after stage.Option) []stage
 		}
 	}
 	return still
+}
+
+// independent says whether two choices can change places without anybody noticing. They are of
+// different customers and follow each other. Steps on different servers are; so are two that only
+// read, and an INSERT beside anything of another customer. An event is independent of what is sent
+// to a server that it does nothing to; where the strategy goes by a clock of its own, of nothing
+// while a lease passes.
+func independent(a, b stage.Option, localClock bool) bool {
+	if a.Choice.Customer == b.Choice.Customer && a.Choice.Customer != 0 {
+		return false
+	}
+	switch {
+	case a.Choice.IsStep() && b.Choice.IsStep():
+		if a.Request.Server == "" || b.Request.Server == "" { // a first step that nobody has seen yet
+			return false
+		}
+		if a.Request.Server != b.Request.Server {
+			return true
+		}
+		one, other := a.Request.Access(), b.Request.Access()
+		return one == schedule.Reads && other == schedule.Reads || one == schedule.Inserts || other == schedule.Inserts
+	case !a.Choice.IsStep() && !b.Choice.IsStep():
+		return false
+	case a.Choice.IsStep():
+		a, b = b, a
+	}
+	switch a.Choice.Event { // a is the event, b the step of another customer
+	case schedule.Arrive, schedule.Lose:
+		return true
+	case schedule.Kill: // its connection to MySQL ends, and with it its transaction
+		return b.Request.Server != labmode.MySQLServer
+	case schedule.Forget, schedule.FlushAll, schedule.Failover:
+		return b.Request.Server == labmode.MySQLServer
+	default:
+		return b.Request.Server == labmode.MySQLServer && !localClock
+	}
 }

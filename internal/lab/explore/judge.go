@@ -36,7 +36,7 @@ func Judge(p strategy.Properties, results []Result) []Judgement {
 		if property == strategy.StorageChecked {
 			j = judgeStorage(j, results)
 		}
-		for _, a := range schedule.Attacks() {
+		for _, a := range schedule.Attacks {
 			if a.Property == property {
 				j = judge(a, j, p, results)
 			}
@@ -114,7 +114,7 @@ func explainedBesides(a schedule.Attack, p strategy.Properties, c schedule.Cause
 	if p.Standing(a.Property) != strategy.Has {
 		return false
 	}
-	return slices.ContainsFunc(schedule.Attacks(), func(other schedule.Attack) bool {
+	return slices.ContainsFunc(schedule.Attacks, func(other schedule.Attack) bool {
 		return other.Property != a.Property && slices.Contains(other.Causes, c) && p.Standing(other.Property) == strategy.Lacks
 	})
 }

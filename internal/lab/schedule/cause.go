@@ -11,57 +11,47 @@ import (
 // defect.
 type Cause string
 
+// The causes. [Cause.Doc] says what each means.
 const (
-	NoLock        Cause = "no-lock"        // nothing kept the second customer out
-	Overrun       Cause = "overrun"        // the lease ended while its holder worked, and nobody stopped it
-	LateWrite     Cause = "late-write"     // the lease ended while its holder's process was stopped
-	Unnoticed     Cause = "cut-off"        // the holder could not renew, and worked on
-	ForeignDelete Cause = "foreign-delete" // a release freed somebody else's lock
-	SplitRelease  Cause = "split-release"  // the same, although the owner had been checked
-	StaleDeadline Cause = "stale-deadline" // a deadline had passed when it was written
-	Forgotten     Cause = "forgotten"      // Redis lost the lock
-	NoExpiry      Cause = "no-expiry"      // a dead holder's lock that never ends
-	Prolonged     Cause = "prolonged"      // a dead holder's lock that lasts longer than its lease
-	LostRelease   Cause = "lost-release"   // a release never reached Redis, and the lock never ends
-	LostAnswer    Cause = "lost-answer"    // the answer to an acquisition was lost, and the lock never ends
-	NoOrder       Cause = "no-order"       // the answer came before the order was written
-	Unreturned    Cause = "unreturned"     // units were taken that nobody got
-	UnknownCommit Cause = "unknown-commit" // a commit whose answer was lost was taken for none
-	Other         Cause = "other"          // none of these: read the record
+	NoLock        Cause = "no-lock"
+	Overrun       Cause = "overrun"
+	LateWrite     Cause = "late-write"
+	Unnoticed     Cause = "cut-off"
+	ForeignDelete Cause = "foreign-delete"
+	SplitRelease  Cause = "split-release"
+	StaleDeadline Cause = "stale-deadline"
+	Forgotten     Cause = "forgotten"
+	NoExpiry      Cause = "no-expiry"
+	Prolonged     Cause = "prolonged"
+	LostRelease   Cause = "lost-release"
+	LostAnswer    Cause = "lost-answer"
+	NoOrder       Cause = "no-order"
+	Unreturned    Cause = "unreturned"
+	UnknownCommit Cause = "unknown-commit"
+	Other         Cause = "other"
 )
 
-// causes lists all with their meaning.
-var causes = []struct {
-	Cause
-	doc string
-}{
-	{NoLock, "nothing kept the second customer out"},
-	{Overrun, "the lease ended while its holder worked, and nobody stopped it"},
-	{LateWrite, "the lease ended while its holder's process was stopped, and it wrote all the same"},
-	{Unnoticed, "the holder could not renew its lease, and worked on"},
-	{ForeignDelete, "a release freed somebody else's lock"},
-	{SplitRelease, "a release freed somebody else's lock: it changed hands between the check and the delete"},
-	{StaleDeadline, "a deadline had passed when it was written, so that the lock was free at once"},
-	{Forgotten, "Redis lost the lock, and the next customer found it free"},
-	{NoExpiry, "the lock of a dead holder never ends"},
-	{Prolonged, "the lock of a dead holder lasts longer than its lease: it was given more, or is still renewed"},
-	{LostRelease, "a release never reached Redis, and the lock never ends"},
-	{LostAnswer, "the answer to an acquisition was lost, and the lock never ends"},
-	{NoOrder, "a customer was told sold, and has no order"},
-	{Unreturned, "units were taken that nobody got"},
-	{UnknownCommit, "the answer to a commit was lost, and its customer's shop wrote again as if nothing had been committed"},
-	{Other, "none of the known causes: read what was done"},
+var causes = map[Cause]string{
+	NoLock:        "nothing kept the second customer out",
+	Overrun:       "the lease ended while its holder worked, and nobody stopped it",
+	LateWrite:     "the lease ended while its holder's process was stopped, and it wrote all the same",
+	Unnoticed:     "the holder could not renew its lease, and worked on",
+	ForeignDelete: "a release freed somebody else's lock",
+	SplitRelease:  "a release freed somebody else's lock: it changed hands between the check and the delete",
+	StaleDeadline: "a deadline had passed when it was written, so that the lock was free at once",
+	Forgotten:     "Redis lost the lock, and the next customer found it free",
+	NoExpiry:      "the lock of a dead holder never ends",
+	Prolonged:     "the lock of a dead holder lasts longer than its lease: it was given more, or is still renewed",
+	LostRelease:   "a release never reached Redis, and the lock never ends",
+	LostAnswer:    "the answer to an acquisition was lost, and the lock never ends",
+	NoOrder:       "a customer was answered as sold, and has no order",
+	Unreturned:    "units were taken that nobody got",
+	UnknownCommit: "the answer to a commit was lost, and its customer's shop wrote again as if nothing had been committed",
+	Other:         "none of the known causes: read what was done",
 }
 
-// Doc says in one line what went wrong.
-func (c Cause) Doc() string {
-	for _, known := range causes {
-		if known.Cause == c {
-			return known.doc
-		}
-	}
-	return ""
-}
+// Doc says in one line what went wrong. It is empty for what is no cause.
+func (c Cause) Doc() string { return causes[c] }
 
 // Conclude finds the cause of a record's outcome in what the servers showed. End is the state after the
 // run, and kept is what the strategy keeps there.

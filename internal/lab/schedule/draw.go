@@ -110,7 +110,7 @@ func cell(e Entry, c Customer) string {
 	return step + " " + brief(e)
 }
 
-// brief is as much of an answer as tells what came of it.
+// brief is the part of an answer that decides.
 func brief(e Entry) string {
 	answer := e.Answer
 	switch {

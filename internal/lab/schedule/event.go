@@ -9,18 +9,18 @@ import (
 // Event is something that happens between two steps.
 type Event string
 
-// The events. All but wait, forget, lose and arrive need shops of one's own, because they stop or
-// cut off a whole process or server.
+// The events. [Event.Doc] says what each does. All but wait, forget, lose and arrive need shops of
+// one's own, because they stop or cut off a whole process or server.
 const (
-	Wait     Event = "wait"     // one lease passes; renewals go on
-	Arrive   Event = "arrive"   // a customer comes to its first step and is held there
-	Pause    Event = "pause"    // the customer's shop is stopped while one lease passes
-	Kill     Event = "kill"     // the customer's shop is killed with kill -9
-	Cut      Event = "cut"      // the customer's shop loses Redis, silently, and one lease passes
-	Lose     Event = "lose"     // the customer's next request is carried out, its answer is lost
-	Forget   Event = "forget"   // the keys of the item's lock vanish
-	Failover Event = "failover" // the primary dies, a replica that was behind takes over
-	FlushAll Event = "flushall" // Redis forgets everything
+	Wait     Event = "wait"
+	Arrive   Event = "arrive"
+	Pause    Event = "pause"
+	Kill     Event = "kill"
+	Cut      Event = "cut"
+	Lose     Event = "lose"
+	Forget   Event = "forget"
+	Failover Event = "failover"
+	FlushAll Event = "flushall"
 )
 
 type eventInfo struct {

@@ -18,9 +18,9 @@ type Attack struct {
 	Within bool
 }
 
-// attacks has one line for each property that schedules of sales can decide. Reentrant is not among
+// Attacks has one line for each property that schedules of sales can decide. Reentrant is not among
 // them, because a sale here takes its lock once. StorageChecked protects from every attack.
-var attacks = []Attack{
+var Attacks = []Attack{
 	{Property: strategy.Exclusive, Customers: 2, Causes: []Cause{NoLock}},
 	{Property: strategy.Recovers, Event: Kill, Customers: 2, Causes: []Cause{NoExpiry, LostAnswer, Prolonged}},
 	{Property: strategy.AtomicLease, Event: Kill, Customers: 2, Causes: []Cause{NoExpiry, LostAnswer}, Within: true},
@@ -33,9 +33,6 @@ var attacks = []Attack{
 	{Property: strategy.PauseProof, Event: Pause, Customers: 2, Causes: []Cause{LateWrite}},
 	{Property: strategy.DurableAnswers, Event: Kill, Customers: 2, Causes: []Cause{NoOrder, Unreturned}},
 }
-
-// Attacks lists how each property is attacked.
-func Attacks() []Attack { return attacks }
 
 // Expectation is what an exploration is to find.
 type Expectation struct {
@@ -51,7 +48,7 @@ func Expected(p strategy.Properties, events []Event, customers int) Expectation 
 	if p.Has.Includes(strategy.StorageChecked) {
 		return e
 	}
-	for _, a := range attacks {
+	for _, a := range Attacks {
 		if p.Standing(a.Property) != strategy.Lacks {
 			continue
 		}

@@ -67,7 +67,7 @@ type Order struct {
 // AnswerLost is the note of a request that was carried out, and whose sender got no answer.
 const AnswerLost = "the answer was lost"
 
-// Outcome is how a run ended, by the rows in MySQL and by what the customers were told.
+// Outcome is how a run ended, by the rows in MySQL and by what the customers were answered.
 type Outcome struct {
 	Verdict  verdict.Kind      `json:"verdict"`
 	N        int64             `json:"n,omitempty"` // units oversold or left, or answers that lied

@@ -70,7 +70,7 @@ func (r *run) acquired(c schedule.Customer) {
 }
 
 // taker is whose lock this is. A value of package redislock begins with the name of the process,
-// which tells a lock that was handed on from one that was taken.
+// which distinguishes a lock that was handed on from one that was taken.
 func (r *run) taker(now, before schedule.State, by schedule.Customer) schedule.Customer {
 	if known := r.ownerOf(now); known != 0 {
 		return known

@@ -11,7 +11,7 @@ import (
 	"stocklock/internal/shop/labmode"
 )
 
-// source is where the shops connect: they report what they hold, and it says what may go on.
+// source is where the shops connect: they report what they hold, and it lets that go on.
 type source struct {
 	listener net.Listener
 	reading  sync.WaitGroup
