@@ -12,24 +12,16 @@ import (
 // options are the ways in which the run can go on.
 func (r *run) options() []Option {
 	var all []Option
-	absentOnes := 0
-	arriving := r.arriving()
 	for _, b := range r.buyers {
-		if arriving {
+		if r.arriving() {
 			break
 		}
-		switch b.state {
-		case absent:
-			// Customers are alike: the second one never comes before the first.
-			if absentOnes++; absentOnes == 1 || r.plan.Everything {
-				first := r.stage.firstStep(r.plan.Strategy)
-				all = append(all, Option{Choice: schedule.Choice{Customer: b.customer, Step: first.Name}, Request: first.request(),
-					RowHeld: r.rowHolder(b, first.request().RowLock()) != nil})
-			}
-		case atStep:
-			request := b.held.request()
+		if request := b.held.request(); b.state == absent || b.state == atStep {
 			all = append(all, Option{Choice: schedule.Choice{Customer: b.customer, Step: b.step}, Request: request,
 				Retry: r.pointless(b), RowHeld: r.rowHolder(b, request.RowLock()) != nil})
+		}
+		if b.state == absent && !r.plan.Everything {
+			break // customers are alike: the second one never comes before the first
 		}
 	}
 	if r.eventMayFollow() {
@@ -166,9 +158,7 @@ func (r *run) why(c schedule.Choice) string {
 		return cannot("%s has come already", b.customer)
 	case !c.IsStep() && b.state == absent:
 		return cannot("%s has not come yet", b.customer)
-	case b.state == absent:
-		return cannot("%s's next step is %s", b.customer, schedule.Choice{Customer: b.customer, Step: r.stage.firstStep(r.plan.Strategy).Name})
-	case b.state == atStep:
+	case b.state == absent || b.state == atStep:
 		return cannot("%s's next step is %s", b.customer, schedule.Choice{Customer: b.customer, Step: b.step})
 	case b.state == onRow:
 		return cannot("%s waits for the row", b.customer)

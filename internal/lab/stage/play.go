@@ -110,12 +110,12 @@ func (s *Stage) playOn(ctx context.Context, l *slot, p Plan, of strategy.Descrip
 		stage: s, slot: l, plan: p, of: of, item: item, messages: make(chan any, 4096), changed: map[schedule.Customer]int{}, wrote: map[schedule.Customer]int{},
 		ids: map[string]schedule.Customer{}, lock: noLock, leased: of.State.Remaining != "",
 	}
-	number := s.runs.Add(1)
+	number, first := s.runs.Add(1), s.firstStep(p.Strategy)
 	var ids []string
 	for i, c := range schedule.Customers(p.Customers) {
 		id := fmt.Sprintf("step-%d-%s", number, c)
 		ids = append(ids, id)
-		r.buyers = append(r.buyers, &buyer{customer: c, id: id, shop: l.Shops[i], counts: map[string]int{}, flying: -1})
+		r.buyers = append(r.buyers, &buyer{customer: c, id: id, shop: l.Shops[i], held: first, step: first.Name, counts: map[string]int{}, flying: -1})
 	}
 	unfollow := s.source.follow(r.item, ids, func(report heldReport) {
 		if report.Hold == 0 && len(r.messages) > cap(r.messages)/2 {

@@ -98,9 +98,10 @@ const rehearsalPace = 2 * time.Millisecond
 // maxRehearsal bounds the requests of a rehearsal: a lock that polls sends some hundreds.
 const maxRehearsal = 2000
 
-// firstStep is what each customer of a strategy sends first.
+// firstStep is what each customer of a strategy sends first. Nothing holds it.
 func (s *Stage) firstStep(of string) heldReport {
-	first, _ := s.rehearsals.first.Load(of)
-	report, _ := first.(heldReport)
-	return report
+	known, _ := s.rehearsals.first.Load(of)
+	first, _ := known.(heldReport)
+	first.Hold = 0
+	return first
 }

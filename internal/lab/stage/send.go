@@ -70,7 +70,7 @@ func (r *run) send(ctx context.Context, c schedule.Customer, quiet bool) error {
 
 // arrive sends a customer to its shop, and waits until it is held at its first step.
 func (r *run) arrive(ctx context.Context, b *buyer) error {
-	b.state, b.heard = moving, time.Now()
+	b.state, b.heard, b.step = moving, time.Now(), ""
 	go func() {
 		answer := r.stage.buy(ctx, b.shop.URL, r.item, r.plan.Strategy, b.id)
 		select {
