@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/stage/stagetest"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/testserver"
 )
@@ -25,20 +25,7 @@ func TestSchedulesAtThePointsOfTheSale(t *testing.T) {
 	if err := build.Run(); err != nil {
 		t.Fatal(err)
 	}
-	shop, err := catalog.Open(t.Context(), program)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { shop.Close() })
-	stage, err := stage.Open(t.Context(), shop, stage.Options{Lease: time.Second, Slots: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := stage.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	on := stagetest.Open(t, program, stage.Options{Lease: time.Second, Slots: 1})
 	var playing sync.WaitGroup
 	for _, tt := range []struct {
 		strategy, schedule string
@@ -52,12 +39,9 @@ func TestSchedulesAtThePointsOfTheSale(t *testing.T) {
 		{"etcd", "A.acquire A.select B.acquire pause:A B.select", verdict.Oversold, schedule.LateWrite},
 		{"etcd-fenced", "A.acquire A.update A.select B.acquire pause:A B.update B.select", verdict.Held, ""},
 	} {
-		plan, err := schedule.Parse(tt.schedule)
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := stagetest.Parse(t, tt.schedule)
 		playing.Go(func() {
-			r, err := stage.PlaySchedule(t.Context(), tt.strategy, 2, plan)
+			r, err := on.PlaySchedule(t.Context(), tt.strategy, 2, plan)
 			if err != nil || r.Outcome.Verdict != tt.verdict || r.Outcome.Cause != tt.cause {
 				t.Errorf("%s %s: %s %s, %v, want %s %s", tt.strategy, tt.schedule, r.Outcome.Verdict, r.Outcome.Cause, err, tt.verdict, tt.cause)
 			}
