@@ -35,7 +35,7 @@ soak: build servers ## sell for ten minutes while everything goes wrong at once;
 bench: build servers ## measure the lock beside its peers, in a few minutes
 	$(GO) -C bench build -o ../bin/ .
 	@mkdir -p out
-	bin/bench --loadtest bin/loadtest --save out/bench.txt $(ARGS)
+	bin/bench --loadtest bin/loadtest --save out/bench.txt --baseline bench/baseline.txt $(ARGS)
 
 # Few customers: the longer a sale has asked etcd for its lock, the likelier is its client to notice a
 # partition. A surprise (exit code 1) is marked on the page, and does not end the run. Without etcd its

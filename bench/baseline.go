@@ -13,7 +13,8 @@ import (
 	"stocklock/internal/lab/tabular"
 )
 
-// noticeable is the change of a median that is reported. A smaller one is not, however certain it is.
+// noticeable is the change of a median that is reported, as a part of it or of a half, whichever is
+// more. A smaller one is not reported, however certain it is.
 const noticeable = 0.10
 
 // change is one number of this repository's lock, before and now.
@@ -40,7 +41,7 @@ func changesOf(before, after measure.Row) (all []change) {
 
 // beyondNoise says that the samples differ by the test of benchstat, and their medians noticeably.
 func (c change) beyondNoise() bool {
-	return c.P <= c.Alpha && math.Abs(c.is-c.was) > noticeable*c.was
+	return c.P <= c.Alpha && math.Abs(c.is-c.was) > noticeable*max(c.was, 0.5)
 }
 
 // worse says so of a number that differs.

@@ -36,6 +36,7 @@ func TestChangesBeyondNoise(t *testing.T) {
 		{"certainly more, but hardly", tableOf(2.05, 2.06, 2.05), 0, "2 numbers, 0 worse"},
 		{"once more", tableOf(2, 3, 2), 0, "2 numbers, 0 worse"},
 		{"too few", tableOf(9), 0, "of 2 of them there are too few repetitions to tell"},
+		{"a table that was not measured", nil, 0, "0 numbers, 0 worse"},
 	} {
 		var out bytes.Buffer
 		worse := printChanges(&out, "baseline.txt", baseline, test.now)

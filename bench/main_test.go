@@ -195,7 +195,7 @@ func TestLocksOnSeveralServers(t *testing.T) {
 			t.Errorf("%s, of at least %g requests, in\n%s", l.Name, want, out)
 		}
 	}
-	if len(least) > 0 || !strings.Contains(out, ", etcd 3") {
+	if len(least) > 0 || !strings.Contains(out, "\nRedis ") || strings.Contains(out, "Redis Redis") || !strings.Contains(out, ", etcd 3") {
 		t.Errorf("not measured: %v, in\n%s", least, out)
 	}
 }

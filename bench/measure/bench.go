@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -82,7 +83,7 @@ func (b *Bench) Environment(ctx context.Context) []benchfmt.Config {
 	if b.etcd != nil {
 		etcd, _ = b.etcd.Version(ctx)
 	}
-	return configure(version, etcd)
+	return configure(strings.TrimPrefix(version, "Redis "), etcd)
 }
 
 // Trial is one measurement of one lock in one shape around one section.
