@@ -52,18 +52,32 @@ var schedules = map[string]string{
 	"reentrant":             "A.acquire forget B.acquire B.select",
 	"redis-async":           "A.take A.set A.select A.set2 A.take2 kill:A",
 	"reservation-unchecked": "A.update A.insert A.commit wait",
+	"getset-server-clock":   "A.time A.setnx wait B.time B.setnx B.get B.getset B.select",
+	"redlock":               "A.acquire A.select pause:A B.acquire B.select",
+	"reservation":           "A.update A.insert A.commit wait B.update",
+	"get-lock":              "A.select A.select2 kill:A B.select",
+	"fenced":                "A.acquire A.update A.select pause:A B.acquire B.update B.select B.update2 B.insert B.commit",
+	"for-update":            "A.select B.select kill:A",
+	"optimistic":            "A.select B.select",
+	"conditional":           "A.update B.update",
 }
 
 // bySchedule are the scenarios whose pages show the schedule of a strategy, because a cell's drawing
 // has no place for what they do: an answer without an order.
 var bySchedule = map[string]string{"crash-answered": "redis-async"}
 
-// outcome is how the schedule is to end: as it is kept, and held where it is not among those.
+// ends are the causes of the schedules that oversell and are not among those that are kept.
+var ends = map[string]schedule.Cause{"getset-server-clock": schedule.Overrun, "redlock": schedule.LateWrite}
+
+// outcome is how the schedule is to end: as it is kept, or by [ends], or else held.
 func (s shown) outcome() (verdict.Kind, schedule.Cause) {
 	for _, k := range kept() {
 		if k.Strategy == s.strategy && k.Schedule.String() == s.schedule {
 			return k.Verdict, k.Cause
 		}
+	}
+	if cause, ok := ends[s.strategy]; ok {
+		return verdict.Oversold, cause
 	}
 	return verdict.Held, ""
 }
