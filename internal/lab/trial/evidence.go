@@ -1,10 +1,13 @@
 package trial
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"slices"
+	"time"
 
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/shop/labmode"
@@ -59,6 +62,42 @@ func (f traceFile) read() ([]labmode.Event, error) {
 		return nil, err
 	}
 	return labmode.ReadEvents(file)
+}
+
+// follow passes each line that the shop writes to each, until that returns true. Otherwise it ends
+// when done is closed or ctx ends, after it has read once more to the end of the file.
+func (f traceFile) follow(ctx context.Context, done <-chan struct{}, every time.Duration, each func(line []byte) bool) bool {
+	file, err := os.Open(f.path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	if _, err := file.Seek(f.from, io.SeekStart); err != nil {
+		return false
+	}
+	lines := bufio.NewReader(file)
+	var line []byte
+	for last := false; ; {
+		part, err := lines.ReadBytes('\n')
+		line = append(line, part...)
+		if err == nil {
+			if each(line) {
+				return true
+			}
+			line = line[:0]
+			continue
+		}
+		if last || !errors.Is(err, io.EOF) {
+			return false
+		}
+		select {
+		case <-ctx.Done():
+			last = true
+		case <-done:
+			last = true
+		case <-time.After(every):
+		}
+	}
 }
 
 // evidence gathers what is known after the attack, when all is at rest.

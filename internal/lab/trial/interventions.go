@@ -1,14 +1,10 @@
 package trial
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"time"
 
 	"stocklock/internal/lab/explain"
@@ -72,40 +68,11 @@ func (a *attack) keys() []string {
 	return append(a.record.keys(), strategy.KeysOf(a.item.State.RareKeys, a.item.ItemID)...)
 }
 
-// reached follows a trace until the request has reached the point. It gives up when the request is
-// done and the trace, read once more to its end, does not have the point.
+// reached reports whether the request has reached the point, as its shop's trace says. It waits for
+// that until the request is done.
 func reached(ctx context.Context, file, request string, p sale.Point, done <-chan struct{}) bool {
-	f, err := os.Open(file)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	lines := bufio.NewReader(f)
-	var line []byte
-	for last := false; ; {
-		part, err := lines.ReadBytes('\n')
-		line = append(line, part...)
-		if err == nil {
-			if isAt(line, request, p) {
-				return true
-			}
-			line = line[:0]
-			continue
-		}
-		if last || !errors.Is(err, io.EOF) {
-			return false
-		}
-		select {
-		case <-done:
-			last = true
-		default:
-		}
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(2 * time.Millisecond):
-		}
-	}
+	found := traceFile{path: file}.follow(ctx, done, 2*time.Millisecond, func(line []byte) bool { return isAt(line, request, p) })
+	return found && ctx.Err() == nil
 }
 
 func isAt(line []byte, request string, p sale.Point) bool {

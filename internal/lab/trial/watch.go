@@ -1,12 +1,8 @@
 package trial
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
-	"os"
 	"time"
 
 	"stocklock/internal/lab/audit"
@@ -83,38 +79,16 @@ func (a *attack) look(ctx context.Context) {
 	}
 }
 
-// follow reads what a shop writes to its trace until ctx ends.
+// follow shows the points that a shop writes to its trace until ctx ends.
 func (a *attack) follow(ctx context.Context, shop string, trace traceFile) {
-	file, err := os.Open(trace.path)
-	if err != nil {
-		return
-	}
-	defer file.Close()
-	if _, err := file.Seek(trace.from, io.SeekStart); err != nil {
-		return
-	}
-	lines := bufio.NewReader(file)
-	var line []byte
-	for {
-		part, err := lines.ReadBytes('\n')
-		line = append(line, part...)
-		if err == nil {
-			var e labmode.Event
-			if json.Unmarshal(line, &e) == nil && e.Run == a.item.ID {
-				e.Shop = shop
-				a.see(e)
-			}
-			line = line[:0]
-			continue
+	trace.follow(ctx, nil, tracesEvery, func(line []byte) bool {
+		var e labmode.Event
+		if json.Unmarshal(line, &e) == nil && e.Run == a.item.ID {
+			e.Shop = shop
+			a.see(e)
 		}
-		if !errors.Is(err, io.EOF) || ctx.Err() != nil {
-			return
-		}
-		select {
-		case <-ctx.Done(): // and what has been written until now
-		case <-time.After(tracesEvery):
-		}
-	}
+		return false
+	})
 }
 
 // asked is a request as it is made.
