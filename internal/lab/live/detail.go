@@ -3,6 +3,7 @@ package live
 import (
 	"cmp"
 	"html/template"
+	"math"
 	"net/http"
 
 	"stocklock/internal/lab/drawing"
@@ -89,6 +90,11 @@ func newReplay(of *record, result trial.Result) *replay {
 		Shapes: drawn.Take(), Entries: of.entries}
 	if x := result.Explanation; x != nil && x.Moment != nil {
 		r.Decisive = x.StartMS + x.Moment.AtMS
+		for _, e := range of.entries {
+			if math.Abs(e.AtMS-r.Decisive) < 0.02 { // the sum of two rounded times may lie before its entry
+				r.Decisive = max(r.Decisive, e.AtMS)
+			}
+		}
 	}
 	return r
 }
