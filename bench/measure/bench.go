@@ -32,7 +32,7 @@ type Bench struct {
 
 // Open starts the servers that these locks need. It starts MySQL only if needMySQL is set.
 func Open(ctx context.Context, locks []lock.Lock, needMySQL bool) (_ *Bench, err error) {
-	r, err := rig.New()
+	r, err := rig.New("")
 	if err != nil {
 		return nil, err
 	}

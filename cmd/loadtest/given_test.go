@@ -21,7 +21,7 @@ import (
 // The settings of the given Redis stay as they were.
 func TestGivenShopsAreExplained(t *testing.T) {
 	testserver.NeedsServers(t)
-	r, err := rig.New()
+	r, err := rig.New("")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func Open(ctx context.Context, path string) (_ *Catalog, err error) {
 }
 
 func (c *Catalog) build(ctx context.Context) (err error) {
-	if c.rig, err = rig.New(); err != nil {
+	if c.rig, err = rig.New(""); err != nil {
 		return err
 	}
 	c.Program, err = c.rig.ShopBinary(ctx)

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"slices"
 
+	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/scenario"
@@ -64,7 +64,7 @@ func (c *Checker) openCells(ctx context.Context, a Answer, done func(string)) (_
 	if err != nil {
 		return nil, err
 	}
-	servers, err := rig.New()
+	servers, err := rig.New(c.shop.Program)
 	if err != nil {
 		return nil, err
 	}
@@ -74,18 +74,13 @@ func (c *Checker) openCells(ctx context.Context, a Answer, done func(string)) (_
 			err = errors.Join(err, r.close())
 		}
 	}()
-	if err := servers.UseShopBinary(c.shop.Program); err != nil {
-		return nil, err
-	}
 	mysql, err := servers.MySQL(ctx, slowCommits...)
 	if err != nil {
 		return nil, err
 	}
-	if r.store, err = stock.Open(mysql.DSN()); err != nil {
-		return nil, err
-	}
 	r.plan = matrix.Plan{Shop: c.shop.Program, MySQL: mysql.DSN(), Seed: 1, Trace: true}
-	return r, r.store.Migrate(ctx, slog.New(slog.DiscardHandler))
+	r.store, err = audit.Open(ctx, mysql.DSN())
+	return r, err
 }
 
 func (r *cells) close() error {

@@ -55,10 +55,7 @@ func open(ctx context.Context, p Plan, status *Status) (_ *testbeds, err error) 
 		}
 	}()
 	if len(p.Given) == 0 {
-		if t.rig, err = rig.New(); err != nil {
-			return nil, err
-		}
-		if err = t.rig.UseShopBinary(p.Shop); err != nil {
+		if t.rig, err = rig.New(p.Shop); err != nil {
 			return nil, err
 		}
 	}

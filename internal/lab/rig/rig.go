@@ -25,13 +25,19 @@ type Rig struct {
 	buildErr  error
 }
 
-// New makes an empty rig.
-func New() (*Rig, error) {
+// New makes an empty rig. It starts the program shop as its shops, or for an empty path the one that
+// [Rig.ShopBinary] finds.
+func New(shop string) (_ *Rig, err error) {
+	if shop != "" {
+		if shop, err = ShopAt(shop); err != nil {
+			return nil, err
+		}
+	}
 	group, err := testserver.New()
 	if err != nil {
 		return nil, fmt.Errorf("rig: %w", err)
 	}
-	return &Rig{Group: group}, nil
+	return &Rig{Group: group, given: shop}, nil
 }
 
 // RedisVersion is what the server calls itself, such as "Redis 8.0.2".

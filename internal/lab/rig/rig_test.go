@@ -17,7 +17,7 @@ import (
 func newRig(t *testing.T) *rig.Rig {
 	t.Helper()
 	testserver.NeedsServers(t)
-	r, err := rig.New()
+	r, err := rig.New("")
 	if err != nil {
 		t.Fatalf("New: %v", err)
 	}

@@ -96,17 +96,6 @@ func ask(ctx context.Context, url string) error {
 	return nil
 }
 
-// UseShopBinary has the rig start this program as its shops, or for an empty path the one that
-// [Rig.ShopBinary] finds. Call it before the first shop starts.
-func (r *Rig) UseShopBinary(path string) error {
-	if path == "" {
-		return nil
-	}
-	var err error
-	r.given, err = ShopAt(path)
-	return err
-}
-
 // ShopAt returns the absolute path of a program, or why it cannot be started.
 func ShopAt(path string) (string, error) {
 	absolute, err := exec.LookPath(path)

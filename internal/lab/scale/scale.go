@@ -79,14 +79,11 @@ type bench struct {
 
 // Run measures all rows on private servers, which end with it.
 func Run(ctx context.Context, o Options) (_ []Row, err error) {
-	r, err := rig.New()
+	r, err := rig.New(o.Shop)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	if err := r.UseShopBinary(o.Shop); err != nil {
-		return nil, err
-	}
 	fmt.Fprintln(o.Log, "starting MySQL without a binlog and with one; for each Redis, a Redis Cluster and the shops")
 	var benches [2]*bench
 	for i, options := range [][]string{nil, testserver.WithBinlog} {

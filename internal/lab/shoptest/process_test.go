@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	var err error
-	if processes, err = rig.New(); err != nil {
+	if processes, err = rig.New(""); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -47,14 +47,11 @@ func TestSchemathesisFindsNothing(t *testing.T) {
 // startProduction starts the shop as it is deployed, with the changes of items switched on.
 func startProduction(t *testing.T) *rig.Shop {
 	t.Helper()
-	started, err := rig.New()
+	started, err := rig.New(buildProduction(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = started.Close() })
-	if err := started.UseShopBinary(buildProduction(t)); err != nil {
-		t.Fatal(err)
-	}
 	shop, err := started.Shop(t.Context(), rig.ShopOptions{Name: "shop", Env: map[string]string{
 		"SHOP_MYSQL": testserver.Database(t), "SHOP_REDIS": "redis://" + testserver.RedisAddr(t), "SHOP_STAFF": "true", "SHOP_SUBJECT_HEADER": "X-Subject",
 	}})

@@ -116,7 +116,7 @@ func Run(ctx context.Context, o Options) (r Report, err error) {
 
 // onServers starts the servers and the shops, calls do, and ends them.
 func (s *soak) onServers(ctx context.Context, o rig.TestbedOptions, do func() error) (err error) {
-	if s.rig, err = rig.New(); err != nil {
+	if s.rig, err = rig.New(s.Shop); err != nil {
 		return err
 	}
 	defer func() {
@@ -125,9 +125,6 @@ func (s *soak) onServers(ctx context.Context, o rig.TestbedOptions, do func() er
 			err = context.Cause(ctx)
 		}
 	}()
-	if err := s.rig.UseShopBinary(s.Shop); err != nil {
-		return err
-	}
 	s.say("starting MySQL and Redis, shops: %d", s.Shops)
 	var binlog []string
 	if s.Binlog {

@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
@@ -65,10 +65,7 @@ func Open(ctx context.Context, shop *catalog.Catalog, o Options) (_ *Stage, err 
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	if s.rig, err = rig.New(); err != nil {
-		return nil, err
-	}
-	if err := s.rig.UseShopBinary(shop.Program); err != nil {
+	if s.rig, err = rig.New(shop.Program); err != nil {
 		return nil, err
 	}
 	if s.source, err = openSource(); err != nil {
@@ -85,14 +82,12 @@ func (s *Stage) openStore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.store, err = stock.Open(server.DSN()); err != nil {
-		return err
-	}
 	s.slots = slots{background: ctx, rig: s.rig, dsn: server.DSN(), pools: map[slotKind]*pool{}, settings: map[string]string{
 		"SHOP_LAB": "true", "SHOP_LAB_STEP": s.source.addr(), "SHOP_LOG_LEVEL": "error",
 		"SHOP_LEASE": s.lease.String(), "SHOP_WAIT": s.wait.String(), "SHOP_RETRY": "2ms",
 	}}
-	return s.store.Migrate(ctx, slog.New(slog.DiscardHandler))
+	s.store, err = audit.Open(ctx, server.DSN())
+	return err
 }
 
 // Slots is how many runs with these events can be played at a time.

@@ -21,7 +21,7 @@ import (
 // Two testbeds sell in turn, one of them traced, so that other load on the machine affects both.
 // The benchmark reports the median of the ratios.
 func BenchmarkTracing(b *testing.B) {
-	r, err := rig.New()
+	r, err := rig.New("")
 	if err != nil {
 		b.Fatal(err)
 	}
