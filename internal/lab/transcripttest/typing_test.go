@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -94,10 +95,19 @@ func TestTranscripts(t *testing.T) {
 		}
 	})
 	files, err := filepath.Glob(filepath.Join(folder, "*.md"))
-	if err != nil || len(files) != len(seen) {
-		t.Errorf("%d pages for %d schedules: %v", len(files), len(seen), err)
+	if err != nil || len(files) != len(seen)+1 {
+		t.Errorf("%d pages for %d schedules and the set-up: %v", len(files), len(seen), err)
 	}
+	var names strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(seen)) {
+		fmt.Fprintf(&names, "- [%s](%s)\n", strings.TrimSuffix(name, ".md"), name)
+	}
+	compare(t, "README.md", fmt.Sprintf(setup, strings.Join(Setup(1), ";\n"), &names))
 }
+
+const setup = "# Schedules to type\n\nEach customer has a redis-cli and a mysql. First, in any mysql:\n\n```sql\n%s;\n```\n\n" +
+	"The last number is that of the units: 2 where the page says so. To begin anew: `DROP TABLE items, orders` in\n" +
+	"mysql, `DEL stock:1` in redis-cli.\n\n%s"
 
 func compare(t *testing.T, name, want string) {
 	t.Helper()
@@ -121,12 +131,8 @@ func compare(t *testing.T, name, want string) {
 func page(k schedule.Kept, units int64, typed []schedule.Line, left, orders int64) string {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# `%s`: %s\n\n", k.Strategy, k.Cause)
-	fmt.Fprintf(&b, "Type this by hand, with a redis-cli and a mysql for each customer. It is the schedule `%s`, and ends so: %s.\n\n", k.Schedule, k.Cause.Doc())
-	b.WriteString("First, in any mysql:\n\n```sql\n")
-	for _, s := range Setup(units) {
-		fmt.Fprintf(&b, "%s;\n", s)
-	}
-	b.WriteString("```\n\nThen:\n\n```text\n")
+	fmt.Fprintf(&b, "Type this by hand, after [the set-up](README.md) with %d units. It is the schedule `%s`, and ends so: %s.\n\n```text\n",
+		units, k.Schedule, k.Cause.Doc())
 	for _, l := range typed {
 		fmt.Fprintln(&b, l)
 		if l.Event == "" {
@@ -137,6 +143,6 @@ func page(k schedule.Kept, units int64, typed []schedule.Line, left, orders int6
 	if k.Verdict == verdict.Stuck {
 		b.WriteString(" `TTL stock:1` answers -1: the lock has no end.")
 	}
-	b.WriteString("\n\nTo begin anew: `DROP TABLE items, orders` in mysql, `DEL stock:1` in redis-cli.\n")
+	b.WriteByte('\n')
 	return strings.ReplaceAll(b.String(), "1 units", "1 unit")
 }
