@@ -11,7 +11,9 @@ import (
 	"stocklock/internal/testserver"
 )
 
-func TestTheAuditCountsFromTheOrders(t *testing.T) {
+// started is a run of an item with two units, and the item as it was read.
+func started(t *testing.T) (*stock.Store, audit.Run, stock.Item) {
+	t.Helper()
 	store, err := stock.Open(testserver.Database(t))
 	if err != nil {
 		t.Fatal(err)
@@ -28,6 +30,11 @@ func TestTheAuditCountsFromTheOrders(t *testing.T) {
 	if err != nil {
 		t.Fatalf("Read: %v", err)
 	}
+	return store, run, read
+}
+
+func TestTheAuditCountsFromTheOrders(t *testing.T) {
+	store, run, read := started(t)
 	for i, request := range []string{"a", "b", "b"} { // each writes what the same read gave
 		sale := stock.Sale{ItemID: run.ItemID, Quantity: 1, RequestID: request, Strategy: "test", Shop: "shop"}
 		if _, err := store.Write(t.Context(), sale, read); err != nil {
@@ -49,23 +56,9 @@ func TestTheAuditCountsFromTheOrders(t *testing.T) {
 }
 
 func TestTheAuditCountsChanges(t *testing.T) {
-	store, err := stock.Open(testserver.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatalf("migrate: %v", err)
-	}
-	run, err := audit.Start(t.Context(), store, audit.Run{ID: "run", Strategy: "s", Scenario: "c", InitialStock: 2})
-	if err != nil {
-		t.Fatalf("Start: %v", err)
-	}
-	read, err := store.Read(t.Context(), run.ItemID)
-	if err != nil {
-		t.Fatalf("Read: %v", err)
-	}
+	store, run, read := started(t)
 	var order stock.Order
+	var err error
 	for _, request := range []string{"a", "b"} { // the second loses the first's update
 		sale := stock.Sale{ItemID: run.ItemID, Quantity: 1, RequestID: request, Strategy: "test", Shop: "shop"}
 		if order, err = store.Write(t.Context(), sale, read); err != nil {
