@@ -18,7 +18,7 @@ type language struct {
 	all                                  string // what leads to the page of what is expected, with %s for it
 	wrong, happens, meet, see            string // headings
 	strategies, scenarios, expected      string // titles of the lists
-	guard, decrement, source, code       string
+	code                                 string
 	has, lacks, notApplicable, nothing   string
 	attacks, implemented, commands, held string
 	columns, more, sameOutput            string
@@ -32,8 +32,7 @@ var english = language{
 	file: ".md", other: "[简体中文](%s)", all: "[What is expected](%s)",
 	wrong: "What goes wrong", happens: "What happens", meet: "How people meet it", see: "See it",
 	strategies: "The strategies", scenarios: "The scenarios", expected: "What is expected",
-	guard: "guard", decrement: "decrement", source: "source", code: "code",
-	has: "has", lacks: "lacks", notApplicable: "does not apply", nothing: "nothing",
+	code: "code", has: "has", lacks: "lacks", notApplicable: "does not apply", nothing: "nothing",
 	attacks: "It attacks the property **%s**: %s.", implemented: "The code is in %s",
 	commands: "; it commands servers, so it needs ones that `loadtest` started itself",
 	held:     "`%[1]s` holds under it: `loadtest explain %[1]s:%[2]s`.",
@@ -57,8 +56,7 @@ func languages() ([]language, error) {
 		file: ".zh-CN.md", words: words, other: "[English](%s)", all: "[预期结果](%s)",
 		wrong: "问题在哪里", happens: "发生了什么", meet: "实际中怎么遇到", see: "运行看看",
 		strategies: "策略", scenarios: "场景", expected: "预期结果",
-		guard: "保护", decrement: "扣减", source: "出处", code: "代码",
-		has: "具备", lacks: "缺少", notApplicable: "不适用", nothing: "无",
+		code: "代码", has: "具备", lacks: "缺少", notApplicable: "不适用", nothing: "无",
 		attacks: "它针对的性质是 **%s**：%s。", implemented: "它的实现在 %s",
 		commands:   "；它要操作服务器，所以服务器必须由 `loadtest` 自己启动",
 		held:       "`%[1]s` 能守住：`loadtest explain %[1]s:%[2]s`。",

@@ -64,9 +64,11 @@ func (l language) strategyPage(s strategy.Description) page {
 	}
 	b.WriteString("| | |\n|---|---|\n")
 	row := func(name, value string) { fmt.Fprintf(&b, "| %s | %s |\n", name, value) }
-	row(l.guard, orNothing(s.Guard, l.nothing))
-	row(l.decrement, s.Decrement)
-	row(l.source, s.Source)
+	if l.words == nil { // in English alone
+		row("guard", s.Guard)
+		row("decrement", s.Decrement)
+		row("source", s.Source)
+	}
 	row(l.code, fmt.Sprintf("[`%[1]s`](../../%[1]s)", codeOf(s)))
 	row(l.has, l.properties(s.Properties.Has))
 	row(l.lacks, l.properties(s.Properties.Lacks()))
@@ -180,10 +182,3 @@ func codeOf(s strategy.Description) string {
 
 // codeFile is the file that a strategy or a scenario is in, by their convention.
 func codeFile(name string) string { return strings.ReplaceAll(name, "-", "_") + ".go" }
-
-func orNothing(s, nothing string) string {
-	if s == "nothing" {
-		return nothing
-	}
-	return s
-}
