@@ -236,10 +236,11 @@ func (s *Server) tell(ctx context.Context, w *watcher) (stop func()) {
 	telling.Go(func() {
 		tick := time.NewTicker(newsEvery)
 		defer tick.Stop()
-		for ctx.Err() == nil {
+		for ended := false; !ended; { // the last news are those after ctx has ended
 			select {
 			case <-tick.C:
 			case <-ctx.Done():
+				ended = true
 			}
 			s.mu.Lock()
 			begun, now, ok := w.news()

@@ -25,8 +25,8 @@ type watcher struct {
 	attempt  attempt
 	again    bool // the attempt was not yet shown
 	entries  []Entry
-	picture  *picture //X drawing
-	shapes   []byte   // all that was finished
+	picture  *picture
+	shapes   []byte // all that was finished
 	changed  bool
 	counts   counts
 	latency  []sample // of the last seconds

@@ -109,16 +109,15 @@ func printable(r rune) rune {
 // checkNumbers finds a number that cannot be drawn.
 func checkNumbers(content []byte) error {
 	tokens := json.NewDecoder(bytes.NewReader(content))
-	for {
-		token, err := tokens.Token()
-		if err != nil {
-			return nil // the end
-		}
-		if n, ok := token.(float64); ok && math.Abs(n) > largest {
+	tokens.UseNumber()
+	for token, err := tokens.Token(); err == nil; token, err = tokens.Token() {
+		number, _ := token.(json.Number)
+		if n, _ := number.Float64(); math.Abs(n) > largest { // infinite where float64 has no such number
 			line := 1 + bytes.Count(content[:tokens.InputOffset()], []byte("\n"))
 			return fmt.Errorf("line %d has the number %g, want at most %g", line, n, largest)
 		}
 	}
+	return nil
 }
 
 // check finds values by which a form would index or divide out of range. It accepts unknown names

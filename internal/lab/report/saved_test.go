@@ -81,6 +81,7 @@ func TestDamageIsSaidInOneLine(t *testing.T) {
 		{damaged(t, -1, "cells", 0, "distribution", 1, "count"), "distribution[1]: -1 up to"},
 		{damaged(t, 1e300, "cells", 0, "explanation", "to_ms"), "line 1 has the number 1e+300"},
 		{damaged(t, map[string]float64{"bin_ms": -1e21}, "cells", 0, "timeline"), "has the number -1e+21"},
+		{bytes.Replace(damaged(t, 1e300, "cells", 0, "explanation", "to_ms"), []byte("{"), []byte(`{"more": 1e999,`), 1), "has the number +Inf"},
 	} {
 		_, err := read(bytes.NewReader(tt.content))
 		if err == nil || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "\n") {
