@@ -12,8 +12,8 @@ import (
 )
 
 // terms is the home of the Chinese words: for each English one the word that pages, the live page and
-// explanations use, and words that must not stand in its place. To change one, change it here, and in
-// each line that the test then names.
+// explanations use, and words that must not stand in its place. To change one, change it here, put
+// the old word among the others, and change each line that the test then names.
 var terms = []struct {
 	english, chinese string
 	not              []string

@@ -46,8 +46,8 @@ type Form struct {
 	Zh      string `json:"zh"`
 }
 
-// Forms are all of them. The help of --rate, the messages of ParseShape and the live page read this
-// list.
+// Forms are all of them. The help of --rate, the messages of ParseShape and the live page read them.
+// docs/loadtest.md explains some.
 var Forms = []Form{
 	{Example: "200", Means: "a constant rate"},
 	{Example: "200/10s", Means: "for a time",

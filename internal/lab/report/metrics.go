@@ -12,9 +12,8 @@ import (
 
 // metrics are the numbers of a cell, in the order of the tables. All forms read this list, the live
 // page and the tables of a load with a rate among them, so that a metric is one line here. Each is a
-// column of CSV, a name for --fail-if, and a count on the page of its cell. The field shown lists
-// the other places. A number that older results do not have is a
-// pointer in [trial.Result], as CostPerSale is: nil is shown as a dash.
+// column of CSV, a name for --fail-if, and a count on the page of its cell. The field shown lists the
+// other places. A number that older results lack is a pointer in [trial.Result]: nil is a dash.
 var metrics = []metric{
 	{name: "requests", title: "requests", zh: "请求数", of: count(func(r trial.Result) int64 { return r.Requests }), shown: always},
 	{name: "sold", title: "sold", zh: "订单", of: count(func(r trial.Result) int64 { return r.Sold }), outOf: initialStock, shown: inTerminal | inMarkdown | onPage | always},

@@ -1,9 +1,10 @@
 // Package verdict has the verdicts on a run, of a cell or of a schedule.
 //
-// A verdict is one entry of [All], and nowhere else is there a list of them. The terminal, Markdown,
-// HTML, the live page and the documents take its words, its colours and its count from there, in
-// both languages. To add one, add its word and its entry here, and the case in [Facts.Verdict] that
-// finds it. Where it can be predicted, a scenario names it in its Demands: see package scenario.
+// A verdict is one entry of [All], the only list of them. The terminal, Markdown, HTML, the live
+// page and the documents take its words, its colours and its count from there, in both languages. To
+// add one, add its word and its entry here, and the case in [Facts.Verdict] that finds it. A new fact
+// is counted in trial/verdict.go, and in schedule/record.go for schedules. Where a scenario predicts
+// the verdict, its Demands name it. docs/glossary.md explains it.
 package verdict
 
 import (
@@ -35,7 +36,7 @@ const (
 type Verdict struct {
 	Kind        Kind
 	Bad         bool // the strategy failed
-	Predictable bool // a room can predict it
+	Predictable bool // a class can predict it
 	// N is the number that is shown with the word, nil for a verdict that has none. Signed shows a
 	// plus before it.
 	N        func(Facts) int64
