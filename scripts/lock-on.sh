@@ -54,6 +54,7 @@ $version"
 
 failed=''
 if [ $# -gt 0 ]; then
+	[ -x "$1" ] || { echo "lock-on.sh: no program $1" >&2; exit 2; }
 	link=$(mktemp -d)
 	trap 'rm -rf "$link"' EXIT
 	ln -s "$(realpath "$1")" "$link/redis-server"
