@@ -19,7 +19,7 @@ const (
 	maxWaiting = 500
 	// longestRun bounds one run, with what has to be started for it.
 	longestRun = 5 * time.Minute
-	// newsEvery is how often a page is told what is new of the cell that runs.
+	// newsEvery is how often a page gets what is new of the cell that runs.
 	newsEvery = 100 * time.Millisecond
 )
 

@@ -4,7 +4,7 @@ import "stocklock/internal/strategy"
 
 var reentrant = strategy.Strategy{
 	Name:      "reentrant",
-	Doc:       "the reference lock: reentrant, renewed by a watchdog, and its holder is told in time when it is lost",
+	Doc:       "the reference lock: reentrant, renewed by a watchdog, and its holder learns in time when it is lost",
 	Source:    "internal/redislock",
 	Guard:     strategy.ReferenceGuard,
 	Decrement: "read-then-write",

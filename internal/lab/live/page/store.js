@@ -1,4 +1,4 @@
-// What the server has told, and who is told of changes.
+// What the server has sent, and who hears of changes.
 export const store = {
   catalog: null, connected: null, preparing: '', score: {right: 0, of: 0},
   runs: new Map(), latest: new Map(), predictions: new Map(), loads: [],
