@@ -16,10 +16,10 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
   const choosable = store.catalog.strategies.filter(s => !s.not_stepped);
   const said = h('p', {class: 'said', role: 'alert', hidden: true});
   const go = (s, n, plan) => { location.hash = linkOf(s, n, plan); };
-  const select = h('select', {id: 'seat-strategy', onchange: e => go(e.target.value, customers, '')}, choosable.map(s => h('option', {value: s.name, selected: s.name === strategy}, s.name)));
-  const number = h('select', {id: 'seat-customers', onchange: e => go(strategy, e.target.value, '')}, [2, 3].map(n => h('option', {value: n, selected: n === customers}, n)));
+  const select = h('select', {id: 'step-strategy', onchange: e => go(e.target.value, customers, '')}, choosable.map(s => h('option', {value: s.name, selected: s.name === strategy}, s.name)));
+  const number = h('select', {id: 'step-customers', onchange: e => go(strategy, e.target.value, '')}, [2, 3].map(n => h('option', {value: n, selected: n === customers}, n)));
   const find = h('button', {type: 'button', id: 'shortest', disabled: !mayDrive(), onclick: search}, t('shortest'));
-  const place = h('div', {class: 'seat-place', 'aria-live': 'polite'});
+  const place = h('div', {class: 'step-place', 'aria-live': 'polite'});
   const choices = schedule.split(' ').filter(Boolean);
   let gone = false, searching = false;
   const leaving = new AbortController();
@@ -33,7 +33,7 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
       const found = await ask('POST', 'api/shortest', {strategy, customers, schedule: ''}, leaving.signal);
       if (gone) return;
       notice(said, [t(found.found ? 'shortest.found' : 'shortest.none', {runs: found.runs, kinds: kinds(found.searched)}), found.left.length ? t('shortest.left', {kinds: kinds(found.left)}) : ''].join(' '));
-      if (found.found && location.hash !== linkOf(strategy, customers, found.schedule)) { sessionStorage.setItem('seat-said', said.textContent); go(strategy, customers, found.schedule); }
+      if (found.found && location.hash !== linkOf(strategy, customers, found.schedule)) { sessionStorage.setItem('step-said', said.textContent); go(strategy, customers, found.schedule); }
     } catch (e) { notice(said, e.message); } finally { find.disabled = searching = false; }
   }
 
@@ -48,30 +48,30 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
     const steps = p.options.filter(o => !o.event), events = p.options.filter(o => o.event);
     const choose = o => h('button', {type: 'button', class: 'choice' + (o.event ? ' event' : ''), 'data-choice': o.choice, onclick: () => go(strategy, customers, [...choices, o.choice].join(' '))},
       o.event ? eventWords(o) : o.step.toUpperCase());
-    const seats = letters.map(letter => h('div', {class: 'seat'}, h('h2', {}, t('customer', {name: letter})),
+    const buyers = letters.map(letter => h('div', {class: 'source'}, h('h2', {}, t('customer', {name: letter})),
       h('div', {class: 'next'}, steps.filter(o => o.customer === letter).map(choose),
         !steps.some(o => o.customer === letter) && h('span', {class: 'soft'}, said_(p, letter)))));
     const servers = [
-      h('div', {class: 'seat server'}, h('h2', {}, lockServer), state.ttl_ms === -2 ? h('p', {class: 'soft'}, t('no.lock')) :
+      h('div', {class: 'source server'}, h('h2', {}, lockServer), state.ttl_ms === -2 ? h('p', {class: 'soft'}, t('no.lock')) :
         [h('p', {}, h('b', {}, state.holder ? t('lock.of', {name: state.holder}) : '')), h('p', {}, h('code', {}, state.lock)), h('p', {class: 'soft'}, ttlWords(state))]),
-      h('div', {class: 'seat server' + (over ? ' broken' : '')}, h('h2', {}, t('mysql')), h('p', {}, h('b', {id: 'seat-stock'}, t('stock.now', {n: state.stock})), state.fence ? ' · ' + t('fence', {n: state.fence}) : ''),
+      h('div', {class: 'source server' + (over ? ' broken' : '')}, h('h2', {}, t('mysql')), h('p', {}, h('b', {id: 'step-stock'}, t('stock.now', {n: state.stock})), state.fence ? ' · ' + t('fence', {n: state.fence}) : ''),
         orders.length ? h('ul', {class: 'orders'}, orders.map(o => h('li', {}, t('order.now', o)))) : h('p', {class: 'soft'}, t('no.orders')))];
     const verdict = p.outcome.verdict;
-    const ending = h('p', {class: 'ending', id: 'ending', 'data-ended': p.ended ? 'yes' : 'no'}, p.ended ? [t('ended.seat'), ' '] : [t('leads.to', {verdict: ''}), ' '],
+    const ending = h('p', {class: 'ending', id: 'ending', 'data-ended': p.ended ? 'yes' : 'no'}, p.ended ? [t('ended.step'), ' '] : [t('leads.to', {verdict: ''}), ' '],
       h('span', {class: 'v ' + verdict}, t('verdict.' + verdict), p.outcome.n ? ' ' + p.outcome.n : ''), p.outcome.cause ? ' ' + known('cause.' + p.outcome.cause, p.outcome.cause) : '');
-    const table = h('table', {class: 'seat-table'}, h('thead', {}, h('tr', {}, h('th', {scope: 'col'}, t('at')), letters.map(l => h('th', {scope: 'col'}, l)), h('th', {scope: 'col'}, lockServer), h('th', {scope: 'col'}, t('mysql')))),
+    const table = h('table', {class: 'step-table'}, h('thead', {}, h('tr', {}, h('th', {scope: 'col'}, t('at')), letters.map(l => h('th', {scope: 'col'}, l)), h('th', {scope: 'col'}, lockServer), h('th', {scope: 'col'}, t('mysql')))),
       h('tbody', {}, entries.filter(e => !e.own).map(e => h('tr', {}, h('td', {}, Math.round(e.at_ms)), letters.map(l => h('td', {class: 'did'}, cell(e, l))), h('td', {class: 'soft'}, lockWords(e.state)), h('td', {class: 'soft'}, rowWords(e.state))))));
     fill(place,
       h('div', {class: 'bar schedule-bar'}, h('button', {type: 'button', id: 'undo', disabled: !choices.length, onclick: () => go(strategy, customers, (how === 'end' ? choices : choices.slice(0, -1)).join(' '))}, '↶ ', t('undo')),
         h('button', {type: 'button', id: 'restart', disabled: !choices.length, onclick: () => go(strategy, customers, '')}, '⇤ ', t('restart')),
         h('span', {class: 'chips'}, choices.map((c, i) => h('a', {class: 'chip' + (c.includes('.') ? ' of-' + c[0] : ' event'), href: linkOf(strategy, customers, choices.slice(0, i + 1).join(' '))}, c)))),
-      h('div', {class: 'seats n' + customers}, seats, servers),
+      h('div', {class: 'sources n' + customers}, buyers, servers),
       !p.ended && h('div', {class: 'events'}, h('h2', {}, t('event.title')), events.map(choose), h('button', {type: 'button', id: 'to-end', class: 'choice event', onclick: () => { location.hash = linkOf(strategy, customers, schedule) + '/end'; }}, '⇥ ', t('to.end'))),
       ending,
       h('section', {}, h('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': t('record')}, table),
         h('p', {class: 'soft'}, t('the.command'), ': ', h('code', {class: 'command'}, `loadtest step ${strategy} ${schedule}`.trim() + (customers === 3 ? ' --customers 3' : '')))));
     const first = place.querySelector('.choice');
-    if (first && sessionStorage.getItem('seat-keys')) first.focus();
+    if (first && sessionStorage.getItem('step-keys')) first.focus();
   }
   const said_ = (p, letter) => p.ended || !p.options.length ? (p.outcome.answers && p.outcome.answers[letter] ? t('outcome.' + p.outcome.answers[letter].replace('-', '_')) : '') : last(p, letter);
   const last = (p, letter) => { const e = [...p.entries].reverse().find(e => e.customer === letter && e.blocked && !e.answer); return e ? t('blocked', {by: inWords(e.blocked)}) : '–'; };
@@ -85,10 +85,10 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
     return [h('code', {title: e.sent || ''}, brief(e.sent || e.choice)), e.blocked && !e.answer ? h('span', {class: 'soft'}, ' ', t('blocked', {by: inWords(e.blocked)})) : e.answer ? h('span', {class: 'answer', title: e.answer}, ' → ', answerOf(e)) : '', e.note ? h('span', {class: 'bad'}, ' ', inWords(e.note)) : ''];
   }
 
-  const note = sessionStorage.getItem('seat-said');
-  if (note) { sessionStorage.removeItem('seat-said'); notice(said, note); }
-  place.addEventListener('keydown', () => sessionStorage.setItem('seat-keys', 'yes'));
-  place.addEventListener('pointerdown', () => sessionStorage.removeItem('seat-keys'));
+  const note = sessionStorage.getItem('step-said');
+  if (note) { sessionStorage.removeItem('step-said'); notice(said, note); }
+  place.addEventListener('keydown', () => sessionStorage.setItem('step-keys', 'yes'));
+  place.addEventListener('pointerdown', () => sessionStorage.removeItem('step-keys'));
   if (!mayDrive()) notice(said, t('drive.how'));
   else {
     fill(place, h('p', {class: 'soft playing'}, h('span', {class: 'spinner'}), ' ', t('playing')));
