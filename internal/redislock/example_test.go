@@ -47,7 +47,7 @@ func ExampleLocker_Do() {
 
 // A middleware holds the lock on a key of the request around a handler of net/http. The request's
 // context ends when the lock is lost, and the handler may acquire the same key again with it.
-func ExampleLocker_Do_middleware() {
+func ExampleLocker_Acquire_middleware() {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", ContextTimeoutEnabled: true, ReadTimeout: time.Second})
 	defer client.Close()
 	locker := redislock.New(client, redislock.Options{Wait: 2 * time.Second})
@@ -55,13 +55,13 @@ func ExampleLocker_Do_middleware() {
 
 	locked := func(next http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
-			err := locker.Do(r.Context(), "account:"+r.PathValue("id"), func(held context.Context) error {
-				next(w, r.WithContext(held))
-				return nil
-			})
-			if errors.Is(err, redislock.ErrNotAcquired) {
+			held, lease, err := locker.Acquire(r.Context(), "account:"+r.PathValue("id"))
+			if err != nil { // whatever it is: without an answer here, the client gets 200
 				http.Error(w, "busy: try again later", http.StatusServiceUnavailable)
+				return
 			}
+			defer lease.Release() // what could not be released ends with its lease
+			next(w, r.WithContext(held))
 		}
 	}
 	http.HandleFunc("POST /accounts/{id}/transfers", locked(func(w http.ResponseWriter, r *http.Request) {
