@@ -80,7 +80,7 @@ type Demand struct {
 // Supply is what became of a demand.
 type Supply struct {
 	Sold     float64 // units a second
-	Rejected float64 // orders a second: answered with 503, or closed without an answer
+	Rejected float64 // orders a second: answered otherwise, or closed without an answer
 }
 
 // Measure sells to a demand. It fails when the database has other orders than were answered.
@@ -104,7 +104,7 @@ func Measure(ctx context.Context, store *stock.Store, d Demand) (of Supply, err 
 		case answered.Before(from) || answered.After(to):
 		case a.Outcome == load.Sold:
 			of.Sold += float64(d.Units) / d.Each.Seconds()
-		case a.Outcome == load.Busy || a.Status == 0:
+		default:
 			of.Rejected += 1 / d.Each.Seconds()
 		}
 	})
