@@ -38,7 +38,7 @@ export function pairView(body, [scenario = 'pause', a = 'owner-checked', b = 'fe
     if (gone || shown !== now || !details) return;
     if (!details.every(d => d.replay)) { fill(place, h('p', {class: 'soft'}, t('replay.gone'))); return; }
     replay = player(details.map((d, i) => ({replay: d.replay, title: d.strategy, chip: verdictChip(runs[i])})));
-    fill(place, h('div', {class: 'pair-why'}, details.map((d, i) => h('section', {class: 'ended is-' + d.verdict}, h('h2', {}, d.strategy, ' ', verdictChip(runs[i])), h('p', {class: 'cause'}, d.sentence || inWords(d.reason) || t('verdict.long.' + d.verdict)), h('p', {class: 'soft'}, t('seed'), ' ', d.seed)))),
+    fill(place, h('div', {class: 'pair-why'}, details.map((d, i) => h('section', {class: 'ended is-' + d.verdict}, h('h2', {}, d.strategy, ' ', verdictChip(runs[i])), h('p', {class: 'cause'}, d.sentence || inWords(d.reason)), h('p', {class: 'soft'}, t('seed'), ' ', d.seed)))),
       h('section', {}, replay.element));
   };
   update();
