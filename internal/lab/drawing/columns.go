@@ -59,7 +59,7 @@ func columns(x *explain.Explanation, from, to float64, in explain.Language) temp
 		}
 	}
 	for i, c := range x.Columns {
-		d.text("lane", 4, columnMiddle(i)+4, in.Say(c.Name))
+		d.text("column", 4, columnMiddle(i)+4, in.Say(c.Name))
 		d.Line("base", columnsLeft, columnMiddle(i), columnsRight, columnMiddle(i), "")
 	}
 	for i, c := range x.Columns {
@@ -89,7 +89,7 @@ func columns(x *explain.Explanation, from, to float64, in explain.Language) temp
 		d.Line(class, left, 18, left, bottom, "")
 		d.text(class+" "+anchorAt(left), left, 13, sign+in.Say(m.What))
 	}
-	return d.picture("lanes", in.Say(x.Why...), columnsWidth, bottom+24)
+	return d.picture("columns", in.Say(x.Why...), columnsWidth, bottom+24)
 }
 
 // span draws a span of the i-th column, with its text where that has room.

@@ -19,8 +19,7 @@ import (
 const limit = 1500
 
 // TestPruningLosesNoOutcomeOnRealServers runs every order of two sales of each strategy, those that
-// differ only in independent steps included, without an event and with the two that shared lanes
-// have.
+// differ only in independent steps included: without an event, with wait and with forget.
 func TestPruningLosesNoOutcomeOnRealServers(t *testing.T) {
 	s := stagetest.Open(t, "", stage.Options{Lease: 600 * time.Millisecond})
 	for _, of := range s.Shop().Strategies {

@@ -185,7 +185,7 @@ func TestThePage(t *testing.T) {
 		screenshot(t, b, "predict")
 		b.Run(click(`[data-word=oversold]`))
 		b.Until(`document.querySelector('.live-now')`)
-		b.Until(`document.querySelector('.lanes-view .timeline rect.in')`)
+		b.Until(`document.querySelector('.columns-view .timeline rect.in')`)
 		if os.Getenv("LIVE_PICTURES") != "" {
 			b.Until(`document.querySelector('.broken .live-now')`)
 			screenshot(t, b, "live")
@@ -208,7 +208,7 @@ func TestThePage(t *testing.T) {
 		if score := browsertest.Says[string](b, `document.getElementById('score').textContent`); score != "Predictions: 1 of 1 right" {
 			t.Errorf("the score reads %q", score)
 		}
-		if alarms := browsertest.Says[int](b, `document.querySelectorAll('.lanes .moment.alarm').length`); alarms < 2 {
+		if alarms := browsertest.Says[int](b, `document.querySelectorAll('.columns .moment.alarm').length`); alarms < 2 {
 			t.Errorf("%d marks of the oversell in the drawing", alarms)
 		}
 		if text := browsertest.Says[string](b, `document.querySelector('.cause').textContent`); !strings.Contains(text, "SIGSTOP") {
@@ -262,7 +262,7 @@ func TestThePage(t *testing.T) {
 		b.Run(goTo("#/pair/pause/owner-checked/fenced"))
 		b.Until(`document.getElementById('run-both')`)
 		b.Run(click("#run-both"))
-		b.Until(`document.querySelectorAll('.player .lanes-view').length === 2`)
+		b.Until(`document.querySelectorAll('.player .columns-view').length === 2`)
 		chips := browsertest.Says[[]string](b, `[...document.querySelectorAll('.pair-why h2 .v')].map(e => e.textContent.replace(/ .*/, ''))`)
 		if len(chips) != 2 || chips[0] != "oversold" || chips[1] != "held" {
 			t.Errorf("side by side are %v, want oversold and held", chips)

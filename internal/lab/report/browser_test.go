@@ -48,7 +48,7 @@ func TestPageInTheBrowser(t *testing.T) {
 			}
 
 			const cell = `article[id="set-ex-nx:late-release"]`
-			b.Run(chromedp.Click(`.matrix a[href="#set-ex-nx:late-release"]`, chromedp.ByQuery), chromedp.WaitVisible(cell+" .lanes", chromedp.ByQuery), chromedp.WaitNotVisible("#overview", chromedp.ByQuery))
+			b.Run(chromedp.Click(`.matrix a[href="#set-ex-nx:late-release"]`, chromedp.ByQuery), chromedp.WaitVisible(cell+" .columns", chromedp.ByQuery), chromedp.WaitNotVisible("#overview", chromedp.ByQuery))
 			if hash := browsertest.Says[string](b, `decodeURIComponent(location.hash)`); hash != "#set-ex-nx:late-release" {
 				t.Errorf("the address ends with %s: it cannot be shared", hash)
 			}
@@ -146,7 +146,7 @@ func TestScreenshot(t *testing.T) {
 	}
 	b := browsertest.Open(t, 2*time.Minute)
 	var picture []byte
-	b.Run(chromedp.EmulateViewport(1200, 840), chromedp.Navigate("file://"+html+"#"+r.Cells[0].Name()), chromedp.WaitVisible(".cell:target .lanes", chromedp.ByQuery),
+	b.Run(chromedp.EmulateViewport(1200, 840), chromedp.Navigate("file://"+html+"#"+r.Cells[0].Name()), chromedp.WaitVisible(".cell:target .columns", chromedp.ByQuery),
 		chromedp.ActionFunc(func(ctx context.Context) (err error) {
 			picture, err = cdpage.CaptureScreenshot().WithOptimizeForSpeed(false).Do(ctx)
 			return err

@@ -47,7 +47,7 @@ export function cellView(body, [strategyName, scenarioName]) {
     const number = (name, big) => { numbers[name] = h('b', {id: 'now-' + name}, '–'); return h('div', {class: 'count ' + (big || 'is-' + name)}, numbers[name], h('span', {}, t(name))); };
     const outcomes = h('div', {class: 'outcomes', role: 'img'}), key = h('p', {class: 'key'});
     const lock = gauge();
-    const place = h('div', {class: 'lanes-place'});
+    const place = h('div', {class: 'columns-place'});
     fill(content, h('div', {class: 'now live-now'}, number('stock'), number('orders'), number('oversold', 'over'), number('rate'), number('p50'), number('p99'), lock.element), outcomes, key, place);
     let columns = null, of = null, base = 0, frame = 0;
     const begin = () => {

@@ -26,7 +26,7 @@ export function columnsView(columns, height, label) {
   }));
   const notes = columns.map(l => { const n = h('b', {}); n.style.top = `calc(${l.top + l.height / 2}px * var(--k))`; return n; });
   const plot = h('div', {class: 'plot'}, h('div', {class: 'stage'}, svg, cursor), axis);
-  const element = h('div', {class: 'lanes-view'}, names, plot, h('div', {class: 'notes', 'aria-hidden': 'true'}, notes));
+  const element = h('div', {class: 'columns-view'}, names, plot, h('div', {class: 'notes', 'aria-hidden': 'true'}, notes));
   element.style.setProperty('--h', height);
   let from = 0, to = 1, at = null;
   const place = () => {
