@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"stocklock/internal/lab/catalog"
@@ -35,4 +37,35 @@ func needsShop(t testing.TB) {
 	if testing.Short() {
 		t.Skip("it needs a shop, which short tests do not build")
 	}
+}
+
+// FuzzArguments: rates, times and addresses are accepted or rejected in one line, which shows no
+// password.
+func FuzzArguments(f *testing.F) {
+	needsShop(f)
+	f.Add("500", "2s", "100", "none:crash", "user:", "@tcp(db:3306)/stocklock", "http://shop:8080")
+	f.Add("-1", "1", "1e9", ":", "", "", "")
+	f.Add("0x10", "99999999h", "9223372036854775807", "telling", "mysql://u:", "@h/d", "shop")
+	f.Add("1_000", "-2s", "0", "none:", ":", "/", "http://%zz")
+	f.Fuzz(func(t *testing.T, rate, lease, units, cell, beforeDSN, afterDSN, shop string) {
+		const password = "g3h31m"
+		dsn := beforeDSN + password + afterDSN
+		args := []string{"run", "--expect-only", "--rate=" + rate, "--lease=" + lease, "--stock=" + units, "--cells=" + cell, "--mysql=" + dsn, "--shop=" + shop}
+		var out, errs bytes.Buffer
+		code := run(t.Context(), args, &out, &errs)
+		if code != exitExpected && code != exitUsage {
+			t.Errorf("%q: exit code %d", args, code)
+		}
+		if said := strings.TrimRight(errs.String(), "\n"); code == exitUsage && strings.Count(said, "\n") > strings.Count(strings.Join(args, ""), "\n") {
+			t.Errorf("%q: said %q, want one line", args, said)
+		}
+		if strings.Contains(out.String()+errs.String(), password) {
+			t.Errorf("%q: the password was printed: %s%s", args, out.String(), errs.String())
+		}
+		for _, how := range [][]string{{"run", "--mysql", dsn}, {"run", "--redis=" + dsn}} {
+			if strings.Contains(commandLine(how), password) {
+				t.Errorf("the command line shows the password: %s", commandLine(how))
+			}
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -151,4 +152,21 @@ func TestLockTakenInTwoSteps(t *testing.T) {
 		e.redis(4.0, "set", 503.0, "expired", 503.1, "set", 504.9, "del", 514.0, "set", 559.0, "expire")
 	})
 	check(t, explained(e), LateRelease, []string{"#0 on shop 3 released", "#2 on shop 2 got in"})
+}
+
+// TestALockThatNobodyWatches: the cause follows from the traces, and the missing column is said.
+func TestALockThatNobodyWatches(t *testing.T) {
+	e := evidence(overlap("write stop 1180ms"))
+	e.Changes, e.Unwatched = nil, "etcd"
+	x := explained(e)
+	check(t, x, Paused, []string{"was stopped for", "got the lock from etcd after", "no column of the lock: it is in etcd"})
+	for _, l := range x.Columns {
+		if l.Kind == LockColumn {
+			t.Errorf("a column of the lock: %+v", l)
+		}
+	}
+	watched := explained(evidence(overlap("write stop 1180ms")))
+	if said := English.Say(watched.Why...); strings.Contains(said, "no column") {
+		t.Errorf("a lock that is watched: %s", said)
+	}
 }

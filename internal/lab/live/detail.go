@@ -35,7 +35,7 @@ type detail struct {
 
 // replay is a record as it is drawn and stepped through.
 type replay struct {
-	Columns []Column `json:"columns"`
+	Columns []Column `json:"lanes"`
 	Height  float64  `json:"height"`
 	EndsMS  float64  `json:"ends_ms"`
 	Initial int64    `json:"initial"`

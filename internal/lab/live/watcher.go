@@ -36,7 +36,7 @@ type watcher struct {
 // attempt is what a page needs to draw a cell.
 type attempt struct {
 	Run     int      `json:"run"`
-	Columns []Column `json:"columns"`
+	Columns []Column `json:"lanes"`
 	Height  float64  `json:"height"`
 	Initial int64    `json:"initial"`
 	LeaseMS float64  `json:"lease_ms"`

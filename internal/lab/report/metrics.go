@@ -14,6 +14,7 @@ import (
 // page and the tables of a load with a rate among them, so that a metric is one line here. Each is a
 // column of CSV, a name for --fail-if, and a count on the page of its cell. The field shown lists the
 // other places. A number that older results lack is a pointer in [trial.Result]: nil is a dash.
+// While a cell runs, the page counts p50 and p99 alone (live/watcher.go, live/page/cell.js).
 var metrics = []metric{
 	{name: "requests", title: "requests", zh: "请求数", of: count(func(r trial.Result) int64 { return r.Requests }), shown: always},
 	{name: "sold", title: "sold", zh: "订单", of: count(func(r trial.Result) int64 { return r.Sold }), outOf: initialStock, shown: inTerminal | inMarkdown | onPage | always},

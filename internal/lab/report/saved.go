@@ -82,12 +82,16 @@ func read(from io.Reader) (Report, error) {
 
 var escape = regexp.MustCompile(`\\(u[0-9a-fA-F]{4}|.)`)
 
-// neutral replaces the control characters in JSON, as they are and as escapes. Line ends stay.
+// neutral replaces the control characters in JSON, as they are and as escapes. Line ends stay between
+// values: within a name or a sentence, the text after one could pass for a line of the table.
 func neutral(content []byte) []byte {
 	return escape.ReplaceAllFunc(bytes.Map(printable, content), func(e []byte) []byte {
 		said, err := strconv.Unquote(`"` + string(e) + `"`)
 		r, _ := utf8.DecodeRuneInString(said)
-		if err != nil || printable(r) == r {
+		switch {
+		case r == '\n':
+			return []byte(" ")
+		case err != nil || printable(r) == r:
 			return e
 		}
 		return []byte(string(printable(r)))

@@ -175,8 +175,8 @@ func TestEscapesAreNotPassedOn(t *testing.T) {
 				value = []string{hostile}
 			}
 			r, err := read(bytes.NewReader(damaged(t, value, to...)))
-			if err != nil {
-				t.Fatal(err)
+			if err != nil || strings.Contains(fmt.Sprintf("%+v", r), "\n") {
+				t.Fatalf("%+v, %v", r, err)
 			}
 			writeAll(t, r)
 		})

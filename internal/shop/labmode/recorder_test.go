@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -112,4 +113,42 @@ func read(t *testing.T, path string) []Event {
 		t.Fatal(err)
 	}
 	return events
+}
+
+// BenchmarkSale records the seven points of a sale.
+func BenchmarkSale(b *testing.B) {
+	recorder, err := OpenRecorder(filepath.Join(b.TempDir(), "trace.jsonl"), "shop-1")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer recorder.Close()
+	b.ReportAllocs()
+	for b.Loop() {
+		ctx := sale.WithHook(context.Background(), recorder.Sale("123-4567", 123, "fenced", "fenced-contention-1-150405.000000"))
+		for _, p := range sale.Points {
+			sale.At(ctx, p, slog.Int64("token", 1<<61))
+		}
+	}
+}
+
+// FuzzReadEvents: a trace is read or refused, line by line.
+func FuzzReadEvents(f *testing.F) {
+	f.Add(`{"t":1,"shop":"a","request":"r","item":7,"strategy":"none","point":"read","stock":3}` + "\n")
+	f.Add(`{"t":1.5}`)
+	f.Add("{}\n\n{}")
+	f.Add(`{"t":1,"T":2,"shop":null,"item":-1}`)
+	f.Add("null")
+	f.Fuzz(func(t *testing.T, trace string) {
+		events, err := ReadEvents(strings.NewReader(trace))
+		if err == nil && len(events) > strings.Count(trace, "\n")+1 {
+			t.Errorf("%d events in %q", len(events), trace)
+		}
+		for _, e := range events {
+			for _, known := range []string{"t", "shop", "request", "item", "strategy", "run", "point"} {
+				if _, ok := e.Facts[known]; ok {
+					t.Errorf("%q is a fact in %q", known, trace)
+				}
+			}
+		}
+	})
 }

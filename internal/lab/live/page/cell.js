@@ -53,7 +53,7 @@ export function cellView(body, [strategyName, scenarioName]) {
     const begin = () => {
       of = store.attempt;
       if (!of) return;
-      columns = columnsView(of.columns, of.height, t('live.label', {strategy: s.name, scenario: c.name}));
+      columns = columnsView(of.lanes, of.height, t('live.label', {strategy: s.name, scenario: c.name}));
       fill(place, of.nth > 1 && h('p', {class: 'soft'}, t('again', {n: of.nth})), !of.singles && h('p', {class: 'soft'}, t('no.singles')), columns.element);
       columns.window(0, 1000);
       columns.append(store.shapes);
@@ -64,7 +64,7 @@ export function cellView(body, [strategyName, scenarioName]) {
       base = performance.now() - now.at_ms;
       columns.lasting(now.lasting);
       columns.window(0, Math.max(now.at_ms, 1000));
-      of.columns.forEach((l, i) => l.kind === 'shop' && columns.note(i, [now.inside[i] ? t('n.inside', {n: now.inside[i]}) : '', now.waiting[i] ? t('n.waiting', {n: now.waiting[i]}) : ''].filter(Boolean).join(' · ')));
+      of.lanes.forEach((l, i) => l.kind === 'shop' && columns.note(i, [now.inside[i] ? t('n.inside', {n: now.inside[i]}) : '', now.waiting[i] ? t('n.waiting', {n: now.waiting[i]}) : ''].filter(Boolean).join(' · ')));
       const values = {stock: now.stock, orders: now.sold, oversold: now.oversold ? '+' + now.oversold : '0', rate: Math.round(now.rate), p50: Math.round(now.p50_ms), p99: Math.round(now.p99_ms)};
       for (const [name, v] of Object.entries(values)) numbers[name].textContent = v;
       content.classList.toggle('broken', now.oversold > 0);

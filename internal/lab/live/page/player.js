@@ -27,7 +27,7 @@ export function command(e) {
 
 // states are what stood after each entry: stock, orders, who is in the section, the lock.
 function states(replay) {
-  const first = replay.columns.find(l => l.kind === 'lock');
+  const first = replay.lanes.find(l => l.kind === 'lock');
   let now = {stock: replay.initial, sold: 0, inside: [], lock: {held: false, expires: false, from_ms: 0}};
   const known = new Set(), wrote = new Set();
   return replay.entries.map(e => {
@@ -60,7 +60,7 @@ export function player(sides) {
   const ends = Math.max(...sides.map(s => s.replay.ends_ms), 1);
   const all = sides.flatMap((s, i) => s.replay.entries.map(e => ({...e, side: i}))).filter(e => e.kind !== 'look').sort((a, b) => a.at_ms - b.at_ms);
   const views = sides.map(s => {
-    const columns = columnsView(s.replay.columns, s.replay.height, t('replay.label', {cell: s.title}));
+    const columns = columnsView(s.replay.lanes, s.replay.height, t('replay.label', {cell: s.title}));
     columns.replace(s.replay.shapes);
     const lock = gauge();
     const numbers = {};
