@@ -119,6 +119,7 @@ func TestNothingIsLeft(t *testing.T) {
 // TestKilledWhileItInstallsLeavesNothing kills the parent while a program works that is neither
 // server nor shop.
 func TestKilledWhileItInstallsLeavesNothing(t *testing.T) {
+	cache := emptyCache(t)
 	parent, said := startParent(t, "install")
 	dir := said[0]
 	installing := func() bool { return exec.Command("pgrep", "-f", "datadir="+dir).Run() == nil }
@@ -129,6 +130,9 @@ func TestKilledWhileItInstallsLeavesNothing(t *testing.T) {
 	time.Sleep(300 * time.Millisecond)
 	if left := leftovers(dir, nil); len(left) > 0 {
 		t.Errorf("came back: %v", left)
+	}
+	if left := cached(t, cache); len(left) > 0 {
+		t.Errorf("templates = %v, want none: it was killed before there was one", left)
 	}
 }
 

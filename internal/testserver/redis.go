@@ -70,6 +70,12 @@ func (g *Group) Redis(ctx context.Context, o RedisOptions) (*Redis, error) {
 
 // answers wants an answer of this very process: after a restart somebody else may have its port.
 func (s *Redis) answers(ctx context.Context) error {
+	// The client tries an address again and again before it says that nobody listens there.
+	conn, err := net.DialTimeout("tcp", s.Addr, time.Second)
+	if err != nil {
+		return err
+	}
+	conn.Close()
 	client := s.Client()
 	defer client.Close()
 	info, err := client.Info(ctx, "server").Result()

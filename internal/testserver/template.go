@@ -1,0 +1,185 @@
+package testserver
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// A template is the data folder of a MySQL server that was never started. To make one takes seconds,
+// to copy one does not. So it is made once for each program and version, and kept below the user's
+// folder for caches.
+//
+// Templates are made and removed under a lock on that folder, and copied under a shared one. The
+// kernel releases the locks of a process that dies. A template gets its name when it is complete, and
+// what a dead process has left incomplete is removed by the next one that makes a template.
+type template struct {
+	path  string
+	lock  *os.File
+	alone bool // the lock is not shared: there was no template
+}
+
+// dataFolder makes the data folder of a server, from a template if it can.
+func (g *Group) dataFolder(ctx context.Context, program, dir, data string) error {
+	t, err := openTemplate(ctx, program)
+	if err == nil {
+		defer t.lock.Close() // which releases it
+		if !t.alone && copyFolder(t.path, data, false) == nil {
+			return nil
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	// A server can do without a template, whatever is wrong with it or with the cache.
+	if err := os.RemoveAll(data); err != nil {
+		return fmt.Errorf("testserver: %w", err)
+	}
+	if err := g.initialise(ctx, program, dir, data); err != nil {
+		return err
+	}
+	if err == nil && t.alone {
+		t.keep(data)
+	}
+	return nil
+}
+
+// openTemplate returns the template of a program, locked.
+func openTemplate(ctx context.Context, program string) (*template, error) {
+	version, err := exec.CommandContext(ctx, program, "--no-defaults", "--version").Output()
+	if err != nil {
+		return nil, err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return nil, err
+	}
+	cache = filepath.Join(cache, "stocklock")
+	if err := os.MkdirAll(cache, 0o700); err != nil {
+		return nil, err
+	}
+	lock, err := os.OpenFile(filepath.Join(cache, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	t := &template{path: filepath.Join(cache, filepath.Base(program)+"-"+digest([]byte(program))+"-"+digest(version)), lock: lock}
+	if err = lockFile(ctx, lock, syscall.LOCK_SH); err == nil && !exists(t.path) {
+		err = lockFile(ctx, lock, syscall.LOCK_EX)
+		t.alone = !exists(t.path)
+	}
+	if err != nil {
+		lock.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+const digestSize = 12
+
+func digest(of []byte) string { return fmt.Sprintf("%x", sha256.Sum256(of))[:digestSize] }
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// lockFile waits for a lock on f, which a lock that f has becomes.
+func lockFile(ctx context.Context, f *os.File, how int) error {
+	for {
+		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(readyInterval):
+		}
+	}
+}
+
+// keep makes a copy of data the template, and removes the program's older ones. If it fails, the next
+// server tries it.
+func (t *template) keep(data string) {
+	cache, name := filepath.Split(t.path)
+	making := filepath.Join(cache, "incomplete-")
+	for _, of := range []string{making, filepath.Join(cache, name[:len(name)-digestSize])} {
+		old, _ := filepath.Glob(of + "*") // the error is that of a bad pattern: then nothing is removed
+		for _, path := range old {
+			os.RemoveAll(path)
+		}
+	}
+	making += RandomHex(4)
+	if copyFolder(data, making, true) != nil || os.Rename(making, t.path) != nil {
+		os.RemoveAll(making)
+	}
+}
+
+// copyFolder copies a folder of folders and plain files. With lasting, the copy outlives a crash of
+// the machine.
+func copyFolder(from, to string, lasting bool) error {
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		inner, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, inner)
+		switch {
+		case entry.IsDir():
+			return os.Mkdir(target, 0o700)
+		case !entry.Type().IsRegular():
+			return fmt.Errorf("testserver: %s is neither a file nor a folder", path)
+		}
+		return copyFile(path, target, lasting)
+	})
+}
+
+// copyFile leaves holes where a file has nothing but zeros, as most of a new redo log.
+func copyFile(from, to string, lasting bool) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	buffer, zeros := make([]byte, 64<<10), make([]byte, 64<<10)
+	size := int64(0)
+	for {
+		n, err := io.ReadFull(in, buffer)
+		if n > 0 && !bytes.Equal(buffer[:n], zeros[:n]) {
+			if _, err := out.WriteAt(buffer[:n], size); err != nil {
+				return err
+			}
+		}
+		size += int64(n)
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := out.Truncate(size); err != nil {
+		return err
+	}
+	if lasting {
+		return out.Sync()
+	}
+	return nil
+}
