@@ -129,6 +129,23 @@ func TestWriteIsBlind(t *testing.T) {
 	}
 }
 
+// TestNoWriteMakesTheStockNegative writes what follows from a stock that the sale exceeds.
+func TestNoWriteMakesTheStockNegative(t *testing.T) {
+	store := open(t)
+	item := newItem(t, store, 0)
+	for name, write := range map[string]func(context.Context, stock.Sale, stock.Item) (stock.Order, error){
+		"Write": store.Write, "WriteVersioned": store.WriteVersioned, "WriteFenced": store.WriteFenced,
+	} {
+		if _, err := write(t.Context(), one(item), item); !errors.Is(err, stock.ErrSoldOut) {
+			t.Errorf("%s of one unit of none = %v, want ErrSoldOut", name, err)
+		}
+	}
+	orders, err := store.ItemOrders(t.Context(), item.ID)
+	if got := stockOf(t, store, item.ID); got != 0 || len(orders) != 0 || err != nil {
+		t.Errorf("the stock is %d, with the orders %v, %v: want 0 and none", got, orders, err)
+	}
+}
+
 func TestOrderKeepsWhatItReadAndWrote(t *testing.T) {
 	store := open(t)
 	item := newItem(t, store, 10)

@@ -40,7 +40,8 @@ func (s *Store) transaction(ctx context.Context, timeout time.Duration, fn func(
 
 // Write sets the stock to read.Stock less the sale's quantity, whatever the stock is now, and
 // records the order, in one transaction. This is the unprotected half of a read-modify-write. Only
-// a lock around the read and the write makes it right.
+// a lock around the read and the write makes it right. A sale of more units than read has is refused
+// with [ErrSoldOut].
 func (s *Store) Write(ctx context.Context, sale Sale, read Item) (Order, error) {
 	return s.writeWhere(ctx, sale, read, ErrNotFound, "id = ?", sale.ItemID)
 }
@@ -77,11 +78,14 @@ func (s *Store) WriteFenced(ctx context.Context, sale Sale, read Item) (Order, e
 
 func (s *Store) writeWhere(ctx context.Context, sale Sale, read Item, refused error, where string, args ...any) (Order, error) {
 	var order Order
-	err := s.transaction(ctx, WriteTimeout, func(tx *gorm.DB) error {
+	left, err := read.Take(sale.Quantity)
+	if err != nil {
+		return order, err
+	}
+	err = s.transaction(ctx, WriteTimeout, func(tx *gorm.DB) error {
 		if err := sale.ready(); err != nil {
 			return err
 		}
-		left := read.Stock - sale.Quantity
 		done := tx.Table("items").Where(where, args...).
 			Updates(map[string]any{"stock": left, "version": gorm.Expr("version + 1")})
 		if done.Error != nil {
