@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/bsm/redislock"
@@ -22,7 +23,11 @@ var BSM = Lock{
 		return Locker{Lock: func(ctx, waiting context.Context, key string) (Hold, error) {
 			waiting, cancel := context.WithTimeout(waiting, bsmPatience)
 			defer cancel()
-			held, err := locker.Obtain(waiting, key, c.Lease, retry)
+			options := retry
+			if refused := refusalOf(ctx); refused != nil {
+				options = &redislock.Options{RetryStrategy: refusable{retry.RetryStrategy, sync.OnceFunc(refused)}}
+			}
+			held, err := locker.Obtain(waiting, key, c.Lease, options)
 			if waiting.Err() != nil || errors.Is(err, redislock.ErrNotObtained) {
 				if err == nil {
 					err = held.Release(context.WithoutCancel(ctx))
@@ -39,6 +44,17 @@ var BSM = Lock{
 			}, nil
 		}}, nil
 	},
+}
+
+// refusable is a retry strategy, which the library asks after each refusal.
+type refusable struct {
+	redislock.RetryStrategy
+	refused func()
+}
+
+func (r refusable) NextBackoff() time.Duration {
+	r.refused()
+	return r.RetryStrategy.NextBackoff()
 }
 
 // bsmPatience is the deadline of an Obtain. Without a deadline the library takes the lease for one.

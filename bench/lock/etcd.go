@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 	"time"
 
 	etcd "go.etcd.io/etcd/client/v3"
@@ -26,6 +27,7 @@ var Etcd = Lock{
 		// The client renews from its first session on, and that session at once. Later ones have their
 		// first renewal within half a second, as in a process that has sold before.
 		_, _ = client.KeepAlive(client.Ctx(), etcd.NoLease)
+		client.Watcher = refusableWatcher{client.Watcher}
 		l := etcdLock{client, time.Duration(math.Ceil(c.Lease.Seconds())) * time.Second}
 		return Locker{Lock: l.lock, Close: client.Close}, nil
 	},
@@ -41,6 +43,9 @@ type etcdLock struct {
 
 // lock acquires the lock with a session of its own.
 func (l etcdLock) lock(ctx, waiting context.Context, key string) (Hold, error) {
+	if refused := refusalOf(ctx); refused != nil {
+		ctx = WithRefusal(ctx, sync.OnceFunc(refused)) // a waiter watches one key after the other
+	}
 	living, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(waiting, end)
 	session, err := concurrency.NewSession(l.client,
@@ -67,6 +72,17 @@ func (l etcdLock) lock(ctx, waiting context.Context, key string) (Hold, error) {
 		defer done()
 		return errors.Join(mutex.Unlock(ctx), l.revoke(ctx, session))
 	}}, nil
+}
+
+// refusableWatcher is a Watcher of locks: the library watches a key only while it waits for another
+// holder.
+type refusableWatcher struct{ etcd.Watcher }
+
+func (w refusableWatcher) Watch(ctx context.Context, key string, options ...etcd.OpOption) etcd.WatchChan {
+	if refused := refusalOf(ctx); refused != nil {
+		refused()
+	}
+	return w.Watcher.Watch(ctx, key, options...)
 }
 
 // revoke ends the lease of a session, and with it its lock or its place in the queue.

@@ -45,10 +45,25 @@ type Config struct {
 // Locker acquires locks for one process. It is safe for concurrent use.
 type Locker struct {
 	// Lock waits until it holds the lock on key, or waiting ends. The hold works under ctx. The error
-	// is [ErrTaken] where the lock was not free in time.
+	// is [ErrTaken] where the lock was not free in time. A library calls the function of
+	// [WithRefusal] when it finds the lock taken.
 	Lock func(ctx, waiting context.Context, key string) (Hold, error)
 	// Close closes the library's own client. It is nil where there is none.
 	Close func() error
+}
+
+// WithRefusal returns a context whose calls of Lock call refused, once each, in the goroutine of the
+// caller and before they return. ctx is that of both parameters of Lock.
+func WithRefusal(ctx context.Context, refused func()) context.Context {
+	return context.WithValue(ctx, refusalKey{}, refused)
+}
+
+type refusalKey struct{}
+
+// refusalOf returns the function of [WithRefusal], or nil.
+func refusalOf(ctx context.Context) func() {
+	refused, _ := ctx.Value(refusalKey{}).(func())
+	return refused
 }
 
 // ErrTaken is the error of a lock that was not free in time.

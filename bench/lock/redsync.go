@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"sync"
+	"time"
 
 	"github.com/go-redsync/redsync/v4"
 	syncredis "github.com/go-redsync/redsync/v4/redis"
@@ -46,6 +49,10 @@ func openRedsync(c Config) (Locker, error) {
 	}
 	locker := redsync.New(pools...)
 	return Locker{Lock: func(ctx, waiting context.Context, key string) (Hold, error) {
+		settings := settings
+		if refused := refusalOf(ctx); refused != nil {
+			settings = append(settings[:len(settings):len(settings)], redsync.WithRetryDelayFunc(refusableDelay(c.Poll, refused)))
+		}
 		m := locker.NewMutex(key, settings...)
 		if err := m.LockContext(waiting); err != nil {
 			return Hold{}, fmt.Errorf("%w: %w", ErrTaken, err)
@@ -65,4 +72,16 @@ func openRedsync(c Config) (Locker, error) {
 			},
 		}, nil
 	}}, nil
+}
+
+// refusableDelay is what the library waits after a refusal: poll, or its default for 0.
+func refusableDelay(poll time.Duration, refused func()) redsync.DelayFunc {
+	once := sync.OnceFunc(refused)
+	return func(int) time.Duration {
+		once()
+		if poll > 0 {
+			return poll
+		}
+		return 50*time.Millisecond + rand.N(200*time.Millisecond)
+	}
 }

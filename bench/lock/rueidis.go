@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
@@ -48,6 +49,14 @@ func RueidisKeys(n int) []string {
 
 // openRueidis opens clients of the library's own to the servers.
 func openRueidis(c Config, o rueidislock.LockerOption) (Locker, error) {
+	build := o.ClientBuilder
+	if build == nil {
+		build = rueidis.NewClient
+	}
+	o.ClientBuilder = func(option rueidis.ClientOption) (rueidis.Client, error) {
+		client, err := build(option)
+		return refusableClient{client}, err
+	}
 	o.KeyPrefix, o.KeyValidity, o.NoLoopTracking = rueidisPrefix, c.Lease, true
 	for _, server := range c.Redis {
 		if client, ok := server.(*redis.Client); ok {
@@ -60,6 +69,14 @@ func openRueidis(c Config, o rueidislock.LockerOption) (Locker, error) {
 	}
 	return Locker{
 		Lock: func(ctx, waiting context.Context, key string) (Hold, error) {
+			if refused := refusalOf(ctx); refused != nil {
+				var keys atomic.Int32
+				ctx = WithRefusal(ctx, func() {
+					if keys.Add(1) == o.KeyMajority { // the library gives up a try with this one
+						refused()
+					}
+				})
+			}
 			// A deadline would also end the hold: the library shortens the lease to it.
 			asking, cancel := context.WithCancel(ctx)
 			stop := context.AfterFunc(waiting, cancel)
@@ -83,6 +100,18 @@ func openRueidis(c Config, o rueidislock.LockerOption) (Locker, error) {
 			return nil
 		},
 	}, nil
+}
+
+// refusableClient sees the answers to the library's script that acquires a key: nil if the key is
+// taken.
+type refusableClient struct{ rueidis.Client }
+
+func (c refusableClient) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	answer := c.Client.Do(ctx, cmd)
+	if refused := refusalOf(ctx); refused != nil && rueidis.IsRedisNil(answer.Error()) {
+		refused()
+	}
+	return answer
 }
 
 // keyByKey is the ClientBuilder of a client of several independent servers: the key with the number i

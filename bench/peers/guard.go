@@ -38,8 +38,9 @@ func (g guard) Do(ctx context.Context, key string, fn func(context.Context, int6
 	if g.err != nil {
 		return g.err
 	}
-	waiting, cancel := context.WithTimeout(ctx, g.wait)
-	held, err := g.Lock(ctx, waiting, key)
+	asking := lock.WithRefusal(ctx, func() { sale.At(ctx, sale.Waiting) })
+	waiting, cancel := context.WithTimeout(asking, g.wait)
+	held, err := g.Lock(asking, waiting, key)
 	cancel()
 	switch {
 	case errors.Is(err, lock.ErrTaken) && ctx.Err() == nil:

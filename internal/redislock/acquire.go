@@ -30,6 +30,9 @@ func (l *Locker) enter(ctx context.Context, key string, o AcquireOptions, try bo
 	}
 	w := &waiter{ctx: ctx, key: key, lease: o.Lease, outer: outer, begun: l.now(), answer: make(chan result, 1), try: try}
 	w.until = w.begun + o.Wait
+	if l.opts.Hooks.Waiting != nil && !try {
+		w.taken = make(chan struct{})
+	}
 	l.mu.Lock()
 	if l.closed {
 		l.unlock()
@@ -51,6 +54,7 @@ func (l *Locker) enter(ctx context.Context, key string, o AcquireOptions, try bo
 		if err := l.subscribeLocked(); err != nil {
 			n.dismissLocked(w, result{err: failed("wait for", key, err)})
 		}
+		n.refuseNewLocked()
 	case ctx.Done() == nil && o.Wait == never:
 		r := l.beginLocked(n)
 		l.unlock()
@@ -143,20 +147,60 @@ func (l *Locker) await(n *lock, w *waiter) (context.Context, *Lease, error) {
 	if w.until < never {
 		patience = time.After(w.until - l.now())
 	}
-	select {
-	case r := <-w.answer:
-		return l.tell(w, r)
-	case <-w.ctx.Done():
-	case <-patience:
-	}
-	if !l.leave(n, w) {
-		// The result came at the last moment. A lock that nobody wants any more is released, and
-		// the caller does not wait for that.
-		if r := <-w.answer; r.hold != nil {
-			l.calls.Go(func() { _, _ = r.hold.leave() })
+	for taken := w.taken; ; {
+		select {
+		case <-taken:
+			taken = nil
+			l.waits(n, w)
+			continue
+		case r := <-w.answer:
+			if closed(taken) {
+				w.answer <- r // for abandon, if the hook panics
+				l.waits(n, w)
+				r = <-w.answer
+			}
+			return l.tell(w, r)
+		case <-w.ctx.Done():
+		case <-patience:
 		}
+		if closed(taken) {
+			l.waits(n, w)
+		}
+		l.abandon(n, w)
+		return nil, nil, notAcquired(w.key, context.Cause(w.ctx), w.refusal)
 	}
-	return nil, nil, notAcquired(w.key, context.Cause(w.ctx), w.refusal)
+}
+
+// waits calls the hook of a waiter that was refused.
+func (l *Locker) waits(n *lock, w *waiter) {
+	returned := false
+	defer func() {
+		if !returned { // the hook panicked
+			l.abandon(n, w)
+		}
+	}()
+	l.opts.Hooks.Waiting(w.ctx, Event{Key: w.key, Took: l.now() - w.begun})
+	returned = true
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// abandon ends a wait. Its result can have come at the last moment. A lock that nobody wants any
+// more is released, and the caller does not wait for that.
+func (l *Locker) abandon(n *lock, w *waiter) {
+	if l.leave(n, w) {
+		return
+	}
+	if r := <-w.answer; r.hold != nil {
+		l.calls.Go(func() { _, _ = r.hold.leave() })
+	}
 }
 
 // tell turns a result into the return values of Acquire.

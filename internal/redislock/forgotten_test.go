@@ -39,6 +39,13 @@ func TestPanicsLeaveNothingBehind(t *testing.T) {
 			panics(t, func() { l.Acquire(patient(t), t.Name()) })
 			free(t, l)
 		})
+		t.Run("Waiting "+name, func(t *testing.T) {
+			l, _ := newLocker(t, Options{Hooks: Hooks{Waiting: once()}})
+			_, lease := acquire(t, l, patient(t), t.Name())
+			panics(t, func() { l.Acquire(patient(t), t.Name()) })
+			release(t, lease)
+			free(t, l)
+		})
 		t.Run("Released "+name, func(t *testing.T) {
 			l, _ := newLocker(t, Options{Hooks: Hooks{Released: once()}})
 			_, lease := acquire(t, l, patient(t), t.Name())
@@ -59,6 +66,73 @@ func TestPanicsLeaveNothingBehind(t *testing.T) {
 			free(t, l)
 		})
 	}
+}
+
+// TestWaitingIsCalledOnce: for each Acquire that finds the lock taken, in its own process or in
+// another, before it has the lock.
+func TestWaitingIsCalledOnce(t *testing.T) {
+	type caller struct{}
+	var mu sync.Mutex
+	var calls []string
+	note := func(what string) func(context.Context, Event) {
+		return func(ctx context.Context, e Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			calls = append(calls, fmt.Sprint(what, " ", ctx.Value(caller{}), " ", e.Key == t.Name()))
+		}
+	}
+	o := Options{Hooks: Hooks{Waiting: note("waits"), Acquired: note("has it")}}
+	one, _ := newLocker(t, o)
+	two, _ := newLocker(t, o)
+	seen := func(n int) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(calls) == n
+	}
+	as := func(name string) context.Context { return context.WithValue(within(t), caller{}, name) }
+	_, lease := acquire(t, one, as("a"), t.Name())
+	var others sync.WaitGroup
+	for i, of := range []*Locker{one, two, one} {
+		others.Go(func() {
+			_, lease := acquire(t, of, as(string("bcd"[i])), t.Name())
+			release(t, lease)
+		})
+		for n := 2 + i; !seen(n); time.Sleep(time.Millisecond) {
+			if within := t.Context(); within.Err() != nil {
+				t.Fatal(within.Err())
+			}
+		}
+	}
+	if _, _, err := one.TryAcquire(as("e"), t.Name()); !errors.Is(err, ErrNotAcquired) {
+		t.Errorf("TryAcquire: %v", err)
+	}
+	release(t, lease)
+	others.Wait()
+	want := "has it a true, waits b true, waits c true, waits d true, has it"
+	if got := strings.Join(calls, ", "); !strings.HasPrefix(got, want) || len(calls) != 7 {
+		t.Errorf("calls: %s, want %s ... of b, c and d", got, want)
+	}
+}
+
+// TestNobodyWaitsForASilentRedis: a caller whose request has no answer does not know that the lock is
+// taken, nor do the callers behind it.
+func TestNobodyWaitsForASilentRedis(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		l.opts.Hooks.Waiting = func(context.Context, Event) { t.Error("called") }
+		l.subscription = &subscription{close: func() {}, since: l.now() + time.Hour}
+		f.answers(acquireScript, noAnswer)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var callers sync.WaitGroup
+		for range 2 {
+			callers.Go(func() {
+				if _, _, err := l.Acquire(ctx, "k"); err == nil {
+					t.Error("acquired")
+				}
+			})
+		}
+		callers.Wait()
+	})
 }
 
 // TestAPanicInLostKeepsNoHookFromItsCall: the hook is called for all holds that end together.

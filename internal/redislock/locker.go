@@ -66,6 +66,8 @@ type waiter struct {
 	until   instant       // when it gives up
 	try     bool          // do not wait if it is taken
 	answer  chan result   // of size 1
+	taken   chan struct{} // closed at its first refusal; nil if nobody wants to know
+	refused bool          // taken is closed; Locker.mu guards it
 	refusal error         // the last one that was to pass; Locker.mu guards it
 	place   *list.Element // nil once it is out of the queue: then it has its answer
 }
@@ -231,7 +233,24 @@ func (l *Locker) settleLocked(n *lock, next todo, from Handoff) {
 			l.refuseLocked(n, err)
 		}
 	}
+	n.refuseNewLocked()
 	l.scheduleLocked(n)
+}
+
+// refuseNewLocked tells the waiters that the lock is taken, once each. Those that do not know yet are
+// at the end of the queue.
+func (n *lock) refuseNewLocked() {
+	if n.state != waiting && n.state != held {
+		return
+	}
+	for e := n.waiters.Back(); e != nil; e = e.Prev() {
+		w := e.Value.(*waiter)
+		if w.refused || w.taken == nil {
+			return
+		}
+		w.refused = true
+		close(w.taken)
+	}
 }
 
 // serveLocked makes the first waiter the holder. It says whether there is one that still wants the

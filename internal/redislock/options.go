@@ -51,10 +51,14 @@ type AcquireOptions struct {
 // runs in the goroutine of the event, which holds no mutex of the package. It must be quick. Its
 // context is the one that Acquire was called with, and may have ended.
 //
-// A panic in Acquired releases the lock. Panics in Acquired and Released reach the caller. Lost and
+// A panic in Waiting ends the wait. A panic in Acquired releases the lock. Panics in these two and in
+// Released reach the caller. Lost and
 // Renewed also run in goroutines of the Locker, and Evicts always does: a panic there ends the
 // process. Where it reaches a caller that recovers, the hooks of the other holds are still called.
 type Hooks struct {
+	// Waiting: the lock is taken, and Acquire waits for it, since Event.Took. It is called at most
+	// once for each Acquire, in its goroutine and before Acquired. TryAcquire does not wait.
+	Waiting func(context.Context, Event)
 	// Acquired: the lock is held, after waiting for Event.Took.
 	Acquired func(context.Context, Event)
 	// Released: the lock was released or passed on, after Event.Took. Event.Err is the result of
@@ -73,7 +77,7 @@ type Hooks struct {
 // Event describes an event to a hook.
 type Event struct {
 	Key   string
-	Token int64         // of the hold
+	Token int64         // of the hold; 0 of Waiting
 	Took  time.Duration // the wait, or the hold so far
 	From  Handoff       // of Acquired
 	Err   error         // of Lost and Released

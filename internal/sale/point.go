@@ -1,9 +1,10 @@
 // Package sale names the points of a sale.
 //
-// A sale passes these points: acquiring, acquired, read, write, written, releasing, released,
-// answered. Strategies announce them with [At], which calls the hooks in the sale's context. Hooks
-// serve metrics and spans. In the lab, they also record the sale and inject faults. Without a hook,
-// a point costs one look-up in the context and does nothing.
+// A sale passes these points: waiting, acquiring, acquired, read, write, written, releasing,
+// released, answered. It passes waiting only if it is refused. Strategies announce the points with
+// [At], which calls the hooks in the sale's context. Hooks serve metrics and spans. In the lab, they
+// also record the sale and inject faults. Without a hook, a point costs one look-up in the context
+// and does nothing.
 package sale
 
 import (
@@ -15,6 +16,12 @@ import (
 type Point string
 
 const (
+	// Waiting is the first refusal of a sale: the lock is taken, and the sale is about to wait or to
+	// be rejected as busy. A sale passes it at most once for each acquisition. Without a lock, the
+	// refusal is a lost conflict with another transaction, a batch that is under way, units that
+	// others have reserved, or a counter that another process is loading. Inside MySQL a sale waits
+	// without passing it.
+	Waiting Point = "waiting"
 	// Acquiring is the earliest moment at which Redis has the lock. If a lock needs two commands,
 	// it lies between them.
 	Acquiring Point = "acquiring"
@@ -36,8 +43,8 @@ const (
 	Answered Point = "answered"
 )
 
-// Points lists all points in the order in which a sale passes them.
-var Points = []Point{Acquiring, Acquired, Read, Write, Written, Releasing, Released, Answered}
+// Points lists all points in the order in which a sale under a lock passes them.
+var Points = []Point{Waiting, Acquiring, Acquired, Read, Write, Written, Releasing, Released, Answered}
 
 // Hook is called at every point of a sale, in the sale's own goroutine. The sale waits for it. The
 // facts are known at that point, such as the fencing token or the stock that was read.

@@ -50,9 +50,10 @@ type waiter struct {
 	sale  stock.Sale
 	since time.Time
 
-	leads bool               // guarded by batcher.mu
-	lead  chan struct{}      // closed when it is to lead
-	done  chan stock.Outcome // buffered: takes its outcome
+	queued bool               // it found a leader
+	leads  bool               // guarded by batcher.mu
+	lead   chan struct{}      // closed when it is to lead
+	done   chan stock.Outcome // buffered: takes its outcome
 }
 
 func (b *batcher) sell(ctx context.Context, _ *stock.Store, wanted stock.Sale) (stock.Order, error) {
@@ -62,7 +63,9 @@ func (b *batcher) sell(ctx context.Context, _ *stock.Store, wanted stock.Sale) (
 		return stock.Order{}, context.Cause(ctx)
 	}
 	w := &waiter{ctx: ctx, sale: wanted, since: time.Now(), lead: make(chan struct{}), done: make(chan stock.Outcome, 1)}
-	b.enter(w)
+	if b.enter(w); w.queued {
+		sale.At(ctx, sale.Waiting)
+	}
 	patience := time.NewTimer(b.Wait)
 	defer patience.Stop()
 	var err error
@@ -95,9 +98,9 @@ func (b *batcher) sell(ctx context.Context, _ *stock.Store, wanted stock.Sale) (
 func (b *batcher) enter(w *waiter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	_, led := b.queues[w.sale.ItemID]
+	_, w.queued = b.queues[w.sale.ItemID]
 	b.queues[w.sale.ItemID] = append(b.queues[w.sale.ItemID], w)
-	if !led {
+	if !w.queued {
 		w.leads = true
 		close(w.lead)
 	}
@@ -243,7 +246,12 @@ func (b *batcher) sellWanted(ctx context.Context, itemID uint64, batch []*waiter
 	if err := b.soldOut.check(ctx, b.store, itemID, least); err != nil {
 		return err
 	}
-	made, err := againstConflicts(ctx, b.Options, func() ([]stock.Outcome, error) {
+	lost := func() {
+		if !batch[0].queued { // the leader; the others have passed it when they queued
+			sale.At(batch[0].ctx, sale.Waiting)
+		}
+	}
+	made, err := againstConflicts(ctx, b.Options, lost, func() ([]stock.Outcome, error) {
 		return b.store.DecrementBatch(ctx, itemID, sales)
 	})
 	if err != nil {

@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"stocklock/internal/sale"
 )
 
 // Description is what a strategy declares, in the form that shop strategies --json prints. The lab
@@ -29,6 +32,12 @@ type Description struct {
 	ByChance      bool          `json:"by_chance,omitempty"`
 	Background    bool          `json:"background,omitempty"`
 	State         State         `json:"state,omitzero"`
+	Lease         Lease         `json:"lease,omitzero"`
+	WaitsInMySQL  bool          `json:"waits_in_mysql,omitempty"`
+	// Points are those that a sale can pass, in the order in which it passes them first. None stands
+	// for all. A sale that is not refused does not pass waiting. Points after answered are passed in
+	// the background.
+	Points []sale.Point `json:"points,omitempty"`
 
 	Inapplicable map[string]string `json:"inapplicable,omitempty"`
 }
@@ -39,8 +48,69 @@ func (s Strategy) Describe() Description {
 		Name: s.Name, Doc: s.Doc, Source: s.Source, Guard: s.Guard, Decrement: s.Decrement, Telling: s.Telling,
 		Properties: s.Properties, WithOneProcess: s.WithOneProcess, Mixable: s.Mixable, NeedsQuorum: s.NeedsQuorum,
 		NeedsEtcd: s.NeedsEtcd, OwnClient: s.OwnClient, ShortestLease: s.ShortestLease, AnswersFirst: s.AnswersFirst, ByChance: s.ByChance, Background: s.Background, State: s.State,
-		Inapplicable: s.Inapplicable,
+		Inapplicable: s.Inapplicable, Lease: s.lease(), WaitsInMySQL: s.WaitsInMySQL, Points: s.points(),
 	}
+}
+
+// Lease says where a server keeps the end of a lock. The zero value is a lock without a lease: only
+// its release ends it, or the end of its holder's process or connection.
+type Lease struct {
+	Kept LeaseHome `json:"kept"`
+	// Unit is the unit of a [LeaseInValue], in nanoseconds.
+	Unit time.Duration `json:"unit,omitempty"`
+	// Query is the SELECT of a [LeaseInMySQL]. Its one parameter is the item's id. It returns how many
+	// milliseconds are left of the lease that ends first, by the clock of MySQL: less than 0 if it is
+	// over, NULL if there is none.
+	Query string `json:"query,omitempty"`
+}
+
+// LeaseHome is where the end of a lock is kept.
+type LeaseHome string
+
+const (
+	NoLease       LeaseHome = ""
+	LeaseInExpiry LeaseHome = "redis-expiry" // the expiry of the lock's keys: see State.Locks
+	LeaseInValue  LeaseHome = "redis-value"  // the value of the lock's key: a time since 1970
+	LeaseInEtcd   LeaseHome = "etcd"         // the lease of the first key below the lock's key
+	LeaseInMySQL  LeaseHome = "mysql"        // a row
+)
+
+// lease derives the lease of a lock in etcd and of one without a lease. Any other lock has an expiry
+// in Redis, if the strategy declares nothing else.
+func (s Strategy) lease() Lease {
+	switch {
+	case s.Lease.Kept != NoLease:
+		return s.Lease
+	case s.Properties.NotApplicable.Includes(AtomicLease):
+		return Lease{}
+	case s.NeedsEtcd:
+		return Lease{Kept: LeaseInEtcd}
+	}
+	return Lease{Kept: LeaseInExpiry}
+}
+
+// points derives the points of a sale from its guard, and from the time of its answer.
+func (s Strategy) points() []sale.Point {
+	points := slices.Clone(sale.Points)
+	if s.AnswersFirst {
+		points = slices.DeleteFunc(points, func(p sale.Point) bool { return p == sale.Answered })
+		points = slices.Insert(points, slices.Index(points, sale.Written), sale.Answered)
+	}
+	unguarded := s.Guard == "nothing"
+	return slices.DeleteFunc(points, func(p sale.Point) bool {
+		switch p {
+		case sale.Waiting: // nothing keeps out the sales of a strategy without any lock
+			return s.WaitsInMySQL || unguarded && !s.Properties.Has.Includes(Exclusive)
+		case sale.Acquiring, sale.Acquired, sale.Releasing, sale.Released:
+			return unguarded
+		}
+		return false
+	})
+}
+
+// Passes reports whether a sale of the strategy can pass a point.
+func (d Description) Passes(p sale.Point) bool {
+	return len(d.Points) == 0 || slices.Contains(d.Points, p)
 }
 
 // Describe returns the descriptions of strategies.

@@ -18,14 +18,15 @@ var databaseLock = Properties{
 }
 
 var forUpdate = Strategy{
-	Name:       "for-update",
-	Doc:        "SELECT ... FOR UPDATE: the database's row lock, freed by the commit or by the end of the connection",
-	Source:     "MySQL Reference Manual, Locking Reads",
-	Guard:      "nothing",
-	Decrement:  "SELECT ... FOR UPDATE, UPDATE, in a transaction",
-	Telling:    "crash",
-	Properties: databaseLock,
-	Mixable:    true,
+	Name:         "for-update",
+	Doc:          "SELECT ... FOR UPDATE: the database's row lock, freed by the commit or by the end of the connection",
+	Source:       "MySQL Reference Manual, Locking Reads",
+	Guard:        "nothing",
+	Decrement:    "SELECT ... FOR UPDATE, UPDATE, in a transaction",
+	Telling:      "crash",
+	Properties:   databaseLock,
+	Mixable:      true,
+	WaitsInMySQL: true,
 	Build: func(d Deps) (Guard, Decrement) {
 		return Unguarded{}, retryConflicts(d.Options, sellForUpdate)
 	},

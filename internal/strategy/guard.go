@@ -28,7 +28,19 @@ type LockGuard struct{ redislock.Locking }
 func Reference(d Deps) LockGuard {
 	// A commit outlives its request, and the lock must not be lost meanwhile.
 	grace := max(d.Lease, stock.WriteTimeout)
-	return LockGuard{redislock.New(d.Redis, redislock.Options{Lease: d.Lease, Wait: d.Wait, Hooks: d.Hooks, Grace: grace})}
+	return LockGuard{redislock.New(d.Redis, redislock.Options{Lease: d.Lease, Wait: d.Wait, Hooks: WaitingHooks(d), Grace: grace})}
+}
+
+// WaitingHooks returns d.Hooks, with one that announces the point waiting.
+func WaitingHooks(d Deps) redislock.Hooks {
+	hooks := d.Hooks
+	hooks.Waiting = func(ctx context.Context, e redislock.Event) {
+		if d.Hooks.Waiting != nil {
+			d.Hooks.Waiting(ctx, e)
+		}
+		sale.At(ctx, sale.Waiting)
+	}
+	return hooks
 }
 
 // ReferenceGuard describes [Reference] in a table.

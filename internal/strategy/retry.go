@@ -5,17 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
+	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 )
 
-// retryConflicts repeats a sale that lost against another transaction: see [againstConflicts]. A
-// sale waits for a connection as long as others wait for a lock.
+// retryConflicts repeats a sale that lost against another transaction: see [againstConflicts]. Its
+// first loss is the point waiting. A sale waits for a connection as long as others wait for a lock.
 func retryConflicts(o Options, sell Decrement) Decrement {
-	return func(ctx context.Context, store *stock.Store, sale stock.Sale) (stock.Order, error) {
+	return func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 		patient := stock.WithPatience(ctx, time.Now().Add(o.Wait))
-		order, err := againstConflicts(ctx, o, func() (stock.Order, error) { return sell(patient, store, sale) })
+		lost := func() { sale.At(ctx, sale.Waiting) }
+		order, err := againstConflicts(ctx, o, lost, func() (stock.Order, error) { return sell(patient, store, wanted) })
 		if errors.Is(err, stock.ErrNoConnection) {
 			err = fmt.Errorf("%w: %w", ErrBusy, err)
 		}
@@ -25,11 +28,15 @@ func retryConflicts(o Options, sell Decrement) Decrement {
 
 // againstConflicts tries again after losing against another transaction: the version changed, a
 // deadlock was resolved, or the row stayed locked for too long. It gives up with stock.ErrConflict
-// when Options.Wait is over.
-func againstConflicts[T any](ctx context.Context, o Options, try func() (T, error)) (T, error) {
+// when Options.Wait is over. It calls lost after the first loss.
+func againstConflicts[T any](ctx context.Context, o Options, lost func(), try func() (T, error)) (T, error) {
+	once := sync.OnceFunc(lost)
 	for giveUp := time.Now().Add(o.Wait); ; {
 		made, err := try()
-		if !errors.Is(err, stock.ErrConflict) || time.Now().After(giveUp) {
+		if !errors.Is(err, stock.ErrConflict) {
+			return made, err
+		}
+		if once(); time.Now().After(giveUp) {
 			return made, err
 		}
 		select {

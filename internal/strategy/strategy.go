@@ -48,6 +48,13 @@ type Strategy struct {
 	// Inapplicable has the scenarios that say nothing about the strategy, by name, with the reason.
 	Inapplicable map[string]string
 
+	// Lease is where the end of the lock is kept, where that is neither the expiry of a key in Redis nor
+	// a lease of etcd. [Strategy.Describe] has the lease of every strategy.
+	Lease Lease
+	// WaitsInMySQL says that a sale that is kept out waits inside MySQL, where the lock tables show it.
+	// It passes the point waiting only if MySQL ends its wait with a conflict.
+	WaitsInMySQL bool
+
 	// State is what the strategy keeps of an item besides the item's row and its lock.
 	State State
 	// AnswersFirst says that a sale is answered before its order is written.

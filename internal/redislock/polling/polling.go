@@ -59,12 +59,30 @@ func (p *Locker) Acquire(ctx context.Context, key string) (held context.Context,
 	}
 	waiting, cancel := p.waiting(ctx)
 	defer cancel()
-	begun, s := time.Now(), p.slot(key)
+	begun, s, refused := time.Now(), p.slot(key), false
+	refuse := func(had bool) {
+		hook := p.opts.Hooks.Waiting
+		if hook == nil || refused {
+			return
+		}
+		defer func() {
+			if !refused { // the hook panicked
+				p.leaveSlot(key, s, had)
+			}
+		}()
+		hook(ctx, redislock.Event{Key: key, Took: time.Since(begun)})
+		refused = true
+	}
 	select {
 	case s.taken <- struct{}{}:
-	case <-waiting.Done():
-		p.leaveSlot(key, s, false)
-		return nil, nil, gaveUp(waiting, key, notAcquired(key, nil))
+	default:
+		refuse(false)
+		select {
+		case s.taken <- struct{}{}:
+		case <-waiting.Done():
+			p.leaveSlot(key, s, false)
+			return nil, nil, gaveUp(waiting, key, notAcquired(key, nil))
+		}
 	}
 	for {
 		held, lease, err = p.try(ctx, key, begun, s)
@@ -72,6 +90,7 @@ func (p *Locker) Acquire(ctx context.Context, key string) (held context.Context,
 			return held, lease, nil
 		}
 		if errors.Is(err, redislock.ErrNotAcquired) {
+			refuse(true)
 			select {
 			// Jitter keeps processes that failed together from trying together again.
 			case <-time.After(p.opts.Retry/2 + mathrand.N(p.opts.Retry)):

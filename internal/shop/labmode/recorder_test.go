@@ -115,7 +115,7 @@ func read(t *testing.T, path string) []Event {
 	return events
 }
 
-// BenchmarkSale records the seven points of a sale.
+// BenchmarkSale records all points of a sale.
 func BenchmarkSale(b *testing.B) {
 	recorder, err := OpenRecorder(filepath.Join(b.TempDir(), "trace.jsonl"), "shop-1")
 	if err != nil {

@@ -31,7 +31,7 @@ type StepReport struct {
 	Own bool `json:"own,omitempty"`
 
 	Sale   string     `json:"sale,omitempty"`   // the request id of the sale
-	Phase  sale.Point `json:"phase,omitempty"`  // the last point that the sale has passed, "" before the first
+	Phase  sale.Point `json:"phase,omitempty"`  // the last point that the sale has passed, except waiting; "" before the first
 	Server string     `json:"server,omitempty"` // RedisServer, MySQLServer, or quorum-N
 	Name   string     `json:"name,omitempty"`   // the command in one word, such as get or select
 	Text   string     `json:"text,omitempty"`   // the command as it is sent
@@ -192,9 +192,11 @@ func (s *stepped) inTransaction() bool {
 func (s *Stepper) Sale(ctx context.Context, requestID string, usual sale.Hook) (context.Context, sale.Hook) {
 	of := &stepped{id: requestID}
 	hook := func(ctx context.Context, p sale.Point, facts []slog.Attr) {
-		of.mu.Lock()
-		of.phase = p
-		of.mu.Unlock()
+		if p != sale.Waiting { // a refused sale is where it was
+			of.mu.Lock()
+			of.phase = p
+			of.mu.Unlock()
+		}
 		usual(ctx, p, facts)
 	}
 	return context.WithValue(ctx, stepKey{}, of), hook

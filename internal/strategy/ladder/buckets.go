@@ -12,14 +12,15 @@ import (
 )
 
 var buckets = strategy.Strategy{
-	Name:       "buckets",
-	Doc:        "the item's stock split over eight rows: sales of one unit wait for one row in eight",
-	Source:     "escrow, O'Neil, 1986; slot counters, as in High Performance MySQL",
-	Guard:      "nothing",
-	Decrement:  "UPDATE stock_buckets SET stock = stock - ? WHERE bucket = ? AND stock >= ?",
-	Telling:    "contention",
-	Properties: strategy.DatabaseLock(),
-	ByChance:   true,
+	Name:         "buckets",
+	Doc:          "the item's stock split over eight rows: sales of one unit wait for one row in eight",
+	Source:       "escrow, O'Neil, 1986; slot counters, as in High Performance MySQL",
+	Guard:        "nothing",
+	Decrement:    "UPDATE stock_buckets SET stock = stock - ? WHERE bucket = ? AND stock >= ?",
+	Telling:      "contention",
+	Properties:   strategy.DatabaseLock(),
+	WaitsInMySQL: true,
+	ByChance:     true,
 	State: strategy.State{
 		Setup:     splitIntoBuckets,
 		Remaining: "SELECT COALESCE(SUM(stock), 0) FROM stock_buckets WHERE item_id = ?",

@@ -22,6 +22,7 @@ var getLock = strategy.Strategy{
 			strategy.PauseProof | strategy.StorageChecked | strategy.DurableAnswers,
 		NotApplicable: strategy.AtomicLease | strategy.Renews | strategy.AtomicRelease | strategy.LossAware | strategy.SurvivesDataLoss,
 	},
+	WaitsInMySQL: true,
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return sessionLock{d}, func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 			if holding, ok := ctx.Value(holdingStore{}).(*stock.Store); ok {

@@ -23,6 +23,7 @@ var getset = strategy.Strategy{
 		Has:           strategy.DurableAnswers | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease,
 		NotApplicable: strategy.AtomicRelease,
 	},
+	Lease: strategy.Lease{Kept: strategy.LeaseInValue, Unit: time.Millisecond},
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return polled{Options: d.Options, try: deadlineLock{d, processClock(d)}.try}, strategy.ReadThenWrite
 	},

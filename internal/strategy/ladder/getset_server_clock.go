@@ -18,6 +18,7 @@ var getsetServerClock = strategy.Strategy{
 		Has:           strategy.DurableAnswers | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease | strategy.ClockFree,
 		NotApplicable: strategy.AtomicRelease,
 	},
+	Lease: getset.Lease,
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return polled{Options: d.Options, try: deadlineLock{d, serverClock(d)}.try}, strategy.ReadThenWrite
 	},

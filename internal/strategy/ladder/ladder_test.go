@@ -2,10 +2,14 @@ package ladder
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
+	"stocklock/internal/sale"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/strategytest"
 )
 
@@ -95,5 +99,36 @@ func TestReleaseLeavesAnothersLockAlone(t *testing.T) {
 		if err != nil || (left == 0) != tt.frees {
 			t.Errorf("%s: somebody else's lock still there: %v, %v, want %v", tt.name, left == 1, err, !tt.frees)
 		}
+	}
+}
+
+// TestASaleWaitsForTheCounter: a sale that finds no counter in Redis is refused while another process
+// is to set it.
+func TestASaleWaitsForTheCounter(t *testing.T) {
+	for _, s := range []strategy.Strategy{redisAsync, redisStream} {
+		t.Run(s.Name, func(t *testing.T) {
+			d := strategytest.Deps(t)
+			it := strategytest.NewItemFor(t, s, d, 1)
+			seller := strategytest.NewSeller(t, s, d)
+			set := func(key string) {
+				if err := d.Redis.Set(t.Context(), strategy.KeysOf([]string{key}, it.ID)[0], 1, 0).Err(); err != nil {
+					t.Error(err)
+				}
+			}
+			set(counted.RareKeys[0])
+			times := 0
+			ctx := sale.WithHook(t.Context(), func(_ context.Context, p sale.Point, _ []slog.Attr) {
+				if p == sale.Waiting {
+					times++
+					set(counted.Keys[0])
+				}
+			})
+			if _, err := seller.Sell(ctx, stock.Sale{ItemID: it.ID, Quantity: 1, RequestID: "r", Shop: "test"}); err != nil {
+				t.Fatalf("Sell: %v", err)
+			}
+			if times != 1 {
+				t.Errorf("it passed waiting %d times, want once", times)
+			}
+		})
 	}
 }

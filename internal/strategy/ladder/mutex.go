@@ -39,10 +39,15 @@ func (m localMutex) Do(ctx context.Context, _ string, fn func(context.Context, i
 	defer patience.Stop()
 	select {
 	case m.held <- struct{}{}:
-	case <-patience.C:
-		return strategy.ErrBusy
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	default:
+		sale.At(ctx, sale.Waiting)
+		select {
+		case m.held <- struct{}{}:
+		case <-patience.C:
+			return strategy.ErrBusy
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 	sale.At(ctx, sale.Acquiring)
 	sale.At(ctx, sale.Acquired)

@@ -39,7 +39,7 @@ func (p polled) Do(ctx context.Context, key string, fn func(context.Context, int
 func (p polled) acquire(ctx context.Context, key string) (lease, error) {
 	waiting, cancel := context.WithTimeout(ctx, p.Wait)
 	defer cancel()
-	for {
+	for refused := false; ; {
 		// Neither the end of the wait nor a client that disconnects cancels the try. Its answer
 		// could be yes, and nobody would release the lock.
 		l, err := p.try(context.WithoutCancel(ctx), key)
@@ -48,6 +48,10 @@ func (p polled) acquire(ctx context.Context, key string) (lease, error) {
 		}
 		if l != nil {
 			return l, nil
+		}
+		if !refused {
+			refused = true
+			sale.At(ctx, sale.Waiting)
 		}
 		select {
 		case <-time.After(p.Retry):

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 )
@@ -30,10 +31,12 @@ var counted = strategy.State{Keys: []string{"{%s}:left"}, RareKeys: []string{"{%
 func counterKey(itemID uint64) string { return strategy.KeysOf(counted.Keys, itemID)[0] }
 
 // take takes units by a script, and returns the units left. The script's first key is the counter,
-// and its first argument is the number of units.
+// and its first argument is the number of units. A sale is refused while the counter is missing and
+// another process is to set it.
 func (c counter) take(ctx context.Context, wanted stock.Sale, script *redis.Script, keys []string, args ...any) (left int64, err error) {
 	keys = append([]string{counterKey(wanted.ItemID)}, keys...)
 	args = append([]any{wanted.Quantity}, args...)
+	refused := false
 	for giveUp := time.Now().Add(c.Wait); ; {
 		left, err = script.Run(ctx, c.Redis, keys, args...).Int64()
 		switch {
@@ -44,8 +47,13 @@ func (c counter) take(ctx context.Context, wanted stock.Sale, script *redis.Scri
 		case !errors.Is(err, redis.Nil):
 			return 0, fmt.Errorf("take %d of item %d in Redis: %w", wanted.Quantity, wanted.ItemID, err)
 		}
-		if err := c.load(ctx, wanted.ItemID); err != nil {
+		first, err := c.load(ctx, wanted.ItemID)
+		if err != nil {
 			return 0, err
+		}
+		if !first && !refused {
+			refused = true
+			sale.At(ctx, sale.Waiting)
 		}
 		if time.Now().After(giveUp) {
 			return 0, strategy.ErrBusy
@@ -58,15 +66,15 @@ func (c counter) take(ctx context.Context, wanted stock.Sale, script *redis.Scri
 	}
 }
 
-// load sets a missing counter. Only one process does so in a lease.
-func (c counter) load(ctx context.Context, itemID uint64) error {
-	first, err := c.Redis.SetNX(ctx, strategy.KeysOf(counted.RareKeys, itemID)[0], 1, c.Lease).Result()
+// load sets a missing counter, and says whether it did. Only one process does so in a lease.
+func (c counter) load(ctx context.Context, itemID uint64) (first bool, err error) {
+	first, err = c.Redis.SetNX(ctx, strategy.KeysOf(counted.RareKeys, itemID)[0], 1, c.Lease).Result()
 	if err != nil || !first {
-		return err
+		return false, err
 	}
 	item, err := c.Store.Read(ctx, itemID)
 	if err != nil {
-		return err
+		return false, err
 	}
-	return c.Redis.SetNX(ctx, counterKey(itemID), item.Stock, 0).Err()
+	return true, c.Redis.SetNX(ctx, counterKey(itemID), item.Stock, 0).Err()
 }

@@ -21,6 +21,6 @@ var redlock = strategy.Strategy{
 	NeedsQuorum: true,
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		// A try asks five servers, so tries are less frequent than with one server.
-		return strategy.LockGuard{Locking: polling.NewQuorum(d.Quorum, polling.Options{Lease: d.Lease, Wait: d.Wait, Retry: d.Retry, Hooks: d.Hooks})}, strategy.ReadThenWrite
+		return strategy.LockGuard{Locking: polling.NewQuorum(d.Quorum, polling.Options{Lease: d.Lease, Wait: d.Wait, Retry: d.Retry, Hooks: strategy.WaitingHooks(d)})}, strategy.ReadThenWrite
 	},
 }

@@ -26,12 +26,18 @@ var reservation = strategy.Strategy{
 			strategy.SurvivesDataLoss,
 	},
 	State: reserved,
+	Lease: reservedFor,
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return reserving(d, "DELETE FROM reservations WHERE id = ? AND expires_at > NOW(6)", true)
 	},
 }
 
 var reserved = strategy.State{Remaining: "SELECT COALESCE(SUM(quantity), 0) FROM reservations WHERE item_id = ?"}
+
+var reservedFor = strategy.Lease{
+	Kept:  strategy.LeaseInMySQL,
+	Query: "SELECT TIMESTAMPDIFF(MICROSECOND, NOW(6), MIN(expires_at)) DIV 1000 FROM reservations WHERE item_id = ?",
+}
 
 var errHoldExpired = fmt.Errorf("strategy: the hold has expired: %w", stock.ErrConflict)
 

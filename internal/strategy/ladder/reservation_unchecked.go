@@ -15,6 +15,7 @@ var reservationUnchecked = strategy.Strategy{
 			strategy.SurvivesDataLoss,
 	},
 	State: reserved,
+	Lease: reservedFor,
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return reserving(d, "DELETE FROM reservations WHERE id = ?", false)
 	},

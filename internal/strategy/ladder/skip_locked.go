@@ -12,14 +12,15 @@ import (
 )
 
 var skipLocked = strategy.Strategy{
-	Name:       "skip-locked",
-	Doc:        "one row for each free unit, taken with FOR UPDATE SKIP LOCKED from a pool that is refilled under the item's lock",
-	Source:     "Shopify's move of reservations from Redis to MySQL, 2026; MySQL Reference Manual, Locking Reads",
-	Guard:      "nothing",
-	Decrement:  "SELECT ... FOR UPDATE SKIP LOCKED, DELETE; refill: UPDATE items, INSERT units",
-	Telling:    "contention",
-	Properties: strategy.DatabaseLock(),
-	State:      strategy.State{Remaining: "SELECT COUNT(*) FROM stock_units WHERE item_id = ?"},
+	Name:         "skip-locked",
+	Doc:          "one row for each free unit, taken with FOR UPDATE SKIP LOCKED from a pool that is refilled under the item's lock",
+	Source:       "Shopify's move of reservations from Redis to MySQL, 2026; MySQL Reference Manual, Locking Reads",
+	Guard:        "nothing",
+	Decrement:    "SELECT ... FOR UPDATE SKIP LOCKED, DELETE; refill: UPDATE items, INSERT units",
+	Telling:      "contention",
+	Properties:   strategy.DatabaseLock(),
+	WaitsInMySQL: true,
+	State:        strategy.State{Remaining: "SELECT COUNT(*) FROM stock_units WHERE item_id = ?"},
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellUnits)
 	},

@@ -28,6 +28,7 @@ func All(t *testing.T, of []strategy.Strategy) {
 	t.Run("Describes", func(t *testing.T) { describes(t, of) })
 	t.Run("Contention", func(t *testing.T) { contention(t, of) })
 	t.Run("Points", func(t *testing.T) { pointsComeInOrder(t, of) })
+	t.Run("Waiting", func(t *testing.T) { refusedSalesWait(t, of) })
 }
 
 // Deps connects to a real Redis and a migrated database of the test's own.
@@ -147,39 +148,142 @@ func contention(t *testing.T, of []strategy.Strategy) {
 	}
 }
 
-// pointsComeInOrder wants of every strategy the points at which the scenarios inject faults.
+// passage notes the points that a sale passes.
+type passage struct {
+	mu     sync.Mutex
+	passed []sale.Point
+}
+
+// of returns the context of the sale. It calls at, if that is not nil, at each point.
+func (p *passage) of(t *testing.T, at func(sale.Point)) context.Context {
+	return sale.WithHook(t.Context(), func(_ context.Context, point sale.Point, _ []slog.Attr) {
+		p.mu.Lock()
+		p.passed = append(p.passed, point)
+		p.mu.Unlock()
+		if at != nil {
+			at(point)
+		}
+	})
+}
+
+func (p *passage) points() []sale.Point {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.passed)
+}
+
+// pointsComeInOrder wants of a sale that is not refused the points that its strategy declares.
 func pointsComeInOrder(t *testing.T, of []strategy.Strategy) {
 	d := Deps(t)
-	section := []sale.Point{sale.Read, sale.Write, sale.Written}
 	for _, s := range of {
 		t.Run(s.Name, func(t *testing.T) {
-			want := slices.DeleteFunc(slices.Clone(sale.Points), func(p sale.Point) bool { return p == sale.Answered })
-			if s.Guard == "nothing" {
-				want = section
-			}
-			if s.AnswersFirst {
-				want = []sale.Point{sale.Read, sale.Write} // the rest comes after the answer
-			}
-			var mu sync.Mutex
-			var passed []sale.Point
-			ctx := sale.WithHook(t.Context(), func(_ context.Context, p sale.Point, _ []slog.Attr) {
-				mu.Lock()
-				defer mu.Unlock()
-				passed = append(passed, p)
-			})
+			points := s.Describe().Points
+			answered := slices.Index(points, sale.Answered) // by the shop
+			want := slices.DeleteFunc(slices.Clone(points[:answered]), func(p sale.Point) bool { return p == sale.Waiting })
+			later := points[answered+1:]
+			var p passage
 			seller, it := NewSeller(t, s, d), NewItemFor(t, s, d, 1)
-			if _, err := seller.Sell(ctx, stock.Sale{ItemID: it.ID, Quantity: 1, RequestID: "r", Shop: "test"}); err != nil {
+			if _, err := seller.Sell(p.of(t, nil), stock.Sale{ItemID: it.ID, Quantity: 1, RequestID: "r", Shop: "test"}); err != nil {
 				t.Fatalf("Sell: %v", err)
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			if s.AnswersFirst {
-				passed = passed[:min(len(passed), len(want))]
+			for _, point := range later {
+				eventually(t, fmt.Sprintf("the point %s in the background", point), func() bool { return slices.Contains(p.points(), point) })
+			}
+			passed := p.points()
+			if len(later) > 0 && len(passed) > len(want) {
+				passed = passed[:len(want)]
 			}
 			if !slices.Equal(passed, want) {
 				t.Errorf("a sale passed %v, want %v", passed, want)
 			}
 		})
+	}
+}
+
+// eventually waits until something is seen.
+func eventually(t *testing.T, what string, seen func() bool) {
+	t.Helper()
+	for giveUp := time.Now().Add(30 * time.Second); !seen(); time.Sleep(time.Millisecond) {
+		if time.Now().After(giveUp) {
+			t.Fatalf("%s was not seen", what)
+		}
+	}
+}
+
+// refusedSalesWait runs two sales, of one process and of two. Of the two, one is refused.
+func refusedSalesWait(t *testing.T, of []strategy.Strategy) {
+	for _, s := range of {
+		switch {
+		case !s.Describe().Passes(sale.Waiting) || len(s.State.Keys) > 0: // tested where they are
+			continue
+		case s.Name != "batched" && s.Properties.Has.Includes(strategy.Exclusive): // the others refuse inside one process
+			t.Run(s.Name+" in two processes", func(t *testing.T) { oneOfTwoWaits(t, s, false) })
+		}
+		t.Run(s.Name, func(t *testing.T) { oneOfTwoWaits(t, s, true) })
+	}
+}
+
+// oneOfTwoWaits holds a sale where others can find its lock taken, until the other one has passed
+// waiting or has its answer.
+func oneOfTwoWaits(t *testing.T, s strategy.Strategy, oneProcess bool) {
+	d := Deps(t)
+	inside, kept, goOn := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	hold := sync.OnceFunc(func() {
+		close(inside)
+		<-goOn
+	})
+	refused := sync.OnceFunc(func() { close(kept) })
+	holdAt := sale.Read
+	if s.Name == "batched" { // its sales queue after that point, behind one that leads
+		d.Batched, holdAt = func(int, time.Duration) { hold() }, ""
+	}
+	it := NewItemFor(t, s, d, 1)
+	sellers := []*strategy.Seller{NewSeller(t, s, d), nil}
+	if sellers[1] = sellers[0]; !oneProcess {
+		sellers[1] = NewSeller(t, s, d)
+	}
+	var sales [2]passage
+	var wg sync.WaitGroup
+	sell := func(i int, at func(sale.Point)) {
+		_, err := sellers[i].Sell(sales[i].of(t, at), stock.Sale{ItemID: it.ID, Quantity: 1, RequestID: fmt.Sprint(i), Shop: "test"})
+		if err != nil && !errors.Is(err, stock.ErrSoldOut) {
+			t.Errorf("Sell: %v", err)
+		}
+	}
+	wg.Go(func() {
+		sell(0, func(p sale.Point) {
+			if p == holdAt {
+				hold()
+			}
+		})
+	})
+	<-inside
+	wg.Go(func() {
+		defer refused()
+		sell(1, func(p sale.Point) {
+			if p == sale.Waiting {
+				refused()
+			}
+		})
+	})
+	<-kept
+	close(goOn)
+	wg.Wait()
+	times := 0
+	for i := range sales {
+		passed := sales[i].points()
+		for at, p := range passed {
+			if p != sale.Waiting {
+				continue
+			}
+			times++
+			if s.Guard != "nothing" && at != 0 {
+				t.Errorf("sale %d passed %v: a guard refuses before anything else", i, passed)
+			}
+		}
+	}
+	if times != 1 {
+		t.Errorf("the sales passed waiting %d times: %v and %v", times, sales[0].points(), sales[1].points())
 	}
 }
 
