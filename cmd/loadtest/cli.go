@@ -94,17 +94,7 @@ Exit codes: 0 all as expected, 1 a surprise or a --fail-if, 2 bad usage, 3 the h
 
 // run is the program: it returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	parsed, done, err := flags.Parse(&commands{}, args,
-		kong.Name("loadtest"),
-		kong.Description(description),
-		kong.Writers(stdout, stderr),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.Vars(defaults),
-		kong.Vars{"scenarios": strings.Join(scenario.Names(), ", "), "shapes": load.Help(),
-			"metrics": strings.Join(report.Metrics(), ", "), "faults": strings.Join(soak.Faults(), "; ")},
-		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(streams{stdout, stderr, args}),
-	)
+	parsed, done, err := (&commands{}).parse(ctx, streams{stdout, stderr, args})
 	switch {
 	case done:
 		return exitExpected
@@ -121,6 +111,21 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "loadtest: interrupted, before there was a result")
 	}
 	return code
+}
+
+// parse reads the command line. Done says that there is nothing more to do.
+func (c *commands) parse(ctx context.Context, s streams) (parsed *kong.Context, done bool, err error) {
+	return flags.Parse(c, s.args,
+		kong.Name("loadtest"),
+		kong.Description(description),
+		kong.Writers(s.out, s.err),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.Vars(defaults),
+		kong.Vars{"scenarios": strings.Join(scenario.Names(), ", "), "shapes": load.Help(),
+			"metrics": strings.Join(report.Metrics(), ", "), "faults": strings.Join(soak.Faults(), "; ")},
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(s),
+	)
 }
 
 func exitCode(ctx context.Context, err error) int {

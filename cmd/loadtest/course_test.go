@@ -2,19 +2,22 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/exercise"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/stage"
 	"stocklock/internal/testserver"
 )
 
@@ -165,26 +168,20 @@ func anyLineHas(out string, all []string) bool {
 	return false
 }
 
-// TestLessons runs each command of each lesson, and looks for the words that the lesson marks. With
-// -update-lessons it puts what was printed into the pages of both languages.
+// TestLessons runs each command of each lesson, one after the other, and looks for the words that the
+// lesson marks. With -update-lessons it puts what was printed into the pages of both languages.
 func TestLessons(t *testing.T) {
 	testserver.NeedsServers(t)
-	shop := filepath.Join(t.TempDir(), "shop")
-	if out, err := exec.Command("go", "build", "-tags", "lab", "-o", shop, "../shop").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	t.Setenv("LOADTEST_SHOP_BINARY", shop)
 	t.Setenv("LOADTEST_AS", "loadtest")
+	room := openClassroom(t)
 	for _, path := range lessons(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			t.Parallel()
-			page := readPage(t, path)
-			for _, c := range lessonCommands(page) {
+			for _, c := range lessonCommands(readPage(t, path)) {
 				if c.kind != "check" {
 					continue
 				}
 				var out, errs bytes.Buffer
-				code := run(t.Context(), c.args, &out, &errs)
+				code := room.run(t.Context(), streams{&out, &errs, c.args})
 				if wrong := missing(c.marks, out.String()); len(wrong) > 0 || code != wantedCode(c.marks) {
 					t.Errorf("loadtest %s: exit code %d, does not print %s\n%s%s", strings.Join(c.args, " "), code, wrong, out.String(), errs.String())
 					continue
@@ -197,6 +194,64 @@ func TestLessons(t *testing.T) {
 			}
 		})
 	}
+}
+
+// classroom runs commands as the program does, but plays all schedules on stages that stay.
+type classroom struct {
+	shop   *catalog.Catalog
+	stages map[time.Duration]*stage.Stage // by lease
+	test   *testing.T
+}
+
+func openClassroom(t *testing.T) classroom {
+	t.Helper()
+	shop, err := catalog.Open(t.Context(), os.Getenv("LOADTEST_SHOP_BINARY"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { shop.Close() })
+	return classroom{shop, map[time.Duration]*stage.Stage{}, t}
+}
+
+// run runs one command, and returns its exit code.
+func (r classroom) run(ctx context.Context, s streams) int {
+	var c commands
+	_, done, err := c.parse(ctx, s)
+	if err != nil || done {
+		return run(ctx, s.args, s.out, s.err)
+	}
+	switch s.args[0] {
+	case "step":
+		err = c.Step.play(ctx, s, r.stage(c.Step.Lease))
+	case "explore":
+		strategies, unknown := named(c.Explore.Strategies, r.shop.Strategies, r.shop.ByName)
+		if err = unknown; err == nil {
+			err = c.Explore.search(ctx, s, r.stage(c.Explore.Lease), strategies)
+		}
+	default:
+		return run(ctx, s.args, s.out, s.err)
+	}
+	if err != nil {
+		fmt.Fprintln(s.err, err)
+	}
+	return exitCode(ctx, err)
+}
+
+// stage is the one with this lease. It is opened for the first command that needs it.
+func (r classroom) stage(lease time.Duration) *stage.Stage {
+	if r.stages[lease] == nil {
+		s, err := stage.Open(r.test.Context(), r.shop, stage.Options{Lease: lease})
+		if err != nil {
+			r.test.Fatal(err)
+		}
+		r.test.Cleanup(func() {
+			if err := s.Close(); err != nil {
+				r.test.Error(err)
+			}
+		})
+		r.stages[lease] = s
+	}
+	return r.stages[lease]
 }
 
 // shopBinary is in the command that a run prints only because this test builds the shop once.

@@ -8,6 +8,7 @@ import (
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
+	"stocklock/internal/strategy"
 )
 
 type exploreCommand struct {
@@ -37,16 +38,8 @@ Exit codes: 0 what the strategies' properties let expect, 1 a surprise.`
 }
 
 func (c *exploreCommand) Run(ctx context.Context, s streams) error {
-	events, err := schedule.ParseEvents(c.Events)
-	if err != nil {
+	if _, err := schedule.ParseEvents(c.Events); err != nil {
 		return usage("--events: %w", err)
-	}
-	switches := 0
-	if c.Customers > 2 {
-		switches = 4
-	}
-	if c.Switches != nil {
-		switches = *c.Switches
 	}
 	shop, err := c.catalog(ctx, s)
 	if err != nil {
@@ -62,6 +55,22 @@ func (c *exploreCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer on.Close()
+	return c.search(ctx, s, on, strategies)
+}
+
+// search explores strategies on a stage, and shows what was found.
+func (c *exploreCommand) search(ctx context.Context, s streams, on *stage.Stage, strategies []strategy.Description) error {
+	events, err := schedule.ParseEvents(c.Events)
+	if err != nil {
+		return usage("--events: %w", err)
+	}
+	switches := 0
+	if c.Customers > 2 {
+		switches = 4
+	}
+	if c.Switches != nil {
+		switches = *c.Switches
+	}
 	var results []explore.Result
 	for _, st := range strategies {
 		if why := stage.Unplayable(st); why != "" {

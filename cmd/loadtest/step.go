@@ -41,19 +41,9 @@ func (*stepCommand) Help() string {
 }
 
 func (c *stepCommand) Run(ctx context.Context, s streams) error {
-	plan, err := schedule.Parse(strings.Join(c.Schedule, " "))
+	plan, n, err := c.plan()
 	if err != nil {
-		return usage("%w", err)
-	}
-	if c.Customers == 1 {
-		return usage("--customers is 1: want 2 or 3")
-	}
-	n := c.Customers
-	if n == 0 {
-		n = plan.Customers()
-	}
-	if plan.Customers() > n {
-		return usage("the schedule needs %d customers, and --customers is %d", plan.Customers(), n)
+		return err
 	}
 	shop, err := c.catalog(ctx, s)
 	if err != nil {
@@ -74,6 +64,34 @@ func (c *stepCommand) Run(ctx context.Context, s streams) error {
 	defer on.Close()
 	if len(plan) == 0 && isTerminal(s.out) && isTerminal(os.Stdin) {
 		return c.interact(ctx, s, on, max(n, 2))
+	}
+	return c.play(ctx, s, on)
+}
+
+// plan is the schedule, and how many customers buy.
+func (c *stepCommand) plan() (schedule.Schedule, int, error) {
+	plan, err := schedule.Parse(strings.Join(c.Schedule, " "))
+	if err != nil {
+		return nil, 0, usage("%w", err)
+	}
+	if c.Customers == 1 {
+		return nil, 0, usage("--customers is 1: want 2 or 3")
+	}
+	n := c.Customers
+	if n == 0 {
+		n = plan.Customers()
+	}
+	if plan.Customers() > n {
+		return nil, 0, usage("the schedule needs %d customers, and --customers is %d", plan.Customers(), n)
+	}
+	return plan, n, nil
+}
+
+// play plays the schedule on a stage, and shows what happened.
+func (c *stepCommand) play(ctx context.Context, s streams, on *stage.Stage) error {
+	plan, n, err := c.plan()
+	if err != nil {
+		return err
 	}
 	record, err := on.PlaySchedule(ctx, c.Strategy, n, plan)
 	switch {
