@@ -14,7 +14,7 @@ import (
 	"stocklock/internal/stock"
 )
 
-// requestMargin is the time until the write begins, besides the wait for the lock. It is for the
+// requestMargin is the default of the time until the write begins, besides the wait for the lock. It is for the
 // wait for a connection, and for the read.
 const requestMargin = 5 * time.Second
 
@@ -34,7 +34,7 @@ func inSlot[T any](s *Shop, c *gin.Context, fn func(ctx context.Context) (T, err
 // inTime runs fn with the request's deadline. A write that has begun does not end with it, and fn
 // returns after the write.
 func inTime[T any](s *Shop, c *gin.Context, fn func(ctx context.Context) (T, error)) (result T, err error) {
-	ctx, cancel := context.WithTimeoutCause(c.Request.Context(), s.Deps.Wait+requestMargin+s.ExtraTime, errOverdue)
+	ctx, cancel := context.WithTimeoutCause(c.Request.Context(), s.Deps.Wait+s.RequestMargin+s.ExtraTime, errOverdue)
 	defer cancel()
 	result, err = fn(ctx)
 	if err != nil && errors.Is(context.Cause(ctx), errOverdue) && errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, stock.ErrUnknown) {
@@ -91,8 +91,8 @@ func (s *Shop) leave() {
 }
 
 // boundAnswer is a middleware that bounds the time to write an answer, from its first byte.
-func boundAnswer(c *gin.Context) {
-	w := &boundedWriter{ResponseWriter: c.Writer}
+func (s *Shop) boundAnswer(c *gin.Context) {
+	w := &boundedWriter{ResponseWriter: c.Writer, timeout: s.AnswerTimeout}
 	c.Writer = w
 	c.Next()
 	w.begin() // an answer without a body is written after the handlers
@@ -101,13 +101,14 @@ func boundAnswer(c *gin.Context) {
 // boundedWriter sets the connection's write deadline when the answer begins.
 type boundedWriter struct {
 	gin.ResponseWriter
-	begun bool
+	timeout time.Duration
+	begun   bool
 }
 
 func (w *boundedWriter) begin() {
 	if !w.begun {
 		w.begun = true
-		w.setDeadline(time.Now().Add(answerTimeout))
+		w.setDeadline(time.Now().Add(w.timeout))
 	}
 }
 

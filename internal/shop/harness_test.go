@@ -64,6 +64,7 @@ func openUnready(t *testing.T, dsn, redisURL string, change func(*Config)) *runn
 		}},
 		Log:            slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		StartupTimeout: time.Minute, DrainTimeout: 20 * time.Second, MaxInFlight: 1000, MaxConnections: 4000,
+		PingInterval: 20 * time.Millisecond,
 	}
 	if change != nil {
 		change(&cfg)

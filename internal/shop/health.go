@@ -17,7 +17,7 @@ import (
 	"stocklock/internal/stock"
 )
 
-// How often every dependency is probed, how long it may take to answer, and how many failures in a
+// How often every dependency is probed by default, how long it may take to answer, and how many failures in a
 // row make it missing. One failure is not enough, because all shops see the same server and would
 // become unready at once.
 const (
@@ -37,6 +37,8 @@ const (
 // answers from memory. A hanging database, or many probes, therefore delay nothing.
 type health struct {
 	log          *slog.Logger
+	interval     time.Duration // between two probes of a dependency
+	timeout      time.Duration // of a probe
 	dependencies []*dependency
 
 	failedSales atomic.Int64 // in a row
@@ -74,12 +76,12 @@ type dependency struct {
 	failures int   // guarded by mu: in a row
 }
 
-func newHealth(log *slog.Logger, dependencies ...*dependency) *health {
+func newHealth(log *slog.Logger, interval, timeout time.Duration, dependencies ...*dependency) *health {
 	for _, d := range dependencies {
 		d.prepared = make(chan struct{})
 		d.err = errors.New("no answer yet")
 	}
-	return &health{log: log, dependencies: dependencies}
+	return &health{log: log, interval: interval, timeout: timeout, dependencies: dependencies}
 }
 
 // watch keeps asking all dependencies until ctx ends.
@@ -87,7 +89,7 @@ func (h *health) watch(ctx context.Context) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	for _, d := range h.dependencies {
-		watching.Go(func() { d.watch(ctx, h.log) })
+		watching.Go(func() { h.watchOne(ctx, d) })
 	}
 }
 
@@ -106,7 +108,7 @@ func (h *health) wait(ctx context.Context, patience time.Duration) error {
 				if !d.preparing.Load() {
 					return fmt.Errorf("not there in time: %s", h.reasons())
 				}
-				giveUp = time.Now().Add(pingInterval / 10)
+				giveUp = time.Now().Add(h.interval / 10)
 			}
 		}
 	}
@@ -150,11 +152,11 @@ func (h *health) reasons() string {
 	return strings.Join(all, "; ")
 }
 
-func (d *dependency) watch(ctx context.Context, log *slog.Logger) {
-	log = log.With("dependency", d.name, "address", d.where)
+func (h *health) watchOne(ctx context.Context, d *dependency) {
+	log := h.log.With("dependency", d.name, "address", d.where)
 	prepared, began := false, time.Now()
 	for {
-		err := d.ask(ctx, prepared)
+		err := d.ask(ctx, h.timeout, prepared)
 		if ctx.Err() != nil {
 			return
 		}
@@ -172,15 +174,15 @@ func (d *dependency) watch(ctx context.Context, log *slog.Logger) {
 			log.Info(d.name + " is back")
 		}
 		select {
-		case <-time.After(pingInterval):
+		case <-time.After(h.interval):
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-func (d *dependency) ask(ctx context.Context, prepared bool) error {
-	pinging, cancel := context.WithTimeout(ctx, pingTimeout)
+func (d *dependency) ask(ctx context.Context, timeout time.Duration, prepared bool) error {
+	pinging, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if prepared || d.prepare == nil {
 		return d.ping(pinging)

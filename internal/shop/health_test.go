@@ -60,7 +60,9 @@ func openGoverned(t *testing.T) *governed {
 	g.mysql("GRANT SELECT ON * TO shop")
 	g.mysql("GRANT UPDATE ON items TO shop")
 	g.mysql("GRANT INSERT ON orders TO shop")
-	g.running = openUnready(t, g.asked, redis.URL(), func(c *Config) { c.SchemaIsManaged = true })
+	g.running = openUnready(t, g.asked, redis.URL(), func(c *Config) {
+		c.SchemaIsManaged, c.Deps.Wait = true, 500*time.Millisecond
+	})
 	t.Cleanup(func() { _ = g.admin.Close() }) // before the shop's, which looks for what goes on
 	return g
 }
@@ -305,14 +307,14 @@ func TestABusyPoolIsNotAMissingServer(t *testing.T) {
 		held = append(held, conn)
 	}
 	for _, d := range s.health.dependencies {
-		if err := d.ask(t.Context(), true); err != nil {
+		if err := d.ask(t.Context(), pingTimeout, true); err != nil {
 			t.Errorf("%s while all connections are in use: %v", d.name, err)
 		}
 	}
 }
 
 func TestSalesThatFailMakeAShopUnready(t *testing.T) {
-	h := newHealth(nil)
+	h := newHealth(nil, 0, 0)
 	for range maxFailedSales - 1 {
 		h.sold(true)
 	}

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// Limits of the HTTP server. The time to write an answer is bounded by [boundAnswer], because the
+// Limits of the HTTP server. The time to write an answer is bounded by [Shop.boundAnswer], because the
 // server's own WriteTimeout would include the wait for the lock.
 const (
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 10 * time.Second
-	answerTimeout     = 10 * time.Second
+	answerTimeout     = 10 * time.Second // by default
 	idleTimeout       = 75 * time.Second // above the usual 60 s of a load balancer, which must be the one to close
 	profileTimeout    = 2 * time.Minute  // for the internal listener: the longest that a profile may take
 	maxHeaderBytes    = 8 << 10          // net/http adds 4 KiB, and as much again on a connection that was used before

@@ -5,6 +5,7 @@
 package shop
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -49,6 +50,12 @@ type Config struct {
 	DrainDelay     time.Duration // how long to serve on after readiness has ended
 	DrainTimeout   time.Duration // how long sales under way may take to finish
 
+	// The following have a default, for 0.
+	RequestMargin time.Duration // until a request's write begins, besides the wait for the lock
+	AnswerTimeout time.Duration // to write an answer, from its first byte
+	PingInterval  time.Duration // from one probe of MySQL or Redis to the next
+	PingTimeout   time.Duration // for the answer to a probe
+
 	Tracing oteltrace.TracerProvider // nil for no OpenTelemetry
 }
 
@@ -81,10 +88,14 @@ func New(cfg Config) (*Shop, error) {
 	if cfg.SchemaIsManaged {
 		prepare = store.Migrated
 	}
+	cfg.RequestMargin = cmp.Or(cfg.RequestMargin, requestMargin)
+	cfg.AnswerTimeout = cmp.Or(cfg.AnswerTimeout, answerTimeout)
+	cfg.PingInterval = cmp.Or(cfg.PingInterval, pingInterval)
+	cfg.PingTimeout = cmp.Or(cfg.PingTimeout, pingTimeout)
 	s := &Shop{Config: cfg, store: store, probe: apart(cfg.Deps.Redis), slots: semaphore.NewWeighted(cfg.MaxInFlight)}
 	s.Log = newLog(cfg.Log, func(level slog.Level) { s.metrics.logDropped.WithLabelValues(strings.ToLower(level.String())).Inc() })
 	redisAddr, _ := serversOf(cfg.Deps.Redis)
-	s.health = newHealth(s.Log,
+	s.health = newHealth(s.Log, cfg.PingInterval, cfg.PingTimeout,
 		&dependency{name: "mysql", where: store.Addr(), prepare: func(ctx context.Context) error { return prepare(ctx, s.Log) }, there: store.Ping, ping: store.CanSell},
 		&dependency{name: "redis", where: redisAddr, ping: canLock(s.probe)},
 	)
