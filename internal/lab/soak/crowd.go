@@ -45,7 +45,7 @@ func MeasureCrowds(ctx context.Context, o CrowdOptions) (crowds []Crowd, err err
 					s.say("round %d of %d: %d connections, items: %d", round+1, o.Rounds, n, items)
 					c := Crowd{Connections: n, Items: items, Ratio: 1}
 					var err error
-					c.Supply, err = Measure(ctx, s.store, Demand{s.testbed.Shops, "", items, 1, n, warmUp, o.Each})
+					c.Supply, err = Measure(ctx, s.store, Demand{s.testbed.Shops, "", items, 1, n, min(warmUp, o.Each), o.Each})
 					if err != nil {
 						return err
 					}

@@ -65,7 +65,8 @@ type customers struct {
 	faults   []*placed
 	answers  []answer // since forget
 
-	settling            bool // no new customers come
+	settling            bool      // no new customers come
+	atRest              time.Time // when no request was under way any more
 	turns               int  // requests
 	sold, busy, repeats int
 	failures            []string // unexpected answers
@@ -204,7 +205,7 @@ func (c *customers) conclude(p *purchase, items *items, a load.Answer) {
 		}
 	case load.SoldOut:
 		items.next(p.item)
-		p.closed = time.Since(p.doubted) > c.final
+		p.closed = time.Since(p.doubted) > c.final || p.doubted.Before(c.atRest)
 	case load.Refused:
 		c.down[p.shop] = time.Now().Add(refusedPause)
 	case load.Unknown:
@@ -276,6 +277,13 @@ func (c *customers) firstSales(after time.Time) (took time.Duration, missing []s
 		took = time.Since(after)
 	}
 	return took, missing
+}
+
+// rest says that the shops work on nothing any more: no earlier try can still sell.
+func (c *customers) rest() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.atRest = time.Now()
 }
 
 // settle repeats requests until every customer has an answer.

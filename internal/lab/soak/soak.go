@@ -76,7 +76,8 @@ const (
 
 	// underWay is longer than a shop goes on with a request that its customer has given up, also
 	// where the shop is stopped meanwhile. A repeat that finds the item sold out says nothing
-	// before: units can come back, and the first request can take one.
+	// before: units can come back, and the first request can take one. At the end of a soak nobody
+	// waits so long: see [customers.rest].
 	underWay = 20 * time.Second
 )
 
@@ -177,6 +178,13 @@ func (s *soak) run(ctx context.Context) (Report, error) {
 	}
 
 	r := Report{Options: s.Options, Lasted: time.Since(s.began), Recoveries: recovered, Before: before}
+	if before != nil {
+		s.say("waiting for the requests under way")
+		if _, err := s.gauge(ctx, before); err != nil {
+			return r, err
+		}
+		s.customers.rest()
+	}
 	s.say("repeating the requests whose outcome is unknown, then counting")
 	if err := s.customers.settle(ctx, orders.Timeout); err != nil {
 		r.find("%v", err)

@@ -33,7 +33,7 @@ func run(t *testing.T, o Options, strategies ...string) Report {
 }
 
 func TestWhatShouldSurviveASoakDoes(t *testing.T) {
-	r := run(t, Options{Seed: 1, Duration: 25 * time.Second, Rate: 60}, "fenced", "fenced-relative", "for-update", "optimistic", "conditional", "batched")
+	r := run(t, Options{Seed: 1, Duration: 12 * time.Second, Rate: 60}, "fenced", "fenced-relative", "for-update", "optimistic", "conditional", "batched")
 	if !r.Survived() {
 		t.Errorf("found:\n%s", strings.Join(r.Findings, "\n"))
 	}
