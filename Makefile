@@ -62,22 +62,16 @@ peers: build servers ## run the locks of other libraries under every scenario, m
 docs: build servers ## bring the generated pages up to date with the code; ARGS=reentrant:pause runs the cell of a page again
 	$(GO) run ./docs/make $(ARGS)
 
-# Most tests measure real time, and share the machine: a stall of a second ends a lease. So a test that
-# failed is run again by itself, twice at most, and the summary names it. A data race, a panic, a leak
-# or more than twenty failures are not tried again.
-GOTESTSUM = gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --rerun-fails=2 --rerun-fails-max-failures=20 --rerun-fails-abort-on-data-race
-
 # The tests also need etcd for the locks of other libraries, a C compiler for the race detector, and
 # Chromium for the pages.
 .PHONY: test
-test: ## run every test, with the race detector, against real servers
+test: ## run every test once, against real servers; with the race detector where goroutines meet
 	@scripts/servers.sh redis mysql etcd cc chromium
-	$(GO) tool -modfile=tools/go.mod $(GOTESTSUM) --packages ./... -- -race -tags lab -shuffle=on -count=1 -timeout 30m
-	$(GO) test -count=1 -run 'TestModel|TestStoreIsLikeRedis' ./internal/redislock
-	$(GO) tool -modfile=tools/go.mod $(GOTESTSUM) --packages ./internal/lab/exercise -- -tags lab -run TestAnswers -count=1 -timeout 30m
-	$(GO) test -count=1 -timeout 5m ./internal/shop/program
-	$(GO) -C bench tool -modfile=../tools/go.mod $(GOTESTSUM) --packages ./... -- -count=1 -timeout 10m
-	$(GO) -C tools test -count=1 ./...
+	@GO='$(GO)' scripts/test.sh
+
+.PHONY: nightly
+nightly: ## search for what no test looks for: schedules, mutations, inputs, states; hours
+	@GO='$(GO)' scripts/check.sh nightly
 
 .PHONY: quick
 quick: ## look for mistakes and run the tests that need no server: under half a minute once it is compiled
@@ -98,14 +92,17 @@ lock-on: servers ## run the lock's tests on this Redis, Redis 8 and Valkey 9, or
 copy-lock: ## copy the lock into another module: make copy-lock TO=../shop/lock IMPORT=example.com/shop/lock
 	internal/redislock/copy.sh $(TO) $(IMPORT)
 
+# What is different without the tag lab.
+PRODUCTION = ./internal/shop/program ./cmd/shop
+
 .PHONY: lint
 lint: ## look for mistakes and known vulnerabilities: gofmt, go mod tidy, go vet, staticcheck, govulncheck
 	@GO='$(GO)' scripts/tidy.sh . bench tools
-	$(GO) vet ./...
+	$(GO) vet $(PRODUCTION)
 	$(GO) vet -tags lab,mutations,explore,migration,contract ./...
 	$(GO) -C bench vet ./...
 	$(GO) -C tools vet ./...
-	$(GO) tool -modfile=tools/go.mod staticcheck ./...
+	$(GO) tool -modfile=tools/go.mod staticcheck $(PRODUCTION)
 	$(GO) tool -modfile=tools/go.mod staticcheck -tags lab ./...
 	$(GO) -C bench tool -modfile=../tools/go.mod staticcheck ./...
 	@GO='$(GO)' scripts/vulncheck.sh

@@ -33,6 +33,7 @@ var shopHalf = map[string][]string{
 	"internal/redislock":             {},
 	"internal/redislock/polling":     {"internal/redislock"},
 	"internal/testserver":            {},
+	"internal/stalltest":             {},
 	"sql":                            {},
 }
 
@@ -40,7 +41,7 @@ var shopHalf = map[string][]string{
 var onlyForTheLab = []string{"internal/shop/labmode", "internal/strategy/ladder"}
 
 // forTests lists what every test may import.
-var forTests = []string{"internal/testserver", "internal/strategy/strategytest"}
+var forTests = []string{"internal/testserver", "internal/stalltest", "internal/strategy/strategytest"}
 
 // labHalf lists the only importers of internal/lab, and where pupils write.
 var labHalf = []string{"internal/lab", "cmd/loadtest", "bench", "docs", "exercises"}

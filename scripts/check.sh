@@ -4,11 +4,14 @@
 #   scripts/check.sh alerts             the alert rules, with promtool: each fires on what it is for
 #   scripts/check.sh explore            every schedule of two and three sales: pruning loses nothing, and
 #                                       defects are found; an hour
+#   scripts/check.sh fuzz               each fuzz test for a minute, or for FUZZTIME
 #   scripts/check.sh migration          three million orders are migrated while three shops sell; minutes
 #   scripts/check.sh model              the lock's protocol in the large; minutes, and a few gigabytes
 #   scripts/check.sh mutations          the shop is broken in four places, one at a time: exactly the
 #                                       right verdicts change; minutes
 #   scripts/check.sh mysql-on SERVER    the shop's tests on another server, such as /opt/mysql/bin/mysqld
+#   scripts/check.sh nightly            all of explore, fuzz, migration, model, mutations and soak; hours
+#   scripts/check.sh soak               a soak of ten minutes, with another seed each day
 #
 # Further arguments go to `go test`, those of explore to the first `loadtest explore`.
 set -euo pipefail
@@ -36,6 +39,14 @@ explore)
 	"$GO" test -tags lab,explore -run 'TestPruningLosesNoOutcomeOnRealServers|TestExplorationFindsDefects' \
 		-count=1 -timeout 90m -v ./internal/lab/explore
 	;;
+fuzz)
+	scripts/servers.sh redis mysql
+	grep -rl '^func Fuzz' --include='*_test.go' cmd internal | sort | while read -r file; do
+		for name in $(sed -n 's/^func \(Fuzz[A-Za-z]*\)(.*/\1/p' "$file"); do
+			"$GO" test -tags lab -run '^$' -fuzz "^$name\$" -fuzztime "${FUZZTIME:-1m}" "$@" "./$(dirname "$file")"
+		done
+	done
+	;;
 migration)
 	scripts/servers.sh redis mysql
 	"$GO" test -tags lab,migration -run TestAMigrationOfMillionsOfOrders -count=1 -timeout 30m -v "$@" ./internal/lab/shoptest
@@ -54,6 +65,21 @@ mysql-on)
 	scripts/servers.sh redis
 	TESTSERVER_MYSQL=$server "$GO" test -tags lab -count=1 -timeout 20m "$@" \
 		./internal/stock/... ./internal/strategy/... ./internal/shop/... ./cmd/shop
+	;;
+nightly)
+	failed=
+	for check in explore fuzz migration model mutations soak; do
+		echo "== $check"
+		"$0" "$check" || failed="$failed $check"
+	done
+	if [ -n "$failed" ]; then
+		echo "check.sh: failed:$failed" >&2
+		exit 1
+	fi
+	;;
+soak)
+	make build servers
+	bin/loadtest soak --seed "$(date +%Y%m%d)" "$@"
 	;;
 *) usage ;;
 esac

@@ -67,7 +67,7 @@ type customers struct {
 
 	settling            bool      // no new customers come
 	atRest              time.Time // when no request was under way any more
-	turns               int  // requests
+	turns               int       // requests
 	sold, busy, repeats int
 	failures            []string // unexpected answers
 }
