@@ -13,15 +13,10 @@ import (
 	"stocklock/internal/strategy"
 )
 
-// The queries. All parameters of each are the run's id.
-var (
-	//go:embed totals.sql
-	totals string
-	//go:embed duplicates.sql
-	duplicates string
-	//go:embed requests.sql
-	requests string
-)
+// totals is the query. All its parameters are the run's id.
+//
+//go:embed totals.sql
+var totals string
 
 // Run is one measured attack on an item made for it.
 type Run struct {
@@ -45,7 +40,6 @@ type Counts struct {
 	Cancelled    int64 // units in cancelled orders
 	Oversold     int64 // units sold beyond what was there and came
 	LostUpdates  int64 // units sold that the stock does not know of
-	Duplicates   int64 // orders beyond the first for one request id
 }
 
 // Start creates an item of its own for the run, with the run's initial stock, prepares it for the
@@ -67,22 +61,10 @@ func Start(ctx context.Context, store *stock.Store, run Run) (Run, error) {
 	return run, nil
 }
 
-// Count counts what a run sold. It is meaningful once nothing is in flight. The error is
+// Count counts what a run sold. While orders are in flight, a lost update is one of those. It is one
+// statement, and a second one for a strategy that keeps units besides the item's row. The error is
 // stock.ErrNotFound where there is no such run.
 func Count(ctx context.Context, store *stock.Store, run Run) (Counts, error) {
-	c, err := Totals(ctx, store, run)
-	if err != nil {
-		return Counts{}, err
-	}
-	if err := store.Pool().QueryRowContext(ctx, duplicates, run.ID).Scan(&c.Duplicates); err != nil {
-		return Counts{}, fmt.Errorf("audit run %s: %w", run.ID, err)
-	}
-	return c, nil
-}
-
-// Totals counts as [Count] does, without the duplicates and while orders may be in flight. It is
-// one statement, and a second one for a strategy that keeps units besides the item's row.
-func Totals(ctx context.Context, store *stock.Store, run Run) (Counts, error) {
 	var c Counts
 	err := store.Pool().QueryRowContext(ctx, totals, run.ID, run.ID, run.ID).
 		Scan(&c.InitialStock, &c.Restocked, &c.Corrected, &c.Remaining, &c.Orders, &c.Sold, &c.Cancelled, &c.Oversold, &c.LostUpdates)
@@ -108,28 +90,6 @@ func remainingBesides(ctx context.Context, store *stock.Store, run Run) (units i
 	}
 	err = store.Pool().QueryRowContext(ctx, run.State.Remaining, run.ItemID).Scan(&units)
 	return units, err
-}
-
-// Requests returns for each request id of a run how many orders it has.
-func Requests(ctx context.Context, store *stock.Store, runID string) (map[string]int64, error) {
-	rows, err := store.Pool().QueryContext(ctx, requests, runID)
-	if err != nil {
-		return nil, fmt.Errorf("audit the requests of run %s: %w", runID, err)
-	}
-	defer rows.Close()
-	orders := map[string]int64{}
-	for rows.Next() {
-		var id string
-		var n int64
-		if err := rows.Scan(&id, &n); err != nil {
-			return nil, fmt.Errorf("audit the requests of run %s: %w", runID, err)
-		}
-		orders[id] = n
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("audit the requests of run %s: %w", runID, err)
-	}
-	return orders, nil
 }
 
 // Statements counts the statements that clients have sent to the server since it started.

@@ -161,7 +161,7 @@ func (r *cells) run(ctx context.Context, plan matrix.Plan) (Verdict, int64, erro
 		if err != nil || v.Cause != "" {
 			return v, sold, err
 		}
-		r.done(fmt.Sprintf("%s: held, %d of %d sold", cell.Scenario, cell.Sold, cell.InitialStock))
+		r.done(fmt.Sprintf("%s: held, %d of %d sold", cell.Scenario, cell.Sold, cell.Stock()))
 	}
 	return Verdict{}, sold, nil
 }
@@ -190,7 +190,7 @@ func judge(cell trial.Result, by strategy.Description) (Verdict, error) {
 		v.Said = cell.Problem
 	}
 	v.Said = fmt.Sprintf("%s: %d sold of %d, %d left, %d answers without an order. %s",
-		cell.Verdict, cell.Sold, cell.InitialStock, cell.Remaining, cell.AnswersWithoutOrder, v.Said)
+		cell.Verdict, cell.Sold, cell.Stock(), cell.Remaining, cell.AnswersWithoutOrder, v.Said)
 	return v, nil
 }
 

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -223,8 +224,15 @@ func TestThePage(t *testing.T) {
 			t.Fatalf("records %v, %v: want one file", files, err)
 		}
 		kept, err := os.ReadFile(files[0])
-		if orders := int64(strings.Count(string(kept), `"kind":"order"`)); err != nil || orders != r.result.Sold {
-			t.Errorf("the file has %d orders, %v, and SQL %d", orders, err, r.result.Sold)
+		sold := int64(0)
+		for line := range strings.Lines(string(kept)) {
+			var e Entry
+			if json.Unmarshal([]byte(line), &e) == nil && e.Kind == Ordered {
+				sold += *e.Read - *e.Stock
+			}
+		}
+		if err != nil || sold != r.result.Sold {
+			t.Errorf("the file has %d units in orders, %v, and SQL %d", sold, err, r.result.Sold)
 		}
 	})
 

@@ -84,7 +84,8 @@ func (r reader) entries(seen any) []Entry {
 		}
 		return []Entry{e}
 	case trial.Look:
-		return []Entry{{AtMS: r.ms(v.At), Kind: Looked, Stock: &v.Remaining, Sold: &v.Sold}}
+		sold := v.Sold - v.Restocked // units that came after the attack are sold after it
+		return []Entry{{AtMS: r.ms(v.At), Kind: Looked, Stock: &v.Remaining, Sold: &sold}}
 	}
 	return nil
 }

@@ -24,6 +24,11 @@ const (
 	Failed   Outcome = "error" // an unexpected answer
 )
 
+// Denies reports whether the shop said that it has made no order.
+func (o Outcome) Denies() bool { return denials[o] }
+
+var denials = map[Outcome]bool{SoldOut: true, Busy: true, Fenced: true, Lost: true, Refused: true, Conflict: true}
+
 // byProblem maps the slug of a problem to an outcome of an order. The other problems of
 // shop.Problems answer wrong requests, which a load test does not send.
 var byProblem = map[string]Outcome{

@@ -112,7 +112,7 @@ func (s *Status) finished(c trial.Cell, r trial.Result, err error) {
 	delete(s.running, label(c))
 	s.done++
 	if !s.live && err == nil {
-		fmt.Fprintf(s.out, "%d/%d  %s: %s, sold %d of %d, %.1fs\n", s.done, s.total, label(c), r.Verdict, r.Sold, r.InitialStock, r.Seconds)
+		fmt.Fprintf(s.out, "%d/%d  %s: %s, sold %d of %d, %.1fs\n", s.done, s.total, label(c), r.Verdict, r.Sold, r.Stock(), r.Seconds)
 	}
 }
 

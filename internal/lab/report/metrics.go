@@ -17,7 +17,8 @@ import (
 // While a cell runs, the page counts p50 and p99 alone (live/watcher.go, live/page/cell.js).
 var metrics = []metric{
 	{name: "requests", title: "requests", zh: "请求数", of: count(func(r trial.Result) int64 { return r.Requests }), shown: always},
-	{name: "sold", title: "sold", zh: "订单", of: count(func(r trial.Result) int64 { return r.Sold }), outOf: initialStock, shown: inTerminal | inMarkdown | onPage | always},
+	{name: "sold", title: "sold", zh: "订单", of: count(func(r trial.Result) int64 { return r.Sold }), outOf: unitsToSell, shown: inTerminal | inMarkdown | onPage | always},
+	{name: "restocked", title: "restocked", zh: "补货", of: count(func(r trial.Result) int64 { return r.Restocked }), shown: always},
 	{name: "remaining", title: "remaining", zh: "剩余库存", of: count(func(r trial.Result) int64 { return r.Remaining }), shown: always},
 	{name: "oversold", title: "oversold", zh: "超卖", of: count(func(r trial.Result) int64 { return r.Oversold }), bad: true, shown: inTerminal | inMarkdown | onPage | always},
 	{name: "lost-updates", title: "lost\nupdates", zh: "丢失更新", of: count(func(r trial.Result) int64 { return r.LostUpdates }), bad: true, shown: inTerminal | always, leave: 4},
@@ -32,6 +33,7 @@ var metrics = []metric{
 	{name: "errors", title: "errors", zh: "错误", of: count(func(r trial.Result) int64 { return r.Errors }), bad: true, shown: inTerminal, leave: 3},
 	{name: "orders-without-answer", title: "orders without an answer", zh: "没有答复的订单", of: count(func(r trial.Result) int64 { return r.OrdersWithoutAnswer })},
 	{name: "answers-without-order", title: "answers without an order", zh: "没有订单的答复", of: count(func(r trial.Result) int64 { return r.AnswersWithoutOrder }), bad: true},
+	{name: "denied", title: "orders that were denied", zh: "被否认的订单", of: count(func(r trial.Result) int64 { return r.Denied }), bad: true},
 	{name: "duplicates", title: "duplicate orders", zh: "重复订单", of: count(func(r trial.Result) int64 { return r.Duplicates }), bad: true},
 	{name: "faults-met", title: "faults met", zh: "命中的故障", of: count(func(r trial.Result) int64 { return r.FaultsMet })},
 	{name: "sales-per-second", title: "sales\n/s", zh: "每秒成交", of: number(func(r trial.Result) float64 { return r.SalesPerSecond }), better: more, shown: inTerminal | inMarkdown | onPage | inComparing | always, leave: 10},
@@ -127,7 +129,7 @@ func byOutcome(o load.Outcome, of func(trial.Latency) float64) func(trial.Result
 	}
 }
 
-func initialStock(r trial.Result) int64 { return r.InitialStock }
+func unitsToSell(r trial.Result) int64 { return r.Stock() }
 
 // dash stands for what is not known.
 const dash = "–"

@@ -28,6 +28,8 @@ const (
 	NoOrder       Cause = "no-order"
 	Unreturned    Cause = "unreturned"
 	UnknownCommit Cause = "unknown-commit"
+	SoldAgain     Cause = "sold-again"
+	Denial        Cause = "denial"
 	Other         Cause = "other"
 )
 
@@ -45,7 +47,9 @@ var causes = map[Cause]string{
 	LostRelease:   "a release never reached Redis, and the lock never ends",
 	LostAnswer:    "the answer to an acquisition was lost, and the lock never ends",
 	NoOrder:       "a customer was answered as sold, and has no order",
-	Unreturned:    "units were taken that nobody got",
+	SoldAgain:     "a customer has two orders for one purchase",
+	Denial:        "a customer has an order, and was answered as busy or sold out",
+	Unreturned:    "units were taken that nobody got, or a customer was answered as sold out although there were some",
 	UnknownCommit: "the answer to a commit was lost, and its customer's shop wrote again as if nothing had been committed",
 	Other:         "none of the known causes: read what was done",
 }
@@ -63,6 +67,13 @@ func (r *Record) causeOf(end State, kept strategy.State) Cause {
 	switch r.Outcome.Verdict {
 	case verdict.Lied:
 		return NoOrder
+	case verdict.Denied:
+		return Denial
+	case verdict.Twice:
+		if r.wroteAgain() {
+			return UnknownCommit
+		}
+		return SoldAgain
 	case verdict.Left:
 		return Unreturned
 	case verdict.Stuck:

@@ -1,8 +1,6 @@
 package schedule
 
 import (
-	"slices"
-
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/verdict"
 )
@@ -67,10 +65,13 @@ type Order struct {
 // AnswerLost is the note of a request that was carried out, and whose sender got no answer.
 const AnswerLost = "the answer was lost"
 
+// OrdinaryCustomer is whose order it is that is none of the customers': see [Outcome.Ordinary].
+const OrdinaryCustomer = "ordinary"
+
 // Outcome is how a run ended, by the rows in MySQL and by what the customers were answered.
 type Outcome struct {
 	Verdict  verdict.Kind      `json:"verdict"`
-	N        int64             `json:"n,omitempty"` // units oversold or left, or answers that lied
+	N        int64             `json:"n,omitempty"` // units oversold or left, orders, or answers: the verdict's number
 	Cause    Cause             `json:"cause,omitempty"`
 	Stock    int64             `json:"stock"` // units there were to sell
 	Orders   []Order           `json:"orders"`
@@ -78,14 +79,34 @@ type Outcome struct {
 	Ordinary string            `json:"ordinary,omitempty"`
 }
 
-// Decide sets the verdict and its number by the units, the orders and the answers.
+// Decide sets the verdict and its number by the units, the orders and the answers. Each customer
+// makes one purchase of one unit.
 func (o *Outcome) Decide() {
 	sold := int64(len(o.Orders))
 	f := verdict.Facts{
-		Stock: o.Stock, Sold: sold, Oversold: max(sold-o.Stock, 0), Remaining: max(o.Stock-sold, 0), Unordered: o.Lies(),
-		EndsSoldOut: o.Ordinary == string(load.SoldOut), DemandLeft: true,
+		Stock: o.Stock, Sold: sold, Oversold: max(sold-o.Stock, 0), Remaining: max(o.Stock-sold, 0), Unordered: o.Lies(), DemandLeft: true,
 	}
-	f.Stuck = f.Remaining > 0 && !f.EndsSoldOut && o.Ordinary != string(load.Sold)
+	free, soldOut := o.Stock, false // units that no other customer can have had, when one was answered as sold out
+	for customer, answer := range o.Answers {
+		orders := o.ordersOf(customer)
+		f.Twice += max(orders-1, 0)
+		if orders > 0 && load.Outcome(answer).Denies() {
+			f.Denied++
+		}
+		if answer == string(load.SoldOut) {
+			soldOut = true
+			free -= orders
+		} else {
+			free -= max(orders, 1)
+		}
+	}
+	if soldOut {
+		f.Left = max(free, 0)
+	}
+	if o.Ordinary == string(load.SoldOut) { // two leases later, when nobody has a unit without an order
+		f.Left = f.Remaining
+	}
+	f.Stuck = f.Remaining > 0 && o.Ordinary != string(load.SoldOut) && o.Ordinary != string(load.Sold)
 	o.Verdict = f.Verdict().Kind
 	o.N = verdict.Of(o.Verdict).Count(f)
 }
@@ -94,11 +115,20 @@ func (o *Outcome) Decide() {
 func (o *Outcome) Lies() int64 {
 	var lies int64
 	for customer, answer := range o.Answers {
-		if answer == string(load.Sold) && !slices.ContainsFunc(o.Orders, func(of Order) bool { return of.Customer == customer }) {
+		if answer == string(load.Sold) && o.ordersOf(customer) == 0 {
 			lies++
 		}
 	}
 	return lies
+}
+
+func (o *Outcome) ordersOf(customer string) (n int64) {
+	for _, of := range o.Orders {
+		if of.Customer == customer {
+			n++
+		}
+	}
+	return n
 }
 
 // Bad says whether the strategy failed.

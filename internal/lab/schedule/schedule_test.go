@@ -140,10 +140,25 @@ func TestHowARunEnds(t *testing.T) {
 		{"", "busy", "busy", "sold_out", "left 1"},
 		{"", "busy", "no answer", "busy", "stuck 0"},
 		{"", "sold", "no answer", "sold_out", "lied 1"},
+		{"A", "busy", "sold_out", "", "denied 1"},
+		{"A", "fenced", "no answer", "", "denied 1"},
+		{"A", "no answer", "sold_out", "", "held 0"},
+		{"", "sold_out", "busy", "busy", "stuck 0"},
+		{"o", "sold_out", "sold_out", "sold", "left 1"},
+		{"AA", "sold", "sold_out", "", "oversold 1"},
+		{"AA of 2", "sold", "sold_out", "", "twice 1"},
+		{"AA of 2", "no answer", "sold_out", "", "twice 1"},
+		{"Ao of 2", "no answer", "busy", "sold", "held 0"},
+		{"Ao of 3", "sold", "busy", "sold_out", "left 1"},
+		{"Ao of 2", "sold", "sold_out", "sold", "left 1"},
 	} {
 		o := Outcome{Stock: 1, Answers: map[string]string{"A": tt.a, "B": tt.b}, Ordinary: tt.ordinary}
-		for _, c := range tt.orders {
-			o.Orders = append(o.Orders, Order{Customer: string(c)})
+		made, of, several := strings.Cut(tt.orders, " of ")
+		if several {
+			fmt.Sscan(of, &o.Stock)
+		}
+		for _, c := range made {
+			o.Orders = append(o.Orders, Order{Customer: strings.Replace(string(c), "o", OrdinaryCustomer, 1)})
 		}
 		o.Decide()
 		if got := fmt.Sprintf("%s %d", o.Verdict, o.N); got != tt.want || o.Bad() == (tt.want == "held 0") {

@@ -186,6 +186,9 @@ func (r *run) servers(ctx context.Context) (schedule.State, error) {
 	now.Stock, now.Fence = item.Stock, item.Fence
 	orders, err := store.ItemOrders(ctx, r.item)
 	for _, o := range orders {
+		if o.CancelledAt != nil {
+			continue // it does not stand
+		}
 		now.Orders = append(now.Orders, schedule.Order{ID: o.ID, Customer: r.customerOf(o.RequestID), Read: o.StockRead, Written: o.StockWritten})
 	}
 	return now, err
@@ -207,7 +210,7 @@ func (r *run) customerOf(request string) string {
 			return b.customer.String()
 		}
 	}
-	return "ordinary"
+	return schedule.OrdinaryCustomer
 }
 
 func (r *run) allEnded() bool {

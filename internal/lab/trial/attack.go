@@ -35,6 +35,7 @@ type attack struct {
 	traces       []traceFile
 	looks        atomic.Int64 // statements to MySQL that serve only to watch
 	returns      *returns
+	restocks     []units // that came after the attack
 
 	background sync.WaitGroup // watches, interventions and restarts
 }
@@ -52,7 +53,7 @@ func (p *problems) add(err error) {
 }
 
 func newAttack(b Bench, c Cell, o Options, plan scenario.Plan, item audit.Run) *attack {
-	a := &attack{bench: b, cell: c, o: o, plan: plan, item: item, usage: &usage{}, customers: newCustomers(len(b.Shops))}
+	a := &attack{bench: b, cell: c, o: o, plan: plan, item: item, usage: &usage{}, customers: newCustomers(len(b.Shops), newWishes(c, item))}
 	a.record.watch = o.Watch
 	return a
 }
@@ -77,7 +78,9 @@ func (a *attack) run(ctx context.Context) error {
 	a.usage = a.startUsage(ctx)
 	a.begun = time.Now()
 	a.progress.start(a.begun)
-	a.startWatch(ctx)
+	watching, unwatch := context.WithCancel(ctx)
+	defer unwatch()
+	a.startWatch(watching)
 	if a.plan.Intervene == nil && a.plan.Intervention != "" {
 		defer a.record.intervention(a.plan.Intervention, 0)() // Prepare is done to the first shop, and lasts
 	}
@@ -88,6 +91,8 @@ func (a *attack) run(ctx context.Context) error {
 	}
 	a.ended = time.Now()
 	a.usage.stop(a.progress.sales())
+	unwatch()
+	a.oneByOne(ctx)
 	switch {
 	case !errors.Is(ctx.Err(), context.DeadlineExceeded):
 	case a.progress.movedWithin(a.patience()):
@@ -106,7 +111,7 @@ func (a *attack) longest() time.Duration { return maxCell + a.o.Shape.Due(a.o.Re
 // next makes the next order.
 func (a *attack) next(ctx context.Context) load.Order {
 	h := a.customers.next(a.plan.Inject, !a.progress.soldOutSeen())
-	h.id = fmt.Sprintf("%d-%d", a.item.ItemID, h.number)
+	h.id = a.request(h)
 	h.scheduled = time.Now()
 	if !a.o.Shape.IsZero() {
 		h.scheduled = a.begun.Add(a.o.Shape.Due(h.number))
@@ -116,8 +121,16 @@ func (a *attack) next(ctx context.Context) load.Order {
 		a.progress.faultSent()
 		a.await(ctx, h)
 	}
+	return a.order(h)
+}
+
+// request is the id of a request.
+func (a *attack) request(h *hit) string { return fmt.Sprintf("%d-%d", a.item.ItemID, h.number) }
+
+// order is the request as it is sent.
+func (a *attack) order(h *hit) load.Order {
 	return load.Order{
-		Shop: a.bench.Shops[h.shop].URL, ItemID: a.item.ItemID, Quantity: 1, RequestID: h.id,
+		Shop: a.bench.Shops[h.shop].URL, ItemID: a.item.ItemID, Quantity: h.wish.quantity, RequestID: h.id, IdempotencyKey: h.wish.key,
 		Strategy: a.cell.Strategy.Name, Run: a.item.ID, Fault: h.fault(), Nested: h.injection.Nested, Tag: h,
 	}
 }

@@ -19,6 +19,8 @@ type customers struct {
 	shops []shopState // by index
 	turn  int         // the index of the next shop
 
+	wishes wishes // what they buy
+
 	// Injections of requests that were rejected before they reached their point, to be made again.
 	again  []scenario.Injection
 	remade int
@@ -37,14 +39,32 @@ type hit struct {
 	id        string
 	shop      int // index
 	injection scenario.Injection
+	wish      wish
 	scheduled time.Time // when it should have been sent
+	alone     bool      // nothing else was under way
 
 	load.Answer               // zero until done
+	order       string        // the id in an answer of sold, empty where it has none
+	replayed    bool          // the order was made for an earlier request
 	done        chan struct{} // closed when the request has been answered, or will not be
 }
 
-func newCustomers(shops int) *customers {
-	c := &customers{shops: make([]shopState, shops)}
+func (h *hit) answeredAt() time.Time { return h.Sent.Add(h.Latency) }
+
+// take notes the answer, and drops what nobody reads.
+func (h *hit) take(answer load.Answer) {
+	h.Answer = answer
+	if h.Outcome == load.Sold {
+		order, _ := answer.Sale()
+		h.order, h.replayed = order.PublicID, answer.Replayed()
+	}
+	if h.Outcome != load.Failed {
+		h.Body, h.Header = nil, nil
+	}
+}
+
+func newCustomers(shops int, wishes wishes) *customers {
+	c := &customers{shops: make([]shopState, shops), wishes: wishes}
 	c.calm = sync.NewCond(&c.mu)
 	return c
 }
@@ -73,6 +93,7 @@ func (c *customers) next(inject func(n int) scenario.Injection, remake bool) *hi
 		h.injection, c.again = c.again[0], c.again[1:]
 		c.remade++
 	}
+	h.wish = c.wishes.next(h.number, h.injection.HasFault())
 	for h.injection.InTurn && c.taken {
 		c.calm.Wait()
 	}
@@ -107,10 +128,8 @@ func (c *customers) missed(i scenario.Injection) {
 func (c *customers) answered(h *hit, answer load.Answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h.Answer = answer
-	if h.Outcome != load.Failed {
-		h.Body, h.Header = nil, nil // nobody reads them
-	}
+	h.take(answer)
+	c.wishes.answered(h)
 	if h.Outcome == load.Refused || h.injection.Idle {
 		c.shops[h.shop].down = time.Now().Add(downFor)
 	}

@@ -12,7 +12,7 @@ import (
 // first has its answer, and keeps no shop away from the others meanwhile.
 func TestOneShopIsStoppedAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCustomers(2)
+		c := newCustomers(2, wishes{plain: true})
 		stops := func(int) scenario.Injection { return scenario.Injection{Alone: true, InTurn: true} }
 		first := c.next(stops, false)
 		var second *hit

@@ -11,6 +11,7 @@ import (
 
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/shop/labmode"
+	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 )
 
@@ -124,14 +125,20 @@ func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
 	if a.stuck != nil {
 		e.Stuck, e.Locks = true, a.stuck.locks
 	}
-	byRequest := map[string]int{}
+	// Those who came one by one are no part of the attack: they met no fault, and its stock was sold.
+	byRequest, after := map[string]int{}, map[string]bool{}
 	for _, h := range a.customers.hits {
-		if h.Sent.IsZero() {
+		if h.alone {
+			after[h.id] = true
+		}
+		if h.Sent.IsZero() || h.alone {
 			continue
 		}
 		byRequest[h.id] = h.shop
 		e.Requests = append(e.Requests, h.request())
 	}
+	e.Orders = slices.DeleteFunc(e.Orders, func(o stock.Order) bool { return after[o.RequestID] || o.CancelledAt != nil })
+	e.Events = slices.DeleteFunc(e.Events, func(of labmode.Event) bool { return after[of.Request] })
 	for i := range e.Orders {
 		if shop, ok := byRequest[e.Orders[i].RequestID]; ok {
 			e.Orders[i].Shop = explain.ShopName(shop)

@@ -13,8 +13,8 @@ import (
 type progress struct {
 	mu          sync.Mutex // guards the rest
 	last        time.Time  // of the last sale, or of the last end of a fault
-	sold        int64      // requests answered as sold
-	soldOut     int        // requests answered as sold out
+	sold        int64      // units answered as sold
+	soldOut     int        // requests of one unit answered as sold out
 	pending     int        // requests with a fault that have no answer yet
 	restarting  int        // shops that are dead and being started
 	reached     int        // faults whose point was reached
@@ -52,10 +52,14 @@ func (p *progress) answered(h *hit) {
 	defer p.mu.Unlock()
 	switch h.Outcome {
 	case load.Sold:
-		p.sold++
-		p.last = time.Now()
+		if !h.replayed {
+			p.sold += int64(h.wish.quantity)
+			p.last = time.Now()
+		}
 	case load.SoldOut:
-		p.soldOut++
+		if h.wish.quantity == 1 { // more may be more than are left
+			p.soldOut++
+		}
 	}
 	if h.injection.HasFault() {
 		p.pending--

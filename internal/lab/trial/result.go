@@ -23,15 +23,19 @@ type Result struct {
 	InitialStock int64  `json:"initial_stock"`
 	Requests     int64  `json:"requests"`
 
-	Sold                int64 `json:"sold"`
+	Restocked           int64 `json:"restocked,omitempty"` // units that came while it ran
+	Sold                int64 `json:"sold"`                // units in orders that stand
 	Remaining           int64 `json:"remaining"`
 	Oversold            int64 `json:"oversold"`
 	LostUpdates         int64 `json:"lost_updates"`
-	Duplicates          int64 `json:"duplicates"`
-	OrdersWithoutAnswer int64 `json:"orders_without_answer"`
-	AnswersWithoutOrder int64 `json:"answers_without_order"`
+	Duplicates          int64 `json:"duplicates"`            // orders beyond the first one of a purchase
+	OrdersWithoutAnswer int64 `json:"orders_without_answer"` // of purchases that nobody was told of as sold
+	AnswersWithoutOrder int64 `json:"answers_without_order"` // answered as sold, and no such order stands
+	Denied              int64 `json:"denied,omitempty"`      // purchases with an order, answered otherwise
+	Left                int64 `json:"left,omitempty"`        // units left for certain when a customer was sent away
 
-	Answered  int64 `json:"answered_sold"` // requests answered as sold
+	Answered  int64 `json:"answered_sold"`      // requests answered as sold
+	Replayed  int64 `json:"replayed,omitempty"` // of them those whose order was made for an earlier request
 	Unknown   int64 `json:"unknown"`
 	SoldOut   int64 `json:"sold_out"`
 	Busy      int64 `json:"busy"`
@@ -103,6 +107,9 @@ const (
 // Name is the cell as --cells has it.
 func (r Result) Name() string { return r.Strategy + ":" + r.Scenario }
 
+// Stock is how many units there were to sell, with those that came.
+func (r Result) Stock() int64 { return r.InitialStock + r.Restocked }
+
 // Degraded reports whether nothing was broken, and less was sold than there was demand for.
 func (r Result) Degraded() bool { return r.Verdict == verdict.Held && r.Remaining > 0 }
 
@@ -135,13 +142,17 @@ func (r *Result) count(a *attack) {
 	answered, scheduled := newHistogram(), newHistogram()
 	byOutcome := map[load.Outcome]*hdrhistogram.Histogram{}
 	var lastSale time.Time
+	sales := 0 // of the attack
 	counts := map[load.Outcome]int64{}
 	for _, h := range a.customers.hits {
 		if h.Outcome == "" {
 			h.Outcome = load.Unknown // interrupted before its answer
 		}
 		counts[h.Outcome]++
-		at := h.Sent.Add(h.Latency)
+		if h.replayed {
+			r.Replayed++
+		}
+		at := h.answeredAt()
 		if h.Status != 0 {
 			observe(answered, h.Latency)
 			observe(scheduled, at.Sub(h.scheduled))
@@ -150,8 +161,11 @@ func (r *Result) count(a *attack) {
 			}
 			observe(byOutcome[h.Outcome], at.Sub(h.scheduled))
 		}
-		if h.Outcome == load.Sold && at.After(lastSale) {
-			lastSale = at
+		if h.Outcome == load.Sold && !h.replayed && !h.alone {
+			sales++
+			if at.After(lastSale) {
+				lastSale = at
+			}
 		}
 	}
 	r.Requests, r.FaultsMet = int64(len(a.customers.hits)), int64(a.progress.reached)
@@ -171,7 +185,7 @@ func (r *Result) count(a *attack) {
 		r.CostPerSale = &cost
 	}
 	if took := lastSale.Sub(a.begun).Seconds(); took > 0 {
-		r.SalesPerSecond = round(float64(counts[load.Sold])/took, 1)
+		r.SalesPerSecond = round(float64(sales)/took, 1)
 	}
 }
 

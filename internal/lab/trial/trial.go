@@ -9,9 +9,12 @@
 //   - attack.go: the load, and the faults meanwhile
 //   - customers.go: the requests and their shops
 //   - interventions.go: the interventions at the testbed
+//   - purchases.go: what the customers buy, and buy again
 //   - progress.go: the end of the attack
+//   - onebyone.go: customers who come one by one, after the attack
 //   - changes.go: the notifications of Redis
 //   - watch.go: what can be watched meanwhile
+//   - answers.go: the orders against the answers
 //   - verdict.go: the verdict
 //   - result.go, timeline.go: the numbers
 package trial
@@ -140,7 +143,7 @@ func runOnce(ctx context.Context, b Bench, c Cell, o Options) (attempt, error) {
 	}
 	judged := a.judge(r, evidence, failed)
 	r.conclude(judged)
-	a.see(Look{At: time.Now(), Counts: audit.Counts{InitialStock: o.Stock, Remaining: r.Remaining, Sold: r.Sold, Oversold: r.Oversold}})
+	a.see(Look{At: time.Now(), Counts: audit.Counts{InitialStock: o.Stock, Restocked: r.Restocked, Remaining: r.Remaining, Sold: r.Sold, Oversold: r.Oversold}})
 	a.see(evidence)
 	r.Timeline = timeline(evidence, a.customers.hits)
 	if r.Verdict != verdict.Invalid {
@@ -190,81 +193,6 @@ func (b Bench) ready(ctx context.Context) error {
 	}
 	if err := b.Testbed.Repair(ctx); err != nil {
 		return errors.Join(broken, err, context.Cause(ctx))
-	}
-	return nil
-}
-
-// A cell has settled when there were no new orders for so long. It is judged after settlePatience
-// whether it has or not.
-const (
-	settled        = 2 * time.Second
-	settlePatience = 10 * time.Second
-)
-
-// measure counts answers and orders when all is at rest: at once, or after a lease without new
-// orders where an answer is missing. It counts again later where orders are missing, which may
-// still be on their way.
-func (a *attack) measure(ctx context.Context, r *Result) error {
-	r.count(a)
-	first := time.Duration(0)
-	if a.customers.unknown() {
-		first = a.o.Lease
-	}
-	for _, quiet := range []time.Duration{first, settled} {
-		if err := a.noNewOrders(ctx, quiet); err != nil {
-			return err
-		}
-		if err := a.countOrders(ctx, r); err != nil {
-			return err
-		}
-		if r.AnswersWithoutOrder == 0 && (r.Remaining == 0 || a.stuck != nil) {
-			break
-		}
-	}
-	return nil
-}
-
-// noNewOrders waits until there were no new orders for a time, and no longer than settlePatience.
-func (a *attack) noNewOrders(ctx context.Context, quiet time.Duration) error {
-	began := time.Now()
-	orders, since := int64(-1), began
-	for time.Since(since) < quiet && time.Since(began) < settlePatience {
-		counted, err := audit.Count(ctx, a.bench.Store, a.item)
-		if err != nil {
-			return err
-		}
-		if counted.Orders != orders {
-			orders, since = counted.Orders, time.Now()
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(quiet / 10):
-		}
-	}
-	return nil
-}
-
-// countOrders has the database count, and compares the answers with the orders.
-func (a *attack) countOrders(ctx context.Context, r *Result) error {
-	counted, err := audit.Count(ctx, a.bench.Store, a.item)
-	if err != nil {
-		return err
-	}
-	orders, err := audit.Requests(ctx, a.bench.Store, a.item.ID)
-	if err != nil {
-		return err
-	}
-	r.Sold, r.Remaining, r.Oversold = counted.Sold, counted.Remaining, counted.Oversold
-	r.LostUpdates, r.Duplicates = counted.LostUpdates, counted.Duplicates
-	r.AnswersWithoutOrder, r.OrdersWithoutAnswer = 0, 0
-	for _, h := range a.customers.hits {
-		switch n := orders[h.id]; {
-		case h.Outcome == load.Sold && n == 0:
-			r.AnswersWithoutOrder++
-		case h.Outcome != load.Sold && n > 0:
-			r.OrdersWithoutAnswer += n
-		}
 	}
 	return nil
 }

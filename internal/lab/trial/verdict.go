@@ -3,7 +3,6 @@ package trial
 import (
 	"cmp"
 	"fmt"
-	"time"
 
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
@@ -41,8 +40,9 @@ func (a *attack) judge(r *Result, evidence explain.Evidence, failed error) verdi
 // Facts are the numbers that the sentences about a verdict have.
 func (r Result) Facts() verdict.Facts {
 	return verdict.Facts{
-		Stock: r.InitialStock, Sold: r.Sold, Remaining: r.Remaining, Oversold: r.Oversold, LostUpdates: r.LostUpdates,
-		Unordered: r.AnswersWithoutOrder, Duplicates: r.Duplicates, Errors: r.Errors, Seconds: r.LoadMS / 1000, Waiting: r.Waiting,
+		Stock: r.Stock(), Sold: r.Sold, Remaining: r.Remaining, Oversold: r.Oversold, LostUpdates: r.LostUpdates,
+		Twice: r.Duplicates, Unordered: r.AnswersWithoutOrder, Denied: r.Denied, Left: r.Left,
+		Errors: r.Errors, Seconds: r.LoadMS / 1000, Waiting: r.Waiting,
 	}
 }
 
@@ -50,7 +50,6 @@ func (r Result) Facts() verdict.Facts {
 func (a *attack) facts(r *Result) verdict.Facts {
 	f := r.Facts()
 	f.FirstError = a.firstFailure()
-	f.EndsSoldOut = endsSoldOut(a.customers.hits)
 	if a.stuck != nil {
 		f.Stuck, f.Waiting, f.Deserted = true, a.stuck.waiting(), a.deserted()
 	}
@@ -66,20 +65,6 @@ func (a *attack) facts(r *Result) verdict.Facts {
 func (a *attack) missedEveryPoint() bool {
 	guarded := a.cell.Strategy.Guard != "nothing"
 	return len(a.traces) > 0 && guarded && a.progress.reached == 0 && a.customers.sentFault()
-}
-
-// endsSoldOut reports whether the last sale was followed by answers that say sold out.
-func endsSoldOut(hits []*hit) bool {
-	var sold, soldOut time.Time
-	for _, h := range hits {
-		switch at := h.Sent.Add(h.Latency); {
-		case h.Outcome == load.Sold && at.After(sold):
-			sold = at
-		case h.Outcome == load.SoldOut && at.After(soldOut):
-			soldOut = at
-		}
-	}
-	return soldOut.After(sold)
 }
 
 // longWorkNeverSells reports whether every request with a fault lost its lock over it. A lock that

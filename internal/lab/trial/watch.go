@@ -68,7 +68,7 @@ func (a *attack) look(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		a.looks.Add(1)
-		if counts, err := audit.Totals(ctx, a.bench.Store, a.item); err == nil {
+		if counts, err := audit.Count(ctx, a.bench.Store, a.item); err == nil {
 			a.see(Look{At: time.Now(), Counts: counts})
 		}
 		select {

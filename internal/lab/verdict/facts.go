@@ -7,24 +7,27 @@ import (
 
 // Facts are what a run came to: counts by SQL, and what the customers were answered. A verdict
 // follows from them, and its sentences are made of them. The zero value held.
+//
+// A purchase is what one customer wants: one request, or all requests under one idempotency key.
 type Facts struct {
-	Stock       int64   // units there were to sell
-	Sold        int64   // units in orders
+	Stock       int64   // units there were to sell, with those that came
+	Sold        int64   // units in orders that stand
 	Remaining   int64   // units in the database that are not sold
 	Oversold    int64   // units sold beyond the stock
 	LostUpdates int64   // units both in orders and left; negative for units that are in neither
-	Unordered   int64   // answers that said sold, without an order
+	Twice       int64   // orders beyond the first one of a purchase
+	Unordered   int64   // answers that said sold, of which no such order stands
+	Denied      int64   // purchases that have an order, and were answered otherwise
+	Left        int64   // units that were left for certain when a customer was sent away
 	Seconds     float64 // for which the load was sent
 
-	Duplicates  int64  // requests with more than one order
-	Errors      int64  // answers that should not be
-	FirstError  string // one of them
-	EndsSoldOut bool   // the last sale was followed by answers that say sold out
-	Stuck       bool   // stock and demand were left, and nothing was sold for so long
-	Deserted    error  // why no shop answers any more, nil while one does
-	DemandLeft  bool   // the load ended, or time was up, while units were sold
-	Outlasted   bool   // work longer than the lease was to be sold, and never was
-	Missed      bool   // no fault reached its point
+	Errors     int64  // answers that should not be
+	FirstError string // one of them
+	Stuck      bool   // stock and demand were left, and nothing was sold for so long
+	Deserted   error  // why no shop answers any more, nil while one does
+	DemandLeft bool   // the load ended, or time was up, while units were sold
+	Outlasted  bool   // work longer than the lease was to be sold, and never was
+	Missed     bool   // no fault reached its point
 	// Waiting is what requests wait for where nothing is sold any more. It is nil where that is not
 	// the reason.
 	Waiting *Waiting
@@ -49,20 +52,24 @@ func Spoiled(format string, args ...any) Judgement {
 	return j
 }
 
-// Verdict judges the facts: the first case that applies.
+// Verdict judges the facts: the first case that applies. What SQL and the answers prove comes before
+// unexpected answers, which cannot undo it. Of two proofs, the one that costs the shop more comes
+// first. Units that an unexpected answer keeps from the customers prove nothing.
 func (f Facts) Verdict() Judgement {
 	switch {
-	case f.Duplicates > 0:
-		return Failed("%d requests have more than one order", f.Duplicates)
-	case f.Errors > 0:
-		return Failed("%d unexpected answers, such as: %s", f.Errors, f.FirstError)
 	case f.Oversold > 0:
 		return Judgement{Kind: Oversold}
+	case f.Twice > 0:
+		return Judgement{Kind: Twice}
 	case f.Unordered > 0:
 		return Judgement{Kind: Lied}
+	case f.Denied > 0:
+		return Judgement{Kind: Denied}
 	case f.LostUpdates != 0:
 		return Judgement{Kind: Unbalanced}
-	case f.Remaining > 0 && !f.Stuck && f.EndsSoldOut:
+	case f.Errors > 0:
+		return Failed("%d unexpected answers, such as: %s", f.Errors, f.FirstError)
+	case f.Left > 0 && !f.Stuck:
 		return Judgement{Kind: Left}
 	case f.Stuck && f.Deserted != nil:
 		return Failed("no shop answers any more; shops given by --shop must be restarted from outside: %v", f.Deserted)

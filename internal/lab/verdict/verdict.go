@@ -21,8 +21,10 @@ type Kind string
 const (
 	Held       Kind = "held"       // exactly the stock was sold
 	Oversold   Kind = "oversold"   // more was sold
-	Lied       Kind = "lied"       // answers said sold, and there is no order
-	Left       Kind = "left"       // the last answers said sold out, and the database has units
+	Twice      Kind = "twice"      // a customer has two orders for one purchase
+	Lied       Kind = "lied"       // answers said sold, and no such order stands
+	Denied     Kind = "denied"     // orders stand whose customers were answered otherwise
+	Left       Kind = "left"       // customers were sent away, and the database had units for them
 	Unbalanced Kind = "unbalanced" // orders and what is left do not add up to the stock, and it is none of those above
 	Stuck      Kind = "stuck"      // stock and demand were left, and nothing was sold any more
 	Invalid    Kind = "invalid"    // the harness failed, which says nothing about the strategy
@@ -73,23 +75,37 @@ var All = []Verdict{
 	{
 		Kind: Oversold, Bad: true, Predictable: true, N: func(f Facts) int64 { return f.Oversold }, Terminal: yellow, Style: broke,
 		En: Words{Word: "oversold", Short: "+{n}", Legend: "oversold {n}", Means: "More than the stock was sold.",
-			Reason: "{sold} orders for a stock of {stock}"},
+			Reason: "{sold} units in orders for a stock of {stock}"},
 		Zh: Words{Word: "超卖", Short: "+{n}", Legend: "超卖 {n} 件", Means: "售出数量超过了库存。",
-			Reason: "库存 {stock} 件，订单 {sold} 个"},
+			Reason: "库存 {stock} 件，订单共 {sold} 件"},
+	},
+	{
+		Kind: Twice, Bad: true, N: func(f Facts) int64 { return f.Twice }, Terminal: yellow, Style: broke,
+		En: Words{Word: "twice", Legend: "{n} orders too many for one purchase", Means: "A customer has two orders for one purchase.",
+			Reason: "{n} orders stand beside another one of the same purchase"},
+		Zh: Words{Word: "重复下单", Legend: "同一次购买多出 {n} 个订单", Means: "同一次购买产生了两个订单。",
+			Reason: "有 {n} 个订单与同一次购买的另一个订单并存"},
 	},
 	{
 		Kind: Lied, Bad: true, Predictable: true, N: func(f Facts) int64 { return f.Unordered }, Terminal: yellow, Style: broke,
-		En: Words{Word: "lied", Legend: "{n} answers without an order", Means: "Requests were answered as sold, and have no order.",
-			Reason: "{n} requests were answered as sold, and have no order"},
-		Zh: Words{Word: "虚报", Legend: "{n} 个下单成功的答复没有订单", Means: "有请求得到下单成功的答复，却没有订单。",
-			Reason: "{n} 个请求得到下单成功的答复，却没有订单"},
+		En: Words{Word: "lied", Legend: "{n} answers without an order", Means: "Requests were answered as sold, and no such order stands.",
+			Reason: "{n} requests were answered as sold, and no such order stands"},
+		Zh: Words{Word: "虚报", Legend: "{n} 个下单成功的答复没有订单", Means: "有请求得到下单成功的答复，却没有相应的有效订单。",
+			Reason: "{n} 个请求得到下单成功的答复，却没有相应的有效订单"},
 	},
 	{
-		Kind: Left, Bad: true, Predictable: true, N: func(f Facts) int64 { return f.Remaining }, Terminal: yellow, Style: broke,
-		En: Words{Word: "left", Legend: "sold out with {n} units left", Means: "The last answers say sold out, and units are left.",
-			Reason: "the last answers say sold out, and the database has {left} of {stock}"},
-		Zh: Words{Word: "有剩余", Legend: "答复已售罄，却仍有 {n} 件库存", Means: "最后的答复是已售罄，但仍有库存。",
-			Reason: "最后的答复是已售罄，而数据库中 {stock} 件还有 {left} 件"},
+		Kind: Denied, Bad: true, N: func(f Facts) int64 { return f.Denied }, Terminal: yellow, Style: broke,
+		En: Words{Word: "denied", Legend: "{n} orders of customers who were answered otherwise", Means: "Orders stand, and their customers were answered as busy or sold out.",
+			Reason: "{n} purchases have an order, and their customers were answered as busy or sold out"},
+		Zh: Words{Word: "否认", Legend: "{n} 个订单的顾客得到的是未成交的答复", Means: "订单有效，其顾客却得到繁忙或已售罄的答复。",
+			Reason: "{n} 次购买有订单，其顾客却得到繁忙或已售罄的答复"},
+	},
+	{
+		Kind: Left, Bad: true, Predictable: true, N: func(f Facts) int64 { return f.Left }, Terminal: yellow, Style: broke,
+		En: Words{Word: "left", Legend: "customers sent away with {n} units left", Means: "Customers were sent away, and the database had units for them.",
+			Reason: "customers were sent away, and the database had {n} of {stock} units that nobody else was buying"},
+		Zh: Words{Word: "有剩余", Legend: "顾客被拒绝，却仍有 {n} 件库存", Means: "顾客被拒绝，而数据库中仍有可售库存。",
+			Reason: "顾客被拒绝，而数据库中 {stock} 件还有 {n} 件，且没有其他人在购买"},
 	},
 	{
 		Kind: Unbalanced, Bad: true, N: func(f Facts) int64 { return f.LostUpdates }, Signed: true, Terminal: yellow, Style: broke,

@@ -2,6 +2,8 @@ package ladder
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -130,5 +132,21 @@ func TestASaleWaitsForTheCounter(t *testing.T) {
 				t.Errorf("it passed waiting %d times, want once", times)
 			}
 		})
+	}
+}
+
+// TestTheStreamReturnsTheUnitsOfARepeat: a sale under the key of an order leaves its units to others.
+func TestTheStreamReturnsTheUnitsOfARepeat(t *testing.T) {
+	d := strategytest.Deps(t)
+	it := strategytest.NewItemFor(t, redisStream, d, 3)
+	seller := strategytest.NewSeller(t, redisStream, d)
+	for i, tt := range []struct {
+		key  string
+		want error
+	}{{"one", nil}, {"one", stock.ErrRepeated}, {"one", stock.ErrRepeated}, {"two", nil}, {"three", nil}, {"four", stock.ErrSoldOut}} {
+		sold := stock.Sale{ItemID: it.ID, Quantity: 1, RequestID: fmt.Sprint(i), Shop: "test", IdempotencyKey: tt.key}
+		if _, err := seller.Sell(t.Context(), sold); !errors.Is(err, tt.want) {
+			t.Errorf("sale %d, under the key %s: %v, want %v", i, tt.key, err, tt.want)
+		}
 	}
 }

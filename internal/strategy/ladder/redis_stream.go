@@ -52,6 +52,10 @@ var (
 	//go:embed drop_stream.lua
 	dropStreamSource string
 	dropStreamScript = redis.NewScript(dropStreamSource)
+
+	//go:embed return_units.lua
+	returnUnitsSource string
+	returnUnitsScript = redis.NewScript(returnUnitsSource)
 )
 
 // The strategy keeps these in Redis besides the counters. One script changes a counter and a
@@ -255,7 +259,7 @@ func (o *outbox) write(ctx context.Context, shop string, messages []redis.XMessa
 	}
 	for _, item := range items {
 		outcomes, err := o.Store.DecrementBatch(ctx, item, sales[item])
-		if err != nil && !errors.Is(err, stock.ErrNotFound) {
+		if err != nil && !errors.Is(err, stock.ErrNotFound) && !errors.Is(err, stock.ErrRepeated) {
 			return err // they stay in the stream
 		}
 		if err != nil {
@@ -293,6 +297,10 @@ func (o *outbox) settle(ctx context.Context, shop string, ids []string, sales []
 	}
 	_, err := o.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, i := range known {
+			if errors.Is(outcomes[i].Err, stock.ErrRepeated) {
+				returnUnitsScript.Eval(ctx, p, []string{streamKey(shop), counterKey(sales[i].ItemID)}, streamGroup, ids[i], sales[i].Quantity)
+				continue
+			}
 			p.XAck(ctx, streamKey(shop), streamGroup, ids[i])
 			p.XDel(ctx, streamKey(shop), ids[i])
 		}

@@ -34,7 +34,7 @@ function states(replay) {
     now = {...now};
     const leave = () => { now.inside = now.inside.filter(i => i.request !== e.request); };
     switch (e.kind) {
-      case 'order': now.stock = e.stock; now.sold++; break;
+      case 'order': now.stock = e.stock; now.sold += e.read - e.stock; break;
       case 'answered': leave(); break;
       case 'point':
         if (e.point === 'acquired') known.add(e.request);

@@ -1,0 +1,254 @@
+package trial
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"stocklock/internal/lab/audit"
+	"stocklock/internal/lab/load"
+	"stocklock/internal/stock"
+)
+
+// A cell has settled when there were no new orders for so long. It is judged after settlePatience
+// whether it has or not.
+const (
+	settled        = 2 * time.Second
+	settlePatience = 10 * time.Second
+)
+
+// measure counts answers and orders when all is at rest: at once, or after a lease without new
+// orders where an answer is missing. It counts again later where orders are missing, which may
+// still be on their way.
+func (a *attack) measure(ctx context.Context, r *Result) error {
+	r.count(a)
+	first := time.Duration(0)
+	if a.customers.unknown() {
+		first = a.o.Lease
+	}
+	for _, quiet := range []time.Duration{first, settled} {
+		if err := a.noNewOrders(ctx, quiet); err != nil {
+			return err
+		}
+		if err := a.countOrders(ctx, r); err != nil {
+			return err
+		}
+		if r.AnswersWithoutOrder == 0 && (r.Remaining == 0 || a.stuck != nil) {
+			break
+		}
+	}
+	return nil
+}
+
+// noNewOrders waits until there were no new orders for a time, and no longer than settlePatience.
+func (a *attack) noNewOrders(ctx context.Context, quiet time.Duration) error {
+	began := time.Now()
+	orders, since := int64(-1), began
+	for time.Since(since) < quiet && time.Since(began) < settlePatience {
+		counted, err := audit.Count(ctx, a.bench.Store, a.item)
+		if err != nil {
+			return err
+		}
+		if counted.Orders != orders {
+			orders, since = counted.Orders, time.Now()
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(quiet / 10):
+		}
+	}
+	return nil
+}
+
+// countOrders has the database count, and compares the orders with the answers in both directions.
+func (a *attack) countOrders(ctx context.Context, r *Result) error {
+	counted, err := audit.Count(ctx, a.bench.Store, a.item)
+	if err != nil {
+		return err
+	}
+	orders, err := a.bench.Store.ItemOrders(ctx, a.item.ItemID)
+	if err != nil {
+		return err
+	}
+	r.Sold, r.Remaining, r.Oversold = counted.Sold, counted.Remaining, counted.Oversold
+	r.Restocked, r.LostUpdates = counted.Restocked, counted.LostUpdates
+	r.compare(a.customers.hits, orders)
+	r.Left = a.unitsLeft(orders)
+	if endsSoldOut(a.customers.hits, r.Remaining) {
+		r.Left = max(r.Left, r.Remaining)
+	}
+	return nil
+}
+
+// purchase is what one customer wanted, with the requests for it and the orders that stand.
+type purchase struct {
+	hits   []*hit
+	orders []stock.Order
+}
+
+// purchases joins requests and orders. An order belongs to the purchase of its idempotency key, else
+// to that of its request. One that nobody asked for is a purchase without requests.
+func purchases(hits []*hit, orders []stock.Order) map[string]*purchase {
+	all := map[string]*purchase{}
+	of := func(key string) *purchase {
+		if all[key] == nil {
+			all[key] = &purchase{}
+		}
+		return all[key]
+	}
+	keys := map[string]string{} // by request
+	for _, h := range hits {
+		keys[h.id] = cmp.Or(h.wish.key, h.id)
+		p := of(keys[h.id])
+		p.hits = append(p.hits, h)
+	}
+	for _, o := range orders {
+		if o.CancelledAt != nil {
+			continue
+		}
+		key := cmp.Or(keys[o.RequestID], o.RequestID)
+		if o.IdempotencyKey != nil && all[*o.IdempotencyKey] != nil {
+			key = *o.IdempotencyKey
+		}
+		p := of(key)
+		p.orders = append(p.orders, o)
+	}
+	return all
+}
+
+// compare counts where the orders that stand differ from what their customers were answered. A
+// request without an answer, or with one that says nothing, may have an order or none.
+func (r *Result) compare(hits []*hit, orders []stock.Order) {
+	r.Duplicates, r.AnswersWithoutOrder, r.OrdersWithoutAnswer, r.Denied = 0, 0, 0, 0
+	for _, p := range purchases(hits, orders) {
+		r.Duplicates += max(int64(len(p.orders))-1, 0)
+		var sold *hit // the first that was answered so
+		silent := false
+		for _, h := range p.hits {
+			switch {
+			case h.Outcome == load.Sold && !p.has(h):
+				r.AnswersWithoutOrder++
+				fallthrough
+			case h.Outcome == load.Sold:
+				if sold == nil || h.answeredAt().Before(sold.answeredAt()) {
+					sold = h
+				}
+			case !h.Outcome.Denies():
+				silent = true
+			}
+		}
+		switch {
+		case len(p.orders) == 0:
+		case sold == nil:
+			r.OrdersWithoutAnswer += int64(len(p.orders))
+			if !silent {
+				r.Denied++
+			}
+		case slices.ContainsFunc(p.hits, func(h *hit) bool { return h.Outcome == load.SoldOut && h.Sent.After(sold.answeredAt()) }):
+			r.Denied++
+		}
+	}
+}
+
+// has reports whether the order that a request was answered with stands, with the units that were
+// asked for. Some strategies answer without the order's id.
+func (p *purchase) has(h *hit) bool {
+	return slices.ContainsFunc(p.orders, func(o stock.Order) bool {
+		return (h.order == "" || o.PublicID == h.order) && (h.wish.quantity == 0 || o.Quantity == int64(h.wish.quantity))
+	})
+}
+
+// endsSoldOut reports whether the last sale was followed by an answer of sold out, to somebody who
+// wanted no more than the units that are left.
+func endsSoldOut(hits []*hit, left int64) bool {
+	var sold, soldOut time.Time
+	for _, h := range hits {
+		switch at := h.answeredAt(); {
+		case h.Outcome == load.Sold && at.After(sold):
+			sold = at
+		case h.Outcome == load.SoldOut && at.After(soldOut) && int64(h.wish.quantity) <= left:
+			soldOut = at
+		}
+	}
+	return soldOut.After(sold)
+}
+
+// unitsLeft is the largest number of units that were left for certain while a request was under way
+// that was sent away: answered as sold out, or refused although it was the only one under way. It is
+// 0 where there is no such request.
+//
+// Certain are only units that nobody else can have had meanwhile. Whoever was sent before the answer
+// and has an order, or may have one, counts as having had its units all the time. So does a request
+// that was under way at the same time, whatever it was answered. Where a strategy keeps units besides
+// the item's row, one that was refused may keep its units for longer, and counts like one with an
+// order.
+func (a *attack) unitsLeft(orders []stock.Order) int64 {
+	ordered := map[string]int64{} // units, by request
+	for _, o := range orders {
+		ordered[o.RequestID] += o.Quantity
+	}
+	keeps := a.cell.Strategy.State.Remaining != "" || len(a.cell.Strategy.State.Keys) > 0
+	var ever, begun, over []units // those who had them from then on, and those who had them for a time
+	for _, h := range a.customers.hits {
+		own := ordered[h.id]
+		delete(ordered, h.id)
+		n := max(own, int64(h.wish.quantity))
+		switch {
+		case h.Sent.IsZero() || own == 0 && h.replayed:
+		case own == 0 && (h.Outcome == load.SoldOut || h.Outcome.Denies() && !keeps):
+			begun, over = append(begun, units{h.Sent, n}), append(over, units{h.answeredAt(), n})
+		default:
+			ever = append(ever, units{h.Sent, n})
+		}
+	}
+	supply := a.o.Stock
+	for _, n := range ordered { // of nobody's
+		supply -= n
+	}
+	cumulate(ever)
+	cumulate(begun)
+	cumulate(over)
+	var most int64
+	for _, h := range a.customers.hits {
+		alone := h.alone && h.Outcome.Denies() && h.Outcome != load.Refused
+		if h.Outcome != load.SoldOut && !alone {
+			continue
+		}
+		there := supply + until(a.restocks, h.Sent) - until(ever, h.answeredAt())
+		others := until(begun, h.answeredAt()) - until(over, h.Sent) - int64(h.wish.quantity)
+		if left := there - max(others, 0); left >= int64(h.wish.quantity) {
+			most = max(most, left)
+		}
+	}
+	return most
+}
+
+// units are how many came or went at a time.
+type units struct {
+	at time.Time
+	n  int64
+}
+
+// cumulate puts them in order, each with all before it.
+func cumulate(all []units) {
+	slices.SortFunc(all, func(x, y units) int { return x.at.Compare(y.at) })
+	for i := 1; i < len(all); i++ {
+		all[i].n += all[i-1].n
+	}
+}
+
+// until is how many there were until a time, of those that are cumulated.
+func until(all []units, at time.Time) int64 {
+	i, _ := slices.BinarySearchFunc(all, at, func(u units, at time.Time) int {
+		if u.at.After(at) {
+			return 1
+		}
+		return -1
+	})
+	if i == 0 {
+		return 0
+	}
+	return all[i-1].n
+}

@@ -1,0 +1,171 @@
+package trial
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"stocklock/internal/lab/load"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// asked is a request that was under way from one millisecond to another.
+func asked(id string, from, to int, outcome load.Outcome, w wish) *hit {
+	sent := noon.Add(time.Duration(from) * time.Millisecond)
+	return &hit{id: id, wish: w, Answer: load.Answer{Sent: sent, Latency: time.Duration(to-from) * time.Millisecond, Outcome: outcome}}
+}
+
+func order(public, request, key string, quantity int64) stock.Order {
+	o := stock.Order{PublicID: public, RequestID: request, Quantity: quantity}
+	if key != "" {
+		o.IdempotencyKey = &key
+	}
+	return o
+}
+
+func TestOrdersAreComparedWithAnswers(t *testing.T) {
+	one, keyed := wish{quantity: 1}, wish{quantity: 1, key: "k"}
+	answered := func(h *hit, order string) *hit {
+		h.order = order
+		return h
+	}
+	cancelled := order("p", "a", "", 1)
+	cancelled.CancelledAt = &noon
+	for _, tt := range []struct {
+		what   string
+		hits   []*hit
+		orders []stock.Order
+		want   string // duplicates, answers without order, orders without answer, denied
+	}{
+		{"sold", []*hit{asked("a", 0, 1, load.Sold, one)}, []stock.Order{order("p", "a", "", 1)}, "0 0 0 0"},
+		{"sold, without an order", []*hit{asked("a", 0, 1, load.Sold, one)}, nil, "0 1 0 0"},
+		{"sold, and cancelled", []*hit{asked("a", 0, 1, load.Sold, one)}, []stock.Order{cancelled}, "0 1 0 0"},
+		{"sold, with another order than in the answer", []*hit{answered(asked("a", 0, 1, load.Sold, one), "q")}, []stock.Order{order("p", "a", "", 1)}, "0 1 0 0"},
+		{"sold, with the order of the answer", []*hit{answered(asked("a", 0, 1, load.Sold, one), "p")}, []stock.Order{order("p", "a", "", 1)}, "0 0 0 0"},
+		{"sold, with fewer units", []*hit{asked("a", 0, 1, load.Sold, wish{quantity: 2})}, []stock.Order{order("p", "a", "", 1)}, "0 1 0 0"},
+		{"sold, with another customer's order", []*hit{asked("a", 0, 1, load.Sold, one), asked("b", 0, 1, load.Sold, one)},
+			[]stock.Order{order("p", "a", "", 1), order("q", "a", "", 1)}, "1 1 0 0"},
+		{"two orders of a request", []*hit{asked("a", 0, 1, load.Sold, one)}, []stock.Order{order("p", "a", "", 1), order("q", "a", "", 1)}, "1 0 0 0"},
+		{"two orders of two requests under a key", []*hit{asked("a", 0, 1, load.Sold, keyed), asked("b", 0, 1, load.Sold, keyed)},
+			[]stock.Order{order("p", "a", "k", 1), order("q", "b", "", 1)}, "1 0 0 0"},
+		{"one order of two requests under a key", []*hit{asked("a", 0, 1, load.Sold, keyed), asked("b", 2, 3, load.Sold, keyed)},
+			[]stock.Order{order("p", "a", "k", 1)}, "0 0 0 0"},
+		{"busy, with an order", []*hit{asked("a", 0, 1, load.Busy, one)}, []stock.Order{order("p", "a", "", 1)}, "0 0 1 1"},
+		{"fenced, with an order", []*hit{asked("a", 0, 1, load.Fenced, one)}, []stock.Order{order("p", "a", "", 1)}, "0 0 1 1"},
+		{"no answer, with an order", []*hit{asked("a", 0, 1, load.Unknown, one)}, []stock.Order{order("p", "a", "", 1)}, "0 0 1 0"},
+		{"an error, with an order", []*hit{asked("a", 0, 1, load.Failed, one)}, []stock.Order{order("p", "a", "", 1)}, "0 0 1 0"},
+		{"no answer, and the repeat was rejected as busy", []*hit{asked("a", 0, 1, load.Unknown, keyed), asked("b", 2, 3, load.Busy, keyed)},
+			[]stock.Order{order("p", "a", "k", 1)}, "0 0 1 0"},
+		{"busy, and the repeat sold", []*hit{asked("a", 0, 1, load.Busy, keyed), asked("b", 2, 3, load.Sold, keyed)},
+			[]stock.Order{order("p", "b", "k", 1)}, "0 0 0 0"},
+		{"sold, and then sold out", []*hit{asked("a", 0, 1, load.Sold, keyed), asked("b", 2, 3, load.SoldOut, keyed)},
+			[]stock.Order{order("p", "a", "k", 1)}, "0 0 0 1"},
+		{"sold out beside the sale", []*hit{asked("a", 0, 4, load.Sold, keyed), asked("b", 2, 3, load.SoldOut, keyed)},
+			[]stock.Order{order("p", "a", "k", 1)}, "0 0 0 0"},
+		{"an order that nobody asked for", nil, []stock.Order{order("p", "x", "", 1)}, "0 0 1 1"},
+	} {
+		var r Result
+		r.compare(tt.hits, tt.orders)
+		if got := fmt.Sprint(r.Duplicates, r.AnswersWithoutOrder, r.OrdersWithoutAnswer, r.Denied); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.what, got, tt.want)
+		}
+	}
+}
+
+// TestUnitsThatWereLeft has a stock of three.
+func TestUnitsThatWereLeft(t *testing.T) {
+	one, two := wish{quantity: 1}, wish{quantity: 2}
+	sold := func(id string, from, to int) *hit { return asked(id, from, to, load.Sold, one) }
+	alone := func(h *hit) *hit {
+		h.alone = true
+		return h
+	}
+	replayed := asked("r", 2, 3, load.Sold, one)
+	replayed.replayed = true
+	elsewhere := strategy.State{Remaining: "SELECT 1"}
+	for _, tt := range []struct {
+		what     string
+		hits     []*hit
+		ordered  string // one unit each, by these requests
+		state    strategy.State
+		restocks []units
+		want     int64
+	}{
+		{"sold out after all three", []*hit{sold("a", 0, 1), sold("b", 0, 1), sold("c", 0, 1), asked("d", 2, 3, load.SoldOut, one)}, "abc", strategy.State{}, nil, 0},
+		{"sold out after two", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("d", 2, 3, load.SoldOut, one)}, "ab", strategy.State{}, nil, 1},
+		{"sold out after two, and the third was sold later", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("d", 2, 3, load.SoldOut, one), sold("c", 4, 5)}, "abc", strategy.State{}, nil, 1},
+		{"sold out while the third was under way", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("d", 2, 4, load.SoldOut, one), sold("c", 3, 5)}, "abc", strategy.State{}, nil, 0},
+		{"two were wanted and one was left", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("d", 2, 3, load.SoldOut, two)}, "ab", strategy.State{}, nil, 0},
+		{"one has no answer", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("c", 0, 1, load.Unknown, one), asked("d", 2, 3, load.SoldOut, one)}, "ab", strategy.State{}, nil, 0},
+		{"one was busy at the same time", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("c", 0, 3, load.Busy, one), asked("d", 2, 4, load.SoldOut, one)}, "ab", strategy.State{}, nil, 0},
+		{"one was busy before", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("c", 0, 1, load.Busy, one), asked("d", 2, 4, load.SoldOut, one)}, "ab", strategy.State{}, nil, 1},
+		{"one that was busy before may keep its unit", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("c", 0, 1, load.Busy, one), asked("d", 2, 4, load.SoldOut, one)}, "ab", elsewhere, nil, 0},
+		{"one that was busy has an order", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("c", 0, 1, load.Busy, one), asked("d", 2, 4, load.SoldOut, one)}, "abc", strategy.State{}, nil, 0},
+		{"an order is nobody's", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("d", 2, 3, load.SoldOut, one)}, "abx", strategy.State{}, nil, 0},
+		{"a repeat takes nothing", []*hit{sold("a", 0, 1), sold("b", 0, 1), replayed, asked("d", 2, 4, load.SoldOut, one)}, "ab", strategy.State{}, nil, 1},
+		{"two were answered as sold out", []*hit{sold("a", 0, 1), asked("d", 2, 4, load.SoldOut, one), asked("e", 3, 5, load.SoldOut, one)}, "a", strategy.State{}, nil, 1},
+		{"units came before", []*hit{sold("a", 0, 1), sold("b", 0, 1), sold("c", 0, 1), asked("d", 3, 4, load.SoldOut, one)}, "abc", strategy.State{}, []units{{noon.Add(2 * time.Millisecond), 5}}, 5},
+		{"units came after", []*hit{sold("a", 0, 1), sold("b", 0, 1), sold("c", 0, 1), asked("d", 1, 4, load.SoldOut, one)}, "abc", strategy.State{}, []units{{noon.Add(2 * time.Millisecond), 5}}, 0},
+		{"busy beside others", []*hit{sold("a", 0, 1), asked("d", 2, 3, load.Busy, one)}, "a", strategy.State{}, nil, 0},
+		{"busy, and nobody else there", []*hit{sold("a", 0, 1), alone(asked("d", 2, 3, load.Busy, one))}, "a", strategy.State{}, nil, 2},
+		{"fenced, and nobody else there", []*hit{sold("a", 0, 1), alone(asked("d", 2, 3, load.Fenced, one))}, "a", strategy.State{}, nil, 2},
+	} {
+		a := &attack{customers: &customers{hits: tt.hits}, o: Options{Stock: 3}, restocks: tt.restocks}
+		a.cell.Strategy.State = tt.state
+		var orders []stock.Order
+		for _, request := range tt.ordered {
+			orders = append(orders, order("", string(request), "", 1))
+		}
+		if got := a.unitsLeft(orders); got != tt.want {
+			t.Errorf("%s: %d units were left for certain, want %d", tt.what, got, tt.want)
+		}
+	}
+}
+
+// TestWishesComeFromTheSeed also looks whether every kind of wish is among the first requests.
+func TestWishesComeFromTheSeed(t *testing.T) {
+	first := func(seed uint64) (all []wish) {
+		w := wishes{seed: seed, item: 7, keys: true, after: map[string]bool{}, sent: map[string]int{}}
+		for n := range 60 {
+			all = append(all, w.next(n, n == 5))
+			w.answered(&hit{wish: all[n], Answer: load.Answer{Outcome: load.Sold}})
+		}
+		return all
+	}
+	if fmt.Sprint(first(1)) != fmt.Sprint(first(1)) || fmt.Sprint(first(1)) == fmt.Sprint(first(2)) {
+		t.Error("the seed does not decide what is bought")
+	}
+	several, beside, again := 0, 0, 0
+	for seed := range uint64(20) {
+		times := map[string]int{}
+		last := ""
+		for n, w := range first(seed) {
+			if w.quantity > 1 {
+				several++
+			}
+			if n == 5 && (w.quantity != 1 || times[w.key] > 0 && w.key != "") {
+				t.Errorf("seed %d: the request with a fault is %+v", seed, w)
+			}
+			switch {
+			case w.key != "" && w.key == last:
+				beside++
+			case times[w.key] > 0 && w.key != "":
+				again++
+			}
+			times[w.key]++
+			last = w.key
+		}
+	}
+	if several < 40 || beside < 20 || again < 20 {
+		t.Errorf("%d wishes for several units, %d repeats beside, %d later", several, beside, again)
+	}
+	plain := wishes{plain: true}
+	for n := range 60 {
+		if w := plain.next(n, false); w != (wish{quantity: 1}) {
+			t.Errorf("under contention, request %d is %+v", n, w)
+		}
+	}
+}
