@@ -128,7 +128,7 @@ func (r *Rig) buildShop(ctx context.Context) (string, error) {
 		return "", err
 	}
 	program := filepath.Join(r.Dir(), "shop")
-	build := exec.CommandContext(ctx, "go", "build", "-tags", "lab", "-o", program, "./cmd/shop")
+	build := exec.CommandContext(ctx, "go", "build", "-tags", "lab", "-ldflags=-w", "-o", program, "./cmd/shop")
 	build.Dir = root
 	if err := r.Run(build); err != nil {
 		if ctx.Err() != nil {

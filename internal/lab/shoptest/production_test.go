@@ -133,8 +133,9 @@ func TestTheShopCanBeCopied(t *testing.T) {
 		goTool(t, dir, "test", "./...")
 		return
 	}
-	goTool(t, dir, "test", "-short", "./...")
-	goTool(t, dir, "test", "-run", copyTests, "./cmd/shop", "./internal/shop", "./internal/strategy")
+	goTool(t, dir, "vet", "./...") // compiles every test
+	goTool(t, dir, "test", "-vet=off", "-ldflags=-w", "-short", ".")
+	goTool(t, dir, "test", "-vet=off", "-ldflags=-w", "-run", copyTests, "./cmd/shop", "./internal/shop", "./internal/strategy")
 }
 
 // copyCheckout copies what git would, as near as it can be told without git.

@@ -59,6 +59,7 @@ func TestServersThatCannotBeTrustedAreOneLineAndExitCode1(t *testing.T) {
 		{"Redis signed by another authority", testserver.Database(t), strangeRedis, "redis at " + strings.TrimPrefix(strangeRedis, "rediss://"), "signed by unknown authority"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			env := []string{"SSL_CERT_FILE=" + another, "SHOP_MYSQL=" + test.mysql, "SHOP_REDIS=" + test.redis}
 			code, stderr := command(t, env, "--addr=127.0.0.1:0", "--startup-timeout=4s")
 			var plain []string // what is not the log
