@@ -20,8 +20,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"stocklock/internal/lab/browsertest"
-	"stocklock/internal/lab/catalog"
-	"stocklock/internal/testserver"
+	"stocklock/internal/lab/catalog/catalogtest"
+	"stocklock/internal/lab/schedule"
 )
 
 // served is a server with all that it runs, for one test.
@@ -37,12 +37,7 @@ func (s served) link() string { return s.home() + "#token=" + testToken }
 
 func serve(t testing.TB, record string) served {
 	t.Helper()
-	testserver.NeedsServers(t)
-	shop, err := catalog.Open(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := New(Options{Shop: shop, Token: testToken, Record: record})
+	s, err := New(Options{Shop: catalogtest.Shop(t), Token: testToken, Record: record})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +51,7 @@ func serve(t testing.TB, record string) served {
 	go func() { ended <- s.Serve(ctx, all.listener) }()
 	t.Cleanup(func() {
 		end()
-		if err := errors.Join(<-ended, shop.Close()); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		if err := <-ended; err != nil && !errors.Is(err, http.ErrServerClosed) {
 			t.Error(err)
 		}
 	})
@@ -109,6 +104,12 @@ func (l *cuttable) heal() {
 // click clicks the first element of a selector.
 func click(selector string) chromedp.Action {
 	return chromedp.Evaluate(fmt.Sprintf(`document.querySelector(%q).click()`, selector), nil)
+}
+
+// open shows a view, with all that it fetches.
+func open(b *browsertest.Page, hash string) {
+	b.Run(goTo(hash))
+	b.Until(fmt.Sprintf(`document.getElementById('main').dataset.shows === %q && document.documentElement.dataset.fetching === '0'`, hash))
 }
 
 func goTo(hash string) chromedp.Action {
@@ -304,6 +305,8 @@ func TestThePage(t *testing.T) {
 	})
 
 	t.Run("find the shortest way to oversell", func(t *testing.T) {
+		defer func(all []schedule.Event) { searched = all }(searched)
+		searched = []schedule.Event{"", schedule.Wait, schedule.Kill} // the others take most of a minute
 		b.Run(goTo("#/step/set-ex-nx/2"))
 		b.Until(`document.querySelector('.choice')`)
 		b.Run(click("#shortest"))
@@ -354,9 +357,8 @@ func TestThePage(t *testing.T) {
 
 	t.Run("both themes, and each width", func(t *testing.T) {
 		for _, hash := range []string{"#/", "#/cell/set-ex-nx/pause", "#/cell/none/contention", "#/pair/pause/owner-checked/fenced", "#/step/none/2/A.select%20B.select", "#/load"} {
-			b.Run(goTo(hash))
+			open(b, hash)
 			b.Until(`document.querySelector('main h1')`)
-			time.Sleep(300 * time.Millisecond) // what it fetches
 			for _, width := range []int64{360, 1920} {
 				b.Run(chromedp.EmulateViewport(width, 900))
 				if over := browsertest.Says[int](b, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
@@ -379,9 +381,8 @@ func TestThePage(t *testing.T) {
 
 	t.Run("everything has a name", func(t *testing.T) {
 		for _, hash := range []string{"#/", "#/cell/set-ex-nx/pause", "#/pair/pause/owner-checked/fenced", "#/step/none/2", "#/load"} {
-			b.Run(goTo(hash))
+			open(b, hash)
 			b.Until(`document.querySelector('main h1')`)
-			time.Sleep(300 * time.Millisecond)
 			nameless := browsertest.Says[[]string](b, `[...document.querySelectorAll('a, button, input, select, svg, [role=region], [tabindex="0"]')]
 				.filter(e => !e.closest('[aria-hidden]') && !(e.textContent.trim() && e.tagName !== 'svg' && e.tagName !== 'SELECT') && !e.getAttribute('aria-label') && !e.getAttribute('aria-labelledby') && !(e.labels && e.labels.length)).map(e => e.outerHTML.slice(0, 90))`)
 			if len(nameless) > 0 {

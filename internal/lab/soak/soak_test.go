@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"stocklock/internal/lab/catalog/catalogtest"
 	"stocklock/internal/strategy/ladder"
-	"stocklock/internal/testserver"
 )
 
 func run(t *testing.T, o Options, strategies ...string) Report {
 	t.Helper()
-	testserver.NeedsServers(t)
+	o.Shop = catalogtest.Shop(t).Program
 	// A busy machine may be slow to recover: that is for a soak that somebody watches.
 	o.Shops, o.RecoverWithin, o.Log = 3, time.Minute, t.Output()
 	for _, name := range strategies {
@@ -83,8 +83,7 @@ func TestKillsInTurn(t *testing.T) {
 }
 
 func TestACrowdBuysWhatItIsAnswered(t *testing.T) {
-	testserver.NeedsServers(t)
-	crowds, err := MeasureCrowds(t.Context(), CrowdOptions{Connections: []int{10, 200}, Each: time.Second, Rounds: 1, Log: t.Output()})
+	crowds, err := MeasureCrowds(t.Context(), CrowdOptions{Shop: catalogtest.Shop(t).Program, Connections: []int{10, 200}, Each: time.Second, Rounds: 1, Log: t.Output()})
 	if err != nil {
 		t.Fatal(err) // also when the database has other orders than were answered
 	}

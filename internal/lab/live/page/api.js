@@ -9,24 +9,33 @@ if (inLink) {
 
 export const mayDrive = () => Boolean(sessionStorage.getItem('token'));
 
+// send is fetch. How many requests are under way is in data-fetching: a page with 0 has what it asked for.
+const root = document.documentElement.dataset;
+async function send(url, options, read) {
+  root.fetching = Number(root.fetching || 0) + 1;
+  try {
+    return await read(await fetch(url, options).catch(() => { throw new Error(t('offline')); }));
+  } finally {
+    root.fetching -= 1;
+  }
+}
+
 // ask sends what starts something. It returns the answer, or throws an Error that says why not. A
 // signal ends the request, and what it started if nobody else waits for that.
-export async function ask(method, url, body, signal) {
-  const response = await fetch(url, {
-    method, signal,
-    headers: {'Authorization': 'Bearer ' + (sessionStorage.getItem('token') || ''), 'Content-Type': 'application/json'},
-    body: body && JSON.stringify(body),
-  }).catch(() => { throw new Error(t('offline')); });
+export const ask = (method, url, body, signal) => send(url, {
+  method, signal,
+  headers: {'Authorization': 'Bearer ' + (sessionStorage.getItem('token') || ''), 'Content-Type': 'application/json'},
+  body: body && JSON.stringify(body),
+}, async response => {
   const answer = await response.json().catch(() => ({}));
   if (response.ok) return answer;
   if (response.status === 401) sessionStorage.removeItem('token');
   throw Object.assign(new Error(response.status === 401 ? t('drive.how') : said(answer.detail) || response.statusText), {problem: answer.problem});
-}
+});
 
-export async function get(url) {
-  const response = await fetch(url).catch(() => { throw new Error(t('offline')); });
+export const get = url => send(url, {}, async response => {
   if (!response.ok) throw new Error(said((await response.json().catch(() => ({}))).detail) || response.statusText);
   return response.json();
-}
+});
 
 export const start = cells => ask('POST', 'api/runs', {cells});

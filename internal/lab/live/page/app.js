@@ -27,6 +27,7 @@ function show() {
   const body = h('div', {class: 'view view-' + (name || 'matrix')});
   fill(main, body);
   leave = views[name](body, rest) || null;
+  main.dataset.shows = location.hash;
   header();
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/catalog/catalogtest"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
 	"stocklock/internal/testserver"
@@ -14,12 +15,17 @@ import (
 // program is the shop of this checkout. The test is skipped where no servers are installed.
 func Open(t *testing.T, program string, o stage.Options) *stage.Stage {
 	t.Helper()
-	testserver.NeedsServers(t)
-	shop, err := catalog.Open(t.Context(), program)
-	if err != nil {
-		t.Fatal(err)
+	var shop *catalog.Catalog
+	if program == "" {
+		shop = catalogtest.Shop(t)
+	} else {
+		testserver.NeedsServers(t)
+		var err error
+		if shop, err = catalog.Open(t.Context(), program); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { shop.Close() })
 	}
-	t.Cleanup(func() { shop.Close() })
 	s, err := stage.Open(t.Context(), shop, o)
 	if err != nil {
 		t.Fatal(err)
