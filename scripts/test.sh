@@ -30,8 +30,8 @@ met=$("$GO" list -tags lab $meet) && others=$("$GO" list -tags lab ./... | grep 
 searches='TestModel|TestStoreIsLikeRedis' # one goroutine each, and much to compute
 # shellcheck disable=SC2086
 {
-	run 'with the race detector' . -race -tags lab -shuffle=on -timeout 20m -skip "$searches" $met
-	run 'without the race detector' . -tags lab -shuffle=on -timeout 20m $others
+	run 'with the race detector' . -race -tags lab -shuffle=on -parallel 4 -timeout 20m -skip "$searches" $met
+	run 'without the race detector' . -tags lab -shuffle=on -parallel 4 -timeout 20m $others
 }
 run 'the searches of the lock' . -run "$searches" ./internal/redislock
 run 'the production shop' . ./internal/shop/program

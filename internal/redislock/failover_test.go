@@ -213,7 +213,7 @@ func TestAPatternIsNoWaiter(t *testing.T) {
 // seconds behind. The last epoch outlives that.
 func TestTokensGrowWhereTheClockIsBehind(t *testing.T) {
 	client, _ := newClient(t, shared.addr)
-	l, _ := newLocker(t, Options{Lease: 100 * time.Millisecond})
+	l, _ := newLocker(t, Options{Lease: 10 * time.Second})
 	_, lease := acquire(t, l, within(t), t.Name())
 	release(t, lease)
 	keys := Keys("", t.Name())

@@ -44,6 +44,7 @@ func TestWantOfMemoryCostsNoHold(t *testing.T) {
 // TestNamesLeaveNothing: what Redis keeps of a lock that nobody wants any more is gone after its
 // lease or a minute, whichever is longer, however many names were used.
 func TestNamesLeaveNothing(t *testing.T) {
+	t.Parallel()
 	redisServer, err := startServer()
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ func TestOutageLeavesAsMuchAsItMay(t *testing.T) {
 			w := newWire(t, shared.addr)
 			client := redis.NewClient(&redis.Options{Addr: w.addr, ContextTimeoutEnabled: true, ReadTimeout: time.Second, DialTimeout: time.Second, MaxRetries: -1})
 			t.Cleanup(func() { client.Close() })
-			l := New(client, Options{Lease: 10 * time.Second}) // Close waits for as long
+			l := New(client, Options{Lease: 2 * time.Second}) // Close waits for as long
 			_, lease := acquire(t, l, within(t), t.Name())
 			release(t, lease)
 			before := runtime.NumGoroutine()
