@@ -17,7 +17,6 @@ import (
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
-	"stocklock/internal/shop/labmode"
 )
 
 // Search says which schedules are explored.
@@ -286,6 +285,7 @@ func (d *descent) replay(next stage.Next) (int, error) {
 }
 
 func (d *descent) fork(next stage.Next) (int, error) {
+	d.renew(next)
 	awake := d.awake(next)
 	first := stage.LetTimePass // where nobody can go on, an event is one more chance
 	if next.ByDefault() != stage.LetTimePass || next.Arriving() {
@@ -309,6 +309,18 @@ func (d *descent) fork(next stage.Next) (int, error) {
 	}
 	d.asleep = d.stillAsleep(d.asleep, next.Options[first])
 	return d.take(next, first), nil
+}
+
+// renew has what is asleep touch what it would touch now, in this run: items have other names in each run.
+// What cannot be chosen now is awake when it can be.
+func (d *descent) renew(next stage.Next) {
+	var now []stage.Option
+	for _, o := range d.asleep {
+		if i := next.Index(o.Choice); i >= 0 {
+			now = append(now, next.Options[i])
+		}
+	}
+	d.asleep = now
 }
 
 func (d *descent) take(next stage.Next, i int) int {
@@ -335,45 +347,18 @@ func (d *descent) awake(next stage.Next) []int {
 func (d *descent) stillAsleep(asleep []stage.Option, after stage.Option) []stage.Option {
 	var still []stage.Option
 	for _, o := range asleep {
-		if independent(o, after, d.search.LocalClock) {
+		if independent(o, after) {
 			still = append(still, o)
 		}
 	}
 	return still
 }
 
-// independent says whether two choices can change places without anybody noticing. They are of
-// different customers and follow each other. Steps on different servers are; so are two that only
-// read, and an INSERT beside anything of another customer. An event is independent of what is sent
-// to a server that it does nothing to; where the strategy goes by a clock of its own, of nothing
-// while a lease passes.
-func independent(a, b stage.Option, localClock bool) bool {
-	if a.Choice.Customer == b.Choice.Customer && a.Choice.Customer != 0 {
+// independent says whether two choices that follow each other can change places without anybody
+// noticing.
+func independent(a, b stage.Option) bool {
+	if a.Choice.Customer == b.Choice.Customer && a.Choice.Customer != 0 || !a.Choice.IsStep() && !b.Choice.IsStep() {
 		return false
 	}
-	switch {
-	case a.Choice.IsStep() && b.Choice.IsStep():
-		if a.Request.Server == "" || b.Request.Server == "" { // a first step that nobody has seen yet
-			return false
-		}
-		if a.Request.Server != b.Request.Server {
-			return true
-		}
-		one, other := a.Request.Access(), b.Request.Access()
-		return one == schedule.Reads && other == schedule.Reads || one == schedule.Inserts || other == schedule.Inserts
-	case !a.Choice.IsStep() && !b.Choice.IsStep():
-		return false
-	case a.Choice.IsStep():
-		a, b = b, a
-	}
-	switch a.Choice.Event { // a is the event, b the step of another customer
-	case schedule.Arrive, schedule.Lose:
-		return true
-	case schedule.Kill: // its connection to MySQL ends, and with it its transaction
-		return b.Request.Server != labmode.MySQLServer
-	case schedule.Forget, schedule.FlushAll, schedule.Failover:
-		return b.Request.Server == labmode.MySQLServer
-	default:
-		return b.Request.Server == labmode.MySQLServer && !localClock
-	}
+	return schedule.Dependent(a.Touches, b.Touches) == ""
 }

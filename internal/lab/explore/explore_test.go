@@ -19,6 +19,17 @@ import (
 // UPDATE, INSERT, COMMIT. With guarded, a lock in Redis is taken before and given back after.
 type model struct{ guarded bool }
 
+var modelTexts = map[string]string{
+	"select": "SELECT stock FROM items WHERE id = 7", "update": "UPDATE items SET stock = 1 WHERE id = 7",
+	"insert": "INSERT INTO orders (item_id) VALUES (7)", "commit": "COMMIT", "set": "SET k 1 NX", "del": "DEL k",
+}
+
+// tables are those of a shop, as a stage would find them.
+var tables = schedule.Schema{
+	"items":  {Primary: []string{"id"}, Unique: []string{"id"}, Children: []string{"orders"}},
+	"orders": {Primary: []string{"id"}, Unique: []string{"id", "public_id"}, Foreign: []string{"item_id"}, Parents: []string{"items"}},
+}
+
 func (model) Slots([]schedule.Event) int { return 3 }
 
 // sale is one customer of a model.
@@ -49,16 +60,19 @@ func (m model) Play(_ context.Context, p stage.Plan, choose func() stage.Chooser
 				continue
 			}
 			name := s.steps[s.next]
-			server, text := "mysql", map[string]string{"select": "SELECT", "update": "UPDATE", "insert": "INSERT", "commit": "COMMIT"}[name]
-			if text == "" {
-				server, text = "redis", name
+			request := schedule.Request{Server: "mysql", Text: modelTexts[name], Tx: name == "update" || name == "insert"}
+			if name == "set" || name == "del" {
+				request.Server = "redis"
+			}
+			if name == "insert" || name == "commit" {
+				request.Earlier = []schedule.Statement{{Text: modelTexts["update"], Matched: true}}
 			}
 			nth := 1
 			if name == "set" {
 				nth += s.tries
 			}
 			next.Options = append(next.Options, stage.Option{
-				Choice: schedule.Choice{Customer: schedule.Customer('A' + i), Step: schedule.StepName(name, nth)}, Request: schedule.Request{Server: server, Text: text},
+				Choice: schedule.Choice{Customer: schedule.Customer('A' + i), Step: schedule.StepName(name, nth)}, Touches: tables.Touches(request),
 				RowHeld: name == "update" && row >= 0 && row != i, Retry: name == "set" && s.tries > 0 && lock >= 0,
 			})
 		}
@@ -212,47 +226,6 @@ func TestARunThatFailedIsTriedOnceMore(t *testing.T) {
 		found, err := Explore(t.Context(), &moody{Player: rowBound{}, about: about, at: at}, search, nil)
 		if err != nil || found.Runs == 10 != (givenUp == 0) || len(found.GivenUp) != givenUp {
 			t.Errorf("played when asked %d times: %d runs of 10, given up %v, %v, want %d given up", at, found.Runs, found.GivenUp, err, givenUp)
-		}
-	}
-}
-
-func TestIndependentSteps(t *testing.T) {
-	step := func(c schedule.Customer, server, text string) stage.Option {
-		return stage.Option{Choice: schedule.Choice{Customer: c, Step: "x"}, Request: schedule.Request{Server: server, Text: text}}
-	}
-	event := func(e schedule.Event, c schedule.Customer) stage.Option {
-		return stage.Option{Choice: schedule.Choice{Event: e, Customer: c}}
-	}
-	redisGet, redisSet := step('A', "redis", "GET k"), step('B', "redis", "SET k 1 NX")
-	read, update, insert := step('A', "mysql", "SELECT * FROM items"), step('B', "mysql", "UPDATE items SET stock = 1"), step('B', "mysql", "INSERT INTO orders VALUES (1)")
-	forUpdate := step('A', "mysql", "SELECT * FROM items FOR UPDATE")
-	for _, tt := range []struct {
-		name  string
-		a, b  stage.Option
-		clock bool
-		want  bool
-	}{
-		{"different servers", redisSet, read, false, true},
-		{"a read and a write in Redis", redisGet, redisSet, false, false},
-		{"two reads in Redis", redisGet, step('B', "redis", "PTTL k"), false, true},
-		{"two scripts", step('A', "redis", "EVALSHA a"), step('B', "redis", "EVALSHA a"), false, false},
-		{"a read and a write in MySQL", read, update, false, false},
-		{"two reads in MySQL", read, step('B', "mysql", "SELECT 1"), false, true},
-		{"a locking read and an update", forUpdate, update, false, false},
-		{"an INSERT beside a read", read, insert, false, true},
-		{"an INSERT that may update", read, step('B', "mysql", "INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = 1"), false, false},
-		{"one customer", read, step('A', "redis", "GET k"), false, false},
-		{"a first step that nobody has seen", read, step('B', "", ""), false, false},
-		{"a lease that passes and MySQL", event(schedule.Wait, 0), update, false, true},
-		{"a lease that passes and Redis", event(schedule.Wait, 0), redisSet, false, false},
-		{"a lease that passes and a local deadline", event(schedule.Wait, 0), update, true, false},
-		{"a kill and another's statement", event(schedule.Kill, 'A'), update, false, false},
-		{"a kill and another's command", event(schedule.Kill, 'A'), redisSet, false, true},
-		{"a kill and the victim's step", event(schedule.Kill, 'A'), read, false, false},
-		{"two events", event(schedule.Wait, 0), event(schedule.Forget, 0), false, false},
-	} {
-		if got := independent(tt.a, tt.b, tt.clock); got != tt.want || independent(tt.b, tt.a, tt.clock) != tt.want {
-			t.Errorf("%s: independent %t, want %t both ways", tt.name, got, tt.want)
 		}
 	}
 }

@@ -16,9 +16,9 @@ func (r *run) options() []Option {
 		if r.arriving() {
 			break
 		}
-		if request := b.held.request(); b.state == absent || b.state == atStep {
-			all = append(all, Option{Choice: schedule.Choice{Customer: b.customer, Step: b.step}, Request: request,
-				Retry: r.pointless(b), RowHeld: r.rowHolder(b, request.RowLock()) != nil})
+		if b.state == absent || b.state == atStep {
+			all = append(all, Option{Choice: schedule.Choice{Customer: b.customer, Step: b.step}, Touches: r.touches(b),
+				Retry: r.pointless(b), RowHeld: r.schema.IsHeld(int(b.customer-'A'), r.parties())})
 		}
 		if b.state == absent && !r.plan.Everything {
 			break // customers are alike: the second one never comes before the first
@@ -42,16 +42,6 @@ func (r *run) eventMayFollow() bool {
 	return r.used < r.plan.MaxEvents
 }
 
-// rowHolder is a customer other than b for whom a statement with this lock waits, nil for none.
-func (r *run) rowHolder(b *buyer, wanted schedule.RowLock) *buyer {
-	for _, other := range r.buyers {
-		if other != b && wanted.WaitsFor(other.row) {
-			return other
-		}
-	}
-	return nil
-}
-
 // arriving says whether the last choice was an arrival: it is there for the lease that passes then.
 func (r *run) arriving() bool {
 	return !r.plan.Everything && arriving(r.chosen)
@@ -70,12 +60,12 @@ func (r *run) eventOptions(e schedule.Event) []Option {
 		if !r.plan.Everything && !r.matters(e) {
 			return nil
 		}
-		return []Option{{Choice: schedule.Choice{Event: e}}}
+		return []Option{{Choice: schedule.Choice{Event: e}, Touches: r.eventTouches(e, nil)}}
 	}
 	var all []Option
 	for _, b := range r.buyers {
 		if r.canHit(e, b) {
-			all = append(all, Option{Choice: schedule.Choice{Event: e, Customer: b.customer}})
+			all = append(all, Option{Choice: schedule.Choice{Event: e, Customer: b.customer}, Touches: r.eventTouches(e, b)})
 		}
 		if b.state == absent && !r.plan.Everything {
 			break // customers are alike
@@ -117,8 +107,8 @@ func (r *run) canHit(e schedule.Event, b *buyer) bool {
 	case schedule.Cut:
 		// A customer that is held after its last look at the lock is late with or without Redis, as
 		// after pause.
-		looks := b.held.Server != labmode.MySQLServer || b.held.request().Access() == schedule.Reads
-		return r.lock.Locked() && b.sent > 0 && b.state == atStep && looks && b.row == schedule.NoRow
+		looks := b.held.Server != labmode.MySQLServer || r.request(b).IsLook(r.schema)
+		return r.lock.Locked() && b.sent > 0 && b.state == atStep && looks && len(b.tx) == 0
 	}
 	return b.sent > 0
 }

@@ -101,8 +101,8 @@ const etcdLate = 600 * time.Millisecond
 // afterPause is how long a shop that has been paused is given to do what it is late with.
 const afterPause = 15 * time.Millisecond
 
-// kill ends a customer's shop. MySQL gives back the row when it notices the end of the connection,
-// which takes it a moment.
+// kill ends a customer's shop. MySQL frees what its connection held when it notices the end of that, which
+// takes it a moment.
 func (r *run) kill(ctx context.Context, b *buyer) error {
 	if err := b.shop.Kill(); err != nil {
 		return err
@@ -110,21 +110,12 @@ func (r *run) kill(ctx context.Context, b *buyer) error {
 	http.DefaultClient.CloseIdleConnections() // those to the shop are of no use any more
 	r.slot.restart(b.shop)
 	b.state, b.heard = moving, time.Now()
+	held := len(b.holds()) > 0
 	if b.answer != "" { // there is no connection of the customer's that could end
-		b.state, b.row = ended, schedule.NoRow
+		b.ended()
 	}
-	if err := r.settle(ctx); err != nil {
+	if err := r.settle(ctx); err != nil || !held {
 		return err
 	}
-	if r.rowHolder(nil, schedule.ExclusiveRow) != nil {
-		return nil // another one has it
-	}
-	for range 500 {
-		held, err := rowIsHeld(ctx, r.stage.store.Pool(), r.item)
-		if err != nil || !held {
-			return err
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-	return fmt.Errorf("MySQL still holds the row of a connection that has ended")
+	return connGone(ctx, r.stage.store.Pool(), b.conn)
 }

@@ -119,7 +119,7 @@ func (r *run) lookedBefore(c schedule.Customer) bool {
 			continue
 		}
 		if n++; n == 2 {
-			return e.Server != labmode.MySQLServer && e.Request().Access() == schedule.Reads
+			return e.Server != labmode.MySQLServer && e.Request().IsLook(r.schema)
 		}
 	}
 	return false

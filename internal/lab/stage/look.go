@@ -9,9 +9,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/redis/go-redis/v9"
 
 	"stocklock/internal/lab/schedule"
@@ -135,19 +135,38 @@ func lookAtRedis(ctx context.Context, client *redis.Client, item uint64, besides
 	return look, nil
 }
 
-// What a server says of NOWAIT: MySQL 3572, MariaDB 1205.
-const (
-	mysqlNoWait   = 3572
-	mariaDBNoWait = 1205
-)
-
-// rowIsHeld asks MySQL whether a transaction holds the item's row.
-func rowIsHeld(ctx context.Context, db *sql.DB, item uint64) (bool, error) {
-	var one int
-	err := db.QueryRowContext(ctx, "SELECT 1 FROM items WHERE id = ? FOR UPDATE NOWAIT", item).Scan(&one)
-	var fromServer *mysql.MySQLError
-	if errors.As(err, &fromServer) && (fromServer.Number == mysqlNoWait || fromServer.Number == mariaDBNoWait) {
-		return true, nil
+// WaitsInMySQL says whether the statement of a connection waits for a lock. What InnoDB prints is of this
+// moment. Its table of transactions is not: the server keeps it for a tenth of a second.
+func WaitsInMySQL(ctx context.Context, db *sql.DB, conn uint64) (bool, error) {
+	var kind, name, status string
+	if err := db.QueryRowContext(ctx, "SHOW ENGINE INNODB STATUS").Scan(&kind, &name, &status); err != nil {
+		return false, fmt.Errorf("look for who waits: %w", err)
 	}
-	return false, err
+	thread := fmt.Sprintf(" thread id %d, ", conn)
+	for transaction := range strings.SplitSeq(status, "---TRANSACTION") {
+		if strings.Contains(transaction, thread) {
+			if strings.Contains(transaction, "\nLOCK WAIT ") {
+				return true, nil
+			}
+			break
+		}
+	}
+	err := db.QueryRowContext(ctx, "SELECT COALESCE(state, '') FROM information_schema.processlist WHERE id = ?", conn).Scan(&status)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return err == nil && (status == "User lock" || strings.HasPrefix(status, "Waiting for ")), err
+}
+
+// connGone waits until MySQL has noticed the end of a connection, and freed what it held.
+func connGone(ctx context.Context, db *sql.DB, conn uint64) error {
+	for range 500 {
+		var n int
+		err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.processlist WHERE id = ?", conn).Scan(&n)
+		if err != nil || n == 0 {
+			return err
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	return errors.New("MySQL still has a connection that has ended")
 }

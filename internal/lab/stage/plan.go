@@ -62,11 +62,12 @@ func Unplayable(of strategy.Description) string {
 // Option is one way in which a run can go on.
 type Option struct {
 	Choice  schedule.Choice
-	Request schedule.Request // of a step
+	Touches []schedule.Touch // what it touches if it is chosen now
 	// Retry says that the step repeats a try of a polled lock although nothing has happened since
 	// that could let it succeed.
 	Retry bool
-	// RowHeld says that the step would wait for a row that another customer has written.
+	// RowHeld says that the step would wait for what another customer's connection holds in MySQL, and
+	// do nothing before that is free.
 	RowHeld bool
 }
 

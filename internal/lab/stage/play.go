@@ -106,8 +106,12 @@ func (s *Stage) playOn(ctx context.Context, l *slot, p Plan, of strategy.Descrip
 	if err != nil {
 		return schedule.Record{}, err
 	}
+	schema, err := s.schemaFor(ctx, of.Name)
+	if err != nil {
+		return schedule.Record{}, err
+	}
 	r := &run{
-		stage: s, slot: l, plan: p, of: of, item: item, messages: make(chan any, 4096), changed: map[schedule.Customer]int{}, wrote: map[schedule.Customer]int{},
+		schema: schema, stage: s, slot: l, plan: p, of: of, item: item, messages: make(chan any, 4096), changed: map[schedule.Customer]int{}, wrote: map[schedule.Customer]int{},
 		ids: map[string]schedule.Customer{}, lock: noLock, leased: of.State.Remaining != "",
 	}
 	number, first := s.runs.Add(1), s.firstStep(p.Strategy)

@@ -25,6 +25,7 @@ type rehearsal struct {
 type rehearsals struct {
 	quorum sync.Mutex // of those that ask several servers: one at a time
 	first  sync.Map   // by strategy, a heldReport: what each customer sends first
+	tables sync.Map   // by strategy, a schedule.Schema: the tables that are there after its first sales
 }
 
 // rehearse has two customers buy at once at every shop of a slot: then connections are open,
@@ -72,6 +73,7 @@ func (s *Stage) rehearseAt(ctx context.Context, shop *rig.TestbedShop, by strate
 		if sent.Add(1) == maxRehearsal {
 			cancel(fmt.Errorf("%s: two sales by %s have sent %d requests: %w", shop.Name, by.Name, maxRehearsal, ErrEndless))
 		}
+		r.item = item
 		s.rehearsals.first.LoadOrStore(by.Name, r)
 		time.AfterFunc(rehearsalPace, func() { r.release(false) })
 	})()

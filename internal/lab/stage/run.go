@@ -43,7 +43,9 @@ type buyer struct {
 	first             string // the command with which a try of its lock begins
 	tryFrom, tryUntil int    // the run's version when the try before this one, and this one, were made
 
-	row       schedule.RowLock // of its transaction
+	tx        []schedule.Statement // of its open transaction
+	conn      uint64               // MySQL's id of the connection that has sent the last statement
+	named     []schedule.Statement // that have taken locks of GET_LOCK, which it has not released
 	lose, cut bool
 	ordered   bool // its open transaction has inserted an order
 	written   bool // its order is committed
@@ -52,6 +54,7 @@ type buyer struct {
 
 // run is one run of a schedule on one item.
 type run struct {
+	schema   schedule.Schema
 	stage    *Stage
 	slot     *slot
 	plan     Plan

@@ -44,10 +44,16 @@ func (r *run) send(ctx context.Context, c schedule.Customer, quiet bool) error {
 		r.has = 0
 	}
 	entry := b.flying
+	lost := b.lose && b.held.Conn != 0
 	b.held.release(b.lose)
 	b.lose = false
 	if err := r.settle(ctx); err != nil {
 		return err
+	}
+	if lost && b.conn != 0 {
+		if err := connGone(ctx, r.stage.store.Pool(), b.conn); err != nil {
+			return err
+		}
 	}
 	before := r.lock
 	if err := r.look(ctx, c, ""); err != nil {
@@ -182,7 +188,7 @@ func (r *run) answeredNow(b *buyer) {
 	b.heard = time.Now()
 	switch {
 	case !r.of.AnswersFirst || b.answer != string(load.Sold) || b.written:
-		b.state, b.row = ended, schedule.NoRow
+		b.ended()
 	case b.state != atStep:
 		b.state = moving
 	}
@@ -201,18 +207,8 @@ func (r *run) done(b *buyer, report heldReport) {
 	if r.acquires(b) && report.Answer == labmode.AcquiredAnswer {
 		r.acquired(b.customer)
 	}
-	failed := strings.HasPrefix(report.Answer, "error: ")
-	switch {
-	case report.Name == "commit" || report.Name == "rollback":
-		if b.row != schedule.NoRow && report.Name == "commit" {
-			b.written = b.written || b.ordered
-			r.version++
-			r.wrote[b.customer] = r.version
-		}
-		b.row, b.ordered = schedule.NoRow, false
-	case e.Tx && !failed:
-		b.ordered = b.ordered || e.Request().RowLock() == schedule.SharedRow
-		b.row = max(b.row, e.Request().RowLock())
+	if report.Server == labmode.MySQLServer {
+		r.answeredByMySQL(b, report)
 	}
 	b.flying = -1
 	switch {
@@ -221,4 +217,51 @@ func (r *run) done(b *buyer, report heldReport) {
 	case b.state != atStep:
 		b.state = moving
 	}
+}
+
+// ended notes that a customer's sale is over.
+func (b *buyer) ended() { b.state, b.tx, b.named = ended, nil, nil }
+
+// answeredByMySQL notes what the connection holds after an answer, and what others can see of it.
+func (r *run) answeredByMySQL(b *buyer, report heldReport) {
+	request := r.request(b)
+	if b.held.Conn != 0 {
+		b.conn = b.held.Conn
+	}
+	if slices.ContainsFunc(r.schema.Touches(request), func(t schedule.Touch) bool { return t.Does&schedule.Writes != 0 }) {
+		r.version++
+		r.wrote[b.customer] = r.version
+	}
+	named := strings.Contains(request.Text, "_LOCK(")
+	matched := !strings.HasPrefix(report.Answer, "error: ") && report.Answer != "no row" && report.Answer != "0 rows"
+	statement := schedule.Statement{Text: request.Text, Matched: matched}
+	switch {
+	case report.Name == "commit" || report.Name == "rollback":
+		b.written = b.written || b.ordered && report.Name == "commit"
+		b.tx, b.ordered = nil, false
+	case report.Lost, strings.Contains(report.Answer, "Error 1213"):
+		b.tx, b.ordered = nil, false
+	case named && strings.Contains(request.Text, "GET_LOCK("):
+		if strings.HasSuffix(report.Answer, "=1") {
+			b.named = append(b.named, statement)
+		}
+	case named:
+		freed := r.schema.Touches(request)
+		b.named = slices.DeleteFunc(b.named, func(taken schedule.Statement) bool {
+			return schedule.Dependent(freed, r.schema.Locks([]schedule.Statement{taken})) != ""
+		})
+		r.version++
+		r.wrote[b.customer] = r.version
+	case b.held.Tx:
+		b.ordered = b.ordered || matched && ordersItem(request.Text)
+		b.tx = append(b.tx, statement)
+	}
+	if report.Lost && b.held.Conn != 0 { // the shop has hung up, which it cannot do with a COMMIT
+		b.named = nil
+	}
+}
+
+// ordersItem says whether a statement records an order.
+func ordersItem(text string) bool {
+	return strings.HasPrefix(text, "INSERT") && strings.Contains(text, "orders")
 }

@@ -13,8 +13,9 @@ import (
 // How long to wait for what, beyond which a run has failed.
 const (
 	settleLimit = 8 * time.Second
-	lookAfter   = 3 * time.Millisecond  // silence after which a row is looked at
-	lockAfter   = 20 * time.Millisecond // and the lock: a shop may be at work
+	lookAfter   = 3 * time.Millisecond   // silence after which a row is looked at
+	lockAfter   = 20 * time.Millisecond  // and the lock: a shop may be at work
+	unforeseen  = 100 * time.Millisecond // and MySQL, for a wait that no statement explains
 )
 
 // settle waits until nobody is on the way: each customer is held at a step, has ended, or is seen
@@ -57,7 +58,8 @@ type silence struct {
 	answered bool              // the customer has its answer, and can have more to write
 	server   string            // of its request under way, empty for none
 	cut      bool              // its shop has lost Redis
-	row      schedule.Customer // whose transaction has the row that the request waits for, 0 for none
+	waits    bool              // MySQL says that its request waits
+	row      schedule.Customer // whose transaction it can wait for, 0 for none that is known
 	locking  bool              // it can wait for the lock
 	lock     string            // "held" or "held by A", empty for a lock that is free
 	theirs   bool              // and another customer has it
@@ -72,7 +74,9 @@ func (s silence) why() (now state, blocked string) {
 		}
 	case s.cut && s.server != "" && s.server != labmode.MySQLServer:
 		return cutOff, schedule.ServerName(s.server) + " is silent"
-	case s.row != 0:
+	case s.waits && s.row == 0:
+		return onRow, "MySQL makes it wait"
+	case s.waits:
 		return onRow, fmt.Sprintf("the row is held by %s's transaction", s.row)
 	case s.locking && s.lock != "" && (s.theirs || s.long):
 		return onLock, "the lock is " + s.lock
@@ -90,7 +94,7 @@ func (r *run) probe(ctx context.Context, b *buyer) error {
 	}
 	now, blocked := s.why()
 	if b.state = now; now == ended {
-		b.row = schedule.NoRow
+		b.ended()
 	}
 	if entry := r.lastOf(b); blocked != "" && entry >= 0 {
 		r.entries[entry].Blocked = blocked
@@ -112,15 +116,15 @@ func (r *run) lastOf(b *buyer) int {
 func (r *run) listen(ctx context.Context, b *buyer) (silence, error) {
 	silent := time.Since(b.heard)
 	s := silence{long: silent > r.stage.lease, answered: b.answer != "", cut: b.cut}
-	var wanted schedule.RowLock
 	if b.flying >= 0 {
-		s.server, wanted = r.entries[b.flying].Server, r.entries[b.flying].Request().RowLock()
+		s.server = r.entries[b.flying].Server
 	}
-	if holder := r.rowHolder(b, wanted); holder != nil {
-		held, err := rowIsHeld(ctx, r.stage.store.Pool(), r.item)
-		if held {
-			s.row = holder.customer
+	if s.server == labmode.MySQLServer && b.held.Conn != 0 {
+		if s.row = r.mayWaitFor(b); s.row == 0 && silent < unforeseen {
+			return s, nil
 		}
+		var err error
+		s.waits, err = WaitsInMySQL(ctx, r.stage.store.Pool(), b.held.Conn)
 		return s, err
 	}
 	if s.locking = silent > lockAfter && (b.flying < 0 && !s.answered || r.acquires(b)); !s.locking {
@@ -143,7 +147,7 @@ func (r *run) recheck(ctx context.Context) error {
 	again := false
 	for _, b := range r.buyers {
 		switch {
-		case b.state == onRow && r.rowHolder(b, r.entries[b.flying].Request().RowLock()) == nil:
+		case b.state == onRow: // what it waits for can have ended, by a deadlock, too
 			b.state, b.heard, again = moving, time.Now(), true
 		case b.state == onLock && (!r.lock.Locked() || r.owner == b.customer || r.owner == 0 && r.of.AtPoints()):
 			b.state, b.heard, again = moving, time.Now(), true

@@ -1,8 +1,10 @@
 package stage
 
 import (
+	"database/sql"
 	"encoding/json"
 	"net"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,6 +31,7 @@ type heldReport struct {
 	labmode.StepReport
 	shop string
 	from *orders
+	item uint64 // of a rehearsal's first step
 }
 
 // orders is the way to one shop. A run and the rehearsal's timers write to it at once.
@@ -102,7 +105,7 @@ func (s *source) read(conn net.Conn) {
 			s.scripts[r.SHA] = r.Script
 			s.mu.Unlock()
 		default:
-			s.pass(heldReport{r, shop, out})
+			s.pass(heldReport{StepReport: r, shop: shop, from: out})
 		}
 	}
 }
@@ -124,7 +127,19 @@ func (s *source) pass(r heldReport) {
 }
 
 func (r heldReport) request() schedule.Request {
-	return schedule.Request{Server: r.Server, Text: r.Text, Tx: r.Tx}
+	request := schedule.Request{Server: r.Server, Text: r.Text, Tx: r.Tx, Isolation: r.Isolation}
+	if r.Tx && r.Isolation == serializable && strings.EqualFold(r.Name, "select") {
+		request.Text, request.Isolation = r.Text+" LOCK IN SHARE MODE", ""
+	}
+	return request
+}
+
+// serializable is the isolation under which a plain read takes a lock.
+var serializable = sql.LevelSerializable.String()
+
+// about is the text of a rehearsal's first step for another item.
+func (r heldReport) about(item uint64) string {
+	return regexp.MustCompile(`\b`+strconv.FormatUint(r.item, 10)+`\b`).ReplaceAllString(r.Text, strconv.FormatUint(item, 10))
 }
 
 // release lets the request go. A shop that has ended needs no answer.

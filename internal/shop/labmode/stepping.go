@@ -36,6 +36,10 @@ type StepReport struct {
 	Name   string     `json:"name,omitempty"`   // the command in one word, such as get or select
 	Text   string     `json:"text,omitempty"`   // the command as it is sent
 	Tx     bool       `json:"tx,omitempty"`     // the statement is part of a transaction
+	// Isolation is the level of that transaction, as database/sql calls it. Conn is MySQL's id of the
+	// statement's connection, 0 where it is not known.
+	Isolation string `json:"isolation,omitempty"`
+	Conn      uint64 `json:"conn,omitempty"`
 	Answer string     `json:"answer,omitempty"` // with Done: what the server answered
 	// Lost says, with Done, that the answer was kept from the sale.
 	Lost bool `json:"lost,omitempty"`
@@ -135,6 +139,7 @@ type stepped struct {
 	mu          sync.Mutex // guards the rest
 	phase       sale.Point
 	transaction bool
+	isolation   string // of the transaction
 	unloaded    unloaded
 }
 
@@ -172,19 +177,19 @@ func (s *stepped) now() sale.Point {
 	return s.phase
 }
 
-// setTransaction notes whether the sale of a context has a transaction open.
-func setTransaction(ctx context.Context, open bool) {
+// setTransaction notes whether the sale of a context has a transaction open, and its isolation.
+func setTransaction(ctx context.Context, open bool, isolation string) {
 	if of, _ := ctx.Value(stepKey{}).(*stepped); of != nil {
 		of.mu.Lock()
 		defer of.mu.Unlock()
-		of.transaction = open
+		of.transaction, of.isolation = open, isolation
 	}
 }
 
-func (s *stepped) inTransaction() bool {
+func (s *stepped) inTransaction() (open bool, isolation string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.transaction
+	return s.transaction, s.isolation
 }
 
 // Sale returns the context of a sale whose requests are held, and the sale's hook, which also notes
@@ -205,6 +210,7 @@ func (s *Stepper) Sale(ctx context.Context, requestID string, usual sale.Hook) (
 // request is one request on its way to a server.
 type request struct {
 	server, name, text string
+	conn               uint64 // MySQL's id of the connection, 0 for another server
 	// background says that a sale's context leads to it, but that the sale does not wait for it.
 	background bool
 	// whole says that it stands for all requests of an acquisition or a release.
@@ -227,8 +233,9 @@ func (s *Stepper) wait(ctx context.Context, r request) (number uint64, order Ste
 	s.last++
 	number = s.last
 	s.held[number] = go_
-	_ = s.out.Encode(StepReport{Hold: number, Sale: of.id, Phase: of.now(), Server: r.server, Name: r.name, Text: r.text,
-		Tx: of.inTransaction()})
+	report := StepReport{Hold: number, Sale: of.id, Phase: of.now(), Server: r.server, Name: r.name, Text: r.text, Conn: r.conn}
+	report.Tx, report.Isolation = of.inTransaction()
+	_ = s.out.Encode(report)
 	s.mu.Unlock()
 	limit := time.NewTimer(HoldLimit)
 	defer limit.Stop()

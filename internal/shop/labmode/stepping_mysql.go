@@ -18,7 +18,7 @@ import (
 
 // OpenDB makes the pool of a store whose statements are held.
 func (s *Stepper) OpenDB(c driver.Connector) *sql.DB {
-	wrapped, err := sqlmw.Driver(oneConnector{c}, sqlSteps{Stepper: s}).(driver.DriverContext).OpenConnector("")
+	wrapped, err := sqlmw.Driver(oneConnector{c}, sqlSteps{Stepper: s, conns: &sync.Map{}}).(driver.DriverContext).OpenConnector("")
 	if err != nil {
 		panic(err) // oneConnector returns none
 	}
@@ -36,10 +36,38 @@ func (d oneConnector) OpenConnector(string) (driver.Connector, error) { return d
 type sqlSteps struct {
 	sqlmw.NullInterceptor
 	*Stepper
+	conns *sync.Map // connections that have been used, with MySQL's ids
+}
+
+// connOf is MySQL's id of a connection, 0 where it cannot be asked.
+func (h sqlSteps) connOf(ctx context.Context, conn any) uint64 {
+	if ctx.Value(stepKey{}) == nil {
+		return 0
+	}
+	if id, known := h.conns.Load(conn); known {
+		return id.(uint64)
+	}
+	asked, ok := conn.(driver.QueryerContext)
+	if !ok {
+		return 0
+	}
+	rows, err := asked.QueryContext(ctx, "SELECT CONNECTION_ID()", nil)
+	if err != nil {
+		return 0
+	}
+	defer rows.Close()
+	answer := make([]driver.Value, 1)
+	if rows.Next(answer) != nil {
+		return 0
+	}
+	id, _ := strconv.ParseUint(strings.Trim(valueText(answer[0]), "'"), 10, 64)
+	h.conns.Store(conn, id)
+	return id
 }
 
 func (h sqlSteps) ConnExecContext(ctx context.Context, conn driver.ExecerContext, query string, args []driver.NamedValue) (driver.Result, error) {
 	r := statement(query, args)
+	r.conn = h.connOf(ctx, conn)
 	number, order := h.wait(ctx, r)
 	result, err := conn.ExecContext(ctx, query, args)
 	if errors.Is(err, driver.ErrSkip) {
@@ -62,6 +90,7 @@ func (h sqlSteps) ConnQueryContext(ctx context.Context, conn driver.QueryerConte
 		return ctx, rows, err
 	}
 	r := statement(query, args)
+	r.conn = h.connOf(ctx, conn)
 	number, order := h.wait(ctx, r)
 	rows, err := conn.QueryContext(ctx, query, args)
 	if err == nil && order.Lose {
@@ -121,7 +150,7 @@ func (r *rowsRead) end() {
 
 func (h sqlSteps) ConnBeginTx(ctx context.Context, conn driver.ConnBeginTx, o driver.TxOptions) (context.Context, driver.Tx, error) {
 	tx, err := conn.BeginTx(ctx, o)
-	setTransaction(ctx, err == nil)
+	setTransaction(ctx, err == nil, sql.IsolationLevel(o.Isolation).String())
 	return ctx, tx, err
 }
 
@@ -139,7 +168,7 @@ func (h sqlSteps) end(ctx context.Context, name string, send func() error) error
 	}
 	r := request{server: MySQLServer, name: name, text: strings.ToUpper(name)}
 	number, order := h.wait(ctx, r)
-	setTransaction(ctx, false)
+	setTransaction(ctx, false, "")
 	err := h.done(ctx, r, number, order, "ok", send())
 	if order.Lose {
 		return mysqldriver.ErrInvalidConn // what the driver says of a connection that broke

@@ -1,0 +1,155 @@
+package schedule
+
+import (
+	"strings"
+	"testing"
+)
+
+// shop has the tables of a shop, and a lease in a row.
+var shop = Schema{
+	"items":  {Primary: []string{"id"}, Unique: []string{"id"}, Children: []string{"orders"}},
+	"orders": {Primary: []string{"id"}, Unique: []string{"id", "public_id"}, Foreign: []string{"item_id"}, Parents: []string{"items"}},
+	"leases": {Primary: []string{"name"}, Unique: []string{"name"}},
+}
+
+const (
+	readItem   = "SELECT * FROM `items` WHERE `items`.`id` = 7 LIMIT 1"
+	writeItem  = "UPDATE items SET stock = stock - 1, version = version + 1 WHERE id = 7 AND stock >= 1"
+	otherItem  = "UPDATE items SET stock = 3 WHERE id = 8"
+	addOrder   = "INSERT INTO `orders` (`item_id`,`quantity`,`public_id`) VALUES (7,1,'0a')"
+	countSold  = "SELECT COUNT(*) FROM orders WHERE item_id = 7"
+	lockItem   = "SELECT stock FROM items WHERE id = 7 FOR UPDATE"
+	shareItem  = "SELECT stock FROM items WHERE id = 7 LOCK IN SHARE MODE"
+	skipLocked = "SELECT id FROM orders WHERE item_id = 7 LIMIT 1 FOR UPDATE SKIP LOCKED"
+	takeLease  = "UPDATE leases SET owner = 'a', ends = NOW(6) + INTERVAL 300000 MICROSECOND WHERE name = 'x7' AND ends < NOW(6)"
+	getLock    = "SELECT COALESCE(GET_LOCK('stocklock.stock:7', 0.9), 0)"
+	doRelease  = "DO RELEASE_LOCK('stocklock.stock:7')"
+)
+
+// TestDependentRequests has, for every rule, two requests whose order can be noticed by it, and two for
+// which it does not apply.
+func TestDependentRequests(t *testing.T) {
+	auto := func(text string) Request { return Request{Server: "mysql", Text: text} }
+	tx := func(text string, earlier ...string) Request {
+		r := Request{Server: "mysql", Text: text, Tx: true}
+		for _, e := range earlier {
+			r.Earlier = append(r.Earlier, Statement{e, true})
+		}
+		return r
+	}
+	redis := func(text string) Request { return Request{Server: "redis", Text: text} }
+	for _, tt := range []struct {
+		what string
+		a, b Request
+		why  string // a part of it, empty for independent requests
+	}{
+		{"different servers", redis("SET k 1 NX"), auto(writeItem), ""},
+		{"a read and a write in Redis", redis("GET k"), redis("SET k 1 NX PX 300"), "a read shows"},
+		{"two writes of one key", redis("DEL k"), redis("SET k 1"), "a read shows"},
+		{"two keys", redis("GET k"), redis("SET other 1"), ""},
+		{"two reads in Redis", redis("GET k"), redis("PTTL k"), ""},
+		{"two scripts on a key", redis("EVALSHA a 1 k x"), redis("EVALSHA b 2 j k x"), "a read shows"},
+		{"scripts on different keys", redis("EVALSHA a 1 k j"), redis("EVALSHA b 1 j k"), ""},
+		{"a script without keys", redis("EVALSHA a 0 j"), redis("GET k"), "a read shows"},
+		{"a transaction of Redis", redis("MULTI; DEL k; EXEC"), redis("GET other"), "a read shows"},
+		{"a name with white space", redis(`DEL "a k"`), redis("GET k"), "a read shows"},
+		{"an unknown command", redis("OBJECT HELP"), redis("GET k"), "a read shows"},
+		{"WATCH and a write", redis("WATCH k"), redis("SET k 1"), "a read shows"},
+		{"servers of a quorum", Request{Server: "quorum-1", Text: "acquire, as a whole"}, Request{Server: "quorum", Text: "acquire, as a whole"}, "a read shows"},
+		{"a first step that nobody has seen", auto(readItem), Request{}, "a read shows"},
+
+		{"two reads in MySQL", auto(readItem), auto(countSold), ""},
+		{"a read and an autocommitted UPDATE", auto(readItem), auto(writeItem), "a read shows"},
+		{"an autocommitted INSERT and a count", auto(addOrder), auto(countSold), "a read shows"},
+		{"a plain read and an open transaction", auto(readItem), tx(writeItem), ""},
+		{"a plain read and a COMMIT", auto(readItem), tx("COMMIT", writeItem), "a read shows"},
+		{"a plain read and a ROLLBACK", auto(readItem), tx("ROLLBACK", writeItem), ""},
+		{"a COMMIT of another table", auto("SELECT owner FROM leases"), tx("COMMIT", writeItem), ""},
+		{"a COMMIT of nothing", auto(readItem), tx("COMMIT", readItem), ""},
+		{"two rows", auto(otherItem), tx(writeItem), ""},
+		{"a key that may be another row's", auto("UPDATE items SET id = 7 WHERE id = 8"), tx(writeItem), "a read shows"},
+		{"an OR beside the key", tx("UPDATE items SET stock = 1 WHERE id = 8 OR stock = 0"), tx(writeItem), "has the lock"},
+		{"a range", tx(lockItem), tx("UPDATE items SET stock = 0 WHERE stock < 0"), "has the lock"},
+		{"a locking read and an UPDATE", tx(lockItem), tx(writeItem), "has the lock"},
+		{"two shared locks", tx(shareItem), tx(shareItem), ""},
+		{"a shared and an exclusive lock", tx(shareItem), tx(writeItem), "shared"},
+		{"a ROLLBACK and who waits for its lock", tx("ROLLBACK", writeItem), tx(lockItem), "has the lock"},
+		{"a foreign key and its parent", tx(addOrder), tx(writeItem), "shared"},
+		{"a gap and a new row", tx("SELECT COUNT(*) FROM orders WHERE item_id = 7 FOR UPDATE"), tx(addOrder), "gap"},
+		{"two INSERTs", tx(addOrder), tx(addOrder), "ids"},
+		{"the first read of a transaction and any COMMIT", tx(readItem), tx("COMMIT", addOrder), "a read shows"},
+		{"a read after the first", tx(countSold, readItem), tx("COMMIT", addOrder), ""},
+		{"the same under READ COMMITTED", Request{Server: "mysql", Text: countSold, Tx: true, Isolation: "Read Committed", Earlier: []Statement{{readItem, true}}}, tx("COMMIT", addOrder), "a read shows"},
+		{"a read after a locking read", tx(countSold, lockItem), tx("COMMIT", addOrder), "a read shows"},
+		{"SKIP LOCKED and a lock", tx(skipLocked), tx("DELETE FROM orders WHERE id = 3"), "has the lock"},
+		{"who asks for a named lock", auto("SELECT IS_FREE_LOCK('stocklock.stock:7')"), auto(getLock), "does not wait"},
+		{"a named lock and another", auto("SELECT IS_FREE_LOCK('other')"), auto(getLock), ""},
+		{"a named lock and its release", auto(getLock), auto(doRelease), "has the lock"},
+		{"two who take it", auto(getLock), auto(getLock), "has the lock"},
+		{"a named lock and a row", auto(getLock), auto(writeItem), ""},
+		{"a function that is not known", auto("SELECT sold(7)"), auto(writeItem), "a read shows"},
+		{"a table that is not known", auto("UPDATE notes SET a = 1"), auto(readItem), "a read shows"},
+		{"a word that is not known", auto("TRUNCATE items"), auto(readItem), "a read shows"},
+		{"a subquery", auto("UPDATE leases SET owner = 'b' WHERE name = 'x7' AND 0 < (SELECT stock FROM items WHERE id = 7)"), tx("COMMIT", writeItem), "a read shows"},
+		{"a transaction that reads what is not committed", Request{Server: "mysql", Text: readItem, Tx: true, Isolation: "Read Uncommitted"}, tx(writeItem), "a read shows"},
+	} {
+		a, b := shop.Touches(tt.a), shop.Touches(tt.b)
+		for _, why := range []string{Dependent(a, b), Dependent(b, a)} {
+			if (why == "") != (tt.why == "") || !strings.Contains(why, tt.why) {
+				t.Errorf("%s: %q, want %q, both ways: %+v, %+v", tt.what, why, tt.why, a, b)
+			}
+		}
+	}
+}
+
+// TestAStatementThatAsksForTheTime depends on a lease that passes, and one that does not is independent.
+func TestAStatementThatAsksForTheTime(t *testing.T) {
+	passes := []Touch{{Server: "mysql", Thing: Clock, Does: Writes}}
+	for text, want := range map[string]bool{takeLease: true, writeItem: false, addOrder: false, "SELECT 1 FROM leases WHERE ends > CURRENT_TIMESTAMP": true} {
+		if got := Dependent(passes, shop.Touches(Request{Server: "mysql", Text: text})) != ""; got != want {
+			t.Errorf("%s depends on the time: %t, want %t", text, got, want)
+		}
+	}
+}
+
+// TestWhoWaits: what may wait is sent and looked at; what waits for certain is left for later.
+func TestWhoWaits(t *testing.T) {
+	for _, tt := range []struct {
+		what, wanted, held string
+		unmatched          bool
+		may, must          bool
+	}{
+		{"one row", writeItem, writeItem, false, true, true},
+		{"one row, by a locking read", lockItem, writeItem, false, true, true},
+		{"a shared lock on what is written", shareItem, writeItem, false, true, true},
+		{"an UPDATE that found nothing can hold nothing", writeItem, writeItem, true, true, false},
+		{"who holds a shared lock can want more", writeItem, shareItem, false, true, false},
+		{"two shared locks", shareItem, shareItem, false, false, false},
+		{"another row", otherItem, writeItem, false, false, false},
+		{"an INSERT has its row before it waits", addOrder, writeItem, false, true, false},
+		{"NOW() is the time at which it is sent", takeLease, "UPDATE leases SET owner = '' WHERE name = 'x7'", false, true, false},
+		{"who skips", skipLocked, "DELETE FROM orders WHERE id = 3", false, false, false},
+		{"a plain read", readItem, writeItem, false, false, false},
+		{"a named lock", getLock, getLock, false, true, true},
+		{"one that is only tried", "SELECT GET_LOCK('stocklock.stock:7', 0)", getLock, false, false, false},
+		{"an unknown statement", "CALL sell(7)", writeItem, false, true, false},
+	} {
+		held := []Statement{{tt.held, !tt.unmatched}}
+		wanted := Request{Server: "mysql", Text: tt.wanted, Tx: true}
+		if may, must := shop.MayWait(wanted, held), shop.MustWait(wanted, held); may != tt.may || must != tt.must {
+			t.Errorf("%s: may wait %t, must %t, want %t, %t", tt.what, may, must, tt.may, tt.must)
+		}
+	}
+}
+
+// FuzzTouches: no text makes it panic.
+func FuzzTouches(f *testing.F) {
+	for _, text := range []string{readItem, writeItem, addOrder, takeLease, getLock, "UPDATE", "INSERT INTO", "SELECT FROM a,", "GET_LOCK(", "' \" ` -- /*"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, server := range []string{"mysql", "redis"} {
+			shop.Touches(Request{Server: server, Text: text, Tx: true, Earlier: []Statement{{text, true}}})
+		}
+	})
+}

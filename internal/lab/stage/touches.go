@@ -1,0 +1,156 @@
+package stage
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"regexp"
+	"slices"
+
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/shop/labmode"
+)
+
+// LoadSchema asks a database for its tables of InnoDB that have no triggers.
+func LoadSchema(ctx context.Context, db *sql.DB) (schedule.Schema, error) {
+	s := schedule.Schema{}
+	each := func(query string, row func(table, value, kind string)) error {
+		rows, err := db.QueryContext(ctx, query)
+		if err != nil {
+			return fmt.Errorf("the schema: %w", err)
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var table, value, kind string
+			if err := rows.Scan(&table, &value, &kind); err != nil {
+				return err
+			}
+			row(table, value, kind)
+		}
+		return rows.Err()
+	}
+	change := func(table string, how func(*schedule.Table)) {
+		if t, known := s[table]; known {
+			how(&t)
+			s[table] = t
+		}
+	}
+	const here = " WHERE table_schema = DATABASE()"
+	err := each("SELECT table_name, '', '' FROM information_schema.tables"+here+" AND engine = 'InnoDB' AND table_type = 'BASE TABLE'",
+		func(table, _, _ string) { s[table] = schedule.Table{} })
+	if err == nil {
+		err = each("SELECT event_object_table, '', '' FROM information_schema.triggers WHERE event_object_schema = DATABASE()",
+			func(table, _, _ string) { delete(s, table) })
+	}
+	if err == nil {
+		err = each("SELECT table_name, column_name, index_name FROM information_schema.statistics"+here+" AND non_unique = 0 ORDER BY seq_in_index",
+			func(table, column, index string) {
+				change(table, func(t *schedule.Table) {
+					t.Unique = append(t.Unique, column)
+					if index == "PRIMARY" {
+						t.Primary = append(t.Primary, column)
+					}
+				})
+			})
+	}
+	if err == nil {
+		err = each("SELECT table_name, column_name, referenced_table_name FROM information_schema.key_column_usage"+here+" AND referenced_table_name IS NOT NULL",
+			func(table, column, parent string) {
+				change(table, func(t *schedule.Table) { t.Foreign, t.Parents = append(t.Foreign, column), append(t.Parents, parent) })
+				change(parent, func(t *schedule.Table) { t.Children = append(t.Children, table) })
+			})
+	}
+	if err == nil {
+		err = each("SELECT table_name, COALESCE(LOWER(column_default), ''), LOWER(extra) FROM information_schema.columns"+here,
+			func(table, byDefault, extra string) {
+				change(table, func(t *schedule.Table) {
+					t.Born = t.Born || clock.MatchString(byDefault)
+					t.Changed = t.Changed || clock.MatchString(extra)
+				})
+			})
+	}
+	return s, err
+}
+
+var clock = regexp.MustCompile(`current_timestamp|now\(|curdate|curtime|sysdate|utc_`)
+
+// schemaFor is that of a strategy, which can have made tables of its own when it was built.
+func (s *Stage) schemaFor(ctx context.Context, strategy string) (schedule.Schema, error) {
+	if known, ok := s.rehearsals.tables.Load(strategy); ok {
+		return known.(schedule.Schema), nil
+	}
+	schema, err := LoadSchema(ctx, s.store.Pool())
+	if err == nil {
+		s.rehearsals.tables.Store(strategy, schema)
+	}
+	return schema, err
+}
+
+// touches is what a step touches if it is sent now.
+func (r *run) touches(b *buyer) []schedule.Touch {
+	request := r.request(b)
+	if b.lose && request.Server == labmode.MySQLServer {
+		return schedule.Everything(request.Server) // the end of its connection frees what it has
+	}
+	return r.schema.StepTouches(int(b.customer-'A'), r.parties())
+}
+
+// parties are the customers as the order of their steps depends on them.
+func (r *run) parties() []schedule.Party {
+	all := make([]schedule.Party, len(r.buyers))
+	for i, b := range r.buyers {
+		all[i] = schedule.Party{Next: r.request(b), AtStep: b.state == atStep, Waiting: b.state == onRow, Held: b.holds()}
+	}
+	return all
+}
+
+// request is what a customer sends next. For one that is not there yet it is what the rehearsal saw,
+// with this run's item.
+func (r *run) request(b *buyer) schedule.Request {
+	request := b.held.request()
+	request.Earlier = b.tx
+	if b.state == absent {
+		request.Text = b.held.about(r.item)
+	}
+	return request
+}
+
+// holds are the statements that a customer's connection may hold locks by.
+func (b *buyer) holds() []schedule.Statement { return slices.Concat(b.tx, b.named) }
+
+// mayWaitFor is another customer for whom the statement of b may have to wait, 0 for none.
+func (r *run) mayWaitFor(b *buyer) schedule.Customer {
+	i := r.schema.MayWaitFor(int(b.customer-'A'), r.parties())
+	if i < 0 {
+		return 0
+	}
+	return r.buyers[i].customer
+}
+
+// eventTouches is what an event touches that hits b, or all where b is nil.
+func (r *run) eventTouches(e schedule.Event, b *buyer) []schedule.Touch {
+	switch {
+	case e == schedule.Arrive || e == schedule.Lose:
+		return nil // the customer's next step does
+	case e == schedule.Kill && b.state == onRow:
+		return schedule.Everything(labmode.MySQLServer) // MySQL may carry out what waits
+	case e == schedule.Kill: // its connections end
+		return r.schema.Locks(b.holds())
+	case e.Forgets():
+		return schedule.Everything(r.lockServer())
+	case r.plan.LocalClock:
+		return schedule.Everything("")
+	}
+	return append(schedule.Everything(r.lockServer()), schedule.Touch{Server: labmode.MySQLServer, Thing: schedule.Clock, Does: schedule.Writes})
+}
+
+// lockServer is the server that the lock is on.
+func (r *run) lockServer() string {
+	switch {
+	case r.of.NeedsEtcd:
+		return labmode.EtcdServer
+	case r.of.NeedsQuorum:
+		return labmode.QuorumServer
+	}
+	return labmode.RedisServer
+}
