@@ -266,10 +266,7 @@ func (s programPlayer) Play(ctx context.Context, p stage.Plan, choose func() sta
 	var past schedule.Schedule
 	for chooser := choose(); ; {
 		next := stage.Next{Past: past, Why: func(c schedule.Choice) string { return c.String() + " cannot be" }}
-		parties := make([]schedule.Party, len(customers))
-		for i, c := range customers {
-			parties[i] = schedule.Party{Next: c.next(s), AtStep: c.flying == nil && len(c.left) > 0, Waiting: c.waiting, Held: slices.Concat(c.tx, c.named)}
-		}
+		parties := s.parties(customers)
 		for i, c := range customers {
 			if parties[i].AtStep {
 				next.Options = append(next.Options, stage.Option{
@@ -298,6 +295,14 @@ func (s programPlayer) Play(ctx context.Context, p stage.Plan, choose func() sta
 	s.end(customers)
 	outcome, err := s.outcome(ctx, customers)
 	return schedule.Record{Schedule: past, Played: past, Outcome: schedule.Outcome{Verdict: verdict.Held, Cause: schedule.Cause(outcome)}}, err
+}
+
+func (s programPlayer) parties(customers []*programCustomer) []schedule.Party {
+	all := make([]schedule.Party, len(customers))
+	for i, c := range customers {
+		all[i] = schedule.Party{Next: c.next(s), AtStep: c.flying == nil && len(c.left) > 0, Waiting: c.waiting, Held: slices.Concat(c.tx, c.named)}
+	}
+	return all
 }
 
 // skip takes in what is no step.
@@ -412,6 +417,11 @@ func (s programPlayer) settle(ctx context.Context, customers []*programCustomer)
 		}
 		if !again {
 			break
+		}
+	}
+	for i, c := range customers {
+		if c.waiting && s.schema.MayWaitFor(i, s.parties(customers)) < 0 {
+			return fmt.Errorf("%s waits, and no statement explains that", c.request.Text)
 		}
 	}
 	return nil

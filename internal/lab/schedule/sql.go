@@ -432,3 +432,8 @@ func (s Schema) changes(stmt statement, writes Does, to *[]Touch) bool {
 	}
 	return s.sources(stmt, at+1, to)
 }
+
+// AsksForTime says whether a statement names the clock of MySQL.
+func (r Request) AsksForTime() bool {
+	return slices.ContainsFunc(parseStatement(r.Text).upper, func(word string) bool { return clocks[word] })
+}

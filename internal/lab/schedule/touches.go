@@ -71,6 +71,9 @@ func Dependent(a, b []Touch) (why string) {
 	return ""
 }
 
+// Key is the key of Redis that is touched, if it is one.
+func (t Touch) Key() (key string, ok bool) { return strings.CutPrefix(t.Thing, keyThing) }
+
 // meets says whether two touches can be of one thing.
 func (t Touch) meets(other Touch) bool {
 	same := func(a, b string) bool { return a == "" || b == "" || a == b }

@@ -78,7 +78,7 @@ func (r *run) eventOptions(e schedule.Event) []Option {
 func (r *run) matters(e schedule.Event) bool {
 	switch e {
 	case schedule.Wait:
-		return r.lock.Locked() || r.plan.LocalClock && slices.ContainsFunc(r.buyers, func(b *buyer) bool { return b.state != absent })
+		return r.lock.Locked() || (r.plan.LocalClock || r.timed) && slices.ContainsFunc(r.buyers, func(b *buyer) bool { return b.state != absent })
 	case schedule.Forget:
 		return r.lock.Locked() || r.lock.Kept != ""
 	}
@@ -103,7 +103,7 @@ func (r *run) canHit(e schedule.Event, b *buyer) bool {
 	case schedule.Lose:
 		return b.state == atStep
 	case schedule.Pause:
-		return (r.lock.Locked() || r.of.State.Remaining != "") && b.sent > 0
+		return (r.lock.Locked() || r.timed || r.of.State.Remaining != "") && b.sent > 0
 	case schedule.Cut:
 		// A customer that is held after its last look at the lock is late with or without Redis, as
 		// after pause.

@@ -142,6 +142,7 @@ func WaitsInMySQL(ctx context.Context, db *sql.DB, conn uint64) (bool, error) {
 	if err := db.QueryRowContext(ctx, "SHOW ENGINE INNODB STATUS").Scan(&kind, &name, &status); err != nil {
 		return false, fmt.Errorf("look for who waits: %w", err)
 	}
+	_, status, _ = strings.Cut(status, "LIST OF TRANSACTIONS FOR EACH SESSION") // before it stands the last deadlock
 	thread := fmt.Sprintf(" thread id %d, ", conn)
 	for transaction := range strings.SplitSeq(status, "---TRANSACTION") {
 		if strings.Contains(transaction, thread) {

@@ -78,6 +78,7 @@ type run struct {
 	wrote   map[schedule.Customer]int // and of the stock, wherever the strategy keeps it
 	holds   []schedule.Hold
 	leased  bool         // something was seen that a lease ends
+	timed   bool         // something was sent by which a lease can be kept where no look finds it
 	spoiled spoiledError // empty for a run that counts
 }
 

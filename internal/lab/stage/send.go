@@ -40,6 +40,9 @@ func (r *run) send(ctx context.Context, c schedule.Customer, quiet bool) error {
 	if quiet && b.held.Server != labmode.MySQLServer && r.lock.Locked() {
 		b.tries++
 	}
+	if r.keepsTime(b.held.request()) {
+		r.timed, r.leased = true, true
+	}
 	if r.releases(b) && r.has == c {
 		r.has = 0
 	}
@@ -228,12 +231,12 @@ func (r *run) answeredByMySQL(b *buyer, report heldReport) {
 	if b.held.Conn != 0 {
 		b.conn = b.held.Conn
 	}
-	if slices.ContainsFunc(r.schema.Touches(request), func(t schedule.Touch) bool { return t.Does&schedule.Writes != 0 }) {
+	named := strings.Contains(request.Text, "_LOCK(")
+	matched := !strings.HasPrefix(report.Answer, "error: ") && report.Answer != "no row" && report.Answer != "0 rows"
+	if matched && slices.ContainsFunc(r.schema.Touches(request), func(t schedule.Touch) bool { return t.Does&schedule.Writes != 0 }) {
 		r.version++
 		r.wrote[b.customer] = r.version
 	}
-	named := strings.Contains(request.Text, "_LOCK(")
-	matched := !strings.HasPrefix(report.Answer, "error: ") && report.Answer != "no row" && report.Answer != "0 rows"
 	statement := schedule.Statement{Text: request.Text, Matched: matched}
 	switch {
 	case report.Name == "commit" || report.Name == "rollback":

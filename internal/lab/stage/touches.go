@@ -154,3 +154,19 @@ func (r *run) lockServer() string {
 	}
 	return labmode.RedisServer
 }
+
+// keepsTime says whether a request can be about a lease that [run.lookAtLock] does not see: a statement that
+// asks MySQL for the time, or a command that changes a key that the strategy does not declare.
+func (r *run) keepsTime(request schedule.Request) bool {
+	if request.Server == labmode.MySQLServer {
+		return request.AsksForTime()
+	}
+	if r.of.AtPoints() {
+		return false
+	}
+	known := lockKeys(r.item, r.of.State)
+	return slices.ContainsFunc(r.schema.Touches(request), func(t schedule.Touch) bool {
+		key, isKey := t.Key()
+		return t.Does&schedule.Writes != 0 && (t.Thing == "" || isKey && !slices.Contains(known, key))
+	})
+}

@@ -1,0 +1,140 @@
+package explore
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"stocklock/internal/lab/overlaytest"
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/stage/stagetest"
+)
+
+// The decrement of none, and the guard of setnx, for strategies that exploration did not see through.
+const (
+	// countThenInsert counts the orders, and inserts one more with a statement of its own.
+	countThenInsert = `package ladder
+
+import (
+	"context"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+)
+
+var none = strategy.Strategy{
+	Name: "none", Doc: "counts, then inserts", Source: "a test", Guard: "nothing", Decrement: "SELECT COUNT, INSERT", Telling: "contention",
+	Properties: strategy.Properties{Has: strategy.DurableAnswers | strategy.Exclusive},
+	Build: func(strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return strategy.Unguarded{}, func(ctx context.Context, store *stock.Store, s stock.Sale) (stock.Order, error) {
+			var left int64
+			err := store.Pool().QueryRowContext(ctx, "SELECT stock - (SELECT COUNT(*) FROM orders WHERE item_id = ?) FROM items WHERE id = ?", s.ItemID, s.ItemID).Scan(&left)
+			if err != nil {
+				return stock.Order{}, err
+			}
+			sale.At(ctx, sale.Read)
+			if left < 1 {
+				return stock.Order{}, stock.ErrSoldOut
+			}
+			sale.At(ctx, sale.Write)
+			_, err = store.Pool().ExecContext(ctx, "INSERT INTO orders (item_id, quantity, stock_read, stock_written, strategy, shop, request_id) VALUES (?, 1, ?, ?, 'none', ?, ?)",
+				s.ItemID, left, left-1, s.Shop, s.RequestID)
+			sale.At(ctx, sale.Written)
+			return stock.Order{ItemID: s.ItemID, Quantity: 1, StockRead: left, StockWritten: left - 1}, err
+		}
+	},
+}
+`
+	// leaseInRow keeps a lease in a column of the item, by the clock of MySQL.
+	leaseInRow = `package ladder
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/strategy"
+)
+
+var setnx = strategy.Strategy{
+	Name: "setnx", Doc: "a lease in a row", Source: "a test", Guard: "UPDATE", Decrement: "read-then-write", Telling: "overrun",
+	Properties: strategy.Properties{Has: strategy.DurableAnswers | strategy.Exclusive | strategy.Recovers | strategy.Renews | strategy.PauseProof | strategy.ClockFree | strategy.SurvivesDataLoss | strategy.LossAware},
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return polled{Options: d.Options, try: func(ctx context.Context, key string) (lease, error) {
+			id := key[len("stock:"):]
+			done, err := d.Store.Pool().ExecContext(ctx, "UPDATE items SET fence = UNIX_TIMESTAMP(NOW(6)) * 1000000 + ? WHERE id = ? AND fence < UNIX_TIMESTAMP(NOW(6)) * 1000000", d.Lease.Microseconds(), id)
+			if err != nil {
+				return nil, err
+			}
+			if n, err := done.RowsAffected(); err != nil || n == 0 {
+				return nil, err
+			}
+			sale.At(ctx, sale.Acquiring)
+			return rowLease{d, id}, nil
+		}}, strategy.ReadThenWrite
+	},
+}
+
+type rowLease struct {
+	strategy.Deps
+	id string
+}
+
+func (l rowLease) release(ctx context.Context) error {
+	sale.At(ctx, sale.Releasing)
+	_, err := l.Store.Pool().ExecContext(ctx, "UPDATE items SET fence = 0 WHERE id = ?", l.id)
+	return err
+}
+
+func sendSetnx(ctx context.Context, client redis.UniversalClient, key string, value any) (bool, error) {
+	return client.Do(ctx, "SETNX", key, value).Bool()
+}
+
+type plainDel struct {
+	redis redis.UniversalClient
+	key   string
+}
+
+func (l plainDel) release(ctx context.Context) error {
+	sale.At(ctx, sale.Releasing)
+	return l.redis.Del(ctx, l.key).Err()
+}
+`
+)
+
+// TestWhatExplorationDidNotFind has strategies whose failure a schedule shows: an exploration finds it.
+func TestWhatExplorationDidNotFind(t *testing.T) {
+	program := overlaytest.Shop(t, "../../..", map[string]string{
+		"internal/strategy/ladder/none.go": countThenInsert, "internal/strategy/ladder/setnx.go": leaseInRow,
+	})
+	s := stagetest.Open(t, program, stage.Options{Lease: 300 * time.Millisecond})
+	for _, tt := range []struct {
+		strategy, schedule string
+		event              schedule.Event
+	}{
+		{"none", "A.select B.select A.insert B.insert", ""},
+		{"setnx", "A.update A.select wait B.update B.select", schedule.Wait},
+		{"setnx", "A.update A.select pause:A B.update B.select", schedule.Pause},
+	} {
+		record, err := s.PlaySchedule(t.Context(), tt.strategy, 2, stagetest.Parse(t, tt.schedule))
+		if err != nil || record.Outcome.N != 1 {
+			t.Errorf("%s: %s: %+v, %v", tt.strategy, tt.schedule, record.Outcome, err)
+		}
+		survey := Survey{Strategy: tt.strategy, Customers: 2}
+		if tt.event != "" {
+			survey.Events = []schedule.Event{tt.event}
+		}
+		err = survey.Run(t.Context(), s, func(Result, int, int) {}, func(r Result) {
+			t.Logf("%s, %s: %d runs, %d bad: %v", tt.strategy, r.Name(), r.Found.Runs, r.Found.Bad, r.Found.Causes())
+			if !slices.ContainsFunc(r.Found.Shortest, func(r schedule.Record) bool { return r.Outcome.N == 1 }) || len(r.Surprises) == 0 {
+				t.Errorf("%s, %s: %d runs, %d bad, surprises %v", tt.strategy, r.Name(), r.Found.Runs, r.Found.Bad, r.Surprises)
+			}
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
