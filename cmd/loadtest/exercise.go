@@ -104,12 +104,9 @@ func (c *exerciseCommand) check(ctx context.Context, s streams, e exercise.Exerc
 		return nil
 	}
 	fmt.Fprintf(s.out, "  fails: %s\n\n", v.Cause)
-	if v.Cell != "" {
-		fmt.Fprintf(s.out, "%s: ", v.Cell)
-	}
 	fmt.Fprintln(s.out, v.Said)
 	if v.Record != nil {
-		fmt.Fprintf(s.out, "loadtest step mine %s --shop-binary %s --draw\n\n", v.Record.Schedule, program)
+		fmt.Fprintf(s.out, "%s --shop-binary %s --draw\n\n", v.StepCommand(), program)
 		schedule.Draw(s.out, *v.Record, widthOf(s.out))
 	}
 	return errSurprised

@@ -6,17 +6,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"stocklock/internal/lab/catalog"
-	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
 	"stocklock/internal/strategy"
 )
 
-// Cause is why an exercise is not solved: a cause of a schedule, of a cell, or one of these.
+// Cause is why an exercise is not solved: a cause of a schedule, the verdict on a crowd, or one of these.
 type Cause string
 
 const (
@@ -25,9 +25,10 @@ const (
 	TooSilent       Cause = "silence"
 	TooManyRequests Cause = "too-many-requests"
 	NeverSold       Cause = "never-sold"
-	SoldTwice       Cause = "sold-twice"
 	KeptOut         Cause = "kept-out"
-	MixedItems      Cause = "mixed-items"
+	TurnedAway      Cause = "turned-away"
+	Deadlock        Cause = "deadlock"
+	Unresolved      Cause = "unresolved"
 	TooManyCommits  Cause = "too-many-commits"
 )
 
@@ -38,23 +39,26 @@ type Verdict struct {
 	Said   string // the same in a sentence
 	// Record is the shortest schedule that fails, nil where no schedule decided.
 	Record *schedule.Record
-	// Cell is the cell that failed, empty where none did.
-	Cell string
 }
 
-// lease is that of every lock in an exploration.
-const lease = 300 * time.Millisecond
+// leases are those of the locks in explorations. On a machine that does not keep up with one, the next
+// decides.
+var leases = []time.Duration{300 * time.Millisecond, time.Second, 2 * time.Second}
 
 // Checker checks answers that one shop program has. Its servers start when the first check needs
-// them. One goroutine at a time uses it.
+// them. One goroutine at a time may call Check; Play is safe for concurrent use.
 type Checker struct {
 	// Progress is called with the number of schedules that were run, and of those that are known to
 	// be left. It may be nil.
 	Progress func(step string, done, left int)
 
-	background context.Context // of the stage, which outlasts a check
+	background context.Context // of the servers, which outlast a check
 	shop       *catalog.Catalog
-	stage      *stage.Stage // nil until there was something to explore
+	ownSlots   int     // of each stage, 0 for as many as is best
+	market     *market // nil until a crowd was sent
+
+	mu     sync.Mutex // guards stages
+	stages map[time.Duration]*stage.Stage
 }
 
 // Open makes a checker of a program that [Build] has built. It can check as long as ctx lasts. The
@@ -64,90 +68,166 @@ func Open(ctx context.Context, program string) (*Checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Checker{background: ctx, shop: shop}, nil
+	return &Checker{background: ctx, shop: shop, stages: map[time.Duration]*stage.Stage{}}, nil
 }
 
 // Close ends what was started.
 func (c *Checker) Close() error {
-	var err error
-	if c.stage != nil {
-		err = c.stage.Close()
+	var errs []error
+	for _, s := range c.stages {
+		errs = append(errs, s.Close())
 	}
-	return errors.Join(err, c.shop.Close())
+	if c.market != nil {
+		errs = append(errs, c.market.close())
+	}
+	return errors.Join(append(errs, c.shop.Close())...)
 }
 
-// Check has explorations and cells decide, in the order of the exercise, and ends with the first
+// player is the one with this lease. Its stage is opened for the first that needs it.
+func (c *Checker) player(e Exercise, lease time.Duration) (player, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stages[lease] == nil {
+		s, err := stage.Open(c.background, c.shop, stage.Options{Lease: lease, OwnSlots: c.ownSlots})
+		if err != nil {
+			return player{}, err
+		}
+		c.stages[lease] = s
+	}
+	return player{c.stages[lease], e}, nil
+}
+
+// Check has explorations decide, in the order of the exercise, and then a crowd. It ends with the first
 // that fails. Done is called for each step that held. An error means that nothing is known of the code.
 func (c *Checker) Check(ctx context.Context, a Answer, done func(step string)) (Verdict, error) {
-	if len(a.Exercise.Searches) > 0 {
-		if v, err := c.explore(ctx, a, done); err != nil || v.Cause != "" {
+	for _, s := range a.Exercise.Searches {
+		if v, err := c.search(ctx, a, s, done); err != nil || v.Cause != "" {
 			return v, err
 		}
 	}
-	if len(a.Exercise.Scenarios) > 0 {
-		if v, err := c.runCells(ctx, a, done); err != nil || v.Cause != "" {
+	for _, text := range a.Exercise.Plays {
+		if v, err := c.play(ctx, a, text, done); err != nil || v.Cause != "" {
 			return v, err
 		}
+	}
+	if v, err := c.crowd(ctx, a, done); err != nil || v.Cause != "" {
+		return v, err
 	}
 	return Verdict{Solved: true}, nil
 }
 
-// explore runs the searches of an exercise.
-func (c *Checker) explore(ctx context.Context, a Answer, done func(string)) (Verdict, error) {
-	stage, err := c.opened()
-	if err != nil {
-		return Verdict{}, err
-	}
-	for _, s := range a.Exercise.Searches {
-		found, err := c.searchTwice(ctx, stage, a, s)
+// search explores. Where the machine was too slow for the lease, it explores again with a longer one.
+func (c *Checker) search(ctx context.Context, a Answer, s Search, done func(string)) (Verdict, error) {
+	var unknown string
+	for i, lease := range leases {
+		on, err := c.player(a.Exercise, lease)
 		if err != nil {
-			return failed(ctx, stage, err)
+			return Verdict{}, err
 		}
-		if len(found.Shortest) > 0 {
-			record := &found.Shortest[0]
-			return Verdict{Cause: Cause(record.Outcome.Cause), Said: record.Sentence(), Record: record}, nil
-		}
-		if len(found.Once) > 0 {
-			return Verdict{}, fmt.Errorf("%s: schedules failed in two searches and could not be repeated, so that nothing is known: check again on a quieter machine: %s", s, found.Once[0])
-		}
-		if why := found.Unknown(); why != "" {
-			return Verdict{}, fmt.Errorf("%s: nothing is known, check again on a quieter machine: %s", s, why)
-		}
-		done(fmt.Sprintf("%s: %d schedules", s, found.Runs))
-	}
-	return Verdict{}, nil
-}
-
-// searchTwice explores, and does so again where schedules failed that could not be repeated. Beside many
-// others a renewal can be late, and all that waits for it.
-func (c *Checker) searchTwice(ctx context.Context, on *stage.Stage, a Answer, s Search) (explore.Found, error) {
-	for again := false; ; again = true {
-		found, err := explore.Explore(ctx, bounded{on}, a.search(s), func(done, left int) {
+		found, err := explore.Explore(ctx, on, a.search(s), func(done, left int) {
 			if c.Progress != nil {
 				c.Progress(s.String(), done, left)
 			}
 		})
-		if err != nil {
-			return found, err
+		if err == nil {
+			found.Shortest = slices.DeleteFunc(found.Shortest, func(r schedule.Record) bool { return slices.Contains(s.Allowed, r.Outcome.Cause) })
+			err = explore.Confirm(ctx, on, &found)
 		}
-		found.Shortest = slices.DeleteFunc(found.Shortest, func(r schedule.Record) bool { return slices.Contains(s.Allowed, r.Outcome.Cause) })
-		if err := explore.Confirm(ctx, on, &found); err != nil || again || len(found.Shortest) > 0 || len(found.Once) == 0 {
-			return found, err
+		if err != nil {
+			return failed(ctx, on, err)
+		}
+		for _, record := range found.Shortest {
+			longer := leases[min(i+1, len(leases)-1)]
+			if shown, err := c.alsoWith(ctx, a, record, longer); err != nil || shown != nil {
+				return shown.verdict(), err
+			}
+			unknown = fmt.Sprintf("%s fails with a lease of %s, and holds with one of %s: %s", record.Outcome.Cause, lease, longer, record.Schedule)
+		}
+		switch {
+		case len(found.Shortest) > 0:
+		case len(found.Once) > 0:
+			unknown = found.Once[0].String()
+		case found.Unknown() != "":
+			unknown = found.Unknown()
+		default:
+			done(fmt.Sprintf("%s: %d schedules", s, found.Runs))
+			return Verdict{}, nil
 		}
 	}
+	return Verdict{}, fmt.Errorf("%s: nothing is known, check again on a quieter machine: %s", s, unknown)
 }
 
-// opened is the stage, which the first exploration opens.
-func (c *Checker) opened() (*stage.Stage, error) {
-	if c.stage != nil {
-		return c.stage, nil
+// shown is a run that failed, and who says why.
+type shown struct {
+	schedule.Record
+	by player
+}
+
+func (s *shown) verdict() Verdict {
+	if s == nil {
+		return Verdict{}
 	}
-	stage, err := stage.Open(c.background, c.shop, stage.Options{Lease: lease})
-	if err != nil {
+	return Verdict{Cause: Cause(s.Outcome.Cause), Said: s.by.say(s.Record), Record: &s.Record}
+}
+
+// alsoWith plays a schedule that failed with a lease that a busy machine keeps up with. It returns nil if
+// that does not fail for the same cause. A strategy without a lease needs no second opinion.
+func (c *Checker) alsoWith(ctx context.Context, a Answer, found schedule.Record, lease time.Duration) (*shown, error) {
+	on, err := c.player(a.Exercise, lease)
+	if err != nil || !a.Exercise.Properties.Has.Includes(strategy.AtomicLease) {
+		return &shown{found, on}, err
+	}
+	again, err := on.PlaySchedule(ctx, a.Name, found.Customers, found.Schedule)
+	switch {
+	case errors.Is(err, stage.ErrCannot) || errors.Is(err, stage.ErrGivenUp):
+		return nil, nil
+	case err != nil:
 		return nil, err
+	case again.Outcome.Cause != found.Outcome.Cause:
+		return nil, nil
 	}
-	c.stage = stage
-	return stage, nil
+	return &shown{again, on}, nil
+}
+
+// play plays one of the exercise's schedules. It fails if it does so with the next longer lease, too.
+func (c *Checker) play(ctx context.Context, a Answer, text string, done func(string)) (Verdict, error) {
+	for i, lease := range leases {
+		on, err := c.player(a.Exercise, lease)
+		if err != nil {
+			return Verdict{}, err
+		}
+		record, err := on.playText(ctx, a.Name, text)
+		if err != nil {
+			return failed(ctx, on, err)
+		}
+		if !record.Outcome.Bad() {
+			done(text)
+			return Verdict{}, nil
+		}
+		if shown, err := c.alsoWith(ctx, a, record, leases[min(i+1, len(leases)-1)]); err != nil || shown != nil {
+			return shown.verdict(), err
+		}
+	}
+	return Verdict{}, fmt.Errorf("%s: nothing is known, check again on a quieter machine: it does not end alike twice", text)
+}
+
+// playLease is the lease of a schedule that is played by itself.
+const playLease = 600 * time.Millisecond
+
+// Play plays one schedule of an answer, and judges it as a check does.
+func (c *Checker) Play(ctx context.Context, a Answer, customers int, order schedule.Schedule) (Verdict, error) {
+	on, err := c.player(a.Exercise, playLease)
+	if err != nil {
+		return Verdict{}, err
+	}
+	record, err := on.PlaySchedule(ctx, a.Name, customers, order)
+	if err != nil {
+		return failed(ctx, on, err)
+	}
+	if !record.Outcome.Bad() {
+		return Verdict{Solved: true, Record: &record}, nil
+	}
+	return (&shown{record, on}).verdict(), nil
 }
 
 func (a Answer) search(s Search) explore.Search {
@@ -161,15 +241,15 @@ func (a Answer) search(s Search) explore.Search {
 }
 
 // failed tells what the code did from what the harness could not do.
-func failed(ctx context.Context, on *stage.Stage, err error) (Verdict, error) {
+func failed(ctx context.Context, on player, err error) (Verdict, error) {
 	if f, ok := errors.AsType[failure](err); ok {
-		return Verdict{Cause: f.cause, Said: f.said, Record: f.record}, nil
+		return Verdict{Cause: f.cause, Said: f.said}, nil
 	}
 	_, answer, first := strings.Cut(err.Error(), rehearsal)
 	if ctx.Err() != nil || !first {
 		return Verdict{}, err
 	}
-	v := Verdict{Cause: NeverSold, Said: "one customer alone wanted a unit that was there, and was answered with " + answer}
+	v := Verdict{Cause: NeverSold, Said: "two customers wanted one unit each of the two that were there, and the first was answered with " + answer}
 	if why := on.Panic(); why != "" {
 		v.Cause, v.Said = Crashed, v.Said+": "+why
 	}
@@ -178,11 +258,3 @@ func failed(ctx context.Context, on *stage.Stage, err error) (Verdict, error) {
 
 // rehearsal is what a stage says of a first sale that was not answered as sold.
 const rehearsal = "before the first run was answered with "
-
-// sentences renders a cell's explanation in English.
-func sentences(x *explain.Explanation) string {
-	if x == nil {
-		return ""
-	}
-	return explain.English.Say(x.Why...)
-}

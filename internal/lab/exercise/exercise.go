@@ -2,11 +2,12 @@
 //
 // An exercise is one Go file: package mine, with a function Build that makes a strategy.
 // [Exercise.Write] puts its beginning into the checkout. [Build] builds the lab's shop with it, as
-// the strategy mine. A [Checker] decides by explorations and cells, and never by measured times.
+// the strategy mine. A [Checker] decides by explorations and by a crowd whose outcome does not depend
+// on the machine, and never by measured times.
 //
 // The folders lesson1, lesson2 and so on have the beginning of each exercise (start), and answers
-// to it (answers.diff): solutions (right-...) and usual wrong answers (wrong-CAUSE-...), as edits.
-// The tests check that each one does what its name says.
+// to it (answers.diff): solutions (right-...) and usual wrong answers (wrong-CAUSE-...), as edits,
+// with the schedule that shows each. The tests check that each one does what its name says.
 package exercise
 
 import (
@@ -29,10 +30,14 @@ type Exercise struct {
 	// Properties are those that a solution has. What it lacks is not asked for.
 	Properties strategy.Properties
 	Searches   []Search
-	// Scenarios are run as cells, which all must hold.
-	Scenarios []string
-	// MaxCommits bounds the commits of writing transactions for one sale under contention. 0 is no
-	// bound.
+	// Plays are schedules that must hold, with a customer alone for its next step, whatever that is:
+	// "A wait kill:A".
+	Plays []string
+	// LooksUp says that a customer whose order stands is to be answered as sold, although an answer
+	// was lost.
+	LooksUp bool
+	// MaxCommits bounds the commits of writing transactions for each sale to a crowd that waits. 0 is
+	// no bound.
 	MaxCommits float64
 }
 
@@ -94,6 +99,9 @@ var exercises = []Exercise{
 		// With three customers, one has sold before another one dies: its watchdog must have ended.
 		Searches: []Search{{Customers: 2}, {Customers: 2, Event: schedule.Wait}, {Customers: 2, Switches: 1, Event: schedule.Wait, InARow: 3},
 			{Customers: 2, Event: schedule.Kill}, {Customers: 3, Switches: 1, Event: schedule.Kill}, {Customers: 2, Event: schedule.Cut}},
+		// The lock of one who dies after a renewal must end, too, and who has lost the lock must know it
+		// one lease later.
+		Plays: []string{"A wait kill:A", "A forget B wait A B"},
 	},
 	{
 		Lesson: 5, Task: "have the database refuse every holder that was overtaken",
@@ -102,14 +110,15 @@ var exercises = []Exercise{
 		Searches: []Search{{Customers: 2}, {Customers: 2, Event: schedule.Pause}, {Customers: 2, Event: schedule.Forget}},
 	},
 	{
-		Lesson: 6, Task: "lose no unit and promise none, whichever answer is lost",
+		Lesson: 6, Task: "lose no unit, promise none, and know what became of a sale whichever answer is lost",
 		Properties: inDatabase,
+		LooksUp:    true,
 		Searches:   []Search{{Customers: 2}, {Customers: 2, Event: schedule.Kill}, {Customers: 3, Switches: 2, Event: schedule.Lose}},
 	},
 	{
-		Lesson: 7, Task: "sell with at most half a commit for each sale, and hold whatever happens",
+		Lesson: 7, Task: "sell with at most half a commit for each sale, and promise nothing before its commit",
 		Properties: inDatabase,
-		Scenarios:  []string{"contention", "crash-answered"}, // the points of other faults are the code's own
+		Searches:   []Search{{Customers: 2}, {Customers: 2, Event: schedule.Kill}},
 		MaxCommits: 0.5,
 	},
 }

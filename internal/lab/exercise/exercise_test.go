@@ -10,18 +10,33 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"stocklock/internal/lab/schedule"
 	"stocklock/internal/testserver"
 )
 
 // edited is an answer that lessonN/answers.diff makes of the start, or of an answer above it.
-type edited struct{ name, code string }
+type edited struct {
+	name, code string
+	shown      []kept
+}
+
+// kept is a schedule that is kept with an answer: a wrong one fails in it, a right one holds.
+type kept struct {
+	customers int
+	order     schedule.Schedule
+}
+
+var header = regexp.MustCompile(`^# (.+)\n--- (.+)\n\+\+\+ ((?:right|wrong-.+)-.+)((?:\n> .+)*)(\n@@\n|$)`)
 
 // answers reads lessonN/answers.diff, and applies each edit in it. An edit says in a line what the
-// answer does. Then come the answer that it edits, its own name, right-NAME or wrong-CAUSE-NAME, and
-// the hunks. A hunk is found by its lines alone.
+// answer does. Then come the answer that it edits, its own name, right-NAME or wrong-CAUSE-NAME, the
+// schedules that are kept with it, and the hunks. A schedule begins with the number of its customers if
+// it does not name them all. A wrong answer without one is shown by a crowd. A hunk is found by its lines
+// alone.
 func answers(t *testing.T, e Exercise) (all []edited) {
 	t.Helper()
 	content, err := os.ReadFile(e.name() + "/answers.diff")
@@ -35,9 +50,9 @@ func answers(t *testing.T, e Exercise) (all []edited) {
 	_, start, _ := strings.Cut(string(begun), "package mine\n")
 	bodies := map[string]string{"start": start}
 	for edit := range strings.SplitSeq(strings.TrimSpace(string(content)), "\n\n") {
-		header := regexp.MustCompile(`^# (.+)\n--- (.+)\n\+\+\+ ((?:right|wrong-.+)-.+)(\n@@\n|$)`).FindStringSubmatch(edit)
+		header := header.FindStringSubmatch(edit)
 		if header == nil {
-			t.Fatalf("%s/answers.diff: want # WHAT IT DOES, --- ANSWER, +++ right-NAME or wrong-CAUSE-NAME and the hunks, not:\n%s", e.name(), edit)
+			t.Fatalf("%s/answers.diff: want # WHAT IT DOES, --- ANSWER, +++ right-NAME or wrong-CAUSE-NAME, > SCHEDULE and the hunks, not:\n%s", e.name(), edit)
 		}
 		does, of, name := header[1], header[2], header[3]
 		code, known := bodies[of]
@@ -53,9 +68,26 @@ func answers(t *testing.T, e Exercise) (all []edited) {
 			}
 		}
 		bodies[name] = code
-		all = append(all, edited{name, "// Package mine " + does + ".\npackage mine\n" + code})
+		a := edited{name: name, code: "// Package mine " + does + ".\npackage mine\n" + code}
+		for _, line := range strings.Split(header[4], "\n> ")[1:] {
+			a.shown = append(a.shown, parseKept(t, line))
+		}
+		all = append(all, a)
 	}
 	return all
+}
+
+func parseKept(t *testing.T, line string) (k kept) {
+	t.Helper()
+	if number, rest, _ := strings.Cut(line, " "); len(number) == 1 {
+		k.customers, line = int(number[0]-'0'), rest
+	}
+	order, err := schedule.Parse(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.order, k.customers = order, max(k.customers, order.Customers())
+	return k
 }
 
 // apply applies a hunk of a diff, whose old lines code must have once.
@@ -113,7 +145,7 @@ func TestEveryExerciseHasAnswers(t *testing.T) {
 			if tidy, err := format.Source([]byte(a.code)); err != nil || string(tidy) != a.code {
 				t.Errorf("%s/%s is not as gofmt leaves it: %v\n%s", e.name(), a.name, err, a.code)
 			}
-			vet = append(vet, "./"+put(t, e, "", a.code).Folder)
+			vet = append(vet, "./"+put(t, e, e.name()+a.name, "", a.code).Folder)
 		}
 		if right == 0 || wrong < 3 {
 			t.Errorf("lesson %d has %d solutions and %d wrong answers: want at least 1 and 3", e.Lesson, right, wrong)
@@ -126,44 +158,63 @@ func TestEveryExerciseHasAnswers(t *testing.T) {
 	}
 }
 
-// TestAnswers holds each solution and each wrong answer to its name. One shop has them all. They are
-// checked one after the other: beside each other they would wait for the same servers.
-func TestAnswers(t *testing.T) {
-	testserver.NeedsServers(t)
-	if raceDetector {
-		t.Skip("not under the race detector, with which the explorations take minutes: make test runs TestAnswers once more without it")
-	}
-	var all []Answer
-	var names []string
+// put all answers of all exercises into the checkout, for one shop.
+func putAll(t *testing.T) (all []Answer, as []edited) {
 	for _, e := range All() {
 		for _, a := range answers(t, e) {
-			all = append(all, put(t, e, fmt.Sprintf("mine-%d", len(all)), a.code))
-			names = append(names, e.name()+"/"+a.name)
+			all = append(all, put(t, e, e.name()+a.name, fmt.Sprintf("mine-%d", len(all)), a.code))
+			a.name = e.name() + "/" + a.name
+			as = append(as, a)
 		}
 	}
+	return all, as
+}
+
+// TestAnswers holds each solution and each wrong answer to its name, by the schedules that are kept with
+// it, the first search of its exercise and a crowd. One shop has all answers. TestAnswersInFull has the
+// whole check decide.
+func TestAnswers(t *testing.T) {
+	testserver.NeedsServers(t)
+	all, as := putAll(t)
 	c := open(t, all...)
-	for i, a := range all {
-		t.Run(names[i], func(t *testing.T) { checkAnswer(t, c, a, path.Base(names[i])) })
+	c.ownSlots = 2
+	var playing sync.WaitGroup
+	turns := make(chan bool, 12)
+	for i, a := range as {
+		for _, k := range a.shown {
+			playing.Go(func() {
+				turns <- true
+				defer func() { <-turns }()
+				v, err := c.Play(t.Context(), all[i], k.customers, k.order)
+				holdToName(t, a.name, k.order.String(), v, err)
+			})
+		}
+	}
+	playing.Wait()
+	for i, a := range as {
+		searches := all[i].Exercise.Searches[:1]
+		switch {
+		case strings.Contains(a.name, "/right-"):
+		case len(a.shown) > 0:
+			continue
+		default:
+			searches = nil
+		}
+		of := all[i]
+		of.Exercise.Searches = searches
+		v, err := c.Check(t.Context(), of, func(string) {})
+		holdToName(t, a.name, "the first search and a crowd", v, err)
 	}
 }
 
-func checkAnswer(t *testing.T, c *Checker, a Answer, name string) {
-	begun := time.Now()
-	v, err := c.Check(t.Context(), a, func(step string) { t.Log(step) })
-	switch {
-	case err != nil:
-		t.Fatal(err)
-	case strings.HasPrefix(name, "right-") && !v.Solved:
-		t.Errorf("failed: %s: %s", v.Cause, v.Said)
-	case strings.HasPrefix(name, "wrong-") && (v.Solved || !strings.HasPrefix(name, "wrong-"+string(v.Cause)+"-")):
-		t.Errorf("solved %t, cause %q: %s", v.Solved, v.Cause, v.Said)
+// holdToName compares what was found with the name of an answer.
+func holdToName(t *testing.T, path, by string, v Verdict, err error) {
+	t.Helper()
+	_, name, _ := strings.Cut(path, "/")
+	right := strings.HasPrefix(name, "right-")
+	if err != nil || right != v.Solved || !right && !strings.HasPrefix(name, "wrong-"+string(v.Cause)+"-") {
+		t.Errorf("%s: %s: solved %t, cause %q: %s, %v", path, by, v.Solved, v.Cause, v.Said, err)
 	}
-	if v.Record != nil {
-		t.Logf("%s: loadtest step mine %s", v.Said, v.Record.Schedule)
-	} else if !v.Solved {
-		t.Log(v.Said)
-	}
-	t.Logf("checked in %s", time.Since(begun).Round(time.Second))
 }
 
 // open builds a shop with these answers, and a checker of it that ends with the test.
@@ -244,24 +295,23 @@ func write(t *testing.T, e Exercise, name, sell string) Answer {
 		t.Fatal(err)
 	}
 	code := regexp.MustCompile(`(?s)(\(stock\.Order, error\)) \{.*`).ReplaceAllString(string(begun), "$1 {\n"+sell+"\n}\n")
-	return put(t, e, name, code)
+	return put(t, e, "bounds"+name, name, code)
 }
 
-// put puts an answer into the checkout for as long as the test runs.
-func put(t *testing.T, e Exercise, name, code string) Answer {
+// put puts an answer into the checkout for as long as the test runs. Its folder is the same in each run,
+// so that the compiler's cache has it.
+func put(t *testing.T, e Exercise, folder, name, code string) Answer {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Join(root(t), "exercises"), 0o755); err != nil {
+	folder = path.Join("exercises", "test", folder)
+	dir := filepath.Join(root(t), filepath.FromSlash(folder))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	folder, err := os.MkdirTemp(filepath.Join(root(t), "exercises"), "test")
-	if err != nil {
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.WriteFile(filepath.Join(dir, "mine.go"), []byte(code), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(folder) })
-	if err := os.WriteFile(filepath.Join(folder, "mine.go"), []byte(code), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return Answer{e, path.Join("exercises", filepath.Base(folder)), name}
+	return Answer{e, folder, name}
 }
 
 func root(t *testing.T) string {

@@ -29,10 +29,15 @@ func (o Once) String() string {
 // maxReplays is how often a bad schedule is played again until it ends alike.
 const maxReplays = 3
 
+// SchedulePlayer plays a schedule by its text. A [stage.Stage] does it on real servers.
+type SchedulePlayer interface {
+	PlaySchedule(ctx context.Context, strategy string, customers int, order schedule.Schedule) (schedule.Record, error)
+}
+
 // Confirm replays the shortest bad schedule of each cause, and removes the choices that it does not
 // need. If it never ends alike, Confirm plays the next shortest. A cause without a schedule that
 // ends alike is moved to Once, and its runs no longer count as bad.
-func Confirm(ctx context.Context, on *stage.Stage, found *Found) error {
+func Confirm(ctx context.Context, on SchedulePlayer, found *Found) error {
 	return confirm(ctx, func(ctx context.Context, found schedule.Record, order schedule.Schedule) (schedule.Record, error) {
 		record, err := on.PlaySchedule(ctx, found.Strategy, found.Customers, order)
 		switch {

@@ -1,6 +1,8 @@
 package schedule
 
 import (
+	"slices"
+
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/verdict"
 )
@@ -79,29 +81,43 @@ type Outcome struct {
 	Ordinary string            `json:"ordinary,omitempty"`
 }
 
-// Decide sets the verdict and its number by the units, the orders and the answers. Each customer
-// makes one purchase of one unit.
-func (o *Outcome) Decide() {
+// Decide sets the verdict of a run.
+func (r *Record) Decide() { r.Outcome.decide(r.cameBefore) }
+
+// cameBefore says whether a customer's first step was made before the last one of another.
+func (r *Record) cameBefore(customer, other string) bool {
+	first := slices.IndexFunc(r.Played, func(c Choice) bool { return c.Customer != 0 && c.Customer.String() == customer })
+	return first >= 0 && slices.ContainsFunc(r.Played[first:], func(c Choice) bool { return c.Customer != 0 && c.Customer.String() == other })
+}
+
+// decide sets the verdict and its number by the units, the orders and the answers. Each customer
+// makes one purchase of one unit. Units that were there for a customer who was answered as sold out are
+// those that nobody can have had who came before that.
+func (o *Outcome) decide(cameBefore func(customer, other string) bool) {
 	sold := int64(len(o.Orders))
 	f := verdict.Facts{
 		Stock: o.Stock, Sold: sold, Oversold: max(sold-o.Stock, 0), Remaining: max(o.Stock-sold, 0), Unordered: o.Lies(), DemandLeft: true,
 	}
-	free, soldOut := o.Stock, false // units that no other customer can have had, when one was answered as sold out
 	for customer, answer := range o.Answers {
 		orders := o.ordersOf(customer)
 		f.Twice += max(orders-1, 0)
 		if orders > 0 && load.Outcome(answer).Denies() {
 			f.Denied++
 		}
-		if answer == string(load.SoldOut) {
-			soldOut = true
-			free -= orders
-		} else {
-			free -= max(orders, 1)
+		if answer != string(load.SoldOut) {
+			continue
 		}
-	}
-	if soldOut {
-		f.Left = max(free, 0)
+		free := o.Stock - orders
+		for other, answer := range o.Answers {
+			switch {
+			case other == customer || !cameBefore(other, customer):
+			case answer == string(load.SoldOut):
+				free -= o.ordersOf(other)
+			default:
+				free -= max(o.ordersOf(other), 1)
+			}
+		}
+		f.Left = max(f.Left, free)
 	}
 	if o.Ordinary == string(load.SoldOut) { // two leases later, when nobody has a unit without an order
 		f.Left = f.Remaining

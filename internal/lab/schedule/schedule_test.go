@@ -160,9 +160,28 @@ func TestHowARunEnds(t *testing.T) {
 		for _, c := range made {
 			o.Orders = append(o.Orders, Order{Customer: strings.Replace(string(c), "o", OrdinaryCustomer, 1)})
 		}
-		o.Decide()
+		o.decide(func(string, string) bool { return true })
 		if got := fmt.Sprintf("%s %d", o.Verdict, o.N); got != tt.want || o.Bad() == (tt.want == "held 0") {
 			t.Errorf("%+v: %s, want %s", tt, got, tt.want)
+		}
+	}
+}
+
+// TestWhoCameLaterHadNoUnit: a customer who came after another was answered as sold out cannot have had
+// the unit that was missing.
+func TestWhoCameLaterHadNoUnit(t *testing.T) {
+	for played, want := range map[string]verdict.Kind{
+		"A.select B.select A.update B.update C.select": verdict.Left,
+		"A.select B.select C.select A.update B.update": verdict.Held,
+		"A.select B.select A.update B.update":          verdict.Left,
+	} {
+		order, err := Parse(played)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := Record{Played: order, Outcome: Outcome{Stock: 2, Orders: []Order{{Customer: "A"}, {Customer: "C"}}, Answers: map[string]string{"A": "sold", "B": "sold_out", "C": "sold"}}}
+		if r.Decide(); r.Outcome.Verdict != want {
+			t.Errorf("%s: %s, want %s", played, r.Outcome.Verdict, want)
 		}
 	}
 }

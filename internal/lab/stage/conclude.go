@@ -39,11 +39,11 @@ func (r *run) conclude(ctx context.Context) (schedule.Record, error) {
 	if r.plan.Observe {
 		r.entries[r.note(schedule.Entry{Note: note})].State = &end
 	}
-	o.Decide()
 	record := schedule.Record{
 		Strategy: r.plan.Strategy, Schedule: r.chosen[:r.listed], Customers: len(r.buyers), LeaseMS: r.stage.lease.Milliseconds(),
 		Entries: r.entries, Outcome: o, Played: r.chosen, Holds: r.holds,
 	}
+	record.Decide()
 	record.Conclude(end, r.of.State)
 	return record, nil
 }

@@ -1,0 +1,357 @@
+package exercise
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"sync"
+	"time"
+
+	"stocklock/internal/lab/audit"
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/verdict"
+	"stocklock/internal/stock"
+)
+
+// A crowd buys so much of each item at once. The customers want 1, 2 or 3 units each, and so more than
+// there are.
+const (
+	crowdUnits     = 24
+	crowdCustomers = 24
+)
+
+// How long a lock of a crowd lasts, how long its customers wait for it, and how long for an answer. All
+// are so long that none ends before everybody has been served, on any machine.
+const (
+	crowdLease   = 10 * time.Second
+	crowdWait    = 15 * time.Second
+	crowdTimeout = 30 * time.Second
+)
+
+// A gathering ends when all its customers are at the shop. MySQL ends a wait for a row after five
+// seconds: one that took longer than longestGathering decides nothing, and is made again.
+const (
+	longestGathering = 3 * time.Second
+	gatherings       = 5
+)
+
+// market is where crowds buy: a MySQL and three shops for all answers of a checker.
+type market struct {
+	servers *rig.Rig
+	store   *stock.Store
+	shops   []*rig.TestbedShop
+}
+
+func openMarket(ctx context.Context, program string) (_ *market, err error) {
+	m := &market{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.close())
+		}
+	}()
+	if m.servers, err = rig.New(program); err != nil {
+		return nil, err
+	}
+	mysql, err := m.servers.MySQL(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if m.store, err = audit.Open(ctx, mysql.DSN()); err != nil {
+		return nil, err
+	}
+	testbed, err := m.servers.Testbed(ctx, rig.TestbedOptions{Name: "crowd", Shops: 3, DSN: mysql.DSN(), Env: map[string]string{
+		"SHOP_LAB": "true", "SHOP_LOG_LEVEL": "error", "SHOP_RETRY": "2ms", "SHOP_LEASE": crowdLease.String(), "SHOP_WAIT": crowdWait.String(),
+	}})
+	if err != nil {
+		return nil, err
+	}
+	m.shops = testbed.Shops
+	return m, m.countCommits(ctx)
+}
+
+func (m *market) close() error {
+	var errs []error
+	if m.store != nil {
+		errs = append(errs, m.store.Close())
+	}
+	if m.servers != nil {
+		errs = append(errs, m.servers.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// crowd has many customers buy at once while nothing goes wrong, and compares their answers with the
+// orders. A crowd that gathers buys two items at one shop, and none of it is served before all are
+// there: what a sale shares with those that wait does not depend on the machine.
+func (c *Checker) crowd(ctx context.Context, a Answer, done func(string)) (Verdict, error) {
+	if c.market == nil {
+		var err error
+		if c.market, err = openMarket(c.background, c.shop.Program); err != nil {
+			return Verdict{}, err
+		}
+	}
+	if a.Exercise.MaxCommits == 0 {
+		b, err := c.market.send(ctx, a.Name, 1, c.market.shops)
+		if err != nil {
+			return Verdict{}, err
+		}
+		v, err := b.verdict(ctx)
+		if err == nil && v.Cause == "" {
+			done(fmt.Sprintf("%d customers at once", crowdCustomers))
+		}
+		return v, err
+	}
+	return c.market.gather(ctx, a, done)
+}
+
+// gather serves a crowd that has gathered, and holds the number of commits to its bound.
+func (m *market) gather(ctx context.Context, a Answer, done func(string)) (Verdict, error) {
+	for range gatherings {
+		var commits [2]int64
+		b, err := m.send(ctx, a.Name, 2, m.shops[:1], func(b *buying) (err error) {
+			commits[0], err = m.commits(ctx)
+			return err
+		})
+		if err == errTooLong {
+			continue
+		}
+		if err != nil {
+			return Verdict{}, err
+		}
+		if v, err := b.verdict(ctx); err != nil || v.Cause != "" {
+			return v, err
+		}
+		if commits[1], err = m.commits(ctx); err != nil {
+			return Verdict{}, err
+		}
+		each, most := float64(commits[1]-commits[0])/float64(b.orders), a.Exercise.MaxCommits
+		if each > most {
+			return Verdict{Cause: TooManyCommits, Said: fmt.Sprintf("%s: %.2f commits for each of %d sales, want at most %.1f", b, each, b.orders, most)}, nil
+		}
+		done(fmt.Sprintf("%s: %.2f commits for each sale, at most %.1f wanted", b, each, most))
+		return Verdict{}, nil
+	}
+	return Verdict{}, fmt.Errorf("a crowd did not gather within %s, %d times: nothing is known: check again on a quieter machine", longestGathering, gatherings)
+}
+
+var errTooLong = errors.New("the crowd gathered for too long")
+
+// buying is a crowd that has bought.
+type buying struct {
+	market *market
+	items  []stock.Item
+	held   bool // the crowd had gathered
+	orders int  // that stand
+
+	mu      sync.Mutex // guards answers
+	answers []load.Answer
+}
+
+func (b *buying) String() string {
+	if !b.held {
+		return fmt.Sprintf("%d customers at once", crowdCustomers)
+	}
+	return fmt.Sprintf("%d customers of each of two items, while the items' rows were locked until all were there", crowdCustomers)
+}
+
+// send has a crowd buy each of so many items at some shops, and returns when all have their answers. With
+// gathered it keeps the items' rows locked until all customers are there, and then calls that first.
+func (m *market) send(ctx context.Context, by string, items int, shops []*rig.TestbedShop, gathered ...func(*buying) error) (*buying, error) {
+	b := &buying{market: m, held: len(gathered) > 0}
+	for i := range items {
+		item, err := m.store.CreateItem(ctx, fmt.Sprintf("item %d", i+1), crowdUnits)
+		if err != nil {
+			return nil, err
+		}
+		b.items = append(b.items, item)
+	}
+	rows, err := m.store.Pool().BeginTx(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Rollback()
+	if b.held {
+		if err := lockRows(ctx, rows, b.items); err != nil {
+			return nil, err
+		}
+	}
+	sending, cancel := context.WithTimeout(ctx, crowdTimeout)
+	defer cancel()
+	begun := time.Now()
+	var buyers sync.WaitGroup
+	for i := range crowdCustomers {
+		for _, item := range b.items {
+			buyers.Go(func() {
+				answer := load.Send(sending, load.Order{
+					Shop: shops[i%len(shops)].URL, ItemID: item.ID, Quantity: 1 + i%3, Strategy: by, RequestID: fmt.Sprintf("crowd-%d-%d", item.ID, i+1),
+				})
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				b.answers = append(b.answers, answer)
+			})
+		}
+	}
+	for _, then := range gathered {
+		if err = b.gathered(sending, shops[0]); err == nil {
+			err = then(b)
+		}
+	}
+	took := time.Since(begun)
+	if ended := rows.Rollback(); err == nil && !errors.Is(ended, sql.ErrTxDone) {
+		err = ended
+	}
+	buyers.Wait()
+	if err == nil && b.held && took > longestGathering {
+		err = errTooLong
+	}
+	return b, err
+}
+
+func lockRows(ctx context.Context, rows *sql.Tx, items []stock.Item) error {
+	for _, item := range items {
+		if _, err := rows.ExecContext(ctx, "UPDATE items SET version = version WHERE id = ?", item.ID); err != nil {
+			return fmt.Errorf("lock the row of item %d: %w", item.ID, err)
+		}
+	}
+	return nil
+}
+
+var inFlight = regexp.MustCompile(`(?m)^shop_requests_in_flight (\d+)$`)
+
+// gathered waits until each customer is at the shop, or has its answer already.
+func (b *buying) gathered(ctx context.Context, shop *rig.TestbedShop) error {
+	for {
+		b.mu.Lock()
+		there := len(b.answers)
+		b.mu.Unlock()
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, shop.Internal+"/metrics", nil)
+		if err != nil {
+			return err
+		}
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return fmt.Errorf("ask the shop how many customers are there: %w", err)
+		}
+		metrics, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil {
+			return err
+		}
+		n := 0
+		if found := inFlight.FindSubmatch(metrics); found != nil {
+			n, _ = strconv.Atoi(string(bytes.TrimSpace(found[1])))
+		}
+		if there+n >= crowdCustomers*len(b.items) {
+			return nil
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// verdict compares the answers with the orders, each item by itself.
+func (b *buying) verdict(ctx context.Context) (Verdict, error) {
+	for _, item := range b.items {
+		now, err := b.market.store.Read(ctx, item.ID)
+		if err != nil {
+			return Verdict{}, err
+		}
+		orders, err := b.market.store.ItemOrders(ctx, item.ID)
+		if err != nil {
+			return Verdict{}, err
+		}
+		b.orders += len(orders)
+		var answers []load.Answer
+		for _, a := range b.answers {
+			if a.Order.ItemID == item.ID {
+				answers = append(answers, a)
+			}
+		}
+		if cause, said := compare(now.Stock, orders, answers); cause != "" {
+			return Verdict{Cause: cause, Said: fmt.Sprintf("%s: %s", b, said)}, nil
+		}
+	}
+	return Verdict{}, ctx.Err()
+}
+
+func (m *market) countCommits(ctx context.Context) error {
+	if _, err := m.store.Pool().ExecContext(ctx, "SET GLOBAL innodb_monitor_enable = 'trx_rw_commits'"); err != nil {
+		return fmt.Errorf("have MySQL count commits: %w", err)
+	}
+	return nil
+}
+
+// commits is how many writing transactions MySQL has committed.
+func (m *market) commits(ctx context.Context) (n int64, err error) {
+	err = m.store.Pool().QueryRowContext(ctx, "SELECT COUNT FROM information_schema.INNODB_METRICS WHERE NAME = 'trx_rw_commits'").Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("ask MySQL for its count of commits: %w", err)
+	}
+	return n, nil
+}
+
+// compare is what is wrong with the answers of the customers of one item, of which so many units are
+// left. The first that applies decides.
+func compare(left int64, orders []stock.Order, answers []load.Answer) (Cause, string) {
+	has := map[string][]stock.Order{}
+	var sold int64
+	for _, o := range orders {
+		has[o.RequestID] = append(has[o.RequestID], o)
+		sold += o.Quantity
+	}
+	rules := []struct {
+		cause Cause
+		of    func(a load.Answer, has []stock.Order) string // empty where it does not apply
+	}{
+		{Cause(schedule.SoldAgain), func(a load.Answer, has []stock.Order) string {
+			return when(len(has) > 1, "asked once, and has %d orders", len(has))
+		}},
+		{Cause(schedule.NoOrder), func(a load.Answer, has []stock.Order) string {
+			ordered := len(has) == 1 && has[0].Quantity == int64(a.Order.Quantity)
+			return when(a.Outcome == load.Sold && !ordered, "wanted %d, was answered as sold, and has the orders %v", a.Order.Quantity, has)
+		}},
+		{Cause(schedule.Denial), func(a load.Answer, has []stock.Order) string {
+			return when(a.Outcome != load.Sold && len(has) > 0, "has an order, and was answered with %s", a.Outcome)
+		}},
+		{Crashed, func(a load.Answer, has []stock.Order) string {
+			return when(a.Outcome == load.Failed || a.Outcome == load.Refused, "was answered with %d: %s", a.Status, a.Detail())
+		}},
+		{TooSilent, func(a load.Answer, has []stock.Order) string {
+			return when(a.Err != nil, "had no answer after %s", crowdTimeout)
+		}},
+		{TurnedAway, func(a load.Answer, has []stock.Order) string {
+			return when(a.Outcome != load.Sold && a.Outcome != load.SoldOut, "was answered with %s, and nothing had gone wrong: %s", a.Outcome, a.Detail())
+		}},
+		{Cause(schedule.Unreturned), func(a load.Answer, has []stock.Order) string {
+			return when(a.Outcome == load.SoldOut && left >= int64(a.Order.Quantity), "wanted %d, was answered as sold out, and %d are left", a.Order.Quantity, left)
+		}},
+	}
+	if sold > crowdUnits {
+		return Cause(verdict.Oversold), fmt.Sprintf("%d units are in orders, and there were %d", sold, crowdUnits)
+	}
+	for _, r := range rules {
+		for _, a := range answers {
+			if why := r.of(a, has[a.Order.RequestID]); why != "" {
+				return r.cause, fmt.Sprintf("customer %s %s", a.Order.RequestID, why)
+			}
+		}
+	}
+	if sold+left != crowdUnits {
+		return Cause(verdict.Unbalanced), fmt.Sprintf("%d units are in orders and %d are left, and there were %d", sold, left, crowdUnits)
+	}
+	return "", ""
+}
+
+func when(applies bool, format string, args ...any) string {
+	if !applies {
+		return ""
+	}
+	return fmt.Sprintf(format, args...)
+}

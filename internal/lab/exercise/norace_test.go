@@ -1,5 +1,0 @@
-//go:build !race
-
-package exercise
-
-const raceDetector = false
