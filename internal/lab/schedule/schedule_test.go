@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"stocklock/internal/lab/verdict"
 )
 
 func TestParse(t *testing.T) {
