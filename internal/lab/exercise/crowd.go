@@ -308,7 +308,7 @@ func compare(left int64, orders []stock.Order, answers []load.Answer) (Cause, st
 	}
 	rules := []struct {
 		cause Cause
-		of    func(a load.Answer, has []stock.Order) string // empty where it does not apply
+		of    func(a load.Answer, has []stock.Order) string // empty where it does not apply; nil for the balance
 	}{
 		{Cause(schedule.SoldAgain), func(a load.Answer, has []stock.Order) string {
 			return when(len(has) > 1, "asked once, and has %d orders", len(has))
@@ -320,6 +320,7 @@ func compare(left int64, orders []stock.Order, answers []load.Answer) (Cause, st
 		{Cause(schedule.Denial), func(a load.Answer, has []stock.Order) string {
 			return when(a.Outcome != load.Sold && len(has) > 0, "has an order, and was answered with %s", a.Outcome)
 		}},
+		{cause: Cause(verdict.Unbalanced)},
 		{Crashed, func(a load.Answer, has []stock.Order) string {
 			return when(a.Outcome == load.Failed || a.Outcome == load.Refused, "was answered with %d: %s", a.Status, a.Detail())
 		}},
@@ -337,14 +338,17 @@ func compare(left int64, orders []stock.Order, answers []load.Answer) (Cause, st
 		return Cause(verdict.Oversold), fmt.Sprintf("%d units are in orders, and there were %d", sold, crowdUnits)
 	}
 	for _, r := range rules {
+		if r.of == nil && sold+left != crowdUnits {
+			return r.cause, fmt.Sprintf("%d units are in orders and %d are left, and there were %d", sold, left, crowdUnits)
+		}
 		for _, a := range answers {
+			if r.of == nil {
+				break
+			}
 			if why := r.of(a, has[a.Order.RequestID]); why != "" {
 				return r.cause, fmt.Sprintf("customer %s %s", a.Order.RequestID, why)
 			}
 		}
-	}
-	if sold+left != crowdUnits {
-		return Cause(verdict.Unbalanced), fmt.Sprintf("%d units are in orders and %d are left, and there were %d", sold, left, crowdUnits)
 	}
 	return "", ""
 }
