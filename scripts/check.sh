@@ -38,6 +38,7 @@ explore)
 	bin/loadtest explore set-ex-nx owner-get-del owner-checked conditional --events wait --customers 3
 	"$GO" test -tags lab,explore -run 'TestPruningLosesNoOutcomeOnRealServers|TestExplorationFindsDefects' \
 		-count=1 -timeout 90m -v ./internal/lab/explore
+	"$GO" test -tags lab,explore -run TestAnswersInFull -count=1 -timeout 30m -v ./internal/lab/exercise
 	;;
 fuzz)
 	scripts/servers.sh redis mysql

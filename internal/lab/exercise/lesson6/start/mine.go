@@ -4,7 +4,8 @@
 // one fails, it restocks the units. The shop can die between the two, and the answer to either
 // commit can be lost. An error of Transact does not say that nothing was written. Change sell so
 // that every unit is either in stock or in an order, no sale is answered as sold without an order,
-// and no customer gets two orders for one request.
+// and no customer gets two orders for one request. A customer whose order stands is answered as sold,
+// even if the answer to the commit was lost.
 //
 // A sale that sets its OrderID (such as uuid.NewString()) has an order that can be looked up:
 //
