@@ -182,8 +182,8 @@ func endsSoldOut(hits []*hit, left int64) bool {
 // Certain are only units that nobody else can have had meanwhile. Whoever was sent before the answer
 // and has an order, or may have one, counts as having had its units all the time. So does a request
 // that was under way at the same time, whatever it was answered. Where a strategy keeps units besides
-// the item's row, one that was refused may keep its units for longer, and counts like one with an
-// order.
+// the item's row, one that was refused or is a repeat may keep its units for longer, and counts like
+// one with an order.
 func (a *attack) unitsLeft(orders []stock.Order) int64 {
 	ordered := map[string]int64{} // units, by request
 	for _, o := range orders {
@@ -196,8 +196,8 @@ func (a *attack) unitsLeft(orders []stock.Order) int64 {
 		delete(ordered, h.id)
 		n := max(own, int64(h.wish.quantity))
 		switch {
-		case h.Sent.IsZero() || own == 0 && h.replayed:
-		case own == 0 && (h.Outcome == load.SoldOut || h.Outcome.Denies() && !keeps):
+		case h.Sent.IsZero():
+		case own == 0 && (h.Outcome == load.SoldOut || (h.Outcome.Denies() || h.replayed) && !keeps):
 			begun, over = append(begun, units{h.Sent, n}), append(over, units{h.answeredAt(), n})
 		default:
 			ever = append(ever, units{h.Sent, n})
