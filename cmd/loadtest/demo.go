@@ -96,7 +96,7 @@ func (o demoOutput) write(compared, telling report.Report, s streams) error {
 		return err
 	}
 	s.terminal().Demo(compared, telling)
-	fmt.Fprintf(s.out, "Every cell, with the interleaving that broke it: %s\n", o.page)
+	fmt.Fprintf(s.out, "What happened in each of these %d cells: %s\n", len(both.Cells), o.page)
 	s.terminal().Next(both, program(), o.saved)
 	return nil
 }

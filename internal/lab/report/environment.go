@@ -75,6 +75,9 @@ func (e Environment) conditions() []fact {
 
 func cellConditions(c trial.Result) []fact {
 	facts := []fact{{Name: "stock", Value: fmt.Sprint(c.InitialStock)}, {Name: "runs", Value: fmt.Sprint(c.Runs)}}
+	if c.SideBySide > 0 {
+		facts = append(facts, fact{Name: "cells side by side", Value: fmt.Sprint(c.SideBySide)})
+	}
 	if c.FixedLoad() {
 		facts = append(facts, fact{Name: "requests", Value: fmt.Sprint(c.Requests)})
 	}

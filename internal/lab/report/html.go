@@ -55,6 +55,7 @@ type pageData struct {
 	Columns    []scenario.Scenario
 	Rows       []pageRow
 	Comparison []pageCell
+	Others     string   // says what is not in it
 	Metrics    []string // their columns
 	Costs      bool     // some cells have the costs of a sale
 	Cells      []*pageCell
@@ -118,7 +119,9 @@ func (r Report) page(style template.CSS, script template.JS) pageData {
 		}
 		p.Rows = append(p.Rows, row)
 	}
-	p.compare(underContention(r.inOrder()), byPlace)
+	compared, others := r.underContention()
+	p.Others = others
+	p.compare(compared, byPlace)
 	return p
 }
 

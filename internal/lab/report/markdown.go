@@ -19,8 +19,8 @@ func (r Report) Markdown(w io.Writer) error {
 	if r.Interrupted {
 		b.WriteString("\n**Interrupted: cells are missing.**\n")
 	}
-	if compared := underContention(r.inOrder()); len(compared) > 0 {
-		r.markdownComparison(&b, compared)
+	if compared, others := r.underContention(); len(compared) > 0 {
+		r.markdownComparison(&b, compared, others)
 	}
 	if strategies, scenarios := r.places(); len(scenarios) > 1 {
 		header, rule := []string{"strategy"}, []string{"---"}
@@ -47,7 +47,7 @@ func (r Report) Markdown(w io.Writer) error {
 	return err
 }
 
-func (r Report) markdownComparison(b *strings.Builder, cells []trial.Result) {
+func (r Report) markdownComparison(b *strings.Builder, cells []trial.Result, others string) {
 	if note := r.Environment.sideBySide(); note != "" {
 		fmt.Fprintf(b, "\n%s\n", note)
 	}
@@ -63,6 +63,9 @@ func (r Report) markdownComparison(b *strings.Builder, cells []trial.Result) {
 			row = append(row, m.text(c, drawing.Short))
 		}
 		b.WriteString(markdownRow(append(row, markdownVerdict(c))))
+	}
+	if others != "" {
+		fmt.Fprintf(b, "\n%s\n", markdownText(others))
 	}
 }
 

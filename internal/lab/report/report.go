@@ -3,7 +3,9 @@
 package report
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy"
@@ -20,10 +22,16 @@ type Report struct {
 	Cells      []trial.Result         `json:"cells"`
 }
 
-// Joined returns a report with the cells of two, in the environment of the first.
+// Joined returns a report with the cells of two, in the environment of the first. Cells of the second
+// note where they ran beside another number of cells.
 func Joined(first, second Report) Report {
 	both := first
 	both.Cells = slices.Concat(first.Cells, second.Cells)
+	if beside := second.Environment.Testbeds; beside != first.Environment.Testbeds {
+		for i := range both.Cells[len(first.Cells):] {
+			both.Cells[len(first.Cells)+i].SideBySide = beside
+		}
+	}
 	both.Interrupted = first.Interrupted || second.Interrupted
 	both.Strategies = slices.Clone(second.Strategies)
 	for _, s := range first.Strategies {
@@ -74,9 +82,34 @@ func cellsThat(is func(trial.Result) bool, cells []trial.Result) []trial.Result 
 	return slices.DeleteFunc(slices.Clone(cells), func(c trial.Result) bool { return !is(c) })
 }
 
-// underContention are the cells whose numbers may be compared.
-func underContention(cells []trial.Result) []trial.Result {
-	return cellsThat(func(c trial.Result) bool { return c.Comparable() && c.Requests > 0 }, cells)
+// underContention are the cells whose numbers may be compared. Where they were measured under several
+// conditions, these are the cells of the first report that was joined, with the stock that most have.
+// The note names the others. It is empty for none.
+func (r Report) underContention() (cells []trial.Result, note string) {
+	type conditions struct {
+		beside int
+		stock  int64
+	}
+	groups := map[conditions][]trial.Result{}
+	var largest conditions
+	all := cellsThat(func(c trial.Result) bool { return c.Comparable() && c.Requests > 0 }, r.inOrder())
+	for _, c := range all {
+		of := conditions{c.SideBySide, c.InitialStock}
+		groups[of] = append(groups[of], c)
+		if len(groups[largest]) == 0 || of.beside < largest.beside || of.beside == largest.beside && len(groups[of]) > len(groups[largest]) {
+			largest = of
+		}
+	}
+	var others []string
+	for _, c := range all {
+		if largest != (conditions{c.SideBySide, c.InitialStock}) {
+			others = append(others, c.Strategy)
+		}
+	}
+	if len(others) > 0 {
+		note = fmt.Sprintf("Measured under other conditions, and not to be compared with these: %s.", strings.Join(others, ", "))
+	}
+	return groups[largest], note
 }
 
 // isMatrix reports whether several strategies were each run under several scenarios.

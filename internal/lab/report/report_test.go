@@ -17,6 +17,7 @@ import (
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/ladder"
 )
@@ -159,7 +160,7 @@ func TestNumbersOfCrowdedCellsAreMarked(t *testing.T) {
 			t.Fatal(err)
 		}
 		Terminal{Out: &compared}.Compare(r, r)
-		r.Cells = underContention(r.Cells)
+		r.Cells, _ = r.underContention()
 		Terminal{Out: &terminal}.Report(r)
 		return [4]string{page.String(), markdown(t, r), terminal.String(), compared.String()}
 	}
@@ -416,4 +417,49 @@ func TestThresholds(t *testing.T) {
 			t.Errorf("ParseThreshold(%q) = nil, want an error", spec)
 		}
 	}
+}
+
+// TestOnlyWhatCanBeComparedIsInOneTable joins two reports, as the demo does: one stock sold by one cell at
+// a time, and another by four.
+func TestOnlyWhatCanBeComparedIsInOneTable(t *testing.T) {
+	cell := func(strategy string, stock int64) trial.Result {
+		return trial.Result{Strategy: strategy, Scenario: "contention", InitialStock: stock, Requests: 400, Verdict: verdict.Held, Expected: verdict.Held}
+	}
+	alone := Report{Environment: Environment{Testbeds: 1}, Cells: []trial.Result{cell("none", 100), cell("setnx", 100)}}
+	beside := Report{Environment: Environment{Testbeds: 4}, Cells: []trial.Result{cell("mutex", 30), cell("batched", 30), cell("conditional", 30)}}
+	for _, tt := range []struct {
+		of          Report
+		table, note string
+	}{
+		{alone, "none setnx", ""},
+		{beside, "mutex batched conditional", ""},
+		{Joined(alone, beside), "none setnx", "Measured under other conditions, and not to be compared with these: mutex, batched, conditional."},
+		{Joined(alone, Report{Environment: Environment{Testbeds: 1}, Cells: beside.Cells[:1]}), "none setnx",
+			"Measured under other conditions, and not to be compared with these: mutex."},
+	} {
+		cells, note := tt.of.underContention()
+		var names []string
+		for _, c := range cells {
+			names = append(names, c.Strategy)
+		}
+		if got := strings.Join(names, " "); got != tt.table || note != tt.note {
+			t.Errorf("the table has %s, and beside it %q, want %s and %q", got, note, tt.table, tt.note)
+		}
+		var page bytes.Buffer
+		if err := tt.of.HTML(&page); err != nil || !strings.Contains(page.String(), tt.note) || !strings.Contains(markdown(t, tt.of), tt.note) {
+			t.Errorf("%v, or a form without %q", err, tt.note)
+		}
+	}
+	if strings.Contains(pageOf(t, Joined(alone, beside)), "very strategy under") {
+		t.Error("some cells are called every one")
+	}
+}
+
+func pageOf(t *testing.T, r Report) string {
+	t.Helper()
+	var page bytes.Buffer
+	if err := r.HTML(&page); err != nil {
+		t.Fatal(err)
+	}
+	return page.String()
 }

@@ -189,7 +189,7 @@ func (a *attack) unitsLeft(orders []stock.Order) int64 {
 	for _, o := range orders {
 		ordered[o.RequestID] += o.Quantity
 	}
-	keeps := a.cell.Strategy.State.Remaining != "" || len(a.cell.Strategy.State.Keys) > 0
+	keeps := a.keepsUnits()
 	var ever, begun, over []units // those who had them from then on, and those who had them for a time
 	for _, h := range a.customers.hits {
 		own := ordered[h.id]

@@ -25,7 +25,18 @@ func (a *attack) oneByOne(ctx context.Context) {
 	for shop := 0; len(a.customers.wishes.again) > 0; shop++ {
 		a.alone(ctx, shop%shops, a.customers.wishes.repeated())
 	}
-	if there, err := audit.Count(ctx, a.bench.Store, a.item); err != nil || there.Remaining != 0 || there.LostUpdates != 0 || !a.restockable() {
+	there, err := audit.Count(ctx, a.bench.Store, a.item)
+	if err == nil && there.Remaining > 0 && a.keepsUnits() {
+		// Units of requests that came to nothing may return late, when all others have been told that the
+		// item is sold out.
+		if err = a.noNewOrders(ctx, 2*a.o.Lease); err == nil {
+			for i := range there.Remaining {
+				a.alone(ctx, int(i)%shops, wish{quantity: 1})
+			}
+			there, err = audit.Count(ctx, a.bench.Store, a.item)
+		}
+	}
+	if err != nil || there.Remaining != 0 || there.LostUpdates != 0 || !a.restockable() {
 		return // measure counts once more
 	}
 	for shop := range shops {
@@ -45,6 +56,11 @@ func (a *attack) oneByOne(ctx context.Context) {
 	for i, w := range []wish{one, one, {quantity: 2}, {quantity: 1}, {quantity: 1}} {
 		a.alone(ctx, i%shops, w)
 	}
+}
+
+// keepsUnits reports whether the strategy keeps units of a sale besides the item's row.
+func (a *attack) keepsUnits() bool {
+	return a.cell.Strategy.State.Remaining != "" || len(a.cell.Strategy.State.Keys) > 0
 }
 
 // restockable reports whether units that come to the item's row are sold. A strategy that keeps all

@@ -14,14 +14,17 @@ import (
 
 // Result is what a cell showed. Counts of orders come from SQL, counts of answers from the clients.
 type Result struct {
-	Strategy     string `json:"strategy"`
-	Scenario     string `json:"scenario"`
-	Seed         uint64 `json:"seed"`
-	Runs         int    `json:"runs"`
-	Agreed       int    `json:"agreed"` // runs whose verdict was the expected one
-	Shops        int    `json:"shops"`
-	InitialStock int64  `json:"initial_stock"`
-	Requests     int64  `json:"requests"`
+	Strategy string `json:"strategy"`
+	Scenario string `json:"scenario"`
+	Seed     uint64 `json:"seed"`
+	Runs     int    `json:"runs"`
+	Agreed   int    `json:"agreed"` // runs whose verdict was the expected one
+	Shops    int    `json:"shops"`
+	// SideBySide is how many cells ran at once on the same cores, 0 for as many as in the rest of the
+	// report.
+	SideBySide   int   `json:"side_by_side,omitempty"`
+	InitialStock int64 `json:"initial_stock"`
+	Requests     int64 `json:"requests"`
 
 	Restocked           int64 `json:"restocked,omitempty"` // units that came while it ran
 	Sold                int64 `json:"sold"`                // units in orders that stand
