@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,6 +63,12 @@ func (t Terminal) Compare(before, after Report) {
 		t.print(w, header, tabular.Right(4, 3+len(shown)), leaveFirst(shown, 3)...)
 	}
 	t.wrapped(fmt.Sprintf("%s with another verdict, %d with the same, %d only after, %d only before", plural(changed, "cell"), same, added, len(old)))
+	was, is := cmp.Or(before.savedAs, Version), cmp.Or(after.savedAs, Version)
+	for version := min(was, is) + 1; version <= max(was, is); version++ {
+		if means := meanings[version]; means != "" {
+			t.wrapped(fmt.Sprintf("saved as version %d and %d. Since version %d, %s", was, is, version, means))
+		}
+	}
 	if differ := differences(before, after); len(differ) > 0 {
 		t.wrapped("not the same, so do not compare numbers: " + strings.Join(differ, "; "))
 	}

@@ -110,6 +110,7 @@ func TestJSONIsReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, err := Read(path)
+	again.savedAs = r.savedAs
 	if err != nil || !reflect.DeepEqual(again, r) {
 		t.Errorf("read again: %v, and the same: %v", err, reflect.DeepEqual(again, r))
 	}

@@ -18,12 +18,21 @@ import (
 
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/wholefile"
 )
 
-// Version is the format of a saved result. Version 2 keeps the causes and facts of an explanation,
-// of which sentences are made when it is shown. A result without a version is version 1.
-const Version = 2
+// Version is the format of a saved result. A result without a version is version 1. Version 2 keeps the
+// causes and facts of an explanation, of which sentences are made when it is shown. In version 3, orders
+// and answers are compared in both directions.
+const Version = 3
+
+// meanings say what a version means otherwise than the one before it, where a verdict or a number of
+// the same name is another.
+var meanings = map[int]string{
+	3: "answers are compared with orders by purchase and in both directions, and customers under faults buy several units, " +
+		"repeat purchases and meet a restock: a cell that was held or invalid before may be twice, denied or left, by the same strategy",
+}
 
 // The limits of a saved result.
 const (
@@ -76,7 +85,10 @@ func read(from io.Reader) (Report, error) {
 	case r.Version == 1:
 		err = r.fromVersion1(content)
 	}
-	r.Version = Version
+	if r.Version < 3 {
+		r.fromVersion2()
+	}
+	r.savedAs, r.Version = r.Version, Version
 	return r, cmp.Or(err, checkNumbers(content), r.check())
 }
 
@@ -219,6 +231,16 @@ func (r *Report) fromVersion1(content []byte) error {
 		}
 	}
 	return nil
+}
+
+// fromVersion2 brings a report that was read from version 2, or brought to it, to version 3. Left were
+// the units in the end; no cell counted those that were left meanwhile.
+func (r *Report) fromVersion2() {
+	for i, c := range r.Cells {
+		if c.Verdict == verdict.Left {
+			r.Cells[i].Left = c.Remaining
+		}
+	}
 }
 
 // Form is one way to write a report.

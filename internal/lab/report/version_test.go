@@ -42,9 +42,9 @@ func TestVersionsAreChecked(t *testing.T) {
 		version any
 		says    string
 	}{
-		{1, ""}, {nil, ""}, {2, ""},
-		{3, "version is 3, want 1 to 2: a newer loadtest shows a later version"},
-		{0, "version is 0, want 1 to 2: a newer loadtest shows a later version"},
+		{1, ""}, {nil, ""}, {2, ""}, {3, ""},
+		{4, "version is 4, want 1 to 3: a newer loadtest shows a later version"},
+		{0, "version is 0, want 1 to 3: a newer loadtest shows a later version"},
 		{"two", "version is of the kind string, want int"},
 	} {
 		_, err := read(bytes.NewReader(damaged(t, tt.version, "version")))
@@ -57,11 +57,47 @@ func TestVersionsAreChecked(t *testing.T) {
 // A later version may have given a value another form: its number is said first.
 func TestANewerResultIsNamedAsSuch(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "newer.json")
-	if err := os.WriteFile(path, []byte(`{"cells":{},"version":3}`), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(`{"cells":{},"version":4}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Read(path); err == nil || !strings.Contains(err.Error(), "can read: version is 3, want 1 to 2: a newer loadtest") {
+	if _, err := Read(path); err == nil || !strings.Contains(err.Error(), "can read: version is 4, want 1 to 3: a newer loadtest") {
 		t.Errorf("a newer result: %v", err)
+	}
+}
+
+// TestComparingSaysWhatAVersionMeans: a verdict of the same name may be another.
+func TestComparingSaysWhatAVersionMeans(t *testing.T) {
+	of := map[int]Report{}
+	for version := 1; version <= Version; version++ {
+		var err error
+		if of[version], err = Read(filepath.Join("testdata", fmt.Sprintf("version%d.json", version))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		before, after int
+		says          string
+	}{
+		{3, 3, ""}, {2, 2, ""}, {1, 2, ""},
+		{2, 3, "saved as version 2 and 3. Since version 3, answers are compared"},
+		{3, 1, "saved as version 3 and 1. Since version 3, answers are compared"},
+	} {
+		var out bytes.Buffer
+		Terminal{Out: &out, Width: 400}.Compare(of[tt.before], of[tt.after])
+		if strings.Contains(out.String(), "saved as version") != (tt.says != "") || !strings.Contains(out.String(), tt.says) {
+			t.Errorf("%d and %d: %s", tt.before, tt.after, out.String())
+		}
+	}
+}
+
+// In version 2, the units that were left were those in the end.
+func TestUnitsThatWereLeftInVersion2(t *testing.T) {
+	for version, want := range map[int]string{2: "left 4", 3: "left 0"} {
+		content := bytes.Replace(damaged(t, version, "version"), []byte(`"remaining":`), []byte(`"remaining":4,"was":`), 1)
+		r, err := read(bytes.NewReader(bytes.Replace(content, []byte(`"verdict":"`), []byte(`"verdict":"left","was_verdict":"`), 1)))
+		if err != nil || counted(r.Cells[0]) != want {
+			t.Errorf("version %d is shown as %s, %v, want %s", version, counted(r.Cells[0]), err, want)
+		}
 	}
 }
 
@@ -75,7 +111,7 @@ func TestSentencesAreNotSaved(t *testing.T) {
 	if err := r.JSON(&out); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(out.String(), `"version": 2`) {
+	if !strings.Contains(out.String(), `"version": 3`) {
 		t.Error("the version is not saved")
 	}
 	for _, c := range r.Cells {
