@@ -10,7 +10,8 @@
 #   scripts/check.sh mutations          the shop is broken in four places, one at a time: exactly the
 #                                       right verdicts change; minutes
 #   scripts/check.sh mysql-on SERVER    the shop's tests on another server, such as /opt/mysql/bin/mysqld
-#   scripts/check.sh nightly            all of explore, fuzz, migration, model, mutations and soak; hours
+#   scripts/check.sh nightly            all of explore, fuzz, migration, model, mutations, programs and soak; hours
+#   scripts/check.sh programs           5,000 random programs: pruning loses no outcome; minutes
 #   scripts/check.sh soak               a soak of ten minutes, with another seed each day
 #
 # Further arguments go to `go test`, those of explore to the first `loadtest explore`.
@@ -67,9 +68,14 @@ mysql-on)
 	TESTSERVER_MYSQL=$server "$GO" test -tags lab -count=1 -timeout 20m "$@" \
 		./internal/stock/... ./internal/strategy/... ./internal/shop/... ./cmd/shop
 	;;
+programs)
+	scripts/servers.sh redis mysql
+	EXPLORE_PROGRAMS=${EXPLORE_PROGRAMS:-5000} "$GO" test -tags lab -run TestPruningLosesNoOutcomeOfPrograms \
+		-count=1 -timeout 60m -v "$@" ./internal/lab/explore
+	;;
 nightly)
 	failed=
-	for check in explore fuzz migration model mutations soak; do
+	for check in explore fuzz migration model mutations programs soak; do
 		echo "== $check"
 		"$0" "$check" || failed="$failed $check"
 	done

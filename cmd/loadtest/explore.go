@@ -14,8 +14,9 @@ import (
 type exploreCommand struct {
 	Strategies []string `arg:"" name:"strategy" help:"Strategies of the shop, or all."`
 
-	Events    []string `placeholder:"EVENT" help:"What may happen once in a run, at every possible place: some of wait, forget, lose, pause, kill, cut, failover, flushall, or all. Each is explored by itself. Without it nothing happens but the steps."`
-	Customers int      `default:"2" min:"2" max:"3" help:"How many buy, with one unit less in stock."`
+	Events    []string `placeholder:"EVENT" help:"What may happen once in a run, at every possible place: some of wait, forget, lose, pause, kill, cut, failover, flushall, all, or none. Each is explored by itself."`
+	Customers int      `default:"0" min:"0" max:"3" placeholder:"N" help:"How many buy, with one unit less in stock: 2 or 3."`
+	OneShop   bool     `help:"All customers buy at one shop. Otherwise each has a shop of its own."`
 	Switches  *int     `placeholder:"N" min:"0" max:"20" help:"How often a run may leave a customer who could go on. 0 for any number. Without it any number for two customers, and 4 for three."`
 	JSON      bool     `name:"json" help:"Print the results as JSON."`
 
@@ -27,9 +28,13 @@ func (*exploreCommand) Help() string {
 	return `Runs every order of the requests once, on real servers, and prints for each cause the shortest schedule that
 fails, played once more. Orders that differ only in independent steps count as one.
 
+Without --events, --customers and --one-shop it plays what the strategy's properties call for: two customers under
+each event, two of one shop, and three where a third one can decide. The last line says what was left out.
+
 Examples:
 
     loadtest explore none
+    loadtest explore none --events none
     loadtest explore set-ex-nx --events wait --customers 3
     loadtest explore fenced --events all
     loadtest explore all --events wait,kill
@@ -60,16 +65,12 @@ func (c *exploreCommand) Run(ctx context.Context, s streams) error {
 
 // search explores strategies on a stage, and shows what was found.
 func (c *exploreCommand) search(ctx context.Context, s streams, on *stage.Stage, strategies []strategy.Description) error {
-	events, err := schedule.ParseEvents(c.Events)
+	if c.Customers == 1 {
+		return usage("--customers is 1: want 2 to 3")
+	}
+	surveys, err := c.surveys()
 	if err != nil {
-		return usage("--events: %w", err)
-	}
-	switches := 0
-	if c.Customers > 2 {
-		switches = 4
-	}
-	if c.Switches != nil {
-		switches = *c.Switches
+		return err
 	}
 	var results []explore.Result
 	for _, st := range strategies {
@@ -77,17 +78,29 @@ func (c *exploreCommand) search(ctx context.Context, s streams, on *stage.Stage,
 			fmt.Fprintf(s.err, "%s: skipped: %s\n", st.Name, why)
 			continue
 		}
-		survey := explore.Survey{Strategy: st.Name, Events: events, Customers: c.Customers, Switches: switches}
-		err := survey.Run(ctx, on, progress(s), func(r explore.Result) {
-			clearProgress(s)
-			results = append(results, r)
-			if !c.JSON {
-				printResult(s, r)
+		of := surveys
+		if of == nil {
+			of = explore.Default(st)
+		}
+		for i := range of {
+			of[i].Strategy = st.Name
+			if c.Switches != nil {
+				of[i].Switches = *c.Switches
 			}
-		})
-		if err != nil {
-			clearProgress(s)
-			return err
+			err := of[i].Run(ctx, on, progress(s), func(r explore.Result) {
+				clearProgress(s)
+				results = append(results, r)
+				if !c.JSON {
+					printResult(s, r)
+				}
+			})
+			if err != nil {
+				clearProgress(s)
+				return err
+			}
+		}
+		if !c.JSON {
+			fmt.Fprintf(s.out, "%s: left out: %s\n", st.Name, explore.LeftOut(st, of))
 		}
 	}
 	if c.JSON {
@@ -99,6 +112,24 @@ func (c *exploreCommand) search(ctx context.Context, s streams, on *stage.Stage,
 		return errSurprised
 	}
 	return nil
+}
+
+// surveys are those that are asked for, nil for those that a strategy's properties call for.
+func (c *exploreCommand) surveys() ([]explore.Survey, error) {
+	if len(c.Events) == 0 && c.Customers == 0 && !c.OneShop {
+		return nil, nil
+	}
+	survey := explore.Survey{Customers: max(c.Customers, 2), OneShop: c.OneShop}
+	if survey.Customers > 2 {
+		survey.Switches = explore.ThreeSwitches
+	}
+	if !slices.Equal(c.Events, []string{"none"}) {
+		var err error
+		if survey.Events, err = schedule.ParseEvents(c.Events); err != nil {
+			return nil, usage("--events: %w", err)
+		}
+	}
+	return []explore.Survey{survey}, nil
 }
 
 // progress shows on a terminal how far an exploration is.
@@ -124,12 +155,19 @@ func printResult(s streams, r explore.Result) {
 	}
 	fmt.Fprintf(s.out, "%s, %s: %s, %d bad\n", r.Strategy, r.Name(), schedule.Plural(int64(r.Found.Runs), "run"), r.Found.Bad)
 	for _, found := range r.Found.Shortest {
-		fmt.Fprintf(s.out, "\n  %s\n  loadtest step %s %s\n\n", found.Sentence(), r.Strategy, found.Schedule)
+		oneShop := ""
+		if r.OneShop {
+			oneShop = " --one-shop"
+		}
+		fmt.Fprintf(s.out, "\n  %s\n  loadtest step %s %s%s\n\n", found.Sentence(), r.Strategy, found.Schedule, oneShop)
 		schedule.Draw(s.out, found, widthOf(s.out))
 		fmt.Fprintln(s.out)
 	}
 	for _, once := range r.Found.Once {
-		fmt.Fprintf(s.out, "  not counted as bad: %s\n", once)
+		fmt.Fprintf(s.out, "  not seen again: %s\n", once)
+	}
+	if r.Starved > 0 {
+		fmt.Fprintf(s.out, "  seen and not judged: %s in which a renewal came after its lease\n", schedule.Plural(r.Starved, "run"))
 	}
 	for _, place := range r.Found.Unreached {
 		fmt.Fprintf(s.out, "  one run came there, and no other: %s\n", place)

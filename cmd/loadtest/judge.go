@@ -35,18 +35,6 @@ exploration made for it. A property agrees, contradicts, or is not decided.
 Exit codes: 0 nothing contradicts, 1 something does.`
 }
 
-// searches are what a judgement explores: each attack needs one of them.
-var searches = []struct {
-	events    []schedule.Event
-	customers int
-	switches  int
-}{
-	{nil, 2, 0},
-	{[]schedule.Event{schedule.Wait, schedule.Forget}, 2, 0},
-	{[]schedule.Event{schedule.Wait}, 3, 4},
-	{[]schedule.Event{schedule.Kill, schedule.Pause, schedule.Cut}, 2, 0},
-}
-
 func (c *judgeCommand) Run(ctx context.Context, s streams) error {
 	shop, err := c.catalog(ctx, s)
 	if err != nil {
@@ -87,8 +75,7 @@ func (c *judgeCommand) explore(ctx context.Context, s streams, shop *catalog.Cat
 	}
 	defer stage.Close()
 	var results []explore.Result
-	for _, search := range searches {
-		survey := explore.Survey{Strategy: of.Name, Events: search.events, Customers: search.customers, Switches: search.switches}
+	for _, survey := range explore.Default(of) {
 		if err := survey.Run(ctx, stage, progress(s), func(r explore.Result) { results = append(results, r) }); err != nil {
 			clearProgress(s)
 			return nil, err

@@ -18,6 +18,7 @@ type stepCommand struct {
 	Schedule []string `arg:"" optional:"" help:"Steps and events in their order, such as: A.select B.select. What it does not list runs customer by customer to the end. Without one, on a terminal, you choose step by step."`
 
 	Customers     int  `default:"0" min:"0" max:"3" help:"How many buy, with one unit less in stock. 0 for as many as the schedule names, two at least."`
+	OneShop       bool `help:"All customers buy at one shop. Otherwise each has a shop of its own."`
 	JSON          bool `name:"json" help:"Print the record as JSON."`
 	Transcript    bool `help:"Print the run as terminals with redis-cli and mysql."`
 	Draw          bool `help:"Print one column for each customer instead of the requests."`
@@ -93,7 +94,11 @@ func (c *stepCommand) play(ctx context.Context, s streams, on *stage.Stage) erro
 	if err != nil {
 		return err
 	}
-	record, err := on.PlaySchedule(ctx, c.Strategy, n, plan)
+	play := on.PlaySchedule
+	if c.OneShop {
+		play = stage.OneShop{Stage: on}.PlaySchedule
+	}
+	record, err := play(ctx, c.Strategy, n, plan)
 	switch {
 	case errors.Is(err, stage.ErrCannot):
 		return usage("%w", err)

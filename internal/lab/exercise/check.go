@@ -136,7 +136,7 @@ func (c *Checker) search(ctx context.Context, a Answer, s Search, done func(stri
 		if err != nil {
 			return failed(ctx, on, err)
 		}
-		for _, record := range found.Shortest {
+		for _, record := range found.Repeated() {
 			longer := leases[min(i+1, len(leases)-1)]
 			if shown, err := c.alsoWith(ctx, a, record, longer); err != nil || shown != nil {
 				return shown.verdict(), err
@@ -144,7 +144,7 @@ func (c *Checker) search(ctx context.Context, a Answer, s Search, done func(stri
 			unknown = fmt.Sprintf("%s fails with a lease of %s, and holds with one of %s: %s", record.Outcome.Cause, lease, longer, record.Schedule)
 		}
 		switch {
-		case len(found.Shortest) > 0:
+		case len(found.Repeated()) > 0:
 		case len(found.Once) > 0:
 			unknown = found.Once[0].String()
 		case found.Unknown() != "":

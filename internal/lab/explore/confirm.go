@@ -9,21 +9,19 @@ import (
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
-	"stocklock/internal/lab/verdict"
 )
 
-// Once is a cause that some runs had, and that none had when their schedules were played again.
-// What shops do on their own, such as a reaper, is not held: on a busy machine it can be late.
+// Once is a cause that some runs had, and that none had when their schedules were played again: what
+// shops do on their own, such as a reaper, is not held. The runs count all the same: their records show
+// what came to pass.
 type Once struct {
-	Verdict  verdict.Kind      `json:"verdict"`
-	Cause    schedule.Cause    `json:"cause"`
-	Schedule schedule.Schedule `json:"schedule"` // the shortest
-	Runs     int               `json:"runs"`     // so many had the cause
-	Replays  int               `json:"replays"`  // and none of so many
+	Cause   schedule.Cause `json:"cause"`
+	Runs    int            `json:"runs"`    // so many had the cause
+	Replays int            `json:"replays"` // and none of so many
 }
 
 func (o Once) String() string {
-	return fmt.Sprintf("%s by %s in %d, and in none of %d replays: %s", o.Verdict, o.Cause, o.Runs, o.Replays, o.Schedule)
+	return fmt.Sprintf("%s: %d of the runs, and none of %d replays", o.Cause, o.Runs, o.Replays)
 }
 
 // maxReplays is how often a bad schedule is played again until it ends alike.
@@ -35,8 +33,8 @@ type SchedulePlayer interface {
 }
 
 // Confirm replays the shortest bad schedule of each cause, and removes the choices that it does not
-// need. If it never ends alike, Confirm plays the next shortest. A cause without a schedule that
-// ends alike is moved to Once, and its runs no longer count as bad.
+// need. If it never ends alike, Confirm plays the next shortest. Of a cause without a schedule that
+// ends alike, the record that was found stays, and Once says so.
 func Confirm(ctx context.Context, on SchedulePlayer, found *Found) error {
 	return confirm(ctx, func(ctx context.Context, found schedule.Record, order schedule.Schedule) (schedule.Record, error) {
 		record, err := on.PlaySchedule(ctx, found.Strategy, found.Customers, order)
@@ -85,8 +83,8 @@ func confirm(ctx context.Context, again replay, found *Found) error {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			found.Bad -= found.bad[cause]
-			found.Once = append(found.Once, Once{shortest.Outcome.Verdict, cause, shortest.Schedule, found.bad[cause], replays})
+			seen = append(seen, shortest)
+			found.Once = append(found.Once, Once{cause, found.bad[cause], replays})
 		})
 	}
 	confirming.Wait()

@@ -42,14 +42,14 @@ type Player interface {
 // Found is what an exploration found.
 type Found struct {
 	Runs    int      `json:"runs"`     // schedules that were run to the end
-	Bad     int      `json:"bad"`      // of them, without those with a cause that no replay showed
+	Bad     int      `json:"bad"`      // of them
 	Partial int      `json:"partial"`  // runs that were not finished, because the rest of them had been seen
 	GivenUp []string `json:"given_up"` // why runs failed each time they were made; what they would have shown is not known
 	// Unreached are places that one run came to, and none that was sent there again: what shops do
 	// on their own went another way then.
 	Unreached []string          `json:"unreached,omitempty"`
 	Shortest  []schedule.Record `json:"shortest"` // for each cause the shortest bad schedule, the shortest first
-	// Once are the causes that no schedule showed when it was played again.
+	// Once are those of the causes that no schedule showed when it was played again.
 	Once []Once `json:"once,omitempty"`
 
 	bad        map[schedule.Cause]int
@@ -79,10 +79,16 @@ func (f Found) Unknown() string {
 	return ""
 }
 
-// shows says whether a run had one of these causes, be it only once.
+// Repeated are those of the shortest schedules that ended alike when they were played again.
+func (f Found) Repeated() []schedule.Record {
+	return slices.DeleteFunc(slices.Clone(f.Shortest), func(r schedule.Record) bool {
+		return slices.ContainsFunc(f.Once, func(o Once) bool { return o.Cause == r.Outcome.Cause })
+	})
+}
+
+// shows says whether a run had one of these causes.
 func (f Found) shows(causes []schedule.Cause) bool {
-	return slices.ContainsFunc(f.Causes(), func(c schedule.Cause) bool { return slices.Contains(causes, c) }) ||
-		slices.ContainsFunc(f.Once, func(o Once) bool { return slices.Contains(causes, o.Cause) })
+	return slices.ContainsFunc(f.Causes(), func(c schedule.Cause) bool { return slices.Contains(causes, c) })
 }
 
 // node is a place in the tree of schedules from which something new goes on.

@@ -55,3 +55,33 @@ func TestUnexplained(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsLeftOut: the default plays every event that says something, and what is not played is named.
+func TestWhatIsLeftOut(t *testing.T) {
+	lock := strategy.Description{Name: "mine", Properties: strategy.Properties{Has: strategy.Exclusive | strategy.OwnerChecked}}
+	rows := strategy.Description{Name: "mine", Properties: strategy.Properties{NotApplicable: strategy.OwnerChecked | strategy.AtomicRelease}}
+	for _, tt := range []struct {
+		what       string
+		of         strategy.Description
+		surveys    []Survey
+		some, none []string
+	}{
+		{"the default of a lock", lock, Default(lock), []string{"failover; flushall", "a third customer under pause, kill, cut, forget;", "more than 4 switches of 3 customers"},
+			[]string{"wait", "lose", "one shop", "no event"}},
+		{"the default without a lock", rows, Default(rows), []string{"a third customer under wait, pause, kill, cut, lose, forget;"}, []string{"one shop", "no event"}},
+		{"what was asked for", lock, []Survey{{Customers: 2, Events: []schedule.Event{schedule.Wait}}},
+			[]string{"pause; kill; cut; lose; forget; failover; flushall", "a third customer under wait;", "two customers of one shop"}, []string{"switches", "one by one"}},
+	} {
+		left := LeftOut(tt.of, tt.surveys)
+		for _, want := range tt.some {
+			if !strings.Contains(left, want) {
+				t.Errorf("%s leaves out %q, want %q in it", tt.what, left, want)
+			}
+		}
+		for _, not := range tt.none {
+			if strings.Contains(left, not) {
+				t.Errorf("%s leaves out %q, want no %q in it", tt.what, left, not)
+			}
+		}
+	}
+}

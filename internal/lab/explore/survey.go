@@ -1,12 +1,15 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
+	"stocklock/internal/strategy"
 )
 
 // Survey is what one strategy is to be explored under.
@@ -14,7 +17,69 @@ type Survey struct {
 	Strategy  string
 	Events    []schedule.Event // each by itself; none for the steps alone
 	Customers int
-	Switches  int // 0 for no bound
+	Switches  int  // 0 for no bound
+	OneShop   bool // all customers buy at one shop
+}
+
+// Default has the surveys that the properties of a strategy call for: two customers under each event
+// that says something about it, on one shop also, and three where a third one can decide.
+func Default(of strategy.Description) []Survey {
+	thirdAtLock := !of.Properties.NotApplicable.Includes(strategy.OwnerChecked) || !of.Properties.NotApplicable.Includes(strategy.AtomicRelease)
+	all := []Survey{
+		{Customers: 2},
+		{Customers: 2, OneShop: true},
+		{Customers: 2, Events: []schedule.Event{schedule.Wait, schedule.Forget, schedule.Lose}},
+		{Customers: 3, Switches: ThreeSwitches},
+	}
+	if thirdAtLock {
+		all = append(all, Survey{Customers: 3, Switches: ThreeSwitches, Events: []schedule.Event{schedule.Wait, schedule.Lose}})
+	}
+	all = append(all, Survey{Customers: 2, Events: []schedule.Event{schedule.Kill, schedule.Pause, schedule.Cut}})
+	for i := range all {
+		all[i].Strategy = of.Name
+	}
+	return all
+}
+
+// ThreeSwitches is how often a run of three customers may leave one who could go on.
+const ThreeSwitches = 4
+
+// LeftOut says what surveys leave out of the schedules of a strategy, whatever they find.
+func LeftOut(of strategy.Description, surveys []Survey) string {
+	var left []string
+	played := func(e schedule.Event, customers int, oneShop bool) bool {
+		return slices.ContainsFunc(surveys, func(v Survey) bool {
+			none := e == "" && len(v.Events) == 0
+			return (none || slices.Contains(v.Events, e)) && v.Customers == customers && v.OneShop == oneShop
+		})
+	}
+	for _, e := range schedule.Events() {
+		if !played(e, 2, false) && !played(e, 3, false) && stage.Inapplicable(of, e) == "" {
+			left = append(left, string(e))
+		}
+	}
+	var three []string
+	for _, e := range append([]schedule.Event{""}, schedule.Events()...) {
+		if played(e, 2, false) && !played(e, 3, false) {
+			three = append(three, cmp.Or(string(e), "no event"))
+		}
+	}
+	if len(three) > 0 {
+		left = append(left, "a third customer under "+strings.Join(three, ", "))
+	}
+	if !played("", 2, true) {
+		left = append(left, "two customers of one shop")
+	}
+	for _, v := range surveys {
+		if v.Switches > 0 {
+			left = append(left, fmt.Sprintf("more than %d switches of %d customers", v.Switches, v.Customers))
+			break
+		}
+	}
+	if of.AtPoints() {
+		left = append(left, "the requests of the lock one by one")
+	}
+	return strings.Join(append(left, "more than one event in a run", "what shops do beside their sales"), "; ")
 }
 
 // Result is one line of a survey.
@@ -23,16 +88,23 @@ type Result struct {
 	Event     schedule.Event `json:"event,omitempty"`
 	Customers int            `json:"customers"`
 	Switches  int            `json:"switches,omitempty"` // the bound, 0 for none
-	Skipped   string         `json:"skipped,omitempty"`  // why there was nothing to explore
+	OneShop   bool           `json:"one_shop,omitempty"`
+	Skipped   string         `json:"skipped,omitempty"` // why there was nothing to explore
 	// AtPoints says that the requests of the lock were not held one by one.
-	AtPoints  bool     `json:"at_points,omitempty"`
-	Found     Found    `json:"found"`
+	AtPoints bool  `json:"at_points,omitempty"`
+	Found    Found `json:"found"`
+	// Starved are the runs that were made again because the machine made a renewal late. They were seen, and
+	// not judged.
+	Starved   int64    `json:"starved,omitempty"`
 	Surprises []string `json:"surprises,omitempty"`
 }
 
 // Name is what a result is about, in a few words.
 func (r Result) Name() string {
 	name := fmt.Sprintf("%d customers", r.Customers)
+	if r.OneShop {
+		name += " of one shop"
+	}
 	if r.Event != "" {
 		name += ", " + string(r.Event)
 	}
@@ -54,23 +126,28 @@ func (v Survey) Run(ctx context.Context, on *stage.Stage, progress func(of Resul
 		events = []schedule.Event{""}
 	}
 	for _, event := range events {
-		result := Result{Strategy: v.Strategy, Event: event, Customers: v.Customers, Switches: v.Switches, Skipped: stage.Inapplicable(of, event), AtPoints: of.AtPoints()}
+		result := Result{Strategy: v.Strategy, Event: event, Customers: v.Customers, Switches: v.Switches, OneShop: v.OneShop, Skipped: stage.Inapplicable(of, event), AtPoints: of.AtPoints()}
 		if result.Skipped != "" {
 			each(result)
 			continue
 		}
-		search := Search{Switches: v.Switches, Plan: stage.Plan{Strategy: v.Strategy, Customers: v.Customers, MaxEvents: 1, LocalClock: stage.LocalClock(of)}}
+		search := Search{Switches: v.Switches, Plan: stage.Plan{Strategy: v.Strategy, Customers: v.Customers, OneShop: v.OneShop, MaxEvents: 1, LocalClock: stage.LocalClock(of)}}
 		if event != "" {
 			search.Events = []schedule.Event{event}
 		}
+		starved := on.Starved()
 		found, err := Explore(ctx, on, search, func(done, left int) { progress(result, done, left) })
 		if err != nil {
 			return fmt.Errorf("%s, %s: %w", v.Strategy, result.Name(), err)
 		}
-		if err := Confirm(ctx, on, &found); err != nil {
+		var again SchedulePlayer = on
+		if v.OneShop {
+			again = stage.OneShop{Stage: on}
+		}
+		if err := Confirm(ctx, again, &found); err != nil {
 			return err
 		}
-		result.Found = found
+		result.Found, result.Starved = found, on.Starved()-starved
 		expected := schedule.Expected(of.Properties, search.Events, v.Customers)
 		if result.AtPoints {
 			expected.Wanted = slices.DeleteFunc(expected.Wanted, func(a schedule.Attack) bool { return a.Within })

@@ -3,7 +3,6 @@
 package explore
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -53,7 +52,7 @@ func comparePruned(t *testing.T, s *stage.Stage, plan stage.Plan) {
 		for _, once := range all.Once {
 			t.Logf("%v: %s", plan.Events, once)
 			lost = slices.DeleteFunc(lost, func(outcome string) bool {
-				return strings.HasPrefix(outcome, fmt.Sprintf("%s %s", once.Verdict, once.Cause))
+				return strings.Contains(outcome, " "+string(once.Cause))
 			})
 		}
 	}

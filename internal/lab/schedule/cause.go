@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/strategy"
 )
 
 // Cause is why a run went wrong, in one of a few words: two schedules with one cause show the same
@@ -58,12 +57,12 @@ var causes = map[Cause]string{
 func (c Cause) Doc() string { return causes[c] }
 
 // Conclude finds the cause of a record's outcome in what the servers showed. End is the state after the
-// run, and kept is what the strategy keeps there.
-func (r *Record) Conclude(end State, kept strategy.State) {
-	r.Outcome.Cause = r.causeOf(end, kept)
+// run. Keeps says that something else than a lock can have kept others out.
+func (r *Record) Conclude(end State, keeps bool) {
+	r.Outcome.Cause = r.causeOf(end, keeps)
 }
 
-func (r *Record) causeOf(end State, kept strategy.State) Cause {
+func (r *Record) causeOf(end State, keeps bool) Cause {
 	switch r.Outcome.Verdict {
 	case verdict.Lied:
 		return NoOrder
@@ -79,7 +78,7 @@ func (r *Record) causeOf(end State, kept strategy.State) Cause {
 	case verdict.Stuck:
 		return r.causeOfStuck(end)
 	case verdict.Oversold:
-		return r.causeOfOversell(kept)
+		return r.causeOfOversell(keeps)
 	}
 	return ""
 }
@@ -100,7 +99,7 @@ func (r *Record) causeOfStuck(end State) Cause {
 
 // causeOfOversell looks at the first two customers of whom one overwrote the other, and at how the
 // second of them got in while the first had not finished.
-func (r *Record) causeOfOversell(kept strategy.State) Cause {
+func (r *Record) causeOfOversell(keeps bool) Cause {
 	if r.wroteAgain() {
 		return UnknownCommit
 	}
@@ -110,7 +109,7 @@ func (r *Record) causeOfOversell(kept strategy.State) Cause {
 	}
 	one, other := r.lastHold(first), r.lastHold(second)
 	if one < 0 && other < 0 {
-		return r.causeWithoutLock(kept)
+		return r.causeWithoutLock(keeps)
 	}
 	if one < 0 || other < 0 {
 		return Other
@@ -142,8 +141,8 @@ func (r *Record) wroteAgain() bool {
 
 // causeWithoutLock is why a strategy failed that keeps something else than a lock. An event that
 // would have ended a lock has ended that.
-func (r *Record) causeWithoutLock(kept strategy.State) Cause {
-	if len(kept.Keys) == 0 && kept.Remaining == "" {
+func (r *Record) causeWithoutLock(keeps bool) Cause {
+	if !keeps {
 		return NoLock
 	}
 	for _, c := range r.Played {

@@ -2,9 +2,9 @@ package stage
 
 import (
 	"context"
-	"fmt"
 
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/strategy"
 )
 
 // conclude waits for what is still to come, has one ordinary customer buy what is left, and says
@@ -22,10 +22,15 @@ func (r *run) conclude(ctx context.Context) (schedule.Record, error) {
 		return schedule.Record{}, err
 	}
 	note := "all have ended"
-	// Time and another customer can change only what is not sold yet.
+	// Time and another customer can change only what is not sold yet, and time only what somebody holds.
 	if int64(len(o.Orders)) < o.Stock || o.Lies() > 0 {
-		if err := r.stage.sleep(ctx, 2*r.stage.oneLease()); err != nil {
+		free := !r.lock.Locked() && !r.timed && !r.keepsElsewhere() && !r.of.AtPoints() && !r.of.AnswersFirst && len(r.of.State.Locks) == 0
+		if free && o.Lies() == 0 {
+			note = "nothing is held"
+		} else if err := r.stage.sleep(ctx, 2*r.stage.oneLease()); err != nil {
 			return schedule.Record{}, err
+		} else {
+			note = "two leases have passed"
 		}
 		if err := r.slot.restarted(ctx); err != nil {
 			return schedule.Record{}, err
@@ -34,7 +39,7 @@ func (r *run) conclude(ctx context.Context) (schedule.Record, error) {
 		if end, err = r.lookAtEnd(ctx, &o); err != nil {
 			return schedule.Record{}, err
 		}
-		note = fmt.Sprintf("two leases have passed, and an ordinary customer was answered with %s", o.Ordinary)
+		note += ", and an ordinary customer was answered with " + o.Ordinary
 	}
 	if r.plan.Observe {
 		r.entries[r.note(schedule.Entry{Note: note})].State = &end
@@ -44,8 +49,14 @@ func (r *run) conclude(ctx context.Context) (schedule.Record, error) {
 		Entries: r.entries, Outcome: o, Played: r.chosen, Holds: r.holds,
 	}
 	record.Decide()
-	record.Conclude(end, r.of.State)
+	record.Conclude(end, r.timed || r.keepsElsewhere())
 	return record, nil
+}
+
+// keepsElsewhere says whether the strategy declares that something else than a lock in Redis keeps others
+// out.
+func (r *run) keepsElsewhere() bool {
+	return len(r.of.State.Keys) > 0 || r.of.State.Remaining != "" || r.of.Lease.Kept == strategy.LeaseInMySQL
 }
 
 // lookAtEnd looks at both servers, and puts the orders into the outcome.

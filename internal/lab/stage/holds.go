@@ -2,9 +2,11 @@ package stage
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/shop/labmode"
@@ -38,6 +40,9 @@ func (r *run) look(ctx context.Context, by schedule.Customer, event schedule.Eve
 		h := &r.holds[last]
 		h.To, h.EndedBy, h.EndedEvent = len(r.entries)-1, by, event
 		h.Checked = by != 0 && r.lookedBefore(by)
+		if h.EndedBy == 0 && !event.Forgets() {
+			r.starved(h.Customer)
+		}
 	}
 	r.owner = 0
 	if !now.Locked() {
@@ -123,4 +128,50 @@ func (r *run) lookedBefore(c schedule.Customer) bool {
 		}
 	}
 	return false
+}
+
+// renewals is what was seen of the renewals of one customer's lock.
+type renewals struct {
+	last time.Time // zero before the first
+	late time.Duration
+}
+
+// noteRenewal takes in what a shop sends on its own about the lock. The machine can make it late: a
+// renewal that comes more than a lease after the one before it has let the lease end.
+func (r *run) noteRenewal(report heldReport) {
+	if !report.Own || report.Server == labmode.MySQLServer || !writesOneOf(r.schema.Touches(report.request()), heldKeys(r.item, r.of.State)) {
+		return
+	}
+	name := r.customerOfShop(report.shop)
+	if name == "" {
+		return
+	}
+	c := schedule.Customer(name[0])
+	seen, now := r.renewed[c], time.Now()
+	if gap := now.Sub(seen.last); !seen.last.IsZero() && gap > r.stage.lease*9/10 {
+		seen.late = gap
+	}
+	seen.last = now
+	r.renewed[c] = seen
+	if n := len(r.holds); n > 0 && slices.ContainsFunc(r.holds, func(h schedule.Hold) bool {
+		return h.Customer == c && h.To >= 0 && h.EndedBy == 0 && !h.EndedEvent.Forgets()
+	}) {
+		r.starved(c)
+	}
+}
+
+// starved spoils a run in which a lease ended because its renewal was late although those before it were
+// not. A renewal that stops altogether, or that is always late, does not spoil it.
+func (r *run) starved(c schedule.Customer) {
+	if late := r.renewed[c].late; late > 0 && r.spoiled == "" {
+		r.stage.starved.Add(1)
+		r.spoiled = spoiledError(fmt.Sprintf("%s's lock was renewed %s after the renewal before, and the lease is %s", c, late.Round(time.Millisecond), r.stage.lease))
+	}
+}
+
+func writesOneOf(touches []schedule.Touch, keys []string) bool {
+	return slices.ContainsFunc(touches, func(t schedule.Touch) bool {
+		key, isKey := t.Key()
+		return isKey && t.Does&schedule.Writes != 0 && slices.Contains(keys, key)
+	})
 }

@@ -13,6 +13,8 @@ import (
 type Plan struct {
 	Strategy  string
 	Customers int
+	// OneShop has all customers buy at one shop. Otherwise each has a shop of its own.
+	OneShop bool
 	// Events may happen, MaxEvents of them in one run. With InARow they follow each other, with no
 	// step in between.
 	Events    []schedule.Event
@@ -31,7 +33,7 @@ type Plan struct {
 // LocalClock says whether a strategy goes by other times than those of keys in Redis, as far as it
 // declares: by the clock of its process, or by times in rows of its own.
 func LocalClock(of strategy.Description) bool {
-	return of.Standing(strategy.ClockFree) == strategy.Lacks || of.Standing(strategy.LossAware) == strategy.Has || of.State.Remaining != ""
+	return of.Standing(strategy.ClockFree) == strategy.Lacks || of.Standing(strategy.LossAware) == strategy.Has || of.State.Remaining != "" || of.Lease.Kept == strategy.LeaseInMySQL
 }
 
 // Inapplicable says why an event says nothing about a strategy, and nothing where it does.
@@ -44,6 +46,8 @@ func Inapplicable(of strategy.Description, e schedule.Event) string {
 		return "its lock is not on the server that this breaks"
 	case of.State.Remaining != "" && e == schedule.Cut:
 		return "its holds are in MySQL, which this does nothing to"
+	case of.Lease.Kept == strategy.LeaseInMySQL && e == schedule.Cut:
+		return "its lease is in MySQL, which this does nothing to"
 	}
 	return ""
 }
@@ -157,7 +161,19 @@ func follow(s schedule.Schedule) Chooser {
 
 // PlaySchedule plays a schedule with its own events, and looks at both servers after each step.
 func (s *Stage) PlaySchedule(ctx context.Context, strategy string, customers int, order schedule.Schedule) (schedule.Record, error) {
-	p := Plan{Strategy: strategy, Customers: customers, Events: order.Events(), MaxEvents: len(order), Everything: true, Observe: true}
+	return s.playSchedule(ctx, Plan{Strategy: strategy, Customers: customers}, order)
+}
+
+// OneShop is a stage on which all customers buy at one shop.
+type OneShop struct{ *Stage }
+
+// PlaySchedule plays a schedule as [Stage.PlaySchedule] does.
+func (s OneShop) PlaySchedule(ctx context.Context, strategy string, customers int, order schedule.Schedule) (schedule.Record, error) {
+	return s.playSchedule(ctx, Plan{Strategy: strategy, Customers: customers, OneShop: true}, order)
+}
+
+func (s *Stage) playSchedule(ctx context.Context, p Plan, order schedule.Schedule) (schedule.Record, error) {
+	p.Events, p.MaxEvents, p.Everything, p.Observe = order.Events(), len(order), true, true
 	return s.Play(ctx, p, func() Chooser { return follow(order) })
 }
 

@@ -111,12 +111,15 @@ func (s *Stage) playOn(ctx context.Context, l *slot, p Plan, of strategy.Descrip
 		return schedule.Record{}, err
 	}
 	r := &run{
-		schema: schema, stage: s, slot: l, plan: p, of: of, item: item, messages: make(chan any, 4096), changed: map[schedule.Customer]int{}, wrote: map[schedule.Customer]int{},
+		schema: schema, stage: s, slot: l, plan: p, of: of, item: item, messages: make(chan any, 4096), changed: map[schedule.Customer]int{}, wrote: map[schedule.Customer]int{}, renewed: map[schedule.Customer]renewals{},
 		ids: map[string]schedule.Customer{}, lock: noLock, leased: of.State.Remaining != "",
 	}
 	number, first := s.runs.Add(1), s.firstStep(p.Strategy)
 	var ids []string
 	for i, c := range schedule.Customers(p.Customers) {
+		if p.OneShop {
+			i = 0
+		}
 		id := fmt.Sprintf("step-%d-%s", number, c)
 		ids = append(ids, id)
 		r.buyers = append(r.buyers, &buyer{customer: c, id: id, shop: l.Shops[i], held: first, step: first.Name, counts: map[string]int{}, flying: -1})

@@ -47,6 +47,7 @@ type buyer struct {
 	conn      uint64               // MySQL's id of the connection that has sent the last statement
 	named     []schedule.Statement // that have taken locks of GET_LOCK, which it has not released
 	lose, cut bool
+	refused   bool // it has passed the point waiting, and has sent nothing since
 	ordered   bool // its open transaction has inserted an order
 	written   bool // its order is committed
 	answer    string
@@ -77,6 +78,7 @@ type run struct {
 	changed map[schedule.Customer]int // the version at the last change of the lock by each
 	wrote   map[schedule.Customer]int // and of the stock, wherever the strategy keeps it
 	holds   []schedule.Hold
+	renewed map[schedule.Customer]renewals
 	leased  bool         // something was seen that a lease ends
 	timed   bool         // something was sent by which a lease can be kept where no look finds it
 	spoiled spoiledError // empty for a run that counts

@@ -106,8 +106,13 @@ func (r *run) handle(m any) {
 		return
 	}
 	report := m.(heldReport)
+	r.noteRenewal(report)
 	i := slices.IndexFunc(r.buyers, func(b *buyer) bool { return b.id == report.Sale })
 	switch {
+	case report.Refused:
+		if i >= 0 {
+			r.buyers[i].refused = true
+		}
 	case i >= 0 && report.Hold != 0 && r.buyers[i].occupied():
 		report.release(false) // a goroutine beside the sale sent it, and it is shown when it is done
 	case i < 0 || report.Own || report.Done != 0 && report.Done != r.buyers[i].held.Hold:
@@ -144,7 +149,7 @@ func (r *run) customerOfShop(name string) string {
 }
 
 func (r *run) hold(b *buyer, report heldReport) {
-	b.state, b.held, b.heard = atStep, report, time.Now()
+	b.state, b.held, b.heard, b.refused = atStep, report, time.Now(), false
 	b.counts[report.Name]++
 	b.step = schedule.StepName(report.Name, b.counts[report.Name])
 	begin := report.Name

@@ -55,6 +55,7 @@ func (r *run) settle(ctx context.Context) error {
 // silence is what is known of a customer from whom nothing is heard.
 type silence struct {
 	long     bool              // for more than a lease
+	refused  bool              // it has passed the point waiting, and has sent nothing since
 	answered bool              // the customer has its answer, and can have more to write
 	server   string            // of its request under way, empty for none
 	cut      bool              // its shop has lost Redis
@@ -78,9 +79,9 @@ func (s silence) why() (now state, blocked string) {
 		return onRow, "MySQL makes it wait"
 	case s.waits:
 		return onRow, fmt.Sprintf("the row is held by %s's transaction", s.row)
-	case s.locking && s.lock != "" && (s.theirs || s.long):
+	case s.locking && s.lock != "" && (s.theirs || s.long || s.refused):
 		return onLock, "the lock is " + s.lock
-	case s.locking && s.long:
+	case s.locking && (s.long || s.refused):
 		return onLock, ""
 	}
 	return moving, ""
@@ -115,7 +116,7 @@ func (r *run) lastOf(b *buyer) int {
 // listen looks at what a silent customer can wait for.
 func (r *run) listen(ctx context.Context, b *buyer) (silence, error) {
 	silent := time.Since(b.heard)
-	s := silence{long: silent > r.stage.lease, answered: b.answer != "", cut: b.cut}
+	s := silence{long: silent > r.stage.lease, answered: b.answer != "", cut: b.cut, refused: b.refused}
 	if b.flying >= 0 {
 		s.server = r.entries[b.flying].Server
 	}

@@ -25,6 +25,7 @@ func TestWhyACustomerIsSilent(t *testing.T) {
 		{"it has the lock, and works", silence{locking: true, lock: "held by A"}, moving, ""},
 		{"it has had the lock for long", silence{locking: true, lock: "held by A", long: true}, onLock, "the lock is held by A"},
 		{"the lock is free", silence{locking: true}, moving, ""},
+		{"it was refused, by what is in no lock", silence{locking: true, refused: true}, onLock, ""},
 		{"the lock is free for long", silence{locking: true, long: true}, onLock, ""},
 	} {
 		if now, blocked := tt.of.why(); now != tt.now || blocked != tt.blocked {

@@ -52,6 +52,8 @@ type Stage struct {
 	// machine has cores for would outlast their leases.
 	turns chan struct{}
 	runs  atomic.Int64
+	// starved are the runs that were made again because a renewal was late.
+	starved atomic.Int64
 
 	rehearsals rehearsals
 }
@@ -113,6 +115,10 @@ func (s *Stage) Close() error {
 	}
 	return errors.Join(errs...)
 }
+
+// Starved is how many runs were made again until now because the machine made a renewal late. They are
+// not judged.
+func (s *Stage) Starved() int64 { return s.starved.Load() }
 
 // Shop is the catalog of the shops that the stage starts.
 func (s *Stage) Shop() *catalog.Catalog { return s.shop }

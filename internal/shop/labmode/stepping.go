@@ -40,9 +40,11 @@ type StepReport struct {
 	// statement's connection, 0 where it is not known.
 	Isolation string `json:"isolation,omitempty"`
 	Conn      uint64 `json:"conn,omitempty"`
-	Answer string     `json:"answer,omitempty"` // with Done: what the server answered
+	Answer    string `json:"answer,omitempty"` // with Done: what the server answered
 	// Lost says, with Done, that the answer was kept from the sale.
 	Lost bool `json:"lost,omitempty"`
+	// Refused says that the sale passes the point waiting. Such a report has no request.
+	Refused bool `json:"refused,omitempty"`
 
 	// Script is the source of a script that was sent, under its SHA-1 in SHA.
 	SHA    string `json:"sha,omitempty"`
@@ -197,7 +199,9 @@ func (s *stepped) inTransaction() (open bool, isolation string) {
 func (s *Stepper) Sale(ctx context.Context, requestID string, usual sale.Hook) (context.Context, sale.Hook) {
 	of := &stepped{id: requestID}
 	hook := func(ctx context.Context, p sale.Point, facts []slog.Attr) {
-		if p != sale.Waiting { // a refused sale is where it was
+		if p == sale.Waiting { // a refused sale is where it was
+			s.report(StepReport{Sale: of.id, Refused: true})
+		} else {
 			of.mu.Lock()
 			of.phase = p
 			of.mu.Unlock()
