@@ -133,6 +133,9 @@ func (c *Checker) search(ctx context.Context, a Answer, s Search, done func(stri
 			found.Shortest = slices.DeleteFunc(found.Shortest, func(r schedule.Record) bool { return slices.Contains(s.Allowed, r.Outcome.Cause) })
 			err = explore.Confirm(ctx, on, &found)
 		}
+		if errors.Is(err, stage.ErrGivenUp) {
+			found, err = explore.Found{GivenUp: []string{err.Error()}}, nil
+		}
 		if err != nil {
 			return failed(ctx, on, err)
 		}
@@ -152,6 +155,12 @@ func (c *Checker) search(ctx context.Context, a Answer, s Search, done func(stri
 		default:
 			done(fmt.Sprintf("%s: %d schedules", s, found.Runs))
 			return Verdict{}, nil
+		}
+		if i > 0 {
+			continue
+		}
+		if v, err := c.crowd(ctx, a, done); err != nil || v.Cause != "" { // before the slow search
+			return v, err
 		}
 	}
 	return Verdict{}, fmt.Errorf("%s: nothing is known, check again on a quieter machine: %s", s, unknown)
@@ -197,6 +206,9 @@ func (c *Checker) play(ctx context.Context, a Answer, text string, done func(str
 			return Verdict{}, err
 		}
 		record, err := on.playText(ctx, a.Name, text)
+		if errors.Is(err, stage.ErrGivenUp) {
+			continue
+		}
 		if err != nil {
 			return failed(ctx, on, err)
 		}
