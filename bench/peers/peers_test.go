@@ -38,7 +38,7 @@ func TestEveryPeerIsAStrategy(t *testing.T) {
 func TestNotesAreOnWhatBreaks(t *testing.T) {
 	for _, p := range All(&Settings{}) {
 		for _, sc := range scenario.All() {
-			breaks := sc.Expected(p.Properties).Verdict != verdict.Held && p.Inapplicable[sc.Name] == ""
+			breaks := sc.Expected(p.Describe()).Verdict != verdict.Held && sc.Expected(p.Describe()).Verdict != verdict.Inapplicable
 			note, noted := p.Notes[sc.Name]
 			if breaks != noted {
 				t.Errorf("%s under %s: expected to break: %t, with a note: %t", p.Name, sc.Name, breaks, noted)

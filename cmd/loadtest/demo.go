@@ -103,5 +103,5 @@ func (o demoOutput) write(compared, telling report.Report, s streams) error {
 
 // usualPlan is a plan with the defaults of loadtest run.
 func usualPlan(seed uint64) matrix.Plan {
-	return matrix.Plan{Seed: seed, Shops: matrix.DefaultShops, Workers: matrix.DefaultWorkers, Retry: matrix.DefaultRetry, Work: matrix.DefaultWork, Trace: true}
+	return matrix.Plan{Seed: seed, Shops: matrix.DefaultShops, Workers: matrix.DefaultWorkers, Retry: matrix.DefaultRetry, Trace: true}
 }

@@ -59,7 +59,7 @@ func (c *judgeCommand) Run(ctx context.Context, s streams) error {
 		if err != nil {
 			return err
 		}
-		addCells(judgements, of.Properties, r)
+		addCells(judgements, r)
 	}
 	return c.print(s, judgements, explore.Unexplained(of.Properties, results))
 }
@@ -87,19 +87,19 @@ func (c *judgeCommand) explore(ctx context.Context, s streams, shop *catalog.Cat
 
 // addCells rules on the properties that scenarios attack. A cell that does not do what is expected
 // of it contradicts, whatever was explored.
-func addCells(judgements []explore.Judgement, declared strategy.Properties, r report.Report) {
+func addCells(judgements []explore.Judgement, r report.Report) {
 	for i := range judgements {
 		j := &judgements[i]
 		for _, cell := range r.Cells {
 			sc, err := scenario.ByName(cell.Scenario)
-			if err != nil || sc.Attacks != j.Property || cell.Verdict == verdict.Invalid || cell.Verdict == verdict.Skipped {
+			if err != nil || sc.Attacks != j.Property || cell.Verdict == verdict.Invalid || cell.Verdict == verdict.Skipped || cell.Verdict == verdict.Inapplicable {
 				continue
 			}
 			by := fmt.Sprintf("%s: %s", cell.Scenario, cell.Verdict)
 			switch {
 			case cell.Surprise():
 				j.Ruling, j.By = explore.Contradicts, fmt.Sprintf("%s, expected %s", by, cell.Expected)
-			case j.Ruling == explore.NotDecided && j.Declared != strategy.NotApplicable && sc.Expected(declared).Because == (scenario.Decisive{Property: j.Property.String(), Standing: j.Declared}):
+			case j.Ruling == explore.NotDecided && j.Declared != strategy.NotApplicable && cell.Because == (scenario.Decisive{Property: j.Property.String(), Standing: j.Declared}):
 				j.Ruling, j.By = explore.Agrees, by
 			}
 		}

@@ -5,6 +5,7 @@ import (
 
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
@@ -15,10 +16,12 @@ import (
 func TestCellsRuleOnProperties(t *testing.T) {
 	declared := strategy.Properties{Has: strategy.Exclusive | strategy.SurvivesDataLoss | strategy.Recovers | strategy.DurableAnswers}
 	cell := func(name string, verdict, expected verdict.Kind) trial.Result {
-		return trial.Result{Strategy: "mine", Scenario: name, Verdict: verdict, Expected: expected}
+		sc, _ := scenario.ByName(name)
+		because := sc.Expected(strategy.Description{Properties: declared}).Because
+		return trial.Result{Strategy: "mine", Scenario: name, Verdict: verdict, Expected: expected, Because: because}
 	}
 	judgements := explore.Judge(declared, nil)
-	addCells(judgements, declared, report.Report{Cells: []trial.Result{
+	addCells(judgements, report.Report{Cells: []trial.Result{
 		cell("crash", verdict.Held, verdict.Held),
 		cell("failover", verdict.Oversold, verdict.Held),
 		cell("redis-restart", verdict.Held, verdict.Held),

@@ -40,7 +40,7 @@ type settings struct {
 	Lease *time.Duration `env:"LOADTEST_LEASE" placeholder:"DURATION" min:"100ms" max:"1m" help:"How long a lock lives without renewal. Without it 2s, and 500ms where other scenarios than contention are run."`
 	Wait  *time.Duration `env:"LOADTEST_WAIT" placeholder:"DURATION" min:"1ms" max:"1m" help:"How long a sale waits for its lock. Without it 5s under contention, and three quarters of the lease for the other scenarios."`
 	Retry time.Duration  `env:"LOADTEST_RETRY" default:"${retry}" min:"1ms" max:"10s" help:"Pause between two tries of locks that poll."`
-	Work  time.Duration  `env:"LOADTEST_WORK" default:"${work}" min:"0s" max:"10s" help:"Work inside the section, between reading the stock and writing it."`
+	Work  *time.Duration `env:"LOADTEST_WORK" placeholder:"DURATION" min:"0s" max:"10s" help:"Work inside the section, between reading the stock and writing it. Without it ${work} under contention, and none for the other scenarios."`
 
 	shopSettings `embed:""`
 

@@ -96,7 +96,7 @@ func checkCell(t *testing.T, p page, cells map[string]trial.Result) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Verdict != sc.Expected(of.Properties).Verdict || c.Surprise() {
+	if c.Verdict != sc.Expected(of.Describe()).Verdict || c.Surprise() {
 		t.Errorf("docs/%s shows %s, which ended %s: run make docs ARGS=%s", p.path, c.Name(), c.Verdict, c.Name())
 	}
 	for _, why := range c.Explanation.Why {

@@ -119,10 +119,10 @@ func bothSides(sc scenario.Scenario, strategies []strategy.Description) (fails, 
 		return found
 	}
 	fails = best(showFailing, func(s strategy.Description) bool {
-		e := sc.Expected(s.Properties)
+		e := sc.Expected(s)
 		return e.Verdict != verdict.Held && e.Because.Property == sc.Attacks.String()
 	})
-	holds = best(showHolding, func(s strategy.Description) bool { return sc.Expected(s.Properties).Verdict == verdict.Held })
+	holds = best(showHolding, func(s strategy.Description) bool { return sc.Expected(s).Verdict == verdict.Held })
 	return fails, holds
 }
 
@@ -158,7 +158,7 @@ func (l language) expectedPage(strategies []strategy.Description) page {
 		for _, s := range strategies {
 			fmt.Fprintf(&b, "| [`%[1]s`](strategies/%[1]s%[2]s) |", s.Name, l.file)
 			for _, sc := range half {
-				e := sc.Expected(s.Properties)
+				e := sc.Expected(s)
 				word := l.verdict(e.Verdict)
 				if e.Verdict != verdict.Held {
 					word = "**" + word + "**"

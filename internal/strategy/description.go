@@ -126,13 +126,12 @@ func Describe(all []Strategy) []Description {
 // each request of its lock. Such a lock has a client of its own, or asks several servers at once.
 func (d Description) AtPoints() bool { return d.OwnClient || d.NeedsQuorum }
 
-// PropertiesUnder returns the properties of the strategy under these options.
-func (d Description) PropertiesUnder(o Options) Properties {
-	p := d.Properties
+// Under returns the description with the properties that the strategy has under these options.
+func (d Description) Under(o Options) Description {
 	if o.OneProcess {
-		p.Has |= d.WithOneProcess
+		d.Properties.Has |= d.WithOneProcess
 	}
-	return p
+	return d
 }
 
 // MarshalJSON writes the names of the properties in the set, as a list.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -83,23 +84,47 @@ func (s *Etcd) Version(ctx context.Context) (string, error) {
 
 // FirstUnder returns which of the keys with this prefix was created first, empty where there is none.
 func (s *Etcd) FirstUnder(ctx context.Context, prefix string) (string, error) {
+	first, err := s.firstUnder(ctx, prefix)
+	return string(first.Key), err
+}
+
+// etcdKey is a key in the JSON of etcd, which has bytes in Base64 and numbers as strings.
+type etcdKey struct {
+	Key   []byte `json:"key"`
+	Lease string `json:"lease"`
+}
+
+func (s *Etcd) firstUnder(ctx context.Context, prefix string) (etcdKey, error) {
 	var found struct {
-		Keys []struct {
-			Key []byte `json:"key"` // Base64 in JSON
-		} `json:"kvs"`
+		Keys []etcdKey `json:"kvs"`
 	}
 	end := []byte(prefix)
 	end[len(end)-1]++
 	question, err := json.Marshal(map[string]any{
 		"key": []byte(prefix), "range_end": end, "sort_target": "CREATE", "sort_order": "ASCEND", "limit": 1, "keys_only": true})
 	if err != nil {
-		return "", err
+		return etcdKey{}, err
 	}
 	err = s.ask(ctx, http.MethodPost, "/v3/kv/range", bytes.NewReader(question), &found)
 	if err != nil || len(found.Keys) == 0 {
-		return "", err
+		return etcdKey{}, err
 	}
-	return string(found.Keys[0].Key), nil
+	return found.Keys[0], nil
+}
+
+// HolderUnder returns which of the keys with this prefix was created first, and the time that is left
+// of its lease, in whole seconds. The key is empty where there is none.
+func (s *Etcd) HolderUnder(ctx context.Context, prefix string) (key string, left time.Duration, err error) {
+	first, err := s.firstUnder(ctx, prefix)
+	if err != nil || first.Key == nil {
+		return "", 0, err
+	}
+	var lease struct {
+		TTL int64 `json:",string"` // of seconds; negative for one that has ended
+	}
+	question := fmt.Sprintf(`{"ID":%q}`, first.Lease)
+	err = s.ask(ctx, http.MethodPost, "/v3/lease/timetolive", strings.NewReader(question), &lease)
+	return string(first.Key), time.Duration(lease.TTL) * time.Second, err
 }
 
 func (s *Etcd) get(ctx context.Context, path string, answer any) error {

@@ -93,10 +93,9 @@ func (s *Server) cell(c cellName, seed uint64) (trial.Cell, error) {
 func (s *Server) holding(under scenario.Scenario, o strategy.Options) []string {
 	var checked, others []string
 	for _, st := range s.o.Shop.Strategies {
-		p := st.PropertiesUnder(o)
-		switch {
-		case under.Expected(p).Verdict != verdict.Held:
-		case p.Has.Includes(strategy.StorageChecked):
+		switch of := st.Under(o); {
+		case under.Expected(of).Verdict != verdict.Held:
+		case of.Has.Includes(strategy.StorageChecked):
 			checked = append(checked, st.Name)
 		default:
 			others = append(others, st.Name)

@@ -20,7 +20,6 @@ type detail struct {
 	Because  string        `json:"because,omitempty"` // of what was expected
 	Sentence string        `json:"sentence,omitempty"`
 	Reason   string        `json:"reason,omitempty"`
-	Spoiled  []string      `json:"spoiled,omitempty"`
 	Whole    template.HTML `json:"whole,omitempty"` // the drawing of those who clashed
 	CloseUp  template.HTML `json:"close_up,omitempty"`
 	Outcomes template.HTML `json:"outcomes,omitempty"` // over time
@@ -65,7 +64,7 @@ func (s *Server) detail(of run, in explain.Language) detail {
 		return d
 	}
 	result, shown := *of.result, of.result.Shown()
-	d.Because, d.Reason, d.Spoiled = result.Because.String(), cmp.Or(result.Problem, shown.Reason(in.String(), result.Facts()), shown.In(in.String()).Means), result.Spoiled
+	d.Because, d.Reason = result.Because.String(), cmp.Or(result.Problem, shown.Reason(in.String(), result.Facts()), shown.In(in.String()).Means)
 	if sc, err := scenario.ByName(of.Scenario); err == nil {
 		d.Holding = s.holding(sc, strategy.Options{OneProcess: s.o.Plan.Shops == 1})
 	}

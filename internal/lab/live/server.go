@@ -78,7 +78,6 @@ func New(o Options) (*Server, error) {
 	}
 	o.Plan.Seed = cmp.Or(o.Plan.Seed, 1)
 	o.Plan.Shops = cmp.Or(o.Plan.Shops, matrix.DefaultShops)
-	o.Plan.Work = cmp.Or(o.Plan.Work, matrix.DefaultWork)
 	o.Plan.Trace, o.Plan.Shop, o.Plan.Strategies = true, o.Shop.Program, o.Shop.Strategies
 	for _, sc := range scenario.All() {
 		for _, st := range o.Shop.Strategies {

@@ -24,6 +24,7 @@ type Order struct {
 	IdempotencyKey string        // none for empty
 	Fault          labmode.Fault // injected into the sale; none for the zero value
 	Nested         bool          // the sale takes its lock a second time
+	Lease          time.Duration // of its lock; 0 for the shop's usual one
 
 	Tag any // the caller's own; not sent
 }
@@ -43,8 +44,25 @@ func (o Order) header() http.Header {
 	if o.IdempotencyKey != "" {
 		h.Set(shop.IdempotencyKeyHeader, o.IdempotencyKey)
 	}
-	labmode.Experiment{Strategy: o.Strategy, Run: o.Run, Fault: o.Fault, Nested: o.Nested}.Set(h)
+	labmode.Experiment{Strategy: o.Strategy, Run: o.Run, Fault: o.Fault, Nested: o.Nested, Lease: o.Lease}.Set(h)
 	return h
+}
+
+// Release ends the hold of a sale at a shop. The error says that the sale was not held, too.
+func Release(ctx context.Context, shop, request string) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodDelete, shop+labmode.HoldsPath+request, nil)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusNoContent {
+		return fmt.Errorf("end the hold of %s: %s", request, answer.Status)
+	}
+	return nil
 }
 
 // maxAnswer bounds how many bytes of an answer are read.

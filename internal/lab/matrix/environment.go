@@ -27,7 +27,7 @@ func (t *testbeds) environment() report.Environment {
 		OS: runtime.GOOS + "/" + runtime.GOARCH, Cores: runtime.NumCPU(), Go: runtime.Version(),
 		MySQL: "MySQL " + t.mysqlVersion, Redis: t.redisVersion, Etcd: t.etcdVersion, Libraries: map[string]string{},
 		Shops: p.shops(), Testbeds: len(t.benches), Workers: p.Workers, Rate: p.Shape.String(),
-		LeaseMS: ms(p.Lease), WaitMS: ms(p.Wait), RetryMS: ms(p.Retry), WorkMS: ms(p.Work),
+		LeaseMS: ms(p.Lease), WaitMS: ms(p.Wait), RetryMS: ms(p.Retry), WorkMS: ms(*p.Work),
 		PoolMySQL: stock.PoolSize, ServersGiven: t.rig == nil,
 	}
 	if strings.Contains(t.mysqlVersion, "MariaDB") {
@@ -51,9 +51,6 @@ func (t *testbeds) environment() report.Environment {
 }
 
 func (t *testbeds) askVersions(ctx context.Context) (err error) {
-	if t.mysqlVersion, err = t.store.Version(ctx); err != nil {
-		return err
-	}
 	if testbed := t.benches[0].Testbed; testbed != nil && testbed.Etcd != nil {
 		if t.etcdVersion, err = testbed.Etcd.Version(ctx); err != nil {
 			return err

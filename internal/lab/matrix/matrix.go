@@ -50,6 +50,10 @@ func (s *Session) Options() trial.Options { return s.testbeds.plan.options() }
 
 // Run runs one cell. An error means that the session cannot go on, or that ctx has ended.
 func (s *Session) Run(ctx context.Context, c trial.Cell, o trial.Options) (trial.Result, error) {
+	if s.testbeds.calm != nil && c.Scenario.Comparable {
+		o.Options = s.testbeds.plan.calm.LockOptions()
+		return trial.Run(ctx, *s.testbeds.calm, c, o)
+	}
 	return trial.Run(ctx, s.testbeds.benches[0], c, o)
 }
 

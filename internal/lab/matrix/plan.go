@@ -37,12 +37,18 @@ type Plan struct {
 	Trace    bool          // record every sale even where nothing is injected
 
 	Lease, Wait, Retry time.Duration // of the locks
-	Work               time.Duration // inside the section; 0 for none
+	// Work is what a sale does inside its section. Nil stands for DefaultWork where nothing is injected,
+	// and for none elsewhere.
+	Work *time.Duration
 
 	Shop  string       // the program that is started as the shops; empty for the one of the checkout
 	MySQL string       // the DSN of a server; empty to start one
 	Redis string       // the URL of a server; empty to start one for each testbed
 	Given []trial.Shop // shops in lab mode, on MySQL; none to start them
+
+	// calm are the comparable cells of a completed plan that has others besides. They run one at a
+	// time, on a testbed without proxies.
+	calm *Plan
 }
 
 // Defaults that do not depend on what is run.
@@ -73,6 +79,14 @@ func (p Plan) Comparison() bool {
 // out.
 func (p Plan) Completed() Plan {
 	comparison := p.Comparison()
+	if calm := p; !comparison && len(p.Given) == 0 {
+		calm.Pairs = slices.DeleteFunc(slices.Clone(p.Pairs), func(c Pair) bool { return !c.Scenario.Comparable })
+		setDefault(&calm.Stock, faultStock)
+		if len(calm.Pairs) > 0 {
+			calm = calm.Completed()
+			p.calm = &calm
+		}
+	}
 	if len(p.Strategies) == 0 {
 		p.Strategies = p.strategiesOfPairs()
 	}
@@ -90,11 +104,13 @@ func (p Plan) Completed() Plan {
 		setDefault(&p.Lease, max(2*time.Second, p.shortestLease()))
 		setDefault(&p.Wait, 5*time.Second)
 		setDefault(&p.Parallel, 1)
+		setDefault(&p.Work, pointer(DefaultWork))
 	}
+	setDefault(&p.Work, pointer(time.Duration(0)))
 	if len(p.Given) > 0 {
 		setDefault(&p.Parallel, 1)
 	}
-	setDefault(&p.Stock, 30)
+	setDefault(&p.Stock, faultStock)
 	setDefault(&p.Lease, max(500*time.Millisecond, p.shortestLease()))
 	setDefault(&p.Wait, p.Lease*3/4)
 	setDefault(&p.Parallel, 4)
@@ -102,6 +118,11 @@ func (p Plan) Completed() Plan {
 	p.Parallel = min(p.Parallel, len(p.Pairs)*p.Runs)
 	return p
 }
+
+// faultStock is the stock where something goes wrong.
+const faultStock = 30
+
+func pointer[T any](value T) *T { return &value }
 
 func (p Plan) strategiesOfPairs() []strategy.Description {
 	var once []strategy.Description
@@ -155,6 +176,14 @@ func (p Plan) mysqlOptions() []string {
 		return nil
 	}
 	return testserver.WithBinlog
+}
+
+// of is the plan by which a cell of this one runs.
+func (p *Plan) of(c trial.Cell) *Plan {
+	if p.calm != nil && c.Scenario.Comparable {
+		return p.calm
+	}
+	return p
 }
 
 // LockOptions are those that decide what is expected of a strategy.

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"stocklock/internal/lab/trial"
-	"stocklock/internal/lab/verdict"
 )
 
 // task is one run of a cell.
@@ -42,10 +41,26 @@ type ran struct {
 func (t *testbeds) runAll(ctx context.Context, status *Status) ([]trial.Result, error) {
 	tasks := t.plan.tasks()
 	status.begin(len(tasks))
-	all, err := t.runOn(ctx, t.benches, tasks, status)
-	if err == nil && len(t.benches) > 1 {
-		err = t.runSpoiled(ctx, all, status)
+	isCalm := func(t task) bool { return t.Scenario.Comparable }
+	calm, others := []task(nil), tasks
+	if t.calm != nil {
+		calm = slices.DeleteFunc(slices.Clone(tasks), func(t task) bool { return !isCalm(t) })
+		others = slices.DeleteFunc(slices.Clone(tasks), isCalm)
 	}
+	var apart, all []ran
+	running, runCtx := errgroup.WithContext(ctx)
+	running.Go(func() (err error) {
+		all, err = t.runOn(runCtx, t.benches, others, status)
+		return err
+	})
+	if t.calm != nil {
+		running.Go(func() (err error) {
+			apart, err = t.runOn(runCtx, []trial.Bench{*t.calm}, calm, status)
+			return err
+		})
+	}
+	err := running.Wait()
+	all = append(all, apart...)
 	runs := make([][]trial.Result, len(t.plan.Pairs))
 	for _, r := range all {
 		runs[r.at] = append(runs[r.at], r.result)
@@ -62,25 +77,6 @@ func (t *testbeds) runAll(ctx context.Context, status *Status) ([]trial.Result, 
 	return done, err
 }
 
-// runSpoiled runs those cells once more, one at a time, that the machine spoiled each time. The
-// other cells that ran beside them were a part of its load.
-func (t *testbeds) runSpoiled(ctx context.Context, all []ran, status *Status) error {
-	for i, r := range all {
-		if r.result.Verdict != verdict.Invalid || len(r.result.Spoiled) == 0 {
-			continue
-		}
-		status.begin(1)
-		once, err := t.runOn(ctx, t.benches[:1], []task{r.task}, status)
-		if err != nil {
-			return err
-		}
-		alone := once[0].result
-		alone.Spoiled = slices.Concat(r.result.Spoiled, []string{r.result.Problem}, alone.Spoiled)
-		all[i].result = alone
-	}
-	return nil
-}
-
 // runOn runs tasks, one at a time on each bench. It returns those that ended, in that order, even
 // when it ends early.
 func (t *testbeds) runOn(ctx context.Context, benches []trial.Bench, tasks []task, status *Status) ([]ran, error) {
@@ -92,7 +88,7 @@ func (t *testbeds) runOn(ctx context.Context, benches []trial.Bench, tasks []tas
 		working.Go(func() error {
 			for next := range queue {
 				status.started(next.Cell)
-				result, err := trial.Run(workCtx, bench, next.Cell, t.plan.options())
+				result, err := trial.Run(workCtx, bench, next.Cell, t.plan.of(next.Cell).options())
 				status.finished(next.Cell, result, err)
 				if err != nil {
 					return err
@@ -132,9 +128,8 @@ func merge(runs []trial.Result) trial.Result {
 			break
 		}
 	}
-	merged.Runs, merged.Agreed, merged.Seconds, merged.Spoiled = len(runs), 0, 0, nil
+	merged.Runs, merged.Agreed, merged.Seconds = len(runs), 0, 0
 	for _, r := range runs {
-		merged.Spoiled = append(merged.Spoiled, r.Spoiled...)
 		merged.Agreed += r.Agreed
 		merged.Seconds += r.Seconds
 	}

@@ -31,6 +31,8 @@ type testbeds struct {
 	store   *stock.Store
 	redis   *redis.Client // the one given by address, or nil
 	benches []trial.Bench // one for each cell that runs at once
+	waits   *trial.MySQLWaits
+	calm    *trial.Bench // for the comparable cells of a plan that has others besides, or nil
 
 	mysqlVersion, redisVersion, etcdVersion string
 }
@@ -107,6 +109,10 @@ func (t *testbeds) openStore(ctx context.Context, dsn string) (err error) {
 	if err := t.store.Ping(connecting); err != nil {
 		return &AddressError{"mysql", fmt.Errorf("cannot connect: %w", err)}
 	}
+	if t.mysqlVersion, err = t.store.Version(connecting); err != nil {
+		return err
+	}
+	t.waits = trial.NewMySQLWaits(t.store, strings.Contains(t.mysqlVersion, "MariaDB"))
 	return t.store.Migrate(ctx, slog.New(slog.DiscardHandler))
 }
 
@@ -154,50 +160,58 @@ func (t *testbeds) start(ctx context.Context, dsn string) error {
 	if _, err := t.rig.ShopBinary(ctx); err != nil {
 		return err
 	}
-	p := t.plan
-	injects := !p.Comparison()
-	o := rig.TestbedOptions{
-		Shops: p.Shops, DSN: dsn, RedisURL: p.Redis, Env: map[string]string{
-			"SHOP_LAB":   "true",
-			"SHOP_LEASE": p.Lease.String(), "SHOP_WAIT": p.Wait.String(), "SHOP_RETRY": p.Retry.String(), "SHOP_LAB_WORK": p.Work.String(),
-			"SHOP_LOG_LEVEL": "error",
-		},
-		Trace: p.Trace || injects, // the trace tells that a request has reached its fault's point
-	}
 	noQuorum, noEtcd := "", ""
-	if slices.ContainsFunc(p.Pairs, needsEtcd) {
-		if missing := testserver.HasEtcd(); missing != nil {
-			noEtcd = missing.Error()
+	options := func(p *Plan) rig.TestbedOptions {
+		injects := !p.Comparison()
+		o := rig.TestbedOptions{
+			Shops: p.Shops, DSN: dsn, RedisURL: p.Redis, Env: map[string]string{
+				"SHOP_LAB":   "true",
+				"SHOP_LEASE": p.Lease.String(), "SHOP_WAIT": p.Wait.String(), "SHOP_RETRY": p.Retry.String(), "SHOP_LAB_WORK": p.Work.String(),
+				"SHOP_LOG_LEVEL": "error",
+			},
+			Trace: p.Trace || injects, // the trace tells that a request has reached its fault's point
+		}
+		if slices.ContainsFunc(p.Pairs, needsEtcd) {
+			if missing := testserver.HasEtcd(); missing != nil {
+				noEtcd = missing.Error()
+			} else {
+				o.Etcd = true
+			}
+		}
+		if p.Redis == "" {
+			o.Faults = injects
+			if slices.ContainsFunc(p.Pairs, needsQuorum) {
+				o.Quorum = rig.QuorumServers
+			}
 		} else {
-			o.Etcd = true
+			noQuorum = "needs several Redis servers, and --redis gives one"
 		}
+		return o
 	}
-	if p.Redis == "" {
-		o.Faults = injects
-		if slices.ContainsFunc(p.Pairs, needsQuorum) {
-			o.Quorum = rig.QuorumServers
-		}
-	} else {
-		noQuorum = "needs several Redis servers, and --redis gives one"
-	}
-	t.benches = make([]trial.Bench, p.Parallel)
 	starting, ctx := errgroup.WithContext(ctx)
-	for i := range t.benches {
-		o := o
-		o.Name = fmt.Sprintf("testbed%d", i+1)
+	start := func(name string, p *Plan, into *trial.Bench) {
+		o := options(p)
+		o.Name = name
 		starting.Go(func() error {
 			testbed, err := t.rig.Testbed(ctx, o)
 			if err != nil {
 				return err
 			}
-			t.benches[i] = trial.Bench{
-				Store: t.store, Testbed: testbed, Redis: t.redis, Alone: len(t.benches) == 1 && p.MySQL == "", NoQuorum: noQuorum, NoEtcd: noEtcd,
-			}
+			*into = trial.Bench{Store: t.store, Testbed: testbed, Redis: t.redis, Waits: t.waits,
+				Alone: p.Parallel == 1 && p == &t.plan && p.MySQL == "", NoQuorum: noQuorum, NoEtcd: noEtcd}
 			for _, shop := range testbed.Shops {
-				t.benches[i].Shops = append(t.benches[i].Shops, trial.Shop{URL: shop.URL, Trace: shop.Trace()})
+				into.Shops = append(into.Shops, trial.Shop{URL: shop.URL, Trace: shop.Trace()})
 			}
 			return nil
 		})
+	}
+	t.benches = make([]trial.Bench, t.plan.Parallel)
+	for i := range t.benches {
+		start(fmt.Sprintf("testbed%d", i+1), &t.plan, &t.benches[i])
+	}
+	if t.plan.calm != nil {
+		t.calm = &trial.Bench{}
+		start("calm", t.plan.calm, t.calm)
 	}
 	return starting.Wait()
 }
@@ -208,7 +222,7 @@ func needsEtcd(c Pair) bool   { return c.Strategy.NeedsEtcd }
 // use checks the shops that were given by address: they must be ready, in lab mode, and on the
 // database that the audit asks.
 func (t *testbeds) use(ctx context.Context) error {
-	bench := trial.Bench{Shops: t.plan.Given, Store: t.store, Redis: t.redis, NoEtcd: "needs an etcd that loadtest has started"}
+	bench := trial.Bench{Shops: t.plan.Given, Store: t.store, Redis: t.redis, Waits: t.waits, NoEtcd: "needs an etcd that loadtest has started"}
 	probeWithin := func(url, by string) error {
 		waiting, cancel := context.WithTimeout(ctx, connectPatience)
 		defer cancel()

@@ -25,9 +25,6 @@ func (t Terminal) closing(r Report) {
 		fmt.Fprintf(t.Out, "  again: %s\n", brokenCommand(c.Replay, t.drawingWidth()-2))
 	}
 	for _, c := range r.Cells {
-		for _, why := range c.Spoiled {
-			t.wrapped(fmt.Sprintf("repeated: %s: %s", c.Name(), why))
-		}
 		if c.Degraded() {
 			t.wrapped(fmt.Sprintf("%s: %s: %s", word(c), c.Name(), reason(c)))
 		}
@@ -159,7 +156,7 @@ func wouldHaveHeld(c trial.Result) string {
 	}
 	var names []string
 	for _, name := range advised {
-		if s, err := strategy.Find(name, strategy.All()); err == nil && sc.Expected(s.Properties).Verdict == verdict.Held && name != c.Strategy {
+		if s, err := strategy.Find(name, strategy.All()); err == nil && sc.Expected(s.Describe()).Verdict == verdict.Held && name != c.Strategy {
 			names = append(names, name)
 		}
 	}

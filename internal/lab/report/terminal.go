@@ -118,7 +118,7 @@ func (t Terminal) Expected(strategies []strategy.Description, wanted func(strate
 		if !wanted(s, sc) {
 			return ""
 		}
-		expected := sc.Expected(s.PropertiesUnder(o)).Verdict
+		expected := sc.Expected(s.Under(o)).Verdict
 		return t.paint(verdict.Of(expected).Terminal, string(expected))
 	})
 }

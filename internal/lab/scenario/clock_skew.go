@@ -2,25 +2,33 @@ package scenario
 
 import (
 	"context"
-	"math/rand/v2"
-	"time"
 
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/sale"
 	"stocklock/internal/strategy"
 )
 
 var clockSkew = Scenario{
 	Name:    "clock-skew",
-	Doc:     "one shop's clock runs ahead by ten leases",
+	Doc:     "one shop's clock runs ahead by ten leases, while a sale of another shop is in its section",
 	Attacks: strategy.ClockFree,
 	Needs:   Rig,
-	Plan: func(rng *rand.Rand, lease time.Duration) Plan {
-		const setting = "SHOP_LAB_CLOCK_SKEW"
-		shift := func(value string) func(context.Context, *rig.Testbed) error {
-			return func(ctx context.Context, testbed *rig.Testbed) error {
-				return testbed.Shops[0].RestartWith(ctx, setting, value)
-			}
-		}
-		return Plan{Prepare: shift((10 * lease).String()), Restore: shift(""), Intervention: "clock-ahead " + (10 * lease).String()}
+	Play: Play{
+		At:            sale.Read,
+		Settled:       true,
+		Until:         []Sight{Another},
+		FromFirstShop: true,
+		Prepare:       shiftClock(ahead.String()),
+		Restore:       shiftClock(""),
+		Intervention:  "clock-ahead " + ahead.String(),
 	},
+}
+
+const ahead = 10 * LongLease
+
+// shiftClock restarts the first shop with another clock.
+func shiftClock(by string) func(context.Context, *rig.Testbed) error {
+	return func(ctx context.Context, testbed *rig.Testbed) error {
+		return testbed.Shops[0].RestartWith(ctx, "SHOP_LAB_CLOCK_SKEW", by)
+	}
 }

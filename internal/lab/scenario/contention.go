@@ -1,9 +1,6 @@
 package scenario
 
 import (
-	"math/rand/v2"
-	"time"
-
 	"stocklock/internal/strategy"
 )
 
@@ -14,6 +11,4 @@ var contention = Scenario{
 
 	Comparable: true,
 	FixedLoad:  true,
-
-	Plan: func(*rand.Rand, time.Duration) Plan { return Plan{} },
 }

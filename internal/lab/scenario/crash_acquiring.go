@@ -11,5 +11,5 @@ var crashAcquiring = Scenario{
 	Doc:     "a shop is killed with kill -9 at the earliest moment at which Redis has its lock, and starts again",
 	Attacks: strategy.AtomicLease,
 	Demands: []Demand{{strategy.Exclusive, verdict.Oversold}, {strategy.Recovers, verdict.Stuck}, {strategy.AtomicLease, verdict.Stuck}},
-	Plan:    killAt(sale.Acquiring),
+	Play:    killAt(sale.Acquiring),
 }

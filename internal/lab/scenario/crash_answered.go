@@ -11,5 +11,5 @@ var crashAnswered = Scenario{
 	Doc:     "a shop is killed with kill -9 right after it has answered a sale, and starts again",
 	Attacks: strategy.DurableAnswers,
 	Demands: []Demand{{strategy.Exclusive, verdict.Oversold}, {strategy.DurableAnswers, verdict.Lied}},
-	Plan:    killAt(sale.Answered),
+	Play:    killAt(sale.Answered),
 }

@@ -20,11 +20,14 @@ type Expectation struct {
 	Because Decisive
 }
 
-// Expected returns what to expect of a strategy with these properties: the first demand that it
-// does not meet decides. A database that refuses an overtaken holder prevents every oversell,
-// except that of a strategy which is not exclusive when nothing goes wrong.
-func (s Scenario) Expected(p strategy.Properties) Expectation {
-	demands := s.Demands
+// Expected returns what to expect of a strategy: the first demand that its properties do not meet
+// decides. A database that refuses an overtaken holder prevents every oversell, except that of a
+// strategy which is not exclusive when nothing goes wrong.
+func (s Scenario) Expected(of strategy.Description) Expectation {
+	if of.Inapplicable[s.Name] != "" || s.Misses(of) != "" {
+		return Expectation{verdict.Inapplicable, Decisive{s.Attacks.String(), strategy.NotApplicable}}
+	}
+	p, demands := of.Properties, s.Demands
 	if demands == nil {
 		demands = []Demand{{strategy.Exclusive, verdict.Oversold}, {s.Attacks, verdict.Oversold}}
 	}

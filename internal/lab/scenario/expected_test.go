@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/ladder"
 )
@@ -16,8 +17,8 @@ import (
 // scenario breaks, and how. All others hold.
 var broken = map[string]map[verdict.Kind]string{
 	"contention":      {verdict.Oversold: "none mutex"},
-	"crash":           {verdict.Oversold: "none mutex", verdict.Stuck: "setnx", verdict.Lied: "redis-async"},
-	"crash-acquiring": {verdict.Oversold: "none mutex", verdict.Stuck: "setnx setnx-expire"},
+	"crash":           {verdict.Oversold: "none mutex", verdict.Stuck: "setnx", verdict.Left: "redis-async"},
+	"crash-acquiring": {verdict.Oversold: "mutex", verdict.Stuck: "setnx setnx-expire", verdict.Inapplicable: unguarded},
 	"crash-answered":  {verdict.Oversold: "none mutex", verdict.Lied: "redis-async"},
 	"overrun": {
 		verdict.Oversold: "none mutex setnx-expire getset getset-server-clock set-ex-nx lua-setex " +
@@ -26,10 +27,11 @@ var broken = map[string]map[verdict.Kind]string{
 	},
 	"late-release": {verdict.Oversold: "none mutex setnx-expire getset getset-server-clock set-ex-nx"},
 	"split-release": {
-		verdict.Oversold: "none mutex setnx-expire getset getset-server-clock set-ex-nx owner-get-del",
+		verdict.Oversold:     "mutex setnx-expire getset getset-server-clock set-ex-nx owner-get-del",
+		verdict.Inapplicable: unguarded,
 	},
 	"nested": {
-		verdict.Oversold: "none",
+		verdict.Inapplicable: unguarded,
 		verdict.Stuck: "mutex setnx setnx-expire getset getset-server-clock set-ex-nx lua-setex " +
 			"owner-get-del owner-watch owner-checked",
 	},
@@ -54,6 +56,9 @@ const byDataLoss = "none mutex setnx setnx-expire getset getset-server-clock set
 	"owner-get-del owner-watch owner-checked reentrant-fixed reentrant-timer reentrant " +
 	"redis-async"
 
+// unguarded are the strategies without a lock to take.
+const unguarded = "none redis-async redis-stream reservation-unchecked reservation buckets skip-locked for-update optimistic conditional batched"
+
 func TestExpectedFollowsFromTheProperties(t *testing.T) {
 	for _, sc := range All() {
 		want := map[string]verdict.Kind{}
@@ -66,7 +71,7 @@ func TestExpectedFollowsFromTheProperties(t *testing.T) {
 			t.Errorf("%s breaks nothing that is written down", sc.Name)
 		}
 		for _, s := range ladder.All() {
-			if got := sc.Expected(s.Properties).Verdict; got != cmp.Or(want[s.Name], verdict.Held) {
+			if got := sc.Expected(s.Describe()).Verdict; got != cmp.Or(want[s.Name], verdict.Held) {
 				t.Errorf("%s under %s: expected %s, want %s", s.Name, sc.Name, got, cmp.Or(want[s.Name], verdict.Held))
 			}
 			delete(want, s.Name)
@@ -79,7 +84,7 @@ func TestExpectedFollowsFromTheProperties(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	alone := mutex.Describe().PropertiesUnder(strategy.Options{OneProcess: true})
+	alone := mutex.Describe().Under(strategy.Options{OneProcess: true})
 	if got := contention.Expected(alone).Verdict; got != verdict.Held {
 		t.Errorf("mutex in one process under contention: expected %s, want held", got)
 	}
@@ -88,9 +93,9 @@ func TestExpectedFollowsFromTheProperties(t *testing.T) {
 func TestDecisiveNamesWhatDecides(t *testing.T) {
 	for _, s := range ladder.All() {
 		for _, sc := range All() {
-			e := sc.Expected(s.Properties)
-			if held := e.Verdict == verdict.Held; held == (e.Because.Standing == strategy.Lacks) {
-				t.Errorf("%s under %s: held is %t because it %s", s.Name, sc.Name, held, e.Because)
+			e := sc.Expected(s.Describe())
+			if fails := verdict.Of(e.Verdict).Bad; fails != (e.Because.Standing == strategy.Lacks) {
+				t.Errorf("%s under %s: fails: %t, because it %s", s.Name, sc.Name, fails, e.Because)
 			}
 		}
 	}
@@ -110,17 +115,16 @@ func TestDecisiveNamesWhatDecides(t *testing.T) {
 	} {
 		s, _ := ladder.ByName(tt.strategy)
 		sc, _ := ByName(tt.scenario)
-		if got := sc.Expected(s.Properties).Because.String(); got != tt.want {
+		if got := sc.Expected(s.Describe()).Because.String(); got != tt.want {
 			t.Errorf("%s under %s: %s, want %s", tt.strategy, tt.scenario, got, tt.want)
 		}
 	}
 }
 
-func TestOnlyScenariosWithoutInjectionsAreComparable(t *testing.T) {
+func TestOnlyScenariosWithoutAPlayAreComparable(t *testing.T) {
 	for _, s := range All() {
-		p := s.Plan(rand.New(rand.NewPCG(1, 0)), time.Second)
-		if calm := p.Inject == nil && p.Prepare == nil && p.Intervene == nil; calm != s.Comparable {
-			t.Errorf("%s injects and intervenes in nothing: %t, comparable: %t", s.Name, calm, s.Comparable)
+		if calm := s.Play.IsZero() && s.Play.Prepare == nil && s.Play.Intervene == nil; calm != s.Comparable {
+			t.Errorf("%s has no play: %t, comparable: %t", s.Name, calm, s.Comparable)
 		}
 	}
 }
@@ -142,24 +146,20 @@ func TestEveryScenarioDescribesItself(t *testing.T) {
 	}
 }
 
-// TestTheSameSeedMakesTheSameSchedule also wants the faults to come early, while
-// there is stock.
-func TestTheSameSeedMakesTheSameSchedule(t *testing.T) {
+// TestTheSameSeedMakesTheSameFaults also wants the faults to come early, while there is stock.
+func TestTheSameSeedMakesTheSameFaults(t *testing.T) {
 	const requests = 40
-	plan := func(s Scenario, seed uint64) (injections [requests]Injection, faults int) {
-		p := s.Plan(rand.New(rand.NewPCG(seed, 0)), time.Second)
-		for n := range injections {
-			if p.Inject != nil {
-				injections[n] = p.Inject(n)
-			}
-			if injections[n].HasFault() {
+	plan := func(s Scenario, seed uint64) (all [requests]labmode.Fault, faults int) {
+		fault := s.Play.Timed(rand.New(rand.NewPCG(seed, 0)), time.Second)
+		for n := range all {
+			if all[n] = fault(n); all[n].Point == s.Play.At && s.Play.At != "" {
 				faults++
 				if n < 3 || n > 30 {
 					t.Errorf("%s, seed %d: a fault is injected into request %d", s.Name, seed, n)
 				}
 			}
 		}
-		return injections, faults
+		return all, faults
 	}
 	for _, s := range All() {
 		for seed := range uint64(20) {
@@ -167,8 +167,7 @@ func TestTheSameSeedMakesTheSameSchedule(t *testing.T) {
 			if again, _ := plan(s, seed); again != once {
 				t.Errorf("%s, seed %d: two schedules", s.Name, seed)
 			}
-			wants := s.Attacks != strategy.Exclusive && s.Attacks != strategy.Reentrant && s.Attacks != strategy.ClockFree
-			if wants != (faults > 0) {
+			if wants := s.Play.At != ""; wants != (faults > 0) {
 				t.Errorf("%s, seed %d: %d faults", s.Name, seed, faults)
 			}
 		}

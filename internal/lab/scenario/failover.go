@@ -2,8 +2,6 @@ package scenario
 
 import (
 	"context"
-	"math/rand/v2"
-	"time"
 
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/strategy"
@@ -14,12 +12,9 @@ var failover = Scenario{
 	Doc:     "replication lags, a holder is in its section, the primary dies and the replica that does not know the lock takes over",
 	Attacks: strategy.SurvivesDataLoss,
 	Needs:   Rig,
-	Plan: func(rng *rand.Rand, lease time.Duration) Plan {
-		return Plan{
-			Inject:       stopHolders(rng, lease),
-			Prepare:      func(_ context.Context, testbed *rig.Testbed) error { return testbed.HoldBackReplication() },
-			Intervene:    func(ctx context.Context, testbed *rig.Testbed, _ Reached) error { return testbed.FailOver(ctx) },
-			Intervention: "primary-lost",
-		}
-	},
+	Play: duringLoss(Play{
+		Prepare:      func(_ context.Context, testbed *rig.Testbed) error { return testbed.HoldBackReplication() },
+		Intervene:    func(ctx context.Context, testbed *rig.Testbed, _ Reached) error { return testbed.FailOver(ctx) },
+		Intervention: "primary-lost",
+	}),
 }

@@ -1,9 +1,6 @@
 package scenario
 
 import (
-	"math/rand/v2"
-	"time"
-
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
 )
@@ -15,7 +12,5 @@ var nested = Scenario{
 	Demands: []Demand{{strategy.Reentrant, verdict.Stuck}, {strategy.Exclusive, verdict.Oversold}},
 	// A wait longer than the lease would outlive the deadlock: busy for long, not stuck.
 	ShortWait: true,
-	Plan: func(*rand.Rand, time.Duration) Plan {
-		return Plan{Inject: func(int) Injection { return Injection{Nested: true} }}
-	},
+	Play:      Play{Nested: true, Until: []Sight{Again}},
 }

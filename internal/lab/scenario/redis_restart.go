@@ -2,8 +2,6 @@ package scenario
 
 import (
 	"context"
-	"math/rand/v2"
-	"time"
 
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/strategy"
@@ -14,11 +12,8 @@ var redisRestart = Scenario{
 	Doc:     "a holder is in its section, and Redis is killed and starts again without its data; of a quorum, one server",
 	Attacks: strategy.SurvivesDataLoss,
 	Needs:   Rig,
-	Plan: func(rng *rand.Rand, lease time.Duration) Plan {
-		return Plan{
-			Inject:       stopHolders(rng, lease),
-			Intervene:    func(ctx context.Context, testbed *rig.Testbed, _ Reached) error { return testbed.RestartRedis(ctx) },
-			Intervention: "redis-emptied",
-		}
-	},
+	Play: duringLoss(Play{
+		Intervene:    func(ctx context.Context, testbed *rig.Testbed, _ Reached) error { return testbed.RestartRedis(ctx) },
+		Intervention: "redis-emptied",
+	}),
 }

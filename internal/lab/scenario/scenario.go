@@ -1,9 +1,9 @@
 // Package scenario has the faults and loads under which the shops sell.
 //
 // Each scenario attacks one property of the strategies. It is one file and one line in all.go. The
-// file says which faults requests carry, and which intervention the rig makes when such a request
-// reaches its point. It does not say which strategies should hold. That follows from their
-// properties: see [Scenario.Expected].
+// file has a [Play]: which sale is held at which point, what is done to the testbed meanwhile, and
+// what must be seen before that is over. It does not say which strategies should hold. That follows
+// from their properties: see [Scenario.Expected].
 //
 // A new scenario touches besides:
 //
@@ -17,15 +17,10 @@
 package scenario
 
 import (
-	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
-	"time"
 
-	"stocklock/internal/lab/rig"
-	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy"
 )
 
@@ -46,8 +41,8 @@ type Scenario struct {
 	Comparable bool
 	// FixedLoad scenarios send a fixed number of requests. The others go on until all is sold.
 	FixedLoad bool
-	// Plan makes the schedule of one run. The same seed makes the same schedule.
-	Plan func(rng *rand.Rand, lease time.Duration) Plan
+	// Play is what goes wrong. The zero value is nothing.
+	Play Play
 }
 
 // Need is what a scenario must be able to control.
@@ -59,50 +54,6 @@ const (
 	// Rig scenarios need servers and processes that the rig has started.
 	Rig
 )
-
-// Plan is the schedule of one run. Nil functions do nothing.
-type Plan struct {
-	// Inject returns what is injected into the n-th request, counted from 0.
-	Inject func(n int) Injection
-	// Prepare sets the testbed up before the first request.
-	Prepare func(ctx context.Context, testbed *rig.Testbed) error
-	// Intervene is called when a request with a fault has reached its point, and Relieve when it
-	// has been answered.
-	Intervene func(ctx context.Context, testbed *rig.Testbed, at Reached) error
-	Relieve   func(ctx context.Context, testbed *rig.Testbed, at Reached) error
-	// Restore undoes Prepare, after the last request.
-	Restore func(ctx context.Context, testbed *rig.Testbed) error
-	// Intervention names what Intervene does, or Prepare where there is no Intervene. A size may
-	// follow the name, after a space. Each language has a phrase for it: see explain/words.
-	Intervention string
-}
-
-// Reached says where a request with a fault has reached its point.
-type Reached struct {
-	Shop int      // the index of the shop that serves it
-	Keys []string // where Redis keeps the item's lock or counter; none before Redis has announced one
-}
-
-// Injection is what is injected into one request. The zero value leaves an ordinary sale.
-type Injection struct {
-	Fault  labmode.Fault // none for the zero value
-	Nested bool          // take the lock a second time
-	// Work is additional work at the point read of a request without a fault. It makes it certain
-	// that another sale is in the section when a late holder returns.
-	Work time.Duration
-	// Alone keeps other requests away from the shop until it has answered this one. A fault that
-	// takes the whole shop down must not take all the demand down with it.
-	Alone bool
-	// InTurn sends the request only when no other such request waits for its answer. While one shop
-	// is stopped, the others sell.
-	InTurn bool
-	// Idle sends the request only when the shop has answered all others. The fault comes after its
-	// own answer, and is to meet no other sale.
-	Idle bool
-}
-
-// HasFault reports whether a fault is injected.
-func (i Injection) HasFault() bool { return i.Fault != labmode.Fault{} }
 
 // All returns the scenarios, in the order of the tables.
 func All() []Scenario { return slices.Clone(all) }

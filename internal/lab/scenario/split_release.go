@@ -12,5 +12,5 @@ var splitRelease = Scenario{
 		"before the only step where there is one",
 	Attacks: strategy.AtomicRelease,
 	Demands: []Demand{{strategy.Exclusive, verdict.Oversold}, {strategy.OwnerChecked, verdict.Oversold}, {strategy.AtomicRelease, verdict.Oversold}},
-	Plan:    lateAt(sale.Releasing),
+	Play:    Play{At: sale.Releasing, Until: []Sight{LeaseOver, Another}, Third: true},
 }

@@ -4,14 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/shop/labmode"
+	"stocklock/internal/testserver"
 )
 
 // attack is the load on one cell, and what the scenario does meanwhile. Once run has returned,
@@ -20,14 +24,20 @@ type attack struct {
 	bench Bench
 	cell  Cell
 	o     Options
-	plan  scenario.Plan
 	item  audit.Run
+	ctx   context.Context // of the attack, once it runs
+
+	feed  *feed                     // the points of the sales so far
+	play  *play                     // what goes wrong
+	timed func(n int) labmode.Fault // faults that last for a guessed time; nil where the play plays
+
+	clientsMu sync.Mutex
+	clients   map[*testserver.Redis]*redis.Client // guarded by clientsMu; to look at locks
 
 	begun, ended time.Time
 	customers    *customers  // the requests, and the shops that they go to
 	progress     progress    // what is sold, and which faults are under way
 	record       record      // what was done to the testbed, and what Redis announced
-	machine      stallWatch  // how long the machine let nothing happen
 	problems     problems    // what the harness did wrong
 	stuck        *standstill // nil while something is sold; set by the goroutine that paces the load
 	outOfTime    bool        // it was ended while it still sold
@@ -52,50 +62,61 @@ func (p *problems) add(err error) {
 	p.errs = append(p.errs, err)
 }
 
-func newAttack(b Bench, c Cell, o Options, plan scenario.Plan, item audit.Run) *attack {
-	a := &attack{bench: b, cell: c, o: o, plan: plan, item: item, usage: &usage{}, customers: newCustomers(len(b.Shops), newWishes(c, item))}
+func newAttack(b Bench, c Cell, o Options, item audit.Run) *attack {
+	a := &attack{bench: b, cell: c, o: o, item: item, feed: newFeed(), usage: &usage{}, clients: map[*testserver.Redis]*redis.Client{}}
+	a.customers = newCustomers(len(b.Shops), fmt.Sprint(item.ItemID), newWishes(c, item))
 	a.record.watch = o.Watch
 	return a
 }
 
 // run attacks until there is nothing more to learn. An error means that the harness failed.
 func (a *attack) run(ctx context.Context) error {
-	if a.plan.Prepare != nil {
-		if err := a.plan.Prepare(ctx, a.bench.Testbed); err != nil {
+	if prepare := a.cell.Scenario.Play.Prepare; prepare != nil {
+		if err := prepare(ctx, a.bench.Testbed); err != nil {
 			return fmt.Errorf("prepare: %w", err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.longest())
+	defer a.closeClients()
 	defer a.background.Wait()
 	defer cancel()
+	a.ctx = ctx
 	a.markTraces()
+	a.plan()
 	if err := a.watchLocks(ctx); err != nil {
 		return err
 	}
 	a.restartTheDead(ctx)
 	a.returns = newReturns(ctx, a)
-	a.background.Go(func() { a.machine.watch(ctx) })
 	a.usage = a.startUsage(ctx)
 	a.begun = time.Now()
 	a.progress.start(a.begun)
 	watching, unwatch := context.WithCancel(ctx)
 	defer unwatch()
 	a.startWatch(watching)
-	if a.plan.Intervene == nil && a.plan.Intervention != "" {
-		defer a.record.intervention(a.plan.Intervention, 0)() // Prepare is done to the first shop, and lasts
+	if play := a.play.Play; play.Intervene == nil && play.Intervention != "" {
+		defer a.record.intervention(play.Intervention, 0)() // Prepare is done to the first shop, and lasts
 	}
+	for shop := range a.traces {
+		a.background.Go(func() { a.follow(ctx, shop) })
+	}
+	playing, endPlay := context.WithCancel(ctx)
+	defer endPlay()
+	a.background.Go(func() { a.play.run(playing) })
 	orders := load.Load{Shape: a.o.Shape, Workers: a.o.Workers, Timeout: a.o.Timeout,
 		Over: func(sent int) bool { return a.over(ctx, sent) }}
-	if err := orders.Run(ctx, func() (load.Order, bool) { return a.next(ctx), true }, a.answered); err != nil {
+	if err := orders.Run(ctx, func() (load.Order, bool) { return a.next(ctx) }, a.answered); err != nil {
 		a.problems.add(err)
 	}
+	endPlay()
+	<-a.play.over
 	a.ended = time.Now()
 	a.usage.stop(a.progress.sales())
 	unwatch()
 	a.oneByOne(ctx)
 	switch {
 	case !errors.Is(ctx.Err(), context.DeadlineExceeded):
-	case a.progress.movedWithin(a.patience()):
+	case a.progress.movedWithin(stillSelling):
 		a.outOfTime = true
 	default:
 		a.problems.add(fmt.Errorf("neither sold out nor stuck after %s", a.longest()))
@@ -108,30 +129,62 @@ func (a *attack) run(ctx context.Context) error {
 // longest bounds an attack that neither sells out nor gets stuck.
 func (a *attack) longest() time.Duration { return maxCell + a.o.Shape.Due(a.o.Requests) }
 
-// next makes the next order.
-func (a *attack) next(ctx context.Context) load.Order {
-	h := a.customers.next(a.plan.Inject, !a.progress.soldOutSeen())
-	h.id = a.request(h)
+// stillSelling is how long ago the last sale may be of an attack that ran out of time while it sold.
+const stillSelling = 5 * time.Second
+
+// plan decides what goes wrong: the scenario's play where it can be seen, and otherwise faults that
+// last for a guessed time.
+func (a *attack) plan() {
+	rng := rand.New(rand.NewPCG(a.cell.Seed, 0))
+	a.play = newPlay(a)
+	given := a.cell.Scenario.Play
+	switch {
+	case given.IsZero():
+	case a.bench.Testbed == nil || len(a.traces) == 0:
+		a.timed = given.Timed(rng, a.o.Lease)
+		a.play.Play = scenario.Play{}
+	case given.At != "":
+		a.customers.firstAt = scenario.First(rng)
+		a.customers.apart = given.Kill || given.Paused || given.Relieve != nil
+		if given.FromFirstShop {
+			a.customers.notFirst = 0
+		}
+	}
+}
+
+// next makes the next order. It is false when there is to be none any more.
+func (a *attack) next(ctx context.Context) (load.Order, bool) {
+	if a.progress.soldOutSeen() > 2*a.o.Workers {
+		select { // there is nothing more to buy until the play goes on
+		case <-a.play.over:
+		case <-ctx.Done():
+		}
+	}
+	h := a.customers.next(ctx)
+	if h == nil {
+		return load.Order{}, false
+	}
+	h.nested = a.cell.Scenario.Play.Nested
+	switch {
+	case a.timed != nil:
+		h.fault = a.timed(h.number)
+	case a.play.IsZero():
+	default:
+		h.fault, h.lease = a.play.faultOf(h)
+	}
 	h.scheduled = time.Now()
 	if !a.o.Shape.IsZero() {
 		h.scheduled = a.begun.Add(a.o.Shape.Due(h.number))
 	}
 	a.see(h.asked())
-	if h.injection.HasFault() {
-		a.progress.faultSent()
-		a.await(ctx, h)
-	}
-	return a.order(h)
+	return a.order(h), true
 }
-
-// request is the id of a request.
-func (a *attack) request(h *hit) string { return fmt.Sprintf("%d-%d", a.item.ItemID, h.number) }
 
 // order is the request as it is sent.
 func (a *attack) order(h *hit) load.Order {
 	return load.Order{
 		Shop: a.bench.Shops[h.shop].URL, ItemID: a.item.ItemID, Quantity: h.wish.quantity, RequestID: h.id, IdempotencyKey: h.wish.key,
-		Strategy: a.cell.Strategy.Name, Run: a.item.ID, Fault: h.fault(), Nested: h.injection.Nested, Tag: h,
+		Strategy: a.cell.Strategy.Name, Run: a.item.ID, Fault: h.fault, Nested: h.nested, Lease: h.lease, Tag: h,
 	}
 }
 
@@ -145,13 +198,6 @@ func (a *attack) answered(answer load.Answer) {
 		a.usage.stop(a.progress.sales())
 	}
 	close(h.done)
+	a.feed.poke()
 	a.returns.watch(h)
-}
-
-// fault is what the shop is asked to do. Additional work is a short sleep.
-func (h *hit) fault() labmode.Fault {
-	if h.injection.Work > 0 {
-		return labmode.Fault{Point: workPoint, Action: labmode.Sleep, For: h.injection.Work}
-	}
-	return h.injection.Fault
 }

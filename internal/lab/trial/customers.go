@@ -1,34 +1,39 @@
 package trial
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"stocklock/internal/lab/load"
-	"stocklock/internal/lab/scenario"
-	"stocklock/internal/sale"
+	"stocklock/internal/shop/labmode"
 )
 
-// customers send the requests, each to the shop whose turn it is. It is safe for concurrent use.
+// customers send the requests, each to the shop whose turn it is. One of them is the first of the
+// play: while it is on its way to its point, no other request is under way. It is safe for
+// concurrent use.
 type customers struct {
-	mu    sync.Mutex  // guards the rest
-	calm  *sync.Cond  // on mu: a shop has answered
-	taken bool        // a request that is sent in turn is not answered
-	hits  []*hit      // in the order in which they were made
-	shops []shopState // by index
-	turn  int         // the index of the next shop
+	mu      sync.Mutex // guards the rest
+	changed *sync.Cond // on mu
+	hits    []*hit     // in the order in which they were made
+	ids     map[string]*hit
+	wishes  wishes      // what they buy
+	prefix  string      // of the ids
+	shops   []shopState // by index
+	turn    int         // the index of the next shop
 
-	wishes wishes // what they buy
-
-	// Injections of requests that were rejected before they reached their point, to be made again.
-	again  []scenario.Injection
-	remade int
+	firstAt  int       // the number of the first request that can be the first of the play; negative for none
+	pending  bool      // the first of the play is under way to its point
+	missed   time.Time // when that was answered as sold, or not at all; zero before
+	apart    bool      // the first of the play keeps others away from its shop until its answer
+	notFirst int       // the index of a shop to which the first does not go; negative for none
 }
 
 // shopState is what keeps requests away from a shop.
 type shopState struct {
-	alone    int       // requests that want the shop for themselves
+	alone    bool      // it has the first of the play for itself
 	inFlight int       // requests that were sent and not answered
 	down     time.Time // a connection was refused: until then, other shops are tried
 }
@@ -37,8 +42,11 @@ type shopState struct {
 type hit struct {
 	number    int // from 0
 	id        string
-	shop      int // index
-	injection scenario.Injection
+	shop      int  // index
+	first     bool // of the play
+	fault     labmode.Fault
+	nested    bool
+	lease     time.Duration // of its lock; 0 for the shop's usual one
 	wish      wish
 	scheduled time.Time // when it should have been sent
 	alone     bool      // nothing else was under way
@@ -47,6 +55,11 @@ type hit struct {
 	order       string        // the id in an answer of sold, empty where it has none
 	replayed    bool          // the order was made for an earlier request
 	done        chan struct{} // closed when the request has been answered, or will not be
+}
+
+// faulty reports whether the request carries a fault, besides the one by which others are held.
+func (h *hit) faulty() bool {
+	return h.first || h.fault.Action == labmode.Sleep || h.fault.Action == labmode.Stop
 }
 
 func (h *hit) answeredAt() time.Time { return h.Sent.Add(h.Latency) }
@@ -63,66 +76,81 @@ func (h *hit) take(answer load.Answer) {
 	}
 }
 
-func newCustomers(shops int, wishes wishes) *customers {
-	c := &customers{shops: make([]shopState, shops), wishes: wishes}
-	c.calm = sync.NewCond(&c.mu)
+func newCustomers(shops int, prefix string, wishes wishes) *customers {
+	c := &customers{wishes: wishes, shops: make([]shopState, shops), ids: map[string]*hit{}, prefix: prefix, firstAt: -1, notFirst: -1}
+	c.changed = sync.NewCond(&c.mu)
 	return c
 }
 
-const (
-	// downFor is how long a shop gets no requests that refused a connection, or that dies after
-	// its answer.
-	downFor = 50 * time.Millisecond
-	// maxRemade bounds how often an injection is made again: some strategies have no such point.
-	maxRemade = 10
-	// workPoint is where additional work is done.
-	workPoint = sale.Read
-)
+// downFor is how long a shop gets no requests that refused a connection.
+const downFor = 50 * time.Millisecond
 
-// next plans the next request. It chooses the next shop that is neither down nor kept for one
-// request alone. remake allows an injection that missed its point to be made again.
-func (c *customers) next(inject func(n int) scenario.Injection, remake bool) *hit {
+// next makes the next request. It chooses the next shop that is neither down nor kept for the first
+// of the play. It waits while that one is on its way, and returns nil if ctx ends meanwhile.
+func (c *customers) next(ctx context.Context) *hit {
+	defer context.AfterFunc(ctx, c.wake)()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h := &hit{number: len(c.hits), done: make(chan struct{})}
-	c.hits = append(c.hits, h)
-	if inject != nil {
-		h.injection = inject(h.number)
+	for c.pending && ctx.Err() == nil {
+		c.changed.Wait()
 	}
-	if remake && len(c.again) > 0 && !h.injection.HasFault() && c.remade < maxRemade {
-		h.injection, c.again = c.again[0], c.again[1:]
-		c.remade++
+	if ctx.Err() != nil {
+		return nil
 	}
-	h.wish = c.wishes.next(h.number, h.injection.HasFault())
-	for h.injection.InTurn && c.taken {
-		c.calm.Wait()
-	}
-	c.taken = c.taken || h.injection.InTurn
+	h := c.add()
+	h.first = c.firstAt >= 0 && h.number >= c.firstAt
+	h.wish = c.wishes.next(h.number, h.first)
 	now := time.Now()
 	h.shop = c.turn
 	for i := range c.shops {
 		at := (c.turn + i) % len(c.shops)
-		if s := c.shops[at]; s.alone == 0 && now.After(s.down) {
+		if s := c.shops[at]; !s.alone && now.After(s.down) && !(h.first && at == c.notFirst) {
 			h.shop = at
 			break
 		}
 	}
 	c.turn = (h.shop + 1) % len(c.shops)
-	if h.injection.Alone {
-		c.shops[h.shop].alone++
-	}
-	for h.injection.Idle && c.shops[h.shop].inFlight > 0 {
-		c.calm.Wait()
+	if h.first {
+		c.pending = true
+		c.shops[h.shop].alone = c.apart
+		for c.underWay() > 0 && ctx.Err() == nil {
+			c.changed.Wait()
+		}
 	}
 	c.shops[h.shop].inFlight++
 	return h
 }
 
-// missed notes an injection whose point was not reached.
-func (c *customers) missed(i scenario.Injection) {
+// add makes a request. It needs the lock, or to be alone.
+func (c *customers) add() *hit {
+	h := &hit{number: len(c.hits), done: make(chan struct{})}
+	h.id = fmt.Sprintf("%s-%d", c.prefix, h.number)
+	c.hits = append(c.hits, h)
+	c.ids[h.id] = h
+	return h
+}
+
+// underWay needs the lock.
+func (c *customers) underWay() int {
+	sum := 0
+	for _, s := range c.shops {
+		sum += s.inFlight
+	}
+	return sum
+}
+
+func (c *customers) wake() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.again = append(c.again, i)
+	c.changed.Broadcast()
+}
+
+// goOn lets other requests be sent beside the first of the play, and makes no other one the first.
+func (c *customers) goOn() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.firstAt, c.pending = -1, false
+	c.changed.Broadcast()
 }
 
 func (c *customers) answered(h *hit, answer load.Answer) {
@@ -130,27 +158,56 @@ func (c *customers) answered(h *hit, answer load.Answer) {
 	defer c.mu.Unlock()
 	h.take(answer)
 	c.wishes.answered(h)
-	if h.Outcome == load.Refused || h.injection.Idle {
-		c.shops[h.shop].down = time.Now().Add(downFor)
+	s := &c.shops[h.shop]
+	if h.Outcome == load.Refused || h.fault.Action == labmode.Kill {
+		s.down = time.Now().Add(downFor)
 	}
-	if h.injection.Alone {
-		c.shops[h.shop].alone--
+	if h.first {
+		s.alone = false
 	}
-	if h.injection.InTurn {
-		c.taken = false
+	switch {
+	case !h.first:
+	case h.Outcome == load.Unknown || h.Outcome == load.Sold:
+		c.missed = time.Now() // unless its point comes after its answer
+	default:
+		c.pending = false // it has not reached its point: another one is to be the first
 	}
-	c.shops[h.shop].inFlight--
-	c.calm.Broadcast()
+	s.inFlight--
+	c.changed.Broadcast()
+}
+
+// missedPoint reports whether the first of the play was answered so long ago that its shop's trace
+// would show its point, or that none is to come.
+func (c *customers) missedPoint(patience time.Duration, more bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pending {
+		return !c.missed.IsZero() && time.Since(c.missed) > patience
+	}
+	return !more
+}
+
+// byID returns nil for a request that was not made.
+func (c *customers) byID(id string) *hit {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ids[id]
+}
+
+// shopOf returns the index of the shop of a request, -1 for a request that was not made.
+func (c *customers) shopOf(id string) int {
+	if h := c.byID(id); h != nil {
+		return h.shop
+	}
+	return -1
 }
 
 // unknown reports whether a request may have sold without an answer that says so. It is for the
 // time after the attack, as is the rest of this file.
 func (c *customers) unknown() bool {
-	return slices.ContainsFunc(c.hits, func(h *hit) bool { return h.Outcome == load.Unknown || h.Outcome == "" })
-}
-
-func (c *customers) sentFault() bool {
-	return slices.ContainsFunc(c.hits, func(h *hit) bool { return h.injection.HasFault() })
+	return slices.ContainsFunc(c.hits, func(h *hit) bool {
+		return (h.Outcome == load.Unknown || h.Outcome == "") && h.fault.Action != labmode.Kill
+	})
 }
 
 func (c *customers) records() []load.Record {

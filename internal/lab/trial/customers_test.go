@@ -5,31 +5,44 @@ import (
 	"testing/synctest"
 
 	"stocklock/internal/lab/load"
-	"stocklock/internal/lab/scenario"
 )
 
-// TestOneShopIsStoppedAtATime: of two requests that are sent in turn, the second is sent when the
-// first has its answer, and keeps no shop away from the others meanwhile.
-func TestOneShopIsStoppedAtATime(t *testing.T) {
+// TestTheFirstOfThePlayIsAlone: it is sent when no other request is under way, and no other is sent
+// before it has reached its point. Then others go to other shops.
+func TestTheFirstOfThePlayIsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCustomers(2, wishes{plain: true})
-		stops := func(int) scenario.Injection { return scenario.Injection{Alone: true, InTurn: true} }
-		first := c.next(stops, false)
-		var second *hit
-		go func() { second = c.next(stops, false) }()
+		c := newCustomers(2, "item", wishes{plain: true})
+		c.firstAt, c.apart = 1, true
+		before := c.next(t.Context())
+		made := make(chan *hit, 2)
+		send := func() { made <- c.next(t.Context()) }
+		go send()
 		synctest.Wait()
-		if second != nil {
-			t.Fatal("the second was sent while the first had no answer")
-		}
-		for range 3 {
-			if other := c.next(nil, false); other.shop == first.shop {
-				t.Errorf("request %d was sent to the shop that is stopped", other.number)
-			}
-		}
-		c.answered(first, load.Answer{})
+		go send()
 		synctest.Wait()
-		if second == nil {
-			t.Fatal("the second was not sent when the first had its answer")
+		if len(made) > 0 {
+			t.Fatal("a request was sent beside another one and the first of the play")
+		}
+		c.answered(before, load.Answer{Outcome: load.Sold})
+		synctest.Wait()
+		first := <-made
+		if !first.first || len(made) > 0 {
+			t.Fatalf("after the only answer, %+v was sent, and %d more", first, len(made))
+		}
+		c.goOn()
+		synctest.Wait()
+		if other := <-made; other.first || other.shop == first.shop {
+			t.Errorf("beside the first of the play, which has a shop for itself: %+v", other)
 		}
 	})
+}
+
+// TestAnotherIsTheFirst: a first that was rejected before its point is made again.
+func TestAnotherIsTheFirst(t *testing.T) {
+	c := newCustomers(2, "item", wishes{plain: true})
+	c.firstAt = 0
+	c.answered(c.next(t.Context()), load.Answer{Outcome: load.Busy})
+	if again := c.next(t.Context()); !again.first {
+		t.Error("the first was rejected as busy, and no other is the first")
+	}
 }

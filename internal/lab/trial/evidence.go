@@ -1,13 +1,10 @@
 package trial
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"io"
 	"os"
 	"slices"
-	"time"
 
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/shop/labmode"
@@ -63,43 +60,6 @@ func (f traceFile) read() ([]labmode.Event, error) {
 		return nil, err
 	}
 	return labmode.ReadEvents(file)
-}
-
-// follow passes each line that the shop writes to each, until that returns true. Otherwise it ends
-// when done is closed or ctx ends, after it has read once more to the end of the file.
-func (f traceFile) follow(ctx context.Context, done <-chan struct{}, every time.Duration, each func(line []byte) bool) bool {
-	file, err := os.Open(f.path)
-	if err != nil {
-		return false
-	}
-	defer file.Close()
-	if _, err := file.Seek(f.from, io.SeekStart); err != nil {
-		return false
-	}
-	lines := bufio.NewReader(file)
-	var line []byte
-	for last := false; ; {
-		part, err := lines.ReadBytes('\n')
-		line = append(line, part...)
-		if err == nil {
-			if each(line) {
-				return true
-			}
-			line = line[:0]
-			continue
-		}
-		if last || !errors.Is(err, io.EOF) {
-			return false
-		}
-		select {
-		case <-ctx.Done():
-			last = true
-		case <-done:
-			last = true
-			time.Sleep(every) // a shop passes the point answered after its client has the answer
-		case <-time.After(every):
-		}
-	}
 }
 
 // evidence gathers what is known after the attack, when all is at rest.
@@ -162,9 +122,7 @@ func ofEtcd(done []explain.Intervention) []explain.Intervention {
 // request is a request with its answer, where it has one.
 func (h *hit) request() explain.Request {
 	r := explain.Request{
-		ID: h.id, Shop: explain.ShopName(h.shop), Sent: h.Sent, Outcome: string(h.Outcome), Nested: h.injection.Nested, Fault: h.injection.HasFault(),
-		FaultFor: h.injection.Fault.For,
-	}
+		ID: h.id, Shop: explain.ShopName(h.shop), Sent: h.Sent, Outcome: string(h.Outcome), Nested: h.nested, Fault: h.faulty()}
 	if h.Status != 0 || h.Err != nil {
 		r.Answered = h.Sent.Add(h.Latency)
 	}

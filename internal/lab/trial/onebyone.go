@@ -90,9 +90,8 @@ func (a *attack) restock(ctx context.Context, n int64) error {
 
 // alone sends one request and waits for its answer.
 func (a *attack) alone(ctx context.Context, shop int, w wish) {
-	h := &hit{number: len(a.customers.hits), shop: shop, wish: w, scheduled: time.Now(), alone: true, done: make(chan struct{})}
-	h.id = a.request(h)
-	a.customers.hits = append(a.customers.hits, h)
+	h := a.customers.add()
+	h.shop, h.wish, h.scheduled, h.alone = shop, w, time.Now(), true
 	ctx, cancel := context.WithTimeout(ctx, a.o.Timeout)
 	defer cancel()
 	h.take(load.Send(ctx, a.order(h)))

@@ -8,17 +8,15 @@ import (
 	"stocklock/internal/lab/load"
 )
 
-// progress says whether something still moves: what is sold, and which faults are under way. It is
-// safe for concurrent use.
+// progress says whether something still moves: what is sold, and which shops are away. It is safe
+// for concurrent use.
 type progress struct {
-	mu          sync.Mutex // guards the rest
-	last        time.Time  // of the last sale, or of the last end of a fault
-	sold        int64      // units answered as sold
-	soldOut     int        // requests of one unit answered as sold out
-	pending     int        // requests with a fault that have no answer yet
-	restarting  int        // shops that are dead and being started
-	reached     int        // faults whose point was reached
-	intervening int        // interventions that are being made
+	mu         sync.Mutex // guards the rest
+	last       time.Time  // of the last sale, or of the last return of a shop
+	sold       int64      // units answered as sold
+	soldOut    int        // requests of one unit answered as sold out since the last sale
+	refused    int        // requests that were sent after last, and rejected as busy
+	restarting int        // shops that are dead and being started
 }
 
 func (p *progress) start(now time.Time) { p.last = now }
@@ -29,22 +27,10 @@ func (p *progress) sales() int64 {
 	return p.sold
 }
 
-func (p *progress) soldOutSeen() bool {
+func (p *progress) soldOutSeen() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.soldOut > 0
-}
-
-func (p *progress) faultSent() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.pending++
-}
-
-func (p *progress) faultReached() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.reached++
+	return p.soldOut
 }
 
 func (p *progress) answered(h *hit) {
@@ -54,54 +40,76 @@ func (p *progress) answered(h *hit) {
 	case load.Sold:
 		if !h.replayed {
 			p.sold += int64(h.wish.quantity)
-			p.last = time.Now()
+			p.soldOut = 0
+			p.move()
 		}
 	case load.SoldOut:
 		if h.wish.quantity == 1 { // more may be more than are left
 			p.soldOut++
 		}
-	}
-	if h.injection.HasFault() {
-		p.pending--
-		p.last = time.Now()
+	case load.Busy:
+		if h.Sent.After(p.last) {
+			p.refused++
+		}
 	}
 }
 
-// intervene notes that the testbed is changed until over is called.
-func (p *progress) intervene() (over func()) { return p.during(&p.intervening) }
+// move needs the lock.
+func (p *progress) move() { p.last, p.refused = time.Now(), 0 }
 
-// restart notes that a shop is dead until over is called.
-func (p *progress) restart() (over func()) { return p.during(&p.restarting) }
-
-func (p *progress) during(count *int) (over func()) {
+// moved notes that something other than a sale lets sales go on.
+func (p *progress) moved() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	*count++
+	p.move()
+}
+
+// restart notes that a shop is dead until over is called.
+func (p *progress) restart() (over func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.restarting++
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		*count--
-		p.last = time.Now()
+		p.restarting--
+		p.move()
 	}
 }
 
-// finished reports whether all faults are over and more than this many requests found nothing left.
+// finished reports whether no shop is away and more than this many requests found nothing left.
 func (p *progress) finished(soldOut int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.pending == 0 && p.restarting == 0 && p.soldOut > soldOut
+	return p.restarting == 0 && p.soldOut > soldOut
 }
 
-// standsStill reports whether nothing was sold for longer than patience, with stock left and no
-// fault under way.
-func (p *progress) standsStill(stock int64, patience time.Duration) bool {
+// refuses reports whether so many requests were rejected since the last sale, with stock left and no
+// shop away. It then counts anew.
+func (p *progress) refuses(stock int64, requests int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	underWay := p.pending > 0 || p.restarting > 0 || p.intervening > 0
-	return p.sold < stock && p.soldOut == 0 && !underWay && time.Since(p.last) > patience
+	if p.sold >= stock || p.soldOut > 0 || p.restarting > 0 || p.refused < requests {
+		return false
+	}
+	p.refused = 0
+	return true
 }
 
-// movedWithin reports whether something was sold, or a fault ended, within a time before now.
+// silent reports whether nothing was sold for longer than patience, with stock left and no shop away.
+func (p *progress) silent(stock int64, patience time.Duration) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sold < stock && p.soldOut == 0 && p.restarting == 0 && time.Since(p.last) > patience
+}
+
+func (p *progress) lastMove() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last
+}
+
+// movedWithin reports whether something was sold within a time before now.
 func (p *progress) movedWithin(d time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,20 +117,38 @@ func (p *progress) movedWithin(d time.Duration) bool {
 }
 
 // over reports whether there is nothing more to learn. A fixed load ends when all requests are
-// sent, the others when the faults are over and all is sold. Either ends when nothing is sold any
-// more.
+// sent, the others when the play is over and all is sold. Either ends when nothing is sold any more.
 func (a *attack) over(ctx context.Context, sent int) bool {
 	switch {
 	case a.cell.Scenario.FixedLoad && sent >= a.o.Requests:
 		return true
-	case a.progress.standsStill(a.o.Stock, a.patience()):
-		a.stuck = a.lookAtStandstill(ctx)
+	case a.standsStill(ctx):
+		return true
+	case a.cell.Scenario.FixedLoad || !a.progress.finished(2*a.o.Workers):
+		return false
+	}
+	select {
+	case <-a.play.over:
 		return true
 	default:
-		return !a.cell.Scenario.FixedLoad && a.progress.finished(2*a.o.Workers)
+		return false
 	}
 }
 
+// standsStill reports whether nothing is sold any more. Every customer was rejected since the last
+// sale, and the lock has no end, or belongs to the sale that waits for it. Without traces that
+// cannot be seen: then it is silence that counts.
+func (a *attack) standsStill(ctx context.Context) bool {
+	still := a.play.idle() && a.progress.refuses(a.o.Stock, a.o.Workers) && a.endless(ctx)
+	if a.timed != nil {
+		still = a.progress.silent(a.o.Stock, a.patience())
+	}
+	if still {
+		a.stuck = a.lookAtStandstill(ctx)
+	}
+	return still
+}
+
 // patience is how long nothing may be sold before that counts as stuck: three leases, and not less
-// than one sale may take on a busy machine.
-func (a *attack) patience() time.Duration { return max(3*a.o.Lease, 1500*time.Millisecond) }
+// than one sale may take on a busy machine, or its fault.
+func (a *attack) patience() time.Duration { return max(6*a.o.Lease, 1500*time.Millisecond) }

@@ -13,8 +13,7 @@ type record struct {
 	mu            sync.Mutex // guards the rest
 	interventions []explain.Intervention
 	changes       []explain.Change
-	late          string // an intervention that took longer than the request it was meant for
-	watch         Watch  // also told of each
+	watch         Watch // also told of each
 }
 
 // wholeTestbed is the shop of an intervention that concerns more than one.
@@ -41,13 +40,6 @@ func (r *record) intervention(what string, shop int) (over func()) {
 		r.interventions[at].Until = time.Now()
 		r.watch.see(r.interventions[at])
 	}
-}
-
-// cameLate notes that a request was answered before the intervention was done.
-func (r *record) cameLate(what string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.late = what + ": done only when the request that it was meant for had its answer"
 }
 
 // keys are the keys that have changed so far.

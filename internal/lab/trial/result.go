@@ -69,9 +69,16 @@ type Result struct {
 	Waiting  *verdict.Waiting  `json:"waiting,omitempty"` // where the verdict is stuck
 	Problem  string            `json:"reason,omitempty"`  // why it is invalid or skipped, as the harness says it
 	Unfit    Unfit             `json:"unfit,omitempty"`   // of a skipped cell: what of it cannot run here
-	Spoiled  []string          `json:"spoiled,omitempty"` // the problems of earlier tries, which are not counted
 	Seconds  float64           `json:"seconds"`
 	Replay   string            `json:"replay,omitempty"`
+
+	// Seen is what the cell waited for and saw, in this order; Unseen, what it did not see.
+	Seen   []Seen         `json:"seen,omitempty"`
+	Unseen scenario.Sight `json:"unseen,omitempty"`
+	// Timed says that faults lasted for a guessed time, because the lab did not start the shops.
+	Timed bool `json:"timed,omitempty"`
+	// FaultNotSeen says that nobody knows whether a fault met: the shops have no traces.
+	FaultNotSeen bool `json:"fault_not_seen,omitempty"`
 
 	Explanation *explain.Explanation `json:"explanation,omitempty"` // nil where there is none
 }
@@ -92,7 +99,7 @@ type Cost struct {
 }
 
 func newResult(c Cell, o Options, shops int) *Result {
-	expected := c.Scenario.Expected(c.Strategy.PropertiesUnder(o.Options))
+	expected := c.Scenario.Expected(c.Strategy.Under(o.Options))
 	return &Result{
 		Strategy: c.Strategy.Name, Scenario: c.Scenario.Name, Seed: c.Seed, Runs: 1, Shops: shops, InitialStock: o.Stock,
 		Expected: expected.Verdict, Because: expected.Because,
@@ -105,6 +112,8 @@ type Unfit string
 const (
 	UnfitStrategy Unfit = "strategy"
 	UnfitScenario Unfit = "scenario"
+	// UnfitEach: each could be run, but not this strategy under this scenario.
+	UnfitEach Unfit = "cell"
 )
 
 // Name is the cell as --cells has it.
@@ -171,7 +180,10 @@ func (r *Result) count(a *attack) {
 			}
 		}
 	}
-	r.Requests, r.FaultsMet = int64(len(a.customers.hits)), int64(a.progress.reached)
+	r.Requests, r.FaultsMet = int64(len(a.customers.hits)), a.faultsMet()
+	r.Seen, r.Unseen = a.play.result()
+	r.Timed = a.timed != nil
+	r.FaultNotSeen = r.Timed && len(a.traces) == 0
 	r.Answered, r.Unknown, r.SoldOut, r.Busy = counts[load.Sold], counts[load.Unknown], counts[load.SoldOut], counts[load.Busy]
 	r.Fenced, r.Lost, r.Conflict = counts[load.Fenced], counts[load.Lost], counts[load.Conflict]
 	r.Refused, r.Errors = counts[load.Refused], counts[load.Failed]
@@ -190,6 +202,16 @@ func (r *Result) count(a *attack) {
 	if took := lastSale.Sub(a.begun).Seconds(); took > 0 {
 		r.SalesPerSecond = round(float64(sales)/took, 1)
 	}
+}
+
+// faultsMet counts the sales that have reached the point of their fault.
+func (a *attack) faultsMet() (n int64) {
+	for _, e := range a.feed.events {
+		if _, met := e.Facts["fault"]; met {
+			n++
+		}
+	}
+	return n
 }
 
 const maxLatency = int64(10 * time.Minute / time.Microsecond)

@@ -3,7 +3,6 @@ package trial
 import (
 	"errors"
 	"math"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -20,7 +19,7 @@ func TestCountsAndLatencies(t *testing.T) {
 		return &hit{scheduled: at(scheduled), Answer: load.Answer{Sent: at(sent), Latency: time.Duration(took) * time.Millisecond,
 			Status: status, Outcome: outcome, Err: err}}
 	}
-	a := &attack{begun: begun, customers: &customers{}, usage: &usage{}}
+	a := &attack{begun: begun, customers: &customers{}, usage: &usage{}, feed: newFeed(), play: &play{}}
 	a.customers.hits = []*hit{
 		request(2, 5, 20, 201, load.Sold, nil),
 		request(0, 0, 10, 201, load.Sold, nil),
@@ -41,7 +40,7 @@ func TestCountsAndLatencies(t *testing.T) {
 // TestEveryInterventionHasWords checks that no language says an intervention by its name alone.
 func TestEveryInterventionHasWords(t *testing.T) {
 	for _, sc := range scenario.All() {
-		name := sc.Plan(rand.New(rand.NewPCG(1, 0)), time.Second).Intervention
+		name := sc.Play.Intervention
 		if name == "" {
 			continue
 		}

@@ -28,7 +28,7 @@ func TestAShopThatRestartsIsSeenByItsReadiness(t *testing.T) {
 	a.returns.watch(died)
 	a.returns.watch(died) // of another customer
 	time.Sleep(5 * askReady)
-	if a.progress.standsStill(1, 0) {
+	if a.progress.silent(1, 0) {
 		t.Error("nothing is sold while the shop is away, and that counts as stuck")
 	}
 	ready.Store(true)

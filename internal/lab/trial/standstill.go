@@ -10,6 +10,8 @@ import (
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/redislock"
+	"stocklock/internal/sale"
+	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy"
 )
 
@@ -56,12 +58,42 @@ func (a *attack) lookAtLocks(ctx context.Context) ([]explain.Lock, error) {
 	return found, nil
 }
 
+// endless reports whether the lock has no end, by its server, or belongs to a sale that waits for it,
+// by the points of that sale.
+func (a *attack) endless(ctx context.Context) bool {
+	if _, waitsForItself := a.feed.waitsForItself(a.progress.lastMove()); waitsForItself {
+		return true
+	}
+	if a.cell.Strategy.Lease.Kept == strategy.LeaseInValue {
+		return false
+	}
+	for _, k := range a.lockState(ctx).keys {
+		if k.end.IsZero() {
+			return true
+		}
+	}
+	return false
+}
+
+// waitsForItself finds a sale that was refused by its own lock after a time.
+func (f *feed) waitsForItself(after time.Time) (labmode.Event, bool) {
+	has := map[string]bool{}
+	return f.find(func(e labmode.Event) bool {
+		has[e.Request] = has[e.Request] || e.Point == sale.Acquired
+		return has[e.Request] && e.Point == sale.Waiting && e.Time.After(after)
+	})
+}
+
 // lockKeys are where Redis keeps an item's lock: plain locks and redislock have one key each. What
 // else a strategy keeps there is watched as a lock is.
 func lockKeys(item audit.Run) []string {
+	return append(onlyLockKeys(item), strategy.KeysOf(item.State.Keys, item.ItemID)...)
+}
+
+// onlyLockKeys are those without what else a strategy keeps.
+func onlyLockKeys(item audit.Run) []string {
 	key := strategy.Key(item.ItemID)
-	locks := append([]string{key, redislock.Keys("", key).Lock}, strategy.KeysOf(item.State.Locks, item.ItemID)...)
-	return append(locks, strategy.KeysOf(item.State.Keys, item.ItemID)...)
+	return append([]string{key, redislock.Keys("", key).Lock}, strategy.KeysOf(item.State.Locks, item.ItemID)...)
 }
 
 // waiting says what the requests wait for.

@@ -41,21 +41,3 @@ func TestStepsFindTheKnee(t *testing.T) {
 		t.Errorf("the stock ran out after %s", got)
 	}
 }
-
-func TestWithoutATraceALongRequestMayHaveStalled(t *testing.T) {
-	long := &hit{Answer: load.Answer{Outcome: load.Sold, Status: http.StatusCreated, Latency: 600 * time.Millisecond}}
-	a := &attack{customers: &customers{}}
-	a.o.Lease = 500 * time.Millisecond
-	a.customers.hits = []*hit{long}
-	if a.maybeStalled() == "" {
-		t.Error("a request took longer than a lease, and no trace says where: want another run")
-	}
-	a.traces = []traceFile{{}}
-	if why := a.maybeStalled(); why != "" {
-		t.Errorf("%s: the trace says where", why)
-	}
-	a.traces, long.Latency = nil, 400*time.Millisecond
-	if why := a.maybeStalled(); why != "" {
-		t.Errorf("%s: it took less than a lease", why)
-	}
-}

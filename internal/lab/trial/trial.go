@@ -14,16 +14,15 @@
 //   - onebyone.go: customers who come one by one, after the attack
 //   - changes.go: the notifications of Redis
 //   - watch.go: what can be watched meanwhile
-//   - answers.go: the orders against the answers
 //   - verdict.go: the verdict
 //   - result.go, timeline.go: the numbers
 package trial
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -45,6 +44,8 @@ type Bench struct {
 	Testbed *rig.Testbed // nil where servers and shops were given by address
 	// Redis is where locks are looked at without a Testbed. It may be nil.
 	Redis *redis.Client
+	// Waits asks the MySQL of the Store. Strategies that wait there need it.
+	Waits *MySQLWaits
 	// Alone means that no other bench uses the same MySQL, so that its counts are this bench's.
 	Alone    bool
 	NoQuorum string // why strategies that need a quorum cannot run here; empty where they can
@@ -80,101 +81,77 @@ type Options struct {
 // takes.
 const maxCell = 90 * time.Second
 
-// maxTries bounds how often a cell is run that says nothing about its strategy, because the machine
-// stalled or because a fault or a repair failed.
-const maxTries = 3
-
-// Run runs one cell. An error means that the harness cannot go on. A cell that stays spoiled has
-// the verdict Invalid, after [maxTries] at most. A cell that ctx interrupted returns ctx's cause.
+// Run runs one cell, once. An error means that the harness cannot go on. A cell that ctx interrupted
+// returns ctx's cause.
 func Run(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
-	var earlier []string
-	for {
-		done, err := runOnce(ctx, b, c, o)
-		if err != nil {
-			return Result{}, err
-		}
-		if !done.again || len(earlier) == maxTries-1 {
-			done.result.Spoiled = earlier
-			return *done.result, o.Records.Write(c.Strategy.Name+"/"+c.Scenario.Name, done.records)
-		}
-		earlier = append(earlier, done.result.Problem)
-	}
-}
-
-// attempt is one run of a cell.
-type attempt struct {
-	result  *Result
-	records []load.Record
-	again   bool // another attempt may say more
-}
-
-func runOnce(ctx context.Context, b Bench, c Cell, o Options) (attempt, error) {
 	r := newResult(c, o, len(b.Shops))
 	if why := unfit(b, c, o); why.reason != "" {
 		r.Unfit = why.what
-		r.conclude(verdict.Judgement{Kind: verdict.Skipped, Problem: why.reason})
-		return attempt{result: r}, nil
+		r.conclude(verdict.Judgement{Kind: cmp.Or(why.kind, verdict.Skipped), Problem: why.reason})
+		return *r, nil
 	}
 	if err := b.ready(ctx); err != nil {
-		return attempt{}, err
+		return Result{}, err
 	}
 	run, err := audit.Start(ctx, b.Store, audit.Run{
 		ID:       fmt.Sprintf("%s-%s-%d-%s", c.Strategy.Name, c.Scenario.Name, c.Seed, time.Now().UTC().Format("150405.000000")),
 		Strategy: c.Strategy.Name, Scenario: c.Scenario.Name, InitialStock: o.Stock, State: c.Strategy.State,
 	})
 	if err != nil {
-		return attempt{}, err
+		return Result{}, err
 	}
 	started := time.Now()
-	a := newAttack(b, c, o, c.Scenario.Plan(rand.New(rand.NewPCG(c.Seed, 0)), o.Lease), run)
+	a := newAttack(b, c, o, run)
 	failed := a.run(ctx)
 	if err := a.repair(ctx); err != nil {
 		failed = fmt.Errorf("after: %w", err)
 	}
 	if ctx.Err() != nil {
-		return attempt{}, context.Cause(ctx)
+		return Result{}, context.Cause(ctx)
 	}
 	if err := a.measure(ctx, r); err != nil {
-		return attempt{}, err
+		return Result{}, err
 	}
 	evidence, err := a.evidence(ctx)
 	if err != nil {
-		return attempt{}, err
+		return Result{}, err
 	}
-	judged := a.judge(r, evidence, failed)
-	r.conclude(judged)
-	a.see(Look{At: time.Now(), Counts: audit.Counts{InitialStock: o.Stock, Restocked: r.Restocked, Remaining: r.Remaining, Sold: r.Sold, Oversold: r.Oversold}})
+	r.conclude(a.judge(r, evidence, failed))
+	a.see(Look{At: time.Now(), Counts: audit.Counts{InitialStock: o.Stock, Remaining: r.Remaining, Sold: r.Sold, Oversold: r.Oversold}})
 	a.see(evidence)
 	r.Timeline = timeline(evidence, a.customers.hits)
 	if r.Verdict != verdict.Invalid {
 		r.Explanation = explain.Explain(ctx, evidence)
 	}
 	r.Seconds = round(time.Since(started).Seconds(), 2)
-	return attempt{result: r, records: a.customers.records(), again: judged.Again}, nil
+	return *r, o.Records.Write(c.Strategy.Name+"/"+c.Scenario.Name, a.customers.records())
 }
 
 // misfit is why a cell cannot be run here, and whether its strategy or its scenario is the cause.
 type misfit struct {
 	what   Unfit
 	reason string
+	kind   verdict.Kind // Skipped for the zero value
 }
 
 // unfit says why a cell cannot be run here. The reason is empty where it can.
 func unfit(b Bench, c Cell, o Options) misfit {
 	switch {
 	case c.Scenario.Needs == scenario.Rig && (b.Testbed == nil || !b.Testbed.CommandsServers()):
-		return misfit{UnfitScenario, "needs servers that loadtest has started, and these were given by address. " +
+		return misfit{what: UnfitScenario, reason: "needs servers that loadtest has started, and these were given by address. " +
 			"Run it without --mysql, --redis and --shop, or with docker compose run --rm lab"}
 	case c.Scenario.ShortWait && o.Wait >= o.Lease:
-		return misfit{UnfitScenario, fmt.Sprintf("needs a wait shorter than the lease, and these are %s and %s", o.Wait, o.Lease)}
+		return misfit{what: UnfitScenario, reason: fmt.Sprintf("needs a wait shorter than the lease, and these are %s and %s", o.Wait, o.Lease)}
 	case c.Strategy.Inapplicable[c.Scenario.Name] != "":
-		return misfit{UnfitScenario, c.Strategy.Inapplicable[c.Scenario.Name]}
+		return misfit{what: UnfitEach, reason: c.Strategy.Inapplicable[c.Scenario.Name], kind: verdict.Inapplicable}
+	case c.Scenario.Misses(c.Strategy) != "":
+		return misfit{what: UnfitEach, reason: fmt.Sprintf("its sales never pass the point %s", c.Scenario.Misses(c.Strategy)), kind: verdict.Inapplicable}
 	case o.Lease < c.Strategy.ShortestLease:
-		return misfit{UnfitStrategy, fmt.Sprintf("needs a lease of %s or more, and this one is %s: give --lease %[1]s", c.Strategy.ShortestLease, o.Lease)}
+		return misfit{what: UnfitStrategy, reason: fmt.Sprintf("needs a lease of %s or more, and this one is %s: give --lease %[1]s", c.Strategy.ShortestLease, o.Lease)}
 	case c.Strategy.NeedsQuorum:
-		return misfit{UnfitStrategy, b.NoQuorum}
+		return misfit{what: UnfitStrategy, reason: b.NoQuorum}
 	case c.Strategy.NeedsEtcd:
-		return misfit{UnfitStrategy, b.NoEtcd}
+		return misfit{what: UnfitStrategy, reason: b.NoEtcd}
 	default:
 		return misfit{}
 	}

@@ -1,11 +1,11 @@
 package trial
 
 import (
-	"cmp"
 	"fmt"
 
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
 )
@@ -22,19 +22,26 @@ func (r *Result) conclude(j verdict.Judgement) {
 // repair could not be made, nil where they were.
 func (a *attack) judge(r *Result, evidence explain.Evidence, failed error) verdict.Judgement {
 	if failed != nil {
-		return verdict.Spoiled("%v", failed)
+		return verdict.Failed("%v", failed)
 	}
 	facts := a.facts(r)
 	j := facts.Verdict()
-	if j.Kind != r.Expected && j.Kind != verdict.Invalid {
-		if why := cmp.Or(evidence.Stall(), a.machine.stalled(a.o.Lease), a.record.late, a.maybeStalled()); why != "" {
-			return verdict.Spoiled("%s, but the machine stalled: %s", j.Kind, why)
-		}
-	}
-	if j.Kind == verdict.Stuck {
+	switch why := evidence.Stall(); {
+	case j.Kind == verdict.Stuck && (r.Unseen == scenario.Another || r.Unseen == scenario.ThirdSale):
+		r.Unseen, r.Waiting = "", facts.Waiting // no other sale will ever be seen
+	case r.Unseen != "" && (j.Kind == verdict.Held || j.Kind == r.Expected):
+		return verdict.Failed("this was never seen: %s", r.Unseen)
+	case why != "" && j.Kind != r.Expected && j.Kind != verdict.Invalid && a.canStall():
+		return verdict.Failed("%s, but the machine stalled: %s", j.Kind, why)
+	case j.Kind == verdict.Stuck:
 		r.Waiting = facts.Waiting
 	}
 	return j
+}
+
+// canStall reports whether a sale that is inside past its lease can harm others.
+func (a *attack) canStall() bool {
+	return !a.cell.Strategy.Properties.Meets(strategy.PauseProof) && !a.cell.Strategy.Properties.Meets(strategy.StorageChecked)
 }
 
 // Facts are the numbers that the sentences about a verdict have.
@@ -56,15 +63,7 @@ func (a *attack) facts(r *Result) verdict.Facts {
 	f.DemandLeft = r.Sold > 0 && (a.cell.Scenario.FixedLoad || a.outOfTime)
 	f.Outlasted = a.cell.Scenario.Attacks == strategy.Renews && a.cell.Strategy.Properties.Has.Includes(strategy.Renews) &&
 		longWorkNeverSells(a.customers.hits)
-	f.Missed = a.missedEveryPoint()
 	return f
-}
-
-// missedEveryPoint reports whether faults were injected, and none reached its point. A strategy
-// without a guard does not have every point.
-func (a *attack) missedEveryPoint() bool {
-	guarded := a.cell.Strategy.Guard != "nothing"
-	return len(a.traces) > 0 && guarded && a.progress.reached == 0 && a.customers.sentFault()
 }
 
 // longWorkNeverSells reports whether every request with a fault lost its lock over it. A lock that
@@ -73,9 +72,9 @@ func longWorkNeverSells(hits []*hit) bool {
 	lost := 0
 	for _, h := range hits {
 		switch {
-		case h.injection.HasFault() && h.Outcome == load.Sold:
+		case h.faulty() && h.Outcome == load.Sold:
 			return false
-		case h.injection.HasFault() && h.Outcome == load.Lost:
+		case h.faulty() && h.Outcome == load.Lost:
 			lost++
 		}
 	}

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -10,8 +11,6 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/sale"
-	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy"
 )
 
@@ -20,7 +19,6 @@ func TestJudge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	long := scenario.Injection{Fault: labmode.Fault{Point: sale.Read, Action: labmode.Sleep, For: time.Second}}
 	with := func(sc scenario.Scenario, hits ...*hit) *attack {
 		a := &attack{cell: Cell{Scenario: sc}, customers: &customers{hits: hits}}
 		return a
@@ -30,8 +28,8 @@ func TestJudge(t *testing.T) {
 		a.stuck = &standstill{}
 		return a
 	}
-	lost := &hit{injection: long, Answer: load.Answer{Outcome: load.Lost}}
-	longSold := &hit{injection: long, Answer: load.Answer{Outcome: load.Sold}}
+	lost := &hit{first: true, Answer: load.Answer{Outcome: load.Lost}}
+	longSold := &hit{first: true, Answer: load.Answer{Outcome: load.Sold}}
 	sold := &hit{Answer: load.Answer{Outcome: load.Sold}}
 	soldOut := &hit{Answer: load.Answer{Outcome: load.SoldOut, Latency: time.Second}}
 	later := &hit{Answer: load.Answer{Outcome: load.Sold, Latency: 2 * time.Second}}
@@ -88,24 +86,23 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestReachedFollowsATrace(t *testing.T) {
+func TestFollowReadsATraceThatIsBeingWritten(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "trace.jsonl")
 	f, err := os.Create(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	time.AfterFunc(20*time.Millisecond, func() {
-		f.WriteString(`{"t":1,"shop":"s","request":"7-10","point":"read"}` + "\n" + `{"t":2,"shop":"s","request":"7-1","po`)
-		time.Sleep(10 * time.Millisecond)
-		f.WriteString(`int":"read"}` + "\n")
-	})
-	never, now := make(chan struct{}), make(chan struct{})
-	close(now)
-	if !reached(t.Context(), file, "7-1", sale.Read, never) {
-		t.Error("the point was written, and not found")
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	lines := make(chan string, 2)
+	go traceFile{path: file}.follow(ctx, func(line []byte) { lines <- string(line) })
+	f.WriteString("one\nt")
+	if got := <-lines; got != "one\n" {
+		t.Errorf("the first line is %q", got)
 	}
-	if reached(t.Context(), file, "7-1", sale.Write, now) {
-		t.Error("found a point that was not written")
+	f.WriteString("wo\n")
+	if got := <-lines; got != "two\n" {
+		t.Errorf("the second line, which was written in two parts, is %q", got)
 	}
 }

@@ -2,12 +2,10 @@ package trial
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/explain"
-	"stocklock/internal/shop/labmode"
 )
 
 // Watch gets the events of a cell while it runs. Each is one of:
@@ -36,10 +34,7 @@ type Look struct {
 	audit.Counts
 }
 
-const (
-	lookEvery   = 200 * time.Millisecond
-	tracesEvery = 50 * time.Millisecond
-)
+const lookEvery = 200 * time.Millisecond
 
 func (w Watch) see(seen any) {
 	if w != nil {
@@ -49,17 +44,14 @@ func (w Watch) see(seen any) {
 
 func (a *attack) see(seen any) { a.o.Watch.see(seen) }
 
-// startWatch shows to the watcher what the attack itself does not know: the shops' points, and what
-// MySQL has. It ends with ctx.
+// startWatch shows to the watcher what the attack itself does not know: what MySQL has. It ends with
+// ctx.
 func (a *attack) startWatch(ctx context.Context) {
 	if a.o.Watch == nil {
 		return
 	}
 	a.see(Attempt{Run: a.item.ID, ItemID: a.item.ItemID, Began: a.begun})
 	a.background.Go(func() { a.look(ctx) })
-	for i, f := range a.traces {
-		a.background.Go(func() { a.follow(ctx, explain.ShopName(i), f) })
-	}
 }
 
 // look asks MySQL until ctx ends. A count that fails is made the next time.
@@ -79,19 +71,7 @@ func (a *attack) look(ctx context.Context) {
 	}
 }
 
-// follow shows the points that a shop writes to its trace until ctx ends.
-func (a *attack) follow(ctx context.Context, shop string, trace traceFile) {
-	trace.follow(ctx, nil, tracesEvery, func(line []byte) bool {
-		var e labmode.Event
-		if json.Unmarshal(line, &e) == nil && e.Run == a.item.ID {
-			e.Shop = shop
-			a.see(e)
-		}
-		return false
-	})
-}
-
 // asked is a request as it is made.
 func (h *hit) asked() explain.Request {
-	return explain.Request{ID: h.id, Shop: explain.ShopName(h.shop), Sent: time.Now(), Nested: h.injection.Nested, Fault: h.injection.HasFault()}
+	return explain.Request{ID: h.id, Shop: explain.ShopName(h.shop), Sent: time.Now(), Nested: h.nested, Fault: h.faulty()}
 }

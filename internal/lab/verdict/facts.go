@@ -27,7 +27,6 @@ type Facts struct {
 	Deserted   error  // why no shop answers any more, nil while one does
 	DemandLeft bool   // the load ended, or time was up, while units were sold
 	Outlasted  bool   // work longer than the lease was to be sold, and never was
-	Missed     bool   // no fault reached its point
 	// Waiting is what requests wait for where nothing is sold any more. It is nil where that is not
 	// the reason.
 	Waiting *Waiting
@@ -37,19 +36,11 @@ type Facts struct {
 type Judgement struct {
 	Kind    Kind
 	Problem string
-	Again   bool // another run of the cell may say more
 }
 
 // Failed is the judgement where the harness failed.
 func Failed(format string, args ...any) Judgement {
 	return Judgement{Kind: Invalid, Problem: strings.TrimSpace(fmt.Sprintf(format, args...))}
-}
-
-// Spoiled is one that another run of the cell may avoid.
-func Spoiled(format string, args ...any) Judgement {
-	j := Failed(format, args...)
-	j.Again = true
-	return j
 }
 
 // Verdict judges the facts: the first case that applies. What SQL and the answers prove comes before
@@ -81,8 +72,6 @@ func (f Facts) Verdict() Judgement {
 		return Failed("the attack ended with %d of %d unsold", f.Remaining, f.Stock)
 	case f.Outlasted:
 		return Judgement{Kind: Stuck}
-	case f.Missed:
-		return Spoiled("no fault reached its point")
 	default:
 		return Judgement{Kind: Held}
 	}

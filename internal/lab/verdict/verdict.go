@@ -29,6 +29,8 @@ const (
 	Stuck      Kind = "stuck"      // stock and demand were left, and nothing was sold any more
 	Invalid    Kind = "invalid"    // the harness failed, which says nothing about the strategy
 	Skipped    Kind = "skipped"    // the scenario cannot be run here
+	// Inapplicable: the scenario has nothing to attack in the strategy.
+	Inapplicable Kind = "does not apply"
 
 	// Degraded is shown and never saved: the verdict is Held, and less was sold than was wanted.
 	Degraded Kind = "degraded"
@@ -132,6 +134,11 @@ var All = []Verdict{
 		Kind: Skipped,
 		En:   Words{Word: "skipped", Short: "–", Legend: "skipped", Means: "The cell cannot run here."},
 		Zh:   Words{Word: "跳过", Short: "–", Legend: "跳过", Means: "该单元格在此处无法运行。"},
+	},
+	{
+		Kind: Inapplicable, Predictable: true,
+		En: Words{Word: "does not apply", Short: "·", Legend: "does not apply", Means: "The scenario finds nothing to attack in the strategy."},
+		Zh: Words{Word: "不适用", Short: "·", Legend: "不适用", Means: "该场景在此策略中没有可攻击之处。"},
 	},
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"time"
 )
 
 // The headers that a shop with the lab obeys. Any other shop ignores them.
@@ -12,6 +13,7 @@ const (
 	RunHeader      = "X-Lab-Run"      // the run that the order belongs to
 	FaultHeader    = "X-Lab-Fault"    // see ParseFault
 	NestedHeader   = "X-Lab-Nested"   // 1: the sale takes its lock a second time
+	LeaseHeader    = "X-Lab-Lease"    // the lease of the sale's lock, such as 500ms
 )
 
 // Experiment is what a request asks of a shop in the lab. The zero value is an ordinary sale.
@@ -19,7 +21,8 @@ type Experiment struct {
 	Strategy string // empty for the shop's usual one
 	Run      string // 1 to 64 printable ASCII characters without space, or empty
 	Fault    Fault
-	Nested   bool // the sale takes its lock a second time
+	Nested   bool          // the sale takes its lock a second time
+	Lease    time.Duration // of the sale's lock; 0 for the shop's usual one
 }
 
 // Set puts the experiment into a request's header.
@@ -36,6 +39,9 @@ func (e Experiment) Set(header http.Header) {
 	}
 	if e.Nested {
 		set(NestedHeader, "1")
+	}
+	if e.Lease > 0 {
+		set(LeaseHeader, e.Lease.String())
 	}
 }
 
@@ -62,5 +68,14 @@ func ParseExperiment(header http.Header) (Experiment, error) {
 	default:
 		return Experiment{}, fmt.Errorf("%s must be 1 or missing, not %q", NestedHeader, nested)
 	}
+	if lease := header.Get(LeaseHeader); lease != "" {
+		var err error
+		if e.Lease, err = time.ParseDuration(lease); err != nil || e.Lease < minLease || e.Lease > MaxDuration {
+			return Experiment{}, fmt.Errorf("%s must be a duration from %s to %s, not %q", LeaseHeader, minLease, MaxDuration, lease)
+		}
+	}
 	return e, nil
 }
+
+// minLease is the shortest lease that a request may ask for.
+const minLease = 10 * time.Millisecond

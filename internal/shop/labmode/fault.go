@@ -20,9 +20,11 @@ const (
 	// Stop stops the whole process with SIGSTOP. A child of it, started just before, sends SIGCONT
 	// when the time is over.
 	Stop Action = "stop"
+	// Hold keeps the one sale until its client lets it go on: see [HoldsPath]. The duration bounds it.
+	Hold Action = "hold"
 )
 
-// MaxDuration is the longest sleep or stop that [ParseFault] accepts.
+// MaxDuration is the longest sleep, stop or hold that [ParseFault] accepts.
 const MaxDuration = time.Minute
 
 // Fault is one action at one point of a sale. The zero value is no fault.
@@ -32,7 +34,7 @@ const MaxDuration = time.Minute
 type Fault struct {
 	Point  sale.Point
 	Action Action
-	For    time.Duration // how long to sleep or to stay stopped; zero for Kill
+	For    time.Duration // how long to sleep or to stay stopped, or to be held at most; zero for Kill
 }
 
 // String gives the form that [ParseFault] reads.
@@ -43,12 +45,12 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s %s %s", f.Point, f.Action, f.For)
 }
 
-// ParseFault reads "<point> sleep <duration>", "<point> stop <duration>" or
-// "<point> kill".
+// ParseFault reads "<point> sleep <duration>", "<point> stop <duration>", "<point> hold <duration>"
+// or "<point> kill".
 func ParseFault(s string) (Fault, error) {
 	words := strings.Fields(s)
 	if len(words) < 2 {
-		return Fault{}, fmt.Errorf("fault %q: want %q, %q or %q", s, "<point> sleep <duration>", "<point> stop <duration>", "<point> kill")
+		return Fault{}, fmt.Errorf("fault %q: want %q, with sleep, stop or hold, or %q", s, "<point> sleep <duration>", "<point> kill")
 	}
 	f := Fault{Point: sale.Point(words[0]), Action: Action(words[1])}
 	if !slices.Contains(sale.Points, f.Point) {
@@ -60,9 +62,9 @@ func ParseFault(s string) (Fault, error) {
 			return Fault{}, fmt.Errorf("fault %q: kill takes no duration", s)
 		}
 		return f, nil
-	case Sleep, Stop:
+	case Sleep, Stop, Hold:
 	default:
-		return Fault{}, fmt.Errorf("fault %q: no action %q, want sleep, stop or kill", s, f.Action)
+		return Fault{}, fmt.Errorf("fault %q: no action %q, want sleep, stop, hold or kill", s, f.Action)
 	}
 	if len(words) != 3 {
 		return Fault{}, fmt.Errorf("fault %q: %s takes one duration, such as 300ms", s, f.Action)

@@ -6,10 +6,12 @@
 package labmode
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,8 +37,16 @@ type Lab struct {
 	usual *strategy.Seller
 	log   *slog.Logger
 
+	holds holds
+
 	mu      sync.Mutex
-	sellers map[string]*strategy.Seller // guarded by mu; by name, without the usual one
+	sellers map[chosen]*strategy.Seller // guarded by mu; without the usual one
+}
+
+// chosen is what a request asks of its seller.
+type chosen struct {
+	strategy string
+	lease    time.Duration
 }
 
 // Attach makes a shop sell as its requests ask.
@@ -45,7 +55,7 @@ func Attach(s *shop.Shop, cfg Config) {
 		cfg.Stepper.nameScripts(cfg.Strategies)
 	}
 	s.ExtraTime = cfg.Work + MaxDuration // no deadline may end what a scenario makes slow
-	s.UseLab(&Lab{Config: cfg, deps: s.Deps, usual: s.Seller(), log: s.Log, sellers: map[string]*strategy.Seller{}})
+	s.UseLab(&Lab{Config: cfg, deps: s.Deps, usual: s.Seller(), log: s.Log, sellers: map[chosen]*strategy.Seller{}})
 }
 
 // exchange is what a sale must know of its request, and the request of its sale.
@@ -56,10 +66,18 @@ type exchange struct {
 
 type exchangeKey struct{}
 
-// Requests lets a sale see the header of its request. It passes the point answered when the client
-// of a sale that was made has the answer.
+// Requests lets a sale see the header of its request, and ends the holds of sales: see [HoldsPath].
+// It passes the point answered when the client of a sale that was made has the answer.
 func (l *Lab) Requests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if request, ok := strings.CutPrefix(r.URL.Path, HoldsPath); ok && r.Method == http.MethodDelete {
+			if !l.holds.end(request) {
+				w.WriteHeader(http.StatusNotFound)
+				return
+			}
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
 		this := &exchange{header: r.Header}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, this)))
 		if this.hook != nil {
@@ -78,8 +96,8 @@ func (l *Lab) Sales(usual shop.Sell) shop.Sell {
 			return stock.Order{}, shop.Malformed(err.Error())
 		}
 		sell, of := usual, l.usual.Strategy
-		if asked.Strategy != "" || asked.Nested {
-			seller, err := l.seller(asked.Strategy)
+		if asked.Strategy != "" || asked.Nested || asked.Lease > 0 {
+			seller, err := l.seller(asked.Strategy, asked.Lease)
 			if err != nil {
 				return stock.Order{}, shop.Malformed(StrategyHeader + ": " + err.Error())
 			}
@@ -89,7 +107,7 @@ func (l *Lab) Sales(usual shop.Sell) shop.Sell {
 			sell, of = seller.Sell, seller.Strategy
 		}
 		wanted.Run = asked.Run
-		hook := l.hook(asked, of.Name, wanted)
+		hook := l.hook(asked, of, wanted)
 		selling := hook
 		if l.Stepper != nil {
 			ctx, selling = l.Stepper.Sale(ctx, wanted.RequestID, hook)
@@ -105,25 +123,27 @@ func (l *Lab) Sales(usual shop.Sell) shop.Sell {
 	}
 }
 
-// seller returns the seller of a strategy, the usual one for no name. All sales by one strategy
-// share a seller, because some guards queue inside the process.
-func (l *Lab) seller(name string) (*strategy.Seller, error) {
-	if name == "" || name == l.usual.Strategy.Name {
+// seller returns the seller of a strategy with a lease, the usual ones for no name and for 0. All
+// sales by one strategy and lease share a seller, because some guards queue inside the process.
+func (l *Lab) seller(name string, lease time.Duration) (*strategy.Seller, error) {
+	name, deps := cmp.Or(name, l.usual.Strategy.Name), l.deps
+	deps.Lease = cmp.Or(lease, deps.Lease)
+	if name == l.usual.Strategy.Name && deps.Lease == l.deps.Lease {
 		return l.usual, nil
 	}
-	chosen, err := strategy.Find(name, l.Strategies)
+	of, err := strategy.Find(name, l.Strategies)
 	if err != nil {
 		return nil, err
 	}
-	if err := chosen.Check(l.deps); err != nil {
+	if err := of.Check(deps); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	seller := l.sellers[name]
+	seller := l.sellers[chosen{name, deps.Lease}]
 	if seller == nil {
-		seller = strategy.New(chosen, l.deps)
-		l.sellers[name] = seller
+		seller = strategy.New(of, deps)
+		l.sellers[chosen{name, deps.Lease}] = seller
 	}
 	return seller, nil
 }
@@ -147,22 +167,43 @@ func nested(s *strategy.Seller) *strategy.Seller {
 
 // hook makes a sale be recorded, work for a while at the point read, and meet its fault: once,
 // however often it passes that point.
-func (l *Lab) hook(asked Experiment, by string, wanted stock.Sale) sale.Hook {
+func (l *Lab) hook(asked Experiment, of strategy.Strategy, wanted stock.Sale) sale.Hook {
 	record := func(context.Context, sale.Point, []slog.Attr) {}
 	if l.Recorder != nil {
-		record = l.Recorder.Sale(wanted.RequestID, wanted.ItemID, by, wanted.Run)
+		record = l.Recorder.Sale(wanted.RequestID, wanted.ItemID, of.Name, wanted.Run)
 	}
-	var injected atomic.Bool
+	var injected, hasRead atomic.Bool
+	answered := make(chan struct{})
 	return func(ctx context.Context, p sale.Point, facts []slog.Attr) {
 		inject := p == asked.Fault.Point && injected.CompareAndSwap(false, true)
+		var held <-chan struct{}
 		if inject {
 			facts = append(facts, slog.String("fault", asked.Fault.String()))
+			if asked.Fault.Action == Hold { // before anybody can see that it is held
+				held = l.holds.begin(wanted.RequestID)
+				defer l.holds.end(wanted.RequestID)
+			}
+		}
+		if of.AnswersFirst && asked.Fault.Point == sale.Answered {
+			switch {
+			case p == sale.Answered:
+				defer close(answered)
+			case p == sale.Read && !hasRead.CompareAndSwap(false, true):
+				<-answered // the order is written behind the answer, as by a queue that is behind
+			}
 		}
 		record(ctx, p, facts)
 		if p == sale.Read && l.Work > 0 {
 			time.Sleep(l.Work) // work that does not look at its context
 		}
-		if !inject {
+		switch {
+		case !inject:
+			return
+		case held != nil: // it ignores cancellation, as Sleep does
+			select {
+			case <-held:
+			case <-time.After(asked.Fault.For):
+			}
 			return
 		}
 		if err := asked.Fault.Inject(); err != nil {
@@ -183,4 +224,38 @@ func (l *Lab) Close() error {
 		errs = append(errs, seller.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// HoldsPath is where a shop in the lab ends the hold of a sale: DELETE HoldsPath + its request's id.
+// The answer is 204, or 404 if that sale is not held.
+const HoldsPath = "/lab/holds/"
+
+// holds are the sales that are held, by their requests. The zero value has none. It is safe for
+// concurrent use.
+type holds struct {
+	mu   sync.Mutex
+	ends map[string]chan struct{} // guarded by mu
+}
+
+func (h *holds) begin(request string) <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ends == nil {
+		h.ends = map[string]chan struct{}{}
+	}
+	end := make(chan struct{})
+	h.ends[request] = end
+	return end
+}
+
+// end reports whether the sale was held.
+func (h *holds) end(request string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	end, held := h.ends[request]
+	if held {
+		close(end)
+		delete(h.ends, request)
+	}
+	return held
 }

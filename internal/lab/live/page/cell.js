@@ -123,7 +123,6 @@ function endedView(content, of, s, c, run, predict, guesses) {
         h('p', {class: 'cause'}, d.sentence || inWords(d.reason)),
         d.surprise && h('p', {class: 'bad'}, t('expected.long', {word: t('verdict.' + d.expected), because: because(d.because)})),
         !d.surprise && d.verdict !== 'skipped' && h('p', {class: 'soft'}, t('as.expected', {because: because(d.because)})),
-        d.spoiled && d.spoiled.length > 0 && h('p', {class: 'soft'}, t('spoiled', {n: d.spoiled.length})),
         d.verdict !== 'held' && links.length > 0 && h('p', {class: 'holding'}, t('would.hold'), ' ', links.map(name => [h('a', {href: `#/cell/${name}/${c.name}`}, name), ' ']), h('a', {class: 'more', href: `#/pair/${c.name}/${s.name}/${links[0]}`}, t('side.by.side', {a: s.name, b: links[0]}))),
         h('div', {class: 'bar'},
           h('button', {type: 'button', id: 'again', disabled: !mayDrive(), onclick: () => run(of.seed)}, '↻ ', t('run.again', {seed: of.seed})),

@@ -1,0 +1,191 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/strategy"
+	"stocklock/internal/testserver"
+)
+
+// lockState is what servers say of an item's lock at a moment. The zero value has no lock.
+type lockState struct {
+	asked        time.Time
+	keys         map[string]keyState
+	own          bool              // no two holders have the same value
+	inValue      bool              // the values are the ends of the leases
+	transactions map[string]string // of MySQL: their statements, by their ids
+}
+
+// keyState is one key of a lock, at one server.
+type keyState struct {
+	value string    // as DUMP has it
+	end   time.Time // when its lease ends, by the server's clock; zero for never
+	now   time.Time // the server's clock
+}
+
+// fullState is lockState with the transactions of MySQL.
+func (a *attack) fullState(ctx context.Context) lockState {
+	s := a.lockState(ctx)
+	if a.cell.Strategy.WaitsInMySQL {
+		if waits, err := a.bench.Waits.look(ctx); err == nil {
+			s.transactions = waits.transactions
+		}
+	}
+	return s
+}
+
+// lockState asks the servers. What cannot be asked is not there.
+func (a *attack) lockState(ctx context.Context) lockState {
+	s := lockState{
+		asked: time.Now(), keys: map[string]keyState{}, inValue: a.cell.Strategy.Lease.Kept == strategy.LeaseInValue,
+		own: a.cell.Strategy.Properties.Has.Includes(strategy.OwnerChecked),
+	}
+	switch of := a.cell.Strategy; {
+	case a.bench.Testbed == nil:
+	case of.Lease.Kept == strategy.LeaseInEtcd:
+		a.askEtcd(ctx, s.keys)
+	case of.NeedsQuorum:
+		for i, server := range a.bench.Testbed.Quorum {
+			a.askRedis(ctx, fmt.Sprint(i, " "), server, s.keys)
+		}
+	default:
+		a.askRedis(ctx, "", a.bench.Testbed.Redis(), s.keys)
+	}
+	if a.cell.Strategy.Lease.Kept == strategy.LeaseInMySQL {
+		a.askRow(ctx, s.keys)
+	}
+	return s
+}
+
+// askRedis adds the item's keys of locks that a server has.
+func (a *attack) askRedis(ctx context.Context, prefix string, server *testserver.Redis, into map[string]keyState) {
+	if server == nil {
+		return
+	}
+	client := a.clientOf(server)
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	for _, key := range onlyLockKeys(a.item) {
+		var now *redis.TimeCmd
+		var dump *redis.StringCmd
+		var left *redis.DurationCmd
+		_, err := client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+			now, dump, left = p.Time(ctx), p.Dump(ctx, key), p.PTTL(ctx, key)
+			return nil
+		})
+		if err != nil { // redis.Nil where it has no such key
+			continue
+		}
+		k := keyState{value: dump.Val(), now: now.Val()}
+		if left.Val() >= 0 {
+			k.end = k.now.Add(left.Val())
+		}
+		if lease := a.cell.Strategy.Lease; lease.Kept == strategy.LeaseInValue {
+			if n, err := strconv.ParseInt(client.Get(ctx, key).Val(), 10, 64); err == nil {
+				k.end = time.Unix(0, n*int64(lease.Unit))
+			}
+		}
+		into[prefix+key] = k
+	}
+}
+
+// clientOf returns a client that [attack.closeClients] closes.
+func (a *attack) clientOf(server *testserver.Redis) *redis.Client {
+	a.clientsMu.Lock()
+	defer a.clientsMu.Unlock()
+	if a.clients[server] == nil {
+		a.clients[server] = server.Client()
+	}
+	return a.clients[server]
+}
+
+func (a *attack) closeClients() {
+	for _, client := range a.clients {
+		client.Close()
+	}
+}
+
+// askEtcd adds the first key below the lock's, whose lease is the lock's. Its value is its name.
+func (a *attack) askEtcd(ctx context.Context, into map[string]keyState) {
+	if a.bench.Testbed.Etcd == nil {
+		return
+	}
+	first, left, err := a.bench.Testbed.Etcd.HolderUnder(ctx, strategy.Key(a.item.ItemID)+"/")
+	if err != nil || first == "" {
+		return
+	}
+	now := time.Now()
+	into[first] = keyState{value: first, now: now, end: now.Add(left)}
+}
+
+// askRow adds the lease that MySQL has in a row.
+func (a *attack) askRow(ctx context.Context, into map[string]keyState) {
+	var left *float64
+	err := a.bench.Store.Pool().QueryRowContext(ctx, a.cell.Strategy.Lease.Query, a.item.ItemID).Scan(&left)
+	if err != nil || left == nil {
+		return
+	}
+	now := time.Now()
+	into["row"] = keyState{now: now, end: now.Add(time.Duration(*left * float64(time.Millisecond)))}
+}
+
+// rounding is how exactly servers say when a lease ends.
+const rounding = 3 * time.Millisecond
+
+// since says what has become of the leases of a lock: most have ended, or most were renewed. Empty
+// means neither.
+func (was lockState) since(is lockState) How {
+	leases, ended, renewed := 0, 0, 0
+	for key, then := range was.keys {
+		if then.end.IsZero() {
+			continue
+		}
+		leases++
+		now, there := is.keys[key]
+		later := now.end.After(then.end.Add(rounding))
+		switch {
+		case !there || now.value != then.value:
+			ended++
+		case was.own && (later || now.now.After(then.end)), later && now.now.Before(then.end):
+			renewed++
+		case later, was.inValue && now.now.After(then.end.Add(rounding)):
+			ended++ // and perhaps another sale has taken it
+		}
+	}
+	switch {
+	case ended > leases/2:
+		return Ended
+	case renewed > leases/2:
+		return Renewed
+	}
+	return ""
+}
+
+// holds reports whether most keys of a lock are still its holder's: they have the same value, and
+// nobody can have taken them meanwhile.
+func (was lockState) holds(is lockState) bool {
+	same := 0
+	for key, then := range was.keys {
+		now, there := is.keys[key]
+		if there && now.value == then.value && (was.own || then.end.IsZero() || now.now.Before(then.end)) {
+			same++
+		}
+	}
+	return same > len(was.keys)/2
+}
+
+// ends returns when the first lease of the lock ends, by the clock of this process.
+func (was lockState) ends() (time.Time, bool) {
+	var first time.Time
+	for _, k := range was.keys {
+		if end := was.asked.Add(k.end.Sub(k.now)); !k.end.IsZero() && (first.IsZero() || end.Before(first)) {
+			first = end
+		}
+	}
+	return first, !first.IsZero()
+}

@@ -1,0 +1,410 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/sale"
+	"stocklock/internal/shop/labmode"
+)
+
+// play plays the scenario's [scenario.Play] in an attack: it holds sales, waits for what is to be
+// seen, and lets them go on. It is safe for concurrent use.
+type play struct {
+	scenario.Play
+	attack *attack
+	over   chan struct{} // closed when nothing is held any more
+
+	mu      sync.Mutex   // guards the rest
+	exited  map[int]bool // shops that have ended
+	first   *hit         // the sale that is held or killed; nil until it has reached its point
+	at      time.Time    // when it had reached that
+	holding bool         // the first sale is held
+	second  string       // the request of the sale that entered and is held; empty for none
+	closing bool         // no sale becomes the second one any more
+	seen    []Seen
+	unseen  scenario.Sight // what was to be seen and was not; empty where all was
+}
+
+// Seen is something that a cell waited for and saw.
+type Seen struct {
+	Sight   scenario.Sight `json:"sight"`
+	How     How            `json:"how,omitempty"`     // where it can be seen in several ways
+	Request string         `json:"request,omitempty"` // whose sale showed it
+	AtMS    float64        `json:"at_ms"`             // from the beginning of the attack
+}
+
+// How says which of several things was seen.
+type How string
+
+const (
+	Ended   How = "ended"    // the lease
+	Renewed How = "renewed"  // the lease
+	NoLease How = "no-lease" // there is none
+	Entered How = "entered"  // the sale
+	KeptOut How = "kept-out" // the sale
+	Granted How = "granted"  // the second acquire
+	Refused How = "refused"  // the second acquire
+)
+
+const (
+	// playPatience is how long a play waits for all that is to be seen after the first sale has
+	// reached its point. It stays below the patience of customers.
+	playPatience = 12 * time.Second
+	// holdAtMost bounds a hold that nobody ends.
+	holdAtMost = 18 * time.Second
+)
+
+func newPlay(a *attack) *play {
+	return &play{Play: a.cell.Scenario.Play, attack: a, over: make(chan struct{}), exited: map[int]bool{}}
+}
+
+// run plays. It returns when nothing is held any more.
+func (p *play) run(ctx context.Context) {
+	defer p.finish(ctx)
+	if p.IsZero() {
+		return
+	}
+	if p.At != "" && !p.await(ctx, scenario.ReachedPoint, p.reached) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, playPatience)
+	defer cancel()
+	was := p.attack.fullState(ctx) // no other sale is under way
+	if p.Paused {
+		p.problem(p.firstShop().Pause())
+	}
+	if p.Intervene != nil && !p.intervene(ctx) {
+		return
+	}
+	p.attack.customers.goOn()
+	after := time.Now()
+	for _, sight := range p.Until {
+		if !p.await(ctx, sight, func() (Seen, bool) { return p.look(ctx, sight, after, was) }) {
+			return
+		}
+	}
+	if end, ok := was.ends(); p.Settled && ok && time.Now().After(end) {
+		p.problem(fmt.Errorf("the lease of the first sale was over before another sale was seen"))
+	}
+	if p.Third {
+		p.third(ctx)
+	}
+}
+
+// look looks for one of Until, in which the first sale has the lock as was says.
+func (p *play) look(ctx context.Context, sight scenario.Sight, after time.Time, was lockState) (Seen, bool) {
+	switch sight {
+	case scenario.Exited:
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return Seen{}, p.exited[p.first.shop]
+	case scenario.LeaseOver:
+		if _, leased := was.ends(); !leased {
+			return Seen{How: NoLease}, true
+		}
+		how := was.since(p.attack.lockState(ctx))
+		return Seen{How: how}, how != ""
+	case scenario.Again:
+		return p.secondAcquire()
+	}
+	first := p.firstHit()
+	if e, ok := p.entered(p.at, first.id); ok {
+		return Seen{How: Entered, Request: e.Request}, true
+	}
+	if p.Kill { // the sale that keeps others out is dead
+		return Seen{}, false
+	}
+	return p.keptOut(ctx, after, first.shop, was, first.id)
+}
+
+// third lets the first sale go on while the second is held, and waits for a third one.
+func (p *play) third(ctx context.Context) {
+	first := p.firstHit().id
+	var was lockState
+	var second string
+	var from time.Time
+	secondEntered := func() bool {
+		e, ok := p.entered(p.at, first)
+		if ok {
+			was, second, from = p.attack.fullState(ctx), e.Request, e.Time
+		}
+		return ok
+	}
+	entered := secondEntered() // before the release of the first sale can change its lock
+	p.letFirstGo(ctx)
+	if !p.attack.feed.await(ctx, p.firstReleased) || !entered && !p.attack.feed.await(ctx, secondEntered) {
+		p.notSeen(scenario.ThirdSale)
+		return
+	}
+	released := time.Now()
+	p.await(ctx, scenario.ThirdSale, func() (Seen, bool) {
+		if e, ok := p.entered(from, first, second); ok {
+			return Seen{How: Entered, Request: e.Request}, true
+		}
+		return p.keptOut(ctx, released, p.attack.customers.shopOf(second), was, first, second)
+	})
+}
+
+// await waits until look has found what the sight is, and notes it.
+func (p *play) await(ctx context.Context, sight scenario.Sight, look func() (Seen, bool)) bool {
+	var found Seen
+	var seen bool
+	p.attack.feed.await(ctx, func() bool {
+		found, seen = look()
+		return seen || sight == scenario.ReachedPoint && p.missed()
+	})
+	if !seen {
+		p.notSeen(sight)
+		return false
+	}
+	p.saw(sight, found)
+	return true
+}
+
+// missed reports whether no sale will be the first any more.
+func (p *play) missed() bool {
+	a := p.attack
+	return a.customers.missedPoint(traceLag, a.progress.soldOutSeen() <= 2*a.o.Workers)
+}
+
+// traceLag is how long after an answer its sale's points can be read.
+const traceLag = 2 * time.Second
+
+// idle reports whether nobody is held.
+func (p *play) idle() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.holding && (p.second == "" || p.closing)
+}
+
+func (p *play) saw(sight scenario.Sight, found Seen) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	found.Sight, found.AtMS = sight, milliseconds(time.Since(p.attack.begun))
+	p.seen = append(p.seen, found)
+}
+
+func (p *play) notSeen(sight scenario.Sight) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.unseen = sight
+}
+
+// result returns what was seen, and what was to be seen and was not.
+func (p *play) result() ([]Seen, scenario.Sight) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.seen, p.unseen
+}
+
+func (p *play) problem(err error) {
+	if err != nil {
+		p.attack.problems.add(err)
+	}
+}
+
+func (p *play) intervene(ctx context.Context) bool {
+	a, shop := p.attack, p.firstHit().shop
+	at := shop
+	if p.Relieve == nil {
+		at = wholeTestbed
+	}
+	over := a.record.intervention(p.Intervention, at)
+	reached := scenario.Reached{Shop: shop, Keys: a.keys()}
+	if err := p.Intervene(ctx, a.bench.Testbed, reached); err != nil {
+		p.problem(fmt.Errorf("intervene: %w", err))
+		return false
+	}
+	if p.Relieve == nil {
+		over()
+	} else {
+		a.background.Go(func() {
+			select {
+			case <-p.firstHit().done:
+			case <-ctx.Done():
+			}
+			if err := p.Relieve(context.WithoutCancel(ctx), a.bench.Testbed, reached); err != nil {
+				p.problem(fmt.Errorf("relieve: %w", err))
+			}
+			over()
+		})
+	}
+	p.saw(scenario.Intervened, Seen{})
+	return true
+}
+
+// faultOf returns the fault of a sale, and the lease of its lock. Only the first sale's lease is to
+// end.
+func (p *play) faultOf(h *hit) (labmode.Fault, time.Duration) {
+	long := max(scenario.LongLease, p.attack.o.Lease)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case h.first && p.Kill:
+		return labmode.Fault{Point: p.At, Action: labmode.Kill}, p.attack.o.Lease
+	case h.first && p.Settled:
+		return labmode.Fault{Point: p.At, Action: labmode.Hold, For: holdAtMost}, long
+	case h.first:
+		return labmode.Fault{Point: p.At, Action: labmode.Hold, For: holdAtMost}, p.attack.o.Lease
+	case p.Third && p.first != nil && !p.closing:
+		return labmode.Fault{Point: sale.Read, Action: labmode.Hold, For: holdAtMost}, long
+	}
+	return labmode.Fault{}, long
+}
+
+// passed is called for each point that a sale has passed. Sales that are held for nothing go on.
+func (p *play) passed(ctx context.Context, e labmode.Event) {
+	if _, faulty := e.Facts["fault"]; !faulty {
+		return
+	}
+	h := p.attack.customers.byID(e.Request)
+	if h == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case h.first:
+		p.first, p.at, p.holding = h, e.Time, !p.Kill
+	case p.first != nil && p.second == "" && !p.closing && enters(e):
+		p.second = e.Request
+	default:
+		p.attack.background.Go(func() { p.release(ctx, h) })
+	}
+}
+
+// shopExited is called when a shop has ended.
+func (p *play) shopExited(shop int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.exited[shop] = true
+}
+
+// reached reports whether the first sale is at its point.
+func (p *play) reached() (Seen, bool) {
+	first := p.firstHit()
+	if first == nil {
+		return Seen{}, false
+	}
+	return Seen{Request: first.id}, true
+}
+
+func (p *play) firstHit() *hit {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.first
+}
+
+func (p *play) firstShop() *rig.TestbedShop { return p.attack.bench.Testbed.Shops[p.firstHit().shop] }
+
+// enters reports whether the event shows that a sale has entered: it has read the stock, or has
+// written where nothing is read.
+func enters(e labmode.Event) bool {
+	_, read := e.Facts["stock"]
+	return e.Point == sale.Written || e.Point == sale.Read && read
+}
+
+// entered returns the event by which a sale has entered after a time, besides those of some requests.
+func (p *play) entered(after time.Time, besides ...string) (labmode.Event, bool) {
+	return p.attack.feed.find(func(e labmode.Event) bool { return enters(e) && p.counts(e, after, besides) })
+}
+
+func (p *play) counts(e labmode.Event, after time.Time, besides []string) bool {
+	return e.Time.After(after) && !slices.Contains(besides, e.Request) &&
+		(!p.FromFirstShop || p.attack.customers.shopOf(e.Request) == 0)
+}
+
+// keptOut looks for a sale of another shop that was refused after a time, while the lock is as was
+// says. A refusal by a lock of the shop itself says nothing of other shops.
+func (p *play) keptOut(ctx context.Context, after time.Time, holder int, was lockState, besides ...string) (Seen, bool) {
+	a := p.attack
+	if a.cell.Strategy.WaitsInMySQL {
+		waits, err := a.bench.Waits.look(ctx)
+		if err != nil && ctx.Err() == nil {
+			p.problem(err)
+		}
+		return Seen{How: KeptOut}, waits.onItem(a.item.ItemID, was.transactions)
+	}
+	alone := len(a.bench.Shops) == 1
+	e, refused := a.feed.find(func(e labmode.Event) bool {
+		return e.Point == sale.Waiting && p.counts(e, after, besides) && (alone || a.customers.shopOf(e.Request) != holder)
+	})
+	if !refused || !alone && !was.holds(a.lockState(ctx)) {
+		return Seen{}, false
+	}
+	return Seen{How: KeptOut, Request: e.Request}, true
+}
+
+// secondAcquire looks for a sale that has taken its own lock again, or was refused.
+func (p *play) secondAcquire() (Seen, bool) {
+	has := map[string]bool{}
+	e, found := p.attack.feed.find(func(e labmode.Event) bool {
+		again := has[e.Request]
+		has[e.Request] = again || e.Point == sale.Acquired
+		return again && (e.Point == sale.Acquired || e.Point == sale.Waiting)
+	})
+	if e.Point == sale.Acquired {
+		return Seen{How: Granted, Request: e.Request}, found
+	}
+	return Seen{How: Refused, Request: e.Request}, found
+}
+
+// firstReleased reports whether the first sale has released its lock, or is over.
+func (p *play) firstReleased() bool {
+	first := p.firstHit()
+	select {
+	case <-first.done:
+		return true
+	default:
+	}
+	_, released := p.attack.feed.find(func(e labmode.Event) bool { return e.Request == first.id && e.Point == sale.Released })
+	return released
+}
+
+// letFirstGo ends the hold of the first sale.
+func (p *play) letFirstGo(ctx context.Context) {
+	p.mu.Lock()
+	first, held := p.first, p.holding
+	p.holding = false
+	p.mu.Unlock()
+	if !held {
+		return
+	}
+	if p.Paused {
+		p.problem(p.firstShop().Resume())
+	}
+	p.release(ctx, first)
+}
+
+// finish lets every sale go on.
+func (p *play) finish(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx)
+	p.letFirstGo(ctx)
+	p.mu.Lock()
+	p.closing = true
+	second := p.second
+	p.mu.Unlock()
+	if second != "" {
+		p.release(ctx, p.attack.customers.byID(second))
+	}
+	close(p.over)
+	p.attack.customers.goOn()
+}
+
+func (p *play) release(ctx context.Context, h *hit) {
+	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
+	defer cancel()
+	if err := load.Release(ctx, p.attack.bench.Shops[h.shop].URL, h.id); err != nil && p.attack.ctx.Err() == nil {
+		p.problem(err)
+	}
+}
+
+// releaseTimeout bounds the request that ends a hold.
+const releaseTimeout = 5 * time.Second
