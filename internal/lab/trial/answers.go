@@ -19,48 +19,38 @@ const (
 )
 
 // measure counts answers and orders when all is at rest: at once, or after a lease without new
-// orders where an answer is missing. It counts again later where orders are missing, which may
-// still be on their way.
+// orders where an answer is missing. Orders that are missing may still be on their way.
 func (a *attack) measure(ctx context.Context, r *Result) error {
 	r.count(a)
-	first := time.Duration(0)
+	quiet := time.Duration(0)
 	if a.customers.unknown() {
-		first = a.o.Lease
+		quiet = a.o.Lease
 	}
-	for _, quiet := range []time.Duration{first, settled} {
-		if err := a.noNewOrders(ctx, quiet); err != nil {
-			return err
-		}
+	began, since, sold := time.Now(), time.Now(), int64(-1)
+	for {
 		if err := a.countOrders(ctx, r); err != nil {
 			return err
 		}
-		if r.AnswersWithoutOrder == 0 && (r.Remaining == 0 || a.stuck != nil) {
-			break
+		if r.Sold != sold {
+			sold, since = r.Sold, time.Now()
 		}
-	}
-	return nil
-}
-
-// noNewOrders waits until there were no new orders for a time, and no longer than settlePatience.
-func (a *attack) noNewOrders(ctx context.Context, quiet time.Duration) error {
-	began := time.Now()
-	orders, since := int64(-1), began
-	for time.Since(since) < quiet && time.Since(began) < settlePatience {
-		counted, err := audit.Count(ctx, a.bench.Store, a.item)
-		if err != nil {
-			return err
+		wait := quiet
+		if r.AnswersWithoutOrder > 0 || r.Remaining > 0 && a.stuck == nil {
+			wait = settled
 		}
-		if counted.Orders != orders {
-			orders, since = counted.Orders, time.Now()
+		if time.Since(since) >= wait || time.Since(began) > settlePatience {
+			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-time.After(quiet / 10):
+		case <-time.After(countEvery):
 		}
 	}
-	return nil
 }
+
+// countEvery is how often a cell that has not settled is counted.
+const countEvery = 20 * time.Millisecond
 
 // countOrders has the database count, and compares the orders with the answers in both directions.
 func (a *attack) countOrders(ctx context.Context, r *Result) error {

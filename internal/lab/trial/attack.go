@@ -14,6 +14,7 @@ import (
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/testserver"
 )
@@ -164,6 +165,9 @@ func (a *attack) next(ctx context.Context) (load.Order, bool) {
 	if h == nil {
 		return load.Order{}, false
 	}
+	if h.first && a.cell.Strategy.AnswersFirst {
+		a.feed.await(ctx, a.allWritten)
+	}
 	h.nested = a.cell.Scenario.Play.Nested
 	switch {
 	case a.timed != nil:
@@ -186,6 +190,18 @@ func (a *attack) order(h *hit) load.Order {
 		Shop: a.bench.Shops[h.shop].URL, ItemID: a.item.ItemID, Quantity: h.wish.quantity, RequestID: h.id, IdempotencyKey: h.wish.key,
 		Strategy: a.cell.Strategy.Name, Run: a.item.ID, Fault: h.fault, Nested: h.nested, Lease: h.lease, Tag: h,
 	}
+}
+
+// allWritten reports whether each order that was answered as sold has been written.
+func (a *attack) allWritten() bool {
+	written := int64(0)
+	a.feed.find(func(e labmode.Event) bool {
+		if e.Point == sale.Written {
+			written++
+		}
+		return false
+	})
+	return written >= a.progress.sales()
 }
 
 // answered notes one answer, or the lack of one.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"stocklock/internal/lab/scenario"
 	"stocklock/internal/strategy"
 	"stocklock/internal/testserver"
 )
@@ -24,6 +25,7 @@ type lockState struct {
 // keyState is one key of a lock, at one server.
 type keyState struct {
 	value string    // as DUMP has it
+	row   bool      // of MySQL, which says only that another one is the first to end
 	end   time.Time // when its lease ends, by the server's clock; zero for never
 	now   time.Time // the server's clock
 }
@@ -131,7 +133,7 @@ func (a *attack) askRow(ctx context.Context, into map[string]keyState) {
 		return
 	}
 	now := time.Now()
-	into["row"] = keyState{now: now, end: now.Add(time.Duration(*left * float64(time.Millisecond)))}
+	into["row"] = keyState{row: true, now: now, end: now.Add(time.Duration(*left * float64(time.Millisecond)))}
 }
 
 // rounding is how exactly servers say when a lease ends.
@@ -149,8 +151,9 @@ func (was lockState) since(is lockState) How {
 		now, there := is.keys[key]
 		later := now.end.After(then.end.Add(rounding))
 		switch {
-		case !there || now.value != then.value:
+		case !there || now.value != then.value || then.row && now.end.Sub(then.end) > scenario.LongLease/2:
 			ended++
+		case then.row:
 		case was.own && (later || now.now.After(then.end)), later && now.now.Before(then.end):
 			renewed++
 		case later, was.inValue && now.now.After(then.end.Add(rounding)):

@@ -12,6 +12,7 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
+	"stocklock/internal/strategy"
 )
 
 // play plays the scenario's [scenario.Play] in an attack: it holds sales, waits for what is to be
@@ -20,6 +21,8 @@ type play struct {
 	scenario.Play
 	attack *attack
 	over   chan struct{} // closed when nothing is held any more
+	// relieve ends what Intervene did, and what the record says of it.
+	relieve func()
 
 	mu      sync.Mutex   // guards the rest
 	exited  map[int]bool // shops that have ended
@@ -62,7 +65,7 @@ const (
 )
 
 func newPlay(a *attack) *play {
-	return &play{Play: a.cell.Scenario.Play, attack: a, over: make(chan struct{}), exited: map[int]bool{}}
+	return &play{Play: a.cell.Scenario.Play, attack: a, over: make(chan struct{}), relieve: func() {}, exited: map[int]bool{}}
 }
 
 // run plays. It returns when nothing is held any more.
@@ -76,17 +79,17 @@ func (p *play) run(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, playPatience)
 	defer cancel()
-	was := p.attack.fullState(ctx) // no other sale is under way
 	if p.Paused {
 		p.problem(p.firstShop().Pause())
 	}
+	was := p.attack.fullState(ctx) // no other sale is under way
 	if p.Intervene != nil && !p.intervene(ctx) {
 		return
 	}
 	p.attack.customers.goOn()
 	after := time.Now()
 	for _, sight := range p.Until {
-		if !p.await(ctx, sight, func() (Seen, bool) { return p.look(ctx, sight, after, was) }) {
+		if !p.await(ctx, sight, func() (Seen, bool) { return p.look(ctx, sight, after, &was) }) {
 			return
 		}
 	}
@@ -99,7 +102,7 @@ func (p *play) run(ctx context.Context) {
 }
 
 // look looks for one of Until, in which the first sale has the lock as was says.
-func (p *play) look(ctx context.Context, sight scenario.Sight, after time.Time, was lockState) (Seen, bool) {
+func (p *play) look(ctx context.Context, sight scenario.Sight, after time.Time, was *lockState) (Seen, bool) {
 	switch sight {
 	case scenario.Exited:
 		p.mu.Lock()
@@ -109,7 +112,11 @@ func (p *play) look(ctx context.Context, sight scenario.Sight, after time.Time, 
 		if _, leased := was.ends(); !leased {
 			return Seen{How: NoLease}, true
 		}
-		how := was.since(p.attack.lockState(ctx))
+		is := p.attack.lockState(ctx)
+		how := was.since(is)
+		if how == Renewed && (p.Paused || p.Relieve != nil) {
+			was.keys, how = is.keys, "" // by a request that was on its way to the server
+		}
 		return Seen{How: how}, how != ""
 	case scenario.Again:
 		return p.secondAcquire()
@@ -121,7 +128,7 @@ func (p *play) look(ctx context.Context, sight scenario.Sight, after time.Time, 
 	if p.Kill { // the sale that keeps others out is dead
 		return Seen{}, false
 	}
-	return p.keptOut(ctx, after, first.shop, was, first.id)
+	return p.keptOut(ctx, after, first.shop, *was, first.id)
 }
 
 // third lets the first sale go on while the second is held, and waits for a third one.
@@ -222,19 +229,18 @@ func (p *play) intervene(ctx context.Context) bool {
 		p.problem(fmt.Errorf("intervene: %w", err))
 		return false
 	}
-	if p.Relieve == nil {
-		over()
-	} else {
-		a.background.Go(func() {
+	p.relieve = over
+	if p.Relieve != nil {
+		p.relieve = func() {
 			select {
 			case <-p.firstHit().done:
-			case <-ctx.Done():
+			case <-a.ctx.Done():
 			}
 			if err := p.Relieve(context.WithoutCancel(ctx), a.bench.Testbed, reached); err != nil {
 				p.problem(fmt.Errorf("relieve: %w", err))
 			}
 			over()
-		})
+		}
 	}
 	p.saw(scenario.Intervened, Seen{})
 	return true
@@ -243,7 +249,10 @@ func (p *play) intervene(ctx context.Context) bool {
 // faultOf returns the fault of a sale, and the lease of its lock. Only the first sale's lease is to
 // end.
 func (p *play) faultOf(h *hit) (labmode.Fault, time.Duration) {
-	long := max(scenario.LongLease, p.attack.o.Lease)
+	long := p.attack.o.Lease
+	if p.attack.cell.Strategy.Lease.Kept != strategy.NoLease {
+		long = max(scenario.LongLease, long)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -317,8 +326,9 @@ func (p *play) entered(after time.Time, besides ...string) (labmode.Event, bool)
 }
 
 func (p *play) counts(e labmode.Event, after time.Time, besides []string) bool {
-	return e.Time.After(after) && !slices.Contains(besides, e.Request) &&
-		(!p.FromFirstShop || p.attack.customers.shopOf(e.Request) == 0)
+	h := p.attack.customers.byID(e.Request)
+	return h != nil && h.number > p.firstHit().number && // a sale before it may still be written behind its answer
+		e.Time.After(after) && !slices.Contains(besides, e.Request) && (!p.FromFirstShop || h.shop == 0)
 }
 
 // keptOut looks for a sale of another shop that was refused after a time, while the lock is as was
@@ -394,6 +404,7 @@ func (p *play) finish(ctx context.Context) {
 	if second != "" {
 		p.release(ctx, p.attack.customers.byID(second))
 	}
+	p.relieve()
 	close(p.over)
 	p.attack.customers.goOn()
 }
