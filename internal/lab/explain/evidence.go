@@ -45,7 +45,8 @@ type Request struct {
 	Outcome  string
 	Nested   bool          // it takes its lock a second time
 	Fault    bool          // it carries a fault; other requests may carry more work
-	FaultFor time.Duration // how long the fault was meant to last, 0 for one that ends the process
+	Paused   bool          // its whole shop was stopped while it was held
+	Lease    time.Duration // of its lock; 0 for the one of the evidence
 }
 
 // Lock is a key of the lock that is there, with what Redis says of its expiry.

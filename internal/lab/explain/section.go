@@ -62,6 +62,9 @@ func (e Evidence) sections() []*section {
 		case s.fault.met() && s.fault.until.IsZero(): // it passed no point after that
 			s.fault.until = first(s.Answered, e.Ended)
 		}
+		if s.Paused && s.fault.Action == labmode.Hold {
+			s.fault.Action = labmode.Stop
+		}
 	}
 	slices.SortStableFunc(all, func(a, b *section) int {
 		switch {

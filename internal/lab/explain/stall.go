@@ -1,6 +1,9 @@
 package explain
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Stall names a sale for which the machine was too slow, so that how the cell ended says nothing about
 // its strategy: an ordinary one that was inside for longer than a lease while no fault was active on its
@@ -14,11 +17,7 @@ func (e Evidence) Stall() string {
 			continue
 		}
 		inside := s.leave().Sub(s.enter())
-		if spare := e.Lease - s.FaultFor; s.FaultFor > 0 && spare > 0 && inside > s.FaultFor+spare/2 {
-			return fmt.Sprintf("%s on %s was to be held up for %s and was inside for %s, with a lease of %s",
-				label(s.ID), s.Shop, ms(s.FaultFor), ms(inside), ms(e.Lease))
-		}
-		if s.Fault || !s.guarded() || inside <= e.Lease || overlaps(faults, s) {
+		if s.Fault || !s.guarded() || inside <= cmp.Or(s.Lease, e.Lease) || overlaps(faults, s) {
 			continue
 		}
 		return fmt.Sprintf("%s on %s was inside for %s, longer than a lease, and nothing was done to it", label(s.ID), s.Shop, ms(inside))

@@ -9,25 +9,6 @@ import (
 	"stocklock/internal/shop/labmode"
 )
 
-// TestStallOfAShortFault wants a fault that was meant to end within the lease to do so.
-func TestStallOfAShortFault(t *testing.T) {
-	begun := time.Now()
-	at := func(ms int) time.Time { return begun.Add(time.Duration(ms) * time.Millisecond) }
-	for left, want := range map[int]bool{75: false, 90: true} { // of 60 ms and half of the other 40
-		e := Evidence{
-			Lease: 100 * time.Millisecond, Ended: at(200),
-			Requests: []Request{{ID: "1-1", Shop: "shop 1", Sent: at(0), Fault: true, FaultFor: 60 * time.Millisecond}},
-			Events: []labmode.Event{
-				{Time: at(0), Request: "1-1", Shop: "shop 1", Point: sale.Acquired},
-				{Time: at(left), Request: "1-1", Shop: "shop 1", Point: sale.Released},
-			},
-		}
-		if got := e.Stall(); (got != "") != want {
-			t.Errorf("inside for %d ms: Stall = %q", left, got)
-		}
-	}
-}
-
 func TestStallIsTheMachinesFaultOnly(t *testing.T) {
 	begun := time.Now()
 	at := func(ms int) time.Time { return begun.Add(time.Duration(ms) * time.Millisecond) }
@@ -56,19 +37,5 @@ func TestStallIsTheMachinesFaultOnly(t *testing.T) {
 		if got := e.Stall(); (got != "") != tt.want || tt.want && !strings.Contains(got, "130 ms") {
 			t.Errorf("%s: Stall = %q", tt.what, got)
 		}
-	}
-}
-
-// TestASaleThatNeverEnteredDoesNotStall: one with a fault that waited for the lock in vain was not
-// inside at all.
-func TestASaleThatNeverEnteredDoesNotStall(t *testing.T) {
-	begun := time.Now()
-	e := Evidence{
-		Lease: 100 * time.Millisecond, Ended: begun.Add(200 * time.Millisecond),
-		Requests: []Request{{ID: "1-1", Shop: "shop 1", Sent: begun, Answered: begun.Add(150 * time.Millisecond), Outcome: "busy",
-			Fault: true, FaultFor: 60 * time.Millisecond}},
-	}
-	if got := e.Stall(); got != "" {
-		t.Errorf("Stall = %q", got)
 	}
 }

@@ -209,7 +209,7 @@ func (a *attack) answered(answer load.Answer) {
 	h := answer.Order.Tag.(*hit)
 	a.customers.answered(h, answer)
 	a.progress.answered(h)
-	a.see(h.request())
+	a.see(a.request(h))
 	if h.Outcome == load.SoldOut {
 		a.usage.stop(a.progress.sales())
 	}

@@ -95,7 +95,7 @@ func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
 			continue
 		}
 		byRequest[h.id] = h.shop
-		e.Requests = append(e.Requests, h.request())
+		e.Requests = append(e.Requests, a.request(h))
 	}
 	e.Orders = slices.DeleteFunc(e.Orders, func(o stock.Order) bool { return after[o.RequestID] || o.CancelledAt != nil })
 	e.Events = slices.DeleteFunc(e.Events, func(of labmode.Event) bool { return after[of.Request] })
@@ -120,9 +120,9 @@ func ofEtcd(done []explain.Intervention) []explain.Intervention {
 }
 
 // request is a request with its answer, where it has one.
-func (h *hit) request() explain.Request {
+func (a *attack) request(h *hit) explain.Request {
 	r := explain.Request{
-		ID: h.id, Shop: explain.ShopName(h.shop), Sent: h.Sent, Outcome: string(h.Outcome), Nested: h.nested, Fault: h.faulty()}
+		ID: h.id, Shop: explain.ShopName(h.shop), Sent: h.Sent, Outcome: string(h.Outcome), Nested: h.nested, Fault: h.faulty(), Lease: h.lease, Paused: h.first && a.cell.Scenario.Play.Paused}
 	if h.Status != 0 || h.Err != nil {
 		r.Answered = h.Sent.Add(h.Latency)
 	}

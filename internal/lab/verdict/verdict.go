@@ -30,7 +30,7 @@ const (
 	Invalid    Kind = "invalid"    // the harness failed, which says nothing about the strategy
 	Skipped    Kind = "skipped"    // the scenario cannot be run here
 	// Inapplicable: the scenario has nothing to attack in the strategy.
-	Inapplicable Kind = "does not apply"
+	Inapplicable Kind = "inapplicable"
 
 	// Degraded is shown and never saved: the verdict is Held, and less was sold than was wanted.
 	Degraded Kind = "degraded"
