@@ -113,6 +113,7 @@ func contention(t *testing.T, of []strategy.Strategy) {
 	d := Deps(t)
 	for _, s := range of {
 		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
 			it := NewItemFor(t, s, d, stockSize)
 			sellers := []*strategy.Seller{NewSeller(t, s, d), NewSeller(t, s, d)}
 			// The work is long against a poll, so that an overlap is seen if it is possible.
@@ -212,21 +213,21 @@ func eventually(t *testing.T, what string, seen func() bool) {
 
 // refusedSalesWait runs two sales, of one process and of two. Of the two, one is refused.
 func refusedSalesWait(t *testing.T, of []strategy.Strategy) {
+	d := Deps(t)
 	for _, s := range of {
 		switch {
 		case !s.Describe().Passes(sale.Waiting) || len(s.State.Keys) > 0: // tested where they are
 			continue
 		case s.Name != "batched" && s.Properties.Has.Includes(strategy.Exclusive): // the others refuse inside one process
-			t.Run(s.Name+" in two processes", func(t *testing.T) { oneOfTwoWaits(t, s, false) })
+			t.Run(s.Name+" in two processes", func(t *testing.T) { oneOfTwoWaits(t, s, d, false) })
 		}
-		t.Run(s.Name, func(t *testing.T) { oneOfTwoWaits(t, s, true) })
+		t.Run(s.Name, func(t *testing.T) { oneOfTwoWaits(t, s, d, true) })
 	}
 }
 
 // oneOfTwoWaits holds a sale where others can find its lock taken, until the other one has passed
 // waiting or has its answer.
-func oneOfTwoWaits(t *testing.T, s strategy.Strategy, oneProcess bool) {
-	d := Deps(t)
+func oneOfTwoWaits(t *testing.T, s strategy.Strategy, d strategy.Deps, oneProcess bool) {
 	inside, kept, goOn := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	hold := sync.OnceFunc(func() {
 		close(inside)
