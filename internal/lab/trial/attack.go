@@ -194,14 +194,12 @@ func (a *attack) order(h *hit) load.Order {
 
 // allWritten reports whether each order that was answered as sold has been written.
 func (a *attack) allWritten() bool {
-	written := int64(0)
+	written := map[string]bool{}
 	a.feed.find(func(e labmode.Event) bool {
-		if e.Point == sale.Written {
-			written++
-		}
+		written[e.Request] = written[e.Request] || e.Point == sale.Written
 		return false
 	})
-	return written >= a.progress.sales()
+	return a.customers.all(func(h *hit) bool { return h.Outcome != load.Sold || h.replayed || written[h.id] })
 }
 
 // answered notes one answer, or the lack of one.

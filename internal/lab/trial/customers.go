@@ -202,6 +202,13 @@ func (c *customers) shopOf(id string) int {
 	return -1
 }
 
+// all reports whether is reports true of each request so far.
+func (c *customers) all(is func(*hit) bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !slices.ContainsFunc(c.hits, func(h *hit) bool { return !is(h) })
+}
+
 // unknown reports whether a request may have sold without an answer that says so. It is for the
 // time after the attack, as is the rest of this file.
 func (c *customers) unknown() bool {

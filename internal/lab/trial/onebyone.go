@@ -63,6 +63,27 @@ func (a *attack) keepsUnits() bool {
 	return a.cell.Strategy.State.Remaining != "" || len(a.cell.Strategy.State.Keys) > 0
 }
 
+// noNewOrders waits until there were no new orders for a time, and no longer than settlePatience.
+func (a *attack) noNewOrders(ctx context.Context, quiet time.Duration) error {
+	began := time.Now()
+	orders, since := int64(-1), began
+	for time.Since(since) < quiet && time.Since(began) < settlePatience {
+		counted, err := audit.Count(ctx, a.bench.Store, a.item)
+		if err != nil {
+			return err
+		}
+		if counted.Orders != orders {
+			orders, since = counted.Orders, time.Now()
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(countEvery):
+		}
+	}
+	return nil
+}
+
 // restockable reports whether units that come to the item's row are sold. A strategy that keeps all
 // units elsewhere never finds them. One that is not mixable may undo a restock, if somebody has read
 // the stock before it: without an answer, a sale may still be under way.
