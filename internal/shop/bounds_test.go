@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"stocklock/internal/stalltest"
 )
 
 // TestSlowReadersHoldNoSlots has more connections than there are slots ask for more than their
@@ -75,6 +77,8 @@ func (r *running) readSlowly() net.Conn {
 // an answer may take: neither takes time away from what the shop writes.
 func TestAnAnswerHasItsWholeTime(t *testing.T) {
 	const bound, late = time.Second, 1100 * time.Millisecond
+	stalls := stalltest.Start(t)
+	wrong := make(chan string, 8)
 	s := open(t, func(c *Config) { c.AnswerTimeout, c.Deps.Wait = bound, time.Minute })
 	item := s.item(4)
 	var ordering sync.WaitGroup
@@ -93,11 +97,11 @@ func TestAnAnswerHasItsWholeTime(t *testing.T) {
 			fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n%s: read %s\r\nContent-Length: 14\r\n\r\n",
 				ordersPath(item), sleepHeader, sleep)
 			if status := next(); status != http.StatusContinue {
-				t.Errorf("%s: answered %d before the body was sent, want 100", name, status)
+				wrong <- fmt.Sprintf("%s: answered %d before the body was sent, want 100", name, status)
 			}
 			fmt.Fprint(conn, `{"quantity":1}`)
 			if status := next(); status != http.StatusCreated {
-				t.Errorf("%s: answered %d, want 201", name, status)
+				wrong <- fmt.Sprintf("%s: answered %d, want 201", name, status)
 			}
 		}
 		ordering.Go(func() {
@@ -107,6 +111,9 @@ func TestAnAnswerHasItsWholeTime(t *testing.T) {
 		})
 	}
 	ordering.Wait()
+	if len(wrong) > 0 {
+		stalls.Fatalf(bound/2, "%s", <-wrong)
+	}
 }
 
 // TestConnectionsAreBounded opens more idle connections than there may be. One more is closed, the

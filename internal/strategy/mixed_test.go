@@ -49,7 +49,7 @@ func TestMixedStrategiesBalance(t *testing.T) {
 	m.keep(ctx, "cancel", m.cancel)
 	m.keep(ctx, "rename", m.rename)
 	// Those that go by the version seldom succeed where the machine is busy.
-	for begun := time.Now(); ctx.Err() == nil && (time.Since(begun) < 5*time.Second || len(m.rare()) > 0); {
+	for begun := time.Now(); ctx.Err() == nil && (time.Since(begun) < 2*time.Second || len(m.rare()) > 0); {
 		time.Sleep(100 * time.Millisecond)
 	}
 	stop()

@@ -186,12 +186,12 @@ func TestSIGTERMLetsSalesFinish(t *testing.T) {
 }
 
 func TestASecondSignalEndsAtOnce(t *testing.T) {
-	l := openShops(t, 1)
+	l := openShops(t, 1, "SHOP_DRAIN_TIMEOUT", "5m") // a drain would let the sale finish
 	item := l.item(1)
 	answer := make(chan int, 1)
 	go func() { answer <- buy(t.Context(), l.shops[0], item, "read sleep 50s") }()
 	waitForLock(t, l, item)
-	began, pid := time.Now(), l.shops[0].PID()
+	pid := l.shops[0].PID()
 	for waiting := true; waiting; {
 		_ = syscall.Kill(pid, syscall.SIGTERM)
 		select {
@@ -199,9 +199,6 @@ func TestASecondSignalEndsAtOnce(t *testing.T) {
 			waiting = false
 		case <-time.After(100 * time.Millisecond):
 		}
-	}
-	if took := time.Since(began); took > 8*time.Second {
-		t.Errorf("the shop took %s to end: it drained", took)
 	}
 	if got := <-answer; got != 0 || l.left(item) != 1 {
 		t.Errorf("the sale was answered %d, %d units left", got, l.left(item))
