@@ -2,6 +2,7 @@
 # Runs one of the checks that take too long for `make test`, or need a program that it does not:
 #
 #   scripts/check.sh alerts             the alert rules, with promtool: each fires on what it is for
+#   scripts/check.sh copies             every test of a copy of the shop, and of one of the lock; minutes
 #   scripts/check.sh explore            every schedule of two and three sales: pruning loses nothing, and
 #                                       defects are found; an hour
 #   scripts/check.sh fuzz               each fuzz test for a minute, or for FUZZTIME
@@ -10,7 +11,7 @@
 #   scripts/check.sh mutations          the shop is broken in four places, one at a time: exactly the
 #                                       right verdicts change; minutes
 #   scripts/check.sh mysql-on SERVER    the shop's tests on another server, such as /opt/mysql/bin/mysqld
-#   scripts/check.sh nightly            all of explore, fuzz, migration, model, mutations, programs and soak; hours
+#   scripts/check.sh nightly            all of copies, explore, fuzz, migration, model, mutations, programs and soak; hours
 #   scripts/check.sh programs           5,000 random programs: pruning loses no outcome; minutes
 #   scripts/check.sh soak               a soak of ten minutes, with another seed each day
 #
@@ -32,6 +33,11 @@ alerts)
 	scripts/servers.sh promtool
 	promtool check config deploy/prometheus.yml
 	promtool test rules deploy/alerts_test.yml
+	;;
+copies)
+	scripts/servers.sh redis mysql
+	SHOP_COPY=1 "$GO" test -tags lab -run TestTheShopCanBeCopied -count=1 -timeout 30m -v "$@" ./internal/lab/shoptest
+	REDISLOCK_COPY=1 "$GO" test -run TestFolderStandsAlone -count=1 -timeout 30m -v "$@" ./internal/redislock
 	;;
 explore)
 	make build servers
@@ -75,7 +81,7 @@ programs)
 	;;
 nightly)
 	failed=
-	for check in explore fuzz migration model mutations programs soak; do
+	for check in copies explore fuzz migration model mutations programs soak; do
 		echo "== $check"
 		"$0" "$check" || failed="$failed $check"
 	done
