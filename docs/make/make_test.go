@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy"
@@ -99,8 +100,11 @@ func checkCell(t *testing.T, p page, cells map[string]trial.Result) {
 	if c.Verdict != sc.Expected(of.Describe()).Verdict || c.Surprise() {
 		t.Errorf("docs/%s shows %s, which ended %s: run make docs ARGS=%s", p.path, c.Name(), c.Verdict, c.Name())
 	}
+	if !c.Explanation.Known() {
+		t.Errorf("docs/%s shows %s, and does not say why it ended so: %s", p.path, c.Name(), explain.English.Say(c.Explanation.Why...))
+	}
 	for _, why := range c.Explanation.Why {
-		if why.Phrase == "no-reason-seen" || why.Phrase == "nobody-came" {
+		if why.Phrase == "nobody-came" {
 			t.Errorf("docs/%s shows %s, which says nothing: %s", p.path, c.Name(), why.Phrase)
 		}
 	}

@@ -39,7 +39,7 @@ func (c *inquiry) breach(older, intruder *section) breach {
 	switch {
 	case !c.Exclusive && !older.guarded():
 		return breach{cause: NoLock, why: []Text{say("nothing-kept-out", both)}}
-	case !c.Exclusive:
+	case !c.Exclusive && older.Shop != intruder.Shop:
 		return breach{cause: OneProcess, why: []Text{say("mutex-of-one-process", both)}}
 	}
 	for _, h := range c.histories {
@@ -111,9 +111,9 @@ func (c *inquiry) search(h *history, older, intruder *section) (breach, bool) {
 		}
 		return c.leaseEnded(older, say("lease-ended", sinceEntry(expired.Time))), true
 	}
-	if anew := noted(eventSet); anew != nil && !quorum {
+	if anew, since := h.takenOver(from, to, taken, older, intruder); anew != nil && !quorum {
 		// Set while it was there: taken over by its value, whatever Redis thinks of its expiry.
-		held := anew.Time.Sub(taken)
+		held := anew.Time.Sub(since)
 		if d := c.interventionAt(intruder.Shop, intruder.enter()); d != nil && held < c.Lease*4/5 {
 			both.AfterMS, both.Intervention = milliseconds(intruder.enter().Sub(older.enter()).Abs()), d.What
 			return breach{cause: ClockSkew, why: []Text{say("clock-ahead", both)}}, true
@@ -123,6 +123,37 @@ func (c *inquiry) search(h *history, older, intruder *section) (breach, bool) {
 		}
 	}
 	return breach{}, false
+}
+
+// stopped is another request whose fault stopped the process of a sale while that was inside; nil for
+// none.
+func (c *inquiry) stopped(s *section) *section {
+	for _, other := range c.sections {
+		if f := other.fault; other != s && other.Shop == s.Shop && f.Action == labmode.Stop && f.from.Before(s.leave()) && f.until.After(s.enter()) {
+			return other
+		}
+	}
+	return nil
+}
+
+// takenOver is the change by which the intruder replaced the lock while it was there, and since when
+// the older holder had it: it may have taken it over itself. A process that only tries to take the lock
+// over replaces it, too, so the last change before the entry counts.
+func (h *history) takenOver(from, to int, taken time.Time, older, intruder *section) (anew *Change, since time.Time) {
+	since = taken
+	for i := from; i < to; i++ {
+		if _, free := slices.BinarySearch(h.takes, i); free || h.changes[i].What != eventSet {
+			continue
+		}
+		if anew != nil && h.changes[i].Time.After(intruder.took().Add(clockTolerance/4)) {
+			break
+		}
+		if anew != nil && !anew.Time.After(older.enter()) {
+			since = anew.Time
+		}
+		anew = &h.changes[i]
+	}
+	return anew, since
 }
 
 // leaseEnded says why the older holder was still inside when its lease was over.
@@ -135,8 +166,11 @@ func (c *inquiry) leaseEnded(older *section, ended Text) breach {
 	switch {
 	case older.fault.Action == labmode.Stop:
 		return breach{cause: Paused, why: []Text{say("process-stopped", f), ended}}
-	case older.fault.met():
+	case older.fault.lasted() > c.Lease:
 		return breach{cause: Overrun, why: []Text{say("worked-longer", f), ended}}
+	case c.stopped(older) != nil:
+		f.LastedMS = milliseconds(c.stopped(older).fault.lasted())
+		return breach{cause: Paused, why: []Text{say("its-process-stopped", f), ended}}
 	default:
 		return breach{cause: Overrun, why: []Text{say("inside-longer", f), ended}}
 	}

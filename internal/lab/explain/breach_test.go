@@ -89,7 +89,7 @@ func TestFirstViolation(t *testing.T) {
 		{"nothing that explains it", func(e *Evidence) { overlap("")(e); e.redis(9.0, "set", 9.1, "expire") }, Unexplained, []string{"does not show why"}},
 		{"no trace", func(e *Evidence) { overlap("")(e); e.Events, e.Traced = nil, false }, Untraced, []string{"Orders 100 and 101 both read a stock of 2"}},
 	} {
-		t.Run(tt.what, func(t *testing.T) { check(t, explained(evidence(tt.build)), tt.want, tt.says) })
+		t.Run(tt.what, func(t *testing.T) { check(t, told(t, evidence(tt.build)), tt.want, tt.says) })
 	}
 }
 
@@ -114,8 +114,8 @@ func lateSale(p sale.Point) func(e *Evidence) {
 }
 
 func TestReleaseOfAnothersLock(t *testing.T) {
-	check(t, explained(evidence(lateSale(sale.Written))), LateRelease, []string{"#0 on shop 3 released", "freed the lock that was #1 on shop 1's", "#2 on shop 2 got in"})
-	check(t, explained(evidence(lateSale(sale.Releasing))), SplitRelease, []string{"#0 on shop 3 went on with its release", "deleted the lock that was #1 on shop 1's"})
+	check(t, told(t, evidence(lateSale(sale.Written))), LateRelease, []string{"#0 on shop 3 released", "freed the lock that was #1 on shop 1's", "#2 on shop 2 got in"})
+	check(t, told(t, evidence(lateSale(sale.Releasing))), SplitRelease, []string{"#0 on shop 3 went on with its release", "deleted the lock that was #1 on shop 1's"})
 
 	// #0 freed the lock of #1. #1 had written by then, and its release freed the lock of #2: #3
 	// got in.
@@ -135,7 +135,7 @@ func TestReleaseOfAnothersLock(t *testing.T) {
 		e.order(2, 2)
 		e.order(4, 1)
 	}
-	check(t, explained(evidence(cascade)), LateRelease, []string{"#0 on shop 3", "The release of #1 on shop 1 then freed the lock of #2 on shop 2 in turn"})
+	check(t, told(t, evidence(cascade)), LateRelease, []string{"#0 on shop 3", "The release of #1 on shop 1 then freed the lock of #2 on shop 2 in turn"})
 }
 
 // TestLockTakenInTwoSteps has #2 take the lock long before its guard is complete: just when #1
@@ -151,7 +151,7 @@ func TestLockTakenInTwoSteps(t *testing.T) {
 		e.add(late, customer{id: 1, shop: 1, points: whole(510, 511, 580, 581), reads: 2, wrote: 1}, two)
 		e.redis(4.0, "set", 503.0, "expired", 503.1, "set", 504.9, "del", 514.0, "set", 559.0, "expire")
 	})
-	check(t, explained(e), LateRelease, []string{"#0 on shop 3 released", "#2 on shop 2 got in"})
+	check(t, told(t, e), LateRelease, []string{"#0 on shop 3 released", "#2 on shop 2 got in"})
 }
 
 // TestALockThatNobodyWatches: the cause follows from the traces, and the missing column is said.

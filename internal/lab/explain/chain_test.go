@@ -31,7 +31,7 @@ func chained(n int, late bool) Evidence {
 }
 
 func TestAChainOfReleasesIsExplainedInTime(t *testing.T) {
-	check(t, explained(chained(500, false)), Unexplained, []string{"#499 on shop 2 came in while #498 on shop 1 was inside"})
+	check(t, told(t, chained(500, false)), Unexplained, []string{"#499 on shop 2 came in while #498 on shop 1 was inside"})
 	x := explained(chained(500, true))
 	check(t, x, SplitRelease, []string{"#0 on shop 1 went on with its release", "#499 on shop 2 got in while #498 on shop 1 was inside"})
 	if said := English.Say(x.Why...); len(said) > 1000 {

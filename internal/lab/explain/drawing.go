@@ -181,6 +181,8 @@ func (d *drawing) holderSteps(column int, s *section, lock, row int) {
 	}
 	tell(sale.Write, s.at[sale.Write], column, "", Facts{})
 	switch stock, noted := s.number(sale.Written, "stock"); {
+	case s.order != nil && d.elsewhere():
+		tell(sale.Written, s.wrote(), row, "step-order", Facts{Order: s.order.ID})
 	case s.order != nil:
 		tell(sale.Written, s.wrote(), row, "step-wrote", Facts{Stock: s.order.StockWritten, Order: s.order.ID})
 	case noted:
@@ -226,8 +228,11 @@ func (d *drawing) others() {
 	}
 }
 
-// stock returns the values that the row had.
+// stock returns the values that the row had, where the orders tell them.
 func (d *drawing) stock() []Span {
+	if d.elsewhere() {
+		return nil
+	}
 	type value struct {
 		from  time.Time
 		stock int64

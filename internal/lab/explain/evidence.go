@@ -10,16 +10,21 @@ package explain
 import (
 	"time"
 
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
 )
 
 // Evidence is everything that is known about one run of a cell.
 type Evidence struct {
 	Strategy  string
+	Declared  strategy.Description
 	Exclusive bool // whether its guard reaches across processes
 	Recovers  bool // whether its lock frees itself, also where Redis knows of no expiry
 	Lease     time.Duration
+	// Verdict is how the cell ended. Without one, it follows from the orders and from Stuck.
+	Verdict verdict.Kind
 	// Unwatched names the server that has the lock where nobody records its changes: "etcd".
 	Unwatched    string
 	InitialStock int64
@@ -36,6 +41,16 @@ type Evidence struct {
 	Stuck         bool
 }
 
+// countedInRedis says whether the units of an item are counted in Redis.
+func (e Evidence) countedInRedis() bool { return len(e.Declared.State.Keys) > 0 }
+
+// heldInMySQL says whether a sale holds its units in rows of MySQL that expire.
+func (e Evidence) heldInMySQL() bool { return e.Declared.Lease.Kept == strategy.LeaseInMySQL }
+
+// elsewhere says whether units are kept elsewhere than in the item's row. What the orders have read and
+// written is not what that row had then.
+func (e Evidence) elsewhere() bool { return e.Declared.State.Remaining != "" || e.countedInRedis() }
+
 // Request is one request as its client saw it.
 type Request struct {
 	ID       string
@@ -43,6 +58,7 @@ type Request struct {
 	Sent     time.Time
 	Answered time.Time // zero where no answer came
 	Outcome  string
+	Key      string        // the idempotency key of its purchase; empty for none
 	Nested   bool          // it takes its lock a second time
 	Fault    bool          // it carries a fault; other requests may carry more work
 	Paused   bool          // its whole shop was stopped while it was held

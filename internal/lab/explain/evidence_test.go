@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +96,15 @@ func unguarded(read, written float64) map[sale.Point]float64 {
 }
 
 func explained(e Evidence) *Explanation { return Explain(context.Background(), e) }
+
+// told is an explanation whose sentences agree with the record.
+func told(t *testing.T, e Evidence) *Explanation {
+	t.Helper()
+	slices.SortStableFunc(e.Events, func(a, b labmode.Event) int { return a.Time.Compare(b.Time) })
+	x := explained(e)
+	checkFacts(t, e, x)
+	return x
+}
 
 func evidence(build func(e *Evidence)) Evidence {
 	e := Evidence{Strategy: "s", Exclusive: true, Lease: lease * time.Millisecond, InitialStock: 2, Began: begun, Ended: at(3000), Traced: true}

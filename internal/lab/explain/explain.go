@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/stock"
 )
 
@@ -36,7 +37,8 @@ func explainWithin(ctx context.Context, e Evidence, patience time.Duration) *Exp
 type inquiry struct {
 	Evidence
 	ctx       context.Context
-	sections  []*section // by when they entered
+	late      time.Duration // how long after a change its announcement may have been read
+	sections  []*section    // by when they entered
 	byID      map[string]*section
 	byTook    []*section // those that entered, by when they got the lock
 	histories []*history
@@ -44,7 +46,11 @@ type inquiry struct {
 }
 
 func newInquiry(ctx context.Context, e Evidence) *inquiry {
-	c := &inquiry{Evidence: e, ctx: ctx, sections: e.sections(), byID: map[string]*section{}, known: map[question]answer{}}
+	return newInquiryLate(ctx, e, clockTolerance)
+}
+
+func newInquiryLate(ctx context.Context, e Evidence, late time.Duration) *inquiry {
+	c := &inquiry{Evidence: e, ctx: ctx, late: late, sections: e.sections(), byID: map[string]*section{}, known: map[question]answer{}}
 	for _, s := range c.sections {
 		c.byID[s.ID] = s
 		if s.entered() {
@@ -57,16 +63,45 @@ func newInquiry(ctx context.Context, e Evidence) *inquiry {
 }
 
 func (c *inquiry) explanation() *Explanation {
-	switch {
-	case c.oversold():
+	switch c.ended() {
+	case verdict.Oversold:
+		switch {
+		case c.countedInRedis():
+			return c.countedTwice()
+		case c.heldInMySQL():
+			return c.holdGone()
+		}
 		return c.violation()
-	case c.Stuck:
+	case verdict.Twice:
+		return c.orderedTwice()
+	case verdict.Lied:
+		return c.neverWritten()
+	case verdict.Denied:
+		return c.disowned()
+	case verdict.Left:
+		return c.sentAway()
+	case verdict.Unbalanced:
+		return c.violation()
+	case verdict.Stuck:
 		return c.stuck()
-	case len(c.Orders) == 0 || !c.Traced:
-		return nil
-	default:
-		return c.held()
 	}
+	if len(c.Orders) == 0 || !c.Traced {
+		return nil
+	}
+	return c.held()
+}
+
+// ended is the verdict, or what follows from the orders where none is given.
+func (c *inquiry) ended() verdict.Kind {
+	switch {
+	case c.Verdict != "":
+		return c.Verdict
+	case c.oversold():
+		return verdict.Oversold
+	case c.Stuck:
+		return verdict.Stuck
+	}
+	return verdict.Held
 }
 
 // outOfTime says whether the search has to end.
@@ -88,7 +123,8 @@ func (e Evidence) pastTheStock() (int, bool) {
 	return 0, false
 }
 
-// clash is the first order that overwrote one which it did not know of.
+// clash is the first order that overwrote one which it did not know of. There is none where no order
+// had left the stock that was read.
 type clash struct {
 	late        int // index of the order that overwrote
 	overwritten int // of the first one that it overwrote: both read the same stock
@@ -99,22 +135,18 @@ func (e Evidence) clash() (clash, bool) {
 	for i, o := range e.Orders {
 		if o.StockRead != current {
 			same := slices.IndexFunc(e.Orders[:i], func(earlier stock.Order) bool { return earlier.StockRead == o.StockRead })
-			if same < 0 {
-				same = max(i-1, 0)
-			}
-			return clash{late: i, overwritten: same}, i > 0
+			return clash{late: i, overwritten: same}, same >= 0
 		}
 		current = o.StockWritten
 	}
 	return clash{}, false
 }
 
-// violation explains an oversell.
+// violation explains an oversell by what the orders have read in the item's row.
 func (c *inquiry) violation() *Explanation {
 	found, ok := c.clash()
-	if !ok {
-		return &Explanation{Cause: Unexplained, Why: []Text{
-			say("each-wrote-what-it-read", Facts{Count: len(c.Orders), Initial: c.InitialStock})}}
+	if !ok || c.elsewhere() {
+		return &Explanation{Cause: Unexplained, Why: []Text{c.beyond()}}
 	}
 	lateOrder, overwritten := c.Orders[found.late], c.Orders[found.overwritten]
 	late, other := c.of(lateOrder), c.of(overwritten)
@@ -131,6 +163,9 @@ func (c *inquiry) violation() *Explanation {
 		older, intruder = intruder, older
 	}
 	older, intruder, breach := c.explainOverlap(older, intruder)
+	if breach.cause == Unexplained && c.late < busyTolerance && !c.outOfTime() {
+		return newInquiryLate(c.ctx, c.Evidence, busyTolerance).violation()
+	}
 	x := &Explanation{Cause: breach.cause, Rows: rows}
 	x.Why = append(breach.texts(), say("both-read", Facts{Stock: lateOrder.StockRead, Holder: other.named(), Other: late.named()}))
 	d := c.drawing(earlier(older.enter(), intruder.enter()))
@@ -143,6 +178,19 @@ func (c *inquiry) violation() *Explanation {
 	d.both(later(older.enter(), intruder.enter()), earlier(older.leave(), intruder.leave()))
 	d.finish(x)
 	return x
+}
+
+// beyond says how many units there are orders for.
+func (c *inquiry) beyond() Text {
+	return say("sold-beyond", Facts{Count: int(c.units()), Initial: c.InitialStock})
+}
+
+// units are those that there are orders for.
+func (e Evidence) units() (sold int64) {
+	for _, o := range e.Orders {
+		sold += o.Quantity
+	}
+	return sold
 }
 
 // explainOverlap says how the intruder came in. Entries that are close together may have been

@@ -17,6 +17,10 @@ const (
 	Failover     Cause = "failover"          // the server that knew the lock died
 	Evicted      Cause = "evicted"           // the server ran out of memory and dropped the lock
 	Unexplained  Cause = "unexplained"       // the evidence does not say
+	NeverWritten Cause = "never-written"     // answered as sold, and the process died before it wrote the order
+	Disowned     Cause = "order-not-told"    // rejected, and the order stands
+	Repeated     Cause = "ordered-twice"     // two orders for one purchase
+	CountedOut   Cause = "counted-and-lost"  // units that Redis had counted out were never sold
 	Untraced     Cause = "no-trace"          // there is no evidence but the orders
 	NotInTime    Cause = "not-in-time"       // the search was ended before it was done
 	DeadHolder   Cause = "dead-holder"       // stuck: the holder died, and its lock has no expiry
@@ -31,6 +35,7 @@ const (
 	NotOwner     Cause = "release-refused"   // held: a late release freed nothing
 	Reentered    Cause = "entered-again"     // held: the holder took its own lock a second time
 	Majority     Cause = "majority-survived" // held: most servers still knew the lock
+	Durable      Cause = "durable"           // held: the order was written before its process died
 	NoLease      Cause = "no-lease-to-lose"  // held: there is no lock that could be lost
 	NobodyMet    Cause = "nobody-met"        // held: nothing protects it, and no two sales came together
 )
@@ -48,6 +53,11 @@ type Explanation struct {
 	Columns []Column `json:"lanes"`
 	Steps   []Step   `json:"steps"`
 	Rows    []Row    `json:"rows,omitempty"`
+}
+
+// Known says whether the reason was found.
+func (x *Explanation) Known() bool {
+	return x.Cause != Unexplained && x.Cause != Untraced && x.Cause != NotInTime
 }
 
 // Moment is when the cell was decided.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"stocklock/internal/sale"
+	"stocklock/internal/strategy"
 )
 
 // held explains what would have broken a weaker lock, and what prevented it.
@@ -130,12 +131,21 @@ type rule struct {
 // rulesUnderFault are for a request that met its fault. The first that applies says why it did no
 // harm.
 var rulesUnderFault = []rule{
+	{hold.diedDone, Durable, "done-before-its-end", hold.ordered},
+	{hold.diedCounted, NoLease, "counted-and-ordered", hold.ordered},
+	{hold.diedHolding, Expired, "hold-ended", hold.leaseEnd},
 	{hold.diedWithoutLock, NoLease, "connection-ended", hold.faultBegan},
-	{hold.diedAndNobodyNext, Expired, "freed-itself", hold.leaseEnd},
-	{hold.died, Expired, "freed-itself-for-next", hold.freed},
+	{hold.diedWithoutLease, NoLease, "ended-with-it", hold.faultBegan},
+	{hold.diedAndFreed, Expired, "freed-itself-for-next", hold.freed},
+	{hold.diedAndNext, Expired, "lease-over-for-next", hold.leaseEnd},
+	{hold.died, Expired, "nobody-came-after", hold.leaseEnd},
 	{hold.fencedOff, Refused, "fence-refused", hold.left},
 	{hold.lostItsLock, LossNoticed, "learned-of-the-loss", hold.faultOverOrLeaseEnd},
-	{hold.readAgain, Refused, "row-had-changed", hold.faultOver},
+	{hold.holdRefused, Refused, "hold-refused", hold.left},
+	{hold.wroteNothing, Refused, "wrote-nothing", hold.left},
+	{hold.counted, NoLease, "counted-and-ordered", hold.ordered},
+	{hold.holds, NoLease, "hold-stood", hold.faultOver},
+	{hold.readAgain, Refused, "read-again", hold.faultOver},
 	{hold.unprotected, NobodyMet, "nobody-wrote-between", hold.faultOver},
 	{hold.unguarded, NoLease, "database-decides", hold.faultOver},
 	{hold.renewedThroughout, Outlived, "lease-renewed", hold.leaseEnd},
@@ -143,13 +153,15 @@ var rulesUnderFault = []rule{
 	{hold.releasedAnothers, NotOwner, "release-freed-nothing", hold.released},
 	{hold.outlastedWithoutExpiry, Outlived, "lock-has-no-expiry", hold.leaseEnd},
 	{hold.outlastedUnnoticed, Outlived, "nobody-took-over", hold.leaseEnd},
-	{hold.always, KeptOut, "kept-out-until-done", hold.faultOver},
+	{hold.keptOut, KeptOut, "kept-out-until-done", hold.faultOver},
+	{hold.always, Unexplained, "no-reason-for-hold", hold.faultOver},
 }
 
 // rulesWithoutFault are for a request without a fault.
 var rulesWithoutFault = []rule{
 	{hold.enteredAgain, Reentered, "entered-again", hold.read},
 	{hold.unprotected, NobodyMet, "nobody-between", hold.read},
+	{hold.counted, NoLease, "counted-once", hold.read},
 	{hold.unguarded, NoLease, "row-decides", hold.read},
 	{hold.nobodyWaited, KeptOut, "nobody-came", hold.read},
 	{hold.always, KeptOut, "waited-its-turn", hold.read},
@@ -177,8 +189,17 @@ func (h hold) facts(r rule) Facts {
 		f.AfterMS = milliseconds(h.freed().Sub(h.hit.enter()))
 	case "lease-renewed":
 		f.Count = h.renewals()
-	case "waited-its-turn":
-		f.AfterMS = milliseconds(h.next.enter().Sub(h.hit.enter()))
+	case "waited-its-turn", "lease-over-for-next":
+		f.AfterMS, f.LeaseMS = milliseconds(h.next.enter().Sub(h.hit.enter())), milliseconds(h.Lease)
+	case "hold-ended", "hold-refused", "hold-stood":
+		f.LeaseMS, f.AfterMS = milliseconds(h.Lease), milliseconds(h.hit.leave().Sub(h.hit.enter()))
+	case "read-again":
+		f.Initial, f.Stock = h.hit.reads[0], h.hit.reads[len(h.hit.reads)-1]
+	case "wrote-nothing":
+		f.Outcome = h.hit.Outcome
+	}
+	if h.hit.order != nil {
+		f.Order = h.hit.order.ID
 	}
 	return f
 }
@@ -220,7 +241,47 @@ func (h hold) diedWithoutLock() bool {
 	return h.died() && !h.hit.guarded() && h.hit.at[sale.Acquiring].IsZero()
 }
 
-func (h hold) diedAndNobodyNext() bool { return h.died() && (h.freed().IsZero() || h.next == nil) }
+// diedDone is of a sale that had nothing left to do but to answer.
+func (h hold) diedDone() bool {
+	return h.died() && h.hit.order != nil && h.hit.wrote().Before(h.hit.fault.from) && (h.unguarded() || !h.hit.at[sale.Released].IsZero())
+}
+
+// diedCounted wants the order of a sale whose units Redis had counted out.
+func (h hold) diedCounted() bool { return h.died() && h.counted() }
+
+// diedHolding wants all units in orders in the end, those of the dead sale too.
+func (h hold) diedHolding() bool {
+	return h.died() && h.heldInMySQL() && h.hit.order == nil && h.units() == h.InitialStock
+}
+
+// diedWithoutLease is of a lock that nothing ends but its holder's end.
+func (h hold) diedWithoutLease() bool {
+	return h.died() && h.Recovers && h.Declared.Name != "" && h.Declared.Lease.Kept == strategy.NoLease
+}
+
+func (h hold) diedAndFreed() bool { return h.died() && !h.freed().IsZero() && h.next != nil }
+
+func (h hold) diedAndNext() bool {
+	return h.died() && h.next != nil && h.next.enter().After(h.hit.enter())
+}
+
+// holdRefused is of a sale that confirmed after the end of its hold.
+func (h hold) holdRefused() bool {
+	return h.heldInMySQL() && h.hit.order == nil && h.hit.Outcome == "conflict" && h.hit.leave().Sub(h.hit.enter()) > h.Lease
+}
+
+// wroteNothing is of a sale that its fault kept from selling at all.
+func (h hold) wroteNothing() bool {
+	return h.hit.order == nil && h.hit.Outcome != "sold" && (h.unguarded() || h.hit.Outcome == "error")
+}
+
+// counted is of a sale whose units Redis had counted out.
+func (h hold) counted() bool { return h.countedInRedis() && h.hit.order != nil }
+
+// holds is of a sale that held its units in MySQL, and sold them.
+func (h hold) holds() bool {
+	return h.heldInMySQL() && h.hit.order != nil && h.hit.wrote().Sub(h.hit.enter()) < h.Lease
+}
 
 func (h hold) fencedOff() bool { return h.hit.Outcome == "fenced" }
 
@@ -230,16 +291,20 @@ func (h hold) unguarded() bool { return !h.hit.guarded() }
 
 func (h hold) unprotected() bool { return h.unguarded() && !h.Exclusive }
 
-func (h hold) readAgain() bool { return h.unguarded() && h.hit.reads > 1 }
-
-func (h hold) renewedThroughout() bool {
-	return h.renewals() > 0 && (h.next == nil || h.next.enter().After(h.hit.fault.until))
+func (h hold) readAgain() bool {
+	reads := h.hit.reads
+	return h.unguarded() && h.hit.order != nil && len(reads) > 1 && reads[0] != reads[len(reads)-1]
 }
+
+func (h hold) renewedThroughout() bool { return h.renewals() > 0 && h.keptOut() }
+
+// keptOut says that nobody entered before the fault was over.
+func (h hold) keptOut() bool { return h.next == nil || h.next.enter().After(h.hit.fault.until) }
 
 // aServerForgot says whether one of several lost the lock: that of a single server ends the lock
 // with it.
 func (h hold) aServerForgot() bool {
-	return slices.ContainsFunc(h.Changes, func(ch Change) bool {
+	return h.keptOut() && slices.ContainsFunc(h.Changes, func(ch Change) bool {
 		return (ch.What == Gone || ch.What == eventEvicted) && ch.Server != Primary && ch.Server != Replica
 	})
 }
@@ -250,10 +315,10 @@ func (h hold) releasedAnothers() bool {
 
 func (h hold) outlasted() bool { return h.hit.fault.until.Sub(h.hit.enter()) > h.Lease }
 
-func (h hold) outlastedWithoutExpiry() bool { return h.outlasted() && !h.Recovers }
+func (h hold) outlastedWithoutExpiry() bool { return h.outlasted() && !h.Recovers && h.keptOut() }
 
 // outlastedUnnoticed wants announcements, among which a renewal would have been seen.
-func (h hold) outlastedUnnoticed() bool { return h.outlasted() && len(h.Changes) > 0 }
+func (h hold) outlastedUnnoticed() bool { return h.outlasted() && h.keptOut() && len(h.Changes) > 0 }
 
 func (h hold) enteredAgain() bool { return h.hit.Nested && h.hit.guarded() }
 
@@ -267,16 +332,22 @@ func (h hold) faultOver() time.Time { return h.hit.fault.until }
 
 func (h hold) faultOverOrLeaseEnd() time.Time { return first(h.hit.fault.until, h.leaseEnd()) }
 
+func (h hold) ordered() time.Time { return h.hit.wrote() }
+
 func (h hold) left() time.Time { return h.hit.leave() }
 
 func (h hold) released() time.Time { return first(h.hit.at[sale.Released], h.hit.fault.until) }
 
 func (h hold) read() time.Time { return first(h.hit.at[sale.Read], h.hit.enter()) }
 
-// freed is when Redis announced that the lock of a dead holder had expired; zero where it did not.
+// freed is when Redis announced that the lock of a dead holder had expired; zero where it did not
+// before the next one had it.
 func (h hold) freed() time.Time {
 	for _, ch := range h.Changes {
-		if ch.What == eventExpired && ch.Time.After(h.hit.enter()) {
+		if h.next != nil && ch.Time.After(h.next.enter().Add(clockTolerance)) {
+			break
+		}
+		if ch.What == eventExpired && ch.Time.After(h.hit.fault.from) {
 			return ch.Time
 		}
 	}
@@ -285,13 +356,18 @@ func (h hold) freed() time.Time {
 
 // renewals counts how often the expiry of the lock was moved, as the busiest server announced it.
 func (h hold) renewals() int {
-	byServer := map[string]int{}
+	from, until := h.hit.enter().Add(h.Lease/5), first(h.hit.fault.until, h.hit.leave())
 	most := 0
-	for _, ch := range h.Changes {
-		if ch.What == eventExpire && ch.Time.After(h.hit.enter().Add(h.Lease/5)) && ch.Time.Before(first(h.hit.fault.until, h.hit.leave())) {
-			byServer[ch.Server]++
-			most = max(most, byServer[ch.Server])
+	for _, of := range h.histories {
+		n := 0
+		for i, ch := range of.changes {
+			// One that tries in vain sets the key of a minority, with an expiry.
+			tried := i > 0 && of.changes[i-1].What.Writes() && near(of.changes[i-1].Time, ch.Time)
+			if ch.What == eventExpire && ch.Time.After(from) && ch.Time.Before(until) && !tried {
+				n++
+			}
 		}
+		most = max(most, n)
 	}
 	return most
 }

@@ -1,11 +1,20 @@
 package explain
 
 import (
+	"encoding/json"
 	"testing"
 
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
+	"stocklock/internal/strategy"
 )
+
+// counting and holding keep units elsewhere than in the item's row.
+func counting(e *Evidence) { e.Declared.State.Keys = []string{"{%s}:left"} }
+
+func holding(e *Evidence) {
+	e.Declared.State.Remaining, e.Declared.Lease.Kept = "SELECT 1", strategy.LeaseInMySQL
+}
 
 func TestHeld(t *testing.T) {
 	next := customer{id: 2, shop: 2, sent: 300, points: whole(520, 521, 539, 540), reads: 2, wrote: 1}
@@ -63,7 +72,67 @@ func TestHeld(t *testing.T) {
 		{"a lock that freed itself for nobody", func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Acquired: 10, sale.Read: 12}, reads: 2, fault: "read kill", outcome: "unknown"})
 			e.order(1, 2)
-		}, Expired, []string{"freed itself when its lease was over"}},
+		}, Expired, []string{"No other sale came after it"}},
+		{"a deadline that passed, which Redis does not announce", func(e *Evidence) {
+			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Acquired: 10, sale.Read: 12}, reads: 2, fault: "read kill", outcome: "unknown"}, next)
+			e.redis(9.0, "set", 519.0, "set")
+			e.order(2, 2)
+		}, Expired, []string{"#2 on shop 2 got the lock 510 ms after it"}},
+		{"a lock that is its connection's", func(e *Evidence) {
+			e.Recovers, e.Declared = true, strategy.Description{Name: "get-lock"}
+			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Acquired: 10, sale.Read: 12}, reads: 2, fault: "read kill", outcome: "unknown"}, next)
+			e.order(2, 2)
+		}, NoLease, []string{"ended with its process"}},
+		{"a process that died after its order", func(e *Evidence) {
+			e.add(customer{id: 1, shop: 1, points: whole(10, 12, 20, 21), reads: 2, wrote: 1, fault: "answered kill"}, next)
+			e.Events = append(e.Events, labmode.Event{Time: at(22), Shop: "shop 1", Request: "7-1", Point: sale.Answered, Facts: map[string]any{"fault": "answered kill"}})
+			e.order(1, 2)
+			e.Orders[0].CreatedAt = at(20)
+		}, Durable, []string{"Its order 100 was written by then"}},
+		{"a count whose process died", func(e *Evidence) {
+			counting(e)
+			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Read: 12}, reads: 2, fault: "read kill", outcome: "unknown"})
+			e.order(1, 2)
+			e.Orders[0].CreatedAt = at(300)
+		}, NoLease, []string{"Redis had counted its units out by then, and order 100 was written"}},
+		{"a count that the database would not know", func(e *Evidence) {
+			counting(e)
+			e.add(customer{id: 1, shop: 1, points: unguarded(10, 530), reads: 2, wrote: 1, fault: "read sleep 510ms"})
+			e.Events = append(e.Events, labmode.Event{Time: at(525), Shop: "shop 1", Request: "7-1", Point: sale.Read, Facts: map[string]any{"stock": json.Number("2")}})
+			e.order(1, 2)
+		}, NoLease, []string{"Redis had counted its units out"}},
+		{"a count without a fault", func(e *Evidence) {
+			counting(e)
+			e.add(customer{id: 1, shop: 1, points: unguarded(10, 20), reads: 2, wrote: 1})
+			e.order(1, 2)
+		}, NoLease, []string{"each only once"}},
+		{"a hold whose process died", func(e *Evidence) {
+			holding(e)
+			e.InitialStock = 1
+			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Read: 12}, reads: 1, fault: "read kill", outcome: "unknown"},
+				customer{id: 2, shop: 2, points: unguarded(621, 630), reads: 1})
+			e.order(2, 1)
+		}, Expired, []string{"Its hold of 500 ms in MySQL ended by itself"}},
+		{"a hold that was over", func(e *Evidence) {
+			holding(e)
+			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Read: 12, sale.Write: 830}, reads: 2, fault: "read sleep 818ms", outcome: "conflict", answer: 832},
+				customer{id: 2, shop: 2, points: unguarded(621, 630), reads: 2})
+			e.order(2, 2)
+		}, Refused, []string{"Its hold of 500 ms was over when it confirmed it (+820 ms)"}},
+		{"a hold that stood", func(e *Evidence) {
+			holding(e)
+			e.add(customer{id: 1, shop: 1, points: unguarded(10, 320), reads: 2, wrote: 1, fault: "read sleep 300ms"})
+			e.order(1, 2)
+		}, NoLease, []string{"still stood when it confirmed it (+310 ms)"}},
+		{"a sale that gave up", func(e *Evidence) {
+			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Read: 12}, reads: 2, fault: "read sleep 818ms", outcome: "sold_out", answer: 832},
+				customer{id: 2, shop: 2, points: unguarded(621, 630), reads: 2})
+			e.order(2, 2)
+		}, Refused, []string{"Its answer was sold out, and it wrote nothing"}},
+		{"a lock that somebody else got, and no harm", func(e *Evidence) {
+			e.add(customer{id: 1, shop: 1, points: whole(10, 12, 1199, 1200), reads: 1, wrote: 0, fault: "read sleep 1180ms", outcome: "busy", answer: 1201}, next)
+			e.order(2, 2)
+		}, Unexplained, []string{"the record does not show why"}},
 		{"a row lock that ended with its connection", func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Read: 12}, reads: 2, fault: "read kill", outcome: "unknown"},
 				customer{id: 2, shop: 2, points: unguarded(21, 30), reads: 2})
@@ -72,10 +141,10 @@ func TestHeld(t *testing.T) {
 		{"a write that found the row changed", func(e *Evidence) {
 			slow := customer{id: 1, shop: 1, points: unguarded(10, 530), reads: 2, fault: "read sleep 510ms"}
 			e.add(slow, customer{id: 2, shop: 2, sent: 15, points: unguarded(20, 30), reads: 2, wrote: 1})
-			e.Events = append(e.Events, labmode.Event{Time: at(525), Shop: "shop 1", Request: "7-1", Point: sale.Read})
+			e.Events = append(e.Events, labmode.Event{Time: at(525), Shop: "shop 1", Request: "7-1", Point: sale.Read, Facts: map[string]any{"stock": json.Number("1")}})
 			e.order(2, 2)
 			e.order(1, 1)
-		}, Refused, []string{"It read again"}},
+		}, Refused, []string{"It had read 2", "read again, found 1"}},
 		{"a quorum of which one server died", func(e *Evidence) {
 			e.Recovers = true
 			e.add(customer{id: 1, shop: 1, points: whole(10, 12, 399, 400), reads: 2, wrote: 1, fault: "write sleep 380ms"})
@@ -145,10 +214,10 @@ func TestHeld(t *testing.T) {
 			e.add(customer{id: 1, shop: 1, points: unguarded(10, 20), reads: 2, wrote: 1}, customer{id: 2, shop: 2, points: unguarded(21, 30), reads: 1})
 			e.order(1, 2)
 			e.order(2, 1)
-		}, NoLease, []string{"the database lets one write at a time"}},
+		}, NoLease, []string{"it lets one write to a row at a time"}},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
-			x := explained(evidence(tt.build))
+			x := told(t, evidence(tt.build))
 			check(t, x, tt.want, tt.says)
 			for _, text := range x.Why {
 				said[text.Phrase] = true

@@ -33,7 +33,7 @@ func (c *inquiry) readHistories() []*history {
 	for _, h := range byServer {
 		slices.SortStableFunc(h.changes, func(a, b Change) int { return a.Time.Compare(b.Time) })
 		h.findTakes()
-		h.findReleasers(c.sections)
+		h.findReleasers(c.sections, c.late)
 		all = append(all, h)
 	}
 	slices.SortFunc(all, func(a, b *history) int { return strings.Compare(a.server, b.server) })
@@ -51,7 +51,7 @@ func (h *history) findTakes() {
 }
 
 // findReleasers goes once through deletions and releases together.
-func (h *history) findReleasers(sections []*section) {
+func (h *history) findReleasers(sections []*section, late time.Duration) {
 	h.releasing = make([][]*section, len(h.changes))
 	var waiting, active []*section
 	for _, s := range sections {
@@ -69,7 +69,7 @@ func (h *history) findReleasers(sections []*section) {
 		for len(waiting) > 0 && !waiting[0].at[sale.Releasing].After(ch.Time) {
 			active, waiting = append(active, waiting[0]), waiting[1:]
 		}
-		active = slices.DeleteFunc(active, func(s *section) bool { return s.sinceRelease(ch.Time) >= clockTolerance })
+		active = slices.DeleteFunc(active, func(s *section) bool { return s.sinceRelease(ch.Time) >= late })
 		h.releasing[i] = slices.Clone(active)
 	}
 }
@@ -84,10 +84,10 @@ func (s *section) sinceRelease(t time.Time) time.Duration {
 }
 
 // between finds the change that gave the older sale the lock, and the changes after it until the
-// intruder had entered. Announcements may be read up to [clockTolerance] late.
+// intruder had entered.
 func (c *inquiry) between(h *history, older, intruder *section) (taken time.Time, from, to int) {
 	entered := older.enter()
-	to = h.firstAt(intruder.enter().Add(clockTolerance))
+	to = h.firstAt(intruder.enter().Add(c.late))
 	takes := h.takes[:sort.SearchInts(h.takes, to)]
 	next := sort.Search(len(takes), func(i int) bool { return h.changes[takes[i]].Time.After(entered) })
 	if len(takes) == 0 {
@@ -96,7 +96,7 @@ func (c *inquiry) between(h *history, older, intruder *section) (taken time.Time
 	next = max(next, 1) // the first one at least
 	at := takes[next-1]
 	for _, i := range takes[next:] {
-		if h.changes[i].Time.Sub(entered) > clockTolerance/4 {
+		if h.changes[i].Time.Sub(entered) > c.late/4 {
 			break
 		}
 		if !h.changes[i-1].Time.After(entered) && c.nobodyElseTook(older, h.changes[i].Time) {

@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,9 @@ import (
 
 // parts are templates that only others use.
 var parts = []string{"sale", "fault", "outcome"}
+
+// ofEarlier are phrases that only saved results of earlier versions say.
+var ofEarlier = []string{"each-wrote-what-it-read", "freed-itself", "row-had-changed"}
 
 // phrasesOfTheCode are all string literals of the package that name a phrase, or that say is given.
 func phrasesOfTheCode(t *testing.T) map[string]bool {
@@ -57,11 +61,14 @@ func TestEveryPhraseIsUsed(t *testing.T) {
 	}
 	for _, phrase := range English.phrases.Templates() {
 		name := phrase.Name()
-		if !used[name] && !slices.Contains(parts, name) && !strings.HasPrefix(name, "intervention-") && name != "en" && name != "en.tmpl" {
+		if !used[name] && !slices.Contains(slices.Concat(parts, ofEarlier), name) && !strings.HasPrefix(name, "intervention-") && name != "en" && name != "en.tmpl" {
 			t.Errorf("nothing says %q", name)
 		}
 	}
 }
+
+// strayed is a space before the Chinese name of a shop.
+var strayed = regexp.MustCompile(`[\p{Han}，。：；] 商店`)
 
 func TestEveryPhraseCanBeSaid(t *testing.T) {
 	someone := &Sale{"#1", "shop 1"}
@@ -74,7 +81,7 @@ func TestEveryPhraseCanBeSaid(t *testing.T) {
 			continue
 		}
 		for _, in := range []Language{English, Chinese} {
-			if said := in.Say(say(Phrase(name), facts)); said == name || said == "" || strings.Contains(said, "  ") {
+			if said := in.Say(say(Phrase(name), facts)); said == name || said == "" || strings.Contains(said, "  ") || strayed.MatchString(said) {
 				t.Errorf("%s: %q", name, said)
 			}
 		}

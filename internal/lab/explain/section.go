@@ -18,8 +18,8 @@ type section struct {
 	facts map[sale.Point]map[string]any
 	fault sectionFault
 	order *stock.Order
-	reads int       // how often it read: more than once where it tried again
-	in    time.Time // when it entered
+	reads []int64   // the stocks that it read: more than one where it tried again
+	in    time.Time // when it entered: first read, without a guard
 }
 
 // sectionFault is the fault that a request met, with when it lasted. The zero value is none.
@@ -48,7 +48,7 @@ func (e Evidence) sections() []*section {
 		}
 	}
 	for _, s := range all {
-		s.in = first(s.at[sale.Acquired], s.at[sale.Acquiring], s.at[sale.Read])
+		s.in = first(s.at[sale.Acquired], s.at[sale.Acquiring], s.in)
 	}
 	for i := range e.Orders {
 		if s := byID[e.Orders[i].RequestID]; s != nil && s.order == nil {
@@ -87,7 +87,10 @@ func (s *section) note(e labmode.Event) {
 		s.fault.until = e.Time
 	}
 	if e.Point == sale.Read {
-		s.reads++
+		s.in = first(s.in, e.Time)
+		if n, ok := number(e.Facts, "stock"); ok {
+			s.reads = append(s.reads, n)
+		}
 	}
 	if !been || e.Point != sale.Acquiring && e.Point != sale.Acquired {
 		s.at[e.Point], s.facts[e.Point] = e.Time, e.Facts
@@ -108,8 +111,13 @@ func (s *section) diedUntil(interventions []Intervention) time.Time {
 	return time.Time{}
 }
 
-// clockTolerance is how long after it happened an event may be noted.
-const clockTolerance = 20 * time.Millisecond
+// clockTolerance is how long after it happened an event may be noted. A busy machine may read the
+// announcements of Redis later: after busyTolerance at most. That is tried where nothing else explains
+// what happened.
+const (
+	clockTolerance = 20 * time.Millisecond
+	busyTolerance  = 5 * clockTolerance
+)
 
 // entered reports whether the request came into the section. A request without a guard is in the
 // section when it has read.
@@ -144,8 +152,10 @@ func (s *section) killed() bool { return s.fault.Action == labmode.Kill }
 func (s *section) guarded() bool { return !s.at[sale.Acquired].IsZero() }
 
 // number returns a fact that was noted at a point.
-func (s *section) number(p sale.Point, name string) (int64, bool) {
-	n, ok := s.facts[p][name].(json.Number)
+func (s *section) number(p sale.Point, name string) (int64, bool) { return number(s.facts[p], name) }
+
+func number(facts map[string]any, name string) (int64, bool) {
+	n, ok := facts[name].(json.Number)
 	if !ok {
 		return 0, false
 	}

@@ -40,7 +40,7 @@ func TestStuck(t *testing.T) {
 			e := evidence(tt.build)
 			e.Stuck = true
 			e.add(customer{id: 9, shop: 2, sent: 2700, outcome: "busy", answer: 2990})
-			check(t, explained(e), tt.want, tt.says)
+			check(t, told(t, e), tt.want, tt.says)
 		})
 	}
 }

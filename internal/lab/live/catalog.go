@@ -88,22 +88,6 @@ func (s *Server) cell(c cellName, seed uint64) (trial.Cell, error) {
 	return trial.Cell{Strategy: st, Scenario: sc, Seed: seed}, err
 }
 
-// holding are the strategies that are expected to hold under a scenario, those that the database
-// checks first: they hold under every other one too.
-func (s *Server) holding(under scenario.Scenario, o strategy.Options) []string {
-	var checked, others []string
-	for _, st := range s.o.Shop.Strategies {
-		switch of := st.Under(o); {
-		case under.Expected(of).Verdict != verdict.Held:
-		case of.Has.Includes(strategy.StorageChecked):
-			checked = append(checked, st.Name)
-		default:
-			others = append(others, st.Name)
-		}
-	}
-	return append(checked, others...)
-}
-
 // unique is a list without its repetitions.
 func unique(names []string) []string {
 	seen := map[string]bool{}

@@ -9,9 +9,7 @@ import (
 	"stocklock/internal/lab/drawing"
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/report"
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
-	"stocklock/internal/strategy"
 )
 
 // detail is a run with everything that the page shows of it.
@@ -24,7 +22,7 @@ type detail struct {
 	CloseUp  template.HTML `json:"close_up,omitempty"`
 	Outcomes template.HTML `json:"outcomes,omitempty"` // over time
 	Latency  template.HTML `json:"latency,omitempty"`  // over time
-	Holding  []string      `json:"holding,omitempty"`  // strategies that are expected to hold
+	Holding  []string      `json:"holding,omitempty"`  // the nearest strategies that would have held
 	Numbers  *trial.Result `json:"numbers,omitempty"`
 	// Facts are the numbers that the page shows, and Columns those of a comparison under load.
 	Facts   []report.Number `json:"facts,omitempty"`
@@ -65,8 +63,8 @@ func (s *Server) detail(of run, in explain.Language) detail {
 	}
 	result, shown := *of.result, of.result.Shown()
 	d.Because, d.Reason = result.Because.String(), cmp.Or(result.Problem, shown.Reason(in.String(), result.Facts()), shown.In(in.String()).Means)
-	if sc, err := scenario.ByName(of.Scenario); err == nil {
-		d.Holding = s.holding(sc, strategy.Options{OneProcess: s.o.Plan.Shops == 1})
+	if d.Holding = result.Holding(); len(d.Holding) > trial.Nearest {
+		d.Holding = d.Holding[:trial.Nearest]
 	}
 	if x := result.Explanation; x != nil {
 		d.Sentence = in.Say(x.Why...)

@@ -8,11 +8,9 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/strategy"
 )
 
 // closing prints what is to be said under a table, and last what the run came to.
@@ -144,26 +142,15 @@ func rank(c trial.Result) int {
 	return 1
 }
 
-// advised are the ways that the documents name first, in this order.
-var advised = []string{"fenced-relative", "for-update"}
+// wouldHaveHeld names the nearest strategies that would have held, empty where the cell did not break or
+// none is known.
+func wouldHaveHeld(c trial.Result) string { return holding(c.Holding()) }
 
-// wouldHaveHeld names strategies whose properties hold where a cell broke, empty where it did not
-// break or none is known.
-func wouldHaveHeld(c trial.Result) string {
-	sc, err := scenario.ByName(c.Scenario)
-	if err != nil || !verdict.Of(c.Verdict).Bad {
-		return ""
-	}
-	var names []string
-	for _, name := range advised {
-		if s, err := strategy.Find(name, strategy.All()); err == nil && sc.Expected(s.Describe()).Verdict == verdict.Held && name != c.Strategy {
-			names = append(names, name)
-		}
-	}
+func holding(names []string) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return "Would have held: " + strings.Join(names, ", ")
+	return "Would have held: " + strings.Join(names[:min(len(names), trial.Nearest)], ", ")
 }
 
 // Drawings explains the cells that broke, the first of each cause.
@@ -201,15 +188,13 @@ func (t Terminal) Demo(compared, telling Report) {
 	t.closing(Joined(compared, telling))
 }
 
-// wouldHaveHeldInAll names strategies whose properties hold wherever one of the cells broke.
+// wouldHaveHeldInAll names strategies that would have held wherever one of the cells broke, the nearest
+// to the first one first.
 func wouldHaveHeldInAll(broken []trial.Result) string {
-	held := ""
-	for i, c := range broken {
-		one := wouldHaveHeld(c)
-		if i > 0 && one != held {
-			return ""
-		}
-		held = one
+	if len(broken) == 0 {
+		return ""
 	}
-	return held
+	return holding(slices.DeleteFunc(slices.Clone(broken[0].Holding()), func(name string) bool {
+		return slices.ContainsFunc(broken, func(c trial.Result) bool { return !slices.Contains(c.Holding(), name) })
+	}))
 }

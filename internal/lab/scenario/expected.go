@@ -1,7 +1,10 @@
 package scenario
 
 import (
+	"cmp"
 	"encoding/json"
+	"math/bits"
+	"slices"
 	"strings"
 
 	"stocklock/internal/lab/verdict"
@@ -82,4 +85,20 @@ func (d *Decisive) UnmarshalJSON(data []byte) error {
 		*d = Decisive{name, strategy.NotApplicable}
 	}
 	return nil
+}
+
+// WouldHold names the strategies fit for production that are expected to hold under the scenario. The
+// nearest to another one comes first: it differs from that in the fewest properties.
+func (s Scenario) WouldHold(other strategy.Description) []string {
+	var holding []strategy.Strategy
+	for _, of := range strategy.All() {
+		if of.Name != other.Name && s.Expected(of.Describe()).Verdict == verdict.Held {
+			holding = append(holding, of)
+		}
+	}
+	differs := func(of strategy.Strategy) int {
+		return bits.OnesCount16(uint16(of.Properties.Has ^ other.Has))
+	}
+	slices.SortStableFunc(holding, func(a, b strategy.Strategy) int { return cmp.Compare(differs(a), differs(b)) })
+	return strategy.Names(holding)
 }

@@ -73,7 +73,7 @@ func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
 		return explain.Evidence{}, err
 	}
 	e := explain.Evidence{
-		Strategy: a.cell.Strategy.Name, Lease: a.o.Lease,
+		Strategy: a.cell.Strategy.Name, Declared: a.cell.Strategy, Lease: a.o.Lease,
 		Exclusive: a.cell.Strategy.Properties.Meets(strategy.Exclusive), Recovers: a.cell.Strategy.Properties.Meets(strategy.Recovers),
 		InitialStock: a.o.Stock, Began: a.begun, Ended: a.ended, Traced: len(a.traces) > 0, Events: events,
 		Changes: a.record.changes, Interventions: a.record.interventions, Orders: orders,
@@ -122,7 +122,7 @@ func ofEtcd(done []explain.Intervention) []explain.Intervention {
 // request is a request with its answer, where it has one.
 func (a *attack) request(h *hit) explain.Request {
 	r := explain.Request{
-		ID: h.id, Shop: explain.ShopName(h.shop), Sent: h.Sent, Outcome: string(h.Outcome), Nested: h.nested, Fault: h.faulty(), Lease: h.lease, Paused: h.first && a.cell.Scenario.Play.Paused}
+		ID: h.id, Shop: explain.ShopName(h.shop), Sent: h.Sent, Outcome: string(h.Outcome), Key: h.wish.key, Nested: h.nested, Fault: h.faulty(), Lease: h.lease, Paused: h.first && a.cell.Scenario.Play.Paused}
 	if h.Status != 0 || h.Err != nil {
 		r.Answered = h.Sent.Add(h.Latency)
 	}

@@ -2,6 +2,7 @@ package trial
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -10,6 +11,7 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/strategy"
 )
 
 // Result is what a cell showed. Counts of orders come from SQL, counts of answers from the clients.
@@ -81,6 +83,29 @@ type Result struct {
 	FaultNotSeen bool `json:"fault_not_seen,omitempty"`
 
 	Explanation *explain.Explanation `json:"explanation,omitempty"` // nil where there is none
+	// WouldHold has the strategies that would have held where this one failed, the nearest first: see
+	// [scenario.Scenario.WouldHold]. Results of earlier versions have none.
+	WouldHold []string `json:"would_hold,omitempty"`
+}
+
+// Nearest is how many of the strategies that would have held are shown.
+const Nearest = 3
+
+// advised stands for WouldHold in results of earlier versions.
+var advised = []string{"fenced-relative", "for-update"}
+
+// Holding has the strategies that would have held where this one failed, the nearest first. It is empty
+// where it did not fail.
+func (r Result) Holding() []string {
+	sc, err := scenario.ByName(r.Scenario)
+	if err != nil || !verdict.Of(r.Verdict).Bad {
+		return nil
+	}
+	if len(r.WouldHold) > 0 {
+		return r.WouldHold
+	}
+	holding := sc.WouldHold(strategy.Description{Name: r.Strategy})
+	return slices.DeleteFunc(slices.Clone(advised), func(name string) bool { return !slices.Contains(holding, name) })
 }
 
 // Latency holds percentiles in milliseconds.

@@ -117,10 +117,14 @@ func Run(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
 		return Result{}, err
 	}
 	r.conclude(a.judge(r, evidence, failed))
-	a.see(Look{At: time.Now(), Counts: audit.Counts{InitialStock: o.Stock, Remaining: r.Remaining, Sold: r.Sold, Oversold: r.Oversold}})
+	if verdict.Of(r.Verdict).Bad {
+		r.WouldHold = c.Scenario.WouldHold(c.Strategy)
+	}
+	a.see(Look{At: time.Now(), Counts: audit.Counts{InitialStock: o.Stock, Restocked: r.Restocked, Remaining: r.Remaining, Sold: r.Sold, Oversold: r.Oversold}})
 	a.see(evidence)
 	r.Timeline = timeline(evidence, a.customers.hits)
 	if r.Verdict != verdict.Invalid {
+		evidence.Verdict = r.Verdict
 		r.Explanation = explain.Explain(ctx, evidence)
 	}
 	r.Seconds = round(time.Since(started).Seconds(), 2)

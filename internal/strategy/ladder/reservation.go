@@ -55,8 +55,11 @@ func reserving(d strategy.Deps, confirm string, mustStand bool) (strategy.Guard,
 		}
 		sale.At(ctx, sale.Read, slog.Int64("stock", held.StockRead))
 		sale.At(ctx, sale.Write)
-		order, err := r.confirm(ctx, store, wanted, held)
-		return strategy.Written(ctx, order, err)
+		order, stood, err := r.confirm(ctx, store, wanted, held)
+		if err == nil {
+			sale.At(ctx, sale.Written, slog.Int64("stock", order.StockWritten), slog.Int64("held", stood))
+		}
+		return order, err
 	}
 }
 
@@ -110,19 +113,23 @@ func (r *reservations) soldOut(ctx context.Context, store *stock.Store, wanted s
 	})
 }
 
-func (r *reservations) confirm(ctx context.Context, store *stock.Store, wanted stock.Sale, held stock.Order) (order stock.Order, err error) {
+// confirm makes an order of a hold. stood is 1 if the hold was there, and 0 if not.
+func (r *reservations) confirm(ctx context.Context, store *stock.Store, wanted stock.Sale, held stock.Order) (order stock.Order, stood int64, err error) {
 	err = store.Transact(ctx, func(tx stock.Tx) error {
-		stands, _, err := tx.Exec(r.confirmation, held.ID)
+		stood, _, err = tx.Exec(r.confirmation, held.ID)
 		if err != nil {
 			return err
 		}
-		if stands == 0 && r.mustStand {
+		if stood == 0 && r.mustStand {
 			return errHoldExpired
 		}
 		order, err = tx.Record(wanted, held.StockRead, held.StockWritten)
 		return err
 	})
-	return order, err
+	if err != nil {
+		return stock.Order{}, 0, err
+	}
+	return order, stood, nil
 }
 
 // reap returns the units of expired holds, until ctx ends. Any number of shops may do so at once.

@@ -117,13 +117,13 @@ function endedView(content, of, s, c, run, predict, guesses) {
     if (gone) return;
     const n = d.numbers || {};
     replay = d.replay && player([{replay: d.replay, title: `${s.name} · ${c.name}`}]);
-    const links = d.verdict === 'oversold' || d.verdict === 'held' ? d.holding.filter(name => name !== s.name).slice(0, 6) : d.holding.slice(0, 6);
+    const links = d.holding || [];
     fill(content,
       h('section', {class: 'ended is-' + d.verdict},
         h('p', {class: 'cause'}, d.sentence || inWords(d.reason)),
         d.surprise && h('p', {class: 'bad'}, t('expected.long', {word: t('verdict.' + d.expected), because: because(d.because)})),
         !d.surprise && d.verdict !== 'skipped' && h('p', {class: 'soft'}, t('as.expected', {because: because(d.because)})),
-        d.verdict !== 'held' && links.length > 0 && h('p', {class: 'holding'}, t('would.hold'), ' ', links.map(name => [h('a', {href: `#/cell/${name}/${c.name}`}, name), ' ']), h('a', {class: 'more', href: `#/pair/${c.name}/${s.name}/${links[0]}`}, t('side.by.side', {a: s.name, b: links[0]}))),
+        links.length > 0 && h('p', {class: 'holding'}, t('would.hold'), ' ', links.map(name => [h('a', {href: `#/cell/${name}/${c.name}`}, name), ' ']), h('a', {class: 'more', href: `#/pair/${c.name}/${s.name}/${links[0]}`}, t('side.by.side', {a: s.name, b: links[0]}))),
         h('div', {class: 'bar'},
           h('button', {type: 'button', id: 'again', disabled: !mayDrive(), onclick: () => run(of.seed)}, '↻ ', t('run.again', {seed: of.seed})),
           h('button', {type: 'button', id: 'reseed', disabled: !mayDrive(), onclick: () => run(of.seed + 1)}, '↻ ', t('run.reseed', {seed: of.seed + 1})),

@@ -1,0 +1,176 @@
+package explain
+
+import (
+	"cmp"
+	"time"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/stock"
+)
+
+// This file explains answers that the orders contradict.
+
+// ordersOf are the orders of the purchase of a request, in the order of their commits.
+func (c *inquiry) ordersOf(r Request) []stock.Order {
+	var orders []stock.Order
+	for _, o := range c.Orders {
+		if o.RequestID == r.ID || r.Key != "" && o.IdempotencyKey != nil && *o.IdempotencyKey == r.Key {
+			orders = append(orders, o)
+		}
+	}
+	return orders
+}
+
+// neverWritten explains answers that said sold and have no order.
+func (c *inquiry) neverWritten() *Explanation {
+	var lied *section
+	count := 0
+	for _, s := range c.sections {
+		if s.Outcome != "sold" || len(c.ordersOf(s.Request)) > 0 {
+			continue
+		}
+		if count++; lied == nil || s.Answered.Before(lied.Answered) {
+			lied = s
+		}
+	}
+	if lied == nil {
+		return &Explanation{Cause: Unexplained, Why: []Text{say("no-such-order", Facts{})}}
+	}
+	f := Facts{Holder: lied.named()}
+	x := &Explanation{Cause: Unexplained, Why: []Text{say("answered-no-order", f)}}
+	d := c.drawing(first(lied.enter(), lied.Sent))
+	d.follow(lied)
+	moment := first(lied.at[sale.Answered], lied.Answered)
+	point, at := lied.last()
+	if died := c.diedAfter(lied.Shop, at); died != nil && point != sale.Written {
+		x.Cause = NeverWritten
+		if killed := c.killedBy(*died); killed != nil {
+			f.Other = killed.named()
+			d.follow(killed)
+		}
+		f.Point, f.AfterMS = point, milliseconds(died.From.Sub(lied.enter()))
+		x.Why = append(x.Why, say("died-before-order", f))
+		moment = died.From
+	} else {
+		x.Why = append(x.Why, say("no-reason-for-answer", f))
+	}
+	if c.Declared.AnswersFirst {
+		x.Why = append(x.Why, say("answers-first", f))
+	}
+	if count > 1 {
+		x.Why = append(x.Why, say("so-were-others", Facts{Count: count - 1}))
+	}
+	d.moment(moment, say("moment-order-lost", f), true)
+	d.finish(x)
+	return x
+}
+
+// last is the last point that a request passed, and when.
+func (s *section) last() (point sale.Point, at time.Time) {
+	for _, p := range sale.Points {
+		if t := s.at[p]; !t.Before(at) && !t.IsZero() {
+			point, at = p, t
+		}
+	}
+	return point, at
+}
+
+// diedAfter is the first death of a shop after a time, nil for none.
+func (e Evidence) diedAfter(shop string, at time.Time) *Intervention {
+	var died *Intervention
+	for i, d := range e.Interventions {
+		if d.What == Dead && d.Shop == shop && !d.From.Before(at) && (died == nil || d.From.Before(died.From)) {
+			died = &e.Interventions[i]
+		}
+	}
+	return died
+}
+
+// killedBy is the request whose fault ended a shop, nil where none is known.
+func (c *inquiry) killedBy(died Intervention) *section {
+	var last *section
+	for _, s := range c.sections {
+		if s.Shop == died.Shop && s.killed() && s.fault.from.Before(died.From.Add(clockTolerance)) && (last == nil || s.fault.from.After(last.fault.from)) {
+			last = s
+		}
+	}
+	return last
+}
+
+// disowned explains orders whose customers were rejected.
+func (c *inquiry) disowned() *Explanation {
+	for _, s := range c.sections {
+		orders := c.ordersOf(s.Request)
+		if s.Outcome != "busy" && s.Outcome != "sold_out" && s.Outcome != "conflict" || len(orders) == 0 {
+			continue
+		}
+		f := Facts{Holder: s.named(), Outcome: s.Outcome, Order: orders[0].ID}
+		x := &Explanation{Cause: Disowned, Why: []Text{say("rejected-with-order", f)}, Rows: c.rowsOf(s)}
+		d := c.drawing(first(s.enter(), s.Sent))
+		d.follow(s)
+		d.moment(first(s.Answered, s.leave()), say("moment-rejected", f), true)
+		d.finish(x)
+		return x
+	}
+	return &Explanation{Cause: Unexplained, Why: []Text{say("no-such-order", Facts{})}}
+}
+
+// orderedTwice explains two orders of one purchase.
+func (c *inquiry) orderedTwice() *Explanation {
+	for _, s := range c.sections {
+		orders := c.ordersOf(s.Request)
+		if len(orders) < 2 {
+			continue
+		}
+		f := Facts{Holder: s.named(), OtherOrder: orders[0].ID, Order: orders[1].ID}
+		x := &Explanation{Cause: Repeated, Why: []Text{say("ordered-twice", f)}}
+		d := c.drawing(first(s.enter(), s.Sent))
+		d.follow(s)
+		if again := c.of(orders[1]); again != nil && again != s {
+			d.follow(again)
+		}
+		d.moment(first(orders[1].CreatedAt, s.leave()), say("moment-ordered-twice", f), true)
+		d.finish(x)
+		return x
+	}
+	return &Explanation{Cause: Unexplained, Why: []Text{say("no-such-order", Facts{})}}
+}
+
+// sentAway explains units that were left, although customers were answered as sold out.
+func (c *inquiry) sentAway() *Explanation {
+	var away *section // the last one: nothing was sold after its answer
+	for _, s := range c.sections {
+		if s.Outcome == "sold_out" && (away == nil || s.Answered.After(away.Answered)) {
+			away = s
+		}
+	}
+	if away == nil {
+		return &Explanation{Cause: Unexplained, Why: []Text{say("no-such-order", Facts{})}}
+	}
+	f := Facts{Holder: away.named(), Stock: c.InitialStock - c.units(), Initial: c.InitialStock}
+	x := &Explanation{Cause: Unexplained, Why: []Text{say("sent-away", f)}}
+	if taken := c.takings(); c.countedInRedis() && c.Declared.AnswersFirst && taken > len(c.Orders) {
+		f.Count, f.Stock = taken, int64(len(c.Orders))
+		x.Cause, x.Why = CountedOut, append(x.Why, say("counted-out", f))
+	} else {
+		x.Why = append(x.Why, say("no-reason-for-answer", f))
+	}
+	d := c.drawing(away.Sent)
+	d.follow(away)
+	d.moment(cmp.Or(away.Answered, away.Sent), say("moment-sent-away", f), true)
+	d.finish(x)
+	return x
+}
+
+// takings counts how often the counter was lowered during the attack, as the busiest server announced
+// it. Redis announces what raises a counter alike, which a strategy that answers first never does.
+func (c *inquiry) takings() int {
+	byServer, most := map[string]int{}, 0
+	for _, ch := range c.Changes {
+		if (ch.What == "incrby" || ch.What == "decrby") && ch.Time.Before(c.Ended.Add(busyTolerance)) {
+			byServer[ch.Server]++
+			most = max(most, byServer[ch.Server])
+		}
+	}
+	return most
+}

@@ -1,0 +1,503 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/shop/labmode"
+	"stocklock/internal/stock"
+)
+
+// checkFacts holds each sentence of an explanation against the record that it was made of. It reads the
+// record itself, and uses nothing of what found the explanation.
+func checkFacts(t *testing.T, e Evidence, x *Explanation) {
+	t.Helper()
+	if x == nil {
+		return
+	}
+	for _, text := range x.Why {
+		truth, known := truths[text.Phrase]
+		if !known {
+			t.Errorf("%s: nothing holds it against the record", text.Phrase)
+		} else if wrong := truth(claim{e, text.Facts}); wrong != "" {
+			t.Errorf("%s: %s, but %s", text.Phrase, English.Say(text), wrong)
+		}
+	}
+}
+
+// claim is a record, and the facts that a sentence has of it.
+type claim struct {
+	Evidence
+	f Facts
+}
+
+// of is the request that a sentence names.
+func (c claim) of(s *Sale) Request {
+	if s != nil {
+		for _, r := range c.Requests {
+			if label(r.ID) == s.Request && r.Shop == s.Shop {
+				return r
+			}
+		}
+	}
+	return Request{}
+}
+
+// events are the points of a request, one kind of them, in their order.
+func (c claim) events(s *Sale, p sale.Point) (all []labmode.Event) {
+	id := c.of(s).ID
+	for _, e := range c.Events {
+		if e.Request == id && e.Point == p {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// at is when a request passed a point first; the zero time if it did not.
+func (c claim) at(s *Sale, points ...sale.Point) time.Time {
+	for _, p := range points {
+		if all := c.events(s, p); len(all) > 0 {
+			return all[0].Time
+		}
+	}
+	return time.Time{}
+}
+
+func (c claim) entered(s *Sale) time.Time { return c.at(s, sale.Acquired, sale.Acquiring, sale.Read) }
+
+// gone is when a request was out, or the end of the attack.
+func (c claim) gone(s *Sale) time.Time {
+	if spec, from := c.fault(s); spec.Action == labmode.Kill {
+		return from
+	}
+	if all := c.events(s, sale.Released); len(all) > 0 {
+		return all[len(all)-1].Time
+	}
+	return first(c.at(s, sale.Written), c.of(s).Answered, c.Ended)
+}
+
+// fault is the fault that a request met, and when it began.
+func (c claim) fault(s *Sale) (labmode.Fault, time.Time) {
+	id := c.of(s).ID
+	for _, e := range c.Events {
+		spec, _ := e.Facts["fault"].(string)
+		if fault, err := labmode.ParseFault(spec); err == nil && e.Request == id {
+			return fault, e.Time
+		}
+	}
+	return labmode.Fault{}, time.Time{}
+}
+
+func (c claim) order(s *Sale) *stock.Order {
+	id := c.of(s).ID
+	for i := range c.Orders {
+		if c.Orders[i].RequestID == id {
+			return &c.Orders[i]
+		}
+	}
+	return nil
+}
+
+// after is a time of the facts that counts from the holder's entry.
+func (c claim) after() time.Time {
+	return c.entered(c.f.Holder).Add(time.Duration(c.f.AfterMS * float64(time.Millisecond)))
+}
+
+func (c claim) changed(at time.Time, kinds ...RedisEvent) bool {
+	return slices.ContainsFunc(c.Changes, func(ch Change) bool {
+		return slices.Contains(kinds, ch.What) && ch.Time.Sub(at).Abs() < time.Millisecond
+	})
+}
+
+// both says whether the second request entered while the first one was inside. Points are noted a
+// little after they were passed.
+func (c claim) both(first, second *Sale) string {
+	in, from, until := c.entered(second), c.entered(first), c.gone(first)
+	return unless(!in.IsZero() && !from.IsZero() && in.After(from.Add(-clockTolerance)) && in.Before(until.Add(clockTolerance)),
+		"%s entered at %s, and %s was inside from %s to %s", second.Request, in, first.Request, from, until)
+}
+
+// longerThanLease allows for an entry that was noted late.
+func (c claim) longerThanLease(what float64) string {
+	return unless(what > milliseconds(c.Lease-clockTolerance), "the lease is %s", c.Lease)
+}
+
+func unless(holds bool, format string, args ...any) string {
+	if holds {
+		return ""
+	}
+	return fmt.Sprintf(format, args...)
+}
+
+func all(wrong ...string) string {
+	for _, w := range wrong {
+		if w != "" {
+			return w
+		}
+	}
+	return ""
+}
+
+// intervened says whether something was being done to a shop.
+func (c claim) intervened(what, shop string, from, to time.Time) bool {
+	return slices.ContainsFunc(c.Interventions, func(d Intervention) bool {
+		return d.What == what && d.Shop == shop && d.From.Before(to) && (d.Until.IsZero() || d.Until.After(from))
+	})
+}
+
+// next wants another request that entered when the holder was out, or dead.
+func (c claim) next() string {
+	return unless(c.entered(c.f.Other).After(c.entered(c.f.Holder)), "%s had not entered later", c.f.Other.Request)
+}
+
+// nobodyElse wants that no other sale entered between a holder's entry and the end of its fault.
+func (c claim) nobodyElse() string {
+	from, until := c.entered(c.f.Holder), c.gone(c.f.Holder)
+	if _, faulted := c.fault(c.f.Holder); !faulted.IsZero() {
+		id := c.of(c.f.Holder).ID
+		for _, e := range c.Events {
+			if e.Request == id && e.Time.After(faulted) {
+				until = e.Time
+				break
+			}
+		}
+	}
+	for _, r := range c.Requests {
+		s := &Sale{label(r.ID), r.Shop}
+		if in := c.entered(s); r.ID != c.of(c.f.Holder).ID && in.After(from.Add(clockTolerance)) && in.Before(until.Add(-clockTolerance)) && c.order(s) != nil {
+			return s.Request + " entered meanwhile"
+		}
+	}
+	return ""
+}
+
+// lateRelease wants a release after the end of its own lease that deleted a key.
+func (c claim) lateRelease() string {
+	third := c.entered(c.f.Third)
+	done := third.Add(time.Duration(c.f.AfterMS * float64(time.Millisecond)))
+	return all(c.longerThanLease(c.f.AfterMS), c.both(c.f.Holder, c.f.Other),
+		unless(slices.ContainsFunc(c.Changes, func(ch Change) bool {
+			return ch.What == eventDel && ch.Time.After(done.Add(-clockTolerance)) && ch.Time.Before(c.entered(c.f.Other).Add(busyTolerance))
+		}), "nothing was deleted then"),
+		unless(third.Before(c.entered(c.f.Holder)), "%s did not enter before %s", c.f.Third.Request, c.f.Holder.Request))
+}
+
+func (c claim) killedAt(points ...sale.Point) string {
+	spec, _ := c.fault(c.f.Holder)
+	return unless(spec.Action == labmode.Kill && (len(points) == 0 || slices.Contains(points, spec.Point)), "its fault is %s", spec)
+}
+
+func (c claim) hasOrder() string {
+	o := c.order(c.f.Holder)
+	return unless(o != nil && o.ID == c.f.Order, "its order is %+v", o)
+}
+
+func (c claim) noOrder() string { return unless(c.order(c.f.Holder) == nil, "it has an order") }
+
+func (c claim) outcome(want string) string {
+	return unless(c.of(c.f.Holder).Outcome == want, "it was answered with %s", c.of(c.f.Holder).Outcome)
+}
+
+// held is what the shop noted of a hold when it confirmed it.
+func (c claim) lostHold() string {
+	written := c.events(c.f.Holder, sale.Written)
+	if len(written) == 0 {
+		return "it was never written"
+	}
+	n, noted := number(written[0].Facts, "held")
+	return unless(noted && n == 0, "the shop noted %v", written[0].Facts)
+}
+
+func (c claim) between(kinds ...RedisEvent) string {
+	from, to := c.entered(c.f.Holder), c.entered(c.f.Other)
+	return unless(c.changed(c.after(), kinds...) && c.after().After(from) && c.after().Before(to.Add(clockTolerance)), "Redis announced no such thing between %s and %s", from, to)
+}
+
+func (c claim) unordered() (n int) {
+	for _, r := range c.Requests {
+		if r.Outcome == "sold" && !slices.ContainsFunc(c.Orders, func(o stock.Order) bool {
+			return o.RequestID == r.ID || o.IdempotencyKey != nil && *o.IdempotencyKey == r.Key
+		}) {
+			n++
+		}
+	}
+	return n
+}
+
+func (c claim) locked(ttl bool) string {
+	return unless(len(c.Locks) > 0 && c.Locks[0].Key == c.f.Key && (c.Locks[0].TTL >= 0) == ttl, "Redis had %+v", c.Locks)
+}
+
+func (c claim) faultLasted() string {
+	spec, from := c.fault(c.f.Holder)
+	id, until := c.of(c.f.Holder).ID, first(c.of(c.f.Holder).Answered, c.Ended)
+	for _, e := range c.Events {
+		if e.Request == id && e.Time.After(from) && e.Time.Before(until) {
+			until = e.Time
+		}
+	}
+	return unless(c.f.LastedMS == milliseconds(until.Sub(from)), "the fault %s was from %s to %s", spec, from, until)
+}
+
+func certain(claim) string { return "" }
+
+// truths hold what each phrase says against the record. A phrase without facts says what the verdict or
+// the declaration says, or that nothing is known.
+var truths = map[Phrase]func(c claim) string{
+	"nothing-kept-out": func(c claim) string { return c.both(c.f.Holder, c.f.Other) },
+	"mutex-of-one-process": func(c claim) string {
+		return all(c.both(c.f.Holder, c.f.Other), unless(c.f.Holder.Shop != c.f.Other.Shop, "it is the same process"))
+	},
+	"no-reason-seen": func(c claim) string { return c.both(c.f.Holder, c.f.Other) },
+	"server-died": func(c claim) string {
+		return all(c.both(c.f.Holder, c.f.Other), unless(c.changed(c.after(), Gone), "no server died then"))
+	},
+	"lock-evicted": func(c claim) string {
+		return all(c.both(c.f.Holder, c.f.Other), unless(c.changed(c.after(), eventEvicted), "nothing was evicted then"))
+	},
+	"granted-too-late": func(c claim) string {
+		taken := c.entered(c.f.Holder).Add(-time.Duration(c.f.AfterMS * float64(time.Millisecond)))
+		return all(c.longerThanLease(c.f.AfterMS), unless(c.changed(taken, eventSet, "hset"), "nothing was set then"))
+	},
+	"clock-ahead": func(c claim) string {
+		in := c.entered(c.f.Other)
+		return all(c.both(c.f.Holder, c.f.Other), unless(c.intervened(c.f.Intervention, c.f.Other.Shop, in, in), "its clock was right"),
+			unless(c.f.AfterMS < milliseconds(c.Lease), "the lease was over"))
+	},
+	"could-not-renew": func(c claim) string {
+		return unless(c.intervened(c.f.Intervention, c.f.Holder.Shop, c.entered(c.f.Holder), c.gone(c.f.Holder)), "it was not cut off")
+	},
+	"process-stopped": func(c claim) string { return c.faultLasted() },
+	"its-process-stopped": func(c claim) string {
+		return unless(slices.ContainsFunc(c.Events, func(e labmode.Event) bool {
+			spec, _ := e.Facts["fault"].(string)
+			fault, err := labmode.ParseFault(spec)
+			return err == nil && fault.Action == labmode.Stop && e.Shop == c.f.Holder.Shop && e.Time.Before(c.gone(c.f.Holder))
+		}), "nothing stopped it")
+	},
+	"worked-longer": func(c claim) string { return all(c.faultLasted(), c.longerThanLease(c.f.LastedMS)) },
+	"inside-longer": func(c claim) string {
+		return c.longerThanLease(milliseconds(c.gone(c.f.Holder).Sub(c.entered(c.f.Holder)) + clockTolerance))
+	},
+	"lease-ended": func(c claim) string {
+		return all(c.both(c.f.Holder, c.f.Other), unless(c.changed(c.after(), eventExpired), "nothing expired then"))
+	},
+	"lease-ended-unwatched": func(c claim) string { return c.both(c.f.Holder, c.f.Other) },
+	"lane-missing":          func(c claim) string { return unless(c.Unwatched == c.f.Server, "it is watched") },
+	"deadline-passed": func(c claim) string {
+		return all(c.both(c.f.Holder, c.f.Other), unless(c.changed(c.after(), eventSet), "nothing was set then"),
+			unless(c.f.AfterMS > milliseconds(c.Lease)*3/4, "the deadline of %s had not passed", c.Lease))
+	},
+	"released-late": claim.lateRelease,
+	"deleted-late":  claim.lateRelease,
+	"release-freed-in-turn": func(c claim) string {
+		return all(c.both(c.f.Holder, c.f.Other), unless(!c.at(c.f.Third, sale.Releasing).IsZero(), "%s released nothing", c.f.Third.Request))
+	},
+	"releases-freed-in-turn": func(c claim) string { return unless(!c.at(c.f.Third, sale.Releasing).IsZero(), "it released nothing") },
+	"came-in-behind": func(c claim) string {
+		return unless(c.entered(c.f.Third).Before(c.entered(c.f.Other).Add(clockTolerance)), "it came first")
+	},
+	"both-read": func(c claim) string {
+		one, two := c.order(c.f.Holder), c.order(c.f.Other)
+		if one == nil || two == nil {
+			return "they have no orders"
+		}
+		place := func(o *stock.Order) int {
+			return slices.IndexFunc(c.Orders, func(x stock.Order) bool { return x.ID == o.ID })
+		}
+		return unless(one.StockRead == c.f.Stock && two.StockRead == c.f.Stock && place(one) < place(two),
+			"the orders read %d and %d, in the places %d and %d", one.StockRead, two.StockRead, place(one), place(two))
+	},
+	"both-read-untraced": func(c claim) string {
+		for _, o := range c.Orders {
+			if (o.ID == c.f.Order || o.ID == c.f.OtherOrder) && o.StockRead != c.f.Stock {
+				return fmt.Sprintf("order %d read %d", o.ID, o.StockRead)
+			}
+		}
+		return ""
+	},
+	"sold-beyond": func(c claim) string {
+		sum := int64(0)
+		for _, o := range c.Orders {
+			sum += o.Quantity
+		}
+		return unless(sum == int64(c.f.Count) && sum > c.InitialStock && c.f.Initial == c.InitialStock, "there are %d of %d", sum, c.InitialStock)
+	},
+	"counted-twice": func(c claim) string {
+		has := func(s *Sale) bool {
+			o := c.order(s)
+			return o != nil && o.StockWritten < c.f.Stock && c.f.Stock <= o.StockRead
+		}
+		return all(unless(has(c.f.Holder) && has(c.f.Other), "they are %+v and %+v", c.order(c.f.Holder), c.order(c.f.Other)), c.next())
+	},
+	"counter-evicted": func(c claim) string { return c.between(eventEvicted) },
+	"counter-emptied": func(c claim) string { return c.between(Gone) },
+	"counter-died":    func(c claim) string { return c.between(Gone) },
+	"counter-set-anew": func(c claim) string {
+		unwritten := 0
+		var anew time.Time
+		for _, ch := range c.Changes {
+			if ch.What == eventSet && ch.Time.After(c.after()) && anew.IsZero() {
+				anew = ch.Time
+			}
+		}
+		for _, o := range c.Orders {
+			for _, r := range c.Requests {
+				if in := c.entered(&Sale{label(r.ID), r.Shop}); r.ID == o.RequestID && !in.IsZero() && in.Before(c.after().Add(time.Microsecond*10)) && o.CreatedAt.After(anew) {
+					unwritten++
+				}
+			}
+		}
+		return unless(!anew.IsZero() && unwritten == c.f.Count, "it was set anew at %s, with %d orders under way", anew, unwritten)
+	},
+	"counter-older":     func(c claim) string { return c.next() },
+	"stopped-with-hold": func(c claim) string { return c.faultLasted() },
+	"hold-gone": func(c claim) string {
+		return all(c.lostHold(), c.hasOrder(), c.longerThanLease(c.f.AfterMS),
+			unless(c.after().Sub(c.at(c.f.Holder, sale.Written)).Abs() < time.Millisecond, "it was written at %s", c.at(c.f.Holder, sale.Written)))
+	},
+	"held-next": func(c claim) string {
+		return unless(c.entered(c.f.Other).Sub(c.entered(c.f.Holder)) > c.Lease && c.order(c.f.Other) != nil, "it held none then")
+	},
+	"answered-no-order": func(c claim) string { return all(c.outcome("sold"), c.noOrder()) },
+	"died-before-order": func(c claim) string {
+		passed := c.events(c.f.Holder, c.f.Point)
+		return all(unless(len(passed) > 0, "it did not pass that point"), unless(len(c.events(c.f.Holder, sale.Written)) == 0, "it was written"),
+			unless(slices.ContainsFunc(c.Interventions, func(d Intervention) bool {
+				return d.What == Dead && d.Shop == c.f.Holder.Shop && d.From.Sub(c.after()).Abs() < time.Millisecond
+			}), "its shop did not die then"))
+	},
+	"answers-first":        func(c claim) string { return unless(c.Declared.AnswersFirst, "it does not") },
+	"so-were-others":       func(c claim) string { return unless(c.unordered() == c.f.Count+1, "%d were", c.unordered()) },
+	"no-such-order":        certain,
+	"no-reason-for-answer": certain,
+	"rejected-with-order":  func(c claim) string { return all(c.outcome(c.f.Outcome), c.hasOrder()) },
+	"ordered-twice": func(c claim) string {
+		var ids []uint64
+		for _, o := range c.Orders {
+			if r := c.of(c.f.Holder); o.RequestID == r.ID || o.IdempotencyKey != nil && *o.IdempotencyKey == r.Key {
+				ids = append(ids, o.ID)
+			}
+		}
+		return unless(slices.Contains(ids, c.f.Order) && slices.Contains(ids, c.f.OtherOrder), "it has the orders %v", ids)
+	},
+	"sent-away": func(c claim) string {
+		sum := int64(0)
+		for _, o := range c.Orders {
+			sum += o.Quantity
+		}
+		return all(c.outcome("sold_out"), unless(c.f.Stock == c.InitialStock-sum && c.f.Stock > 0, "%d of %d were sold", sum, c.InitialStock))
+	},
+	"counted-out": func(c claim) string {
+		byServer := map[string]int{}
+		for _, ch := range c.Changes {
+			if ch.What == "incrby" || ch.What == "decrby" {
+				byServer[ch.Server]++
+			}
+		}
+		for _, n := range byServer {
+			if n == c.f.Count && int(c.f.Stock) == len(c.Orders) {
+				return ""
+			}
+		}
+		return fmt.Sprintf("Redis announced %v, and there are %d orders", byServer, len(c.Orders))
+	},
+	"not-in-time": certain,
+
+	"no-holder-seen": func(c claim) string { return unless(len(c.Events) == 0, "there are points") },
+	"waits-for-itself": func(c claim) string {
+		return all(unless(c.of(c.f.Holder).Nested, "it asks once"), unless(!c.entered(c.f.Holder).IsZero() && c.at(c.f.Holder, sale.Read).IsZero(), "it got in"))
+	},
+	"killed-taking": func(c claim) string { return c.killedAt(sale.Acquiring) },
+	"killed-inside": func(c claim) string { return c.killedAt(c.f.Point) },
+	"release-lost": func(c claim) string {
+		out := first(c.at(c.f.Holder, sale.Releasing), c.gone(c.f.Holder))
+		return unless(c.intervened(c.f.Intervention, c.f.Holder.Shop, out.Add(-clockTolerance), out), "it was not at %s: %+v", out, c.Interventions)
+	},
+	"last-holder":         func(c claim) string { return unless(!c.entered(c.f.Holder).IsZero(), "it never entered") },
+	"no-lock-left":        func(c claim) string { return unless(len(c.Locks) == 0, "Redis had %+v", c.Locks) },
+	"lock-without-expiry": func(c claim) string { return c.locked(false) },
+	"lock-with-expiry":    func(c claim) string { return c.locked(true) },
+	"asked-in-vain":       func(c claim) string { return unless(c.f.Count <= len(c.Requests), "there are %d", len(c.Requests)) },
+
+	"fault-hit": func(c claim) string {
+		spec, _ := c.fault(c.f.Holder)
+		wrong := unless(spec.Action == c.f.Fault && spec.Point == c.f.Point, "its fault is %s", spec)
+		if c.f.LastedMS > 0 {
+			wrong = all(wrong, c.faultLasted())
+		}
+		return wrong
+	},
+	"done-before-its-end": func(c claim) string { return all(c.killedAt(), c.hasOrder()) },
+	"counted-and-ordered": func(c claim) string { return all(c.hasOrder(), unless(c.countedInRedis(), "Redis counts nothing")) },
+	"connection-ended": func(c claim) string {
+		return all(c.killedAt(), unless(c.at(c.f.Holder, sale.Acquired, sale.Acquiring).IsZero(), "it had a lock"), unless(!c.countedInRedis() && !c.heldInMySQL(), "its units were elsewhere"))
+	},
+	"hold-ended": func(c claim) string { return all(c.killedAt(), c.noOrder()) },
+	"hold-refused": func(c claim) string {
+		return all(c.outcome("conflict"), c.noOrder(), c.longerThanLease(c.f.AfterMS))
+	},
+	"hold-stood":    func(c claim) string { return all(c.hasOrder(), unless(c.lostHold() != "", "it was gone")) },
+	"wrote-nothing": func(c claim) string { return all(c.outcome(c.f.Outcome), c.noOrder()) },
+	"ended-with-it": func(c claim) string { return all(c.killedAt(), unless(c.Recovers, "its lock stays")) },
+	"freed-itself-for-next": func(c claim) string {
+		return all(c.killedAt(), c.next(), unless(c.changed(c.after(), eventExpired), "nothing expired then"))
+	},
+	"lease-over-for-next":      func(c claim) string { return all(c.killedAt(), c.next()) },
+	"nobody-came-after":        func(c claim) string { return c.killedAt() },
+	"next-got-the-lock":        certain,
+	"lease-ended-next-got-it":  certain,
+	"server-died-next-got-it":  func(c claim) string { return c.announced(Gone) },
+	"lock-evicted-next-got-it": func(c claim) string { return c.announced(eventEvicted) },
+	"fence-refused":            func(c claim) string { return all(c.outcome("fenced"), c.noOrder()) },
+	"learned-of-the-loss":      func(c claim) string { return all(c.outcome("lost"), c.noOrder()) },
+	"read-again": func(c claim) string {
+		reads := c.events(c.f.Holder, sale.Read)
+		o := c.order(c.f.Holder)
+		if len(reads) < 2 || o == nil {
+			return "it read once, or has no order"
+		}
+		before, _ := number(reads[0].Facts, "stock")
+		found, _ := number(reads[len(reads)-1].Facts, "stock")
+		return unless(before == c.f.Initial && found == c.f.Stock && before != found && o.StockRead == found, "it read %d and %d, and its order is %+v", before, found, o)
+	},
+	"nobody-wrote-between": func(c claim) string { return c.nobodyElse() },
+	"database-decides": func(c claim) string {
+		return unless(c.at(c.f.Holder, sale.Acquired).IsZero() && !c.heldInMySQL() && !c.countedInRedis(), "it holds a lease, or a count")
+	},
+	"lease-renewed": func(c claim) string {
+		inside := c.gone(c.f.Holder).Sub(c.entered(c.f.Holder))
+		return all(c.nobodyElse(), c.announced(eventExpire),
+			unless(time.Duration(c.f.Count-1)*c.Lease/6 < inside, "that is more than once every sixth of the lease in %s", inside))
+	},
+	"majority-knew": func(c claim) string {
+		return all(c.nobodyElse(), unless(c.announced(Gone) == "" || c.announced(eventEvicted) == "", "no server lost it"))
+	},
+	"release-freed-nothing": func(c claim) string { return c.next() },
+	"lock-has-no-expiry":    func(c claim) string { return c.nobodyElse() },
+	"nobody-took-over":      func(c claim) string { return c.nobodyElse() },
+	"kept-out-until-done":   func(c claim) string { return c.nobodyElse() },
+	"no-reason-for-hold":    func(c claim) string { return c.next() },
+	"entered-again": func(c claim) string {
+		return unless(c.of(c.f.Holder).Nested && c.order(c.f.Holder) != nil, "it did not")
+	},
+	"nobody-between": certain,
+	"counted-once":   func(c claim) string { return all(c.hasOrder(), unless(c.countedInRedis(), "Redis counts nothing")) },
+	"row-decides": func(c claim) string {
+		return unless(c.at(c.f.Holder, sale.Acquired).IsZero() && !c.countedInRedis(), "it has a lock, or a count")
+	},
+	"nobody-came": func(c claim) string { return c.nobodyElse() },
+	"waited-its-turn": func(c claim) string {
+		return all(unless(c.of(c.f.Other).Sent.Before(c.gone(c.f.Holder)), "it came later"),
+			unless(c.after().Sub(c.entered(c.f.Other)).Abs() < time.Millisecond, "it entered at %s", c.entered(c.f.Other)),
+			unless(c.entered(c.f.Other).After(c.gone(c.f.Holder).Add(-clockTolerance)), "it entered before the other was out"))
+	},
+}
+
+func (c claim) announced(what RedisEvent) string {
+	return unless(slices.ContainsFunc(c.Changes, func(ch Change) bool { return ch.What == what }), "Redis never announced %s", what)
+}

@@ -1,0 +1,171 @@
+package explain
+
+import (
+	"slices"
+	"time"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/shop/labmode"
+	"stocklock/internal/stock"
+)
+
+// This file explains strategies that keep units elsewhere than in the item's row: a counter in Redis,
+// or holds in MySQL that expire.
+
+// countedTwice explains an oversell of a counter: it gave the same unit to two sales, because Redis had
+// lost what it had counted.
+func (c *inquiry) countedTwice() *Explanation {
+	older, other, unit := c.sameUnit()
+	if older == nil {
+		return &Explanation{Cause: Unexplained, Why: []Text{c.beyond()}}
+	}
+	f := Facts{Holder: older.named(), Other: other.named(), Stock: unit}
+	x := &Explanation{Cause: Unexplained, Why: []Text{say("counted-twice", f)}, Rows: c.rowsOf(older, other)}
+	if lost := c.counterLost(older.enter(), other.enter()); lost != nil {
+		f.AfterMS = milliseconds(lost.Time.Sub(older.enter()))
+		x.Cause = Evicted
+		phrase := Phrase("counter-evicted")
+		emptied := slices.ContainsFunc(c.Interventions, func(d Intervention) bool { return d.What == "redis-emptied" })
+		switch {
+		case lost.What == Gone && emptied:
+			x.Cause, phrase = Failover, "counter-emptied"
+		case lost.What == Gone:
+			x.Cause, phrase = Failover, "counter-died"
+		}
+		x.Why = append(x.Why, say(phrase, f))
+		if anew := c.setAfter(*lost); anew != nil {
+			f.Count = c.unwritten(lost.Time, anew.Time)
+			x.Why = append(x.Why, say("counter-set-anew", f))
+		} else if !emptied {
+			x.Why = append(x.Why, say("counter-older", f))
+		}
+	}
+	x.Why = append(x.Why, c.beyond())
+	d := c.drawing(older.enter())
+	d.follow(older, other)
+	d.moment(other.enter(), say("moment-counted-twice", f), true)
+	d.until(other.leave())
+	d.finish(x)
+	return x
+}
+
+// sameUnit finds the first sale that was given a unit of an earlier one, by the counts in their orders.
+func (c *inquiry) sameUnit() (older, other *section, unit int64) {
+	for i, s := range c.sections {
+		if !s.entered() || s.order == nil {
+			continue
+		}
+		for _, before := range c.sections[:i] {
+			o, b := s.order, before.order
+			if b != nil && o.StockWritten < b.StockRead && b.StockWritten < o.StockRead {
+				return before, s, min(o.StockRead, b.StockRead)
+			}
+		}
+	}
+	return nil, nil, 0
+}
+
+// counterLost is the last event between two times with which a counter was lost.
+func (c *inquiry) counterLost(from, to time.Time) *Change {
+	var last *Change
+	for i, ch := range c.Changes {
+		if ch.What.Frees() && ch.Server != Replica && ch.Time.After(from) && ch.Time.Before(to.Add(clockTolerance)) {
+			last = &c.Changes[i]
+		}
+	}
+	return last
+}
+
+// setAfter is the change that set the counter after it was lost, nil if the server that took over had a
+// counter.
+func (c *inquiry) setAfter(lost Change) *Change {
+	for i, ch := range c.Changes {
+		if ch.What == eventSet && ch.Time.After(lost.Time) {
+			return &c.Changes[i]
+		}
+	}
+	return nil
+}
+
+// unwritten counts the sales that had their units before a time, and whose orders were written after
+// another one.
+func (c *inquiry) unwritten(before, after time.Time) int {
+	n := 0
+	for _, s := range c.sections {
+		if s.entered() && s.enter().Before(before) && s.order != nil && s.order.CreatedAt.After(after) {
+			n++
+		}
+	}
+	return n
+}
+
+// holdGone explains an oversell by a sale that confirmed a hold which was no longer there.
+func (c *inquiry) holdGone() *Explanation {
+	older := c.firstWithoutHold()
+	if older == nil {
+		return &Explanation{Cause: Unexplained, Why: []Text{c.beyond()}}
+	}
+	f := Facts{Holder: older.named(), LastedMS: milliseconds(older.fault.lasted()), LeaseMS: milliseconds(c.Lease),
+		AfterMS: milliseconds(older.wrote().Sub(older.enter())), Order: older.order.ID}
+	x := &Explanation{Cause: Overrun}
+	switch {
+	case older.fault.Action == labmode.Stop:
+		x.Cause, x.Why = Paused, []Text{say("stopped-with-hold", f)}
+	case older.fault.lasted() > c.Lease:
+		x.Why = []Text{say("worked-longer", f)}
+	case c.stopped(older) != nil:
+		f.LastedMS = milliseconds(c.stopped(older).fault.lasted())
+		x.Cause, x.Why = Paused, []Text{say("its-process-stopped", f)}
+	default:
+		x.Why = []Text{say("inside-longer", f)}
+	}
+	x.Why = append(x.Why, say("hold-gone", f))
+	d := c.drawing(older.enter())
+	d.follow(older)
+	if other := c.heldAfter(older); other != nil {
+		f.Other = other.named()
+		x.Why, x.Rows = append(x.Why, say("held-next", f)), c.rowsOf(older, other)
+		d.follow(other)
+	} else {
+		x.Rows = c.rowsOf(older)
+	}
+	x.Why = append(x.Why, c.beyond())
+	d.moment(older.wrote(), say("moment-hold-gone", f), true)
+	d.finish(x)
+	return x
+}
+
+// firstWithoutHold is the first sale, by its order, whose hold was gone when it confirmed it.
+func (c *inquiry) firstWithoutHold() *section {
+	for _, o := range c.Orders {
+		s := c.of(o)
+		if s == nil || !s.entered() {
+			continue
+		}
+		if stood, noted := s.number(sale.Written, "held"); noted && stood == 0 {
+			return s
+		}
+	}
+	return nil
+}
+
+// heldAfter is the first sale with an order that held units after the hold of another one had ended.
+func (c *inquiry) heldAfter(older *section) *section {
+	for _, s := range c.sections {
+		if s.entered() && s.order != nil && s.enter().After(older.enter().Add(c.Lease)) && s.enter().Before(older.wrote()) {
+			return s
+		}
+	}
+	return nil
+}
+
+// rowsOf are the orders of sales.
+func (c *inquiry) rowsOf(sections ...*section) []Row {
+	var rows []Row
+	for _, s := range sections {
+		if i := slices.IndexFunc(c.Orders, func(o stock.Order) bool { return s.order != nil && o.ID == s.order.ID }); i >= 0 {
+			rows = append(rows, c.row(i))
+		}
+	}
+	return rows
+}
