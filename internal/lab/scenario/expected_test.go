@@ -173,3 +173,22 @@ func TestTheSameSeedMakesTheSameFaults(t *testing.T) {
 		}
 	}
 }
+
+// TestHowManyScenariosApply pins how many scenarios find nothing to attack in each strategy.
+func TestHowManyScenariosApply(t *testing.T) {
+	without := map[string]int{}
+	for _, name := range strings.Fields(unguarded) {
+		without[name] = 3 // crash-acquiring, split-release and nested
+	}
+	for _, s := range ladder.All() {
+		n := 0
+		for _, sc := range All() {
+			if sc.Misses(s.Describe()) != "" {
+				n++
+			}
+		}
+		if n != without[s.Name] {
+			t.Errorf("%d scenarios do not apply to %s, want %d", n, s.Name, without[s.Name])
+		}
+	}
+}
