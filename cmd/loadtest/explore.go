@@ -43,8 +43,8 @@ Exit codes: 0 what the strategies' properties let expect, 1 a surprise.`
 }
 
 func (c *exploreCommand) Run(ctx context.Context, s streams) error {
-	if _, err := schedule.ParseEvents(c.Events); err != nil {
-		return usage("--events: %w", err)
+	if _, err := c.surveys(); err != nil {
+		return err
 	}
 	shop, err := c.catalog(ctx, s)
 	if err != nil {
@@ -65,9 +65,6 @@ func (c *exploreCommand) Run(ctx context.Context, s streams) error {
 
 // search explores strategies on a stage, and shows what was found.
 func (c *exploreCommand) search(ctx context.Context, s streams, on *stage.Stage, strategies []strategy.Description) error {
-	if c.Customers == 1 {
-		return usage("--customers is 1: want 2 to 3")
-	}
 	surveys, err := c.surveys()
 	if err != nil {
 		return err
@@ -116,6 +113,9 @@ func (c *exploreCommand) search(ctx context.Context, s streams, on *stage.Stage,
 
 // surveys are those that are asked for, nil for those that a strategy's properties call for.
 func (c *exploreCommand) surveys() ([]explore.Survey, error) {
+	if c.Customers == 1 {
+		return nil, usage("--customers is 1: want 2 to 3")
+	}
 	if len(c.Events) == 0 && c.Customers == 0 && !c.OneShop {
 		return nil, nil
 	}

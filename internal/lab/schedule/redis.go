@@ -62,7 +62,8 @@ func redisTouches(r Request) []Touch {
 		if !command.all {
 			keys = keys[:1]
 		}
-		if does = command.does; does == Writes {
+		does = command.does
+		if does == Writes && !(name == "SET" && len(args) == 3) { // the answer says what was there
 			does |= Reads
 		}
 	}

@@ -44,10 +44,15 @@ func (r *run) eventMayFollow() bool {
 
 // arriving says whether the last choice was an arrival: it is there for the lease that passes then.
 func (r *run) arriving() bool {
-	return !r.plan.Everything && arriving(r.chosen)
+	return !r.plan.Everything && !r.plan.OneShop && arriving(r.chosen)
 }
 
+// offersArrival says whether it matters when a customer comes, apart from its first step: to a clock of its
+// process, or to those who are in the same process.
 func (r *run) offersArrival() bool {
+	if r.plan.OneShop && !slices.Contains(r.plan.Events, schedule.Arrive) {
+		return len(r.chosen) > 0
+	}
 	passes := slices.ContainsFunc(r.plan.Events, schedule.Event.Passes)
 	return r.plan.LocalClock && passes && r.used < r.plan.MaxEvents && !slices.Contains(r.plan.Events, schedule.Arrive)
 }

@@ -90,6 +90,7 @@ type Next struct {
 	Why func(schedule.Choice) string
 
 	entries int // of the record until now
+	oneShop bool
 }
 
 // Chooser returns the index of the option with which a run goes on, or [LetTimePass].
@@ -104,7 +105,7 @@ func (n Next) ByDefault() int { return slices.IndexFunc(n.Options, Option.free) 
 
 // Arriving says whether a customer has just come: an exploration has that only before a lease
 // passes.
-func (n Next) Arriving() bool { return arriving(n.Past) }
+func (n Next) Arriving() bool { return !n.oneShop && arriving(n.Past) }
 
 func arriving(past schedule.Schedule) bool {
 	return len(past) > 0 && past[len(past)-1].Event == schedule.Arrive

@@ -108,7 +108,7 @@ func (r *run) play(ctx context.Context, choose Chooser) (schedule.Record, error)
 		if r.allEnded() {
 			break
 		}
-		next := Next{Options: r.options(), Past: r.chosen, Requests: r.requests(), Why: r.why, entries: len(r.entries)}
+		next := Next{Options: r.options(), Past: r.chosen, Requests: r.requests(), Why: r.why, entries: len(r.entries), oneShop: r.plan.OneShop}
 		i, err := choose(next)
 		if err != nil {
 			r.endSegment() // what was to be next may have failed to come because the machine is slow

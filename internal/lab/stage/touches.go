@@ -43,8 +43,11 @@ func LoadSchema(ctx context.Context, db *sql.DB) (schedule.Schema, error) {
 			func(table, _, _ string) { delete(s, table) })
 	}
 	if err == nil {
-		err = each("SELECT table_name, column_name, index_name FROM information_schema.statistics"+here+" AND non_unique = 0 ORDER BY seq_in_index",
+		err = each("SELECT table_name, COALESCE(column_name, ''), index_name FROM information_schema.statistics"+here+" AND non_unique = 0 ORDER BY seq_in_index",
 			func(table, column, index string) {
+				if column == "" { // an expression
+					delete(s, table)
+				}
 				change(table, func(t *schedule.Table) {
 					t.Unique = append(t.Unique, column)
 					if index == "PRIMARY" {
@@ -130,6 +133,8 @@ func (r *run) mayWaitFor(b *buyer) schedule.Customer {
 // eventTouches is what an event touches that hits b, or all where b is nil.
 func (r *run) eventTouches(e schedule.Event, b *buyer) []schedule.Touch {
 	switch {
+	case e == schedule.Arrive && r.plan.OneShop:
+		return schedule.Everything("") // it can share what is under way in its process
 	case e == schedule.Arrive || e == schedule.Lose:
 		return nil // the customer's next step does
 	case e == schedule.Kill && b.state == onRow:
