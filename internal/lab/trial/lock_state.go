@@ -8,7 +8,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/strategy"
 	"stocklock/internal/testserver"
 )
@@ -136,6 +135,9 @@ func (a *attack) askRow(ctx context.Context, into map[string]keyState) {
 	into["row"] = keyState{row: true, now: now, end: now.Add(time.Duration(*left * float64(time.Millisecond)))}
 }
 
+// anotherRow is by how much later the lease of another row ends at least.
+const anotherRow = time.Second
+
 // rounding is how exactly servers say when a lease ends.
 const rounding = 3 * time.Millisecond
 
@@ -151,12 +153,16 @@ func (was lockState) since(is lockState) How {
 		now, there := is.keys[key]
 		later := now.end.After(then.end.Add(rounding))
 		switch {
-		case !there || now.value != then.value || then.row && now.end.Sub(then.end) > scenario.LongLease/2:
+		case was.inValue: // others may move it, and nobody takes it before
+			if !there || now.now.After(then.end.Add(rounding)) {
+				ended++
+			}
+		case !there || now.value != then.value || then.row && now.end.Sub(then.end) > anotherRow:
 			ended++
 		case then.row:
 		case was.own && (later || now.now.After(then.end)), later && now.now.Before(then.end):
 			renewed++
-		case later, was.inValue && now.now.After(then.end.Add(rounding)):
+		case later:
 			ended++ // and perhaps another sale has taken it
 		}
 	}
@@ -175,7 +181,7 @@ func (was lockState) holds(is lockState) bool {
 	same := 0
 	for key, then := range was.keys {
 		now, there := is.keys[key]
-		if there && now.value == then.value && (was.own || then.end.IsZero() || now.now.Before(then.end)) {
+		if there && (now.value == then.value || was.inValue) && (was.own || then.end.IsZero() || now.now.Before(then.end)) {
 			same++
 		}
 	}

@@ -30,6 +30,7 @@ func TestWhatBecomesOfALease(t *testing.T) {
 		{what: "the same value for all, taken again", is: lock("1", 600, 1000), want: Ended},
 		{what: "the same value of its own, later", own: true, is: lock("1", 600, 1000), want: Renewed, holds: true},
 		{what: "a value that is the end, over", inValue: true, is: lock("1", 600, 500), want: Ended},
+		{what: "a value that is the end, moved by a loser", inValue: true, is: lock("2", 100, 501), holds: true},
 	} {
 		was.own, was.inValue = tt.own, tt.inValue
 		is := lockState{keys: tt.is}
@@ -47,7 +48,7 @@ func TestWhatBecomesOfALease(t *testing.T) {
 		t.Error("a lock without a lease ends")
 	}
 	row := lockState{keys: map[string]keyState{"row": {row: true, now: at(0), end: at(500)}}}
-	for end, want := range map[int]How{520: "", 9000: Ended} {
+	for end, want := range map[int]How{520: "", 2000: Ended} {
 		if got := row.since(lockState{keys: map[string]keyState{"row": {row: true, now: at(600), end: at(end)}}}); got != want {
 			t.Errorf("a row whose end is now at %d ms: %q, want %q", end, got, want)
 		}

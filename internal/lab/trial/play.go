@@ -250,7 +250,11 @@ func (p *play) intervene(ctx context.Context) bool {
 // end.
 func (p *play) faultOf(h *hit) (labmode.Fault, time.Duration) {
 	long := p.attack.o.Lease
-	if p.attack.cell.Strategy.Lease.Kept != strategy.NoLease {
+	switch p.attack.cell.Strategy.Lease.Kept {
+	case strategy.NoLease:
+	case strategy.LeaseInMySQL: // what a sale reserves and does not buy comes back after that
+		long *= 4
+	default:
 		long = max(scenario.LongLease, long)
 	}
 	p.mu.Lock()
