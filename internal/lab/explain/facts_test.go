@@ -276,7 +276,7 @@ var truths = map[Phrase]func(c claim) string{
 		return unless(slices.ContainsFunc(c.Events, func(e labmode.Event) bool {
 			spec, _ := e.Facts["fault"].(string)
 			fault, err := labmode.ParseFault(spec)
-			return err == nil && fault.Action == labmode.Stop && e.Shop == c.f.Holder.Shop && e.Time.Before(c.gone(c.f.Holder))
+			return err == nil && (fault.Action == labmode.Stop || fault.Action == labmode.Hold) && e.Shop == c.f.Holder.Shop && e.Time.Before(c.gone(c.f.Holder))
 		}), "nothing stopped it")
 	},
 	"worked-longer": func(c claim) string { return all(c.faultLasted(), c.longerThanLease(c.f.LastedMS)) },
@@ -426,7 +426,8 @@ var truths = map[Phrase]func(c claim) string{
 
 	"fault-hit": func(c claim) string {
 		spec, _ := c.fault(c.f.Holder)
-		wrong := unless(spec.Action == c.f.Fault && spec.Point == c.f.Point, "its fault is %s", spec)
+		paused := spec.Action == labmode.Hold && c.of(c.f.Holder).Paused && c.f.Fault == labmode.Stop
+		wrong := unless((spec.Action == c.f.Fault || paused) && spec.Point == c.f.Point, "its fault is %s", spec)
 		if c.f.LastedMS > 0 {
 			wrong = all(wrong, c.faultLasted())
 		}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"stocklock/internal/sale"
+	"stocklock/internal/shop/labmode"
 )
 
 // parts are templates that only others use.
@@ -123,6 +124,19 @@ func saysEveryRule(t *testing.T, said map[Phrase]bool) {
 	for _, r := range slices.Concat(rulesUnderFault, rulesWithoutFault) {
 		if !said[r.phrase] {
 			t.Errorf("no case in which a cell held because of %q", r.phrase)
+		}
+	}
+}
+
+// TestNobodyIsCalledKilledWhoLives: each fault has a word of its own.
+func TestNobodyIsCalledKilledWhoLives(t *testing.T) {
+	for _, in := range []Language{English, Chinese} {
+		said := map[string]bool{}
+		for _, action := range []labmode.Action{labmode.Sleep, labmode.Stop, labmode.Hold, labmode.Kill} {
+			said[in.Say(say("span-fault", Facts{Fault: action}))] = true
+		}
+		if len(said) != 4 {
+			t.Errorf("%s: %v for four faults", in, said)
 		}
 	}
 }
