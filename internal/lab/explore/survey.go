@@ -22,7 +22,7 @@ type Survey struct {
 }
 
 // Default has the surveys that the properties of a strategy call for: two customers under each event
-// that says something about it, on one shop also, and three where a third one can decide.
+// that says something about it, two of one shop, and three where a third one can decide.
 func Default(of strategy.Description) []Survey {
 	thirdAtLock := !of.Properties.NotApplicable.Includes(strategy.OwnerChecked) || !of.Properties.NotApplicable.Includes(strategy.AtomicRelease)
 	all := []Survey{
@@ -67,8 +67,8 @@ func LeftOut(of strategy.Description, surveys []Survey) string {
 	if len(three) > 0 {
 		left = append(left, "a third customer under "+strings.Join(three, ", "))
 	}
-	if !played("", 2, true) {
-		left = append(left, "two customers of one shop")
+	if !played("", 2, true) && !played("", 3, true) {
+		left = append(left, "customers of one shop")
 	}
 	for _, v := range surveys {
 		if v.Switches > 0 {

@@ -16,7 +16,7 @@ func (r *run) options() []Option {
 		if r.arriving() {
 			break
 		}
-		if b.state == absent || b.state == atStep {
+		if b.state == atStep || b.state == absent && !r.mustArrive() {
 			all = append(all, Option{Choice: schedule.Choice{Customer: b.customer, Step: b.step}, Touches: r.touches(b),
 				Retry: r.pointless(b), RowHeld: r.schema.IsHeld(int(b.customer-'A'), r.parties())})
 		}
@@ -45,6 +45,12 @@ func (r *run) eventMayFollow() bool {
 // arriving says whether the last choice was an arrival: it is there for the lease that passes then.
 func (r *run) arriving() bool {
 	return !r.plan.Everything && !r.plan.OneShop && arriving(r.chosen)
+}
+
+// mustArrive says that a customer who comes may have no step: it can join what others have under way in the
+// same process.
+func (r *run) mustArrive() bool {
+	return r.plan.OneShop && !r.plan.Everything && slices.ContainsFunc(r.buyers, func(b *buyer) bool { return b.state != absent && b.state != ended })
 }
 
 // offersArrival says whether it matters when a customer comes, apart from its first step: to a clock of its
