@@ -37,8 +37,10 @@ type Verdict struct {
 	Solved bool
 	Cause  Cause  // why not
 	Said   string // the same in a sentence
-	// Record is the shortest schedule that fails, nil where no schedule decided.
-	Record *schedule.Record
+	// Record is the shortest schedule that fails, nil where no schedule decided. OneShop says that its
+	// customers bought at one shop.
+	Record  *schedule.Record
+	OneShop bool
 }
 
 // leases are those of the locks in explorations. On a machine that does not keep up with one, the next
@@ -94,7 +96,7 @@ func (c *Checker) player(e Exercise, lease time.Duration) (player, error) {
 		}
 		c.stages[lease] = s
 	}
-	return player{c.stages[lease], e}, nil
+	return player{Stage: c.stages[lease], exercise: e}, nil
 }
 
 // Check has explorations decide, in the order of the exercise, and then a crowd. It ends with the first
@@ -124,6 +126,7 @@ func (c *Checker) search(ctx context.Context, a Answer, s Search, done func(stri
 		if err != nil {
 			return Verdict{}, err
 		}
+		on.oneShop = s.OneShop
 		found, err := explore.Explore(ctx, on, a.search(s), func(done, left int) {
 			if c.Progress != nil {
 				c.Progress(s.String(), done, left)
@@ -141,7 +144,7 @@ func (c *Checker) search(ctx context.Context, a Answer, s Search, done func(stri
 		}
 		for _, record := range found.Repeated() {
 			longer := leases[min(i+1, len(leases)-1)]
-			if shown, err := c.alsoWith(ctx, a, record, longer); err != nil || shown != nil {
+			if shown, err := c.alsoWith(ctx, a, record, longer, s.OneShop); err != nil || shown != nil {
 				return shown.verdict(), err
 			}
 			unknown = fmt.Sprintf("%s fails with a lease of %s, and holds with one of %s: %s", record.Outcome.Cause, lease, longer, record.Schedule)
@@ -176,13 +179,14 @@ func (s *shown) verdict() Verdict {
 	if s == nil {
 		return Verdict{}
 	}
-	return Verdict{Cause: Cause(s.Outcome.Cause), Said: s.by.say(s.Record), Record: &s.Record}
+	return Verdict{Cause: Cause(s.Outcome.Cause), Said: s.by.say(s.Record), Record: &s.Record, OneShop: s.by.oneShop}
 }
 
 // alsoWith plays a schedule that failed with a lease that a busy machine keeps up with. It returns nil if
 // that does not fail for the same cause. A strategy without a lease needs no second opinion.
-func (c *Checker) alsoWith(ctx context.Context, a Answer, found schedule.Record, lease time.Duration) (*shown, error) {
+func (c *Checker) alsoWith(ctx context.Context, a Answer, found schedule.Record, lease time.Duration, oneShop bool) (*shown, error) {
 	on, err := c.player(a.Exercise, lease)
+	on.oneShop = oneShop
 	if err != nil || !a.Exercise.Properties.Has.Includes(strategy.AtomicLease) {
 		return &shown{found, on}, err
 	}
@@ -216,7 +220,7 @@ func (c *Checker) play(ctx context.Context, a Answer, text string, done func(str
 			done(text)
 			return Verdict{}, nil
 		}
-		if shown, err := c.alsoWith(ctx, a, record, leases[min(i+1, len(leases)-1)]); err != nil || shown != nil {
+		if shown, err := c.alsoWith(ctx, a, record, leases[min(i+1, len(leases)-1)], false); err != nil || shown != nil {
 			return shown.verdict(), err
 		}
 	}
@@ -227,8 +231,9 @@ func (c *Checker) play(ctx context.Context, a Answer, text string, done func(str
 const playLease = 600 * time.Millisecond
 
 // Play plays one schedule of an answer, and judges it as a check does.
-func (c *Checker) Play(ctx context.Context, a Answer, customers int, order schedule.Schedule) (Verdict, error) {
+func (c *Checker) Play(ctx context.Context, a Answer, customers int, order schedule.Schedule, oneShop bool) (Verdict, error) {
 	on, err := c.player(a.Exercise, playLease)
+	on.oneShop = oneShop
 	if err != nil {
 		return Verdict{}, err
 	}
@@ -244,7 +249,7 @@ func (c *Checker) Play(ctx context.Context, a Answer, customers int, order sched
 
 func (a Answer) search(s Search) explore.Search {
 	search := explore.Search{Switches: s.Switches, Plan: stage.Plan{
-		Strategy: a.Name, Customers: s.Customers, MaxEvents: max(s.InARow, 1), InARow: true, LocalClock: stage.LocalClock(strategy.Description{Properties: a.Exercise.Properties}),
+		Strategy: a.Name, OneShop: s.OneShop, Customers: s.Customers, MaxEvents: max(s.InARow, 1), InARow: true, LocalClock: stage.LocalClock(strategy.Description{Properties: a.Exercise.Properties}),
 	}}
 	if s.Event != "" {
 		search.Events = []schedule.Event{s.Event}

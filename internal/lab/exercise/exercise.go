@@ -47,6 +47,7 @@ type Search struct {
 	InARow    int            // so often at one place; 0 for once
 	Customers int
 	Switches  int // 0 for no bound
+	OneShop   bool
 	// Allowed are the causes that the exercise does not ask about.
 	Allowed []schedule.Cause
 }
@@ -56,6 +57,9 @@ func (s Search) String() string {
 	name := fmt.Sprintf("every order of %d customers", s.Customers)
 	if s.Switches > 0 {
 		name += fmt.Sprintf(" with at most %d switches", s.Switches)
+	}
+	if s.OneShop {
+		name += " at one shop"
 	}
 	if s.Event != "" {
 		name += fmt.Sprintf(", %s at every place", s.Event)
@@ -91,7 +95,8 @@ var exercises = []Exercise{
 		Lesson: 3, Task: "free your own lock, and nobody else's",
 		Properties: strategy.Properties{Has: leased | strategy.OwnerChecked | strategy.AtomicRelease},
 		Searches: []Search{{Customers: 2}, {Customers: 2, Event: schedule.Kill},
-			{Customers: 3, Switches: 2, Event: schedule.Wait, Allowed: []schedule.Cause{schedule.Overrun}}},
+			{Customers: 3, Switches: 2, Event: schedule.Wait, Allowed: []schedule.Cause{schedule.Overrun}},
+			{Customers: 3, Switches: 2, Event: schedule.Wait, OneShop: true, Allowed: []schedule.Cause{schedule.Overrun}}},
 	},
 	{
 		Lesson: 4, Task: "keep the lock for as long as the work takes, and stop the work when the lock is lost",

@@ -27,6 +27,7 @@ type edited struct {
 // kept is a schedule that is kept with an answer: a wrong one fails in it, a right one holds.
 type kept struct {
 	customers int
+	oneShop   bool
 	order     schedule.Schedule
 }
 
@@ -35,7 +36,7 @@ var header = regexp.MustCompile(`^# (.+)\n--- (.+)\n\+\+\+ ((?:right|wrong-.+)-.
 // answers reads lessonN/answers.diff, and applies each edit in it. An edit says in a line what the
 // answer does. Then come the answer that it edits, its own name, right-NAME or wrong-CAUSE-NAME, the
 // schedules that are kept with it, and the hunks. A schedule begins with the number of its customers if
-// it does not name them all. A wrong answer without one is shown by a crowd. A hunk is found by its lines
+// it does not name them all, and with one-shop if they buy at one. A wrong answer without one is shown by a crowd. A hunk is found by its lines
 // alone.
 func answers(t *testing.T, e Exercise) (all []edited) {
 	t.Helper()
@@ -79,6 +80,7 @@ func answers(t *testing.T, e Exercise) (all []edited) {
 
 func parseKept(t *testing.T, line string) (k kept) {
 	t.Helper()
+	line, k.oneShop = strings.CutPrefix(line, "one-shop ")
 	if number, rest, _ := strings.Cut(line, " "); len(number) == 1 {
 		k.customers, line = int(number[0]-'0'), rest
 	}
@@ -185,7 +187,7 @@ func TestAnswers(t *testing.T) {
 			playing.Go(func() {
 				turns <- true
 				defer func() { <-turns }()
-				v, err := c.Play(t.Context(), all[i], k.customers, k.order)
+				v, err := c.Play(t.Context(), all[i], k.customers, k.order, k.oneShop)
 				holdToName(t, a.name, k.order.String(), v, err)
 			})
 		}

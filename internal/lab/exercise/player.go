@@ -37,6 +37,7 @@ func (f failure) Is(target error) bool { return target == stage.ErrCannot }
 type player struct {
 	*stage.Stage
 	exercise Exercise
+	oneShop  bool
 }
 
 // Play plays one run of an exploration.
@@ -109,7 +110,11 @@ func (p player) playText(ctx context.Context, strategy, text string) (schedule.R
 
 // PlaySchedule plays a schedule as loadtest step does.
 func (p player) PlaySchedule(ctx context.Context, strategy string, customers int, order schedule.Schedule) (schedule.Record, error) {
-	record, err := p.Stage.PlaySchedule(ctx, strategy, customers, order)
+	play := p.Stage.PlaySchedule
+	if p.oneShop {
+		play = stage.OneShop{Stage: p.Stage}.PlaySchedule
+	}
+	record, err := play(ctx, strategy, customers, order)
 	return p.judged(record), err
 }
 
@@ -222,6 +227,9 @@ func turnedAway(r schedule.Record) (Cause, string) {
 // StepCommand plays the schedule of v.Record again, with the shop's program as one more flag.
 func (v Verdict) StepCommand() string {
 	words := []string{"loadtest step mine"}
+	if v.OneShop {
+		words = append(words, "--one-shop")
+	}
 	if v.Record.Schedule.Customers() < v.Record.Customers {
 		words = append(words, fmt.Sprintf("--customers %d", v.Record.Customers))
 	}
