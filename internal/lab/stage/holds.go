@@ -147,7 +147,7 @@ func (r *run) noteRenewal(report heldReport) {
 		return
 	}
 	c := schedule.Customer(name[0])
-	seen, now := r.renewed[c], time.Now()
+	seen, now := r.renewed[c], report.at
 	if gap := now.Sub(seen.last); !seen.last.IsZero() && gap > r.stage.lease*9/10 {
 		seen.late = gap
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/shop/labmode"
@@ -31,7 +32,8 @@ type heldReport struct {
 	labmode.StepReport
 	shop string
 	from *orders
-	item uint64 // of a rehearsal's first step
+	at   time.Time // when it came; a run may take it in later
+	item uint64    // of a rehearsal's first step
 }
 
 // orders is the way to one shop. A run and the rehearsal's timers write to it at once.
@@ -105,7 +107,7 @@ func (s *source) read(conn net.Conn) {
 			s.scripts[r.SHA] = r.Script
 			s.mu.Unlock()
 		default:
-			s.pass(heldReport{StepReport: r, shop: shop, from: out})
+			s.pass(heldReport{StepReport: r, shop: shop, from: out, at: time.Now()})
 		}
 	}
 }
