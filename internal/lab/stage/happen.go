@@ -55,6 +55,7 @@ func (r *run) inject(ctx context.Context, c schedule.Choice) error {
 			return err
 		}
 		err := r.stage.sleep(ctx, r.oneLease())
+		r.resumed[c.Customer] = time.Now()
 		if resumed := b.shop.Resume(); err == nil {
 			err = resumed
 		}

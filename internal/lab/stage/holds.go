@@ -148,7 +148,8 @@ func (r *run) noteRenewal(report heldReport) {
 	}
 	c := schedule.Customer(name[0])
 	seen, now := r.renewed[c], report.at
-	if gap := now.Sub(seen.last); !seen.last.IsZero() && gap > r.stage.lease*9/10 {
+	// What a pause makes late is what the pause is for.
+	if gap := now.Sub(seen.last); seen.last.After(r.resumed[c]) && gap > r.stage.lease*9/10 {
 		seen.late = gap
 	}
 	seen.last = now

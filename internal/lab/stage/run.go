@@ -79,9 +79,10 @@ type run struct {
 	wrote   map[schedule.Customer]int // and of the stock, wherever the strategy keeps it
 	holds   []schedule.Hold
 	renewed map[schedule.Customer]renewals
-	leased  bool         // something was seen that a lease ends
-	timed   bool         // something was sent by which a lease can be kept where no look finds it
-	spoiled spoiledError // empty for a run that counts
+	resumed map[schedule.Customer]time.Time // when its shop went on after a pause
+	leased  bool                            // something was seen that a lease ends
+	timed   bool                            // something was sent by which a lease can be kept where no look finds it
+	spoiled spoiledError                    // empty for a run that counts
 }
 
 // spoiledError says why a run does not count: the machine was too slow for its lease.
