@@ -75,7 +75,7 @@ func compared() []string {
 func failing(r report.Report) []string {
 	var cells []string
 	for _, c := range r.Cells {
-		if (c.Verdict != verdict.Held || c.Surprise()) && c.Verdict != verdict.Skipped {
+		if (c.Verdict != verdict.Held || c.Surprise()) && c.Verdict != verdict.Skipped && c.Verdict != verdict.Inapplicable {
 			cells = append(cells, c.Name())
 		}
 	}

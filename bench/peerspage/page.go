@@ -201,7 +201,7 @@ func cellOf(result, more trial.Result, repeated bool) cell {
 	c := cell{Scenario: result.Scenario, Short: string(result.Verdict)}
 	switch result.Verdict {
 	case verdict.Held:
-	case verdict.Skipped:
+	case verdict.Skipped, verdict.Inapplicable:
 		c.Short, c.Problem = "–", result.Problem
 	default:
 		c.Verdict = c.Short

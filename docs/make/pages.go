@@ -120,7 +120,7 @@ func bothSides(sc scenario.Scenario, strategies []strategy.Description) (fails, 
 	}
 	fails = best(showFailing, func(s strategy.Description) bool {
 		e := sc.Expected(s)
-		return e.Verdict != verdict.Held && e.Because.Property == sc.Attacks.String()
+		return verdict.Of(e.Verdict).Bad && e.Because.Property == sc.Attacks.String()
 	})
 	holds = best(showHolding, func(s strategy.Description) bool { return sc.Expected(s).Verdict == verdict.Held })
 	return fails, holds
@@ -159,11 +159,14 @@ func (l language) expectedPage(strategies []strategy.Description) page {
 			fmt.Fprintf(&b, "| [`%[1]s`](strategies/%[1]s%[2]s) |", s.Name, l.file)
 			for _, sc := range half {
 				e := sc.Expected(s)
-				word := l.verdict(e.Verdict)
-				if e.Verdict != verdict.Held {
-					word = "**" + word + "**"
+				word := l.verdict(e.Verdict) + l.colon
+				switch {
+				case e.Verdict == verdict.Inapplicable:
+					word = ""
+				case e.Verdict != verdict.Held:
+					word = "**" + l.verdict(e.Verdict) + "**" + l.colon
 				}
-				fmt.Fprintf(&b, " %s%s%s |", word, l.colon, l.decisive(e.Because))
+				fmt.Fprintf(&b, " %s%s |", word, l.decisive(e.Because))
 			}
 			b.WriteString("\n")
 		}
