@@ -144,8 +144,11 @@ func (c *Checker) search(ctx context.Context, a Answer, s Search, done func(stri
 		}
 		for _, record := range found.Repeated() {
 			longer := leases[min(i+1, len(leases)-1)]
-			if shown, err := c.alsoWith(ctx, a, record, longer, s.OneShop); err != nil || shown != nil {
-				return shown.verdict(), err
+			if also, err := c.alsoWith(ctx, a, record, longer, s.OneShop); err != nil || also != nil {
+				if also != nil && also.Outcome.Cause == record.Outcome.Cause {
+					also = &shown{record, on} // whose shops have said more in their logs
+				}
+				return also.verdict(), err
 			}
 			unknown = fmt.Sprintf("%s fails with a lease of %s, and holds with one of %s: %s", record.Outcome.Cause, lease, longer, record.Schedule)
 		}

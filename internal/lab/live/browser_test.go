@@ -216,7 +216,7 @@ func TestThePage(t *testing.T) {
 		if text := browsertest.Says[string](b, `document.querySelector('.cause').textContent`); !strings.Contains(text, "SIGSTOP") {
 			t.Errorf("the sentence reads %q", text)
 		}
-		if holds := browsertest.Says[string](b, `document.querySelector('.holding').textContent`); !strings.Contains(holds, "fenced") {
+		if holds := browsertest.Says[string](b, `document.querySelector('.holding').textContent`); !strings.Contains(holds, "for-update") {
 			t.Errorf("what would have held: %q", holds)
 		}
 		screenshot(t, b, "verdict")

@@ -274,7 +274,7 @@ func (p *play) faultOf(h *hit) (labmode.Fault, time.Duration) {
 
 // passed is called for each point that a sale has passed. Sales that are held for nothing go on.
 func (p *play) passed(ctx context.Context, e labmode.Event) {
-	if _, faulty := e.Facts["fault"]; !faulty {
+	if _, faulty := e.Facts["fault"]; !faulty || p.IsZero() {
 		return
 	}
 	h := p.attack.customers.byID(e.Request)

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"bytes"
+	"path/filepath"
+	"testing"
+
+	"stocklock/internal/lab/overlaytest"
+	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/verdict"
+)
+
+// TestAFaultThatDoesNotMeetIsNeverGreen: the cells of a shop that ignores faults are invalid, whatever
+// they sold. Only those are judged that need no fault, or that do not apply.
+func TestAFaultThatDoesNotMeetIsNeverGreen(t *testing.T) {
+	const root, file = "../..", "internal/shop/labmode/labmode.go"
+	shop := overlaytest.Shop(t, root, map[string]string{file: overlaytest.Changed(t, root, file,
+		"inject := p == asked.Fault.Point && ", "inject := false && p == asked.Fault.Point && ")})
+	saved := filepath.Join(t.TempDir(), "results.json")
+	var out, errs bytes.Buffer
+	code := run(t.Context(), []string{"run", "--shop-binary", shop, "--scenarios", "all", "--strategies", "conditional", "--json", saved}, &out, &errs)
+	if code != exitSurprised {
+		t.Errorf("exit code %d, want %d\n%s%s", code, exitSurprised, out.String(), errs.String())
+	}
+	r, err := report.Read(saved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range r.Cells {
+		sc, err := scenario.ByName(c.Scenario)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := verdict.Invalid
+		switch {
+		case c.Expected == verdict.Inapplicable:
+			want = verdict.Inapplicable
+		case sc.Play.At == "":
+			want = verdict.Held
+		}
+		if c.Verdict != want {
+			t.Errorf("%s: %s (%s), want %s", c.Name(), c.Verdict, c.Problem, want)
+		}
+	}
+}
