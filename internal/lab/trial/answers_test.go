@@ -137,7 +137,7 @@ func TestWishesComeFromTheSeed(t *testing.T) {
 		}
 		return all
 	}
-	if fmt.Sprint(first(1)) != fmt.Sprint(first(1)) || fmt.Sprint(first(1)) == fmt.Sprint(first(2)) {
+	if once, again := first(1), first(1); fmt.Sprint(once) != fmt.Sprint(again) || fmt.Sprint(once) == fmt.Sprint(first(2)) {
 		t.Error("the seed does not decide what is bought")
 	}
 	several, beside, again := 0, 0, 0

@@ -57,13 +57,6 @@ func (p *progress) answered(h *hit) {
 // move needs the lock.
 func (p *progress) move() { p.last, p.refused = time.Now(), 0 }
 
-// moved notes that something other than a sale lets sales go on.
-func (p *progress) moved() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.move()
-}
-
 // restart notes that a shop is dead until over is called.
 func (p *progress) restart() (over func()) {
 	p.mu.Lock()
