@@ -31,7 +31,7 @@ func (l *Locker) enter(ctx context.Context, key string, o AcquireOptions, try bo
 	w := &waiter{ctx: ctx, key: key, lease: o.Lease, outer: outer, begun: l.now(), answer: make(chan result, 1), try: try}
 	w.until = w.begun + o.Wait
 	if l.opts.Hooks.Waiting != nil && !try {
-		w.taken = make(chan struct{})
+		w.taken = make(chan struct{}, 1)
 	}
 	l.mu.Lock()
 	if l.closed {
@@ -147,59 +147,40 @@ func (l *Locker) await(n *lock, w *waiter) (context.Context, *Lease, error) {
 	if w.until < never {
 		patience = time.After(w.until - l.now())
 	}
-	for taken := w.taken; ; {
+	for {
 		select {
-		case <-taken:
-			taken = nil
-			l.waits(n, w)
+		case <-w.taken:
+			protect(func() { l.opts.Hooks.Waiting(w.ctx, Event{Key: w.key, Took: l.now() - w.begun}) }, func() { l.abandon(n, w) })
 			continue
 		case r := <-w.answer:
-			if closed(taken) {
-				w.answer <- r // for abandon, if the hook panics
-				l.waits(n, w)
-				r = <-w.answer
-			}
 			return l.tell(w, r)
 		case <-w.ctx.Done():
 		case <-patience:
-		}
-		if closed(taken) {
-			l.waits(n, w)
 		}
 		l.abandon(n, w)
 		return nil, nil, notAcquired(w.key, context.Cause(w.ctx), w.refusal)
 	}
 }
 
-// waits calls the hook of a waiter that was refused.
-func (l *Locker) waits(n *lock, w *waiter) {
+// protect calls a hook, and undo if the hook panics.
+func protect(hook, undo func()) {
 	returned := false
 	defer func() {
-		if !returned { // the hook panicked
-			l.abandon(n, w)
+		if !returned {
+			undo()
 		}
 	}()
-	l.opts.Hooks.Waiting(w.ctx, Event{Key: w.key, Took: l.now() - w.begun})
+	hook()
 	returned = true
-}
-
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 // abandon ends a wait. Its result can have come at the last moment. A lock that nobody wants any
 // more is released, and the caller does not wait for that.
 func (l *Locker) abandon(n *lock, w *waiter) {
-	if l.leave(n, w) {
-		return
-	}
-	if r := <-w.answer; r.hold != nil {
-		l.calls.Go(func() { _, _ = r.hold.leave() })
+	if !l.leave(n, w) {
+		if r := <-w.answer; r.hold != nil {
+			l.calls.Go(func() { _, _ = r.hold.leave() })
+		}
 	}
 }
 
@@ -214,16 +195,9 @@ func (l *Locker) tell(w *waiter, r result) (context.Context, *Lease, error) {
 	}
 	h := r.hold
 	if hook := l.opts.Hooks.Acquired; hook != nil {
-		returned := false
-		defer func() {
-			if !returned { // the hook panicked
-				_ = h.Release()
-			}
-		}()
 		e := h.event(nil)
 		e.Took, e.From = h.begun-w.begun, h.from
-		hook(w.ctx, e)
-		returned = true
+		protect(func() { hook(w.ctx, e) }, func() { _ = h.Release() })
 	}
 	l.eviction.Do(func() { l.work.Go(l.askForEviction) }) // Close still waits for this call
 	return h, &h.first, nil

@@ -66,8 +66,8 @@ type waiter struct {
 	until   instant       // when it gives up
 	try     bool          // do not wait if it is taken
 	answer  chan result   // of size 1
-	taken   chan struct{} // closed at its first refusal; nil if nobody wants to know
-	refused bool          // taken is closed; Locker.mu guards it
+	taken   chan struct{} // takes one value, at its first refusal; nil if nobody wants to know
+	refused bool          // taken has had its value; Locker.mu guards it
 	refusal error         // the last one that was to pass; Locker.mu guards it
 	place   *list.Element // nil once it is out of the queue: then it has its answer
 }
@@ -249,7 +249,7 @@ func (n *lock) refuseNewLocked() {
 			return
 		}
 		w.refused = true
-		close(w.taken)
+		w.taken <- struct{}{}
 	}
 }
 

@@ -57,7 +57,8 @@ type AcquireOptions struct {
 // process. Where it reaches a caller that recovers, the hooks of the other holds are still called.
 type Hooks struct {
 	// Waiting: the lock is taken, and Acquire waits for it, since Event.Took. It is called at most
-	// once for each Acquire, in its goroutine and before Acquired. TryAcquire does not wait.
+	// once for each Acquire, in its goroutine and before Acquired; not if the wait is over by then.
+	// TryAcquire does not wait.
 	Waiting func(context.Context, Event)
 	// Acquired: the lock is held, after waiting for Event.Took.
 	Acquired func(context.Context, Event)
