@@ -4,45 +4,245 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
+	"io/fs"
 	"os"
+	"os/exec"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/overlaytest"
 	"stocklock/internal/lab/report"
 )
 
-// TestMutations makes one change of the shop at a time and wants exactly those cells to surprise
-// that depend on it. A verdict that no change of the code can alter proves nothing. The working
-// tree stays as it is: the changed file is overlaid while the shop is built.
+// mutated is a mutation that is made. The working tree stays as it is.
+type mutated struct {
+	mutation
+	files map[string]string
+	shop  string // empty for a mutation of no strategy
+}
+
+// finders look for a defect, in the order in which they are tried. They return what they found, or
+// nothing.
+var finders = []struct {
+	name string
+	find func(t *testing.T, m mutated, args []string) string
+}{
+	{"matrix", inMatrix}, {"explore", inExploration}, {"judge", inJudgement}, {"tests", inTests},
+}
+
+// finding is what is kept of a mutation that was found.
+type finding struct {
+	Of     [sha256.Size]byte // the source and the mutation
+	By     string
+	Found  string
+	Second int
+}
+
+// TestMutations makes one mutation at a time, and wants it found by what the list names, and nothing
+// else to be found. A verdict that no change of the code can alter proves nothing. What was found is
+// kept: the next run goes on from there, if the source is the same.
 func TestMutations(t *testing.T) {
-	const root = "../.."
-	for _, tt := range mutations {
-		t.Run(tt.what, func(t *testing.T) {
-			shop := overlaytest.Shop(t, root, map[string]string{tt.file: overlaytest.Changed(t, root, tt.file, tt.old, tt.new)})
-			results := filepath.Join(t.TempDir(), "results.json")
-			var out, errs bytes.Buffer
-			code := run(t.Context(), []string{"run", "--shop-binary", shop, "--scenarios", "all", "--strategies", tt.strategy, "--json", results}, &out, &errs)
-			if code != exitSurprised {
-				t.Errorf("exit code %d, want %d\n%s%s", code, exitSurprised, out.String(), errs.String())
+	const kept = repository + "/out/mutations.json"
+	findings := map[string]finding{}
+	if content, err := os.ReadFile(kept); err == nil {
+		_ = json.Unmarshal(content, &findings) // what cannot be read is found again
+	}
+	source := sourceOf(t)
+	for _, m := range mutations(t) {
+		t.Run(m.name, func(t *testing.T) {
+			if m.equivalent != "" {
+				t.Skipf("equivalent: %s", m.equivalent)
 			}
-			content, err := os.ReadFile(results)
+			of := sha256.Sum256([]byte(source + m.text))
+			if f := findings[m.name]; f.Of == of {
+				t.Skipf("found by %s before: %s", f.By, f.Found)
+			}
+			files, err := m.files()
 			if err != nil {
 				t.Fatal(err)
 			}
-			var r report.Report
-			if err := json.Unmarshal(content, &r); err != nil {
+			made := mutated{m, files, ""}
+			if m.strategy != "" {
+				made.shop = overlaytest.Shop(t, repository, files)
+			}
+			began := time.Now()
+			by, found := made.findBy(t)
+			if t.Failed() {
+				return
+			}
+			findings[m.name] = finding{of, by, found, int(time.Since(began).Seconds())}
+			if err := keep(kept, findings); err != nil {
 				t.Fatal(err)
 			}
-			var surprised []string
-			for _, c := range r.Surprises() {
-				surprised = append(surprised, c.Strategy+":"+c.Scenario)
-			}
-			if slices.Sort(surprised); !slices.Equal(surprised, tt.surprises) {
-				t.Errorf("surprised by %v, want %v\n%s", surprised, tt.surprises, out.String())
-			}
+			t.Logf("found by %s: %s", by, found)
 		})
 	}
+	for _, m := range mutations(t) {
+		if f, ok := findings[m.name]; ok {
+			fmt.Printf("| %s | %s | %s | %d s |\n", m.name, f.By, f.Found, f.Second)
+		}
+	}
+}
+
+func keep(file string, findings map[string]finding) error {
+	content, err := json.MarshalIndent(findings, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(file, content, 0o600)
+}
+
+// findBy tries the finder that the list names, and then the others.
+func (m mutated) findBy(t *testing.T) (by, found string) {
+	for i, f := range finders {
+		if f.name != m.finder[0] {
+			continue
+		}
+		if found := f.find(t, m, m.finder[1:]); found != "" {
+			if m.found != "" && found != m.found {
+				t.Errorf("%s found %s, want %s", f.name, found, m.found)
+			}
+			return f.name, found
+		}
+		for _, f := range slices.Delete(slices.Clone(finders), i, i+1) {
+			if found := f.find(t, m, nil); found != "" {
+				t.Errorf("%s found it, and %s did not: %s", f.name, strings.Join(m.finder, " "), found)
+				return f.name, found
+			}
+		}
+	}
+	t.Error("it survives")
+	return "", ""
+}
+
+// loadtest runs a subcommand on the shop of a strategy, and reports whether it was surprised.
+func (m mutated) loadtest(t *testing.T, args ...string) (out string, surprised bool) {
+	t.Helper()
+	if m.shop == "" {
+		return "", false
+	}
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), append(args, "--shop-binary", m.shop), &stdout, &stderr)
+	if code != exitExpected && code != exitSurprised {
+		t.Logf("loadtest %v: exit code %d\n%s%s", args, code, &stdout, &stderr)
+	}
+	return stdout.String(), code == exitSurprised
+}
+
+// inMatrix returns the cells that surprised.
+func inMatrix(t *testing.T, m mutated, args []string) string {
+	results := filepath.Join(t.TempDir(), "results.json")
+	out, surprised := m.loadtest(t, append([]string{"run", "--strategies", m.strategy, "--scenarios", "all", "--json", results}, args...)...)
+	if !surprised {
+		return ""
+	}
+	var r report.Report
+	content, err := os.ReadFile(results)
+	if err == nil {
+		err = json.Unmarshal(content, &r)
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var cells []string
+	for _, c := range r.Surprises() {
+		t.Logf("%s: %s, expected %s %s", c.Scenario, c.Verdict, c.Expected, c.Problem)
+		cells = append(cells, c.Scenario)
+	}
+	slices.Sort(cells)
+	return strings.Join(cells, " ")
+}
+
+// inExploration returns the causes of the schedules that surprised.
+func inExploration(t *testing.T, m mutated, args []string) string {
+	out, surprised := m.loadtest(t, append([]string{"explore", m.strategy, "--json"}, args...)...)
+	if !surprised {
+		return ""
+	}
+	var results []explore.Result
+	if err := json.Unmarshal([]byte(out), &results); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var causes []string
+	for _, r := range results {
+		if len(r.Surprises) > 0 {
+			t.Logf("%s: %q", r.Name(), r.Surprises)
+			for _, cause := range r.Found.Causes() {
+				causes = append(causes, string(cause))
+			}
+			if len(r.Found.Shortest) == 0 {
+				causes = append(causes, "nothing-bad")
+			}
+		}
+	}
+	slices.Sort(causes)
+	return strings.Join(slices.Compact(causes), " ")
+}
+
+// inJudgement returns the properties that something contradicts.
+func inJudgement(t *testing.T, m mutated, args []string) string {
+	out, surprised := m.loadtest(t, append([]string{"judge", m.strategy}, args...)...)
+	if !surprised {
+		return ""
+	}
+	return strings.Join(regexp.MustCompile(`\S.* contradicts .*\S`).FindAllString(out, -1), "; ")
+}
+
+var failedTest = regexp.MustCompile(`(?m)^--- FAIL: (\w+)`)
+
+// inTests returns the tests that fail. The arguments begin with a package; without them, it is that of
+// the file.
+func inTests(t *testing.T, m mutated, args []string) string {
+	if len(args) == 0 {
+		args = []string{"./" + path.Dir(m.hunks[0].file)}
+	} else if m.found != "" {
+		args = append(args, "-run", "^("+strings.ReplaceAll(m.found, " ", "|")+")$")
+	}
+	// TestTheLockIsSmall counts lines.
+	args = append([]string{"test", "-tags", "lab", "-vet=off", "-count=1", "-timeout", "5m", "-skip", "TestTheLockIsSmall", "-overlay", overlaytest.Overlay(t, repository, m.files)}, args...)
+	test := exec.CommandContext(t.Context(), "go", args...)
+	test.Dir = repository
+	out, err := test.CombinedOutput()
+	var failed []string
+	for _, name := range failedTest.FindAllSubmatch(out, -1) {
+		failed = append(failed, string(name[1]))
+	}
+	if err != nil && len(failed) == 0 && !bytes.Contains(out, []byte("panic: ")) {
+		t.Fatalf("go %v: %v\n%s", args, err, out)
+	}
+	if err != nil && len(failed) == 0 {
+		return "panic"
+	}
+	slices.Sort(failed)
+	return strings.Join(failed, " ")
+}
+
+// sourceOf is one text for all source, but this program and its list.
+func sourceOf(t *testing.T) string {
+	t.Helper()
+	sum := sha256.New()
+	err := filepath.WalkDir(repository, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || !slices.Contains([]string{".go", ".lua", ".sql", ".mod"}, filepath.Ext(file)) || strings.Contains(file, "/cmd/loadtest/mutat") {
+			return err
+		}
+		content, err := os.ReadFile(file)
+		fmt.Fprintf(sum, "%s %d\n%s", file, len(content), content)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(sum.Sum(nil))
 }

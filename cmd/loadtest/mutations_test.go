@@ -1,68 +1,95 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// mutation is one change of the shop's source.
+const repository = "../.."
+
+// mutation is one of testdata/mutations.diff, which says what its parts are.
 type mutation struct {
-	what, file, old, new string
-	strategy             string
-	surprises            []string // the cells whose verdict depends on what is changed
+	name, strategy, equivalent string
+	finder                     []string // and its arguments
+	found                      string
+	hunks                      []hunk
+	text                       string // all of it
 }
 
-// mutations are run by TestMutations, with the tag mutations: it takes minutes.
-var mutations = []mutation{
-	{
-		"set-ex-nx checks the owner before it deletes", "internal/strategy/ladder/set_ex_nx.go",
-		`
-			ok, err := d.Redis.SetNX(ctx, key, 1, d.Lease).Result()
-			if err != nil || !ok {
-				return nil, err
-			}
-			sale.At(ctx, sale.Acquiring)
-			return plainDel{d.Redis, key}, nil
-`,
-		`
-			owner := ownerID()
-			ok, err := d.Redis.SetNX(ctx, key, owner, d.Lease).Result()
-			if err != nil || !ok {
-				return nil, err
-			}
-			sale.At(ctx, sale.Acquiring)
-			return compareAndDelete{d.Redis, key, owner}, nil
-`,
-		"set-ex-nx", []string{"set-ex-nx:late-release", "set-ex-nx:split-release"},
-	},
-	{
-		"fenced writes without looking at the fence", "internal/stock/write.go",
-		`ErrFenced, "id = ? AND fence = ?", sale.ItemID, sale.Token`, `ErrFenced, "id = ? AND ? > 0", sale.ItemID, sale.Token`,
-		"fenced", []string{"fenced:eviction", "fenced:failover", "fenced:pause", "fenced:redis-restart"},
-	},
-	{
-		"the watchdog renews no hold", "internal/redislock/state.go",
-		"(m.state == held || m.state == waiting) && now >= m.due", "m.state == waiting && now >= m.due",
-		"reentrant", []string{"reentrant:overrun"},
-	},
-	{
-		"a sale does not look whether its lock is lost", "internal/strategy/decrement.go",
-		"wanted.Ready = lastLook(ctx)", "ctx = context.WithoutCancel(ctx)\n\twanted.Ready = lastLook(ctx)",
-		"reentrant", []string{"reentrant:partition"},
-	},
-}
+// hunk replaces whole lines of a file.
+type hunk struct{ file, old, new string }
 
-// TestMutationsFit wants each mutation to find what it changes, once.
-func TestMutationsFit(t *testing.T) {
-	for _, m := range mutations {
-		content, err := os.ReadFile("../../" + m.file)
-		if err != nil {
-			t.Error(err)
-			continue
+// mutations reads the list.
+func mutations(t *testing.T) (all []mutation) {
+	t.Helper()
+	content, err := os.ReadFile("testdata/mutations.diff")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(content), "\n# ")
+	for text := range strings.SplitSeq(list, "\n# ") {
+		m := mutation{text: text}
+		m.name, text, _ = strings.Cut(text, "\n")
+		for line := range strings.Lines(text) {
+			word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+			switch {
+			case strings.TrimSpace(line) == "":
+			case len(m.hunks) > 0 && strings.Contains("-+ ", line[:1]):
+				h := &m.hunks[len(m.hunks)-1]
+				if line[0] != '+' {
+					h.old += line[1:]
+				}
+				if line[0] != '-' {
+					h.new += line[1:]
+				}
+			case word == "@@":
+				m.hunks = append(m.hunks, hunk{file: rest})
+			case word == "strategy":
+				m.strategy = rest
+			case word == "equivalent":
+				m.equivalent = rest
+			case word == "found":
+				finder, found, _ := strings.Cut(rest, " = ")
+				m.finder, m.found = strings.Fields(finder), found
+			default:
+				t.Fatalf("%s: unexpected line: %s", m.name, line)
+			}
 		}
-		if n := strings.Count(string(content), m.old); n != 1 {
-			t.Errorf("%s: %s has %d times what is to be changed, want once: %s", m.what, m.file, n, m.old)
+		all = append(all, m)
+	}
+	return all
+}
+
+// files returns what the mutation makes of the files of the repository.
+func (m mutation) files() (map[string]string, error) {
+	files := map[string]string{}
+	for _, h := range m.hunks {
+		if files[h.file] == "" {
+			content, err := os.ReadFile(filepath.Join(repository, h.file))
+			if err != nil {
+				return nil, err
+			}
+			files[h.file] = string(content)
+		}
+		if n := strings.Count("\n"+files[h.file], "\n"+h.old); n != 1 {
+			return nil, fmt.Errorf("%s has %d times what is to be changed, want once:\n%s", h.file, n, h.old)
+		}
+		files[h.file] = strings.Replace(files[h.file], h.old, h.new, 1)
+	}
+	return files, nil
+}
+
+// TestMutationsFit wants each mutation to find what it changes, once, and to be found or explained.
+func TestMutationsFit(t *testing.T) {
+	for _, m := range mutations(t) {
+		if _, err := m.files(); err != nil || len(m.hunks) == 0 {
+			t.Errorf("%s: %d changes, %v", m.name, len(m.hunks), err)
+		}
+		if (m.equivalent == "") == (len(m.finder) == 0) {
+			t.Errorf("%s: want what finds it, or why nothing can", m.name)
 		}
 	}
 }

@@ -16,6 +16,18 @@ import (
 // or added. It returns the path of the program, which ends with the test.
 func Shop(t testing.TB, root string, files map[string]string) (program string) {
 	t.Helper()
+	program = filepath.Join(t.TempDir(), "shop")
+	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "lab", "-overlay", Overlay(t, root, files), "-o", program, "./cmd/shop")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return program
+}
+
+// Overlay writes the file for the flag -overlay of the go command that replaces or adds files.
+func Overlay(t testing.TB, root string, files map[string]string) (overlay string) {
+	t.Helper()
 	root, err := filepath.Abs(root)
 	if err != nil {
 		t.Fatal(err)
@@ -32,16 +44,11 @@ func Shop(t testing.TB, root string, files map[string]string) (program string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listed, program := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "shop")
-	if err := os.WriteFile(listed, list, 0o600); err != nil {
+	overlay = filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(overlay, list, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "lab", "-overlay", listed, "-o", program, "./cmd/shop")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	return program
+	return overlay
 }
 
 // Changed is a file of the checkout with one piece of it replaced. It fails the test where the file
