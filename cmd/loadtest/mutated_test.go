@@ -104,7 +104,7 @@ func keep(file string, findings map[string]finding) error {
 	return os.WriteFile(file, content, 0o600)
 }
 
-// findBy tries the finder that the list names, and then the others.
+// findBy tries the finder that the list names, and then the others, but not with -short.
 func (m mutated) findBy(t *testing.T) (by, found string) {
 	for i, f := range finders {
 		if f.name != m.finder[0] {
@@ -115,6 +115,9 @@ func (m mutated) findBy(t *testing.T) (by, found string) {
 				t.Errorf("%s found %s, want %s", f.name, found, m.found)
 			}
 			return f.name, found
+		}
+		if testing.Short() {
+			t.Fatalf("%s did not find it", strings.Join(m.finder, " "))
 		}
 		for _, f := range slices.Delete(slices.Clone(finders), i, i+1) {
 			if found := f.find(t, m, nil); found != "" {

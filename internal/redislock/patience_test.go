@@ -133,6 +133,10 @@ func TestOtherErrorsAreTheAskersOwn(t *testing.T) {
 		synctest.Wait()
 		close(answered)
 		all.Wait()
+		synctest.Wait()
+		if n := len(f.requests(cancelScript)); n != 1 {
+			t.Errorf("%d cancels, want that of the attempt which may have worked", n)
+		}
 		if n := failures.Load(); n != 1 {
 			t.Errorf("%d of six callers failed with the error of one request", n)
 		}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"testing"
 	"time"
 
+	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/strategytest"
@@ -168,5 +170,23 @@ func TestBatchedLeaves(t *testing.T) {
 	}
 	if left, err := d.Store.Read(t.Context(), item.ID); err != nil || left.Stock != 8 {
 		t.Errorf("stock = %d, %v, want 8", left.Stock, err)
+	}
+}
+
+// TestALeaderWaitsForTheRow: the leader of a batch has queued behind nobody, and passes waiting when
+// it loses against another transaction.
+func TestALeaderWaitsForTheRow(t *testing.T) {
+	d := strategytest.Deps(t, "?innodb_lock_wait_timeout=1")
+	s, _ := batchedSeller(t, d)
+	item := strategytest.NewItem(t, d, 1)
+	release := held(t, d, item)
+	defer release()
+	ctx := sale.WithHook(t.Context(), func(_ context.Context, p sale.Point, _ []slog.Attr) {
+		if p == sale.Waiting {
+			release()
+		}
+	})
+	if _, err := s.Sell(ctx, stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"}); err != nil {
+		t.Errorf("the row was released when the sale passed waiting: %v", err)
 	}
 }

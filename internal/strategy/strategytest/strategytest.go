@@ -23,18 +23,20 @@ import (
 )
 
 // All runs the tests that need nothing but the strategies themselves: what they say of themselves,
-// contention, and the points of a sale.
+// single customers, contention, and the points of a sale.
 func All(t *testing.T, of []strategy.Strategy) {
 	t.Run("Describes", func(t *testing.T) { describes(t, of) })
+	t.Run("Singly", func(t *testing.T) { sellsSingly(t, of) })
 	t.Run("Contention", func(t *testing.T) { contention(t, of) })
 	t.Run("Points", func(t *testing.T) { pointsComeInOrder(t, of) })
 	t.Run("Waiting", func(t *testing.T) { refusedSalesWait(t, of) })
 }
 
-// Deps connects to a real Redis and a migrated database of the test's own.
-func Deps(t *testing.T) strategy.Deps {
+// Deps connects to a real Redis and a migrated database of the test's own, with parameters of the
+// connection.
+func Deps(t *testing.T, parameters ...string) strategy.Deps {
 	t.Helper()
-	store, err := stock.Open(testserver.Database(t))
+	store, err := stock.Open(testserver.Database(t) + strings.Join(parameters, ""))
 	if err != nil {
 		t.Fatalf("open the store: %v", err)
 	}
@@ -103,6 +105,28 @@ func describes(t *testing.T, of []strategy.Strategy) {
 		if s.Properties.Has&s.Properties.NotApplicable != 0 || s.Properties.NotApplicable.Includes(strategy.Exclusive) {
 			t.Errorf("strategy %s: a property is had and does not apply, or exclusive does not apply", s.Name)
 		}
+	}
+}
+
+// sellsSingly sells one unit after the other. Nobody is told sold out while units are left. The
+// process's clock is slow, where the strategy declares that it needs none.
+func sellsSingly(t *testing.T, of []strategy.Strategy) {
+	const units = 16
+	d := Deps(t)
+	for _, s := range of {
+		t.Run(s.Name, func(t *testing.T) {
+			d := d
+			if s.Properties.Meets(strategy.ClockFree) {
+				d.Now = func() time.Time { return time.Now().Add(-time.Hour) }
+			}
+			seller, it := NewSeller(t, s, d), NewItemFor(t, s, d, units)
+			for i := range units + 1 {
+				_, err := seller.Sell(t.Context(), stock.Sale{ItemID: it.ID, Quantity: 1, RequestID: fmt.Sprint(i), Shop: "test"})
+				if i < units && err != nil || i == units && !errors.Is(err, stock.ErrSoldOut) {
+					t.Fatalf("sale %d of %d units: %v", i+1, units, err)
+				}
+			}
+		})
 	}
 }
 
