@@ -27,7 +27,7 @@ type judgeCommand struct {
 
 // Help is shown under the flags.
 func (*judgeCommand) Help() string {
-	return `For whoever writes a lock: every property that a strategy declares is attacked by the scenario and by the
+	return `For authors of a lock: every property that a strategy declares is attacked by the scenario and by the
 exploration made for it. A property agrees, contradicts, or is not decided.
 
     loadtest judge set-ex-nx

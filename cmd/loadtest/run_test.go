@@ -232,8 +232,8 @@ func TestInterruptLeavesNothing(t *testing.T) {
 		{"run --strategies setnx --scenarios pause --runs 50", "1/50"},
 		{"soak", "2: +"},
 		{"crashes", "2: +"},
-		{"scale", "64 items"},
-		{"scale --crowds 10", "items: 64"},
+		{"scale --each 500ms", "64 items"},
+		{"scale --crowds 10 --each 500ms", "items: 64"},
 	} {
 		temp := t.TempDir()
 		cmd := exec.Command(program, strings.Fields(tt.args)...)

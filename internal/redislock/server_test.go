@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -63,11 +64,16 @@ func startServerIn(env []string, args ...string) (*testServer, error) {
 	return s, s.run(append(all, args...)...)
 }
 
+// Each server of these tests has a port of its own. The port of a Cluster's bus lies 10,000 above it.
+const firstPort, ports = 10_000, 2_500
+
+var nextPort atomic.Int32
+
 // newServerDir chooses a port that is not lent to connections, so that it is still free after a
-// restart. The port of a Cluster's bus lies 10,000 above it.
+// restart.
 func newServerDir() (s *testServer, port string, err error) {
-	for {
-		n := 10000 + rand.IntN(10000)
+	for nextPort.CompareAndSwap(0, rand.Int32N(ports)); ; {
+		n := firstPort + int(nextPort.Add(1)%ports)
 		if !isFree(n) || !isFree(n+10000) {
 			continue
 		}

@@ -19,7 +19,7 @@ func (g *Group) RedisCluster(ctx context.Context, masters int) (RedisCluster, er
 	starting, startCtx := errgroup.WithContext(ctx)
 	for i := range c {
 		starting.Go(func() (err error) {
-			c[i], err = g.Redis(startCtx, RedisOptions{Args: []string{"--cluster-enabled", "yes"}})
+			c[i], err = g.Redis(startCtx, RedisOptions{Cluster: true})
 			return err
 		})
 	}
@@ -32,7 +32,7 @@ func (g *Group) RedisCluster(ctx context.Context, masters int) (RedisCluster, er
 		client := node.Client()
 		err := client.ClusterAddSlotsRange(ctx, i*slots/masters, (i+1)*slots/masters-1).Err()
 		if err == nil && i > 0 {
-			err = client.ClusterMeet(ctx, host, port).Err()
+			err = client.Do(ctx, "CLUSTER", "MEET", host, port, c[0].bus).Err()
 		}
 		client.Close()
 		if err != nil {

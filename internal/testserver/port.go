@@ -13,8 +13,9 @@ import (
 )
 
 // Ports are taken from below what Linux and macOS lend to outgoing connections, so that a server
-// that is down for a moment finds its own port free when it comes back.
-const firstPort, lastPort = 15_000, 32_000
+// that is down for a moment finds its own port free when it comes back. The tests of the lock, which
+// are copied without this package, take theirs from below these.
+const firstPort, lastPort = 22_500, 32_000
 
 // given are the ports that this process has been given. Two servers that start at once must not look
 // at one port before either listens: the second one would take the first one's answers for its own.

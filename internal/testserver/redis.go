@@ -21,6 +21,7 @@ import (
 type Redis struct {
 	*Process
 	Addr string // host:port
+	bus  string // the port on which nodes of a Cluster talk to each other
 }
 
 // URL is the address in the form that clients take.
@@ -38,6 +39,7 @@ func (s *Redis) Client() *redis.Client {
 // RedisOptions is how a Redis server starts. The zero value is a primary.
 type RedisOptions struct {
 	ReplicaOf *Redis   // follow this one
+	Cluster   bool     // be a node of a Redis Cluster, from Redis 7 on
 	Args      []string // more of redis-server's own options
 }
 
@@ -57,6 +59,14 @@ func (g *Group) Redis(ctx context.Context, o RedisOptions) (*Redis, error) {
 		args := []string{
 			program, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
 			"--save", "", "--appendonly", "no", "--daemonize", "no", "--repl-diskless-sync-delay", "0",
+		}
+		if o.Cluster {
+			bus, err := FreePort() // the usual one, 10,000 above, can be taken
+			if err != nil {
+				return err
+			}
+			server.bus = strconv.Itoa(bus)
+			args = append(args, "--cluster-enabled", "yes", "--cluster-port", server.bus)
 		}
 		args = append(args, o.Args...)
 		server.Process = &Process{Program: Program{Name: "redis-server " + server.Addr, Args: args, Dir: dir, Ready: server.answers}}

@@ -4,11 +4,18 @@ import (
 	"cmp"
 	"time"
 
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 )
 
-// This file explains answers that the orders contradict.
+// ofAnswers explain the verdicts on answers that the orders contradict.
+var ofAnswers = map[verdict.Kind]func(*inquiry) *Explanation{
+	verdict.Twice:  (*inquiry).orderedTwice,
+	verdict.Lied:   (*inquiry).neverWritten,
+	verdict.Denied: (*inquiry).disowned,
+	verdict.Left:   (*inquiry).sentAway,
+}
 
 // ordersOf are the orders of the purchase of a request, in the order of their commits.
 func (c *inquiry) ordersOf(r Request) []stock.Order {

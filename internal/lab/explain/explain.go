@@ -63,29 +63,20 @@ func newInquiryLate(ctx context.Context, e Evidence, late time.Duration) *inquir
 }
 
 func (c *inquiry) explanation() *Explanation {
-	switch c.ended() {
-	case verdict.Oversold:
-		switch {
-		case c.countedInRedis():
-			return c.countedTwice()
-		case c.heldInMySQL():
-			return c.holdGone()
-		}
-		return c.violation()
-	case verdict.Twice:
-		return c.orderedTwice()
-	case verdict.Lied:
-		return c.neverWritten()
-	case verdict.Denied:
-		return c.disowned()
-	case verdict.Left:
-		return c.sentAway()
-	case verdict.Unbalanced:
-		return c.violation()
-	case verdict.Stuck:
+	kind := c.ended()
+	oversold := kind == verdict.Oversold
+	switch answers := ofAnswers[kind]; {
+	case answers != nil:
+		return answers(c)
+	case kind == verdict.Stuck:
 		return c.stuck()
-	}
-	if len(c.Orders) == 0 || !c.Traced {
+	case oversold && c.countedInRedis():
+		return c.countedTwice()
+	case oversold && c.heldInMySQL():
+		return c.holdGone()
+	case verdict.Of(kind).Bad:
+		return c.violation()
+	case len(c.Orders) == 0 || !c.Traced:
 		return nil
 	}
 	return c.held()

@@ -53,7 +53,7 @@ type Reached struct {
 type Sight string
 
 const (
-	// Reached: the first sale is at its point, as its shop's trace says.
+	// ReachedPoint: the first sale is at its point, as its shop's trace says.
 	ReachedPoint Sight = "reached"
 	// Intervened: Intervene has returned.
 	Intervened Sight = "intervened"

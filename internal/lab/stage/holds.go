@@ -136,8 +136,8 @@ type renewals struct {
 	late time.Duration
 }
 
-// noteRenewal takes in what a shop sends on its own about the lock. The machine can make it late: a
-// renewal that comes more than a lease after the one before it has let the lease end.
+// noteRenewal takes in what a shop sends on its own about the lock. The machine can make it late: nine
+// tenths of a lease after the one before it, the lease may have ended.
 func (r *run) noteRenewal(report heldReport) {
 	if !report.Own || report.Server == labmode.MySQLServer || !writesOneOf(r.schema.Touches(report.request()), heldKeys(r.item, r.of.State)) {
 		return
@@ -148,7 +148,7 @@ func (r *run) noteRenewal(report heldReport) {
 	}
 	c := schedule.Customer(name[0])
 	seen, now := r.renewed[c], report.at
-	// What a pause makes late is what the pause is for.
+	// A pause of the shop makes its renewals late on purpose.
 	if gap := now.Sub(seen.last); seen.last.After(r.resumed[c]) && gap > r.stage.lease*9/10 {
 		seen.late = gap
 	}

@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
+	"os"
 	"os/exec"
-	"strconv"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -28,14 +27,17 @@ type testServer struct {
 }
 
 func startServer() (*testServer, error) {
-	port := strconv.Itoa(20000 + rand.IntN(10000))
-	s := &testServer{addr: net.JoinHostPort("127.0.0.1", port), cmd: exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no")}
+	dir, err := os.MkdirTemp("", "polling-*")
+	if err != nil {
+		return nil, err
+	}
+	s := &testServer{addr: filepath.Join(dir, "socket")} // a port could be another server's
+	s.cmd = exec.Command("redis-server", "--port", "0", "--unixsocket", s.addr, "--save", "", "--appendonly", "no")
 	if err := s.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("these tests need a redis-server: %w", err)
 	}
 	client := redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1})
 	defer client.Close()
-	var err error
 	for range 1000 {
 		if err = client.Ping(context.Background()).Err(); err == nil {
 			return s, nil
@@ -49,6 +51,7 @@ func startServer() (*testServer, error) {
 func (s *testServer) stop() {
 	s.cmd.Process.Kill()
 	s.cmd.Wait()
+	os.RemoveAll(filepath.Dir(s.addr))
 }
 
 func newServer(t *testing.T) *testServer {
