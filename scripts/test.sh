@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 GO=${GO:-go}
 
 meet='./internal/redislock/... ./internal/stock ./internal/strategy/... ./internal/shop ./internal/shop/labmode
-./internal/lab/load ./internal/lab/trial ./internal/lab/matrix ./internal/lab/stage ./internal/stalltest'
+./internal/lab/load ./internal/lab/trial ./internal/lab/stage ./internal/stalltest'
 most=3 # tests that could not measure
 
 STALLED_TESTS=$(mktemp)

@@ -29,6 +29,7 @@ func TestAStrategyThatOnlyTheShopHas(t *testing.T) {
 		{"report " + results, []string{"crash-acquiring", "lacks atomic-lease"}},
 		{"explore incr-expire --events kill", []string{"loadtest step incr-expire A.incr kill:A"}},
 		{"step incr-expire A.incr kill:A", []string{"stuck: 0 orders for 1 unit"}},
+		{"step incr-expire A.incr --one-shop", []string{" --one-shop\n"}},
 	} {
 		t.Setenv("LOADTEST_SHOP_BINARY", shop)
 		var out, errs bytes.Buffer

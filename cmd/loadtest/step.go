@@ -58,15 +58,26 @@ func (c *stepCommand) Run(ctx context.Context, s streams) error {
 	if why := stage.Unplayable(of); why != "" {
 		return usage("%s cannot be stepped through: %s", of.Name, why)
 	}
-	on, err := c.open(ctx, s, shop, of)
+	opened, err := c.open(ctx, s, shop, of)
 	if err != nil {
 		return err
 	}
-	defer on.Close()
+	defer opened.Close()
+	var on steps = opened
+	if c.OneShop {
+		on = stage.OneShop{Stage: opened}
+	}
 	if len(plan) == 0 && isTerminal(s.out) && isTerminal(os.Stdin) {
 		return c.interact(ctx, s, on, max(n, 2))
 	}
 	return c.play(ctx, s, on)
+}
+
+// steps is a stage as this command uses it.
+type steps interface {
+	PlaySchedule(ctx context.Context, strategy string, customers int, order schedule.Schedule) (schedule.Record, error)
+	Position(ctx context.Context, strategy string, customers int, order schedule.Schedule) (stage.Position, error)
+	Script(sha string) string
 }
 
 // plan is the schedule, and how many customers buy.
@@ -89,16 +100,12 @@ func (c *stepCommand) plan() (schedule.Schedule, int, error) {
 }
 
 // play plays the schedule on a stage, and shows what happened.
-func (c *stepCommand) play(ctx context.Context, s streams, on *stage.Stage) error {
+func (c *stepCommand) play(ctx context.Context, s streams, on steps) error {
 	plan, n, err := c.plan()
 	if err != nil {
 		return err
 	}
-	play := on.PlaySchedule
-	if c.OneShop {
-		play = stage.OneShop{Stage: on}.PlaySchedule
-	}
-	record, err := play(ctx, c.Strategy, n, plan)
+	record, err := on.PlaySchedule(ctx, c.Strategy, n, plan)
 	switch {
 	case errors.Is(err, stage.ErrCannot):
 		return usage("%w", err)
@@ -108,7 +115,7 @@ func (c *stepCommand) play(ctx context.Context, s streams, on *stage.Stage) erro
 	return c.show(s, on, record)
 }
 
-func (c *stepCommand) show(s streams, on *stage.Stage, record schedule.Record) error {
+func (c *stepCommand) show(s streams, on steps, record schedule.Record) error {
 	switch {
 	case c.JSON:
 		return s.json(record)
@@ -124,13 +131,22 @@ func (c *stepCommand) show(s streams, on *stage.Stage, record schedule.Record) e
 		schedule.Print(s.out, record)
 	}
 	fmt.Fprintln(s.out, record.Sentence())
-	fmt.Fprintf(s.out, "loadtest step %s %s\n", record.Strategy, record.Schedule)
+	c.printCommand(s, record.Schedule)
 	return nil
+}
+
+// printCommand prints the command that plays a schedule again.
+func (c *stepCommand) printCommand(s streams, plan schedule.Schedule) {
+	oneShop := ""
+	if c.OneShop {
+		oneShop = " --one-shop"
+	}
+	fmt.Fprintf(s.out, "loadtest step %s %s%s\n", c.Strategy, plan, oneShop)
 }
 
 // interact lets a person choose. No sale waits for the person: each choice plays the schedule so
 // far on a fresh item.
-func (c *stepCommand) interact(ctx context.Context, s streams, on *stage.Stage, n int) error {
+func (c *stepCommand) interact(ctx context.Context, s streams, on steps, n int) error {
 	lines := make(chan string)
 	go func() {
 		defer close(lines)
@@ -153,7 +169,7 @@ func (c *stepCommand) interact(ctx context.Context, s streams, on *stage.Stage, 
 		if position.Ended {
 			fmt.Fprintln(s.out, position.Sentence())
 		}
-		fmt.Fprintf(s.out, "loadtest step %s %s\n", c.Strategy, plan)
+		c.printCommand(s, plan)
 		for i, option := range position.Options {
 			fmt.Fprintf(s.out, "  %d %s", i+1, option)
 		}

@@ -122,6 +122,8 @@ var firstPrograms = []program{
 	{{"BEGIN", "SELECT SUM(v) FROM a WHERE grp = $g", "SELECT COUNT(*) FROM b WHERE a_id = $1", "COMMIT"}, {"INSERT INTO b (a_id, v) VALUES ($1, 5)", "UPDATE a SET v = v + 3 WHERE id = $2"}},
 	{{"BEGIN READ COMMITTED", "SELECT SUM(v) FROM a WHERE grp = $g", "SELECT COUNT(*) FROM b WHERE a_id = $1", "COMMIT"}, {"INSERT INTO b (a_id, v) VALUES ($1, 5)", "UPDATE a SET v = v + 3 WHERE id = $2"}},
 	{{"UPDATE a SET v = (SELECT COUNT(*) FROM c WHERE id = $1) WHERE id = $2"}, {"INSERT INTO c (id) VALUES ($1)", "GET $k"}},
+	{{"BEGIN", "INSERT INTO c (id) VALUES ($1)", "COMMIT"}, {"BEGIN", "SELECT COUNT(*) FROM c WHERE id = $1 FOR UPDATE", "COMMIT"}},
+	{{"BEGIN", "INSERT INTO c (id) VALUES ($1)", "COMMIT"}, {"BEGIN", "SELECT COUNT(*) FROM c WHERE id = $1 LOCK IN SHARE MODE", "COMMIT"}},
 }
 
 // script moves what it finds in its first key to its last one, and counts there.

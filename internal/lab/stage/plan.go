@@ -188,6 +188,15 @@ type Position struct {
 // Position plays a schedule and what follows it, and returns how things stood in between. So no
 // sale waits for whoever chooses the next step.
 func (s *Stage) Position(ctx context.Context, strategy string, customers int, order schedule.Schedule) (Position, error) {
+	return s.position(ctx, Plan{Strategy: strategy, Customers: customers}, order)
+}
+
+// Position is as [Stage.Position].
+func (s OneShop) Position(ctx context.Context, strategy string, customers int, order schedule.Schedule) (Position, error) {
+	return s.position(ctx, Plan{Strategy: strategy, Customers: customers, OneShop: true}, order)
+}
+
+func (s *Stage) position(ctx context.Context, p Plan, order schedule.Schedule) (Position, error) {
 	var at Position
 	events, following := order.Events(), schedule.Events()
 	if !kindFor(events).alone {
@@ -198,7 +207,7 @@ func (s *Stage) Position(ctx context.Context, strategy string, customers int, or
 			events = append(events, e)
 		}
 	}
-	p := Plan{Strategy: strategy, Customers: customers, Events: events, MaxEvents: len(order) + 1, Everything: true, Observe: true}
+	p.Events, p.MaxEvents, p.Everything, p.Observe = events, len(order)+1, true, true
 	entries := 0
 	record, err := s.Play(ctx, p, func() Chooser {
 		play := follow(order)
