@@ -21,6 +21,7 @@ import (
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/overlaytest"
 	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/verdict"
 )
 
 // mutated is a mutation that is made. The working tree stays as it is.
@@ -162,11 +163,15 @@ func inMatrix(t *testing.T, m mutated, args []string) string {
 	var cells []string
 	for _, c := range r.Surprises() {
 		t.Logf("%s: %s, expected %s %s", c.Scenario, c.Verdict, c.Expected, c.Problem)
-		cells = append(cells, c.Scenario)
+		if c.Verdict != verdict.Invalid || c.Errors > 0 { // else the harness failed
+			cells = append(cells, c.Scenario)
+		}
 	}
 	slices.Sort(cells)
 	return strings.Join(cells, " ")
 }
+
+var unexplained = regexp.MustCompile(`^\w+ by (\S+): `)
 
 // inExploration returns the causes of the schedules that surprised.
 func inExploration(t *testing.T, m mutated, args []string) string {
@@ -180,13 +185,10 @@ func inExploration(t *testing.T, m mutated, args []string) string {
 	}
 	var causes []string
 	for _, r := range results {
-		if len(r.Surprises) > 0 {
-			t.Logf("%s: %q", r.Name(), r.Surprises)
-			for _, cause := range r.Found.Causes() {
-				causes = append(causes, string(cause))
-			}
-			if len(r.Found.Shortest) == 0 {
-				causes = append(causes, "nothing-bad")
+		for _, surprise := range r.Surprises {
+			t.Logf("%s: %s", r.Name(), surprise)
+			if by := unexplained.FindStringSubmatch(surprise); by != nil {
+				causes = append(causes, by[1])
 			}
 		}
 	}

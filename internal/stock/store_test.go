@@ -205,6 +205,14 @@ func TestFence(t *testing.T) {
 	if _, err := store.WriteFenced(t.Context(), newer, item); err != nil {
 		t.Errorf("WriteFenced with the fence's own token: %v", err)
 	}
+	for range 2 {
+		if _, err := store.DecrementFenced(t.Context(), newer); err != nil {
+			t.Errorf("DecrementFenced with the fence's own token: %v", err)
+		}
+	}
+	if _, err := store.DecrementFenced(t.Context(), old); !errors.Is(err, stock.ErrFenced) {
+		t.Errorf("DecrementFenced with token 5 under a fence of 6 = %v, want ErrFenced", err)
+	}
 	if err := store.RaiseFence(t.Context(), 404, 1); !errors.Is(err, stock.ErrNotFound) {
 		t.Errorf("RaiseFence on no item = %v, want ErrNotFound", err)
 	}
