@@ -73,11 +73,12 @@ type Strategy struct {
 }
 
 // State is what a strategy keeps of an item besides the item's row and its lock. The zero value
-// keeps nothing. A program that creates items for a strategy, such as the lab, must call Prepare.
+// keeps nothing. A program that creates or restocks items for a strategy, such as the lab, must call
+// Prepare.
 // All of State is text, so that the lab knows it from a [Description].
 type State struct {
-	// Setup has the statements that create the rows of a new item. Before them, the item's own row
-	// has all units. The one parameter of each statement is the item's id.
+	// Setup has the statements that move the units of the item's own row to where the strategy sells
+	// them: those of a new item, and those of a restock. The one parameter of each is the item's id.
 	Setup []string `json:"setup,omitempty"`
 	// Remaining is a SELECT that counts the units in those rows, besides the units of the item's
 	// own row. Its one parameter is the item's id. Empty means none.
@@ -91,7 +92,7 @@ type State struct {
 	RareKeys []string `json:"rare_keys,omitempty"`
 }
 
-// Prepare creates the state of a new item.
+// Prepare makes the units of the item's row ready to be sold.
 func (s State) Prepare(ctx context.Context, store *stock.Store, itemID uint64) error {
 	if len(s.Setup) == 0 {
 		return nil

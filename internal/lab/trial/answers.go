@@ -26,19 +26,29 @@ func (a *attack) measure(ctx context.Context, r *Result) error {
 	if a.customers.unknown() {
 		quiet = a.o.Lease
 	}
-	began, since, sold := time.Now(), time.Now(), int64(-1)
+	return settle(ctx, func() (int64, time.Duration, error) {
+		err := a.countOrders(ctx, r)
+		if r.AnswersWithoutOrder > 0 || r.Remaining > 0 && a.stuck == nil {
+			return r.Sold, settled, err
+		}
+		return r.Sold, quiet, err
+	})
+}
+
+// settle counts until there was nothing new for as long as count says, and no longer than
+// settlePatience.
+func settle(ctx context.Context, count func() (n int64, quiet time.Duration, err error)) error {
+	began := time.Now()
+	last, since := int64(-1), began
 	for {
-		if err := a.countOrders(ctx, r); err != nil {
+		n, quiet, err := count()
+		if err != nil {
 			return err
 		}
-		if r.Sold != sold {
-			sold, since = r.Sold, time.Now()
+		if n != last {
+			last, since = n, time.Now()
 		}
-		wait := quiet
-		if r.AnswersWithoutOrder > 0 || r.Remaining > 0 && a.stuck == nil {
-			wait = settled
-		}
-		if time.Since(since) >= wait || time.Since(began) > settlePatience {
+		if time.Since(since) >= quiet || time.Since(began) > settlePatience {
 			return nil
 		}
 		select {
@@ -169,11 +179,11 @@ func endsSoldOut(hits []*hit, left int64) bool {
 // that was sent away: answered as sold out, or refused although it was the only one under way. It is
 // 0 where there is no such request.
 //
-// Certain are only units that nobody else can have had meanwhile. Whoever was sent before the answer
-// and has an order, or may have one, counts as having had its units all the time. So does a request
-// that was under way at the same time, whatever it was answered. Where a strategy keeps units besides
-// the item's row, one that was refused or is a repeat may keep its units for longer, and counts like
-// one with an order.
+// Certain are only units that no other request can have had meanwhile. A request that was sent before
+// the answer, and has an order or may have one, counts as having had its units all the time. So does a
+// request that was under way at the same time, whatever it was answered. Where a strategy keeps units
+// for a sale, a request that was refused, or is a repeat, may keep them for longer. It counts like one
+// with an order.
 func (a *attack) unitsLeft(orders []stock.Order) int64 {
 	ordered := map[string]int64{} // units, by request
 	for _, o := range orders {

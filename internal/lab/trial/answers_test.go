@@ -85,7 +85,7 @@ func TestUnitsThatWereLeft(t *testing.T) {
 	}
 	replayed := asked("r", 2, 3, load.Sold, one)
 	replayed.replayed = true
-	elsewhere := strategy.State{Remaining: "SELECT 1"}
+	elsewhere := strategy.State{Keys: []string{"{%s}:left"}}
 	for _, tt := range []struct {
 		what     string
 		hits     []*hit

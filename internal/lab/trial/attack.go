@@ -36,6 +36,7 @@ type attack struct {
 	clients   map[*testserver.Redis]*redis.Client // guarded by clientsMu; to look at locks
 
 	begun, ended time.Time
+	requests     int         // of the attack; those behind them came when it had ended
 	customers    *customers  // the requests, and the shops that they go to
 	progress     progress    // what is sold, and which faults are under way
 	record       record      // what was done to the testbed, and what Redis announced
@@ -104,17 +105,13 @@ func (a *attack) run(ctx context.Context) error {
 	playing, endPlay := context.WithCancel(ctx)
 	defer endPlay()
 	a.background.Go(func() { a.play.run(playing) })
-	orders := load.Load{Shape: a.o.Shape, Workers: a.o.Workers, Timeout: a.o.Timeout,
-		Over: func(sent int) bool { return a.over(ctx, sent) }}
-	if err := orders.Run(ctx, func() (load.Order, bool) { return a.next(ctx) }, a.answered); err != nil {
-		a.problems.add(err)
-	}
+	a.crowd(ctx, load.Load{Shape: a.o.Shape, Workers: a.o.Workers, Over: func(sent int) bool { return a.over(ctx, sent) }})
 	endPlay()
 	<-a.play.over
-	a.ended = time.Now()
+	a.ended, a.requests = time.Now(), len(a.customers.hits)
 	a.usage.stop(a.progress.sales())
 	unwatch()
-	a.oneByOne(ctx)
+	a.afterwards(ctx)
 	switch {
 	case !errors.Is(ctx.Err(), context.DeadlineExceeded):
 	case a.progress.movedWithin(stillSelling):
@@ -125,6 +122,14 @@ func (a *attack) run(ctx context.Context) error {
 	a.problems.mu.Lock()
 	defer a.problems.mu.Unlock()
 	return errors.Join(a.problems.errs...)
+}
+
+// crowd lets customers buy side by side.
+func (a *attack) crowd(ctx context.Context, orders load.Load) {
+	orders.Timeout = a.o.Timeout
+	if err := orders.Run(ctx, func() (load.Order, bool) { return a.next(ctx) }, a.answered); err != nil {
+		a.problems.add(err)
+	}
 }
 
 // longest bounds an attack that neither sells out nor gets stuck.
@@ -155,7 +160,7 @@ func (a *attack) plan() {
 
 // next makes the next order. It is false when there is to be none any more.
 func (a *attack) next(ctx context.Context) (load.Order, bool) {
-	if a.progress.soldOutSeen() > 2*a.o.Workers {
+	if a.progress.soldOutSeen() > a.o.Workers {
 		select { // there is nothing more to buy until the play goes on
 		case <-a.play.over:
 		case <-ctx.Done():
@@ -169,14 +174,16 @@ func (a *attack) next(ctx context.Context) (load.Order, bool) {
 		a.feed.await(ctx, a.allWritten)
 	}
 	h.nested = a.cell.Scenario.Play.Nested
-	switch {
-	case a.timed != nil:
-		h.fault = a.timed(h.number)
-	case a.play.IsZero():
-	default:
+	if !a.play.IsZero() {
 		h.fault, h.lease = a.play.faultOf(h)
 	}
 	h.scheduled = time.Now()
+	if !a.ended.IsZero() {
+		return a.order(h), true
+	}
+	if a.timed != nil {
+		h.fault = a.timed(h.number)
+	}
 	if !a.o.Shape.IsZero() {
 		h.scheduled = a.begun.Add(a.o.Shape.Due(h.number))
 	}
@@ -207,7 +214,9 @@ func (a *attack) answered(answer load.Answer) {
 	h := answer.Order.Tag.(*hit)
 	a.customers.answered(h, answer)
 	a.progress.answered(h)
-	a.see(a.request(h))
+	if a.ended.IsZero() {
+		a.see(a.request(h))
+	}
 	if h.Outcome == load.SoldOut {
 		a.usage.stop(a.progress.sales())
 	}

@@ -85,17 +85,16 @@ func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
 	if a.stuck != nil {
 		e.Stuck, e.Locks = true, a.stuck.locks
 	}
-	// Those who came one by one are no part of the attack: they met no fault, and its stock was sold.
+	// Customers after the attack are no part of it: they met no fault, and its stock was sold.
 	byRequest, after := map[string]int{}, map[string]bool{}
 	for _, h := range a.customers.hits {
-		if h.alone {
+		switch {
+		case h.number >= a.requests:
 			after[h.id] = true
+		case !h.Sent.IsZero():
+			byRequest[h.id] = h.shop
+			e.Requests = append(e.Requests, a.request(h))
 		}
-		if h.Sent.IsZero() || h.alone {
-			continue
-		}
-		byRequest[h.id] = h.shop
-		e.Requests = append(e.Requests, a.request(h))
 	}
 	e.Orders = slices.DeleteFunc(e.Orders, func(o stock.Order) bool { return after[o.RequestID] || o.CancelledAt != nil })
 	e.Events = slices.DeleteFunc(e.Events, func(of labmode.Event) bool { return after[of.Request] })

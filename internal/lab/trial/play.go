@@ -178,7 +178,7 @@ func (p *play) await(ctx context.Context, sight scenario.Sight, look func() (See
 // missed reports whether no sale will be the first any more.
 func (p *play) missed() bool {
 	a := p.attack
-	return a.customers.missedPoint(traceLag, a.progress.soldOutSeen() <= 2*a.o.Workers)
+	return a.customers.missedPoint(traceLag, a.progress.soldOutSeen() <= a.o.Workers)
 }
 
 // traceLag is how long after an answer its sale's points can be read.

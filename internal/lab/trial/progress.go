@@ -117,7 +117,7 @@ func (a *attack) over(ctx context.Context, sent int) bool {
 		return true
 	case a.standsStill(ctx):
 		return true
-	case a.cell.Scenario.FixedLoad || !a.progress.finished(2*a.o.Workers):
+	case a.cell.Scenario.FixedLoad || !a.progress.finished(a.o.Workers):
 		return false
 	}
 	select {

@@ -30,8 +30,10 @@ type wishes struct {
 	sent   map[string]int  // requests, by key
 }
 
-// maxSent bounds the requests of one purchase.
-const maxSent = 3
+const (
+	maxSent   = 3 // requests of one purchase
+	mostUnits = 3 // that one of a crowd buys
+)
 
 // newWishes plans what customers buy. A strategy that answers before it writes cannot find the order
 // of a repeat, so nothing is repeated.
@@ -58,7 +60,7 @@ func (w *wishes) next(n int, faulted bool) wish {
 		w.sent[beside.key]++
 		return beside
 	case kind < 2:
-		return wish{quantity: 2 + rng.IntN(2)}
+		return wish{quantity: 2 + rng.IntN(mostUnits-1)}
 	case kind == 2:
 		w.beside = w.keyed(n)
 		return w.beside

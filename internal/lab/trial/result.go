@@ -198,7 +198,7 @@ func (r *Result) count(a *attack) {
 			}
 			observe(byOutcome[h.Outcome], at.Sub(h.scheduled))
 		}
-		if h.Outcome == load.Sold && !h.replayed && !h.alone {
+		if h.Outcome == load.Sold && !h.replayed && h.number < a.requests {
 			sales++
 			if at.After(lastSale) {
 				lastSale = at

@@ -11,7 +11,7 @@
 //   - interventions.go: the interventions at the testbed
 //   - purchases.go: what the customers buy, and buy again
 //   - progress.go: the end of the attack
-//   - onebyone.go: customers who come one by one, after the attack
+//   - afterwards.go: a restock, and customers after the attack
 //   - changes.go: the notifications of Redis
 //   - watch.go: what can be watched meanwhile
 //   - verdict.go: the verdict

@@ -32,12 +32,13 @@ var buckets = strategy.Strategy{
 
 const bucketCount = 8
 
-// splitIntoBuckets moves the units of the item's row into its buckets. The first ones get the
+// splitIntoBuckets adds the units of the item's row to its buckets. The first ones get the
 // remainder.
 var splitIntoBuckets = []string{
 	fmt.Sprintf("INSERT INTO stock_buckets (item_id, bucket, stock) WITH RECURSIVE numbers (bucket) AS "+
 		"(SELECT 0 UNION ALL SELECT bucket + 1 FROM numbers WHERE bucket < %[1]d - 1) "+
-		"SELECT id, bucket, stock DIV %[1]d + (bucket < stock MOD %[1]d) FROM items CROSS JOIN numbers WHERE id = ?", bucketCount),
+		"SELECT id, bucket, stock DIV %[1]d + (bucket < stock MOD %[1]d) FROM items CROSS JOIN numbers WHERE id = ? "+
+		"ON DUPLICATE KEY UPDATE stock = stock_buckets.stock + VALUES(stock_buckets.stock)", bucketCount),
 	"UPDATE items SET stock = 0, version = version + 1 WHERE id = ?",
 }
 

@@ -297,7 +297,7 @@ func (o *outbox) settle(ctx context.Context, shop string, ids []string, sales []
 	}
 	_, err := o.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, i := range known {
-			if errors.Is(outcomes[i].Err, stock.ErrRepeated) {
+			if err := outcomes[i].Err; errors.Is(err, stock.ErrRepeated) || errors.Is(err, stock.ErrSoldOut) {
 				returnUnitsScript.Eval(ctx, p, []string{streamKey(shop), counterKey(sales[i].ItemID)}, streamGroup, ids[i], sales[i].Quantity)
 				continue
 			}

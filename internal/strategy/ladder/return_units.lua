@@ -1,4 +1,5 @@
--- Settles the message of a sale whose customer has another order under the same key: its units go back.
+-- Settles the message of a sale that makes no order: its units go back. Its customer has another order
+-- under the same key, or the counter was lost and set too high, and MySQL has fewer units than were wanted.
 -- KEYS[1] the stream, KEYS[2] the counter.
 -- ARGV[1] the group, ARGV[2] the message, ARGV[3] the units.
 -- A message that was settled before returns nothing. A counter that is lost is set from MySQL.

@@ -1,0 +1,126 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"stocklock/internal/lab/audit"
+	"stocklock/internal/lab/load"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+)
+
+// afterwards has the item restocked, and lets customers go on: a few side by side, and then one after
+// another. It ends where something is amiss.
+//
+// The restock comes when all is sold, every request was answered and nothing is held. A strategy that is
+// not mixable promises nothing for a restock between its read and its write: whether that is lost would
+// be chance.
+//
+// Of those who come one after another, each waits for its answer, and nothing else is under way. So the
+// units that are there say what each must be answered. One buys all but a few, then each shop sells two
+// units. Of two that are left, one is sold, and sold again under its key. Two are more than are left then,
+// and one is the last.
+func (a *attack) afterwards(ctx context.Context) {
+	if a.cell.Scenario.Comparable || a.stuck != nil || !a.atRest(ctx) || !a.restockable() {
+		return
+	}
+	shops := len(a.bench.Shops)
+	few := int64(2*shops + 2)
+	if err := a.restock(ctx, crowdAfterwards*mostUnits+few); err != nil {
+		a.problems.add(err)
+		return
+	}
+	if a.keepsUnits() {
+		a.customers.wishes.keys = false // a repeat beside its purchase keeps units until its lease ends
+	}
+	a.crowd(ctx, load.Load{Workers: min(a.o.Workers, 4), Over: func(sent int) bool { return sent >= crowdAfterwards }})
+	there, err := audit.Count(ctx, a.bench.Store, a.item)
+	if err != nil || there.LostUpdates != 0 {
+		return // measure counts once more
+	}
+	if more := there.Remaining - few; more > 0 {
+		a.alone(ctx, 0, wish{quantity: int(more)})
+	}
+	for shop := range shops {
+		a.alone(ctx, shop, wish{quantity: 2})
+	}
+	one := a.customers.wishes.keyed(len(a.customers.hits))
+	for i, w := range []wish{one, one, {quantity: 2}, {quantity: 1}, {quantity: 1}} {
+		a.alone(ctx, i%shops, w)
+	}
+}
+
+// crowdAfterwards is how many requests are sent side by side after a restock.
+const crowdAfterwards = 8
+
+// atRest reports whether all is sold as it should be. Before that come the customers who have reason to
+// ask again, and those who buy what has returned.
+func (a *attack) atRest(ctx context.Context) bool {
+	shops := len(a.bench.Shops)
+	for shop := 0; len(a.customers.wishes.again) > 0 && ctx.Err() == nil; shop++ {
+		a.alone(ctx, shop%shops, a.customers.wishes.repeated())
+	}
+	there, err := audit.Count(ctx, a.bench.Store, a.item)
+	if err == nil && there.Remaining > 0 && a.keepsUnits() {
+		// Units of requests that came to nothing may return late, when all others have been told that the
+		// item is sold out.
+		err = settle(ctx, func() (int64, time.Duration, error) {
+			there, err = audit.Count(ctx, a.bench.Store, a.item)
+			return there.Orders, 2 * a.o.Lease, err
+		})
+		if err != nil {
+			return false
+		}
+		for i := range there.Remaining {
+			a.alone(ctx, int(i)%shops, wish{quantity: 1})
+		}
+		there, err = audit.Count(ctx, a.bench.Store, a.item)
+	}
+	return err == nil && there.Remaining == 0 && there.LostUpdates == 0
+}
+
+func (a *attack) restock(ctx context.Context, n int64) error {
+	by := stock.Author{Subject: "lab", IdempotencyKey: fmt.Sprintf("restock-%s", a.item.ID), RequestID: a.item.ID, Shop: "lab"}
+	_, err := a.bench.Store.Restock(ctx, by, a.item.ItemID, n)
+	if err == nil {
+		err = a.item.State.Prepare(ctx, a.bench.Store, a.item.ItemID)
+	}
+	if err != nil {
+		return fmt.Errorf("restock: %w", err)
+	}
+	a.restocks = append(a.restocks, units{time.Now(), n})
+	return nil
+}
+
+// keepsUnits reports whether the strategy keeps units for a sale before it is made.
+func (a *attack) keepsUnits() bool {
+	return a.cell.Strategy.Lease.Kept == strategy.LeaseInMySQL || len(a.cell.Strategy.State.Keys) > 0
+}
+
+// restockable reports whether units that come to the item's row are sold. A strategy that counts units in
+// Redis never finds them. One that is not mixable may undo a restock, if somebody has read the stock before
+// it: without an answer, a sale may still be under way.
+func (a *attack) restockable() bool {
+	of := a.cell.Strategy
+	if of.Mixable {
+		return true
+	}
+	for _, h := range a.customers.hits {
+		if h.Outcome == load.Unknown && h.Status == 0 && !broken(h.Answer) {
+			return false
+		}
+	}
+	return len(of.State.Keys) == 0
+}
+
+// alone sends one request and waits for its answer.
+func (a *attack) alone(ctx context.Context, shop int, w wish) {
+	h := a.customers.add()
+	h.shop, h.wish, h.scheduled, h.alone = shop, w, time.Now(), true
+	ctx, cancel := context.WithTimeout(ctx, a.o.Timeout)
+	defer cancel()
+	h.take(load.Send(ctx, a.order(h)))
+	close(h.done)
+}
