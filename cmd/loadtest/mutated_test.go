@@ -42,10 +42,9 @@ var finders = []struct {
 
 // finding is what is kept of a mutation that was found.
 type finding struct {
-	Of     [sha256.Size]byte // the source and the mutation
-	By     string
-	Found  string
-	Second int
+	Of        string // the source and the mutation
+	By, Found string
+	Seconds   int
 }
 
 // TestMutations makes one mutation at a time, and wants it found by what the list names, and nothing
@@ -58,15 +57,20 @@ func TestMutations(t *testing.T) {
 		_ = json.Unmarshal(content, &findings) // what cannot be read is found again
 	}
 	source := sourceOf(t)
+	var table strings.Builder
 	for _, m := range mutations(t) {
 		t.Run(m.name, func(t *testing.T) {
 			if m.equivalent != "" {
+				fmt.Fprintf(&table, "| %s | nothing | %s | |\n", m.name, m.equivalent)
 				t.Skipf("equivalent: %s", m.equivalent)
 			}
-			of := sha256.Sum256([]byte(source + m.text))
-			if f := findings[m.name]; f.Of == of {
+			f := findings[m.name]
+			defer func() { fmt.Fprintf(&table, "| %s | %s | %s | %d s |\n", m.name, f.By, f.Found, f.Seconds) }()
+			of := fmt.Sprintf("%x", sha256.Sum256([]byte(source+m.text)))
+			if f.Of == of {
 				t.Skipf("found by %s before: %s", f.By, f.Found)
 			}
+			f = finding{Of: of}
 			files, err := m.files()
 			if err != nil {
 				t.Fatal(err)
@@ -76,22 +80,19 @@ func TestMutations(t *testing.T) {
 				made.shop = overlaytest.Shop(t, repository, files)
 			}
 			began := time.Now()
-			by, found := made.findBy(t)
+			f.By, f.Found = made.findBy(t)
+			f.Seconds = int(time.Since(began).Seconds())
 			if t.Failed() {
 				return
 			}
-			findings[m.name] = finding{of, by, found, int(time.Since(began).Seconds())}
+			t.Logf("found by %s: %s", f.By, f.Found)
+			findings[m.name] = f
 			if err := keep(kept, findings); err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("found by %s: %s", by, found)
 		})
 	}
-	for _, m := range mutations(t) {
-		if f, ok := findings[m.name]; ok {
-			fmt.Printf("| %s | %s | %s | %d s |\n", m.name, f.By, f.Found, f.Second)
-		}
-	}
+	t.Logf("what finds what:\n%s", &table)
 }
 
 func keep(file string, findings map[string]finding) error {

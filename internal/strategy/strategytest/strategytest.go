@@ -208,7 +208,12 @@ func pointsComeInOrder(t *testing.T, of []strategy.Strategy) {
 			later := points[answered+1:]
 			var p passage
 			seller, it := NewSeller(t, s, d), NewItemFor(t, s, d, 1)
-			if _, err := seller.Sell(p.of(t, nil), stock.Sale{ItemID: it.ID, Quantity: 1, RequestID: "r", Shop: "test"}); err != nil {
+			inside := func(point sale.Point) {
+				if point == sale.Read && s.Describe().Lease.Kept == strategy.LeaseInExpiry {
+					endsByItself(t, d, it)
+				}
+			}
+			if _, err := seller.Sell(p.of(t, inside), stock.Sale{ItemID: it.ID, Quantity: 1, RequestID: "r", Shop: "test"}); err != nil {
 				t.Fatalf("Sell: %v", err)
 			}
 			for _, point := range later {
@@ -222,6 +227,19 @@ func pointsComeInOrder(t *testing.T, of []strategy.Strategy) {
 				t.Errorf("a sale passed %v, want %v", passed, want)
 			}
 		})
+	}
+}
+
+// endsByItself wants what a lock keeps in Redis to expire: with the lease, or a minute after its last use.
+func endsByItself(t *testing.T, d strategy.Deps, it stock.Item) {
+	keys := d.Redis.Keys(t.Context(), "*"+strategy.Key(it.ID)+"*").Val()
+	if len(keys) == 0 {
+		t.Error("the sale is in its section, and Redis has no lock")
+	}
+	for _, key := range keys {
+		if left := d.Redis.PTTL(t.Context(), key).Val(); left <= 0 || left > max(d.Lease, time.Minute) {
+			t.Errorf("%s lives for %s, and the lease is %s", key, left, d.Lease)
+		}
 	}
 }
 
