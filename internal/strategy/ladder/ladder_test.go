@@ -172,6 +172,22 @@ func TestTheStreamReturnsTheUnitsOfARepeat(t *testing.T) {
 	}
 }
 
+// TestTheStreamReturnsTheUnitsOfARefusal: where Redis counts more than there is, each unit is sold.
+func TestTheStreamReturnsTheUnitsOfARefusal(t *testing.T) {
+	d := strategytest.Deps(t)
+	it := strategytest.NewItemFor(t, redisStream, d, 1)
+	seller := strategytest.NewSeller(t, redisStream, d)
+	d.Redis.Set(t.Context(), counterKey(it.ID), 2, 0)
+	wanted := stock.Sale{ItemID: it.ID, Quantity: 2, RequestID: "two", Shop: "test"}
+	if _, err := seller.Sell(t.Context(), wanted); !errors.Is(err, stock.ErrSoldOut) {
+		t.Errorf("two of one unit: %v, want ErrSoldOut", err)
+	}
+	wanted.Quantity, wanted.RequestID = 1, "one"
+	if _, err := seller.Sell(t.Context(), wanted); err != nil {
+		t.Errorf("the last unit: %v", err)
+	}
+}
+
 // TestTheStreamHasAMessageTwice: the units of a message whose order was written before do not return.
 func TestTheStreamHasAMessageTwice(t *testing.T) {
 	d := strategytest.Deps(t)
