@@ -59,15 +59,7 @@ func openTemplate(ctx context.Context, program string) (*template, error) {
 	if err != nil {
 		return nil, err
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return nil, err
-	}
-	cache = filepath.Join(cache, "stocklock")
-	if err := os.MkdirAll(cache, 0o700); err != nil {
-		return nil, err
-	}
-	lock, err := os.OpenFile(filepath.Join(cache, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	cache, lock, err := openCache("lock")
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +73,33 @@ func openTemplate(ctx context.Context, program string) (*template, error) {
 		return nil, err
 	}
 	return t, nil
+}
+
+// openCache returns the project's folder below the user's folder for caches, and a file in it to lock.
+func openCache(name string) (cache string, lock *os.File, err error) {
+	if cache, err = os.UserCacheDir(); err != nil {
+		return "", nil, err
+	}
+	cache = filepath.Join(cache, "stocklock")
+	if err := os.MkdirAll(cache, 0o700); err != nil {
+		return "", nil, err
+	}
+	lock, err = os.OpenFile(filepath.Join(cache, name), os.O_CREATE|os.O_RDWR, 0o600)
+	return cache, lock, err
+}
+
+// InCache calls use with the path of a file in the user's folder for caches, which it may make. Until use
+// returns, no other process is in it for that file. An error is that of use, of the cache, or of ctx.
+func InCache(ctx context.Context, name string, use func(path string) error) error {
+	cache, lock, err := openCache(name + ".lock")
+	if err != nil {
+		return err
+	}
+	defer lock.Close() // which releases it
+	if err := lockFile(ctx, lock, syscall.LOCK_EX); err != nil {
+		return err
+	}
+	return use(filepath.Join(cache, name))
 }
 
 const digestSize = 12

@@ -128,15 +128,29 @@ func (r *Rig) buildShop(ctx context.Context) (string, error) {
 		return "", err
 	}
 	program := filepath.Join(r.Dir(), "shop")
-	build := exec.CommandContext(ctx, "go", "build", "-tags", "lab", "-ldflags=-w", "-o", program, "./cmd/shop")
-	build.Dir = root
-	if err := r.Run(build); err != nil {
-		if ctx.Err() != nil {
-			return "", context.Cause(ctx)
+	// In the cache, go build finds the program of before: where nothing has changed, it does not link it again.
+	err = testserver.InCache(ctx, "shop", func(kept string) error {
+		if err := r.build(ctx, root, kept); err != nil {
+			return err
 		}
+		return os.Link(kept, program)
+	})
+	if err != nil && ctx.Err() == nil { // it can do without, whatever is wrong with the cache
+		err = r.build(ctx, root, program)
+	}
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	if err != nil {
 		return "", fmt.Errorf("rig: build the shop: %w", err)
 	}
 	return program, nil
+}
+
+func (r *Rig) build(ctx context.Context, root, program string) error {
+	build := exec.CommandContext(ctx, "go", "build", "-tags", "lab", "-ldflags=-w", "-o", program, "./cmd/shop")
+	build.Dir = root
+	return r.Run(build)
 }
 
 // ShopBeside returns the program shop beside this one where there is no checkout to build it from, as
