@@ -37,7 +37,7 @@ type settings struct {
 	Rate     string `placeholder:"SHAPE" help:"Requests a second, sent whether or not earlier ones were answered, by at most 1000 customers: ${shapes}. Without it as fast as the workers can."`
 	Seed     uint64 `default:"1" help:"The seed of the fault schedules. The same seed gives the same requests the same faults. In which order the requests are served is not kept, so counts differ from run to run."`
 
-	Lease *time.Duration `env:"LOADTEST_LEASE" placeholder:"DURATION" min:"100ms" max:"1m" help:"How long a lock lives without renewal. Without it 2s, and 500ms where other scenarios than contention are run."`
+	Lease *time.Duration `env:"LOADTEST_LEASE" placeholder:"DURATION" min:"100ms" max:"1m" help:"How long a lock lives without renewal. Without it 10s, and 500ms where other scenarios than contention are run."`
 	Wait  *time.Duration `env:"LOADTEST_WAIT" placeholder:"DURATION" min:"1ms" max:"1m" help:"How long a sale waits for its lock. Without it 5s under contention, and three quarters of the lease for the other scenarios."`
 	Retry time.Duration  `env:"LOADTEST_RETRY" default:"${retry}" min:"1ms" max:"10s" help:"Pause between two tries of locks that poll."`
 	Work  *time.Duration `env:"LOADTEST_WORK" placeholder:"DURATION" min:"0s" max:"10s" help:"Work inside the section, between reading the stock and writing it. Without it ${work} under contention, and none for the other scenarios."`

@@ -101,7 +101,7 @@ func (p Plan) Completed() Plan {
 	}
 	if comparison {
 		setDefault(&p.Stock, 100)
-		setDefault(&p.Lease, max(2*time.Second, p.shortestLease()))
+		setDefault(&p.Lease, max(scenario.LongLease, p.shortestLease()))
 		setDefault(&p.Wait, 5*time.Second)
 		setDefault(&p.Parallel, 1)
 		setDefault(&p.Work, pointer(DefaultWork))
