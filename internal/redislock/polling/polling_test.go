@@ -109,7 +109,7 @@ func lostWithin(t *testing.T, held context.Context, d time.Duration) {
 
 func TestQuorum(t *testing.T) {
 	if testing.Short() {
-		t.Skip("needs Redis servers")
+		t.Skip("-short leaves out what needs Redis servers; make test runs it")
 	}
 	var servers []*testServer
 	for range 3 {
@@ -166,7 +166,7 @@ func TestQuorum(t *testing.T) {
 
 func TestAForeignValueIsLeftAlone(t *testing.T) {
 	if testing.Short() {
-		t.Skip("needs Redis servers")
+		t.Skip("-short leaves out what needs Redis servers; make test runs it")
 	}
 	client := newClient(t, newServer(t).addr)
 	l := NewQuorum([]*redis.Client{client}, Options{Lease: 500 * time.Millisecond})
