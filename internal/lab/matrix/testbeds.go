@@ -131,6 +131,9 @@ func (t *testbeds) openRedis(ctx context.Context, status *Status) error {
 	if err := t.redis.Ping(connecting).Err(); err != nil {
 		return &AddressError{"redis", fmt.Errorf("cannot connect: %w", err)}
 	}
+	if err := t.redis.PExpireTime(connecting, "stocklock").Err(); err != nil {
+		return &AddressError{"redis", fmt.Errorf("want Redis 7 or later, which says when a lease ends: %w", err)}
+	}
 	if t.plan.Trace && !announces(connecting, t.redis) {
 		status.Warn("the Redis of --redis announces no changes, so explanations do not know when a lock ended: " +
 			"redis-cli config set notify-keyspace-events '" + rig.Announced + "'")

@@ -23,10 +23,11 @@ type lockState struct {
 
 // keyState is one key of a lock, at one server.
 type keyState struct {
-	value string    // as DUMP has it
-	row   bool      // of MySQL, which says only that another one is the first to end
-	end   time.Time // when its lease ends, by the server's clock; zero for never
-	now   time.Time // the server's clock
+	value string        // as DUMP has it
+	row   bool          // of MySQL, which says only that another one is the first to end
+	end   time.Time     // when its lease ends, by the server's clock; zero for never
+	now   time.Time     // the server's clock
+	grain time.Duration // what the server leaves out of end
 }
 
 // fullState is lockState with the transactions of MySQL.
@@ -74,17 +75,17 @@ func (a *attack) askRedis(ctx context.Context, prefix string, server *testserver
 	for _, key := range onlyLockKeys(a.item) {
 		var now *redis.TimeCmd
 		var dump *redis.StringCmd
-		var left *redis.DurationCmd
+		var end *redis.DurationCmd
 		_, err := client.TxPipelined(ctx, func(p redis.Pipeliner) error {
-			now, dump, left = p.Time(ctx), p.Dump(ctx, key), p.PTTL(ctx, key)
+			now, dump, end = p.Time(ctx), p.Dump(ctx, key), p.PExpireTime(ctx, key)
 			return nil
 		})
 		if err != nil { // redis.Nil where it has no such key
 			continue
 		}
 		k := keyState{value: dump.Val(), now: now.Val()}
-		if left.Val() >= 0 {
-			k.end = k.now.Add(left.Val())
+		if end.Val() >= 0 {
+			k.end = time.UnixMilli(end.Val().Milliseconds())
 		}
 		if lease := a.cell.Strategy.Lease; lease.Kept == strategy.LeaseInValue {
 			if n, err := strconv.ParseInt(client.Get(ctx, key).Val(), 10, 64); err == nil {
@@ -121,7 +122,7 @@ func (a *attack) askEtcd(ctx context.Context, into map[string]keyState) {
 		return
 	}
 	now := time.Now()
-	into[first] = keyState{value: first, now: now, end: now.Add(left)}
+	into[first] = keyState{value: first, now: now, end: now.Add(left), grain: time.Second}
 }
 
 // askRow adds the lease that MySQL has in a row.
@@ -138,9 +139,6 @@ func (a *attack) askRow(ctx context.Context, into map[string]keyState) {
 // anotherRow is by how much later the lease of another row ends at least.
 const anotherRow = time.Second
 
-// rounding is how exactly servers say when a lease ends.
-const rounding = 3 * time.Millisecond
-
 // since says what has become of the leases of a lock: most have ended, or most were renewed. Empty
 // means neither.
 func (was lockState) since(is lockState) How {
@@ -151,16 +149,16 @@ func (was lockState) since(is lockState) How {
 		}
 		leases++
 		now, there := is.keys[key]
-		later := now.end.After(then.end.Add(rounding))
+		later := now.end.After(then.end.Add(then.grain))
 		switch {
 		case was.inValue: // others may move it, and nobody takes it before
-			if !there || now.now.After(then.end.Add(rounding)) {
+			if !there || now.now.After(then.end) {
 				ended++
 			}
 		case !there || now.value != then.value || then.row && now.end.Sub(then.end) > anotherRow:
 			ended++
 		case then.row:
-		case was.own && (later || now.now.After(then.end)), later && now.now.Before(then.end):
+		case later && (was.own || now.now.Before(then.end)):
 			renewed++
 		case later:
 			ended++ // and perhaps another sale has taken it
