@@ -5,8 +5,8 @@ import (
 	"errors"
 	"io"
 	"net"
-	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
@@ -170,27 +170,47 @@ func TestCommitWithoutAnAnswer(t *testing.T) {
 // losesOneCommit starts a proxy that ends the first connection on which a COMMIT is sent, before or
 // after the server has it.
 func losesOneCommit(t *testing.T, server string, deliver bool) string {
+	var lost atomic.Bool
+	return proxy(t, server, func() meddler {
+		return func(packet []byte, client, server net.Conn) bool {
+			if !bytes.Contains(packet, []byte("\x03COMMIT")) || lost.Swap(true) {
+				return false
+			}
+			client.Close()
+			if deliver {
+				server.Write(packet)
+				server.Read(make([]byte, 1<<10)) // the answer, unless the copy was faster: the server is done
+			}
+			return true
+		}
+	})
+}
+
+// meddler sees what a client sends before the server does, and reports whether the server is not to
+// have it.
+type meddler func(packet []byte, client, server net.Conn) bool
+
+// proxy starts a proxy with a meddler for each connection.
+func proxy(t *testing.T, server string, accepted func() meddler) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	lost := make(chan struct{}, 1)
-	lost <- struct{}{}
 	go func() {
 		for {
 			client, err := l.Accept()
 			if err != nil {
 				return
 			}
-			go relay(client, server, lost, deliver)
+			go relay(client, server, accepted())
 		}
 	}()
 	return l.Addr().String()
 }
 
-func relay(client net.Conn, addr string, lost <-chan struct{}, deliver bool) {
+func relay(client net.Conn, addr string, meddle meddler) {
 	defer client.Close()
 	server, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -204,19 +224,10 @@ func relay(client net.Conn, addr string, lost <-chan struct{}, deliver bool) {
 		if err != nil {
 			return
 		}
-		if bytes.Contains(packet[:n], []byte("\x03COMMIT")) {
-			select {
-			case <-lost:
-				client.Close()
-				if deliver {
-					server.Write(packet[:n])
-					server.Read(packet) // the answer, unless the copy was faster: the server is done
-				}
-				return
-			default:
-			}
+		if meddle(packet[:n], client, server) {
+			continue
 		}
-		if _, err := server.Write(slices.Clone(packet[:n])); err != nil {
+		if _, err := server.Write(packet[:n]); err != nil {
 			return
 		}
 	}

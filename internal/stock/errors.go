@@ -29,7 +29,7 @@ var (
 	ErrRepeated = errors.New("stock: the idempotency key has an order")
 )
 
-// ErrUnknown means that the server did not answer a transaction that had begun. It may have been
+// ErrUnknown means that the server did not answer the COMMIT of a transaction. It may have been
 // committed.
 var ErrUnknown = errors.New("stock: the outcome of the transaction is unknown")
 

@@ -81,6 +81,9 @@ const (
 	ioTimeout   = 8 * time.Second
 )
 
+// connLifetime bounds the life of a connection, so that all of them find servers that were added.
+const connLifetime = 5 * time.Minute
+
 // rowLockPatience is how many seconds a statement waits for a locked row before the server gives up
 // with [ErrConflict]. It is below ioTimeout, so the server answers and the outcome is known.
 const rowLockPatience = "5"
@@ -131,7 +134,7 @@ func Open(dsn string, options ...Option) (*Store, error) {
 	pool := how.pool(connector)
 	pool.SetMaxOpenConns(how.size)
 	pool.SetMaxIdleConns(how.size)
-	pool.SetConnMaxLifetime(5 * time.Minute)
+	pool.SetConnMaxLifetime(connLifetime)
 	db, err := gorm.Open(mysql.New(mysql.Config{Conn: pool, SkipInitializeWithVersion: true}), &gorm.Config{
 		SkipDefaultTransaction: true,
 		TranslateError:         true, // gorm.ErrDuplicatedKey
@@ -144,6 +147,7 @@ func Open(dsn string, options ...Option) (*Store, error) {
 	}
 	apart := sql.OpenDB(connector)
 	apart.SetMaxOpenConns(1)
+	apart.SetConnMaxLifetime(connLifetime)
 	return &Store{db: db, pool: pool, apart: apart, addr: cfg.Addr, config: cfg, extra: how.extra}, nil
 }
 
@@ -159,17 +163,40 @@ func (s *Store) Ping(ctx context.Context) error {
 
 // CanSell reports whether a sale could be written now: the tables exist, the user has the rights,
 // and the server accepts writes. It touches no row, and its connection is apart from those of
-// sales.
+// sales. It rolls back, so the binlog gets nothing.
 func (s *Store) CanSell(ctx context.Context) error {
+	tx, err := s.apart.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
 	for _, statement := range []string{
 		"UPDATE items SET stock = stock - 1, version = version + 1, fence = 0 WHERE FALSE",
 		"INSERT INTO orders (item_id, quantity, stock_read, stock_written, strategy, shop, request_id) SELECT 0, 0, 0, 0, '', '', '' FROM DUAL WHERE FALSE",
 	} {
-		if _, err := s.apart.ExecContext(ctx, statement); err != nil {
-			return err
+		if _, err = tx.ExecContext(ctx, statement); err != nil {
+			break
 		}
 	}
-	return nil
+	err = errors.Join(err, tx.Rollback())
+	s.leave(err)
+	return err
+}
+
+// leave closes the idle connections if err says that their server takes no writes now. After a
+// switchover, new connections find the new primary behind the same name or proxy.
+func (s *Store) leave(err error) {
+	fromServer, ok := errors.AsType[*mysqldriver.MySQLError](err)
+	if !ok {
+		return
+	}
+	switch fromServer.Number {
+	case 1047, 1290, 1792, 1836:
+		for _, pool := range []*sql.DB{s.pool, s.apart} {
+			size := pool.Stats().MaxOpenConnections
+			pool.SetMaxIdleConns(0)
+			pool.SetMaxIdleConns(size)
+		}
+	}
 }
 
 // Addr returns the address of the server, such as "db:3306" or the path of a socket.

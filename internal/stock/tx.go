@@ -86,6 +86,7 @@ func (s *Store) onConnection(ctx context.Context, fn func(*gorm.DB) error) error
 		got = true
 		return fn(conn.WithContext(ctx))
 	})
+	s.leave(err)
 	if !got && context.Cause(waiting) == ErrNoConnection {
 		return ErrNoConnection
 	}

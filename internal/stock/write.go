@@ -21,18 +21,19 @@ const rowTimeout = 10 * time.Second
 
 // transaction waits for a connection until ctx ends. The transaction itself does not end with ctx,
 // because a cancelled COMMIT has an unknown outcome. It has a timeout of its own. Its error is
-// [ErrUnknown] if it has begun and the server did not answer.
+// [ErrUnknown] if the server did not answer the COMMIT. Before the COMMIT, nothing was done.
 func (s *Store) transaction(ctx context.Context, timeout time.Duration, fn func(tx *gorm.DB) error, options ...*sql.TxOptions) error {
-	begun := false
+	committing := false
 	err := s.onConnection(ctx, func(conn *gorm.DB) error {
 		writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout+s.extra)
 		defer cancel()
 		return conn.WithContext(writing).Transaction(func(tx *gorm.DB) error {
-			begun = true
-			return fn(tx)
+			err := fn(tx)
+			committing = err == nil
+			return err
 		}, options...)
 	})
-	if begun && noAnswer(err) {
+	if committing && noAnswer(err) {
 		return fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
 	return err
@@ -58,6 +59,7 @@ func (s *Store) WriteVersioned(ctx context.Context, sale Sale, read Item) (Order
 // holder's read and its write.
 func (s *Store) RaiseFence(ctx context.Context, itemID uint64, token int64) error {
 	done := s.db.WithContext(ctx).Exec("UPDATE items SET fence = ? WHERE id = ? AND fence <= ?", token, itemID, token)
+	s.leave(done.Error)
 	if done.Error != nil {
 		return fmt.Errorf("raise the fence of item %d: %w", itemID, classify(done.Error))
 	}

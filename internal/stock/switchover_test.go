@@ -1,0 +1,134 @@
+package stock_test
+
+import (
+	"bytes"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"testing"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
+
+	"stocklock/internal/stock"
+	"stocklock/internal/testserver"
+)
+
+// TestAReadOnlyServerIsLeftAtOnce plays a switchover: the connections that are open stay on the old
+// primary, which refuses every write, and new ones find the new primary.
+func TestAReadOnlyServerIsLeftAtOnce(t *testing.T) {
+	for name, first := range map[string]func(*stock.Store, stock.Item) error{
+		"a sale": func(store *stock.Store, item stock.Item) error {
+			_, err := store.Decrement(t.Context(), one(item))
+			return err
+		},
+		"a probe": func(store *stock.Store, _ stock.Item) error { return store.CanSell(t.Context()) },
+		"a fence": func(store *stock.Store, item stock.Item) error {
+			return store.RaiseFence(t.Context(), item.ID, 1)
+		},
+	} {
+		for _, number := range []uint16{1290, 1792, 1836} {
+			t.Run(fmt.Sprint(name, " finds ", number), func(t *testing.T) {
+				store, item, switchOver := switchable(t, number)
+				useConnections(t, store, 5)
+				if err := store.CanSell(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				switchOver()
+				if err := first(store, item); err == nil || errors.Is(err, stock.ErrUnknown) {
+					t.Errorf("on the old primary: %v, want a refusal without doubt", err)
+				}
+				for range 5 {
+					if _, err := store.Decrement(t.Context(), one(item)); err != nil {
+						t.Errorf("a sale after that: %v", err)
+					}
+				}
+				if err := store.CanSell(t.Context()); err != nil {
+					t.Errorf("a probe after that: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// switchable returns a store behind a proxy. After switchOver, every write on a connection that is
+// open is refused with this number.
+func switchable(t *testing.T, number uint16) (store *stock.Store, item stock.Item, switchOver func()) {
+	t.Helper()
+	dsn, err := mysqldriver.ParseDSN(testserver.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	item = newItem(t, openAt(t, dsn.FormatDSN()), 100)
+	var primary atomic.Int64
+	dsn.Addr = proxy(t, dsn.Addr, func() meddler {
+		mine := primary.Load()
+		return func(packet []byte, client, _ net.Conn) bool {
+			writes := bytes.Contains(packet, []byte("\x03UPDATE")) || bytes.Contains(packet, []byte("\x03INSERT"))
+			if mine == primary.Load() || !writes {
+				return false
+			}
+			refusal := append([]byte{0xff, byte(number), byte(number >> 8)}, "#HY000read-only"...)
+			client.Write(append([]byte{byte(len(refusal)), 0, 0, 1}, refusal...))
+			return true
+		}
+	})
+	return openEmpty(t, dsn.FormatDSN()), item, func() { primary.Add(1) }
+}
+
+// useConnections has the pool open so many connections, and leaves them idle.
+func useConnections(t *testing.T, store *stock.Store, n int) {
+	t.Helper()
+	var held []*sql.Conn
+	for range n {
+		conn, err := store.Pool().Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, conn)
+	}
+	for _, conn := range held {
+		conn.Close()
+	}
+}
+
+// TestAProbeWritesNothing reads the size of the binlog around probes.
+func TestAProbeWritesNothing(t *testing.T) {
+	mysql, err := testserver.Start(t).MySQL(t.Context(), testserver.WithBinlog...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := openAt(t, mysql.DSN())
+	size := func() string {
+		rows, err := store.Pool().QueryContext(t.Context(), "SHOW BINARY LOGS")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rows.Close()
+		columns, _ := rows.Columns()
+		values := make([]any, len(columns))
+		for i := range values {
+			values[i] = new(string)
+		}
+		for rows.Next() { // the last is the one that is written
+			if err := rows.Scan(values...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return *values[1].(*string)
+	}
+	before := size()
+	for range 3 {
+		if err := store.CanSell(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if after := size(); after != before {
+		t.Errorf("the binlog had %s bytes before three probes, and %s after them", before, after)
+	}
+	newItem(t, store, 1)
+	if after := size(); after == before {
+		t.Error("a new item did not grow the binlog either: this test reads the wrong size")
+	}
+}
