@@ -3,6 +3,7 @@ package stock
 import (
 	"context"
 	"database/sql"
+	"math"
 	"time"
 
 	"gorm.io/gorm"
@@ -54,13 +55,13 @@ func (t Tx) Record(sale Sale, read, written int64) (Order, error) {
 
 // GetLock runs fn while a connection holds MySQL's user-level lock of that name. The store given to
 // fn works on that connection, so only the holder can write through it. GetLock reports false if
-// the lock was not free in time. MySQL counts the wait in whole seconds, MariaDB does not.
+// the lock was not free in time. The wait is rounded up to whole seconds: MySQL takes 0.4 for 0.
 //
 // The store given to fn can take the lock again.
 func (s *Store) GetLock(ctx context.Context, name string, wait time.Duration, fn func(on *Store) error) (got bool, err error) {
 	err = s.onConnection(ctx, func(db *gorm.DB) error {
 		var answer []int
-		if err := db.Raw("SELECT COALESCE(GET_LOCK(?, ?), 0)", name, wait.Seconds()).Scan(&answer).Error; err != nil {
+		if err := db.Raw("SELECT COALESCE(GET_LOCK(?, ?), 0)", name, math.Ceil(wait.Seconds())).Scan(&answer).Error; err != nil {
 			return err
 		}
 		if got = len(answer) == 1 && answer[0] == 1; !got {

@@ -27,10 +27,10 @@ type mysqlWaits struct {
 	begun, asked time.Time         // when the question began, and when it was answered
 	transactions map[string]string // their statements, by their ids
 	blockers     map[string]string // the statement that waits, by the transaction that it waits for
-	userLocks    []string          // statements that wait for GET_LOCK
+	userLocks    []string          // what names locks of GET_LOCK that are waited for
 }
 
-// NewMySQLWaits asks the server of a store. MySQL 8 and MariaDB have other tables of waits.
+// NewMySQLWaits asks the server of a store.
 func NewMySQLWaits(store *stock.Store, mariaDB bool) *MySQLWaits {
 	return &MySQLWaits{store: store, mariaDB: mariaDB}
 }
@@ -38,6 +38,23 @@ func NewMySQLWaits(store *stock.Store, mariaDB bool) *MySQLWaits {
 // cacheIdle is how long MariaDB's tables must not be read before it fills them anew.
 // Source: trx_i_s_possibly_fetch_data_into_cache in storage/innobase/trx/trx0i_s.cc, 0.1 s.
 const cacheIdle = 110 * time.Millisecond
+
+// waitQueries are the questions of [MySQLWaits]. Each answers with two columns.
+type waitQueries struct{ transactions, blockers, userLocks string }
+
+var (
+	onMariaDB = waitQueries{
+		"SELECT trx_id, trx_query FROM information_schema.INNODB_TRX",
+		"SELECT requesting_trx_id, blocking_trx_id FROM information_schema.INNODB_LOCK_WAITS",
+		"SELECT info, NULL FROM information_schema.PROCESSLIST WHERE state = 'User lock'",
+	}
+	// MySQL has INNODB_TRX too, from the same cache. What is here is of the moment.
+	onMySQL = waitQueries{
+		"SELECT ENGINE_TRANSACTION_ID, PROCESSLIST_INFO FROM performance_schema.data_locks JOIN performance_schema.threads USING (THREAD_ID)",
+		"SELECT REQUESTING_ENGINE_TRANSACTION_ID, BLOCKING_ENGINE_TRANSACTION_ID FROM performance_schema.data_lock_waits",
+		"SELECT OBJECT_NAME, NULL FROM performance_schema.metadata_locks WHERE OBJECT_TYPE = 'USER LEVEL LOCK' AND LOCK_STATUS = 'PENDING'",
+	}
+)
 
 // look returns what is newer than the call.
 func (w *MySQLWaits) look(ctx context.Context) (mysqlWaits, error) {
@@ -47,7 +64,9 @@ func (w *MySQLWaits) look(ctx context.Context) (mysqlWaits, error) {
 	if w.last.begun.After(called) {
 		return w.last, nil
 	}
+	ask := onMySQL
 	if w.mariaDB {
+		ask = onMariaDB
 		select {
 		case <-time.After(time.Until(w.last.asked.Add(cacheIdle))):
 		case <-ctx.Done():
@@ -55,20 +74,12 @@ func (w *MySQLWaits) look(ctx context.Context) (mysqlWaits, error) {
 		}
 	}
 	now := mysqlWaits{begun: time.Now(), transactions: map[string]string{}, blockers: map[string]string{}}
-	err := w.each(ctx, "SELECT trx_id, trx_query FROM information_schema.INNODB_TRX", func(id, statement string) {
-		now.transactions[id] = statement
-	})
-	pairs := "SELECT requesting_trx_id, blocking_trx_id FROM information_schema.INNODB_LOCK_WAITS"
-	if !w.mariaDB {
-		pairs = "SELECT REQUESTING_ENGINE_TRANSACTION_ID, BLOCKING_ENGINE_TRANSACTION_ID FROM performance_schema.data_lock_waits"
+	err := w.each(ctx, ask.transactions, func(id, statement string) { now.transactions[id] = statement })
+	if err == nil {
+		err = w.each(ctx, ask.blockers, func(waits, blocks string) { now.blockers[blocks] = now.transactions[waits] })
 	}
 	if err == nil {
-		err = w.each(ctx, pairs, func(waits, blocks string) { now.blockers[blocks] = now.transactions[waits] })
-	}
-	if err == nil {
-		err = w.each(ctx, "SELECT info, state FROM information_schema.PROCESSLIST WHERE state = 'User lock'", func(statement, _ string) {
-			now.userLocks = append(now.userLocks, statement)
-		})
+		err = w.each(ctx, ask.userLocks, func(names, _ string) { now.userLocks = append(now.userLocks, names) })
 	}
 	if err != nil {
 		return mysqlWaits{}, fmt.Errorf("ask MySQL who waits: %w", err)
@@ -104,8 +115,8 @@ func (w mysqlWaits) onItem(item uint64, before map[string]string) bool {
 		}
 	}
 	name := regexp.MustCompile(regexp.QuoteMeta(strategy.Key(item)) + `\b`)
-	for _, statement := range w.userLocks {
-		if name.MatchString(statement) {
+	for _, waited := range w.userLocks {
+		if name.MatchString(waited) {
 			return true
 		}
 	}
