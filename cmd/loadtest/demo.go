@@ -62,7 +62,7 @@ func (c *demoCommand) Run(ctx context.Context, s streams) error {
 // demoPlans are the cells that are compared, and the telling ones.
 func demoPlans(seed uint64, shop *catalog.Catalog) (comparison, telling matrix.Plan, err error) {
 	comparison = usualPlan(seed)
-	comparison.Stock = 40 // as much as a demo needs to show: each unit takes ten milliseconds of its lock
+	comparison.Stock = matrix.FaultStock // each unit takes ten milliseconds of its lock
 	comparison, err = choose(comparison, selection{Runs: 1, Strategies: compared, Scenarios: []string{"contention"}}, shop)
 	if err != nil {
 		return comparison, telling, err

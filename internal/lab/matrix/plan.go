@@ -81,7 +81,7 @@ func (p Plan) Completed() Plan {
 	comparison := p.Comparison()
 	if calm := p; !comparison && len(p.Given) == 0 {
 		calm.Pairs = slices.DeleteFunc(slices.Clone(p.Pairs), func(c Pair) bool { return !c.Scenario.Comparable })
-		setDefault(&calm.Stock, faultStock)
+		setDefault(&calm.Stock, FaultStock)
 		if len(calm.Pairs) > 0 {
 			calm = calm.Completed()
 			p.calm = &calm
@@ -110,7 +110,7 @@ func (p Plan) Completed() Plan {
 	if len(p.Given) > 0 {
 		setDefault(&p.Parallel, 1)
 	}
-	setDefault(&p.Stock, faultStock)
+	setDefault(&p.Stock, FaultStock)
 	setDefault(&p.Lease, max(500*time.Millisecond, p.shortestLease()))
 	setDefault(&p.Wait, p.Lease*3/4)
 	setDefault(&p.Parallel, 4)
@@ -119,8 +119,8 @@ func (p Plan) Completed() Plan {
 	return p
 }
 
-// faultStock is the stock where something goes wrong.
-const faultStock = 30
+// FaultStock is the stock where something goes wrong.
+const FaultStock = 30
 
 func pointer[T any](value T) *T { return &value }
 
