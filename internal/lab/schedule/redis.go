@@ -14,7 +14,7 @@ var commands = map[string]struct {
 
 func init() {
 	add := func(does Does, all bool, names string) {
-		for name := range words(names) {
+		for name := range strings.FieldsSeq(names) {
 			commands[name] = struct {
 				does Does
 				all  bool

@@ -4,8 +4,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"stocklock/internal/shop/labmode"
 )
 
 // Schema is what has to be known of tables, by their names, to say what a statement touches. A
@@ -36,187 +34,88 @@ const (
 	keyThing   = "key "
 )
 
-// Functions that a statement may call: all others make it unknown.
-var (
-	pureFunctions = words("COALESCE COUNT SUM MIN MAX AVG LAST_INSERT_ID IF IFNULL NULLIF GREATEST LEAST ABS MOD CONCAT LENGTH LOWER UPPER ROUND FLOOR CEIL")
-	clocks        = words("NOW SYSDATE CURRENT_TIMESTAMP LOCALTIME LOCALTIMESTAMP UTC_TIMESTAMP UNIX_TIMESTAMP CURDATE CURTIME CURRENT_DATE CURRENT_TIME UTC_DATE UTC_TIME")
-	// What stands before a bracket and calls nothing.
-	beforeBracket = words("IN VALUES VALUE AND OR NOT EXISTS WHERE ON SELECT FROM JOIN SET BY AS INTO HAVING THEN ELSE WHEN BETWEEN LIKE UNION ALL ANY DIV INTERVAL USING")
-	// Words that make a statement unknown wherever they stand.
-	unknownWords = words("WITH OUTFILE DUMPFILE CALL LOAD HANDLER PROCEDURE PARTITION LATERAL JSON_TABLE EXTRACT NATURAL")
+// forms are the statements that are understood: of one table, without another SELECT inside.
+var forms = []*regexp.Regexp{
+	regexp.MustCompile(`(?i)^(?P<verb>COMMIT|ROLLBACK)$`),
+	regexp.MustCompile(`(?i)^(?P<verb>SELECT|DO) (?:COALESCE\()?(?P<function>(?:GET|RELEASE|IS_FREE|IS_USED)_LOCK)\((?P<named>'[\w.:-]+')(?:, ?(?P<wait>[\d.]+))?\)(?:, ?\d+\))?$`),
+	regexp.MustCompile(`(?i)^(?P<verb>SELECT) (?P<what>.+?)(?: FROM (?P<table>\w+)(?: WHERE (?P<where>.+?))?` + tail + `(?P<lock> FOR UPDATE| FOR SHARE| LOCK IN SHARE MODE)?(?P<asks> SKIP LOCKED| NOWAIT)?)?$`),
+	regexp.MustCompile(`(?i)^(?P<verb>INSERT) (?:IGNORE )?INTO (?P<table>\w+) ?\([\w, ]+\) VALUES ?(?P<what>.+)$`),
+	regexp.MustCompile(`(?i)^(?P<verb>UPDATE) (?P<table>\w+) SET (?P<what>.+?)(?: WHERE (?P<where>.+?))?` + tail + `$`),
+	regexp.MustCompile(`(?i)^(?P<verb>DELETE) FROM (?P<table>\w+) WHERE (?P<where>.+?)` + tail + `$`),
+}
+
+const (
+	tail       = `(?P<tail>(?: (?:GROUP|ORDER) BY [\w., ]+?)*(?: LIMIT \d+)?)`
+	clockWords = `NOW|SYSDATE|CURRENT_TIMESTAMP|LOCALTIME|LOCALTIMESTAMP|UTC_TIMESTAMP|UNIX_TIMESTAMP|CURDATE|CURTIME|CURRENT_DATE|CURRENT_TIME|UTC_DATE|UTC_TIME`
 )
 
-func words(list string) map[string]bool {
-	set := map[string]bool{}
-	for word := range strings.FieldsSeq(list) {
-		set[word] = true
-	}
-	return set
-}
+var (
+	literal = regexp.MustCompile(`(?s)'(?:[^'\\]|''|\\.)*'`)
+	simple  = regexp.MustCompile(`^'[\w.:-]*'$`)
+	quoted  = regexp.MustCompile("`(\\w+)`")
+	// What makes a statement unknown: outside of literals, in an expression, and before a bracket.
+	odd      = regexp.MustCompile("[^ -~\\s]|[;@#\"'`\\\\|{}$]|--|/\\*")
+	nested   = regexp.MustCompile(`(?i)\b(SELECT|FROM|JOIN|UNION|INTO|FOR|LOCK|WHERE|SET|PROCEDURE|DUPLICATE)\b`)
+	called   = regexp.MustCompile(`([\w.]+) ?\(`)
+	callable = regexp.MustCompile(`(?i)^(COALESCE|COUNT|SUM|MIN|MAX|AVG|LAST_INSERT_ID|IF|IFNULL|NULLIF|GREATEST|LEAST|ABS|MOD|CONCAT|LENGTH|LOWER|UPPER|ROUND|FLOOR|CEIL|` +
+		`IN|AND|OR|NOT|BETWEEN|LIKE|THEN|ELSE|WHEN|DIV|INTERVAL|` + clockWords + `)$`)
+	clocks = regexp.MustCompile(`(?i)\b(` + clockWords + `)\b`)
 
-var tokens = regexp.MustCompile("(?s)'(?:[^'\\\\]|''|\\\\.)*'|\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`|@@[A-Za-z_.]+|[A-Za-z_][A-Za-z0-9_$]*|[0-9]+(?:\\.[0-9]+)?|--|/\\*|[<>!=]+|\\S")
+	brackets  = regexp.MustCompile(`\([^()]*\)`)
+	noAnd     = regexp.MustCompile(`(?i)\b(OR|XOR|NOT|BETWEEN|CASE)\b`) // or an AND that joins no conditions
+	and       = regexp.MustCompile(`(?i) AND `)
+	condition = regexp.MustCompile(`^(?:\w+\.)?(\w+) ?= ?('[\w-]+'|\d+)$`)
+	assigned  = regexp.MustCompile(`(\w+) ?=`)
+)
 
-// statement is the tokens of one. Upper has them in capitals, and names without their quotes.
-type statement struct{ text, upper []string }
-
-func parseStatement(text string) statement {
-	s := statement{text: tokens.FindAllString(text, -1)}
-	for _, t := range s.text {
-		s.upper = append(s.upper, strings.ToUpper(t))
-	}
-	return s
-}
-
-func (s statement) at(i int) string {
-	if i < 0 || i >= len(s.upper) {
-		return ""
-	}
-	return s.upper[i]
-}
-
-// name is the table or column at i, empty for what is no name.
-func (s statement) name(i int) string {
-	if i >= len(s.text) {
-		return ""
-	}
-	name := strings.Trim(s.text[i], "`")
-	if name == "" || !isWord(name[0]) {
-		return ""
-	}
-	return name
-}
-
-func isWord(c byte) bool { return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
-
-// has says whether these words stand next to each other somewhere.
-func (s statement) has(words ...string) bool {
-	for i := range s.upper {
-		if len(s.upper)-i >= len(words) && slices.Equal(s.upper[i:i+len(words)], words) {
-			return true
+// parse returns the parts of a statement by their names in [forms], nil for one that is not understood.
+func parse(text string) map[string]string {
+	text = quoted.ReplaceAllString(literal.ReplaceAllStringFunc(text, func(l string) string {
+		if simple.MatchString(l) {
+			return l
 		}
+		return "'?'"
+	}), "$1")
+	if odd.MatchString(literal.ReplaceAllString(text, "")) {
+		return nil
 	}
-	return false
-}
-
-// calls has what the functions of a statement touch. It is false for a function that is not known.
-func (s statement) calls() (touches []Touch, known bool) {
-	mysql := func(thing string, does Does) {
-		touches = append(touches, Touch{labmode.MySQLServer, thing, "", does})
-	}
-	for i, word := range s.upper {
-		switch {
-		case clocks[word]:
-			mysql(Clock, Reads)
-		case unknownWords[word], word == ";", word == "@", word == "--", word == "/*", word == "#":
-			return nil, false
-		case s.at(i+1) != "(" || s.at(i-1) == "INTO" || word[0] != '`' && !isWord(word[0]):
-		case s.at(i-1) == ".":
-			return nil, false
-		case pureFunctions[word] || beforeBracket[word]:
-		case word == "GET_LOCK" || word == "RELEASE_LOCK":
-			does := Locks
-			if word == "RELEASE_LOCK" || s.at(i+4) == "0" {
-				does |= Asks // and does not wait
-			}
-			mysql(s.lockName(i+2), does)
-		case word == "RELEASE_ALL_LOCKS":
-			mysql("", Locks|Asks)
-		case word == "IS_FREE_LOCK" || word == "IS_USED_LOCK":
-			mysql(s.lockName(i+2), Asks)
-		default:
-			return nil, false
-		}
-	}
-	return touches, true
-}
-
-// lockName is the thing whose name stands at i: a text alone in its bracket, or before the next argument.
-func (s statement) lockName(i int) string {
-	if next := s.at(i + 1); next != ")" && next != "," || !strings.HasPrefix(s.at(i), "'") {
-		return ""
-	}
-	return namedThing + strings.ToLower(strings.Trim(s.text[i], "'"))
-}
-
-// tables are those that a statement names after from, and false where it names something else.
-func (s statement) tables(from int) (all []string, ok bool) {
-	for i := from; i < len(s.upper); i++ {
-		if s.upper[i] != "FROM" && s.upper[i] != "JOIN" {
+	text = strings.Join(strings.Fields(text), " ")
+	for _, form := range forms {
+		found := form.FindStringSubmatch(text)
+		if found == nil {
 			continue
 		}
-		for listed := true; listed; {
-			i++
-			if s.at(i) == "(" {
-				break // its own FROM comes
-			}
-			name := s.name(i)
-			if name == "" || s.at(i+1) == "." || s.at(i+1) == "(" {
-				return nil, false
-			}
-			if s.at(i) != "DUAL" {
-				all = append(all, name)
-			}
-			if s.at(i+1) == "AS" {
-				i++
-			}
-			if next := s.name(i + 1); next != "" && !clauses[strings.ToUpper(next)] {
-				i++ // its alias
-			}
-			if listed = s.at(i+1) == ","; listed {
-				i++
-			}
+		part := map[string]string{}
+		for i, name := range form.SubexpNames() {
+			part[name] = found[i]
 		}
+		expressions := part["what"] + "," + part["where"] + "," + part["tail"]
+		if nested.MatchString(expressions) || slices.ContainsFunc(called.FindAllStringSubmatch(expressions, -1), func(c []string) bool { return !callable.MatchString(c[1]) }) {
+			return nil
+		}
+		part["verb"] = strings.ToUpper(part["verb"])
+		return part
 	}
-	return all, true
+	return nil
 }
 
-var clauses = words("WHERE GROUP ORDER HAVING LIMIT FOR LOCK UNION JOIN INNER LEFT RIGHT CROSS STRAIGHT_JOIN ON USING FORCE USE IGNORE SET")
-
-// row is the row that the last WHERE names by the whole primary key, empty where it names others, too.
-func (s statement) row(t Table) string {
-	where := -1
-	for i, word := range s.upper {
-		switch word {
-		case "WHERE":
-			if where >= 0 {
-				return ""
-			}
-			where = i
-		case "SELECT", "JOIN", "UNION":
-			if i > 0 {
-				return ""
-			}
-		}
+// row is the row that conditions name by the whole primary key, empty where they name others, too. Its
+// values equal others only if both are written alike: whole numbers, and texts of letters and digits.
+func (t Table) row(where string) string {
+	for brackets.MatchString(where) {
+		where = brackets.ReplaceAllString(where, "")
 	}
-	if where < 0 || len(t.Primary) == 0 {
+	if len(t.Primary) == 0 || noAnd.MatchString(where) {
 		return ""
 	}
 	equal := map[string]string{}
-	depth := 0
-	for i := where + 1; i < len(s.upper); i++ {
-		switch s.upper[i] {
-		case "(":
-			depth++
-		case ")":
-			depth--
-		case "OR", "XOR", "NOT", "BETWEEN", "CASE", "|":
-			if depth == 0 {
-				return "" // an OR between the conditions, or an AND that is none
+	for _, c := range and.Split(where, -1) {
+		if m := condition.FindStringSubmatch(c); m != nil {
+			value := strings.ToUpper(strings.Trim(m[2], "'"))
+			if strings.Trim(value, "0123456789") == "" {
+				value = strings.TrimLeft(value, "0")
 			}
-		case "=":
-			before := i - 2
-			if s.at(before) == "." { // a column with its table
-				before -= 2
-			}
-			if b := s.at(before); depth > 0 || b != "WHERE" && b != "AND" {
-				continue
-			}
-			if after := s.at(i + 2); after != "" && after != "AND" && after != "LIMIT" && after != "FOR" && after != "LOCK" && after != "ORDER" {
-				continue
-			}
-			if value := simple(s.at(i + 1)); value != "" {
-				equal[strings.ToLower(s.name(i-1))] = value
-			}
+			equal[strings.ToLower(m[1])] = value
 		}
 	}
 	var parts []string
@@ -230,65 +129,92 @@ func (s statement) row(t Table) string {
 	return strings.Join(parts, ",")
 }
 
-// simple is a value that equals another one only if both are written alike: a whole number, or a text
-// of letters and digits.
-func simple(value string) string {
-	if value == "" || isWord(value[0]) {
-		return "" // a column
-	}
-	if bare := strings.Trim(value, "'"); bare != "" && strings.Trim(bare, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == "" {
-		if strings.Trim(bare, "0123456789") == "" {
-			bare = strings.TrimLeft(bare, "0")
-		}
-		return bare
-	}
-	return ""
-}
-
-// sets says whether an UPDATE changes one of these columns.
-func (s statement) sets(columns []string) bool {
-	set, end := slices.Index(s.upper, "SET"), slices.Index(s.upper, "WHERE")
-	if end < 0 {
-		end = len(s.upper)
-	}
-	for i := set + 1; i < end; i++ {
-		if s.at(i+1) == "=" && slices.ContainsFunc(columns, func(c string) bool { return strings.EqualFold(c, s.name(i)) }) {
-			return true
-		}
-	}
-	return false
+// sets says whether assignments change one of these columns.
+func sets(assignments string, columns []string) bool {
+	return slices.ContainsFunc(assigned.FindAllStringSubmatch(assignments, -1), func(a []string) bool {
+		return slices.ContainsFunc(columns, func(c string) bool { return strings.EqualFold(c, a[1]) })
+	})
 }
 
 // sqlTouches is what a statement touches. One that is not understood touches everything.
-func (s Schema) sqlTouches(r Request) []Touch {
-	stmt := parseStatement(r.Text)
-	switch stmt.at(0) {
-	case "COMMIT", "ROLLBACK":
-		return s.ends(r, stmt.at(0) == "COMMIT")
-	}
-	touches, known := stmt.calls()
-	if !known || !knownIsolation[r.Isolation] {
+func (s Schema) sqlTouches(r Request) (all []Touch) {
+	part := parse(r.Text)
+	t, known := s[part["table"]]
+	switch {
+	case part["verb"] == "COMMIT" || part["verb"] == "ROLLBACK":
+		return s.ends(r, part["verb"] == "COMMIT")
+	case part == nil || part["table"] != "" && !known || !knownIsolation[r.Isolation]:
 		return Everything(r.Server)
 	}
-	writes := Writes
+	touch := func(thing, row string, does Does) { all = append(all, Touch{r.Server, thing, row, does}) }
+	ask := func(parents []string) { // a check of foreign keys
+		for _, name := range parents {
+			touch(tableThing+name, "", Reads|Shares)
+		}
+	}
+	table, writes := tableThing+part["table"], Writes
 	if r.Tx {
 		writes = 0
 	}
-	var ok bool
-	switch stmt.at(0) {
-	case "DO":
-		return touches
-	case "SELECT":
-		ok = s.selects(r, stmt, &touches)
-	case "INSERT", "REPLACE":
-		ok = s.inserts(stmt, writes, &touches)
+	if clocks.MatchString(r.Text) || part["verb"] == "INSERT" && t.Born || part["verb"] == "UPDATE" && t.Changed {
+		touch(Clock, "", Reads)
+	}
+	switch part["verb"] {
+	case "DO", "SELECT":
+		s.reads(r, part, touch)
+	case "INSERT":
+		touch(table, "", Inserts|writes)
+		ask(t.Parents)
 	case "UPDATE", "DELETE":
-		ok = s.changes(stmt, writes, &touches)
+		row, keyed := t.row(part["where"]), part["verb"] == "DELETE" || sets(part["what"], t.Unique)
+		if keyed && len(t.Children) > 0 {
+			return Everything(r.Server) // what its foreign keys do to other tables is not known
+		}
+		if keyed && part["verb"] == "UPDATE" {
+			row = "" // the row gets another key
+		}
+		touch(table, row, Reads|Locks|writes)
+		if sets(part["what"], t.Foreign) {
+			ask(t.Parents)
+		}
 	}
-	if !ok {
-		return Everything(r.Server)
+	return all
+}
+
+// reads touches what a SELECT touches. The first plain one of a transaction reads everything as it is
+// then, and those after it read the same: under REPEATABLE READ a snapshot is made by the first read.
+func (s Schema) reads(r Request, part map[string]string, touch func(thing, row string, does Does)) {
+	does := Reads
+	if part["asks"] != "" {
+		does |= Asks // and does not wait
 	}
-	return touches
+	snapshot := r.Tx && part["lock"] == "" && r.Isolation != readCommitted
+	switch function := strings.ToUpper(part["function"]); {
+	case function != "":
+		does = Asks
+		if function == "GET_LOCK" && part["wait"] != "0" {
+			does = Locks
+		} else if function == "GET_LOCK" || function == "RELEASE_LOCK" {
+			does |= Locks
+		}
+		touch(namedThing+strings.ToLower(strings.Trim(part["named"], "'")), "", does)
+		return
+	case part["table"] == "" || snapshot && slices.ContainsFunc(r.Earlier, makesSnapshot):
+		return
+	case snapshot:
+		touch("", "", Reads)
+		return
+	case strings.EqualFold(part["lock"], " FOR UPDATE"):
+		does |= Locks
+	case part["lock"] != "":
+		does |= Shares
+	}
+	touch(tableThing+part["table"], s[part["table"]].row(part["where"]), does)
+}
+
+func makesSnapshot(of Statement) bool {
+	part := parse(of.Text)
+	return of.Matched && part["verb"] == "SELECT" && part["table"] != "" && part["lock"] == ""
 }
 
 // knownIsolation has the levels under which a plain read takes no lock, and reads what is committed.
@@ -300,11 +226,8 @@ const readCommitted = "Read Committed"
 func (s Schema) ends(r Request, commits bool) []Touch {
 	var all []Touch
 	for _, e := range r.Earlier {
-		wrote := commits && parseStatement(e.Text).at(0) != "SELECT"
-		for _, t := range s.sqlTouches(Request{Server: r.Server, Text: e.Text, Tx: true}) {
-			if t.Does &= Locks | Shares | Inserts; t.Does == 0 {
-				continue
-			}
+		wrote := commits && parse(e.Text)["verb"] != "SELECT"
+		for _, t := range s.Locks([]Statement{e}) {
 			if wrote && t.Does&(Locks|Inserts) != 0 {
 				t.Does |= Writes
 			}
@@ -314,126 +237,5 @@ func (s Schema) ends(r Request, commits bool) []Touch {
 	return all
 }
 
-// selects adds what a SELECT touches. The first plain one of a transaction reads everything as it is
-// then, and those after it read the same: under REPEATABLE READ a snapshot is made by the first read.
-func (s Schema) selects(r Request, stmt statement, to *[]Touch) bool {
-	tables, ok := stmt.tables(0)
-	if !ok || stmt.has("INTO") {
-		return false
-	}
-	does := Reads
-	switch {
-	case strings.Count(strings.Join(stmt.upper, " "), "SELECT ") > 1 && (stmt.has("FOR") || stmt.has("LOCK")):
-		return false // what is read inside is not locked
-	case stmt.has("FOR", "UPDATE"):
-		does |= Locks
-	case stmt.has("IN", "SHARE", "MODE"), stmt.has("FOR", "SHARE"):
-		does |= Shares
-	case stmt.has("LOCK"):
-		return false
-	}
-	if stmt.has("SKIP", "LOCKED") || stmt.has("NOWAIT") {
-		does |= Asks
-	}
-	snapshot := r.Tx && does == Reads && r.Isolation != readCommitted
-	if snapshot && len(tables) > 0 && slices.ContainsFunc(r.Earlier, s.makesSnapshot) {
-		return true
-	}
-	for _, name := range tables {
-		t, known := s[name]
-		if !known {
-			return false
-		}
-		touch := Touch{Server: r.Server, Thing: tableThing + name, Does: does}
-		if len(tables) == 1 {
-			touch.Row = stmt.row(t)
-		}
-		if snapshot {
-			touch = Touch{Server: r.Server, Does: does}
-		}
-		*to = append(*to, touch)
-	}
-	return true
-}
-
-func (s Schema) makesSnapshot(of Statement) bool {
-	stmt := parseStatement(of.Text)
-	tables, ok := stmt.tables(0)
-	return ok && of.Matched && len(tables) > 0 && stmt.at(0) == "SELECT" && !stmt.has("FOR") && !stmt.has("LOCK")
-}
-
-// inserts adds what an INSERT touches: its table, and the rows that its foreign keys name.
-func (s Schema) inserts(stmt statement, writes Does, to *[]Touch) bool {
-	into := slices.Index(stmt.upper, "INTO")
-	name := stmt.name(into + 1)
-	t, known := s[name]
-	if into < 0 || into > 2 || !known {
-		return false
-	}
-	does := Inserts | writes
-	if stmt.at(0) == "REPLACE" || stmt.has("ON", "DUPLICATE", "KEY") {
-		if len(t.Children) > 0 {
-			return false
-		}
-		does |= Locks | Reads
-	}
-	*to = append(*to, Touch{Server: labmode.MySQLServer, Thing: tableThing + name, Does: does})
-	if t.Born {
-		*to = append(*to, Touch{Server: labmode.MySQLServer, Thing: Clock, Does: Reads})
-	}
-	s.asks(t.Parents, to)
-	return s.sources(stmt, into+2, to)
-}
-
-// asks adds what a check of foreign keys touches.
-func (s Schema) asks(tables []string, to *[]Touch) {
-	for _, name := range tables {
-		*to = append(*to, Touch{Server: labmode.MySQLServer, Thing: tableThing + name, Does: Reads | Shares})
-	}
-}
-
-// sources adds the tables that a statement that writes reads: it locks what it finds there.
-func (s Schema) sources(stmt statement, from int, to *[]Touch) bool {
-	tables, ok := stmt.tables(from)
-	for _, name := range tables {
-		if _, known := s[name]; !known {
-			return false
-		}
-	}
-	s.asks(tables, to)
-	return ok
-}
-
-// changes adds what an UPDATE or a DELETE of one table touches.
-func (s Schema) changes(stmt statement, writes Does, to *[]Touch) bool {
-	at, next := 1, "SET"
-	if stmt.at(0) == "DELETE" {
-		at, next = 2, "WHERE"
-	}
-	name := stmt.name(at)
-	t, known := s[name]
-	if !known || stmt.at(at+1) != next || at == 2 && stmt.at(1) != "FROM" {
-		return false
-	}
-	touch := Touch{Server: labmode.MySQLServer, Thing: tableThing + name, Row: stmt.row(t), Does: Reads | Locks | writes}
-	keyed := at == 2 || stmt.sets(t.Unique)
-	if at == 1 && keyed {
-		touch.Row = "" // the row gets another key
-	}
-	if keyed && len(t.Children) > 0 {
-		return false // what its foreign keys do to other tables is not known
-	}
-	*to = append(*to, touch)
-	if at == 1 && t.Changed {
-		*to = append(*to, Touch{Server: labmode.MySQLServer, Thing: Clock, Does: Reads})
-	}
-	if at == 1 && stmt.sets(t.Foreign) {
-		s.asks(t.Parents, to)
-	}
-	return s.sources(stmt, at+1, to)
-}
-
 // AsksForTime says whether a statement names the clock of MySQL.
-func (r Request) AsksForTime() bool {
-	return slices.ContainsFunc(parseStatement(r.Text).upper, func(word string) bool { return clocks[word] })
-}
+func (r Request) AsksForTime() bool { return clocks.MatchString(r.Text) }

@@ -68,7 +68,9 @@ func TestDependentRequests(t *testing.T) {
 		{"a COMMIT of nothing", auto(readItem), tx("COMMIT", readItem), ""},
 		{"two rows", auto(otherItem), tx(writeItem), ""},
 		{"a key that may be another row's", auto("UPDATE items SET id = 7 WHERE id = 8"), tx(writeItem), "a read shows"},
-		{"an OR beside the key", tx("UPDATE items SET stock = 1 WHERE id = 8 OR stock = 0"), tx(writeItem), "has the lock"},
+		{"a parent that is deleted", tx("DELETE FROM items WHERE id = 8"), auto("UPDATE leases SET owner = 'b' WHERE name = 'x7'"), "a read shows"},
+		{"a key that becomes another row's", tx("UPDATE leases SET name = 'x7' WHERE name = 'x8'"), tx("UPDATE leases SET owner = 'b' WHERE name = 'x7'"), "has the lock"},
+		{"an OR beside the key", tx("UPDATE items SET stock = 1 WHERE id = 8 AND version = 1 OR stock = 0"), tx(writeItem), "has the lock"},
 		{"a range", tx(lockItem), tx("UPDATE items SET stock = 0 WHERE stock < 0"), "has the lock"},
 		{"a locking read and an UPDATE", tx(lockItem), tx(writeItem), "has the lock"},
 		{"two shared locks", tx(shareItem), tx(shareItem), ""},
@@ -91,6 +93,9 @@ func TestDependentRequests(t *testing.T) {
 		{"a table that is not known", auto("UPDATE notes SET a = 1"), auto(readItem), "a read shows"},
 		{"a word that is not known", auto("TRUNCATE items"), auto(readItem), "a read shows"},
 		{"a subquery", auto("UPDATE leases SET owner = 'b' WHERE name = 'x7' AND 0 < (SELECT stock FROM items WHERE id = 7)"), tx("COMMIT", writeItem), "a read shows"},
+		{"a lock with a wait of its own", tx("SELECT stock FROM items WHERE id = 7 ORDER BY id FOR UPDATE WAIT 5"), tx(writeItem), "a read shows"},
+		{"a key inside of a call", tx("UPDATE items SET stock = 1 WHERE IF(stock AND id = 8 AND version, 1, 0)"), tx(writeItem), "has the lock"},
+		{"a text that looks like a statement", auto("UPDATE leases SET owner = ' (SELECT stock FROM items)' WHERE name = 'x7'"), tx("COMMIT", writeItem), ""},
 		{"a transaction that reads what is not committed", Request{Server: "mysql", Text: readItem, Tx: true, Isolation: "Read Uncommitted"}, tx(writeItem), "a read shows"},
 	} {
 		a, b := shop.Touches(tt.a), shop.Touches(tt.b)
