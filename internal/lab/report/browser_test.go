@@ -134,7 +134,7 @@ func TestEverythingHasAName(t *testing.T) {
 func TestScreenshot(t *testing.T) {
 	results, path := os.Getenv("SCREENSHOT_OF"), os.Getenv("SCREENSHOT")
 	if path == "" {
-		path, results = filepath.Join(t.TempDir(), "report.png"), filepath.Join("testdata", "results.json")
+		path, results = filepath.Join(t.TempDir(), "report.png"), filepath.Join("testdata", "version1.json")
 	}
 	r, err := Read(results)
 	if err != nil {

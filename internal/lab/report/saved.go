@@ -251,30 +251,28 @@ func (r Report) WriteFile(path string, form Form) error {
 	return wholefile.Write(path, func(w io.Writer) error { return form(r, w) })
 }
 
-// JSON writes the report with one cell a line.
+// JSON writes the report with one strategy and one cell a line.
 func (r Report) JSON(w io.Writer) error {
-	r.Version = Version
-	cells := r.Cells
-	r.Cells = nil
-	head, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
+	strategies, err := lines(r.Strategies)
+	cells, wrong := lines(r.Cells)
+	r.Version, r.Strategies, r.Cells = Version, nil, nil
+	head, failed := json.MarshalIndent(r, "", "  ")
+	if err := errors.Join(err, wrong, failed); err != nil {
 		return err
 	}
-	const empty = "\"cells\": null\n}"
-	if _, err := fmt.Fprintf(w, "%s\"cells\": [", head[:len(head)-len(empty)]); err != nil {
-		return err
-	}
-	separator := "\n"
-	for _, c := range cells {
-		line, err := json.Marshal(c)
-		if err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintf(w, "%s%s", separator, line); err != nil {
-			return err
-		}
-		separator = ",\n"
-	}
-	_, err = io.WriteString(w, "\n]}\n")
+	const none = "\"cells\": null\n}"
+	_, err = fmt.Fprintf(w, "%s\"strategies\": %s,\n  \"cells\": %s}\n", head[:len(head)-len(none)], strategies, cells)
 	return err
+}
+
+func lines[T any](values []T) (string, error) {
+	all := make([]string, len(values))
+	for i, v := range values {
+		line, err := json.Marshal(v)
+		if err != nil {
+			return "", err
+		}
+		all[i] = string(line)
+	}
+	return "[\n" + strings.Join(all, ",\n") + "\n]", nil
 }

@@ -17,7 +17,7 @@ import (
 // damaged is the saved result with one value changed: the keys and indexes lead there.
 func damaged(t testing.TB, value any, to ...any) []byte {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join("testdata", "results.json"))
+	content, err := os.ReadFile(filepath.Join("testdata", "version1.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestEscapesAreNotPassedOn(t *testing.T) {
 // FuzzRead checks that all forms can be written of everything that is accepted. It changes two
 // values of a cell's result: bytes that are changed anywhere are seldom JSON.
 func FuzzRead(f *testing.F) {
-	r, err := Read(filepath.Join("testdata", "results.json"))
+	r, err := Read(filepath.Join("testdata", "version1.json"))
 	if err != nil {
 		f.Fatal(err)
 	}
