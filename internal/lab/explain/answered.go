@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"cmp"
 	"time"
 
 	"stocklock/internal/lab/verdict"
@@ -41,20 +40,16 @@ func (c *inquiry) neverWritten() *Explanation {
 		}
 	}
 	if lied == nil {
-		return &Explanation{Cause: Unexplained, Why: []Text{say("no-such-order", Facts{})}}
+		return noSuchOrder()
 	}
 	f := Facts{Holder: lied.named()}
 	x := &Explanation{Cause: Unexplained, Why: []Text{say("answered-no-order", f)}}
-	d := c.drawing(first(lied.enter(), lied.Sent))
-	d.follow(lied)
+	var killed *section
 	moment := first(lied.at[sale.Answered], lied.Answered)
 	point, at := lied.last()
 	if died := c.diedAfter(lied.Shop, at); died != nil && point != sale.Written {
-		x.Cause = NeverWritten
-		if killed := c.killedBy(*died); killed != nil {
-			f.Other = killed.named()
-			d.follow(killed)
-		}
+		x.Cause, killed = NeverWritten, c.killedBy(*died)
+		f.Other = killed.named()
 		f.Point, f.AfterMS = point, milliseconds(died.From.Sub(lied.enter()))
 		x.Why = append(x.Why, say("died-before-order", f))
 		moment = died.From
@@ -67,9 +62,11 @@ func (c *inquiry) neverWritten() *Explanation {
 	if count > 1 {
 		x.Why = append(x.Why, say("so-were-others", Facts{Count: count - 1}))
 	}
-	d.moment(moment, say("moment-order-lost", f), true)
-	d.finish(x)
-	return x
+	return c.drawn(x, moment, say("moment-order-lost", f), moment, lied, killed)
+}
+
+func noSuchOrder() *Explanation {
+	return &Explanation{Cause: Unexplained, Why: []Text{say("no-such-order", Facts{})}}
 }
 
 // last is the last point that a request passed, and when.
@@ -113,13 +110,9 @@ func (c *inquiry) disowned() *Explanation {
 		}
 		f := Facts{Holder: s.named(), Outcome: s.Outcome, Order: orders[0].ID}
 		x := &Explanation{Cause: Disowned, Why: []Text{say("rejected-with-order", f)}, Rows: c.rowsOf(s)}
-		d := c.drawing(first(s.enter(), s.Sent))
-		d.follow(s)
-		d.moment(first(s.Answered, s.leave()), say("moment-rejected", f), true)
-		d.finish(x)
-		return x
+		return c.drawn(x, first(s.Answered, s.leave()), say("moment-rejected", f), time.Time{}, s)
 	}
-	return &Explanation{Cause: Unexplained, Why: []Text{say("no-such-order", Facts{})}}
+	return noSuchOrder()
 }
 
 // orderedTwice explains two orders of one purchase.
@@ -131,16 +124,9 @@ func (c *inquiry) orderedTwice() *Explanation {
 		}
 		f := Facts{Holder: s.named(), OtherOrder: orders[0].ID, Order: orders[1].ID}
 		x := &Explanation{Cause: Repeated, Why: []Text{say("ordered-twice", f)}}
-		d := c.drawing(first(s.enter(), s.Sent))
-		d.follow(s)
-		if again := c.of(orders[1]); again != nil && again != s {
-			d.follow(again)
-		}
-		d.moment(first(orders[1].CreatedAt, s.leave()), say("moment-ordered-twice", f), true)
-		d.finish(x)
-		return x
+		return c.drawn(x, first(orders[1].CreatedAt, s.leave()), say("moment-ordered-twice", f), time.Time{}, s, c.of(orders[1]))
 	}
-	return &Explanation{Cause: Unexplained, Why: []Text{say("no-such-order", Facts{})}}
+	return noSuchOrder()
 }
 
 // sentAway explains units that were left, although customers were answered as sold out.
@@ -152,7 +138,7 @@ func (c *inquiry) sentAway() *Explanation {
 		}
 	}
 	if away == nil {
-		return &Explanation{Cause: Unexplained, Why: []Text{say("no-such-order", Facts{})}}
+		return noSuchOrder()
 	}
 	f := Facts{Holder: away.named(), Stock: c.InitialStock - c.units(), Initial: c.InitialStock}
 	x := &Explanation{Cause: Unexplained, Why: []Text{say("sent-away", f)}}
@@ -162,11 +148,7 @@ func (c *inquiry) sentAway() *Explanation {
 	} else {
 		x.Why = append(x.Why, say("no-reason-for-answer", f))
 	}
-	d := c.drawing(away.Sent)
-	d.follow(away)
-	d.moment(cmp.Or(away.Answered, away.Sent), say("moment-sent-away", f), true)
-	d.finish(x)
-	return x
+	return c.drawn(x, first(away.Answered, away.Sent), say("moment-sent-away", f), time.Time{}, away)
 }
 
 // takings counts how often the counter was lowered during the attack, as the busiest server announced

@@ -31,9 +31,21 @@ func (c *inquiry) drawing(zero time.Time) *drawing {
 	return &drawing{inquiry: c, byEntry: c.sections[:entered], zero: zero}
 }
 
+// drawn adds the drawing of an explanation: of these sales, the first of which is at zero, to the moment at
+// which it went wrong, and until a time at least.
+func (c *inquiry) drawn(x *Explanation, at time.Time, what Text, until time.Time, sales ...*section) *Explanation {
+	d := c.drawing(first(sales[0].enter(), sales[0].Sent))
+	d.follow(sales...)
+	d.moment(at, what, true)
+	d.until(until)
+	d.finish(x)
+	return x
+}
+
+// follow gives sales a column each, where they are known.
 func (d *drawing) follow(sections ...*section) {
 	for _, s := range sections {
-		if !slices.Contains(d.holders, s) {
+		if s != nil && !slices.Contains(d.holders, s) {
 			d.holders = append(d.holders, s)
 		}
 	}

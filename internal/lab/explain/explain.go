@@ -160,10 +160,7 @@ func (c *inquiry) violation() *Explanation {
 	x := &Explanation{Cause: breach.cause, Rows: rows}
 	x.Why = append(breach.texts(), say("both-read", Facts{Stock: lateOrder.StockRead, Holder: other.named(), Other: late.named()}))
 	d := c.drawing(earlier(older.enter(), intruder.enter()))
-	d.follow(older, intruder)
-	if breach.culprit != nil {
-		d.follow(breach.culprit)
-	}
+	d.follow(older, intruder, breach.culprit)
 	d.moment(late.wrote(), say("moment-oversold", orders), true)
 	d.until(other.wrote()) // which may have been noted later, though it was committed before
 	d.both(later(older.enter(), intruder.enter()), earlier(older.leave(), intruder.leave()))

@@ -21,10 +21,7 @@ func (c *inquiry) held() *Explanation {
 	}
 	x := &Explanation{}
 	d := c.drawing(first(hit.enter(), hit.Sent))
-	d.follow(hit)
-	if next != nil {
-		d.follow(next)
-	}
+	d.follow(hit, next)
 	var at time.Time
 	x.Cause, x.Why, at = c.whyHeld(hit, next)
 	d.moment(at, danger(x.Cause, hit, next), false)

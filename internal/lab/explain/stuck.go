@@ -10,26 +10,17 @@ import (
 // stuck explains why nothing sells any more: which request has the lock, with what expiry, and how
 // many wait.
 func (c *inquiry) stuck() *Explanation {
-	x := &Explanation{}
 	holder := c.lastHolder()
 	if holder == nil {
-		x.Cause, x.Why = Unexplained, []Text{say("no-holder-seen", Facts{})}
+		x := &Explanation{Cause: Unexplained, Why: []Text{say("no-holder-seen", Facts{})}}
 		if !c.Traced {
 			x.Cause = Untraced
 		}
 		return x
 	}
 	cause, why := c.whyStuck(holder)
-	x.Cause, x.Why = cause, []Text{why, c.lockLeft(), c.askedInVain()}
-	d := c.drawing(holder.enter())
-	d.follow(holder)
-	if waiter := c.waiterFor(holder); waiter != nil {
-		d.follow(waiter)
-	}
-	d.moment(c.noWayOut(holder), say("moment-no-way-out", Facts{}), true)
-	d.until(holder.enter().Add(4 * c.Lease))
-	d.finish(x)
-	return x
+	x := &Explanation{Cause: cause, Why: []Text{why, c.lockLeft(), c.askedInVain()}}
+	return c.drawn(x, c.noWayOut(holder), say("moment-no-way-out", Facts{}), holder.enter().Add(4*c.Lease), holder, c.waiterFor(holder))
 }
 
 // lastHolder is the last request that entered and did not leave in order. If there is none, it is

@@ -41,12 +41,7 @@ func (c *inquiry) countedTwice() *Explanation {
 		}
 	}
 	x.Why = append(x.Why, c.beyond())
-	d := c.drawing(older.enter())
-	d.follow(older, other)
-	d.moment(other.enter(), say("moment-counted-twice", f), true)
-	d.until(other.leave())
-	d.finish(x)
-	return x
+	return c.drawn(x, other.enter(), say("moment-counted-twice", f), other.leave(), older, other)
 }
 
 // sameUnit finds the first sale that was given a unit of an earlier one, by the counts in their orders.
@@ -120,19 +115,13 @@ func (c *inquiry) holdGone() *Explanation {
 		x.Why = []Text{say("inside-longer", f)}
 	}
 	x.Why = append(x.Why, say("hold-gone", f))
-	d := c.drawing(older.enter())
-	d.follow(older)
-	if other := c.heldAfter(older); other != nil {
+	other := c.heldAfter(older)
+	if other != nil {
 		f.Other = other.named()
-		x.Why, x.Rows = append(x.Why, say("held-next", f)), c.rowsOf(older, other)
-		d.follow(other)
-	} else {
-		x.Rows = c.rowsOf(older)
+		x.Why = append(x.Why, say("held-next", f))
 	}
-	x.Why = append(x.Why, c.beyond())
-	d.moment(older.wrote(), say("moment-hold-gone", f), true)
-	d.finish(x)
-	return x
+	x.Why, x.Rows = append(x.Why, c.beyond()), c.rowsOf(older, other)
+	return c.drawn(x, older.wrote(), say("moment-hold-gone", f), time.Time{}, older, other)
 }
 
 // firstWithoutHold is the first sale, by its order, whose hold was gone when it confirmed it.
@@ -159,11 +148,11 @@ func (c *inquiry) heldAfter(older *section) *section {
 	return nil
 }
 
-// rowsOf are the orders of sales.
+// rowsOf are the orders of sales that are known.
 func (c *inquiry) rowsOf(sections ...*section) []Row {
 	var rows []Row
 	for _, s := range sections {
-		if i := slices.IndexFunc(c.Orders, func(o stock.Order) bool { return s.order != nil && o.ID == s.order.ID }); i >= 0 {
+		if i := slices.IndexFunc(c.Orders, func(o stock.Order) bool { return s != nil && s.order != nil && o.ID == s.order.ID }); i >= 0 {
 			rows = append(rows, c.row(i))
 		}
 	}
