@@ -42,7 +42,8 @@ func (l *Locker) enter(ctx context.Context, key string, o AcquireOptions, try bo
 	defer l.calls.Done()
 	n := l.locks[name]
 	if n == nil {
-		n = l.addLocked(name)
+		n = newLock(name)
+		l.locks[name] = n
 	}
 	w.place = n.waiters.PushBack(w)
 	switch {
@@ -135,7 +136,7 @@ func (l *Locker) unansweredLocked(r request, err error) {
 func (l *Locker) failedLocked(n *lock, attempt uint64, err error) todo {
 	next := n.failed(attempt)
 	if definite(err) {
-		delete(l.cleaner.attempts, attempt)
+		l.forgetLocked(attempt)
 		next.over = 0
 	}
 	return next

@@ -67,8 +67,7 @@ func BenchmarkBesideRenewals(b *testing.B) {
 				if n.state != held {
 					continue
 				}
-				args := l.server.command(renewScript, n, n.attempt, n.lease.Milliseconds())
-				if _ = pipe.Process(b.Context(), redis.NewCmd(b.Context(), args...)); pipe.Len() == together {
+				if _ = pipe.Process(b.Context(), l.server.command(renewScript, n, n.attempt, n.lease.Milliseconds())); pipe.Len() == together {
 					go pipe.Exec(context.Background())
 					pipe = client.Pipeline()
 				}

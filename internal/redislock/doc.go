@@ -95,15 +95,19 @@
 // pool, as with BLPOP, delays renewals until the lock is lost. Set ContextTimeoutEnabled, so that
 // requests end with their deadline, and a ReadTimeout well below a third of the lease. Both decide
 // how soon errors are noticed. With any client, Acquire returns when its context or its wait ends.
-// The renewals and the release of a hold carry the values of the context that Acquire was called
-// with. A hook of the client, as for traces, can read them.
+// The release of a hold, and a renewal that is sent by itself, carry the values of the context that
+// Acquire was called with. A hook of the client, as for traces, can read them. Renewals that go out
+// together in a pipeline carry none, because they belong to several callers.
 //
 // # Cost
 //
 // An uncontended hold takes two requests. A hand-off inside a process takes none. A hand-off
 // between processes takes one message and one request. That request releases the lock, grants it to
 // the next process, and queues the caller's process again. If that one queues later, it takes two.
-// Each hold and each waiting process sends a renewal or heartbeat three to four times a lease. Only
+// Each hold and each waiting process sends a renewal or heartbeat three to four times a lease. What is
+// due at the same time goes out in pipelines of up to 500 commands, the nearest deadline first. Up to
+// four of these are under way to each server, so an outage or a pause of the process costs a bounded
+// number of requests and goroutines. Only
 // Redis's queue grows with the waiters, by one entry for each process. The keys of a lock expire after
 // a lease or a minute, whichever is longer.
 //

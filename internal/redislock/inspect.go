@@ -30,12 +30,13 @@ var inspectScript = newScript(4, "take", "common", "inspect")
 // Inspect returns the holder of the lock on key and its waiters, as Redis knows them. It changes
 // nothing.
 func (l *Locker) Inspect(ctx context.Context, key string) (Inspection, error) {
-	v, err := l.server.run(ctx, inspectScript, l.server.command(inspectScript, newLock(l.opts.Prefix+tagged(key)), 0))
-	if err != nil {
+	cmd := l.server.command(inspectScript, newLock(l.opts.Prefix+tagged(key)), 0)
+	l.server.send(ctx, cmd)
+	if err := cmd.Err(); err != nil {
 		raise(err)
 		return Inspection{}, fmt.Errorf("redislock: inspect %q: %w", key, err)
 	}
-	fields, _ := v.([]any)
+	fields, _ := cmd.Val().([]any)
 	i, err := parseInspection(fields)
 	if err != nil {
 		return Inspection{}, fmt.Errorf("redislock: inspect %q: %w in %v", key, err, fields)

@@ -32,7 +32,15 @@ func release(t testing.TB, lease *Lease) {
 // renew sends a renewal before its time, and says whether the lock is held after it.
 func renew(lease *Lease) bool {
 	h := lease.hold.(*hold)
-	h.locker.renew(bound(h.parent, time.Now().Add(5*time.Second), nil), renewal{h.lock, h, h.attempt, h.lease})
+	l, n := h.locker, h.lock
+	l.mu.Lock()
+	node := l.server.node(n)
+	if l.queues[node] == nil {
+		l.queues[node] = &queue{}
+	}
+	l.queues[node].underWay++
+	l.unlock()
+	l.renew(node, []renewal{{n, h, h.attempt, l.server.command(renewScript, n, h.attempt, h.lease.Milliseconds())}}, third(h.lease))
 	return h.failed.Load() == nil && h.Valid()
 }
 

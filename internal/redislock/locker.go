@@ -23,17 +23,18 @@ type Locker struct {
 	ctx   context.Context
 	stop  context.CancelFunc
 	work  sync.WaitGroup // renewals and the subscription: until stop
-	calls sync.WaitGroup // requests of callers, and the cleaner; Add only with mu, and not after closed but for the cleaner
+	calls sync.WaitGroup // requests of callers, and attempts that are ending; Add only with mu, and not after closed but for these
 
 	mu           sync.Mutex // the rule is in state.go
 	closed       bool
 	locks        map[string]*lock
-	attempts     uint64        // the last attempt's number
-	events       []func()      // calls of hooks, for unlock
-	subscription *subscription // nil before the first wait
-	cleaner      cleaner
-	renewing     int            // goroutines that send renewals
-	overdue      map[*lock]bool // whose renewals wait for one of them
+	attempts     uint64                   // the last attempt's number
+	events       []func()                 // calls of hooks, for unlock
+	subscription *subscription            // nil before the first wait
+	ending       map[uint64]*lock         // attempts to be cancelled
+	agenda       []*lock                  // to look at, the next one first
+	timer        *time.Timer              // of lookAround
+	queues       map[*redis.Client]*queue // by node of a Cluster; nil elsewhere
 
 	eviction sync.Once // asks whether Redis evicts
 }
@@ -47,8 +48,8 @@ type lock struct {
 	hold    *hold         // while held
 	gone    chan struct{} // of the last request
 
-	timer *time.Timer // of lookAt
-	look  instant     // when it goes off; zero if it does not
+	look   instant // zero if it is not in the agenda
+	queued bool    // its renewal is due and not sent
 }
 
 func newLock(name string) *lock {
@@ -88,10 +89,13 @@ func New(client Client, o Options) *Locker {
 		panic("redislock: New: a *redis.Ring does not carry messages between its servers: use the client of one shard")
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	return &Locker{
+	l := &Locker{
 		opts: o.withDefaults(), server: newServer(client, o.Label), base: time.Now().Add(-time.Second), ctx: ctx, stop: stop,
-		locks: map[string]*lock{}, cleaner: cleaner{attempts: map[uint64]remains{}}, overdue: map[*lock]bool{},
+		locks: map[string]*lock{}, ending: map[uint64]*lock{}, queues: map[*redis.Client]*queue{},
 	}
+	l.timer = time.AfterFunc(never, l.lookAround)
+	l.timer.Stop()
+	return l
 }
 
 // Acquire waits until it holds the lock on key, its context is done, or Options.Wait is over. In
@@ -169,7 +173,6 @@ func (l *Locker) Close(ctx context.Context) error {
 				n.dismissLocked(n.firstLocked(), result{err: ErrClosed})
 			}
 			l.settleLocked(n, n.lose("the Locker was closed"), "")
-			n.timer.Stop()
 		}
 	}
 	l.unlock()
@@ -226,7 +229,7 @@ func (l *Locker) settleLocked(n *lock, next todo, from Handoff) {
 			l.calls.Go(func() { l.send(r) })
 		} else if len(l.locks) > maxIdle && l.locks[n.name] == n {
 			delete(l.locks, n.name)
-			n.timer.Stop()
+			l.unscheduleLocked(n)
 		}
 	case waiting:
 		if err := l.subscribeLocked(); err != nil {
@@ -304,7 +307,7 @@ func (l *Locker) lostLocked(n *lock, how string) {
 // hook. A refusal of INFO is no error.
 func (l *Locker) askForEviction() {
 	info := redis.NewInfoCmd(l.ctx, "info", "memory")
-	if hook := l.opts.Hooks.Evicts; hook != nil && l.server.process(l.ctx, info) == nil {
+	if hook := l.opts.Hooks.Evicts; hook != nil && caught(func() error { return l.server.client.Process(l.ctx, info) }) == nil {
 		if policy := info.Item("Memory", "maxmemory_policy"); policy != "" && policy != "noeviction" {
 			hook(policy)
 		}

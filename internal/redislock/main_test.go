@@ -64,7 +64,14 @@ func (c *counter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 }
 
 func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		for _, cmd := range cmds {
+			if cmd.Name() == "evalsha" || cmd.Name() == "eval" {
+				c.n.Add(1)
+			}
+		}
+		return next(ctx, cmds)
+	}
 }
 
 // peer is another process as far as Redis can see, without a Locker.

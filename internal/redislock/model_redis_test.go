@@ -168,7 +168,7 @@ func (e *engine) carryOut(in carried) effect {
 			script = renewScript
 		}
 	}
-	args := server{id: modelID(r.owner)}.command(script, newLock(modelName), uint64(r.attempt), more...)[2:]
+	args := server{id: modelID(r.owner)}.command(script, newLock(modelName), uint64(r.attempt), more...).Args()[2:]
 	v, err := e.interpreter.run(s, in.broken.source(script.source), args)
 	if err != nil {
 		panic(fmt.Sprintf("%+v: %v", in, err))

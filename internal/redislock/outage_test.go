@@ -46,7 +46,7 @@ func TestOutageLeavesAsMuchAsItMay(t *testing.T) {
 			all.Wait()
 			eventually(t, "the requests are over", func() bool { return runtime.NumGoroutine() < before+20 })
 			l.mu.Lock()
-			left := len(l.cleaner.attempts)
+			left := len(l.ending)
 			l.mu.Unlock()
 			if name == "refused" && left > 10 || left > calls { // a few were under way as the connections broke
 				t.Errorf("%d attempts are to be cleaned up after %d calls", left, calls)
@@ -103,7 +103,7 @@ func TestAnOutageKeepsFewGoroutines(t *testing.T) {
 			t.Errorf("%s: after %d calls %d more goroutines", name, 50*callers, n)
 		}
 		l.mu.Lock()
-		left := len(l.cleaner.attempts)
+		left := len(l.ending)
 		l.unlock()
 		if left > callers+connections {
 			t.Errorf("%s: after %d calls %d attempts are to be cleaned up", name, 50*callers, left)
@@ -121,19 +121,19 @@ func TestOutagesLeaveABoundedRest(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 		f.answers(cancelScript, down)
 		l.mu.Lock()
-		for i := range uint64(2 * maxRemains) {
+		for i := range uint64(2 * maxEnding) {
 			l.cleanLocked(newLock("k"), i+1, fakeLease)
 		}
-		left, workers := len(l.cleaner.attempts), l.cleaner.workers
+		left := len(l.ending)
 		l.unlock()
-		if left != maxRemains || workers != maxCleaners {
-			t.Errorf("%d attempts are remembered for %d workers, want %d and %d", left, workers, maxRemains, maxCleaners)
+		if left != maxEnding {
+			t.Errorf("%d attempts are remembered, want %d", left, maxEnding)
 		}
 		time.Sleep(2 * fakeLease)
 		l.mu.Lock()
 		defer l.unlock()
-		if left, workers := len(l.cleaner.attempts), l.cleaner.workers; left != 0 || workers != 0 {
-			t.Errorf("after two leases %d attempts are left, and %d workers", left, workers)
+		if len(l.ending) != 0 || len(l.agenda) != 0 || len(l.queues) != 0 {
+			t.Errorf("after two leases %d attempts are left, %d looks, and %d queues", len(l.ending), len(l.agenda), len(l.queues))
 		}
 	})
 }

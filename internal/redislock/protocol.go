@@ -17,6 +17,7 @@ import (
 // Sentinel), *redis.ClusterClient and redis.UniversalClient implement it.
 type Client interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
+	Pipeline() redis.Pipeliner
 	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
 }
 
@@ -88,12 +89,13 @@ func newScript(keys int, names ...string) *script {
 	return s
 }
 
-// onceCmd is a command that is sent once, whatever the client's MaxRetries. A request that is sent
+// onceCmd runs a script. It is sent once, whatever the client's MaxRetries. A request that is sent
 // again after its answer was lost may be carried out twice, the second time when another holder has
 // the lock. The lock's own repeats allow for a first request that worked.
 type onceCmd struct {
 	redis.Cmd
-	read atomic.Bool // by the client or a hook; what none has read was not sent
+	script *script
+	read   atomic.Bool // by the client or a hook; what none has read was not sent
 }
 
 func (*onceCmd) NoRetry() bool { return true }
@@ -175,43 +177,79 @@ func newServer(client Client, label string) server {
 
 func (s server) channel() string { return "redislock:" + s.id }
 
+// node returns the node of a Cluster that has a lock, or nil if there are none. The client knows it: it
+// has sent the request by which the lock is held or waited for.
+func (s server) node(n *lock) (node *redis.Client) {
+	if cluster, ok := s.client.(interface {
+		MasterForKey(context.Context, string) (*redis.Client, error)
+	}); ok {
+		node, _ = cluster.MasterForKey(context.Background(), n.keys[0].(string))
+	}
+	return node
+}
+
 // command returns the command that runs a script, with the lock's keys, the attempt, and the other
 // arguments that the script's header lists. They are few, because each one takes time.
-func (s server) command(sc *script, n *lock, attempt uint64, more ...any) []any {
+func (s server) command(sc *script, n *lock, attempt uint64, more ...any) *onceCmd {
 	args := append(make([]any, 0, 8+len(more)), "evalsha", sc.sha, sc.keys)
 	args = append(args, n.keys[:sc.keys]...)
-	return append(append(args, s.id+" "+strconv.FormatUint(attempt, 10)), more...)
+	args = append(append(args, s.id+" "+strconv.FormatUint(attempt, 10)), more...)
+	return &onceCmd{Cmd: *redis.NewCmd(context.Background(), args...), script: sc}
 }
 
 // do runs a script in Redis, and reads the reply.
 func (s server) do(ctx context.Context, sc *script, n *lock, attempt uint64, more ...any) (reply, error) {
-	v, err := s.run(ctx, sc, s.command(sc, n, attempt, more...))
-	if err != nil {
-		return reply{}, err
-	}
-	return parseReply(v)
+	cmd := s.command(sc, n, attempt, more...)
+	s.send(ctx, cmd)
+	return cmd.reply()
 }
 
-// run sends a script's hash, and the script itself if Redis does not know the hash.
-func (s server) run(ctx context.Context, sc *script, args []any) (any, error) {
-	cmd := &onceCmd{Cmd: *redis.NewCmd(ctx, args...)}
-	err := s.process(ctx, cmd)
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		cmd = &onceCmd{Cmd: *redis.NewCmd(ctx, append([]any{"eval", sc.source}, args[2:]...)...)}
-		err = s.process(ctx, cmd)
+// reply reads the answer.
+func (c *onceCmd) reply() (reply, error) {
+	switch {
+	case c.Err() != nil && !c.read.Load():
+		return reply{}, fmt.Errorf("%w: %w", errNotSent, c.Err())
+	case c.Err() != nil:
+		return reply{}, c.Err()
 	}
-	if err != nil && !cmd.read.Load() {
-		err = fmt.Errorf("%w: %w", errNotSent, err)
-	}
-	return cmd.Val(), err
+	return parseReply(c.Val())
 }
 
-// process sends a command. A panic in a hook of the client is returned as an error.
-func (s server) process(ctx context.Context, cmd redis.Cmder) (err error) {
+// send sends scripts' hashes, and then the scripts that Redis does not know. Several commands go in a
+// pipeline: each has its own error.
+func (s server) send(ctx context.Context, cmds ...*onceCmd) {
+	err := caught(func() error {
+		if len(cmds) == 1 {
+			return s.client.Process(ctx, cmds[0])
+		}
+		pipeline := s.client.Pipeline()
+		for _, c := range cmds {
+			_ = pipeline.Process(ctx, c)
+		}
+		_, err := pipeline.Exec(ctx)
+		return err
+	})
+	var unknown []*onceCmd
+	for _, c := range cmds {
+		if err != nil && (len(cmds) == 1 || c.Err() == nil && c.Val() == nil) {
+			c.SetErr(err) // also that of a hook
+		}
+		if redis.HasErrorPrefix(c.Err(), "NOSCRIPT") {
+			c.Cmd = *redis.NewCmd(ctx, append([]any{"eval", c.script.source}, c.Cmd.Args()[2:]...)...)
+			unknown = append(unknown, c)
+		}
+	}
+	if unknown != nil {
+		s.send(ctx, unknown...)
+	}
+}
+
+// caught returns a panic in a hook of the client as an error.
+func caught(send func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = &panicked{v}
 		}
 	}()
-	return s.client.Process(ctx, cmd)
+	return send()
 }

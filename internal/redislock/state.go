@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -22,6 +23,7 @@ const (
 	asking               // a request is under way
 	waiting              // queued in Redis
 	held
+	ending // to be cancelled; a lock that is apart from its Locker's
 )
 
 // instant is a time on the process's monotonic clock, counted from before its Locker was made. Zero
@@ -39,7 +41,7 @@ type machine struct {
 	bound   instant       // asking, waiting: a grant that is pushed was made after this
 	others  int64         // other processes that wait, as far as is known
 	grant                 // while held
-	due     instant       // waiting, held: when to send the next renewal, or the one under way again
+	due     instant       // waiting, held, ending: when to send the next renewal, or the one under way again
 }
 
 // grant is what Redis gave, possibly to several holders of this process in turn.
@@ -234,13 +236,21 @@ func (m *machine) resume(now instant) {
 	}
 }
 
+// end has an attempt cancelled from now on, for a lease.
+func (m *machine) end(attempt uint64, lease time.Duration, now instant) {
+	*m = machine{state: ending, attempt: attempt, lease: lease, due: now, grant: grant{deadline: now + lease, ends: never}}
+}
+
+// expiry is when a renewal comes too late, or a place in the queue is over.
+func (m *machine) expiry() instant { return cmp.Or(m.deadline, m.bound+m.lease) }
+
 // nextLook returns when the clock alone changes something, or a renewal is due. Zero means never.
 func (m *machine) nextLook() instant {
-	switch {
-	case m.state == waiting:
-		return m.due
-	case m.state != held:
+	switch m.state {
+	case idle, asking:
 		return 0
+	case waiting:
+		return m.due
 	}
 	return min(m.deadline, m.ends, m.due)
 }
@@ -251,22 +261,22 @@ func (m *machine) repeat(now instant) { m.due = now + m.lease/6 }
 // look returns what the clock makes due now, and whether to send a renewal. A renewal is sent again
 // after a sixth of the lease without an answer.
 func (m *machine) look(now instant) (next todo, renew bool) {
-	switch {
+	switch look := m.nextLook(); {
+	case look == 0 || now < look:
+		return todo{}, false
 	case m.state == held && now >= m.deadline:
 		return m.lose(leaseOver), false
 	case m.state == held && now >= m.ends:
 		return m.abandon(), false
-	case (m.state == held || m.state == waiting) && now >= m.due:
-		m.repeat(now)
-		return todo{}, true
 	}
-	return todo{}, false
+	m.repeat(now)
+	return todo{}, true
 }
 
 // nextRenewal is a quarter to a third of the lease after the last one. The random part spreads the
-// renewals of locks that were taken in one burst.
+// renewals of locks that were taken in one burst. Those of a moment go out together.
 func nextRenewal(lease time.Duration, last instant) instant {
-	return last + third(lease) - rand.N(third(lease)/4)
+	return (last + third(lease) - rand.N(third(lease)/4)).Truncate(lease / 128)
 }
 
 // nextHeartbeat is a third of the waiter's lease from now, or just after the lock would expire.

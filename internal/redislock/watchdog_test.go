@@ -1,11 +1,14 @@
 package redislock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -26,6 +29,10 @@ type fakeRedis struct {
 	calls map[*script][]came
 	args  []any // of all requests
 	on    map[*script]func(ctx context.Context) (any, error)
+
+	refuse                 func(redis.Cmder) error // before on
+	pipelines              []int                   // how many commands each had
+	underWay, mostUnderWay int                     // of them
 }
 
 // came is a request that came.
@@ -51,10 +58,39 @@ var (
 
 var allScripts = []*script{acquireScript, releaseScript, cancelScript, renewScript, heartbeatScript}
 
+func (f *fakeRedis) Pipeline() redis.Pipeliner { return &fakePipeline{f: f} }
+
+// fakePipeline sends its commands one after the other, and counts.
+type fakePipeline struct {
+	redis.Pipeliner
+	f    *fakeRedis
+	cmds []redis.Cmder
+}
+
+func (p *fakePipeline) Process(_ context.Context, cmd redis.Cmder) error {
+	p.cmds = append(p.cmds, cmd)
+	return nil
+}
+
+func (p *fakePipeline) Exec(ctx context.Context) (_ []redis.Cmder, err error) {
+	p.f.mu.Lock()
+	p.f.pipelines = append(p.f.pipelines, len(p.cmds))
+	p.f.underWay++
+	p.f.mostUnderWay = max(p.f.mostUnderWay, p.f.underWay)
+	p.f.mu.Unlock()
+	for _, cmd := range p.cmds {
+		err = cmp.Or(err, p.f.Process(ctx, cmd))
+	}
+	p.f.mu.Lock()
+	p.f.underWay--
+	p.f.mu.Unlock()
+	return p.cmds, err
+}
+
 func (f *fakeRedis) Process(ctx context.Context, cmd redis.Cmder) error {
 	var script *script
 	for _, s := range allScripts {
-		if s.sha == cmd.Args()[1] {
+		if s.sha == cmd.Args()[1] || s.source == cmd.Args()[1] {
 			script = s
 		}
 	}
@@ -64,7 +100,11 @@ func (f *fakeRedis) Process(ctx context.Context, cmd redis.Cmder) error {
 	answer := f.on[script]
 	f.mu.Unlock()
 	v, err := any(heldReply), error(nil)
+	if f.refuse != nil {
+		err = f.refuse(cmd)
+	}
 	switch {
+	case err != nil:
 	case answer != nil:
 		v, err = answer(ctx)
 	case script == releaseScript:
@@ -248,57 +288,177 @@ func TestWatchdogEndsWithItsLock(t *testing.T) {
 	})
 }
 
-// TestABurstOfRenewals: of what falls due at once, a few are under way at a time. A server that does
-// not answer puts off none for long.
+// makeDue has every lock's renewal fall due now, and returns how many were sent until nothing moves.
+func makeDue(f *fakeRedis, l *Locker) int {
+	before := len(f.requests(renewScript))
+	l.mu.Lock()
+	for _, n := range l.locks {
+		n.due = l.now()
+		l.scheduleLocked(n)
+	}
+	l.unlock()
+	time.Sleep(time.Nanosecond)
+	synctest.Wait()
+	return len(f.requests(renewScript)) - before
+}
+
+// TestABurstOfRenewals: what falls due at once goes out in a few pipelines, and a few of these are
+// under way at a time, whatever is overdue.
 func TestABurstOfRenewals(t *testing.T) {
-	const locks = 1000
+	const locks = maxPipelines*maxBatch + 2*maxBatch
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 		for k := range locks {
 			_, lease := acquire(t, l, t.Context(), fmt.Sprint("long", k))
 			defer release(t, lease)
 		}
-		sent := func() (renewals int) {
-			before := len(f.requests(renewScript))
-			l.mu.Lock()
-			for _, n := range l.locks {
-				n.due = l.now()
-				l.scheduleLocked(n)
-			}
-			l.unlock()
-			time.Sleep(time.Nanosecond)
-			synctest.Wait()
-			return len(f.requests(renewScript)) - before
+		if n := makeDue(f, l); n != locks {
+			t.Errorf("%d renewals were sent, want %d", n, locks)
 		}
-		if n := sent(); n != locks {
-			t.Errorf("%d renewals were sent one after the other, want %d", n, locks)
+		if len(f.pipelines) != locks/maxBatch || slices.Max(f.pipelines) != maxBatch || f.mostUnderWay > maxPipelines {
+			t.Errorf("%d pipelines of up to %d, up to %d at a time", len(f.pipelines), slices.Max(f.pipelines), f.mostUnderWay)
 		}
 		f.answers(renewScript, noAnswer)
-		before := len(f.requests(renewScript))
-		if n := sent(); n != maxRenewals {
-			t.Errorf("%d renewals are under way, want %d", n, maxRenewals)
+		before := runtime.NumGoroutine()
+		makeDue(f, l)
+		if f.underWay != maxPipelines || runtime.NumGoroutine() > before+maxPipelines {
+			t.Errorf("%d pipelines and %d more goroutines are under way, want %d", f.underWay, runtime.NumGoroutine()-before, maxPipelines)
 		}
-		time.Sleep(fakeLease / 24)
-		synctest.Wait()
-		if n := len(f.requests(renewScript)) - before; n != locks {
-			t.Errorf("%d renewals in a twenty-fourth of the lease, want %d", n, locks)
+		f.answers(renewScript, nil)
+		time.Sleep(fakeLease) // what was under way is over, and sent again
+		if n := makeDue(f, l); n != locks {
+			t.Errorf("%d renewals were sent after the silence, want %d", n, locks)
 		}
 		l.mu.Lock()
-		if n := len(l.overdue); n > 0 {
-			t.Errorf("%d renewals wait still", n)
+		defer l.unlock()
+		if len(l.queues) > 0 {
+			t.Errorf("%d queues are left", len(l.queues))
 		}
-		l.unlock()
 	})
+}
+
+// TestRenewalsGoOutTogether: those of many locks, in the ordinary course of a lease.
+func TestRenewalsGoOutTogether(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		const locks = 10_000
 		for k := range locks {
-			_, lease, err := l.AcquireWith(t.Context(), fmt.Sprint("short", k), AcquireOptions{Lease: minLease})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer release(t, lease)
+			acquire(t, l, t.Context(), fmt.Sprint(k))
 		}
-		time.Sleep(third(minLease) + minLease/24) // a third is the latest time at which one is due
-		if n := len(f.requests(renewScript)); n < locks {
-			t.Errorf("%d of %d renewals were sent in time", n, locks)
+		time.Sleep(third(fakeLease))
+		together := 0
+		for _, n := range f.pipelines {
+			together += n
+		}
+		if together < locks*9/10 || len(f.pipelines) > 100 {
+			t.Errorf("%d renewals in %d pipelines in a third of the lease, want %d in 100", together, len(f.pipelines), locks)
+		}
+	})
+}
+
+// TestTheNearestDeadlineGoesFirst, where more is due than may be under way.
+func TestTheNearestDeadlineGoesFirst(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		var first *Lease
+		const locks, nearest = 2 * maxPipelines * maxBatch, 3 * maxPipelines * maxBatch / 2
+		for k := range locks {
+			_, lease := acquire(t, l, t.Context(), fmt.Sprint(k))
+			if k == nearest {
+				first = lease
+			}
+		}
+		sent := false
+		f.refuse = func(cmd redis.Cmder) error {
+			sent = sent || strings.HasPrefix(cmd.Args()[3].(string), "{"+first.Key()+"}")
+			return nil
+		}
+		f.answers(renewScript, noAnswer)
+		first.hold.(*hold).lock.deadline -= time.Second
+		makeDue(f, l)
+		if f.underWay != maxPipelines {
+			t.Fatalf("%d pipelines are under way", f.underWay)
+		}
+		if !sent {
+			t.Error("the renewal whose deadline is the nearest is not among the first")
+		}
+		f.answers(renewScript, nil)
+	})
+}
+
+// TestARenewalsErrorIsItsOwn: in a pipeline. A script that Redis does not know is sent for those
+// whose hash was refused, and nothing is sent again by the client.
+func TestARenewalsErrorIsItsOwn(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		var leases []*Lease
+		for k := range 10 {
+			_, lease := acquire(t, l, t.Context(), fmt.Sprint(k))
+			leases = append(leases, lease)
+		}
+		time.Sleep(time.Second)
+		var whole []string
+		f.refuse = func(cmd redis.Cmder) error {
+			if once, ok := cmd.(interface{ NoRetry() bool }); !ok || !once.NoRetry() {
+				t.Errorf("the client may send %v again", cmd.Args()[0])
+			}
+			switch key := cmd.Args()[3].(string); {
+			case cmd.Args()[0] == "eval":
+				whole = append(whole, key)
+			case strings.HasPrefix(key, "{3}"):
+				return redisError("OOM command not allowed")
+			case strings.HasPrefix(key, "{5}"), strings.HasPrefix(key, "{6}"):
+				return redisError("NOSCRIPT No matching script")
+			}
+			return nil
+		}
+		makeDue(f, l)
+		for k, lease := range leases {
+			failed := lease.hold.(*hold).failed.Load()
+			if renewed := lease.hold.(*hold).lock.deadline == l.now()-time.Nanosecond+fakeValidity; renewed != (k != 3) || (failed == nil) != (k != 3) {
+				t.Errorf("lock %d: renewed %v, %v", k, renewed, failed)
+			}
+		}
+		if slices.Sort(whole); !slices.Equal(whole, []string{"{5}:v2:lock", "{6}:v2:lock"}) {
+			t.Errorf("the script was sent for %q, want those whose hash was refused", whole)
+		}
+		f.refuse = nil
+	})
+}
+
+// fakeCluster is a fake Redis whose locks are divided between two nodes.
+type fakeCluster struct {
+	*fakeRedis
+	nodes [2]*redis.Client
+}
+
+func nodeOf(key string) int { return len(key) % 2 }
+
+func (f fakeCluster) MasterForKey(_ context.Context, key string) (*redis.Client, error) {
+	return f.nodes[nodeOf(key)], nil
+}
+
+// TestASilentNodeDelaysNoOther: in a Cluster, each node has its own pipelines.
+func TestASilentNodeDelaysNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := fakeCluster{newFakeRedis(t), [2]*redis.Client{{}, {}}}
+		l := New(f, Options{Lease: fakeLease})
+		const locks = 4 * maxPipelines * maxBatch
+		lost := [2]int{}
+		l.opts.Hooks.Lost = func(_ context.Context, e Event) { lost[nodeOf(Keys("", e.Key).Lock)]++ }
+		for k := range locks {
+			acquire(t, l, t.Context(), strings.Repeat("a", 1+k%2)+fmt.Sprintf("%05d", k))
+		}
+		f.refuse = func(cmd redis.Cmder) error {
+			if nodeOf(cmd.Args()[3].(string)) == 0 {
+				time.Sleep(time.Second)
+				return context.DeadlineExceeded
+			}
+			return nil
+		}
+		time.Sleep(3 * fakeLease)
+		if lost[0] != locks/2 || lost[1] != 0 {
+			t.Errorf("%d of %d holds at the silent node were lost, and %d at the other", lost[0], locks/2, lost[1])
+		}
+		f.refuse = nil
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
 		}
 	})
 }
