@@ -13,8 +13,8 @@ import (
 type Lease struct {
 	key      string
 	hold     Hold
-	entry    *entry // with a context of its own, or nil
-	released atomic.Bool
+	entry    *entry       // with a context of its own, or nil
+	released *atomic.Bool // copies share it
 }
 
 // Hold is what another locker gives to [NewLease]. Callers of a locker do not need it.
@@ -26,7 +26,9 @@ type Hold interface {
 }
 
 // NewLease makes the Lease of another locker's hold.
-func NewLease(key string, h Hold) *Lease { return &Lease{key: key, hold: h} }
+func NewLease(key string, h Hold) *Lease {
+	return &Lease{key: key, hold: h, released: new(atomic.Bool)}
+}
 
 // Key returns the key that was locked, as the caller spelled it.
 func (s *Lease) Key() string { return s.key }
@@ -76,6 +78,7 @@ type hold struct {
 	key     string // as the first caller spelled it
 	from    Handoff
 	first   Lease
+	left    atomic.Bool // first was released
 
 	deadline atomic.Int64          // an instant: machine.deadline, for readers without Locker.mu; set with it
 	failed   atomic.Pointer[error] // of the last renewal
@@ -168,7 +171,7 @@ func (h *hold) of(name string) *hold {
 
 func newHoldLocked(l *Locker, n *lock, w *waiter, from Handoff) *hold {
 	h := &hold{locker: l, lock: n, parent: w.ctx, attempt: n.attempt, lease: n.lease, fence: n.token(), begun: l.now(), outer: w.outer, key: w.key, from: from, entries: 1}
-	h.first.key, h.first.hold, h.hold = w.key, h, h
+	h.first, h.hold = Lease{key: w.key, hold: h, released: &h.left}, h
 	h.deadline.Store(int64(n.deadline))
 	if w.outer == nil {
 		h.Context, h.cancel = context.WithCancelCause(w.ctx)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // TestReentryThroughAnotherKeysHold enters a lock again under the held context of a second one,
@@ -39,4 +41,44 @@ func TestReentryThroughAnotherKeysHold(t *testing.T) {
 		t.Errorf("a lock was acquired with a context that has ended: %v", err)
 	}
 	release(t, outerLease)
+}
+
+// TestACopyOfALeaseIsReleasedOnce: the copies of a Lease share its release. The second one must not
+// free the lock that the next holder has by now.
+func TestACopyOfALeaseIsReleasedOnce(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		l.subscription = &subscription{close: func() {}, since: l.now() + time.Hour}
+		_, first := acquire(t, l, t.Context(), "k")
+		cp := *first
+		holders := make(chan *Lease, 2)
+		for range 2 {
+			go func() {
+				_, lease := acquire(t, l, t.Context(), "k")
+				holders <- lease
+			}()
+		}
+		synctest.Wait()
+		release(t, first)
+		second := <-holders
+		if err := cp.Release(); !errors.Is(err, ErrNotHeld) {
+			t.Errorf("the copy's Release = %v, want ErrNotHeld", err)
+		}
+		if cp.Valid() {
+			t.Error("the copy of a released lease is valid")
+		}
+		synctest.Wait()
+		if len(holders) > 0 {
+			t.Error("there are two holders")
+		}
+		h := first.hold.(*hold)
+		if last, err := h.leave(); last || !errors.Is(err, ErrNotHeld) {
+			t.Errorf("a hold that has ended was left again: %v, %v", last, err)
+		}
+		synctest.Wait()
+		if len(holders) > 0 || !second.Valid() {
+			t.Error("a hold that has ended ended another one")
+		}
+		release(t, second)
+		release(t, <-holders)
+	})
 }

@@ -17,14 +17,15 @@ func (h *hold) Release() error {
 func (h *hold) leave() (last bool, err error) {
 	l, n := h.locker, h.lock
 	l.mu.Lock()
-	if h.isLost() {
-		if n.hold == h { // by the clock: the timer has not come to it
-			l.settleLocked(n, n.lose(leaseOver), "")
-		}
+	if h.isLost() && n.hold == h { // by the clock: the timer has not come to it
+		l.settleLocked(n, n.lose(leaseOver), "")
+	}
+	h.entries--
+	switch {
+	case n.hold != h:
 		l.unlock()
 		return false, notHeld(h.key)
-	}
-	if h.entries--; h.entries > 0 {
+	case h.entries > 0:
 		l.unlock()
 		return false, nil
 	}
