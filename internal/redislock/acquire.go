@@ -117,7 +117,7 @@ func (l *Locker) unansweredLocked(r request, err error) {
 	current := n.attempt == r.attempt && n.state == asking
 	if current && passing(err) && !w.try && !l.closed {
 		w.refusal = err
-		time.AfterFunc(min(w.lease/24, 100*time.Millisecond), func() {
+		time.AfterFunc(nextPause(0, w.lease), func() {
 			l.mu.Lock()
 			defer l.unlock()
 			l.settleLocked(n, l.failedLocked(n, r.attempt, err), "")

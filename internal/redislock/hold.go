@@ -46,8 +46,9 @@ func (s *Lease) Deadline() time.Time { return s.hold.Until() }
 func (s *Lease) Valid() bool { return !s.released.Load() && s.hold.Valid() }
 
 // Release ends this entry. The last Release of a holder's entries releases the lock. Release takes
-// no context, because it must work when the holder's context has ended. It takes at most a third of
-// the lease and the client's timeouts.
+// no context, because it must work when the holder's context has ended. It takes at most 5 seconds, or
+// a third of the lease if that is shorter, where the client has a connection for it and
+// ContextTimeoutEnabled. Otherwise the client's timeouts for one request come on top of it.
 //
 // [ErrNotHeld] means that the lock was lost, or that this lease was released before. No other hold
 // is affected. Nil does not prove that the lock was still held: when a release passes the lock on

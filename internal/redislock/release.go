@@ -49,6 +49,9 @@ func (h *hold) leave() (last bool, err error) {
 	return true, l.sendRelease(h, r)
 }
 
+// maxRelease bounds a Release that Redis does not answer, or refuses. The Locker goes on in the background.
+const maxRelease = 5 * time.Second
+
 // sendRelease releases a hold in Redis, and processes the answer. The same request queues for the
 // next waiter of this process.
 func (l *Locker) sendRelease(h *hold, r request) error {
@@ -57,11 +60,11 @@ func (l *Locker) sendRelease(h *hold, r request) error {
 	if w := r.asker; w != nil {
 		next = []any{r.attempt, w.lease.Milliseconds(), (r.sent - w.begun).Microseconds()}
 	}
-	n, end := h.lock, r.sent+third(h.lease)
+	n, end := h.lock, r.sent+min(third(h.lease), maxRelease)
 	ctx := bound(h.parent, l.base.Add(end), nil)
 	a, err := l.server.do(ctx, releaseScript, n, h.attempt, next...)
-	for passing(err) && l.now()+h.lease/24 <= end {
-		time.Sleep(h.lease / 24)
+	for pause := nextPause(0, h.lease); passing(err) && l.now()+pause <= end; pause = nextPause(pause, h.lease) {
+		time.Sleep(pause)
 		a, err = l.server.do(ctx, releaseScript, n, h.attempt, next...)
 	}
 	l.mu.Lock()

@@ -41,6 +41,7 @@ type machine struct {
 	bound   instant       // asking, waiting: a grant that is pushed was made after this
 	others  int64         // other processes that wait, as far as is known
 	grant                 // while held
+	pause   time.Duration // after the last renewal, if it failed
 	due     instant       // waiting, held, ending: when to send the next renewal, or the one under way again
 }
 
@@ -146,7 +147,7 @@ func (m *machine) renewed(attempt uint64, hold bool, r reply, sent, now instant)
 	case m.state == held && now >= m.deadline:
 		return m.lose(leaseOver) // a caller may have seen that it is over
 	case m.state == held && r.kind == replyHeld:
-		m.deadline = max(m.deadline, sent+m.lease-margin(m.lease))
+		m.pause, m.deadline = 0, max(m.deadline, sent+m.lease-margin(m.lease))
 		m.due = nextRenewal(m.lease, sent)
 	case m.state == held && hold:
 		return m.lose("Redis says that it is not held")
@@ -155,7 +156,7 @@ func (m *machine) renewed(attempt uint64, hold bool, r reply, sent, now instant)
 		next.unseen = true // no message came, or the heartbeat was faster, or it made the grant itself
 		return next
 	case m.state == waiting && r.kind == replyWaiting:
-		m.bound = max(m.bound, sent)
+		m.pause, m.bound = 0, max(m.bound, sent)
 		m.due = nextHeartbeat(m.lease, r.ttl, now)
 	case m.state == waiting: // a heartbeat never queues: a new attempt does
 		m.stop()
@@ -168,8 +169,14 @@ func (m *machine) renewed(attempt uint64, hold bool, r reply, sent, now instant)
 // still runs.
 func (m *machine) notRenewed(attempt uint64, now instant) {
 	if attempt == m.attempt && m.state != asking {
-		m.due = now + m.lease/24
+		m.pause = nextPause(m.pause, m.lease)
+		m.due = now + m.pause
 	}
+}
+
+// nextPause is the time before a request that failed is repeated. Zero was the last one before the first.
+func nextPause(last, lease time.Duration) time.Duration {
+	return min(lease/24, max(2*last, 100*time.Millisecond), time.Second)
 }
 
 // mayPass says whether the lock may go to another goroutine of this process without a request. That

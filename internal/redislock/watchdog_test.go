@@ -622,3 +622,70 @@ func TestRequestsHaveTheValuesOfTheirHold(t *testing.T) {
 		}
 	})
 }
+
+// TestPausesDoNotGrowWithTheLease: after a refusal that passes, a request is repeated soon.
+func TestPausesDoNotGrowWithTheLease(t *testing.T) {
+	for _, lease := range []time.Duration{minLease, fakeLease, 2 * time.Minute, maxLease} {
+		t.Run(lease.String(), func(t *testing.T) {
+			withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+				acquire := func() *Lease {
+					_, lease, err := l.AcquireWith(t.Context(), "k", AcquireOptions{Lease: lease})
+					if err != nil {
+						t.Fatal(err)
+					}
+					return lease
+				}
+				outage := min(300*time.Millisecond, lease/12)
+				soon := min(lease/12, 400*time.Millisecond)
+				refuses := func(script *script, what time.Duration, answer any) {
+					end := time.Now().Add(what)
+					f.answers(script, func(context.Context) (any, error) {
+						if time.Now().Before(end) {
+							return nil, redisError("READONLY You can't write against a read only replica.")
+						}
+						return answer, nil
+					})
+				}
+
+				begun, held := time.Now(), acquire()
+				refuses(releaseScript, outage, waitingReply)
+				release(t, held)
+				if took := time.Since(begun); took > outage+soon {
+					t.Errorf("Release took %s after refusals of %s", took, outage)
+				}
+
+				held = acquire() // refused for ever: the Locker goes on in the background
+				refuses(releaseScript, maxLease, nil)
+				refuses(cancelScript, min(lease/2, 10*time.Second), droppedReply)
+				begun = time.Now()
+				if err := held.Release(); err == nil {
+					t.Error("a refused Release returned no error")
+				}
+				if took := time.Since(begun); took > third(lease) || took > maxRelease {
+					t.Errorf("Release took %s", took)
+				}
+				time.Sleep(min(lease/2, 10*time.Second) + time.Second)
+				synctest.Wait()
+				l.mu.Lock()
+				if len(l.ending) > 0 {
+					t.Error("the attempt is not cancelled, although Redis carries out requests")
+				}
+				l.unlock()
+
+				f.answers(releaseScript, nil)
+				held = acquire()
+				time.Sleep(third(lease) * 3 / 4)
+				end := time.Now().Add(min(lease/2, 10*time.Second))
+				refuses(renewScript, time.Until(end), heldReply)
+				time.Sleep(time.Until(end) + third(lease)/4 + min(lease/24, time.Second))
+				if left := time.Until(held.Deadline()); left < lease-margin(lease)-third(lease)/4-2*min(lease/24, time.Second) {
+					t.Errorf("%s are left of the lease after Redis was back", left)
+				}
+				if n := len(f.requests(renewScript)); n > 40 {
+					t.Errorf("%d renewals in %s of refusals", n, min(lease/2, 10*time.Second))
+				}
+				release(t, held)
+			})
+		})
+	}
+}
