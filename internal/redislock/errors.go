@@ -50,9 +50,9 @@ func failed(doing, key string, err error) error {
 	return fmt.Errorf("redislock: %s %q: outcome unknown: %w", doing, key, err)
 }
 
-// transient are the refusals that pass by themselves: a slot is moved, or a primary is chosen or
-// loads its data.
-var transient = []string{"TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY"}
+// transient are the refusals that pass by themselves: a slot is moved, a primary is chosen or loads its
+// data, or somebody's script takes long.
+var transient = []string{"TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY", "BUSY"}
 
 // beforeWriting are the refusals that Redis gives before a script's first write, and not after it.
 var beforeWriting = []string{"OOM", "MISCONF", "NOREPLICAS"}

@@ -70,13 +70,13 @@ type hold struct {
 	entry
 	locker  *Locker
 	lock    *lock
-	parent  context.Context // that Acquire was called with
+	parent  context.Context // that Acquire was called with; that of outer if it was outer
 	attempt uint64
 	lease   time.Duration
 	fence   int64
 	begun   instant
-	outer   *hold  // the innermost in whose context this one was asked for; or nil
-	key     string // as the first caller spelled it
+	outer   atomic.Pointer[hold] // see around
+	key     string               // as the first caller spelled it
 	from    Handoff
 	first   Lease
 	left    atomic.Bool // first was released
@@ -88,7 +88,9 @@ type hold struct {
 	why      error                 // once it is lost
 	inner    sync.Map              // of *entry with a context of its own
 
-	entries int // leases that were not released yet; Locker.mu guards it
+	// Locker.mu guards these.
+	entries   int  // leases that were not released yet
+	abandoned bool // it is lost, and left to its lease
 }
 
 // Ways to end.
@@ -140,8 +142,8 @@ func (h *hold) isLost() bool {
 	if h.ended.Load() == isHeld && h.locker.now() >= instant(h.deadline.Load()) {
 		h.end(wasLost, lost(h.key, leaseOver, h.failed.Load()))
 	}
-	if h.ended.Load() == isHeld && h.outer != nil && h.outer.isLost() {
-		h.cancel(h.outer.why) // this lock is held still, but the work in it has lost the other one
+	if outer := h.around(); outer != nil && h.ended.Load() == isHeld && outer.isLost() {
+		h.cancel(outer.why) // this lock is held still, but the work in it has lost the other one
 	}
 	return h.ended.Load() == wasLost
 }
@@ -162,23 +164,37 @@ type released hold
 func (*released) Error() string        { return context.Canceled.Error() }
 func (*released) Is(target error) bool { return target == context.Canceled }
 
-// of returns the hold of a lock among h and the holds around it, or nil. It skips released holds.
+// around returns the innermost hold in whose context this one was asked for, or nil. It skips released
+// holds, and forgets them: a chain of locks that are acquired hand over hand does not grow.
+func (h *hold) around() *hold {
+	outer := h.outer.Load()
+	for outer != nil && outer.ended.Load() == wasReleased {
+		outer = outer.outer.Load()
+		h.outer.Store(outer)
+	}
+	return outer
+}
+
+// of returns the hold of a lock among h and the holds around it, or nil.
 func (h *hold) of(name string) *hold {
 	for h != nil && (h.lock.name != name || h.ended.Load() == wasReleased) {
-		h = h.outer
+		h = h.around()
 	}
 	return h
 }
 
 func newHoldLocked(l *Locker, n *lock, w *waiter, from Handoff) *hold {
-	h := &hold{locker: l, lock: n, parent: w.ctx, attempt: n.attempt, lease: n.lease, fence: n.token(), begun: l.now(), outer: w.outer, key: w.key, from: from, entries: 1}
+	h := &hold{locker: l, lock: n, parent: w.ctx, attempt: n.attempt, lease: n.lease, fence: n.token(), begun: l.now(), key: w.key, from: from, entries: 1}
 	h.first, h.hold = Lease{key: w.key, hold: h, released: &h.left}, h
 	h.deadline.Store(int64(n.deadline))
 	if w.outer == nil {
 		h.Context, h.cancel = context.WithCancelCause(w.ctx)
 		return h
 	}
-	h.Context, h.cancel = context.WithCancelCause(context.WithoutCancel(w.ctx))
+	if h.outer.Store(w.outer); w.ctx == context.Context(w.outer) {
+		h.parent = w.outer.parent // it has the same values
+	}
+	h.Context, h.cancel = context.WithCancelCause(context.WithoutCancel(h.parent))
 	if d, ok := w.ctx.Deadline(); ok { // that of a context between the two locks
 		timer := time.AfterFunc(time.Until(d), func() { h.cancel(context.DeadlineExceeded) })
 		context.AfterFunc(h.Context, func() { timer.Stop() })
@@ -187,14 +203,18 @@ func newHoldLocked(l *Locker, n *lock, w *waiter, from Handoff) *hold {
 	return h
 }
 
-// follow ends the hold with ctx, unless ctx ended because an outer hold was released.
+// follow ends the hold with ctx, unless ctx ended because an outer hold was released. It then goes on
+// with the next hold around it, or with the context of that one.
 func (h *hold) follow(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() {
-		if outer, ok := errors.AsType[*released](context.Cause(ctx)); ok {
-			h.follow(outer.parent)
-			return
+		out, ok := errors.AsType[*released](context.Cause(ctx))
+		if next := h.around(); !ok {
+			h.cancel(context.Cause(ctx))
+		} else if inner, _ := out.parent.Value((*holdsOf)(h.locker)).(*hold); next != nil && next != inner {
+			h.follow(next)
+		} else {
+			h.follow(out.parent)
 		}
-		h.cancel(context.Cause(ctx))
 	})
 	context.AfterFunc(h.Context, func() { stop() })
 }

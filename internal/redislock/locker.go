@@ -217,6 +217,7 @@ func (l *Locker) settleLocked(n *lock, next todo, from Handoff) {
 		l.cleanLocked(n, next.over, n.lease)
 	}
 	if next.lost != "" && n.hold != nil {
+		n.hold.abandoned = next.over == 0
 		l.lostLocked(n, next.lost)
 	}
 	if next.unseen {

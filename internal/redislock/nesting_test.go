@@ -3,6 +3,8 @@ package redislock
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -80,5 +82,70 @@ func TestACopyOfALeaseIsReleasedOnce(t *testing.T) {
 		}
 		release(t, second)
 		release(t, <-holders)
+	})
+}
+
+// TestHandOverHandCostsTheSameAtEachStep: each lock is acquired under the held context of the last one,
+// which is then released.
+func TestHandOverHandCostsTheSameAtEachStep(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		type key struct{}
+		root, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "root"))
+		defer cancel()
+		held, last := acquire(t, l, root, "0")
+		step := func(i int) (allocations uint64) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			next, lease := acquire(t, l, held, fmt.Sprint(i))
+			release(t, last)
+			held, last = next, lease
+			synctest.Wait()
+			runtime.ReadMemStats(&after)
+			return after.Mallocs - before.Mallocs
+		}
+		const steps = 1000
+		var first, end uint64
+		for i := range steps {
+			if n := step(i + 1); i < 20 {
+				first = max(first, n)
+			} else if i >= steps-20 {
+				end = max(end, n)
+			}
+		}
+		if end > 2*first {
+			t.Errorf("a step takes %d allocations after %d steps, and %d at first", end, steps, first)
+		}
+		if h := last.hold.(*hold); h.around() != nil || h.outer.Load() != nil {
+			t.Error("the holds of earlier steps are kept")
+		}
+		if held.Value(key{}) != "root" {
+			t.Error("the values of the first context are lost")
+		}
+		cancel()
+		synctest.Wait()
+		if !errors.Is(held.Err(), context.Canceled) {
+			t.Errorf("after the end of the first context: %v", held.Err())
+		}
+		release(t, last)
+
+		// A hold whose outer one was released ends with the next one around that.
+		a, aLease := acquire(t, l, t.Context(), "a")
+		b, bLease := acquire(t, l, a, "b")
+		c, cLease := acquire(t, l, b, "c")
+		release(t, bLease)
+		synctest.Wait()
+		if c.Err() != nil {
+			t.Errorf("the inner hold ended with %v", context.Cause(c))
+		}
+		f.answers(renewScript, func(context.Context) (any, error) { return droppedReply, nil })
+		h := aLease.hold.(*hold)
+		h.end(wasLost, ErrLost)
+		<-c.Done()
+		if !errors.Is(context.Cause(c), ErrLost) {
+			t.Errorf("after the loss of the outermost: %v", context.Cause(c))
+		}
+		f.answers(renewScript, nil)
+		release(t, cLease)
+		_ = aLease.Release()
 	})
 }

@@ -21,7 +21,7 @@ type Options struct {
 
 	// MaxHold bounds a hold, for code that forgets to release. After it, the held context ends with
 	// [ErrLost], renewal stops, and the lock ends with its lease. The Locker does not release the
-	// lock, because the holder may still work. Zero means no bound.
+	// lock, because the holder may still work. The last Release of its entries does. Zero means no bound.
 	MaxHold time.Duration
 
 	// Grace is how long a hold is still renewed after the end of the context that it was acquired

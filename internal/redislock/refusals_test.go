@@ -71,7 +71,8 @@ func TestRefusalsAreDefinite(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"TRYAGAIN Multiple keys request during rehashing of slot", "CLUSTERDOWN The cluster is down", "LOADING Redis is loading the dataset in memory",
-		"MASTERDOWN Link with MASTER is down", "READONLY You can't write against a read only replica."} {
+		"MASTERDOWN Link with MASTER is down", "READONLY You can't write against a read only replica.",
+		"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."} {
 		client := redis.NewClient(&redis.Options{Addr: shared.addr, MaxRetries: -1})
 		defer client.Close()
 		r := &refuser{}

@@ -23,6 +23,9 @@ func (h *hold) leave() (last bool, err error) {
 	h.entries--
 	switch {
 	case n.hold != h:
+		if h.abandoned && h.entries == 0 { // its holder is done
+			l.cleanLocked(n, h.attempt, h.lease)
+		}
 		l.unlock()
 		return false, notHeld(h.key)
 	case h.entries > 0:

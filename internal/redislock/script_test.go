@@ -283,3 +283,24 @@ func TestWhatIsNotALockIsNotTaken(t *testing.T) {
 		t.Errorf("release of a lock that has expired = %+v, %v, want that it is not held", r, err)
 	}
 }
+
+// TestALabelThatLooksLikeAMarkKeepsItsPlace, when marks of cancelled attempts are cleared away.
+func TestALabelThatLooksLikeAMarkKeepsItsPlace(t *testing.T) {
+	s := newScripted(t)
+	s.acquires(1, true, replyHeld)
+	waiter := s
+	waiter.server = newServer(s.client, "c:worker")
+	waiter.acquires(1, true, replyWaiting)
+	const gone = 130
+	for range gone {
+		other := s
+		other.server = newServer(s.client, "")
+		other.cancels(1)
+	}
+	if marks := s.client.(*redis.Client).HLen(t.Context(), keysOf(s.n.name).Waiters).Val(); marks >= gone {
+		t.Errorf("%d marks are left of %d", marks, gone)
+	}
+	if r, err := waiter.heartbeat(t.Context(), waiter.n, 1); err != nil || r.kind != replyWaiting {
+		t.Errorf("its heartbeat = %+v, %v, want that it waits", r, err)
+	}
+}

@@ -91,7 +91,7 @@ func (m *machine) answered(attempt uint64, r reply, queued bool, sent, now insta
 	case r.kind == replyHeld:
 		return m.granted(r, sent, now)
 	case r.kind == replyWaiting && queued:
-		m.state, m.due = waiting, nextHeartbeat(m.lease, r.ttl, now)
+		m.state, m.due = waiting, cmp.Or(m.due, nextHeartbeat(m.lease, r.ttl, now))
 	default:
 		m.stop()
 	}
@@ -236,9 +236,10 @@ func (m *machine) giveUp() todo {
 // contend notes that other processes wait.
 func (m *machine) contend() { m.others = max(m.others, 1) }
 
-// resume schedules a waiter's heartbeat at once, because messages to it may have been lost.
+// resume schedules a waiter's heartbeat at once, because messages to it may have been lost. If its
+// request is under way, the heartbeat follows the answer.
 func (m *machine) resume(now instant) {
-	if m.contend(); m.state == waiting {
+	if m.contend(); m.state == waiting || m.state == asking {
 		m.due = now
 	}
 }

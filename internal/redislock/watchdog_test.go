@@ -689,3 +689,47 @@ func TestPausesDoNotGrowWithTheLease(t *testing.T) {
 		})
 	}
 }
+
+// TestAReleaseAfterMaxHoldFreesTheLock: the last one proves that nobody works under it any more.
+func TestAReleaseAfterMaxHoldFreesTheLock(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		l.opts.MaxHold = time.Second
+		held, lease := acquire(t, l, t.Context(), "k")
+		_, again := acquire(t, l, held, "k")
+		<-held.Done()
+		for i, entry := range []*Lease{lease, again} {
+			synctest.Wait()
+			if n := len(f.requests(cancelScript)); n != 0 {
+				t.Errorf("%d cancels after %d of 2 releases, while the holder may still work", n, i)
+			}
+			if err := entry.Release(); !errors.Is(err, ErrNotHeld) {
+				t.Errorf("Release = %v, want ErrNotHeld", err)
+			}
+		}
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		if n := len(f.requests(cancelScript)); n != 1 {
+			t.Errorf("%d cancels after the last release, want 1", n)
+		}
+		if err := again.Release(); !errors.Is(err, ErrNotHeld) {
+			t.Errorf("the second Release = %v, want ErrNotHeld", err)
+		}
+	})
+}
+
+// TestASubscriptionThatIsFasterThanTheAnswer: the request was carried out before Redis saw this
+// process listen. A heartbeat at once makes it visible, and finds a grant that it missed.
+func TestASubscriptionThatIsFasterThanTheAnswer(t *testing.T) {
+	var m machine
+	m.ask(1, 1, fakeLease)
+	m.resume(2)
+	m.answered(1, reply{kind: replyWaiting, ttl: fakeLease}, true, 1, 3)
+	if next, renew := m.look(3); m.state != waiting || !renew || next != (todo{}) {
+		t.Errorf("after the answer: state %d, heartbeat %v, %+v", m.state, renew, next)
+	}
+	m.ask(4, 2, fakeLease)
+	m.answered(2, reply{kind: replyWaiting, ttl: fakeLease}, true, 4, 5)
+	if _, renew := m.look(6); renew {
+		t.Error("a heartbeat at once, although messages were heard from the start")
+	}
+}
