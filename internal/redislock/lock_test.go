@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // acquire fails the test when the lock is not to be had.
@@ -35,12 +37,9 @@ func renew(lease *Lease) bool {
 	l, n := h.locker, h.lock
 	l.mu.Lock()
 	node := l.server.node(n)
-	if l.queues[node] == nil {
-		l.queues[node] = &queue{}
-	}
-	l.queues[node].underWay++
+	l.underWay[node]++
 	l.unlock()
-	l.renew(node, []renewal{{n, h, h.attempt, l.server.command(renewScript, n, h.attempt, h.lease.Milliseconds())}}, third(h.lease))
+	l.renew(bound(h.parent, time.Now().Add(5*time.Second), nil), node, []redis.Cmder{l.server.command(renewScript, n, h.attempt, h.lease.Milliseconds())}, l.now())
 	return h.failed.Load() == nil && h.Valid()
 }
 

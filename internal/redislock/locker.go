@@ -28,13 +28,14 @@ type Locker struct {
 	mu           sync.Mutex // the rule is in state.go
 	closed       bool
 	locks        map[string]*lock
-	attempts     uint64                   // the last attempt's number
-	events       []func()                 // calls of hooks, for unlock
-	subscription *subscription            // nil before the first wait
-	ending       map[uint64]*lock         // attempts to be cancelled
-	agenda       []*lock                  // to look at, the next one first
-	timer        *time.Timer              // of lookAround
-	queues       map[*redis.Client]*queue // by node of a Cluster; nil elsewhere
+	attempts     uint64                    // the last attempt's number
+	events       []func()                  // calls of hooks, for unlock
+	subscription *subscription             // nil before the first wait
+	ending       map[uint64]*lock          // attempts to be cancelled
+	agenda       []*lock                   // to look at, the next one first
+	timer        *time.Timer               // of lookAround
+	due          map[*redis.Client][]*lock // whose renewals are to be sent, by node of a Cluster; nil elsewhere
+	underWay     map[*redis.Client]int     // pipelines, likewise
 
 	eviction sync.Once // asks whether Redis evicts
 }
@@ -91,10 +92,9 @@ func New(client Client, o Options) *Locker {
 	ctx, stop := context.WithCancel(context.Background())
 	l := &Locker{
 		opts: o.withDefaults(), server: newServer(client, o.Label), base: time.Now().Add(-time.Second), ctx: ctx, stop: stop,
-		locks: map[string]*lock{}, ending: map[uint64]*lock{}, queues: map[*redis.Client]*queue{},
+		locks: map[string]*lock{}, ending: map[uint64]*lock{}, due: map[*redis.Client][]*lock{}, underWay: map[*redis.Client]int{},
 	}
-	l.timer = time.AfterFunc(never, l.lookAround)
-	l.timer.Stop()
+	l.timer = time.AfterFunc(0, l.lookAround) // there is nothing yet
 	return l
 }
 
@@ -153,9 +153,7 @@ func Do(ctx context.Context, l Locking, key string, fn func(held context.Context
 		if cause := context.Cause(held); errors.Is(cause, ErrLost) && !errors.Is(err, ErrLost) {
 			err = errors.Join(err, cause)
 		}
-		if releaseErr := lease.Release(); err == nil {
-			err = releaseErr
-		}
+		err = cmp.Or(err, lease.Release())
 	}()
 	return fn(held)
 }
@@ -244,10 +242,7 @@ func (l *Locker) settleLocked(n *lock, next todo, from Handoff) {
 // refuseNewLocked tells the waiters that the lock is taken, once each. Those that do not know yet are
 // at the end of the queue.
 func (n *lock) refuseNewLocked() {
-	if n.state != waiting && n.state != held {
-		return
-	}
-	for e := n.waiters.Back(); e != nil; e = e.Prev() {
+	for e := n.waiters.Back(); e != nil && (n.state == waiting || n.state == held); e = e.Prev() {
 		w := e.Value.(*waiter)
 		if w.refused || w.taken == nil {
 			return
@@ -308,7 +303,7 @@ func (l *Locker) lostLocked(n *lock, how string) {
 // hook. A refusal of INFO is no error.
 func (l *Locker) askForEviction() {
 	info := redis.NewInfoCmd(l.ctx, "info", "memory")
-	if hook := l.opts.Hooks.Evicts; hook != nil && caught(func() error { return l.server.client.Process(l.ctx, info) }) == nil {
+	if hook := l.opts.Hooks.Evicts; hook != nil && l.server.process(l.ctx, info) == nil {
 		if policy := info.Item("Memory", "maxmemory_policy"); policy != "" && policy != "noeviction" {
 			hook(policy)
 		}

@@ -173,7 +173,7 @@ func (e *engine) carryOut(in carried) effect {
 	if err != nil {
 		panic(fmt.Sprintf("%+v: %v", in, err))
 	}
-	answer, err := parseReply(v)
+	answer, err := parseReply(v, nil)
 	if err != nil {
 		panic(fmt.Sprintf("%+v: %v", in, err))
 	}

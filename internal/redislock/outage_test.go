@@ -132,8 +132,8 @@ func TestOutagesLeaveABoundedRest(t *testing.T) {
 		time.Sleep(2 * fakeLease)
 		l.mu.Lock()
 		defer l.unlock()
-		if len(l.ending) != 0 || len(l.agenda) != 0 || len(l.queues) != 0 {
-			t.Errorf("after two leases %d attempts are left, %d looks, and %d queues", len(l.ending), len(l.agenda), len(l.queues))
+		if len(l.ending) != 0 || len(l.agenda) != 0 || len(l.due)+len(l.underWay) != 0 {
+			t.Errorf("after two leases %d attempts are left, %d looks, and %d queues", len(l.ending), len(l.agenda), len(l.due)+len(l.underWay))
 		}
 	})
 }

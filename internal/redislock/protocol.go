@@ -79,10 +79,7 @@ type script struct {
 func newScript(keys int, names ...string) *script {
 	s := &script{keys: keys}
 	for _, name := range names {
-		text, err := sources.ReadFile(name + ".lua")
-		if err != nil {
-			panic(err) // it is built in
-		}
+		text, _ := sources.ReadFile(name + ".lua") // it is built in
 		s.source += string(text)
 	}
 	s.sha = redis.NewScript(s.source).Hash()
@@ -94,8 +91,10 @@ func newScript(keys int, names ...string) *script {
 // the lock. The lock's own repeats allow for a first request that worked.
 type onceCmd struct {
 	redis.Cmd
-	script *script
-	read   atomic.Bool // by the client or a hook; what none has read was not sent
+	script  *script
+	lock    *lock
+	attempt uint64
+	read    atomic.Bool // by the client or a hook; what none has read was not sent
 }
 
 func (*onceCmd) NoRetry() bool { return true }
@@ -117,9 +116,9 @@ const replyDropped, replyHeld, replyWaiting = 0, 1, 2
 const maxTTL = 1 << 40
 
 // parseReply reads a list, or a kind by itself.
-func parseReply(v any) (reply, error) {
-	if n, ok := v.(int64); ok && n == replyDropped || n == replyWaiting {
-		return reply{kind: n}, nil
+func parseReply(v any, err error) (reply, error) {
+	if n, ok := v.(int64); err != nil || ok && n == replyDropped || n == replyWaiting {
+		return reply{kind: n}, err
 	}
 	var n [3]int64
 	fields, ok := v.([]any)
@@ -194,49 +193,31 @@ func (s server) command(sc *script, n *lock, attempt uint64, more ...any) *onceC
 	args := append(make([]any, 0, 8+len(more)), "evalsha", sc.sha, sc.keys)
 	args = append(args, n.keys[:sc.keys]...)
 	args = append(append(args, s.id+" "+strconv.FormatUint(attempt, 10)), more...)
-	return &onceCmd{Cmd: *redis.NewCmd(context.Background(), args...), script: sc}
+	return &onceCmd{Cmd: *redis.NewCmd(context.Background(), args...), script: sc, lock: n, attempt: attempt}
 }
 
 // do runs a script in Redis, and reads the reply.
 func (s server) do(ctx context.Context, sc *script, n *lock, attempt uint64, more ...any) (reply, error) {
 	cmd := s.command(sc, n, attempt, more...)
 	s.send(ctx, cmd)
-	return cmd.reply()
+	return parseReply(cmd.Result())
 }
 
-// reply reads the answer.
-func (c *onceCmd) reply() (reply, error) {
-	switch {
-	case c.Err() != nil && !c.read.Load():
-		return reply{}, fmt.Errorf("%w: %w", errNotSent, c.Err())
-	case c.Err() != nil:
-		return reply{}, c.Err()
-	}
-	return parseReply(c.Val())
-}
-
-// send sends scripts' hashes, and then the scripts that Redis does not know. Several commands go in a
-// pipeline: each has its own error.
-func (s server) send(ctx context.Context, cmds ...*onceCmd) {
-	err := caught(func() error {
-		if len(cmds) == 1 {
-			return s.client.Process(ctx, cmds[0])
-		}
-		pipeline := s.client.Pipeline()
-		for _, c := range cmds {
-			_ = pipeline.Process(ctx, c)
-		}
-		_, err := pipeline.Exec(ctx)
-		return err
-	})
-	var unknown []*onceCmd
-	for _, c := range cmds {
+// send sends scripts' hashes, and then the scripts that Redis does not know. Each command has its own
+// error.
+func (s server) send(ctx context.Context, cmds ...redis.Cmder) {
+	err := s.process(ctx, cmds...)
+	var unknown []redis.Cmder
+	for _, cmd := range cmds {
+		c := cmd.(*onceCmd)
 		if err != nil && (len(cmds) == 1 || c.Err() == nil && c.Val() == nil) {
 			c.SetErr(err) // also that of a hook
 		}
 		if redis.HasErrorPrefix(c.Err(), "NOSCRIPT") {
 			c.Cmd = *redis.NewCmd(ctx, append([]any{"eval", c.script.source}, c.Cmd.Args()[2:]...)...)
 			unknown = append(unknown, c)
+		} else if c.Err() != nil && !c.read.Load() {
+			c.SetErr(fmt.Errorf("%w: %w", errNotSent, c.Err()))
 		}
 	}
 	if unknown != nil {
@@ -244,12 +225,18 @@ func (s server) send(ctx context.Context, cmds ...*onceCmd) {
 	}
 }
 
-// caught returns a panic in a hook of the client as an error.
-func caught(send func() error) (err error) {
+// process sends commands, several of them in a pipeline. A panic in a hook of the client is returned as an error.
+func (s server) process(ctx context.Context, cmds ...redis.Cmder) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = &panicked{v}
 		}
 	}()
-	return send()
+	if len(cmds) == 1 {
+		return s.client.Process(ctx, cmds[0])
+	}
+	pipeline := s.client.Pipeline()
+	_ = pipeline.BatchProcess(ctx, cmds...)
+	_, err = pipeline.Exec(ctx)
+	return err
 }

@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -19,12 +20,6 @@ const maxPipelines = 4
 
 // maxBatch is how many commands a pipeline has at most. Redis serves other clients in between.
 const maxBatch = 500
-
-// queue has what is due to be sent to one server.
-type queue struct {
-	due      []*lock
-	underWay int // pipelines
-}
 
 // scheduleLocked has a lock looked at in time. A look that comes too soon is not put off: it looks
 // again then.
@@ -75,96 +70,83 @@ func (l *Locker) lookAround() {
 		}
 		if due && !n.queued {
 			node := l.server.node(n)
-			if l.queues[node] == nil {
-				l.queues[node] = &queue{}
-			}
-			n.queued, l.queues[node].due = true, append(l.queues[node].due, n)
+			n.queued, l.due[node] = true, append(l.due[node], n)
 		}
 		l.settleLocked(n, next, "")
 	}
 	if len(l.agenda) > 0 {
 		l.timer.Reset(l.agenda[0].look - l.now())
 	}
-	for node := range l.queues {
+	for node := range l.due {
 		l.sendLocked(node)
 	}
 }
 
-// renewal is the renewal of a hold, a waiter's heartbeat, or the cancel of an attempt.
-type renewal struct {
-	lock    *lock
-	hold    *hold // nil but for a renewal
-	attempt uint64
-	cmd     *onceCmd
-}
-
+// scriptOf has the renewal of a hold, a waiter's heartbeat, and the cancel of an attempt.
 var scriptOf = map[state]*script{waiting: heartbeatScript, held: renewScript, ending: cancelScript}
 
 // sendLocked sends what is due to one server, as far as it may. Those whose lease ends first go first.
+// One that goes by itself has the values of its hold's context.
 func (l *Locker) sendLocked(node *redis.Client) {
-	q := l.queues[node]
-	for len(q.due) > 0 && q.underWay < maxPipelines {
-		slices.SortFunc(q.due, func(a, b *lock) int { return cmp.Compare(a.expiry(), b.expiry()) })
-		first := q.due[:min(len(q.due), maxBatch)]
-		q.due = q.due[len(first):]
-		var batch []renewal
-		longest := time.Duration(0)
+	for len(l.due[node]) > 0 && l.underWay[node] < maxPipelines {
+		due := l.due[node]
+		slices.SortFunc(due, func(a, b *lock) int { return cmp.Compare(a.expiry(), b.expiry()) })
+		first := due[:min(len(due), maxBatch)]
+		l.due[node] = due[len(first):]
+		var batch []redis.Cmder
+		behalf, longest, sent := l.ctx, time.Duration(0), l.now()
 		for _, n := range first {
-			if n.queued = false; n.nextLook() != 0 {
-				n.repeat(l.now())
-				longest = max(longest, n.lease)
-				batch = append(batch, renewal{n, n.hold, n.attempt, l.server.command(scriptOf[n.state], n, n.attempt, n.lease.Milliseconds())})
+			if n.queued = false; n.nextLook() == 0 {
+				continue // nobody wants it any more
 			}
+			if n.repeat(sent); n.hold != nil && len(first) == 1 {
+				behalf = n.hold.parent
+			}
+			longest = max(longest, n.lease)
+			batch = append(batch, l.server.command(scriptOf[n.state], n, n.attempt, n.lease.Milliseconds()))
 		}
 		if len(batch) > 0 {
-			q.underWay++
-			l.work.Go(func() { l.renew(node, batch, third(longest)) })
+			l.underWay[node]++
+			l.work.Go(func() { l.renew(bound(behalf, l.base.Add(sent+third(longest)), nil), node, batch, sent) })
 		}
 	}
-	if q.underWay == 0 {
-		delete(l.queues, node)
+	if len(l.due[node]) == 0 {
+		delete(l.due, node)
 	}
 }
 
-// renew sends renewals together, and processes the answers. One that is alone has the values of its
-// hold's context.
-func (l *Locker) renew(node *redis.Client, batch []renewal, patience time.Duration) {
-	behalf, sent := l.ctx, l.now()
-	if h := batch[0].hold; h != nil && len(batch) == 1 {
-		behalf = h.parent
-	}
-	var cmds []*onceCmd
-	for _, r := range batch {
-		cmds = append(cmds, r.cmd)
-	}
-	l.server.send(bound(behalf, l.base.Add(sent+patience), nil), cmds...)
+// renew sends renewals together, and processes the answers.
+func (l *Locker) renew(ctx context.Context, node *redis.Client, batch []redis.Cmder, sent instant) {
+	l.server.send(ctx, batch...)
 	l.mu.Lock()
 	defer l.unlock()
-	for _, r := range batch {
-		l.renewedLocked(r, sent)
+	for _, cmd := range batch {
+		l.renewedLocked(cmd.(*onceCmd), sent)
 	}
-	l.queues[node].underWay--
+	if l.underWay[node]--; l.underWay[node] == 0 {
+		delete(l.underWay, node)
+	}
 	l.sendLocked(node)
 }
 
 // renewedLocked processes the answer to one renewal.
-func (l *Locker) renewedLocked(r renewal, sent instant) {
-	n, h := r.lock, r.lock.hold
-	mine := h != nil && h.attempt == r.attempt
-	a, err := r.cmd.reply()
+func (l *Locker) renewedLocked(cmd *onceCmd, sent instant) {
+	n, h := cmd.lock, cmd.lock.hold
+	mine := h != nil && h.attempt == cmd.attempt
+	a, err := parseReply(cmd.Result())
 	switch {
 	case n.state == ending && (err == nil || errors.Is(err, redis.ErrClosed)):
-		l.forgetLocked(r.attempt)
+		l.forgetLocked(cmd.attempt)
 		return
 	case err != nil:
 		if mine {
 			h.failed.Store(&err)
 		}
-		n.notRenewed(r.attempt, l.now())
+		n.notRenewed(cmd.attempt, l.now())
 		l.scheduleLocked(n)
 		return
 	}
-	next := n.renewed(r.attempt, r.hold != nil, a, sent, l.now())
+	next := n.renewed(cmd.attempt, cmd.script == renewScript, a, sent, l.now())
 	if mine && n.state == held && a.kind == replyHeld {
 		h.deadline.Store(int64(n.deadline))
 		h.failed.Store(nil)

@@ -67,8 +67,8 @@ type fakePipeline struct {
 	cmds []redis.Cmder
 }
 
-func (p *fakePipeline) Process(_ context.Context, cmd redis.Cmder) error {
-	p.cmds = append(p.cmds, cmd)
+func (p *fakePipeline) BatchProcess(_ context.Context, cmds ...redis.Cmder) error {
+	p.cmds = append(p.cmds, cmds...)
 	return nil
 }
 
@@ -330,8 +330,8 @@ func TestABurstOfRenewals(t *testing.T) {
 		}
 		l.mu.Lock()
 		defer l.unlock()
-		if len(l.queues) > 0 {
-			t.Errorf("%d queues are left", len(l.queues))
+		if len(l.due)+len(l.underWay) > 0 {
+			t.Errorf("%d queues are left", len(l.due)+len(l.underWay))
 		}
 	})
 }
