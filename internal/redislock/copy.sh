@@ -1,7 +1,7 @@
 #!/bin/sh
 # Copies this package, with its scripts and tests, into another module:
 #   internal/redislock/copy.sh ../shop/lock example.com/shop/lock
-# Then run go mod tidy there: it needs go-redis v9, and its tests a few more libraries.
+# Then run go mod tidy there: it needs Go 1.26 and go-redis 9.19, and its tests a few more libraries.
 set -eu
 if [ $# -ne 2 ]; then
 	echo "usage: $0 FOLDER IMPORT-PATH" >&2
@@ -10,6 +10,20 @@ fi
 if [ -e "$1" ]; then
 	echo "$0: $1 exists: name a folder that is to be made" >&2
 	exit 1
+fi
+# The module that it is copied into, if there is one, must not fix an older version of either.
+module=$(dirname "$1")
+while [ ! -d "$module" ]; do module=$(dirname "$module"); done
+needs() { # NAME LEAST VERSION, which is empty if the module names none
+	if [ -n "$3" ] && [ "$(printf '%s\n%s\n' "$2" "${3#v}" | sort -V | head -n 1)" != "$2" ]; then
+		echo "$0: the module in $module has $1 $3: it needs $2 or later" >&2
+		exit 1
+	fi
+}
+mod=$(cd "$module" && go env GOMOD)
+if [ -f "$mod" ]; then
+	needs go 1.26 "$(sed -n 's/^go //p' "$mod")"
+	needs github.com/redis/go-redis/v9 9.19 "$(sed -n 's|^\(require\)\{0,1\}[[:space:]]*github.com/redis/go-redis/v9 \([^ ]*\).*|\2|p' "$mod")"
 fi
 from=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"

@@ -85,3 +85,28 @@ func command(dir string, args ...string) (string, error) {
 	out, err := cmd.Output()
 	return string(out), err
 }
+
+// TestACopyNeedsAModuleThatIsNewEnough: one with an older go-redis would send requests again.
+func TestACopyNeedsAModuleThatIsNewEnough(t *testing.T) {
+	t.Parallel()
+	for mod, want := range map[string]string{
+		"module m\n\ngo 1.26\n\nrequire github.com/redis/go-redis/v9 v9.18.0\n":                      "go-redis/v9 v9.18.0",
+		"module m\n\ngo 1.26.1\n\nrequire (\n\tgithub.com/redis/go-redis/v9 v9.7.0 // indirect\n)\n": "go-redis/v9 v9.7.0",
+		"module m\n\ngo 1.25.4\n": "go 1.25.4",
+		"module m\n\ngo 1.26\n\nrequire github.com/redis/go-redis/v9 v9.19.0\n":  "",
+		"module m\n\ngo 1.27\n\nrequire github.com/redis/go-redis/v9 v9.101.0\n": "",
+		"module m\n": "",
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(mod), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command("./copy.sh", filepath.Join(dir, "internal", "lock"), "m/internal/lock").CombinedOutput()
+		if (err == nil) != (want == "") || !strings.Contains(string(out), want) {
+			t.Errorf("into %q: %v, %s; want %q", mod, err, out, want)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "internal", "lock", "doc.go")); (err == nil) != (want == "") {
+			t.Errorf("into %q: the copy was made: %v", mod, err == nil)
+		}
+	}
+}

@@ -97,6 +97,9 @@ type onceCmd struct {
 	read    atomic.Bool // by the client or a hook; what none has read was not sent
 }
 
+// A module with an older go-redis than 9.19 does not compile: it would send a request up to four times.
+var _ interface{ NoRetry() bool } = (*redis.Cmd)(nil)
+
 func (*onceCmd) NoRetry() bool { return true }
 func (c *onceCmd) Args() []any { c.read.Store(true); return c.Cmd.Args() }
 
