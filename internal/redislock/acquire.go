@@ -18,6 +18,7 @@ type request struct {
 
 // enter is Acquire and TryAcquire.
 func (l *Locker) enter(ctx context.Context, key string, o AcquireOptions, try bool) (context.Context, *Lease, error) {
+	o = o.withDefaults(l.opts)
 	name := l.opts.Prefix + tagged(key)
 	outer, _ := ctx.Value((*holdsOf)(l)).(*hold) // the innermost, or nil
 	if h := outer.of(name); h != nil {
@@ -28,7 +29,7 @@ func (l *Locker) enter(ctx context.Context, key string, o AcquireOptions, try bo
 	if ctx.Err() != nil {
 		return nil, nil, notAcquired(key, context.Cause(ctx))
 	}
-	w := &waiter{ctx: ctx, key: key, lease: o.Lease, outer: outer, begun: l.now(), answer: make(chan result, 1), try: try}
+	w := &waiter{ctx: ctx, key: key, lease: o.Lease, maxHold: o.MaxHold, outer: outer, begun: l.now(), answer: make(chan result, 1), try: try}
 	w.until = w.begun + o.Wait
 	if l.opts.Hooks.Waiting != nil && !try {
 		w.taken = make(chan struct{}, 1)

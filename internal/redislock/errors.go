@@ -25,6 +25,13 @@ var (
 	ErrNotHeld = errors.New("redislock: lock not held")
 	// ErrClosed: the Locker was closed.
 	ErrClosed = errors.New("redislock: locker closed")
+
+	// An error that is ErrLost also is one of these, or ErrClosed. ErrLeaseOver: renewals failed until the
+	// deadline, or the process did not run. ErrTaken: Redis says that this hold does not have the lock,
+	// because its lease was over or its key is gone. ErrHeldTooLong: the code forgot to release, or is slow.
+	ErrLeaseOver   = errors.New("its lease is over")
+	ErrTaken       = errors.New("Redis says that it is not held")
+	ErrHeldTooLong = errors.New("held for longer than Options.MaxHold, or than Options.Grace after its context's end")
 )
 
 // notAcquired also carries the causes, if there are any.
@@ -35,11 +42,21 @@ func notAcquired(key string, causes ...error) error {
 func notHeld(key string) error { return fmt.Errorf("release %q: %w", key, ErrNotHeld) }
 
 // lost says why a lock was lost, and why its last renewal failed, if that is not nil.
-func lost(key, how string, failure *error) error {
+func lost(key string, how error, failure *error) error {
 	if failure == nil {
-		return fmt.Errorf("%w: %q: %s", ErrLost, key, how)
+		return fmt.Errorf("%w: %q: %w", ErrLost, key, how)
 	}
-	return fmt.Errorf("%w: %q: %s: %w", ErrLost, key, how, *failure)
+	return fmt.Errorf("%w: %q: %w: %w", ErrLost, key, how, *failure)
+}
+
+// unanswered is a renewal that is under way, as the reason of a loss.
+type unanswered onceCmd
+
+func (u *unanswered) Error() string {
+	if u.read.Load() {
+		return "its renewal has no answer"
+	}
+	return "its renewal waits for a connection of the client: the pool is used up, or none can be made"
 }
 
 // failed wraps the error that came instead of a reply.

@@ -140,7 +140,7 @@ func (h *hold) Deadline() (time.Time, bool) { return h.parent.Deadline() }
 // deadline passed ends it.
 func (h *hold) isLost() bool {
 	if h.ended.Load() == isHeld && h.locker.now() >= instant(h.deadline.Load()) {
-		h.end(wasLost, lost(h.key, leaseOver, h.failed.Load()))
+		h.end(wasLost, lost(h.key, ErrLeaseOver, h.failed.Load()))
 	}
 	if outer := h.around(); outer != nil && h.ended.Load() == isHeld && outer.isLost() {
 		h.cancel(outer.why) // this lock is held still, but the work in it has lost the other one

@@ -5,7 +5,6 @@ import (
 	"container/list"
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -65,7 +64,8 @@ type waiter struct {
 	lease   time.Duration
 	outer   *hold // the innermost that ctx has
 	begun   instant
-	until   instant       // when it gives up
+	until   instant // when it gives up
+	maxHold time.Duration
 	try     bool          // do not wait if it is taken
 	answer  chan result   // of size 1
 	taken   chan struct{} // takes one value, at its first refusal; nil if nobody wants to know
@@ -115,17 +115,18 @@ func (l *Locker) Acquire(ctx context.Context, key string) (held context.Context,
 
 // AcquireWith is [Locker.Acquire] with settings for this call. It panics on invalid settings.
 func (l *Locker) AcquireWith(ctx context.Context, key string, o AcquireOptions) (held context.Context, lease *Lease, err error) {
-	if o.Wait < 0 {
-		panic(fmt.Sprintf("redislock: AcquireOptions.Wait is %s, want zero or more", o.Wait))
-	}
-	o.Wait, o.Lease = orNever(cmp.Or(o.Wait, l.opts.Wait)), validLease(cmp.Or(o.Lease, l.opts.Lease))
 	return l.enter(ctx, key, o, false)
 }
 
 // TryAcquire is [Locker.Acquire] without waiting. If the lock is held or waited for, it returns
 // [ErrNotAcquired] at once. Options.Wait bounds it while Redis is silent.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (held context.Context, lease *Lease, err error) {
-	return l.enter(ctx, key, AcquireOptions{l.opts.Lease, l.opts.Wait}, true)
+	return l.TryAcquireWith(ctx, key, AcquireOptions{})
+}
+
+// TryAcquireWith is [Locker.TryAcquire] with settings for this call. It panics on invalid settings.
+func (l *Locker) TryAcquireWith(ctx context.Context, key string, o AcquireOptions) (held context.Context, lease *Lease, err error) {
+	return l.enter(ctx, key, o, true)
 }
 
 // Do runs fn while it holds the lock on key: see [Do].
@@ -170,7 +171,7 @@ func (l *Locker) Close(ctx context.Context) error {
 			for n.waiters.Len() > 0 {
 				n.dismissLocked(n.firstLocked(), result{err: ErrClosed})
 			}
-			l.settleLocked(n, n.lose("the Locker was closed"), "")
+			l.settleLocked(n, n.lose(ErrClosed), "")
 		}
 	}
 	l.unlock()
@@ -214,7 +215,7 @@ func (l *Locker) settleLocked(n *lock, next todo, from Handoff) {
 	if next.over != 0 {
 		l.cleanLocked(n, next.over, n.lease)
 	}
-	if next.lost != "" && n.hold != nil {
+	if next.lost != nil && n.hold != nil {
 		n.hold.abandoned = next.over == 0
 		l.lostLocked(n, next.lost)
 	}
@@ -261,7 +262,7 @@ func (l *Locker) serveLocked(n *lock, from Handoff) bool {
 		return false
 	}
 	n.hold = newHoldLocked(l, n, w, from)
-	n.endBy(n.hold.begun + l.opts.MaxHold)
+	n.endBy(n.hold.begun + w.maxHold)
 	n.dismissLocked(w, result{hold: n.hold})
 	return true
 }
@@ -289,7 +290,7 @@ func (n *lock) dismissGoneLocked() {
 }
 
 // lostLocked ends a hold as lost, and notes it for the hook.
-func (l *Locker) lostLocked(n *lock, how string) {
+func (l *Locker) lostLocked(n *lock, how error) {
 	h := n.hold
 	n.hold = nil
 	h.end(wasLost, lost(h.key, how, h.failed.Load()))

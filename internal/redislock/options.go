@@ -43,8 +43,9 @@ type Options struct {
 
 // AcquireOptions are the settings of one call. They replace those of its Locker.
 type AcquireOptions struct {
-	Lease time.Duration // zero means Options.Lease
-	Wait  time.Duration // zero means Options.Wait
+	Lease   time.Duration // zero means Options.Lease
+	Wait    time.Duration // zero means Options.Wait
+	MaxHold time.Duration // zero means Options.MaxHold; that of the first entry counts
 }
 
 // Hooks are functions that the Locker calls on events of its locks. Nil ones are not called. A hook
@@ -52,9 +53,9 @@ type AcquireOptions struct {
 // context is the one that Acquire was called with, and may have ended.
 //
 // A panic in Waiting ends the wait. A panic in Acquired releases the lock. Panics in these two and in
-// Released reach the caller. Lost and
-// Renewed also run in goroutines of the Locker, and Evicts always does: a panic there ends the
-// process. Where it reaches a caller that recovers, the hooks of the other holds are still called.
+// Released reach the caller. Lost,
+// Renewed and NotRenewed also run in goroutines of the Locker, and Evicts always does: a panic there ends
+// the process. Where it reaches a caller that recovers, the hooks of the other holds are still called.
 type Hooks struct {
 	// Waiting: the lock is taken, and Acquire waits for it, since Event.Took. It is called at most
 	// once for each Acquire, in its goroutine and before Acquired; not if the wait is over by then.
@@ -67,8 +68,12 @@ type Hooks struct {
 	Released func(context.Context, Event)
 	// Renewed: the lease is full again.
 	Renewed func(context.Context, Event)
+	// NotRenewed: a renewal failed, with Event.Err. The hold goes on until its deadline, and the Locker
+	// repeats the renewal.
+	NotRenewed func(context.Context, Event)
 	// Lost: the holder's context has ended. Its lease was over, Redis said that the lock belongs to
-	// another, or MaxHold or Grace was over. Event.Err says which of the three.
+	// another, MaxHold or Grace was over, or the Locker was closed. Event.Err is ErrLeaseOver,
+	// ErrTaken, ErrHeldTooLong or ErrClosed.
 	Lost func(context.Context, Event)
 	// Evicts: Redis may delete locks when it is out of memory, because of this maxmemory-policy.
 	// The Locker asks once, in the background, at the first hold, if Redis allows INFO.
@@ -81,7 +86,7 @@ type Event struct {
 	Token int64         // of the hold; 0 of Waiting
 	Took  time.Duration // the wait, or the hold so far
 	From  Handoff       // of Acquired
-	Err   error         // of Lost and Released
+	Err   error         // of Lost, NotRenewed and Released
 }
 
 // Handoff says where a lock came from.
@@ -119,6 +124,13 @@ func (o Options) withDefaults() Options {
 		panic(fmt.Sprintf("redislock: Options.Prefix is %q, want no braces: they mark a key's hash tag", o.Prefix))
 	}
 	return o
+}
+
+func (o AcquireOptions) withDefaults(d Options) AcquireOptions {
+	if o.Wait < 0 || o.MaxHold < 0 {
+		panic(fmt.Sprintf("redislock: AcquireOptions are %+v, want zero or more", o))
+	}
+	return AcquireOptions{validLease(cmp.Or(o.Lease, d.Lease)), orNever(cmp.Or(o.Wait, d.Wait)), orNever(cmp.Or(o.MaxHold, d.MaxHold))}
 }
 
 // validLease panics on a lease that is too short or too long.

@@ -18,7 +18,7 @@ func (h *hold) leave() (last bool, err error) {
 	l, n := h.locker, h.lock
 	l.mu.Lock()
 	if h.isLost() && n.hold == h { // by the clock: the timer has not come to it
-		l.settleLocked(n, n.lose(leaseOver), "")
+		l.settleLocked(n, n.lose(ErrLeaseOver), "")
 	}
 	h.entries--
 	switch {

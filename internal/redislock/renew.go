@@ -103,7 +103,10 @@ func (l *Locker) sendLocked(node *redis.Client) {
 				behalf = n.hold.parent
 			}
 			longest = max(longest, n.lease)
-			batch = append(batch, l.server.command(scriptOf[n.state], n, n.attempt, n.lease.Milliseconds()))
+			cmd := l.server.command(scriptOf[n.state], n, n.attempt, n.lease.Milliseconds())
+			if batch = append(batch, cmd); n.hold != nil {
+				n.hold.failed.CompareAndSwap(nil, new(error((*unanswered)(cmd))))
+			}
 		}
 		if len(batch) > 0 {
 			l.underWay[node]++
@@ -141,6 +144,9 @@ func (l *Locker) renewedLocked(cmd *onceCmd, sent instant) {
 	case err != nil:
 		if mine {
 			h.failed.Store(&err)
+			if hook := l.opts.Hooks.NotRenewed; hook != nil {
+				l.events = append(l.events, func() { hook(h.parent, h.event(err)) })
+			}
 		}
 		n.notRenewed(cmd.attempt, l.now())
 		l.scheduleLocked(n)
@@ -151,7 +157,7 @@ func (l *Locker) renewedLocked(cmd *onceCmd, sent instant) {
 		h.deadline.Store(int64(n.deadline))
 		h.failed.Store(nil)
 		if h.isLost() { // somebody looked at the clock just before
-			next = n.lose(leaseOver)
+			next = n.lose(ErrLeaseOver)
 		} else if hook := l.opts.Hooks.Renewed; hook != nil {
 			l.events = append(l.events, func() { hook(h.parent, h.event(nil)) })
 		}

@@ -59,7 +59,7 @@ type grant struct {
 type todo struct {
 	over   uint64 // cancel this attempt
 	serve  bool   // give the lock to the first waiter
-	lost   string // end the hold, for this reason
+	lost   error  // end the hold, for this reason
 	unseen bool   // resubscribe: a place or a grant was missed, perhaps because a failover left the subscription behind
 }
 
@@ -145,12 +145,12 @@ func (m *machine) renewed(attempt uint64, hold bool, r reply, sent, now instant)
 	}
 	switch {
 	case m.state == held && now >= m.deadline:
-		return m.lose(leaseOver) // a caller may have seen that it is over
+		return m.lose(ErrLeaseOver) // a caller may have seen that it is over
 	case m.state == held && r.kind == replyHeld:
 		m.pause, m.deadline = 0, max(m.deadline, sent+m.lease-margin(m.lease))
 		m.due = nextRenewal(m.lease, sent)
 	case m.state == held && hold:
-		return m.lose("Redis says that it is not held")
+		return m.lose(ErrTaken)
 	case m.state == waiting && r.kind == replyHeld:
 		next := m.granted(r, sent, now)
 		next.unseen = true // no message came, or the heartbeat was faster, or it made the grant itself
@@ -209,11 +209,8 @@ func (m *machine) pass() todo {
 	return todo{serve: true}
 }
 
-// leaseOver is the most common reason of a loss.
-const leaseOver = "its lease is over"
-
 // lose ends a hold that is over by Redis or by the clock.
-func (m *machine) lose(why string) todo {
+func (m *machine) lose(why error) todo {
 	return todo{over: m.giveUp().over, lost: why}
 }
 
@@ -223,7 +220,7 @@ func (m *machine) endBy(end instant) { m.ends = min(m.ends, end) }
 // abandon ends a hold after MaxHold or Grace. Nothing is sent: the lock ends with its lease.
 func (m *machine) abandon() todo {
 	m.stop()
-	return todo{lost: "held for longer than Options.MaxHold, or than Options.Grace after its context's end"}
+	return todo{lost: ErrHeldTooLong}
 }
 
 // giveUp ends the current attempt and has it cancelled.
@@ -273,7 +270,7 @@ func (m *machine) look(now instant) (next todo, renew bool) {
 	case look == 0 || now < look:
 		return todo{}, false
 	case m.state == held && now >= m.deadline:
-		return m.lose(leaseOver), false
+		return m.lose(ErrLeaseOver), false
 	case m.state == held && now >= m.ends:
 		return m.abandon(), false
 	}

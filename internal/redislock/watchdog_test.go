@@ -30,6 +30,7 @@ type fakeRedis struct {
 	args  []any // of all requests
 	on    map[*script]func(ctx context.Context) (any, error)
 
+	before                 func(redis.Cmder)
 	refuse                 func(redis.Cmder) error // before on
 	pipelines              []int                   // how many commands each had
 	underWay, mostUnderWay int                     // of them
@@ -88,6 +89,9 @@ func (p *fakePipeline) Exec(ctx context.Context) (_ []redis.Cmder, err error) {
 }
 
 func (f *fakeRedis) Process(ctx context.Context, cmd redis.Cmder) error {
+	if f.before != nil {
+		f.before(cmd)
+	}
 	var script *script
 	for _, s := range allScripts {
 		if s.sha == cmd.Args()[1] || s.source == cmd.Args()[1] {
@@ -731,5 +735,79 @@ func TestASubscriptionThatIsFasterThanTheAnswer(t *testing.T) {
 	m.answered(2, reply{kind: replyWaiting, ttl: fakeLease}, true, 4, 5)
 	if _, renew := m.look(6); renew {
 		t.Error("a heartbeat at once, although messages were heard from the start")
+	}
+}
+
+// TestReasonsOfALoss can be told apart.
+func TestReasonsOfALoss(t *testing.T) {
+	for want, lose := range map[error]func(f *fakeRedis, l *Locker){
+		ErrLeaseOver: func(f *fakeRedis, l *Locker) { f.answers(renewScript, down) },
+		ErrTaken: func(f *fakeRedis, l *Locker) {
+			f.answers(renewScript, func(context.Context) (any, error) { return droppedReply, nil })
+		},
+		ErrHeldTooLong: func(f *fakeRedis, l *Locker) {},
+		ErrClosed:      func(f *fakeRedis, l *Locker) { time.AfterFunc(time.Second, func() { l.Close(context.Background()) }) },
+	} {
+		withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+			var hooked error
+			l.opts.Hooks.Lost = func(_ context.Context, e Event) { hooked = e.Err }
+			lose(f, l)
+			o := AcquireOptions{MaxHold: 100 * fakeLease}
+			if want == ErrHeldTooLong {
+				o.MaxHold = fakeLease
+			}
+			held, lease, err := l.TryAcquireWith(t.Context(), "k", o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			begun := time.Now()
+			<-held.Done()
+			synctest.Wait()
+			for reason := range map[error]bool{ErrLeaseOver: true, ErrTaken: true, ErrHeldTooLong: true, ErrClosed: true} {
+				if is := errors.Is(context.Cause(held), reason); is != (reason == want) || !errors.Is(context.Cause(held), ErrLost) || hooked == nil || errors.Is(hooked, reason) != is {
+					t.Errorf("want %v: the cause %v is %v: %v; the hook was called with %v", want, context.Cause(held), reason, is, hooked)
+				}
+			}
+			if took := time.Since(begun); want == ErrHeldTooLong && took != fakeLease {
+				t.Errorf("it was held for %s, want the call's MaxHold", took)
+			}
+			_ = lease.Release()
+		})
+	}
+}
+
+// TestARenewalThatFailedIsSaid by a hook, and as the reason of the loss. So is a want of connections.
+func TestARenewalThatFailedIsSaid(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		var failures []Event
+		l.opts.Hooks.NotRenewed = func(_ context.Context, e Event) { failures = append(failures, e) }
+		f.answers(renewScript, down)
+		held, lease := acquire(t, l, t.Context(), "k")
+		<-held.Done()
+		synctest.Wait()
+		if len(failures) < 3 || failures[0].Key != "k" || failures[0].Token != lease.Token() || !errors.Is(failures[0].Err, errDown) || !errors.Is(context.Cause(held), errDown) {
+			t.Errorf("the hook was called with %+v, and the hold ended with %v", failures, context.Cause(held))
+		}
+	})
+	for _, read := range []bool{false, true} {
+		withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+			held, _ := acquire(t, l, t.Context(), "k")
+			blocked := make(chan bool)
+			f.before = func(cmd redis.Cmder) {
+				if cmd.(*onceCmd).script == renewScript {
+					if read {
+						cmd.Args()
+					}
+					<-blocked // the pool's connections are in use elsewhere, for longer than the lease
+				}
+			}
+			<-held.Done()
+			if text := context.Cause(held).Error(); strings.Contains(text, "waits for a connection") == read || strings.Contains(text, "no answer") != read {
+				t.Errorf("read %v: the hold ended with %q", read, text)
+			}
+			close(blocked)
+			synctest.Wait()
+			f.before = nil
+		})
 	}
 }
