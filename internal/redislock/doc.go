@@ -18,8 +18,9 @@
 //
 // # Guarantees
 //
-// The guarantees hold while Redis keeps its data, clocks run at rates within 1 % of each other, and
-// holders stop when held.Err says so.
+// The guarantees hold while Redis keeps its data, clocks run at rates within 1 % of each other,
+// the clocks of a primary and its replicas differ by less than a third of the lease, the clock of Redis is not
+// set forward, and holders stop when held.Err says so.
 //
 //   - There is at most one holder at a time, as far as the holders know, even across a planned
 //     failover. A hold has a deadline on the local monotonic clock. It counts from before the request
@@ -46,7 +47,9 @@
 // its last look at held and its write. It then writes after its lease is over. A machine whose
 // clock stops with it does not notice the pause. A Redis that loses acknowledged writes can give a
 // lock to a second holder. It loses them in a restart without data, in a failover to a replica that
-// was behind, or by evicting keys. Set maxmemory-policy to noeviction; Hooks.Evicts reports any other
+// was behind, or by evicting keys. Redis keeps expiries as times of its clock. After a failover to a
+// replica whose clock is ahead, or after the clock was set forward, leases end that much sooner than
+// their holders know. No client can prevent that; Hooks.ClockJumped reports it. Set maxmemory-policy to noeviction; Hooks.Evicts reports any other
 // policy. In all these cases the tokens differ, and only a database that checks them is safe.
 //
 // A context derived from held with context.WithCancel or context.WithTimeout learns of the loss by

@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os/exec"
 	"path/filepath"
@@ -234,20 +235,20 @@ func TestTokensGrowWhereTheClockIsBehind(t *testing.T) {
 	}
 }
 
-// slowClock compiles a library whose gettimeofday is five seconds behind: Redis takes its TIME from
+// shiftedClock compiles a library whose gettimeofday is so many seconds ahead: Redis takes its TIME from
 // there. libfaketime does not start with a Redis that uses jemalloc.
-func slowClock(t *testing.T) string {
+func shiftedClock(t *testing.T, seconds int) string {
 	t.Helper()
-	const source = `
+	source := fmt.Sprintf(`
 #define _GNU_SOURCE
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 int gettimeofday(struct timeval *tv, void *tz) {
 	int failed = syscall(SYS_gettimeofday, tv, tz);
-	if (tv) tv->tv_sec -= 5;
+	if (tv) tv->tv_sec += %d;
 	return failed;
-}`
+}`, seconds)
 	if runtime.GOOS != "linux" {
 		t.Skip("a clock can be set back for one process on Linux only")
 	}
@@ -264,7 +265,7 @@ int gettimeofday(struct timeval *tv, void *tz) {
 // behind, when the lease of the last hold is over.
 func TestTokensGrowAfterAFailoverToASlowClock(t *testing.T) {
 	t.Parallel()
-	m := startMoving(t, "LD_PRELOAD="+slowClock(t))
+	m := startMoving(t, "LD_PRELOAD="+shiftedClock(t, -5))
 	if behind := time.Until(m.clients[1].Time(t.Context()).Val()); behind > -4*time.Second || behind < -6*time.Second {
 		t.Fatalf("the replica's clock is %s ahead, want five seconds behind", behind)
 	}
@@ -284,4 +285,27 @@ func TestTokensGrowAfterAFailoverToASlowClock(t *testing.T) {
 		t.Errorf("token %d after %d", second.Token(), first.Token())
 	}
 	release(t, second)
+}
+
+// TestAFailoverToAFastClockIsSeen: Redis keeps expiries as times of its clock, so a hold has less of its
+// lease left at a primary whose clock is ahead. Here it is less than a third of the lease: the hold goes on.
+func TestAFailoverToAFastClockIsSeen(t *testing.T) {
+	t.Parallel()
+	m := startMoving(t, "LD_PRELOAD="+shiftedClock(t, 2))
+	jumps := make(chan time.Duration, 8)
+	l := m.locker(Options{Lease: 9 * time.Second, Hooks: Hooks{ClockJumped: func(by time.Duration) { jumps <- by }}})
+	held, lease := acquire(t, l, within(t), t.Name())
+	m.failOver()
+	select {
+	case by := <-jumps:
+		if by > 2*time.Second || by < time.Second {
+			t.Errorf("the clock jumped by %s, want two seconds", by)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("nothing was said of the clock")
+	}
+	if held.Err() != nil {
+		t.Errorf("the hold ended: %v", context.Cause(held))
+	}
+	release(t, lease)
 }

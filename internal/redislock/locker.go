@@ -35,6 +35,7 @@ type Locker struct {
 	timer        *time.Timer               // of lookAround
 	due          map[*redis.Client][]*lock // whose renewals are to be sent, by node of a Cluster; nil elsewhere
 	underWay     map[*redis.Client]int     // pipelines, likewise
+	jumped       instant                   // when the server's clock was last seen to be set forward
 
 	eviction sync.Once // asks whether Redis evicts
 }
@@ -92,7 +93,7 @@ func New(client Client, o Options) *Locker {
 	ctx, stop := context.WithCancel(context.Background())
 	l := &Locker{
 		opts: o.withDefaults(), server: newServer(client, o.Label), base: time.Now().Add(-time.Second), ctx: ctx, stop: stop,
-		locks: map[string]*lock{}, ending: map[uint64]*lock{}, due: map[*redis.Client][]*lock{}, underWay: map[*redis.Client]int{},
+		locks: map[string]*lock{}, ending: map[uint64]*lock{}, due: map[*redis.Client][]*lock{}, underWay: map[*redis.Client]int{}, jumped: -never,
 	}
 	l.timer = time.AfterFunc(0, l.lookAround) // there is nothing yet
 	return l

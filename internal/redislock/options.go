@@ -75,6 +75,11 @@ type Hooks struct {
 	// another, MaxHold or Grace was over, or the Locker was closed. Event.Err is ErrLeaseOver,
 	// ErrTaken, ErrHeldTooLong or ErrClosed.
 	Lost func(context.Context, Event)
+	// ClockJumped: the clock of Redis is ahead of where it was, by so much at least: it was set
+	// forward, or another server with another clock is the primary now. Leases have ended that much
+	// sooner, so there may have been a second holder. All holds are renewed at once. It is called at
+	// most once a lease.
+	ClockJumped func(by time.Duration)
 	// Evicts: Redis may delete locks when it is out of memory, because of this maxmemory-policy.
 	// The Locker asks once, in the background, at the first hold, if Redis allows INFO.
 	Evicts func(policy string)
@@ -128,7 +133,7 @@ func (o Options) withDefaults() Options {
 
 func (o AcquireOptions) withDefaults(d Options) AcquireOptions {
 	if o.Wait < 0 || o.MaxHold < 0 {
-		panic(fmt.Sprintf("redislock: AcquireOptions are %+v, want zero or more", o))
+		panic(fmt.Sprintf("redislock: AcquireOptions.Wait is %s and AcquireOptions.MaxHold is %s, want zero or more", o.Wait, o.MaxHold))
 	}
 	return AcquireOptions{validLease(cmp.Or(o.Lease, d.Lease)), orNever(cmp.Or(o.Wait, d.Wait)), orNever(cmp.Or(o.MaxHold, d.MaxHold))}
 }

@@ -109,6 +109,7 @@ type reply struct {
 	epoch  int64         // of replyHeld
 	others int64         // of replyHeld: other processes that wait
 	ttl    time.Duration // of replyWaiting: the time until the lock expires
+	now    time.Duration // of a renewal: the server's clock, since 1970
 }
 
 // Kinds of replies. Dropped: the attempt is over, or unknown, and nothing was done. Waiting: it is
@@ -123,15 +124,15 @@ func parseReply(v any, err error) (reply, error) {
 	if n, ok := v.(int64); err != nil || ok && n == replyDropped || n == replyWaiting {
 		return reply{kind: n}, err
 	}
-	var n [3]int64
+	var n [4]int64
 	fields, ok := v.([]any)
 	ok = ok && len(fields) <= len(n)
 	for i := 0; ok && i < len(fields); i++ {
 		n[i], ok = fields[i].(int64)
 	}
 	switch {
-	case ok && len(fields) == 3 && n[0] == replyHeld && n[1] > 0:
-		return reply{kind: replyHeld, epoch: n[1], others: n[2]}, nil
+	case ok && len(fields) >= 3 && n[0] == replyHeld && n[1] > 0, ok && len(fields) == 4 && n[0] == replyDropped:
+		return reply{kind: n[0], epoch: n[1], others: n[2], now: time.Duration(n[3]) * time.Microsecond}, nil
 	case ok && len(fields) == 2 && n[0] == replyWaiting:
 		return reply{kind: replyWaiting, ttl: time.Duration(min(max(n[1], 0), maxTTL)) * time.Millisecond}, nil
 	}

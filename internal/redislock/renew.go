@@ -152,6 +152,18 @@ func (l *Locker) renewedLocked(cmd *onceCmd, sent instant) {
 		l.scheduleLocked(n)
 		return
 	}
+	if by := n.jumped(a, sent, l.now()); mine && by > 0 && l.now() > l.jumped+n.lease {
+		l.jumped = l.now()
+		for _, other := range l.locks { // Redis keeps expiries as times of its clock
+			if other.state == held && other != n {
+				other.due = l.jumped
+				l.scheduleLocked(other)
+			}
+		}
+		if hook := l.opts.Hooks.ClockJumped; hook != nil {
+			l.events = append(l.events, func() { hook(by) })
+		}
+	}
 	next := n.renewed(cmd.attempt, cmd.script == renewScript, a, sent, l.now())
 	if mine && n.state == held && a.kind == replyHeld {
 		h.deadline.Store(int64(n.deadline))

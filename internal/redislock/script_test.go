@@ -304,3 +304,15 @@ func TestALabelThatLooksLikeAMarkKeepsItsPlace(t *testing.T) {
 		t.Errorf("its heartbeat = %+v, %v, want that it waits", r, err)
 	}
 }
+
+// TestRenewalsSayTheTime of the server, also where the lock is not the caller's.
+func TestRenewalsSayTheTime(t *testing.T) {
+	s := newScripted(t)
+	s.acquires(1, false, replyHeld)
+	for attempt, want := range map[uint64]int64{1: replyHeld, 2: replyDropped} {
+		r, err := s.renew(t.Context(), s.n, attempt)
+		if off := time.Since(time.Unix(0, int64(r.now))); err != nil || r.kind != want || off < 0 || off > time.Minute {
+			t.Errorf("the renewal of attempt %d = %+v, %v", attempt, r, err)
+		}
+	}
+}

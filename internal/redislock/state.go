@@ -52,6 +52,7 @@ type grant struct {
 	given    instant
 	deadline instant
 	ends     instant // when renewal stops for MaxHold or Grace
+	ahead    instant // by how much the server's clock was ahead of ours at most, at its last answer
 }
 
 // todo is what the caller of a transition must do. After each transition, an idle machine asks
@@ -116,7 +117,7 @@ func (m *machine) granted(r reply, base, now instant) todo {
 		return m.giveUp()
 	}
 	*m = machine{state: held, attempt: m.attempt, lease: m.lease, others: max(r.others, m.others), due: nextRenewal(m.lease, base),
-		grant: grant{epoch: r.epoch, given: now, deadline: deadline, ends: never}}
+		grant: grant{epoch: r.epoch, given: now, deadline: deadline, ends: never, ahead: instant(r.epoch)*time.Microsecond - base}}
 	return todo{serve: true}
 }
 
@@ -163,6 +164,16 @@ func (m *machine) renewed(attempt uint64, hold bool, r reply, sent, now instant)
 		return todo{unseen: true}
 	}
 	return todo{}
+}
+
+// jumped returns by how much the server's clock has been set forward at least, since its last answer. It
+// is positive when that cannot be the round trip, or clocks that run at different rates.
+func (m *machine) jumped(r reply, sent, now instant) (by time.Duration) {
+	if m.state == held && r.now != 0 {
+		by = r.now - now - m.ahead - 2*margin(m.lease)
+		m.ahead = r.now - sent
+	}
+	return by
 }
 
 // notRenewed schedules the next renewal soon. One error is no reason to give up a lock whose lease

@@ -811,3 +811,70 @@ func TestARenewalThatFailedIsSaid(t *testing.T) {
 		})
 	}
 }
+
+// TestAClockThatIsSetForwardIsSeen by the answers to renewals, less their round trip. Then all holds are
+// renewed at once, and go on.
+func TestAClockThatIsSetForwardIsSeen(t *testing.T) {
+	for name, c := range map[string]struct {
+		forward, roundTrip time.Duration
+		refused            bool
+	}{
+		"same":                          {},
+		"slow answers":                  {roundTrip: 1500 * time.Millisecond},
+		"set back":                      {forward: -12 * time.Second},
+		"set forward":                   {forward: 3 * time.Second},
+		"set forward, slow answers":     {forward: 3 * time.Second, roundTrip: time.Second},
+		"set forward, by a whole lease": {forward: 12 * time.Second, refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+				forward := time.Duration(0)
+				reply := func(kind, epoch int64) func(context.Context) (any, error) {
+					return func(context.Context) (any, error) {
+						time.Sleep(c.roundTrip / 2)
+						now := time.Now().Add(forward).UnixMicro()
+						time.Sleep(c.roundTrip / 2)
+						if kind == 0 {
+							return []any{int64(1), now, int64(0)}, nil
+						}
+						return []any{kind - 1, epoch, int64(0), now}, nil
+					}
+				}
+				f.answers(acquireScript, reply(0, 0))
+				f.answers(renewScript, reply(2, 12345))
+				var seen []time.Duration
+				l.opts.Hooks.ClockJumped = func(by time.Duration) { seen = append(seen, by) }
+				_, first := acquire(t, l, t.Context(), "first")
+				time.Sleep(third(fakeLease) / 2)
+				held, second := acquire(t, l, t.Context(), "second")
+				time.Sleep(3 * fakeLease)
+				forward = c.forward
+				if c.refused {
+					f.answers(renewScript, reply(1, 0))
+				}
+				l.mu.Lock()
+				first.hold.(*hold).lock.due = l.now()
+				second.hold.(*hold).lock.due = l.now() + third(fakeLease)
+				l.scheduleLocked(first.hold.(*hold).lock)
+				l.unlock()
+				before := len(f.requests(renewScript))
+				time.Sleep(c.roundTrip*3/2 + time.Millisecond)
+				synctest.Wait()
+				sent := len(f.requests(renewScript)) - before
+				if c.forward <= 0 && (c.roundTrip == 0 && sent != 1 || len(seen) > 0) {
+					t.Errorf("%d renewals, and the hook was called with %s", sent, seen)
+				}
+				if c.forward > 0 && (sent < 2 || len(seen) != 1 || seen[0] > c.forward || seen[0] < c.forward-c.roundTrip-time.Second/2) {
+					t.Errorf("%d renewals, and the hook was called with %s", sent, seen)
+				}
+				time.Sleep(3 * fakeLease)
+				if c.forward > 0 && len(seen) != 1 {
+					t.Errorf("the hook was called with %s", seen)
+				}
+				if (held.Err() == nil) == c.refused {
+					t.Errorf("the other hold: %v", context.Cause(held))
+				}
+			})
+		})
+	}
+}
