@@ -108,7 +108,7 @@
 // between processes takes one message and one request. That request releases the lock, grants it to
 // the next process, and queues the caller's process again. If that one queues later, it takes two.
 // Each hold and each waiting process sends a renewal or heartbeat three to four times a lease. What is
-// due at the same time goes out in pipelines of up to 500 commands, the nearest deadline first. Up to
+// due at the same time goes out in pipelines of up to 2,000 commands, the nearest deadline first. Up to
 // four of these are under way to each server, so an outage or a pause of the process costs a bounded
 // number of requests and goroutines. Only
 // Redis's queue grows with the waiters, by one entry for each process. The keys of a lock expire after

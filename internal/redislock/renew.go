@@ -18,8 +18,9 @@ import (
 // their own, so that one that is silent does not delay them.
 const maxPipelines = 4
 
-// maxBatch is how many commands a pipeline has at most. Redis serves other clients in between.
-const maxBatch = 500
+// maxBatch is how many commands a pipeline has at most. Redis serves other clients in between. In a process
+// whose processors are taken, each pipeline costs some turns of the scheduler, however long it is.
+const maxBatch = 2000
 
 // scheduleLocked has a lock looked at in time. A look that comes too soon is not put off: it looks
 // again then.
