@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -12,32 +13,32 @@ type request struct {
 	asker   *waiter
 	attempt uint64
 	sent    instant
-	end     instant         // when it has no answer
-	gone    <-chan struct{} // closed when the asker gave up; then nobody waits for a connection
+	ctx     bounded
 }
 
-// enter is Acquire and TryAcquire.
-func (l *Locker) enter(ctx context.Context, key string, o AcquireOptions, try bool) (context.Context, *Lease, error) {
+// AcquireWith is [Locker.Acquire] with settings for this call. It panics on invalid settings.
+func (l *Locker) AcquireWith(ctx context.Context, key string, o AcquireOptions) (held context.Context, lease *Lease, err error) {
 	o = o.withDefaults(l.opts)
 	name := l.opts.Prefix + tagged(key)
 	outer, _ := ctx.Value((*holdsOf)(l)).(*hold) // the innermost, or nil
-	if h := outer.of(name); h != nil {
-		if held, lease, err := h.reenter(ctx, key); held != nil || err != nil {
-			return held, lease, err
-		}
-	}
-	if ctx.Err() != nil {
-		return nil, nil, notAcquired(key, context.Cause(ctx))
-	}
-	w := &waiter{ctx: ctx, key: key, lease: o.Lease, maxHold: o.MaxHold, outer: outer, begun: l.now(), answer: make(chan result, 1), try: try}
-	w.until = w.begun + o.Wait
-	if l.opts.Hooks.Waiting != nil && !try {
-		w.taken = make(chan struct{}, 1)
-	}
 	l.mu.Lock()
-	if l.closed {
+	switch h := outer.of(name); {
+	case h != nil && h.loss() != nil: // its holder must stop
+		l.unlock()
+		return nil, nil, fmt.Errorf("enter %q again: %w", key, h.loss())
+	case ctx.Err() != nil:
+		l.unlock()
+		return nil, nil, notAcquired(key, context.Cause(ctx))
+	case h != nil:
+		defer l.unlock()
+		return h.reenterLocked(ctx, key)
+	case l.closed:
 		l.unlock()
 		return nil, nil, ErrClosed
+	}
+	w := &waiter{AcquireOptions: o, ctx: ctx, key: key, outer: outer, begun: l.now(), answer: make(chan result, 1)}
+	if l.opts.Hooks.Waiting != nil && !o.try {
+		w.taken = make(chan struct{}, 1)
 	}
 	l.calls.Add(1)
 	defer l.calls.Done()
@@ -48,17 +49,10 @@ func (l *Locker) enter(ctx context.Context, key string, o AcquireOptions, try bo
 	}
 	w.place = n.waiters.PushBack(w)
 	switch {
-	case n.state != idle && try:
+	case n.state != idle && o.try:
 		n.dismissLocked(w, result{err: notAcquired(key)})
-	case n.state != idle:
-		// Goroutines that pass the lock on among themselves must hear when another
-		// process begins to wait for it.
-		if err := l.subscribeLocked(); err != nil {
-			n.dismissLocked(w, result{err: failed("wait for", key, err)})
-		}
-		n.refuseNewLocked()
-	case ctx.Done() == nil && o.Wait == never:
-		r := l.beginLocked(n)
+	case n.state == idle && ctx.Done() == nil && o.Wait == never:
+		r := l.beginLocked(n, w)
 		l.unlock()
 		l.send(r) // the client bounds the wait
 		return l.await(n, w)
@@ -69,34 +63,25 @@ func (l *Locker) enter(ctx context.Context, key string, o AcquireOptions, try bo
 	return l.await(n, w)
 }
 
-// slack is how long a request may outlast its asker's wait. The wait must end by the asker's own
-// clock, and not by an error of the connection.
-const slack = 20 * time.Millisecond
-
 // beginLocked begins an attempt for the first waiter. The caller sends the request.
-func (l *Locker) beginLocked(n *lock) request {
+func (l *Locker) beginLocked(n *lock, w *waiter) request {
 	l.attempts++
-	w, now := n.firstLocked(), l.now()
-	n.ask(now, l.attempts, w.lease)
-	// The request outlives the asker, because others may wait for the same answer, but only by
-	// what its connection needs.
-	end := min(now+third(w.lease), w.until+slack)
-	if d, ok := w.ctx.Deadline(); ok {
-		end = min(end, d.Sub(l.base)+slack)
-	}
-	n.gone = make(chan struct{})
-	return request{n, w, n.attempt, now, end, n.gone}
+	now := l.now()
+	n.ask(now, l.attempts, w.Lease)
+	// The request outlives the asker, because others may wait for the same answer.
+	ctx, gone := context.WithCancel(context.WithoutCancel(w.ctx))
+	n.gone = gone
+	return request{n, w, n.attempt, now, bounded{ctx, l.base.Add(now + third(w.Lease))}}
 }
 
 // send sends a request, and processes the answer.
 func (l *Locker) send(r request) {
 	n, w := r.lock, r.asker
-	args := []any{w.lease.Milliseconds()}
+	args := []any{w.Lease.Milliseconds()}
 	if !w.try {
 		args = append(args, (r.sent - w.begun).Microseconds())
 	}
-	ctx := bound(w.ctx, l.base.Add(r.end), r.gone)
-	a, err := l.server.do(ctx, acquireScript, n, r.attempt, args...)
+	a, err := l.server.do(r.ctx, acquireScript, n, r.attempt, args...)
 	l.mu.Lock()
 	defer l.unlock()
 	if err != nil {
@@ -118,15 +103,14 @@ func (l *Locker) unansweredLocked(r request, err error) {
 	current := n.attempt == r.attempt && n.state == asking
 	if current && passing(err) && !w.try && !l.closed {
 		w.refusal = err
-		time.AfterFunc(nextPause(0, w.lease), func() {
+		time.AfterFunc(nextPause(0, w.Lease), func() {
 			l.mu.Lock()
 			defer l.unlock()
 			l.settleLocked(n, l.failedLocked(n, r.attempt, err), "")
 		})
 		return
 	}
-	shared := timeout(err) && r.end == r.sent+third(w.lease) // and not because the asker's wait was shorter
-	for first := n.firstLocked(); current && first != nil && (first == w || shared && first.begun <= r.sent); first = n.firstLocked() {
+	for first := n.firstLocked(); current && first != nil && (first == w || timeout(err) && first.begun <= r.sent); first = n.firstLocked() {
 		n.dismissLocked(first, result{err: failed("acquire", w.key, err)})
 	}
 	l.settleLocked(n, l.failedLocked(n, r.attempt, err), "")
@@ -135,7 +119,10 @@ func (l *Locker) unansweredLocked(r request, err error) {
 // failedLocked ends an attempt without an answer. An attempt that cannot have been carried out
 // needs no clean-up.
 func (l *Locker) failedLocked(n *lock, attempt uint64, err error) todo {
-	next := n.failed(attempt)
+	var next todo
+	if attempt == n.attempt && n.state == asking { // or the caller gave up and cancelled it, or a pushed grant was faster
+		next = n.giveUp()
+	}
 	if definite(err) {
 		l.forgetLocked(attempt)
 		next.over = 0
@@ -146,8 +133,8 @@ func (l *Locker) failedLocked(n *lock, attempt uint64, err error) todo {
 // await waits for the lock, an error, or the end of the caller's wait.
 func (l *Locker) await(n *lock, w *waiter) (context.Context, *Lease, error) {
 	var patience <-chan time.Time
-	if w.until < never {
-		patience = time.After(w.until - l.now())
+	if w.Wait < never {
+		patience = time.After(w.begun + w.Wait - l.now())
 	}
 	for {
 		select {
@@ -176,13 +163,18 @@ func protect(hook, undo func()) {
 	returned = true
 }
 
-// abandon ends a wait. Its result can have come at the last moment. A lock that nobody wants any
+// abandon ends a wait. The place in Redis's queue belongs to the process. The next waiter takes it over,
+// if it wants the same lease. The result can have come at the last moment. A lock that nobody wants any
 // more is released, and the caller does not wait for that.
 func (l *Locker) abandon(n *lock, w *waiter) {
-	if !l.leave(n, w) {
-		if r := <-w.answer; r.hold != nil {
-			l.calls.Go(func() { _, _ = r.hold.leave() })
-		}
+	l.mu.Lock()
+	if w.place != nil {
+		n.dismissLocked(w, result{})
+		l.settleLocked(n, todo{}, "")
+	}
+	l.unlock()
+	if r := <-w.answer; r.hold != nil {
+		l.calls.Go(func() { _, _ = r.hold.leave() })
 	}
 }
 
@@ -190,7 +182,7 @@ func (l *Locker) abandon(n *lock, w *waiter) {
 func (l *Locker) tell(w *waiter, r result) (context.Context, *Lease, error) {
 	if r.err != nil {
 		raise(r.err)
-		if (w.ctx.Err() != nil || l.now() >= w.until) && !errors.Is(r.err, ErrNotAcquired) {
+		if (w.ctx.Err() != nil || l.now() >= w.begun+w.Wait) && !errors.Is(r.err, ErrNotAcquired) {
 			r.err = notAcquired(w.key, context.Cause(w.ctx), r.err)
 		}
 		return nil, nil, r.err
@@ -202,24 +194,5 @@ func (l *Locker) tell(w *waiter, r result) (context.Context, *Lease, error) {
 		protect(func() { hook(w.ctx, e) }, func() { _ = h.Release() })
 	}
 	l.eviction.Do(func() { l.work.Go(l.askForEviction) }) // Close still waits for this call
-	return h, &h.first, nil
-}
-
-// leave removes a waiter that gave up. It returns false if the waiter already has a result. The
-// place in Redis's queue belongs to the process. The next waiter takes it over, if it wants the
-// same lease.
-func (l *Locker) leave(n *lock, w *waiter) bool {
-	l.mu.Lock()
-	defer l.unlock()
-	if w.place == nil {
-		return false
-	}
-	wasFirst := n.firstLocked() == w
-	n.dismissLocked(w, result{}) // nobody reads it
-	next := n.firstLocked()
-	if wasFirst && (n.state == asking || n.state == waiting) && (next == nil || next.lease != n.lease) {
-		close(n.gone)
-		l.settleLocked(n, n.giveUp(), "")
-	}
-	return true
+	return h, NewLease(w.key, h), nil
 }

@@ -99,7 +99,7 @@ func TestTurnsAreShorterWhereManyWait(t *testing.T) {
 		{2 * manyOthers, maxPasses / 2, 0, false},
 		{2 * manyOthers, maxPasses/2 - 1, maxTurn / 2, false},
 	} {
-		m := machine{state: held, lease: lease, others: c.others, grant: grant{given: 1, deadline: lease, passes: c.passes}}
+		m := machine{state: held, lease: lease, others: c.others, given: 1, deadline: lease, passes: c.passes}
 		if got := m.mayPass(lease, 1+c.since); got != c.want {
 			t.Errorf("%d others, %d passes, %s after the grant: may pass %v, want %v", c.others, c.passes, c.since, got, c.want)
 		}

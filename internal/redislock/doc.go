@@ -98,9 +98,9 @@
 // pool, as with BLPOP, delays renewals until the lock is lost. Set ContextTimeoutEnabled, so that
 // requests end with their deadline, and a ReadTimeout well below a third of the lease. Both decide
 // how soon errors are noticed. With any client, Acquire returns when its context or its wait ends.
-// The release of a hold, and a renewal that is sent by itself, carry the values of the context that
-// Acquire was called with. A hook of the client, as for traces, can read them. Renewals that go out
-// together in a pipeline carry none, because they belong to several callers.
+// The requests of Acquire and Release carry the values of the context that Acquire was called with. A
+// hook of the client, as for traces, can read them. Renewals carry none, because those of several
+// callers go out together.
 //
 // # Cost
 //

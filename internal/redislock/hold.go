@@ -78,27 +78,14 @@ type hold struct {
 	outer   atomic.Pointer[hold] // see around
 	key     string               // as the first caller spelled it
 	from    Handoff
-	first   Lease
-	left    atomic.Bool // first was released
 
 	deadline atomic.Int64          // an instant: machine.deadline, for readers without Locker.mu; set with it
 	failed   atomic.Pointer[error] // of the last renewal
-	ended    atomic.Int32          // a way to end
-	once     sync.Once             // of the end
-	why      error                 // once it is lost
+	ended    atomic.Pointer[error] // why: ErrLost, or *released; nil while it is held
 	inner    sync.Map              // of *entry with a context of its own
 
-	// Locker.mu guards these.
-	entries   int  // leases that were not released yet
-	abandoned bool // it is lost, and left to its lease
+	entries int // leases that were not released yet; Locker.mu guards it
 }
-
-// Ways to end.
-const (
-	isHeld = iota
-	wasReleased
-	wasLost
-)
 
 // holdsOf, as a pointer, is the key under which a context has its innermost hold of a Locker.
 type holdsOf Locker
@@ -126,8 +113,8 @@ func (e *entry) Value(key any) any {
 }
 
 func (e *entry) look() {
-	if e.hold.isLost() {
-		e.cancel(e.hold.why)
+	if why := e.hold.loss(); why != nil {
+		e.cancel(why)
 	}
 }
 
@@ -136,25 +123,32 @@ func (h *hold) String() string { return fmt.Sprintf("%v.Holding(%q)", h.parent, 
 // Deadline is the parent's, because each renewal moves that of the lock.
 func (h *hold) Deadline() (time.Time, bool) { return h.parent.Deadline() }
 
-// isLost says whether the hold is over without having been released. The first caller that sees its
+// loss says why the hold is over without having been released, or nil. The first caller that sees its
 // deadline passed ends it.
-func (h *hold) isLost() bool {
-	if h.ended.Load() == isHeld && h.locker.now() >= instant(h.deadline.Load()) {
-		h.end(wasLost, lost(h.key, ErrLeaseOver, h.failed.Load()))
+func (h *hold) loss() error {
+	if h.ended.Load() == nil && h.locker.now() >= instant(h.deadline.Load()) {
+		h.end(lost(h.key, ErrLeaseOver, h.failed.Load()))
 	}
-	if outer := h.around(); outer != nil && h.ended.Load() == isHeld && outer.isLost() {
-		h.cancel(outer.why) // this lock is held still, but the work in it has lost the other one
+	why := h.ended.Load()
+	if outer := h.around(); outer != nil && why == nil && outer.loss() != nil {
+		h.cancel(outer.loss()) // this lock is held still, but the work in it has lost the other one
 	}
-	return h.ended.Load() == wasLost
+	if why == nil || h.isReleased() {
+		return nil
+	}
+	return *why
+}
+
+func (h *hold) isReleased() bool {
+	why := h.ended.Load()
+	return why != nil && *why == error((*released)(h))
 }
 
 // end ends the hold, once.
-func (h *hold) end(how int32, cause error) {
-	h.once.Do(func() {
-		h.why = cause
-		h.ended.Store(how)
-		h.cancel(cause)
-	})
+func (h *hold) end(why error) {
+	if h.ended.CompareAndSwap(nil, &why) {
+		h.cancel(why)
+	}
 }
 
 // released is the cause of a context that ended because its hold was released. A hold that was
@@ -168,7 +162,7 @@ func (*released) Is(target error) bool { return target == context.Canceled }
 // holds, and forgets them: a chain of locks that are acquired hand over hand does not grow.
 func (h *hold) around() *hold {
 	outer := h.outer.Load()
-	for outer != nil && outer.ended.Load() == wasReleased {
+	for outer != nil && outer.isReleased() {
 		outer = outer.outer.Load()
 		h.outer.Store(outer)
 	}
@@ -177,7 +171,7 @@ func (h *hold) around() *hold {
 
 // of returns the hold of a lock among h and the holds around it, or nil.
 func (h *hold) of(name string) *hold {
-	for h != nil && (h.lock.name != name || h.ended.Load() == wasReleased) {
+	for h != nil && (h.lock.name != name || h.isReleased()) {
 		h = h.around()
 	}
 	return h
@@ -185,7 +179,7 @@ func (h *hold) of(name string) *hold {
 
 func newHoldLocked(l *Locker, n *lock, w *waiter, from Handoff) *hold {
 	h := &hold{locker: l, lock: n, parent: w.ctx, attempt: n.attempt, lease: n.lease, fence: n.token(), begun: l.now(), key: w.key, from: from, entries: 1}
-	h.first, h.hold = Lease{key: w.key, hold: h, released: &h.left}, h
+	h.hold = h
 	h.deadline.Store(int64(n.deadline))
 	if w.outer == nil {
 		h.Context, h.cancel = context.WithCancelCause(w.ctx)
@@ -219,20 +213,8 @@ func (h *hold) follow(ctx context.Context) {
 	context.AfterFunc(h.Context, func() { stop() })
 }
 
-// reenter enters the hold again. It returns nothing if the hold was released meanwhile. A lost hold
-// cannot be entered, because its holder must stop.
-func (h *hold) reenter(ctx context.Context, key string) (context.Context, *Lease, error) {
-	l := h.locker
-	l.mu.Lock()
-	defer l.unlock()
-	switch {
-	case h.isLost():
-		return nil, nil, fmt.Errorf("enter %q again: %w", key, h.why)
-	case h.ended.Load() == wasReleased:
-		return nil, nil, nil
-	case ctx.Err() != nil:
-		return nil, nil, notAcquired(key, context.Cause(ctx))
-	}
+// reenterLocked enters the hold again.
+func (h *hold) reenterLocked(ctx context.Context, key string) (context.Context, *Lease, error) {
 	h.entries++
 	lease := NewLease(key, h)
 	if ctx.Done() == h.Done() {
@@ -245,11 +227,89 @@ func (h *hold) reenter(ctx context.Context, key string) (context.Context, *Lease
 	return e, lease, nil
 }
 
-// Token, Until, Valid and Release (release.go) are for [Lease].
+// Token, Until, Valid and Release are for [Lease].
 func (h *hold) Token() int64     { return h.fence }
 func (h *hold) Until() time.Time { return h.locker.base.Add(instant(h.deadline.Load())) }
-func (h *hold) Valid() bool      { return !h.isLost() && h.ended.Load() == isHeld }
-
+func (h *hold) Valid() bool      { return h.loss() == nil && !h.isReleased() }
 func (h *hold) event(err error) Event {
 	return Event{Key: h.key, Token: h.fence, Took: h.locker.now() - h.begun, Err: err}
+}
+
+// Release is that of [Lease].
+func (h *hold) Release() error {
+	last, err := h.leave()
+	if hook := h.locker.opts.Hooks.Released; hook != nil && last {
+		hook(h.parent, h.event(err))
+	}
+	raise(err)
+	return err
+}
+
+// leave ends one entry. The last one passes the lock to the next goroutine of this process, or
+// releases it in Redis.
+func (h *hold) leave() (last bool, err error) {
+	l, n := h.locker, h.lock
+	l.mu.Lock()
+	if h.loss() != nil && n.hold == h { // by the clock: the timer has not come to it
+		l.settleLocked(n, n.lose(ErrLeaseOver), "")
+	}
+	if h.entries--; n.hold != h || h.entries > 0 {
+		defer l.unlock()
+		if n.hold == h {
+			return false, nil
+		}
+		if errors.Is(h.loss(), ErrHeldTooLong) && h.entries == 0 { // it was left to its lease, and its holder is done
+			l.cleanLocked(n, h.attempt, h.lease)
+		}
+		return false, notHeld(h.key)
+	}
+	h.end((*released)(h))
+	n.hold = nil
+	w := n.firstLocked()
+	if w != nil && n.mayPass(w.Lease, l.now()) {
+		l.settleLocked(n, n.pass(), Local)
+		l.unlock()
+		return true, nil
+	}
+	r := request{lock: n, sent: l.now()}
+	n.stop()
+	if w != nil {
+		r = l.beginLocked(n, w) // the release also is the request of that attempt
+	}
+	l.calls.Add(1)
+	l.settleLocked(n, todo{}, "")
+	l.unlock()
+	return true, l.sendRelease(h, r)
+}
+
+// maxRelease bounds a Release that Redis does not answer, or refuses. The Locker goes on in the background.
+const maxRelease = 5 * time.Second
+
+// sendRelease releases a hold in Redis, and processes the answer. The same request queues for the
+// next waiter of this process.
+func (l *Locker) sendRelease(h *hold, r request) error {
+	defer l.calls.Done()
+	var next []any
+	if w := r.asker; w != nil {
+		next = []any{r.attempt, w.Lease.Milliseconds(), (r.sent - w.begun).Microseconds()}
+	}
+	n, end := h.lock, r.sent+min(third(h.lease), maxRelease)
+	ctx := bounded{context.WithoutCancel(h.parent), l.base.Add(end)}
+	a, err := l.server.do(ctx, releaseScript, n, h.attempt, next...)
+	for pause := nextPause(0, h.lease); passing(err) && l.now()+pause <= end; pause = nextPause(pause, h.lease) {
+		time.Sleep(pause)
+		a, err = l.server.do(ctx, releaseScript, n, h.attempt, next...)
+	}
+	l.mu.Lock()
+	defer l.unlock()
+	if err != nil {
+		l.cleanLocked(n, h.attempt, h.lease)
+		l.settleLocked(n, l.failedLocked(n, r.attempt, err), "")
+		return failed("release", h.key, err)
+	}
+	l.settleLocked(n, n.answered(r.attempt, a, true, r.sent, l.now()), Remote)
+	if a.kind == replyDropped {
+		return notHeld(h.key)
+	}
+	return nil
 }

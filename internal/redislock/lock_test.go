@@ -39,8 +39,18 @@ func renew(lease *Lease) bool {
 	node := l.server.node(n)
 	l.underWay[node]++
 	l.unlock()
-	l.renew(bound(h.parent, time.Now().Add(5*time.Second), nil), node, []redis.Cmder{l.server.command(renewScript, n, h.attempt, h.lease.Milliseconds())}, l.now())
+	l.renew(bounded{h.parent, time.Now().Add(5 * time.Second)}, node, []redis.Cmder{l.server.command(renewScript, n, h.attempt, h.lease.Milliseconds())}, l.now())
 	return h.failed.Load() == nil && h.Valid()
+}
+
+// queued is how many renewals are due, and pipelines under way.
+func (l *Locker) queued() (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for node, due := range l.due {
+		n += len(due) + l.underWay[node]
+	}
+	return n
 }
 
 // listens has a Locker subscribe, as if somebody waited.

@@ -27,15 +27,15 @@ type Locker struct {
 	mu           sync.Mutex // the rule is in state.go
 	closed       bool
 	locks        map[string]*lock
-	attempts     uint64                    // the last attempt's number
-	events       []func()                  // calls of hooks, for unlock
-	subscription *subscription             // nil before the first wait
-	ending       map[uint64]*lock          // attempts to be cancelled
-	agenda       []*lock                   // to look at, the next one first
-	timer        *time.Timer               // of lookAround
-	due          map[*redis.Client][]*lock // whose renewals are to be sent, by node of a Cluster; nil elsewhere
-	underWay     map[*redis.Client]int     // pipelines, likewise
-	jumped       instant                   // when the server's clock was last seen to be set forward
+	attempts     uint64             // the last attempt's number
+	events       []func()           // calls of hooks, for unlock
+	subscription *subscription      // nil before the first wait
+	ending       map[uint64]*lock   // attempts to be cancelled
+	agenda       []*lock            // to look at, the next one first
+	timer        *time.Timer        // of lookAround
+	due          map[string][]*lock // whose renewals are to be sent, by node of a Cluster; "" elsewhere
+	underWay     map[string]int     // pipelines, likewise
+	jumped       instant            // when the server's clock was last seen to be set forward
 
 	eviction sync.Once // asks whether Redis evicts
 }
@@ -44,10 +44,10 @@ type Locker struct {
 type lock struct {
 	machine
 	name    string
-	keys    []any         // of its KeySet, in the order in which the scripts take them
-	waiters list.List     // of *waiter, first come, first served
-	hold    *hold         // while held
-	gone    chan struct{} // of the last request
+	keys    []any     // of its KeySet, in the order in which the scripts take them
+	waiters list.List // of *waiter, first come, first served
+	hold    *hold     // while held
+	gone    func()    // ends the last request's wait for a connection
 
 	look   instant // zero if it is not in the agenda
 	queued bool    // its renewal is due and not sent
@@ -60,14 +60,11 @@ func newLock(name string) *lock {
 
 // waiter is one goroutine that wants the lock.
 type waiter struct {
+	AcquireOptions
 	ctx     context.Context
 	key     string // as the caller spells it
-	lease   time.Duration
-	outer   *hold // the innermost that ctx has
+	outer   *hold  // the innermost that ctx has
 	begun   instant
-	until   instant // when it gives up
-	maxHold time.Duration
-	try     bool          // do not wait if it is taken
 	answer  chan result   // of size 1
 	taken   chan struct{} // takes one value, at its first refusal; nil if nobody wants to know
 	refused bool          // taken has had its value; Locker.mu guards it
@@ -93,7 +90,7 @@ func New(client Client, o Options) *Locker {
 	ctx, stop := context.WithCancel(context.Background())
 	l := &Locker{
 		opts: o.withDefaults(), server: newServer(client, o.Label), base: time.Now().Add(-time.Second), ctx: ctx, stop: stop,
-		locks: map[string]*lock{}, ending: map[uint64]*lock{}, due: map[*redis.Client][]*lock{}, underWay: map[*redis.Client]int{}, jumped: -never,
+		locks: map[string]*lock{}, ending: map[uint64]*lock{}, due: map[string][]*lock{}, underWay: map[string]int{}, jumped: -never,
 	}
 	l.timer = time.AfterFunc(0, l.lookAround) // there is nothing yet
 	return l
@@ -114,20 +111,16 @@ func (l *Locker) Acquire(ctx context.Context, key string) (held context.Context,
 	return l.AcquireWith(ctx, key, AcquireOptions{})
 }
 
-// AcquireWith is [Locker.Acquire] with settings for this call. It panics on invalid settings.
-func (l *Locker) AcquireWith(ctx context.Context, key string, o AcquireOptions) (held context.Context, lease *Lease, err error) {
-	return l.enter(ctx, key, o, false)
-}
-
 // TryAcquire is [Locker.Acquire] without waiting. If the lock is held or waited for, it returns
 // [ErrNotAcquired] at once. Options.Wait bounds it while Redis is silent.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (held context.Context, lease *Lease, err error) {
-	return l.TryAcquireWith(ctx, key, AcquireOptions{})
+	return l.AcquireWith(ctx, key, AcquireOptions{try: true})
 }
 
 // TryAcquireWith is [Locker.TryAcquire] with settings for this call. It panics on invalid settings.
 func (l *Locker) TryAcquireWith(ctx context.Context, key string, o AcquireOptions) (held context.Context, lease *Lease, err error) {
-	return l.enter(ctx, key, o, true)
+	o.try = true
+	return l.AcquireWith(ctx, key, o)
 }
 
 // Do runs fn while it holds the lock on key: see [Do].
@@ -166,14 +159,12 @@ func Do(ctx context.Context, l Locking, key string, fn func(held context.Context
 // with [ErrLost]. If ctx ends first, Close returns its cause, and the goroutines end by themselves.
 func (l *Locker) Close(ctx context.Context) error {
 	l.mu.Lock()
-	if !l.closed {
-		l.closed = true
-		for _, n := range l.locks {
-			for n.waiters.Len() > 0 {
-				n.dismissLocked(n.firstLocked(), result{err: ErrClosed})
-			}
-			l.settleLocked(n, n.lose(ErrClosed), "")
+	l.closed = true
+	for _, n := range l.locks {
+		for w := n.firstLocked(); w != nil; w = n.firstLocked() {
+			n.dismissLocked(w, result{err: ErrClosed})
 		}
+		l.settleLocked(n, n.lose(ErrClosed), "")
 	}
 	l.unlock()
 	done := make(chan struct{})
@@ -210,29 +201,37 @@ const maxIdle = 64
 
 // settleLocked does what a transition has returned.
 func (l *Locker) settleLocked(n *lock, next todo, from Handoff) {
-	if next.serve && !l.serveLocked(n, from) {
-		next.over = n.giveUp().over
-	}
 	if next.over != 0 {
 		l.cleanLocked(n, next.over, n.lease)
 	}
 	if next.lost != nil && n.hold != nil {
-		n.hold.abandoned = next.over == 0
 		l.lostLocked(n, next.lost)
 	}
 	if next.unseen {
 		l.unseenLocked()
 	}
-	switch n.state {
-	case idle:
-		if n.firstLocked() != nil {
-			r := l.beginLocked(n)
-			l.calls.Go(func() { l.send(r) })
-		} else if len(l.locks) > maxIdle && l.locks[n.name] == n {
-			delete(l.locks, n.name)
-			l.unscheduleLocked(n)
-		}
-	case waiting:
+	w := n.firstLocked()
+	switch {
+	case n.state == idle, n.state == ending, n.hold != nil:
+	case w == nil || w.Lease != n.lease: // nobody wants the attempt any more
+		n.gone()
+		l.cleanLocked(n, n.giveUp().over, n.lease)
+	case next.serve:
+		n.hold = newHoldLocked(l, n, w, from)
+		n.endBy(n.hold.begun + w.MaxHold)
+		n.dismissLocked(w, result{hold: n.hold})
+		w = n.firstLocked()
+	}
+	switch {
+	case n.state == idle && w != nil:
+		r := l.beginLocked(n, w)
+		l.calls.Go(func() { l.send(r) })
+	case n.state == idle && len(l.locks) > maxIdle && l.locks[n.name] == n:
+		delete(l.locks, n.name)
+		l.unscheduleLocked(n)
+	case n.state == waiting, n.state == held && w != nil:
+		// Goroutines that pass the lock on among themselves must hear when another process begins to
+		// wait for it.
 		if err := l.subscribeLocked(); err != nil {
 			l.refuseLocked(n, err)
 		}
@@ -254,24 +253,14 @@ func (n *lock) refuseNewLocked() {
 	}
 }
 
-// serveLocked makes the first waiter the holder. It says whether there is one that still wants the
-// lock.
-func (l *Locker) serveLocked(n *lock, from Handoff) bool {
-	n.dismissGoneLocked()
-	w := n.firstLocked()
-	if w == nil {
-		return false
-	}
-	n.hold = newHoldLocked(l, n, w, from)
-	n.endBy(n.hold.begun + w.maxHold)
-	n.dismissLocked(w, result{hold: n.hold})
-	return true
-}
-
-// firstLocked returns the next waiter, or nil.
+// firstLocked returns the next waiter that still wants the lock, or nil.
 func (n *lock) firstLocked() *waiter {
-	if e := n.waiters.Front(); e != nil {
-		return e.Value.(*waiter)
+	for e := n.waiters.Front(); e != nil; e = n.waiters.Front() {
+		w := e.Value.(*waiter)
+		if w.ctx.Err() == nil {
+			return w
+		}
+		n.dismissLocked(w, result{err: notAcquired(w.key, context.Cause(w.ctx))})
 	}
 	return nil
 }
@@ -283,21 +272,15 @@ func (n *lock) dismissLocked(w *waiter, r result) {
 	w.answer <- r
 }
 
-// dismissGoneLocked removes waiters from the front whose context has ended.
-func (n *lock) dismissGoneLocked() {
-	for w := n.firstLocked(); w != nil && w.ctx.Err() != nil; w = n.firstLocked() {
-		n.dismissLocked(w, result{err: notAcquired(w.key, context.Cause(w.ctx))})
-	}
-}
-
 // lostLocked ends a hold as lost, and notes it for the hook.
 func (l *Locker) lostLocked(n *lock, how error) {
 	h := n.hold
 	n.hold = nil
-	h.end(wasLost, lost(h.key, how, h.failed.Load()))
-	h.inner.Range(func(e, _ any) bool { e.(*entry).cancel(h.why); return true })
+	h.end(lost(h.key, how, h.failed.Load()))
+	why := h.loss()
+	h.inner.Range(func(e, _ any) bool { e.(*entry).cancel(why); return true })
 	if hook := l.opts.Hooks.Lost; hook != nil {
-		l.events = append(l.events, func() { hook(h.parent, h.event(h.why)) })
+		l.events = append(l.events, func() { hook(h.parent, h.event(why)) })
 	}
 }
 

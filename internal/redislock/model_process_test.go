@@ -219,7 +219,8 @@ func (m model) machine(p *process) machine {
 	case idle:
 		x.attempt = 0
 	case held:
-		x.grant = grant{epoch: int64(p.epoch), passes: int64(p.n), given: modelStart, deadline: modelStart + time.Duration(p.left)*modelTick - margin(lease), ends: never}
+		x.epoch, x.passes, x.given, x.ends = int64(p.epoch), int64(p.n), modelStart, never
+		x.deadline = modelStart + time.Duration(p.left)*modelTick - margin(lease)
 	}
 	return x
 }
@@ -274,7 +275,7 @@ func (w *world) sendRenewal(i int) {
 func (m model) unanswered(w *world, i int) {
 	p := &w.processes[i]
 	x, from := m.machine(p), p.from
-	m.settle(w, i, &x, x.failed(x.attempt), false)
+	m.settle(w, i, &x, x.giveUp(), false)
 	if from != 0 && m.broken != unknownReleaseKept {
 		w.send(message{kind: cancelRequest, owner: int8(i + 1), attempt: from})
 	}

@@ -104,16 +104,16 @@ func TestOptionsThatCannotBe(t *testing.T) {
 	defer ring.Close()
 	l, _ := newLocker(t, Options{})
 	for want, do := range map[string]func(){
-		"Options.Wait":                   func() { New(client, Options{Wait: -1}) },
-		"Options.MaxHold":                func() { New(client, Options{MaxHold: -1}) },
-		"Options.Grace":                  func() { New(client, Options{Grace: -1}) },
-		"Options.Label":                  func() { New(client, Options{Label: "two words"}) },
-		"Options.Prefix":                 func() { New(client, Options{Prefix: "{"}) },
-		"the lease is 1ms":               func() { New(client, Options{Lease: time.Millisecond}) },
-		"the lease is 1µs":               func() { l.AcquireWith(t.Context(), "k", AcquireOptions{Lease: time.Microsecond}) },
-		"AcquireOptions.MaxHold is -1ns": func() { l.TryAcquireWith(t.Context(), "k", AcquireOptions{MaxHold: -1}) },
-		"AcquireOptions.Wait":            func() { l.AcquireWith(t.Context(), "k", AcquireOptions{Wait: -1}) },
-		"one shard":                      func() { New(ring, Options{}) },
+		"Wait is -1ns and":    func() { New(client, Options{Wait: -1}) },
+		"and MaxHold is -1ns": func() { New(client, Options{MaxHold: -1}) },
+		"Options.Grace":       func() { New(client, Options{Grace: -1}) },
+		"Options.Label":       func() { New(client, Options{Label: "two words"}) },
+		"Options.Prefix":      func() { New(client, Options{Prefix: "{"}) },
+		"the lease is 1ms":    func() { New(client, Options{Lease: time.Millisecond}) },
+		"the lease is 1µs":    func() { l.AcquireWith(t.Context(), "k", AcquireOptions{Lease: time.Microsecond}) },
+		"MaxHold is -1ns":     func() { l.TryAcquireWith(t.Context(), "k", AcquireOptions{MaxHold: -1}) },
+		"Wait is -1ns":        func() { l.AcquireWith(t.Context(), "k", AcquireOptions{Wait: -1}) },
+		"one shard":           func() { New(ring, Options{}) },
 	} {
 		func() {
 			defer func() {

@@ -139,7 +139,7 @@ func TestHandOverHandCostsTheSameAtEachStep(t *testing.T) {
 		}
 		f.answers(renewScript, func(context.Context) (any, error) { return droppedReply, nil })
 		h := aLease.hold.(*hold)
-		h.end(wasLost, ErrLost)
+		h.end(ErrLost)
 		<-c.Done()
 		if !errors.Is(context.Cause(c), ErrLost) {
 			t.Errorf("after the loss of the outermost: %v", context.Cause(c))

@@ -46,6 +46,7 @@ type AcquireOptions struct {
 	Lease   time.Duration // zero means Options.Lease
 	Wait    time.Duration // zero means Options.Wait
 	MaxHold time.Duration // zero means Options.MaxHold; that of the first entry counts
+	try     bool          // do not wait if it is taken
 }
 
 // Hooks are functions that the Locker calls on events of its locks. Nil ones are not called. A hook
@@ -108,20 +109,14 @@ const (
 // person who waits. Both READMEs state it in the example of a copy, which a test holds.
 const DefaultLease = 10 * time.Second
 
-const (
-	minLease = 50 * time.Millisecond
-	maxLease = time.Hour
-	maxLabel = 64
-)
+const minLease, maxLease, maxLabel = 50 * time.Millisecond, time.Hour, 64
 
 func (o Options) withDefaults() Options {
-	o.Lease = validLease(cmp.Or(o.Lease, DefaultLease))
-	for name, d := range map[string]time.Duration{"Wait": o.Wait, "MaxHold": o.MaxHold, "Grace": o.Grace} {
-		if d < 0 {
-			panic(fmt.Sprintf("redislock: Options.%s is %s, want zero or more", name, d))
-		}
+	call := AcquireOptions{Lease: o.Lease, Wait: o.Wait, MaxHold: o.MaxHold}.withDefaults(Options{Lease: DefaultLease})
+	o.Lease, o.Wait, o.MaxHold = call.Lease, call.Wait, call.MaxHold
+	if o.Grace < 0 {
+		panic(fmt.Sprintf("redislock: Options.Grace is %s, want zero or more", o.Grace))
 	}
-	o.Wait, o.MaxHold = orNever(o.Wait), orNever(o.MaxHold)
 	if len(o.Label) > maxLabel || strings.ContainsFunc(o.Label, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		panic(fmt.Sprintf("redislock: Options.Label is %q, want up to %d printable characters of ASCII without spaces", o.Label, maxLabel))
 	}
@@ -133,18 +128,13 @@ func (o Options) withDefaults() Options {
 
 func (o AcquireOptions) withDefaults(d Options) AcquireOptions {
 	if o.Wait < 0 || o.MaxHold < 0 {
-		panic(fmt.Sprintf("redislock: AcquireOptions.Wait is %s and AcquireOptions.MaxHold is %s, want zero or more", o.Wait, o.MaxHold))
+		panic(fmt.Sprintf("redislock: Wait is %s and MaxHold is %s, want zero or more", o.Wait, o.MaxHold))
 	}
-	return AcquireOptions{validLease(cmp.Or(o.Lease, d.Lease)), orNever(cmp.Or(o.Wait, d.Wait)), orNever(cmp.Or(o.MaxHold, d.MaxHold))}
-}
-
-// validLease panics on a lease that is too short or too long.
-func validLease(lease time.Duration) time.Duration {
-	if lease < minLease || lease > maxLease {
-		panic(fmt.Sprintf("redislock: the lease is %s, want %s to %s", lease, minLease, maxLease))
+	o.Lease = cmp.Or(o.Lease, d.Lease)
+	if o.Lease < minLease || o.Lease > maxLease {
+		panic(fmt.Sprintf("redislock: the lease is %s, want %s to %s", o.Lease, minLease, maxLease))
 	}
-	return lease
+	// An end that is not given, or is too far away to be a time, is never.
+	o.Wait, o.MaxHold = min(cmp.Or(o.Wait, d.Wait, never), never), min(cmp.Or(o.MaxHold, d.MaxHold, never), never)
+	return o
 }
-
-// orNever is an end that was not given, or is too far away to be a time.
-func orNever(d time.Duration) time.Duration { return min(cmp.Or(d, never), never) }

@@ -143,36 +143,29 @@ func TestOtherErrorsAreTheAskersOwn(t *testing.T) {
 	})
 }
 
-// TestWhoDoesNotShareATimeout: a caller that came after the request was sent, and those whose asker
-// wanted to wait for less than a request may take.
-func TestWhoDoesNotShareATimeout(t *testing.T) {
-	for name, asker := range map[string]time.Duration{"who came later": never, "an impatient asker": time.Second} {
-		t.Run(name, func(t *testing.T) {
-			withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
-				l.subscription = &subscription{close: func() {}, since: l.now() + time.Hour}
-				f.answers(acquireScript, noAnswer)
-				var all sync.WaitGroup
-				all.Go(func() {
-					if _, _, err := l.AcquireWith(t.Context(), "k", AcquireOptions{Wait: asker}); err == nil {
-						t.Error("the asker was answered")
-					}
-				})
-				synctest.Wait()
-				if asker == never {
-					time.Sleep(time.Second)
-				}
-				all.Go(func() {
-					_, lease, err := l.Acquire(t.Context(), "k")
-					if err != nil {
-						t.Errorf("Acquire = %v, want that it asks anew", err)
-						return
-					}
-					release(t, lease)
-				})
-				synctest.Wait()
-				f.answers(acquireScript, nil) // Redis is back for the next request
-				all.Wait()
-			})
+// TestALaterCallerDoesNotShareATimeout: it came after the request was sent.
+func TestALaterCallerDoesNotShareATimeout(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		l.subscription = &subscription{close: func() {}, since: l.now() + time.Hour}
+		f.answers(acquireScript, noAnswer)
+		var all sync.WaitGroup
+		all.Go(func() {
+			if _, _, err := l.Acquire(t.Context(), "k"); err == nil {
+				t.Error("the asker was answered")
+			}
 		})
-	}
+		synctest.Wait()
+		time.Sleep(time.Second)
+		all.Go(func() {
+			_, lease, err := l.Acquire(t.Context(), "k")
+			if err != nil {
+				t.Errorf("Acquire = %v, want that it asks anew", err)
+				return
+			}
+			release(t, lease)
+		})
+		synctest.Wait()
+		f.answers(acquireScript, nil) // Redis is back for the next request
+		all.Wait()
+	})
 }

@@ -107,8 +107,8 @@ func (c *onceCmd) Args() []any { c.read.Store(true); return c.Cmd.Args() }
 type reply struct {
 	kind   int64
 	epoch  int64         // of replyHeld
-	others int64         // of replyHeld: other processes that wait
 	ttl    time.Duration // of replyWaiting: the time until the lock expires
+	others int64         // of replyHeld: other processes that wait
 	now    time.Duration // of a renewal: the server's clock, since 1970
 }
 
@@ -121,22 +121,19 @@ const maxTTL = 1 << 40
 
 // parseReply reads a list, or a kind by itself.
 func parseReply(v any, err error) (reply, error) {
-	if n, ok := v.(int64); err != nil || ok && n == replyDropped || n == replyWaiting {
-		return reply{kind: n}, err
+	fields, list := v.([]any)
+	if !list {
+		fields = []any{v}
 	}
 	var n [4]int64
-	fields, ok := v.([]any)
-	ok = ok && len(fields) <= len(n)
+	ok := len(fields) <= len(n)
 	for i := 0; ok && i < len(fields); i++ {
 		n[i], ok = fields[i].(int64)
 	}
-	switch {
-	case ok && len(fields) >= 3 && n[0] == replyHeld && n[1] > 0, ok && len(fields) == 4 && n[0] == replyDropped:
-		return reply{kind: n[0], epoch: n[1], others: n[2], now: time.Duration(n[3]) * time.Microsecond}, nil
-	case ok && len(fields) == 2 && n[0] == replyWaiting:
-		return reply{kind: replyWaiting, ttl: time.Duration(min(max(n[1], 0), maxTTL)) * time.Millisecond}, nil
+	if err == nil && (!ok || n[0] < replyDropped || n[0] > replyWaiting || n[0] == replyHeld && n[1] <= 0) {
+		err = fmt.Errorf("redislock: unexpected reply %v", v)
 	}
-	return reply{}, fmt.Errorf("redislock: unexpected reply %v", v)
+	return reply{n[0], n[1], time.Duration(min(max(n[1], 0), maxTTL)) * time.Millisecond, n[2], time.Duration(n[3]) * time.Microsecond}, err
 }
 
 // bounded is the context of a request. It has the values of the caller's context, such as the span
@@ -146,24 +143,9 @@ func parseReply(v any, err error) (reply, error) {
 type bounded struct {
 	context.Context
 	deadline time.Time
-	done     <-chan struct{} // ends a wait for a connection; or nil
-}
-
-func bound(behalf context.Context, deadline time.Time, done <-chan struct{}) bounded {
-	return bounded{context.WithoutCancel(behalf), deadline, done}
 }
 
 func (b bounded) Deadline() (time.Time, bool) { return b.deadline, true }
-func (b bounded) Done() <-chan struct{}       { return b.done }
-
-func (b bounded) Err() error {
-	select {
-	case <-b.done:
-		return context.Canceled
-	default:
-		return nil
-	}
-}
 
 // server sends the requests of one Locker to Redis.
 type server struct {
@@ -171,24 +153,24 @@ type server struct {
 	id     string // the Locker's: its label and 128 random bits
 }
 
-func newServer(client Client, label string) server {
-	if label != "" {
-		label += "~"
-	}
-	return server{client, label + rand.Text()}
-}
+func newServer(client Client, label string) server { return server{client, label + "~" + rand.Text()} }
 
 func (s server) channel() string { return "redislock:" + s.id }
 
-// node returns the node of a Cluster that has a lock, or nil if there are none. The client knows it: it
-// has sent the request by which the lock is held or waited for.
-func (s server) node(n *lock) (node *redis.Client) {
-	if cluster, ok := s.client.(interface {
-		MasterForKey(context.Context, string) (*redis.Client, error)
-	}); ok {
-		node, _ = cluster.MasterForKey(context.Background(), n.keys[0].(string))
+// cluster is what *redis.ClusterClient has.
+type cluster interface {
+	MasterForKey(ctx context.Context, key string) (*redis.Client, error)
+}
+
+// node returns the address of the node of a Cluster that has a lock, or "" if it is not known. The
+// client knows it: it has sent the request by which the lock is held or waited for.
+func (s server) node(n *lock) string {
+	if c, ok := s.client.(cluster); ok {
+		if node, err := c.MasterForKey(context.Background(), n.keys[0].(string)); err == nil {
+			return node.Options().Addr
+		}
 	}
-	return node
+	return ""
 }
 
 // command returns the command that runs a script, with the lock's keys, the attempt, and the other

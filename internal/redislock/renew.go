@@ -67,7 +67,6 @@ func (l *Locker) lookAround() {
 		next, due := n.machine.look(now)
 		if n.state == ending && now >= n.deadline {
 			l.forgetLocked(n.attempt)
-			continue
 		}
 		if due && !n.queued {
 			node := l.server.node(n)
@@ -87,49 +86,41 @@ func (l *Locker) lookAround() {
 var scriptOf = map[state]*script{waiting: heartbeatScript, held: renewScript, ending: cancelScript}
 
 // sendLocked sends what is due to one server, as far as it may. Those whose lease ends first go first.
-// One that goes by itself has the values of its hold's context.
-func (l *Locker) sendLocked(node *redis.Client) {
+func (l *Locker) sendLocked(node string) {
 	for len(l.due[node]) > 0 && l.underWay[node] < maxPipelines {
 		due := l.due[node]
 		slices.SortFunc(due, func(a, b *lock) int { return cmp.Compare(a.expiry(), b.expiry()) })
-		first := due[:min(len(due), maxBatch)]
-		l.due[node] = due[len(first):]
 		var batch []redis.Cmder
-		behalf, longest, sent := l.ctx, time.Duration(0), l.now()
-		for _, n := range first {
+		longest, sent := time.Duration(0), l.now()
+		for _, n := range due[:min(len(due), maxBatch)] {
 			if n.queued = false; n.nextLook() == 0 {
 				continue // nobody wants it any more
 			}
-			if n.repeat(sent); n.hold != nil && len(first) == 1 {
-				behalf = n.hold.parent
-			}
+			n.repeat(sent)
 			longest = max(longest, n.lease)
 			cmd := l.server.command(scriptOf[n.state], n, n.attempt, n.lease.Milliseconds())
 			if batch = append(batch, cmd); n.hold != nil {
 				n.hold.failed.CompareAndSwap(nil, new(error((*unanswered)(cmd))))
 			}
 		}
-		if len(batch) > 0 {
+		l.due[node] = slices.Delete(due, 0, min(len(due), maxBatch))
+		if len(batch) > 0 { // after Close there is nothing
 			l.underWay[node]++
-			l.work.Go(func() { l.renew(bound(behalf, l.base.Add(sent+third(longest)), nil), node, batch, sent) })
+			ctx := bounded{context.WithoutCancel(l.ctx), l.base.Add(sent + third(longest))}
+			l.work.Go(func() { l.renew(ctx, node, batch, sent) })
 		}
-	}
-	if len(l.due[node]) == 0 {
-		delete(l.due, node)
 	}
 }
 
 // renew sends renewals together, and processes the answers.
-func (l *Locker) renew(ctx context.Context, node *redis.Client, batch []redis.Cmder, sent instant) {
+func (l *Locker) renew(ctx context.Context, node string, batch []redis.Cmder, sent instant) {
 	l.server.send(ctx, batch...)
 	l.mu.Lock()
 	defer l.unlock()
 	for _, cmd := range batch {
 		l.renewedLocked(cmd.(*onceCmd), sent)
 	}
-	if l.underWay[node]--; l.underWay[node] == 0 {
-		delete(l.underWay, node)
-	}
+	l.underWay[node]--
 	l.sendLocked(node)
 }
 
@@ -169,7 +160,7 @@ func (l *Locker) renewedLocked(cmd *onceCmd, sent instant) {
 	if mine && n.state == held && a.kind == replyHeld {
 		h.deadline.Store(int64(n.deadline))
 		h.failed.Store(nil)
-		if h.isLost() { // somebody looked at the clock just before
+		if h.loss() != nil { // somebody looked at the clock just before
 			next = n.lose(ErrLeaseOver)
 		} else if hook := l.opts.Hooks.Renewed; hook != nil {
 			l.events = append(l.events, func() { hook(h.parent, h.event(nil)) })
@@ -187,8 +178,7 @@ func (l *Locker) cleanLocked(n *lock, attempt uint64, lease time.Duration) {
 		return
 	}
 	lease = max(lease, l.opts.Lease) // zero where a grant is all that is known
-	rest := &lock{name: n.name, keys: n.keys}
-	rest.end(attempt, lease, l.now())
+	rest := &lock{name: n.name, keys: n.keys, machine: toEnd(attempt, lease, l.now())}
 	l.calls.Add(1)
 	l.ending[attempt] = rest
 	l.scheduleLocked(rest)

@@ -115,12 +115,12 @@ func TestDroppedAsksUnderANewAttempt(t *testing.T) {
 // TestAnAnswerToAPastAttemptIsNotBelieved: the attempt was given up and cancelled, and the next one has
 // begun.
 func TestAnAnswerToAPastAttemptIsNotBelieved(t *testing.T) {
-	for name, answer := range map[string]func(m *machine) todo{
-		"held":    func(m *machine) todo { return m.answered(1, reply{kind: replyHeld, epoch: 5}, true, 0, 1) },
-		"waiting": func(m *machine) todo { return m.answered(1, reply{kind: replyWaiting}, true, 0, 1) },
-		"none":    func(m *machine) todo { return m.failed(1) },
+	for name, answer := range map[string]func(m *lock) todo{
+		"held":    func(m *lock) todo { return m.answered(1, reply{kind: replyHeld, epoch: 5}, true, 0, 1) },
+		"waiting": func(m *lock) todo { return m.answered(1, reply{kind: replyWaiting}, true, 0, 1) },
+		"none":    func(m *lock) todo { return new(Locker).failedLocked(m, 1, context.DeadlineExceeded) },
 	} {
-		var m machine
+		var m lock
 		m.ask(0, 1, time.Minute)
 		if next := m.giveUp(); next.over != 1 {
 			t.Fatalf("giving up = %+v, want that the attempt is cancelled", next)

@@ -40,17 +40,14 @@ type machine struct {
 	lease   time.Duration // of the attempt, or the last one
 	bound   instant       // asking, waiting: a grant that is pushed was made after this
 	others  int64         // other processes that wait, as far as is known
-	grant                 // while held
 	pause   time.Duration // after the last renewal, if it failed
 	due     instant       // waiting, held, ending: when to send the next renewal, or the one under way again
-}
 
-// grant is what Redis gave, possibly to several holders of this process in turn.
-type grant struct {
+	// While held. Redis gave it possibly to several holders of this process in turn.
 	epoch    int64
 	passes   int64 // to other goroutines of this process
 	given    instant
-	deadline instant
+	deadline instant // also of ending
 	ends     instant // when renewal stops for MaxHold or Grace
 	ahead    instant // by how much the server's clock was ahead of ours at most, at its last answer
 }
@@ -99,14 +96,6 @@ func (m *machine) answered(attempt uint64, r reply, queued bool, sent, now insta
 	return todo{}
 }
 
-// failed ends an attempt without an answer.
-func (m *machine) failed(attempt uint64) todo {
-	if attempt != m.attempt || m.state != asking {
-		return todo{} // as above
-	}
-	return m.giveUp()
-}
-
 // stop makes the machine idle. Either no attempt is left in Redis, or the caller ends it there.
 func (m *machine) stop() { *m = machine{lease: m.lease} }
 
@@ -117,7 +106,7 @@ func (m *machine) granted(r reply, base, now instant) todo {
 		return m.giveUp()
 	}
 	*m = machine{state: held, attempt: m.attempt, lease: m.lease, others: max(r.others, m.others), due: nextRenewal(m.lease, base),
-		grant: grant{epoch: r.epoch, given: now, deadline: deadline, ends: never, ahead: instant(r.epoch)*time.Microsecond - base}}
+		epoch: r.epoch, given: now, deadline: deadline, ends: never, ahead: instant(r.epoch)*time.Microsecond - base}
 	return todo{serve: true}
 }
 
@@ -141,10 +130,8 @@ func (m *machine) pushed(attempt uint64, r reply, now instant) todo {
 // renewed processes the reply to a renewal of a hold, or to a waiter's heartbeat, that was sent at
 // sent.
 func (m *machine) renewed(attempt uint64, hold bool, r reply, sent, now instant) todo {
-	if attempt != m.attempt {
-		return todo{}
-	}
 	switch {
+	case attempt != m.attempt:
 	case m.state == held && now >= m.deadline:
 		return m.lose(ErrLeaseOver) // a caller may have seen that it is over
 	case m.state == held && r.kind == replyHeld:
@@ -228,12 +215,6 @@ func (m *machine) lose(why error) todo {
 // endBy stops renewal at end, if it does not stop sooner.
 func (m *machine) endBy(end instant) { m.ends = min(m.ends, end) }
 
-// abandon ends a hold after MaxHold or Grace. Nothing is sent: the lock ends with its lease.
-func (m *machine) abandon() todo {
-	m.stop()
-	return todo{lost: ErrHeldTooLong}
-}
-
 // giveUp ends the current attempt and has it cancelled.
 func (m *machine) giveUp() todo {
 	over := m.attempt
@@ -252,9 +233,9 @@ func (m *machine) resume(now instant) {
 	}
 }
 
-// end has an attempt cancelled from now on, for a lease.
-func (m *machine) end(attempt uint64, lease time.Duration, now instant) {
-	*m = machine{state: ending, attempt: attempt, lease: lease, due: now, grant: grant{deadline: now + lease, ends: never}}
+// toEnd is a machine that has an attempt cancelled from now on, for a lease.
+func toEnd(attempt uint64, lease time.Duration, now instant) machine {
+	return machine{state: ending, attempt: attempt, lease: lease, due: now, deadline: now + lease, ends: never}
 }
 
 // expiry is when a renewal comes too late, or a place in the queue is over.
@@ -283,7 +264,8 @@ func (m *machine) look(now instant) (next todo, renew bool) {
 	case m.state == held && now >= m.deadline:
 		return m.lose(ErrLeaseOver), false
 	case m.state == held && now >= m.ends:
-		return m.abandon(), false
+		m.stop() // nothing is sent: the lock ends with its lease
+		return todo{lost: ErrHeldTooLong}, false
 	}
 	m.repeat(now)
 	return todo{}, true

@@ -24,17 +24,16 @@ type subscription struct {
 // subscribeLocked begins to listen, unless that has begun. If Redis refused it a moment ago, it
 // returns that error.
 func (l *Locker) subscribeLocked() error {
-	s := l.subscription
-	if !l.closed && (s == nil || s.err != nil && l.now()-s.begun > time.Second) {
+	if l.closed {
+		return ErrClosed
+	}
+	if s := l.subscription; s == nil || s.err != nil && l.now()-s.begun > time.Second {
 		s = &subscription{begun: l.now()}
 		s.ctx, s.close = context.WithCancel(l.ctx)
 		l.subscription = s
 		l.work.Go(func() { l.listen(s) })
 	}
-	if s == nil {
-		return ErrClosed
-	}
-	return s.err
+	return l.subscription.err
 }
 
 // unseenLocked resubscribes after a waiter lost its place, or missed its grant. Perhaps Redis does
@@ -132,9 +131,7 @@ func (l *Locker) refuseLocked(n *lock, err error) {
 	for w := n.firstLocked(); w != nil; w = n.firstLocked() {
 		n.dismissLocked(w, result{err: failed("wait for", w.key, err)})
 	}
-	if n.state == waiting {
-		l.settleLocked(n, n.giveUp(), "")
-	}
+	l.settleLocked(n, todo{}, "")
 }
 
 // hear processes one message: "granted ATTEMPT EPOCH OTHERS NAME" or "contended NAME".

