@@ -11,11 +11,11 @@ COPY . .
 
 FROM source AS build-lab
 RUN --mount=type=cache,target=/root/.cache/go-build \
-    CGO_ENABLED=0 go build -tags lab -trimpath -ldflags=-s -o /out/ ./cmd/shop ./cmd/loadtest
+    CGO_ENABLED=0 go build -tags lab,nomsgpack -trimpath -ldflags=-s -o /out/ ./cmd/shop ./cmd/loadtest
 
 FROM source AS build-shop
 RUN --mount=type=cache,target=/root/.cache/go-build \
-    CGO_ENABLED=0 go build -trimpath -ldflags=-s -o /out/ ./cmd/shop
+    CGO_ENABLED=0 go build -tags nomsgpack -trimpath -ldflags=-s -o /out/ ./cmd/shop
 
 FROM debian:bookworm-slim AS lab
 # A volume mounted at /trace gets the owner of this folder: shops of their own write there.

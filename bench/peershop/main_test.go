@@ -20,7 +20,7 @@ import (
 func TestSchedulesAtThePointsOfTheSale(t *testing.T) {
 	testserver.NeedsServers(t)
 	program := filepath.Join(t.TempDir(), "peershop")
-	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "lab", "-o", program, ".")
+	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "lab,nomsgpack", "-ldflags=-w", "-o", program, ".")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		t.Fatal(err)

@@ -12,8 +12,14 @@ import (
 	"stocklock/internal/lab/catalog"
 )
 
+// ownProgramEnv is set for processes in which this test binary is the program loadtest.
+const ownProgramEnv = "LOADTEST_TEST_PROGRAM"
+
 // TestMain builds the shop once for all tests. Short tests build none.
 func TestMain(m *testing.M) {
+	if os.Getenv(ownProgramEnv) != "" {
+		main()
+	}
 	if flag.Parse(); testing.Short() {
 		os.Exit(m.Run())
 	}

@@ -217,7 +217,7 @@ func inTests(t *testing.T, m mutated, args []string) string {
 		args = append(args, "-run", "^("+strings.ReplaceAll(m.found, " ", "|")+")$")
 	}
 	// TestTheLockIsSmall counts lines.
-	args = append([]string{"test", "-tags", "lab", "-vet=off", "-count=1", "-timeout", "5m", "-skip", "TestTheLockIsSmall", "-overlay", overlaytest.Overlay(t, repository, m.files)}, args...)
+	args = append([]string{"test", "-tags", "lab,nomsgpack", "-vet=off", "-count=1", "-timeout", "5m", "-skip", "TestTheLockIsSmall", "-overlay", overlaytest.Overlay(t, repository, m.files)}, args...)
 	test := exec.CommandContext(t.Context(), "go", args...)
 	test.Dir = repository
 	out, err := test.CombinedOutput()

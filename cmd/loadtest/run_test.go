@@ -153,22 +153,23 @@ func TestCommandLineHidesPasswords(t *testing.T) {
 	}
 }
 
-// build builds the program as a user would.
-func build(t *testing.T) string {
+// ownProgram is this test binary, which is the program for the processes that the test starts.
+func ownProgram(t *testing.T) string {
 	t.Helper()
 	testserver.NeedsServers(t)
-	program := filepath.Join(t.TempDir(), "loadtest")
-	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return program
+	t.Setenv(ownProgramEnv, "yes")
+	return own
 }
 
-// TestComparison runs the built program on private servers. A shop without a lock must oversell, or
+// TestComparison runs the program on private servers. A shop without a lock must oversell, or
 // the harness is broken, and one with a right lock must not.
 func TestComparison(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "out.json")
-	cmd := exec.CommandContext(t.Context(), build(t), "run", "--strategies", "none,owner-checked,reentrant", "--stock", "40", "--json", file)
+	cmd := exec.CommandContext(t.Context(), ownProgram(t), "run", "--strategies", "none,owner-checked,reentrant", "--stock", "40", "--json", file)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
@@ -227,13 +228,13 @@ func TestTellingCells(t *testing.T) {
 }
 
 func TestInterruptLeavesNothing(t *testing.T) {
-	program := build(t)
+	program := ownProgram(t)
 	for _, tt := range []struct{ args, until string }{
 		{"run --strategies setnx --scenarios pause --runs 50", "1/50"},
 		{"soak", "2: +"},
-		{"crashes", "2: +"},
-		{"scale --each 500ms", "64 items"},
-		{"scale --crowds 10 --each 500ms", "items: 64"},
+		{"crashes --every 500ms", "2: +"},
+		{"scale --each 500ms", "its stock split"},
+		{"scale --crowds 10 --each 500ms", "round 2"},
 	} {
 		temp := t.TempDir()
 		cmd := exec.Command(program, strings.Fields(tt.args)...)

@@ -11,15 +11,12 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"stocklock/internal/testserver"
 )
 
 // TestServeLeavesNothing ends the page while a cell runs, with Ctrl-C and with kill -9. Neither
 // leaves a process; Ctrl-C leaves no file either.
 func TestServeLeavesNothing(t *testing.T) {
-	testserver.NeedsServers(t)
-	program := build(t)
+	program := ownProgram(t)
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGKILL} {
 		t.Run(signal.String(), func(t *testing.T) {
 			folder := t.TempDir()

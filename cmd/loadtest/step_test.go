@@ -45,7 +45,7 @@ func TestAnOrderThatCannotBe(t *testing.T) {
 // TestAShopThatCannotBePlayed: a strategy that the shop does not have, and a shop without the lab.
 func TestAShopThatCannotBePlayed(t *testing.T) {
 	production := filepath.Join(t.TempDir(), "shop")
-	if out, err := exec.Command("go", "build", "-o", production, "../shop").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags=-w", "-o", production, "../shop").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	for args, want := range map[string]string{

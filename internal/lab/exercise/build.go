@@ -81,7 +81,7 @@ func Build(ctx context.Context, root, program string, answers ...Answer) error {
 	if err := errors.Join(os.WriteFile(source, code.Bytes(), 0o600), os.WriteFile(overlay, replace, 0o600)); err != nil {
 		return err
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-tags", "lab", "-overlay", overlay, "-o", program, "./cmd/shop")
+	build := exec.CommandContext(ctx, "go", "build", "-tags", "lab,nomsgpack", "-ldflags=-w", "-overlay", overlay, "-o", program, "./cmd/shop")
 	build.Dir = root
 	var said bytes.Buffer
 	build.Stdout, build.Stderr = &said, &said

@@ -17,7 +17,7 @@ import (
 func Shop(t testing.TB, root string, files map[string]string) (program string) {
 	t.Helper()
 	program = filepath.Join(t.TempDir(), "shop")
-	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "lab", "-overlay", Overlay(t, root, files), "-o", program, "./cmd/shop")
+	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "lab,nomsgpack", "-ldflags=-w", "-overlay", Overlay(t, root, files), "-o", program, "./cmd/shop")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)

@@ -148,7 +148,7 @@ func (r *Rig) buildShop(ctx context.Context) (string, error) {
 }
 
 func (r *Rig) build(ctx context.Context, root, program string) error {
-	build := exec.CommandContext(ctx, "go", "build", "-tags", "lab", "-ldflags=-w", "-o", program, "./cmd/shop")
+	build := exec.CommandContext(ctx, "go", "build", "-tags", "lab,nomsgpack", "-ldflags=-w", "-o", program, "./cmd/shop")
 	build.Dir = root
 	return r.Run(build)
 }

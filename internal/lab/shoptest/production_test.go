@@ -21,12 +21,13 @@ var labOnly = []string{
 	"internal/lab", "internal/shop/labmode", "internal/strategy/ladder", "internal/shop/program/lab.go", "cmd/loadtest", "bench", "docs/make",
 }
 
-// buildProduction builds the shop as it is deployed.
+// buildProduction builds the shop as it is deployed, but for what a debugger needs. It is linked once:
+// the second time the go command finds it.
 func buildProduction(t *testing.T) (program string) {
 	t.Helper()
 	testserver.NeedsServers(t)
-	program = filepath.Join(t.TempDir(), "shop")
-	goTool(t, root, "build", "-o", program, "./cmd/shop")
+	program = filepath.Join(processes.Dir(), "production")
+	goTool(t, root, "build", "-ldflags=-w", "-o", program, "./cmd/shop")
 	return program
 }
 
@@ -128,12 +129,12 @@ func TestTheShopCanBeCopied(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	goTool(t, dir, "build", "./...")
+	goTool(t, dir, "build", "-ldflags=-w", "./...")
 	if os.Getenv(wholeCopyEnv) != "" {
 		goTool(t, dir, "test", "./...")
 		return
 	}
-	goTool(t, dir, "vet", "./...") // compiles every test
+	goTool(t, dir, "list", "-export", "-test", "./...") // compiles every test, and links none
 	goTool(t, dir, "test", "-vet=off", "-ldflags=-w", "-short", ".")
 	goTool(t, dir, "test", "-vet=off", "-ldflags=-w", "-run", copyTests, "./cmd/shop", "./internal/shop", "./internal/strategy")
 }

@@ -83,7 +83,7 @@ func TestKillsInTurn(t *testing.T) {
 }
 
 func TestACrowdBuysWhatItIsAnswered(t *testing.T) {
-	crowds, err := MeasureCrowds(t.Context(), CrowdOptions{Shop: catalogtest.Shop(t).Program, Connections: []int{10, 200}, Each: time.Second, Rounds: 1, Log: t.Output()})
+	crowds, err := MeasureCrowds(t.Context(), CrowdOptions{Shop: catalogtest.Shop(t).Program, Connections: []int{10, 200}, Each: 300 * time.Millisecond, Rounds: 1, Log: t.Output()})
 	if err != nil {
 		t.Fatal(err) // also when the database has other orders than were answered
 	}
