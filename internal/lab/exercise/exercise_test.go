@@ -134,8 +134,12 @@ func TestApply(t *testing.T) {
 	}
 }
 
+// When this variable is set to anything, the answers are vetted, which needs the facts of every dependency:
+// make lint has them.
+const vetEnv = "EXERCISE_VET"
+
 func TestEveryExerciseHasAnswers(t *testing.T) {
-	vet := []string{"vet"}
+	var vetted []string
 	for _, e := range All() {
 		right, wrong := 0, 0
 		for _, a := range answers(t, e) {
@@ -147,13 +151,19 @@ func TestEveryExerciseHasAnswers(t *testing.T) {
 			if tidy, err := format.Source([]byte(a.code)); err != nil || string(tidy) != a.code {
 				t.Errorf("%s/%s is not as gofmt leaves it: %v\n%s", e.name(), a.name, err, a.code)
 			}
-			vet = append(vet, "./"+put(t, e, e.name()+a.name, "", a.code).Folder)
+			if os.Getenv(vetEnv) == "" {
+				continue
+			}
+			vetted = append(vetted, "./"+put(t, e, e.name()+a.name, "", a.code).Folder)
 		}
 		if right == 0 || wrong < 3 {
 			t.Errorf("lesson %d has %d solutions and %d wrong answers: want at least 1 and 3", e.Lesson, right, wrong)
 		}
 	}
-	cmd := exec.CommandContext(t.Context(), "go", vet...)
+	if len(vetted) == 0 {
+		return
+	}
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"vet", "-tags", "lab,nomsgpack"}, vetted...)...)
 	cmd.Dir = root(t)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("go vet of the answers: %v\n%s", err, out)
