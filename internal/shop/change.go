@@ -108,7 +108,7 @@ func (rename) example() string { return `{"name": "book"}` }
 func (rename) ranges() string { return "name must have 1 to 100 characters" }
 
 func (s *Shop) readRename(c *gin.Context) (wish, error) {
-	item, seen, err := itemAndVersion(c)
+	item, seen, err := itemAsSeen(c)
 	if err != nil {
 		return wish{}, err
 	}
@@ -162,7 +162,7 @@ func (correction) ranges() string {
 }
 
 func (s *Shop) readCorrection(c *gin.Context) (wish, error) {
-	item, seen, err := itemAndVersion(c)
+	item, seen, err := itemAsSeen(c)
 	if err != nil {
 		return wish{}, err
 	}
@@ -175,10 +175,10 @@ func (s *Shop) readCorrection(c *gin.Context) (wish, error) {
 	}
 	return wish{
 		same: func(is stock.Change) bool {
-			return is.Action == stock.Corrected && is.ItemID == item && is.StockAfter == int64(*body.Stock) && is.Version == *seen+1
+			return is.Action == stock.Corrected && is.ItemID == item && is.StockAfter == int64(*body.Stock) && seen(is.Before())
 		},
 		make: func(ctx context.Context, by stock.Author) (stock.Change, error) {
-			return s.store.Correct(ctx, by, item, *seen, int64(*body.Stock))
+			return s.store.Correct(ctx, by, item, seen, int64(*body.Stock))
 		},
 		show: func(made stock.Change) { showItem(c, http.StatusOK, made.Item()) },
 	}, nil
@@ -209,11 +209,11 @@ func (s *Shop) readCancellation(c *gin.Context) (wish, error) {
 	}, nil
 }
 
-// itemAndVersion reads the item of a request, and the version of it that was seen.
-func itemAndVersion(c *gin.Context) (item uint64, seen *int64, err error) {
+// itemAsSeen reads the item of a request, and how the client has seen it.
+func itemAsSeen(c *gin.Context) (item uint64, seen stock.Seen, err error) {
 	if item, err = pathNumber(c, "item"); err != nil {
 		return 0, nil, err
 	}
-	seen, err = seenVersion(c.Request.Header)
+	seen, err = seenItem(c.Request.Header)
 	return item, seen, err
 }

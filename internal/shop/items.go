@@ -3,8 +3,10 @@ package shop
 import (
 	"context"
 	"fmt"
+	"hash/crc32"
 	"math"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 
@@ -58,10 +60,9 @@ func (s *Shop) getItem(c *gin.Context) error {
 	return nil
 }
 
-// showItem answers with an item and its version. A client that already has that version gets no
-// body.
+// showItem answers with an item and its tag. A client that already has it gets no body.
 func showItem(c *gin.Context, status int, item stock.Item) {
-	tag := entityTag(item.Version)
+	tag := entityTag(item)
 	c.Header("ETag", tag)
 	if c.GetHeader("If-None-Match") == tag && slices.Contains(read, c.Request.Method) {
 		c.Status(http.StatusNotModified)
@@ -70,21 +71,24 @@ func showItem(c *gin.Context, status int, item stock.Item) {
 	c.JSON(status, item)
 }
 
-// entityTag is how HTTP writes a version.
-func entityTag(version int64) string { return strconv.Quote(strconv.FormatInt(version, 10)) }
+// entityTag covers all that is shown of an item. The version alone would come again with another
+// stock, after the failover to a replica that was behind.
+func entityTag(item stock.Item) string {
+	return fmt.Sprintf(`"%d.%d.%08x"`, item.Version, item.Stock, crc32.ChecksumIEEE([]byte(item.Name)))
+}
 
-// seenVersion reads the version that a client has seen from If-Match. It is nil if there is none.
-func seenVersion(header http.Header) (*int64, error) {
+var entityTags = regexp.MustCompile(`^"[!#-~]+"$`)
+
+// seenItem reads from If-Match how a client has seen an item. It is nil if there is none.
+func seenItem(header http.Header) (stock.Seen, error) {
 	tags := header.Values("If-Match")
 	if len(tags) == 0 {
 		return nil, nil
 	}
-	digits, err := strconv.Unquote(tags[0])
-	version, numberErr := strconv.ParseInt(digits, 10, 64)
-	if err != nil || numberErr != nil || len(tags) > 1 || entityTag(version) != tags[0] {
-		return nil, refusal{malformed, `If-Match must be one ETag as the answer with the item gave it, such as "7"`}
+	if len(tags) > 1 || !entityTags.MatchString(tags[0]) {
+		return nil, refusal{malformed, "If-Match must be one ETag as the answer with the item gave it"}
 	}
-	return &version, nil
+	return func(item stock.Item) bool { return entityTag(item) == tags[0] }, nil
 }
 
 func pathNumber(c *gin.Context, name string) (uint64, error) {

@@ -71,7 +71,7 @@ var (
 	tooMany = problemType("too-many-units", http.StatusConflict, 0, "The item would have too many units",
 		fmt.Sprintf("An item has at most %d units. Nothing was done.", stock.MaxStock))
 	versionChanged = problemType("version-changed", http.StatusPreconditionFailed, 0, "The item changed since it was read",
-		"If-Match has another version than the item. Nothing was done. Read the item again, and decide again.")
+		"If-Match has another ETag than the item. Nothing was done. Read the item again, and decide again.")
 	versionRequired = problemType("version-required", http.StatusPreconditionRequired, 0, "The version is missing",
 		"A correction needs If-Match with the ETag of the item that was seen. Nothing was done.")
 	Busy = problemType("busy", http.StatusServiceUnavailable, 1, "The item is busy",
@@ -127,12 +127,13 @@ var answers = []struct {
 	detail string
 }{
 	{stock.ErrUnknown, Unavailable, errUnknown.detail},
+	{stock.ErrRepeated, Unavailable, "an order under this key is being made, or cannot be seen yet: this request did nothing"},
 	{stock.ErrSoldOut, SoldOut, "fewer units are left than were asked for"},
 	{stock.ErrNotFound, notFound, "there is no item or order with this id"},
 	{stock.ErrFenced, FencedOff, "a newer holder of the lock was faster: nothing was sold"},
 	{stock.ErrConflict, Conflict, "the item kept changing meanwhile: nothing was done"},
 	{stock.ErrCancelled, cancelled, "the order was cancelled before"},
-	{stock.ErrStale, versionChanged, "the item has another version than If-Match: nothing was done"},
+	{stock.ErrStale, versionChanged, "the item has another ETag than If-Match: nothing was done"},
 	{stock.ErrTooMany, tooMany, fmt.Sprintf("an item has at most %d units: nothing was done", stock.MaxStock)},
 	{redislock.ErrLost, LockLost, "the lock was lost before anything was written: nothing was sold"},
 	{redislock.ErrClosed, ShuttingDown, "the shop is shutting down: nothing was sold"},

@@ -44,6 +44,11 @@ type Change struct {
 	CreatedAt time.Time
 }
 
+// Before returns the item as the change found it.
+func (c Change) Before() Item {
+	return Item{ID: c.ItemID, Name: c.NameBefore, Stock: c.StockBefore, Version: c.Version - 1}
+}
+
 // Item returns the item as the change left it.
 func (c Change) Item() Item {
 	return Item{ID: c.ItemID, Name: c.NameAfter, Stock: c.StockAfter, Version: c.Version}
@@ -54,8 +59,8 @@ const MaxStock = 1_000_000_000_000
 
 // Besides the errors of a sale, these errors refuse a change. Nothing was written.
 var (
-	// ErrStale: the version of the item is not the one that was seen.
-	ErrStale = errors.New("stock: the item has another version")
+	// ErrStale: the item is not as it was seen.
+	ErrStale = errors.New("stock: the item is not as it was seen")
 	// ErrTooMany: the item would have more than MaxStock units.
 	ErrTooMany = errors.New("stock: too many units")
 	// ErrCancelled: the order was cancelled before.
@@ -76,11 +81,10 @@ func (s *Store) Add(ctx context.Context, by Author, name string, units int64) (C
 	return entry, changeError(entry, err)
 }
 
-// Rename gives an item another name. It is refused with [ErrStale] if the item does not have the
-// version seen. Nil allows any version.
-func (s *Store) Rename(ctx context.Context, by Author, itemID uint64, seen *int64, name string) (Change, error) {
+// Rename gives an item another name. It is refused with [ErrStale] if the item is not as seen.
+func (s *Store) Rename(ctx context.Context, by Author, itemID uint64, seen Seen, name string) (Change, error) {
 	return s.change(ctx, Change{Action: Renamed, ItemID: itemID, Author: by}, func(_ *gorm.DB, entry *Change, item Item) error {
-		if seen != nil && *seen != item.Version {
+		if !seen.allows(item) {
 			return ErrStale
 		}
 		entry.NameAfter = name
@@ -99,11 +103,11 @@ func (s *Store) Restock(ctx context.Context, by Author, itemID uint64, units int
 	})
 }
 
-// Correct sets the stock to the counted units. It is refused with [ErrStale] if the item does not
-// have the version seen, because the count is then out of date.
-func (s *Store) Correct(ctx context.Context, by Author, itemID uint64, seen, units int64) (Change, error) {
+// Correct sets the stock to the counted units. It is refused with [ErrStale] if the item is not as
+// seen, because the count is then out of date.
+func (s *Store) Correct(ctx context.Context, by Author, itemID uint64, seen Seen, units int64) (Change, error) {
 	return s.change(ctx, Change{Action: Corrected, ItemID: itemID, Author: by}, func(_ *gorm.DB, entry *Change, item Item) error {
-		if seen != item.Version {
+		if !seen.allows(item) {
 			return ErrStale
 		}
 		entry.StockAfter = units
@@ -111,7 +115,7 @@ func (s *Store) Correct(ctx context.Context, by Author, itemID uint64, seen, uni
 	})
 }
 
-// Cancel cancels an order and puts its units back, once: see [ErrCancelled].
+// Cancel cancels an order, as it was read, and puts its units back, once: see [ErrCancelled].
 func (s *Store) Cancel(ctx context.Context, by Author, order Order) (Change, error) {
 	return s.change(ctx, Change{Action: Cancelled, ItemID: order.ItemID, OrderID: &order.ID, Author: by}, func(tx *gorm.DB, entry *Change, _ Item) error {
 		n, err := gorm.G[Order](tx).Where("id = ? AND cancelled_at IS NULL", order.ID).Update(tx.Statement.Context, "cancelled_at", entry.CreatedAt)

@@ -145,7 +145,7 @@ func (s *Store) decrementBatch(ctx context.Context, itemID uint64, sales []Sale)
 		if len(orders) == 0 {
 			return nil
 		}
-		return s.recordAll(ctx, tx, orders)
+		return recordAll(tx, orders)
 	})
 	if err != nil && !(errors.Is(err, ErrUnknown) && s.committed(ctx, orders)) {
 		return nil, err
@@ -195,30 +195,14 @@ func takeBatch(ctx context.Context, tx *gorm.DB, itemID uint64, sales []Sale) (r
 	return stock[0], sold, err
 }
 
-// recordAll inserts orders in one statement, which gives them consecutive ids.
-func (s *Store) recordAll(ctx context.Context, tx *gorm.DB, orders []Order) error {
-	if err := tx.Create(&orders).Error; err != nil {
-		return err
-	}
-	step, err := s.idStep(ctx, tx)
+// recordAll inserts orders in one statement. Their ids have the order of the slice. The ids are not
+// set, because gorm assumes steps of 1, and a cluster counts in steps that it changes.
+func recordAll(tx *gorm.DB, orders []Order) error {
+	err := tx.Create(&orders).Error
 	for i := range orders {
-		orders[i].ID = orders[0].ID + uint64(i)*step // gorm assumes steps of 1
+		orders[i].ID = 0
 	}
 	return err
-}
-
-// idStep returns the distance of the server's consecutive ids. It is 1, unless several servers
-// write.
-func (s *Store) idStep(ctx context.Context, tx *gorm.DB) (uint64, error) {
-	if step := s.step.Load(); step > 0 {
-		return step, nil
-	}
-	var step uint64
-	if err := tx.WithContext(ctx).Raw("SELECT @@auto_increment_increment").Scan(&step).Error; err != nil {
-		return 0, err
-	}
-	s.step.Store(step)
-	return step, nil
 }
 
 // total adds the quantities, and reports whether the sum fits into an int64.

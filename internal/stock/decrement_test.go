@@ -43,7 +43,7 @@ func check(t *testing.T, store *stock.Store, item stock.Item, outcomes []stock.O
 	}
 	left := item.Stock
 	for i, o := range orders {
-		if o.ID != made[i].ID || o.RequestID != made[i].RequestID || o.StockRead != left || o.StockWritten != left-o.Quantity {
+		if o.PublicID != made[i].PublicID || made[i].ID != 0 && made[i].ID != o.ID || o.RequestID != made[i].RequestID || o.StockRead != left || o.StockWritten != left-o.Quantity {
 			t.Errorf("order %d of %s: read %d, wrote %d, want %d of %s from %d", o.ID, o.RequestID, o.StockRead, o.StockWritten, made[i].ID, made[i].RequestID, left)
 		}
 		left = o.StockWritten
@@ -81,21 +81,30 @@ func TestBatchSellsAllThatFit(t *testing.T) {
 	}
 }
 
-func TestBatchIdsWhereTheServerCountsInSteps(t *testing.T) {
-	dsn, err := mysqldriver.ParseDSN(testserver.Database(t))
+// TestBatchIdsWhereAClusterChangesItsSteps makes two batches on one connection. No outcome may have the
+// id of another order.
+func TestBatchIdsWhereAClusterChangesItsSteps(t *testing.T) {
+	dsn := testserver.Database(t)
+	openAt(t, dsn)
+	store, err := stock.Open(dsn, stock.WithPoolSize(1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	dsn.Params = map[string]string{"auto_increment_increment": "3"}
-	store := openAt(t, dsn.FormatDSN())
-	item := newItem(t, store, 9)
-	outcomes, err := store.DecrementBatch(t.Context(), item.ID, wanted(item, 1, 1, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	check(t, store, item, outcomes, true, true, true)
-	if step := outcomes[1].Order.ID - outcomes[0].Order.ID; step != 3 {
-		t.Errorf("ids are %d apart: the server did not count in steps of 3", step)
+	defer store.Close()
+	for _, step := range []int{1, 3} {
+		if _, err := store.Pool().ExecContext(t.Context(), "SET SESSION auto_increment_increment = ?", step); err != nil {
+			t.Fatal(err)
+		}
+		item := newItem(t, store, 9)
+		outcomes, err := store.DecrementBatch(t.Context(), item.ID, wanted(item, 1, 1, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, store, item, outcomes, true, true, true)
+		orders, err := store.ItemOrders(t.Context(), item.ID)
+		if err != nil || orders[1].ID-orders[0].ID != uint64(step) {
+			t.Errorf("ids of %+v, %v: the server did not count in steps of %d", orders, err, step)
+		}
 	}
 }
 

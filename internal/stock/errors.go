@@ -5,8 +5,10 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"slices"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
 )
@@ -29,13 +31,16 @@ var (
 	ErrRepeated = errors.New("stock: the idempotency key has an order")
 )
 
-// ErrUnknown means that the server did not answer the COMMIT of a transaction. It may have been
-// committed.
+// ErrUnknown means that a COMMIT failed, and that it may have been done all the same.
 var ErrUnknown = errors.New("stock: the outcome of the transaction is unknown")
 
 // Unreachable reports whether err means that the database did not answer, or that it cannot work
-// now. This is no defect of the program, and the request may succeed later.
-func Unreachable(err error) bool { return noAnswer(err) || Advice(err) != "" }
+// now. This is no defect of the program, and the request may succeed later. A server's error that
+// [serverErrors] does not list counts as such, because nobody knows better.
+func Unreachable(err error) bool {
+	is, number := classOf(err)
+	return noAnswer(err) || number != 0 && is != refused
+}
 
 // noAnswer reports whether err means that the database did not answer.
 func noAnswer(err error) bool {
@@ -54,31 +59,94 @@ func noAnswer(err error) bool {
 // Advice tells an operator what to do about a server that is up but cannot work now. It is empty
 // for any other error.
 func Advice(err error) string {
-	if fromServer, ok := errors.AsType[*mysqldriver.MySQLError](err); ok {
-		return notNow[fromServer.Number]
+	is, number := classOf(err)
+	if is == unlisted && number != 0 {
+		return fmt.Sprintf("MySQL answered with an error that the shop does not know: look up %d in its manual", number)
 	}
-	return ""
+	return serverErrors[number].advice
 }
 
-// notNow has the advice for errors of a server that is up but cannot work.
-var notNow = map[uint16]string{
-	1021: "the disk of MySQL is full: free space",
-	1040: "MySQL has too many connections: raise max_connections, or run fewer shops",
-	1044: "MySQL refuses the database to this user: grant the rights of SECURITY.md",
-	1045: "MySQL refuses the user or its password: correct SHOP_MYSQL",
-	1047: "the node of the MySQL cluster is not ready: let it join the cluster",
-	1053: "MySQL is shutting down: wait, or start it",
-	1114: "a table of MySQL is full: free disk space, or raise the limit of the tablespace",
-	1142: "MySQL refuses a statement to this user: grant the rights of SECURITY.md",
-	1143: "MySQL refuses a column to this user: grant the rights of SECURITY.md",
-	1146: "a table is missing: run shop migrate",
-	1203: "the MySQL user has too many connections: raise max_user_connections, or run fewer shops",
-	1226: "the MySQL user has used up a resource: raise its limits, such as max_user_connections",
-	1290: "MySQL runs read-only: point SHOP_MYSQL at the primary",
-	1317: "a statement was killed: find out who sends KILL to MySQL",
-	1836: "MySQL is in read-only mode: point SHOP_MYSQL at the primary",
-	1927: "a connection was killed: find out who sends KILL to MySQL",
-	1969: "a statement took longer than max_statement_time: raise it, or find what makes MySQL slow",
-	3024: "a statement took longer than max_execution_time: raise it, or find what makes MySQL slow",
-	3032: "MySQL is starting or in offline mode: wait, or switch it off",
+// class says what an error of the server means for the transaction.
+type class int
+
+const (
+	unlisted    class = iota
+	lost              // against another transaction, and nothing was done: all of it may be repeated
+	refused           // nothing was done, and a repeat is refused, too
+	unavailable       // the server cannot work now, or not for this user
+	unknown           // it may have been committed
+)
+
+// classOf returns the class and the number of a server's error. The number is 0 for any other error.
+func classOf(err error) (class, uint16) {
+	fromServer, ok := errors.AsType[*mysqldriver.MySQLError](err)
+	if !ok {
+		return unlisted, 0
+	}
+	return serverErrors[fromServer.Number].is, fromServer.Number
+}
+
+// rolledBack reports whether the server says of a COMMIT that it has done nothing.
+func rolledBack(err error) bool {
+	is, number := classOf(err)
+	return is == lost || slices.Contains(readOnly, number)
+}
+
+// Errors of a server that refuses to write.
+var readOnly = numbers{1290, 1792, 1836, 1874}
+
+// notReady is the error of a node that has left its Galera cluster.
+const notReady = 1047
+
+// serverErrors lists, by their numbers, the errors of MySQL 8.4, MariaDB 11 and TiDB that the
+// statements of a shop can meet. At COMMIT, the outcome is open after most of them: see
+// [Store.transaction].
+var serverErrors = byNumber([]serverError{
+	// A locked row, a deadlock, a record that changed (MariaDB's innodb_snapshot_isolation), an ALTER
+	// in between, rolled back by the server, certification in Group Replication. Galera says deadlock.
+	{lost, "", numbers{1205, 1213, 1020, 1412, 1615, 1613, 1614, 1689, 3101, 3572}},
+	{lost, "", numbers{8002, 8005, 8022, 8028, 9004, 9007}}, // TiDB
+
+	// NULL, duplicate, syntax, size, foreign keys, range, type, CHECK.
+	{refused, "", numbers{1048, 1062, 1586, 1064, 1136, 1118, 1153, 1406, 1216, 1217, 1451, 1452, 1264, 1292, 1366, 1690, 3140, 3819, 4025}},
+
+	{unavailable, "MySQL cannot write its files: free disk space, or look for a defect of the disk", numbers{1021, 1026, 1030, 1598, 1812, 1878}},
+	{unavailable, "a table of MySQL is full: free disk space, or raise the limit of the tablespace", numbers{1114}},
+	{unavailable, "MySQL is out of memory, threads or locks: give it more", numbers{1037, 1038, 1041, 1135, 1197, 1206, 1637, 3170, 8001, 8175}},
+	{unavailable, "MySQL has too many connections: raise max_connections, or run fewer shops", numbers{1040, 1203}},
+	{unavailable, "the MySQL user has used up a resource: raise its limits, such as max_user_connections", numbers{1226, 1461}},
+	{unavailable, "MySQL refuses something to this user: grant the rights of SECURITY.md", numbers{1044, 1142, 1143, 1227, 1370}},
+	{unavailable, "MySQL refuses the user, its password or its database: correct SHOP_MYSQL", numbers{1045, 1049, 1251, 1524, 1698}},
+	{unavailable, "MySQL refuses this host: let it in, or unblock it with FLUSH HOSTS", numbers{1129, 1130}},
+	{unavailable, "the password of the MySQL user has expired: set a new one", numbers{1820, 1862}},
+	{unavailable, "the MySQL user is locked: unlock it", numbers{3118, 3955, 4151}},
+	{unavailable, "MySQL wants TLS: add tls=true to SHOP_MYSQL", numbers{3159}},
+	{unavailable, "a table or a column is missing: run shop migrate", numbers{1054, 1146}},
+	{unavailable, "a column has no default: run the version of the shop that has migrated", numbers{1364}},
+	{unavailable, "MySQL is read-only: point SHOP_MYSQL at the primary", readOnly},
+	{unavailable, "MySQL is starting, stopping or offline: wait, or start it", numbers{1053, 1077, 1079, 3032, 3168}},
+	{unavailable, "a statement or a connection was killed: find out who sends KILL to MySQL", numbers{1317, 1927, 3169}},
+	{unavailable, "a statement took longer than max_statement_time or max_execution_time: raise it, or find what makes MySQL slow", numbers{1969, 3024}},
+	{unavailable, "MySQL ended a connection: look at wait_timeout, and at the network", numbers{1152, 1158, 1159, 1160, 1161, 1184, 4031}},
+	{unavailable, "the database cluster is not ready: look at its state", numbers{notReady, 3098, 8027, 9001, 9002, 9003, 9005}},
+
+	{unknown, "MySQL could not say whether a transaction was committed: look at its log, and at its replication", numbers{1180, 3100, 8501}},
+})
+
+type numbers []uint16
+
+type serverError struct {
+	is      class
+	advice  string
+	numbers numbers
+}
+
+func byNumber(list []serverError) map[uint16]serverError {
+	all := map[uint16]serverError{}
+	for _, e := range list {
+		for _, number := range e.numbers {
+			all[number] = e
+		}
+	}
+	return all
 }

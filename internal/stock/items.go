@@ -16,7 +16,7 @@ func (s *Store) Read(ctx context.Context, itemID uint64) (Item, error) {
 	return item, found("read an item", err)
 }
 
-// found turns gorm's error for no row into ErrNotFound.
+// found turns gorm's error for no row into ErrNotFound. The server may end a plain read, too.
 func found(doing string, err error) error {
 	switch {
 	case err == nil:
@@ -24,7 +24,7 @@ func found(doing string, err error) error {
 	case errors.Is(err, gorm.ErrRecordNotFound):
 		return ErrNotFound
 	}
-	return fmt.Errorf("%s: %w", doing, err)
+	return fmt.Errorf("%s: %w", doing, classify(err))
 }
 
 // Items returns up to limit items with an id above after, in the order of their ids.

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
+	"slices"
 	"time"
 
 	"github.com/XSAM/otelsql"
@@ -26,7 +26,6 @@ type Store struct {
 	apart  *sql.DB // one connection for probes, which must not wait for the pool
 	addr   string
 	config *mysqldriver.Config
-	step   atomic.Uint64 // see idStep; 0 until it is known
 	extra  time.Duration // see WithExtraTime
 
 	pinned bool // db works on one connection: see GetLock
@@ -185,12 +184,7 @@ func (s *Store) CanSell(ctx context.Context) error {
 // leave closes the idle connections if err says that their server takes no writes now. After a
 // switchover, new connections find the new primary behind the same name or proxy.
 func (s *Store) leave(err error) {
-	fromServer, ok := errors.AsType[*mysqldriver.MySQLError](err)
-	if !ok {
-		return
-	}
-	switch fromServer.Number {
-	case 1047, 1290, 1792, 1836:
+	if _, number := classOf(err); number == notReady || slices.Contains(readOnly, number) {
 		for _, pool := range []*sql.DB{s.pool, s.apart} {
 			size := pool.Stats().MaxOpenConnections
 			pool.SetMaxIdleConns(0)

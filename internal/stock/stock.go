@@ -16,6 +16,11 @@ type Item struct {
 	Fence   int64  `json:"-"`       // the highest fencing token that was admitted
 }
 
+// Seen reports whether an item is as a client has seen it. Nil allows any.
+type Seen func(Item) bool
+
+func (s Seen) allows(item Item) bool { return s == nil || s(item) }
+
 // Take returns the units that are left after taking quantity units, or ErrSoldOut.
 func (i Item) Take(quantity int64) (left int64, err error) {
 	if i.Stock < quantity {
@@ -56,7 +61,7 @@ func (s Sale) ready() error {
 // Order is the row that proves a sale, with the stock that it read and wrote. Its JSON is for the
 // lab. Customers see less.
 type Order struct {
-	ID           uint64    `json:"id"`                  // in the order of the commits of an item
+	ID           uint64    `json:"id,omitempty"`        // in the order of the commits of an item; 0 where a batch has just made it
 	PublicID     string    `json:"public_id,omitempty"` // UUIDv7; empty for orders made before there were such ids
 	Subject      string    `json:"subject,omitempty"`
 	ItemID       uint64    `json:"item_id"`

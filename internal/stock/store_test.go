@@ -177,6 +177,22 @@ func TestWriteVersionedRefusesWhoReadBeforeAnother(t *testing.T) {
 	}
 }
 
+// TestAVersionThatComesAgain has the version that was read with another stock, as after a failover to
+// a replica that was behind and has caught up in numbers.
+func TestAVersionThatComesAgain(t *testing.T) {
+	store := open(t)
+	read := newItem(t, store, 40)
+	if _, err := store.Pool().ExecContext(t.Context(), "UPDATE items SET stock = 30 WHERE id = ?", read.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.WriteVersioned(t.Context(), one(read), read); !errors.Is(err, stock.ErrConflict) {
+		t.Errorf("WriteVersioned = %v, want ErrConflict", err)
+	}
+	if got := stockOf(t, store, read.ID); got != 30 {
+		t.Errorf("stock = %d, want 30", got)
+	}
+}
+
 func TestFence(t *testing.T) {
 	store := open(t)
 	item := newItem(t, store, 10)

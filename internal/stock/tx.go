@@ -61,7 +61,8 @@ func (t Tx) Record(sale Sale, read, written int64) (Order, error) {
 func (s *Store) GetLock(ctx context.Context, name string, wait time.Duration, fn func(on *Store) error) (got bool, err error) {
 	err = s.onConnection(ctx, func(db *gorm.DB) error {
 		var answer []int
-		if err := db.Raw("SELECT COALESCE(GET_LOCK(?, ?), 0)", name, math.Ceil(wait.Seconds())).Scan(&answer).Error; err != nil {
+		// Proxies send a plain SELECT to a replica.
+		if err := db.Raw("SELECT COALESCE(GET_LOCK(?, ?), 0) FOR UPDATE", name, math.Ceil(wait.Seconds())).Scan(&answer).Error; err != nil {
 			return err
 		}
 		if got = len(answer) == 1 && answer[0] == 1; !got {

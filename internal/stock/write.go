@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	mysqldriver "github.com/go-sql-driver/mysql"
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 )
@@ -20,8 +19,10 @@ const WriteTimeout = 5 * time.Second
 const rowTimeout = 10 * time.Second
 
 // transaction waits for a connection until ctx ends. The transaction itself does not end with ctx,
-// because a cancelled COMMIT has an unknown outcome. It has a timeout of its own. Its error is
-// [ErrUnknown] if the server did not answer the COMMIT. Before the COMMIT, nothing was done.
+// because a cancelled COMMIT has an unknown outcome. It has a timeout of its own.
+//
+// Its error is [ErrUnknown] if the COMMIT was sent and failed, unless the server says that it has
+// rolled back. Before the COMMIT, every error means that nothing was done.
 func (s *Store) transaction(ctx context.Context, timeout time.Duration, fn func(tx *gorm.DB) error, options ...*sql.TxOptions) error {
 	committing := false
 	err := s.onConnection(ctx, func(conn *gorm.DB) error {
@@ -33,7 +34,7 @@ func (s *Store) transaction(ctx context.Context, timeout time.Duration, fn func(
 			return err
 		}, options...)
 	})
-	if committing && noAnswer(err) {
+	if committing && err != nil && !rolledBack(err) {
 		return fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
 	return err
@@ -48,9 +49,10 @@ func (s *Store) Write(ctx context.Context, sale Sale, read Item) (Order, error) 
 }
 
 // WriteVersioned is [Store.Write] that is refused with [ErrConflict] if the item was written since
-// the read.
+// the read. It compares the stock, too. After the failover to a replica that was behind, the same
+// version comes again, with another stock.
 func (s *Store) WriteVersioned(ctx context.Context, sale Sale, read Item) (Order, error) {
-	return s.writeWhere(ctx, sale, read, ErrConflict, "id = ? AND version = ?", sale.ItemID, read.Version)
+	return s.writeWhere(ctx, sale, read, ErrConflict, "id = ? AND version = ? AND stock = ?", sale.ItemID, read.Version, read.Stock)
 }
 
 // RaiseFence raises the item's fence to the token. From then on, every write under an older token
@@ -153,25 +155,17 @@ func orderError(sale Sale, err error) error {
 	return fmt.Errorf("order %d of item %d: %w", sale.Quantity, sale.ItemID, classify(err))
 }
 
-// With these errors, the server says that this transaction lost against another one and changed
-// nothing.
-const (
-	lockWaitTimeout = 1205
-	deadlock        = 1213
-	recordChanged   = 1020 // MariaDB's innodb_snapshot_isolation
-)
-
 func classify(err error) error {
 	// The idempotency key, or a public id which the sale brought: those of the store do not repeat.
 	if errors.Is(err, gorm.ErrDuplicatedKey) {
 		return fmt.Errorf("%w: %w", ErrRepeated, err)
 	}
-	var fromServer *mysqldriver.MySQLError
-	if errors.As(err, &fromServer) {
-		switch fromServer.Number {
-		case lockWaitTimeout, deadlock, recordChanged:
-			return fmt.Errorf("%w: %w", ErrConflict, err)
-		}
+	switch is, _ := classOf(err); {
+	case errors.Is(err, ErrUnknown):
+	case is == lost:
+		return fmt.Errorf("%w: %w", ErrConflict, err)
+	case is == unknown:
+		return fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
 	return err
 }

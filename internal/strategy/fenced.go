@@ -15,7 +15,7 @@ var fenced = Strategy{
 	Telling:   "pause",
 	Properties: Properties{Has: DurableAnswers | Exclusive | Recovers | AtomicLease | Renews | OwnerChecked | AtomicRelease |
 		Reentrant | ClockFree | LossAware | StorageChecked},
-	Build: func(d Deps) (Guard, Decrement) { return Reference(d), FencedReadThenWrite },
+	Build: func(d Deps) (Guard, Decrement) { return Reference(d), repeatConflicts(d.Options, FencedReadThenWrite) },
 }
 
 // FencedReadThenWrite raises the fence of the item to the sale's token, reads the stock, and writes

@@ -16,7 +16,9 @@ var fencedRelative = Strategy{
 	Telling:    "pause",
 	Properties: fenced.Properties,
 	Mixable:    true,
-	Build:      func(d Deps) (Guard, Decrement) { return Reference(d), sellFencedRelative },
+	Build: func(d Deps) (Guard, Decrement) {
+		return Reference(d), repeatConflicts(d.Options, sellFencedRelative)
+	},
 }
 
 // sellFencedRelative passes the point read without reading, as [sellConditionally] does. A section

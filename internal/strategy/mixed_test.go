@@ -131,7 +131,7 @@ func (m *mixture) correct() error {
 	if err != nil {
 		return err
 	}
-	_, err = m.Store.Correct(m.t.Context(), m.author(), m.item.ID, seen.Version, max(seen.Stock-5+rand.Int64N(11), 0))
+	_, err = m.Store.Correct(m.t.Context(), m.author(), m.item.ID, func(is stock.Item) bool { return is == seen }, max(seen.Stock-5+rand.Int64N(11), 0))
 	return err
 }
 
@@ -144,7 +144,10 @@ func (m *mixture) cancel() error {
 	order := m.made[0]
 	m.made = m.made[1:]
 	m.mu.Unlock()
-	_, err := m.Store.Cancel(m.t.Context(), m.author(), order)
+	order, err := m.Store.Order(m.t.Context(), order.PublicID)
+	if err == nil {
+		_, err = m.Store.Cancel(m.t.Context(), m.author(), order)
+	}
 	return err
 }
 

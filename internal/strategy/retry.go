@@ -26,6 +26,14 @@ func retryConflicts(o Options, sell Decrement) Decrement {
 	}
 }
 
+// repeatConflicts repeats a sale under a lock that lost against another transaction, from its read
+// on. That takes a server which ends transactions on its own, such as a node of a cluster.
+func repeatConflicts(o Options, sell Decrement) Decrement {
+	return func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+		return againstConflicts(ctx, o, func() {}, func() (stock.Order, error) { return sell(ctx, store, wanted) })
+	}
+}
+
 // againstConflicts tries again after losing against another transaction: the version changed, a
 // deadlock was resolved, or the row stayed locked for too long. It gives up with stock.ErrConflict
 // when Options.Wait is over. It calls lost after the first loss.

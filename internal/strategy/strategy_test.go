@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"stocklock/internal/sale"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/strategytest"
 )
@@ -53,5 +54,19 @@ func TestStandings(t *testing.T) {
 	}
 	if lacks := p.Lacks(); lacks.Includes(strategy.Exclusive) || lacks.Includes(strategy.Renews) || !lacks.Includes(strategy.Recovers|strategy.StorageChecked) {
 		t.Errorf("lacks %s", lacks)
+	}
+}
+
+// TestAConflictUnderALockIsRepeated lets another transaction win against each statement that waits for
+// the item's row.
+func TestAConflictUnderALockIsRepeated(t *testing.T) {
+	for _, name := range []string{"fenced", "fenced-relative"} {
+		s, err := strategy.Find(name, strategy.All())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, point := range []sale.Point{sale.Acquired, sale.Read} {
+			strategytest.Repeats(t, s, point, "SELECT id FROM items WHERE id = ? FOR UPDATE")
+		}
 	}
 }

@@ -67,7 +67,7 @@ func TestTheAuditCountsChanges(t *testing.T) {
 	if err != nil {
 		t.Fatalf("Restock: %v", err)
 	}
-	if _, err := store.Correct(t.Context(), by("2"), run.ItemID, restocked.Version, 7); err != nil {
+	if _, err := store.Correct(t.Context(), by("2"), run.ItemID, func(is stock.Item) bool { return is == restocked.Item() }, 7); err != nil {
 		t.Fatalf("Correct: %v", err)
 	}
 	if _, err := store.Cancel(t.Context(), by("3"), order); err != nil {

@@ -2,6 +2,8 @@ package ladder
 
 import (
 	"context"
+	"database/sql"
+	"database/sql/driver"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,12 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ngrok/sqlmw"
 	"github.com/redis/go-redis/v9"
 
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/strategytest"
+	"stocklock/internal/testserver"
 )
 
 func TestStrategies(t *testing.T) { strategytest.All(t, breakable) }
@@ -210,4 +214,66 @@ func TestTheStreamHasAMessageTwice(t *testing.T) {
 	if left, err := d.Redis.Get(t.Context(), counterKey(it.ID)).Int64(); err != nil || left != 1 {
 		t.Errorf("%d units are left in Redis, %v, want 1", left, err)
 	}
+}
+
+// TestAConfirmationIsRepeated lets another transaction win against the confirmation. A hold that has
+// expired is not confirmed again.
+func TestAConfirmationIsRepeated(t *testing.T) {
+	strategytest.Repeats(t, reservation, sale.Write, "SELECT id FROM reservations WHERE item_id = ? FOR UPDATE")
+
+	d := strategytest.Deps(t)
+	item := strategytest.NewItem(t, d, 1)
+	ctx := sale.WithHook(t.Context(), func(_ context.Context, p sale.Point, _ []slog.Attr) {
+		switch p {
+		case sale.Write:
+			if _, err := d.Store.Pool().ExecContext(t.Context(), "UPDATE reservations SET expires_at = '1970-01-02'"); err != nil {
+				t.Error(err)
+			}
+		case sale.Waiting:
+			t.Error("a confirmation of an expired hold was repeated")
+		}
+	})
+	_, err := strategytest.NewSeller(t, reservation, d).Sell(ctx, stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"})
+	if !errors.Is(err, stock.ErrConflict) {
+		t.Errorf("an expired hold: %v, want ErrConflict", err)
+	}
+}
+
+// TestUnitsThatAreGoneAreNotSold has another transaction take the units that a sale has chosen, as
+// where a proxy sends the choice to another server.
+func TestUnitsThatAreGoneAreNotSold(t *testing.T) {
+	dsn := testserver.Database(t)
+	store, err := stock.Open(dsn, stock.WithPool(testserver.Intercept(&splitting{dsn: dsn})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	d := strategy.Deps{Store: store, Options: strategy.Options{Wait: 30 * time.Second, Retry: time.Millisecond}}
+	item := strategytest.NewItem(t, d, 1)
+	order, err := strategytest.NewSeller(t, skipLocked, d).Sell(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"})
+	if !errors.Is(err, stock.ErrSoldOut) {
+		t.Errorf("sold %+v, %v, after the only unit was gone, want ErrSoldOut", order, err)
+	}
+}
+
+// splitting deletes the units that a sale has chosen.
+type splitting struct {
+	sqlmw.NullInterceptor
+	dsn string
+}
+
+func (s *splitting) ConnQueryContext(ctx context.Context, conn driver.QueryerContext, query string, args []driver.NamedValue) (context.Context, driver.Rows, error) {
+	plain, chosen := strings.CutSuffix(query, "FOR UPDATE SKIP LOCKED")
+	rows, err := conn.QueryContext(ctx, plain, args)
+	if chosen && err == nil {
+		var db *sql.DB
+		if db, err = sql.Open("mysql", s.dsn); err == nil {
+			defer db.Close()
+			_, err = db.ExecContext(ctx, "DELETE FROM stock_units")
+		}
+	}
+	return ctx, rows, err
 }

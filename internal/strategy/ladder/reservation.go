@@ -39,7 +39,8 @@ var reservedFor = strategy.Lease{
 	Query: "SELECT TIMESTAMPDIFF(MICROSECOND, NOW(6), MIN(expires_at)) DIV 1000 FROM reservations WHERE item_id = ?",
 }
 
-var errHoldExpired = fmt.Errorf("strategy: the hold has expired: %w", stock.ErrConflict)
+// errHoldExpired is no conflict yet, because a confirmation is repeated after one.
+var errHoldExpired = errors.New("strategy: the hold has expired")
 
 // reserving builds a reservation that the statement confirm confirms. mustStand says that an
 // expired hold cannot be confirmed.
@@ -55,7 +56,15 @@ func reserving(d strategy.Deps, confirm string, mustStand bool) (strategy.Guard,
 		}
 		sale.At(ctx, sale.Read, slog.Int64("stock", held.StockRead))
 		sale.At(ctx, sale.Write)
-		order, stood, err := r.confirm(ctx, store, wanted, held)
+		var stood int64
+		confirm := strategy.RetryConflicts(d.Options, func(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
+			order, stood, err = r.confirm(ctx, store, wanted, held)
+			return order, err
+		})
+		order, err := confirm(ctx, store, wanted)
+		if errors.Is(err, errHoldExpired) {
+			err = fmt.Errorf("%w: %w", stock.ErrConflict, err)
+		}
 		if err == nil {
 			sale.At(ctx, sale.Written, slog.Int64("stock", order.StockWritten), slog.Int64("held", stood))
 		}

@@ -62,8 +62,12 @@ func sellFreeUnits(ctx context.Context, store *stock.Store, wanted stock.Sale) (
 		if err != nil || int64(len(units)) < wanted.Quantity {
 			return err
 		}
-		if _, _, err := tx.Exec("DELETE FROM stock_units WHERE item_id = ? AND unit IN ("+list(units)+")", wanted.ItemID); err != nil {
+		deleted, _, err := tx.Exec("DELETE FROM stock_units WHERE item_id = ? AND unit IN ("+list(units)+")", wanted.ItemID)
+		if err != nil {
 			return err
+		}
+		if deleted != wanted.Quantity { // a server that splits reads from writes locked other rows
+			return stock.ErrConflict
 		}
 		highest := slices.Max(units)
 		order, err = tx.Record(wanted, highest, highest-wanted.Quantity)

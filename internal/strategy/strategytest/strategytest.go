@@ -417,3 +417,47 @@ func summary(cmd redis.Cmder) string {
 	slices.Sort(options)
 	return strings.Join(append([]string{name}, options...), " ")
 }
+
+// Repeats has the database end what a sale does after the point, because another transaction has
+// locked the rows. The statement locks the rows of an item. The sale has to try again, and to be
+// made.
+func Repeats(t *testing.T, s strategy.Strategy, point sale.Point, lock string) {
+	t.Helper()
+	d := Deps(t, "?innodb_lock_wait_timeout=1")
+	item := NewItemFor(t, s, d, 1)
+	tx, err := d.Store.Pool().BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	waiters := map[string]bool{}
+	var releasing sync.WaitGroup
+	defer releasing.Wait()
+	meet := sync.OnceFunc(func() {
+		if _, err := tx.ExecContext(t.Context(), lock, item.ID); err != nil {
+			t.Error(err)
+		}
+		releasing.Go(func() {
+			eventually(t, "a second wait for the row", func() bool {
+				time.Sleep(150 * time.Millisecond) // the server keeps this table from one question to the next that comes sooner
+				var id string
+				err := d.Store.Pool().QueryRowContext(t.Context(), "SELECT t.trx_id FROM information_schema.innodb_trx t JOIN information_schema.processlist p"+
+					" ON p.id = t.trx_mysql_thread_id WHERE p.db = DATABASE() AND t.trx_state = 'LOCK WAIT'").Scan(&id)
+				if err == nil {
+					waiters[id] = true
+				}
+				return len(waiters) > 1
+			})
+			tx.Rollback()
+		})
+	})
+	ctx := sale.WithHook(t.Context(), func(_ context.Context, p sale.Point, _ []slog.Attr) {
+		if p == point {
+			meet()
+		}
+	})
+	_, err = NewSeller(t, s, d).Sell(ctx, stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"})
+	if err != nil {
+		t.Errorf("%s, with another transaction after the point %s: %v", s.Name, point, err)
+	}
+}
