@@ -3,7 +3,7 @@
 GRANT SELECT ON * TO shop;
 GRANT UPDATE ON items TO shop;
 GRANT INSERT ON orders TO shop;
-GRANT UPDATE (idempotency_key) ON orders TO shop; -- keys are cleared after SHOP_KEY_TTL
+GRANT UPDATE (idempotency_key, keyed_at) ON orders TO shop; -- keys are cleared after SHOP_KEY_TTL
 -- With SHOP_STAFF=true:
 GRANT INSERT ON items TO shop;
 GRANT UPDATE (cancelled_at) ON orders TO shop;

@@ -142,11 +142,13 @@ func (s *Shop) madeBefore(ctx context.Context, sale stock.Sale) (stock.Order, er
 }
 
 // Expired idempotency keys are cleared at this interval, in batches, with a pause between two
-// batches.
+// batches. Each time, the shop looks once more for keys of the last hour that it has cleared, because
+// an order may have been locked.
 const (
 	keyInterval = time.Minute
 	keyBatch    = 1000
 	keyPause    = 50 * time.Millisecond
+	keyOverlap  = time.Hour
 )
 
 // clearKeys clears the idempotency keys that are older than KeyTTL, until ctx ends. A repeat under
@@ -155,20 +157,19 @@ func (s *Shop) clearKeys(ctx context.Context) {
 	if s.KeyTTL == 0 {
 		return
 	}
-	cleared := time.Unix(0, 0) // all before it are
+	cleared := time.Unix(0, 0) // most keys before it are
 	for ctx.Err() == nil {
 		pause := keyInterval
 		if s.health.started() {
-			before := time.Now().UTC().Add(-s.KeyTTL)
-			n, err := s.store.ClearKeys(ctx, cleared, before, keyBatch)
+			n, upTo, err := s.store.ClearKeys(ctx, cleared, s.KeyTTL, keyBatch)
 			switch {
 			case err != nil && ctx.Err() == nil:
 				s.Log.Warn("idempotency keys were not cleared", "error", err)
 				s.advise(ctx, err)
 			case err == nil && n == keyBatch:
-				pause = keyPause
-			case err == nil:
-				cleared = before
+				cleared, pause = upTo, keyPause
+			case err == nil && upTo.Add(-keyOverlap).After(cleared):
+				cleared = upTo.Add(-keyOverlap)
 			}
 		}
 		select {

@@ -2,6 +2,7 @@ package shop
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -111,6 +112,18 @@ func TestNobodyIsToldSoldOutWhoMayHaveAnOrder(t *testing.T) {
 	}
 }
 
+// TestARepeatThatCannotSeeItsOrder has a reader that is behind.
+func TestARepeatThatCannotSeeItsOrder(t *testing.T) {
+	s := open(t, nil)
+	sale := stock.Sale{ItemID: s.item(1).ID, Quantity: 1, RequestID: "r", IdempotencyKey: "key-of-some-customer-1", Shop: "test-shop"}
+	_, _, err := s.sellOnce(t.Context(), sale, func(context.Context, stock.Sale) (stock.Order, error) {
+		return stock.Order{}, stock.ErrRepeated
+	})
+	if got := explain(t.Context(), err); got.Slug != Unavailable.Slug || got.retryAfter == 0 {
+		t.Errorf("answered %q for %v, want %q and when to try again", got.Slug, err, Unavailable.Slug)
+	}
+}
+
 func TestARefusalIsNotRemembered(t *testing.T) {
 	s := open(t, func(c *Config) { c.Deps.Wait = 20 * time.Millisecond })
 	item := s.item(1)
@@ -160,12 +173,17 @@ func TestKeysExpire(t *testing.T) {
 	item := s.item(5)
 	const key = "key-of-some-customer-1"
 	first := s.buy(item, "Idempotency-Key", key)
-	if n, err := s.store.ClearKeys(t.Context(), time.Unix(0, 0), time.Now().UTC().Add(-time.Hour), 10); n != 0 || err != nil {
+	if n, _, err := s.store.ClearKeys(t.Context(), time.Unix(0, 0), time.Hour, 10); n != 0 || err != nil {
 		t.Errorf("cleared %d young keys, %v", n, err)
 	}
-	if n, err := s.store.ClearKeys(t.Context(), time.Unix(0, 0), time.Now().UTC().Add(time.Second), 10); n != 1 || err != nil {
-		t.Errorf("cleared %d keys, %v, want 1", n, err)
-	}
+	waitFor(t, "the key to be cleared", func() bool {
+		_, _, err := s.store.ClearKeys(t.Context(), time.Unix(0, 0), time.Millisecond, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.store.OrderByKey(t.Context(), "", key)
+		return errors.Is(err, stock.ErrNotFound)
+	})
 	if got := s.get(first.header.Get("Location")); got.body != first.body {
 		t.Errorf("the order became %s", got.body)
 	}

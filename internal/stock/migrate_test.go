@@ -1,7 +1,11 @@
 package stock_test
 
 import (
+	"context"
+	"database/sql"
+	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,7 +26,7 @@ func backTo(t *testing.T, store *stock.Store, version int64) {
 
 // TestAMigrationThatWasCommittedAndNotNoted begins anew after a crash between the two.
 func TestAMigrationThatWasCommittedAndNotNoted(t *testing.T) {
-	for version := range int64(7) {
+	for version := range int64(11) {
 		store := open(t)
 		backTo(t, store, version)
 		if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
@@ -52,41 +56,108 @@ func TestAProcessDiedBeforeGoosesFirstRow(t *testing.T) {
 	}
 }
 
-// TestAMigrationMayTakeLongerThanTheDriversTimeout makes an ALTER wait for a transaction that has
-// the table, longer than the driver waits for an answer.
-func TestAMigrationMayTakeLongerThanTheDriversTimeout(t *testing.T) {
-	dsn := testserver.Database(t) + "?readTimeout=500ms"
-	store := openEmpty(t, dsn)
-	log := slog.New(slog.DiscardHandler)
-	if err := store.Migrate(t.Context(), log); err != nil {
-		t.Fatal(err)
-	}
-	for _, statement := range []string{
-		"ALTER TABLE orders DROP KEY orders_key_subject, DROP KEY orders_public_id, DROP KEY orders_created_at, DROP COLUMN subject, DROP COLUMN public_id, DROP COLUMN idempotency_key, DROP COLUMN cancelled_at",
-		"DELETE FROM goose_db_version WHERE version_id > 1",
-	} {
-		if _, err := store.Pool().ExecContext(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
-	}
-	tx, err := store.Pool().BeginTx(t.Context(), nil)
+// readOrders begins a transaction that has the table of orders.
+func readOrders(t *testing.T, db *sql.DB) *sql.Tx {
+	t.Helper()
+	tx, err := db.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.ExecContext(t.Context(), "UPDATE orders SET quantity = quantity WHERE id = 0"); err != nil {
+	t.Cleanup(func() { tx.Rollback() })
+	var n int
+	if err := tx.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM orders").Scan(&n); err != nil {
 		t.Fatal(err)
 	}
-	migrated := make(chan error)
-	go func() { migrated <- store.Migrate(t.Context(), log) }()
+	return tx
+}
+
+// undoTheLast undoes the last migration that alters the table of orders.
+func undoTheLast(t *testing.T, store *stock.Store) {
+	t.Helper()
+	if _, err := store.Pool().ExecContext(t.Context(), "ALTER TABLE orders DROP KEY orders_keyed_at"); err != nil {
+		t.Fatal(err)
+	}
+	backTo(t, store, 10)
+}
+
+func awaitRow(t *testing.T, what string, db *sql.DB, query string, args ...any) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		var is bool
+		if err := db.QueryRowContext(t.Context(), query, args...).Scan(&is); err != nil && !errors.Is(err, sql.ErrNoRows) {
+			t.Fatal(err)
+		}
+		if is {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("waited a minute for %s", what)
+		}
+	}
+}
+
+const altering = "SELECT COUNT(*) > 0 FROM information_schema.processlist WHERE db = DATABASE() AND info LIKE 'ALTER TABLE orders%'"
+
+// TestAMigrationLetsSalesPass has a transaction that reads orders for as long as a migration waits for
+// the table. Sales wait behind the migration, and are made all the same. Meanwhile it renews its lease.
+// It waits for longer than its DSN lets a statement take, because that is for sales.
+func TestAMigrationLetsSalesPass(t *testing.T) {
+	dsn := testserver.Database(t)
+	store, impatient := openAt(t, dsn), openEmpty(t, dsn+"?readTimeout=500ms")
+	item := newItem(t, store, 100)
+	undoTheLast(t, store)
+	reader := readOrders(t, store.Pool())
+	migrated := make(chan error, 1)
+	go func() { migrated <- impatient.Migrate(t.Context(), slog.New(slog.DiscardHandler)) }()
+	awaitRow(t, "the ALTER", store.Pool(), altering)
+	var lease string
+	if err := store.Pool().QueryRowContext(t.Context(), "SELECT expires_at FROM migrating").Scan(&lease); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		awaitRow(t, "the ALTER", store.Pool(), altering)
+		if _, err := store.Decrement(t.Context(), one(item)); err != nil {
+			t.Errorf("a sale behind the ALTER: %v", err)
+		}
+	}
+	awaitRow(t, "the lease to be renewed", store.Pool(), "SELECT expires_at > CAST(? AS DATETIME(6)) FROM migrating", strings.Trim(strings.Replace(lease, "T", " ", 1), "Z"))
 	select {
 	case err := <-migrated:
 		t.Fatalf("the migration did not wait: %v", err)
-	case <-time.After(2 * time.Second):
+	default:
 	}
-	if err := tx.Rollback(); err != nil {
+	if err := reader.Rollback(); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-migrated; err != nil {
+		t.Error(err)
+	}
+	awaitRow(t, "the lease to be freed", store.Pool(), "SELECT COUNT(*) = 0 FROM migrating")
+}
+
+// TestTheAlterOfADeadProcessIsWaitedFor has the ALTER of a process that is gone, and the rest of its
+// lease.
+func TestTheAlterOfADeadProcessIsWaitedFor(t *testing.T) {
+	store := open(t)
+	undoTheLast(t, store)
+	if _, err := store.Pool().ExecContext(t.Context(), "INSERT INTO migrating VALUES (1, 'dead', UTC_TIMESTAMP(6) + INTERVAL 2 SECOND)"); err != nil {
+		t.Fatal(err)
+	}
+	reader := readOrders(t, store.Pool())
+	dead := make(chan error, 1)
+	go func() {
+		_, err := store.Pool().ExecContext(context.WithoutCancel(t.Context()), "ALTER TABLE orders ADD KEY orders_keyed_at (keyed_at)")
+		dead <- err
+	}()
+	awaitRow(t, "the ALTER of the dead process", store.Pool(), altering)
+	migrated := make(chan error, 1)
+	go func() { migrated <- store.Migrate(t.Context(), slog.New(slog.DiscardHandler)) }()
+	awaitRow(t, "the new owner of the lease", store.Pool(), "SELECT owner <> 'dead' FROM migrating")
+	awaitRow(t, "the second ALTER", store.Pool(), strings.Replace(altering, "> 0", "> 1", 1))
+	if err := reader.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(<-dead, <-migrated); err != nil {
 		t.Error(err)
 	}
 	if err := store.Migrated(t.Context(), nil); err != nil {

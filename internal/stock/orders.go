@@ -18,18 +18,38 @@ func (s *Store) OrderByKey(ctx context.Context, subject, key string) (Order, err
 	return s.orderWhere(ctx, "idempotency_key = ? AND subject = ?", key, subject)
 }
 
-// ClearKeys removes up to limit idempotency keys of the orders from one time until before another.
-// It returns their number.
+// ClearKeys removes up to limit idempotency keys that are older than ttl, the oldest first. The age
+// of a key counts by the clock of the database. ClearKeys returns how many it removed, and the time
+// of the youngest one. The next call begins there: the server may still keep the entries of removed
+// keys in the index, and would read them again.
 //
-// It is plain SQL, because gorm's UPDATE drops ORDER BY and LIMIT.
-func (s *Store) ClearKeys(ctx context.Context, from, before time.Time, limit int) (int64, error) {
-	done := s.db.WithContext(ctx).Exec(
-		"UPDATE orders SET idempotency_key = NULL WHERE created_at >= ? AND created_at < ? AND idempotency_key IS NOT NULL ORDER BY created_at LIMIT ?",
-		from, before, limit)
-	if done.Error != nil {
-		return 0, fmt.Errorf("clear idempotency keys: %w", done.Error)
+// It leaves out orders that another transaction has locked, so that shops do not wait for each
+// other.
+func (s *Store) ClearKeys(ctx context.Context, from time.Time, ttl time.Duration, limit int) (removed int, upTo time.Time, err error) {
+	var old []struct {
+		ID      uint64
+		KeyedAt time.Time
 	}
-	return done.RowsAffected, nil
+	err = s.Transact(ctx, func(tx Tx) error {
+		err := tx.Query(&old, "SELECT id, keyed_at FROM orders FORCE INDEX (orders_keyed_at)"+
+			" WHERE keyed_at >= ? AND keyed_at < UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND ORDER BY keyed_at LIMIT ? FOR UPDATE SKIP LOCKED",
+			from, ttl.Microseconds(), limit)
+		if err != nil || len(old) == 0 {
+			return err
+		}
+		ids := make([]uint64, len(old))
+		for i, order := range old {
+			ids[i] = order.ID
+		}
+		return tx.db.Exec("UPDATE orders SET idempotency_key = NULL, keyed_at = NULL WHERE id IN ?", ids).Error
+	})
+	if err != nil {
+		return 0, from, fmt.Errorf("clear idempotency keys: %w", err)
+	}
+	if len(old) > 0 {
+		from = old[len(old)-1].KeyedAt
+	}
+	return len(old), from, nil
 }
 
 func (s *Store) orderWhere(ctx context.Context, where string, args ...any) (Order, error) {

@@ -5,7 +5,13 @@
 // order. A strategy decides which blocks a sale uses, in which order and under which lock.
 package stock
 
-import "time"
+import (
+	"context"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
 
 // Item is something that can sell out.
 type Item struct {
@@ -78,4 +84,16 @@ type Order struct {
 	CancelledAt *time.Time `json:"cancelled_at,omitempty"` // nil for an order that stands
 
 	IdempotencyKey *string `json:"idempotency_key,omitempty"` // nil where the sale had none
+	KeyedAt        keyedAt `json:"-" gorm:"->:false;<-:create"`
+}
+
+// keyedAt makes the database write the time of its clock. It reports whether there is a key.
+type keyedAt bool
+
+// GormValue implements [gorm.Valuer].
+func (k keyedAt) GormValue(context.Context, *gorm.DB) clause.Expr {
+	if k {
+		return clause.Expr{SQL: "UTC_TIMESTAMP(6)"}
+	}
+	return clause.Expr{SQL: "NULL"}
 }

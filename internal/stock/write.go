@@ -143,7 +143,7 @@ func newOrder(sale Sale, read, written int64) Order {
 		Token: sale.Token, Strategy: sale.Strategy, Run: sale.Run, Shop: sale.Shop, RequestID: sale.RequestID,
 	}
 	if sale.IdempotencyKey != "" {
-		order.IdempotencyKey = &sale.IdempotencyKey
+		order.IdempotencyKey, order.KeyedAt = &sale.IdempotencyKey, true
 	}
 	return order
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
 
@@ -81,6 +82,14 @@ func TestAShopSellsWithTheLeastRights(t *testing.T) {
 		if got := post(t.Context(), shop, item, header, ""); got == nil || got.StatusCode != 201 {
 			t.Errorf("%s: %+v; the log: %s", name, got, shop.LogTail())
 		}
+	}
+	asShop, err := stock.Open(cfg.FormatDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer asShop.Close()
+	if n, _, err := asShop.ClearKeys(t.Context(), time.Unix(0, 0), time.Microsecond, 10); err != nil || n != 4 {
+		t.Errorf("cleared %d keys of 4, %v", n, err)
 	}
 	item, err := store.CreateItem(t.Context(), "book", 1)
 	if err != nil {

@@ -3,13 +3,17 @@
 package shoptest
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -24,13 +28,21 @@ import (
 	schema "stocklock/sql"
 )
 
-// millions is how many orders there are, in batches of a million.
-const millions = 3
+// millions is how many orders there are: half of them of three years, without keys, and half of them
+// of a day, with keys.
+func millions(t *testing.T) int {
+	t.Helper()
+	n, err := strconv.Atoi(cmp.Or(os.Getenv("MILLIONS"), "4"))
+	if err != nil || n%2 != 0 {
+		t.Fatalf("MILLIONS must be an even number: %v", err)
+	}
+	return n
+}
 
 // TestAMigrationOfMillionsOfOrders has customers order all the time. First three shops start at once
-// on an old schema with three million orders, which one of them migrates. Then, while all three sell,
+// on an old schema with millions of orders, which one of them migrates. Then, while all three sell,
 // the table is altered once more, as the next version's migration would. Every answer is a sale or a
-// clean 503.
+// clean 503. At the end it logs how long the shop's statements take that could grow with the orders.
 func TestAMigrationOfMillionsOfOrders(t *testing.T) {
 	mysql, err := testserver.Start(t).MySQL(t.Context(), "--innodb-buffer-pool-size=512M")
 	if err != nil {
@@ -77,6 +89,7 @@ func TestAMigrationOfMillionsOfOrders(t *testing.T) {
 	}
 	customers.report("while the table was altered under three shops that sell, for "+time.Since(began).Round(time.Second).String(), true)
 	customers.stop()
+	logStatements(t, mysql.DSN(), item)
 	var left int64
 	if err := db.QueryRowContext(t.Context(), "SELECT stock FROM items WHERE id = ?", item.ID).Scan(&left); err != nil {
 		t.Fatal(err)
@@ -120,17 +133,71 @@ func fillOldSchema(t *testing.T, db *sql.DB) stock.Item {
 	if _, err := db.ExecContext(t.Context(), "INSERT INTO items (id, name, stock) VALUES (1, 'book', ?)", item.Stock); err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
-	for range millions {
-		_, err := db.ExecContext(t.Context(), "INSERT INTO orders (item_id, quantity, stock_read, stock_written, strategy, shop, request_id, idempotency_key)"+
+	began, n := time.Now(), millions(t)
+	for i := range n {
+		made := "UTC_TIMESTAMP(6) - INTERVAL 1 + FLOOR(RAND() * 1094) DAY, NULL"
+		if i >= n/2 {
+			made = "UTC_TIMESTAMP(6) - INTERVAL FLOOR(RAND() * 80000) SECOND, UUID()"
+		}
+		_, err := db.ExecContext(t.Context(), "INSERT INTO orders (item_id, quantity, stock_read, stock_written, strategy, shop, request_id, created_at, idempotency_key)"+
 			" WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100)"+
-			" SELECT 1, 1, 1, 0, 'conditional', 'old', UUID(), UUID() FROM n a, n b, n c")
+			" SELECT 1, 1, 1, 0, 'conditional', 'old', UUID(), "+made+" FROM n a, n b, n c")
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("%d million orders in %s", millions, time.Since(began).Round(time.Second))
+	t.Logf("%d million orders in %s", n, time.Since(began).Round(time.Second))
 	return item
+}
+
+// logStatements measures what a shop sends besides sales.
+func logStatements(t *testing.T, dsn string, item stock.Item) {
+	t.Helper()
+	store, err := stock.Open(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	made, err := store.Decrement(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Strategy: "conditional", Shop: "shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear := func(ttl time.Duration) func() error {
+		return func() error { _, _, err := store.ClearKeys(t.Context(), time.Unix(0, 0), ttl, 1000); return err }
+	}
+	by := stock.Author{Subject: "ann", IdempotencyKey: "k", RequestID: "r", Shop: "shop"}
+	for _, s := range []struct {
+		what string
+		do   func() error
+	}{
+		{"no key has expired", clear(24 * time.Hour)},
+		{"clear a thousand keys", clear(time.Hour)},
+		{"clear the next thousand", clear(time.Hour)},
+		{"cancel an order", func() error { _, err := store.Cancel(t.Context(), by, made); return err }},
+		{"cancel the oldest", func() error {
+			by.IdempotencyKey = "oldest"
+			_, err := store.Cancel(t.Context(), by, stock.Order{ID: 1, ItemID: item.ID, Quantity: 1})
+			return err
+		}},
+		{"list the items", func() error { _, err := store.Items(t.Context(), 0, 50); return err }},
+		{"look for a key", func() error {
+			_, err := store.OrderByKey(t.Context(), "", made.PublicID)
+			return ignore(err, stock.ErrNotFound)
+		}},
+	} {
+		began := time.Now()
+		if err := s.do(); err != nil {
+			t.Errorf("%s: %v", s.what, err)
+		}
+		t.Logf("%s: %s", s.what, time.Since(began).Round(100*time.Microsecond))
+	}
+}
+
+func ignore(err, expected error) error {
+	if errors.Is(err, expected) {
+		return nil
+	}
+	return err
 }
 
 // customers order from all shops in turn.

@@ -1,0 +1,196 @@
+package stock_test
+
+import (
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"stocklock/internal/stock"
+	"stocklock/internal/testserver"
+)
+
+// fill inserts n orders, as a shop does that does not know keyed_at. Columns may name further columns,
+// with values in SQL.
+func fill(t *testing.T, store *stock.Store, item stock.Item, n int, columns, values string) {
+	t.Helper()
+	_, err := store.Pool().ExecContext(t.Context(), "INSERT INTO orders (item_id, quantity, stock_read, stock_written, strategy, shop, request_id"+columns+")"+
+		" WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100)"+
+		" SELECT ?, 1, 1, 0, 'test', 'old', 'r'"+values+" FROM n a, n b LIMIT ?", item.ID, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+const (
+	keyed     = ", idempotency_key, public_id"
+	keyValues = ", UUID(), UUID()"
+)
+
+// keysLeft counts the orders that have a key.
+func keysLeft(t *testing.T, store *stock.Store) (n int) {
+	t.Helper()
+	if err := store.Pool().QueryRowContext(t.Context(), "SELECT COUNT(idempotency_key) FROM orders").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// rowsRead counts the rows that the only connection has read.
+func rowsRead(t *testing.T, store *stock.Store) (sum int) {
+	t.Helper()
+	rows, err := store.Pool().QueryContext(t.Context(), "SHOW SESSION STATUS LIKE 'Handler_read%'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		var n int
+		if err := rows.Scan(&name, &n); err != nil {
+			t.Fatal(err)
+		}
+		sum += n
+	}
+	return sum
+}
+
+// TestAStepOfClearingKeysReadsWhatItClears has orders without keys before, between and behind those
+// with keys.
+func TestAStepOfClearingKeysReadsWhatItClears(t *testing.T) {
+	dsn := testserver.Database(t)
+	openAt(t, dsn)
+	store, err := stock.Open(dsn, stock.WithPoolSize(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	item := newItem(t, store, 1)
+	const expired = ", UTC_TIMESTAMP(6) - INTERVAL 2 HOUR"
+	fill(t, store, item, 3000, ", keyed_at", ", NULL")
+	fill(t, store, item, 25, keyed+", keyed_at", keyValues+expired)
+	fill(t, store, item, 3000, keyed, keyValues)
+	fill(t, store, item, 3000, "", "")
+	read := rowsRead(t, store)
+	own := rowsRead(t, store) - read // what the count itself reads
+
+	from := time.Unix(0, 0)
+	for _, want := range []int{10, 10, 5, 0} {
+		before := rowsRead(t, store)
+		n, upTo, err := store.ClearKeys(t.Context(), from, time.Hour, 10)
+		if n != want || err != nil {
+			t.Errorf("cleared %d keys, %v, want %d", n, err, want)
+		}
+		if read := rowsRead(t, store) - before - own; read > 2*n+10 {
+			t.Errorf("read %d rows to clear %d keys", read, n)
+		}
+		from = upTo
+	}
+	if left := keysLeft(t, store); left != 3000 {
+		t.Errorf("%d keys are left, want those 3000 that are young", left)
+	}
+}
+
+// TestClearingKeysWaitsForNobody locks an order whose key has expired, and one whose key has not.
+func TestClearingKeysWaitsForNobody(t *testing.T) {
+	store := open(t)
+	item := newItem(t, store, 1)
+	fill(t, store, item, 3, keyed+", keyed_at", keyValues+", UTC_TIMESTAMP(6) - INTERVAL 2 HOUR")
+	fill(t, store, item, 1, keyed, keyValues)
+	tx, err := store.Pool().BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(t.Context(), "UPDATE orders SET cancelled_at = UTC_TIMESTAMP(6) WHERE id IN (1, 4)"); err != nil {
+		t.Fatal(err)
+	}
+	n, _, err := store.ClearKeys(t.Context(), time.Unix(0, 0), time.Hour, 10)
+	if n != 2 || err != nil {
+		t.Errorf("beside a cancellation: cleared %d keys, %v, want 2", n, err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if n, _, err = store.ClearKeys(t.Context(), time.Unix(0, 0), time.Hour, 10); n != 1 || err != nil {
+		t.Errorf("after it: cleared %d keys, %v, want 1", n, err)
+	}
+}
+
+// TestTheDatabasesClockDecidesTheAgeOfAKey has shops whose clocks are two days slow and fast.
+func TestTheDatabasesClockDecidesTheAgeOfAKey(t *testing.T) {
+	store := open(t)
+	item := newItem(t, store, 2)
+	for _, key := range []string{"", "key"} { // of a shop that knows it
+		sale := one(item)
+		sale.IdempotencyKey = key
+		if _, err := store.Decrement(t.Context(), sale); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, by := range []string{"- INTERVAL 2 DAY", "+ INTERVAL 2 DAY"} {
+		fill(t, store, item, 1, keyed+", created_at", keyValues+", UTC_TIMESTAMP(6) "+by)
+	}
+	if n, _, err := store.ClearKeys(t.Context(), time.Unix(0, 0), time.Hour, 10); n != 0 || err != nil {
+		t.Errorf("cleared %d young keys, %v", n, err)
+	}
+	time.Sleep(20 * time.Millisecond)
+	if n, _, err := store.ClearKeys(t.Context(), time.Unix(0, 0), time.Millisecond, 10); n != 3 || err != nil {
+		t.Errorf("cleared %d of 3 old keys, %v", n, err)
+	}
+}
+
+// TestKeysSurviveTheMigration has orders with and without keys from before the migration, more than it
+// takes in one step.
+func TestKeysSurviveTheMigration(t *testing.T) {
+	store := open(t)
+	item := newItem(t, store, 1)
+	fill(t, store, item, 3000, ", keyed_at, created_at", ", NULL, UTC_TIMESTAMP(6) - INTERVAL 2 HOUR")
+	fill(t, store, item, 10, keyed+", keyed_at, created_at", keyValues+", NULL, UTC_TIMESTAMP(6) - INTERVAL 2 HOUR")
+	fill(t, store, item, 10, keyed+", keyed_at, created_at", keyValues+", NULL, UTC_TIMESTAMP(6)")
+	if _, err := store.Pool().ExecContext(t.Context(), "ALTER TABLE orders DROP KEY orders_keyed_at"); err != nil {
+		t.Fatal(err)
+	}
+	backTo(t, store, 9)
+	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	if n, _, err := store.ClearKeys(t.Context(), time.Unix(0, 0), time.Hour, 100); n != 10 || err != nil {
+		t.Errorf("cleared %d keys, %v, want the 10 old ones", n, err)
+	}
+	if left := keysLeft(t, store); left != 10 {
+		t.Errorf("%d keys are left, want the 10 young ones", left)
+	}
+}
+
+// TestOldShopsSellBesideNewOnes sends one key to a shop of the schema's version 7 and to one of this
+// version, in both orders.
+func TestOldShopsSellBesideNewOnes(t *testing.T) {
+	store := open(t)
+	item := newItem(t, store, 2)
+	oldSells := func(key string) error {
+		_, err := store.Pool().ExecContext(t.Context(), "INSERT INTO orders (public_id, subject, item_id, quantity, stock_read, stock_written, token,"+
+			" strategy, run, shop, request_id, created_at, cancelled_at, idempotency_key) VALUES (UUID(), '', ?, 1, 2, 1, 0, 'conditional', '', 'old', 'r', ?, NULL, ?)",
+			item.ID, time.Now().UTC(), key)
+		return err
+	}
+	newSells := func(key string) error {
+		sale := one(item)
+		sale.IdempotencyKey = key
+		_, err := store.Decrement(t.Context(), sale)
+		return err
+	}
+	for name, shops := range map[string][2]func(string) error{"the old one first": {oldSells, newSells}, "the new one first": {newSells, oldSells}} {
+		if err := shops[0](name[:11]); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := shops[1](name[:11]); err == nil {
+			t.Errorf("%s: the second one sold, too", name)
+		}
+	}
+	if left := keysLeft(t, store); left != 2 {
+		t.Errorf("%d orders have a key, want 2", left)
+	}
+	if err := newSells("the old one"); !errors.Is(err, stock.ErrRepeated) {
+		t.Errorf("a repeat at a new shop: %v, want ErrRepeated", err)
+	}
+}
