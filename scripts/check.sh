@@ -6,7 +6,7 @@
 #   scripts/check.sh explore            every schedule of two and three sales: pruning loses nothing, and
 #                                       defects are found; an hour
 #   scripts/check.sh fuzz               each fuzz test for a minute, or for FUZZTIME
-#   scripts/check.sh migration          four million orders, or MILLIONS, are migrated while three shops sell; minutes
+#   scripts/check.sh migration          three million orders, or MILLIONS, are migrated while three shops sell; minutes
 #   scripts/check.sh model              the lock's protocol in the large; minutes, and a few gigabytes
 #   scripts/check.sh mutations          the shop and its lock get some fifty defects, one at a time: each is
 #                                       found; goes on where it ended, by out/mutations.json; minutes
