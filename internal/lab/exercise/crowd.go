@@ -1,15 +1,10 @@
 package exercise
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"regexp"
-	"strconv"
 	"sync"
 	"time"
 
@@ -224,32 +219,17 @@ func lockRows(ctx context.Context, rows *sql.Tx, items []stock.Item) error {
 	return nil
 }
 
-var inFlight = regexp.MustCompile(`(?m)^shop_requests_in_flight (\d+)$`)
-
 // gathered waits until each customer is at the shop, or has its answer already.
 func (b *buying) gathered(ctx context.Context, shop *rig.TestbedShop) error {
 	for {
 		b.mu.Lock()
 		there := len(b.answers)
 		b.mu.Unlock()
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, shop.Internal+"/metrics", nil)
-		if err != nil {
-			return err
-		}
-		answer, err := http.DefaultClient.Do(request)
+		metric, err := shop.Metrics(ctx)
 		if err != nil {
 			return fmt.Errorf("ask the shop how many customers are there: %w", err)
 		}
-		metrics, err := io.ReadAll(answer.Body)
-		answer.Body.Close()
-		if err != nil {
-			return err
-		}
-		n := 0
-		if found := inFlight.FindSubmatch(metrics); found != nil {
-			n, _ = strconv.Atoi(string(bytes.TrimSpace(found[1])))
-		}
-		if there+n >= crowdCustomers*len(b.items) {
+		if there+int(metric("shop_requests_in_flight")) >= crowdCustomers*len(b.items) {
 			return nil
 		}
 		time.Sleep(5 * time.Millisecond)

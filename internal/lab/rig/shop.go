@@ -12,8 +12,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 
 	"stocklock/internal/testserver"
 )
@@ -80,20 +85,44 @@ func Ready(ctx context.Context, url string) error { return ask(ctx, url+"/readyz
 func ask(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
+	_, err := get(ctx, url)
+	return err
+}
+
+func get(ctx context.Context, url string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		body, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
-		return fmt.Errorf("%s: %s: %s", url, answer.Status, bytes.TrimSpace(body))
+	body, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s: %s", url, answer.Status, bytes.TrimSpace(body[:min(len(body), 1<<10)]))
 	}
-	return nil
+	return body, err
+}
+
+// Metrics reads the metrics of a shop. The function that it returns adds up the gauges of a name: those
+// with a label of this value, or all.
+func (s *Shop) Metrics(ctx context.Context) (sum func(name string, label ...string) float64, err error) {
+	exposed, err := get(ctx, s.Internal+"/metrics")
+	if err != nil {
+		return nil, err
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	metrics, err := parser.TextToMetricFamilies(bytes.NewReader(exposed))
+	return func(name string, label ...string) (sum float64) {
+		for _, m := range metrics[name].GetMetric() {
+			if len(label) == 0 || slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetValue() == label[0] }) {
+				sum += m.GetGauge().GetValue()
+			}
+		}
+		return sum
+	}, err
 }
 
 // ShopAt returns the absolute path of a program, or why it cannot be started.

@@ -2,7 +2,6 @@ package shoptest
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"runtime"
@@ -90,18 +89,13 @@ func TestPoolsOfOneSell(t *testing.T) {
 		}
 	}
 	buying.Wait()
-	answer, err := http.Get(l.shops[0].Internal + "/metrics")
+	metric, err := l.shops[0].Metrics(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close()
-	metrics, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{`go_sql_max_open_connections{db_name="mysql"} 1` + "\n", "redis_pool_connections_max 1\n"} {
-		if !strings.Contains(string(metrics), want) {
-			t.Errorf("the metrics have no %q", want)
+	for _, pool := range []string{"go_sql_max_open_connections", "redis_pool_connections_max"} {
+		if most := metric(pool); most != 1 {
+			t.Errorf("%s is %g, want 1", pool, most)
 		}
 	}
 }

@@ -1,17 +1,12 @@
 package soak
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	goredis "github.com/redis/go-redis/v9"
 
 	"stocklock/internal/lab/rig"
@@ -135,26 +130,13 @@ func gaugeRedis(ctx context.Context, client *goredis.Client, locks map[string]bo
 }
 
 func gaugeShop(ctx context.Context, shop *rig.Shop) (Gauge, error) {
-	if _, err := fetch(ctx, shop.Internal+"/debug/pprof/heap?gc=1"); err != nil {
-		return Gauge{}, err
+	const collect = "/debug/pprof/heap?gc=1"
+	if status, _, _, err := ask(ctx, 10*time.Second, http.MethodGet, shop.Internal+collect, "", nil); err != nil || status != http.StatusOK {
+		return Gauge{}, fmt.Errorf("%s: status %d: %v", collect, status, err)
 	}
-	exposed, err := fetch(ctx, shop.Internal+"/metrics")
+	value, err := shop.Metrics(ctx)
 	if err != nil {
 		return Gauge{}, err
-	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	metrics, err := parser.TextToMetricFamilies(bytes.NewReader(exposed))
-	if err != nil {
-		return Gauge{}, err
-	}
-	// value adds up the series of a metric with the label's value, or all series.
-	value := func(name string, label ...string) (sum float64) {
-		for _, m := range metrics[name].GetMetric() {
-			if len(label) == 0 || slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetValue() == label[0] }) {
-				sum += m.GetGauge().GetValue()
-			}
-		}
-		return sum
 	}
 	mysql := value("go_sql_open_connections")
 	return Gauge{
@@ -165,14 +147,6 @@ func gaugeShop(ctx context.Context, shop *rig.Shop) (Gauge, error) {
 		Heap:       int64(value("go_memstats_heap_inuse_bytes")),
 		Resident:   int64(value("process_resident_memory_bytes")),
 	}, nil
-}
-
-func fetch(ctx context.Context, url string) ([]byte, error) {
-	status, _, body, err := ask(ctx, 10*time.Second, http.MethodGet, url, "", nil)
-	if err == nil && status != http.StatusOK {
-		err = fmt.Errorf("%s: status %d", url, status)
-	}
-	return body, err
 }
 
 // leaks names what is in use that should not be.
