@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"stocklock/internal/stalltest"
+	"stocklock/internal/testserver"
 )
 
 // TestSlowReadersHoldNoSlots has more connections than there are slots ask for more than their
@@ -24,9 +25,9 @@ func TestSlowReadersHoldNoSlots(t *testing.T) {
 	blocked := func() int { return strings.Count(goroutines(), "boundedWriter).Write") }
 	for n := range readers {
 		s.readSlowly()
-		waitFor(t, "an answer to wait for its reader", func() bool { return blocked() == n+1 })
+		testserver.Await(t, "an answer to wait for its reader", func() bool { return blocked() == n+1 })
 	}
-	waitFor(t, "no slot to be taken while nothing but answers is written", func() bool { return s.inFlight.Load() == 0 && blocked() == readers })
+	testserver.Await(t, "no slot to be taken while nothing but answers is written", func() bool { return s.inFlight.Load() == 0 && blocked() == readers })
 	for range 10 {
 		if got := s.buy(item); got.status != http.StatusCreated {
 			t.Errorf("a sale among slow readers: %d %s", got.status, got.body)
@@ -43,7 +44,7 @@ func TestAnAnswerThatIsNotReadInTimeIsGivenUp(t *testing.T) {
 	s := open(t, func(c *Config) { c.AnswerTimeout = 100 * time.Millisecond })
 	s.manyItems()
 	conn := s.readSlowly()
-	waitFor(t, "the connection to be closed", func() bool {
+	testserver.Await(t, "the connection to be closed", func() bool {
 		_, err := io.WriteString(conn, "\r\n")
 		return err != nil
 	})
@@ -128,7 +129,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		return !ok || !timeout.Timeout()
 	}
 	var inside []net.Conn
-	waitFor(t, "five connections", func() bool {
+	testserver.Await(t, "five connections", func() bool {
 		conn := s.dial()
 		if !closedAtOnce(conn) {
 			inside = append(inside, conn)
@@ -144,7 +145,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		}
 	}
 	_ = inside[0].Close()
-	waitFor(t, "another to be accepted", func() bool { return !closedAtOnce(s.dial()) })
+	testserver.Await(t, "another to be accepted", func() bool { return !closedAtOnce(s.dial()) })
 }
 
 // dial opens a connection to the public listener, which ends with the test.

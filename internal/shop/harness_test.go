@@ -40,7 +40,7 @@ type running struct {
 func open(t *testing.T, change func(*Config)) *running {
 	t.Helper()
 	s := openUnready(t, testserver.Database(t), "redis://"+testserver.RedisAddr(t), change)
-	waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == http.StatusOK })
+	testserver.Await(t, "the shop to be ready", func() bool { return s.get("/readyz").status == http.StatusOK })
 	return s
 }
 
@@ -247,15 +247,6 @@ func send(ctx context.Context, method, url, body string, header http.Header) (an
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	return answer{response.StatusCode, response.Header, string(text), response.Close}, err
-}
-
-func waitFor(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for giveUp := time.Now().Add(time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(giveUp) {
-			t.Fatalf("waited a minute for %s", what)
-		}
-	}
 }
 
 // logBuffer keeps what a shop logs.

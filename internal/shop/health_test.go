@@ -162,13 +162,13 @@ func TestAServerThatCannotWorkIsNoticedAndNoDefect(t *testing.T) {
 		}, "correct SHOP_MYSQL"},
 		{"no connection left to the user", g.useUpConnections, "max_user_connections"},
 	} {
-		waitFor(t, "the shop to be ready", func() bool { return g.get("/readyz").status == http.StatusOK })
+		testserver.Await(t, "the shop to be ready", func() bool { return g.get("/readyz").status == http.StatusOK })
 		if got := g.buy(g.item); got.status != 201 {
 			t.Fatalf("%s: a sale before: %d %s", test.name, got.status, got.body)
 		}
 		ends := test.breaks()
 		g.expectRefusal(test.name, g.buy(g.item))
-		waitFor(t, test.name+": the shop to notice", func() bool { return g.get("/readyz").status == 503 })
+		testserver.Await(t, test.name+": the shop to notice", func() bool { return g.get("/readyz").status == 503 })
 		if !strings.Contains(g.log.String(), test.advice) {
 			t.Errorf("%s: the log does not say %q", test.name, test.advice)
 		}
@@ -200,7 +200,7 @@ func (g *governed) failSnapshot() func() {
 		g.t.Fatal(err)
 	}
 	_ = g.redis.BgSave(g.t.Context()).Err()
-	waitFor(g.t, "the snapshot to fail", func() bool {
+	testserver.Await(g.t, "the snapshot to fail", func() bool {
 		return strings.Contains(g.redis.Info(g.t.Context(), "persistence").Val(), "rdb_last_bgsave_status:err")
 	})
 	return func() { _ = g.redis.ConfigSet(g.t.Context(), "save", "").Err() }
@@ -217,7 +217,7 @@ func (g *governed) occupyRedis() func() {
 		_ = g.redis.Eval(g.t.Context(), "while true do end", nil).Err()
 	}()
 	<-began
-	waitFor(g.t, "Redis to be busy", func() bool { return redis.HasErrorPrefix(g.redis.Ping(g.t.Context()).Err(), "BUSY") })
+	testserver.Await(g.t, "Redis to be busy", func() bool { return redis.HasErrorPrefix(g.redis.Ping(g.t.Context()).Err(), "BUSY") })
 	return func() {
 		if err := g.redis.ScriptKill(g.t.Context()).Err(); err != nil {
 			g.t.Error(err)
@@ -234,7 +234,7 @@ func (g *governed) useUpConnections() func() {
 		g.t.Fatal(err)
 	}
 	db.SetMaxOpenConns(1)
-	waitFor(g.t, "the only connection", func() bool {
+	testserver.Await(g.t, "the only connection", func() bool {
 		g.disconnect()
 		return db.PingContext(g.t.Context()) == nil
 	})
@@ -248,12 +248,12 @@ func (g *governed) useUpConnections() func() {
 // MariaDB's max_statement_time.
 func TestAStatementThatIsEndedIsNoDefect(t *testing.T) {
 	g := openGoverned(t)
-	waitFor(t, "the shop to be ready", func() bool { return g.get("/readyz").status == http.StatusOK })
+	testserver.Await(t, "the shop to be ready", func() bool { return g.get("/readyz").status == http.StatusOK })
 	release := g.holdRow()
 	answers := make(chan answer, 1)
 	go func() { answers <- g.buy(g.item) }()
 	var waiting []string
-	waitFor(t, "a statement that waits", func() bool {
+	testserver.Await(t, "a statement that waits", func() bool {
 		waiting = g.connections("UPDATE")
 		return len(waiting) > 0
 	})

@@ -99,7 +99,7 @@ func TestNobodyIsToldSoldOutWhoMayHaveAnOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := openUnready(t, mysql.DSN(), "redis://"+testserver.RedisAddr(t), nil)
-	waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
+	testserver.Await(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
 	sale := stock.Sale{ItemID: s.item(1).ID, Quantity: 1, RequestID: "r", IdempotencyKey: "key-of-some-customer-1", Shop: "test-shop"}
 	_, _, err = s.sellOnce(t.Context(), sale, func(context.Context, stock.Sale) (stock.Order, error) {
 		if err := mysql.Kill(); err != nil {

@@ -17,7 +17,7 @@ func TestAShopWaitsForWhatIsMissing(t *testing.T) {
 	redis := ownRedis(t)
 	redis.Kill()
 	s := openUnready(t, testserver.Database(t), redis.URL(), nil)
-	waitFor(t, "MySQL to be there", func() bool { return len(s.health.missing()) == 1 })
+	testserver.Await(t, "MySQL to be there", func() bool { return len(s.health.missing()) == 1 })
 	if got := s.get("/livez"); got.status != 200 {
 		t.Errorf("/livez of a starting shop: %d", got.status)
 	}
@@ -27,12 +27,12 @@ func TestAShopWaitsForWhatIsMissing(t *testing.T) {
 	if got := s.get("/api/v1/items"); got.problem() != "unavailable" || got.header.Get("Retry-After") == "" {
 		t.Errorf("the API of a starting shop: %d %s", got.status, got.body)
 	}
-	waitFor(t, "a line that says what is missing", func() bool {
+	testserver.Await(t, "a line that says what is missing", func() bool {
 		return strings.Contains(s.log.String(), `"msg":"waiting for redis"`) && strings.Contains(s.log.String(), "connection refused")
 	})
 
 	restart(t, redis)
-	waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
+	testserver.Await(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
 	if got := s.buy(s.item(1)); got.status != 201 {
 		t.Errorf("a sale after the late start: %d %s", got.status, got.body)
 	}
@@ -41,9 +41,9 @@ func TestAShopWaitsForWhatIsMissing(t *testing.T) {
 func TestAShopSurvivesTheLossOfRedis(t *testing.T) {
 	redis := ownRedis(t)
 	s := openUnready(t, testserver.Database(t), redis.URL(), nil)
-	waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
+	testserver.Await(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
 	redis.Kill()
-	waitFor(t, "the shop to notice that Redis is gone", func() bool { return s.get("/readyz").status == 503 })
+	testserver.Await(t, "the shop to notice that Redis is gone", func() bool { return s.get("/readyz").status == 503 })
 	if got := s.buy(s.item(1)); got.problem() != "unavailable" {
 		t.Errorf("a sale without Redis: %d %s", got.status, got.body)
 	}
@@ -51,7 +51,7 @@ func TestAShopSurvivesTheLossOfRedis(t *testing.T) {
 		t.Errorf("looking needs no Redis, but answered %d %s", got.status, got.body)
 	}
 	restart(t, redis)
-	waitFor(t, "the shop to be ready again", func() bool { return s.get("/readyz").status == 200 })
+	testserver.Await(t, "the shop to be ready again", func() bool { return s.get("/readyz").status == 200 })
 	if got := s.buy(s.item(1)); got.status != 201 {
 		t.Errorf("a sale with Redis again: %d %s", got.status, got.body)
 	}
@@ -65,13 +65,13 @@ func TestARedisThatShutsTheShopOutIsNoDefectOfTheShop(t *testing.T) {
 		redis := ownRedis(t)
 		// No lock can be released, so the shop's end waits for the end of the lease.
 		s := openUnready(t, testserver.Database(t), redis.URL(), func(c *Config) { c.Deps.Lease = time.Second })
-		waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
+		testserver.Await(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
 		item := s.item(1)
 		if err := s.redis.Do(t.Context(), shutOut...).Err(); err != nil {
 			t.Fatal(err)
 		}
 		_ = s.redis.Do(t.Context(), "client", "kill", "type", "normal", "skipme", "no").Err() // those who are inside would stay
-		waitFor(t, "the shop to notice", func() bool { return s.get("/readyz").status == 503 })
+		testserver.Await(t, "the shop to notice", func() bool { return s.get("/readyz").status == 503 })
 		if got := s.buy(item); got.problem() != "unavailable" || got.header.Get("Retry-After") == "" {
 			t.Errorf("%s: a sale answered %d %s, want unavailable", name, got.status, got.body)
 		}
@@ -86,7 +86,7 @@ func TestAShopSurvivesTheLossOfMySQL(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := openUnready(t, mysql.DSN(), "redis://"+testserver.RedisAddr(t), nil)
-	waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
+	testserver.Await(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
 	item := s.item(1 << 40)
 
 	var sold atomic.Int64
@@ -109,11 +109,11 @@ func TestAShopSurvivesTheLossOfMySQL(t *testing.T) {
 		before := sold.Load()
 		return func() bool { return sold.Load() >= before+n }
 	}
-	waitFor(t, "some sales", more(20))
+	testserver.Await(t, "some sales", more(20))
 	if err := mysql.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "the shop to notice", func() bool { return s.get("/readyz").status == 503 })
+	testserver.Await(t, "the shop to notice", func() bool { return s.get("/readyz").status == 503 })
 	if got := s.buy(item); got.problem() != "unavailable" || !strings.Contains(got.body, "this request did nothing") {
 		t.Errorf("a sale without MySQL: %d %s, want it to say that it did nothing", got.status, got.body)
 	}
@@ -123,7 +123,7 @@ func TestAShopSurvivesTheLossOfMySQL(t *testing.T) {
 	if err := mysql.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "sales to go on", more(20))
+	testserver.Await(t, "sales to go on", more(20))
 	stop()
 	crowd.Wait()
 	// An answer that was lost may stand for an order; a 201 always does.
@@ -148,13 +148,13 @@ func TestNobodyWaitsLongForMySQL(t *testing.T) {
 	s := openUnready(t, mysql.DSN()+"?readTimeout=1s", "redis://"+testserver.RedisAddr(t), func(c *Config) {
 		c.Deps.Wait, c.RequestMargin = 100*time.Millisecond, 500*time.Millisecond
 	})
-	waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
+	testserver.Await(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
 	item := s.item(1000)
 	if err := mysql.Pause(); err != nil {
 		t.Fatal(err)
 	}
 	defer mysql.Resume()
-	waitFor(t, "MySQL to be paused", func() bool { return s.get("/api/v1/items").status == http.StatusServiceUnavailable })
+	testserver.Await(t, "MySQL to be paused", func() bool { return s.get("/api/v1/items").status == http.StatusServiceUnavailable })
 	var crowd sync.WaitGroup
 	var overdue atomic.Int64
 	for n := range 200 {
@@ -177,7 +177,7 @@ func TestNobodyWaitsLongForMySQL(t *testing.T) {
 	if overdue.Load() == 0 {
 		t.Error("no answer says that the request took too long")
 	}
-	waitFor(t, "the shop to notice", func() bool { return s.get("/readyz").status == 503 })
+	testserver.Await(t, "the shop to notice", func() bool { return s.get("/readyz").status == 503 })
 }
 
 // TestNobodyWaitsLongForRedis stops Redis: every sale is answered with 503, and that at its deadline.
@@ -186,7 +186,7 @@ func TestNobodyWaitsLongForRedis(t *testing.T) {
 	s := openUnready(t, testserver.Database(t), redis.URL(), func(c *Config) {
 		c.Deps.Wait, c.RequestMargin, c.PingTimeout = 100*time.Millisecond, 500*time.Millisecond, 100*time.Millisecond
 	})
-	waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
+	testserver.Await(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
 	item := s.item(1000)
 	if err := redis.Pause(); err != nil {
 		t.Fatal(err)
@@ -205,11 +205,11 @@ func TestNobodyWaitsLongForRedis(t *testing.T) {
 	if left := s.left(item); left != 1000 {
 		t.Errorf("%d units are left of 1000", left)
 	}
-	waitFor(t, "the shop to notice", func() bool { return s.get("/readyz").status == 503 })
+	testserver.Await(t, "the shop to notice", func() bool { return s.get("/readyz").status == 503 })
 	if err := redis.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "the shop to be ready again", func() bool { return s.get("/readyz").status == 200 })
+	testserver.Await(t, "the shop to be ready again", func() bool { return s.get("/readyz").status == 200 })
 	if got := s.buy(item); got.status != 201 {
 		t.Errorf("a sale with Redis again: %d %s", got.status, got.body)
 	}
@@ -264,10 +264,10 @@ func TestDrainingFinishesSalesUnderWay(t *testing.T) {
 	item := s.item(10)
 	slow := make(chan answer, 1)
 	go func() { slow <- s.buy(item, sleepHeader, "read 1500ms") }()
-	waitFor(t, "the slow sale to hold the lock", func() bool { return s.locked(item) })
+	testserver.Await(t, "the slow sale to hold the lock", func() bool { return s.locked(item) })
 
 	s.end()
-	waitFor(t, "readiness to end", func() bool { return s.get("/readyz").problem() == "shutting-down" })
+	testserver.Await(t, "readiness to end", func() bool { return s.get("/readyz").problem() == "shutting-down" })
 	if got := s.buy(s.item(1)); got.status != 201 || !got.last {
 		t.Errorf("a sale within the delay: %d %s, last %t, want 201 and the connection closed", got.status, got.body, got.last)
 	}
@@ -288,7 +288,7 @@ func TestSalesThatDoNotFinishInTimeAreCancelled(t *testing.T) {
 	defer s.holdLock(item)()
 	waiting := make(chan answer, 1)
 	go func() { waiting <- s.buy(item) }()
-	waitFor(t, "the sale to wait", func() bool { return s.inFlight.Load() == 1 })
+	testserver.Await(t, "the sale to wait", func() bool { return s.inFlight.Load() == 1 })
 	s.end()
 	if err := <-s.ended; err == nil || !strings.Contains(err.Error(), "cancelled after 100ms") {
 		t.Errorf("Serve returned %v, want it to say that sales were cancelled", err)

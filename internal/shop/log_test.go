@@ -10,6 +10,8 @@ import (
 	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"stocklock/internal/testserver"
 )
 
 // TestAFloodIsSampled logs a thousand records of one message in two seconds, and one of another.
@@ -57,7 +59,7 @@ func TestLogsNameTheTraceOfTheRequest(t *testing.T) {
 	s := open(t, func(c *Config) { c.Tracing = tracing })
 	const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
 	for path, message := range map[string]string{"/api/v1/items/77": "request failed", "/api/v1/items": "request"} {
-		waitFor(t, "the record of "+path, func() bool { // the probes before have filled the log's bounds
+		testserver.Await(t, "the record of "+path, func() bool { // the probes before have filled the log's bounds
 			s.do(t.Context(), http.MethodGet, path, "", http.Header{"Traceparent": {"00-" + trace + "-00f067aa0ba902b7-01"}})
 			for line := range strings.Lines(s.log.String()) {
 				var record map[string]any

@@ -103,7 +103,7 @@ func TestMetricsShowTheReferenceLock(t *testing.T) {
 	s := openUnready(t, testserver.Database(t), redis.URL(), func(c *Config) {
 		c.Deps.Lease, c.Deps.Wait = 1200*time.Millisecond, 20*time.Second
 	})
-	waitFor(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
+	testserver.Await(t, "the shop to be ready", func() bool { return s.get("/readyz").status == 200 })
 	item := s.item(10)
 	var crowd sync.WaitGroup
 	for _, work := range []string{"500ms", "50ms", "50ms", "50ms", "50ms"} { // one of them sees a renewal
@@ -127,7 +127,7 @@ func TestMetricsShowTheReferenceLock(t *testing.T) {
 
 	lost := make(chan answer)
 	go func() { lost <- s.buy(item, sleepHeader, "read 2s") }()
-	waitFor(t, "the sale to hold the lock", func() bool { return s.scrape()["shop_lock_wait_seconds_count"] == 6 })
+	testserver.Await(t, "the sale to hold the lock", func() bool { return s.scrape()["shop_lock_wait_seconds_count"] == 6 })
 	if err := redis.Kill(); err != nil {
 		t.Fatal(err)
 	}

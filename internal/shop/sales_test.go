@@ -16,6 +16,7 @@ import (
 
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
+	"stocklock/internal/testserver"
 )
 
 func TestASaleIsRecordedAndCanBeRead(t *testing.T) {
@@ -103,8 +104,8 @@ func TestAClientThatGoesAway(t *testing.T) {
 		if err == nil {
 			t.Fatalf("the client had its answer before the sale came to %s", point)
 		}
-		waitFor(t, "the sale of a client that left at "+string(point), func() bool { return s.inFlight.Load() == 0 })
-		waitFor(t, "the lock of a client that left at "+string(point), func() bool { return !s.locked(item) })
+		testserver.Await(t, "the sale of a client that left at "+string(point), func() bool { return s.inFlight.Load() == 0 })
+		testserver.Await(t, "the lock of a client that left at "+string(point), func() bool { return !s.locked(item) })
 	}
 }
 
@@ -113,7 +114,7 @@ func TestClientsThatLeaveAreNoWarning(t *testing.T) {
 	item := s.item(2)
 	var holder sync.WaitGroup
 	holder.Go(func() { s.buy(item, sleepHeader, "read 3s") })
-	waitFor(t, "the sale to hold the lock", func() bool { return s.scrape()["shop_lock_wait_seconds_count"] == 1 })
+	testserver.Await(t, "the sale to hold the lock", func() bool { return s.scrape()["shop_lock_wait_seconds_count"] == 1 })
 	ctx, leave := context.WithCancel(t.Context())
 	var crowd sync.WaitGroup
 	for range 5 {
@@ -124,12 +125,12 @@ func TestClientsThatLeaveAreNoWarning(t *testing.T) {
 			}
 		})
 	}
-	waitFor(t, "the crowd", func() bool { return s.inFlight.Load() == 6 })
+	testserver.Await(t, "the crowd", func() bool { return s.inFlight.Load() == 6 })
 	leave()
 	crowd.Wait()
 	holder.Wait()
 	const gone = `shop_request_duration_seconds_count{method="POST",outcome="client-gone",route="/api/v1/items/:item/orders",status="503"}`
-	waitFor(t, "all to have left", func() bool { return s.scrape()[gone] == 5 })
+	testserver.Await(t, "all to have left", func() bool { return s.scrape()[gone] == 5 })
 	if log := s.log.String(); strings.Contains(log, `"level":"WARN"`) || strings.Contains(log, `"level":"ERROR"`) {
 		t.Errorf("a warning: %s", log)
 	}
@@ -145,7 +146,7 @@ func TestACrowdBeyondTheLimitIsTurnedAway(t *testing.T) {
 	for range 3 {
 		crowd.Go(func() { s.buy(item, sleepHeader, "read 3s") })
 	}
-	waitFor(t, "three sales to be under way", func() bool { return s.inFlight.Load() == 3 })
+	testserver.Await(t, "three sales to be under way", func() bool { return s.inFlight.Load() == 3 })
 	if got := s.buy(item); got.problem() != "busy" || got.header.Get("Retry-After") == "" {
 		t.Errorf("the fourth sale: %d %s, want busy", got.status, got.body)
 	}
@@ -209,7 +210,7 @@ func TestSlowSendersDoNotTakeThePlacesOfOthers(t *testing.T) {
 		defer conn.Close()
 		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n{", ordersPath(item))
 	}
-	waitFor(t, "the slow senders to be there", func() bool { return strings.Count(goroutines(), "postOrder") >= 5 })
+	testserver.Await(t, "the slow senders to be there", func() bool { return strings.Count(goroutines(), "postOrder") >= 5 })
 	if got := s.buy(item); got.status != 201 {
 		t.Errorf("a quick sender among slow ones: %d %s", got.status, got.body)
 	}

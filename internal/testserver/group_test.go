@@ -123,10 +123,10 @@ func TestKilledWhileItInstallsLeavesNothing(t *testing.T) {
 	parent, said := startParent(t, "install")
 	dir := said[0]
 	installing := func() bool { return exec.Command("pgrep", "-f", "datadir="+dir).Run() == nil }
-	await(t, "the installation", installing)
+	testserver.Await(t, "the installation", installing)
 	parent.Process.Kill()
 	parent.Wait()
-	await(t, "the end of the installation", func() bool { return !installing() && len(leftovers(dir, nil)) == 0 })
+	testserver.Await(t, "the end of the installation", func() bool { return !installing() && len(leftovers(dir, nil)) == 0 })
 	time.Sleep(300 * time.Millisecond)
 	if left := leftovers(dir, nil); len(left) > 0 {
 		t.Errorf("came back: %v", left)
@@ -154,15 +154,6 @@ func startParent(t *testing.T, how string) (*exec.Cmd, []string) {
 		t.Fatal("the parent said nothing")
 	}
 	return cmd, strings.Fields(lines.Text())
-}
-
-func await(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
 }
 
 func leftovers(dir string, pids []string) (left []string) {

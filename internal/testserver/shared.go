@@ -18,6 +18,16 @@ func NeedsServers(t testing.TB) {
 	}
 }
 
+// Await waits until something is so, for a minute at most.
+func Await(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	for giveUp := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(giveUp) {
+			t.Fatalf("waited a minute for %s", what)
+		}
+	}
+}
+
 // Start makes a group that ends with the test.
 func Start(t testing.TB) *Group {
 	t.Helper()

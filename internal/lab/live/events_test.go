@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"stocklock/internal/testserver"
 )
 
 // received is one server-sent event as a page gets it.
@@ -152,9 +154,5 @@ func TestAClosedPageCostsNothing(t *testing.T) {
 	for range 3 {
 		listen(t, server.URL, "", func(received) bool { return true })
 	}
-	for giveUp := time.Now().Add(5 * time.Second); len(s.streams) > 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(giveUp) {
-			t.Fatalf("%d pages that are closed are still written to", len(s.streams))
-		}
-	}
+	testserver.Await(t, "pages that are closed to be left alone", func() bool { return len(s.streams) == 0 })
 }

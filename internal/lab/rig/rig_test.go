@@ -160,15 +160,6 @@ func TestDelayAndLead(t *testing.T) {
 	}
 }
 
-func await(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
-}
-
 // TestShop builds and starts the real shop.
 func TestShop(t *testing.T) {
 	r := newRig(t)

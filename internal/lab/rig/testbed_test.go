@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/testserver"
 )
 
 // TestTestbed makes every intervention of the scenarios, and wants a testbed that works after each
@@ -37,8 +38,8 @@ func TestTestbed(t *testing.T) {
 	if err := testbed.Shops[0].CutOff(); err != nil {
 		t.Fatalf("CutOff: %v", err)
 	}
-	await(t, "the shop that is cut off to say so", func() bool { return ready(0) != nil })
-	await(t, "the other shop to be ready", func() bool { return ready(1) == nil })
+	testserver.Await(t, "the shop that is cut off to say so", func() bool { return ready(0) != nil })
+	testserver.Await(t, "the other shop to be ready", func() bool { return ready(1) == nil })
 	whole("a cut")
 
 	if err := testbed.Redis().Kill(); err != nil {

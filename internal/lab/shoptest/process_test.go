@@ -229,12 +229,9 @@ func waitForLock(t *testing.T, l *house, item stock.Item) {
 	t.Helper()
 	client := (&testserver.Redis{Addr: l.redis}).Client()
 	defer client.Close()
-	for giveUp := time.Now().Add(30 * time.Second); client.Exists(t.Context(), redislock.Keys("", strategy.Key(item.ID)).Lock).Val() == 0; {
-		if time.Now().After(giveUp) {
-			t.Fatal("nobody took the lock")
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	testserver.Await(t, "somebody to take the lock", func() bool {
+		return client.Exists(t.Context(), redislock.Keys("", strategy.Key(item.ID)).Lock).Val() == 1
+	})
 }
 
 // TestARepeatAfterAKill asks another shop what became of a sale whose shop died.

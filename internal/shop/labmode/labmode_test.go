@@ -80,18 +80,11 @@ func open(t *testing.T, cfg labmode.Config, options strategy.Options) *lab {
 		http.DefaultClient.CloseIdleConnections()
 	})
 	l := &lab{t, "http://" + listener.Addr().String(), store, client}
-	for giveUp := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	testserver.Await(t, "the shop to be ready", func() bool {
 		answer, err := http.Get(l.url + "/readyz")
-		if err == nil {
-			_ = answer.Body.Close()
-			if answer.StatusCode == http.StatusOK {
-				return l
-			}
-		}
-		if time.Now().After(giveUp) {
-			t.Fatal("the shop did not get ready")
-		}
-	}
+		return err == nil && answer.Body.Close() == nil && answer.StatusCode == http.StatusOK
+	})
+	return l
 }
 
 var usualOptions = strategy.Options{Lease: 10 * time.Second, Wait: 5 * time.Second, Retry: 5 * time.Millisecond}
@@ -307,11 +300,7 @@ func TestAClientThatGoesAway(t *testing.T) {
 				t.Fatalf("%s: the client had its answer before the sale came to %s: %v", by, point, err)
 			}
 			time.Sleep(150 * time.Millisecond)
-			for giveUp := time.Now().Add(10 * time.Second); l.redis.Exists(t.Context(), strategy.Key(item.ID)).Val() == 1; time.Sleep(10 * time.Millisecond) {
-				if time.Now().After(giveUp) {
-					t.Fatalf("%s: the lock of a client that left at %s is still there", by, point)
-				}
-			}
+			testserver.Await(t, fmt.Sprintf("%s: the end of the lock of a client that left at %s", by, point), func() bool { return l.redis.Exists(t.Context(), strategy.Key(item.ID)).Val() == 0 })
 		}
 	}
 }

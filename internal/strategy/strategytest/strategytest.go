@@ -217,7 +217,7 @@ func pointsComeInOrder(t *testing.T, of []strategy.Strategy) {
 				t.Fatalf("Sell: %v", err)
 			}
 			for _, point := range later {
-				eventually(t, fmt.Sprintf("the point %s in the background", point), func() bool { return slices.Contains(p.points(), point) })
+				testserver.Await(t, fmt.Sprintf("the point %s in the background", point), func() bool { return slices.Contains(p.points(), point) })
 			}
 			passed := p.points()
 			if len(later) > 0 && len(passed) > len(want) {
@@ -239,16 +239,6 @@ func endsByItself(t *testing.T, d strategy.Deps, it stock.Item) {
 	for _, key := range keys {
 		if left := d.Redis.PTTL(t.Context(), key).Val(); left <= 0 || left > max(d.Lease, time.Minute) {
 			t.Errorf("%s lives for %s, and the lease is %s", key, left, d.Lease)
-		}
-	}
-}
-
-// eventually waits until something is seen.
-func eventually(t *testing.T, what string, seen func() bool) {
-	t.Helper()
-	for giveUp := time.Now().Add(30 * time.Second); !seen(); time.Sleep(time.Millisecond) {
-		if time.Now().After(giveUp) {
-			t.Fatalf("%s was not seen", what)
 		}
 	}
 }
