@@ -37,11 +37,11 @@ func saved(t *testing.T) Report {
 	return r
 }
 
-func golden(t *testing.T, name string, got []byte) {
+func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
@@ -50,8 +50,8 @@ func golden(t *testing.T, name string, got []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(got, want) {
-		gotLines, wantLines := strings.Split(string(got), "\n"), strings.Split(string(want), "\n")
+	if got != string(want) {
+		gotLines, wantLines := strings.Split(got, "\n"), strings.Split(string(want), "\n")
 		for i := range min(len(gotLines), len(wantLines)) {
 			if gotLines[i] != wantLines[i] {
 				t.Fatalf("%s, line %d:\n got %s\nwant %s\nIf that is right: go test ./internal/lab/report -update", path, i+1, gotLines[i], wantLines[i])
@@ -83,11 +83,7 @@ func TestForms(t *testing.T) {
 			return page.Execute(w, r.page("/* style.css */", "/* script.js */"))
 		},
 	} {
-		var out bytes.Buffer
-		if err := form(r, &out); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		golden(t, name, out.Bytes())
+		golden(t, name, written(t, form, r))
 	}
 }
 
@@ -157,15 +153,13 @@ func TestComparingSaysWhatDiffers(t *testing.T) {
 
 func TestNumbersOfCrowdedCellsAreMarked(t *testing.T) {
 	const mark = "Measured while 4 cells ran side by side"
-	all := func(r Report) (written [4]string) {
-		var page, terminal, compared bytes.Buffer
-		if err := r.HTML(&page); err != nil {
-			t.Fatal(err)
-		}
+	all := func(r Report) [4]string {
+		var terminal, compared bytes.Buffer
+		page := written(t, Report.HTML, r)
 		Terminal{Out: &compared}.Compare(r, r)
 		r.Cells, _ = r.underContention()
 		Terminal{Out: &terminal}.Report(r)
-		return [4]string{page.String(), markdown(t, r), terminal.String(), compared.String()}
+		return [4]string{page, written(t, Report.Markdown, r), terminal.String(), compared.String()}
 	}
 	r := saved(t)
 	for i, written := range all(r) {
@@ -209,8 +203,8 @@ func TestOneIsNotMany(t *testing.T) {
 	if want := "1 cell: 1 invalid, 1 surprise · 10.11.19-MariaDB-0+deb12u1, unknown Redis, 1 core, seed 1\n"; !strings.HasSuffix(out.String(), want) {
 		t.Errorf("the last line is not %q in:\n%s", want, out.String())
 	}
-	if want := "10.11.19-MariaDB-0+deb12u1, unknown Redis, 1 core, seed 1, go"; !strings.Contains(markdown(t, r), want) {
-		t.Errorf("no %q in:\n%s", want, markdown(t, r))
+	if want := "10.11.19-MariaDB-0+deb12u1, unknown Redis, 1 core, seed 1, go"; !strings.Contains(written(t, Report.Markdown, r), want) {
+		t.Errorf("no %q in:\n%s", want, written(t, Report.Markdown, r))
 	}
 }
 
@@ -294,11 +288,7 @@ func TestANarrowTerminalLeavesOutAndSaysSo(t *testing.T) {
 
 // TestPageNeedsNothingElse looks for what a browser would load, and for links that lead nowhere.
 func TestPageNeedsNothingElse(t *testing.T) {
-	var out bytes.Buffer
-	if err := saved(t).HTML(&out); err != nil {
-		t.Fatal(err)
-	}
-	page := out.String()
+	page := written(t, Report.HTML, saved(t))
 	if found := regexp.MustCompile(`(?i)(src|href|url)\s*[=(]\s*["']?(https?:|//)[^"')\s]*|@import|<link [^>]*stylesheet`).FindString(page); found != "" {
 		t.Errorf("the page loads %s", found)
 	}
@@ -328,12 +318,9 @@ func TestWhatIsReadIsText(t *testing.T) {
 	r.Cells[0].Problem = `<script>alert("x")</script>`
 	r.Cells[0].Explanation.Columns[0].Name = explain.Text{Words: `<b onclick="x">`}
 	r.Environment.Command = `loadtest "><img src=x>`
-	var out bytes.Buffer
-	if err := r.HTML(&out); err != nil {
-		t.Fatal(err)
-	}
+	page := written(t, Report.HTML, r)
 	for _, raw := range []string{`<script>alert`, `<b onclick`, `<img src`} {
-		if strings.Contains(out.String(), raw) {
+		if strings.Contains(page, raw) {
 			t.Errorf("the page has %s as it was read", raw)
 		}
 	}
@@ -341,10 +328,10 @@ func TestWhatIsReadIsText(t *testing.T) {
 
 func TestMarkdownStaysText(t *testing.T) {
 	r := saved(t)
-	plain := markdown(t, r)
+	plain := written(t, Report.Markdown, r)
 	r.Cells[0].Strategy, r.Cells[4].Scenario, r.Cells[4].Verdict, r.Cells[4].Replay = "a|b`c", "<img src=x>", "[x](y)|*", "`<b>`\n# x"
 	r.Environment.MySQL, r.Environment.Command = "<script>|`x`", "loadtest `<i>`"
-	got := markdown(t, r)
+	got := written(t, Report.Markdown, r)
 	for _, want := range []string{"`a\\|b'c`", "`owner-checked:<img src=x>`:", `: \[x\](y)\|\*,`, "`'<b>' # x`", "\\<script>\\|\\`x\\`", "`loadtest '<i>'`"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in:\n%s", want, got)
@@ -360,30 +347,29 @@ func TestWhatIsNotKnownIsShown(t *testing.T) {
 	r := saved(t)
 	r.Interrupted = true
 	r.Cells[0].Strategy, r.Cells[1].Scenario = "lock-of-tomorrow", "storm"
-	var page, matrix bytes.Buffer
-	if err := r.HTML(&page); err != nil {
-		t.Fatal(err)
-	}
+	var matrix bytes.Buffer
+	page := written(t, Report.HTML, r)
 	Terminal{Out: &matrix}.Report(r)
 	for _, want := range []string{"lock-of-tomorrow", "storm"} {
 		if got := matrix.String(); !strings.Contains(got, want) {
 			t.Errorf("no %s in the terminal:\n%s", want, got)
 		}
-		if got := markdown(t, r); !strings.Contains(got, want) {
+		if got := written(t, Report.Markdown, r); !strings.Contains(got, want) {
 			t.Errorf("no %s in Markdown:\n%s", want, got)
 		}
 	}
 	for _, link := range []string{"#lock-of-tomorrow:contention", "#fenced:storm"} {
-		if !regexp.MustCompile(`<td><a class="v [a-z]+" href="` + link).MatchString(page.String()) {
+		if !regexp.MustCompile(`<td><a class="v [a-z]+" href="` + link).MatchString(page) {
 			t.Errorf("the page's matrix has no %s", link)
 		}
 	}
 }
 
-func markdown(t *testing.T, r Report) string {
+// written is a report in one of its forms.
+func written(t *testing.T, form Form, r Report) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := r.Markdown(&out); err != nil {
+	if err := form(r, &out); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -448,21 +434,13 @@ func TestOnlyWhatCanBeComparedIsInOneTable(t *testing.T) {
 		if got := strings.Join(names, " "); got != tt.table || note != tt.note {
 			t.Errorf("the table has %s, and beside it %q, want %s and %q", got, note, tt.table, tt.note)
 		}
-		var page bytes.Buffer
-		if err := tt.of.HTML(&page); err != nil || !strings.Contains(page.String(), tt.note) || !strings.Contains(markdown(t, tt.of), tt.note) {
-			t.Errorf("%v, or a form without %q", err, tt.note)
+		for i, form := range []Form{Report.HTML, Report.Markdown} {
+			if !strings.Contains(written(t, form, tt.of), tt.note) {
+				t.Errorf("form %d has no %q", i, tt.note)
+			}
 		}
 	}
-	if strings.Contains(pageOf(t, Joined(alone, beside)), "very strategy under") {
+	if strings.Contains(written(t, Report.HTML, Joined(alone, beside)), "very strategy under") {
 		t.Error("some cells are called every one")
 	}
-}
-
-func pageOf(t *testing.T, r Report) string {
-	t.Helper()
-	var page bytes.Buffer
-	if err := r.HTML(&page); err != nil {
-		t.Fatal(err)
-	}
-	return page.String()
 }

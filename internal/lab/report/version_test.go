@@ -32,7 +32,7 @@ func TestSavedResultsOfEveryVersionAreShown(t *testing.T) {
 		if strings.Contains(shown.String()+others.String(), "step-") {
 			t.Errorf("version %d: a phrase is shown by its name", version)
 		}
-		golden(t, name+".txt", shown.Bytes())
+		golden(t, name+".txt", shown.String())
 		writeAll(t, r)
 	}
 }
@@ -107,11 +107,8 @@ func TestSentencesAreNotSaved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out bytes.Buffer
-	if err := r.JSON(&out); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(out.String(), `"version": 3`) {
+	out := written(t, Report.JSON, r)
+	if !strings.Contains(out, `"version": 3`) {
 		t.Error("the version is not saved")
 	}
 	for _, c := range r.Cells {
@@ -119,7 +116,7 @@ func TestSentencesAreNotSaved(t *testing.T) {
 			t.Fatalf("%s under %s has no explanation", c.Strategy, c.Scenario)
 		}
 		for _, text := range c.Explanation.Why {
-			if words := said(text); strings.Contains(out.String(), words) {
+			if words := said(text); strings.Contains(out, words) {
 				t.Errorf("%s under %s: %q is saved", c.Strategy, c.Scenario, words)
 			}
 		}
