@@ -176,7 +176,7 @@ func TestKeysExpire(t *testing.T) {
 	if n, _, err := s.store.ClearKeys(t.Context(), time.Unix(0, 0), time.Hour, 10); n != 0 || err != nil {
 		t.Errorf("cleared %d young keys, %v", n, err)
 	}
-	waitFor(t, "the key to be cleared", func() bool {
+	testserver.Await(t, "the key to be cleared", func() bool {
 		_, _, err := s.store.ClearKeys(t.Context(), time.Unix(0, 0), time.Millisecond, 10)
 		if err != nil {
 			t.Fatal(err)

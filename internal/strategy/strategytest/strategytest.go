@@ -428,7 +428,7 @@ func Repeats(t *testing.T, s strategy.Strategy, point sale.Point, lock string) {
 			t.Error(err)
 		}
 		releasing.Go(func() {
-			eventually(t, "a second wait for the row", func() bool {
+			testserver.Await(t, "a second wait for the row", func() bool {
 				time.Sleep(150 * time.Millisecond) // the server keeps this table from one question to the next that comes sooner
 				var id string
 				err := d.Store.Pool().QueryRowContext(t.Context(), "SELECT t.trx_id FROM information_schema.innodb_trx t JOIN information_schema.processlist p"+
