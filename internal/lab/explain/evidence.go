@@ -39,6 +39,7 @@ type Evidence struct {
 	Orders        []stock.Order // as they were committed
 	Locks         []Lock        // what Redis had at the end of the attack
 	Stuck         bool
+	Fenced        bool // stuck, because the fence refuses every sale
 }
 
 // countedInRedis says whether the units of an item are counted in Redis.

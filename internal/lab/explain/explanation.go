@@ -27,6 +27,7 @@ const (
 	DeadTaking   Cause = "died-taking"       // stuck: it died before it could give its lock an expiry
 	SelfDeadlock Cause = "self-deadlock"     // stuck: each sale waits for the lock that it has itself
 	LostRelease  Cause = "lost-release"      // stuck: the holder's release never reached Redis
+	FencedOut    Cause = "fenced-out"        // stuck: the database refuses every token
 	KeptOut      Cause = "kept-out"          // held: the others waited
 	Outlived     Cause = "outlived"          // held: the lock lived as long as its holder worked
 	Refused      Cause = "refused-by-store"  // held: the database refused a late write

@@ -418,6 +418,10 @@ var truths = map[Phrase]func(c claim) string{
 		out := first(c.at(c.f.Holder, sale.Releasing), c.gone(c.f.Holder))
 		return unless(c.intervened(c.f.Intervention, c.f.Holder.Shop, out.Add(-clockTolerance), out), "it was not at %s: %+v", out, c.Interventions)
 	},
+	"fence-refuses-all": func(c claim) string {
+		latest := slices.MaxFunc(c.Requests, func(x, y Request) int { return x.Answered.Compare(y.Answered) })
+		return all(unless(c.Fenced && c.f.Count > 0, "it did not"), unless(latest.Outcome == "fenced", "the last answer was %s", latest.Outcome))
+	},
 	"last-holder":         func(c claim) string { return unless(!c.entered(c.f.Holder).IsZero(), "it never entered") },
 	"no-lock-left":        func(c claim) string { return unless(len(c.Locks) == 0, "Redis had %+v", c.Locks) },
 	"lock-without-expiry": func(c claim) string { return c.locked(false) },

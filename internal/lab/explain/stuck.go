@@ -18,9 +18,14 @@ func (c *inquiry) stuck() *Explanation {
 		}
 		return x
 	}
+	end := holder.enter().Add(4 * c.Lease)
+	if c.Fenced {
+		x := &Explanation{Cause: FencedOut, Why: []Text{c.fencedOut()}}
+		return c.drawn(x, first(holder.at[sale.Releasing], holder.leave()), say("moment-fenced", Facts{}), end, holder)
+	}
 	cause, why := c.whyStuck(holder)
 	x := &Explanation{Cause: cause, Why: []Text{why, c.lockLeft(), c.askedInVain()}}
-	return c.drawn(x, c.noWayOut(holder), say("moment-no-way-out", Facts{}), holder.enter().Add(4*c.Lease), holder, c.waiterFor(holder))
+	return c.drawn(x, c.noWayOut(holder), say("moment-no-way-out", Facts{}), end, holder, c.waiterFor(holder))
 }
 
 // lastHolder is the last request that entered and did not leave in order. If there is none, it is
@@ -48,6 +53,9 @@ func (c *inquiry) waitsForItself(s *section) bool {
 
 func (c *inquiry) whyStuck(s *section) (Cause, Text) {
 	f := Facts{Holder: s.named()}
+	if len(c.Locks) > 0 {
+		f.LeaseMS = max(0, milliseconds(c.Locks[0].TTL))
+	}
 	switch {
 	case c.waitsForItself(s):
 		f.LastedMS = milliseconds(first(s.at[sale.Releasing], s.Answered, c.Ended).Sub(s.enter()))
@@ -86,6 +94,23 @@ func (c *inquiry) askedInVain() Text {
 		}
 	}
 	return say("asked-in-vain", Facts{Count: waiting})
+}
+
+// fencedOut says how many requests the fence refused since the last that was sold.
+func (c *inquiry) fencedOut() Text {
+	var sold time.Time
+	for _, r := range c.Requests {
+		if r.Outcome == "sold" && r.Answered.After(sold) {
+			sold = r.Answered
+		}
+	}
+	n := 0
+	for _, r := range c.Requests {
+		if r.Outcome == "fenced" && r.Sent.After(sold) {
+			n++
+		}
+	}
+	return say("fence-refuses-all", Facts{Count: n})
 }
 
 // waiterFor is the first request that asked while the holder had the lock and that was rejected as

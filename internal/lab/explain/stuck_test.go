@@ -34,7 +34,19 @@ func TestStuck(t *testing.T) {
 			e.redis(9.0, "set")
 			e.Locks = []Lock{{Key: "stock:7", TTL: -1}}
 			e.order(1, 2)
-		}, LostRelease, []string{"Its release never reached Redis"}},
+		}, LostRelease, []string{"Its release never reached Redis", "does not expire"}},
+		{"a dead holder whose lease is too long", func(e *Evidence) {
+			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Acquiring: 10, sale.Acquired: 10, sale.Read: 12}, reads: 2, fault: "read kill", outcome: "unknown"})
+			e.redis(9.0, "set")
+			e.Locks = []Lock{{Key: "stock:7", TTL: 5 * time.Minute}}
+		}, DeadHolder, []string{"its lock outlasts the cell", "for another 300000 ms"}},
+		{"a fence that refuses everybody", func(e *Evidence) {
+			e.Fenced = true
+			e.add(customer{id: 1, shop: 1, points: whole(10, 12, 15, 16), reads: 2, wrote: 1})
+			e.order(1, 2)
+			e.add(customer{id: 2, shop: 2, points: map[sale.Point]float64{sale.Acquiring: 20, sale.Acquired: 20, sale.Releasing: 22, sale.Released: 23}, sent: 18, outcome: "fenced", answer: 24})
+			e.add(customer{id: 3, shop: 2, sent: 2995, outcome: "fenced", answer: 2999})
+		}, FencedOut, []string{"refused 2 requests", "lower than the fence"}},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			e := evidence(tt.build)

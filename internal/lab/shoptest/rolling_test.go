@@ -24,7 +24,7 @@ func TestARollingRestartFailsNoRequest(t *testing.T) {
 	var ordered, sold atomic.Int64
 	var buying sync.WaitGroup
 	restarting, restarted := context.WithCancel(t.Context())
-	for range customers { // each waits for its answer: as many orders are sent as the machine can take
+	for range customers { // each waits for its answer: at a fixed rate the item's lock would not be free within SHOP_WAIT
 		buying.Go(func() {
 			for restarting.Err() == nil {
 				ordered.Add(1)

@@ -83,7 +83,7 @@ func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
 		e.Interventions = ofEtcd(e.Interventions)
 	}
 	if a.stuck != nil {
-		e.Stuck, e.Locks = true, a.stuck.locks
+		e.Stuck, e.Fenced, e.Locks = true, a.stuck.fenced, a.stuck.locks
 	}
 	// Customers after the attack are no part of it: they met no fault, and its stock was sold.
 	byRequest, after := map[string]int{}, map[string]bool{}

@@ -88,6 +88,10 @@ func (p *play) run(ctx context.Context) {
 	}
 	p.attack.customers.goOn()
 	after := time.Now()
+	if end, ok := was.ends(); ok && slices.Contains(p.Until, scenario.LeaseOver) && p.attack.outlasts(time.Until(end)) {
+		p.notSeen(scenario.LeaseOver)
+		return
+	}
 	for _, sight := range p.Until {
 		if !p.await(ctx, sight, func() (Seen, bool) { return p.look(ctx, sight, after, &was) }) {
 			return
@@ -246,17 +250,26 @@ func (p *play) intervene(ctx context.Context) bool {
 	return true
 }
 
+// longLease is the lease of a sale whose lease is not to end.
+func (a *attack) longLease() time.Duration {
+	switch a.cell.Strategy.Lease.Kept {
+	case strategy.NoLease:
+		return a.o.Lease
+	case strategy.LeaseInMySQL: // what a sale reserves and does not buy comes back after that
+		return 4 * a.o.Lease
+	default:
+		return max(scenario.LongLease, a.o.Lease)
+	}
+}
+
+// outlasts reports whether a lock with so much left outlasts the cell, and was never asked for: its end will
+// not be seen.
+func (a *attack) outlasts(left time.Duration) bool { return left > max(maxCell, a.longLease()) }
+
 // faultOf returns the fault of a sale, and the lease of its lock. Only the first sale's lease is to
 // end.
 func (p *play) faultOf(h *hit) (labmode.Fault, time.Duration) {
-	long := p.attack.o.Lease
-	switch p.attack.cell.Strategy.Lease.Kept {
-	case strategy.NoLease:
-	case strategy.LeaseInMySQL: // what a sale reserves and does not buy comes back after that
-		long *= 4
-	default:
-		long = max(scenario.LongLease, long)
-	}
+	long := p.attack.longLease()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {

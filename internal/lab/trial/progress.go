@@ -16,6 +16,7 @@ type progress struct {
 	sold       int64      // units answered as sold
 	soldOut    int        // requests of one unit answered as sold out since the last sale
 	refused    int        // requests that were sent after last, and rejected as busy
+	fenced     int        // the same, refused by the fence
 	restarting int        // shops that are dead and being started
 }
 
@@ -51,11 +52,15 @@ func (p *progress) answered(h *hit) {
 		if h.Sent.After(p.last) {
 			p.refused++
 		}
+	case load.Fenced:
+		if h.Sent.After(p.last) {
+			p.fenced++
+		}
 	}
 }
 
 // move needs the lock.
-func (p *progress) move() { p.last, p.refused = time.Now(), 0 }
+func (p *progress) move() { p.last, p.refused, p.fenced = time.Now(), 0, 0 }
 
 // restart notes that a shop is dead until over is called.
 func (p *progress) restart() (over func()) {
@@ -77,16 +82,19 @@ func (p *progress) finished(soldOut int) bool {
 	return p.restarting == 0 && p.soldOut > soldOut
 }
 
-// refuses reports whether so many requests were rejected since the last sale, with stock left and no
-// shop away. It then counts anew.
-func (p *progress) refuses(stock int64, requests int) bool {
+// refuses reports whether so many requests were rejected as busy since the last sale, or refused by the fence,
+// with stock left and no shop away. It then counts those that were busy anew.
+func (p *progress) refuses(stock int64, requests int) (busy, fenced bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.sold >= stock || p.soldOut > 0 || p.restarting > 0 || p.refused < requests {
-		return false
+	if p.sold >= stock || p.soldOut > 0 || p.restarting > 0 {
+		return false, false
 	}
-	p.refused = 0
-	return true
+	busy, fenced = p.refused >= requests, p.fenced >= requests
+	if busy {
+		p.refused = 0
+	}
+	return busy, fenced
 }
 
 // silent reports whether nothing was sold for longer than patience, with stock left and no shop away.
@@ -129,15 +137,21 @@ func (a *attack) over(ctx context.Context, sent int) bool {
 }
 
 // standsStill reports whether nothing is sold any more. Every customer was rejected since the last
-// sale, and the lock has no end, or belongs to the sale that waits for it. Without traces that
-// cannot be seen: then it is silence that counts.
+// sale, and the lock has no end in sight, or belongs to the sale that waits for it. Or the fence refused them
+// all: where tokens grow, it admits the latest. Without traces a lock cannot be seen: then it is silence that
+// counts.
 func (a *attack) standsStill(ctx context.Context) bool {
-	still := a.play.idle() && a.progress.refuses(a.o.Stock, a.o.Workers) && a.endless(ctx)
-	if a.timed != nil {
+	var still, busy, fenced bool
+	switch {
+	case a.timed != nil:
 		still = a.progress.silent(a.o.Stock, a.patience())
+	case a.play.idle():
+		busy, fenced = a.progress.refuses(a.o.Stock, a.o.Workers)
+		still = fenced || busy && a.endless(ctx)
 	}
 	if still {
 		a.stuck = a.lookAtStandstill(ctx)
+		a.stuck.fenced = fenced
 	}
 	return still
 }

@@ -19,11 +19,12 @@ import (
 type standstill struct {
 	locks  []explain.Lock // in Redis
 	unseen error          // why Redis was not asked
+	fenced bool           // the fence refuses every sale
 }
 
 func (a *attack) lookAtStandstill(ctx context.Context) *standstill {
 	locks, err := a.lookAtLocks(ctx)
-	return &standstill{locks, err}
+	return &standstill{locks: locks, unseen: err}
 }
 
 var errNotAsked = errors.New("no look at Redis: --redis says where it is")
@@ -58,8 +59,8 @@ func (a *attack) lookAtLocks(ctx context.Context) ([]explain.Lock, error) {
 	return found, nil
 }
 
-// endless reports whether the lock has no end, by its server, or belongs to a sale that waits for it,
-// by the points of that sale.
+// endless reports whether the lock has no end that the cell could see, by its server, or belongs to a sale that
+// waits for it, by the points of that sale.
 func (a *attack) endless(ctx context.Context) bool {
 	if _, waitsForItself := a.feed.waitsForItself(a.progress.lastMove()); waitsForItself {
 		return true
@@ -67,8 +68,12 @@ func (a *attack) endless(ctx context.Context) bool {
 	if a.cell.Strategy.Lease.Kept == strategy.LeaseInValue {
 		return false
 	}
-	for _, k := range a.lockState(ctx).keys {
-		if k.end.IsZero() {
+	return a.endlessIn(a.lockState(ctx))
+}
+
+func (a *attack) endlessIn(s lockState) bool {
+	for _, k := range s.keys {
+		if k.end.IsZero() || a.outlasts(k.end.Sub(k.now)) {
 			return true
 		}
 	}
@@ -100,6 +105,8 @@ func onlyLockKeys(item audit.Run) []string {
 func (s standstill) waiting() *verdict.Waiting {
 	w := &verdict.Waiting{}
 	switch {
+	case s.fenced:
+		w.Fenced = true
 	case s.unseen != nil:
 		w.Unseen = s.unseen.Error()
 	case len(s.locks) > 0:

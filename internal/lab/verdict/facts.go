@@ -83,21 +83,24 @@ type Waiting struct {
 	Lock    string   `json:"lock,omitempty"`
 	LeaseMS *float64 `json:"lease_ms,omitempty"` // time left, nil for a lock without an expiry
 	Unseen  string   `json:"unseen,omitempty"`   // why Redis was not asked
+	Fenced  bool     `json:"fenced,omitempty"`   // no lock, but the fence, refuses every sale
 }
 
 // waiting has the sentences of stuck runs, in Chinese under true.
-var waiting = map[bool]struct{ outlasted, noLock, never, until string }{
+var waiting = map[bool]struct{ outlasted, noLock, never, until, fenced string }{
 	false: {
 		outlasted: "work that outlasts the lease never sells: each time the lock was lost",
 		noLock:    "no lock in Redis: each request waits for itself, or for its own process",
 		never:     "lock %s is held with no expiry",
 		until:     "lock %s is held for another %.0f ms",
+		fenced:    "the fence refuses every sale: its token is lower than one before",
 	},
 	true: {
 		outlasted: "耗时超过租约的工作从未成交：每次都丢失了锁",
 		noLock:    "Redis 中没有锁：每个请求都在等待自己，或等待自己的进程",
 		never:     "锁 %s 被持有，没有租约",
 		until:     "锁 %s 还将被持有 %.0f 毫秒",
+		fenced:    "隔离令牌拒绝了所有售卖：它们的令牌都小于先前的令牌",
 	},
 }
 
@@ -107,6 +110,8 @@ func (w *Waiting) in(language string) string {
 	switch {
 	case w == nil:
 		return ""
+	case w.Fenced:
+		return say.fenced
 	case w.Unseen != "":
 		return w.Unseen
 	case w.Lock == "":
