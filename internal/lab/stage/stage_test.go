@@ -32,7 +32,7 @@ func TestARunThatIsGivenUp(t *testing.T) {
 
 // TestStage plays on one stage what does not stop a process.
 func TestStage(t *testing.T) {
-	s := stagetest.Open(t, "", stage.Options{Lease: 300 * time.Millisecond})
+	s := stagetest.Open(t, "", stage.Options{Lease: 600 * time.Millisecond})
 	t.Run("twenty replays end alike", func(t *testing.T) {
 		plan := stagetest.Parse(t, "A.set wait B.set B.select")
 		var mu sync.Mutex
