@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"stocklock/internal/strategy"
 	"stocklock/internal/testserver"
 )
 
@@ -54,6 +55,20 @@ func TestAShopSurvivesTheLossOfRedis(t *testing.T) {
 	testserver.Await(t, "the shop to be ready again", func() bool { return s.get("/readyz").status == 200 })
 	if got := s.buy(s.item(1)); got.status != 201 {
 		t.Errorf("a sale with Redis again: %d %s", got.status, got.body)
+	}
+}
+
+// TestAShopThatNeedsNoRedisSellsWithoutIt, from its start on.
+func TestAShopThatNeedsNoRedisSellsWithoutIt(t *testing.T) {
+	for _, by := range strategy.All() {
+		if !by.WithoutRedis {
+			continue
+		}
+		s := openUnready(t, testserver.Database(t), "redis://"+nowhere, func(c *Config) { c.Strategy = by })
+		waitFor(t, "a shop with "+by.Name+" to be ready", func() bool { return s.get("/readyz").status == 200 })
+		if got := s.buy(s.item(1)); got.status != 201 {
+			t.Errorf("%s: a sale without Redis: %d %s", by.Name, got.status, got.body)
+		}
 	}
 }
 

@@ -94,11 +94,14 @@ func New(cfg Config) (*Shop, error) {
 	cfg.PingTimeout = cmp.Or(cfg.PingTimeout, pingTimeout)
 	s := &Shop{Config: cfg, store: store, probe: apart(cfg.Deps.Redis), slots: semaphore.NewWeighted(cfg.MaxInFlight)}
 	s.Log = newLog(cfg.Log, func(level slog.Level) { s.metrics.logDropped.WithLabelValues(strings.ToLower(level.String())).Inc() })
-	redisAddr, _ := serversOf(cfg.Deps.Redis)
-	s.health = newHealth(s.Log, cfg.PingInterval, cfg.PingTimeout,
-		&dependency{name: "mysql", where: store.Addr(), prepare: func(ctx context.Context) error { return prepare(ctx, s.Log) }, there: store.Ping, ping: store.CanSell},
-		&dependency{name: "redis", where: redisAddr, ping: canLock(s.probe)},
-	)
+	dependencies := []*dependency{
+		{name: "mysql", where: store.Addr(), prepare: func(ctx context.Context) error { return prepare(ctx, s.Log) }, there: store.Ping, ping: store.CanSell},
+	}
+	if !cfg.Strategy.WithoutRedis {
+		addr, _ := serversOf(cfg.Deps.Redis)
+		dependencies = append(dependencies, &dependency{name: "redis", where: addr, ping: canLock(s.probe)})
+	}
+	s.health = newHealth(s.Log, cfg.PingInterval, cfg.PingTimeout, dependencies...)
 	s.metrics = newMetrics(s)
 	s.Deps.Hooks = s.metrics.lockHooks()
 	s.Deps.Batched = s.metrics.batched

@@ -30,10 +30,20 @@ func (s *Store) Decrement(ctx context.Context, sale Sale) (Order, error) {
 // the same, because it subtracts from the stock in the row. Only a write that depends on a read
 // needs [Store.RaiseFence], which raises the fence in a commit of its own before the read.
 func (s *Store) DecrementFenced(ctx context.Context, sale Sale) (Order, error) {
+	return s.decrementBelow(ctx, sale, sale.Token)
+}
+
+// DecrementOverFence is [Store.DecrementFenced] that sets the fence to the sale's token whatever it
+// was. It is for a holder that was not overtaken, and met the fence of a clock that was ahead.
+func (s *Store) DecrementOverFence(ctx context.Context, sale Sale) (Order, error) {
+	return s.decrementBelow(ctx, sale, math.MaxInt64)
+}
+
+func (s *Store) decrementBelow(ctx context.Context, sale Sale, fence int64) (Order, error) {
 	return s.sell(ctx, sale, func(ctx context.Context, tx *gorm.DB) (left int64, ok bool, err error) {
 		return leftAfter(ctx, tx,
 			"UPDATE items SET stock = LAST_INSERT_ID(stock - ?), version = version + 1, fence = ? WHERE id = ? AND fence <= ? AND stock >= ?",
-			sale.Quantity, sale.Token, sale.ItemID, sale.Token, sale.Quantity)
+			sale.Quantity, sale.Token, sale.ItemID, fence, sale.Quantity)
 	})
 }
 

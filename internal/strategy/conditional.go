@@ -15,6 +15,7 @@ var conditional = Strategy{
 	Guard:        "nothing",
 	Decrement:    "UPDATE ... SET stock = stock - ? WHERE stock >= ?",
 	Telling:      "contention",
+	WithoutRedis: true,
 	Properties:   databaseLock,
 	Mixable:      true,
 	WaitsInMySQL: true,

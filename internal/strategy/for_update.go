@@ -24,6 +24,7 @@ var forUpdate = Strategy{
 	Guard:        "nothing",
 	Decrement:    "SELECT ... FOR UPDATE, UPDATE, in a transaction",
 	Telling:      "crash",
+	WithoutRedis: true,
 	Properties:   databaseLock,
 	Mixable:      true,
 	WaitsInMySQL: true,

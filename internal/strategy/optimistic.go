@@ -7,14 +7,15 @@ import (
 )
 
 var optimistic = Strategy{
-	Name:       "optimistic",
-	Doc:        "UPDATE ... WHERE version = what was read, and again from the start when the item changed meanwhile",
-	Source:     "Kung and Robinson, On Optimistic Methods for Concurrency Control, 1981",
-	Guard:      "nothing",
-	Decrement:  "SELECT, UPDATE ... WHERE version = ?, retried",
-	Telling:    "contention",
-	Properties: databaseLock,
-	Mixable:    true,
+	Name:         "optimistic",
+	Doc:          "UPDATE ... WHERE version = what was read, and again from the start when the item changed meanwhile",
+	Source:       "Kung and Robinson, On Optimistic Methods for Concurrency Control, 1981",
+	Guard:        "nothing",
+	Decrement:    "SELECT, UPDATE ... WHERE version = ?, retried",
+	Telling:      "contention",
+	WithoutRedis: true,
+	Properties:   databaseLock,
+	Mixable:      true,
 	Build: func(d Deps) (Guard, Decrement) {
 		return Unguarded{}, retryConflicts(d.Options, sellVersioned)
 	},

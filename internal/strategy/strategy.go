@@ -40,6 +40,8 @@ type Strategy struct {
 	NeedsQuorum bool
 	// NeedsEtcd says that the lock is in etcd, at the addresses of SHOP_ETCD.
 	NeedsEtcd bool
+	// WithoutRedis says that a sale uses no Redis. A shop then starts, is ready and sells without it.
+	WithoutRedis bool
 	// OwnClient says that the lock has a client of its own, so its requests cannot be held one by
 	// one.
 	OwnClient bool

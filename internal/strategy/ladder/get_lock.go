@@ -10,12 +10,13 @@ import (
 )
 
 var getLock = strategy.Strategy{
-	Name:      "get-lock",
-	Doc:       "MySQL's GET_LOCK, and the sale on the connection that holds it: the lock lives as long as the connection",
-	Source:    "MySQL Reference Manual, Locking Functions",
-	Guard:     "GET_LOCK; RELEASE_LOCK",
-	Decrement: "read-then-write, on the connection that holds the lock",
-	Telling:   "crash",
+	Name:         "get-lock",
+	Doc:          "MySQL's GET_LOCK, and the sale on the connection that holds it: the lock lives as long as the connection",
+	Source:       "MySQL Reference Manual, Locking Functions",
+	Guard:        "GET_LOCK; RELEASE_LOCK",
+	Decrement:    "read-then-write, on the connection that holds the lock",
+	Telling:      "crash",
+	WithoutRedis: true,
 	// The lock has no lease and is in no Redis.
 	Properties: strategy.Properties{
 		Has: strategy.Exclusive | strategy.Recovers | strategy.OwnerChecked | strategy.Reentrant | strategy.ClockFree |

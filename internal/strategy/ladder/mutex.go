@@ -9,12 +9,13 @@ import (
 )
 
 var mutex = strategy.Strategy{
-	Name:      "mutex",
-	Doc:       "a mutex inside the process: right for one process, useless for two",
-	Source:    "sync.Mutex, and the service that was scaled out later",
-	Guard:     "a mutex of the process, bounded wait",
-	Decrement: "read-then-write",
-	Telling:   "contention",
+	Name:         "mutex",
+	Doc:          "a mutex inside the process: right for one process, useless for two",
+	Source:       "sync.Mutex, and the service that was scaled out later",
+	Guard:        "a mutex of the process, bounded wait",
+	Decrement:    "read-then-write",
+	Telling:      "contention",
+	WithoutRedis: true,
 	// The mutex has no lease and is in no Redis.
 	Properties: strategy.Properties{
 		Has: strategy.DurableAnswers | strategy.Recovers | strategy.OwnerChecked | strategy.ClockFree,

@@ -13,12 +13,13 @@ import (
 )
 
 var reservation = strategy.Strategy{
-	Name:      "reservation",
-	Doc:       "hold the units for a lease, work without any lock, confirm only while the hold stands; a reaper returns expired holds",
-	Source:    "try, confirm, cancel: Helland, Life beyond Distributed Transactions, 2007",
-	Guard:     "nothing",
-	Decrement: "UPDATE items, INSERT hold; DELETE hold WHERE expires_at > NOW(), INSERT order",
-	Telling:   "pause",
+	Name:         "reservation",
+	Doc:          "hold the units for a lease, work without any lock, confirm only while the hold stands; a reaper returns expired holds",
+	Source:       "try, confirm, cancel: Helland, Life beyond Distributed Transactions, 2007",
+	Guard:        "nothing",
+	Decrement:    "UPDATE items, INSERT hold; DELETE hold WHERE expires_at > NOW(), INSERT order",
+	Telling:      "pause",
+	WithoutRedis: true,
 	Properties: strategy.Properties{
 		Has: strategy.Exclusive | strategy.Recovers | strategy.AtomicLease | strategy.ClockFree |
 			strategy.StorageChecked | strategy.DurableAnswers,

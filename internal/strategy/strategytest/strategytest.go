@@ -321,7 +321,7 @@ func oneOfTwoWaits(t *testing.T, s strategy.Strategy, d strategy.Deps, oneProces
 }
 
 // Recipes compares the commands that one sale sends to Redis with those that are wanted of it, by
-// the strategy's name. All strategies must be there.
+// the strategy's name. All strategies must be there. Those without a command must declare that.
 func Recipes(t *testing.T, of []strategy.Strategy, want map[string]string) {
 	d := Deps(t)
 	var sent commandLog
@@ -331,6 +331,9 @@ func Recipes(t *testing.T, of []strategy.Strategy, want map[string]string) {
 			recipe, known := want[s.Name]
 			if !known {
 				t.Fatal("no recipe is written down for it")
+			}
+			if s.WithoutRedis != (recipe == "") {
+				t.Errorf("it declares that it needs no Redis: %t, and its recipe is %q", s.WithoutRedis, recipe)
 			}
 			seller, it := NewSeller(t, s, d), NewItemFor(t, s, d, 2)
 			for range 2 { // the first time loads the scripts
