@@ -277,3 +277,24 @@ func (s *splitting) ConnQueryContext(ctx context.Context, conn driver.QueryerCon
 	}
 	return ctx, rows, err
 }
+
+// TestAFreshShopWritesItsFirstSale: from its first message on, no other shop may take it for dead and
+// write its stream.
+func TestAFreshShopWritesItsFirstSale(t *testing.T) {
+	d := strategytest.Deps(t)
+	it := strategytest.NewItemFor(t, redisStream, d, 1)
+	seller := strategytest.NewSeller(t, redisStream, d)
+	ctx := sale.WithHook(t.Context(), func(_ context.Context, p sale.Point, _ []slog.Attr) {
+		if p != sale.Read { // the message is in the stream
+			return
+		}
+		for _, shop := range d.Redis.SMembers(t.Context(), streamsKey).Val() {
+			if left := d.Redis.PTTL(t.Context(), aliveKey(shop)).Val(); left <= 0 || left > d.Lease {
+				t.Errorf("others take the shop for dead: its key is there for %s", left)
+			}
+		}
+	})
+	if _, err := seller.Sell(ctx, stock.Sale{ItemID: it.ID, Quantity: 1, RequestID: "r", Shop: "test"}); err != nil {
+		t.Fatal(err)
+	}
+}

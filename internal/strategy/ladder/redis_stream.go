@@ -69,7 +69,8 @@ const (
 
 func streamKey(shop string) string { return "stock:stream:" + shop }
 
-// aliveKey exists while the shop is alive. It expires a lease after the last heartbeat.
+// aliveKey exists while the shop is alive. It expires a lease after the last heartbeat. The first is
+// the shop's first sale.
 func aliveKey(shop string) string { return "stock:alive:" + shop }
 
 // outbox is the stream of one shop, and the goroutine that writes it to MySQL. It also writes the
@@ -97,7 +98,8 @@ func (o *outbox) sell(ctx context.Context, store *stock.Store, wanted stock.Sale
 	done := make(chan stock.Outcome, 1)
 	o.await(wanted.OrderID, done)
 	defer o.await(wanted.OrderID, nil)
-	left, err := o.take(ctx, wanted, takeToStreamScript, []string{streamKey(o.shop), streamsKey}, o.shop, streamField, message)
+	keys := []string{streamKey(o.shop), streamsKey, aliveKey(o.shop)}
+	left, err := o.take(ctx, wanted, takeToStreamScript, keys, o.shop, streamField, message, o.Lease.Milliseconds())
 	if err != nil {
 		if stock.Unreachable(err) { // the sale may be in the stream
 			err = fmt.Errorf("%w: %w", stock.ErrUnknown, err)
