@@ -1,16 +1,21 @@
 package shop
 
 import (
+	"container/list"
 	"context"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/gin-gonic/gin"
+	"golang.org/x/sync/semaphore"
 
+	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 )
 
@@ -21,21 +26,49 @@ const requestMargin = 5 * time.Second
 // errOverdue ends a request that took too long before it wrote anything.
 var errOverdue = refusal{Unavailable, "the request took too long before anything was written: nothing was done"}
 
-// inSlot runs fn in one of the shop's slots for requests. The slot is free as soon as fn has
-// returned, so a client that reads its answer slowly holds none.
-func inSlot[T any](s *Shop, c *gin.Context, fn func(ctx context.Context) (T, error)) (result T, err error) {
-	if err := s.enter(c); err != nil {
+// slots are for requests under way. Sales and reads have slots of their own, so reads take none of
+// the places of sales.
+type slots struct {
+	*semaphore.Weighted
+	waiting atomic.Int64 // requests in the queue for a slot
+}
+
+func newSlots(most int64) *slots { return &slots{Weighted: semaphore.NewWeighted(most)} }
+
+// maxReads is how many reads may be under way. Most connections to MySQL are left to sales.
+func (s *Shop) maxReads() int64 {
+	return max(1, min(s.MaxInFlight, int64(s.store.Pool().Stats().MaxOpenConnections)/4))
+}
+
+// inSlot runs fn in a slot. The slot is free as soon as fn has returned, so a client that reads its
+// answer slowly holds none.
+func inSlot[T any](s *Shop, c *gin.Context, of *slots, fn func(ctx context.Context) (T, error)) (result T, err error) {
+	if err := s.enter(c, of); err != nil {
 		return result, err
 	}
-	defer s.leave()
+	defer s.leave(of)
 	return inTime(s, c, fn)
 }
 
 // inTime runs fn with the request's deadline. A write that has begun does not end with it, and fn
 // returns after the write.
+//
+// A client that has closed its side of the connection may still read the answer. Only a sale that
+// has to wait ends with its client, so that a crowd that has left costs no work.
 func inTime[T any](s *Shop, c *gin.Context, fn func(ctx context.Context) (T, error)) (result T, err error) {
-	ctx, cancel := context.WithTimeoutCause(c.Request.Context(), s.Deps.Wait+s.RequestMargin+s.ExtraTime, errOverdue)
+	client := c.Request.Context()
+	ctx, end := context.WithCancelCause(context.WithoutCancel(client))
+	defer end(nil)
+	defer context.AfterFunc(s.serving, func() { end(context.Cause(s.serving)) })()
+	ctx, cancel := context.WithTimeoutCause(ctx, s.Deps.Wait+s.RequestMargin+s.ExtraTime, errOverdue)
 	defer cancel()
+	stop := func() bool { return true }
+	defer func() { stop() }()
+	ctx = sale.WithHook(ctx, func(_ context.Context, p sale.Point, _ []slog.Attr) {
+		if p == sale.Waiting {
+			stop = context.AfterFunc(client, func() { end(context.Cause(client)) })
+		}
+	})
 	result, err = fn(ctx)
 	if err != nil && errors.Is(context.Cause(ctx), errOverdue) && errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, stock.ErrUnknown) {
 		err = errOverdue
@@ -46,9 +79,9 @@ func inTime[T any](s *Shop, c *gin.Context, fn func(ctx context.Context) (T, err
 // enter takes a slot. In a crowd it waits for one for a short time. It sheds load before that costs
 // memory, because a request that waits for a lock or a connection keeps its buffers. A request with
 // a body enters after the body was read, so slow senders take no slots.
-func (s *Shop) enter(c *gin.Context) error {
-	if !s.slots.TryAcquire(1) {
-		if err := s.waitForSlot(c); err != nil {
+func (s *Shop) enter(c *gin.Context, of *slots) error {
+	if !of.TryAcquire(1) {
+		if err := s.waitForSlot(c, of); err != nil {
 			return err
 		}
 	}
@@ -63,20 +96,20 @@ const (
 	mostRejection  = 500 * time.Millisecond
 )
 
-// waitForSlot waits in a queue, which is as long as there are slots. The first request gets the
+// waitForSlot waits in a queue, which is as long as there are slots for sales. The first request gets the
 // next slot. If the queue is full, the connection of a request is closed without an answer.
 //
 // Clients in a loop ignore Retry-After. After an immediate rejection they would return immediately,
 // and the rejections would use the processor time that sales need.
-func (s *Shop) waitForSlot(c *gin.Context) error {
-	defer s.waiting.Add(-1)
-	if s.waiting.Add(1) > s.MaxInFlight {
+func (s *Shop) waitForSlot(c *gin.Context, of *slots) error {
+	defer of.waiting.Add(-1)
+	if of.waiting.Add(1) > s.MaxInFlight {
 		c.Set(outcomeKey, outcomeClosed)
 		panic(http.ErrAbortHandler)
 	}
 	ctx, cancel := context.WithTimeoutCause(c.Request.Context(), leastRejection+rand.N(mostRejection-leastRejection), errCrowded)
 	defer cancel()
-	if err := s.slots.Acquire(ctx, 1); err != nil {
+	if err := of.Acquire(ctx, 1); err != nil {
 		if errors.Is(context.Cause(ctx), errCrowded) {
 			return errCrowded
 		}
@@ -85,9 +118,9 @@ func (s *Shop) waitForSlot(c *gin.Context) error {
 	return nil
 }
 
-func (s *Shop) leave() {
+func (s *Shop) leave(of *slots) {
 	s.inFlight.Add(-1)
-	s.slots.Release(1)
+	of.Release(1)
 }
 
 // boundAnswer is a middleware that bounds the time to write an answer, from its first byte.
@@ -135,33 +168,112 @@ func (w *boundedWriter) WriteHeaderNow() {
 // Unwrap is for [http.ResponseController].
 func (w *boundedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// boundedListener bounds the connections. It immediately closes a connection above the bound. The
-// client learns it sooner than in the backlog, and a balancer tries another shop.
+// keptForProbes is how many connections may be open above the bound. On them, only probes are
+// answered.
+const keptForProbes = 8
+
+// boundedListener bounds the connections. At the bound, a new connection replaces the one without a
+// request for longest. If each has a request, a new one gets a place that is kept for probes. If
+// there is none, it is closed immediately: the client learns it sooner than in the backlog, and a
+// balancer tries another shop.
 //
 // The server counts: [boundedListener.count] is its ConnState. A wrapper around each connection
 // would hide the TCP connection, of which the server can close one half.
 type boundedListener struct {
 	net.Listener
 	most int64
-	open atomic.Int64
+
+	mu   sync.Mutex
+	open map[net.Conn]*place // guarded by mu
+	kept int64               // guarded by mu: those of open that are for probes
+	idle list.List           // guarded by mu: connections without a request, the longest first
+}
+
+// place is an open connection.
+type place struct {
+	forProbes bool
+	idle      *list.Element // nil for one with a request
 }
 
 // Accept returns the next connection within the bound.
 func (l *boundedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
-		if err != nil || l.open.Load() < l.most {
+		if err != nil || l.admit(conn) {
 			return conn, err
 		}
 		_ = conn.Close()
 	}
 }
 
-func (l *boundedListener) count(_ net.Conn, state http.ConnState) {
-	switch state {
-	case http.StateNew: // by the goroutine that accepts, before it accepts the next one
-		l.open.Add(1)
-	case http.StateClosed:
-		l.open.Add(-1)
+func (l *boundedListener) admit(conn net.Conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	full := func() bool { return int64(len(l.open))-l.kept >= l.most }
+	if longest := l.idle.Front(); full() && longest != nil {
+		old := longest.Value.(net.Conn)
+		l.remove(old)
+		_ = old.Close()
+	}
+	if full() && l.kept >= keptForProbes {
+		return false
+	}
+	l.open[conn] = &place{forProbes: full(), idle: l.idle.PushBack(conn)}
+	if l.open[conn].forProbes {
+		l.kept++
+	}
+	return true
+}
+
+// remove forgets a connection.
+func (l *boundedListener) remove(conn net.Conn) {
+	if p := l.open[conn]; p != nil {
+		delete(l.open, conn)
+		if p.forProbes {
+			l.kept--
+		}
+		if p.idle != nil {
+			l.idle.Remove(p.idle)
+		}
+	}
+}
+
+func (l *boundedListener) count(conn net.Conn, state http.ConnState) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.open[conn]
+	switch {
+	case state == http.StateClosed:
+		l.remove(conn)
+	case p == nil: // it was replaced
+	case state == http.StateActive && p.idle != nil:
+		l.idle.Remove(p.idle)
+		p.idle = nil
+	case state == http.StateIdle && p.idle == nil:
+		p.idle = l.idle.PushBack(conn)
+	}
+}
+
+// forProbesKey is the key of a context under which only probes are answered.
+type forProbesKey struct{}
+
+// context is the server's ConnContext.
+func (l *boundedListener) context(ctx context.Context, conn net.Conn) context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p := l.open[conn]; p != nil && p.forProbes {
+		return context.WithValue(ctx, forProbesKey{}, true)
+	}
+	return ctx
+}
+
+// keepForProbes is a middleware that answers only probes on the places that are kept for them.
+func (s *Shop) keepForProbes(c *gin.Context) {
+	if c.Request.Context().Value(forProbesKey{}) == nil {
+		return
+	}
+	c.Header("Connection", "close")
+	if path := c.FullPath(); path != "/livez" && path != "/readyz" {
+		s.fail(c, errFull)
 	}
 }

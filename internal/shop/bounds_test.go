@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"stocklock/internal/stalltest"
+	"stocklock/internal/stock"
 	"stocklock/internal/testserver"
 )
 
@@ -117,35 +118,111 @@ func TestAnAnswerHasItsWholeTime(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreBounded opens more idle connections than there may be. One more is closed, the
-// internal listener still answers probes, and when one has gone another is accepted.
-func TestConnectionsAreBounded(t *testing.T) {
-	s := open(t, func(c *Config) { c.MaxConnections = 5 })
+// TestIdleConnectionsMakeRoom has as many idle connections as there may be. Another client is served:
+// the connection that was idle for longest is closed.
+func TestIdleConnectionsMakeRoom(t *testing.T) {
+	const bound = 5
+	s := open(t, func(c *Config) { c.MaxConnections = bound })
 	browser.CloseIdleConnections()
-	closedAtOnce := func(conn net.Conn) bool {
-		_ = conn.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
-		_, err := conn.Read(make([]byte, 1))
-		timeout, ok := err.(net.Error)
-		return !ok || !timeout.Timeout()
-	}
-	var inside []net.Conn
-	testserver.Await(t, "five connections", func() bool {
+	var idle []net.Conn
+	for range bound {
 		conn := s.dial()
-		if !closedAtOnce(conn) {
-			inside = append(inside, conn)
-		}
-		return len(inside) == 5
-	})
-	if !closedAtOnce(s.dial()) {
-		t.Error("a sixth connection stays open")
+		s.ask(conn, "GET /livez HTTP/1.1\r\nHost: shop\r\n\r\n", http.StatusOK)
+		idle = append(idle, conn)
 	}
-	for _, probe := range []string{"/livez", "/readyz"} {
-		if got, err := send(t.Context(), "GET", s.internal+probe, "", nil); err != nil || got.status != 200 {
-			t.Errorf("%s on the internal listener: %d, %v", probe, got.status, err)
+	if got := s.buy(s.item(1)); got.status != http.StatusCreated {
+		t.Errorf("a sale beside idle connections: %d %s", got.status, got.body)
+	}
+	if _, err := idle[0].Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("the longest idle connection: %v, want that it was closed", err)
+	}
+	s.ask(idle[bound-1], "GET /livez HTTP/1.1\r\nHost: shop\r\n\r\n", http.StatusOK)
+}
+
+// TestPlacesAreKeptForProbes has a request on each connection that there may be. Probes are answered
+// all the same, on both listeners, and another sale is not.
+func TestPlacesAreKeptForProbes(t *testing.T) {
+	const bound = 5
+	s := open(t, func(c *Config) { c.MaxConnections, c.Deps.Wait = bound, time.Minute })
+	browser.CloseIdleConnections()
+	item := s.item(bound)
+	release := s.holdLock(item)
+	var crowd sync.WaitGroup
+	for range bound {
+		crowd.Go(func() {
+			if got := s.buy(item); got.status != http.StatusCreated {
+				t.Errorf("a sale that had a place: %d %s", got.status, got.body)
+			}
+		})
+	}
+	testserver.Await(t, "sales on all places", func() bool { return s.inFlight.Load() == bound })
+	for _, listener := range []string{s.url, s.internal} {
+		for _, probe := range []string{"/livez", "/readyz"} {
+			if got, err := send(t.Context(), "GET", listener+probe, "", nil); err != nil || got.status != 200 {
+				t.Errorf("%s%s: %d, %v", listener, probe, got.status, err)
+			}
 		}
 	}
-	_ = inside[0].Close()
-	testserver.Await(t, "another to be accepted", func() bool { return !closedAtOnce(s.dial()) })
+	if got := s.buy(item); got.problem() != "busy" || !got.last {
+		t.Errorf("a sale beyond the bound: %d %s, closed %t", got.status, got.body, got.last)
+	}
+	for range 2 * keptForProbes { // silent, where probes belong
+		s.dial()
+	}
+	if got := s.get("/livez"); got.status != http.StatusOK {
+		t.Errorf("a probe among silent connections: %d %s", got.status, got.body)
+	}
+	release()
+	crowd.Wait()
+}
+
+// ask sends a request on a connection, and reads its answer.
+func (r *running) ask(conn net.Conn, request string, want int) {
+	r.t.Helper()
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	_, _ = io.WriteString(conn, request)
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	body, _ := io.ReadAll(response.Body)
+	if response.StatusCode != want {
+		r.t.Errorf("%.20q is answered with %d %s, want %d", request, response.StatusCode, body, want)
+	}
+}
+
+// TestAHalfClosedConnectionIsAnswered: a client that has sent all that it will still reads.
+func TestAHalfClosedConnectionIsAnswered(t *testing.T) {
+	s := open(t, nil)
+	item := s.item(1)
+	body := `{"quantity":1}`
+	for want, request := range map[int]string{
+		http.StatusCreated: fmt.Sprintf("POST %s HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\n%s: read 200ms\r\nContent-Length: %d\r\n\r\n%s",
+			ordersPath(item), sleepHeader, len(body), body),
+		http.StatusOK: fmt.Sprintf("GET /api/v1/items/%d HTTP/1.1\r\nHost: shop\r\n\r\n", item.ID),
+	} {
+		conn := s.dial().(*net.TCPConn)
+		_, _ = io.WriteString(conn, request)
+		_ = conn.CloseWrite()
+		s.ask(conn, "", want)
+	}
+}
+
+// TestReadsDoNotTakeThePlacesOfSales, neither those for requests nor the connections to MySQL.
+func TestReadsDoNotTakeThePlacesOfSales(t *testing.T) {
+	s := open(t, func(c *Config) { c.MaxInFlight = 2 })
+	for s.reads.TryAcquire(1) {
+		defer s.reads.Release(1)
+	}
+	if got := s.get("/api/v1/items"); got.problem() != "busy" {
+		t.Errorf("a look in a crowd of readers: %d %s, want busy", got.status, got.body)
+	}
+	if got := s.buy(s.item(1)); got.status != http.StatusCreated {
+		t.Errorf("a sale in a crowd of readers: %d %s", got.status, got.body)
+	}
+	if most := open(t, nil).maxReads(); most > stock.PoolSize/2 {
+		t.Errorf("%d reads at once, and MySQL has %d connections", most, stock.PoolSize)
+	}
 }
 
 // dial opens a connection to the public listener, which ends with the test.

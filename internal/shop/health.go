@@ -33,6 +33,10 @@ const (
 	failedSalesExpire = 10 * time.Second
 )
 
+// maxCommitStall is for how long COMMITs may have no answer until the shop is unready. A server can
+// answer everything but COMMITs: it waits for a replica, or for the members of its cluster.
+const maxCommitStall = 3 * time.Second
+
 // health knows which dependencies a sale could use now. It probes them in the background and
 // answers from memory. A hanging database, or many probes, therefore delay nothing.
 type health struct {
@@ -40,6 +44,8 @@ type health struct {
 	interval     time.Duration // between two probes of a dependency
 	timeout      time.Duration // of a probe
 	dependencies []*dependency
+
+	commitStall func() time.Duration // for how long no COMMIT was answered
 
 	failedSales atomic.Int64 // in a row
 	lastFailure atomic.Int64 // when the last of them failed, in Unix nanoseconds
@@ -127,7 +133,8 @@ func (h *health) started() bool {
 	return true
 }
 
-// missing names the dependencies that are not usable now, and "sales" if sales fail all the same.
+// missing names the dependencies that are not usable now. If all are, it names "sales" if sales fail
+// all the same, or "commits" if those are not answered.
 func (h *health) missing() []string {
 	var names []string
 	for _, d := range h.dependencies {
@@ -135,8 +142,12 @@ func (h *health) missing() []string {
 			names = append(names, d.name)
 		}
 	}
-	if len(names) == 0 && h.salesFail() {
+	switch {
+	case len(names) > 0:
+	case h.salesFail():
 		names = append(names, "sales")
+	case h.commitStall() > maxCommitStall:
+		names = append(names, "commits")
 	}
 	return names
 }

@@ -315,6 +315,7 @@ func TestABusyPoolIsNotAMissingServer(t *testing.T) {
 
 func TestSalesThatFailMakeAShopUnready(t *testing.T) {
 	h := newHealth(nil, 0, 0)
+	h.commitStall = func() time.Duration { return 0 }
 	for range maxFailedSales - 1 {
 		h.sold(true)
 	}
@@ -333,6 +334,12 @@ func TestSalesThatFailMakeAShopUnready(t *testing.T) {
 	h.sold(false)
 	if h.salesFail() {
 		t.Error("failures count that a sale ended")
+	}
+	for stall, want := range map[time.Duration][]string{0: nil, maxCommitStall: nil, maxCommitStall + 1: {"commits"}} {
+		h.commitStall = func() time.Duration { return stall }
+		if got := h.missing(); !slices.Equal(got, want) {
+			t.Errorf("no COMMIT was answered for %s: missing %v", stall, got)
+		}
 	}
 }
 

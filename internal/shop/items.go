@@ -35,7 +35,7 @@ func (s *Shop) getItems(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	items, err := inSlot(s, c, func(ctx context.Context) ([]stock.Item, error) { return s.store.Items(ctx, after, int(limit)) })
+	items, err := inSlot(s, c, s.reads, func(ctx context.Context) ([]stock.Item, error) { return s.store.Items(ctx, after, int(limit)) })
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (s *Shop) getItem(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	item, err := inSlot(s, c, func(ctx context.Context) (stock.Item, error) { return s.store.Read(ctx, id) })
+	item, err := inSlot(s, c, s.reads, func(ctx context.Context) (stock.Item, error) { return s.store.Read(ctx, id) })
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func TestAShopThatNeedsNoRedisSellsWithoutIt(t *testing.T) {
 			continue
 		}
 		s := openUnready(t, testserver.Database(t), "redis://"+nowhere, func(c *Config) { c.Strategy = by })
-		waitFor(t, "a shop with "+by.Name+" to be ready", func() bool { return s.get("/readyz").status == 200 })
+		testserver.Await(t, "a shop with "+by.Name+" to be ready", func() bool { return s.get("/readyz").status == 200 })
 		if got := s.buy(s.item(1)); got.status != 201 {
 			t.Errorf("%s: a sale without Redis: %d %s", by.Name, got.status, got.body)
 		}

@@ -24,7 +24,7 @@ func (s *Shop) postOrder(c *gin.Context) error {
 		return err
 	}
 	replayed := false
-	order, err := inSlot(s, c, func(ctx context.Context) (order stock.Order, err error) {
+	order, err := inSlot(s, c, s.sales, func(ctx context.Context) (order stock.Order, err error) {
 		order, replayed, err = s.sell(ctx, sale)
 		s.health.sold(err != nil && ctx.Err() == nil && slices.Contains([]Problem{Unavailable, internalError}, explain(ctx, err).Problem))
 		return order, err
@@ -85,7 +85,7 @@ func (s *Shop) getOrder(c *gin.Context) error {
 }
 
 func (s *Shop) showOrder(c *gin.Context, find func(context.Context) (stock.Order, error)) error {
-	order, err := inSlot(s, c, find)
+	order, err := inSlot(s, c, s.reads, find)
 	if err != nil {
 		return err
 	}

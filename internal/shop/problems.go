@@ -115,6 +115,7 @@ func Malformed(detail string) error { return refusal{malformed, detail} }
 var (
 	errStarting = refusal{Unavailable, "the shop is starting: nothing was done"}
 	errCrowded  = refusal{Busy, "too many requests are under way: nothing was done"}
+	errFull     = refusal{Busy, "too many connections are open: nothing was done"}
 	errDraining = refusal{ShuttingDown, "the shop is shutting down: nothing was done"}
 	errUnknown  = refusal{Unavailable, "MySQL did not answer the transaction: the outcome is unknown"}
 	errNotNow   = refusal{Unavailable, "MySQL or Redis cannot work now: this request did nothing"}

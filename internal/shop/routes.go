@@ -40,7 +40,7 @@ func (s *Shop) customerRoutes(docs documentation) *gin.Engine {
 	if s.Tracing != nil {
 		e.Use(s.traceRequest())
 	}
-	e.Use(s.boundAnswer, identify, s.accessLog, s.metrics.observe, s.recoverPanic)
+	e.Use(s.boundAnswer, identify, s.accessLog, s.metrics.observe, s.recoverPanic, s.keepForProbes)
 
 	e.Match(read, "/livez", s.getLive)
 	e.Match(read, "/readyz", s.getReady)

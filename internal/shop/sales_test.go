@@ -154,7 +154,7 @@ func TestACrowdBeyondTheLimitIsTurnedAway(t *testing.T) {
 	answers := make(chan error, 8)
 	for range cap(answers) {
 		go func() {
-			_, err := s.try(t.Context(), http.MethodGet, "/api/v1/items", "", nil)
+			_, err := s.try(t.Context(), http.MethodPost, ordersPath(item), `{"quantity": 1}`, http.Header{"Content-Type": {"application/json"}})
 			answers <- err
 		}()
 	}
@@ -167,7 +167,7 @@ func TestACrowdBeyondTheLimitIsTurnedAway(t *testing.T) {
 	if took := time.Since(began); aborted == 0 || took < leastRejection {
 		t.Errorf("of 8 requests beyond the slots, %d were closed without an answer, the last was answered after %s", aborted, took)
 	}
-	const closed = `shop_request_duration_seconds_count{method="GET",outcome="closed",route="/api/v1/items",status="none"}`
+	const closed = `shop_request_duration_seconds_count{method="POST",outcome="closed",route="/api/v1/items/:item/orders",status="none"}`
 	if counted := s.scrape()[closed]; counted < float64(aborted) {
 		t.Errorf("%v requests were counted as closed, %d were", counted, aborted)
 	}
@@ -194,8 +194,8 @@ func TestASlotThatBecomesFreeIsTaken(t *testing.T) {
 		})
 	}
 	crowd.Wait()
-	if s.inFlight.Load() != 0 || s.waiting.Load() != 0 {
-		t.Errorf("after the crowd %d slots are taken, and %d requests wait", s.inFlight.Load(), s.waiting.Load())
+	if s.inFlight.Load() != 0 || s.sales.waiting.Load() != 0 {
+		t.Errorf("after the crowd %d slots are taken, and %d requests wait", s.inFlight.Load(), s.sales.waiting.Load())
 	}
 }
 

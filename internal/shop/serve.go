@@ -37,6 +37,7 @@ func (s *Shop) Serve(ctx context.Context, public, internal net.Listener) error {
 	selling, abort := context.WithCancelCause(context.Background())
 	defer abort(nil)
 	server := s.server(s.handler())
+	s.serving = selling
 	server.BaseContext = func(net.Listener) context.Context { return selling }
 
 	var background sync.WaitGroup
@@ -45,8 +46,8 @@ func (s *Shop) Serve(ctx context.Context, public, internal net.Listener) error {
 	background.Go(func() { s.health.watch(watching) })
 	background.Go(func() { s.clearKeys(watching) })
 	served := make(chan error, 1)
-	bounded := &boundedListener{Listener: public, most: s.MaxConnections}
-	server.ConnState = bounded.count
+	bounded := &boundedListener{Listener: public, most: s.MaxConnections, open: map[net.Conn]*place{}}
+	server.ConnState, server.ConnContext = bounded.count, bounded.context
 	background.Go(func() { served <- server.Serve(bounded) })
 	s.Log.Info("listening", "addr", public.Addr().String())
 	if internal != nil {

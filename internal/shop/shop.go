@@ -17,7 +17,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	oteltrace "go.opentelemetry.io/otel/trace"
-	"golang.org/x/sync/semaphore"
 
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
@@ -71,11 +70,12 @@ type Shop struct {
 	health  *health
 	metrics *metrics
 
-	slots    *semaphore.Weighted // for MaxInFlight requests
-	inFlight atomic.Int64        // slots that are taken
-	waiting  atomic.Int64        // requests in the queue for a slot
-	advised  sync.Map            // when each advice was last logged, by its text
-	draining atomic.Bool         // not ready any more, still selling
+	sales    *slots          // for MaxInFlight requests
+	reads    *slots          // for maxReads requests
+	inFlight atomic.Int64    // slots that are taken
+	serving  context.Context // ends when the sales under way are to end
+	advised  sync.Map        // when each advice was last logged, by its text
+	draining atomic.Bool     // not ready any more, still selling
 }
 
 // New prepares a shop. It opens no connection before [Shop.Serve].
@@ -92,7 +92,8 @@ func New(cfg Config) (*Shop, error) {
 	cfg.AnswerTimeout = cmp.Or(cfg.AnswerTimeout, answerTimeout)
 	cfg.PingInterval = cmp.Or(cfg.PingInterval, pingInterval)
 	cfg.PingTimeout = cmp.Or(cfg.PingTimeout, pingTimeout)
-	s := &Shop{Config: cfg, store: store, probe: apart(cfg.Deps.Redis), slots: semaphore.NewWeighted(cfg.MaxInFlight)}
+	s := &Shop{Config: cfg, store: store, probe: apart(cfg.Deps.Redis), sales: newSlots(cfg.MaxInFlight), serving: context.Background()}
+	s.reads = newSlots(s.maxReads())
 	s.Log = newLog(cfg.Log, func(level slog.Level) { s.metrics.logDropped.WithLabelValues(strings.ToLower(level.String())).Inc() })
 	dependencies := []*dependency{
 		{name: "mysql", where: store.Addr(), prepare: func(ctx context.Context) error { return prepare(ctx, s.Log) }, there: store.Ping, ping: store.CanSell},
@@ -102,6 +103,7 @@ func New(cfg Config) (*Shop, error) {
 		dependencies = append(dependencies, &dependency{name: "redis", where: addr, ping: canLock(s.probe)})
 	}
 	s.health = newHealth(s.Log, cfg.PingInterval, cfg.PingTimeout, dependencies...)
+	s.health.commitStall = store.CommitStall
 	s.metrics = newMetrics(s)
 	s.Deps.Hooks = s.metrics.lockHooks()
 	s.Deps.Batched = s.metrics.batched

@@ -28,6 +28,8 @@ type Store struct {
 	config *mysqldriver.Config
 	extra  time.Duration // see WithExtraTime
 
+	commits *commits
+
 	pinned bool // db works on one connection: see GetLock
 }
 
@@ -147,7 +149,7 @@ func Open(dsn string, options ...Option) (*Store, error) {
 	apart := sql.OpenDB(connector)
 	apart.SetMaxOpenConns(1)
 	apart.SetConnMaxLifetime(connLifetime)
-	return &Store{db: db, pool: pool, apart: apart, addr: cfg.Addr, config: cfg, extra: how.extra}, nil
+	return &Store{db: db, pool: pool, apart: apart, addr: cfg.Addr, config: cfg, extra: how.extra, commits: &commits{}}, nil
 }
 
 // driverLog receives the lines that the driver would print to standard error.

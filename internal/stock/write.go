@@ -30,10 +30,16 @@ func (s *Store) transaction(ctx context.Context, timeout time.Duration, fn func(
 		defer cancel()
 		return conn.WithContext(writing).Transaction(func(tx *gorm.DB) error {
 			err := fn(tx)
-			committing = err == nil
+			if err == nil {
+				committing = true
+				s.commits.begin()
+			}
 			return err
 		}, options...)
 	})
+	if committing {
+		s.commits.end(!noAnswer(err))
+	}
 	if committing && err != nil && !rolledBack(err) {
 		return fmt.Errorf("%w: %w", ErrUnknown, err)
 	}

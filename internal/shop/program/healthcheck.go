@@ -16,9 +16,13 @@ type healthcheckCommand struct {
 	Live bool `help:"Ask only whether the process answers, as an image's HEALTHCHECK does."`
 }
 
-// Run fails when the shop at SHOP_ADDR is not ready, or not live.
+// Run fails when the shop is not ready, or not live. It asks the internal listener if there is one.
 func (h *healthcheckCommand) Run(ctx context.Context, set *settings) error {
-	host, port, err := splitAddr("--addr (SHOP_ADDR)", set.Addr)
+	setting, addr := "--addr (SHOP_ADDR)", set.Addr
+	if set.InternalAddr != "" {
+		setting, addr = "--internal-addr (SHOP_INTERNAL_ADDR)", set.InternalAddr
+	}
+	host, port, err := splitAddr(setting, addr)
 	if err != nil {
 		return err
 	}

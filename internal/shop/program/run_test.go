@@ -147,6 +147,9 @@ func TestHealthcheck(t *testing.T) {
 			t.Errorf("a ready shop at %s: exit code %d, said %q", addr, code, stderr)
 		}
 	}
+	if code, _, stderr := command(t.Context(), "healthcheck", "--addr=127.0.0.1:1", "--internal-addr=:"+port); code != 0 {
+		t.Errorf("a shop with an internal listener: exit code %d, said %q", code, stderr)
+	}
 	status = http.StatusServiceUnavailable
 	if code, _, stderr := command(t.Context(), "healthcheck", "--addr=:"+port); code != 1 || !strings.Contains(stderr, "not ready: 503") {
 		t.Errorf("a shop that is not ready: exit code %d, said %q", code, stderr)

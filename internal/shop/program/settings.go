@@ -34,7 +34,7 @@ type settings struct {
 	RedisPool int `env:"SHOP_REDIS_POOL" default:"128" min:"1" max:"10000" help:"How many connections this process opens at most to each Redis server. Subscriptions and probes take a few more. The sum over all shops must stay below maxclients."`
 
 	MaxInFlight    int64         `env:"SHOP_MAX_IN_FLIGHT" default:"1000" min:"1" help:"How many API requests may be under way. More are rejected as busy."`
-	MaxConnections int64         `env:"SHOP_MAX_CONNECTIONS" default:"4000" min:"1" help:"How many connections may be open on --addr. More are closed at once. The internal listener has no such bound."`
+	MaxConnections int64         `env:"SHOP_MAX_CONNECTIONS" default:"4000" min:"1" help:"How many connections may be open on --addr. One more replaces the one that was idle for longest, or is closed at once. A few more are for probes. The internal listener has no such bound."`
 	StartupTimeout time.Duration `env:"SHOP_STARTUP_TIMEOUT" default:"30s" min:"1s" max:"1h" help:"How long to wait for MySQL and Redis at the start."`
 	DrainDelay     time.Duration `env:"SHOP_DRAIN_DELAY" default:"5s" min:"0s" max:"10m" help:"How long to go on selling after SIGTERM, while readiness is off: longer than a load balancer needs to notice."`
 	DrainTimeout   time.Duration `env:"SHOP_DRAIN_TIMEOUT" default:"10s" min:"0s" max:"10m" help:"How long sales under way may then take to finish."`
