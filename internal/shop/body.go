@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -28,11 +29,23 @@ const maxBody = 2 << 10
 var inRange = func() *validator.Validate {
 	v := validator.New(validator.WithRequiredStructEnabled())
 	v.SetTagName("range")
+	named := regexp.MustCompile(namePattern)
+	if err := v.RegisterValidation("named", func(f validator.FieldLevel) bool { return named.MatchString(f.Field().String()) }); err != nil {
+		panic(err) // the tag's name cannot be
+	}
 	v.RegisterAlias("ordered", fmt.Sprintf("min=1,max=%d", maxQuantity))
 	v.RegisterAlias("restocked", fmt.Sprintf("min=1,max=%d", stock.MaxStock))
 	v.RegisterAlias("stocked", fmt.Sprintf("min=0,max=%d", stock.MaxStock))
 	return v
 }()
+
+// namePattern is what a name looks like: no control character, line break, mark of direction or
+// invisible filler, no half character, and no space at its ends. openapi.yaml has it, too.
+const (
+	notInNames  = `\x00-\x1F\x7F-\x9F` + "\u061C\u200B\u200E\u200F\u2028-\u202E\u2060-\u206F\uFEFF\uFFF0-\uFFFF"
+	spaces      = ` \xA0` + "\u1680\u2000-\u200A\u202F\u205F\u3000"
+	namePattern = "^[^" + notInNames + spaces + "]([^" + notInNames + "]*[^" + notInNames + spaces + "])?$"
+)
 
 // requestBody is the JSON object of a request. Its fields are scalars, with the ranges of their
 // values in tags.

@@ -75,7 +75,7 @@ func (s *Shop) author(c *gin.Context) (by stock.Author, err error) {
 }
 
 type newItem struct {
-	Name  string `json:"name" range:"min=1,max=100"`
+	Name  string `json:"name" range:"min=1,max=100,named"`
 	Stock *whole `json:"stock" range:"required,stocked"`
 }
 
@@ -100,12 +100,14 @@ func (s *Shop) readNewItem(c *gin.Context) (wish, error) {
 }
 
 type rename struct {
-	Name string `json:"name" range:"min=1,max=100"`
+	Name string `json:"name" range:"min=1,max=100,named"`
 }
 
 func (rename) example() string { return `{"name": "book"}` }
 
-func (rename) ranges() string { return "name must have 1 to 100 characters" }
+func (rename) ranges() string {
+	return "name must have 1 to 100 characters that can be seen, and no space at its ends"
+}
 
 func (s *Shop) readRename(c *gin.Context) (wish, error) {
 	item, seen, err := itemAsSeen(c)

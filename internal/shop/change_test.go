@@ -131,6 +131,35 @@ func TestChangesInFlightAreMadeOnce(t *testing.T) {
 	}
 }
 
+// TestConditionsThatHold are those of RFC 9110: any version, and one of a list.
+func TestConditionsThatHold(t *testing.T) {
+	s := open(t, staffed)
+	item := s.item(5)
+	for units, condition := range []string{"*", `"1", %s`, `W/"1" ,,%s,`} {
+		now, err := s.store.Read(t.Context(), item.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		condition = strings.Replace(condition, "%s", entityTag(now), 1)
+		got := s.staff("PUT", itemPath(item)+"/stock", fmt.Sprint("k", units), fmt.Sprintf(`{"stock":%d}`, units), "If-Match", condition)
+		if got.status != 200 || s.left(item) != int64(units) {
+			t.Errorf("If-Match: %s: %d %s", condition, got.status, got.body)
+		}
+	}
+}
+
+// TestNamesInAllLanguages are accepted, with the joiners that some of them need.
+func TestNamesInAllLanguages(t *testing.T) {
+	s := open(t, staffed)
+	for i, name := range []string{"x", "a book", "می\u200cخواهم", "日本\u3000語", "👩\u200d👩\u200d👧 ♥️"} {
+		got := s.staff("POST", "/api/v1/items", fmt.Sprint("k", i), fmt.Sprintf(`{"name":%q,"stock":1}`, name))
+		var item stock.Item
+		if decode(t, got, &item); item.Name != name {
+			t.Errorf("%q: %d %s", name, got.status, got.body)
+		}
+	}
+}
+
 func TestChangesThatAreRefusedChangeNothing(t *testing.T) {
 	s := open(t, staffed)
 	item := s.item(5)
@@ -155,11 +184,12 @@ func TestChangesThatAreRefusedChangeNothing(t *testing.T) {
 		{"a rename of an old version", "PATCH", path, `{"name":"x"}`, entityTag(item), 412, "version-changed"},
 		{"a correction of the version with another stock", "PUT", path + "/stock", `{"stock":1}`, entityTag(stock.Item{Version: before.Version, Stock: before.Stock + 1, Name: before.Name}), 412, "version-changed"},
 		{"a rename of the version with another name", "PATCH", path, `{"name":"x"}`, entityTag(stock.Item{Version: before.Version, Stock: before.Stock, Name: "y"}), 412, "version-changed"},
-		{"any version", "PUT", path + "/stock", `{"stock":1}`, "*", 400, "malformed"},
-		{"a weak version", "PUT", path + "/stock", `{"stock":1}`, `W/"1"`, 400, "malformed"},
+		{"any version of an unknown item", "PUT", "/api/v1/items/0/stock", `{"stock":1}`, "*", 404, "not-found"},
+		{"any version and one", "PUT", path + "/stock", `{"stock":1}`, `*, "1"`, 400, "malformed"},
+		{"the version as a weak one", "PUT", path + "/stock", `{"stock":1}`, "W/" + entityTag(before), 412, "version-changed"},
 		{"a version of an older shop", "PUT", path + "/stock", `{"stock":1}`, `"1"`, 412, "version-changed"},
 		{"a bare version", "PUT", path + "/stock", `{"stock":1}`, `1`, 400, "malformed"},
-		{"two versions", "PUT", path + "/stock", `{"stock":1}`, `"1", "2"`, 400, "malformed"},
+		{"two versions", "PUT", path + "/stock", `{"stock":1}`, `"1", "2"`, 412, "version-changed"},
 		{"a stock below 0", "PUT", path + "/stock", `{"stock":-1}`, `"1"`, 422, "invalid"},
 		{"no stock", "PUT", path + "/stock", `{}`, `"1"`, 422, "invalid"},
 		{"a stock too large", "PUT", path + "/stock", `{"stock":1000000000001}`, `"1"`, 422, "invalid"},
@@ -170,6 +200,12 @@ func TestChangesThatAreRefusedChangeNothing(t *testing.T) {
 		{"a name too long", "PATCH", path, `{"name":"` + long + `"}`, "", 422, "invalid"},
 		{"no name", "PATCH", path, `{"name":""}`, "", 422, "invalid"},
 		{"a name that is a number", "PATCH", path, `{"name":1}`, "", 422, "invalid"},
+		{"a name with a line feed", "PATCH", path, `{"name":"a\nb"}`, "", 422, "invalid"},
+		{"a name with a NUL", "PATCH", path, `{"name":"a\u0000"}`, "", 422, "invalid"},
+		{"a name that turns the direction", "PATCH", path, `{"name":"a\u202eb"}`, "", 422, "invalid"},
+		{"a name with half a character", "PATCH", path, `{"name":"a\ud800b"}`, "", 422, "invalid"},
+		{"a name of a space", "PATCH", path, `{"name":" "}`, "", 422, "invalid"},
+		{"a name that ends with a wide space", "PATCH", path, `{"name":"a\u3000"}`, "", 422, "invalid"},
 		{"a name twice", "PATCH", path, `{"name":"name","name":"x"}`, "", 400, "malformed"},
 		{"a new item without stock", "POST", "/api/v1/items", `{"name":"x"}`, "", 422, "invalid"},
 		{"a new item without a name", "POST", "/api/v1/items", `{"stock":1}`, "", 422, "invalid"},
@@ -238,7 +274,9 @@ func TestAnItemThatWasSeenIsNotSentAgain(t *testing.T) {
 	if got := ask(entityTag(item)); got.status != 304 || got.body != "" || got.header.Get("ETag") != entityTag(item) {
 		t.Errorf("the version that is: %d %q", got.status, got.body)
 	}
-	if got := ask(`"1"`); got.status != 200 {
-		t.Errorf("another version: %d %s", got.status, got.body)
+	for tag, want := range map[string]int{"*": 304, "W/" + entityTag(item): 304, `"1", ` + entityTag(item): 304, `"1"`: 200, entityTag(item)[1:]: 200} {
+		if got := ask(tag); got.status != want {
+			t.Errorf("If-None-Match %s: %d %s, want %d", tag, got.status, got.body, want)
+		}
 	}
 }

@@ -118,6 +118,21 @@ func TestTheContractHasTheBounds(t *testing.T) {
 	}
 }
 
+func TestTheContractHasThePatterns(t *testing.T) {
+	doc, err := readContract()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for got, want := range map[string]string{
+		doc.Components.Schemas["Name"].Value.Pattern:                     namePattern,
+		doc.Components.Parameters["If-Match"].Value.Schema.Value.Pattern: tagPattern,
+	} {
+		if got != want {
+			t.Errorf("openapi.yaml has the pattern %q\nthe shop has %q", got, want)
+		}
+	}
+}
+
 func TestTheContractListsTheRoutes(t *testing.T) {
 	s := open(t, nil)
 	doc, err := readContract()

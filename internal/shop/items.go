@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 
@@ -64,7 +65,8 @@ func (s *Shop) getItem(c *gin.Context) error {
 func showItem(c *gin.Context, status int, item stock.Item) {
 	tag := entityTag(item)
 	c.Header("ETag", tag)
-	if c.GetHeader("If-None-Match") == tag && slices.Contains(read, c.Request.Method) {
+	seen, _ := tagsIn(c.Request.Header, "If-None-Match")
+	if slices.Contains(read, c.Request.Method) && slices.ContainsFunc(seen, func(t string) bool { return t == "*" || strings.TrimPrefix(t, "W/") == tag }) {
 		c.Status(http.StatusNotModified)
 		return
 	}
@@ -77,18 +79,32 @@ func entityTag(item stock.Item) string {
 	return fmt.Sprintf(`"%d.%d.%08x"`, item.Version, item.Stock, crc32.ChecksumIEEE([]byte(item.Name)))
 }
 
-var entityTags = regexp.MustCompile(`^"[!#-~]+"$`)
+const (
+	oneTag     = `(W/)?"[!#-~]*"`
+	tagPattern = `^(\*|[ \t,]*` + oneTag + `([ \t]*,[ \t,]*` + oneTag + `)*[ \t,]*)$` // openapi.yaml has it, too
+)
+
+var tagHeader, anyTag = regexp.MustCompile(tagPattern), regexp.MustCompile(oneTag + `|^\*$`)
+
+// tagsIn reads the tags of If-Match or If-None-Match, as RFC 9110 has them. It reports whether they
+// can be read.
+func tagsIn(header http.Header, name string) (tags []string, ok bool) {
+	line := strings.Join(header.Values(name), ",")
+	return anyTag.FindAllString(line, -1), tagHeader.MatchString(line)
+}
 
 // seenItem reads from If-Match how a client has seen an item. It is nil if there is none.
 func seenItem(header http.Header) (stock.Seen, error) {
-	tags := header.Values("If-Match")
-	if len(tags) == 0 {
+	if len(header.Values("If-Match")) == 0 {
 		return nil, nil
 	}
-	if len(tags) > 1 || !entityTags.MatchString(tags[0]) {
-		return nil, refusal{malformed, "If-Match must be one ETag as the answer with the item gave it"}
+	tags, ok := tagsIn(header, "If-Match")
+	if !ok {
+		return nil, refusal{malformed, "If-Match must be the ETag as the answer with the item gave it, a list of such, or *"}
 	}
-	return func(item stock.Item) bool { return entityTag(item) == tags[0] }, nil
+	return func(item stock.Item) bool { // a weak tag matches none
+		return tags[0] == "*" || slices.Contains(tags, entityTag(item))
+	}, nil
 }
 
 func pathNumber(c *gin.Context, name string) (uint64, error) {

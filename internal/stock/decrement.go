@@ -110,30 +110,63 @@ type Outcome struct {
 // DecrementBatch makes many sales of one item in one transaction, in their order. A sale that finds
 // too few units left is sold out. Later sales that still fit are made.
 //
-// A single row can cause an error, for example an idempotency key that has an order. The store then
-// makes each sale once more in a transaction of its own. Any other error is returned, and is the
-// outcome of all sales.
+// A sale whose idempotency key has an order fails with [ErrRepeated], and the others are made
+// together. Where a single row causes another error, the store makes each sale once more in a
+// transaction of its own. Any other error is returned, and is the outcome of all sales.
 //
 // After a COMMIT without an answer, the store looks for the orders. If it finds none, the outcome
 // is [ErrUnknown].
 func (s *Store) DecrementBatch(ctx context.Context, itemID uint64, sales []Sale) ([]Outcome, error) {
 	outcomes, err := s.decrementBatch(ctx, itemID, sales)
-	if len(sales) > 1 && isOneRows(err) {
-		outcomes = make([]Outcome, len(sales))
-		for i := range sales {
-			alone, err := s.decrementBatch(ctx, itemID, sales[i:i+1])
-			if err != nil {
-				outcomes[i].Err = orderError(sales[i], err)
-				continue
-			}
-			outcomes[i] = alone[0]
-		}
-		return outcomes, nil
-	}
-	if err != nil {
+	switch {
+	case len(sales) > 1 && isOneRows(err):
+		return s.decrementParts(ctx, itemID, sales, err), nil
+	case err != nil:
 		return nil, fmt.Errorf("%d orders of item %d: %w", len(sales), itemID, classify(err))
 	}
 	return outcomes, nil
+}
+
+// decrementParts makes the sales of a batch that failed because of a row: those whose key has no
+// order together, or each alone if none has one.
+func (s *Store) decrementParts(ctx context.Context, itemID uint64, sales []Sale, failed error) []Outcome {
+	outcomes := make([]Outcome, len(sales))
+	var known map[Key]Order
+	if errors.Is(failed, gorm.ErrDuplicatedKey) {
+		var keys []Key
+		for _, sale := range sales {
+			if key := sale.Key(); key.IdempotencyKey != "" {
+				keys = append(keys, key)
+			}
+		}
+		if len(keys) > 0 {
+			known, _ = s.OrdersByKeys(ctx, keys) // without them, each is made alone
+		}
+	}
+	var rest []Sale
+	var at []int
+	for i, sale := range sales {
+		if _, repeated := known[sale.Key()]; repeated {
+			outcomes[i].Err = orderError(sale, failed)
+			continue
+		}
+		rest, at = append(rest, sale), append(at, i)
+	}
+	size := len(rest)
+	if size == len(sales) {
+		size = 1
+	}
+	for ; len(rest) > 0; rest, at = rest[size:], at[size:] {
+		made, err := s.DecrementBatch(ctx, itemID, rest[:size])
+		for n := range size {
+			if err != nil {
+				outcomes[at[n]].Err = err
+				continue
+			}
+			outcomes[at[n]] = made[n]
+		}
+	}
+	return outcomes
 }
 
 func (s *Store) decrementBatch(ctx context.Context, itemID uint64, sales []Sale) ([]Outcome, error) {

@@ -3,8 +3,10 @@ package stock_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -135,6 +137,46 @@ func TestOneRowsErrorIsItsOwn(t *testing.T) {
 	}
 	if got := stockOf(t, store, item.ID); got != 7 {
 		t.Errorf("stock = %d, want 7", got)
+	}
+}
+
+// TestABatchWithRepeatedKeysStaysABatch: the sales that are no repeats are sold together.
+func TestABatchWithRepeatedKeysStaysABatch(t *testing.T) {
+	dsn, err := mysqldriver.ParseDSN(testserver.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	direct := openAt(t, dsn.FormatDSN())
+	item := newItem(t, direct, 100)
+	sales := wanted(item, slices.Repeat([]int64{1}, 20)...)
+	for i := range sales {
+		sales[i].IdempotencyKey = fmt.Sprint("key ", i)
+		if i%7 == 3 { // sold before, by another shop
+			if _, err := direct.Decrement(t.Context(), sales[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var inserts atomic.Int64
+	dsn.Addr = proxy(t, dsn.Addr, func() meddler {
+		return func(packet []byte, _, _ net.Conn) bool {
+			if bytes.Contains(packet, []byte("\x03INSERT")) {
+				inserts.Add(1)
+			}
+			return false
+		}
+	})
+	outcomes, err := openEmpty(t, dsn.FormatDSN()).DecrementBatch(t.Context(), item.ID, sales)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, o := range outcomes {
+		if repeated := i%7 == 3; repeated != errors.Is(o.Err, stock.ErrRepeated) || repeated == (o.Order.PublicID != "") {
+			t.Errorf("sale %d: order %q, %v", i, o.Order.PublicID, o.Err)
+		}
+	}
+	if got := stockOf(t, direct, item.ID); got != 80 || inserts.Load() != 2 {
+		t.Errorf("%d units are left after %d INSERTs, want 80 and 2: all, and those that are no repeats", got, inserts.Load())
 	}
 }
 
