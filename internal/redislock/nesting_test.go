@@ -82,6 +82,15 @@ func TestACopyOfALeaseIsReleasedOnce(t *testing.T) {
 		}
 		release(t, second)
 		release(t, <-holders)
+
+		held, outer := acquire(t, l, t.Context(), "k")
+		_, inner := acquire(t, l, held, "k")
+		cp = *inner
+		release(t, inner)
+		if err := cp.Release(); !errors.Is(err, ErrNotHeld) || !outer.Valid() {
+			t.Errorf("the copy of an inner lease: Release = %v, and the outer one is valid: %v", err, outer.Valid())
+		}
+		release(t, outer)
 	})
 }
 

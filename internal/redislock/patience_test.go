@@ -169,3 +169,35 @@ func TestALaterCallerDoesNotShareATimeout(t *testing.T) {
 		all.Wait()
 	})
 }
+
+// TestAGrantIsNotServedWithAnotherLease: its waiter has gone, and the next one wants another lease.
+func TestAGrantIsNotServedWithAnotherLease(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		l.subscription = &subscription{close: func() {}, since: l.now() + time.Hour}
+		f.answers(acquireScript, noAnswer)
+		ctx, cancel := context.WithCancel(t.Context())
+		go l.Acquire(ctx, "k")
+		synctest.Wait()
+		got := make(chan *Lease, 1)
+		go func() {
+			_, lease, _ := l.AcquireWith(t.Context(), "k", AcquireOptions{Lease: 2 * fakeLease})
+			got <- lease
+		}()
+		synctest.Wait()
+		f.answers(acquireScript, nil)
+		l.mu.Lock()
+		n := l.locks["{k}"]
+		cancel() // its goroutine has not noticed that
+		l.settleLocked(n, n.answered(n.attempt, reply{kind: replyHeld, epoch: 1}, true, l.now(), l.now()), Free)
+		l.unlock()
+		lease := <-got
+		if left := time.Until(lease.Deadline()); left < fakeLease {
+			t.Errorf("%s are left of the lease, want those of the waiter's own", left)
+		}
+		synctest.Wait()
+		if n := len(f.requests(cancelScript)); n != 1 {
+			t.Errorf("%d cancels, want that of the attempt that nobody wanted any more", n)
+		}
+		release(t, lease)
+	})
+}
