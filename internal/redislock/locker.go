@@ -213,7 +213,7 @@ func (l *Locker) settleLocked(n *lock, next todo, from Handoff) {
 	w := n.firstLocked()
 	switch {
 	case n.state == idle, n.state == ending, n.hold != nil:
-	case w == nil: // nobody wants the attempt any more
+	case w == nil || w.Lease != n.lease: // nobody wants the attempt any more
 		n.gone()
 		l.cleanLocked(n, n.giveUp().over, n.lease)
 	case next.serve:
