@@ -89,7 +89,6 @@ func TestAMigrationOfMillionsOfOrders(t *testing.T) {
 	}
 	customers.report("while the table was altered under three shops that sell, for "+time.Since(began).Round(time.Second).String(), true)
 	customers.stop()
-	logStatements(t, mysql.DSN(), item)
 	var left int64
 	if err := db.QueryRowContext(t.Context(), "SELECT stock FROM items WHERE id = ?", item.ID).Scan(&left); err != nil {
 		t.Fatal(err)
@@ -97,6 +96,7 @@ func TestAMigrationOfMillionsOfOrders(t *testing.T) {
 	if gone := item.Stock - left; gone != customers.sold {
 		t.Errorf("%d units are gone for %d answers with 201", gone, customers.sold)
 	}
+	logStatements(t, mysql.DSN(), item)
 }
 
 // patient opens connections that wait as long as a statement takes.
