@@ -94,6 +94,10 @@ lock-on: servers ## run the lock's tests on this Redis, Redis 8 and Valkey 9, or
 copy-lock: ## copy the lock into another module: make copy-lock TO=../shop/lock IMPORT=example.com/shop/lock
 	internal/redislock/copy.sh $(TO) $(IMPORT)
 
+.PHONY: copy-shop
+copy-shop: ## copy the shop, without the lab, into a module of its own: make copy-shop TO=../shop MODULE=example.com/shop
+	internal/shop/copy.sh $(TO) $(MODULE)
+
 # What is different without the tag lab.
 PRODUCTION = ./internal/shop/program ./cmd/shop
 

@@ -1,6 +1,7 @@
 package shoptest
 
 import (
+	"errors"
 	"io/fs"
 	"net/http"
 	"os"
@@ -16,9 +17,18 @@ import (
 
 const root = "../../.." // of the checkout
 
-// labOnly is what whoever copies the shop deletes.
-var labOnly = []string{
-	"internal/lab", "internal/shop/labmode", "internal/strategy/ladder", "internal/shop/program/lab.go", "cmd/loadtest", "bench", "docs/make",
+// labOnly is what a copy of the shop does without: internal/shop/copy.sh removes it.
+func labOnly(t *testing.T) []string {
+	t.Helper()
+	script, err := os.ReadFile(filepath.Join(root, "internal/shop/copy.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`(?m)^rm -r (internal/lab .*)$`).FindSubmatch(script)
+	if line == nil {
+		t.Fatal("copy.sh has no line with what only the lab needs")
+	}
+	return strings.Fields(string(line[1]))
 }
 
 // buildProduction builds the shop as it is deployed, but for what a debugger needs. It is linked once:
@@ -116,26 +126,34 @@ const wholeCopyEnv = "SHOP_COPY"
 // checkout. The others were run here, on the same code.
 const copyTests = "TestASaleIsRecorded|TestStaffChangesItems|TestTheDashboard|TestTheAlerts|TestTheDocs|TestHealthcheck|TestMigrateStatus|TestRecipes"
 
-// TestTheShopCanBeCopied deletes the lab in a copy of the checkout, builds what is left with its
-// tests, and runs those that a copy could break.
+// TestTheShopCanBeCopied copies the shop into another module, builds it with its tests, and runs
+// those that a copy could break.
 func TestTheShopCanBeCopied(t *testing.T) {
-	dir := t.TempDir()
-	copyCheckout(t, dir)
-	for _, path := range labOnly {
-		if _, err := os.Stat(filepath.Join(dir, path)); err != nil {
-			t.Errorf("there is nothing to delete: %v", err)
-		}
-		if err := os.RemoveAll(filepath.Join(dir, path)); err != nil {
-			t.Fatal(err)
+	const module = "example.com/shop"
+	dir := filepath.Join(t.TempDir(), "copy")
+	copied := exec.CommandContext(t.Context(), filepath.Join(root, "internal/shop/copy.sh"), dir, module)
+	if said, err := copied.CombinedOutput(); err != nil {
+		t.Fatalf("copy.sh: %v\n%s", err, said)
+	}
+	for _, path := range labOnly(t) {
+		if _, err := os.Stat(filepath.Join(dir, path)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the copy has %s: %v", path, err)
 		}
 	}
+	if needed, err := os.ReadFile(filepath.Join(dir, "go.mod")); err != nil || strings.Contains(string(needed), "vegeta") {
+		t.Errorf("the copy needs modules of the lab, %v: %s", err, needed)
+	}
 	if os.Getenv(wholeCopyEnv) != "" {
-		goTool(t, dir, "build", "./...")
-		goTool(t, dir, "test", "./...")
+		for _, target := range []string{"build", "lint", "test"} {
+			run := exec.CommandContext(t.Context(), "make", "-C", dir, target)
+			if said, err := run.CombinedOutput(); err != nil {
+				t.Errorf("make %s: %v\n%s", target, err, said)
+			}
+		}
 		return
 	}
 	run := func(command string, args ...string) { // without inlining it compiles in half the time
-		goTool(t, dir, append([]string{command, "-ldflags=-w", "-gcflags=stocklock/...=-l -dwarf=false"}, args...)...)
+		goTool(t, dir, append([]string{command, "-ldflags=-w", "-gcflags=" + module + "/...=-l -dwarf=false"}, args...)...)
 	}
 	run("build", "./...")
 	run("list", "-export", "-test", "./...") // compiles every test, and links none
@@ -143,53 +161,17 @@ func TestTheShopCanBeCopied(t *testing.T) {
 	run("test", "-vet=off", "-run", copyTests, "./cmd/shop", "./internal/shop", "./internal/strategy")
 }
 
-// copyCheckout copies what git would, as near as it can be told without git.
-func copyCheckout(t *testing.T, to string) {
-	t.Helper()
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
-		}
-		switch {
-		case name == ".git" || name == "bin" || name == "out" || name == "node_modules":
-			if entry.IsDir() {
-				return filepath.SkipDir
-			}
-			return nil // the file .git of a worktree
-		case entry.IsDir():
-			return os.MkdirAll(filepath.Join(to, name), 0o755)
-		case !entry.Type().IsRegular():
-			return nil
-		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(to, name), content, info.Mode().Perm())
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestTheShopHalfKnowsNothingOfTheLab reads its files: one name of the lab's in them would be a
 // second home for it.
 func TestTheShopHalfKnowsNothingOfTheLab(t *testing.T) {
 	names := regexp.MustCompile(`X-Lab|SHOP_LAB|internal/shop/labmode"|internal/strategy/ladder"`)
+	removed := append(labOnly(t), "internal/shop/copy.sh")
 	for _, half := range []string{"cmd/shop", "internal/shop", "internal/strategy", "internal/stock", "internal/sale", "internal/redislock", "internal/flags", "internal/testserver", "sql"} {
 		err := filepath.WalkDir(filepath.Join(root, half), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil {
 				return err
 			}
-			for _, allowed := range labOnly {
+			for _, allowed := range removed {
 				if path == filepath.Join(root, allowed) {
 					if entry.IsDir() {
 						return filepath.SkipDir
