@@ -30,7 +30,7 @@ var (
 	// deadline, or the process did not run. ErrTaken: Redis says that this hold does not have the lock,
 	// because its lease was over or its key is gone. ErrHeldTooLong: the code forgot to release, or is slow.
 	ErrLeaseOver   = errors.New("its lease is over")
-	ErrTaken       = errors.New("Redis says that it is not held")
+	ErrTaken       = errors.New("it is not held, as Redis says")
 	ErrHeldTooLong = errors.New("held for longer than Options.MaxHold, or than Options.Grace after its context's end")
 )
 

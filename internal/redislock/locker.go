@@ -24,6 +24,8 @@ type Locker struct {
 	work  sync.WaitGroup // renewals and the subscription: until stop
 	calls sync.WaitGroup // requests of callers, and attempts that are ending; Add only with mu, and not after closed but for these
 
+	maxBatch int // that of renew.go, and less in tests
+
 	mu           sync.Mutex // the rule is in state.go
 	closed       bool
 	locks        map[string]*lock
@@ -90,7 +92,7 @@ func New(client Client, o Options) *Locker {
 	ctx, stop := context.WithCancel(context.Background())
 	l := &Locker{
 		opts: o.withDefaults(), server: newServer(client, o.Label), base: time.Now().Add(-time.Second), ctx: ctx, stop: stop,
-		locks: map[string]*lock{}, ending: map[uint64]*lock{}, due: map[string][]*lock{}, underWay: map[string]int{}, jumped: -never,
+		locks: map[string]*lock{}, ending: map[uint64]*lock{}, due: map[string][]*lock{}, underWay: map[string]int{}, jumped: -never, maxBatch: maxBatch,
 	}
 	l.timer = time.AfterFunc(0, l.lookAround) // there is nothing yet
 	return l

@@ -119,7 +119,7 @@ func TestAnOutageKeepsFewGoroutines(t *testing.T) {
 // lease, and each of these has its turn no longer than that.
 func TestOutagesLeaveABoundedRest(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
-		f.answers(cancelScript, down)
+		f.answers(cancelScript, noAnswer)
 		l.mu.Lock()
 		for i := range uint64(2 * maxEnding) {
 			l.cleanLocked(newLock("k"), i+1, fakeLease)

@@ -92,7 +92,7 @@ func (l *Locker) sendLocked(node string) {
 		slices.SortFunc(due, func(a, b *lock) int { return cmp.Compare(a.expiry(), b.expiry()) })
 		var batch []redis.Cmder
 		longest, sent := time.Duration(0), l.now()
-		for _, n := range due[:min(len(due), maxBatch)] {
+		for _, n := range due[:min(len(due), l.maxBatch)] {
 			if n.queued = false; n.nextLook() == 0 {
 				continue // nobody wants it any more
 			}
@@ -103,7 +103,7 @@ func (l *Locker) sendLocked(node string) {
 				n.hold.failed.CompareAndSwap(nil, new(error((*unanswered)(cmd))))
 			}
 		}
-		l.due[node] = slices.Delete(due, 0, min(len(due), maxBatch))
+		l.due[node] = slices.Delete(due, 0, min(len(due), l.maxBatch))
 		if len(batch) > 0 { // after Close there is nothing
 			l.underWay[node]++
 			ctx := bounded{context.WithoutCancel(l.ctx), l.base.Add(sent + third(longest))}

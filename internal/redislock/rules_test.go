@@ -157,6 +157,7 @@ func TestLateReleaseAndCancelLeaveTheNextHold(t *testing.T) {
 // TestNoClockOfTheClientIsSent looks for a number in requests that could be a time of day.
 func TestNoClockOfTheClientIsSent(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		f.keepArgs = true
 		_, lease := acquire(t, l, t.Context(), "k")
 		time.Sleep(2 * fakeLease)
 		release(t, lease)

@@ -26,10 +26,11 @@ import (
 type fakeRedis struct {
 	t *testing.T
 
-	mu    sync.Mutex
-	calls map[*script][]came
-	args  []any // of all requests
-	on    map[*script]func(ctx context.Context) (any, error)
+	mu       sync.Mutex
+	calls    map[*script][]came
+	keepArgs bool
+	args     []any // of all requests, if they are kept
+	on       map[*script]func(ctx context.Context) (any, error)
 
 	before                 func(redis.Cmder)
 	refuse                 func(redis.Cmder) error // before on
@@ -101,12 +102,14 @@ func (f *fakeRedis) Process(ctx context.Context, cmd redis.Cmder) error {
 	}
 	f.mu.Lock()
 	f.calls[script] = append(f.calls[script], came{time.Now(), ctx.Err()})
-	f.args = append(f.args, cmd.Args()...)
-	answer := f.on[script]
+	if f.keepArgs {
+		f.args = append(f.args, cmd.Args()...)
+	}
+	answer, refuse := f.on[script], f.refuse
 	f.mu.Unlock()
 	v, err := any(heldReply), error(nil)
-	if f.refuse != nil {
-		err = f.refuse(cmd)
+	if refuse != nil {
+		err = refuse(cmd)
 	}
 	switch {
 	case err != nil:
@@ -130,6 +133,13 @@ func (f *fakeRedis) answers(script *script, answer func(ctx context.Context) (an
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.on[script] = answer
+}
+
+// refuses sets which requests fail from now on.
+func (f *fakeRedis) refuses(refuse func(redis.Cmder) error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refuse = refuse
 }
 
 func (f *fakeRedis) requests(script *script) []came {
@@ -310,8 +320,10 @@ func makeDue(f *fakeRedis, l *Locker) int {
 // TestABurstOfRenewals: what falls due at once goes out in a few pipelines, and a few of these are
 // under way at a time, whatever is overdue.
 func TestABurstOfRenewals(t *testing.T) {
-	const locks = maxPipelines*maxBatch + 2*maxBatch
+	const batch = 50
+	const locks = maxPipelines*batch + 2*batch
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		l.maxBatch = batch
 		for k := range locks {
 			_, lease := acquire(t, l, t.Context(), fmt.Sprint("long", k))
 			defer release(t, lease)
@@ -319,13 +331,13 @@ func TestABurstOfRenewals(t *testing.T) {
 		if n := makeDue(f, l); n != locks {
 			t.Errorf("%d renewals were sent, want %d", n, locks)
 		}
-		if len(f.pipelines) != locks/maxBatch || slices.Max(f.pipelines) != maxBatch || f.mostUnderWay > maxPipelines {
+		if len(f.pipelines) != locks/batch || slices.Max(f.pipelines) != batch || f.mostUnderWay > maxPipelines {
 			t.Errorf("%d pipelines of up to %d, up to %d at a time", len(f.pipelines), slices.Max(f.pipelines), f.mostUnderWay)
 		}
 		f.answers(renewScript, noAnswer)
 		before := runtime.NumGoroutine()
 		makeDue(f, l)
-		if f.underWay != maxPipelines || runtime.NumGoroutine() > before+maxPipelines {
+		if f.underWay != maxPipelines || runtime.NumGoroutine() > before+2*maxPipelines { // and not one for each renewal
 			t.Errorf("%d pipelines and %d more goroutines are under way, want %d", f.underWay, runtime.NumGoroutine()-before, maxPipelines)
 		}
 		f.answers(renewScript, nil)
@@ -362,7 +374,8 @@ func TestRenewalsGoOutTogether(t *testing.T) {
 func TestTheNearestDeadlineGoesFirst(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 		var first *Lease
-		const locks, nearest = maxPipelines*maxBatch + 100, maxPipelines*maxBatch + 50
+		l.maxBatch = 50
+		const locks, nearest = maxPipelines*50 + 100, maxPipelines*50 + 50
 		for k := range locks {
 			_, lease := acquire(t, l, t.Context(), fmt.Sprint(k))
 			if k == nearest {
@@ -448,24 +461,26 @@ func TestASilentNodeDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fakeCluster{newFakeRedis(t), nodes}
 		l := New(f, Options{Lease: fakeLease})
-		const silent, others = maxPipelines*maxBatch + 100, 100
+		l.maxBatch = 50
+		const silent, others = maxPipelines*50 + 100, 100
 		lost := [2]int{}
 		l.opts.Hooks.Lost = func(_ context.Context, e Event) { lost[nodeOf(Keys("", e.Key).Lock)]++ }
 		for k := range silent + others { // by the length of its name, a lock is at the one node or the other
 			acquire(t, l, t.Context(), strings.Repeat("a", 1+min(k/silent, 1))+fmt.Sprintf("%05d", k))
 		}
-		f.refuse = func(cmd redis.Cmder) error {
+		f.refuses(func(cmd redis.Cmder) error {
 			if nodeOf(cmd.Args()[3].(string)) == 0 {
 				time.Sleep(time.Second)
 				return context.DeadlineExceeded
 			}
 			return nil
-		}
+		})
 		time.Sleep(3 * fakeLease)
+		synctest.Wait() // for the hook, too
 		if lost[0] != silent || lost[1] != 0 {
 			t.Errorf("%d of %d holds at the silent node were lost, and %d at the other", lost[0], silent, lost[1])
 		}
-		f.refuse = nil
+		f.refuses(nil)
 		if err := l.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
