@@ -11,7 +11,7 @@ var optimistic = Strategy{
 	Doc:          "UPDATE ... WHERE version = what was read, and again from the start when the item changed meanwhile",
 	Source:       "Kung and Robinson, On Optimistic Methods for Concurrency Control, 1981",
 	Guard:        "nothing",
-	Decrement:    "SELECT, UPDATE ... WHERE version = ?, retried",
+	Decrement:    "SELECT, UPDATE ... WHERE version = ? AND stock = ?, retried",
 	Telling:      "contention",
 	WithoutRedis: true,
 	Properties:   databaseLock,
