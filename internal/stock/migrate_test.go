@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -98,6 +99,9 @@ func awaitRow(t *testing.T, what string, db *sql.DB, query string, args ...any) 
 
 const altering = "SELECT COUNT(*) > 0 FROM information_schema.processlist WHERE db = DATABASE() AND info LIKE 'ALTER TABLE orders%'"
 
+// waiting says of [altering] that sales wait behind it.
+const waiting = " AND state = 'Waiting for table metadata lock'"
+
 // TestAMigrationLetsSalesPass has a transaction that reads orders for as long as a migration waits for
 // the table. Sales wait behind the migration, and are made all the same. Meanwhile it renews its lease.
 // It waits for longer than its DSN lets a statement take, because that is for sales.
@@ -115,8 +119,12 @@ func TestAMigrationLetsSalesPass(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		awaitRow(t, "the ALTER", store.Pool(), altering)
-		if _, err := store.Decrement(t.Context(), one(item)); err != nil {
+		awaitRow(t, "the ALTER to wait", store.Pool(), altering+waiting)
+		_, err := store.Decrement(t.Context(), one(item))
+		for errors.Is(err, stock.ErrConflict) { // the next ALTER came between its statements
+			_, err = store.Decrement(t.Context(), one(item))
+		}
+		if err != nil {
 			t.Errorf("a sale behind the ALTER: %v", err)
 		}
 	}
@@ -133,6 +141,42 @@ func TestAMigrationLetsSalesPass(t *testing.T) {
 		t.Error(err)
 	}
 	awaitRow(t, "the lease to be freed", store.Pool(), "SELECT COUNT(*) = 0 FROM migrating")
+}
+
+// TestAMigrationBetweenTheStatementsOfASale: the UPDATE of an item has a metadata lock on orders, for the
+// foreign key, and the INSERT wants a stronger one. If the ALTER waits by then, MariaDB sees a deadlock.
+// It ends the sale, which can be repeated.
+func TestAMigrationBetweenTheStatementsOfASale(t *testing.T) {
+	store := open(t)
+	item := newItem(t, store, 1)
+	undoTheLast(t, store)
+	reader := readOrders(t, store.Pool())
+	migrated := make(chan error, 1)
+	meanwhile := sync.OnceFunc(func() {
+		go func() { migrated <- store.Migrate(t.Context(), slog.New(slog.DiscardHandler)) }()
+		awaitRow(t, "the ALTER to wait", store.Pool(), altering+waiting)
+	})
+	sell := func() error {
+		return store.Transact(t.Context(), func(tx stock.Tx) error {
+			left, _, err := tx.Take(item.ID, 1)
+			if err != nil {
+				return err
+			}
+			meanwhile()
+			_, err = tx.Record(one(item), left+1, left)
+			return err
+		})
+	}
+	err := sell()
+	for errors.Is(err, stock.ErrConflict) {
+		err = sell()
+	}
+	if left := stockOf(t, store, item.ID); err != nil || left != 0 {
+		t.Errorf("the sale: %v, and %d units are left, want none", err, left)
+	}
+	if err := errors.Join(reader.Rollback(), <-migrated); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestTheAlterOfADeadProcessIsWaitedFor has the ALTER of a process that is gone, and the rest of its
