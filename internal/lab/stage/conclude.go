@@ -27,7 +27,7 @@ func (r *run) conclude(ctx context.Context) (schedule.Record, error) {
 		free := !r.lock.Locked() && !r.timed && !r.keepsElsewhere() && !r.of.AtPoints() && !r.of.AnswersFirst && len(r.of.State.Locks) == 0
 		if free && o.Lies() == 0 {
 			note = "nothing is held"
-		} else if err := r.stage.sleep(ctx, 2*r.stage.oneLease()); err != nil {
+		} else if err := r.stage.sleep(ctx, 2*r.slot.oneLease()); err != nil {
 			return schedule.Record{}, err
 		} else {
 			note = "two leases have passed"
@@ -35,7 +35,7 @@ func (r *run) conclude(ctx context.Context) (schedule.Record, error) {
 		if err := r.slot.restarted(ctx); err != nil {
 			return schedule.Record{}, err
 		}
-		o.Ordinary = r.stage.buy(ctx, r.buyers[len(r.buyers)-1].shop.URL, r.item, r.plan.Strategy, r.buyers[0].id+"-ordinary")
+		o.Ordinary = r.slot.buy(ctx, r.buyers[len(r.buyers)-1].shop.URL, r.item, r.plan.Strategy, r.buyers[0].id+"-ordinary")
 		if end, err = r.lookAtEnd(ctx, &o); err != nil {
 			return schedule.Record{}, err
 		}
@@ -45,7 +45,7 @@ func (r *run) conclude(ctx context.Context) (schedule.Record, error) {
 		r.entries[r.note(schedule.Entry{Note: note})].State = &end
 	}
 	record := schedule.Record{
-		Strategy: r.plan.Strategy, Schedule: r.chosen[:r.listed], Customers: len(r.buyers), LeaseMS: r.stage.lease.Milliseconds(),
+		Strategy: r.plan.Strategy, Schedule: r.chosen[:r.listed], Customers: len(r.buyers), LeaseMS: r.slot.lease.Milliseconds(),
 		Entries: r.entries, Outcome: o, Played: r.chosen, Holds: r.holds,
 	}
 	record.Decide()

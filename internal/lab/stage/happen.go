@@ -88,11 +88,11 @@ func (r *run) inject(ctx context.Context, c schedule.Choice) error {
 func (r *run) oneLease() time.Duration {
 	switch {
 	case r.of.NeedsEtcd:
-		return r.stage.oneLease() + etcdLate
+		return r.slot.oneLease() + etcdLate
 	case r.of.State.Remaining == "":
-		return r.stage.oneLease()
+		return r.slot.oneLease()
 	}
-	return r.stage.oneLease() + r.stage.lease/2
+	return r.slot.oneLease() + r.slot.lease/2
 }
 
 // etcdLate is how much later than its lease a key can vanish: etcd looks for leases that are over twice a

@@ -149,7 +149,7 @@ func (r *run) noteRenewal(report heldReport) {
 	c := schedule.Customer(name[0])
 	seen, now := r.renewed[c], report.at
 	// A pause of the shop makes its renewals late on purpose.
-	if gap := now.Sub(seen.last); seen.last.After(r.resumed[c]) && gap > r.stage.lease*9/10 {
+	if gap := now.Sub(seen.last); seen.last.After(r.resumed[c]) && gap > r.slot.lease*9/10 {
 		seen.late = gap
 	}
 	seen.last = now
@@ -166,7 +166,7 @@ func (r *run) noteRenewal(report heldReport) {
 func (r *run) starved(c schedule.Customer) {
 	if late := r.renewed[c].late; late > 0 && r.spoiled == "" {
 		r.stage.starved.Add(1)
-		r.spoiled = spoiledError(fmt.Sprintf("%s's lock was renewed %s after the renewal before, and the lease is %s", c, late.Round(time.Millisecond), r.stage.lease))
+		r.spoiled = spoiledError(fmt.Sprintf("%s's lock was renewed %s after the renewal before, and the lease is %s", c, late.Round(time.Millisecond), r.slot.lease))
 	}
 }
 

@@ -10,8 +10,12 @@ import (
 	"stocklock/internal/strategy"
 )
 
-// maxSpoiled is how often a run is made again that the machine was too slow for.
-const maxSpoiled = 10
+// maxTries is how often a run is made whose tries fail. After every triesWithLease that the machine was too
+// slow for, its lease is doubled.
+const (
+	maxTries       = 10
+	triesWithLease = 3
+)
 
 // ErrEndless is in the chain of an error about sales that go on without end.
 var ErrEndless = errors.New("the sales do not end")
@@ -38,7 +42,7 @@ const (
 )
 
 // Play runs one schedule on a fresh item and a free slot. A run in which a lease may have ended
-// although none was to pass is made again, on the next slot that is free.
+// although none was to pass is made again, on the next slot that is free, and in the end with longer leases.
 func (s *Stage) Play(ctx context.Context, p Plan, choose func() Chooser) (schedule.Record, error) {
 	of, err := s.shop.ByName(p.Strategy)
 	if err != nil {
@@ -46,19 +50,26 @@ func (s *Stage) Play(ctx context.Context, p Plan, choose func() Chooser) (schedu
 	}
 	kind := kindFor(p.Events)
 	kind.etcd, kind.quorum = of.NeedsEtcd, of.NeedsQuorum
-	from, err := s.slots.of(kind, s.Slots(p.Events))
-	if err != nil {
-		return schedule.Record{}, err
-	}
+	kind.lease = s.options.Lease
+	slots, spoiled := s.Slots(p.Events), 0
 	for try := 1; ; try++ {
+		from, err := s.slots.of(kind, slots)
+		if err != nil {
+			return schedule.Record{}, err
+		}
 		record, err := s.playOnFree(ctx, from, p, of, choose())
 		unrehearsed := errors.As(err, new(rehearsalError)) && (try >= rehearsalTries || errors.Is(err, ErrEndless))
 		final := err == nil || errors.Is(err, ErrStop) || errors.Is(err, ErrCannot) && try >= sureTries || unrehearsed
 		if final || ctx.Err() != nil {
 			return record, err
 		}
-		if try == maxSpoiled {
+		if try == maxTries {
 			return schedule.Record{}, fmt.Errorf("%w: %s, tried %d times: %w", ErrGivenUp, p.Strategy, try, err)
+		}
+		if errors.As(err, new(spoiledError)) {
+			if spoiled++; spoiled%triesWithLease == 0 {
+				kind.lease, slots = 2*kind.lease, 1
+			}
 		}
 		select {
 		case <-time.After(time.Duration(try) * calmDown):

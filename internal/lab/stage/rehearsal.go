@@ -46,7 +46,7 @@ func (s *Stage) rehearse(ctx context.Context, l *slot, by strategy.Description) 
 			continue
 		}
 		l.rehearsed[this] = true
-		rehearsing.Go(func() error { return s.rehearseAt(ctx, shop, by) })
+		rehearsing.Go(func() error { return s.rehearseAt(ctx, l, shop, by) })
 	}
 	err := rehearsing.Wait()
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *Stage) rehearse(ctx context.Context, l *slot, by strategy.Description) 
 	return err
 }
 
-func (s *Stage) rehearseAt(ctx context.Context, shop *rig.TestbedShop, by strategy.Description) error {
+func (s *Stage) rehearseAt(ctx context.Context, l *slot, shop *rig.TestbedShop, by strategy.Description) error {
 	item, err := s.newItem(ctx, by, 2)
 	if err != nil {
 		return err
@@ -81,9 +81,9 @@ func (s *Stage) rehearseAt(ctx context.Context, shop *rig.TestbedShop, by strate
 	if by.NeedsQuorum {
 		second <- "" // two that ask several servers at once can keep each other out
 	} else {
-		go func() { second <- s.buy(ctx, shop.URL, item, by.Name, ids[1]) }()
+		go func() { second <- l.buy(ctx, shop.URL, item, by.Name, ids[1]) }()
 	}
-	answer := s.buy(ctx, shop.URL, item, by.Name, ids[0])
+	answer := l.buy(ctx, shop.URL, item, by.Name, ids[0])
 	other := <-second
 	if cause := context.Cause(ctx); errors.Is(cause, ErrEndless) {
 		return cause

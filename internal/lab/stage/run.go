@@ -120,8 +120,8 @@ func (r *run) play(ctx context.Context, choose Chooser) (schedule.Record, error)
 				r.endSegment()
 				idle = time.Now()
 			}
-			if time.Since(idle) > r.stage.patience() {
-				return schedule.Record{}, fmt.Errorf("%w: nothing has happened for %s: %s", ErrEndless, r.stage.patience(), r.whoWaits())
+			if time.Since(idle) > r.slot.patience() {
+				return schedule.Record{}, fmt.Errorf("%w: nothing has happened for %s: %s", ErrEndless, r.slot.patience(), r.whoWaits())
 			}
 			if err := r.letTimePass(ctx, next); err != nil {
 				return schedule.Record{}, err
@@ -227,12 +227,12 @@ func (r *run) allEnded() bool {
 // endSegment checks whether a lease may have ended although none was to pass. If Redis has lost the
 // lock, the holder would learn it from a renewal, after a third of the lease at the earliest.
 func (r *run) endSegment() {
-	limit := r.stage.lease * 8 / 10
+	limit := r.slot.lease * 8 / 10
 	if r.chosen.Has(schedule.Forget, schedule.FlushAll, schedule.Failover) {
-		limit = r.stage.lease * 3 / 10
+		limit = r.slot.lease * 3 / 10
 	}
 	if took := time.Since(r.segment); r.leased && took > limit && r.spoiled == "" {
-		r.spoiled = spoiledError(fmt.Sprintf("%s went by between two events, and the lease is %s", took.Round(time.Millisecond), r.stage.lease))
+		r.spoiled = spoiledError(fmt.Sprintf("%s went by between two events, and the lease is %s", took.Round(time.Millisecond), r.slot.lease))
 	}
 }
 

@@ -81,7 +81,7 @@ func (r *run) send(ctx context.Context, c schedule.Customer, quiet bool) error {
 func (r *run) arrive(ctx context.Context, b *buyer) error {
 	b.state, b.heard, b.step = moving, time.Now(), ""
 	go func() {
-		answer := r.stage.buy(ctx, b.shop.URL, r.item, r.plan.Strategy, b.id)
+		answer := r.slot.buy(ctx, b.shop.URL, r.item, r.plan.Strategy, b.id)
 		select {
 		case r.messages <- answered{b.customer, answer}:
 		case <-ctx.Done():

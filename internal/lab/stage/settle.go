@@ -116,7 +116,7 @@ func (r *run) lastOf(b *buyer) int {
 // listen looks at what a silent customer can wait for.
 func (r *run) listen(ctx context.Context, b *buyer) (silence, error) {
 	silent := time.Since(b.heard)
-	s := silence{long: silent > r.stage.lease, answered: b.answer != "", cut: b.cut, refused: b.refused}
+	s := silence{long: silent > r.slot.lease, answered: b.answer != "", cut: b.cut, refused: b.refused}
 	if b.flying >= 0 {
 		s.server = r.entries[b.flying].Server
 	}
@@ -161,7 +161,7 @@ func (r *run) recheck(ctx context.Context) error {
 	if err := r.settle(ctx); err != nil {
 		return err
 	}
-	if time.Since(begun) > r.stage.lease/5 {
+	if time.Since(begun) > r.slot.lease/5 {
 		r.segment = time.Now() // a waiter that found out by its heartbeat takes that long on any machine
 	}
 	return r.look(ctx, 0, "")

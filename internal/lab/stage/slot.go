@@ -1,12 +1,11 @@
 package stage
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -35,8 +34,11 @@ type slots struct {
 	pools map[slotKind]*pool
 }
 
-// slotKind is what runs in a slot can do.
-type slotKind struct{ alone, proxied, etcd, quorum bool }
+// slotKind is what runs in a slot can do, and the lease of its locks.
+type slotKind struct {
+	alone, proxied, etcd, quorum bool
+	lease                        time.Duration
+}
 
 func kindFor(events []schedule.Event) slotKind {
 	alone, proxied := schedule.Needs(events)
@@ -89,16 +91,18 @@ func (s *slots) open(kind slotKind, p *pool) error {
 	if kind.quorum {
 		quorum = rig.QuorumServers
 	}
+	settings := maps.Clone(s.settings)
+	settings["SHOP_LEASE"], settings["SHOP_WAIT"] = kind.lease.String(), (leasesToWait * kind.lease).String()
 	starting, ctx := errgroup.WithContext(s.background)
 	for i := range testbeds {
 		starting.Go(func() error {
 			servers, err := s.rig.Testbed(ctx, rig.TestbedOptions{
-				Name: fmt.Sprintf("slot%d.%d", p.number, i+1), Shops: schedule.MaxCustomers, DSN: s.dsn, Faults: kind.proxied, Etcd: kind.etcd, Quorum: quorum, Env: s.settings,
+				Name: fmt.Sprintf("slot%d.%d", p.number, i+1), Shops: schedule.MaxCustomers, DSN: s.dsn, Faults: kind.proxied, Etcd: kind.etcd, Quorum: quorum, Env: settings,
 			})
 			if err != nil {
 				return err
 			}
-			shared := &testbed{Testbed: servers, rehearsed: map[rehearsal]bool{}}
+			shared := &testbed{Testbed: servers, lease: kind.lease, rehearsed: map[rehearsal]bool{}}
 			for range each {
 				l := &slot{testbed: shared, redis: servers.Redis().Client()}
 				for _, server := range servers.Quorum {
@@ -121,43 +125,6 @@ type slot struct {
 	starting   sync.WaitGroup // shops that were killed
 	failedOver bool           // the primary has died: it becomes the replica before the next run
 }
-
-// testbed is the shops of the customers and the Redis behind them. Several slots can share one.
-type testbed struct {
-	*rig.Testbed
-
-	mu        sync.Mutex // guards rehearsed; held for as long as a rehearsal or a restart takes
-	rehearsed map[rehearsal]bool
-}
-
-// revive starts each shop again that does not run: one that has ended by itself, or that did not come
-// back after it was killed.
-func (b *testbed) revive(ctx context.Context) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, shop := range b.Shops {
-		if shop.Alive() {
-			continue
-		}
-		if err := shop.Restart(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// dead names the shops that have ended, with their last words. Without any it is empty.
-func (b *testbed) dead() string {
-	var said []string
-	for _, shop := range b.Shops {
-		if !shop.Alive() {
-			said = append(said, fmt.Sprintf("%s has ended: %s", shop.Name, cmp.Or(shop.LogLine("panic: "), lastLine(shop.LogTail()))))
-		}
-	}
-	return strings.Join(said, "; ")
-}
-
-func lastLine(s string) string { return s[strings.LastIndexByte(s, '\n')+1:] }
 
 // restartLimit bounds how long a killed shop takes to be back.
 const restartLimit = 20 * time.Second

@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,17 +18,15 @@ import (
 
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/catalog"
-	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 )
 
 // Options is how a stage is set up.
 type Options struct {
-	Lease time.Duration // of every lock
+	Lease time.Duration // of every lock; a run that the machine is too slow for gets a longer one
 	// Slots is how many runs there are at a time, 0 for as many as is best for their events.
 	Slots int
 	// OwnSlots is how many of them there are with shops of their own, 0 for the same.
@@ -46,8 +43,6 @@ type Stage struct {
 	source  *source
 	store   *stock.Store
 	slots   slots
-	lease   time.Duration
-	wait    time.Duration
 	// turns are the runs that may be at work at a time: all others wait for a lease. More than the
 	// machine has cores for would outlast their leases.
 	turns chan struct{}
@@ -61,7 +56,7 @@ type Stage struct {
 // Open starts MySQL. Shops are started when the first run needs them, as long as ctx lasts,
 // and sell by the strategies of the catalog, which is to stay open until the stage is closed.
 func Open(ctx context.Context, shop *catalog.Catalog, o Options) (_ *Stage, err error) {
-	s := &Stage{options: o, shop: shop, lease: o.Lease, wait: 3 * o.Lease, turns: make(chan struct{}, turnsPerCore*runtime.NumCPU())}
+	s := &Stage{options: o, shop: shop, turns: make(chan struct{}, turnsPerCore*runtime.NumCPU())}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -85,8 +80,7 @@ func (s *Stage) openStore(ctx context.Context) error {
 		return err
 	}
 	s.slots = slots{background: ctx, rig: s.rig, dsn: server.DSN(), pools: map[slotKind]*pool{}, settings: map[string]string{
-		"SHOP_LAB": "true", "SHOP_LAB_STEP": s.source.addr(), "SHOP_LOG_LEVEL": "error",
-		"SHOP_LEASE": s.lease.String(), "SHOP_WAIT": s.wait.String(), "SHOP_RETRY": "2ms",
+		"SHOP_LAB": "true", "SHOP_LAB_STEP": s.source.addr(), "SHOP_LOG_LEVEL": "error", "SHOP_RETRY": "2ms",
 	}}
 	s.store, err = audit.Open(ctx, server.DSN())
 	return err
@@ -150,12 +144,6 @@ func (s *Stage) newItem(ctx context.Context, of strategy.Description, units int6
 	return item.ID, err
 }
 
-// oneLease is long enough for a lease to end.
-func (s *Stage) oneLease() time.Duration { return s.lease + s.lease/5 + 10*time.Millisecond }
-
-// patience is how long time is let pass where nobody can go on.
-func (s *Stage) patience() time.Duration { return s.wait + 4*s.lease }
-
 // sleep lets another run have the turn meanwhile.
 func (s *Stage) sleep(ctx context.Context, d time.Duration) error {
 	<-s.turns
@@ -167,20 +155,3 @@ func (s *Stage) sleep(ctx context.Context, d time.Duration) error {
 		return context.Cause(ctx)
 	}
 }
-
-// buy is one customer: it sends an order and returns the outcome as the customer sees it.
-func (s *Stage) buy(ctx context.Context, shop string, item uint64, by, id string) string {
-	ctx, cancel := context.WithTimeout(ctx, s.wait+labmode.HoldLimit+20*time.Second)
-	defer cancel()
-	answer := load.Send(ctx, load.Order{Shop: shop, ItemID: item, Quantity: 1, RequestID: id, Strategy: by})
-	switch {
-	case answer.Err != nil:
-		return noAnswer
-	case answer.Outcome == load.Failed:
-		return fmt.Sprintf("%d: %s", answer.Status, answer.Detail())
-	}
-	return string(answer.Outcome)
-}
-
-// noAnswer stands for the answer of a shop that has ended.
-const noAnswer = "no answer"

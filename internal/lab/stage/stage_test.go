@@ -32,7 +32,8 @@ func TestARunThatIsGivenUp(t *testing.T) {
 
 // TestStage plays on one stage what does not stop a process.
 func TestStage(t *testing.T) {
-	s := stagetest.Open(t, "", stage.Options{Lease: 600 * time.Millisecond})
+	const lease = 600 * time.Millisecond
+	s := stagetest.Open(t, "", stage.Options{Lease: lease})
 	t.Run("twenty replays end alike", func(t *testing.T) {
 		plan := stagetest.Parse(t, "A.set wait B.set B.select")
 		var mu sync.Mutex
@@ -89,6 +90,22 @@ func TestStage(t *testing.T) {
 		r, err := s.PlaySchedule(t.Context(), "none", 2, plan)
 		if err != nil || r.Outcome.Answers["A"] == "sold" || len(r.Outcome.Orders) != 1 || r.Outcome.Orders[0].Customer != "A" {
 			t.Errorf("%+v, %v, want A's order, and A not told", r.Outcome, err)
+		}
+	})
+	t.Run("a machine that is too slow for the lease", func(t *testing.T) {
+		plan := stage.Plan{Strategy: "set-ex-nx", Customers: 2}
+		r, err := s.Play(t.Context(), plan, func() stage.Chooser {
+			slow := false
+			return func(n stage.Next) (int, error) {
+				if !slow && len(n.Past) == 2 {
+					time.Sleep(lease)
+					slow = true
+				}
+				return n.ByDefault(), nil
+			}
+		})
+		if err != nil || r.LeaseMS < 2*lease.Milliseconds() || r.Outcome.Bad() {
+			t.Errorf("a run that takes %s has a lease of %d ms: %v", lease, r.LeaseMS, err)
 		}
 	})
 	t.Run("how things stand in between", func(t *testing.T) {
