@@ -1,12 +1,14 @@
 package matrix
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 	"stocklock/internal/testserver"
 )
@@ -176,6 +178,26 @@ func (p Plan) mysqlOptions() []string {
 		return nil
 	}
 	return testserver.WithBinlog
+}
+
+const (
+	labPool      = 16 // connections of the lab's own, besides a few for probes
+	smallestPool = 4  // of a shop: a sale that waits may keep one
+)
+
+// poolSize is how many connections a shop may open, so that all testbeds together stay below the server's
+// max_connections. A server that refuses connections would decide verdicts: who is answered before the order is
+// written has none then.
+func (p Plan) poolSize(most int) (int, error) {
+	shops := p.Shops * p.Parallel
+	if p.calm != nil {
+		shops += p.calm.Shops
+	}
+	pool := (most-labPool-4)/shops - 2 // a shop has two besides
+	if pool < smallestPool {
+		return 0, fmt.Errorf("its max_connections of %d are too few for %d shops: raise it, or give a lower --parallel or --shops", most, shops)
+	}
+	return min(pool, stock.PoolSize), nil
 }
 
 // of is the plan by which a cell of this one runs.

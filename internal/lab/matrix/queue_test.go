@@ -5,6 +5,7 @@ import (
 
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/stock"
 )
 
 func TestMergeShowsTheMedian(t *testing.T) {
@@ -22,5 +23,26 @@ func TestMergeShowsTheSurprise(t *testing.T) {
 	got := merge([]trial.Result{good, bad, good})
 	if got.Seed != 2 || got.Runs != 3 || got.Agreed != 2 || got.Seconds != 3 || !got.Surprise() {
 		t.Errorf("merge = %+v, want the surprising run, 2 of 3 agreed", got)
+	}
+}
+
+// TestShopsStayBelowMaxConnections: MySQL's own default is 151.
+func TestShopsStayBelowMaxConnections(t *testing.T) {
+	for _, p := range []Plan{
+		{Shops: 3, Parallel: 1}, {Shops: 3, Parallel: 4}, {Shops: 3, Parallel: 4, calm: &Plan{Shops: 3}}, {Shops: 30, Parallel: 1},
+	} {
+		shops := p.Shops * p.Parallel
+		if p.calm != nil {
+			shops += p.calm.Shops
+		}
+		for _, most := range []int{151, 1000} {
+			pool, err := p.poolSize(most)
+			switch sum := (pool+2)*shops + labPool; {
+			case err == nil && (sum > most || pool < smallestPool || pool > stock.PoolSize):
+				t.Errorf("%d shops with %d connections each, of %d", shops, pool, most)
+			case (err != nil) != (shops == 30 && most == 151):
+				t.Errorf("%d shops, %d connections: %v", shops, most, err)
+			}
+		}
 	}
 }

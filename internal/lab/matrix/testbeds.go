@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -101,7 +102,7 @@ func (t *testbeds) close() {
 }
 
 func (t *testbeds) openStore(ctx context.Context, dsn string) (err error) {
-	if t.store, err = stock.Open(dsn); err != nil {
+	if t.store, err = stock.Open(dsn, stock.WithPoolSize(labPool)); err != nil {
 		return err
 	}
 	connecting, cancel := context.WithTimeout(ctx, connectPatience)
@@ -163,6 +164,14 @@ func (t *testbeds) start(ctx context.Context, dsn string) error {
 	if _, err := t.rig.ShopBinary(ctx); err != nil {
 		return err
 	}
+	var most int
+	if err := t.store.Pool().QueryRowContext(ctx, "SELECT @@max_connections").Scan(&most); err != nil {
+		return fmt.Errorf("ask MySQL for its max_connections: %w", err)
+	}
+	pool, err := t.plan.poolSize(most)
+	if err != nil {
+		return &AddressError{"mysql", err}
+	}
 	noQuorum, noEtcd := "", ""
 	options := func(p *Plan) rig.TestbedOptions {
 		injects := !p.Comparison()
@@ -170,7 +179,7 @@ func (t *testbeds) start(ctx context.Context, dsn string) error {
 			Shops: p.Shops, DSN: dsn, RedisURL: p.Redis, Env: map[string]string{
 				"SHOP_LAB":   "true",
 				"SHOP_LEASE": p.Lease.String(), "SHOP_WAIT": p.Wait.String(), "SHOP_RETRY": p.Retry.String(), "SHOP_LAB_WORK": p.Work.String(),
-				"SHOP_LOG_LEVEL": "error",
+				"SHOP_LOG_LEVEL": "error", "SHOP_MYSQL_POOL": strconv.Itoa(pool),
 			},
 			Trace: p.Trace || injects, // the trace tells that a request has reached its fault's point
 		}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"stocklock/internal/lab/load"
+	"stocklock/internal/sale"
+	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 )
@@ -169,5 +171,27 @@ func TestWishesComeFromTheSeed(t *testing.T) {
 		if w := plain.next(n, false); w != (wish{quantity: 1}) {
 			t.Errorf("under contention, request %d is %+v", n, w)
 		}
+	}
+}
+
+// TestOrdersAreAwaited: an order that was answered as sold is awaited until its shop has written it, unless it was
+// answered for an earlier request, or its shop was killed.
+func TestOrdersAreAwaited(t *testing.T) {
+	one := wish{quantity: 1}
+	killed, replayed := asked("k", 0, 1, load.Sold, one), asked("r", 0, 1, load.Sold, one)
+	killed.fault.Action, replayed.replayed = labmode.Kill, true
+	a := &attack{feed: newFeed(), customers: &customers{hits: []*hit{killed, replayed, asked("b", 0, 1, load.Busy, one)}}}
+	if !a.allWritten() {
+		t.Error("an order is awaited that will never be there")
+	}
+	a.customers.hits = append(a.customers.hits, asked("s", 0, 1, load.Sold, one))
+	for _, at := range []sale.Point{sale.Read, sale.Write, sale.Written} {
+		if a.allWritten() {
+			t.Errorf("before the point %s, nothing is awaited", at)
+		}
+		a.feed.add(labmode.Event{Request: "s", Point: at})
+	}
+	if !a.allWritten() {
+		t.Error("an order is awaited that was written")
 	}
 }

@@ -111,6 +111,11 @@ func (a *attack) run(ctx context.Context) error {
 	a.ended, a.requests = time.Now(), len(a.customers.hits)
 	a.usage.stop(a.progress.sales())
 	unwatch()
+	if a.cell.Strategy.AnswersFirst && a.timed == nil && len(a.traces) > 0 {
+		writing, cancel := context.WithTimeout(ctx, settlePatience)
+		a.feed.await(writing, a.allWritten)
+		cancel()
+	}
 	a.afterwards(ctx)
 	switch {
 	case !errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -199,14 +204,16 @@ func (a *attack) order(h *hit) load.Order {
 	}
 }
 
-// allWritten reports whether each order that was answered as sold has been written.
+// allWritten reports whether each order that was answered as sold has been written, unless its shop was killed.
 func (a *attack) allWritten() bool {
 	written := map[string]bool{}
 	a.feed.find(func(e labmode.Event) bool {
 		written[e.Request] = written[e.Request] || e.Point == sale.Written
 		return false
 	})
-	return a.customers.all(func(h *hit) bool { return h.Outcome != load.Sold || h.replayed || written[h.id] })
+	return a.customers.all(func(h *hit) bool {
+		return h.Outcome != load.Sold || h.replayed || h.fault.Action == labmode.Kill || written[h.id]
+	})
 }
 
 // answered notes one answer, or the lack of one.
