@@ -303,8 +303,8 @@ func TestRowLockPatience(t *testing.T) {
 	}
 }
 
-// TestPatienceEndsTheWaitForAConnection takes every connection. A sale then fails in time, and one
-// that has begun goes on past its time.
+// TestPatienceEndsTheWaitForAConnection takes every connection. A sale then fails in time. One that finds a
+// free connection does not, and goes on past its time.
 func TestPatienceEndsTheWaitForAConnection(t *testing.T) {
 	store := open(t)
 	item := newItem(t, store, 2)
@@ -316,21 +316,21 @@ func TestPatienceEndsTheWaitForAConnection(t *testing.T) {
 		}
 		held = append(held, conn)
 	}
-	within := func(patience time.Duration) context.Context {
-		return stock.WithPatience(t.Context(), time.Now().Add(patience))
-	}
-	if _, err := store.Decrement(within(50*time.Millisecond), one(item)); !errors.Is(err, stock.ErrNoConnection) {
+	const wait = 50 * time.Millisecond
+	patient := stock.WithPatience(t.Context(), wait)
+	if _, err := store.Decrement(patient, one(item)); !errors.Is(err, stock.ErrNoConnection) {
 		t.Errorf("without a free connection: %v, want ErrNoConnection", err)
 	}
 	for _, conn := range held {
 		conn.Close()
 	}
-	_, err := store.ForUpdate(within(50*time.Millisecond), one(item), func(stock.Item) error {
-		time.Sleep(100 * time.Millisecond)
+	time.Sleep(2 * wait) // as after a slow read
+	_, err := store.ForUpdate(patient, one(item), func(stock.Item) error {
+		time.Sleep(2 * wait)
 		return nil
 	})
 	if left := stockOf(t, store, item.ID); err != nil || left != 1 {
-		t.Errorf("a sale that had begun in time: %v, %d left, want 1", err, left)
+		t.Errorf("a sale that found a connection: %v, %d left, want 1", err, left)
 	}
 }
 

@@ -79,8 +79,8 @@ func (s *Store) onConnection(ctx context.Context, fn func(*gorm.DB) error) error
 		return fn(s.db.WithContext(ctx))
 	}
 	waiting, cancel := ctx, func() {}
-	if until, ok := ctx.Value(patience{}).(time.Time); ok {
-		waiting, cancel = context.WithDeadlineCause(ctx, until, ErrNoConnection)
+	if wait, ok := ctx.Value(patience{}).(time.Duration); ok {
+		waiting, cancel = context.WithTimeoutCause(ctx, wait, ErrNoConnection)
 	}
 	defer cancel()
 	got := false
@@ -95,11 +95,12 @@ func (s *Store) onConnection(ctx context.Context, fn func(*gorm.DB) error) error
 	return err
 }
 
-// patience is the key of the time until which a transaction waits for a connection.
+// patience is the key of how long a transaction waits for a connection.
 type patience struct{}
 
-// WithPatience returns a context under which a transaction waits for a connection until a time, and
-// then fails with [ErrNoConnection]. A transaction that has begun goes on.
-func WithPatience(ctx context.Context, until time.Time) context.Context {
-	return context.WithValue(ctx, patience{}, until)
+// WithPatience returns a context under which each transaction waits so long for a connection, and then
+// fails with [ErrNoConnection]. One that finds a free connection does not, however late it comes. A
+// transaction that has begun goes on.
+func WithPatience(ctx context.Context, wait time.Duration) context.Context {
+	return context.WithValue(ctx, patience{}, wait)
 }

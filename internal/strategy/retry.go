@@ -16,7 +16,7 @@ import (
 // first loss is the point waiting. A sale waits for a connection as long as others wait for a lock.
 func retryConflicts(o Options, sell Decrement) Decrement {
 	return func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
-		patient := stock.WithPatience(ctx, time.Now().Add(o.Wait))
+		patient := stock.WithPatience(ctx, o.Wait)
 		lost := func() { sale.At(ctx, sale.Waiting) }
 		order, err := againstConflicts(ctx, o, lost, func() (stock.Order, error) { return sell(patient, store, wanted) })
 		if errors.Is(err, stock.ErrNoConnection) {
