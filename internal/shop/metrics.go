@@ -99,6 +99,9 @@ func newMetrics(s *Shop) *metrics {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "shop_info", Help: "Always 1: how this shop sells.", ConstLabels: prometheus.Labels{"name": s.Name, "strategy": s.Strategy.Name},
 		}, func() float64 { return 1 }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "shop_commit_stall_seconds", Help: "Time for which COMMITs have been under way and none was answered; 0 if none is under way.",
+		}, func() float64 { return s.store.CommitStall().Seconds() }),
 		collectors.NewDBStatsCollector(s.store.Pool(), "mysql"),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),

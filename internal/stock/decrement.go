@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
 	"gorm.io/gorm"
@@ -66,6 +65,7 @@ func (s *Store) sell(ctx context.Context, sale Sale, take func(context.Context, 
 		order, err = record(tx, sale, left+sale.Quantity, left)
 		return err
 	})
+	err = s.lookUp(ctx, err, order)
 	if refused {
 		item, readErr := s.Read(ctx, sale.ItemID)
 		switch {
@@ -113,9 +113,6 @@ type Outcome struct {
 // A sale whose idempotency key has an order fails with [ErrRepeated], and the others are made
 // together. Where a single row causes another error, the store makes each sale once more in a
 // transaction of its own. Any other error is returned, and is the outcome of all sales.
-//
-// After a COMMIT without an answer, the store looks for the orders. If it finds none, the outcome
-// is [ErrUnknown].
 func (s *Store) DecrementBatch(ctx context.Context, itemID uint64, sales []Sale) ([]Outcome, error) {
 	outcomes, err := s.decrementBatch(ctx, itemID, sales)
 	switch {
@@ -190,7 +187,7 @@ func (s *Store) decrementBatch(ctx context.Context, itemID uint64, sales []Sale)
 		}
 		return recordAll(tx, orders)
 	})
-	if err != nil && !(errors.Is(err, ErrUnknown) && s.committed(ctx, orders)) {
+	if err = s.lookUp(ctx, err, orders...); err != nil {
 		return nil, err
 	}
 	for i, sale := range sales {
@@ -257,33 +254,6 @@ func total(sales []Sale) (sum int64, ok bool) {
 		sum += sale.Quantity
 	}
 	return sum, true
-}
-
-// How long and how often the store looks for the orders of a COMMIT without an answer.
-const (
-	lookFor   = 2 * time.Second
-	lookEvery = 100 * time.Millisecond
-)
-
-// committed reports whether orders exist whose COMMIT had no answer. Their public ids were made
-// before the INSERT.
-func (s *Store) committed(ctx context.Context, orders []Order) bool {
-	if len(orders) == 0 {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookFor)
-	defer cancel()
-	for {
-		// All of them or none: they were written in one transaction.
-		if _, err := s.Order(ctx, orders[0].PublicID); err == nil {
-			return true
-		}
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(lookEvery):
-		}
-	}
 }
 
 // tooLong is the error for a value that does not fit into its column.

@@ -46,7 +46,7 @@ func Unreachable(err error) bool {
 func noAnswer(err error) bool {
 	for _, transport := range []error{
 		context.DeadlineExceeded, context.Canceled, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed,
-		driver.ErrBadConn, sql.ErrConnDone, mysqldriver.ErrInvalidConn,
+		driver.ErrBadConn, sql.ErrConnDone, sql.ErrTxDone, mysqldriver.ErrInvalidConn,
 	} {
 		if errors.Is(err, transport) {
 			return true
@@ -86,10 +86,11 @@ func classOf(err error) (class, uint16) {
 	return serverErrors[fromServer.Number].is, fromServer.Number
 }
 
-// rolledBack reports whether the server says of a COMMIT that it has done nothing.
+// rolledBack reports whether a COMMIT has done nothing: the server says so, or it was not sent,
+// because the time of the transaction was over.
 func rolledBack(err error) bool {
 	is, number := classOf(err)
-	return is == lost || slices.Contains(readOnly, number)
+	return is == lost || slices.Contains(readOnly, number) || errors.Is(err, sql.ErrTxDone)
 }
 
 // Errors of a server that refuses to write.

@@ -101,6 +101,11 @@ func TestErrorsOfTheServer(t *testing.T) {
 			_, err := store.DecrementBatch(t.Context(), item.ID, []stock.Sale{one(item)})
 			return err
 		},
+		"a blind write": func() error { _, err := store.Write(t.Context(), one(item), item); return err },
+		"a sale under the row's lock": func() error {
+			_, err := store.ForUpdate(t.Context(), one(item), func(stock.Item) error { return nil })
+			return err
+		},
 		"a read":  func() error { _, err := store.Read(t.Context(), item.ID); return err },
 		"a fence": func() error { return store.RaiseFence(t.Context(), item.ID, 1) },
 	}
@@ -120,8 +125,10 @@ func TestErrorsOfTheServer(t *testing.T) {
 
 		{"a sale", "COMMIT", false, conflict, []uint32{1213, 3101, 8022, 9007}},
 		{"a sale", "COMMIT", false, unavailable, []uint32{1290, 1792}},
-		{"a sale", "COMMIT", false, unknown, []uint32{1180, 1317, 9999}},
-		{"a sale", "COMMIT", true, unknown, []uint32{1180, 1053, 9002}},
+		{"a sale", "COMMIT", false, unknown, []uint32{1180, 9999}},
+		{"a sale", "COMMIT", true, "none", []uint32{1180, 1053, 9002}},
+		{"a blind write", "COMMIT", true, "none", []uint32{1180}},
+		{"a sale under the row's lock", "COMMIT", true, "none", []uint32{1180}},
 		{"a batch", "COMMIT", false, unknown, []uint32{1180}},
 		{"a batch", "COMMIT", true, "none", []uint32{1180, 1317}},
 	} {
@@ -137,8 +144,8 @@ func TestErrorsOfTheServer(t *testing.T) {
 			}
 		}
 	}
-	if orders, err := store.ItemOrders(t.Context(), item.ID); err != nil || len(orders) != 5 {
-		t.Errorf("%d orders, %v, want the 5 that were committed", len(orders), err)
+	if orders, err := store.ItemOrders(t.Context(), item.ID); err != nil || len(orders) != 7 {
+		t.Errorf("%d orders, %v, want the 7 that were committed", len(orders), err)
 	}
 	for _, number := range []uint16{1820, 9999} {
 		if stock.Advice(fmt.Errorf("sale: %w", &mysqldriver.MySQLError{Number: number})) == "" {

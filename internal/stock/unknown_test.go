@@ -32,6 +32,24 @@ func TestTheOutcomeIsUnknownOnlyAfterTheCommit(t *testing.T) {
 	}
 }
 
+// TestACommitThatIsNotSent lets the time of a transaction end before its COMMIT.
+func TestACommitThatIsNotSent(t *testing.T) {
+	store, err := stock.Open(testserver.Database(t), stock.WithExtraTime(-9900*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	err = store.Transact(t.Context(), func(tx stock.Tx) error {
+		var one []int64
+		for tx.Query(&one, "SELECT 1") == nil {
+		}
+		return nil
+	})
+	if errors.Is(err, stock.ErrUnknown) || !stock.Unreachable(err) {
+		t.Errorf("a transaction whose time was over: %v, want an error that the server is unreachable, and no doubt", err)
+	}
+}
+
 // TestExtraTimeMovesTheEndOfATransaction takes nearly all of the ten seconds away: that shows the sum
 // sooner than adding to them.
 func TestExtraTimeMovesTheEndOfATransaction(t *testing.T) {

@@ -31,6 +31,9 @@ func (s *Store) transaction(ctx context.Context, timeout time.Duration, fn func(
 		return conn.WithContext(writing).Transaction(func(tx *gorm.DB) error {
 			err := fn(tx)
 			if err == nil {
+				err = writing.Err() // then it is rolled back already
+			}
+			if err == nil {
 				committing = true
 				s.commits.begin()
 			}
@@ -44,6 +47,33 @@ func (s *Store) transaction(ctx context.Context, timeout time.Duration, fn func(
 		return fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
 	return err
+}
+
+// How long and how often the store looks for the orders of a COMMIT without an answer.
+const (
+	lookFor   = 2 * time.Second
+	lookEvery = 100 * time.Millisecond
+)
+
+// lookUp returns err, or nil if it is [ErrUnknown] and the orders of the transaction exist. Their
+// public ids were made before the INSERT.
+func (s *Store) lookUp(ctx context.Context, err error, orders ...Order) error {
+	if !errors.Is(err, ErrUnknown) || len(orders) == 0 {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookFor)
+	defer cancel()
+	for {
+		// All of them or none: they were written in one transaction.
+		if _, missing := s.Order(ctx, orders[0].PublicID); missing == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(lookEvery):
+		}
+	}
 }
 
 // Write sets the stock to read.Stock less the sale's quantity, whatever the stock is now, and
@@ -108,7 +138,7 @@ func (s *Store) writeWhere(ctx context.Context, sale Sale, read Item, refused er
 		order, err = record(tx, sale, read.Stock, left)
 		return err
 	})
-	return order, orderError(sale, err)
+	return order, orderError(sale, s.lookUp(ctx, err, order))
 }
 
 // ForUpdate sells under the database's row lock: SELECT ... FOR UPDATE, then decide, then UPDATE,
@@ -131,7 +161,7 @@ func (s *Store) ForUpdate(ctx context.Context, sale Sale, decide func(read Item)
 		order, err = record(tx, sale, read.Stock, left)
 		return err
 	})
-	return order, orderError(sale, err)
+	return order, orderError(sale, s.lookUp(ctx, err, order))
 }
 
 func record(tx *gorm.DB, sale Sale, read, written int64) (Order, error) {

@@ -239,6 +239,11 @@ func TestAConfirmationIsRepeated(t *testing.T) {
 	}
 }
 
+// TestAnOrderWrittenLaterIsRepeated lets another transaction win against an order that was answered.
+func TestAnOrderWrittenLaterIsRepeated(t *testing.T) {
+	strategytest.Repeats(t, redisAsync, sale.Write, "SELECT id FROM items WHERE id = ? FOR UPDATE")
+}
+
 // TestUnitsThatAreGoneAreNotSold has another transaction take the units that a sale has chosen, as
 // where a proxy sends the choice to another server.
 func TestUnitsThatAreGoneAreNotSold(t *testing.T) {

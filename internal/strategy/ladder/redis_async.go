@@ -34,7 +34,7 @@ var redisAsync = strategy.Strategy{
 			}
 			sale.At(ctx, sale.Read, slog.Int64("stock", left+wanted.Quantity))
 			sale.At(ctx, sale.Write)
-			workers.Go(func(context.Context) { writeLater(context.WithoutCancel(ctx), store, wanted, left) })
+			workers.Go(func(context.Context) { writeLater(context.WithoutCancel(ctx), d.Options, store, wanted, left) })
 			return stock.Order{
 				ItemID: wanted.ItemID, Quantity: wanted.Quantity, StockRead: left + wanted.Quantity, StockWritten: left,
 				Strategy: wanted.Strategy, Run: wanted.Run, Shop: wanted.Shop, RequestID: wanted.RequestID,
@@ -45,16 +45,18 @@ var redisAsync = strategy.Strategy{
 
 // writeLater writes an order whose customer has the answer. It announces the point read again.
 // Simulated work at that point delays the write, as a queue would.
-func writeLater(ctx context.Context, store *stock.Store, wanted stock.Sale, left int64) {
+func writeLater(ctx context.Context, o strategy.Options, store *stock.Store, wanted stock.Sale, left int64) {
 	sale.At(ctx, sale.Read, slog.Int64("stock", left+wanted.Quantity))
-	var order stock.Order
-	err := store.Transact(ctx, func(tx stock.Tx) error {
-		_, _, err := tx.Exec("UPDATE items SET stock = stock - ?, version = version + 1 WHERE id = ?", wanted.Quantity, wanted.ItemID)
-		if err == nil {
-			order, err = tx.Record(wanted, left+wanted.Quantity, left)
-		}
-		return err
-	})
+	order, err := strategy.RepeatConflicts(o, func(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
+		err = store.Transact(ctx, func(tx stock.Tx) error {
+			_, _, err := tx.Exec("UPDATE items SET stock = stock - ?, version = version + 1 WHERE id = ?", wanted.Quantity, wanted.ItemID)
+			if err == nil {
+				order, err = tx.Record(wanted, left+wanted.Quantity, left)
+			}
+			return err
+		})
+		return order, err
+	})(ctx, store, wanted)
 	if _, err := strategy.Written(ctx, order, err); err != nil {
 		slog.ErrorContext(ctx, "an order that was answered as sold was not written", "request", wanted.RequestID, "error", err)
 	}
