@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -81,28 +82,28 @@ func TestAcquireReturnsWhenItsCallerDoes(t *testing.T) {
 
 // TestWaitersShareATimeout, and no other error.
 func TestWaitersShareATimeout(t *testing.T) {
-	t.Parallel()
-	const timeout = time.Second
-	w := newWire(t, shared.addr)
-	l := closing(t, New(defaults(t, w.addr, timeout), Options{Lease: 10 * time.Second}))
-	_, lease := acquire(t, l, t.Context(), t.Name()+"warm")
-	release(t, lease)
-	w.cut()
-	defer w.mend()
-	begun := time.Now()
-	var all sync.WaitGroup
-	for range 6 {
-		all.Go(func() {
-			_, _, err := l.Acquire(context.Background(), t.Name())
-			if network, ok := errors.AsType[net.Error](err); !ok || !network.Timeout() {
-				t.Errorf("Acquire = %v, want a timeout", err)
-			}
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		const timeout = time.Second
+		f.answers(acquireScript, func(context.Context) (any, error) {
+			time.Sleep(timeout)
+			return nil, os.ErrDeadlineExceeded
 		})
-	}
-	all.Wait()
-	if took := time.Since(begun); took > 3*timeout { // the first request, and one for those who came after it
-		t.Errorf("six waiters failed within %s, want within two timeouts of %s", took, timeout)
-	}
+		l.subscription = &subscription{close: func() {}, since: l.now() + time.Hour}
+		begun := time.Now()
+		var all sync.WaitGroup
+		for range 6 {
+			all.Go(func() {
+				_, _, err := l.Acquire(t.Context(), "k")
+				if network, ok := errors.AsType[net.Error](err); !ok || !network.Timeout() {
+					t.Errorf("Acquire = %v, want a timeout", err)
+				}
+			})
+		}
+		all.Wait()
+		if took := time.Since(begun); took > 2*timeout { // the first request, and one for those who came after it
+			t.Errorf("six waiters failed within %s, want within two timeouts of %s", took, timeout)
+		}
+	})
 }
 
 // TestOtherErrorsAreTheAskersOwn: those who wait beside it ask anew.
