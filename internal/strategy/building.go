@@ -14,10 +14,6 @@ func DatabaseLock() Properties { return databaseLock }
 // RetryConflicts returns a decrement that repeats a sale that lost against another transaction.
 func RetryConflicts(o Options, sell Decrement) Decrement { return retryConflicts(o, sell) }
 
-// RepeatConflicts returns a decrement that repeats a sale under a lock that lost against another
-// transaction.
-func RepeatConflicts(o Options, sell Decrement) Decrement { return repeatConflicts(o, sell) }
-
 // Written announces an order that was committed.
 func Written(ctx context.Context, order stock.Order, err error) (stock.Order, error) {
 	return written(ctx, order, err)

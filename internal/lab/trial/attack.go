@@ -112,7 +112,7 @@ func (a *attack) run(ctx context.Context) error {
 	a.usage.stop(a.progress.sales())
 	unwatch()
 	if a.cell.Strategy.AnswersFirst && a.timed == nil && len(a.traces) > 0 {
-		writing, cancel := context.WithTimeout(ctx, settlePatience)
+		writing, cancel := context.WithTimeout(ctx, writePatience)
 		a.feed.await(writing, a.allWritten)
 		cancel()
 	}
@@ -128,6 +128,10 @@ func (a *attack) run(ctx context.Context) error {
 	defer a.problems.mu.Unlock()
 	return errors.Join(a.problems.errs...)
 }
+
+// writePatience is how long orders may take that were answered before they are written. A write that waits for
+// others is repeated after five seconds.
+const writePatience = 30 * time.Second
 
 // crowd lets customers buy side by side.
 func (a *attack) crowd(ctx context.Context, orders load.Load) {

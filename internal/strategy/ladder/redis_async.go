@@ -2,6 +2,7 @@ package ladder
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"stocklock/internal/sale"
@@ -34,7 +35,7 @@ var redisAsync = strategy.Strategy{
 			}
 			sale.At(ctx, sale.Read, slog.Int64("stock", left+wanted.Quantity))
 			sale.At(ctx, sale.Write)
-			workers.Go(func(context.Context) { writeLater(context.WithoutCancel(ctx), d.Options, store, wanted, left) })
+			workers.Go(func(context.Context) { writeLater(context.WithoutCancel(ctx), store, wanted, left) })
 			return stock.Order{
 				ItemID: wanted.ItemID, Quantity: wanted.Quantity, StockRead: left + wanted.Quantity, StockWritten: left,
 				Strategy: wanted.Strategy, Run: wanted.Run, Shop: wanted.Shop, RequestID: wanted.RequestID,
@@ -44,10 +45,13 @@ var redisAsync = strategy.Strategy{
 }
 
 // writeLater writes an order whose customer has the answer. It announces the point read again.
-// Simulated work at that point delays the write, as a queue would.
-func writeLater(ctx context.Context, o strategy.Options, store *stock.Store, wanted stock.Sale, left int64) {
+// Simulated work at that point delays the write, as a queue would. Nobody waits for it, so it is
+// repeated for as long as it loses against other transactions, whatever Options.Wait is.
+func writeLater(ctx context.Context, store *stock.Store, wanted stock.Sale, left int64) {
 	sale.At(ctx, sale.Read, slog.Int64("stock", left+wanted.Quantity))
-	order, err := strategy.RepeatConflicts(o, func(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
+	var order stock.Order
+	err := stock.ErrConflict
+	for errors.Is(err, stock.ErrConflict) {
 		err = store.Transact(ctx, func(tx stock.Tx) error {
 			_, _, err := tx.Exec("UPDATE items SET stock = stock - ?, version = version + 1 WHERE id = ?", wanted.Quantity, wanted.ItemID)
 			if err == nil {
@@ -55,8 +59,7 @@ func writeLater(ctx context.Context, o strategy.Options, store *stock.Store, wan
 			}
 			return err
 		})
-		return order, err
-	})(ctx, store, wanted)
+	}
 	if _, err := strategy.Written(ctx, order, err); err != nil {
 		slog.ErrorContext(ctx, "an order that was answered as sold was not written", "request", wanted.RequestID, "error", err)
 	}
