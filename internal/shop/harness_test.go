@@ -93,7 +93,7 @@ func openUnready(t *testing.T, dsn, redisURL string, change func(*Config)) *runn
 		end()
 		<-served
 		_ = client.Close()
-		_ = store.Close()
+		_, _ = store.Close(), s.Deps.Store.Close() // which a test may have changed
 		browser.CloseIdleConnections()
 		goleak.VerifyNone(t, leaks, goleak.IgnoreAnyFunction("stocklock/internal/testserver.(*Process).start.func1")) // a server started again
 	})

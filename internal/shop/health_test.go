@@ -1,7 +1,9 @@
 package shop
 
 import (
+	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +16,7 @@ import (
 	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
+	"github.com/ngrok/sqlmw"
 	"github.com/redis/go-redis/v9"
 
 	"stocklock/internal/stock"
@@ -341,6 +344,43 @@ func TestSalesThatFailMakeAShopUnready(t *testing.T) {
 			t.Errorf("no COMMIT was answered for %s: missing %v", stall, got)
 		}
 	}
+}
+
+// heldCommits holds COMMITs until the channel is closed.
+type heldCommits struct {
+	sqlmw.NullInterceptor
+	until chan struct{}
+}
+
+func (h heldCommits) TxCommit(_ context.Context, tx driver.Tx) error {
+	<-h.until
+	return tx.Commit()
+}
+
+func TestCommitsWithoutAnAnswerMakeAShopUnready(t *testing.T) {
+	held := heldCommits{until: make(chan struct{})}
+	s := open(t, func(c *Config) {
+		store, err := stock.Open(testserver.Database(t), stock.WithPool(testserver.Intercept(held)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Deps.Store = store
+	})
+	item, err := s.Deps.Store.CreateItem(t.Context(), "item", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sold := make(chan answer)
+	go func() { sold <- s.buy(item) }()
+	testserver.Await(t, "the shop to be unready", func() bool { return strings.Contains(s.get("/readyz").body, "missing: commits") })
+	if stall := s.scrape()["shop_commit_stall_seconds"]; stall <= maxCommitStall.Seconds() {
+		t.Errorf("shop_commit_stall_seconds is %v", stall)
+	}
+	close(held.until)
+	if got := <-sold; got.status != http.StatusCreated {
+		t.Errorf("the sale: %d %s", got.status, got.body)
+	}
+	testserver.Await(t, "the shop to be ready", func() bool { return s.get("/readyz").status == http.StatusOK })
 }
 
 func TestAServerIsMissingAfterThreeFailures(t *testing.T) {

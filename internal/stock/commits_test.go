@@ -2,6 +2,7 @@ package stock_test
 
 import (
 	"bytes"
+	"errors"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -9,46 +10,53 @@ import (
 
 	mysqldriver "github.com/go-sql-driver/mysql"
 
+	"stocklock/internal/stock"
 	"stocklock/internal/testserver"
 )
 
-// TestCommitsThatAreNotAnswered holds one COMMIT back: it counts until another one is answered, and
-// not after its own answer.
+// TestCommitsThatAreNotAnswered holds two COMMITs back. The first counts until another one is answered,
+// and none after its own answer.
 func TestCommitsThatAreNotAnswered(t *testing.T) {
 	dsn, err := mysqldriver.ParseDSN(testserver.Database(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	direct := openAt(t, dsn.FormatDSN())
-	held, other := newItem(t, direct, 1), newItem(t, direct, 1)
+	items := []stock.Item{newItem(t, direct, 1), newItem(t, direct, 1), newItem(t, direct, 1)}
 	release := make(chan struct{})
-	var holds atomic.Bool
+	var holds atomic.Int32
 	dsn.Addr = proxy(t, dsn.Addr, func() meddler {
 		return func(packet []byte, _, _ net.Conn) bool {
-			if bytes.Contains(packet, []byte("\x03COMMIT")) && !holds.Swap(true) {
+			if bytes.Contains(packet, []byte("\x03COMMIT")) && holds.Add(1) <= 2 {
 				<-release
 			}
 			return false
 		}
 	})
 	store := openEmpty(t, dsn.FormatDSN())
-	done := make(chan error, 1)
-	go func() {
-		_, err := store.Decrement(t.Context(), one(held))
-		done <- err
-	}()
-	for store.CommitStall() < 50*time.Millisecond {
-		time.Sleep(time.Millisecond)
+	done := make(chan error, 2)
+	for i := range 2 {
+		go func() {
+			_, err := store.Decrement(t.Context(), one(items[i]))
+			done <- err
+		}()
+		const counts = 50 * time.Millisecond
+		testserver.Await(t, "a COMMIT to be held", func() bool {
+			return holds.Load() == int32(i+1) && (i > 0 || store.CommitStall() > counts)
+		})
+		if stall := store.CommitStall(); stall < counts {
+			t.Errorf("after the beginning of another COMMIT: %s", stall)
+		}
 	}
 	began := time.Now()
-	if _, err := store.Decrement(t.Context(), one(other)); err != nil {
+	if _, err := store.Decrement(t.Context(), one(items[2])); err != nil {
 		t.Fatal(err)
 	}
 	if stall := store.CommitStall(); stall == 0 || stall > time.Since(began) {
 		t.Errorf("after the answer to another COMMIT: %s", stall)
 	}
 	close(release)
-	if err := <-done; err != nil {
+	if err := errors.Join(<-done, <-done); err != nil {
 		t.Error(err)
 	}
 	if stall := store.CommitStall(); stall != 0 {

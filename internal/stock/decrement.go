@@ -67,7 +67,9 @@ func (s *Store) sell(ctx context.Context, sale Sale, take func(context.Context, 
 	})
 	err = s.lookUp(ctx, err, order)
 	if refused {
-		item, readErr := s.Read(ctx, sale.ItemID)
+		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookFor) // a lock that is lost is no reason
+		defer cancel()
+		item, readErr := s.Read(asking, sale.ItemID)
 		switch {
 		case readErr != nil:
 			err = readErr
