@@ -1,0 +1,230 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/shop/labmode"
+	"stocklock/internal/stock"
+)
+
+// claim is a record, and the facts that a sentence has of it.
+type claim struct {
+	Evidence
+	f Facts
+}
+
+// of is the request that a sentence names.
+func (c claim) of(s *Sale) Request {
+	if s != nil {
+		for _, r := range c.Requests {
+			if label(r.ID) == s.Request && r.Shop == s.Shop {
+				return r
+			}
+		}
+	}
+	return Request{}
+}
+
+// events are the points of a request, one kind of them, in their order.
+func (c claim) events(s *Sale, p sale.Point) (all []labmode.Event) {
+	id := c.of(s).ID
+	for _, e := range c.Events {
+		if e.Request == id && e.Point == p {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// at is when a request passed a point first; the zero time if it did not.
+func (c claim) at(s *Sale, points ...sale.Point) time.Time {
+	for _, p := range points {
+		if all := c.events(s, p); len(all) > 0 {
+			return all[0].Time
+		}
+	}
+	return time.Time{}
+}
+
+func (c claim) entered(s *Sale) time.Time { return c.at(s, sale.Acquired, sale.Acquiring, sale.Read) }
+
+// gone is when a request was out, or the end of the attack.
+func (c claim) gone(s *Sale) time.Time {
+	if spec, from := c.fault(s); spec.Action == labmode.Kill {
+		return from
+	}
+	if all := c.events(s, sale.Released); len(all) > 0 {
+		return all[len(all)-1].Time
+	}
+	return first(c.at(s, sale.Written), c.of(s).Answered, c.Ended)
+}
+
+// fault is the fault that a request met, and when it began.
+func (c claim) fault(s *Sale) (labmode.Fault, time.Time) {
+	id := c.of(s).ID
+	for _, e := range c.Events {
+		spec, _ := e.Facts["fault"].(string)
+		if fault, err := labmode.ParseFault(spec); err == nil && e.Request == id {
+			return fault, e.Time
+		}
+	}
+	return labmode.Fault{}, time.Time{}
+}
+
+func (c claim) order(s *Sale) *stock.Order {
+	id := c.of(s).ID
+	for i := range c.Orders {
+		if c.Orders[i].RequestID == id {
+			return &c.Orders[i]
+		}
+	}
+	return nil
+}
+
+// after is a time of the facts that counts from the holder's entry.
+func (c claim) after() time.Time {
+	return c.entered(c.f.Holder).Add(time.Duration(c.f.AfterMS * float64(time.Millisecond)))
+}
+
+func (c claim) changed(at time.Time, kinds ...RedisEvent) bool {
+	return slices.ContainsFunc(c.Changes, func(ch Change) bool {
+		return slices.Contains(kinds, ch.What) && ch.Time.Sub(at).Abs() < time.Millisecond
+	})
+}
+
+// both says whether the second request entered while the first one was inside. Points are noted a
+// little after they were passed.
+func (c claim) both(first, second *Sale) string {
+	in, from, until := c.entered(second), c.entered(first), c.gone(first)
+	return unless(!in.IsZero() && !from.IsZero() && in.After(from.Add(-clockTolerance)) && in.Before(until.Add(clockTolerance)),
+		"%s entered at %s, and %s was inside from %s to %s", second.Request, in, first.Request, from, until)
+}
+
+// longerThanLease allows for an entry that was noted late.
+func (c claim) longerThanLease(what float64) string {
+	return unless(what > milliseconds(c.Lease-clockTolerance), "the lease is %s", c.Lease)
+}
+
+func unless(holds bool, format string, args ...any) string {
+	if holds {
+		return ""
+	}
+	return fmt.Sprintf(format, args...)
+}
+
+func all(wrong ...string) string {
+	for _, w := range wrong {
+		if w != "" {
+			return w
+		}
+	}
+	return ""
+}
+
+// intervened says whether something was being done to a shop.
+func (c claim) intervened(what, shop string, from, to time.Time) bool {
+	return slices.ContainsFunc(c.Interventions, func(d Intervention) bool {
+		return d.What == what && d.Shop == shop && d.From.Before(to) && (d.Until.IsZero() || d.Until.After(from))
+	})
+}
+
+// next wants another request that entered when the holder was out, or dead.
+func (c claim) next() string {
+	return unless(c.entered(c.f.Other).After(c.entered(c.f.Holder)), "%s had not entered later", c.f.Other.Request)
+}
+
+// nobodyElse wants that no other sale entered between a holder's entry and the end of its fault.
+func (c claim) nobodyElse() string {
+	from, until := c.entered(c.f.Holder), c.gone(c.f.Holder)
+	if _, faulted := c.fault(c.f.Holder); !faulted.IsZero() {
+		id := c.of(c.f.Holder).ID
+		for _, e := range c.Events {
+			if e.Request == id && e.Time.After(faulted) {
+				until = e.Time
+				break
+			}
+		}
+	}
+	for _, r := range c.Requests {
+		s := &Sale{label(r.ID), r.Shop}
+		if in := c.entered(s); r.ID != c.of(c.f.Holder).ID && in.After(from.Add(clockTolerance)) && in.Before(until.Add(-clockTolerance)) && c.order(s) != nil {
+			return s.Request + " entered meanwhile"
+		}
+	}
+	return ""
+}
+
+// lateRelease wants a release after the end of its own lease that deleted a key.
+func (c claim) lateRelease() string {
+	third := c.entered(c.f.Third)
+	done := third.Add(time.Duration(c.f.AfterMS * float64(time.Millisecond)))
+	return all(c.longerThanLease(c.f.AfterMS), c.both(c.f.Holder, c.f.Other),
+		unless(slices.ContainsFunc(c.Changes, func(ch Change) bool {
+			return ch.What == eventDel && ch.Time.After(done.Add(-clockTolerance)) && ch.Time.Before(c.entered(c.f.Other).Add(busyTolerance))
+		}), "nothing was deleted then"),
+		unless(third.Before(c.entered(c.f.Holder)), "%s did not enter before %s", c.f.Third.Request, c.f.Holder.Request))
+}
+
+func (c claim) killedAt(points ...sale.Point) string {
+	spec, _ := c.fault(c.f.Holder)
+	return unless(spec.Action == labmode.Kill && (len(points) == 0 || slices.Contains(points, spec.Point)), "its fault is %s", spec)
+}
+
+func (c claim) hasOrder() string {
+	o := c.order(c.f.Holder)
+	return unless(o != nil && o.ID == c.f.Order, "its order is %+v", o)
+}
+
+func (c claim) noOrder() string { return unless(c.order(c.f.Holder) == nil, "it has an order") }
+
+func (c claim) outcome(want string) string {
+	return unless(c.of(c.f.Holder).Outcome == want, "it was answered with %s", c.of(c.f.Holder).Outcome)
+}
+
+// held is what the shop noted of a hold when it confirmed it.
+func (c claim) lostHold() string {
+	written := c.events(c.f.Holder, sale.Written)
+	if len(written) == 0 {
+		return "it was never written"
+	}
+	n, noted := number(written[0].Facts, "held")
+	return unless(noted && n == 0, "the shop noted %v", written[0].Facts)
+}
+
+func (c claim) between(kinds ...RedisEvent) string {
+	from, to := c.entered(c.f.Holder), c.entered(c.f.Other)
+	return unless(c.changed(c.after(), kinds...) && c.after().After(from) && c.after().Before(to.Add(clockTolerance)), "Redis announced no such thing between %s and %s", from, to)
+}
+
+func (c claim) unordered() (n int) {
+	for _, r := range c.Requests {
+		if r.Outcome == "sold" && !slices.ContainsFunc(c.Orders, func(o stock.Order) bool {
+			return o.RequestID == r.ID || o.IdempotencyKey != nil && *o.IdempotencyKey == r.Key
+		}) {
+			n++
+		}
+	}
+	return n
+}
+
+func (c claim) locked(ttl bool) string {
+	return unless(len(c.Locks) > 0 && c.Locks[0].Key == c.f.Key && (c.Locks[0].TTL >= 0) == ttl, "Redis had %+v", c.Locks)
+}
+
+func (c claim) faultLasted() string {
+	spec, from := c.fault(c.f.Holder)
+	id, until := c.of(c.f.Holder).ID, first(c.of(c.f.Holder).Answered, c.Ended)
+	for _, e := range c.Events {
+		if e.Request == id && e.Time.After(from) && e.Time.Before(until) {
+			until = e.Time
+		}
+	}
+	return unless(c.f.LastedMS == milliseconds(until.Sub(from)), "the fault %s was from %s to %s", spec, from, until)
+}
+
+func (c claim) announced(what RedisEvent) string {
+	return unless(slices.ContainsFunc(c.Changes, func(ch Change) bool { return ch.What == what }), "Redis never announced %s", what)
+}
