@@ -14,23 +14,14 @@ import (
 
 	mysqldriver "github.com/go-sql-driver/mysql"
 	"github.com/ngrok/sqlmw"
+
+	"stocklock/internal/testserver"
 )
 
 // OpenDB makes the pool of a store whose statements are held.
 func (s *Stepper) OpenDB(c driver.Connector) *sql.DB {
-	wrapped, err := sqlmw.Driver(oneConnector{c}, sqlSteps{Stepper: s, conns: &sync.Map{}}).(driver.DriverContext).OpenConnector("")
-	if err != nil {
-		panic(err) // oneConnector returns none
-	}
-	return sql.OpenDB(wrapped)
+	return testserver.Intercept(sqlSteps{Stepper: s, conns: &sync.Map{}})(c)
 }
-
-// oneConnector makes a driver of a connector, which is all that package sqlmw wraps.
-type oneConnector struct{ driver.Connector }
-
-func (d oneConnector) Open(string) (driver.Conn, error) { return d.Connect(context.Background()) }
-
-func (d oneConnector) OpenConnector(string) (driver.Connector, error) { return d.Connector, nil }
 
 // sqlSteps holds statements. BEGIN is no step: InnoDB takes no snapshot and no lock with it.
 type sqlSteps struct {
