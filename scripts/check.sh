@@ -36,47 +36,47 @@ alerts)
 	;;
 copies)
 	scripts/servers.sh redis mysql
-	SHOP_COPY=1 "$GO" test -tags lab -run TestTheShopCanBeCopied -count=1 -timeout 30m -v "$@" ./internal/lab/shoptest
+	SHOP_COPY=1 "$GO" test -tags lab,nomsgpack -run TestTheShopCanBeCopied -count=1 -timeout 30m -v "$@" ./internal/lab/shoptest
 	REDISLOCK_COPY=1 "$GO" test -run TestFolderStandsAlone -count=1 -timeout 30m -v "$@" ./internal/redislock
 	;;
 explore)
 	make build servers
 	bin/loadtest explore all --events all "$@"
 	bin/loadtest explore set-ex-nx owner-get-del owner-checked conditional --events wait --customers 3
-	"$GO" test -tags lab,explore -run TestPruningLosesNoOutcomeOnRealServers \
+	"$GO" test -tags lab,nomsgpack,explore -run TestPruningLosesNoOutcomeOnRealServers \
 		-count=1 -timeout 90m -v ./internal/lab/explore
-	"$GO" test -tags lab,explore -run TestAnswersInFull -count=1 -timeout 30m -v ./internal/lab/exercise
+	"$GO" test -tags lab,nomsgpack,explore -run TestAnswersInFull -count=1 -timeout 30m -v ./internal/lab/exercise
 	;;
 fuzz)
 	scripts/servers.sh redis mysql
 	grep -rl '^func Fuzz' --include='*_test.go' cmd internal | sort | while read -r file; do
 		for name in $(sed -n 's/^func \(Fuzz[A-Za-z]*\)(.*/\1/p' "$file"); do
-			"$GO" test -tags lab -run '^$' -fuzz "^$name\$" -fuzztime "${FUZZTIME:-1m}" "$@" "./$(dirname "$file")"
+			"$GO" test -tags lab,nomsgpack -run '^$' -fuzz "^$name\$" -fuzztime "${FUZZTIME:-1m}" "$@" "./$(dirname "$file")"
 		done
 	done
 	;;
 migration)
 	scripts/servers.sh redis mysql
-	"$GO" test -tags lab,migration -run TestAMigrationOfMillionsOfOrders -count=1 -timeout 30m -v "$@" ./internal/lab/shoptest
+	"$GO" test -tags lab,nomsgpack,migration -run TestAMigrationOfMillionsOfOrders -count=1 -timeout 30m -v "$@" ./internal/lab/shoptest
 	;;
 model)
 	REDISLOCK_MODEL_LARGE=1 "$GO" test -run TestModel -count=1 -timeout 60m -v "$@" ./internal/redislock
 	;;
 mutations)
 	scripts/servers.sh redis mysql
-	"$GO" test -tags lab,mutations -run TestMutations -count=1 -timeout 90m -v "$@" ./cmd/loadtest
+	"$GO" test -tags lab,nomsgpack,mutations -run TestMutations -count=1 -timeout 90m -v "$@" ./cmd/loadtest
 	;;
 mysql-on)
 	[ $# -gt 0 ] || usage
 	server=$1
 	shift
 	scripts/servers.sh redis
-	TESTSERVER_MYSQL=$server "$GO" test -tags lab -count=1 -timeout 20m "$@" \
+	TESTSERVER_MYSQL=$server "$GO" test -tags lab,nomsgpack -count=1 -timeout 20m "$@" \
 		./internal/stock/... ./internal/strategy/... ./internal/shop/... ./cmd/shop
 	;;
 programs)
 	scripts/servers.sh redis mysql
-	EXPLORE_PROGRAMS=${EXPLORE_PROGRAMS:-5000} "$GO" test -tags lab -run TestPruningLosesNoOutcomeOfPrograms \
+	EXPLORE_PROGRAMS=${EXPLORE_PROGRAMS:-5000} "$GO" test -tags lab,nomsgpack -run TestPruningLosesNoOutcomeOfPrograms \
 		-count=1 -timeout 60m -v "$@" ./internal/lab/explore
 	;;
 nightly)

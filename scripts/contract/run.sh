@@ -21,4 +21,4 @@ if [ -z "${SCHEMATHESIS:-}" ]; then
 fi
 export SCHEMATHESIS
 export SCHEMATHESIS_HOOKS=hooks PYTHONPATH="$PWD/scripts/contract" PYTHONDONTWRITEBYTECODE=1
-exec "${GO:-go}" test -tags lab,contract -run TestSchemathesisFindsNothing -count=1 -timeout 30m -v ./internal/lab/shoptest
+exec "${GO:-go}" test -tags lab,nomsgpack,contract -run TestSchemathesisFindsNothing -count=1 -timeout 30m -v ./internal/lab/shoptest
