@@ -191,8 +191,8 @@ func (l *Locker) tell(w *waiter, r result) (context.Context, *Lease, error) {
 	if hook := l.opts.Hooks.Acquired; hook != nil {
 		e := h.event(nil)
 		e.Took, e.From = h.begun-w.begun, h.from
-		protect(func() { hook(w.ctx, e) }, func() { _ = h.Release() })
+		protect(func() { hook(w.ctx, e) }, func() { _ = h.release() })
 	}
 	l.eviction.Do(func() { l.work.Go(l.askForEviction) }) // Close still waits for this call
-	return h, NewLease(w.key, h), nil
+	return h, newLease(w.key, h), nil
 }

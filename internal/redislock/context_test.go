@@ -11,187 +11,196 @@ import (
 // lateBy moves a hold's deadline into the past, as if the loop had not come to it: a process that
 // was stopped, or has no processor to run it.
 func lateBy(lease *Lease, d time.Duration) {
-	h := lease.hold.(*hold)
+	h := lease.hold
 	h.deadline.Store(int64(h.locker.now() - d))
 }
 
 // TestHeldComparesTheClock: nobody who looks sees "held" after the deadline, whatever the
 // scheduler has come to.
 func TestHeldComparesTheClock(t *testing.T) {
-	for name, look := range map[string]func(t *testing.T, l *Locker, held context.Context, lease *Lease){
-		"Err": func(t *testing.T, _ *Locker, held context.Context, _ *Lease) {
-			if err := held.Err(); !errors.Is(err, context.Canceled) {
-				t.Errorf("Err = %v", err)
-			}
-		},
-		"Cause": func(t *testing.T, _ *Locker, held context.Context, _ *Lease) {
-			if err := context.Cause(held); !errors.Is(err, ErrLost) {
-				t.Errorf("Cause = %v", err)
-			}
-		},
-		"a child made then": func(t *testing.T, _ *Locker, held context.Context, _ *Lease) {
-			child, cancel := context.WithCancel(held)
-			defer cancel()
-			if err := context.Cause(child); !errors.Is(err, ErrLost) {
-				t.Errorf("Cause of the child = %v", err)
-			}
-		},
-		"Valid": func(t *testing.T, _ *Locker, _ context.Context, lease *Lease) {
-			if lease.Valid() {
-				t.Error("it is valid")
-			}
-		},
-		"re-entry": func(t *testing.T, l *Locker, held context.Context, lease *Lease) {
-			if _, _, err := l.Acquire(held, lease.Key()); !errors.Is(err, ErrLost) {
-				t.Errorf("re-entry = %v", err)
-			}
-		},
-		"re-entry without its end": func(t *testing.T, l *Locker, held context.Context, lease *Lease) {
-			if _, _, err := l.Acquire(context.WithoutCancel(held), lease.Key()); !errors.Is(err, ErrLost) {
-				t.Errorf("re-entry = %v", err)
-			}
-		},
-		"another key under it": func(t *testing.T, l *Locker, held context.Context, _ *Lease) {
-			if _, _, err := l.Acquire(held, t.Name()+"b"); !errors.Is(err, ErrLost) {
-				t.Errorf("Acquire under it = %v", err)
-			}
-		},
-		"Release": func(t *testing.T, _ *Locker, _ context.Context, lease *Lease) {
-			if err := lease.Release(); !errors.Is(err, ErrNotHeld) {
-				t.Errorf("Release = %v", err)
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l, _ := newLocker(t, Options{Lease: time.Minute})
-			held, lease := acquire(t, l, t.Context(), t.Name())
-			if held.Err() != nil || !lease.Valid() {
-				t.Fatal("it is not held")
-			}
-			lateBy(lease, time.Millisecond)
-			look(t, l, held, lease)
-			// All agree from then on.
-			select {
-			case <-held.Done():
-			default:
-				t.Error("Done is not closed")
-			}
-			if held.Err() == nil || !errors.Is(context.Cause(held), ErrLost) || lease.Valid() {
-				t.Errorf("Err = %v, Cause = %v, Valid = %v", held.Err(), context.Cause(held), lease.Valid())
-			}
-		})
-	}
+	contract(t, func(t *testing.T, k Kind) {
+		for name, look := range map[string]func(t *testing.T, l Locking, held context.Context, lease *Lease){
+			"Err": func(t *testing.T, _ Locking, held context.Context, _ *Lease) {
+				if err := held.Err(); !errors.Is(err, context.Canceled) {
+					t.Errorf("Err = %v", err)
+				}
+			},
+			"Cause": func(t *testing.T, _ Locking, held context.Context, _ *Lease) {
+				if err := context.Cause(held); !errors.Is(err, ErrLost) {
+					t.Errorf("Cause = %v", err)
+				}
+			},
+			"a child made then": func(t *testing.T, _ Locking, held context.Context, _ *Lease) {
+				child, cancel := context.WithCancel(held)
+				defer cancel()
+				if err := context.Cause(child); !errors.Is(err, ErrLost) {
+					t.Errorf("Cause of the child = %v", err)
+				}
+			},
+			"Valid": func(t *testing.T, _ Locking, _ context.Context, lease *Lease) {
+				if lease.Valid() {
+					t.Error("it is valid")
+				}
+			},
+			"re-entry": func(t *testing.T, l Locking, held context.Context, lease *Lease) {
+				if _, _, err := l.Acquire(held, lease.Key()); !errors.Is(err, ErrLost) {
+					t.Errorf("re-entry = %v", err)
+				}
+			},
+			"re-entry without its end": func(t *testing.T, l Locking, held context.Context, lease *Lease) {
+				if _, _, err := l.Acquire(context.WithoutCancel(held), lease.Key()); !errors.Is(err, ErrLost) {
+					t.Errorf("re-entry = %v", err)
+				}
+			},
+			"another key under it": func(t *testing.T, l Locking, held context.Context, _ *Lease) {
+				if _, _, err := l.Acquire(held, t.Name()+"b"); !errors.Is(err, ErrLost) {
+					t.Errorf("Acquire under it = %v", err)
+				}
+			},
+			"Release": func(t *testing.T, _ Locking, _ context.Context, lease *Lease) {
+				if err := lease.Release(); !errors.Is(err, ErrNotHeld) {
+					t.Errorf("Release = %v", err)
+				}
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				l := k.new(t, Options{Lease: time.Minute})
+				held, lease := acquire(t, l, t.Context(), t.Name())
+				if held.Err() != nil || !lease.Valid() {
+					t.Fatal("it is not held")
+				}
+				lateBy(lease, time.Millisecond)
+				look(t, l, held, lease)
+				// All agree from then on.
+				select {
+				case <-held.Done():
+				default:
+					t.Error("Done is not closed")
+				}
+				if held.Err() == nil || !errors.Is(context.Cause(held), ErrLost) || lease.Valid() {
+					t.Errorf("Err = %v, Cause = %v, Valid = %v", held.Err(), context.Cause(held), lease.Valid())
+				}
+			})
+		}
+	})
 }
 
 // TestARenewalRevivesNothing: who was answered that the hold is over must not be overtaken by the
 // answer to a renewal.
 func TestARenewalRevivesNothing(t *testing.T) {
-	lost := make(chan Event, 1)
-	l, _ := newLocker(t, Options{Lease: time.Minute, Hooks: Hooks{Lost: func(_ context.Context, e Event) { lost <- e }}})
-	held, lease := acquire(t, l, t.Context(), t.Name())
-	h := lease.hold.(*hold)
-	deadline := h.deadline.Load()
-	lateBy(lease, time.Millisecond)
-	_ = held.Err()
-	h.deadline.Store(deadline)
-	renew(lease)
-	if e := <-lost; !errors.Is(e.Err, ErrLost) || lease.Valid() {
-		t.Errorf("the hook was called with %v; valid: %v", e.Err, lease.Valid())
-	}
-	_, next := acquire(t, l, within(t), t.Name()) // the attempt was cancelled
-	release(t, next)
+	contract(t, func(t *testing.T, k Kind) {
+		lost := make(chan Event, 1)
+		l := k.new(t, Options{Lease: time.Minute, Hooks: Hooks{Lost: func(_ context.Context, e Event) { lost <- e }}})
+		held, lease := acquire(t, l, t.Context(), t.Name())
+		h := lease.hold
+		deadline := h.deadline.Load()
+		lateBy(lease, time.Millisecond)
+		_ = held.Err()
+		h.deadline.Store(deadline)
+		renew(lease)
+		if e := <-lost; !errors.Is(e.Err, ErrLost) || lease.Valid() {
+			t.Errorf("the hook was called with %v; valid: %v", e.Err, lease.Valid())
+		}
+		_, next := acquire(t, l, within(t), t.Name()) // the attempt was cancelled
+		release(t, next)
+	})
 }
 
 func TestDeadlineIsTheParents(t *testing.T) {
-	l, _ := newLocker(t, Options{})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-	defer cancel()
-	held, lease := acquire(t, l, ctx, t.Name())
-	inner, second := acquire(t, l, held, t.Name()+"b")
-	want, _ := ctx.Deadline()
-	for _, c := range []context.Context{held, inner} {
-		if d, ok := c.Deadline(); !ok || !d.Equal(want) {
-			t.Errorf("Deadline = %v, %v, want the parent's", d, ok)
+	contract(t, func(t *testing.T, k Kind) {
+		l := k.new(t, Options{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		held, lease := acquire(t, l, ctx, t.Name())
+		inner, second := acquire(t, l, held, t.Name()+"b")
+		want, _ := ctx.Deadline()
+		for _, c := range []context.Context{held, inner} {
+			if d, ok := c.Deadline(); !ok || !d.Equal(want) {
+				t.Errorf("Deadline = %v, %v, want the parent's", d, ok)
+			}
 		}
-	}
-	release(t, second)
-	release(t, lease)
+		release(t, second)
+		release(t, lease)
+	})
 }
 
 // TestReentryWithoutCancel: it does not end with the caller's context, and ends with the hold.
 func TestReentryWithoutCancel(t *testing.T) {
-	l, _ := newLocker(t, Options{Lease: time.Minute})
-	ctx, cancel := context.WithCancel(t.Context())
-	held, outer := acquire(t, l, ctx, t.Name())
-	detached := context.WithoutCancel(held)
-	again, inner := acquire(t, l, detached, t.Name())
-	cancel()
-	<-held.Done()
-	if again.Err() != nil {
-		t.Errorf("a re-entry without the caller's cancellation ended with it: %v", context.Cause(again))
-	}
-	client, _ := newClient(t, shared.addr)
-	client.Del(t.Context(), Keys("", t.Name()).Lock)
-	if renew(outer) {
-		t.Error("a lock that is gone was renewed")
-	}
-	lostWithin(t, again, 5*time.Second)
-	if again.Err() == nil || inner.Valid() {
-		t.Error("the re-entry goes on")
-	}
-	if _, _, err := l.Acquire(detached, t.Name()); !errors.Is(err, ErrLost) {
-		t.Errorf("a hold that was lost was entered: %v", err)
-	}
+	contract(t, func(t *testing.T, k Kind) {
+		l := k.new(t, Options{Lease: time.Minute})
+		ctx, cancel := context.WithCancel(t.Context())
+		held, outer := acquire(t, l, ctx, t.Name())
+		detached := context.WithoutCancel(held)
+		again, inner := acquire(t, l, detached, t.Name())
+		cancel()
+		<-held.Done()
+		if again.Err() != nil {
+			t.Errorf("a re-entry without the caller's cancellation ended with it: %v", context.Cause(again))
+		}
+		k.count(t, t.Name(), true)
+		if renew(outer) {
+			t.Error("a lock that is gone was renewed")
+		}
+		lostWithin(t, again, 5*time.Second)
+		if again.Err() == nil || inner.Valid() {
+			t.Error("the re-entry goes on")
+		}
+		if _, _, err := l.Acquire(detached, t.Name()); !errors.Is(err, ErrLost) {
+			t.Errorf("a hold that was lost was entered: %v", err)
+		}
 
-	held, outer = acquire(t, l, t.Context(), t.Name())
-	detached = context.WithoutCancel(held)
-	_, inner = acquire(t, l, detached, t.Name())
-	lateBy(outer, time.Millisecond)
-	if inner.Valid() {
-		t.Error("the re-entry is valid after the deadline")
-	}
+		held, outer = acquire(t, l, t.Context(), t.Name())
+		detached = context.WithoutCancel(held)
+		_, inner = acquire(t, l, detached, t.Name())
+		lateBy(outer, time.Millisecond)
+		if inner.Valid() {
+			t.Error("the re-entry is valid after the deadline")
+		}
 
-	held, outer = acquire(t, l, t.Context(), t.Name()+"b")
-	release(t, outer)
-	_, fresh := acquire(t, l, context.WithoutCancel(held), t.Name()+"b")
-	if fresh.Token() <= outer.Token() {
-		t.Errorf("after the release: token %d after %d, want a new hold", fresh.Token(), outer.Token())
-	}
-	release(t, fresh)
+		held, outer = acquire(t, l, t.Context(), t.Name()+"b")
+		release(t, outer)
+		_, fresh := acquire(t, l, context.WithoutCancel(held), t.Name()+"b")
+		if fresh.hold == outer.hold {
+			t.Error("after the release, the hold was entered again")
+		}
+		release(t, fresh)
+	})
 }
 
 // TestHoldsEndEachOnItsOwn: releasing an outer lock leaves the inner one; losing it, or the end of
 // the caller's context, does not.
 func TestHoldsEndEachOnItsOwn(t *testing.T) {
-	l, _ := newLocker(t, Options{Lease: time.Minute})
-	ctx, cancel := context.WithCancel(t.Context())
-	heldA, a := acquire(t, l, ctx, t.Name()+"a")
-	heldB, b := acquire(t, l, heldA, t.Name()+"b")
-	heldC, c := acquire(t, l, heldB, t.Name()+"c")
-	release(t, a)
-	time.Sleep(20 * time.Millisecond)
-	if heldA.Err() == nil || heldB.Err() != nil || heldC.Err() != nil || !b.Valid() || !c.Valid() {
-		t.Errorf("after the release of the outer lock: %v, %v, %v", heldA.Err(), heldB.Err(), heldC.Err())
-	}
-	release(t, b)
-	cancel()
-	select {
-	case <-heldC.Done():
-	case <-time.After(5 * time.Second):
-		t.Error("the inner hold does not end with the caller's context")
-	}
-	release(t, c)
+	contract(t, func(t *testing.T, k Kind) {
+		l := k.new(t, Options{Lease: time.Minute})
+		ctx, cancel := context.WithCancel(t.Context())
+		heldA, a := acquire(t, l, ctx, t.Name()+"a")
+		heldB, b := acquire(t, l, heldA, t.Name()+"b")
+		heldC, c := acquire(t, l, heldB, t.Name()+"c")
+		release(t, a)
+		time.Sleep(20 * time.Millisecond)
+		if heldA.Err() == nil || heldB.Err() != nil || heldC.Err() != nil || !b.Valid() || !c.Valid() {
+			t.Errorf("after the release of the outer lock: %v, %v, %v", heldA.Err(), heldB.Err(), heldC.Err())
+		}
+		release(t, b)
+		cancel()
+		select {
+		case <-heldC.Done():
+		case <-time.After(5 * time.Second):
+			t.Error("the inner hold does not end with the caller's context")
+		}
+		release(t, c)
 
-	heldA, a = acquire(t, l, t.Context(), t.Name()+"a")
-	heldB, b = acquire(t, l, heldA, t.Name()+"b")
-	lateBy(a, time.Millisecond)
-	if !errors.Is(context.Cause(heldB), ErrLost) && heldB.Err() == nil {
-		t.Error("work under both locks goes on although the outer one is lost")
-	}
-	if !errors.Is(context.Cause(heldB), ErrLost) {
-		t.Errorf("Cause = %v, want ErrLost", context.Cause(heldB))
-	}
-	release(t, b)
+		heldA, a = acquire(t, l, t.Context(), t.Name()+"a")
+		heldB, b = acquire(t, l, heldA, t.Name()+"b")
+		lateBy(a, time.Millisecond)
+		if !errors.Is(context.Cause(heldB), ErrLost) && heldB.Err() == nil {
+			t.Error("work under both locks goes on although the outer one is lost")
+		}
+		if !errors.Is(context.Cause(heldB), ErrLost) {
+			t.Errorf("Cause = %v, want ErrLost", context.Cause(heldB))
+		}
+		release(t, b)
+	})
 }
 
 // TestAnInnerHoldKeepsItsOwnDeadline: that of a context between two locks, also when the outer lock is
@@ -229,7 +238,7 @@ func TestReentriesAreForgotten(t *testing.T) {
 			release(t, again)
 			cancel()
 		}
-		lease.hold.(*hold).inner.Range(func(_, _ any) bool {
+		lease.hold.inner.Range(func(_, _ any) bool {
 			t.Error("the hold has an entry that was released")
 			return true
 		})

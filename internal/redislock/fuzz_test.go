@@ -63,7 +63,7 @@ func FuzzReply(f *testing.F) {
 			v = []any{a, b, c, "x"}[:min(int(length), 4)]
 		}
 		r, err := parseReply(v, nil)
-		if err == nil && (r.kind < replyDropped || r.kind > replyWaiting || r.kind == replyHeld && r.epoch <= 0 || r.ttl < 0) {
+		if err == nil && (r.kind < replyDropped || r.kind > replyWaiting || r.kind == replyHeld && r.epoch < 0 || r.ttl < 0) {
 			t.Errorf("%v was read as %+v", v, r)
 		}
 	})

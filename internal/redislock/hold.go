@@ -12,23 +12,12 @@ import (
 // Lease is one entry into a held lock. It must be released once. It is safe for concurrent use.
 type Lease struct {
 	key      string
-	hold     Hold
+	hold     *hold
 	entry    *entry       // with a context of its own, or nil
 	released *atomic.Bool // copies share it
 }
 
-// Hold is what another locker gives to [NewLease]. Callers of a locker do not need it.
-type Hold interface {
-	Token() int64
-	Until() time.Time
-	Valid() bool
-	Release() error // called once for each lease
-}
-
-// NewLease makes the Lease of another locker's hold.
-func NewLease(key string, h Hold) *Lease {
-	return &Lease{key: key, hold: h, released: new(atomic.Bool)}
-}
+func newLease(key string, h *hold) *Lease { return &Lease{key, h, nil, new(atomic.Bool)} }
 
 // Key returns the key that was locked, as the caller spelled it.
 func (s *Lease) Key() string { return s.key }
@@ -36,14 +25,16 @@ func (s *Lease) Key() string { return s.key }
 // Token returns the fencing token of the hold. It is larger than that of every earlier holder of
 // the key, and the same for all entries into one hold. Give it to the database to compare. Fencing in
 // the package documentation says how, and has two exceptions. It is 0 for lockers without tokens.
-func (s *Lease) Token() int64 { return s.hold.Token() }
+func (s *Lease) Token() int64 { return s.hold.fence }
 
 // Deadline returns the time, on this process's monotonic clock, at which the hold ends unless it is
 // renewed. It lies before the time at which Redis can give the lock to another holder.
-func (s *Lease) Deadline() time.Time { return s.hold.Until() }
+func (s *Lease) Deadline() time.Time { return s.hold.locker.base.Add(instant(s.hold.deadline.Load())) }
 
 // Valid reports whether the lock is held now, by the clock. A moment later it may be lost.
-func (s *Lease) Valid() bool { return !s.released.Load() && s.hold.Valid() }
+func (s *Lease) Valid() bool {
+	return !s.released.Load() && s.hold.loss() == nil && !s.hold.isReleased()
+}
 
 // Release ends this entry. The last Release of a holder's entries releases the lock. Release takes
 // no context, because it must work when the holder's context has ended. It takes at most 5 seconds, or
@@ -62,7 +53,7 @@ func (s *Lease) Release() error {
 		s.entry.cancel((*released)(s.entry.hold))
 		s.entry.hold.inner.Delete(s.entry)
 	}
-	return s.hold.Release()
+	return s.hold.release()
 }
 
 // hold is one holder's time with the lock. It is the context of the first entry.
@@ -216,7 +207,7 @@ func (h *hold) follow(ctx context.Context) {
 // reenterLocked enters the hold again.
 func (h *hold) reenterLocked(ctx context.Context, key string) (context.Context, *Lease, error) {
 	h.entries++
-	lease := NewLease(key, h)
+	lease := newLease(key, h)
 	if ctx.Done() == h.Done() {
 		return ctx, lease, nil
 	}
@@ -227,16 +218,12 @@ func (h *hold) reenterLocked(ctx context.Context, key string) (context.Context, 
 	return e, lease, nil
 }
 
-// Token, Until, Valid and Release are for [Lease].
-func (h *hold) Token() int64     { return h.fence }
-func (h *hold) Until() time.Time { return h.locker.base.Add(instant(h.deadline.Load())) }
-func (h *hold) Valid() bool      { return h.loss() == nil && !h.isReleased() }
 func (h *hold) event(err error) Event {
 	return Event{Key: h.key, Token: h.fence, Took: h.locker.now() - h.begun, Err: err}
 }
 
-// Release is that of [Lease].
-func (h *hold) Release() error {
+// release is Release of [Lease].
+func (h *hold) release() error {
 	last, err := h.leave()
 	if hook := h.locker.opts.Hooks.Released; hook != nil && last {
 		hook(h.parent, h.event(err))

@@ -33,14 +33,14 @@ func release(t testing.TB, lease *Lease) {
 
 // renew sends a renewal before its time, and says whether the lock is held after it.
 func renew(lease *Lease) bool {
-	h := lease.hold.(*hold)
+	h := lease.hold
 	l, n := h.locker, h.lock
 	l.mu.Lock()
 	node := l.server.node(n)
 	l.underWay[node]++
 	l.unlock()
 	l.renew(bounded{h.parent, time.Now().Add(5 * time.Second)}, node, []redis.Cmder{l.server.command(renewScript, n, h.attempt, h.lease.Milliseconds())}, l.now())
-	return h.failed.Load() == nil && h.Valid()
+	return h.failed.Load() == nil && h.loss() == nil && !h.isReleased()
 }
 
 // queued is how many renewals are due, and pipelines under way.
@@ -156,20 +156,22 @@ func TestReentry(t *testing.T) {
 }
 
 func TestDoTellsWhatHappened(t *testing.T) {
-	l, _ := newLocker(t, Options{})
-	ours := errors.New("ours")
-	if err := l.Do(within(t), t.Name(), func(context.Context) error { return ours }); !errors.Is(err, ours) {
-		t.Errorf("Do = %v, want fn's error", err)
-	}
-	func() {
-		defer func() { recover() }()
-		l.Do(within(t), t.Name(), func(context.Context) error { panic("on purpose") })
-	}()
-	_, lease, err := l.TryAcquire(t.Context(), t.Name())
-	if err != nil {
-		t.Fatalf("after a panic in fn the lock is not free: %v", err)
-	}
-	release(t, lease)
+	contract(t, func(t *testing.T, k Kind) {
+		l := k.new(t, Options{})
+		ours := errors.New("ours")
+		if err := l.Do(within(t), t.Name(), func(context.Context) error { return ours }); !errors.Is(err, ours) {
+			t.Errorf("Do = %v, want fn's error", err)
+		}
+		func() {
+			defer func() { recover() }()
+			l.Do(within(t), t.Name(), func(context.Context) error { panic("on purpose") })
+		}()
+		_, lease, err := l.TryAcquire(t.Context(), t.Name())
+		if err != nil {
+			t.Fatalf("after a panic in fn the lock is not free: %v", err)
+		}
+		release(t, lease)
+	})
 }
 
 func TestWaitDoesNotBoundTheHold(t *testing.T) {
@@ -186,18 +188,20 @@ func TestWaitDoesNotBoundTheHold(t *testing.T) {
 }
 
 func TestWaitBoundsTheWait(t *testing.T) {
-	l, _ := newLocker(t, Options{Wait: 100 * time.Millisecond})
-	other, _ := newLocker(t, Options{})
-	_, lease := acquire(t, other, t.Context(), t.Name())
-	begun := time.Now()
-	_, _, err := l.Acquire(t.Context(), t.Name())
-	if !errors.Is(err, ErrNotAcquired) || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Acquire of a taken lock = %v, want ErrNotAcquired alone", err)
-	}
-	if waited := time.Since(begun); waited < 90*time.Millisecond {
-		t.Errorf("waited %s, want 100ms", waited)
-	}
-	release(t, lease)
+	contract(t, func(t *testing.T, k Kind) {
+		l := k.new(t, Options{Wait: 100 * time.Millisecond})
+		other := k.new(t, Options{})
+		_, lease := acquire(t, other, t.Context(), t.Name())
+		begun := time.Now()
+		_, _, err := l.Acquire(t.Context(), t.Name())
+		if !errors.Is(err, ErrNotAcquired) || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Acquire of a taken lock = %v, want ErrNotAcquired alone", err)
+		}
+		if waited := time.Since(begun); waited < 90*time.Millisecond {
+			t.Errorf("waited %s, want 100ms", waited)
+		}
+		release(t, lease)
+	})
 }
 
 func TestCancelledWaiterSaysBothCauses(t *testing.T) {

@@ -125,6 +125,13 @@ func (l *Locker) TryAcquireWith(ctx context.Context, key string, o AcquireOption
 	return l.AcquireWith(ctx, key, o)
 }
 
+// Holds reports whether ctx is the held context of key, or a child of it, and the lock was not released.
+// It may be lost.
+func (l *Locker) Holds(ctx context.Context, key string) bool {
+	outer, _ := ctx.Value((*holdsOf)(l)).(*hold)
+	return outer.of(l.opts.Prefix+tagged(key)) != nil
+}
+
 // Do runs fn while it holds the lock on key: see [Do].
 func (l *Locker) Do(ctx context.Context, key string, fn func(held context.Context) error) error {
 	return Do(ctx, l, key, fn)

@@ -139,11 +139,11 @@ func holderIn(t *testing.T, client *redis.Client, lock string) holder {
 }
 
 // newClient connects to addr, like a service would.
-func newClient(t testing.TB, addr string) (*redis.Client, *counter) {
+func newClient(t testing.TB, addr string, db ...int) (*redis.Client, *counter) {
 	t.Helper()
 	needsServer(t)
 	client := redis.NewClient(&redis.Options{
-		Addr: addr, MaxRetries: -1, PoolSize: 64, ContextTimeoutEnabled: true,
+		Addr: addr, DB: append(db, 0)[0], MaxRetries: -1, PoolSize: 64, ContextTimeoutEnabled: true,
 		DialTimeout: time.Second, ReadTimeout: time.Second, WriteTimeout: time.Second,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})

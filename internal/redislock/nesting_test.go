@@ -72,7 +72,7 @@ func TestACopyOfALeaseIsReleasedOnce(t *testing.T) {
 		if len(holders) > 0 {
 			t.Error("there are two holders")
 		}
-		h := first.hold.(*hold)
+		h := first.hold
 		if last, err := h.leave(); last || !errors.Is(err, ErrNotHeld) {
 			t.Errorf("a hold that has ended was left again: %v, %v", last, err)
 		}
@@ -124,7 +124,7 @@ func TestHandOverHandCostsTheSameAtEachStep(t *testing.T) {
 		if end > 2*first {
 			t.Errorf("a step takes %d allocations after %d steps, and %d at first", end, steps, first)
 		}
-		if h := last.hold.(*hold); h.around() != nil || h.outer.Load() != nil {
+		if h := last.hold; h.around() != nil || h.outer.Load() != nil {
 			t.Error("the holds of earlier steps are kept")
 		}
 		if held.Value(key{}) != "root" {
@@ -147,7 +147,7 @@ func TestHandOverHandCostsTheSameAtEachStep(t *testing.T) {
 			t.Errorf("the inner hold ended with %v", context.Cause(c))
 		}
 		f.answers(renewScript, func(context.Context) (any, error) { return droppedReply, nil })
-		h := aLease.hold.(*hold)
+		h := aLease.hold
 		h.end(ErrLost)
 		<-c.Done()
 		if !errors.Is(context.Cause(c), ErrLost) {

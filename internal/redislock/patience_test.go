@@ -15,9 +15,9 @@ import (
 )
 
 // defaults connects with the options that go-redis has by default, but for a shorter timeout.
-func defaults(t *testing.T, addr string, timeout time.Duration) *redis.Client {
+func defaults(t *testing.T, addr string, timeout time.Duration, db ...int) *redis.Client {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: addr, ReadTimeout: timeout, WriteTimeout: timeout})
+	client := redis.NewClient(&redis.Options{Addr: addr, DB: append(db, 0)[0], ReadTimeout: timeout, WriteTimeout: timeout})
 	t.Cleanup(func() { client.Close() })
 	return client
 }
@@ -37,47 +37,54 @@ func (w *wire) mend() {
 // TestAcquireReturnsWhenItsCallerDoes: also with a client that waits for an answer for longer.
 func TestAcquireReturnsWhenItsCallerDoes(t *testing.T) {
 	t.Parallel()
-	const patience = 100 * time.Millisecond
-	for name, call := range map[string]func(l *Locker) error{
-		"Wait": func(l *Locker) error {
-			_, _, err := l.AcquireWith(t.Context(), t.Name(), AcquireOptions{Wait: patience})
-			return err
-		},
-		"deadline": func(l *Locker) error {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			_, _, err := l.Acquire(ctx, t.Name())
-			return err
-		},
-		"cancelled": func(l *Locker) error {
-			ctx, cancel := context.WithCancel(t.Context())
-			time.AfterFunc(patience, cancel)
-			_, _, err := l.Acquire(ctx, t.Name())
-			return err
-		},
-		"try": func(l *Locker) error {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			_, _, err := l.TryAcquire(ctx, t.Name())
-			return err
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWire(t, shared.addr)
-			l := closing(t, New(defaults(t, w.addr, 2*time.Second), Options{Lease: 2 * time.Second}))
-			_, lease := acquire(t, l, t.Context(), t.Name())
-			release(t, lease)
-			w.cut()
-			defer w.mend()
-			begun := time.Now()
-			if err := call(l); !errors.Is(err, ErrNotAcquired) {
-				t.Errorf("Acquire = %v, want ErrNotAcquired", err)
-			}
-			if took := time.Since(begun); took < patience || took > 20*patience {
-				t.Errorf("Acquire returned after %s, want %s", took, patience)
-			}
-		})
-	}
+	contract(t, func(t *testing.T, k Kind) {
+		const patience = 100 * time.Millisecond
+		for name, call := range map[string]func(l Locking) error{
+			"Wait": func(l Locking) error {
+				_, _, err := l.Acquire(t.Context(), t.Name())
+				return err
+			},
+			"deadline": func(l Locking) error {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				_, _, err := l.Acquire(ctx, t.Name())
+				return err
+			},
+			"cancelled": func(l Locking) error {
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(patience, cancel)
+				_, _, err := l.Acquire(ctx, t.Name())
+				return err
+			},
+			"try": func(l Locking) error {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				_, _, err := l.TryAcquire(ctx, t.Name())
+				return err
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				w := newWire(t, shared.addr)
+				clients := k.clients(t, func(db int) *redis.Client { return defaults(t, w.addr, 2*time.Second, db) })
+				_, lease := acquire(t, k.make(t, clients, Options{}), t.Context(), t.Name()) // connects
+				release(t, lease)
+				o := Options{Lease: 20 * time.Second}
+				if name == "Wait" {
+					o.Wait = patience
+				}
+				l := k.make(t, clients, o)
+				w.cut()
+				defer w.mend()
+				begun := time.Now()
+				if err := call(l); !errors.Is(err, ErrNotAcquired) {
+					t.Errorf("Acquire = %v, want ErrNotAcquired", err)
+				}
+				if took := time.Since(begun); took < patience || took > 20*patience {
+					t.Errorf("Acquire returned after %s, want %s", took, patience)
+				}
+			})
+		}
+	})
 }
 
 // TestWaitersShareATimeout, and no other error.

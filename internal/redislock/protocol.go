@@ -71,13 +71,13 @@ var (
 
 // script is a Lua script, with the number of a lock's keys that it takes.
 type script struct {
-	source, sha string
-	keys        int
+	name, source, sha string
+	keys              int
 }
 
 // newScript joins files to a script.
 func newScript(keys int, names ...string) *script {
-	s := &script{keys: keys}
+	s := &script{name: names[len(names)-1], keys: keys}
 	for _, name := range names {
 		text, _ := sources.ReadFile(name + ".lua") // it is built in
 		s.source += string(text)
@@ -102,6 +102,12 @@ var _ interface{ NoRetry() bool } = (*redis.Cmd)(nil)
 
 func (*onceCmd) NoRetry() bool { return true }
 func (c *onceCmd) Args() []any { c.read.Store(true); return c.Cmd.Args() }
+
+// Request is for a [Client] that is no Redis: the script's name, the lock's, and the attempt.
+func (c *onceCmd) Request() (_, _ string, _ uint64) {
+	c.read.Store(true)
+	return c.script.name, c.lock.name, c.attempt
+}
 
 // reply is what a script says of one lock.
 type reply struct {
@@ -130,7 +136,7 @@ func parseReply(v any, err error) (reply, error) {
 	for i := 0; ok && i < len(fields); i++ {
 		n[i], ok = fields[i].(int64)
 	}
-	if err == nil && (!ok || n[0] < replyDropped || n[0] > replyWaiting || n[0] == replyHeld && n[1] <= 0) {
+	if err == nil && (!ok || n[0] < replyDropped || n[0] > replyWaiting || n[0] == replyHeld && n[1] < 0) {
 		err = fmt.Errorf("redislock: unexpected reply %v", v)
 	}
 	return reply{n[0], n[1], time.Duration(min(max(n[1], 0), maxTTL)) * time.Millisecond, n[2], time.Duration(n[3]) * time.Microsecond}, err

@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,7 +21,7 @@ type refuser struct {
 }
 
 func (r *refuser) means(cmd redis.Cmder) bool {
-	return cmd.Name() == r.command || r.command == "" && (cmd.Name() == "evalsha" || cmd.Name() == "eval")
+	return cmd.Name() == r.command || r.command == "" && slices.Contains([]string{"evalsha", "eval", "set"}, cmd.Name())
 }
 
 func (r *refuser) DialHook(next redis.DialHook) redis.DialHook { return next }

@@ -400,7 +400,7 @@ func TestTheNearestDeadlineGoesFirst(t *testing.T) {
 			return nil
 		}
 		f.answers(renewScript, noAnswer)
-		first.hold.(*hold).lock.deadline -= time.Second
+		first.hold.lock.deadline -= time.Second
 		makeDue(f, l)
 		if f.underWay != maxPipelines {
 			t.Fatalf("%d pipelines are under way", f.underWay)
@@ -439,8 +439,8 @@ func TestARenewalsErrorIsItsOwn(t *testing.T) {
 		}
 		makeDue(f, l)
 		for k, lease := range leases {
-			failed := lease.hold.(*hold).failed.Load()
-			if renewed := lease.hold.(*hold).lock.deadline == l.now()-time.Nanosecond+fakeValidity; renewed != (k != 3) || (failed == nil) != (k != 3) {
+			failed := lease.hold.failed.Load()
+			if renewed := lease.hold.lock.deadline == l.now()-time.Nanosecond+fakeValidity; renewed != (k != 3) || (failed == nil) != (k != 3) {
 				t.Errorf("lock %d: renewed %v, %v", k, renewed, failed)
 			}
 		}
@@ -533,8 +533,8 @@ func TestALockThatComesTooLateIsReleased(t *testing.T) {
 		for range rounds {
 			_, lease := acquire(t, l, t.Context(), "k")
 			w := &waiter{AcquireOptions: AcquireOptions{Wait: never}, ctx: gone, key: "k", answer: make(chan result, 1)}
-			w.answer <- result{hold: lease.hold.(*hold)}
-			if _, got, err := l.await(lease.hold.(*hold).lock, w); err == nil {
+			w.answer <- result{hold: lease.hold}
+			if _, got, err := l.await(lease.hold.lock, w); err == nil {
 				release(t, got)
 			} else {
 				late++
@@ -553,7 +553,7 @@ func TestALockThatComesTooLateCostsNoTime(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 		f.answers(releaseScript, noAnswer)
 		_, lease := acquire(t, l, t.Context(), "k")
-		h := lease.hold.(*hold)
+		h := lease.hold
 		w := &waiter{ctx: t.Context(), key: "k", begun: l.now(), answer: make(chan result, 1)}
 		begun := time.Now()
 		time.AfterFunc(time.Millisecond, func() { w.answer <- result{hold: h} })
@@ -892,9 +892,9 @@ func TestAClockThatIsSetForwardIsSeen(t *testing.T) {
 					f.answers(renewScript, reply(1, 0))
 				}
 				l.mu.Lock()
-				first.hold.(*hold).lock.due = l.now()
-				second.hold.(*hold).lock.due = l.now() + third(fakeLease)
-				l.scheduleLocked(first.hold.(*hold).lock)
+				first.hold.lock.due = l.now()
+				second.hold.lock.due = l.now() + third(fakeLease)
+				l.scheduleLocked(first.hold.lock)
 				l.unlock()
 				before := len(f.requests(renewScript))
 				time.Sleep(c.roundTrip*3/2 + time.Millisecond)

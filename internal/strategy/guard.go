@@ -25,14 +25,10 @@ func (Unguarded) Do(ctx context.Context, _ string, fn func(context.Context, int6
 type LockGuard struct{ redislock.Locking }
 
 // Reference returns a guard by the reference lock: queue, direct hand-off, watchdog.
-func Reference(d Deps) LockGuard {
-	// A commit outlives its request, and the lock must not be lost meanwhile.
-	grace := max(d.Lease, stock.WriteTimeout)
-	return LockGuard{redislock.New(d.Redis, redislock.Options{Lease: d.Lease, Wait: d.Wait, Hooks: WaitingHooks(d), Grace: grace})}
-}
+func Reference(d Deps) LockGuard { return LockGuard{redislock.New(d.Redis, LockOptions(d))} }
 
-// WaitingHooks returns d.Hooks, with one that announces the point waiting.
-func WaitingHooks(d Deps) redislock.Hooks {
+// LockOptions returns the options of a lock. Its hooks also announce the point waiting.
+func LockOptions(d Deps) redislock.Options {
 	hooks := d.Hooks
 	hooks.Waiting = func(ctx context.Context, e redislock.Event) {
 		if d.Hooks.Waiting != nil {
@@ -40,7 +36,8 @@ func WaitingHooks(d Deps) redislock.Hooks {
 		}
 		sale.At(ctx, sale.Waiting)
 	}
-	return hooks
+	// A commit outlives its request, and the lock must not be lost meanwhile.
+	return redislock.Options{Lease: d.Lease, Wait: d.Wait, Hooks: hooks, Grace: max(d.Lease, stock.WriteTimeout)}
 }
 
 // ReferenceGuard describes [Reference] in a table.

@@ -1,6 +1,11 @@
 // Package polling has a locker on a majority of independent servers, for which [redislock.Locker] is
 // not made: see [NewQuorum].
 //
-// It works like a redislock.Locker without a queue. It polls with jitter, is not fair, does not pass
-// a lock on inside the process, and has no fencing tokens ([redislock.Lease.Token] is 0).
+// It is a redislock.Locker whose requests all servers answer together, so it has the same contract:
+// contexts, deadlines, renewal, MaxHold, Grace and hooks. But it has no queue. It polls with jitter, is not fair
+// between processes, does not pass a lock on inside the process, and has no fencing tokens
+// ([redislock.Lease.Token] is 0).
+//
+// The key of a lock is Options.Prefix and the name in braces, as "{stock:42}". A redislock.Locker has other keys:
+// the two do not exclude each other.
 package polling

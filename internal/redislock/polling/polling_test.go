@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,72 +15,151 @@ import (
 	"stocklock/internal/redislock"
 )
 
+// The contract of a locker is tested in package redislock, for both packages and with a real server. The
+// tests of this file stand in for the servers of a quorum, under virtual time.
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// testServer is a redis-server of the test's own.
-type testServer struct {
-	addr string
-	cmd  *exec.Cmd
+const lease = 10 * time.Second
+
+// fakeServer is a Redis in small. It knows what a quorum sends.
+type fakeServer struct {
+	mu     sync.Mutex
+	values map[string]string
+	ends   map[string]time.Time
+	silent bool
+	before func(kind string) // of a request: set, extend or delete
+	log    []string
 }
 
-func startServer() (*testServer, error) {
-	dir, err := os.MkdirTemp("", "polling-*")
-	if err != nil {
-		return nil, err
+func (f *fakeServer) Subscribe(context.Context, ...string) *redis.PubSub { return nil }
+func (f *fakeServer) Pipeline() redis.Pipeliner                          { return &fakePipeline{f: f} }
+
+type fakePipeline struct {
+	redis.Pipeliner
+	f    *fakeServer
+	cmds []redis.Cmder
+}
+
+func (p *fakePipeline) BatchProcess(_ context.Context, cmds ...redis.Cmder) error {
+	p.cmds = append(p.cmds, cmds...)
+	return nil
+}
+
+func (p *fakePipeline) Exec(ctx context.Context) ([]redis.Cmder, error) {
+	for _, cmd := range p.cmds {
+		_ = p.f.Process(ctx, cmd)
 	}
-	s := &testServer{addr: filepath.Join(dir, "socket")} // a port could be another server's
-	s.cmd = exec.Command("redis-server", "--port", "0", "--unixsocket", s.addr, "--save", "", "--appendonly", "no")
-	if err := s.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("these tests need a redis-server: %w", err)
+	return p.cmds, nil
+}
+
+func (f *fakeServer) Process(ctx context.Context, cmd redis.Cmder) error {
+	if once, ok := cmd.(interface{ NoRetry() bool }); !ok || !once.NoRetry() {
+		panic("a request that the client may repeat")
 	}
-	client := redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1})
-	defer client.Close()
-	for range 1000 {
-		if err = client.Ping(context.Background()).Err(); err == nil {
-			return s, nil
+	args := cmd.Args()
+	kind, key, value, length := "set", args[1], args[2], args[4]
+	if args[0] == "eval" {
+		kind, key, value = "delete", args[3], args[4]
+		if args[1] == compareExtend {
+			kind, length = "extend", args[5]
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
-	s.stop()
-	return nil, err
+	f.mu.Lock()
+	before := f.before
+	f.mu.Unlock()
+	if before != nil {
+		before(kind)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.silent {
+		f.mu.Unlock()
+		time.Sleep(lease) // a client that ignores its context
+		f.mu.Lock()
+		cmd.SetErr(context.DeadlineExceeded)
+		return cmd.Err()
+	}
+	f.log = append(f.log, kind)
+	k, v := fmt.Sprint(key), fmt.Sprint(value)
+	if !time.Now().Before(f.ends[k]) {
+		delete(f.values, k)
+	}
+	had, answer := f.values[k], any(int64(1))
+	switch {
+	case kind == "set" && had != "":
+		cmd.SetErr(redis.Nil)
+		return redis.Nil
+	case kind == "set":
+		f.values[k], answer = v, "OK"
+	case had != v:
+		answer = int64(0)
+	case kind == "delete":
+		delete(f.values, k)
+	}
+	if kind != "delete" && answer != int64(0) {
+		f.ends[k] = time.Now().Add(time.Duration(length.(int64)) * time.Millisecond)
+	}
+	cmd.(interface{ SetVal(any) }).SetVal(answer)
+	return nil
 }
 
-func (s *testServer) stop() {
-	s.cmd.Process.Kill()
-	s.cmd.Wait()
-	os.RemoveAll(filepath.Dir(s.addr))
+// value is what the server has of the lock, if it is not over.
+func (f *fakeServer) value() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !time.Now().Before(f.ends["{k}"]) {
+		return ""
+	}
+	return f.values["{k}"]
 }
 
-func newServer(t *testing.T) *testServer {
+func (f *fakeServer) requests() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.log)
+}
+
+// restart has the server come back without its data.
+func (f *fakeServer) restart() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	clear(f.values)
+}
+
+func (f *fakeServer) set(what func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	what()
+}
+
+// withServers runs a test with n servers, and what makes a Locker on them.
+func withServers(t *testing.T, n int, test func(t *testing.T, f []*fakeServer, locker func(o redislock.Options) *Locker)) {
+	synctest.Test(t, func(t *testing.T) {
+		var f []*fakeServer
+		for range n {
+			f = append(f, &fakeServer{values: map[string]string{}, ends: map[string]time.Time{}})
+		}
+		test(t, f, func(o redislock.Options) *Locker {
+			o.Lease = lease
+			l := NewQuorum(f, Options{Options: o})
+			t.Cleanup(func() {
+				if err := l.Close(context.Background()); err != nil {
+					t.Errorf("Close: %v", err)
+				}
+			})
+			return l
+		})
+	})
+}
+
+func acquire(t *testing.T, l *Locker, ctx context.Context) (context.Context, *redislock.Lease) {
 	t.Helper()
-	s, err := startServer()
+	held, lease, err := l.Acquire(ctx, "k")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("Acquire: %v", err)
 	}
-	t.Cleanup(s.stop)
-	return s
-}
-
-func newClient(t *testing.T, addr string) *redis.Client {
-	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true})
-	t.Cleanup(func() { client.Close() })
-	return client
-}
-
-func within(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-func acquire(t *testing.T, l *Locker, ctx context.Context, key string) (context.Context, *redislock.Lease) {
-	t.Helper()
-	held, lease, err := l.Acquire(ctx, key)
-	if err != nil {
-		t.Fatalf("Acquire(%q): %v", key, err)
-	}
+	synctest.Wait() // for the servers that were not waited for
 	return held, lease
 }
 
@@ -94,166 +170,296 @@ func release(t *testing.T, lease *redislock.Lease) {
 	}
 }
 
-// lostWithin wants a held context to end with ErrLost before d is over.
-func lostWithin(t *testing.T, held context.Context, d time.Duration) {
-	t.Helper()
-	select {
-	case <-held.Done():
-	case <-time.After(d):
-		t.Fatalf("the hold did not end within %s", d)
-	}
-	if cause := context.Cause(held); !errors.Is(cause, redislock.ErrLost) {
-		t.Errorf("the hold ended with %v, want ErrLost", cause)
-	}
+// TestAMajorityDecides: a silent minority is not waited for, and a minority that answers is not enough.
+func TestAMajorityDecides(t *testing.T) {
+	withServers(t, 5, func(t *testing.T, f []*fakeServer, locker func(redislock.Options) *Locker) {
+		a, b := locker(redislock.Options{}), locker(redislock.Options{Wait: 3 * lease})
+		for _, s := range f[:2] {
+			s.set(func() { s.silent = true })
+		}
+		begun := time.Now()
+		held, first := acquire(t, a, t.Context())
+		if took := time.Since(begun); took != 0 || first.Token() != 0 {
+			t.Errorf("Acquire took %s, and the token is %d", took, first.Token())
+		}
+		if _, _, err := b.TryAcquire(t.Context(), "k"); !errors.Is(err, redislock.ErrNotAcquired) {
+			t.Errorf("a second holder: %v", err)
+		}
+		time.Sleep(5 * lease)
+		if held.Err() != nil {
+			t.Errorf("the hold ended: %v", context.Cause(held))
+		}
+		begun = time.Now()
+		release(t, first)
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("Release took %s", took)
+		}
+		held, second := acquire(t, b, t.Context())
+		f[2].set(func() { f[2].silent = true })
+		<-held.Done()
+		if !errors.Is(context.Cause(held), redislock.ErrLeaseOver) {
+			t.Errorf("without a majority the hold ended with %v", context.Cause(held))
+		}
+		if err := second.Release(); !errors.Is(err, redislock.ErrNotHeld) {
+			t.Errorf("Release = %v, want ErrNotHeld", err)
+		}
+		begun = time.Now()
+		if _, _, err := b.Acquire(t.Context(), "k"); !errors.Is(err, redislock.ErrNotAcquired) {
+			t.Errorf("Acquire without a majority = %v", err)
+		}
+		if took := time.Since(begun); took != 3*lease {
+			t.Errorf("it took %s, want Options.Wait", took)
+		}
+		begun = time.Now()
+		if _, _, err := a.TryAcquire(t.Context(), "k"); !errors.Is(err, redislock.ErrNotAcquired) || time.Since(begun) != lease/5 {
+			t.Errorf("TryAcquire without a majority = %v after %s", err, time.Since(begun))
+		}
+		for _, s := range f[:3] {
+			s.set(func() { s.silent = false })
+		}
+		_, third := acquire(t, a, t.Context())
+		release(t, third)
+		time.Sleep(lease) // until the silent requests are over
+	})
 }
 
-func TestQuorum(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short leaves out what needs Redis servers; make test runs it")
-	}
-	var servers []*testServer
-	for range 3 {
-		s, err := startServer()
+// TestAFailedTryLeavesNothing: what it has set on a minority is deleted.
+func TestAFailedTryLeavesNothing(t *testing.T) {
+	withServers(t, 3, func(t *testing.T, f []*fakeServer, locker func(redislock.Options) *Locker) {
+		for _, s := range f[:2] {
+			s.values["{k}"], s.ends["{k}"] = "somebody else", time.Now().Add(time.Hour)
+		}
+		if _, _, err := locker(redislock.Options{}).TryAcquire(t.Context(), "k"); !errors.Is(err, redislock.ErrNotAcquired) {
+			t.Errorf("TryAcquire = %v, want ErrNotAcquired", err)
+		}
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		if f[0].value() != "somebody else" || f[2].value() != "" {
+			t.Errorf("the servers have %q, %q and %q", f[0].value(), f[1].value(), f[2].value())
+		}
+	})
+}
+
+// TestAForeignMajorityEndsTheHold, and is left alone.
+func TestAForeignMajorityEndsTheHold(t *testing.T) {
+	withServers(t, 3, func(t *testing.T, f []*fakeServer, locker func(redislock.Options) *Locker) {
+		held, lease := acquire(t, locker(redislock.Options{}), t.Context())
+		for _, s := range f[:2] {
+			s.set(func() { s.values["{k}"] = "somebody else" })
+		}
+		<-held.Done()
+		if !errors.Is(context.Cause(held), redislock.ErrTaken) {
+			t.Errorf("the hold ended with %v", context.Cause(held))
+		}
+		if err := lease.Release(); !errors.Is(err, redislock.ErrNotHeld) {
+			t.Errorf("Release = %v, want ErrNotHeld", err)
+		}
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		if f[0].value() != "somebody else" || f[2].value() != "" {
+			t.Errorf("the servers have %q and %q", f[0].value(), f[2].value())
+		}
+	})
+}
+
+// TestAHoldOutlivesRollingRestarts of all servers, one after the other, each of which comes back without its data.
+func TestAHoldOutlivesRollingRestarts(t *testing.T) {
+	withServers(t, 3, func(t *testing.T, f []*fakeServer, locker func(redislock.Options) *Locker) {
+		a, b := locker(redislock.Options{}), locker(redislock.Options{})
+		held, lease := acquire(t, a, t.Context())
+		_, other, err := a.Acquire(t.Context(), "other") // so that renewals may go out together
 		if err != nil {
 			t.Fatal(err)
 		}
-		servers = append(servers, s)
-	}
-	stopped := map[int]bool{}
-	stop := func(i int) {
-		if !stopped[i] {
-			stopped[i] = true
-			servers[i].stop()
+		for i, s := range f {
+			s.restart()
+			time.Sleep(lease.Deadline().Sub(time.Now()))
+			if held.Err() != nil || s.value() == "" || !other.Valid() {
+				t.Fatalf("after restart %d the server has %q, and the hold ended with %v", i, s.value(), context.Cause(held))
+			}
+			if _, _, err := b.TryAcquire(t.Context(), "k"); !errors.Is(err, redislock.ErrNotAcquired) {
+				t.Errorf("a second holder: %v", err)
+			}
 		}
-	}
-	t.Cleanup(func() {
-		for i := range servers {
-			stop(i)
-		}
-	})
-	locker := func() *Locker {
-		var nodes []*redis.Client
-		for _, s := range servers {
-			nodes = append(nodes, newClient(t, s.addr))
-		}
-		q := NewQuorum(nodes, Options{Lease: 2 * time.Second, Wait: 300 * time.Millisecond})
-		t.Cleanup(func() { q.Close(context.Background()) })
-		return q
-	}
-	a, b := locker(), locker()
-	held, lease := acquire(t, a, within(t), t.Name())
-	if _, _, err := b.Acquire(t.Context(), t.Name()); !errors.Is(err, redislock.ErrNotAcquired) {
-		t.Errorf("a second holder got %v, want redislock.ErrNotAcquired", err)
-	}
-	if again, inner, err := a.Acquire(held, t.Name()); again != held || err != nil {
-		t.Errorf("re-entry: %v", err)
-	} else {
-		release(t, inner)
-	}
-	release(t, lease)
-	stop(0)
-	held, _ = acquire(t, b, within(t), t.Name())
-	time.Sleep(3 * time.Second)
-	if held.Err() != nil {
-		t.Errorf("with one of three gone, a renewed lock was lost: %v", context.Cause(held))
-	}
-	stop(1)
-	lostWithin(t, held, 10*time.Second)
-	if _, _, err := a.Acquire(t.Context(), t.Name()+"x"); err == nil {
-		t.Error("got a lock from one of three")
-	}
-}
-
-func TestAForeignValueIsLeftAlone(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short leaves out what needs Redis servers; make test runs it")
-	}
-	client := newClient(t, newServer(t).addr)
-	l := NewQuorum([]*redis.Client{client}, Options{Lease: 500 * time.Millisecond})
-	t.Cleanup(func() { l.Close(context.Background()) })
-	held, lease := acquire(t, l, within(t), t.Name())
-	client.Set(t.Context(), t.Name(), "somebody else", 0)
-	lostWithin(t, held, 10*time.Second)
-	if err := lease.Release(); !errors.Is(err, redislock.ErrNotHeld) {
-		t.Errorf("Release = %v, want redislock.ErrNotHeld", err)
-	}
-	if got := client.Get(t.Context(), t.Name()).Val(); got != "somebody else" {
-		t.Errorf("the lock is %q, want somebody else's left alone", got)
-	}
-}
-
-// slowStore grants each lock a second after it was asked for. It counts what was dropped.
-type slowStore struct{ dropped atomic.Int32 }
-
-func (s *slowStore) set(_ context.Context, _, _ string, lease time.Duration) (time.Duration, bool, error) {
-	time.Sleep(time.Second)
-	return lease, true, nil
-}
-
-func (s *slowStore) extend(_ context.Context, _, _ string, lease time.Duration) (time.Duration, bool, error) {
-	return lease, true, nil
-}
-
-func (s *slowStore) drop(context.Context, string, string) (bool, error) {
-	s.dropped.Add(1)
-	return true, nil
-}
-
-// TestCloseBeforeTheAnswer: a grant that comes after Close began is not kept, and Close waits for
-// that.
-func TestCloseBeforeTheAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &slowStore{}
-		l := newLocker(store, Options{}.withDefaults())
-		closed := make(chan struct{})
-		time.AfterFunc(time.Second/2, func() {
-			l.Close(context.Background())
-			close(closed)
-		})
-		if held, _, err := l.Acquire(t.Context(), "k"); err == nil {
-			<-held.Done()
-		}
-		<-closed
-		if n := store.dropped.Load(); n != 1 {
-			t.Errorf("dropped %d times, want once before Close has returned", n)
-		}
-	})
-}
-
-// TestAGrantAfterItsLeaseIsNoHold: the answer takes a second, and the lease half of that.
-func TestAGrantAfterItsLeaseIsNoHold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &slowStore{}
-		l := newLocker(store, Options{Lease: time.Second / 2, Wait: 5 * time.Second}.withDefaults())
-		if _, _, err := l.Acquire(t.Context(), "k"); !errors.Is(err, redislock.ErrNotAcquired) {
-			t.Errorf("Acquire = %v, want ErrNotAcquired", err)
-		}
-		l.Close(context.Background())
-		if store.dropped.Load() == 0 {
-			t.Error("what was set stays until its lease is over")
-		}
-	})
-}
-
-// TestReentryAfterTheRelease: a context that outlives its hold gets a new hold, as of redislock.Locker.
-func TestReentryAfterTheRelease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLocker(&slowStore{}, Options{}.withDefaults())
-		held, lease := acquire(t, l, t.Context(), "k")
-		outlives := context.WithoutCancel(held)
-		again, inner := acquire(t, l, outlives, "k")
-		if again != outlives {
-			t.Error("a re-entry has a context of its own")
-		}
-		release(t, inner)
 		release(t, lease)
-		held, lease = acquire(t, l, outlives, "k")
-		if !lease.Valid() {
-			t.Error("the new hold is not valid")
+		release(t, other)
+		synctest.Wait()
+		for i, s := range f {
+			if s.value() != "" {
+				t.Errorf("server %d still has the lock", i)
+			}
 		}
-		l.Close(context.Background())
-		if _, _, err := l.Acquire(held, "k"); !errors.Is(err, redislock.ErrLost) {
-			t.Errorf("Acquire under a lost hold = %v, want ErrLost", err)
+	})
+}
+
+// TestARestartOfAMajorityIsALoss: the minority that is left must not set the value again. Another holder may
+// have been between.
+func TestARestartOfAMajorityIsALoss(t *testing.T) {
+	withServers(t, 3, func(t *testing.T, f []*fakeServer, locker func(redislock.Options) *Locker) {
+		held, _ := acquire(t, locker(redislock.Options{}), t.Context())
+		f[0].restart()
+		f[1].restart()
+		<-held.Done()
+		time.Sleep(lease)
+		for i, s := range f {
+			if !errors.Is(context.Cause(held), redislock.ErrTaken) || s.value() != "" {
+				t.Errorf("the hold ended with %v, and server %d has %q", context.Cause(held), i, s.value())
+			}
+		}
+	})
+}
+
+// TestNothingIsSetAfterTheRelease: neither by a renewal whose answer comes later, nor by one that is setting the
+// value again as the release begins.
+func TestNothingIsSetAfterTheRelease(t *testing.T) {
+	for _, late := range []string{"extend", "set"} {
+		withServers(t, 3, func(t *testing.T, f []*fakeServer, locker func(redislock.Options) *Locker) {
+			_, lease := acquire(t, locker(redislock.Options{}), t.Context())
+			begun, going := make(chan struct{}), make(chan struct{})
+			var once sync.Once
+			f[0].set(func() {
+				f[0].before = func(kind string) {
+					if kind == late {
+						once.Do(func() { close(begun); <-going })
+					}
+				}
+			})
+			f[0].restart()
+			<-begun
+			synctest.Wait() // the other servers have renewed it
+			released := make(chan error)
+			go func() { released <- lease.Release() }()
+			if err := <-released; err != nil {
+				t.Errorf("Release: %v", err)
+			}
+			synctest.Wait()
+			close(going)
+			synctest.Wait()
+			if f[0].value() != "" {
+				t.Errorf("%s: the server has the lock after the release: %v", late, f[0].log)
+			}
+		})
+	}
+}
+
+// TestNothingIsSetAfterTheDeadline: of a hold that its holder has forgotten, or whose renewal took too long.
+func TestNothingIsSetAfterTheDeadline(t *testing.T) {
+	withServers(t, 3, func(t *testing.T, f []*fakeServer, locker func(redislock.Options) *Locker) {
+		l := locker(redislock.Options{MaxHold: lease})
+		q := &quorum{lease: lease, until: map[string]time.Time{}}
+		renewal := &vote{script: "renew", value: "v"}
+		q.hold(&vote{script: "acquire", value: "v"}, time.Now())
+		time.Sleep(lease)
+		if q.hold(renewal, time.Now()); renewal.again || q.holds("v") {
+			t.Error("a renewal counts that was answered after the deadline")
+		}
+		for i := range 1000 {
+			if _, _, err := l.Acquire(t.Context(), fmt.Sprint(i)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(lease / 10)
+		}
+		l.quorum.mu.Lock()
+		defer l.quorum.mu.Unlock()
+		if kept := len(l.quorum.until); kept > 200 {
+			t.Errorf("%d of 1,000 forgotten holds are kept", kept)
+		}
+	})
+}
+
+// TestOneGoroutineAsks: the others of a process wait for their turn, and have it in the order in which they came,
+// when the lock is released here.
+func TestOneGoroutineAsks(t *testing.T) {
+	withServers(t, 1, func(t *testing.T, f []*fakeServer, locker func(redislock.Options) *Locker) {
+		l := locker(redislock.Options{})
+		_, held := acquire(t, locker(redislock.Options{}), t.Context())
+		start, order := f[0].requests(), make(chan int, 10)
+		var all sync.WaitGroup
+		for i := range 10 {
+			all.Go(func() {
+				_, lease := acquire(t, l, t.Context())
+				order <- i
+				time.Sleep(time.Second)
+				release(t, lease)
+			})
+			time.Sleep(time.Nanosecond)
+		}
+		synctest.Wait()
+		before := f[0].requests()
+		if before-start != 1 {
+			t.Errorf("10 goroutines asked %d times at first, want one of them", before-start)
+		}
+		time.Sleep(time.Second)
+		if n := f[0].requests() - before; n < 30 || n > 100 {
+			t.Errorf("10 goroutines asked %d times in a second, want one every 20 ms", n)
+		}
+		release(t, held)
+		begun := time.Now()
+		all.Wait()
+		if took := time.Since(begun); took > 10*time.Second+30*time.Millisecond {
+			t.Errorf("10 holds of a second took %s: the lock lay idle", took)
+		}
+		for i := range 10 {
+			if is := <-order; is != i {
+				t.Errorf("goroutine %d had the lock as number %d", is, i)
+			}
+		}
+		if len(l.turns) > 0 {
+			t.Errorf("%d turns are left", len(l.turns))
+		}
+	})
+}
+
+// TestCloseEndsWaits, and keeps no grant that is answered later.
+func TestCloseEndsWaits(t *testing.T) {
+	withServers(t, 3, func(t *testing.T, f []*fakeServer, locker func(redislock.Options) *Locker) {
+		l := locker(redislock.Options{})
+		_, held := acquire(t, locker(redislock.Options{}), t.Context())
+		failed := make(chan error, 3)
+		for range 2 { // one that asks, and one that waits for its turn
+			go func() {
+				_, _, err := l.Acquire(t.Context(), "k")
+				failed <- err
+			}()
+		}
+		synctest.Wait()
+		begun := time.Now()
+		if err := l.Close(t.Context()); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		for range 2 {
+			if err := <-failed; !errors.Is(err, redislock.ErrClosed) || time.Now() != begun {
+				t.Errorf("Acquire = %v after %s, want ErrClosed at once", err, time.Since(begun))
+			}
+		}
+		release(t, held)
+
+		l = locker(redislock.Options{})
+		for _, s := range f {
+			s.set(func() {
+				s.before = func(kind string) {
+					if kind == "set" {
+						time.Sleep(time.Second)
+					}
+				}
+			})
+		}
+		go func() {
+			_, _, err := l.Acquire(t.Context(), "k")
+			failed <- err
+		}()
+		synctest.Wait()
+		if err := l.Close(t.Context()); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		if err := <-failed; !errors.Is(err, redislock.ErrClosed) {
+			t.Errorf("Acquire = %v, want ErrClosed", err)
+		}
+		time.Sleep(time.Second)
+		for i, s := range f {
+			if s.value() != "" {
+				t.Errorf("server %d has the lock after Close", i)
+			}
 		}
 	})
 }

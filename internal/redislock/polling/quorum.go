@@ -1,9 +1,14 @@
 package polling
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	_ "embed"
 	"errors"
+	"fmt"
+	"maps"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -17,28 +22,92 @@ import (
 // panics without clients.
 //
 // Each server has a timeout of its own, a fifth of the lease, so a slow or dead server does not
-// delay the others. A failed try deletes its value on all servers. There is no fencing token,
+// delay the others. A failed try deletes its value on all servers. A server that comes back without its data
+// gets the value of a hold again, after a majority has renewed it. There is no fencing token,
 // because independent servers have no common counter.
 func NewQuorum[C redislock.Client](clients []C, o Options) *Locker {
 	if len(clients) == 0 {
-		panic("redislock: NewQuorum without clients")
+		panic("polling: NewQuorum without clients")
 	}
-	o = o.withDefaults()
-	nodes := make([]redislock.Client, len(clients))
-	for i, c := range clients {
-		nodes[i] = c
+	lease := cmp.Or(o.Lease, redislock.DefaultLease)
+	q := &quorum{lease: lease, timeout: max(lease/5, 10*time.Millisecond), id: rand.Text(), until: map[string]time.Time{}}
+	for _, c := range clients {
+		q.nodes = append(q.nodes, &node{Client: c, setting: map[string]chan struct{}{}})
 	}
-	return newLocker(quorumStore{nodes, o.margin(), max(o.Lease/5, 10*time.Millisecond)}, o)
+	return newLocker(q, o)
 }
 
-// errNoMajority: too few servers answered for a decision. Another try may succeed.
-var errNoMajority = errors.New("redislock: no majority of the servers answered")
+// quorum is what a [redislock.Locker] takes for its Redis. It puts each request to all servers, as a
+// command on one key with a value of the attempt's own, and answers as their majority does.
+type quorum struct {
+	nodes          []*node
+	lease, timeout time.Duration
+	id             string // begins each value
 
-// quorumStore asks all servers at once and follows the majority.
-type quorumStore struct {
-	nodes   []redislock.Client
-	drift   time.Duration // subtracted from each validity, for clocks that run at different rates
-	timeout time.Duration // of each server
+	mu    sync.Mutex
+	until map[string]time.Time // of the values that are held: their deadlines
+	sweep int                  // forgotten ones are deleted when there are so many
+}
+
+// node is one server. What is to be deleted waits until its setting was answered.
+type node struct {
+	redislock.Client
+	mu      sync.Mutex
+	setting map[string]chan struct{} // of the values that are being set: closed at the end
+}
+
+// begin returns false for a value that is being set.
+func (n *node) begin(value string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.setting[value] != nil {
+		return false
+	}
+	n.setting[value] = make(chan struct{})
+	return true
+}
+
+func (n *node) end(value string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	close(n.setting[value])
+	delete(n.setting, value)
+}
+
+func (n *node) wait(value string) {
+	n.mu.Lock()
+	set := n.setting[value]
+	n.mu.Unlock()
+	if set != nil {
+		<-set
+	}
+}
+
+func (q *quorum) Subscribe(context.Context, ...string) *redis.PubSub {
+	panic("polling: no request of this Locker queues")
+}
+
+func (q *quorum) Process(ctx context.Context, cmd redis.Cmder) error {
+	q.ask(ctx, cmd)
+	return cmd.Err()
+}
+
+func (q *quorum) Pipeline() redis.Pipeliner { return &pipeline{q: q} }
+
+type pipeline struct {
+	redis.Pipeliner
+	q    *quorum
+	cmds []redis.Cmder
+}
+
+func (p *pipeline) BatchProcess(_ context.Context, cmds ...redis.Cmder) error {
+	p.cmds = append(p.cmds, cmds...)
+	return nil
+}
+
+func (p *pipeline) Exec(ctx context.Context) ([]redis.Cmder, error) {
+	p.q.ask(ctx, p.cmds...)
+	return p.cmds, nil
 }
 
 var (
@@ -48,98 +117,210 @@ var (
 	compareDelete string
 )
 
-func (s quorumStore) set(ctx context.Context, key, value string, lease time.Duration) (time.Duration, bool, error) {
-	ok, err := s.majority(ctx, func(ctx context.Context, n redislock.Client) (bool, error) {
-		set := send(ctx, n, "set", key, value, "px", lease.Milliseconds(), "nx")
-		if errors.Is(set.Err(), redis.Nil) {
-			return false, nil // another holder's value is there
+// request is a command of the Locker.
+type request interface {
+	redis.Cmder
+	SetVal(any)
+	Request() (script, lock string, attempt uint64)
+}
+
+// The requests that come, and what the Locker takes for a yes: held, held, released, and done.
+var yesTo = map[string]int64{"acquire": 1, "renew": 1, "release": 2, "cancel": 0}
+
+// vote is what the servers say of one request.
+type vote struct {
+	script, key, value string
+	noMajority
+	again bool // a renewal that counts: where the value is gone, it is set
+}
+
+func (v *vote) deletes() bool { return v.script == "release" || v.script == "cancel" }
+
+// noMajority: too few servers answered alike for a decision. Another try may succeed.
+type noMajority struct {
+	yes, no, of int
+	errs        []error
+}
+
+func (v *noMajority) Error() string {
+	return fmt.Sprintf("polling: of %d servers, %d said yes, %d no, and %d did not answer", v.of, v.yes, v.no, v.of-v.yes-v.no)
+}
+
+func (v *noMajority) decided() bool {
+	return max(v.yes, v.no) > v.of/2 || v.yes+v.no+len(v.errs) == v.of
+}
+
+// answer is that of one server. It is an error if it is neither yes nor no.
+type answer struct {
+	yes, no  bool
+	err      error
+	panicked any // a hook of its client
+}
+
+// ask puts requests to all servers at once. It returns as soon as all are decided, and does not wait
+// for slow servers, even if a client ignores its context.
+func (q *quorum) ask(ctx context.Context, cmds ...redis.Cmder) {
+	sent, votes := time.Now(), make([]*vote, len(cmds))
+	for i, cmd := range cmds {
+		v := &vote{noMajority: noMajority{of: len(q.nodes)}}
+		name, lock, attempt := cmd.(request).Request()
+		v.script, v.key, v.value = name, lock, fmt.Sprint(q.id, attempt)
+		if votes[i] = v; v.deletes() {
+			q.forget(v.value)
 		}
-		return set.Err() == nil, set.Err()
-	})
-	if !ok {
-		// A value on a minority must not block others for a lease.
-		s.drop(context.WithoutCancel(ctx), key, value)
 	}
-	return lease - s.drift, ok, err
-}
-
-func (s quorumStore) extend(ctx context.Context, key, value string, lease time.Duration) (time.Duration, bool, error) {
-	ok, err := s.majority(ctx, func(ctx context.Context, n redislock.Client) (bool, error) {
-		return run(ctx, n, compareExtend, key, value, lease.Milliseconds())
-	})
-	return lease - s.drift, ok, err
-}
-
-func (s quorumStore) drop(ctx context.Context, key, value string) (bool, error) {
-	return s.majority(ctx, func(ctx context.Context, n redislock.Client) (bool, error) {
-		return run(ctx, n, compareDelete, key, value)
-	})
-}
-
-// run runs a script on one key. It sends the script's hash, and the script itself if the server does
-// not know the hash.
-func run(ctx context.Context, n redislock.Client, script, key string, args ...any) (bool, error) {
-	cmd := send(ctx, n, append([]any{"evalsha", redis.NewScript(script).Hash(), 1, key}, args...)...)
-	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
-		cmd = send(ctx, n, append([]any{"eval", script, 1, key}, args...)...)
+	answers, decided := make(chan []answer, len(q.nodes)), make(chan struct{})
+	defer close(decided)
+	for _, n := range q.nodes {
+		for _, v := range votes {
+			if v.script == "acquire" {
+				n.begin(v.value)
+			}
+		}
+		go n.put(context.WithoutCancel(ctx), q, votes, answers, decided)
 	}
-	return cmd.Bool()
-}
-
-// onceCmd is a command that go-redis does not retry, for the reason that redislock's own has: a
-// repeat may be carried out when another holder has the lock.
-type onceCmd struct{ *redis.Cmd }
-
-func (onceCmd) NoRetry() bool { return true }
-
-func send(ctx context.Context, n redislock.Client, args ...any) *redis.Cmd {
-	cmd := redis.NewCmd(ctx, args...)
-	_ = n.Process(ctx, onceCmd{cmd}) // the command keeps its error
-	return cmd
-}
-
-// majority asks all servers at once and reports whether more than half said yes. It returns as soon
-// as that is certain, and does not wait for slow servers. It returns an error if servers that did
-// not answer could have changed the result.
-func (s quorumStore) majority(ctx context.Context, ask func(context.Context, redislock.Client) (bool, error)) (bool, error) {
-	type answer struct {
-		yes bool
-		err error
-	}
-	answers := make(chan answer, len(s.nodes))
-	for _, n := range s.nodes {
-		go func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
-			defer cancel()
-			yes, err := ask(ctx, n)
-			answers <- answer{yes, err}
-		}()
-	}
-	// A client that ignores its context must not delay the result either.
-	patience := time.NewTimer(s.timeout)
+	patience := time.NewTimer(q.timeout)
 	defer patience.Stop()
-	needed := len(s.nodes)/2 + 1
-	yes, no := 0, 0
-	var errs []error
-	for yes < needed && no < needed && yes+no+len(errs) < len(s.nodes) {
+	for open := true; open; {
 		select {
-		case a := <-answers:
-			switch {
-			case a.err != nil:
-				errs = append(errs, a.err)
-			case a.yes:
-				yes++
-			default:
-				no++
+		case of := <-answers:
+			open = false
+			for i, v := range votes {
+				v.count(of[i])
+				open = open || !v.decided()
 			}
 		case <-patience.C:
-			return false, errors.Join(append(errs, errNoMajority)...)
+			open = false
 		case <-ctx.Done():
-			return false, context.Cause(ctx)
+			open = false
 		}
 	}
-	if yes >= needed || len(s.nodes)-no < needed {
-		return yes >= needed, nil
+	for i, v := range votes {
+		q.decide(cmds[i].(request), v, sent)
 	}
-	return false, errors.Join(append(errs, errNoMajority)...)
+}
+
+func (v *vote) count(a answer) {
+	switch {
+	case a.panicked != nil:
+		panic(a.panicked) // the Locker gives it to its caller
+	case a.yes, a.no && v.script == "cancel":
+		v.yes++
+	case a.no:
+		v.no++
+	default:
+		v.errs = append(v.errs, a.err)
+	}
+}
+
+// decide answers a request. A lock that was not granted may be set on a minority: after an error the
+// Locker cancels the attempt.
+func (q *quorum) decide(cmd request, v *vote, sent time.Time) {
+	reply := []any{int64(0), int64(0), int64(0)}
+	switch most := v.of / 2; {
+	case v.yes > most:
+		reply[0] = yesTo[v.script]
+		q.hold(v, sent)
+	case v.no <= most, v.script == "acquire" && v.no < v.of:
+		cmd.SetErr(&v.noMajority)
+		return
+	}
+	cmd.SetVal(reply)
+}
+
+// hold notes a hold, or that it was renewed. It does not after the deadline, which the Locker sees as well.
+func (q *quorum) hold(v *vote, sent time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	v.again = v.script == "renew" && time.Now().Before(q.until[v.value])
+	if v.script != "acquire" && !v.again {
+		return
+	}
+	q.until[v.value] = sent.Add(q.lease - q.lease/100 - 2*time.Millisecond)
+	if len(q.until) > q.sweep { // forgotten leases
+		maps.DeleteFunc(q.until, func(_ string, until time.Time) bool { return time.Now().After(until) })
+		q.sweep = 2*len(q.until) + 100
+	}
+}
+
+func (q *quorum) forget(value string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.until, value)
+}
+
+func (q *quorum) holds(value string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return time.Now().Before(q.until[value])
+}
+
+// put puts requests to one server. Where the value of a renewal that counts is gone, put sets it again, unless it
+// was released by then.
+func (n *node) put(ctx context.Context, q *quorum, votes []*vote, answers chan<- []answer, decided <-chan struct{}) {
+	for _, v := range votes {
+		if v.deletes() {
+			n.wait(v.value)
+		}
+	}
+	got := n.send(ctx, q, votes)
+	for _, v := range votes {
+		if v.script == "acquire" {
+			n.end(v.value)
+		}
+	}
+	answers <- got
+	<-decided
+	var gone []*vote
+	for i, v := range votes {
+		if v.again && got[i].no && n.begin(v.value) {
+			defer n.end(v.value)
+			if q.holds(v.value) { // looked at last: a release that begins now waits
+				gone = append(gone, &vote{script: "acquire", key: v.key, value: v.value})
+			}
+		}
+	}
+	if gone != nil {
+		n.send(ctx, q, gone)
+	}
+}
+
+// once is a command that go-redis does not repeat: the Locker does.
+type once struct{ *redis.Cmd }
+
+func (once) NoRetry() bool { return true }
+
+func (n *node) send(ctx context.Context, q *quorum, votes []*vote) (got []answer) {
+	ctx, cancel := context.WithTimeout(ctx, q.timeout)
+	defer cancel()
+	got = make([]answer, len(votes))
+	defer func() {
+		if v := recover(); v != nil {
+			got[0].panicked = v
+		}
+	}()
+	cmds := make([]redis.Cmder, len(votes))
+	for i, v := range votes {
+		args := []any{"eval", compareDelete, 1, v.key, v.value}
+		switch v.script {
+		case "acquire":
+			args = []any{"set", v.key, v.value, "px", q.lease.Milliseconds(), "nx"}
+		case "renew":
+			args = []any{"eval", compareExtend, 1, v.key, v.value, q.lease.Milliseconds()}
+		}
+		cmds[i] = once{redis.NewCmd(ctx, args...)}
+	}
+	var err error
+	if len(cmds) == 1 {
+		err = n.Process(ctx, cmds[0])
+	} else {
+		pipeline := n.Client.Pipeline()
+		_ = pipeline.BatchProcess(ctx, cmds...)
+		_, err = pipeline.Exec(ctx)
+	}
+	for i, cmd := range cmds {
+		v, failed := cmd.(once).Result()
+		got[i] = answer{yes: v == "OK" || v == int64(1), no: errors.Is(failed, redis.Nil) || v == int64(0), err: cmp.Or(failed, err)}
+	}
+	return got
 }

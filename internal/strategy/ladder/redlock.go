@@ -19,8 +19,9 @@ var redlock = strategy.Strategy{
 			strategy.SurvivesDataLoss,
 	},
 	NeedsQuorum: true,
+	State:       strategy.State{Locks: []string{"{%s}"}},
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		// A try asks five servers, so tries are less frequent than with one server.
-		return strategy.LockGuard{Locking: polling.NewQuorum(d.Quorum, polling.Options{Lease: d.Lease, Wait: d.Wait, Retry: d.Retry, Hooks: strategy.WaitingHooks(d)})}, strategy.ReadThenWrite
+		return strategy.LockGuard{Locking: polling.NewQuorum(d.Quorum, polling.Options{Options: strategy.LockOptions(d), Retry: d.Retry})}, strategy.ReadThenWrite
 	},
 }

@@ -1,0 +1,63 @@
+package redislock
+
+import (
+	"context"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Kind is a locker with the contract of the interface [Locking], which is the same for all.
+type Kind struct {
+	Name    string
+	Servers int    // independent ones, of which a majority decides
+	Suffix  string // of a lock's key in Redis, after its tagged name
+	Make    func(clients []Client, o Options) Locking
+}
+
+// Kinds has also those that other packages of this folder make: see kinds_test.go.
+var Kinds = []Kind{{"redislock", 1, layout + ":lock", func(clients []Client, o Options) Locking { return New(clients[0], o) }}}
+
+// contract runs a test of the contract on each kind of locker.
+func contract(t *testing.T, test func(t *testing.T, k Kind)) {
+	for _, k := range Kinds {
+		t.Run(k.Name, func(t *testing.T) { test(t, k) })
+	}
+}
+
+// clients are connected to servers of their own, as which the databases of one server do.
+func (k Kind) clients(t testing.TB, connect func(db int) *redis.Client) (clients []Client) {
+	needsServer(t)
+	for db := range k.Servers {
+		clients = append(clients, connect(db))
+	}
+	return clients
+}
+
+func (k Kind) make(t testing.TB, clients []Client, o Options) Locking {
+	l := k.Make(clients, o)
+	t.Cleanup(func() { l.Close(context.Background()) })
+	return l
+}
+
+func (k Kind) new(t testing.TB, o Options) Locking { return k.with(t, o, func(*redis.Client) {}) }
+
+func (k Kind) with(t testing.TB, o Options, prepare func(*redis.Client)) Locking {
+	return k.make(t, k.clients(t, func(db int) *redis.Client {
+		client, _ := newClient(t, shared.addr, db)
+		prepare(client)
+		return client
+	}), o)
+}
+
+// count says how many servers have a lock, and deletes it there if wanted.
+func (k Kind) count(t testing.TB, key string, del bool) (n int64) {
+	for db := range k.Servers {
+		client, _ := newClient(t, shared.addr, db)
+		n += client.Exists(t.Context(), tagged(key)+k.Suffix).Val()
+		if del {
+			client.Del(t.Context(), tagged(key)+k.Suffix)
+		}
+	}
+	return n
+}
