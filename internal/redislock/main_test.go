@@ -251,3 +251,69 @@ func (w *wire) cut() {
 	w.cutUp.Store(true)
 	w.cutDown.Store(true)
 }
+
+// acquire fails the test when the lock is not to be had.
+func acquire(t testing.TB, l Locking, ctx context.Context, key string) (context.Context, *Lease) {
+	t.Helper()
+	held, lease, err := l.Acquire(ctx, key)
+	if err != nil {
+		t.Fatalf("Acquire(%q): %v", key, err)
+	}
+	return held, lease
+}
+
+func release(t testing.TB, lease *Lease) {
+	t.Helper()
+	if err := lease.Release(); err != nil {
+		t.Errorf("Release: %v", err)
+	}
+}
+
+// renew sends a renewal before its time, and says whether the lock is held after it.
+func renew(lease *Lease) bool {
+	h := lease.hold
+	l, n := h.locker, h.lock
+	l.mu.Lock()
+	node := l.server.node(n)
+	l.underWay[node]++
+	l.unlock()
+	l.renew(bounded{h.parent, time.Now().Add(5 * time.Second)}, node, []redis.Cmder{l.server.command(renewScript, n, h.attempt, h.lease.Milliseconds())}, l.now())
+	return h.failed.Load() == nil && h.loss() == nil && !h.isReleased()
+}
+
+// queued is how many renewals are due, and pipelines under way.
+func (l *Locker) queued() (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for node, due := range l.due {
+		n += len(due) + l.underWay[node]
+	}
+	return n
+}
+
+// listens has a Locker subscribe, as if somebody waited.
+func listens(t testing.TB, l *Locker) {
+	t.Helper()
+	l.mu.Lock()
+	err := l.subscribeLocked()
+	l.unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the Locker listens", l.hears)
+}
+
+// hears says whether a Locker's subscription is confirmed.
+func (l *Locker) hears() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.subscription != nil && l.subscription.since != 0
+}
+
+// within bounds a wait that must end, generously: the machine may be busy.
+func within(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}

@@ -1,0 +1,332 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// makeDue has every lock's renewal fall due now, and returns how many were sent until nothing moves.
+func makeDue(f *fakeRedis, l *Locker) int {
+	before := len(f.requests(renewScript))
+	l.mu.Lock()
+	for _, n := range l.locks {
+		n.due = l.now()
+		l.scheduleLocked(n)
+	}
+	l.unlock()
+	time.Sleep(time.Nanosecond)
+	synctest.Wait()
+	return len(f.requests(renewScript)) - before
+}
+
+// TestABurstOfRenewals: what falls due at once goes out in a few pipelines, and a few of these are
+// under way at a time, whatever is overdue.
+func TestABurstOfRenewals(t *testing.T) {
+	const batch = 50
+	const locks = maxPipelines*batch + 2*batch
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		l.maxBatch = batch
+		for k := range locks {
+			_, lease := acquire(t, l, t.Context(), fmt.Sprint("long", k))
+			defer release(t, lease)
+		}
+		if n := makeDue(f, l); n != locks {
+			t.Errorf("%d renewals were sent, want %d", n, locks)
+		}
+		if len(f.pipelines) != locks/batch || slices.Max(f.pipelines) != batch || f.mostUnderWay > maxPipelines {
+			t.Errorf("%d pipelines of up to %d, up to %d at a time", len(f.pipelines), slices.Max(f.pipelines), f.mostUnderWay)
+		}
+		f.answers(renewScript, noAnswer)
+		makeDue(f, l)
+		if n := goroutinesOfLockers(); f.underWay != maxPipelines || n != maxPipelines {
+			t.Errorf("%d pipelines and %d goroutines are under way, want %d", f.underWay, n, maxPipelines)
+		}
+		f.answers(renewScript, nil)
+		time.Sleep(fakeLease) // what was under way is over, and sent again
+		if n := makeDue(f, l); n != locks {
+			t.Errorf("%d renewals were sent after the silence, want %d", n, locks)
+		}
+		if n := l.queued(); n > 0 {
+			t.Errorf("%d renewals and pipelines are left", n)
+		}
+	})
+}
+
+// goroutinesOfLockers counts those that Lockers started, or that are in one.
+func goroutinesOfLockers() (n int) {
+	stacks := make([]byte, 1<<20)
+	for _, stack := range strings.Split(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
+		if strings.Contains(stack, "redislock.(*Locker)") {
+			n++
+		}
+	}
+	return n
+}
+
+// TestRenewalsGoOutTogether: those of many locks, in the ordinary course of a lease.
+func TestRenewalsGoOutTogether(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		const locks = 2000
+		for k := range locks {
+			acquire(t, l, t.Context(), fmt.Sprint(k))
+		}
+		time.Sleep(third(fakeLease))
+		synctest.Wait()
+		together := 0
+		for _, n := range f.pipelines {
+			together += n
+		}
+		if together < locks*9/10 || len(f.pipelines) > 30 {
+			t.Errorf("%d renewals in %d pipelines in a third of the lease, want %d in 30", together, len(f.pipelines), locks)
+		}
+	})
+}
+
+// TestTheNearestDeadlineGoesFirst, where more is due than may be under way.
+func TestTheNearestDeadlineGoesFirst(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		var first *Lease
+		l.maxBatch = 50
+		const locks, nearest = maxPipelines*50 + 100, maxPipelines*50 + 50
+		for k := range locks {
+			_, lease := acquire(t, l, t.Context(), fmt.Sprint(k))
+			if k == nearest {
+				first = lease
+			}
+		}
+		var sent atomic.Bool
+		f.refuse = func(cmd redis.Cmder) error {
+			if strings.HasPrefix(cmd.Args()[3].(string), "{"+first.Key()+"}") {
+				sent.Store(true)
+			}
+			return nil
+		}
+		f.answers(renewScript, noAnswer)
+		first.hold.lock.deadline -= time.Second
+		makeDue(f, l)
+		if f.underWay != maxPipelines {
+			t.Fatalf("%d pipelines are under way", f.underWay)
+		}
+		if !sent.Load() {
+			t.Error("the renewal whose deadline is the nearest is not among the first")
+		}
+		f.answers(renewScript, nil)
+	})
+}
+
+// TestARenewalsErrorIsItsOwn: in a pipeline. A script that Redis does not know is sent for those
+// whose hash was refused, and nothing is sent again by the client.
+func TestARenewalsErrorIsItsOwn(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		var leases []*Lease
+		for k := range 10 {
+			_, lease := acquire(t, l, t.Context(), fmt.Sprint(k))
+			leases = append(leases, lease)
+		}
+		time.Sleep(time.Second)
+		var whole []string
+		f.refuse = func(cmd redis.Cmder) error {
+			if once, ok := cmd.(interface{ NoRetry() bool }); !ok || !once.NoRetry() {
+				t.Errorf("the client may send %v again", cmd.Args()[0])
+			}
+			switch key := cmd.Args()[3].(string); {
+			case cmd.Args()[0] == "eval":
+				whole = append(whole, key)
+			case strings.HasPrefix(key, "{3}"):
+				return redisError("OOM command not allowed")
+			case strings.HasPrefix(key, "{5}"), strings.HasPrefix(key, "{6}"):
+				return redisError("NOSCRIPT No matching script")
+			}
+			return nil
+		}
+		makeDue(f, l)
+		for k, lease := range leases {
+			failed := lease.hold.failed.Load()
+			if renewed := lease.hold.lock.deadline == l.now()-time.Nanosecond+fakeValidity; renewed != (k != 3) || (failed == nil) != (k != 3) {
+				t.Errorf("lock %d: renewed %v, %v", k, renewed, failed)
+			}
+		}
+		if slices.Sort(whole); !slices.Equal(whole, []string{"{5}:v2:lock", "{6}:v2:lock"}) {
+			t.Errorf("the script was sent for %q, want those whose hash was refused", whole)
+		}
+		f.refuse = nil
+	})
+}
+
+// TestASilentNodeDelaysNoOther: in a Cluster, each node has its own pipelines.
+func TestASilentNodeDelaysNoOther(t *testing.T) {
+	var nodes [2]*redis.Client // which nobody asks
+	nodes[0], _ = newClient(t, "a")
+	nodes[1], _ = newClient(t, "b")
+	synctest.Test(t, func(t *testing.T) {
+		f := fakeCluster{newFakeRedis(t), nodes}
+		l := New(f, Options{Lease: fakeLease})
+		l.maxBatch = 50
+		const silent, others = maxPipelines*50 + 100, 100
+		lost := [2]int{}
+		l.opts.Hooks.Lost = func(_ context.Context, e Event) { lost[nodeOf(Keys("", e.Key).Lock)]++ }
+		for k := range silent + others { // by the length of its name, a lock is at the one node or the other
+			acquire(t, l, t.Context(), strings.Repeat("a", 1+min(k/silent, 1))+fmt.Sprintf("%05d", k))
+		}
+		f.refuses(func(cmd redis.Cmder) error {
+			if nodeOf(cmd.Args()[3].(string)) == 0 {
+				time.Sleep(time.Second)
+				return context.DeadlineExceeded
+			}
+			return nil
+		})
+		time.Sleep(3 * fakeLease)
+		synctest.Wait() // for the hook, too
+		if lost[0] != silent || lost[1] != 0 {
+			t.Errorf("%d of %d holds at the silent node were lost, and %d at the other", lost[0], silent, lost[1])
+		}
+		f.refuses(nil)
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestARenewalThatFailedIsSaid by a hook, and as the reason of the loss. So is a want of connections.
+func TestARenewalThatFailedIsSaid(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		var mu sync.Mutex
+		var failures []Event
+		l.opts.Hooks.NotRenewed = func(_ context.Context, e Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			failures = append(failures, e)
+		}
+		f.answers(renewScript, down)
+		held, lease := acquire(t, l, t.Context(), "k")
+		<-held.Done()
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		if len(failures) < 3 || failures[0].Key != "k" || failures[0].Token != lease.Token() || !errors.Is(failures[0].Err, errDown) || !errors.Is(context.Cause(held), errDown) {
+			t.Errorf("the hook was called with %+v, and the hold ended with %v", failures, context.Cause(held))
+		}
+	})
+	for _, read := range []bool{false, true} {
+		withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+			blocked := make(chan bool)
+			f.before = func(cmd redis.Cmder) {
+				if cmd.(*onceCmd).script == renewScript {
+					if read {
+						cmd.Args()
+					}
+					<-blocked // the pool's connections are in use elsewhere, for longer than the lease
+				}
+			}
+			held, _ := acquire(t, l, t.Context(), "k")
+			<-held.Done()
+			if text := context.Cause(held).Error(); strings.Contains(text, "waits for a connection") == read || strings.Contains(text, "no answer") != read {
+				t.Errorf("read %v: the hold ended with %q", read, text)
+			}
+			close(blocked)
+		})
+	}
+}
+
+// TestAClockThatIsSetForwardIsSeen by the answers to renewals, less their round trip. Then all holds are
+// renewed at once, and go on.
+func TestAClockThatIsSetForwardIsSeen(t *testing.T) {
+	for name, c := range map[string]struct {
+		forward, roundTrip time.Duration
+		refused            bool
+	}{
+		"same":                          {},
+		"slow answers":                  {roundTrip: 1500 * time.Millisecond},
+		"set back":                      {forward: -12 * time.Second},
+		"set forward":                   {forward: 3 * time.Second},
+		"set forward, slow answers":     {forward: 3 * time.Second, roundTrip: time.Second},
+		"set forward, by a whole lease": {forward: 12 * time.Second, refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+				var forward atomic.Int64
+				reply := func(kind, epoch int64) func(context.Context) (any, error) {
+					return func(context.Context) (any, error) {
+						time.Sleep(c.roundTrip / 2)
+						now := time.Now().Add(time.Duration(forward.Load())).UnixMicro()
+						time.Sleep(c.roundTrip / 2)
+						if kind == 0 {
+							return []any{int64(1), now, int64(0)}, nil
+						}
+						return []any{kind - 1, epoch, int64(0), now}, nil
+					}
+				}
+				f.answers(acquireScript, reply(0, 0))
+				f.answers(renewScript, reply(2, 12345))
+				var seen []time.Duration
+				l.opts.Hooks.ClockJumped = func(by time.Duration) { seen = append(seen, by) }
+				_, first := acquire(t, l, t.Context(), "first")
+				time.Sleep(third(fakeLease) / 2)
+				held, second := acquire(t, l, t.Context(), "second")
+				time.Sleep(3 * fakeLease)
+				forward.Store(int64(c.forward))
+				if c.refused {
+					f.answers(renewScript, reply(1, 0))
+				}
+				l.mu.Lock()
+				first.hold.lock.due = l.now()
+				second.hold.lock.due = l.now() + third(fakeLease)
+				l.scheduleLocked(first.hold.lock)
+				l.unlock()
+				before := len(f.requests(renewScript))
+				time.Sleep(c.roundTrip*3/2 + time.Millisecond)
+				synctest.Wait()
+				sent := len(f.requests(renewScript)) - before
+				if c.forward <= 0 && (c.roundTrip == 0 && sent != 1 || len(seen) > 0) {
+					t.Errorf("%d renewals, and the hook was called with %s", sent, seen)
+				}
+				if c.forward > 0 && (sent < 2 || len(seen) != 1 || seen[0] > c.forward || seen[0] < c.forward-c.roundTrip-time.Second/2) {
+					t.Errorf("%d renewals, and the hook was called with %s", sent, seen)
+				}
+				time.Sleep(3 * fakeLease)
+				synctest.Wait()
+				if c.forward > 0 && len(seen) != 1 {
+					t.Errorf("the hook was called with %s", seen)
+				}
+				if (held.Err() == nil) == c.refused {
+					t.Errorf("the other hold: %v", context.Cause(held))
+				}
+			})
+		})
+	}
+}
+
+// TestNothingIsSentForNobody: renewals that waited for their turn, and whose locks were released meanwhile.
+func TestNothingIsSentForNobody(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		l.maxBatch = 1
+		var leases []*Lease
+		for k := range maxPipelines + 2 {
+			_, lease := acquire(t, l, t.Context(), fmt.Sprint(k))
+			leases = append(leases, lease)
+		}
+		f.answers(renewScript, noAnswer)
+		if n := makeDue(f, l); n != maxPipelines || l.queued() != maxPipelines+2 {
+			t.Errorf("%d renewals are under way, and %d with those that wait", n, l.queued())
+		}
+		for _, lease := range leases {
+			release(t, lease)
+		}
+		time.Sleep(fakeLease)
+		synctest.Wait()
+		if l.queued() != 0 || slices.Contains(f.pipelines, 0) {
+			t.Errorf("%d renewals wait, and pipelines had %d commands", l.queued(), f.pipelines)
+		}
+	})
+}
