@@ -3,16 +3,11 @@ package stocklock
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"os"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
-
-	"stocklock/internal/redislock"
 )
 
 // shopHalf says which packages of this module each package of the shop half may import. Tests may
@@ -169,21 +164,6 @@ func TestTheLockCanBeCopied(t *testing.T) {
 			inside := strings.HasPrefix(imported, module+"/internal/redislock")
 			if !inside && (!standard || strings.HasPrefix(imported, module+"/")) && imported != "github.com/redis/go-redis/v9" {
 				t.Errorf("%s imports %s: it may import only go-redis and the standard library", p.ImportPath, imported)
-			}
-		}
-	}
-}
-
-// TestTheReadmesNameTheDefaultLease: a new [redislock.DefaultLease] has to reach them.
-func TestTheReadmesNameTheDefaultLease(t *testing.T) {
-	for _, file := range []string{"README.md", "README.zh-CN.md"} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, lease := range regexp.MustCompile(`(?:lease|租约) (\d+) ?(?:s|秒)`).FindAllStringSubmatch(string(text), -1) {
-			if lease[1] != fmt.Sprint(redislock.DefaultLease.Seconds()) {
-				t.Errorf("%s says %q: redislock.DefaultLease is %s", file, lease[0], redislock.DefaultLease)
 			}
 		}
 	}

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"stocklock/internal/redislock"
 )
 
 const root = ".."
@@ -242,4 +244,19 @@ func sum(page string) string {
 	})
 	h := sha256.Sum256([]byte(page))
 	return hex.EncodeToString(h[:8])
+}
+
+// TestTheReadmesNameTheDefaultLease: a new [redislock.DefaultLease] has to reach them.
+func TestTheReadmesNameTheDefaultLease(t *testing.T) {
+	for _, file := range []string{"README.md", "README.zh-CN.md"} {
+		text, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, lease := range regexp.MustCompile(`(?:lease|租约) (\d+) ?(?:s|秒)`).FindAllStringSubmatch(string(text), -1) {
+			if lease[1] != fmt.Sprint(redislock.DefaultLease.Seconds()) {
+				t.Errorf("%s says %q: redislock.DefaultLease is %s", file, lease[0], redislock.DefaultLease)
+			}
+		}
+	}
 }

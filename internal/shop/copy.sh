@@ -12,14 +12,27 @@ if [ -e "$1" ]; then
 	echo "$0: $1 exists: name a folder that is to be made" >&2
 	exit 1
 fi
-from=$(cd "$(dirname "$0")/../.." && pwd)
+from=$(cd "$(dirname "$0")/../.." && pwd -P)
+near=$1
+until [ -d "$near" ]; do near=$(dirname "$near"); done
+case $(cd "$near" && pwd -P)/ in "$from"/*)
+	echo "$0: $1 is in this repository: name a folder outside" >&2
+	exit 1
+esac
 mkdir -p "$1"
 (cd "$from" && tar -cf - --exclude=./.git --exclude=./bin --exclude=./out .) | tar -xf - -C "$1"
 cd "$1"
 
 # What only the lab needs, and how this repository is tested and shown.
 rm -r internal/lab internal/shop/labmode internal/strategy/ladder internal/shop/program/lab.go cmd/loadtest bench docs/make
-rm -rf internal/shop/copy.sh scripts docker-compose.yml deploy/lab.sh .ci .github .env
+rm -rf internal/shop/copy.sh scripts docker-compose.yml deploy/lab.sh .ci .github .env pages.go README* CHANGELOG.md CONTRIBUTING.md
+
+# Of the pages, those on the shop and its lock, without their links to the others.
+find docs -mindepth 1 -maxdepth 1 ! -name guarantees.md ! -name 'lock-*.md' ! -name scaling.md -exec rm -r {} +
+for page in docs/*.md; do
+	sed -E 's#\[([^]]*)\]\((matrix|performance|schedules|reliability|choosing|strategies/[a-z-]*)\.md[^)]*\)#\1#g' "$page" >"$page.new"
+	mv "$page.new" "$page"
+done
 
 # The image of the lab.
 awk '/^FROM/ { lab = /AS (build-)?lab$/ } /^#.*--target lab/ { next } !lab' Dockerfile >Dockerfile.new
@@ -32,8 +45,26 @@ find . -name '*.go' -o -name go.mod -o -name copy.sh | while read -r file; do
 done
 
 version=$(sed -n 's/^const Version = "\(.*\)"$/\1/p' internal/flags/version.go)
-echo "# Copied from stocklock $version: its CHANGELOG.md says what has changed since." >Makefile
-cat >>Makefile <<'END'
+cat >CHANGELOG.md <<END
+# Changelog
+
+## $version
+
+Copied from stocklock $version: its CHANGELOG.md says what has changed there since.
+END
+cat >README.md <<END
+# $2
+
+A shop that sells limited stock, with a lock in Redis. Copied from stocklock $version, which also has the lab that tests it.
+
+- [What is guaranteed, and what is not](docs/guarantees.md)
+- [Scaling](docs/scaling.md)
+- [The lock's protocol](docs/lock-protocol.md) and [its model](docs/lock-model.md)
+- [Security](SECURITY.md), [the API](internal/shop/openapi.yaml) and [what changed](CHANGELOG.md)
+
+\`make build lint test\` needs Go, the module proxy, a Redis and a MySQL or MariaDB.
+END
+cat >Makefile <<'END'
 .PHONY: build lint test
 build:
 	go build -trimpath -o bin/ ./cmd/shop

@@ -143,6 +143,7 @@ func TestTheShopCanBeCopied(t *testing.T) {
 	if needed, err := os.ReadFile(filepath.Join(dir, "go.mod")); err != nil || strings.Contains(string(needed), "vegeta") {
 		t.Errorf("the copy needs modules of the lab, %v: %s", err, needed)
 	}
+	linksLeadSomewhere(t, dir)
 	if os.Getenv(wholeCopyEnv) != "" {
 		for _, target := range []string{"build", "lint", "test"} {
 			run := exec.CommandContext(t.Context(), "make", "-C", dir, target)
@@ -159,6 +160,45 @@ func TestTheShopCanBeCopied(t *testing.T) {
 	run("list", "-export", "-test", "./...") // compiles every test, and links none
 	run("test", "-vet=off", "-short", ".")
 	run("test", "-vet=off", "-run", copyTests, "./cmd/shop", "./internal/shop", "./internal/strategy")
+}
+
+// linksLeadSomewhere follows the links from the pages of a copy to its files.
+func linksLeadSomewhere(t *testing.T, dir string) {
+	t.Helper()
+	var pages []string
+	for _, pattern := range []string{"*.md", "docs/*.md"} {
+		found, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, found...)
+	}
+	if len(pages) < 6 {
+		t.Errorf("the copy has only the pages %v", pages)
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`).FindAllSubmatch(text, -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), string(link[1]))); err != nil {
+				t.Errorf("%s links to %s, which the copy does not have", filepath.Base(page), link[1])
+			}
+		}
+	}
+}
+
+// TestACopyIntoTheRepositoryIsRefused, which would copy itself.
+func TestACopyIntoTheRepositoryIsRefused(t *testing.T) {
+	dir := filepath.Join(root, "out", "a", "copy")
+	said, err := exec.CommandContext(t.Context(), filepath.Join(root, "internal/shop/copy.sh"), dir, "example.com/shop").CombinedOutput()
+	if err == nil || strings.Count(string(said), "\n") != 1 || !strings.Contains(string(said), "in this repository") {
+		t.Errorf("%v, said %q", err, said)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder was made: %v", err)
+	}
 }
 
 // TestTheShopHalfKnowsNothingOfTheLab reads its files: one name of the lab's in them would be a
