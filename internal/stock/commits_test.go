@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	mysqldriver "github.com/go-sql-driver/mysql"
-
 	"stocklock/internal/stock"
 	"stocklock/internal/testserver"
 )
@@ -17,15 +15,9 @@ import (
 // TestCommitsThatAreNotAnswered holds two COMMITs back. The first counts until another one is answered,
 // and none after its own answer.
 func TestCommitsThatAreNotAnswered(t *testing.T) {
-	dsn, err := mysqldriver.ParseDSN(testserver.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	direct := openAt(t, dsn.FormatDSN())
-	items := []stock.Item{newItem(t, direct, 1), newItem(t, direct, 1), newItem(t, direct, 1)}
 	release := make(chan struct{})
 	var holds atomic.Int32
-	dsn.Addr = proxy(t, dsn.Addr, func() meddler {
+	direct, store := openBehind(t, func() meddler {
 		return func(packet []byte, _, _ net.Conn) bool {
 			if bytes.Contains(packet, []byte("\x03COMMIT")) && holds.Add(1) <= 2 {
 				<-release
@@ -33,7 +25,7 @@ func TestCommitsThatAreNotAnswered(t *testing.T) {
 			return false
 		}
 	})
-	store := openEmpty(t, dsn.FormatDSN())
+	items := []stock.Item{newItem(t, direct, 1), newItem(t, direct, 1), newItem(t, direct, 1)}
 	done := make(chan error, 2)
 	for i := range 2 {
 		go func() {

@@ -86,13 +86,7 @@ func TestBatchSellsAllThatFit(t *testing.T) {
 // TestBatchIdsWhereAClusterChangesItsSteps makes two batches on one connection. No outcome may have the
 // id of another order.
 func TestBatchIdsWhereAClusterChangesItsSteps(t *testing.T) {
-	dsn := testserver.Database(t)
-	openAt(t, dsn)
-	store, err := stock.Open(dsn, stock.WithPoolSize(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := open(t, stock.WithPoolSize(1))
 	for _, step := range []int{1, 3} {
 		if _, err := store.Pool().ExecContext(t.Context(), "SET SESSION auto_increment_increment = ?", step); err != nil {
 			t.Fatal(err)
@@ -142,11 +136,15 @@ func TestOneRowsErrorIsItsOwn(t *testing.T) {
 
 // TestABatchWithRepeatedKeysStaysABatch: the sales that are no repeats are sold together.
 func TestABatchWithRepeatedKeysStaysABatch(t *testing.T) {
-	dsn, err := mysqldriver.ParseDSN(testserver.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	direct := openAt(t, dsn.FormatDSN())
+	var inserts atomic.Int64
+	direct, store := openBehind(t, func() meddler {
+		return func(packet []byte, _, _ net.Conn) bool {
+			if bytes.Contains(packet, []byte("\x03INSERT")) {
+				inserts.Add(1)
+			}
+			return false
+		}
+	})
 	item := newItem(t, direct, 100)
 	sales := wanted(item, slices.Repeat([]int64{1}, 20)...)
 	for i := range sales {
@@ -157,16 +155,7 @@ func TestABatchWithRepeatedKeysStaysABatch(t *testing.T) {
 			}
 		}
 	}
-	var inserts atomic.Int64
-	dsn.Addr = proxy(t, dsn.Addr, func() meddler {
-		return func(packet []byte, _, _ net.Conn) bool {
-			if bytes.Contains(packet, []byte("\x03INSERT")) {
-				inserts.Add(1)
-			}
-			return false
-		}
-	})
-	outcomes, err := openEmpty(t, dsn.FormatDSN()).DecrementBatch(t.Context(), item.ID, sales)
+	outcomes, err := store.DecrementBatch(t.Context(), item.ID, sales)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,18 +179,8 @@ func TestCommitWithoutAnAnswer(t *testing.T) {
 		{"the COMMIT is lost", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			dsn, err := mysqldriver.ParseDSN(testserver.Database(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			direct := openAt(t, dsn.FormatDSN())
+			direct, store := openBehind(t, losesOneCommit(tt.deliver))
 			item := newItem(t, direct, 10)
-			dsn.Addr = losesOneCommit(t, dsn.Addr, tt.deliver)
-			store, err := stock.Open(dsn.FormatDSN())
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { store.Close() })
 			outcomes, err := store.DecrementBatch(t.Context(), item.ID, wanted(item, 1, 2))
 			if !tt.deliver {
 				if !errors.Is(err, stock.ErrUnknown) {
@@ -218,11 +197,11 @@ func TestCommitWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// losesOneCommit starts a proxy that ends the first connection on which a COMMIT is sent, before or
+// losesOneCommit is for a proxy that ends the first connection on which a COMMIT is sent, before or
 // after the server has it.
-func losesOneCommit(t *testing.T, server string, deliver bool) string {
+func losesOneCommit(deliver bool) func() meddler {
 	var lost atomic.Bool
-	return proxy(t, server, func() meddler {
+	return func() meddler {
 		return func(packet []byte, client, server net.Conn) bool {
 			if !bytes.Contains(packet, []byte("\x03COMMIT")) || lost.Swap(true) {
 				return false
@@ -234,12 +213,24 @@ func losesOneCommit(t *testing.T, server string, deliver bool) string {
 			}
 			return true
 		}
-	})
+	}
 }
 
 // meddler sees what a client sends before the server does, and reports whether the server is not to
 // have it.
 type meddler func(packet []byte, client, server net.Conn) bool
+
+// openBehind returns two stores on a database: one as [open] does, and one behind a proxy.
+func openBehind(t *testing.T, accepted func() meddler) (direct, store *stock.Store) {
+	t.Helper()
+	dsn, err := mysqldriver.ParseDSN(testserver.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	direct = openAt(t, dsn.FormatDSN())
+	dsn.Addr = proxy(t, dsn.Addr, accepted)
+	return direct, openEmpty(t, dsn.FormatDSN())
+}
 
 // proxy starts a proxy with a meddler for each connection.
 func proxy(t *testing.T, server string, accepted func() meddler) (addr string) {

@@ -58,14 +58,7 @@ func (f *failing) TxCommit(_ context.Context, tx driver.Tx) error {
 
 func openFailing(t *testing.T, f *failing) *stock.Store {
 	t.Helper()
-	dsn := testserver.Database(t)
-	openAt(t, dsn)
-	store, err := stock.Open(dsn, stock.WithPool(testserver.Intercept(f)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	return store
+	return open(t, stock.WithPool(testserver.Intercept(f)))
 }
 
 // Kinds of errors.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"stocklock/internal/stock"
-	"stocklock/internal/testserver"
 )
 
 // fill inserts n orders, as a shop does that does not know keyed_at. Columns may name further columns,
@@ -58,13 +57,7 @@ func rowsRead(t *testing.T, store *stock.Store) (sum int) {
 // TestAStepOfClearingKeysReadsWhatItClears has orders without keys before, between and behind those
 // with keys.
 func TestAStepOfClearingKeysReadsWhatItClears(t *testing.T) {
-	dsn := testserver.Database(t)
-	openAt(t, dsn)
-	store, err := stock.Open(dsn, stock.WithPoolSize(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := open(t, stock.WithPoolSize(1))
 	item := newItem(t, store, 1)
 	const expired = ", UTC_TIMESTAMP(6) - INTERVAL 2 HOUR"
 	fill(t, store, item, 3000, ", keyed_at", ", NULL")

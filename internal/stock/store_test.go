@@ -14,10 +14,13 @@ import (
 	"stocklock/internal/testserver"
 )
 
-// open returns a store on an empty, migrated database of the test's own.
-func open(t *testing.T) *stock.Store {
+// open returns a store on an empty, migrated database of the test's own. The options are not for the
+// migration.
+func open(t *testing.T, options ...stock.Option) *stock.Store {
 	t.Helper()
-	return openAt(t, testserver.Database(t))
+	dsn := testserver.Database(t)
+	openAt(t, dsn)
+	return openEmpty(t, dsn, options...)
 }
 
 func openAt(t *testing.T, dsn string) *stock.Store {
@@ -29,9 +32,9 @@ func openAt(t *testing.T, dsn string) *stock.Store {
 	return store
 }
 
-func openEmpty(t *testing.T, dsn string) *stock.Store {
+func openEmpty(t *testing.T, dsn string, options ...stock.Option) *stock.Store {
 	t.Helper()
-	store, err := stock.Open(dsn)
+	store, err := stock.Open(dsn, options...)
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}

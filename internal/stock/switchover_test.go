@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	mysqldriver "github.com/go-sql-driver/mysql"
-
 	"stocklock/internal/stock"
 	"stocklock/internal/testserver"
 )
@@ -56,13 +54,8 @@ func TestAReadOnlyServerIsLeftAtOnce(t *testing.T) {
 // open is refused with this number.
 func switchable(t *testing.T, number uint16) (store *stock.Store, item stock.Item, switchOver func()) {
 	t.Helper()
-	dsn, err := mysqldriver.ParseDSN(testserver.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	item = newItem(t, openAt(t, dsn.FormatDSN()), 100)
 	var primary atomic.Int64
-	dsn.Addr = proxy(t, dsn.Addr, func() meddler {
+	direct, store := openBehind(t, func() meddler {
 		mine := primary.Load()
 		return func(packet []byte, client, _ net.Conn) bool {
 			writes := bytes.Contains(packet, []byte("\x03UPDATE")) || bytes.Contains(packet, []byte("\x03INSERT"))
@@ -74,7 +67,7 @@ func switchable(t *testing.T, number uint16) (store *stock.Store, item stock.Ite
 			return true
 		}
 	})
-	return openEmpty(t, dsn.FormatDSN()), item, func() { primary.Add(1) }
+	return store, newItem(t, direct, 100), func() { primary.Add(1) }
 }
 
 // useConnections has the pool open so many connections, and leaves them idle.

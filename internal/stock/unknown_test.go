@@ -34,12 +34,8 @@ func TestTheOutcomeIsUnknownOnlyAfterTheCommit(t *testing.T) {
 
 // TestACommitThatIsNotSent lets the time of a transaction end before its COMMIT.
 func TestACommitThatIsNotSent(t *testing.T) {
-	store, err := stock.Open(testserver.Database(t), stock.WithExtraTime(-9900*time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	err = store.Transact(t.Context(), func(tx stock.Tx) error {
+	store := openEmpty(t, testserver.Database(t), stock.WithExtraTime(-9900*time.Millisecond))
+	err := store.Transact(t.Context(), func(tx stock.Tx) error {
 		var one []int64
 		for tx.Query(&one, "SELECT 1") == nil {
 		}
@@ -55,12 +51,7 @@ func TestACommitThatIsNotSent(t *testing.T) {
 func TestExtraTimeMovesTheEndOfATransaction(t *testing.T) {
 	dsn := testserver.Database(t)
 	for extra, ends := range map[time.Duration]bool{-9500 * time.Millisecond: true, 0: false} {
-		store, err := stock.Open(dsn, stock.WithExtraTime(extra))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer store.Close()
-		err = store.Transact(t.Context(), func(tx stock.Tx) error {
+		err := openEmpty(t, dsn, stock.WithExtraTime(extra)).Transact(t.Context(), func(tx stock.Tx) error {
 			var slept []int64
 			return tx.Query(&slept, "SELECT SLEEP(1)")
 		})
