@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -76,6 +77,10 @@ func (w *whole) UnmarshalJSON(text []byte) error {
 	if string(text) == "null" {
 		return nil
 	}
+	if n, err := strconv.ParseInt(string(text), 10, 64); err == nil { // the usual notation; the decoder knows that it is JSON
+		*w = whole(n)
+		return nil
+	}
 	const longest = 64 // also bounds what an exponent can ask for, with the next line
 	_, exponent, _ := strings.Cut(strings.ToLower(string(text)), "e")
 	value, ok := new(big.Rat), false
@@ -92,8 +97,12 @@ func (w *whole) UnmarshalJSON(text []byte) error {
 // wantJSON refuses a body with another media type or an encoding, and one whose announced length is
 // too large.
 func wantJSON(r *http.Request) error {
-	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || media != "application/json" {
+	const usual = "application/json"
+	media, params, err := usual, map[string]string(nil), error(nil)
+	if sent := r.Header.Get("Content-Type"); sent != usual {
+		media, params, err = mime.ParseMediaType(sent)
+	}
+	if err != nil || media != usual {
 		return refusal{wrongMediaType, "send the body with Content-Type: application/json"}
 	}
 	if charset := params["charset"]; charset != "" && !strings.EqualFold(charset, "utf-8") {
@@ -125,6 +134,9 @@ func unread(err error) error {
 // parseBody reads one JSON object, with nothing after it. The names are checked here, because
 // encoding/json accepts names in capitals and the last of two equal names.
 func parseBody[T requestBody](text []byte) (body T, err error) {
+	if simple, ok := any(&body).(interface{ read([]byte) bool }); ok && simple.read(text) {
+		return body, nil
+	}
 	in := json.NewDecoder(bytes.NewReader(text))
 	in.DisallowUnknownFields()
 	if err := in.Decode(&body); err != nil {

@@ -57,9 +57,8 @@ func inSlot[T any](s *Shop, c *gin.Context, of *slots, fn func(ctx context.Conte
 // has to wait ends with its client, so that a crowd that has left costs no work.
 func inTime[T any](s *Shop, c *gin.Context, fn func(ctx context.Context) (T, error)) (result T, err error) {
 	client := c.Request.Context()
-	ctx, end := context.WithCancelCause(context.WithoutCancel(client))
+	ctx, end := context.WithCancelCause(requestContext{s.serving, client})
 	defer end(nil)
-	defer context.AfterFunc(s.serving, func() { end(context.Cause(s.serving)) })()
 	ctx, cancel := context.WithTimeoutCause(ctx, s.Deps.Wait+s.RequestMargin+s.ExtraTime, errOverdue)
 	defer cancel()
 	stop := func() bool { return true }
@@ -74,6 +73,20 @@ func inTime[T any](s *Shop, c *gin.Context, fn func(ctx context.Context) (T, err
 		err = errOverdue
 	}
 	return result, err
+}
+
+// requestContext ends when the sales under way are to end, and has the values of a request.
+type requestContext struct {
+	context.Context
+	request context.Context
+}
+
+// Value looks into the request last, because the package context finds the parent of a context by one.
+func (c requestContext) Value(key any) any {
+	if value := c.Context.Value(key); value != nil {
+		return value
+	}
+	return c.request.Value(key)
 }
 
 // enter takes a slot. In a crowd it waits for one for a short time. It sheds load before that costs

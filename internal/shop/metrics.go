@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -21,6 +22,7 @@ import (
 type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.HistogramVec
+	answered sync.Map // the histogram of requests by answered: a look-up by one key
 	lockWait prometheus.Histogram
 	lockHold prometheus.Histogram
 	handoffs *prometheus.CounterVec
@@ -125,17 +127,31 @@ var methods = []string{
 func (m *metrics) observe(c *gin.Context) {
 	began := time.Now()
 	defer func() {
-		method, status := c.Request.Method, strconv.Itoa(c.Writer.Status())
-		if !slices.Contains(methods, method) {
-			method = "other"
+		this := answered{c.Request.Method, c.FullPath(), c.GetString(outcomeKey), c.Writer.Status()}
+		if !slices.Contains(methods, this.method) {
+			this.method = "other"
 		}
-		outcome := cmp.Or(c.GetString(outcomeKey), "ok")
-		if outcome == outcomeClosed {
-			status = noStatus
+		histogram, ok := m.answered.Load(this)
+		if !ok {
+			histogram, _ = m.answered.LoadOrStore(this, this.in(m.requests))
 		}
-		m.requests.WithLabelValues(method, cmp.Or(c.FullPath(), "none"), outcome, status).Observe(time.Since(began).Seconds())
+		histogram.(prometheus.Observer).Observe(time.Since(began).Seconds())
 	}()
 	c.Next()
+}
+
+// answered has the labels of a request's histogram.
+type answered struct {
+	method, route, outcome string
+	status                 int
+}
+
+func (a answered) in(requests *prometheus.HistogramVec) prometheus.Observer {
+	status := strconv.Itoa(a.status)
+	if a.outcome == outcomeClosed {
+		status = noStatus
+	}
+	return requests.WithLabelValues(a.method, cmp.Or(a.route, "none"), cmp.Or(a.outcome, "ok"), status)
 }
 
 // lockHooks count the events of the reference lock. Wait and hold are measured by sale, as for any

@@ -1,9 +1,11 @@
 package shop
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math"
 	"net/http"
 	"slices"
@@ -32,8 +34,10 @@ func (s *Shop) postOrder(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	s.Log.DebugContext(c.Request.Context(), "sold", "request", sale.RequestID, "item", order.ItemID, "order", order.ID,
-		"token", order.Token, "left", order.StockWritten, "replayed", replayed)
+	if s.Log.Enabled(c.Request.Context(), slog.LevelDebug) { // boxing the fields costs even without
+		s.Log.DebugContext(c.Request.Context(), "sold", "request", sale.RequestID, "item", order.ItemID, "order", order.ID,
+			"token", order.Token, "left", order.StockWritten, "replayed", replayed)
+	}
 	c.Set(outcomeKey, "sold")
 	if replayed {
 		c.Set(outcomeKey, "replayed")
@@ -135,6 +139,23 @@ func (newOrder) example() string { return `{"quantity": 1}` }
 
 func (newOrder) ranges() string {
 	return fmt.Sprintf("quantity must be a whole number from 1 to %d", maxQuantity)
+}
+
+// read reads the body that nearly all clients send, in a tenth of the time of [parseBody]. It reports
+// false for any other body, right or wrong.
+func (o *newOrder) read(text []byte) bool {
+	const spaces = " \t\r\n"
+	text, begins := bytes.CutPrefix(bytes.Trim(text, spaces), []byte(`{"quantity":`))
+	text, ends := bytes.CutSuffix(text, []byte("}"))
+	text = bytes.Trim(text, spaces)
+	if !begins || !ends || len(text) == 0 || text[0] < '1' || text[0] > '9' {
+		return false
+	}
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	if err == nil {
+		o.Quantity = whole(n)
+	}
+	return err == nil
 }
 
 // readSale reads the sale that a request asks for, and its customer.

@@ -102,7 +102,9 @@ func (s *Shop) onlyWhenStarted(c *gin.Context) {
 		s.fail(c, errStarting)
 		return
 	}
-	if _, err := url.ParseQuery(c.Request.URL.RawQuery); err != nil {
+	if query := c.Request.URL.RawQuery; query == "" {
+		return
+	} else if _, err := url.ParseQuery(query); err != nil {
 		s.fail(c, refusal{malformed, "the query cannot be read: it has a percent sign without two hexadecimal digits, or a semicolon"})
 	}
 }
