@@ -10,6 +10,7 @@ import (
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/shop/labmode"
+	"stocklock/internal/strategy"
 )
 
 // look asks Redis for the lock and draws the conclusions from what has changed: who took it, and
@@ -42,6 +43,7 @@ func (r *run) look(ctx context.Context, by schedule.Customer, event schedule.Eve
 		h.Checked = by != 0 && r.lookedBefore(by)
 		if h.EndedBy == 0 && !event.Forgets() {
 			r.starved(h.Customer)
+			r.doubt(h.Customer)
 		}
 	}
 	r.owner = 0
@@ -169,6 +171,21 @@ func (r *run) starved(c schedule.Customer) {
 		r.spoiled = spoiledError(fmt.Sprintf("%s's lock was renewed %s after the renewal before, and the lease is %s", c, late.Round(time.Millisecond), r.slot.lease))
 	}
 }
+
+// doubt has a run count only with a longer lease, if the lease of a lock that renews ended by itself. The
+// machine may not have let the shop renew it; a lock that does not renew in time fails then, too.
+func (r *run) doubt(c schedule.Customer) {
+	hit := func(o schedule.Choice) bool { return !o.IsStep() && o.Event != schedule.Arrive && o.Customer == c }
+	if c == 0 || r.of.Standing(strategy.Renews) != strategy.Has || r.buyer(c).state == ended || slices.ContainsFunc(r.chosen, hit) {
+		return
+	}
+	if r.slot.lease < certainFrom*r.stage.options.Lease {
+		r.doubted = doubtedError(fmt.Sprintf("%s's lock was not renewed within its lease of %s", c, r.slot.lease))
+	}
+}
+
+// certainFrom is how many times the usual lease the lease of a run is that counts in any case.
+const certainFrom = 4
 
 func writesOneOf(touches []schedule.Touch, keys []string) bool {
 	return slices.ContainsFunc(touches, func(t schedule.Touch) bool {

@@ -11,7 +11,7 @@ import (
 )
 
 // maxTries is how often a run is made whose tries fail. After every triesWithLease that the machine was too
-// slow for, its lease is doubled.
+// slow for, its lease is doubled. It is at once where the machine may have kept a lease from being renewed.
 const (
 	maxTries       = 10
 	triesWithLease = 3
@@ -67,8 +67,13 @@ func (s *Stage) Play(ctx context.Context, p Plan, choose func() Chooser) (schedu
 			return schedule.Record{}, fmt.Errorf("%w: %s, tried %d times: %w", ErrGivenUp, p.Strategy, try, err)
 		}
 		if errors.As(err, new(spoiledError)) {
-			if spoiled++; spoiled%triesWithLease == 0 {
-				kind.lease, slots = 2*kind.lease, 1
+			spoiled++
+		}
+		if errors.As(err, new(doubtedError)) || spoiled == triesWithLease {
+			spoiled = 0
+			kind.lease *= 2
+			if kind.alone {
+				slots = 1
 			}
 		}
 		select {

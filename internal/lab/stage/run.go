@@ -48,6 +48,7 @@ type buyer struct {
 	named     []schedule.Statement // that have taken locks of GET_LOCK, which it has not released
 	lose, cut bool
 	refused   bool // it has passed the point waiting, and has sent nothing since
+	keptOut   bool // it has passed that, and nothing of it has come to MySQL since
 	ordered   bool // its open transaction has inserted an order
 	written   bool // its order is committed
 	answer    string
@@ -83,6 +84,7 @@ type run struct {
 	leased  bool                            // something was seen that a lease ends
 	timed   bool                            // something was sent by which a lease can be kept where no look finds it
 	spoiled spoiledError                    // empty for a run that counts
+	doubted doubtedError                    // empty for one that counts with its lease
 }
 
 // spoiledError says why a run does not count: the machine was too slow for its lease.
@@ -90,10 +92,18 @@ type spoiledError string
 
 func (e spoiledError) Error() string { return "the machine is too busy: " + string(e) }
 
+// doubtedError says why a run is made again with a longer lease.
+type doubtedError string
+
+func (e doubtedError) Error() string { return "the machine may be too busy: " + string(e) }
+
 // counted is the error of a run, or why it does not count.
 func (r *run) counted(err error) error {
-	if r.spoiled != "" {
+	switch {
+	case r.spoiled != "":
 		return r.spoiled
+	case r.doubted != "":
+		return r.doubted
 	}
 	return err
 }

@@ -111,7 +111,7 @@ func (r *run) handle(m any) {
 	switch {
 	case report.Refused:
 		if i >= 0 {
-			r.buyers[i].refused = true
+			r.buyers[i].refused, r.buyers[i].keptOut = true, true
 		}
 	case i >= 0 && report.Hold != 0 && r.buyers[i].occupied():
 		report.release(false) // a goroutine beside the sale sent it, and it is shown when it is done
@@ -150,6 +150,7 @@ func (r *run) customerOfShop(name string) string {
 
 func (r *run) hold(b *buyer, report heldReport) {
 	b.state, b.held, b.heard, b.refused = atStep, report, time.Now(), false
+	b.keptOut = b.keptOut && report.Server != labmode.MySQLServer
 	b.counts[report.Name]++
 	b.step = schedule.StepName(report.Name, b.counts[report.Name])
 	begin := report.Name

@@ -134,8 +134,8 @@ func (r *run) listen(ctx context.Context, b *buyer) (silence, error) {
 	look, err := r.lookAtLock(ctx)
 	if err == nil && look.Locked() {
 		owner := r.ownerOf(look)
-		// A lock whose requests are not held does not say at once whose it is.
-		s.theirs = owner != b.customer && (owner != 0 || !r.of.AtPoints())
+		// A lock whose requests are not held does not say at once whose it is. Who was not kept out is slow.
+		s.theirs = b.keptOut && owner != b.customer && (owner != 0 || !r.of.AtPoints())
 		if s.lock = "held"; owner != 0 {
 			s.lock = fmt.Sprintf("held by %s", owner)
 		}

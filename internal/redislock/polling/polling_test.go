@@ -273,7 +273,7 @@ func TestAHoldOutlivesRollingRestarts(t *testing.T) {
 		}
 		for i, s := range f {
 			s.restart()
-			time.Sleep(lease.Deadline().Sub(time.Now()))
+			time.Sleep(time.Until(lease.Deadline()))
 			if held.Err() != nil || s.value() == "" || !other.Valid() {
 				t.Fatalf("after restart %d the server has %q, and the hold ended with %v", i, s.value(), context.Cause(held))
 			}
