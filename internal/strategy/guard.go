@@ -49,7 +49,7 @@ func (g LockGuard) Close() error { return g.Locking.Close(context.Background()) 
 // Do runs fn while the lock is held.
 func (g LockGuard) Do(ctx context.Context, key string, fn func(context.Context, int64) error) error {
 	held, lease, err := g.Acquire(ctx, key)
-	if errors.Is(err, redislock.ErrNotAcquired) && ctx.Err() == nil {
+	if errors.Is(err, redislock.ErrNotAcquired) && (ctx.Err() == nil || !errors.Is(err, ctx.Err())) {
 		if _, refused := errors.AsType[redis.Error](err); refused {
 			return err // no other sale holds the lock: the server cannot take it now
 		}

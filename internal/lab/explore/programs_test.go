@@ -102,6 +102,7 @@ var redisWords = map[string]bool{"GET": true, "SET": true, "INCR": true, "DEL": 
 
 // firstPrograms are those that no chance leaves out: in each of them another rule decides.
 var firstPrograms = []program{
+	{{"SELECT v FROM a WHERE id = $1 LOCK IN SHARE MODE"}, {"BEGIN READ COMMITTED", "UPDATE a SET v = $v - 1 WHERE id = $1", "ROLLBACK"}, {"BEGIN", "INSERT INTO b (a_id, v) VALUES ($1, $v)", "COMMIT"}},
 	{{"BEGIN", "UPDATE a SET v = v * 2 WHERE id = $1", "UPDATE a SET v = v + 3 WHERE id = $2", "COMMIT"}, {"BEGIN", "UPDATE a SET v = v + 3 WHERE id = $2", "UPDATE a SET v = v * 2 WHERE id = $1", "COMMIT"}},
 	{{"BEGIN", "SELECT v FROM a WHERE id = $1 LOCK IN SHARE MODE", "UPDATE a SET v = $v - 1 WHERE id = $1", "COMMIT"}, {"BEGIN", "SELECT v FROM a WHERE id = $1 LOCK IN SHARE MODE", "UPDATE a SET v = $v - 1 WHERE id = $1", "COMMIT"}},
 	{{"BEGIN", "SELECT COUNT(*) FROM b WHERE a_id = $1 FOR UPDATE", "INSERT INTO b (a_id, v) VALUES ($1, 5)", "COMMIT"}, {"BEGIN", "SELECT COUNT(*) FROM b WHERE a_id = $1 FOR UPDATE", "INSERT INTO b (a_id, v) VALUES ($1, 5)", "COMMIT"}},

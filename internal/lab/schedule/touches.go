@@ -190,9 +190,16 @@ func (s Schema) StepTouches(of int, all []Party) []Touch {
 	return touches
 }
 
-// MayWaitFor is another customer for whom the next step may have to wait, -1 for none.
+// MayWaitFor is another customer for whom the next step may have to wait, -1 for none. Locks are given in
+// the order in which they are asked for: who waits for one keeps out who asks for it later.
 func (s Schema) MayWaitFor(of int, all []Party) int {
-	return other(of, all, func(p Party) bool { return s.MayWait(all[of].Next, p.Held) })
+	return other(of, all, func(p Party) bool {
+		held := p.Held
+		if p.Waiting {
+			held = append(slices.Clone(held), Statement{Text: p.Next.Text})
+		}
+		return s.MayWait(all[of].Next, held)
+	})
 }
 
 func other(than int, all []Party, is func(Party) bool) int {

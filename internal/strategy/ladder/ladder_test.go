@@ -40,7 +40,7 @@ func TestRecipes(t *testing.T) {
 		"reentrant-fixed":     "evalsha; evalsha",
 		"reentrant-timer":     "evalsha; evalsha",
 		"reentrant":           "evalsha; evalsha",
-		"redlock":             "set nx px; evalsha",
+		"redlock":             "set nx px; eval",
 
 		"redis-async":           "evalsha",
 		"redis-stream":          "evalsha; xreadgroup; xack xdel",
