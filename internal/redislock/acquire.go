@@ -134,7 +134,7 @@ func (l *Locker) failedLocked(n *lock, attempt uint64, err error) todo {
 func (l *Locker) await(n *lock, w *waiter) (context.Context, *Lease, error) {
 	var patience <-chan time.Time
 	if w.Wait < never {
-		patience = time.After(w.begun + w.Wait - l.now())
+		patience = time.After(max(1, w.begun+w.Wait-l.now()))
 	}
 	for {
 		select {

@@ -152,7 +152,7 @@ func down(context.Context) (any, error) { return nil, errDown }
 func noAnswer(ctx context.Context) (any, error) {
 	var timeout <-chan time.Time
 	if deadline, ok := ctx.Deadline(); ok {
-		timeout = time.After(time.Until(deadline))
+		timeout = time.After(max(1, time.Until(deadline)))
 	}
 	select {
 	case <-timeout:

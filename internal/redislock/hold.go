@@ -181,7 +181,7 @@ func newHoldLocked(l *Locker, n *lock, w *waiter, from Handoff) *hold {
 	}
 	h.Context, h.cancel = context.WithCancelCause(context.WithoutCancel(h.parent))
 	if d, ok := w.ctx.Deadline(); ok { // that of a context between the two locks
-		timer := time.AfterFunc(time.Until(d), func() { h.cancel(context.DeadlineExceeded) })
+		timer := time.AfterFunc(max(1, time.Until(d)), func() { h.cancel(context.DeadlineExceeded) })
 		context.AfterFunc(h.Context, func() { timer.Stop() })
 	}
 	h.follow(w.ctx)

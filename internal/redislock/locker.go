@@ -94,7 +94,7 @@ func New(client Client, o Options) *Locker {
 		opts: o.withDefaults(), server: newServer(client, o.Label), base: time.Now().Add(-time.Second), ctx: ctx, stop: stop,
 		locks: map[string]*lock{}, ending: map[uint64]*lock{}, due: map[string][]*lock{}, underWay: map[string]int{}, jumped: -never, maxBatch: maxBatch,
 	}
-	l.timer = time.AfterFunc(0, l.lookAround) // there is nothing yet
+	l.timer = time.AfterFunc(never, l.lookAround) // there is nothing yet
 	return l
 }
 

@@ -141,6 +141,7 @@ func TestOtherErrorsAreTheAskersOwn(t *testing.T) {
 		synctest.Wait()
 		close(answered)
 		all.Wait()
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if n := len(f.requests(cancelScript)); n != 1 {
 			t.Errorf("%d cancels, want that of the attempt which may have worked", n)
@@ -202,6 +203,7 @@ func TestAGrantIsNotServedWithAnotherLease(t *testing.T) {
 		if left := time.Until(lease.Deadline()); left < fakeLease {
 			t.Errorf("%s are left of the lease, want those of the waiter's own", left)
 		}
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if n := len(f.requests(cancelScript)); n != 1 {
 			t.Errorf("%d cancels, want that of the attempt that nobody wanted any more", n)

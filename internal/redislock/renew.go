@@ -24,6 +24,9 @@ const maxBatch = 2000
 
 // scheduleLocked has a lock looked at in time. A look that comes too soon is not put off: it looks
 // again then.
+//
+// No timer is set for less than a nanosecond. A bubble of synctest runs one that is due in the goroutine
+// that sets it, beside other timers, and the race detector crashes: https://go.dev/issue/78156.
 func (l *Locker) scheduleLocked(n *lock) {
 	look := n.nextLook()
 	if look == 0 || n.look != 0 && look >= n.look {
@@ -33,7 +36,7 @@ func (l *Locker) scheduleLocked(n *lock) {
 	n.look = look
 	l.agenda = slices.Insert(l.agenda, l.placeLocked(look), n)
 	if l.agenda[0] == n {
-		l.timer.Reset(look - l.now())
+		l.timer.Reset(max(1, look-l.now()))
 	}
 }
 
@@ -75,7 +78,7 @@ func (l *Locker) lookAround() {
 		l.settleLocked(n, next, "")
 	}
 	if len(l.agenda) > 0 {
-		l.timer.Reset(l.agenda[0].look - l.now())
+		l.timer.Reset(max(1, l.agenda[0].look-l.now()))
 	}
 	for node := range l.due {
 		l.sendLocked(node)

@@ -153,7 +153,7 @@ func TestARenewalsErrorIsItsOwn(t *testing.T) {
 		makeDue(f, l)
 		for k, lease := range leases {
 			failed := lease.hold.failed.Load()
-			if renewed := lease.hold.lock.deadline == l.now()-time.Nanosecond+fakeValidity; renewed != (k != 3) || (failed == nil) != (k != 3) {
+			if renewed := lease.hold.lock.deadline == l.now()+fakeValidity; renewed != (k != 3) || (failed == nil) != (k != 3) {
 				t.Errorf("lock %d: renewed %v, %v", k, renewed, failed)
 			}
 		}
