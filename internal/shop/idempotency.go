@@ -96,9 +96,12 @@ func (s *Shop) sellOnce(ctx context.Context, sale stock.Sale, sell Sell) (order 
 		order, err = sell(ctx, sale)
 		return order, false, err
 	}
-	return once(ctx,
-		func(ctx context.Context) (stock.Order, error) { return s.madeBefore(ctx, sale) },
-		func(ctx context.Context) (stock.Order, error) { return sell(ctx, sale) })
+	before := func(ctx context.Context) (stock.Order, error) { return s.madeBefore(ctx, sale) }
+	do := func(ctx context.Context) (stock.Order, error) { return sell(ctx, sale) }
+	if s.Strategy.FindsRepeats {
+		return doOrFind(ctx, before, do)
+	}
+	return once(ctx, before, do)
 }
 
 // once calls do, unless before finds that it was done under the same key. Before returns
@@ -107,6 +110,11 @@ func once[T any](ctx context.Context, before, do func(context.Context) (T, error
 	if done, err := before(ctx); !errors.Is(err, stock.ErrNotFound) {
 		return done, err == nil, err
 	}
+	return doOrFind(ctx, before, do)
+}
+
+// doOrFind calls do, and asks before if do fails.
+func doOrFind[T any](ctx context.Context, before, do func(context.Context) (T, error)) (done T, replayed bool, err error) {
 	done, err = do(ctx)
 	if err == nil {
 		return done, false, nil

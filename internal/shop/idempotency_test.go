@@ -2,13 +2,17 @@ package shop
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/ngrok/sqlmw"
 
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
@@ -68,7 +72,14 @@ func TestRepeatsInFlightSellOnce(t *testing.T) {
 }
 
 func TestAKeyBelongsToOneOrder(t *testing.T) {
-	s := open(t, nil)
+	for _, by := range strategy.All() {
+		t.Run(by.Name, func(t *testing.T) {
+			keyBelongsToOneOrder(t, open(t, func(c *Config) { c.Strategy = by }))
+		})
+	}
+}
+
+func keyBelongsToOneOrder(t *testing.T, s *running) {
 	item, other := s.item(5), s.item(5)
 	s.buy(item, "Idempotency-Key", "key-of-some-customer-1").order(t)
 	header := http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {"key-of-some-customer-1"}}
@@ -88,6 +99,40 @@ func TestAKeyBelongsToOneOrder(t *testing.T) {
 	}
 	if s.left(item) != 3 || s.left(other) != 5 {
 		t.Errorf("%d and %d units left, want 3 and 5", s.left(item), s.left(other))
+	}
+}
+
+// lookUps counts the searches for orders.
+type lookUps struct {
+	sqlmw.NullInterceptor
+	n atomic.Int64
+}
+
+func (l *lookUps) ConnQueryContext(ctx context.Context, conn driver.QueryerContext, query string, args []driver.NamedValue) (context.Context, driver.Rows, error) {
+	if strings.HasPrefix(query, "SELECT * FROM `orders`") {
+		l.n.Add(1)
+	}
+	rows, err := conn.QueryContext(ctx, query, args)
+	return ctx, rows, err
+}
+
+func TestASaleLooksForItsKeyOnce(t *testing.T) {
+	for _, by := range strategy.All() {
+		var seen lookUps
+		s := open(t, func(c *Config) {
+			store, err := stock.Open(testserver.Database(t), stock.WithPool(testserver.Intercept(&seen)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Strategy, c.Deps.Store = by, store
+		})
+		item, err := s.Deps.Store.CreateItem(t.Context(), "item", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.buy(item, "Idempotency-Key", "key-of-some-customer-1"); got.status != 201 || seen.n.Load() != 1 {
+			t.Errorf("%s: %d %s, and looked for orders %d times, want once", by.Name, got.status, got.body, seen.n.Load())
+		}
 	}
 }
 

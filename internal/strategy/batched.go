@@ -20,6 +20,7 @@ var batched = Strategy{
 	Decrement:    "for all that wait: UPDATE ... SET stock = stock - sum WHERE stock >= sum, one INSERT",
 	Telling:      "contention",
 	WithoutRedis: true,
+	FindsRepeats: true,
 	Properties:   databaseLock,
 	Mixable:      true,
 	Build: func(d Deps) (Guard, Decrement) {

@@ -42,6 +42,9 @@ type Strategy struct {
 	NeedsEtcd bool
 	// WithoutRedis says that a sale uses no Redis. A shop then starts, is ready and sells without it.
 	WithoutRedis bool
+	// FindsRepeats says that the strategy looks for an order under a sale's idempotency key before it sells,
+	// and then refuses the sale with [stock.ErrRepeated]. A shop does not look for the order itself then.
+	FindsRepeats bool
 	// OwnClient says that the lock has a client of its own, so its requests cannot be held one by
 	// one.
 	OwnClient bool

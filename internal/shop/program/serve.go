@@ -7,6 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -17,10 +19,17 @@ import (
 
 type serveCommand struct{}
 
+// gcPercent replaces the default of GOGC. Each request makes garbage, and what is kept is small, so collecting it
+// less often saves `batched` a sixth of its processor time for some megabytes. GOMEMLIMIT bounds them.
+const gcPercent = 400
+
 // Run sells until ctx ends. The log goes to stderr.
 func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (err error) {
 	if err := set.check(); err != nil {
 		return err
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
 	}
 	log := newLog(stderr, set.LogLevel)
 	slog.SetDefault(log)
