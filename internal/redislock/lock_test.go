@@ -304,45 +304,20 @@ func TestRequests(t *testing.T) {
 
 // TestRequestsOfRenewals counts them for locks that are held for long.
 func TestRequestsOfRenewals(t *testing.T) {
-	t.Parallel()
 	const locks = 1000
-	const lease = 8 * time.Second // long, for a machine that does much else
-	l, count := newLocker(t, Options{Lease: lease})
-	var all sync.WaitGroup
-	leases, keys := make(chan *Lease, locks), make(chan int)
-	for range 16 {
-		all.Go(func() {
-			for i := range keys {
-				_, lease, err := l.Acquire(within(t), fmt.Sprint(t.Name(), i))
-				if err != nil {
-					t.Errorf("Acquire: %v", err)
-					continue
-				}
-				leases <- lease
-			}
-		})
-	}
-	for i := range locks {
-		keys <- i
-	}
-	close(keys)
-	all.Wait()
-	time.Sleep(lease / 2) // until renewals go together
-	before := count.n.Load()
-	time.Sleep(lease)
-	n := count.n.Load() - before
-	t.Logf("%d locks: %d renewals in a lease", locks, n)
-	if n < 3*locks*9/10 || n > 4*locks*11/10 { // at a third, or up to a quarter of that earlier
-		t.Errorf("%d locks were renewed %d times in a lease, want three to four times each", locks, n)
-	}
-	close(leases)
-	for lease := range leases {
-		if !lease.Valid() {
-			t.Error("a renewed lease is not valid")
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		for i := range locks {
+			_, lease := acquire(t, l, t.Context(), fmt.Sprint(i))
+			defer release(t, lease)
 		}
-		all.Go(func() { release(t, lease) })
-	}
-	all.Wait()
+		time.Sleep(fakeLease / 2) // until renewals go together
+		before := len(f.requests(renewScript))
+		time.Sleep(fakeLease)
+		n := len(f.requests(renewScript)) - before
+		if n < 3*locks || n > 4*locks*11/10 { // at a third, or up to a quarter of that earlier
+			t.Errorf("%d locks were renewed %d times in a lease, want three to four times each", locks, n)
+		}
+	})
 }
 
 func TestCloseLeavesNothing(t *testing.T) {
