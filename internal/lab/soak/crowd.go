@@ -74,7 +74,7 @@ type Demand struct {
 	Units     int // of each order
 	Customers int // at once
 	WarmUp    time.Duration
-	Each      time.Duration // how long sales are counted after the warm-up
+	Each      time.Duration // how long sales are counted after the warm-up: longer if nothing was answered by then
 }
 
 // Supply is what became of a demand.
@@ -94,20 +94,27 @@ func Measure(ctx context.Context, store *stock.Store, d Demand) (of Supply, err 
 	s.customers = newCustomers(s.Seed, d.Shops, s.items)
 	s.customers.units, s.customers.public = d.Units, d.Strategy == ""
 	from := time.Now().Add(d.WarmUp)
-	to := from.Add(d.Each)
-	measuring, cancel := context.WithDeadline(ctx, to)
+	measuring, cancel := context.WithCancel(ctx)
 	defer cancel()
+	var lasted time.Duration
 	orders := load.Load{Workers: d.Customers, Timeout: time.Minute}
 	err = orders.Run(measuring, s.customers.next, func(a load.Answer) {
 		s.customers.answered(a)
-		switch answered := a.Sent.Add(a.Latency); {
-		case answered.Before(from) || answered.After(to):
-		case a.Outcome == load.Sold:
-			of.Sold += float64(d.Units) / d.Each.Seconds()
-		default:
-			of.Rejected += 1 / d.Each.Seconds()
+		after := a.Sent.Add(a.Latency).Sub(from)
+		if after >= d.Each {
+			cancel()
 		}
+		switch {
+		case after < 0 || after > d.Each && lasted > 0:
+			return
+		case a.Outcome == load.Sold:
+			of.Sold += float64(d.Units)
+		default:
+			of.Rejected++
+		}
+		lasted = max(after, d.Each)
 	})
+	of.Sold, of.Rejected = of.Sold/lasted.Seconds(), of.Rejected/lasted.Seconds()
 	if err := errors.Join(err, context.Cause(ctx)); err != nil {
 		return of, err
 	}
