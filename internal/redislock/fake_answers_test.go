@@ -148,11 +148,15 @@ var errDown = errors.New("redis is down")
 
 func down(context.Context) (any, error) { return nil, errDown }
 
-// silence lasts until the context's deadline, as that of a connection does, or its end.
+// noAnswer lasts until the context's deadline, as that of a connection does, or its end.
 func noAnswer(ctx context.Context) (any, error) {
 	var timeout <-chan time.Time
 	if deadline, ok := ctx.Deadline(); ok {
-		timeout = time.After(max(1, time.Until(deadline)))
+		left := time.Until(deadline)
+		if left <= 0 { // no timer: see renew.go on those that are due at once
+			return nil, context.DeadlineExceeded
+		}
+		timeout = time.After(left)
 	}
 	select {
 	case <-timeout:

@@ -90,7 +90,7 @@ func TestUnconfirmedSubscriptionIsATimeout(t *testing.T) {
 	w := newWire(t, shared.addr)
 	w.cut()
 	direct, _ := newClient(t, shared.addr)
-	mute, _ := newClient(t, w.addr)
+	mute := defaults(t, w.addr, time.Second)
 	holder, _ := newLocker(t, Options{})
 	_, lease := acquire(t, holder, within(t), t.Name())
 	defer lease.Release()

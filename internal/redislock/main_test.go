@@ -144,7 +144,7 @@ func newClient(t testing.TB, addr string, db ...int) (*redis.Client, *counter) {
 	needsServer(t)
 	client := redis.NewClient(&redis.Options{
 		Addr: addr, DB: append(db, 0)[0], MaxRetries: -1, PoolSize: 64, ContextTimeoutEnabled: true,
-		DialTimeout: time.Second, ReadTimeout: time.Second, WriteTimeout: time.Second,
+		DialTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, // for a busy machine
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 	count := &counter{}

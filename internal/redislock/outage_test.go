@@ -24,7 +24,7 @@ func TestOutageLeavesAsMuchAsItMay(t *testing.T) {
 	}} {
 		t.Run(name, func(t *testing.T) {
 			w := newWire(t, shared.addr)
-			client := redis.NewClient(&redis.Options{Addr: w.addr, ContextTimeoutEnabled: true, ReadTimeout: time.Second, DialTimeout: time.Second, MaxRetries: -1})
+			client := redis.NewClient(&redis.Options{Addr: w.addr, ContextTimeoutEnabled: true, ReadTimeout: 3 * time.Second, DialTimeout: 3 * time.Second, MaxRetries: -1})
 			t.Cleanup(func() { client.Close() })
 			l := New(client, Options{Lease: 2 * time.Second}) // Close waits for as long
 			_, lease := acquire(t, l, within(t), t.Name())

@@ -24,7 +24,7 @@ func TestSilentSubscriptionIsOpenedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWire(t, shared.addr)
 	requests, _ := newClient(t, shared.addr)
-	pushes, _ := newClient(t, w.addr)
+	pushes := defaults(t, w.addr, time.Second)
 	waiter := New(apart{requests, pushes}, Options{Lease: 2 * time.Minute})
 	t.Cleanup(func() { waiter.Close(context.Background()) })
 	holder, _ := newLocker(t, Options{Lease: 2 * time.Minute})
