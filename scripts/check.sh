@@ -10,8 +10,11 @@
 #   scripts/check.sh model              the lock's protocol in the large; minutes, and a few gigabytes
 #   scripts/check.sh mutations          the shop and its lock get some fifty defects, one at a time: each is
 #                                       found; goes on where it ended, by out/mutations.json; minutes
+#   scripts/check.sh mutations-lock     the code of the lock is broken in one place at a time: a test fails;
+#                                       goes on where it ended, by out/mutations-lock.json; hours
 #   scripts/check.sh mysql-on SERVER    the shop's tests on another server, such as /opt/mysql/bin/mysqld
-#   scripts/check.sh nightly            all of copies, explore, fuzz, migration, model, mutations, programs and soak; hours
+#   scripts/check.sh nightly            all of copies, explore, fuzz, migration, model, mutations, mutations-lock,
+#                                       programs and soak; hours
 #   scripts/check.sh programs           5,000 random programs: pruning loses no outcome; minutes
 #   scripts/check.sh soak               a soak of ten minutes, with another seed each day
 #
@@ -66,6 +69,10 @@ mutations)
 	scripts/servers.sh redis mysql
 	"$GO" test -tags lab,nomsgpack,mutations -run TestMutations -count=1 -timeout 90m -v "$@" ./cmd/loadtest
 	;;
+mutations-lock)
+	scripts/servers.sh redis
+	GO=$GO "$GO" -C tools run ./mutate "$@" ../out/mutations-lock.json
+	;;
 mysql-on)
 	[ $# -gt 0 ] || usage
 	server=$1
@@ -81,7 +88,7 @@ programs)
 	;;
 nightly)
 	failed=
-	for check in copies explore fuzz migration model mutations programs soak; do
+	for check in copies explore fuzz migration model mutations mutations-lock programs soak; do
 		echo "== $check"
 		"$0" "$check" || failed="$failed $check"
 	done
