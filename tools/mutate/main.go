@@ -59,6 +59,9 @@ func main() {
 	temp, err := os.MkdirTemp("", "mutate")
 	check(err)
 	defer os.RemoveAll(temp)
+	if by := try(mutation{file: "doc.go"}, temp); by != "" {
+		log.Fatalf("nothing is broken yet, and this fails: %s", by)
+	}
 	all := mutations()
 	for _, m := range all {
 		if _, done := found[m.name]; *most <= 0 || !strings.Contains(m.name, *at) || done && *at == "" {
