@@ -61,10 +61,8 @@ func (u *unanswered) Error() string {
 
 // failed wraps the error that came instead of a reply.
 func failed(doing, key string, err error) error {
-	if definite(err) {
-		return fmt.Errorf("redislock: %s %q: nothing was done: %w", doing, key, err)
-	}
-	return fmt.Errorf("redislock: %s %q: outcome unknown: %w", doing, key, err)
+	outcome := map[bool]string{true: "nothing was done", false: "outcome unknown"}[definite(err)]
+	return fmt.Errorf("redislock: %s %q: %s: %w", doing, key, outcome, err)
 }
 
 // transient are the refusals that pass by themselves: a slot is moved, a primary is chosen or loads its

@@ -29,15 +29,16 @@ type Locker struct {
 	mu           sync.Mutex // the rule is in state.go
 	closed       bool
 	locks        map[string]*lock
-	attempts     uint64             // the last attempt's number
-	events       []func()           // calls of hooks, for unlock
-	subscription *subscription      // nil before the first wait
-	ending       map[uint64]*lock   // attempts to be cancelled
-	agenda       []*lock            // to look at, the next one first
-	timer        *time.Timer        // of lookAround
-	due          map[string][]*lock // whose renewals are to be sent, by node of a Cluster; "" elsewhere
-	underWay     map[string]int     // pipelines, likewise
-	jumped       instant            // when the server's clock was last seen to be set forward
+	attempts     uint64            // the last attempt's number
+	events       []func()          // calls of hooks, for unlock
+	subscription *subscription     // nil before the first wait
+	ending       map[uint64]*lock  // attempts to be cancelled
+	agenda       []slot            // to look at, and when
+	next         instant           // when the timer goes off, at the latest
+	timer        *time.Timer       // of lookAround
+	due          map[string][]slot // by expiry, whose renewals are to be sent, by node of a Cluster; "" elsewhere
+	underWay     map[string]int    // pipelines, likewise
+	jumped       instant           // when the server's clock was last seen to be set forward
 
 	eviction sync.Once // asks whether Redis evicts
 }
@@ -51,8 +52,8 @@ type lock struct {
 	hold    *hold     // while held
 	gone    func()    // ends the last request's wait for a connection
 
-	look   instant // zero if it is not in the agenda
-	queued bool    // its renewal is due and not sent
+	place  int  // in the agenda, from one; zero if it is not there
+	queued bool // its renewal is due and not sent
 }
 
 func newLock(name string) *lock {
@@ -92,7 +93,7 @@ func New(client Client, o Options) *Locker {
 	ctx, stop := context.WithCancel(context.Background())
 	l := &Locker{
 		opts: o.withDefaults(), server: newServer(client, o.Label), base: time.Now().Add(-time.Second), ctx: ctx, stop: stop,
-		locks: map[string]*lock{}, ending: map[uint64]*lock{}, due: map[string][]*lock{}, underWay: map[string]int{}, jumped: -never, maxBatch: maxBatch,
+		locks: map[string]*lock{}, ending: map[uint64]*lock{}, next: never, due: map[string][]slot{}, underWay: map[string]int{}, jumped: -never, maxBatch: maxBatch,
 	}
 	l.timer = time.AfterFunc(never, l.lookAround) // there is nothing yet
 	return l
@@ -237,7 +238,6 @@ func (l *Locker) settleLocked(n *lock, next todo, from Handoff) {
 		l.calls.Go(func() { l.send(r) })
 	case n.state == idle && len(l.locks) > maxIdle && l.locks[n.name] == n:
 		delete(l.locks, n.name)
-		l.unscheduleLocked(n)
 	case n.state == waiting, n.state == held && w != nil:
 		// Goroutines that pass the lock on among themselves must hear when another process begins to
 		// wait for it.

@@ -22,48 +22,55 @@ const maxPipelines = 4
 // whose processors are taken, each pipeline costs some turns of the scheduler, however long it is.
 const maxBatch = 2000
 
-// scheduleLocked has a lock looked at in time. A look that comes too soon is not put off: it looks
-// again then.
+// maxLooks is how many locks are looked at before others get the mutex.
+const maxLooks = 2000
+
+// slot is a lock with a time. Slices of slots are read from end to end: that takes less time than to keep
+// them in order, because what many locks have due is due at the same time.
+type slot struct {
+	at   instant
+	lock *lock
+}
+
+// scheduleLocked has a lock looked at in time.
 //
 // No timer is set for less than a nanosecond. A bubble of synctest runs one that is due in the goroutine
 // that sets it, beside other timers, and the race detector crashes: https://go.dev/issue/78156.
 func (l *Locker) scheduleLocked(n *lock) {
-	look := n.nextLook()
-	if look == 0 || n.look != 0 && look >= n.look {
-		return
+	look, last := n.nextLook(), len(l.agenda)-1
+	switch {
+	case look != 0 && n.place == 0:
+		l.agenda, n.place = append(l.agenda, slot{look, n}), len(l.agenda)+1
+	case look != 0:
+		l.agenda[n.place-1].at = look
+	case n.place != 0: // the last one takes its place
+		l.agenda[n.place-1], l.agenda[last].lock.place, n.place = l.agenda[last], n.place, 0
+		l.agenda[last], l.agenda = slot{}, l.agenda[:last]
 	}
-	l.unscheduleLocked(n)
-	n.look = look
-	l.agenda = slices.Insert(l.agenda, l.placeLocked(look), n)
-	if l.agenda[0] == n {
+	if look != 0 && look < l.next {
+		l.next = look
 		l.timer.Reset(max(1, look-l.now()))
 	}
 }
 
-// placeLocked is where a look belongs in the agenda. Most belong near its end.
-func (l *Locker) placeLocked(look instant) int {
-	i, _ := slices.BinarySearchFunc(l.agenda, look, func(n *lock, look instant) int { return cmp.Compare(n.look, look) })
-	return i
-}
-
-func (l *Locker) unscheduleLocked(n *lock) {
-	if n.look != 0 {
-		i := l.placeLocked(n.look)
-		i += slices.Index(l.agenda[i:], n)
-		l.agenda = slices.Delete(l.agenda, i, i+1)
-		n.look = 0
-	}
-}
-
-// lookAround does what the clock makes due, in the goroutine of the timer.
+// lookAround does what the clock makes due, in the goroutine of the timer. It sends what is due once it has
+// looked at all locks.
 func (l *Locker) lookAround() {
 	l.mu.Lock()
 	defer l.unlock()
-	now := l.now()
-	for len(l.agenda) > 0 && l.agenda[0].look <= now {
-		n := l.agenda[0]
-		l.agenda[0], l.agenda = nil, l.agenda[1:]
-		n.look = 0
+	now, looks := l.now(), 0
+	l.next = never
+	for i := 0; i < len(l.agenda); {
+		n, at := l.agenda[i].lock, l.agenda[i].at
+		if at > now {
+			l.next, i = min(l.next, at), i+1
+			continue
+		}
+		if looks++; looks > maxLooks {
+			l.next = now
+			l.timer.Reset(1)
+			return
+		}
 		if h := n.hold; h != nil && h.Context.Err() != nil { // its parent's: a loss ends the machine
 			n.endBy(now + cmp.Or(l.opts.Grace, n.lease))
 		}
@@ -73,13 +80,11 @@ func (l *Locker) lookAround() {
 		}
 		if due && !n.queued {
 			node := l.server.node(n)
-			n.queued, l.due[node] = true, append(l.due[node], n)
+			n.queued, l.due[node] = true, append(l.due[node], slot{n.expiry(), n})
 		}
-		l.settleLocked(n, next, "")
+		l.settleLocked(n, next, "") // puts this look off, or another lock in its place
 	}
-	if len(l.agenda) > 0 {
-		l.timer.Reset(max(1, l.agenda[0].look-l.now()))
-	}
+	l.timer.Reset(max(1, l.next-l.now()))
 	for node := range l.due {
 		l.sendLocked(node)
 	}
@@ -92,10 +97,11 @@ var scriptOf = map[state]*script{waiting: heartbeatScript, held: renewScript, en
 func (l *Locker) sendLocked(node string) {
 	for len(l.due[node]) > 0 && l.underWay[node] < maxPipelines {
 		due := l.due[node]
-		slices.SortFunc(due, func(a, b *lock) int { return cmp.Compare(a.expiry(), b.expiry()) })
+		slices.SortFunc(due, func(a, b slot) int { return cmp.Compare(a.at, b.at) })
 		var batch []redis.Cmder
 		longest, sent := time.Duration(0), l.now()
-		for _, n := range due[:min(len(due), l.maxBatch)] {
+		for _, s := range due[:min(len(due), l.maxBatch)] {
+			n := s.lock
 			if n.queued = false; n.nextLook() == 0 {
 				continue // nobody wants it any more
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
@@ -327,6 +328,75 @@ func TestNothingIsSentForNobody(t *testing.T) {
 		synctest.Wait()
 		if l.queued() != 0 || slices.Contains(f.pipelines, 0) {
 			t.Errorf("%d renewals wait, and pipelines had %d commands", l.queued(), f.pipelines)
+		}
+	})
+}
+
+// TestLooksLetGoOfTheMutex: however many locks are due, others get the mutex after some of them. The first
+// hook is called then, while most of the holds have not been looked at.
+func TestLooksLetGoOfTheMutex(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		const locks = maxLooks + maxLooks/2
+		for k := range locks {
+			acquire(t, l, t.Context(), fmt.Sprint(k))
+		}
+		looked, most := 0, 0
+		l.opts.Hooks.Lost = func(context.Context, Event) {
+			l.mu.Lock()
+			defer l.unlock()
+			held := 0
+			for _, n := range l.locks {
+				if n.hold != nil {
+					held++
+				}
+			}
+			if before := looked; before < locks-held {
+				looked = locks - held
+				most = max(most, looked-before)
+			}
+		}
+		l.mu.Lock()
+		for _, n := range l.locks {
+			n.deadline = l.now()
+			l.scheduleLocked(n)
+		}
+		l.unlock()
+		time.Sleep(10 * time.Nanosecond) // the next turn is a nanosecond later
+		synctest.Wait()
+		if looked != locks || most > maxLooks {
+			t.Errorf("%d of %d holds were ended, up to %d at once, want %d at most", looked, locks, most, maxLooks)
+		}
+	})
+}
+
+// TestTheAgendaHasEachLockOnce, wherever others were put in and out.
+func TestTheAgendaHasEachLockOnce(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		leases := map[string]*Lease{}
+		for i := range 3000 {
+			key := fmt.Sprint(rand.N(200))
+			if lease := leases[key]; lease != nil {
+				release(t, lease)
+				delete(leases, key)
+			} else {
+				_, leases[key] = acquire(t, l, t.Context(), key)
+			}
+			l.mu.Lock()
+			for i, s := range l.agenda {
+				if s.lock.place != i+1 || s.at != s.lock.nextLook() || s.at < l.next {
+					t.Errorf("in place %d is a lock of place %d, to be looked at in %s instead of %s, by a timer of %s", i+1, s.lock.place, s.at, s.lock.nextLook(), l.next)
+				}
+			}
+			if len(l.agenda) != len(leases) {
+				t.Errorf("after %d steps, the agenda has %d locks of %d", i, len(l.agenda), len(leases))
+			}
+			l.unlock()
+			if t.Failed() {
+				break
+			}
+		}
+		for _, lease := range leases {
+			release(t, lease)
 		}
 	})
 }

@@ -116,12 +116,10 @@ func (m *machine) pushed(attempt uint64, r reply, now instant) todo {
 	switch {
 	case attempt != m.attempt || m.state == idle:
 		return todo{over: attempt}
-	case m.state == held:
-		// The grant came twice.
-	case m.bound+m.lease-margin(m.lease)-now < third(m.lease):
+	case m.state != held && m.bound+m.lease-margin(m.lease)-now < third(m.lease):
 		// Little of the lease may be left. A heartbeat renews it before anybody works under it.
 		m.due = now
-	default:
+	case m.state != held: // otherwise the grant came twice
 		return m.granted(r, m.bound, now)
 	}
 	return todo{}

@@ -114,7 +114,7 @@ func TestWatchdogEndsWithItsLock(t *testing.T) {
 		synctest.Wait()
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if n := l.locks["{k}"]; n == nil || n.look != 0 {
+		if n := l.locks["{k}"]; n == nil || n.place != 0 {
 			t.Error("the timer runs on, with nothing to look after")
 		}
 	})
