@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -83,8 +84,17 @@ func newServerDir() (s *testServer, port string, err error) {
 	}
 }
 
+// marks keep ports from other processes of these tests while a server is down.
+var marks sync.Map
+
 func isFree(port int) bool {
-	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	mark, err := net.ListenPacket("udp", address)
+	if err != nil {
+		return false
+	}
+	marks.Store(port, mark)
+	listener, err := net.Listen("tcp", address)
 	if err == nil {
 		listener.Close()
 	}

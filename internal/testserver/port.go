@@ -17,27 +17,40 @@ import (
 // are copied without this package, take theirs from below these.
 const firstPort, lastPort = 22_500, 32_000
 
-// given are the ports that this process has been given. Two servers that start at once must not look
-// at one port before either listens: the second one would take the first one's answers for its own.
-var given sync.Map
+// marks are sockets of UDP with the numbers of the ports that this process was given. They last until it
+// ends, and keep the ports from other processes that use this package while a server is down, or not yet
+// up. Two servers that start at once must not look at one port before either listens: the second one
+// would take the first one's answers for its own.
+var marks sync.Map
 
 // FreePort finds a loopback port that nobody listens on, each port once. Between this look and the
 // server's own listen another program can take it: see [WithPort].
 func FreePort() (int, error) {
 	const tries = 100
 	for try := 1; ; try++ {
-		port := firstPort + rand.IntN(lastPort-firstPort)
-		if _, twice := given.LoadOrStore(port, true); twice && try < tries {
-			continue
-		}
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		port, err := reserve(firstPort + rand.IntN(lastPort-firstPort))
 		if err == nil {
-			return port, l.Close()
+			return port, nil
 		}
 		if try == tries {
 			return 0, fmt.Errorf("testserver: find a free port: %w", err)
 		}
 	}
+}
+
+// reserve makes a port this process's. It fails if it is one's already, or somebody listens there.
+func reserve(port int) (int, error) {
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	mark, err := net.ListenPacket("udp", address)
+	if err != nil {
+		return 0, err
+	}
+	marks.Store(port, mark)
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return 0, err
+	}
+	return port, l.Close()
 }
 
 // WithPort starts a server on a free port, and tries others when it does not come up.

@@ -1,0 +1,39 @@
+package testserver
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+)
+
+const portEnv = "TESTSERVER_PORT_OF_ANOTHER"
+
+// TestAPortBelongsToOneProcess: no other process is given it while nobody listens there.
+func TestAPortBelongsToOneProcess(t *testing.T) {
+	if port := os.Getenv(portEnv); port != "" { // the other process
+		n, err := strconv.Atoi(port)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := reserve(n); err == nil {
+			t.Errorf("port %d was given twice", n)
+		}
+		return
+	}
+	port, err := FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+	other.Env = append(os.Environ(), portEnv+"="+strconv.Itoa(port))
+	if out, err := other.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	server, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		t.Fatalf("its own server cannot listen: %v", err)
+	}
+	server.Close()
+}
