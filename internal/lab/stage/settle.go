@@ -16,6 +16,7 @@ const (
 	lookAfter   = 3 * time.Millisecond   // silence after which a row is looked at
 	lockAfter   = 20 * time.Millisecond  // and the lock: a shop may be at work
 	unforeseen  = 100 * time.Millisecond // and MySQL, for a wait that no statement explains
+	dropAfter   = 2 * time.Second        // or a lease if that is longer: the shop has dropped what it was to write
 )
 
 // settle waits until nobody is on the way: each customer is held at a step, has ended, or is seen
@@ -57,6 +58,7 @@ type silence struct {
 	long     bool              // for more than a lease
 	refused  bool              // it has passed the point waiting, and has sent nothing since
 	answered bool              // the customer has its answer, and can have more to write
+	dropped  bool              // for so long that its shop has dropped that
 	server   string            // of its request under way, empty for none
 	cut      bool              // its shop has lost Redis
 	waits    bool              // MySQL says that its request waits
@@ -70,7 +72,7 @@ type silence struct {
 func (s silence) why() (now state, blocked string) {
 	switch {
 	case s.answered && s.server == "":
-		if s.long {
+		if s.dropped {
 			return ended, ""
 		}
 	case s.cut && s.server != "" && s.server != labmode.MySQLServer:
@@ -116,7 +118,7 @@ func (r *run) lastOf(b *buyer) int {
 // listen looks at what a silent customer can wait for.
 func (r *run) listen(ctx context.Context, b *buyer) (silence, error) {
 	silent := time.Since(b.heard)
-	s := silence{long: silent > r.slot.lease, answered: b.answer != "", cut: b.cut, refused: b.refused}
+	s := silence{long: silent > r.slot.lease, dropped: silent > max(r.slot.lease, dropAfter), answered: b.answer != "", cut: b.cut, refused: b.refused}
 	if b.flying >= 0 {
 		s.server = r.entries[b.flying].Server
 	}
