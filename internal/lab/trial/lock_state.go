@@ -19,6 +19,7 @@ type lockState struct {
 	own          bool              // no two holders have the same value
 	inValue      bool              // the values are the ends of the leases
 	transactions map[string]string // of MySQL: their statements, by their ids
+	lost         bool              // the servers have lost it since, and what looks like it is another sale's
 }
 
 // keyState is one key of a lock, at one server.
@@ -174,16 +175,21 @@ func (was lockState) since(is lockState) How {
 }
 
 // holds reports whether most keys of a lock are still its holder's: they have the same value, and
-// nobody can have taken them meanwhile.
+// nobody can have taken them meanwhile. No lock that all sales give the same value is renewed: one with
+// another end is another sale's.
 func (was lockState) holds(is lockState) bool {
 	same := 0
 	for key, then := range was.keys {
 		now, there := is.keys[key]
-		if there && (now.value == then.value || was.inValue) && (was.own || then.end.IsZero() || now.now.Before(then.end)) {
+		untaken := now.end.Equal(then.end)
+		if was.own || was.inValue || then.row {
+			untaken = was.own || now.now.Before(then.end)
+		}
+		if there && (now.value == then.value || was.inValue) && untaken {
 			same++
 		}
 	}
-	return same > len(was.keys)/2
+	return same > len(was.keys)/2 && !was.lost
 }
 
 // ends returns when the first lease of the lock ends, by the clock of this process.

@@ -26,7 +26,9 @@ func TestWhatBecomesOfALease(t *testing.T) {
 		{what: "its own, not yet removed after its end", own: true, is: lock("1", 501, 500), holds: true},
 		{what: "the key is gone", is: nil, want: Ended},
 		{what: "another value", is: lock("2", 100, 600), want: Ended},
-		{what: "a later end, in time", is: lock("1", 100, 600), want: Renewed, holds: true},
+		{what: "its own, with a later end", own: true, is: lock("1", 100, 600), want: Renewed, holds: true},
+		{what: "the same value for all, with another end", is: lock("1", 100, 600), want: Renewed},
+		{what: "the same value for all, not yet with an end", is: map[string]keyState{"lock": {value: "1", now: at(100)}}},
 		{what: "the same value for all, taken again", is: lock("1", 600, 1000), want: Ended},
 		{what: "the same value of its own, later", own: true, is: lock("1", 600, 1000), want: Renewed, holds: true},
 		{what: "a value that is the end, over", inValue: true, is: lock("1", 600, 500), want: Ended},
@@ -46,6 +48,12 @@ func TestWhatBecomesOfALease(t *testing.T) {
 	}
 	if _, ok := (lockState{keys: endless}).ends(); ok {
 		t.Error("a lock without a lease ends")
+	}
+	if forever := (lockState{keys: endless}); !forever.holds(forever) {
+		t.Error("a lock without a lease is not its holder's any more")
+	}
+	if lost := (lockState{keys: endless, lost: true}); lost.holds(lost) {
+		t.Error("a lock that the server had lost is its holder's")
 	}
 	row := lockState{keys: map[string]keyState{"row": {row: true, now: at(0), end: at(500)}}}
 	for end, want := range map[int]How{520: "", 2000: Ended} {

@@ -83,8 +83,11 @@ func (p *play) run(ctx context.Context) {
 		p.problem(p.firstShop().Pause())
 	}
 	was := p.attack.fullState(ctx) // no other sale is under way
-	if p.Intervene != nil && !p.intervene(ctx) {
-		return
+	if p.Intervene != nil {
+		if !p.intervene(ctx) {
+			return
+		}
+		was.lost = !was.holds(p.attack.lockState(ctx))
 	}
 	p.attack.customers.goOn()
 	after := time.Now()
