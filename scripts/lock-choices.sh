@@ -26,4 +26,3 @@ both "turns" state.go 'maxPasses = 32' 'maxPasses = 1' "${contended[@]}" --shape
 both "time of a turn" state.go 'maxTurn   = 50' 'maxTurn   = 10' "${contended[@]}" --shapes 4x8 --sections redis,sleep
 both "no turns for long holds" state.go 'longHold = 5 *' 'longHold = 5000 *' "${contended[@]}" --shapes 4x8 --sections sleep-10ms
 both "shorter turns where many wait" state.go 'manyOthers = 8' 'manyOthers = 8000' "${contended[@]}" --shapes 32x4 --sections sleep --seconds 3
-both "few renewals at once" renew.go 'maxRenewals = 4' 'maxRenewals = 10000' go test -run '^$' -bench BesideRenewals -benchtime 6000x ./internal/redislock

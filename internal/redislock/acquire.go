@@ -68,18 +68,19 @@ func (l *Locker) beginLocked(n *lock, w *waiter) request {
 	l.attempts++
 	now := l.now()
 	n.ask(now, l.attempts, w.Lease)
-	// The request outlives the asker, because others may wait for the same answer.
-	ctx, gone := context.WithCancel(context.WithoutCancel(w.ctx))
-	n.gone = gone
-	return request{n, w, n.attempt, now, bounded{ctx, l.base.Add(now + third(w.Lease))}}
+	r := request{n, w, n.attempt, now, bounded{w.ctx, l.base.Add(now + third(w.Lease))}}
+	if n.gone = func() {}; w.ctx.Done() != nil || w.Wait < never { // the asker can give up; others may wait for the same answer
+		r.ctx.Context, n.gone = context.WithCancel(context.WithoutCancel(w.ctx))
+	}
+	return r
 }
 
 // send sends a request, and processes the answer.
 func (l *Locker) send(r request) {
 	n, w := r.lock, r.asker
-	args := []any{w.Lease.Milliseconds()}
-	if !w.try {
-		args = append(args, (r.sent - w.begun).Microseconds())
+	args := []any{w.Lease.Milliseconds(), (r.sent - w.begun).Microseconds()}
+	if w.try {
+		args = args[:1]
 	}
 	a, err := l.server.do(r.ctx, acquireScript, n, r.attempt, args...)
 	l.mu.Lock()

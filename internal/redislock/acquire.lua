@@ -2,7 +2,8 @@
 -- KEYS  lock, queue, waiters, epoch
 -- ARGV  1 "ID ATTEMPT", 2 the lease,
 --       3 how long the waiter has waited, in microseconds; left out not to queue when it is taken
--- Reply {1, epoch, others}  held; others wait
+-- Reply epoch              held, and nobody waits
+--       {1, epoch, others}  held; others wait
 --       {2, ttl}            taken, and queued if asked to; ttl in milliseconds
 --       0                   ignored: a newer attempt is known, or this one was cancelled
 local lease, waited = ARGV[2], ARGV[3]

@@ -3,6 +3,6 @@
 -- there takes as long as this does.
 local there = call('EXISTS', KEYS[1], KEYS[3])
 if there == 0 then
-  return { 1, (take(KEYS[1], KEYS[4], ARGV[1], ARGV[2], clock())), 0 }
+  return (take(KEYS[1], KEYS[4], ARGV[1], ARGV[2], clock()))
 end
 

@@ -73,7 +73,7 @@ var transient = []string{"TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "RE
 var beforeWriting = []string{"OOM", "MISCONF", "NOREPLICAS"}
 
 // passing says whether an error is a refusal after which the same request may soon succeed.
-func passing(err error) bool { return hasPrefix(err, transient) }
+func passing(err error) bool { return err != nil && hasPrefix(err, transient) }
 
 func hasPrefix(err error, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return redis.HasErrorPrefix(err, p+" ") })

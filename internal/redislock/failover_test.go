@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"os/exec"
 	"path/filepath"
@@ -112,14 +113,14 @@ func (m *moving) queued(n int64) {
 // the demoted server is not counted by the new primary, and hears its grant all the same.
 func TestPlannedFailoverMakesOneHolder(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]func(t *testing.T, m *moving, lease time.Duration){
-		"the waiter has been seen since":     func(_ *testing.T, _ *moving, lease time.Duration) { time.Sleep(lease) },
-		"the waiter has not been seen since": func(*testing.T, *moving, time.Duration) {},
-	} {
+	for name, seen := range map[string]bool{"the waiter has been seen since": true, "the waiter has not been seen since": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			const lease = 3 * time.Second
+			const lease = 6 * time.Second
 			m := startMoving(t)
+			waiters := func() map[string]string {
+				return m.clients[m.primary.Load()].HGetAll(t.Context(), Keys("", t.Name()).Waiters).Val()
+			}
 			holder, a, b := m.locker(Options{Lease: lease}), m.locker(Options{Lease: lease}), m.locker(Options{Lease: lease})
 			_, first := acquire(t, holder, within(t), t.Name())
 			claims := make(chan claim, 2)
@@ -127,9 +128,10 @@ func TestPlannedFailoverMakesOneHolder(t *testing.T) {
 			m.queued(1)
 			m.failOver()
 			eventually(t, "the holder renews at the new primary", func() bool { return renew(first) })
-			test(t, m, lease)
+			before := waiters()
+			eventually(t, "the waiter is seen", func() bool { return !seen || !maps.Equal(before, waiters()) })
 			go m.wait("B", b, claims)
-			time.Sleep(200 * time.Millisecond)
+			m.queued(2)
 			release(t, first)
 			x := <-claims
 			select {
@@ -137,7 +139,7 @@ func TestPlannedFailoverMakesOneHolder(t *testing.T) {
 				if x.lease.Valid() && y.lease.Valid() {
 					t.Errorf("two holders: %s with token %d and %s with token %d", x.who, x.lease.Token(), y.who, y.lease.Token())
 				}
-			case <-time.After(lease):
+			case <-time.After(lease / 2): // there was a heartbeat
 			}
 			release(t, x.lease)
 			release(t, (<-claims).lease)

@@ -173,9 +173,10 @@ func TestAPanicInLostKeepsNoHookFromItsCall(t *testing.T) {
 func TestForgottenLeasesEnd(t *testing.T) {
 	t.Parallel()
 	contract(t, func(t *testing.T, k Kind) {
-		const lease = time.Second
+		const lease = 2 * time.Second
 		for name, o := range map[string]Options{"MaxHold": {Lease: lease, MaxHold: 2 * lease}, "Grace": {Lease: lease, Grace: 2 * lease, MaxHold: time.Hour}} {
 			t.Run(name, func(t *testing.T) {
+				t.Parallel()
 				lost := make(chan Event, 1)
 				o.Hooks.Lost = func(_ context.Context, e Event) { lost <- e }
 				l := k.new(t, o)
@@ -217,13 +218,13 @@ func TestForgottenLeasesEnd(t *testing.T) {
 func TestGraceOutlivesACommit(t *testing.T) {
 	t.Parallel()
 	contract(t, func(t *testing.T, k Kind) {
-		const lease = time.Second
+		const lease = 6 * time.Second
 		l := k.new(t, Options{Lease: lease, Grace: 10 * lease})
 		other := k.new(t, Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		_, mine := acquire(t, l, ctx, t.Name())
 		cancel()
-		time.Sleep(3 * lease)
+		isRenewed(t, mine)
 		if _, _, err := other.TryAcquire(t.Context(), t.Name()); !errors.Is(err, ErrNotAcquired) || !mine.Valid() {
 			t.Errorf("within its grace a hold is valid: %v; another process got %v", mine.Valid(), err)
 		}

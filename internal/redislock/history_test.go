@@ -163,13 +163,21 @@ func (h *history) upTo(milliseconds int) time.Duration {
 	return time.Duration(h.random.IntN(milliseconds)) * time.Millisecond
 }
 
-// disturb injects faults for a while, and ends the workers.
+// leastIncrements is how many a history must have to show anything.
+const leastIncrements = 50
+
+// disturb injects faults for a while, and until enough has happened between them. It ends the workers.
 func (h *history) disturb(faults []fault) {
 	length := 8 * time.Second
 	if d, err := time.ParseDuration(os.Getenv(historyEnv)); err == nil {
 		length = d
 	}
-	for until := time.Now().Add(length); time.Now().Before(until); {
+	enough := func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return len(h.steps) >= 2*leastIncrements // some are refused
+	}
+	for begun := time.Now(); time.Since(begun) < length || !enough() && time.Since(begun) < 10*length; {
 		time.Sleep(h.upTo(500))
 		faults[h.random.IntN(len(faults))](h, h.victim())
 	}
@@ -226,7 +234,7 @@ func (h *history) check() (overlaps int) {
 		latest = max(latest, b.until)
 	}
 	h.t.Logf("%d increments, %d of them without an answer, and %d that were refused", len(operations), unknown, refused)
-	if len(operations) < 50 {
+	if len(operations) < leastIncrements {
 		h.t.Errorf("only %d increments: nothing was shown", len(operations))
 	}
 	// A counter; an increment without an answer may have happened or not.

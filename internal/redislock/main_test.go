@@ -281,6 +281,21 @@ func renew(lease *Lease) bool {
 	return h.failed.Load() == nil && h.loss() == nil && !h.isReleased()
 }
 
+// isRenewed waits until holds are renewed.
+func isRenewed(t testing.TB, leases ...*Lease) {
+	t.Helper()
+	was := map[*Lease]time.Time{}
+	for _, lease := range leases {
+		was[lease] = lease.Deadline()
+	}
+	for _, lease := range leases {
+		eventually(t, "a hold is renewed", func() bool { return lease.Deadline().After(was[lease]) || !lease.Valid() })
+		if !lease.Valid() {
+			t.Errorf("%q was lost: %v", lease.Key(), lease.hold.loss())
+		}
+	}
+}
+
 // queued is how many renewals are due, and pipelines under way.
 func (l *Locker) queued() (n int) {
 	l.mu.Lock()

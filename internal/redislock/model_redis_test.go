@@ -178,7 +178,7 @@ func (e *engine) carryOut(in carried) effect {
 		panic(fmt.Sprintf("%+v: %v", in, err))
 	}
 	done.answer = int8(answer.kind)
-	if answer.kind == replyHeld {
+	if answer.kind == replyHeld && script != renewScript {
 		done.epoch = modelEpoch(answer.epoch, st.minted)
 	}
 	done.after = stateOf(s, in)

@@ -55,7 +55,7 @@ func TestClientDoesNotSendAnAttemptAgain(t *testing.T) {
 		do            func(ctx context.Context, c redis.UniversalClient) error
 	}{
 		{"another client's script", "evalsha", true, func(ctx context.Context, c redis.UniversalClient) error {
-			return c.EvalSha(ctx, cancelScript.sha, keysOf(n.name).all(), "somebody 1", 1000).Err()
+			return c.EvalSha(ctx, cancelScript.sha.(string), keysOf(n.name).all(), "somebody 1", 1000).Err()
 		}},
 		{"acquire", "evalsha", false, func(ctx context.Context, c redis.UniversalClient) error {
 			_, err := newPeer(c, time.Second).acquire(ctx, n, 1, true, 0)

@@ -64,6 +64,7 @@ func TestAcquireReturnsWhenItsCallerDoes(t *testing.T) {
 			},
 		} {
 			t.Run(name, func(t *testing.T) {
+				t.Parallel()
 				w := newWire(t, shared.addr)
 				clients := k.clients(t, func(db int) *redis.Client { return defaults(t, w.addr, 2*time.Second, db) })
 				_, lease := acquire(t, k.make(t, clients, Options{}), t.Context(), t.Name()) // connects

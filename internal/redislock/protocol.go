@@ -71,8 +71,9 @@ var (
 
 // script is a Lua script, with the number of a lock's keys that it takes.
 type script struct {
-	name, source, sha string
-	keys              int
+	name, source string
+	sha          any // a string
+	keys         int
 }
 
 // newScript joins files to a script.
@@ -112,10 +113,9 @@ func (c *onceCmd) Request() (_, _ string, _ uint64) {
 // reply is what a script says of one lock.
 type reply struct {
 	kind   int64
-	epoch  int64         // of replyHeld
+	epoch  int64         // of replyHeld; of a renewal: the server's clock, in microseconds
 	ttl    time.Duration // of replyWaiting: the time until the lock expires
 	others int64         // of replyHeld: other processes that wait
-	now    time.Duration // of a renewal: the server's clock, since 1970
 }
 
 // Kinds of replies. Dropped: the attempt is over, or unknown, and nothing was done. Waiting: it is
@@ -125,21 +125,24 @@ const replyDropped, replyHeld, replyWaiting = 0, 1, 2
 // maxTTL, in milliseconds, fits into a time.Duration.
 const maxTTL = 1 << 40
 
-// parseReply reads a list, or a kind by itself.
+// parseReply reads a list, or a kind by itself. A larger number by itself is the epoch of replyHeld: it takes
+// less time to write and to read than a list.
 func parseReply(v any, err error) (reply, error) {
 	fields, list := v.([]any)
 	if !list {
 		fields = []any{v}
 	}
-	var n [4]int64
-	ok := len(fields) <= len(n)
+	n, ok := [3]int64{}, len(fields) <= 3
 	for i := 0; ok && i < len(fields); i++ {
 		n[i], ok = fields[i].(int64)
+	}
+	if !list && n[0] > replyWaiting {
+		n = [3]int64{replyHeld, n[0]}
 	}
 	if err == nil && (!ok || n[0] < replyDropped || n[0] > replyWaiting || n[0] == replyHeld && n[1] < 0) {
 		err = fmt.Errorf("redislock: unexpected reply %v", v)
 	}
-	return reply{n[0], n[1], time.Duration(min(max(n[1], 0), maxTTL)) * time.Millisecond, n[2], time.Duration(n[3]) * time.Microsecond}, err
+	return reply{n[0], n[1], time.Duration(min(max(n[1], 0), maxTTL)) * time.Millisecond, n[2]}, err
 }
 
 // bounded is the context of a request. It has the values of the caller's context, such as the span
@@ -163,15 +166,12 @@ func newServer(client Client, label string) server { return server{client, label
 
 func (s server) channel() string { return "redislock:" + s.id }
 
-// cluster is what *redis.ClusterClient has.
-type cluster interface {
-	MasterForKey(ctx context.Context, key string) (*redis.Client, error)
-}
-
 // node returns the address of the node of a Cluster that has a lock, or "" if it is not known. The
 // client knows it: it has sent the request by which the lock is held or waited for.
 func (s server) node(n *lock) string {
-	if c, ok := s.client.(cluster); ok {
+	if c, ok := s.client.(interface { // of a *redis.ClusterClient
+		MasterForKey(context.Context, string) (*redis.Client, error)
+	}); ok {
 		if node, err := c.MasterForKey(context.Background(), n.keys[0].(string)); err == nil {
 			return node.Options().Addr
 		}
@@ -182,8 +182,7 @@ func (s server) node(n *lock) string {
 // command returns the command that runs a script, with the lock's keys, the attempt, and the other
 // arguments that the script's header lists. They are few, because each one takes time.
 func (s server) command(sc *script, n *lock, attempt uint64, more ...any) *onceCmd {
-	args := append(make([]any, 0, 8+len(more)), "evalsha", sc.sha, sc.keys)
-	args = append(args, n.keys[:sc.keys]...)
+	args := append(append(make([]any, 0, 8+len(more)), "evalsha", sc.sha, sc.keys), n.keys[:sc.keys]...)
 	args = append(append(args, s.id+" "+strconv.FormatUint(attempt, 10)), more...)
 	return &onceCmd{Cmd: *redis.NewCmd(context.Background(), args...), script: sc, lock: n, attempt: attempt}
 }
@@ -205,7 +204,7 @@ func (s server) send(ctx context.Context, cmds ...redis.Cmder) {
 		if err != nil && (len(cmds) == 1 || c.Err() == nil && c.Val() == nil) {
 			c.SetErr(err) // also that of a hook
 		}
-		if redis.HasErrorPrefix(c.Err(), "NOSCRIPT") {
+		if c.Err() != nil && redis.HasErrorPrefix(c.Err(), "NOSCRIPT") {
 			c.Cmd = *redis.NewCmd(ctx, append([]any{"eval", c.script.source}, c.Cmd.Args()[2:]...)...)
 			unknown = append(unknown, c)
 		} else if c.Err() != nil && !c.read.Load() {

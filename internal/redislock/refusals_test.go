@@ -18,6 +18,7 @@ type refuser struct {
 	error   atomic.Pointer[string]
 	asked   atomic.Int64
 	panic   bool
+	then    atomic.Pointer[func(asked int64)] // called after each refusal
 }
 
 func (r *refuser) means(cmd redis.Cmder) bool {
@@ -37,6 +38,9 @@ func (r *refuser) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			if r.panic {
 				r.error.Store(nil)
 				panic(*text)
+			}
+			if then := r.then.Load(); then != nil {
+				(*then)(r.asked.Load())
 			}
 			cmd.SetErr(redisError(*text))
 			return redisError(*text)
@@ -78,19 +82,35 @@ func TestRefusalsAreDefinite(t *testing.T) {
 		defer client.Close()
 		r := &refuser{}
 		client.AddHook(r)
-		l := closing(t, New(client, Options{Lease: time.Second}))
+		l := closing(t, New(client, Options{}))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancelAtSecond := func(asked int64) {
+			if asked == 2 {
+				cancel()
+			}
+		}
+		r.then.Store(&cancelAtSecond)
 		r.says(text)
-		_, _, err := l.AcquireWith(t.Context(), t.Name(), AcquireOptions{Wait: 300 * time.Millisecond})
+		_, _, err := l.Acquire(ctx, t.Name())
 		if !errors.Is(err, ErrNotAcquired) || !strings.Contains(err.Error(), text) || r.asked.Load() < 2 {
 			t.Errorf("Acquire = %v after %d requests, want ErrNotAcquired with %q after several", err, r.asked.Load(), text)
 		}
 		if _, _, err := l.TryAcquire(t.Context(), t.Name()); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("TryAcquire = %v, want %q", err, text)
 		}
-		time.AfterFunc(100*time.Millisecond, func() { r.error.Store(nil) })
+		refuseTwice := func() {
+			until := r.asked.Load() + 2
+			pass := func(asked int64) {
+				if asked == until {
+					r.error.Store(nil)
+				}
+			}
+			r.then.Store(&pass)
+			r.says(text)
+		}
+		refuseTwice()
 		_, lease := acquire(t, l, within(t), t.Name())
-		r.says(text)
-		time.AfterFunc(100*time.Millisecond, func() { r.error.Store(nil) })
+		refuseTwice()
 		release(t, lease)
 	}
 }

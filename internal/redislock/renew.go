@@ -153,7 +153,7 @@ func (l *Locker) renewedLocked(cmd *onceCmd, sent instant) {
 		l.scheduleLocked(n)
 		return
 	}
-	if by := n.jumped(a, sent, l.now()); mine && by > 0 && l.now() > l.jumped+n.lease {
+	if by := n.jumped(cmd.script == renewScript, a, sent, l.now()); mine && by > 0 && l.now() > l.jumped+n.lease {
 		l.jumped = l.now()
 		for _, other := range l.locks { // Redis keeps expiries as times of its clock
 			if other.state == held && other != n {

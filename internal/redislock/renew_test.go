@@ -257,19 +257,19 @@ func TestAClockThatIsSetForwardIsSeen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
 				var forward atomic.Int64
-				reply := func(kind, epoch int64) func(context.Context) (any, error) {
+				reply := func(kind int64) func(context.Context) (any, error) {
 					return func(context.Context) (any, error) {
 						time.Sleep(c.roundTrip / 2)
 						now := time.Now().Add(time.Duration(forward.Load())).UnixMicro()
 						time.Sleep(c.roundTrip / 2)
-						if kind == 0 {
-							return []any{int64(1), now, int64(0)}, nil
+						if kind == replyHeld {
+							return now, nil
 						}
-						return []any{kind - 1, epoch, int64(0), now}, nil
+						return []any{kind, now}, nil
 					}
 				}
-				f.answers(acquireScript, reply(0, 0))
-				f.answers(renewScript, reply(2, 12345))
+				f.answers(acquireScript, reply(replyHeld))
+				f.answers(renewScript, reply(replyHeld))
 				var seen []time.Duration
 				l.opts.Hooks.ClockJumped = func(by time.Duration) { seen = append(seen, by) }
 				_, first := acquire(t, l, t.Context(), "first")
@@ -278,7 +278,7 @@ func TestAClockThatIsSetForwardIsSeen(t *testing.T) {
 				time.Sleep(3 * fakeLease)
 				forward.Store(int64(c.forward))
 				if c.refused {
-					f.answers(renewScript, reply(1, 0))
+					f.answers(renewScript, reply(replyDropped))
 				}
 				l.mu.Lock()
 				first.hold.lock.due = l.now()
@@ -399,4 +399,12 @@ func TestTheAgendaHasEachLockOnce(t *testing.T) {
 			release(t, lease)
 		}
 	})
+}
+
+// TestOnlyRenewalsSayTheTime: a heartbeat's answer that comes after the grant has that grant's epoch.
+func TestOnlyRenewalsSayTheTime(t *testing.T) {
+	m := machine{state: held, lease: fakeLease, ahead: time.Hour}
+	if by := m.jumped(false, reply{kind: replyHeld, epoch: 12345}, 1, 2); by != 0 || m.ahead != time.Hour {
+		t.Errorf("the clock is ahead by %s, and jumped by %s", m.ahead, by)
+	}
 }

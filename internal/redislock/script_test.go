@@ -311,7 +311,7 @@ func TestRenewalsSayTheTime(t *testing.T) {
 	s.acquires(1, false, replyHeld)
 	for attempt, want := range map[uint64]int64{1: replyHeld, 2: replyDropped} {
 		r, err := s.renew(t.Context(), s.n, attempt)
-		if off := time.Since(time.Unix(0, int64(r.now))); err != nil || r.kind != want || off < 0 || off > time.Minute {
+		if off := time.Since(time.Unix(0, r.epoch*1000)); err != nil || r.kind != want || off < 0 || off > time.Minute {
 			t.Errorf("the renewal of attempt %d = %+v, %v", attempt, r, err)
 		}
 	}

@@ -151,12 +151,13 @@ func (m *machine) renewed(attempt uint64, hold bool, r reply, sent, now instant)
 	return todo{}
 }
 
-// jumped returns by how much the server's clock has been set forward at least, since its last answer. It
-// is positive when that cannot be the round trip, or clocks that run at different rates.
-func (m *machine) jumped(r reply, sent, now instant) (by time.Duration) {
-	if m.state == held && r.now != 0 {
-		by = r.now - now - m.ahead - 2*margin(m.lease)
-		m.ahead = r.now - sent
+// jumped returns by how much the server's clock has been set forward at least, since its last answer. Only a
+// renewal's answer says what it is. The result is positive when that cannot be the round trip, or clocks
+// that run at different rates.
+func (m *machine) jumped(renewal bool, r reply, sent, now instant) (by time.Duration) {
+	if clock := instant(r.epoch) * time.Microsecond; renewal && m.state == held {
+		by = clock - now - m.ahead - 2*margin(m.lease)
+		m.ahead = clock - sent
 	}
 	return by
 }
@@ -206,9 +207,7 @@ func (m *machine) pass() todo {
 }
 
 // lose ends a hold that is over by Redis or by the clock.
-func (m *machine) lose(why error) todo {
-	return todo{over: m.giveUp().over, lost: why}
-}
+func (m *machine) lose(why error) todo { return todo{over: m.giveUp().over, lost: why} }
 
 // endBy stops renewal at end, if it does not stop sooner.
 func (m *machine) endBy(end instant) { m.ends = min(m.ends, end) }

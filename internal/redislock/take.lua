@@ -8,10 +8,6 @@ local function keep(lease)
   return tonumber(lease) > 60000 and lease or '60000'
 end
 
-local function whole(n)
-  return string.format('%.0f', n)
-end
-
 -- The server's time in microseconds, as a number and as text. Text that is put together takes half
 -- the time of text that is made from a number.
 local function clock()
@@ -26,7 +22,7 @@ local function take(lock, epochKey, holder, lease, now, text)
   local last, epoch = call('SET', epochKey, text, 'PX', keep(lease), 'GET'), now
   if last and tonumber(last) >= now then
     epoch = last + 1
-    text = whole(epoch)
+    text = string.format('%.0f', epoch)
     call('SET', epochKey, text, 'PX', keep(lease))
   end
   call('SET', lock, holder .. ' ' .. text, 'PX', lease)

@@ -104,7 +104,7 @@ func (w *walk) check(s peer, what string, before holder, r reply, err error) {
 	switch asked := strings.HasPrefix(what, "acquire ") || strings.HasPrefix(what, "heartbeat"); {
 	case err != nil:
 		w.Error("a script failed")
-	case r.kind == replyHeld && (now.owner != s.id || now.epoch != r.epoch):
+	case r.kind == replyHeld && (now.owner != s.id || now.epoch != r.epoch && !strings.HasPrefix(what, "renew")):
 		w.Errorf("it has the lock and was notified; Redis has %+v", now)
 	case r.kind == replyWaiting && asked && now.owner == "":
 		w.Error("it is to wait for a lock that nobody has")
