@@ -4,7 +4,7 @@
 #   scripts/check.sh alerts             the alert rules, with promtool: each fires on what it is for
 #   scripts/check.sh copies             every test of a copy of the shop, and of one of the lock; minutes
 #   scripts/check.sh explore            every schedule of two and three sales: pruning loses nothing, and
-#                                       defects are found; an hour
+#                                       defects are found; hours
 #   scripts/check.sh fuzz               each fuzz test for a minute, or for FUZZTIME
 #   scripts/check.sh migration          three million orders, or MILLIONS, are migrated while three shops sell; minutes
 #   scripts/check.sh model              the lock's protocol in the large; minutes, and a few gigabytes
@@ -48,7 +48,7 @@ explore)
 	bin/loadtest explore set-ex-nx owner-get-del owner-checked conditional --events wait --customers 3
 	"$GO" test -tags lab,nomsgpack,explore -run TestPruningLosesNoOutcomeOnRealServers \
 		-count=1 -timeout 90m -v ./internal/lab/explore
-	"$GO" test -tags lab,nomsgpack,explore -run TestAnswersInFull -count=1 -timeout 30m -v ./internal/lab/exercise
+	"$GO" test -tags lab,nomsgpack,explore -run TestAnswersInFull -count=1 -timeout 120m -v ./internal/lab/exercise
 	;;
 fuzz)
 	scripts/servers.sh redis mysql
