@@ -3,7 +3,6 @@ package live
 import (
 	"cmp"
 	"html/template"
-	"math"
 	"net/http"
 
 	"stocklock/internal/lab/drawing"
@@ -86,12 +85,7 @@ func newReplay(of *record, result trial.Result) *replay {
 	r := &replay{Columns: drawn.Columns, Height: drawn.height, EndsMS: of.ends(), Initial: of.scene.Initial, LeaseMS: of.scene.LeaseMS,
 		Shapes: drawn.Take(), Entries: of.entries}
 	if x := result.Explanation; x != nil && x.Moment != nil {
-		r.Decisive = x.StartMS + x.Moment.AtMS
-		for _, e := range of.entries {
-			if math.Abs(e.AtMS-r.Decisive) < 0.02 { // the sum of two rounded times may lie before its entry
-				r.Decisive = max(r.Decisive, e.AtMS)
-			}
-		}
+		r.Decisive = of.decided(x.StartMS + x.Moment.AtMS)
 	}
 	return r
 }

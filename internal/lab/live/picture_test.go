@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
@@ -44,6 +45,29 @@ func clashOf() *record {
 			point(156, "shop 1", "7-1", sale.Released),
 			{AtMS: 160, Kind: Answered, Shop: "shop 1", Request: "7-1", Outcome: "sold", LatencyMS: 159},
 		},
+	}
+}
+
+// TestTheDecisiveMoment is that of the order, whatever else happened at the same time.
+func TestTheDecisiveMoment(t *testing.T) {
+	began := time.Now()
+	at := began.Add(10 * time.Millisecond)
+	of := &record{entries: reader{began: began}.all(explain.Evidence{
+		Events:  []labmode.Event{{Time: at, Shop: "shop 1", Request: "7-1", Point: sale.Written}},
+		Orders:  []stock.Order{{ID: 1, Shop: "shop 1", RequestID: "7-1"}},
+		Changes: []explain.Change{{Time: at, What: "del"}, {Time: at.Add(10 * time.Microsecond), What: "set"}},
+	}, nil)}
+	for _, moment := range []float64{9.99, 10, 10.01} {
+		shown := newReplay(of, trial.Result{Explanation: &explain.Explanation{StartMS: moment - 2, Moment: &explain.Moment{AtMS: 2}}})
+		var current Kind
+		for _, e := range shown.Entries {
+			if e.AtMS <= shown.Decisive {
+				current = e.Kind
+			}
+		}
+		if current != Ordered {
+			t.Errorf("decided at %v ms: at %v ms of %+v the entry is a %q, want the order", moment, shown.Decisive, shown.Entries, current)
+		}
 	}
 }
 
@@ -123,8 +147,8 @@ func TestTheRecordIsOrdered(t *testing.T) {
 		var kinds []string
 		for _, entry := range (reader{began: began, singles: singles}).all(e, looks) {
 			kinds = append(kinds, string(entry.Kind))
-			if entry.Kind == Ordered && entry.AtMS != 20 {
-				t.Errorf("the order is at %v ms, want 20: when its sale noted it", entry.AtMS)
+			if entry.Kind == Ordered && entry.AtMS != 20.001 { // next after the point
+				t.Errorf("the order is at %v ms, want 20.001: when its sale noted it", entry.AtMS)
 			}
 		}
 		want := "sent done lock point look point order answered done"

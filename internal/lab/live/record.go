@@ -160,6 +160,12 @@ func (r reader) all(v explain.Evidence, looks []Entry) []Entry {
 			Read: &o.StockRead, Stock: &o.StockWritten, Token: o.Token})
 	}
 	slices.SortStableFunc(all, func(a, b Entry) int { return cmp.Compare(a.AtMS, b.AtMS) })
+	// Who steps through the record comes to each entry: no two have the same time.
+	for i := 1; i < len(all); i++ {
+		if before := all[i-1].AtMS; all[i].AtMS <= before {
+			all[i].AtMS = math.Round(before*1000+1) / 1000
+		}
+	}
 	return all
 }
 
@@ -204,6 +210,18 @@ func (r *record) clashed() map[string]bool {
 		current = *e.Stock
 	}
 	return clashed
+}
+
+// decided is the time of the entry that was at a moment. Of several it is the last of a sale, which
+// decides, where one is among them: the sum of two rounded times may lie on either side of its entry.
+func (r *record) decided(moment float64) float64 {
+	found, ofSale := moment, false
+	for _, e := range r.entries {
+		if sale := e.Kind == Point || e.Kind == Ordered; math.Abs(e.AtMS-moment) < 0.02 && (sale || !ofSale) {
+			found, ofSale = e.AtMS, sale
+		}
+	}
+	return found
 }
 
 // ends is when the last entry was, in milliseconds.
