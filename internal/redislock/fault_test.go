@@ -65,6 +65,7 @@ func TestStaleReleaseLeavesTheNewHoldAlone(t *testing.T) {
 // TestHoldEndsBeforeItsLeaseWhenRedisGoesSilent cuts the holder off without a
 // reset: its context must end while the lock still lives in Redis.
 func TestHoldEndsBeforeItsLeaseWhenRedisGoesSilent(t *testing.T) {
+	t.Parallel()
 	const length = 2 * time.Second
 	w := newWire(t, shared.addr)
 	client, _ := newClient(t, shared.addr)

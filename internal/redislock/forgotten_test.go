@@ -173,7 +173,7 @@ func TestAPanicInLostKeepsNoHookFromItsCall(t *testing.T) {
 func TestForgottenLeasesEnd(t *testing.T) {
 	t.Parallel()
 	contract(t, func(t *testing.T, k Kind) {
-		const lease = 2 * time.Second
+		const lease = time.Second
 		for name, o := range map[string]Options{"MaxHold": {Lease: lease, MaxHold: 2 * lease}, "Grace": {Lease: lease, Grace: 2 * lease, MaxHold: time.Hour}} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

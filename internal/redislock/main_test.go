@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -34,12 +35,24 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	shared = server
+	sideBySide()
 	redis.SetLogger(silent{}) // the tests break connections by the dozen
 	// The client goes on trying to connect for a second.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"), goleak.Cleanup(func(code int) {
 		server.stop()
 		os.Exit(code)
 	}))
+}
+
+// sideBySide has eight tests run at a time, unless -parallel says otherwise: most of them wait, for a
+// lease or for what goes through a wire.
+func sideBySide() {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		flag.Set("test.parallel", "8")
+	}
 }
 
 type silent struct{}

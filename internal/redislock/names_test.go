@@ -128,6 +128,7 @@ func TestOptionsThatCannotBe(t *testing.T) {
 }
 
 func TestAcquireWithSettingsOfItsOwn(t *testing.T) {
+	t.Parallel()
 	l, _ := newLocker(t, Options{Lease: time.Minute})
 	client, _ := newClient(t, shared.addr)
 	held, lease, err := l.AcquireWith(within(t), t.Name(), AcquireOptions{Lease: time.Second})

@@ -28,6 +28,7 @@ func commandCalls(t *testing.T, client *redis.Client, command string) int {
 // lock. With retries at their default, go-redis sends other commands again then, and the lock's
 // once.
 func TestClientDoesNotSendAnAttemptAgain(t *testing.T) {
+	t.Parallel()
 	server, err := startServer()
 	if err != nil {
 		t.Fatal(err)

@@ -230,6 +230,7 @@ func TestClockSetBackCostsNoPlace(t *testing.T) {
 
 // TestOneLocksErrorLeavesTheOthersRenewed: what is renewed together must not be lost together.
 func TestOneLocksErrorLeavesTheOthersRenewed(t *testing.T) {
+	t.Parallel()
 	s := newScripted(t)
 	s.acquires(1, true, replyHeld)
 	client, _ := newClient(t, shared.addr)

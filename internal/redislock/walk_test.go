@@ -16,6 +16,7 @@ import (
 // and heartbeats that end and data that is lost, and wants after each that what it answers is so,
 // and that nothing is left half done.
 func TestRandomRequests(t *testing.T) {
+	t.Parallel()
 	const lockers, deaf, requests = 4, 3, 4000
 	seed := rand.Uint64()
 	w := walk{T: t, rand: rand.New(rand.NewPCG(seed, 0)), n: lockOn(t.Name())}
