@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -56,14 +57,24 @@ func TestPanicsLeaveNothingBehind(t *testing.T) {
 				free(t, l)
 			})
 			t.Run("the client's "+name, func(t *testing.T) {
-				r := &refuser{panic: true}
-				l := k.with(t, Options{}, func(c *redis.Client) { c.AddHook(r) })
-				r.says("on purpose")
-				panics(t, func() { l.Acquire(patient(t), t.Name()) })
+				var hooks []*refuser // one for each server: a majority without a panic decides
+				l := k.with(t, Options{}, func(c *redis.Client) {
+					hooks = append(hooks, &refuser{panic: true})
+					c.AddHook(hooks[len(hooks)-1])
+				})
+				panicOnce := func(do func()) {
+					for _, r := range hooks {
+						r.says("on purpose")
+					}
+					panics(t, do)
+					eventually(t, "each client's hook panicked", func() bool {
+						return !slices.ContainsFunc(hooks, func(r *refuser) bool { return r.error.Load() != nil })
+					})
+				}
+				panicOnce(func() { l.Acquire(patient(t), t.Name()) })
 				free(t, l)
 				_, lease := acquire(t, l, patient(t), t.Name())
-				r.says("on purpose")
-				panics(t, func() { lease.Release() })
+				panicOnce(func() { lease.Release() })
 				free(t, l)
 			})
 		}
