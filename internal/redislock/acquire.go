@@ -37,7 +37,7 @@ func (l *Locker) AcquireWith(ctx context.Context, key string, o AcquireOptions) 
 		return nil, nil, ErrClosed
 	}
 	w := &waiter{AcquireOptions: o, ctx: ctx, key: key, outer: outer, begun: l.now(), answer: make(chan result, 1)}
-	if l.opts.Hooks.Waiting != nil && !o.try {
+	if l.opts.Hooks.Waiting != nil {
 		w.taken = make(chan struct{}, 1)
 	}
 	l.calls.Add(1)

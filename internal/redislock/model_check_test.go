@@ -19,8 +19,24 @@ func (m model) check(w *world) breach {
 		return twoHolders
 	case m.looksFor(orphaned) && m.isOrphan(w):
 		return orphaned
+	case m.fresh && m.looksFor(unasked) && m.missesSomething(w):
+		return unasked
 	}
 	return fine
+}
+
+// missesSomething says whether a process waits and listens, and is not about to learn what it has missed
+// before it listened: that it has the lock, or that it must say that it listens.
+func (m model) missesSomething(w *world) bool {
+	for i, p := range w.processes[:m.processes] {
+		if state(p.state) != waiting || p.deaf || p.due || w.heartbeatsOf(i) > 0 || w.sent(push, int8(i+1), p.attempt) {
+			continue
+		}
+		if q := w.waiting(int8(i + 1)); w.holds(int8(i+1), p.attempt) || q != nil && !q.visible {
+			return true
+		}
+	}
+	return false
 }
 
 // looksFor says whether a search minds a breach. One that lets Redis lose its data cannot want one

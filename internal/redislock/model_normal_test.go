@@ -64,7 +64,7 @@ func (m model) prune(w *world) {
 		case waiting:
 			p.left, p.epoch, p.n, p.from = 0, 0, 0, 0
 		case held:
-			p.from, p.bound, p.try = 0, 0, false
+			p.from, p.bound, p.try, p.due = 0, 0, false, false
 		}
 	}
 }

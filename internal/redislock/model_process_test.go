@@ -79,7 +79,7 @@ func (m model) successors(w *world, then func(world, event)) {
 			do("sends a renewal", func(w *world, _ *process) { w.sendRenewal(i) })
 		}
 		if p.deaf || p.uncount {
-			do("subscribes again", func(_ *world, p *process) { p.deaf, p.uncount = false, false })
+			do("subscribes", func(_ *world, p *process) { m.subscribe(p) })
 		}
 	}
 	m.deliveries(w, then)
@@ -218,9 +218,14 @@ func (m model) machine(p *process) machine {
 	switch x.state {
 	case idle:
 		x.attempt = 0
+	case waiting:
+		x.due = modelStart + third(lease)
 	case held:
 		x.epoch, x.passes, x.given, x.ends = int64(p.epoch), int64(p.n), modelStart, never
 		x.deadline = modelStart + time.Duration(p.left)*modelTick - margin(lease)
+	}
+	if p.due {
+		x.due = modelStart
 	}
 	return x
 }
@@ -232,7 +237,7 @@ func (m model) settle(w *world, i int, x *machine, next todo, waits bool) {
 	if next.over != 0 && m.broken != unknownKept {
 		w.send(message{kind: cancelRequest, owner: int8(i + 1), attempt: int8(next.over)})
 	}
-	p.state = int8(x.state)
+	p.state, p.due = int8(x.state), m.fresh && x.due == modelStart
 	switch x.state {
 	case asking, waiting:
 		p.attempt, p.bound = int8(x.attempt), min(int8((modelStart-x.bound)/modelTick), m.lease)
@@ -261,8 +266,18 @@ func (m model) ask(w *world, i int, try bool) {
 	w.send(message{kind: acquireRequest, owner: int8(i + 1), attempt: attempt, more: queue})
 }
 
+// subscribe is a subscription that is confirmed.
+func (m model) subscribe(p *process) {
+	x := m.machine(p)
+	if p.deaf, p.uncount = false, false; m.broken != askersNotResumed || x.state != asking {
+		x.resume(modelStart)
+	}
+	p.due = m.fresh && x.due == modelStart
+}
+
 func (w *world) sendRenewal(i int) {
 	p := &w.processes[i]
+	p.due = false
 	hold := int8(0)
 	if state(p.state) == held {
 		hold = 1
@@ -338,8 +353,8 @@ func (m model) fairly(from *world) (world, event) {
 		switch st := state(p.state); {
 		case p.dead:
 		case p.deaf || p.uncount:
-			after.processes[i].deaf, after.processes[i].uncount = false, false
-			then(after, event{what: "subscribes again", process: i})
+			m.subscribe(&after.processes[i])
+			then(after, event{what: "subscribes", process: i})
 		case st == held:
 			machine := m.machine(&after.processes[i])
 			machine.stop()
@@ -349,7 +364,7 @@ func (m model) fairly(from *world) (world, event) {
 		case st == asking:
 			m.unanswered(&after, i)
 			then(after, event{what: "gets no answer and gives up", process: i})
-		case st == waiting && p.bound > 0 && m.broken != waitsWithoutHeartbeats:
+		case st == waiting && (p.bound > 0 || p.due) && m.broken != waitsWithoutHeartbeats:
 			after.sendRenewal(i)
 			then(after, event{what: "sends a renewal", process: i})
 		}

@@ -40,6 +40,7 @@ const (
 	heartbeatGrantsNothing
 	callerUnnotified
 	publishedTakenBack
+	askersNotResumed
 )
 
 // TestModel searches the protocol as it is.
@@ -52,10 +53,11 @@ func TestModel(t *testing.T) {
 		{processes: 2, lease: 2, mail: 1, heartbeats: 1, faults: 2, crashes: true},
 		{processes: 2, lease: 2, mail: 2, heartbeats: 1, tries: true},
 		{processes: 2, lease: 2, mail: 1, heartbeats: 1, faults: 1, wipes: true},
+		{processes: 2, lease: 2, mail: 1, heartbeats: 1, fresh: true},
 		{processes: 3, lease: 2, mail: 1, heartbeats: 1},
 	}
 	if fewSearches() {
-		searches = searches[4:5]
+		searches = searches[4:6]
 	}
 	if largeModel {
 		searches = []model{
@@ -63,6 +65,7 @@ func TestModel(t *testing.T) {
 			{processes: 2, lease: 3, mail: 2, heartbeats: 2, faults: 1, crashes: true},
 			{processes: 2, lease: 2, mail: 2, heartbeats: 1, faults: 2, crashes: true, wipes: true},
 			{processes: 3, lease: 2, mail: 1, heartbeats: 1, faults: 1, crashes: true},
+			{processes: 2, lease: 2, mail: 2, heartbeats: 1, fresh: true},
 		}
 	}
 	for _, m := range searches {
@@ -87,6 +90,8 @@ func TestModelMissesEachRule(t *testing.T) {
 	few.mail, few.crashes = 1, true
 	wiped := faulty
 	wiped.wipes = true
+	fresh := two
+	fresh.fresh = true
 	type row struct {
 		rule    rule
 		without string
@@ -111,6 +116,7 @@ func TestModelMissesEachRule(t *testing.T) {
 		{callerUnnotified, "who gets the lock by its own cancel or background release is notified, too", two, unnotified},
 		{barging, "nobody takes a free lock past a queue", two, overtaken},
 		{publishedTakenBack, "a grant that was published stands, whoever was counted", faulty, twoHolders},
+		{askersNotResumed, "a subscription that is confirmed while a request is under way is followed by a heartbeat", fresh, unasked},
 		{deadHeadStays, "waiters that died are skipped", few, forgotten},
 		{waitsWithoutHeartbeats, "waiters send heartbeats", few, forgotten},
 		{droppedWaits, "who is not in the queue any more asks again", few, forgotten},

@@ -21,6 +21,7 @@ type model struct {
 	crashes    bool // a fault may also kill a process
 	wipes      bool // a fault may also wipe Redis; then two can hold, and the tokens tell them apart
 	tries      bool // processes also try without waiting
+	fresh      bool // no process is subscribed yet; a message that it misses by that must not be missed for long
 	broken     rule // a rule of the protocol that is left out
 	engine     *engine
 	ahead      int // no bound: the place in the queue of whom the request at hand queues
@@ -69,6 +70,7 @@ type process struct {
 	try      bool // asking without waiting
 	deaf     bool // its subscription is cut off
 	uncount  bool // its subscription is not counted by the server that is asked; it may hear all the same
+	due      bool // a heartbeat is due at once; only with model.fresh
 	dead     bool // it was killed
 }
 
@@ -143,13 +145,14 @@ const (
 	orphaned
 	unnotified
 	forgotten
+	unasked
 )
 
 func (b breach) String() string {
 	return [...]string{"nothing is wrong", "two processes believe that they hold the lock", "an epoch is not new",
 		"a hold begins with a token that is not larger than the last", "a waiter that is alive is overtaken",
 		"the lock stays with an attempt that is over",
-		"a waiter has the lock and is not notified", "a waiter is forgotten"}[b]
+		"a waiter has the lock and is not notified", "a waiter is forgotten", "a waiter missed a message, and does not ask"}[b]
 }
 
 // finding is what a search comes to.
@@ -162,7 +165,11 @@ type finding struct {
 
 // search visits every world, those that are reached in fewer steps first, until one is wrong.
 func (m model) search() finding {
-	start := m.normal(world{})
+	var first world
+	for i := range m.processes {
+		first.processes[i].deaf, first.processes[i].uncount = m.fresh, m.fresh
+	}
+	start := m.normal(first)
 	known := map[world]int32{start: 0}
 	worlds, parents := []world{start}, []int32{-1}
 	for i := int32(0); int(i) < len(worlds); i++ {
@@ -268,7 +275,7 @@ func (m model) circle(worlds []world, parents []int32, i int32) []string {
 
 func (m model) String() string {
 	s := fmt.Sprintf("%d processes, %d ticks, %d messages, %d heartbeats", m.processes, m.lease, m.mail, m.heartbeats)
-	for name, is := range map[string]bool{"kills": m.crashes, "lost data": m.wipes, "tries": m.tries} {
+	for name, is := range map[string]bool{"kills": m.crashes, "lost data": m.wipes, "tries": m.tries, "not subscribed yet": m.fresh} {
 		if is {
 			s += ", " + name
 		}

@@ -186,8 +186,8 @@ func (l *Locker) cleanLocked(n *lock, attempt uint64, lease time.Duration) {
 	if len(l.ending) >= maxEnding && !l.closed || l.ending[attempt] != nil {
 		return
 	}
-	lease = max(lease, l.opts.Lease) // zero where a grant is all that is known
-	rest := &lock{name: n.name, keys: n.keys, machine: toEnd(attempt, lease, l.now())}
+	// The lease is zero where a grant is all that is known.
+	rest := &lock{name: n.name, keys: n.keys, machine: toEnd(attempt, max(lease, l.opts.Lease), l.now())}
 	l.calls.Add(1)
 	l.ending[attempt] = rest
 	l.scheduleLocked(rest)

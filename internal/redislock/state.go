@@ -142,8 +142,9 @@ func (m *machine) renewed(attempt uint64, hold bool, r reply, sent, now instant)
 		next.unseen = true // no message came, or the heartbeat was faster, or it made the grant itself
 		return next
 	case m.state == waiting && r.kind == replyWaiting:
-		m.pause, m.bound = 0, max(m.bound, sent)
-		m.due = nextHeartbeat(m.lease, r.ttl, now)
+		if m.pause, m.bound = 0, max(m.bound, sent); m.due > now { // otherwise a subscription or a push wants one at once
+			m.due = nextHeartbeat(m.lease, r.ttl, now)
+		}
 	case m.state == waiting: // a heartbeat never queues: a new attempt does
 		m.stop()
 		return todo{unseen: true}
