@@ -41,9 +41,9 @@ func notAcquired(key string, causes ...error) error {
 
 func notHeld(key string) error { return fmt.Errorf("release %q: %w", key, ErrNotHeld) }
 
-// lost says why a lock was lost, and why its last renewal failed, if that is not nil.
+// lost says why a lock was lost. If renewals failed until the deadline, it also says why the last one did.
 func lost(key string, how error, failure *error) error {
-	if failure == nil {
+	if how != ErrLeaseOver || failure == nil {
 		return fmt.Errorf("%w: %q: %w", ErrLost, key, how)
 	}
 	return fmt.Errorf("%w: %q: %w: %w", ErrLost, key, how, *failure)

@@ -103,6 +103,29 @@ func TestDoTellsWhatHappened(t *testing.T) {
 			t.Fatalf("after a panic in fn the lock is not free: %v", err)
 		}
 		release(t, lease)
+
+		l = k.new(t, Options{Lease: 300 * time.Millisecond})
+		for _, fails := range []bool{false, true} {
+			err := l.Do(within(t), t.Name(), func(held context.Context) error {
+				k.count(t, t.Name(), true) // somebody deletes it
+				<-held.Done()
+				if fails {
+					return ours
+				}
+				return nil
+			})
+			if !errors.Is(err, ErrLost) || !errors.Is(err, ErrTaken) || errors.Is(err, ours) != fails {
+				t.Errorf("fn fails: %v; the lock is lost meanwhile: Do = %v", fails, err)
+			}
+		}
+		err = l.Do(within(t), t.Name(), func(held context.Context) error {
+			k.count(t, t.Name(), true)
+			<-held.Done()
+			return context.Cause(held)
+		})
+		if !errors.Is(err, ErrLost) || strings.Count(err.Error(), ErrLost.Error()) != 1 {
+			t.Errorf("fn returns the loss: Do = %v", err)
+		}
 	})
 }
 

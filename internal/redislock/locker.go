@@ -164,7 +164,8 @@ func Do(ctx context.Context, l Locking, key string, fn func(held context.Context
 }
 
 // Close releases every held lock, ends every wait with [ErrClosed], and waits for the Locker's
-// goroutines. While Redis is silent, that takes up to a lease. An Acquire whose context cannot end,
+// goroutines. While Redis is silent, that takes up to four thirds of a lease. Without
+// ContextTimeoutEnabled, it takes a lease and the client's timeouts for one request. An Acquire whose context cannot end,
 // and that has no bound, then returns only when the client gives up its request. Held contexts end
 // with [ErrLost]. If ctx ends first, Close returns its cause, and the goroutines end by themselves.
 func (l *Locker) Close(ctx context.Context) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -239,6 +240,21 @@ func TestLostReleaseIsSentAgain(t *testing.T) {
 	})
 }
 
+// TestCloseEndsWhileRedisIsSilent: it repeats its cancels for a lease, and waits for the last one.
+func TestCloseEndsWhileRedisIsSilent(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		acquire(t, l, t.Context(), "k")
+		f.answers(cancelScript, noAnswer)
+		begun := time.Now()
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begun); took < fakeLease || took > fakeLease+third(fakeLease) {
+			t.Errorf("Close took %s, want a lease to four thirds of it", took)
+		}
+	})
+}
+
 // TestRequestsHaveTheValuesOfTheirHold: hooks of the client, as for traces, find whose request it
 // is, also after the holder's context has ended and where the lock was passed on.
 func TestRequestsHaveTheValuesOfTheirHold(t *testing.T) {
@@ -424,6 +440,9 @@ func TestReasonsOfALoss(t *testing.T) {
 				if is := errors.Is(context.Cause(held), reason); is != (reason == want) || !errors.Is(context.Cause(held), ErrLost) || hooked == nil || errors.Is(hooked, reason) != is {
 					t.Errorf("want %v: the cause %v is %v: %v; the hook was called with %v", want, context.Cause(held), reason, is, hooked)
 				}
+			}
+			if text := context.Cause(held).Error(); want != ErrLeaseOver && strings.Contains(text, "its renewal") {
+				t.Errorf("want %v alone: %s", want, text) // the renewal is answered, or does not matter
 			}
 			if took := time.Since(begun); want == ErrHeldTooLong && took != fakeLease {
 				t.Errorf("it was held for %s, want the call's MaxHold", took)
