@@ -91,18 +91,26 @@ func TestARenewalRevivesNothing(t *testing.T) {
 	contract(t, func(t *testing.T, k Kind) {
 		lost := make(chan Event, 1)
 		l := k.new(t, Options{Lease: time.Minute, Hooks: Hooks{Lost: func(_ context.Context, e Event) { lost <- e }}})
-		held, lease := acquire(t, l, t.Context(), t.Name())
-		h := lease.hold
-		deadline := h.deadline.Load()
-		lateBy(lease, time.Millisecond)
-		_ = held.Err()
-		h.deadline.Store(deadline)
-		renew(lease)
-		if e := <-lost; !errors.Is(e.Err, ErrLost) || lease.Valid() {
-			t.Errorf("the hook was called with %v; valid: %v", e.Err, lease.Valid())
+		for _, seen := range []bool{true, false} { // by somebody who looks, before the answer comes
+			held, lease := acquire(t, l, t.Context(), t.Name())
+			h := lease.hold
+			h.locker.mu.Lock()
+			deadline := h.deadline.Load()
+			lateBy(lease, time.Millisecond)
+			if seen {
+				_ = held.Err()
+				h.deadline.Store(deadline)
+			} else {
+				h.lock.deadline = instant(h.deadline.Load())
+			}
+			h.locker.unlock()
+			renew(lease)
+			if e := <-lost; !errors.Is(e.Err, ErrLost) || lease.Valid() {
+				t.Errorf("the hook was called with %v; valid: %v", e.Err, lease.Valid())
+			}
+			_, next := acquire(t, l, within(t), t.Name()) // the attempt was cancelled
+			release(t, next)
 		}
-		_, next := acquire(t, l, within(t), t.Name()) // the attempt was cancelled
-		release(t, next)
 	})
 }
 
