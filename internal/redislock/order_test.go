@@ -1,12 +1,13 @@
 package redislock
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"time"
 )
 
-// TestFirstComeFirstServedInAProcess is about goroutines, of which Redis knows nothing.
+// TestFirstComeFirstServedInAProcess is about goroutines, of which Redis knows nothing. Some cannot give up.
 func TestFirstComeFirstServedInAProcess(t *testing.T) {
 	l, _ := newLocker(t, Options{})
 	_, lease := acquire(t, l, within(t), t.Name())
@@ -15,7 +16,11 @@ func TestFirstComeFirstServedInAProcess(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range waiters {
 		all.Go(func() {
-			_, lease := acquire(t, l, within(t), t.Name())
+			ctx := within(t)
+			if i%2 == 1 {
+				ctx = context.Background()
+			}
+			_, lease := acquire(t, l, ctx, t.Name())
 			order <- i
 			release(t, lease)
 		})
@@ -24,6 +29,10 @@ func TestFirstComeFirstServedInAProcess(t *testing.T) {
 			defer l.mu.Unlock()
 			return l.locks[tagged(t.Name())].waiters.Len() == i+1
 		})
+	}
+	before := lease.Deadline()
+	if renew(lease); !lease.Deadline().After(before) {
+		t.Error("the lock is not renewed while they wait")
 	}
 	release(t, lease)
 	all.Wait()

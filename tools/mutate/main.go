@@ -23,6 +23,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -106,7 +107,7 @@ func try(m mutation, temp string) string {
 	check(err)
 	source, err := os.ReadFile(path)
 	check(err)
-	broken := filepath.Join(temp, "broken.go")
+	broken := filepath.Join(temp, "broken"+filepath.Ext(m.file))
 	check(os.WriteFile(broken, slices.Concat(source[:m.from], []byte(m.text), source[m.to:]), 0o644))
 	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {path: broken}})
 	check(err)
@@ -116,12 +117,13 @@ func try(m mutation, temp string) string {
 		"-gcflags=all=-l -dwarf=false", "-tags=lab,nomsgpack", "-o", program, ".")
 	compile.Dir = folder
 	if out, err := compile.CombinedOutput(); err != nil {
-		if !bytes.Contains(out, []byte("broken.go")) && !bytes.Contains(out, []byte(m.file)) {
+		if !bytes.Contains(out, []byte("broken.")) && !bytes.Contains(out, []byte(m.file)) {
 			log.Fatalf("%s", out)
 		}
 		return uncompiled
 	}
-	const searches, copies = "^(TestModel|TestStoreIsLikeRedis)", "^(TestFolderStandsAlone|TestACopy|TestTheLockIsSmall)"
+	// The last two look for a text in a script, which may be broken.
+	const searches, copies = "^(TestModel$|TestStoreIsLikeRedis)", "^(TestFolderStandsAlone|TestACopy|TestTheLockIsSmall|TestModelMisses|TestChangesApply)"
 	for _, step := range []struct {
 		patience time.Duration
 		args     []string
@@ -226,7 +228,51 @@ func mutations() (all []mutation) {
 			})
 		}
 	}
+	scripts, err := filepath.Glob(filepath.Join(folder, "*.lua"))
+	check(err)
+	for _, path := range scripts {
+		if file := filepath.Base(path); file != "inspect.lua" {
+			source, err := os.ReadFile(path)
+			check(err)
+			all = append(all, ofScript(file, string(source))...)
+		}
+	}
 	slices.SortStableFunc(all, func(a, b mutation) int { return cmp.Compare(hash(a.name), hash(b.name)) })
+	return all
+}
+
+// In a script, a call that stands alone is left out, a condition is turned round, and an operator replaced.
+var (
+	callAlone = regexp.MustCompile(`^\s*((?:redis\.)?p?call|leave|prolong|note|contend)\(.*\)$`)
+	condition = regexp.MustCompile(`\bif (.*?) then\b`)
+	operator  = regexp.MustCompile(` (==|~=|<=|>=|<|>|and|or|\+|-) `)
+	instead   = map[string]string{"==": "~=", "~=": "==", "<=": "<", ">=": ">", "<": "<=", ">": ">=", "and": "or", "or": "and", "+": "-", "-": "+"}
+)
+
+// ofScript returns the mutations of a Lua script.
+func ofScript(file, source string) (all []mutation) {
+	at, seen := 0, map[string]int{}
+	for line := range strings.Lines(source) {
+		code, _, _ := strings.Cut(strings.TrimRight(line, "\n"), "--")
+		code = strings.TrimRight(code, " ")
+		replace := func(from, to int, text string) {
+			name := fmt.Sprintf("%s: %s -> %s", file, strings.TrimSpace(code), strings.TrimSpace(code[:from]+text+code[to:]))
+			if seen[name]++; seen[name] > 1 {
+				name += " #" + strconv.Itoa(seen[name])
+			}
+			all = append(all, mutation{name, file, text, at + from, at + to})
+		}
+		if callAlone.MatchString(code) {
+			replace(0, len(code), "")
+		}
+		for _, m := range condition.FindAllStringSubmatchIndex(code, -1) {
+			replace(m[2], m[3], "not ("+code[m[2]:m[3]]+")")
+		}
+		for _, m := range operator.FindAllStringSubmatchIndex(code, -1) {
+			replace(m[2], m[3], instead[code[m[2]:m[3]]])
+		}
+		at += len(line)
+	}
 	return all
 }
 
