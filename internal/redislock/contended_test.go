@@ -80,6 +80,43 @@ func TestWhoBeginsToListenAssumesThatOthersWait(t *testing.T) {
 	}
 }
 
+// TestAGrantSaysHowManyWait: a message does, too. A process that did not know would keep the lock among its own
+// goroutines.
+func TestAGrantSaysHowManyWait(t *testing.T) {
+	ctx, key := within(t), t.Name()
+	client, _ := newClient(t, shared.addr)
+	holder, _ := newLocker(t, Options{Lease: time.Minute})
+	_, lease := acquire(t, holder, ctx, key)
+	others := make(chan int64)
+	const waiting = 3
+	for n := range waiting {
+		l, _ := newLocker(t, Options{Lease: time.Minute})
+		go func() {
+			_, lease, err := l.Acquire(ctx, key)
+			if err != nil {
+				t.Error(err)
+				others <- -1
+				return
+			}
+			l.mu.Lock()
+			know := l.locks[tagged(key)].others
+			l.mu.Unlock()
+			others <- know
+			lease.Release()
+		}()
+		for client.ZCard(ctx, Keys("", key).Queue).Val() <= int64(n) && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	release(t, lease)
+	for n := range waiting {
+		want := int64(max(waiting-1-n, 1)) // who begins to listen assumes that one waits
+		if got := <-others; got != want {
+			t.Errorf("the next one knows of %d others that wait, want %d", got, want)
+		}
+	}
+}
+
 // TestTurnsAreShorterWhereManyWait: and end with the passes, with time, and with long holds.
 func TestTurnsAreShorterWhereManyWait(t *testing.T) {
 	const lease = time.Minute
