@@ -53,6 +53,7 @@ func FuzzReply(f *testing.F) {
 	f.Add(int64(replyHeld), int64(123), int64(0), uint8(3))
 	f.Add(int64(replyHeld), int64(-1), int64(0), uint8(3))
 	f.Add(int64(replyWaiting), int64(-2), int64(0), uint8(2))
+	f.Add(int64(replyWaiting), int64(1)<<44, int64(0), uint8(2)) // more milliseconds than a time.Duration has
 	f.Add(int64(replyHeld), int64(0), int64(0), uint8(1))
 	f.Add(int64(replyHeld), int64(0), int64(0), uint8(0))
 	f.Add(int64(1)<<50, int64(0), int64(0), uint8(0))

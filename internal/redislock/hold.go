@@ -264,9 +264,8 @@ func (h *hold) leave() (last bool, err error) {
 		r = l.beginLocked(n, w) // the release also is the request of that attempt
 	}
 	l.calls.Add(1)
-	l.settleLocked(n, todo{}, "")
 	l.unlock()
-	return true, l.sendRelease(h, r)
+	return true, l.sendRelease(h, r) // which has the rest settled
 }
 
 // maxRelease bounds a Release that Redis does not answer, or refuses. The Locker goes on in the background.
