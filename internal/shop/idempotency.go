@@ -149,14 +149,14 @@ func (s *Shop) madeBefore(ctx context.Context, sale stock.Sale) (stock.Order, er
 	return order, nil
 }
 
-// Expired idempotency keys are cleared at this interval, in batches, with a pause between two
-// batches. Each time, the shop looks once more for keys of the last hour that it has cleared, because
-// an order may have been locked.
+// Expired idempotency keys are cleared in rounds, at this interval by default: in batches, with a pause
+// between two batches. A round begins where the last one ended, because the server may still keep the
+// entries of cleared keys. One in so many begins at the oldest key: a round leaves out locked orders.
 const (
 	keyInterval = time.Minute
 	keyBatch    = 1000
 	keyPause    = 50 * time.Millisecond
-	keyOverlap  = time.Hour
+	keyRounds   = 60
 )
 
 // clearKeys clears the idempotency keys that are older than KeyTTL, until ctx ends. A repeat under
@@ -165,19 +165,22 @@ func (s *Shop) clearKeys(ctx context.Context) {
 	if s.KeyTTL == 0 {
 		return
 	}
-	cleared := time.Unix(0, 0) // most keys before it are
+	oldest := time.Unix(0, 0)
+	from, rounds := oldest, 0
 	for ctx.Err() == nil {
-		pause := keyInterval
+		pause := s.KeyInterval
 		if s.health.started() {
-			n, upTo, err := s.store.ClearKeys(ctx, cleared, s.KeyTTL, keyBatch)
+			n, upTo, err := s.store.ClearKeys(ctx, from, s.KeyTTL, keyBatch)
 			switch {
 			case err != nil && ctx.Err() == nil:
 				s.Log.Warn("idempotency keys were not cleared", "error", err)
 				s.advise(ctx, err)
-			case err == nil && n == keyBatch:
-				cleared, pause = upTo, keyPause
-			case err == nil && upTo.Add(-keyOverlap).After(cleared):
-				cleared = upTo.Add(-keyOverlap)
+			case n == keyBatch:
+				from, pause = upTo, keyPause
+			default:
+				if from, rounds = upTo, rounds+1; rounds%keyRounds == 0 {
+					from = oldest
+				}
 			}
 		}
 		select {

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -234,6 +235,58 @@ func TestKeysExpire(t *testing.T) {
 	}
 	if again := s.buy(item, "Idempotency-Key", key); again.status != 201 || again.body == first.body {
 		t.Errorf("a repeat after the key expired: %d %s, want another order", again.status, again.body)
+	}
+}
+
+// TestAShopClearsExpiredKeys has more than a batch of them, the oldest of an order that is locked at first,
+// and one that is young.
+func TestAShopClearsExpiredKeys(t *testing.T) {
+	store, err := stock.Open(testserver.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	item, err := store.CreateItem(t.Context(), "item", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = store.Pool().ExecContext(t.Context(), "INSERT INTO orders (item_id, quantity, stock_read, stock_written, strategy, shop, request_id, idempotency_key, public_id, keyed_at)"+
+		" WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40)"+
+		" SELECT ?, 1, 1, 0, 'test', 'old', 'r', UUID(), UUID(), UTC_TIMESTAMP(6) - INTERVAL 3 DAY + INTERVAL a.i * 40 + b.i MINUTE FROM n a, n b", item.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sale := stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", IdempotencyKey: "key-of-some-customer-1", Shop: "test-shop"}
+	if _, err := store.Decrement(t.Context(), sale); err != nil {
+		t.Fatal(err)
+	}
+	left := func() (n int) {
+		if err := store.Pool().QueryRowContext(t.Context(), "SELECT COUNT(idempotency_key) FROM orders").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	var oldest uint64
+	if err := store.Pool().QueryRowContext(t.Context(), "SELECT id FROM orders ORDER BY keyed_at LIMIT 1").Scan(&oldest); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := store.Pool().BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(t.Context(), "UPDATE orders SET cancelled_at = UTC_TIMESTAMP(6) WHERE id = ?", oldest); err != nil {
+		t.Fatal(err)
+	}
+	open(t, func(c *Config) { c.Deps.Store, c.KeyTTL, c.KeyInterval = store, time.Hour, time.Millisecond })
+	testserver.Await(t, "all expired keys but one to be cleared", func() bool { return left() == 2 })
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	testserver.Await(t, "the last expired key to be cleared", func() bool { return left() == 1 })
+	if _, err := store.OrderByKey(t.Context(), "", sale.IdempotencyKey); err != nil {
+		t.Errorf("the key of a young order: %v", err)
 	}
 }
 

@@ -54,6 +54,7 @@ type Config struct {
 	AnswerTimeout time.Duration // to write an answer, from its first byte
 	PingInterval  time.Duration // from one probe of MySQL or Redis to the next
 	PingTimeout   time.Duration // for the answer to a probe
+	KeyInterval   time.Duration // from one look for expired keys to the next
 
 	Tracing oteltrace.TracerProvider // nil for no OpenTelemetry
 }
@@ -92,6 +93,7 @@ func New(cfg Config) (*Shop, error) {
 	cfg.AnswerTimeout = cmp.Or(cfg.AnswerTimeout, answerTimeout)
 	cfg.PingInterval = cmp.Or(cfg.PingInterval, pingInterval)
 	cfg.PingTimeout = cmp.Or(cfg.PingTimeout, pingTimeout)
+	cfg.KeyInterval = cmp.Or(cfg.KeyInterval, keyInterval)
 	s := &Shop{Config: cfg, store: store, probe: apart(cfg.Deps.Redis), sales: newSlots(cfg.MaxInFlight), serving: context.Background()}
 	s.reads = newSlots(s.maxReads())
 	s.Log = newLog(cfg.Log, func(level slog.Level) { s.metrics.logDropped.WithLabelValues(strings.ToLower(level.String())).Inc() })

@@ -70,15 +70,14 @@ var (
 // Add creates an item.
 func (s *Store) Add(ctx context.Context, by Author, name string, units int64) (Change, error) {
 	entry := Change{Action: Created, Author: by, NameAfter: name, StockAfter: units}
-	err := s.transaction(ctx, WriteTimeout, func(tx *gorm.DB) error {
+	return s.write(ctx, entry, WriteTimeout, func(tx *gorm.DB, entry *Change) error {
 		item := Item{Name: name, Stock: units}
 		if err := tx.Create(&item).Error; err != nil {
 			return err
 		}
 		entry.ItemID = item.ID
-		return tx.Create(&entry).Error
+		return nil
 	})
-	return entry, changeError(entry, err)
 }
 
 // Rename gives an item another name. It is refused with [ErrStale] if the item is not as seen.
@@ -135,7 +134,7 @@ func (s *Store) Cancel(ctx context.Context, by Author, order Order) (Change, err
 // its read. Do not mix the two.
 func (s *Store) change(ctx context.Context, entry Change, edit func(tx *gorm.DB, entry *Change, item Item) error) (Change, error) {
 	entry.CreatedAt = s.db.NowFunc()
-	err := s.transaction(ctx, rowTimeout, func(tx *gorm.DB) error {
+	return s.write(ctx, entry, rowTimeout, func(tx *gorm.DB, entry *Change) error {
 		item, err := lockItem(tx, entry.ItemID)
 		if err != nil {
 			return err
@@ -143,17 +142,28 @@ func (s *Store) change(ctx context.Context, entry Change, edit func(tx *gorm.DB,
 		entry.NameBefore, entry.NameAfter = item.Name, item.Name
 		entry.StockBefore, entry.StockAfter = item.Stock, item.Stock
 		entry.Version = item.Version + 1
-		if err := edit(tx, &entry, item); err != nil {
+		if err := edit(tx, entry, item); err != nil {
 			return err
 		}
 		// Without Select, Updates leaves out fields that are zero.
 		_, err = gorm.G[Item](tx).Where("id = ?", item.ID).Select("name", "stock", "version").Updates(tx.Statement.Context, entry.Item())
-		if err != nil {
-			return err
-		}
-		return tx.Create(&entry).Error
+		return err
 	})
-	return entry, changeError(entry, err)
+}
+
+// write calls fn, and writes the entry, in one transaction.
+func (s *Store) write(ctx context.Context, entry Change, timeout time.Duration, fn func(tx *gorm.DB, entry *Change) error) (Change, error) {
+	made, err := again(ctx, func() (Change, error) {
+		entry := entry
+		err := s.transaction(ctx, timeout, func(tx *gorm.DB) error {
+			if err := fn(tx, &entry); err != nil {
+				return err
+			}
+			return tx.Create(&entry).Error
+		})
+		return entry, err
+	})
+	return made, changeError(made, err)
 }
 
 func changeError(entry Change, err error) error {
@@ -165,7 +175,9 @@ func changeError(entry Change, err error) error {
 
 // ChangeByKey returns the change that a subject made under this idempotency key, or ErrNotFound.
 func (s *Store) ChangeByKey(ctx context.Context, subject, key string) (Change, error) {
-	change, err := gorm.G[Change](s.db).Where("idempotency_key = ? AND subject = ?", key, subject).Take(ctx)
+	change, err := again(ctx, func() (Change, error) {
+		return gorm.G[Change](s.db).Where("idempotency_key = ? AND subject = ?", key, subject).Take(ctx)
+	})
 	return change, found("read a change", err)
 }
 

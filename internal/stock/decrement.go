@@ -279,9 +279,11 @@ func (s *Store) OrdersByKeys(ctx context.Context, keys []Key) (map[Key]Order, er
 	for i, k := range keys {
 		pairs[i] = []any{k.IdempotencyKey, k.Subject}
 	}
-	orders, err := gorm.G[Order](s.db).Where("(idempotency_key, subject) IN ?", pairs).Find(ctx)
+	orders, err := again(ctx, func() ([]Order, error) {
+		return gorm.G[Order](s.db).Where("(idempotency_key, subject) IN ?", pairs).Find(ctx)
+	})
 	if err != nil {
-		return nil, fmt.Errorf("read orders by %d keys: %w", len(keys), err)
+		return nil, found(fmt.Sprintf("read orders by %d keys", len(keys)), err)
 	}
 	byKey := make(map[Key]Order, len(orders))
 	for _, o := range orders {

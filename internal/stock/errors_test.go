@@ -2,6 +2,7 @@ package stock_test
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -17,20 +18,25 @@ import (
 	"stocklock/internal/testserver"
 )
 
-// failing answers the next statement that has its text with an error of the server. The server gets
-// COMMIT only if it delivers.
+// failing answers the next statement that has its text with an error of the server, or each. The
+// server gets COMMIT only if it delivers.
 type failing struct {
 	sqlmw.NullInterceptor
 	text    string
 	deliver bool
+	each    bool
 	number  atomic.Uint32 // 0 for none
 }
 
 func (f *failing) fails(statement string) error {
-	if f.number.Load() == 0 || !strings.Contains(statement, f.text) {
+	number := f.number.Load()
+	if number == 0 || !strings.Contains(statement, f.text) {
 		return nil
 	}
-	return &mysqldriver.MySQLError{Number: uint16(f.number.Swap(0)), Message: "of the test"}
+	if !f.each {
+		f.number.Store(0)
+	}
+	return &mysqldriver.MySQLError{Number: uint16(number), Message: "of the test"}
 }
 
 func (f *failing) ConnExecContext(ctx context.Context, conn driver.ExecerContext, query string, args []driver.NamedValue) (driver.Result, error) {
@@ -87,7 +93,7 @@ func kind(err error) string {
 func TestErrorsOfTheServer(t *testing.T) {
 	f := &failing{}
 	store := openFailing(t, f)
-	item := newItem(t, store, 1000)
+	item, restocked := newItem(t, store, 1000), newItem(t, store, 0)
 	sell := map[string]func() error{
 		"a sale": func() error { _, err := store.Decrement(t.Context(), one(item)); return err },
 		"a batch": func() error {
@@ -99,8 +105,21 @@ func TestErrorsOfTheServer(t *testing.T) {
 			_, err := store.ForUpdate(t.Context(), one(item), func(stock.Item) error { return nil })
 			return err
 		},
-		"a read":  func() error { _, err := store.Read(t.Context(), item.ID); return err },
+		"a read": func() error { _, err := store.Read(t.Context(), item.ID); return err },
+		"a list": func() error { _, err := store.Items(t.Context(), 0, 1); return err },
+		"a look for orders": func() error {
+			_, err := store.OrdersByKeys(t.Context(), []stock.Key{{IdempotencyKey: "key"}})
+			return err
+		},
 		"a fence": func() error { return store.RaiseFence(t.Context(), item.ID, 1) },
+		"a change": func() error {
+			_, err := store.Restock(t.Context(), stock.Author{Subject: "ann", IdempotencyKey: rand.Text()}, restocked.ID, 1)
+			return err
+		},
+		"a new item": func() error {
+			_, err := store.Add(t.Context(), stock.Author{Subject: "ann", IdempotencyKey: rand.Text()}, "item", 1)
+			return err
+		},
 	}
 	for _, tt := range []struct {
 		what, text string
@@ -111,8 +130,14 @@ func TestErrorsOfTheServer(t *testing.T) {
 		{"a sale", "UPDATE", false, conflict, []uint32{1205, 1213, 1020, 3101, 8002, 8022, 8028, 9007}},
 		{"a sale", "UPDATE", false, unavailable, []uint32{1040, 1290, 1317, 1792, 1820, 1862, 3118, 3159, 4151, 9002, 9999}},
 		{"a sale", "INSERT", false, refused, []uint32{1406}},
-		{"a fence", "UPDATE", false, conflict, []uint32{1213}},
-		{"a read", "SELECT", false, conflict, []uint32{1213}},
+		{"a fence", "UPDATE", false, conflict, []uint32{1213}}, // it is the sale that is repeated
+		{"a read", "SELECT", false, "none", []uint32{1213, 8028}},
+		{"a list", "SELECT", false, "none", []uint32{1213}},
+		{"a look for orders", "SELECT", false, "none", []uint32{1213}},
+		{"a change", "UPDATE", false, "none", []uint32{1213}},
+		{"a change", "COMMIT", false, "none", []uint32{1213, 3101}},
+		{"a change", "COMMIT", false, unknown, []uint32{1180}},
+		{"a new item", "INSERT", false, "none", []uint32{1213}},
 		{"a read", "SELECT", false, unavailable, []uint32{1047, 1820, 9999}},
 		{"a batch", "UPDATE", false, conflict, []uint32{1213, 3101}},
 
@@ -137,8 +162,17 @@ func TestErrorsOfTheServer(t *testing.T) {
 			}
 		}
 	}
+	changes, err := store.Changes(t.Context(), restocked.ID)
+	if units := stockOf(t, store, restocked.ID); err != nil || len(changes) != 3 || units != 3 {
+		t.Errorf("%d units after the changes %+v, %v, want 3 after three", units, changes, err)
+	}
 	if orders, err := store.ItemOrders(t.Context(), item.ID); err != nil || len(orders) != 7 {
 		t.Errorf("%d orders, %v, want the 7 that were committed", len(orders), err)
+	}
+	f.text, f.each = "SELECT", true
+	f.number.Store(1213)
+	if err := sell["a read"](); kind(err) != conflict {
+		t.Errorf("a read that is ended each time: %v, want %s", err, conflict)
 	}
 	for _, number := range []uint16{1820, 9999} {
 		if stock.Advice(fmt.Errorf("sale: %w", &mysqldriver.MySQLError{Number: number})) == "" {
@@ -147,12 +181,13 @@ func TestErrorsOfTheServer(t *testing.T) {
 	}
 }
 
-// TestAProxySendsGetLockToThePrimary expects the form that proxies do not take for a plain read.
-func TestAProxySendsGetLockToThePrimary(t *testing.T) {
-	f := &failing{text: "FOR UPDATE"}
+// TestGetLockHasTheFormThatProxiesAccept: those that split reads from writes send a plain SELECT to a
+// replica, and Vitess refuses a lock function within another function.
+func TestGetLockHasTheFormThatProxiesAccept(t *testing.T) {
+	f := &failing{text: "SELECT GET_LOCK(?, ?) FOR UPDATE"}
 	f.number.Store(1213)
 	_, err := openFailing(t, f).GetLock(t.Context(), "lock", time.Second, func(*stock.Store) error { return nil })
 	if err == nil {
-		t.Error("GET_LOCK was sent in a plain SELECT")
+		t.Error("GET_LOCK was sent in another form")
 	}
 }

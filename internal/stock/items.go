@@ -12,8 +12,23 @@ import (
 // Read returns the item as it is now. It sends a plain SELECT outside any transaction, which locks
 // nothing.
 func (s *Store) Read(ctx context.Context, itemID uint64) (Item, error) {
-	item, err := gorm.G[Item](s.db).Where("id = ?", itemID).Take(ctx)
+	item, err := again(ctx, func() (Item, error) { return gorm.G[Item](s.db).Where("id = ?", itemID).Take(ctx) })
 	return item, found("read an item", err)
+}
+
+// tries is how often a read or a change is tried that the server ends in favour of another transaction.
+// A sale is repeated by its strategy, for as long as it may wait.
+const tries = 3
+
+// again calls try until it has not lost.
+func again[T any](ctx context.Context, try func() (T, error)) (got T, err error) {
+	for range tries {
+		got, err = try()
+		if is, _ := classOf(err); is != lost || ctx.Err() != nil {
+			break
+		}
+	}
+	return got, err
 }
 
 // found turns gorm's error for no row into ErrNotFound. The server may end a plain read, too.
@@ -29,11 +44,10 @@ func found(doing string, err error) error {
 
 // Items returns up to limit items with an id above after, in the order of their ids.
 func (s *Store) Items(ctx context.Context, after uint64, limit int) ([]Item, error) {
-	items, err := gorm.G[Item](s.db).Where("id > ?", after).Order("id").Limit(limit).Find(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list items: %w", err)
-	}
-	return items, nil
+	items, err := again(ctx, func() ([]Item, error) {
+		return gorm.G[Item](s.db).Where("id > ?", after).Order("id").Limit(limit).Find(ctx)
+	})
+	return items, found("list items", err)
 }
 
 // CreateItem adds an item without an entry in the audit, for tests and measurements. A shop uses

@@ -53,7 +53,7 @@ func (s *Store) ClearKeys(ctx context.Context, from time.Time, ttl time.Duration
 }
 
 func (s *Store) orderWhere(ctx context.Context, where string, args ...any) (Order, error) {
-	order, err := gorm.G[Order](s.db).Where(where, args...).Take(ctx)
+	order, err := again(ctx, func() (Order, error) { return gorm.G[Order](s.db).Where(where, args...).Take(ctx) })
 	return order, found("read an order", err)
 }
 

@@ -1,12 +1,18 @@
 package stock_test
 
 import (
+	"context"
+	"database/sql/driver"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/ngrok/sqlmw"
+
 	"stocklock/internal/stock"
+	"stocklock/internal/testserver"
 )
 
 // fill inserts n orders, as a shop does that does not know keyed_at. Columns may name further columns,
@@ -54,10 +60,36 @@ func rowsRead(t *testing.T, store *stock.Store) (sum int) {
 	return sum
 }
 
+// locks counts the rows that the transaction of an UPDATE has locked.
+type locks struct {
+	sqlmw.NullInterceptor
+	rows int
+}
+
+func (l *locks) ConnExecContext(ctx context.Context, conn driver.ExecerContext, query string, args []driver.NamedValue) (driver.Result, error) {
+	done, err := conn.ExecContext(ctx, query, args)
+	if err != nil || !strings.HasPrefix(query, "UPDATE orders") {
+		return done, err
+	}
+	time.Sleep(150 * time.Millisecond) // the server keeps this table from one question to the next that comes sooner
+	rows, err := conn.(driver.QueryerContext).QueryContext(ctx, "SELECT trx_rows_locked FROM information_schema.innodb_trx WHERE trx_mysql_thread_id = CONNECTION_ID()", nil)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	values := make([]driver.Value, 1)
+	if err := rows.Next(values); err != nil {
+		return nil, err
+	}
+	l.rows = int(values[0].(uint64))
+	return done, nil
+}
+
 // TestAStepOfClearingKeysReadsWhatItClears has orders without keys before, between and behind those
 // with keys.
 func TestAStepOfClearingKeysReadsWhatItClears(t *testing.T) {
-	store := open(t, stock.WithPoolSize(1))
+	var locked locks
+	store := open(t, stock.WithPoolSize(1), stock.WithPool(testserver.Intercept(&locked)))
 	item := newItem(t, store, 1)
 	const expired = ", UTC_TIMESTAMP(6) - INTERVAL 2 HOUR"
 	fill(t, store, item, 3000, ", keyed_at", ", NULL")
@@ -70,12 +102,16 @@ func TestAStepOfClearingKeysReadsWhatItClears(t *testing.T) {
 	from := time.Unix(0, 0)
 	for _, want := range []int{10, 10, 5, 0} {
 		before := rowsRead(t, store)
+		locked.rows = 0
 		n, upTo, err := store.ClearKeys(t.Context(), from, time.Hour, 10)
 		if n != want || err != nil {
 			t.Errorf("cleared %d keys, %v, want %d", n, err, want)
 		}
-		if read := rowsRead(t, store) - before - own; read > 2*n+10 {
-			t.Errorf("read %d rows to clear %d keys", read, n)
+		if read := rowsRead(t, store) - before - own; read > 2*n+10 || locked.rows > 2*n+10 || locked.rows < n {
+			t.Errorf("read %d rows and locked %d to clear %d keys", read, locked.rows, n)
+		}
+		if time.Since(upTo).Round(time.Hour) != 2*time.Hour {
+			t.Errorf("the next step begins at %s, want where this one ended, two hours ago", upTo)
 		}
 		from = upTo
 	}

@@ -60,12 +60,12 @@ func (t Tx) Record(sale Sale, read, written int64) (Order, error) {
 // The store given to fn can take the lock again.
 func (s *Store) GetLock(ctx context.Context, name string, wait time.Duration, fn func(on *Store) error) (got bool, err error) {
 	err = s.onConnection(ctx, func(db *gorm.DB) error {
-		var answer []int
-		// Proxies send a plain SELECT to a replica.
-		if err := db.Raw("SELECT COALESCE(GET_LOCK(?, ?), 0) FOR UPDATE", name, math.Ceil(wait.Seconds())).Scan(&answer).Error; err != nil {
+		var answer sql.NullInt64 // NULL for a wait that the server ended
+		// Proxies send a plain SELECT to a replica. Vitess refuses GET_LOCK within another function.
+		if err := db.Raw("SELECT GET_LOCK(?, ?) FOR UPDATE", name, math.Ceil(wait.Seconds())).Row().Scan(&answer); err != nil {
 			return err
 		}
-		if got = len(answer) == 1 && answer[0] == 1; !got {
+		if got = answer.Int64 == 1; !got {
 			return nil
 		}
 		defer db.WithContext(context.WithoutCancel(ctx)).Exec("DO RELEASE_LOCK(?)", name)

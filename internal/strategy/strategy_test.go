@@ -1,12 +1,23 @@
 package strategy_test
 
 import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
+	"github.com/ngrok/sqlmw"
 
 	"stocklock/internal/sale"
+	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/strategytest"
+	"stocklock/internal/testserver"
 )
 
 func TestStrategies(t *testing.T) { strategytest.All(t, strategy.All()) }
@@ -68,5 +79,48 @@ func TestAConflictUnderALockIsRepeated(t *testing.T) {
 		for _, point := range []sale.Point{sale.Acquired, sale.Read} {
 			strategytest.Repeats(t, s, point, "SELECT id FROM items WHERE id = ? FOR UPDATE")
 		}
+	}
+}
+
+// inDoubt answers each COMMIT with an error that leaves its outcome open, and counts them.
+type inDoubt struct {
+	sqlmw.NullInterceptor
+	commits atomic.Int64
+}
+
+func (d *inDoubt) TxCommit(_ context.Context, tx driver.Tx) error {
+	d.commits.Add(1)
+	return errors.Join(tx.Rollback(), &mysqldriver.MySQLError{Number: 1180, Message: "of the test"})
+}
+
+func TestASaleInDoubtIsNotRepeated(t *testing.T) {
+	for _, s := range strategy.All() {
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			dsn := testserver.Database(t)
+			direct, err := stock.Open(dsn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer direct.Close()
+			if err := direct.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+				t.Fatal(err)
+			}
+			item, err := direct.CreateItem(t.Context(), "item", 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var doubt inDoubt
+			d := strategytest.Deps(t)
+			d.Wait = 5 * time.Second // longer than the look for the order
+			if d.Store, err = stock.Open(dsn, stock.WithPool(testserver.Intercept(&doubt))); err != nil {
+				t.Fatal(err)
+			}
+			defer d.Store.Close()
+			_, err = strategytest.NewSeller(t, s, d).Sell(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"})
+			if !errors.Is(err, stock.ErrUnknown) || doubt.commits.Load() != 1 {
+				t.Errorf("%v after %d COMMITs, want %v after one", err, doubt.commits.Load(), stock.ErrUnknown)
+			}
+		})
 	}
 }

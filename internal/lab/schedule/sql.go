@@ -37,7 +37,7 @@ const (
 // forms are the statements that are understood: of one table, without another SELECT inside.
 var forms = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)^(?P<verb>COMMIT|ROLLBACK)$`),
-	regexp.MustCompile(`(?i)^(?P<verb>SELECT|DO) (?:COALESCE\()?(?P<function>(?:GET|RELEASE|IS_FREE|IS_USED)_LOCK)\((?P<named>'[\w.:-]+')(?:, ?(?P<wait>[\d.]+))?\)(?:, ?\d+\))?(?: FOR UPDATE)?$`),
+	regexp.MustCompile(`(?i)^(?P<verb>SELECT|DO) (?P<function>(?:GET|RELEASE|IS_FREE|IS_USED)_LOCK)\((?P<named>'[\w.:-]+')(?:, ?(?P<wait>[\d.]+))?\)(?: FOR UPDATE)?$`),
 	regexp.MustCompile(`(?i)^(?P<verb>SELECT) (?P<what>.+?)(?: FROM (?P<table>\w+)(?: WHERE (?P<where>.+?))?` + tail + `(?P<lock> FOR UPDATE| FOR SHARE| LOCK IN SHARE MODE)?(?P<asks> SKIP LOCKED| NOWAIT)?)?$`),
 	regexp.MustCompile(`(?i)^(?P<verb>INSERT) (?:IGNORE )?INTO (?P<table>\w+) ?\([\w, ]+\) VALUES ?(?P<what>.+)$`),
 	regexp.MustCompile(`(?i)^(?P<verb>UPDATE) (?P<table>\w+) SET (?P<what>.+?)(?: WHERE (?P<where>.+?))?` + tail + `$`),

@@ -22,7 +22,7 @@ const (
 	shareItem  = "SELECT stock FROM items WHERE id = 7 LOCK IN SHARE MODE"
 	skipLocked = "SELECT id FROM orders WHERE item_id = 7 LIMIT 1 FOR UPDATE SKIP LOCKED"
 	takeLease  = "UPDATE leases SET owner = 'a', ends = NOW(6) + INTERVAL 300000 MICROSECOND WHERE name = 'x7' AND ends < NOW(6)"
-	getLock    = "SELECT COALESCE(GET_LOCK('stocklock.stock:7', 1), 0) FOR UPDATE"
+	getLock    = "SELECT GET_LOCK('stocklock.stock:7', 1) FOR UPDATE"
 	doRelease  = "DO RELEASE_LOCK('stocklock.stock:7')"
 )
 
