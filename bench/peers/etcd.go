@@ -17,7 +17,7 @@ const (
 // every loss: its client trusts a session that has had no answer yet for DialTimeout and a second,
 // however short its lease is, and looks for others once a second.
 var etcdLock = strategy.Properties{
-	Has: strategy.DurableAnswers | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease | strategy.Renews |
+	Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease | strategy.Renews |
 		strategy.OwnerChecked | strategy.AtomicRelease | strategy.ClockFree,
 	NotApplicable: strategy.Reentrant | strategy.SurvivesDataLoss,
 }

@@ -9,7 +9,7 @@ const redsyncModule = "github.com/go-redsync/redsync/v4"
 
 // polledLock is what redsync and bsm/redislock have alike: a key with an expiry and an owner, freed
 // by a script.
-const polledLock = strategy.DurableAnswers | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
+const polledLock = strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
 	strategy.OwnerChecked | strategy.AtomicRelease | strategy.ClockFree
 
 var redsyncOne = Peer{

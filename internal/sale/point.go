@@ -46,6 +46,22 @@ const (
 // Points lists all points in the order in which a sale under a lock passes them.
 var Points = []Point{Waiting, Acquiring, Acquired, Read, Write, Written, Releasing, Released, Answered}
 
+// The points of a page view, which is no sale. Only the views of strategies that keep a copy of the item's
+// row pass them.
+const (
+	// Viewed is right after a page view has read the item's row, because there is no copy.
+	Viewed Point = "viewed"
+	// Stored is right after it has stored what it read as the copy.
+	Stored Point = "stored"
+)
+
+// ViewPoints lists the points of a page view, in their order.
+var ViewPoints = []Point{Viewed, Stored}
+
+// FromCache is the value of the fact "from" of the point read where a sale has read a copy of the item's
+// row. A sale that has read the row itself has no such fact.
+const FromCache = "cache"
+
 // Hook is called at every point of a sale, in the sale's own goroutine. The sale waits for it. The
 // facts are known at that point, such as the fencing token or the stock that was read.
 type Hook func(ctx context.Context, p Point, facts []slog.Attr)

@@ -131,6 +131,8 @@ func (sleepy) Sales(shop Sell) Sell {
 	}
 }
 
+func (sleepy) Views(shop View) View { return shop }
+
 func (sleepy) Order(o stock.Order) any { return showToCustomer(o) }
 
 func (sleepy) Close() error { return nil }

@@ -48,12 +48,15 @@ func (s *Shop) getItems(c *gin.Context) error {
 	return nil
 }
 
+// View returns an item as its page shows it.
+type View func(ctx context.Context, itemID uint64) (stock.Item, error)
+
 func (s *Shop) getItem(c *gin.Context) error {
 	id, err := pathNumber(c, "item")
 	if err != nil {
 		return err
 	}
-	item, err := inSlot(s, c, s.reads, func(ctx context.Context) (stock.Item, error) { return s.store.Read(ctx, id) })
+	item, err := inSlot(s, c, s.reads, func(ctx context.Context) (stock.Item, error) { return s.view(ctx, id) })
 	if err != nil {
 		return err
 	}

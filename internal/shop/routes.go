@@ -18,12 +18,18 @@ var read = []string{http.MethodGet, http.MethodHead}
 
 const (
 	apiPrefix    = "/api/v1"
-	ordersOfItem = "/items/:item/orders"
+	oneItem      = "/items/:item"
+	ordersOfItem = oneItem + "/orders"
 )
 
+// ItemPath returns the path of an item.
+func ItemPath(item uint64) string { return pathOf(oneItem, item) }
+
 // OrdersPath returns the path to which the orders of an item are posted.
-func OrdersPath(item uint64) string {
-	return apiPrefix + strings.Replace(ordersOfItem, ":item", strconv.FormatUint(item, 10), 1)
+func OrdersPath(item uint64) string { return pathOf(ordersOfItem, item) }
+
+func pathOf(route string, item uint64) string {
+	return apiPrefix + strings.Replace(route, ":item", strconv.FormatUint(item, 10), 1)
 }
 
 // engine serves customers.
@@ -51,7 +57,7 @@ func (s *Shop) customerRoutes(docs documentation) *gin.Engine {
 
 	api := e.Group(apiPrefix, s.onlyWhenStarted)
 	api.Match(read, "/items", s.handle(s.getItems))
-	api.Match(read, "/items/:item", s.handle(s.getItem))
+	api.Match(read, oneItem, s.handle(s.getItem))
 	api.Match(read, "/orders", s.handle(s.getOrderByKey))
 	api.Match(read, "/orders/:order", s.handle(s.getOrder))
 	api.POST(ordersOfItem, s.handle(s.postOrder))
@@ -79,7 +85,7 @@ func (s *Shop) staffEngine() *gin.Engine {
 	e := s.customerRoutes(staffDocs)
 	staff := e.Group(apiPrefix, s.onlyWhenStarted, s.notWhileDraining)
 	staff.POST("/items", s.change(s.readNewItem))
-	staff.PATCH("/items/:item", s.change(s.readRename))
+	staff.PATCH(oneItem, s.change(s.readRename))
 	staff.POST("/items/:item/restocks", s.change(s.readRestock))
 	staff.PUT("/items/:item/stock", s.change(s.readCorrection))
 	staff.POST("/orders/:order/cancellation", s.change(s.readCancellation))

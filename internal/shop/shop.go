@@ -65,6 +65,7 @@ type Shop struct {
 	store   *stock.Store
 	seller  *strategy.Seller
 	sellBy  Sell                  // the seller's, around which there may be a lab
+	view    View                  // the store's, around which there may be a lab
 	show    func(stock.Order) any // what is shown of an order
 	lab     Lab                   // nil in production
 	probe   redis.UniversalClient // one connection for probes, which must not wait for those of sales
@@ -110,7 +111,7 @@ func New(cfg Config) (*Shop, error) {
 	s.Deps.Hooks = s.metrics.lockHooks()
 	s.Deps.Batched = s.metrics.batched
 	s.seller = strategy.New(cfg.Strategy, s.Deps)
-	s.sellBy, s.show = s.seller.Sell, showToCustomer
+	s.sellBy, s.view, s.show = s.seller.Sell, store.Read, showToCustomer
 	return s, nil
 }
 
@@ -138,6 +139,8 @@ type Lab interface {
 	// Sales returns a function that sells, around the shop's own. Its errors are answered like
 	// those of a sale, and those of [Malformed] as malformed.
 	Sales(shop Sell) Sell
+	// Views returns a function that shows an item, around the shop's own.
+	Views(shop View) View
 	// Order returns the JSON value that is shown of an order.
 	Order(stock.Order) any
 	// Close frees the lab's resources. No sale may begin after it.
@@ -146,7 +149,7 @@ type Lab interface {
 
 // UseLab puts a lab around the shop. It must be called before [Shop.Serve], which closes the lab.
 func (s *Shop) UseLab(l Lab) {
-	s.lab, s.sellBy, s.show = l, l.Sales(s.sellBy), l.Order
+	s.lab, s.sellBy, s.view, s.show = l, l.Sales(s.sellBy), l.Views(s.view), l.Order
 }
 
 // Seller returns the seller of the shop's strategy.

@@ -42,6 +42,7 @@ type Option func(*opening)
 
 type opening struct {
 	extra time.Duration
+	wrap  func(driver.Connector) driver.Connector
 	pool  func(driver.Connector) *sql.DB
 	size  int
 }
@@ -55,6 +56,11 @@ func WithPoolSize(connections int) Option {
 // middle of a transaction needs it.
 func WithExtraTime(extra time.Duration) Option {
 	return func(o *opening) { o.extra = extra }
+}
+
+// WithConnector puts a connector around the driver's. Only a lab needs it that breaks connections.
+func WithConnector(wrap func(driver.Connector) driver.Connector) Option {
+	return func(o *opening) { o.wrap = wrap }
 }
 
 // WithPool replaces [sql.OpenDB] for opening the store's connections.
@@ -132,7 +138,11 @@ func Open(dsn string, options ...Option) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("stock: open MySQL: %w", err)
 	}
-	pool := how.pool(connector)
+	forSales := connector
+	if how.wrap != nil {
+		forSales = how.wrap(connector)
+	}
+	pool := how.pool(forSales)
 	pool.SetMaxOpenConns(how.size)
 	pool.SetMaxIdleConns(how.size)
 	pool.SetConnMaxLifetime(connLifetime)

@@ -6,13 +6,17 @@ import (
 	"stocklock/internal/stock"
 )
 
-// Strategies of other packages use these functions, besides [ReadThenWrite] and the guards.
+// Strategies of other packages use these functions, besides [ReadThenWrite], [ReadThenWriteBy] and the guards.
 
 // DatabaseLock returns the properties of strategies that lock only in the database.
 func DatabaseLock() Properties { return databaseLock }
 
 // RetryConflicts returns a decrement that repeats a sale that lost against another transaction.
 func RetryConflicts(o Options, sell Decrement) Decrement { return retryConflicts(o, sell) }
+
+// RepeatConflicts returns a decrement under a lock that repeats a sale that lost against another
+// transaction.
+func RepeatConflicts(o Options, sell Decrement) Decrement { return repeatConflicts(o, sell) }
 
 // Written announces an order that was committed.
 func Written(ctx context.Context, order stock.Order, err error) (stock.Order, error) {

@@ -14,6 +14,23 @@ func ReadThenWrite(ctx context.Context, store *stock.Store, wanted stock.Sale) (
 	return readThen(ctx, store, wanted, store.Write)
 }
 
+// ReadThenWriteBy is [ReadThenWrite] with another way to read the item. From says where it was read, if
+// that is not the item's row: a fact of the point read.
+func ReadThenWriteBy(read func(ctx context.Context, itemID uint64) (item stock.Item, from string, err error)) Decrement {
+	return func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+		item, from, err := read(ctx, wanted.ItemID)
+		if err != nil {
+			return stock.Order{}, err
+		}
+		facts := []slog.Attr{slog.Int64("stock", item.Stock)}
+		if from != "" {
+			facts = append(facts, slog.String("from", from))
+		}
+		sale.At(ctx, sale.Read, facts...)
+		return thenWrite(ctx, wanted, item, store.Write)
+	}
+}
+
 // readThen reads the stock, checks it, checks the lock once more, and writes. No lock with a lease
 // can protect the time between that last check and the write.
 func readThen(ctx context.Context, store *stock.Store, wanted stock.Sale,
@@ -23,6 +40,11 @@ func readThen(ctx context.Context, store *stock.Store, wanted stock.Sale,
 		return stock.Order{}, err
 	}
 	sale.At(ctx, sale.Read, slog.Int64("stock", item.Stock))
+	return thenWrite(ctx, wanted, item, write)
+}
+
+func thenWrite(ctx context.Context, wanted stock.Sale, item stock.Item,
+	write func(context.Context, stock.Sale, stock.Item) (stock.Order, error)) (stock.Order, error) {
 	if _, err := item.Take(wanted.Quantity); err != nil {
 		return stock.Order{}, err
 	}

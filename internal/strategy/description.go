@@ -46,10 +46,19 @@ type Description struct {
 func (s Strategy) Describe() Description {
 	return Description{
 		Name: s.Name, Doc: s.Doc, Source: s.Source, Guard: s.Guard, Decrement: s.Decrement, Telling: s.Telling,
-		Properties: s.Properties, WithOneProcess: s.WithOneProcess, Mixable: s.Mixable, NeedsQuorum: s.NeedsQuorum,
+		Properties: s.declared(), WithOneProcess: s.WithOneProcess, Mixable: s.Mixable, NeedsQuorum: s.NeedsQuorum,
 		NeedsEtcd: s.NeedsEtcd, OwnClient: s.OwnClient, ShortestLease: s.ShortestLease, AnswersFirst: s.AnswersFirst, ByChance: s.ByChance, Background: s.Background, State: s.State,
 		Inapplicable: s.Inapplicable, Lease: s.lease(), WaitsInMySQL: s.WaitsInMySQL, Points: s.points(),
 	}
+}
+
+// declared returns the properties with what follows from the strategy having no copy of the row.
+func (s Strategy) declared() Properties {
+	p := s.Properties
+	if s.View == nil {
+		p.NotApplicable |= FreshRead
+	}
+	return p
 }
 
 // Lease says where a server keeps the end of a lock. The zero value is a lock without a lease: only
@@ -89,12 +98,16 @@ func (s Strategy) lease() Lease {
 	return Lease{Kept: LeaseInExpiry}
 }
 
-// points derives the points of a sale from its guard, and from the time of its answer.
+// points derives the points of a sale from its guard, and from the time of its answer. Those of a page
+// view come last.
 func (s Strategy) points() []sale.Point {
 	points := slices.Clone(sale.Points)
 	if s.AnswersFirst {
 		points = slices.DeleteFunc(points, func(p sale.Point) bool { return p == sale.Answered })
 		points = slices.Insert(points, slices.Index(points, sale.Written), sale.Answered)
+	}
+	if s.View != nil {
+		points = append(points, sale.ViewPoints...)
 	}
 	unguarded := s.Guard == "nothing"
 	return slices.DeleteFunc(points, func(p sale.Point) bool {
@@ -112,6 +125,9 @@ func (s Strategy) points() []sale.Point {
 func (d Description) Passes(p sale.Point) bool {
 	return len(d.Points) == 0 || slices.Contains(d.Points, p)
 }
+
+// Counts reports whether the strategy counts the units of an item in Redis.
+func (d Description) Counts() bool { return len(d.State.Keys) > 0 }
 
 // Describe returns the descriptions of strategies.
 func Describe(all []Strategy) []Description {

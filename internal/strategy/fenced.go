@@ -13,7 +13,7 @@ var fenced = Strategy{
 	Guard:     ReferenceGuard,
 	Decrement: "raise the fence, read, write where the fence is one's own",
 	Telling:   "pause",
-	Properties: Properties{Has: DurableAnswers | Exclusive | Recovers | AtomicLease | Renews | OwnerChecked | AtomicRelease |
+	Properties: Properties{Has: DurableAnswers | Once | Exclusive | Recovers | AtomicLease | Renews | OwnerChecked | AtomicRelease |
 		Reentrant | ClockFree | LossAware | StorageChecked},
 	Build: func(d Deps) (Guard, Decrement) { return Reference(d), repeatConflicts(d.Options, FencedReadThenWrite) },
 }

@@ -12,7 +12,7 @@ import (
 // row's. It ends with the transaction or its connection. There is no lease, no release and no
 // Redis.
 var databaseLock = Properties{
-	Has: DurableAnswers | Exclusive | Recovers | ClockFree | PauseProof | StorageChecked,
+	Has: DurableAnswers | Once | Exclusive | Recovers | ClockFree | PauseProof | StorageChecked,
 	NotApplicable: AtomicLease | Renews | OwnerChecked | AtomicRelease | Reentrant | LossAware |
 		SurvivesDataLoss,
 }

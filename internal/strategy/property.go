@@ -9,7 +9,7 @@ import "strings"
 // that it has it, or that it does not apply; it lacks what it does not declare. A scenario attacks
 // it (see package scenario for its places), an entry of schedule's attacks where schedules of sales
 // can decide it, and live/page/words/zh.json says in Chinese what it means.
-type Property uint16
+type Property uint32
 
 const (
 	// Exclusive: one holder at a time across processes, when nothing goes wrong.
@@ -39,7 +39,16 @@ const (
 	StorageChecked
 	// DurableAnswers: an order is durable in the database before its sale is answered as sold.
 	DurableAnswers
+	// FreshRead: what decides a sale is what the database has, not an older copy. It applies where
+	// sales or page views go by a copy: see Strategy.View.
+	FreshRead
+	// Once: a purchase makes one order, also when the answer to its COMMIT is lost.
+	Once
 )
+
+// Unchecked are the properties that StorageChecked cannot stand in for: without them, a sale goes wrong
+// that nobody has overtaken.
+const Unchecked = Exclusive | FreshRead | Once
 
 // properties lists all in the order of the tables.
 var properties = []struct {
@@ -59,6 +68,8 @@ var properties = []struct {
 	{PauseProof, "pause-proof", "a holder paused past its lease cannot overwrite what came after"},
 	{StorageChecked, "storage-checked", "the database itself refuses an overtaken holder"},
 	{DurableAnswers, "durable-answers", "an order is durable in the database before it is answered as sold"},
+	{FreshRead, "fresh-read", "what decides a sale is what the database has, not an older copy"},
+	{Once, "once", "a purchase makes one order, also when the answer to its COMMIT is lost"},
 }
 
 // AllProperties lists the single properties in the order of the tables.

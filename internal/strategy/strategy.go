@@ -70,6 +70,9 @@ type Strategy struct {
 	// Scripts names scripts by their SHA-1, for stepping through a sale. A script without a name is
 	// called acquire before the section and release after it.
 	Scripts map[string]string
+	// View makes what shows an item to customers, where the strategy keeps a copy of the item's row for
+	// them. Only a shop in the lab shows items by it. Without it, FreshRead does not apply.
+	View func(Deps) View
 	// Background says that goroutines beside the sales write the orders.
 	Background bool
 
@@ -95,6 +98,8 @@ type State struct {
 	// Keys, so a Redis that runs out of memory evicts them first.
 	Keys     []string `json:"keys,omitempty"`
 	RareKeys []string `json:"rare_keys,omitempty"`
+	// Copies are the keys in Redis with copies of the item's row, with %s for the item's [Key].
+	Copies []string `json:"copies,omitempty"`
 }
 
 // Prepare makes the units of the item's row ready to be sold.
@@ -131,6 +136,9 @@ type Guard interface {
 
 // Decrement makes the sale inside the section and records its order.
 type Decrement func(ctx context.Context, store *stock.Store, sale stock.Sale) (stock.Order, error)
+
+// View shows an item. It passes the points of a page view.
+type View func(ctx context.Context, itemID uint64) (stock.Item, error)
 
 // Deps are the dependencies of strategies. The caller closes the clients and the store.
 type Deps struct {

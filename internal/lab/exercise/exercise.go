@@ -72,13 +72,13 @@ func (s Search) String() string {
 
 // inDatabase are the properties of what only MySQL keeps apart.
 var inDatabase = strategy.Properties{
-	Has: strategy.DurableAnswers | strategy.Exclusive | strategy.Recovers | strategy.ClockFree | strategy.StorageChecked,
+	Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.ClockFree | strategy.StorageChecked,
 	NotApplicable: strategy.AtomicLease | strategy.Renews | strategy.OwnerChecked | strategy.AtomicRelease | strategy.Reentrant |
 		strategy.LossAware | strategy.SurvivesDataLoss | strategy.PauseProof,
 }
 
 // leased are the properties of a lock that ends by itself.
-const leased = strategy.DurableAnswers | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease | strategy.ClockFree
+const leased = strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease | strategy.ClockFree
 
 var exercises = []Exercise{
 	{

@@ -34,7 +34,9 @@ type Evidence struct {
 	Traced        bool // the shops wrote traces
 	Events        []labmode.Event
 	Changes       []Change // of the lock's keys
+	Copies        []Change // of the copies of the item's row
 	Interventions []Intervention
+	View          Request // the page view that the lab has made; zero for none
 	Requests      []Request
 	Orders        []stock.Order // as they were committed
 	Locks         []Lock        // what Redis had at the end of the attack

@@ -123,7 +123,7 @@ func (w *watcher) begin(a trial.Attempt) {
 }
 
 func (w *watcher) scene(item uint64) scene {
-	s := scene{Shops: w.shops, LeaseMS: w.options.Lease.Seconds() * 1000, Initial: w.options.Stock, Ignore: strategy.KeysOf(w.cell.Strategy.State.Keys, item)}
+	s := scene{Shops: w.shops, LeaseMS: w.options.Lease.Seconds() * 1000, Initial: w.options.Stock, Ignore: strategy.KeysOf(slices.Concat(w.cell.Strategy.State.Keys, w.cell.Strategy.State.Copies), item)}
 	s.Servers = []string{explain.Primary}
 	switch {
 	case w.cell.Strategy.NeedsQuorum:

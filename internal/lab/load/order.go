@@ -65,6 +65,25 @@ func Release(ctx context.Context, shop, request string) error {
 	return nil
 }
 
+// View makes a page view of the order's item, with the order's request id and fault. The error says that the
+// page was not shown.
+func View(ctx context.Context, o Order) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, o.Shop+shop.ItemPath(o.ItemID), nil)
+	if err != nil {
+		return err
+	}
+	r.Header = o.header()
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("the page of item %d: %s", o.ItemID, answer.Status)
+	}
+	return nil
+}
+
 // maxAnswer bounds how many bytes of an answer are read.
 const maxAnswer = 4 << 10
 

@@ -17,4 +17,6 @@ var all = []Scenario{
 	redisRestart,
 	eviction,
 	pause,
+	pageView,
+	commitUnanswered,
 }

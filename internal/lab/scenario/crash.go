@@ -10,7 +10,7 @@ var crash = Scenario{
 	Name:    "crash",
 	Doc:     "a shop is killed with kill -9 inside its section, right after it read the stock, and starts again",
 	Attacks: strategy.Recovers,
-	Demands: []Demand{{strategy.Exclusive, verdict.Oversold}, {strategy.DurableAnswers, verdict.Left}, {strategy.Recovers, verdict.Stuck}},
+	Demands: []Demand{{Property: strategy.Exclusive, Otherwise: verdict.Oversold}, {Property: strategy.DurableAnswers, Otherwise: verdict.Left}, {Property: strategy.Recovers, Otherwise: verdict.Stuck, Counted: verdict.Left}},
 	Play:    killAt(sale.Read),
 }
 

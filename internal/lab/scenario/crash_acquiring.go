@@ -10,6 +10,6 @@ var crashAcquiring = Scenario{
 	Name:    "crash-acquiring",
 	Doc:     "a shop is killed with kill -9 at the earliest moment at which Redis has its lock, and starts again",
 	Attacks: strategy.AtomicLease,
-	Demands: []Demand{{strategy.Exclusive, verdict.Oversold}, {strategy.Recovers, verdict.Stuck}, {strategy.AtomicLease, verdict.Stuck}},
+	Demands: []Demand{{Property: strategy.Exclusive, Otherwise: verdict.Oversold}, {Property: strategy.Recovers, Otherwise: verdict.Stuck}, {Property: strategy.AtomicLease, Otherwise: verdict.Stuck}},
 	Play:    killAt(sale.Acquiring),
 }

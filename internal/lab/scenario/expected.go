@@ -15,6 +15,9 @@ import (
 type Demand struct {
 	Property  strategy.Property
 	Otherwise verdict.Kind
+	// Counted is the verdict on a strategy that counts the units in Redis, if that is another: a dead or lost
+	// sale has a part of the count then, and not a lock.
+	Counted verdict.Kind
 }
 
 // Expectation is the verdict that follows from a strategy's properties, and from which of them.
@@ -24,20 +27,23 @@ type Expectation struct {
 }
 
 // Expected returns what to expect of a strategy: the first demand that its properties do not meet
-// decides. A database that refuses an overtaken holder prevents every oversell, except that of a
-// strategy which is not exclusive when nothing goes wrong.
+// decides. A database that refuses an overtaken holder prevents every oversell, except where nobody was
+// overtaken: see [strategy.Unchecked].
 func (s Scenario) Expected(of strategy.Description) Expectation {
 	if of.Inapplicable[s.Name] != "" || s.Misses(of) != "" {
 		return Expectation{verdict.Inapplicable, Decisive{s.Attacks.String(), strategy.NotApplicable}}
 	}
 	p, demands := of.Properties, s.Demands
 	if demands == nil {
-		demands = []Demand{{strategy.Exclusive, verdict.Oversold}, {s.Attacks, verdict.Oversold}}
+		demands = []Demand{{Property: strategy.Exclusive, Otherwise: verdict.Oversold}, {Property: s.Attacks, Otherwise: verdict.Oversold}}
 	}
 	for _, d := range demands {
-		prevented := d.Otherwise == verdict.Oversold && d.Property != strategy.Exclusive && p.Meets(strategy.StorageChecked)
+		prevented := d.Otherwise == verdict.Oversold && !strategy.Unchecked.Includes(d.Property) && p.Meets(strategy.StorageChecked)
+		if d.Counted != "" && of.Counts() {
+			d.Otherwise = d.Counted
+		}
 		switch {
-		case p.Meets(d.Property):
+		case p.Meets(d.Property) || d.Counted == verdict.Held && of.Counts():
 		case prevented:
 			return Expectation{verdict.Held, Decisive{strategy.StorageChecked.String(), strategy.Has}}
 		default:
@@ -97,7 +103,7 @@ func (s Scenario) WouldHold(other strategy.Description) []string {
 		}
 	}
 	differs := func(of strategy.Strategy) int {
-		return bits.OnesCount16(uint16(of.Properties.Has ^ other.Has))
+		return bits.OnesCount32(uint32(of.Properties.Has ^ other.Has))
 	}
 	slices.SortStableFunc(holding, func(a, b strategy.Strategy) int { return cmp.Compare(differs(a), differs(b)) })
 	return strategy.Names(holding)

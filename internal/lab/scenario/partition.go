@@ -13,7 +13,7 @@ var partition = Scenario{
 	Name:    "partition",
 	Doc:     "one shop silently loses Redis, but not MySQL, and its work takes longer than the lease",
 	Attacks: strategy.LossAware,
-	Demands: []Demand{{strategy.Exclusive, verdict.Oversold}, {strategy.Recovers, verdict.Stuck}, {strategy.LossAware, verdict.Oversold}},
+	Demands: []Demand{{Property: strategy.Exclusive, Otherwise: verdict.Oversold}, {Property: strategy.Recovers, Otherwise: verdict.Stuck, Counted: verdict.Held}, {Property: strategy.LossAware, Otherwise: verdict.Oversold}},
 	Needs:   Rig,
 	Play: Play{
 		At:    sale.Read,

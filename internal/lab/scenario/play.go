@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"stocklock/internal/lab/rig"
@@ -10,11 +11,14 @@ import (
 )
 
 // Play is what goes wrong in a cell, once. One sale, the first, is sent while no other is under way.
-// At a point it is held, or its shop is killed. The hold lasts until everything of Until was seen.
+// At a point it is held, or its shop is killed, or it loses an answer. The hold lasts until everything of Until was seen.
 // All other sales go on as in every shop. The zero value does nothing.
 type Play struct {
 	At   sale.Point // where the first sale is held; empty for none
 	Kill bool       // its shop is killed there instead
+	// Lose loses the answer to the COMMIT of its order there. The customer has no idempotency key, by which
+	// every strategy would find the order.
+	Lose bool
 	// Paused stops the whole shop of the first sale while it is held.
 	Paused bool
 	// Settled says that nothing waits for the end of the first sale's lease, which is [LongLease].
@@ -62,6 +66,13 @@ const (
 	// LeaseOver: the server of the lock says that the lease of the first sale has ended, or that it
 	// was renewed. A strategy without a lease has nothing to show.
 	LeaseOver Sight = "lease-over"
+	// AnswerLost: the COMMIT of the first sale was carried out, and its answer was lost.
+	AnswerLost Sight = "answer-lost"
+	// Overtaken: while a page view is held, a sale has written the row that it has read, and was answered. By
+	// then it has deleted or set the copy.
+	Overtaken Sight = "overtaken"
+	// CopyStored: the page view has stored its copy, while no sale was under way.
+	CopyStored Sight = "copy-stored"
 	// Another: another sale has entered, or was kept out. A sale has entered when it has read the
 	// stock, or has written where nothing is read. It is kept out when its guard refuses it or MySQL
 	// makes it wait, and the lock is still the first sale's by its server.
@@ -86,6 +97,18 @@ func (p Play) Sights() []Sight {
 		all = append(all, ThirdSale)
 	}
 	return all
+}
+
+// OfView reports whether a page view is held, and not a sale. The lab makes it before the first sale, when
+// there is no copy. Sales are then made one at a time until the page view has stored its own.
+func (p Play) OfView() bool { return slices.Contains(sale.ViewPoints, p.At) }
+
+// Passing says in a word what passes the point of the play.
+func (p Play) Passing() string {
+	if p.OfView() {
+		return "page views"
+	}
+	return "sales"
 }
 
 // IsZero reports whether nothing goes wrong.

@@ -11,6 +11,6 @@ var splitRelease = Scenario{
 	Doc: "a holder is late inside its release: between the check and the delete where there are two steps, " +
 		"before the only step where there is one",
 	Attacks: strategy.AtomicRelease,
-	Demands: []Demand{{strategy.Exclusive, verdict.Oversold}, {strategy.OwnerChecked, verdict.Oversold}, {strategy.AtomicRelease, verdict.Oversold}},
+	Demands: []Demand{{Property: strategy.Exclusive, Otherwise: verdict.Oversold}, {Property: strategy.OwnerChecked, Otherwise: verdict.Oversold}, {Property: strategy.AtomicRelease, Otherwise: verdict.Oversold}},
 	Play:    Play{At: sale.Releasing, Until: []Sight{LeaseOver, Another}, Third: true},
 }

@@ -34,6 +34,8 @@ func (p Play) timedFault(rng *rand.Rand, lease time.Duration) labmode.Fault {
 		return labmode.Fault{}
 	case p.Kill:
 		return labmode.Fault{Point: p.At, Action: labmode.Kill}
+	case p.Lose:
+		return labmode.Fault{Point: p.At, Action: labmode.Lose}
 	case p.Paused:
 		return labmode.Fault{Point: p.At, Action: labmode.Stop, For: 2 * lease}
 	case p.Third: // just past the lease: by then the next holder is at work

@@ -40,7 +40,7 @@ func lockKeys(item uint64, of strategy.State) []string {
 }
 
 func keptKeys(item uint64, of strategy.State) []string {
-	return append(strategy.KeysOf(of.Keys, item), strategy.KeysOf(of.RareKeys, item)...)
+	return strategy.KeysOf(slices.Concat(of.Keys, of.RareKeys, of.Copies), item)
 }
 
 // lookAtLock asks the server of the lock itself, not a shop.

@@ -100,7 +100,7 @@ func (a *attack) keepsUnits() bool {
 }
 
 // restockable reports whether units that come to the item's row are sold. A strategy that counts units in
-// Redis never finds them. One that is not mixable may undo a restock, if somebody has read the stock before
+// Redis never finds them, nor does one that goes by a copy which nobody renews. One that is not mixable may undo a restock, if somebody has read the stock before
 // it: without an answer, a sale may still be under way.
 func (a *attack) restockable() bool {
 	of := a.cell.Strategy
@@ -112,7 +112,7 @@ func (a *attack) restockable() bool {
 			return false
 		}
 	}
-	return len(of.State.Keys) == 0
+	return len(of.State.Keys) == 0 && of.Properties.Meets(strategy.FreshRead)
 }
 
 // alone sends one request and waits for its answer.

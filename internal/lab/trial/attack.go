@@ -158,6 +158,8 @@ func (a *attack) plan() {
 	case a.bench.Testbed == nil || len(a.traces) == 0:
 		a.timed = given.Timed(rng, a.o.Lease)
 		a.play.Play = scenario.Play{}
+	case given.OfView():
+		a.customers.pending = true
 	case given.At != "":
 		a.customers.firstAt = scenario.First(rng)
 		a.customers.apart = given.Kill || given.Paused || given.Relieve != nil
@@ -208,7 +210,8 @@ func (a *attack) order(h *hit) load.Order {
 	}
 }
 
-// allWritten reports whether each order that was answered as sold has been written, unless its shop was killed.
+// allWritten reports whether each order that was answered as sold has been written, unless its shop was
+// killed, or never learned of it.
 func (a *attack) allWritten() bool {
 	written := map[string]bool{}
 	a.feed.find(func(e labmode.Event) bool {
@@ -216,7 +219,7 @@ func (a *attack) allWritten() bool {
 		return false
 	})
 	return a.customers.all(func(h *hit) bool {
-		return h.Outcome != load.Sold || h.replayed || h.fault.Action == labmode.Kill || written[h.id]
+		return h.Outcome != load.Sold || h.replayed || h.fault.Action == labmode.Kill || h.fault.Action == labmode.Lose || written[h.id]
 	})
 }
 

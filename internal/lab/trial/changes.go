@@ -3,6 +3,7 @@ package trial
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,7 +54,8 @@ func (a *attack) watchLocks(ctx context.Context) error {
 func (a *attack) watch(ctx context.Context, name string, client *redis.Client, done func()) error {
 	keyspace := fmt.Sprintf("__keyspace@%d__:", client.Options().DB)
 	var channels []string
-	for _, key := range lockKeys(a.item) {
+	copies := strategy.KeysOf(a.item.State.Copies, a.item.ItemID)
+	for _, key := range append(lockKeys(a.item), copies...) {
 		channels = append(channels, keyspace+key)
 	}
 	announced := client.Subscribe(ctx, channels...)
@@ -77,7 +79,7 @@ func (a *attack) watch(ctx context.Context, name string, client *redis.Client, d
 			if err == nil {
 				change.Key, change.What = strings.TrimPrefix(m.Channel, keyspace), explain.RedisEvent(m.Payload)
 			}
-			a.record.changed(change)
+			a.record.changed(change, slices.Contains(copies, change.Key))
 			if err != nil {
 				return
 			}

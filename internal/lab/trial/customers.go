@@ -26,6 +26,7 @@ type customers struct {
 
 	firstAt  int       // the number of the first request that can be the first of the play; negative for none
 	pending  bool      // the first of the play is under way to its point
+	inTurn   bool      // while it is, one request at a time is sent all the same
 	missed   time.Time // when that was answered as sold, or not at all; zero before
 	apart    bool      // the first of the play keeps others away from its shop until its answer
 	notFirst int       // the index of a shop to which the first does not go; negative for none
@@ -91,7 +92,7 @@ func (c *customers) next(ctx context.Context) *hit {
 	defer context.AfterFunc(ctx, c.wake)()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.pending && ctx.Err() == nil {
+	for c.pending && !(c.inTurn && c.underWay() == 0) && ctx.Err() == nil {
 		c.changed.Wait()
 	}
 	if ctx.Err() != nil {
@@ -153,6 +154,25 @@ func (c *customers) goOn() {
 	c.changed.Broadcast()
 }
 
+// takeTurns lets requests be sent one at a time, until rest.
+func (c *customers) takeTurns() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.inTurn = true
+	c.changed.Broadcast()
+}
+
+// rest ends that, and waits for the answer to the last one.
+func (c *customers) rest(ctx context.Context) {
+	defer context.AfterFunc(ctx, c.wake)()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.inTurn = false
+	for c.underWay() > 0 && ctx.Err() == nil {
+		c.changed.Wait()
+	}
+}
+
 func (c *customers) answered(h *hit, answer load.Answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,6 +220,14 @@ func (c *customers) shopOf(id string) int {
 		return h.shop
 	}
 	return -1
+}
+
+// wasSold reports whether a request was answered as sold.
+func (c *customers) wasSold(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := c.ids[id]
+	return h != nil && h.Outcome == load.Sold
 }
 
 // all reports whether is reports true of each request so far.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/scenario"
@@ -24,13 +25,14 @@ type play struct {
 	// relieve ends what Intervene did, and what the record says of it.
 	relieve func()
 
-	mu      sync.Mutex   // guards the rest
-	exited  map[int]bool // shops that have ended
-	first   *hit         // the sale that is held or killed; nil until it has reached its point
-	at      time.Time    // when it had reached that
-	holding bool         // the first sale is held
-	second  string       // the request of the sale that entered and is held; empty for none
-	closing bool         // no sale becomes the second one any more
+	mu      sync.Mutex      // guards the rest
+	exited  map[int]bool    // shops that have ended
+	view    explain.Request // the page view; zero for none
+	first   *hit            // the sale that is held or killed; nil until it has reached its point
+	at      time.Time       // when it had reached that
+	holding bool            // the first sale is held
+	second  string          // the request of the sale that entered and is held; empty for none
+	closing bool            // no sale becomes the second one any more
 	seen    []Seen
 	unseen  scenario.Sight // what was to be seen and was not; empty where all was
 }
@@ -72,6 +74,10 @@ func newPlay(a *attack) *play {
 func (p *play) run(ctx context.Context) {
 	defer p.finish(ctx)
 	if p.IsZero() {
+		return
+	}
+	if p.OfView() {
+		p.aroundView(ctx)
 		return
 	}
 	if p.At != "" && !p.await(ctx, scenario.ReachedPoint, p.reached) {
@@ -127,6 +133,9 @@ func (p *play) look(ctx context.Context, sight scenario.Sight, after time.Time, 
 		return Seen{How: how}, how != ""
 	case scenario.Again:
 		return p.secondAcquire()
+	case scenario.AnswerLost:
+		_, lost := p.attack.feed.find(func(e labmode.Event) bool { return e.Request == p.first.id && e.Facts[labmode.LostFact] != nil })
+		return Seen{Request: p.first.id}, lost
 	}
 	first := p.firstHit()
 	if e, ok := p.entered(p.at, first.id); ok {
@@ -278,6 +287,8 @@ func (p *play) faultOf(h *hit) (labmode.Fault, time.Duration) {
 	switch {
 	case h.first && p.Kill:
 		return labmode.Fault{Point: p.At, Action: labmode.Kill}, p.attack.o.Lease
+	case h.first && p.Lose:
+		return labmode.Fault{Point: p.At, Action: labmode.Lose}, long
 	case h.first && p.Settled:
 		return labmode.Fault{Point: p.At, Action: labmode.Hold, For: holdAtMost}, long
 	case h.first:
@@ -301,7 +312,7 @@ func (p *play) passed(ctx context.Context, e labmode.Event) {
 	defer p.mu.Unlock()
 	switch {
 	case h.first:
-		p.first, p.at, p.holding = h, e.Time, !p.Kill
+		p.first, p.at, p.holding = h, e.Time, !p.Kill && !p.Lose
 	case p.first != nil && p.second == "" && !p.closing && enters(e):
 		p.second = e.Request
 	default:

@@ -23,6 +23,7 @@ type wishes struct {
 	item  uint64
 	plain bool // single units, without a key
 	keys  bool
+	lose  bool // a request with a fault has no key, by which its order would be found
 
 	beside wish            // repeated by the next request
 	again  []wish          // to be sent again, in their order
@@ -39,7 +40,7 @@ const (
 // of a repeat, so nothing is repeated.
 func newWishes(c Cell, item audit.Run) wishes {
 	return wishes{
-		seed: c.Seed, item: item.ItemID, plain: c.Scenario.Comparable, keys: !c.Strategy.AnswersFirst,
+		seed: c.Seed, item: item.ItemID, plain: c.Scenario.Comparable, keys: !c.Strategy.AnswersFirst, lose: c.Scenario.Play.Lose,
 		after: map[string]bool{}, sent: map[string]int{},
 	}
 }
@@ -53,7 +54,7 @@ func (w *wishes) next(n int, faulted bool) wish {
 	w.beside = wish{}
 	switch kind := rng.IntN(12); {
 	case w.plain:
-	case faulted && kind%2 == 0:
+	case faulted && kind%2 == 0 && !w.lose:
 		return w.keyed(n)
 	case faulted:
 	case beside.key != "":

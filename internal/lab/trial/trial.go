@@ -23,6 +23,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -144,12 +145,14 @@ func unfit(b Bench, c Cell, o Options) misfit {
 	case c.Scenario.Needs == scenario.Rig && (b.Testbed == nil || !b.Testbed.CommandsServers()):
 		return misfit{what: UnfitScenario, reason: "needs servers that loadtest has started, and these were given by address. " +
 			"Run it without --mysql, --redis and --shop, or with docker compose run --rm lab"}
+	case c.Scenario.Play.OfView() && c.Scenario.Misses(c.Strategy) == "" && slices.ContainsFunc(b.Shops, func(s Shop) bool { return s.Trace == "" }):
+		return misfit{what: UnfitScenario, reason: "needs the traces of the shops, which say when a page view has read"}
 	case c.Scenario.ShortWait && o.Wait >= o.Lease:
 		return misfit{what: UnfitScenario, reason: fmt.Sprintf("needs a wait shorter than the lease, and these are %s and %s", o.Wait, o.Lease)}
 	case c.Strategy.Inapplicable[c.Scenario.Name] != "":
 		return misfit{what: UnfitEach, reason: c.Strategy.Inapplicable[c.Scenario.Name], kind: verdict.Inapplicable}
 	case c.Scenario.Misses(c.Strategy) != "":
-		return misfit{what: UnfitEach, reason: fmt.Sprintf("its sales never pass the point %s", c.Scenario.Misses(c.Strategy)), kind: verdict.Inapplicable}
+		return misfit{what: UnfitEach, reason: fmt.Sprintf("its %s never pass the point %s", c.Scenario.Play.Passing(), c.Scenario.Misses(c.Strategy)), kind: verdict.Inapplicable}
 	case o.Lease < c.Strategy.ShortestLease:
 		return misfit{what: UnfitStrategy, reason: fmt.Sprintf("needs a lease of %s or more, and this one is %s: give --lease %[1]s", c.Strategy.ShortestLease, o.Lease)}
 	case c.Strategy.NeedsQuorum:

@@ -82,7 +82,7 @@ var All = []Verdict{
 			Reason: "库存 {stock} 件，订单共 {sold} 件"},
 	},
 	{
-		Kind: Twice, Bad: true, N: func(f Facts) int64 { return f.Twice }, Terminal: yellow, Style: broke,
+		Kind: Twice, Bad: true, Predictable: true, N: func(f Facts) int64 { return f.Twice }, Terminal: yellow, Style: broke,
 		En: Words{Word: "twice", Legend: "{n} orders too many for one purchase", Means: "A customer has two orders for one purchase.",
 			Reason: "{n} orders stand beside another one of the same purchase"},
 		Zh: Words{Word: "重复下单", Legend: "同一次购买多出 {n} 个订单", Means: "同一次购买产生了两个订单。",

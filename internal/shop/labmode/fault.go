@@ -22,7 +22,13 @@ const (
 	Stop Action = "stop"
 	// Hold keeps the one sale until its client lets it go on: see [HoldsPath]. The duration bounds it.
 	Hold Action = "hold"
+	// Lose loses the answer to the COMMIT of the sale's order, which is carried out. It says so at its point
+	// with the fact [LostFact].
+	Lose Action = "lose"
 )
+
+// LostFact is the fact of a point whose fault has lost the answer to a COMMIT.
+const LostFact = "lost"
 
 // MaxDuration is the longest sleep, stop or hold that [ParseFault] accepts.
 const MaxDuration = time.Minute
@@ -34,37 +40,37 @@ const MaxDuration = time.Minute
 type Fault struct {
 	Point  sale.Point
 	Action Action
-	For    time.Duration // how long to sleep or to stay stopped, or to be held at most; zero for Kill
+	For    time.Duration // how long to sleep or to stay stopped, or to be held at most; zero for Kill and Lose
 }
 
 // String gives the form that [ParseFault] reads.
 func (f Fault) String() string {
-	if f.Action == Kill {
+	if f.Action == Kill || f.Action == Lose {
 		return fmt.Sprintf("%s %s", f.Point, f.Action)
 	}
 	return fmt.Sprintf("%s %s %s", f.Point, f.Action, f.For)
 }
 
-// ParseFault reads "<point> sleep <duration>", "<point> stop <duration>", "<point> hold <duration>"
-// or "<point> kill".
+// ParseFault reads "<point> sleep <duration>", "<point> stop <duration>", "<point> hold <duration>",
+// "<point> kill" or "<point> lose".
 func ParseFault(s string) (Fault, error) {
 	words := strings.Fields(s)
 	if len(words) < 2 {
-		return Fault{}, fmt.Errorf("fault %q: want %q, with sleep, stop or hold, or %q", s, "<point> sleep <duration>", "<point> kill")
+		return Fault{}, fmt.Errorf("fault %q: want %q, with sleep, stop or hold, or %q, with kill or lose", s, "<point> sleep <duration>", "<point> kill")
 	}
 	f := Fault{Point: sale.Point(words[0]), Action: Action(words[1])}
-	if !slices.Contains(sale.Points, f.Point) {
+	if !slices.Contains(sale.Points, f.Point) && !slices.Contains(sale.ViewPoints, f.Point) {
 		return Fault{}, fmt.Errorf("fault %q: no point %q, want one of %v", s, f.Point, sale.Points)
 	}
 	switch f.Action {
-	case Kill:
+	case Kill, Lose:
 		if len(words) != 2 {
-			return Fault{}, fmt.Errorf("fault %q: kill takes no duration", s)
+			return Fault{}, fmt.Errorf("fault %q: %s takes no duration", s, f.Action)
 		}
 		return f, nil
 	case Sleep, Stop, Hold:
 	default:
-		return Fault{}, fmt.Errorf("fault %q: no action %q, want sleep, stop, hold or kill", s, f.Action)
+		return Fault{}, fmt.Errorf("fault %q: no action %q, want sleep, stop, hold, kill or lose", s, f.Action)
 	}
 	if len(words) != 3 {
 		return Fault{}, fmt.Errorf("fault %q: %s takes one duration, such as 300ms", s, f.Action)

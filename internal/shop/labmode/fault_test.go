@@ -16,6 +16,8 @@ func TestParse(t *testing.T) {
 		{"read sleep 300ms", Fault{sale.Read, Sleep, 300 * time.Millisecond}, true},
 		{"write stop 1.5s", Fault{sale.Write, Stop, 1500 * time.Millisecond}, true},
 		{"acquiring kill", Fault{sale.Acquiring, Kill, 0}, true},
+		{"write lose", Fault{sale.Write, Lose, 0}, true},
+		{"viewed hold 1s", Fault{sale.Viewed, Hold, time.Second}, true},
 		{"  read   sleep   1s ", Fault{sale.Read, Sleep, time.Second}, true},
 		{"", Fault{}, false},
 		{"read", Fault{}, false},
@@ -28,6 +30,7 @@ func TestParse(t *testing.T) {
 		{"read sleep 61s", Fault{}, false},
 		{"read sleep forever", Fault{}, false},
 		{"read kill 1s", Fault{}, false},
+		{"write lose 1s", Fault{}, false},
 	} {
 		got, err := ParseFault(tt.in)
 		if got != tt.want || (err == nil) != tt.ok {

@@ -28,6 +28,8 @@ type Config struct {
 	Work       time.Duration       // slept by every sale after it has read the stock
 	Recorder   *Recorder           // records the points of every sale; nil for none
 	Stepper    *Stepper            // holds the requests of every sale; nil for none
+
+	commits *lostCommits // of the store's connections; nil where their answers cannot be lost
 }
 
 // Lab sells as each request asks. It implements [shop.Lab].
@@ -123,6 +125,29 @@ func (l *Lab) Sales(usual shop.Sell) shop.Sell {
 	}
 }
 
+// Views returns a way to show an item that does what each request asks for. The strategies without a
+// view show it as usual.
+func (l *Lab) Views(usual shop.View) shop.View {
+	return func(ctx context.Context, itemID uint64) (stock.Item, error) {
+		header := ctx.Value(exchangeKey{}).(*exchange).header
+		asked, err := ParseExperiment(header)
+		if err != nil {
+			return stock.Item{}, shop.Malformed(err.Error())
+		}
+		of := l.usual.Strategy
+		if asked.Strategy != "" {
+			if of, err = strategy.Find(asked.Strategy, l.Strategies); err != nil {
+				return stock.Item{}, shop.Malformed(StrategyHeader + ": " + err.Error())
+			}
+		}
+		if of.View == nil {
+			return usual(ctx, itemID)
+		}
+		hook := l.hook(asked, of, stock.Sale{ItemID: itemID, RequestID: header.Get(shop.RequestIDHeader), Run: asked.Run})
+		return of.View(l.deps)(sale.WithHook(ctx, hook), itemID)
+	}
+}
+
 // seller returns the seller of a strategy with a lease, the usual ones for no name and for 0. All
 // sales by one strategy and lease share a seller, because some guards queue inside the process.
 func (l *Lab) seller(name string, lease time.Duration) (*strategy.Seller, error) {
@@ -182,6 +207,9 @@ func (l *Lab) hook(asked Experiment, of strategy.Strategy, wanted stock.Sale) sa
 			if asked.Fault.Action == Hold { // before anybody can see that it is held
 				held = l.holds.begin(wanted.RequestID)
 				defer l.holds.end(wanted.RequestID)
+			}
+			if asked.Fault.Action == Lose && l.commits != nil {
+				l.commits.lose(wanted.RequestID, func() { record(ctx, p, []slog.Attr{slog.String(LostFact, "commit")}) })
 			}
 		}
 		if of.AnswersFirst && asked.Fault.Point == sale.Answered {

@@ -57,12 +57,13 @@ type Opened struct {
 	settings Settings
 	recorder *Recorder
 	stepper  *Stepper // nil where requests are not held
+	commits  *lostCommits
 	quorum   []redis.UniversalClient
 }
 
 // Open opens what the settings name. [Opened.StoreOptions] and [Opened.Equip] make a shop use it.
 func (s Settings) Open(shopName string) (*Opened, error) {
-	o := &Opened{settings: s}
+	o := &Opened{settings: s, commits: &lostCommits{}}
 	if err := o.openQuorum(); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", quorumSetting, err), o.Close())
 	}
@@ -83,6 +84,9 @@ func (s Settings) Open(shopName string) (*Opened, error) {
 // StoreOptions returns how the store is to be opened.
 func (o *Opened) StoreOptions() []stock.Option {
 	options := []stock.Option{stock.WithExtraTime(MaxDuration)} // no deadline may end what a scenario makes slow
+	if o.settings.Lab {
+		options = append(options, stock.WithConnector(o.commits.Connector))
+	}
 	if o.stepper != nil {
 		options = append(options, stock.WithPool(o.stepper.OpenDB))
 	}
@@ -120,7 +124,7 @@ func (o *Opened) openQuorum() error {
 // Attach makes the shop obey the lab's headers, if the settings ask for the lab.
 func (o *Opened) Attach(s *shop.Shop, offered []strategy.Strategy) {
 	if o.settings.Lab {
-		Attach(s, Config{Strategies: offered, Work: o.settings.LabWork, Recorder: o.recorder, Stepper: o.stepper})
+		Attach(s, Config{Strategies: offered, Work: o.settings.LabWork, Recorder: o.recorder, Stepper: o.stepper, commits: o.commits})
 	}
 }
 

@@ -20,7 +20,7 @@ var getLock = strategy.Strategy{
 	// The lock has no lease and is in no Redis.
 	Properties: strategy.Properties{
 		Has: strategy.Exclusive | strategy.Recovers | strategy.OwnerChecked | strategy.Reentrant | strategy.ClockFree |
-			strategy.PauseProof | strategy.StorageChecked | strategy.DurableAnswers,
+			strategy.PauseProof | strategy.StorageChecked | strategy.DurableAnswers | strategy.Once,
 		NotApplicable: strategy.AtomicLease | strategy.Renews | strategy.AtomicRelease | strategy.LossAware | strategy.SurvivesDataLoss,
 	},
 	WaitsInMySQL: true,

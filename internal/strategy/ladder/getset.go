@@ -20,7 +20,7 @@ var getset = strategy.Strategy{
 	Decrement: "read-then-write",
 	Telling:   "clock-skew",
 	Properties: strategy.Properties{
-		Has:           strategy.DurableAnswers | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease,
+		Has:           strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease,
 		NotApplicable: strategy.AtomicRelease,
 	},
 	Lease: strategy.Lease{Kept: strategy.LeaseInValue, Unit: time.Millisecond},

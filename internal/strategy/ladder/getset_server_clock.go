@@ -15,7 +15,7 @@ var getsetServerClock = strategy.Strategy{
 	Decrement: "read-then-write",
 	Telling:   "overrun",
 	Properties: strategy.Properties{
-		Has:           strategy.DurableAnswers | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease | strategy.ClockFree,
+		Has:           strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease | strategy.ClockFree,
 		NotApplicable: strategy.AtomicRelease,
 	},
 	Lease: getset.Lease,

@@ -12,7 +12,7 @@ import (
 )
 
 // breakable lists the strategies in teaching order. At least one scenario breaks each of those
-// before reservation, except redis-stream.
+// before reservation, except those that mend another one.
 var breakable = []strategy.Strategy{
 	none,
 	mutex,
@@ -31,6 +31,13 @@ var breakable = []strategy.Strategy{
 	redlock,
 	redisAsync,
 	redisStream,
+	// The lock is right, or not needed, and what stands beside it is not: each before the one that mends it.
+	cachedRead,
+	cachedReadThrough,
+	cachedPage,
+	retryWithoutKey,
+	retryWithKey,
+	ackFirst,
 	reservationUnchecked,
 	reservation,
 	getLock,

@@ -44,6 +44,12 @@ func TestRecipes(t *testing.T) {
 
 		"redis-async":           "evalsha",
 		"redis-stream":          "evalsha; xreadgroup; xack xdel",
+		"cached-read":           "evalsha; get; set ex; del; evalsha",
+		"cached-read-through":   "evalsha; get; set ex; evalsha",
+		"cached-page":           "evalsha; del; evalsha",
+		"retry-without-key":     "",
+		"retry-with-key":        "",
+		"ack-first":             "evalsha; xreadgroup; xack xdel",
 		"reservation-unchecked": "",
 		"reservation":           "",
 		"get-lock":              "",

@@ -18,7 +18,7 @@ var luaSetex = strategy.Strategy{
 	Decrement: "read-then-write",
 	Telling:   "overrun",
 	Properties: strategy.Properties{
-		Has: strategy.DurableAnswers | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
+		Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
 			strategy.OwnerChecked | strategy.AtomicRelease | strategy.ClockFree,
 	},
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {

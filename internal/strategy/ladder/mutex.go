@@ -18,7 +18,7 @@ var mutex = strategy.Strategy{
 	WithoutRedis: true,
 	// The mutex has no lease and is in no Redis.
 	Properties: strategy.Properties{
-		Has: strategy.DurableAnswers | strategy.Recovers | strategy.OwnerChecked | strategy.ClockFree,
+		Has: strategy.DurableAnswers | strategy.Once | strategy.Recovers | strategy.OwnerChecked | strategy.ClockFree,
 		NotApplicable: strategy.AtomicLease | strategy.Renews | strategy.AtomicRelease |
 			strategy.LossAware | strategy.SurvivesDataLoss | strategy.PauseProof,
 	},

@@ -12,7 +12,7 @@ var none = strategy.Strategy{
 	WithoutRedis: true,
 	// There is no lock, so no property of locks applies.
 	Properties: strategy.Properties{
-		Has: strategy.DurableAnswers,
+		Has: strategy.DurableAnswers | strategy.Once,
 		NotApplicable: strategy.Recovers | strategy.AtomicLease | strategy.Renews |
 			strategy.OwnerChecked | strategy.AtomicRelease | strategy.Reentrant |
 			strategy.ClockFree | strategy.LossAware | strategy.SurvivesDataLoss |

@@ -22,7 +22,7 @@ var redisAsync = strategy.Strategy{
 	Scripts:      map[string]string{takeCountedScript.Hash(): "take"},
 	// The counter is not a lock: nobody holds it.
 	Properties: strategy.Properties{
-		Has: strategy.Exclusive | strategy.ClockFree,
+		Has: strategy.Exclusive | strategy.ClockFree | strategy.Once,
 		NotApplicable: strategy.Recovers | strategy.AtomicLease | strategy.Renews | strategy.OwnerChecked | strategy.AtomicRelease |
 			strategy.Reentrant | strategy.LossAware | strategy.PauseProof,
 	},

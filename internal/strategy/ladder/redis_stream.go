@@ -32,16 +32,19 @@ var redisStream = strategy.Strategy{
 	// The counter is not a lock: nobody holds it. Data that Redis loses can leave units unsold.
 	Properties: strategy.Properties{
 		Has: strategy.Exclusive | strategy.Recovers | strategy.ClockFree | strategy.SurvivesDataLoss | strategy.PauseProof |
-			strategy.StorageChecked | strategy.DurableAnswers,
+			strategy.StorageChecked | strategy.DurableAnswers | strategy.Once,
 		NotApplicable: strategy.AtomicLease | strategy.Renews | strategy.OwnerChecked | strategy.AtomicRelease |
 			strategy.Reentrant | strategy.LossAware,
 	},
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		o := &outbox{counter: counter{d}, shop: rand.Text(), added: make(chan struct{}, 1), waiting: map[string]chan stock.Outcome{}}
-		workers := strategy.NewWorkers()
-		workers.Go(o.work)
-		return workers, o.sell
-	},
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) { return newOutbox(d, false) },
+}
+
+// newOutbox builds the strategy. AckFirst says that messages are acknowledged before they are written.
+func newOutbox(d strategy.Deps, ackFirst bool) (strategy.Guard, strategy.Decrement) {
+	o := &outbox{counter: counter{d}, shop: rand.Text(), ackFirst: ackFirst, added: make(chan struct{}, 1), waiting: map[string]*awaited{}}
+	o.workers = strategy.NewWorkers()
+	o.workers.Go(o.work)
+	return o.workers, o.sell
 }
 
 var (
@@ -78,11 +81,25 @@ func aliveKey(shop string) string { return "stock:alive:" + shop }
 // beginning, which is unique in the database. An outbox is safe for concurrent use.
 type outbox struct {
 	counter
-	shop  string        // a name that no other process has, not even this one after a restart
-	added chan struct{} // buffered: there may be new messages
+	shop     string // a name that no other process has, not even this one after a restart
+	ackFirst bool   // messages are acknowledged, and then written beside the next ones
+	workers  *strategy.Workers
+	added    chan struct{} // buffered: there may be new messages
 
 	mu      sync.Mutex
-	waiting map[string]chan stock.Outcome // guarded by mu; the sales of this shop, by the ids of their orders
+	waiting map[string]*awaited // guarded by mu; the sales of this shop, by the ids of their orders
+}
+
+// awaited is a sale of this shop whose message is to be written.
+type awaited struct {
+	done chan stock.Outcome // buffered
+	// With ackFirst, the message is acknowledged before the sale passes the point read, and written after it
+	// has passed the point write.
+	acked, ready chan struct{} // closed
+}
+
+func newAwaited() *awaited {
+	return &awaited{done: make(chan stock.Outcome, 1), acked: make(chan struct{}), ready: make(chan struct{})}
 }
 
 func (o *outbox) sell(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
@@ -95,9 +112,11 @@ func (o *outbox) sell(ctx context.Context, store *stock.Store, wanted stock.Sale
 	if err != nil {
 		return stock.Order{}, err
 	}
-	done := make(chan stock.Outcome, 1)
-	o.await(wanted.OrderID, done)
+	this := newAwaited()
+	o.await(wanted.OrderID, this)
 	defer o.await(wanted.OrderID, nil)
+	isReady := sync.OnceFunc(func() { close(this.ready) })
+	defer isReady()
 	keys := []string{streamKey(o.shop), streamsKey, aliveKey(o.shop)}
 	left, err := o.take(ctx, wanted, takeToStreamScript, keys, o.shop, streamField, message, o.Lease.Milliseconds())
 	if err != nil {
@@ -110,9 +129,19 @@ func (o *outbox) sell(ctx context.Context, store *stock.Store, wanted stock.Sale
 	case o.added <- struct{}{}:
 	default:
 	}
+	patience := time.NewTimer(o.Wait + o.Lease)
+	defer patience.Stop()
+	if o.ackFirst {
+		select {
+		case <-this.acked:
+		case <-patience.C:
+		case <-ctx.Done():
+		}
+	}
 	sale.At(ctx, sale.Read, slog.Int64("stock", left+wanted.Quantity))
 	sale.At(ctx, sale.Write)
-	order, err := o.outcome(ctx, store, wanted, done)
+	isReady()
+	order, err := o.outcome(ctx, store, wanted, this.done)
 	return strategy.Written(ctx, order, err)
 }
 
@@ -134,15 +163,15 @@ func (o *outbox) outcome(ctx context.Context, store *stock.Store, wanted stock.S
 	return order, nil
 }
 
-// await sends the outcome of a sale to done. Nil sends it nowhere.
-func (o *outbox) await(orderID string, done chan stock.Outcome) {
+// await has a sale get its outcome. Nil ends that.
+func (o *outbox) await(orderID string, this *awaited) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if done == nil {
+	if this == nil {
 		delete(o.waiting, orderID)
 		return
 	}
-	o.waiting[orderID] = done
+	o.waiting[orderID] = this
 }
 
 // work writes new messages when there are some. Four times a lease it announces that this shop is
@@ -217,7 +246,11 @@ func (o *outbox) writeNew(ctx context.Context, shop string) error {
 			return err
 		}
 		messages := streams[0].Messages
-		if err := o.write(ctx, shop, messages); err != nil || len(messages) < streamBatch {
+		write := o.write
+		if o.ackFirst {
+			write = o.acknowledge
+		}
+		if err := write(ctx, shop, messages); err != nil || len(messages) < streamBatch {
 			return err
 		}
 	}
@@ -300,11 +333,13 @@ func (o *outbox) settle(ctx context.Context, shop string, ids []string, sales []
 	_, err := o.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, i := range known {
 			if err := outcomes[i].Err; errors.Is(err, stock.ErrRepeated) || errors.Is(err, stock.ErrSoldOut) {
-				returnUnitsScript.Eval(ctx, p, []string{streamKey(shop), counterKey(sales[i].ItemID)}, streamGroup, ids[i], sales[i].Quantity)
+				returnUnitsScript.Eval(ctx, p, []string{streamKey(shop), counterKey(sales[i].ItemID)}, streamGroup, ids[i], sales[i].Quantity, o.ackFirst)
 				continue
 			}
-			p.XAck(ctx, streamKey(shop), streamGroup, ids[i])
-			p.XDel(ctx, streamKey(shop), ids[i])
+			if !o.ackFirst {
+				p.XAck(ctx, streamKey(shop), streamGroup, ids[i])
+				p.XDel(ctx, streamKey(shop), ids[i])
+			}
 		}
 		return nil
 	})
@@ -318,8 +353,8 @@ func (o *outbox) settle(ctx context.Context, shop string, ids []string, sales []
 func (o *outbox) answer(orderID string, outcome stock.Outcome) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if done := o.waiting[orderID]; done != nil {
-		done <- outcome
+	if this := o.waiting[orderID]; this != nil {
+		this.done <- outcome
 		delete(o.waiting, orderID)
 	}
 }

@@ -13,7 +13,7 @@ var redlock = strategy.Strategy{
 	Decrement: "read-then-write",
 	Telling:   "pause",
 	Properties: strategy.Properties{
-		Has: strategy.DurableAnswers | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
+		Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
 			strategy.Renews | strategy.OwnerChecked | strategy.AtomicRelease |
 			strategy.Reentrant | strategy.ClockFree | strategy.LossAware |
 			strategy.SurvivesDataLoss,

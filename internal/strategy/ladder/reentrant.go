@@ -10,7 +10,7 @@ var reentrant = strategy.Strategy{
 	Decrement: "read-then-write",
 	Telling:   "failover",
 	Properties: strategy.Properties{
-		Has: strategy.DurableAnswers | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
+		Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
 			strategy.Renews | strategy.OwnerChecked | strategy.AtomicRelease |
 			strategy.Reentrant | strategy.ClockFree | strategy.LossAware,
 	},

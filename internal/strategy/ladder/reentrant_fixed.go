@@ -20,7 +20,7 @@ var reentrantFixed = strategy.Strategy{
 	Decrement: "read-then-write",
 	Telling:   "overrun",
 	Properties: strategy.Properties{
-		Has: strategy.DurableAnswers | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
+		Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
 			strategy.OwnerChecked | strategy.AtomicRelease | strategy.Reentrant |
 			strategy.ClockFree,
 	},

@@ -18,7 +18,7 @@ var reentrantTimer = strategy.Strategy{
 	Decrement: "read-then-write",
 	Telling:   "partition",
 	Properties: strategy.Properties{
-		Has: strategy.DurableAnswers | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
+		Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
 			strategy.Renews | strategy.OwnerChecked | strategy.AtomicRelease |
 			strategy.Reentrant | strategy.ClockFree,
 	},

@@ -22,7 +22,7 @@ var reservation = strategy.Strategy{
 	WithoutRedis: true,
 	Properties: strategy.Properties{
 		Has: strategy.Exclusive | strategy.Recovers | strategy.AtomicLease | strategy.ClockFree |
-			strategy.StorageChecked | strategy.DurableAnswers,
+			strategy.StorageChecked | strategy.DurableAnswers | strategy.Once,
 		NotApplicable: strategy.OwnerChecked | strategy.AtomicRelease | strategy.Reentrant |
 			strategy.SurvivesDataLoss,
 	},

@@ -11,7 +11,7 @@ var reservationUnchecked = strategy.Strategy{
 	Telling:      "overrun",
 	WithoutRedis: true,
 	Properties: strategy.Properties{
-		Has: strategy.Exclusive | strategy.Recovers | strategy.AtomicLease | strategy.ClockFree | strategy.DurableAnswers,
+		Has: strategy.Exclusive | strategy.Recovers | strategy.AtomicLease | strategy.ClockFree | strategy.DurableAnswers | strategy.Once,
 		NotApplicable: strategy.OwnerChecked | strategy.AtomicRelease | strategy.Reentrant |
 			strategy.SurvivesDataLoss,
 	},

@@ -15,7 +15,7 @@ var setExNx = strategy.Strategy{
 	Decrement: "read-then-write",
 	Telling:   "late-release",
 	Properties: strategy.Properties{
-		Has: strategy.DurableAnswers | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
+		Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
 			strategy.ClockFree,
 		NotApplicable: strategy.AtomicRelease,
 	},

@@ -19,7 +19,7 @@ var setnx = strategy.Strategy{
 	// The lock has no lease. It never changes hands before its release, so the DEL frees only the
 	// holder's own lock.
 	Properties: strategy.Properties{
-		Has: strategy.DurableAnswers | strategy.Exclusive | strategy.OwnerChecked | strategy.ClockFree,
+		Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.OwnerChecked | strategy.ClockFree,
 		NotApplicable: strategy.AtomicLease | strategy.Renews | strategy.AtomicRelease |
 			strategy.LossAware | strategy.PauseProof,
 	},

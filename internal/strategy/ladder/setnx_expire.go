@@ -15,7 +15,7 @@ var setnxExpire = strategy.Strategy{
 	Decrement: "read-then-write",
 	Telling:   "crash-acquiring",
 	Properties: strategy.Properties{
-		Has:           strategy.DurableAnswers | strategy.Exclusive | strategy.Recovers | strategy.ClockFree,
+		Has:           strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.ClockFree,
 		NotApplicable: strategy.AtomicRelease,
 	},
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {

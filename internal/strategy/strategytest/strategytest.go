@@ -102,6 +102,9 @@ func describes(t *testing.T, of []strategy.Strategy) {
 		if s.Build == nil {
 			t.Errorf("strategy %s cannot be built", s.Name)
 		}
+		if of := s.Describe(); (s.View == nil) != (of.Standing(strategy.FreshRead) == strategy.NotApplicable) || (s.View == nil) != (len(s.State.Copies) == 0) {
+			t.Errorf("strategy %s: fresh-read applies, and there are copies, where it has a view", s.Name)
+		}
 		if s.Properties.Has&s.Properties.NotApplicable != 0 || s.Properties.NotApplicable.Includes(strategy.Exclusive) {
 			t.Errorf("strategy %s: a property is had and does not apply, or exclusive does not apply", s.Name)
 		}
@@ -208,9 +211,12 @@ func pointsComeInOrder(t *testing.T, of []strategy.Strategy) {
 			points := s.Describe().Points
 			answered := slices.Index(points, sale.Answered) // by the shop
 			want := slices.DeleteFunc(slices.Clone(points[:answered]), func(p sale.Point) bool { return p == sale.Waiting })
-			later := points[answered+1:]
+			later := slices.DeleteFunc(slices.Clone(points[answered+1:]), func(p sale.Point) bool { return slices.Contains(sale.ViewPoints, p) })
 			var p passage
 			seller, it := NewSeller(t, s, d), NewItemFor(t, s, d, 1)
+			if s.View != nil {
+				viewsOnce(t, s.View(d), it)
+			}
 			inside := func(point sale.Point) {
 				if point == sale.Read && s.Describe().Lease.Kept == strategy.LeaseInExpiry {
 					endsByItself(t, d, it)
@@ -230,6 +236,19 @@ func pointsComeInOrder(t *testing.T, of []strategy.Strategy) {
 				t.Errorf("a sale passed %v, want %v", passed, want)
 			}
 		})
+	}
+}
+
+// viewsOnce wants the points of a page view of the first one, which finds no copy, and none of the second.
+func viewsOnce(t *testing.T, view strategy.View, it stock.Item) {
+	var p passage
+	for range 2 {
+		if seen, err := view(p.of(t, nil), it.ID); err != nil || seen.ID != it.ID || seen.Stock != it.Stock {
+			t.Errorf("the page shows %+v, %v, want %+v", seen, err, it)
+		}
+	}
+	if passed := p.points(); !slices.Equal(passed, sale.ViewPoints) {
+		t.Errorf("two page views passed %v, want %v", passed, sale.ViewPoints)
 	}
 }
 

@@ -1,0 +1,95 @@
+package ladder
+
+import (
+	"context"
+	"errors"
+
+	"github.com/google/uuid"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+)
+
+var retryWithoutKey = strategy.Strategy{
+	Name:         "retry-without-key",
+	Doc:          "a right decrement that is made again when its COMMIT has no answer, with nothing by which the database could tell",
+	Source:       "retries on a lost connection, in drivers, pools and interceptors",
+	Guard:        "nothing",
+	Decrement:    "UPDATE ... SET stock = stock - ? WHERE stock >= ?, INSERT; all of it again without an answer",
+	Telling:      "commit-unanswered",
+	WithoutRedis: true,
+	Properties:   repeated(0),
+	Mixable:      true,
+	WaitsInMySQL: true,
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellAgain)
+	},
+}
+
+// repeated are the properties of a strategy that decides in the database, with what it has of Once.
+func repeated(once strategy.Property) strategy.Properties {
+	p := strategy.DatabaseLock()
+	p.Has = p.Has&^strategy.Once | once
+	return p
+}
+
+// triesWithoutAnswer is how often a sale is made whose COMMIT has no answer.
+const triesWithoutAnswer = 3
+
+// sellAgain takes a COMMIT without an answer for one that was not carried out.
+func sellAgain(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
+	sale.At(ctx, sale.Read)
+	for range triesWithoutAnswer {
+		if ctx.Err() != nil {
+			return stock.Order{}, context.Cause(ctx)
+		}
+		sale.At(ctx, sale.Write)
+		if order, err = takeAndRecord(ctx, store, wanted); !errors.Is(err, stock.ErrUnknown) {
+			break
+		}
+	}
+	return strategy.Written(ctx, order, err)
+}
+
+// takeAndRecord sells in one transaction. Unlike [stock.Store.Decrement] it does not look for the order of a
+// COMMIT without an answer.
+func takeAndRecord(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
+	err = store.Transact(ctx, func(tx stock.Tx) error {
+		left, ok, err := tx.Take(wanted.ItemID, wanted.Quantity)
+		if err == nil && !ok {
+			err = stock.ErrSoldOut
+		}
+		if err == nil {
+			order, err = tx.Record(wanted, left+wanted.Quantity, left)
+		}
+		return err
+	})
+	if errors.Is(err, stock.ErrSoldOut) {
+		if _, missing := store.Read(ctx, wanted.ItemID); missing != nil {
+			err = missing
+		}
+	}
+	return order, err
+}
+
+// sellOnceAgain gives the order an id before the first try. A later try finds the order by it, if an earlier
+// one was carried out: its INSERT is refused, or the units are gone.
+func sellOnceAgain(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return stock.Order{}, err
+	}
+	wanted.OrderID = id.String()
+	order, err := sellAgain(ctx, store, wanted)
+	if errors.Is(err, stock.ErrRepeated) || errors.Is(err, stock.ErrSoldOut) || errors.Is(err, stock.ErrConflict) {
+		made, missing := store.Order(ctx, wanted.OrderID)
+		if missing == nil {
+			return strategy.Written(ctx, made, nil)
+		}
+		if !errors.Is(missing, stock.ErrNotFound) { // it may be there
+			return stock.Order{}, missing
+		}
+	}
+	return order, err
+}
