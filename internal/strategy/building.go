@@ -6,7 +6,7 @@ import (
 	"stocklock/internal/stock"
 )
 
-// Strategies of other packages use these functions, besides [ReadThenWrite], [ReadThenWriteBy] and the guards.
+// Strategies of other packages use these functions, besides those that read and then write, and the guards.
 
 // DatabaseLock returns the properties of strategies that lock only in the database.
 func DatabaseLock() Properties { return databaseLock }
@@ -17,6 +17,12 @@ func RetryConflicts(o Options, sell Decrement) Decrement { return retryConflicts
 // RepeatConflicts returns a decrement under a lock that repeats a sale that lost against another
 // transaction.
 func RepeatConflicts(o Options, sell Decrement) Decrement { return repeatConflicts(o, sell) }
+
+// Repeat tries again after it lost against another transaction, until the time to wait is over. It
+// announces no point: it is for sales under a lock, which have waited for that.
+func Repeat[T any](ctx context.Context, o Options, try func() (T, error)) (T, error) {
+	return againstConflicts(ctx, o, func() {}, try)
+}
 
 // Written announces an order that was committed.
 func Written(ctx context.Context, order stock.Order, err error) (stock.Order, error) {

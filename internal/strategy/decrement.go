@@ -27,7 +27,10 @@ func ReadThenWriteBy(read func(ctx context.Context, itemID uint64) (item stock.I
 			facts = append(facts, slog.String("from", from))
 		}
 		sale.At(ctx, sale.Read, facts...)
-		return thenWrite(ctx, wanted, item, store.Write)
+		order, err := thenWrite(ctx, wanted, item, func(wanted stock.Sale, read stock.Item) (stock.Order, error) {
+			return store.Write(ctx, wanted, read)
+		})
+		return written(ctx, order, err)
 	}
 }
 
@@ -35,7 +38,18 @@ func ReadThenWriteBy(read func(ctx context.Context, itemID uint64) (item stock.I
 // can protect the time between that last check and the write.
 func readThen(ctx context.Context, store *stock.Store, wanted stock.Sale,
 	write func(context.Context, stock.Sale, stock.Item) (stock.Order, error)) (stock.Order, error) {
-	item, err := store.Read(ctx, wanted.ItemID)
+	order, err := ReadThen(ctx, wanted,
+		func() (stock.Item, error) { return store.Read(ctx, wanted.ItemID) },
+		func(wanted stock.Sale, read stock.Item) (stock.Order, error) { return write(ctx, wanted, read) })
+	return written(ctx, order, err)
+}
+
+// ReadThen makes a sale of a read and of a write of what follows from it, and announces the points read
+// and write. The sale that write is given looks at the lock once more when it is ready. The caller
+// announces the order when it is committed: see [Written].
+func ReadThen(ctx context.Context, wanted stock.Sale, read func() (stock.Item, error),
+	write func(stock.Sale, stock.Item) (stock.Order, error)) (stock.Order, error) {
+	item, err := read()
 	if err != nil {
 		return stock.Order{}, err
 	}
@@ -43,14 +57,13 @@ func readThen(ctx context.Context, store *stock.Store, wanted stock.Sale,
 	return thenWrite(ctx, wanted, item, write)
 }
 
-func thenWrite(ctx context.Context, wanted stock.Sale, item stock.Item,
-	write func(context.Context, stock.Sale, stock.Item) (stock.Order, error)) (stock.Order, error) {
-	if _, err := item.Take(wanted.Quantity); err != nil {
+func thenWrite(ctx context.Context, wanted stock.Sale, read stock.Item,
+	write func(stock.Sale, stock.Item) (stock.Order, error)) (stock.Order, error) {
+	if _, err := read.Take(wanted.Quantity); err != nil {
 		return stock.Order{}, err
 	}
 	wanted.Ready = lastLook(ctx)
-	order, err := write(ctx, wanted, item)
-	return written(ctx, order, err)
+	return write(wanted, read)
 }
 
 // lastLook returns the function that a store calls when it has a connection and is about to write.

@@ -31,7 +31,12 @@ var breakable = []strategy.Strategy{
 	redlock,
 	redisAsync,
 	redisStream,
-	// The lock is right, or not needed, and what stands beside it is not: each before the one that mends it.
+	// The most copied mistakes: the lock is right, or not needed, and what stands beside it is wrong. Each is
+	// followed by what mends it.
+	lockInTransaction,
+	snapshotBeforeLock,
+	transactionInLock,
+	lockThenForUpdate,
 	cachedRead,
 	cachedReadThrough,
 	cachedPage,
