@@ -20,9 +20,14 @@ type Tx struct {
 // COMMITTED, under which a search locks only the rows that it finds. A transaction that has begun
 // does not end with ctx.
 func (s *Store) Transact(ctx context.Context, fn func(Tx) error) error {
+	return s.TransactAt(ctx, sql.LevelReadCommitted, fn)
+}
+
+// TransactAt is [Store.Transact] with another isolation.
+func (s *Store) TransactAt(ctx context.Context, level sql.IsolationLevel, fn func(Tx) error) error {
 	return classify(s.transaction(ctx, rowTimeout, func(db *gorm.DB) error {
 		return fn(Tx{ctx: db.Statement.Context, db: db})
-	}, &sql.TxOptions{Isolation: sql.LevelReadCommitted}))
+	}, &sql.TxOptions{Isolation: level}))
 }
 
 // Exec sends a statement, and returns how many rows it matched and the server's LAST_INSERT_ID.

@@ -14,6 +14,10 @@ func DatabaseLock() Properties { return databaseLock }
 // RetryConflicts returns a decrement that repeats a sale that lost against another transaction.
 func RetryConflicts(o Options, sell Decrement) Decrement { return retryConflicts(o, sell) }
 
+// RetryBackingOff is [RetryConflicts] with a pause that doubles. Sales whose locks do not keep out the
+// repeats of others need it: those that come again at once can starve each other for ever.
+func RetryBackingOff(o Options, sell Decrement) Decrement { return retryPausing(o, o.Wait/8, sell) }
+
 // Written announces an order that was committed.
 func Written(ctx context.Context, order stock.Order, err error) (stock.Order, error) {
 	return written(ctx, order, err)

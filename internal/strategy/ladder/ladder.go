@@ -31,6 +31,17 @@ var breakable = []strategy.Strategy{
 	redlock,
 	redisAsync,
 	redisStream,
+
+	// What is copied most: a lock or a guard that is right, in the wrong place, and what mends it.
+	ledger,
+	ledgerParentLocked,
+	ledgerSerializable,
+	serializable,
+	checkConstraint,
+	checkConstraintAbsolute,
+	wrongKeyCustomer,
+	wrongKeyShop,
+
 	reservationUnchecked,
 	reservation,
 	getLock,
