@@ -10,6 +10,7 @@ package sale
 import (
 	"context"
 	"log/slog"
+	"slices"
 )
 
 // Point names a moment of a sale.
@@ -58,9 +59,15 @@ const (
 // ViewPoints lists the points of a page view, in their order.
 var ViewPoints = []Point{Viewed, Stored}
 
-// FromCache is the value of the fact "from" of the point read where a sale has read a copy of the item's
-// row. A sale that has read the row itself has no such fact.
-const FromCache = "cache"
+// Facts of points.
+const (
+	// From, at read, says where the stock was read from, where that is not a row that has it.
+	From      = "from"
+	FromSum   = "sum"   // over rows, none of which is written
+	FromCache = "cache" // a copy of the item's row
+	// LockKey, at acquired, is the key of the lock, where that is not the item's.
+	LockKey = "key"
+)
 
 // Hook is called at every point of a sale, in the sale's own goroutine. The sale waits for it. The
 // facts are known at that point, such as the fencing token or the stock that was read.
@@ -78,6 +85,20 @@ func WithHook(ctx context.Context, h Hook) context.Context {
 		}
 	}
 	return context.WithValue(ctx, hookKey{}, h)
+}
+
+// WithFact returns a context whose hooks learn one more fact at a point.
+func WithFact(ctx context.Context, at Point, fact slog.Attr) context.Context {
+	h, ok := ctx.Value(hookKey{}).(Hook)
+	if !ok {
+		return ctx
+	}
+	return context.WithValue(ctx, hookKey{}, Hook(func(ctx context.Context, p Point, facts []slog.Attr) {
+		if p == at {
+			facts = append(slices.Clip(facts), fact)
+		}
+		h(ctx, p, facts)
+	}))
 }
 
 // At calls the context's hooks. It says that the sale has reached p.

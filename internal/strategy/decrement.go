@@ -24,7 +24,7 @@ func ReadThenWriteBy(read func(ctx context.Context, itemID uint64) (item stock.I
 		}
 		facts := []slog.Attr{slog.Int64("stock", item.Stock)}
 		if from != "" {
-			facts = append(facts, slog.String("from", from))
+			facts = append(facts, slog.String(sale.From, from))
 		}
 		sale.At(ctx, sale.Read, facts...)
 		order, err := thenWrite(ctx, wanted, item, func(wanted stock.Sale, read stock.Item) (stock.Order, error) {

@@ -14,11 +14,14 @@ import (
 
 // retryConflicts repeats a sale that lost against another transaction: see [againstConflicts]. Its
 // first loss is the point waiting. A sale waits for a connection as long as others wait for a lock.
-func retryConflicts(o Options, sell Decrement) Decrement {
+func retryConflicts(o Options, sell Decrement) Decrement { return retryPausing(o, o.Retry, sell) }
+
+// retryPausing pauses for up to most before it repeats a sale.
+func retryPausing(o Options, most time.Duration, sell Decrement) Decrement {
 	return func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 		patient := stock.WithPatience(ctx, o.Wait)
 		lost := func() { sale.At(ctx, sale.Waiting) }
-		order, err := againstConflicts(ctx, o, lost, func() (stock.Order, error) { return sell(patient, store, wanted) })
+		order, err := againstConflicts(ctx, o, most, lost, func() (stock.Order, error) { return sell(patient, store, wanted) })
 		if errors.Is(err, stock.ErrNoConnection) {
 			err = fmt.Errorf("%w: %w", ErrBusy, err)
 		}
@@ -36,10 +39,12 @@ func repeatConflicts(o Options, sell Decrement) Decrement {
 
 // againstConflicts tries again after losing against another transaction: the version changed, a
 // deadlock was resolved, or the row stayed locked for too long. It gives up with stock.ErrConflict
-// when Options.Wait is over. It calls lost after the first loss.
-func againstConflicts[T any](ctx context.Context, o Options, lost func(), try func() (T, error)) (T, error) {
+// when Options.Wait is over. It calls lost after the first loss. It pauses for a random time before each
+// try, whose bound doubles from Options.Retry to most.
+func againstConflicts[T any](ctx context.Context, o Options, most time.Duration, lost func(), try func() (T, error)) (T, error) {
 	once := sync.OnceFunc(lost)
-	for giveUp := time.Now().Add(o.Wait); ; {
+	pause := o.Retry
+	for giveUp := time.Now().Add(o.Wait); ; pause = max(o.Retry, min(2*pause, most)) {
 		made, err := try()
 		if !errors.Is(err, stock.ErrConflict) {
 			return made, err
@@ -48,7 +53,7 @@ func againstConflicts[T any](ctx context.Context, o Options, lost func(), try fu
 			return made, err
 		}
 		select {
-		case <-time.After(rand.N(o.Retry + 1)):
+		case <-time.After(rand.N(pause + 1)):
 		case <-ctx.Done():
 			var none T
 			return none, context.Cause(ctx)

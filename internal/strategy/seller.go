@@ -3,7 +3,9 @@ package strategy
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
+	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 )
 
@@ -42,17 +44,29 @@ func ItemOf(key string) (itemID uint64, err error) {
 	return itemID, err
 }
 
+// LockKey returns the name of the lock of a sale.
+func (s *Seller) LockKey(of stock.Sale) string {
+	if s.Strategy.LockKey != nil {
+		return s.Strategy.LockKey(of)
+	}
+	return Key(of.ItemID)
+}
+
 // Sell makes one sale. Its errors are those of package stock, ErrBusy, redislock.ErrLost, and those
 // of Redis and MySQL. A committed sale is never an error, even if its lock was lost before the
 // release: an order with an id is committed. A guard that commits after its section must be given
 // orders without one.
-func (s *Seller) Sell(ctx context.Context, sale stock.Sale) (stock.Order, error) {
-	sale.Strategy = s.Strategy.Name
+func (s *Seller) Sell(ctx context.Context, wanted stock.Sale) (stock.Order, error) {
+	wanted.Strategy = s.Strategy.Name
 	var order stock.Order
-	err := s.Guard.Do(ctx, Key(sale.ItemID), func(held context.Context, token int64) error {
-		sale.Token = token
+	key := s.LockKey(wanted)
+	if s.Strategy.LockKey != nil {
+		ctx = sale.WithFact(ctx, sale.Acquired, slog.String(sale.LockKey, key))
+	}
+	err := s.Guard.Do(ctx, key, func(held context.Context, token int64) error {
+		wanted.Token = token
 		var err error
-		order, err = s.Decrement(held, s.Store, sale)
+		order, err = s.Decrement(held, s.Store, wanted)
 		return err
 	})
 	if order.ID != 0 || err == nil {

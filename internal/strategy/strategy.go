@@ -55,6 +55,8 @@ type Strategy struct {
 	// Inapplicable has the scenarios that say nothing about the strategy, by name, with the reason.
 	Inapplicable map[string]string
 
+	// LockKey names the lock of a sale. Nil means the [Key] of its item.
+	LockKey func(stock.Sale) string
 	// Lease is where the end of the lock is kept, where that is neither the expiry of a key in Redis nor
 	// a lease of etcd. [Strategy.Describe] has the lease of every strategy.
 	Lease Lease
@@ -96,6 +98,9 @@ type State struct {
 	// Remaining is a SELECT that counts the units in those rows, besides the units of the item's
 	// own row. Its one parameter is the item's id. Empty means none.
 	Remaining string `json:"remaining,omitempty"`
+	// Whole says that Remaining counts one stock from which all units are sold, as they are elsewhere
+	// from the item's row: an order has read and written that stock. Time changes nothing in it.
+	Whole bool `json:"whole,omitempty"`
 	// Locks are the keys of the lock in Redis, with %s for the item's [Key]. Empty means that the
 	// lock is under that key itself.
 	Locks []string `json:"locks,omitempty"`
@@ -106,6 +111,9 @@ type State struct {
 	// Copies are the keys in Redis with copies of the item's row, with %s for the item's [Key].
 	Copies []string `json:"copies,omitempty"`
 }
+
+// Scattered reports whether units are in several rows, such as those that a sale holds for a while.
+func (s State) Scattered() bool { return s.Remaining != "" && !s.Whole }
 
 // Prepare makes the units of the item's row ready to be sold.
 func (s State) Prepare(ctx context.Context, store *stock.Store, itemID uint64) error {

@@ -102,3 +102,17 @@ func Statements(ctx context.Context, store *stock.Store) (int64, error) {
 	}
 	return count, nil
 }
+
+// Deadlocks counts the deadlocks that the server has resolved since it started. MariaDB says it in its
+// status, and MySQL in a table of its own, which needs the right PROCESS.
+func Deadlocks(ctx context.Context, store *stock.Store) (count int64, err error) {
+	var name string
+	err = store.Pool().QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'").Scan(&name, &count)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = store.Pool().QueryRowContext(ctx, "SELECT `COUNT` FROM information_schema.INNODB_METRICS WHERE NAME = 'lock_deadlocks'").Scan(&count)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("ask MySQL for its count of deadlocks: %w", err)
+	}
+	return count, nil
+}

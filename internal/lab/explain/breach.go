@@ -37,6 +37,11 @@ func (b breach) texts() []Text {
 func (c *inquiry) breach(older, intruder *section) breach {
 	both := Facts{Holder: older.named(), Other: intruder.named(), LeaseMS: milliseconds(c.Lease)}
 	switch {
+	case older.summed() && intruder.summed():
+		return breach{cause: WriteSkew, why: []Text{say("both-summed", both)}}
+	case older.lockKey() != intruder.lockKey():
+		both.Key, both.OtherKey = older.lockKey(), intruder.lockKey()
+		return breach{cause: WrongKey, why: []Text{say("different-locks", both)}}
 	case !c.Exclusive && !older.guarded():
 		return breach{cause: NoLock, why: []Text{say("nothing-kept-out", both)}}
 	case !c.Exclusive && older.Shop != intruder.Shop:

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,23 @@ func TestFirstViolation(t *testing.T) {
 			e.order(1, 2)
 			e.order(3, 1)
 		}, OneProcess, []string{"mutex of its own process"}},
+		{"a sum that both read", func(e *Evidence) {
+			e.Exclusive = false
+			e.Declared.State.Remaining, e.Declared.State.Whole = "SELECT 1", true
+			e.add(customer{id: 1, shop: 1, points: unguarded(1, 12), reads: 2, wrote: 1}, customer{id: 2, shop: 2, points: unguarded(2, 11), reads: 2, wrote: 1})
+			e.fact(sale.Read, sale.From, func(int) string { return sale.FromSum })
+			e.order(2, 2)
+			e.order(1, 2)
+			e.order(3, 0)
+		}, WriteSkew, []string{"#2 on shop 2 summed up the rows while #1 on shop 1", "sum of 2"}},
+		{"locks of two keys", func(e *Evidence) {
+			e.Exclusive = false
+			e.add(customer{id: 1, shop: 1, points: whole(1, 2, 12, 13), reads: 2, wrote: 1}, customer{id: 2, shop: 1, points: whole(2, 3, 11, 12), reads: 2, wrote: 1})
+			e.fact(sale.Acquired, sale.LockKey, func(n int) string { return fmt.Sprint("customer:", n) })
+			e.order(2, 2)
+			e.order(1, 2)
+			e.order(3, 1)
+		}, WrongKey, []string{"#1 on shop 1 had the lock customer:1", "#2 on shop 1 had the lock customer:2", "stock of 2"}},
 		{"work longer than the lease", func(e *Evidence) { overlap("read sleep 1180ms")(e); expires(e) }, Overrun,
 			[]string{"#1 on shop 1 worked for 118", "lease of 500 ms ended in Redis (+500 ms)", "#2 on shop 2 then got the lock"}},
 		{"a lease after which others had theirs", func(e *Evidence) {

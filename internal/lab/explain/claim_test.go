@@ -89,6 +89,24 @@ func (c claim) after() time.Time {
 	return c.entered(c.f.Holder).Add(time.Duration(c.f.AfterMS * float64(time.Millisecond)))
 }
 
+// sameStock says whether two orders, the second of which was made later, were made of one stock.
+func (c claim) sameStock() string {
+	one, two := c.order(c.f.Holder), c.order(c.f.Other)
+	if one == nil || two == nil {
+		return "they have no orders"
+	}
+	place := func(o *stock.Order) int {
+		return slices.IndexFunc(c.Orders, func(x stock.Order) bool { return x.ID == o.ID })
+	}
+	return unless(one.StockRead == c.f.Stock && two.StockRead == c.f.Stock && place(one) < place(two),
+		"the orders read %d and %d, in the places %d and %d", one.StockRead, two.StockRead, place(one), place(two))
+}
+
+// hasFact says whether a request noted a fact at a point.
+func (c claim) hasFact(s *Sale, p sale.Point, name, value string) string {
+	return unless(slices.ContainsFunc(c.events(s, p), func(e labmode.Event) bool { return e.Facts[name] == value }), "%s did not note %s %s", s.Request, name, value)
+}
+
 func (c claim) changed(at time.Time, kinds ...RedisEvent) bool {
 	return slices.ContainsFunc(c.Changes, func(ch Change) bool {
 		return slices.Contains(kinds, ch.What) && ch.Time.Sub(at).Abs() < time.Millisecond

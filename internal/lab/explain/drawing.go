@@ -187,13 +187,17 @@ func (d *drawing) holderSteps(column int, s *section, lock, row int) {
 	}
 	tell(sale.Acquiring, s.enter(), column, "", Facts{})
 	if stock, ok := s.number(sale.Read, "stock"); ok {
-		tell(sale.Read, s.at[sale.Read], row, "step-reads", Facts{Stock: stock})
+		reads := Phrase("step-reads")
+		if s.summed() {
+			reads = "step-sums"
+		}
+		tell(sale.Read, s.at[sale.Read], row, reads, Facts{Stock: stock})
 	} else {
 		tell(sale.Read, s.at[sale.Read], column, "", Facts{})
 	}
 	tell(sale.Write, s.at[sale.Write], column, "", Facts{})
 	switch stock, noted := s.number(sale.Written, "stock"); {
-	case s.order != nil && d.elsewhere():
+	case s.order != nil && (d.elsewhere() || s.summed()):
 		tell(sale.Written, s.wrote(), row, "step-order", Facts{Order: s.order.ID})
 	case s.order != nil:
 		tell(sale.Written, s.wrote(), row, "step-wrote", Facts{Stock: s.order.StockWritten, Order: s.order.ID})
@@ -250,15 +254,19 @@ func (d *drawing) stock() []Span {
 		stock int64
 	}
 	values := []value{{d.from, d.InitialStock}}
+	left := d.InitialStock
 	for _, o := range d.Orders {
-		at := o.CreatedAt
+		at, is := o.CreatedAt, o.StockWritten
+		if left -= o.Quantity; d.holders[0].summed() {
+			is = left // nobody writes a sum
+		}
 		if s := d.of(o); s != nil {
 			at = s.wrote()
 		}
 		if at.Before(d.from) {
-			values[0].stock = o.StockWritten
+			values[0].stock = is
 		} else if at.Before(d.to) {
-			values = append(values, value{at, o.StockWritten})
+			values = append(values, value{at, is})
 		}
 	}
 	slices.SortStableFunc(values[1:], func(a, b value) int { return a.from.Compare(b.from) })

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +88,16 @@ func (e *Evidence) redis(changes ...any) {
 func whole(enter, read, written, released float64) map[sale.Point]float64 {
 	return map[sale.Point]float64{
 		sale.Acquiring: enter, sale.Acquired: enter, sale.Read: read, sale.Write: written - 0.5, sale.Written: written, sale.Releasing: written, sale.Released: released,
+	}
+}
+
+// fact adds a fact to a point of each sale, by the number of the sale.
+func (e *Evidence) fact(p sale.Point, name string, value func(n int) string) {
+	for i, event := range e.Events {
+		if event.Point == p {
+			n, _ := strconv.Atoi(strings.TrimPrefix(event.Request, "7-"))
+			e.Events[i].Facts[name] = value(n)
+		}
 	}
 }
 

@@ -133,7 +133,7 @@ func (e Evidence) clash() (clash, bool) {
 	return clash{}, false
 }
 
-// violation explains an oversell by what the orders have read in the item's row.
+// violation explains an oversell by what the orders have read where the stock is.
 func (c *inquiry) violation() *Explanation {
 	found, ok := c.clash()
 	if !ok || c.elsewhere() {
@@ -158,10 +158,14 @@ func (c *inquiry) violation() *Explanation {
 		return newInquiryLate(c.ctx, c.Evidence, busyTolerance).violation()
 	}
 	x := &Explanation{Cause: breach.cause, Rows: rows}
-	x.Why = append(breach.texts(), say("both-read", Facts{Stock: lateOrder.StockRead, Holder: other.named(), Other: late.named()}))
+	read, oversold := Phrase("both-read"), Phrase("moment-oversold")
+	if breach.cause == WriteSkew {
+		read, oversold = "both-appended", "moment-appended"
+	}
+	x.Why = append(breach.texts(), say(read, Facts{Stock: lateOrder.StockRead, Holder: other.named(), Other: late.named()}))
 	d := c.drawing(earlier(older.enter(), intruder.enter()))
 	d.follow(older, intruder, breach.culprit)
-	d.moment(late.wrote(), say("moment-oversold", orders), true)
+	d.moment(late.wrote(), say(oversold, orders), true)
 	d.until(other.wrote()) // which may have been noted later, though it was committed before
 	d.both(later(older.enter(), intruder.enter()), earlier(older.leave(), intruder.leave()))
 	d.finish(x)

@@ -7,6 +7,8 @@ type Cause string
 const (
 	NoLock       Cause = "no-lock"           // there is no lock
 	OneProcess   Cause = "one-process"       // the lock ends at the process
+	WriteSkew    Cause = "write-skew"        // both summed up the same rows, and each appended one
+	WrongKey     Cause = "wrong-key"         // the two had different locks
 	Overrun      Cause = "lease-outlasted"   // the holder was still at work when its lease ended
 	Paused       Cause = "holder-paused"     // the holder's process was stopped while its lease ended
 	CutOff       Cause = "holder-cut-off"    // the holder could not renew, and did not notice

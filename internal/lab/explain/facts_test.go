@@ -8,7 +8,6 @@ import (
 
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
-	"stocklock/internal/stock"
 )
 
 // checkFacts holds each sentence of an explanation against the record that it was made of. It reads the
@@ -36,6 +35,13 @@ var truths = map[Phrase]func(c claim) string{
 	"nothing-kept-out": func(c claim) string { return c.both(c.f.Holder, c.f.Other) },
 	"mutex-of-one-process": func(c claim) string {
 		return all(c.both(c.f.Holder, c.f.Other), unless(c.f.Holder.Shop != c.f.Other.Shop, "it is the same process"))
+	},
+	"both-summed": func(c claim) string {
+		return all(c.both(c.f.Holder, c.f.Other), c.hasFact(c.f.Holder, sale.Read, sale.From, sale.FromSum), c.hasFact(c.f.Other, sale.Read, sale.From, sale.FromSum))
+	},
+	"different-locks": func(c claim) string {
+		return all(c.both(c.f.Holder, c.f.Other), c.hasFact(c.f.Holder, sale.Acquired, sale.LockKey, c.f.Key), c.hasFact(c.f.Other, sale.Acquired, sale.LockKey, c.f.OtherKey),
+			unless(c.f.Key != c.f.OtherKey, "it is one key"))
 	},
 	"no-reason-seen": func(c claim) string { return c.both(c.f.Holder, c.f.Other) },
 	"server-died": func(c claim) string {
@@ -86,17 +92,8 @@ var truths = map[Phrase]func(c claim) string{
 	"came-in-behind": func(c claim) string {
 		return unless(c.entered(c.f.Third).Before(c.entered(c.f.Other).Add(clockTolerance)), "it came first")
 	},
-	"both-read": func(c claim) string {
-		one, two := c.order(c.f.Holder), c.order(c.f.Other)
-		if one == nil || two == nil {
-			return "they have no orders"
-		}
-		place := func(o *stock.Order) int {
-			return slices.IndexFunc(c.Orders, func(x stock.Order) bool { return x.ID == o.ID })
-		}
-		return unless(one.StockRead == c.f.Stock && two.StockRead == c.f.Stock && place(one) < place(two),
-			"the orders read %d and %d, in the places %d and %d", one.StockRead, two.StockRead, place(one), place(two))
-	},
+	"both-read":     claim.sameStock,
+	"both-appended": claim.sameStock,
 	"both-read-untraced": func(c claim) string {
 		for _, o := range c.Orders {
 			if (o.ID == c.f.Order || o.ID == c.f.OtherOrder) && o.StockRead != c.f.Stock {

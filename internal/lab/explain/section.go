@@ -154,6 +154,15 @@ func (s *section) guarded() bool { return !s.at[sale.Acquired].IsZero() }
 // number returns a fact that was noted at a point.
 func (s *section) number(p sale.Point, name string) (int64, bool) { return number(s.facts[p], name) }
 
+// summed reports whether it read the stock as a sum of rows.
+func (s *section) summed() bool { return s.facts[sale.Read][sale.From] == sale.FromSum }
+
+// lockKey is the key of its lock, where that is not the item's.
+func (s *section) lockKey() string {
+	key, _ := s.facts[sale.Acquired][sale.LockKey].(string)
+	return key
+}
+
 func number(facts map[string]any, name string) (int64, bool) {
 	n, ok := facts[name].(json.Number)
 	if !ok {

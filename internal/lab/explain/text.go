@@ -38,7 +38,8 @@ type Facts struct {
 	Third        *Sale          `json:"third,omitempty"` // the request whose release freed the lock
 	Shop         string         `json:"shop,omitempty"`
 	Server       string         `json:"server,omitempty"`
-	Key          string         `json:"key,omitempty"` // of the lock
+	Key          string         `json:"key,omitempty"`       // of the lock
+	OtherKey     string         `json:"other_key,omitempty"` // of the lock of Other
 	Outcome      string         `json:"outcome,omitempty"`
 	Intervention string         `json:"intervention,omitempty"` // its name, as in a scenario's plan
 	Fault        labmode.Action `json:"fault,omitempty"`

@@ -70,7 +70,7 @@ func notStepped(s strategy.Description) string {
 	switch {
 	case s.NeedsQuorum:
 		return "quorum"
-	case s.State.Remaining != "":
+	case s.State.Scattered():
 		return "state"
 	case s.AnswersFirst:
 		return "answers-first"

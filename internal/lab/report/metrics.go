@@ -51,6 +51,7 @@ var metrics = []metric{
 	{name: "sold-out-p99", title: "p99 of sold-out answers, ms", zh: "售罄答复的 p99 毫秒", of: byOutcome(load.SoldOut, func(l trial.Latency) float64 { return l.P99 }), ms: true, better: less},
 	{name: "redis-per-sale", title: "Redis\n/sale", zh: "每笔 Redis", of: perSale(func(c trial.Cost) float64 { return c.Redis }), better: less, shown: inMarkdown | onPage | inComparing, leave: 7},
 	{name: "database-per-sale", title: "database\n/sale", zh: "每笔 SQL", of: perSale(func(c trial.Cost) float64 { return c.Database }), better: less, shown: inMarkdown | onPage | inComparing, leave: 6},
+	{name: "deadlocks", title: "dead-\nlocks", zh: "死锁", of: deadlocks, shown: inTerminal | inMarkdown | onPage | inComparing, leave: 7},
 	{name: "seconds", title: "seconds", zh: "秒", of: number(func(r trial.Result) float64 { return r.Seconds }), shown: always},
 }
 
@@ -119,6 +120,13 @@ func perSale(of func(trial.Cost) float64) func(trial.Result) (float64, bool) {
 		}
 		return of(*r.CostPerSale), true
 	}
+}
+
+func deadlocks(r trial.Result) (float64, bool) {
+	if r.Deadlocks == nil {
+		return 0, false
+	}
+	return float64(*r.Deadlocks), true
 }
 
 // byOutcome is a latency of the answers with one outcome, from the scheduled time.

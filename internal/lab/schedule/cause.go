@@ -1,9 +1,11 @@
 package schedule
 
 import (
+	"regexp"
 	"slices"
 
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/shop/labmode"
 )
 
 // Cause is why a run went wrong, in one of a few words: two schedules with one cause show the same
@@ -13,6 +15,8 @@ type Cause string
 // The causes. [Cause.Doc] says what each means.
 const (
 	NoLock        Cause = "no-lock"
+	WriteSkew     Cause = "write-skew"
+	WrongKey      Cause = "wrong-key"
 	Overrun       Cause = "overrun"
 	LateWrite     Cause = "late-write"
 	Unnoticed     Cause = "cut-off"
@@ -34,6 +38,8 @@ const (
 
 var causes = map[Cause]string{
 	NoLock:        "nothing kept the second customer out",
+	WriteSkew:     "both summed up the same rows, and each appended one that the other had not read",
+	WrongKey:      "the two customers had locks of different keys",
 	Overrun:       "the lease ended while its holder worked, and nobody stopped it",
 	LateWrite:     "the lease ended while its holder's process was stopped, and it wrote all the same",
 	Unnoticed:     "the holder could not renew its lease, and worked on",
@@ -107,6 +113,12 @@ func (r *Record) causeOfOversell(keeps bool) Cause {
 	if first == 0 {
 		return Other
 	}
+	switch {
+	case r.appendedToSum(first) && r.appendedToSum(second):
+		return WriteSkew
+	case r.lockedApart(first, second):
+		return WrongKey
+	}
 	one, other := r.lastHold(first), r.lastHold(second)
 	if one < 0 && other < 0 {
 		return r.causeWithoutLock(keeps)
@@ -122,6 +134,45 @@ func (r *Record) causeOfOversell(keeps bool) Cause {
 		}
 	}
 	return Other
+}
+
+// appendedToSum says whether a customer added a row to a table after summing up rows of it.
+func (r *Record) appendedToSum(c Customer) bool {
+	summed := ""
+	for _, e := range r.Entries {
+		if e.Choice.Customer != c || !e.Choice.IsStep() {
+			continue
+		}
+		switch part := parse(e.Sent); {
+		case part["verb"] == "SELECT" && sums.MatchString(part["what"]):
+			summed = part["table"]
+		case part["verb"] == "INSERT" && part["table"] == summed:
+			return true
+		}
+	}
+	return false
+}
+
+var sums = regexp.MustCompile(`(?i)\bSUM ?\(`)
+
+// lockedApart says whether two customers have changed keys in Redis, and no key was changed by both.
+func (r *Record) lockedApart(one, other Customer) bool {
+	keys := map[Customer][]string{}
+	for _, e := range r.Entries {
+		if !e.Choice.IsStep() || e.Server == labmode.MySQLServer {
+			continue
+		}
+		for _, t := range redisTouches(e.Request()) {
+			if t.Thing == "" {
+				return false // nobody knows which
+			}
+			if key, isKey := t.Key(); isKey && t.Does&Writes != 0 {
+				keys[e.Choice.Customer] = append(keys[e.Choice.Customer], key)
+			}
+		}
+	}
+	return len(keys[one]) > 0 && len(keys[other]) > 0 &&
+		!slices.ContainsFunc(keys[one], func(key string) bool { return slices.Contains(keys[other], key) })
 }
 
 // wroteAgain says whether a sale committed something after a commit whose answer was lost.

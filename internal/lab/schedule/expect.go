@@ -21,7 +21,7 @@ type Attack struct {
 // Attacks has one line for each property that schedules of sales can decide. Reentrant is not among
 // them, because a sale here takes its lock once. StorageChecked protects from every attack.
 var Attacks = []Attack{
-	{Property: strategy.Exclusive, Customers: 2, Causes: []Cause{NoLock}},
+	{Property: strategy.Exclusive, Customers: 2, Causes: []Cause{NoLock, WriteSkew, WrongKey}},
 	{Property: strategy.Recovers, Event: Kill, Customers: 2, Causes: []Cause{NoExpiry, LostAnswer, Prolonged}},
 	{Property: strategy.AtomicLease, Event: Kill, Customers: 2, Causes: []Cause{NoExpiry, LostAnswer}, Within: true},
 	{Property: strategy.Renews, Event: Wait, Customers: 2, Causes: []Cause{Overrun}},
@@ -32,6 +32,11 @@ var Attacks = []Attack{
 	{Property: strategy.SurvivesDataLoss, Event: Forget, Customers: 2, Causes: []Cause{Forgotten}},
 	{Property: strategy.PauseProof, Event: Pause, Customers: 2, Causes: []Cause{LateWrite}},
 	{Property: strategy.DurableAnswers, Event: Kill, Customers: 2, Causes: []Cause{NoOrder, Unreturned}},
+}
+
+// Shows reports whether an attack on a property can end with a cause.
+func (c Cause) Shows(p strategy.Property) bool {
+	return slices.ContainsFunc(Attacks, func(a Attack) bool { return a.Property == p && slices.Contains(a.Causes, c) })
 }
 
 // Expectation is what an exploration is to find.

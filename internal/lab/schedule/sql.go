@@ -217,6 +217,16 @@ func makesSnapshot(of Statement) bool {
 	return of.Matched && part["verb"] == "SELECT" && part["table"] != "" && part["lock"] == ""
 }
 
+// Serializable is a statement of a SERIALIZABLE transaction, as it would be sent under REPEATABLE READ: a
+// plain SELECT takes shared locks.
+func (r Request) Serializable() Request {
+	if part := parse(r.Text); part["verb"] == "SELECT" && part["table"] != "" && part["lock"] == "" {
+		r.Text += " LOCK IN SHARE MODE"
+	}
+	r.Isolation = ""
+	return r
+}
+
 // knownIsolation has the levels under which a plain read takes no lock, and reads what is committed.
 var knownIsolation = map[string]bool{"": true, "Default": true, "Repeatable Read": true, readCommitted: true}
 

@@ -114,7 +114,7 @@ func (r *run) canHit(e schedule.Event, b *buyer) bool {
 	case schedule.Lose:
 		return b.state == atStep
 	case schedule.Pause:
-		return (r.lock.Locked() || r.timed || r.of.State.Remaining != "") && b.sent > 0
+		return (r.lock.Locked() || r.timed || r.of.State.Scattered()) && b.sent > 0
 	case schedule.Cut:
 		// A customer that is held after its last look at the lock is late with or without Redis, as
 		// after pause.

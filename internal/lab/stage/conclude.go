@@ -56,7 +56,7 @@ func (r *run) conclude(ctx context.Context) (schedule.Record, error) {
 // keepsElsewhere says whether the strategy declares that something else than a lock in Redis keeps others
 // out.
 func (r *run) keepsElsewhere() bool {
-	return len(r.of.State.Keys) > 0 || r.of.State.Remaining != "" || r.of.Lease.Kept == strategy.LeaseInMySQL
+	return len(r.of.State.Keys) > 0 || r.of.State.Scattered() || r.of.Lease.Kept == strategy.LeaseInMySQL
 }
 
 // lookAtEnd looks at both servers, and puts the orders into the outcome.

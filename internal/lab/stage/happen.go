@@ -89,7 +89,7 @@ func (r *run) oneLease() time.Duration {
 	switch {
 	case r.of.NeedsEtcd:
 		return r.slot.oneLease() + etcdLate
-	case r.of.State.Remaining == "":
+	case !r.of.State.Scattered():
 		return r.slot.oneLease()
 	}
 	return r.slot.oneLease() + r.slot.lease/2

@@ -33,7 +33,7 @@ type Plan struct {
 // LocalClock says whether a strategy goes by other times than those of keys in Redis, as far as it
 // declares: by the clock of its process, or by times in rows of its own.
 func LocalClock(of strategy.Description) bool {
-	return of.Standing(strategy.ClockFree) == strategy.Lacks || of.Standing(strategy.LossAware) == strategy.Has || of.State.Remaining != "" || of.Lease.Kept == strategy.LeaseInMySQL
+	return of.Standing(strategy.ClockFree) == strategy.Lacks || of.Standing(strategy.LossAware) == strategy.Has || of.State.Scattered() || of.Lease.Kept == strategy.LeaseInMySQL
 }
 
 // Inapplicable says why an event says nothing about a strategy, and nothing where it does.
@@ -44,7 +44,7 @@ func Inapplicable(of strategy.Description, e schedule.Event) string {
 		return "its lock is in etcd, which keeps on disk what it has acknowledged"
 	case of.NeedsQuorum && breaksRedis:
 		return "its lock is not on the server that this breaks"
-	case of.State.Remaining != "" && e == schedule.Cut:
+	case of.State.Scattered() && e == schedule.Cut:
 		return "its holds are in MySQL, which this does nothing to"
 	case of.Lease.Kept == strategy.LeaseInMySQL && e == schedule.Cut:
 		return "its lease is in MySQL, which this does nothing to"

@@ -128,7 +128,7 @@ func (s *Stage) playOn(ctx context.Context, l *slot, p Plan, of strategy.Descrip
 	}
 	r := &run{
 		schema: schema, stage: s, slot: l, plan: p, of: of, item: item, messages: make(chan any, 4096), changed: map[schedule.Customer]int{}, wrote: map[schedule.Customer]int{}, renewed: map[schedule.Customer]renewals{}, resumed: map[schedule.Customer]time.Time{},
-		ids: map[string]schedule.Customer{}, lock: noLock, leased: of.State.Remaining != "",
+		ids: map[string]schedule.Customer{}, lock: noLock, leased: of.State.Scattered(),
 	}
 	number, first := s.runs.Add(1), s.firstStep(p.Strategy)
 	var ids []string

@@ -201,6 +201,9 @@ func (r *run) servers(ctx context.Context) (schedule.State, error) {
 		return now, err
 	}
 	now.Stock, now.Fence = item.Stock, item.Fence
+	if r.of.State.Whole {
+		now.Stock, now.Elsewhere = now.Stock+now.Elsewhere, 0
+	}
 	orders, err := store.ItemOrders(ctx, r.item)
 	for _, o := range orders {
 		if o.CancelledAt != nil {

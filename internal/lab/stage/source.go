@@ -130,8 +130,8 @@ func (s *source) pass(r heldReport) {
 
 func (r heldReport) request() schedule.Request {
 	request := schedule.Request{Server: r.Server, Text: r.Text, Tx: r.Tx, Isolation: r.Isolation}
-	if r.Tx && r.Isolation == serializable && strings.EqualFold(r.Name, "select") {
-		request.Text, request.Isolation = r.Text+" LOCK IN SHARE MODE", ""
+	if r.Tx && r.Isolation == serializable {
+		return request.Serializable()
 	}
 	return request
 }

@@ -22,6 +22,7 @@ const (
 // orders where an answer is missing. Orders that are missing may still be on their way.
 func (a *attack) measure(ctx context.Context, r *Result) error {
 	r.count(a)
+	r.Deadlocks = a.usage.deadlocks()
 	quiet := time.Duration(0)
 	if a.customers.unknown() {
 		quiet = a.o.Lease

@@ -64,6 +64,7 @@ type Result struct {
 	Distribution []Bucket `json:"distribution,omitempty"`
 	Timeline     Timeline `json:"timeline,omitzero"`
 	CostPerSale  *Cost    `json:"cost_per_sale,omitempty"` // nil where it could not be counted
+	Deadlocks    *int64   `json:"deadlocks,omitempty"`     // that the database has resolved; nil likewise
 
 	Verdict  verdict.Kind      `json:"verdict"`
 	Expected verdict.Kind      `json:"expected"`

@@ -10,11 +10,14 @@ import (
 )
 
 // usage is what the sales cost the servers, from the beginning of the attack to the first sold-out
-// answer. One goroutine at a time uses it.
+// answer. Deadlocks count to its end. One goroutine at a time uses it.
 type usage struct {
 	count func() (counts, error) // nil where it cannot be known
 	begin counts
 	sold  int64 // 0 until stopped
+
+	countDeadlocks func() (int64, error) // nil where it cannot be known
+	deadlocksBegan int64
 
 	background *sync.WaitGroup // to wait for before the rest is read
 	end        counts
@@ -49,8 +52,30 @@ func (a *attack) startUsage(ctx context.Context) *usage {
 		c.database -= a.looks.Load()
 		return c, err
 	}
+	u.countDeadlocks = func() (int64, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), usagePatience)
+		defer cancel()
+		return audit.Deadlocks(ctx, a.bench.Store)
+	}
+	var err error
+	if u.deadlocksBegan, err = u.countDeadlocks(); err != nil { // a user without the right to ask
+		u.countDeadlocks = nil
+	}
 	u.begin, u.err = u.count()
 	return u
+}
+
+// deadlocks returns how many there were until now, nil where that is not known.
+func (u *usage) deadlocks() *int64 {
+	if u.countDeadlocks == nil {
+		return nil
+	}
+	n, err := u.countDeadlocks()
+	if err != nil {
+		return nil
+	}
+	n -= u.deadlocksBegan
+	return &n
 }
 
 // stop counts in the background, the first time that it is called after a sale.

@@ -178,7 +178,7 @@ func (l *Lab) seller(name string, lease time.Duration) (*strategy.Seller, error)
 func nested(s *strategy.Seller) *strategy.Seller {
 	twice := *s
 	twice.Decrement = func(held context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
-		err := s.Guard.Do(held, strategy.Key(wanted.ItemID), func(inner context.Context, _ int64) error {
+		err := s.Guard.Do(held, s.LockKey(wanted), func(inner context.Context, _ int64) error {
 			_, err := store.Read(inner, wanted.ItemID)
 			return err
 		})

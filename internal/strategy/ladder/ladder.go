@@ -31,15 +31,23 @@ var breakable = []strategy.Strategy{
 	redlock,
 	redisAsync,
 	redisStream,
-	// The most copied mistakes: the lock is right, or not needed, and what stands beside it is wrong. Each is
-	// followed by what mends it.
+	// The most copied mistakes: the lock or the guard is right, or not needed, and what stands beside it is
+	// wrong. What mends one comes after it.
 	lockInTransaction,
 	snapshotBeforeLock,
 	transactionInLock,
 	lockThenForUpdate,
+	ledger,
+	ledgerParentLocked,
+	ledgerSerializable,
+	serializable,
+	checkConstraint,
+	checkConstraintAbsolute,
 	cachedRead,
 	cachedReadThrough,
 	cachedPage,
+	wrongKeyCustomer,
+	wrongKeyShop,
 	retryWithoutKey,
 	retryWithKey,
 	ackFirst,

@@ -42,23 +42,31 @@ func TestRecipes(t *testing.T) {
 		"reentrant":           "evalsha; evalsha",
 		"redlock":             "set nx px; eval",
 
-		"lock-in-transaction":   "evalsha; evalsha",
-		"snapshot-before-lock":  "evalsha; evalsha",
-		"transaction-in-lock":   "evalsha; evalsha",
-		"lock-then-for-update":  "evalsha; evalsha",
-		"redis-async":           "evalsha",
-		"redis-stream":          "evalsha; xreadgroup; xack xdel",
-		"cached-read":           "evalsha; get; set ex; del; evalsha",
-		"cached-read-through":   "evalsha; get; set ex; evalsha",
-		"cached-page":           "evalsha; del; evalsha",
-		"retry-without-key":     "",
-		"retry-with-key":        "",
-		"ack-first":             "evalsha; xreadgroup; xack xdel",
-		"reservation-unchecked": "",
-		"reservation":           "",
-		"get-lock":              "",
-		"buckets":               "",
-		"skip-locked":           "",
+		"lock-in-transaction":       "evalsha; evalsha",
+		"snapshot-before-lock":      "evalsha; evalsha",
+		"transaction-in-lock":       "evalsha; evalsha",
+		"lock-then-for-update":      "evalsha; evalsha",
+		"redis-async":               "evalsha",
+		"redis-stream":              "evalsha; xreadgroup; xack xdel",
+		"cached-read":               "evalsha; get; set ex; del; evalsha",
+		"cached-read-through":       "evalsha; get; set ex; evalsha",
+		"cached-page":               "evalsha; del; evalsha",
+		"retry-without-key":         "",
+		"retry-with-key":            "",
+		"ack-first":                 "evalsha; xreadgroup; xack xdel",
+		"reservation-unchecked":     "",
+		"reservation":               "",
+		"get-lock":                  "",
+		"buckets":                   "",
+		"skip-locked":               "",
+		"ledger":                    "",
+		"ledger-parent-locked":      "",
+		"ledger-serializable":       "",
+		"serializable":              "",
+		"check-constraint":          "",
+		"check-constraint-absolute": "",
+		"wrong-key-customer":        "evalsha; evalsha",
+		"wrong-key-shop":            "evalsha; evalsha",
 	})
 }
 
@@ -311,5 +319,68 @@ func TestAFreshShopWritesItsFirstSale(t *testing.T) {
 	})
 	if _, err := seller.Sell(ctx, stock.Sale{ItemID: it.ID, Quantity: 1, RequestID: "r", Shop: "test"}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestWhatAColumnSaysBelowZero takes the last unit and one more from columns that refuse that, and from
+// one that does not.
+func TestWhatAColumnSaysBelowZero(t *testing.T) {
+	d := strategytest.Deps(t)
+	db := d.Store.Pool()
+	for _, tt := range []struct {
+		column, mode, update string
+		refused              bool
+	}{
+		{"BIGINT, CHECK (stock >= 0)", "STRICT_ALL_TABLES", "stock = stock - 2", true},
+		{"BIGINT, CHECK (stock >= 0)", "", "stock = stock - 2", true},
+		{"BIGINT UNSIGNED", "STRICT_ALL_TABLES", "stock = stock - 2", true},
+		{"BIGINT UNSIGNED", "STRICT_ALL_TABLES,NO_UNSIGNED_SUBTRACTION", "stock = stock - 2", true},
+		{"BIGINT UNSIGNED", "STRICT_ALL_TABLES", "stock = -1", true},
+		{"BIGINT UNSIGNED", "NO_UNSIGNED_SUBTRACTION", "stock = stock - 2", false}, // it stores 0, and says nothing
+	} {
+		t.Run(tt.column+" "+tt.mode+" "+tt.update, func(t *testing.T) {
+			conn, err := db.Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			for _, statement := range []string{
+				"SET SESSION sql_mode = '" + tt.mode + "'", "DROP TABLE IF EXISTS below",
+				"CREATE TABLE below (stock " + tt.column + ") ENGINE = InnoDB", "INSERT INTO below (stock) VALUES (1)",
+			} {
+				if _, err := conn.ExecContext(t.Context(), statement); err != nil {
+					t.Fatalf("%s: %v", statement, err)
+				}
+			}
+			_, err = conn.ExecContext(t.Context(), "UPDATE below SET "+tt.update)
+			if got := errors.Is(soldOutByColumn(err), stock.ErrSoldOut); got != tt.refused || !tt.refused && err != nil {
+				t.Errorf("it said %v, which means sold out: %t, want %t", err, got, tt.refused)
+			}
+		})
+	}
+}
+
+// TestTheLocksOfALedgerEndAtItsItem: while a sale has locked what it summed up, neighbours sell, and a new
+// item can be made.
+func TestTheLocksOfALedgerEndAtItsItem(t *testing.T) {
+	d := strategytest.Deps(t)
+	before, it, after := strategytest.NewItemFor(t, ledgerSerializable, d, 2), strategytest.NewItemFor(t, ledgerSerializable, d, 2), strategytest.NewItemFor(t, ledgerSerializable, d, 2)
+	seller := strategytest.NewSeller(t, ledgerSerializable, d)
+	sell := func(ctx context.Context, item uint64) error {
+		_, err := seller.Sell(ctx, stock.Sale{ItemID: item, Quantity: 1, RequestID: "r", Shop: "test"})
+		return err
+	}
+	ctx := sale.WithHook(t.Context(), func(_ context.Context, p sale.Point, _ []slog.Attr) {
+		if p != sale.Write {
+			return
+		}
+		for _, item := range []uint64{before.ID, after.ID, strategytest.NewItemFor(t, ledgerSerializable, d, 1).ID} {
+			if err := sell(t.Context(), item); err != nil {
+				t.Errorf("a sale of item %d beside one of item %d: %v", item, it.ID, err)
+			}
+		}
+	})
+	if err := sell(ctx, it.ID); err != nil {
+		t.Error(err)
 	}
 }

@@ -155,7 +155,7 @@ func contention(t *testing.T, of []strategy.Strategy) {
 				wg.Go(func() {
 					err := strategy.ErrBusy
 					for errors.Is(err, strategy.ErrBusy) {
-						_, err = sellers[i%2].Sell(working, stock.Sale{ItemID: it.ID, Quantity: 1, RequestID: fmt.Sprint(i), Shop: "test"})
+						_, err = sellers[i%2].Sell(working, stock.Sale{ItemID: it.ID, Quantity: 1, RequestID: fmt.Sprint(i), Shop: fmt.Sprintf("test-%d", i%2)})
 					}
 					if err != nil && !errors.Is(err, stock.ErrSoldOut) {
 						t.Errorf("Sell: %v", err)
@@ -217,12 +217,13 @@ func pointsComeInOrder(t *testing.T, of []strategy.Strategy) {
 			if s.View != nil {
 				viewsOnce(t, s.View(d), it)
 			}
+			wanted := stock.Sale{ItemID: it.ID, Quantity: 1, RequestID: "r", Shop: "test"}
 			inside := func(point sale.Point) {
 				if point == sale.Read && s.Describe().Lease.Kept == strategy.LeaseInExpiry {
-					endsByItself(t, d, it)
+					endsByItself(t, d, seller.LockKey(wanted))
 				}
 			}
-			if _, err := seller.Sell(p.of(t, inside), stock.Sale{ItemID: it.ID, Quantity: 1, RequestID: "r", Shop: "test"}); err != nil {
+			if _, err := seller.Sell(p.of(t, inside), wanted); err != nil {
 				t.Fatalf("Sell: %v", err)
 			}
 			for _, point := range later {
@@ -253,8 +254,8 @@ func viewsOnce(t *testing.T, view strategy.View, it stock.Item) {
 }
 
 // endsByItself wants what a lock keeps in Redis to expire: with the lease, or a minute after its last use.
-func endsByItself(t *testing.T, d strategy.Deps, it stock.Item) {
-	keys := d.Redis.Keys(t.Context(), "*"+strategy.Key(it.ID)+"*").Val()
+func endsByItself(t *testing.T, d strategy.Deps, lock string) {
+	keys := d.Redis.Keys(t.Context(), "*"+lock+"*").Val()
 	if len(keys) == 0 {
 		t.Error("the sale is in its section, and Redis has no lock")
 	}
@@ -300,7 +301,8 @@ func oneOfTwoWaits(t *testing.T, s strategy.Strategy, d strategy.Deps, oneProces
 	var sales [2]passage
 	var wg sync.WaitGroup
 	sell := func(i int, at func(sale.Point)) {
-		_, err := sellers[i].Sell(sales[i].of(t, at), stock.Sale{ItemID: it.ID, Quantity: 1, RequestID: fmt.Sprint(i), Shop: "test"})
+		// One customer's, at one shop: so they have the same lock whatever names it.
+		_, err := sellers[i].Sell(sales[i].of(t, at), stock.Sale{ItemID: it.ID, Quantity: 1, Subject: "c", RequestID: fmt.Sprint(i), Shop: "test"})
 		if err != nil && !errors.Is(err, stock.ErrSoldOut) {
 			t.Errorf("Sell: %v", err)
 		}

@@ -1,0 +1,47 @@
+package ladder
+
+import (
+	"context"
+	"log/slog"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+)
+
+var checkConstraintAbsolute = strategy.Strategy{
+	Name:         "check-constraint-absolute",
+	Doc:          "the same CHECK of the column, and a write of what was computed in the program: no value that is written is below 0",
+	Source:       "an ORM's save() after stock -= 1, with an UNSIGNED column as the guard",
+	Guard:        "nothing",
+	Decrement:    "SELECT, UPDATE stock_checked SET stock = ?, with CHECK (stock >= 0)",
+	Telling:      "contention",
+	WithoutRedis: true,
+	Properties:   none.Properties,
+	State:        inCheckedStock,
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellCheckedAbsolutely)
+	},
+}
+
+// sellCheckedAbsolutely leaves it to the column to refuse a stock below 0.
+func sellCheckedAbsolutely(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
+	err = store.Transact(ctx, func(tx stock.Tx) error {
+		var read []int64
+		if err := tx.Query(&read, "SELECT stock FROM stock_checked WHERE item_id = ?", wanted.ItemID); err != nil {
+			return err
+		}
+		if len(read) == 0 {
+			return stock.ErrNotFound
+		}
+		sale.At(ctx, sale.Read, slog.Int64("stock", read[0]))
+		sale.At(ctx, sale.Write)
+		left := read[0] - wanted.Quantity
+		if _, _, err := tx.Exec("UPDATE stock_checked SET stock = ? WHERE item_id = ?", left, wanted.ItemID); err != nil {
+			return soldOutByColumn(err)
+		}
+		order, err = tx.Record(wanted, read[0], left)
+		return err
+	})
+	return strategy.Written(ctx, order, err)
+}

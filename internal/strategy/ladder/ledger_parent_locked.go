@@ -1,0 +1,35 @@
+package ladder
+
+import (
+	"database/sql"
+
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+)
+
+var ledgerParentLocked = strategy.Strategy{
+	Name:         "ledger-parent-locked",
+	Doc:          "a ledger whose item's row is locked with FOR UPDATE before the sum is read: one sale of an item at a time",
+	Source:       "shopperlabs/shopper, pull request 591, 2026",
+	Guard:        "nothing",
+	Decrement:    "SELECT ... FOR UPDATE of the item, SELECT SUM(quantity), INSERT, in a transaction",
+	Telling:      "contention",
+	WithoutRedis: true,
+	Properties:   strategy.DatabaseLock(),
+	WaitsInMySQL: true,
+	State:        inLedger,
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellFromLedger(sql.LevelRepeatableRead, lockParent))
+	},
+}
+
+// lockParent must come before every plain SELECT of the transaction. The first of these fixes what the
+// sum is read from, and would not see what the holder of the lock has just appended.
+func lockParent(tx stock.Tx, itemID uint64) error {
+	var found []uint64
+	err := tx.Query(&found, "SELECT id FROM items WHERE id = ? FOR UPDATE", itemID)
+	if err == nil && len(found) == 0 {
+		err = stock.ErrNotFound
+	}
+	return err
+}
