@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/stage"
 	"stocklock/internal/strategy"
 )
@@ -14,6 +15,23 @@ import (
 // shopSettings say which shop is started, and asked for its strategies.
 type shopSettings struct {
 	ShopBinary string `env:"LOADTEST_SHOP_BINARY" placeholder:"FILE" help:"The shop to start, built with the tag lab and strategies of its own. Without it the one of this checkout, or the program shop beside this one."`
+}
+
+// redisSettings say which Redis is started.
+type redisSettings struct {
+	RedisServer string `env:"LOADTEST_REDIS_SERVER" placeholder:"FILE" help:"The program to start as Redis: a redis-server or valkey-server of another version. Without it the one of this machine."`
+}
+
+// redis returns the path of the program that is to be started as Redis, empty for the one of the machine.
+func (o redisSettings) redis() (string, error) {
+	if o.RedisServer == "" {
+		return "", nil
+	}
+	program, err := rig.ProgramAt(o.RedisServer)
+	if err != nil {
+		return "", usage("--redis-server (LOADTEST_REDIS_SERVER): the Redis cannot be started: %w", err)
+	}
+	return program, nil
 }
 
 // catalog asks a shop that can be started in the lab for its strategies. The caller closes the
@@ -41,7 +59,8 @@ func (o shopSettings) ask(ctx context.Context, s streams) (*catalog.Catalog, err
 
 // stageSettings are what schedules are played on.
 type stageSettings struct {
-	shopSettings `embed:""`
+	shopSettings  `embed:""`
+	redisSettings `embed:""`
 
 	Lease time.Duration `default:"300ms" min:"100ms" max:"2s" help:"The lease of every lock. One whose shortest lease is longer makes it that. A run that the machine is too slow for is made again."`
 }
@@ -49,6 +68,10 @@ type stageSettings struct {
 // open starts what schedules of these strategies are played on. The caller closes it before the
 // catalog.
 func (o stageSettings) open(ctx context.Context, s streams, shop *catalog.Catalog, of ...strategy.Description) (*stage.Stage, error) {
+	redis, err := o.redis()
+	if err != nil {
+		return nil, err
+	}
 	for _, st := range of {
 		if o.Lease < st.ShortestLease {
 			o.Lease = st.ShortestLease
@@ -59,5 +82,5 @@ func (o stageSettings) open(ctx context.Context, s streams, shop *catalog.Catalo
 		fmt.Fprint(s.err, "starting MySQL, Redis and the shops …")
 		defer fmt.Fprint(s.err, "\r\x1b[2K")
 	}
-	return stage.Open(ctx, shop, stage.Options{Lease: o.Lease})
+	return stage.Open(ctx, shop, stage.Options{Lease: o.Lease, RedisServer: redis})
 }

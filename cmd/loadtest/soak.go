@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -20,7 +21,8 @@ type soakCommand struct {
 	Rate          int           `default:"40" min:"10" max:"10000" help:"Orders a second, over all strategies."`
 	RecoverWithin time.Duration `default:"5s" min:"1s" max:"10m" help:"How soon after a fault every shop must sell again by every strategy."`
 
-	shopSettings `embed:""`
+	shopSettings  `embed:""`
+	redisSettings `embed:""`
 }
 
 func (c *soakCommand) Run(ctx context.Context, s streams) error {
@@ -36,13 +38,19 @@ func (c *soakCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	return s.soak(ctx, o)
+	return s.soak(ctx, o, c.redisSettings)
 }
 
-// soak runs a soak and prints its report.
-func (s streams) soak(ctx context.Context, o soak.Options) error {
+// soak runs a soak on a Redis of these settings, and prints its report.
+func (s streams) soak(ctx context.Context, o soak.Options, on redisSettings) (err error) {
 	o.Log = s.err
+	if o.Redis, err = on.redis(); err != nil {
+		return err
+	}
 	report, err := soak.Run(ctx, o)
+	if errors.Is(err, soak.ErrUnfit) {
+		err = usage("%w", err)
+	}
 	if err != nil {
 		return err
 	}
@@ -88,7 +96,8 @@ type crashesCommand struct {
 	Workers  int           `default:"200" min:"1" max:"1000" help:"Customers who buy at the same time."`
 	Binlog   bool          `help:"Have MySQL write a binlog and sync it with each commit, as MySQL does by default."`
 
-	shopSettings `embed:""`
+	shopSettings  `embed:""`
+	redisSettings `embed:""`
 }
 
 func (c *crashesCommand) Run(ctx context.Context, s streams) error {
@@ -107,5 +116,5 @@ func (c *crashesCommand) Run(ctx context.Context, s streams) error {
 	return s.soak(ctx, soak.Options{
 		Shop: shop.Program, Strategies: []strategy.Description{by}, Shops: c.Shops,
 		Sales: c.Sales, Workers: c.Workers, Every: c.Every, Binlog: c.Binlog,
-	})
+	}, c.redisSettings)
 }

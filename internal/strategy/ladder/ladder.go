@@ -31,6 +31,7 @@ var breakable = []strategy.Strategy{
 	redlock,
 	redisAsync,
 	redisStream,
+	ownerDelex, // owner-checked, on servers that can do without its script
 	reservationUnchecked,
 	reservation,
 	getLock,
