@@ -37,11 +37,7 @@ func (c *demoCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer shop.Close()
-	redis, err := c.redis()
-	if err != nil {
-		return err
-	}
-	comparison, telling, err := demoPlans(c.Seed, redis, shop)
+	comparison, telling, err := demoPlans(c.Seed, c.redisSettings, shop)
 	if err != nil {
 		return err
 	}
@@ -65,14 +61,14 @@ func (c *demoCommand) Run(ctx context.Context, s streams) error {
 }
 
 // demoPlans are the cells that are compared, and the telling ones.
-func demoPlans(seed uint64, redis string, shop *catalog.Catalog) (comparison, telling matrix.Plan, err error) {
-	comparison = usualPlan(seed, redis)
+func demoPlans(seed uint64, on redisSettings, shop *catalog.Catalog) (comparison, telling matrix.Plan, err error) {
+	comparison = usualPlan(seed, on)
 	comparison.Stock = matrix.FaultStock // each unit takes ten milliseconds of its lock
 	comparison, err = choose(comparison, selection{Runs: 1, Strategies: compared, Scenarios: []string{"contention"}}, shop)
 	if err != nil {
 		return comparison, telling, err
 	}
-	telling, err = choose(usualPlan(seed, redis), selection{Runs: 1, Cells: []string{tellingCells}}, shop)
+	telling, err = choose(usualPlan(seed, on), selection{Runs: 1, Cells: []string{tellingCells}}, shop)
 	telling.Pairs = slices.DeleteFunc(telling.Pairs, func(p matrix.Pair) bool {
 		return p.Scenario.Comparable && slices.Contains(compared, p.Strategy.Name)
 	})
@@ -108,7 +104,7 @@ func (o demoOutput) write(compared, telling report.Report, s streams) error {
 	return nil
 }
 
-// usualPlan is a plan with the defaults of loadtest run, on a Redis of this program.
-func usualPlan(seed uint64, redis string) matrix.Plan {
-	return matrix.Plan{RedisServer: redis, Seed: seed, Shops: matrix.DefaultShops, Workers: matrix.DefaultWorkers, Retry: matrix.DefaultRetry, Trace: true}
+// usualPlan is a plan with the defaults of loadtest run.
+func usualPlan(seed uint64, on redisSettings) matrix.Plan {
+	return matrix.Plan{RedisServer: string(on.RedisServer), Seed: seed, Shops: matrix.DefaultShops, Workers: matrix.DefaultWorkers, Retry: matrix.DefaultRetry, Trace: true}
 }

@@ -51,11 +51,7 @@ func (c *judgeCommand) Run(ctx context.Context, s streams) error {
 	}
 	judgements := explore.Judge(of.Properties, results)
 	if c.Scenarios {
-		redis, err := c.redis()
-		if err != nil {
-			return err
-		}
-		plan, err := choose(usualPlan(1, redis), selection{Strategies: []string{of.Name}, Scenarios: []string{"all"}, Runs: 1}, shop)
+		plan, err := choose(usualPlan(1, c.redisSettings), selection{Strategies: []string{of.Name}, Scenarios: []string{"all"}, Runs: 1}, shop)
 		if err != nil {
 			return err
 		}

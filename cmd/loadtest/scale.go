@@ -22,14 +22,10 @@ type scaleCommand struct {
 }
 
 func (c *scaleCommand) Run(ctx context.Context, s streams) error {
-	redis, err := c.redis()
-	if err != nil {
-		return err
-	}
 	if len(c.Crowds) > 0 {
-		return c.crowds(ctx, s, redis)
+		return c.crowds(ctx, s)
 	}
-	rows, err := scale.Run(ctx, scale.Options{Shop: c.ShopBinary, Redis: redis, Each: c.Each, Rounds: c.Rounds, Work: c.Work, Workers: c.Workers, Log: s.err})
+	rows, err := scale.Run(ctx, scale.Options{Shop: c.ShopBinary, Redis: string(c.RedisServer), Each: c.Each, Rounds: c.Rounds, Work: c.Work, Workers: c.Workers, Log: s.err})
 	if err != nil {
 		return err
 	}
@@ -39,13 +35,13 @@ func (c *scaleCommand) Run(ctx context.Context, s streams) error {
 	return nil
 }
 
-func (c *scaleCommand) crowds(ctx context.Context, s streams, redis string) error {
+func (c *scaleCommand) crowds(ctx context.Context, s streams) error {
 	for _, n := range c.Crowds {
 		if n < 1 || n > 10_000 {
 			return usage("--crowds has %d: want 1 to 10000 connections", n)
 		}
 	}
-	crowds, err := soak.MeasureCrowds(ctx, soak.CrowdOptions{Shop: c.ShopBinary, Redis: redis, Connections: c.Crowds, Each: c.Each, Rounds: c.Rounds, Log: s.err})
+	crowds, err := soak.MeasureCrowds(ctx, soak.CrowdOptions{Shop: c.ShopBinary, Redis: string(c.RedisServer), Connections: c.Crowds, Each: c.Each, Rounds: c.Rounds, Log: s.err})
 	if err != nil {
 		return err
 	}

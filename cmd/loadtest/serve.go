@@ -46,11 +46,7 @@ func (c *serveCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer shop.Close()
-	redis, err := c.redis()
-	if err != nil {
-		return err
-	}
-	o := live.Options{Shop: shop, Hosts: c.Host, Token: c.Token, Record: c.Record, Plan: matrix.Plan{Shops: c.Shops, RedisServer: redis}}
+	o := live.Options{Shop: shop, Hosts: c.Host, Token: c.Token, Record: c.Record, Plan: matrix.Plan{Shops: c.Shops, RedisServer: string(c.RedisServer)}}
 	switch {
 	case c.Demo && len(c.Cells) > 0:
 		return usage("--demo and --cells: want one of them")
@@ -85,7 +81,7 @@ func (c *serveCommand) withDemo(o live.Options, s streams) (live.Options, error)
 	if err != nil {
 		return o, err
 	}
-	comparison, telling, err := demoPlans(1, o.Plan.RedisServer, o.Shop)
+	comparison, telling, err := demoPlans(1, c.redisSettings, o.Shop)
 	if err != nil {
 		return o, err
 	}

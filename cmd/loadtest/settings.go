@@ -71,14 +71,10 @@ func (how settings) plan() (matrix.Plan, error) {
 	if err != nil {
 		return matrix.Plan{}, err
 	}
-	redis, err := how.redis()
-	if err != nil {
-		return matrix.Plan{}, err
-	}
 	plan := matrix.Plan{
 		Seed: how.Seed, Shops: how.Shops, Stock: given(how.Stock), Requests: given(how.Requests), Workers: how.Workers, Shape: shape,
 		Trace: how.Trace, Binlog: how.Binlog, Lease: given(how.Lease), Wait: given(how.Wait), Retry: how.Retry, Work: how.Work,
-		MySQL: how.MySQL, Redis: how.Redis, RedisServer: redis, Given: shops,
+		MySQL: how.MySQL, Redis: how.Redis, RedisServer: string(how.RedisServer), Given: shops,
 	}
 	return plan, checkAddresses(plan)
 }

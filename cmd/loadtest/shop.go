@@ -19,19 +19,20 @@ type shopSettings struct {
 
 // redisSettings say which Redis is started.
 type redisSettings struct {
-	RedisServer string `env:"LOADTEST_REDIS_SERVER" placeholder:"FILE" help:"The program to start as Redis: a redis-server or valkey-server of another version. Without it the one of this machine."`
+	RedisServer programFile `env:"LOADTEST_REDIS_SERVER" placeholder:"FILE" help:"The program to start as Redis: a redis-server or valkey-server of another version. Without it the one of this machine."`
 }
 
-// redis returns the path of the program that is to be started as Redis, empty for the one of the machine.
-func (o redisSettings) redis() (string, error) {
-	if o.RedisServer == "" {
-		return "", nil
+// programFile is the path of a program that can be started, empty for none.
+type programFile string
+
+// UnmarshalText makes the path absolute: servers are started in folders of their own.
+func (p *programFile) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		return nil
 	}
-	program, err := rig.ProgramAt(o.RedisServer)
-	if err != nil {
-		return "", usage("--redis-server (LOADTEST_REDIS_SERVER): the Redis cannot be started: %w", err)
-	}
-	return program, nil
+	path, err := rig.ProgramAt(string(text))
+	*p = programFile(path)
+	return err
 }
 
 // catalog asks a shop that can be started in the lab for its strategies. The caller closes the
@@ -68,10 +69,6 @@ type stageSettings struct {
 // open starts what schedules of these strategies are played on. The caller closes it before the
 // catalog.
 func (o stageSettings) open(ctx context.Context, s streams, shop *catalog.Catalog, of ...strategy.Description) (*stage.Stage, error) {
-	redis, err := o.redis()
-	if err != nil {
-		return nil, err
-	}
 	for _, st := range of {
 		if o.Lease < st.ShortestLease {
 			o.Lease = st.ShortestLease
@@ -82,5 +79,5 @@ func (o stageSettings) open(ctx context.Context, s streams, shop *catalog.Catalo
 		fmt.Fprint(s.err, "starting MySQL, Redis and the shops …")
 		defer fmt.Fprint(s.err, "\r\x1b[2K")
 	}
-	return stage.Open(ctx, shop, stage.Options{Lease: o.Lease, RedisServer: redis})
+	return stage.Open(ctx, shop, stage.Options{Lease: o.Lease, RedisServer: string(o.RedisServer)})
 }

@@ -38,15 +38,12 @@ func (c *soakCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	return s.soak(ctx, o, c.redisSettings)
+	return s.soak(ctx, o)
 }
 
-// soak runs a soak on a Redis of these settings, and prints its report.
-func (s streams) soak(ctx context.Context, o soak.Options, on redisSettings) (err error) {
+// soak runs a soak and prints its report.
+func (s streams) soak(ctx context.Context, o soak.Options) error {
 	o.Log = s.err
-	if o.Redis, err = on.redis(); err != nil {
-		return err
-	}
 	report, err := soak.Run(ctx, o)
 	if errors.Is(err, soak.ErrUnfit) {
 		err = usage("%w", err)
@@ -83,7 +80,7 @@ func (c *soakCommand) options(shop *catalog.Catalog) (soak.Options, error) {
 		return soak.Options{}, usage("--strategies: a soak has one Redis, and %s needs several", strategies[i].Name)
 	}
 	return soak.Options{
-		Shop: shop.Program, Strategies: strategies, Faults: c.Faults, Shops: c.Shops, Duration: time.Duration(c.Minutes * float64(time.Minute)), Seed: c.Seed,
+		Shop: shop.Program, Redis: string(c.RedisServer), Strategies: strategies, Faults: c.Faults, Shops: c.Shops, Duration: time.Duration(c.Minutes * float64(time.Minute)), Seed: c.Seed,
 		Rate: c.Rate, RecoverWithin: c.RecoverWithin,
 	}, nil
 }
@@ -114,7 +111,7 @@ func (c *crashesCommand) Run(ctx context.Context, s streams) error {
 		return usage("--strategy: there is one Redis, and %s needs several", by.Name)
 	}
 	return s.soak(ctx, soak.Options{
-		Shop: shop.Program, Strategies: []strategy.Description{by}, Shops: c.Shops,
+		Shop: shop.Program, Redis: string(c.RedisServer), Strategies: []strategy.Description{by}, Shops: c.Shops,
 		Sales: c.Sales, Workers: c.Workers, Every: c.Every, Binlog: c.Binlog,
-	}, c.redisSettings)
+	})
 }
