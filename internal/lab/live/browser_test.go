@@ -356,7 +356,7 @@ func TestThePage(t *testing.T) {
 	})
 
 	t.Run("both themes, and each width", func(t *testing.T) {
-		for _, hash := range []string{"#/", "#/cell/set-ex-nx/pause", "#/cell/none/contention", "#/pair/pause/owner-checked/fenced", "#/step/none/2/A.select%20B.select", "#/load"} {
+		for _, hash := range []string{"#/", "#/cell/set-ex-nx/pause", "#/cell/none/contention", "#/pair/pause/owner-checked/fenced", "#/step/none/2/A.select%20B.select", "#/load", "#/mine"} {
 			open(b, hash)
 			b.Until(`document.querySelector('main h1')`)
 			for _, width := range []int64{360, 1920} {
@@ -380,7 +380,7 @@ func TestThePage(t *testing.T) {
 	})
 
 	t.Run("everything has a name", func(t *testing.T) {
-		for _, hash := range []string{"#/", "#/cell/set-ex-nx/pause", "#/pair/pause/owner-checked/fenced", "#/step/none/2", "#/load"} {
+		for _, hash := range []string{"#/", "#/cell/set-ex-nx/pause", "#/pair/pause/owner-checked/fenced", "#/step/none/2", "#/load", "#/mine"} {
 			open(b, hash)
 			b.Until(`document.querySelector('main h1')`)
 			nameless := browsertest.Says[[]string](b, `[...document.querySelectorAll('a, button, input, select, svg, [role=region], [tabindex="0"]')]
