@@ -12,7 +12,11 @@ import (
 // Read returns the item as it is now. It sends a plain SELECT outside any transaction, which locks
 // nothing.
 func (s *Store) Read(ctx context.Context, itemID uint64) (Item, error) {
-	item, err := gorm.G[Item](s.db).Where("id = ?", itemID).Take(ctx)
+	return readItem(ctx, s.db, itemID)
+}
+
+func readItem(ctx context.Context, db *gorm.DB, itemID uint64) (Item, error) {
+	item, err := gorm.G[Item](db).Where("id = ?", itemID).Take(ctx)
 	return item, found("read an item", err)
 }
 

@@ -20,9 +20,14 @@ type Tx struct {
 // COMMITTED, under which a search locks only the rows that it finds. A transaction that has begun
 // does not end with ctx.
 func (s *Store) Transact(ctx context.Context, fn func(Tx) error) error {
+	return s.TransactAt(ctx, sql.LevelReadCommitted, fn)
+}
+
+// TransactAt is [Store.Transact] at another isolation. MySQL's own default is REPEATABLE READ.
+func (s *Store) TransactAt(ctx context.Context, isolation sql.IsolationLevel, fn func(Tx) error) error {
 	return classify(s.transaction(ctx, rowTimeout, func(db *gorm.DB) error {
 		return fn(Tx{ctx: db.Statement.Context, db: db})
-	}, &sql.TxOptions{Isolation: sql.LevelReadCommitted}))
+	}, &sql.TxOptions{Isolation: isolation}))
 }
 
 // Exec sends a statement, and returns how many rows it matched and the server's LAST_INSERT_ID.
@@ -41,6 +46,24 @@ func (t Tx) Exec(statement string, args ...any) (matched, last int64, err error)
 // Query reads the rows of a SELECT into dest, a pointer to a slice.
 func (t Tx) Query(dest any, query string, args ...any) error {
 	return t.db.Raw(query, args...).Scan(dest).Error
+}
+
+// Read returns the item, and locks nothing. Under REPEATABLE READ, the first read of a transaction
+// fixes the snapshot that all later ones read.
+func (t Tx) Read(itemID uint64) (Item, error) { return readItem(t.ctx, t.db, itemID) }
+
+// Lock returns the item as it is now, whatever the snapshot has, and locks its row until the
+// transaction ends.
+func (t Tx) Lock(itemID uint64) (Item, error) { return lockItem(t.db, itemID) }
+
+// Write is [Store.Write] in this transaction.
+func (t Tx) Write(sale Sale, read Item) (Order, error) {
+	return write(t.db, sale, read, unprotected(sale))
+}
+
+// WriteFenced is [Store.WriteFenced] in this transaction.
+func (t Tx) WriteFenced(sale Sale, read Item) (Order, error) {
+	return write(t.db, sale, read, underFence(sale))
 }
 
 // Take takes units from the item's row, if it has so many. It returns the units left.

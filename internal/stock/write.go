@@ -81,14 +81,14 @@ func (s *Store) lookUp(ctx context.Context, err error, orders ...Order) error {
 // a lock around the read and the write makes it right. A sale of more units than read has is refused
 // with [ErrSoldOut].
 func (s *Store) Write(ctx context.Context, sale Sale, read Item) (Order, error) {
-	return s.writeWhere(ctx, sale, read, ErrNotFound, "id = ?", sale.ItemID)
+	return s.write(ctx, sale, read, unprotected(sale))
 }
 
 // WriteVersioned is [Store.Write] that is refused with [ErrConflict] if the item was written since
 // the read. It compares the stock, too. After the failover to a replica that was behind, the same
 // version comes again, with another stock.
 func (s *Store) WriteVersioned(ctx context.Context, sale Sale, read Item) (Order, error) {
-	return s.writeWhere(ctx, sale, read, ErrConflict, "id = ? AND version = ? AND stock = ?", sale.ItemID, read.Version, read.Stock)
+	return s.write(ctx, sale, read, condition{ErrConflict, "id = ? AND version = ? AND stock = ?", []any{sale.ItemID, read.Version, read.Stock}})
 }
 
 // RaiseFence raises the item's fence to the token. From then on, every write under an older token
@@ -113,32 +113,51 @@ func (s *Store) RaiseFence(ctx context.Context, itemID uint64, token int64) erro
 // WriteFenced is [Store.Write] that is refused with [ErrFenced] if the fence is not the sale's
 // token any more.
 func (s *Store) WriteFenced(ctx context.Context, sale Sale, read Item) (Order, error) {
-	return s.writeWhere(ctx, sale, read, ErrFenced, "id = ? AND fence = ?", sale.ItemID, sale.Token)
+	return s.write(ctx, sale, read, underFence(sale))
 }
 
-func (s *Store) writeWhere(ctx context.Context, sale Sale, read Item, refused error, where string, args ...any) (Order, error) {
-	var order Order
-	left, err := read.Take(sale.Quantity)
-	if err != nil {
-		return order, err
+// condition is what the row must meet for a write, and the error that refuses the sale otherwise.
+type condition struct {
+	refused error
+	where   string
+	args    []any
+}
+
+func unprotected(sale Sale) condition { return condition{ErrNotFound, "id = ?", []any{sale.ItemID}} }
+
+func underFence(sale Sale) condition {
+	return condition{ErrFenced, "id = ? AND fence = ?", []any{sale.ItemID, sale.Token}}
+}
+
+func (s *Store) write(ctx context.Context, sale Sale, read Item, on condition) (Order, error) {
+	if _, err := read.Take(sale.Quantity); err != nil {
+		return Order{}, err
 	}
-	err = s.transaction(ctx, WriteTimeout, func(tx *gorm.DB) error {
-		if err := sale.ready(); err != nil {
-			return err
-		}
-		done := tx.Table("items").Where(where, args...).
-			Updates(map[string]any{"stock": left, "version": gorm.Expr("version + 1")})
-		if done.Error != nil {
-			return done.Error
-		}
-		if done.RowsAffected == 0 {
-			return refused
-		}
-		var err error
-		order, err = record(tx, sale, read.Stock, left)
+	var order Order
+	err := s.transaction(ctx, WriteTimeout, func(tx *gorm.DB) (err error) {
+		order, err = write(tx, sale, read, on)
 		return err
 	})
 	return order, orderError(sale, s.lookUp(ctx, err, order))
+}
+
+func write(tx *gorm.DB, sale Sale, read Item, on condition) (Order, error) {
+	left, err := read.Take(sale.Quantity)
+	if err != nil {
+		return Order{}, err
+	}
+	if err := sale.ready(); err != nil {
+		return Order{}, err
+	}
+	done := tx.Table("items").Where(on.where, on.args...).
+		Updates(map[string]any{"stock": left, "version": gorm.Expr("version + 1")})
+	if done.Error != nil {
+		return Order{}, done.Error
+	}
+	if done.RowsAffected == 0 {
+		return Order{}, on.refused
+	}
+	return record(tx, sale, read.Stock, left)
 }
 
 // ForUpdate sells under the database's row lock: SELECT ... FOR UPDATE, then decide, then UPDATE,

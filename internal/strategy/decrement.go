@@ -18,16 +18,9 @@ func ReadThenWrite(ctx context.Context, store *stock.Store, wanted stock.Sale) (
 // can protect the time between that last check and the write.
 func readThen(ctx context.Context, store *stock.Store, wanted stock.Sale,
 	write func(context.Context, stock.Sale, stock.Item) (stock.Order, error)) (stock.Order, error) {
-	item, err := store.Read(ctx, wanted.ItemID)
-	if err != nil {
-		return stock.Order{}, err
-	}
-	sale.At(ctx, sale.Read, slog.Int64("stock", item.Stock))
-	if _, err := item.Take(wanted.Quantity); err != nil {
-		return stock.Order{}, err
-	}
-	wanted.Ready = lastLook(ctx)
-	order, err := write(ctx, wanted, item)
+	order, err := ReadThen(ctx, wanted,
+		func() (stock.Item, error) { return store.Read(ctx, wanted.ItemID) },
+		func(wanted stock.Sale, read stock.Item) (stock.Order, error) { return write(ctx, wanted, read) })
 	return written(ctx, order, err)
 }
 

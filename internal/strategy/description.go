@@ -21,12 +21,13 @@ type Description struct {
 	Decrement string `json:"decrement"`
 	Telling   string `json:"telling"`
 	Properties
-	WithOneProcess Property `json:"with_one_process,omitempty"`
-	Mixable        bool     `json:"mixable,omitempty"`
-	NeedsQuorum    bool     `json:"needs_quorum,omitempty"`
-	NeedsEtcd      bool     `json:"needs_etcd,omitempty"`
-	NeedsCommand   []string `json:"needs_command,omitempty"`
-	OwnClient      bool     `json:"own_client,omitempty"`
+	WithOneProcess        Property `json:"with_one_process,omitempty"`
+	WithSnapshotIsolation Property `json:"with_snapshot_isolation,omitempty"`
+	Mixable               bool     `json:"mixable,omitempty"`
+	NeedsQuorum           bool     `json:"needs_quorum,omitempty"`
+	NeedsEtcd             bool     `json:"needs_etcd,omitempty"`
+	NeedsCommand          []string `json:"needs_command,omitempty"`
+	OwnClient             bool     `json:"own_client,omitempty"`
 	// ShortestLease is in nanoseconds.
 	ShortestLease time.Duration `json:"shortest_lease,omitempty"`
 	AnswersFirst  bool          `json:"answers_first,omitempty"`
@@ -47,7 +48,7 @@ type Description struct {
 func (s Strategy) Describe() Description {
 	return Description{
 		Name: s.Name, Doc: s.Doc, Source: s.Source, Guard: s.Guard, Decrement: s.Decrement, Telling: s.Telling,
-		Properties: s.Properties, WithOneProcess: s.WithOneProcess, Mixable: s.Mixable, NeedsQuorum: s.NeedsQuorum,
+		Properties: s.Properties, WithOneProcess: s.WithOneProcess, WithSnapshotIsolation: s.WithSnapshotIsolation, Mixable: s.Mixable, NeedsQuorum: s.NeedsQuorum,
 		NeedsEtcd: s.NeedsEtcd, NeedsCommand: s.NeedsCommand, OwnClient: s.OwnClient, ShortestLease: s.ShortestLease, AnswersFirst: s.AnswersFirst, ByChance: s.ByChance, Background: s.Background, State: s.State,
 		Inapplicable: s.Inapplicable, Lease: s.lease(), WaitsInMySQL: s.WaitsInMySQL, Points: s.points(),
 	}
@@ -90,18 +91,24 @@ func (s Strategy) lease() Lease {
 	return Lease{Kept: LeaseInExpiry}
 }
 
-// points derives the points of a sale from its guard, and from the time of its answer.
+// points derives the points of a sale from its guard, and from the times of its answer and its commit.
 func (s Strategy) points() []sale.Point {
 	points := slices.Clone(sale.Points)
+	move := func(moved, before sale.Point) {
+		points = slices.DeleteFunc(points, func(p sale.Point) bool { return p == moved })
+		points = slices.Insert(points, slices.Index(points, before), moved)
+	}
 	if s.AnswersFirst {
-		points = slices.DeleteFunc(points, func(p sale.Point) bool { return p == sale.Answered })
-		points = slices.Insert(points, slices.Index(points, sale.Written), sale.Answered)
+		move(sale.Answered, sale.Written)
+	}
+	if s.ReleasesFirst {
+		move(sale.Written, sale.Answered)
 	}
 	unguarded := s.Guard == "nothing"
 	return slices.DeleteFunc(points, func(p sale.Point) bool {
 		switch p {
 		case sale.Waiting: // nothing keeps out the sales of a strategy without any lock
-			return s.WaitsInMySQL || unguarded && !s.Properties.Has.Includes(Exclusive)
+			return s.WaitsInMySQL && s.WithoutRedis || unguarded && !s.Properties.Has.Includes(Exclusive)
 		case sale.Acquiring, sale.Acquired, sale.Releasing, sale.Released:
 			return unguarded
 		}
@@ -131,6 +138,9 @@ func (d Description) AtPoints() bool { return d.OwnClient || d.NeedsQuorum }
 func (d Description) Under(o Options) Description {
 	if o.OneProcess {
 		d.Properties.Has |= d.WithOneProcess
+	}
+	if o.SnapshotIsolation {
+		d.Properties.Has |= d.WithSnapshotIsolation
 	}
 	return d
 }

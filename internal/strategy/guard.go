@@ -46,29 +46,39 @@ const ReferenceGuard = "redislock: queue, direct hand-off, watchdog"
 // Close releases the locks that are still held, and waits for that as long as the Locker does.
 func (g LockGuard) Close() error { return g.Locking.Close(context.Background()) }
 
-// Do runs fn while the lock is held.
-func (g LockGuard) Do(ctx context.Context, key string, fn func(context.Context, int64) error) error {
+// Hold takes the lock. Its holder calls release once. The context held and the token are as of
+// [Guard.Do].
+func (g LockGuard) Hold(ctx context.Context, key string) (held context.Context, token int64, release func(), err error) {
 	held, lease, err := g.Acquire(ctx, key)
 	if errors.Is(err, redislock.ErrNotAcquired) && (ctx.Err() == nil || !errors.Is(err, ctx.Err())) {
 		if _, refused := errors.AsType[redis.Error](err); refused {
-			return err // no other sale holds the lock: the server cannot take it now
+			return nil, 0, nil, err // no other sale holds the lock: the server cannot take it now
 		}
-		return fmt.Errorf("%w: %w", ErrBusy, err)
+		return nil, 0, nil, fmt.Errorf("%w: %w", ErrBusy, err)
 	}
 	if err != nil {
-		return err
+		return nil, 0, nil, err
 	}
-	token := slog.Int64("token", lease.Token())
-	sale.At(ctx, sale.Acquiring, token)
-	sale.At(ctx, sale.Acquired, token)
-	defer func() {
-		sale.At(ctx, sale.Releasing, token)
+	fact := slog.Int64("token", lease.Token())
+	sale.At(ctx, sale.Acquiring, fact)
+	sale.At(ctx, sale.Acquired, fact)
+	return held, lease.Token(), func() {
+		sale.At(ctx, sale.Releasing, fact)
 		if err := lease.Release(); err != nil {
 			slog.DebugContext(ctx, "release failed", "error", err)
 		}
-		sale.At(ctx, sale.Released, token)
-	}()
-	err = fn(held, lease.Token())
+		sale.At(ctx, sale.Released, fact)
+	}, nil
+}
+
+// Do runs fn while the lock is held.
+func (g LockGuard) Do(ctx context.Context, key string, fn func(context.Context, int64) error) error {
+	held, token, release, err := g.Hold(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer release()
+	err = fn(held, token)
 	if cause := context.Cause(held); errors.Is(err, context.Canceled) && errors.Is(cause, redislock.ErrLost) {
 		return cause // the loss cancelled what was under way
 	}

@@ -30,7 +30,7 @@ func retryConflicts(o Options, sell Decrement) Decrement {
 // on. That takes a server which ends transactions on its own, such as a node of a cluster.
 func repeatConflicts(o Options, sell Decrement) Decrement {
 	return func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
-		return againstConflicts(ctx, o, func() {}, func() (stock.Order, error) { return sell(ctx, store, wanted) })
+		return Repeat(ctx, o, func() (stock.Order, error) { return sell(ctx, store, wanted) })
 	}
 }
 

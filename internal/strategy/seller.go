@@ -32,11 +32,20 @@ func (s *Seller) Close() error {
 }
 
 // Key returns the name of the lock on an item.
-func Key(itemID uint64) string { return fmt.Sprintf("stock:%d", itemID) }
+func Key(itemID uint64) string { return fmt.Sprintf(keyForm, itemID) }
+
+const keyForm = "stock:%d"
+
+// ItemOf returns the item that a lock is on.
+func ItemOf(key string) (itemID uint64, err error) {
+	_, err = fmt.Sscanf(key, keyForm, &itemID)
+	return itemID, err
+}
 
 // Sell makes one sale. Its errors are those of package stock, ErrBusy, redislock.ErrLost, and those
 // of Redis and MySQL. A committed sale is never an error, even if its lock was lost before the
-// release.
+// release: an order with an id is committed. A guard that commits after its section must be given
+// orders without one.
 func (s *Seller) Sell(ctx context.Context, sale stock.Sale) (stock.Order, error) {
 	sale.Strategy = s.Strategy.Name
 	var order stock.Order

@@ -33,6 +33,8 @@ type Strategy struct {
 	Properties Properties
 	// WithOneProcess has the further properties when Options.OneProcess is on.
 	WithOneProcess Property
+	// WithSnapshotIsolation has those when Options.SnapshotIsolation is on.
+	WithSnapshotIsolation Property
 	// Mixable says that other writers of the item may run meanwhile, if they raise its version:
 	// other mixable strategies, and changes such as a restock. The stock is in the item's row.
 	Mixable bool
@@ -60,13 +62,16 @@ type Strategy struct {
 	// a lease of etcd. [Strategy.Describe] has the lease of every strategy.
 	Lease Lease
 	// WaitsInMySQL says that a sale that is kept out waits inside MySQL, where the lock tables show it.
-	// It passes the point waiting only if MySQL ends its wait with a conflict.
+	// Without a lock in Redis besides, it passes the point waiting only if MySQL ends its wait with a
+	// conflict.
 	WaitsInMySQL bool
 
 	// State is what the strategy keeps of an item besides the item's row and its lock.
 	State State
 	// AnswersFirst says that a sale is answered before its order is written.
 	AnswersFirst bool
+	// ReleasesFirst says that a sale releases its lock before its order is committed.
+	ReleasesFirst bool
 	// ByChance says that the strategy makes random choices, so the requests of a sale differ each
 	// time.
 	ByChance bool
@@ -157,8 +162,10 @@ type Options struct {
 	Wait  time.Duration // how long to wait for a lock before ErrBusy
 	Retry time.Duration // pause between two tries of a lock that polls
 
-	// OneProcess says that no other process sells. It changes only the expected verdicts.
-	OneProcess bool
+	// OneProcess says that no other process sells. SnapshotIsolation says that the database is a MariaDB
+	// with innodb_snapshot_isolation, which refuses to write over a row that has changed since the snapshot
+	// of the transaction. Both change only the expected verdicts.
+	OneProcess, SnapshotIsolation bool
 }
 
 // Check returns an error if d lacks a dependency of the strategy.

@@ -352,7 +352,7 @@ func (p *play) counts(e labmode.Event, after time.Time, besides []string) bool {
 }
 
 // keptOut looks for a sale of another shop that was refused after a time, while the lock is as was
-// says. A refusal by a lock of the shop itself says nothing of other shops.
+// says, or that waits in MySQL. A refusal by a lock of the shop itself says nothing of other shops.
 func (p *play) keptOut(ctx context.Context, after time.Time, holder int, was lockState, besides ...string) (Seen, bool) {
 	a := p.attack
 	if a.cell.Strategy.WaitsInMySQL {
@@ -360,7 +360,9 @@ func (p *play) keptOut(ctx context.Context, after time.Time, holder int, was loc
 		if err != nil && ctx.Err() == nil {
 			p.problem(err)
 		}
-		return Seen{How: KeptOut}, waits.onItem(a.item.ItemID, was.transactions)
+		if waiting := waits.onItem(a.item.ItemID, was.transactions); waiting || !a.cell.Strategy.Passes(sale.Waiting) {
+			return Seen{How: KeptOut}, waiting
+		}
 	}
 	alone := len(a.bench.Shops) == 1
 	e, refused := a.feed.find(func(e labmode.Event) bool {

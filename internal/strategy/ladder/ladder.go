@@ -12,7 +12,7 @@ import (
 )
 
 // breakable lists the strategies in teaching order. At least one scenario breaks each of those
-// before reservation, except redis-stream.
+// before reservation, except redis-stream and what mends a mistake.
 var breakable = []strategy.Strategy{
 	none,
 	mutex,
@@ -31,6 +31,11 @@ var breakable = []strategy.Strategy{
 	redlock,
 	redisAsync,
 	redisStream,
+	// The most copied mistakes, in which the lock is right, and what mends them.
+	lockInTransaction,
+	snapshotBeforeLock,
+	transactionInLock,
+	lockThenForUpdate,
 	ownerDelex, // owner-checked, on servers that can do without its script
 	reservationUnchecked,
 	reservation,

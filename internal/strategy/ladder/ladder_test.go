@@ -46,6 +46,10 @@ func TestRecipes(t *testing.T) {
 		"reentrant":           "evalsha; evalsha",
 		"redlock":             "set nx px; eval",
 
+		"lock-in-transaction":   "evalsha; evalsha",
+		"snapshot-before-lock":  "evalsha; evalsha",
+		"transaction-in-lock":   "evalsha; evalsha",
+		"lock-then-for-update":  "evalsha; evalsha",
 		"redis-async":           "evalsha",
 		"redis-stream":          "evalsha; xreadgroup; xack xdel",
 		"reservation-unchecked": "",
