@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"unicode"
 
 	"stocklock/internal/lab/mine"
 )
@@ -17,8 +18,9 @@ func (l language) minePage() page {
 	fmt.Fprintf(&short, "%s\n\n| | %s | %s | %s |\n|---|---|---|---|\n", l.mineLead, l.mineLook, l.breaks, l.mends)
 	questions := mine.Questions()
 	for i, q := range questions {
-		anchor := fmt.Sprintf("[%d](#%s)", i+1, q.Key)
-		fmt.Fprintf(&long, "\n<a id=\"%s\"></a>\n\n## %d. %s\n\n%s\n", q.Key, i+1, q.Ask.In(in), q.Look.In(in))
+		heading := fmt.Sprintf("%d. %s", i+1, q.Ask.In(in))
+		anchor := fmt.Sprintf("[%d](#%s)", i+1, anchorOf(heading))
+		fmt.Fprintf(&long, "\n## %s\n\n%s\n", heading, q.Look.In(in))
 		for _, a := range q.Answers {
 			fmt.Fprintf(&short, "| %s | %s | `%s:%s` | `%s` |\n", anchor, a.Says.In(in), a.Strategy, a.Scenario, a.Twin)
 			fmt.Fprintf(&long, "\n**%s**\n\n```%s\n%s```\n\n%s\n", a.Says.In(in), a.Language, a.Code, a.Why.In(in))
@@ -26,8 +28,21 @@ func (l language) minePage() page {
 			fmt.Fprintf(&long, "- "+l.mendedBy+l.colon+"`loadtest explain %[1]s:%[2]s`\n", a.Twin, a.Scenario)
 		}
 		if i+1 < len(questions) {
-			fmt.Fprintf(&long, "\n"+l.noneOfThese+"\n", questions[i+1].Key)
+			fmt.Fprintf(&long, "\n"+l.noneOfThese+"\n", anchorOf(fmt.Sprintf("%d. %s", i+2, questions[i+1].Ask.In(in))))
 		}
 	}
 	return l.page("", "is-it-mine", l.mine, short.String()+long.String()+"\n"+l.mineEnd+"\n")
+}
+
+// anchorOf is the anchor that GitHub gives a heading.
+func anchorOf(heading string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-':
+			return unicode.ToLower(r)
+		case r == ' ':
+			return '-'
+		}
+		return -1
+	}, heading)
 }

@@ -83,8 +83,8 @@ if item.stock > 0:
 			},
 			{
 				Says: Text{
-					"The same, inside a lock of the process: `synchronized`, a mutex, `asyncio.Lock`.",
-					"同上，但放在进程内的锁里：`synchronized`、互斥锁、`asyncio.Lock`。",
+					"A number that the code has computed, inside a lock of the process: `synchronized`, a mutex, `asyncio.Lock`.",
+					"代码算好的一个数，放在进程内的锁里：`synchronized`、互斥锁、`asyncio.Lock`。",
 				},
 				Language: "java",
 				Code: `public synchronized void buy(long id) {
@@ -101,8 +101,8 @@ if item.stock > 0:
 			},
 			{
 				Says: Text{
-					"The same, and a CHECK or an UNSIGNED column is to refuse what is too much.",
-					"同上，并指望 CHECK 约束或 UNSIGNED 列拒绝超出的部分。",
+					"A number that the code has computed; a CHECK or an UNSIGNED column is to refuse what is too much.",
+					"代码算好的一个数，指望 CHECK 约束或 UNSIGNED 列拒绝超出的部分。",
 				},
 				Language: "python",
 				Code: `class Item(models.Model):
