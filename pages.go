@@ -4,7 +4,7 @@ package stocklock
 
 import "embed"
 
-// Pages has docs/strategies, docs/scenarios, docs/expected*.md and internal/strategy.
+// Pages has docs/strategies, docs/scenarios, docs/expected*.md, docs/is-it-mine*.md and internal/strategy.
 //
-//go:embed docs/strategies docs/scenarios docs/expected.md docs/expected.zh-CN.md internal/strategy
+//go:embed docs/strategies docs/scenarios docs/expected.md docs/expected.zh-CN.md docs/is-it-mine.md docs/is-it-mine.zh-CN.md internal/strategy
 var Pages embed.FS

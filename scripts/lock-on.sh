@@ -1,7 +1,8 @@
 #!/bin/sh
 # Runs the lock's tests that a server can make fail on three servers: the redis-server of the PATH,
 # and Redis 8 and Valkey 9 from Debian unstable, which are unpacked below out/servers and not
-# installed. That takes apt-get and dpkg, and no rights.
+# installed. That takes apt-get and dpkg, and no rights. Redis comes from experimental, where that has a later
+# one: Redis 8.4 and later know DELEX.
 #
 #   scripts/lock-on.sh                                   all three
 #   scripts/lock-on.sh /opt/valkey/bin/valkey-server     one
@@ -26,8 +27,12 @@ unpack() { # unpack: Debian's servers, and the libraries that they were built wi
 	rm -rf "$to"
 	mkdir -p "$to/lists/partial" "$to/archives/partial" "$to/root"
 	: >"$to/status"
-	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian sid main" >"$to/sources.list"
-	set -- -q -o Dir::Etc::SourceList="$to/sources.list" -o Dir::Etc::SourceParts=- -o Dir::State="$to" -o Dir::State::Lists="$to/lists" \
+	for suite in sid experimental; do
+		echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $suite main"
+	done >"$to/sources.list"
+	printf 'Package: redis-*\nPin: release a=experimental\nPin-Priority: 900\n' >"$to/preferences"
+	set -- -q -o Dir::Etc::SourceList="$to/sources.list" -o Dir::Etc::SourceParts=- \
+		-o Dir::Etc::Preferences="$to/preferences" -o Dir::Etc::PreferencesParts=- -o Dir::State="$to" -o Dir::State::Lists="$to/lists" \
 		-o Dir::State::Status="$to/status" -o Dir::Cache="$to" -o Dir::Cache::Archives="$to/archives" -o APT::Sandbox::User= -o Acquire::Languages=none
 	apt-get "$@" update >&2
 	apt-get "$@" -y --no-install-recommends --download-only -o Debug::NoLocking=1 install redis-server valkey-server >&2

@@ -78,6 +78,9 @@ func replay(c trial.Result, p matrix.Plan, shop string) string {
 	if shop != "" {
 		words = append(words, "--shop-binary", quoted(shop))
 	}
+	if p.RedisServer != "" {
+		words = append(words, "--redis-server", quoted(p.RedisServer))
+	}
 	if p.Binlog {
 		words = append(words, "--binlog")
 	}

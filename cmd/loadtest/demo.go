@@ -18,7 +18,8 @@ type demoCommand struct {
 	Out  string `default:"out" placeholder:"DIR" help:"The folder for report.html and result.json. It is made where it is missing."`
 	Seed uint64 `default:"1" help:"The seed of the fault schedules."`
 
-	shopSettings `embed:""`
+	shopSettings  `embed:""`
+	redisSettings `embed:""`
 }
 
 // compared are the strategies whose numbers the demo compares.
@@ -36,7 +37,7 @@ func (c *demoCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer shop.Close()
-	comparison, telling, err := demoPlans(c.Seed, shop)
+	comparison, telling, err := demoPlans(c.Seed, c.redisSettings, shop)
 	if err != nil {
 		return err
 	}
@@ -60,14 +61,14 @@ func (c *demoCommand) Run(ctx context.Context, s streams) error {
 }
 
 // demoPlans are the cells that are compared, and the telling ones.
-func demoPlans(seed uint64, shop *catalog.Catalog) (comparison, telling matrix.Plan, err error) {
-	comparison = usualPlan(seed)
+func demoPlans(seed uint64, on redisSettings, shop *catalog.Catalog) (comparison, telling matrix.Plan, err error) {
+	comparison = usualPlan(seed, on)
 	comparison.Stock = matrix.FaultStock // each unit takes ten milliseconds of its lock
 	comparison, err = choose(comparison, selection{Runs: 1, Strategies: compared, Scenarios: []string{"contention"}}, shop)
 	if err != nil {
 		return comparison, telling, err
 	}
-	telling, err = choose(usualPlan(seed), selection{Runs: 1, Cells: []string{tellingCells}}, shop)
+	telling, err = choose(usualPlan(seed, on), selection{Runs: 1, Cells: []string{tellingCells}}, shop)
 	telling.Pairs = slices.DeleteFunc(telling.Pairs, func(p matrix.Pair) bool {
 		return p.Scenario.Comparable && slices.Contains(compared, p.Strategy.Name)
 	})
@@ -104,6 +105,6 @@ func (o demoOutput) write(compared, telling report.Report, s streams) error {
 }
 
 // usualPlan is a plan with the defaults of loadtest run.
-func usualPlan(seed uint64) matrix.Plan {
-	return matrix.Plan{Seed: seed, Shops: matrix.DefaultShops, Workers: matrix.DefaultWorkers, Retry: matrix.DefaultRetry, Trace: true}
+func usualPlan(seed uint64, on redisSettings) matrix.Plan {
+	return matrix.Plan{RedisServer: string(on.RedisServer), Seed: seed, Shops: matrix.DefaultShops, Workers: matrix.DefaultWorkers, Retry: matrix.DefaultRetry, Trace: true}
 }

@@ -12,8 +12,10 @@ import (
 )
 
 type exerciseCommand struct {
-	Lesson int  `arg:"" optional:"" help:"The lesson whose exercise it is. Without one, all are listed."`
-	Check  bool `help:"Build the shop with your solution, and run what decides. Under a minute on a machine that has nothing else to do."`
+	Lesson        int `arg:"" optional:"" help:"The lesson whose exercise it is. Without one, all are listed."`
+	redisSettings `embed:""`
+
+	Check bool `help:"Build the shop with your solution, and run what decides. Under a minute on a machine that has nothing else to do."`
 }
 
 // Help is shown under the flags.
@@ -89,6 +91,7 @@ func (c *exerciseCommand) check(ctx context.Context, s streams, e exercise.Exerc
 		return err
 	}
 	defer checker.Close()
+	checker.RedisServer = string(c.RedisServer)
 	if isTerminal(s.err) {
 		checker.Progress = func(step string, done, left int) {
 			fmt.Fprintf(s.err, "\r\x1b[2K%s: %d run, %d known to be left", step, done, left)

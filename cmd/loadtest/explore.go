@@ -71,7 +71,13 @@ func (c *exploreCommand) search(ctx context.Context, s streams, on *stage.Stage,
 	}
 	var results []explore.Result
 	for _, st := range strategies {
-		if why := stage.Unplayable(st); why != "" {
+		why := stage.Unplayable(st)
+		if why == "" {
+			if why, err = on.Lacks(ctx, st); err != nil {
+				return err
+			}
+		}
+		if why != "" {
 			fmt.Fprintf(s.err, "%s: skipped: %s\n", st.Name, why)
 			continue
 		}

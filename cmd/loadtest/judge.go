@@ -51,7 +51,7 @@ func (c *judgeCommand) Run(ctx context.Context, s streams) error {
 	}
 	judgements := explore.Judge(of.Properties, results)
 	if c.Scenarios {
-		plan, err := choose(usualPlan(1), selection{Strategies: []string{of.Name}, Scenarios: []string{"all"}, Runs: 1}, shop)
+		plan, err := choose(usualPlan(1, c.redisSettings), selection{Strategies: []string{of.Name}, Scenarios: []string{"all"}, Runs: 1}, shop)
 		if err != nil {
 			return err
 		}
@@ -74,6 +74,13 @@ func (c *judgeCommand) explore(ctx context.Context, s streams, shop *catalog.Cat
 		return nil, err
 	}
 	defer stage.Close()
+	why, err := stage.Lacks(ctx, of)
+	if err != nil || why != "" {
+		if why != "" {
+			fmt.Fprintf(s.err, "%s: not explored: it %s\n", of.Name, why)
+		}
+		return nil, err
+	}
 	var results []explore.Result
 	for _, survey := range explore.Default(of) {
 		if err := survey.Run(ctx, stage, progress(s), func(r explore.Result) { results = append(results, r) }); err != nil {

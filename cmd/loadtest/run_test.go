@@ -202,6 +202,37 @@ func TestComparison(t *testing.T) {
 	}
 }
 
+// TestAnotherRedis runs cells on the program of --redis-server. A strategy that this Redis cannot run is
+// skipped with the reason, and not otherwise.
+func TestAnotherRedis(t *testing.T) {
+	testserver.NeedsServers(t)
+	program := filepath.Join(t.TempDir(), "started-by-the-test")
+	script := "#!/bin/sh\ntouch \"$0.started\"\nexec \"$(command -v redis-server || command -v valkey-server)\" \"$@\"\n"
+	if err := os.WriteFile(program, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"run", "--cells", "owner-delex:late-release", "--redis-server", program}, &out, &errs); code != exitExpected {
+		t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
+	}
+	if _, err := os.Stat(program + ".started"); err != nil {
+		t.Error("it has started another Redis")
+	}
+	said := strings.Join(strings.Fields(out.String()), " ")
+	skipped := strings.Contains(said, "skipped owner-delex: needs a Redis that knows DELEX (Redis 8.4) or DELIFEQ (Valkey 9), and this one is ")
+	if held := strings.Contains(said, "1 held, all as predicted"); skipped == held {
+		t.Errorf("it was skipped with the reason: %t, and held: %t\n%s", skipped, held, out.String())
+	}
+	for _, args := range []string{
+		"demo", "run", "explain none:pause", "serve", "soak", "crashes", "scale", "step none", "explore none", "judge none", "exercise 2",
+	} {
+		errs.Reset()
+		if code := run(t.Context(), append(strings.Fields(args), "--redis-server", "/no/redis-server"), &out, &errs); code != exitUsage || !strings.Contains(errs.String(), "redis-server") {
+			t.Errorf("%s on a Redis that is not there: exit code %d: %s", args, code, errs.String())
+		}
+	}
+}
+
 // TestTellingCells runs a part of the matrix that has every strategy, and attacks every property,
 // at least once.
 func TestTellingCells(t *testing.T) {

@@ -17,14 +17,15 @@ type scaleCommand struct {
 	Crowds  []int         `placeholder:"CONNECTIONS" help:"Measure one shop with its default settings under crowds of so many connections instead, such as 100,1500. Each connection orders again as soon as it is answered."`
 	Workers int           `default:"48" min:"1" max:"1000" help:"Customers who buy at the same time."`
 
-	shopSettings `embed:""`
+	shopSettings  `embed:""`
+	redisSettings `embed:""`
 }
 
 func (c *scaleCommand) Run(ctx context.Context, s streams) error {
 	if len(c.Crowds) > 0 {
 		return c.crowds(ctx, s)
 	}
-	rows, err := scale.Run(ctx, scale.Options{Shop: c.ShopBinary, Each: c.Each, Rounds: c.Rounds, Work: c.Work, Workers: c.Workers, Log: s.err})
+	rows, err := scale.Run(ctx, scale.Options{Shop: c.ShopBinary, Redis: string(c.RedisServer), Each: c.Each, Rounds: c.Rounds, Work: c.Work, Workers: c.Workers, Log: s.err})
 	if err != nil {
 		return err
 	}
@@ -40,7 +41,7 @@ func (c *scaleCommand) crowds(ctx context.Context, s streams) error {
 			return usage("--crowds has %d: want 1 to 10000 connections", n)
 		}
 	}
-	crowds, err := soak.MeasureCrowds(ctx, soak.CrowdOptions{Shop: c.ShopBinary, Connections: c.Crowds, Each: c.Each, Rounds: c.Rounds, Log: s.err})
+	crowds, err := soak.MeasureCrowds(ctx, soak.CrowdOptions{Shop: c.ShopBinary, Redis: string(c.RedisServer), Connections: c.Crowds, Each: c.Each, Rounds: c.Rounds, Log: s.err})
 	if err != nil {
 		return err
 	}

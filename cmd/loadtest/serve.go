@@ -14,15 +14,16 @@ import (
 )
 
 type serveCommand struct {
-	Addr         string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where the page listens. Port 0 takes a free one."`
-	Host         []string `placeholder:"NAME" help:"A name by which the page is opened besides localhost, once for each."`
-	Token        string   `env:"LAB_TOKEN" placeholder:"TOKEN" help:"What starts something: 16 characters at least. Without it a new one, in the link that is printed."`
-	Record       string   `placeholder:"DIR" help:"Keep what is seen of each cell here, a file of JSON lines for each run."`
-	Cells        []string `placeholder:"STRATEGY:SCENARIO" help:"Run these cells first; or telling: each strategy under the scenario that shows most about it."`
-	Demo         bool     `help:"Run the cells of loadtest demo first. Then print their table, and write report.html and result.json to --out."`
-	Out          string   `default:"out" placeholder:"DIR" help:"The folder for what --demo writes."`
-	shopSettings `embed:""`
-	Shops        int `default:"${shops}" min:"1" max:"16" help:"How many shop processes sell at once."`
+	Addr          string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where the page listens. Port 0 takes a free one."`
+	Host          []string `placeholder:"NAME" help:"A name by which the page is opened besides localhost, once for each."`
+	Token         string   `env:"LAB_TOKEN" placeholder:"TOKEN" help:"What starts something: 16 characters at least. Without it a new one, in the link that is printed."`
+	Record        string   `placeholder:"DIR" help:"Keep what is seen of each cell here, a file of JSON lines for each run."`
+	Cells         []string `placeholder:"STRATEGY:SCENARIO" help:"Run these cells first; or telling: each strategy under the scenario that shows most about it."`
+	Demo          bool     `help:"Run the cells of loadtest demo first. Then print their table, and write report.html and result.json to --out."`
+	Out           string   `default:"out" placeholder:"DIR" help:"The folder for what --demo writes."`
+	shopSettings  `embed:""`
+	redisSettings `embed:""`
+	Shops         int `default:"${shops}" min:"1" max:"16" help:"How many shop processes sell at once."`
 }
 
 // Help is shown under the flags.
@@ -45,7 +46,7 @@ func (c *serveCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer shop.Close()
-	o := live.Options{Shop: shop, Hosts: c.Host, Token: c.Token, Record: c.Record, Plan: matrix.Plan{Shops: c.Shops}}
+	o := live.Options{Shop: shop, Hosts: c.Host, Token: c.Token, Record: c.Record, Plan: matrix.Plan{Shops: c.Shops, RedisServer: string(c.RedisServer)}}
 	switch {
 	case c.Demo && len(c.Cells) > 0:
 		return usage("--demo and --cells: want one of them")
@@ -80,7 +81,7 @@ func (c *serveCommand) withDemo(o live.Options, s streams) (live.Options, error)
 	if err != nil {
 		return o, err
 	}
-	comparison, telling, err := demoPlans(1, o.Shop)
+	comparison, telling, err := demoPlans(1, c.redisSettings, o.Shop)
 	if err != nil {
 		return o, err
 	}

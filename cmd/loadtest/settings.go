@@ -42,7 +42,8 @@ type settings struct {
 	Retry time.Duration  `env:"LOADTEST_RETRY" default:"${retry}" min:"1ms" max:"10s" help:"Pause between two tries of locks that poll."`
 	Work  *time.Duration `env:"LOADTEST_WORK" placeholder:"DURATION" min:"0s" max:"10s" help:"Work inside the section, between reading the stock and writing it. Without it ${work} under contention, and none for the other scenarios."`
 
-	shopSettings `embed:""`
+	shopSettings  `embed:""`
+	redisSettings `embed:""`
 
 	MySQL  string   `name:"mysql" env:"LOADTEST_MYSQL" placeholder:"DSN" help:"A MySQL or MariaDB to use: user:password@tcp(host:3306)/database."`
 	Redis  string   `env:"LOADTEST_REDIS" placeholder:"URL" help:"A Redis or Valkey to use: redis://host:6379."`
@@ -73,7 +74,7 @@ func (how settings) plan() (matrix.Plan, error) {
 	plan := matrix.Plan{
 		Seed: how.Seed, Shops: how.Shops, Stock: given(how.Stock), Requests: given(how.Requests), Workers: how.Workers, Shape: shape,
 		Trace: how.Trace, Binlog: how.Binlog, Lease: given(how.Lease), Wait: given(how.Wait), Retry: how.Retry, Work: how.Work,
-		MySQL: how.MySQL, Redis: how.Redis, Given: shops,
+		MySQL: how.MySQL, Redis: how.Redis, RedisServer: string(how.RedisServer), Given: shops,
 	}
 	return plan, checkAddresses(plan)
 }
@@ -196,6 +197,9 @@ func named[T any](names []string, all []T, byName func(string) (T, error)) ([]T,
 func checkAddresses(plan matrix.Plan) error {
 	if plan.Binlog && plan.MySQL != "" {
 		return usage("--binlog is for a MySQL that loadtest starts: the one of --mysql has its own settings")
+	}
+	if plan.RedisServer != "" && (plan.Redis != "" || len(plan.Given) > 0) {
+		return usage("--redis-server is for a Redis that loadtest starts: with --redis or --shop there is one")
 	}
 	if plan.MySQL != "" {
 		store, err := stock.Open(plan.MySQL)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/stage"
 	"stocklock/internal/strategy"
 )
@@ -14,6 +15,24 @@ import (
 // shopSettings say which shop is started, and asked for its strategies.
 type shopSettings struct {
 	ShopBinary string `env:"LOADTEST_SHOP_BINARY" placeholder:"FILE" help:"The shop to start, built with the tag lab and strategies of its own. Without it the one of this checkout, or the program shop beside this one."`
+}
+
+// redisSettings say which Redis is started.
+type redisSettings struct {
+	RedisServer programFile `env:"LOADTEST_REDIS_SERVER" placeholder:"FILE" help:"The program to start as Redis: a redis-server or valkey-server of another version. Without it the one of this machine."`
+}
+
+// programFile is the path of a program that can be started, empty for none.
+type programFile string
+
+// UnmarshalText makes the path absolute: servers are started in folders of their own.
+func (p *programFile) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		return nil
+	}
+	path, err := rig.ProgramAt(string(text))
+	*p = programFile(path)
+	return err
 }
 
 // catalog asks a shop that can be started in the lab for its strategies. The caller closes the
@@ -41,7 +60,8 @@ func (o shopSettings) ask(ctx context.Context, s streams) (*catalog.Catalog, err
 
 // stageSettings are what schedules are played on.
 type stageSettings struct {
-	shopSettings `embed:""`
+	shopSettings  `embed:""`
+	redisSettings `embed:""`
 
 	Lease time.Duration `default:"300ms" min:"100ms" max:"2s" help:"The lease of every lock. One whose shortest lease is longer makes it that. A run that the machine is too slow for is made again."`
 }
@@ -59,5 +79,5 @@ func (o stageSettings) open(ctx context.Context, s streams, shop *catalog.Catalo
 		fmt.Fprint(s.err, "starting MySQL, Redis and the shops …")
 		defer fmt.Fprint(s.err, "\r\x1b[2K")
 	}
-	return stage.Open(ctx, shop, stage.Options{Lease: o.Lease})
+	return stage.Open(ctx, shop, stage.Options{Lease: o.Lease, RedisServer: string(o.RedisServer)})
 }

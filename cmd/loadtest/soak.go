@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -20,7 +21,8 @@ type soakCommand struct {
 	Rate          int           `default:"40" min:"10" max:"10000" help:"Orders a second, over all strategies."`
 	RecoverWithin time.Duration `default:"5s" min:"1s" max:"10m" help:"How soon after a fault every shop must sell again by every strategy."`
 
-	shopSettings `embed:""`
+	shopSettings  `embed:""`
+	redisSettings `embed:""`
 }
 
 func (c *soakCommand) Run(ctx context.Context, s streams) error {
@@ -43,6 +45,9 @@ func (c *soakCommand) Run(ctx context.Context, s streams) error {
 func (s streams) soak(ctx context.Context, o soak.Options) error {
 	o.Log = s.err
 	report, err := soak.Run(ctx, o)
+	if errors.Is(err, soak.ErrUnfit) {
+		err = usage("%w", err)
+	}
 	if err != nil {
 		return err
 	}
@@ -75,7 +80,7 @@ func (c *soakCommand) options(shop *catalog.Catalog) (soak.Options, error) {
 		return soak.Options{}, usage("--strategies: a soak has one Redis, and %s needs several", strategies[i].Name)
 	}
 	return soak.Options{
-		Shop: shop.Program, Strategies: strategies, Faults: c.Faults, Shops: c.Shops, Duration: time.Duration(c.Minutes * float64(time.Minute)), Seed: c.Seed,
+		Shop: shop.Program, Redis: string(c.RedisServer), Strategies: strategies, Faults: c.Faults, Shops: c.Shops, Duration: time.Duration(c.Minutes * float64(time.Minute)), Seed: c.Seed,
 		Rate: c.Rate, RecoverWithin: c.RecoverWithin,
 	}, nil
 }
@@ -88,7 +93,8 @@ type crashesCommand struct {
 	Workers  int           `default:"200" min:"1" max:"1000" help:"Customers who buy at the same time."`
 	Binlog   bool          `help:"Have MySQL write a binlog and sync it with each commit, as MySQL does by default."`
 
-	shopSettings `embed:""`
+	shopSettings  `embed:""`
+	redisSettings `embed:""`
 }
 
 func (c *crashesCommand) Run(ctx context.Context, s streams) error {
@@ -105,7 +111,7 @@ func (c *crashesCommand) Run(ctx context.Context, s streams) error {
 		return usage("--strategy: there is one Redis, and %s needs several", by.Name)
 	}
 	return s.soak(ctx, soak.Options{
-		Shop: shop.Program, Strategies: []strategy.Description{by}, Shops: c.Shops,
+		Shop: shop.Program, Redis: string(c.RedisServer), Strategies: []strategy.Description{by}, Shops: c.Shops,
 		Sales: c.Sales, Workers: c.Workers, Every: c.Every, Binlog: c.Binlog,
 	})
 }

@@ -63,6 +63,12 @@ func (c *stepCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer opened.Close()
+	switch why, err := opened.Lacks(ctx, of); {
+	case err != nil:
+		return err
+	case why != "":
+		return usage("%s cannot be stepped through here: it %s", of.Name, why)
+	}
 	var on steps = opened
 	if c.OneShop {
 		on = stage.OneShop{Stage: opened}

@@ -26,6 +26,16 @@ type language struct {
 	strategy, does, shownBy, scenario    string
 	listStrategies, listScenarios        string
 	attacked, matrix                     string
+
+	mine        string // the title of the page of questions
+	mineLead    string
+	mineLook    string // a heading of the table: what the code does
+	breaks      string // ... the cell that breaks it
+	mends       string // ... the strategy that mends it
+	breaksUnder string // a line: the strategy, its page, the scenario and its page
+	mendedBy    string // ... and the twin, its page
+	noneOfThese string
+	mineEnd     string // below the last question
 }
 
 var english = language{
@@ -44,6 +54,16 @@ var english = language{
 	listScenarios:  "Each attacks one property of a strategy, and is placed at one point of a sale.",
 	matrix: "Each cell has the expected verdict, and how the strategy stands to the property that decides.\n" +
 		"`loadtest list properties` explains the properties. Runs are held to this table in both directions.",
+	mine: "Is it mine?",
+	mineLead: "Five questions lead from your code to the cell that breaks it. The cell runs on real servers in seconds, and says step by\n" +
+		"step what goes wrong. Next to it is a twin that holds in the same cell, and differs in as little as possible. The page of\n" +
+		"`make lab` asks the same questions.",
+	mineLook: "your code", breaks: "the cell that breaks it", mends: "the twin that holds",
+	breaksUnder: "[`%[1]s`](strategies/%[1]s.md) breaks under [`%[2]s`](scenarios/%[2]s.md)",
+	mendedBy:    "[`%[1]s`](strategies/%[1]s.md) holds there",
+	noneOfThese: "None of these: [the next question](#%s).",
+	mineEnd: "None of all these: [choose a way to sell](choosing.md), and hold your own code against the lab.\n" +
+		"[Adding a strategy](adding-a-strategy.md) takes one file; `loadtest judge` then attacks each property that you declare.",
 }
 
 // languages returns English and Simplified Chinese, the latter with the words of the live page.
@@ -69,6 +89,15 @@ func languages() ([]language, error) {
 		listScenarios:  "每个场景针对策略的一种性质，发生在一笔销售的一个确定位置。",
 		matrix: "每个单元格是预期的结论，以及策略与起决定作用的性质的关系。\n" +
 			"`loadtest list properties` 说明各个性质。运行结果与这张表双向核对。",
+		mine: "是我的代码吗？",
+		mineLead: "五个问题，从你的代码找到让它失败的那个单元格。它在真实的服务器上几秒钟就跑完，并一步一步说明哪里出错。\n" +
+			"旁边是一个孪生策略：在同一个单元格里守得住，改动又尽可能少。`make lab` 的页面也问同样的问题。",
+		mineLook: "你的代码", breaks: "让它失败的单元格", mends: "守得住的孪生策略",
+		breaksUnder: "[`%[1]s`](strategies/%[1]s.zh-CN.md) 在 [`%[2]s`](scenarios/%[2]s.zh-CN.md) 下失败",
+		mendedBy:    "[`%[1]s`](strategies/%[1]s.zh-CN.md) 在那里守得住",
+		noneOfThese: "都不是：[下一个问题](#%s)。",
+		mineEnd: "全都不是：[选一种卖法](choosing.zh-CN.md)，再用实验室检验自己的代码。[增加一种策略](adding-a-strategy.md)（英文）只要一个文件，\n" +
+			"`loadtest judge` 会攻击你声明的每一种性质。",
 	}}, nil
 }
 

@@ -20,7 +20,7 @@ func pages(in []language, strategies []strategy.Description) []page {
 		for _, sc := range scenario.All() {
 			all = append(all, l.scenarioPage(sc, strategies))
 		}
-		all = append(all, l.strategyIndex(strategies), l.scenarioIndex(), l.expectedPage(strategies))
+		all = append(all, l.strategyIndex(strategies), l.scenarioIndex(), l.expectedPage(strategies), l.minePage())
 	}
 	return all
 }

@@ -145,7 +145,14 @@ func results(ctx context.Context, shop *catalog.Catalog, all []page, file string
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
-			c, kept.Version, kept.Environment.Time = forPage(r.Cells[0]), report.Version, r.Environment.Time
+			switch ran := r.Cells[0]; {
+			case ran.Verdict != verdict.Skipped:
+				c, kept.Version, kept.Environment.Time = forPage(ran), report.Version, r.Environment.Time
+			case ok:
+				fmt.Fprintf(os.Stderr, "%s stays as it is: it %s\n", name, ran.Problem)
+			default:
+				return nil, fmt.Errorf("%s: it %s", name, ran.Problem)
+			}
 		}
 		cells[name] = c
 	}

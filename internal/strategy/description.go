@@ -26,6 +26,7 @@ type Description struct {
 	Mixable               bool     `json:"mixable,omitempty"`
 	NeedsQuorum           bool     `json:"needs_quorum,omitempty"`
 	NeedsEtcd             bool     `json:"needs_etcd,omitempty"`
+	NeedsCommand          []string `json:"needs_command,omitempty"`
 	OwnClient             bool     `json:"own_client,omitempty"`
 	// ShortestLease is in nanoseconds.
 	ShortestLease time.Duration `json:"shortest_lease,omitempty"`
@@ -48,7 +49,7 @@ func (s Strategy) Describe() Description {
 	return Description{
 		Name: s.Name, Doc: s.Doc, Source: s.Source, Guard: s.Guard, Decrement: s.Decrement, Telling: s.Telling,
 		Properties: s.declared(), WithOneProcess: s.WithOneProcess, WithSnapshotIsolation: s.WithSnapshotIsolation, Mixable: s.Mixable, NeedsQuorum: s.NeedsQuorum,
-		NeedsEtcd: s.NeedsEtcd, OwnClient: s.OwnClient, ShortestLease: s.ShortestLease, AnswersFirst: s.AnswersFirst, ByChance: s.ByChance, Background: s.Background, State: s.State,
+		NeedsEtcd: s.NeedsEtcd, NeedsCommand: s.NeedsCommand, OwnClient: s.OwnClient, ShortestLease: s.ShortestLease, AnswersFirst: s.AnswersFirst, ByChance: s.ByChance, Background: s.Background, State: s.State,
 		Inapplicable: s.Inapplicable, Lease: s.lease(), WaitsInMySQL: s.WaitsInMySQL, Points: s.points(),
 	}
 }

@@ -42,6 +42,9 @@ type Strategy struct {
 	NeedsQuorum bool
 	// NeedsEtcd says that the lock is in etcd, at the addresses of SHOP_ETCD.
 	NeedsEtcd bool
+	// NeedsCommand has commands of Redis, with the servers that know each, such as "DELEX (Redis 8.4)". The
+	// strategy needs one of them. A server that knows none of them cannot run it.
+	NeedsCommand []string
 	// WithoutRedis says that a sale uses no Redis. A shop then starts, is ready and sells without it.
 	WithoutRedis bool
 	// FindsRepeats says that the strategy looks for an order under a sale's idempotency key before it sells,

@@ -18,6 +18,10 @@ import (
 
 // Group owns a temporary folder and the processes in it. Its methods are safe for concurrent use.
 type Group struct {
+	// RedisProgram is what [Group.Redis] starts, empty for the redis-server that the machine has. It is set
+	// before the first server is started.
+	RedisProgram string
+
 	dir    string
 	reaper *reaper
 

@@ -45,7 +45,10 @@ type RedisOptions struct {
 
 // Redis starts a redis-server and waits until it answers, and, as a replica, until it is in sync.
 func (g *Group) Redis(ctx context.Context, o RedisOptions) (*Redis, error) {
-	program, err := find("Redis", "install it with: apt-get install redis-server, or: brew install redis", "redis-server", "valkey-server")
+	program, err := g.RedisProgram, error(nil)
+	if program == "" {
+		program, err = find("Redis", "install it with: apt-get install redis-server, or: brew install redis", "redis-server", "valkey-server")
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -53,6 +53,8 @@ type Checker struct {
 	// Progress is called with the number of schedules that were run, and of those that are known to
 	// be left. It may be nil.
 	Progress func(step string, done, left int)
+	// RedisServer is the program that is started as Redis, empty for the one of the machine.
+	RedisServer string
 
 	background context.Context // of the servers, which outlast a check
 	shop       *catalog.Catalog
@@ -90,7 +92,7 @@ func (c *Checker) player(e Exercise, lease time.Duration) (player, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stages[lease] == nil {
-		s, err := stage.Open(c.background, c.shop, stage.Options{Lease: lease, OwnSlots: c.ownSlots})
+		s, err := stage.Open(c.background, c.shop, stage.Options{Lease: lease, OwnSlots: c.ownSlots, RedisServer: c.RedisServer})
 		if err != nil {
 			return player{}, err
 		}

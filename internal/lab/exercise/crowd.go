@@ -45,7 +45,7 @@ type market struct {
 	shops   []*rig.TestbedShop
 }
 
-func openMarket(ctx context.Context, program string) (_ *market, err error) {
+func openMarket(ctx context.Context, program, redisServer string) (_ *market, err error) {
 	m := &market{}
 	defer func() {
 		if err != nil {
@@ -55,6 +55,7 @@ func openMarket(ctx context.Context, program string) (_ *market, err error) {
 	if m.servers, err = rig.New(program); err != nil {
 		return nil, err
 	}
+	m.servers.RedisProgram = redisServer
 	mysql, err := m.servers.MySQL(ctx)
 	if err != nil {
 		return nil, err
@@ -89,7 +90,7 @@ func (m *market) close() error {
 func (c *Checker) crowd(ctx context.Context, a Answer, done func(string)) (Verdict, error) {
 	if c.market == nil {
 		var err error
-		if c.market, err = openMarket(c.background, c.shop.Program); err != nil {
+		if c.market, err = openMarket(c.background, c.shop.Program, c.RedisServer); err != nil {
 			return Verdict{}, err
 		}
 	}

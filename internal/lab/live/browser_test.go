@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +22,7 @@ import (
 
 	"stocklock/internal/lab/browsertest"
 	"stocklock/internal/lab/catalog/catalogtest"
+	"stocklock/internal/lab/mine"
 	"stocklock/internal/lab/schedule"
 )
 
@@ -356,7 +358,7 @@ func TestThePage(t *testing.T) {
 	})
 
 	t.Run("both themes, and each width", func(t *testing.T) {
-		for _, hash := range []string{"#/", "#/cell/set-ex-nx/pause", "#/cell/none/contention", "#/pair/pause/owner-checked/fenced", "#/step/none/2/A.select%20B.select", "#/load"} {
+		for _, hash := range []string{"#/", "#/cell/set-ex-nx/pause", "#/cell/none/contention", "#/pair/pause/owner-checked/fenced", "#/step/none/2/A.select%20B.select", "#/load", "#/mine"} {
 			open(b, hash)
 			b.Until(`document.querySelector('main h1')`)
 			for _, width := range []int64{360, 1920} {
@@ -380,7 +382,7 @@ func TestThePage(t *testing.T) {
 	})
 
 	t.Run("everything has a name", func(t *testing.T) {
-		for _, hash := range []string{"#/", "#/cell/set-ex-nx/pause", "#/pair/pause/owner-checked/fenced", "#/step/none/2", "#/load"} {
+		for _, hash := range []string{"#/", "#/cell/set-ex-nx/pause", "#/pair/pause/owner-checked/fenced", "#/step/none/2", "#/load", "#/mine"} {
 			open(b, hash)
 			b.Until(`document.querySelector('main h1')`)
 			nameless := browsertest.Says[[]string](b, `[...document.querySelectorAll('a, button, input, select, svg, [role=region], [tabindex="0"]')]
@@ -441,6 +443,32 @@ func TestAPageThatOnlyWatches(t *testing.T) {
 	if text := browsertest.Says[string](b, `document.querySelector('main').innerText`); !strings.Contains(text, "docker compose logs lab") {
 		t.Errorf("the page does not say how to drive: %q", text)
 	}
+	b.Clean(s)
+}
+
+// TestTheQuestionsLeadToACell asks them in both languages, and follows an answer.
+func TestTheQuestionsLeadToACell(t *testing.T) {
+	s := unservedFor(t)
+	b := browsertest.Open(t, time.Minute)
+	b.Run(chromedp.EmulateViewport(1400, 1400), theme("light"), chromedp.Navigate(s+"#/mine"))
+	b.Until(`document.querySelectorAll('.mine > li').length === 5`)
+	all := 0
+	for _, q := range mine.Questions() {
+		all += len(q.Answers)
+	}
+	if shown := browsertest.Says[int](b, `document.querySelectorAll('.mine details').length`); shown != all {
+		t.Errorf("%d answers are shown, want %d", shown, all)
+	}
+	b.Run(click(`[data-answer=owner-get-del] summary`))
+	b.Until(`document.querySelector('[data-answer=owner-get-del]').open`)
+	screenshot(t, b, "mine")
+	b.Run(click(`#language`))
+	b.Until(`document.querySelector('.mine h2').textContent === ` + strconv.Quote(mine.Questions()[0].Ask.Zh))
+	if over := browsertest.Says[int](b, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
+		t.Errorf("the questions are %d pixels wider than the screen", over)
+	}
+	b.Run(click(`[data-answer=owner-get-del] a.button`))
+	b.Until(`location.hash === '#/cell/owner-get-del/split-release' && document.querySelector('.guesses')`)
 	b.Clean(s)
 }
 

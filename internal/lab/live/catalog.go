@@ -5,6 +5,7 @@ import (
 
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/mine"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
@@ -19,6 +20,8 @@ type menu struct {
 	Verdicts   []verdict.Kind `json:"verdicts"` // in the order of the legend
 	Words      []verdict.Kind `json:"words"`    // of a prediction
 	Limits     limits         `json:"limits"`
+	// Questions lead from a visitor's code to a cell.
+	Questions []mine.Question `json:"questions"`
 }
 
 type strategyInfo struct {
@@ -62,6 +65,11 @@ func newMenu(shop *catalog.Catalog) menu {
 			m.Words = append(m.Words, v.Kind)
 		}
 	}
+	m.Questions = mine.Known(func(of, under string) bool {
+		_, noStrategy := shop.ByName(of)
+		_, noScenario := scenario.ByName(under)
+		return noStrategy == nil && noScenario == nil
+	})
 	return m
 }
 

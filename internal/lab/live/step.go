@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
@@ -64,7 +65,7 @@ func (s *Server) openStage(ctx context.Context) (*stage.Stage, error) {
 	for _, st := range s.o.Shop.Strategies {
 		lease = max(lease, st.ShortestLease)
 	}
-	stage, err := stage.Open(ctx, s.o.Shop, stage.Options{Lease: lease, OwnSlots: 2})
+	stage, err := stage.Open(ctx, s.o.Shop, stage.Options{Lease: lease, OwnSlots: 2, RedisServer: s.o.Plan.RedisServer})
 	if err != nil {
 		return nil, err
 	}
@@ -94,9 +95,14 @@ func (s *Server) onStage(w http.ResponseWriter, r *http.Request, patience time.D
 	on, err := s.openStage(s.background)
 	var found any
 	if err == nil {
+		err = lacks(ctx, on, s.o.Shop, asked.Strategy)
+	}
+	if err == nil {
 		found, err = play(ctx, on, asked, plan)
 	}
 	switch {
+	case errors.As(err, new(lackError)):
+		refuse(w, http.StatusConflict, "skipped", err.Error())
 	case errors.Is(err, stage.ErrCannot):
 		refuse(w, http.StatusConflict, "cannot", err.Error())
 	case err != nil:
@@ -104,6 +110,23 @@ func (s *Server) onStage(w http.ResponseWriter, r *http.Request, patience time.D
 	default:
 		answer(w, http.StatusOK, found)
 	}
+}
+
+// lackError is why the Redis of the stage cannot run a strategy.
+type lackError string
+
+func (e lackError) Error() string { return string(e) }
+
+func lacks(ctx context.Context, on *stage.Stage, shop *catalog.Catalog, name string) error {
+	of, err := shop.ByName(name)
+	if err != nil {
+		return err
+	}
+	why, err := on.Lacks(ctx, of)
+	if err == nil && why != "" {
+		err = lackError(name + " " + why)
+	}
+	return err
 }
 
 func (s *Server) checkStep(asked stepRequest) (schedule.Schedule, error) {

@@ -43,10 +43,12 @@ type Plan struct {
 	// and for none elsewhere.
 	Work *time.Duration
 
-	Shop  string       // the program that is started as the shops; empty for the one of the checkout
-	MySQL string       // the DSN of a server; empty to start one
-	Redis string       // the URL of a server; empty to start one for each testbed
-	Given []trial.Shop // shops in lab mode, on MySQL; none to start them
+	Shop  string // the program that is started as the shops; empty for the one of the checkout
+	MySQL string // the DSN of a server; empty to start one
+	Redis string // the URL of a server; empty to start one for each testbed
+	// RedisServer is the program that is started as Redis; empty for the one of the machine.
+	RedisServer string
+	Given       []trial.Shop // shops in lab mode, on MySQL; none to start them
 
 	// calm are the comparable cells of a completed plan that has others besides. They run one at a
 	// time, on a testbed without proxies.

@@ -61,6 +61,7 @@ func open(ctx context.Context, p Plan, status *Status) (_ *testbeds, err error) 
 		if t.rig, err = rig.New(p.Shop); err != nil {
 			return nil, err
 		}
+		t.rig.RedisProgram = p.RedisServer
 	}
 	dsn := p.MySQL
 	if dsn == "" {

@@ -7,11 +7,14 @@ package rig
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
 
+	"stocklock/internal/strategy"
 	"stocklock/internal/testserver"
 )
 
@@ -23,6 +26,9 @@ type Rig struct {
 	buildOnce sync.Once
 	binary    string
 	buildErr  error
+
+	mu     sync.Mutex        // guards lacked
+	lacked map[string]string // what Lacks has found out, by the commands
 }
 
 // New makes an empty rig. It starts the program shop as its shops, or for an empty path the one that
@@ -37,7 +43,7 @@ func New(shop string) (_ *Rig, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("rig: %w", err)
 	}
-	return &Rig{Group: group, given: shop}, nil
+	return &Rig{Group: group, given: shop, lacked: map[string]string{}}, nil
 }
 
 // RedisVersion is what the server calls itself, such as "Redis 8.0.2".
@@ -50,4 +56,44 @@ func RedisVersion(ctx context.Context, client *redis.Client) (string, error) {
 		return "Valkey " + v, nil
 	}
 	return "Redis " + info["Server"]["redis_version"], nil
+}
+
+// Lacks says why a Redis server cannot run a strategy: it knows none of the commands that the strategy
+// needs one of, as [strategy.Strategy.NeedsCommand] lists them. It is empty where the server can.
+func Lacks(ctx context.Context, client *redis.Client, commands []string) (string, error) {
+	if len(commands) == 0 {
+		return "", nil
+	}
+	if known, err := strategy.KnownCommand(ctx, client, commands); err != nil || known != "" {
+		return "", err
+	}
+	version, err := RedisVersion(ctx, client)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("needs a Redis that knows %s, and this one is %s: see --redis-server", strings.Join(commands, " or "), version), nil
+}
+
+// Lacks says why the Redis servers that the rig starts cannot run a strategy. It starts one to ask it, once.
+func (r *Rig) Lacks(ctx context.Context, commands []string) (string, error) {
+	if len(commands) == 0 {
+		return "", nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := strings.Join(commands, " ")
+	if why, known := r.lacked[key]; known {
+		return why, nil
+	}
+	server, err := r.Redis(ctx, testserver.RedisOptions{})
+	if err != nil {
+		return "", err
+	}
+	client := server.Client()
+	defer client.Close()
+	why, err := Lacks(ctx, client, commands)
+	if err = errors.Join(err, server.Stop()); err == nil {
+		r.lacked[key] = why
+	}
+	return why, err
 }

@@ -127,14 +127,20 @@ func (s *Shop) Metrics(ctx context.Context) (sum func(name string, label ...stri
 
 // ShopAt returns the absolute path of a program, or why it cannot be started.
 func ShopAt(path string) (string, error) {
-	absolute, err := exec.LookPath(path)
-	if err == nil {
-		absolute, err = filepath.Abs(absolute)
-	}
+	absolute, err := ProgramAt(path)
 	if err != nil {
 		return "", fmt.Errorf("the shop cannot be started: %w", err)
 	}
 	return absolute, nil
+}
+
+// ProgramAt returns the absolute path of a program, or why it cannot be started.
+func ProgramAt(path string) (string, error) {
+	absolute, err := exec.LookPath(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(absolute)
 }
 
 // ShopBinary builds cmd/shop of the checkout that the working directory is in, and returns its

@@ -28,6 +28,7 @@ import (
 // Options are the settings of a measurement.
 type Options struct {
 	Shop    string        // the program that is started as the shops, empty for the one of the checkout
+	Redis   string        // the program that is started as Redis, empty for the one of the machine
 	Each    time.Duration // how long one row is measured in one round
 	Rounds  int           // how often; the ratios are the medians
 	Work    time.Duration // inside the section, between reading the stock and writing it
@@ -84,6 +85,7 @@ func Run(ctx context.Context, o Options) (_ []Row, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
+	r.RedisProgram = o.Redis
 	fmt.Fprintln(o.Log, "starting MySQL without a binlog and with one; for each Redis, a Redis Cluster and the shops")
 	var benches [2]*bench
 	for i, options := range [][]string{nil, testserver.WithBinlog} {

@@ -22,7 +22,7 @@ var broken = map[string]map[verdict.Kind]string{
 	"crash-answered":  {verdict.Oversold: "none mutex", verdict.Lied: "redis-async"},
 	"overrun": {
 		verdict.Oversold: "none mutex setnx-expire getset getset-server-clock set-ex-nx lua-setex " +
-			"owner-get-del owner-watch owner-checked reentrant-fixed " +
+			"owner-get-del owner-watch owner-checked owner-delex reentrant-fixed " +
 			"reservation-unchecked",
 	},
 	"late-release": {verdict.Oversold: "none mutex setnx-expire getset getset-server-clock set-ex-nx"},
@@ -33,12 +33,12 @@ var broken = map[string]map[verdict.Kind]string{
 	"nested": {
 		verdict.Inapplicable: unguarded,
 		verdict.Stuck: "mutex setnx setnx-expire getset getset-server-clock set-ex-nx lua-setex " +
-			"owner-get-del owner-watch owner-checked",
+			"owner-get-del owner-watch owner-checked owner-delex",
 	},
 	"clock-skew": {verdict.Oversold: "none mutex getset"},
 	"partition": {
 		verdict.Oversold: "none mutex setnx-expire getset getset-server-clock set-ex-nx lua-setex " +
-			"owner-get-del owner-watch owner-checked reentrant-fixed reentrant-timer " +
+			"owner-get-del owner-watch owner-checked owner-delex reentrant-fixed reentrant-timer " +
 			"reservation-unchecked",
 		verdict.Stuck: "setnx",
 	},
@@ -47,13 +47,13 @@ var broken = map[string]map[verdict.Kind]string{
 	"eviction":      {verdict.Oversold: byDataLoss},
 	"pause": {
 		verdict.Oversold: "none mutex setnx-expire getset getset-server-clock set-ex-nx lua-setex " +
-			"owner-get-del owner-watch owner-checked reentrant-fixed reentrant-timer " +
+			"owner-get-del owner-watch owner-checked owner-delex reentrant-fixed reentrant-timer " +
 			"reentrant redlock reservation-unchecked",
 	},
 }
 
 const byDataLoss = "none mutex setnx setnx-expire getset getset-server-clock set-ex-nx lua-setex " +
-	"owner-get-del owner-watch owner-checked reentrant-fixed reentrant-timer reentrant " +
+	"owner-get-del owner-watch owner-checked owner-delex reentrant-fixed reentrant-timer reentrant " +
 	"redis-async"
 
 // unguarded are the strategies without a lock to take.

@@ -18,6 +18,7 @@ import (
 // CrowdOptions are the settings of a measurement of crowds.
 type CrowdOptions struct {
 	Shop        string // the program that is started as the shop, empty for the one of the checkout
+	Redis       string // the program that is started as Redis, empty for the one of the machine
 	Connections []int
 	Each        time.Duration // how long each crowd is measured in one round
 	Rounds      int           // how often; the ratios are the medians
@@ -35,7 +36,7 @@ type Crowd struct {
 // MeasureCrowds measures one shop with its default settings under crowds, on private servers. It fails
 // when the database has other orders than were answered.
 func MeasureCrowds(ctx context.Context, o CrowdOptions) (crowds []Crowd, err error) {
-	s := &soak{Options: Options{Shop: o.Shop, Shops: 1, Log: o.Log}}
+	s := &soak{Options: Options{Shop: o.Shop, Redis: o.Redis, Shops: 1, Log: o.Log}}
 	err = s.onServers(ctx, rig.TestbedOptions{}, func() error {
 		s.began = time.Now()
 		for _, items := range []int{1, 64} {

@@ -28,6 +28,7 @@ type Report struct {
 	Repeats   int // requests that were sent again
 	Busy      int // clean refusals
 
+	Skipped  []string // strategies that the Redis cannot run, with the reasons
 	Findings []string // what went wrong; none where the shops survived
 }
 
@@ -117,6 +118,9 @@ func (r *Report) Print(out io.Writer) {
 	fmt.Fprintln(out, strings.Join(tables, "\n\n"))
 	fmt.Fprintf(out, "\n%d customers at %s for %s, %d repeats, %d clean refusals%s\n",
 		r.Purchases, speed, r.Lasted.Round(time.Second), r.Repeats, r.Busy, rest)
+	for _, skipped := range r.Skipped {
+		fmt.Fprintf(out, "skipped %s\n", skipped)
+	}
 	for _, finding := range r.Findings {
 		fmt.Fprintln(out, "found:", finding)
 	}

@@ -26,6 +26,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"stocklock/internal/lab/audit"
@@ -39,6 +40,7 @@ import (
 // Options are the settings of a soak.
 type Options struct {
 	Shop       string                 // the program that is started as the shops, empty for the one of the checkout
+	Redis      string                 // the program that is started as Redis, empty for the one of the machine
 	Strategies []strategy.Description // all at once; the mixable ones sell the same items
 	Shops      int
 	Log        io.Writer // what is injected, as it happens
@@ -106,13 +108,44 @@ func Run(ctx context.Context, o Options) (r Report, err error) {
 	if o.ofKills() {
 		testbed = rig.TestbedOptions{Env: map[string]string{"SHOP_LAB": "true", "SHOP_LOG_LEVEL": "error", "SHOP_LAB_WORK": "0s"}}
 	}
-	err = s.onServers(ctx, testbed, func() (err error) {
-		if err = s.stockUp(ctx); err == nil {
+	err = s.onServers(ctx, testbed, func() error {
+		skipped, err := s.leaveOut(ctx)
+		if err == nil {
+			err = s.stockUp(ctx)
+		}
+		if err == nil {
 			r, err = s.run(ctx)
 		}
+		r.Skipped = skipped
 		return err
 	})
 	return r, err
+}
+
+// ErrUnfit is in the chain of an error about strategies none of which the Redis can run.
+var ErrUnfit = errors.New("no strategy is left")
+
+// leaveOut takes away the strategies that the Redis cannot run, and returns the reason of each.
+func (s *soak) leaveOut(ctx context.Context) (skipped []string, err error) {
+	client := s.testbed.Redis().Client()
+	defer client.Close()
+	var fit []strategy.Description
+	for _, of := range s.Strategies {
+		why, err := rig.Lacks(ctx, client, of.NeedsCommand)
+		switch {
+		case err != nil:
+			return nil, err
+		case why == "":
+			fit = append(fit, of)
+		default:
+			skipped = append(skipped, of.Name+": "+why)
+			s.say("skipped %s: %s", of.Name, why)
+		}
+	}
+	if s.Strategies = fit; len(fit) == 0 {
+		return skipped, fmt.Errorf("%w: %s", ErrUnfit, strings.Join(skipped, "; "))
+	}
+	return skipped, nil
 }
 
 // onServers starts the servers and the shops, calls do, and ends them.
@@ -120,6 +153,7 @@ func (s *soak) onServers(ctx context.Context, o rig.TestbedOptions, do func() er
 	if s.rig, err = rig.New(s.Shop); err != nil {
 		return err
 	}
+	s.rig.RedisProgram = s.Redis
 	defer func() {
 		err = errors.Join(err, s.rig.Close())
 		if ctx.Err() != nil {

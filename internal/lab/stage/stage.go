@@ -31,6 +31,8 @@ type Options struct {
 	Slots int
 	// OwnSlots is how many of them there are with shops of their own, 0 for the same.
 	OwnSlots int
+	// RedisServer is the program that is started as Redis, empty for the one of the machine.
+	RedisServer string
 }
 
 // Stage is what schedules are played on: one MySQL, shops for the customers A, B and C, and slots
@@ -65,6 +67,7 @@ func Open(ctx context.Context, shop *catalog.Catalog, o Options) (_ *Stage, err 
 	if s.rig, err = rig.New(shop.Program); err != nil {
 		return nil, err
 	}
+	s.rig.RedisProgram = o.RedisServer
 	if s.source, err = openSource(); err != nil {
 		return nil, err
 	}
@@ -113,6 +116,11 @@ func (s *Stage) Close() error {
 // Starved is how many runs were made again until now because the machine made a renewal late. They are
 // not judged.
 func (s *Stage) Starved() int64 { return s.starved.Load() }
+
+// Lacks says why the Redis of the stage cannot run a strategy, and nothing where it can.
+func (s *Stage) Lacks(ctx context.Context, of strategy.Description) (string, error) {
+	return s.rig.Lacks(ctx, of.NeedsCommand)
+}
 
 // Shop is the catalog of the shops that the stage starts.
 func (s *Stage) Shop() *catalog.Catalog { return s.shop }

@@ -24,6 +24,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -86,13 +87,20 @@ const maxCell = 90 * time.Second
 // returns ctx's cause.
 func Run(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
 	r := newResult(c, o, len(b.Shops))
-	if why := unfit(b, c, o); why.reason != "" {
+	why := unfit(b, c, o)
+	if why.reason == "" {
+		err := b.ready(ctx)
+		if err == nil {
+			why, err = b.lacks(ctx, c.Strategy)
+		}
+		if err != nil {
+			return Result{}, err
+		}
+	}
+	if why.reason != "" {
 		r.Unfit = why.what
 		r.conclude(verdict.Judgement{Kind: cmp.Or(why.kind, verdict.Skipped), Problem: why.reason})
 		return *r, nil
-	}
-	if err := b.ready(ctx); err != nil {
-		return Result{}, err
 	}
 	run, err := audit.Start(ctx, b.Store, audit.Run{
 		ID:       fmt.Sprintf("%s-%s-%d-%s", c.Strategy.Name, c.Scenario.Name, c.Seed, time.Now().UTC().Format("150405.000000")),
@@ -162,6 +170,23 @@ func unfit(b Bench, c Cell, o Options) misfit {
 	default:
 		return misfit{}
 	}
+}
+
+// lacks asks Redis whether it knows a command that the strategy needs.
+func (b Bench) lacks(ctx context.Context, of strategy.Description) (misfit, error) {
+	client := b.Redis
+	switch {
+	case len(of.NeedsCommand) == 0:
+		return misfit{}, nil
+	case client == nil && b.Testbed == nil:
+		return misfit{what: UnfitStrategy, reason: fmt.Sprintf("needs a Redis that knows %s: say with --redis where the one of the shops is",
+			strings.Join(of.NeedsCommand, " or "))}, nil
+	case client == nil:
+		client = b.Testbed.Redis().Client()
+		defer client.Close()
+	}
+	reason, err := rig.Lacks(ctx, client, of.NeedsCommand)
+	return misfit{what: UnfitStrategy, reason: reason}, err
 }
 
 // ready repairs the testbed if something of it does not work. It waits for shops that were given by

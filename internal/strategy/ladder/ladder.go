@@ -25,6 +25,7 @@ var breakable = []strategy.Strategy{
 	ownerGetDel,
 	ownerWatch,
 	ownerChecked,
+	ownerDelex,
 	reentrantFixed,
 	reentrantTimer,
 	reentrant,

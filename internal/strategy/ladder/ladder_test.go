@@ -25,6 +25,10 @@ import (
 func TestStrategies(t *testing.T) { strategytest.All(t, breakable) }
 
 func TestRecipes(t *testing.T) {
+	delete, err := strategy.KnownCommand(t.Context(), strategytest.Deps(t).Redis, deletes)
+	if err != nil {
+		t.Fatal(err)
+	}
 	strategytest.Recipes(t, breakable, map[string]string{
 		"none":                "",
 		"mutex":               "",
@@ -67,7 +71,80 @@ func TestRecipes(t *testing.T) {
 		"check-constraint-absolute": "",
 		"wrong-key-customer":        "evalsha; evalsha",
 		"wrong-key-shop":            "evalsha; evalsha",
+		"owner-delex":               "set nx px; " + strings.ToLower(delete), // skipped where the server knows none
 	})
+}
+
+// TestOwnerDelexLocksNothingThatItCannotFree refuses to sell where the server has no command to free the lock
+// with, and sells when it has got one.
+func TestOwnerDelexLocksNothingThatItCannotFree(t *testing.T) {
+	server := &fakeCommands{}
+	client := redis.NewClient(&redis.Options{})
+	defer client.Close()
+	client.AddHook(server)
+	d := strategy.Deps{Redis: client, Options: strategy.Options{Lease: time.Minute, Wait: time.Millisecond, Retry: time.Millisecond}}
+	guard, _ := ownerDelex.Build(d)
+	hold := func() error { return guard.Do(t.Context(), "lock", func(context.Context, int64) error { return nil }) }
+	for _, tt := range []struct {
+		knows string
+		err   error
+		sent  string
+	}{
+		{"", errNoDelete, "COMMAND"},
+		{"DELEX", nil, "COMMAND; SET; DELEX lock IFEQ"},
+		{"DELEX", nil, "SET; DELEX lock IFEQ"},
+		{"DELIFEQ", nil, "SET; DELEX lock IFEQ"}, // it finds out
+		{"DELIFEQ", nil, "COMMAND; SET; DELIFEQ lock"},
+	} {
+		server.knows, server.sent = tt.knows, nil
+		if err := hold(); !errors.Is(err, tt.err) {
+			t.Errorf("a server that knows %q: %v, want %v", tt.knows, err, tt.err)
+		}
+		if got := strings.Join(server.sent, "; "); got != tt.sent {
+			t.Errorf("a server that knows %q was sent %q, want %q", tt.knows, got, tt.sent)
+		}
+	}
+}
+
+// fakeCommands answers in place of a server that knows one command more than SET and COMMAND.
+type fakeCommands struct {
+	redis.Hook
+	knows string
+	sent  []string
+}
+
+func (f *fakeCommands) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (f *fakeCommands) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (f *fakeCommands) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(_ context.Context, cmd redis.Cmder) error {
+		name := strings.ToUpper(cmd.Name())
+		sent := name
+		switch cmd := cmd.(type) {
+		case *redis.BoolCmd: // SET NX
+			cmd.SetVal(true)
+		case *redis.Cmd:
+			if name == "COMMAND" {
+				about := make([]any, len(cmd.Args())-2)
+				for i, asked := range cmd.Args()[2:] {
+					if asked == f.knows {
+						about[i] = []any{asked}
+					}
+				}
+				cmd.SetVal(about)
+				break
+			}
+			sent = strings.Trim(fmt.Sprint(cmd.Args()[:len(cmd.Args())-1]), "[]") // without the owner's value
+			if name != f.knows {
+				cmd.SetErr(errors.New("ERR unknown command '" + name + "'"))
+			}
+		}
+		f.sent = append(f.sent, sent)
+		return cmd.Err()
+	}
 }
 
 func TestByNameSaysWhatThereIs(t *testing.T) {
@@ -108,16 +185,27 @@ func TestGetSetTakesOverAnExpiredLock(t *testing.T) {
 func TestReleaseLeavesAnothersLockAlone(t *testing.T) {
 	d := strategytest.Deps(t)
 	ctx := t.Context()
-	for _, tt := range []struct {
+	type released struct {
 		name  string
 		hold  lease
 		frees bool
-	}{
+	}
+	all := []released{
 		{"plain DEL", plainDel{d.Redis, "lock"}, true},
 		{"GET, DEL", getThenDel{d.Redis, "lock", "me"}, false},
 		{"WATCH, DEL", watchedDel{d.Redis, "lock", "me"}, false},
 		{"script", compareAndDelete{d.Redis, "lock", "me"}, false},
-	} {
+	}
+	command := &deleteCommand{redis: d.Redis}
+	switch err := command.ask(); {
+	case err == nil:
+		all = append(all, released{command.name(), deleteIfEqual{command, "lock", "me"}, false})
+	case errors.Is(err, errNoDelete):
+		t.Logf("not tried: %v", err)
+	default:
+		t.Fatal(err)
+	}
+	for _, tt := range all {
 		for i := range 200 { // what is rare, too
 			if err := d.Redis.Set(ctx, "lock", "somebody else", 0).Err(); err != nil {
 				t.Fatal(err)

@@ -52,12 +52,29 @@ func Deps(t *testing.T, parameters ...string) strategy.Deps {
 	}
 }
 
-// NewSeller builds a seller that ends with the test.
+// NewSeller builds a seller that ends with the test. It skips the test where the Redis cannot run the
+// strategy.
 func NewSeller(t *testing.T, s strategy.Strategy, d strategy.Deps) *strategy.Seller {
 	t.Helper()
+	NeedsCommand(t, s, d)
 	seller := strategy.New(s, d)
 	t.Cleanup(func() { seller.Close() })
 	return seller
+}
+
+// NeedsCommand skips a test on a Redis that knows none of the commands that the strategy needs one of.
+func NeedsCommand(t *testing.T, s strategy.Strategy, d strategy.Deps) {
+	t.Helper()
+	if len(s.NeedsCommand) == 0 {
+		return
+	}
+	known, err := strategy.KnownCommand(t.Context(), d.Redis, s.NeedsCommand)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if known == "" {
+		t.Skipf("%s needs a Redis that knows %s: run the test with its folder at the front of the PATH", s.Name, strings.Join(s.NeedsCommand, " or "))
+	}
 }
 
 // NewItem creates an item with so many units.

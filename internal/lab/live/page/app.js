@@ -7,11 +7,12 @@ import {cellView} from './cell.js';
 import {pairView} from './pair.js';
 import {loadView} from './load.js';
 import {stepView} from './step.js';
+import {mineView} from './mine.js';
 
 const root = document.documentElement;
 const main = document.getElementById('main');
-const views = {'': matrixView, cell: cellView, run: cellView, pair: pairView, load: loadView, step: stepView};
-const tabs = [['', 'tab.matrix'], ['pair', 'tab.pair'], ['load', 'tab.load'], ['step', 'tab.step']];
+const views = {'': matrixView, cell: cellView, run: cellView, pair: pairView, load: loadView, step: stepView, mine: mineView};
+const tabs = [['', 'tab.matrix'], ['pair', 'tab.pair'], ['load', 'tab.load'], ['step', 'tab.step'], ['mine', 'tab.mine']];
 
 // route is the address behind #: the name of a view, and what it shows.
 const route = () => {

@@ -1,0 +1,33 @@
+import {fill, h} from './dom.js';
+import {language, t} from './words.js';
+import {runOf, store} from './store.js';
+import {verdictChip} from './verdict.js';
+
+// marked is a text in which Markdown marks code.
+const marked = text => text.split('`').map((part, i) => (i % 2 ? h('code', {}, part) : part));
+
+const page = (folder, name) => `docs/${folder}/${name}${language() === 'zh' ? '.zh-CN' : ''}.md`;
+
+// mineView asks what a visitor's code does, and leads to the cell that breaks it. The link has the question.
+export function mineView(body, [open = '']) {
+  const of = text => text[language()] || text.en;
+  const cell = (strategy, scenario) => {
+    const known = runOf(strategy, scenario);
+    return h('a', {class: 'button', href: `#/cell/${strategy}/${scenario}`}, t('under', {strategy, scenario}), known && known.state === 'ended' && [' ', verdictChip(known)]);
+  };
+  const answer = a => h('details', {class: 'answer-of-mine', 'data-answer': a.strategy},
+    h('summary', {}, marked(of(a.says))),
+    h('pre', {tabindex: '0', role: 'region', 'aria-label': a.language}, h('code', {}, a.code)),
+    h('p', {}, marked(of(a.why))),
+    h('p', {class: 'bar'}, h('span', {class: 'soft'}, t('mine.breaks')), ' ', cell(a.strategy, a.scenario), ' ',
+      h('span', {class: 'soft'}, t('mine.holds')), ' ', cell(a.twin, a.scenario), ' ',
+      h('a', {class: 'button', href: `#/pair/${a.scenario}/${a.strategy}/${a.twin}`}, t('tab.pair'))),
+    h('p', {class: 'soft'}, h('a', {href: page('strategies', a.strategy)}, a.strategy), ' · ', h('a', {href: page('strategies', a.twin)}, a.twin), ' · ',
+      h('a', {href: page('scenarios', a.scenario)}, a.scenario), ' · ', h('code', {class: 'command'}, `loadtest explain ${a.strategy}:${a.scenario}`)));
+  fill(body, h('div', {class: 'title'}, h('div', {}, h('h1', {}, t('tab.mine')), h('p', {class: 'lead'}, t('mine.lead')))),
+    h('ol', {class: 'mine'}, store.catalog.questions.map(q => h('li', {id: 'mine-' + q.key},
+      h('h2', {}, of(q.ask)), h('p', {class: 'soft'}, marked(of(q.look))), q.answers.map(answer)))),
+    h('p', {}, t('mine.none'), ' ', h('a', {href: '#/'}, t('tab.matrix'))));
+  const asked = open && document.getElementById('mine-' + open);
+  if (asked) asked.scrollIntoView();
+}

@@ -1,0 +1,96 @@
+package ladder
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/strategy"
+)
+
+var ownerDelex = strategy.Strategy{
+	Name:      "owner-delex",
+	Doc:       "SET NX PX with a value of one's own, freed by the server's own command that deletes only that value: as right as the script, and as wrong",
+	Source:    "redis.io, Distributed Locks with Redis, since Redis 8.4; Valkey 9, DELIFEQ",
+	Guard:     "SET NX PX; DELEX IFEQ, or DELIFEQ",
+	Decrement: "read-then-write",
+	Telling:   "overrun",
+	Properties: strategy.Properties{
+		Has: strategy.DurableAnswers | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
+			strategy.OwnerChecked | strategy.AtomicRelease | strategy.ClockFree,
+	},
+	NeedsCommand: deletes,
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		command := &deleteCommand{redis: d.Redis}
+		take := ownedBy(d, func(key, owner string) lease { return deleteIfEqual{command, key, owner} })
+		return polled{Options: d.Options, try: func(ctx context.Context, key string) (lease, error) {
+			if err := command.ask(); err != nil { // before it has a lock that it cannot free
+				return nil, err
+			}
+			return take(ctx, key)
+		}}, strategy.ReadThenWrite
+	},
+}
+
+// deletes are the commands by which a server deletes a key that has a value. A server knows one of them, or
+// none.
+var deletes = []string{"DELEX (Redis 8.4)", "DELIFEQ (Valkey 9)"}
+
+// deleteCommand is the one that the server knows.
+type deleteCommand struct {
+	redis redis.UniversalClient
+	known atomic.Value // its name, empty or nil before the server was asked
+}
+
+func (c *deleteCommand) name() string {
+	name, _ := c.known.Load().(string)
+	return name
+}
+
+// askWithin bounds the question which commands a server knows.
+const askWithin = 3 * time.Second
+
+// ask asks the server, once. The question belongs to no sale. A server that knows none is asked again by the
+// next sale: a later version may have replaced it.
+func (c *deleteCommand) ask() error {
+	if c.name() != "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), askWithin)
+	defer cancel()
+	name, err := strategy.KnownCommand(ctx, c.redis, deletes)
+	if err == nil && name == "" {
+		err = errNoDelete
+	}
+	if err == nil {
+		c.known.Store(name)
+	}
+	return err
+}
+
+var errNoDelete = errors.New("strategy: the server knows neither DELEX (Redis 8.4) nor DELIFEQ (Valkey 9)")
+
+// deleteIfEqual frees the lock in one command, and only its own.
+type deleteIfEqual struct {
+	by    *deleteCommand
+	key   string
+	owner string
+}
+
+func (l deleteIfEqual) release(ctx context.Context) error {
+	sale.At(ctx, sale.Releasing)
+	command := []any{"DELEX", l.key, "IFEQ", l.owner}
+	if l.by.name() == "DELIFEQ" {
+		command = []any{"DELIFEQ", l.key, l.owner}
+	}
+	err := l.by.redis.Do(ctx, command...).Err()
+	if err != nil && strings.HasPrefix(err.Error(), "ERR unknown command") {
+		l.by.known.Store("") // another server than the one that was asked, as after a failover
+	}
+	return err
+}
