@@ -116,7 +116,8 @@
 //
 // A process keeps 30,000 holds of 10 seconds, also if others take its processor. This was measured for 15
 // seconds with GOMAXPROCS=1 and four goroutines that compute and allocate, beside Redis 7.0 and other
-// programs on two cores. A renewal takes about 8 microseconds of the process.
+// programs on two cores. A renewal takes about 8 microseconds of the process. Where some forty programs wanted the
+// two cores, it kept 10,000, and lost 11,000 to 26,000 of 30,000.
 //
 // # Servers
 //

@@ -6,8 +6,6 @@ import (
 	"net"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // lostWithin wants a held context to end with ErrLost before d is over.
@@ -96,22 +94,12 @@ func TestUnconfirmedSubscriptionIsATimeout(t *testing.T) {
 	holder, _ := newLocker(t, Options{})
 	_, lease := acquire(t, holder, within(t), t.Name())
 	defer lease.Release()
-	l := New(twoWays{direct, mute}, Options{Lease: time.Second})
+	l := New(apart{direct, mute}, Options{Lease: time.Second})
 	defer l.Close(context.Background())
 	_, _, err := l.Acquire(within(t), t.Name())
 	if timeout, ok := errors.AsType[net.Error](err); !ok || !timeout.Timeout() {
 		t.Errorf("Acquire = %v, want a timeout", err)
 	}
-}
-
-// twoWays sends requests one way and subscribes another.
-type twoWays struct {
-	*redis.Client
-	messages *redis.Client
-}
-
-func (c twoWays) Subscribe(ctx context.Context, channels ...string) *redis.PubSub {
-	return c.messages.Subscribe(ctx, channels...)
 }
 
 func TestTransientErrorsDoNotEndAHold(t *testing.T) {

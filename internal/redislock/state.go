@@ -166,7 +166,7 @@ func (m *machine) jumped(renewal bool, r reply, sent, now instant) (by time.Dura
 // notRenewed schedules the next renewal soon. One error is no reason to give up a lock whose lease
 // still runs.
 func (m *machine) notRenewed(attempt uint64, now instant) {
-	if attempt == m.attempt && m.state != asking {
+	if attempt == m.attempt {
 		m.pause = nextPause(m.pause, m.lease)
 		m.due = now + m.pause
 	}

@@ -2,6 +2,9 @@ package redislock
 
 import (
 	"context"
+	"net"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -74,6 +77,37 @@ type late struct {
 func (c late) Subscribe(ctx context.Context, channels ...string) *redis.PubSub {
 	<-c.begin
 	return c.Client.Subscribe(ctx, channels...)
+}
+
+// TestASubscriptionIsTriedAgain where it has no connection for a moment, however old the Locker is.
+func TestASubscriptionIsTriedAgain(t *testing.T) {
+	requests, _ := newClient(t, shared.addr)
+	var dials atomic.Int32
+	pushes := redis.NewClient(&redis.Options{Addr: shared.addr, DialerRetries: 1, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if dials.Add(1) <= 3 {
+			return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, addr)
+	}})
+	t.Cleanup(func() { pushes.Close() })
+	waiter := New(apart{requests, pushes}, Options{Lease: 2 * time.Minute})
+	t.Cleanup(func() { waiter.Close(context.Background()) })
+	waiter.base = waiter.base.Add(-time.Hour)
+	holder, _ := newLocker(t, Options{})
+	_, lease := acquire(t, holder, within(t), t.Name())
+	got := make(chan error, 1)
+	go func() {
+		_, lease, err := waiter.Acquire(within(t), t.Name())
+		if err == nil {
+			err = lease.Release()
+		}
+		got <- err
+	}()
+	eventually(t, "it listens, or gives up", func() bool { return waiter.hears() || len(got) > 0 })
+	release(t, lease)
+	if err := <-got; err != nil || dials.Load() <= 3 {
+		t.Errorf("after %d dials: %v", dials.Load(), err)
+	}
 }
 
 // TestAGrantBeforeTheSubscriptionIsFound: a waiter queues before it listens, and asks once it does.

@@ -145,6 +145,11 @@ func try(m mutation, temp string) string {
 			return cmp.Or(failed(string(out)), "a crash")
 		}
 	}
+	polling := exec.Command(cmp.Or(os.Getenv("GO"), "go"), "test", "-overlay", filepath.Join(temp, "overlay.json"), "-vet=off", "-tags=lab,nomsgpack", "./polling")
+	polling.Dir = folder
+	if out, err := polling.CombinedOutput(); err != nil {
+		return cmp.Or(failed(string(out)), "a crash") + " of package polling"
+	}
 	return ""
 }
 
