@@ -55,3 +55,40 @@ func TestCommitsThatAreNotAnswered(t *testing.T) {
 		t.Errorf("with no COMMIT under way: %s", stall)
 	}
 }
+
+// TestACommitWithoutAnAnswerEndsNoStall loses a COMMIT while another one has no answer.
+func TestACommitWithoutAnAnswerEndsNoStall(t *testing.T) {
+	release := make(chan struct{})
+	var seen atomic.Int32
+	direct, store := openBehind(t, func() meddler {
+		return func(packet []byte, client, _ net.Conn) bool {
+			if !bytes.Contains(packet, []byte("\x03COMMIT")) {
+				return false
+			}
+			if seen.Add(1) == 1 {
+				<-release
+				return false
+			}
+			client.Close()
+			return true
+		}
+	})
+	items := []stock.Item{newItem(t, direct, 1), newItem(t, direct, 1)}
+	done := make(chan error)
+	go func() {
+		_, err := store.Decrement(t.Context(), one(items[0]))
+		done <- err
+	}()
+	testserver.Await(t, "a COMMIT to have no answer for a while", func() bool { return store.CommitStall() > 100*time.Millisecond })
+	before, began := store.CommitStall(), time.Now()
+	if _, err := store.Decrement(t.Context(), one(items[1])); !errors.Is(err, stock.ErrUnknown) {
+		t.Errorf("a lost COMMIT: %v, want ErrUnknown", err)
+	}
+	if stall, passed := store.CommitStall(), time.Since(began); stall < passed+before/2 {
+		t.Errorf("no COMMIT was answered for %s, want %s more than %s", stall, before, passed)
+	}
+	close(release)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -68,15 +68,18 @@ func TestStandings(t *testing.T) {
 	}
 }
 
-// TestAConflictUnderALockIsRepeated lets another transaction win against each statement that waits for
-// the item's row.
-func TestAConflictUnderALockIsRepeated(t *testing.T) {
-	for _, name := range []string{"fenced", "fenced-relative"} {
+// TestAConflictIsRepeated lets another transaction win against each statement that waits for the item's
+// row. A sale by for-update passes no point before.
+func TestAConflictIsRepeated(t *testing.T) {
+	for name, points := range map[string][]sale.Point{
+		"fenced": {sale.Acquired, sale.Read}, "fenced-relative": {sale.Acquired, sale.Read},
+		"conditional": {sale.Read}, "batched": {sale.Read}, "optimistic": {sale.Write},
+	} {
 		s, err := strategy.Find(name, strategy.All())
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, point := range []sale.Point{sale.Acquired, sale.Read} {
+		for _, point := range points {
 			strategytest.Repeats(t, s, point, "SELECT id FROM items WHERE id = ? FOR UPDATE")
 		}
 	}
