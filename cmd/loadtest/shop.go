@@ -41,7 +41,8 @@ func (o shopSettings) ask(ctx context.Context, s streams) (*catalog.Catalog, err
 
 // stageSettings are what schedules are played on.
 type stageSettings struct {
-	shopSettings `embed:""`
+	shopSettings  `embed:""`
+	mysqlSettings `embed:""`
 
 	Lease time.Duration `default:"300ms" min:"100ms" max:"2s" help:"The lease of every lock. One whose shortest lease is longer makes it that. A run that the machine is too slow for is made again."`
 }
@@ -59,5 +60,5 @@ func (o stageSettings) open(ctx context.Context, s streams, shop *catalog.Catalo
 		fmt.Fprint(s.err, "starting MySQL, Redis and the shops …")
 		defer fmt.Fprint(s.err, "\r\x1b[2K")
 	}
-	return stage.Open(ctx, shop, stage.Options{Lease: o.Lease})
+	return stage.Open(ctx, shop, stage.Options{Lease: o.Lease, MySQLSet: o.MySQLSet})
 }

@@ -120,6 +120,12 @@ func (d Description) Passes(p sale.Point) bool {
 	return len(d.Points) == 0 || slices.Contains(d.Points, p)
 }
 
+// ReleasesFirst reports whether a sale releases its lock before its order is committed.
+func (d Description) ReleasesFirst() bool {
+	written := slices.Index(d.Points, sale.Written)
+	return slices.Contains(d.Points[:max(written, 0)], sale.Released)
+}
+
 // Describe returns the descriptions of strategies.
 func Describe(all []Strategy) []Description {
 	descriptions := make([]Description, len(all))

@@ -102,6 +102,15 @@ func findMySQL() (program string, err error) {
 // does by default.
 var WithBinlog = []string{"--log-bin=binlog", "--sync-binlog=1", "--server-id=1"}
 
+// Settings are the options that give variables of a server other values, each written NAME=VALUE.
+func Settings(variables []string) []string {
+	options := make([]string, len(variables))
+	for i, v := range variables {
+		options[i] = "--" + v
+	}
+	return options
+}
+
 // initialise makes the system tables.
 func (g *Group) initialise(ctx context.Context, program, dir, data string) error {
 	args := []string{program, "--no-defaults", "--initialize-insecure", "--datadir=" + data, tmpdir(dir)}

@@ -38,6 +38,21 @@ var truths = map[Phrase]func(c claim) string{
 		return all(c.both(c.f.Holder, c.f.Other), unless(c.f.Holder.Shop != c.f.Other.Shop, "it is the same process"))
 	},
 	"no-reason-seen": func(c claim) string { return c.both(c.f.Holder, c.f.Other) },
+	"committed-late": func(c claim) string {
+		out, done := c.at(c.f.Holder, sale.Releasing), c.at(c.f.Holder, sale.Written)
+		return all(c.apart(), unless(milliseconds(done.Sub(out)) == c.f.LastedMS && c.f.LastedMS > 0, "it released at %s and wrote at %s", out, done))
+	},
+	"read-old-snapshot": func(c claim) string {
+		done, in := c.at(c.f.Holder, sale.Written), c.entered(c.f.Other)
+		return all(c.apart(), unless(milliseconds(in.Sub(done)) == c.f.LastedMS && c.f.LastedMS > 0, "it wrote at %s, and the other entered at %s", done, in),
+			unless(c.at(c.f.Other, sale.Read).After(in), "it read before it had the lock"))
+	},
+	"lock-excluded": func(c claim) string {
+		out, in := c.at(c.f.Holder, sale.Releasing), c.entered(c.f.Other)
+		return all(c.apart(), unless(slices.ContainsFunc(c.Changes, func(ch Change) bool {
+			return (ch.What == eventDel || ch.What == eventSet) && !ch.Time.Before(out) && ch.Time.Before(in.Add(busyTolerance))
+		}), "Redis announced nothing then"))
+	},
 	"server-died": func(c claim) string {
 		return all(c.both(c.f.Holder, c.f.Other), unless(c.changed(c.after(), Gone), "no server died then"))
 	},
@@ -243,6 +258,7 @@ var truths = map[Phrase]func(c claim) string{
 	"lease-ended-next-got-it":  certain,
 	"server-died-next-got-it":  func(c claim) string { return c.announced(Gone) },
 	"lock-evicted-next-got-it": func(c claim) string { return c.announced(eventEvicted) },
+	"snapshot-refused":         func(c claim) string { return all(c.outcome("conflict"), c.noOrder()) },
 	"fence-refused":            func(c claim) string { return all(c.outcome("fenced"), c.noOrder()) },
 	"learned-of-the-loss":      func(c claim) string { return all(c.outcome("lost"), c.noOrder()) },
 	"read-again": func(c claim) string {

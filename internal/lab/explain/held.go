@@ -137,6 +137,7 @@ var rulesUnderFault = []rule{
 	{hold.diedAndNext, Expired, "lease-over-for-next", hold.leaseEnd},
 	{hold.died, Expired, "nobody-came-after", hold.leaseEnd},
 	{hold.fencedOff, Refused, "fence-refused", hold.left},
+	{hold.conflicted, Refused, "snapshot-refused", hold.left},
 	{hold.lostItsLock, LossNoticed, "learned-of-the-loss", hold.faultOverOrLeaseEnd},
 	{hold.holdRefused, Refused, "hold-refused", hold.left},
 	{hold.wroteNothing, Refused, "wrote-nothing", hold.left},
@@ -281,6 +282,11 @@ func (h hold) holds() bool {
 }
 
 func (h hold) fencedOff() bool { return h.hit.Outcome == "fenced" }
+
+// conflicted is of a sale under a lock that wrote over what had changed since it had read.
+func (h hold) conflicted() bool {
+	return h.hit.guarded() && h.hit.order == nil && h.hit.Outcome == "conflict"
+}
 
 func (h hold) lostItsLock() bool { return h.hit.Outcome == "lost" }
 

@@ -132,7 +132,7 @@ func judgeStorage(j Judgement, results []Result) Judgement {
 			switch {
 			case j.Declared == strategy.Has:
 				j.Ruling = Contradicts
-			case bad.Outcome.Verdict == verdict.Oversold && bad.Outcome.Cause != schedule.NoLock:
+			case bad.Outcome.Verdict == verdict.Oversold && !schedule.Exclusion.Shows(bad.Outcome.Cause):
 				j.Ruling = Agrees // the database took what an overtaken holder wrote
 			default:
 				continue

@@ -62,6 +62,9 @@ const (
 	// LeaseOver: the server of the lock says that the lease of the first sale has ended, or that it
 	// was renewed. A strategy without a lease has nothing to show.
 	LeaseOver Sight = "lease-over"
+	// BeforeCommit: another sale has read, or waits in MySQL, between the release and the commit of a sale
+	// whose strategy releases first. It is waited for before the first sale is sent.
+	BeforeCommit Sight = "before-commit"
 	// Another: another sale has entered, or was kept out. A sale has entered when it has read the
 	// stock, or has written where nothing is read. It is kept out when its guard refuses it or MySQL
 	// makes it wait, and the lock is still the first sale's by its server.

@@ -18,10 +18,16 @@ type Attack struct {
 	Within bool
 }
 
+// Exclusion is the attack on a strategy when nothing goes wrong.
+var Exclusion = Attack{Property: strategy.Exclusive, Customers: 2, Causes: []Cause{NoLock, LateCommit, OldSnapshot}}
+
+// Shows says whether the cause is one that the attack shows.
+func (a Attack) Shows(c Cause) bool { return slices.Contains(a.Causes, c) }
+
 // Attacks has one line for each property that schedules of sales can decide. Reentrant is not among
 // them, because a sale here takes its lock once. StorageChecked protects from every attack.
 var Attacks = []Attack{
-	{Property: strategy.Exclusive, Customers: 2, Causes: []Cause{NoLock}},
+	Exclusion,
 	{Property: strategy.Recovers, Event: Kill, Customers: 2, Causes: []Cause{NoExpiry, LostAnswer, Prolonged}},
 	{Property: strategy.AtomicLease, Event: Kill, Customers: 2, Causes: []Cause{NoExpiry, LostAnswer}, Within: true},
 	{Property: strategy.Renews, Event: Wait, Customers: 2, Causes: []Cause{Overrun}},
