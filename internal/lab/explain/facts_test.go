@@ -53,6 +53,9 @@ var truths = map[Phrase]func(c claim) string{
 			return (ch.What == eventDel || ch.What == eventSet) && !ch.Time.Before(out) && ch.Time.Before(in.Add(busyTolerance))
 		}), "Redis announced nothing then"))
 	},
+	"lock-passed-on": func(c claim) string {
+		return all(c.apart(), unless(c.f.Holder.Shop == c.f.Other.Shop, "they are two processes"), unless(c.announced(eventExpired) != "", "a lease ended"))
+	},
 	"server-died": func(c claim) string {
 		return all(c.both(c.f.Holder, c.f.Other), unless(c.changed(c.after(), Gone), "no server died then"))
 	},
@@ -287,7 +290,13 @@ var truths = map[Phrase]func(c claim) string{
 	"lock-has-no-expiry":    func(c claim) string { return c.nobodyElse() },
 	"nobody-took-over":      func(c claim) string { return c.nobodyElse() },
 	"kept-out-until-done":   func(c claim) string { return c.nobodyElse() },
-	"no-reason-for-hold":    func(c claim) string { return c.next() },
+	"row-kept-until-commit": func(c claim) string {
+		return all(c.hasOrder(), unless(slices.ContainsFunc(c.events(c.f.Other, sale.Read), func(e labmode.Event) bool {
+			n, _ := number(e.Facts, "stock")
+			return n <= c.order(c.f.Holder).StockWritten
+		}), "it read before"))
+	},
+	"no-reason-for-hold": func(c claim) string { return c.next() },
 	"entered-again": func(c claim) string {
 		return unless(c.of(c.f.Holder).Nested && c.order(c.f.Holder) != nil, "it did not")
 	},

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"slices"
+	"time"
 
 	"stocklock/internal/sale"
 )
@@ -26,8 +27,11 @@ func (c *inquiry) readUnderLock(first, second *section, rows []Row, orders Facts
 		f.LastedMS = milliseconds(second.took().Sub(committed))
 		x.Cause, x.Why = OldSnapshot, []Text{say("read-old-snapshot", f)}
 	}
-	if c.handedOver(first, second) {
+	switch {
+	case c.handedOver(first, second):
 		x.Why = append(x.Why, say("lock-excluded", f))
+	case first.Shop == second.Shop && c.stayed(first, second):
+		x.Why = append(x.Why, say("lock-passed-on", f))
 	}
 	x.Why = append(x.Why, say("both-read", Facts{Stock: f.Stock, Holder: f.Holder, Other: f.Other}))
 	d := c.drawing(first.enter())
@@ -41,14 +45,17 @@ func (c *inquiry) readUnderLock(first, second *section, rows []Row, orders Facts
 // handedOver says whether Redis announced that the lock of the first sale ended by its release, and before
 // the second one had it.
 func (c *inquiry) handedOver(first, second *section) bool {
-	releasing := first.at[sale.Releasing]
-	return slices.ContainsFunc(c.histories, func(h *history) bool {
-		lost := slices.ContainsFunc(h.changes, func(ch Change) bool {
-			return ch.What.Frees() && ch.What != eventDel && ch.Time.After(first.took()) && ch.Time.Before(second.took())
-		})
-		passed := slices.ContainsFunc(h.changes, func(ch Change) bool {
-			return (ch.What == eventDel || ch.What == eventSet) && !ch.Time.Before(releasing) && ch.Time.Before(second.took().Add(c.late))
-		})
-		return passed && !lost
+	return c.announced(first.at[sale.Releasing], second, eventDel, eventSet) && c.stayed(first, second)
+}
+
+// stayed says whether Redis announced nothing that ended the lock of the first sale other than a release.
+func (c *inquiry) stayed(first, second *section) bool {
+	return len(c.histories) > 0 && !c.announced(first.took(), second, eventExpired, eventEvicted, Gone)
+}
+
+// announced says whether a server announced one of these from a time on, and before a sale had the lock.
+func (c *inquiry) announced(from time.Time, before *section, kinds ...RedisEvent) bool {
+	return slices.ContainsFunc(c.Changes, func(ch Change) bool {
+		return slices.Contains(kinds, ch.What) && !ch.Time.Before(from) && ch.Time.Before(before.took().Add(c.late))
 	})
 }

@@ -38,7 +38,9 @@ func (p *play) beforeCommit(ctx context.Context) bool {
 			was = a.fullState(ctx)
 		}
 		releasing, _ := a.feed.find(func(e labmode.Event) bool { return e.Request == held.id && e.Point == sale.Releasing })
-		if e, ok := a.feed.find(func(e labmode.Event) bool { return enters(e) && e.Request != held.id && e.Time.After(releasing.Time) }); ok {
+		if e, ok := a.feed.find(func(e labmode.Event) bool {
+			return e.Point == sale.Read && e.Request != held.id && e.Time.After(releasing.Time)
+		}); ok {
 			return Seen{How: Entered, Request: e.Request}, true
 		}
 		return Seen{How: KeptOut}, p.waitsInMySQL(ctx, was)
