@@ -72,10 +72,12 @@ func (g *Group) MySQL(ctx context.Context, options ...string) (*MySQL, error) {
 		args := []string{
 			program, "--no-defaults", "--datadir=" + data, tmpdir(dir), "--socket=" + socket, "--pid-file=" + filepath.Join(dir, "pid"),
 			"--bind-address=127.0.0.1", "--port=" + strconv.Itoa(port), "--skip-name-resolve", "--max-connections=1000",
-			"--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=64M", "--performance-schema=OFF", "--skip-log-bin",
+			"--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=64M", "--skip-log-bin",
 		}
-		if isMySQL(program) {
+		if isMySQL(program) { // which says only in its performance schema who waits for a row
 			args = append(args, "--mysqlx=OFF", "--secure-file-priv=NULL") // no folder for imports is needed, wherever the package has one
+		} else {
+			args = append(args, "--performance-schema=OFF")
 		}
 		args = append(args, options...)
 		server.Process = &Process{Program: Program{
