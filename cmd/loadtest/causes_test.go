@@ -22,12 +22,17 @@ var causes = map[string]explain.Cause{
 	"redis-restart": explain.Failover, "eviction": explain.Evicted, "pause": explain.Paused,
 }
 
+// copied are the causes of strategies whose lock is right, whatever the scenario does.
+var copied = map[string]explain.Cause{"lock-in-transaction": explain.LateCommit, "snapshot-before-lock": explain.OldSnapshot}
+
 // causeOf returns the cause that the explanation of an expected failure must have.
 func causeOf(c trial.Result) explain.Cause {
 	s, err := ladder.ByName(c.Strategy)
 	switch {
 	case err != nil:
 		return ""
+	case copied[c.Strategy] != "" && c.Verdict == verdict.Oversold:
+		return copied[c.Strategy]
 	case c.Verdict == verdict.Oversold && !s.Properties.Meets(strategy.Exclusive) && s.Guard == "nothing":
 		return explain.NoLock
 	case c.Verdict == verdict.Oversold && !s.Properties.Meets(strategy.Exclusive):

@@ -84,6 +84,9 @@ func replay(c trial.Result, p matrix.Plan, shop string) string {
 	if p.Binlog {
 		words = append(words, "--binlog")
 	}
+	for _, setting := range p.MySQLSet {
+		words = append(words, "--mysql-set", quoted(setting))
+	}
 	if p.MySQL != "" && p.MySQL != os.Getenv("LOADTEST_MYSQL") {
 		words = append(words, `--mysql "$LOADTEST_MYSQL"`)
 	}

@@ -45,33 +45,35 @@ func (c *judgeCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return usage("%w", err)
 	}
-	results, err := c.explore(ctx, s, shop, of)
+	declared, results, err := c.explore(ctx, s, shop, of)
 	if err != nil {
 		return err
 	}
-	judgements := explore.Judge(of.Properties, results)
+	judgements := explore.Judge(declared, results)
 	if c.Scenarios {
 		plan, err := choose(usualPlan(1, c.redisSettings), selection{Strategies: []string{of.Name}, Scenarios: []string{"all"}, Runs: 1}, shop)
 		if err != nil {
 			return err
 		}
+		plan.MySQLSet = c.MySQLSet
 		r, err := measure(ctx, plan, shop, s)
 		if err != nil {
 			return err
 		}
 		addCells(judgements, r)
 	}
-	return c.print(s, judgements, explore.Unexplained(of.Properties, results))
+	return c.print(s, judgements, explore.Unexplained(declared, results))
 }
 
-func (c *judgeCommand) explore(ctx context.Context, s streams, shop *catalog.Catalog, of strategy.Description) ([]explore.Result, error) {
+// explore returns what the strategy declares for the MySQL of the stage, and what was found there.
+func (c *judgeCommand) explore(ctx context.Context, s streams, shop *catalog.Catalog, of strategy.Description) (strategy.Properties, []explore.Result, error) {
 	if why := stage.Unplayable(of); why != "" {
 		fmt.Fprintf(s.err, "%s: not explored: %s\n", of.Name, why)
-		return nil, nil
+		return of.Properties, nil, nil
 	}
 	stage, err := c.open(ctx, s, shop, of)
 	if err != nil {
-		return nil, err
+		return of.Properties, nil, err
 	}
 	defer stage.Close()
 	why, err := stage.Lacks(ctx, of)
@@ -85,11 +87,11 @@ func (c *judgeCommand) explore(ctx context.Context, s streams, shop *catalog.Cat
 	for _, survey := range explore.Default(of) {
 		if err := survey.Run(ctx, stage, progress(s), func(r explore.Result) { results = append(results, r) }); err != nil {
 			clearProgress(s)
-			return nil, err
+			return of.Properties, nil, err
 		}
 	}
 	clearProgress(s)
-	return results, nil
+	return stage.Declared(of).Properties, results, nil
 }
 
 // addCells rules on the properties that scenarios attack. A cell that does not do what is expected

@@ -27,6 +27,12 @@ func TestAFaultThatDoesNotMeetIsNeverGreen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	out.Reset()
+	run(t.Context(), []string{"run", "--shop-binary", shop, "--cells", "lock-then-for-update:contention", "--json", saved}, &out, &errs)
+	late, err := report.Read(saved)
+	if err != nil || len(late.Cells) != 1 || late.Cells[0].Verdict != verdict.Invalid || late.Cells[0].Unseen != scenario.BeforeCommit {
+		t.Errorf("nobody was held before the commit, %v:\n%s", err, out.String())
+	}
 	for _, c := range r.Cells {
 		sc, err := scenario.ByName(c.Scenario)
 		if err != nil {

@@ -40,6 +40,9 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 	if plan, err = choose(plan, c.selection, shop); err != nil {
 		return err
 	}
+	if c.ExpectOnly && len(c.MySQLSet) > 0 {
+		return usage("--expect-only starts no MySQL, and what --mysql-set changes is asked of it")
+	}
 	if c.ExpectOnly {
 		wanted := func(st strategy.Description, sc scenario.Scenario) bool {
 			return slices.ContainsFunc(plan.Pairs, func(c matrix.Pair) bool { return c.Strategy.Name == st.Name && c.Scenario.Name == sc.Name })

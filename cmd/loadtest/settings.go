@@ -28,6 +28,11 @@ type selection struct {
 	Parallel   *int     `placeholder:"N" min:"1" max:"16" help:"How many cells to run at once, each with shops and a Redis of its own. Without it 1 under contention, where numbers are compared, and 4 for the other scenarios."`
 }
 
+// mysqlSettings are of a MySQL that is started.
+type mysqlSettings struct {
+	MySQLSet []string `name:"mysql-set" sep:"none" placeholder:"NAME=VALUE" help:"A setting of the MySQL that is started, such as innodb_snapshot_isolation=ON. Give it once for each."`
+}
+
 // settings say how cells are run. Package matrix has the defaults that depend on what is run.
 type settings struct {
 	Shops    int    `default:"${shops}" min:"1" max:"64" help:"How many shop processes sell at once."`
@@ -45,11 +50,12 @@ type settings struct {
 	shopSettings  `embed:""`
 	redisSettings `embed:""`
 
-	MySQL  string   `name:"mysql" env:"LOADTEST_MYSQL" placeholder:"DSN" help:"A MySQL or MariaDB to use: user:password@tcp(host:3306)/database."`
-	Redis  string   `env:"LOADTEST_REDIS" placeholder:"URL" help:"A Redis or Valkey to use: redis://host:6379."`
-	Shop   []string `env:"LOADTEST_SHOP" placeholder:"URL[=TRACEFILE]" help:"A shop in lab mode to use, once for each, and the file of its SHOP_TRACE where that can be read here. Needs --mysql, for the audit: the same database. Give --lease, --wait, --retry and --work as the shops have them."`
-	Binlog bool     `help:"Have the MySQL that is started write a binlog and sync it with each commit, as MySQL does by default. The row of an item then stays locked for longer."`
-	Trace  bool     `default:"true" negatable:"" help:"Record what happens in every sale, so that a failure can be explained."`
+	MySQL         string   `name:"mysql" env:"LOADTEST_MYSQL" placeholder:"DSN" help:"A MySQL or MariaDB to use: user:password@tcp(host:3306)/database."`
+	Redis         string   `env:"LOADTEST_REDIS" placeholder:"URL" help:"A Redis or Valkey to use: redis://host:6379."`
+	Shop          []string `env:"LOADTEST_SHOP" placeholder:"URL[=TRACEFILE]" help:"A shop in lab mode to use, once for each, and the file of its SHOP_TRACE where that can be read here. Needs --mysql, for the audit: the same database. Give --lease, --wait, --retry and --work as the shops have them."`
+	Binlog        bool     `help:"Have the MySQL that is started write a binlog and sync it with each commit, as MySQL does by default. The row of an item then stays locked for longer."`
+	mysqlSettings `embed:""`
+	Trace         bool `default:"true" negatable:"" help:"Record what happens in every sale, so that a failure can be explained."`
 }
 
 // defaults are the variables of the tags above.
@@ -73,7 +79,7 @@ func (how settings) plan() (matrix.Plan, error) {
 	}
 	plan := matrix.Plan{
 		Seed: how.Seed, Shops: how.Shops, Stock: given(how.Stock), Requests: given(how.Requests), Workers: how.Workers, Shape: shape,
-		Trace: how.Trace, Binlog: how.Binlog, Lease: given(how.Lease), Wait: given(how.Wait), Retry: how.Retry, Work: how.Work,
+		Trace: how.Trace, Binlog: how.Binlog, MySQLSet: how.MySQLSet, Lease: given(how.Lease), Wait: given(how.Wait), Retry: how.Retry, Work: how.Work,
 		MySQL: how.MySQL, Redis: how.Redis, RedisServer: string(how.RedisServer), Given: shops,
 	}
 	return plan, checkAddresses(plan)
@@ -195,6 +201,9 @@ func named[T any](names []string, all []T, byName func(string) (T, error)) ([]T,
 }
 
 func checkAddresses(plan matrix.Plan) error {
+	if len(plan.MySQLSet) > 0 && plan.MySQL != "" {
+		return usage("--mysql-set is for a MySQL that loadtest starts: the one of --mysql has its own settings")
+	}
 	if plan.Binlog && plan.MySQL != "" {
 		return usage("--binlog is for a MySQL that loadtest starts: the one of --mysql has its own settings")
 	}

@@ -62,6 +62,7 @@ func (o shopSettings) ask(ctx context.Context, s streams) (*catalog.Catalog, err
 type stageSettings struct {
 	shopSettings  `embed:""`
 	redisSettings `embed:""`
+	mysqlSettings `embed:""`
 
 	Lease time.Duration `default:"300ms" min:"100ms" max:"2s" help:"The lease of every lock. One whose shortest lease is longer makes it that. A run that the machine is too slow for is made again."`
 }
@@ -79,5 +80,5 @@ func (o stageSettings) open(ctx context.Context, s streams, shop *catalog.Catalo
 		fmt.Fprint(s.err, "starting MySQL, Redis and the shops …")
 		defer fmt.Fprint(s.err, "\r\x1b[2K")
 	}
-	return stage.Open(ctx, shop, stage.Options{Lease: o.Lease, RedisServer: string(o.RedisServer)})
+	return stage.Open(ctx, shop, stage.Options{Lease: o.Lease, RedisServer: string(o.RedisServer), MySQLSet: o.MySQLSet})
 }

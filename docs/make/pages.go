@@ -99,7 +99,7 @@ func (l language) scenarioPage(sc scenario.Scenario, strategies []strategy.Descr
 // The strategies that show best how a scenario ends, from the best on. Where none of them ends so,
 // it is the last one of the ladder that fails by the property that the scenario attacks.
 var (
-	showFailing = []string{"reentrant", "reentrant-timer", "owner-checked"}
+	showFailing = []string{"reentrant", "reentrant-timer", "owner-checked", "mutex"}
 	showHolding = []string{"reentrant", "fenced"}
 )
 

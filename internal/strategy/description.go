@@ -137,6 +137,12 @@ func (d Description) Passes(p sale.Point) bool {
 // Counts reports whether the strategy counts the units of an item in Redis.
 func (d Description) Counts() bool { return len(d.State.Keys) > 0 }
 
+// ReleasesFirst reports whether a sale releases its lock before its order is committed.
+func (d Description) ReleasesFirst() bool {
+	written := slices.Index(d.Points, sale.Written)
+	return slices.Contains(d.Points[:max(written, 0)], sale.Released)
+}
+
 // Describe returns the descriptions of strategies.
 func Describe(all []Strategy) []Description {
 	descriptions := make([]Description, len(all))

@@ -72,10 +72,12 @@ func (g *Group) MySQL(ctx context.Context, options ...string) (*MySQL, error) {
 		args := []string{
 			program, "--no-defaults", "--datadir=" + data, tmpdir(dir), "--socket=" + socket, "--pid-file=" + filepath.Join(dir, "pid"),
 			"--bind-address=127.0.0.1", "--port=" + strconv.Itoa(port), "--skip-name-resolve", "--max-connections=1000",
-			"--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=64M", "--performance-schema=OFF", "--skip-log-bin",
+			"--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=64M", "--skip-log-bin",
 		}
-		if isMySQL(program) {
+		if isMySQL(program) { // which says only in its performance schema who waits for a row
 			args = append(args, "--mysqlx=OFF", "--secure-file-priv=NULL") // no folder for imports is needed, wherever the package has one
+		} else {
+			args = append(args, "--performance-schema=OFF")
 		}
 		args = append(args, options...)
 		server.Process = &Process{Program: Program{
@@ -101,6 +103,15 @@ func findMySQL() (program string, err error) {
 // WithBinlog are the options of a server that writes a binlog and syncs it with each commit, as MySQL
 // does by default.
 var WithBinlog = []string{"--log-bin=binlog", "--sync-binlog=1", "--server-id=1"}
+
+// Settings are the options that give variables of a server other values, each written NAME=VALUE.
+func Settings(variables []string) []string {
+	options := make([]string, len(variables))
+	for i, v := range variables {
+		options[i] = "--" + v
+	}
+	return options
+}
 
 // initialise makes the system tables.
 func (g *Group) initialise(ctx context.Context, program, dir, data string) error {

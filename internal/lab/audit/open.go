@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -30,4 +31,15 @@ func Open(ctx context.Context, dsn string) (*stock.Store, error) {
 		return nil, errors.Join(err, store.Close())
 	}
 	return store, nil
+}
+
+// SnapshotIsolation reports whether the server is a MariaDB that refuses to write over a row which has
+// changed since the snapshot of the transaction.
+func SnapshotIsolation(ctx context.Context, store *stock.Store) (bool, error) {
+	var name, value string
+	err := store.Pool().QueryRowContext(ctx, "SHOW VARIABLES LIKE 'innodb_snapshot_isolation'").Scan(&name, &value)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return value == "ON", err
 }

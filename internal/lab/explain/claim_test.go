@@ -121,6 +121,15 @@ func (c claim) both(first, second *Sale) string {
 		"%s entered at %s, and %s was inside from %s to %s", second.Request, in, first.Request, from, until)
 }
 
+// apart says whether the second request entered after the first one had begun to release, and both have
+// orders of one stock.
+func (c claim) apart() string {
+	one, two := c.order(c.f.Holder), c.order(c.f.Other)
+	out, in := c.at(c.f.Holder, sale.Releasing), c.entered(c.f.Other)
+	return unless(one != nil && two != nil && one.StockRead == two.StockRead && !out.IsZero() && !in.Before(out),
+		"the orders are %+v and %+v, and %s entered at %s", one, two, c.f.Other.Request, in)
+}
+
 // longerThanLease allows for an entry that was noted late.
 func (c claim) longerThanLease(what float64) string {
 	return unless(what > milliseconds(c.Lease-clockTolerance), "the lease is %s", c.Lease)

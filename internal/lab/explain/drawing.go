@@ -156,6 +156,9 @@ func (d *drawing) holderSpans(s *section) []Span {
 	}
 	add(s.Sent, s.enter(), Waiting, "span-waits")
 	add(s.enter(), s.leave(), Inside, "span-inside")
+	if written := s.at[sale.Written]; written.After(s.leave()) {
+		add(s.leave(), written, Open, "span-open")
+	}
 	if s.fault.met() {
 		add(s.fault.from, s.fault.until, Faulty, "span-fault")
 	}

@@ -149,6 +149,9 @@ func (c *inquiry) violation() *Explanation {
 	if !c.Traced || late == nil || other == nil || !late.entered() || !other.entered() {
 		return &Explanation{Cause: Untraced, Rows: rows, Why: []Text{say("both-read-untraced", orders)}}
 	}
+	if c.keptApart(other, late) {
+		return c.readUnderLock(other, late, rows, orders)
+	}
 	older, intruder := late, other
 	if intruder.enter().Before(older.enter()) {
 		older, intruder = intruder, older

@@ -9,6 +9,8 @@ const (
 	OneProcess   Cause = "one-process"       // the lock ends at the process
 	WriteSkew    Cause = "write-skew"        // both summed up the same rows, and each appended one
 	WrongKey     Cause = "wrong-key"         // the two had different locks
+	LateCommit   Cause = "late-commit"       // the lock was released before the order was committed
+	OldSnapshot  Cause = "old-snapshot"      // the transaction had read before it had the lock
 	Overrun      Cause = "lease-outlasted"   // the holder was still at work when its lease ended
 	Paused       Cause = "holder-paused"     // the holder's process was stopped while its lease ended
 	CutOff       Cause = "holder-cut-off"    // the holder could not renew, and did not notice
@@ -105,6 +107,7 @@ type SpanKind string
 const (
 	Waiting SpanKind = "waiting" // for the lock
 	Inside  SpanKind = "inside"  // in the section
+	Open    SpanKind = "open"    // out of it, with a transaction that is not committed
 	Faulty  SpanKind = "fault"   // asleep, stopped, dead, cut off
 	Locked  SpanKind = "locked"  // as Redis has it
 	Value   SpanKind = "value"   // of the stock

@@ -44,6 +44,24 @@ var truths = map[Phrase]func(c claim) string{
 			unless(c.f.Key != c.f.OtherKey, "it is one key"))
 	},
 	"no-reason-seen": func(c claim) string { return c.both(c.f.Holder, c.f.Other) },
+	"committed-late": func(c claim) string {
+		out, done := c.at(c.f.Holder, sale.Releasing), c.at(c.f.Holder, sale.Written)
+		return all(c.apart(), unless(milliseconds(done.Sub(out)) == c.f.LastedMS && c.f.LastedMS > 0, "it released at %s and wrote at %s", out, done))
+	},
+	"read-old-snapshot": func(c claim) string {
+		done, in := c.at(c.f.Holder, sale.Written), c.entered(c.f.Other)
+		return all(c.apart(), unless(milliseconds(in.Sub(done)) == c.f.LastedMS && c.f.LastedMS > 0, "it wrote at %s, and the other entered at %s", done, in),
+			unless(c.at(c.f.Other, sale.Read).After(in), "it read before it had the lock"))
+	},
+	"lock-excluded": func(c claim) string {
+		out, in := c.at(c.f.Holder, sale.Releasing), c.entered(c.f.Other)
+		return all(c.apart(), unless(slices.ContainsFunc(c.Changes, func(ch Change) bool {
+			return (ch.What == eventDel || ch.What == eventSet) && !ch.Time.Before(out) && ch.Time.Before(in.Add(busyTolerance))
+		}), "Redis announced nothing then"))
+	},
+	"lock-passed-on": func(c claim) string {
+		return all(c.apart(), unless(c.f.Holder.Shop == c.f.Other.Shop, "they are two processes"), unless(c.announced(eventExpired) != "", "a lease ended"))
+	},
 	"server-died": func(c claim) string {
 		return all(c.both(c.f.Holder, c.f.Other), unless(c.changed(c.after(), Gone), "no server died then"))
 	},
@@ -240,6 +258,7 @@ var truths = map[Phrase]func(c claim) string{
 	"lease-ended-next-got-it":  certain,
 	"server-died-next-got-it":  func(c claim) string { return c.announced(Gone) },
 	"lock-evicted-next-got-it": func(c claim) string { return c.announced(eventEvicted) },
+	"snapshot-refused":         func(c claim) string { return all(c.outcome("conflict"), c.noOrder()) },
 	"fence-refused":            func(c claim) string { return all(c.outcome("fenced"), c.noOrder()) },
 	"learned-of-the-loss":      func(c claim) string { return all(c.outcome("lost"), c.noOrder()) },
 	"read-again": func(c claim) string {
@@ -268,7 +287,13 @@ var truths = map[Phrase]func(c claim) string{
 	"lock-has-no-expiry":    func(c claim) string { return c.nobodyElse() },
 	"nobody-took-over":      func(c claim) string { return c.nobodyElse() },
 	"kept-out-until-done":   func(c claim) string { return c.nobodyElse() },
-	"no-reason-for-hold":    func(c claim) string { return c.next() },
+	"row-kept-until-commit": func(c claim) string {
+		return all(c.hasOrder(), unless(slices.ContainsFunc(c.events(c.f.Other, sale.Read), func(e labmode.Event) bool {
+			n, _ := number(e.Facts, "stock")
+			return n <= c.order(c.f.Holder).StockWritten
+		}), "it read before"))
+	},
+	"no-reason-for-hold": func(c claim) string { return c.next() },
 	"entered-again": func(c claim) string {
 		return unless(c.of(c.f.Holder).Nested && c.order(c.f.Holder) != nil, "it did not")
 	},

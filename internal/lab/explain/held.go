@@ -137,6 +137,7 @@ var rulesUnderFault = []rule{
 	{hold.diedAndNext, Expired, "lease-over-for-next", hold.leaseEnd},
 	{hold.died, Expired, "nobody-came-after", hold.leaseEnd},
 	{hold.fencedOff, Refused, "fence-refused", hold.left},
+	{hold.conflicted, Refused, "snapshot-refused", hold.left},
 	{hold.lostItsLock, LossNoticed, "learned-of-the-loss", hold.faultOverOrLeaseEnd},
 	{hold.holdRefused, Refused, "hold-refused", hold.left},
 	{hold.wroteNothing, Refused, "wrote-nothing", hold.left},
@@ -151,6 +152,7 @@ var rulesUnderFault = []rule{
 	{hold.outlastedWithoutExpiry, Outlived, "lock-has-no-expiry", hold.leaseEnd},
 	{hold.outlastedUnnoticed, Outlived, "nobody-took-over", hold.leaseEnd},
 	{hold.keptOut, KeptOut, "kept-out-until-done", hold.faultOver},
+	{hold.rowLocked, KeptOut, "row-kept-until-commit", hold.faultOver},
 	{hold.always, Unexplained, "no-reason-for-hold", hold.faultOver},
 }
 
@@ -281,6 +283,21 @@ func (h hold) holds() bool {
 }
 
 func (h hold) fencedOff() bool { return h.hit.Outcome == "fenced" }
+
+// rowLocked is of a sale before whose end the next one had the lock, and read what it had committed all the
+// same.
+func (h hold) rowLocked() bool {
+	if h.hit.order == nil || h.next == nil || !h.hit.guarded() {
+		return false
+	}
+	read, known := h.next.number(sale.Read, "stock")
+	return known && read <= h.hit.order.StockWritten
+}
+
+// conflicted is of a sale under a lock that wrote over what had changed since it had read.
+func (h hold) conflicted() bool {
+	return h.hit.guarded() && h.hit.order == nil && h.hit.Outcome == "conflict"
+}
 
 func (h hold) lostItsLock() bool { return h.hit.Outcome == "lost" }
 

@@ -30,6 +30,18 @@ func TestHeld(t *testing.T) {
 				fault: "write stop 1s", outcome: "fenced", answer: 1031}, next)
 			e.order(2, 2)
 		}, Refused, []string{"#1 on shop 1 was stopped at the point write", "#2 on shop 2 got the lock", "fencing token was older"}},
+		{"a write that a snapshot refused", func(e *Evidence) {
+			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Acquired: 10, sale.Read: 12, sale.Write: 15, sale.Releasing: 1030, sale.Released: 1031}, reads: 2,
+				fault: "write stop 1s", outcome: "conflict", answer: 1031}, next)
+			e.order(2, 2)
+		}, Refused, []string{"#1 on shop 1 was stopped at the point write", "the row had changed"}},
+		{"a row that its transaction kept locked", func(e *Evidence) {
+			e.add(customer{id: 1, shop: 1, points: whole(10, 12, 1030, 1032), reads: 2, wrote: 1, fault: "write stop 1s"},
+				customer{id: 2, shop: 2, sent: 300, points: whole(520, 1031, 1040, 1041), reads: 1})
+			e.Events[2].Time = at(15)
+			e.order(1, 2)
+			e.order(2, 1)
+		}, KeptOut, []string{"#2 on shop 2 got the lock before #1 on shop 1 was done", "only after the COMMIT"}},
 		{"a failover that the fence noticed", func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Acquired: 10, sale.Read: 12, sale.Write: 15, sale.Releasing: 361, sale.Released: 362}, reads: 2,
 				fault: "write sleep 350ms", outcome: "fenced", answer: 362}, customer{id: 2, shop: 2, sent: 100, points: whole(120, 121, 139, 140), reads: 2, wrote: 1})

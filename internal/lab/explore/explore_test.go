@@ -240,6 +240,9 @@ func TestExplorations(t *testing.T) {
 			causes   []schedule.Cause
 		}{
 			{"none", nil, []schedule.Cause{schedule.NoLock}},
+			{"lock-in-transaction", nil, []schedule.Cause{schedule.LateCommit}},
+			{"snapshot-before-lock", nil, []schedule.Cause{schedule.OldSnapshot}},
+			{"lock-then-for-update", nil, nil},
 			{"conditional", []schedule.Event{schedule.Wait, schedule.Forget, schedule.Lose}, nil},
 			{"get-lock", []schedule.Event{schedule.Lose}, nil},
 			{"owner-get-del", []schedule.Event{schedule.Wait}, []schedule.Cause{schedule.Overrun}},

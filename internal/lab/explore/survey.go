@@ -148,7 +148,7 @@ func (v Survey) Run(ctx context.Context, on *stage.Stage, progress func(of Resul
 			return err
 		}
 		result.Found, result.Starved = found, on.Starved()-starved
-		expected := schedule.Expected(of.Properties, search.Events, v.Customers)
+		expected := schedule.Expected(on.Declared(of).Properties, search.Events, v.Customers)
 		if result.AtPoints {
 			expected.Wanted = slices.DeleteFunc(expected.Wanted, func(a schedule.Attack) bool { return a.Within })
 		}

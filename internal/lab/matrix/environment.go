@@ -36,6 +36,9 @@ func (t *testbeds) environment() report.Environment {
 	if p.Binlog {
 		e.MySQL += " with a binlog"
 	}
+	if len(p.MySQLSet) > 0 {
+		e.MySQL += " with " + strings.Join(p.MySQLSet, ", ")
+	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		versions := map[string]string{}
 		for _, m := range info.Deps {

@@ -36,6 +36,7 @@ type Plan struct {
 	Shape    load.Shape    // by default, as fast as the workers can
 	Records  *load.Records // where every request is written down; nil for nowhere
 	Binlog   bool          // the MySQL that is started writes a binlog, synced with each commit
+	MySQLSet []string      // its other settings, such as innodb_snapshot_isolation=ON
 	Trace    bool          // record every sale even where nothing is injected
 
 	Lease, Wait, Retry time.Duration // of the locks
@@ -50,6 +51,8 @@ type Plan struct {
 	RedisServer string
 	Given       []trial.Shop // shops in lab mode, on MySQL; none to start them
 
+	// snapshotIsolation is what the server says: see strategy.Options.
+	snapshotIsolation bool
 	// calm are the comparable cells of a completed plan that has others besides. They run one at a
 	// time, on a testbed without proxies.
 	calm *Plan
@@ -176,10 +179,11 @@ func (p Plan) shops() int {
 
 // mysqlOptions are those of mysqld.
 func (p Plan) mysqlOptions() []string {
-	if !p.Binlog {
-		return nil
+	var options []string
+	if p.Binlog {
+		options = append(options, testserver.WithBinlog...)
 	}
-	return testserver.WithBinlog
+	return append(options, testserver.Settings(p.MySQLSet)...)
 }
 
 const (
@@ -212,5 +216,5 @@ func (p *Plan) of(c trial.Cell) *Plan {
 
 // LockOptions are those that decide what is expected of a strategy.
 func (p Plan) LockOptions() strategy.Options {
-	return strategy.Options{Lease: p.Lease, Wait: p.Wait, Retry: p.Retry, OneProcess: p.shops() == 1}
+	return strategy.Options{Lease: p.Lease, Wait: p.Wait, Retry: p.Retry, OneProcess: p.shops() == 1, SnapshotIsolation: p.snapshotIsolation}
 }

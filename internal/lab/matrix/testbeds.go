@@ -114,6 +114,12 @@ func (t *testbeds) openStore(ctx context.Context, dsn string) (err error) {
 	if t.mysqlVersion, err = t.store.Version(connecting); err != nil {
 		return err
 	}
+	if t.plan.snapshotIsolation, err = audit.SnapshotIsolation(connecting, t.store); err != nil {
+		return err
+	}
+	if t.plan.calm != nil {
+		t.plan.calm.snapshotIsolation = t.plan.snapshotIsolation
+	}
 	t.waits = trial.NewMySQLWaits(t.store, strings.Contains(t.mysqlVersion, "MariaDB"))
 	return t.store.Migrate(ctx, slog.New(slog.DiscardHandler))
 }

@@ -198,7 +198,7 @@ func drawingKey(x *explain.Explanation) []chartKey {
 		explain.SpanKind
 		name string
 	}{
-		{explain.Waiting, "waits for the lock"}, {explain.Inside, "in its section"}, {explain.Faulty, "asleep, stopped, dead or cut off"},
+		{explain.Waiting, "waits for the lock"}, {explain.Inside, "in its section"}, {explain.Open, "not committed"}, {explain.Faulty, "asleep, stopped, dead or cut off"},
 		{explain.Locked, "Redis has the lock"}, {explain.Value, "the stock in MySQL"},
 	} {
 		if has[kind.SpanKind] {

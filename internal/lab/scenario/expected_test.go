@@ -16,30 +16,31 @@ import (
 // broken is the whole matrix as it is meant to be, written down by hand once: the strategies that a
 // scenario breaks, and how. All others hold.
 var broken = map[string]map[verdict.Kind]string{
-	"contention":      {verdict.Oversold: "none mutex"},
-	"crash":           {verdict.Oversold: "none mutex", verdict.Stuck: "setnx", verdict.Left: "redis-async"},
-	"crash-acquiring": {verdict.Oversold: "mutex", verdict.Stuck: "setnx setnx-expire", verdict.Inapplicable: unguarded},
-	"crash-answered":  {verdict.Oversold: "none mutex", verdict.Lied: "redis-async"},
+	"contention":      {verdict.Oversold: "none mutex" + copied},
+	"crash":           {verdict.Oversold: "none mutex" + copied, verdict.Stuck: "setnx", verdict.Left: "redis-async"},
+	"crash-acquiring": {verdict.Oversold: "mutex" + copied, verdict.Stuck: "setnx setnx-expire", verdict.Inapplicable: unguarded},
+	"crash-answered":  {verdict.Oversold: "none mutex" + copied, verdict.Lied: "redis-async"},
 	"overrun": {
 		verdict.Oversold: "none mutex setnx-expire getset getset-server-clock set-ex-nx lua-setex " +
 			"owner-get-del owner-watch owner-checked owner-delex reentrant-fixed " +
-			"reservation-unchecked",
+			"reservation-unchecked" + copied,
 	},
-	"late-release": {verdict.Oversold: "none mutex setnx-expire getset getset-server-clock set-ex-nx"},
+	"late-release": {verdict.Oversold: "none mutex setnx-expire getset getset-server-clock set-ex-nx" + copied},
 	"split-release": {
-		verdict.Oversold:     "mutex setnx-expire getset getset-server-clock set-ex-nx owner-get-del",
+		verdict.Oversold:     "mutex setnx-expire getset getset-server-clock set-ex-nx owner-get-del" + copied,
 		verdict.Inapplicable: unguarded,
 	},
 	"nested": {
 		verdict.Inapplicable: unguarded,
 		verdict.Stuck: "mutex setnx setnx-expire getset getset-server-clock set-ex-nx lua-setex " +
 			"owner-get-del owner-watch owner-checked owner-delex",
+		verdict.Oversold: copied,
 	},
-	"clock-skew": {verdict.Oversold: "none mutex getset"},
+	"clock-skew": {verdict.Oversold: "none mutex getset" + copied},
 	"partition": {
 		verdict.Oversold: "none mutex setnx-expire getset getset-server-clock set-ex-nx lua-setex " +
 			"owner-get-del owner-watch owner-checked owner-delex reentrant-fixed reentrant-timer " +
-			"reservation-unchecked",
+			"reservation-unchecked" + copied,
 		verdict.Stuck: "setnx",
 	},
 	"failover":      {verdict.Oversold: byDataLoss},
@@ -48,13 +49,16 @@ var broken = map[string]map[verdict.Kind]string{
 	"pause": {
 		verdict.Oversold: "none mutex setnx-expire getset getset-server-clock set-ex-nx lua-setex " +
 			"owner-get-del owner-watch owner-checked owner-delex reentrant-fixed reentrant-timer " +
-			"reentrant redlock reservation-unchecked",
+			"reentrant redlock reservation-unchecked" + copied,
 	},
 }
 
+// copied are the strategies whose lock is right, and which fail all the same.
+const copied = " lock-in-transaction snapshot-before-lock"
+
 const byDataLoss = "none mutex setnx setnx-expire getset getset-server-clock set-ex-nx lua-setex " +
 	"owner-get-del owner-watch owner-checked owner-delex reentrant-fixed reentrant-timer reentrant " +
-	"redis-async"
+	"redis-async" + copied
 
 // unguarded are the strategies without a lock to take.
 const unguarded = "none redis-async redis-stream reservation-unchecked reservation buckets skip-locked for-update optimistic conditional batched"
@@ -87,6 +91,18 @@ func TestExpectedFollowsFromTheProperties(t *testing.T) {
 	alone := mutex.Describe().Under(strategy.Options{OneProcess: true})
 	if got := contention.Expected(alone).Verdict; got != verdict.Held {
 		t.Errorf("mutex in one process under contention: expected %s, want held", got)
+	}
+	for _, sc := range All() {
+		for _, name := range strings.Fields(copied) {
+			of, err := ladder.ByName(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			on := of.Describe().Under(strategy.Options{SnapshotIsolation: true})
+			if got := sc.Expected(on).Verdict; got != verdict.Held {
+				t.Errorf("%s with snapshot isolation under %s: expected %s, want held", name, sc.Name, got)
+			}
+		}
 	}
 }
 

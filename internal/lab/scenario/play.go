@@ -73,6 +73,9 @@ const (
 	Overtaken Sight = "overtaken"
 	// CopyStored: the page view has stored its copy, while no sale was under way.
 	CopyStored Sight = "copy-stored"
+	// BeforeCommit: another sale has read, or waits in MySQL, between the release and the commit of a sale
+	// whose strategy releases first. It is waited for before the first sale is sent.
+	BeforeCommit Sight = "before-commit"
 	// Another: another sale has entered, or was kept out. A sale has entered when it has read the
 	// stock, or has written where nothing is read. It is kept out when its guard refuses it or MySQL
 	// makes it wait, and the lock is still the first sale's by its server.

@@ -3,6 +3,7 @@ package schedule
 import (
 	"regexp"
 	"slices"
+	"strings"
 
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/shop/labmode"
@@ -17,6 +18,8 @@ const (
 	NoLock        Cause = "no-lock"
 	WriteSkew     Cause = "write-skew"
 	WrongKey      Cause = "wrong-key"
+	LateCommit    Cause = "late-commit"
+	OldSnapshot   Cause = "old-snapshot"
 	Overrun       Cause = "overrun"
 	LateWrite     Cause = "late-write"
 	Unnoticed     Cause = "cut-off"
@@ -40,6 +43,8 @@ var causes = map[Cause]string{
 	NoLock:        "nothing kept the second customer out",
 	WriteSkew:     "both summed up the same rows, and each appended one that the other had not read",
 	WrongKey:      "the two customers had locks of different keys",
+	LateCommit:    "a lock was released before what its holder had written was committed, and the next holder read what was there before",
+	OldSnapshot:   "a holder read in its lock what was there before it had the lock: its transaction had fixed a snapshot earlier",
 	Overrun:       "the lease ended while its holder worked, and nobody stopped it",
 	LateWrite:     "the lease ended while its holder's process was stopped, and it wrote all the same",
 	Unnoticed:     "the holder could not renew its lease, and worked on",
@@ -123,6 +128,9 @@ func (r *Record) causeOfOversell(keeps bool) Cause {
 	if one < 0 && other < 0 {
 		return r.causeWithoutLock(keeps)
 	}
+	if cause := r.causeUnderLock(first, second, one < 0 || other < 0); cause != "" {
+		return cause
+	}
 	if one < 0 || other < 0 {
 		return Other
 	}
@@ -173,6 +181,36 @@ func (r *Record) lockedApart(one, other Customer) bool {
 	}
 	return len(keys[one]) > 0 && len(keys[other]) > 0 &&
 		!slices.ContainsFunc(keys[one], func(key string) bool { return slices.Contains(keys[other], key) })
+}
+
+// causeUnderLock is why the second of two holders read what the first one had overwritten although the
+// lock kept them apart: that was not committed when the lock was released, or the transaction of the
+// second one had read before. It is empty where neither is so. Passed says that the lock went from one to
+// the other inside a process, which no server sees.
+func (r *Record) causeUnderLock(first, second Customer, passed bool) Cause {
+	written, released, committed, read := -1, false, -1, -1
+	for i, e := range r.Entries {
+		switch {
+		case e.Choice.Customer == second && e.Tx && strings.HasPrefix(e.Sent, "SELECT"):
+			read = i
+		case e.Choice.Customer != first || committed >= 0 || !e.Choice.IsStep():
+		case e.Sent == "COMMIT":
+			committed = i
+		case e.Server == labmode.MySQLServer:
+			written, released = i, passed
+		default:
+			released = true
+		}
+	}
+	switch {
+	case committed < 0 || read < 0:
+		return ""
+	case committed < read:
+		return OldSnapshot
+	case released && written < read:
+		return LateCommit
+	}
+	return ""
 }
 
 // wroteAgain says whether a sale committed something after a commit whose answer was lost.

@@ -21,7 +21,7 @@ type Attack struct {
 // Attacks has one line for each property that schedules of sales can decide. Reentrant is not among
 // them, because a sale here takes its lock once. StorageChecked protects from every attack.
 var Attacks = []Attack{
-	{Property: strategy.Exclusive, Customers: 2, Causes: []Cause{NoLock, WriteSkew, WrongKey}},
+	{Property: strategy.Exclusive, Customers: 2, Causes: []Cause{NoLock, LateCommit, OldSnapshot, WriteSkew, WrongKey}},
 	{Property: strategy.Recovers, Event: Kill, Customers: 2, Causes: []Cause{NoExpiry, LostAnswer, Prolonged}},
 	{Property: strategy.AtomicLease, Event: Kill, Customers: 2, Causes: []Cause{NoExpiry, LostAnswer}, Within: true},
 	{Property: strategy.Renews, Event: Wait, Customers: 2, Causes: []Cause{Overrun}},

@@ -163,7 +163,8 @@ func (r *run) hold(b *buyer, report heldReport) {
 		b.first = begin
 	}
 	b.retry = false
-	if begin == b.first && (report.Phase == "" || report.Server == labmode.MySQLServer) {
+	again := len(b.tx) == 0 // a transaction that reads the same twice does not begin again
+	if again && begin == b.first && (report.Phase == "" || report.Server == labmode.MySQLServer) {
 		b.retry = b.counts[report.Name] > 1
 		b.tryFrom, b.tryUntil = b.tryUntil, r.version
 	}

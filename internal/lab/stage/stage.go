@@ -22,6 +22,7 @@ import (
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/testserver"
 )
 
 // Options is how a stage is set up.
@@ -33,6 +34,8 @@ type Options struct {
 	OwnSlots int
 	// RedisServer is the program that is started as Redis, empty for the one of the machine.
 	RedisServer string
+	// MySQLSet has settings of the MySQL, such as innodb_snapshot_isolation=ON.
+	MySQLSet []string
 }
 
 // Stage is what schedules are played on: one MySQL, shops for the customers A, B and C, and slots
@@ -45,6 +48,8 @@ type Stage struct {
 	source  *source
 	store   *stock.Store
 	slots   slots
+	// snapshotIsolation is what the server says: see strategy.Options.
+	snapshotIsolation bool
 	// turns are the runs that may be at work at a time: all others wait for a lease. More than the
 	// machine has cores for would outlast their leases.
 	turns chan struct{}
@@ -78,15 +83,23 @@ const turnsPerCore = 2
 
 func (s *Stage) openStore(ctx context.Context) error {
 	// MySQL itself does not crash here, and a commit is ten times as fast.
-	server, err := s.rig.MySQL(ctx, "--innodb-flush-log-at-trx-commit=0")
+	server, err := s.rig.MySQL(ctx, append(testserver.Settings(s.options.MySQLSet), "--innodb-flush-log-at-trx-commit=0")...)
 	if err != nil {
 		return err
 	}
 	s.slots = slots{background: ctx, rig: s.rig, dsn: server.DSN(), pools: map[slotKind]*pool{}, settings: map[string]string{
 		"SHOP_LAB": "true", "SHOP_LAB_STEP": s.source.addr(), "SHOP_LOG_LEVEL": "error", "SHOP_RETRY": "2ms",
 	}}
-	s.store, err = audit.Open(ctx, server.DSN())
+	if s.store, err = audit.Open(ctx, server.DSN()); err != nil {
+		return err
+	}
+	s.snapshotIsolation, err = audit.SnapshotIsolation(ctx, s.store)
 	return err
+}
+
+// Declared is what a strategy declares for the MySQL of the stage.
+func (s *Stage) Declared(of strategy.Description) strategy.Description {
+	return of.Under(strategy.Options{SnapshotIsolation: s.snapshotIsolation})
 }
 
 // Slots is how many runs with these events can be played at a time.

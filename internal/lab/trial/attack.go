@@ -188,6 +188,9 @@ func (a *attack) next(ctx context.Context) (load.Order, bool) {
 	if !a.play.IsZero() {
 		h.fault, h.lease = a.play.faultOf(h)
 	}
+	if a.holdsBeforeCommit(h) {
+		h.nested, h.fault = false, labmode.Fault{Point: sale.Released, Action: labmode.Hold, For: holdAtMost}
+	}
 	h.scheduled = time.Now()
 	if !a.ended.IsZero() {
 		return a.order(h), true

@@ -25,16 +25,17 @@ type play struct {
 	// relieve ends what Intervene did, and what the record says of it.
 	relieve func()
 
-	mu      sync.Mutex      // guards the rest
-	exited  map[int]bool    // shops that have ended
-	view    explain.Request // the page view; zero for none
-	first   *hit            // the sale that is held or killed; nil until it has reached its point
-	at      time.Time       // when it had reached that
-	holding bool            // the first sale is held
-	second  string          // the request of the sale that entered and is held; empty for none
-	closing bool            // no sale becomes the second one any more
-	seen    []Seen
-	unseen  scenario.Sight // what was to be seen and was not; empty where all was
+	mu        sync.Mutex      // guards the rest
+	exited    map[int]bool    // shops that have ended
+	view      explain.Request // the page view; zero for none
+	first     *hit            // the sale that is held or killed; nil until it has reached its point
+	at        time.Time       // when it had reached that
+	holding   bool            // the first sale is held
+	committer *hit            // the sale that is held before its commit; nil for none
+	second    string          // the request of the sale that entered and is held; empty for none
+	closing   bool            // no sale becomes the second one any more
+	seen      []Seen
+	unseen    scenario.Sight // what was to be seen and was not; empty where all was
 }
 
 // Seen is something that a cell waited for and saw.
@@ -73,6 +74,15 @@ func newPlay(a *attack) *play {
 // run plays. It returns when nothing is held any more.
 func (p *play) run(ctx context.Context) {
 	defer p.finish(ctx)
+	if p.attack.seesBeforeCommit() {
+		seen := p.beforeCommit(ctx)
+		if held := p.committing(); held != nil {
+			p.release(ctx, held)
+		}
+		if !seen {
+			return
+		}
+	}
 	if p.IsZero() {
 		return
 	}
@@ -301,7 +311,7 @@ func (p *play) faultOf(h *hit) (labmode.Fault, time.Duration) {
 
 // passed is called for each point that a sale has passed. Sales that are held for nothing go on.
 func (p *play) passed(ctx context.Context, e labmode.Event) {
-	if _, faulty := e.Facts["fault"]; !faulty || p.IsZero() {
+	if _, faulty := e.Facts["fault"]; !faulty {
 		return
 	}
 	h := p.attack.customers.byID(e.Request)
@@ -311,6 +321,8 @@ func (p *play) passed(ctx context.Context, e labmode.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
+	case p.committer == nil && p.attack.holdsBeforeCommit(h):
+		p.committer = h
 	case h.first:
 		p.first, p.at, p.holding = h, e.Time, !p.Kill && !p.Lose
 	case p.first != nil && p.second == "" && !p.closing && enters(e):
@@ -366,14 +378,8 @@ func (p *play) counts(e labmode.Event, after time.Time, besides []string) bool {
 // says, or that waits in MySQL. A refusal by a lock of the shop itself says nothing of other shops.
 func (p *play) keptOut(ctx context.Context, after time.Time, holder int, was lockState, besides ...string) (Seen, bool) {
 	a := p.attack
-	if a.cell.Strategy.WaitsInMySQL {
-		waits, err := a.bench.Waits.look(ctx)
-		if err != nil && ctx.Err() == nil {
-			p.problem(err)
-		}
-		if waiting := waits.onItem(a.item.ItemID, was.transactions); waiting || !a.cell.Strategy.Passes(sale.Waiting) {
-			return Seen{How: KeptOut}, waiting
-		}
+	if waiting := p.waitsInMySQL(ctx, was); waiting || !a.cell.Strategy.Passes(sale.Waiting) {
+		return Seen{How: KeptOut}, waiting
 	}
 	alone := len(a.bench.Shops) == 1
 	e, refused := a.feed.find(func(e labmode.Event) bool {
@@ -383,6 +389,19 @@ func (p *play) keptOut(ctx context.Context, after time.Time, holder int, was loc
 		return Seen{}, false
 	}
 	return Seen{How: KeptOut, Request: e.Request}, true
+}
+
+// waitsInMySQL reports whether MySQL makes a sale wait for a transaction that was open before.
+func (p *play) waitsInMySQL(ctx context.Context, was lockState) bool {
+	a := p.attack
+	if !a.cell.Strategy.WaitsInMySQL {
+		return false
+	}
+	waits, err := a.bench.Waits.look(ctx)
+	if err != nil && ctx.Err() == nil {
+		p.problem(err)
+	}
+	return waits.onItem(a.item.ItemID, was.transactions)
 }
 
 // secondAcquire looks for a sale that has taken its own lock again, or was refused.

@@ -1,0 +1,61 @@
+package explain
+
+import (
+	"slices"
+	"time"
+
+	"stocklock/internal/sale"
+)
+
+// This file explains overwrites by sales that had the lock one after the other: what went wrong was not
+// the lock, but where the transaction began or ended.
+
+// keptApart says whether the second sale got its lock after the first one had begun to release its own.
+func (c *inquiry) keptApart(first, second *section) bool {
+	releasing, committed := first.at[sale.Releasing], first.at[sale.Written]
+	return first.guarded() && second.guarded() && !releasing.IsZero() && !committed.IsZero() && !second.took().Before(releasing)
+}
+
+// readUnderLock explains why the second sale read what the first one had overwritten.
+func (c *inquiry) readUnderLock(first, second *section, rows []Row, orders Facts) *Explanation {
+	f := Facts{Holder: first.named(), Other: second.named(), Order: first.order.ID, Stock: second.order.StockRead}
+	x := &Explanation{Rows: rows}
+	if committed := first.at[sale.Written]; committed.After(first.at[sale.Releasing]) {
+		f.LastedMS = milliseconds(committed.Sub(first.at[sale.Releasing]))
+		x.Cause, x.Why = LateCommit, []Text{say("committed-late", f)}
+	} else {
+		f.LastedMS = milliseconds(second.took().Sub(committed))
+		x.Cause, x.Why = OldSnapshot, []Text{say("read-old-snapshot", f)}
+	}
+	switch {
+	case c.handedOver(first, second):
+		x.Why = append(x.Why, say("lock-excluded", f))
+	case first.Shop == second.Shop && c.stayed(first, second):
+		x.Why = append(x.Why, say("lock-passed-on", f))
+	}
+	x.Why = append(x.Why, say("both-read", Facts{Stock: f.Stock, Holder: f.Holder, Other: f.Other}))
+	d := c.drawing(first.enter())
+	d.follow(first, second)
+	d.moment(second.wrote(), say("moment-oversold", orders), true)
+	d.until(first.wrote())
+	d.finish(x)
+	return x
+}
+
+// handedOver says whether Redis announced that the lock of the first sale ended by its release, and before
+// the second one had it.
+func (c *inquiry) handedOver(first, second *section) bool {
+	return c.announced(first.at[sale.Releasing], second, eventDel, eventSet) && c.stayed(first, second)
+}
+
+// stayed says whether Redis announced nothing that ended the lock of the first sale other than a release.
+func (c *inquiry) stayed(first, second *section) bool {
+	return len(c.histories) > 0 && !c.announced(first.took(), second, eventExpired, eventEvicted, Gone)
+}
+
+// announced says whether a server announced one of these from a time on, and before a sale had the lock.
+func (c *inquiry) announced(from time.Time, before *section, kinds ...RedisEvent) bool {
+	return slices.ContainsFunc(c.Changes, func(ch Change) bool {
+		return slices.Contains(kinds, ch.What) && !ch.Time.Before(from) && ch.Time.Before(before.took().Add(c.late))
+	})
+}
