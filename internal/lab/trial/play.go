@@ -290,11 +290,17 @@ func (p *play) faultOf(h *hit) (labmode.Fault, time.Duration) {
 
 // passed is called for each point that a sale has passed. Sales that are held for nothing go on.
 func (p *play) passed(ctx context.Context, e labmode.Event) {
-	if _, faulty := e.Facts["fault"]; !faulty || p.IsZero() {
+	if _, faulty := e.Facts["fault"]; !faulty {
 		return
 	}
 	h := p.attack.customers.byID(e.Request)
-	if h == nil {
+	switch {
+	case h == nil:
+		return
+	case h.late:
+		p.attack.last.here()
+		return
+	case p.IsZero():
 		return
 	}
 	p.mu.Lock()
