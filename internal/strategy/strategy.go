@@ -104,6 +104,9 @@ type State struct {
 	// Whole says that Remaining counts one stock from which all units are sold, as they are elsewhere
 	// from the item's row: an order has read and written that stock. Time changes nothing in it.
 	Whole bool `json:"whole,omitempty"`
+	// Sum says that a sale appends a row to those that Remaining sums up. No sale then overwrites another,
+	// and only the last units can be sold twice.
+	Sum bool `json:"sum,omitempty"`
 	// Locks are the keys of the lock in Redis, with %s for the item's [Key]. Empty means that the
 	// lock is under that key itself.
 	Locks []string `json:"locks,omitempty"`

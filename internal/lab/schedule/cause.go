@@ -170,7 +170,8 @@ func (r *Record) lockedApart(one, other Customer) bool {
 		if !e.Choice.IsStep() || e.Server == labmode.MySQLServer {
 			continue
 		}
-		for _, t := range redisTouches(e.Request()) {
+		named, _, _ := strings.Cut(e.Sent, `"`) // keys come before a value with white space
+		for _, t := range redisTouches(Request{Server: e.Server, Text: strings.TrimSpace(named)}) {
 			if t.Thing == "" {
 				return false // nobody knows which
 			}

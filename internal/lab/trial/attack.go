@@ -30,6 +30,7 @@ type attack struct {
 
 	feed  *feed                     // the points of the sales so far
 	play  *play                     // what goes wrong
+	last  *lastUnit                 // nil for none
 	timed func(n int) labmode.Fault // faults that last for a guessed time; nil where the play plays
 
 	clientsMu sync.Mutex
@@ -151,7 +152,7 @@ const stillSelling = 5 * time.Second
 // last for a guessed time.
 func (a *attack) plan() {
 	rng := rand.New(rand.NewPCG(a.cell.Seed, 0))
-	a.play = newPlay(a)
+	a.play, a.last = newPlay(a), newLastUnit(a)
 	given := a.cell.Scenario.Play
 	switch {
 	case given.IsZero():
@@ -177,6 +178,7 @@ func (a *attack) next(ctx context.Context) (load.Order, bool) {
 		case <-ctx.Done():
 		}
 	}
+	a.last.wait(ctx)
 	h := a.customers.next(ctx)
 	if h == nil {
 		return load.Order{}, false
@@ -190,6 +192,9 @@ func (a *attack) next(ctx context.Context) (load.Order, bool) {
 	}
 	if a.holdsBeforeCommit(h) {
 		h.nested, h.fault = false, labmode.Fault{Point: sale.Released, Action: labmode.Hold, For: holdAtMost}
+	}
+	if h.late {
+		h.fault = a.last.fault()
 	}
 	h.scheduled = time.Now()
 	if !a.ended.IsZero() {
@@ -234,6 +239,7 @@ func (a *attack) answered(answer load.Answer) {
 	if a.ended.IsZero() {
 		a.see(a.request(h))
 	}
+	a.last.answered(h)
 	if h.Outcome == load.SoldOut {
 		a.usage.stop(a.progress.sales())
 	}

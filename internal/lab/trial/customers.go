@@ -30,6 +30,7 @@ type customers struct {
 	missed   time.Time // when that was answered as sold, or not at all; zero before
 	apart    bool      // the first of the play keeps others away from its shop until its answer
 	notFirst int       // the index of a shop to which the first does not go; negative for none
+	late     bool      // the very first request is that of a [lastUnit]
 }
 
 // shopState is what keeps requests away from a shop.
@@ -45,6 +46,7 @@ type hit struct {
 	id        string
 	shop      int  // index
 	first     bool // of the play
+	late      bool // of a [lastUnit]: it counts neither as under way nor in what is measured
 	fault     labmode.Fault
 	nested    bool
 	lease     time.Duration // of its lock; 0 for the shop's usual one
@@ -99,8 +101,9 @@ func (c *customers) next(ctx context.Context) *hit {
 		return nil
 	}
 	h := c.add()
-	h.first = c.firstAt >= 0 && h.number >= c.firstAt
-	h.wish = c.wishes.next(h.number, h.first)
+	h.late = c.late && h.number == 0
+	h.first = c.firstAt >= 0 && h.number >= c.firstAt && !h.late
+	h.wish = c.wishes.next(h.number, h.first || h.late)
 	now := time.Now()
 	h.shop = c.turn
 	for i := range c.shops {
@@ -118,7 +121,9 @@ func (c *customers) next(ctx context.Context) *hit {
 			c.changed.Wait()
 		}
 	}
-	c.shops[h.shop].inFlight++
+	if !h.late {
+		c.shops[h.shop].inFlight++
+	}
 	return h
 }
 
@@ -192,7 +197,9 @@ func (c *customers) answered(h *hit, answer load.Answer) {
 	default:
 		c.pending = false // it has not reached its point: another one is to be the first
 	}
-	s.inFlight--
+	if !h.late {
+		s.inFlight--
+	}
 	c.changed.Broadcast()
 }
 
@@ -212,6 +219,12 @@ func (c *customers) byID(id string) *hit {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ids[id]
+}
+
+// ofLast reports whether a request is that of a [lastUnit].
+func (c *customers) ofLast(id string) bool {
+	h := c.byID(id)
+	return h != nil && h.late
 }
 
 // shopOf returns the index of the shop of a request, -1 for a request that was not made.

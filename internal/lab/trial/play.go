@@ -315,7 +315,13 @@ func (p *play) passed(ctx context.Context, e labmode.Event) {
 		return
 	}
 	h := p.attack.customers.byID(e.Request)
-	if h == nil {
+	switch {
+	case h == nil:
+		return
+	case h.late:
+		p.attack.last.here()
+		return
+	case p.IsZero():
 		return
 	}
 	p.mu.Lock()

@@ -190,6 +190,9 @@ func (r *Result) count(a *attack) {
 		if h.replayed {
 			r.Replayed++
 		}
+		if h.late {
+			continue
+		}
 		at := h.answeredAt()
 		if h.Status != 0 {
 			observe(answered, h.Latency)
@@ -233,7 +236,7 @@ func (r *Result) count(a *attack) {
 // faultsMet counts the sales that have reached the point of their fault.
 func (a *attack) faultsMet() (n int64) {
 	for _, e := range a.feed.events {
-		if _, met := e.Facts["fault"]; met {
+		if _, met := e.Facts["fault"]; met && !a.customers.ofLast(e.Request) {
 			n++
 		}
 	}

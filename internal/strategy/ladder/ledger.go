@@ -38,6 +38,7 @@ var inLedger = strategy.State{
 	},
 	Remaining: "SELECT COALESCE(SUM(quantity), 0) FROM stock_ledger WHERE item_id = ? AND part = 1",
 	Whole:     true,
+	Sum:       true,
 }
 
 // nobody locks nothing.
