@@ -81,7 +81,7 @@ func (c *judgeCommand) explore(ctx context.Context, s streams, shop *catalog.Cat
 		if why != "" {
 			fmt.Fprintf(s.err, "%s: not explored: it %s\n", of.Name, why)
 		}
-		return nil, err
+		return of.Properties, nil, err
 	}
 	var results []explore.Result
 	for _, survey := range explore.Default(of) {

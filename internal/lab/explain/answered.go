@@ -5,6 +5,7 @@ import (
 
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
+	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
 )
 
@@ -123,7 +124,11 @@ func (c *inquiry) orderedTwice() *Explanation {
 			continue
 		}
 		f := Facts{Holder: s.named(), OtherOrder: orders[0].ID, Order: orders[1].ID}
-		x := &Explanation{Cause: Repeated, Why: []Text{say("ordered-twice", f)}}
+		x := &Explanation{Cause: Repeated, Why: []Text{say("ordered-twice", f)}, Rows: []Row{c.rowOf(orders[0]), c.rowOf(orders[1])}}
+		if s.fault.Action == labmode.Lose && !s.fault.until.IsZero() {
+			f.AfterMS = milliseconds(s.fault.until.Sub(s.enter()))
+			x.Why = append(x.Why, say("commit-answer-lost", f))
+		}
 		return c.drawn(x, first(orders[1].CreatedAt, s.leave()), say("moment-ordered-twice", f), time.Time{}, s, c.of(orders[1]))
 	}
 	return noSuchOrder()
@@ -142,13 +147,28 @@ func (c *inquiry) sentAway() *Explanation {
 	}
 	f := Facts{Holder: away.named(), Stock: c.InitialStock - c.units(), Initial: c.InitialStock}
 	x := &Explanation{Cause: Unexplained, Why: []Text{say("sent-away", f)}}
+	var dead *section
 	if taken := c.takings(); c.countedInRedis() && c.Declared.AnswersFirst && taken > len(c.Orders) {
 		f.Count, f.Stock = taken, int64(len(c.Orders))
 		x.Cause, x.Why = CountedOut, append(x.Why, say("counted-out", f))
+	} else if dead = c.diedWithUnits(); dead != nil {
+		f.Third, f.Point = dead.named(), dead.fault.Point
+		x.Cause, x.Why = CountedOut, append(x.Why, say("died-with-units", f))
 	} else {
 		x.Why = append(x.Why, say("no-reason-for-answer", f))
 	}
-	return c.drawn(x, first(away.Answered, away.Sent), say("moment-sent-away", f), time.Time{}, away)
+	return c.drawn(x, first(away.Answered, away.Sent), say("moment-sent-away", f), time.Time{}, away, dead)
+}
+
+// diedWithUnits is a sale whose units Redis had counted out when its shop was killed, and that has no order; nil
+// for none.
+func (c *inquiry) diedWithUnits() *section {
+	for _, s := range c.sections {
+		if _, counted := s.number(sale.Read, "stock"); c.countedInRedis() && s.killed() && counted && s.order == nil {
+			return s
+		}
+	}
+	return nil
 }
 
 // takings counts how often the counter was lowered during the attack, as the busiest server announced

@@ -76,6 +76,14 @@ func (d *drawing) ms(t time.Time) float64 {
 	return milliseconds(t.Sub(d.zero))
 }
 
+// lane is the phrase that names its column.
+func (s *section) lane() Phrase {
+	if s.isView() {
+		return "lane-view"
+	}
+	return "lane-sale"
+}
+
 // maxSpans is the largest number of spans in a column.
 const maxSpans = 40
 
@@ -85,7 +93,7 @@ func (d *drawing) finish(x *Explanation) {
 	})
 	d.frame()
 	for _, s := range d.holders {
-		d.columns = append(d.columns, Column{Kind: HolderColumn, Name: say("lane-sale", Facts{Holder: s.named()}), Spans: d.holderSpans(s)})
+		d.columns = append(d.columns, Column{Kind: HolderColumn, Name: say(s.lane(), Facts{Holder: s.named()}), Spans: d.holderSpans(s)})
 	}
 	d.others()
 	lock := d.locks()
@@ -154,7 +162,9 @@ func (d *drawing) holderSpans(s *section) []Span {
 		add(s.Sent, s.Answered, Waiting, "span-waits-in-vain")
 		return spans
 	}
-	add(s.Sent, s.enter(), Waiting, "span-waits")
+	if !s.isView() {
+		add(s.Sent, s.enter(), Waiting, "span-waits")
+	}
 	add(s.enter(), s.leave(), Inside, "span-inside")
 	if written := s.at[sale.Written]; written.After(s.leave()) {
 		add(s.leave(), written, Open, "span-open")
@@ -190,15 +200,22 @@ func (d *drawing) holderSteps(column int, s *section, lock, row int) {
 	}
 	tell(sale.Acquiring, s.enter(), column, "", Facts{})
 	if stock, ok := s.number(sale.Read, "stock"); ok {
-		reads := Phrase("step-reads")
-		if s.summed() {
+		to, reads := row, Phrase("step-reads")
+		switch s.facts[sale.Read][sale.From] {
+		case sale.FromSum:
 			reads = "step-sums"
+		case sale.FromCache:
+			to, reads = column, "step-reads-copy"
 		}
-		tell(sale.Read, s.at[sale.Read], row, reads, Facts{Stock: stock})
+		tell(sale.Read, s.at[sale.Read], to, reads, Facts{Stock: stock})
 	} else {
 		tell(sale.Read, s.at[sale.Read], column, "", Facts{})
 	}
 	tell(sale.Write, s.at[sale.Write], column, "", Facts{})
+	if stock, ok := s.number(sale.Viewed, "stock"); ok {
+		tell(sale.Viewed, s.at[sale.Viewed], row, "step-reads", Facts{Stock: stock})
+		d.step(s.at[sale.Stored], column, column, say("step-stores", Facts{Stock: stock}))
+	}
 	switch stock, noted := s.number(sale.Written, "stock"); {
 	case s.order != nil && (d.elsewhere() || s.summed()):
 		tell(sale.Written, s.wrote(), row, "step-order", Facts{Order: s.order.ID})
@@ -210,7 +227,7 @@ func (d *drawing) holderSteps(column int, s *section, lock, row int) {
 	if s.guarded() {
 		tell(sale.Releasing, s.at[sale.Releasing], lock, "step-releases", Facts{})
 	}
-	if s.Outcome != "sold" && !s.killed() {
+	if s.Outcome != "sold" && !s.killed() && !s.isView() {
 		d.step(s.Answered, column, column, say("step-answered", Facts{Outcome: s.Outcome}))
 	}
 }

@@ -152,6 +152,9 @@ func (c *inquiry) violation() *Explanation {
 	if c.keptApart(other, late) {
 		return c.readUnderLock(other, late, rows, orders)
 	}
+	if x := c.staleCache(other, late, found); x != nil {
+		return x
+	}
 	older, intruder := late, other
 	if intruder.enter().Before(older.enter()) {
 		older, intruder = intruder, older
@@ -217,6 +220,11 @@ func (c *inquiry) explainOverlap(older, intruder *section) (first, second *secti
 
 // of is the request that made an order, nil where it is not known.
 func (c *inquiry) of(o stock.Order) *section { return c.byID[o.RequestID] }
+
+// rowOf is an order among those of the evidence.
+func (e Evidence) rowOf(o stock.Order) Row {
+	return e.row(slices.IndexFunc(e.Orders, func(other stock.Order) bool { return other.ID == o.ID }))
+}
 
 func (e Evidence) row(i int) Row {
 	o := e.Orders[i]

@@ -20,6 +20,7 @@ const (
 	LateGrant    Cause = "late-grant"        // the holder's lease was over when it learned that it had the lock
 	Failover     Cause = "failover"          // the server that knew the lock died
 	Evicted      Cause = "evicted"           // the server ran out of memory and dropped the lock
+	StaleCache   Cause = "stale-cache"       // a sale went by a copy that was older than another sale
 	Unexplained  Cause = "unexplained"       // the evidence does not say
 	NeverWritten Cause = "never-written"     // answered as sold, and the process died before it wrote the order
 	Disowned     Cause = "order-not-told"    // rejected, and the order stands
@@ -41,6 +42,7 @@ const (
 	Reentered    Cause = "entered-again"     // held: the holder took its own lock a second time
 	Majority     Cause = "majority-survived" // held: most servers still knew the lock
 	Durable      Cause = "durable"           // held: the order was written before its process died
+	OneOrder     Cause = "one-order"         // held: an answer was lost, and the purchase has one order
 	NoLease      Cause = "no-lease-to-lose"  // held: there is no lock that could be lost
 	NobodyMet    Cause = "nobody-met"        // held: nothing protects it, and no two sales came together
 )

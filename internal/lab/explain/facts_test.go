@@ -32,6 +32,30 @@ func certain(claim) string { return "" }
 // truths hold what each phrase says against the record. A phrase without facts says what the verdict or
 // the declaration says, or that nothing is known.
 var truths = map[Phrase]func(c claim) string{
+	"read-the-cache": func(c claim) string {
+		reads := c.events(c.f.Other, sale.Read)
+		if len(reads) == 0 || c.order(c.f.Holder) == nil {
+			return "it read nothing, or there is no order that it overwrote"
+		}
+		last := reads[len(reads)-1]
+		n, _ := number(last.Facts, "stock")
+		return all(unless(last.Facts["from"] == sale.FromCache && n == c.f.Stock, "it noted %v", last.Facts),
+			unless(c.order(c.f.Holder).ID == c.f.OtherOrder && c.at(c.f.Holder, sale.Written).Before(last.Time), "the order was written at %s, and the read was at %s", c.at(c.f.Holder, sale.Written), last.Time))
+	},
+	"view-stored-old": func(c claim) string {
+		var viewed, stored labmode.Event
+		for _, e := range c.Events {
+			if e.Request == c.View.ID && e.Point == sale.Viewed {
+				viewed = e
+			} else if e.Request == c.View.ID && e.Point == sale.Stored {
+				stored = e
+			}
+		}
+		n, _ := number(stored.Facts, "stock")
+		written := c.at(c.f.Holder, sale.Written)
+		return unless(label(c.View.ID) == c.f.Third.Request && n == c.f.Stock && viewed.Time.Before(written) && stored.Time.After(written) && stored.Time.Sub(c.after()).Abs() < time.Millisecond,
+			"it read at %s and stored %d at %s, and the order was written at %s", viewed.Time, n, stored.Time, written)
+	},
 	"nothing-kept-out": func(c claim) string { return c.both(c.f.Holder, c.f.Other) },
 	"mutex-of-one-process": func(c claim) string {
 		return all(c.both(c.f.Holder, c.f.Other), unless(c.f.Holder.Shop != c.f.Other.Shop, "it is the same process"))
@@ -185,6 +209,11 @@ var truths = map[Phrase]func(c claim) string{
 		}
 		return unless(slices.Contains(ids, c.f.Order) && slices.Contains(ids, c.f.OtherOrder), "it has the orders %v", ids)
 	},
+	"commit-answer-lost": func(c claim) string {
+		fault, from := c.fault(c.f.Holder)
+		o := c.order(c.f.Holder)
+		return unless(fault.Action == labmode.Lose && !from.IsZero() && o != nil && o.ID == c.f.OtherOrder, "its fault is %s, its first order %+v", fault, o)
+	},
 	"sent-away": func(c claim) string {
 		sum := int64(0)
 		for _, o := range c.Orders {
@@ -205,6 +234,10 @@ var truths = map[Phrase]func(c claim) string{
 			}
 		}
 		return fmt.Sprintf("Redis announced %v, and there are %d orders", byServer, len(c.Orders))
+	},
+	"died-with-units": func(c claim) string {
+		dead := claim{c.Evidence, Facts{Holder: c.f.Third}}
+		return all(dead.killedAt(c.f.Point), dead.noOrder(), unless(c.countedInRedis() && len(c.events(c.f.Third, sale.Read)) > 0, "it had none"))
 	},
 	"not-in-time": certain,
 
@@ -236,6 +269,10 @@ var truths = map[Phrase]func(c claim) string{
 			wrong = all(wrong, c.faultLasted())
 		}
 		return wrong
+	},
+	"one-order-without-answer": func(c claim) string {
+		fault, _ := c.fault(c.f.Holder)
+		return all(c.hasOrder(), c.outcome(c.f.Outcome), unless(fault.Action == labmode.Lose, "its fault is %s", fault))
 	},
 	"done-before-its-end": func(c claim) string { return all(c.killedAt(), c.hasOrder()) },
 	"counted-and-ordered": func(c claim) string { return all(c.hasOrder(), unless(c.countedInRedis(), "Redis counts nothing")) },

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"stocklock/internal/sale"
+	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy"
 )
 
@@ -96,6 +97,7 @@ var dangers = map[Cause]Phrase{
 	NotOwner:    "moment-unchecked-release",
 	Majority:    "moment-one-server",
 	Reentered:   "moment-not-reentrant",
+	OneOrder:    "moment-sold-again",
 }
 
 func danger(prevented Cause, hit, next *section) Text {
@@ -128,6 +130,7 @@ type rule struct {
 // rulesUnderFault are for a request that met its fault. The first that applies says why it did no
 // harm.
 var rulesUnderFault = []rule{
+	{hold.lostAnswer, OneOrder, "one-order-without-answer", hold.ordered},
 	{hold.diedDone, Durable, "done-before-its-end", hold.ordered},
 	{hold.diedCounted, NoLease, "counted-and-ordered", hold.ordered},
 	{hold.diedHolding, Expired, "hold-ended", hold.leaseEnd},
@@ -194,7 +197,7 @@ func (h hold) facts(r rule) Facts {
 		f.LeaseMS, f.AfterMS = milliseconds(h.Lease), milliseconds(h.hit.leave().Sub(h.hit.enter()))
 	case "read-again":
 		f.Initial, f.Stock = h.hit.reads[0], h.hit.reads[len(h.hit.reads)-1]
-	case "wrote-nothing":
+	case "wrote-nothing", "one-order-without-answer":
 		f.Outcome = h.hit.Outcome
 	}
 	if h.hit.order != nil {
@@ -233,6 +236,9 @@ func (h hold) overtaken() []Text {
 }
 
 func (h hold) always() bool { return true }
+
+// lostAnswer is of a sale that did not get the answer to its COMMIT.
+func (h hold) lostAnswer() bool { return h.hit.fault.Action == labmode.Lose && h.hit.order != nil }
 
 func (h hold) died() bool { return h.hit.killed() }
 

@@ -81,6 +81,11 @@ func TestHeld(t *testing.T) {
 			e.redis(9.0, "set", 9.1, "expire", 509.5, "expired", 519.0, "set")
 			e.order(2, 2)
 		}, Expired, []string{"freed itself 500 ms after it was taken", "#2 on shop 2 went on"}},
+		{"a COMMIT without an answer", func(e *Evidence) {
+			e.add(customer{id: 1, shop: 1, points: unguarded(10, 20), reads: 2, wrote: 1, fault: "write lose"}, customer{id: 2, shop: 2, sent: 30, points: unguarded(40, 50), reads: 1})
+			e.order(1, 2)
+			e.order(2, 1)
+		}, OneOrder, []string{"#1 on shop 1 was kept from the answer to its COMMIT at the point write", "one order, 100"}},
 		{"a lock that freed itself for nobody", func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Acquired: 10, sale.Read: 12}, reads: 2, fault: "read kill", outcome: "unknown"})
 			e.order(1, 2)

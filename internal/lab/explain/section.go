@@ -131,7 +131,7 @@ func (s *section) leave() time.Time {
 	if s.killed() {
 		return s.fault.from
 	}
-	return first(s.at[sale.Released], s.at[sale.Written], s.Answered)
+	return first(s.at[sale.Released], s.at[sale.Written], s.at[sale.Stored], s.Answered)
 }
 
 // took is the earliest moment at which it is known to have the lock in Redis.

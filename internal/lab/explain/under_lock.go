@@ -27,12 +27,7 @@ func (c *inquiry) readUnderLock(first, second *section, rows []Row, orders Facts
 		f.LastedMS = milliseconds(second.took().Sub(committed))
 		x.Cause, x.Why = OldSnapshot, []Text{say("read-old-snapshot", f)}
 	}
-	switch {
-	case c.handedOver(first, second):
-		x.Why = append(x.Why, say("lock-excluded", f))
-	case first.Shop == second.Shop && c.stayed(first, second):
-		x.Why = append(x.Why, say("lock-passed-on", f))
-	}
+	x.Why = append(x.Why, c.lockExcluded(first, second, f)...)
 	x.Why = append(x.Why, say("both-read", Facts{Stock: f.Stock, Holder: f.Holder, Other: f.Other}))
 	d := c.drawing(first.enter())
 	d.follow(first, second)
@@ -40,6 +35,17 @@ func (c *inquiry) readUnderLock(first, second *section, rows []Row, orders Facts
 	d.until(first.wrote())
 	d.finish(x)
 	return x
+}
+
+// lockExcluded says that the holds of two sales do not overlap, where the record shows it.
+func (c *inquiry) lockExcluded(first, second *section, f Facts) []Text {
+	switch {
+	case c.handedOver(first, second):
+		return []Text{say("lock-excluded", f)}
+	case first.Shop == second.Shop && c.stayed(first, second):
+		return []Text{say("lock-passed-on", f)}
+	}
+	return nil
 }
 
 // handedOver says whether Redis announced that the lock of the first sale ended by its release, and before

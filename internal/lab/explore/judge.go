@@ -34,7 +34,7 @@ func Judge(p strategy.Properties, results []Result) []Judgement {
 	for _, property := range strategy.AllProperties() {
 		j := Judgement{Property: property, Declared: p.Standing(property), Ruling: NotDecided, By: "no exploration attacks it"}
 		if property == strategy.StorageChecked {
-			j = judgeStorage(j, results)
+			j = judgeStorage(j, p, results)
 		}
 		for _, a := range schedule.Attacks {
 			if a.Property == property {
@@ -80,7 +80,7 @@ func judge(a schedule.Attack, j Judgement, p strategy.Properties, results []Resu
 		j.By = all.unknown
 	case j.Declared == strategy.Has:
 		j.Ruling, j.By = Agrees, all.without(string(a.Causes[0]))
-	case p.Has.Includes(strategy.StorageChecked):
+	case p.Has.Includes(strategy.StorageChecked) && !strategy.Unchecked.Includes(a.Property):
 		j.By = "the database refuses what would show it"
 	case !p.Has.Includes(strategy.Exclusive) && a.Property != strategy.Exclusive:
 		j.By = "nothing keeps the second customer out"
@@ -119,8 +119,11 @@ func explainedBesides(a schedule.Attack, p strategy.Properties, c schedule.Cause
 	})
 }
 
-// judgeStorage holds a strategy that is checked by the storage to every schedule.
-func judgeStorage(j Judgement, results []Result) Judgement {
+// judgeStorage holds a strategy that is checked by the storage to every schedule, except those by what it
+// lacks that no check can stand in for.
+func judgeStorage(j Judgement, p strategy.Properties, results []Result) Judgement {
+	p.Has |= strategy.StorageChecked
+
 	if j.Declared == strategy.NotApplicable {
 		j.By = "it does not apply"
 		return j
@@ -128,8 +131,11 @@ func judgeStorage(j Judgement, results []Result) Judgement {
 	var all seen
 	for _, r := range results {
 		all.add(r)
+		allowed := schedule.Expected(p, nil, r.Customers).Allowed
 		for _, bad := range r.Found.Shortest {
 			switch {
+			case slices.Contains(allowed, bad.Outcome.Cause):
+				continue
 			case j.Declared == strategy.Has:
 				j.Ruling = Contradicts
 			case bad.Outcome.Verdict == verdict.Oversold && !bad.Outcome.Cause.Shows(strategy.Exclusive):

@@ -16,8 +16,9 @@ func badBy(c schedule.Cause, v verdict.Kind) Found {
 
 // TestJudge rules on each property from what explorations found.
 func TestJudge(t *testing.T) {
-	lock := strategy.Properties{Has: strategy.Exclusive | strategy.Recovers | strategy.AtomicLease | strategy.ClockFree | strategy.DurableAnswers}
+	lock := strategy.Properties{Has: strategy.Exclusive | strategy.Recovers | strategy.AtomicLease | strategy.ClockFree | strategy.DurableAnswers | strategy.Once}
 	fenced := strategy.Properties{Has: lock.Has | strategy.StorageChecked}
+	again := strategy.Properties{Has: fenced.Has &^ strategy.Once}
 	for _, tt := range []struct {
 		what     string
 		of       strategy.Properties
@@ -36,6 +37,9 @@ func TestJudge(t *testing.T) {
 		{"too few customers for it to show", lock, Result{Event: schedule.Wait, Customers: 2, Found: Found{Runs: 9}}, strategy.OwnerChecked, NotDecided, "no exploration"},
 		{"the storage is checked, and all held", fenced, Result{Event: schedule.Kill, Customers: 2, Found: Found{Runs: 9}}, strategy.StorageChecked, Agrees, "none of 9"},
 		{"the storage is checked, and one did not hold", fenced, Result{Event: schedule.Kill, Customers: 2, Found: badBy(schedule.Other, verdict.Stuck)}, strategy.StorageChecked, Contradicts, "other"},
+		{"the storage is checked, and cannot know of a sale that is made again", again, Result{Event: schedule.Lose, Customers: 2, Found: badBy(schedule.UnknownCommit, verdict.Twice)}, strategy.StorageChecked, Agrees, "none of"},
+		{"a sale is made again", again, Result{Event: schedule.Lose, Customers: 2, Found: badBy(schedule.UnknownCommit, verdict.Twice)}, strategy.Once, Agrees, "unknown-commit"},
+		{"none is made again", again, Result{Event: schedule.Lose, Customers: 2, Found: Found{Runs: 9}}, strategy.Once, Contradicts, "none of 9"},
 		{"it is not, and took a late write", lock, Result{Event: schedule.Pause, Customers: 2, Found: badBy(schedule.LateWrite, verdict.Oversold)}, strategy.StorageChecked, Agrees, "late-write"},
 	} {
 		all := Judge(tt.of, []Result{tt.result})
@@ -48,7 +52,7 @@ func TestJudge(t *testing.T) {
 
 // TestUnexplained: a bad schedule that no lacking property explains contradicts, too.
 func TestUnexplained(t *testing.T) {
-	lock := strategy.Properties{Has: strategy.Exclusive | strategy.Recovers}
+	lock := strategy.Properties{Has: strategy.Exclusive | strategy.Recovers | strategy.Once}
 	for cause, want := range map[schedule.Cause]int{schedule.LateWrite: 0, schedule.Overrun: 0, schedule.Other: 1, schedule.LostRelease: 0, schedule.UnknownCommit: 1} {
 		if got := Unexplained(lock, []Result{{Event: schedule.Pause, Customers: 2, Found: badBy(cause, verdict.Oversold)}}); len(got) != want {
 			t.Errorf("%s: %d are unexplained, want %d", cause, len(got), want)

@@ -76,6 +76,9 @@ func LeftOut(of strategy.Description, surveys []Survey) string {
 			break
 		}
 	}
+	if len(of.State.Copies) > 0 {
+		left = append(left, "page views")
+	}
 	if of.AtPoints() {
 		left = append(left, "the requests of the lock one by one")
 	}

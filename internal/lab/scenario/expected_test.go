@@ -3,6 +3,7 @@ package scenario
 import (
 	"cmp"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ import (
 // scenario breaks, and how. All others hold.
 var broken = map[string]map[verdict.Kind]string{
 	"contention":      {verdict.Oversold: "none mutex" + copied},
-	"crash":           {verdict.Oversold: "none mutex" + copied, verdict.Stuck: "setnx", verdict.Left: "redis-async"},
+	"crash":           {verdict.Oversold: "none mutex" + copied, verdict.Stuck: "setnx", verdict.Left: "redis-async ack-first"},
 	"crash-acquiring": {verdict.Oversold: "mutex" + copied, verdict.Stuck: "setnx setnx-expire", verdict.Inapplicable: unguarded},
 	"crash-answered":  {verdict.Oversold: "none mutex" + copied, verdict.Lied: "redis-async"},
 	"overrun": {
@@ -49,8 +50,16 @@ var broken = map[string]map[verdict.Kind]string{
 	"pause": {
 		verdict.Oversold: "none mutex setnx-expire getset getset-server-clock set-ex-nx lua-setex " +
 			"owner-get-del owner-watch owner-checked owner-delex reentrant-fixed reentrant-timer " +
-			"reentrant redlock reservation-unchecked" + copied,
+			"reentrant redlock cached-read cached-read-through reservation-unchecked" + copied,
 	},
+	"page-view":         {verdict.Oversold: "cached-read cached-read-through", verdict.Inapplicable: uncached()},
+	"commit-unanswered": {verdict.Oversold: "none mutex", verdict.Twice: "retry-without-key"},
+}
+
+// uncached are the strategies that keep no copy of the item's row.
+func uncached() string {
+	names := slices.DeleteFunc(ladder.Names(), func(name string) bool { return strings.HasPrefix(name, "cached-") })
+	return strings.Join(names, " ")
 }
 
 // copied are the strategies whose lock is right, and which fail all the same.
@@ -58,10 +67,10 @@ const copied = " lock-in-transaction snapshot-before-lock"
 
 const byDataLoss = "none mutex setnx setnx-expire getset getset-server-clock set-ex-nx lua-setex " +
 	"owner-get-del owner-watch owner-checked owner-delex reentrant-fixed reentrant-timer reentrant " +
-	"redis-async" + copied
+	"redis-async cached-read cached-read-through" + copied
 
 // unguarded are the strategies without a lock to take.
-const unguarded = "none redis-async redis-stream reservation-unchecked reservation buckets skip-locked for-update optimistic conditional batched"
+const unguarded = "none redis-async redis-stream retry-without-key retry-with-key ack-first reservation-unchecked reservation buckets skip-locked for-update optimistic conditional batched"
 
 func TestExpectedFollowsFromTheProperties(t *testing.T) {
 	for _, sc := range All() {
@@ -126,6 +135,11 @@ func TestDecisiveNamesWhatDecides(t *testing.T) {
 		{"redis-async", "crash", "lacks durable-answers"},
 		{"redis-async", "redis-restart", "lacks survives-data-loss"},
 		{"redis-stream", "eviction", "has survives-data-loss"},
+		{"ack-first", "crash", "lacks recovers"},
+		{"cached-read", "page-view", "lacks fresh-read"},
+		{"cached-page", "page-view", "has fresh-read"},
+		{"fenced", "page-view", "fresh-read does not apply"},
+		{"retry-without-key", "commit-unanswered", "lacks once"},
 		{"setnx", "pause", "pause-proof does not apply"},
 		{"for-update", "overrun", "renews does not apply"},
 	} {
@@ -195,6 +209,9 @@ func TestHowManyScenariosApply(t *testing.T) {
 	without := map[string]int{}
 	for _, name := range strings.Fields(unguarded) {
 		without[name] = 3 // crash-acquiring, split-release and nested
+	}
+	for _, name := range strings.Fields(uncached()) {
+		without[name]++ // page-view
 	}
 	for _, s := range ladder.All() {
 		n := 0

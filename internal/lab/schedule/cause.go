@@ -3,6 +3,7 @@ package schedule
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"stocklock/internal/lab/verdict"
@@ -36,6 +37,7 @@ const (
 	UnknownCommit Cause = "unknown-commit"
 	SoldAgain     Cause = "sold-again"
 	Denial        Cause = "denial"
+	StaleCache    Cause = "stale-cache"
 	Other         Cause = "other"
 )
 
@@ -60,7 +62,8 @@ var causes = map[Cause]string{
 	SoldAgain:     "a customer has two orders for one purchase",
 	Denial:        "a customer has an order, and was answered as busy or sold out",
 	Unreturned:    "units were taken that nobody got, or a customer was answered as sold out although there were some",
-	UnknownCommit: "the answer to a commit was lost, and its customer's shop wrote again as if nothing had been committed",
+	UnknownCommit: "the answer to a commit was lost, and its customer's shop sold again as if nothing had been committed",
+	StaleCache:    "a sale went by a copy of the stock that was older than another sale",
 	Other:         "none of the known causes: read what was done",
 }
 
@@ -78,9 +81,12 @@ func (r *Record) causeOf(end State, keeps bool) Cause {
 	case verdict.Lied:
 		return NoOrder
 	case verdict.Denied:
+		if r.triedAgain() {
+			return UnknownCommit
+		}
 		return Denial
 	case verdict.Twice:
-		if r.wroteAgain() {
+		if r.triedAgain() {
 			return UnknownCommit
 		}
 		return SoldAgain
@@ -111,7 +117,7 @@ func (r *Record) causeOfStuck(end State) Cause {
 // causeOfOversell looks at the first two customers of whom one overwrote the other, and at how the
 // second of them got in while the first had not finished.
 func (r *Record) causeOfOversell(keeps bool) Cause {
-	if r.wroteAgain() {
+	if r.triedAgain() {
 		return UnknownCommit
 	}
 	first, second := overwritten(r.Outcome.Orders)
@@ -123,6 +129,9 @@ func (r *Record) causeOfOversell(keeps bool) Cause {
 		return WriteSkew
 	case r.lockedApart(first, second):
 		return WrongKey
+	}
+	if r.readStale(first, second) || r.readStale(second, first) {
+		return StaleCache
 	}
 	one, other := r.lastHold(first), r.lastHold(second)
 	if one < 0 && other < 0 {
@@ -214,19 +223,41 @@ func (r *Record) causeUnderLock(first, second Customer, passed bool) Cause {
 	return ""
 }
 
-// wroteAgain says whether a sale committed something after a commit whose answer was lost.
-func (r *Record) wroteAgain() bool {
+// triedAgain says whether a sale wrote, or tried to, after a commit whose answer was lost.
+func (r *Record) triedAgain() bool {
 	lost := map[Customer]bool{}
 	for _, e := range r.Entries {
-		if e.Sent != "COMMIT" {
-			continue
-		}
-		if lost[e.Choice.Customer] {
+		switch {
+		case e.Sent == "COMMIT" && e.Note == AnswerLost:
+			lost[e.Choice.Customer] = true
+		case lost[e.Choice.Customer] && (e.Sent == "COMMIT" || strings.HasPrefix(e.Sent, "UPDATE ") || strings.HasPrefix(e.Sent, "INSERT ")):
 			return true
 		}
-		lost[e.Choice.Customer] = e.Note == AnswerLost
 	}
 	return false
+}
+
+// readStale says whether a customer went by a copy in Redis that it had read after another one's COMMIT, and
+// that was what the other had read: it had read no item in MySQL since.
+func (r *Record) readStale(before, after Customer) bool {
+	i := slices.IndexFunc(r.Outcome.Orders, func(o Order) bool { return o.Customer == after.String() })
+	if i < 0 {
+		return false
+	}
+	committed, stale := false, false
+	copied := strconv.Quote(strconv.FormatInt(r.Outcome.Orders[i].Read, 10))
+	for _, e := range r.Entries {
+		switch {
+		case e.Choice.Customer == before && e.Sent == "COMMIT":
+			committed = true
+		case e.Choice.Customer != after:
+		case strings.HasPrefix(e.Sent, "GET ") && e.Answer == copied:
+			stale = committed
+		case strings.HasPrefix(e.Sent, "SELECT ") && strings.Contains(e.Sent, "items"):
+			stale = false
+		}
+	}
+	return stale
 }
 
 // causeWithoutLock is why a strategy failed that keeps something else than a lock. An event that

@@ -19,7 +19,8 @@ type Attack struct {
 }
 
 // Attacks has one line for each property that schedules of sales can decide. Reentrant is not among
-// them, because a sale here takes its lock once. StorageChecked protects from every attack.
+// them, because a sale here takes its lock once. StorageChecked protects from the attacks on properties that
+// are not among [strategy.Unchecked].
 var Attacks = []Attack{
 	{Property: strategy.Exclusive, Customers: 2, Causes: []Cause{NoLock, LateCommit, OldSnapshot, WriteSkew, WrongKey}},
 	{Property: strategy.Recovers, Event: Kill, Customers: 2, Causes: []Cause{NoExpiry, LostAnswer, Prolonged}},
@@ -32,6 +33,9 @@ var Attacks = []Attack{
 	{Property: strategy.SurvivesDataLoss, Event: Forget, Customers: 2, Causes: []Cause{Forgotten}},
 	{Property: strategy.PauseProof, Event: Pause, Customers: 2, Causes: []Cause{LateWrite}},
 	{Property: strategy.DurableAnswers, Event: Kill, Customers: 2, Causes: []Cause{NoOrder, Unreturned}},
+	// A shop that dies between its COMMIT and the renewal of the copy leaves an old one, as a page view does.
+	{Property: strategy.FreshRead, Event: Kill, Customers: 2, Causes: []Cause{StaleCache}},
+	{Property: strategy.Once, Event: Lose, Customers: 2, Causes: []Cause{UnknownCommit, SoldAgain}},
 }
 
 // Shows reports whether an attack on a property can end with a cause.
@@ -50,11 +54,9 @@ type Expectation struct {
 // Expected follows from what a strategy declares and from the search.
 func Expected(p strategy.Properties, events []Event, customers int) Expectation {
 	var e Expectation
-	if p.Has.Includes(strategy.StorageChecked) {
-		return e
-	}
+	checked := p.Has.Includes(strategy.StorageChecked)
 	for _, a := range Attacks {
-		if p.Standing(a.Property) != strategy.Lacks {
+		if p.Standing(a.Property) != strategy.Lacks || checked && !strategy.Unchecked.Includes(a.Property) {
 			continue
 		}
 		e.Allowed = append(e.Allowed, a.Causes...)
