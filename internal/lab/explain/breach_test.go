@@ -55,19 +55,31 @@ func TestFirstViolation(t *testing.T) {
 			late[sale.Releasing] = 14
 			e.add(customer{id: 1, shop: 1, points: late, reads: 2, wrote: 1}, customer{id: 2, shop: 2, sent: 5, points: whole(14.5, 15.5, 18, 19), reads: 2, wrote: 1})
 			e.redis(9.5, "set", 14.4, "set", 19.0, "del")
+			e.order(1, 2)
+			e.order(2, 2)
+			e.order(3, 1)
 		}, LateCommit, []string{"COMMIT of its order 100 was answered 2.0 ms later", "#2 on shop 2 got the lock in between", "The lock excluded", "Both read a stock of 2"}},
 		{"a commit after the release, where Redis is not watched", func(e *Evidence) {
 			late := whole(10, 12, 16, 15)
 			late[sale.Releasing] = 14
 			e.add(customer{id: 1, shop: 1, points: late, reads: 2, wrote: 1}, customer{id: 2, shop: 2, sent: 5, points: whole(14.5, 15.5, 18, 19), reads: 2, wrote: 1})
+			e.order(1, 2)
+			e.order(2, 2)
+			e.order(3, 1)
 		}, LateCommit, []string{"got the lock in between"}},
 		{"a snapshot from before the lock", func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: whole(10, 12, 14, 15), reads: 2, wrote: 1}, customer{id: 2, shop: 1, sent: 5, points: whole(16, 17, 18, 19), reads: 2, wrote: 1})
 			e.redis(9.5, "set", 15.0, "set", 19.0, "del")
+			e.order(1, 2)
+			e.order(2, 2)
+			e.order(3, 1)
 		}, OldSnapshot, []string{"committed order 100 2.0 ms before #2 on shop 1 got the lock", "snapshot", "The lock excluded: Redis announced"}},
 		{"the same in one process, which passes its lock on", func(e *Evidence) {
 			e.add(customer{id: 1, shop: 1, points: whole(10, 12, 14, 15), reads: 2, wrote: 1}, customer{id: 2, shop: 1, sent: 5, points: whole(16, 17, 18, 19), reads: 2, wrote: 1})
 			e.redis(9.5, "set", 90.0, "del")
+			e.order(1, 2)
+			e.order(2, 2)
+			e.order(3, 1)
 		}, OldSnapshot, []string{"The lock excluded: #2 got it from #1 inside shop 1"}},
 		{"work longer than the lease", func(e *Evidence) { overlap("read sleep 1180ms")(e); expires(e) }, Overrun,
 			[]string{"#1 on shop 1 worked for 118", "lease of 500 ms ended in Redis (+500 ms)", "#2 on shop 2 then got the lock"}},

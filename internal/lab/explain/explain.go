@@ -149,11 +149,11 @@ func (c *inquiry) violation() *Explanation {
 	if !c.Traced || late == nil || other == nil || !late.entered() || !other.entered() {
 		return &Explanation{Cause: Untraced, Rows: rows, Why: []Text{say("both-read-untraced", orders)}}
 	}
-	if c.keptApart(other, late) {
-		return c.readUnderLock(other, late, rows, orders)
-	}
 	if x := c.staleCache(other, late, found); x != nil {
 		return x
+	}
+	if c.keptApart(other, late) {
+		return c.readUnderLock(other, late, rows, orders)
 	}
 	older, intruder := late, other
 	if intruder.enter().Before(older.enter()) {

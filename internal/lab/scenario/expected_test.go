@@ -17,16 +17,16 @@ import (
 // broken is the whole matrix as it is meant to be, written down by hand once: the strategies that a
 // scenario breaks, and how. All others hold.
 var broken = map[string]map[verdict.Kind]string{
-	"contention":      {verdict.Oversold: "none mutex" + copied},
-	"crash":           {verdict.Oversold: "none mutex" + copied, verdict.Stuck: "setnx", verdict.Left: "redis-async ack-first"},
+	"contention":      {verdict.Oversold: "none mutex" + copied + unlocked},
+	"crash":           {verdict.Oversold: "none mutex" + copied + unlocked, verdict.Stuck: "setnx", verdict.Left: "redis-async ack-first"},
 	"crash-acquiring": {verdict.Oversold: "mutex" + copied, verdict.Stuck: "setnx setnx-expire", verdict.Inapplicable: unguarded},
-	"crash-answered":  {verdict.Oversold: "none mutex" + copied, verdict.Lied: "redis-async"},
+	"crash-answered":  {verdict.Oversold: "none mutex" + copied + unlocked, verdict.Lied: "redis-async"},
 	"overrun": {
 		verdict.Oversold: "none mutex setnx-expire getset getset-server-clock set-ex-nx lua-setex " +
 			"owner-get-del owner-watch owner-checked owner-delex reentrant-fixed " +
-			"reservation-unchecked" + copied,
+			"reservation-unchecked" + copied + unlocked,
 	},
-	"late-release": {verdict.Oversold: "none mutex setnx-expire getset getset-server-clock set-ex-nx" + copied},
+	"late-release": {verdict.Oversold: "none mutex setnx-expire getset getset-server-clock set-ex-nx" + copied + unlocked},
 	"split-release": {
 		verdict.Oversold:     "mutex setnx-expire getset getset-server-clock set-ex-nx owner-get-del" + copied,
 		verdict.Inapplicable: unguarded,
@@ -37,11 +37,11 @@ var broken = map[string]map[verdict.Kind]string{
 			"owner-get-del owner-watch owner-checked owner-delex",
 		verdict.Oversold: copied,
 	},
-	"clock-skew": {verdict.Oversold: "none mutex getset" + copied},
+	"clock-skew": {verdict.Oversold: "none mutex getset" + copied + unlocked},
 	"partition": {
 		verdict.Oversold: "none mutex setnx-expire getset getset-server-clock set-ex-nx lua-setex " +
 			"owner-get-del owner-watch owner-checked owner-delex reentrant-fixed reentrant-timer " +
-			"reservation-unchecked" + copied,
+			"reservation-unchecked" + copied + unlocked,
 		verdict.Stuck: "setnx",
 	},
 	"failover":      {verdict.Oversold: byDataLoss},
@@ -50,10 +50,10 @@ var broken = map[string]map[verdict.Kind]string{
 	"pause": {
 		verdict.Oversold: "none mutex setnx-expire getset getset-server-clock set-ex-nx lua-setex " +
 			"owner-get-del owner-watch owner-checked owner-delex reentrant-fixed reentrant-timer " +
-			"reentrant redlock cached-read cached-read-through reservation-unchecked" + copied,
+			"reentrant redlock cached-read cached-read-through reservation-unchecked" + copied + unlocked,
 	},
 	"page-view":         {verdict.Oversold: "cached-read cached-read-through", verdict.Inapplicable: uncached()},
-	"commit-unanswered": {verdict.Oversold: "none mutex", verdict.Twice: "retry-without-key"},
+	"commit-unanswered": {verdict.Oversold: "none mutex" + copied + unlocked, verdict.Twice: "retry-without-key"},
 }
 
 // uncached are the strategies that keep no copy of the item's row.
@@ -63,14 +63,20 @@ func uncached() string {
 }
 
 // copied are the strategies whose lock is right, and which fail all the same.
-const copied = " lock-in-transaction snapshot-before-lock"
+const copied = inTransaction + " wrong-key-customer wrong-key-shop"
+
+// inTransaction are those that a server refuses which has snapshot isolation.
+const inTransaction = " lock-in-transaction snapshot-before-lock"
+
+// unlocked are those without a lock that fail when nothing goes wrong.
+const unlocked = " ledger check-constraint-absolute"
 
 const byDataLoss = "none mutex setnx setnx-expire getset getset-server-clock set-ex-nx lua-setex " +
 	"owner-get-del owner-watch owner-checked owner-delex reentrant-fixed reentrant-timer reentrant " +
-	"redis-async cached-read cached-read-through" + copied
+	"redis-async cached-read cached-read-through" + copied + unlocked
 
 // unguarded are the strategies without a lock to take.
-const unguarded = "none redis-async redis-stream retry-without-key retry-with-key ack-first reservation-unchecked reservation buckets skip-locked for-update optimistic conditional batched"
+const unguarded = "none redis-async redis-stream retry-without-key retry-with-key ack-first reservation-unchecked reservation buckets skip-locked for-update optimistic conditional batched ledger-parent-locked ledger-serializable serializable check-constraint" + unlocked
 
 func TestExpectedFollowsFromTheProperties(t *testing.T) {
 	for _, sc := range All() {
@@ -102,13 +108,13 @@ func TestExpectedFollowsFromTheProperties(t *testing.T) {
 		t.Errorf("mutex in one process under contention: expected %s, want held", got)
 	}
 	for _, sc := range All() {
-		for _, name := range strings.Fields(copied) {
+		for _, name := range strings.Fields(inTransaction) {
 			of, err := ladder.ByName(name)
 			if err != nil {
 				t.Fatal(err)
 			}
 			on := of.Describe().Under(strategy.Options{SnapshotIsolation: true})
-			if got := sc.Expected(on).Verdict; got != verdict.Held {
+			if got := sc.Expected(on).Verdict; got != verdict.Held && got != verdict.Inapplicable {
 				t.Errorf("%s with snapshot isolation under %s: expected %s, want held", name, sc.Name, got)
 			}
 		}

@@ -18,7 +18,7 @@ var lockInTransaction = strategy.Strategy{
 	Decrement: "read-then-write, in that transaction",
 	Telling:   "contention",
 	// The lock lets one sale in at a time. The stock that a sale reads can be older.
-	Properties:            reentrantInTransaction,
+	Properties:            inclusive,
 	WithSnapshotIsolation: refusedBySnapshot,
 	ReleasesFirst:         true,
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
@@ -26,11 +26,8 @@ var lockInTransaction = strategy.Strategy{
 	},
 }
 
-// reentrantInTransaction are the properties of reentrant without Exclusive.
-var reentrantInTransaction = strategy.Properties{
-	Has: strategy.DurableAnswers | strategy.Recovers | strategy.AtomicLease | strategy.Renews | strategy.OwnerChecked |
-		strategy.AtomicRelease | strategy.Reentrant | strategy.ClockFree | strategy.LossAware,
-}
+// inclusive are the properties of reentrant without Exclusive.
+var inclusive = strategy.Properties{Has: reentrant.Properties.Has &^ strategy.Exclusive, NotApplicable: reentrant.Properties.NotApplicable}
 
 // refusedBySnapshot is what a server adds that refuses to write over a row which has changed since the
 // snapshot of the transaction.

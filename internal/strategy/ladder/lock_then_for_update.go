@@ -15,7 +15,7 @@ var lockThenForUpdate = strategy.Strategy{
 	Decrement: "SELECT ... FOR UPDATE, UPDATE, in that transaction",
 	Telling:   "contention",
 	Properties: strategy.Properties{
-		Has: reentrantInTransaction.Has | strategy.Exclusive | strategy.SurvivesDataLoss | strategy.PauseProof | strategy.StorageChecked,
+		Has: inclusive.Has | strategy.Exclusive | strategy.SurvivesDataLoss | strategy.PauseProof | strategy.StorageChecked,
 	},
 	Mixable:       true,
 	WaitsInMySQL:  true,

@@ -14,16 +14,13 @@ import (
 )
 
 var ownerDelex = strategy.Strategy{
-	Name:      "owner-delex",
-	Doc:       "SET NX PX with a value of one's own, freed by the server's own command that deletes only that value: as right as the script, and as wrong",
-	Source:    "redis.io, Distributed Locks with Redis, since Redis 8.4; Valkey 9, DELIFEQ",
-	Guard:     "SET NX PX; DELEX IFEQ, or DELIFEQ",
-	Decrement: "read-then-write",
-	Telling:   "overrun",
-	Properties: strategy.Properties{
-		Has: strategy.DurableAnswers | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
-			strategy.OwnerChecked | strategy.AtomicRelease | strategy.ClockFree,
-	},
+	Name:         "owner-delex",
+	Doc:          "SET NX PX with a value of one's own, freed by the server's own command that deletes only that value: as right as the script, and as wrong",
+	Source:       "redis.io, Distributed Locks with Redis, since Redis 8.4; Valkey 9, DELIFEQ",
+	Guard:        "SET NX PX; DELEX IFEQ, or DELIFEQ",
+	Decrement:    "read-then-write",
+	Telling:      "overrun",
+	Properties:   ownerChecked.Properties,
 	NeedsCommand: deletes,
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		command := &deleteCommand{redis: d.Redis}

@@ -12,7 +12,7 @@ var snapshotBeforeLock = strategy.Strategy{
 	Guard:                 "BEGIN, SELECT; " + strategy.ReferenceGuard + "; COMMIT before the release",
 	Decrement:             "read-then-write, in that transaction",
 	Telling:               "contention",
-	Properties:            reentrantInTransaction,
+	Properties:            inclusive,
 	WithSnapshotIsolation: refusedBySnapshot,
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return lockInside{LockGuard: strategy.Reference(d), Deps: d, readsFirst: true, commitsFirst: true}, sellInside(stock.Tx.Read)

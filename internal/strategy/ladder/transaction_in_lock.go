@@ -16,7 +16,7 @@ var transactionInLock = strategy.Strategy{
 	Decrement: "raise the fence; BEGIN, read, write where the fence is one's own, COMMIT",
 	Telling:   "contention",
 	Properties: strategy.Properties{
-		Has: reentrantInTransaction.Has | strategy.Exclusive | strategy.StorageChecked,
+		Has: inclusive.Has | strategy.Exclusive | strategy.StorageChecked,
 	},
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return strategy.Reference(d), func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {

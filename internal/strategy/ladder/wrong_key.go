@@ -11,8 +11,7 @@ import (
 // different keys do not exclude each other.
 func wrongKey(name string, v strategy.Strategy) strategy.Strategy {
 	v.Name, v.Guard, v.Decrement, v.Telling = name, strategy.ReferenceGuard, "read-then-write", "contention"
-	v.Properties = reentrant.Properties
-	v.Properties.Has &^= strategy.Exclusive
+	v.Properties = inclusive
 	v.Build = reentrant.Build
 	return v
 }
