@@ -55,7 +55,7 @@ var schedules = map[string]string{
 	"lock-in-transaction":   "A.acquire A.select A.update A.insert A.release B.acquire B.select",
 	"snapshot-before-lock":  "A.select B.select",
 	"lock-then-for-update":  "A.select B.select A.acquire A.select2 A.update A.insert A.release B.acquire B.select2",
-	"transaction-in-lock":   "A.acquire A.update A.select B.acquire",
+	"transaction-in-lock":   "A.acquire A.update A.select pause:A B.acquire B.update B.select B.update2 B.insert B.commit",
 	"getset-server-clock":   "A.time A.setnx wait B.time B.setnx B.get B.getset B.select",
 	"redlock":               "A.acquire A.select pause:A B.acquire B.select",
 	"reservation":           "A.update A.insert A.commit wait B.update",

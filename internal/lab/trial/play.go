@@ -321,7 +321,7 @@ func (p *play) passed(ctx context.Context, e labmode.Event) {
 	case h.late:
 		p.attack.last.here()
 		return
-	case p.IsZero():
+	case p.IsZero() && !p.attack.holdsBeforeCommit(h):
 		return
 	}
 	p.mu.Lock()
