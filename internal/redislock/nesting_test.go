@@ -45,6 +45,21 @@ func TestReentryThroughAnotherKeysHold(t *testing.T) {
 	release(t, outerLease)
 }
 
+// TestTheReleaseOfALostHoldTouchesNoOther: the next holder has the lock in the same process.
+func TestTheReleaseOfALostHoldTouchesNoOther(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		f.answers(renewScript, func(context.Context) (any, error) { return droppedReply, nil })
+		held, lost := acquire(t, l, t.Context(), "k")
+		<-held.Done()
+		f.answers(renewScript, nil)
+		_, next := acquire(t, l, t.Context(), "k")
+		if err := lost.Release(); !errors.Is(err, ErrNotHeld) || !next.Valid() {
+			t.Errorf("Release of a lost hold = %v, and the next one is valid: %v", err, next.Valid())
+		}
+		release(t, next)
+	})
+}
+
 // TestACopyOfALeaseIsReleasedOnce: the copies of a Lease share its release. The second one must not
 // free the lock that the next holder has by now.
 func TestACopyOfALeaseIsReleasedOnce(t *testing.T) {

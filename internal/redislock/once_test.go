@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 	"strconv"
@@ -52,15 +53,22 @@ func TestClientDoesNotSendAnAttemptAgain(t *testing.T) {
 	}
 	requests := []struct {
 		name, command string
+		commands      int
 		again         bool // sent again
 		do            func(ctx context.Context, c redis.UniversalClient) error
 	}{
-		{"another client's script", "evalsha", true, func(ctx context.Context, c redis.UniversalClient) error {
+		{"another client's script", "evalsha", 1, true, func(ctx context.Context, c redis.UniversalClient) error {
 			return c.EvalSha(ctx, cancelScript.sha.(string), keysOf(n.name).all(), "somebody 1", 1000).Err()
 		}},
-		{"acquire", "evalsha", false, func(ctx context.Context, c redis.UniversalClient) error {
+		{"acquire", "evalsha", 1, false, func(ctx context.Context, c redis.UniversalClient) error {
 			_, err := newPeer(c, time.Second).acquire(ctx, n, 1, true, 0)
 			return err
+		}},
+		{"renewals in a pipeline", "evalsha", 2, false, func(ctx context.Context, c redis.UniversalClient) error {
+			s := newServer(c, "")
+			a, b := s.command(renewScript, n, 1, 1000), s.command(renewScript, n, 2, 1000)
+			s.send(ctx, a, b)
+			return cmp.Or(a.Err(), b.Err())
 		}},
 	}
 	for kind, open := range kinds {
@@ -83,7 +91,7 @@ func TestClientDoesNotSendAnAttemptAgain(t *testing.T) {
 				if err := <-done; r.again != (err == nil) {
 					t.Errorf("the request whose answer was lost ended with %v", err)
 				}
-				if calls := commandCalls(t, direct, r.command) - before; r.again != (calls > 1) {
+				if calls := commandCalls(t, direct, r.command) - before; r.again != (calls > r.commands) {
 					t.Errorf("Redis was sent the request %d times, sent again: want %v", calls, r.again)
 				}
 			})

@@ -126,6 +126,11 @@ var exercises = []Exercise{
 		Searches:   []Search{{Customers: 2}, {Customers: 2, Event: schedule.Kill}},
 		MaxCommits: 0.5,
 	},
+	{
+		Lesson: 8, Task: "have no sale read what another one is about to commit, with a lock that is right already",
+		Properties: strategy.Properties{Has: leased | strategy.OwnerChecked | strategy.AtomicRelease | strategy.Renews | strategy.Reentrant | strategy.LossAware},
+		Searches:   []Search{{Customers: 2}, {Customers: 3, Switches: 2}},
+	},
 }
 
 // All returns the exercises in the order of the lessons.
