@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -184,4 +185,9 @@ func codeOf(s strategy.Description) string {
 }
 
 // codeFile is the file that a strategy or a scenario is in, by their convention.
-func codeFile(name string) string { return strings.ReplaceAll(name, "-", "_") + ".go" }
+func codeFile(name string) string {
+	return strings.ReplaceAll(cmp.Or(variants[name], name), "-", "_") + ".go"
+}
+
+// variants are the strategies that share a file, with its name.
+var variants = map[string]string{"wrong-key-customer": "wrong-key", "wrong-key-shop": "wrong-key"}

@@ -252,7 +252,7 @@ return redis.call('DECRBY', KEYS[1], ARGV[1])   -- "sold"; a goroutine writes th
 			{
 				Says: Text{
 					"An expiry that a second command sets.",
-					"第二条命令设置的过期时间。",
+					"第二条命令设置的租约。",
 				},
 				Language: "python",
 				Code: `if redis.setnx("lock:42", 1):
@@ -387,7 +387,7 @@ def buy(item_id):
 					"The consumer dies in between, and nobody delivers the message again: sold, and no order.",
 					"消费者死在两步之间，没有人会再投递这条消息：卖出了，却没有订单。",
 				},
-				Strategy: "ack-first", Scenario: "crash-answered", Twin: "redis-stream",
+				Strategy: "ack-first", Scenario: "crash", Twin: "redis-stream",
 			},
 			{
 				Says: Text{
