@@ -137,7 +137,11 @@ func (r *Record) causeOfOversell(keeps bool) Cause {
 	if one < 0 && other < 0 {
 		return r.causeWithoutLock(keeps)
 	}
-	if cause := r.causeUnderLock(first, second, one < 0 || other < 0); cause != "" {
+	entered := len(r.Entries)
+	if other >= 0 {
+		entered = r.Holds[other].From
+	}
+	if cause := r.causeUnderLock(first, second, entered, one < 0 || other < 0); cause != "" {
 		return cause
 	}
 	if one < 0 || other < 0 {
@@ -195,9 +199,9 @@ func (r *Record) lockedApart(one, other Customer) bool {
 
 // causeUnderLock is why the second of two holders read what the first one had overwritten although the
 // lock kept them apart: that was not committed when the lock was released, or the transaction of the
-// second one had read before. It is empty where neither is so. Passed says that the lock went from one to
-// the other inside a process, which no server sees.
-func (r *Record) causeUnderLock(first, second Customer, passed bool) Cause {
+// second one had read before. It is empty where neither is so. Entered is when the second one got the lock.
+// Passed says that the lock went from one to the other inside a process, which no server sees.
+func (r *Record) causeUnderLock(first, second Customer, entered int, passed bool) Cause {
 	written, released, committed, read := -1, false, -1, -1
 	for i, e := range r.Entries {
 		switch {
@@ -215,7 +219,7 @@ func (r *Record) causeUnderLock(first, second Customer, passed bool) Cause {
 	switch {
 	case committed < 0 || read < 0:
 		return ""
-	case committed < read:
+	case committed < read || committed < entered && !passed:
 		return OldSnapshot
 	case released && written < read:
 		return LateCommit

@@ -85,6 +85,13 @@ func TestStage(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a transaction that reads the same twice", func(t *testing.T) {
+		r, err := s.PlaySchedule(t.Context(), "snapshot-before-lock", 2, nil)
+		twice := slices.ContainsFunc(r.Entries, func(e schedule.Entry) bool { return e.Choice.String() == "A.select2" })
+		if err != nil || !twice || r.Outcome.Verdict != verdict.Held {
+			t.Errorf("one customer after the other: %s, %v, with A.select2: %t, want it to hold with that", r.Outcome.Verdict, err, twice)
+		}
+	})
 	t.Run("an answer that is lost", func(t *testing.T) {
 		plan := stagetest.Parse(t, "A.select A.update A.insert lose:A A.commit")
 		r, err := s.PlaySchedule(t.Context(), "none", 2, plan)
