@@ -20,10 +20,14 @@ var causes = map[string]explain.Cause{
 	"late-release": explain.LateRelease, "split-release": explain.SplitRelease, "nested": explain.SelfDeadlock,
 	"clock-skew": explain.ClockSkew, "partition": explain.CutOff, "failover": explain.Failover,
 	"redis-restart": explain.Failover, "eviction": explain.Evicted, "pause": explain.Paused,
+	"page-view": explain.StaleCache, "commit-unanswered": explain.Repeated,
 }
 
-// copied are the causes of strategies whose lock is right, whatever the scenario does.
-var copied = map[string]explain.Cause{"lock-in-transaction": explain.LateCommit, "snapshot-before-lock": explain.OldSnapshot}
+// copied are the causes of the most copied mistakes, whatever the scenario does.
+var copied = map[string]explain.Cause{
+	"lock-in-transaction": explain.LateCommit, "snapshot-before-lock": explain.OldSnapshot, "ledger": explain.WriteSkew,
+	"wrong-key-customer": explain.WrongKey, "wrong-key-shop": explain.WrongKey,
+}
 
 // causeOf returns the cause that the explanation of an expected failure must have.
 func causeOf(c trial.Result) explain.Cause {
@@ -39,6 +43,8 @@ func causeOf(c trial.Result) explain.Cause {
 		return explain.OneProcess
 	case c.Verdict == verdict.Stuck && c.Scenario == "partition":
 		return explain.LostRelease
+	case c.Verdict == verdict.Left && s.Background:
+		return explain.CountedOut
 	case c.Verdict == verdict.Lied:
 		return explain.NeverWritten
 	case s.Lease.Kept == strategy.LeaseInMySQL && c.Scenario == "partition":

@@ -23,7 +23,7 @@ func TestAStrategyThatOnlyTheShopHas(t *testing.T) {
 		args string
 		want []string
 	}{
-		{"list strategies", []string{"incr-expire            INCR, and the process"}},
+		{"list strategies", []string{"incr-expire                INCR, and the process"}},
 		{"run --strategies incr-expire --scenarios contention,crash-acquiring --expect-only", []string{"incr-expire  held", "stuck"}},
 		{"run --strategies incr-expire --scenarios contention,crash-acquiring --json " + results, []string{"1 stuck, 1 held, all as predicted"}},
 		{"report " + results, []string{"crash-acquiring", "lacks atomic-lease"}},

@@ -164,7 +164,7 @@ func (h *history) takenOver(from, to int, taken time.Time, older, intruder *sect
 // leaseEnded says why the older holder was still inside when its lease was over.
 func (c *inquiry) leaseEnded(older *section, ended Text) breach {
 	f := Facts{Holder: older.named(), LastedMS: milliseconds(older.fault.lasted())}
-	if d := c.interventionAt(older.Shop, older.enter().Add(c.Lease/2)); d != nil && d.What != Dead {
+	if d := c.interventionAt(older.Shop, older.enter().Add(c.Lease*4/5)); d != nil && d.What != Dead {
 		f.Intervention = d.What
 		return breach{cause: CutOff, why: []Text{say("could-not-renew", f), ended}}
 	}
