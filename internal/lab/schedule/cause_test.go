@@ -45,3 +45,57 @@ func TestWhatALockDoesNotExclude(t *testing.T) {
 		}
 	}
 }
+
+// played makes entries of lines such as "A GET stock:1:page = \"1\"". An answer of ! is lost.
+func played(lines string) (all []Entry) {
+	for line := range strings.SplitSeq(strings.TrimSpace(lines), "\n") {
+		request, answer, _ := strings.Cut(strings.TrimSpace(line), " = ")
+		e := Entry{Choice: Choice{Customer: Customer(request[0])}, Sent: request[2:], Answer: answer}
+		if answer == "!" {
+			e.Note = AnswerLost
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+func TestWhyASaleWasMadeOnTheSameStock(t *testing.T) {
+	const first = `A SELECT * FROM items WHERE id = 1 = stock=1
+		A UPDATE items SET stock = 0
+		A COMMIT = ok
+		`
+	twoOrders := []Order{{Customer: "A", Read: 1}, {Customer: "B", Read: 1}}
+	for _, tt := range []struct {
+		what    string
+		entries string
+		ended   verdict.Kind
+		orders  []Order
+		want    Cause
+	}{
+		{"it went by a copy", first + `B GET stock:1:page = "1"
+			B COMMIT = ok`, verdict.Oversold, twoOrders, StaleCache},
+		{"it had read the copy before the other's COMMIT", `B GET stock:1:page = "1"
+			` + first + "B COMMIT = ok", verdict.Oversold, twoOrders, NoLock},
+		{"what it has read in Redis is another number", first + `B GET stock:1 = "1795581070270708"
+			B COMMIT = ok`, verdict.Oversold, twoOrders, NoLock},
+		{"it has read the row after that", first + `B GET stock:1:page = "1"
+			B SELECT * FROM items WHERE id = 1 = stock=1
+			B COMMIT = ok`, verdict.Oversold, twoOrders, NoLock},
+		{"it sold again after a COMMIT without an answer", `A COMMIT = !
+			A UPDATE items SET stock = 0 = ok
+			A COMMIT = ok`, verdict.Twice, nil, UnknownCommit},
+		{"it found nothing after a COMMIT without an answer", `A COMMIT = !
+			A UPDATE items SET stock = 0 = 0 rows
+			A ROLLBACK = ok`, verdict.Denied, nil, UnknownCommit},
+		{"it only looked for its order", `A COMMIT = !
+			A SELECT * FROM orders WHERE public_id = 'x' = no row`, verdict.Denied, nil, Denial},
+		{"another one sold after that", `A COMMIT = !
+			B UPDATE items SET stock = 0 = ok
+			B COMMIT = ok`, verdict.Twice, nil, SoldAgain},
+	} {
+		r := Record{Entries: played(tt.entries), Outcome: Outcome{Verdict: tt.ended, Orders: tt.orders}}
+		if r.Conclude(State{}, false); r.Outcome.Cause != tt.want {
+			t.Errorf("%s: %s, want %s", tt.what, r.Outcome.Cause, tt.want)
+		}
+	}
+}

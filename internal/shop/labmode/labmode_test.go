@@ -344,3 +344,56 @@ func FuzzExperiment(f *testing.F) {
 		}
 	})
 }
+
+// TestAPageViewGoesByTheStrategy holds a page view where it has read the row, and wants what it stores to be what it
+// had read. A strategy without a view shows the row.
+func TestAPageViewGoesByTheStrategy(t *testing.T) {
+	l := open(t, labmode.Config{}, usualOptions)
+	item := l.item(5)
+	view := func(of string, fault labmode.Fault) (shown stock.Item, status int) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, l.url+shop.ItemPath(item.ID), nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		labmode.Experiment{Strategy: of, Fault: fault}.Set(request.Header)
+		request.Header.Set(shop.RequestIDHeader, "the-view")
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer answer.Body.Close()
+		if err := json.NewDecoder(answer.Body).Decode(&shown); err != nil {
+			t.Error(err)
+		}
+		return shown, answer.StatusCode
+	}
+	held := make(chan stock.Item)
+	go func() {
+		shown, _ := view("cached-read", labmode.Fault{Point: sale.Viewed, Action: labmode.Hold, For: time.Minute})
+		held <- shown
+	}()
+	released := func() bool {
+		request, _ := http.NewRequestWithContext(t.Context(), http.MethodDelete, l.url+labmode.HoldsPath+"the-view", nil)
+		answer, err := http.DefaultClient.Do(request)
+		return err == nil && answer.Body.Close() == nil && answer.StatusCode == http.StatusNoContent
+	}
+	copied := func() string { return l.redis.Get(t.Context(), strategy.Key(item.ID)+":page").Val() }
+	if got := copied(); got != "" {
+		t.Errorf("there is a copy before anybody stores one: %s", got)
+	}
+	testserver.Await(t, "the page view to be held", released)
+	if shown := <-held; shown.Stock != 5 || copied() != "5" {
+		t.Errorf("it shows %d, and the copy is %q, want 5 and 5", shown.Stock, copied())
+	}
+	l.redis.Set(t.Context(), strategy.Key(item.ID)+":page", 3, 0)
+	for of, want := range map[string]int64{"cached-read": 3, "cached-page": 3, "fenced": 5, "": 5} {
+		if shown, status := view(of, labmode.Fault{}); status != http.StatusOK || shown.Stock != want {
+			t.Errorf("%q shows %d with %d, want %d", of, shown.Stock, status, want)
+		}
+	}
+	if _, status := view("cached-raed", labmode.Fault{}); status != http.StatusBadRequest {
+		t.Errorf("a strategy that there is not: %d", status)
+	}
+}
