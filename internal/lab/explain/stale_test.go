@@ -51,7 +51,7 @@ func TestASaleThatWentByAnOldCopy(t *testing.T) {
 			e.add(customer{id: 1, shop: 1, points: whole(10, 12, 60, 62), reads: 1}, customer{id: 2, shop: 2, sent: 30, points: whole(40, 42, 50, 52), reads: 1})
 			e.order(2, 1)
 			e.order(1, 1)
-			e.viewed("1", 2, 25, "7-2")
+			e.viewed("1", 2, 25, "7-1")
 		}, nil, "cache", Unexplained},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
