@@ -384,8 +384,8 @@ def buy(item_id):
     write_order(body)
 `,
 				Why: Text{
-					"The consumer dies in between, and nobody delivers the message again: sold, and no order.",
-					"消费者死在两步之间，没有人会再投递这条消息：卖出了，却没有订单。",
+					"The consumer dies in between, and nobody delivers the message again. Its units are in no order, and later customers hear that all is sold.",
+					"消费者死在两步之间，没有人会再投递这条消息。这些库存不在任何订单里，后来的顾客却听到已售罄。",
 				},
 				Strategy: "ack-first", Scenario: "crash", Twin: "redis-stream",
 			},
