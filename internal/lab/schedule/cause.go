@@ -180,11 +180,10 @@ var sums = regexp.MustCompile(`(?i)\bSUM ?\(`)
 func (r *Record) lockedApart(one, other Customer) bool {
 	keys := map[Customer][]string{}
 	for _, e := range r.Entries {
-		if !e.Choice.IsStep() || e.Server == labmode.MySQLServer {
+		if e.Choice.Customer == 0 || !e.Choice.IsStep() || e.Server == labmode.MySQLServer {
 			continue
 		}
-		named, _, _ := strings.Cut(e.Sent, `"`) // keys come before a value with white space
-		for _, t := range redisTouches(Request{Server: e.Server, Text: strings.TrimSpace(named)}) {
+		for _, t := range redisTouches(e.Request()) {
 			if t.Thing == "" {
 				return false // nobody knows which
 			}

@@ -1,6 +1,8 @@
 package schedule
 
 import (
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -30,14 +32,20 @@ func init() {
 	add(Writes, true, "DEL UNLINK")
 }
 
+// unread stands for a word with white space, such as the owner of a lock.
+const unread = "?"
+
+var inQuotes = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+
 // redisTouches is what a command touches. A script touches the keys that it names.
 func redisTouches(r Request) []Touch {
-	args := strings.Fields(r.Text)
-	if strings.ContainsAny(r.Text, `;"`) || len(args) < 2 {
+	text := inQuotes.ReplaceAllString(r.Text, unread)
+	args := strings.Fields(text)
+	if strings.ContainsAny(text, `;"`) || len(args) < 2 {
 		if r.Text == "TIME" {
 			return nil
 		}
-		return Everything(r.Server) // more than one command, or a name with white space
+		return Everything(r.Server) // more than one command
 	}
 	var keys []string
 	does := Reads | Writes
@@ -66,6 +74,9 @@ func redisTouches(r Request) []Touch {
 		if does == Writes && !(name == "SET" && len(args) == 3) { // the answer says what was there
 			does |= Reads
 		}
+	}
+	if slices.Contains(keys, unread) {
+		return Everything(r.Server)
 	}
 	var touches []Touch
 	for _, k := range keys {

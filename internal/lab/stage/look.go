@@ -159,12 +159,16 @@ func WaitsInMySQL(ctx context.Context, db *sql.DB, conn uint64) (bool, error) {
 	return err == nil && (status == "User lock" || strings.HasPrefix(status, "Waiting for ")), err
 }
 
-// connGone waits until MySQL has noticed the end of a connection, and freed what it held.
+// connGone waits until MySQL has noticed the end of a connection, and freed what it held. It does not notice
+// that while the connection's statement waits for a lock.
 func connGone(ctx context.Context, db *sql.DB, conn uint64) error {
 	for range 500 {
 		var n int
 		err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.processlist WHERE id = ?", conn).Scan(&n)
 		if err != nil || n == 0 {
+			return err
+		}
+		if waits, err := WaitsInMySQL(ctx, db, conn); waits || err != nil {
 			return err
 		}
 		time.Sleep(2 * time.Millisecond)

@@ -36,7 +36,7 @@ var inLedger = strategy.State{
 			"CROSS JOIN (SELECT 0 AS part UNION ALL SELECT 1 UNION ALL SELECT 2) parts WHERE id = ?",
 		"UPDATE items SET stock = 0, version = version + 1 WHERE id = ?",
 	},
-	Remaining: "SELECT COALESCE(SUM(quantity), 0) FROM stock_ledger WHERE item_id = ? AND part = 1",
+	Remaining: "SELECT COALESCE(SUM(quantity), 0) AS stock FROM stock_ledger WHERE item_id = ? AND part = 1",
 	Whole:     true,
 	Sum:       true,
 }
