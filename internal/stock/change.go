@@ -18,23 +18,25 @@ const (
 	Restocked Action = "restock"
 	Corrected Action = "correct"
 	Cancelled Action = "cancel"
+	// CancelledLine is one line of an order, and Cancelled all that stood.
+	CancelledLine Action = "cancel-line"
 )
 
 // Author identifies the author of a change, and the request.
 type Author struct {
 	Subject        string
-	IdempotencyKey string // of all changes of a subject under one key, only one is made
+	IdempotencyKey string `gorm:"default:null"` // of all changes of a subject under one key, only one is made
 	RequestID      string
 	Shop           string // the process that serves it
 }
 
 // Change is an entry of the audit. It is written in the transaction of the change that it
-// describes.
+// describes. The cancellation of an order has an entry for each line. The first one has the key.
 type Change struct {
 	ID      uint64
 	Action  Action
 	ItemID  uint64
-	OrderID *uint64 // of the order that was cancelled, nil for any other action
+	OrderID *uint64 // of the order's row that was cancelled, nil for any other action
 	Author  `gorm:"embedded"`
 
 	NameBefore, NameAfter   string // before is empty for a new item
@@ -115,45 +117,83 @@ func (s *Store) Correct(ctx context.Context, by Author, itemID uint64, seen Seen
 	})
 }
 
-// Cancel cancels an order, as it was read, and puts its units back, once: see [ErrCancelled].
+// Cancel cancels the lines of an order, as it was read, that stand, and puts their units back. If none
+// stands any more, it fails with [ErrCancelled].
 func (s *Store) Cancel(ctx context.Context, by Author, order Order) (Change, error) {
-	return s.change(ctx, Change{Action: Cancelled, ItemID: order.ItemID, OrderID: &order.ID, Author: by}, func(tx *gorm.DB, entry *Change, _ Item) error {
-		n, err := gorm.G[Order](tx).Where("id = ? AND cancelled_at IS NULL", order.ID).Update(tx.Statement.Context, "cancelled_at", entry.CreatedAt)
-		if err == nil && n == 0 {
-			err = ErrCancelled
-		}
-		entry.StockAfter += order.Quantity
-		return err
-	})
+	return s.cancel(ctx, Change{Action: Cancelled, Author: by}, order.Rows())
 }
 
-// change locks the item's row, calls edit for the new values, and writes the row and the entry. It
+// CancelLine is [Store.Cancel] for one row of the order.
+func (s *Store) CancelLine(ctx context.Context, by Author, row Order) (Change, error) {
+	return s.cancel(ctx, Change{Action: CancelledLine, Author: by}, []Order{row})
+}
+
+// cancel locks the items in the order of their ids, as sales do. It returns the first entry.
+func (s *Store) cancel(ctx context.Context, entry Change, rows []Order) (first Change, err error) {
+	entry.CreatedAt = s.db.NowFunc()
+	entry.ItemID = rows[0].ItemID // for an error
+	err = s.transaction(ctx, rowTimeout, func(tx *gorm.DB) error {
+		for _, row := range rows {
+			this := entry
+			this.ItemID, this.OrderID = row.ItemID, &row.ID
+			if first.ID != 0 {
+				this.IdempotencyKey = ""
+			}
+			err := changeItem(tx, &this, func(tx *gorm.DB, entry *Change, _ Item) error {
+				n, err := gorm.G[Order](tx).Where("id = ? AND cancelled_at IS NULL", row.ID).Update(tx.Statement.Context, "cancelled_at", entry.CreatedAt)
+				if err == nil && n == 0 {
+					err = ErrCancelled
+				}
+				entry.StockAfter += row.Quantity
+				return err
+			})
+			if errors.Is(err, ErrCancelled) { // others of the order may stand
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if first.ID == 0 {
+				first = this
+			}
+		}
+		if first.ID == 0 {
+			return ErrCancelled
+		}
+		return nil
+	})
+	return first, changeError(entry, err)
+}
+
+func (s *Store) change(ctx context.Context, entry Change, edit func(tx *gorm.DB, entry *Change, item Item) error) (Change, error) {
+	entry.CreatedAt = s.db.NowFunc()
+	err := s.transaction(ctx, rowTimeout, func(tx *gorm.DB) error { return changeItem(tx, &entry, edit) })
+	return entry, changeError(entry, err)
+}
+
+// changeItem locks the item's row, calls edit for the new values, and writes the row and the entry. It
 // may write computed values, because every other write waits for the row. The raised version
 // informs writers that do not lock, such as [Store.WriteVersioned].
 //
 // The fence stays as it is. [Store.WriteFenced] therefore overwrites a change that was made after
 // its read. Do not mix the two.
-func (s *Store) change(ctx context.Context, entry Change, edit func(tx *gorm.DB, entry *Change, item Item) error) (Change, error) {
-	entry.CreatedAt = s.db.NowFunc()
-	err := s.transaction(ctx, rowTimeout, func(tx *gorm.DB) error {
-		item, err := lockItem(tx, entry.ItemID)
-		if err != nil {
-			return err
-		}
-		entry.NameBefore, entry.NameAfter = item.Name, item.Name
-		entry.StockBefore, entry.StockAfter = item.Stock, item.Stock
-		entry.Version = item.Version + 1
-		if err := edit(tx, &entry, item); err != nil {
-			return err
-		}
-		// Without Select, Updates leaves out fields that are zero.
-		_, err = gorm.G[Item](tx).Where("id = ?", item.ID).Select("name", "stock", "version").Updates(tx.Statement.Context, entry.Item())
-		if err != nil {
-			return err
-		}
-		return tx.Create(&entry).Error
-	})
-	return entry, changeError(entry, err)
+func changeItem(tx *gorm.DB, entry *Change, edit func(tx *gorm.DB, entry *Change, item Item) error) error {
+	item, err := lockItem(tx, entry.ItemID)
+	if err != nil {
+		return err
+	}
+	entry.NameBefore, entry.NameAfter = item.Name, item.Name
+	entry.StockBefore, entry.StockAfter = item.Stock, item.Stock
+	entry.Version = item.Version + 1
+	if err := edit(tx, entry, item); err != nil {
+		return err
+	}
+	// Without Select, Updates leaves out fields that are zero.
+	_, err = gorm.G[Item](tx).Where("id = ?", item.ID).Select("name", "stock", "version").Updates(tx.Statement.Context, entry.Item())
+	if err != nil {
+		return err
+	}
+	return tx.Create(entry).Error
 }
 
 func changeError(entry Change, err error) error {

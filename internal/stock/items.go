@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -14,6 +15,29 @@ import (
 func (s *Store) Read(ctx context.Context, itemID uint64) (Item, error) {
 	item, err := gorm.G[Item](s.db).Where("id = ?", itemID).Take(ctx)
 	return item, found("read an item", err)
+}
+
+// ReadLines returns the items of a sale's lines as they are now, as [Store.Read] does. An item of a
+// basket that does not exist has no id: see [Sale.Check].
+func (s *Store) ReadLines(ctx context.Context, sale Sale) ([]Item, error) {
+	if len(sale.More) == 0 {
+		item, err := s.Read(ctx, sale.ItemID)
+		return []Item{item}, err
+	}
+	lines := sale.Lines()
+	ids := make([]uint64, len(lines))
+	for i, line := range lines {
+		ids[i] = line.ItemID
+	}
+	there, err := gorm.G[Item](s.db).Where("id IN ?", ids).Find(ctx)
+	if err != nil {
+		return nil, found("read items", err)
+	}
+	items := make([]Item, len(lines))
+	for _, item := range there {
+		items[slices.Index(ids, item.ID)] = item
+	}
+	return items, nil
 }
 
 // found turns gorm's error for no row into ErrNotFound. The server may end a plain read, too.

@@ -48,9 +48,10 @@ func (t Tx) Take(itemID uint64, quantity int64) (left int64, ok bool, err error)
 	return take(t.ctx, t.db, itemID, quantity)
 }
 
-// Record records the order of a sale.
+// Record records the order of a sale of one line. It does not look at the sale's limit.
 func (t Tx) Record(sale Sale, read, written int64) (Order, error) {
-	return record(t.db, sale, read, written)
+	order := newOrder(sale, read, written)
+	return order, t.db.Create(&order).Error
 }
 
 // GetLock runs fn while a connection holds MySQL's user-level lock of that name. The store given to

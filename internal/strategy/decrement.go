@@ -17,17 +17,17 @@ func ReadThenWrite(ctx context.Context, store *stock.Store, wanted stock.Sale) (
 // readThen reads the stock, checks it, checks the lock once more, and writes. No lock with a lease
 // can protect the time between that last check and the write.
 func readThen(ctx context.Context, store *stock.Store, wanted stock.Sale,
-	write func(context.Context, stock.Sale, stock.Item) (stock.Order, error)) (stock.Order, error) {
-	item, err := store.Read(ctx, wanted.ItemID)
+	write func(context.Context, stock.Sale, ...stock.Item) (stock.Order, error)) (stock.Order, error) {
+	items, err := store.ReadLines(ctx, wanted)
 	if err != nil {
 		return stock.Order{}, err
 	}
-	sale.At(ctx, sale.Read, slog.Int64("stock", item.Stock))
-	if _, err := item.Take(wanted.Quantity); err != nil {
+	sale.At(ctx, sale.Read, slog.Int64("stock", items[0].Stock))
+	if err := wanted.Check(items); err != nil {
 		return stock.Order{}, err
 	}
 	wanted.Ready = lastLook(ctx)
-	order, err := write(ctx, wanted, item)
+	order, err := write(ctx, wanted, items...)
 	return written(ctx, order, err)
 }
 

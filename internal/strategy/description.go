@@ -23,6 +23,7 @@ type Description struct {
 	Properties
 	WithOneProcess Property `json:"with_one_process,omitempty"`
 	Mixable        bool     `json:"mixable,omitempty"`
+	Baskets        bool     `json:"baskets,omitempty"`
 	NeedsQuorum    bool     `json:"needs_quorum,omitempty"`
 	NeedsEtcd      bool     `json:"needs_etcd,omitempty"`
 	OwnClient      bool     `json:"own_client,omitempty"`
@@ -46,7 +47,7 @@ type Description struct {
 func (s Strategy) Describe() Description {
 	return Description{
 		Name: s.Name, Doc: s.Doc, Source: s.Source, Guard: s.Guard, Decrement: s.Decrement, Telling: s.Telling,
-		Properties: s.Properties, WithOneProcess: s.WithOneProcess, Mixable: s.Mixable, NeedsQuorum: s.NeedsQuorum,
+		Properties: s.Properties, WithOneProcess: s.WithOneProcess, Mixable: s.Mixable, Baskets: s.Baskets, NeedsQuorum: s.NeedsQuorum,
 		NeedsEtcd: s.NeedsEtcd, OwnClient: s.OwnClient, ShortestLease: s.ShortestLease, AnswersFirst: s.AnswersFirst, ByChance: s.ByChance, Background: s.Background, State: s.State,
 		Inapplicable: s.Inapplicable, Lease: s.lease(), WaitsInMySQL: s.WaitsInMySQL, Points: s.points(),
 	}

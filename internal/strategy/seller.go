@@ -3,6 +3,7 @@ package strategy
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"stocklock/internal/stock"
 )
@@ -34,20 +35,43 @@ func (s *Seller) Close() error {
 // Key returns the name of the lock on an item.
 func Key(itemID uint64) string { return fmt.Sprintf("stock:%d", itemID) }
 
-// Sell makes one sale. Its errors are those of package stock, ErrBusy, redislock.ErrLost, and those
+// Sell makes one sale. A basket is sold under the locks of all its items, or not at all: see
+// [Seller.inside]. Its errors are those of package stock, ErrBusy, redislock.ErrLost, and those
 // of Redis and MySQL. A committed sale is never an error, even if its lock was lost before the
 // release.
 func (s *Seller) Sell(ctx context.Context, sale stock.Sale) (stock.Order, error) {
 	sale.Strategy = s.Strategy.Name
+	if len(sale.More) > 0 && !s.Strategy.Baskets {
+		return stock.Order{}, fmt.Errorf("%w: %s", ErrOneItem, sale.Strategy)
+	}
+	sale.More = slices.Clone(sale.More) // it gets the tokens
 	var order stock.Order
 	err := s.Guard.Do(ctx, Key(sale.ItemID), func(held context.Context, token int64) error {
 		sale.Token = token
-		var err error
-		order, err = s.Decrement(held, s.Store, sale)
-		return err
+		return s.inside(held, sale.More, func(held context.Context) error {
+			var err error
+			order, err = s.Decrement(held, s.Store, sale)
+			return err
+		})
 	})
 	if order.ID != 0 || err == nil {
 		return order, nil
 	}
 	return stock.Order{}, err
+}
+
+// inside runs fn under the locks of further lines, each acquired inside the one before, and sets
+// their tokens. Every sale acquires in the order of the items' ids, so a sale waits only for locks
+// behind those that it holds. Redis sees no deadlock: of two sales in opposite orders, each would hold
+// its lock and wait for the other until its patience ends.
+//
+// The context of the innermost lock ends when any of them is lost.
+func (s *Seller) inside(ctx context.Context, more []stock.Line, fn func(held context.Context) error) error {
+	if len(more) == 0 {
+		return fn(ctx)
+	}
+	return s.Guard.Do(ctx, Key(more[0].ItemID), func(held context.Context, token int64) error {
+		more[0].Token = token
+		return s.inside(held, more[1:], fn)
+	})
 }
