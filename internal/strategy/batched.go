@@ -260,7 +260,7 @@ func (b *batcher) sellWanted(ctx context.Context, itemID uint64, batch []*waiter
 			sale.At(batch[0].ctx, sale.Waiting)
 		}
 	}
-	made, err := againstConflicts(ctx, b.Options, lost, func() ([]stock.Outcome, error) {
+	made, err := AgainstConflicts(ctx, b.Options, lost, func() ([]stock.Outcome, error) {
 		return b.store.DecrementBatch(ctx, itemID, sales)
 	})
 	if err != nil {

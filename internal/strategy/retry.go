@@ -12,13 +12,13 @@ import (
 	"stocklock/internal/stock"
 )
 
-// retryConflicts repeats a sale that lost against another transaction: see [againstConflicts]. Its
+// retryConflicts repeats a sale that lost against another transaction: see [AgainstConflicts]. Its
 // first loss is the point waiting. A sale waits for a connection as long as others wait for a lock.
 func retryConflicts(o Options, sell Decrement) Decrement {
 	return func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 		patient := stock.WithPatience(ctx, o.Wait)
 		lost := func() { sale.At(ctx, sale.Waiting) }
-		order, err := againstConflicts(ctx, o, lost, func() (stock.Order, error) { return sell(patient, store, wanted) })
+		order, err := AgainstConflicts(ctx, o, lost, func() (stock.Order, error) { return sell(patient, store, wanted) })
 		if errors.Is(err, stock.ErrNoConnection) {
 			err = fmt.Errorf("%w: %w", ErrBusy, err)
 		}
@@ -30,14 +30,14 @@ func retryConflicts(o Options, sell Decrement) Decrement {
 // on. That takes a server which ends transactions on its own, such as a node of a cluster.
 func repeatConflicts(o Options, sell Decrement) Decrement {
 	return func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
-		return againstConflicts(ctx, o, func() {}, func() (stock.Order, error) { return sell(ctx, store, wanted) })
+		return AgainstConflicts(ctx, o, func() {}, func() (stock.Order, error) { return sell(ctx, store, wanted) })
 	}
 }
 
-// againstConflicts tries again after losing against another transaction: the version changed, a
+// AgainstConflicts tries again after losing against another transaction: the version changed, a
 // deadlock was resolved, or the row stayed locked for too long. It gives up with stock.ErrConflict
 // when Options.Wait is over. It calls lost after the first loss.
-func againstConflicts[T any](ctx context.Context, o Options, lost func(), try func() (T, error)) (T, error) {
+func AgainstConflicts[T any](ctx context.Context, o Options, lost func(), try func() (T, error)) (T, error) {
 	once := sync.OnceFunc(lost)
 	for giveUp := time.Now().Add(o.Wait); ; {
 		made, err := try()

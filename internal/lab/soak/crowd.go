@@ -71,7 +71,8 @@ type Demand struct {
 	Shops     []*rig.TestbedShop // in turn
 	Strategy  string             // empty for that of shops which are not in lab mode
 	Items     int
-	Units     int // of each order
+	Units     int // of each line
+	Lines     int // of each order; 0 for one
 	Customers int // at once
 	WarmUp    time.Duration
 	Each      time.Duration // how long sales are counted after the warm-up: longer if nothing was answered by then
@@ -92,7 +93,7 @@ func Measure(ctx context.Context, store *stock.Store, d Demand) (of Supply, err 
 		return of, err
 	}
 	s.customers = newCustomers(s.Seed, d.Shops, s.items)
-	s.customers.units, s.customers.public = d.Units, d.Strategy == ""
+	s.customers.units, s.customers.lines, s.customers.public = d.Units, max(1, d.Lines), d.Strategy == ""
 	from := time.Now().Add(d.WarmUp)
 	measuring, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -108,7 +109,7 @@ func Measure(ctx context.Context, store *stock.Store, d Demand) (of Supply, err 
 		case after < 0 || after > d.Each && lasted > 0:
 			return
 		case a.Outcome == load.Sold:
-			of.Sold += float64(d.Units)
+			of.Sold += float64(d.Units * s.customers.lines)
 		default:
 			of.Rejected++
 		}
