@@ -20,7 +20,6 @@ var serializable = strategy.Strategy{
 	WithoutRedis: true,
 	Properties:   strategy.DatabaseLock(),
 	WaitsInMySQL: true,
-	Mixable:      true, // nobody writes to a row that it has read and not written yet
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellSerializably)
 	},
