@@ -18,23 +18,25 @@ const (
 	Restocked Action = "restock"
 	Corrected Action = "correct"
 	Cancelled Action = "cancel"
+	// CancelledLine is one line of an order, and Cancelled all that stood.
+	CancelledLine Action = "cancel-line"
 )
 
 // Author identifies the author of a change, and the request.
 type Author struct {
 	Subject        string
-	IdempotencyKey string // of all changes of a subject under one key, only one is made
+	IdempotencyKey string `gorm:"default:null"` // of all changes of a subject under one key, only one is made
 	RequestID      string
 	Shop           string // the process that serves it
 }
 
 // Change is an entry of the audit. It is written in the transaction of the change that it
-// describes.
+// describes. The cancellation of an order has an entry for each line. The first one has the key.
 type Change struct {
 	ID      uint64
 	Action  Action
 	ItemID  uint64
-	OrderID *uint64 // of the order that was cancelled, nil for any other action
+	OrderID *uint64 // of the order's row that was cancelled, nil for any other action
 	Author  `gorm:"embedded"`
 
 	NameBefore, NameAfter   string // before is empty for a new item
@@ -114,41 +116,78 @@ func (s *Store) Correct(ctx context.Context, by Author, itemID uint64, seen Seen
 	})
 }
 
-// Cancel cancels an order, as it was read, and puts its units back, once: see [ErrCancelled].
+// Cancel cancels the lines of an order, as it was read, that stand, and puts their units back. If none
+// stands any more, it fails with [ErrCancelled].
 func (s *Store) Cancel(ctx context.Context, by Author, order Order) (Change, error) {
-	return s.change(ctx, Change{Action: Cancelled, ItemID: order.ItemID, OrderID: &order.ID, Author: by}, func(tx *gorm.DB, entry *Change, _ Item) error {
-		n, err := gorm.G[Order](tx).Where("id = ? AND cancelled_at IS NULL", order.ID).Update(tx.Statement.Context, "cancelled_at", entry.CreatedAt)
-		if err == nil && n == 0 {
-			err = ErrCancelled
+	return s.cancel(ctx, Change{Action: Cancelled, Author: by}, order.Rows())
+}
+
+// CancelLine is [Store.Cancel] for one row of the order.
+func (s *Store) CancelLine(ctx context.Context, by Author, row Order) (Change, error) {
+	return s.cancel(ctx, Change{Action: CancelledLine, Author: by}, []Order{row})
+}
+
+// cancel locks the items in the order of their ids, as sales do.
+func (s *Store) cancel(ctx context.Context, entry Change, rows []Order) (Change, error) {
+	entry.CreatedAt, entry.ItemID = s.db.NowFunc(), rows[0].ItemID
+	return s.write(ctx, entry, rowTimeout, func(tx *gorm.DB, entry *Change) error {
+		by, cancelled := *entry, false
+		for _, row := range rows {
+			this := by
+			this.ItemID, this.OrderID = row.ItemID, &row.ID
+			err := changeItem(tx, &this, func(tx *gorm.DB, this *Change, _ Item) error {
+				n, err := gorm.G[Order](tx).Where("id = ? AND cancelled_at IS NULL", row.ID).Update(tx.Statement.Context, "cancelled_at", this.CreatedAt)
+				if err == nil && n == 0 {
+					err = ErrCancelled
+				}
+				this.StockAfter += row.Quantity
+				return err
+			})
+			switch {
+			case errors.Is(err, ErrCancelled): // others of the order may stand
+				continue
+			case err == nil && cancelled:
+				this.IdempotencyKey = ""
+				err = tx.Create(&this).Error
+			case err == nil:
+				*entry, cancelled = this, true
+			}
+			if err != nil {
+				return err
+			}
 		}
-		entry.StockAfter += order.Quantity
-		return err
+		if !cancelled {
+			return ErrCancelled
+		}
+		return nil
 	})
 }
 
-// change locks the item's row, calls edit for the new values, and writes the row and the entry. It
-// may write computed values, because every other write waits for the row. The raised version
-// informs writers that do not lock, such as [Store.WriteVersioned].
+func (s *Store) change(ctx context.Context, entry Change, edit func(tx *gorm.DB, entry *Change, item Item) error) (Change, error) {
+	entry.CreatedAt = s.db.NowFunc()
+	return s.write(ctx, entry, rowTimeout, func(tx *gorm.DB, entry *Change) error { return changeItem(tx, entry, edit) })
+}
+
+// changeItem locks the item's row, calls edit for the new values, and writes the row. It may write
+// computed values, because every other write waits for the row. The raised version informs writers
+// that do not lock, such as [Store.WriteVersioned].
 //
 // The fence stays as it is. [Store.WriteFenced] therefore overwrites a change that was made after
 // its read. Do not mix the two.
-func (s *Store) change(ctx context.Context, entry Change, edit func(tx *gorm.DB, entry *Change, item Item) error) (Change, error) {
-	entry.CreatedAt = s.db.NowFunc()
-	return s.write(ctx, entry, rowTimeout, func(tx *gorm.DB, entry *Change) error {
-		item, err := lockItem(tx, entry.ItemID)
-		if err != nil {
-			return err
-		}
-		entry.NameBefore, entry.NameAfter = item.Name, item.Name
-		entry.StockBefore, entry.StockAfter = item.Stock, item.Stock
-		entry.Version = item.Version + 1
-		if err := edit(tx, entry, item); err != nil {
-			return err
-		}
-		// Without Select, Updates leaves out fields that are zero.
-		_, err = gorm.G[Item](tx).Where("id = ?", item.ID).Select("name", "stock", "version").Updates(tx.Statement.Context, entry.Item())
+func changeItem(tx *gorm.DB, entry *Change, edit func(tx *gorm.DB, entry *Change, item Item) error) error {
+	item, err := lockItem(tx, entry.ItemID)
+	if err != nil {
 		return err
-	})
+	}
+	entry.NameBefore, entry.NameAfter = item.Name, item.Name
+	entry.StockBefore, entry.StockAfter = item.Stock, item.Stock
+	entry.Version = item.Version + 1
+	if err := edit(tx, entry, item); err != nil {
+		return err
+	}
+	// Without Select, Updates leaves out fields that are zero.
+	_, err = gorm.G[Item](tx).Where("id = ?", item.ID).Select("name", "stock", "version").Updates(tx.Statement.Context, entry.Item())
+	return err
 }
 
 // write calls fn, and writes the entry, in one transaction.

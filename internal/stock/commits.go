@@ -2,11 +2,15 @@ package stock
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// commits knows how long no COMMIT has been answered. It is safe for concurrent use.
+// commits knows how long no COMMIT has been answered, and how many transactions were ended by
+// deadlocks. It is safe for concurrent use.
 type commits struct {
+	deadlocks atomic.Int64
+
 	mu    sync.Mutex
 	under int       // guarded by mu: COMMITs under way
 	since time.Time // guarded by mu: the last answer, or the first of those under way
@@ -27,6 +31,13 @@ func (c *commits) end(answered bool) {
 		c.since = time.Now()
 	}
 }
+
+// deadlock is the error of a transaction that the server has ended because of another one.
+const deadlock = 1213
+
+// Deadlocks returns how many transactions the server has ended to resolve a deadlock, or because
+// another node of its cluster was faster.
+func (s *Store) Deadlocks() int64 { return s.commits.deadlocks.Load() }
 
 // CommitStall returns how long COMMITs have been under way without an answer to any. It is 0 if none
 // is under way.

@@ -5,79 +5,83 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
 	"gorm.io/gorm"
 )
 
-// Decrement sells with one conditional statement, UPDATE ... SET stock = stock - ? WHERE stock >=
+// Decrement sells with one conditional statement for each line, UPDATE ... SET stock = stock - ? WHERE stock >=
 // ?. It needs neither a lock nor a read before it.
 //
 // The UPDATE comes before the INSERT of the order. An INSERT first would hold the row's lock for
 // one round trip less. The order could then not say which stock it read, and the ids of orders
 // would not follow their commits.
 func (s *Store) Decrement(ctx context.Context, sale Sale) (Order, error) {
-	return s.sell(ctx, sale, func(ctx context.Context, tx *gorm.DB) (left int64, ok bool, err error) {
-		return take(ctx, tx, sale.ItemID, sale.Quantity)
+	return s.decrement(ctx, sale, func(ctx context.Context, tx *gorm.DB, line Line) (left int64, ok bool, err error) {
+		return take(ctx, tx, line.ItemID, line.Quantity)
 	})
 }
 
-// DecrementFenced is [Store.Decrement] that also raises the item's fence to the sale's token. It is
-// refused with [ErrFenced] if the fence is above the token.
+// DecrementFenced is [Store.Decrement] that also raises each item's fence to the line's token. It is
+// refused with [ErrFenced] if a fence is above the token.
 //
 // The fence adds order, not safety. It refuses an overtaken holder, whose write would be right all
 // the same, because it subtracts from the stock in the row. Only a write that depends on a read
 // needs [Store.RaiseFence], which raises the fence in a commit of its own before the read.
 func (s *Store) DecrementFenced(ctx context.Context, sale Sale) (Order, error) {
-	return s.decrementBelow(ctx, sale, sale.Token)
+	return s.decrementFenced(ctx, sale, func(line Line) int64 { return line.Token })
 }
 
-// DecrementOverFence is [Store.DecrementFenced] that sets the fence to the sale's token whatever it
-// was. It is for a holder that was not overtaken, and met the fence of a clock that was ahead.
+// DecrementOverFence is [Store.DecrementFenced] that sets the fences to the tokens whatever they
+// were. It is for a holder that was not overtaken, and met the fence of a clock that was ahead.
 func (s *Store) DecrementOverFence(ctx context.Context, sale Sale) (Order, error) {
-	return s.decrementBelow(ctx, sale, math.MaxInt64)
+	return s.decrementFenced(ctx, sale, func(Line) int64 { return math.MaxInt64 })
 }
 
-func (s *Store) decrementBelow(ctx context.Context, sale Sale, fence int64) (Order, error) {
-	return s.sell(ctx, sale, func(ctx context.Context, tx *gorm.DB) (left int64, ok bool, err error) {
+func (s *Store) decrementFenced(ctx context.Context, sale Sale, most func(Line) int64) (Order, error) {
+	return s.decrement(ctx, sale, func(ctx context.Context, tx *gorm.DB, line Line) (left int64, ok bool, err error) {
 		return leftAfter(ctx, tx,
 			"UPDATE items SET stock = LAST_INSERT_ID(stock - ?), version = version + 1, fence = ? WHERE id = ? AND fence <= ? AND stock >= ?",
-			sale.Quantity, sale.Token, sale.ItemID, fence, sale.Quantity)
+			line.Quantity, line.Token, line.ItemID, most(line), line.Quantity)
 	})
 }
 
-// sell takes the units and records the order, in one transaction. After a refusal, it asks for the
-// reason without the lock on the row.
-func (s *Store) sell(ctx context.Context, sale Sale, take func(context.Context, *gorm.DB) (left int64, ok bool, err error)) (Order, error) {
-	var order Order
-	refused := false
-	err := s.transaction(ctx, rowTimeout, func(tx *gorm.DB) error {
-		if err := sale.ready(); err != nil {
-			return err
+// decrement takes the units of each line and records the order. After a refusal, it asks for the
+// reason without the locks on the rows.
+func (s *Store) decrement(ctx context.Context, sale Sale, take func(context.Context, *gorm.DB, Line) (left int64, ok bool, err error)) (Order, error) {
+	var refused *Line
+	order, err := s.sell(ctx, rowTimeout, sale, sale.ready, func(tx *gorm.DB, _ int, line Line) (int64, error) {
+		left, ok, err := take(tx.Statement.Context, tx, line)
+		if err == nil && !ok {
+			refused, err = &line, ErrSoldOut
 		}
-		left, ok, err := take(tx.Statement.Context, tx)
-		if err != nil {
-			return err
-		}
-		if refused = !ok; refused {
-			return ErrSoldOut
-		}
-		order, err = record(tx, sale, left+sale.Quantity, left)
-		return err
+		return left + line.Quantity, err
 	})
-	err = s.lookUp(ctx, err, order)
-	if refused {
+	if refused != nil {
 		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookFor) // a lock that is lost is no reason
 		defer cancel()
-		item, readErr := s.Read(asking, sale.ItemID)
-		switch {
-		case readErr != nil:
-			err = readErr
-		case item.Fence > sale.Token && sale.Token > 0 && item.Stock >= sale.Quantity:
-			err = ErrFenced
-		}
+		err = s.whyRefused(asking, sale, *refused)
 	}
 	return order, orderError(sale, err)
+}
+
+// whyRefused says why a line was refused. Units that have come back since then do not count for it.
+func (s *Store) whyRefused(ctx context.Context, sale Sale, refused Line) error {
+	items, err := s.ReadLines(ctx, sale)
+	if err != nil {
+		return err
+	}
+	for i, line := range sale.Lines() {
+		item := &items[i]
+		if line.Token > 0 && item.Fence > line.Token && item.Stock >= line.Quantity {
+			return ErrFenced
+		}
+		if line.ItemID == refused.ItemID {
+			item.Stock = min(item.Stock, line.Quantity-1)
+		}
+	}
+	return sale.Check(items)
 }
 
 // take takes units of an item, if it has so many, and returns the units left. The row stays locked
@@ -171,15 +175,15 @@ func (s *Store) decrementParts(ctx context.Context, itemID uint64, sales []Sale,
 func (s *Store) decrementBatch(ctx context.Context, itemID uint64, sales []Sale) ([]Outcome, error) {
 	outcomes := make([]Outcome, len(sales))
 	var orders []Order
-	var sold []bool
+	var refused []error
 	err := s.transaction(ctx, rowTimeout, func(tx *gorm.DB) (err error) {
 		ctx := tx.Statement.Context
 		read := int64(0)
-		if read, sold, err = takeBatch(ctx, tx, itemID, sales); err != nil {
+		if read, refused, err = takeBatch(ctx, tx, itemID, sales); err != nil {
 			return err
 		}
 		for i, sale := range sales {
-			if sold[i] {
+			if refused[i] == nil {
 				orders = append(orders, newOrder(sale, read, read-sale.Quantity))
 				read -= sale.Quantity
 			}
@@ -193,48 +197,64 @@ func (s *Store) decrementBatch(ctx context.Context, itemID uint64, sales []Sale)
 		return nil, err
 	}
 	for i, sale := range sales {
-		if sold[i] {
+		if outcomes[i].Err = orderError(sale, refused[i]); refused[i] == nil {
 			outcomes[i].Order, orders = orders[0], orders[1:]
-		} else {
-			outcomes[i].Err = orderError(sale, ErrSoldOut)
 		}
 	}
 	return outcomes, nil
 }
 
-// takeBatch takes the units of the sales from the stock. It returns the stock before, and which
-// sales got their units.
-func takeBatch(ctx context.Context, tx *gorm.DB, itemID uint64, sales []Sale) (read int64, sold []bool, err error) {
-	sold = make([]bool, len(sales))
-	if sum, ok := total(sales); ok {
+// takeBatch takes the units of the sales from the stock. It returns the stock before, and why a sale
+// got none.
+func takeBatch(ctx context.Context, tx *gorm.DB, itemID uint64, sales []Sale) (read int64, refused []error, err error) {
+	refused = make([]error, len(sales))
+	limited := slices.ContainsFunc(sales, func(s Sale) bool { return s.Limit > 0 })
+	if sum, ok := total(sales); ok && !limited {
 		left, all, err := take(ctx, tx, itemID, sum)
 		if err != nil {
 			return 0, nil, err
 		}
 		if all {
-			for i := range sold {
-				sold[i] = true
-			}
-			return left + sum, sold, nil
+			return left + sum, refused, nil
 		}
 	}
-	var stock []int64
-	if err := tx.Raw("SELECT stock FROM items WHERE id = ? FOR UPDATE", itemID).Scan(&stock).Error; err != nil {
+	item, err := lockItem(tx, itemID)
+	if err != nil {
 		return 0, nil, err
 	}
-	if len(stock) == 0 {
-		return 0, nil, ErrNotFound
+	had, err := hadBefore(tx, itemID, sales, limited)
+	if err != nil {
+		return 0, nil, err
 	}
 	taken := int64(0)
 	for i, sale := range sales {
-		if sold[i] = sale.Quantity <= stock[0]-taken; sold[i] {
+		of := unitsKey{itemID, sale.Subject}
+		switch {
+		case sale.Quantity > item.Stock-taken:
+			refused[i] = ErrSoldOut
+		case sale.Limit > 0 && sale.Quantity > sale.Limit-had[of]:
+			refused[i] = ErrLimit
+		default:
 			taken += sale.Quantity
+			had[of] += sale.Quantity
 		}
 	}
 	if taken > 0 {
 		_, _, err = take(ctx, tx, itemID, taken)
 	}
-	return stock[0], sold, err
+	return item.Stock, refused, err
+}
+
+// hadBefore counts the units that the customers of a batch have already. The item's row is locked.
+func hadBefore(tx *gorm.DB, itemID uint64, sales []Sale, limited bool) (map[unitsKey]int64, error) {
+	if !limited {
+		return map[unitsKey]int64{}, nil
+	}
+	subjects := make([]string, len(sales))
+	for i, sale := range sales {
+		subjects[i] = sale.Subject
+	}
+	return unitsOf(tx, []uint64{itemID}, subjects)
 }
 
 // recordAll inserts orders in one statement. Their ids have the order of the slice. The ids are not

@@ -21,6 +21,8 @@ var (
 	ErrSoldOut = errors.New("stock: sold out")
 	// ErrFenced: a newer holder has raised the fence. The holder of this token was overtaken.
 	ErrFenced = errors.New("stock: fenced off by a newer token")
+	// ErrLimit: the customer would have more units of an item than it may have. See Sale.Limit.
+	ErrLimit = errors.New("stock: the customer has all units that it may have")
 	// ErrConflict: the item changed between the read and the write, or the database ended this
 	// transaction to resolve a deadlock. A new try with a new read may succeed.
 	ErrConflict = errors.New("stock: item changed since it was read")
@@ -33,6 +35,58 @@ var (
 
 // ErrUnknown means that a COMMIT failed, and that it may have been done all the same.
 var ErrUnknown = errors.New("stock: the outcome of the transaction is unknown")
+
+// LineError says why a line of a basket cannot be had.
+type LineError struct {
+	ItemID uint64
+	Err    error // [ErrSoldOut], [ErrNotFound] or [ErrLimit]
+}
+
+func (e LineError) Error() string { return fmt.Sprintf("item %d: %v", e.ItemID, e.Err) }
+
+func (e LineError) Unwrap() error { return e.Err }
+
+// LineErrors refuses a basket. It has an entry for each line that cannot be had, in the order of their
+// items. A sale of one line fails with the error itself.
+type LineErrors []LineError
+
+func (e LineErrors) Error() string { return errors.Join(e.Unwrap()...).Error() }
+
+// Unwrap makes [errors.Is] find the error of each line.
+func (e LineErrors) Unwrap() []error {
+	all := make([]error, len(e))
+	for i, line := range e {
+		all[i] = line
+	}
+	return all
+}
+
+// refuse returns the error of a sale that these lines refuse.
+func (s Sale) refuse(lines LineErrors) error {
+	switch {
+	case len(lines) == 0:
+		return nil
+	case len(s.More) == 0:
+		return lines[0].Err
+	}
+	return lines
+}
+
+// Check compares the sale with the items of its lines, as they were read. An item without an id is
+// none.
+func (s Sale) Check(items []Item) error {
+	var refused LineErrors
+	for i, line := range s.Lines() {
+		_, err := items[i].Take(line.Quantity)
+		if items[i].ID == 0 {
+			err = ErrNotFound
+		}
+		if err != nil {
+			refused = append(refused, LineError{line.ItemID, err})
+		}
+	}
+	return s.refuse(refused)
+}
 
 // Unreachable reports whether err means that the database did not answer, or that it cannot work
 // now. This is no defect of the program, and the request may succeed later. A server's error that

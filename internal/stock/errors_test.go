@@ -102,7 +102,7 @@ func TestErrorsOfTheServer(t *testing.T) {
 		},
 		"a blind write": func() error { _, err := store.Write(t.Context(), one(item), item); return err },
 		"a sale under the row's lock": func() error {
-			_, err := store.ForUpdate(t.Context(), one(item), func(stock.Item) error { return nil })
+			_, err := store.ForUpdate(t.Context(), one(item), func([]stock.Item) error { return nil })
 			return err
 		},
 		"a read": func() error { _, err := store.Read(t.Context(), item.ID); return err },

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -33,6 +34,29 @@ func again[T any](ctx context.Context, try func() (T, error)) (got T, err error)
 		}
 	}
 	return got, err
+}
+
+// ReadLines returns the items of a sale's lines as they are now, as [Store.Read] does. An item of a
+// basket that does not exist has no id: see [Sale.Check].
+func (s *Store) ReadLines(ctx context.Context, sale Sale) ([]Item, error) {
+	if len(sale.More) == 0 {
+		item, err := s.Read(ctx, sale.ItemID)
+		return []Item{item}, err
+	}
+	lines := sale.Lines()
+	ids := make([]uint64, len(lines))
+	for i, line := range lines {
+		ids[i] = line.ItemID
+	}
+	there, err := again(ctx, func() ([]Item, error) { return gorm.G[Item](s.db).Where("id IN ?", ids).Find(ctx) })
+	if err != nil {
+		return nil, found("read items", err)
+	}
+	items := make([]Item, len(lines))
+	for _, item := range there {
+		items[slices.Index(ids, item.ID)] = item
+	}
+	return items, nil
 }
 
 // found turns gorm's error for no row into ErrNotFound. The server may end a plain read, too.

@@ -260,6 +260,10 @@ var effects = []struct {
 	{9, "SELECT COUNT(column_default) FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'orders' AND column_name = 'keyed_at'"},
 	{10, keyedAtIndex}, // the index comes after it
 	{11, keyedAtIndex},
+	{12, "SELECT COUNT(*) = 2 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name IN ('stock_ledger', 'stock_checked')"},
+	{13, "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'orders' AND column_name = 'line_of'"},
+	{14, "SELECT COUNT(*) > 0 FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = 'orders' AND index_name = 'orders_subject'"},
+	{15, "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'changes' AND column_name = 'idempotency_key' AND is_nullable = 'YES'"},
 }
 
 // noteCommitted records migrations whose effect exists and whose record is missing, and returns how

@@ -27,7 +27,7 @@ func backTo(t *testing.T, store *stock.Store, version int64) {
 
 // TestAMigrationThatWasCommittedAndNotNoted begins anew after a crash between the two.
 func TestAMigrationThatWasCommittedAndNotNoted(t *testing.T) {
-	for version := range int64(11) {
+	for version := range int64(15) {
 		store := open(t)
 		backTo(t, store, version)
 		if err := store.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
@@ -75,10 +75,10 @@ func readOrders(t *testing.T, db *sql.DB) *sql.Tx {
 // undoTheLast undoes the last migration that alters the table of orders.
 func undoTheLast(t *testing.T, store *stock.Store) {
 	t.Helper()
-	if _, err := store.Pool().ExecContext(t.Context(), "ALTER TABLE orders DROP KEY orders_keyed_at"); err != nil {
+	if _, err := store.Pool().ExecContext(t.Context(), "ALTER TABLE orders ADD KEY orders_item (item_id, id), DROP KEY orders_item_subject, DROP KEY orders_subject"); err != nil {
 		t.Fatal(err)
 	}
-	backTo(t, store, 10)
+	backTo(t, store, 13)
 }
 
 func awaitRow(t *testing.T, what string, db *sql.DB, query string, args ...any) {
@@ -190,7 +190,7 @@ func TestTheAlterOfADeadProcessIsWaitedFor(t *testing.T) {
 	reader := readOrders(t, store.Pool())
 	dead := make(chan error, 1)
 	go func() {
-		_, err := store.Pool().ExecContext(context.WithoutCancel(t.Context()), "ALTER TABLE orders ADD KEY orders_keyed_at (keyed_at)")
+		_, err := store.Pool().ExecContext(context.WithoutCancel(t.Context()), "ALTER TABLE orders ADD KEY orders_subject (subject, line_of, created_at), ADD KEY orders_item_subject (item_id, subject), DROP KEY orders_item")
 		dead <- err
 	}()
 	awaitRow(t, "the ALTER of the dead process", store.Pool(), altering)

@@ -54,10 +54,64 @@ func (s *Store) ClearKeys(ctx context.Context, from time.Time, ttl time.Duration
 
 func (s *Store) orderWhere(ctx context.Context, where string, args ...any) (Order, error) {
 	order, err := again(ctx, func() (Order, error) { return gorm.G[Order](s.db).Where(where, args...).Take(ctx) })
-	return order, found("read an order", err)
+	if err != nil {
+		return Order{}, found("read an order", err)
+	}
+	whole, err := s.withLines(ctx, order.Subject, []Order{order})
+	if err != nil {
+		return Order{}, err
+	}
+	return whole[0], nil
 }
 
-// ItemOrders returns all orders of an item, the oldest first.
+// withLines adds the further rows to orders of a subject. The index that lists the orders of a subject
+// finds them, too.
+func (s *Store) withLines(ctx context.Context, subject string, orders []Order) ([]Order, error) {
+	at := make(map[uint64]*Order, len(orders))
+	ids := make([]uint64, len(orders))
+	for i := range orders {
+		ids[i], at[orders[i].ID] = orders[i].ID, &orders[i]
+	}
+	lines, err := again(ctx, func() ([]Order, error) {
+		return gorm.G[Order](s.db).Where("subject = ? AND line_of IN ?", subject, ids).Order("item_id").Find(ctx)
+	})
+	if err != nil {
+		return nil, found("read the lines of orders", err)
+	}
+	for _, line := range lines {
+		of := at[*line.LineOf]
+		of.More = append(of.More, line)
+	}
+	return orders, nil
+}
+
+// Period is from one time, and until before another one.
+type Period struct{ From, Until time.Time }
+
+// OrdersOf returns up to limit orders of a subject that were made in the period, the newest first.
+// Before is the public id of one of them, behind which the list goes on, or empty. It is [ErrNotFound]
+// if it is none of the subject's.
+//
+// An order that is made meanwhile moves none of the others: it is before the first page, or missing.
+func (s *Store) OrdersOf(ctx context.Context, subject string, in Period, before string, limit int) ([]Order, error) {
+	query := gorm.G[Order](s.db).Where("subject = ? AND line_of IS NULL AND created_at >= ? AND created_at < ?", subject, in.From, in.Until)
+	if before != "" {
+		last, err := again(ctx, func() (Order, error) {
+			return gorm.G[Order](s.db).Where("public_id = ? AND subject = ?", before, subject).Take(ctx)
+		})
+		if err != nil {
+			return nil, found("read the last order of a page", err)
+		}
+		query = query.Where("created_at <= ? AND (created_at < ? OR id < ?)", last.CreatedAt, last.CreatedAt, last.ID)
+	}
+	orders, err := again(ctx, func() ([]Order, error) { return query.Order("created_at DESC, id DESC").Limit(limit).Find(ctx) })
+	if err != nil || len(orders) == 0 {
+		return nil, found("list orders", err)
+	}
+	return s.withLines(ctx, subject, orders)
+}
+
+// ItemOrders returns the rows of all orders that have an item, the oldest first.
 func (s *Store) ItemOrders(ctx context.Context, itemID uint64) ([]Order, error) {
 	orders, err := gorm.G[Order](s.db).Where("item_id = ?", itemID).Order("id").Find(ctx)
 	if err != nil {

@@ -79,6 +79,9 @@ func TestSeveralItemsInOneSale(t *testing.T) {
 		if made < 0 || !errors.Is(outcomes[1-made], stock.ErrConflict) {
 			t.Errorf("outcomes: %v, want one sale and one conflict", outcomes)
 		}
+		if n := store.Deadlocks(); n != 1 {
+			t.Errorf("%d deadlocks were counted, want 1", n)
+		}
 		for _, item := range items {
 			if left := stockOf(t, store, item); left != 0 {
 				t.Errorf("%d left of item %d, want 0", left, item)

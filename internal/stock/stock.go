@@ -6,7 +6,9 @@
 package stock
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -35,10 +37,21 @@ func (i Item) Take(quantity int64) (left int64, err error) {
 	return i.Stock - quantity, nil
 }
 
-// Sale is one customer's wish: some units of one item.
+// Line is what a sale takes of one item.
+type Line struct {
+	ItemID   uint64
+	Quantity int64 // at least 1
+	Token    int64 // fencing token of the lock it is made under, 0 without one
+}
+
+// Sale is one customer's wish: some units of one item, or of several. Of several, all are sold or
+// none.
 type Sale struct {
-	ItemID    uint64
-	Quantity  int64 // at least 1
+	ItemID   uint64
+	Quantity int64 // at least 1
+	// More has the further lines of a basket. [Sale.SetLines] puts all lines in the order of their
+	// items, in which every writer locks rows.
+	More      []Line
 	RequestID string
 	Strategy  string
 	Run       string // the load-test run it belongs to, empty outside one
@@ -55,9 +68,31 @@ type Sale struct {
 	// Ready is called when the sale has its connection, before it writes. Its error refuses the
 	// sale. Nil allows every sale.
 	Ready func() error `json:"-"`
+	// Limit is how many units of one item the subject may have in orders that stand. 0 means no limit.
+	Limit int64
 }
 
-func (s Sale) ready() error {
+// SetLines sets what the sale takes, which must be at least one line. Lines of the same item become
+// one, with the sum of their quantities.
+func (s *Sale) SetLines(lines []Line) {
+	lines = slices.SortedStableFunc(slices.Values(lines), func(a, b Line) int { return cmp.Compare(a.ItemID, b.ItemID) })
+	merged := lines[:1]
+	for _, line := range lines[1:] {
+		if last := &merged[len(merged)-1]; last.ItemID == line.ItemID {
+			last.Quantity += line.Quantity
+		} else {
+			merged = append(merged, line)
+		}
+	}
+	s.ItemID, s.Quantity, s.Token, s.More = merged[0].ItemID, merged[0].Quantity, merged[0].Token, merged[1:]
+}
+
+// Lines returns all lines of the sale, in the order of their items.
+func (s Sale) Lines() []Line {
+	return append([]Line{{s.ItemID, s.Quantity, s.Token}}, s.More...)
+}
+
+func (s Sale) ready(*gorm.DB) error {
 	if s.Ready == nil {
 		return nil
 	}
@@ -66,9 +101,14 @@ func (s Sale) ready() error {
 
 // Order is the row that proves a sale, with the stock that it read and wrote. Its JSON is for the
 // lab. Customers see less.
+//
+// The order of a basket has a row for each line. The first row is the order: it has the public id and
+// the key. What belongs to a line is in its own row: the item, the quantity, the token, the stock, and
+// whether the line is cancelled.
 type Order struct {
-	ID           uint64    `json:"id,omitempty"`        // in the order of the commits of an item; 0 where a batch has just made it
-	PublicID     string    `json:"public_id,omitempty"` // UUIDv7; empty for orders made before there were such ids
+	ID           uint64    `json:"id,omitempty"`                            // in the order of the commits of an item; 0 where a batch has just made it
+	LineOf       *uint64   `json:"line_of,omitempty" gorm:"default:null"`   // the first row's id; nil for the first row
+	PublicID     string    `json:"public_id,omitempty" gorm:"default:null"` // UUIDv7; empty for orders made before there were such ids, and for further rows
 	Subject      string    `json:"subject,omitempty"`
 	ItemID       uint64    `json:"item_id"`
 	Quantity     int64     `json:"quantity"`
@@ -85,6 +125,25 @@ type Order struct {
 
 	IdempotencyKey *string `json:"idempotency_key,omitempty"` // nil where the sale had none
 	KeyedAt        keyedAt `json:"-" gorm:"->:false;<-:create"`
+
+	More []Order `json:"more,omitempty" gorm:"-"` // the further rows, in the order of their items
+}
+
+// Rows returns the rows of an order without their further rows.
+func (o Order) Rows() []Order {
+	rows := append([]Order{o}, o.More...)
+	rows[0].More = nil
+	return rows
+}
+
+// Row returns the row of an order that has the item.
+func (o Order) Row(itemID uint64) (row Order, ok bool) {
+	rows := o.Rows()
+	at := slices.IndexFunc(rows, func(r Order) bool { return r.ItemID == itemID })
+	if at < 0 {
+		return Order{}, false
+	}
+	return rows[at], true
 }
 
 // keyedAt makes the database write the time of its clock. It reports whether there is a key.

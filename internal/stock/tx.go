@@ -57,13 +57,20 @@ func (t Tx) Read(itemID uint64) (Item, error) { return readItem(t.ctx, t.db, ite
 func (t Tx) Lock(itemID uint64) (Item, error) { return lockItem(t.db, itemID) }
 
 // Write is [Store.Write] in this transaction.
-func (t Tx) Write(sale Sale, read Item) (Order, error) {
-	return write(t.db, sale, read, unprotected(sale))
+func (t Tx) Write(sale Sale, read ...Item) (Order, error) {
+	return t.writeWhere(sale, read, unprotected)
 }
 
 // WriteFenced is [Store.WriteFenced] in this transaction.
-func (t Tx) WriteFenced(sale Sale, read Item) (Order, error) {
-	return write(t.db, sale, read, underFence(sale))
+func (t Tx) WriteFenced(sale Sale, read ...Item) (Order, error) {
+	return t.writeWhere(sale, read, underFence)
+}
+
+func (t Tx) writeWhere(sale Sale, read []Item, on condition) (Order, error) {
+	if err := sale.Check(read); err != nil {
+		return Order{}, err
+	}
+	return sellIn(t.db, sale, sale.ready, on.write(read))
 }
 
 // Take takes units from the item's row, if it has so many. It returns the units left.
@@ -71,9 +78,10 @@ func (t Tx) Take(itemID uint64, quantity int64) (left int64, ok bool, err error)
 	return take(t.ctx, t.db, itemID, quantity)
 }
 
-// Record records the order of a sale.
+// Record records the order of a sale of one line. It does not look at the sale's limit.
 func (t Tx) Record(sale Sale, read, written int64) (Order, error) {
-	return record(t.db, sale, read, written)
+	order := newOrder(sale, read, written)
+	return order, t.db.Create(&order).Error
 }
 
 // GetLock runs fn while a connection holds MySQL's user-level lock of that name. The store given to

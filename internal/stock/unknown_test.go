@@ -23,7 +23,7 @@ func TestTheOutcomeIsUnknownOnlyAfterTheCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	item := newItem(t, store, 3)
-	_, err = store.ForUpdate(t.Context(), one(item), func(stock.Item) error { return mysql.Kill() })
+	_, err = store.ForUpdate(t.Context(), one(item), func([]stock.Item) error { return mysql.Kill() })
 	if errors.Is(err, stock.ErrUnknown) || !stock.Unreachable(err) {
 		t.Errorf("a transaction whose server died before the COMMIT: %v, want an error that it is unreachable, and no doubt", err)
 	}

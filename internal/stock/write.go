@@ -43,6 +43,9 @@ func (s *Store) transaction(ctx context.Context, timeout time.Duration, fn func(
 	if committing {
 		s.commits.end(!noAnswer(err))
 	}
+	if _, number := classOf(err); number == deadlock {
+		s.commits.deadlocks.Add(1)
+	}
 	if committing && err != nil && !rolledBack(err) {
 		return fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
@@ -76,19 +79,21 @@ func (s *Store) lookUp(ctx context.Context, err error, orders ...Order) error {
 	}
 }
 
-// Write sets the stock to read.Stock less the sale's quantity, whatever the stock is now, and
-// records the order, in one transaction. This is the unprotected half of a read-modify-write. Only
-// a lock around the read and the write makes it right. A sale of more units than read has is refused
-// with [ErrSoldOut].
-func (s *Store) Write(ctx context.Context, sale Sale, read Item) (Order, error) {
-	return s.writeWhere(ctx, sale, read, unprotected(sale))
+// Write sets the stock of each line's item to what was read less the line's quantity, whatever the
+// stock is now, and records the order, in one transaction. This is the unprotected half of a
+// read-modify-write. Only a lock around the read and the write makes it right. A sale of more units
+// than were read is refused with [ErrSoldOut].
+func (s *Store) Write(ctx context.Context, sale Sale, read ...Item) (Order, error) {
+	return s.writeWhere(ctx, sale, read, unprotected)
 }
 
-// WriteVersioned is [Store.Write] that is refused with [ErrConflict] if the item was written since
+// WriteVersioned is [Store.Write] that is refused with [ErrConflict] if an item was written since
 // the read. It compares the stock, too. After the failover to a replica that was behind, the same
 // version comes again, with another stock.
-func (s *Store) WriteVersioned(ctx context.Context, sale Sale, read Item) (Order, error) {
-	return s.writeWhere(ctx, sale, read, condition{ErrConflict, "id = ? AND version = ? AND stock = ?", []any{sale.ItemID, read.Version, read.Stock}})
+func (s *Store) WriteVersioned(ctx context.Context, sale Sale, read ...Item) (Order, error) {
+	return s.writeWhere(ctx, sale, read, condition{ErrConflict, func(line Line, read Item) (string, []any) {
+		return "id = ? AND version = ? AND stock = ?", []any{line.ItemID, read.Version, read.Stock}
+	}})
 }
 
 // RaiseFence raises the item's fence to the token. From then on, every write under an older token
@@ -110,85 +115,170 @@ func (s *Store) RaiseFence(ctx context.Context, itemID uint64, token int64) erro
 	return ErrFenced
 }
 
-// WriteFenced is [Store.Write] that is refused with [ErrFenced] if the fence is not the sale's
-// token any more.
-func (s *Store) WriteFenced(ctx context.Context, sale Sale, read Item) (Order, error) {
-	return s.writeWhere(ctx, sale, read, underFence(sale))
+// WriteFenced is [Store.Write] that is refused with [ErrFenced] if a fence is not the line's token
+// any more.
+func (s *Store) WriteFenced(ctx context.Context, sale Sale, read ...Item) (Order, error) {
+	return s.writeWhere(ctx, sale, read, underFence)
 }
 
-// condition is what the row must meet for a write, and the error that refuses the sale otherwise.
+// condition is what the row of a line must meet for a write, and the error that refuses the sale
+// otherwise.
 type condition struct {
 	refused error
-	where   string
-	args    []any
+	where   func(line Line, read Item) (string, []any)
 }
 
-func unprotected(sale Sale) condition { return condition{ErrNotFound, "id = ?", []any{sale.ItemID}} }
+var (
+	unprotected = condition{ErrNotFound, func(line Line, _ Item) (string, []any) { return "id = ?", []any{line.ItemID} }}
+	underFence  = condition{ErrFenced, func(line Line, _ Item) (string, []any) {
+		return "id = ? AND fence = ?", []any{line.ItemID, line.Token}
+	}}
+)
 
-func underFence(sale Sale) condition {
-	return condition{ErrFenced, "id = ? AND fence = ?", []any{sale.ItemID, sale.Token}}
-}
-
-func (s *Store) writeWhere(ctx context.Context, sale Sale, read Item, on condition) (Order, error) {
-	if _, err := read.Take(sale.Quantity); err != nil {
+func (s *Store) writeWhere(ctx context.Context, sale Sale, read []Item, on condition) (Order, error) {
+	if err := sale.Check(read); err != nil {
 		return Order{}, err
 	}
-	var order Order
-	err := s.transaction(ctx, WriteTimeout, func(tx *gorm.DB) (err error) {
-		order, err = write(tx, sale, read, on)
-		return err
-	})
-	return order, orderError(sale, s.lookUp(ctx, err, order))
+	order, err := s.sell(ctx, WriteTimeout, sale, sale.ready, on.write(read))
+	return order, orderError(sale, err)
 }
 
-func write(tx *gorm.DB, sale Sale, read Item, on condition) (Order, error) {
-	left, err := read.Take(sale.Quantity)
+// write returns how a line is taken from the stock that was read.
+func (on condition) write(read []Item) takeLine {
+	return func(tx *gorm.DB, i int, line Line) (int64, error) {
+		where, args := on.where(line, read[i])
+		done := setStock(tx.Where(where, args...), read[i].Stock-line.Quantity)
+		if done.Error == nil && done.RowsAffected == 0 {
+			return 0, on.refused
+		}
+		return read[i].Stock, done.Error
+	}
+}
+
+// setStock writes the stock of an item and raises its version.
+func setStock(item *gorm.DB, left int64) *gorm.DB {
+	return item.Table("items").Updates(map[string]any{"stock": left, "version": gorm.Expr("version + 1")})
+}
+
+// ForUpdate sells under the database's row locks: SELECT ... FOR UPDATE for each line, then decide,
+// then UPDATE, in one transaction. Decide gets the locked rows, and refuses the sale by returning an
+// error: see [Sale.Check].
+func (s *Store) ForUpdate(ctx context.Context, sale Sale, decide func(read []Item) error) (Order, error) {
+	var read []Item
+	lock := func(tx *gorm.DB) error {
+		for _, line := range sale.Lines() {
+			item, err := lockItem(tx, line.ItemID)
+			if err != nil && !errors.Is(err, ErrNotFound) {
+				return err
+			}
+			read = append(read, item)
+		}
+		return decide(read)
+	}
+	order, err := s.sell(ctx, rowTimeout, sale, lock, func(tx *gorm.DB, i int, line Line) (int64, error) {
+		return read[i].Stock, setStock(tx.Where("id = ?", line.ItemID), read[i].Stock-line.Quantity).Error
+	})
+	return order, orderError(sale, err)
+}
+
+// takeLine takes the units of a line, which is the i-th, and returns the stock that it found.
+type takeLine func(tx *gorm.DB, i int, line Line) (read int64, err error)
+
+// sell makes a sale in a transaction of its own: see [sellIn].
+func (s *Store) sell(ctx context.Context, timeout time.Duration, sale Sale, begin func(tx *gorm.DB) error, take takeLine) (order Order, err error) {
+	err = s.transaction(ctx, timeout, func(tx *gorm.DB) (err error) {
+		order, err = sellIn(tx, sale, begin, take)
+		return err
+	})
+	return order, s.lookUp(ctx, err, order)
+}
+
+// sellIn makes a sale in a transaction. It calls begin, and then take for each line. The rows of the
+// items come in their order, as for every writer: a basket waits only for rows behind those that it
+// has, so no two wait for each other.
+func sellIn(tx *gorm.DB, sale Sale, begin func(tx *gorm.DB) error, take takeLine) (Order, error) {
+	if err := begin(tx); err != nil {
+		return Order{}, err
+	}
+	lines := sale.Lines()
+	read := make([]int64, len(lines))
+	for i, line := range lines {
+		var err error
+		if read[i], err = take(tx, i, line); err != nil {
+			return Order{}, err
+		}
+	}
+	return record(tx, sale, read)
+}
+
+// record inserts the rows of an order, unless its customer would have too many units. The rows of the
+// items are locked. read has the stock that each line found.
+func record(tx *gorm.DB, sale Sale, read []int64) (Order, error) {
+	if err := sale.checkLimit(tx); err != nil {
+		return Order{}, err
+	}
+	order := newOrder(sale, read[0], read[0]-sale.Quantity)
+	if err := tx.Create(&order).Error; err != nil || len(sale.More) == 0 {
+		return order, err
+	}
+	for i, line := range sale.More {
+		row := order
+		row.ID, row.LineOf, row.PublicID, row.IdempotencyKey, row.KeyedAt, row.More = 0, &order.ID, "", nil, false, nil
+		row.ItemID, row.Quantity, row.Token = line.ItemID, line.Quantity, line.Token
+		row.StockRead, row.StockWritten = read[i+1], read[i+1]-line.Quantity
+		order.More = append(order.More, row)
+	}
+	return order, recordAll(tx, order.More)
+}
+
+// checkLimit returns [ErrLimit] if the subject would have more units of an item than the sale's limit.
+// It comes when the rows of all items are locked: a snapshot from before would not have the orders
+// that were waited for.
+func (s Sale) checkLimit(tx *gorm.DB) error {
+	if s.Limit == 0 {
+		return nil
+	}
+	lines := s.Lines()
+	ids := make([]uint64, len(lines))
+	for i, line := range lines {
+		ids[i] = line.ItemID
+	}
+	had, err := unitsOf(tx, ids, []string{s.Subject})
 	if err != nil {
-		return Order{}, err
-	}
-	if err := sale.ready(); err != nil {
-		return Order{}, err
-	}
-	done := tx.Table("items").Where(on.where, on.args...).
-		Updates(map[string]any{"stock": left, "version": gorm.Expr("version + 1")})
-	if done.Error != nil {
-		return Order{}, done.Error
-	}
-	if done.RowsAffected == 0 {
-		return Order{}, on.refused
-	}
-	return record(tx, sale, read.Stock, left)
-}
-
-// ForUpdate sells under the database's row lock: SELECT ... FOR UPDATE, then decide, then UPDATE,
-// in one transaction. Decide gets the locked row, and refuses the sale by returning an error.
-func (s *Store) ForUpdate(ctx context.Context, sale Sale, decide func(read Item) error) (Order, error) {
-	var order Order
-	err := s.transaction(ctx, rowTimeout, func(tx *gorm.DB) error {
-		read, err := lockItem(tx, sale.ItemID)
-		if err != nil {
-			return err
-		}
-		if err := decide(read); err != nil {
-			return err
-		}
-		left := read.Stock - sale.Quantity
-		if err := tx.Table("items").Where("id = ?", read.ID).
-			Updates(map[string]any{"stock": left, "version": gorm.Expr("version + 1")}).Error; err != nil {
-			return err
-		}
-		order, err = record(tx, sale, read.Stock, left)
 		return err
-	})
-	return order, orderError(sale, s.lookUp(ctx, err, order))
+	}
+	var refused LineErrors
+	for _, line := range lines {
+		if line.Quantity > s.Limit-had[unitsKey{line.ItemID, s.Subject}] {
+			refused = append(refused, LineError{line.ItemID, ErrLimit})
+		}
+	}
+	return s.refuse(refused)
 }
 
-func record(tx *gorm.DB, sale Sale, read, written int64) (Order, error) {
-	order := newOrder(sale, read, written)
-	return order, tx.Create(&order).Error
+type unitsKey struct {
+	ItemID  uint64
+	Subject string
 }
 
-// newOrder sets the public id before the INSERT. The source of random numbers cannot fail.
+// unitsOf counts the units of items that subjects have in orders that stand.
+func unitsOf(tx *gorm.DB, items []uint64, subjects []string) (map[unitsKey]int64, error) {
+	var rows []struct {
+		ItemID  uint64
+		Subject string
+		Units   int64
+	}
+	err := tx.Raw("SELECT item_id, subject, SUM(quantity) AS units FROM orders"+
+		" WHERE item_id IN ? AND subject IN ? AND cancelled_at IS NULL GROUP BY item_id, subject", items, subjects).Scan(&rows).Error
+	had := make(map[unitsKey]int64, len(rows))
+	for _, row := range rows {
+		had[unitsKey{row.ItemID, row.Subject}] = row.Units
+	}
+	return had, err
+}
+
+// newOrder returns the first row of the order. It sets the public id before the INSERT. The source of
+// random numbers cannot fail.
 func newOrder(sale Sale, read, written int64) Order {
 	if sale.OrderID == "" {
 		sale.OrderID = uuid.Must(uuid.NewV7()).String()
@@ -206,6 +296,9 @@ func newOrder(sale Sale, read, written int64) Order {
 func orderError(sale Sale, err error) error {
 	if err == nil {
 		return nil
+	}
+	if n := len(sale.More); n > 0 {
+		return fmt.Errorf("order %d lines from item %d on: %w", n+1, sale.ItemID, classify(err))
 	}
 	return fmt.Errorf("order %d of item %d: %w", sale.Quantity, sale.ItemID, classify(err))
 }

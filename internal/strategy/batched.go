@@ -23,8 +23,10 @@ var batched = Strategy{
 	FindsRepeats: true,
 	Properties:   databaseLock,
 	Mixable:      true,
+	Baskets:      true,
 	Build: func(d Deps) (Guard, Decrement) {
 		b := &batcher{store: d.Store, Options: d.Options, sold: d.Batched, queues: map[uint64][]*waiter{}}
+		b.sellBasket = retryConflicts(d.Options, sellConditionally(&b.soldOut))
 		return Unguarded{}, b.sell
 	},
 }
@@ -41,6 +43,8 @@ type batcher struct {
 	store   *stock.Store
 	sold    func(size int, waited time.Duration) // may be nil
 	soldOut soldOutItems
+	// sellBasket sells a basket in a transaction of its own: a batch has one item.
+	sellBasket Decrement
 
 	mu     sync.Mutex
 	queues map[uint64][]*waiter // guarded by mu; by item; there is one while the item has a leader
@@ -58,7 +62,10 @@ type waiter struct {
 	done   chan stock.Outcome // buffered: takes its outcome
 }
 
-func (b *batcher) sell(ctx context.Context, _ *stock.Store, wanted stock.Sale) (stock.Order, error) {
+func (b *batcher) sell(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+	if len(wanted.More) > 0 {
+		return b.sellBasket(ctx, store, wanted)
+	}
 	sale.At(ctx, sale.Read)
 	sale.At(ctx, sale.Write)
 	if ctx.Err() != nil {
@@ -245,7 +252,7 @@ func (b *batcher) sellWanted(ctx context.Context, itemID uint64, batch []*waiter
 	if b.sold != nil {
 		b.sold(len(sales), time.Since(batch[wanted[0]].since))
 	}
-	if err := b.soldOut.check(ctx, b.store, itemID, least); err != nil {
+	if err := b.soldOut.check(ctx, b.store, stock.Sale{ItemID: itemID, Quantity: least}); err != nil {
 		return err
 	}
 	lost := func() {
@@ -261,9 +268,7 @@ func (b *batcher) sellWanted(ctx context.Context, itemID uint64, batch []*waiter
 	}
 	for n, i := range wanted {
 		outcomes[i] = made[n]
-		if errors.Is(made[n].Err, stock.ErrSoldOut) {
-			b.soldOut.note(itemID)
-		}
+		b.soldOut.note(sales[n], made[n].Err)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package strategy
 
 import (
 	"context"
-	"errors"
 
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
@@ -18,6 +17,7 @@ var conditional = Strategy{
 	WithoutRedis: true,
 	Properties:   databaseLock,
 	Mixable:      true,
+	Baskets:      true,
 	WaitsInMySQL: true,
 	Build: func(d Deps) (Guard, Decrement) {
 		return Unguarded{}, retryConflicts(d.Options, sellConditionally(&soldOutItems{}))
@@ -29,14 +29,12 @@ var conditional = Strategy{
 func sellConditionally(soldOut *soldOutItems) Decrement {
 	return func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 		sale.At(ctx, sale.Read)
-		if err := soldOut.check(ctx, store, wanted.ItemID, wanted.Quantity); err != nil {
+		if err := soldOut.check(ctx, store, wanted); err != nil {
 			return stock.Order{}, err
 		}
 		wanted.Ready = lastLook(ctx)
 		order, err := store.Decrement(ctx, wanted)
-		if errors.Is(err, stock.ErrSoldOut) {
-			soldOut.note(wanted.ItemID)
-		}
+		soldOut.note(wanted, err)
 		return written(ctx, order, err)
 	}
 }

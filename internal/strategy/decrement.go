@@ -27,8 +27,8 @@ func ReadThenWriteBy(read func(ctx context.Context, itemID uint64) (item stock.I
 			facts = append(facts, slog.String(sale.From, from))
 		}
 		sale.At(ctx, sale.Read, facts...)
-		order, err := thenWrite(ctx, wanted, item, func(wanted stock.Sale, read stock.Item) (stock.Order, error) {
-			return store.Write(ctx, wanted, read)
+		order, err := thenWrite(ctx, wanted, []stock.Item{item}, func(wanted stock.Sale, read ...stock.Item) (stock.Order, error) {
+			return store.Write(ctx, wanted, read...)
 		})
 		return written(ctx, order, err)
 	}
@@ -37,33 +37,38 @@ func ReadThenWriteBy(read func(ctx context.Context, itemID uint64) (item stock.I
 // readThen reads the stock, checks it, checks the lock once more, and writes. No lock with a lease
 // can protect the time between that last check and the write.
 func readThen(ctx context.Context, store *stock.Store, wanted stock.Sale,
-	write func(context.Context, stock.Sale, stock.Item) (stock.Order, error)) (stock.Order, error) {
-	order, err := ReadThen(ctx, wanted,
-		func() (stock.Item, error) { return store.Read(ctx, wanted.ItemID) },
-		func(wanted stock.Sale, read stock.Item) (stock.Order, error) { return write(ctx, wanted, read) })
+	write func(context.Context, stock.Sale, ...stock.Item) (stock.Order, error)) (stock.Order, error) {
+	items, err := store.ReadLines(ctx, wanted)
+	if err != nil {
+		return stock.Order{}, err
+	}
+	sale.At(ctx, sale.Read, slog.Int64("stock", items[0].Stock))
+	order, err := thenWrite(ctx, wanted, items, func(wanted stock.Sale, read ...stock.Item) (stock.Order, error) {
+		return write(ctx, wanted, read...)
+	})
 	return written(ctx, order, err)
 }
 
-// ReadThen makes a sale of a read and of a write of what follows from it, and announces the points read
-// and write. The sale that write is given looks at the lock once more when it is ready. The caller
-// announces the order when it is committed: see [Written].
+// ReadThen makes a sale of one line of a read and of a write of what follows from it, and announces the
+// points read and write. The sale that write is given looks at the lock once more when it is ready. The
+// caller announces the order when it is committed: see [Written].
 func ReadThen(ctx context.Context, wanted stock.Sale, read func() (stock.Item, error),
-	write func(stock.Sale, stock.Item) (stock.Order, error)) (stock.Order, error) {
+	write func(stock.Sale, ...stock.Item) (stock.Order, error)) (stock.Order, error) {
 	item, err := read()
 	if err != nil {
 		return stock.Order{}, err
 	}
 	sale.At(ctx, sale.Read, slog.Int64("stock", item.Stock))
-	return thenWrite(ctx, wanted, item, write)
+	return thenWrite(ctx, wanted, []stock.Item{item}, write)
 }
 
-func thenWrite(ctx context.Context, wanted stock.Sale, read stock.Item,
-	write func(stock.Sale, stock.Item) (stock.Order, error)) (stock.Order, error) {
-	if _, err := read.Take(wanted.Quantity); err != nil {
+func thenWrite(ctx context.Context, wanted stock.Sale, read []stock.Item,
+	write func(stock.Sale, ...stock.Item) (stock.Order, error)) (stock.Order, error) {
+	if err := wanted.Check(read); err != nil {
 		return stock.Order{}, err
 	}
 	wanted.Ready = lastLook(ctx)
-	return write(wanted, read)
+	return write(wanted, read...)
 }
 
 // lastLook returns the function that a store calls when it has a connection and is about to write.

@@ -24,6 +24,7 @@ type Description struct {
 	WithOneProcess        Property `json:"with_one_process,omitempty"`
 	WithSnapshotIsolation Property `json:"with_snapshot_isolation,omitempty"`
 	Mixable               bool     `json:"mixable,omitempty"`
+	Baskets               bool     `json:"baskets,omitempty"`
 	NeedsQuorum           bool     `json:"needs_quorum,omitempty"`
 	NeedsEtcd             bool     `json:"needs_etcd,omitempty"`
 	NeedsCommand          []string `json:"needs_command,omitempty"`
@@ -48,7 +49,7 @@ type Description struct {
 func (s Strategy) Describe() Description {
 	return Description{
 		Name: s.Name, Doc: s.Doc, Source: s.Source, Guard: s.Guard, Decrement: s.Decrement, Telling: s.Telling,
-		Properties: s.declared(), WithOneProcess: s.WithOneProcess, WithSnapshotIsolation: s.WithSnapshotIsolation, Mixable: s.Mixable, NeedsQuorum: s.NeedsQuorum,
+		Properties: s.declared(), WithOneProcess: s.WithOneProcess, WithSnapshotIsolation: s.WithSnapshotIsolation, Mixable: s.Mixable, Baskets: s.Baskets, NeedsQuorum: s.NeedsQuorum,
 		NeedsEtcd: s.NeedsEtcd, NeedsCommand: s.NeedsCommand, OwnClient: s.OwnClient, ShortestLease: s.ShortestLease, AnswersFirst: s.AnswersFirst, ByChance: s.ByChance, Background: s.Background, State: s.State,
 		Inapplicable: s.Inapplicable, Lease: s.lease(), WaitsInMySQL: s.WaitsInMySQL, Points: s.points(),
 	}

@@ -2,6 +2,7 @@ package strategy
 
 import (
 	"context"
+	"errors"
 
 	"stocklock/internal/stock"
 )
@@ -15,14 +16,26 @@ var fenced = Strategy{
 	Telling:   "pause",
 	Properties: Properties{Has: DurableAnswers | Once | Exclusive | Recovers | AtomicLease | Renews | OwnerChecked | AtomicRelease |
 		Reentrant | ClockFree | LossAware | StorageChecked},
-	Build: func(d Deps) (Guard, Decrement) { return Reference(d), repeatConflicts(d.Options, FencedReadThenWrite) },
+	Baskets: true,
+	Build:   func(d Deps) (Guard, Decrement) { return Reference(d), repeatConflicts(d.Options, FencedReadThenWrite) },
 }
 
-// FencedReadThenWrite raises the fence of the item to the sale's token, reads the stock, and writes
-// if the fence is still the sale's token. The tokens of the lock must grow with each holder.
+// FencedReadThenWrite raises the fence of each item to the line's token, reads the stock, and writes
+// if the fences are still the tokens. The tokens of a lock must grow with each holder.
 func FencedReadThenWrite(ctx context.Context, store *stock.Store, sale stock.Sale) (stock.Order, error) {
-	if err := store.RaiseFence(ctx, sale.ItemID, sale.Token); err != nil {
+	if err := raiseFences(ctx, store, sale); err != nil {
 		return stock.Order{}, err
 	}
 	return readThen(ctx, store, sale, store.WriteFenced)
+}
+
+// raiseFences leaves out an item that does not exist: the read finds that out, too, and names all lines
+// that cannot be had.
+func raiseFences(ctx context.Context, store *stock.Store, sale stock.Sale) error {
+	for _, line := range sale.Lines() {
+		if err := store.RaiseFence(ctx, line.ItemID, line.Token); err != nil && !errors.Is(err, stock.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
 }

@@ -17,6 +17,7 @@ var fencedRelative = Strategy{
 	Telling:    "pause",
 	Properties: fenced.Properties,
 	Mixable:    true,
+	Baskets:    true,
 	Build: func(d Deps) (Guard, Decrement) {
 		return Reference(d), repeatConflicts(d.Options, sellFencedRelative)
 	},

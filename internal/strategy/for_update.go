@@ -27,6 +27,7 @@ var forUpdate = Strategy{
 	WithoutRedis: true,
 	Properties:   databaseLock,
 	Mixable:      true,
+	Baskets:      true,
 	WaitsInMySQL: true,
 	Build: func(d Deps) (Guard, Decrement) {
 		return Unguarded{}, retryConflicts(d.Options, sellForUpdate)
@@ -34,9 +35,9 @@ var forUpdate = Strategy{
 }
 
 func sellForUpdate(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
-	order, err := store.ForUpdate(ctx, wanted, func(read stock.Item) error {
-		sale.At(ctx, sale.Read, slog.Int64("stock", read.Stock))
-		_, err := read.Take(wanted.Quantity)
+	order, err := store.ForUpdate(ctx, wanted, func(read []stock.Item) error {
+		sale.At(ctx, sale.Read, slog.Int64("stock", read[0].Stock))
+		err := wanted.Check(read)
 		if err == nil {
 			sale.At(ctx, sale.Write)
 		}

@@ -16,6 +16,7 @@ var optimistic = Strategy{
 	WithoutRedis: true,
 	Properties:   databaseLock,
 	Mixable:      true,
+	Baskets:      true,
 	Build: func(d Deps) (Guard, Decrement) {
 		return Unguarded{}, retryConflicts(d.Options, sellVersioned)
 	},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
@@ -52,12 +53,17 @@ func (s *Seller) LockKey(of stock.Sale) string {
 	return Key(of.ItemID)
 }
 
-// Sell makes one sale. Its errors are those of package stock, ErrBusy, redislock.ErrLost, and those
+// Sell makes one sale. A basket is sold under the locks of all its items, or not at all: see
+// [Seller.inside]. Its errors are those of package stock, ErrBusy, redislock.ErrLost, and those
 // of Redis and MySQL. A committed sale is never an error, even if its lock was lost before the
 // release: an order with an id is committed. A guard that commits after its section must be given
 // orders without one.
 func (s *Seller) Sell(ctx context.Context, wanted stock.Sale) (stock.Order, error) {
 	wanted.Strategy = s.Strategy.Name
+	if len(wanted.More) > 0 && !s.Strategy.Baskets {
+		return stock.Order{}, fmt.Errorf("%w: %s", ErrOneItem, wanted.Strategy)
+	}
+	wanted.More = slices.Clone(wanted.More) // it gets the tokens
 	var order stock.Order
 	key := s.LockKey(wanted)
 	if s.Strategy.LockKey != nil {
@@ -65,12 +71,30 @@ func (s *Seller) Sell(ctx context.Context, wanted stock.Sale) (stock.Order, erro
 	}
 	err := s.Guard.Do(ctx, key, func(held context.Context, token int64) error {
 		wanted.Token = token
-		var err error
-		order, err = s.Decrement(held, s.Store, wanted)
-		return err
+		return s.inside(held, wanted.More, func(held context.Context) error {
+			var err error
+			order, err = s.Decrement(held, s.Store, wanted)
+			return err
+		})
 	})
 	if order.ID != 0 || err == nil {
 		return order, nil
 	}
 	return stock.Order{}, err
+}
+
+// inside runs fn under the locks of further lines, each acquired inside the one before, and sets
+// their tokens. Every sale acquires in the order of the items' ids, so a sale waits only for locks
+// behind those that it holds. Redis sees no deadlock: of two sales in opposite orders, each would hold
+// its lock and wait for the other until its patience ends.
+//
+// The context of the innermost lock ends when any of them is lost.
+func (s *Seller) inside(ctx context.Context, more []stock.Line, fn func(held context.Context) error) error {
+	if len(more) == 0 {
+		return fn(ctx)
+	}
+	return s.Guard.Do(ctx, Key(more[0].ItemID), func(held context.Context, token int64) error {
+		more[0].Token = token
+		return s.inside(held, more[1:], fn)
+	})
 }

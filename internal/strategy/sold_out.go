@@ -2,6 +2,8 @@ package strategy
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 
 	"stocklock/internal/stock"
@@ -20,7 +22,23 @@ type soldOutItems struct {
 // maxSoldOut bounds the memory. Above it, all items are forgotten.
 const maxSoldOut = 10_000
 
-func (s *soldOutItems) note(itemID uint64) {
+// note notes the items that are sold out, where that is the error of a sale.
+func (s *soldOutItems) note(wanted stock.Sale, err error) {
+	if !errors.Is(err, stock.ErrSoldOut) {
+		return
+	}
+	lines, ok := errors.AsType[stock.LineErrors](err)
+	if !ok {
+		lines = stock.LineErrors{{ItemID: wanted.ItemID, Err: stock.ErrSoldOut}}
+	}
+	for _, line := range lines {
+		if errors.Is(line.Err, stock.ErrSoldOut) {
+			s.add(line.ItemID)
+		}
+	}
+}
+
+func (s *soldOutItems) add(itemID uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.items == nil || len(s.items) >= maxSoldOut {
@@ -29,24 +47,28 @@ func (s *soldOutItems) note(itemID uint64) {
 	s.items[itemID] = struct{}{}
 }
 
-// check returns stock.ErrSoldOut if the item was sold out before, and still has fewer units than
-// quantity.
-func (s *soldOutItems) check(ctx context.Context, store *stock.Store, itemID uint64, quantity int64) error {
+// check returns stock.ErrSoldOut if an item of the sale was sold out before, and there are still too
+// few units.
+func (s *soldOutItems) check(ctx context.Context, store *stock.Store, wanted stock.Sale) error {
+	lines := wanted.Lines()
+	isSuspected := func(l stock.Line) bool { _, is := s.items[l.ItemID]; return is }
 	s.mu.Lock()
-	_, suspected := s.items[itemID]
+	suspected := slices.ContainsFunc(lines, isSuspected)
 	s.mu.Unlock()
 	if !suspected {
 		return nil
 	}
-	item, err := store.Read(ctx, itemID)
+	items, err := store.ReadLines(ctx, wanted)
 	if err != nil {
 		return err
 	}
-	if _, err := item.Take(quantity); err != nil {
+	if err := wanted.Check(items); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.items, itemID)
+	for _, line := range lines {
+		delete(s.items, line.ItemID)
+	}
 	return nil
 }

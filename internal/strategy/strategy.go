@@ -38,6 +38,8 @@ type Strategy struct {
 	// Mixable says that other writers of the item may run meanwhile, if they raise its version:
 	// other mixable strategies, and changes such as a restock. The stock is in the item's row.
 	Mixable bool
+	// Baskets says that the strategy sells several items in one sale.
+	Baskets bool
 	// NeedsQuorum says that the strategy needs several independent Redis servers: Deps.Quorum.
 	NeedsQuorum bool
 	// NeedsEtcd says that the lock is in etcd, at the addresses of SHOP_ETCD.
@@ -197,6 +199,9 @@ func (s Strategy) Check(d Deps) error {
 	}
 	return nil
 }
+
+// ErrOneItem means that the strategy sells no baskets.
+var ErrOneItem = errors.New("strategy: it sells one item at a time")
 
 // ErrBusy means that the lock, or a connection to the database, was not free within the time to
 // wait. Nothing was written.

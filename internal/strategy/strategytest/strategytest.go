@@ -23,13 +23,14 @@ import (
 )
 
 // All runs the tests that need nothing but the strategies themselves: what they say of themselves,
-// single customers, contention, and the points of a sale.
+// single customers, contention, the points of a sale, and sales of several items.
 func All(t *testing.T, of []strategy.Strategy) {
 	t.Run("Describes", func(t *testing.T) { describes(t, of) })
 	t.Run("Singly", func(t *testing.T) { sellsSingly(t, of) })
 	t.Run("Contention", func(t *testing.T) { contention(t, of) })
 	t.Run("Points", func(t *testing.T) { pointsComeInOrder(t, of) })
 	t.Run("Waiting", func(t *testing.T) { refusedSalesWait(t, of) })
+	t.Run("Baskets", func(t *testing.T) { baskets(t, of) })
 }
 
 // Deps connects to a real Redis and a migrated database of the test's own, with parameters of the
