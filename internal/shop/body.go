@@ -22,8 +22,8 @@ import (
 	"stocklock/internal/stock"
 )
 
-// maxBody is how many bytes a body may have. The longest name fits with every character escaped.
-const maxBody = 2 << 10
+// maxBody is how many bytes a body may have. The longest basket fits with spaces and line breaks.
+const maxBody = 8 << 10
 
 // inRange checks the values of a body by its tags. A bound that Go also needs has a name here, because
 // a tag cannot name a constant. openapi.yaml has each bound, too, and a test holds it to them.
@@ -35,6 +35,7 @@ var inRange = func() *validator.Validate {
 		panic(err) // the tag's name cannot be
 	}
 	v.RegisterAlias("ordered", fmt.Sprintf("min=1,max=%d", maxQuantity))
+	v.RegisterAlias("lines", fmt.Sprintf("min=1,max=%d", maxLines))
 	v.RegisterAlias("restocked", fmt.Sprintf("min=1,max=%d", stock.MaxStock))
 	v.RegisterAlias("stocked", fmt.Sprintf("min=0,max=%d", stock.MaxStock))
 	return v
@@ -48,8 +49,8 @@ const (
 	namePattern = "^[^" + notInNames + spaces + "]([^" + notInNames + "]*[^" + notInNames + spaces + "])?$"
 )
 
-// requestBody is the JSON object of a request. Its fields are scalars, with the ranges of their
-// values in tags.
+// requestBody is the JSON object of a request, with the ranges of its values in tags. Its fields are
+// scalars, and lists of objects of scalars.
 type requestBody interface {
 	example() string // a right one
 	ranges() string  // what the values must be
@@ -145,7 +146,7 @@ func parseBody[T requestBody](text []byte) (body T, err error) {
 	if _, err := in.Token(); !errors.Is(err, io.EOF) {
 		return body, unreadable(body, errors.New("something comes after it"))
 	}
-	if err := checkNames(text, namesOf(body)); err != nil {
+	if err := checkNames(json.NewDecoder(bytes.NewReader(text)), reflect.TypeFor[T]()); err != nil {
 		return body, unreadable(body, err)
 	}
 	if err := inRange.Struct(body); err != nil {
@@ -154,39 +155,43 @@ func parseBody[T requestBody](text []byte) (body T, err error) {
 	return body, nil
 }
 
-// namesOf returns the names that the object may have.
-func namesOf(body requestBody) (names []string) {
-	for field := range reflect.TypeOf(body).Fields() {
-		names = append(names, field.Tag.Get("json"))
+// checkNames refuses the names of a decoded value that the decoder lets through. The value comes next.
+func checkNames(in *json.Decoder, of reflect.Type) error {
+	begin, err := in.Token()
+	if _, opens := begin.(json.Delim); err != nil || !opens {
+		return err // a scalar
 	}
-	return names
-}
-
-// checkNames refuses the names of a decoded object that the decoder lets through.
-func checkNames(object []byte, allowed []string) error {
-	in := json.NewDecoder(bytes.NewReader(object))
-	if _, err := in.Token(); err != nil {
-		return err
+	fields := map[string]reflect.Type{}
+	if of.Kind() == reflect.Struct {
+		for field := range of.Fields() {
+			fields[field.Tag.Get("json")] = field.Type
+		}
 	}
 	var seen []string
 	for in.More() {
-		token, err := in.Token()
-		if err != nil {
-			return err
+		value := of
+		if of.Kind() == reflect.Slice {
+			value = of.Elem()
+		} else {
+			token, err := in.Token()
+			if err != nil {
+				return err
+			}
+			name, allowed := fmt.Sprint(token), false
+			switch value, allowed = fields[name]; {
+			case !allowed:
+				return fmt.Errorf("unknown field %q", name)
+			case slices.Contains(seen, name):
+				return fmt.Errorf("it has the %s twice", name)
+			}
+			seen = append(seen, name)
 		}
-		name := fmt.Sprint(token)
-		switch {
-		case !slices.Contains(allowed, name):
-			return fmt.Errorf("unknown field %q", name)
-		case slices.Contains(seen, name):
-			return fmt.Errorf("it has the %s twice", name)
-		}
-		seen = append(seen, name)
-		if _, err := in.Token(); err != nil { // the value, a scalar
+		if err := checkNames(in, value); err != nil {
 			return err
 		}
 	}
-	return nil
+	_, err = in.Token() // its end
+	return err
 }
 
 // unreadable describes the error in terms of the request, not of this program.

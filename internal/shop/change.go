@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/gin-gonic/gin"
 
@@ -188,27 +189,70 @@ func (s *Shop) readCorrection(c *gin.Context) (wish, error) {
 
 // readCancellation reads a request that has no body.
 func (s *Shop) readCancellation(c *gin.Context) (wish, error) {
-	id, err := pathOrder(c)
+	order, err := s.orderToCancel(c)
 	if err != nil {
 		return wish{}, err
+	}
+	return s.cancellation(c, order, stock.Cancelled, order.Rows(), func(ctx context.Context, by stock.Author) (stock.Change, error) {
+		return s.store.Cancel(ctx, by, order)
+	}), nil
+}
+
+// readLineCancellation reads a request that has no body, for the line of one item.
+func (s *Shop) readLineCancellation(c *gin.Context) (wish, error) {
+	item, err := pathNumber(c, "item")
+	if err != nil {
+		return wish{}, err
+	}
+	order, err := s.orderToCancel(c)
+	if err != nil {
+		return wish{}, err
+	}
+	row, ok := order.Row(item)
+	if !ok {
+		return wish{}, refusal{notFound, "the order has no line with this item"}
+	}
+	return s.cancellation(c, order, stock.CancelledLine, []stock.Order{row}, func(ctx context.Context, by stock.Author) (stock.Change, error) {
+		return s.store.CancelLine(ctx, by, row)
+	}), nil
+}
+
+func (s *Shop) orderToCancel(c *gin.Context) (stock.Order, error) {
+	id, err := pathOrder(c)
+	if err != nil {
+		return stock.Order{}, err
 	}
 	order, err := inTime(s, c, func(ctx context.Context) (stock.Order, error) { return s.store.Order(ctx, id) })
 	if err != nil {
-		return wish{}, err
+		return stock.Order{}, err
 	}
 	if _, err := strategy.Find(order.Strategy, strategy.All()); err != nil {
-		return wish{}, refusal{invalid, fmt.Sprintf("the order was made by the strategy %s of the lab, whose stock may be elsewhere", order.Strategy)}
+		return stock.Order{}, refusal{invalid, fmt.Sprintf("the order was made by the strategy %s of the lab, whose stock may be elsewhere", order.Strategy)}
+	}
+	return order, nil
+}
+
+// cancellation is the wish to cancel these rows of an order.
+func (s *Shop) cancellation(c *gin.Context, order stock.Order, action stock.Action, rows []stock.Order,
+	cancel func(ctx context.Context, by stock.Author) (stock.Change, error)) wish {
+	has := func(rows []stock.Order, id uint64) bool {
+		return slices.ContainsFunc(rows, func(row stock.Order) bool { return row.ID == id })
 	}
 	return wish{
-		same: func(is stock.Change) bool { return is.OrderID != nil && *is.OrderID == order.ID },
-		make: func(ctx context.Context, by stock.Author) (stock.Change, error) {
-			return s.store.Cancel(ctx, by, order)
-		},
+		same: func(is stock.Change) bool { return is.Action == action && has(rows, *is.OrderID) },
+		make: cancel,
 		show: func(made stock.Change) {
-			order.CancelledAt = &made.CreatedAt
-			c.JSON(http.StatusOK, s.show(order))
+			all := order.Rows()
+			for i := range all {
+				if all[i].CancelledAt == nil && has(rows, all[i].ID) {
+					all[i].CancelledAt = &made.CreatedAt
+				}
+			}
+			shown := all[0]
+			shown.More = all[1:]
+			c.JSON(http.StatusOK, s.show(shown))
 		},
-	}, nil
+	}
 }
 
 // itemAsSeen reads the item of a request, and how the client has seen it.

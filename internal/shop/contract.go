@@ -109,11 +109,11 @@ func docs(text []byte) ([]byte, error) {
 	}
 	page, err := template.New("docs").Funcs(template.FuncMap{
 		"ref": ref,
-		"resolve": func(parameter any) any {
-			if name := ref(parameter); name != "" {
-				return doc["components"].(map[string]any)["parameters"].(map[string]any)[name]
+		"resolve": func(kind string, of any) any {
+			if name := ref(of); name != "" {
+				return doc["components"].(map[string]any)[kind].(map[string]any)[name]
 			}
-			return parameter
+			return of
 		},
 	}).Parse(docsTemplate)
 	if err != nil {

@@ -108,6 +108,7 @@ func TestTheContractHasTheBounds(t *testing.T) {
 		most             float64
 	}{
 		{"NewOrder", "quantity", maxQuantity},
+		{"NewLine", "quantity", stock.MaxStock},
 		{"NewItem", "stock", stock.MaxStock},
 		{"Restock", "quantity", stock.MaxStock},
 		{"Correction", "stock", stock.MaxStock},
@@ -115,6 +116,9 @@ func TestTheContractHasTheBounds(t *testing.T) {
 		if got := doc.Components.Schemas[b.schema].Value.Properties[b.property].Value.Max; got == nil || *got != b.most {
 			t.Errorf("openapi.yaml: the maximum of %s.%s is not %g", b.schema, b.property, b.most)
 		}
+	}
+	if got := doc.Components.Schemas["NewBasket"].Value.Properties["lines"].Value.MaxItems; got == nil || *got != maxLines {
+		t.Errorf("openapi.yaml: an order does not have at most %d lines", maxLines)
 	}
 }
 

@@ -60,6 +60,7 @@ func FuzzRequest(f *testing.F) {
 	f.Add("DELETE", "/api/v1/items/-1", "", "", "x")
 	f.Add("GET", "/readyz", "", "", "")
 	f.Add("POST", "/api/v1/items", "application/json", "key", `{"name":"book","stock":1}`)
+	f.Add("POST", "/api/v1/orders", "application/json", "", `{"lines":[{"item_id":1,"quantity":1}]}`)
 	f.Add("PUT", "/api/v1/items/1/stock", "application/json", "key", `{"stock":1}`)
 	store, err := stock.Open("shop:secret@tcp(127.0.0.1:1)/stocklock")
 	if err != nil {

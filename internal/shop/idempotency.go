@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -143,7 +144,10 @@ func (s *Shop) madeBefore(ctx context.Context, sale stock.Sale) (stock.Order, er
 	if err != nil {
 		return stock.Order{}, err
 	}
-	if order.ItemID != sale.ItemID || order.Quantity != sale.Quantity {
+	same := func(row stock.Order, line stock.Line) bool {
+		return row.ItemID == line.ItemID && row.Quantity == line.Quantity
+	}
+	if !slices.EqualFunc(order.Rows(), sale.Lines(), same) {
 		return stock.Order{}, errKeyReused
 	}
 	return order, nil

@@ -80,13 +80,15 @@ func newMetrics(s *Shop) *metrics {
 	}
 	// So are these, because a rate misses the first value of a series, and a sale may be fenced off
 	// only once in the life of a shop.
-	for _, p := range []Problem{
-		{Slug: "sold", Status: http.StatusCreated}, {Slug: "replayed", Status: http.StatusCreated},
-		SoldOut, FencedOff, Busy, Conflict, LockLost, Unavailable, internalError,
-	} {
-		m.requests.WithLabelValues(http.MethodPost, apiPrefix+ordersOfItem, p.Slug, strconv.Itoa(p.Status))
+	for _, route := range []string{apiPrefix + ordersOfItem, OrdersOfItems} {
+		for _, p := range []Problem{
+			{Slug: "sold", Status: http.StatusCreated}, {Slug: "replayed", Status: http.StatusCreated},
+			SoldOut, LimitReached, FencedOff, Busy, Conflict, LockLost, Unavailable, internalError,
+		} {
+			m.requests.WithLabelValues(http.MethodPost, route, p.Slug, strconv.Itoa(p.Status))
+		}
+		m.requests.WithLabelValues(http.MethodPost, route, outcomeClosed, noStatus)
 	}
-	m.requests.WithLabelValues(http.MethodPost, apiPrefix+ordersOfItem, outcomeClosed, noStatus)
 	for _, level := range []string{"debug", "info", "warn", "error"} {
 		m.logDropped.WithLabelValues(level)
 	}
@@ -104,6 +106,9 @@ func newMetrics(s *Shop) *metrics {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "shop_commit_stall_seconds", Help: "Time for which COMMITs have been under way and none was answered; 0 if none is under way.",
 		}, func() float64 { return s.store.CommitStall().Seconds() }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "shop_deadlocks_total", Help: "Transactions that MySQL has ended to resolve a deadlock, or because another node of its cluster was faster. They are repeated.",
+		}, func() float64 { return float64(s.store.Deadlocks()) }),
 		collectors.NewDBStatsCollector(s.store.Pool(), "mysql"),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -170,17 +175,23 @@ func (m *metrics) batched(size int, waited time.Duration) {
 	m.batchWait.Observe(waited.Seconds())
 }
 
-// sale returns a hook that measures the lock of one sale, which begins now.
+// sale returns a hook that measures the lock of one sale, which begins now. A basket has several: the
+// wait ends with the first, and the hold with the last.
 func (m *metrics) sale() sale.Hook {
 	asked := time.Now()
 	var held time.Time
+	locks := 0
 	return func(_ context.Context, p sale.Point, _ []slog.Attr) {
-		switch {
-		case p == sale.Acquired && held.IsZero():
-			held = time.Now()
-			m.lockWait.Observe(held.Sub(asked).Seconds())
-		case p == sale.Released && !held.IsZero():
-			m.lockHold.Observe(time.Since(held).Seconds())
+		switch p {
+		case sale.Acquired:
+			if locks++; held.IsZero() {
+				held = time.Now()
+				m.lockWait.Observe(held.Sub(asked).Seconds())
+			}
+		case sale.Released:
+			if locks--; locks == 0 {
+				m.lockHold.Observe(time.Since(held).Seconds())
+			}
 		}
 	}
 }

@@ -20,11 +20,19 @@ import (
 	"stocklock/internal/stock"
 )
 
-func (s *Shop) postOrder(c *gin.Context) error {
-	sale, err := s.readSale(c)
-	if err != nil {
-		return err
-	}
+// order makes a handler from a function that reads a sale from a request.
+func (s *Shop) order(read func(*gin.Context) (stock.Sale, error)) gin.HandlerFunc {
+	return s.handle(func(c *gin.Context) error {
+		sale, err := read(c)
+		if err != nil {
+			return err
+		}
+		return s.answerOrder(c, sale)
+	})
+}
+
+// answerOrder makes a sale and answers with its order.
+func (s *Shop) answerOrder(c *gin.Context, sale stock.Sale) error {
 	replayed := false
 	order, err := inSlot(s, c, s.sales, func(ctx context.Context) (order stock.Order, err error) {
 		order, replayed, err = s.sell(ctx, sale)
@@ -43,7 +51,7 @@ func (s *Shop) postOrder(c *gin.Context) error {
 		c.Set(outcomeKey, "replayed")
 		c.Header(ReplayedHeader, "true")
 	}
-	c.Header("Location", apiPrefix+"/orders/"+order.PublicID)
+	c.Header("Location", OrdersOfItems+"/"+order.PublicID)
 	body, err := json.Marshal(s.show(order))
 	if err != nil {
 		return err
@@ -66,18 +74,39 @@ func (s *Shop) sell(ctx context.Context, wanted stock.Sale) (order stock.Order, 
 	return s.sellOnce(ctx, wanted, s.sellBy)
 }
 
-// publicOrder is an order as customers see it.
+// publicOrder is an order as customers see it. The item and the quantity are those of the only line.
 type publicOrder struct {
-	ID        string    `json:"id"`
-	ItemID    uint64    `json:"item_id"`
-	Quantity  int64     `json:"quantity"`
-	CreatedAt time.Time `json:"created_at"`
+	ID        string       `json:"id"`
+	ItemID    uint64       `json:"item_id,omitempty"`
+	Quantity  int64        `json:"quantity,omitempty"`
+	Lines     []publicLine `json:"lines"`
+	CreatedAt time.Time    `json:"created_at"`
+
+	CancelledAt *time.Time `json:"cancelled_at,omitempty"` // when the last line was cancelled; nil while one stands
+}
+
+type publicLine struct {
+	ItemID   uint64 `json:"item_id"`
+	Quantity int64  `json:"quantity"`
 
 	CancelledAt *time.Time `json:"cancelled_at,omitempty"`
 }
 
 func showToCustomer(o stock.Order) any {
-	return publicOrder{o.PublicID, o.ItemID, o.Quantity, o.CreatedAt, o.CancelledAt}
+	public := publicOrder{ID: o.PublicID, CreatedAt: o.CreatedAt, CancelledAt: o.CancelledAt}
+	if len(o.More) == 0 {
+		public.ItemID, public.Quantity = o.ItemID, o.Quantity
+	}
+	for _, row := range o.Rows() {
+		public.Lines = append(public.Lines, publicLine{row.ItemID, row.Quantity, row.CancelledAt})
+		switch {
+		case row.CancelledAt == nil || public.CancelledAt == nil:
+			public.CancelledAt = nil
+		case row.CancelledAt.After(*public.CancelledAt):
+			public.CancelledAt = row.CancelledAt
+		}
+	}
+	return public
 }
 
 func (s *Shop) getOrder(c *gin.Context) error {
@@ -101,29 +130,102 @@ func (s *Shop) showOrder(c *gin.Context, find func(context.Context) (stock.Order
 const maxOrderID = 36
 
 // pathOrder reads the id of an order.
-func pathOrder(c *gin.Context) (string, error) {
-	id := c.Param("order")
+func pathOrder(c *gin.Context) (string, error) { return orderID(c.Param("order")) }
+
+func orderID(id string) (string, error) {
 	if err := uuid.Validate(id); err != nil || len(id) != maxOrderID {
 		return "", refusal{malformed, "an order's id is a UUID, as the answer to the order gave it"}
 	}
 	return strings.ToLower(id), nil
 }
 
-// getOrderByKey is for a client that never saw the answer.
-func (s *Shop) getOrderByKey(c *gin.Context) error {
-	asked := c.Query("idempotency_key")
-	if asked == "" {
-		return refusal{malformed, "say which order: /api/v1/orders?idempotency_key=KEY"}
-	}
+// getOrders shows the order under a key, for a client that never saw the answer. Without a key it lists
+// the orders of the customer.
+func (s *Shop) getOrders(c *gin.Context) error {
 	subject, err := s.subject(c.Request.Header)
 	if err != nil {
 		return err
 	}
-	key, err := readIdempotencyKey(asked, subject)
+	if asked, byKey := c.GetQuery("idempotency_key"); byKey {
+		key, err := readIdempotencyKey(asked, subject)
+		if err != nil {
+			return err
+		}
+		return s.showOrder(c, func(ctx context.Context) (stock.Order, error) { return s.store.OrderByKey(ctx, subject, key) })
+	}
+	if subject == "" {
+		return refusal{malformed, "say which order: /api/v1/orders?idempotency_key=KEY; orders are listed only for a customer whom a gateway names"}
+	}
+	return s.listOrders(c, subject)
+}
+
+type orderList struct {
+	Orders []any  `json:"orders"`
+	Next   string `json:"next,omitempty"` // where the list goes on
+}
+
+// listOrders lists the orders of a subject, the newest first. A page goes on behind the last order of
+// the one before, by its id: a number of the row would tell how many orders there are.
+func (s *Shop) listOrders(c *gin.Context, subject string) error {
+	var in stock.Period
+	var err error
+	if in.From, err = queryTime(c, "from", earliest); err != nil {
+		return err
+	}
+	if in.Until, err = queryTime(c, "until", latest); err != nil {
+		return err
+	}
+	before, given := c.GetQuery("before")
+	if given {
+		if before, err = orderID(before); err != nil {
+			return err
+		}
+	}
+	limit, err := queryNumber(c, "limit", defaultPage, 1, maxOrdersPage)
 	if err != nil {
 		return err
 	}
-	return s.showOrder(c, func(ctx context.Context) (stock.Order, error) { return s.store.OrderByKey(ctx, subject, key) })
+	orders, err := inSlot(s, c, s.reads, func(ctx context.Context) ([]stock.Order, error) {
+		return s.store.OrdersOf(ctx, subject, in, before, int(limit))
+	})
+	if err != nil {
+		return err
+	}
+	list := orderList{Orders: make([]any, len(orders))}
+	for i, order := range orders {
+		list.Orders[i] = s.show(order)
+	}
+	if len(orders) == int(limit) {
+		next := c.Request.URL.Query()
+		next.Set("before", orders[len(orders)-1].PublicID)
+		list.Next = OrdersOfItems + "?" + next.Encode()
+	}
+	c.JSON(http.StatusOK, list)
+	return nil
+}
+
+// maxOrdersPage is how many orders a page may have. Each may have maxLines lines.
+const maxOrdersPage = 100
+
+// What MySQL can compare with a time.
+var earliest, latest = time.Unix(0, 0).UTC(), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// queryTime reads a parameter that may be left out. No order is outside of the bounds.
+func queryTime(c *gin.Context, name string, missing time.Time) (time.Time, error) {
+	text, given := c.GetQuery(name)
+	if !given {
+		return missing, nil
+	}
+	at, err := time.Parse(time.RFC3339, strings.ToUpper(text))
+	switch {
+	case err != nil:
+		return at, refusal{malformed, fmt.Sprintf("%s must be a time of RFC 3339 such as 2026-01-31T12:00:00Z, not %.40q", name, text)}
+	case at.Before(earliest):
+		return earliest, nil
+	case at.After(latest):
+		return latest, nil
+	}
+	return at.UTC(), nil
 }
 
 // maxQuantity is the largest quantity of an order: all that the column orders.quantity can hold. The
@@ -158,7 +260,27 @@ func (o *newOrder) read(text []byte) bool {
 	return err == nil
 }
 
-// readSale reads the sale that a request asks for, and its customer.
+// maxLines is how many lines an order may have.
+const maxLines = 50
+
+// newBasket is the body of an order of several items.
+type newBasket struct {
+	Lines []newLine `json:"lines" range:"lines,dive"`
+}
+
+type newLine struct {
+	ItemID   whole `json:"item_id" range:"min=1"`
+	Quantity whole `json:"quantity" range:"restocked"`
+}
+
+func (newBasket) example() string { return `{"lines": [{"item_id": 1, "quantity": 1}]}` }
+
+func (newBasket) ranges() string {
+	return fmt.Sprintf("lines must have 1 to %d lines, each with an item_id from 1 to %d and a quantity from 1 to %d, which are whole numbers",
+		maxLines, math.MaxInt64, stock.MaxStock)
+}
+
+// readSale reads the sale of one item.
 func (s *Shop) readSale(c *gin.Context) (stock.Sale, error) {
 	itemID, err := pathNumber(c, "item")
 	if err != nil {
@@ -168,6 +290,28 @@ func (s *Shop) readSale(c *gin.Context) (stock.Sale, error) {
 	if err != nil {
 		return stock.Sale{}, err
 	}
+	sale, err := s.readCustomer(c)
+	sale.ItemID, sale.Quantity = itemID, int64(order.Quantity)
+	return sale, err
+}
+
+// readBasket reads the sale of several items. No sum of quantities overflows.
+func (s *Shop) readBasket(c *gin.Context) (stock.Sale, error) {
+	basket, err := readBody[newBasket](c)
+	if err != nil {
+		return stock.Sale{}, err
+	}
+	sale, err := s.readCustomer(c)
+	lines := make([]stock.Line, len(basket.Lines))
+	for i, line := range basket.Lines {
+		lines[i] = stock.Line{ItemID: uint64(line.ItemID), Quantity: int64(line.Quantity)}
+	}
+	sale.SetLines(lines)
+	return sale, err
+}
+
+// readCustomer reads who asks for a sale, and the key of the request.
+func (s *Shop) readCustomer(c *gin.Context) (stock.Sale, error) {
 	subject, err := s.subject(c.Request.Header)
 	if err != nil {
 		return stock.Sale{}, err
@@ -176,5 +320,8 @@ func (s *Shop) readSale(c *gin.Context) (stock.Sale, error) {
 	if err != nil {
 		return stock.Sale{}, err
 	}
-	return stock.Sale{ItemID: itemID, Quantity: int64(order.Quantity), RequestID: requestID(c), Shop: s.Name, Subject: subject, IdempotencyKey: key}, nil
+	if s.Limit > 0 && subject == "" {
+		return stock.Sale{}, refusal{malformed, fmt.Sprintf("%s must name the customer: there is a limit of units for each", s.SubjectHeader)}
+	}
+	return stock.Sale{RequestID: requestID(c), Shop: s.Name, Subject: subject, IdempotencyKey: key, Limit: s.Limit}, nil
 }

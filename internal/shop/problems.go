@@ -53,7 +53,7 @@ var (
 	keyReused = problemType("idempotency-key-reused", http.StatusUnprocessableEntity, 0, "The Idempotency-Key belongs to another request",
 		"Something else was done under this key, such as an order of another item. Nothing was done now. Use a new key for every wish.")
 	tooLarge = problemType("too-large", http.StatusRequestEntityTooLarge, 0, "The request body is too large",
-		"A body has at most 2048 bytes. Nothing was done.")
+		"A body has at most 8192 bytes. Nothing was done.")
 	tooSlow = problemType("too-slow", http.StatusRequestTimeout, 0, "The request came too slowly",
 		"The body had not come when the time for a request was over. Nothing was done. Send it again.")
 	wrongMediaType = problemType("unsupported-media-type", http.StatusUnsupportedMediaType, 0, "The request body is not JSON",
@@ -63,7 +63,9 @@ var (
 	methodNotAllowed = problemType("method-not-allowed", http.StatusMethodNotAllowed, 0, "The method is not allowed here",
 		"The header Allow says which methods are.")
 	SoldOut = problemType("sold-out", http.StatusConflict, 0, "Sold out",
-		"Fewer units are left than were asked for. Nothing was sold.")
+		"Fewer units are left than were asked for. Nothing was sold, also of the other lines of an order.")
+	LimitReached = problemType("limit-reached", http.StatusConflict, 0, "The customer may not have so many units",
+		"A customer may have only so many units of an item in all its orders. Nothing was sold. Units of a cancelled order count no more.")
 	FencedOff = problemType("fenced-off", http.StatusConflict, 0, "Overtaken by a newer holder of the lock",
 		"The sale was held up for longer than its lock lasted, and the database refused its write. Nothing was sold. Try again.")
 	cancelled = problemType("already-cancelled", http.StatusConflict, 0, "The order is cancelled already",
@@ -130,6 +132,7 @@ var answers = []struct {
 	{stock.ErrUnknown, Unavailable, errUnknown.detail},
 	{stock.ErrRepeated, Unavailable, "an order under this key is being made, or cannot be seen yet: this request did nothing"},
 	{stock.ErrSoldOut, SoldOut, "fewer units are left than were asked for"},
+	{stock.ErrLimit, LimitReached, "the customer would have more units than one may have"},
 	{stock.ErrNotFound, notFound, "there is no item or order with this id"},
 	{stock.ErrFenced, FencedOff, "a newer holder of the lock was faster: nothing was sold"},
 	{stock.ErrConflict, Conflict, "the item kept changing meanwhile: nothing was done"},
@@ -138,6 +141,7 @@ var answers = []struct {
 	{stock.ErrTooMany, tooMany, fmt.Sprintf("an item has at most %d units: nothing was done", stock.MaxStock)},
 	{redislock.ErrLost, LockLost, "the lock was lost before anything was written: nothing was sold"},
 	{redislock.ErrClosed, ShuttingDown, "the shop is shutting down: nothing was sold"},
+	{strategy.ErrOneItem, invalid, "the strategy of this request sells one item at a time"},
 	{strategy.ErrBusy, Busy, "the lock was not free in time: nothing was sold"},
 }
 
@@ -148,6 +152,10 @@ func explain(ctx context.Context, err error) refusal {
 	}
 	if r, ok := errors.AsType[refusal](err); ok {
 		return r
+	}
+	if lines, ok := errors.AsType[stock.LineErrors](err); ok { // of several problems, that of the first line
+		first := explain(ctx, lines[0].Err)
+		return refusal{first.Problem, "nothing was sold, because some lines of the order cannot be had: see lines"}
 	}
 	for _, a := range answers {
 		if errors.Is(err, a.err) {
@@ -168,6 +176,14 @@ type problemBody struct {
 	Detail    string `json:"detail"`
 	Instance  string `json:"instance"`
 	RequestID string `json:"request_id"`
+
+	Lines []refusedLine `json:"lines,omitempty"`
+}
+
+// refusedLine is a line of an order that cannot be had.
+type refusedLine struct {
+	ItemID uint64 `json:"item_id"`
+	Type   string `json:"type"` // of its problem
 }
 
 // fail answers with the problem for err, and logs what the answer leaves out.
@@ -185,13 +201,18 @@ func (s *Shop) fail(c *gin.Context, err error) {
 	s.advise(ctx, err)
 	s.Log.Log(ctx, r.logLevel(), "request failed", "problem", r.Slug, "error", err,
 		"request", requestID(c), "path", c.Request.URL.Path)
-	refuse(c, r)
+	var refused []refusedLine
+	lines, _ := errors.AsType[stock.LineErrors](err)
+	for _, line := range lines {
+		refused = append(refused, refusedLine{line.ItemID, problemPath + explain(ctx, line.Err).Slug})
+	}
+	refuse(c, r, refused...)
 }
 
 // maxInstance is how many bytes of a path an answer contains.
 const maxInstance = 200
 
-func refuse(c *gin.Context, r refusal) {
+func refuse(c *gin.Context, r refusal, lines ...refusedLine) {
 	c.Set(outcomeKey, r.Slug)
 	if r.retryAfter > 0 {
 		c.Header("Retry-After", strconv.Itoa(r.retryAfter))
@@ -199,7 +220,7 @@ func refuse(c *gin.Context, r refusal) {
 	c.Header("Content-Type", "application/problem+json")
 	c.AbortWithStatusJSON(r.Status, problemBody{
 		Type: problemPath + r.Slug, Title: r.title, Status: r.Status, Detail: r.detail,
-		Instance: c.Request.URL.Path[:min(len(c.Request.URL.Path), maxInstance)], RequestID: requestID(c),
+		Instance: c.Request.URL.Path[:min(len(c.Request.URL.Path), maxInstance)], RequestID: requestID(c), Lines: lines,
 	})
 }
 

@@ -20,6 +20,8 @@ const (
 	apiPrefix    = "/api/v1"
 	oneItem      = "/items/:item"
 	ordersOfItem = oneItem + "/orders"
+	// OrdersOfItems is the path to which orders of several items are posted.
+	OrdersOfItems = apiPrefix + "/orders"
 )
 
 // ItemPath returns the path of an item.
@@ -58,9 +60,10 @@ func (s *Shop) customerRoutes(docs documentation) *gin.Engine {
 	api := e.Group(apiPrefix, s.onlyWhenStarted)
 	api.Match(read, "/items", s.handle(s.getItems))
 	api.Match(read, oneItem, s.handle(s.getItem))
-	api.Match(read, "/orders", s.handle(s.getOrderByKey))
+	api.Match(read, "/orders", s.handle(s.getOrders))
 	api.Match(read, "/orders/:order", s.handle(s.getOrder))
-	api.POST(ordersOfItem, s.handle(s.postOrder))
+	api.POST("/orders", s.order(s.readBasket))
+	api.POST(ordersOfItem, s.order(s.readSale))
 
 	e.NoRoute(func(c *gin.Context) {
 		s.fail(c, refusal{notFound, "there is nothing at this path"})
@@ -89,6 +92,7 @@ func (s *Shop) staffEngine() *gin.Engine {
 	staff.POST("/items/:item/restocks", s.change(s.readRestock))
 	staff.PUT("/items/:item/stock", s.change(s.readCorrection))
 	staff.POST("/orders/:order/cancellation", s.change(s.readCancellation))
+	staff.POST("/orders/:order/lines/:item/cancellation", s.change(s.readLineCancellation))
 	return e
 }
 

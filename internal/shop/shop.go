@@ -40,6 +40,7 @@ type Config struct {
 
 	SubjectHeader string        // names the customer, where a gateway does so; empty for none
 	KeyTTL        time.Duration // how long idempotency keys are kept; 0 for ever
+	Limit         int64         // how many units of one item a customer may have in orders that stand; 0 for any number
 
 	// Staff serves the changes of items on the internal listener. It needs a mixable strategy and a
 	// subject header.

@@ -25,22 +25,28 @@ func (s *Shop) traceRequest() gin.HandlerFunc {
 }
 
 // traceLock returns a hook that makes two spans for the lock of one sale: one of the wait, which
-// begins now, and one of the hold.
+// begins now, and one of the hold. Of the locks of a basket, the spans are those of [metrics.sale].
 func (s *Shop) traceLock(ctx context.Context) sale.Hook {
 	tracer := s.Tracing.Tracer("stocklock/internal/shop")
 	asked := time.Now()
 	var hold oteltrace.Span
+	locks := 0
 	return func(_ context.Context, p sale.Point, facts []slog.Attr) {
-		switch {
-		case p == sale.Acquired && hold == nil:
+		switch p {
+		case sale.Acquired:
+			if locks++; hold != nil {
+				return
+			}
 			_, wait := tracer.Start(ctx, "lock wait", oteltrace.WithTimestamp(asked))
 			wait.End()
 			_, hold = tracer.Start(ctx, "lock hold")
 			for _, fact := range facts {
 				hold.SetAttributes(attribute.String("lock."+fact.Key, fact.Value.String()))
 			}
-		case p == sale.Released && hold != nil:
-			hold.End()
+		case sale.Released:
+			if locks--; locks == 0 {
+				hold.End()
+			}
 		}
 	}
 }

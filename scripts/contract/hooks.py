@@ -11,9 +11,9 @@ STAFFS_KEY = re.compile(r"[!#-~]{1,64}")
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    # A gateway would name who asks for a change.
+    # A gateway would name who asks for a change, and whose orders are listed.
     staff = "staff" in case.operation.definition.raw.get("tags", [])
-    if staff:
+    if staff or case.operation.definition.raw["operationId"] == "listOrders":
         case.headers["X-Subject"] = "ann"
     # Schemathesis repeats keys with other bodies, which is refused. Keys that break the contract stay.
     key = case.headers.get("Idempotency-Key")

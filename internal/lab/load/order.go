@@ -16,12 +16,14 @@ import (
 type Order struct {
 	Shop      string // base URL
 	ItemID    uint64
-	Quantity  int
-	RequestID string // names the request in the shop's answers, orders and traces; empty for one of the shop's
-	Strategy  string // how the shop sells it
-	Run       string // what the order is counted under
+	More      []uint64 // further items of an order of several
+	Quantity  int      // of each item
+	RequestID string   // names the request in the shop's answers, orders and traces; empty for one of the shop's
+	Strategy  string   // how the shop sells it
+	Run       string   // what the order is counted under
 
 	IdempotencyKey string        // none for empty
+	Subject        string        // in SubjectHeader; none for empty
 	Fault          labmode.Fault // injected into the sale; none for the zero value
 	Nested         bool          // the sale takes its lock a second time
 	Lease          time.Duration // of its lock; 0 for the shop's usual one
@@ -29,11 +31,26 @@ type Order struct {
 	Tag any // the caller's own; not sent
 }
 
+// SubjectHeader is where the shops of the lab find the customer, where they are told so.
+const SubjectHeader = "X-Subject"
+
 func (o Order) url() string {
+	if len(o.More) > 0 {
+		return o.Shop + shop.OrdersOfItems
+	}
 	return o.Shop + shop.OrdersPath(o.ItemID)
 }
 
-func (o Order) body() string { return fmt.Sprintf(`{"quantity":%d}`, o.Quantity) }
+func (o Order) body() string {
+	if len(o.More) == 0 {
+		return fmt.Sprintf(`{"quantity":%d}`, o.Quantity)
+	}
+	lines := make([]string, 0, 1+len(o.More))
+	for _, item := range append([]uint64{o.ItemID}, o.More...) {
+		lines = append(lines, fmt.Sprintf(`{"item_id":%d,"quantity":%d}`, item, o.Quantity))
+	}
+	return `{"lines":[` + strings.Join(lines, ",") + `]}`
+}
 
 func (o Order) header() http.Header {
 	h := http.Header{}
@@ -43,6 +60,9 @@ func (o Order) header() http.Header {
 	}
 	if o.IdempotencyKey != "" {
 		h.Set(shop.IdempotencyKeyHeader, o.IdempotencyKey)
+	}
+	if o.Subject != "" {
+		h.Set(SubjectHeader, o.Subject)
 	}
 	labmode.Experiment{Strategy: o.Strategy, Run: o.Run, Fault: o.Fault, Nested: o.Nested, Lease: o.Lease}.Set(h)
 	return h

@@ -21,18 +21,20 @@ const (
 	Unknown  Outcome = "unknown" // no answer: the audit says whether there is an order
 	Refused  Outcome = "refused" // the connection was refused, or the shop was shutting down
 	Conflict Outcome = "conflict"
-	Failed   Outcome = "error" // an unexpected answer
+	Limited  Outcome = "limited" // the customer would have had too many units
+	Failed   Outcome = "error"   // an unexpected answer
 )
 
 // Denies reports whether the shop said that it has made no order.
 func (o Outcome) Denies() bool { return denials[o] }
 
-var denials = map[Outcome]bool{SoldOut: true, Busy: true, Fenced: true, Lost: true, Refused: true, Conflict: true}
+var denials = map[Outcome]bool{SoldOut: true, Busy: true, Fenced: true, Lost: true, Refused: true, Conflict: true, Limited: true}
 
 // byProblem maps the slug of a problem to an outcome of an order. The other problems of
 // shop.Problems answer wrong requests, which a load test does not send.
 var byProblem = map[string]Outcome{
 	shop.SoldOut.Slug:      SoldOut,
+	shop.LimitReached.Slug: Limited,
 	shop.Busy.Slug:         Busy,
 	shop.FencedOff.Slug:    Fenced,
 	shop.LockLost.Slug:     Lost,

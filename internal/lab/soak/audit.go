@@ -14,7 +14,8 @@ type Account struct {
 	Strategy string // or mixed
 	Items    int    // that were sold at all
 
-	Orders      int   // rows
+	Orders      int
+	Lines       int   // rows
 	Answers     int   // customers who got a 201
 	Replayed    int   // of them, those with a repeated request
 	Doubtful    int   // customers who got no clear answer at first
@@ -27,14 +28,16 @@ type Account struct {
 	AnswersWithoutOrder int // 201s without exactly this order
 	OrdersWithoutAnswer int // orders of customers with another answer, or none
 	Duplicates          int // orders beyond the first for one customer
-	Keyless             int // orders without a customer's key
+	Torn                int // orders without all their lines
+	Keyless             int // rows without a customer's key
+	OverLimit           int // customers with more units of an item than one may have
 
 	Examples []string // the first few customers with one of these
 }
 
-// order is a row of orders, with the customer whose key it has.
+// order is a row of orders, with the id of its order and the customer whose key that has.
 type order struct {
-	id       uint64
+	id, of   uint64
 	customer int
 }
 
@@ -43,7 +46,7 @@ func (s *soak) audit(ctx context.Context, r *Report) error {
 	c := s.customers
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r.Purchases, r.Bought, r.Busy, r.Repeats = len(c.bought), c.sold, c.busy, c.repeats
+	r.Purchases, r.Bought, r.Busy, r.Limited, r.Repeats = len(c.bought), c.sold, c.busy, c.limited, c.repeats
 	for i, failure := range c.failures {
 		if i == 5 {
 			r.find("and %d more such answers", len(c.failures)-i)
@@ -70,6 +73,13 @@ func (s *soak) audit(ctx context.Context, r *Report) error {
 			if orders, err = s.appendOrders(ctx, orders, item, &a); err != nil {
 				return err
 			}
+			if items.ahead > 0 {
+				over, err := s.overLimit(ctx, item)
+				if err != nil {
+					return err
+				}
+				a.OverLimit += over
+			}
 		}
 		a.compare(c, items, orders)
 		r.Accounts = append(r.Accounts, a)
@@ -80,20 +90,22 @@ func (s *soak) audit(ctx context.Context, r *Report) error {
 
 // appendOrders reads the orders of an item. There may be millions.
 func (s *soak) appendOrders(ctx context.Context, orders []order, item audit.Run, a *Account) ([]order, error) {
-	rows, err := s.store.Pool().QueryContext(ctx, "SELECT id, COALESCE(idempotency_key, '') FROM orders WHERE item_id = ? ORDER BY id", item.ItemID)
+	rows, err := s.store.Pool().QueryContext(ctx, "SELECT o.id, first.id, COALESCE(first.idempotency_key, '') FROM orders o"+
+		" JOIN orders first ON first.id = COALESCE(o.line_of, o.id) WHERE o.item_id = ? ORDER BY o.id", item.ItemID)
 	if err != nil {
 		return nil, fmt.Errorf("read the orders: %w", err)
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var id uint64
+		var id, of uint64
 		var key string
-		if err := rows.Scan(&id, &key); err != nil {
+		if err := rows.Scan(&id, &of, &key); err != nil {
 			return nil, fmt.Errorf("read the orders: %w", err)
 		}
-		a.Orders++
+		a.Lines++
+		a.Orders += count(id == of)
 		if customer, ok := s.customers.customerOf(key); ok {
-			orders = append(orders, order{id, customer})
+			orders = append(orders, order{id, of, customer})
 		} else {
 			a.Keyless++
 		}
@@ -101,19 +113,28 @@ func (s *soak) appendOrders(ctx context.Context, orders []order, item audit.Run,
 	return orders, rows.Err()
 }
 
+// overLimit counts the subjects that have too many units of an item in orders that stand.
+func (s *soak) overLimit(ctx context.Context, item audit.Run) (over int, err error) {
+	err = s.store.Pool().QueryRowContext(ctx, "SELECT COUNT(*) FROM (SELECT subject FROM orders WHERE item_id = ? AND cancelled_at IS NULL"+
+		" GROUP BY subject HAVING SUM(quantity) > ?) over_limit", item.ItemID, limit).Scan(&over)
+	return over, err
+}
+
 // compare compares the answers to the customers of some items with the orders under their keys.
 func (a *Account) compare(c *customers, items *items, orders []order) {
 	first := make([]uint64, len(c.bought)) // the first order of each customer
+	lines := make([]uint8, len(c.bought))  // of that order
 	for _, o := range orders {
 		switch {
 		case c.offer(o.customer).items != items || c.bought[o.customer] == 0:
 			a.OrdersWithoutAnswer++
 			a.example(c, o.customer, "has the order %d", o.id)
-		case first[o.customer] != 0:
+		case first[o.customer] == 0 || first[o.customer] == o.of:
+			first[o.customer] = o.of
+			lines[o.customer]++
+		case o.id == o.of:
 			a.Duplicates++
 			a.example(c, o.customer, "has the order %d, too", o.id)
-		default:
-			first[o.customer] = o.id
 		}
 	}
 	for n, id := range c.bought {
@@ -131,6 +152,9 @@ func (a *Account) compare(c *customers, items *items, orders []order) {
 		if first[n] == 0 || first[n] != id && id != anyID {
 			a.AnswersWithoutOrder++
 			a.example(c, n, "has not the order of the answer")
+		} else if int(lines[n]) != c.size(n) {
+			a.Torn++
+			a.example(c, n, "has %d of %d lines", lines[n], c.size(n))
 		}
 	}
 }

@@ -46,7 +46,7 @@ func MeasureCrowds(ctx context.Context, o CrowdOptions) (crowds []Crowd, err err
 					s.say("round %d of %d: %d connections, items: %d", round+1, o.Rounds, n, items)
 					c := Crowd{Connections: n, Items: items, Ratio: 1}
 					var err error
-					c.Supply, err = Measure(ctx, s.store, Demand{s.testbed.Shops, "", items, 1, n, min(warmUp, o.Each), o.Each})
+					c.Supply, err = Measure(ctx, s.store, Demand{Shops: s.testbed.Shops, Items: items, Units: 1, Customers: n, WarmUp: min(warmUp, o.Each), Each: o.Each})
 					if err != nil {
 						return err
 					}
@@ -72,7 +72,8 @@ type Demand struct {
 	Shops     []*rig.TestbedShop // in turn
 	Strategy  string             // empty for that of shops which are not in lab mode
 	Items     int
-	Units     int // of each order
+	Units     int // of each line
+	Lines     int // of each order; 0 for one
 	Customers int // at once
 	WarmUp    time.Duration
 	Each      time.Duration // how long sales are counted after the warm-up: longer if nothing was answered by then
@@ -93,7 +94,7 @@ func Measure(ctx context.Context, store *stock.Store, d Demand) (of Supply, err 
 		return of, err
 	}
 	s.customers = newCustomers(s.Seed, d.Shops, s.items)
-	s.customers.units, s.customers.public = d.Units, d.Strategy == ""
+	s.customers.units, s.customers.lines, s.customers.public = d.Units, max(1, d.Lines), d.Strategy == ""
 	from := time.Now().Add(d.WarmUp)
 	measuring, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -109,7 +110,7 @@ func Measure(ctx context.Context, store *stock.Store, d Demand) (of Supply, err 
 		case after < 0 || after > d.Each && lasted > 0:
 			return
 		case a.Outcome == load.Sold:
-			of.Sold += float64(d.Units)
+			of.Sold += float64(d.Units * s.customers.lines)
 		default:
 			of.Rejected++
 		}

@@ -15,12 +15,13 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/shop/labmode"
+	"stocklock/internal/stock"
 )
 
 // purchase is one customer's attempt to buy, under one idempotency key.
 type purchase struct {
 	customer int
-	item     audit.Run
+	basket   []audit.Run // the items, in the order of their ids
 	tries    int
 	doubted  time.Time // when the last try was given up that may have sold, or may still sell; zero for none
 	story    []string  // what each try was answered
@@ -52,14 +53,15 @@ type customers struct {
 	shops   []*rig.TestbedShop
 	offers  []*offer      // chosen in turn
 	endless bool          // also when the items are sold out
-	units   int           // that each buys
+	units   int           // that each buys of an item
+	lines   int           // items that each buys, but for the baskets of a soak of faults
 	public  bool          // the shops' answers name an order by its public id alone
 	final   time.Duration // how long after a doubtful try a repeat may find the item sold out although that try can still sell
 
 	mu       sync.Mutex        // guards the rest, and which items are sold
 	bought   []uint64          // by customer: the id in the 201, anyID for one without an id, 0 without a 201
 	doubtful map[int]*purchase // by customer: those without a clear answer at first
-	recent   []string          // public ids of orders that may be cancelled
+	recent   []stock.Order     // that may be cancelled
 	again    []*purchase       // to repeat, in the order of due
 	down     []time.Time       // by shop: it refused a connection; until then, other shops are tried
 	faults   []*placed
@@ -69,6 +71,7 @@ type customers struct {
 	atRest              time.Time // when no request was under way any more
 	turns               int       // requests
 	sold, busy, repeats int
+	limited             int
 	failures            []string // unexpected answers
 }
 
@@ -88,7 +91,7 @@ type answer struct {
 }
 
 func newCustomers(seed uint64, shops []*rig.TestbedShop, all []*items) *customers {
-	c := &customers{units: 1, prefix: fmt.Sprintf("soak-%010d-", seed), shops: shops, down: make([]time.Time, len(shops)), doubtful: map[int]*purchase{}}
+	c := &customers{units: 1, lines: 1, prefix: fmt.Sprintf("soak-%010d-", seed), shops: shops, down: make([]time.Time, len(shops)), doubtful: map[int]*purchase{}}
 	for _, items := range all {
 		for _, by := range items.strategies {
 			c.offers = append(c.offers, &offer{items, by.Name})
@@ -110,6 +113,14 @@ func (c *customers) customerOf(key string) (customer int, ok bool) {
 	number, ok := strings.CutPrefix(key, c.prefix)
 	customer, err := strconv.Atoi(number)
 	return customer, ok && err == nil && customer < len(c.bought)
+}
+
+// size is how many items a customer orders. The lines differ where there are faults.
+func (c *customers) size(customer int) int {
+	if of := c.offer(customer).items; of.ahead > 0 {
+		return 1 + customer/len(c.offers)%(of.ahead+1)
+	}
+	return c.lines
 }
 
 // offer returns what a customer chooses.
@@ -138,9 +149,19 @@ func (c *customers) next() (load.Order, bool) {
 func (c *customers) send(p *purchase) load.Order {
 	p.tries++
 	key := c.key(p.customer)
+	var items []uint64
+	for _, item := range p.basket {
+		items = append(items, item.ItemID)
+	}
+	if p.customer%2 == 0 { // the shop puts them in order
+		slices.Reverse(items)
+	}
 	order := load.Order{
-		Shop: c.shops[p.shop].URL, ItemID: p.item.ItemID, Quantity: c.units, RequestID: key, IdempotencyKey: key,
-		Strategy: c.offer(p.customer).by, Run: p.item.ID, Tag: p,
+		Shop: c.shops[p.shop].URL, ItemID: items[0], More: items[1:], Quantity: c.units, RequestID: key, IdempotencyKey: key,
+		Strategy: c.offer(p.customer).by, Run: p.basket[0].ID, Tag: p,
+	}
+	if c.endless {
+		order.Subject = fmt.Sprint("customer-", p.customer%subjects)
 	}
 	if p.fault != nil && p.tries == 1 {
 		order.Fault = p.fault.Fault
@@ -150,7 +171,7 @@ func (c *customers) send(p *purchase) load.Order {
 
 func (c *customers) newPurchase() *purchase {
 	n := len(c.bought)
-	p := &purchase{customer: n, item: c.offer(n).items.item(n)}
+	p := &purchase{customer: n, basket: c.offer(n).items.basket(n, c.size(n))}
 	p.shop = c.upFrom(n / len(c.offers)) // every shop sells by every strategy
 	if len(c.faults) > 0 {
 		p.fault, c.faults = c.faults[0], c.faults[1:]
@@ -201,10 +222,14 @@ func (c *customers) conclude(p *purchase, items *items, a load.Answer) {
 			items.replayed++
 		}
 		if items.takeChanges() {
-			c.recent = append(c.recent[max(0, len(c.recent)+1-mostRecent):], order.PublicID)
+			c.recent = append(c.recent[max(0, len(c.recent)+1-mostRecent):], order)
 		}
-	case load.SoldOut:
-		items.next(p.item)
+	case load.SoldOut, load.Limited:
+		if a.Outcome == load.SoldOut {
+			items.next(p.basket[0])
+		} else {
+			c.limited++
+		}
 		p.closed = time.Since(p.doubted) > c.final || p.doubted.Before(c.atRest)
 	case load.Refused:
 		c.down[p.shop] = time.Now().Add(refusedPause)

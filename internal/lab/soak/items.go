@@ -10,8 +10,15 @@ import (
 	"stocklock/internal/strategy"
 )
 
-// stockOf is the stock of each item: so small that one sells out every few seconds.
-const stockOf = 100
+const (
+	// stockOf is the stock of each item: so small that one sells out every few seconds.
+	stockOf = 100
+	// mostLines is how many items a basket has at most.
+	mostLines = 5
+	// subjects share the orders, and each may have limit units of an item: so few that some are refused.
+	subjects = 40
+	limit    = 4
+)
 
 // items are sold by the same strategies.
 type items struct {
@@ -19,6 +26,7 @@ type items struct {
 	all        []audit.Run
 	inTurn     bool // each customer buys another one; otherwise all buy the current item
 	current    int  // its index
+	ahead      int  // how many items behind the current one baskets may have
 	soldOut    bool // the last one is
 	replayed   int  // customers whose 201 answered a repeat
 }
@@ -34,6 +42,11 @@ func arrange(strategies []strategy.Description) (all []*items) {
 		all[at].strategies = append(all[at].strategies, s)
 	}
 	return all
+}
+
+// sellBaskets reports whether all of the strategies sell several items in one sale.
+func sellBaskets(all []strategy.Description) bool {
+	return !slices.ContainsFunc(all, func(s strategy.Description) bool { return !s.Baskets })
 }
 
 // takeChanges reports whether the items may be changed while they are sold.
@@ -52,22 +65,26 @@ func (i *items) sold() []audit.Run {
 	if i.inTurn {
 		return i.all
 	}
-	return i.all[:i.current+1]
+	return i.all[:i.current+i.ahead+1]
 }
 
-// item returns the item that the n-th customer buys.
-func (i *items) item(n int) audit.Run {
+// basket returns the items that the n-th customer buys, in the order of their ids.
+func (i *items) basket(n, size int) []audit.Run {
 	if i.inTurn {
-		return i.all[n%len(i.all)]
+		basket := make([]audit.Run, size)
+		for line := range basket {
+			basket[line] = i.all[(n*size+line)%len(i.all)]
+		}
+		return basket
 	}
-	return i.all[i.current]
+	return i.all[i.current : i.current+size]
 }
 
 // next moves on from an item that is sold out, unless that has been done.
 func (i *items) next(from audit.Run) {
 	switch {
 	case from.ID != i.all[i.current].ID:
-	case i.current == len(i.all)-1:
+	case i.current == len(i.all)-1-i.ahead:
 		i.soldOut = true
 	default:
 		i.current++
@@ -84,8 +101,11 @@ func (s *soak) stockUp(ctx context.Context) error {
 		number, units := 1, s.Sales
 		if !s.ofKills() {
 			orders := s.Rate * int((s.Duration + tail).Seconds()) * len(of.strategies) / len(s.Strategies)
-			number, units = orders/stockOf+2, stockOf
 			s.customers.endless, s.customers.final = true, underWay
+			if sellBaskets(of.strategies) {
+				of.ahead = mostLines - 1
+			}
+			number, units = orders*(of.ahead+1)/stockOf+2+of.ahead, stockOf
 			if of.takeChanges() {
 				s.staff = &staff{soak: s, items: of}
 			}

@@ -27,6 +27,7 @@ type Report struct {
 	Bought    int // of them, those with a 201
 	Repeats   int // requests that were sent again
 	Busy      int // clean refusals
+	Limited   int // answers that the customer has all units that it may have
 
 	Skipped  []string // strategies that the Redis cannot run, with the reasons
 	Findings []string // what went wrong; none where the shops survived
@@ -64,6 +65,8 @@ func (r *Report) judge(a Account) {
 		{int64(a.AnswersWithoutOrder), "answers without their order"},
 		{int64(a.OrdersWithoutAnswer), "orders without an answer"},
 		{int64(a.Duplicates), "orders that a customer has twice"},
+		{int64(a.Torn), "orders without all their lines"},
+		{int64(a.OverLimit), "customers with more units than the limit"},
 		{int64(a.Keyless), "orders without a customer's key"},
 	} {
 		if wrong.n != 0 {
@@ -116,8 +119,8 @@ func (r *Report) Print(out io.Writer) {
 			r.After.Locks, r.After.KeysForEver, r.After.KeysThatExpire, r.After.MySQL)
 	}
 	fmt.Fprintln(out, strings.Join(tables, "\n\n"))
-	fmt.Fprintf(out, "\n%d customers at %s for %s, %d repeats, %d clean refusals%s\n",
-		r.Purchases, speed, r.Lasted.Round(time.Second), r.Repeats, r.Busy, rest)
+	fmt.Fprintf(out, "\n%d customers at %s for %s, %d repeats, %d clean refusals, %d by the limit%s\n",
+		r.Purchases, speed, r.Lasted.Round(time.Second), r.Repeats, r.Busy, r.Limited, rest)
 	for _, skipped := range r.Skipped {
 		fmt.Fprintf(out, "skipped %s\n", skipped)
 	}
@@ -145,10 +148,10 @@ func (r *Report) recoveryTable() string {
 }
 
 func (r *Report) accountTable() string {
-	w := newTable("strategy", "items", "orders", "201s", "replayed", "in doubt\nat first", "refused", "oversold", "lost\nupdates",
+	w := newTable("strategy", "items", "orders", "lines", "201s", "replayed", "in doubt\nat first", "refused", "oversold", "lost\nupdates",
 		"201 without\norder", "order\nwithout 201", "duplicates")
 	for _, a := range r.Accounts {
-		w.AppendRow(table.Row{a.Strategy, a.Items, a.Orders, a.Answers, a.Replayed, a.Doubtful, a.Refused, a.Oversold, a.LostUpdates,
+		w.AppendRow(table.Row{a.Strategy, a.Items, a.Orders, a.Lines, a.Answers, a.Replayed, a.Doubtful, a.Refused, a.Oversold, a.LostUpdates,
 			a.AnswersWithoutOrder, a.OrdersWithoutAnswer, a.Duplicates})
 	}
 	return w.Render()

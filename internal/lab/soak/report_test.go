@@ -32,7 +32,7 @@ func TestEachWayToBeWrongIsFound(t *testing.T) {
 		c.bought = []uint64{test.bought}
 		var orders []order
 		for _, id := range test.orders {
-			orders = append(orders, order{id: id})
+			orders = append(orders, order{id: id, of: id})
 		}
 		a.compare(c, sold, orders)
 		var r Report

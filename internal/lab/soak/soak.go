@@ -1,8 +1,8 @@
 // Package soak sells for a long time while many faults overlap.
 //
-// Customers order at a steady rate. They repeat a request without an answer under the same
+// Customers order at a steady rate, one item or several, up to a limit for each. They repeat a request without an answer under the same
 // idempotency key. If the strategies allow it, staff restocks, corrects and renames the items, and
-// cancels orders, in the same way. Meanwhile a schedule made from a seed kills, stops, cuts off,
+// cancels orders and lines of them, in the same way. Meanwhile a schedule made from a seed kills, stops, cuts off,
 // restarts and floods shops, Redis and MySQL, several at a time. After each of these episodes,
 // every shop must sell again by every strategy within a stated time. At the end, SQL shows whether
 // the orders and the answers agree. The shops' own metrics show whether anything leaked.
@@ -103,7 +103,7 @@ func Run(ctx context.Context, o Options) (r Report, err error) {
 	testbed := rig.TestbedOptions{Faults: true, ProxyMySQL: true, Env: map[string]string{
 		"SHOP_LAB": "true", "SHOP_LOG_LEVEL": "error", "SHOP_MAX_IN_FLIGHT": "300",
 		"SHOP_LEASE": lease.String(), "SHOP_WAIT": wait.String(), "SHOP_LAB_WORK": work.String(),
-		"SHOP_STAFF": "true", "SHOP_SUBJECT_HEADER": subjectHeader,
+		"SHOP_STAFF": "true", "SHOP_SUBJECT_HEADER": load.SubjectHeader, "SHOP_LIMIT": fmt.Sprint(limit),
 	}}
 	if o.ofKills() {
 		testbed = rig.TestbedOptions{Env: map[string]string{"SHOP_LAB": "true", "SHOP_LOG_LEVEL": "error", "SHOP_LAB_WORK": "0s"}}

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"stocklock/internal/lab/load"
 	"stocklock/internal/shop"
 	"stocklock/internal/stock"
 )
@@ -25,10 +26,7 @@ const (
 	staffPause = 500 * time.Millisecond
 )
 
-const (
-	subjectHeader = "X-Subject"
-	subjectName   = "soak"
-)
+const subjectName = "soak"
 
 // Changes is what became of one kind of change.
 type Changes struct {
@@ -93,7 +91,7 @@ func (s *staff) change(ctx context.Context, rng *rand.Rand) error {
 	giveUp := time.Now().Add(s.Duration + settling)
 	for n := rng.IntN(len(s.testbed.Shops)); ; n++ {
 		at := s.testbed.Shops[n%len(s.testbed.Shops)].Internal
-		asked := http.Header{"Content-Type": {"application/json"}, subjectHeader: {subjectName}, shop.IdempotencyKeyHeader: {w.key}}
+		asked := http.Header{"Content-Type": {"application/json"}, load.SubjectHeader: {subjectName}, shop.IdempotencyKeyHeader: {w.key}}
 		if w.seen != "" {
 			asked.Set("If-Match", w.seen)
 		}
@@ -127,8 +125,8 @@ func problemOf(body []byte) string {
 // wish decides what to change. It returns nil where nothing can be changed now.
 func (s *staff) wish(ctx context.Context, rng *rand.Rand) *wish {
 	s.customers.mu.Lock()
-	item := s.items.item(0).ItemID
-	var order string
+	item := s.items.basket(0, 1)[0].ItemID
+	var order stock.Order
 	if n := len(s.customers.recent); n > 0 {
 		order = s.customers.recent[rng.IntN(n)]
 	}
@@ -148,10 +146,14 @@ func (s *staff) wish(ctx context.Context, rng *rand.Rand) *wish {
 		}
 		w = &wish{action: stock.Corrected, method: http.MethodPut, path: path + "/stock", seen: header.Get("ETag"), body: fmt.Sprintf(`{"stock":%d}`, max(0, current.Stock-3+rng.Int64N(7)))}
 	case action < 8:
-		if order == "" {
+		if order.PublicID == "" {
 			return nil
 		}
-		w = &wish{action: stock.Cancelled, method: http.MethodPost, path: "/api/v1/orders/" + order + "/cancellation"}
+		w = &wish{action: stock.Cancelled, method: http.MethodPost, path: shop.OrdersOfItems + "/" + order.PublicID + "/cancellation"}
+		if rows := order.Rows(); action == 7 {
+			line := rows[rng.IntN(len(rows))]
+			w.action, w.path = stock.CancelledLine, fmt.Sprintf("%s/%s/lines/%d/cancellation", shop.OrdersOfItems, order.PublicID, line.ItemID)
+		}
 	case action < 9:
 		w = &wish{action: stock.Renamed, method: http.MethodPatch, path: path, body: fmt.Sprintf(`{"name":"soak %d"}`, rng.IntN(1000))}
 	default:
@@ -188,7 +190,7 @@ func (s *staff) audit(ctx context.Context, r *Report) error {
 		return nil
 	}
 	made := 0
-	for _, action := range []stock.Action{stock.Restocked, stock.Corrected, stock.Cancelled, stock.Renamed, stock.Created} {
+	for _, action := range []stock.Action{stock.Restocked, stock.Corrected, stock.Cancelled, stock.CancelledLine, stock.Renamed, stock.Created} {
 		sum := Changes{Action: action}
 		for _, w := range s.wishes {
 			if w.action != action {
@@ -217,7 +219,7 @@ func (s *staff) audit(ctx context.Context, r *Report) error {
 		r.Changes = append(r.Changes, sum)
 	}
 	var entries int
-	if err := s.store.Pool().QueryRowContext(ctx, "SELECT COUNT(*) FROM changes").Scan(&entries); err != nil {
+	if err := s.store.Pool().QueryRowContext(ctx, "SELECT COUNT(idempotency_key) FROM changes").Scan(&entries); err != nil {
 		return err
 	}
 	if entries != made {

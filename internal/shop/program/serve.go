@@ -79,6 +79,7 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 		SchemaIsManaged: !set.Migrate,
 		SubjectHeader:   set.SubjectHeader,
 		KeyTTL:          set.KeyTTL,
+		Limit:           set.Limit,
 		Staff:           set.Staff,
 		MaxInFlight:     set.MaxInFlight,
 		MaxConnections:  set.MaxConnections,

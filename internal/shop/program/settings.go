@@ -28,6 +28,7 @@ type settings struct {
 
 	SubjectHeader string        `env:"SHOP_SUBJECT_HEADER" placeholder:"NAME" help:"The header in which a gateway names the customer. Idempotency keys are then each customer's own. The gateway must remove it from what comes from outside."`
 	KeyTTL        time.Duration `env:"SHOP_KEY_TTL" default:"24h" min:"1m" max:"8760h" help:"How long an idempotency key is kept. A later repeat sells again."`
+	Limit         int64         `env:"SHOP_LIMIT" default:"0" min:"0" max:"1000000000000" help:"How many units of one item a customer may have in all orders that stand; 0 for any number. Orders without a customer are then refused: --subject-header is needed, too."`
 	Staff         bool          `env:"SHOP_STAFF" help:"Serve the changes of items on --internal-addr: create, rename, restock, correct, and cancel an order. The audit says who made them: --subject-header is needed, too."`
 
 	MySQLPool int `name:"mysql-pool" env:"SHOP_MYSQL_POOL" default:"50" min:"1" max:"1000" help:"How many connections to MySQL this process opens at most, and keeps. Probes and migrations take two more. The sum over all shops must stay below max_connections."`
@@ -67,6 +68,9 @@ func (s *settings) check() error {
 	}
 	if s.Staff && (s.InternalAddr == "" || s.SubjectHeader == "") {
 		return usage("--staff (SHOP_STAFF) needs --internal-addr (SHOP_INTERNAL_ADDR) and --subject-header (SHOP_SUBJECT_HEADER)")
+	}
+	if s.Limit > 0 && s.SubjectHeader == "" {
+		return usage("--limit (SHOP_LIMIT) needs --subject-header (SHOP_SUBJECT_HEADER)")
 	}
 	if _, _, err := splitAddr("--addr (SHOP_ADDR)", s.Addr); err != nil {
 		return err
