@@ -84,6 +84,14 @@
 // ends with the context of the outer Acquire, or at the deadline of its own. It cannot notice that a
 // context between the two is cancelled later.
 //
+// # Several locks
+//
+// Work on several things acquires their locks one inside the other, always in the same order, such as
+// by id. Two processes that acquire two locks in opposite orders each hold one and wait for the other.
+// Redis does not see this: both wait until the wait of one ends. The same happens to a process that asks for all
+// locks at once and keeps those that it got. The innermost context ends when any of the locks is lost. Each lock
+// has a token of its own, and each thing its own fence.
+//
 // # Choosing lease and wait
 //
 // The lease is the time that others wait for a holder that died. Work may take longer, because the

@@ -11,8 +11,8 @@ import (
 	"gorm.io/gorm"
 )
 
-// Decrement sells with one conditional statement for each line, UPDATE ... SET stock = stock - ? WHERE stock >=
-// ?. It needs neither a lock nor a read before it.
+// Decrement sells with one conditional statement for each line, UPDATE ... SET stock = stock - ? WHERE
+// stock >= ?. It needs neither a lock nor a read before it.
 //
 // The UPDATE comes before the INSERT of the order. An INSERT first would hold the row's lock for
 // one round trip less. The order could then not say which stock it read, and the ids of orders
