@@ -1,6 +1,6 @@
 #!/bin/sh
 # Starts MySQL, Redis and the production shop, and holds the shop to its OpenAPI contract with
-# schemathesis, all checks. It installs schemathesis into out/schemathesis if it is missing.
+# schemathesis, all checks, and with clients that are generated from it. It installs schemathesis into out/schemathesis if it is missing.
 #
 #   ARGS='--max-examples 500' scripts/contract/run.sh    more requests: any options of schemathesis run
 set -eu
@@ -21,4 +21,4 @@ if [ -z "${SCHEMATHESIS:-}" ]; then
 fi
 export SCHEMATHESIS
 export SCHEMATHESIS_HOOKS=hooks PYTHONPATH="$PWD/scripts/contract" PYTHONDONTWRITEBYTECODE=1
-exec "${GO:-go}" test -tags lab,nomsgpack,contract -run TestSchemathesisFindsNothing -count=1 -timeout 30m -v ./internal/lab/shoptest
+exec "${GO:-go}" test -tags lab,nomsgpack,contract -run 'TestSchemathesisFindsNothing|TestGeneratedClients' -count=1 -timeout 30m -v ./internal/lab/shoptest

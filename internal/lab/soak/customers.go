@@ -161,7 +161,7 @@ func (c *customers) send(p *purchase) load.Order {
 		Strategy: c.offer(p.customer).by, Run: p.basket[0].ID, Tag: p,
 	}
 	if c.endless {
-		order.Subject = fmt.Sprint("customer-", p.customer%subjects)
+		order.Subject = fmt.Sprint("customer-", p.customer/perSubject)
 	}
 	if p.fault != nil && p.tries == 1 {
 		order.Fault = p.fault.Fault
