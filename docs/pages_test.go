@@ -52,7 +52,7 @@ func pages(t *testing.T) []string {
 
 // skipped says whether a folder holds what is made, or files of others.
 func skipped(path, name string) bool {
-	return path != root && (strings.HasPrefix(name, ".") || slices.Contains([]string{"bin", "out", "exercises", "testdata"}, name))
+	return path != root && (strings.HasPrefix(name, ".") || slices.Contains([]string{"bin", "out", "exercises", "node_modules", "testdata"}, name))
 }
 
 var (

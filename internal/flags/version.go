@@ -8,7 +8,7 @@ import (
 
 // Version is the version of the programs, and of a copy of the lock, which copy.sh reads from this
 // line. CHANGELOG.md begins with it.
-const Version = "0.6"
+const Version = "0.7"
 
 // VersionFlag is the flag --version, to be embedded in the settings of [Parse].
 type VersionFlag struct {
