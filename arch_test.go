@@ -16,10 +16,11 @@ var shopHalf = map[string][]string{
 	"cmd/shop": {"internal/shop/program"},
 
 	"internal/shop/program": {"internal/shop", "internal/strategy", "internal/stock", "internal/redislock", "internal/flags",
-		"internal/shop/labmode", "internal/strategy/ladder"}, // the last two in lab.go alone
+		"internal/shop/labmode", "internal/strategy/ladder", "internal/strategy/baskets"}, // the last three in lab.go alone
 	"internal/shop":                  {"internal/stock", "internal/strategy", "internal/sale", "internal/redislock"},
 	"internal/shop/labmode":          {"internal/shop", "internal/strategy/ladder", "internal/stock", "internal/strategy", "internal/sale", "internal/testserver"},
 	"internal/strategy":              {"internal/stock", "internal/redislock", "internal/sale"},
+	"internal/strategy/baskets":      {"internal/strategy", "internal/stock", "internal/redislock", "internal/sale"},
 	"internal/strategy/ladder":       {"internal/strategy", "internal/stock", "internal/redislock", "internal/redislock/polling", "internal/sale"},
 	"internal/strategy/strategytest": {"internal/strategy", "internal/stock", "internal/sale", "internal/testserver"},
 	"internal/stock":                 {"sql"},
@@ -33,7 +34,7 @@ var shopHalf = map[string][]string{
 }
 
 // onlyForTheLab lists what a copy of the shop does without.
-var onlyForTheLab = []string{"internal/shop/labmode", "internal/strategy/ladder"}
+var onlyForTheLab = []string{"internal/shop/labmode", "internal/strategy/ladder", "internal/strategy/baskets"}
 
 // forTests lists what every test may import.
 var forTests = []string{"internal/testserver", "internal/stalltest", "internal/strategy/strategytest"}
@@ -107,8 +108,10 @@ func TestTheShopHalfImportsOneWay(t *testing.T) {
 // ladder, and may import it.
 func TestTheLabAsksForStrategies(t *testing.T) {
 	for _, p := range listPackages(t, "./...") {
-		if within(p.name(), labHalf) && slices.Contains(p.Imports, module+"/internal/strategy/ladder") {
-			t.Errorf("%s imports internal/strategy/ladder: have it ask the shop, with package catalog", p.name())
+		for _, broken := range []string{"internal/strategy/ladder", "internal/strategy/baskets"} {
+			if within(p.name(), labHalf) && slices.Contains(p.Imports, module+"/"+broken) {
+				t.Errorf("%s imports %s: have it ask the shop, with package catalog", p.name(), broken)
+			}
 		}
 	}
 }

@@ -47,6 +47,10 @@ const (
 // Points lists all points in the order in which a sale under a lock passes them.
 var Points = []Point{Waiting, Acquiring, Acquired, Read, Write, Written, Releasing, Released, Answered}
 
+// Taken is right after the units of a line of several were taken, where more has to be done before the
+// order stands: another line, or the order itself. Sales of one item do not pass it.
+const Taken Point = "taken"
+
 // The points of a page view, which is no sale. Only the views of strategies that keep a copy of the item's
 // row pass them.
 const (

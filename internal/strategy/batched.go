@@ -23,7 +23,7 @@ var batched = Strategy{
 	FindsRepeats: true,
 	Properties:   databaseLock,
 	Mixable:      true,
-	Baskets:      true,
+	Baskets:      &basketsInRows,
 	Build: func(d Deps) (Guard, Decrement) {
 		b := &batcher{store: d.Store, Options: d.Options, sold: d.Batched, queues: map[uint64][]*waiter{}}
 		b.sellBasket = retryConflicts(d.Options, sellConditionally(&b.soldOut))

@@ -17,7 +17,7 @@ var conditional = Strategy{
 	WithoutRedis: true,
 	Properties:   databaseLock,
 	Mixable:      true,
-	Baskets:      true,
+	Baskets:      &basketsInRows,
 	WaitsInMySQL: true,
 	Build: func(d Deps) (Guard, Decrement) {
 		return Unguarded{}, retryConflicts(d.Options, sellConditionally(&soldOutItems{}))

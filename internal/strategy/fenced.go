@@ -16,7 +16,7 @@ var fenced = Strategy{
 	Telling:   "pause",
 	Properties: Properties{Has: DurableAnswers | Once | Exclusive | Recovers | AtomicLease | Renews | OwnerChecked | AtomicRelease |
 		Reentrant | ClockFree | LossAware | StorageChecked},
-	Baskets: true,
+	Baskets: &basketsUnderLocks,
 	Build:   func(d Deps) (Guard, Decrement) { return Reference(d), repeatConflicts(d.Options, FencedReadThenWrite) },
 }
 

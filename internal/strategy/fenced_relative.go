@@ -17,7 +17,7 @@ var fencedRelative = Strategy{
 	Telling:    "pause",
 	Properties: fenced.Properties,
 	Mixable:    true,
-	Baskets:    true,
+	Baskets:    &basketsUnderLocks,
 	Build: func(d Deps) (Guard, Decrement) {
 		return Reference(d), repeatConflicts(d.Options, sellFencedRelative)
 	},

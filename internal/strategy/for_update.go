@@ -27,7 +27,7 @@ var forUpdate = Strategy{
 	WithoutRedis: true,
 	Properties:   databaseLock,
 	Mixable:      true,
-	Baskets:      true,
+	Baskets:      &basketsInRows,
 	WaitsInMySQL: true,
 	Build: func(d Deps) (Guard, Decrement) {
 		return Unguarded{}, retryConflicts(d.Options, sellForUpdate)

@@ -16,7 +16,7 @@ var optimistic = Strategy{
 	WithoutRedis: true,
 	Properties:   databaseLock,
 	Mixable:      true,
-	Baskets:      true,
+	Baskets:      &basketsInRows,
 	Build: func(d Deps) (Guard, Decrement) {
 		return Unguarded{}, retryConflicts(d.Options, sellVersioned)
 	},

@@ -1,6 +1,9 @@
 package strategy
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Property is an effect that a strategy can have: what it survives, not how. A Property value can
 // also be a set of them.
@@ -46,15 +49,37 @@ const (
 	Once
 )
 
+// The properties of sales of several items, which [Strategy.Baskets] declares. A scenario of package
+// baskettrial attacks each.
+const (
+	// Crossable: of two baskets with the same items in opposite orders, both are sold.
+	Crossable Property = 1 << (16 + iota)
+	// AddsUp: lines of the same item are checked together.
+	AddsUp
+	// Isolated: nobody is refused for units that another basket has for a moment.
+	Isolated
+	// Whole: an order has all its lines or takes nothing, also if its process dies between two lines.
+	Whole
+	// FreesLocks: the locks of a process that dies between two of them free themselves.
+	FreesLocks
+	// OvertakeProof: a basket whose first lock ends before its last is acquired overwrites nothing.
+	OvertakeProof
+	// Unstarved: a basket of many items is sold while others buy one of them each.
+	Unstarved
+)
+
 // Unchecked are the properties that StorageChecked cannot stand in for: without them, a sale goes wrong
 // that nobody has overtaken.
 const Unchecked = Exclusive | FreshRead | Once
 
-// properties lists all in the order of the tables.
-var properties = []struct {
+// property is a single property with its words.
+type property struct {
 	Property
 	name, doc string
-}{
+}
+
+// properties lists those of all strategies in the order of the tables.
+var properties = []property{
 	{Exclusive, "exclusive", "one holder at a time across processes, when nothing goes wrong"},
 	{Recovers, "recovers", "a dead holder's lock frees itself"},
 	{AtomicLease, "atomic-lease", "no moment between taking the lock and giving it an expiry"},
@@ -72,10 +97,26 @@ var properties = []struct {
 	{Once, "once", "a purchase makes one order, also when the answer to its COMMIT is lost"},
 }
 
-// AllProperties lists the single properties in the order of the tables.
-func AllProperties() []Property {
-	all := make([]Property, len(properties))
-	for i, p := range properties {
+// basketProperties lists those of several items, in the order of the tables.
+var basketProperties = []property{
+	{Crossable, "crossable", "of two baskets with the same items in opposite orders, both are sold"},
+	{AddsUp, "adds-up", "lines of the same item are checked together"},
+	{Isolated, "isolated", "nobody is refused for units that another basket has for a moment"},
+	{Whole, "whole", "an order has all its lines or takes nothing, also if its process dies between two lines"},
+	{FreesLocks, "frees-locks", "the locks of a process that dies between two of them free themselves"},
+	{OvertakeProof, "overtake-proof", "a basket whose first lock ends before its last is acquired overwrites nothing"},
+	{Unstarved, "unstarved", "a basket of many items is sold while others buy one of them each"},
+}
+
+// BasketProperties lists the single properties of sales of several items.
+func BasketProperties() []Property { return single(basketProperties) }
+
+// AllProperties lists the single properties of all strategies in the order of the tables.
+func AllProperties() []Property { return single(properties) }
+
+func single(of []property) []Property {
+	all := make([]Property, len(of))
+	for i, p := range of {
 		all[i] = p.Property
 	}
 	return all
@@ -91,7 +132,7 @@ func (p Property) String() string {
 
 // Doc says in one line what a single property means.
 func (p Property) Doc() string {
-	for _, q := range properties {
+	for _, q := range slices.Concat(properties, basketProperties) {
 		if q.Property == p {
 			return q.doc
 		}

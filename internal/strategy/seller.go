@@ -60,7 +60,7 @@ func (s *Seller) LockKey(of stock.Sale) string {
 // orders without one.
 func (s *Seller) Sell(ctx context.Context, wanted stock.Sale) (stock.Order, error) {
 	wanted.Strategy = s.Strategy.Name
-	if len(wanted.More) > 0 && !s.Strategy.Baskets {
+	if len(wanted.More) > 0 && s.Strategy.Baskets == nil {
 		return stock.Order{}, fmt.Errorf("%w: %s", ErrOneItem, wanted.Strategy)
 	}
 	wanted.More = slices.Clone(wanted.More) // it gets the tokens

@@ -38,8 +38,11 @@ type Strategy struct {
 	// Mixable says that other writers of the item may run meanwhile, if they raise its version:
 	// other mixable strategies, and changes such as a restock. The stock is in the item's row.
 	Mixable bool
-	// Baskets says that the strategy sells several items in one sale.
-	Baskets bool
+	// Baskets has the basket properties of a strategy that sells several items in one sale. Nil means that
+	// it refuses that.
+	Baskets *Properties
+	// OnlyBaskets says that the strategy is compared with others only by sales of several items.
+	OnlyBaskets bool
 	// NeedsQuorum says that the strategy needs several independent Redis servers: Deps.Quorum.
 	NeedsQuorum bool
 	// NeedsEtcd says that the lock is in etcd, at the addresses of SHOP_ETCD.

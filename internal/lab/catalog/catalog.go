@@ -24,6 +24,7 @@ type Catalog struct {
 	Program    string                 // the path of the program
 	Given      string                 // the path that Open was given
 	Strategies []strategy.Description // in the order in which the shop lists them
+	Baskets    []strategy.Description // those that sell several items in one sale, the ones that only do that first
 
 	rig *rig.Rig // has the folder that the program was built in, nil where it was given
 }
@@ -49,8 +50,21 @@ func Open(ctx context.Context, path string) (_ *Catalog, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Strategies, err = ask(ctx, c.Program); err != nil {
+	all, err := ask(ctx, c.Program)
+	if err != nil {
 		return nil, fmt.Errorf("ask %s for its strategies: %w", c.Program, err)
+	}
+	for _, s := range all {
+		if s.OnlyBaskets {
+			c.Baskets = append(c.Baskets, s)
+		} else {
+			c.Strategies = append(c.Strategies, s)
+		}
+	}
+	for _, s := range c.Strategies {
+		if s.Baskets != nil {
+			c.Baskets = append(c.Baskets, s)
+		}
 	}
 	return c, nil
 }
@@ -98,6 +112,9 @@ func ask(ctx context.Context, program string) ([]strategy.Description, error) {
 		return nil, errors.New("it has none")
 	}
 	for _, s := range all {
+		if s.OnlyBaskets {
+			continue
+		}
 		if _, err := scenario.ByName(s.Telling); err != nil {
 			return nil, fmt.Errorf("the telling scenario of %s: %w", s.Name, err)
 		}

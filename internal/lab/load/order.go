@@ -10,6 +10,7 @@ import (
 
 	"stocklock/internal/shop"
 	"stocklock/internal/shop/labmode"
+	"stocklock/internal/stock"
 )
 
 // Order is one order, as a customer sends it to a shop in lab mode.
@@ -27,6 +28,7 @@ type Order struct {
 	Fault          labmode.Fault // injected into the sale; none for the zero value
 	Nested         bool          // the sale takes its lock a second time
 	Lease          time.Duration // of its lock; 0 for the shop's usual one
+	AsPosted       bool          // the shop is told the order of the lines, and those of the same item one by one
 
 	Tag any // the caller's own; not sent
 }
@@ -64,7 +66,13 @@ func (o Order) header() http.Header {
 	if o.Subject != "" {
 		h.Set(SubjectHeader, o.Subject)
 	}
-	labmode.Experiment{Strategy: o.Strategy, Run: o.Run, Fault: o.Fault, Nested: o.Nested, Lease: o.Lease}.Set(h)
+	asked := labmode.Experiment{Strategy: o.Strategy, Run: o.Run, Fault: o.Fault, Nested: o.Nested, Lease: o.Lease}
+	if o.AsPosted {
+		for _, item := range append([]uint64{o.ItemID}, o.More...) {
+			asked.Posted = append(asked.Posted, stock.Line{ItemID: item, Quantity: int64(o.Quantity)})
+		}
+	}
+	asked.Set(h)
 	return h
 }
 

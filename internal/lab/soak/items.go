@@ -48,7 +48,7 @@ func arrange(strategies []strategy.Description) (all []*items) {
 
 // sellBaskets reports whether all of the strategies sell several items in one sale.
 func sellBaskets(all []strategy.Description) bool {
-	return !slices.ContainsFunc(all, func(s strategy.Description) bool { return !s.Baskets })
+	return !slices.ContainsFunc(all, func(s strategy.Description) bool { return s.Baskets == nil })
 }
 
 // takeChanges reports whether the items may be changed while they are sold.

@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"strings"
 	"time"
+
+	"stocklock/internal/stock"
 )
 
 // The headers that a shop with the lab obeys. Any other shop ignores them.
@@ -14,6 +17,7 @@ const (
 	FaultHeader    = "X-Lab-Fault"    // see ParseFault
 	NestedHeader   = "X-Lab-Nested"   // 1: the sale takes its lock a second time
 	LeaseHeader    = "X-Lab-Lease"    // the lease of the sale's lock, such as 500ms
+	PostedHeader   = "X-Lab-Posted"   // the lines of a basket in the order of the customer: 2x1,1x3 is one unit of item 2 and three of item 1
 )
 
 // Experiment is what a request asks of a shop in the lab. The zero value is an ordinary sale.
@@ -23,6 +27,7 @@ type Experiment struct {
 	Fault    Fault
 	Nested   bool          // the sale takes its lock a second time
 	Lease    time.Duration // of the sale's lock; 0 for the shop's usual one
+	Posted   []stock.Line  // the lines as the customer posted them, nil for those that the shop sorts
 }
 
 // Set puts the experiment into a request's header.
@@ -43,6 +48,11 @@ func (e Experiment) Set(header http.Header) {
 	if e.Lease > 0 {
 		set(LeaseHeader, e.Lease.String())
 	}
+	lines := make([]string, len(e.Posted))
+	for i, line := range e.Posted {
+		lines[i] = fmt.Sprintf("%dx%d", line.ItemID, line.Quantity)
+	}
+	set(PostedHeader, strings.Join(lines, ","))
 }
 
 // runName is what orders.run can hold.
@@ -72,6 +82,15 @@ func ParseExperiment(header http.Header) (Experiment, error) {
 		var err error
 		if e.Lease, err = time.ParseDuration(lease); err != nil || e.Lease < minLease || e.Lease > MaxDuration {
 			return Experiment{}, fmt.Errorf("%s must be a duration from %s to %s, not %q", LeaseHeader, minLease, MaxDuration, lease)
+		}
+	}
+	if posted := header.Get(PostedHeader); posted != "" {
+		for text := range strings.SplitSeq(posted, ",") {
+			var line stock.Line
+			if n, err := fmt.Sscanf(text, "%dx%d", &line.ItemID, &line.Quantity); n != 2 || err != nil || line.Quantity < 1 {
+				return Experiment{}, fmt.Errorf("%s must be lines such as 2x1,1x3, not %q", PostedHeader, posted)
+			}
+			e.Posted = append(e.Posted, line)
 		}
 	}
 	return e, nil

@@ -59,7 +59,7 @@ func ParseFault(s string) (Fault, error) {
 		return Fault{}, fmt.Errorf("fault %q: want %q, with sleep, stop or hold, or %q, with kill or lose", s, "<point> sleep <duration>", "<point> kill")
 	}
 	f := Fault{Point: sale.Point(words[0]), Action: Action(words[1])}
-	if !slices.Contains(sale.Points, f.Point) && !slices.Contains(sale.ViewPoints, f.Point) {
+	if !slices.Contains(slices.Concat(sale.Points, sale.ViewPoints, []sale.Point{sale.Taken}), f.Point) {
 		return Fault{}, fmt.Errorf("fault %q: no point %q, want one of %v", s, f.Point, sale.Points)
 	}
 	switch f.Action {

@@ -109,6 +109,9 @@ func (l *Lab) Sales(usual shop.Sell) shop.Sell {
 			sell, of = seller.Sell, seller.Strategy
 		}
 		wanted.Run = asked.Run
+		if asked.Posted != nil {
+			ctx = strategy.WithPosted(ctx, asked.Posted)
+		}
 		hook := l.hook(asked, of, wanted)
 		selling := hook
 		if l.Stepper != nil {

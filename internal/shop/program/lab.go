@@ -3,6 +3,7 @@
 package program
 
 import (
+	"slices"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -11,11 +12,12 @@ import (
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/baskets"
 	"stocklock/internal/strategy/ladder"
 )
 
 // offered lists the strategies of this shop: with the tag lab, the ways that break, too.
-var offered = ladder.All()
+var offered = slices.Concat(ladder.All(), baskets.All())
 
 type labSettings struct {
 	labmode.Settings `embed:""`

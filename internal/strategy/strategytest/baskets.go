@@ -17,7 +17,7 @@ func baskets(t *testing.T, of []strategy.Strategy) {
 	d := Deps(t)
 	for _, s := range of {
 		t.Run(s.Name, func(t *testing.T) {
-			if !s.Baskets {
+			if s.Baskets == nil {
 				one := NewItemFor(t, s, d, 1)
 				_, err := NewSeller(t, s, d).Sell(t.Context(), basket(stock.Line{ItemID: one.ID, Quantity: 1}, stock.Line{ItemID: one.ID + 1, Quantity: 1}))
 				if !errors.Is(err, strategy.ErrOneItem) {
