@@ -185,19 +185,19 @@ func isTerminal(w io.Writer) bool {
 
 type listCommand struct {
 	shopSettings `embed:""`
-	What         string `arg:"" optional:"" enum:"all,strategies,properties,scenarios" default:"all" help:"What to describe: strategies, properties, scenarios, or all."`
+	What         string `arg:"" optional:"" enum:"all,strategies,properties,scenarios,baskets" default:"all" help:"What to describe: strategies, properties, scenarios, baskets, or all."`
 }
 
 func (c listCommand) Run(ctx context.Context, s streams) error {
 	t := s.terminal()
-	var strategies []strategy.Description
+	var strategies, baskets []strategy.Description
 	if c.What != "scenarios" {
 		shop, err := c.ask(ctx, s)
 		if err != nil {
 			return err
 		}
 		defer shop.Close()
-		strategies = shop.Strategies
+		strategies, baskets = shop.Strategies, shop.Baskets
 	}
 	for _, part := range []struct {
 		name  string
@@ -206,6 +206,7 @@ func (c listCommand) Run(ctx context.Context, s streams) error {
 		{"strategies", func() { t.Strategies(strategies) }},
 		{"properties", func() { t.Properties(strategies) }},
 		{"scenarios", t.Scenarios},
+		{"baskets", func() { t.Baskets(baskets) }},
 	} {
 		if c.What == "all" || c.What == part.name {
 			part.print()

@@ -20,6 +20,7 @@ type runCommand struct {
 	outputs   `embed:""`
 
 	Results    string `placeholder:"FILE" help:"Also write every request here, for vegeta report and vegeta plot."`
+	Baskets    bool   `help:"Sell several items at once: ways of taking baskets, under scenarios of their own. Without --strategies, --scenarios or --cells all of them: see loadtest list baskets."`
 	ExpectOnly bool   `help:"Only print what is expected of each cell."`
 	Draw       bool   `help:"Also explain and draw the cells that broke: the first of each cause."`
 }
@@ -37,6 +38,9 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer shop.Close()
+	if c.Baskets {
+		return c.baskets(ctx, plan, shop, s)
+	}
 	if plan, err = choose(plan, c.selection, shop); err != nil {
 		return err
 	}

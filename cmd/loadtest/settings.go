@@ -21,12 +21,17 @@ import (
 
 // selection is which cells to run.
 type selection struct {
-	Strategies []string `default:"none,setnx,set-ex-nx,owner-checked,reentrant" help:"Which strategies of the shop, or all: see loadtest list strategies."`
-	Scenarios  []string `default:"contention" help:"Under which scenarios, or all: ${scenarios}."`
+	Strategies []string `default:"${strategies}" help:"Which strategies of the shop, or all: see loadtest list strategies."`
+	Scenarios  []string `default:"${usual_scenario}" help:"Under which scenarios, or all: ${scenarios}."`
 	Cells      []string `placeholder:"STRATEGY:SCENARIO" help:"Run just these cells, instead of every strategy under every scenario; or telling: each strategy under the scenario that shows most about it."`
 	Runs       int      `default:"1" min:"1" max:"1000" help:"How often to run each cell, each time with another seed."`
 	Parallel   *int     `placeholder:"N" min:"1" max:"16" help:"How many cells to run at once, each with shops and a Redis of its own. Without it 1 under contention, where numbers are compared, and 4 for the other scenarios."`
 }
+
+// What is run where nothing is selected.
+var usualStrategies = []string{"none", "setnx", "set-ex-nx", "owner-checked", "reentrant"}
+
+const usualScenario = "contention"
 
 // mysqlSettings are of a MySQL that is started.
 type mysqlSettings struct {
@@ -60,6 +65,7 @@ type settings struct {
 
 // defaults are the variables of the tags above.
 var defaults = map[string]string{
+	"strategies": strings.Join(usualStrategies, ","), "usual_scenario": usualScenario,
 	"shops": fmt.Sprint(matrix.DefaultShops), "workers": fmt.Sprint(matrix.DefaultWorkers),
 	"retry": matrix.DefaultRetry.String(), "work": matrix.DefaultWork.String(),
 }

@@ -68,6 +68,9 @@ type Sale struct {
 	// Ready is called when the sale has its connection, before it writes. Its error refuses the
 	// sale. Nil allows every sale.
 	Ready func() error `json:"-"`
+	// Taken is called after the units of each line but the last were taken, in the transaction. It may be
+	// nil.
+	Taken func() `json:"-"`
 	// Limit is how many units of one item the subject may have in orders that stand. 0 means no limit.
 	Limit int64
 }

@@ -207,6 +207,9 @@ func sellIn(tx *gorm.DB, sale Sale, begin func(tx *gorm.DB) error, take takeLine
 		if read[i], err = take(tx, i, line); err != nil {
 			return Order{}, err
 		}
+		if sale.Taken != nil && i < len(lines)-1 {
+			sale.Taken()
+		}
 	}
 	return record(tx, sale, read)
 }

@@ -63,7 +63,10 @@ func (s *Seller) Sell(ctx context.Context, wanted stock.Sale) (stock.Order, erro
 	if len(wanted.More) > 0 && s.Strategy.Baskets == nil {
 		return stock.Order{}, fmt.Errorf("%w: %s", ErrOneItem, wanted.Strategy)
 	}
-	wanted.More = slices.Clone(wanted.More) // it gets the tokens
+	if len(wanted.More) > 0 {
+		wanted.More = slices.Clone(wanted.More) // it gets the tokens
+		wanted.Taken = func() { sale.At(ctx, sale.Taken) }
+	}
 	var order stock.Order
 	key := s.LockKey(wanted)
 	if s.Strategy.LockKey != nil {

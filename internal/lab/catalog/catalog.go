@@ -123,9 +123,11 @@ func ask(ctx context.Context, program string) ([]strategy.Description, error) {
 }
 
 // Names lists the names of the strategies.
-func (c *Catalog) Names() []string {
-	names := make([]string, len(c.Strategies))
-	for i, s := range c.Strategies {
+func (c *Catalog) Names() []string { return names(c.Strategies) }
+
+func names(of []strategy.Description) []string {
+	names := make([]string, len(of))
+	for i, s := range of {
 		names[i] = s.Name
 	}
 	return names
@@ -133,10 +135,19 @@ func (c *Catalog) Names() []string {
 
 // ByName finds a strategy. The error lists the names that there are.
 func (c *Catalog) ByName(name string) (strategy.Description, error) {
-	for _, s := range c.Strategies {
+	return find(name, c.Strategies)
+}
+
+// BasketByName finds a way of taking several items. The error lists the names that there are.
+func (c *Catalog) BasketByName(name string) (strategy.Description, error) {
+	return find(name, c.Baskets)
+}
+
+func find(name string, among []strategy.Description) (strategy.Description, error) {
+	for _, s := range among {
 		if s.Name == name {
 			return s, nil
 		}
 	}
-	return strategy.Description{}, fmt.Errorf("no strategy %q: want one of %s", name, strings.Join(c.Names(), ", "))
+	return strategy.Description{}, fmt.Errorf("no strategy %q: want one of %s", name, strings.Join(names(among), ", "))
 }

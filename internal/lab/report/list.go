@@ -37,17 +37,21 @@ func (t Terminal) Scenarios() {
 
 // Properties prints which strategy has which property.
 func (t Terminal) Properties(all []strategy.Description) {
+	t.standings("strategy", all, strategy.AllProperties(), func(s strategy.Description) strategy.Properties { return s.Properties })
+}
+
+func (t Terminal) standings(what string, all []strategy.Description, properties []strategy.Property, of func(strategy.Description) strategy.Properties) {
 	t.heading("Properties, by effect: ✓ has it, · lacks it, – it does not apply.")
 	w := tabular.New()
-	header := table.Row{"strategy"}
-	for i := range strategy.AllProperties() {
+	header := table.Row{what}
+	for i := range properties {
 		header = append(header, string(rune('A'+i)))
 	}
 	for _, s := range all {
 		row := table.Row{s.Name}
-		for _, p := range strategy.AllProperties() {
+		for _, p := range properties {
 			mark := "·"
-			switch s.Properties.Standing(p) {
+			switch of(s).Standing(p) {
 			case strategy.Has:
 				mark = t.paint(text.Colors{text.FgGreen}, "✓")
 			case strategy.NotApplicable:
@@ -58,7 +62,7 @@ func (t Terminal) Properties(all []strategy.Description) {
 		w.AppendRow(row)
 	}
 	t.print(w, header, nil)
-	for i, p := range strategy.AllProperties() {
+	for i, p := range properties {
 		fmt.Fprintf(t.Out, "  %c  %-18s %s\n", 'A'+i, p, p.Doc())
 	}
 }

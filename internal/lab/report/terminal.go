@@ -10,6 +10,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/trial"
@@ -76,6 +77,8 @@ func (t Terminal) singly(r Report) {
 	for _, c := range slices.SortedStableFunc(slices.Values(r.Cells), r.byStrategy) {
 		done := ""
 		if sc, err := scenario.ByName(c.Scenario); err == nil {
+			done = sc.Doc
+		} else if sc, err := basket.ByName(c.Scenario); err == nil {
 			done = sc.Doc
 		}
 		w.AppendRow(table.Row{c.Name(), done, c.Because, t.verdict(c, counted(c))})

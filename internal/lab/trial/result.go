@@ -18,6 +18,7 @@ import (
 type Result struct {
 	Strategy string `json:"strategy"`
 	Scenario string `json:"scenario"`
+	Baskets  bool   `json:"baskets,omitempty"` // of sales of several items: see package basket
 	Seed     uint64 `json:"seed"`
 	Runs     int    `json:"runs"`
 	Agreed   int    `json:"agreed"` // runs whose verdict was the expected one
@@ -38,6 +39,8 @@ type Result struct {
 	AnswersWithoutOrder int64 `json:"answers_without_order"` // answered as sold, and no such order stands
 	Denied              int64 `json:"denied,omitempty"`      // purchases with an order, answered otherwise
 	Left                int64 `json:"left,omitempty"`        // units left for certain when a customer was sent away
+	HalfSold            int64 `json:"half_sold,omitempty"`   // orders of several items that stand without all that was ordered
+	Nobodys             int64 `json:"nobodys,omitempty"`     // units of several items in no order and not for sale
 
 	Answered  int64 `json:"answered_sold"`      // requests answered as sold
 	Replayed  int64 `json:"replayed,omitempty"` // of them those whose order was made for an earlier request
@@ -75,6 +78,8 @@ type Result struct {
 	Seconds  float64           `json:"seconds"`
 	Replay   string            `json:"replay,omitempty"`
 
+	// Story is what the customers of a few baskets met, in its order.
+	Story []string `json:"story,omitempty"`
 	// Seen is what the cell waited for and saw, in this order; Unseen, what it did not see.
 	Seen   []Seen         `json:"seen,omitempty"`
 	Unseen scenario.Sight `json:"unseen,omitempty"`
@@ -149,7 +154,7 @@ func (r Result) Name() string { return r.Strategy + ":" + r.Scenario }
 func (r Result) Stock() int64 { return r.InitialStock + r.Restocked }
 
 // Degraded reports whether nothing was broken, and less was sold than there was demand for.
-func (r Result) Degraded() bool { return r.Verdict == verdict.Held && r.Remaining > 0 }
+func (r Result) Degraded() bool { return r.Verdict == verdict.Held && r.Remaining > 0 && !r.Baskets }
 
 // Shown is the verdict as it is shown.
 func (r Result) Shown() verdict.Verdict {

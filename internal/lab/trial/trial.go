@@ -99,7 +99,7 @@ func Run(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
 	}
 	if why.reason != "" {
 		r.Unfit = why.what
-		r.conclude(verdict.Judgement{Kind: cmp.Or(why.kind, verdict.Skipped), Problem: why.reason})
+		r.Conclude(verdict.Judgement{Kind: cmp.Or(why.kind, verdict.Skipped), Problem: why.reason})
 		return *r, nil
 	}
 	run, err := audit.Start(ctx, b.Store, audit.Run{
@@ -125,7 +125,7 @@ func Run(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r.conclude(a.judge(r, evidence, failed))
+	r.Conclude(a.judge(r, evidence, failed))
 	if verdict.Of(r.Verdict).Bad {
 		r.WouldHold = c.Scenario.WouldHold(c.Strategy)
 	}

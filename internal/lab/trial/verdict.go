@@ -10,8 +10,8 @@ import (
 	"stocklock/internal/strategy"
 )
 
-// conclude gives the result its verdict.
-func (r *Result) conclude(j verdict.Judgement) {
+// Conclude gives the result its verdict.
+func (r *Result) Conclude(j verdict.Judgement) {
 	r.Verdict, r.Problem, r.Agreed = j.Kind, j.Problem, 0
 	if r.Verdict == r.Expected {
 		r.Agreed = 1
@@ -48,7 +48,7 @@ func (a *attack) canStall() bool {
 func (r Result) Facts() verdict.Facts {
 	return verdict.Facts{
 		Stock: r.Stock(), Sold: r.Sold, Remaining: r.Remaining, Oversold: r.Oversold, LostUpdates: r.LostUpdates,
-		Twice: r.Duplicates, Unordered: r.AnswersWithoutOrder, Denied: r.Denied, Left: r.Left,
+		Twice: r.Duplicates, Unordered: r.AnswersWithoutOrder, Denied: r.Denied, Left: r.Left, HalfSold: r.HalfSold, Nobodys: r.Nobodys,
 		Errors: r.Errors, Seconds: r.LoadMS / 1000, Waiting: r.Waiting,
 	}
 }

@@ -22,9 +22,11 @@ const (
 	Held       Kind = "held"       // exactly the stock was sold
 	Oversold   Kind = "oversold"   // more was sold
 	Twice      Kind = "twice"      // a customer has two orders for one purchase
+	HalfSold   Kind = "half-sold"  // orders of several items stand without all that was ordered
 	Lied       Kind = "lied"       // answers said sold, and no such order stands
 	Denied     Kind = "denied"     // orders stand whose customers were answered otherwise
 	Left       Kind = "left"       // customers were sent away, and the database had units for them
+	Nobodys    Kind = "nobody's"   // units are in no order and not for sale, after all that can end has ended
 	Unbalanced Kind = "unbalanced" // orders and what is left do not add up to the stock, and it is none of those above
 	Stuck      Kind = "stuck"      // stock and demand were left, and nothing was sold any more
 	Invalid    Kind = "invalid"    // the harness failed, which says nothing about the strategy
@@ -89,6 +91,13 @@ var All = []Verdict{
 			Reason: "有 {n} 个订单与同一次购买的另一个订单并存"},
 	},
 	{
+		Kind: HalfSold, Bad: true, Predictable: true, N: func(f Facts) int64 { return f.HalfSold }, Terminal: yellow, Style: broke,
+		En: Words{Word: "half-sold", Legend: "{n} orders without all their items", Means: "Orders of several items stand without all that was ordered.",
+			Reason: "{n} orders stand without all that was ordered"},
+		Zh: Words{Word: "部分售出", Legend: "{n} 个订单缺少部分商品", Means: "有多件商品的订单有效，却缺少其中一部分。",
+			Reason: "{n} 个有效订单缺少所订商品的一部分"},
+	},
+	{
 		Kind: Lied, Bad: true, Predictable: true, N: func(f Facts) int64 { return f.Unordered }, Terminal: yellow, Style: broke,
 		En: Words{Word: "lied", Legend: "{n} answers without an order", Means: "Requests were answered as sold, and no such order stands.",
 			Reason: "{n} requests were answered as sold, and no such order stands"},
@@ -108,6 +117,13 @@ var All = []Verdict{
 			Reason: "customers were sent away, and the database had {n} of {stock} units that nobody else was buying"},
 		Zh: Words{Word: "有剩余", Legend: "顾客被拒绝，却仍有 {n} 件库存", Means: "顾客被拒绝，而数据库中仍有可售库存。",
 			Reason: "顾客被拒绝，而数据库中 {stock} 件还有 {n} 件，且没有其他人在购买"},
+	},
+	{
+		Kind: Nobodys, Bad: true, Predictable: true, N: func(f Facts) int64 { return f.Nobodys }, Terminal: yellow, Style: broke,
+		En: Words{Word: "nobody's", Legend: "{n} units in no order and not for sale", Means: "Units are in no order, and nobody can buy them any more.",
+			Reason: "{n} units are in no order, and nobody can buy them any more"},
+		Zh: Words{Word: "无主库存", Legend: "{n} 件既不在订单中也无法再售出", Means: "有库存不属于任何订单，却再也无法售出。",
+			Reason: "有 {n} 件不属于任何订单，却再也无法售出"},
 	},
 	{
 		Kind: Unbalanced, Bad: true, N: func(f Facts) int64 { return f.LostUpdates }, Signed: true, Terminal: yellow, Style: broke,

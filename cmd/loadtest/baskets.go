@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"stocklock/internal/lab/basket"
+	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/matrix"
+)
+
+// baskets runs cells of several items.
+func (c *runCommand) baskets(ctx context.Context, plan matrix.Plan, shop *catalog.Catalog, s streams) error {
+	pairs, err := c.selection.basketPairs(shop)
+	if err != nil {
+		return err
+	}
+	if len(plan.Given) > 0 || plan.MySQL != "" || plan.Redis != "" {
+		return usage("--baskets stops and kills shops, and empties Redis: it starts all of them itself, without --shop, --mysql and --redis")
+	}
+	if c.ExpectOnly {
+		s.terminal().ExpectedBaskets(shop.Baskets, func(way, scenario string) bool {
+			return slices.ContainsFunc(pairs, func(p matrix.BasketPair) bool { return p.Strategy.Name == way && p.Scenario.Name == scenario })
+		})
+		return nil
+	}
+	status := matrix.NewStatus(s.err, isTerminal(s.err))
+	defer status.Close()
+	plan.Shop, plan.Runs = shop.Program, c.Runs
+	r, failed := matrix.RunBaskets(ctx, plan, pairs, status)
+	status.Close()
+	if address, ok := errors.AsType[*matrix.AddressError](failed); ok {
+		return usage("--%w", address)
+	}
+	if failed != nil && len(r.Cells) == 0 {
+		return failed
+	}
+	r.Environment.Command = commandLine(s.args)
+	terminal := c.outputs.beside(s).terminal()
+	if c.Draw {
+		terminal.Stories(r)
+	}
+	terminal.Report(r)
+	return errors.Join(failed, c.outputs.finish(r, s))
+}
+
+// basketPairs are the cells that are asked for, way by way.
+func (s selection) basketPairs(shop *catalog.Catalog) ([]matrix.BasketPair, error) {
+	ways, scenarios := []string{"all"}, []string{"all"}
+	if !slices.Equal(s.Strategies, usualStrategies) {
+		ways = s.Strategies
+	}
+	if !slices.Equal(s.Scenarios, []string{usualScenario}) {
+		scenarios = s.Scenarios
+	}
+	if len(s.Cells) > 0 {
+		ways, scenarios = nil, nil
+	}
+	wanted := s.Cells
+	for _, cell := range wanted {
+		way, scenario, ok := strings.Cut(cell, ":")
+		if !ok {
+			return nil, usage("--cells %q: want WAY:SCENARIO", cell)
+		}
+		ways, scenarios = append(ways, way), append(scenarios, scenario)
+	}
+	chosenWays, err := named(ways, shop.Baskets, shop.BasketByName)
+	if err != nil {
+		return nil, usage("--strategies or --cells, with --baskets: %w, or all", err)
+	}
+	chosenScenarios, err := named(scenarios, basket.All, basket.ByName)
+	if err != nil {
+		return nil, usage("--scenarios or --cells, with --baskets: %w, or all", err)
+	}
+	var pairs []matrix.BasketPair
+	for _, way := range chosenWays {
+		for _, sc := range chosenScenarios {
+			if len(wanted) == 0 || slices.Contains(wanted, way.Name+":"+sc.Name) {
+				pairs = append(pairs, matrix.BasketPair{Strategy: way, Scenario: sc})
+			}
+		}
+	}
+	return pairs, nil
+}

@@ -1,0 +1,136 @@
+package basket
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/lab/audit"
+	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
+	"stocklock/internal/strategy"
+)
+
+// The shops of baskets have these settings. No lease ends but that of a play, and a customer who is kept
+// out is refused while the play goes on.
+const (
+	Lease = 10 * time.Second
+	Wait  = time.Second
+	// Shops is how many of them a play needs.
+	Shops = 3
+)
+
+// patience bounds a play. What was not seen by then makes the cell invalid.
+const patience = 30 * time.Second
+
+// cell is one way under one scenario. Its methods are called by the play alone.
+type cell struct {
+	bench     trial.Bench
+	of        strategy.Description
+	scenario  Scenario
+	seed      uint64
+	id        string // under which its orders are counted
+	items     []audit.Run
+	customers []*customer
+	feed      *feed
+	redis     *redis.Client
+	asked     time.Time // when MySQL was last asked who waits
+	waits     []string  // its answer
+
+	stuckAt string // the lock without an end that refuses everybody, empty for none
+	story   []string
+}
+
+// Run runs one cell, once. An error means that the harness cannot go on.
+func Run(ctx context.Context, b trial.Bench, of strategy.Description, s Scenario, seed uint64) (trial.Result, error) {
+	expected := s.Expected(of)
+	r := trial.Result{Strategy: of.Name, Scenario: s.Name, Baskets: true, Seed: seed, Runs: 1, Shops: len(b.Shops), Expected: expected.Verdict, Because: expected.Because}
+	if expected.Verdict == verdict.Inapplicable {
+		r.Conclude(verdict.Judgement{Kind: verdict.Inapplicable, Problem: "the way has nothing that this scenario attacks"})
+		return r, nil
+	}
+	c := &cell{bench: b, of: of, scenario: s, seed: seed, id: fmt.Sprintf("%s-%s-%d-%s", of.Name, s.Name, seed, time.Now().UTC().Format("150405.000000"))}
+	began := time.Now()
+	if err := c.prepare(ctx); err != nil {
+		return trial.Result{}, err
+	}
+	defer c.redis.Close()
+	deadlocks, err := audit.Deadlocks(ctx, b.Store)
+	if err != nil {
+		return trial.Result{}, err
+	}
+	failed := c.run(ctx)
+	if err := b.Testbed.Repair(ctx); err != nil {
+		return trial.Result{}, fmt.Errorf("after %s: %w", c.id, err)
+	}
+	if ctx.Err() != nil {
+		return trial.Result{}, context.Cause(ctx)
+	}
+	facts, err := c.count(ctx, &r)
+	if err != nil {
+		return trial.Result{}, err
+	}
+	if now, err := audit.Deadlocks(ctx, b.Store); err == nil {
+		now -= deadlocks
+		r.Deadlocks = &now
+	}
+	judgement := facts.Verdict()
+	if failed != nil {
+		judgement = verdict.Failed("%v", failed)
+	}
+	if judgement.Kind == verdict.Stuck {
+		r.Waiting = facts.Waiting
+	}
+	r.Story, r.Seconds = c.story, time.Since(began).Seconds()
+	r.Conclude(judgement)
+	return r, nil
+}
+
+// prepare makes the items, and an empty Redis, in which every key is the cell's.
+func (c *cell) prepare(ctx context.Context) error {
+	c.redis = c.bench.Testbed.Redis().Client()
+	if err := c.redis.FlushAll(ctx).Err(); err != nil {
+		return err
+	}
+	for i, units := range c.scenario.stock {
+		item, err := audit.Start(ctx, c.bench.Store, audit.Run{
+			ID: fmt.Sprint(c.id, "-", i+1), Strategy: c.of.Name, Scenario: c.scenario.Name, InitialStock: units, State: c.of.State,
+		})
+		if err != nil {
+			return err
+		}
+		c.items = append(c.items, item)
+	}
+	return nil
+}
+
+// run plays, and waits for the answers of all customers.
+func (c *cell) run(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	following, stop := context.WithCancel(ctx)
+	c.feed = follow(following, c.id, c.bench.Shops)
+	defer func() {
+		for _, customer := range c.customers {
+			c.release(context.WithoutCancel(ctx), customer)
+		}
+		for _, shop := range c.bench.Testbed.Shops {
+			_ = shop.Resume() // of one that runs, it does nothing
+		}
+		for _, customer := range c.customers {
+			if !c.await(ctx, customer.answered) && err == nil {
+				err = fmt.Errorf("%s was never answered", customer.name)
+			}
+		}
+		stop()
+		c.feed.wait()
+	}()
+	return c.scenario.play(ctx, c)
+}
+
+// tell adds a line to the story.
+func (c *cell) tell(format string, args ...any) {
+	c.story = append(c.story, fmt.Sprintf(format, args...))
+}

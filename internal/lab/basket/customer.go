@@ -1,0 +1,221 @@
+package basket
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/trial"
+	"stocklock/internal/sale"
+	"stocklock/internal/shop/labmode"
+)
+
+// customer posts one basket, perhaps several times.
+type customer struct {
+	name    string
+	shop    int
+	lines   []int // the indexes of the items, in the order in which they are posted
+	request string
+
+	mu     sync.Mutex
+	answer *load.Answer // to the last request; nil while it is under way
+	held   bool         // asked for and not ended
+}
+
+// answered reports whether the last request has an answer.
+func (c *customer) answered() bool { return c.outcome() != "" }
+
+func (c *customer) outcome() load.Outcome {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.answer == nil {
+		return ""
+	}
+	return c.answer.Outcome
+}
+
+// holdAtMost bounds a hold that nobody ends.
+const holdAtMost = 20 * time.Second
+
+// order sends a basket to a shop. With an action, that is done at a point of the sale.
+func (c *cell) order(ctx context.Context, name string, shop int, lines []int, at sale.Point, action labmode.Action) *customer {
+	customer := &customer{name: name, shop: shop, lines: lines}
+	c.customers = append(c.customers, customer)
+	c.send(ctx, customer, at, action)
+	return customer
+}
+
+// send sends the basket of a customer once more.
+func (c *cell) send(ctx context.Context, to *customer, at sale.Point, action labmode.Action) {
+	var fault labmode.Fault
+	if action != "" {
+		fault = labmode.Fault{Point: at, Action: action}
+		if action == labmode.Hold {
+			fault.For, to.held = holdAtMost, true
+		}
+	}
+	to.request = fmt.Sprintf("%s-%s-%d", c.id, to.name, time.Now().UnixNano())
+	to.request = to.request[max(0, len(to.request)-maxRequest):]
+	items := make([]uint64, len(to.lines))
+	for i, line := range to.lines {
+		items[i] = c.items[line].ItemID
+	}
+	order := load.Order{
+		Shop: c.bench.Shops[to.shop].URL, ItemID: items[0], More: items[1:], Quantity: 1, AsPosted: true, RequestID: to.request,
+		Strategy: c.of.Name, Run: c.id, Fault: fault,
+	}
+	if to.name == "A" {
+		order.Lease = c.scenario.lease
+	}
+	to.mu.Lock()
+	to.answer = nil
+	to.mu.Unlock()
+	go func() {
+		answer := load.Send(ctx, order)
+		to.mu.Lock()
+		defer to.mu.Unlock()
+		to.answer = &answer
+	}()
+}
+
+// maxRequest is the longest request id that a shop takes.
+const maxRequest = 64
+
+// release lets a customer's sale go on that is held. Of any other it does nothing.
+func (c *cell) release(ctx context.Context, of *customer) {
+	if of.held {
+		_ = load.Release(ctx, c.bench.Shops[of.shop].URL, of.request) // it may have passed without
+		of.held = false
+	}
+}
+
+// passed reports whether the sale of a customer has passed a point.
+func (c *cell) passed(of *customer, p sale.Point) bool {
+	return c.feed.has(func(e labmode.Event) bool { return e.Request == of.request && e.Point == p })
+}
+
+// reached reports whether the sale of a customer has reached the point of its fault.
+func (c *cell) reached(of *customer) bool {
+	return c.feed.has(func(e labmode.Event) bool { return e.Request == of.request && e.Facts["fault"] != nil })
+}
+
+// keptOut reports whether a customer without an answer waits for others: by the point waiting, or in
+// MySQL. Nobody else of the cell may wait there.
+func (c *cell) keptOut(ctx context.Context, of *customer) bool {
+	return c.passed(of, sale.Waiting) || !of.answered() && c.waitsInMySQL(ctx)
+}
+
+// askEvery is how often MySQL is asked who waits. MariaDB makes its table anew only when nobody has read it
+// for 0.1 s: see trx_i_s_possibly_fetch_data_into_cache in storage/innobase/trx/trx0i_s.cc.
+const askEvery = 120 * time.Millisecond
+
+// waitsInMySQL reports whether a transaction waits for a row of the cell's items. It looks only so often.
+func (c *cell) waitsInMySQL(ctx context.Context) bool {
+	if time.Since(c.asked) < askEvery {
+		return false
+	}
+	rows, err := c.bench.Store.Pool().QueryContext(ctx, "SELECT COALESCE(trx_query, '') FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'")
+	c.asked = time.Now()
+	if err != nil {
+		return false
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var statement string
+		if rows.Scan(&statement) != nil {
+			return false
+		}
+		for _, item := range c.items {
+			if regexp.MustCompile(fmt.Sprintf(`\b%d\b`, item.ItemID)).MatchString(statement) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// await waits until done reports true, or ctx ends.
+func (c *cell) await(ctx context.Context, done func() bool) bool {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+	}
+	return true
+}
+
+const lookEvery = 2 * time.Millisecond
+
+// feed has the points that the sales of a cell have passed. It is safe for concurrent use.
+type feed struct {
+	following sync.WaitGroup
+	mu        sync.Mutex
+	events    []labmode.Event
+}
+
+// follow reads the traces of the shops, as they grow, until ctx ends.
+func follow(ctx context.Context, run string, shops []trial.Shop) *feed {
+	f := &feed{}
+	for _, shop := range shops {
+		file, err := os.Open(shop.Trace)
+		if err != nil {
+			continue // without a trace nothing is seen, and the cell is invalid
+		}
+		if _, err := file.Seek(0, io.SeekEnd); err != nil {
+			file.Close()
+			continue
+		}
+		f.following.Go(func() {
+			defer file.Close()
+			f.read(ctx, bufio.NewReader(file), run)
+		})
+	}
+	return f
+}
+
+func (f *feed) read(ctx context.Context, from *bufio.Reader, run string) {
+	var line []byte
+	for {
+		part, err := from.ReadBytes('\n')
+		line = append(line, part...)
+		switch {
+		case err == nil:
+			var e labmode.Event
+			if json.Unmarshal(line, &e) == nil && e.Run == run {
+				f.mu.Lock()
+				f.events = append(f.events, e)
+				f.mu.Unlock()
+			}
+			line = line[:0]
+			continue
+		case !errors.Is(err, io.EOF):
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
+func (f *feed) wait() { f.following.Wait() }
+
+func (f *feed) has(is func(labmode.Event) bool) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.ContainsFunc(f.events, is)
+}

@@ -1,0 +1,262 @@
+package basket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/sale"
+	"stocklock/internal/shop/labmode"
+)
+
+var errNotSeen = errors.New("what the play waits for was never seen")
+
+// see waits for something and tells it.
+func (c *cell) see(ctx context.Context, done func() bool, what string) error {
+	if !c.await(ctx, done) {
+		return fmt.Errorf("%w: %s", errNotSeen, what)
+	}
+	c.tell("%s", what)
+	return nil
+}
+
+// concluded waits for the answers of customers and tells them.
+func (c *cell) concluded(ctx context.Context, all ...*customer) error {
+	for _, of := range all {
+		if !c.await(ctx, of.answered) {
+			return fmt.Errorf("%w: the answer to %s", errNotSeen, of.name)
+		}
+		c.tell("%s: %s", of.name, strings.ReplaceAll(string(of.outcome()), "_", " "))
+	}
+	return nil
+}
+
+// arrived reports whether a sale is held at its point, was answered before it, or is kept out.
+func (c *cell) arrived(ctx context.Context, of *customer) func() bool {
+	return func() bool { return c.reached(of) || of.answered() || c.keptOut(ctx, of) }
+}
+
+// crossed has two baskets with the same items in opposite orders meet where each has its first.
+func crossed(ctx context.Context, c *cell) error {
+	if c.of.Passes(sale.Acquired) {
+		return crossedAtLocks(ctx, c)
+	}
+	a := c.order(ctx, "A", 0, []int{0, 1}, sale.Taken, labmode.Hold)
+	if err := c.see(ctx, c.arrived(ctx, a), "A wants 1, 2 and has what it gets first"); err != nil {
+		return err
+	}
+	b := c.order(ctx, "B", 1, []int{1, 0}, sale.Taken, labmode.Hold)
+	if err := c.see(ctx, c.arrived(ctx, b), "B wants 2, 1 and has what it gets first, or waits"); err != nil {
+		return err
+	}
+	c.release(ctx, a)
+	if !c.await(ctx, func() bool { return c.reached(b) || b.answered() }) {
+		return fmt.Errorf("%w: B has what it gets first", errNotSeen)
+	}
+	c.release(ctx, b)
+	return c.concluded(ctx, a, b)
+}
+
+// crossedAtLocks has C hold the lock of item 2 until A waits for it, with the lock of item 1 if it asks for
+// that, too. A is paused when C releases it, so that B comes first: also where a basket asks for all locks
+// at once.
+func crossedAtLocks(ctx context.Context, c *cell) error {
+	cc := c.order(ctx, "C", 2, []int{1}, sale.Acquired, labmode.Hold)
+	if err := c.see(ctx, func() bool { return c.reached(cc) }, "C has the lock of 2"); err != nil {
+		return err
+	}
+	a := c.order(ctx, "A", 0, []int{0, 1}, "", "")
+	waits := func() bool {
+		return a.answered() || c.passed(a, sale.Waiting) && (c.passed(a, sale.Acquired) || c.oneLockForAll())
+	}
+	if err := c.see(ctx, waits, "A wants 1, 2, has the first that is free, and waits"); err != nil {
+		return err
+	}
+	if err := c.shop(a).Pause(); err != nil {
+		return err
+	}
+	c.release(ctx, cc)
+	if err := c.concluded(ctx, cc); err != nil {
+		return err
+	}
+	b := c.order(ctx, "B", 1, []int{1, 0}, "", "")
+	if err := c.see(ctx, func() bool { return b.answered() || c.passed(b, sale.Waiting) }, "B wants 2, 1, has the first that is free, and waits"); err != nil {
+		return err
+	}
+	if err := c.shop(a).Resume(); err != nil {
+		return err
+	}
+	return c.concluded(ctx, a, b)
+}
+
+// oneLockForAll reports whether the lock does not depend on the item.
+func (c *cell) oneLockForAll() bool {
+	return len(c.of.State.Locks) > 0 && !strings.Contains(c.of.State.Locks[0], "%s")
+}
+
+func (c *cell) shop(of *customer) *rig.TestbedShop { return c.bench.Testbed.Shops[of.shop] }
+
+func sameItemTwice(ctx context.Context, c *cell) error {
+	return c.concluded(ctx, c.order(ctx, "A", 0, []int{0, 0}, "", ""))
+}
+
+// oneSoldOut has B want item 1 while A has it for the moment, and is going to be refused item 2.
+func oneSoldOut(ctx context.Context, c *cell) error {
+	a := c.order(ctx, "A", 0, []int{0, 1}, sale.Taken, labmode.Hold)
+	if err := c.see(ctx, c.arrived(ctx, a), "A wants 1, 2 and has 1, or is refused"); err != nil {
+		return err
+	}
+	b := c.order(ctx, "B", 1, []int{0}, "", "")
+	if err := c.see(ctx, func() bool { return b.answered() || c.keptOut(ctx, b) }, "B wants 1 and is answered, or waits"); err != nil {
+		return err
+	}
+	c.release(ctx, a)
+	return c.concluded(ctx, a, b)
+}
+
+func deathBetweenLines(ctx context.Context, c *cell) error { return death(ctx, c, sale.Taken) }
+
+func deathBetweenLocks(ctx context.Context, c *cell) error { return death(ctx, c, sale.Acquired) }
+
+// death kills A's shop at a point. B wants the same, and comes again until it has it, nothing that can
+// end keeps it out any more, or what keeps it out has no end.
+func death(ctx context.Context, c *cell, at sale.Point) error {
+	a := c.order(ctx, "A", 0, []int{0, 1}, at, labmode.Kill)
+	exited := func() bool { return !c.shop(a).Alive() }
+	if err := c.see(ctx, func() bool { return exited() || a.answered() && a.outcome() != load.Unknown }, "A wants 1, 2, and its shop dies on the way"); err != nil {
+		return err
+	}
+	if !exited() {
+		return fmt.Errorf("%w: A was answered with %s", errNotSeen, a.outcome())
+	}
+	b := c.order(ctx, "B", 1, []int{0, 1}, "", "")
+	for {
+		if !c.await(ctx, b.answered) {
+			return fmt.Errorf("%w: the answer to B", errNotSeen)
+		}
+		before := b.outcome()
+		if before == load.Sold {
+			return c.concluded(ctx, b)
+		}
+		endless, ends, err := c.locks(ctx)
+		switch {
+		case err != nil:
+			return err
+		case before == load.SoldOut && !ends:
+			return c.concluded(ctx, b)
+		case before == load.Busy && endless != "":
+			c.stuckAt = endless
+			c.tell("the lock %s has no end", endless)
+			return c.concluded(ctx, b)
+		}
+		c.send(ctx, b, "", "")
+	}
+}
+
+// locks returns a key of a lock that never ends, and whether there is one that does. Counters are no locks.
+func (c *cell) locks(ctx context.Context) (endless string, ends bool, err error) {
+	keys, err := c.redis.Keys(ctx, "*stock*").Result()
+	if err != nil {
+		return "", false, err
+	}
+	for _, key := range keys {
+		left, err := c.redis.PTTL(ctx, key).Result()
+		switch {
+		case err != nil:
+			return "", false, err
+		case left > 0:
+			ends = true
+		case left == -1 && !c.of.Counts():
+			endless = key
+		}
+	}
+	return endless, ends, nil
+}
+
+// firstLockEnds pauses A's shop between two locks until the first has ended. B takes that lock and reads
+// before A goes on, and writes after it.
+func firstLockEnds(ctx context.Context, c *cell) error {
+	a := c.order(ctx, "A", 0, []int{0, 1}, sale.Acquired, labmode.Hold)
+	if err := c.see(ctx, func() bool { return c.reached(a) }, "A wants 1, 2, and has the lock of 1"); err != nil {
+		return err
+	}
+	if err := c.shop(a).Pause(); err != nil {
+		return err
+	}
+	b := c.order(ctx, "B", 1, []int{0}, sale.Read, labmode.Hold)
+	if err := c.see(ctx, func() bool { return c.reached(b) || b.answered() }, "A is paused, its lock ends, and B has it and has read"); err != nil {
+		return err
+	}
+	if err := c.shop(a).Resume(); err != nil {
+		return err
+	}
+	c.release(ctx, a)
+	if err := c.concluded(ctx, a); err != nil {
+		return err
+	}
+	c.release(ctx, b)
+	return c.concluded(ctx, b)
+}
+
+// The customers of a basket of all items beside many who want one each.
+const (
+	others   = 8
+	mostAsks = 5 // of the large basket
+)
+
+// fiftyBesideOne has one customer ask for all items until it has them, at most so often. Others buy one
+// each the whole time.
+func fiftyBesideOne(ctx context.Context, c *cell) error {
+	var over atomic.Bool
+	var sold, refused atomic.Int64
+	var buying sync.WaitGroup
+	for n := range others {
+		rng := rand.New(rand.NewPCG(c.seed, uint64(n)))
+		buying.Go(func() {
+			for i := 0; !over.Load() && ctx.Err() == nil; i++ {
+				item := c.items[rng.IntN(len(c.items))]
+				answer := load.Send(ctx, load.Order{
+					Shop: c.bench.Shops[n%Shops].URL, ItemID: item.ItemID, Quantity: 1, RequestID: fmt.Sprintf("other-%d-%d", n, i),
+					Strategy: c.of.Name, Run: c.id,
+				})
+				if answer.Outcome == load.Sold {
+					sold.Add(1)
+				} else {
+					refused.Add(1)
+				}
+			}
+		})
+	}
+	defer buying.Wait()
+	defer over.Store(true)
+	if err := c.see(ctx, func() bool { return sold.Load()+refused.Load() >= 4*others }, "eight customers buy one item each, again and again"); err != nil {
+		return err
+	}
+	all := make([]int, len(c.items))
+	for i := range all {
+		all[i] = i
+	}
+	rand.New(rand.NewPCG(c.seed, others)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	a := c.order(ctx, "A", 0, all, "", "")
+	for range mostAsks - 1 {
+		if !c.await(ctx, a.answered) {
+			return fmt.Errorf("%w: the answer to A", errNotSeen)
+		}
+		if a.outcome() == load.Sold {
+			break
+		}
+		c.tell("A, who wants all fifty: %s", strings.ReplaceAll(string(a.outcome()), "_", " "))
+		c.send(ctx, a, "", "")
+	}
+	err := c.concluded(ctx, a)
+	over.Store(true)
+	buying.Wait()
+	c.tell("the others: %d sold, %d refused", sold.Load(), refused.Load())
+	return err
+}

@@ -1,0 +1,103 @@
+// Package basket runs cells of sales of several items: one way of taking them under one scenario.
+//
+// A scenario is a few customers whose baskets meet, and a play: who is held where, until what is seen.
+// It attacks one basket property, so the expected verdict follows from what the way declares. Package
+// trial does the same for one item and a crowd.
+//
+//   - scenario.go: the scenarios; play.go: what they do
+//   - cell.go: one cell, from its items to its verdict
+//   - customer.go: the customers, and what is seen of their sales
+//   - count.go: what SQL and Redis say in the end
+package basket
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/verdict"
+	"stocklock/internal/strategy"
+)
+
+// Scenario is what happens to baskets. To add one, write its play, and its entry in [All].
+type Scenario struct {
+	Name    string
+	Doc     string // one line: what happens
+	Attacks strategy.Property
+	// Otherwise is the verdict on a way that lacks the property.
+	Otherwise verdict.Kind
+
+	stock []int64       // of each item
+	lease time.Duration // of the first customer's locks; 0 for those of all others
+	play  func(ctx context.Context, c *cell) error
+}
+
+// All are the scenarios in the order of the tables.
+var All = []Scenario{
+	{
+		Name: "crossed", Doc: "A has item 1 and wants item 2, B has item 2 and wants item 1",
+		Attacks: strategy.Crossable, Otherwise: verdict.Left, stock: []int64{3, 3}, play: crossed,
+	},
+	{
+		Name: "same-item-twice", Doc: "one basket has the same item in two lines, and there is one unit",
+		Attacks: strategy.AddsUp, Otherwise: verdict.Oversold, stock: []int64{1}, play: sameItemTwice,
+	},
+	{
+		Name: "one-sold-out", Doc: "one of two items is sold out; meanwhile another customer wants the other one",
+		Attacks: strategy.Isolated, Otherwise: verdict.Left, stock: []int64{1, 0}, play: oneSoldOut,
+	},
+	{
+		Name: "death-between-lines", Doc: "the process dies when it has the units of one line and not yet of the other",
+		Attacks: strategy.Whole, Otherwise: verdict.Nobodys, stock: []int64{1, 1}, lease: shortLease, play: deathBetweenLines,
+	},
+	{
+		Name: "death-between-locks", Doc: "the process dies when it has one lock and not yet the other",
+		Attacks: strategy.FreesLocks, Otherwise: verdict.Stuck, stock: []int64{1, 1}, lease: shortLease, play: deathBetweenLocks,
+	},
+	{
+		Name: "first-lock-ends", Doc: "the process is paused between two locks until the lease of the first is over",
+		Attacks: strategy.OvertakeProof, Otherwise: verdict.Oversold, stock: []int64{1, 1}, lease: shortLease, play: firstLockEnds,
+	},
+	{
+		Name: "fifty-beside-one", Doc: "a basket of fifty items beside many customers who buy one of them each",
+		Attacks: strategy.Unstarved, Otherwise: verdict.Left, stock: slices.Repeat([]int64{100_000}, 50), play: fiftyBesideOne,
+	},
+}
+
+// shortLease is the lease that ends in a play.
+const shortLease = 500 * time.Millisecond
+
+// Names returns the names of all scenarios.
+func Names() []string {
+	names := make([]string, len(All))
+	for i, s := range All {
+		names[i] = s.Name
+	}
+	return names
+}
+
+// ByName finds a scenario. The error lists all names.
+func ByName(name string) (Scenario, error) {
+	for _, s := range All {
+		if s.Name == name {
+			return s, nil
+		}
+	}
+	return Scenario{}, fmt.Errorf("no scenario %q for baskets: want one of %s", name, strings.Join(Names(), ", "))
+}
+
+// Expected returns what to expect of a way that sells baskets.
+func (s Scenario) Expected(of strategy.Description) scenario.Expectation {
+	standing := of.Baskets.Standing(s.Attacks)
+	expected := scenario.Expectation{Verdict: verdict.Held, Because: scenario.Decisive{Property: s.Attacks.String(), Standing: standing}}
+	switch standing {
+	case strategy.NotApplicable:
+		expected.Verdict = verdict.Inapplicable
+	case strategy.Lacks:
+		expected.Verdict = s.Otherwise
+	}
+	return expected
+}
