@@ -84,6 +84,9 @@ func (t Tx) Record(sale Sale, read, written int64) (Order, error) {
 	return order, t.db.Create(&order).Error
 }
 
+// RecordLines records the order of a sale of several lines. Read has the stock that each line found.
+func (t Tx) RecordLines(sale Sale, read []int64) (Order, error) { return record(t.db, sale, read) }
+
 // GetLock runs fn while a connection holds MySQL's user-level lock of that name. The store given to
 // fn works on that connection, so only the holder can write through it. GetLock reports false if
 // the lock was not free in time. The wait is rounded up to whole seconds: MySQL takes 0.4 for 0.

@@ -27,8 +27,9 @@ type Scenario struct {
 	Name    string
 	Doc     string // one line: what happens
 	Attacks strategy.Property
-	// Otherwise is the verdict on a way that lacks the property.
-	Otherwise verdict.Kind
+	// Demands are what a way must have to hold, in the order in which their lack shows, with the verdict on
+	// a way without it. What is attacked comes first.
+	Demands []scenario.Demand
 
 	stock []int64       // of each item
 	lease time.Duration // of the first customer's locks; 0 for those of all others
@@ -39,31 +40,33 @@ type Scenario struct {
 var All = []Scenario{
 	{
 		Name: "crossed", Doc: "A has item 1 and wants item 2, B has item 2 and wants item 1",
-		Attacks: strategy.Crossable, Otherwise: verdict.Left, stock: []int64{3, 3}, play: crossed,
+		Attacks: strategy.Crossable, Demands: []scenario.Demand{{Property: strategy.Crossable, Otherwise: verdict.Left}}, stock: []int64{3, 3}, play: crossed,
 	},
 	{
 		Name: "same-item-twice", Doc: "one basket has the same item in two lines, and there is one unit",
-		Attacks: strategy.AddsUp, Otherwise: verdict.Oversold, stock: []int64{1}, play: sameItemTwice,
+		Attacks: strategy.AddsUp, Demands: []scenario.Demand{{Property: strategy.AddsUp, Otherwise: verdict.Oversold}}, stock: []int64{1}, play: sameItemTwice,
 	},
 	{
 		Name: "one-sold-out", Doc: "one of two items is sold out; meanwhile another customer wants the other one",
-		Attacks: strategy.Isolated, Otherwise: verdict.Left, stock: []int64{1, 0}, play: oneSoldOut,
+		Attacks: strategy.Isolated, Demands: []scenario.Demand{{Property: strategy.Isolated, Otherwise: verdict.Left}}, stock: []int64{1, 0}, play: oneSoldOut,
 	},
 	{
 		Name: "death-between-lines", Doc: "the process dies when it has the units of one line and not yet of the other",
-		Attacks: strategy.Whole, Otherwise: verdict.Nobodys, stock: []int64{1, 1}, lease: shortLease, play: deathBetweenLines,
+		Attacks: strategy.Whole, Demands: []scenario.Demand{
+			{Property: strategy.Whole, Otherwise: verdict.Nobodys}, {Property: strategy.FreesLocks, Otherwise: verdict.Stuck},
+		}, stock: []int64{1, 1}, lease: shortLease, play: deathBetweenLines,
 	},
 	{
 		Name: "death-between-locks", Doc: "the process dies when it has one lock and not yet the other",
-		Attacks: strategy.FreesLocks, Otherwise: verdict.Stuck, stock: []int64{1, 1}, lease: shortLease, play: deathBetweenLocks,
+		Attacks: strategy.FreesLocks, Demands: []scenario.Demand{{Property: strategy.FreesLocks, Otherwise: verdict.Stuck}}, stock: []int64{1, 1}, lease: shortLease, play: deathBetweenLocks,
 	},
 	{
 		Name: "first-lock-ends", Doc: "the process is paused between two locks until the lease of the first is over",
-		Attacks: strategy.OvertakeProof, Otherwise: verdict.Oversold, stock: []int64{1, 1}, lease: shortLease, play: firstLockEnds,
+		Attacks: strategy.OvertakeProof, Demands: []scenario.Demand{{Property: strategy.OvertakeProof, Otherwise: verdict.Oversold}}, stock: []int64{1, 1}, lease: shortLease, play: firstLockEnds,
 	},
 	{
 		Name: "fifty-beside-one", Doc: "a basket of fifty items beside many customers who buy one of them each",
-		Attacks: strategy.Unstarved, Otherwise: verdict.Left, stock: slices.Repeat([]int64{100_000}, 50), play: fiftyBesideOne,
+		Attacks: strategy.Unstarved, Demands: []scenario.Demand{{Property: strategy.Unstarved, Otherwise: verdict.Left}}, stock: slices.Repeat([]int64{100_000}, 50), play: fiftyBesideOne,
 	},
 }
 
@@ -89,15 +92,19 @@ func ByName(name string) (Scenario, error) {
 	return Scenario{}, fmt.Errorf("no scenario %q for baskets: want one of %s", name, strings.Join(Names(), ", "))
 }
 
-// Expected returns what to expect of a way that sells baskets.
+// Expected returns what to expect of a way that sells baskets: the first demand that it does not meet
+// decides.
 func (s Scenario) Expected(of strategy.Description) scenario.Expectation {
-	standing := of.Baskets.Standing(s.Attacks)
-	expected := scenario.Expectation{Verdict: verdict.Held, Because: scenario.Decisive{Property: s.Attacks.String(), Standing: standing}}
-	switch standing {
-	case strategy.NotApplicable:
-		expected.Verdict = verdict.Inapplicable
-	case strategy.Lacks:
-		expected.Verdict = s.Otherwise
+	decisive := func(p strategy.Property) scenario.Decisive {
+		return scenario.Decisive{Property: p.String(), Standing: of.Baskets.Standing(p)}
 	}
-	return expected
+	if of.Baskets.Standing(s.Attacks) == strategy.NotApplicable {
+		return scenario.Expectation{Verdict: verdict.Inapplicable, Because: decisive(s.Attacks)}
+	}
+	for _, d := range s.Demands {
+		if !of.Baskets.Meets(d.Property) {
+			return scenario.Expectation{Verdict: d.Otherwise, Because: decisive(d.Property)}
+		}
+	}
+	return scenario.Expectation{Verdict: verdict.Held, Because: decisive(s.Attacks)}
 }

@@ -1,0 +1,165 @@
+package baskets
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+)
+
+// counters has the key of an item's counter in Redis, which is set from MySQL when it is missing.
+var counters = strategy.State{Keys: []string{"{%s}:units"}}
+
+// inCounters are the properties of a sale that takes units from counters, which are no locks, before the
+// order is written.
+var inCounters = strategy.Properties{
+	Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.ClockFree,
+	NotApplicable: strategy.Recovers | strategy.AtomicLease | strategy.Renews | strategy.OwnerChecked | strategy.AtomicRelease |
+		strategy.Reentrant | strategy.LossAware | strategy.PauseProof,
+}
+
+var countersLua = strategy.Strategy{
+	Name:      "counters-lua",
+	Doc:       "a counter an item in Redis: one script takes from all or from none, and the order follows in SQL",
+	Source:    "codingXiaxw/seckill, issue 16, the answer: one Lua script for all keys",
+	Guard:     "nothing",
+	Decrement: "script: GET of all, DECRBY of all; UPDATE, INSERT",
+	Telling:   "death-between-lines", OnlyBaskets: true,
+	State: counters, Scripts: map[string]string{takeAll.Hash(): "take"},
+	Properties: inCounters,
+	Baskets: &strategy.Properties{
+		Has:           strategy.Crossable | strategy.AddsUp | strategy.Isolated | strategy.Unstarved,
+		NotApplicable: strategy.FreesLocks | strategy.OvertakeProof,
+	},
+	Build: byCounters(takeByScript),
+}
+
+var countersDecr = strategy.Strategy{
+	Name:      "counters-decr",
+	Doc:       "DECRBY of one counter after the other, taken back if one falls below zero: others are refused by a number that is low for a moment",
+	Source:    "codingXiaxw/seckill, issue 16: DECR with rollback",
+	Guard:     "nothing",
+	Decrement: "DECRBY for each line; INCRBY to take back; UPDATE, INSERT",
+	Telling:   "one-sold-out", OnlyBaskets: true,
+	State:      counters,
+	Properties: inCounters,
+	Baskets: &strategy.Properties{
+		Has:           strategy.Crossable | strategy.AddsUp | strategy.Unstarved,
+		NotApplicable: strategy.FreesLocks | strategy.OvertakeProof,
+	},
+	Build: byCounters(takeOneByOne),
+}
+
+// take takes the units of lines from counters, or returns [stock.ErrSoldOut] and takes none.
+type take func(ctx context.Context, client redis.UniversalClient, lines []stock.Line) error
+
+func byCounters(take take) func(strategy.Deps) (strategy.Guard, strategy.Decrement) {
+	return func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return strategy.Unguarded{}, func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+			wanted = with(wanted, strategy.Posted(ctx, wanted))
+			lines := wanted.Lines()
+			if err := load(ctx, d, lines); err != nil {
+				return stock.Order{}, err
+			}
+			if err := take(ctx, d.Redis, lines); err != nil {
+				return stock.Order{}, err
+			}
+			taken(ctx)
+			sale.At(ctx, sale.Write)
+			return strategy.Repeat(ctx, d.Options, func() (stock.Order, error) { return writeTaken(ctx, store, wanted) })
+		}
+	}
+}
+
+// writeTaken writes the order of units that were taken. The rows come in the order of the items.
+func writeTaken(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
+	merged := wanted
+	merged.SetLines(wanted.Lines())
+	err = store.Transact(ctx, func(tx stock.Tx) error {
+		var read []int64
+		for _, line := range merged.Lines() {
+			left, ok, err := tx.Take(line.ItemID, line.Quantity)
+			if err == nil && !ok {
+				err = stock.ErrSoldOut
+			}
+			if err != nil {
+				return err
+			}
+			read = append(read, left+line.Quantity)
+		}
+		order, err = tx.RecordLines(merged, read)
+		return err
+	})
+	return strategy.Written(ctx, order, err)
+}
+
+func counterOf(line stock.Line) string { return strategy.KeysOf(counters.Keys, line.ItemID)[0] }
+
+// load sets the counters that are missing.
+func load(ctx context.Context, d strategy.Deps, lines []stock.Line) error {
+	for _, line := range lines {
+		there, err := d.Redis.Exists(ctx, counterOf(line)).Result()
+		if err != nil {
+			return err
+		}
+		if there == 1 {
+			continue
+		}
+		item, err := d.Store.Read(ctx, line.ItemID)
+		if err != nil {
+			return err
+		}
+		if err := d.Redis.SetNX(ctx, counterOf(line), item.Stock, 0).Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeAll takes ARGV[i] units from each counter KEYS[i]. A key can come twice. Where one has too few, it
+// puts back what it took, and returns 0.
+var takeAll = redis.NewScript(`for i, key in ipairs(KEYS) do
+	if redis.call('DECRBY', key, ARGV[i]) < 0 then
+		for j = 1, i do redis.call('INCRBY', KEYS[j], ARGV[j]) end
+		return 0
+	end
+end
+return 1`)
+
+func takeByScript(ctx context.Context, client redis.UniversalClient, lines []stock.Line) error {
+	keys, units := make([]string, len(lines)), make([]any, len(lines))
+	for i, line := range lines {
+		keys[i], units[i] = counterOf(line), line.Quantity
+	}
+	took, err := takeAll.Run(ctx, client, keys, units...).Bool()
+	if err == nil && !took {
+		err = stock.ErrSoldOut
+	}
+	return err
+}
+
+// takeOneByOne shows each number between its commands.
+func takeOneByOne(ctx context.Context, client redis.UniversalClient, lines []stock.Line) error {
+	for i, line := range lines {
+		left, err := client.DecrBy(ctx, counterOf(line), line.Quantity).Result()
+		if err != nil {
+			return fmt.Errorf("take %d of item %d in Redis: %w", line.Quantity, line.ItemID, err)
+		}
+		if left < 0 {
+			for _, back := range lines[:i+1] {
+				if err := client.IncrBy(ctx, counterOf(back), back.Quantity).Err(); err != nil {
+					return err
+				}
+			}
+			return stock.ErrSoldOut
+		}
+		if i < len(lines)-1 {
+			taken(ctx)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,219 @@
+package baskets
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+)
+
+const (
+	itemLocks  = "SET NX PX of each item's key; script: GET equals, DEL"
+	underLocks = "SELECT, then an absolute UPDATE, for each line"
+)
+
+// polledLocks are the properties of a lock by SET NX PX with a value of its own that is never renewed.
+var polledLocks = strategy.Properties{
+	Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
+		strategy.OwnerChecked | strategy.AtomicRelease | strategy.ClockFree,
+}
+
+var locksUnsorted = strategy.Strategy{
+	Name:   "locks-unsorted",
+	Doc:    "a Redis lock an item, one after the other as the customer has them; each line is checked against the same number",
+	Source: "Redisson, issue 4050: a MultiLock over locks that others acquire in another order",
+	Guard:  itemLocks + ", in the basket's order", Decrement: underLocks, Telling: "crossed", OnlyBaskets: true,
+	Properties: polledLocks,
+	Baskets:    &strategy.Properties{Has: strategy.Isolated | strategy.Whole | strategy.FreesLocks | strategy.Unstarved},
+	Build:      underLocksOf(posted, oneByOne),
+}
+
+var locksSorted = strategy.Strategy{
+	Name:   "locks-sorted",
+	Doc:    "the same in the order of the items' ids, and lines of one item are one",
+	Source: "Medusa, pull request 16284: deduplicate, sort, and acquire one after the other",
+	Guard:  itemLocks + ", sorted", Decrement: underLocks, Telling: "first-lock-ends", OnlyBaskets: true,
+	Properties: polledLocks,
+	Baskets: &strategy.Properties{
+		Has: strategy.Crossable | strategy.AddsUp | strategy.Isolated | strategy.Whole | strategy.FreesLocks | strategy.Unstarved,
+	},
+	Build: underLocksOf(sorted, oneByOne),
+}
+
+var locksParallel = strategy.Strategy{
+	Name:   "locks-parallel",
+	Doc:    "all locks at the same time; what it got is held while it waits for the rest",
+	Source: "Medusa, locking-redis/src/services/redis-lock.ts",
+	Guard:  itemLocks + ", all at once", Decrement: underLocks, Telling: "crossed", OnlyBaskets: true,
+	Properties: polledLocks,
+	Baskets:    &strategy.Properties{Has: strategy.Isolated | strategy.Whole | strategy.FreesLocks | strategy.Unstarved},
+	Build:      underLocksOf(posted, allAtOnce),
+}
+
+var lockForAll = strategy.Strategy{
+	Name:   "lock-for-all",
+	Doc:    "one lock for the whole shop, without an expiry: every customer waits for every other, and for one who died for ever",
+	Source: "the usual first answer, by SETNX's page of before SET had options",
+	Guard:  "SETNX of one key for all items; DEL", Decrement: underLocks, Telling: "death-between-locks", OnlyBaskets: true,
+	State: strategy.State{Locks: []string{allItems}},
+	Properties: strategy.Properties{
+		Has:           strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.ClockFree | strategy.PauseProof,
+		NotApplicable: strategy.AtomicLease | strategy.Renews | strategy.OwnerChecked | strategy.AtomicRelease | strategy.LossAware,
+	},
+	Baskets: &strategy.Properties{
+		Has:           strategy.Crossable | strategy.AddsUp | strategy.Isolated | strategy.Whole | strategy.Unstarved,
+		NotApplicable: strategy.OvertakeProof,
+	},
+	Build: underLocksOf(sorted, func(ctx context.Context, l locks, _ []string) (func(), error) {
+		l.Lease = 0 // of SETNX
+		return oneByOne(ctx, l, []string{allItems})
+	}),
+}
+
+const allItems = "stock:all"
+
+// locks are locks by SET NX with a value of their own.
+type locks struct {
+	strategy.Deps
+	owner string
+}
+
+// underLocksOf builds a way that holds the locks of its items while it reads and writes. Acquire returns
+// what releases them, or releases what it got.
+func underLocksOf(lines linesOf, acquire func(ctx context.Context, l locks, keys []string) (release func(), err error)) func(strategy.Deps) (strategy.Guard, strategy.Decrement) {
+	return func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return strategy.Unguarded{}, func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+			wanted = with(wanted, lines(ctx, wanted))
+			var keys []string
+			for _, line := range wanted.Lines() {
+				if key := strategy.Key(line.ItemID); !slices.Contains(keys, key) { // nobody waits for itself
+					keys = append(keys, key)
+				}
+			}
+			release, err := acquire(ctx, locks{d, rand.Text()}, keys)
+			if err != nil {
+				return stock.Order{}, err
+			}
+			defer release()
+			return readThenWrite(ctx, store, wanted)
+		}
+	}
+}
+
+// readThenWrite checks each line against what was read of its item, and writes what follows.
+func readThenWrite(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
+	lines := wanted.Lines()
+	read, left := make([]int64, len(lines)), make([]int64, len(lines))
+	for i, line := range lines {
+		item, err := store.Read(ctx, line.ItemID)
+		if err != nil {
+			return stock.Order{}, err
+		}
+		if left[i], err = item.Take(line.Quantity); err != nil {
+			return stock.Order{}, err
+		}
+		read[i] = item.Stock
+	}
+	sale.At(ctx, sale.Read, slog.Int64("stock", read[0]))
+	sale.At(ctx, sale.Write)
+	err = store.Transact(ctx, func(tx stock.Tx) error {
+		for i, line := range lines {
+			if _, _, err := tx.Exec("UPDATE items SET stock = ?, version = version + 1 WHERE id = ?", left[i], line.ItemID); err != nil {
+				return err
+			}
+			if i < len(lines)-1 {
+				taken(ctx)
+			}
+		}
+		order, err = tx.RecordLines(wanted, read)
+		return err
+	})
+	return strategy.Written(ctx, order, err)
+}
+
+// oneByOne acquires each lock when it has those before.
+func oneByOne(ctx context.Context, l locks, keys []string) (func(), error) {
+	var got []string
+	release := func() { l.release(ctx, got) }
+	for _, key := range keys {
+		if err := l.acquire(ctx, key); err != nil {
+			release()
+			return nil, err
+		}
+		got = append(got, key)
+	}
+	return release, nil
+}
+
+// allAtOnce asks for all locks at the same time.
+func allAtOnce(ctx context.Context, l locks, keys []string) (func(), error) {
+	var mu sync.Mutex
+	var got []string
+	release := func() { l.release(ctx, got) }
+	asking, one := errgroup.WithContext(ctx)
+	for _, key := range keys {
+		asking.Go(func() error {
+			err := l.acquire(one, key)
+			if err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				got = append(got, key)
+			}
+			return err
+		})
+	}
+	if err := asking.Wait(); err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
+// acquire polls a lock until it has it, or until the time to wait is over.
+func (l locks) acquire(ctx context.Context, key string) error {
+	waited := false
+	for giveUp := time.Now().Add(l.Wait); ; {
+		// A client that disconnects does not cancel the try, whose answer could be yes.
+		ok, err := l.Redis.SetNX(context.WithoutCancel(ctx), key, l.owner, l.Lease).Result()
+		switch {
+		case err != nil:
+			return fmt.Errorf("acquire %s: %w", key, err)
+		case ok:
+			sale.At(ctx, sale.Acquired)
+			return nil
+		case !waited:
+			waited = true
+			sale.At(ctx, sale.Waiting)
+		case time.Now().After(giveUp):
+			return strategy.ErrBusy
+		}
+		select {
+		case <-time.After(l.Retry):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+var compareAndDelete = redis.NewScript("if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0")
+
+func (l locks) release(ctx context.Context, keys []string) {
+	ctx = context.WithoutCancel(ctx)
+	sale.At(ctx, sale.Releasing)
+	for _, key := range slices.Backward(keys) {
+		if err := compareAndDelete.Run(ctx, l.Redis, []string{key}, l.owner).Err(); err != nil {
+			slog.DebugContext(ctx, "release failed", "error", err)
+		}
+	}
+	sale.At(ctx, sale.Released)
+}

@@ -1,0 +1,62 @@
+package baskets
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+)
+
+var oneStatement = strategy.Strategy{
+	Name:         "one-statement",
+	Doc:          "one UPDATE for all rows, with a CASE for the quantities: of two lines of one item, only the first counts",
+	Source:       "Magento 1, Mage_CatalogInventory_Model_Resource_Stock: UPDATE ... SET qty = CASE product_id WHEN ... END",
+	Guard:        "nothing",
+	Decrement:    "UPDATE ... SET stock = stock - CASE id WHEN ... END WHERE id IN (...) AND stock >= ...",
+	Telling:      "same-item-twice",
+	WithoutRedis: true,
+	WaitsInMySQL: true,
+	OnlyBaskets:  true,
+	Properties:   strategy.DatabaseLock(),
+	Baskets: &strategy.Properties{
+		Has:           strategy.BasketsInRows().Has &^ strategy.AddsUp,
+		NotApplicable: strategy.BasketsInRows().NotApplicable,
+	},
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellInOneStatement)
+	},
+}
+
+func sellInOneStatement(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
+	wanted = with(wanted, strategy.Posted(ctx, wanted))
+	lines := wanted.Lines()
+	var quantity, ids strings.Builder
+	items := map[uint64]bool{}
+	for i, line := range lines {
+		fmt.Fprintf(&quantity, " WHEN %d THEN %d", line.ItemID, line.Quantity)
+		if items[line.ItemID] = true; i > 0 {
+			ids.WriteByte(',')
+		}
+		fmt.Fprint(&ids, line.ItemID)
+	}
+	update := fmt.Sprintf("UPDATE items SET stock = stock - CASE id%s END, version = version + 1 WHERE id IN (%s) AND stock >= CASE id%[1]s END",
+		&quantity, &ids)
+	err = store.Transact(ctx, func(tx stock.Tx) error {
+		sale.At(ctx, sale.Write)
+		matched, _, err := tx.Exec(update)
+		if err != nil {
+			return err
+		}
+		if int(matched) < len(items) {
+			return stock.ErrSoldOut
+		}
+		taken(ctx)
+		order, err = tx.RecordLines(wanted, slices.Repeat([]int64{0}, len(lines))) // it has read nothing
+		return err
+	})
+	return strategy.Written(ctx, order, err)
+}

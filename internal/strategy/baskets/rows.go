@@ -1,0 +1,62 @@
+package baskets
+
+import (
+	"context"
+	"log/slog"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+)
+
+var rowsUnsorted = inRows("rows-unsorted", posted,
+	"SELECT ... FOR UPDATE and UPDATE of one row after the other, as the customer has them: two orders of rows can deadlock",
+	"django-oscar, pull request 4594, before it: place_order locks stock records in the order of the basket's lines")
+
+var rowsSorted = inRows("rows-sorted", sorted,
+	"the same in the order of the items' ids: whoever waits has only rows before that one",
+	"Vendure, pull request 4930: stock rows are locked in one order")
+
+func inRows(name string, lines linesOf, doc, source string) strategy.Strategy {
+	properties := strategy.BasketsInRows()
+	return strategy.Strategy{
+		Name: name, Doc: doc, Source: source, Telling: "crossed",
+		Guard: "nothing", Decrement: "SELECT ... FOR UPDATE, UPDATE, for each line, in a transaction",
+		WithoutRedis: true, WaitsInMySQL: true, OnlyBaskets: true,
+		Properties: strategy.DatabaseLock(), Baskets: &properties,
+		Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+			return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+				return sellInRows(ctx, store, with(wanted, lines(ctx, wanted)))
+			})
+		},
+	}
+}
+
+func sellInRows(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
+	lines := wanted.Lines()
+	err = store.Transact(ctx, func(tx stock.Tx) error {
+		var read []int64
+		for i, line := range lines {
+			item, err := tx.Lock(line.ItemID)
+			if err != nil {
+				return err
+			}
+			sale.At(ctx, sale.Read, slog.Int64("stock", item.Stock))
+			left, err := item.Take(line.Quantity)
+			if err != nil {
+				return err
+			}
+			if _, _, err := tx.Exec("UPDATE items SET stock = ?, version = version + 1 WHERE id = ?", left, line.ItemID); err != nil {
+				return err
+			}
+			read = append(read, item.Stock)
+			if i < len(lines)-1 {
+				taken(ctx)
+			}
+		}
+		sale.At(ctx, sale.Write)
+		order, err = tx.RecordLines(wanted, read)
+		return err
+	})
+	return strategy.Written(ctx, order, err)
+}

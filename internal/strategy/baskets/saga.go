@@ -1,0 +1,81 @@
+package baskets
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+)
+
+var saga = strategy.Strategy{
+	Name:         "saga",
+	Doc:          "a decrement a line, each committed by itself, and compensated when a later one is refused; nothing remembers them",
+	Source:       "WooCommerce, ReserveStock.php: one autocommitted statement an item, released when a later item fails",
+	Guard:        "nothing",
+	Decrement:    "UPDATE ... WHERE stock >= ?, for each line; UPDATE to compensate; INSERT",
+	Telling:      "death-between-lines",
+	WithoutRedis: true,
+	WaitsInMySQL: true,
+	OnlyBaskets:  true,
+	Properties:   strategy.DatabaseLock(),
+	Baskets: &strategy.Properties{
+		Has:           strategy.Crossable | strategy.AddsUp | strategy.Unstarved,
+		NotApplicable: strategy.FreesLocks | strategy.OvertakeProof,
+	},
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return strategy.Unguarded{}, func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
+			return sellBySaga(ctx, d.Options, store, with(wanted, strategy.Posted(ctx, wanted)))
+		}
+	},
+}
+
+func sellBySaga(ctx context.Context, o strategy.Options, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
+	var read []int64
+	lines := wanted.Lines()
+	defer func() {
+		if err != nil && !errors.Is(err, stock.ErrUnknown) {
+			compensate(context.WithoutCancel(ctx), store, lines[:len(read)])
+		}
+	}()
+	for _, line := range lines {
+		left, err := strategy.Repeat(ctx, o, func() (left int64, err error) {
+			err = store.Transact(ctx, func(tx stock.Tx) error {
+				var ok bool
+				left, ok, err = tx.Take(line.ItemID, line.Quantity)
+				if err == nil && !ok {
+					err = stock.ErrSoldOut
+				}
+				return err
+			})
+			return left, err
+		})
+		if err != nil {
+			return stock.Order{}, err
+		}
+		sale.At(ctx, sale.Read, slog.Int64("stock", left+line.Quantity))
+		read = append(read, left+line.Quantity)
+		taken(ctx)
+	}
+	sale.At(ctx, sale.Write)
+	err = store.Transact(ctx, func(tx stock.Tx) error {
+		order, err = tx.RecordLines(wanted, read)
+		return err
+	})
+	return strategy.Written(ctx, order, err)
+}
+
+// compensate puts units back, each line by itself.
+func compensate(ctx context.Context, store *stock.Store, lines []stock.Line) {
+	for _, line := range lines {
+		err := store.Transact(ctx, func(tx stock.Tx) error {
+			_, _, err := tx.Exec("UPDATE items SET stock = stock + ?, version = version + 1 WHERE id = ?", line.Quantity, line.ItemID)
+			return err
+		})
+		if err != nil {
+			slog.ErrorContext(ctx, "units were not put back", "item", line.ItemID, "quantity", line.Quantity, "error", err)
+		}
+	}
+}
