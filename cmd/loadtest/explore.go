@@ -17,6 +17,7 @@ type exploreCommand struct {
 	Events    []string `placeholder:"EVENT" help:"What may happen once in a run, at every possible place: some of wait, forget, lose, pause, kill, cut, failover, flushall, all, or none. Each is explored by itself."`
 	Customers int      `default:"0" min:"0" max:"3" placeholder:"N" help:"How many buy, with one unit less in stock: 2 or 3."`
 	OneShop   bool     `help:"All customers buy at one shop. Otherwise each has a shop of its own."`
+	Baskets   bool     `help:"Each customer buys two items in one sale, the second customer in the opposite order. Ways that only sell baskets always do."`
 	Switches  *int     `placeholder:"N" min:"0" max:"20" help:"How often a run may leave a customer who could go on. 0 for any number. Without it any number for two customers, and 4 for three."`
 	JSON      bool     `name:"json" help:"Print the results as JSON."`
 
@@ -51,7 +52,11 @@ func (c *exploreCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer shop.Close()
-	strategies, err := named(c.Strategies, shop.Strategies, shop.ByName)
+	all := shop.Strategies
+	if c.Baskets {
+		all = shop.Baskets
+	}
+	strategies, err := named(c.Strategies, all, shop.Any)
 	if err != nil {
 		return usage("%w, or all", err)
 	}
@@ -82,11 +87,16 @@ func (c *exploreCommand) search(ctx context.Context, s streams, on *stage.Stage,
 			continue
 		}
 		of := surveys
-		if of == nil {
+		switch {
+		case c.Baskets && st.Baskets == nil:
+			return usage("%s sells one item at a time", st.Name)
+		case of == nil && c.Baskets:
+			of = explore.DefaultOfBaskets(st)
+		case of == nil:
 			of = explore.Default(st)
 		}
 		for i := range of {
-			of[i].Strategy = st.Name
+			of[i].Strategy, of[i].Baskets = st.Name, c.Baskets || st.OnlyBaskets
 			if c.Switches != nil {
 				of[i].Switches = *c.Switches
 			}
@@ -164,6 +174,9 @@ func printResult(s streams, r explore.Result) {
 		oneShop := ""
 		if r.OneShop {
 			oneShop = " --one-shop"
+		}
+		if r.Baskets {
+			oneShop += " --baskets"
 		}
 		fmt.Fprintf(s.out, "\n  %s\n  loadtest step %s %s%s\n\n", found.Sentence(), r.Strategy, found.Schedule, oneShop)
 		schedule.Draw(s.out, found, widthOf(s.out))

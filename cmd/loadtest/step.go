@@ -19,6 +19,7 @@ type stepCommand struct {
 
 	Customers     int  `default:"0" min:"0" max:"3" help:"How many buy, with one unit less in stock. 0 for as many as the schedule names, two at least."`
 	OneShop       bool `help:"All customers buy at one shop. Otherwise each has a shop of its own."`
+	Baskets       bool `help:"Each customer buys two items in one sale, the second customer in the opposite order. Ways that only sell baskets always do."`
 	JSON          bool `name:"json" help:"Print the record as JSON."`
 	Transcript    bool `help:"Print the run as terminals with redis-cli and mysql."`
 	Draw          bool `help:"Print one column for each customer instead of the requests."`
@@ -51,9 +52,12 @@ func (c *stepCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer shop.Close()
-	of, err := shop.ByName(c.Strategy)
+	of, err := shop.Any(c.Strategy)
 	if err != nil {
 		return usage("%w", err)
+	}
+	if c.Baskets = c.Baskets || of.OnlyBaskets; c.Baskets && of.Baskets == nil {
+		return usage("%s sells one item at a time", of.Name)
 	}
 	if why := stage.Unplayable(of); why != "" {
 		return usage("%s cannot be stepped through: %s", of.Name, why)
@@ -70,8 +74,13 @@ func (c *stepCommand) Run(ctx context.Context, s streams) error {
 		return usage("%s cannot be stepped through here: it %s", of.Name, why)
 	}
 	var on steps = opened
-	if c.OneShop {
+	switch {
+	case c.OneShop && c.Baskets:
+		return usage("--one-shop is for sales of one item")
+	case c.OneShop:
 		on = stage.OneShop{Stage: opened}
+	case c.Baskets:
+		on = stage.Baskets{Stage: opened}
 	}
 	if len(plan) == 0 && isTerminal(s.out) && isTerminal(os.Stdin) {
 		return c.interact(ctx, s, on, max(n, 2))
@@ -146,6 +155,9 @@ func (c *stepCommand) printCommand(s streams, plan schedule.Schedule) {
 	oneShop := ""
 	if c.OneShop {
 		oneShop = " --one-shop"
+	}
+	if c.Baskets {
+		oneShop += " --baskets"
 	}
 	fmt.Fprintf(s.out, "loadtest step %s %s%s\n", c.Strategy, plan, oneShop)
 }

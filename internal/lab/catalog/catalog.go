@@ -138,6 +138,14 @@ func (c *Catalog) ByName(name string) (strategy.Description, error) {
 	return find(name, c.Strategies)
 }
 
+// Any finds a strategy or a way of taking several items. The error lists the names of the strategies.
+func (c *Catalog) Any(name string) (strategy.Description, error) {
+	if way, err := c.BasketByName(name); err == nil {
+		return way, nil
+	}
+	return c.ByName(name)
+}
+
 // BasketByName finds a way of taking several items. The error lists the names that there are.
 func (c *Catalog) BasketByName(name string) (strategy.Description, error) {
 	return find(name, c.Baskets)

@@ -19,11 +19,15 @@ type Survey struct {
 	Customers int
 	Switches  int  // 0 for no bound
 	OneShop   bool // all customers buy at one shop
+	Baskets   bool // each customer buys two items: see [stage.Plan]
 }
 
 // Default has the surveys that the properties of a strategy call for: two customers under each event
 // that says something about it, two of one shop, and three where a third one can decide.
 func Default(of strategy.Description) []Survey {
+	if of.OnlyBaskets {
+		return DefaultOfBaskets(of)
+	}
 	thirdAtLock := !of.Properties.NotApplicable.Includes(strategy.OwnerChecked) || !of.Properties.NotApplicable.Includes(strategy.AtomicRelease)
 	all := []Survey{
 		{Customers: 2},
@@ -39,6 +43,15 @@ func Default(of strategy.Description) []Survey {
 		all[i].Strategy = of.Name
 	}
 	return all
+}
+
+// DefaultOfBaskets is [Default] for sales of several items.
+func DefaultOfBaskets(of strategy.Description) []Survey {
+	return []Survey{
+		{Strategy: of.Name, Baskets: true, Customers: 2},
+		{Strategy: of.Name, Baskets: true, Customers: 2, Events: []schedule.Event{schedule.Kill, schedule.Pause}},
+		{Strategy: of.Name, Baskets: true, Customers: 3, Switches: ThreeSwitches},
+	}
 }
 
 // ThreeSwitches is how often a run of three customers may leave one who could go on.
@@ -92,6 +105,7 @@ type Result struct {
 	Customers int            `json:"customers"`
 	Switches  int            `json:"switches,omitempty"` // the bound, 0 for none
 	OneShop   bool           `json:"one_shop,omitempty"`
+	Baskets   bool           `json:"baskets,omitempty"`
 	Skipped   string         `json:"skipped,omitempty"` // why there was nothing to explore
 	// AtPoints says that the requests of the lock were not held one by one.
 	AtPoints bool  `json:"at_points,omitempty"`
@@ -108,6 +122,9 @@ func (r Result) Name() string {
 	if r.OneShop {
 		name += " of one shop"
 	}
+	if r.Baskets {
+		name += ", two items each"
+	}
 	if r.Event != "" {
 		name += ", " + string(r.Event)
 	}
@@ -120,7 +137,7 @@ func (r Result) Name() string {
 // Run explores, and plays the shortest schedule of each cause once more after taking from it what
 // it does not need. Each result is passed on when it is there.
 func (v Survey) Run(ctx context.Context, on *stage.Stage, progress func(of Result, done, left int), each func(Result)) error {
-	of, err := on.Shop().ByName(v.Strategy)
+	of, err := on.Shop().Any(v.Strategy)
 	if err != nil {
 		return err
 	}
@@ -129,12 +146,12 @@ func (v Survey) Run(ctx context.Context, on *stage.Stage, progress func(of Resul
 		events = []schedule.Event{""}
 	}
 	for _, event := range events {
-		result := Result{Strategy: v.Strategy, Event: event, Customers: v.Customers, Switches: v.Switches, OneShop: v.OneShop, Skipped: stage.Inapplicable(of, event), AtPoints: of.AtPoints()}
+		result := Result{Strategy: v.Strategy, Event: event, Customers: v.Customers, Switches: v.Switches, OneShop: v.OneShop, Baskets: v.Baskets, Skipped: stage.Inapplicable(of, event), AtPoints: of.AtPoints()}
 		if result.Skipped != "" {
 			each(result)
 			continue
 		}
-		search := Search{Switches: v.Switches, Plan: stage.Plan{Strategy: v.Strategy, Customers: v.Customers, OneShop: v.OneShop, MaxEvents: 1, LocalClock: stage.LocalClock(of)}}
+		search := Search{Switches: v.Switches, Plan: stage.Plan{Strategy: v.Strategy, Customers: v.Customers, OneShop: v.OneShop, Baskets: v.Baskets, MaxEvents: 1, LocalClock: stage.LocalClock(of)}}
 		if event != "" {
 			search.Events = []schedule.Event{event}
 		}
@@ -147,11 +164,17 @@ func (v Survey) Run(ctx context.Context, on *stage.Stage, progress func(of Resul
 		if v.OneShop {
 			again = stage.OneShop{Stage: on}
 		}
+		if v.Baskets {
+			again = stage.Baskets{Stage: on}
+		}
 		if err := Confirm(ctx, again, &found); err != nil {
 			return err
 		}
 		result.Found, result.Starved = found, on.Starved()-starved
 		expected := schedule.Expected(on.Declared(of).Properties, search.Events, v.Customers)
+		if v.Baskets {
+			expected = schedule.ExpectedOfBaskets(on.Declared(of), search.Events, v.Customers)
+		}
 		if result.AtPoints {
 			expected.Wanted = slices.DeleteFunc(expected.Wanted, func(a schedule.Attack) bool { return a.Within })
 		}

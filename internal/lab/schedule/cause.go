@@ -38,6 +38,9 @@ const (
 	SoldAgain     Cause = "sold-again"
 	Denial        Cause = "denial"
 	StaleCache    Cause = "stale-cache"
+	CrossedLocks  Cause = "crossed-locks"
+	Abandoned     Cause = "abandoned"
+	TornOrder     Cause = "torn-order"
 	Other         Cause = "other"
 )
 
@@ -64,6 +67,9 @@ var causes = map[Cause]string{
 	Unreturned:    "units were taken that nobody got, or a customer was answered as sold out although there were some",
 	UnknownCommit: "the answer to a commit was lost, and its customer's shop sold again as if nothing had been committed",
 	StaleCache:    "a sale went by a copy of the stock that was older than another sale",
+	CrossedLocks:  "each customer had a lock that the other one waited for, until one of them gave up",
+	Abandoned:     "a customer died with units that are in no order, and nobody puts them back",
+	TornOrder:     "an order stands without all that was ordered",
 	Other:         "none of the known causes: read what was done",
 }
 
@@ -90,7 +96,14 @@ func (r *Record) causeOf(end State, keeps bool) Cause {
 			return UnknownCommit
 		}
 		return SoldAgain
+	case verdict.HalfSold:
+		return TornOrder
+	case verdict.Nobodys:
+		return Abandoned
 	case verdict.Left:
+		if r.Outcome.Items > 1 {
+			return r.causeOfRefusal()
+		}
 		return Unreturned
 	case verdict.Stuck:
 		return r.causeOfStuck(end)
@@ -336,7 +349,7 @@ func (r *Record) lastHold(c Customer) int {
 func overwritten(orders []Order) (first, second Customer) {
 	for i, a := range orders {
 		for _, b := range orders[:i] {
-			if a.Read == b.Read && len(a.Customer) == 1 && len(b.Customer) == 1 {
+			if a.Item == b.Item && a.Read == b.Read && len(a.Customer) == 1 && len(b.Customer) == 1 {
 				return Customer(b.Customer[0]), Customer(a.Customer[0])
 			}
 		}

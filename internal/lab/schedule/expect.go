@@ -38,6 +38,31 @@ var Attacks = []Attack{
 	{Property: strategy.Once, Event: Lose, Customers: 2, Causes: []Cause{UnknownCommit, SoldAgain}},
 }
 
+// BasketAttacks has one line for each property of sales of several items that schedules of sales can decide.
+// The others take units that are not there for all, or lines of the same item.
+var BasketAttacks = []Attack{
+	{Property: strategy.Crossable, Customers: 2, Causes: []Cause{CrossedLocks}},
+	{Property: strategy.Whole, Event: Kill, Customers: 2, Causes: []Cause{Abandoned, TornOrder}},
+	{Property: strategy.FreesLocks, Event: Kill, Customers: 2, Causes: []Cause{NoExpiry, LostAnswer}},
+	{Property: strategy.OvertakeProof, Event: Pause, Customers: 2, Causes: []Cause{LateWrite}},
+}
+
+// ExpectedOfBaskets is [Expected] for sales of several items. What a strategy lacks with one item explains
+// failures here, too.
+func ExpectedOfBaskets(of strategy.Description, events []Event, customers int) Expectation {
+	e := Expectation{Allowed: Expected(of.Properties, events, customers).Allowed}
+	for _, a := range BasketAttacks {
+		if of.Baskets.Standing(a.Property) != strategy.Lacks {
+			continue
+		}
+		e.Allowed = append(e.Allowed, a.Causes...)
+		if (a.Event == "" || slices.Contains(events, a.Event)) && a.Customers <= customers {
+			e.Wanted = append(e.Wanted, a)
+		}
+	}
+	return e
+}
+
 // Shows reports whether an attack on a property can end with a cause.
 func (c Cause) Shows(p strategy.Property) bool {
 	return slices.ContainsFunc(Attacks, func(a Attack) bool { return a.Property == p && slices.Contains(a.Causes, c) })

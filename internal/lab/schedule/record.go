@@ -49,6 +49,7 @@ type State struct {
 	Stock  int64  `json:"stock"`
 	// Elsewhere is how many units the strategy keeps in rows of its own.
 	Elsewhere int64   `json:"elsewhere,omitempty"`
+	Stocks    []int64 `json:"stocks,omitempty"` // of each item, where a customer buys several
 	Fence     int64   `json:"fence,omitempty"`
 	Orders    []Order `json:"orders,omitempty"`
 }
@@ -60,6 +61,7 @@ func (s State) Locked() bool { return s.TTLMS != -2 }
 type Order struct {
 	ID       uint64 `json:"id"`
 	Customer string `json:"customer"`
+	Item     int    `json:"item,omitempty"` // from 1, where a customer buys several
 	Read     int64  `json:"read"`
 	Written  int64  `json:"written"`
 }
@@ -72,17 +74,26 @@ const OrdinaryCustomer = "ordinary"
 
 // Outcome is how a run ended, by the rows in MySQL and by what the customers were answered.
 type Outcome struct {
-	Verdict  verdict.Kind      `json:"verdict"`
-	N        int64             `json:"n,omitempty"` // units oversold or left, orders, or answers: the verdict's number
-	Cause    Cause             `json:"cause,omitempty"`
-	Stock    int64             `json:"stock"` // units there were to sell
-	Orders   []Order           `json:"orders"`
-	Answers  map[string]string `json:"answers"` // by customer: sold, sold_out, busy, ...
-	Ordinary string            `json:"ordinary,omitempty"`
+	Verdict verdict.Kind `json:"verdict"`
+	N       int64        `json:"n,omitempty"` // units oversold or left, orders, or answers: the verdict's number
+	Cause   Cause        `json:"cause,omitempty"`
+	Stock   int64        `json:"stock"`           // units there were to sell, of each item
+	Items   int          `json:"items,omitempty"` // how many each customer bought in one sale, where that is several
+	// Afterwards is how many more ordinary customers have bought, where each bought several items.
+	Afterwards int64             `json:"afterwards,omitempty"`
+	Orders     []Order           `json:"orders"`
+	Answers    map[string]string `json:"answers"` // by customer: sold, sold_out, busy, ...
+	Ordinary   string            `json:"ordinary,omitempty"`
 }
 
 // Decide sets the verdict of a run.
-func (r *Record) Decide() { r.Outcome.decide(r.cameBefore) }
+func (r *Record) Decide() {
+	if r.Outcome.Items > 1 {
+		r.Outcome.decideBaskets(r.Played.Events())
+		return
+	}
+	r.Outcome.decide(r.cameBefore)
+}
 
 // cameBefore says whether a customer's first step was made before the last one of another.
 func (r *Record) cameBefore(customer, other string) bool {

@@ -20,8 +20,8 @@ func (r *run) options() []Option {
 			all = append(all, Option{Choice: schedule.Choice{Customer: b.customer, Step: b.step}, Touches: r.touches(b),
 				Retry: r.pointless(b), RowHeld: r.schema.IsHeld(int(b.customer-'A'), r.parties())})
 		}
-		if b.state == absent && !r.plan.Everything {
-			break // customers are alike: the second one never comes before the first
+		if b.state == absent && !r.plan.Everything && r.alike() {
+			break // the second one never comes before the first
 		}
 	}
 	if r.eventMayFollow() {
@@ -34,6 +34,9 @@ func (r *run) options() []Option {
 	}
 	return all
 }
+
+// alike says whether the customers can be exchanged. Of two with baskets, the items can be, too.
+func (r *run) alike() bool { return !r.plan.Baskets || len(r.buyers) == 2 }
 
 func (r *run) eventMayFollow() bool {
 	if r.plan.InARow && r.used > 0 && r.chosen[len(r.chosen)-1].IsStep() {
@@ -78,8 +81,8 @@ func (r *run) eventOptions(e schedule.Event) []Option {
 		if r.canHit(e, b) {
 			all = append(all, Option{Choice: schedule.Choice{Event: e, Customer: b.customer}, Touches: r.eventTouches(e, b)})
 		}
-		if b.state == absent && !r.plan.Everything {
-			break // customers are alike
+		if b.state == absent && !r.plan.Everything && r.alike() {
+			break
 		}
 	}
 	return all

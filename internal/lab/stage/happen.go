@@ -74,7 +74,7 @@ func (r *run) inject(ctx context.Context, c schedule.Choice) error {
 		if r.of.NeedsQuorum {
 			server = r.slot.quorum[0]
 		}
-		return server.Del(ctx, lockKeys(r.item, r.of.State)...).Err()
+		return server.Del(ctx, lockKeys(r.items, r.of.State)...).Err()
 	case schedule.FlushAll:
 		return r.slot.redis.FlushAll(ctx).Err()
 	case schedule.Failover:

@@ -141,7 +141,7 @@ type renewals struct {
 // noteRenewal takes in what a shop sends on its own about the lock. The machine can make it late: nine
 // tenths of a lease after the one before it, the lease may have ended.
 func (r *run) noteRenewal(report heldReport) {
-	if !report.Own || report.Server == labmode.MySQLServer || !writesOneOf(r.schema.Touches(report.request()), heldKeys(r.item, r.of.State)) {
+	if !report.Own || report.Server == labmode.MySQLServer || !writesOneOf(r.schema.Touches(report.request()), heldKeys(r.items, r.of.State)) {
 		return
 	}
 	name := r.customerOfShop(report.shop)

@@ -28,7 +28,7 @@ func TestALateRenewalSpoilsARun(t *testing.T) {
 		{"late, and another's had ended", lease / 3, 2 * lease, 0, schedule.Hold{Customer: 'B', To: 4}, false},
 		{"late, and it goes on", lease / 3, 2 * lease, 0, schedule.Hold{Customer: 'A', To: -1}, false},
 	} {
-		r := &run{stage: &Stage{}, slot: &slot{testbed: &testbed{lease: lease}}, item: 7, buyers: []*buyer{{customer: 'A'}, {customer: 'B'}}, holds: []schedule.Hold{tt.ended},
+		r := &run{stage: &Stage{}, slot: &slot{testbed: &testbed{lease: lease}}, items: []uint64{7}, buyers: []*buyer{{customer: 'A'}, {customer: 'B'}}, holds: []schedule.Hold{tt.ended},
 			renewed: map[schedule.Customer]renewals{}, resumed: map[schedule.Customer]time.Time{'A': after(tt.resumed)}}
 		for _, at := range []time.Duration{tt.first, tt.second} {
 			r.noteRenewal(heldReport{shop: "shop-1", at: after(at), StepReport: labmode.StepReport{Own: true, Server: labmode.RedisServer, Text: "PEXPIRE stock:7 1000"}})

@@ -23,47 +23,58 @@ import (
 // noLock is what a look at a lock that is free finds. A look fills in the lock and what is kept in Redis.
 var noLock = schedule.State{TTLMS: -2}
 
-// heldKeys are the keys one of which exists while the item's lock is held: those that the strategy
+// heldKeys are the keys one of which exists while the lock of an item is held: those that the strategy
 // names, or else the plain one of the recipes and that of package redislock.
-func heldKeys(item uint64, of strategy.State) []string {
-	if len(of.Locks) > 0 {
-		return strategy.KeysOf(of.Locks, item)
+func heldKeys(items []uint64, of strategy.State) (keys []string) {
+	for _, item := range items {
+		if len(of.Locks) > 0 {
+			keys = append(keys, strategy.KeysOf(of.Locks, item)...)
+			continue
+		}
+		key := strategy.Key(item)
+		keys = append(keys, key, redislock.Keys("", key).Lock)
 	}
-	key := strategy.Key(item)
-	return []string{key, redislock.Keys("", key).Lock}
+	return keys
 }
 
-// lockKeys are all keys of an item's lock, and those that the strategy keeps besides.
-func lockKeys(item uint64, of strategy.State) []string {
-	own := redislock.Keys("", strategy.Key(item))
-	return slices.Concat(heldKeys(item, of), []string{own.Queue, own.Waiters, own.Epoch}, keptKeys(item, of))
+// lockKeys are all keys of the items' locks, and those that the strategy keeps besides.
+func lockKeys(items []uint64, of strategy.State) []string {
+	keys := slices.Concat(heldKeys(items, of), keptKeys(items, of))
+	for _, item := range items {
+		own := redislock.Keys("", strategy.Key(item))
+		keys = append(keys, own.Queue, own.Waiters, own.Epoch)
+	}
+	return keys
 }
 
-func keptKeys(item uint64, of strategy.State) []string {
-	return strategy.KeysOf(slices.Concat(of.Keys, of.RareKeys, of.Copies), item)
+func keptKeys(items []uint64, of strategy.State) (keys []string) {
+	for _, item := range items {
+		keys = append(keys, strategy.KeysOf(slices.Concat(of.Keys, of.RareKeys, of.Copies), item)...)
+	}
+	return keys
 }
 
 // lookAtLock asks the server of the lock itself, not a shop.
 func (r *run) lookAtLock(ctx context.Context) (schedule.State, error) {
 	switch {
 	case r.of.NeedsEtcd:
-		return lookAtEtcd(ctx, r.slot.Etcd, r.item)
+		return lookAtEtcd(ctx, r.slot.Etcd, r.items[0])
 	case r.of.NeedsQuorum:
-		return lookAtQuorum(ctx, r.slot.quorum, r.item, r.of.State)
+		return lookAtQuorum(ctx, r.slot.quorum, r.items, r.of.State)
 	}
-	return lookAtRedis(ctx, r.slot.redis, r.item, r.of.State)
+	return lookAtRedis(ctx, r.slot.redis, r.items, r.of.State)
 }
 
 // lookAtQuorum wants the same value in a majority: of the servers, or of the keys where the strategy names
 // several.
-func lookAtQuorum(ctx context.Context, servers []*redis.Client, item uint64, of strategy.State) (schedule.State, error) {
+func lookAtQuorum(ctx context.Context, servers []*redis.Client, items []uint64, of strategy.State) (schedule.State, error) {
 	all := max(len(of.Locks), 1)
 	if all == 1 {
 		all = len(servers)
 	}
 	found := map[string]int{}
 	for _, server := range servers {
-		look, err := lookAtRedis(ctx, server, item, of)
+		look, err := lookAtRedis(ctx, server, items, of)
 		if err != nil {
 			return schedule.State{}, err
 		}
@@ -86,8 +97,8 @@ func lookAtEtcd(ctx context.Context, server *testserver.Etcd, item uint64) (sche
 	return schedule.State{Lock: key}, nil
 }
 
-func lookAtRedis(ctx context.Context, client *redis.Client, item uint64, besides strategy.State) (schedule.State, error) {
-	keys := heldKeys(item, besides)
+func lookAtRedis(ctx context.Context, client *redis.Client, items []uint64, besides strategy.State) (schedule.State, error) {
+	keys := heldKeys(items, besides)
 	n := len(keys)
 	texts, hashes, ttls := make([]*redis.StringCmd, n), make([]*redis.MapStringStringCmd, n), make([]*redis.Cmd, n)
 	_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -97,7 +108,7 @@ func lookAtRedis(ctx context.Context, client *redis.Client, item uint64, besides
 		return nil
 	})
 	var kept []string
-	for _, key := range keptKeys(item, besides) {
+	for _, key := range keptKeys(items, besides) {
 		value, getErr := client.Get(ctx, key).Result()
 		if getErr == nil {
 			kept = append(kept, key+" "+value)
@@ -129,8 +140,13 @@ func lookAtRedis(ctx context.Context, client *redis.Client, item uint64, besides
 		if !utf8.ValidString(value) {
 			value = hex.EncodeToString([]byte(value))
 		}
-		look.Lock, look.TTLMS = value, ttl
-		break
+		if look.Locked() { // of several items
+			look.Lock += ", " + value
+			continue
+		}
+		if look.Lock, look.TTLMS = value, ttl; len(items) == 1 {
+			break
+		}
 	}
 	return look, nil
 }

@@ -13,6 +13,9 @@ import (
 type Plan struct {
 	Strategy  string
 	Customers int
+	// Baskets has each customer buy two items in one sale, the second customer in the opposite order. There
+	// are enough units for all. A way that only sells baskets always does.
+	Baskets bool
 	// OneShop has all customers buy at one shop. Otherwise each has a shop of its own.
 	OneShop bool
 	// Events may happen, MaxEvents of them in one run. With InARow they follow each other, with no
@@ -171,6 +174,19 @@ type OneShop struct{ *Stage }
 // PlaySchedule plays a schedule as [Stage.PlaySchedule] does.
 func (s OneShop) PlaySchedule(ctx context.Context, strategy string, customers int, order schedule.Schedule) (schedule.Record, error) {
 	return s.playSchedule(ctx, Plan{Strategy: strategy, Customers: customers, OneShop: true}, order)
+}
+
+// Baskets is a stage on which each customer buys two items.
+type Baskets struct{ *Stage }
+
+// PlaySchedule plays a schedule as [Stage.PlaySchedule] does.
+func (s Baskets) PlaySchedule(ctx context.Context, strategy string, customers int, order schedule.Schedule) (schedule.Record, error) {
+	return s.playSchedule(ctx, Plan{Strategy: strategy, Customers: customers, Baskets: true}, order)
+}
+
+// Position is as [Stage.Position].
+func (s Baskets) Position(ctx context.Context, strategy string, customers int, order schedule.Schedule) (Position, error) {
+	return s.position(ctx, Plan{Strategy: strategy, Customers: customers, Baskets: true}, order)
 }
 
 func (s *Stage) playSchedule(ctx context.Context, p Plan, order schedule.Schedule) (schedule.Record, error) {

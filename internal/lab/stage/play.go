@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"stocklock/internal/lab/schedule"
@@ -44,11 +45,15 @@ const (
 // Play runs one schedule on a fresh item and a free slot. A run in which a lease may have ended
 // although none was to pass is made again, on the next slot that is free, and in the end with longer leases.
 func (s *Stage) Play(ctx context.Context, p Plan, choose func() Chooser) (schedule.Record, error) {
-	of, err := s.shop.ByName(p.Strategy)
+	of, err := s.shop.Any(p.Strategy)
 	if err != nil {
 		return schedule.Record{}, err
 	}
+	if p.Baskets = p.Baskets || of.OnlyBaskets; p.Baskets && of.Baskets == nil {
+		return schedule.Record{}, cannotError(of.Name + " sells one item at a time")
+	}
 	kind := kindFor(p.Events)
+	kind.baskets = p.Baskets
 	kind.etcd, kind.quorum = of.NeedsEtcd, of.NeedsQuorum
 	kind.lease = s.options.Lease
 	slots, spoiled := s.Slots(p.Events), 0
@@ -118,29 +123,40 @@ func (s *Stage) playOn(ctx context.Context, l *slot, p Plan, of strategy.Descrip
 	}
 	s.turns <- struct{}{}
 	defer func() { <-s.turns }()
-	item, err := s.newItem(ctx, of, int64(p.Customers-1))
-	if err != nil {
-		return schedule.Record{}, err
+	number, units := 1, int64(p.Customers-1)
+	if p.Baskets {
+		number, units = basketItems, int64(p.Customers)
+	}
+	items := make([]uint64, number)
+	for i := range items {
+		var err error
+		if items[i], err = s.newItem(ctx, of, units); err != nil {
+			return schedule.Record{}, err
+		}
 	}
 	schema, err := s.schemaFor(ctx, of.Name)
 	if err != nil {
 		return schedule.Record{}, err
 	}
 	r := &run{
-		schema: schema, stage: s, slot: l, plan: p, of: of, item: item, messages: make(chan any, 4096), changed: map[schedule.Customer]int{}, wrote: map[schedule.Customer]int{}, renewed: map[schedule.Customer]renewals{}, resumed: map[schedule.Customer]time.Time{},
+		schema: schema, stage: s, slot: l, plan: p, of: of, items: items, messages: make(chan any, 4096), changed: map[schedule.Customer]int{}, wrote: map[schedule.Customer]int{}, renewed: map[schedule.Customer]renewals{}, resumed: map[schedule.Customer]time.Time{},
 		ids: map[string]schedule.Customer{}, lock: noLock, leased: of.State.Scattered(),
 	}
-	number, first := s.runs.Add(1), s.firstStep(p.Strategy)
+	run, first := s.runs.Add(1), s.firstStep(p.Strategy)
 	var ids []string
 	for i, c := range schedule.Customers(p.Customers) {
 		if p.OneShop {
 			i = 0
 		}
-		id := fmt.Sprintf("step-%d-%s", number, c)
+		id := fmt.Sprintf("step-%d-%s", run, c)
 		ids = append(ids, id)
-		r.buyers = append(r.buyers, &buyer{customer: c, id: id, shop: l.Shops[i], held: first, step: first.Name, counts: map[string]int{}, flying: -1})
+		lines := slices.Clone(items)
+		if (c-'A')%2 == 1 {
+			slices.Reverse(lines)
+		}
+		r.buyers = append(r.buyers, &buyer{customer: c, id: id, lines: lines, shop: l.Shops[i], held: first, step: first.Name, counts: map[string]int{}, flying: -1})
 	}
-	unfollow := s.source.follow(r.item, ids, func(report heldReport) {
+	unfollow := s.source.follow(r.items, ids, func(report heldReport) {
 		if report.Hold == 0 && len(r.messages) > cap(r.messages)/2 {
 			return // what the shops do on their own is shown, not needed
 		}
@@ -151,6 +167,9 @@ func (s *Stage) playOn(ctx context.Context, l *slot, p Plan, of strategy.Descrip
 	r.letGo()
 	return record, err
 }
+
+// basketItems is how many items each customer of a run with baskets buys.
+const basketItems = 2
 
 // letGo ends a run that was given up: what is still held goes on, so that the shops are free.
 func (r *run) letGo() {

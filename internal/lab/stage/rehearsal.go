@@ -66,7 +66,7 @@ func (s *Stage) rehearseAt(ctx context.Context, l *slot, shop *rig.TestbedShop, 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var sent atomic.Int64
-	defer s.source.follow(item, ids, func(r heldReport) {
+	defer s.source.follow([]uint64{item}, ids, func(r heldReport) {
 		if r.Hold == 0 {
 			return
 		}
@@ -81,9 +81,9 @@ func (s *Stage) rehearseAt(ctx context.Context, l *slot, shop *rig.TestbedShop, 
 	if by.NeedsQuorum {
 		second <- "" // two that ask several servers at once can keep each other out
 	} else {
-		go func() { second <- l.buy(ctx, shop.URL, item, by.Name, ids[1]) }()
+		go func() { second <- l.buy(ctx, shop.URL, []uint64{item}, by.Name, ids[1]) }()
 	}
-	answer := l.buy(ctx, shop.URL, item, by.Name, ids[0])
+	answer := l.buy(ctx, shop.URL, []uint64{item}, by.Name, ids[0])
 	other := <-second
 	if cause := context.Cause(ctx); errors.Is(cause, ErrEndless) {
 		return cause

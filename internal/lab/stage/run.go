@@ -27,7 +27,8 @@ const (
 // buyer is a customer in a run.
 type buyer struct {
 	customer schedule.Customer
-	id       string // of its request
+	id       string   // of its request
+	lines    []uint64 // the items that it buys, in its order
 	shop     *rig.TestbedShop
 	state    state
 	heard    time.Time
@@ -35,6 +36,7 @@ type buyer struct {
 	held   heldReport
 	step   string
 	retry  bool
+	last   string // what it was held at before
 	counts map[string]int
 	sent   int
 	tries  int // of them those that were sent while time passed, and the lock was held
@@ -54,14 +56,14 @@ type buyer struct {
 	answer    string
 }
 
-// run is one run of a schedule on one item.
+// run is one run of a schedule on items of its own: one, or those of baskets.
 type run struct {
 	schema   schedule.Schema
 	stage    *Stage
 	slot     *slot
 	plan     Plan
 	of       strategy.Description
-	item     uint64
+	items    []uint64
 	buyers   []*buyer
 	messages chan any // of heldReport and answered
 
@@ -192,26 +194,37 @@ func (r *run) servers(ctx context.Context) (schedule.State, error) {
 	}
 	store := r.stage.store
 	if r.of.State.Remaining != "" {
-		if err := store.Pool().QueryRowContext(ctx, r.of.State.Remaining, r.item).Scan(&now.Elsewhere); err != nil {
+		if err := store.Pool().QueryRowContext(ctx, r.of.State.Remaining, r.items[0]).Scan(&now.Elsewhere); err != nil {
 			return now, fmt.Errorf("look at the strategy's own rows: %w", err)
 		}
 	}
-	item, err := store.Read(ctx, r.item)
-	if err != nil {
-		return now, err
+	for i, id := range r.items {
+		item, err := store.Read(ctx, id)
+		if err != nil {
+			return now, err
+		}
+		orders, err := store.ItemOrders(ctx, id)
+		if err != nil {
+			return now, err
+		}
+		nth := 0
+		if len(r.items) > 1 {
+			nth = i + 1
+			now.Stocks = append(now.Stocks, item.Stock)
+		}
+		if i == 0 {
+			now.Stock, now.Fence = item.Stock, item.Fence
+		}
+		for _, o := range orders {
+			if o.CancelledAt == nil { // it stands
+				now.Orders = append(now.Orders, schedule.Order{ID: o.ID, Customer: r.customerOf(o.RequestID), Item: nth, Read: o.StockRead, Written: o.StockWritten})
+			}
+		}
 	}
-	now.Stock, now.Fence = item.Stock, item.Fence
 	if r.of.State.Whole {
 		now.Stock, now.Elsewhere = now.Stock+now.Elsewhere, 0
 	}
-	orders, err := store.ItemOrders(ctx, r.item)
-	for _, o := range orders {
-		if o.CancelledAt != nil {
-			continue // it does not stand
-		}
-		now.Orders = append(now.Orders, schedule.Order{ID: o.ID, Customer: r.customerOf(o.RequestID), Read: o.StockRead, Written: o.StockWritten})
-	}
-	return now, err
+	return now, nil
 }
 
 func (r *run) buyer(c schedule.Customer) *buyer { return r.buyers[c-'A'] }

@@ -81,7 +81,7 @@ func (r *run) send(ctx context.Context, c schedule.Customer, quiet bool) error {
 func (r *run) arrive(ctx context.Context, b *buyer) error {
 	b.state, b.heard, b.step = moving, time.Now(), ""
 	go func() {
-		answer := r.slot.buy(ctx, b.shop.URL, r.item, r.plan.Strategy, b.id)
+		answer := r.slot.buy(ctx, b.shop.URL, b.lines, r.plan.Strategy, b.id)
 		select {
 		case r.messages <- answered{b.customer, answer}:
 		case <-ctx.Done():
@@ -162,9 +162,15 @@ func (r *run) hold(b *buyer, report heldReport) {
 	if b.first == "" {
 		b.first = begin
 	}
+	repeats := report.Text == b.last
+	b.last = report.Text
 	b.retry = false
-	again := len(b.tx) == 0 // a transaction that reads the same twice does not begin again
-	if again && begin == b.first && (report.Phase == "" || report.Server == labmode.MySQLServer) {
+	again := len(b.tx) == 0 && begin == b.first && // a transaction that reads the same twice does not begin again
+		(report.Phase == "" || report.Server == labmode.MySQLServer)
+	if r.plan.Baskets { // each lock has its tries
+		again = repeats
+	}
+	if again {
 		b.retry = b.counts[report.Name] > 1
 		b.tryFrom, b.tryUntil = b.tryUntil, r.version
 	}

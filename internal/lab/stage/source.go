@@ -151,18 +151,22 @@ func (r heldReport) release(lose bool) {
 	_ = r.from.to.Encode(labmode.StepOrder{Go: r.Hold, Lose: lose})
 }
 
-// follow has reports on these sales, and on the item, passed to the function.
-func (s *source) follow(item uint64, sales []string, to func(heldReport)) (unfollow func()) {
+// follow has reports on these sales, and on the items, passed to the function.
+func (s *source) follow(items []uint64, sales []string, to func(heldReport)) (unfollow func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.items[item] = to
+	for _, item := range items {
+		s.items[item] = to
+	}
 	for _, id := range sales {
 		s.sales[id] = to
 	}
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.items, item)
+		for _, item := range items {
+			delete(s.items, item)
+		}
 		for _, id := range sales {
 			delete(s.sales, id)
 		}

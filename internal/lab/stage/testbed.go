@@ -60,11 +60,14 @@ func (b *testbed) oneLease() time.Duration { return b.lease + b.lease/5 + 10*tim
 // patience is how long time is let pass where nobody can go on.
 func (b *testbed) patience() time.Duration { return (leasesToWait + 4) * b.lease }
 
-// buy is one customer: it sends an order and returns the outcome as the customer sees it.
-func (b *testbed) buy(ctx context.Context, shop string, item uint64, by, id string) string {
+// buy is one customer: it sends an order of one unit of each item, and returns the outcome as the customer
+// sees it.
+func (b *testbed) buy(ctx context.Context, shop string, items []uint64, by, id string) string {
 	ctx, cancel := context.WithTimeout(ctx, leasesToWait*b.lease+labmode.HoldLimit+20*time.Second)
 	defer cancel()
-	answer := load.Send(ctx, load.Order{Shop: shop, ItemID: item, Quantity: 1, RequestID: id, Strategy: by})
+	answer := load.Send(ctx, load.Order{
+		Shop: shop, ItemID: items[0], More: items[1:], AsPosted: len(items) > 1, Quantity: 1, RequestID: id, Strategy: by,
+	})
 	switch {
 	case answer.Err != nil:
 		return noAnswer

@@ -91,6 +91,9 @@ func (s *Stage) schemaFor(ctx context.Context, strategy string) (schedule.Schema
 
 // touches is what a step touches if it is sent now.
 func (r *run) touches(b *buyer) []schedule.Touch {
+	if b.state == absent && r.plan.Baskets {
+		return schedule.Everything("") // the way decides about which item it comes
+	}
 	request := r.request(b)
 	if b.lose && request.Server == labmode.MySQLServer {
 		return schedule.Everything(request.Server) // the end of its connection frees what it has
@@ -113,7 +116,7 @@ func (r *run) request(b *buyer) schedule.Request {
 	request := b.held.request()
 	request.Earlier = b.tx
 	if b.state == absent {
-		request.Text = b.held.about(r.item)
+		request.Text = b.held.about(b.lines[0])
 	}
 	return request
 }
@@ -169,7 +172,7 @@ func (r *run) keepsTime(request schedule.Request) bool {
 	if r.of.AtPoints() {
 		return false
 	}
-	known := lockKeys(r.item, r.of.State)
+	known := lockKeys(r.items, r.of.State)
 	return slices.ContainsFunc(r.schema.Touches(request), func(t schedule.Touch) bool {
 		key, isKey := t.Key()
 		return t.Does&schedule.Writes != 0 && (t.Thing == "" || isKey && !slices.Contains(known, key))

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"golang.org/x/sync/errgroup"
 
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
@@ -52,7 +50,7 @@ var locksSorted = strategy.Strategy{
 
 var locksParallel = strategy.Strategy{
 	Name:   "locks-parallel",
-	Doc:    "all locks at the same time; what it got is held while it waits for the rest",
+	Doc:    "asks for all locks, round after round; what it got is held while it waits for the rest",
 	Source: "Medusa, locking-redis/src/services/redis-lock.ts",
 	Guard:  itemLocks + ", all at once", Decrement: underLocks, Telling: "crossed", OnlyBaskets: true,
 	Properties: polledLocks,
@@ -146,61 +144,59 @@ func oneByOne(ctx context.Context, l locks, keys []string) (func(), error) {
 	var got []string
 	release := func() { l.release(ctx, got) }
 	for _, key := range keys {
-		if err := l.acquire(ctx, key); err != nil {
+		one, err := l.poll(ctx, []string{key})
+		if got = append(got, one...); err != nil {
 			release()
 			return nil, err
 		}
-		got = append(got, key)
 	}
 	return release, nil
 }
 
-// allAtOnce asks for all locks at the same time.
+// allAtOnce asks for all locks, and again and again for those that it has not got.
 func allAtOnce(ctx context.Context, l locks, keys []string) (func(), error) {
-	var mu sync.Mutex
-	var got []string
+	got, err := l.poll(ctx, keys)
 	release := func() { l.release(ctx, got) }
-	asking, one := errgroup.WithContext(ctx)
-	for _, key := range keys {
-		asking.Go(func() error {
-			err := l.acquire(one, key)
-			if err == nil {
-				mu.Lock()
-				defer mu.Unlock()
-				got = append(got, key)
-			}
-			return err
-		})
-	}
-	if err := asking.Wait(); err != nil {
+	if err != nil {
 		release()
 		return nil, err
 	}
 	return release, nil
 }
 
-// acquire polls a lock until it has it, or until the time to wait is over.
-func (l locks) acquire(ctx context.Context, key string) error {
+// poll asks for each lock in turn, round after round, until it has all or the time to wait is over. It
+// returns those that it got.
+func (l locks) poll(ctx context.Context, missing []string) (got []string, err error) {
 	waited := false
 	for giveUp := time.Now().Add(l.Wait); ; {
-		// A client that disconnects does not cancel the try, whose answer could be yes.
-		ok, err := l.Redis.SetNX(context.WithoutCancel(ctx), key, l.owner, l.Lease).Result()
-		switch {
-		case err != nil:
-			return fmt.Errorf("acquire %s: %w", key, err)
-		case ok:
-			sale.At(ctx, sale.Acquired)
-			return nil
-		case !waited:
+		var refused []string
+		for _, key := range missing {
+			// A client that disconnects does not cancel the try, whose answer could be yes.
+			ok, err := l.Redis.SetNX(context.WithoutCancel(ctx), key, l.owner, l.Lease).Result()
+			switch {
+			case err != nil:
+				return got, fmt.Errorf("acquire %s: %w", key, err)
+			case ok:
+				got = append(got, key)
+				sale.At(ctx, sale.Acquired)
+			default:
+				refused = append(refused, key)
+			}
+		}
+		if missing = refused; len(missing) == 0 {
+			return got, nil
+		}
+		if !waited {
 			waited = true
 			sale.At(ctx, sale.Waiting)
-		case time.Now().After(giveUp):
-			return strategy.ErrBusy
+		}
+		if time.Now().After(giveUp) {
+			return got, strategy.ErrBusy
 		}
 		select {
 		case <-time.After(l.Retry):
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return got, context.Cause(ctx)
 		}
 	}
 }
