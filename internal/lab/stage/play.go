@@ -53,9 +53,11 @@ func (s *Stage) Play(ctx context.Context, p Plan, choose func() Chooser) (schedu
 		return schedule.Record{}, cannotError(of.Name + " sells one item at a time")
 	}
 	kind := kindFor(p.Events)
-	kind.baskets = p.Baskets
 	kind.etcd, kind.quorum = of.NeedsEtcd, of.NeedsQuorum
 	kind.lease = s.options.Lease
+	if kind.crossing = p.Baskets && len(p.Events) == 0; kind.crossing {
+		kind.lease *= 10
+	}
 	slots, spoiled := s.Slots(p.Events), 0
 	for try := 1; ; try++ {
 		from, err := s.slots.of(kind, slots)

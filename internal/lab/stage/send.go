@@ -36,6 +36,7 @@ func (r *run) send(ctx context.Context, c schedule.Customer, quiet bool) error {
 	b.flying = r.note(schedule.Entry{Choice: schedule.Choice{Customer: c, Step: b.step}, Customer: c.String(),
 		Server: b.held.Server, Sent: b.held.Text, Tx: b.held.Tx})
 	b.state, b.heard = moving, time.Now()
+	name := b.held.Name
 	b.sent++
 	if quiet && b.held.Server != labmode.MySQLServer && r.lock.Locked() {
 		b.tries++
@@ -64,6 +65,10 @@ func (r *run) send(ctx context.Context, c schedule.Customer, quiet bool) error {
 	}
 	if quiet && r.lock.Kept == before.Kept && r.lock.Lock == before.Lock && r.lock.Locked() == before.Locked() && b.flying < 0 {
 		r.entries = slices.Delete(r.entries, entry, entry+1)
+		if r.plan.Baskets && b.state == atStep && b.held.Name == name { // how often it tries meanwhile depends on the machine
+			b.counts[name]--
+			b.step = schedule.StepName(name, b.counts[name])
+		}
 		for _, other := range r.buyers {
 			if other.flying > entry {
 				other.flying--
@@ -167,11 +172,8 @@ func (r *run) hold(b *buyer, report heldReport) {
 	b.retry = false
 	again := len(b.tx) == 0 && begin == b.first && // a transaction that reads the same twice does not begin again
 		(report.Phase == "" || report.Server == labmode.MySQLServer)
-	if r.plan.Baskets { // each lock has its tries
-		again = repeats
-	}
-	if again {
-		b.retry = b.counts[report.Name] > 1
+	if again && !r.plan.Baskets || r.plan.Baskets && report.Server != labmode.MySQLServer {
+		b.retry = b.counts[report.Name] > 1 && (!r.plan.Baskets || repeats) // each lock has its tries
 		b.tryFrom, b.tryUntil = b.tryUntil, r.version
 	}
 }

@@ -36,8 +36,11 @@ type slots struct {
 
 // slotKind is what runs in a slot can do, and the lease of its locks.
 type slotKind struct {
-	alone, proxied, etcd, quorum, baskets bool
-	lease                                 time.Duration
+	alone, proxied, etcd, quorum bool
+	// Crossing has no lease end. Customers who wait for each other give up before that, and after all that
+	// others can do meanwhile.
+	crossing bool
+	lease    time.Duration
 }
 
 func kindFor(events []schedule.Event) slotKind {
@@ -93,8 +96,8 @@ func (s *slots) open(kind slotKind, p *pool) error {
 	}
 	settings := maps.Clone(s.settings)
 	settings["SHOP_LEASE"], settings["SHOP_WAIT"] = kind.lease.String(), (leasesToWait * kind.lease).String()
-	if kind.baskets { // who waits for each other gives up before a lease ends, and frees what it has
-		settings["SHOP_WAIT"] = (kind.lease / 2).String()
+	if kind.crossing {
+		settings["SHOP_WAIT"] = (kind.lease / 3).String()
 	}
 	starting, ctx := errgroup.WithContext(s.background)
 	for i := range testbeds {
