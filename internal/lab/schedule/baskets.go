@@ -1,10 +1,13 @@
 package schedule
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/shop/labmode"
 )
 
 // decideBaskets is [Outcome.decide] where each customer buys one unit of each item, and there are enough for
@@ -63,4 +66,95 @@ func (r Record) Deadlocks() (n int) {
 		}
 	}
 	return n
+}
+
+// Possession is who has which of several items at a moment, and who waits for which: by locks in Redis, and
+// by rows that a transaction has locked.
+type Possession struct {
+	has   map[int]string // by item
+	waits map[string]int // by customer
+}
+
+// After notes what an entry changes.
+func (p *Possession) After(e Entry) {
+	if p.has == nil {
+		p.has, p.waits = map[int]string{}, map[string]int{}
+	}
+	who := e.Customer
+	inMySQL := e.Server == labmode.MySQLServer
+	name := strings.TrimRight(e.Choice.Step, "0123456789")
+	ends := name == "commit" || name == "rollback" || strings.Contains(e.Answer, "Error 1213")
+	switch {
+	case !e.Choice.IsStep():
+	case inMySQL && ends:
+		p.free(who, 0)
+		delete(p.waits, who)
+	case e.Item == 0:
+	case name == "release":
+		p.free(who, e.Item)
+		delete(p.waits, who)
+	case e.Blocked != "" && e.Answer == "", !inMySQL && e.Answer == "0":
+		p.waits[who] = e.Item
+	case inMySQL && !e.Tx, !inMySQL && e.Answer != "1":
+	default:
+		p.has[e.Item] = who
+		if p.waits[who] == e.Item {
+			delete(p.waits, who)
+		}
+	}
+}
+
+// free takes an item from a customer, or all for 0.
+func (p *Possession) free(who string, item int) {
+	for i, holder := range p.has {
+		if holder == who && (item == 0 || item == i) {
+			delete(p.has, i)
+		}
+	}
+}
+
+// Put fills in a state of so many items.
+func (p *Possession) Put(s *State, items int) {
+	s.Has, s.Waiting = make([]string, items), nil
+	for i := range items {
+		s.Has[i] = p.has[i+1]
+	}
+	for who, item := range p.waits {
+		s.Waiting = append(s.Waiting, fmt.Sprintf("%s for %d", who, item))
+	}
+	slices.Sort(s.Waiting)
+}
+
+// circle is the first circle of customers each of whom waits for what the next one has, in a line. It is
+// empty where there was none.
+func (r Record) circle() string {
+	var p Possession
+	for _, e := range r.Entries {
+		ended := strings.Contains(e.Answer, "Error 1213") && e.Item != 0 // by MySQL, when the circle was closed
+		if waited := e; e.Blocked != "" || ended {
+			waited.Answer, waited.Blocked = "", "a row"
+			p.After(waited)
+		} else {
+			p.After(e)
+		}
+		for _, c := range Customers(r.Customers) {
+			begin := c.String()
+			line, who := begin, begin
+			for range r.Customers {
+				item := p.waits[who]
+				next := p.has[item]
+				if item == 0 || next == "" || next == who {
+					break
+				}
+				line += fmt.Sprintf(" ──waits for──▶ item %d ──held by──▶ %s", item, next)
+				if who = next; who == begin {
+					return line
+				}
+			}
+		}
+		if ended {
+			p.After(e)
+		}
+	}
+	return ""
 }

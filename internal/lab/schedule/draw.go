@@ -25,8 +25,17 @@ func Draw(w io.Writer, r Record, width int) {
 	for _, c := range all {
 		header = append(header, c.String())
 	}
-	t.AppendHeader(append(header, "lock in "+r.lockServer(), "stock", "orders"))
 	columns := append(tabular.Right(1, 1), table.ColumnConfig{Number: len(all) + 3, Align: text.AlignRight})
+	if r.Outcome.Items > 1 {
+		for i := range r.Outcome.Items {
+			header = append(header, fmt.Sprintf("item %d\nheld by", i+1), fmt.Sprintf("stock\nof %d", i+1))
+		}
+		header = append(header, "waits", "orders")
+		columns = tabular.Right(1, 1)
+	} else {
+		header = append(header, "lock in "+r.lockServer(), "stock", "orders")
+	}
+	t.AppendHeader(header)
 	columns[0].Hidden = r.timeless
 	t.SetColumnConfigs(columns)
 	for _, e := range r.Entries {
@@ -43,6 +52,9 @@ func Draw(w io.Writer, r Record, width int) {
 		t.Style().Size.WidthMax = width
 	}
 	fmt.Fprintln(w, t.Render())
+	if circle := r.circle(); circle != "" {
+		fmt.Fprintln(w, "\n  a circle: "+circle)
+	}
 }
 
 // changing is what differs from run to run in an answer: an owner, a time, a token, an item's id.
@@ -101,6 +113,9 @@ func cell(e Entry, c Customer) string {
 		return ""
 	}
 	step := e.Choice.Step
+	if e.Item > 0 {
+		step += fmt.Sprintf("(%d)", e.Item)
+	}
 	switch {
 	case e.Blocked != "" && e.Answer == "":
 		return step + " …"
@@ -132,6 +147,9 @@ func stateCells(s *State) table.Row {
 	if s == nil {
 		return table.Row{"", "", ""}
 	}
+	if len(s.Stocks) > 0 {
+		return basketCells(s)
+	}
 	lock := "–"
 	if s.Locked() {
 		lock = "held"
@@ -152,6 +170,25 @@ func stateCells(s *State) table.Row {
 		stock += fmt.Sprintf("+%d", s.Elsewhere)
 	}
 	return table.Row{lock, stock, strings.Join(orders, ", ")}
+}
+
+// basketCells has two cells for each of several items.
+func basketCells(s *State) table.Row {
+	var row table.Row
+	for i, units := range s.Stocks {
+		holder := "–"
+		if i < len(s.Has) && s.Has[i] != "" {
+			holder = s.Has[i]
+		}
+		row = append(row, holder, units)
+	}
+	var orders []string
+	for _, o := range s.Orders {
+		if o.Item == 1 {
+			orders = append(orders, o.Customer)
+		}
+	}
+	return append(row, strings.Join(s.Waiting, ", "), strings.Join(orders, ", "))
 }
 
 // expiry says when the lock ends, in one of two forms, and nothing where that is not known.
@@ -177,6 +214,9 @@ func Plural(n int64, thing string) string {
 func (r Record) Sentence() string {
 	o := r.Outcome
 	sold := Plural(int64(len(o.Orders)), "order") + " for " + Plural(o.Stock, "unit")
+	if o.Items > 1 {
+		sold = fmt.Sprintf("%s in orders of %d items, for %s of each", Plural(int64(len(o.Orders)), "line"), o.Items, Plural(o.Stock, "unit"))
+	}
 	switch o.Verdict {
 	case verdict.Held:
 		return "held: " + sold

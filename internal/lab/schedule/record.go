@@ -34,7 +34,10 @@ type Entry struct {
 	Note     string  `json:"note,omitempty"`
 	State    *State  `json:"state,omitempty"` // after it, where it was looked at
 	Own      bool    `json:"own,omitempty"`
-	Tx       bool    `json:"-"` // the step is a statement of a transaction
+	// Item is the one that a request is about, from 1, where a customer buys several. 0 is none, or more than
+	// one.
+	Item int  `json:"item,omitempty"`
+	Tx   bool `json:"-"` // the step is a statement of a transaction
 }
 
 // Request is the request of a step.
@@ -48,10 +51,14 @@ type State struct {
 	Kept   string `json:"kept,omitempty"`   // what else the strategy keeps in Redis
 	Stock  int64  `json:"stock"`
 	// Elsewhere is how many units the strategy keeps in rows of its own.
-	Elsewhere int64   `json:"elsewhere,omitempty"`
-	Stocks    []int64 `json:"stocks,omitempty"` // of each item, where a customer buys several
-	Fence     int64   `json:"fence,omitempty"`
-	Orders    []Order `json:"orders,omitempty"`
+	Elsewhere int64 `json:"elsewhere,omitempty"`
+	// Where a customer buys several items: the stock of each, who has each, and who waits for which, such as
+	// "A" and "B for 1".
+	Stocks  []int64  `json:"stocks,omitempty"`
+	Has     []string `json:"has,omitempty"`
+	Waiting []string `json:"waiting,omitempty"`
+	Fence   int64    `json:"fence,omitempty"`
+	Orders  []Order  `json:"orders,omitempty"`
 }
 
 // Locked says whether the lock's key exists.

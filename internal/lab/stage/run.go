@@ -3,6 +3,7 @@ package stage
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"time"
 
@@ -171,9 +172,25 @@ func (r *run) take(ctx context.Context, next Next, i int) error {
 }
 
 func (r *run) note(e schedule.Entry) int {
+	if len(r.items) > 1 && e.Sent != "" {
+		e.Item = r.itemOf(e.Sent)
+	}
 	e.AtMS = float64(time.Since(r.begun).Microseconds()) / 1000
 	r.entries = append(r.entries, e)
 	return len(r.entries) - 1
+}
+
+// itemOf returns the one of the run's items that a request names, from 1. It is 0 for none, and for several.
+func (r *run) itemOf(text string) (item int) {
+	for i, id := range r.items {
+		if regexp.MustCompile(fmt.Sprintf(`\b%d\b`, id)).MatchString(text) {
+			if item != 0 {
+				return 0
+			}
+			item = i + 1
+		}
+	}
+	return item
 }
 
 // observe keeps what both servers have after an entry.
@@ -182,6 +199,13 @@ func (r *run) observe(ctx context.Context, entry int) error {
 		return nil
 	}
 	now, err := r.servers(ctx)
+	if len(r.items) > 1 {
+		var possession schedule.Possession
+		for _, e := range r.entries {
+			possession.After(e)
+		}
+		possession.Put(&now, len(r.items))
+	}
 	r.entries[entry].State = &now
 	return err
 }
