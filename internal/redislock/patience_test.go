@@ -180,6 +180,20 @@ func TestALaterCallerDoesNotShareATimeout(t *testing.T) {
 	})
 }
 
+// TestAnErrorAtTheEndOfTheWait says that, too: from that time on, and not before.
+func TestAnErrorAtTheEndOfTheWait(t *testing.T) {
+	withFake(t, func(t *testing.T, _ *fakeRedis, l *Locker) {
+		w := &waiter{AcquireOptions: AcquireOptions{Wait: time.Second}, ctx: t.Context(), key: "k", begun: l.now()}
+		time.Sleep(time.Second - time.Nanosecond)
+		for _, over := range []bool{false, true} {
+			if _, _, err := l.tell(w, result{err: errDown}); !errors.Is(err, errDown) || errors.Is(err, ErrNotAcquired) != over {
+				t.Errorf("the wait is over: %v; Acquire = %v", over, err)
+			}
+			time.Sleep(time.Nanosecond)
+		}
+	})
+}
+
 // TestATimeoutOfAPastAttemptIsNobodys: its asker has gone, and the next waiter has asked for a lease of its own.
 func TestATimeoutOfAPastAttemptIsNobodys(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
