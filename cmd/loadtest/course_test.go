@@ -222,9 +222,13 @@ func (r classroom) run(ctx context.Context, s streams) int {
 	}
 	switch s.args[0] {
 	case "step":
-		err = c.Step.play(ctx, s, r.stage(c.Step.Lease))
+		of, unknown := r.shop.Any(c.Step.Strategy)
+		if err = unknown; err == nil {
+			c.Step.Baskets = c.Step.Baskets || of.OnlyBaskets
+			err = c.Step.play(ctx, s, r.stage(c.Step.Lease))
+		}
 	case "explore":
-		strategies, unknown := named(c.Explore.Strategies, r.shop.Strategies, r.shop.ByName)
+		strategies, unknown := named(c.Explore.Strategies, r.shop.Strategies, r.shop.Any)
 		if err = unknown; err == nil {
 			err = c.Explore.search(ctx, s, r.stage(c.Explore.Lease), strategies)
 		}

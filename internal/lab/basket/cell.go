@@ -95,8 +95,12 @@ func (c *cell) prepare(ctx context.Context) error {
 		return err
 	}
 	for i, units := range c.scenario.stock {
+		name := i + 1
+		if c.scenario.named {
+			name = len(c.scenario.stock) - i
+		}
 		item, err := audit.Start(ctx, c.bench.Store, audit.Run{
-			ID: fmt.Sprint(c.id, "-", i+1), Strategy: c.of.Name, Scenario: c.scenario.Name, InitialStock: units, State: c.of.State,
+			ID: fmt.Sprint(c.id, "-", name), Strategy: c.of.Name, Scenario: c.scenario.Name, InitialStock: units, State: c.of.State,
 		})
 		if err != nil {
 			return err

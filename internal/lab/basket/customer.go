@@ -2,6 +2,7 @@ package basket
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,6 +26,7 @@ type customer struct {
 	shop    int
 	lines   []int // the indexes of the items, in the order in which they are posted
 	request string
+	by      string // the strategy, empty for the way of the cell
 
 	mu     sync.Mutex
 	answer *load.Answer // to the last request; nil while it is under way
@@ -48,7 +50,12 @@ const holdAtMost = 20 * time.Second
 
 // order sends a basket to a shop. With an action, that is done at a point of the sale.
 func (c *cell) order(ctx context.Context, name string, shop int, lines []int, at sale.Point, action labmode.Action) *customer {
-	customer := &customer{name: name, shop: shop, lines: lines}
+	return c.orderBy(ctx, "", name, shop, lines, at, action)
+}
+
+// orderBy is order by another strategy than that of the cell.
+func (c *cell) orderBy(ctx context.Context, strategy, name string, shop int, lines []int, at sale.Point, action labmode.Action) *customer {
+	customer := &customer{name: name, shop: shop, lines: lines, by: strategy}
 	c.customers = append(c.customers, customer)
 	c.send(ctx, customer, at, action)
 	return customer
@@ -71,7 +78,7 @@ func (c *cell) send(ctx context.Context, to *customer, at sale.Point, action lab
 	}
 	order := load.Order{
 		Shop: c.bench.Shops[to.shop].URL, ItemID: items[0], More: items[1:], Quantity: 1, AsPosted: true, RequestID: to.request,
-		Strategy: c.of.Name, Run: c.id, Fault: fault,
+		Strategy: cmp.Or(to.by, c.of.Name), Run: c.id, Fault: fault,
 	}
 	if to.name == "A" {
 		order.Lease = c.scenario.lease

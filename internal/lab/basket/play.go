@@ -95,6 +95,42 @@ func crossedAtLocks(ctx context.Context, c *cell) error {
 	return c.concluded(ctx, a, b)
 }
 
+// The strategies of a B who goes by the items' ids: with the reference lock of each item, and with their rows.
+const (
+	byIDsInRedis = "fenced"
+	byIDsInRows  = "conditional"
+)
+
+// meet has A and B meet with the same items in opposite orders, B perhaps by another way. A is held when it
+// has its first lock, or its first units where it has no lock in Redis.
+func meet(ctx context.Context, c *cell, byIDs bool) error {
+	strategy, has := byIDsInRedis, "lock"
+	a := c.order(ctx, "A", 0, []int{0, 1}, sale.Acquired, labmode.Hold)
+	if !c.await(ctx, func() bool { return c.reached(a) || a.answered() }) {
+		return fmt.Errorf("%w: A has its first lock, or has bought", errNotSeen)
+	}
+	if !c.reached(a) {
+		a.name, strategy, has = "a customer before A", byIDsInRows, "units"
+		a = c.order(ctx, "A", 0, []int{0, 1}, sale.Taken, labmode.Hold)
+	}
+	if err := c.see(ctx, c.arrived(ctx, a), "A wants 1, 2 and has its first "+has); err != nil {
+		return err
+	}
+	if !byIDs {
+		strategy = ""
+	}
+	b := c.orderBy(ctx, strategy, "B", 1, []int{1, 0}, "", "")
+	wants := "B wants 2, 1"
+	if byIDs {
+		wants = "B buys both by " + strategy + ", which takes 1 first"
+	}
+	if err := c.see(ctx, func() bool { return b.answered() || c.keptOut(ctx, b) }, wants+", and waits or is answered"); err != nil {
+		return err
+	}
+	c.release(ctx, a)
+	return c.concluded(ctx, a, b)
+}
+
 // oneLockForAll reports whether the lock does not depend on the item.
 func (c *cell) oneLockForAll() bool {
 	return len(c.of.State.Locks) > 0 && !strings.Contains(c.of.State.Locks[0], "%s")

@@ -32,6 +32,7 @@ type Scenario struct {
 	Demands []scenario.Demand
 
 	stock []int64       // of each item
+	named bool          // the order of the items' names is not that of their ids
 	lease time.Duration // of the first customer's locks; 0 for those of all others
 	play  func(ctx context.Context, c *cell) error
 }
@@ -69,6 +70,23 @@ var All = []Scenario{
 		Attacks: strategy.Unstarved, Demands: []scenario.Demand{{Property: strategy.Unstarved, Otherwise: verdict.Left}}, stock: slices.Repeat([]int64{100_000}, 50), play: fiftyBesideOne,
 	},
 }
+
+// Of a way about which nothing is declared, such as a pupil's, it is not known whether its locks are in Redis.
+// These scenarios find that out, and hold a customer at the first point after it.
+var (
+	// Meeting is the scenario crossed. A lock may also be handed to a customer who waits.
+	Meeting = Scenario{
+		Name: "crossed", Doc: "A has item 1 and wants item 2, B has item 2 and wants item 1",
+		Attacks: strategy.Crossable, Demands: []scenario.Demand{{Property: strategy.Crossable, Otherwise: verdict.Left}}, stock: []int64{4, 4},
+		play: func(ctx context.Context, c *cell) error { return meet(ctx, c, false) },
+	}
+	// Beside is Meeting with a B whose way locks in the order of the items' ids: fenced or conditional.
+	Beside = Scenario{
+		Name: "beside-ids", Doc: "A buys by this way what B buys by one that goes by the items' ids, and their names are in another order",
+		Attacks: strategy.Crossable, Demands: []scenario.Demand{{Property: strategy.Crossable, Otherwise: verdict.Left}}, stock: []int64{4, 4}, named: true,
+		play: func(ctx context.Context, c *cell) error { return meet(ctx, c, true) },
+	}
+)
 
 // shortLease is the lease that ends in a play.
 const shortLease = 500 * time.Millisecond

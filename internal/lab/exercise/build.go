@@ -34,6 +34,11 @@ func init() {
 		Guard: "see the code", Decrement: "see the code", Telling: "contention",
 		AnswersFirst: true, // it may: nothing is assumed of it
 		Properties: strategy.Properties{Has: {{printf "%d" $a.Exercise.Properties.Has}}, NotApplicable: {{printf "%d" $a.Exercise.Properties.NotApplicable}}},
+		{{- if $a.Exercise.Baskets}}
+		OnlyBaskets: true, Baskets: &strategy.Properties{ // of which its cells decide
+			Has: strategy.Crossable | strategy.AddsUp | strategy.Isolated | strategy.Whole | strategy.FreesLocks | strategy.Unstarved,
+		},
+		{{- end}}
 		Build: mine{{$i}}.Build,
 	})
 {{- end}}

@@ -16,7 +16,8 @@ import (
 	"stocklock/internal/strategy"
 )
 
-// Cause is why an exercise is not solved: a cause of a schedule, the verdict on a crowd, or one of these.
+// Cause is why an exercise is not solved: a cause of a schedule, the scenario of a cell that broke, the verdict on
+// a crowd, or one of these.
 type Cause string
 
 const (
@@ -30,6 +31,7 @@ const (
 	Deadlock        Cause = "deadlock"
 	Unresolved      Cause = "unresolved"
 	TooManyCommits  Cause = "too-many-commits"
+	NotSeen         Cause = "not-seen"
 )
 
 // Verdict is what a check found.
@@ -101,7 +103,7 @@ func (c *Checker) player(e Exercise, lease time.Duration) (player, error) {
 	return player{Stage: c.stages[lease], exercise: e}, nil
 }
 
-// Check has explorations decide, in the order of the exercise, and then a crowd. It ends with the first
+// Check has explorations decide, in the order of the exercise, then cells, and then a crowd. It ends with the first
 // that fails. Done is called for each step that held. An error means that nothing is known of the code.
 func (c *Checker) Check(ctx context.Context, a Answer, done func(step string)) (Verdict, error) {
 	for _, s := range a.Exercise.Searches {
@@ -113,6 +115,9 @@ func (c *Checker) Check(ctx context.Context, a Answer, done func(step string)) (
 		if v, err := c.play(ctx, a, text, done); err != nil || v.Cause != "" {
 			return v, err
 		}
+	}
+	if v, err := c.baskets(ctx, a, done); err != nil || v.Cause != "" {
+		return v, err
 	}
 	if v, err := c.crowd(ctx, a, done); err != nil || v.Cause != "" {
 		return v, err

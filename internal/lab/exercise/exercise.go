@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/strategy"
 )
@@ -36,6 +37,9 @@ type Exercise struct {
 	// LooksUp says that a customer whose order stands is to be answered as sold, although an answer
 	// was lost.
 	LooksUp bool
+	// Baskets are the cells of sales of several items that must hold, in their order. They come after the
+	// searches and the plays.
+	Baskets []basket.Scenario
 	// MaxCommits bounds the commits of writing transactions for each sale to a crowd that waits. 0 is
 	// no bound.
 	MaxCommits float64
@@ -131,6 +135,20 @@ var exercises = []Exercise{
 		Properties: strategy.Properties{Has: leased | strategy.OwnerChecked | strategy.AtomicRelease | strategy.Renews | strategy.Reentrant | strategy.LossAware},
 		Searches:   []Search{{Customers: 2}, {Customers: 3, Switches: 2}},
 	},
+	{
+		Lesson: 9, Task: "sell baskets: refuse no units that are there, sell none twice, and lose none",
+		Properties: strategy.Properties{Has: leased | strategy.OwnerChecked | strategy.AtomicRelease | strategy.Renews | strategy.Reentrant | strategy.LossAware},
+		Baskets: []basket.Scenario{basket.Meeting, basketCell("same-item-twice"), basketCell("death-between-lines"),
+			basketCell("one-sold-out"), basket.Beside},
+	},
+}
+
+func basketCell(name string) basket.Scenario {
+	s, err := basket.ByName(name)
+	if err != nil {
+		panic(err)
+	}
+	return s
 }
 
 // All returns the exercises in the order of the lessons.

@@ -204,7 +204,7 @@ func TestAnswers(t *testing.T) {
 	}
 	playing.Wait()
 	for i, a := range as {
-		searches := all[i].Exercise.Searches[:1]
+		searches := all[i].Exercise.Searches[:min(1, len(all[i].Exercise.Searches))]
 		switch {
 		case strings.Contains(a.name, "/right-"):
 		case len(a.shown) > 0:
