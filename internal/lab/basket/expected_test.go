@@ -15,7 +15,7 @@ var broken = map[string]map[verdict.Kind]string{
 	"crossed":             {verdict.Left: "locks-unsorted locks-parallel"},
 	"same-item-twice":     {verdict.Oversold: "one-statement locks-unsorted locks-parallel"},
 	"one-sold-out":        {verdict.Left: "saga counters-decr"},
-	"death-between-lines": {verdict.Nobodys: "saga counters-lua counters-decr", verdict.Stuck: "lock-for-all"},
+	"death-between-lines": {verdict.Unclaimed: "saga counters-lua counters-decr", verdict.Stuck: "lock-for-all"},
 	"death-between-locks": {verdict.Stuck: "lock-for-all", verdict.Inapplicable: withoutLocks},
 	"first-lock-ends":     {verdict.Oversold: "locks-unsorted locks-sorted locks-parallel", verdict.Inapplicable: withoutLocks + " lock-for-all"},
 	"fifty-beside-one":    {},
