@@ -37,7 +37,6 @@ type cell struct {
 	feed      *feed
 	redis     *redis.Client
 	asked     time.Time // when MySQL was last asked who waits
-	waits     []string  // its answer
 
 	stuckAt string // the lock without an end that refuses everybody, empty for none
 	story   []string
