@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/matrix"
+	"stocklock/internal/lab/report"
 )
 
 // baskets runs cells of several items.
@@ -26,24 +28,33 @@ func (c *runCommand) baskets(ctx context.Context, plan matrix.Plan, shop *catalo
 		})
 		return nil
 	}
-	status := matrix.NewStatus(s.err, isTerminal(s.err))
-	defer status.Close()
-	plan.Shop, plan.Runs = shop.Program, c.Runs
-	r, failed := matrix.RunBaskets(ctx, plan, pairs, status)
-	status.Close()
-	if address, ok := errors.AsType[*matrix.AddressError](failed); ok {
-		return usage("--%w", address)
-	}
+	plan.Runs = c.Runs
+	r, failed := measureBaskets(ctx, plan, pairs, shop, s)
 	if failed != nil && len(r.Cells) == 0 {
 		return failed
 	}
-	r.Environment.Command = commandLine(s.args)
 	terminal := c.outputs.beside(s).terminal()
 	if c.Draw {
 		terminal.Stories(r)
 	}
 	terminal.Report(r)
 	return errors.Join(failed, c.outputs.finish(r, s))
+}
+
+// measureBaskets is [measure] for cells of several items.
+func measureBaskets(ctx context.Context, plan matrix.Plan, pairs []matrix.BasketPair, shop *catalog.Catalog, s streams) (report.Report, error) {
+	status := matrix.NewStatus(s.err, isTerminal(s.err))
+	defer status.Close()
+	plan.Shop = shop.Program
+	r, err := matrix.RunBaskets(ctx, plan, pairs, status)
+	if address, ok := errors.AsType[*matrix.AddressError](err); ok {
+		return r, usage("--%w", address)
+	}
+	r.Environment.Command = commandLine(s.args)
+	for i, c := range r.Cells {
+		r.Cells[i].Replay = fmt.Sprintf("%s run --baskets --cells %s --seed %d --draw", program(), c.Name(), c.Seed)
+	}
+	return r, err
 }
 
 // basketPairs are the cells that are asked for, way by way.

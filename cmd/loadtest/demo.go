@@ -51,6 +51,13 @@ func (c *demoCommand) Run(ctx context.Context, s streams) error {
 			return err
 		}
 	}
+	if !faults.Interrupted && !r.Interrupted {
+		two, err := c.baskets(ctx, shop, s)
+		if err != nil {
+			return err
+		}
+		faults.Cells, faults.Strategies = append(faults.Cells, two.Cells...), append(faults.Strategies, two.Strategies...)
+	}
 	if err := kept.write(r, faults, s); err != nil {
 		return err
 	}
@@ -58,6 +65,18 @@ func (c *demoCommand) Run(ctx context.Context, s streams) error {
 		return errSurprised
 	}
 	return nil
+}
+
+// tellingBaskets are the cells of several items in a demo.
+var tellingBaskets = []string{"locks-unsorted:crossed", "saga:death-between-lines"}
+
+// baskets runs two cells of several items.
+func (c *demoCommand) baskets(ctx context.Context, shop *catalog.Catalog, s streams) (report.Report, error) {
+	pairs, err := selection{Cells: tellingBaskets}.basketPairs(shop)
+	if err != nil { // a shop of one's own may have none
+		return report.Report{}, nil
+	}
+	return measureBaskets(ctx, usualPlan(c.Seed, c.redisSettings), pairs, shop, s)
 }
 
 // demoPlans are the cells that are compared, and the telling ones.

@@ -37,7 +37,7 @@ var finders = []struct {
 	name string
 	find func(t *testing.T, m mutated, args []string) string
 }{
-	{"matrix", inMatrix}, {"explore", inExploration}, {"judge", inJudgement}, {"tests", inTests},
+	{"matrix", inMatrix}, {"baskets", inBaskets}, {"explore", inExploration}, {"judge", inJudgement}, {"tests", inTests},
 }
 
 // finding is what is kept of a mutation that was found.
@@ -148,8 +148,17 @@ func (m mutated) loadtest(t *testing.T, args ...string) (out string, surprised b
 
 // inMatrix returns the cells that surprised.
 func inMatrix(t *testing.T, m mutated, args []string) string {
+	return inCells(t, m, append([]string{"--scenarios", "all"}, args...))
+}
+
+// inBaskets returns the cells of several items that surprised.
+func inBaskets(t *testing.T, m mutated, args []string) string {
+	return inCells(t, m, append([]string{"--baskets"}, args...))
+}
+
+func inCells(t *testing.T, m mutated, args []string) string {
 	results := filepath.Join(t.TempDir(), "results.json")
-	out, surprised := m.loadtest(t, append([]string{"run", "--strategies", m.strategy, "--scenarios", "all", "--json", results}, args...)...)
+	out, surprised := m.loadtest(t, append([]string{"run", "--strategies", m.strategy, "--json", results}, args...)...)
 	if !surprised {
 		return ""
 	}

@@ -85,6 +85,18 @@ func TestHeldComparesTheClock(t *testing.T) {
 	})
 }
 
+// TestAHoldIsOverAtItsDeadline, to the nanosecond.
+func TestAHoldIsOverAtItsDeadline(t *testing.T) {
+	withFake(t, func(t *testing.T, _ *fakeRedis, l *Locker) {
+		_, lease := acquire(t, l, t.Context(), "k")
+		for _, left := range []time.Duration{time.Nanosecond, 0} {
+			if lateBy(lease, -left); lease.Valid() != (left > 0) {
+				t.Errorf("with %s left, it is valid: %v", left, lease.Valid())
+			}
+		}
+	})
+}
+
 // TestARenewalRevivesNothing: who was answered that the hold is over must not be overtaken by the
 // answer to a renewal.
 func TestARenewalRevivesNothing(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -139,6 +140,21 @@ func TestWaitDoesNotBoundTheHold(t *testing.T) {
 		}
 		release(t, lease)
 		l.Close(t.Context())
+	})
+}
+
+// TestTheLongestTimesHaveNoEnd: added to now, they are no time of the past.
+func TestTheLongestTimesHaveNoEnd(t *testing.T) {
+	withFake(t, func(t *testing.T, _ *fakeRedis, l *Locker) {
+		_, lease, err := l.AcquireWith(t.Context(), "k", AcquireOptions{Wait: math.MaxInt64, MaxHold: math.MaxInt64})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * fakeLease)
+		if !lease.Valid() {
+			t.Error("the hold is over")
+		}
+		release(t, lease)
 	})
 }
 

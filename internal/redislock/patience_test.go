@@ -180,6 +180,53 @@ func TestALaterCallerDoesNotShareATimeout(t *testing.T) {
 	})
 }
 
+// TestAnErrorAtTheEndOfTheWait says that, too: from that time on, and not before.
+func TestAnErrorAtTheEndOfTheWait(t *testing.T) {
+	withFake(t, func(t *testing.T, _ *fakeRedis, l *Locker) {
+		w := &waiter{AcquireOptions: AcquireOptions{Wait: time.Second}, ctx: t.Context(), key: "k", begun: l.now()}
+		time.Sleep(time.Second - time.Nanosecond)
+		for _, over := range []bool{false, true} {
+			if _, _, err := l.tell(w, result{err: errDown}); !errors.Is(err, errDown) || errors.Is(err, ErrNotAcquired) != over {
+				t.Errorf("the wait is over: %v; Acquire = %v", over, err)
+			}
+			time.Sleep(time.Nanosecond)
+		}
+	})
+}
+
+// TestATimeoutOfAPastAttemptIsNobodys: its asker has gone, and the next waiter has asked for a lease of its own.
+func TestATimeoutOfAPastAttemptIsNobodys(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		l.subscription = &subscription{close: func() {}, since: l.now() + time.Hour}
+		over := make(chan struct{})
+		f.answers(acquireScript, func(context.Context) (any, error) {
+			<-over
+			return nil, os.ErrDeadlineExceeded
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		go l.Acquire(ctx, "k")
+		synctest.Wait()
+		got := make(chan error, 1)
+		go func() {
+			_, lease, err := l.AcquireWith(t.Context(), "k", AcquireOptions{Lease: 2 * fakeLease})
+			if err == nil {
+				err = lease.Release()
+			}
+			got <- err
+		}()
+		synctest.Wait()
+		f.answers(acquireScript, func(context.Context) (any, error) { return waitingReply, nil })
+		cancel()
+		synctest.Wait()
+		close(over)
+		synctest.Wait()
+		l.hear("granted 2 777 0 {k}")
+		if err := <-got; err != nil {
+			t.Errorf("Acquire = %v, want that it waits on", err)
+		}
+	})
+}
+
 // TestAGrantIsNotServedWithAnotherLease: its waiter has gone, and the next one wants another lease.
 func TestAGrantIsNotServedWithAnotherLease(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {

@@ -161,7 +161,7 @@ func TestNoRightToSubscribeIsSaid(t *testing.T) {
 }
 
 // TestNoRightEndsAGrantHalfWay: a script that may not clean up has given the lock and notified the
-// waiter all the same.
+// waiter all the same. What it left does not take the lock later.
 func TestNoRightEndsAGrantHalfWay(t *testing.T) {
 	t.Parallel()
 	server, err := startServer()
@@ -170,13 +170,18 @@ func TestNoRightEndsAGrantHalfWay(t *testing.T) {
 	}
 	t.Cleanup(server.stop)
 	admin, _ := newClient(t, server.addr)
-	for _, command := range []string{"zrem", "hdel", "zcard"} {
-		if err := admin.Do(t.Context(), "ACL", "SETUSER", command, "on", ">pw", "~*", "&*", "+@all", "-"+command).Err(); err != nil {
+	for _, commands := range [][]string{{"zrem"}, {"hdel"}, {"zcard"}, {"zrem", "hdel"}} {
+		user := strings.Join(commands, "+")
+		rules := []any{"ACL", "SETUSER", user, "on", ">pw", "~*", "&*", "+@all"}
+		for _, command := range commands {
+			rules = append(rules, "-"+command)
+		}
+		if err := admin.Do(t.Context(), rules...).Err(); err != nil {
 			t.Fatal(err)
 		}
-		client := redis.NewClient(&redis.Options{Addr: server.addr, Username: command, Password: "pw"})
+		client := redis.NewClient(&redis.Options{Addr: server.addr, Username: user, Password: "pw"})
 		t.Cleanup(func() { client.Close() })
-		n, holder, waiter := lockOn(command), newPeer(client, time.Minute), newPeer(admin, time.Minute)
+		n, holder, waiter := lockOn(user), newPeer(client, time.Minute), newPeer(admin, time.Minute)
 		channel := admin.Subscribe(t.Context(), waiter.channel())
 		t.Cleanup(func() { channel.Close() })
 		if _, err := channel.Receive(t.Context()); err != nil {
@@ -188,13 +193,20 @@ func TestNoRightEndsAGrantHalfWay(t *testing.T) {
 			}
 		}
 		if _, err := holder.release(t.Context(), n, 1, 0, 0); err != nil {
-			t.Errorf("release without the right to %s: %v", command, err)
+			t.Errorf("release without the right to %s: %v", user, err)
 		}
 		if got := holderIn(t, admin, keysOf(n.name).Lock).owner; got != waiter.id {
-			t.Errorf("without the right to %s, the lock is with %q, want the waiter", command, got)
+			t.Errorf("without the right to %s, the lock is with %q, want the waiter", user, got)
 		}
 		if m, err := channel.ReceiveTimeout(t.Context(), 5*time.Second); err != nil {
-			t.Errorf("without the right to %s, the waiter was sent %v: %v", command, m, err)
+			t.Errorf("without the right to %s, the waiter was sent %v: %v", user, m, err)
+		}
+		// Its place in the queue can be left. The lock is not given to the attempt that releases it.
+		if _, err := waiter.release(t.Context(), n, 1, 0, 0); err != nil {
+			t.Errorf("release by the waiter: %v", err)
+		}
+		if got := holderIn(t, admin, keysOf(n.name).Lock).owner; got != "" {
+			t.Errorf("without the right to %s, the lock is with %q after its release", user, got)
 		}
 	}
 }

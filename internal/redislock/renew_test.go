@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -64,11 +65,15 @@ func TestABurstOfRenewals(t *testing.T) {
 	})
 }
 
-// goroutinesOfLockers counts those that Lockers started, or that are in one.
+// goroutinesOfLockers counts those of this bubble that Lockers started, or that are in one. Those of
+// earlier tests can still be about to end.
 func goroutinesOfLockers() (n int) {
-	stacks := make([]byte, 1<<20)
-	for _, stack := range strings.Split(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
-		if strings.Contains(stack, "redislock.(*Locker)") {
+	stacks := make([]byte, 1<<22)
+	all := strings.Split(string(stacks[:runtime.Stack(stacks, true)]), "\n\n")
+	bubble := regexp.MustCompile(`synctest bubble \d+\b`).FindString(all[0]) // the caller's own stack is the first
+	for _, stack := range all {
+		header, _, _ := strings.Cut(stack, "\n")
+		if strings.Contains(header, bubble+"]") && strings.Contains(stack, "redislock.(*Locker)") {
 			n++
 		}
 	}

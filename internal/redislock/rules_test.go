@@ -134,6 +134,17 @@ func TestAnAnswerToAPastAttemptIsNotBelieved(t *testing.T) {
 	}
 }
 
+// TestAnOldAnswerPutsNothingOff: neither a heartbeat that is wanted at once, nor the time from which a
+// pushed grant counts.
+func TestAnOldAnswerPutsNothingOff(t *testing.T) {
+	m := machine{state: waiting, attempt: 1, lease: fakeLease, bound: 5}
+	m.resume(7)
+	m.renewed(1, false, reply{kind: replyWaiting, ttl: fakeLease}, 3, 7)
+	if _, renew := m.look(7); !renew || m.bound != 5 {
+		t.Errorf("a heartbeat at once: %v; a grant counts from %d", renew, m.bound)
+	}
+}
+
 func TestHeartbeatNeverQueues(t *testing.T) {
 	s, holder := newScripted(t), newScripted(t)
 	holder.acquires(1, true, replyHeld)

@@ -193,6 +193,10 @@ func TestShortcutsLeaveWhatOthersWant(t *testing.T) {
 	s.cancels(5)
 	s.acquires(5, false, replyDropped) // it was cancelled
 	s.owns("")
+
+	s.acquires(6, false, replyHeld)
+	s.releases(6, 7, replyHeld) // another goroutine of the process wants it
+	s.owns("7")
 }
 
 // TestANewHeadOfAFreeLockGetsIt: who has waited for longer than all in the queue, and asks when the

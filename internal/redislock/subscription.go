@@ -82,10 +82,11 @@ func (l *Locker) receive(s *subscription, messages *redis.PubSub) error {
 		case err != nil && s.since == 0 && l.now()-s.begun >= silence, errors.As(err, &refusal) && !passing(err):
 			return err
 		case timeout(err):
-			if pinged || messages.Ping(s.ctx) != nil {
+			if pinged {
 				return nil
 			}
 			pinged = true
+			_ = messages.Ping(s.ctx) // if it fails, the client makes another connection
 			continue
 		case err != nil:
 			time.Sleep(20 * time.Millisecond)

@@ -1,11 +1,16 @@
 package redislock
 
 import (
+	"bufio"
 	"context"
+	"fmt"
+	"io"
 	"net"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -132,4 +137,68 @@ func TestAGrantBeforeTheSubscriptionIsFound(t *testing.T) {
 	} else {
 		release(t, next)
 	}
+}
+
+// pushing has its subscriptions at a client of go-redis.
+type pushing struct {
+	*fakeRedis
+	pushes *redis.Client
+}
+
+func (c pushing) Subscribe(ctx context.Context, channels ...string) *redis.PubSub {
+	return c.pushes.Subscribe(ctx, channels...)
+}
+
+// TestAQuietSubscriptionIsKept, as long as its pings are answered.
+func TestAQuietSubscriptionIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		commands := map[string]int{}
+		serve := func(conn net.Conn) { // as a Redis that knows two commands
+			defer conn.Close()
+			r := bufio.NewReader(conn)
+			for {
+				var count, length int
+				if _, err := fmt.Fscanf(r, "*%d\r\n", &count); err != nil {
+					return
+				}
+				args := make([]string, count)
+				for i := range args {
+					fmt.Fscanf(r, "$%d\r\n", &length)
+					text := make([]byte, length+2)
+					io.ReadFull(r, text)
+					args[i] = string(text[:length])
+				}
+				mu.Lock()
+				commands[args[0]]++
+				mu.Unlock()
+				switch args[0] {
+				case "subscribe":
+					fmt.Fprintf(conn, "*3\r\n$9\r\nsubscribe\r\n$%d\r\n%s\r\n:1\r\n", len(args[1]), args[1])
+				case "ping":
+					fmt.Fprint(conn, "*2\r\n$4\r\npong\r\n$0\r\n\r\n")
+				default:
+					fmt.Fprint(conn, "-ERR unknown command\r\n")
+				}
+			}
+		}
+		// With a name as its address, the client asks a resolver, which is not of this bubble.
+		pushes := redis.NewClient(&redis.Options{Protocol: 2, Addr: "127.0.0.1:6379", Dialer: func(context.Context, string, string) (net.Conn, error) {
+			here, there := net.Pipe()
+			go serve(there)
+			return here, nil
+		}})
+		l := New(pushing{newFakeRedis(t), pushes}, Options{})
+		listens(t, l)
+		time.Sleep(10 * silence)
+		mu.Lock()
+		if commands["subscribe"] != 1 || commands["ping"] < 3 {
+			t.Errorf("in a silence, Redis was sent %v", commands)
+		}
+		mu.Unlock()
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		pushes.Close()
+	})
 }

@@ -45,7 +45,7 @@ func (c *cell) count(ctx context.Context, r *trial.Result) (verdict.Facts, error
 		r.Remaining += max(0, forSale)
 		r.Oversold += counts.Oversold
 		if missing := item.InitialStock - counts.Sold - forSale; missing > 0 {
-			r.Nobodys += missing
+			r.Unclaimed += missing
 		} else if counts.Oversold == 0 {
 			r.LostUpdates -= missing
 		}

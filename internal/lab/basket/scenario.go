@@ -54,7 +54,7 @@ var All = []Scenario{
 	{
 		Name: "death-between-lines", Doc: "the process dies when it has the units of one line and not yet of the other",
 		Attacks: strategy.Whole, Demands: []scenario.Demand{
-			{Property: strategy.Whole, Otherwise: verdict.Nobodys}, {Property: strategy.FreesLocks, Otherwise: verdict.Stuck},
+			{Property: strategy.Whole, Otherwise: verdict.Unclaimed}, {Property: strategy.FreesLocks, Otherwise: verdict.Stuck},
 		}, stock: []int64{1, 1}, lease: shortLease, play: deathBetweenLines,
 	},
 	{

@@ -46,13 +46,23 @@ func Default(of strategy.Description) []Survey {
 }
 
 // DefaultOfBaskets is [Default] for sales of several items.
+//
+// Where two customers can wait for each other, events and a third customer would show only that, again and
+// again, and each time somebody has to give up.
 func DefaultOfBaskets(of strategy.Description) []Survey {
-	return []Survey{
-		{Strategy: of.Name, Baskets: true, Customers: 2},
-		{Strategy: of.Name, Baskets: true, Customers: 2, Events: []schedule.Event{schedule.Kill, schedule.Pause}},
-		{Strategy: of.Name, Baskets: true, Customers: 3, Switches: ThreeSwitches},
+	all := []Survey{{Strategy: of.Name, Baskets: true, Customers: 2}}
+	if !of.Baskets.Meets(strategy.Crossable) {
+		return all
 	}
+	return append(all,
+		Survey{Strategy: of.Name, Baskets: true, Customers: 2, Switches: 1, Events: []schedule.Event{schedule.Kill, schedule.Pause}},
+		Survey{Strategy: of.Name, Baskets: true, Customers: 3, Switches: basketSwitches},
+	)
 }
+
+// basketSwitches is how often a run of three customers with baskets may leave one who could go on: each sends
+// twice as many requests as with one item.
+const basketSwitches = 2
 
 // ThreeSwitches is how often a run of three customers may leave one who could go on.
 const ThreeSwitches = 4

@@ -103,7 +103,12 @@ func (t Terminal) matrix(r Report) {
 // legendOf explains the words of a matrix that it has.
 func legendOf(cells []trial.Result) string {
 	var said []string
+	onlyBaskets := !slices.ContainsFunc(cells, func(c trial.Result) bool { return !c.Baskets })
 	for _, v := range legend(cells) {
+		if v.Kind == verdict.Held && onlyBaskets {
+			said = append(said, "held: every order has all its items, and every unit is in one order or for sale")
+			continue
+		}
 		said = append(said, v.Legend())
 	}
 	if slices.ContainsFunc(cells, trial.Result.Surprise) {

@@ -39,7 +39,7 @@ func (o *Outcome) decideBaskets(events []Event) {
 	for _, units := range sold[1:] {
 		f.Oversold += max(0, units-o.Stock)
 		if ended {
-			f.Nobodys += max(0, o.Stock-units)
+			f.Unclaimed += max(0, o.Stock-units)
 		}
 	}
 	f.Left = min(refused, o.Afterwards)

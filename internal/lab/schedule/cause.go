@@ -98,7 +98,7 @@ func (r *Record) causeOf(end State, keeps bool) Cause {
 		return SoldAgain
 	case verdict.HalfSold:
 		return TornOrder
-	case verdict.Nobodys:
+	case verdict.Unclaimed:
 		return Abandoned
 	case verdict.Left:
 		if r.Outcome.Items > 1 {

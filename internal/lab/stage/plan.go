@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/strategy"
@@ -60,6 +61,8 @@ func Unplayable(of strategy.Description) string {
 	switch {
 	case of.ByChance:
 		return "it draws lots, and a schedule has to end alike each time"
+	case len(of.State.Locks) > 0 && !strings.Contains(of.State.Locks[0], "%s"):
+		return "its lock is one for all items, and runs side by side would wait for each other"
 	case of.Background:
 		return "goroutines beside the sales write its orders, and a schedule has the requests of the sales"
 	}

@@ -37,7 +37,7 @@ type buyer struct {
 	held   heldReport
 	step   string
 	retry  bool
-	last   string // what it was held at before
+	asked  map[string]bool // what it was held at before, with baskets
 	counts map[string]int
 	sent   int
 	tries  int // of them those that were sent while time passed, and the lock was held

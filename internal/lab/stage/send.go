@@ -167,8 +167,8 @@ func (r *run) hold(b *buyer, report heldReport) {
 	if b.first == "" {
 		b.first = begin
 	}
-	repeats := report.Text == b.last
-	b.last = report.Text
+	repeats := b.asked[report.Text]
+	b.asked[report.Text] = true
 	b.retry = false
 	again := len(b.tx) == 0 && begin == b.first && // a transaction that reads the same twice does not begin again
 		(report.Phase == "" || report.Server == labmode.MySQLServer)

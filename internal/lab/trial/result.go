@@ -40,7 +40,7 @@ type Result struct {
 	Denied              int64 `json:"denied,omitempty"`      // purchases with an order, answered otherwise
 	Left                int64 `json:"left,omitempty"`        // units left for certain when a customer was sent away
 	HalfSold            int64 `json:"half_sold,omitempty"`   // orders of several items that stand without all that was ordered
-	Nobodys             int64 `json:"nobodys,omitempty"`     // units of several items in no order and not for sale
+	Unclaimed           int64 `json:"unclaimed,omitempty"`   // units of several items in no order and not for sale
 
 	Answered  int64 `json:"answered_sold"`      // requests answered as sold
 	Replayed  int64 `json:"replayed,omitempty"` // of them those whose order was made for an earlier request

@@ -17,7 +17,7 @@ type Facts struct {
 	LostUpdates int64   // units both in orders and left; negative for units that are in neither
 	Twice       int64   // orders beyond the first one of a purchase
 	HalfSold    int64   // orders of several items that stand without all that was ordered
-	Nobodys     int64   // units of several items in no order and not for sale
+	Unclaimed   int64   // units of several items in no order and not for sale
 	Unordered   int64   // answers that said sold, of which no such order stands
 	Denied      int64   // purchases that have an order, and were answered otherwise
 	Left        int64   // units that were left for certain when a customer was sent away
@@ -60,8 +60,8 @@ func (f Facts) Verdict() Judgement {
 		return Judgement{Kind: Lied}
 	case f.Denied > 0:
 		return Judgement{Kind: Denied}
-	case f.Nobodys > 0:
-		return Judgement{Kind: Nobodys}
+	case f.Unclaimed > 0:
+		return Judgement{Kind: Unclaimed}
 	case f.LostUpdates != 0:
 		return Judgement{Kind: Unbalanced}
 	case f.Errors > 0:

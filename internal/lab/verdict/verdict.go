@@ -26,7 +26,7 @@ const (
 	Lied       Kind = "lied"       // answers said sold, and no such order stands
 	Denied     Kind = "denied"     // orders stand whose customers were answered otherwise
 	Left       Kind = "left"       // customers were sent away, and the database had units for them
-	Nobodys    Kind = "nobody's"   // units are in no order and not for sale, after all that can end has ended
+	Unclaimed  Kind = "unclaimed"  // units are in no order and not for sale, after all that can end has ended
 	Unbalanced Kind = "unbalanced" // orders and what is left do not add up to the stock, and it is none of those above
 	Stuck      Kind = "stuck"      // stock and demand were left, and nothing was sold any more
 	Invalid    Kind = "invalid"    // the harness failed, which says nothing about the strategy
@@ -119,8 +119,8 @@ var All = []Verdict{
 			Reason: "顾客被拒绝，而数据库中 {stock} 件还有 {n} 件，且没有其他人在购买"},
 	},
 	{
-		Kind: Nobodys, Bad: true, Predictable: true, N: func(f Facts) int64 { return f.Nobodys }, Terminal: yellow, Style: broke,
-		En: Words{Word: "nobody's", Legend: "{n} units in no order and not for sale", Means: "Units are in no order, and nobody can buy them any more.",
+		Kind: Unclaimed, Bad: true, Predictable: true, N: func(f Facts) int64 { return f.Unclaimed }, Terminal: yellow, Style: broke,
+		En: Words{Word: "unclaimed", Legend: "{n} units in no order and not for sale", Means: "Units are in no order, and nobody can buy them any more.",
 			Reason: "{n} units are in no order, and nobody can buy them any more"},
 		Zh: Words{Word: "无主库存", Legend: "{n} 件既不在订单中也无法再售出", Means: "有库存不属于任何订单，却再也无法售出。",
 			Reason: "有 {n} 件不属于任何订单，却再也无法售出"},

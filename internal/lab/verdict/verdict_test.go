@@ -18,7 +18,7 @@ func TestEveryVerdictIsWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := regexp.MustCompile(`(?m)^\t\w+ +Kind = "(\w+)"`).FindAllSubmatch(source, -1)
+	named := regexp.MustCompile(`(?m)^\t\w+ +Kind = "([\w'-]+)"`).FindAllSubmatch(source, -1)
 	if len(named) != len(All) {
 		t.Errorf("%d words and %d entries", len(named), len(All))
 	}

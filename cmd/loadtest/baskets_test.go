@@ -1,0 +1,48 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"stocklock/internal/lab/explore"
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/testserver"
+)
+
+// TestBaskets runs every way of taking several items under every scenario of baskets.
+func TestBaskets(t *testing.T) {
+	testserver.NeedsServers(t)
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"run", "--baskets"}, &out, &errs); code != exitExpected {
+		t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
+	}
+}
+
+// TestCrossedSchedules: the exploration of an unsorted way finds the circle at once, and that of a sorted one
+// finds nothing.
+func TestCrossedSchedules(t *testing.T) {
+	testserver.NeedsServers(t)
+	for way, shortest := range map[string]string{
+		"locks-unsorted": "A.set B.set", "locks-parallel": "A.set B.set", "locks-sorted": "", "rows-unsorted": "", "rows-sorted": "",
+	} {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), []string{"explore", way, "--customers", "2", "--json"}, &out, &errs); code != exitExpected {
+			t.Fatalf("%s: exit code %d\n%s%s", way, code, out.String(), errs.String())
+		}
+		var results []explore.Result
+		if err := json.Unmarshal(out.Bytes(), &results); err != nil {
+			t.Fatal(err)
+		}
+		found := results[0].Found
+		const most = 60 // runs; 20 of each of these locks were needed
+		switch {
+		case found.Runs == 0 || found.Runs > most:
+			t.Errorf("%s: %d runs, want at most %d", way, found.Runs, most)
+		case shortest == "" && found.Bad > 0, shortest != "" && len(found.Shortest) != 1:
+			t.Errorf("%s: %d bad runs: %v", way, found.Bad, found.Causes())
+		case shortest != "" && (found.Shortest[0].Schedule.String() != shortest || found.Shortest[0].Outcome.Cause != schedule.CrossedLocks):
+			t.Errorf("%s: %s by %s, want %s", way, found.Shortest[0].Schedule, found.Shortest[0].Outcome.Cause, shortest)
+		}
+	}
+}
