@@ -28,7 +28,7 @@ type selection struct {
 	Parallel   *int     `placeholder:"N" min:"1" max:"16" help:"How many cells to run at once, each with shops and a Redis of its own. Without it 1 under contention, where numbers are compared, and 4 for the other scenarios."`
 }
 
-// What is run where nothing is selected.
+// The cells of run where nothing is selected.
 var usualStrategies = []string{"none", "setnx", "set-ex-nx", "owner-checked", "reentrant"}
 
 const usualScenario = "contention"
