@@ -94,7 +94,8 @@ type Period struct{ From, Until time.Time }
 //
 // An order that is made meanwhile moves none of the others: it is before the first page, or missing.
 func (s *Store) OrdersOf(ctx context.Context, subject string, in Period, before string, limit int) ([]Order, error) {
-	query := gorm.G[Order](s.db).Where("subject = ? AND line_of IS NULL AND created_at >= ? AND created_at < ?", subject, in.From, in.Until)
+	// Left to itself, MySQL prefers the index of times, and reads the orders of all others in between.
+	query := gorm.G[Order](s.db).Table("orders FORCE INDEX (orders_subject)").Where("subject = ? AND line_of IS NULL AND created_at >= ? AND created_at < ?", subject, in.From, in.Until)
 	if before != "" {
 		last, err := again(ctx, func() (Order, error) {
 			return gorm.G[Order](s.db).Where("public_id = ? AND subject = ?", before, subject).Take(ctx)
