@@ -97,7 +97,7 @@ func (s *scene) await(c *customer, p sale.Point) {
 // ended. No other customer may wait in MySQL.
 func (s *scene) keptOut(c *customer, or sale.Point) {
 	s.Helper()
-	var asked time.Time
+	asked := time.Now() // an answer to the scene before would be about its customers
 	testserver.Await(s.T, "a customer who waits", func() bool {
 		if c.has(sale.Waiting) || c.has(or) || c.over.Load() {
 			return true
