@@ -74,8 +74,11 @@ func crossed(t *testing.T, way strategy.Strategy, d strategy.Deps) bool {
 // sameItemTwice has another item between the two lines.
 func sameItemTwice(t *testing.T, way strategy.Strategy, d strategy.Deps) bool {
 	s := newScene(t, way, d, 1, 2)
-	err := s.buy(d.Options, 0, 1, 0).err
-	sold, left := s.sold(0), s.units()
+	c := s.buy(d.Options, 0, 1, 0)
+	if c.has(sale.Waiting) {
+		t.Error("it has waited for itself")
+	}
+	err, sold, left := c.err, s.sold(0), s.units()
 	switch {
 	case errors.Is(err, stock.ErrSoldOut) && sold == 0 && slices.Equal(left, []int64{1, 2}):
 		return true
@@ -85,17 +88,24 @@ func sameItemTwice(t *testing.T, way strategy.Strategy, d strategy.Deps) bool {
 	return false
 }
 
-// oneSoldOut has B want an item while A has it, and is going to be refused another one.
-func oneSoldOut(t *testing.T, way strategy.Strategy, d strategy.Deps) bool {
-	s := newScene(t, way, d, 1, 0)
-	var b *customer
+// meanwhile has A buy both items. When it has the first one, B wants that, and is answered or waits before A
+// goes on.
+func (s *scene) meanwhile() (a, b *customer) {
+	s.Helper()
 	ordered := make(chan struct{})
-	a := s.order(d.Options, s.meeting(), func() { <-ordered; s.keptOut(b, sale.Written) }, 0, 1)
+	a = s.order(s.Options, s.meeting(), func() { <-ordered; s.keptOut(b, sale.Written) }, 0, 1)
 	s.await(a, s.meeting())
-	b = s.order(d.Options, "", func() {}, 0)
+	b = s.order(s.Options, "", func() {}, 0)
 	close(ordered)
 	a.ended.Wait()
 	b.ended.Wait()
+	return a, b
+}
+
+// oneSoldOut has B want an item while A has it, and is going to be refused another one.
+func oneSoldOut(t *testing.T, way strategy.Strategy, d strategy.Deps) bool {
+	s := newScene(t, way, d, 1, 0)
+	a, b := s.meanwhile()
 	if !errors.Is(a.err, stock.ErrSoldOut) {
 		t.Errorf("a basket with an item that is sold out: %v", a.err)
 	}
@@ -184,24 +194,44 @@ func firstLockEnds(t *testing.T, way strategy.Strategy, d strategy.Deps) bool {
 	overtaken, written := make(chan struct{}), make(chan struct{})
 	a := s.order(d.Options, sale.Acquired, func() { <-overtaken }, 0, 1)
 	s.await(a, sale.Acquired)
-	keys, err := d.Redis.Keys(t.Context(), "*"+strategy.Key(s.items[0].ID)+"*").Result()
-	if err == nil {
-		err = d.Redis.Del(t.Context(), keys...).Err()
+	locked := func() []string {
+		keys, err := d.Redis.Keys(t.Context(), "*"+strategy.Key(s.items[0].ID)+"*").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return keys
 	}
-	if err != nil {
+	if err := d.Redis.Del(t.Context(), locked()...).Err(); err != nil {
 		t.Fatal(err)
 	}
 	b := s.order(d.Options, sale.Read, func() { <-written }, 0)
 	s.await(b, sale.Read)
 	close(overtaken)
 	a.ended.Wait()
+	if !b.over.Load() && len(locked()) == 0 {
+		t.Error("A has released the lock of B")
+	}
 	close(written)
 	b.ended.Wait()
-	sold := s.sold(0)
-	if sold != 1 && (a.err != nil || b.err != nil) {
-		t.Errorf("%d units of 1 were sold: %v, %v", sold, a.err, b.err)
+	sold, left := s.sold(0), s.units()
+	if sold > 2 || left[0] != 0 || sold == 2 && (a.err != nil || b.err != nil) {
+		t.Errorf("%d units of 1 were sold, and %d are left: %v, %v", sold, left, a.err, b.err)
 	}
 	return sold == 1
+}
+
+// TestTheLastUnitIsSoldOnce has B want the last unit of an item while A has it.
+func TestTheLastUnitIsSoldOnce(t *testing.T) {
+	d := strategytest.Deps(t)
+	for _, way := range All() {
+		t.Run(way.Name, func(t *testing.T) {
+			s := newScene(t, way, d, 1, 1)
+			a, b := s.meanwhile()
+			if sold, left := s.sold(0), s.units(); a.err != nil || !errors.Is(b.err, stock.ErrSoldOut) || sold != 1 || !slices.Equal(left, []int64{0, 0}) {
+				t.Errorf("%d units of 1 were sold, and %d are left: %v, %v", sold, left, a.err, b.err)
+			}
+		})
+	}
 }
 
 // TestOnlyUnsortedRowsMeetADeadlock: both ways sell both baskets, one of them because MySQL ends a circle.
