@@ -27,7 +27,7 @@ var countersLua = strategy.Strategy{
 	Doc:       "a counter an item in Redis: one script takes from all or from none, and the order follows in SQL",
 	Source:    "codingXiaxw/seckill, issue 16, the answer: one Lua script for all keys",
 	Guard:     "nothing",
-	Decrement: "script: GET of all, DECRBY of all; UPDATE, INSERT",
+	Decrement: "script: DECRBY of each, INCRBY of all if one has too few; UPDATE, INSERT",
 	Telling:   "death-between-lines", OnlyBaskets: true,
 	State: counters, Scripts: map[string]string{takeAll.Hash(): "take"},
 	Properties: inCounters,

@@ -62,7 +62,7 @@ var lockForAll = strategy.Strategy{
 	Name:   "lock-for-all",
 	Doc:    "one lock for the whole shop, without an expiry: every customer waits for every other, and for one who died for ever",
 	Source: "the usual first answer, by SETNX's page of before SET had options",
-	Guard:  "SETNX of one key for all items; DEL", Decrement: underLocks, Telling: "death-between-locks", OnlyBaskets: true,
+	Guard:  "SET NX without an expiry of one key for all items; script: GET equals, DEL", Decrement: underLocks, Telling: "death-between-locks", OnlyBaskets: true,
 	State: strategy.State{Locks: []string{allItems}},
 	Properties: strategy.Properties{
 		Has:           strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.ClockFree | strategy.PauseProof,
@@ -204,6 +204,9 @@ func (l locks) poll(ctx context.Context, missing []string) (got []string, err er
 var compareAndDelete = redis.NewScript("if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0")
 
 func (l locks) release(ctx context.Context, keys []string) {
+	if len(keys) == 0 {
+		return
+	}
 	ctx = context.WithoutCancel(ctx)
 	sale.At(ctx, sale.Releasing)
 	for _, key := range slices.Backward(keys) {

@@ -1,0 +1,44 @@
+package baskets
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/sale"
+	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/strategytest"
+)
+
+// TestACustomerReleasesOnlyWhatItHas: who is kept out from its last lock releases those before, and says so
+// only if there are any. The lock of somebody else stays.
+func TestACustomerReleasesOnlyWhatItHas(t *testing.T) {
+	for _, way := range []strategy.Strategy{locksUnsorted, locksSorted, locksParallel, lockForAll} {
+		t.Run(way.Name, func(t *testing.T) {
+			d := strategytest.Deps(t)
+			s := newScene(t, way, d, 1, 1)
+			first, last := strategy.Key(s.items[0].ID), strategy.Key(s.items[1].ID)
+			forAll := len(way.State.Locks) > 0
+			if forAll {
+				last = way.State.Locks[0]
+			}
+			if err := d.Redis.Set(t.Context(), last, "somebody", 0).Err(); err != nil {
+				t.Fatal(err)
+			}
+			c := s.buy(soon(d.Options), 0, 1)
+			if !errors.Is(c.err, strategy.ErrBusy) {
+				t.Errorf("a customer who was kept out: %v", c.err)
+			}
+			if c.has(sale.Acquired) == forAll || c.has(sale.Releasing) == forAll || c.has(sale.Released) == forAll {
+				t.Errorf("it acquired %v, was releasing %v, released %v", c.has(sale.Acquired), c.has(sale.Releasing), c.has(sale.Released))
+			}
+			if holder, err := d.Redis.Get(t.Context(), last).Result(); err != nil || holder != "somebody" {
+				t.Errorf("the lock of somebody else is %q, %v", holder, err)
+			}
+			if holder, err := d.Redis.Get(t.Context(), first).Result(); !errors.Is(err, redis.Nil) {
+				t.Errorf("its first lock is %q, %v", holder, err)
+			}
+		})
+	}
+}
