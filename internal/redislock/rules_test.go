@@ -71,7 +71,6 @@ func TestLatePushIsConfirmed(t *testing.T) {
 		tell("granted 1 777 0 {k}")
 		nothingYet(t, got)
 		f.answers(heartbeatScript, nil) // held
-		time.Sleep(fakeLease / 4)
 		lease := <-got
 		heartbeats := f.requests(heartbeatScript)
 		if want := heartbeats[len(heartbeats)-1].at.Add(fakeValidity); !lease.Deadline().Equal(want) {
