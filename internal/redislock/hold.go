@@ -121,7 +121,7 @@ func (h *hold) loss() error {
 		h.end(lost(h.key, ErrLeaseOver, h.failed.Load()))
 	}
 	why := h.ended.Load()
-	if outer := h.around(); outer != nil && why == nil && outer.loss() != nil {
+	if outer := h.around(); outer != nil && outer.loss() != nil {
 		h.cancel(outer.loss()) // this lock is held still, but the work in it has lost the other one
 	}
 	if why == nil || h.isReleased() {
