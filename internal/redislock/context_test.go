@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -263,5 +264,37 @@ func TestReentriesAreForgotten(t *testing.T) {
 			return true
 		})
 		release(t, lease)
+	})
+}
+
+// watched is a context that counts who wants to hear of its end.
+type watched struct {
+	context.Context
+	done    chan struct{}
+	waiting atomic.Int64
+}
+
+func (c *watched) Done() <-chan struct{} { return c.done }
+
+func (c *watched) AfterFunc(func()) func() bool {
+	c.waiting.Add(1)
+	return func() bool { c.waiting.Add(-1); return true }
+}
+
+// TestAnOuterContextForgetsHolds that were released: it can live for long.
+func TestAnOuterContextForgetsHolds(t *testing.T) {
+	withFake(t, func(t *testing.T, _ *fakeRedis, l *Locker) {
+		held, outer := acquire(t, l, t.Context(), "a")
+		ctx := &watched{Context: held, done: make(chan struct{})}
+		_, inner := acquire(t, l, ctx, "b")
+		if n := ctx.waiting.Load(); n == 0 {
+			t.Error("the inner hold does not end with its context")
+		}
+		release(t, inner)
+		synctest.Wait()
+		if n := ctx.waiting.Load(); n != 0 {
+			t.Errorf("%d functions are left of a hold that was released", n)
+		}
+		release(t, outer)
 	})
 }

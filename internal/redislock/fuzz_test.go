@@ -58,13 +58,14 @@ func FuzzReply(f *testing.F) {
 	f.Add(int64(replyHeld), int64(0), int64(0), uint8(0))
 	f.Add(int64(1)<<50, int64(0), int64(0), uint8(0))
 	f.Add(int64(-7), int64(0), int64(0), uint8(0))
+	f.Add(int64(7), int64(0), int64(0), uint8(1)) // only an epoch by itself is a hold
 	f.Fuzz(func(t *testing.T, a, b, c int64, length uint8) {
 		var v any = a
 		if length > 0 {
 			v = []any{a, b, c, "x"}[:min(int(length), 4)]
 		}
 		r, err := parseReply(v, nil)
-		if err == nil && (r.kind < replyDropped || r.kind > replyWaiting || r.kind == replyHeld && r.epoch < 0 || r.ttl < 0) {
+		if err == nil && (r.kind < replyDropped || r.kind > replyWaiting || r.kind == replyHeld && r.epoch < 0 || r.ttl < 0 || length > 0 && r.kind != a) {
 			t.Errorf("%v was read as %+v", v, r)
 		}
 	})

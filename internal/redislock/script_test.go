@@ -97,6 +97,23 @@ func TestCancelledAttemptThatArrivesLaterIsIgnored(t *testing.T) {
 	s.cancels(1) // again, in the background
 	s.acquires(2, true, replyDropped)
 	s.owns("")
+	other := newScripted(t)
+	s.cancels(3)
+	other.cancels(1) // leaves the marks of others
+	s.acquires(3, true, replyDropped)
+	s.owns("")
+}
+
+// TestWhoWaitsIsToldUntilWhen: its heartbeat is due when the lock would expire.
+func TestWhoWaitsIsToldUntilWhen(t *testing.T) {
+	holder, waiter := newScripted(t), newScripted(t)
+	holder.acquires(1, true, replyHeld)
+	if r, err := waiter.acquire(t.Context(), waiter.n, 1, true, 0); err != nil || r.kind != replyWaiting || r.ttl < holder.lease/2 || r.ttl > holder.lease {
+		t.Errorf("acquire = %+v, %v, want what is left of the holder's lease", r, err)
+	}
+	if r, err := waiter.heartbeat(t.Context(), waiter.n, 1); err != nil || r.kind != replyWaiting || r.ttl < holder.lease/2 || r.ttl > holder.lease {
+		t.Errorf("heartbeat = %+v, %v, want what is left of the holder's lease", r, err)
+	}
 }
 
 func TestReleaseDoesNotQueueACancelledAttempt(t *testing.T) {
