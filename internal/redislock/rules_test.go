@@ -133,6 +133,30 @@ func TestAnAnswerToAPastAttemptIsNotBelieved(t *testing.T) {
 	}
 }
 
+// TestWhoIsNotQueuedByAReleaseAsksAtOnce: the lock was lost before, and the next goroutine has no place.
+func TestWhoIsNotQueuedByAReleaseAsksAtOnce(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fakeRedis, l *Locker) {
+		l.subscription = &subscription{close: func() {}, since: l.now() + time.Hour}
+		_, lost := acquire(t, l, t.Context(), "k")
+		got := make(chan *Lease, 1)
+		go func() {
+			_, lease, _ := l.AcquireWith(t.Context(), "k", AcquireOptions{Lease: 2 * fakeLease})
+			got <- lease
+		}()
+		synctest.Wait()
+		f.answers(releaseScript, func(context.Context) (any, error) { return droppedReply, nil })
+		if err := lost.Release(); !errors.Is(err, ErrNotHeld) {
+			t.Errorf("Release = %v, want ErrNotHeld", err)
+		}
+		synctest.Wait()
+		if n, beats := len(f.requests(acquireScript)), len(f.requests(heartbeatScript)); n != 2 || beats != 0 {
+			t.Errorf("%d requests for the lock and %d heartbeats, want that the second goroutine asks anew", n, beats)
+		}
+		f.answers(releaseScript, nil)
+		release(t, <-got)
+	})
+}
+
 // TestAnOldAnswerPutsNothingOff: neither a heartbeat that is wanted at once, nor the time from which a
 // pushed grant counts.
 func TestAnOldAnswerPutsNothingOff(t *testing.T) {
