@@ -84,6 +84,11 @@ func (p *Possession) After(e Entry) {
 	inMySQL := e.Server == labmode.MySQLServer
 	name := strings.TrimRight(e.Choice.Step, "0123456789")
 	ends := name == "commit" || name == "rollback" || strings.Contains(e.Answer, "Error 1213")
+	acquires := !inMySQL && (name == "set" || name == "setnx" || name == "acquire")
+	if waited := p.waits[who]; waited != 0 && e.Choice.IsStep() && name != "release" && !(acquires && e.Item == waited) {
+		p.has[waited] = who // it was served meanwhile
+		delete(p.waits, who)
+	}
 	switch {
 	case !e.Choice.IsStep():
 	case inMySQL && ends:
@@ -93,9 +98,9 @@ func (p *Possession) After(e Entry) {
 	case name == "release":
 		p.free(who, e.Item)
 		delete(p.waits, who)
-	case e.Blocked != "" && e.Answer == "", !inMySQL && e.Answer == "0":
+	case e.Blocked != "" && e.Answer == "", acquires && (e.Answer == "0" || strings.HasPrefix(e.Answer, "[2 ")): // queued
 		p.waits[who] = e.Item
-	case inMySQL && !e.Tx, !inMySQL && e.Answer != "1":
+	case inMySQL && !e.Tx, !inMySQL && !acquires:
 	default:
 		p.has[e.Item] = who
 		if p.waits[who] == e.Item {

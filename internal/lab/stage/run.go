@@ -9,6 +9,7 @@ import (
 
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/shop/labmode"
 	"stocklock/internal/strategy"
 )
 
@@ -173,7 +174,7 @@ func (r *run) take(ctx context.Context, next Next, i int) error {
 
 func (r *run) note(e schedule.Entry) int {
 	if len(r.items) > 1 && e.Sent != "" {
-		e.Item = r.itemOf(e.Sent)
+		e.Item = r.itemOf(e.Server, e.Sent)
 	}
 	e.AtMS = float64(time.Since(r.begun).Microseconds()) / 1000
 	r.entries = append(r.entries, e)
@@ -181,9 +182,13 @@ func (r *run) note(e schedule.Entry) int {
 }
 
 // itemOf returns the one of the run's items that a request names, from 1. It is 0 for none, and for several.
-func (r *run) itemOf(text string) (item int) {
+func (r *run) itemOf(server, text string) (item int) {
+	form := `\bstock:%d\b`
+	if server == labmode.MySQLServer {
+		form = `\b%d\b`
+	}
 	for i, id := range r.items {
-		if regexp.MustCompile(fmt.Sprintf(`\b%d\b`, id)).MatchString(text) {
+		if regexp.MustCompile(fmt.Sprintf(form, id)).MatchString(text) {
 			if item != 0 {
 				return 0
 			}

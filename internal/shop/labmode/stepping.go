@@ -143,6 +143,7 @@ type stepped struct {
 	transaction bool
 	isolation   string // of the transaction
 	unloaded    unloaded
+	keys        []string // the first ones of its scripts
 }
 
 // unloaded is the request for a script that the server did not know: it comes again with the

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,7 +41,7 @@ func (h redisSteps) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		}
 		r := request{server: h.server, name: name, text: redisText(cmd.Args())}
 		if name == "evalsha" || name == "fcall" {
-			r.name, r.background = h.scriptStep(ctx, fmt.Sprint(cmd.Args()[1]))
+			r.name, r.background = h.scriptStep(ctx, fmt.Sprint(cmd.Args()[1]), firstKey(cmd.Args()))
 		}
 		if name == "pexpire" || name == "expire" {
 			r.background = inSection(ctx)
@@ -73,7 +74,7 @@ func (h redisSteps) loads(ctx context.Context, cmd redis.Cmder, next redis.Proce
 	before := takeUnloaded(ctx)
 	if before.request.name == "" { // it comes with its source at once
 		r := request{server: h.server, text: redisText(append([]any{"EVALSHA", hex.EncodeToString(sum[:])}, cmd.Args()[2:]...))}
-		r.name, r.background = h.scriptStep(ctx, hex.EncodeToString(sum[:]))
+		r.name, r.background = h.scriptStep(ctx, hex.EncodeToString(sum[:]), firstKey(cmd.Args()))
 		number, order := h.wait(ctx, r)
 		before = unloaded{r, number, order}
 	}
@@ -129,22 +130,44 @@ var opensConnection = map[string]bool{
 
 // scriptStep names the script of a sale as its strategy does, or else by the progress of the sale,
 // because a lock's scripts have no names on the wire. A script that a goroutine of the lock sends
-// inside the section is a renewal: the sale does not wait for it.
-func (s *Stepper) scriptStep(ctx context.Context, sha string) (name string, background bool) {
+// inside the section is a renewal: the sale does not wait for it. A key that no script of the sale has
+// named before is that of another lock, which a sale of several items acquires inside the first one.
+func (s *Stepper) scriptStep(ctx context.Context, sha, key string) (name string, background bool) {
 	of, _ := ctx.Value(stepKey{}).(*stepped)
 	if of == nil {
 		return "script", false
 	}
+	another := of.names(key)
 	if name, ok := s.names[sha]; ok {
 		return name, false
 	}
 	switch {
+	case another && inSection(ctx), of.now() == "":
+		return "acquire", false
 	case inSection(ctx):
 		return "renew", true
-	case of.now() == "":
-		return "acquire", false
 	}
 	return "release", false
+}
+
+// firstKey is the first key of an EVAL or EVALSHA, empty for none.
+func firstKey(args []any) string {
+	if len(args) < 4 || fmt.Sprint(args[2]) == "0" {
+		return ""
+	}
+	return fmt.Sprint(args[3])
+}
+
+// names notes the key of a script, and reports whether the sale has named another one before, and never
+// this one.
+func (of *stepped) names(key string) bool {
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	another := len(of.keys) > 0 && !slices.Contains(of.keys, key)
+	if key != "" && !slices.Contains(of.keys, key) {
+		of.keys = append(of.keys, key)
+	}
+	return another && key != ""
 }
 
 // inSection says whether a sale has its lock and does not release it yet. A command that sets an
