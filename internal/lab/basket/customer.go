@@ -1,11 +1,9 @@
 package basket
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -187,35 +185,18 @@ func follow(ctx context.Context, run string, shops []trial.Shop) *feed {
 		}
 		f.following.Go(func() {
 			defer file.Close()
-			f.read(ctx, bufio.NewReader(file), run)
+			trial.FollowTrace(ctx, file, func(line []byte) { f.add(run, line) })
 		})
 	}
 	return f
 }
 
-func (f *feed) read(ctx context.Context, from *bufio.Reader, run string) {
-	var line []byte
-	for {
-		part, err := from.ReadBytes('\n')
-		line = append(line, part...)
-		switch {
-		case err == nil:
-			var e labmode.Event
-			if json.Unmarshal(line, &e) == nil && e.Run == run {
-				f.mu.Lock()
-				f.events = append(f.events, e)
-				f.mu.Unlock()
-			}
-			line = line[:0]
-			continue
-		case !errors.Is(err, io.EOF):
-			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(lookEvery):
-		}
+func (f *feed) add(run string, line []byte) {
+	var e labmode.Event
+	if json.Unmarshal(line, &e) == nil && e.Run == run {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.events = append(f.events, e)
 	}
 }
 

@@ -25,7 +25,7 @@ func TestGeneratedClients(t *testing.T) {
 			for _, command := range commands {
 				words := strings.Fields(command)
 				if _, err := exec.LookPath(words[0]); err != nil {
-					t.Skip(err)
+					t.Fatalf("not installed: %s, which the client in %s needs: %v", words[0], language, err)
 				}
 				run := exec.CommandContext(context.WithoutCancel(t.Context()), words[0], words[1:]...)
 				run.Dir = filepath.Join(root, "scripts/contract/client", language)

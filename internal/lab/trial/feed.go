@@ -106,6 +106,11 @@ func (f traceFile) follow(ctx context.Context, each func(line []byte)) {
 	if _, err := file.Seek(f.from, io.SeekStart); err != nil {
 		return
 	}
+	FollowTrace(ctx, file, each)
+}
+
+// FollowTrace passes each line of a shop's trace to each, as it grows, until ctx ends.
+func FollowTrace(ctx context.Context, file io.Reader, each func(line []byte)) {
 	lines := bufio.NewReader(file)
 	var line []byte
 	for {
