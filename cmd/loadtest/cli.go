@@ -56,6 +56,7 @@ type commands struct {
 	Scale    scaleCommand    `cmd:"" help:"Measure how sales grow with items, shops and Redis servers, as ratios."`
 	Step     stepCommand     `cmd:"" help:"Play two or three sales request by request, in an order that you choose."`
 	Explore  exploreCommand  `cmd:"" help:"Run every order of the requests of two or three sales, and show the shortest that fails."`
+	Try      tryCommand      `cmd:"" help:"Attack a service of your own, in any language, as a file describes it."`
 	Judge    judgeCommand    `cmd:"" help:"Hold what a strategy declares against scenarios and explorations, property by property."`
 	Exercise exerciseCommand `cmd:"" help:"Begin an exercise of the course, or check your solution. Needs Go and a checkout."`
 	List     listCommand     `cmd:"" help:"Describe the strategies, their properties, and the scenarios."`
@@ -80,6 +81,7 @@ Examples:
     loadtest explain set-ex-nx:pause --from out/result.json    # the same of a saved result
     loadtest step none A.select B.select                       # two sales, request by request
     loadtest explore set-ex-nx --events wait --customers 3     # every order of three sales
+    loadtest try --init                                        # your own service, in any language
     loadtest judge set-ex-nx                                   # is what it declares true?
     loadtest run --cells telling                               # each strategy where it shows most
     loadtest soak --minutes 10 --seed 1                        # everything goes wrong at once

@@ -2,6 +2,7 @@ package testserver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,8 @@ type Program struct {
 	Name string   // what the process is called in errors
 	Args []string // the program's path first
 	Env  []string // NAME=value, added to this process's environment
-	Dir  string   // the working directory; what the process prints is appended to the file log there
+	Dir  string   // what the process prints is appended to the file log there
+	Cwd  string   // the working directory, empty for Dir
 	// Ready returns nil once the process does its work. It is called every 20 ms while the process
 	// starts.
 	Ready func(context.Context) error
@@ -74,7 +76,7 @@ func (p *Process) start(ctx context.Context) error {
 	defer log.Close() // the process has its own by then
 	cmd := exec.Command(p.Args[0], p.Args[1:]...)
 	cmd.Env = append(os.Environ(), p.Env...)
-	cmd.Dir = p.Dir
+	cmd.Dir = cmp.Or(p.Cwd, p.Dir)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: p.group}
 	if err := cmd.Start(); err != nil {

@@ -1,0 +1,7 @@
+CREATE TABLE items (id BIGINT PRIMARY KEY, stock INT NOT NULL);
+CREATE TABLE orders (
+  id BIGINT AUTO_INCREMENT PRIMARY KEY,
+  item_id BIGINT NOT NULL,
+  customer VARCHAR(64) NOT NULL,
+  KEY (item_id)
+);

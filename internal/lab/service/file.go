@@ -1,0 +1,420 @@
+package service
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// Example is a commented description, as `loadtest try --init` writes it.
+//
+//go:embed example.yaml
+var Example []byte
+
+// File is what a description says of a service. Texts may have placeholders: see [Places].
+type File struct {
+	Name  string  `yaml:"name"`
+	Start Program `yaml:"start"`
+	URL   string  `yaml:"url"` // of a service that runs already, in the place of Start
+	// Tables is SQL, and Migrate a command, that makes the service's tables. Tables runs first.
+	Tables     string            `yaml:"tables"`
+	TablesFile string            `yaml:"tables_file"` // relative to the description
+	Migrate    []string          `yaml:"migrate"`
+	Ready      Request           `yaml:"ready"`
+	Buy        Request           `yaml:"buy"`
+	Answers    map[string]Answer `yaml:"answers"`
+	Stock      Stock             `yaml:"stock"`
+	// Background has regular expressions of requests to Redis and MySQL that belong to no sale.
+	Background []string `yaml:"background"`
+	// Settle is how long a process may be silent, with nothing under way, before a run of it decides
+	// nothing. The zero value is 5 s.
+	Settle Duration `yaml:"settle"`
+
+	dir, at    string // the folder, and the path as it was given
+	tree       *ast.File
+	background []*regexp.Regexp
+	set        []string // the statements of Stock.Set
+}
+
+// Program is how processes of a service are started.
+type Program struct {
+	Command   []string          `yaml:"command"`   // the program and its arguments: no shell reads them
+	Dir       string            `yaml:"dir"`       // where it runs, relative to the description
+	Env       map[string]string `yaml:"env"`       // added to the environment
+	Processes int               `yaml:"processes"` // how many are meant to run beside each other; 0 for 2
+}
+
+// Request is a request of HTTP.
+type Request struct {
+	Method  string            `yaml:"method"`
+	Path    string            `yaml:"path"`
+	Headers map[string]string `yaml:"headers"`
+	Body    string            `yaml:"body"`
+	Status  int               `yaml:"status"` // that of ready; 0 for any below 400
+	Value   string            `yaml:"value"`  // the field of the answer that counts, such as data.stock
+}
+
+// Answer says how an answer is recognized: by its status, and by a field of its JSON body.
+type Answer struct {
+	Status []int  `yaml:"status"`
+	Field  string `yaml:"field"` // such as error.code
+	Value  string `yaml:"value"`
+}
+
+// Stock says how the units of an item are set and counted: with SQL, or with requests.
+type Stock struct {
+	Set           string  `yaml:"set"`
+	Left          string  `yaml:"left"`   // one number
+	Orders        string  `yaml:"orders"` // one row for each order: the customer, and the quantity where that is not 1
+	SetRequest    Request `yaml:"set_request"`
+	LeftRequest   Request `yaml:"left_request"`
+	OrdersRequest Request `yaml:"orders_request"`
+	// MySQL is the DSN of the database that counts for a service that runs already. It has a password:
+	// ${NAME} in it is taken from the environment.
+	MySQL string `yaml:"mysql"`
+}
+
+// Duration is a time such as 500ms.
+type Duration time.Duration
+
+// UnmarshalYAML reads the form of [time.ParseDuration].
+func (d *Duration) UnmarshalYAML(text []byte) error {
+	parsed, err := time.ParseDuration(strings.Trim(strings.TrimSpace(string(text)), `"'`))
+	if err != nil {
+		return fmt.Errorf("%q is no time: want one such as 500ms or 3s", bytes.TrimSpace(text))
+	}
+	*d = Duration(parsed)
+	return nil
+}
+
+// Mistake is something wrong in a description, at a line.
+type Mistake struct {
+	Path string
+	Line int // 0 for the whole file
+	What string
+}
+
+func (m *Mistake) Error() string {
+	if m.Line == 0 {
+		return fmt.Sprintf("%s: %s", m.Path, m.What)
+	}
+	return fmt.Sprintf("%s:%d: %s", m.Path, m.Line, m.What)
+}
+
+// The words for answers.
+const (
+	sold    = "sold"
+	soldOut = "sold_out"
+	busy    = "busy"
+)
+
+// restAnswers is how most services of REST answer.
+var restAnswers = map[string]Answer{sold: {Status: []int{200, 201}}, soldOut: {Status: []int{409, 410}}, busy: {Status: []int{423, 429, 503}}}
+
+const (
+	defaultSettle    = 5 * time.Second
+	defaultProcesses = 2
+	maxProcesses     = 8
+)
+
+// Read reads a description. Its errors are of [Mistake], except for a file that cannot be read.
+func Read(path string) (*File, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	return parse(path, dir, text)
+}
+
+func parse(path, dir string, text []byte) (*File, error) {
+	f := &File{dir: dir, at: path}
+	if err := yaml.UnmarshalWithOptions(text, f, yaml.Strict()); err != nil {
+		m := &Mistake{Path: path, What: err.Error()}
+		var at yaml.Error
+		if errors.As(err, &at) {
+			m.What = at.GetMessage()
+			if at.GetToken() != nil {
+				m.Line = at.GetToken().Position.Line
+			}
+		}
+		return nil, m
+	}
+	var err error
+	if f.tree, err = parser.ParseBytes(text, 0); err != nil {
+		return nil, &Mistake{Path: path, What: err.Error()}
+	}
+	for _, check := range []func(*File) (field, what string){
+		(*File).checkStart, (*File).checkTables, (*File).checkBuy, (*File).checkAnswers, (*File).checkStock, (*File).checkBackground, (*File).checkPlaces,
+	} {
+		if field, what := check(f); what != "" {
+			return nil, f.mistake(field, "%s", what)
+		}
+	}
+	f.defaults()
+	return f, nil
+}
+
+// mistake is one at a field such as buy.path.
+func (f *File) mistake(field, format string, args ...any) *Mistake {
+	return &Mistake{f.at, lineOf(f.tree, field), fmt.Sprintf(format, args...)}
+}
+
+// lineOf is the line of a field such as buy.path, or of the nearest field around it. It is 0 where there is
+// none.
+func lineOf(tree *ast.File, field string) int {
+	for field != "" {
+		if path, err := yaml.PathString("$." + field); err == nil {
+			if node, err := path.FilterFile(tree); err == nil && node != nil {
+				line := node.GetToken().Position.Line
+				if mapping, ok := node.(*ast.MappingNode); ok && len(mapping.Values) > 0 {
+					line = mapping.Values[0].Key.GetToken().Position.Line
+				}
+				return line
+			}
+		}
+		cut := strings.LastIndexByte(field, '.')
+		if cut < 0 {
+			return 0
+		}
+		field = field[:cut]
+	}
+	return 0
+}
+
+func (f *File) defaults() {
+	if f.Name == "" {
+		f.Name = "the service"
+	}
+	if f.Settle == 0 {
+		f.Settle = Duration(defaultSettle)
+	}
+	if f.Start.Processes == 0 {
+		f.Start.Processes = defaultProcesses
+	}
+	if f.Buy.Method == "" {
+		f.Buy.Method = http.MethodPost
+	}
+	for word, answer := range restAnswers {
+		if _, given := f.Answers[word]; !given {
+			if f.Answers == nil {
+				f.Answers = map[string]Answer{}
+			}
+			f.Answers[word] = answer
+		}
+	}
+}
+
+func (f *File) checkStart() (field, what string) {
+	switch {
+	case len(f.Start.Command) == 0 && f.URL == "":
+		return "start", `nothing says how the service starts: want start with a command, such as [python3, shop.py], or url`
+	case len(f.Start.Command) > 0 && f.URL != "":
+		return "url", "the service has both a command and a url: want one of them"
+	case f.Start.Processes < 0 || f.Start.Processes > maxProcesses:
+		return "start.processes", fmt.Sprintf("processes is %d: want 1 to %d", f.Start.Processes, maxProcesses)
+	case f.Settle < 0:
+		return "settle", "settle is less than nothing"
+	}
+	if f.URL != "" {
+		if u, err := url.Parse(f.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return "url", fmt.Sprintf("%q is no address: want one such as http://127.0.0.1:8080", f.URL)
+		}
+	}
+	if f.Start.Dir != "" {
+		if info, err := os.Stat(f.path(f.Start.Dir)); err != nil || !info.IsDir() {
+			return "start.dir", fmt.Sprintf("%s is no folder", f.path(f.Start.Dir))
+		}
+	}
+	return "", ""
+}
+
+func (f *File) checkTables() (field, what string) {
+	if f.Tables != "" && f.TablesFile != "" {
+		return "tables_file", "there are both tables and tables_file: want one of them"
+	}
+	if f.TablesFile != "" {
+		text, err := os.ReadFile(f.path(f.TablesFile))
+		if err != nil {
+			return "tables_file", err.Error()
+		}
+		f.Tables = string(text)
+	}
+	return "", ""
+}
+
+func (f *File) checkBuy() (field, what string) {
+	for name, r := range map[string]Request{"ready": f.Ready, "buy": f.Buy, "stock.set_request": f.Stock.SetRequest, "stock.left_request": f.Stock.LeftRequest, "stock.orders_request": f.Stock.OrdersRequest} {
+		switch {
+		case r.Path == "" && name == "buy":
+			return "buy", "nothing says how to buy: want buy with a path, such as /items/{item}/orders"
+		case r.Path != "" && !strings.HasPrefix(r.Path, "/"):
+			return name + ".path", fmt.Sprintf("path is %q: want one that begins with /, of the service itself", r.Path)
+		}
+	}
+	return "", ""
+}
+
+func (f *File) checkAnswers() (field, what string) {
+	for word, a := range f.Answers {
+		switch {
+		case word != sold && word != soldOut && word != busy:
+			return "answers." + word, fmt.Sprintf("there is no answer %q: want sold, sold_out or busy", word)
+		case len(a.Status) == 0 && a.Field == "":
+			return "answers." + word, word + " has neither a status nor a field: want status: [409], or field: error and value: sold_out"
+		case a.Field == "" && a.Value != "":
+			return "answers." + word + ".value", "value has no field that it is in: want field, too"
+		}
+	}
+	return "", ""
+}
+
+func (f *File) checkStock() (field, what string) {
+	for _, way := range []struct {
+		field, sql string
+		request    Request
+		needs      bool
+	}{{"set", f.Stock.Set, f.Stock.SetRequest, false}, {"left", f.Stock.Left, f.Stock.LeftRequest, true}, {"orders", f.Stock.Orders, f.Stock.OrdersRequest, true}} {
+		switch {
+		case way.sql == "" && way.request.Path == "":
+			return "stock." + way.field, fmt.Sprintf("stock has no %s: want SQL in %s, or a request in %s_request", way.field, way.field, way.field)
+		case way.sql != "" && way.request.Path != "":
+			return "stock." + way.field, fmt.Sprintf("there are both %s and %s_request: want one of them", way.field, way.field)
+		case way.needs && way.sql == "" && way.request.Value == "":
+			return "stock." + way.field + "_request", "the request has no value: want the field of the answer that counts, such as value: stock"
+		case way.sql != "" && f.URL != "" && f.Stock.MySQL == "":
+			return "stock." + way.field, "a service that runs already is counted with SQL only with stock.mysql, the DSN of its database"
+		}
+	}
+	if f.Stock.MySQL != "" && f.URL == "" {
+		return "stock.mysql", "the lab counts in the MySQL that it starts: mysql is for a service with a url"
+	}
+	f.set = statements(f.Stock.Set)
+	return "", ""
+}
+
+// statements are those of a text, without what is empty.
+func statements(text string) []string {
+	var all []string
+	for s := range strings.SplitSeq(text, ";") {
+		if s = strings.TrimSpace(s); s != "" {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+func (f *File) checkBackground() (field, what string) {
+	for _, pattern := range f.Background {
+		compiled, err := regexp.Compile(pattern)
+		if err != nil {
+			return "background", fmt.Sprintf("%q is no regular expression: %v", pattern, err)
+		}
+		f.background = append(f.background, compiled)
+	}
+	return "", ""
+}
+
+// placeholder matches what is filled in. Braces of JSON and of Lua are none: no letter follows them at once.
+var placeholder = regexp.MustCompile(`\{([a-z][a-z_.]*)\}`)
+
+// Places are the placeholders, with what they stand for: those of a sale, and those of a process.
+var Places = struct{ Sale, Process []string }{
+	Sale:    []string{"item", "customer", "key", "quantity", "stock"},
+	Process: []string{"port", "process", "redis", "redis.host", "redis.port", "mysql", "mysql.host", "mysql.port", "mysql.user", "mysql.password", "mysql.database", "mysql.dsn"},
+}
+
+func (f *File) checkPlaces() (field, what string) {
+	type text struct{ field, text string }
+	ofSale := []text{{"stock.set", f.Stock.Set}, {"stock.left", f.Stock.Left}, {"stock.orders", f.Stock.Orders}}
+	for name, r := range map[string]Request{"buy": f.Buy, "stock.set_request": f.Stock.SetRequest, "stock.left_request": f.Stock.LeftRequest, "stock.orders_request": f.Stock.OrdersRequest} {
+		ofSale = append(ofSale, text{name + ".path", r.Path}, text{name + ".body", r.Body})
+		for header, value := range r.Headers {
+			ofSale = append(ofSale, text{name + ".headers." + header, value})
+		}
+	}
+	var ofProcess []text
+	for name, value := range f.Start.Env {
+		ofProcess = append(ofProcess, text{"start.env." + name, value})
+	}
+	for _, word := range f.Start.Command {
+		ofProcess = append(ofProcess, text{"start.command", word})
+	}
+	for _, word := range f.Migrate {
+		ofProcess = append(ofProcess, text{"migrate", word})
+	}
+	for _, kind := range []struct {
+		texts []text
+		known []string
+	}{{ofSale, Places.Sale}, {ofProcess, Places.Process}} {
+		for _, t := range kind.texts {
+			for _, found := range placeholder.FindAllStringSubmatch(t.text, -1) {
+				if !slices.Contains(kind.known, found[1]) {
+					return t.field, fmt.Sprintf("nothing is known to fill in for {%s}: want one of {%s}", found[1], strings.Join(kind.known, "}, {"))
+				}
+			}
+		}
+	}
+	if len(f.Start.Command) > 0 && !slices.ContainsFunc(ofProcess, func(t text) bool { return strings.Contains(t.text, "{port}") }) {
+		return "start", "no part of command and env has {port}, the port on which the lab asks for the service"
+	}
+	return "", ""
+}
+
+// fill puts values in the place of placeholders.
+func fill(text string, values map[string]string) string {
+	return placeholder.ReplaceAllStringFunc(text, func(p string) string {
+		if v, ok := values[p[1:len(p)-1]]; ok {
+			return v
+		}
+		return p
+	})
+}
+
+// path is one of the description, which may be relative to it.
+func (f *File) path(p string) string {
+	if filepath.IsAbs(p) {
+		return p
+	}
+	return filepath.Join(f.dir, p)
+}
+
+// Fresh says whether each run can sell another item.
+func (f *File) Fresh() bool {
+	return strings.Contains(f.Buy.Path+f.Buy.Body, "{item}")
+}
+
+// Excludes says whether the service is one process, which can keep its own customers apart.
+func (f *File) Excludes() bool { return f.URL != "" || f.Start.Processes == 1 }
+
+// Host is the machine that a running service is on, empty for one that the lab starts.
+func (f *File) Host() string {
+	u, err := url.Parse(f.URL)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
+}
+
+// IsLoopback says whether a host is this machine.
+func IsLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,286 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/wire"
+)
+
+// Step is a request of a sale as the wire showed it.
+type Step struct {
+	Server string `json:"server"`
+	Sent   string `json:"sent"`
+	Answer string `json:"answer"`
+	Source string `json:"source,omitempty"` // of a script
+}
+
+// Probe is what one sale, and one refusal, have shown of a service.
+type Probe struct {
+	Sold, SoldOut           []Step
+	SoldReply, SoldOutReply Reply
+	// Background are the requests that the idle service sent, in the form of [Shape].
+	Background []string
+	// AfterAnswer says that the service sends requests of a sale when it has answered.
+	AfterAnswer bool
+	// Unseen says what of the service the lab cannot see, with the way out. If it has anything, the
+	// service is not stepped.
+	Unseen []string
+	// Judgement is held, or what one customer after the other was enough to show. Reason says more.
+	Judgement verdict.Judgement
+	Reason    string
+}
+
+const (
+	idleWatch   = time.Second            // for which an idle service is watched
+	afterAnswer = 300 * time.Millisecond // for which requests after an answer are
+)
+
+// Probe has one customer buy at each process, and another one find the item sold out. An error is a [Mistake]
+// where the description does not fit.
+func (s *Service) Probe(ctx context.Context) (*Probe, error) {
+	p := &Probe{Judgement: verdict.Judgement{Kind: verdict.Held}}
+	seen := &recorder{}
+	defer s.Watch(seen)()
+	if err := sleep(ctx, idleWatch); err != nil {
+		return nil, err
+	}
+	for _, x := range seen.take() {
+		if shape := Shape(x.Text); !slices.Contains(p.Background, shape) {
+			p.Background = append(p.Background, shape)
+		}
+	}
+	for i, process := range s.Processes {
+		if err := s.probeAt(ctx, p, seen, process, i == 0); err != nil || p.Judgement.Kind != verdict.Held {
+			return p, err
+		}
+	}
+	p.Unseen = s.unseen(p)
+	return p, nil
+}
+
+func (s *Service) probeAt(ctx context.Context, p *Probe, seen *recorder, process *Process, first bool) error {
+	item := s.NewItem()
+	if err := s.SetStock(ctx, item, 1); err != nil {
+		return err
+	}
+	if err := s.isReset(ctx, item); err != nil {
+		return err
+	}
+	seen.take()
+	buyer := s.NewSale(item, fmt.Sprintf("c%d", s.buys.Load()+1))
+	reply := s.Buy(ctx, process, buyer)
+	steps := p.foreground(seen.take())
+	if err := sleep(ctx, afterAnswer); err != nil {
+		return err
+	}
+	late := p.foreground(seen.take())
+	p.AfterAnswer = p.AfterAnswer || len(late) > 0
+	if first {
+		p.Sold, p.SoldReply = append(steps, late...), reply
+	}
+	if err := s.mustBe(process, reply, load.Sold, "an item with one unit was ordered"); err != nil {
+		return err
+	}
+	orders, err := s.Orders(ctx, item)
+	if err != nil {
+		return err
+	}
+	left, err := s.Left(ctx, item)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(orders) == 0:
+		p.Judgement.Kind = verdict.Lied
+		p.Reason = fmt.Sprintf("customer %s was answered as sold (%d), and stock.orders found no order: the service lies, or that query is wrong", buyer.Customer, reply.Status)
+		return nil
+	case len(orders) > 1:
+		p.Judgement.Kind = verdict.Twice
+		p.Reason = fmt.Sprintf("one customer has bought once, and stock.orders found %d orders", len(orders))
+		return nil
+	case orders[0].Customer != buyer.Customer:
+		return s.File.mistake("stock.orders", "orders found customer %q of an order that %q made: want {customer} of buy in its first column", orders[0].Customer, buyer.Customer)
+	case left != 0:
+		p.Judgement.Kind = verdict.Unbalanced
+		p.Reason = fmt.Sprintf("one of one unit is sold, and stock.left found %d", left)
+		return nil
+	}
+	second := s.NewSale(item, fmt.Sprintf("c%d", s.buys.Load()+1))
+	reply = s.Buy(ctx, process, second)
+	if first {
+		p.SoldOut, p.SoldOutReply = p.foreground(seen.take()), reply
+	}
+	if reply.Outcome == load.Sold {
+		p.Judgement.Kind = verdict.Oversold
+		p.Reason = "the only unit of an item was sold, and the next customer, who came afterwards, was answered as sold, too"
+		return nil
+	}
+	return s.mustBe(process, reply, load.SoldOut, "an item without a unit was ordered")
+}
+
+// isReset wants what was set: one unit and no order.
+func (s *Service) isReset(ctx context.Context, item int64) error {
+	left, err := s.Left(ctx, item)
+	if err != nil {
+		return err
+	}
+	orders, err := s.Orders(ctx, item)
+	switch {
+	case err != nil:
+		return err
+	case left != 1:
+		return s.File.mistake("stock.left", "the stock was set to 1, and left found %d", left)
+	case len(orders) > 0:
+		return s.File.mistake("stock.set", "the stock was set, and orders still found %d of before: set must remove them, or the item must be {item}", len(orders))
+	}
+	return nil
+}
+
+// mustBe wants an answer of a customer who comes alone.
+func (s *Service) mustBe(process *Process, got Reply, want load.Outcome, when string) error {
+	switch {
+	case got.Outcome == want:
+		return nil
+	case got.Outcome == load.Unknown:
+		return fmt.Errorf("%s, and no answer came: %w%s", when, got.Err, process.said())
+	case got.Outcome == load.Failed && got.Status >= 500:
+		return fmt.Errorf("%s, and the service failed with %s%s", when, got, process.said())
+	case got.Outcome == load.Failed:
+		return s.File.mistake("answers", "%s, and the answer was %s: no line of answers reads so", when, got)
+	}
+	return s.File.mistake(cmp.Or(map[bool]string{true: "answers." + string(got.Outcome)}[s.File.Answers[string(got.Outcome)].Field != ""], "answers"),
+		"%s, and the answer (%d: %s) reads as %s: want %s", when, got.Status, got.Body, got.Outcome, want)
+}
+
+// said is the end of what a process printed.
+func (p *Process) said() string {
+	if p.Process == nil {
+		return ""
+	}
+	if tail := p.LogTail(); tail != "" {
+		return "; it printed:\n" + tail
+	}
+	return ""
+}
+
+// unseen says what the lab cannot see of a service that was probed.
+func (s *Service) unseen(p *Probe) (all []string) {
+	if s.File.URL != "" {
+		return []string{"a service that runs already talks to its own servers: describe its start to have its requests seen"}
+	}
+	for _, process := range s.Processes {
+		for _, proxy := range []*wire.Proxy{process.Redis, process.MySQL} {
+			for _, what := range proxy.Unseen() {
+				if !slices.Contains(all, what) {
+					all = append(all, what)
+				}
+			}
+		}
+	}
+	if len(p.Sold) == 0 {
+		first := s.Processes[0]
+		what := "nothing of a sale came to {redis} or {mysql}: the service ignores its environment, or keeps its stock elsewhere"
+		if first.Redis.Accepted()+first.MySQL.Accepted() > 0 {
+			what = "connections came, and nothing of a sale: the service sells without asking Redis or MySQL"
+		}
+		all = append(all, what)
+	}
+	return all
+}
+
+// foreground are the requests that no idle service sends.
+func (p *Probe) foreground(all []*wire.Exchange) (steps []Step) {
+	for _, x := range all {
+		if !slices.Contains(p.Background, Shape(x.Text)) {
+			steps = append(steps, Step{x.Server, x.Text, x.Answer, x.Source})
+		}
+	}
+	return steps
+}
+
+var varying = regexp.MustCompile(`'[^']*'|"[^"]*"|\b[0-9a-fA-F-]*\d[0-9a-fA-F-]*\b`)
+
+// Shape is a request without the values that differ from time to time: numbers, and texts in quotes.
+func Shape(text string) string { return varying.ReplaceAllString(text, "?") }
+
+// IsBackground says whether a request belongs to no sale.
+func (s *Service) IsBackground(p *Probe, text string) bool {
+	return slices.Contains(p.Background, Shape(text)) || slices.ContainsFunc(s.File.background, func(r *regexp.Regexp) bool { return r.MatchString(text) })
+}
+
+// Print prints the story of a service: what one sale and one refusal sent.
+func (p *Probe) Print(w io.Writer) {
+	for _, part := range []struct {
+		what  string
+		reply Reply
+		steps []Step
+	}{{"one sale", p.SoldReply, p.Sold}, {"sold out", p.SoldOutReply, p.SoldOut}} {
+		if part.reply.Outcome == "" {
+			continue
+		}
+		fmt.Fprintf(w, "%s: answered with %d, %s\n", part.what, part.reply.Status, part.reply.Outcome)
+		for _, step := range part.steps {
+			fmt.Fprintf(w, "  %s  %s\n", step.Server, step.Sent)
+			if step.Source != "" {
+				fmt.Fprintf(w, "         the script: %s\n", strings.Join(strings.Fields(step.Source), " "))
+			}
+			fmt.Fprintf(w, "         → %s\n", step.Answer)
+		}
+	}
+	if p.AfterAnswer {
+		fmt.Fprintln(w, "the service goes on with a sale when it has answered")
+	}
+	for _, b := range p.Background {
+		fmt.Fprintf(w, "of no sale: %s\n", b)
+	}
+	for _, what := range p.Unseen {
+		fmt.Fprintf(w, "not seen: %s\n", what)
+	}
+}
+
+// recorder is a tap that keeps what was answered, and holds nothing.
+type recorder struct {
+	mu  sync.Mutex // guards all
+	all []*wire.Exchange
+}
+
+func (r *recorder) Sent(*wire.Exchange) bool { return true }
+
+func (r *recorder) Answered(x *wire.Exchange) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, x)
+	return true
+}
+
+func (r *recorder) Pushed(*wire.Conn, string) {}
+
+func (r *recorder) Closed(*wire.Conn, bool) {}
+
+// take returns what was kept since the last call.
+func (r *recorder) take() []*wire.Exchange {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := r.all
+	r.all = nil
+	return all
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

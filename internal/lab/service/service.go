@@ -1,0 +1,332 @@
+// Package service starts a service that a file describes, buys from it, and counts what it sold.
+//
+// The service need not know of the lab. [Read] reads its description, [Start] starts its processes with a
+// Redis and a MySQL of the lab's own behind proxies that understand their protocols: see package wire.
+// [Service.Probe] finds out whether the description fits, and [Service.Contend] has many customers buy at
+// once.
+package service
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/lab/wire"
+	"stocklock/internal/testserver"
+)
+
+// Service is a service that runs, with what is behind it. It is safe for concurrent use.
+type Service struct {
+	File      *File
+	Processes []*Process
+	// DB counts, on a connection without a proxy. It is nil for a service that is counted by requests.
+	DB *sql.DB
+	// Redis looks into the service's Redis, without a proxy. It is nil for a service that ran already.
+	Redis *redis.Client
+
+	group *testserver.Group
+	relay *relay
+	items atomic.Int64
+	buys  atomic.Int64
+}
+
+// Process is one process of a service.
+type Process struct {
+	*testserver.Process // nil for a service that ran already
+	URL                 string
+	Redis, MySQL        *wire.Proxy // nil for a service that ran already
+	client              *http.Client
+}
+
+// startLimit is how long a process may take until it is ready.
+const startLimit = 30 * time.Second
+
+// callLimit bounds a request to the service.
+const callLimit = 60 * time.Second
+
+// firstItem is the number of the first item that is sold.
+const firstItem = 1001
+
+// Start starts the servers and the processes. The caller closes the service.
+func Start(ctx context.Context, f *File) (_ *Service, err error) {
+	s := &Service{File: f, relay: newRelay()}
+	s.items.Store(firstItem - 1)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	if f.URL != "" {
+		s.Processes = []*Process{{URL: strings.TrimSuffix(f.URL, "/"), client: newClient()}}
+		if f.Stock.MySQL != "" {
+			s.DB, err = openDB(os.ExpandEnv(f.Stock.MySQL))
+		}
+		if err == nil {
+			err = s.ready(ctx, s.Processes[0])
+		}
+		if err != nil {
+			err = fmt.Errorf("%s does not answer: %w", f.URL, err)
+		}
+		return s, err
+	}
+	if s.group, err = testserver.New(); err != nil {
+		return nil, err
+	}
+	server, err := s.group.Redis(ctx, testserver.RedisOptions{})
+	if err != nil {
+		return nil, err
+	}
+	s.Redis = server.Client()
+	store, err := s.group.MySQL(ctx, "--innodb-flush-log-at-trx-commit=0")
+	if err != nil {
+		return nil, err
+	}
+	dsn, err := mysqldriver.ParseDSN(store.DSN())
+	if err != nil {
+		return nil, err
+	}
+	dsn.MultiStatements = true
+	if s.DB, err = openDB(dsn.FormatDSN()); err != nil {
+		return nil, err
+	}
+	if err := s.makeTables(ctx, server.Addr, dsn); err != nil {
+		return nil, err
+	}
+	for i := range f.Start.Processes {
+		p, err := s.start(ctx, i, server.Addr, dsn)
+		if err != nil {
+			return nil, err
+		}
+		s.Processes = append(s.Processes, p)
+	}
+	return s, nil
+}
+
+func openDB(dsn string) (*sql.DB, error) {
+	db, err := sql.Open("mysql", dsn)
+	if err != nil {
+		return nil, errors.New("the DSN of MySQL cannot be read: want one such as user:${PASSWORD}@tcp(127.0.0.1:3306)/shop") // the driver's message quotes the password
+	}
+	db.SetMaxIdleConns(4)
+	return db, nil
+}
+
+func newClient() *http.Client {
+	return &http.Client{
+		Timeout:       callLimit,
+		Transport:     &http.Transport{MaxIdleConnsPerHost: 64},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// makeTables runs the SQL of the description, and its migration.
+func (s *Service) makeTables(ctx context.Context, redisAddr string, dsn *mysqldriver.Config) error {
+	if s.File.Tables != "" {
+		if _, err := s.DB.ExecContext(ctx, s.File.Tables); err != nil {
+			return fmt.Errorf("tables: %w", err)
+		}
+	}
+	if len(s.File.Migrate) == 0 {
+		return nil
+	}
+	values := places(0, 0, redisAddr, dsn.Addr, dsn)
+	args := s.filled(s.File.Migrate, values)
+	command := exec.CommandContext(ctx, args[0], args[1:]...)
+	command.Dir = s.File.path(s.File.Start.Dir)
+	command.Env = append(os.Environ(), s.env(values)...)
+	if err := s.group.Run(command); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	return nil
+}
+
+// places are what is filled in for a process.
+func places(process, port int, redisAddr, mysqlAddr string, dsn *mysqldriver.Config) map[string]string {
+	redisHost, redisPort, _ := net.SplitHostPort(redisAddr)
+	mysqlHost, mysqlPort, _ := net.SplitHostPort(mysqlAddr)
+	through := mysqldriver.NewConfig()
+	through.User, through.Passwd, through.Net, through.Addr, through.DBName = dsn.User, dsn.Passwd, "tcp", mysqlAddr, dsn.DBName
+	return map[string]string{
+		"port": strconv.Itoa(port), "process": strconv.Itoa(process), "redis": redisAddr, "redis.host": redisHost, "redis.port": redisPort,
+		"mysql": mysqlAddr, "mysql.host": mysqlHost, "mysql.port": mysqlPort, "mysql.user": dsn.User, "mysql.password": dsn.Passwd,
+		"mysql.database": dsn.DBName, "mysql.dsn": through.FormatDSN(),
+	}
+}
+
+func (s *Service) filled(texts []string, values map[string]string) []string {
+	all := make([]string, len(texts))
+	for i, t := range texts {
+		all[i] = fill(t, values)
+	}
+	return all
+}
+
+func (s *Service) env(values map[string]string) (env []string) {
+	for _, name := range slices.Sorted(maps.Keys(s.File.Start.Env)) {
+		env = append(env, name+"="+fill(s.File.Start.Env[name], values))
+	}
+	return env
+}
+
+func (s *Service) start(ctx context.Context, i int, redisAddr string, dsn *mysqldriver.Config) (*Process, error) {
+	p := &Process{client: newClient()}
+	for _, listen := range []struct {
+		server, upstream string
+		proxy            **wire.Proxy
+	}{{wire.Redis, redisAddr, &p.Redis}, {wire.MySQL, dsn.Addr, &p.MySQL}} {
+		proxy, err := wire.Listen(listen.server, listen.upstream, i, s.relay)
+		if err != nil {
+			return nil, err
+		}
+		*listen.proxy = proxy
+		if err := s.group.OnClose(proxy.Close); err != nil {
+			return nil, errors.Join(err, proxy.Close())
+		}
+	}
+	port, err := testserver.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	p.URL = "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	values := places(i+1, port, p.Redis.Addr, p.MySQL.Addr, dsn)
+	folder, err := s.group.Folder("service")
+	if err != nil {
+		return nil, err
+	}
+	args := s.filled(s.File.Start.Command, values)
+	if strings.Contains(args[0], "/") {
+		args[0] = s.File.path(args[0])
+	}
+	p.Process = &testserver.Process{Program: testserver.Program{
+		Name: fmt.Sprintf("%s, process %d", s.File.Name, i+1), Args: args, Env: s.env(values), Dir: folder, Cwd: s.File.path(s.File.Start.Dir),
+		Ready: func(ctx context.Context) error { return s.ready(ctx, p) },
+	}}
+	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("not ready within %s", startLimit))
+	defer cancel()
+	return p, s.group.Launch(ctx, p.Process)
+}
+
+// ready returns nil when a process is.
+func (s *Service) ready(ctx context.Context, p *Process) error {
+	if s.File.Ready.Path == "" {
+		conn, err := net.DialTimeout("tcp", strings.TrimPrefix(strings.TrimPrefix(p.URL, "http://"), "https://"), time.Second)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	r := s.File.Ready
+	if r.Method == "" {
+		r.Method = http.MethodGet
+	}
+	status, body, err := p.call(ctx, r, nil)
+	switch {
+	case err != nil:
+		return err
+	case r.Status != 0 && status != r.Status, r.Status == 0 && status >= http.StatusBadRequest:
+		return fmt.Errorf("%s %s was answered with %d: %s", r.Method, r.Path, status, brief(body))
+	}
+	return nil
+}
+
+// Restart ends a process and starts it again.
+func (s *Service) Restart(ctx context.Context, p *Process) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("not ready within %s", startLimit))
+	defer cancel()
+	p.client.CloseIdleConnections()
+	return p.Process.Restart(ctx)
+}
+
+// Close ends everything that was started.
+func (s *Service) Close() error {
+	var errs []error
+	s.relay.set(nil)
+	if s.Redis != nil {
+		errs = append(errs, s.Redis.Close())
+	}
+	if s.DB != nil {
+		errs = append(errs, s.DB.Close())
+	}
+	for _, p := range s.Processes {
+		p.client.CloseIdleConnections()
+	}
+	if s.group != nil {
+		errs = append(errs, s.group.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Watch has a tap see, and hold, what all processes send, until the function that it returns is called. Only
+// one tap watches at a time.
+func (s *Service) Watch(tap wire.Tap) (stop func()) {
+	s.relay.set(tap)
+	return func() { s.relay.set(nil) }
+}
+
+// relay passes what the proxies see to the tap that watches now.
+type relay struct {
+	mu  sync.Mutex // guards the rest
+	now wire.Tap   // nil for none
+	of  map[*wire.Exchange]wire.Tap
+}
+
+func newRelay() *relay { return &relay{of: map[*wire.Exchange]wire.Tap{}} }
+
+func (r *relay) set(tap wire.Tap) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now = tap
+}
+
+func (r *relay) current() wire.Tap {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.now
+}
+
+func (r *relay) Sent(x *wire.Exchange) bool {
+	r.mu.Lock()
+	tap := r.now
+	if tap != nil {
+		r.of[x] = tap
+	}
+	r.mu.Unlock()
+	return tap == nil || tap.Sent(x)
+}
+
+func (r *relay) Answered(x *wire.Exchange) bool {
+	r.mu.Lock()
+	tap := r.of[x]
+	delete(r.of, x)
+	r.mu.Unlock()
+	return tap == nil || tap.Answered(x)
+}
+
+func (r *relay) Pushed(c *wire.Conn, text string) {
+	if tap := r.current(); tap != nil {
+		tap.Pushed(c, text)
+	}
+}
+
+func (r *relay) Closed(c *wire.Conn, inTx bool) {
+	if tap := r.current(); tap != nil {
+		tap.Closed(c, inTx)
+	}
+}

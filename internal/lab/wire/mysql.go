@@ -1,0 +1,403 @@
+package wire
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// The commands of MySQL's protocol that matter here.
+const (
+	comQuit          = 0x01
+	comQuery         = 0x03
+	comFieldList     = 0x04
+	comChangeUser    = 0x11
+	comPrepare       = 0x16
+	comExecute       = 0x17
+	comSendLongData  = 0x18
+	comStmtClose     = 0x19
+	comFetch         = 0x1c
+	statusInTx       = 0x0001
+	statusAutocommit = 0x0002
+	statusMore       = 0x0008
+)
+
+// mysqlConn is one connection as its packets describe it.
+type mysqlConn struct {
+	*Conn
+	proxy              *Proxy
+	client, server     *bufio.Reader
+	prepared           map[uint32]*prepared
+	last               uint32 // the statement that was prepared last
+	inTx, autocommit   bool
+	isolation, forNext string // of the session, and of the next transaction
+	begun              string // the isolation of the transaction under way
+}
+
+func (p *Proxy) serveMySQL(c *Conn) (inTx bool) {
+	m := &mysqlConn{
+		Conn: c, proxy: p, client: bufio.NewReader(c.client), server: bufio.NewReader(c.server), prepared: map[uint32]*prepared{}, autocommit: true,
+	}
+	if !m.handshake() {
+		return false
+	}
+	for {
+		packet, err := readPacket(m.client)
+		if err != nil || len(packet) < 5 {
+			return m.inTx
+		}
+		command := packet[4]
+		if command == comQuit {
+			_, _ = c.server.Write(packet)
+			return m.inTx
+		}
+		text, pass := m.describe(packet)
+		var x *Exchange
+		if !pass {
+			if !m.inTx {
+				m.begun, m.forNext = firstOf(m.forNext, m.isolation), ""
+			}
+			x = &Exchange{Process: p.process, Conn: c, Server: MySQL, Name: statementName(text), Text: text, Tx: m.inTx || !m.autocommit, Isolation: m.begun}
+			if !p.tap.Sent(x) {
+				return m.inTx
+			}
+		}
+		_, err = c.server.Write(packet)
+		if command == comSendLongData || command == comStmtClose {
+			if st := m.statement(packet); st != nil && command == comSendLongData {
+				st.long = true
+			}
+			continue
+		}
+		if command == comChangeUser {
+			if err != nil || !m.authenticate() {
+				return m.inTx
+			}
+			m.inTx, m.isolation, m.prepared = false, "", map[uint32]*prepared{}
+			continue
+		}
+		raw, a := []byte(nil), answer{text: "no answer"}
+		if err == nil {
+			raw, a, err = m.answer(packet)
+		}
+		if pass && err == nil && a.ok {
+			m.noteIsolation(text)
+		}
+		if x != nil {
+			x.Answer, x.Matched, x.Failed = short(a.text), a.matched, strings.HasPrefix(a.text, "error: ")
+			if !p.tap.Answered(x) {
+				return m.inTx
+			}
+		}
+		if err != nil {
+			return m.inTx
+		}
+		if _, err := c.client.Write(raw); err != nil {
+			return m.inTx
+		}
+	}
+}
+
+func firstOf(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// handshake passes the greeting on, without what would hide or change the packets that follow, and then what
+// both say until the client is let in.
+func (m *mysqlConn) handshake() bool {
+	greeting, err := readPacket(m.server)
+	if err != nil || len(greeting) < 5 {
+		return false
+	}
+	if greeting[4] == 0x0a {
+		m.Thread = strip(greeting)
+	}
+	if _, err := m.Conn.client.Write(greeting); err != nil {
+		return false
+	}
+	reply, err := readPacket(m.client)
+	if err != nil {
+		m.proxy.cannot("a client of MySQL that left at the greeting: switch TLS off in its settings if it wants that, and point nothing else there")
+		return false
+	}
+	if len(reply) >= 8 && binary.LittleEndian.Uint16(reply[4:])&capSSL != 0 {
+		m.proxy.cannot("TLS to MySQL: switch it off in the service's settings, such as ssl-mode=DISABLED")
+		return false
+	}
+	if _, err := m.Conn.server.Write(reply); err != nil {
+		return false
+	}
+	return m.authenticate()
+}
+
+// authenticate passes on what follows the client's first packet. Nothing of it is kept.
+func (m *mysqlConn) authenticate() bool {
+	for {
+		packet, err := readPacket(m.server)
+		if err != nil || len(packet) < 5 {
+			return false
+		}
+		if _, err = m.Conn.client.Write(packet); err != nil {
+			return false
+		}
+		switch {
+		case packet[4] == 0x00:
+			return true
+		case packet[4] == 0xff:
+			return false
+		case packet[4] == 0x01 && len(packet) > 5 && packet[5] == 0x03: // a password that was checked already: OK follows
+			continue
+		}
+		if packet, err = readPacket(m.client); err != nil {
+			return false
+		}
+		if _, err := m.Conn.server.Write(packet); err != nil {
+			return false
+		}
+	}
+}
+
+// The capabilities that a server may offer and that the proxy takes from its greeting.
+const (
+	capCompress = 0x0020
+	capSSL      = 0x0800
+
+	highSessionTrack     = 1 << 7
+	highDeprecateEOF     = 1 << 8
+	highOptionalMetadata = 1 << 9
+	highZstd             = 1 << 10
+	highQueryAttributes  = 1 << 11
+)
+
+// strip changes the greeting, and returns the number of the connection.
+func strip(packet []byte) (thread uint64) {
+	at := 5 + bytes.IndexByte(packet[5:], 0) + 1
+	if at+4+8+1+2+3+2 > len(packet) {
+		return 0
+	}
+	thread = uint64(binary.LittleEndian.Uint32(packet[at:]))
+	at += 4 + 8 + 1
+	low := binary.LittleEndian.Uint16(packet[at:]) &^ (capCompress | capSSL)
+	binary.LittleEndian.PutUint16(packet[at:], low)
+	high := binary.LittleEndian.Uint16(packet[at+5:]) &^ (highSessionTrack | highDeprecateEOF | highOptionalMetadata | highZstd | highQueryAttributes)
+	binary.LittleEndian.PutUint16(packet[at+5:], high)
+	for i := at + 14; i < at+18 && i < len(packet); i++ { // MariaDB's own
+		packet[i] = 0
+	}
+	return thread
+}
+
+// passes are the statements that set a connection up, or begin a transaction: nobody else notices them.
+var passes = regexp.MustCompile(`(?i)^(SET|SHOW|USE|START TRANSACTION( READ (ONLY|WRITE))?$|BEGIN|SELECT @@|SELECT (DATABASE|VERSION|CONNECTION_ID)\(\)|SELECT 1$|SAVEPOINT|EXPLAIN|DESC|DESCRIBE|SELECT .*\bFROM information_schema\b)`)
+
+var comment = regexp.MustCompile(`(?s)^\s*(/\*.*?\*/\s*|--[^\n]*\n\s*|#[^\n]*\n\s*)+`)
+
+var trailing = regexp.MustCompile(`[\s;]+$`)
+
+// describe is a command as it is shown. Pass says that it is none that others notice.
+func (m *mysqlConn) describe(packet []byte) (text string, pass bool) {
+	switch packet[4] {
+	case comQuery:
+		text = string(packet[5:])
+	case comExecute:
+		st := m.statement(packet)
+		if st == nil {
+			return "EXECUTE", false
+		}
+		text = st.bind(packet)
+	default:
+		return "", true
+	}
+	text = trailing.ReplaceAllString(comment.ReplaceAllString(text, ""), "")
+	text = strings.Join(strings.Fields(text), " ")
+	if hasSecret(text) {
+		return strings.Join(strings.Fields(text)[:1], " ") + " …", false
+	}
+	verb, rest, _ := strings.Cut(text, " ")
+	text = strings.TrimSpace(strings.ToUpper(verb) + " " + rest)
+	upper := strings.ToUpper(text)
+	if upper == "COMMIT" || upper == "ROLLBACK" || upper == "COMMIT WORK" || upper == "ROLLBACK WORK" {
+		verb, _, _ := strings.Cut(upper, " ")
+		return verb, !m.inTx
+	}
+	return text, passes.MatchString(text)
+}
+
+var isolations = []struct{ sql, name string }{
+	{"READ UNCOMMITTED", "Read Uncommitted"}, {"READ COMMITTED", "Read Committed"}, {"REPEATABLE READ", "Repeatable Read"}, {"SERIALIZABLE", "Serializable"},
+}
+
+// noteIsolation notes what a SET says of the level of transactions.
+func (m *mysqlConn) noteIsolation(text string) {
+	upper := strings.ReplaceAll(strings.ToUpper(text), "-", " ")
+	if !strings.HasPrefix(upper, "SET ") || !strings.Contains(upper, "ISOLATION") {
+		return
+	}
+	for _, level := range isolations {
+		if !strings.Contains(upper, level.sql) {
+			continue
+		}
+		if strings.HasPrefix(upper, "SET TRANSACTION") {
+			m.forNext = level.name
+		} else {
+			m.isolation = level.name
+		}
+	}
+}
+
+func (m *mysqlConn) statement(packet []byte) *prepared {
+	if len(packet) < 9 {
+		return nil
+	}
+	id := binary.LittleEndian.Uint32(packet[5:])
+	if id == 0xffffffff { // MariaDB: the last one
+		id = m.last
+	}
+	return m.prepared[id]
+}
+
+// statementName is a statement as a step of a schedule is called: its verb.
+func statementName(text string) string {
+	verb, _, _ := strings.Cut(text, " ")
+	return stepName(verb)
+}
+
+// answer is what the server has answered to a command.
+type answer struct {
+	text        string
+	ok, matched bool
+}
+
+// answer reads the whole answer to a command.
+func (m *mysqlConn) answer(packet []byte) (raw []byte, a answer, err error) {
+	next := func() []byte {
+		var p []byte
+		if err == nil {
+			p, err = readPacket(m.server)
+		}
+		if err != nil {
+			return []byte{0, 0, 0, 0, 0xff}
+		}
+		raw = append(raw, p...)
+		if len(p) < 5 {
+			return append(p, 0)
+		}
+		return p
+	}
+	skip := func(n int) { // so many definitions, and the packet that ends them
+		for range n + 1 {
+			next()
+		}
+	}
+	command := packet[4]
+	switch command {
+	case comPrepare:
+		p := next()
+		if p[4] == 0 && len(p) >= 13 {
+			id, columns, params := binary.LittleEndian.Uint32(p[5:]), int(binary.LittleEndian.Uint16(p[9:])), int(binary.LittleEndian.Uint16(p[11:]))
+			m.prepared[id], m.last = &prepared{text: string(packet[5:]), params: params}, id
+			if params > 0 {
+				skip(params)
+			}
+			if columns > 0 {
+				skip(columns)
+			}
+		}
+		return raw, answer{text: "prepared"}, err
+	case comQuery, comExecute, comFetch, comFieldList:
+	default:
+		next()
+		return raw, answer{}, err
+	}
+	for more := true; more && err == nil; {
+		more = false
+		p := next()
+		switch {
+		case err != nil:
+		case p[4] == 0xff:
+			return raw, answer{text: "error: " + failure(p)}, err
+		case p[4] == 0xfb && command == comQuery:
+			m.proxy.cannot("LOAD DATA LOCAL to MySQL")
+			return raw, a, fmt.Errorf("a request for a local file")
+		case p[4] == 0x00 && command != comFetch:
+			at := 5
+			rows, _ := lenenc(p, &at), lenenc(p, &at)
+			if at+2 <= len(p) {
+				more = m.status(binary.LittleEndian.Uint16(p[at:]))
+			}
+			a = answer{text: rowsAffected(packet, int(rows)), ok: true, matched: rows > 0}
+		default:
+			var columns []column
+			if command == comQuery || command == comExecute {
+				at := 4
+				for range int(lenenc(p, &at)) {
+					columns = append(columns, readColumn(next()))
+				}
+				p = next() // EOF; with a cursor there is nothing more
+				if isEOF(p) && len(p) >= 9 && binary.LittleEndian.Uint16(p[7:])&0x0040 != 0 {
+					m.status(binary.LittleEndian.Uint16(p[7:]))
+					return raw, answer{text: "a cursor", ok: true, matched: true}, err
+				}
+				p = next()
+			}
+			found, first := 0, ""
+			for ; !isEOF(p) && p[4] != 0xff && err == nil; p = next() {
+				if found++; found == 1 && columns != nil {
+					first = readRow(p, columns, command == comExecute)
+				}
+			}
+			if isEOF(p) && len(p) >= 9 {
+				more = m.status(binary.LittleEndian.Uint16(p[7:]))
+			} else if p[4] == 0xff && err == nil {
+				return raw, answer{text: "error: " + failure(p)}, err
+			}
+			a = answer{text: rowsFound(found, first), ok: true, matched: found > 0}
+		}
+	}
+	return raw, a, err
+}
+
+// status notes what the server says of the connection, and returns whether another result follows.
+func (m *mysqlConn) status(flags uint16) (more bool) {
+	m.inTx, m.autocommit = flags&statusInTx != 0, flags&statusAutocommit != 0
+	return flags&statusMore != 0
+}
+
+func rowsAffected(packet []byte, rows int) string {
+	upper := strings.ToUpper(string(packet[5:min(len(packet), 13)]))
+	if packet[4] == comQuery && (strings.HasPrefix(upper, "COMMIT") || strings.HasPrefix(upper, "ROLLBACK")) {
+		return "ok"
+	}
+	if rows == 1 {
+		return "1 row"
+	}
+	return fmt.Sprintf("%d rows", rows)
+}
+
+func rowsFound(n int, first string) string {
+	switch n {
+	case 0:
+		return "no row"
+	case 1:
+		return first
+	}
+	return fmt.Sprintf("%d rows, the first %s", n, first)
+}
+
+// failure is an error as Go's driver writes it.
+func failure(p []byte) string {
+	if len(p) < 7 {
+		return "unknown"
+	}
+	text := string(p[7:])
+	if len(p) > 13 && p[7] == '#' {
+		text = string(p[13:])
+	}
+	return fmt.Sprintf("Error %d: %s", binary.LittleEndian.Uint16(p[5:]), text)
+}

@@ -1,0 +1,309 @@
+package wire
+
+import (
+	"bufio"
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// value is one value of RESP.
+type value struct {
+	raw   []byte
+	kind  byte   // its first byte
+	text  string // as an answer is shown
+	plain string // a string as it is
+	items []value
+}
+
+const (
+	maxBulk  = 512 << 20 // Redis' own limit of one string
+	maxItems = 1 << 20
+)
+
+// readRESP reads one value. An inline command comes as an array.
+func readRESP(r *bufio.Reader) (v value, err error) {
+	line, err := r.ReadBytes('\n')
+	if err != nil {
+		return v, err
+	}
+	v.raw, v.kind = line, line[0]
+	body := strings.TrimRight(string(line[1:]), "\r\n")
+	switch v.kind {
+	case '$', '=', '!':
+		n, err := strconv.Atoi(body)
+		switch {
+		case err != nil || n > maxBulk:
+			return v, fmt.Errorf("a string of length %q", body)
+		case n < 0:
+			v.text = "(nil)"
+			return v, nil
+		}
+		b := make([]byte, n+2)
+		if _, err := io.ReadFull(r, b); err != nil {
+			return v, err
+		}
+		v.raw, v.plain = append(v.raw, b...), string(b[:n])
+		v.text = strconv.Quote(v.plain)
+		if v.kind == '!' {
+			v.text = "error: " + v.plain
+		}
+	case '*', '~', '>', '%', '|':
+		n, err := strconv.Atoi(body)
+		if v.kind == '%' || v.kind == '|' {
+			n *= 2
+		}
+		switch {
+		case err != nil || n > maxItems:
+			return v, fmt.Errorf("an array of length %q", body)
+		case n < 0:
+			v.text = "(nil)"
+			return v, nil
+		}
+		words := make([]string, n)
+		for i := range n {
+			item, err := readRESP(r)
+			if err != nil {
+				return v, err
+			}
+			v.raw, v.items, words[i] = append(v.raw, item.raw...), append(v.items, item), item.text
+		}
+		v.text = "[" + strings.Join(words, " ") + "]"
+		if v.kind == '|' { // an attribute stands before the value that it is about
+			about, err := readRESP(r)
+			about.raw = append(v.raw, about.raw...)
+			return about, err
+		}
+	case '_':
+		v.text = "(nil)"
+	case '-':
+		v.text = "error: " + body
+	case '+', ':', ',', '#', '(':
+		v.text = body
+	default:
+		for word := range strings.FieldsSeq(string(line)) {
+			v.items = append(v.items, value{plain: word})
+		}
+	}
+	return v, nil
+}
+
+// words are the strings of a command.
+func (v value) words() []string {
+	words := make([]string, len(v.items))
+	for i, item := range v.items {
+		words[i] = item.plain
+	}
+	return words
+}
+
+// passing are the commands that set a connection up, or ask about the server: nobody else notices them.
+var passing = map[string]bool{
+	"hello": true, "auth": true, "client": true, "select": true, "readonly": true, "readwrite": true, "ping": true, "echo": true, "command": true,
+	"unwatch": true, "cluster": true, "info": true, "multi": true, "function": true, "quit": true, "reset": true, "time": true,
+	"config": true, "memory": true, "latency": true, "asking": true, "lolwut": true, "script": true, "discard": true, "role": true,
+}
+
+func (p *Proxy) serveRedis(c *Conn) {
+	client, server := bufio.NewReader(c.client), bufio.NewReader(c.server)
+	if head, err := client.Peek(1); err != nil {
+		return
+	} else if head[0] == 0x16 {
+		p.cannot("TLS to Redis: give the service an address without it, such as redis:// instead of rediss://")
+		return
+	}
+	replies := make(chan value, 16)
+	go p.readReplies(c, server, replies)
+	var queue []string // what was sent since MULTI
+	inMulti := false
+	for {
+		v, err := readRESP(client)
+		if err != nil {
+			return
+		}
+		args := v.words()
+		if len(args) == 0 {
+			p.cannot("a protocol other than RESP at the address of Redis")
+			return
+		}
+		name := strings.ToLower(args[0])
+		if strings.HasSuffix(name, "subscribe") || c.Subscribed.Load() || name == "monitor" || name == "psync" || name == "sync" {
+			if !c.Subscribed.Swap(true) && !strings.HasSuffix(name, "subscribe") {
+				p.cannot(strings.ToUpper(name) + " to Redis")
+			}
+			if _, err := c.server.Write(v.raw); err != nil {
+				return
+			}
+			continue
+		}
+		if name == "client" && len(args) > 1 && strings.EqualFold(args[1], "reply") {
+			p.cannot("CLIENT REPLY to Redis: commands have no answers then")
+			return
+		}
+		if name == "select" && len(args) > 1 {
+			if n, err := strconv.Atoi(args[1]); err == nil {
+				p.mu.Lock()
+				p.database = n
+				p.mu.Unlock()
+			}
+		}
+		pass, text, source := passing[name], p.redisText(args), ""
+		if stepName(name) == "eval" && len(args) > 1 {
+			source = p.script(strings.Fields(text)[1])
+		}
+		switch {
+		case name == "multi":
+			inMulti = true
+		case inMulti && name == "exec":
+			text, inMulti, queue, name = "MULTI; "+strings.Join(queue, "; ")+"; EXEC", false, nil, "multi"
+		case inMulti && name == "discard":
+			inMulti, queue = false, nil
+		case inMulti:
+			queue, pass = append(queue, text), true
+		}
+		var x *Exchange
+		if !pass {
+			x = &Exchange{Process: p.process, Conn: c, Server: Redis, Name: stepName(name), Text: text, Source: source}
+			if !p.tap.Sent(x) {
+				return
+			}
+		}
+		_, err = c.server.Write(v.raw)
+		answer, ok := value{text: "no answer"}, false
+		if err == nil {
+			answer, ok = <-replies
+		}
+		if name == "script" && ok && answer.kind == '$' && len(args) > 2 && strings.EqualFold(args[1], "load") {
+			p.keepScript(args[2])
+		}
+		if x != nil {
+			x.Answer, x.Failed = short(answer.text), strings.HasPrefix(answer.text, "error: ")
+			x.Matched = ok && !x.Failed && answer.text != "(nil)" && answer.text != "0" && answer.text != "[]" && answer.text != "#f"
+			if !p.tap.Answered(x) {
+				return
+			}
+		}
+		if !ok {
+			return
+		}
+		if _, err := c.client.Write(answer.raw); err != nil {
+			return
+		}
+	}
+}
+
+// readReplies passes on answers, and messages of subscriptions.
+func (p *Proxy) readReplies(c *Conn, server *bufio.Reader, replies chan<- value) {
+	defer c.client.Close()
+	defer close(replies)
+	for {
+		v, err := readRESP(server)
+		if err != nil {
+			return
+		}
+		if v.kind != '>' && !c.Subscribed.Load() {
+			replies <- v
+			continue
+		}
+		if len(v.items) > 0 && strings.HasSuffix(v.items[0].plain, "message") {
+			p.tap.Pushed(c, short(v.text))
+		}
+		if _, err := c.client.Write(v.raw); err != nil {
+			return
+		}
+	}
+}
+
+// options are words of commands that are shown in capitals, however they were sent.
+var options = map[string]bool{"NX": true, "XX": true, "PX": true, "EX": true, "GET": true, "KEEPTTL": true}
+
+// redisText is a command in one line. A script stands in it by its SHA-1, so that EVAL reads as EVALSHA.
+func (p *Proxy) redisText(args []string) string {
+	words := make([]string, len(args))
+	for i, a := range args {
+		words[i] = word(a)
+		if options[strings.ToUpper(a)] {
+			words[i] = strings.ToUpper(a)
+		}
+	}
+	words[0] = strings.ToUpper(args[0])
+	if words[0] == "EVAL" || words[0] == "EVAL_RO" {
+		if len(args) > 1 {
+			words[1] = p.keepScript(args[1])
+		}
+		words[0] = "EVALSHA"
+	}
+	if words[0] == "EVALSHA_RO" {
+		words[0] = "EVALSHA"
+	}
+	if len(words) < 2 {
+		words = append(words, "")
+	}
+	return strings.TrimSpace(strings.Join(words, " "))
+}
+
+func (p *Proxy) keepScript(source string) (sha string) {
+	sum := sha1.Sum([]byte(source))
+	sha = hex.EncodeToString(sum[:])
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.scripts[sha] = source
+	return sha
+}
+
+func (p *Proxy) script(sha string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.scripts[strings.ToLower(sha)]
+}
+
+const maxWord = 200
+
+// word is an argument as redis-cli reads it.
+func word(s string) string {
+	odd := s == "" || strings.ContainsFunc(s, func(r rune) bool {
+		return unicode.IsSpace(r) || !unicode.IsPrint(r) || r == '"' || r == ';' || r == unicode.ReplacementChar
+	})
+	if len(s) > maxWord {
+		return strconv.Quote(s[:maxWord] + "…")
+	}
+	if odd {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// stepName is a command as a step of a schedule is called.
+func stepName(command string) string {
+	switch command {
+	case "eval", "evalsha", "eval_ro", "evalsha_ro":
+		return "eval"
+	}
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-':
+			return r
+		case r == '.' || r == '_':
+			return '-'
+		}
+		return -1
+	}, strings.ToLower(command))
+	if name == "" || name[0] < 'a' || name[0] > 'z' {
+		return "command" + name
+	}
+	return strings.TrimRight(name, "0123456789")
+}
+
+const maxAnswer = 300
+
+func short(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if runes := []rune(s); len(runes) > maxAnswer {
+		return string(runes[:maxAnswer]) + "…"
+	}
+	return s
+}

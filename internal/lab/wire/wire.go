@@ -1,0 +1,236 @@
+// Package wire has proxies that understand the protocols of Redis and MySQL, and hold requests.
+//
+// A [Proxy] stands between a service, which need not know of it, and one server. It reads each request,
+// asks its [Tap] when that may go to the server, and asks again before the service sees the answer. Set-up of
+// connections, PREPARE and PING pass unasked. Passwords and handshakes are passed on and never kept. Proxies
+// listen on 127.0.0.1.
+//
+// A proxy cannot read TLS, nor compressed packets: it offers neither. [Proxy.Unseen] says what it could not
+// read.
+package wire
+
+import (
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// The servers that a proxy can stand before, in the words of schedules.
+const (
+	Redis = "redis"
+	MySQL = "mysql"
+)
+
+// Exchange is one request with its answer. A tap may read it from the call of Sent on. The answer is there
+// from the call of Answered on.
+type Exchange struct {
+	Process int    // of the proxy: which process of the service uses it
+	Conn    *Conn  // the connection
+	Server  string // Redis or MySQL
+	Name    string // the command in one word, such as set or select
+	Text    string // the command as it was sent, with the values of a prepared statement in their places
+	// Tx says that a statement is one of a transaction, Isolation is the level of that, in the words of
+	// database/sql, and empty for the server's own.
+	Tx        bool
+	Isolation string
+	Answer    string
+	// Matched says that a statement found rows, or that a command of Redis answered other than nil or 0.
+	Matched bool
+	// Failed says that the server answered with an error.
+	Failed bool
+	// Source is the text of a script, where it is known.
+	Source string
+
+	release chan verdict
+}
+
+// verdict is what becomes of a request that is held.
+type verdict bool
+
+// Conn is one connection of a service.
+type Conn struct {
+	Process int
+	Server  string
+	Local   string // the address that the server sees
+	// Thread is MySQL's number of the connection.
+	Thread uint64
+	// Subscribed says that the connection listens to channels of Redis.
+	Subscribed atomic.Bool
+
+	client, server net.Conn
+}
+
+// Cut closes a connection at both ends.
+func (c *Conn) Cut() {
+	c.client.Close()
+	c.server.Close()
+}
+
+// Tap is asked about what passes. Its methods are called from many goroutines. Each may block for as long as
+// the request, or the answer, is to be held.
+type Tap interface {
+	// Sent returns when a request may go to the server. If it returns false, the connection is cut before.
+	Sent(*Exchange) bool
+	// Answered returns when the service may see the answer. If it returns false, the connection is cut
+	// instead.
+	Answered(*Exchange) bool
+	// Pushed is called before a message of a subscription is passed on.
+	Pushed(*Conn, string)
+	// Closed is called when a connection has ended on both sides. InTx says that a transaction was open on
+	// it.
+	Closed(c *Conn, inTx bool)
+}
+
+// Proxy stands before one server. It is safe for concurrent use.
+type Proxy struct {
+	Addr string // host:port, to be used instead of the server's
+
+	process  int
+	server   string
+	tap      Tap
+	listener net.Listener
+	serving  sync.WaitGroup
+
+	mu       sync.Mutex // guards the rest
+	upstream string
+	conns    map[*Conn]bool
+	accepted int
+	unseen   []string
+	database int // the last that a client of Redis has selected
+	scripts  map[string]string
+	closed   bool
+}
+
+// Listen starts a proxy for one process of a service, before the server at upstream.
+func Listen(server, upstream string, process int, tap Tap) (*Proxy, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{
+		Addr: listener.Addr().String(), process: process, server: server, tap: tap, listener: listener,
+		upstream: upstream, conns: map[*Conn]bool{}, scripts: map[string]string{},
+	}
+	p.serving.Go(p.accept)
+	return p, nil
+}
+
+// Close ends the proxy and all its connections. The tap must let go what it holds.
+func (p *Proxy) Close() error {
+	err := p.listener.Close()
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.Sever()
+	p.serving.Wait()
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// Sever closes all connections. New ones are accepted.
+func (p *Proxy) Sever() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		c.Cut()
+	}
+}
+
+// Accepted is how many connections there have been.
+func (p *Proxy) Accepted() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.accepted
+}
+
+// Unseen says what the proxy could not read, each once.
+func (p *Proxy) Unseen() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.unseen)
+}
+
+// Database is the number of the database that a client of Redis has selected last.
+func (p *Proxy) Database() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.database
+}
+
+// Listening says whether a connection of the proxy listens to channels of Redis.
+func (p *Proxy) Listening() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		if c.Subscribed.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *Proxy) cannot(see string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !slices.Contains(p.unseen, see) {
+		p.unseen = append(p.unseen, see)
+	}
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.serving.Go(func() { p.serve(client) })
+	}
+}
+
+const dialTimeout = 5 * time.Second
+
+func (p *Proxy) serve(client net.Conn) {
+	defer client.Close()
+	p.mu.Lock()
+	p.accepted++
+	upstream := p.upstream
+	p.mu.Unlock()
+	server, err := net.DialTimeout("tcp", upstream, dialTimeout)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	c := &Conn{Process: p.process, Server: p.server, Local: server.LocalAddr().String(), client: client, server: server}
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return
+	}
+	p.conns[c] = true
+	p.mu.Unlock()
+	inTx := false
+	if p.server == Redis {
+		p.serveRedis(c)
+	} else {
+		inTx = p.serveMySQL(c)
+	}
+	c.Cut()
+	p.mu.Lock()
+	delete(p.conns, c)
+	p.mu.Unlock()
+	p.tap.Closed(c, inTx)
+}
+
+// secret matches what says passwords: statements that are shown by their first words alone.
+var secretWords = []string{"IDENTIFIED ", "PASSWORD"}
+
+func hasSecret(text string) bool {
+	upper := strings.ToUpper(text)
+	return slices.ContainsFunc(secretWords, func(w string) bool { return strings.Contains(upper, w) })
+}
