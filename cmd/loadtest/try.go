@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/verdict"
 )
@@ -115,6 +116,10 @@ type tryPart struct {
 	Verdict verdict.Kind   `json:"verdict"`
 	Reason  string         `json:"reason,omitempty"`
 	Answers map[string]int `json:"answers,omitempty"`
+
+	Schedules int              `json:"schedules,omitempty"` // that were played
+	Bad       int              `json:"bad,omitempty"`       // of them
+	Record    *schedule.Record `json:"record,omitempty"`    // of the shortest bad one, or of the step
 }
 
 // wants says whether a part is asked for.
@@ -145,7 +150,7 @@ func (t *try) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	return nil
+	return t.atTheWire(ctx)
 }
 
 // contentionRounds is how often many customers buy at once.

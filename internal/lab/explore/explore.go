@@ -30,6 +30,8 @@ type Search struct {
 	Unpruned bool
 	// Limit ends a search after so many runs. 0 is no limit.
 	Limit int
+	// Enough ends a search when it returns true, nil for never. It is called before each run.
+	Enough func() bool
 }
 
 // Player plays one run. A [stage.Stage] does it on real servers.
@@ -78,6 +80,9 @@ func (f Found) Unknown() string {
 	}
 	return ""
 }
+
+// Limited says whether the search ended before it had played everything.
+func (f Found) Limited() bool { return f.limited }
 
 // Repeated are those of the shortest schedules that ended alike when they were played again.
 func (f Found) Repeated() []schedule.Record {
@@ -210,7 +215,8 @@ func (e *exploration) next(ctx context.Context) (node, bool) {
 	for len(e.nodes) == 0 && e.running > 0 && ctx.Err() == nil {
 		e.changed.Wait()
 	}
-	if e.search.Limit > 0 && e.found.Runs+e.running >= e.search.Limit {
+	limited := e.search.Limit > 0 && e.found.Runs+e.running >= e.search.Limit || e.search.Enough != nil && e.search.Enough()
+	if limited {
 		e.found.limited = e.found.limited || len(e.nodes) > 0
 		return node{}, false
 	}

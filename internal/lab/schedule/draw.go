@@ -44,7 +44,7 @@ func Draw(w io.Writer, r Record, width int) {
 		}
 		row := table.Row{fmt.Sprintf("%.0f", e.AtMS)}
 		for _, c := range all {
-			row = append(row, cell(e, c))
+			row = append(row, r.cell(e, c))
 		}
 		t.AppendRow(append(row, stateCells(e.State)...))
 	}
@@ -105,7 +105,7 @@ func (r Record) lockServer() string {
 }
 
 // cell is what a customer did in an entry.
-func cell(e Entry, c Customer) string {
+func (r Record) cell(e Entry, c Customer) string {
 	switch {
 	case !e.Choice.IsStep() && (e.Choice.Customer == 0 || e.Choice.Customer == c):
 		return "· " + string(e.Choice.Event) + " ·"
@@ -113,6 +113,9 @@ func cell(e Entry, c Customer) string {
 		return ""
 	}
 	step := e.Choice.Step
+	if r.Wire {
+		step = text.WrapSoft(random.ReplaceAllString(e.Sent, "…"), sentWidth) + "\n→"
+	}
 	if e.Item > 0 {
 		step += fmt.Sprintf("(%d)", e.Item)
 	}
@@ -124,6 +127,12 @@ func cell(e Entry, c Customer) string {
 	}
 	return step + " " + brief(e)
 }
+
+// sentWidth is how wide a request is shown that was held at the wire.
+const sentWidth = 44
+
+// random matches what a request at the wire is shown without: random owners, and the names of scripts.
+var random = regexp.MustCompile(`\b[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12,20}\b`)
 
 // brief is the part of an answer that decides.
 func brief(e Entry) string {
@@ -160,6 +169,10 @@ func stateCells(s *State) table.Row {
 	}
 	var orders []string
 	for _, o := range s.Orders {
+		if o.Read == o.Written { // the orders of a service say neither
+			orders = append(orders, o.Customer)
+			continue
+		}
 		orders = append(orders, fmt.Sprintf("%s %d→%d", o.Customer, o.Read, o.Written))
 	}
 	if s.Kept != "" {

@@ -15,6 +15,9 @@ type Record struct {
 	LeaseMS   int64    `json:"lease_ms"`
 	Entries   []Entry  `json:"entries"`
 	Outcome   Outcome  `json:"outcome"`
+	// Wire says that the requests are those of a service that was held at the wire. A drawing shows them as
+	// they were sent.
+	Wire bool `json:"wire,omitempty"`
 
 	Played Schedule `json:"-"` // everything that was played, the unlisted rest included
 	Holds  []Hold   `json:"-"` // of the lock, in their order

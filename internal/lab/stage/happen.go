@@ -118,5 +118,5 @@ func (r *run) kill(ctx context.Context, b *buyer) error {
 	if err := r.settle(ctx); err != nil || !held {
 		return err
 	}
-	return connGone(ctx, r.stage.store.Pool(), b.conn)
+	return ConnGone(ctx, r.stage.store.Pool(), b.conn)
 }

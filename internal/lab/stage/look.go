@@ -175,9 +175,9 @@ func WaitsInMySQL(ctx context.Context, db *sql.DB, conn uint64) (bool, error) {
 	return err == nil && (status == "User lock" || strings.HasPrefix(status, "Waiting for ")), err
 }
 
-// connGone waits until MySQL has noticed the end of a connection, and freed what it held. It does not notice
+// ConnGone waits until MySQL has noticed the end of a connection, and freed what it held. It does not notice
 // that while the connection's statement waits for a lock.
-func connGone(ctx context.Context, db *sql.DB, conn uint64) error {
+func ConnGone(ctx context.Context, db *sql.DB, conn uint64) error {
 	for range 500 {
 		var n int
 		err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.processlist WHERE id = ?", conn).Scan(&n)

@@ -147,8 +147,8 @@ func (cannotError) Is(target error) bool { return target == ErrCannot }
 // ErrCannot is in the chain of an error about a schedule whose order of steps cannot be.
 var ErrCannot = errors.New("the schedule cannot be played")
 
-// follow plays a schedule, and after it customer by customer to the end.
-func follow(s schedule.Schedule) Chooser {
+// Follow plays a schedule, and after it customer by customer to the end.
+func Follow(s schedule.Schedule) Chooser {
 	left := s
 	return func(next Next) (int, error) {
 		i := next.ByDefault()
@@ -194,7 +194,7 @@ func (s Baskets) Position(ctx context.Context, strategy string, customers int, o
 
 func (s *Stage) playSchedule(ctx context.Context, p Plan, order schedule.Schedule) (schedule.Record, error) {
 	p.Events, p.MaxEvents, p.Everything, p.Observe = order.Events(), len(order), true, true
-	return s.Play(ctx, p, func() Chooser { return follow(order) })
+	return s.Play(ctx, p, func() Chooser { return Follow(order) })
 }
 
 // Position is how things stand after the last entry of a schedule, and what can be done next.
@@ -229,7 +229,7 @@ func (s *Stage) position(ctx context.Context, p Plan, order schedule.Schedule) (
 	p.Events, p.MaxEvents, p.Everything, p.Observe = events, len(order)+1, true, true
 	entries := 0
 	record, err := s.Play(ctx, p, func() Chooser {
-		play := follow(order)
+		play := Follow(order)
 		at.Ended = true
 		return func(next Next) (int, error) {
 			if len(next.Past) == len(order) && at.Ended && next.ByDefault() != LetTimePass {

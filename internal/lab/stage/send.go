@@ -55,7 +55,7 @@ func (r *run) send(ctx context.Context, c schedule.Customer, quiet bool) error {
 		return err
 	}
 	if lost && b.conn != 0 {
-		if err := connGone(ctx, r.stage.store.Pool(), b.conn); err != nil {
+		if err := ConnGone(ctx, r.stage.store.Pool(), b.conn); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"stocklock/internal/lab/explore"
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/wirestage"
+)
+
+// atTheWire plays sales request by request, where the requests of the service can be seen.
+func (t *try) atTheWire(ctx context.Context) error {
+	parts := []struct {
+		name string
+		play func(context.Context, *wirestage.Stage) error
+	}{{"explore", t.explore}, {"faults", t.faults}}
+	if t.Step != "" {
+		parts = parts[:1]
+		parts[0].name, parts[0].play = "step", t.step
+	}
+	var on *wirestage.Stage
+	for _, part := range parts {
+		if t.Step == "" && !t.wants(part.name) {
+			continue
+		}
+		if why := t.unplayable(); why != "" {
+			t.add(tryPart{Part: part.name, Verdict: verdict.Skipped, Reason: why})
+			continue
+		}
+		if on == nil {
+			t.progress("looking for a lease and for what renews it")
+			var err error
+			on, err = wirestage.Open(ctx, t.on, t.probe)
+			t.done()
+			if err != nil {
+				return err
+			}
+			if leases, renewed := on.Leases(); leases && !t.JSON {
+				fmt.Fprintf(t.out, "a lock with a lease, %s\n", map[bool]string{true: "which is renewed: it ends only where its process is stopped", false: "which nobody renews"}[renewed])
+			}
+		}
+		if err := part.play(ctx, on); err != nil {
+			t.done()
+			return err
+		}
+	}
+	return nil
+}
+
+// unplayable says why the service cannot be played request by request, empty where it can.
+func (t *try) unplayable() string {
+	switch {
+	case len(t.probe.Unseen) > 0:
+		return "its requests are not all seen: " + strings.Join(t.probe.Unseen, "; ")
+	case t.file.Excludes():
+		return "it is one process, which can keep its own customers apart: only contention says something"
+	}
+	return ""
+}
+
+// step plays one schedule, and prints all requests.
+func (t *try) step(ctx context.Context, on *wirestage.Stage) error {
+	plan, err := schedule.Parse(t.Step)
+	if err != nil {
+		return usage("--step: %w", err)
+	}
+	if plan.Customers() > wirestage.Customers {
+		return usage("--step: a service is tried with %d customers, A and B", wirestage.Customers)
+	}
+	record, err := on.PlaySchedule(ctx, t.file.Name, wirestage.Customers, plan)
+	if errors.Is(err, stage.ErrCannot) {
+		return usage("--step: %w", err)
+	}
+	if err != nil {
+		return err
+	}
+	if !t.JSON {
+		schedule.Print(t.out, record)
+	}
+	t.add(tryPart{Part: "step", Verdict: record.Outcome.Verdict, Reason: record.Sentence(), Record: &record})
+	return nil
+}
+
+// explore plays every order of two sales, and those in which a lease ends.
+func (t *try) explore(ctx context.Context, on *wirestage.Stage) error {
+	searches := []explore.Search{{Plan: on.Plan()}}
+	if leases, _ := on.Leases(); leases {
+		searches = append(searches, explore.Search{Plan: on.Plan(on.LeaseEnd())})
+	}
+	for _, search := range searches {
+		if err := t.search(ctx, on, search); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *try) search(ctx context.Context, on *wirestage.Stage, search explore.Search) error {
+	what := "every order of two sales"
+	if len(search.Events) > 0 {
+		what += ", while the lease of one ends"
+	}
+	search.Enough = func() bool { return time.Now().After(t.until) }
+	found, err := explore.Explore(ctx, on, search, func(done, left int) { t.progress("%s: %d played, %d known to be left", what, done, left) })
+	if err == nil {
+		t.progress("%s: playing the shortest once more", what)
+		err = explore.Confirm(ctx, on, &found)
+	}
+	t.done()
+	if err != nil {
+		return err
+	}
+	played := fmt.Sprintf("%s: %s, %d bad", what, schedule.Plural(int64(found.Runs), "schedule"), found.Bad)
+	bad := found.Repeated()
+	part := tryPart{Part: "explore", Verdict: verdict.Held, Reason: played, Schedules: found.Runs, Bad: found.Bad}
+	for _, record := range bad {
+		if len(search.Events) > 0 {
+			t.progress("%s: once more, and the lease ends in its own time", what)
+			again, err := on.InTime(ctx, record.Schedule)
+			t.done()
+			if ctx.Err() != nil {
+				return err
+			}
+			if err != nil || !again.Outcome.Bad() {
+				part.Reason += fmt.Sprintf("; not judged: %s is bad only where the lease is ended early", record.Schedule)
+				continue
+			}
+			record = again
+		}
+		t.draw(record)
+		if part.Record == nil {
+			record := record
+			part.Record, part.Verdict = &record, record.Outcome.Verdict
+		}
+	}
+	switch unknown := found.Unknown(); {
+	case part.Record != nil:
+	case unknown != "":
+		part.Verdict, part.Reason = verdict.Invalid, unknown
+	case found.Bad > 0 && len(bad) == 0:
+		part.Verdict = verdict.Invalid
+		part.Reason += "; none of them ended alike when it was played again"
+	case found.Runs == 0:
+		part.Verdict, part.Reason = verdict.Invalid, "nothing could be played in the time: see --for"
+	case found.Limited():
+		part.Reason += "; not all, since time was up: see --for"
+	}
+	t.add(part)
+	return nil
+}
+
+// draw prints a bad schedule, and what mends it.
+func (t *try) draw(record schedule.Record) {
+	if t.JSON {
+		return
+	}
+	fmt.Fprintf(t.out, "\n  %s\n", record.Sentence())
+	if page := mends[record.Outcome.Cause]; page != "" {
+		fmt.Fprintf(t.out, "  what mends it: %s\n", page)
+	}
+	fmt.Fprintf(t.out, "  %s try %s --step %s\n\n", program(), quoted(t.File), quoted(record.Schedule.String()))
+	schedule.Draw(t.out, record, widthOf(t.out))
+	fmt.Fprintln(t.out)
+}
+
+// mends are the pages that mend a cause.
+var mends = map[schedule.Cause]string{
+	schedule.NoLock:        "docs/strategies/conditional.md",
+	schedule.WriteSkew:     "docs/strategies/conditional.md",
+	schedule.WrongKey:      "docs/strategies/conditional.md",
+	schedule.LateCommit:    "docs/strategies/lock-in-transaction.md",
+	schedule.OldSnapshot:   "docs/strategies/lock-in-transaction.md",
+	schedule.Overrun:       "docs/strategies/fenced.md",
+	schedule.LateWrite:     "docs/strategies/fenced.md",
+	schedule.ForeignDelete: "docs/strategies/owner-checked.md",
+	schedule.SplitRelease:  "docs/strategies/owner-checked.md",
+	schedule.StaleCache:    "docs/strategies/cached-read.md",
+	schedule.Forgotten:     "docs/strategies/fenced.md",
+	schedule.NoExpiry:      "docs/strategies/set-ex-nx.md",
+	schedule.UnknownCommit: "docs/scenarios/commit-unanswered.md",
+	schedule.SoldAgain:     "docs/scenarios/commit-unanswered.md",
+}
+
+// faults breaks one sale at each of its requests, and lets another customer come.
+func (t *try) faults(ctx context.Context, on *wirestage.Stage) error { return nil }

@@ -1,0 +1,108 @@
+package wirestage
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/service"
+	"stocklock/internal/lab/stage"
+)
+
+// eventOptions are the ways in which an event can happen now.
+func (r *run) eventOptions(e schedule.Event) (all []stage.Option) {
+	add := func(c schedule.Customer) {
+		all = append(all, stage.Option{Choice: schedule.Choice{Event: e, Customer: c}, Touches: schedule.Everything("")})
+	}
+	leased := r.lock.Locked() && r.lock.TTLMS > 0
+	if !e.HitsOne() {
+		if e == schedule.FlushAll && (len(r.chosen) > 0 || r.plan.Everything) || e == schedule.Wait && leased {
+			add(0)
+		}
+		return all
+	}
+	for _, b := range r.buyers {
+		switch {
+		case b.state == ended:
+		case e == schedule.Pause && leased && (r.plan.Everything || r.owner == b.customer),
+			e == schedule.Kill && (r.plan.Everything || b.sent > 0),
+			e == schedule.Lose && b.atStep():
+			add(b.customer)
+		}
+	}
+	return all
+}
+
+// afterPause is how long a process that was stopped is given to do what it is late with.
+const afterPause = 15 * time.Millisecond
+
+// happen makes an event happen, and waits until all are at rest again.
+func (r *run) happen(ctx context.Context, c schedule.Choice) error {
+	r.note(schedule.Entry{Choice: c})
+	r.used++
+	var b *buyer
+	if c.Customer != 0 {
+		b = r.buyer(c.Customer)
+	}
+	err := error(nil)
+	switch c.Event {
+	case schedule.Lose:
+		b.mu.Lock()
+		b.lose = true
+		b.mu.Unlock()
+		return nil
+	case schedule.Wait:
+		err = r.endLease(ctx)
+	case schedule.FlushAll:
+		err = r.stage.on.Redis.FlushAll(ctx).Err()
+	case schedule.Pause:
+		if err = b.process.Pause(); err != nil {
+			break
+		}
+		err = r.endLease(ctx)
+		if resumed := b.process.Resume(); err == nil {
+			err = resumed
+		}
+		time.Sleep(afterPause)
+	case schedule.Kill:
+		err = r.kill(ctx, b)
+	default:
+		err = fmt.Errorf("%s is not for a service", c.Event)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", c, err)
+	}
+	for _, b := range r.buyers {
+		b.tries = nil
+	}
+	return r.rest(ctx, 0, c.Event, "")
+}
+
+// kill ends a customer's process as kill -9 does. It is started again before anybody else buys there.
+func (r *run) kill(ctx context.Context, b *buyer) error {
+	r.stage.dirty[b.customer-'A'] = true
+	if err := b.process.Kill(); err != nil {
+		return err
+	}
+	for _, h := range b.queue { // their connections are gone
+		h.release <- false
+	}
+	b.queue = nil
+	if b.flying != nil && b.entry >= 0 {
+		r.entries[b.entry].Note = "no answer came"
+	}
+	<-b.done
+	for conn := range b.tx {
+		conn.Cut()
+		if err := stage.ConnGone(ctx, r.stage.on.DB, conn.Thread); err != nil {
+			return err
+		}
+	}
+	b.tx, b.named, b.flying, b.state = map[connection][]schedule.Statement{}, nil, nil, ended
+	if b.reply == nil {
+		b.reply = &service.Reply{Outcome: load.Unknown}
+	}
+	return nil
+}

@@ -1,0 +1,231 @@
+package wirestage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/wire"
+)
+
+// noLock is what a look at a lock that is free finds.
+var noLock = schedule.State{TTLMS: -2}
+
+// key is what a key of Redis holds, and the milliseconds that are left to it: -1 for no end.
+type key struct {
+	value string
+	ttl   int64
+}
+
+// lookAtAll returns all keys with what they hold.
+var lookAtAll = redis.NewScript(`
+local found = {}
+for _, k in ipairs(redis.call('KEYS', '*')) do
+	local kind, held = redis.call('TYPE', k)['ok'], ''
+	if kind == 'string' then held = redis.call('GET', k)
+	elseif kind == 'hash' then held = table.concat(redis.call('HGETALL', k), ' ')
+	elseif kind == 'list' then held = table.concat(redis.call('LRANGE', k, 0, 20), ' ') end
+	table.insert(found, {k, string.sub(held, 1, 200), redis.call('PTTL', k)})
+end
+return found`)
+
+// keys are those of the database that the service uses.
+func (r *run) keys(ctx context.Context) (map[string]key, error) {
+	all := map[string]key{}
+	conn := r.stage.on.Redis.Conn()
+	defer conn.Close()
+	if n := r.stage.on.Processes[0].Redis.Database(); n != 0 {
+		if err := conn.Select(ctx, n).Err(); err != nil {
+			return nil, fmt.Errorf("look into Redis: %w", err)
+		}
+		defer conn.Select(context.WithoutCancel(ctx), 0)
+	}
+	found, err := lookAtAll.Run(ctx, conn, nil).Slice()
+	if err != nil {
+		return nil, fmt.Errorf("look into Redis: %w", err)
+	}
+	for _, each := range found {
+		row := each.([]any)
+		all[row[0].(string)] = key{row[1].(string), row[2].(int64)}
+	}
+	return all, nil
+}
+
+// takes says whether a command can take a lock: it makes a key only where there is none, or is a script.
+func takes(sent string) bool {
+	words := strings.Fields(sent)
+	if len(words) == 0 {
+		return false
+	}
+	switch words[0] {
+	case "SETNX", "EVALSHA", "FCALL", "HSETNX", "MULTI;":
+		return true
+	case "SET":
+		return slices.Contains(words, "NX")
+	}
+	return false
+}
+
+// look asks Redis for the lock, and draws the conclusions from what has changed: who took it, and who or what
+// ended whose hold. By is the customer whose step came before, 0 for none.
+func (r *run) look(ctx context.Context, by schedule.Customer, event schedule.Event, sent string) error {
+	if r.main == "" && !takes(sent) {
+		return nil
+	}
+	all, err := r.keys(ctx)
+	if err != nil {
+		return err
+	}
+	if r.main == "" {
+		for name, now := range all {
+			if _, was := r.before[name]; !was && strings.Contains(sent, name) && now.value != "" {
+				r.mu.Lock()
+				r.main = name
+				r.mu.Unlock()
+			}
+		}
+		if r.main == "" {
+			return nil
+		}
+	}
+	now := noLock
+	if k, ok := all[r.main]; ok {
+		now = schedule.State{Lock: k.value, TTLMS: max(k.ttl, -1)}
+	}
+	before := r.lock
+	r.lock = now
+	if now.Locked() == before.Locked() && now.Lock == before.Lock {
+		return nil
+	}
+	if last := len(r.holds) - 1; last >= 0 && r.holds[last].To < 0 {
+		h := &r.holds[last]
+		h.To, h.EndedBy, h.EndedEvent = len(r.entries)-1, by, event
+		h.Checked = by != 0 && r.lookedBefore(by)
+		h.Fresh = h.Fresh && !r.chosen.Has(schedule.Wait, schedule.Pause)
+	}
+	if r.owner = 0; !now.Locked() {
+		return nil
+	}
+	r.owner = by
+	r.holds = append(r.holds, schedule.Hold{Customer: by, From: len(r.entries) - 1, To: -1, Fresh: true})
+	return nil
+}
+
+// lookedBefore says whether a customer has read the lock before the step that it has just made.
+func (r *run) lookedBefore(c schedule.Customer) bool {
+	for _, e := range r.entries[:max(len(r.entries)-1, 0)] {
+		if e.Choice.Customer == c && e.Server == wire.Redis && e.Sent == "GET "+r.main {
+			return true
+		}
+	}
+	return false
+}
+
+// renewed watches the lock, whose holder is held, until something renews it, or half its time is over.
+func (r *run) renewed(ctx context.Context) (bool, error) {
+	left := time.Duration(r.lock.TTLMS) * time.Millisecond
+	last := left
+	for until := time.Now().Add(min(left/2, longestWatch)); time.Now().Before(until); {
+		now, err := r.ttl(ctx)
+		if err != nil {
+			return false, err
+		}
+		if now > last+renewalMargin {
+			return true, nil
+		}
+		last = now
+		select {
+		case <-time.After(lookEvery):
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
+	}
+	return false, nil
+}
+
+const (
+	longestWatch  = 16 * time.Second       // Redisson renews its 30 s after 10
+	renewalMargin = 100 * time.Millisecond // a renewal adds more than that
+	lookEvery     = 25 * time.Millisecond
+)
+
+// ttl is what is left to the lock: negative for one without an end, or that is gone.
+func (r *run) ttl(ctx context.Context) (time.Duration, error) {
+	all, err := r.keys(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if k, ok := all[r.main]; ok {
+		return time.Duration(k.ttl) * time.Millisecond, nil
+	}
+	return -2 * time.Millisecond, nil
+}
+
+var errRenewed = errors.New("the lease was renewed, and did not end")
+
+// endLease has the lock end as its time would end it: at once, or in its own time.
+func (r *run) endLease(ctx context.Context) error {
+	left, err := r.ttl(ctx)
+	if err != nil || left < 0 {
+		return err
+	}
+	if !r.stage.inTime {
+		conn := r.stage.on.Redis.Conn()
+		defer conn.Close()
+		database := r.stage.on.Processes[0].Redis.Database()
+		_, err := conn.Pipelined(ctx, func(p redis.Pipeliner) error {
+			p.Do(ctx, "SELECT", database)
+			p.PExpire(ctx, r.main, time.Millisecond)
+			p.Do(ctx, "SELECT", 0)
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("end the lease: %w", err)
+		}
+	}
+	for until := time.Now().Add(left + time.Second); time.Now().Before(until); {
+		now, err := r.ttl(ctx)
+		if err != nil || now < 0 {
+			return err
+		}
+		if r.stage.inTime && now > left {
+			return errRenewed
+		}
+		if err := pause(ctx, min(now+time.Millisecond, lookEvery)); err != nil {
+			return err
+		}
+		left = min(left, now)
+	}
+	return errRenewed
+}
+
+// outlast waits for the end of a lease that outlives its sale.
+func (r *run) outlast(ctx context.Context) (note string, err error) {
+	if r.lock.TTLMS < 0 {
+		return "the lock has no end", nil
+	}
+	killed := slices.Contains(r.stage.dirty, true)
+	inTime := r.stage.inTime
+	r.stage.inTime = inTime || r.stage.renews && !killed // a renewed one lives on where nobody stops that
+	err = r.endLease(ctx)
+	r.stage.inTime = inTime
+	if errors.Is(err, errRenewed) {
+		return "the lock was renewed on", nil
+	}
+	return "the lease has passed", err
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,172 @@
+// Package wirestage plays sales of a described service request by request, in a chosen order.
+//
+// A [Stage] has one process of the service for each customer, with proxies of its own: what comes through
+// them while its customer buys belongs to that sale. It holds each request until it is chosen. It is a
+// player for package explore, as package stage is one for the shop of this repository, and gives the same
+// records.
+//
+// stage.go opens a stage and makes runs, run.go is one run, settle.go waits until all are at rest, look.go
+// looks into Redis, and happen.go has the events.
+package wirestage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/service"
+	"stocklock/internal/lab/stage"
+)
+
+// Customers is how many buy in a run.
+const Customers = 2
+
+// Stage plays one run after the other on a service. It is safe for concurrent use: runs take turns.
+type Stage struct {
+	on     *service.Service
+	probe  *service.Probe
+	schema schedule.Schema
+
+	mu     sync.Mutex // held while a run is played; guards the rest
+	dirty  []bool     // by process: it was killed, or must be started again
+	leases bool       // a sale keeps a key that ends by itself
+	renews bool       // and renews it
+	inTime bool       // leases end by themselves, and are not ended early
+}
+
+// Open prepares a service that was probed. It finds out whether sales keep leases, and renew them.
+func Open(ctx context.Context, on *service.Service, probe *service.Probe) (*Stage, error) {
+	s := &Stage{on: on, probe: probe, dirty: make([]bool, len(on.Processes))}
+	if len(on.Processes) < Customers {
+		return nil, errors.New("it is one process, which can keep its own customers apart: each customer needs a process of its own")
+	}
+	var err error
+	if s.schema, err = stage.LoadSchema(ctx, on.DB); err != nil {
+		return nil, err
+	}
+	watched := false
+	_, err = s.play(ctx, s.plan(nil), stage.Follow(nil), func(r *run) error {
+		if !r.lock.Locked() || r.lock.TTLMS <= 0 || watched {
+			return nil
+		}
+		watched, s.leases = true, true
+		var err error
+		s.renews, err = r.renewed(ctx)
+		return err
+	})
+	return s, err
+}
+
+// Leases says whether a sale keeps a key in Redis that ends by itself, and whether that is renewed while
+// the sale goes on.
+func (s *Stage) Leases() (leases, renewed bool) { return s.leases, s.renews }
+
+// LeaseEnd is the event by which the lease of this service can end as time would end it: while its holder
+// works, or for one that is renewed while its holder's process is stopped.
+func (s *Stage) LeaseEnd() schedule.Event {
+	if s.renews {
+		return schedule.Pause
+	}
+	return schedule.Wait
+}
+
+func (s *Stage) plan(events []schedule.Event) stage.Plan {
+	return stage.Plan{Strategy: s.on.File.Name, Customers: Customers, Events: events, MaxEvents: 1}
+}
+
+// Plan is what an exploration plays: two customers, and one of the events at most.
+func (s *Stage) Plan(events ...schedule.Event) stage.Plan { return s.plan(events) }
+
+// Slots is one: a service has one Redis.
+func (s *Stage) Slots([]schedule.Event) int { return 1 }
+
+// Play plays one run. A run that could not be played is not made again until it fits: its error has
+// [stage.ErrGivenUp] in its chain.
+func (s *Stage) Play(ctx context.Context, p stage.Plan, choose func() stage.Chooser) (schedule.Record, error) {
+	record, err := s.play(ctx, p, choose(), nil)
+	switch {
+	case err == nil, ctx.Err() != nil, errors.Is(err, stage.ErrStop), errors.Is(err, stage.ErrCannot):
+		return record, err
+	}
+	return record, fmt.Errorf("%w: %w", stage.ErrGivenUp, err)
+}
+
+// PlaySchedule plays a schedule, with its events, and looks at both servers after each step.
+func (s *Stage) PlaySchedule(ctx context.Context, _ string, _ int, order schedule.Schedule) (schedule.Record, error) {
+	p := s.plan(order.Events())
+	p.MaxEvents, p.Everything, p.Observe = len(order), true, true
+	return s.Play(ctx, p, func() stage.Chooser { return stage.Follow(order) })
+}
+
+// InTime plays a schedule in which leases end by themselves, however long that takes: no key is ended early.
+func (s *Stage) InTime(ctx context.Context, order schedule.Schedule) (schedule.Record, error) {
+	s.mu.Lock()
+	s.inTime = true
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		s.inTime = false
+		s.mu.Unlock()
+	}()
+	return s.PlaySchedule(ctx, "", Customers, order)
+}
+
+// restart starts the processes again that were killed, and all where each run sells the same item.
+func (s *Stage) restart(ctx context.Context) error {
+	if !s.on.File.Fresh() {
+		if err := s.on.Redis.FlushAll(ctx).Err(); err != nil {
+			return err
+		}
+	}
+	for i, p := range s.on.Processes[:Customers] {
+		if !s.dirty[i] && s.on.File.Fresh() {
+			continue
+		}
+		if err := s.on.Restart(ctx, p); err != nil {
+			return err
+		}
+		s.dirty[i] = false
+		// One sale opens its connections.
+		item := s.on.NewItem()
+		if err := s.on.SetStock(ctx, item, 1); err != nil {
+			return err
+		}
+		s.on.Buy(ctx, p, s.on.NewSale(item, fmt.Sprintf("warm%d-%d", item, time.Now().UnixNano()%1e6)))
+	}
+	return nil
+}
+
+// play makes one run. After each step it calls looked, which may be nil.
+func (s *Stage) play(ctx context.Context, p stage.Plan, choose stage.Chooser, looked func(*run) error) (schedule.Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.restart(ctx); err != nil {
+		return schedule.Record{}, err
+	}
+	item := s.on.NewItem()
+	if err := s.on.SetStock(ctx, item, Customers-1); err != nil {
+		return schedule.Record{}, err
+	}
+	r := &run{
+		stage: s, plan: p, item: item, looked: looked, messages: make(chan any, 4096), over: make(chan struct{}), lock: noLock, busy: make([]int, Customers),
+		settleLimit: time.Duration(s.on.File.Settle), version: 1,
+	}
+	var err error
+	if r.before, err = r.keys(ctx); err != nil {
+		return schedule.Record{}, err
+	}
+	for i, c := range schedule.Customers(Customers) {
+		r.buyers = append(r.buyers, &buyer{
+			customer: c, process: s.on.Processes[i], sale: s.on.NewSale(item, fmt.Sprintf("item%d-%c", item, c+'a'-'A')),
+			counts: map[string]int{}, tx: map[connection][]schedule.Statement{}, done: make(chan struct{}),
+		})
+	}
+	stop := s.on.Watch(tap{r})
+	record, err := r.play(ctx, choose)
+	stop()
+	r.end()
+	return record, err
+}
