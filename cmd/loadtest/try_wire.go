@@ -83,7 +83,7 @@ func (t *try) step(ctx context.Context, on *wirestage.Stage) error {
 	if !t.JSON {
 		schedule.Print(t.out, record)
 	}
-	t.add(tryPart{Part: "step", Verdict: record.Outcome.Verdict, Reason: record.Sentence(), Record: &record})
+	t.add(tryPart{Part: "step", Verdict: record.Outcome.Verdict, Reason: strings.TrimPrefix(record.Sentence(), string(record.Outcome.Verdict)+": "), Record: &record})
 	return nil
 }
 
@@ -128,7 +128,11 @@ func (t *try) search(ctx context.Context, on *wirestage.Stage, search explore.Se
 				return err
 			}
 			if err != nil || !again.Outcome.Bad() {
-				part.Reason += fmt.Sprintf("; not judged: %s is bad only where the lease is ended early", record.Schedule)
+				why := again.Sentence()
+				if err != nil {
+					why = err.Error()
+				}
+				part.Reason += fmt.Sprintf("; not judged: %s is bad only where the lease is ended early; in its own time: %s", record.Schedule, why)
 				continue
 			}
 			record = again

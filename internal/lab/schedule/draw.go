@@ -294,6 +294,10 @@ func (s State) String() string {
 		parts = append(parts, "no orders")
 	}
 	for _, o := range s.Orders {
+		if o.Read == o.Written {
+			parts = append(parts, "an order of "+o.Customer)
+			continue
+		}
 		parts = append(parts, fmt.Sprintf("order %d of %s read %d, wrote %d", o.ID, o.Customer, o.Read, o.Written))
 	}
 	return strings.Join(parts, " · ")

@@ -24,6 +24,7 @@ const (
 	onRow                // MySQL makes its statement wait
 	onRedis              // Redis makes its command wait
 	onPush               // its process listens to a channel, and is silent
+	absent               // it comes after the event: see [Stage.InTime]
 	ended
 )
 
@@ -170,13 +171,10 @@ const patience = 20 * time.Second
 
 func (r *run) play(ctx context.Context, choose stage.Chooser) (schedule.Record, error) {
 	r.begun = time.Now()
-	for _, b := range r.buyers {
-		b.heard = r.begun
-		go func() {
-			reply := r.stage.on.Buy(ctx, b.process, b.sale)
-			close(b.done)
-			r.tell(replied{b.customer, reply})
-		}()
+	for i, b := range r.buyers {
+		if b.state = absent; i == 0 || !r.stage.late {
+			r.arrive(ctx, b)
+		}
 	}
 	var idle time.Time
 	for {
@@ -185,6 +183,10 @@ func (r *run) play(ctx context.Context, choose stage.Chooser) (schedule.Record, 
 		}
 		if !slices.ContainsFunc(r.buyers, func(b *buyer) bool { return b.state != ended }) {
 			break
+		}
+		if last := r.buyers[len(r.buyers)-1]; last.state == absent && (r.used > 0 || r.buyers[0].state == ended) {
+			r.arrive(ctx, last)
+			continue
 		}
 		next := stage.Next{Options: r.options(), Past: r.chosen, Requests: r.requests(), Why: r.why}
 		i, err := choose(next)
@@ -224,6 +226,16 @@ func (r *run) play(ctx context.Context, choose stage.Chooser) (schedule.Record, 
 	return r.conclude(ctx)
 }
 
+// arrive sends a customer to its process.
+func (r *run) arrive(ctx context.Context, b *buyer) {
+	b.state, b.heard, b.done = moving, time.Now(), make(chan struct{})
+	go func() {
+		reply := r.stage.on.Buy(ctx, b.process, b.sale)
+		close(b.done)
+		r.tell(replied{b.customer, reply})
+	}()
+}
+
 // maxSteps bounds a run.
 const maxSteps = 200
 
@@ -236,7 +248,9 @@ func (r *run) end() {
 		if !r.stage.dirty[b.customer-'A'] {
 			_ = b.process.Resume()
 		}
-		<-b.done
+		if b.state != absent {
+			<-b.done
+		}
 	}
 }
 

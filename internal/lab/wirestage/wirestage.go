@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,6 +36,7 @@ type Stage struct {
 	leases bool       // a sale keeps a key that ends by itself
 	renews bool       // and renews it
 	inTime bool       // leases end by themselves, and are not ended early
+	late   bool       // the second customer comes after the event
 }
 
 // Open prepares a service that was probed. It finds out whether sales keep leases, and renew them.
@@ -102,15 +104,17 @@ func (s *Stage) PlaySchedule(ctx context.Context, _ string, _ int, order schedul
 }
 
 // InTime plays a schedule in which leases end by themselves, however long that takes: no key is ended early.
+// A customer who makes no step before that comes when it is over, so that nothing of its sale is overdue.
 func (s *Stage) InTime(ctx context.Context, order schedule.Schedule) (schedule.Record, error) {
-	s.mu.Lock()
-	s.inTime = true
-	s.mu.Unlock()
-	defer func() {
+	event := slices.IndexFunc(order, func(c schedule.Choice) bool { return !c.IsStep() })
+	late := event >= 0 && !slices.ContainsFunc(order[:event], func(c schedule.Choice) bool { return c.Customer > 'A' })
+	set := func(inTime, late bool) {
 		s.mu.Lock()
-		s.inTime = false
-		s.mu.Unlock()
-	}()
+		defer s.mu.Unlock()
+		s.inTime, s.late = inTime, late
+	}
+	set(true, late)
+	defer set(false, false)
 	return s.PlaySchedule(ctx, "", Customers, order)
 }
 
@@ -161,7 +165,7 @@ func (s *Stage) play(ctx context.Context, p stage.Plan, choose stage.Chooser, lo
 	for i, c := range schedule.Customers(Customers) {
 		r.buyers = append(r.buyers, &buyer{
 			customer: c, process: s.on.Processes[i], sale: s.on.NewSale(item, fmt.Sprintf("item%d-%c", item, c+'a'-'A')),
-			counts: map[string]int{}, tx: map[connection][]schedule.Statement{}, done: make(chan struct{}),
+			counts: map[string]int{}, tx: map[connection][]schedule.Statement{},
 		})
 	}
 	stop := s.on.Watch(tap{r})
