@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/stage"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/wire"
 	"stocklock/internal/lab/wirestage"
 )
 
@@ -191,5 +194,90 @@ var mends = map[schedule.Cause]string{
 	schedule.SoldAgain:     "docs/scenarios/commit-unanswered.md",
 }
 
-// faults breaks one sale at each of its requests, and lets another customer come.
-func (t *try) faults(ctx context.Context, on *wirestage.Stage) error { return nil }
+// tryFaults are those that need no point inside of the service.
+var tryFaults = []struct {
+	event schedule.Event
+	name  string
+	redis bool // it breaks Redis alone
+}{
+	{schedule.Kill, "kill -9 of a process", false},
+	{schedule.Lose, "a connection cut before the answer", false},
+	{schedule.Pause, "a process stopped while its lease ends", true},
+	{schedule.FlushAll, "Redis loses what it has", true},
+}
+
+// faults breaks one sale behind each of its requests, lets another customer buy, and then the first one go
+// on.
+func (t *try) faults(ctx context.Context, on *wirestage.Stage) error {
+	leases, _ := on.Leases()
+	asked := slices.ContainsFunc(t.probe.Sold, func(s service.Step) bool { return s.Server == wire.Redis })
+	for _, f := range tryFaults {
+		part := tryPart{Part: "faults", Verdict: verdict.Inapplicable, Reason: f.name + ": a sale never asks Redis"}
+		if f.event == schedule.Pause {
+			part.Reason = f.name + ": a sale keeps no lease"
+		}
+		if f.redis && !asked || f.event == schedule.Pause && !leases {
+			t.add(part)
+			continue
+		}
+		if err := t.fault(ctx, on, f.event, f.name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *try) fault(ctx context.Context, on *wirestage.Stage, event schedule.Event, name string) error {
+	part := tryPart{Part: "faults", Verdict: verdict.Held}
+	var unknown error
+	first := 0
+	if event == schedule.Kill || event == schedule.FlushAll {
+		first = 1
+	}
+	for steps := first; steps <= len(t.probe.Sold); steps++ {
+		if time.Now().After(t.until) {
+			name += " (not all: time was up)"
+			break
+		}
+		t.progress("%s, after %d of %d requests", name, steps, len(t.probe.Sold))
+		record, err := on.Fault(ctx, event, steps)
+		t.done()
+		switch {
+		case ctx.Err() != nil:
+			return err
+		case errors.Is(err, wirestage.ErrUnmet):
+			continue
+		case err != nil:
+			unknown = err
+			continue
+		}
+		part.Schedules++
+		if !record.Outcome.Bad() {
+			continue
+		}
+		if event == schedule.Pause { // which ends the lease early
+			if record, err = on.InTime(ctx, record.Schedule); err != nil || !record.Outcome.Bad() {
+				unknown = errors.Join(unknown, err)
+				continue
+			}
+		}
+		if part.Bad++; part.Record == nil {
+			part.Record, part.Verdict = &record, record.Outcome.Verdict
+			t.draw(record)
+		}
+		if event == schedule.Pause { // each more takes a lease
+			name += " (to the first)"
+			break
+		}
+	}
+	part.Reason = fmt.Sprintf("%s: %s, %d bad", name, schedule.Plural(int64(part.Schedules), "place"), part.Bad)
+	switch {
+	case part.Record != nil:
+	case unknown != nil:
+		part.Verdict, part.Reason = verdict.Invalid, name+": "+unknown.Error()
+	case part.Schedules == 0:
+		part.Verdict, part.Reason = verdict.Invalid, name+": it met nothing"
+	}
+	t.add(part)
+	return nil
+}

@@ -114,7 +114,7 @@ func (r Record) cell(e Entry, c Customer) string {
 	}
 	step := e.Choice.Step
 	if r.Wire {
-		step = text.WrapSoft(random.ReplaceAllString(e.Sent, "…"), sentWidth) + "\n→"
+		step = text.WrapSoft(text.Snip(random.ReplaceAllString(e.Sent, "…"), 3*sentWidth, "…"), sentWidth) + "\n→"
 	}
 	if e.Item > 0 {
 		step += fmt.Sprintf("(%d)", e.Item)

@@ -55,7 +55,8 @@ func (s *Service) Probe(ctx context.Context) (*Probe, error) {
 		return nil, err
 	}
 	for _, x := range seen.take() {
-		if shape := Shape(x.Text); !slices.Contains(p.Background, shape) {
+		ends := x.Name == "commit" || x.Name == "rollback" // which says nothing of whose transaction it was
+		if shape := Shape(x.Text); !ends && !slices.Contains(p.Background, shape) {
 			p.Background = append(p.Background, shape)
 		}
 	}

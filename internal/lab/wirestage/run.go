@@ -90,8 +90,9 @@ type run struct {
 	owner  schedule.Customer
 	holds  []schedule.Hold
 
-	mu   sync.Mutex // guards busy, and main as the proxies read it
-	busy []int      // how many requests of each customer are held or under way
+	mu     sync.Mutex          // guards the rest, and main as the proxies read it
+	busy   []int               // how many requests of each customer are held or under way
+	inSale map[connection]bool // a statement of a sale was sent since the last transaction ended
 }
 
 // The messages of proxies and of customers.
@@ -119,6 +120,12 @@ func (t tap) Sent(x *wire.Exchange) bool {
 		return true
 	}
 	r.mu.Lock()
+	if ends := x.Server == wire.MySQL && (x.Text == "COMMIT" || x.Text == "ROLLBACK"); ends && !r.inSale[x.Conn] {
+		r.mu.Unlock()
+		return true // the end of a transaction that belongs to no sale
+	} else if x.Server == wire.MySQL {
+		r.inSale[x.Conn] = !ends
+	}
 	renewal := r.main != "" && x.Server == wire.Redis && r.busy[x.Process] > 0 && slices.Contains(strings.Fields(x.Text), r.main)
 	if !renewal {
 		r.busy[x.Process]++

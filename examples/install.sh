@@ -1,0 +1,20 @@
+#!/bin/sh
+# Installs what the example shops import, in the versions that are locked here, into folders beside them:
+#
+#   examples/install.sh           Python's and Node's, as far as python3 and npm are there
+#
+# The tests of the examples skip a shop whose packages are missing.
+set -eu
+cd "$(dirname "$0")"
+
+if command -v python3 >/dev/null 2>&1; then
+	[ -x python/.venv/bin/python3 ] || python3 -m venv python/.venv
+	python/.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r python/requirements.txt
+else
+	echo "install.sh: no python3: the Python shop stays without its packages" >&2
+fi
+if command -v npm >/dev/null 2>&1; then
+	(cd node && npm ci --silent --no-audit --no-fund --ignore-scripts)
+else
+	echo "install.sh: no npm: the Node shop stays without its packages" >&2
+fi

@@ -1,0 +1,56 @@
+package wirestage
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/stage"
+)
+
+// ErrUnmet is in the chain of an error about a fault that met nothing: the sale had ended, or kept no lease.
+var ErrUnmet = errors.New("the fault met nothing")
+
+// Fault has one customer make so many steps, injects an event that hits it, has the other customer buy, and
+// then the first one go on.
+func (s *Stage) Fault(ctx context.Context, event schedule.Event, steps int) (schedule.Record, error) {
+	what := schedule.Choice{Event: event}
+	if event.HitsOne() {
+		what.Customer = 'A'
+	}
+	p := s.plan([]schedule.Event{event})
+	p.Everything, p.Observe = true, true
+	return s.Play(ctx, p, func() stage.Chooser {
+		made, happened := 0, false
+		return func(next stage.Next) (int, error) {
+			if !happened && made == steps {
+				i := next.Index(what)
+				if i < 0 {
+					return 0, ErrUnmet
+				}
+				happened = true
+				return i, nil
+			}
+			of := schedule.Customer('A')
+			if happened && event != schedule.Lose { // who has lost an answer goes on at once
+				of = 'B'
+			}
+			for _, c := range []schedule.Customer{of, 'A' + 'B' - of} {
+				i := slices.IndexFunc(next.Options, func(o stage.Option) bool {
+					return o.Choice.IsStep() && o.Choice.Customer == c && !o.Retry && !o.RowHeld
+				})
+				switch {
+				case i >= 0 && (happened || c == 'A'):
+					if c == 'A' {
+						made++
+					}
+					return i, nil
+				case !happened && c == 'A':
+					return 0, ErrUnmet
+				}
+			}
+			return stage.LetTimePass, nil
+		}
+	})
+}
