@@ -122,6 +122,7 @@ func (t *try) search(ctx context.Context, on *wirestage.Stage, search explore.Se
 	played := fmt.Sprintf("%s: %s, %d bad", what, schedule.Plural(int64(found.Runs), "schedule"), found.Bad)
 	bad := found.Repeated()
 	part := tryPart{Part: "explore", Verdict: verdict.Held, Reason: played, Schedules: found.Runs, Bad: found.Bad}
+	early := "" // what was bad only where a lease was ended early
 	for _, record := range bad {
 		if len(search.Events) > 0 {
 			t.progress("%s: once more, and the lease ends in its own time", what)
@@ -135,7 +136,7 @@ func (t *try) search(ctx context.Context, on *wirestage.Stage, search explore.Se
 				if err != nil {
 					why = err.Error()
 				}
-				part.Reason += fmt.Sprintf("; not judged: %s is bad only where the lease is ended early; in its own time: %s", record.Schedule, why)
+				early = fmt.Sprintf("; %s is bad where the lease is ended early, and not in its own time: %s: give the lock a shorter lease in start.env, or the service longer timeouts", record.Schedule, why)
 				continue
 			}
 			record = again
@@ -148,6 +149,8 @@ func (t *try) search(ctx context.Context, on *wirestage.Stage, search explore.Se
 	}
 	switch unknown := found.Unknown(); {
 	case part.Record != nil:
+	case early != "":
+		part.Verdict, part.Reason = verdict.Invalid, part.Reason+early
 	case unknown != "":
 		part.Verdict, part.Reason = verdict.Invalid, unknown
 	case found.Bad > 0 && len(bad) == 0:

@@ -72,6 +72,9 @@ func takes(sent string) bool {
 	return false
 }
 
+// endsBefore says whether a key is rather the lock than another one: a lock ends first.
+func endsBefore(a, b key) bool { return a.ttl > 0 && (b.ttl <= 0 || a.ttl < b.ttl) }
+
 // look asks Redis for the lock, and draws the conclusions from what has changed: who took it, and who or what
 // ended whose hold. By is the customer whose step came before, 0 for none.
 func (r *run) look(ctx context.Context, by schedule.Customer, event schedule.Event, sent string) error {
@@ -83,13 +86,19 @@ func (r *run) look(ctx context.Context, by schedule.Customer, event schedule.Eve
 		return err
 	}
 	if r.main == "" {
+		main := ""
+		r.mu.Lock()
 		for name, now := range all {
-			if _, was := r.before[name]; !was && strings.Contains(sent, name) && now.value != "" {
-				r.mu.Lock()
-				r.main = name
-				r.mu.Unlock()
+			if _, was := r.before[name]; was || !strings.Contains(sent, name) || now.value == "" {
+				continue
+			}
+			r.made[name] = true
+			if main == "" || endsBefore(now, all[main]) {
+				main = name
 			}
 		}
+		r.main = main
+		r.mu.Unlock()
 		if r.main == "" {
 			return nil
 		}

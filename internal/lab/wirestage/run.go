@@ -90,8 +90,9 @@ type run struct {
 	owner  schedule.Customer
 	holds  []schedule.Hold
 
-	mu     sync.Mutex          // guards the rest, and main as the proxies read it
+	mu     sync.Mutex          // guards the rest
 	busy   []int               // how many requests of each customer are held or under way
+	made   map[string]bool     // the keys that came with the lock
 	inSale map[connection]bool // a statement of a sale was sent since the last transaction ended
 }
 
@@ -112,8 +113,8 @@ type (
 // tap holds what the service sends during a run.
 type tap struct{ *run }
 
-// Sent passes what belongs to no sale, and holds the rest. A request about the lock, while the sale itself
-// is held, is a renewal.
+// Sent passes what belongs to no sale, and holds the rest. A request about the keys of the lock, while the
+// sale itself is held, is a renewal.
 func (t tap) Sent(x *wire.Exchange) bool {
 	r := t.run
 	if x.Process >= len(r.buyers) || r.stage.on.IsBackground(r.stage.probe, x.Text) {
@@ -126,7 +127,7 @@ func (t tap) Sent(x *wire.Exchange) bool {
 	} else if x.Server == wire.MySQL {
 		r.inSale[x.Conn] = !ends
 	}
-	renewal := r.main != "" && x.Server == wire.Redis && r.busy[x.Process] > 0 && slices.Contains(strings.Fields(x.Text), r.main)
+	renewal := x.Server == wire.Redis && r.busy[x.Process] > 0 && slices.ContainsFunc(strings.Fields(x.Text), func(word string) bool { return r.made[word] })
 	if !renewal {
 		r.busy[x.Process]++
 	}

@@ -155,7 +155,7 @@ func (s *Stage) play(ctx context.Context, p stage.Plan, choose stage.Chooser, lo
 		return schedule.Record{}, err
 	}
 	r := &run{
-		stage: s, plan: p, item: item, looked: looked, messages: make(chan any, 4096), over: make(chan struct{}), lock: noLock, busy: make([]int, Customers), inSale: map[connection]bool{},
+		stage: s, plan: p, item: item, looked: looked, messages: make(chan any, 4096), over: make(chan struct{}), lock: noLock, busy: make([]int, Customers), inSale: map[connection]bool{}, made: map[string]bool{},
 		settleLimit: time.Duration(s.on.File.Settle), version: 1,
 	}
 	var err error
