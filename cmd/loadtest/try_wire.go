@@ -93,8 +93,10 @@ func (t *try) step(ctx context.Context, on *wirestage.Stage) error {
 // explore plays every order of two sales, and those in which a lease ends.
 func (t *try) explore(ctx context.Context, on *wirestage.Stage) error {
 	searches := []explore.Search{{Plan: on.Plan()}}
-	if leases, _ := on.Leases(); leases {
-		searches = append(searches, explore.Search{Plan: on.Plan(on.LeaseEnd())})
+	// A renewed lease ends where its process is stopped, which the process can notice by its clock: that is
+	// played in its own time, among the faults.
+	if leases, renewed := on.Leases(); leases && !renewed {
+		searches = append(searches, explore.Search{Plan: on.Plan(schedule.Wait)})
 	}
 	for _, search := range searches {
 		if err := t.search(ctx, on, search); err != nil {
@@ -233,6 +235,7 @@ func (t *try) faults(ctx context.Context, on *wirestage.Stage) error {
 func (t *try) fault(ctx context.Context, on *wirestage.Stage, event schedule.Event, name string) error {
 	part := tryPart{Part: "faults", Verdict: verdict.Held}
 	var unknown error
+	_, renewed := on.Leases()
 	first := 0
 	if event == schedule.Kill || event == schedule.FlushAll {
 		first = 1
@@ -243,7 +246,7 @@ func (t *try) fault(ctx context.Context, on *wirestage.Stage, event schedule.Eve
 			break
 		}
 		t.progress("%s, after %d of %d requests", name, steps, len(t.probe.Sold))
-		record, err := on.Fault(ctx, event, steps)
+		record, err := on.Fault(ctx, event, steps, renewed)
 		t.done()
 		switch {
 		case ctx.Err() != nil:
@@ -258,7 +261,7 @@ func (t *try) fault(ctx context.Context, on *wirestage.Stage, event schedule.Eve
 		if !record.Outcome.Bad() {
 			continue
 		}
-		if event == schedule.Pause { // which ends the lease early
+		if event == schedule.Pause && !renewed { // the lease was ended early
 			if record, err = on.InTime(ctx, record.Schedule); err != nil || !record.Outcome.Bad() {
 				unknown = errors.Join(unknown, err)
 				continue

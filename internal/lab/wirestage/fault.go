@@ -13,8 +13,10 @@ import (
 var ErrUnmet = errors.New("the fault met nothing")
 
 // Fault has one customer make so many steps, injects an event that hits it, has the other customer buy, and
-// then the first one go on.
-func (s *Stage) Fault(ctx context.Context, event schedule.Event, steps int) (schedule.Record, error) {
+// then the first one go on. With inTime, leases end by themselves.
+func (s *Stage) Fault(ctx context.Context, event schedule.Event, steps int, inTime bool) (schedule.Record, error) {
+	s.timing(inTime, inTime)
+	defer s.timing(false, false)
 	what := schedule.Choice{Event: event}
 	if event.HitsOne() {
 		what.Customer = 'A'

@@ -90,10 +90,11 @@ type run struct {
 	owner  schedule.Customer
 	holds  []schedule.Hold
 
-	mu     sync.Mutex          // guards the rest
-	busy   []int               // how many requests of each customer are held or under way
-	made   map[string]bool     // the keys that came with the lock
-	inSale map[connection]bool // a statement of a sale was sent since the last transaction ended
+	mu     sync.Mutex              // guards the rest
+	held   map[*wire.Exchange]bool // the requests of sales that are held or under way
+	busy   []int                   // how many of them each customer has
+	made   map[string]bool         // the keys that came with the lock
+	inSale map[connection]bool     // a statement of a sale was sent since the last transaction ended
 }
 
 // The messages of proxies and of customers.
@@ -130,6 +131,7 @@ func (t tap) Sent(x *wire.Exchange) bool {
 	renewal := x.Server == wire.Redis && r.busy[x.Process] > 0 && slices.ContainsFunc(strings.Fields(x.Text), func(word string) bool { return r.made[word] })
 	if !renewal {
 		r.busy[x.Process]++
+		r.held[x] = true
 	}
 	r.mu.Unlock()
 	if renewal {
@@ -147,7 +149,13 @@ func (t tap) Sent(x *wire.Exchange) bool {
 
 func (t tap) Answered(x *wire.Exchange) bool {
 	r := t.run
-	if x.Process >= len(r.buyers) {
+	r.mu.Lock()
+	ofSale := r.held[x]
+	if delete(r.held, x); ofSale {
+		r.busy[x.Process]--
+	}
+	r.mu.Unlock()
+	if !ofSale {
 		return true
 	}
 	b := r.buyers[x.Process]
@@ -155,9 +163,6 @@ func (t tap) Answered(x *wire.Exchange) bool {
 	lost := b.lose
 	b.lose = false
 	b.mu.Unlock()
-	r.mu.Lock()
-	r.busy[x.Process]--
-	r.mu.Unlock()
 	r.tell(answered{&held{Exchange: x}})
 	return !lost
 }

@@ -20,6 +20,7 @@ import (
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/wire"
 )
 
 // Customers is how many buy in a run.
@@ -66,15 +67,6 @@ func Open(ctx context.Context, on *service.Service, probe *service.Probe) (*Stag
 // the sale goes on.
 func (s *Stage) Leases() (leases, renewed bool) { return s.leases, s.renews }
 
-// LeaseEnd is the event by which the lease of this service can end as time would end it: while its holder
-// works, or for one that is renewed while its holder's process is stopped.
-func (s *Stage) LeaseEnd() schedule.Event {
-	if s.renews {
-		return schedule.Pause
-	}
-	return schedule.Wait
-}
-
 func (s *Stage) plan(events []schedule.Event) stage.Plan {
 	return stage.Plan{Strategy: s.on.File.Name, Customers: Customers, Events: events, MaxEvents: 1}
 }
@@ -108,14 +100,15 @@ func (s *Stage) PlaySchedule(ctx context.Context, _ string, _ int, order schedul
 func (s *Stage) InTime(ctx context.Context, order schedule.Schedule) (schedule.Record, error) {
 	event := slices.IndexFunc(order, func(c schedule.Choice) bool { return !c.IsStep() })
 	late := event >= 0 && !slices.ContainsFunc(order[:event], func(c schedule.Choice) bool { return c.Customer > 'A' })
-	set := func(inTime, late bool) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.inTime, s.late = inTime, late
-	}
-	set(true, late)
-	defer set(false, false)
+	s.timing(true, late)
+	defer s.timing(false, false)
 	return s.PlaySchedule(ctx, "", Customers, order)
+}
+
+func (s *Stage) timing(inTime, late bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inTime, s.late = inTime, late
 }
 
 // restart starts the processes again that were killed, and all where each run sells the same item.
@@ -155,7 +148,7 @@ func (s *Stage) play(ctx context.Context, p stage.Plan, choose stage.Chooser, lo
 		return schedule.Record{}, err
 	}
 	r := &run{
-		stage: s, plan: p, item: item, looked: looked, messages: make(chan any, 4096), over: make(chan struct{}), lock: noLock, busy: make([]int, Customers), inSale: map[connection]bool{}, made: map[string]bool{},
+		stage: s, plan: p, item: item, looked: looked, messages: make(chan any, 4096), over: make(chan struct{}), lock: noLock, busy: make([]int, Customers), held: map[*wire.Exchange]bool{}, inSale: map[connection]bool{}, made: map[string]bool{},
 		settleLimit: time.Duration(s.on.File.Settle), version: 1,
 	}
 	var err error

@@ -1,0 +1,122 @@
+package service
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"stocklock/internal/lab/load"
+)
+
+const small = `start:
+  command: [shop, "{port}"]
+buy: {path: /buy}
+stock:
+  set: SELECT 1
+  left: SELECT 1
+  orders: SELECT 1
+`
+
+func TestTheExampleIsADescription(t *testing.T) {
+	f, err := parse("service.yaml", t.TempDir(), Example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !f.Fresh() || f.Excludes() || f.Start.Processes != 2 || f.Name != "my shop" {
+		t.Errorf("%+v", f)
+	}
+	if _, err := parse("service.yaml", t.TempDir(), []byte(small)); err != nil {
+		t.Errorf("the smallest one: %v", err)
+	}
+}
+
+// TestMistakes: each mistake is said with its line and with what would be right.
+func TestMistakes(t *testing.T) {
+	for _, tt := range []struct {
+		what, from, to string
+		line           int
+		says           string
+	}{
+		{"an unknown field", "buy:", "bay: 1\nbuy:", 3, `unknown field "bay"`},
+		{"no YAML", "buy: {", "buy: {{", 3, ""},
+		{"a number that is none", "buy:", "answers:\n  sold: {status: [ok]}\nbuy:", 4, "int"},
+		{"nothing to start", "start:\n  command: [shop, \"{port}\"]\n", "", 0, "nothing says how the service starts"},
+		{"a command and a url", "buy:", "url: http://127.0.0.1:1\nbuy:", 3, "want one of them"},
+		{"no port", `"{port}"`, `"8080"`, 2, "{port}"},
+		{"too many processes", "buy:", "  processes: 99\nbuy:", 3, "want 1 to 8"},
+		{"a folder that is not there", "buy:", "  dir: nowhere\nbuy:", 3, "is no folder"},
+		{"another path", "/buy", "http://elsewhere/buy", 3, "begins with /"},
+		{"no purchase", "buy: {path: /buy}\n", "", 0, "nothing says how to buy"},
+		{"a placeholder that is none", "{path: /buy}", "\n  path: /buy/{thing}", 4, "{thing}"},
+		{"an answer that is none", "buy:", "answers:\n  sould: {status: [200]}\nbuy:", 4, "want sold, sold_out or busy"},
+		{"an answer that says nothing", "buy:", "answers:\n  sold: {}\nbuy:", 4, "neither a status nor a field"},
+		{"no count", "  left: SELECT 1\n", "", 5, "stock has no left"},
+		{"two counts", "  left: SELECT 1\n", "  left: SELECT 1\n  left_request: {path: /left, value: n}\n", 6, "want one of them"},
+		{"a request without a value", "  left: SELECT 1\n", "  left_request: {path: /left}\n", 6, "the request has no value"},
+		{"a pattern that is none", "buy:", "background: [\"(\"]\nbuy:", 3, "no regular expression"},
+		{"a time that is none", "buy:", "settle: soon\nbuy:", 0, "want one such as 500ms"},
+		{"tables twice", "buy:", "tables: x\ntables_file: y\nbuy:", 4, "want one of them"},
+		{"a file that is not there", "buy:", "tables_file: nowhere.sql\nbuy:", 3, "nowhere.sql"},
+	} {
+		text := strings.Replace(small, tt.from, tt.to, 1)
+		_, err := parse("service.yaml", t.TempDir(), []byte(text))
+		var m *Mistake
+		if !errors.As(err, &m) {
+			t.Errorf("%s: %v: want a mistake", tt.what, err)
+			continue
+		}
+		if m.Line != tt.line || !strings.Contains(m.What, tt.says) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %q at line %d: want %q at line %d, in one line", tt.what, err, m.Line, tt.says, tt.line)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "s.yaml")
+	if err := os.WriteFile(path, []byte(small), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(path); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnswersAreRead(t *testing.T) {
+	f, err := parse("service.yaml", t.TempDir(), []byte(small+"answers:\n  sold_out: {status: [400], field: error.code, value: gone}\n  busy: {status: [400], field: error.code, value: later}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		status int
+		body   string
+		want   load.Outcome
+	}{
+		{201, "", load.Sold},
+		{400, `{"error": {"code": "gone"}}`, load.SoldOut},
+		{400, `{"error": {"code": "later"}}`, load.Busy},
+		{400, `{"error": {"code": "wrong"}}`, load.Failed},
+		{400, `gone`, load.Failed},
+		{500, `{"error": {"code": "gone"}}`, load.Failed},
+	} {
+		if got := f.outcome(tt.status, []byte(tt.body)); got != tt.want {
+			t.Errorf("%d %s: %s, want %s", tt.status, tt.body, got, tt.want)
+		}
+	}
+	if got := fields([]byte(`{"orders": [{"by": "a"}, {"by": 7}, {}]}`), "orders.by"); len(got) != 2 || got[0] != "a" || got[1] != "7" {
+		t.Errorf("fields: %q", got)
+	}
+}
+
+func TestShapesLeaveOutWhatDiffers(t *testing.T) {
+	for _, pair := range [][2]string{
+		{"GET lock:17", "GET lock:18"},
+		{"SET probe 6fbe84d1-140f-4d20-8739-4924af9d845b EX 5", "SET probe 00000000-140f-4d20-8739-4924af9d845b EX 6"},
+		{"UPDATE t SET a = 'x' WHERE id = 1", "UPDATE t SET a = 'y' WHERE id = 2"},
+	} {
+		if Shape(pair[0]) != Shape(pair[1]) {
+			t.Errorf("%q and %q have different shapes", Shape(pair[0]), Shape(pair[1]))
+		}
+	}
+	if Shape("GET stock") == Shape("DEL stock") {
+		t.Error("two commands have one shape")
+	}
+}
