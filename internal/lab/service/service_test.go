@@ -1,0 +1,197 @@
+package service
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"stocklock/internal/lab/verdict"
+	"stocklock/internal/testserver"
+)
+
+// TestMain is also the services of the tests: this program starts itself as one.
+func TestMain(m *testing.M) {
+	if mode := os.Getenv("SERVICE_MODE"); mode != "" {
+		serve(mode)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// serve is a shop that keeps its stock in memory. Mode is what is wrong with it.
+func serve(mode string) {
+	if mode == "never ready" {
+		time.Sleep(time.Hour)
+	}
+	if mode == "tls" {
+		conn, err := tls.Dial("tcp", os.Getenv("REDIS"), &tls.Config{InsecureSkipVerify: true})
+		if err == nil {
+			conn.Close()
+		}
+	}
+	var mu sync.Mutex
+	left, orders := map[string]int{}, map[string][]string{}
+	http.HandleFunc("PUT /items/{item}", func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		item := r.PathValue("item")
+		var body struct{ Stock int }
+		_ = json.NewDecoder(r.Body).Decode(&body)
+		left[item], orders[item] = body.Stock, nil
+	})
+	http.HandleFunc("GET /items/{item}", func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		item := r.PathValue("item")
+		type order struct {
+			By string `json:"by"`
+		}
+		var all []order
+		for _, by := range orders[item] {
+			all = append(all, order{by})
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"left": left[item], "orders": all})
+	})
+	http.HandleFunc("POST /items/{item}/buy", func(w http.ResponseWriter, r *http.Request) {
+		item, by := r.PathValue("item"), r.Header.Get("Customer")
+		mu.Lock()
+		n := left[item]
+		mu.Unlock()
+		if n < 1 {
+			w.WriteHeader(http.StatusConflict)
+			return
+		}
+		if mode == "slow" {
+			time.Sleep(20 * time.Millisecond)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if mode != "slow" && left[item] < 1 {
+			w.WriteHeader(http.StatusConflict)
+			return
+		}
+		left[item]--
+		if mode != "liar" {
+			orders[item] = append(orders[item], by)
+		}
+		if mode == "teapot" {
+			w.WriteHeader(http.StatusTeapot)
+			return
+		}
+		w.WriteHeader(http.StatusCreated)
+	})
+	if err := http.ListenAndServe("127.0.0.1:"+os.Getenv("PORT"), nil); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// start starts the service of the tests with a mode. It is one process, since its stock is in memory.
+func start(t *testing.T, mode string) (*Service, error) {
+	t.Helper()
+	testserver.NeedsServers(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "service.yaml")
+	text := fmt.Sprintf(`
+start:
+  command: [%q]
+  processes: 1
+  env: {SERVICE_MODE: %q, PORT: "{port}", REDIS: "{redis}"}
+buy: {path: "/items/{item}/buy", headers: {Customer: "{customer}"}}
+stock:
+  set_request: {method: PUT, path: "/items/{item}", body: '{"stock": {stock}}'}
+  left_request: {path: "/items/{item}", value: left}
+  orders_request: {path: "/items/{item}", value: orders.by}
+`, self, mode)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Start(t.Context(), f)
+	if err == nil {
+		t.Cleanup(func() {
+			if err := s.Close(); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+		})
+	}
+	return s, err
+}
+
+func probed(t *testing.T, mode string) (*Service, *Probe, error) {
+	t.Helper()
+	s, err := start(t, mode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := s.Probe(t.Context())
+	return s, p, err
+}
+
+// TestAServiceThatCannotBeSeen is still contended, and its counts are right in both directions.
+func TestAServiceThatCannotBeSeen(t *testing.T) {
+	for mode, want := range map[string]verdict.Kind{"good": verdict.Held, "slow": verdict.Oversold} {
+		s, p, err := probed(t, mode)
+		if err != nil {
+			t.Fatalf("%s: %v", mode, err)
+		}
+		if len(p.Unseen) != 1 || !strings.Contains(p.Unseen[0], "ignores its environment") {
+			t.Errorf("%s: unseen: %q", mode, p.Unseen)
+		}
+		var story bytes.Buffer
+		p.Print(&story)
+		if !strings.Contains(story.String(), "one sale: answered with 201, sold") || !strings.Contains(story.String(), "not seen: ") {
+			t.Errorf("%s: the story is\n%s", mode, &story)
+		}
+		r, err := s.Contend(t.Context(), Contention{Stock: 5, Customers: 40, AtOnce: 20, Seed: 1})
+		if err != nil || r.Judgement.Kind != want {
+			t.Errorf("%s: %+v %v, want %s", mode, r, err, want)
+		}
+	}
+}
+
+func TestALieIsFound(t *testing.T) {
+	_, p, err := probed(t, "liar")
+	if err != nil || p.Judgement.Kind != verdict.Lied || !strings.Contains(p.Reason, "found no order") {
+		t.Errorf("%+v %v", p, err)
+	}
+}
+
+func TestAnAnswerThatTheDescriptionDoesNotKnow(t *testing.T) {
+	_, _, err := probed(t, "teapot")
+	if err == nil || !strings.Contains(err.Error(), "418") || !strings.Contains(err.Error(), "no line of answers reads so") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTLSIsSaid(t *testing.T) {
+	_, p, err := probed(t, "tls")
+	if err != nil || !strings.Contains(strings.Join(p.Unseen, "\n"), "TLS to Redis") {
+		t.Errorf("%+v %v", p, err)
+	}
+}
+
+// TestAServiceThatNeverGetsReady ends with its reason, and leaves no process.
+func TestAServiceThatNeverGetsReady(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes as long as a service may take to start")
+	}
+	t.Parallel()
+	if _, err := start(t, "never ready"); err == nil || !strings.Contains(err.Error(), "not ready within") {
+		t.Errorf("%v", err)
+	}
+}
