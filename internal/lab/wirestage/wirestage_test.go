@@ -1,0 +1,174 @@
+package wirestage_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"stocklock/internal/lab/catalog/catalogtest"
+	"stocklock/internal/lab/explore"
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/service"
+	"stocklock/internal/lab/stage/stagetest"
+	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/wirestage"
+)
+
+// open opens a stage on two shops of this checkout, which sell by a strategy, as any other service. Their
+// locks have a lease of a second.
+func open(t *testing.T, strategy string) *wirestage.Stage {
+	t.Helper()
+	shop := catalogtest.Shop(t)
+	text, err := os.ReadFile("../../../examples/stocklock/none.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	described := strings.NewReplacer("../../bin/shop", shop.Program, "SHOP_STRATEGY: none", "SHOP_STRATEGY: "+strategy+"\n    SHOP_LEASE: 1s").Replace(string(text))
+	path := filepath.Join(t.TempDir(), "service.yaml")
+	if err := os.WriteFile(path, []byte(described), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := service.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	on, err := service.Start(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := on.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	probe, err := on.Probe(t.Context())
+	if err != nil || len(probe.Unseen) > 0 || probe.Judgement.Kind != verdict.Held {
+		t.Fatalf("%+v %v", probe, err)
+	}
+	s, err := wirestage.Open(t.Context(), on, probe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// explored explores without what pruning leaves out, and with it, and wants the same verdicts of both.
+func explored(t *testing.T, s *wirestage.Stage, events ...schedule.Event) explore.Found {
+	t.Helper()
+	search := explore.Search{Plan: s.Plan(events...)}
+	found, err := explore.Explore(t.Context(), s, search, nil)
+	if err != nil || found.Unknown() != "" {
+		t.Fatalf("%v %s", err, found.Unknown())
+	}
+	return found
+}
+
+// TestAgainstTheStepperInside: what the wire shows of a strategy is what the shop's own stepper shows of it.
+func TestAgainstTheStepperInside(t *testing.T) {
+	for _, tt := range []struct {
+		strategy string
+		want     schedule.Cause // empty for a strategy that holds
+		shortest string
+	}{
+		{"none", schedule.NoLock, "A.select B.select"},
+		{"conditional", "", ""},
+		{"for-update", "", ""},
+	} {
+		t.Run(tt.strategy, func(t *testing.T) {
+			s := open(t, tt.strategy)
+			found := explored(t, s)
+			all, err := explore.Explore(t.Context(), s, explore.Search{Plan: s.Plan(), Unpruned: true}, nil)
+			if err != nil || all.Unknown() != "" {
+				t.Fatalf("%v %s", err, all.Unknown())
+			}
+			if fmt.Sprint(all.Causes()) != fmt.Sprint(found.Causes()) || all.Runs < found.Runs {
+				t.Errorf("pruned: %d runs, %v; in full: %d runs, %v", found.Runs, found.Causes(), all.Runs, all.Causes())
+			}
+			if tt.want == "" {
+				if found.Bad > 0 || found.Runs == 0 {
+					t.Errorf("%d of %d are bad: %v", found.Bad, found.Runs, found.Causes())
+				}
+				return
+			}
+			if err := explore.Confirm(t.Context(), s, &found); err != nil {
+				t.Fatal(err)
+			}
+			shown := found.Repeated()
+			if len(shown) != 1 || shown[0].Outcome.Cause != tt.want || shown[0].Schedule.String() != tt.shortest {
+				t.Fatalf("found %v: want %s by %s", shown, tt.want, tt.shortest)
+			}
+			var drawn bytes.Buffer
+			schedule.Draw(&drawn, shown[0], 0)
+			if !strings.Contains(drawn.String(), "SELECT * FROM `items`") || !strings.Contains(drawn.String(), "A, B") {
+				t.Errorf("drawn without the service's own statements, or without both orders:\n%s", &drawn)
+			}
+		})
+	}
+}
+
+// TestALeaseThatNobodyRenews ends while its holder works, early and in its own time.
+func TestALeaseThatNobodyRenews(t *testing.T) {
+	s := open(t, "owner-get-del")
+	if leases, renewed := s.Leases(); !leases || renewed {
+		t.Fatalf("leases %v, renewed %v", leases, renewed)
+	}
+	if found := explored(t, s); found.Bad > 0 {
+		t.Errorf("without the end of its lease %d of %d are bad", found.Bad, found.Runs)
+	}
+	order := stagetest.Parse(t, "A.set wait B.set B.select")
+	for name, play := range map[string]func() (schedule.Record, error){
+		"early":           func() (schedule.Record, error) { return s.PlaySchedule(t.Context(), "", 2, order) },
+		"in its own time": func() (schedule.Record, error) { return s.InTime(t.Context(), order) },
+	} {
+		r, err := play()
+		if err != nil || r.Outcome.Verdict != verdict.Oversold || r.Outcome.Cause != schedule.Overrun {
+			t.Errorf("%s: %+v %v", name, r.Outcome, err)
+		}
+	}
+}
+
+// TestALeaseThatIsRenewed does not end while its holder works. Where its process is stopped, a lock without a
+// fence lets both sell, and a fence refuses the first.
+func TestALeaseThatIsRenewed(t *testing.T) {
+	for strategy, want := range map[string]verdict.Kind{"reentrant": verdict.Oversold, "fenced-relative": verdict.Held} {
+		s := open(t, strategy)
+		if leases, renewed := s.Leases(); !leases || !renewed {
+			t.Fatalf("%s: leases %v, renewed %v", strategy, leases, renewed)
+		}
+		if _, err := s.InTime(t.Context(), stagetest.Parse(t, "A.eval wait")); err == nil || !strings.Contains(err.Error(), "was renewed") {
+			t.Errorf("%s: a lease that is renewed ended: %v", strategy, err)
+		}
+		got := verdict.Held
+		for steps := 1; steps <= 4; steps++ {
+			r, err := s.Fault(t.Context(), schedule.Pause, steps, true)
+			if err != nil {
+				t.Fatalf("%s, stopped after %d: %v", strategy, steps, err)
+			}
+			if r.Outcome.Bad() {
+				got = r.Outcome.Verdict
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", strategy, got, want)
+		}
+	}
+}
+
+// TestFaults: a process that dies at each of its requests, and a connection that is cut before each answer.
+func TestFaults(t *testing.T) {
+	s := open(t, "conditional")
+	for _, event := range []schedule.Event{schedule.Kill, schedule.Lose} {
+		for steps := 1; steps <= 2; steps++ {
+			r, err := s.Fault(t.Context(), event, steps, false)
+			if err != nil || r.Outcome.Bad() || !r.Played.Has(event) || len(r.Outcome.Orders) != 1 {
+				t.Errorf("%s after %d: %+v %v", event, steps, r.Outcome, err)
+			}
+		}
+	}
+	if _, err := s.Fault(t.Context(), schedule.Pause, 1, false); err == nil {
+		t.Error("a lease ended that there is not")
+	}
+}
