@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"stocklock/internal/testserver"
+)
+
+const examples = "../../examples"
+
+// tryOf calls the command, and returns its exit code and all that it said.
+func tryOf(t *testing.T, args ...string) (code int, said string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(t.Context(), append([]string{"try"}, args...), &out, &errs)
+	return code, out.String() + errs.String()
+}
+
+// TestTryInit: the file that is written is a description, and one that is there stays.
+func TestTryInit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "service.yaml")
+	if code, said := tryOf(t, "--init", path); code != exitExpected || !strings.Contains(said, "is written") {
+		t.Errorf("%d %s", code, said)
+	}
+	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, said := tryOf(t, "--init", path); code != exitUsage || !strings.Contains(said, "is there already") {
+		t.Errorf("%d %s", code, said)
+	}
+	if content, _ := os.ReadFile(path); string(content) != "mine" {
+		t.Errorf("the file was overwritten: %s", content)
+	}
+}
+
+// TestTryMistakes: one line, and exit code 2.
+func TestTryMistakes(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for says, args := range map[string][]string{
+		"--init":             {filepath.Join(dir, "none.yaml")},
+		"unknown field":      {file("unknown.yaml", "start:\n  comand: [x]\n")},
+		"there is no part":   {file("part.yaml", ""), "--only", "everything"},
+		"--allow-host":       {file("host.yaml", "url: http://192.0.2.1\nbuy: {path: /}\nstock:\n  left_request: {path: /, value: n}\n  orders_request: {path: /, value: n}\n  set_request: {path: /}\n")},
+		"begins with /, of ": {file("path.yaml", "url: http://127.0.0.1:1\nbuy: {path: 'http://192.0.2.1/'}\n")},
+	} {
+		code, said := tryOf(t, args...)
+		if code != exitUsage || !strings.Contains(said, says) || strings.Count(said, "\n") != 1 {
+			t.Errorf("%q: exit code %d, %q: want one line with %q", args, code, said, says)
+		}
+	}
+}
+
+// TestTryNothingCanBeSaid of a service that does not run.
+func TestTryNothingCanBeSaid(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "service.yaml")
+	text := "url: http://127.0.0.1:9\nbuy: {path: /}\nstock:\n  left_request: {path: /, value: n}\n  orders_request: {path: /, value: n}\n  set_request: {path: /}\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, said := tryOf(t, path); code != exitFailed || !strings.Contains(said, "does not answer") {
+		t.Errorf("%d %s", code, said)
+	}
+}
+
+// TestTryExamples: the broken ways are found by contention and by exploring, with their cause and in their own
+// words, and the mended way holds.
+func TestTryExamples(t *testing.T) {
+	testserver.NeedsServers(t)
+	for _, shop := range []struct{ name, program, packages, imports string }{
+		{"python", "python3", examples + "/python/.venv/bin", "import pymysql, redis"},
+		{"node", "node", "", "require('mysql2'); require('ioredis')"},
+	} {
+		t.Run(shop.name, func(t *testing.T) {
+			needs(t, shop.program, shop.packages, shop.imports)
+			for _, tt := range []struct {
+				way  string
+				code int
+				says []string
+			}{
+				{"read-then-write", exitSurprised, []string{"contention: oversold", "nothing kept the second customer out", "--step 'A.select B.select'", "SELECT stock FROM items WHERE id =", "docs/strategies/conditional.md"}},
+				{"conditional", exitExpected, []string{"contention: held", "explore:    held", "kill -9 of a process: 2 places, 0 bad", "cut before the answer: 3 places, 0 bad"}},
+			} {
+				code, said := tryOf(t, fmt.Sprintf("%s/%s/%s.yaml", examples, shop.name, tt.way), "--for", "1m")
+				if code != tt.code {
+					t.Errorf("%s: exit code %d, want %d", tt.way, code, tt.code)
+				}
+				for _, words := range tt.says {
+					if !strings.Contains(said, words) {
+						t.Errorf("%s: nothing says %q:\n%s", tt.way, words, said)
+					}
+				}
+			}
+			path := fmt.Sprintf("%s/%s/lease.yaml", examples, shop.name)
+			if code, said := tryOf(t, path, "--step", "A.set wait B.set B.select"); code != exitSurprised || !strings.Contains(said, "the lease ended while its holder worked") {
+				t.Errorf("lease: exit code %d:\n%s", code, said)
+			}
+			if code, said := tryOf(t, path, "--step", "B.update"); code != exitUsage || !strings.Contains(said, "B's next step is B.set") {
+				t.Errorf("a schedule that cannot be: exit code %d:\n%s", code, said)
+			}
+		})
+	}
+}
+
+// needs skips a test whose program or packages are missing.
+func needs(t *testing.T, program, packages, imports string) {
+	t.Helper()
+	if packages != "" {
+		absolute, err := filepath.Abs(packages)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("PATH", absolute+string(os.PathListSeparator)+os.Getenv("PATH"))
+	}
+	path, err := exec.LookPath(program)
+	if err != nil {
+		t.Skipf("%s is not installed", program)
+	}
+	flag := map[string]string{"node": "-e", "python3": "-c"}[program]
+	check := exec.Command(path, flag, imports)
+	check.Dir = filepath.Join(examples, map[string]string{"node": "node", "python3": "python"}[program])
+	if out, err := check.CombinedOutput(); err != nil {
+		t.Skipf("the packages of the shop are missing: run examples/install.sh: %s", bytes.TrimSpace(out))
+	}
+}

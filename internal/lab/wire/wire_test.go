@@ -1,0 +1,256 @@
+package wire
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/testserver"
+)
+
+// tap keeps what it sees, and decides by functions that may be nil.
+type tap struct {
+	sent, answer func(*Exchange) bool
+
+	mu     sync.Mutex // guards the rest
+	seen   []string
+	closed int
+}
+
+func (s *tap) Sent(x *Exchange) bool { return s.sent == nil || s.sent(x) }
+
+func (s *tap) Answered(x *Exchange) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = append(s.seen, fmt.Sprintf("%s|%s|%v", x.Text, x.Answer, x.Tx))
+	return s.answer == nil || s.answer(x)
+}
+
+func (s *tap) Pushed(*Conn, string) {}
+
+func (s *tap) Closed(*Conn, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed++
+}
+
+func (s *tap) take() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := s.seen
+	s.seen = nil
+	return seen
+}
+
+func listen(t *testing.T, server, upstream string, s *tap) *Proxy {
+	t.Helper()
+	p, err := Listen(server, upstream, 0, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func redisThrough(t *testing.T, s *tap) (*redis.Client, *Proxy) {
+	t.Helper()
+	p := listen(t, Redis, testserver.RedisAddr(t), s)
+	c := redis.NewClient(&redis.Options{Addr: p.Addr, MaxRetries: -1})
+	t.Cleanup(func() { c.Close() })
+	return c, p
+}
+
+func TestRedisIsRead(t *testing.T) {
+	seen := &tap{}
+	c, p := redisThrough(t, seen)
+	ctx := t.Context()
+	c.Set(ctx, "a key", "x y", time.Minute)
+	c.Get(ctx, "a key")
+	c.Get(ctx, "none")
+	c.Eval(ctx, "return redis.call('GET', KEYS[1])", []string{"none"}, "arg")
+	_, _ = c.Pipelined(ctx, func(p redis.Pipeliner) error { p.Incr(ctx, "n"); p.Incr(ctx, "n"); return nil })
+	_, _ = c.TxPipelined(ctx, func(p redis.Pipeliner) error { p.Del(ctx, "n"); p.Del(ctx, "a key"); return nil })
+	_ = c.LPush(ctx, "n", "1", "2").Err()
+	c.Incr(ctx, "n")
+	const sha = "d3c21d0c2b9ca22f82737626a27bcaf5d288f99f"
+	want := []string{
+		`SET "a key" "x y" EX 60|OK|false`, `GET "a key"|"x y"|false`, `GET none|(nil)|false`, "EVALSHA " + sha + ` 1 none arg|(nil)|false`,
+		"INCR n|1|false", "INCR n|2|false", `MULTI; DEL n; DEL "a key"; EXEC|[1 1]|false`, "LPUSH n 1 2|2|false",
+		"INCR n|error: WRONGTYPE Operation against a key holding the wrong kind of value|false",
+	}
+	if got := seen.take(); !slices.Equal(got, want) {
+		t.Errorf("seen:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if p.script(sha) == "" || len(p.Unseen()) > 0 {
+		t.Errorf("script %q, unseen %q", p.script(sha), p.Unseen())
+	}
+}
+
+// TestPasswordsAreNotKept: neither of a connection's set-up, nor of SQL that gives a user one.
+func TestPasswordsAreNotKept(t *testing.T) {
+	seen := &tap{}
+	_, p := redisThrough(t, seen)
+	c := redis.NewClient(&redis.Options{Addr: p.Addr, Username: "default", Password: "s3cret", MaxRetries: -1})
+	defer c.Close()
+	c.Get(t.Context(), "x")
+	db := mysqlThrough(t, seen)
+	_, _ = db.ExecContext(t.Context(), "CREATE USER IF NOT EXISTS tester IDENTIFIED BY 's3cret'")
+	if all := strings.Join(seen.take(), "\n"); strings.Contains(all, "s3cret") || !strings.Contains(all, "CREATE …") {
+		t.Errorf("seen: %s", all)
+	}
+}
+
+func mysqlThrough(t *testing.T, s *tap) *sql.DB {
+	t.Helper()
+	cfg, err := mysqldriver.ParseDSN(testserver.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := listen(t, MySQL, cfg.Addr, s)
+	cfg.Addr, cfg.MultiStatements = p.Addr, true
+	db, err := sql.Open("mysql", cfg.FormatDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func TestMySQLIsRead(t *testing.T) {
+	seen := &tap{}
+	db := mysqlThrough(t, seen)
+	ctx := t.Context()
+	exec := func(on interface {
+		ExecContext(context.Context, string, ...any) (sql.Result, error)
+	}, query string, args ...any) {
+		t.Helper()
+		if _, err := on.ExecContext(ctx, query, args...); err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+	}
+	exec(db, "CREATE TEMPORARY TABLE t (id BIGINT PRIMARY KEY, name VARCHAR(20), price DOUBLE, at DATETIME, small TINYINT)")
+	seen.take()
+	exec(db, "insert into t VALUES (?, ?, ?, ?, ?)", -7, "a 'b'?", 1.5, nil, 3)
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := struct {
+		id    int64
+		name  string
+		price float64
+		at    sql.NullTime
+		small int
+	}{}
+	if err := tx.QueryRowContext(ctx, "SELECT * FROM t WHERE id = ?", -7).Scan(&row.id, &row.name, &row.price, &row.at, &row.small); err != nil || row.id != -7 || row.price != 1.5 {
+		t.Errorf("%+v %v", row, err)
+	}
+	exec(tx, "/* who */ UPDATE t SET small = 4 WHERE id = -7 ;")
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	if err := db.QueryRowContext(ctx, "SELECT id FROM t WHERE id > 0").Scan(&n); err != sql.ErrNoRows {
+		t.Error(err)
+	}
+	if _, err := db.ExecContext(ctx, "INSERT INTO t (id) VALUES (-7)"); err == nil {
+		t.Error("a second row with one key")
+	}
+	exec(db, "UPDATE t SET small = 5; UPDATE t SET small = 6")
+	want := []string{
+		"INSERT into t VALUES (-7, 'a ''b''?', 1.5, NULL, 3)|1 row|false",
+		"SELECT * FROM t WHERE id = -7|id=-7 name=a 'b'? price=1.5 at=NULL small=3|true",
+		"UPDATE t SET small = 4 WHERE id = -7|1 row|true", "COMMIT|ok|true",
+		"SELECT id FROM t WHERE id > 0|no row|false",
+		"INSERT INTO t (id) VALUES (-7)|error: Error 1062: Duplicate entry '-7' for key 'PRIMARY'|false",
+		"UPDATE t SET small = 5; UPDATE t SET small = 6|1 row|false",
+	}
+	got := seen.take()
+	for i := range got { // MySQL names the table of the key
+		got[i] = strings.Replace(got[i], "'t.PRIMARY'", "'PRIMARY'", 1)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("seen:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestHeldAndCut: a request that is held has not come to the server. One that is cut before never does, and
+// one that is cut after its answer has.
+func TestHeldAndCut(t *testing.T) {
+	looker := redis.NewClient(&redis.Options{Addr: testserver.RedisAddr(t)})
+	defer looker.Close()
+	ctx := t.Context()
+	held, goes := make(chan struct{}), make(chan bool)
+	isSet := func(x *Exchange) bool { return x.Name == "set" }
+	seen := &tap{sent: func(x *Exchange) bool {
+		if !isSet(x) {
+			return true
+		}
+		held <- struct{}{}
+		return <-goes
+	}}
+	seen.answer = func(x *Exchange) bool { return !strings.Contains(x.Text, "lost") }
+	c, _ := redisThrough(t, seen)
+	for _, tt := range []struct {
+		key      string
+		goes     bool
+		fails    bool
+		comesFor int64
+	}{{"held", true, false, 1}, {"cut", false, true, 0}, {"lost", true, true, 1}} {
+		result := make(chan error)
+		go func() { result <- c.Set(ctx, "wire:"+tt.key, 1, time.Minute).Err() }()
+		<-held
+		if n := looker.Exists(ctx, "wire:"+tt.key).Val(); n != 0 {
+			t.Errorf("%s came while it was held", tt.key)
+		}
+		goes <- tt.goes
+		if err := <-result; (err != nil) != tt.fails {
+			t.Errorf("%s: %v", tt.key, err)
+		}
+		if n := looker.Exists(ctx, "wire:"+tt.key).Val(); n != tt.comesFor {
+			t.Errorf("%s: %d keys, want %d", tt.key, n, tt.comesFor)
+		}
+	}
+}
+
+// TestWhatCannotBeReadIsSaid has a client speak something else.
+func TestWhatCannotBeReadIsSaid(t *testing.T) {
+	_, p := redisThrough(t, &tap{})
+	for first, says := range map[string]string{"\x16\x03\x01": "TLS to Redis", "\r\n": "other than RESP", "CLIENT REPLY OFF\r\n": "CLIENT REPLY"} {
+		conn, err := net.Dial("tcp", p.Addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(conn, first)
+		_, _ = bufio.NewReader(conn).ReadByte() // until the proxy hangs up
+		conn.Close()
+		if all := strings.Join(p.Unseen(), "\n"); !strings.Contains(all, says) {
+			t.Errorf("%q: %q says nothing of %s", first, all, says)
+		}
+	}
+}
+
+// FuzzRESP: whatever a client sends is read or refused.
+func FuzzRESP(f *testing.F) {
+	for _, seed := range []string{"*1\r\n$4\r\nPING\r\n", "$-1\r\n", "%1\r\n+a\r\n:1\r\n", "|1\r\n+a\r\n:1\r\n+b\r\n", "*99999999\r\n", "$x\r\n", "\r\n"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		_, _ = readRESP(bufio.NewReader(strings.NewReader(string(b))))
+	})
+}
