@@ -44,12 +44,7 @@ type Exchange struct {
 	Failed bool
 	// Source is the text of a script, where it is known.
 	Source string
-
-	release chan verdict
 }
-
-// verdict is what becomes of a request that is held.
-type verdict bool
 
 // Conn is one connection of a service.
 type Conn struct {
@@ -227,7 +222,7 @@ func (p *Proxy) serve(client net.Conn) {
 	p.tap.Closed(c, inTx)
 }
 
-// secret matches what says passwords: statements that are shown by their first words alone.
+// secretWords mark statements that can have a password. They are shown by their first word alone.
 var secretWords = []string{"IDENTIFIED ", "PASSWORD"}
 
 func hasSecret(text string) bool {
