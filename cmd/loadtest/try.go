@@ -186,7 +186,8 @@ func (t *try) add(p tryPart) {
 	t.parts = append(t.parts, p)
 	v := verdict.Of(p.Verdict)
 	t.found = t.found || v.Bad
-	if p.Verdict == verdict.Invalid {
+	skipped := p.Verdict == verdict.Skipped && (t.Step != "" || slices.Contains(t.Only, p.Part)) // and it was asked for
+	if p.Verdict == verdict.Invalid || skipped {
 		t.unknown = append(t.unknown, p.Part)
 	}
 	if t.JSON {
@@ -201,7 +202,7 @@ func (t *try) add(p tryPart) {
 
 func (t *try) conclude() error {
 	if t.JSON {
-		if err := t.json(map[string]any{"service": t.file.Name, "seed": t.Seed, "parts": t.parts}); err != nil {
+		if err := t.json(map[string]any{"service": t.file.Name, "seed": t.Seed, "sale": t.probe.Sold, "parts": t.parts}); err != nil {
 			return err
 		}
 	}

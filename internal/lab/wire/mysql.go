@@ -130,6 +130,9 @@ func (m *mysqlConn) handshake() bool {
 		m.proxy.cannot("TLS to MySQL: switch it off in the service's settings, such as ssl-mode=DISABLED")
 		return false
 	}
+	if len(reply) >= 8 { // some clients ask for more than was offered
+		withhold(reply[4:6], reply[6:8])
+	}
 	if _, err := m.Conn.server.Write(reply); err != nil {
 		return false
 	}
@@ -183,14 +186,17 @@ func strip(packet []byte) (thread uint64) {
 	}
 	thread = uint64(binary.LittleEndian.Uint32(packet[at:]))
 	at += 4 + 8 + 1
-	low := binary.LittleEndian.Uint16(packet[at:]) &^ (capCompress | capSSL)
-	binary.LittleEndian.PutUint16(packet[at:], low)
-	high := binary.LittleEndian.Uint16(packet[at+5:]) &^ (highSessionTrack | highDeprecateEOF | highOptionalMetadata | highZstd | highQueryAttributes)
-	binary.LittleEndian.PutUint16(packet[at+5:], high)
+	withhold(packet[at:], packet[at+5:])
 	for i := at + 14; i < at+18 && i < len(packet); i++ { // MariaDB's own
 		packet[i] = 0
 	}
 	return thread
+}
+
+// withhold takes from capabilities what would hide or change the packets that follow.
+func withhold(low, high []byte) {
+	binary.LittleEndian.PutUint16(low, binary.LittleEndian.Uint16(low)&^(capCompress|capSSL))
+	binary.LittleEndian.PutUint16(high, binary.LittleEndian.Uint16(high)&^(highSessionTrack|highDeprecateEOF|highOptionalMetadata|highZstd|highQueryAttributes))
 }
 
 // passes are the statements that set a connection up, or begin a transaction: nobody else notices them.

@@ -166,6 +166,9 @@ func TestFaults(t *testing.T) {
 			if err != nil || r.Outcome.Bad() || !r.Played.Has(event) || len(r.Outcome.Orders) != 1 {
 				t.Errorf("%s after %d: %+v %v", event, steps, r.Outcome, err)
 			}
+			if a := r.Outcome.Answers["A"]; event == schedule.Kill && a != "no answer" {
+				t.Errorf("a process that was killed has answered with %s", a)
+			}
 		}
 	}
 	if _, err := s.Fault(t.Context(), schedule.Pause, 1, false); err == nil {
