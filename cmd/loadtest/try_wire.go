@@ -76,7 +76,9 @@ func (t *try) step(ctx context.Context, on *wirestage.Stage) error {
 	if plan.Customers() > wirestage.Customers {
 		return usage("--step: a service is tried with %d customers, A and B", wirestage.Customers)
 	}
-	record, err := on.PlaySchedule(ctx, t.file.Name, wirestage.Customers, plan)
+	t.progress("%s; a lease ends in its own time", plan)
+	record, err := on.InTime(ctx, plan)
+	t.done()
 	if errors.Is(err, stage.ErrCannot) {
 		return usage("--step: %w", err)
 	}

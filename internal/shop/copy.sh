@@ -20,7 +20,7 @@ case $(cd "$near" && pwd -P)/ in "$from"/*)
 	exit 1
 esac
 mkdir -p "$1"
-(cd "$from" && tar -cf - --exclude=./.git --exclude=./bin --exclude=./out .) | tar -xf - -C "$1"
+(cd "$from" && tar -cf - --exclude=./.git --exclude=./bin --exclude=./out --exclude=./examples .) | tar -xf - -C "$1"
 cd "$1"
 
 # What only the lab needs, and how this repository is tested and shown.
