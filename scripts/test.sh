@@ -11,7 +11,7 @@ GO=${GO:-go}
 export GOFLAGS="${GOFLAGS:+$GOFLAGS }-tags=nomsgpack"
 
 meet='./internal/redislock/... ./internal/stock ./internal/strategy/... ./internal/shop ./internal/shop/labmode
-./internal/lab/load ./internal/lab/trial ./internal/lab/stage ./internal/stalltest'
+./internal/lab/load ./internal/lab/trial ./internal/lab/stage ./internal/lab/wire ./internal/lab/wirestage ./internal/stalltest'
 most=3 # tests that could not measure
 packages=$(getconf _NPROCESSORS_ONLN) # at once, of each half: tests wait for servers half of the time
 

@@ -75,6 +75,30 @@ func TestTryNothingCanBeSaid(t *testing.T) {
 	}
 }
 
+// TestTryWhatStartingShows: what is wrong with a description, and is seen only on real servers, has its line,
+// too.
+func TestTryWhatStartingShows(t *testing.T) {
+	testserver.NeedsServers(t)
+	description, err := os.ReadFile(examples + "/python/conditional.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ from, to, says string }{
+		{"tables_file: ../tables.sql", "tables: CREATE TABEL items", "service.yaml:14: the tables cannot be made: Error 1064"},
+		{"[python3, shop.py]", "[no-such-program]", "service.yaml:4: the service cannot be started"},
+	} {
+		path := filepath.Join(t.TempDir(), "service.yaml")
+		text := strings.Replace(string(description), tt.from, tt.to, 1)
+		text = strings.Replace(text, "tables_file: ../tables.sql", "tables: DO 1", 1)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if code, said := tryOf(t, path); code != exitUsage || !strings.Contains(said, tt.says) || strings.Count(said, "\n") != 1 {
+			t.Errorf("%s: exit code %d, %q: want one line with %q", tt.to, code, said, tt.says)
+		}
+	}
+}
+
 // TestTryExamples: the broken ways are found by contention and by exploring, with their cause and in their own
 // words, and the mended way holds.
 func TestTryExamples(t *testing.T) {

@@ -138,7 +138,11 @@ func newClient() *http.Client {
 func (s *Service) makeTables(ctx context.Context, redisAddr string, dsn *mysqldriver.Config) error {
 	if s.File.Tables != "" {
 		if _, err := s.DB.ExecContext(ctx, s.File.Tables); err != nil {
-			return fmt.Errorf("tables: %w", err)
+			field := "tables"
+			if s.File.TablesFile != "" {
+				field = "tables_file"
+			}
+			return s.File.mistake(field, "the tables cannot be made: %v", err)
 		}
 	}
 	if len(s.File.Migrate) == 0 {
@@ -211,6 +215,9 @@ func (s *Service) start(ctx context.Context, i int, redisAddr string, dsn *mysql
 	args := s.filled(s.File.Start.Command, values)
 	if strings.Contains(args[0], "/") {
 		args[0] = s.File.path(args[0])
+	}
+	if _, err := exec.LookPath(args[0]); err != nil {
+		return nil, s.File.mistake("start.command", "the service cannot be started: %v", err)
 	}
 	p.Process = &testserver.Process{Program: testserver.Program{
 		Name: fmt.Sprintf("%s, process %d", s.File.Name, i+1), Args: args, Env: s.env(values), Dir: folder, Cwd: s.File.path(s.File.Start.Dir),
