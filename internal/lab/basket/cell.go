@@ -123,7 +123,11 @@ func (c *cell) run(ctx context.Context) (err error) {
 			_ = shop.Resume() // of one that runs, it does nothing
 		}
 		for _, customer := range c.customers {
-			if !c.await(ctx, customer.answered) && err == nil {
+			answered := func() bool {
+				c.release(ctx, customer) // it may be held again
+				return customer.answered()
+			}
+			if !c.await(ctx, answered) && err == nil {
 				err = fmt.Errorf("%s was never answered", customer.name)
 			}
 		}
