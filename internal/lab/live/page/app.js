@@ -2,7 +2,7 @@ import {fill, h, hideHint} from './dom.js';
 import {chooseLanguage, language, languages, preferredLanguage, t} from './words.js';
 import {get, mayDrive} from './api.js';
 import {connect, on, running, store, waitingRuns} from './store.js';
-import {matrixView} from './matrix.js';
+import {basketsView, matrixView} from './matrix.js';
 import {cellView} from './cell.js';
 import {pairView} from './pair.js';
 import {loadView} from './load.js';
@@ -11,8 +11,8 @@ import {mineView} from './mine.js';
 
 const root = document.documentElement;
 const main = document.getElementById('main');
-const views = {'': matrixView, cell: cellView, run: cellView, pair: pairView, load: loadView, step: stepView, mine: mineView};
-const tabs = [['', 'tab.matrix'], ['pair', 'tab.pair'], ['load', 'tab.load'], ['step', 'tab.step'], ['mine', 'tab.mine']];
+const views = {'': matrixView, baskets: basketsView, cell: cellView, run: cellView, pair: pairView, load: loadView, step: stepView, mine: mineView};
+const tabs = [['', 'tab.matrix'], ['baskets', 'tab.baskets'], ['pair', 'tab.pair'], ['load', 'tab.load'], ['step', 'tab.step'], ['mine', 'tab.mine']];
 
 // route is the address behind #: the name of a view, and what it shows.
 const route = () => {
