@@ -32,6 +32,9 @@ function show() {
   header();
 }
 
+// cellTab is the tab of the cell that is shown.
+const cellTab = () => store.catalog.baskets.scenarios.some(c => c.name === route().rest[1]) ? 'baskets' : '';
+
 const isDark = () => root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
 
 function button(label, name, action, pressed) {
@@ -45,7 +48,7 @@ function header() {
   fill(document.getElementById('header'),
     h('a', {class: 'brand', href: '#/'}, h('span', {class: 'mark', 'aria-hidden': 'true'}), 'stocklock'),
     h('nav', {'aria-label': t('nav')}, tabs.map(([name, phrase]) =>
-      h('a', {href: '#/' + name, 'aria-current': at === name || at === 'cell' && !name || at === 'run' && !name ? 'page' : null}, t(phrase)))),
+      h('a', {href: '#/' + name, 'aria-current': (at === 'cell' || at === 'run' ? cellTab() : at) === name ? 'page' : null}, t(phrase)))),
     h('div', {class: 'tools'},
       h('span', {class: 'score', id: 'score'}),
       h('span', {class: 'role ' + (mayDrive() ? 'drives' : 'watches'), title: mayDrive() ? t('drive.yes') : t('drive.how')}, mayDrive() ? t('drives') : t('watches')),
