@@ -103,8 +103,7 @@ const maxRequest = 64
 
 // release lets a customer's sale go on that is held. Of any other it does nothing.
 func (c *cell) release(ctx context.Context, of *customer) {
-	if of.holds > 0 {
-		_ = load.Release(ctx, c.bench.Shops[of.shop].URL, of.request) // it may have passed without
+	if of.holds > 0 && load.Release(ctx, c.bench.Shops[of.shop].URL, of.request) == nil { // it may not be held yet
 		of.holds--
 	}
 }
