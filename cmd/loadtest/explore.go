@@ -32,12 +32,18 @@ fails, played once more. Orders that differ only in independent steps count as o
 Without --events, --customers and --one-shop it plays what the strategy's properties call for: two customers under
 each event, two of one shop, and three where a third one can decide. The last line says what was left out.
 
+Of sales of several items it plays two customers without an event and, where they cannot wait for each other,
+two under kill and pause with at most 1 switch, and three with at most 2 switches. Where they can wait for each
+other, --events and --customers play the rest, for minutes. lock-for-all is not explored: its lock is one for all.
+
 Examples:
 
     loadtest explore none
     loadtest explore none --events none
     loadtest explore set-ex-nx --events wait --customers 3
     loadtest explore fenced --events all
+    loadtest explore fenced --baskets
+    loadtest explore locks-unsorted --events kill --customers 2 --switches 1
     loadtest explore all --events wait,kill
 
 Exit codes: 0 what the strategies' properties let expect, 1 a surprise.`

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
+	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/report"
@@ -13,12 +14,14 @@ import (
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
 	"stocklock/internal/lab/tabular"
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
 )
 
 type judgeCommand struct {
-	Strategy  string `arg:"" help:"A strategy of the shop: see loadtest list strategies."`
+	Strategy  string `arg:"" help:"A strategy of the shop, or a way of taking several items: see loadtest list strategies and loadtest list baskets."`
+	Baskets   bool   `help:"Judge its sales of several items. Those of ways that only sell baskets always are."`
 	Scenarios bool   `default:"true" negatable:"" help:"Run the scenarios, too."`
 	JSON      bool   `name:"json" help:"Print the judgement as JSON."`
 
@@ -31,6 +34,8 @@ func (*judgeCommand) Help() string {
 exploration made for it. A property agrees, contradicts, or is not decided.
 
     loadtest judge set-ex-nx
+    loadtest judge fenced --baskets
+    loadtest judge locks-unsorted
 
 Exit codes: 0 nothing contradicts, 1 something does.`
 }
@@ -41,39 +46,60 @@ func (c *judgeCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer shop.Close()
-	of, err := shop.ByName(c.Strategy)
+	of, err := shop.Any(c.Strategy)
 	if err != nil {
 		return usage("%w", err)
 	}
-	declared, results, err := c.explore(ctx, s, shop, of)
+	if c.Baskets = c.Baskets || of.OnlyBaskets; c.Baskets && of.Baskets == nil {
+		return usage("%s sells one item at a time", of.Name)
+	}
+	of, results, err := c.explore(ctx, s, shop, of)
 	if err != nil {
 		return err
 	}
-	judgements := explore.Judge(declared, results)
+	judgements := explore.Judge(of.Properties, results)
+	unexplained := explore.Unexplained(of.Properties, results)
+	if c.Baskets {
+		judgements, unexplained = explore.JudgeBaskets(of, results), explore.UnexplainedOfBaskets(of, results)
+	}
 	if c.Scenarios {
-		plan, err := choose(usualPlan(1, c.redisSettings), selection{Strategies: []string{of.Name}, Scenarios: []string{"all"}, Runs: 1}, shop)
-		if err != nil {
-			return err
-		}
-		plan.MySQLSet = c.MySQLSet
-		r, err := measure(ctx, plan, shop, s)
+		r, err := c.measure(ctx, s, shop, of)
 		if err != nil {
 			return err
 		}
 		addCells(judgements, r)
 	}
-	return c.print(s, judgements, explore.Unexplained(declared, results))
+	return c.print(s, judgements, unexplained)
+}
+
+// measure runs the strategy under every scenario.
+func (c *judgeCommand) measure(ctx context.Context, s streams, shop *catalog.Catalog, of strategy.Description) (report.Report, error) {
+	plan, cells := usualPlan(1, c.redisSettings), selection{Strategies: []string{of.Name}, Scenarios: []string{"all"}, Runs: 1}
+	if c.Baskets {
+		pairs, err := cells.basketPairs(shop)
+		if err != nil {
+			return report.Report{}, err
+		}
+		plan.MySQLSet, plan.Runs = c.MySQLSet, cells.Runs
+		return measureBaskets(ctx, plan, pairs, shop, s)
+	}
+	plan, err := choose(plan, cells, shop)
+	if err != nil {
+		return report.Report{}, err
+	}
+	plan.MySQLSet = c.MySQLSet
+	return measure(ctx, plan, shop, s)
 }
 
 // explore returns what the strategy declares for the MySQL of the stage, and what was found there.
-func (c *judgeCommand) explore(ctx context.Context, s streams, shop *catalog.Catalog, of strategy.Description) (strategy.Properties, []explore.Result, error) {
+func (c *judgeCommand) explore(ctx context.Context, s streams, shop *catalog.Catalog, of strategy.Description) (strategy.Description, []explore.Result, error) {
 	if why := stage.Unplayable(of); why != "" {
 		fmt.Fprintf(s.err, "%s: not explored: %s\n", of.Name, why)
-		return of.Properties, nil, nil
+		return of, nil, nil
 	}
 	stage, err := c.open(ctx, s, shop, of)
 	if err != nil {
-		return of.Properties, nil, err
+		return of, nil, err
 	}
 	defer stage.Close()
 	why, err := stage.Lacks(ctx, of)
@@ -81,17 +107,31 @@ func (c *judgeCommand) explore(ctx context.Context, s streams, shop *catalog.Cat
 		if why != "" {
 			fmt.Fprintf(s.err, "%s: not explored: it %s\n", of.Name, why)
 		}
-		return of.Properties, nil, err
+		return of, nil, err
+	}
+	surveys := explore.Default(of)
+	if c.Baskets {
+		surveys = explore.DefaultOfBaskets(of)
 	}
 	var results []explore.Result
-	for _, survey := range explore.Default(of) {
+	for _, survey := range surveys {
 		if err := survey.Run(ctx, stage, progress(s), func(r explore.Result) { results = append(results, r) }); err != nil {
 			clearProgress(s)
-			return of.Properties, nil, err
+			return of, nil, err
 		}
 	}
 	clearProgress(s)
-	return stage.Declared(of).Properties, results, nil
+	return stage.Declared(of), results, nil
+}
+
+// attacked is the property that the scenario of a cell attacks.
+func attacked(cell trial.Result) (strategy.Property, error) {
+	if cell.Baskets {
+		sc, err := basket.ByName(cell.Scenario)
+		return sc.Attacks, err
+	}
+	sc, err := scenario.ByName(cell.Scenario)
+	return sc.Attacks, err
 }
 
 // addCells rules on the properties that scenarios attack. A cell that does not do what is expected
@@ -100,8 +140,8 @@ func addCells(judgements []explore.Judgement, r report.Report) {
 	for i := range judgements {
 		j := &judgements[i]
 		for _, cell := range r.Cells {
-			sc, err := scenario.ByName(cell.Scenario)
-			if err != nil || sc.Attacks != j.Property || cell.Verdict == verdict.Invalid || cell.Verdict == verdict.Skipped || cell.Verdict == verdict.Inapplicable {
+			property, err := attacked(cell)
+			if err != nil || property != j.Property || cell.Verdict == verdict.Invalid || cell.Verdict == verdict.Skipped || cell.Verdict == verdict.Inapplicable {
 				continue
 			}
 			by := fmt.Sprintf("%s: %s", cell.Scenario, cell.Verdict)

@@ -3,6 +3,7 @@ package main
 import (
 	"testing"
 
+	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
@@ -10,6 +11,36 @@ import (
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
 )
+
+// TestCellsOfBasketsRuleOnTheirProperties: what explorations do not decide is decided by cells, and a cell
+// that is half-sold or unclaimed where it should hold contradicts.
+func TestCellsOfBasketsRuleOnTheirProperties(t *testing.T) {
+	declared := strategy.Properties{Has: strategy.Whole | strategy.AddsUp, NotApplicable: strategy.FreesLocks}
+	of := strategy.Description{Baskets: &declared}
+	cell := func(name string, verdict verdict.Kind) trial.Result {
+		sc, err := basket.ByName(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		expected := sc.Expected(of)
+		return trial.Result{Strategy: "mine", Scenario: name, Baskets: true, Verdict: verdict, Expected: expected.Verdict, Because: expected.Because}
+	}
+	for _, broken := range []verdict.Kind{verdict.HalfSold, verdict.Unclaimed} {
+		judgements := explore.JudgeBaskets(of, nil)
+		addCells(judgements, report.Report{Cells: []trial.Result{
+			cell("death-between-lines", broken), cell("same-item-twice", verdict.Held), cell("crossed", verdict.Left), cell("death-between-locks", verdict.Inapplicable),
+		}})
+		want := map[strategy.Property]explore.Ruling{
+			strategy.Whole: explore.Contradicts, strategy.AddsUp: explore.Agrees, strategy.Crossable: explore.Agrees,
+			strategy.FreesLocks: explore.NotDecided, strategy.Unstarved: explore.NotDecided,
+		}
+		for _, j := range judgements {
+			if ruling, ok := want[j.Property]; ok && j.Ruling != ruling {
+				t.Errorf("%s: %s by %s, want %s", j.Property, j.Ruling, j.By, ruling)
+			}
+		}
+	}
+}
 
 // TestCellsRuleOnProperties: one cell that does not do what is expected contradicts, whatever the
 // other cells of its property and the explorations say.

@@ -16,7 +16,7 @@ var optimistic = Strategy{
 	WithoutRedis: true,
 	Properties:   databaseLock,
 	Mixable:      true,
-	Baskets:      &basketsInRows,
+	Baskets:      &Properties{Has: basketsInRows.Has &^ Unstarved, NotApplicable: basketsInRows.NotApplicable},
 	Build: func(d Deps) (Guard, Decrement) {
 		return Unguarded{}, retryConflicts(d.Options, sellVersioned)
 	},

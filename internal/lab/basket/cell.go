@@ -40,17 +40,19 @@ type cell struct {
 
 	stuckAt string // the lock without an end that refuses everybody, empty for none
 	story   []string
+	told    func(line string) // is called with each line of the story
 }
 
-// Run runs one cell, once. An error means that the harness cannot go on.
-func Run(ctx context.Context, b trial.Bench, of strategy.Description, s Scenario, seed uint64) (trial.Result, error) {
+// Run runs one cell, once. It calls told, unless that is nil, with each line of the story when that was seen.
+// An error means that the harness cannot go on.
+func Run(ctx context.Context, b trial.Bench, of strategy.Description, s Scenario, seed uint64, told func(line string)) (trial.Result, error) {
 	expected := s.Expected(of)
 	r := trial.Result{Strategy: of.Name, Scenario: s.Name, Baskets: true, Seed: seed, Runs: 1, Shops: len(b.Shops), Expected: expected.Verdict, Because: expected.Because}
 	if expected.Verdict == verdict.Inapplicable {
 		r.Conclude(verdict.Judgement{Kind: verdict.Inapplicable, Problem: "the way has nothing that this scenario attacks"})
 		return r, nil
 	}
-	c := &cell{bench: b, of: of, scenario: s, seed: seed, id: fmt.Sprintf("%s-%s-%d-%s", of.Name, s.Name, seed, time.Now().UTC().Format("150405.000000"))}
+	c := &cell{bench: b, of: of, scenario: s, seed: seed, told: told, id: fmt.Sprintf("%s-%s-%d-%s", of.Name, s.Name, seed, time.Now().UTC().Format("150405.000000"))}
 	began := time.Now()
 	if err := c.prepare(ctx); err != nil {
 		return trial.Result{}, err
@@ -123,7 +125,11 @@ func (c *cell) run(ctx context.Context) (err error) {
 			_ = shop.Resume() // of one that runs, it does nothing
 		}
 		for _, customer := range c.customers {
-			if !c.await(ctx, customer.answered) && err == nil {
+			answered := func() bool {
+				c.release(ctx, customer) // it may be held again
+				return customer.answered()
+			}
+			if !c.await(ctx, answered) && err == nil {
 				err = fmt.Errorf("%s was never answered", customer.name)
 			}
 		}
@@ -135,5 +141,9 @@ func (c *cell) run(ctx context.Context) (err error) {
 
 // tell adds a line to the story.
 func (c *cell) tell(format string, args ...any) {
-	c.story = append(c.story, fmt.Sprintf(format, args...))
+	line := fmt.Sprintf(format, args...)
+	c.story = append(c.story, line)
+	if c.told != nil {
+		c.told(line)
+	}
 }

@@ -98,7 +98,7 @@ func (c *cell) compare(of *customer, orders map[string][]bought, left map[uint64
 		for item, units := range wanted {
 			available = available && left[item] >= units
 		}
-		if available {
+		if available && !of.beside {
 			r.Left += int64(len(of.lines))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"regexp"
 	"slices"
@@ -25,10 +26,12 @@ type customer struct {
 	lines   []int // the indexes of the items, in the order in which they are posted
 	request string
 	by      string // the strategy, empty for the way of the cell
+	beside  bool   // it is in the way of others: that it is refused is not counted
+
+	holds int // that were asked for and not ended: the most there is for one that is held each time
 
 	mu     sync.Mutex
 	answer *load.Answer // to the last request; nil while it is under way
-	held   bool         // asked for and not ended
 }
 
 // answered reports whether the last request has an answer.
@@ -64,8 +67,11 @@ func (c *cell) send(ctx context.Context, to *customer, at sale.Point, action lab
 	var fault labmode.Fault
 	if action != "" {
 		fault = labmode.Fault{Point: at, Action: action}
-		if action == labmode.Hold {
-			fault.For, to.held = holdAtMost, true
+		switch action {
+		case labmode.Hold:
+			fault.For, to.holds = holdAtMost, 1
+		case labmode.HoldEach:
+			fault.For, to.holds = holdAtMost, math.MaxInt
 		}
 	}
 	to.request = fmt.Sprintf("%s-%s-%d", c.id, to.name, time.Now().UnixNano())
@@ -97,20 +103,25 @@ const maxRequest = 64
 
 // release lets a customer's sale go on that is held. Of any other it does nothing.
 func (c *cell) release(ctx context.Context, of *customer) {
-	if of.held {
-		_ = load.Release(ctx, c.bench.Shops[of.shop].URL, of.request) // it may have passed without
-		of.held = false
+	if of.holds > 0 && load.Release(ctx, c.bench.Shops[of.shop].URL, of.request) == nil { // it may not be held yet
+		of.holds--
 	}
 }
 
 // passed reports whether the sale of a customer has passed a point.
-func (c *cell) passed(of *customer, p sale.Point) bool {
-	return c.feed.has(func(e labmode.Event) bool { return e.Request == of.request && e.Point == p })
+func (c *cell) passed(of *customer, p sale.Point) bool { return c.passes(of, p) > 0 }
+
+// passes is how often the sale of a customer has passed one of these points.
+func (c *cell) passes(of *customer, points ...sale.Point) int {
+	return c.feed.count(func(e labmode.Event) bool { return e.Request == of.request && slices.Contains(points, e.Point) })
 }
 
 // reached reports whether the sale of a customer has reached the point of its fault.
-func (c *cell) reached(of *customer) bool {
-	return c.feed.has(func(e labmode.Event) bool { return e.Request == of.request && e.Facts["fault"] != nil })
+func (c *cell) reached(of *customer) bool { return c.reaches(of) > 0 }
+
+// reaches is how often it has.
+func (c *cell) reaches(of *customer) int {
+	return c.feed.count(func(e labmode.Event) bool { return e.Request == of.request && e.Facts["fault"] != nil })
 }
 
 // keptOut reports whether a customer without an answer waits for others: by the point waiting, or in
@@ -202,8 +213,13 @@ func (f *feed) add(run string, line []byte) {
 
 func (f *feed) wait() { f.following.Wait() }
 
-func (f *feed) has(is func(labmode.Event) bool) bool {
+func (f *feed) count(is func(labmode.Event) bool) (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.ContainsFunc(f.events, is)
+	for _, e := range f.events {
+		if is(e) {
+			n++
+		}
+	}
+	return n
 }

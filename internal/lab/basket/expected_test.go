@@ -17,8 +17,8 @@ var broken = map[string]map[verdict.Kind]string{
 	"one-sold-out":        {verdict.Left: "saga counters-decr"},
 	"death-between-lines": {verdict.Unclaimed: "saga counters-lua counters-decr", verdict.Stuck: "lock-for-all"},
 	"death-between-locks": {verdict.Stuck: "lock-for-all", verdict.Inapplicable: withoutLocks},
-	"first-lock-ends":     {verdict.Oversold: "locks-unsorted locks-sorted locks-parallel", verdict.Inapplicable: withoutLocks + " lock-for-all"},
-	"fifty-beside-one":    {},
+	"first-lock-ends":     {verdict.Oversold: "locks-unsorted locks-sorted locks-parallel", verdict.Inapplicable: withoutLocks + " locks-all-or-none lock-for-all"},
+	"fifty-beside-one":    {verdict.Left: "locks-all-or-none optimistic"},
 }
 
 const withoutLocks = "rows-unsorted rows-sorted one-statement saga counters-lua counters-decr for-update optimistic conditional batched"

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
+	"stocklock/internal/strategy"
 )
 
 var errNotSeen = errors.New("what the play waits for was never seen")
@@ -73,7 +72,7 @@ func crossedAtLocks(ctx context.Context, c *cell) error {
 	}
 	a := c.order(ctx, "A", 0, []int{0, 1}, "", "")
 	waits := func() bool {
-		return a.answered() || c.passed(a, sale.Waiting) && (c.passed(a, sale.Acquired) || c.oneLockForAll())
+		return a.answered() || c.passed(a, sale.Waiting) && (c.passed(a, sale.Acquired) || c.allLocksAtOnce())
 	}
 	if err := c.see(ctx, waits, "A wants 1, 2, has the first that is free, and waits"); err != nil {
 		return err
@@ -131,9 +130,10 @@ func meet(ctx context.Context, c *cell, byIDs bool) error {
 	return c.concluded(ctx, a, b)
 }
 
-// oneLockForAll reports whether the lock does not depend on the item.
-func (c *cell) oneLockForAll() bool {
-	return len(c.of.State.Locks) > 0 && !strings.Contains(c.of.State.Locks[0], "%s")
+// allLocksAtOnce reports whether a customer who waits has no lock: there is one for all items, or all are
+// acquired in one step.
+func (c *cell) allLocksAtOnce() bool {
+	return c.of.Baskets.Standing(strategy.OvertakeProof) == strategy.NotApplicable
 }
 
 func (c *cell) shop(of *customer) *rig.TestbedShop { return c.bench.Testbed.Shops[of.shop] }
@@ -240,59 +240,106 @@ func firstLockEnds(ctx context.Context, c *cell) error {
 	return c.concluded(ctx, b)
 }
 
-// The customers of a basket of all items beside many who want one each.
-const (
-	others   = 8
-	mostAsks = 5 // of the large basket
-)
-
-// fiftyBesideOne has one customer ask for all items until it has them, at most so often. Others buy one
-// each the whole time.
+// fiftyBesideOne has A want all items, and others who want one each come in between, for as long as A does
+// not keep them out and is not answered.
 func fiftyBesideOne(ctx context.Context, c *cell) error {
-	var over atomic.Bool
-	var sold, refused atomic.Int64
-	var buying sync.WaitGroup
-	for n := range others {
-		rng := rand.New(rand.NewPCG(c.seed, uint64(n)))
-		buying.Go(func() {
-			for i := 0; !over.Load() && ctx.Err() == nil; i++ {
-				item := c.items[rng.IntN(len(c.items))]
-				answer := load.Send(ctx, load.Order{
-					Shop: c.bench.Shops[n%Shops].URL, ItemID: item.ItemID, Quantity: 1, RequestID: fmt.Sprintf("other-%d-%d", n, i),
-					Strategy: c.of.Name, Run: c.id,
-				})
-				if answer.Outcome == load.Sold {
-					sold.Add(1)
-				} else {
-					refused.Add(1)
-				}
-			}
-		})
+	if c.of.Passes(sale.Acquired) {
+		return takeTurns(ctx, c)
 	}
-	defer buying.Wait()
-	defer over.Store(true)
-	if err := c.see(ctx, func() bool { return sold.Load()+refused.Load() >= 4*others }, "eight customers buy one item each, again and again"); err != nil {
-		return err
-	}
+	return comeBetween(ctx, c)
+}
+
+// everything is all items in an order by the seed.
+func (c *cell) everything() []int {
 	all := make([]int, len(c.items))
 	for i := range all {
 		all[i] = i
 	}
-	rand.New(rand.NewPCG(c.seed, others)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	a := c.order(ctx, "A", 0, all, "", "")
-	for range mostAsks - 1 {
-		if !c.await(ctx, a.answered) {
-			return fmt.Errorf("%w: the answer to A", errNotSeen)
+	rand.New(rand.NewPCG(c.seed, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all
+}
+
+// other sends the n-th of those who want one item. They come to the shops that A does not use.
+func (c *cell) other(ctx context.Context, n, item int, at sale.Point, action labmode.Action) *customer {
+	of := c.order(ctx, fmt.Sprint("other", n), 1+n%(Shops-1), []int{item}, at, action)
+	of.beside = true
+	return of
+}
+
+// takeTurns has others hold the first two items in turn, each until the next one has the other item. So
+// never are all items free. A has tried again before the next one comes, or has what was free.
+func takeTurns(ctx context.Context, c *cell) error {
+	holder := c.other(ctx, 0, 0, sale.Acquired, labmode.Hold)
+	if err := c.see(ctx, func() bool { return c.reached(holder) }, "somebody has the lock of 1"); err != nil {
+		return err
+	}
+	a := c.order(ctx, "A", 0, c.everything(), "", "")
+	if err := c.see(ctx, func() bool { return a.answered() || c.passed(a, sale.Waiting) }, "A wants all fifty, and waits"); err != nil {
+		return err
+	}
+	turns := 0
+	for n := 1; !a.answered(); n++ {
+		next := c.other(ctx, n, n%2, sale.Acquired, labmode.Hold)
+		if !c.await(ctx, func() bool { return c.reached(next) || c.passed(next, sale.Waiting) || next.answered() }) {
+			return fmt.Errorf("%w: the next one has its lock, or waits", errNotSeen)
 		}
-		if a.outcome() == load.Sold {
+		before := c.passes(a, sale.Acquired, sale.Waiting)
+		c.release(ctx, holder)
+		if !c.reached(next) {
+			c.tell("the next one is kept out")
+			served := func() bool {
+				if c.reached(next) { // by one lock for all
+					c.release(ctx, next)
+				}
+				return a.answered()
+			}
+			if !c.await(ctx, served) {
+				return fmt.Errorf("%w: the answer to A", errNotSeen)
+			}
 			break
 		}
-		c.tell("A, who wants all fifty: %s", strings.ReplaceAll(string(a.outcome()), "_", " "))
-		c.send(ctx, a, "", "")
+		if !c.await(ctx, holder.answered) {
+			return fmt.Errorf("%w: the answer to the one before", errNotSeen)
+		}
+		holder, turns = next, turns+1
+		if !c.await(ctx, func() bool { return a.answered() || c.passes(a, sale.Acquired, sale.Waiting) > before }) {
+			return fmt.Errorf("%w: A tries again", errNotSeen)
+		}
 	}
 	err := c.concluded(ctx, a)
-	over.Store(true)
-	buying.Wait()
-	c.tell("the others: %d sold, %d refused", sold.Load(), refused.Load())
+	if a.outcome() != load.Sold {
+		c.tell("meanwhile, %d others had 1 or 2 in turn, and never were both free", turns)
+	}
 	return err
+}
+
+// comeBetween has somebody else buy one of the items each time that A is about to write.
+func comeBetween(ctx context.Context, c *cell) error {
+	a := c.order(ctx, "A", 0, c.everything(), sale.Write, labmode.HoldEach)
+	came := 0
+	for n := 0; ; n++ {
+		if !c.await(ctx, func() bool { return a.answered() || c.reaches(a) > n }) {
+			return fmt.Errorf("%w: A is about to write, or is answered", errNotSeen)
+		}
+		if a.answered() {
+			break
+		}
+		if n == 0 {
+			c.tell("A wants all fifty, and is about to write")
+		}
+		other := c.other(ctx, n, n%len(c.items), "", "")
+		if !c.await(ctx, func() bool { return other.answered() || c.keptOut(ctx, other) }) {
+			return fmt.Errorf("%w: somebody else buys one of them, or waits", errNotSeen)
+		}
+		if other.answered() {
+			came++
+		} else {
+			c.tell("A keeps out somebody who wants one of them")
+		}
+		c.release(ctx, a)
+	}
+	if came > 0 {
+		c.tell("meanwhile, %d others bought one each", came)
+	}
+	return c.concluded(ctx, a)
 }

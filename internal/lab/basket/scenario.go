@@ -66,8 +66,8 @@ var All = []Scenario{
 		Attacks: strategy.OvertakeProof, Demands: []scenario.Demand{{Property: strategy.OvertakeProof, Otherwise: verdict.Oversold}}, stock: []int64{1, 1}, lease: shortLease, play: firstLockEnds,
 	},
 	{
-		Name: "fifty-beside-one", Doc: "a basket of fifty items beside many customers who buy one of them each",
-		Attacks: strategy.Unstarved, Demands: []scenario.Demand{{Property: strategy.Unstarved, Otherwise: verdict.Left}}, stock: slices.Repeat([]int64{100_000}, 50), play: fiftyBesideOne,
+		Name: "fifty-beside-one", Doc: "a basket of fifty items, and others who want one each come in between, again and again",
+		Attacks: strategy.Unstarved, Demands: []scenario.Demand{{Property: strategy.Unstarved, Otherwise: verdict.Left}}, stock: slices.Repeat([]int64{1000}, 50), play: fiftyBesideOne,
 	},
 }
 

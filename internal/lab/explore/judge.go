@@ -36,17 +36,37 @@ func Judge(p strategy.Properties, results []Result) []Judgement {
 		if property == strategy.StorageChecked {
 			j = judgeStorage(j, p, results)
 		}
-		for _, a := range schedule.Attacks {
-			if a.Property == property {
-				j = judge(a, j, p, results)
-			}
-		}
-		all = append(all, j)
+		all = append(all, judgeBy(schedule.Attacks, schedule.Attacks, j, p, results))
 	}
 	return all
 }
 
-func judge(a schedule.Attack, j Judgement, p strategy.Properties, results []Result) Judgement {
+// JudgeBaskets is [Judge] for the properties of sales of several items.
+func JudgeBaskets(of strategy.Description, results []Result) []Judgement {
+	both := of.Properties // what it lacks with one item explains failures, too
+	both.Has |= of.Baskets.Has
+	both.NotApplicable |= of.Baskets.NotApplicable
+	explaining := slices.Concat(schedule.Attacks, schedule.BasketAttacks)
+	var all []Judgement
+	for _, property := range strategy.BasketProperties() {
+		j := Judgement{Property: property, Declared: both.Standing(property), Ruling: NotDecided, By: "no exploration attacks it"}
+		all = append(all, judgeBy(schedule.BasketAttacks, explaining, j, both, results))
+	}
+	return all
+}
+
+// judgeBy rules on a property by those of the attacks that are on it. Explaining are all whose success says
+// why a schedule fails.
+func judgeBy(attacks, explaining []schedule.Attack, j Judgement, p strategy.Properties, results []Result) Judgement {
+	for _, a := range attacks {
+		if a.Property == j.Property {
+			j = judge(a, explaining, j, p, results)
+		}
+	}
+	return j
+}
+
+func judge(a schedule.Attack, explaining []schedule.Attack, j Judgement, p strategy.Properties, results []Result) Judgement {
 	if j.Declared == strategy.NotApplicable {
 		j.By = "it does not apply"
 		return j
@@ -62,7 +82,7 @@ func judge(a schedule.Attack, j Judgement, p strategy.Properties, results []Resu
 		}
 		all.add(r)
 		for _, bad := range r.Found.Shortest {
-			if !slices.Contains(a.Causes, bad.Outcome.Cause) || explainedBesides(a, p, bad.Outcome.Cause) {
+			if !slices.Contains(a.Causes, bad.Outcome.Cause) || explainedBesides(a, explaining, p, bad.Outcome.Cause) {
 				continue
 			}
 			j.By = fmt.Sprintf("%s: %s", bad.Outcome.Cause, bad.Schedule)
@@ -110,11 +130,11 @@ func (s seen) without(what string) string {
 
 // explainedBesides says whether another property that the strategy lacks explains a cause, while
 // this one is declared as had.
-func explainedBesides(a schedule.Attack, p strategy.Properties, c schedule.Cause) bool {
+func explainedBesides(a schedule.Attack, explaining []schedule.Attack, p strategy.Properties, c schedule.Cause) bool {
 	if p.Standing(a.Property) != strategy.Has {
 		return false
 	}
-	return slices.ContainsFunc(schedule.Attacks, func(other schedule.Attack) bool {
+	return slices.ContainsFunc(explaining, func(other schedule.Attack) bool {
 		return other.Property != a.Property && slices.Contains(other.Causes, c) && p.Standing(other.Property) == strategy.Lacks
 	})
 }
@@ -166,9 +186,17 @@ func Unexplained(p strategy.Properties, results []Result) []schedule.Record {
 	if p.Has.Includes(strategy.StorageChecked) {
 		return nil
 	}
-	var all []schedule.Record
+	return unexplained(results, func(customers int) schedule.Expectation { return schedule.Expected(p, nil, customers) })
+}
+
+// UnexplainedOfBaskets is [Unexplained] for sales of several items, which no check of the storage makes right.
+func UnexplainedOfBaskets(of strategy.Description, results []Result) []schedule.Record {
+	return unexplained(results, func(customers int) schedule.Expectation { return schedule.ExpectedOfBaskets(of, nil, customers) })
+}
+
+func unexplained(results []Result, expectedOf func(customers int) schedule.Expectation) (all []schedule.Record) {
 	for _, r := range results {
-		expected := schedule.Expected(p, nil, r.Customers)
+		expected := expectedOf(r.Customers)
 		for _, bad := range r.Found.Shortest {
 			if !slices.Contains(expected.Allowed, bad.Outcome.Cause) {
 				all = append(all, bad)

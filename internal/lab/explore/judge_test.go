@@ -50,6 +50,46 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestJudgeBaskets rules on properties of baskets. What a way lacks with one item explains its failures, too.
+func TestJudgeBaskets(t *testing.T) {
+	lock := strategy.Properties{Has: strategy.Exclusive | strategy.Recovers | strategy.DurableAnswers | strategy.Once}
+	sorted := strategy.Properties{Has: strategy.Crossable | strategy.Whole | strategy.FreesLocks}
+	unsorted := strategy.Properties{Has: sorted.Has &^ strategy.Crossable}
+	overtakeProof := strategy.Properties{Has: sorted.Has | strategy.OvertakeProof}
+	pauseProof := strategy.Properties{Has: lock.Has | strategy.PauseProof}
+	crossed, late := badBy(schedule.CrossedLocks, verdict.Left), badBy(schedule.LateWrite, verdict.Oversold)
+	for _, tt := range []struct {
+		what        string
+		one, basket strategy.Properties
+		result      Result
+		property    strategy.Property
+		want        Ruling
+		by          string
+	}{
+		{"two wait for each other, as declared", lock, unsorted, Result{Customers: 2, Found: crossed}, strategy.Crossable, Agrees, "crossed-locks: A.set"},
+		{"two wait for each other, against what is declared", lock, sorted, Result{Customers: 2, Found: crossed}, strategy.Crossable, Contradicts, "crossed-locks"},
+		{"none wait for each other, against what is declared", lock, unsorted, Result{Customers: 2, Found: Found{Runs: 9}}, strategy.Crossable, Contradicts, "none of 9"},
+		{"none is torn", lock, sorted, Result{Event: schedule.Kill, Customers: 2, Found: Found{Runs: 9}}, strategy.Whole, Agrees, "none of 9"},
+		{"an order is torn", lock, sorted, Result{Event: schedule.Kill, Customers: 2, Found: badBy(schedule.TornOrder, verdict.HalfSold)}, strategy.Whole, Contradicts, "torn-order"},
+		{"units are abandoned", lock, sorted, Result{Event: schedule.Kill, Customers: 2, Found: badBy(schedule.Abandoned, verdict.Unclaimed)}, strategy.Whole, Contradicts, "abandoned"},
+		{"a late write of a way that is not pause-proof either", lock, overtakeProof, Result{Event: schedule.Pause, Customers: 2, Found: late}, strategy.OvertakeProof, Agrees, "none of 9"},
+		{"a late write of a way that is pause-proof", pauseProof, overtakeProof, Result{Event: schedule.Pause, Customers: 2, Found: late}, strategy.OvertakeProof, Contradicts, "late-write"},
+		{"no schedule takes what is not there", lock, sorted, Result{Customers: 2, Found: Found{Runs: 9}}, strategy.Isolated, NotDecided, "no exploration"},
+	} {
+		all := JudgeBaskets(strategy.Description{Properties: tt.one, Baskets: &tt.basket}, []Result{tt.result})
+		i := slices.IndexFunc(all, func(j Judgement) bool { return j.Property == tt.property })
+		if j := all[i]; j.Ruling != tt.want || !strings.Contains(j.By, tt.by) {
+			t.Errorf("%s: %s %s by %q, want %s by %q", tt.what, j.Property, j.Ruling, j.By, tt.want, tt.by)
+		}
+	}
+	of := strategy.Description{Properties: strategy.Properties{Has: lock.Has | strategy.StorageChecked}, Baskets: &sorted}
+	for found, want := range map[*Found]int{&crossed: 1, {Runs: 9}: 0} {
+		if got := UnexplainedOfBaskets(of, []Result{{Customers: 2, Found: *found}}); len(got) != want {
+			t.Errorf("%d are unexplained, want %d", len(got), want)
+		}
+	}
+}
+
 // TestUnexplained: a bad schedule that no lacking property explains contradicts, too.
 func TestUnexplained(t *testing.T) {
 	lock := strategy.Properties{Has: strategy.Exclusive | strategy.Recovers | strategy.Once}

@@ -3,10 +3,13 @@ package live
 import (
 	"slices"
 
+	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/mine"
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/stage"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
@@ -16,12 +19,19 @@ import (
 type menu struct {
 	Strategies []strategyInfo `json:"strategies"`
 	Scenarios  []scenarioInfo `json:"scenarios"`
+	Baskets    basketMenu     `json:"baskets"`
 	Shapes     []load.Form    `json:"shapes"`   // of a comparison under load
 	Verdicts   []verdict.Kind `json:"verdicts"` // in the order of the legend
 	Words      []verdict.Kind `json:"words"`    // of a prediction
 	Limits     limits         `json:"limits"`
 	// Questions lead from a visitor's code to a cell.
 	Questions []mine.Question `json:"questions"`
+}
+
+// basketMenu is what can be run of sales of several items. No scenario has the name of one of a single item.
+type basketMenu struct {
+	Strategies []strategyInfo `json:"strategies"`
+	Scenarios  []scenarioInfo `json:"scenarios"`
 }
 
 type strategyInfo struct {
@@ -54,6 +64,16 @@ func newMenu(shop *catalog.Catalog) menu {
 		m.Strategies = append(m.Strategies, strategyInfo{Name: s.Name, Doc: s.Doc, Guard: s.Guard, Decrement: s.Decrement,
 			Telling: s.Telling, NotStepped: notStepped(s)})
 	}
+	for _, s := range shop.Baskets {
+		info := strategyInfo{Name: s.Name, Doc: s.Doc, Guard: s.Guard, Decrement: s.Decrement, NotStepped: notStepped(s)}
+		if s.OnlyBaskets {
+			info.Telling = s.Telling
+		}
+		m.Baskets.Strategies = append(m.Baskets.Strategies, info)
+	}
+	for _, s := range basket.All {
+		m.Baskets.Scenarios = append(m.Baskets.Scenarios, scenarioInfo{Name: s.Name, Doc: s.Doc, Attacks: s.Attacks.String()})
+	}
 	for _, s := range scenario.All() {
 		m.Scenarios = append(m.Scenarios, scenarioInfo{s.Name, s.Doc, s.Attacks.String(), s.Comparable})
 	}
@@ -82,8 +102,29 @@ func notStepped(s strategy.Description) string {
 		return "state"
 	case s.AnswersFirst:
 		return "answers-first"
+	case s.OnlyBaskets && stage.Unplayable(s) != "":
+		return "one-lock"
 	}
 	return ""
+}
+
+// basketPair finds a cell of several items. Is reports whether the scenario is one of those.
+func (s *Server) basketPair(c cellName) (pair matrix.BasketPair, is bool, err error) {
+	sc, err := basket.ByName(c.Scenario)
+	if err != nil {
+		return pair, false, nil
+	}
+	of, err := s.o.Shop.BasketByName(c.Strategy)
+	return matrix.BasketPair{Strategy: of, Scenario: sc}, true, err
+}
+
+// check says what is wrong with the name of a cell.
+func (s *Server) check(c cellName) error {
+	_, is, err := s.basketPair(c)
+	if !is {
+		_, err = s.cell(c, 0)
+	}
+	return err
 }
 
 // cell finds what is to be run.

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ type wanted struct {
 // enqueue puts cells at the end of the queue.
 func (s *Server) enqueue(cells []wanted, of *comparison) ([]*run, error) {
 	for _, c := range cells {
-		if _, err := s.cell(c.cellName, c.Seed); err != nil {
+		if err := s.check(c.cellName); err != nil {
 			return nil, err
 		}
 	}
@@ -156,7 +157,7 @@ func (s *Server) runOne(ctx context.Context, r *run) {
 		return
 	}
 	r.State = running
-	s.stop = func() { cancel(errDropped) }
+	s.stop, s.told = func() { cancel(errDropped) }, nil
 	of := s.comparison(r.Load)
 	s.feed.publish("running", r)
 	s.mu.Unlock()
@@ -173,7 +174,9 @@ func (s *Server) runOne(ctx context.Context, r *run) {
 		r.State, r.Error = failed, err.Error()
 	default:
 		s.concluded(r, result)
-		s.keep(r, watched.record())
+		if watched != nil {
+			s.keep(r, watched.record())
+		}
 	}
 	s.feed.publish("ended", struct {
 		*run
@@ -196,8 +199,15 @@ func (s *Server) keep(r *run, kept *record) {
 	}
 }
 
-// attack runs the cell, and shows what is seen of it.
+// attack runs the cell, and shows what is seen of it. Of a cell of several items there is no watcher.
 func (s *Server) attack(ctx context.Context, r *run, of *comparison) (trial.Result, *watcher, error) {
+	if pair, is, err := s.basketPair(r.cellName); is {
+		if err != nil {
+			return trial.Result{}, nil, err
+		}
+		result, err := s.attackBasket(ctx, r, pair)
+		return result, nil, err
+	}
 	cell, err := s.cell(r.cellName, r.Seed)
 	if err != nil {
 		return trial.Result{}, nil, err
@@ -219,7 +229,8 @@ func (s *Server) attack(ctx context.Context, r *run, of *comparison) (trial.Resu
 	result, err := session.Run(ctx, cell, o)
 	stop()
 	if err != nil {
-		s.closeSession(of) // its testbed may be broken, or in the middle of a scenario
+		at, _ := s.sessionOf(of)
+		closeSession(at) // its testbed may be broken, or in the middle of a scenario
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
@@ -227,6 +238,26 @@ func (s *Server) attack(ctx context.Context, r *run, of *comparison) (trial.Resu
 	}
 	result.Replay = fmt.Sprintf("loadtest run --cells %s:%s --seed %d", r.Strategy, r.Scenario, r.Seed)
 	return result, w, nil
+}
+
+// attackBasket runs a cell of several items, and tells its story.
+func (s *Server) attackBasket(ctx context.Context, r *run, pair matrix.BasketPair) (trial.Result, error) {
+	session, err := s.open(ctx, &s.baskets, s.o.Plan, matrix.OpenBasketSession)
+	if err != nil {
+		return trial.Result{}, err
+	}
+	result, err := session.RunBasket(ctx, pair, r.Seed, func(line string) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.told = append(s.told, line)
+		s.feed.publish("told", map[string]any{"run": r.ID, "line": line})
+	})
+	if err != nil {
+		closeSession(&s.baskets)
+		return result, cmp.Or(context.Cause(ctx), err)
+	}
+	result.Replay = fmt.Sprintf("loadtest run --baskets --cells %s:%s --seed %d --draw", r.Strategy, r.Scenario, r.Seed)
+	return result, nil
 }
 
 // tell publishes what a watcher sees, until stop.
@@ -261,34 +292,41 @@ func (s *Server) tell(ctx context.Context, w *watcher) (stop func()) {
 
 // session returns the testbed of the cells, or of comparisons, and starts it where there is none.
 func (s *Server) session(ctx context.Context, of *comparison) (*matrix.Session, error) {
-	at, plan := &s.cells, s.o.Plan
-	if of != nil {
-		at, plan = &s.compared, of.plan(s.o.Plan)
+	at, plan := s.sessionOf(of)
+	session, err := s.open(ctx, at, plan, matrix.OpenSession)
+	if err == nil && of != nil {
+		s.mu.Lock()
+		s.environment = session.Environment()
+		s.mu.Unlock()
 	}
+	return session, err
+}
+
+// sessionOf is where the testbed of the cells is, or of comparisons, and its plan.
+func (s *Server) sessionOf(of *comparison) (**matrix.Session, matrix.Plan) {
+	if of != nil {
+		return &s.compared, of.plan(s.o.Plan)
+	}
+	return &s.cells, s.o.Plan
+}
+
+// open returns the session there is, or starts one.
+func (s *Server) open(ctx context.Context, at **matrix.Session, plan matrix.Plan,
+	start func(context.Context, matrix.Plan, *matrix.Status) (*matrix.Session, error)) (*matrix.Session, error) {
 	if *at != nil {
 		return *at, nil
 	}
 	status := matrix.NewStatus(sayer{s}, false)
 	defer status.Close()
-	session, err := matrix.OpenSession(ctx, plan, status)
+	session, err := start(ctx, plan, status)
 	s.say("")
-	if err != nil {
-		return nil, err
+	if err == nil {
+		*at = session
 	}
-	*at = session
-	if of != nil {
-		s.mu.Lock()
-		s.environment = session.Environment()
-		s.mu.Unlock()
-	}
-	return session, nil
+	return session, err
 }
 
-func (s *Server) closeSession(of *comparison) {
-	at := &s.cells
-	if of != nil {
-		at = &s.compared
-	}
+func closeSession(at **matrix.Session) {
 	if *at != nil {
 		(*at).Close()
 		*at = nil

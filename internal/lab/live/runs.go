@@ -63,6 +63,7 @@ type state struct {
 	Loads       []*comparison `json:"loads"`
 	Attempt     *attempt      `json:"attempt,omitempty"`
 	Seen        *seen         `json:"seen,omitempty"`
+	Told        []string      `json:"told,omitempty"` // the story of the cell of several items that runs, until now
 }
 
 type prediction struct {
@@ -74,7 +75,7 @@ type prediction struct {
 func (s *Server) state() (state, uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := state{Score: s.score, Preparing: s.preparing, Predictions: []prediction{}, Loads: s.loads}
+	now := state{Score: s.score, Preparing: s.preparing, Predictions: []prediction{}, Loads: s.loads, Told: slices.Clone(s.told)}
 	latest := map[cellName]int{}
 	for _, r := range s.runs {
 		if r.State != dropped && r.Load == 0 {
@@ -113,7 +114,7 @@ func (s *Server) run(id int) (run, error) {
 
 // predict notes what is predicted of a cell.
 func (s *Server) predict(p prediction) error {
-	if _, err := s.cell(p.cellName, 0); err != nil {
+	if err := s.check(p.cellName); err != nil {
 		return err
 	}
 	if p.Word != "" && !verdict.Of(verdict.Kind(p.Word)).Predictable {

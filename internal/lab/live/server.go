@@ -48,8 +48,8 @@ type Server struct {
 	background context.Context // of what outlives a request
 
 	// Of whoever has the turn.
-	cells, compared *matrix.Session
-	stage           *stage.Stage
+	cells, compared, baskets *matrix.Session
+	stage                    *stage.Stage
 
 	mu          sync.Mutex // guards what everybody sees
 	runs        []*run     // by id, from 1
@@ -59,6 +59,7 @@ type Server struct {
 	loads       []*comparison
 	environment report.Environment // of the comparisons
 	watching    *watcher           // of the run that runs, nil for none
+	told        []string           // the story of the run that runs, if it is one of several items
 	stop        context.CancelFunc // ends the run that runs
 	records     []*run             // that have their entries, the oldest first
 }
@@ -138,8 +139,9 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 
 // close ends servers and shops.
 func (s *Server) close() error {
-	s.closeSession(nil)
-	s.closeSession(&comparison{})
+	for _, session := range []**matrix.Session{&s.cells, &s.compared, &s.baskets} {
+		closeSession(session)
+	}
 	if s.stage == nil {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"stocklock/internal/lab/catalog"
@@ -32,7 +33,8 @@ type stepRequest struct {
 	Strategy  string `json:"strategy"`
 	Customers int    `json:"customers"`
 	Schedule  string `json:"schedule"`
-	ToEnd     bool   `json:"to_end"` // and then customer by customer to the end
+	ToEnd     bool   `json:"to_end"`  // and then customer by customer to the end
+	Baskets   bool   `json:"baskets"` // each customer buys two items in one sale
 }
 
 // position is how things stand after the last entry of a schedule. Its outcome is where the schedule
@@ -42,6 +44,7 @@ type position struct {
 	Options  []option `json:"options"`
 	Ended    bool     `json:"ended"`
 	Sentence string   `json:"sentence"`
+	Drawing  string   `json:"drawing,omitempty"` // as a terminal has it, of sales of several items
 }
 
 // option is a thing that can happen next.
@@ -62,7 +65,7 @@ func (s *Server) openStage(ctx context.Context) (*stage.Stage, error) {
 	s.say("starting the stage")
 	defer s.say("")
 	lease := stageLease
-	for _, st := range s.o.Shop.Strategies {
+	for _, st := range slices.Concat(s.o.Shop.Strategies, s.o.Shop.Baskets) {
 		lease = max(lease, st.ShortestLease)
 	}
 	stage, err := stage.Open(ctx, s.o.Shop, stage.Options{Lease: lease, OwnSlots: 2, RedisServer: s.o.Plan.RedisServer})
@@ -118,7 +121,7 @@ type lackError string
 func (e lackError) Error() string { return string(e) }
 
 func lacks(ctx context.Context, on *stage.Stage, shop *catalog.Catalog, name string) error {
-	of, err := shop.ByName(name)
+	of, err := shop.Any(name)
 	if err != nil {
 		return err
 	}
@@ -130,11 +133,15 @@ func lacks(ctx context.Context, on *stage.Stage, shop *catalog.Catalog, name str
 }
 
 func (s *Server) checkStep(asked stepRequest) (schedule.Schedule, error) {
-	i := slices.IndexFunc(s.menu.Strategies, func(i strategyInfo) bool { return i.Name == asked.Strategy })
+	among := s.menu.Strategies
+	if asked.Baskets {
+		among = s.menu.Baskets.Strategies
+	}
+	i := slices.IndexFunc(among, func(i strategyInfo) bool { return i.Name == asked.Strategy })
 	switch {
 	case i < 0:
 		return nil, fmt.Errorf("there is no strategy %q", asked.Strategy)
-	case s.menu.Strategies[i].NotStepped != "":
+	case among[i].NotStepped != "":
 		return nil, fmt.Errorf("%s cannot be stepped through", asked.Strategy)
 	case asked.Customers < 2 || asked.Customers > schedule.MaxCustomers:
 		return nil, fmt.Errorf("%d customers: want 2 or %d", asked.Customers, schedule.MaxCustomers)
@@ -152,16 +159,28 @@ func (s *Server) servePosition(w http.ResponseWriter, r *http.Request) {
 	s.onStage(w, r, positionPatience, func(ctx context.Context, on *stage.Stage, asked stepRequest, plan schedule.Schedule) (any, error) {
 		var at stage.Position
 		var err error
+		var steps interface {
+			PlaySchedule(ctx context.Context, strategy string, customers int, order schedule.Schedule) (schedule.Record, error)
+			Position(ctx context.Context, strategy string, customers int, order schedule.Schedule) (stage.Position, error)
+		} = on
+		if asked.Baskets {
+			steps = stage.Baskets{Stage: on}
+		}
 		if asked.ToEnd {
 			at.Ended = true
-			at.Record, err = on.PlaySchedule(ctx, asked.Strategy, asked.Customers, plan)
+			at.Record, err = steps.PlaySchedule(ctx, asked.Strategy, asked.Customers, plan)
 		} else {
-			at, err = on.Position(ctx, asked.Strategy, asked.Customers, plan)
+			at, err = steps.Position(ctx, asked.Strategy, asked.Customers, plan)
 		}
 		if err != nil {
 			return nil, err
 		}
 		p := position{Record: at.Record, Options: []option{}, Ended: at.Ended, Sentence: at.Sentence()}
+		if asked.Baskets {
+			var drawn strings.Builder
+			schedule.Draw(&drawn, at.Record, 0)
+			p.Drawing = drawn.String()
+		}
 		for _, c := range at.Options {
 			o := option{Choice: c.String(), Step: c.Step, Event: string(c.Event)}
 			if c.Customer != 0 {
@@ -187,9 +206,12 @@ type shortest struct {
 // searched are the kinds of event of a search, one after another: none, and then what oversells most.
 var searched = []schedule.Event{"", schedule.Wait, schedule.Forget, schedule.Lose, schedule.Pause, schedule.Cut, schedule.Kill}
 
-// take keeps a schedule that oversells, if it is the shortest until now.
-func (s *shortest) take(r schedule.Record) {
-	if r.Outcome.Verdict == verdict.Oversold && (!s.Found || r.Schedule.Compare(s.best) < 0) {
+// searchedOfBaskets are those where each customer buys several items.
+var searchedOfBaskets = []schedule.Event{"", schedule.Kill, schedule.Pause}
+
+// take keeps a schedule that oversells, if it is the shortest until now. Of baskets it keeps any that fails.
+func (s *shortest) take(r schedule.Record, baskets bool) {
+	if (r.Outcome.Verdict == verdict.Oversold || baskets && r.Outcome.Bad()) && (!s.Found || r.Schedule.Compare(s.best) < 0) {
 		s.Found, s.Schedule, s.best = true, r.Schedule.String(), r.Schedule
 	}
 }
@@ -202,13 +224,20 @@ func (s *Server) serveShortest(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeoutCause(ctx, searchPatience, errSearched)
 		defer cancel()
 		result := shortest{Searched: []schedule.Event{}, Left: []schedule.Event{}}
-		for i, event := range searched {
-			survey := explore.Survey{Strategy: asked.Strategy, Customers: asked.Customers}
+		kinds := searched
+		if asked.Baskets {
+			kinds = searchedOfBaskets
+		}
+		for i, event := range kinds {
+			survey := explore.Survey{Strategy: asked.Strategy, Customers: asked.Customers, Baskets: asked.Baskets}
 			if event != "" {
 				survey.Events = []schedule.Event{event}
 			}
-			if asked.Customers > 2 {
-				survey.Switches = 4
+			switch {
+			case asked.Baskets && (asked.Customers > 2 || event != ""):
+				survey.Switches = 1
+			case asked.Customers > 2:
+				survey.Switches = explore.ThreeSwitches
 			}
 			before := result.Runs
 			var found explore.Found
@@ -216,7 +245,7 @@ func (s *Server) serveShortest(w http.ResponseWriter, r *http.Request) {
 				func(r explore.Result) { found = r.Found })
 			switch {
 			case err != nil && ctx.Err() != nil:
-				result.Left = append(result.Left, searched[i:]...)
+				result.Left = append(result.Left, kinds[i:]...)
 				return result, nil
 			case err != nil && !result.Found:
 				return nil, err
@@ -228,7 +257,7 @@ func (s *Server) serveShortest(w http.ResponseWriter, r *http.Request) {
 			result.Runs += found.Runs
 			result.Searched = append(result.Searched, event)
 			for _, record := range found.Shortest {
-				result.take(record)
+				result.take(record, asked.Baskets)
 			}
 			if event == "" && result.Found {
 				break

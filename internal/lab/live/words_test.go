@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/strategy/baskets"
 	"stocklock/internal/strategy/ladder"
 )
 
@@ -50,9 +53,14 @@ func TestBothLanguagesSayTheSame(t *testing.T) {
 			t.Errorf("%q is said in Chinese, and not in English", phrase)
 		}
 	}
-	for _, s := range ladder.All() {
+	for _, s := range slices.Concat(ladder.All(), baskets.All()) {
 		if zh["strategy."+s.Name] == "" {
 			t.Errorf("the strategy %s is not described in Chinese", s.Name)
+		}
+	}
+	for _, s := range basket.All {
+		if zh["scenario."+s.Name] == "" || zh["property."+s.Attacks.String()] == "" {
+			t.Errorf("the scenario %s, or what it attacks, is not described in Chinese", s.Name)
 		}
 	}
 	for _, s := range scenario.All() {

@@ -112,8 +112,9 @@ func View(ctx context.Context, o Order) error {
 	return nil
 }
 
-// maxAnswer bounds how many bytes of an answer are read.
-const maxAnswer = 4 << 10
+// maxAnswer bounds how many bytes of an answer are read: more than those of an order of 50 lines, the most
+// that a shop takes.
+const maxAnswer = 64 << 10
 
 // Send sends one order by itself, and waits for the answer until ctx ends.
 func Send(ctx context.Context, o Order) Answer {

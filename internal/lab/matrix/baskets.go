@@ -18,12 +18,34 @@ type BasketPair struct {
 	Scenario basket.Scenario
 }
 
-// RunBaskets is [Run] for sales of several items. Of the plan count the servers, the seed and the number of
-// runs. Cells run one after the other, so that deadlocks are theirs.
-func RunBaskets(ctx context.Context, p Plan, pairs []BasketPair, status *Status) (report.Report, error) {
-	p.Lease, p.Wait, p.Shops, p.Trace = basket.Lease, basket.Wait, basket.Shops, true
+// forBaskets completes a plan of cells of several items, which run one after the other, so that deadlocks are
+// theirs.
+func (p Plan) forBaskets() Plan {
+	p.Lease, p.Wait, p.Shops, p.Trace, p.Pairs = basket.Lease, basket.Wait, basket.Shops, true, nil
 	p = p.Completed()
 	p.Parallel, p.Work = 1, pointer(time.Duration(0))
+	return p
+}
+
+// OpenBasketSession is [OpenSession] for cells of several items: see [Session.RunBasket].
+func OpenBasketSession(ctx context.Context, p Plan, status *Status) (*Session, error) {
+	t, err := open(ctx, p.forBaskets(), status)
+	if err != nil {
+		return nil, err
+	}
+	return &Session{t}, nil
+}
+
+// RunBasket runs one cell of several items. Told is called with each line of its story. The session is one of
+// [OpenBasketSession].
+func (s *Session) RunBasket(ctx context.Context, pair BasketPair, seed uint64, told func(line string)) (trial.Result, error) {
+	return basket.Run(ctx, s.testbeds.benches[0], pair.Strategy, pair.Scenario, seed, told)
+}
+
+// RunBaskets is [Run] for sales of several items. Of the plan count the servers, the seed and the number of
+// runs.
+func RunBaskets(ctx context.Context, p Plan, pairs []BasketPair, status *Status) (report.Report, error) {
+	p = p.forBaskets()
 	t, err := open(ctx, p, status)
 	if err != nil {
 		return report.Report{}, err
@@ -37,7 +59,7 @@ func RunBaskets(ctx context.Context, p Plan, pairs []BasketPair, status *Status)
 		for n := range p.Runs {
 			status.started(label)
 			var result trial.Result
-			if result, err = basket.Run(ctx, t.benches[0], pair.Strategy, pair.Scenario, p.Seed+uint64(n)); err != nil {
+			if result, err = basket.Run(ctx, t.benches[0], pair.Strategy, pair.Scenario, p.Seed+uint64(n), nil); err != nil {
 				break
 			}
 			status.finished(label, result, nil)

@@ -42,7 +42,6 @@ type Row struct {
 	Strategy string
 	Items    int
 	Units    int // of each line
-	Lines    int // of each order; 0 for one
 	Shops    int
 	Masters  int // Redis servers: 1, or those of the Cluster
 
@@ -65,7 +64,6 @@ func rows() []Row {
 		{Name: "from three shops, by batched", Strategy: "batched", Items: 1, Units: 1, Shops: 3, Masters: 1},
 		{Name: "64 items", Strategy: "fenced", Items: 64, Units: 1, Shops: 1, Masters: 1},
 		{Name: "64 items, conditional", Strategy: "conditional", Items: 64, Units: 1, Shops: 1, Masters: 1},
-		{Name: "64 items, five in each order, conditional", Strategy: "conditional", Items: 64, Units: 1, Lines: 5, Shops: 1, Masters: 1},
 		{Name: "64 items, three shops", Strategy: "fenced", Items: 64, Units: 1, Shops: 3, Masters: 1},
 		{Name: "64 items, three shops, a Cluster", Strategy: "fenced", Items: 64, Units: 1, Shops: 3, Masters: masters},
 		{Name: "64 items, three shops, conditional", Strategy: "conditional", Items: 64, Units: 1, Shops: 3, Masters: 1},
@@ -170,7 +168,7 @@ func (b *bench) measure(ctx context.Context, row *Row) (unitsPerSecond float64, 
 		return 0, err
 	}
 	sold, err := soak.Measure(ctx, b.store, soak.Demand{
-		Shops: b.testbeds[row.Masters].Shops[:row.Shops], Strategy: row.Strategy, Items: row.Items, Units: row.Units, Lines: row.Lines, Customers: b.Workers, Each: b.Each,
+		Shops: b.testbeds[row.Masters].Shops[:row.Shops], Strategy: row.Strategy, Items: row.Items, Units: row.Units, Customers: b.Workers, Each: b.Each,
 	})
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", row.Name, err)

@@ -66,17 +66,18 @@ func MeasureCrowds(ctx context.Context, o CrowdOptions) (crowds []Crowd, err err
 	return crowds, err
 }
 
-// Demand is a load on items of their own, in turn, by customers who order again as soon as they are
-// answered.
+// Demand is a load on items of their own by customers who order again as soon as they are answered.
 type Demand struct {
-	Shops     []*rig.TestbedShop // in turn
-	Strategy  string             // empty for that of shops which are not in lab mode
-	Items     int
-	Units     int // of each line
-	Lines     int // of each order; 0 for one
-	Customers int // at once
-	WarmUp    time.Duration
-	Each      time.Duration // how long sales are counted after the warm-up: longer if nothing was answered by then
+	Shops      []*rig.TestbedShop // in turn
+	Strategy   string             // empty for that of shops which are not in lab mode
+	Items      int
+	Popularity Popularity
+	Units      int  // of each line
+	Lines      int  // of each order; 0 for one
+	AsPosted   bool // half of the orders have their lines in the opposite order, and the shop is told so
+	Customers  int  // at once
+	WarmUp     time.Duration
+	Each       time.Duration // how long sales are counted after the warm-up: longer if nothing was answered by then
 }
 
 // Supply is what became of a demand.
@@ -89,12 +90,13 @@ type Supply struct {
 func Measure(ctx context.Context, store *stock.Store, d Demand) (of Supply, err error) {
 	const plenty = 1 << 40
 	s := &soak{store: store, Options: Options{Seed: uint64(time.Now().UnixNano())}} // other keys each time
-	s.items = []*items{{strategies: []strategy.Description{{Name: d.Strategy}}, inTurn: true}}
+	s.items = []*items{{strategies: []strategy.Description{{Name: d.Strategy}}, inTurn: true, popularity: d.Popularity}}
 	if err := s.create(ctx, s.items[0], d.Items, plenty); err != nil {
 		return of, err
 	}
 	s.customers = newCustomers(s.Seed, d.Shops, s.items)
 	s.customers.units, s.customers.lines, s.customers.public = d.Units, max(1, d.Lines), d.Strategy == ""
+	s.customers.asPosted = d.AsPosted
 	from := time.Now().Add(d.WarmUp)
 	measuring, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -49,14 +49,15 @@ type placed struct {
 // repeat the request under the same key. There may be millions: of a customer who had a clear answer
 // at once, only the order is kept. It is safe for concurrent use.
 type customers struct {
-	prefix  string // of their keys
-	shops   []*rig.TestbedShop
-	offers  []*offer      // chosen in turn
-	endless bool          // also when the items are sold out
-	units   int           // that each buys of an item
-	lines   int           // items that each buys, but for the baskets of a soak of faults
-	public  bool          // the shops' answers name an order by its public id alone
-	final   time.Duration // how long after a doubtful try a repeat may find the item sold out although that try can still sell
+	prefix   string // of their keys
+	shops    []*rig.TestbedShop
+	offers   []*offer      // chosen in turn
+	endless  bool          // also when the items are sold out
+	units    int           // that each buys of an item
+	lines    int           // items that each buys, but for the baskets of a soak of faults
+	asPosted bool          // the shops are told the order of the lines
+	public   bool          // the shops' answers name an order by its public id alone
+	final    time.Duration // how long after a doubtful try a repeat may find the item sold out although that try can still sell
 
 	mu       sync.Mutex        // guards the rest, and which items are sold
 	bought   []uint64          // by customer: the id in the 201, anyID for one without an id, 0 without a 201
@@ -157,7 +158,7 @@ func (c *customers) send(p *purchase) load.Order {
 		slices.Reverse(items)
 	}
 	order := load.Order{
-		Shop: c.shops[p.shop].URL, ItemID: items[0], More: items[1:], Quantity: c.units, RequestID: key, IdempotencyKey: key,
+		Shop: c.shops[p.shop].URL, ItemID: items[0], More: items[1:], Quantity: c.units, AsPosted: c.asPosted, RequestID: key, IdempotencyKey: key,
 		Strategy: c.offer(p.customer).by, Run: p.basket[0].ID, Tag: p,
 	}
 	if c.endless {

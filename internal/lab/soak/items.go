@@ -26,7 +26,8 @@ const (
 type items struct {
 	strategies []strategy.Description
 	all        []audit.Run
-	inTurn     bool // each customer buys another one; otherwise all buy the current item
+	inTurn     bool // all are on sale at once; otherwise all customers buy the current item
+	popularity Popularity
 	current    int  // its index
 	ahead      int  // how many items behind the current one baskets may have
 	soldOut    bool // the last one is
@@ -70,8 +71,11 @@ func (i *items) sold() []audit.Run {
 	return i.all[:i.current+i.ahead+1]
 }
 
-// basket returns the items that the n-th customer buys, in the order of their ids.
+// basket returns the items that the n-th customer buys.
 func (i *items) basket(n, size int) []audit.Run {
+	if i.popularity.drawn {
+		return i.popularity.draw(n, size, i.all)
+	}
 	if i.inTurn {
 		basket := make([]audit.Run, size)
 		for line := range basket {

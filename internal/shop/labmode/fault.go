@@ -22,6 +22,8 @@ const (
 	Stop Action = "stop"
 	// Hold keeps the one sale until its client lets it go on: see [HoldsPath]. The duration bounds it.
 	Hold Action = "hold"
+	// HoldEach is Hold each time that the sale passes the point. All other actions are for the first time.
+	HoldEach Action = "hold-each"
 	// Lose loses the answer to the COMMIT of the sale's order, which is carried out. It says so at its point
 	// with the fact [LostFact].
 	Lose Action = "lose"
@@ -43,6 +45,9 @@ type Fault struct {
 	For    time.Duration // how long to sleep or to stay stopped, or to be held at most; zero for Kill and Lose
 }
 
+// holds reports whether the fault keeps a sale until its client lets it go on.
+func (f Fault) holds() bool { return f.Action == Hold || f.Action == HoldEach }
+
 // String gives the form that [ParseFault] reads.
 func (f Fault) String() string {
 	if f.Action == Kill || f.Action == Lose {
@@ -52,11 +57,11 @@ func (f Fault) String() string {
 }
 
 // ParseFault reads "<point> sleep <duration>", "<point> stop <duration>", "<point> hold <duration>",
-// "<point> kill" or "<point> lose".
+// "<point> hold-each <duration>", "<point> kill" or "<point> lose".
 func ParseFault(s string) (Fault, error) {
 	words := strings.Fields(s)
 	if len(words) < 2 {
-		return Fault{}, fmt.Errorf("fault %q: want %q, with sleep, stop or hold, or %q, with kill or lose", s, "<point> sleep <duration>", "<point> kill")
+		return Fault{}, fmt.Errorf("fault %q: want %q, with sleep, stop, hold or hold-each, or %q, with kill or lose", s, "<point> sleep <duration>", "<point> kill")
 	}
 	f := Fault{Point: sale.Point(words[0]), Action: Action(words[1])}
 	if !slices.Contains(slices.Concat(sale.Points, sale.ViewPoints, []sale.Point{sale.Taken}), f.Point) {
@@ -68,9 +73,9 @@ func ParseFault(s string) (Fault, error) {
 			return Fault{}, fmt.Errorf("fault %q: %s takes no duration", s, f.Action)
 		}
 		return f, nil
-	case Sleep, Stop, Hold:
+	case Sleep, Stop, Hold, HoldEach:
 	default:
-		return Fault{}, fmt.Errorf("fault %q: no action %q, want sleep, stop, hold, kill or lose", s, f.Action)
+		return Fault{}, fmt.Errorf("fault %q: no action %q, want sleep, stop, hold, hold-each, kill or lose", s, f.Action)
 	}
 	if len(words) != 3 {
 		return Fault{}, fmt.Errorf("fault %q: %s takes one duration, such as 300ms", s, f.Action)

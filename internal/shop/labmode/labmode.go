@@ -193,8 +193,8 @@ func nested(s *strategy.Seller) *strategy.Seller {
 	return &twice
 }
 
-// hook makes a sale be recorded, work for a while at the point read, and meet its fault: once,
-// however often it passes that point.
+// hook makes a sale be recorded, work for a while at the point read, and meet its fault: once, however often
+// it passes that point, unless the fault is for each time.
 func (l *Lab) hook(asked Experiment, of strategy.Strategy, wanted stock.Sale) sale.Hook {
 	record := func(context.Context, sale.Point, []slog.Attr) {}
 	if l.Recorder != nil {
@@ -203,11 +203,11 @@ func (l *Lab) hook(asked Experiment, of strategy.Strategy, wanted stock.Sale) sa
 	var injected, hasRead atomic.Bool
 	answered := make(chan struct{})
 	return func(ctx context.Context, p sale.Point, facts []slog.Attr) {
-		inject := p == asked.Fault.Point && injected.CompareAndSwap(false, true)
+		inject := p == asked.Fault.Point && (injected.CompareAndSwap(false, true) || asked.Fault.Action == HoldEach)
 		var held <-chan struct{}
 		if inject {
 			facts = append(facts, slog.String("fault", asked.Fault.String()))
-			if asked.Fault.Action == Hold { // before anybody can see that it is held
+			if asked.Fault.holds() { // before anybody can see that it is held
 				held = l.holds.begin(wanted.RequestID)
 				defer l.holds.end(wanted.RequestID)
 			}

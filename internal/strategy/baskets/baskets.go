@@ -22,6 +22,7 @@ var all = []strategy.Strategy{
 	locksUnsorted,
 	locksSorted,
 	locksParallel,
+	locksAllOrNone,
 	lockForAll,
 	countersLua,
 	countersDecr,

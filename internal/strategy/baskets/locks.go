@@ -58,6 +58,20 @@ var locksParallel = strategy.Strategy{
 	Build:      underLocksOf(posted, allAtOnce),
 }
 
+var locksAllOrNone = strategy.Strategy{
+	Name:   "locks-all-or-none",
+	Doc:    "one script sets the locks of all items or none, and is sent again until all are free at once: nobody holds a lock while it waits",
+	Source: "node-redlock, src/index.ts, ACQUIRE_SCRIPT: EXISTS of each key, then SET PX of each",
+	Guard:  "script: EXISTS of each item's key, SET PX of each; script: GET equals, DEL", Decrement: underLocks, Telling: "fifty-beside-one", OnlyBaskets: true,
+	Properties: polledLocks,
+	Scripts:    map[string]string{setAll.Hash(): "set"},
+	Baskets: &strategy.Properties{
+		Has:           strategy.Crossable | strategy.AddsUp | strategy.Isolated | strategy.Whole | strategy.FreesLocks,
+		NotApplicable: strategy.OvertakeProof,
+	},
+	Build: underLocksOf(sorted, allOrNone),
+}
+
 var lockForAll = strategy.Strategy{
 	Name:   "lock-for-all",
 	Doc:    "one lock for the whole shop, without an expiry: every customer waits for every other, and for one who died for ever",
@@ -162,6 +176,38 @@ func allAtOnce(ctx context.Context, l locks, keys []string) (func(), error) {
 		return nil, err
 	}
 	return release, nil
+}
+
+// setAll sets each key KEYS[i] to the owner ARGV[1] with the lease ARGV[2], in milliseconds, or none if there
+// is one of them.
+var setAll = redis.NewScript(`for _, key in ipairs(KEYS) do
+	if redis.call('EXISTS', key) == 1 then return 0 end
+end
+for _, key in ipairs(KEYS) do redis.call('SET', key, ARGV[1], 'PX', ARGV[2]) end
+return 1`)
+
+// allOrNone asks for all locks at once. A refusal is of all of them, so each try is an acquisition of its own.
+func allOrNone(ctx context.Context, l locks, keys []string) (func(), error) {
+	for giveUp := time.Now().Add(l.Wait); ; {
+		// A client that disconnects does not cancel the try, whose answer could be yes.
+		got, err := setAll.Run(context.WithoutCancel(ctx), l.Redis, keys, l.owner, l.Lease.Milliseconds()).Bool()
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("acquire %v: %w", keys, err)
+		case got:
+			sale.At(ctx, sale.Acquired)
+			return func() { l.release(ctx, keys) }, nil
+		}
+		sale.At(ctx, sale.Waiting)
+		if time.Now().After(giveUp) {
+			return nil, strategy.ErrBusy
+		}
+		select {
+		case <-time.After(l.Retry):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
 }
 
 // poll asks for each lock in turn, round after round, until it has all or the time to wait is over. It

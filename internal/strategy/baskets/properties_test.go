@@ -12,8 +12,8 @@ import (
 	"stocklock/internal/strategy/strategytest"
 )
 
-// shown has what can be seen of a property inside one process: whether a way keeps it. Unstarved takes a
-// crowd for a while, and is seen only in the lab.
+// shown has what can be seen of a property inside one process: whether a way keeps it. Unstarved takes others
+// who come in between, again and again, and is seen only in the lab.
 var shown = map[strategy.Property]func(t *testing.T, way strategy.Strategy, d strategy.Deps) (kept bool){
 	strategy.Crossable:     crossed,
 	strategy.AddsUp:        sameItemTwice,

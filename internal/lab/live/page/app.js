@@ -2,7 +2,7 @@ import {fill, h, hideHint} from './dom.js';
 import {chooseLanguage, language, languages, preferredLanguage, t} from './words.js';
 import {get, mayDrive} from './api.js';
 import {connect, on, running, store, waitingRuns} from './store.js';
-import {matrixView} from './matrix.js';
+import {basketsView, matrixView} from './matrix.js';
 import {cellView} from './cell.js';
 import {pairView} from './pair.js';
 import {loadView} from './load.js';
@@ -11,8 +11,8 @@ import {mineView} from './mine.js';
 
 const root = document.documentElement;
 const main = document.getElementById('main');
-const views = {'': matrixView, cell: cellView, run: cellView, pair: pairView, load: loadView, step: stepView, mine: mineView};
-const tabs = [['', 'tab.matrix'], ['pair', 'tab.pair'], ['load', 'tab.load'], ['step', 'tab.step'], ['mine', 'tab.mine']];
+const views = {'': matrixView, baskets: basketsView, cell: cellView, run: cellView, pair: pairView, load: loadView, step: stepView, mine: mineView};
+const tabs = [['', 'tab.matrix'], ['baskets', 'tab.baskets'], ['pair', 'tab.pair'], ['load', 'tab.load'], ['step', 'tab.step'], ['mine', 'tab.mine']];
 
 // route is the address behind #: the name of a view, and what it shows.
 const route = () => {
@@ -32,6 +32,9 @@ function show() {
   header();
 }
 
+// cellTab is the tab of the cell that is shown.
+const cellTab = () => store.catalog.baskets.scenarios.some(c => c.name === route().rest[1]) ? 'baskets' : '';
+
 const isDark = () => root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
 
 function button(label, name, action, pressed) {
@@ -45,7 +48,7 @@ function header() {
   fill(document.getElementById('header'),
     h('a', {class: 'brand', href: '#/'}, h('span', {class: 'mark', 'aria-hidden': 'true'}), 'stocklock'),
     h('nav', {'aria-label': t('nav')}, tabs.map(([name, phrase]) =>
-      h('a', {href: '#/' + name, 'aria-current': at === name || at === 'cell' && !name || at === 'run' && !name ? 'page' : null}, t(phrase)))),
+      h('a', {href: '#/' + name, 'aria-current': (at === 'cell' || at === 'run' ? cellTab() : at) === name ? 'page' : null}, t(phrase)))),
     h('div', {class: 'tools'},
       h('span', {class: 'score', id: 'score'}),
       h('span', {class: 'role ' + (mayDrive() ? 'drives' : 'watches'), title: mayDrive() ? t('drive.yes') : t('drive.how')}, mayDrive() ? t('drives') : t('watches')),

@@ -14,11 +14,12 @@ const pageEnd = () => language() === 'zh' ? '.zh-CN.md' : '.md';
 
 // cellView shows one cell: before it runs, while it runs, and when it has ended.
 export function cellView(body, [strategyName, scenarioName]) {
-  const s = store.catalog.strategies.find(s => s.name === strategyName), c = store.catalog.scenarios.find(c => c.name === scenarioName);
+  const several = store.catalog.baskets.scenarios.some(c => c.name === scenarioName), of = several ? store.catalog.baskets : store.catalog;
+  const s = of.strategies.find(s => s.name === strategyName), c = of.scenarios.find(c => c.name === scenarioName);
   if (!s || !c) { fill(body, h('p', {}, t('no.such.cell'))); return null; }
   const said = h('p', {class: 'said', role: 'alert', hidden: true});
   const head = h('div', {class: 'cell-head'}), content = h('div', {class: 'cell-content'});
-  fill(body, h('p', {class: 'crumbs'}, h('a', {href: '#/'}, '← ', t('tab.matrix'))), head, said, content);
+  fill(body, h('p', {class: 'crumbs'}, h('a', {href: several ? '#/baskets' : '#/'}, '← ', t(several ? 'tab.baskets' : 'tab.matrix'))), head, said, content);
   let phase = '', end = null, live = null;
   const run = async seed => { try { await start([{strategy: s.name, scenario: c.name, seed}]); notice(said, ''); } catch (e) { notice(said, e.message); } };
   const predict = async word => {
@@ -83,6 +84,12 @@ export function cellView(body, [strategyName, scenarioName]) {
     return {begin, seen(now) { if (!columns) begin(); else { columns.append(now.shapes); seen(now); } }, end() { cancelAnimationFrame(frame); }};
   }
 
+  const storyView = () => {
+    const show = () => fill(content, about(), h('section', {}, h('h2', {}, t('story')), h('ol', {class: 'story'}, store.told.map(line => h('li', {}, inWords(line))))));
+    show();
+    return {begin() {}, seen() {}, told: show, end() {}};
+  };
+
   function update(force) {
     const of = runOf(s.name, c.name);
     const next = !of || of.state === 'dropped' ? 'none' : of.state + of.id;
@@ -94,7 +101,7 @@ export function cellView(body, [strategyName, scenarioName]) {
     content.classList.remove('broken');
     switch (of ? of.state : 'none') {
       case 'waiting': fill(content, about(), h('p', {class: 'queued'}, h('span', {class: 'spinner'}), ' ', t('waits', {n: waitingRuns().findIndex(r => r.id === of.id) + 1}))); break;
-      case 'running': live = liveView(); end = () => live.end(); break;
+      case 'running': live = several ? storyView() : liveView(); end = () => live.end(); break;
       case 'ended': end = endedView(content, of, s, c, run, predict, guesses); break;
       case 'failed': fill(content, h('p', {class: 'notice'}, t('failed'), ' ', inWords(of.error)), about(), guesses()); break;
       default: fill(content, about(), guesses());
@@ -103,6 +110,7 @@ export function cellView(body, [strategyName, scenarioName]) {
   update();
   const off = on((name, data) => {
     if (name === 'seen') { if (live && data.run === runOf(s.name, c.name).id) live.seen(data); return; }
+    if (name === 'told') { if (live && live.told && data.run === runOf(s.name, c.name).id) live.told(); return; }
     if (name === 'attempt') { if (live) live.begin(); return; }
     if (['state', 'queued', 'running', 'ended', 'dropped', 'predicted'].includes(name)) update(name === 'state' && phase.startsWith('running'));
   });
@@ -127,12 +135,13 @@ function endedView(content, of, s, c, run, predict, guesses) {
         h('div', {class: 'bar'},
           h('button', {type: 'button', id: 'again', disabled: !mayDrive(), onclick: () => run(of.seed)}, '↻ ', t('run.again', {seed: of.seed})),
           h('button', {type: 'button', id: 'reseed', disabled: !mayDrive(), onclick: () => run(of.seed + 1)}, '↻ ', t('run.reseed', {seed: of.seed + 1})),
-          !s.not_stepped && h('a', {class: 'button', href: `#/step/${s.name}/2`}, t('step.it')),
-          h('a', {class: 'button', href: `docs/strategies/${s.name}${pageEnd()}`, target: '_blank', rel: 'noopener'}, t('page.of', {name: s.name})),
-          h('a', {class: 'button', href: `docs/scenarios/${c.name}${pageEnd()}`, target: '_blank', rel: 'noopener'}, t('page.of', {name: c.name})))),
+          !d.story && !s.not_stepped && h('a', {class: 'button', href: `#/step/${s.name}/2`}, t('step.it')),
+          !d.story && h('a', {class: 'button', href: `docs/strategies/${s.name}${pageEnd()}`, target: '_blank', rel: 'noopener'}, t('page.of', {name: s.name})),
+          !d.story && h('a', {class: 'button', href: `docs/scenarios/${c.name}${pageEnd()}`, target: '_blank', rel: 'noopener'}, t('page.of', {name: c.name})))),
       d.whole && h('section', {}, h('h2', {}, t('drawing.title')), markup('scroll walk', d.whole), d.close_up && [h('h3', {}, t('drawing.closer')), markup('scroll walk', d.close_up)]),
-      replay ? h('section', {}, h('h2', {}, t('replay.title')), h('p', {class: 'soft'}, t('replay.lead')), replay.element) : d.verdict !== 'skipped' && h('p', {class: 'soft'}, t('replay.gone')),
-      n.requests > 0 && h('section', {}, h('h2', {}, t('numbers')), h('dl', {class: 'facts'}, [...d.facts || [], {name: 'seed', title: t('seed'), text: d.seed}].map(f => h('div', {}, h('dt', {}, f.title), h('dd', {id: 'fact-' + f.name, class: f.bad ? 'bad' : ''}, String(f.text))))),
+      d.story && h('section', {}, h('h2', {}, t('story')), h('ol', {class: 'story'}, d.story.map(line => h('li', {}, inWords(line)))), h('p', {}, h('code', {class: 'command'}, n.replay || ''))),
+      replay ? h('section', {}, h('h2', {}, t('replay.title')), h('p', {class: 'soft'}, t('replay.lead')), replay.element) : !d.story && d.verdict !== 'skipped' && h('p', {class: 'soft'}, t('replay.gone')),
+      !d.story && n.requests > 0 && h('section', {}, h('h2', {}, t('numbers')), h('dl', {class: 'facts'}, [...d.facts || [], {name: 'seed', title: t('seed'), text: d.seed}].map(f => h('div', {}, h('dt', {}, f.title), h('dd', {id: 'fact-' + f.name, class: f.bad ? 'bad' : ''}, String(f.text))))),
         h('div', {class: 'charts'}, h('figure', {}, h('figcaption', {}, t('chart.outcomes')), markup('', d.outcomes)), h('figure', {}, h('figcaption', {}, t('chart.latency')), markup('', d.latency))),
         h('p', {}, h('code', {class: 'command'}, n.replay || ''), ' ', d.replay && h('a', {href: `api/runs/${of.id}/record`, download: `${s.name}-${c.name}-${of.seed}.jsonl`}, t('record.download')))));
   }, e => fill(content, h('p', {class: 'notice'}, e.message)));

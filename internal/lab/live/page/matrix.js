@@ -5,8 +5,11 @@ import {keyOf, on, running, runOf, store, waitingRuns} from './store.js';
 import {notice, verdict} from './verdict.js';
 
 // matrixView is the start page: every strategy under every scenario.
-export function matrixView(body) {
-  const {strategies, scenarios} = store.catalog;
+export const matrixView = body => grid(body, store.catalog, 'matrix');
+// basketsView is the same for sales of several items.
+export const basketsView = body => grid(body, store.catalog.baskets, 'baskets');
+
+function grid(body, {strategies, scenarios}, name) {
   const said = h('p', {class: 'said', role: 'alert'});
   const cells = new Map();
   const first = localStorage.getItem('predict') !== 'no';
@@ -51,10 +54,10 @@ export function matrixView(body) {
   };
   const buttons = h('div', {class: 'bar'},
     h('label', {class: 'check', for: 'predict-first'}, predictFirst, ' ', t('predict.first')),
-    h('button', {type: 'button', id: 'telling', onclick: () => run(strategies.map(s => [s.name, s.telling]))}, '▶ ', t('run.telling')),
+    h('button', {type: 'button', id: 'telling', onclick: () => run(strategies.filter(s => s.telling).map(s => [s.name, s.telling]))}, '▶ ', t('run.telling')),
     h('button', {type: 'button', id: 'stop', onclick: () => ask('DELETE', 'api/runs').then(() => notice(said, ''), e => notice(said, e.message))}, '■ ', t('stop')));
-  fill(body, h('div', {class: 'title'}, h('div', {}, h('h1', {}, t('matrix.title')), h('p', {class: 'lead'}, t('matrix.lead'))), buttons), said,
-    h('div', {class: 'scroll', role: 'region', 'aria-label': t('matrix.title'), tabindex: '0'}, table), legend());
+  fill(body, h('div', {class: 'title'}, h('div', {}, h('h1', {}, t(name + '.title')), h('p', {class: 'lead'}, t('matrix.lead'))), buttons), said,
+    h('div', {class: 'scroll', role: 'region', 'aria-label': t(name + '.title'), tabindex: '0'}, table), legend());
   const paintAll = () => { for (const cell of cells.values()) paint(cell); buttons.lastChild.disabled = !running() && !waitingRuns().length; };
   paintAll();
   table.addEventListener('keydown', e => walk(e));

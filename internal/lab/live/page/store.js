@@ -2,7 +2,7 @@
 export const store = {
   catalog: null, connected: null, preparing: '', score: {right: 0, of: 0},
   runs: new Map(), latest: new Map(), predictions: new Map(), loads: [],
-  attempt: null, seen: null, shapes: '', searching: null,
+  attempt: null, seen: null, shapes: '', told: [], searching: null,
 };
 
 const listeners = new Set();
@@ -34,10 +34,11 @@ const apply = {
     store.runs.clear(); store.latest.clear(); store.predictions.clear();
     for (const run of s.runs || []) keep(run);
     for (const p of s.predictions) store.predictions.set(keyOf(p.strategy, p.scenario), p.word);
-    Object.assign(store, {score: s.score, preparing: s.preparing, loads: s.loads || [], attempt: s.attempt || null, seen: s.seen || null, shapes: s.seen ? s.seen.shapes : ''});
+    Object.assign(store, {score: s.score, preparing: s.preparing, loads: s.loads || [], attempt: s.attempt || null, seen: s.seen || null, shapes: s.seen ? s.seen.shapes : '', told: s.told || []});
   },
   queued(runs) { for (const run of runs) keep(run); },
-  running(run) { keep(run); Object.assign(store, {attempt: null, seen: null, shapes: ''}); },
+  running(run) { keep(run); Object.assign(store, {attempt: null, seen: null, shapes: '', told: []}); },
+  told(line) { store.told.push(line.line); },
   attempt(a) { Object.assign(store, {attempt: a, seen: null, shapes: ''}); },
   seen(s) { store.seen = s; store.shapes += s.shapes; },
   ended(run) {

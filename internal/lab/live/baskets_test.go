@@ -1,0 +1,42 @@
+package live
+
+import (
+	"slices"
+	"testing"
+
+	"stocklock/internal/lab/basket"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/testserver"
+)
+
+// TestNoScenarioOfBasketsHasTheNameOfAnother: a cell is one of several items by its scenario's name.
+func TestNoScenarioOfBasketsHasTheNameOfAnother(t *testing.T) {
+	for _, s := range basket.All {
+		if _, err := scenario.ByName(s.Name); err == nil {
+			t.Errorf("%s is a scenario of one item, too", s.Name)
+		}
+	}
+}
+
+// TestCellsOfBasketsRun: a cell of several items runs beside one of a single item, with its story.
+func TestCellsOfBasketsRun(t *testing.T) {
+	testserver.NeedsServers(t)
+	s := serve(t, "")
+	if _, err := s.enqueue([]wanted{{cellName{"none", "crossed"}, 1}}, nil); err == nil {
+		t.Error("a strategy that sells one item at a time runs under crossed")
+	}
+	added, err := s.enqueue([]wanted{{cellName{"locks-unsorted", "crossed"}, 1}, {cellName{"locks-sorted", "crossed"}, 1}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"left", "held"} {
+		r := s.finished(t, added[i].ID)
+		if string(r.Verdict) != want || r.Surprise || len(r.result.Story) == 0 {
+			t.Errorf("%s is %s, want %s: %q", r.Strategy, r.Verdict, want, r.result.Story)
+		}
+		now, _ := s.state()
+		if last := i == 1; last && !slices.Equal(now.Told, r.result.Story) {
+			t.Errorf("a page that comes new is told %q, want %q", now.Told, r.result.Story)
+		}
+	}
+}
