@@ -192,7 +192,7 @@ func (p *Property) UnmarshalJSON(text []byte) error {
 
 func (p Property) names() []string {
 	names := []string{}
-	for _, q := range slices.Concat(properties, basketProperties) {
+	for _, q := range everyProperty {
 		if p.Includes(q.Property) {
 			names = append(names, q.name)
 		}
@@ -202,7 +202,7 @@ func (p Property) names() []string {
 
 func propertyNamed(name string) (Property, error) {
 	var all []string
-	for _, q := range slices.Concat(properties, basketProperties) {
+	for _, q := range everyProperty {
 		if q.name == name {
 			return q.Property, nil
 		}

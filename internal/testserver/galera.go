@@ -40,6 +40,9 @@ func findGalera() (library string, err error) {
 	return "", fmt.Errorf("testserver: Galera was not found (looked for %s): install it with: apt-get install galera-4", strings.Join(galeraLibraries, ", "))
 }
 
+// unhurried are options of Galera: a node that applies nothing for a while stops no other one.
+const unhurried = "gcs.fc_limit=10000"
+
 // Galera starts a cluster and waits until all nodes are in it. Each node starts from a copy of the same
 // template, and says that it is where the cluster is, so that none needs a copy of another's data.
 func (g *Group) Galera(ctx context.Context, nodes int) (Galera, error) {
@@ -67,13 +70,13 @@ func (g *Group) Galera(ctx context.Context, nodes int) (Galera, error) {
 			"--wsrep-on=ON", "--wsrep-provider=" + library, "--wsrep-cluster-name=stocklock", "--wsrep-cluster-address=gcomm://" + strings.Join(peers, ","),
 			"--wsrep-node-name=node-" + strconv.Itoa(i+1), "--wsrep-node-address=127.0.0.1", "--wsrep-sst-method=skip",
 			"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--server-id=" + strconv.Itoa(i+1),
-			fmt.Sprintf("--wsrep-provider-options=gmcast.listen_addr=tcp://%s;ist.recv_addr=127.0.0.1:%d;gcache.size=16M", peers[i], ports[nodes+i]),
+			fmt.Sprintf("--wsrep-provider-options=gmcast.listen_addr=tcp://%s;ist.recv_addr=127.0.0.1:%d;gcache.size=16M;"+unhurried, peers[i], ports[nodes+i]),
 			"--wsrep-start-position=" + id + ":" + at,
 		}
 		if i == 0 {
 			options = append(options, newCluster)
 		}
-		node, err := g.mysql(ctx, &MySQL{password: password, alone: append([]string{"SET SESSION wsrep_on=OFF"}, accounts(password)...)}, func(data string) error {
+		node, err := g.mysql(ctx, &MySQL{password: password, galera: true, alone: append([]string{"SET SESSION wsrep_on=OFF"}, accounts(password)...)}, func(data string) error {
 			return os.WriteFile(filepath.Join(data, "grastate.dat"),
 				fmt.Appendf(nil, "# GALERA saved state\nversion: 2.1\nuuid:    %s\nseqno:   %s\nsafe_to_bootstrap: 1\n", id, at), 0o600)
 		}, options...)
@@ -115,6 +118,21 @@ func (m *MySQL) synced(ctx context.Context, size int) error {
 		return true, nil
 	})
 }
+
+// awaitNode waits until the node has committed what another one has.
+func (m *MySQL) awaitNode(ctx context.Context, of *MySQL) error {
+	want, err := of.count(ctx, "wsrep_last_committed")
+	if err != nil {
+		return err
+	}
+	return m.await(ctx, "as far as "+of.Name, func() (bool, error) {
+		is, err := m.count(ctx, "wsrep_last_committed")
+		return is >= want, err
+	})
+}
+
+// AwaitMembers waits until the node sees a cluster of so many and works.
+func (m *MySQL) AwaitMembers(ctx context.Context, nodes int) error { return m.synced(ctx, nodes) }
 
 // HoldApplying keeps what other nodes have committed from being committed on this one, until release. Its
 // own readers see what was there before, and its own writers wait. The server does so for a backup.

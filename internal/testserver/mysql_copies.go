@@ -28,9 +28,15 @@ func accounts(password string) []string {
 	}
 }
 
+// MySQLAlone is [Group.MySQL] with the accounts of servers that are several.
+func (g *Group) MySQLAlone(ctx context.Context, options ...string) (*MySQL, error) {
+	password := RandomHex(12)
+	return g.mysql(ctx, &MySQL{password: password, alone: accounts(password)}, nil, options...)
+}
+
 // Value asks the server for one value, such as "@@gtid_binlog_pos".
 func (m *MySQL) Value(ctx context.Context, expression string) (value string, err error) {
-	err = m.ask(ctx, func(db *sql.DB) error {
+	err = m.Ask(ctx, func(db *sql.DB) error {
 		var found sql.NullString
 		if err := db.QueryRowContext(ctx, "SELECT "+expression).Scan(&found); err != nil {
 			return err
@@ -43,7 +49,7 @@ func (m *MySQL) Value(ctx context.Context, expression string) (value string, err
 
 // Status asks the server for one of its status variables. It is empty where the server has none of that name.
 func (m *MySQL) Status(ctx context.Context, name string) (value string, err error) {
-	err = m.ask(ctx, func(db *sql.DB) error {
+	err = m.Ask(ctx, func(db *sql.DB) error {
 		row := db.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE '"+name+"'")
 		if err := row.Scan(new(string), &value); !errors.Is(err, sql.ErrNoRows) {
 			return err
@@ -56,7 +62,7 @@ func (m *MySQL) Status(ctx context.Context, name string) (value string, err erro
 // row asks for the first row of an answer, by the names of its columns. It is empty where there is none.
 func (m *MySQL) row(ctx context.Context, statement string) (map[string]string, error) {
 	found := map[string]string{}
-	err := m.ask(ctx, func(db *sql.DB) error {
+	err := m.Ask(ctx, func(db *sql.DB) error {
 		rows, err := db.QueryContext(ctx, statement)
 		if err != nil {
 			return err
@@ -81,7 +87,8 @@ func (m *MySQL) row(ctx context.Context, statement string) (map[string]string, e
 	return found, err
 }
 
-func (m *MySQL) ask(ctx context.Context, question func(*sql.DB) error) error {
+// Ask calls question with a connection of the administrator, for what has no method.
+func (m *MySQL) Ask(ctx context.Context, question func(*sql.DB) error) error {
 	db, err := m.admin()
 	if err != nil {
 		return err

@@ -21,6 +21,9 @@ type PairOptions struct {
 	Through func(addr string) (string, error)
 }
 
+// Forever is the patience of a primary that never goes on without its replica.
+const Forever = 24 * time.Hour
+
 // replicaUser may follow a primary.
 const replicaUser = "replica"
 
@@ -146,11 +149,32 @@ func (m *MySQL) StartApplying(ctx context.Context) error {
 func (m *MySQL) AwaitApplied(ctx context.Context) error {
 	return m.await(ctx, "done with what it has received", func() (bool, error) {
 		r, err := m.Replication(ctx)
-		if err != nil || r.Received == "" {
-			return err == nil, err
+		if err != nil {
+			return false, err
 		}
-		return wordsOf(m.program).includes(ctx, m, r)
+		return m.has(ctx, r.Received)
 	})
+}
+
+// has reports whether a replica has applied all of these GTIDs.
+func (m *MySQL) has(ctx context.Context, gtids string) (bool, error) {
+	if gtids == "" {
+		return true, nil
+	}
+	is, err := m.Value(ctx, fmt.Sprintf(wordsOf(m.program).includes, gtids))
+	return is == "1", err
+}
+
+// AwaitCopied waits until the server has all that another one of its pair or cluster has committed.
+func (m *MySQL) AwaitCopied(ctx context.Context, of *MySQL) error {
+	if m.galera {
+		return m.awaitNode(ctx, of)
+	}
+	committed, err := of.Committed(ctx)
+	if err != nil {
+		return err
+	}
+	return m.await(ctx, "a full copy of "+of.Name, func() (bool, error) { return m.has(ctx, committed) })
 }
 
 // Promote makes a replica a primary that takes writes, when it has applied all that it has received.
