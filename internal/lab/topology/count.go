@@ -2,6 +2,7 @@ package topology
 
 import (
 	"context"
+	"strconv"
 
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/load"
@@ -26,7 +27,7 @@ func (c *cell) count(ctx context.Context, r *trial.Result) (verdict.Facts, error
 		}
 	}
 	r.Sold, r.Remaining, r.Oversold, r.LostUpdates = counts.Sold, counts.Remaining, counts.Oversold, counts.LostUpdates
-	soldOut := false
+	soldOut, failed := false, ""
 	for _, b := range c.buyers {
 		r.Requests++
 		stand := theirs[b.request]
@@ -45,6 +46,7 @@ func (c *cell) count(ctx context.Context, r *trial.Result) (verdict.Facts, error
 			soldOut = soldOut || outcome == load.SoldOut
 		case outcome == load.Failed:
 			r.Errors++
+			failed = strconv.Itoa(b.answer.Status) + " " + string(b.answer.Body) + "\nthe shop's log: " + c.testbed.Shops[b.shop].LogLine(`"request":"`+b.request+`"`)
 		default:
 			r.Unknown++
 		}
@@ -53,6 +55,6 @@ func (c *cell) count(ctx context.Context, r *trial.Result) (verdict.Facts, error
 		r.Left = max(0, r.Remaining)
 	}
 	f := r.Facts()
-	f.DemandLeft = true
+	f.DemandLeft, f.FirstError = true, failed
 	return f, nil
 }

@@ -76,7 +76,7 @@ type buyer struct {
 // means that the harness cannot go on.
 func Run(ctx context.Context, c Case, strategies []strategy.Description, shopProgram string, seed uint64) ([]trial.Result, error) {
 	began := time.Now()
-	g, err := open(ctx, c, strategies, shopProgram, seed)
+	g, err := open(ctx, c, strategies, shopProgram)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func Run(ctx context.Context, c Case, strategies []strategy.Description, shopPro
 	return results, nil
 }
 
-func open(ctx context.Context, c Case, strategies []strategy.Description, program string, seed uint64) (_ *group, err error) {
+func open(ctx context.Context, c Case, strategies []strategy.Description, program string) (_ *group, err error) {
 	g := &group{Case: c}
 	defer func() {
 		if err != nil {
@@ -141,7 +141,7 @@ func open(ctx context.Context, c Case, strategies []strategy.Description, progra
 	}
 	for _, of := range strategies {
 		item, err := audit.Start(ctx, g.store, audit.Run{
-			ID:       fmt.Sprintf("%s-%s-%d-%s", of.Name, c.Name(), seed, time.Now().UTC().Format("150405.000000")),
+			ID:       of.Name + "-" + time.Now().UTC().Format("150405.000000"), // each case has databases of its own
 			Strategy: of.Name, Scenario: c.Name(), InitialStock: c.Scenario.stock, State: of.State,
 		})
 		if err != nil {
@@ -198,7 +198,7 @@ func (c *cell) ask(ctx context.Context, shop int, quantity int64, at sale.Point)
 		Shop: c.shops[shop].URL, ItemID: c.item.ItemID, Quantity: int(quantity), RequestID: b.request, Strategy: c.of.Name, Run: c.item.ID,
 	}
 	if at != "" {
-		order.Fault = labmode.Fault{Point: at, Action: labmode.Hold, For: patience}
+		order.Fault = labmode.Fault{Point: at, Action: labmode.Hold, For: labmode.MaxDuration}
 	}
 	go func() {
 		b.answer = load.Send(ctx, order)
