@@ -68,7 +68,7 @@ const (
 	Unstarved
 )
 
-// The properties that a database of several servers attacks. A scenario of package topology attacks each.
+// The properties that a database of several servers attacks: see Strategy.Servers. A scenario of package topology attacks each.
 const (
 	// ReadsSource: no sale is decided by a read that a replica may answer, so that an old one oversells nothing.
 	ReadsSource Property = 1 << (24 + iota)
@@ -76,6 +76,9 @@ const (
 	WritesAnywhere
 	// RewindProof: a sale that has read before a failover writes nothing after it that rests on that.
 	RewindProof
+
+	// EveryServer is all of them.
+	EveryServer = ReadsSource | WritesAnywhere | RewindProof
 )
 
 // Unchecked are the properties that StorageChecked cannot stand in for: without them, a sale goes wrong

@@ -8,7 +8,6 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/trial"
-	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
 )
 
@@ -28,7 +27,7 @@ func RunTopologies(ctx context.Context, p Plan, cases []topology.Case, strategie
 			status.Say("starting " + c.Topology.Name)
 			var results []trial.Result
 			if missing := c.Topology.Missing(); missing != nil {
-				results = skipped(c, strategies, missing)
+				results = topology.Skipped(c, strategies, missing)
 			} else if results, err = topology.Run(ctx, c, strategies, p.Shop, p.Seed+uint64(n)); err != nil {
 				break
 			}
@@ -57,15 +56,4 @@ func RunTopologies(ctx context.Context, p Plan, cases []topology.Case, strategie
 		err = errors.New("no cell was run")
 	}
 	return r, err
-}
-
-// skipped are the results of a case whose servers are not there.
-func skipped(c topology.Case, strategies []strategy.Description, missing error) []trial.Result {
-	results := make([]trial.Result, len(strategies))
-	for i, of := range strategies {
-		expected := c.Expected(of)
-		results[i] = trial.Result{Strategy: of.Name, Scenario: c.Name(), Topology: c.Topology.Name, Runs: 1, Unfit: trial.UnfitScenario, Expected: expected.Verdict, Because: expected.Because}
-		results[i].Conclude(verdict.Judgement{Kind: verdict.Skipped, Problem: missing.Error()})
-	}
-	return results
 }

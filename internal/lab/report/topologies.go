@@ -32,14 +32,10 @@ func (t Terminal) Topologies(strategies []strategy.Description) {
 	t.heading("Scenarios: what happens to the servers.")
 	w = tabular.New()
 	for _, of := range topology.Cases {
-		attacks := ""
-		for _, d := range of.Scenario.Demands {
-			attacks = d.Property.String()
-		}
-		w.AppendRow(table.Row{of.Name(), of.Scenario.Doc, attacks})
+		w.AppendRow(table.Row{of.Name(), of.Scenario.Doc, of.Scenario.Attacks.String()})
 	}
 	t.print(w, table.Row{"scenario", "what happens", "attacks"}, []table.ColumnConfig{{Number: 2, WidthMax: 60, WidthMaxEnforcer: text.WrapSoft}}, 3)
-	t.standings("strategy", strategies, strategy.TopologyProperties(), func(s strategy.Description) strategy.Properties { return s.Properties })
+	t.standings("strategy", strategies, strategy.TopologyProperties(), func(s strategy.Description) strategy.Properties { return strategy.Properties{Has: s.Servers} })
 }
 
 // ExpectedTopologies prints the expected verdict of each strategy in each case.

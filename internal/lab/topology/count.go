@@ -55,6 +55,6 @@ func (c *cell) count(ctx context.Context, r *trial.Result) (verdict.Facts, error
 		r.Left = max(0, r.Remaining)
 	}
 	f := r.Facts()
-	f.DemandLeft, f.FirstError = true, failed
+	f.DemandLeft, f.FirstError, f.Stuck = true, failed, c.stuck
 	return f, nil
 }

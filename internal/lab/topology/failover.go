@@ -42,10 +42,7 @@ func failOver(ctx context.Context, g *group) error {
 	if err := takeOver(ctx); err != nil {
 		return err
 	}
-	if err := g.ready(ctx); err != nil {
-		return err
-	}
-	return g.each(ctx, func(ctx context.Context, c *cell) error { return c.sellOut(ctx) })
+	return g.ready(ctx)
 }
 
 // answeredOrWaiting reports whether each of these customers has an answer, or has a transaction that waits for

@@ -22,9 +22,9 @@ import (
 	"stocklock/internal/strategy"
 )
 
-// The shops have these settings. No lease ends but that of a sale whose shop waits for a lost server.
+// The shops have these settings. A sale that is held has the longest lease there is, and nobody waits for that.
 const (
-	lease = 10 * time.Second
+	lease = 4 * time.Second
 	wait  = time.Second
 	retry = 2 * time.Millisecond
 	shops = 3
@@ -46,6 +46,7 @@ type group struct {
 	store   *stock.Store // on the server that counts now
 	points  *trial.Points
 	cells   []*cell
+	unfit   map[string]string // why a strategy cannot run here, by its name
 }
 
 // cell is one strategy of the group. Its methods are called by one goroutine at a time.
@@ -58,6 +59,7 @@ type cell struct {
 	mu      sync.Mutex // guards the rest
 	buyers  []*buyer
 	story   []string
+	stuck   bool  // nobody was sold anything any more
 	problem error // of the harness
 }
 
@@ -88,24 +90,32 @@ func Run(ctx context.Context, c Case, strategies []strategy.Description, shopPro
 		return slices.ContainsFunc(g.cells, func(c *cell) bool { return c.item.ID == run })
 	})
 	failed := c.Scenario.play(playing, g)
+	if failed == nil {
+		failed = g.each(playing, func(ctx context.Context, c *cell) error { return errors.Join(c.sellOut(ctx), c.settle(ctx)) })
+	}
 	stop()
 	g.points.Wait()
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	results := make([]trial.Result, len(g.cells))
-	seconds := time.Since(began).Seconds() / float64(len(g.cells))
-	for i, c := range g.cells {
-		if results[i], err = c.conclude(ctx, failed, seed); err != nil {
+	var results []trial.Result
+	seconds := time.Since(began).Seconds() / float64(len(strategies))
+	for _, of := range strategies {
+		r := newResult(c, of, seed)
+		if why := g.unfit[of.Name]; why != "" {
+			r.Unfit = trial.UnfitStrategy
+			r.Conclude(verdict.Judgement{Kind: verdict.Skipped, Problem: why})
+		} else if err := g.cell(of.Name).conclude(ctx, failed, &r); err != nil {
 			return nil, err
 		}
-		results[i].Seconds = seconds
+		r.Seconds = seconds
+		results = append(results, r)
 	}
 	return results, nil
 }
 
 func open(ctx context.Context, c Case, strategies []strategy.Description, program string) (_ *group, err error) {
-	g := &group{Case: c}
+	g := &group{Case: c, unfit: map[string]string{}}
 	defer func() {
 		if err != nil {
 			g.close()
@@ -140,6 +150,14 @@ func open(ctx context.Context, c Case, strategies []strategy.Description, progra
 		g.shops = append(g.shops, trial.Shop{URL: shop.URL, Trace: shop.Trace()})
 	}
 	for _, of := range strategies {
+		lacking, err := g.rig.Lacks(ctx, of.NeedsCommand)
+		if err != nil {
+			return nil, err
+		}
+		if lacking != "" {
+			g.unfit[of.Name] = lacking
+			continue
+		}
 		item, err := audit.Start(ctx, g.store, audit.Run{
 			ID:       of.Name + "-" + time.Now().UTC().Format("150405.000000"), // each case has databases of its own
 			Strategy: of.Name, Scenario: c.Name(), InitialStock: c.Scenario.stock, State: of.State,
@@ -198,7 +216,7 @@ func (c *cell) ask(ctx context.Context, shop int, quantity int64, at sale.Point)
 		Shop: c.shops[shop].URL, ItemID: c.item.ItemID, Quantity: int(quantity), RequestID: b.request, Strategy: c.of.Name, Run: c.item.ID,
 	}
 	if at != "" {
-		order.Fault = labmode.Fault{Point: at, Action: labmode.Hold, For: labmode.MaxDuration}
+		order.Fault, order.Lease = labmode.Fault{Point: at, Action: labmode.Hold, For: labmode.MaxDuration}, labmode.MaxDuration
 	}
 	go func() {
 		b.answer = load.Send(ctx, order)
@@ -264,7 +282,9 @@ func (c *cell) sellOut(ctx context.Context) error {
 			refused++
 		default:
 			if again++; again > mostAsks {
-				return fmt.Errorf("after the failure, customers are answered with %s: %s", got, c.buyers[len(c.buyers)-1].answer.Body)
+				c.stuck = true
+				c.tell("%d customers in a row are answered with %s", again, got)
+				return nil
 			}
 			select {
 			case <-ctx.Done():
@@ -277,6 +297,25 @@ func (c *cell) sellOut(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// settled is how long nothing may have changed before a strategy that counts in Redis has written all that it is
+// going to write: a worker takes over what another one has not written after a lease.
+const settled = 3 * lease
+
+// settle waits until an order was written for every unit that was counted, or nothing is written any more.
+func (c *cell) settle(ctx context.Context) error {
+	if !c.of.Counts() {
+		return nil
+	}
+	last, since := int64(-1), time.Now()
+	return c.await(ctx, "nothing is written any more", func() (bool, error) {
+		counts, err := audit.Count(ctx, c.store, c.item)
+		if counts.Sold != last {
+			last, since = counts.Sold, time.Now()
+		}
+		return err == nil && (counts.Remaining <= 0 || time.Since(since) > settled), err
+	})
 }
 
 // tell adds a line to the story of the cell.
@@ -324,23 +363,40 @@ func (g *group) await(ctx context.Context, what string, is func() (bool, error))
 	}
 }
 
-// conclude counts and judges a cell. failed is why the play of the group could not be played, nil where it could.
-func (c *cell) conclude(ctx context.Context, failed error, seed uint64) (trial.Result, error) {
-	expected := c.Expected(c.of)
-	r := trial.Result{
-		Strategy: c.of.Name, Scenario: c.Name(), Topology: c.Topology.Name, Seed: seed, Runs: 1, Shops: len(c.shops), InitialStock: c.item.InitialStock,
+// cell returns the cell of a strategy.
+func (g *group) cell(name string) *cell {
+	return g.cells[slices.IndexFunc(g.cells, func(c *cell) bool { return c.of.Name == name })]
+}
+
+func newResult(c Case, of strategy.Description, seed uint64) trial.Result {
+	expected := c.Expected(of)
+	return trial.Result{
+		Strategy: of.Name, Scenario: c.Name(), Topology: c.Topology.Name, Seed: seed, Runs: 1, Shops: shops, InitialStock: c.Scenario.stock,
 		Expected: expected.Verdict, Because: expected.Because,
 	}
-	if err := errors.Join(failed, c.problem); err != nil {
-		r.Story = c.story
-		r.Conclude(verdict.Failed("%v", err))
-		return r, nil
+}
+
+// Skipped are the results of a case whose servers cannot start on this machine.
+func Skipped(c Case, strategies []strategy.Description, missing error) []trial.Result {
+	results := make([]trial.Result, len(strategies))
+	for i, of := range strategies {
+		results[i] = newResult(c, of, 0)
+		results[i].Unfit = trial.UnfitScenario
+		results[i].Conclude(verdict.Judgement{Kind: verdict.Skipped, Problem: missing.Error()})
 	}
-	facts, err := c.count(ctx, &r)
-	if err != nil {
-		return r, err
-	}
+	return results
+}
+
+// conclude counts and judges a cell. failed is why the play of the group could not be played, nil where it could.
+func (c *cell) conclude(ctx context.Context, failed error, r *trial.Result) error {
 	r.Story = c.story
-	r.Conclude(facts.Verdict())
-	return r, nil
+	if err := errors.Join(failed, c.problem); err != nil {
+		r.Conclude(verdict.Failed("%v", err))
+		return nil
+	}
+	facts, err := c.count(ctx, r)
+	if err == nil {
+		r.Conclude(facts.Verdict())
+	}
+	return err
 }

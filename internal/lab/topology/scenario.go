@@ -15,11 +15,13 @@ import (
 type Scenario struct {
 	Name string
 	Doc  string // one line: what happens
-	// Demands are what a strategy must have to hold, in the order in which their lack shows, with the verdict on
-	// a strategy without it. None mean that every strategy is expected to hold.
-	Demands []scenario.Demand
-	// Forgets says that the primary is lost: what it has answered and nobody else has, is answered as sold without
-	// an order where the topology is not durable.
+	// Attacks is the property of a strategy without which more is sold than there is, or a sale is answered as sold
+	// without an order.
+	Attacks   strategy.Property
+	Otherwise verdict.Kind
+	// Forgets says that the primary is lost with what nobody else has. Where the topology is not durable, answers
+	// rest on that. A strategy that counts in Redis, and does not recover, leaves the units of a sale that was on
+	// its way.
 	Forgets bool
 
 	stock int64
@@ -41,19 +43,19 @@ func (c Case) Doc() string { return c.Topology.Doc + ": " + c.Scenario.Doc }
 var (
 	failover = Scenario{
 		Name: "failover", Doc: "the primary is killed before its last commits were copied, and another server takes over",
-		Demands: []scenario.Demand{{Property: strategy.DurableAnswers, Otherwise: verdict.Lied}}, Forgets: true, stock: 12, play: failOver,
+		Attacks: strategy.DurableAnswers, Otherwise: verdict.Lied, Forgets: true, stock: 12, play: failOver,
 	}
 	rewind = Scenario{
 		Name: "rewind", Doc: "a sale has read; its primary is lost with the last sales, and others sell until the version is the same again",
-		Demands: []scenario.Demand{{Property: strategy.RewindProof, Otherwise: verdict.Oversold}}, Forgets: true, stock: 24, play: rewound,
+		Attacks: strategy.RewindProof, Otherwise: verdict.Oversold, Forgets: true, stock: 24, play: rewound,
 	}
 	lateReads = Scenario{
 		Name: "late", Doc: "the replica has not applied the last sale when the next one reads",
-		Demands: []scenario.Demand{{Property: strategy.ReadsSource, Otherwise: verdict.Oversold}}, stock: 6, play: late,
+		Attacks: strategy.ReadsSource, Otherwise: verdict.Oversold, stock: 3, play: late,
 	}
 	lateNode = Scenario{
 		Name: "late", Doc: "the second node has not applied the last sale when its own shop sells",
-		Demands: []scenario.Demand{{Property: strategy.WritesAnywhere, Otherwise: verdict.Oversold}}, stock: 6, play: late,
+		Attacks: strategy.WritesAnywhere, Otherwise: verdict.Oversold, stock: 3, play: late,
 	}
 )
 
@@ -97,20 +99,29 @@ func CaseByName(name string) (Case, error) {
 }
 
 // durable is the fact of a topology that decides like a property.
-const durable = "durable commits"
+const durable = "durable-commits"
 
-// Expected returns what to expect of a strategy: the first demand that it does not meet decides, and then what
-// the topology forgets.
+// Expected returns what to expect of a strategy: what is attacked decides first, then what the topology forgets.
 func (c Case) Expected(of strategy.Description) scenario.Expectation {
-	attacked := scenario.Decisive{Property: durable, Standing: strategy.Has}
-	for _, d := range c.Scenario.Demands {
-		attacked = scenario.Decisive{Property: d.Property.String(), Standing: of.Properties.Standing(d.Property)}
-		if !of.Properties.Meets(d.Property) {
-			return scenario.Expectation{Verdict: d.Otherwise, Because: attacked}
-		}
+	expect := func(kind verdict.Kind, property strategy.Property) scenario.Expectation {
+		return scenario.Expectation{Verdict: kind, Because: scenario.Decisive{Property: property.String(), Standing: standing(of, property)}}
 	}
-	if c.Scenario.Forgets && !c.Topology.Durable {
+	s := c.Scenario
+	switch {
+	case standing(of, s.Attacks) == strategy.Lacks:
+		return expect(s.Otherwise, s.Attacks)
+	case s.Forgets && !c.Topology.Durable:
 		return scenario.Expectation{Verdict: verdict.Lied, Because: scenario.Decisive{Property: durable, Standing: strategy.Lacks}}
+	case s.Forgets && of.Counts() && standing(of, strategy.Recovers) == strategy.Lacks:
+		return expect(verdict.Left, strategy.Recovers)
 	}
-	return scenario.Expectation{Verdict: verdict.Held, Because: attacked}
+	return expect(verdict.Held, s.Attacks)
+}
+
+// standing returns what a strategy declares of a property, be it one of the databases of several servers.
+func standing(of strategy.Description, property strategy.Property) strategy.Standing {
+	if strategy.EveryServer.Includes(property) {
+		return strategy.Properties{Has: of.Servers}.Standing(property)
+	}
+	return of.Properties.Standing(property)
 }
