@@ -15,7 +15,8 @@ import (
 // plan count the seed, the number of runs and the programs.
 func RunTopologies(ctx context.Context, p Plan, cases []topology.Case, strategies []strategy.Description, status *Status) (report.Report, error) {
 	p = p.Completed()
-	r := report.Report{Strategies: strategies}
+	r := report.Report{Strategies: strategies, Environment: (&testbeds{plan: p}).environment()}
+	r.Environment.Shops, r.Environment.ServersGiven = topology.Shops, false
 	status.begin(len(cases) * len(strategies) * p.Runs)
 	runs := map[string][]trial.Result{}
 	var err error
@@ -28,8 +29,12 @@ func RunTopologies(ctx context.Context, p Plan, cases []topology.Case, strategie
 			var results []trial.Result
 			if missing := c.Topology.Missing(); missing != nil {
 				results = topology.Skipped(c, strategies, missing)
-			} else if results, err = topology.Run(ctx, c, strategies, p.Shop, p.Seed+uint64(n)); err != nil {
-				break
+			} else {
+				var versions topology.Versions
+				if results, versions, err = topology.Run(ctx, c, strategies, p.Shop, p.Seed+uint64(n)); err != nil {
+					break
+				}
+				r.Environment.MySQL, r.Environment.Redis = versions.MySQL, versions.Redis
 			}
 			for i, result := range results {
 				status.started(label(strategies[i]))

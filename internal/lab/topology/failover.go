@@ -9,7 +9,7 @@ import (
 // sells what is left. Every strategy has a customer on the way when the primary dies, and one who comes when
 // nobody answers.
 func failOver(ctx context.Context, g *group) error {
-	if err := g.each(ctx, func(ctx context.Context, c *cell) error { return c.sell(ctx, 2, 1) }); err != nil {
+	if err := g.each(ctx, func(ctx context.Context, c *cell) error { return c.sell(ctx, 2) }); err != nil {
 		return err
 	}
 	if err := g.copied(ctx); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,7 +28,8 @@ const (
 	lease = 4 * time.Second
 	wait  = time.Second
 	retry = 2 * time.Millisecond
-	shops = 3
+	// Shops is how many of them sell.
+	Shops = 3
 )
 
 // patience bounds the play of a case. What was not seen by then makes its cells invalid.
@@ -40,13 +42,14 @@ const atOnce = 8
 type group struct {
 	Case
 	*servers
-	rig     *rig.Rig
-	testbed *rig.Testbed
-	shops   []trial.Shop
-	store   *stock.Store // on the server that counts now
-	points  *trial.Points
-	cells   []*cell
-	unfit   map[string]string // why a strategy cannot run here, by its name
+	rig      *rig.Rig
+	testbed  *rig.Testbed
+	shops    []trial.Shop
+	store    *stock.Store // on the server that counts now
+	points   *trial.Points
+	cells    []*cell
+	versions Versions
+	unfit    map[string]string // why a strategy cannot run here, by its name
 }
 
 // cell is one strategy of the group. Its methods are called by one goroutine at a time.
@@ -74,13 +77,16 @@ type buyer struct {
 	answer load.Answer
 }
 
+// Versions are those of the servers.
+type Versions struct{ MySQL, Redis string }
+
 // Run runs a case for all of these strategies, on servers and shops of its own, which end with it. An error
 // means that the harness cannot go on.
-func Run(ctx context.Context, c Case, strategies []strategy.Description, shopProgram string, seed uint64) ([]trial.Result, error) {
+func Run(ctx context.Context, c Case, strategies []strategy.Description, shopProgram string, seed uint64) ([]trial.Result, Versions, error) {
 	began := time.Now()
 	g, err := open(ctx, c, strategies, shopProgram)
 	if err != nil {
-		return nil, err
+		return nil, Versions{}, err
 	}
 	defer g.close()
 	playing, cancel := context.WithTimeout(ctx, patience)
@@ -96,7 +102,7 @@ func Run(ctx context.Context, c Case, strategies []strategy.Description, shopPro
 	stop()
 	g.points.Wait()
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+		return nil, Versions{}, context.Cause(ctx)
 	}
 	var results []trial.Result
 	seconds := time.Since(began).Seconds() / float64(len(strategies))
@@ -106,12 +112,12 @@ func Run(ctx context.Context, c Case, strategies []strategy.Description, shopPro
 			r.Unfit = trial.UnfitStrategy
 			r.Conclude(verdict.Judgement{Kind: verdict.Skipped, Problem: why})
 		} else if err := g.cell(of.Name).conclude(ctx, failed, &r); err != nil {
-			return nil, err
+			return nil, Versions{}, err
 		}
 		r.Seconds = seconds
 		results = append(results, r)
 	}
-	return results, nil
+	return results, g.versions, nil
 }
 
 func open(ctx context.Context, c Case, strategies []strategy.Description, program string) (_ *group, err error) {
@@ -140,10 +146,13 @@ func open(ctx context.Context, c Case, strategies []strategy.Description, progra
 	if slices.ContainsFunc(strategies, func(s strategy.Description) bool { return s.NeedsQuorum }) {
 		quorum = rig.QuorumServers
 	}
-	if g.testbed, err = g.rig.Testbed(ctx, rig.TestbedOptions{Name: "shop", Shops: shops, DSNOf: g.dsn, Quorum: quorum, Trace: true, Env: map[string]string{
+	if g.testbed, err = g.rig.Testbed(ctx, rig.TestbedOptions{Name: "shop", Shops: Shops, DSNOf: g.dsn, Quorum: quorum, Trace: true, Env: map[string]string{
 		"SHOP_LAB": "true", "SHOP_LEASE": lease.String(), "SHOP_WAIT": wait.String(), "SHOP_RETRY": retry.String(),
 		"SHOP_LOG_LEVEL": "error", "SHOP_LAB_MYSQL_READ": g.reads,
 	}}); err != nil {
+		return nil, err
+	}
+	if err := g.askVersions(ctx); err != nil {
 		return nil, err
 	}
 	for _, shop := range g.testbed.Shops {
@@ -168,6 +177,19 @@ func open(ctx context.Context, c Case, strategies []strategy.Description, progra
 		g.cells = append(g.cells, &cell{group: g, of: of, item: item})
 	}
 	return g, g.copied(ctx)
+}
+
+func (g *group) askVersions(ctx context.Context) (err error) {
+	if g.versions.MySQL, err = g.store.Version(ctx); err != nil {
+		return err
+	}
+	if !strings.Contains(g.versions.MySQL, "MariaDB") {
+		g.versions.MySQL = "MySQL " + g.versions.MySQL
+	}
+	client := g.testbed.Redis().Client()
+	defer client.Close()
+	g.versions.Redis, err = rig.RedisVersion(ctx, client)
+	return err
 }
 
 func (g *group) close() {
@@ -254,10 +276,11 @@ func (b *buyer) release(ctx context.Context) error {
 	return load.Release(ctx, b.cell.shops[b.shop].URL, b.request)
 }
 
-// sell sells so many units, one after the other, at all shops in turn.
-func (c *cell) sell(ctx context.Context, units int, quantity int64) error {
-	for n := range units {
-		if got := c.buy(ctx, n%len(c.shops), quantity); got != load.Sold {
+// sell sells so many units, one after the other, at the first shop: others may have a node of their own, which
+// is behind.
+func (c *cell) sell(ctx context.Context, units int) error {
+	for range units {
+		if got := c.buy(ctx, 0, 1); got != load.Sold {
 			return fmt.Errorf("a customer before the failure was answered with %s: %s", got, c.buyers[len(c.buyers)-1].answer.Body)
 		}
 	}
@@ -371,7 +394,7 @@ func (g *group) cell(name string) *cell {
 func newResult(c Case, of strategy.Description, seed uint64) trial.Result {
 	expected := c.Expected(of)
 	return trial.Result{
-		Strategy: of.Name, Scenario: c.Name(), Topology: c.Topology.Name, Seed: seed, Runs: 1, Shops: shops, InitialStock: c.Scenario.stock,
+		Strategy: of.Name, Scenario: c.Name(), Topology: c.Topology.Name, Seed: seed, Runs: 1, Shops: Shops, InitialStock: c.Scenario.stock,
 		Expected: expected.Verdict, Because: expected.Because,
 	}
 }

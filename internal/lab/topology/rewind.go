@@ -13,7 +13,7 @@ import (
 // on.
 func rewound(ctx context.Context, g *group) error {
 	const sales = 4
-	if err := g.each(ctx, func(ctx context.Context, c *cell) error { return c.sell(ctx, sales, 1) }); err != nil {
+	if err := g.each(ctx, func(ctx context.Context, c *cell) error { return c.sell(ctx, sales) }); err != nil {
 		return err
 	}
 	if err := g.copied(ctx); err != nil {
@@ -24,7 +24,7 @@ func rewound(ctx context.Context, g *group) error {
 		return err
 	}
 	reading := make([]*buyer, len(g.cells))
-	err = g.each(ctx, func(ctx context.Context, c *cell) error { return c.sell(ctx, sales, 1) })
+	err = g.each(ctx, func(ctx context.Context, c *cell) error { return c.sell(ctx, sales) })
 	if err != nil {
 		return err
 	}
