@@ -50,7 +50,7 @@ var reserved = []struct {
 }{
 	{"github.com/tsenart/vegeta/v12", []string{"internal/lab/load"}, "one place turns load into results"},
 	{"github.com/gin-gonic/gin", []string{"internal/shop", "internal/shop/labmode"}, "HTTP stays at the edge"},
-	{"gorm.io/", []string{"internal/stock"}, "SQL stays in the store"},
+	{"gorm.io/", []string{"internal/stock", "internal/shop/labmode"}, "SQL stays in the store"}, // where it may go to a replica
 	{"github.com/Shopify/toxiproxy/v2", []string{"internal/lab/rig"}, "faults of the network are the rig's"},
 	{"github.com/alecthomas/kong", []string{"internal/shop/program", "cmd/loadtest", "internal/flags"}, "flags are read by mains"},
 }

@@ -42,6 +42,8 @@ require (
 	gorm.io/gorm v1.31.2
 )
 
+require gorm.io/plugin/dbresolver v1.6.2 // indirect
+
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect

@@ -187,7 +187,7 @@ func isTerminal(w io.Writer) bool {
 
 type listCommand struct {
 	shopSettings `embed:""`
-	What         string `arg:"" optional:"" enum:"all,strategies,properties,scenarios,baskets" default:"all" help:"What to describe: strategies, properties, scenarios, baskets, or all."`
+	What         string `arg:"" optional:"" enum:"all,strategies,properties,scenarios,baskets,topologies" default:"all" help:"What to describe: strategies, properties, scenarios, baskets, topologies, or all."`
 }
 
 func (c listCommand) Run(ctx context.Context, s streams) error {
@@ -209,6 +209,7 @@ func (c listCommand) Run(ctx context.Context, s streams) error {
 		{"properties", func() { t.Properties(strategies) }},
 		{"scenarios", t.Scenarios},
 		{"baskets", func() { t.Baskets(baskets) }},
+		{"topologies", func() { t.Topologies(strategies) }},
 	} {
 		if c.What == "all" || c.What == part.name {
 			part.print()

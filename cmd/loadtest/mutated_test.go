@@ -37,7 +37,7 @@ var finders = []struct {
 	name string
 	find func(t *testing.T, m mutated, args []string) string
 }{
-	{"matrix", inMatrix}, {"baskets", inBaskets}, {"explore", inExploration}, {"judge", inJudgement}, {"tests", inTests},
+	{"matrix", inMatrix}, {"baskets", inBaskets}, {"topology", inTopologies}, {"explore", inExploration}, {"judge", inJudgement}, {"tests", inTests},
 }
 
 // finding is what is kept of a mutation that was found.
@@ -154,6 +154,10 @@ func inMatrix(t *testing.T, m mutated, args []string) string {
 // inBaskets returns the cells of several items that surprised.
 func inBaskets(t *testing.T, m mutated, args []string) string {
 	return inCells(t, m, append([]string{"--baskets"}, args...))
+}
+
+func inTopologies(t *testing.T, m mutated, args []string) string {
+	return inCells(t, m, append([]string{"--topology"}, args...))
 }
 
 func inCells(t *testing.T, m mutated, args []string) string {

@@ -19,10 +19,11 @@ type runCommand struct {
 	settings  `embed:""`
 	outputs   `embed:""`
 
-	Results    string `placeholder:"FILE" help:"Also write every request here, for vegeta report and vegeta plot."`
-	Baskets    bool   `help:"Sell several items at once: ways of taking baskets, under scenarios of their own. Without --strategies, --scenarios or --cells all of them: see loadtest list baskets."`
-	ExpectOnly bool   `help:"Only print what is expected of each cell."`
-	Draw       bool   `help:"Also explain and draw the cells that broke: the first of each cause."`
+	Results    string   `placeholder:"FILE" help:"Also write every request here, for vegeta report and vegeta plot."`
+	Baskets    bool     `help:"Sell several items at once: ways of taking baskets, under scenarios of their own. Without --strategies, --scenarios or --cells all of them: see loadtest list baskets."`
+	Topology   []string `placeholder:"NAMES" help:"Run on databases of more than one server, under scenarios of their own: all, or those of loadtest list topologies. Without --strategies all of them."`
+	ExpectOnly bool     `help:"Only print what is expected of each cell."`
+	Draw       bool     `help:"Also explain and draw the cells that broke: the first of each cause."`
 }
 
 func (c *runCommand) Run(ctx context.Context, s streams) error {
@@ -40,6 +41,9 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 	defer shop.Close()
 	if c.Baskets {
 		return c.baskets(ctx, plan, shop, s)
+	}
+	if len(c.Topology) > 0 {
+		return c.topologies(ctx, plan, shop, s)
 	}
 	if plan, err = choose(plan, c.selection, shop); err != nil {
 		return err

@@ -45,6 +45,7 @@ type opening struct {
 	wrap  func(driver.Connector) driver.Connector
 	pool  func(driver.Connector) *sql.DB
 	size  int
+	use   func(*gorm.DB) error
 }
 
 // WithPoolSize replaces [PoolSize]. Probes and migrations have further connections of their own.
@@ -66,6 +67,12 @@ func WithConnector(wrap func(driver.Connector) driver.Connector) Option {
 // WithPool replaces [sql.OpenDB] for opening the store's connections.
 func WithPool(open func(driver.Connector) *sql.DB) Option {
 	return func(o *opening) { o.pool = open }
+}
+
+// WithGorm passes the opened gorm to use, which can register a plugin. Only a lab needs it that reads from a
+// replica.
+func WithGorm(use func(*gorm.DB) error) Option {
+	return func(o *opening) { o.use = use }
 }
 
 // WithTracing makes every statement a span.
@@ -155,6 +162,11 @@ func Open(dsn string, options ...Option) (*Store, error) {
 	})
 	if err != nil {
 		return nil, fmt.Errorf("stock: open MySQL: %w", err)
+	}
+	if how.use != nil {
+		if err := how.use(db); err != nil {
+			return nil, errors.Join(fmt.Errorf("stock: open MySQL: %w", err), pool.Close())
+		}
 	}
 	apart := sql.OpenDB(connector)
 	apart.SetMaxOpenConns(1)

@@ -19,6 +19,7 @@ var batched = Strategy{
 	Guard:        "nothing",
 	Decrement:    "for all that wait: UPDATE ... SET stock = stock - sum WHERE stock >= sum, one INSERT",
 	Telling:      "contention",
+	Servers:      EveryServer,
 	WithoutRedis: true,
 	FindsRepeats: true,
 	Properties:   databaseLock,

@@ -14,6 +14,7 @@ var conditional = Strategy{
 	Guard:        "nothing",
 	Decrement:    "UPDATE ... SET stock = stock - ? WHERE stock >= ?",
 	Telling:      "contention",
+	Servers:      EveryServer,
 	WithoutRedis: true,
 	Properties:   databaseLock,
 	Mixable:      true,

@@ -27,6 +27,7 @@ type Description struct {
 	// Baskets has what is declared of sales of several items, nil for a strategy that makes none.
 	Baskets      *Properties `json:"baskets,omitempty"`
 	OnlyBaskets  bool        `json:"only_baskets,omitempty"`
+	Servers      Property    `json:"servers,omitempty"`
 	NeedsQuorum  bool        `json:"needs_quorum,omitempty"`
 	NeedsEtcd    bool        `json:"needs_etcd,omitempty"`
 	NeedsCommand []string    `json:"needs_command,omitempty"`
@@ -51,7 +52,7 @@ type Description struct {
 func (s Strategy) Describe() Description {
 	return Description{
 		Name: s.Name, Doc: s.Doc, Source: s.Source, Guard: s.Guard, Decrement: s.Decrement, Telling: s.Telling,
-		Properties: s.declared(), WithOneProcess: s.WithOneProcess, WithSnapshotIsolation: s.WithSnapshotIsolation, Mixable: s.Mixable, Baskets: s.Baskets, OnlyBaskets: s.OnlyBaskets, NeedsQuorum: s.NeedsQuorum,
+		Properties: s.declared(), WithOneProcess: s.WithOneProcess, WithSnapshotIsolation: s.WithSnapshotIsolation, Mixable: s.Mixable, Baskets: s.Baskets, OnlyBaskets: s.OnlyBaskets, Servers: s.Servers, NeedsQuorum: s.NeedsQuorum,
 		NeedsEtcd: s.NeedsEtcd, NeedsCommand: s.NeedsCommand, OwnClient: s.OwnClient, ShortestLease: s.ShortestLease, AnswersFirst: s.AnswersFirst, ByChance: s.ByChance, Background: s.Background, State: s.State,
 		Inapplicable: s.Inapplicable, Lease: s.lease(), WaitsInMySQL: s.WaitsInMySQL, Points: s.points(),
 	}
@@ -192,7 +193,7 @@ func (p *Property) UnmarshalJSON(text []byte) error {
 
 func (p Property) names() []string {
 	names := []string{}
-	for _, q := range slices.Concat(properties, basketProperties) {
+	for _, q := range everyProperty {
 		if p.Includes(q.Property) {
 			names = append(names, q.name)
 		}
@@ -202,7 +203,7 @@ func (p Property) names() []string {
 
 func propertyNamed(name string) (Property, error) {
 	var all []string
-	for _, q := range slices.Concat(properties, basketProperties) {
+	for _, q := range everyProperty {
 		if q.name == name {
 			return q.Property, nil
 		}

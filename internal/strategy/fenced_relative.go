@@ -15,6 +15,7 @@ var fencedRelative = Strategy{
 	Guard:      ReferenceGuard,
 	Decrement:  "UPDATE ... SET stock = stock - ?, fence = ? WHERE fence <= ? AND stock >= ?",
 	Telling:    "pause",
+	Servers:    EveryServer,
 	Properties: fenced.Properties,
 	Mixable:    true,
 	Baskets:    &basketsUnderLocks,

@@ -24,6 +24,7 @@ var forUpdate = Strategy{
 	Guard:        "nothing",
 	Decrement:    "SELECT ... FOR UPDATE, UPDATE, in a transaction",
 	Telling:      "crash",
+	Servers:      EveryServer,
 	WithoutRedis: true,
 	Properties:   databaseLock,
 	Mixable:      true,

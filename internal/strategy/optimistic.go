@@ -13,6 +13,7 @@ var optimistic = Strategy{
 	Guard:        "nothing",
 	Decrement:    "SELECT, UPDATE ... WHERE version = ? AND stock = ?, retried",
 	Telling:      "contention",
+	Servers:      EveryServer,
 	WithoutRedis: true,
 	Properties:   databaseLock,
 	Mixable:      true,

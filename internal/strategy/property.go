@@ -68,6 +68,19 @@ const (
 	Unstarved
 )
 
+// The properties that a database of several servers attacks: see Strategy.Servers. A scenario of package topology attacks each.
+const (
+	// ReadsSource: no sale is decided by a read that a replica may answer, so that an old one oversells nothing.
+	ReadsSource Property = 1 << (24 + iota)
+	// WritesAnywhere: shops may sell through several servers that certify each other's writes.
+	WritesAnywhere
+	// RewindProof: a sale that has read before a failover writes nothing after it that rests on that.
+	RewindProof
+
+	// EveryServer is all of them.
+	EveryServer = ReadsSource | WritesAnywhere | RewindProof
+)
+
 // Unchecked are the properties that StorageChecked cannot stand in for: without them, a sale goes wrong
 // that nobody has overtaken.
 const Unchecked = Exclusive | FreshRead | Once
@@ -108,6 +121,18 @@ var basketProperties = []property{
 	{Unstarved, "unstarved", "a basket of many items is sold while others buy one of them each"},
 }
 
+// topologyProperties lists those that a database of several servers attacks, in the order of the tables.
+var topologyProperties = []property{
+	{ReadsSource, "reads-source", "no sale is decided by a read that a late replica may answer"},
+	{WritesAnywhere, "writes-anywhere", "shops may sell through several servers that certify each other's writes"},
+	{RewindProof, "rewind-proof", "a sale that has read before a failover writes nothing after it that rests on that"},
+}
+
+var everyProperty = slices.Concat(properties, basketProperties, topologyProperties)
+
+// TopologyProperties lists the single properties that a database of several servers attacks.
+func TopologyProperties() []Property { return single(topologyProperties) }
+
 // BasketProperties lists the single properties of sales of several items.
 func BasketProperties() []Property { return single(basketProperties) }
 
@@ -132,7 +157,7 @@ func (p Property) String() string {
 
 // Doc says in one line what a single property means.
 func (p Property) Doc() string {
-	for _, q := range slices.Concat(properties, basketProperties) {
+	for _, q := range everyProperty {
 		if q.Property == p {
 			return q.doc
 		}

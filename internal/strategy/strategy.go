@@ -41,6 +41,9 @@ type Strategy struct {
 	// Baskets has the basket properties of a strategy that sells several items in one sale. Nil means that
 	// it refuses that.
 	Baskets *Properties
+	// Servers are the properties that the strategy has where the database is more than one server. It lacks the
+	// others of [TopologyProperties].
+	Servers Property
 	// OnlyBaskets says that the strategy is compared with others only by sales of several items.
 	OnlyBaskets bool
 	// NeedsQuorum says that the strategy needs several independent Redis servers: Deps.Quorum.

@@ -3,12 +3,12 @@ package testserver
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +21,11 @@ import (
 type MySQL struct {
 	*Process
 	Addr     string // host:port
+	program  string
+	socket   string
 	password string
+	galera   bool
+	alone    []string // statements that keep those of prepare from servers that copy this one
 }
 
 const (
@@ -54,6 +58,11 @@ func (m *MySQL) CreateDatabase(ctx context.Context, name string) (string, error)
 // MySQL starts a server, with more of mysqld's own options, and waits until it answers. The first one
 // on a machine takes seconds longer: it makes the template of the next ones.
 func (g *Group) MySQL(ctx context.Context, options ...string) (*MySQL, error) {
+	return g.mysql(ctx, &MySQL{password: RandomHex(12)}, nil, options...)
+}
+
+// mysql starts a server that has its password. With arrange, its data folder is changed first.
+func (g *Group) mysql(ctx context.Context, server *MySQL, arrange func(data string) error, options ...string) (*MySQL, error) {
 	program, err := findMySQL()
 	if err != nil {
 		return nil, err
@@ -66,7 +75,12 @@ func (g *Group) MySQL(ctx context.Context, options ...string) (*MySQL, error) {
 	if err := g.dataFolder(ctx, program, dir, data); err != nil {
 		return nil, err
 	}
-	server := &MySQL{password: RandomHex(12)}
+	if arrange != nil {
+		if err := arrange(data); err != nil {
+			return nil, err
+		}
+	}
+	server.program, server.socket = program, socket
 	err = WithPort(func(port int) error {
 		server.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 		args := []string{
@@ -82,7 +96,7 @@ func (g *Group) MySQL(ctx context.Context, options ...string) (*MySQL, error) {
 		args = append(args, options...)
 		server.Process = &Process{Program: Program{
 			Name: filepath.Base(program) + " " + server.Addr, Args: append(args, asRoot()...), Dir: dir,
-			Ready: func(ctx context.Context) error { return server.prepare(ctx, socket) },
+			Ready: server.prepare,
 		}}
 		return g.Launch(ctx, server.Process)
 	})
@@ -157,28 +171,39 @@ func asRoot() []string {
 
 // prepare creates the user and the database, which is also the proof that the
 // server works, and that it is ours and not another one on the same port.
-func (m *MySQL) prepare(ctx context.Context, socket string) error {
-	cfg := mysqldriver.NewConfig()
-	cfg.User, cfg.Net, cfg.Addr, cfg.Timeout = "root", "unix", socket, time.Second
-	cfg.Logger = silent{}
-	connector, err := mysqldriver.NewConnector(cfg)
+func (m *MySQL) prepare(ctx context.Context) error {
+	return m.asAdmin(ctx, append(slices.Clone(m.alone),
+		"CREATE USER IF NOT EXISTS '"+mysqlUser+"'@'127.0.0.1' IDENTIFIED BY '"+m.password+"'",
+		"GRANT ALL ON *.* TO '"+mysqlUser+"'@'127.0.0.1' WITH GRANT OPTION",
+		"CREATE DATABASE IF NOT EXISTS "+mysqlDatabase)...)
+}
+
+// asAdmin carries out statements on one connection, up to the first that fails.
+func (m *MySQL) asAdmin(ctx context.Context, statements ...string) error {
+	db, err := m.admin()
 	if err != nil {
 		return err
 	}
-	db := sql.OpenDB(connector)
 	defer db.Close()
-	var errs []error
-	for _, statement := range []string{
-		"CREATE USER IF NOT EXISTS '" + mysqlUser + "'@'127.0.0.1' IDENTIFIED BY '" + m.password + "'",
-		"GRANT ALL ON *.* TO '" + mysqlUser + "'@'127.0.0.1' WITH GRANT OPTION",
-		"CREATE DATABASE IF NOT EXISTS " + mysqlDatabase,
-	} {
+	db.SetMaxOpenConns(1)
+	for _, statement := range statements {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
-			errs = append(errs, err)
-			break
+			return fmt.Errorf("testserver: %s: %s: %w", m.Name, statement, err)
 		}
 	}
-	return errors.Join(errs...)
+	return nil
+}
+
+// admin opens the server as its administrator, who may do everything. The caller closes it.
+func (m *MySQL) admin() (*sql.DB, error) {
+	cfg := mysqldriver.NewConfig()
+	cfg.User, cfg.Net, cfg.Addr, cfg.Timeout = "root", "unix", m.socket, time.Second
+	cfg.Logger = silent{}
+	connector, err := mysqldriver.NewConnector(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(connector), nil
 }
 
 type silent struct{}

@@ -34,7 +34,7 @@ type cell struct {
 	id        string // under which its orders are counted
 	items     []audit.Run
 	customers []*customer
-	feed      *feed
+	feed      *trial.Points
 	redis     *redis.Client
 	asked     time.Time // when MySQL was last asked who waits
 
@@ -116,7 +116,7 @@ func (c *cell) run(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	following, stop := context.WithCancel(ctx)
-	c.feed = follow(following, c.id, c.bench.Shops)
+	c.feed = trial.FollowPoints(following, c.bench.Shops, func(run string) bool { return run == c.id })
 	defer func() {
 		for _, customer := range c.customers {
 			c.release(context.WithoutCancel(ctx), customer)
@@ -134,7 +134,7 @@ func (c *cell) run(ctx context.Context) (err error) {
 			}
 		}
 		stop()
-		c.feed.wait()
+		c.feed.Wait()
 	}()
 	return c.scenario.play(ctx, c)
 }

@@ -3,18 +3,14 @@ package basket
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"regexp"
 	"slices"
 	"sync"
 	"time"
 
 	"stocklock/internal/lab/load"
-	"stocklock/internal/lab/trial"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 )
@@ -113,7 +109,7 @@ func (c *cell) passed(of *customer, p sale.Point) bool { return c.passes(of, p) 
 
 // passes is how often the sale of a customer has passed one of these points.
 func (c *cell) passes(of *customer, points ...sale.Point) int {
-	return c.feed.count(func(e labmode.Event) bool { return e.Request == of.request && slices.Contains(points, e.Point) })
+	return c.feed.Count(func(e labmode.Event) bool { return e.Request == of.request && slices.Contains(points, e.Point) })
 }
 
 // reached reports whether the sale of a customer has reached the point of its fault.
@@ -121,7 +117,7 @@ func (c *cell) reached(of *customer) bool { return c.reaches(of) > 0 }
 
 // reaches is how often it has.
 func (c *cell) reaches(of *customer) int {
-	return c.feed.count(func(e labmode.Event) bool { return e.Request == of.request && e.Facts["fault"] != nil })
+	return c.feed.Count(func(e labmode.Event) bool { return e.Request == of.request && e.Facts["fault"] != nil })
 }
 
 // keptOut reports whether a customer without an answer waits for others: by the point waiting, or in
@@ -174,52 +170,3 @@ func (c *cell) await(ctx context.Context, done func() bool) bool {
 }
 
 const lookEvery = 2 * time.Millisecond
-
-// feed has the points that the sales of a cell have passed. It is safe for concurrent use.
-type feed struct {
-	following sync.WaitGroup
-	mu        sync.Mutex
-	events    []labmode.Event
-}
-
-// follow reads the traces of the shops, as they grow, until ctx ends.
-func follow(ctx context.Context, run string, shops []trial.Shop) *feed {
-	f := &feed{}
-	for _, shop := range shops {
-		file, err := os.Open(shop.Trace)
-		if err != nil {
-			continue // without a trace nothing is seen, and the cell is invalid
-		}
-		if _, err := file.Seek(0, io.SeekEnd); err != nil {
-			file.Close()
-			continue
-		}
-		f.following.Go(func() {
-			defer file.Close()
-			trial.FollowTrace(ctx, file, func(line []byte) { f.add(run, line) })
-		})
-	}
-	return f
-}
-
-func (f *feed) add(run string, line []byte) {
-	var e labmode.Event
-	if json.Unmarshal(line, &e) == nil && e.Run == run {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.events = append(f.events, e)
-	}
-}
-
-func (f *feed) wait() { f.following.Wait() }
-
-func (f *feed) count(is func(labmode.Event) bool) (n int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, e := range f.events {
-		if is(e) {
-			n++
-		}
-	}
-	return n
-}

@@ -13,6 +13,7 @@ import (
 	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/tabular"
+	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
@@ -80,6 +81,8 @@ func (t Terminal) singly(r Report) {
 			done = sc.Doc
 		} else if sc, err := basket.ByName(c.Scenario); err == nil {
 			done = sc.Doc
+		} else if of, err := topology.CaseByName(c.Scenario); err == nil {
+			done = of.Scenario.Doc
 		}
 		w.AppendRow(table.Row{c.Name(), done, c.Because, t.verdict(c, counted(c))})
 	}

@@ -116,9 +116,9 @@ func (p *Proxy) Lead(upstream string) error {
 	return fmt.Errorf("rig: proxy %s: %w", p.Addr, err)
 }
 
-// proxyMySQL starts a proxy in front of the server of a DSN, and returns the DSN that leads through
+// ProxyMySQL starts a proxy in front of the server of a DSN, and returns the DSN that leads through
 // it.
-func (r *Rig) proxyMySQL(dsn string) (*Proxy, string, error) {
+func (r *Rig) ProxyMySQL(dsn string) (*Proxy, string, error) {
 	cfg, err := mysqldriver.ParseDSN(dsn)
 	if err != nil {
 		return nil, "", errors.New("rig: the MySQL DSN cannot be read") // the driver's message quotes the password

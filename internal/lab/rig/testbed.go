@@ -42,9 +42,11 @@ const QuorumServers = 5
 
 // TestbedOptions are the settings of a testbed.
 type TestbedOptions struct {
-	Name  string            // the shops are called NAME-1, NAME-2 and so on
-	Shops int               // how many
-	DSN   string            // their MySQL
+	Name  string // the shops are called NAME-1, NAME-2 and so on
+	Shops int    // how many
+	DSN   string // their MySQL
+	// DSNOf is the MySQL of each shop, where that is not the same. It may be nil.
+	DSNOf func(shop int) string
 	Env   map[string]string // additional SHOP_ variables
 	// RedisURL is a Redis that is not the testbed's own, and that it cannot control. Empty starts
 	// one.
@@ -85,7 +87,11 @@ func (r *Rig) Testbed(ctx context.Context, o TestbedOptions) (*Testbed, error) {
 	starting, startCtx = errgroup.WithContext(ctx)
 	for i := range s.Shops {
 		starting.Go(func() (err error) {
-			s.Shops[i], err = s.startShop(startCtx, o, fmt.Sprintf("%s-%d", o.Name, i+1))
+			of := o
+			if o.DSNOf != nil {
+				of.DSN = o.DSNOf(i)
+			}
+			s.Shops[i], err = s.startShop(startCtx, of, fmt.Sprintf("%s-%d", o.Name, i+1))
 			return err
 		})
 	}
@@ -148,7 +154,7 @@ func (s *Testbed) startShop(ctx context.Context, o TestbedOptions, name string) 
 	dsn := o.DSN
 	if o.ProxyMySQL {
 		var err error
-		if shop.mysql, dsn, err = s.rig.proxyMySQL(o.DSN); err != nil {
+		if shop.mysql, dsn, err = s.rig.ProxyMySQL(o.DSN); err != nil {
 			return nil, err
 		}
 	}

@@ -19,6 +19,8 @@ type Result struct {
 	Strategy string `json:"strategy"`
 	Scenario string `json:"scenario"`
 	Baskets  bool   `json:"baskets,omitempty"` // of sales of several items: see package basket
+	// Topology is that of the database, where it is more than one server: see package topology.
+	Topology string `json:"topology,omitempty"`
 	Seed     uint64 `json:"seed"`
 	Runs     int    `json:"runs"`
 	Agreed   int    `json:"agreed"` // runs whose verdict was the expected one

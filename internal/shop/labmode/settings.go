@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"gorm.io/driver/mysql"
+	"gorm.io/gorm"
+	"gorm.io/plugin/dbresolver"
 
 	"stocklock/internal/shop"
 	"stocklock/internal/stock"
@@ -21,6 +24,7 @@ type Settings struct {
 	LabWork        time.Duration `env:"SHOP_LAB_WORK" group:"lab" default:"0s" min:"0s" max:"10s" help:"Work inside every sale, after it has read the stock."`
 	LabClockSkew   time.Duration `env:"SHOP_LAB_CLOCK_SKEW" group:"lab" default:"0s" help:"How far the clock of this process is wrong."`
 	LabStep        string        `env:"SHOP_LAB_STEP" group:"lab" placeholder:"HOST:PORT" help:"Hold every request of a sale to Redis or MySQL until the scheduler at this address lets it go."`
+	LabMySQLRead   string        `env:"SHOP_LAB_MYSQL_READ" group:"lab" placeholder:"DSN" help:"Read from this replica of the database, outside of transactions, as gorm's dbresolver does."`
 	Trace          string        `env:"SHOP_TRACE" group:"lab" placeholder:"FILE" help:"Append the points of every sale to this file."`
 	RedisQuorum    []string      `env:"SHOP_REDIS_QUORUM" group:"lab" placeholder:"URL" help:"Independent Redis servers for the strategy redlock, separated by commas: three or five."`
 }
@@ -29,6 +33,7 @@ type Settings struct {
 const (
 	quorumSetting = "--redis-quorum (SHOP_REDIS_QUORUM)"
 	labSetting    = "--lab (SHOP_LAB=true)"
+	readSetting   = "--lab-mysql-read (SHOP_LAB_MYSQL_READ)"
 	stepSetting   = "--lab-step (SHOP_LAB_STEP)"
 )
 
@@ -36,7 +41,7 @@ const (
 // addr.
 func (s Settings) Check(addr string) error {
 	if !s.Lab {
-		if s.LabAllowRemote || s.LabWork != 0 || s.LabClockSkew != 0 || s.LabStep != "" || s.Trace != "" {
+		if s.LabAllowRemote || s.LabWork != 0 || s.LabClockSkew != 0 || s.LabStep != "" || s.LabMySQLRead != "" || s.Trace != "" {
 			return errors.New("--lab-* (SHOP_LAB_*) and --trace (SHOP_TRACE) need " + labSetting)
 		}
 		return nil
@@ -58,6 +63,7 @@ type Opened struct {
 	recorder *Recorder
 	stepper  *Stepper // nil where requests are not held
 	commits  *lostCommits
+	replica  *stock.Store // nil without one
 	quorum   []redis.UniversalClient
 }
 
@@ -68,6 +74,11 @@ func (s Settings) Open(shopName string) (*Opened, error) {
 		return nil, errors.Join(fmt.Errorf("%s: %w", quorumSetting, err), o.Close())
 	}
 	var err error
+	if s.LabMySQLRead != "" {
+		if o.replica, err = stock.Open(s.LabMySQLRead); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", readSetting, err), o.Close())
+		}
+	}
 	if s.Trace != "" {
 		if o.recorder, err = OpenRecorder(s.Trace, shopName); err != nil {
 			return nil, errors.Join(err, o.Close())
@@ -90,7 +101,16 @@ func (o *Opened) StoreOptions() []stock.Option {
 	if o.stepper != nil {
 		options = append(options, stock.WithPool(o.stepper.OpenDB))
 	}
+	if o.replica != nil {
+		options = append(options, stock.WithGorm(o.readFromReplica))
+	}
 	return options
+}
+
+// readFromReplica registers the plugin that sends each SELECT outside of a transaction to the replica.
+func (o *Opened) readFromReplica(db *gorm.DB) error {
+	replica := mysql.New(mysql.Config{Conn: o.replica.Pool(), SkipInitializeWithVersion: true})
+	return db.Use(dbresolver.Register(dbresolver.Config{Replicas: []gorm.Dialector{replica}}))
 }
 
 // Equip changes what strategies are built on.
@@ -136,6 +156,9 @@ func (o *Opened) Close() error {
 	}
 	if o.stepper != nil {
 		errs = append(errs, o.stepper.Close())
+	}
+	if o.replica != nil {
+		errs = append(errs, o.replica.Close())
 	}
 	for _, node := range o.quorum {
 		errs = append(errs, node.Close())

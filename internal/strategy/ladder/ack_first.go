@@ -19,6 +19,7 @@ var ackFirst = strategy.Strategy{
 	Guard:      "nothing",
 	Decrement:  "script: GET, XADD, DECRBY; XACK; batches: UPDATE ... WHERE stock >= sum, INSERT",
 	Telling:    "crash",
+	Servers:    strategy.EveryServer,
 	Background: true,
 	State:      counted,
 	Properties: strategy.Properties{

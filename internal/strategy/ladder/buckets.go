@@ -18,6 +18,7 @@ var buckets = strategy.Strategy{
 	Guard:        "nothing",
 	Decrement:    "UPDATE stock_buckets SET stock = stock - ? WHERE bucket = ? AND stock >= ?",
 	Telling:      "contention",
+	Servers:      strategy.EveryServer,
 	WithoutRedis: true,
 	Properties:   strategy.DatabaseLock(),
 	WaitsInMySQL: true,

@@ -21,6 +21,7 @@ var cachedRead = strategy.Strategy{
 	Guard:      strategy.ReferenceGuard,
 	Decrement:  "GET the copy, or SELECT and SET; UPDATE, INSERT; DEL the copy",
 	Telling:    "page-view",
+	Servers:    strategy.RewindProof,
 	Properties: reentrant.Properties,
 	State:      copied,
 	View:       viewThroughCache,

@@ -14,6 +14,7 @@ var cachedReadThrough = strategy.Strategy{
 	Guard:      strategy.ReferenceGuard,
 	Decrement:  "GET the copy, or SELECT and SET; UPDATE, INSERT; SET the copy",
 	Telling:    "page-view",
+	Servers:    strategy.EveryServer,
 	Properties: reentrant.Properties,
 	State:      copied,
 	View:       viewThroughCache,

@@ -19,6 +19,7 @@ var checkConstraint = strategy.Strategy{
 	Guard:        "nothing",
 	Decrement:    "UPDATE stock_checked SET stock = stock - ?, with CHECK (stock >= 0)",
 	Telling:      "contention",
+	Servers:      strategy.EveryServer,
 	WithoutRedis: true,
 	Properties:   strategy.DatabaseLock(),
 	WaitsInMySQL: true,

@@ -16,6 +16,7 @@ var checkConstraintAbsolute = strategy.Strategy{
 	Guard:        "nothing",
 	Decrement:    "SELECT, UPDATE stock_checked SET stock = ?, with CHECK (stock >= 0)",
 	Telling:      "contention",
+	Servers:      strategy.ReadsSource | strategy.RewindProof,
 	WithoutRedis: true,
 	Properties:   none.Properties,
 	State:        inCheckedStock,

@@ -19,6 +19,7 @@ var getset = strategy.Strategy{
 	Guard:     "SETNX deadline; GET, GETSET; DEL",
 	Decrement: "read-then-write",
 	Telling:   "clock-skew",
+	Servers:   strategy.RewindProof,
 	Properties: strategy.Properties{
 		Has:           strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease,
 		NotApplicable: strategy.AtomicRelease,

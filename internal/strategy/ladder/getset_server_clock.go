@@ -14,6 +14,7 @@ var getsetServerClock = strategy.Strategy{
 	Guard:     "TIME; SETNX deadline; GET, GETSET; DEL",
 	Decrement: "read-then-write",
 	Telling:   "overrun",
+	Servers:   strategy.RewindProof,
 	Properties: strategy.Properties{
 		Has:           strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease | strategy.ClockFree,
 		NotApplicable: strategy.AtomicRelease,

@@ -14,6 +14,7 @@ var ledgerParentLocked = strategy.Strategy{
 	Guard:        "nothing",
 	Decrement:    "SELECT ... FOR UPDATE of the item, SELECT SUM(quantity), INSERT, in a transaction",
 	Telling:      "contention",
+	Servers:      strategy.EveryServer,
 	WithoutRedis: true,
 	Properties:   strategy.DatabaseLock(),
 	WaitsInMySQL: true,

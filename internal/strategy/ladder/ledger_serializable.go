@@ -13,6 +13,7 @@ var ledgerSerializable = strategy.Strategy{
 	Guard:        "nothing",
 	Decrement:    "SELECT SUM(quantity), INSERT, in a SERIALIZABLE transaction, repeated",
 	Telling:      "contention",
+	Servers:      strategy.EveryServer,
 	WithoutRedis: true,
 	Properties:   strategy.DatabaseLock(),
 	WaitsInMySQL: true,

@@ -14,6 +14,7 @@ var lockThenForUpdate = strategy.Strategy{
 	Guard:     "BEGIN, SELECT; " + strategy.ReferenceGuard + "; COMMIT after the release; all again after a conflict",
 	Decrement: "SELECT ... FOR UPDATE, UPDATE, in that transaction",
 	Telling:   "contention",
+	Servers:   strategy.EveryServer,
 	Properties: strategy.Properties{
 		Has: inclusive.Has | strategy.Exclusive | strategy.SurvivesDataLoss | strategy.PauseProof | strategy.StorageChecked,
 	},

@@ -17,6 +17,7 @@ var luaSetex = strategy.Strategy{
 	Guard:     "script: EXISTS, PSETEX; script: GET equals, DEL",
 	Decrement: "read-then-write",
 	Telling:   "overrun",
+	Servers:   strategy.RewindProof,
 	Properties: strategy.Properties{
 		Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
 			strategy.OwnerChecked | strategy.AtomicRelease | strategy.ClockFree,

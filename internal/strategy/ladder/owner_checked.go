@@ -17,6 +17,7 @@ var ownerChecked = strategy.Strategy{
 	Guard:     "SET NX PX; script: GET equals, DEL",
 	Decrement: "read-then-write",
 	Telling:   "overrun",
+	Servers:   strategy.RewindProof,
 	Properties: strategy.Properties{
 		Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
 			strategy.OwnerChecked | strategy.AtomicRelease | strategy.ClockFree,

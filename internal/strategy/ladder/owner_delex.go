@@ -20,6 +20,7 @@ var ownerDelex = strategy.Strategy{
 	Guard:        "SET NX PX; DELEX IFEQ, or DELIFEQ",
 	Decrement:    "read-then-write",
 	Telling:      "overrun",
+	Servers:      strategy.RewindProof,
 	Properties:   ownerChecked.Properties,
 	NeedsCommand: deletes,
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {

@@ -17,6 +17,7 @@ var ownerGetDel = strategy.Strategy{
 	Guard:     "SET NX PX; GET, compare, DEL",
 	Decrement: "read-then-write",
 	Telling:   "split-release",
+	Servers:   strategy.RewindProof,
 	Properties: strategy.Properties{
 		Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
 			strategy.OwnerChecked | strategy.ClockFree,

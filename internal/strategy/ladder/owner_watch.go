@@ -17,6 +17,7 @@ var ownerWatch = strategy.Strategy{
 	Guard:     "SET NX PX; WATCH, GET, MULTI, DEL, EXEC",
 	Decrement: "read-then-write",
 	Telling:   "nested",
+	Servers:   strategy.RewindProof,
 	Properties: strategy.Properties{
 		Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
 			strategy.OwnerChecked | strategy.AtomicRelease | strategy.ClockFree,

@@ -17,6 +17,7 @@ var redisAsync = strategy.Strategy{
 	Guard:        "nothing",
 	Decrement:    "script: GET, DECRBY; later UPDATE, INSERT",
 	Telling:      "crash-answered",
+	Servers:      strategy.EveryServer,
 	AnswersFirst: true,
 	State:        counted,
 	Scripts:      map[string]string{takeCountedScript.Hash(): "take"},

@@ -27,6 +27,7 @@ var redisStream = strategy.Strategy{
 	Guard:      "nothing",
 	Decrement:  "script: GET, XADD, DECRBY; batches: UPDATE ... WHERE stock >= sum, INSERT; XACK",
 	Telling:    "crash",
+	Servers:    strategy.EveryServer,
 	Background: true,
 	State:      counted,
 	// The counter is not a lock: nobody holds it. Data that Redis loses can leave units unsold.

@@ -12,6 +12,7 @@ var redlock = strategy.Strategy{
 	Guard:     "on a majority of five: SET NX PX; script: GET equals, DEL",
 	Decrement: "read-then-write",
 	Telling:   "pause",
+	Servers:   strategy.RewindProof,
 	Properties: strategy.Properties{
 		Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
 			strategy.Renews | strategy.OwnerChecked | strategy.AtomicRelease |

@@ -9,6 +9,7 @@ var reentrant = strategy.Strategy{
 	Guard:     strategy.ReferenceGuard,
 	Decrement: "read-then-write",
 	Telling:   "failover",
+	Servers:   strategy.RewindProof,
 	Properties: strategy.Properties{
 		Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
 			strategy.Renews | strategy.OwnerChecked | strategy.AtomicRelease |

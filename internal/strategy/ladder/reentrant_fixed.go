@@ -19,6 +19,7 @@ var reentrantFixed = strategy.Strategy{
 	Guard:     "script: HEXISTS, HINCRBY, PEXPIRE; script: HINCRBY -1, DEL",
 	Decrement: "read-then-write",
 	Telling:   "overrun",
+	Servers:   strategy.RewindProof,
 	Properties: strategy.Properties{
 		Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
 			strategy.OwnerChecked | strategy.AtomicRelease | strategy.Reentrant |

@@ -17,6 +17,7 @@ var reentrantTimer = strategy.Strategy{
 	Guard:     "reentrant-fixed; a timer: HEXISTS, PEXPIRE",
 	Decrement: "read-then-write",
 	Telling:   "partition",
+	Servers:   strategy.RewindProof,
 	Properties: strategy.Properties{
 		Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
 			strategy.Renews | strategy.OwnerChecked | strategy.AtomicRelease |

@@ -19,6 +19,7 @@ var reservation = strategy.Strategy{
 	Guard:        "nothing",
 	Decrement:    "UPDATE items, INSERT hold; DELETE hold WHERE expires_at > NOW(), INSERT order",
 	Telling:      "pause",
+	Servers:      strategy.EveryServer,
 	WithoutRedis: true,
 	Properties: strategy.Properties{
 		Has: strategy.Exclusive | strategy.Recovers | strategy.AtomicLease | strategy.ClockFree |

@@ -9,6 +9,7 @@ var retryWithKey = strategy.Strategy{
 	Guard:        "nothing",
 	Decrement:    "UPDATE ... SET stock = stock - ? WHERE stock >= ?, INSERT with the id; again without an answer, SELECT by the id",
 	Telling:      "commit-unanswered",
+	Servers:      strategy.EveryServer,
 	WithoutRedis: true,
 	Properties:   repeated(strategy.Once),
 	Mixable:      true,

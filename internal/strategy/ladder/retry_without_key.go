@@ -18,6 +18,7 @@ var retryWithoutKey = strategy.Strategy{
 	Guard:        "nothing",
 	Decrement:    "UPDATE ... SET stock = stock - ? WHERE stock >= ?, INSERT; all of it again without an answer",
 	Telling:      "commit-unanswered",
+	Servers:      strategy.EveryServer,
 	WithoutRedis: true,
 	Properties:   repeated(0),
 	Mixable:      true,

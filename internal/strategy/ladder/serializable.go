@@ -17,6 +17,7 @@ var serializable = strategy.Strategy{
 	Guard:        "nothing",
 	Decrement:    "SELECT, UPDATE, in a SERIALIZABLE transaction, repeated",
 	Telling:      "contention",
+	Servers:      strategy.EveryServer,
 	WithoutRedis: true,
 	Properties:   strategy.DatabaseLock(),
 	WaitsInMySQL: true,

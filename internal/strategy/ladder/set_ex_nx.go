@@ -14,6 +14,7 @@ var setExNx = strategy.Strategy{
 	Guard:     "SET NX PX; DEL",
 	Decrement: "read-then-write",
 	Telling:   "late-release",
+	Servers:   strategy.RewindProof,
 	Properties: strategy.Properties{
 		Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
 			strategy.ClockFree,

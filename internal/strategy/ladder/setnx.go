@@ -16,6 +16,7 @@ var setnx = strategy.Strategy{
 	Guard:     "SETNX; DEL",
 	Decrement: "read-then-write",
 	Telling:   "crash",
+	Servers:   strategy.RewindProof,
 	// The lock has no lease. It never changes hands before its release, so the DEL frees only the
 	// holder's own lock.
 	Properties: strategy.Properties{

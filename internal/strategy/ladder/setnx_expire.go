@@ -14,6 +14,7 @@ var setnxExpire = strategy.Strategy{
 	Guard:     "SETNX, EXPIRE; DEL",
 	Decrement: "read-then-write",
 	Telling:   "crash-acquiring",
+	Servers:   strategy.RewindProof,
 	Properties: strategy.Properties{
 		Has:           strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.ClockFree,
 		NotApplicable: strategy.AtomicRelease,

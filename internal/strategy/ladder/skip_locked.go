@@ -18,6 +18,7 @@ var skipLocked = strategy.Strategy{
 	Guard:        "nothing",
 	Decrement:    "SELECT ... FOR UPDATE SKIP LOCKED, DELETE; refill: UPDATE items, INSERT units",
 	Telling:      "contention",
+	Servers:      strategy.EveryServer,
 	WithoutRedis: true,
 	Properties:   strategy.DatabaseLock(),
 	WaitsInMySQL: true,

@@ -15,6 +15,7 @@ var transactionInLock = strategy.Strategy{
 	Guard:     strategy.ReferenceGuard,
 	Decrement: "raise the fence; BEGIN, read, write where the fence is one's own, COMMIT",
 	Telling:   "contention",
+	Servers:   strategy.EveryServer,
 	Properties: strategy.Properties{
 		Has: inclusive.Has | strategy.Exclusive | strategy.StorageChecked,
 	},

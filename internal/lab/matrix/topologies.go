@@ -1,0 +1,64 @@
+package matrix
+
+import (
+	"context"
+	"errors"
+
+	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/topology"
+	"stocklock/internal/lab/trial"
+	"stocklock/internal/strategy"
+)
+
+// RunTopologies is [Run] for databases of more than one server. All strategies of a case share its servers. Of the
+// plan count the seed, the number of runs and the programs.
+func RunTopologies(ctx context.Context, p Plan, cases []topology.Case, strategies []strategy.Description, status *Status) (report.Report, error) {
+	p = p.Completed()
+	r := report.Report{Strategies: strategies, Environment: (&testbeds{plan: p}).environment()}
+	r.Environment.Shops, r.Environment.ServersGiven = topology.Shops, false
+	status.begin(len(cases) * len(strategies) * p.Runs)
+	runs := map[string][]trial.Result{}
+	var err error
+	for _, c := range cases {
+		for n := range p.Runs {
+			label := func(of strategy.Description) trial.Cell {
+				return trial.Cell{Strategy: of, Scenario: scenario.Scenario{Name: c.Name()}}
+			}
+			status.Say("starting " + c.Topology.Name)
+			var results []trial.Result
+			if missing := c.Topology.Missing(); missing != nil {
+				results = topology.Skipped(c, strategies, missing)
+			} else {
+				var versions topology.Versions
+				if results, versions, err = topology.Run(ctx, c, strategies, p.Shop, p.Seed+uint64(n)); err != nil {
+					break
+				}
+				r.Environment.MySQL, r.Environment.Redis = versions.MySQL, versions.Redis
+			}
+			for i, result := range results {
+				status.started(label(strategies[i]))
+				status.finished(label(strategies[i]), result, nil)
+				runs[result.Name()] = append(runs[result.Name()], result)
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	for _, of := range strategies {
+		for _, c := range cases {
+			if done := runs[trial.Result{Strategy: of.Name, Scenario: c.Name()}.Name()]; len(done) > 0 {
+				r.Cells = append(r.Cells, merge(done))
+			}
+		}
+	}
+	r.Interrupted = err != nil
+	if ctx.Err() != nil && len(r.Cells) > 0 {
+		err = nil // what there is, is the result
+	}
+	if len(r.Cells) == 0 && err == nil {
+		err = errors.New("no cell was run")
+	}
+	return r, err
+}

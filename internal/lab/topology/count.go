@@ -1,0 +1,60 @@
+package topology
+
+import (
+	"context"
+	"strconv"
+
+	"stocklock/internal/lab/audit"
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
+)
+
+// count compares the orders of the server that counts with the stock and with the customers' answers.
+func (c *cell) count(ctx context.Context, r *trial.Result) (verdict.Facts, error) {
+	counts, err := audit.Count(ctx, c.store, c.item)
+	if err != nil {
+		return verdict.Facts{}, err
+	}
+	orders, err := c.store.ItemOrders(ctx, c.item.ItemID)
+	if err != nil {
+		return verdict.Facts{}, err
+	}
+	theirs := map[string]int64{} // orders that stand, by request
+	for _, o := range orders {
+		if o.CancelledAt == nil {
+			theirs[o.RequestID]++
+		}
+	}
+	r.Sold, r.Remaining, r.Oversold, r.LostUpdates = counts.Sold, counts.Remaining, counts.Oversold, counts.LostUpdates
+	soldOut, failed := false, ""
+	for _, b := range c.buyers {
+		r.Requests++
+		stand := theirs[b.request]
+		r.Duplicates += max(0, stand-1)
+		switch outcome := b.answer.Outcome; {
+		case outcome == load.Sold:
+			r.Answered++
+			if stand == 0 {
+				r.AnswersWithoutOrder++
+			}
+		case outcome.Denies():
+			r.Refused++
+			if stand > 0 {
+				r.Denied++
+			}
+			soldOut = soldOut || outcome == load.SoldOut
+		case outcome == load.Failed:
+			r.Errors++
+			failed = strconv.Itoa(b.answer.Status) + " " + string(b.answer.Body) + "\nthe shop's log: " + c.testbed.Shops[b.shop].LogLine(`"request":"`+b.request+`"`)
+		default:
+			r.Unknown++
+		}
+	}
+	if soldOut {
+		r.Left = max(0, r.Remaining)
+	}
+	f := r.Facts()
+	f.DemandLeft, f.FirstError, f.Stuck = true, failed, c.stuck
+	return f, nil
+}

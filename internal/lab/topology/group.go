@@ -1,0 +1,425 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"stocklock/internal/lab/audit"
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
+	"stocklock/internal/sale"
+	"stocklock/internal/shop/labmode"
+	"stocklock/internal/stock"
+	"stocklock/internal/strategy"
+)
+
+// The shops have these settings. A sale that is held has the longest lease there is, and nobody waits for that.
+const (
+	lease = 4 * time.Second
+	wait  = time.Second
+	retry = 2 * time.Millisecond
+	// Shops is how many of them sell.
+	Shops = 3
+)
+
+// patience bounds the play of a case. What was not seen by then makes its cells invalid.
+const patience = 2 * time.Minute
+
+// atOnce is how many strategies sell at the same time, where they need not wait for each other.
+const atOnce = 8
+
+// group is the strategies of a case, on its servers and shops.
+type group struct {
+	Case
+	*servers
+	rig      *rig.Rig
+	testbed  *rig.Testbed
+	shops    []trial.Shop
+	store    *stock.Store // on the server that counts now
+	points   *trial.Points
+	cells    []*cell
+	versions Versions
+	unfit    map[string]string // why a strategy cannot run here, by its name
+}
+
+// cell is one strategy of the group. Its methods are called by one goroutine at a time.
+type cell struct {
+	*group
+	of   strategy.Description
+	item audit.Run
+	asks int // purchases so far, to name them
+
+	mu      sync.Mutex // guards the rest
+	buyers  []*buyer
+	story   []string
+	stuck   bool  // nobody was sold anything any more
+	problem error // of the harness
+}
+
+// buyer is a customer who wants some units once.
+type buyer struct {
+	cell     *cell
+	shop     int
+	request  string
+	quantity int64
+
+	done   chan struct{} // closed when answer is there
+	answer load.Answer
+}
+
+// Versions are those of the servers.
+type Versions struct{ MySQL, Redis string }
+
+// Run runs a case for all of these strategies, on servers and shops of its own, which end with it. An error
+// means that the harness cannot go on.
+func Run(ctx context.Context, c Case, strategies []strategy.Description, shopProgram string, seed uint64) ([]trial.Result, Versions, error) {
+	began := time.Now()
+	g, err := open(ctx, c, strategies, shopProgram)
+	if err != nil {
+		return nil, Versions{}, err
+	}
+	defer g.close()
+	playing, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	following, stop := context.WithCancel(ctx)
+	g.points = trial.FollowPoints(following, g.shops, func(run string) bool {
+		return slices.ContainsFunc(g.cells, func(c *cell) bool { return c.item.ID == run })
+	})
+	failed := c.Scenario.play(playing, g)
+	if failed == nil {
+		failed = g.each(playing, func(ctx context.Context, c *cell) error { return errors.Join(c.sellOut(ctx), c.settle(ctx)) })
+	}
+	stop()
+	g.points.Wait()
+	if ctx.Err() != nil {
+		return nil, Versions{}, context.Cause(ctx)
+	}
+	var results []trial.Result
+	seconds := time.Since(began).Seconds() / float64(len(strategies))
+	for _, of := range strategies {
+		r := newResult(c, of, seed)
+		if why := g.unfit[of.Name]; why != "" {
+			r.Unfit = trial.UnfitStrategy
+			r.Conclude(verdict.Judgement{Kind: verdict.Skipped, Problem: why})
+		} else if err := g.cell(of.Name).conclude(ctx, failed, &r); err != nil {
+			return nil, Versions{}, err
+		}
+		r.Seconds = seconds
+		results = append(results, r)
+	}
+	return results, g.versions, nil
+}
+
+func open(ctx context.Context, c Case, strategies []strategy.Description, program string) (_ *group, err error) {
+	g := &group{Case: c, unfit: map[string]string{}}
+	defer func() {
+		if err != nil {
+			g.close()
+		}
+	}()
+	if g.rig, err = rig.New(program); err != nil {
+		return nil, err
+	}
+	if g.servers, err = c.Topology.start(ctx, g.rig); err != nil {
+		return nil, err
+	}
+	if err := g.countOn(ctx, 0); err != nil {
+		return nil, err
+	}
+	if err := g.store.Migrate(ctx, slog.New(slog.DiscardHandler)); err != nil {
+		return nil, err
+	}
+	if err := g.copied(ctx); err != nil {
+		return nil, err
+	}
+	quorum := 0
+	if slices.ContainsFunc(strategies, func(s strategy.Description) bool { return s.NeedsQuorum }) {
+		quorum = rig.QuorumServers
+	}
+	if g.testbed, err = g.rig.Testbed(ctx, rig.TestbedOptions{Name: "shop", Shops: Shops, DSNOf: g.dsn, Quorum: quorum, Trace: true, Env: map[string]string{
+		"SHOP_LAB": "true", "SHOP_LEASE": lease.String(), "SHOP_WAIT": wait.String(), "SHOP_RETRY": retry.String(),
+		"SHOP_LOG_LEVEL": "error", "SHOP_LAB_MYSQL_READ": g.reads,
+	}}); err != nil {
+		return nil, err
+	}
+	if err := g.askVersions(ctx); err != nil {
+		return nil, err
+	}
+	for _, shop := range g.testbed.Shops {
+		g.shops = append(g.shops, trial.Shop{URL: shop.URL, Trace: shop.Trace()})
+	}
+	for _, of := range strategies {
+		lacking, err := g.rig.Lacks(ctx, of.NeedsCommand)
+		if err != nil {
+			return nil, err
+		}
+		if lacking != "" {
+			g.unfit[of.Name] = lacking
+			continue
+		}
+		item, err := audit.Start(ctx, g.store, audit.Run{
+			ID:       of.Name + "-" + time.Now().UTC().Format("150405.000000"), // each case has databases of its own
+			Strategy: of.Name, Scenario: c.Name(), InitialStock: c.Scenario.stock, State: of.State,
+		})
+		if err != nil {
+			return nil, err
+		}
+		g.cells = append(g.cells, &cell{group: g, of: of, item: item})
+	}
+	return g, g.copied(ctx)
+}
+
+func (g *group) askVersions(ctx context.Context) (err error) {
+	if g.versions.MySQL, err = g.store.Version(ctx); err != nil {
+		return err
+	}
+	if !strings.Contains(g.versions.MySQL, "MariaDB") {
+		g.versions.MySQL = "MySQL " + g.versions.MySQL
+	}
+	client := g.testbed.Redis().Client()
+	defer client.Close()
+	g.versions.Redis, err = rig.RedisVersion(ctx, client)
+	return err
+}
+
+func (g *group) close() {
+	if g.store != nil {
+		g.store.Close()
+	}
+	if g.rig != nil {
+		g.rig.Close()
+	}
+}
+
+// countOn counts on a server from now on.
+func (g *group) countOn(_ context.Context, node int) error {
+	if g.store != nil {
+		g.store.Close()
+	}
+	var err error
+	g.store, err = stock.Open(g.nodes[node].DSN())
+	return err
+}
+
+// each calls do for every strategy, several at a time. An error is of that strategy's cell alone, unless ctx
+// has ended.
+func (g *group) each(ctx context.Context, do func(context.Context, *cell) error) error {
+	var all errgroup.Group
+	all.SetLimit(atOnce)
+	for _, c := range g.cells {
+		all.Go(func() error {
+			if err := do(ctx, c); err != nil && c.problem == nil {
+				c.problem = err
+			}
+			return ctx.Err()
+		})
+	}
+	return all.Wait()
+}
+
+// ask sends the order of a new customer to a shop. With a point, the sale is held there until release.
+func (c *cell) ask(ctx context.Context, shop int, quantity int64, at sale.Point) *buyer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asks++
+	b := &buyer{cell: c, shop: shop, quantity: quantity, request: fmt.Sprintf("%d-%d", c.item.ItemID, c.asks), done: make(chan struct{})}
+	c.buyers = append(c.buyers, b)
+	order := load.Order{
+		Shop: c.shops[shop].URL, ItemID: c.item.ItemID, Quantity: int(quantity), RequestID: b.request, Strategy: c.of.Name, Run: c.item.ID,
+	}
+	if at != "" {
+		order.Fault, order.Lease = labmode.Fault{Point: at, Action: labmode.Hold, For: labmode.MaxDuration}, labmode.MaxDuration
+	}
+	go func() {
+		b.answer = load.Send(ctx, order)
+		close(b.done)
+	}()
+	return b
+}
+
+// buy is ask, and the outcome.
+func (c *cell) buy(ctx context.Context, shop int, quantity int64) load.Outcome {
+	b := c.ask(ctx, shop, quantity, "")
+	<-b.done
+	return b.answer.Outcome
+}
+
+func (b *buyer) answered() bool {
+	select {
+	case <-b.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// held reports whether the sale is at the point where it is held.
+func (b *buyer) held() bool {
+	return b.cell.points.Count(func(e labmode.Event) bool { return e.Request == b.request && e.Facts["fault"] != nil }) > 0
+}
+
+// release lets a sale go on that is held. Of any other it does nothing.
+func (b *buyer) release(ctx context.Context) error {
+	if !b.held() {
+		return nil
+	}
+	return load.Release(ctx, b.cell.shops[b.shop].URL, b.request)
+}
+
+// sell sells so many units, one after the other, at the first shop: others may have a node of their own, which
+// is behind.
+func (c *cell) sell(ctx context.Context, units int) error {
+	for range units {
+		if got := c.buy(ctx, 0, 1); got != load.Sold {
+			return fmt.Errorf("a customer before the failure was answered with %s: %s", got, c.buyers[len(c.buyers)-1].answer.Body)
+		}
+	}
+	return nil
+}
+
+// The rest of the stock is sold to customers who come again when they are kept out, each so often at most.
+const (
+	mostAsks   = 40
+	askAgainIn = 50 * time.Millisecond
+)
+
+// sellOut sells what is left, one unit after the other, at all shops in turn, until two customers in a row were
+// answered as sold out.
+func (c *cell) sellOut(ctx context.Context) error {
+	refused, again := 0, 0
+	for n := 0; refused < 2; n++ {
+		switch got := c.buy(ctx, n%len(c.shops), 1); got {
+		case load.Sold:
+			refused, again = 0, 0
+		case load.SoldOut:
+			refused++
+		default:
+			if again++; again > mostAsks {
+				c.stuck = true
+				c.tell("%d customers in a row are answered with %s", again, got)
+				return nil
+			}
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-time.After(askAgainIn):
+			}
+		}
+		if int64(n) > 8*c.item.InitialStock+mostAsks {
+			return nil // the counts say enough
+		}
+	}
+	return nil
+}
+
+// settled is how long nothing may have changed before a strategy that counts in Redis has written all that it is
+// going to write: a worker takes over what another one has not written after a lease.
+const settled = 3 * lease
+
+// settle waits until an order was written for every unit that was counted, or nothing is written any more.
+func (c *cell) settle(ctx context.Context) error {
+	if !c.of.Counts() {
+		return nil
+	}
+	last, since := int64(-1), time.Now()
+	return c.await(ctx, "nothing is written any more", func() (bool, error) {
+		counts, err := audit.Count(ctx, c.store, c.item)
+		if counts.Sold != last {
+			last, since = counts.Sold, time.Now()
+		}
+		return err == nil && (counts.Remaining <= 0 || time.Since(since) > settled), err
+	})
+}
+
+// tell adds a line to the story of the cell.
+func (c *cell) tell(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.story = append(c.story, fmt.Sprintf(format, args...))
+}
+
+// tellAll adds a line to the story of all cells.
+func (g *group) tellAll(format string, args ...any) {
+	for _, c := range g.cells {
+		c.tell(format, args...)
+	}
+}
+
+// ready waits until all shops can sell.
+func (g *group) ready(ctx context.Context) error {
+	return g.await(ctx, "every shop is ready", func() (bool, error) {
+		for _, shop := range g.shops {
+			if err := rig.Ready(ctx, shop.URL); err != nil {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+}
+
+var errNotSeen = errors.New("what the play waits for was never seen")
+
+const lookEvery = 10 * time.Millisecond
+
+// await waits until is reports true. What says what that is.
+func (g *group) await(ctx context.Context, what string, is func() (bool, error)) error {
+	for {
+		so, err := is()
+		if so {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %s: %w", errNotSeen, what, errors.Join(err, context.Cause(ctx)))
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
+// cell returns the cell of a strategy.
+func (g *group) cell(name string) *cell {
+	return g.cells[slices.IndexFunc(g.cells, func(c *cell) bool { return c.of.Name == name })]
+}
+
+func newResult(c Case, of strategy.Description, seed uint64) trial.Result {
+	expected := c.Expected(of)
+	return trial.Result{
+		Strategy: of.Name, Scenario: c.Name(), Topology: c.Topology.Name, Seed: seed, Runs: 1, Shops: Shops, InitialStock: c.Scenario.stock,
+		Expected: expected.Verdict, Because: expected.Because,
+	}
+}
+
+// Skipped are the results of a case whose servers cannot start on this machine.
+func Skipped(c Case, strategies []strategy.Description, missing error) []trial.Result {
+	results := make([]trial.Result, len(strategies))
+	for i, of := range strategies {
+		results[i] = newResult(c, of, 0)
+		results[i].Unfit = trial.UnfitScenario
+		results[i].Conclude(verdict.Judgement{Kind: verdict.Skipped, Problem: missing.Error()})
+	}
+	return results
+}
+
+// conclude counts and judges a cell. failed is why the play of the group could not be played, nil where it could.
+func (c *cell) conclude(ctx context.Context, failed error, r *trial.Result) error {
+	r.Story = c.story
+	if err := errors.Join(failed, c.problem); err != nil {
+		r.Conclude(verdict.Failed("%v", err))
+		return nil
+	}
+	facts, err := c.count(ctx, r)
+	if err == nil {
+		r.Conclude(facts.Verdict())
+	}
+	return err
+}

@@ -1,0 +1,127 @@
+package topology
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/verdict"
+	"stocklock/internal/strategy"
+)
+
+// Scenario is what happens to the servers of a database.
+type Scenario struct {
+	Name string
+	Doc  string // one line: what happens
+	// Attacks is the property of a strategy without which more is sold than there is, or a sale is answered as sold
+	// without an order.
+	Attacks   strategy.Property
+	Otherwise verdict.Kind
+	// Forgets says that the primary is lost with what nobody else has. Where the topology is not durable, answers
+	// rest on that. A strategy that counts in Redis, and does not recover, leaves the units of a sale that was on
+	// its way.
+	Forgets bool
+
+	stock int64
+	play  func(context.Context, *group) error
+}
+
+// Case is a scenario at a topology.
+type Case struct {
+	Topology Topology
+	Scenario Scenario
+}
+
+// Name is that of both, such as "async-failover".
+func (c Case) Name() string { return c.Topology.Name + "-" + c.Scenario.Name }
+
+// Doc says in one line what happens to which servers.
+func (c Case) Doc() string { return c.Topology.Doc + ": " + c.Scenario.Doc }
+
+var (
+	failover = Scenario{
+		Name: "failover", Doc: "the primary is killed before its last commits were copied, and another server takes over",
+		Attacks: strategy.DurableAnswers, Otherwise: verdict.Lied, Forgets: true, stock: 12, play: failOver,
+	}
+	rewind = Scenario{
+		Name: "rewind", Doc: "a sale has read; its primary is lost with the last sales, and others sell until the version is the same again",
+		Attacks: strategy.RewindProof, Otherwise: verdict.Oversold, Forgets: true, stock: 24, play: rewound,
+	}
+	lateReads = Scenario{
+		Name: "late", Doc: "the replica has not applied the last sale when the next one reads",
+		Attacks: strategy.ReadsSource, Otherwise: verdict.Oversold, stock: 3, play: late,
+	}
+	lateNode = Scenario{
+		Name: "late", Doc: "the second node has not applied the last sale when its own shop sells",
+		Attacks: strategy.WritesAnywhere, Otherwise: verdict.Oversold, stock: 3, play: late,
+	}
+)
+
+// Cases are the cells' columns, in the order of the tables: of each topology, the scenarios that decide something
+// there.
+var Cases = cases(map[string][]Scenario{
+	"single":            {failover},
+	"async":             {failover, rewind},
+	"semi-sync":         {failover},
+	"semi-sync-timeout": {failover},
+	"replica-reads":     {lateReads},
+	"galera":            {failover},
+	"galera-writers":    {lateNode},
+})
+
+func cases(of map[string][]Scenario) []Case {
+	var all []Case
+	for _, t := range All {
+		for _, s := range of[t.Name] {
+			all = append(all, Case{t, s})
+		}
+	}
+	return all
+}
+
+// CaseNames returns the names of all cases.
+func CaseNames() []string {
+	names := make([]string, len(Cases))
+	for i, c := range Cases {
+		names[i] = c.Name()
+	}
+	return names
+}
+
+// CaseByName finds a case. The error lists all names.
+func CaseByName(name string) (Case, error) {
+	if i := slices.IndexFunc(Cases, func(c Case) bool { return c.Name() == name }); i >= 0 {
+		return Cases[i], nil
+	}
+	return Case{}, fmt.Errorf("no scenario %q of a topology: want one of %s", name, strings.Join(CaseNames(), ", "))
+}
+
+// durable is the fact of a topology that decides like a property.
+const durable = "durable-commits"
+
+// Expected returns what to expect of a strategy: what is attacked decides first, then what the topology forgets.
+func (c Case) Expected(of strategy.Description) scenario.Expectation {
+	expect := func(kind verdict.Kind, property strategy.Property) scenario.Expectation {
+		return scenario.Expectation{Verdict: kind, Because: scenario.Decisive{Property: property.String(), Standing: standing(of, property)}}
+	}
+	s := c.Scenario
+	switch {
+	case standing(of, s.Attacks) == strategy.Lacks:
+		return expect(s.Otherwise, s.Attacks)
+	case s.Forgets && !c.Topology.Durable:
+		return scenario.Expectation{Verdict: verdict.Lied, Because: scenario.Decisive{Property: durable, Standing: strategy.Lacks}}
+	case s.Forgets && of.Counts() && standing(of, strategy.Recovers) == strategy.Lacks:
+		return expect(verdict.Left, strategy.Recovers)
+	}
+	return expect(verdict.Held, s.Attacks)
+}
+
+// standing returns what a strategy declares of a property, be it one of the databases of several servers.
+func standing(of strategy.Description, property strategy.Property) strategy.Standing {
+	if strategy.EveryServer.Includes(property) {
+		return strategy.Properties{Has: of.Servers}.Standing(property)
+	}
+	return of.Properties.Standing(property)
+}

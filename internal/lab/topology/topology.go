@@ -1,0 +1,79 @@
+// Package topology runs cells whose database is more than one server, or fails over.
+//
+// A [Topology] says how many servers there are and who copies whom. A [Scenario] is what happens to them, as a
+// play: what is held until what is seen. A [Case] is both. All strategies of a case share its servers and its
+// one failover; each sells an item of its own. The expected verdict follows from what the strategy declares, and
+// from one fact of the topology: whether an answer survives the primary.
+//
+//   - topology.go: the topologies; servers.go: how they start
+//   - scenario.go: the scenarios; failover.go, rewind.go, stale.go and isolated.go: what they do
+//   - group.go: the strategies of a case, from their items to their verdicts
+//   - count.go: what SQL says in the end
+package topology
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"stocklock/internal/lab/rig"
+	"stocklock/internal/testserver"
+)
+
+// Topology is the servers of a database.
+type Topology struct {
+	Name string
+	Doc  string // one line: who copies whom
+	// Durable says that a commit which was answered survives its primary.
+	Durable bool
+
+	missing func() error // why it cannot start on this machine; nil for no reason
+	start   func(context.Context, *rig.Rig) (*servers, error)
+}
+
+// Missing returns why the topology cannot start on this machine, nil where it can.
+func (t Topology) Missing() error {
+	if t.missing == nil {
+		return nil
+	}
+	return t.missing()
+}
+
+// shortPatience is how long a primary waits for a replica that it is going to do without.
+const shortPatience = 200 * time.Millisecond
+
+// All are the topologies in the order of the tables.
+var All = []Topology{
+	{Name: "single", Doc: "one server with its disk", Durable: true, start: startSingle},
+	{Name: "async", Doc: "a primary, and a replica that copies it asynchronously", start: startPair(0)},
+	{
+		Name: "semi-sync", Doc: "a primary whose commits wait until the replica has received them (AFTER_SYNC), however long that takes",
+		Durable: true, start: startPair(testserver.Forever),
+	},
+	{
+		Name: "semi-sync-timeout", Doc: fmt.Sprintf("the same, with a patience of %s: after that the primary goes on alone", shortPatience),
+		start: startPair(shortPatience),
+	},
+	{Name: "replica-reads", Doc: "reads outside of transactions go to a replica, by gorm's dbresolver", Durable: true, start: startReplicaReads},
+	{Name: "galera", Doc: "three nodes of Galera; all shops write to the first", Durable: true, missing: testserver.HasGalera, start: startGalera(false)},
+	{Name: "galera-writers", Doc: "three nodes of Galera; each shop writes to its own", Durable: true, missing: testserver.HasGalera, start: startGalera(true)},
+}
+
+// Names returns the names of all topologies.
+func Names() []string {
+	names := make([]string, len(All))
+	for i, t := range All {
+		names[i] = t.Name
+	}
+	return names
+}
+
+// ByName finds a topology. The error lists all names.
+func ByName(name string) (Topology, error) {
+	if i := slices.IndexFunc(All, func(t Topology) bool { return t.Name == name }); i >= 0 {
+		return All[i], nil
+	}
+	return Topology{}, fmt.Errorf("no topology %q: want one of %s", name, strings.Join(Names(), ", "))
+}

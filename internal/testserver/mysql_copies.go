@@ -1,0 +1,127 @@
+package testserver
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// shopUser may do everything in the first database and nothing else. A server that is read-only refuses its
+// writes, and not those of the user of [MySQL.DSN].
+const shopUser = "shop"
+
+// ShopDSN is [MySQL.DSN] for a user without rights beyond the database, on a server of several.
+func (m *MySQL) ShopDSN() string {
+	return strings.Replace(m.DSN(), mysqlUser+":", shopUser+":", 1)
+}
+
+// accounts are the statements that make the users of a server of several.
+func accounts(password string) []string {
+	return []string{
+		"CREATE USER IF NOT EXISTS '" + shopUser + "'@'127.0.0.1' IDENTIFIED BY '" + password + "'",
+		"GRANT ALL ON " + mysqlDatabase + ".* TO '" + shopUser + "'@'127.0.0.1'",
+	}
+}
+
+// MySQLAlone is [Group.MySQL] with the accounts of servers that are several.
+func (g *Group) MySQLAlone(ctx context.Context, options ...string) (*MySQL, error) {
+	password := RandomHex(12)
+	return g.mysql(ctx, &MySQL{password: password, alone: accounts(password)}, nil, options...)
+}
+
+// Value asks the server for one value, such as "@@gtid_binlog_pos".
+func (m *MySQL) Value(ctx context.Context, expression string) (value string, err error) {
+	err = m.Ask(ctx, func(db *sql.DB) error {
+		var found sql.NullString
+		if err := db.QueryRowContext(ctx, "SELECT "+expression).Scan(&found); err != nil {
+			return err
+		}
+		value = found.String
+		return nil
+	})
+	return value, err
+}
+
+// Status asks the server for one of its status variables. It is empty where the server has none of that name.
+func (m *MySQL) Status(ctx context.Context, name string) (value string, err error) {
+	err = m.Ask(ctx, func(db *sql.DB) error {
+		row := db.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE '"+name+"'")
+		if err := row.Scan(new(string), &value); !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		return nil
+	})
+	return value, err
+}
+
+// row asks for the first row of an answer, by the names of its columns. It is empty where there is none.
+func (m *MySQL) row(ctx context.Context, statement string) (map[string]string, error) {
+	found := map[string]string{}
+	err := m.Ask(ctx, func(db *sql.DB) error {
+		rows, err := db.QueryContext(ctx, statement)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		names, err := rows.Columns()
+		if err != nil || !rows.Next() {
+			return errors.Join(err, rows.Err())
+		}
+		values, into := make([]sql.NullString, len(names)), make([]any, len(names))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		for i, name := range names {
+			found[name] = values[i].String
+		}
+		return nil
+	})
+	return found, err
+}
+
+// Ask calls question with a connection of the administrator, for what has no method.
+func (m *MySQL) Ask(ctx context.Context, question func(*sql.DB) error) error {
+	db, err := m.admin()
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if err := question(db); err != nil {
+		return fmt.Errorf("testserver: ask %s: %w", m.Name, err)
+	}
+	return nil
+}
+
+// await waits until is reports true. What says what is waited for.
+func (m *MySQL) await(ctx context.Context, what string, is func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	for {
+		so, err := is()
+		if so {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("testserver: %s: not %s: %w", m.Name, what, errors.Join(err, context.Cause(ctx)))
+		case <-time.After(readyInterval):
+		}
+	}
+}
+
+// withoutIdentity removes from a copy of a template what a server is told apart by.
+func withoutIdentity(data string) error {
+	err := os.Remove(filepath.Join(data, "auto.cnf"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,199 @@
+package testserver
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// MySQLPair is a primary and a replica that follows it by GTIDs and takes no writes.
+type MySQLPair struct{ Primary, Replica *MySQL }
+
+// PairOptions is how the servers of a pair copy. The zero value copies asynchronously.
+type PairOptions struct {
+	// SemiSync is how long a commit waits for the replica to receive it, before others see it (AFTER_SYNC).
+	// After that the primary goes on alone. 0 waits for nobody.
+	SemiSync time.Duration
+	// Through returns the address at which the replica finds the primary at addr. Nil leads to addr itself.
+	Through func(addr string) (string, error)
+}
+
+// Forever is the patience of a primary that never goes on without its replica.
+const Forever = 24 * time.Hour
+
+// replicaUser may follow a primary.
+const replicaUser = "replica"
+
+// MySQLPair starts both servers and waits until the replica has what the primary has.
+func (g *Group) MySQLPair(ctx context.Context, o PairOptions) (*MySQLPair, error) {
+	program, err := findMySQL()
+	if err != nil {
+		return nil, err
+	}
+	words := wordsOf(program)
+	password := RandomHex(12)
+	start := func(id int, options ...string) (*MySQL, error) {
+		options = append(options, append(words.binlog, "--log-bin=binlog", "--sync-binlog=1", "--binlog-format=ROW", "--server-id="+strconv.Itoa(id))...)
+		alone := append([]string{"SET SESSION sql_log_bin=0"}, accounts(password)...)
+		alone = append(alone, "CREATE USER IF NOT EXISTS '"+replicaUser+"'@'127.0.0.1' IDENTIFIED BY '"+password+"'",
+			"GRANT REPLICATION SLAVE ON *.* TO '"+replicaUser+"'@'127.0.0.1'")
+		return g.mysql(ctx, &MySQL{password: password, alone: alone}, withoutIdentity, options...)
+	}
+	var ofPrimary, ofReplica []string
+	if o.SemiSync > 0 {
+		ofPrimary, ofReplica = words.waits(o.SemiSync), words.acknowledges
+	}
+	p := &MySQLPair{}
+	if p.Primary, err = start(1, ofPrimary...); err != nil {
+		return nil, err
+	}
+	if p.Replica, err = start(2, ofReplica...); err != nil {
+		return nil, err
+	}
+	at := p.Primary.Addr
+	if o.Through != nil {
+		if at, err = o.Through(at); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.Replica.Follow(ctx, at); err != nil {
+		return nil, err
+	}
+	if o.SemiSync > 0 {
+		err = p.Primary.await(ctx, "waiting for its replica", func() (bool, error) {
+			clients, err := p.Primary.Status(ctx, words.clients)
+			return clients == "1", err
+		})
+	}
+	return p, err
+}
+
+// Follow makes the server the replica of the primary at addr, and read-only. The primary is of the same pair.
+func (m *MySQL) Follow(ctx context.Context, addr string) error {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("testserver: %w", err)
+	}
+	words := wordsOf(m.program)
+	if err := m.asAdmin(ctx, words.readOnly("1"), fmt.Sprintf(words.follow, host, port, replicaUser, m.password), words.start); err != nil {
+		return err
+	}
+	return m.await(ctx, "a replica of "+addr, func() (bool, error) {
+		r, err := m.Replication(ctx)
+		if err == nil && (!r.Receiving || !r.Applying) {
+			err = fmt.Errorf("%s", r.Problem)
+		}
+		return err == nil, err
+	})
+}
+
+// Replication is what a replica says of itself.
+type Replication struct {
+	Receiving, Applying bool
+	Received, Applied   string // GTIDs, as the server writes them
+	Problem             string
+}
+
+// Replication asks a replica how far it is.
+func (m *MySQL) Replication(ctx context.Context) (Replication, error) {
+	words := wordsOf(m.program)
+	row, err := m.row(ctx, words.status)
+	if err != nil {
+		return Replication{}, err
+	}
+	applied, err := m.Value(ctx, words.applied)
+	return Replication{
+		Receiving: row[words.receiving] == "Yes", Applying: row[words.applying] == "Yes", Received: row[words.received], Applied: applied,
+		Problem: strings.TrimSpace(row["Last_IO_Error"] + " " + row["Last_SQL_Error"]),
+	}, err
+}
+
+// Committed returns the GTIDs of what the server has committed.
+func (m *MySQL) Committed(ctx context.Context) (string, error) {
+	return m.Value(ctx, wordsOf(m.program).committed)
+}
+
+// WaitingCommits returns how many transactions wait for a replica to receive them.
+func (m *MySQL) WaitingCommits(ctx context.Context) (int, error) {
+	return m.count(ctx, wordsOf(m.program).waiting)
+}
+
+// AcknowledgesNone reports whether a primary no longer waits for its replica: its patience was over.
+func (m *MySQL) AcknowledgesNone(ctx context.Context) (bool, error) {
+	is, err := m.Status(ctx, wordsOf(m.program).semiSync)
+	return is == "OFF", err
+}
+
+func (m *MySQL) count(ctx context.Context, status string) (int, error) {
+	value, err := m.Status(ctx, status)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(value)
+}
+
+// StopApplying makes a replica receive and not apply, until StartApplying.
+func (m *MySQL) StopApplying(ctx context.Context) error {
+	return m.asAdmin(ctx, wordsOf(m.program).stopApplying)
+}
+
+// StartApplying undoes StopApplying.
+func (m *MySQL) StartApplying(ctx context.Context) error {
+	return m.asAdmin(ctx, wordsOf(m.program).startApplying)
+}
+
+// AwaitApplied waits until a replica has applied what it has received.
+func (m *MySQL) AwaitApplied(ctx context.Context) error {
+	return m.await(ctx, "done with what it has received", func() (bool, error) {
+		r, err := m.Replication(ctx)
+		if err != nil {
+			return false, err
+		}
+		return m.has(ctx, r.Received)
+	})
+}
+
+// has reports whether a replica has applied all of these GTIDs.
+func (m *MySQL) has(ctx context.Context, gtids string) (bool, error) {
+	if gtids == "" {
+		return true, nil
+	}
+	is, err := m.Value(ctx, fmt.Sprintf(wordsOf(m.program).includes, gtids))
+	return is == "1", err
+}
+
+// AwaitCopied waits until the server has all that another one of its pair or cluster has committed.
+func (m *MySQL) AwaitCopied(ctx context.Context, of *MySQL) error {
+	if m.galera {
+		return m.awaitNode(ctx, of)
+	}
+	committed, err := of.Committed(ctx)
+	if err != nil {
+		return err
+	}
+	return m.await(ctx, "a full copy of "+of.Name, func() (bool, error) { return m.has(ctx, committed) })
+}
+
+// Promote makes a replica a primary that takes writes, when it has applied all that it has received.
+func (m *MySQL) Promote(ctx context.Context) error {
+	words := wordsOf(m.program)
+	if err := m.asAdmin(ctx, words.stopReceiving); err != nil {
+		return err
+	}
+	if err := m.AwaitApplied(ctx); err != nil {
+		return err
+	}
+	return m.asAdmin(ctx, words.stop, words.forget, words.readOnly("0"))
+}
+
+// SetReadOnly makes a server refuse the writes of shops, and no longer.
+func (m *MySQL) SetReadOnly(ctx context.Context, on bool) error {
+	value := "0"
+	if on {
+		value = "1"
+	}
+	return m.asAdmin(ctx, wordsOf(m.program).readOnly(value))
+}
