@@ -42,7 +42,7 @@ require (
 	gorm.io/gorm v1.31.2
 )
 
-require gorm.io/plugin/dbresolver v1.6.2 // indirect
+require gorm.io/plugin/dbresolver v1.6.2
 
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect
