@@ -11,6 +11,7 @@ import (
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/wholefile"
 )
 
@@ -57,6 +58,11 @@ func (c *demoCommand) Run(ctx context.Context, s streams) error {
 			return err
 		}
 		faults.Cells, faults.Strategies = append(faults.Cells, two.Cells...), append(faults.Strategies, two.Strategies...)
+		several, err := c.topologies(ctx, shop, s)
+		if err != nil {
+			return err
+		}
+		faults.Cells = append(faults.Cells, several.Cells...) // their strategies are among the others
 	}
 	if err := kept.write(r, faults, s); err != nil {
 		return err
@@ -77,6 +83,25 @@ func (c *demoCommand) baskets(ctx context.Context, shop *catalog.Catalog, s stre
 		return report.Report{}, nil
 	}
 	return measureBaskets(ctx, usualPlan(c.Seed, c.redisSettings), pairs, shop, s)
+}
+
+// In a demo, these strategies sell in these cases: by a failover both lie, and by an old read one oversells.
+var (
+	tellingCases    = []string{"async-failover", "replica-reads-late"}
+	tellingOnServer = []string{"fenced", "conditional"}
+)
+
+// topologies runs a few cells on databases of two servers.
+func (c *demoCommand) topologies(ctx context.Context, shop *catalog.Catalog, s streams) (report.Report, error) {
+	strategies, err := named(tellingOnServer, shop.Strategies, shop.ByName)
+	if err != nil { // a shop of one's own may have none
+		return report.Report{}, nil
+	}
+	cases, err := named(tellingCases, topology.Cases, topology.CaseByName)
+	if err != nil {
+		return report.Report{}, err
+	}
+	return measureTopologies(ctx, usualPlan(c.Seed, c.redisSettings), cases, strategies, shop, s)
 }
 
 // demoPlans are the cells that are compared, and the telling ones.

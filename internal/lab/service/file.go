@@ -91,6 +91,9 @@ type Stock struct {
 // Duration is a time such as 500ms.
 type Duration time.Duration
 
+// leftField is the field that counts the units.
+const leftField = "stock.left"
+
 // UnmarshalYAML reads the form of [time.ParseDuration].
 func (d *Duration) UnmarshalYAML(text []byte) error {
 	parsed, err := time.ParseDuration(strings.Trim(strings.TrimSpace(string(text)), `"'`))
@@ -343,7 +346,7 @@ var Places = struct{ Sale, Process []string }{
 
 func (f *File) checkPlaces() (field, what string) {
 	type text struct{ field, text string }
-	ofSale := []text{{"stock.set", f.Stock.Set}, {"stock.left", f.Stock.Left}, {"stock.orders", f.Stock.Orders}}
+	ofSale := []text{{"stock.set", f.Stock.Set}, {leftField, f.Stock.Left}, {"stock.orders", f.Stock.Orders}}
 	for name, r := range map[string]Request{"buy": f.Buy, "stock.set_request": f.Stock.SetRequest, "stock.left_request": f.Stock.LeftRequest, "stock.orders_request": f.Stock.OrdersRequest} {
 		ofSale = append(ofSale, text{name + ".path", r.Path}, text{name + ".body", r.Body})
 		for header, value := range r.Headers {

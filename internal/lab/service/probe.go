@@ -113,7 +113,7 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, seen *recorder, process
 		return s.File.mistake("stock.orders", "orders found customer %q of an order that %q made: want {customer} of buy in its first column", orders[0].Customer, buyer.Customer)
 	case left != 0:
 		p.Judgement.Kind = verdict.Unbalanced
-		p.Reason = fmt.Sprintf("one of one unit is sold, and stock.left found %d", left)
+		p.Reason = fmt.Sprintf("one of one unit is sold, and %s found %d", leftField, left)
 		return nil
 	}
 	second := s.NewSale(item, fmt.Sprintf("c%d", s.buys.Load()+1))
@@ -140,7 +140,7 @@ func (s *Service) isReset(ctx context.Context, item int64) error {
 	case err != nil:
 		return err
 	case left != 1:
-		return s.File.mistake("stock.left", "the stock was set to 1, and left found %d", left)
+		return s.File.mistake(leftField, "the stock was set to 1, and this found %d", left)
 	case len(orders) > 0:
 		return s.File.mistake("stock.set", "the stock was set, and orders still found %d of before: set must remove them, or the item must be {item}", len(orders))
 	}
