@@ -169,22 +169,34 @@ func (s *Shop) clearKeys(ctx context.Context) {
 	if s.KeyTTL == 0 {
 		return
 	}
+	inRounds(ctx, s.KeyInterval, func(from time.Time) (int, time.Time, error) {
+		if !s.health.started() {
+			return 0, from, errStarting
+		}
+		n, upTo, err := s.store.ClearKeys(ctx, from, s.KeyTTL, keyBatch)
+		if err != nil && ctx.Err() == nil {
+			s.Log.Warn("idempotency keys were not cleared", "error", err)
+			s.advise(ctx, err)
+		}
+		return n, upTo, err
+	})
+}
+
+// inRounds calls clearBatch until ctx ends. ClearBatch clears a batch of keys from a time on. It returns
+// how many it cleared, and the time of the youngest. An error ends a round, and
+// the next one begins at the same batch.
+func inRounds(ctx context.Context, interval time.Duration, clearBatch func(from time.Time) (n int, upTo time.Time, err error)) {
 	oldest := time.Unix(0, 0)
 	from, rounds := oldest, 0
 	for ctx.Err() == nil {
-		pause := s.KeyInterval
-		if s.health.started() {
-			n, upTo, err := s.store.ClearKeys(ctx, from, s.KeyTTL, keyBatch)
-			switch {
-			case err != nil && ctx.Err() == nil:
-				s.Log.Warn("idempotency keys were not cleared", "error", err)
-				s.advise(ctx, err)
-			case n == keyBatch:
-				from, pause = upTo, keyPause
-			default:
-				if from, rounds = upTo, rounds+1; rounds%keyRounds == 0 {
-					from = oldest
-				}
+		pause := interval
+		switch n, upTo, err := clearBatch(from); {
+		case err != nil:
+		case n == keyBatch:
+			from, pause = upTo, keyPause
+		default:
+			if from, rounds = upTo, rounds+1; rounds%keyRounds == 0 {
+				from = oldest
 			}
 		}
 		select {

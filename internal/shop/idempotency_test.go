@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ngrok/sqlmw"
@@ -288,6 +290,48 @@ func TestAShopClearsExpiredKeys(t *testing.T) {
 	if _, err := store.OrderByKey(t.Context(), "", sale.IdempotencyKey); err != nil {
 		t.Errorf("the key of a young order: %v", err)
 	}
+}
+
+// TestClearingKeysPauses: a round is in batches, with a short pause behind a full one. Rounds begin at an
+// interval, where the last one ended, and one in so many at the oldest key.
+func TestClearingKeysPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		at := func(minutes int) time.Time { return time.Unix(0, 0).Add(time.Duration(minutes) * time.Minute) }
+		type call struct {
+			from  time.Time
+			pause time.Duration // before it
+		}
+		var calls []call
+		answers := []struct {
+			n    int
+			upTo time.Time
+			err  error
+		}{
+			{keyBatch, at(1), nil}, {keyBatch, at(2), nil}, {0, at(0), errStarting}, {keyBatch, at(3), nil}, {keyBatch - 1, at(4), nil}, {0, at(4), nil},
+		}
+		want := []call{
+			{at(0), 0}, {at(1), keyPause}, {at(2), keyPause}, {at(2), keyInterval}, {at(3), keyPause}, {at(4), keyInterval},
+		}
+		for len(want) < len(answers)+keyRounds-2 { // two rounds were not broken off
+			want = append(want, call{at(4), keyInterval})
+		}
+		want = append(want, call{at(0), keyInterval})
+		last := time.Now()
+		inRounds(ctx, keyInterval, func(from time.Time) (int, time.Time, error) {
+			calls = append(calls, call{from, time.Since(last)})
+			last = time.Now()
+			if len(calls) == len(want) {
+				cancel()
+			}
+			answer := answers[min(len(calls), len(answers))-1]
+			return answer.n, answer.upTo, answer.err
+		})
+		if !slices.Equal(calls, want) {
+			t.Errorf("batches were cleared from, after a pause:\n%v\nwant\n%v", calls, want)
+		}
+	})
 }
 
 func TestWrongKeysAreRefused(t *testing.T) {

@@ -120,7 +120,15 @@ type Outcome struct {
 // together. Where a single row causes another error, the store makes each sale once more in a
 // transaction of its own. Any other error is returned, and is the outcome of all sales.
 func (s *Store) DecrementBatch(ctx context.Context, itemID uint64, sales []Sale) ([]Outcome, error) {
-	outcomes, err := s.decrementBatch(ctx, itemID, sales)
+	return s.DecrementOpenBatch(ctx, itemID, sales, nil)
+}
+
+// DecrementOpenBatch is [Store.DecrementBatch] of a batch that stays open while it waits for the row of
+// the item. When the row is locked, it calls join, which returns the sales that have come meanwhile. The
+// outcomes are those of sales, and then of these. Join may find the orders of keys in the transaction. An
+// error of join is that of the batch.
+func (s *Store) DecrementOpenBatch(ctx context.Context, itemID uint64, sales []Sale, join func(find FindOrders) ([]Sale, error)) ([]Outcome, error) {
+	outcomes, sales, err := s.decrementBatch(ctx, itemID, sales, join)
 	switch {
 	case len(sales) > 1 && isOneRows(err):
 		return s.decrementParts(ctx, itemID, sales, err), nil
@@ -129,6 +137,9 @@ func (s *Store) DecrementBatch(ctx context.Context, itemID uint64, sales []Sale)
 	}
 	return outcomes, nil
 }
+
+// FindOrders returns the orders that were made under keys.
+type FindOrders func(keys []Key) (map[Key]Order, error)
 
 // decrementParts makes the sales of a batch that failed because of a row: those whose key has no
 // order together, or each alone if none has one.
@@ -172,20 +183,36 @@ func (s *Store) decrementParts(ctx context.Context, itemID uint64, sales []Sale,
 	return outcomes
 }
 
-func (s *Store) decrementBatch(ctx context.Context, itemID uint64, sales []Sale) ([]Outcome, error) {
-	outcomes := make([]Outcome, len(sales))
+// decrementBatch returns all sales of the batch, also with an error.
+func (s *Store) decrementBatch(ctx context.Context, itemID uint64, sales []Sale, join func(FindOrders) ([]Sale, error)) ([]Outcome, []Sale, error) {
 	var orders []Order
 	var refused []error
-	err := s.transaction(ctx, rowTimeout, func(tx *gorm.DB) (err error) {
-		ctx := tx.Statement.Context
-		read := int64(0)
-		if read, refused, err = takeBatch(ctx, tx, itemID, sales); err != nil {
+	err := s.transaction(ctx, rowTimeout, func(tx *gorm.DB) error {
+		sell := func(sales []Sale) error {
+			read, not, err := takeBatch(tx.Statement.Context, tx, itemID, sales, orders)
+			if err != nil {
+				return err
+			}
+			for i, sale := range sales {
+				if not[i] == nil {
+					orders = append(orders, newOrder(sale, read, read-sale.Quantity))
+					read -= sale.Quantity
+				}
+			}
+			refused = append(refused, not...)
+			return nil
+		}
+		if err := sell(sales); err != nil {
 			return err
 		}
-		for i, sale := range sales {
-			if refused[i] == nil {
-				orders = append(orders, newOrder(sale, read, read-sale.Quantity))
-				read -= sale.Quantity
+		if join != nil {
+			joined, err := join(func(keys []Key) (map[Key]Order, error) { return ordersByKeys(tx.Statement.Context, tx, keys) })
+			sales = slices.Concat(sales, joined)
+			if err == nil && len(joined) > 0 {
+				err = sell(joined)
+			}
+			if err != nil {
+				return err
 			}
 		}
 		if len(orders) == 0 {
@@ -194,19 +221,20 @@ func (s *Store) decrementBatch(ctx context.Context, itemID uint64, sales []Sale)
 		return recordAll(tx, orders)
 	})
 	if err = s.lookUp(ctx, err, orders...); err != nil {
-		return nil, err
+		return nil, sales, err
 	}
+	outcomes := make([]Outcome, len(sales))
 	for i, sale := range sales {
 		if outcomes[i].Err = orderError(sale, refused[i]); refused[i] == nil {
 			outcomes[i].Order, orders = orders[0], orders[1:]
 		}
 	}
-	return outcomes, nil
+	return outcomes, sales, nil
 }
 
 // takeBatch takes the units of the sales from the stock. It returns the stock before, and why a sale
-// got none.
-func takeBatch(ctx context.Context, tx *gorm.DB, itemID uint64, sales []Sale) (read int64, refused []error, err error) {
+// got none. The orders before are those of the transaction that are not yet inserted.
+func takeBatch(ctx context.Context, tx *gorm.DB, itemID uint64, sales []Sale, before []Order) (read int64, refused []error, err error) {
 	refused = make([]error, len(sales))
 	limited := slices.ContainsFunc(sales, func(s Sale) bool { return s.Limit > 0 })
 	if sum, ok := total(sales); ok && !limited {
@@ -225,6 +253,9 @@ func takeBatch(ctx context.Context, tx *gorm.DB, itemID uint64, sales []Sale) (r
 	had, err := hadBefore(tx, itemID, sales, limited)
 	if err != nil {
 		return 0, nil, err
+	}
+	for _, order := range before {
+		had[unitsKey{itemID, order.Subject}] += order.Quantity
 	}
 	taken := int64(0)
 	for i, sale := range sales {
@@ -295,19 +326,22 @@ func (s Sale) Key() Key { return Key{s.Subject, s.IdempotencyKey} }
 
 // OrdersByKeys returns the orders that were made under these keys.
 func (s *Store) OrdersByKeys(ctx context.Context, keys []Key) (map[Key]Order, error) {
+	orders, err := again(ctx, func() (map[Key]Order, error) { return ordersByKeys(ctx, s.db, keys) })
+	if err != nil {
+		return nil, found(fmt.Sprintf("read orders by %d keys", len(keys)), err)
+	}
+	return orders, nil
+}
+
+func ordersByKeys(ctx context.Context, db *gorm.DB, keys []Key) (map[Key]Order, error) {
 	pairs := make([][]any, len(keys))
 	for i, k := range keys {
 		pairs[i] = []any{k.IdempotencyKey, k.Subject}
 	}
-	orders, err := again(ctx, func() ([]Order, error) {
-		return gorm.G[Order](s.db).Where("(idempotency_key, subject) IN ?", pairs).Find(ctx)
-	})
-	if err != nil {
-		return nil, found(fmt.Sprintf("read orders by %d keys", len(keys)), err)
-	}
+	orders, err := gorm.G[Order](db).Where("(idempotency_key, subject) IN ?", pairs).Find(ctx)
 	byKey := make(map[Key]Order, len(orders))
 	for _, o := range orders {
 		byKey[Key{o.Subject, *o.IdempotencyKey}] = o
 	}
-	return byKey, nil
+	return byKey, err
 }

@@ -2,6 +2,8 @@ package stock_test
 
 import (
 	"bytes"
+	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
 
@@ -83,6 +86,93 @@ func TestBatchSellsAllThatFit(t *testing.T) {
 	}
 }
 
+// joining returns a join that brings the sales, and fails the test if it comes before the row is locked.
+func joining(t *testing.T, store *stock.Store, item stock.Item, sales []stock.Sale) func(stock.FindOrders) ([]stock.Sale, error) {
+	return func(stock.FindOrders) ([]stock.Sale, error) {
+		row := store.Pool().QueryRowContext(t.Context(), "SELECT id FROM items WHERE id = ? FOR UPDATE SKIP LOCKED", item.ID)
+		if err := row.Scan(new(uint64)); !errors.Is(err, sql.ErrNoRows) {
+			t.Errorf("another transaction gets the row of the item: %v", err)
+		}
+		return sales, nil
+	}
+}
+
+func TestSalesJoinABatchThatHasTheRow(t *testing.T) {
+	store := open(t)
+	for _, tt := range []struct {
+		name          string
+		stock         int64
+		first, joined []int64
+		sold          []bool
+	}{
+		{"all", 10, []int64{1, 2}, []int64{3, 4}, []bool{true, true, true, true}},
+		{"none joins", 10, []int64{1, 2}, nil, []bool{true, true}},
+		{"the last unit is gone", 3, []int64{1, 2}, []int64{1}, []bool{true, true, false}},
+		{"one of the first is too large", 5, []int64{6, 2}, []int64{4, 3}, []bool{false, true, false, true}},
+		{"none of the first", 2, []int64{3}, []int64{2}, []bool{false, true}},
+		{"none", 0, []int64{1}, []int64{1}, []bool{false, false}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			item := newItem(t, store, tt.stock)
+			sales := wanted(item, slices.Concat(tt.first, tt.joined)...)
+			first, joined := sales[:len(tt.first)], sales[len(tt.first):]
+			outcomes, err := store.DecrementOpenBatch(t.Context(), item.ID, first, joining(t, store, item, joined))
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(t, store, item, outcomes, tt.sold...)
+		})
+	}
+}
+
+// TestALimitCountsTheBatchThatIsJoined: a customer's first order is not in the table yet.
+func TestALimitCountsTheBatchThatIsJoined(t *testing.T) {
+	store := open(t)
+	item := newItem(t, store, 10)
+	sales := wanted(item, 2, 2, 1)
+	for i := range sales {
+		sales[i].Subject, sales[i].Limit = "ann", 3
+	}
+	outcomes, err := store.DecrementOpenBatch(t.Context(), item.ID, sales[:1], joining(t, store, item, sales[1:]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if outcomes[0].Err != nil || !errors.Is(outcomes[1].Err, stock.ErrLimit) || outcomes[2].Err != nil {
+		t.Errorf("orders of 2, 2 and 1 under a limit of 3: %v, %v, %v, want the second refused", outcomes[0].Err, outcomes[1].Err, outcomes[2].Err)
+	}
+	if got := stockOf(t, store, item.ID); got != 7 {
+		t.Errorf("stock = %d, want 7", got)
+	}
+}
+
+// TestJoiningFindsOrders: who joins learns in the transaction, on its connection, which keys have orders. If
+// joining fails, nothing is sold.
+func TestJoiningFindsOrders(t *testing.T) {
+	store := open(t, stock.WithPoolSize(1))
+	item := newItem(t, store, 10)
+	sales := wanted(item, 1, 1, 1)
+	sales[1].IdempotencyKey, sales[2].IdempotencyKey = "used", "new"
+	if _, err := store.Decrement(t.Context(), sales[1]); err != nil {
+		t.Fatal(err)
+	}
+	var found map[stock.Key]stock.Order
+	failed := errors.New("of the test")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err := store.DecrementOpenBatch(ctx, item.ID, sales[:1], func(find stock.FindOrders) (_ []stock.Sale, err error) {
+		if found, err = find([]stock.Key{sales[1].Key(), sales[2].Key()}); err != nil {
+			t.Error(err)
+		}
+		return sales[2:], failed
+	})
+	if _, used := found[sales[1].Key()]; len(found) != 1 || !used {
+		t.Errorf("found %v, want the order under the used key", found)
+	}
+	if got := stockOf(t, store, item.ID); !errors.Is(err, failed) || got != 9 {
+		t.Errorf("%d units are left after %v, want 9 after the error of join", got, err)
+	}
+}
+
 // TestBatchIdsWhereAClusterChangesItsSteps makes two batches on one connection. No outcome may have the
 // id of another order.
 func TestBatchIdsWhereAClusterChangesItsSteps(t *testing.T) {
@@ -104,7 +194,7 @@ func TestBatchIdsWhereAClusterChangesItsSteps(t *testing.T) {
 	}
 }
 
-// TestOneRowsErrorIsItsOwn has one bad row in a batch: the others are sold.
+// TestOneRowsErrorIsItsOwn has bad rows in a batch, one of which has joined: the others are sold.
 func TestOneRowsErrorIsItsOwn(t *testing.T) {
 	store := open(t)
 	item := newItem(t, store, 10)
@@ -116,7 +206,7 @@ func TestOneRowsErrorIsItsOwn(t *testing.T) {
 	sales := wanted(item, 1, 1, 1, 1)
 	sales[1].IdempotencyKey = "used"                   // 1062
 	sales[2].RequestID = strings.Repeat("x", 64) + "y" // 1406
-	outcomes, err := store.DecrementBatch(t.Context(), item.ID, sales)
+	outcomes, err := store.DecrementOpenBatch(t.Context(), item.ID, sales[:2], joining(t, store, item, sales[2:]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +259,7 @@ func TestABatchWithRepeatedKeysStaysABatch(t *testing.T) {
 	}
 }
 
-// TestCommitWithoutAnAnswer loses the connection around the COMMIT of a batch.
+// TestCommitWithoutAnAnswer loses the connection around the COMMIT of a batch that a sale has joined.
 func TestCommitWithoutAnAnswer(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -181,7 +271,8 @@ func TestCommitWithoutAnAnswer(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			direct, store := openBehind(t, losesOneCommit(tt.deliver))
 			item := newItem(t, direct, 10)
-			outcomes, err := store.DecrementBatch(t.Context(), item.ID, wanted(item, 1, 2))
+			sales := wanted(item, 1, 2)
+			outcomes, err := store.DecrementOpenBatch(t.Context(), item.ID, sales[:1], joining(t, direct, item, sales[1:]))
 			if !tt.deliver {
 				if !errors.Is(err, stock.ErrUnknown) {
 					t.Errorf("DecrementBatch = %v, want ErrUnknown", err)

@@ -1,9 +1,9 @@
 package strategy
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -37,8 +37,9 @@ const maxBatch = 256
 
 // batcher sells in batches. It has one queue for each item that is being sold. A sale that finds no
 // queue becomes the leader. The leader takes all waiting sales, sells them in one transaction,
-// makes the next sale in the queue the leader, and answers. There is no timer: the next batch
-// gathers while one commits. A batcher is safe for concurrent use.
+// makes the next sale in the queue the leader, and answers. There is no timer: the next batch gathers
+// while one commits, and while its leader waits for the row of the item, which other shops sell, too.
+// A batcher is safe for concurrent use.
 type batcher struct {
 	Options
 	store   *stock.Store
@@ -131,29 +132,26 @@ func (b *batcher) leave(w *waiter) bool {
 
 // leadBatch sells one batch. The leader is in it, at the front.
 func (b *batcher) leadBatch(leader *waiter) {
+	batch := &batch{underKey: map[stock.Key]int{}, repeats: map[int]int{}}
 	itemID := leader.sale.ItemID
-	batch := b.take(itemID)
-	outcomes := make([]stock.Outcome, len(batch))
-	for i := range outcomes {
-		outcomes[i].Err = errLeader
-	}
 	defer func() { // also where the leader panics
 		b.handOn(itemID)
-		for i, w := range batch {
-			w.done <- outcomes[i]
+		for i, w := range batch.sales {
+			w.done <- batch.outcomes[i]
 		}
 	}()
-	b.sellAll(leader.ctx, itemID, batch, outcomes)
+	wanted := batch.add(b.take(itemID, maxBatch))
+	b.sellAll(context.WithoutCancel(leader.ctx), itemID, batch, wanted) // it goes on when the leader's ctx ends
 }
 
 var errLeader = errors.New("strategy: the leader of the batch failed")
 
-// take takes the next batch out of the queue.
-func (b *batcher) take(itemID uint64) []*waiter {
+// take takes up to most sales out of the queue.
+func (b *batcher) take(itemID uint64, most int) []*waiter {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	queue := b.queues[itemID]
-	n := min(len(queue), maxBatch)
+	n := min(len(queue), most)
 	// The rest is copied: the batch keeps the array.
 	b.queues[itemID] = slices.Clone(queue[n:])
 	return queue[:n]
@@ -172,65 +170,60 @@ func (b *batcher) handOn(itemID uint64) {
 	close(queue[0].lead)
 }
 
-// sellAll sells the batch and sets its outcomes. It goes on when the leader's ctx ends.
-func (b *batcher) sellAll(ctx context.Context, itemID uint64, batch []*waiter, outcomes []stock.Outcome) {
-	ctx = context.WithoutCancel(ctx)
-	failAll := func(indices []int, err error) {
-		for _, i := range indices {
-			outcomes[i].Err = err
-		}
-	}
-	var wanted []int                // to be sold
-	repeats := map[int]int{}        // sales under the key of an earlier one of the batch
-	underKey := map[stock.Key]int{} // the first sale under each key
-	for i, w := range batch {
+// batch is what is sold in one transaction.
+type batch struct {
+	sales    []*waiter
+	outcomes []stock.Outcome // of each sale
+
+	// Indices of sales.
+	wanted   []int             // to be sold
+	repeats  map[int]int       // sales under the key of an earlier one of the batch
+	underKey map[stock.Key]int // the first sale under each key
+}
+
+// add adds sales, and returns the indices of those to be sold, unless their keys have orders.
+func (b *batch) add(more []*waiter) (wanted []int) {
+	for _, w := range more {
+		i := len(b.sales)
+		b.sales, b.outcomes = append(b.sales, w), append(b.outcomes, stock.Outcome{Err: errLeader})
 		if w.ctx.Err() != nil {
-			outcomes[i].Err = context.Cause(w.ctx)
+			b.outcomes[i].Err = context.Cause(w.ctx)
 			continue
 		}
 		if key := w.sale.Key(); key.IdempotencyKey != "" {
-			if first, again := underKey[key]; again {
-				repeats[i] = first
+			if first, again := b.underKey[key]; again {
+				b.repeats[i] = first
 				continue
 			}
-			underKey[key] = i
+			b.underKey[key] = i
 		}
 		wanted = append(wanted, i)
 	}
-	wanted, err := b.known(ctx, batch, wanted, outcomes)
-	if err == nil && len(wanted) > 0 {
-		err = b.sellWanted(ctx, itemID, batch, wanted, outcomes)
-	}
-	if err != nil {
-		failAll(wanted, err)
-	}
-	for i, first := range repeats {
-		outcomes[i] = repeated(outcomes[first])
-	}
+	return wanted
 }
 
-// known sets the outcomes of sales whose key already has an order, and returns the others.
-func (b *batcher) known(ctx context.Context, batch []*waiter, wanted []int, outcomes []stock.Outcome) ([]int, error) {
+// want makes sales wanted whose keys have no orders, and sets the outcomes of the others. It returns the
+// wanted ones. After an error all are wanted.
+func (b *batch) want(all []int, find stock.FindOrders) (wanted []stock.Sale, err error) {
 	var keys []stock.Key
-	for _, i := range wanted {
-		if key := batch[i].sale.Key(); key.IdempotencyKey != "" {
+	for _, i := range all {
+		if key := b.sales[i].sale.Key(); key.IdempotencyKey != "" {
 			keys = append(keys, key)
 		}
 	}
-	if len(keys) == 0 {
-		return wanted, nil
+	var orders map[stock.Key]stock.Order
+	if len(keys) > 0 {
+		orders, err = find(keys)
 	}
-	orders, err := b.store.OrdersByKeys(ctx, keys)
-	if err != nil {
-		return wanted, err
-	}
-	return slices.DeleteFunc(wanted, func(i int) bool {
-		order, known := orders[batch[i].sale.Key()]
-		if known {
-			outcomes[i] = repeated(stock.Outcome{Order: order})
+	for _, i := range all {
+		sale := b.sales[i].sale
+		if order, known := orders[sale.Key()]; known {
+			b.outcomes[i] = repeated(stock.Outcome{Order: order})
+			continue
 		}
-		return known
-	}), nil
+		b.wanted, wanted = append(b.wanted, i), append(wanted, sale)
+	}
+	return wanted, err
 }
 
 // repeated is the outcome of a sale under the key of another one. It has no order. The caller looks
@@ -242,34 +235,52 @@ func repeated(first stock.Outcome) stock.Outcome {
 	return first
 }
 
-// sellWanted sells these of the batch. An error is the outcome of all of them.
-func (b *batcher) sellWanted(ctx context.Context, itemID uint64, batch []*waiter, wanted []int, outcomes []stock.Outcome) error {
-	sales := make([]stock.Sale, len(wanted))
-	least := int64(math.MaxInt64)
-	for n, i := range wanted {
-		sales[n] = batch[i].sale
-		least = min(least, sales[n].Quantity)
+// sellAll sells the batch and sets its outcomes.
+func (b *batcher) sellAll(ctx context.Context, itemID uint64, batch *batch, first []int) {
+	sales, err := batch.want(first, func(keys []stock.Key) (map[stock.Key]stock.Order, error) { return b.store.OrdersByKeys(ctx, keys) })
+	if err == nil && len(sales) > 0 {
+		err = b.sellWanted(ctx, itemID, batch, sales)
 	}
+	if err != nil {
+		for _, i := range batch.wanted {
+			batch.outcomes[i].Err = err
+		}
+	}
+	for i, first := range batch.repeats {
+		batch.outcomes[i] = repeated(batch.outcomes[first])
+	}
+}
+
+// sellWanted sells the wanted ones of the batch, and the sales that join them. An error is the outcome
+// of all of them.
+func (b *batcher) sellWanted(ctx context.Context, itemID uint64, batch *batch, sales []stock.Sale) error {
+	waited := time.Since(batch.sales[batch.wanted[0]].since)
 	if b.sold != nil {
-		b.sold(len(sales), time.Since(batch[wanted[0]].since))
+		defer func() { b.sold(len(batch.wanted), waited) }()
 	}
-	if err := b.soldOut.check(ctx, b.store, stock.Sale{ItemID: itemID, Quantity: least}); err != nil {
+	least := slices.MinFunc(sales, func(a, b stock.Sale) int { return cmp.Compare(a.Quantity, b.Quantity) })
+	if err := b.soldOut.check(ctx, b.store, stock.Sale{ItemID: itemID, Quantity: least.Quantity}); err != nil {
 		return err
 	}
 	lost := func() {
-		if !batch[0].queued { // the leader; the others have passed it when they queued
-			sale.At(batch[0].ctx, sale.Waiting)
+		if leader := batch.sales[0]; !leader.queued { // the others have passed it when they queued
+			sale.At(leader.ctx, sale.Waiting)
 		}
 	}
+	join := func(find stock.FindOrders) ([]stock.Sale, error) {
+		more, err := batch.want(batch.add(b.take(itemID, maxBatch-len(batch.sales))), find)
+		sales = slices.Concat(sales, more)
+		return more, err
+	}
 	made, err := againstConflicts(ctx, b.Options, b.Retry, lost, func() ([]stock.Outcome, error) {
-		return b.store.DecrementBatch(ctx, itemID, sales)
+		return b.store.DecrementOpenBatch(ctx, itemID, sales, join)
 	})
 	if err != nil {
 		return err
 	}
-	for n, i := range wanted {
-		outcomes[i] = made[n]
-		b.soldOut.note(sales[n], made[n].Err)
+	for n, i := range batch.wanted {
+		batch.outcomes[i] = made[n]
+		b.soldOut.note(batch.sales[i].sale, made[n].Err)
 	}
 	return nil
 }

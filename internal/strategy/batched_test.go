@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/strategytest"
+	"stocklock/internal/testserver"
 )
 
 // held keeps the item's row locked until the function that it returns is called, so that the sales
@@ -40,24 +42,20 @@ func (b *batches) add(size int, _ time.Duration) {
 	b.sizes = append(b.sizes, size)
 }
 
-func (b *batches) largest() (n int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, s := range b.sizes {
-		n = max(n, s)
-	}
-	return n
+func batchedSeller(t *testing.T, d strategy.Deps) (*strategy.Seller, *batches) {
+	t.Helper()
+	seen := &batches{}
+	d.Batched = seen.add
+	return newBatchedSeller(t, d), seen
 }
 
-func batchedSeller(t *testing.T, d strategy.Deps) (*strategy.Seller, *batches) {
+func newBatchedSeller(t *testing.T, d strategy.Deps) *strategy.Seller {
 	t.Helper()
 	found, err := strategy.Find("batched", strategy.All())
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := &batches{}
-	d.Batched = seen.add
-	return strategytest.NewSeller(t, found, d), seen
+	return strategytest.NewSeller(t, found, d)
 }
 
 type outcome struct {
@@ -65,8 +63,8 @@ type outcome struct {
 	err   error
 }
 
-// sellWhileHeld starts the first sale, and the others once it waits for the row. It returns the
-// outcomes in the order of the sales.
+// sellWhileHeld starts the first sale, and each of the others when the one before waits: the first for the
+// row, the others in the queue. It returns the outcomes in the order of the sales.
 func sellWhileHeld(t *testing.T, d strategy.Deps, s *strategy.Seller, item stock.Item, sales []stock.Sale) []outcome {
 	t.Helper()
 	release := held(t, d, item)
@@ -74,14 +72,31 @@ func sellWhileHeld(t *testing.T, d strategy.Deps, s *strategy.Seller, item stock
 	outcomes := make([]outcome, len(sales))
 	var selling sync.WaitGroup
 	for i := range sales {
+		queued := make(chan struct{})
 		selling.Go(func() {
-			outcomes[i].order, outcomes[i].err = s.Sell(t.Context(), sales[i])
+			outcomes[i].order, outcomes[i].err = s.Sell(onceWaiting(t, func() { close(queued) }), sales[i])
 		})
-		time.Sleep(20 * time.Millisecond) // so that they queue in this order
+		if i == 0 {
+			awaitWaitForRow(t, d)
+		} else {
+			<-queued
+		}
 	}
 	release()
 	selling.Wait()
 	return outcomes
+}
+
+// awaitWaitForRow waits until a transaction waits for a row.
+func awaitWaitForRow(t *testing.T, d strategy.Deps) {
+	t.Helper()
+	testserver.Await(t, "a sale to wait for the row", func() bool {
+		time.Sleep(150 * time.Millisecond) // the server keeps this table from one question to the next that comes sooner
+		waiting := 0
+		err := d.Store.Pool().QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.innodb_trx t JOIN information_schema.processlist p"+
+			" ON p.id = t.trx_mysql_thread_id WHERE p.db = DATABASE() AND t.trx_state = 'LOCK WAIT'").Scan(&waiting)
+		return err == nil && waiting > 0
+	})
 }
 
 func TestBatchedSellsTogetherWhatWaits(t *testing.T) {
@@ -102,20 +117,23 @@ func TestBatchedSellsTogetherWhatWaits(t *testing.T) {
 			t.Errorf("sale %d got the order of %s", i, o.order.RequestID)
 		}
 	}
-	if got := seen.largest(); got != 5 {
-		t.Errorf("the largest batch has %d sales, want 5", got)
+	if !slices.Equal(seen.sizes, []int{6}) {
+		t.Errorf("batches of %v sales, want one of 6: the leader waited for the row, and the others joined it", seen.sizes)
 	}
 }
 
 func TestBatchedSellsOnceUnderOneKey(t *testing.T) {
 	d := strategytest.Deps(t)
-	s, _ := batchedSeller(t, d)
+	s, seen := batchedSeller(t, d)
 	item := strategytest.NewItem(t, d, 10)
 	sale := func(id, key string, quantity int64) stock.Sale {
 		return stock.Sale{ItemID: item.ID, Quantity: quantity, RequestID: id, Shop: "test", IdempotencyKey: key}
 	}
+	if _, err := d.Store.Decrement(t.Context(), sale("before", "used", 1)); err != nil {
+		t.Fatal(err)
+	}
 	got := sellWhileHeld(t, d, s, item, []stock.Sale{
-		sale("leader", "", 1), sale("a", "k", 1), sale("b", "k", 1), sale("c", "k", 2), sale("d", "other", 1)})
+		sale("leader", "", 1), sale("a", "k", 1), sale("b", "k", 1), sale("c", "k", 2), sale("d", "other", 1), sale("e", "used", 1)})
 	if got[1].err != nil || !errors.Is(got[2].err, stock.ErrRepeated) {
 		t.Errorf("the same key twice in a batch: %v, %v, want an order and ErrRepeated", got[1].err, got[2].err)
 	}
@@ -125,11 +143,98 @@ func TestBatchedSellsOnceUnderOneKey(t *testing.T) {
 	if got[4].err != nil {
 		t.Errorf("another key: %v", got[4].err)
 	}
-	if _, err := s.Sell(t.Context(), sale("e", "k", 1)); !errors.Is(err, stock.ErrRepeated) {
+	if !errors.Is(got[5].err, stock.ErrRepeated) {
+		t.Errorf("a key that had an order: %v, want ErrRepeated", got[5].err)
+	}
+	if !slices.Equal(seen.sizes, []int{3}) {
+		t.Errorf("batches of %v sales, want one of 3", seen.sizes)
+	}
+	if _, err := s.Sell(t.Context(), sale("f", "k", 1)); !errors.Is(err, stock.ErrRepeated) {
 		t.Errorf("the key in a later batch: %v, want ErrRepeated", err)
 	}
-	if left, err := d.Store.Read(t.Context(), item.ID); err != nil || left.Stock != 7 {
-		t.Errorf("stock = %d, %v, want 7", left.Stock, err)
+	if left, err := d.Store.Read(t.Context(), item.ID); err != nil || left.Stock != 6 {
+		t.Errorf("stock = %d, %v, want 6", left.Stock, err)
+	}
+}
+
+// TestBatchedRepeatsWithThoseThatJoined has the server end the transaction when sales have joined it. One
+// more comes before the repeat, which has each of them once.
+func TestBatchedRepeatsWithThoseThatJoined(t *testing.T) {
+	l := &losing{text: "INSERT INTO `orders`"}
+	d, direct := losingDeps(t, l)
+	s, seen := batchedSeller(t, d)
+	item := strategytest.NewItem(t, d, 10)
+	one := func(id string) stock.Sale {
+		return stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: id, Shop: "test", IdempotencyKey: "key of " + id}
+	}
+	var last outcome
+	var selling sync.WaitGroup
+	l.lost = func() {
+		queued := make(chan struct{})
+		selling.Go(func() {
+			last.order, last.err = s.Sell(onceWaiting(t, func() { close(queued) }), one("last"))
+		})
+		<-queued
+	}
+	l.number.Store(1213)
+	outcomes := sellWhileHeld(t, d, s, item, []stock.Sale{one("leader"), one("a"), one("b")})
+	selling.Wait()
+	for i, o := range append(outcomes, last) {
+		if o.err != nil {
+			t.Errorf("sale %d: %v", i, o.err)
+		}
+	}
+	left, err := direct.Read(t.Context(), item.ID)
+	orders, listErr := direct.ItemOrders(t.Context(), item.ID)
+	if err := errors.Join(err, listErr); err != nil || left.Stock != 6 || len(orders) != 4 {
+		t.Errorf("%d of 10 units are left, and there are %d orders, %v, want 6 and 4", left.Stock, len(orders), err)
+	}
+	if !slices.Equal(seen.sizes, []int{4}) || l.commits.Load() != 1 {
+		t.Errorf("batches of %v sales in %d transactions, want one of 4", seen.sizes, l.commits.Load())
+	}
+}
+
+// onceWaiting returns the context of a sale that calls fn when it passes waiting.
+func onceWaiting(t *testing.T, fn func()) context.Context {
+	return sale.WithHook(t.Context(), func(_ context.Context, p sale.Point, _ []slog.Attr) {
+		if p == sale.Waiting {
+			fn()
+		}
+	})
+}
+
+// TestBatchedHandsOn: sales that come when others cannot join any more are the next batch.
+func TestBatchedHandsOn(t *testing.T) {
+	d := strategytest.Deps(t)
+	var s *strategy.Seller
+	item := strategytest.NewItem(t, d, 10)
+	var sizes []int
+	var selling sync.WaitGroup
+	sell := func(id string, queued func()) {
+		selling.Go(func() {
+			if _, err := s.Sell(onceWaiting(t, queued), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: id, Shop: "test"}); err != nil {
+				t.Errorf("%s: %v", id, err)
+			}
+		})
+	}
+	d.Batched = func(size int, _ time.Duration) {
+		if sizes = append(sizes, size); len(sizes) > 1 {
+			return
+		}
+		for _, id := range []string{"a", "b", "c"} {
+			queued := make(chan struct{})
+			sell(id, func() { close(queued) })
+			<-queued
+		}
+	}
+	s = newBatchedSeller(t, d)
+	sell("first", func() { t.Error("the first sale waits") })
+	selling.Wait()
+	if !slices.Equal(sizes, []int{1, 3}) {
+		t.Errorf("batches of %v sales, want the first, and the three others", sizes)
+	}
+	if left, err := d.Store.Read(t.Context(), item.ID); err != nil || left.Stock != 6 {
+		t.Errorf("stock = %d, %v, want 6", left.Stock, err)
 	}
 }
 
@@ -142,26 +247,32 @@ func TestBatchedLeaves(t *testing.T) {
 	item := strategytest.NewItem(t, d, 10)
 	release := held(t, d, item)
 	defer release()
-	sell := func(ctx context.Context, id string) <-chan error {
-		done := make(chan error, 1)
-		go func() {
-			_, err := s.Sell(ctx, stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: id, Shop: "test"})
-			done <- err
-		}()
-		time.Sleep(20 * time.Millisecond)
-		return done
+	sell := func(ctx context.Context, id string) error {
+		_, err := s.Sell(ctx, stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: id, Shop: "test"})
+		return err
 	}
 	gone, leave := context.WithCancel(t.Context())
-	leader, cancelled := sell(gone, "leader"), sell(gone, "gone")
-	leave()
-	if err := <-cancelled; !errors.Is(err, context.Canceled) {
+	leader := make(chan error, 1)
+	go func() { leader <- sell(gone, "leader") }()
+	awaitWaitForRow(t, d)
+	if err := sell(sale.WithHook(gone, func(_ context.Context, p sale.Point, _ []slog.Attr) {
+		if p == sale.Waiting {
+			leave()
+		}
+	}), "gone"); !errors.Is(err, context.Canceled) {
 		t.Errorf("a client that has gone: %v", err)
 	}
-	if err := <-sell(t.Context(), "late"); !errors.Is(err, strategy.ErrBusy) {
+	if err := sell(t.Context(), "late"); !errors.Is(err, strategy.ErrBusy) {
 		t.Errorf("a sale that waits too long: %v, want ErrBusy", err)
 	}
-	next := sell(t.Context(), "next")
-	release()
+	next := make(chan error, 1)
+	go func() {
+		err := strategy.ErrBusy
+		for errors.Is(err, strategy.ErrBusy) {
+			err = sell(onceWaiting(t, release), "next")
+		}
+		next <- err
+	}()
 	if err := <-leader; err != nil {
 		t.Errorf("the leader, whose client went when it was being sold: %v", err)
 	}
@@ -181,12 +292,7 @@ func TestALeaderWaitsForTheRow(t *testing.T) {
 	item := strategytest.NewItem(t, d, 1)
 	release := held(t, d, item)
 	defer release()
-	ctx := sale.WithHook(t.Context(), func(_ context.Context, p sale.Point, _ []slog.Attr) {
-		if p == sale.Waiting {
-			release()
-		}
-	})
-	if _, err := s.Sell(ctx, stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"}); err != nil {
+	if _, err := s.Sell(onceWaiting(t, release), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"}); err != nil {
 		t.Errorf("the row was released when the sale passed waiting: %v", err)
 	}
 }

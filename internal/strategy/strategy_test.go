@@ -85,44 +85,167 @@ func TestAConflictIsRepeated(t *testing.T) {
 	}
 }
 
-// inDoubt answers each COMMIT with an error that leaves its outcome open, and counts them.
-type inDoubt struct {
+// losing answers the next statement that has its text, or each, with an error of the server.
+type losing struct {
 	sqlmw.NullInterceptor
-	commits atomic.Int64
+	text   string
+	each   bool
+	number atomic.Uint32 // 0 for none
+	lost   func()        // called before it answers so; may be nil
+
+	begun, commits atomic.Int64 // transactions, and COMMITs
 }
 
-func (d *inDoubt) TxCommit(_ context.Context, tx driver.Tx) error {
-	d.commits.Add(1)
-	return errors.Join(tx.Rollback(), &mysqldriver.MySQLError{Number: 1180, Message: "of the test"})
+func (l *losing) loses(statement string) error {
+	number := l.number.Load()
+	if !strings.Contains(statement, l.text) || number == 0 {
+		return nil
+	}
+	if !l.each {
+		l.number.Store(0)
+	}
+	if l.lost != nil {
+		l.lost()
+	}
+	return &mysqldriver.MySQLError{Number: uint16(number), Message: "of the test"}
+}
+
+func (l *losing) ConnBeginTx(ctx context.Context, conn driver.ConnBeginTx, opts driver.TxOptions) (context.Context, driver.Tx, error) {
+	l.begun.Add(1)
+	tx, err := conn.BeginTx(ctx, opts)
+	return ctx, tx, err
+}
+
+func (l *losing) ConnExecContext(ctx context.Context, conn driver.ExecerContext, query string, args []driver.NamedValue) (driver.Result, error) {
+	if err := l.loses(query); err != nil {
+		return nil, err
+	}
+	return conn.ExecContext(ctx, query, args)
+}
+
+func (l *losing) ConnQueryContext(ctx context.Context, conn driver.QueryerContext, query string, args []driver.NamedValue) (context.Context, driver.Rows, error) {
+	if err := l.loses(query); err != nil {
+		return ctx, nil, err
+	}
+	rows, err := conn.QueryContext(ctx, query, args)
+	return ctx, rows, err
+}
+
+func (l *losing) TxCommit(_ context.Context, tx driver.Tx) error {
+	l.commits.Add(1)
+	if err := l.loses("COMMIT"); err != nil {
+		return errors.Join(tx.Rollback(), err)
+	}
+	return tx.Commit()
+}
+
+// losingDeps returns deps whose statements l answers, and a store beside theirs.
+func losingDeps(t *testing.T, l *losing) (strategy.Deps, *stock.Store) {
+	t.Helper()
+	dsn := testserver.Database(t)
+	direct, err := stock.Open(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { direct.Close() })
+	if err := direct.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	d := strategytest.Deps(t)
+	if d.Store, err = stock.Open(dsn, stock.WithPool(testserver.Intercept(l))); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Store.Close() })
+	return d, direct
+}
+
+// TestForUpdateRepeatsItsTransaction has the server answer each statement with an error. The whole
+// transaction is repeated where it has lost against another one.
+func TestForUpdateRepeatsItsTransaction(t *testing.T) {
+	s, err := strategy.Find("for-update", strategy.All())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &losing{}
+	d, direct := losingDeps(t, l)
+	seller := strategytest.NewSeller(t, s, d)
+	for _, tt := range []struct {
+		statement string
+		repeated  bool
+		numbers   []uint32
+	}{
+		{"FOR UPDATE", true, []uint32{1213, 1205, 1020, 3101, 8022}},
+		{"UPDATE `items`", true, []uint32{1213, 1205}},
+		{"INSERT", true, []uint32{1213, 1205}},
+		{"COMMIT", true, []uint32{1213, 3101}},
+		{"FOR UPDATE", false, []uint32{1290, 1317, 9999}},
+		{"INSERT", false, []uint32{1406, 1290, 9999}},
+		{"COMMIT", false, []uint32{1290}},
+	} {
+		for _, number := range tt.numbers {
+			item, err := direct.CreateItem(t.Context(), "item", 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			waited := false
+			ctx := sale.WithHook(t.Context(), func(_ context.Context, p sale.Point, _ []slog.Attr) { waited = waited || p == sale.Waiting })
+			l.text, l.each = tt.statement, false
+			l.begun.Store(0)
+			l.number.Store(number)
+			_, err = seller.Sell(ctx, stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"})
+			begun, sold := int64(1), 0
+			if tt.repeated {
+				begun, sold = 2, 1
+			}
+			if got := l.begun.Load(); got != begun || (err == nil) != tt.repeated || waited != tt.repeated {
+				t.Errorf("%s answered with %d: %v after %d transactions, passed waiting: %t, want it repeated: %t", tt.statement, number, err, got, waited, tt.repeated)
+			}
+			left, err := direct.Read(t.Context(), item.ID)
+			orders, listErr := direct.ItemOrders(t.Context(), item.ID)
+			if err := errors.Join(err, listErr); err != nil || left.Stock != int64(3-sold) || len(orders) != sold {
+				t.Errorf("%s answered with %d: %d of 3 units are left, and there are %d orders, %v", tt.statement, number, left.Stock, len(orders), err)
+			}
+		}
+	}
+}
+
+// TestForUpdateGivesUp has the server end each of its transactions.
+func TestForUpdateGivesUp(t *testing.T) {
+	s, err := strategy.Find("for-update", strategy.All())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &losing{text: "UPDATE `items`", each: true}
+	d, direct := losingDeps(t, l)
+	d.Wait = time.Second
+	seller := strategytest.NewSeller(t, s, d)
+	item, err := direct.CreateItem(t.Context(), "item", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.number.Store(1213)
+	_, err = seller.Sell(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"})
+	if !errors.Is(err, stock.ErrConflict) || l.begun.Load() < 2 {
+		t.Errorf("%v after %d transactions, want a conflict after several", err, l.begun.Load())
+	}
 }
 
 func TestASaleInDoubtIsNotRepeated(t *testing.T) {
 	for _, s := range strategy.All() {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			dsn := testserver.Database(t)
-			direct, err := stock.Open(dsn)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer direct.Close()
-			if err := direct.Migrate(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
-				t.Fatal(err)
-			}
+			l := &losing{text: "COMMIT", each: true}
+			d, direct := losingDeps(t, l)
+			d.Wait = 5 * time.Second // longer than the look for the order
+			seller := strategytest.NewSeller(t, s, d)
 			item, err := direct.CreateItem(t.Context(), "item", 2)
 			if err != nil {
 				t.Fatal(err)
 			}
-			var doubt inDoubt
-			d := strategytest.Deps(t)
-			d.Wait = 5 * time.Second // longer than the look for the order
-			if d.Store, err = stock.Open(dsn, stock.WithPool(testserver.Intercept(&doubt))); err != nil {
-				t.Fatal(err)
-			}
-			defer d.Store.Close()
-			_, err = strategytest.NewSeller(t, s, d).Sell(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"})
-			if !errors.Is(err, stock.ErrUnknown) || doubt.commits.Load() != 1 {
-				t.Errorf("%v after %d COMMITs, want %v after one", err, doubt.commits.Load(), stock.ErrUnknown)
+			l.number.Store(1180)
+			_, err = seller.Sell(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"})
+			if !errors.Is(err, stock.ErrUnknown) || l.commits.Load() != 1 {
+				t.Errorf("%v after %d COMMITs, want %v after one", err, l.commits.Load(), stock.ErrUnknown)
 			}
 		})
 	}
