@@ -84,7 +84,7 @@ func (g *group) cutOff(ctx context.Context) (takeOver func(context.Context) erro
 			return err
 		}
 		g.tellAll("the shops find the other server")
-		return g.countOn(ctx, 1)
+		return g.countOn(1)
 	}
 	if g.galera {
 		release, err := next.HoldApplying(ctx)

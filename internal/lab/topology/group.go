@@ -133,7 +133,7 @@ func open(ctx context.Context, c Case, strategies []strategy.Description, progra
 	if g.servers, err = c.Topology.start(ctx, g.rig); err != nil {
 		return nil, err
 	}
-	if err := g.countOn(ctx, 0); err != nil {
+	if err := g.countOn(0); err != nil {
 		return nil, err
 	}
 	if err := g.store.Migrate(ctx, slog.New(slog.DiscardHandler)); err != nil {
@@ -202,7 +202,7 @@ func (g *group) close() {
 }
 
 // countOn counts on a server from now on.
-func (g *group) countOn(_ context.Context, node int) error {
+func (g *group) countOn(node int) error {
 	if g.store != nil {
 		g.store.Close()
 	}

@@ -24,7 +24,7 @@ func late(ctx context.Context, g *group) error {
 	}
 	for _, c := range g.cells {
 		if got := c.buy(ctx, 0, 1); got != load.Sold && c.problem == nil {
-			c.problem = fmt.Errorf("A was answered with %s", got)
+			c.problem = fmt.Errorf("customer A was answered with %s", got)
 		}
 		c.tell("A buys the last unit at shop 1")
 	}
