@@ -3,6 +3,7 @@ package matrix
 import (
 	"context"
 	"errors"
+	"time"
 
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
@@ -14,9 +15,10 @@ import (
 // RunTopologies is [Run] for databases of more than one server. All strategies of a case share its servers. Of the
 // plan count the seed, the number of runs and the programs.
 func RunTopologies(ctx context.Context, p Plan, cases []topology.Case, strategies []strategy.Description, status *Status) (report.Report, error) {
+	p.Lease, p.Wait, p.Retry, p.Shops, p.Workers, p.Work = topology.Lease, topology.Wait, topology.Retry, topology.Shops, 1, pointer(time.Duration(0))
 	p = p.Completed()
 	r := report.Report{Strategies: strategies, Environment: (&testbeds{plan: p}).environment()}
-	r.Environment.Shops, r.Environment.ServersGiven = topology.Shops, false
+	r.Environment.Testbeds, r.Environment.ServersGiven = 1, false
 	status.begin(len(cases) * len(strategies) * p.Runs)
 	runs := map[string][]trial.Result{}
 	var err error

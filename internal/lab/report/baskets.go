@@ -10,6 +10,7 @@ import (
 	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/tabular"
+	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
 )
@@ -59,8 +60,13 @@ func (t Terminal) Stories(r Report) {
 			continue
 		}
 		t.heading(c.Name() + ": " + counted(c))
-		for _, line := range c.Story {
-			fmt.Fprintln(t.Out, "  "+line)
-		}
+		t.story(c)
+	}
+}
+
+// story prints what the customers of a few sales met.
+func (t Terminal) story(c trial.Result) {
+	for _, line := range c.Story {
+		fmt.Fprintln(t.Out, "  "+line)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"stocklock/internal/lab/explain"
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 )
@@ -29,14 +28,15 @@ func (t Terminal) Explain(c trial.Result) {
 		predicted = ", as predicted"
 	}
 	fmt.Fprintf(t.Out, "%s: %s%s\n", t.paint(text.Colors{text.Bold}, c.Name()), t.verdict(c, counted(c)), predicted)
-	if sc, err := scenario.ByName(c.Scenario); err == nil {
-		t.paragraph("what was done: " + sc.Doc)
+	if what := done(c); what != "" {
+		t.paragraph("what was done: " + what)
 	}
 	x := c.Explanation
 	if x != nil {
 		fmt.Fprintln(t.Out)
 	}
 	t.paragraph(sentence(c))
+	t.story(c)
 	if x != nil {
 		t.interleaving(x)
 		t.rows(x)

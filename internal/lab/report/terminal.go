@@ -76,18 +76,24 @@ func (t Terminal) sideBySide(e Environment) {
 func (t Terminal) singly(r Report) {
 	w := tabular.New()
 	for _, c := range slices.SortedStableFunc(slices.Values(r.Cells), r.byStrategy) {
-		done := ""
-		if sc, err := scenario.ByName(c.Scenario); err == nil {
-			done = sc.Doc
-		} else if sc, err := basket.ByName(c.Scenario); err == nil {
-			done = sc.Doc
-		} else if of, err := topology.CaseByName(c.Scenario); err == nil {
-			done = of.Scenario.Doc
-		}
-		w.AppendRow(table.Row{c.Name(), done, c.Because, t.verdict(c, counted(c))})
+		w.AppendRow(table.Row{c.Name(), done(c), c.Because, t.verdict(c, counted(c))})
 	}
 	t.print(w, table.Row{"cell", "what is done to it", "because", "verdict"},
 		[]table.ColumnConfig{{Number: 2, WidthMax: 48, WidthMaxEnforcer: text.WrapSoft}}, 2, 3)
+}
+
+// done says in one line what a scenario does, be it of package scenario, of baskets or of a topology.
+func done(c trial.Result) string {
+	if sc, err := scenario.ByName(c.Scenario); err == nil {
+		return sc.Doc
+	}
+	if sc, err := basket.ByName(c.Scenario); err == nil {
+		return sc.Doc
+	}
+	if of, err := topology.CaseByName(c.Scenario); err == nil {
+		return of.Scenario.Doc
+	}
+	return ""
 }
 
 func (t Terminal) matrix(r Report) {

@@ -26,6 +26,11 @@ func failOver(ctx context.Context, g *group) error {
 	if err := g.await(ctx, "every customer is answered or waits for a copy", func() (bool, error) { return g.answeredOrWaiting(ctx, waiting) }); err != nil {
 		return err
 	}
+	if g.link != nil {
+		if err := g.remember(ctx); err != nil {
+			return err
+		}
+	}
 	if err := g.nodes[0].Kill(); err != nil {
 		return err
 	}

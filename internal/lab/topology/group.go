@@ -25,9 +25,9 @@ import (
 
 // The shops have these settings. A sale that is held has the longest lease there is, and nobody waits for that.
 const (
-	lease = 4 * time.Second
-	wait  = time.Second
-	retry = 2 * time.Millisecond
+	Lease = 4 * time.Second
+	Wait  = time.Second
+	Retry = 2 * time.Millisecond
 	// Shops is how many of them sell.
 	Shops = 3
 )
@@ -147,7 +147,7 @@ func open(ctx context.Context, c Case, strategies []strategy.Description, progra
 		quorum = rig.QuorumServers
 	}
 	if g.testbed, err = g.rig.Testbed(ctx, rig.TestbedOptions{Name: "shop", Shops: Shops, DSNOf: g.dsn, Quorum: quorum, Trace: true, Env: map[string]string{
-		"SHOP_LAB": "true", "SHOP_LEASE": lease.String(), "SHOP_WAIT": wait.String(), "SHOP_RETRY": retry.String(),
+		"SHOP_LAB": "true", "SHOP_LEASE": Lease.String(), "SHOP_WAIT": Wait.String(), "SHOP_RETRY": Retry.String(),
 		"SHOP_LOG_LEVEL": "error", "SHOP_LAB_MYSQL_READ": g.reads,
 	}}); err != nil {
 		return nil, err
@@ -324,7 +324,7 @@ func (c *cell) sellOut(ctx context.Context) error {
 
 // settled is how long nothing may have changed before a strategy that counts in Redis has written all that it is
 // going to write: a worker takes over what another one has not written after a lease.
-const settled = 3 * lease
+const settled = 3 * Lease
 
 // settle waits until an order was written for every unit that was counted, or nothing is written any more.
 func (c *cell) settle(ctx context.Context) error {
