@@ -134,8 +134,9 @@ func (m *MySQL) awaitNode(ctx context.Context, of *MySQL) error {
 // AwaitMembers waits until the node sees a cluster of so many and works.
 func (m *MySQL) AwaitMembers(ctx context.Context, nodes int) error { return m.synced(ctx, nodes) }
 
-// HoldApplying keeps what other nodes have committed from being committed on this one, until release. Its
-// own readers see what was there before, and its own writers wait. The server does so for a backup.
+// HoldApplying keeps what other nodes have committed from being applied on this one, until release. Its
+// own readers see what was there before, and its own writers wait for certification. The server does so for a
+// backup.
 func (m *MySQL) HoldApplying(ctx context.Context) (release func() error, err error) {
 	db, err := m.admin()
 	if err != nil {

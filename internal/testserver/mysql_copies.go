@@ -100,6 +100,39 @@ func (m *MySQL) Ask(ctx context.Context, question func(*sql.DB) error) error {
 	return nil
 }
 
+// tableAge is how long nobody may have read INNODB_TRX before MariaDB makes it anew: see
+// trx_i_s_possibly_fetch_data_into_cache in storage/innobase/trx/trx0i_s.cc, which says 0.1 s.
+const tableAge = 120 * time.Millisecond
+
+// Waiting returns the statements of transactions that wait for a row, and how many commits of shops wait
+// because of [MySQL.HoldApplying]. It takes a tenth of a second.
+func (m *MySQL) Waiting(ctx context.Context) (statements []string, commits int, err error) {
+	select {
+	case <-ctx.Done():
+		return nil, 0, context.Cause(ctx)
+	case <-time.After(tableAge):
+	}
+	err = m.Ask(ctx, func(db *sql.DB) error {
+		rows, err := db.QueryContext(ctx, "SELECT COALESCE(trx_query, '') FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'")
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var statement string
+			if err := rows.Scan(&statement); err != nil {
+				return err
+			}
+			statements = append(statements, statement)
+		}
+		if err := rows.Err(); err != nil {
+			return err
+		}
+		return db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = '"+shopUser+"' AND STATE = 'Waiting for certification'").Scan(&commits)
+	})
+	return statements, commits, err
+}
+
 // await waits until is reports true. What says what is waited for.
 func (m *MySQL) await(ctx context.Context, what string, is func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)

@@ -2,9 +2,9 @@ package topology
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"stocklock/internal/lab/load"
 	"stocklock/internal/sale"
@@ -79,24 +79,7 @@ func whereNow(b *buyer) string {
 // waitsAtCopy reports whether a statement about the item waits for a row at the second server, and how many
 // commits of shops wait there.
 func (g *group) waitsAtCopy(ctx context.Context, item uint64) (waits bool, commits int, err error) {
+	statements, commits, err := g.nodes[1].Waiting(ctx)
 	of := regexp.MustCompile(fmt.Sprintf(`\b%d\b`, item))
-	err = g.nodes[1].Ask(ctx, func(db *sql.DB) error {
-		rows, err := db.QueryContext(ctx, "SELECT trx_query FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT' AND trx_query IS NOT NULL")
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var statement string
-			if err := rows.Scan(&statement); err != nil {
-				return err
-			}
-			waits = waits || of.MatchString(statement)
-		}
-		if err := rows.Err(); err != nil {
-			return err
-		}
-		return db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = 'shop' AND STATE = 'Waiting for backup lock'").Scan(&commits)
-	})
-	return waits, commits, err
+	return slices.ContainsFunc(statements, of.MatchString), commits, err
 }

@@ -78,8 +78,8 @@ func startGalera(writers bool) func(context.Context, *rig.Rig) (*servers, error)
 	}
 }
 
-// holdCopies keeps the second server behind the first until release: a replica does not apply, a node does not
-// commit. What was committed before is there.
+// holdCopies keeps the second server behind the first until release: a replica or a node does not
+// apply. What was committed before is there.
 func (s *servers) holdCopies(ctx context.Context) (release func(context.Context) error, err error) {
 	if err := s.copied(ctx); err != nil {
 		return nil, err
