@@ -50,7 +50,7 @@ const (
 )
 
 // The properties of sales of several items, which [Strategy.Baskets] declares. A scenario of package
-// baskettrial attacks each.
+// basket attacks each.
 const (
 	// Crossable: of two baskets with the same items in opposite orders, both are sold.
 	Crossable Property = 1 << (16 + iota)

@@ -9,13 +9,7 @@ import (
 // sells what is left. Every strategy has a customer on the way when the primary dies, and one who comes when
 // nobody answers.
 func failOver(ctx context.Context, g *group) error {
-	if err := g.each(ctx, func(ctx context.Context, c *cell) error { return c.sell(ctx, 2) }); err != nil {
-		return err
-	}
-	if err := g.copied(ctx); err != nil {
-		return err
-	}
-	takeOver, err := g.cutOff(ctx)
+	takeOver, err := g.soldAndCutOff(ctx, 2)
 	if err != nil {
 		return err
 	}
@@ -72,6 +66,17 @@ func (g *group) answeredOrWaiting(ctx context.Context, all []*buyer) (bool, erro
 		}
 	}
 	return commits >= unanswered, nil
+}
+
+// soldAndCutOff sells so many units that every server has, and is [group.cutOff] then.
+func (g *group) soldAndCutOff(ctx context.Context, units int) (takeOver func(context.Context) error, err error) {
+	if err := g.each(ctx, func(ctx context.Context, c *cell) error { return c.sell(ctx, units) }); err != nil {
+		return nil, err
+	}
+	if err := g.copied(ctx); err != nil {
+		return nil, err
+	}
+	return g.cutOff(ctx)
 }
 
 // cutOff keeps what is committed from now on from the server that is going to take over, as far as the topology

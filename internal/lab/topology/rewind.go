@@ -13,13 +13,7 @@ import (
 // on.
 func rewound(ctx context.Context, g *group) error {
 	const sales = 4
-	if err := g.each(ctx, func(ctx context.Context, c *cell) error { return c.sell(ctx, sales) }); err != nil {
-		return err
-	}
-	if err := g.copied(ctx); err != nil {
-		return err
-	}
-	takeOver, err := g.cutOff(ctx)
+	takeOver, err := g.soldAndCutOff(ctx, sales)
 	if err != nil {
 		return err
 	}

@@ -45,6 +45,10 @@ var (
 		Name: "failover", Doc: "the primary is killed before its last commits were copied, and another server takes over",
 		Attacks: strategy.DurableAnswers, Otherwise: verdict.Lied, Forgets: true, stock: 12, play: failOver,
 	}
+	restart = Scenario{
+		Name: failover.Name, Doc: "the server is killed, and started again with its disk",
+		Attacks: failover.Attacks, Otherwise: failover.Otherwise, Forgets: true, stock: failover.stock, play: failOver,
+	}
 	rewind = Scenario{
 		Name: "rewind", Doc: "a sale has read; its primary is lost with the last sales, and others sell until the version is the same again",
 		Attacks: strategy.RewindProof, Otherwise: verdict.Oversold, Forgets: true, stock: 24, play: rewound,
@@ -62,7 +66,7 @@ var (
 // Cases are the cells' columns, in the order of the tables: of each topology, the scenarios that decide something
 // there.
 var Cases = cases(map[string][]Scenario{
-	"single":            {failover},
+	"single":            {restart},
 	"async":             {failover, rewind},
 	"semi-sync":         {failover},
 	"semi-sync-timeout": {failover},
