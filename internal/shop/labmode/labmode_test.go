@@ -224,6 +224,7 @@ func TestWrongHeadersAreRefused(t *testing.T) {
 	for _, header := range []http.Header{
 		{labmode.StrategyHeader: {"no such"}}, {labmode.RunHeader: {"a b"}}, {labmode.FaultHeader: {"read"}},
 		{labmode.FaultHeader: {"read sleep 1h"}}, {labmode.NestedHeader: {"yes"}},
+		{labmode.LeaseHeader: {"1ms"}}, {labmode.WaitHeader: {"1h"}},
 	} {
 		if got, err := l.try(t.Context(), item, header); err != nil || got.status != 400 || !strings.Contains(got.body, "/problems/malformed") {
 			t.Errorf("%s: %d %s, %v, want malformed", header, got.status, got.body, err)
