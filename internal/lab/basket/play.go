@@ -183,7 +183,7 @@ func death(ctx context.Context, c *cell, at sale.Point) error {
 }
 
 // locks returns a key of a lock that never ends, and whether there is one that does. Counters are no locks,
-// and a shop that has just started leaves a key of its own: see readiness in package shop.
+// and a shop that has just started leaves a key of its own: probeKey of package shop.
 func (c *cell) locks(ctx context.Context) (endless string, ends bool, err error) {
 	keys, err := c.redis.Keys(ctx, "*stock*").Result()
 	if err != nil {

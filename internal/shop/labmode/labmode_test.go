@@ -235,6 +235,42 @@ func TestWrongHeadersAreRefused(t *testing.T) {
 	}
 }
 
+// TestASaleIsHeldEachTime has another sale come in between twice, so the first one is about to write three times.
+func TestASaleIsHeldEachTime(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "trace.jsonl")
+	recorder, err := labmode.OpenRecorder(path, "test-shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer recorder.Close()
+	l := open(t, labmode.Config{Recorder: recorder}, usualOptions)
+	item := l.item(5)
+	each := labmode.Fault{Point: sale.Write, Action: labmode.HoldEach, For: time.Minute}
+	sold := make(chan answer)
+	go func() {
+		sold <- l.buy(item, labmode.Experiment{Strategy: "optimistic", Fault: each}, "X-Request-Id", "held")
+	}()
+	const times = 3
+	for n := range times {
+		testserver.Await(t, "the sale to be about to write", func() bool {
+			content, err := os.ReadFile(path)
+			return err == nil && bytes.Count(content, []byte(each.String())) == n+1
+		})
+		if n < times-1 {
+			if got := l.buy(item, labmode.Experiment{Strategy: "conditional"}); got.status != 201 {
+				t.Fatalf("the sale in between: %d %s", got.status, got.body)
+			}
+		}
+		request, _ := http.NewRequestWithContext(t.Context(), http.MethodDelete, l.url+labmode.HoldsPath+"held", nil)
+		if answer, err := http.DefaultClient.Do(request); err != nil || answer.Body.Close() != nil || answer.StatusCode != http.StatusNoContent {
+			t.Fatalf("hold %d is not ended: %v, %v", n+1, answer, err)
+		}
+	}
+	if got := <-sold; got.status != 201 || l.left(item) != 5-times {
+		t.Errorf("%d %s, with %d units left, want %d", got.status, got.body, l.left(item), 5-times)
+	}
+}
+
 func TestTheLabRecordsEverySale(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "trace.jsonl")
 	recorder, err := labmode.OpenRecorder(path, "test-shop")
