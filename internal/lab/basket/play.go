@@ -41,6 +41,16 @@ func (c *cell) arrived(ctx context.Context, of *customer) func() bool {
 	return func() bool { return c.reached(of) || of.answered() || c.keptOut(ctx, of) }
 }
 
+// met returns an error where a sale was to be held and was sold without coming to its point: nobody has met it.
+func (c *cell) met(all ...*customer) error {
+	for _, of := range all {
+		if of.outcome() == load.Sold && !c.reached(of) {
+			return fmt.Errorf("%w: %s was answered with %s", errNotSeen, of.name, of.outcome())
+		}
+	}
+	return nil
+}
+
 // crossed has two baskets with the same items in opposite orders meet where each has its first.
 func crossed(ctx context.Context, c *cell) error {
 	if c.of.Passes(sale.Acquired) {
@@ -59,7 +69,10 @@ func crossed(ctx context.Context, c *cell) error {
 		return fmt.Errorf("%w: B has what it gets first", errNotSeen)
 	}
 	c.release(ctx, b)
-	return c.concluded(ctx, a, b)
+	if err := c.concluded(ctx, a, b); err != nil {
+		return err
+	}
+	return c.met(a, b)
 }
 
 // crossedAtLocks has C hold the lock of item 2 until A waits for it, with the lock of item 1 if it asks for
@@ -83,7 +96,10 @@ func crossedAtLocks(ctx context.Context, c *cell) error {
 		return err
 	}
 	c.release(ctx, a)
-	return c.concluded(ctx, a, b)
+	if err := c.concluded(ctx, a, b); err != nil {
+		return err
+	}
+	return c.met(a)
 }
 
 // The strategies of a B who goes by the items' ids: with the reference lock of each item, and with their rows.
@@ -119,7 +135,10 @@ func meet(ctx context.Context, c *cell, byIDs bool) error {
 		return err
 	}
 	c.release(ctx, a)
-	return c.concluded(ctx, a, b)
+	if err := c.concluded(ctx, a, b); err != nil {
+		return err
+	}
+	return c.met(a)
 }
 
 func (c *cell) shop(of *customer) *rig.TestbedShop { return c.bench.Testbed.Shops[of.shop] }
@@ -128,11 +147,23 @@ func sameItemTwice(ctx context.Context, c *cell) error {
 	return c.concluded(ctx, c.order(ctx, &customer{name: "A", lines: []int{0, 0}}, "", ""))
 }
 
-// oneSoldOut has B want item 1 while A has it for the moment, and is going to be refused item 2.
+// oneSoldOut has B want item 1 while A has it for the moment, and is going to be refused item 2. Where A is
+// refused before it takes units, B comes while A has a lock or has read. Some ways refuse by one command.
 func oneSoldOut(ctx context.Context, c *cell) error {
-	a := c.order(ctx, &customer{name: "A", lines: []int{0, 1}}, sale.Taken, labmode.Hold)
-	if err := c.see(ctx, c.arrived(ctx, a), "A wants 1, 2 and has 1, or is refused"); err != nil {
-		return err
+	var a *customer
+	for _, at := range []sale.Point{sale.Taken, sale.Acquired, sale.Read} {
+		if !c.of.Passes(at) && at != sale.Taken {
+			continue
+		}
+		a = c.order(ctx, &customer{name: "A", lines: []int{0, 1}}, at, labmode.Hold)
+		if !c.await(ctx, c.arrived(ctx, a)) {
+			return fmt.Errorf("%w: A is %s, or refused", errNotSeen, at)
+		}
+		if c.reached(a) {
+			c.tell("A wants 1, 2 and %s", map[sale.Point]string{sale.Taken: "has 1", sale.Acquired: "has its first lock", sale.Read: "has read"}[at])
+			break
+		}
+		c.tell("A wants 1, 2 and is refused at once")
 	}
 	b := c.order(ctx, &customer{name: "B", shop: 1, lines: []int{0}}, "", "")
 	if err := c.see(ctx, func() bool { return b.answered() || c.keptOut(ctx, b) }, "B wants 1 and is answered, or waits"); err != nil {
@@ -266,6 +297,9 @@ func takeTurns(ctx context.Context, c *cell) error {
 	if err := c.see(ctx, func() bool { return a.answered() || c.passed(a, sale.Waiting) }, "A wants all fifty, and waits"); err != nil {
 		return err
 	}
+	if !c.passed(a, sale.Waiting) {
+		return fmt.Errorf("%w: A waits; it was answered with %s", errNotSeen, a.outcome())
+	}
 	turns := 0
 	for n := 1; !a.answered(); n++ {
 		next := c.other(ctx, n, n%2, sale.Acquired, labmode.Hold)
@@ -330,5 +364,8 @@ func comeBetween(ctx context.Context, c *cell) error {
 	if came > 0 {
 		c.tell("meanwhile, %d others bought one each", came)
 	}
-	return c.concluded(ctx, a)
+	if err := c.concluded(ctx, a); err != nil {
+		return err
+	}
+	return c.met(a)
 }
