@@ -175,7 +175,11 @@ func printResult(s streams, r explore.Result) {
 		fmt.Fprintf(s.out, "%s, %s: skipped: %s\n", r.Strategy, r.Name(), r.Skipped)
 		return
 	}
-	fmt.Fprintf(s.out, "%s, %s: %s, %d bad\n", r.Strategy, r.Name(), schedule.Plural(int64(r.Found.Runs), "run"), r.Found.Bad)
+	ended := ""
+	if n := r.Found.Deadlocks; n > 0 {
+		ended = fmt.Sprintf(", %d with a deadlock that MySQL ended", n)
+	}
+	fmt.Fprintf(s.out, "%s, %s: %s, %d bad%s\n", r.Strategy, r.Name(), schedule.Plural(int64(r.Found.Runs), "run"), r.Found.Bad, ended)
 	for _, found := range r.Found.Shortest {
 		oneShop := ""
 		if r.OneShop {
