@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
@@ -36,6 +37,9 @@ func (c *explainCommand) Run(ctx context.Context, s streams) error {
 	plan, err := c.plan()
 	if err != nil {
 		return err
+	}
+	if _, err := basket.ByName(scenarioName); err == nil {
+		return usage("explain explains one cell of one item: loadtest run --baskets --cells %s:%s --draw tells what the customers of this one met", strategy, scenarioName)
 	}
 	if _, err := scenario.ByName(scenarioName); err != nil {
 		return usage("explain explains one cell: %w", err)
