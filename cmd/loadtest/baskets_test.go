@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"stocklock/internal/lab/explore"
@@ -16,6 +17,20 @@ func TestBaskets(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := run(t.Context(), []string{"run", "--baskets"}, &out, &errs); code != exitExpected {
 		t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
+	}
+}
+
+// TestACrossedCellIsExplained wants the story of the cell, and the circle drawn.
+func TestACrossedCellIsExplained(t *testing.T) {
+	testserver.NeedsServers(t)
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"explain", "locks-parallel:crossed"}, &out, &errs); code != exitExpected {
+		t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
+	}
+	for _, want := range []string{"B: busy", "a circle: A ──waits for──▶ item 2 ──held by──▶ B ──waits for──▶ item 1 ──held by──▶ A"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in:\n%s", want, out.String())
+		}
 	}
 }
 

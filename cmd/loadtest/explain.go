@@ -14,7 +14,7 @@ import (
 
 type explainCommand struct {
 	Cell     string `arg:"" placeholder:"STRATEGY:SCENARIO" help:"The cell, such as owner-checked:pause. See loadtest list strategies."`
-	Scenario string `arg:"" optional:"" help:"The scenario, where the first argument is a strategy alone: ${scenarios}."`
+	Scenario string `arg:"" optional:"" help:"The scenario, where the first argument is a strategy alone: ${scenarios}. Or one of loadtest list baskets."`
 	settings `embed:""`
 
 	From    string `placeholder:"FILE" help:"Explain the cell of this saved result, which --json wrote. Without it the cell is run."`
@@ -39,7 +39,7 @@ func (c *explainCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if _, err := basket.ByName(scenarioName); err == nil {
-		return usage("explain explains one cell of one item: loadtest run --baskets --cells %s:%s --draw tells what the customers of this one met", strategy, scenarioName)
+		return c.basket(ctx, plan, strategy+":"+scenarioName, s)
 	}
 	if _, err := scenario.ByName(scenarioName); err != nil {
 		return usage("explain explains one cell: %w", err)
