@@ -14,10 +14,15 @@ var broken = map[string]map[verdict.Kind]string{
 	"single-failover":            {verdict.Lied: "redis-async", verdict.Left: "ack-first"},
 	"async-failover":             {verdict.Lied: "*"},
 	"async-rewind":               {verdict.Oversold: "none mutex wrong-key-customer wrong-key-shop reservation-unchecked", verdict.Lied: "*"},
+	"async-switchover":           {verdict.Oversold: lockedAbsolute + " cached-read"},
+	"async-errant":               {verdict.Lied: "*"},
 	"semi-sync-failover":         {verdict.Lied: "redis-async", verdict.Left: "ack-first"},
+	"semi-sync-silent":           {},
+	"semi-sync-errant":           {verdict.Lied: "redis-async", verdict.Left: "ack-first"},
 	"semi-sync-timeout-failover": {verdict.Lied: "*"},
 	"replica-reads-late":         {verdict.Oversold: lockedAbsolute + " cached-read cached-page get-lock fenced"},
 	"galera-failover":            {verdict.Lied: "redis-async", verdict.Left: "ack-first"},
+	"galera-isolated":            {verdict.Lied: "redis-async", verdict.Left: "ack-first"},
 	"galera-writers-late": {verdict.Oversold: lockedAbsolute + " cached-read get-lock lock-in-transaction snapshot-before-lock ledger " +
 		"check-constraint-absolute"},
 }

@@ -16,7 +16,7 @@ type Scenario struct {
 	Name string
 	Doc  string // one line: what happens
 	// Attacks is the property of a strategy without which more is sold than there is, or a sale is answered as sold
-	// without an order.
+	// without an order. 0 attacks the topology alone.
 	Attacks   strategy.Property
 	Otherwise verdict.Kind
 	// Forgets says that the primary is lost with what nobody else has. Where the topology is not durable, answers
@@ -53,6 +53,22 @@ var (
 		Name: "rewind", Doc: "a sale has read; its primary is lost with the last sales, and others sell until the version is the same again",
 		Attacks: strategy.RewindProof, Otherwise: verdict.Oversold, Forgets: true, stock: 24, play: rewound,
 	}
+	planned = Scenario{
+		Name: "switchover", Doc: "the replica becomes the primary as planned, and a shop has connections to the old one, which is read-only",
+		Attacks: strategy.SwitchoverProof, Otherwise: verdict.Oversold, stock: 3, play: switchOver,
+	}
+	quiet = Scenario{
+		Name: "silent", Doc: "the replica is silent until customers wait, and is heard again",
+		stock: 12, play: silent,
+	}
+	comesBack = Scenario{
+		Name: "errant", Doc: "after a failover the old primary comes back with transactions that nobody else has, and a shop is led to it",
+		Attacks: failover.Attacks, Otherwise: failover.Otherwise, Forgets: true, stock: failover.stock, play: errant,
+	}
+	cutOffNode = Scenario{
+		Name: "isolated", Doc: "the node that is written to is cut off from the others, which go on",
+		Attacks: failover.Attacks, Otherwise: failover.Otherwise, Forgets: true, stock: failover.stock, play: isolated,
+	}
 	lateReads = Scenario{
 		Name: "late", Doc: "the replica has not applied the last sale when the next one reads",
 		Attacks: strategy.ReadsSource, Otherwise: verdict.Oversold, stock: 3, play: late,
@@ -67,11 +83,11 @@ var (
 // there.
 var Cases = cases(map[string][]Scenario{
 	"single":            {restart},
-	"async":             {failover, rewind},
-	"semi-sync":         {failover},
+	"async":             {failover, rewind, planned, comesBack},
+	"semi-sync":         {failover, quiet, comesBack},
 	"semi-sync-timeout": {failover},
 	"replica-reads":     {lateReads},
-	"galera":            {failover},
+	"galera":            {failover, cutOffNode},
 	"galera-writers":    {lateNode},
 })
 
@@ -112,6 +128,8 @@ func (c Case) Expected(of strategy.Description) scenario.Expectation {
 	}
 	s := c.Scenario
 	switch {
+	case s.Attacks == 0 && c.Topology.Durable:
+		return scenario.Expectation{Verdict: verdict.Held, Because: scenario.Decisive{Property: durable, Standing: strategy.Has}}
 	case standing(of, s.Attacks) == strategy.Lacks:
 		return expect(s.Otherwise, s.Attacks)
 	case s.Forgets && !c.Topology.Durable:

@@ -39,6 +39,7 @@ type Result struct {
 	Duplicates          int64 `json:"duplicates"`            // orders beyond the first one of a purchase
 	OrdersWithoutAnswer int64 `json:"orders_without_answer"` // of purchases that nobody was told of as sold
 	AnswersWithoutOrder int64 `json:"answers_without_order"` // answered as sold, and no such order stands
+	Promised            int64 `json:"promised,omitempty"`    // units in orders that stand, and in answers as sold without one; with a Topology
 	Denied              int64 `json:"denied,omitempty"`      // purchases with an order, answered otherwise
 	Left                int64 `json:"left,omitempty"`        // units left for certain when a customer was sent away
 	HalfSold            int64 `json:"half_sold,omitempty"`   // orders of several items that stand without all that was ordered
@@ -80,6 +81,8 @@ type Result struct {
 	Seconds  float64           `json:"seconds"`
 	Replay   string            `json:"replay,omitempty"`
 
+	// Servers is what the servers of a Topology say of themselves.
+	Servers []explain.DatabaseServer `json:"servers,omitempty"`
 	// Story is what the customers of a few baskets met, in its order.
 	Story []string `json:"story,omitempty"`
 	// Seen is what the cell waited for and saw, in this order; Unseen, what it did not see.
