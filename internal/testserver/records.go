@@ -43,26 +43,26 @@ func (m *MySQL) Transactions(ctx context.Context) (all []Transaction, err error)
 	return all, err
 }
 
-// LogStatements makes the server keep every statement of its clients, for [MySQL.Reads].
+// LogStatements makes the server keep every statement of its clients, for [MySQL.Statements].
 func (m *MySQL) LogStatements(ctx context.Context) error {
 	return m.asAdmin(ctx, "SET GLOBAL log_output = 'TABLE'", "SET GLOBAL general_log = 1")
 }
 
-// Reads returns the SELECTs of shops about an item that the server has kept since a time.
-func (m *MySQL) Reads(ctx context.Context, item uint64, since time.Time) (reads []string, err error) {
+// Statements returns what shops have sent about an item since a time, as the server has kept it.
+func (m *MySQL) Statements(ctx context.Context, item uint64, since time.Time) (sent []string, err error) {
 	about := regexp.MustCompile(fmt.Sprintf(`\b%d\b`, item))
 	err = m.Ask(ctx, func(db *sql.DB) error {
 		kept, err := texts(ctx, db, fmt.Sprintf("SELECT CONVERT(argument USING utf8mb4) AS argument FROM mysql.general_log"+
-			" WHERE command_type = 'Query' AND user_host LIKE '"+shopUser+"%%' AND argument LIKE 'SELECT%%FROM%%' AND event_time >= FROM_UNIXTIME(%.6f)",
+			" WHERE command_type = 'Query' AND user_host LIKE '"+shopUser+"%%' AND argument REGEXP '^(SELECT|INSERT|UPDATE) ' AND event_time >= FROM_UNIXTIME(%.6f)",
 			float64(since.UnixMicro())/1e6), "argument")
 		for _, statement := range kept {
 			if about.MatchString(statement[0]) {
-				reads = append(reads, statement[0])
+				sent = append(sent, statement[0])
 			}
 		}
 		return err
 	})
-	return reads, err
+	return sent, err
 }
 
 // Certification counts the transactions that a node of Galera has refused because another one had been faster:

@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"stocklock/internal/lab/verdict"
@@ -21,10 +22,10 @@ type DatabaseServer struct {
 	Alone bool `json:"alone,omitempty"`
 	// Waiting is how many commits waited for the replica at that time.
 	Waiting int `json:"waiting,omitempty"`
-	// Reads are the plain SELECTs of the item that it has logged while the sale read that decided, and Orders is
-	// how many orders of the item it had right after that.
-	Reads  []string `json:"reads,omitempty"`
-	Orders int      `json:"orders,omitempty"`
+	// Statements are those about the item that it has logged from the sale that decided, until that had read. Orders
+	// is how many orders of the item the server had then.
+	Statements []string `json:"statements,omitempty"`
+	Orders     int      `json:"orders,omitempty"`
 	// CertFailures and Aborts are those of a node of Galera, by the sales of all cells beside this one.
 	CertFailures int `json:"cert_failures,omitempty"`
 	Aborts       int `json:"aborts,omitempty"`
@@ -34,6 +35,11 @@ type DatabaseServer struct {
 type OrderTransaction struct {
 	GTID    string `json:"gtid"`
 	Request string `json:"request"`
+}
+
+// Read reports whether the sale has read there.
+func (s DatabaseServer) Read() bool {
+	return slices.ContainsFunc(s.Statements, func(sent string) bool { return strings.HasPrefix(sent, "SELECT") })
 }
 
 // transaction returns the GTID of the transaction that has made the order of a request, empty for none.
@@ -168,7 +174,11 @@ func (e ServersEvidence) whyNoOrder(s ServersSale) (Cause, []Text) {
 
 // readOld explains an oversell by the server on which a sale had read.
 func (e ServersEvidence) readOld(x *Explanation) (reader int) {
-	at := slices.IndexFunc(e.Servers, func(s DatabaseServer) bool { return len(s.Reads) > 0 })
+	at := slices.IndexFunc(e.Servers, DatabaseServer.Read)
+	held := at < 0 // its units, without a read
+	if held {
+		at = slices.IndexFunc(e.Servers, func(s DatabaseServer) bool { return len(s.Statements) > 0 })
+	}
 	if e.Reader < 0 || at < 0 || e.Sales[e.Reader].Order == 0 {
 		x.Why = []Text{say("sold-beyond", Facts{Count: e.Units, Initial: e.InitialStock})}
 		return -1
@@ -183,7 +193,11 @@ func (e ServersEvidence) readOld(x *Explanation) (reader int) {
 	f := Facts{Holder: s.named(), Server: e.Servers[at].Name, Stock: e.Read, Count: e.Servers[at].Orders, OtherCount: e.Servers[ahead].Orders,
 		OtherServer: e.Servers[ahead].Name, Order: s.Order}
 	read := Phrase("db-read-behind")
+	wrote := say("db-wrote-on-that", Facts{Server: e.Servers[e.Counts].Name, Order: s.Order, Stock: e.Read})
 	switch {
+	case held:
+		x.Cause, read, f.OtherServer = ReadLost, "db-held-lost", e.Servers[e.Counts].Name
+		wrote = say("db-ordered-all-the-same", Facts{Server: e.Servers[e.Counts].Name, Order: s.Order})
 	case !e.Replaced.IsZero() && s.Sent.Before(e.Replaced):
 		x.Cause, read, f.OtherServer = ReadLost, "db-read-lost", e.Servers[e.Counts].Name
 	case !e.Replaced.IsZero():
@@ -191,8 +205,7 @@ func (e ServersEvidence) readOld(x *Explanation) (reader int) {
 	default:
 		x.Cause = ReadBehind
 	}
-	x.Why = []Text{say(read, f), say("db-wrote-on-that", Facts{Server: e.Servers[e.Counts].Name, Order: s.Order, Stock: e.Read}),
-		say("sold-beyond", Facts{Count: e.Units, Initial: e.InitialStock})}
+	x.Why = []Text{say(read, f), wrote, say("sold-beyond", Facts{Count: e.Units, Initial: e.InitialStock})}
 	return e.Reader
 }
 

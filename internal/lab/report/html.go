@@ -22,7 +22,9 @@ var pageFiles embed.FS
 var page = template.Must(template.New("page.html.tmpl").Funcs(template.FuncMap{
 	"title": Report.title, "short": Environment.short, "facts": Environment.facts, "sideBySide": Environment.sideBySide,
 	"legend": legend, "properties": strategy.AllProperties, "number": drawing.Short, "reason": reason, "sentence": sentence,
-	"said": said, "wouldHaveHeld": wouldHaveHeld, "counts": counts, "distribution": drawing.Distribution,
+	"said": said, "promises": func(cells []trial.Result) bool {
+		return slices.ContainsFunc(cells, func(c trial.Result) bool { return c.Promise() != "" })
+	}, "wouldHaveHeld": wouldHaveHeld, "counts": counts, "distribution": drawing.Distribution,
 	"command": func(c string) string { return brokenCommand(c, drawingWidth) },
 }).ParseFS(pageFiles, "html/page.html.tmpl"))
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/ladder"
 )
 
@@ -37,14 +38,21 @@ func TestExpected(t *testing.T) {
 		if !ok {
 			t.Errorf("what %s breaks is not written down", c.Name())
 		}
+		var all []strategy.Description
 		for _, of := range ladder.All() {
+			all = append(all, of.Describe())
+		}
+		if n := len(c.Scenario.only); n > 0 && len(c.Of(all)) != n {
+			t.Errorf("%s is for %d strategies, and %d are known", c.Name(), n, len(c.Of(all)))
+		}
+		for _, of := range c.Of(all) {
 			want := verdict.Held
 			for _, kind := range []verdict.Kind{verdict.Left, verdict.Lied, verdict.Oversold} { // the last one decides
 				if names := wanted[kind]; names == "*" || slices.Contains(strings.Fields(names), of.Name) {
 					want = kind
 				}
 			}
-			if got := c.Expected(of.Describe()); got.Verdict != want {
+			if got := c.Expected(of); got.Verdict != want {
 				t.Errorf("%s:%s: %s because it %s, want %s", of.Name, c.Name(), got.Verdict, got.Because, want)
 			}
 		}

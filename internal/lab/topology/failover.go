@@ -163,8 +163,7 @@ func (g *group) remember(ctx context.Context) error {
 	return g.seeWaiting(ctx)
 }
 
-// seeWaiting records how many commits wait for the replica, or that the primary waits for nobody any more. It is
-// what the topology says, or the play has failed.
+// seeWaiting records how many commits wait for the replica, or that the primary has stopped to wait for it.
 func (g *group) seeWaiting(ctx context.Context) error {
 	waits, err := g.nodes[0].AwaitsReplica(ctx)
 	if err != nil {
@@ -176,8 +175,8 @@ func (g *group) seeWaiting(ctx context.Context) error {
 	}
 	h := &g.history.of[0]
 	switch {
-	case waits != g.Topology.Durable:
-		return fmt.Errorf("%w: semi-synchronous replication is on: %t, while the replica is silent", errNotSeen, waits)
+	case waits && g.Topology.Waits == shortPatience:
+		return fmt.Errorf("%w: the primary goes on alone", errNotSeen)
 	case waits:
 		h.Waiting = commits
 		g.noteAll(0, explain.CommitsWait, explain.Facts{Count: commits})

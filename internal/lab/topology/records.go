@@ -60,18 +60,18 @@ func (c *cell) hasRead(ctx context.Context, b *buyer) error {
 	c.reader = b
 	c.atRead = make([]explain.DatabaseServer, len(c.nodes))
 	for i, node := range c.nodes {
-		reads, err := node.Reads(ctx, c.item.ItemID, b.sent)
+		statements, err := node.Statements(ctx, c.item.ItemID, b.sent)
 		if err != nil {
 			return err
 		}
-		if len(reads) > 0 {
+		server := explain.DatabaseServer{Statements: statements}
+		if server.Read() {
 			c.note(i, explain.HasRead, explain.Facts{Holder: b.named(), Stock: b.stockRead()})
 		}
-		orders, err := node.OrdersOf(ctx, c.item.ItemID)
-		if err != nil {
+		if server.Orders, err = node.OrdersOf(ctx, c.item.ItemID); err != nil {
 			return err
 		}
-		c.atRead[i] = explain.DatabaseServer{Reads: reads, Orders: orders}
+		c.atRead[i] = server
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func (c *cell) explain(r *trial.Result, orders map[string]stock.Order) {
 		server := h.DatabaseServer
 		server.Transactions = h.transactions[c.item.ItemID]
 		if c.atRead != nil {
-			server.Reads, server.Orders = c.atRead[i].Reads, c.atRead[i].Orders
+			server.Statements, server.Orders = c.atRead[i].Statements, c.atRead[i].Orders
 		}
 		e.Servers = append(e.Servers, server)
 	}

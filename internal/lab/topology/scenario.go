@@ -24,9 +24,14 @@ type Scenario struct {
 	// its way.
 	Forgets bool
 
+	only  []string // the strategies of which the case is a cell, by name; nil for all
 	stock int64
 	play  func(context.Context, *group) error
 }
+
+// ofEachKind are strategies that differ in how a sale meets a database that fails over. The others of their kinds end
+// as they do.
+var ofEachKind = []string{"redis-async", "ack-first", "redis-stream", "reentrant", "get-lock", "fenced", "for-update", "conditional"}
 
 // Case is a scenario at a topology.
 type Case struct {
@@ -36,6 +41,15 @@ type Case struct {
 
 // Name is that of both, such as "async-failover".
 func (c Case) Name() string { return c.Topology.Name + "-" + c.Scenario.Name }
+
+// Of are those of the strategies of which the case is a cell: of the others, another case of the topology decides the
+// same.
+func (c Case) Of(strategies []strategy.Description) []strategy.Description {
+	if c.Scenario.only == nil {
+		return strategies
+	}
+	return slices.DeleteFunc(slices.Clone(strategies), func(of strategy.Description) bool { return !slices.Contains(c.Scenario.only, of.Name) })
+}
 
 // Doc says in one line what happens to which servers.
 func (c Case) Doc() string { return c.Topology.Doc + ": " + c.Scenario.Doc }
@@ -59,15 +73,15 @@ var (
 	}
 	quiet = Scenario{
 		Name: "silent", Doc: "the replica is silent until customers wait, and is heard again",
-		stock: 12, play: silent,
+		only: ofEachKind, stock: 12, play: silent,
 	}
 	comesBack = Scenario{
 		Name: "errant", Doc: "after a failover the old primary comes back with transactions that nobody else has, and a shop is led to it",
-		Attacks: failover.Attacks, Otherwise: failover.Otherwise, Forgets: true, stock: failover.stock, play: errant,
+		Attacks: failover.Attacks, Otherwise: failover.Otherwise, Forgets: true, only: ofEachKind, stock: failover.stock, play: errant,
 	}
 	cutOffNode = Scenario{
 		Name: "isolated", Doc: "the node that is written to is cut off from the others, which go on",
-		Attacks: failover.Attacks, Otherwise: failover.Otherwise, Forgets: true, stock: failover.stock, play: isolated,
+		Attacks: failover.Attacks, Otherwise: failover.Otherwise, Forgets: true, only: ofEachKind, stock: failover.stock, play: isolated,
 	}
 	lateReads = Scenario{
 		Name: "late", Doc: "the replica has not applied the last sale when the next one reads",

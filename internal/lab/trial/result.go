@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -160,6 +161,15 @@ func (r Result) Stock() int64 { return r.InitialStock + r.Restocked }
 
 // Degraded reports whether nothing was broken, and less was sold than there was demand for.
 func (r Result) Degraded() bool { return r.Verdict == verdict.Held && r.Remaining > 0 && !r.Baskets }
+
+// Promise is how many units customers were promised, in orders and in answers, of how many there were: "13/12". It is
+// empty for a cell without a Topology, and for one that did not run.
+func (r Result) Promise() string {
+	if r.Topology == "" || r.Requests == 0 || r.Verdict == verdict.Invalid {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", r.Promised, r.Stock())
+}
 
 // Shown is the verdict as it is shown.
 func (r Result) Shown() verdict.Verdict {
