@@ -172,11 +172,11 @@ func newPageCell(r trial.Result) *pageCell {
 
 // Done is what the scenario does, as a sentence; empty where it is not known.
 func (c pageCell) Done() string {
-	sc, err := scenario.ByName(c.Scenario)
-	if err != nil {
+	doc := done(c.Result)
+	if doc == "" {
 		return ""
 	}
-	return strings.ToUpper(sc.Doc[:1]) + sc.Doc[1:] + "."
+	return strings.ToUpper(doc[:1]) + doc[1:] + "."
 }
 
 // Count stands beside the word of the verdict, empty for none.

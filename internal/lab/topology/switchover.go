@@ -50,6 +50,7 @@ func switchOver(ctx context.Context, g *group) error {
 	front := g.fronts[second]
 	for _, c := range g.cells {
 		front.Lead(old.Addr) // the sale of the cell before has ended the old connections
+		c.note(0, explain.HasConnections, explain.Facts{Shop: explain.ShopName(second)})
 		b := c.ask(ctx, second, 1, sale.Read)
 		if err := g.await(ctx, c.of.Name+": B has read or is answered", func() (bool, error) { return b.held() || b.isAnswered(), nil }); err != nil {
 			return err

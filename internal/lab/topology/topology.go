@@ -6,9 +6,10 @@
 // from one fact of the topology: whether an answer survives the primary.
 //
 //   - topology.go: the topologies; servers.go: how they start
-//   - scenario.go: the scenarios; failover.go, rewind.go and late.go: what they do
+//   - scenario.go: the scenarios; failover.go, rewind.go, switchover.go, silent.go, errant.go, late.go and isolated.go:
+//     what they do
 //   - group.go: the strategies of a case, from their items to their verdicts
-//   - count.go: what SQL says in the end
+//   - count.go: what SQL says in the end; records.go: what the servers say of themselves, which explains it
 package topology
 
 import (
