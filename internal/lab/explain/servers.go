@@ -234,6 +234,7 @@ func (e ServersEvidence) draw(x *Explanation, decided int) {
 		}
 		add(s.Answered, s.Server, say("db-answered", Facts{Holder: s.named(), Outcome: s.Outcome, Order: s.Order}), i == decided)
 	}
+	e.periods(x, ms)
 	slices.SortStableFunc(x.Steps, func(a, b Step) int { return cmp.Compare(a.AtMS, b.AtMS) })
 	if decided >= 0 {
 		s := e.Sales[decided]
@@ -242,5 +243,28 @@ func (e ServersEvidence) draw(x *Explanation, decided int) {
 			what = say("moment-read-old", Facts{Order: s.Order, Stock: e.Read})
 		}
 		x.Moment = &Moment{AtMS: ms(s.Answered), What: what, Alarm: true}
+	}
+}
+
+// lasting are the phrases of what lasts on a server until another phrase about it, or until the end.
+var lasting = []Phrase{IsCut, IsKilled, IsReadOnly, IsBehind, IsIsolated, IsNotReady, GoesOnAlone}
+
+// ending are the phrases that end it.
+var ending = append([]Phrase{IsRestarted, IsPromoted, HasCaughtUp, ReceivesAgain, HasMembers}, lasting...)
+
+// periods adds to the columns what lasts on their servers.
+func (e ServersEvidence) periods(x *Explanation, ms func(time.Time) float64) {
+	for i, n := range e.Notes {
+		if !slices.Contains(lasting, n.What.Phrase) {
+			continue
+		}
+		span := Span{FromMS: ms(n.At), ToMS: x.ToMS, Kind: Faulty, Text: n.What}
+		for _, next := range e.Notes[i+1:] {
+			if next.Server == n.Server && slices.Contains(ending, next.What.Phrase) {
+				span.ToMS = ms(next.At)
+				break
+			}
+		}
+		x.Columns[n.Server].Spans = append(x.Columns[n.Server].Spans, span)
 	}
 }

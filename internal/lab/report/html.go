@@ -11,6 +11,7 @@ import (
 	"stocklock/internal/lab/drawing"
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
@@ -248,6 +249,11 @@ func (r Report) places() (strategies []strategy.Description, scenarios []scenari
 	for _, sc := range scenario.All() {
 		if slices.ContainsFunc(r.Cells, func(c trial.Result) bool { return c.Scenario == sc.Name }) {
 			scenarios = append(scenarios, sc)
+		}
+	}
+	for _, name := range topology.CaseNames() { // of some, the first strategies have no cell
+		if slices.ContainsFunc(r.Cells, func(c trial.Result) bool { return c.Scenario == name }) {
+			scenarios = append(scenarios, scenario.Scenario{Name: name})
 		}
 	}
 	for _, c := range r.Cells {
