@@ -50,7 +50,7 @@ func (m *MySQL) LogStatements(ctx context.Context) error {
 
 // Statements returns what shops have sent about an item since a time, as the server has kept it.
 func (m *MySQL) Statements(ctx context.Context, item uint64, since time.Time) (sent []string, err error) {
-	about := regexp.MustCompile(fmt.Sprintf(`\b%d\b`, item))
+	about := regexp.MustCompile(fmt.Sprintf("\\b(?:item_)?id`?(?: =| IN \\() ?%d\\b", item))
 	err = m.Ask(ctx, func(db *sql.DB) error {
 		kept, err := texts(ctx, db, fmt.Sprintf("SELECT CONVERT(argument USING utf8mb4) AS argument FROM mysql.general_log"+
 			" WHERE command_type = 'Query' AND user_host LIKE '"+shopUser+"%%' AND argument REGEXP '^(SELECT|INSERT|UPDATE) ' AND event_time >= FROM_UNIXTIME(%.6f)",

@@ -164,12 +164,15 @@ func (e ServersEvidence) whyNoOrder(s ServersSale) (Cause, []Text) {
 		case f.GTID == "":
 		case !e.Returned.IsZero() && s.Sent.After(e.Returned):
 			return OldPrimary, []Text{say("db-sold-at-old", f)}
+		case server.Waiting > 0: // and so did the commit
+			return AnsweredFirst, []Text{say("db-answered-first", f)}
 		case server.Alone:
 			return WentAlone, []Text{say("db-not-copied", f), say("db-was-alone", f)}
 		default:
 			return NotCopied, []Text{say("db-not-copied", f)}
 		}
 	}
+	f.Server = ""
 	return AnsweredFirst, []Text{say("db-answered-first", f)}
 }
 

@@ -21,8 +21,14 @@ type Front struct {
 
 	mu     sync.Mutex // guards the rest
 	to     string
-	open   map[net.Conn]string // either side of each connection, and the server that it leads to
+	open   map[*passage]bool
 	closed bool
+}
+
+// passage is a connection and the one behind it.
+type passage struct {
+	client, server net.Conn // server is nil until it is there
+	ended          chan struct{}
 }
 
 // Front starts a front that leads to the server at addr.
@@ -31,7 +37,7 @@ func (r *Rig) Front(addr string) (*Front, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rig: front for %s: %w", addr, err)
 	}
-	f := &Front{Addr: listener.Addr().String(), listener: listener, to: addr, open: map[net.Conn]string{}}
+	f := &Front{Addr: listener.Addr().String(), listener: listener, to: addr, open: map[*passage]bool{}}
 	f.serving.Go(f.accept)
 	if err := r.OnClose(f.close); err != nil {
 		f.close()
@@ -65,56 +71,58 @@ func (f *Front) accept() {
 }
 
 func (f *Front) serve(client net.Conn) {
-	defer f.end(client)
-	to, ok := f.begin(client)
+	p := &passage{client: client, ended: make(chan struct{})}
+	defer close(p.ended)
+	defer f.forget(p)
+	to, ok := f.begin(p)
 	if !ok {
 		return
 	}
 	server, err := net.Dial("tcp", to)
-	if err != nil {
+	if err != nil || !f.join(p, server) {
 		return
 	}
-	defer f.end(server)
-	if !f.join(client, server) {
-		return
+	var copying sync.WaitGroup
+	for _, way := range [][2]net.Conn{{server, client}, {client, server}} {
+		copying.Go(func() {
+			_, _ = io.Copy(way[0], way[1]) // either side may end at any time
+			p.close()
+		})
 	}
-	f.serving.Go(func() { f.copy(server, client) })
-	f.copy(client, server)
+	copying.Wait() // then both are closed: a Close under a Read is not the end
 }
 
-// copy copies what one side sends, and closes both when that ends.
-func (f *Front) copy(to, from net.Conn) {
-	_, _ = io.Copy(to, from) // either side may end at any time
-	to.Close()
-	from.Close()
+func (p *passage) close() {
+	p.client.Close()
+	if p.server != nil {
+		p.server.Close()
+	}
 }
 
-// begin notes where a new connection leads.
-func (f *Front) begin(client net.Conn) (to string, ok bool) {
+// begin notes a new connection, and where it leads.
+func (f *Front) begin(p *passage) (to string, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.closed {
-		f.open[client] = f.to
+	if f.closed {
+		return "", false
 	}
-	return f.to, !f.closed
+	f.open[p] = true
+	return f.to, true
 }
 
-// join notes the other side of a connection, unless it was closed meanwhile.
-func (f *Front) join(client, server net.Conn) bool {
+// join notes the other side of a connection, and reports false where that was closed meanwhile.
+func (f *Front) join(p *passage, server net.Conn) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	to, open := f.open[client]
-	if open {
-		f.open[server] = to
-	}
-	return open
+	p.server = server
+	return f.open[p]
 }
 
-func (f *Front) end(conn net.Conn) {
-	conn.Close()
+func (f *Front) forget(p *passage) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.open, conn)
+	p.close()
+	delete(f.open, p)
 }
 
 // LeadNew leads new connections to the server at addr. Those that are open stay.
@@ -130,13 +138,18 @@ func (f *Front) Lead(addr string) {
 	f.Sever()
 }
 
-// Sever closes all connections.
+// Sever closes all connections, and returns when they are closed.
 func (f *Front) Sever() {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	for conn := range f.open {
-		conn.Close()
-		delete(f.open, conn)
+	var severed []*passage
+	for p := range f.open {
+		p.close()
+		delete(f.open, p)
+		severed = append(severed, p)
+	}
+	f.mu.Unlock()
+	for _, p := range severed {
+		<-p.ended
 	}
 }
 

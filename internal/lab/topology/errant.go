@@ -15,6 +15,11 @@ func errant(ctx context.Context, g *group) error {
 	if err := failOver(ctx, g); err != nil {
 		return err
 	}
+	// What is to be written of the sales before is written on the new primary first. On the old one, a worker would find
+	// the order of a sale whose answer it never got, and take it for written.
+	if err := g.each(ctx, func(ctx context.Context, c *cell) error { return c.settle(ctx) }); err != nil {
+		return err
+	}
 	old, primary := g.nodes[0], g.nodes[1]
 	if err := old.Restart(ctx); err != nil {
 		return err

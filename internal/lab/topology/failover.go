@@ -160,6 +160,9 @@ func (g *group) remember(ctx context.Context) error {
 		return fmt.Errorf("ask the primary for what it has committed: %w", err)
 	}
 	g.noteAll(0, explain.HasCommitted, explain.Facts{GTIDs: committed})
+	if g.Topology.Waits == 0 {
+		return nil
+	}
 	return g.seeWaiting(ctx)
 }
 
@@ -180,7 +183,7 @@ func (g *group) seeWaiting(ctx context.Context) error {
 	case waits:
 		h.Waiting = commits
 		g.noteAll(0, explain.CommitsWait, explain.Facts{Count: commits})
-	case g.Topology.Waits > 0:
+	default:
 		h.Alone = true
 		g.noteAll(0, explain.GoesOnAlone, explain.Facts{})
 	}

@@ -111,8 +111,10 @@ func (g *group) record(ctx context.Context) error {
 		if g.link == nil {
 			continue
 		}
-		if err := node.Revive(ctx); err != nil {
-			return err
+		if !node.Alive() {
+			if err := node.Restart(ctx); err != nil {
+				return err
+			}
 		}
 		var err error
 		if h.Committed, err = node.Committed(ctx); err != nil {
