@@ -40,6 +40,10 @@ func TestTheServersSayWhy(t *testing.T) {
 			t.Errorf("%s: a moment: %t, %d columns", want, drawn, len(x.Columns))
 		}
 	}
+	waits := with(committed, func(s *DatabaseServer) { s.Waiting = 1 })
+	if x := ExplainServers(ServersEvidence{Verdict: verdict.Lied, Servers: []DatabaseServer{waits, second}, Counts: 1, Sales: sold(0)}); x.Cause != AnsweredFirst {
+		t.Errorf("answered while commits waited for the replica: %s, want %s", x.Cause, AnsweredFirst)
+	}
 	if x := ExplainServers(ServersEvidence{Verdict: verdict.Held}); x != nil {
 		t.Errorf("a cell that held is explained: %+v", x)
 	}
