@@ -22,6 +22,12 @@ func (c *runCommand) baskets(ctx context.Context, plan matrix.Plan, shop *catalo
 	if len(plan.Given) > 0 || plan.MySQL != "" || plan.Redis != "" {
 		return usage("--baskets stops and kills shops, and empties Redis: it starts all of them itself, without --shop, --mysql and --redis")
 	}
+	if len(c.Topology) > 0 {
+		return usage("--baskets and --topology have scenarios of their own: want one of the two")
+	}
+	if c.Results != "" {
+		return usage("--baskets measures no requests: want --json, --html, --csv or --markdown in place of --results")
+	}
 	if c.ExpectOnly {
 		s.terminal().ExpectedBaskets(shop.Baskets, func(way, scenario string) bool {
 			return slices.ContainsFunc(pairs, func(p matrix.BasketPair) bool { return p.Strategy.Name == way && p.Scenario.Name == scenario })

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
@@ -40,6 +41,9 @@ func (c *explainCommand) Run(ctx context.Context, s streams) error {
 	plan, err := c.plan()
 	if err != nil {
 		return err
+	}
+	if _, err := basket.ByName(scenarioName); err == nil {
+		return usage("explain explains one cell of one item: loadtest run --baskets --cells %s:%s --draw tells what the customers of this one met", name, scenarioName)
 	}
 	of, several := topology.CaseByName(scenarioName)
 	if _, err := scenario.ByName(scenarioName); err != nil && several != nil {
