@@ -7,9 +7,13 @@ import (
 	"strings"
 
 	"stocklock/internal/lab/basket"
+	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/strategy"
 )
 
 type explainCommand struct {
@@ -22,7 +26,7 @@ type explainCommand struct {
 }
 
 func (c *explainCommand) Run(ctx context.Context, s streams) error {
-	strategy, scenarioName, joined := strings.Cut(c.Cell, ":")
+	name, scenarioName, joined := strings.Cut(c.Cell, ":")
 	switch {
 	case joined && c.Scenario != "":
 		return usage("explain explains one cell: want STRATEGY:SCENARIO, not %s and %s", c.Cell, c.Scenario)
@@ -32,16 +36,17 @@ func (c *explainCommand) Run(ctx context.Context, s streams) error {
 		scenarioName = c.Scenario
 	}
 	if c.From != "" {
-		return c.saved(strategy+":"+scenarioName, s)
+		return c.saved(name+":"+scenarioName, s)
 	}
 	plan, err := c.plan()
 	if err != nil {
 		return err
 	}
 	if _, err := basket.ByName(scenarioName); err == nil {
-		return c.basket(ctx, plan, strategy+":"+scenarioName, s)
+		return c.basket(ctx, plan, name+":"+scenarioName, s)
 	}
-	if _, err := scenario.ByName(scenarioName); err != nil {
+	of, several := topology.CaseByName(scenarioName)
+	if _, err := scenario.ByName(scenarioName); err != nil && several != nil {
 		return usage("explain explains one cell: %w", err)
 	}
 	shop, err := c.catalog(ctx, s)
@@ -49,15 +54,31 @@ func (c *explainCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer shop.Close()
-	if _, err := shop.ByName(strategy); err != nil {
+	described, err := shop.ByName(name)
+	if err != nil {
 		return usage("explain explains one cell: %w", err)
 	}
-	plan, err = choose(plan, selection{Strategies: []string{strategy}, Scenarios: []string{scenarioName}, Runs: 1}, shop)
+	if several == nil && len(of.Of([]strategy.Description{described})) == 0 {
+		return usage("%s is no cell of %s: loadtest run --topology %s --expect-only lists those that are", scenarioName, name, of.Topology.Name)
+	}
+	if several == nil {
+		return c.ofTopology(ctx, plan, of, described, shop, s)
+	}
+	plan, err = choose(plan, selection{Strategies: []string{name}, Scenarios: []string{scenarioName}, Runs: 1}, shop)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.err, "running %s:%s; --from FILE explains a saved result\n", strategy, scenarioName)
+	fmt.Fprintf(s.err, "running %s:%s; --from FILE explains a saved result\n", name, scenarioName)
 	r, err := measure(ctx, plan, shop, s)
+	if err != nil || len(r.Cells) == 0 {
+		return err
+	}
+	return c.show(r.Cells[0], s)
+}
+
+// ofTopology explains a cell whose database is several servers. It is run.
+func (c *explainCommand) ofTopology(ctx context.Context, plan matrix.Plan, of topology.Case, described strategy.Description, shop *catalog.Catalog, s streams) error {
+	r, err := measureTopologies(ctx, plan, []topology.Case{of}, []strategy.Description{described}, shop, s)
 	if err != nil || len(r.Cells) == 0 {
 		return err
 	}

@@ -29,6 +29,17 @@ type mutated struct {
 	mutation
 	files map[string]string
 	shop  string // empty for a mutation of no strategy
+	lab   string // the load test, where it is what is mutated; empty for this one
+}
+
+// ofTheLab is what a shop does not have: a mutation there is one of the load test.
+var ofTheLab = []string{"internal/lab/", "internal/testserver/"}
+
+// isOfTheLab reports whether a mutation changes what starts and counts, and not the shop.
+func (m mutation) isOfTheLab() bool {
+	return slices.ContainsFunc(m.hunks, func(h hunk) bool {
+		return slices.ContainsFunc(ofTheLab, func(folder string) bool { return strings.HasPrefix(h.file, folder) })
+	})
 }
 
 // finders look for a defect, in the order in which they are tried. They return what they found, or
@@ -75,9 +86,12 @@ func TestMutations(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			made := mutated{m, files, ""}
+			made := mutated{mutation: m, files: files}
 			if m.strategy != "" {
 				made.shop = overlaytest.Shop(t, repository, files)
+			}
+			if m.strategy != "" && m.isOfTheLab() {
+				made.lab = overlaytest.LoadTest(t, repository, files)
 			}
 			began := time.Now()
 			f.By, f.Found = made.findBy(t)
@@ -139,7 +153,16 @@ func (m mutated) loadtest(t *testing.T, args ...string) (out string, surprised b
 		return "", false
 	}
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), append(args, "--shop-binary", m.shop), &stdout, &stderr)
+	args = append(args, "--shop-binary", m.shop)
+	code := -1
+	if m.lab == "" {
+		code = run(t.Context(), args, &stdout, &stderr)
+	} else {
+		mutated := exec.CommandContext(t.Context(), m.lab, args...)
+		mutated.Stdout, mutated.Stderr = &stdout, &stderr
+		_ = mutated.Run() // its exit code says it
+		code = mutated.ProcessState.ExitCode()
+	}
 	if code != exitExpected && code != exitSurprised {
 		t.Logf("loadtest %v: exit code %d\n%s%s", args, code, &stdout, &stderr)
 	}

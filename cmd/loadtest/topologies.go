@@ -33,7 +33,7 @@ func (c *runCommand) topologies(ctx context.Context, plan matrix.Plan, shop *cat
 	}
 	terminal := c.outputs.beside(s).terminal()
 	if c.Draw {
-		terminal.Stories(r)
+		terminal.Drawings(r)
 	}
 	terminal.Report(r)
 	return errors.Join(failed, c.outputs.finish(r, s))

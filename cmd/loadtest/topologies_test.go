@@ -2,33 +2,127 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/trial"
+	"stocklock/internal/lab/verdict"
 	"stocklock/internal/testserver"
 )
 
-// TestTopologies: each property and the fact of the topology decide in both directions. `run --topology all`
-// runs all strategies.
+// TestTopologies: each property and the fact of the topology decide in both directions, and each cell that lied or
+// oversold names its cause, which the records of the servers show. `run --topology all` runs all strategies.
 func TestTopologies(t *testing.T) {
 	testserver.NeedsServers(t)
-	const telling = "reentrant,redis-async,fenced,conditional"
+	const telling = "none,reentrant,redis-async,redis-stream,reservation-unchecked,fenced,conditional"
+	saved := filepath.Join(t.TempDir(), "results.json")
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"run", "--topology", "all", "--strategies", telling}, &out, &errs); code != exitExpected {
+	if code := run(t.Context(), []string{"run", "--topology", "all", "--strategies", telling, "--json", saved}, &out, &errs); code != exitExpected {
 		t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
 	}
+	content, err := os.ReadFile(saved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r report.Report
+	if err := json.Unmarshal(content, &r); err != nil {
+		t.Fatal(err)
+	}
+	named := map[explain.Cause]bool{}
+	for _, c := range r.Cells {
+		if c.Promised < c.Sold || c.Verdict == verdict.Lied && c.Promised == c.Sold {
+			t.Errorf("%s: %s, %d promised, and orders for %d", c.Name(), c.Verdict, c.Promised, c.Sold)
+		}
+		if c.Strategy == "redis-stream" && c.Promised > c.InitialStock {
+			t.Errorf("%s promises %d units of %d: its counter forgets nothing", c.Name(), c.Promised, c.InitialStock)
+		}
+		if c.Verdict != verdict.Lied && c.Verdict != verdict.Oversold {
+			continue
+		}
+		if c.Explanation == nil || !c.Explanation.Known() {
+			t.Errorf("%s: %s without a cause", c.Name(), c.Verdict)
+			continue
+		}
+		named[c.Explanation.Cause] = true
+		for _, wrong := range contradictions(c) {
+			t.Errorf("%s: %s: %s\n%s\n%+v", c.Name(), c.Explanation.Cause, wrong, explain.English.Say(c.Explanation.Why...), c.Servers)
+		}
+		if len(c.Explanation.Columns) != len(c.Servers) || len(c.Explanation.Steps) == 0 || c.Explanation.Moment == nil {
+			t.Errorf("%s is not drawn", c.Name())
+		}
+	}
+	for _, cause := range []explain.Cause{explain.NotCopied, explain.WentAlone, explain.AnsweredFirst, explain.ReadBehind, explain.ReadReplaced, explain.ReadLost} {
+		if skipped := slices.ContainsFunc(r.Cells, func(c trial.Result) bool { return c.Verdict == verdict.Skipped }); !named[cause] && !skipped {
+			t.Errorf("no cell has the cause %s", cause)
+		}
+	}
+}
+
+// contradictions are what the servers' records say against the cause of a cell.
+func contradictions(c trial.Result) (wrong []string) {
+	check := func(holds bool, otherwise string) {
+		if !holds {
+			wrong = append(wrong, otherwise)
+		}
+	}
+	for _, text := range c.Explanation.Why {
+		f := text.Facts
+		on := func(name string) explain.DatabaseServer {
+			for _, s := range c.Servers {
+				if s.Name == name {
+					return s
+				}
+			}
+			return explain.DatabaseServer{}
+		}
+		has := func(s explain.DatabaseServer, gtid, request string) bool {
+			return slices.ContainsFunc(s.Transactions, func(t explain.OrderTransaction) bool {
+				return (gtid == "" || t.GTID == gtid) && strings.HasSuffix(t.Request, "-"+strings.TrimPrefix(request, "#"))
+			})
+		}
+		switch text.Phrase {
+		case "db-not-copied", "db-sold-at-old":
+			check(has(on(f.Server), f.GTID, f.Holder.Request), "the binlog of "+f.Server+" has no such transaction")
+			check(!has(on(f.OtherServer), "", f.Holder.Request), "the binlog of "+f.OtherServer+" has the order")
+		case "db-was-alone":
+			check(on(f.Server).Alone, f.Server+" waited for its replica")
+		case "db-answered-first":
+			for _, s := range c.Servers {
+				check(s.Waiting > 0 || !has(s, "", f.Holder.Request), s.Name+" has the order")
+			}
+		case "db-read-behind", "db-read-replaced", "db-read-lost":
+			check(on(f.Server).Read(), f.Server+" has logged no SELECT")
+			for _, s := range c.Servers {
+				check(s.Name == f.Server || !s.Read(), s.Name+" has logged a SELECT, too")
+			}
+			check(text.Phrase == "db-read-lost" || on(f.Server).Orders < on(f.OtherServer).Orders, f.Server+" was not behind")
+		case "db-held-lost":
+			check(len(on(f.Server).Statements) > 0, f.Server+" has logged nothing of the sale")
+			check(len(on(f.OtherServer).Statements) == 0, f.OtherServer+" has logged statements of the sale, too")
+		}
+	}
+	alone := slices.ContainsFunc(c.Servers, func(s explain.DatabaseServer) bool { return s.Alone })
+	check(c.Explanation.Cause != explain.NotCopied || !alone, "the primary went on alone")
+	return wrong
 }
 
 func TestTopologyMistakes(t *testing.T) {
 	for flags, want := range map[string]string{
-		"--topology pair":                    "want one of single, async",
-		"--topology async --cells none:late": "choose with --strategies",
-		"--topology async --strategies lock": "no strategy",
-		"--topology async --redis redis://x": "starts all servers itself",
+		"run --topology pair":                    "want one of single, async",
+		"run --topology async --cells none:late": "choose with --strategies",
+		"run --topology async --strategies lock": "no strategy",
+		"run --topology async --redis redis://x": "starts all servers itself",
+		"explain mutex:semi-sync-silent":         "is no cell of mutex",
 	} {
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), append([]string{"run"}, strings.Fields(flags)...), &out, &errs); code != exitUsage || !strings.Contains(errs.String(), want) {
-			t.Errorf("run %s: exit code %d, want %d\n%s", flags, code, exitUsage, errs.String())
+		if code := run(t.Context(), strings.Fields(flags), &out, &errs); code != exitUsage || !strings.Contains(errs.String(), want) {
+			t.Errorf("%s: exit code %d, want %d\n%s", flags, code, exitUsage, errs.String())
 		}
 	}
 }

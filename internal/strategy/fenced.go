@@ -14,7 +14,7 @@ var fenced = Strategy{
 	Guard:     ReferenceGuard,
 	Decrement: "raise the fence, read, write where the fence is one's own",
 	Telling:   "pause",
-	Servers:   WritesAnywhere | RewindProof,
+	Servers:   WritesAnywhere | RewindProof | SwitchoverProof,
 	Properties: Properties{Has: DurableAnswers | Once | Exclusive | Recovers | AtomicLease | Renews | OwnerChecked | AtomicRelease |
 		Reentrant | ClockFree | LossAware | StorageChecked},
 	Baskets: &basketsUnderLocks,

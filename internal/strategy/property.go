@@ -76,9 +76,11 @@ const (
 	WritesAnywhere
 	// RewindProof: a sale that has read before a failover writes nothing after it that rests on that.
 	RewindProof
+	// SwitchoverProof: a sale that has read on a primary which was replaced writes nothing on the new one that rests on that.
+	SwitchoverProof
 
 	// EveryServer is all of them.
-	EveryServer = ReadsSource | WritesAnywhere | RewindProof
+	EveryServer = ReadsSource | WritesAnywhere | RewindProof | SwitchoverProof
 )
 
 // Unchecked are the properties that StorageChecked cannot stand in for: without them, a sale goes wrong
@@ -126,6 +128,7 @@ var topologyProperties = []property{
 	{ReadsSource, "reads-source", "no sale is decided by a read that a late replica may answer"},
 	{WritesAnywhere, "writes-anywhere", "shops may sell through several servers that certify each other's writes"},
 	{RewindProof, "rewind-proof", "a sale that has read before a failover writes nothing after it that rests on that"},
+	{SwitchoverProof, "switchover-proof", "a sale that has read on a replaced primary writes nothing on the new one that rests on that"},
 }
 
 var everyProperty = slices.Concat(properties, basketProperties, topologyProperties)

@@ -157,3 +157,16 @@ func endStage(db *sql.DB) error {
 	db.Close()
 	return err
 }
+
+// Isolate cuts the node off from the others. Its clients still reach it.
+func (m *MySQL) Isolate(ctx context.Context) error {
+	return m.asAdmin(ctx, "SET GLOBAL wsrep_provider_options = 'gmcast.isolate=1'")
+}
+
+// AwaitNotReady waits until the node knows that it is not in a majority. It refuses statements then.
+func (m *MySQL) AwaitNotReady(ctx context.Context) error {
+	return m.await(ctx, "out of its cluster", func() (bool, error) {
+		ready, err := m.Status(ctx, "wsrep_ready")
+		return ready == "OFF", err
+	})
+}

@@ -116,15 +116,26 @@ func (m *MySQL) Committed(ctx context.Context) (string, error) {
 	return m.Value(ctx, wordsOf(m.program).committed)
 }
 
-// WaitingCommits returns how many transactions wait for a replica to receive them.
+// WaitingCommits returns how many commits of shops wait for a replica to receive them: one does, and others wait
+// behind it.
 func (m *MySQL) WaitingCommits(ctx context.Context) (int, error) {
-	return m.count(ctx, wordsOf(m.program).waiting)
+	words := wordsOf(m.program)
+	first, err := m.count(ctx, words.waiting)
+	if err != nil || first == 0 {
+		return 0, err
+	}
+	n, err := m.Value(ctx, "COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = '"+shopUser+"' AND STATE IN ("+words.committing+")")
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(n)
 }
 
-// AcknowledgesNone reports whether a primary no longer waits for its replica: its patience was over.
-func (m *MySQL) AcknowledgesNone(ctx context.Context) (bool, error) {
+// AwaitsReplica reports whether a primary waits for its replica: its semi-synchronous replication is on, and its
+// patience was not over.
+func (m *MySQL) AwaitsReplica(ctx context.Context) (bool, error) {
 	is, err := m.Status(ctx, wordsOf(m.program).semiSync)
-	return is == "OFF", err
+	return is == "ON", err
 }
 
 func (m *MySQL) count(ctx context.Context, status string) (int, error) {

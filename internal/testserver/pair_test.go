@@ -49,14 +49,17 @@ func TestSemiSyncWaits(t *testing.T) {
 	if err := p.Replica.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan error, 1)
-	go func() {
-		_, err := primary.Exec("INSERT INTO s VALUES (2)")
-		done <- err
-	}()
-	Await(t, "a commit that waits", func() bool {
+	const commits = 3
+	done := make(chan error, commits)
+	for i := range commits {
+		go func() {
+			_, err := primary.Exec("INSERT INTO s VALUES (?)", 2+i)
+			done <- err
+		}()
+	}
+	Await(t, "commits that wait", func() bool {
 		n, err := p.Primary.WaitingCommits(t.Context())
-		return err == nil && n == 1
+		return err == nil && n == commits
 	})
 	if got := count(primary); got != 1 {
 		t.Errorf("others see %d rows while the commit waits, want 1", got)
@@ -64,8 +67,10 @@ func TestSemiSyncWaits(t *testing.T) {
 	if err := p.Primary.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-done; err == nil {
-		t.Error("the commit was answered as done")
+	for range commits {
+		if err := <-done; err == nil {
+			t.Error("a commit was answered as done")
+		}
 	}
 	if err := p.Replica.Resume(); err != nil {
 		t.Fatal(err)
@@ -73,7 +78,7 @@ func TestSemiSyncWaits(t *testing.T) {
 	if err := p.Replica.Promote(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	exec(replica, "INSERT INTO s VALUES (3)")
+	exec(replica, "INSERT INTO s VALUES (10)")
 }
 
 // TestReplicaThatDoesNotApply: it has received and not applied.

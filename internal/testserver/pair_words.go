@@ -1,6 +1,7 @@
 package testserver
 
 import (
+	"regexp"
 	"strconv"
 	"time"
 )
@@ -19,8 +20,12 @@ type pairWords struct {
 	status, receiving, applying, received string // the statement that asks a replica, and columns of its answer
 	applied, committed                    string // expressions
 	clients, waiting, semiSync            string // status variables of a primary
+	committing                            string // states of a connection whose commit waits for a replica
 
 	includes string // an expression with a set of GTIDs: the replica has applied them
+
+	gtid      *regexp.Regexp // in the binlog's event of the type Gtid
+	statement string         // the type of the event with the text of a statement
 }
 
 func wordsOf(program string) pairWords {
@@ -46,13 +51,15 @@ var mariadbWords = pairWords{
 	status: "SHOW SLAVE STATUS", receiving: "Slave_IO_Running", applying: "Slave_SQL_Running", received: "Gtid_IO_Pos",
 	applied: "@@gtid_slave_pos", committed: "@@gtid_binlog_pos",
 	clients: "Rpl_semi_sync_master_clients", waiting: "Rpl_semi_sync_master_wait_sessions", semiSync: "Rpl_semi_sync_master_status",
+	committing: "'Waiting for semi-sync ACK from slave', 'Commit'",
 	// It returns -1 where one is missing after so many seconds.
 	includes: "MASTER_GTID_WAIT('%s', 0) = 0",
+	gtid:     regexp.MustCompile(`\d+-\d+-\d+`), statement: "Annotate_rows",
 }
 
 // https://dev.mysql.com/doc/refman/8.4/en/replication-gtids.html and replication-semisync.html
 var mysqlWords = pairWords{
-	binlog: []string{"--gtid-mode=ON", "--enforce-gtid-consistency=ON"},
+	binlog: []string{"--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--binlog-rows-query-log-events=ON"},
 	waits: func(patience time.Duration) []string {
 		return []string{"--plugin-load-add=semisync_source.so", "--loose-rpl-semi-sync-source-enabled=1",
 			"--loose-rpl-semi-sync-source-wait-point=AFTER_SYNC", "--loose-rpl-semi-sync-source-timeout=" + strconv.FormatInt(patience.Milliseconds(), 10)}
@@ -66,5 +73,7 @@ var mysqlWords = pairWords{
 	status: "SHOW REPLICA STATUS", receiving: "Replica_IO_Running", applying: "Replica_SQL_Running", received: "Retrieved_Gtid_Set",
 	applied: "@@global.gtid_executed", committed: "@@global.gtid_executed",
 	clients: "Rpl_semi_sync_source_clients", waiting: "Rpl_semi_sync_source_wait_sessions", semiSync: "Rpl_semi_sync_source_status",
-	includes: "GTID_SUBSET('%s', @@global.gtid_executed)",
+	committing: "'Waiting for semi-sync ACK from replica', 'waiting for handler commit'",
+	includes:   "GTID_SUBSET('%s', @@global.gtid_executed)",
+	gtid:       regexp.MustCompile(`[0-9a-f-]{36}:\d+`), statement: "Rows_query",
 }

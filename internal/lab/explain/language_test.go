@@ -73,7 +73,7 @@ var strayed = regexp.MustCompile(`[\p{Han}，。：；] 商店`)
 
 func TestEveryPhraseCanBeSaid(t *testing.T) {
 	someone := &Sale{"#1", "shop 1"}
-	facts := Facts{Holder: someone, Other: someone, Third: someone, Shop: "shop 1", Server: "redis", Key: "stock:7", OtherKey: "stock:8", Outcome: "busy",
+	facts := Facts{Holder: someone, Other: someone, Third: someone, Shop: "shop 1", Server: "redis", OtherServer: "MySQL 2", GTID: "0-1-7", GTIDs: "0-1-6", OtherCount: 6, Key: "stock:7", OtherKey: "stock:8", Outcome: "busy",
 		Intervention: "redis-cut", Fault: "stop", Point: sale.Write, LeaseMS: 500, LastedMS: 600, AfterMS: 7,
 		Stock: 2, Initial: 2, Order: 3, OtherOrder: 4, Count: 5}
 	for _, phrase := range English.phrases.Templates() {

@@ -38,6 +38,9 @@ type Facts struct {
 	Third        *Sale          `json:"third,omitempty"` // the request whose release freed the lock
 	Shop         string         `json:"shop,omitempty"`
 	Server       string         `json:"server,omitempty"`
+	OtherServer  string         `json:"other_server,omitempty"`
+	GTID         string         `json:"gtid,omitempty"`      // of a transaction
+	GTIDs        string         `json:"gtids,omitempty"`     // that OtherServer has
 	Key          string         `json:"key,omitempty"`       // of the lock
 	OtherKey     string         `json:"other_key,omitempty"` // of the lock of Other
 	Outcome      string         `json:"outcome,omitempty"`
@@ -52,6 +55,7 @@ type Facts struct {
 	Order        uint64         `json:"order,omitempty"`
 	OtherOrder   uint64         `json:"other_order,omitempty"` // the one that was overwritten
 	Count        int            `json:"count,omitempty"`
+	OtherCount   int            `json:"other_count,omitempty"`
 }
 
 // Sale names a request and the shop that it was sent to.

@@ -19,10 +19,18 @@ func RunTopologies(ctx context.Context, p Plan, cases []topology.Case, strategie
 	p = p.Completed()
 	r := report.Report{Strategies: strategies, Environment: (&testbeds{plan: p}).environment()}
 	r.Environment.Testbeds, r.Environment.ServersGiven = 1, false
-	status.begin(len(cases) * len(strategies) * p.Runs)
+	total := 0
+	for _, c := range cases {
+		total += len(c.Of(strategies)) * p.Runs
+	}
+	status.begin(total)
 	runs := map[string][]trial.Result{}
 	var err error
 	for _, c := range cases {
+		strategies := c.Of(strategies)
+		if len(strategies) == 0 {
+			continue
+		}
 		for n := range p.Runs {
 			label := func(of strategy.Description) trial.Cell {
 				return trial.Cell{Strategy: of, Scenario: scenario.Scenario{Name: c.Name()}}

@@ -1,5 +1,5 @@
-// Package overlaytest builds shops from changed source, for tests: with a strategy that the checkout
-// does not have, or with a defect. It does not change the working tree.
+// Package overlaytest builds shops, and the load test, from changed source, for tests: with a strategy that the
+// checkout does not have, or with a defect. It does not change the working tree.
 package overlaytest
 
 import (
@@ -16,8 +16,19 @@ import (
 // or added. It returns the path of the program, which ends with the test.
 func Shop(t testing.TB, root string, files map[string]string) (program string) {
 	t.Helper()
-	program = filepath.Join(t.TempDir(), "shop")
-	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "lab,nomsgpack", "-ldflags=-w", "-overlay", Overlay(t, root, files), "-o", program, "./cmd/shop")
+	return built(t, root, "shop", files)
+}
+
+// LoadTest is [Shop] for cmd/loadtest.
+func LoadTest(t testing.TB, root string, files map[string]string) (program string) {
+	t.Helper()
+	return built(t, root, "loadtest", files)
+}
+
+func built(t testing.TB, root, name string, files map[string]string) (program string) {
+	t.Helper()
+	program = filepath.Join(t.TempDir(), name)
+	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "lab,nomsgpack", "-ldflags=-w", "-overlay", Overlay(t, root, files), "-o", program, "./cmd/"+name)
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)

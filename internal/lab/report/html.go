@@ -11,6 +11,7 @@ import (
 	"stocklock/internal/lab/drawing"
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
@@ -22,7 +23,9 @@ var pageFiles embed.FS
 var page = template.Must(template.New("page.html.tmpl").Funcs(template.FuncMap{
 	"title": Report.title, "short": Environment.short, "facts": Environment.facts, "sideBySide": Environment.sideBySide,
 	"legend": legend, "properties": strategy.AllProperties, "number": drawing.Short, "reason": reason, "sentence": sentence,
-	"said": said, "wouldHaveHeld": wouldHaveHeld, "counts": counts, "distribution": drawing.Distribution,
+	"said": said, "promises": func(cells []trial.Result) bool {
+		return slices.ContainsFunc(cells, func(c trial.Result) bool { return c.Promise() != "" })
+	}, "wouldHaveHeld": wouldHaveHeld, "counts": counts, "distribution": drawing.Distribution,
 	"command": func(c string) string { return brokenCommand(c, drawingWidth) },
 }).ParseFS(pageFiles, "html/page.html.tmpl"))
 
@@ -170,11 +173,11 @@ func newPageCell(r trial.Result) *pageCell {
 
 // Done is what the scenario does, as a sentence; empty where it is not known.
 func (c pageCell) Done() string {
-	sc, err := scenario.ByName(c.Scenario)
-	if err != nil {
+	doc := done(c.Result)
+	if doc == "" {
 		return ""
 	}
-	return strings.ToUpper(sc.Doc[:1]) + sc.Doc[1:] + "."
+	return strings.ToUpper(doc[:1]) + doc[1:] + "."
 }
 
 // Count stands beside the word of the verdict, empty for none.
@@ -246,6 +249,11 @@ func (r Report) places() (strategies []strategy.Description, scenarios []scenari
 	for _, sc := range scenario.All() {
 		if slices.ContainsFunc(r.Cells, func(c trial.Result) bool { return c.Scenario == sc.Name }) {
 			scenarios = append(scenarios, sc)
+		}
+	}
+	for _, name := range topology.CaseNames() { // of some, the first strategies have no cell
+		if slices.ContainsFunc(r.Cells, func(c trial.Result) bool { return c.Scenario == name }) {
+			scenarios = append(scenarios, scenario.Scenario{Name: name})
 		}
 	}
 	for _, c := range r.Cells {

@@ -44,7 +44,11 @@ func (t Terminal) Explain(c trial.Result) {
 	if held := wouldHaveHeld(c); held != "" {
 		fmt.Fprintf(t.Out, "\n%s\n", held)
 	}
-	fmt.Fprintf(t.Out, "\nsold %d of %d, oversold %d, lost updates %d, by %s in %.1f s\n", c.Sold, c.Stock(), c.Oversold, c.LostUpdates, plural(int(c.Requests), "request"), c.Seconds)
+	promised := ""
+	if p := c.Promise(); p != "" {
+		promised = ", promised " + p
+	}
+	fmt.Fprintf(t.Out, "\nsold %d of %d%s, oversold %d, lost updates %d, by %s in %.1f s\n", c.Sold, c.Stock(), promised, c.Oversold, c.LostUpdates, plural(int(c.Requests), "request"), c.Seconds)
 	if c.Replay != "" {
 		fmt.Fprintf(t.Out, "again: %s\n", brokenCommand(c.Replay, t.drawingWidth()))
 	}

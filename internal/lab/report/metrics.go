@@ -19,6 +19,7 @@ var metrics = []metric{
 	{name: "requests", title: "requests", zh: "请求数", of: count(func(r trial.Result) int64 { return r.Requests }), shown: always},
 	{name: "sold", title: "sold", zh: "订单", of: count(func(r trial.Result) int64 { return r.Sold }), outOf: unitsToSell, shown: inTerminal | inMarkdown | onPage | always},
 	{name: "restocked", title: "restocked", zh: "补货", of: count(func(r trial.Result) int64 { return r.Restocked }), shown: always},
+	{name: "promised", title: "promised, in orders and in answers", zh: "已承诺（订单与答复）", of: promised, outOf: unitsToSell},
 	{name: "remaining", title: "remaining", zh: "剩余库存", of: count(func(r trial.Result) int64 { return r.Remaining }), shown: always},
 	{name: "oversold", title: "oversold", zh: "超卖", of: count(func(r trial.Result) int64 { return r.Oversold }), bad: true, shown: inTerminal | inMarkdown | onPage | always},
 	{name: "lost-updates", title: "lost\nupdates", zh: "丢失更新", of: count(func(r trial.Result) int64 { return r.LostUpdates }), bad: true, shown: inTerminal | always, leave: 4},
@@ -124,6 +125,8 @@ func perSale(of func(trial.Cost) float64) func(trial.Result) (float64, bool) {
 		return of(*r.CostPerSale), true
 	}
 }
+
+func promised(r trial.Result) (float64, bool) { return float64(r.Promised), r.Promise() != "" }
 
 func deadlocks(r trial.Result) (float64, bool) {
 	if r.Deadlocks == nil {

@@ -76,7 +76,7 @@ func (t Terminal) sideBySide(e Environment) {
 func (t Terminal) singly(r Report) {
 	w := tabular.New()
 	for _, c := range slices.SortedStableFunc(slices.Values(r.Cells), r.byStrategy) {
-		w.AppendRow(table.Row{c.Name(), done(c), c.Because, t.verdict(c, counted(c))})
+		w.AppendRow(table.Row{c.Name(), done(c), c.Because, t.verdict(c, strings.TrimSpace(counted(c)+" "+c.Promise()))})
 	}
 	t.print(w, table.Row{"cell", "what is done to it", "because", "verdict"},
 		[]table.ColumnConfig{{Number: 2, WidthMax: 48, WidthMaxEnforcer: text.WrapSoft}}, 2, 3)
@@ -119,6 +119,9 @@ func legendOf(cells []trial.Result) string {
 			continue
 		}
 		said = append(said, v.Legend())
+	}
+	if slices.ContainsFunc(cells, func(c trial.Result) bool { return c.Promise() != "" }) {
+		said = append(said, "N/M: N units promised, in orders and in answers as sold, of M")
 	}
 	if slices.ContainsFunc(cells, trial.Result.Surprise) {
 		said = append(said, "!! a surprise")

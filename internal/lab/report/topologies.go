@@ -46,7 +46,7 @@ func (t Terminal) ExpectedTopologies(strategies []strategy.Description, cases []
 	}
 	t.grid(strategies, columns, func(s strategy.Description, column scenario.Scenario) string {
 		c, err := topology.CaseByName(column.Name)
-		if err != nil {
+		if err != nil || len(c.Of([]strategy.Description{s})) == 0 {
 			return ""
 		}
 		expected := c.Expected(s).Verdict

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/text"
 
@@ -52,7 +53,7 @@ func (t Terminal) verdict(c trial.Result, word string) string {
 
 // short is a verdict that fits into the matrix.
 func (t Terminal) short(c trial.Result) string {
-	word := c.Shown().Short(c.Facts()) + agreed(c)
+	word := strings.TrimSpace(c.Shown().Short(c.Facts()) + agreed(c) + " " + c.Promise())
 	if c.Surprise() {
 		return t.paint(surprising, "!! "+word)
 	}

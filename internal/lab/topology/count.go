@@ -8,25 +8,29 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/stock"
 )
 
 // count compares the orders of the server that counts with the stock and with the customers' answers.
-func (c *cell) count(ctx context.Context, r *trial.Result) (verdict.Facts, error) {
+// It returns the orders that stand, by request.
+func (c *cell) count(ctx context.Context, r *trial.Result) (verdict.Facts, map[string]stock.Order, error) {
 	counts, err := audit.Count(ctx, c.store, c.item)
 	if err != nil {
-		return verdict.Facts{}, err
+		return verdict.Facts{}, nil, err
 	}
 	orders, err := c.store.ItemOrders(ctx, c.item.ItemID)
 	if err != nil {
-		return verdict.Facts{}, err
+		return verdict.Facts{}, nil, err
 	}
-	theirs := map[string]int64{} // orders that stand, by request
+	theirs, standing := map[string]int64{}, map[string]stock.Order{}
 	for _, o := range orders {
 		if o.CancelledAt == nil {
 			theirs[o.RequestID]++
+			standing[o.RequestID] = o
 		}
 	}
 	r.Sold, r.Remaining, r.Oversold, r.LostUpdates = counts.Sold, counts.Remaining, counts.Oversold, counts.LostUpdates
+	r.Promised = counts.Sold
 	soldOut, failed := false, ""
 	for _, b := range c.buyers {
 		r.Requests++
@@ -37,6 +41,7 @@ func (c *cell) count(ctx context.Context, r *trial.Result) (verdict.Facts, error
 			r.Answered++
 			if stand == 0 {
 				r.AnswersWithoutOrder++
+				r.Promised += b.quantity
 			}
 		case outcome.Denies():
 			r.Refused++
@@ -56,5 +61,5 @@ func (c *cell) count(ctx context.Context, r *trial.Result) (verdict.Facts, error
 	}
 	f := r.Facts()
 	f.DemandLeft, f.FirstError, f.Stuck = true, failed, c.stuck
-	return f, nil
+	return f, standing, nil
 }

@@ -3,6 +3,9 @@ package topology
 import (
 	"context"
 	"fmt"
+
+	"stocklock/internal/lab/explain"
+	"stocklock/internal/testserver"
 )
 
 // failOver sells, keeps the copies behind, sells more, kills the primary, has another server take over, and
@@ -13,10 +16,7 @@ func failOver(ctx context.Context, g *group) error {
 	if err != nil {
 		return err
 	}
-	waiting := make([]*buyer, len(g.cells))
-	for i, c := range g.cells {
-		waiting[i] = c.ask(ctx, i%len(g.shops), 1, "")
-	}
+	waiting := g.oneEach(ctx, func(cell int) (shop int) { return cell })
 	if err := g.await(ctx, "every customer is answered or waits for a copy", func() (bool, error) { return g.answeredOrWaiting(ctx, waiting) }); err != nil {
 		return err
 	}
@@ -28,15 +28,11 @@ func failOver(ctx context.Context, g *group) error {
 	if err := g.nodes[0].Kill(); err != nil {
 		return err
 	}
-	g.tellAll("the primary is killed")
-	during := make([]*buyer, len(g.cells))
-	for i, c := range g.cells {
-		during[i] = c.ask(ctx, (i+1)%len(g.shops), 1, "")
-	}
+	g.noteAll(0, explain.IsKilled, explain.Facts{})
+	during := g.oneEach(ctx, func(cell int) (shop int) { return cell + 1 })
 	for i := range g.cells {
 		<-waiting[i].done
 		<-during[i].done
-		g.cells[i].tell("the customer on the way is answered with %s, and one who comes now with %s", waiting[i].answer.Outcome, during[i].answer.Outcome)
 	}
 	if err := takeOver(ctx); err != nil {
 		return err
@@ -44,16 +40,25 @@ func failOver(ctx context.Context, g *group) error {
 	return g.ready(ctx)
 }
 
+// oneEach sends a customer of each cell to a shop, who wants one unit.
+func (g *group) oneEach(ctx context.Context, shop func(cell int) int) []*buyer {
+	all := make([]*buyer, len(g.cells))
+	for i, c := range g.cells {
+		all[i] = c.ask(ctx, shop(i)%len(g.shops), 1, "")
+	}
+	return all
+}
+
 // answeredOrWaiting reports whether each of these customers has an answer, or has a transaction that waits for
 // the replica.
 func (g *group) answeredOrWaiting(ctx context.Context, all []*buyer) (bool, error) {
 	unanswered := 0
 	for _, b := range all {
-		if !b.answered() {
+		if !b.isAnswered() {
 			unanswered++
 		}
 	}
-	if unanswered == 0 || g.link == nil {
+	if unanswered == 0 || g.Topology.Waits != testserver.Forever {
 		return unanswered == 0, nil
 	}
 	commits, err := g.nodes[0].WaitingCommits(ctx)
@@ -61,7 +66,7 @@ func (g *group) answeredOrWaiting(ctx context.Context, all []*buyer) (bool, erro
 		return false, err
 	}
 	for _, b := range all {
-		if b.answered() && b.cell.of.AnswersFirst {
+		if b.isAnswered() && b.cell.of.AnswersFirst {
 			commits-- // it may be the order of that one
 		}
 	}
@@ -84,55 +89,103 @@ func (g *group) soldAndCutOff(ctx context.Context, units int) (takeOver func(con
 func (g *group) cutOff(ctx context.Context) (takeOver func(context.Context) error, err error) {
 	if len(g.nodes) == 1 {
 		return func(ctx context.Context) error {
-			g.tellAll("the primary is started again, with its disk")
+			g.noteAll(0, explain.IsRestarted, explain.Facts{})
 			return g.nodes[0].Restart(ctx)
 		}, nil
 	}
-	next := g.nodes[1]
-	lead := func(ctx context.Context) error {
-		if err := g.front.Lead(next.Addr); err != nil {
-			return err
-		}
-		g.tellAll("the shops find the other server")
-		return g.countOn(1)
-	}
 	if g.galera {
-		release, err := next.HoldApplying(ctx)
+		release, err := g.nodes[1].HoldApplying(ctx)
 		if err != nil {
 			return nil, err
 		}
+		g.noteAll(1, explain.IsBehind, explain.Facts{})
 		return func(ctx context.Context) error {
 			if err := release(); err != nil {
 				return err
 			}
-			if err := next.AwaitMembers(ctx, len(g.nodes)-1); err != nil {
-				return err
-			}
-			return lead(ctx)
+			return g.restGoesOn(ctx)
 		}, nil
 	}
 	if err := g.link.Cut(); err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) error {
-		was, err := next.Replication(ctx)
-		if err != nil {
-			return err
-		}
-		if err := next.Promote(ctx); err != nil {
-			return err
-		}
-		g.tellAll("the replica had received %s, and is the primary now", was.Received)
-		return lead(ctx)
-	}, nil
+	g.noteAll(1, explain.IsCut, explain.Facts{})
+	return g.promote, nil
 }
 
-// remember tells what a primary had committed.
+// restGoesOn waits until the nodes without the first are a cluster, and leads the shops there.
+func (g *group) restGoesOn(ctx context.Context) error {
+	rest := len(g.nodes) - 1
+	if err := g.nodes[1].AwaitMembers(ctx, rest); err != nil {
+		return err
+	}
+	g.noteAll(1, explain.HasMembers, explain.Facts{Count: rest})
+	return g.leadAll(1)
+}
+
+// promote makes the replica the primary, with what it has received, and leads the shops there.
+func (g *group) promote(ctx context.Context) error {
+	if err := g.promoted(ctx); err != nil {
+		return err
+	}
+	return g.leadAll(1)
+}
+
+func (g *group) promoted(ctx context.Context) error {
+	next := g.nodes[1]
+	was, err := next.Replication(ctx)
+	if err != nil {
+		return err
+	}
+	if err := next.Promote(ctx); err != nil {
+		return err
+	}
+	g.history.of[1].Received = was.Received
+	g.noteAll(1, explain.IsPromoted, explain.Facts{GTIDs: was.Received})
+	return nil
+}
+
+// leadAll leads all shops to a server, whose orders count from now on.
+func (g *group) leadAll(node int) error {
+	g.lead(node)
+	g.tookOver(node)
+	g.noteAll(node, explain.IsFound, explain.Facts{})
+	return g.countOn(node)
+}
+
+// remember records what a primary had committed, and whether it waited for its replica then.
 func (g *group) remember(ctx context.Context) error {
 	committed, err := g.nodes[0].Committed(ctx)
 	if err != nil {
 		return fmt.Errorf("ask the primary for what it has committed: %w", err)
 	}
-	g.tellAll("the primary has committed %s", committed)
+	g.noteAll(0, explain.HasCommitted, explain.Facts{GTIDs: committed})
+	if g.Topology.Waits == 0 {
+		return nil
+	}
+	return g.seeWaiting(ctx)
+}
+
+// seeWaiting records how many commits wait for the replica, or that the primary has stopped to wait for it.
+func (g *group) seeWaiting(ctx context.Context) error {
+	waits, err := g.nodes[0].AwaitsReplica(ctx)
+	if err != nil {
+		return err
+	}
+	commits, err := g.nodes[0].WaitingCommits(ctx)
+	if err != nil {
+		return err
+	}
+	h := &g.history.of[0]
+	switch {
+	case waits && g.Topology.Waits == shortPatience:
+		return fmt.Errorf("%w: the primary goes on alone", errNotSeen)
+	case waits:
+		h.Waiting = commits
+		g.noteAll(0, explain.CommitsWait, explain.Facts{Count: commits})
+	default:
+		h.Alone = true
+		g.noteAll(0, explain.GoesOnAlone, explain.Facts{})
+	}
 	return nil
 }

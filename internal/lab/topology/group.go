@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"stocklock/internal/lab/audit"
+	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/trial"
@@ -47,9 +48,11 @@ type group struct {
 	shops    []trial.Shop
 	store    *stock.Store // on the server that counts now
 	points   *trial.Points
+	counts   int // the server that store is on
 	cells    []*cell
 	versions Versions
 	unfit    map[string]string // why a strategy cannot run here, by its name
+	history                    // of the servers
 }
 
 // cell is one strategy of the group. Its methods are called by one goroutine at a time.
@@ -61,9 +64,11 @@ type cell struct {
 
 	mu      sync.Mutex // guards the rest
 	buyers  []*buyer
-	story   []string
-	stuck   bool  // nobody was sold anything any more
-	problem error // of the harness
+	notes   []explain.ServersNote
+	reader  *buyer                   // the sale that was held when it had read; nil for none
+	atRead  []explain.DatabaseServer // what the servers said of it then
+	stuck   bool                     // nobody was sold anything any more
+	problem error                    // of the harness
 }
 
 // buyer is a customer who wants some units once.
@@ -72,9 +77,12 @@ type buyer struct {
 	shop     int
 	request  string
 	quantity int64
+	server   int // that the shop was led to
+	sent     time.Time
 
-	done   chan struct{} // closed when answer is there
-	answer load.Answer
+	done     chan struct{} // closed when the rest is there
+	answer   load.Answer
+	answered time.Time
 }
 
 // Versions are those of the servers.
@@ -98,6 +106,9 @@ func Run(ctx context.Context, c Case, strategies []strategy.Description, shopPro
 	failed := c.Scenario.play(playing, g)
 	if failed == nil {
 		failed = g.each(playing, func(ctx context.Context, c *cell) error { return errors.Join(c.sellOut(ctx), c.settle(ctx)) })
+	}
+	if failed == nil {
+		failed = g.record(playing)
 	}
 	stop()
 	g.points.Wait()
@@ -133,6 +144,7 @@ func open(ctx context.Context, c Case, strategies []strategy.Description, progra
 	if g.servers, err = c.Topology.start(ctx, g.rig); err != nil {
 		return nil, err
 	}
+	g.history = newHistory(len(g.nodes))
 	if err := g.countOn(0); err != nil {
 		return nil, err
 	}
@@ -146,7 +158,7 @@ func open(ctx context.Context, c Case, strategies []strategy.Description, progra
 	if slices.ContainsFunc(strategies, func(s strategy.Description) bool { return s.NeedsQuorum }) {
 		quorum = rig.QuorumServers
 	}
-	if g.testbed, err = g.rig.Testbed(ctx, rig.TestbedOptions{Name: "shop", Shops: Shops, DSNOf: g.dsn, Quorum: quorum, Trace: true, Env: map[string]string{
+	if g.testbed, err = g.rig.Testbed(ctx, rig.TestbedOptions{Name: "shop", Shops: Shops, DSNOf: func(shop int) string { return g.dsns[shop] }, Quorum: quorum, Trace: true, Env: map[string]string{
 		"SHOP_LAB": "true", "SHOP_LEASE": Lease.String(), "SHOP_WAIT": Wait.String(), "SHOP_RETRY": Retry.String(),
 		"SHOP_LOG_LEVEL": "error", "SHOP_LAB_MYSQL_READ": g.reads,
 	}}); err != nil {
@@ -207,6 +219,7 @@ func (g *group) countOn(node int) error {
 		g.store.Close()
 	}
 	var err error
+	g.counts = node
 	g.store, err = stock.Open(g.nodes[node].DSN())
 	return err
 }
@@ -232,7 +245,10 @@ func (c *cell) ask(ctx context.Context, shop int, quantity int64, at sale.Point)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asks++
-	b := &buyer{cell: c, shop: shop, quantity: quantity, request: fmt.Sprintf("%d-%d", c.item.ItemID, c.asks), done: make(chan struct{})}
+	b := &buyer{
+		cell: c, shop: shop, quantity: quantity, request: fmt.Sprintf("%d-%d", c.item.ItemID, c.asks), server: c.ledTo(shop), sent: time.Now(),
+		done: make(chan struct{}),
+	}
 	c.buyers = append(c.buyers, b)
 	order := load.Order{
 		Shop: c.shops[shop].URL, ItemID: c.item.ItemID, Quantity: int(quantity), RequestID: b.request, Strategy: c.of.Name, Run: c.item.ID,
@@ -242,6 +258,7 @@ func (c *cell) ask(ctx context.Context, shop int, quantity int64, at sale.Point)
 	}
 	go func() {
 		b.answer = load.Send(ctx, order)
+		b.answered = time.Now()
 		close(b.done)
 	}()
 	return b
@@ -254,7 +271,7 @@ func (c *cell) buy(ctx context.Context, shop int, quantity int64) load.Outcome {
 	return b.answer.Outcome
 }
 
-func (b *buyer) answered() bool {
+func (b *buyer) isAnswered() bool {
 	select {
 	case <-b.done:
 		return true
@@ -306,7 +323,6 @@ func (c *cell) sellOut(ctx context.Context) error {
 		default:
 			if again++; again > mostAsks {
 				c.stuck = true
-				c.tell("%d customers in a row are answered with %s", again, got)
 				return nil
 			}
 			select {
@@ -341,17 +357,17 @@ func (c *cell) settle(ctx context.Context) error {
 	})
 }
 
-// tell adds a line to the story of the cell.
-func (c *cell) tell(format string, args ...any) {
+// note adds what a server did or met to the record of the cell.
+func (c *cell) note(server int, what explain.Phrase, f explain.Facts) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.story = append(c.story, fmt.Sprintf(format, args...))
+	c.notes = append(c.notes, explain.ServersNote{At: time.Now(), Server: server, What: explain.Text{Phrase: what, Facts: f}})
 }
 
-// tellAll adds a line to the story of all cells.
-func (g *group) tellAll(format string, args ...any) {
+// noteAll adds it to the records of all cells.
+func (g *group) noteAll(server int, what explain.Phrase, f explain.Facts) {
 	for _, c := range g.cells {
-		c.tell(format, args...)
+		c.note(server, what, f)
 	}
 }
 
@@ -412,14 +428,15 @@ func Skipped(c Case, strategies []strategy.Description, missing error) []trial.R
 
 // conclude counts and judges a cell. failed is why the play of the group could not be played, nil where it could.
 func (c *cell) conclude(ctx context.Context, failed error, r *trial.Result) error {
-	r.Story = c.story
 	if err := errors.Join(failed, c.problem); err != nil {
 		r.Conclude(verdict.Failed("%v", err))
 		return nil
 	}
-	facts, err := c.count(ctx, r)
-	if err == nil {
-		r.Conclude(facts.Verdict())
+	facts, orders, err := c.count(ctx, r)
+	if err != nil {
+		return err
 	}
-	return err
+	r.Conclude(facts.Verdict())
+	c.explain(r, orders)
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 
+	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/sale"
 )
@@ -18,15 +19,18 @@ func late(ctx context.Context, g *group) error {
 			c.problem = err
 		}
 	}
+	if err := g.logReads(ctx); err != nil {
+		return err
+	}
 	release, err := g.holdCopies(ctx)
 	if err != nil {
 		return err
 	}
+	g.noteAll(1, explain.IsBehind, explain.Facts{})
 	for _, c := range g.cells {
 		if got := c.buy(ctx, 0, 1); got != load.Sold && c.problem == nil {
 			c.problem = fmt.Errorf("customer A was answered with %s", got)
 		}
-		c.tell("A buys the last unit at shop 1")
 	}
 	second := make([]*buyer, len(g.cells))
 	committing := 0 // of those who have come before
@@ -34,7 +38,7 @@ func late(ctx context.Context, g *group) error {
 		b := c.ask(ctx, 1, 1, sale.Read)
 		second[i] = b
 		err := g.await(ctx, c.of.Name+": B has read, is answered or waits in MySQL", func() (bool, error) {
-			if b.held() || b.answered() {
+			if b.held() || b.isAnswered() {
 				return true, nil
 			}
 			waits, commits, err := g.waitsAtCopy(ctx, c.item.ItemID)
@@ -47,7 +51,11 @@ func late(ctx context.Context, g *group) error {
 		if err != nil {
 			return err
 		}
-		c.tell("B buys at shop 2, and %s", whereNow(b))
+		if b.held() {
+			if err := c.hasRead(ctx, b); err != nil {
+				return err
+			}
+		}
 	}
 	if err := release(ctx); err != nil {
 		return err
@@ -55,25 +63,14 @@ func late(ctx context.Context, g *group) error {
 	if err := g.copied(ctx); err != nil {
 		return err
 	}
-	g.tellAll("the copy catches up")
+	g.noteAll(1, explain.HasCaughtUp, explain.Facts{})
 	for _, b := range second {
 		if err := b.release(ctx); err != nil {
 			return err
 		}
 		<-b.done
-		b.cell.tell("B: %s", b.answer.Outcome)
 	}
 	return nil
-}
-
-func whereNow(b *buyer) string {
-	switch {
-	case b.answered():
-		return "is answered"
-	case b.held():
-		return "has read, and goes no further"
-	}
-	return "waits"
 }
 
 // waitsAtCopy reports whether a statement about the item waits for a row at the second server, and how many

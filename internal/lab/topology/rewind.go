@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/sale"
 )
@@ -22,13 +23,20 @@ func rewound(ctx context.Context, g *group) error {
 	if err != nil {
 		return err
 	}
+	if err := g.logReads(ctx); err != nil {
+		return err
+	}
 	for i, c := range g.cells {
 		b := c.ask(ctx, 0, 1, sale.Read)
 		reading[i] = b
-		if err := g.await(ctx, c.of.Name+": the sale has read or is answered", func() (bool, error) { return b.held() || b.answered(), nil }); err != nil {
+		if err := g.await(ctx, c.of.Name+": the sale has read or is answered", func() (bool, error) { return b.held() || b.isAnswered(), nil }); err != nil {
 			return err
 		}
-		c.tell("after %d sales that nobody copies, P %s", sales, whereNow(b))
+		if b.held() {
+			if err := c.hasRead(ctx, b); err != nil {
+				return err
+			}
+		}
 	}
 	if err := g.remember(ctx); err != nil {
 		return err
@@ -36,6 +44,7 @@ func rewound(ctx context.Context, g *group) error {
 	if err := g.nodes[0].Kill(); err != nil {
 		return err
 	}
+	g.noteAll(0, explain.IsKilled, explain.Facts{})
 	if err := takeOver(ctx); err != nil {
 		return err
 	}
@@ -44,9 +53,7 @@ func rewound(ctx context.Context, g *group) error {
 	}
 	err = g.each(ctx, func(ctx context.Context, c *cell) error {
 		for range sales {
-			got := c.buy(ctx, 1, 2)
-			c.tell("two units at the new primary: %s", got)
-			if got != load.Sold {
+			if got := c.buy(ctx, 1, 2); got != load.Sold {
 				break // P keeps the others out
 			}
 		}
@@ -60,7 +67,6 @@ func rewound(ctx context.Context, g *group) error {
 			return fmt.Errorf("%s: %w", b.cell.of.Name, err)
 		}
 		<-b.done
-		b.cell.tell("P goes on: %s", b.answer.Outcome)
 	}
 	return nil
 }

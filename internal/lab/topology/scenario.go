@@ -16,7 +16,7 @@ type Scenario struct {
 	Name string
 	Doc  string // one line: what happens
 	// Attacks is the property of a strategy without which more is sold than there is, or a sale is answered as sold
-	// without an order.
+	// without an order. 0 attacks the topology alone.
 	Attacks   strategy.Property
 	Otherwise verdict.Kind
 	// Forgets says that the primary is lost with what nobody else has. Where the topology is not durable, answers
@@ -24,9 +24,14 @@ type Scenario struct {
 	// its way.
 	Forgets bool
 
+	only  []string // the strategies of which the case is a cell, by name; nil for all
 	stock int64
 	play  func(context.Context, *group) error
 }
+
+// ofEachKind are strategies that differ in how a sale meets a database that fails over. The others of their kinds end
+// as they do.
+var ofEachKind = []string{"redis-async", "ack-first", "redis-stream", "reentrant", "get-lock", "fenced", "for-update", "conditional"}
 
 // Case is a scenario at a topology.
 type Case struct {
@@ -36,6 +41,15 @@ type Case struct {
 
 // Name is that of both, such as "async-failover".
 func (c Case) Name() string { return c.Topology.Name + "-" + c.Scenario.Name }
+
+// Of are those of the strategies of which the case is a cell: of the others, another case of the topology decides the
+// same.
+func (c Case) Of(strategies []strategy.Description) []strategy.Description {
+	if c.Scenario.only == nil {
+		return strategies
+	}
+	return slices.DeleteFunc(slices.Clone(strategies), func(of strategy.Description) bool { return !slices.Contains(c.Scenario.only, of.Name) })
+}
 
 // Doc says in one line what happens to which servers.
 func (c Case) Doc() string { return c.Topology.Doc + ": " + c.Scenario.Doc }
@@ -53,6 +67,22 @@ var (
 		Name: "rewind", Doc: "a sale has read; its primary is lost with the last sales, and others sell until the version is the same again",
 		Attacks: strategy.RewindProof, Otherwise: verdict.Oversold, Forgets: true, stock: 24, play: rewound,
 	}
+	planned = Scenario{
+		Name: "switchover", Doc: "the replica becomes the primary as planned, and a shop has connections to the old one, which is read-only",
+		Attacks: strategy.SwitchoverProof, Otherwise: verdict.Oversold, stock: 3, play: switchOver,
+	}
+	quiet = Scenario{
+		Name: "silent", Doc: "the replica is silent until customers wait, and is heard again",
+		only: ofEachKind, stock: 12, play: silent,
+	}
+	comesBack = Scenario{
+		Name: "errant", Doc: "after a failover the old primary comes back with transactions that nobody else has, and a shop is led to it",
+		Attacks: failover.Attacks, Otherwise: failover.Otherwise, Forgets: true, only: ofEachKind, stock: failover.stock, play: errant,
+	}
+	cutOffNode = Scenario{
+		Name: "isolated", Doc: "the node that is written to is cut off from the others, which go on",
+		Attacks: failover.Attacks, Otherwise: failover.Otherwise, Forgets: true, only: ofEachKind, stock: failover.stock, play: isolated,
+	}
 	lateReads = Scenario{
 		Name: "late", Doc: "the replica has not applied the last sale when the next one reads",
 		Attacks: strategy.ReadsSource, Otherwise: verdict.Oversold, stock: 3, play: late,
@@ -67,11 +97,11 @@ var (
 // there.
 var Cases = cases(map[string][]Scenario{
 	"single":            {restart},
-	"async":             {failover, rewind},
-	"semi-sync":         {failover},
+	"async":             {failover, rewind, planned, comesBack},
+	"semi-sync":         {failover, quiet, comesBack},
 	"semi-sync-timeout": {failover},
 	"replica-reads":     {lateReads},
-	"galera":            {failover},
+	"galera":            {failover, cutOffNode},
 	"galera-writers":    {lateNode},
 })
 
@@ -112,6 +142,8 @@ func (c Case) Expected(of strategy.Description) scenario.Expectation {
 	}
 	s := c.Scenario
 	switch {
+	case s.Attacks == 0 && c.Topology.Durable:
+		return scenario.Expectation{Verdict: verdict.Held, Because: scenario.Decisive{Property: durable, Standing: strategy.Has}}
 	case standing(of, s.Attacks) == strategy.Lacks:
 		return expect(s.Otherwise, s.Attacks)
 	case s.Forgets && !c.Topology.Durable:

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"stocklock/internal/lab/rig"
@@ -11,18 +12,41 @@ import (
 // servers is a started topology.
 type servers struct {
 	nodes  []*testserver.MySQL // the first is the one that is written to first
-	dsn    func(shop int) string
-	reads  string     // the DSN of the replica that answers reads; empty for none
-	link   *rig.Proxy // between a replica and its primary; nil without one
-	front  *rig.Proxy // between the shops and the server that takes their writes; nil where each has its own
+	fronts []*rig.Front        // of each shop: it leads to the server that takes the shop's writes
+	dsns   []string            // through the fronts
+	reads  string              // the DSN of the replica that answers reads; empty for none
+	link   *rig.Proxy          // between a replica and its primary; nil without one
 	galera bool
 }
 
-// behind puts a proxy between all shops and the server.
-func behind(r *rig.Rig, s *servers, server *testserver.MySQL) (*servers, error) {
-	front, dsn, err := r.ProxyMySQL(server.ShopDSN())
-	s.front, s.dsn = front, func(int) string { return dsn }
-	return s, err
+// behind gives each shop a front, which leads to its server.
+func behind(r *rig.Rig, s *servers, server func(shop int) *testserver.MySQL) (*servers, error) {
+	for shop := range Shops {
+		front, dsn, err := r.FrontMySQL(server(shop).ShopDSN())
+		if err != nil {
+			return nil, err
+		}
+		s.fronts, s.dsns = append(s.fronts, front), append(s.dsns, dsn)
+	}
+	return s, nil
+}
+
+// behindFirst has all shops write to the first server.
+func behindFirst(r *rig.Rig, s *servers) (*servers, error) {
+	return behind(r, s, func(int) *testserver.MySQL { return s.nodes[0] })
+}
+
+// ledTo returns the server that new connections of a shop find.
+func (s *servers) ledTo(shop int) int {
+	to := s.fronts[shop].LeadsTo()
+	return slices.IndexFunc(s.nodes, func(node *testserver.MySQL) bool { return node.Addr == to })
+}
+
+// lead closes the connections of all shops, and leads new ones to a server.
+func (s *servers) lead(node int) {
+	for _, front := range s.fronts {
+		front.Lead(s.nodes[node].Addr)
+	}
 }
 
 func startSingle(ctx context.Context, r *rig.Rig) (*servers, error) {
@@ -30,7 +54,7 @@ func startSingle(ctx context.Context, r *rig.Rig) (*servers, error) {
 	if err != nil {
 		return nil, err
 	}
-	return behind(r, &servers{nodes: []*testserver.MySQL{server}}, server)
+	return behindFirst(r, &servers{nodes: []*testserver.MySQL{server}})
 }
 
 func startPair(semiSync time.Duration) func(context.Context, *rig.Rig) (*servers, error) {
@@ -48,7 +72,7 @@ func startPair(semiSync time.Duration) func(context.Context, *rig.Rig) (*servers
 			return nil, err
 		}
 		s.nodes = []*testserver.MySQL{pair.Primary, pair.Replica}
-		return behind(r, s, pair.Primary)
+		return behindFirst(r, s)
 	}
 }
 
@@ -71,10 +95,9 @@ func startGalera(writers bool) func(context.Context, *rig.Rig) (*servers, error)
 		}
 		s := &servers{nodes: cluster, galera: true}
 		if !writers {
-			return behind(r, s, cluster[0])
+			return behindFirst(r, s)
 		}
-		s.dsn = func(shop int) string { return cluster[shop%len(cluster)].ShopDSN() }
-		return s, nil
+		return behind(r, s, func(shop int) *testserver.MySQL { return cluster[shop%len(cluster)] })
 	}
 }
 

@@ -6,9 +6,10 @@
 // from one fact of the topology: whether an answer survives the primary.
 //
 //   - topology.go: the topologies; servers.go: how they start
-//   - scenario.go: the scenarios; failover.go, rewind.go and late.go: what they do
+//   - scenario.go: the scenarios; failover.go, rewind.go, switchover.go, silent.go, errant.go, late.go and isolated.go:
+//     what they do
 //   - group.go: the strategies of a case, from their items to their verdicts
-//   - count.go: what SQL says in the end
+//   - count.go: what SQL says in the end; records.go: what the servers say of themselves, which explains it
 package topology
 
 import (
@@ -28,6 +29,9 @@ type Topology struct {
 	Doc  string // one line: who copies whom
 	// Durable says that a commit which was answered survives its primary.
 	Durable bool
+
+	// Waits is how long a commit waits for the replica: semi-synchronous replication. 0 waits for nobody.
+	Waits time.Duration
 
 	missing func() error // why it cannot start on this machine; nil for no reason
 	start   func(context.Context, *rig.Rig) (*servers, error)
@@ -50,11 +54,11 @@ var All = []Topology{
 	{Name: "async", Doc: "a primary, and a replica that copies it asynchronously", start: startPair(0)},
 	{
 		Name: "semi-sync", Doc: "a primary whose commits wait until the replica has received them (AFTER_SYNC), however long that takes",
-		Durable: true, start: startPair(testserver.Forever),
+		Durable: true, Waits: testserver.Forever, start: startPair(testserver.Forever),
 	},
 	{
 		Name: "semi-sync-timeout", Doc: fmt.Sprintf("the same, with a patience of %s: after that the primary goes on alone", shortPatience),
-		start: startPair(shortPatience),
+		Waits: shortPatience, start: startPair(shortPatience),
 	},
 	{Name: "replica-reads", Doc: "reads outside of transactions go to a replica, by gorm's dbresolver", Durable: true, start: startReplicaReads},
 	{Name: "galera", Doc: "three nodes of Galera; all shops write to the first", Durable: true, missing: testserver.HasGalera, start: startGalera(false)},

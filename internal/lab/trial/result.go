@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -39,6 +40,7 @@ type Result struct {
 	Duplicates          int64 `json:"duplicates"`            // orders beyond the first one of a purchase
 	OrdersWithoutAnswer int64 `json:"orders_without_answer"` // of purchases that nobody was told of as sold
 	AnswersWithoutOrder int64 `json:"answers_without_order"` // answered as sold, and no such order stands
+	Promised            int64 `json:"promised,omitempty"`    // units in orders that stand, and in answers as sold without one; with a Topology
 	Denied              int64 `json:"denied,omitempty"`      // purchases with an order, answered otherwise
 	Left                int64 `json:"left,omitempty"`        // units left for certain when a customer was sent away
 	HalfSold            int64 `json:"half_sold,omitempty"`   // orders of several items that stand without all that was ordered
@@ -80,6 +82,8 @@ type Result struct {
 	Seconds  float64           `json:"seconds"`
 	Replay   string            `json:"replay,omitempty"`
 
+	// Servers is what the servers of a Topology say of themselves.
+	Servers []explain.DatabaseServer `json:"servers,omitempty"`
 	// Story is what the customers of a few baskets met, in its order.
 	Story []string `json:"story,omitempty"`
 	// Seen is what the cell waited for and saw, in this order; Unseen, what it did not see.
@@ -157,6 +161,15 @@ func (r Result) Stock() int64 { return r.InitialStock + r.Restocked }
 
 // Degraded reports whether nothing was broken, and less was sold than there was demand for.
 func (r Result) Degraded() bool { return r.Verdict == verdict.Held && r.Remaining > 0 && !r.Baskets }
+
+// Promise is how many units customers were promised, in orders and in answers, of how many there were: "13/12". It is
+// empty for a cell without a Topology, and for one that did not run.
+func (r Result) Promise() string {
+	if r.Topology == "" || r.Requests == 0 || r.Verdict == verdict.Invalid {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", r.Promised, r.Stock())
+}
 
 // Shown is the verdict as it is shown.
 func (r Result) Shown() verdict.Verdict {

@@ -9,7 +9,7 @@ var cachedPage = strategy.Strategy{
 	Guard:     strategy.ReferenceGuard,
 	Decrement: "raise the fence, read, write where the fence is one's own; DEL the copy",
 	Telling:   "page-view",
-	Servers:   strategy.WritesAnywhere | strategy.RewindProof,
+	Servers:   strategy.WritesAnywhere | strategy.RewindProof | strategy.SwitchoverProof,
 	Properties: strategy.Properties{
 		Has: reentrant.Properties.Has | strategy.StorageChecked | strategy.FreshRead,
 	},

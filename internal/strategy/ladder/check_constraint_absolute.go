@@ -16,7 +16,7 @@ var checkConstraintAbsolute = strategy.Strategy{
 	Guard:        "nothing",
 	Decrement:    "SELECT, UPDATE stock_checked SET stock = ?, with CHECK (stock >= 0)",
 	Telling:      "contention",
-	Servers:      strategy.ReadsSource | strategy.RewindProof,
+	Servers:      strategy.ReadsSource | strategy.RewindProof | strategy.SwitchoverProof,
 	WithoutRedis: true,
 	Properties:   none.Properties,
 	State:        inCheckedStock,

@@ -16,7 +16,7 @@ var getLock = strategy.Strategy{
 	Guard:        "GET_LOCK; RELEASE_LOCK",
 	Decrement:    "read-then-write, on the connection that holds the lock",
 	Telling:      "crash",
-	Servers:      strategy.RewindProof,
+	Servers:      strategy.RewindProof | strategy.SwitchoverProof,
 	WithoutRedis: true,
 	// The lock has no lease and is in no Redis.
 	Properties: strategy.Properties{

@@ -21,7 +21,7 @@ var ledger = strategy.Strategy{
 	Guard:        "nothing",
 	Decrement:    "SELECT SUM(quantity), INSERT, in a transaction",
 	Telling:      "contention",
-	Servers:      strategy.ReadsSource | strategy.RewindProof,
+	Servers:      strategy.ReadsSource | strategy.RewindProof | strategy.SwitchoverProof,
 	WithoutRedis: true,
 	Properties:   none.Properties,
 	State:        inLedger,

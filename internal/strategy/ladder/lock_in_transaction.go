@@ -17,7 +17,7 @@ var lockInTransaction = strategy.Strategy{
 	Guard:     "BEGIN; " + strategy.ReferenceGuard + "; COMMIT after the release",
 	Decrement: "read-then-write, in that transaction",
 	Telling:   "contention",
-	Servers:   strategy.ReadsSource | strategy.RewindProof,
+	Servers:   strategy.ReadsSource | strategy.RewindProof | strategy.SwitchoverProof,
 	// The lock lets one sale in at a time. The stock that a sale reads can be older.
 	Properties:            inclusive,
 	WithSnapshotIsolation: refusedBySnapshot,

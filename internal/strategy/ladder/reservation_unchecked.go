@@ -9,7 +9,7 @@ var reservationUnchecked = strategy.Strategy{
 	Guard:        "nothing",
 	Decrement:    "UPDATE items, INSERT hold; DELETE hold, INSERT order",
 	Telling:      "overrun",
-	Servers:      strategy.ReadsSource | strategy.WritesAnywhere,
+	Servers:      strategy.ReadsSource | strategy.WritesAnywhere | strategy.SwitchoverProof,
 	WithoutRedis: true,
 	Properties: strategy.Properties{
 		Has: strategy.Exclusive | strategy.Recovers | strategy.AtomicLease | strategy.ClockFree | strategy.DurableAnswers | strategy.Once,

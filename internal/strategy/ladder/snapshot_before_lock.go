@@ -12,7 +12,7 @@ var snapshotBeforeLock = strategy.Strategy{
 	Guard:                 "BEGIN, SELECT; " + strategy.ReferenceGuard + "; COMMIT before the release",
 	Decrement:             "read-then-write, in that transaction",
 	Telling:               "contention",
-	Servers:               strategy.ReadsSource | strategy.RewindProof,
+	Servers:               strategy.ReadsSource | strategy.RewindProof | strategy.SwitchoverProof,
 	Properties:            inclusive,
 	WithSnapshotIsolation: refusedBySnapshot,
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {

@@ -1,0 +1,273 @@
+package explain
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"stocklock/internal/lab/verdict"
+)
+
+// DatabaseServer is what a server of a database of several says of itself.
+type DatabaseServer struct {
+	Name string `json:"name"`
+	// Received are the GTIDs that it had from its primary when it took over, Committed those that it has in the
+	// end. Both are as the server writes them, and empty without replication by GTIDs.
+	Received  string `json:"received,omitempty"`
+	Committed string `json:"committed,omitempty"`
+	// Transactions are those of its binlog that have an order of the cell's item.
+	Transactions []OrderTransaction `json:"transactions,omitempty"`
+	// Alone says that its semi-synchronous replication was off when the customers of the failure were answered.
+	Alone bool `json:"alone,omitempty"`
+	// Waiting is how many commits waited for the replica at that time.
+	Waiting int `json:"waiting,omitempty"`
+	// Statements are those about the item that it has logged from the sale that decided, until that had read. Orders
+	// is how many orders of the item the server had then.
+	Statements []string `json:"statements,omitempty"`
+	Orders     int      `json:"orders,omitempty"`
+	// CertFailures and Aborts are those of a node of Galera, by the sales of all cells beside this one.
+	CertFailures int `json:"cert_failures,omitempty"`
+	Aborts       int `json:"aborts,omitempty"`
+}
+
+// OrderTransaction is a transaction that has made an order.
+type OrderTransaction struct {
+	GTID    string `json:"gtid"`
+	Request string `json:"request"`
+}
+
+// Read reports whether the sale has read there.
+func (s DatabaseServer) Read() bool {
+	return slices.ContainsFunc(s.Statements, func(sent string) bool { return strings.HasPrefix(sent, "SELECT") })
+}
+
+// transaction returns the GTID of the transaction that has made the order of a request, empty for none.
+func (s DatabaseServer) transaction(request string) string {
+	for _, t := range s.Transactions {
+		if t.Request == request {
+			return t.GTID
+		}
+	}
+	return ""
+}
+
+// ServersEvidence is what is known of a cell whose database is several servers.
+type ServersEvidence struct {
+	Verdict      verdict.Kind
+	InitialStock int64
+	Servers      []DatabaseServer
+	Counts       int // the server whose orders count in the end
+	Sales        []ServersSale
+	Reader       int // the sale that was held when it had read, in Sales; -1 for none
+	Read         int64
+	Notes        []ServersNote
+	Returned     time.Time // when a primary came back that was replaced; zero for never
+	Replaced     time.Time // when another server took over; zero for never
+	Units        int       // in orders that stand
+}
+
+// ServersSale is a sale through one of several servers.
+type ServersSale struct {
+	Request        string
+	Shop           string
+	Server         int // that its shop was led to when the customer came
+	Sent, Answered time.Time
+	Outcome        string
+	Order          uint64 // that stands on the server which counts; 0 for none
+}
+
+func (s ServersSale) named() *Sale { return &Sale{label(s.Request), s.Shop} }
+
+// Phrases of notes, for package topology.
+const (
+	IsCut          Phrase = "db-cut"
+	HasCommitted   Phrase = "db-committed"
+	CommitsWait    Phrase = "db-waits"
+	GoesOnAlone    Phrase = "db-alone"
+	IsKilled       Phrase = "db-killed"
+	IsRestarted    Phrase = "db-restarted"
+	IsPromoted     Phrase = "db-promoted"
+	IsReadOnly     Phrase = "db-read-only"
+	IsFound        Phrase = "db-found"
+	IsFoundByNew   Phrase = "db-found-new"
+	HasConnections Phrase = "db-has-connections"
+	IsBehind       Phrase = "db-behind"
+	HasCaughtUp    Phrase = "db-caught-up"
+	ReceivesAgain  Phrase = "db-received-again"
+	HasRead        Phrase = "db-has-read"
+	IsIsolated     Phrase = "db-isolated"
+	IsNotReady     Phrase = "db-not-ready"
+	HasMembers     Phrase = "db-members"
+)
+
+// ServersNote is what a server did or met.
+type ServersNote struct {
+	At     time.Time
+	Server int
+	What   Text
+}
+
+// ExplainServers finds what there is to say of a cell whose database is several servers. It returns nil for a cell
+// of which nothing went wrong.
+func ExplainServers(e ServersEvidence) *Explanation {
+	x := &Explanation{Cause: Unexplained}
+	decided := -1 // in Sales
+	switch e.Verdict {
+	case verdict.Lied:
+		decided = e.lied(x)
+	case verdict.Oversold:
+		decided = e.readOld(x)
+	case verdict.Left:
+		x.Cause, x.Why = CountedOut, []Text{say("units-left-counted", Facts{Count: e.Units, Initial: e.InitialStock})}
+	default:
+		return nil
+	}
+	e.draw(x, decided)
+	return x
+}
+
+// lied explains the answers without an order, by what the other servers have of them.
+func (e ServersEvidence) lied(x *Explanation) (first int) {
+	first = -1
+	more := 0
+	said := map[Cause]bool{}
+	for i, s := range e.Sales {
+		if s.Outcome != "sold" || s.Order != 0 {
+			continue
+		}
+		cause, why := e.whyNoOrder(s)
+		if said[cause] {
+			more++
+			continue
+		}
+		if said[cause] = true; first < 0 {
+			first, x.Cause = i, cause
+		}
+		x.Why = append(x.Why, why...)
+	}
+	if more > 0 {
+		x.Why = append(x.Why, say("so-were-others", Facts{Count: more}))
+	}
+	return first
+}
+
+func (e ServersEvidence) whyNoOrder(s ServersSale) (Cause, []Text) {
+	counts := e.Servers[e.Counts]
+	f := Facts{Holder: s.named(), OtherServer: counts.Name, GTIDs: cmp.Or(counts.Received, counts.Committed)}
+	for i, server := range e.Servers {
+		if i == e.Counts {
+			continue
+		}
+		f.Server, f.GTID = server.Name, server.transaction(s.Request)
+		switch {
+		case f.GTID == "":
+		case !e.Returned.IsZero() && s.Sent.After(e.Returned):
+			return OldPrimary, []Text{say("db-sold-at-old", f)}
+		case server.Waiting > 0: // and so did the commit
+			return AnsweredFirst, []Text{say("db-answered-first", f)}
+		case server.Alone:
+			return WentAlone, []Text{say("db-not-copied", f), say("db-was-alone", f)}
+		default:
+			return NotCopied, []Text{say("db-not-copied", f)}
+		}
+	}
+	f.Server = ""
+	return AnsweredFirst, []Text{say("db-answered-first", f)}
+}
+
+// readOld explains an oversell by the server on which a sale had read.
+func (e ServersEvidence) readOld(x *Explanation) (reader int) {
+	at := slices.IndexFunc(e.Servers, DatabaseServer.Read)
+	held := at < 0 // its units, without a read
+	if held {
+		at = slices.IndexFunc(e.Servers, func(s DatabaseServer) bool { return len(s.Statements) > 0 })
+	}
+	if e.Reader < 0 || at < 0 || e.Sales[e.Reader].Order == 0 {
+		x.Why = []Text{say("sold-beyond", Facts{Count: e.Units, Initial: e.InitialStock})}
+		return -1
+	}
+	s := e.Sales[e.Reader]
+	ahead := 0
+	for i, server := range e.Servers {
+		if server.Orders > e.Servers[ahead].Orders || i == e.Counts && server.Orders == e.Servers[ahead].Orders {
+			ahead = i
+		}
+	}
+	f := Facts{Holder: s.named(), Server: e.Servers[at].Name, Stock: e.Read, Count: e.Servers[at].Orders, OtherCount: e.Servers[ahead].Orders,
+		OtherServer: e.Servers[ahead].Name, Order: s.Order}
+	read := Phrase("db-read-behind")
+	wrote := say("db-wrote-on-that", Facts{Server: e.Servers[e.Counts].Name, Order: s.Order, Stock: e.Read})
+	switch {
+	case held:
+		x.Cause, read, f.OtherServer = ReadLost, "db-held-lost", e.Servers[e.Counts].Name
+		wrote = say("db-ordered-all-the-same", Facts{Server: e.Servers[e.Counts].Name, Order: s.Order})
+	case !e.Replaced.IsZero() && s.Sent.Before(e.Replaced):
+		x.Cause, read, f.OtherServer = ReadLost, "db-read-lost", e.Servers[e.Counts].Name
+	case !e.Replaced.IsZero():
+		x.Cause, read = ReadReplaced, "db-read-replaced"
+	default:
+		x.Cause = ReadBehind
+	}
+	x.Why = []Text{say(read, f), wrote, say("sold-beyond", Facts{Count: e.Units, Initial: e.InitialStock})}
+	return e.Reader
+}
+
+// draw adds a column for each server, with the sales from what was done to the servers first until what was done last,
+// and the sale that decided.
+func (e ServersEvidence) draw(x *Explanation, decided int) {
+	if len(e.Notes) == 0 {
+		return
+	}
+	zero, last := e.Notes[0].At, e.Notes[len(e.Notes)-1].At
+	ms := func(t time.Time) float64 { return milliseconds(t.Sub(zero)) }
+	for _, s := range e.Servers {
+		x.Columns = append(x.Columns, Column{Kind: ServerColumn, Name: asItStands(s.Name)})
+	}
+	add := func(at time.Time, server int, what Text, alarm bool) {
+		x.Steps = append(x.Steps, Step{AtMS: ms(at), Column: server, To: server, Text: what, Alarm: alarm})
+		x.FromMS, x.ToMS = min(x.FromMS, ms(at)), max(x.ToMS, ms(at))
+	}
+	for _, n := range e.Notes {
+		add(n.At, n.Server, n.What, false)
+	}
+	for i, s := range e.Sales {
+		if i != decided && (s.Sent.Before(zero) || s.Sent.After(last)) || s.Answered.IsZero() {
+			continue
+		}
+		add(s.Answered, s.Server, say("db-answered", Facts{Holder: s.named(), Outcome: s.Outcome, Order: s.Order}), i == decided)
+	}
+	e.periods(x, ms)
+	slices.SortStableFunc(x.Steps, func(a, b Step) int { return cmp.Compare(a.AtMS, b.AtMS) })
+	if decided >= 0 {
+		s := e.Sales[decided]
+		what := say("moment-no-order", Facts{Holder: s.named()})
+		if e.Verdict == verdict.Oversold {
+			what = say("moment-read-old", Facts{Order: s.Order, Stock: e.Read})
+		}
+		x.Moment = &Moment{AtMS: ms(s.Answered), What: what, Alarm: true}
+	}
+}
+
+// lasting are the phrases of what lasts on a server until another phrase about it, or until the end.
+var lasting = []Phrase{IsCut, IsKilled, IsReadOnly, IsBehind, IsIsolated, IsNotReady, GoesOnAlone}
+
+// ending are the phrases that end it.
+var ending = append([]Phrase{IsRestarted, IsPromoted, HasCaughtUp, ReceivesAgain, HasMembers}, lasting...)
+
+// periods adds to the columns what lasts on their servers.
+func (e ServersEvidence) periods(x *Explanation, ms func(time.Time) float64) {
+	for i, n := range e.Notes {
+		if !slices.Contains(lasting, n.What.Phrase) {
+			continue
+		}
+		span := Span{FromMS: ms(n.At), ToMS: x.ToMS, Kind: Faulty, Text: n.What}
+		for _, next := range e.Notes[i+1:] {
+			if next.Server == n.Server && slices.Contains(ending, next.What.Phrase) {
+				span.ToMS = ms(next.At)
+				break
+			}
+		}
+		x.Columns[n.Server].Spans = append(x.Columns[n.Server].Spans, span)
+	}
+}
