@@ -18,7 +18,7 @@ import (
 
 type explainCommand struct {
 	Cell     string `arg:"" placeholder:"STRATEGY:SCENARIO" help:"The cell, such as owner-checked:pause. See loadtest list strategies."`
-	Scenario string `arg:"" optional:"" help:"The scenario, where the first argument is a strategy alone: ${scenarios}. Or one of loadtest list baskets."`
+	Scenario string `arg:"" optional:"" help:"The scenario, where the first argument is a strategy alone: ${scenarios}. Or one of loadtest list baskets, or of list topologies."`
 	settings `embed:""`
 
 	From    string `placeholder:"FILE" help:"Explain the cell of this saved result, which --json wrote. Without it the cell is run."`
