@@ -5,8 +5,9 @@
 // player for package explore, as package stage is one for the shop of this repository, and gives the same
 // records.
 //
-// stage.go opens a stage and makes runs, run.go is one run, settle.go waits until all are at rest, look.go
-// looks into Redis, and happen.go has the events.
+// wirestage.go opens a stage and makes runs, run.go is one run, and tap.go holds what the proxies read. send.go
+// makes a step, settle.go waits until all are at rest, handle.go takes in what was seen meanwhile, and look.go
+// looks into Redis. happen.go and fault.go have the events. conclude.go counts.
 package wirestage
 
 import (
@@ -149,7 +150,7 @@ func (s *Stage) play(ctx context.Context, p stage.Plan, choose stage.Chooser, lo
 	}
 	r := &run{
 		stage: s, plan: p, item: item, looked: looked, messages: make(chan any, 4096), over: make(chan struct{}), lock: noLock, busy: make([]int, Customers), held: map[*wire.Exchange]bool{}, inSale: map[connection]bool{}, made: map[string]bool{},
-		settleLimit: time.Duration(s.on.File.Settle), version: 1,
+		settleLimit: time.Duration(s.on.File.Settle),
 	}
 	var err error
 	if r.before, err = r.keys(ctx); err != nil {

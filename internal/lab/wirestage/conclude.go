@@ -1,0 +1,58 @@
+package wirestage
+
+import (
+	"context"
+	"fmt"
+
+	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/schedule"
+)
+
+// conclude has an ordinary customer come where a unit is left, and rules.
+func (r *run) conclude(ctx context.Context) (schedule.Record, error) {
+	o := schedule.Outcome{Stock: Customers - 1, Answers: map[string]string{}}
+	for _, b := range r.buyers {
+		o.Answers[b.customer.String()] = b.reply.String()
+	}
+	if err := r.look(ctx, 0, "", ""); err != nil {
+		return schedule.Record{}, err
+	}
+	end, err := r.servers(ctx)
+	if err != nil {
+		return schedule.Record{}, err
+	}
+	o.Orders = end.Orders
+	if int64(len(o.Orders)) < o.Stock || o.Lies() > 0 {
+		note := "nothing is held"
+		if r.lock.Locked() {
+			if note, err = r.outlast(ctx); err != nil {
+				return schedule.Record{}, err
+			}
+		}
+		r.stage.on.Watch(nil)
+		if err := r.stage.restart(ctx); err != nil {
+			return schedule.Record{}, err
+		}
+		last := r.buyers[len(r.buyers)-1].process
+		o.Ordinary = r.stage.on.Buy(ctx, last, r.stage.on.NewSale(r.item, fmt.Sprintf("item%d-ordinary", r.item))).String()
+		if err := r.look(ctx, 0, "", ""); err != nil {
+			return schedule.Record{}, err
+		}
+		if end, err = r.servers(ctx); err != nil {
+			return schedule.Record{}, err
+		}
+		o.Orders = end.Orders
+		r.note(schedule.Entry{Note: note + ", and an ordinary customer was answered with " + o.Ordinary})
+	}
+	for _, b := range r.buyers {
+		if b.reply.Outcome == load.Failed && b.reply.Status < 500 {
+			return schedule.Record{}, fmt.Errorf("%s was answered with %s, which the description does not know", b.customer, b.reply)
+		}
+	}
+	record := schedule.Record{
+		Strategy: r.plan.Strategy, Schedule: r.chosen[:r.listed], Customers: len(r.buyers), Entries: r.entries, Outcome: o, Played: r.chosen, Holds: r.holds, Wire: true,
+	}
+	record.Decide()
+	record.Conclude(end, false)
+	return record, nil
+}
