@@ -73,9 +73,6 @@ func (t *try) step(ctx context.Context, on *wirestage.Stage) error {
 	if err != nil {
 		return usage("--step: %w", err)
 	}
-	if plan.Customers() > wirestage.Customers {
-		return usage("--step: a service is tried with %d customers, A and B", wirestage.Customers)
-	}
 	t.progress("%s; a lease ends in its own time", plan)
 	record, err := on.InTime(ctx, plan)
 	t.done()
@@ -92,32 +89,60 @@ func (t *try) step(ctx context.Context, on *wirestage.Stage) error {
 	return nil
 }
 
+// longestSearched is the longest lease whose end is searched in its own time: each schedule takes one.
+const longestSearched = 3 * time.Second
+
 // explore plays every order of two sales, and those in which a lease ends.
 func (t *try) explore(ctx context.Context, on *wirestage.Stage) error {
-	searches := []explore.Search{{Plan: on.Plan()}}
-	// A renewed lease ends where its process is stopped, which the process can notice by its clock: that is
-	// played in its own time, among the faults.
-	if leases, renewed := on.Leases(); leases && !renewed {
-		searches = append(searches, explore.Search{Plan: on.Plan(schedule.Wait)})
+	if err := t.search(ctx, on, on, explore.Search{Plan: on.Plan()}); err != nil {
+		return err
 	}
-	for _, search := range searches {
-		if err := t.search(ctx, on, search); err != nil {
+	leases, renewed := on.Leases()
+	switch {
+	case !leases:
+		return nil
+	case !renewed:
+		return t.search(ctx, on, on, explore.Search{Plan: on.Plan(schedule.Wait)})
+	case on.Lease() > longestSearched:
+		t.add(tryPart{Part: "explore", Verdict: verdict.Skipped, Reason: fmt.Sprintf(
+			"every order of two sales, while the lease of one ends: it is renewed, and ends in its own time, which %s are too long for: give it at most %s in start.env",
+			on.Lease().Round(time.Second), longestSearched)})
+		return nil
+	}
+	// A renewed lease ends only where its process is stopped, or its renewals are withheld. The process can
+	// notice that by its clock.
+	for _, event := range []schedule.Event{schedule.Pause, schedule.Withhold} {
+		if err := t.search(ctx, on, wirestage.InOwnTime{Stage: on}, explore.Search{Plan: on.Plan(event)}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *try) search(ctx context.Context, on *wirestage.Stage, search explore.Search) error {
-	what := "every order of two sales"
-	if len(search.Events) > 0 {
-		what += ", while the lease of one ends"
+// player plays the schedules of a search, and plays those again that failed.
+type player interface {
+	explore.Player
+	explore.SchedulePlayer
+}
+
+// searched says what a search is of, by its event.
+var searched = map[schedule.Event]string{
+	schedule.Wait:     ", while the lease of one ends",
+	schedule.Pause:    ", while the process of one is stopped for a lease",
+	schedule.Withhold: ", while the renewals of one are withheld for a lease",
+}
+
+func (t *try) search(ctx context.Context, on *wirestage.Stage, by player, search explore.Search) error {
+	what, early := "every order of two sales", false // leases are ended early
+	for _, e := range search.Events {
+		what += searched[e]
+		early = e == schedule.Wait
 	}
 	search.Enough = func() bool { return time.Now().After(t.until) }
-	found, err := explore.Explore(ctx, on, search, func(done, left int) { t.progress("%s: %d played, %d known to be left", what, done, left) })
+	found, err := explore.Explore(ctx, by, search, func(done, left int) { t.progress("%s: %d played, %d known to be left", what, done, left) })
 	if err == nil {
 		t.progress("%s: playing the shortest once more", what)
-		err = explore.Confirm(ctx, on, &found)
+		err = explore.Confirm(ctx, by, &found)
 	}
 	t.done()
 	if err != nil {
@@ -126,9 +151,9 @@ func (t *try) search(ctx context.Context, on *wirestage.Stage, search explore.Se
 	played := fmt.Sprintf("%s: %s, %d bad", what, schedule.Plural(int64(found.Runs), "schedule"), found.Bad)
 	bad := found.Repeated()
 	part := tryPart{Part: "explore", Verdict: verdict.Held, Reason: played, Schedules: found.Runs, Bad: found.Bad}
-	early := "" // what was bad only where a lease was ended early
+	only := "" // what was bad only where a lease was ended early
 	for _, record := range bad {
-		if len(search.Events) > 0 {
+		if early {
 			t.progress("%s: once more, and the lease ends in its own time", what)
 			again, err := on.InTime(ctx, record.Schedule)
 			t.done()
@@ -140,7 +165,7 @@ func (t *try) search(ctx context.Context, on *wirestage.Stage, search explore.Se
 				if err != nil {
 					why = err.Error()
 				}
-				early = fmt.Sprintf("; %s is bad where the lease is ended early, and not in its own time: %s: give the lock a shorter lease in start.env, or the service longer timeouts", record.Schedule, why)
+				only = fmt.Sprintf("; %s is bad where the lease is ended early, and not in its own time: %s: give the lock a shorter lease in start.env, or the service longer timeouts", record.Schedule, why)
 				continue
 			}
 			record = again
@@ -153,8 +178,8 @@ func (t *try) search(ctx context.Context, on *wirestage.Stage, search explore.Se
 	}
 	switch unknown := found.Unknown(); {
 	case part.Record != nil:
-	case early != "":
-		part.Verdict, part.Reason = verdict.Invalid, part.Reason+early
+	case only != "":
+		part.Verdict, part.Reason = verdict.Invalid, part.Reason+only
 	case unknown != "":
 		part.Verdict, part.Reason = verdict.Invalid, unknown
 	case found.Bad > 0 && len(bad) == 0:
@@ -203,28 +228,39 @@ var mends = map[schedule.Cause]string{
 
 // tryFaults are those that need no point inside of the service.
 var tryFaults = []struct {
-	event schedule.Event
-	name  string
-	redis bool // it breaks Redis alone
+	event    schedule.Event
+	name     string
+	redis    bool // it breaks Redis alone
+	lease    bool // it ends a lease
+	renewals bool // it holds renewals
 }{
-	{schedule.Kill, "kill -9 of a process", false},
-	{schedule.Lose, "a connection cut before the answer", false},
-	{schedule.Pause, "a process stopped while its lease ends", true},
-	{schedule.FlushAll, "Redis loses what it has", true},
+	{event: schedule.Kill, name: "kill -9 of a process"},
+	{event: schedule.Lose, name: "a connection cut before the answer"},
+	{event: schedule.Pause, name: "a process stopped while its lease ends", redis: true, lease: true},
+	{event: schedule.Withhold, name: "the renewals of a process withheld while its lease ends", redis: true, lease: true, renewals: true},
+	{event: schedule.FlushAll, name: "FLUSHALL", redis: true},
+	{event: schedule.Evict, name: "Redis evicts what a sale keeps there", redis: true},
+	{event: schedule.Restart, name: "Redis is killed and starts again without its data", redis: true},
+	{event: schedule.Failover, name: "Redis dies, and a replica without its last writes takes over", redis: true},
 }
 
 // faults breaks one sale behind each of its requests, lets another customer buy, and then the first one go
 // on.
 func (t *try) faults(ctx context.Context, on *wirestage.Stage) error {
-	leases, _ := on.Leases()
+	leases, renewed := on.Leases()
 	asked := slices.ContainsFunc(t.probe.Sold, func(s service.Step) bool { return s.Server == wire.Redis })
 	for _, f := range tryFaults {
-		part := tryPart{Part: "faults", Verdict: verdict.Inapplicable, Reason: f.name + ": a sale never asks Redis"}
-		if f.event == schedule.Pause {
-			part.Reason = f.name + ": a sale keeps no lease"
+		why := ""
+		switch {
+		case f.redis && !asked:
+			why = "a sale never asks Redis"
+		case f.lease && !leases:
+			why = "a sale keeps no lease"
+		case f.renewals && !renewed:
+			why = "nobody renews its lease"
 		}
-		if f.redis && !asked || f.event == schedule.Pause && !leases {
-			t.add(part)
+		if why != "" {
+			t.add(tryPart{Part: "faults", Verdict: verdict.Inapplicable, Reason: f.name + ": " + why})
 			continue
 		}
 		if err := t.fault(ctx, on, f.event, f.name); err != nil {
@@ -239,9 +275,10 @@ func (t *try) fault(ctx context.Context, on *wirestage.Stage, event schedule.Eve
 	var unknown error
 	_, renewed := on.Leases()
 	first := 0
-	if event == schedule.Kill || event == schedule.FlushAll {
+	if event == schedule.Kill || event.Forgets() {
 		first = 1
 	}
+	slow := event == schedule.Pause || event == schedule.Withhold // each takes a lease
 	for steps := first; steps <= len(t.probe.Sold); steps++ {
 		if time.Now().After(t.until) {
 			name += " (not all: time was up)"
@@ -273,7 +310,7 @@ func (t *try) fault(ctx context.Context, on *wirestage.Stage, event schedule.Eve
 			part.Record, part.Verdict = &record, record.Outcome.Verdict
 			t.draw(record)
 		}
-		if event == schedule.Pause { // each more takes a lease
+		if slow {
 			name += " (to the first)"
 			break
 		}

@@ -24,8 +24,8 @@ import (
 	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
-	"github.com/redis/go-redis/v9"
 
+	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/wire"
 	"stocklock/internal/testserver"
 )
@@ -36,13 +36,12 @@ type Service struct {
 	Processes []*Process
 	// DB counts, on a connection without a proxy. It is nil for a service that is counted by requests.
 	DB *sql.DB
-	// Redis looks into the service's Redis, without a proxy. It is nil for a service that ran already.
-	Redis *redis.Client
 
-	group *testserver.Group
-	relay *relay
-	items atomic.Int64
-	buys  atomic.Int64
+	group   *testserver.Group
+	servers *redisServers // nil for a service that ran already
+	relay   *relay
+	items   atomic.Int64
+	buys    atomic.Int64
 }
 
 // Process is one process of a service.
@@ -84,14 +83,15 @@ func Start(ctx context.Context, f *File) (_ *Service, err error) {
 		}
 		return s, err
 	}
-	if s.group, err = testserver.New(); err != nil {
-		return nil, err
-	}
-	server, err := s.group.Redis(ctx, testserver.RedisOptions{})
+	r, err := rig.New("")
 	if err != nil {
 		return nil, err
 	}
-	s.Redis = server.Client()
+	s.group = r.Group
+	if s.servers, err = startRedis(ctx, r); err != nil {
+		return nil, err
+	}
+	redisAddr := s.servers.Redis().Addr
 	store, err := s.group.MySQL(ctx, "--innodb-flush-log-at-trx-commit=0")
 	if err != nil {
 		return nil, err
@@ -104,11 +104,11 @@ func Start(ctx context.Context, f *File) (_ *Service, err error) {
 	if s.DB, err = openDB(dsn.FormatDSN()); err != nil {
 		return nil, err
 	}
-	if err := s.makeTables(ctx, server.Addr, dsn); err != nil {
+	if err := s.makeTables(ctx, redisAddr, dsn); err != nil {
 		return nil, err
 	}
 	for i := range f.Start.Processes {
-		p, err := s.start(ctx, i, server.Addr, dsn)
+		p, err := s.start(ctx, i, redisAddr, dsn)
 		if err != nil {
 			return nil, err
 		}
@@ -265,8 +265,8 @@ func (s *Service) Restart(ctx context.Context, p *Process) error {
 func (s *Service) Close() error {
 	var errs []error
 	s.relay.set(nil)
-	if s.Redis != nil {
-		errs = append(errs, s.Redis.Close())
+	if s.servers != nil {
+		errs = append(errs, s.servers.client.Close())
 	}
 	if s.DB != nil {
 		errs = append(errs, s.DB.Close())

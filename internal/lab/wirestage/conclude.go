@@ -10,7 +10,7 @@ import (
 
 // conclude has an ordinary customer come where a unit is left, and rules.
 func (r *run) conclude(ctx context.Context) (schedule.Record, error) {
-	o := schedule.Outcome{Stock: Customers - 1, Answers: map[string]string{}}
+	o := schedule.Outcome{Stock: int64(len(r.buyers) - 1), Answers: map[string]string{}}
 	for _, b := range r.buyers {
 		o.Answers[b.customer.String()] = b.reply.String()
 	}
@@ -30,11 +30,10 @@ func (r *run) conclude(ctx context.Context) (schedule.Record, error) {
 			}
 		}
 		r.stage.on.Watch(nil)
-		if err := r.stage.restart(ctx); err != nil {
+		if err := r.stage.revive(ctx); err != nil {
 			return schedule.Record{}, err
 		}
-		last := r.buyers[len(r.buyers)-1].process
-		o.Ordinary = r.stage.on.Buy(ctx, last, r.stage.on.NewSale(r.item, fmt.Sprintf("item%d-ordinary", r.item))).String()
+		o.Ordinary = r.ordinary(ctx)
 		if err := r.look(ctx, 0, "", ""); err != nil {
 			return schedule.Record{}, err
 		}
@@ -55,4 +54,16 @@ func (r *run) conclude(ctx context.Context) (schedule.Record, error) {
 	record.Decide()
 	record.Conclude(end, false)
 	return record, nil
+}
+
+// ordinary has one more customer buy, and returns how it was answered. In a process that lost its connections
+// one that fails comes again.
+func (r *run) ordinary(ctx context.Context) string {
+	last := len(r.buyers) - 1
+	for try := 1; ; try++ {
+		reply := r.stage.on.Buy(ctx, r.buyers[last].process, r.stage.on.NewSale(r.item, fmt.Sprintf("item%d-ordinary", r.item)))
+		if try == warmings || !r.stage.cold[last] || reply.Outcome != load.Failed && reply.Outcome != load.Unknown {
+			return reply.String()
+		}
+	}
 }

@@ -38,7 +38,7 @@ return found`)
 // keys are those of the database that the service uses.
 func (r *run) keys(ctx context.Context) (map[string]key, error) {
 	all := map[string]key{}
-	conn := r.stage.on.Redis.Conn()
+	conn := r.stage.on.Redis().Conn()
 	defer conn.Close()
 	if n := r.stage.on.Processes[0].Redis.Database(); n != 0 {
 		if err := conn.Select(ctx, n).Err(); err != nil {
@@ -55,6 +55,21 @@ func (r *run) keys(ctx context.Context) (map[string]key, error) {
 		all[row[0].(string)] = key{row[1].(string), row[2].(int64)}
 	}
 	return all, nil
+}
+
+// ownKeys are the keys that the run has named, and that were not there before it.
+func (r *run) ownKeys(ctx context.Context) (own []string, err error) {
+	all, err := r.keys(ctx)
+	for name, now := range all {
+		if was, there := r.before[name]; there && was.value == now.value {
+			continue
+		}
+		if slices.ContainsFunc(r.entries, func(e schedule.Entry) bool { return strings.Contains(e.Sent, name) }) {
+			own = append(own, name)
+		}
+	}
+	slices.Sort(own)
+	return own, err
 }
 
 // takes says whether a command can take a lock: it makes a key only where there is none, or is a script.
@@ -185,7 +200,7 @@ func (r *run) endLease(ctx context.Context) error {
 		return err
 	}
 	if !r.stage.inTime {
-		conn := r.stage.on.Redis.Conn()
+		conn := r.stage.on.Redis().Conn()
 		defer conn.Close()
 		database := r.stage.on.Processes[0].Redis.Database()
 		_, err := conn.Pipelined(ctx, func(p redis.Pipeliner) error {

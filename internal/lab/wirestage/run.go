@@ -36,11 +36,15 @@ type run struct {
 	owner  schedule.Customer
 	holds  []schedule.Hold
 
-	mu     sync.Mutex              // guards the rest
-	held   map[*wire.Exchange]bool // the requests of sales that are held or under way
-	busy   []int                   // how many of them each customer has
-	made   map[string]bool         // the keys that came with the lock
-	inSale map[connection]bool     // a statement of a sale was sent since the last transaction ended
+	mu   sync.Mutex              // guards the rest
+	held map[*wire.Exchange]bool // the requests of sales that are held or under way
+	busy []int                   // how many of them each customer has
+	came []bool                  // by process: its customer has come
+	made map[string]bool         // the keys that came with the lock
+	// The renewals of a customer's process wait until withheld is closed. It is nil where none do.
+	withheld   chan struct{}
+	withheldOf schedule.Customer
+	inSale     map[connection]bool // a statement of a sale was sent since the last transaction ended
 }
 
 // patience is how long nobody may be able to go on.
@@ -61,8 +65,7 @@ func (r *run) play(ctx context.Context, choose stage.Chooser) (schedule.Record, 
 		if !slices.ContainsFunc(r.buyers, func(b *buyer) bool { return b.state != ended }) {
 			break
 		}
-		if last := r.buyers[len(r.buyers)-1]; last.state == absent && (r.used > 0 || r.buyers[0].state == ended) {
-			r.arrive(ctx, last)
+		if r.arriveLate(ctx) {
 			continue
 		}
 		next := stage.Next{Options: r.options(), Past: r.chosen, Requests: r.requests(), Why: r.why}
@@ -105,12 +108,29 @@ func (r *run) play(ctx context.Context, choose stage.Chooser) (schedule.Record, 
 
 // arrive sends a customer to its process.
 func (r *run) arrive(ctx context.Context, b *buyer) {
+	r.mu.Lock()
+	r.came[b.customer-'A'] = true
+	r.mu.Unlock()
 	b.state, b.heard, b.done = moving, time.Now(), make(chan struct{})
 	go func() {
 		reply := r.stage.on.Buy(ctx, b.process, b.sale)
 		close(b.done)
 		r.tell(replied{b.customer, reply})
 	}()
+}
+
+// arriveLate has those come who come after the event, and says whether there were any.
+func (r *run) arriveLate(ctx context.Context) (came bool) {
+	if r.used == 0 && r.buyers[0].state != ended {
+		return false
+	}
+	for _, b := range r.buyers {
+		if b.state == absent {
+			r.arrive(ctx, b)
+			came = true
+		}
+	}
+	return came
 }
 
 // maxSteps bounds a run.

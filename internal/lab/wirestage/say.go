@@ -35,7 +35,7 @@ func (r *run) why(c schedule.Choice) string {
 		return fmt.Sprintf("%s cannot be here", c)
 	}
 	if int(c.Customer-'A') >= len(r.buyers) {
-		return fmt.Sprintf("%s: there is no customer %s: a service is tried with %s and %s", c, c.Customer, r.buyers[0].customer, r.buyers[1].customer)
+		return fmt.Sprintf("%s: there is no customer %s", c, c.Customer)
 	}
 	b := r.buyer(c.Customer)
 	switch {

@@ -34,6 +34,10 @@ func (t tap) Sent(x *wire.Exchange) bool {
 		return true
 	}
 	r.mu.Lock()
+	if !r.came[x.Process] {
+		r.mu.Unlock()
+		return true // what its process is late with, of another run
+	}
 	if ends := x.Server == wire.MySQL && (x.Text == "COMMIT" || x.Text == "ROLLBACK"); ends && !r.inSale[x.Conn] {
 		r.mu.Unlock()
 		return true // the end of a transaction that belongs to no sale
@@ -41,33 +45,61 @@ func (t tap) Sent(x *wire.Exchange) bool {
 		r.inSale[x.Conn] = !ends
 	}
 	renewal := x.Server == wire.Redis && r.busy[x.Process] > 0 && slices.ContainsFunc(strings.Fields(x.Text), func(word string) bool { return r.made[word] })
+	withheld := r.withheld
 	if !renewal {
 		r.busy[x.Process]++
 		r.held[x] = true
 	}
 	r.mu.Unlock()
 	if renewal {
+		if withheld != nil && r.buyers[x.Process].customer == r.withheldOf {
+			select {
+			case <-withheld:
+			case <-r.over:
+			}
+		}
 		return true
 	}
 	h := &held{x, make(chan bool, 1)}
 	r.messages <- h
+	goes := true
 	select {
-	case goes := <-h.release:
-		return goes
+	case goes = <-h.release:
 	case <-r.over:
-		return true
+	}
+	if !goes {
+		r.forget(x)
+	}
+	return goes
+}
+
+// forget notes that a request is not under way any more, and says whether it was one of a sale.
+func (r *run) forget(x *wire.Exchange) (ofSale bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if ofSale = r.held[x]; ofSale {
+		delete(r.held, x)
+		r.busy[x.Process]--
+	}
+	return ofSale
+}
+
+// withhold holds the renewals of a customer's process from now on, or lets all go for 0.
+func (r *run) withhold(c schedule.Customer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.withheld != nil {
+		close(r.withheld)
+		r.withheld = nil
+	}
+	if r.withheldOf = c; c != 0 {
+		r.withheld = make(chan struct{})
 	}
 }
 
 func (t tap) Answered(x *wire.Exchange) bool {
 	r := t.run
-	r.mu.Lock()
-	ofSale := r.held[x]
-	if delete(r.held, x); ofSale {
-		r.busy[x.Process]--
-	}
-	r.mu.Unlock()
-	if !ofSale {
+	if !r.forget(x) {
 		return true
 	}
 	b := r.buyers[x.Process]

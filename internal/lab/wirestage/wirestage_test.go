@@ -156,22 +156,3 @@ func TestALeaseThatIsRenewed(t *testing.T) {
 		}
 	}
 }
-
-// TestFaults: a process that dies at each of its requests, and a connection that is cut before each answer.
-func TestFaults(t *testing.T) {
-	s := open(t, "conditional")
-	for _, event := range []schedule.Event{schedule.Kill, schedule.Lose} {
-		for steps := 1; steps <= 2; steps++ {
-			r, err := s.Fault(t.Context(), event, steps, false)
-			if err != nil || r.Outcome.Bad() || !r.Played.Has(event) || len(r.Outcome.Orders) != 1 {
-				t.Errorf("%s after %d: %+v %v", event, steps, r.Outcome, err)
-			}
-			if a := r.Outcome.Answers["A"]; event == schedule.Kill && a != "no answer" {
-				t.Errorf("a process that was killed has answered with %s", a)
-			}
-		}
-	}
-	if _, err := s.Fault(t.Context(), schedule.Pause, 1, false); err == nil {
-		t.Error("a lease ended that there is not")
-	}
-}
