@@ -3,9 +3,12 @@ package wirestage
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/wire"
 )
 
 // conclude has an ordinary customer come where a unit is left, and rules.
@@ -48,6 +51,7 @@ func (r *run) conclude(ctx context.Context) (schedule.Record, error) {
 			return schedule.Record{}, fmt.Errorf("%s was answered with %s, which the description does not know", b.customer, b.reply)
 		}
 	}
+	r.whatWasRead(o.Orders)
 	record := schedule.Record{
 		Strategy: r.plan.Strategy, Schedule: r.chosen[:r.listed], Customers: len(r.buyers), Entries: r.entries, Outcome: o, Played: r.chosen, Holds: r.holds, Wire: true,
 	}
@@ -64,6 +68,19 @@ func (r *run) ordinary(ctx context.Context) string {
 		reply := r.stage.on.Buy(ctx, r.buyers[last].process, r.stage.on.NewSale(r.item, fmt.Sprintf("item%d-ordinary", r.item)))
 		if try == warmings || !r.stage.cold[last] || reply.Outcome != load.Failed && reply.Outcome != load.Unknown {
 			return reply.String()
+		}
+	}
+}
+
+// whatWasRead puts into orders what was in stock when their customers read last, as far as that was looked at. Two
+// orders by one stock have the same cause.
+func (r *run) whatWasRead(orders []schedule.Order) {
+	for i := range orders {
+		for _, e := range slices.Backward(r.entries) {
+			if e.Customer == orders[i].Customer && e.Server == wire.MySQL && strings.HasPrefix(e.Sent, "SELECT") && e.State != nil {
+				orders[i].Read, orders[i].Written = e.State.Stock, e.State.Stock-1
+				break
+			}
 		}
 	}
 }

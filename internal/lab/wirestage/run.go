@@ -100,7 +100,7 @@ func (r *run) play(ctx context.Context, choose stage.Chooser) (schedule.Record, 
 			return schedule.Record{}, err
 		}
 		if len(r.chosen) > maxSteps {
-			return schedule.Record{}, fmt.Errorf("the sales have sent %d requests and go on", maxSteps)
+			return schedule.Record{}, fmt.Errorf("the sales have sent %d requests and go on, such as %s: if that belongs to no sale, name it in background", maxSteps, r.entries[len(r.entries)-1].Sent)
 		}
 	}
 	return r.conclude(ctx)

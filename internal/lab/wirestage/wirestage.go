@@ -121,19 +121,20 @@ func (s *Stage) timing(inTime, late bool) {
 	s.inTime, s.late = inTime, late
 }
 
-// InOwnTime plays as a [Stage] does, and leases end by themselves: a run in which one ends takes that long.
+// InOwnTime plays as a [Stage] does, and leases end by themselves: a run in which one ends takes that long. The
+// others come when it is over: who polls meanwhile does that by a clock, and differently in each run.
 type InOwnTime struct{ *Stage }
 
 // Play plays one run.
 func (s InOwnTime) Play(ctx context.Context, p stage.Plan, choose func() stage.Chooser) (schedule.Record, error) {
-	s.timing(true, false)
+	s.timing(true, true)
 	defer s.timing(false, false)
 	return s.Stage.Play(ctx, p, choose)
 }
 
 // PlaySchedule plays a schedule.
 func (s InOwnTime) PlaySchedule(ctx context.Context, strategy string, customers int, order schedule.Schedule) (schedule.Record, error) {
-	s.timing(true, false)
+	s.timing(true, true)
 	defer s.timing(false, false)
 	return s.Stage.PlaySchedule(ctx, strategy, customers, order)
 }

@@ -11,48 +11,31 @@ import (
 	"stocklock/internal/lab/catalog/catalogtest"
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/stage/stagetest"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/wirestage"
 )
 
+const examples = "../../../examples"
+
 // open opens a stage on two shops of this checkout, which sell by a strategy, as any other service. Their
-// locks have a lease of a second.
-func open(t *testing.T, strategy string) *wirestage.Stage {
+// locks have a lease of a second. Start has more lines of start.
+func open(t *testing.T, strategy string, start ...string) *wirestage.Stage {
 	t.Helper()
 	shop := catalogtest.Shop(t)
-	text, err := os.ReadFile("../../../examples/stocklock/none.yaml")
+	text, err := os.ReadFile(examples + "/stocklock/none.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	described := strings.NewReplacer("../../bin/shop", shop.Program, "SHOP_STRATEGY: none", "SHOP_STRATEGY: "+strategy+"\n    SHOP_LEASE: 1s").Replace(string(text))
+	for _, line := range start {
+		described = strings.Replace(described, "start:\n", "start:\n  "+line+"\n", 1)
+	}
 	path := filepath.Join(t.TempDir(), "service.yaml")
 	if err := os.WriteFile(path, []byte(described), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f, err := service.Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	on, err := service.Start(t.Context(), f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := on.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
-	probe, err := on.Probe(t.Context())
-	if err != nil || len(probe.Unseen) > 0 || probe.Judgement.Kind != verdict.Held {
-		t.Fatalf("%+v %v", probe, err)
-	}
-	s, err := wirestage.Open(t.Context(), on, probe)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return openFile(t, path)
 }
 
 // explored explores without what pruning leaves out, and with it, and wants the same verdicts of both.
@@ -66,8 +49,8 @@ func explored(t *testing.T, s *wirestage.Stage, events ...schedule.Event) explor
 	return found
 }
 
-// TestAgainstTheStepperInside: what the wire shows of a strategy is what the shop's own stepper shows of it.
-func TestAgainstTheStepperInside(t *testing.T) {
+// TestWhatIsFound: every order of two sales, pruned and in full, and the shortest bad one, drawn.
+func TestWhatIsFound(t *testing.T) {
 	for _, tt := range []struct {
 		strategy string
 		want     schedule.Cause // empty for a strategy that holds
