@@ -118,6 +118,9 @@ func (p *Process) awaitReady(ctx context.Context, exited <-chan struct{}) error 
 type startError struct{ name, what, log string }
 
 func (e *startError) Error() string {
+	if e.log == "" {
+		return fmt.Sprintf("testserver: %s %s; it has printed nothing", e.name, e.what)
+	}
 	return fmt.Sprintf("testserver: %s %s; its log ends with:\n%s", e.name, e.what, e.log)
 }
 

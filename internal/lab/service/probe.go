@@ -160,7 +160,7 @@ func (s *Service) mustBe(process *Process, got Reply, want load.Outcome, when st
 		return s.File.mistake("answers", "%s, and the answer was %s: no line of answers reads so", when, got)
 	}
 	return s.File.mistake(cmp.Or(map[bool]string{true: "answers." + string(got.Outcome)}[s.File.Answers[string(got.Outcome)].Field != ""], "answers"),
-		"%s, and the answer (%d: %s) reads as %s: want %s", when, got.Status, got.Body, got.Outcome, want)
+		"%s, and the answer %s reads as %s: want %s", when, strings.TrimSuffix(fmt.Sprintf("%d: %s", got.Status, got.Body), ": "), got.Outcome, want)
 }
 
 // said is the end of what a process printed.
@@ -192,7 +192,7 @@ func (s *Service) unseen(p *Probe) (all []string) {
 		first := s.Processes[0]
 		what := "nothing of a sale came to {redis} or {mysql}: the service ignores its environment, or keeps its stock elsewhere"
 		if first.Redis.Accepted()+first.MySQL.Accepted() > 0 {
-			what = "connections came, and nothing of a sale: the service sells without asking Redis or MySQL"
+			what = "connections came, and nothing of a sale: the service sells on connections around {redis} and {mysql}, or without them"
 		}
 		all = append(all, what)
 	}

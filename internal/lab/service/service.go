@@ -223,9 +223,17 @@ func (s *Service) start(ctx context.Context, i int, redisAddr string, dsn *mysql
 		Name: fmt.Sprintf("%s, process %d", s.File.Name, i+1), Args: args, Env: s.env(values), Dir: folder, Cwd: s.File.path(s.File.Start.Dir),
 		Ready: func(ctx context.Context) error { return s.ready(ctx, p) },
 	}}
-	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("not ready within %s", startLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("it is given %s, and must listen on 127.0.0.1 at {port}", startLimit))
 	defer cancel()
-	return p, s.group.Launch(ctx, p.Process)
+	return p, startFailure(s.group.Launch(ctx, p.Process))
+}
+
+// startFailure is why a process did not start, in words about the service alone.
+func startFailure(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.New(strings.TrimPrefix(err.Error(), "testserver: "))
 }
 
 // ready returns nil when a process is.
@@ -255,10 +263,10 @@ func (s *Service) ready(ctx context.Context, p *Process) error {
 
 // Restart ends a process and starts it again.
 func (s *Service) Restart(ctx context.Context, p *Process) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("not ready within %s", startLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("it is given %s", startLimit))
 	defer cancel()
 	p.client.CloseIdleConnections()
-	return p.Process.Restart(ctx)
+	return startFailure(p.Process.Restart(ctx))
 }
 
 // Close ends everything that was started.

@@ -191,7 +191,7 @@ func TestAServiceThatNeverGetsReady(t *testing.T) {
 		t.Skip("it takes as long as a service may take to start")
 	}
 	t.Parallel()
-	if _, err := start(t, "never ready"); err == nil || !strings.Contains(err.Error(), "not ready within") {
+	if _, err := start(t, "never ready"); err == nil || !strings.Contains(err.Error(), "it is given 30s") {
 		t.Errorf("%v", err)
 	}
 }

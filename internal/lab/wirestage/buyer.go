@@ -43,7 +43,7 @@ type buyer struct {
 	entry    int     // of that
 	sent     int
 	counts   map[string]int
-	tries    []try // of what it has sent since another customer made a step
+	tries    []try // of what it has sent since another customer changed something
 	tx       map[connection][]schedule.Statement
 	named    []schedule.Statement // that have taken locks of GET_LOCK, which it has not released
 	reply    *service.Reply

@@ -66,7 +66,15 @@ func (r *run) answered(b *buyer, x *wire.Exchange) {
 	}
 	request := b.request(h)
 	writes := slices.ContainsFunc(r.schema().Touches(request), func(t schedule.Touch) bool { return t.Does&schedule.Writes != 0 })
-	b.tries = append(b.tries, try{what: poll(x.Text), nothing: !x.Matched || !writes, failed: !x.Matched && !x.Failed})
+	t := try{what: poll(x.Text), nothing: !x.Matched || !writes, failed: !x.Matched && !x.Failed}
+	b.tries = append(b.tries, t)
+	if x.Server == wire.MySQL || !t.nothing { // what the others wait for may be there now
+		for _, other := range r.buyers {
+			if other != b {
+				other.tries = nil
+			}
+		}
+	}
 	if x.Server == wire.MySQL {
 		r.answeredByMySQL(b, x)
 	}

@@ -20,7 +20,7 @@ func (r *run) eventOptions(e schedule.Event) (all []stage.Option) {
 	}
 	leased := r.lock.Locked() && r.lock.TTLMS > 0
 	if !e.HitsOne() {
-		if e.Forgets() && (len(r.chosen) > 0 || r.plan.Everything) || e == schedule.Wait && leased {
+		if e.Forgets() && (r.keeps || r.plan.Everything) || e == schedule.Wait && leased {
 			add(0)
 		}
 		return all

@@ -61,6 +61,9 @@ func sameEndings(t *testing.T, inside *stage.Stage, wire explorable, strategy st
 	if a, b := slices.Sorted(maps.Keys(there)), slices.Sorted(maps.Keys(here)); !slices.Equal(a, b) {
 		t.Errorf("%s under %v ends inside as %q, and at the wire as %q", strategy, events, there, here)
 	}
+	if _, early := wire.(*wirestage.Stage); !early {
+		return // the second customer comes after the event, which the stepper inside does not ask for
+	}
 	if foundThere.Bad > 0 && (foundHere.Bad == 0 || foundHere.Shortest[0].Schedule.String() != foundThere.Shortest[0].Schedule.String()) {
 		t.Errorf("%s under %v: the shortest bad schedule is not %s at the wire: %v", strategy, events, foundThere.Shortest[0].Schedule, foundHere.Causes())
 	}

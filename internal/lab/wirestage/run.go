@@ -31,6 +31,7 @@ type run struct {
 	used    int // events
 
 	before map[string]key // what Redis had at the start
+	keeps  bool           // the sales have something in Redis; not looked at where no event is about that
 	main   string         // the key of the lock, empty before a customer has taken one
 	lock   schedule.State // what it was at the last look
 	owner  schedule.Customer

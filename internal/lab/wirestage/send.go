@@ -28,11 +28,6 @@ func (r *run) send(ctx context.Context, b *buyer, quiet bool) error {
 			Server: h.Server, Sent: h.Text, Tx: h.Tx,
 		})
 	}
-	for _, other := range r.buyers {
-		if other != b {
-			other.tries = nil
-		}
-	}
 	b.flying, b.state, b.heard = h, moving, time.Now()
 	h.release <- true
 	return r.rest(ctx, b.customer, "", h.Text)
@@ -57,6 +52,13 @@ func (r *run) rest(ctx context.Context, by schedule.Customer, event schedule.Eve
 	}
 	if err := r.settle(ctx); err != nil {
 		return err
+	}
+	if slices.ContainsFunc(r.plan.Events, schedule.Event.Forgets) {
+		own, err := r.ownKeys(ctx)
+		if err != nil {
+			return err
+		}
+		r.keeps = len(own) > 0
 	}
 	if r.looked != nil {
 		if err := r.looked(r); err != nil {
