@@ -54,12 +54,26 @@ func TestTryMistakes(t *testing.T) {
 		"unknown field":      {file("unknown.yaml", "start:\n  comand: [x]\n")},
 		"there is no part":   {file("part.yaml", ""), "--only", "everything"},
 		"--allow-host":       {file("host.yaml", "url: http://192.0.2.1\nbuy: {path: /}\nstock:\n  left_request: {path: /, value: n}\n  orders_request: {path: /, value: n}\n  set_request: {path: /}\n")},
+		"--html: ":           {file("html.yaml", ""), "--html", dir},
 		"begins with /, of ": {file("path.yaml", "url: http://127.0.0.1:1\nbuy: {path: 'http://192.0.2.1/'}\n")},
 	} {
 		code, said := tryOf(t, args...)
 		if code != exitUsage || !strings.Contains(said, says) || strings.Count(said, "\n") != 1 {
 			t.Errorf("%q: exit code %d, %q: want one line with %q", args, code, said, says)
 		}
+	}
+}
+
+// TestTriedIsServed: what is no result of a try is refused before anything starts.
+func TestTriedIsServed(t *testing.T) {
+	needsShop(t)
+	path := filepath.Join(t.TempDir(), "tried.json")
+	if err := os.WriteFile(path, []byte(`{"version": 9}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"serve", "--tried", path}, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), "--tried: "+path+" is no result of loadtest try --json") {
+		t.Errorf("exit code %d: %s", code, &errs)
 	}
 }
 
@@ -117,7 +131,11 @@ func TestTryExamples(t *testing.T) {
 				{"read-then-write", exitSurprised, []string{"contention: oversold", "nothing kept the second customer out", "--step 'A.select B.select'", "SELECT stock FROM items WHERE id =", "docs/strategies/conditional.md"}},
 				{"conditional", exitExpected, []string{"contention: held", "explore:    held", "kill -9 of a process: 2 places, 0 bad", "cut before the answer: 3 places, 0 bad"}},
 			} {
-				code, said := tryOf(t, fmt.Sprintf("%s/%s/%s.yaml", examples, shop.name, tt.way), "--for", "1m")
+				html := filepath.Join(t.TempDir(), "tried.html")
+				code, said := tryOf(t, fmt.Sprintf("%s/%s/%s.yaml", examples, shop.name, tt.way), "--for", "1m", "--html", html)
+				if page, err := os.ReadFile(html); err != nil || !bytes.Contains(page, []byte("INSERT INTO orders")) || tt.code == exitSurprised && !bytes.Contains(page, []byte("nothing kept the second customer out")) {
+					t.Errorf("%s: the page lacks the story, or the cause: %v %s", tt.way, err, page)
+				}
 				if code != tt.code {
 					t.Errorf("%s: exit code %d, want %d", tt.way, code, tt.code)
 				}

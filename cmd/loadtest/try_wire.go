@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/explore"
+	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/stage"
@@ -33,7 +34,7 @@ func (t *try) atTheWire(ctx context.Context) error {
 			continue
 		}
 		if why := t.unplayable(); why != "" {
-			t.add(tryPart{Part: part.name, Verdict: verdict.Skipped, Reason: why})
+			t.add(report.TriedPart{Part: part.name, Verdict: verdict.Skipped, Reason: why})
 			continue
 		}
 		if on == nil {
@@ -85,7 +86,7 @@ func (t *try) step(ctx context.Context, on *wirestage.Stage) error {
 	if !t.JSON {
 		schedule.Print(t.out, record)
 	}
-	t.add(tryPart{Part: "step", Verdict: record.Outcome.Verdict, Reason: strings.TrimPrefix(record.Sentence(), string(record.Outcome.Verdict)+": "), Record: &record})
+	t.add(report.TriedPart{Part: "step", Verdict: record.Outcome.Verdict, Reason: strings.TrimPrefix(record.Sentence(), string(record.Outcome.Verdict)+": "), Record: &record})
 	return nil
 }
 
@@ -104,7 +105,7 @@ func (t *try) explore(ctx context.Context, on *wirestage.Stage) error {
 	case !renewed:
 		return t.search(ctx, on, on, explore.Search{Plan: on.Plan(schedule.Wait)})
 	case on.Lease() > longestSearched:
-		t.add(tryPart{Part: "explore", Verdict: verdict.Skipped, Reason: fmt.Sprintf(
+		t.add(report.TriedPart{Part: "explore", Verdict: verdict.Skipped, Reason: fmt.Sprintf(
 			"every order of two sales, while the lease of one ends: it is renewed, and ends in its own time, which %s are too long for: give it at most %s in start.env",
 			on.Lease().Round(time.Second), longestSearched)})
 		return nil
@@ -150,7 +151,7 @@ func (t *try) search(ctx context.Context, on *wirestage.Stage, by player, search
 	}
 	played := fmt.Sprintf("%s: %s, %d bad", what, schedule.Plural(int64(found.Runs), "schedule"), found.Bad)
 	bad := found.Repeated()
-	part := tryPart{Part: "explore", Verdict: verdict.Held, Reason: played, Schedules: found.Runs, Bad: found.Bad}
+	part := report.TriedPart{Part: "explore", Verdict: verdict.Held, Reason: played, Schedules: found.Runs, Bad: found.Bad}
 	only := "" // what was bad only where a lease was ended early
 	for _, record := range bad {
 		if early {
@@ -203,9 +204,14 @@ func (t *try) draw(record schedule.Record) {
 	if page := mends[record.Outcome.Cause]; page != "" {
 		fmt.Fprintf(t.out, "  what mends it: %s\n", page)
 	}
-	fmt.Fprintf(t.out, "  %s try %s --step %s\n\n", program(), quoted(t.File), quoted(record.Schedule.String()))
+	fmt.Fprintf(t.out, "  %s\n\n", t.replay(record))
 	schedule.Draw(t.out, record, widthOf(t.out))
 	fmt.Fprintln(t.out)
+}
+
+// replay is the command that plays a record again.
+func (t *try) replay(r schedule.Record) string {
+	return fmt.Sprintf("%s try %s --step %s", program(), quoted(t.File), quoted(r.Schedule.String()))
 }
 
 // mends are the pages that mend a cause.
@@ -260,7 +266,7 @@ func (t *try) faults(ctx context.Context, on *wirestage.Stage) error {
 			why = "nobody renews its lease"
 		}
 		if why != "" {
-			t.add(tryPart{Part: "faults", Verdict: verdict.Inapplicable, Reason: f.name + ": " + why})
+			t.add(report.TriedPart{Part: "faults", Verdict: verdict.Inapplicable, Reason: f.name + ": " + why})
 			continue
 		}
 		if err := t.fault(ctx, on, f.event, f.name); err != nil {
@@ -271,7 +277,7 @@ func (t *try) faults(ctx context.Context, on *wirestage.Stage) error {
 }
 
 func (t *try) fault(ctx context.Context, on *wirestage.Stage, event schedule.Event, name string) error {
-	part := tryPart{Part: "faults", Verdict: verdict.Held}
+	part := report.TriedPart{Part: "faults", Verdict: verdict.Held}
 	var unknown error
 	_, renewed := on.Leases()
 	first := 0
