@@ -46,7 +46,7 @@ func (t *try) atTheWire(ctx context.Context) error {
 				return err
 			}
 			if leases, renewed := on.Leases(); leases && !t.JSON {
-				fmt.Fprintf(t.out, "a lock with a lease, %s\n", map[bool]string{true: "which is renewed: it ends only where its process is stopped", false: "which nobody renews"}[renewed])
+				fmt.Fprintf(t.out, "a lock with a lease, %s\n", map[bool]string{true: "which is renewed: it ends only where its process is stopped, or its renewals are withheld", false: "which nobody renews"}[renewed])
 			}
 		}
 		if err := part.play(ctx, on); err != nil {
@@ -139,14 +139,22 @@ func (t *try) search(ctx context.Context, on *wirestage.Stage, by player, search
 		what += searched[e]
 		early = e == schedule.Wait
 	}
-	search.Enough = func() bool { return time.Now().After(t.until) }
+	until := t.until
+	if !early && len(search.Events) > 0 { // each schedule takes a lease: the faults have their turn, too
+		until = time.Now().Add(time.Until(t.until) / 3)
+	}
+	search.Enough = func() bool { return time.Now().After(until) }
 	found, err := explore.Explore(ctx, by, search, func(done, left int) { t.progress("%s: %d played, %d known to be left", what, done, left) })
 	if err == nil {
 		t.progress("%s: playing the shortest once more", what)
 		err = explore.Confirm(ctx, by, &found)
 	}
 	t.done()
-	if err != nil {
+	switch {
+	case errors.Is(err, stage.ErrGivenUp):
+		t.add(report.TriedPart{Part: "explore", Verdict: verdict.Invalid, Reason: what + ": " + err.Error()})
+		return nil
+	case err != nil:
 		return err
 	}
 	played := fmt.Sprintf("%s: %s, %d bad", what, schedule.Plural(int64(found.Runs), "schedule"), found.Bad)
@@ -223,6 +231,7 @@ var mends = map[schedule.Cause]string{
 	schedule.OldSnapshot:   "docs/strategies/lock-in-transaction.md",
 	schedule.Overrun:       "docs/strategies/fenced.md",
 	schedule.LateWrite:     "docs/strategies/fenced.md",
+	schedule.Unnoticed:     "docs/strategies/fenced.md",
 	schedule.ForeignDelete: "docs/strategies/owner-checked.md",
 	schedule.SplitRelease:  "docs/strategies/owner-checked.md",
 	schedule.StaleCache:    "docs/strategies/cached-read.md",
@@ -280,14 +289,14 @@ func (t *try) fault(ctx context.Context, on *wirestage.Stage, event schedule.Eve
 	part := report.TriedPart{Part: "faults", Verdict: verdict.Held}
 	var unknown error
 	_, renewed := on.Leases()
-	first := 0
+	first, short := 0, false
 	if event == schedule.Kill || event.Forgets() {
 		first = 1
 	}
 	slow := event == schedule.Pause || event == schedule.Withhold // each takes a lease
 	for steps := first; steps <= len(t.probe.Sold); steps++ {
 		if time.Now().After(t.until) {
-			name += " (not all: time was up)"
+			name, short = name+" (not all: time was up)", true
 			break
 		}
 		t.progress("%s, after %d of %d requests", name, steps, len(t.probe.Sold))
@@ -326,6 +335,8 @@ func (t *try) fault(ctx context.Context, on *wirestage.Stage, event schedule.Eve
 	case part.Record != nil:
 	case unknown != nil:
 		part.Verdict, part.Reason = verdict.Invalid, name+": "+unknown.Error()
+	case part.Schedules == 0 && short:
+		part.Verdict, part.Reason = verdict.Invalid, name+": see --for"
 	case part.Schedules == 0:
 		part.Verdict, part.Reason = verdict.Invalid, name+": it met nothing"
 	}

@@ -80,11 +80,11 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, seen *recorder, process
 	seen.take()
 	buyer := s.NewSale(item, fmt.Sprintf("c%d", s.buys.Load()+1))
 	reply := s.Buy(ctx, process, buyer)
-	steps := p.foreground(seen.take())
+	steps := s.foreground(p, seen.take())
 	if err := sleep(ctx, afterAnswer); err != nil {
 		return err
 	}
-	late := p.foreground(seen.take())
+	late := s.foreground(p, seen.take())
 	p.AfterAnswer = p.AfterAnswer || len(late) > 0
 	if first {
 		p.Sold, p.SoldReply = append(steps, late...), reply
@@ -118,8 +118,13 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, seen *recorder, process
 	}
 	second := s.NewSale(item, fmt.Sprintf("c%d", s.buys.Load()+1))
 	reply = s.Buy(ctx, process, second)
+	if p.AfterAnswer {
+		if err := sleep(ctx, afterAnswer); err != nil {
+			return err
+		}
+	}
 	if first {
-		p.SoldOut, p.SoldOutReply = p.foreground(seen.take()), reply
+		p.SoldOut, p.SoldOutReply = s.foreground(p, seen.take()), reply
 	}
 	if reply.Outcome == load.Sold {
 		p.Judgement.Kind = verdict.Oversold
@@ -199,10 +204,10 @@ func (s *Service) unseen(p *Probe) (all []string) {
 	return all
 }
 
-// foreground are the requests that no idle service sends.
-func (p *Probe) foreground(all []*wire.Exchange) (steps []Step) {
+// foreground are the requests that belong to a sale.
+func (s *Service) foreground(p *Probe, all []*wire.Exchange) (steps []Step) {
 	for _, x := range all {
-		if !slices.Contains(p.Background, Shape(x.Text)) {
+		if !s.IsBackground(p, x.Text) {
 			steps = append(steps, Step{x.Server, x.Text, x.Answer, x.Source})
 		}
 	}
@@ -217,6 +222,21 @@ func Shape(text string) string { return varying.ReplaceAllString(text, "?") }
 // IsBackground says whether a request belongs to no sale.
 func (s *Service) IsBackground(p *Probe, text string) bool {
 	return slices.Contains(p.Background, Shape(text)) || slices.ContainsFunc(s.File.background, func(r *regexp.Regexp) bool { return r.MatchString(text) })
+}
+
+// Sends says whether a sale, or a refusal, has sent a request of a form of [Shape].
+func (p *Probe) Sends(shape string) bool {
+	is := func(step Step) bool { return Shape(step.Sent) == shape }
+	return slices.ContainsFunc(p.Sold, is) || slices.ContainsFunc(p.SoldOut, is)
+}
+
+// Last is the form of the last request of a sale that was answered so, empty where that is not known.
+func (p *Probe) Last(answered load.Outcome) string {
+	steps := map[load.Outcome][]Step{load.Sold: p.Sold, load.SoldOut: p.SoldOut}[answered]
+	if len(steps) == 0 {
+		return ""
+	}
+	return Shape(steps[len(steps)-1].Sent)
 }
 
 // Print prints the story of a service: what one sale and one refusal sent.

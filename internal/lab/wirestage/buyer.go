@@ -42,6 +42,7 @@ type buyer struct {
 	flying   *held   // what the server works on, nil for nothing
 	entry    int     // of that
 	sent     int
+	last     string // what it has sent last, in the form of [service.Shape]
 	counts   map[string]int
 	tries    []try // of what it has sent since another customer changed something
 	tx       map[connection][]schedule.Statement

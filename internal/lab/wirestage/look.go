@@ -151,16 +151,20 @@ func (r *run) lookedBefore(c schedule.Customer) bool {
 	return false
 }
 
-// renewed watches the lock, whose holder is held, until something renews it, or half its time is over.
+// renewed watches the lock, whose holder is held, until something renews it, or it ends. A lease that is longer than
+// longestWatch is watched for that long.
 func (r *run) renewed(ctx context.Context) (bool, error) {
 	left := time.Duration(r.lock.TTLMS) * time.Millisecond
 	last := left
-	for until := time.Now().Add(min(left/2, longestWatch)); time.Now().Before(until); {
+	for until := time.Now().Add(min(left+time.Second, longestWatch)); time.Now().Before(until); {
 		now, err := r.ttl(ctx)
 		if err != nil {
 			return false, err
 		}
-		if now > last+renewalMargin {
+		switch {
+		case now < 0:
+			return false, nil
+		case now > last+renewalMargin:
 			return true, nil
 		}
 		last = now

@@ -79,7 +79,7 @@ func (r *run) play(ctx context.Context, choose stage.Chooser) (schedule.Record, 
 				idle = time.Now()
 			}
 			if time.Since(idle) > patience {
-				return schedule.Record{}, fmt.Errorf("nothing has happened for %s: %s", patience, r.whoWaits())
+				return schedule.Record{}, fmt.Errorf("nothing has happened for %s: %s; what belongs to no sale is to be named in background", patience, r.whoWaits())
 			}
 			if err := r.letTimePass(ctx, next); err != nil {
 				return schedule.Record{}, err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/service"
 )
 
 // note adds an entry.
@@ -28,7 +29,7 @@ func (r *run) send(ctx context.Context, b *buyer, quiet bool) error {
 			Server: h.Server, Sent: h.Text, Tx: h.Tx,
 		})
 	}
-	b.flying, b.state, b.heard = h, moving, time.Now()
+	b.flying, b.state, b.heard, b.last = h, moving, time.Now(), service.Shape(h.Text)
 	h.release <- true
 	return r.rest(ctx, b.customer, "", h.Text)
 }

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 //
 //	blocking   a customer waits for a token with BLPOP, which the one before puts back
 //	late       the order is written when the customer has been answered
-//	polling    each process asks for its feature flags all the time, from its first sale on
+//	polling    each process counts its polls all the time, from its first sale on
 func serve(mode string) error {
 	db, err := sql.Open("mysql", os.Getenv("MYSQL_DSN"))
 	if err != nil {
@@ -76,7 +76,7 @@ func serve(mode string) error {
 			polling.Do(func() {
 				go func() {
 					for range time.Tick(10 * time.Millisecond) {
-						cache.Get(context.Background(), "feature-flags")
+						cache.Incr(context.Background(), "polls")
 					}
 				}()
 			})
@@ -179,11 +179,11 @@ func TestLateSales(t *testing.T) {
 // TestBackground: requests that belong to no sale, and that come only once there was one, are named in the
 // description. Without that they are steps, and no run goes as the one before.
 func TestBackground(t *testing.T) {
-	s := openFile(t, described(t, "polling", `background: ["^GET feature-flags$"]`))
+	s := openFile(t, described(t, "polling", `background: ["^INCR polls$"]`))
 	if found := explored(t, s); found.Bad > 0 || found.Runs < 1 || len(found.Unreached) > 0 {
 		t.Errorf("%d of %d are bad: %v, unreached: %v", found.Bad, found.Runs, found.Causes(), found.Unreached)
 	}
-	if _, err := tryOpen(t, described(t, "polling", "")); err == nil || !strings.Contains(err.Error(), "such as GET feature-flags") || !strings.Contains(err.Error(), "background") {
+	if _, err := tryOpen(t, described(t, "polling", "")); err == nil || !strings.Contains(err.Error(), "such as INCR polls") || !strings.Contains(err.Error(), "background") {
 		t.Errorf("a service that polls beside its sales, without a word of that: %v", err)
 	}
 }

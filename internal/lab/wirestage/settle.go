@@ -16,7 +16,7 @@ const (
 	lookAfter  = 3 * time.Millisecond   // silence after which the servers are asked whether a request waits
 	pushQuiet  = 150 * time.Millisecond // silence of a process that listens to a channel: it waits for a message
 	pushDelay  = 5 * time.Millisecond   // in which a message comes that was published
-	lateQuiet  = 100 * time.Millisecond // silence after which a sale has ended that goes on behind its answer
+	lateQuiet  = 100 * time.Millisecond // silence after its last request after which a sale has ended that goes on behind its answer
 	restLimit  = 15 * time.Second       // beyond which a run has failed
 	betweenTry = 5 * time.Millisecond   // between looks while time passes
 )
@@ -80,7 +80,7 @@ func (r *run) listen(ctx context.Context, b *buyer) error {
 		}
 		return err
 	case b.reply != nil:
-		if silent > lateQuiet {
+		if last := r.stage.probe.Last(b.reply.Outcome); silent > lateQuiet && last == b.last || silent > r.settleLimit {
 			b.state = ended
 		}
 	case silent > pushQuiet && b.process.Redis.Listening():

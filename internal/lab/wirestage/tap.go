@@ -3,6 +3,7 @@ package wirestage
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/service"
@@ -26,8 +27,7 @@ type (
 // tap holds what the service sends during a run.
 type tap struct{ *run }
 
-// Sent passes what belongs to no sale, and holds the rest. A request about the keys of the lock, while the
-// sale itself is held, is a renewal.
+// Sent passes what belongs to no sale, and holds the rest.
 func (t tap) Sent(x *wire.Exchange) bool {
 	r := t.run
 	if x.Process >= len(r.buyers) || r.stage.on.IsBackground(r.stage.probe, x.Text) {
@@ -44,7 +44,7 @@ func (t tap) Sent(x *wire.Exchange) bool {
 	} else if x.Server == wire.MySQL {
 		r.inSale[x.Conn] = !ends
 	}
-	renewal := x.Server == wire.Redis && r.busy[x.Process] > 0 && slices.ContainsFunc(strings.Fields(x.Text), func(word string) bool { return r.made[word] })
+	renewal := r.isRenewal(x)
 	withheld := r.withheld
 	if !renewal {
 		r.busy[x.Process]++
@@ -71,6 +71,22 @@ func (t tap) Sent(x *wire.Exchange) bool {
 		r.forget(x)
 	}
 	return goes
+}
+
+// isRenewal says whether a request is about the lock of a sale that is held meanwhile, or was known as one before:
+// a renewal can come between two requests of its sale. It is called with mu.
+func (r *run) isRenewal(x *wire.Exchange) bool {
+	if x.Server != wire.Redis || !slices.ContainsFunc(strings.Fields(x.Text), func(word string) bool { return r.made[word] }) {
+		return false
+	}
+	shape := service.Shape(x.Text)
+	if r.busy[x.Process] > 0 {
+		if !r.stage.probe.Sends(shape) {
+			r.stage.renewals[shape] = true
+		}
+		return true
+	}
+	return r.stage.renewals[shape]
 }
 
 // forget notes that a request is not under way any more, and says whether it was one of a sale.
@@ -122,3 +138,23 @@ func (r *run) tell(m any) {
 	case <-r.over:
 	}
 }
+
+// lastRequest is a tap that closes a channel when a request has been answered. It holds nothing.
+type lastRequest struct {
+	shape string
+	once  sync.Once
+	seen  chan struct{}
+}
+
+func (*lastRequest) Sent(*wire.Exchange) bool { return true }
+
+func (l *lastRequest) Answered(x *wire.Exchange) bool {
+	if service.Shape(x.Text) == l.shape {
+		l.once.Do(func() { close(l.seen) })
+	}
+	return true
+}
+
+func (*lastRequest) Pushed(*wire.Conn, string) {}
+
+func (*lastRequest) Closed(*wire.Conn, bool) {}

@@ -34,6 +34,9 @@ type Stage struct {
 	probe  *service.Probe
 	schema schedule.Schema
 
+	// renewals are requests that renew a lock, in the form of [service.Shape]. The mutex of the run guards them.
+	renewals map[string]bool
+
 	mu     sync.Mutex // held while a run is played; guards the rest
 	dirty  []bool     // by process: it was killed, or must be started again
 	cold   []bool     // by process: its connections are gone
@@ -46,7 +49,7 @@ type Stage struct {
 
 // Open prepares a service that was probed. It finds out whether sales keep leases, and renew them.
 func Open(ctx context.Context, on *service.Service, probe *service.Probe) (*Stage, error) {
-	s := &Stage{on: on, probe: probe, dirty: make([]bool, len(on.Processes)), cold: make([]bool, len(on.Processes))}
+	s := &Stage{on: on, probe: probe, renewals: map[string]bool{}, dirty: make([]bool, len(on.Processes)), cold: make([]bool, len(on.Processes))}
 	if len(on.Processes) < Customers {
 		return nil, errors.New("it is one process, which can keep its own customers apart: each customer needs a process of its own")
 	}
@@ -187,11 +190,35 @@ func (s *Stage) warm(ctx context.Context, p *service.Process) error {
 		if err := s.on.SetStock(ctx, item, 1); err != nil {
 			return err
 		}
-		if s.on.Buy(ctx, p, s.on.NewSale(item, fmt.Sprintf("warm%d-%d", item, time.Now().UnixNano()%1e6))).Outcome == load.Sold {
-			break
+		last := s.awaitLast()
+		reply := s.on.Buy(ctx, p, s.on.NewSale(item, fmt.Sprintf("warm%d-%d", item, time.Now().UnixNano()%1e6)))
+		if reply.Outcome == load.Sold {
+			return last(ctx)
 		}
 	}
 	return nil
+}
+
+// awaitLast watches for the last request of a sale that goes on when it has answered. The function that it returns
+// waits for that, so that no other run meets it.
+func (s *Stage) awaitLast() func(context.Context) error {
+	if !s.probe.AfterAnswer {
+		return func(context.Context) error { return nil }
+	}
+	shape := s.probe.Last(load.Sold)
+	seen := make(chan struct{})
+	stop := s.on.Watch(&lastRequest{shape: shape, seen: seen})
+	return func(ctx context.Context) error {
+		defer stop()
+		select {
+		case <-seen:
+			return nil
+		case <-time.After(time.Duration(s.on.File.Settle)):
+			return fmt.Errorf("a sale did not send %s within %s, as another one did when it had answered", shape, time.Duration(s.on.File.Settle))
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // play makes one run. After each step it calls looked, which may be nil.
