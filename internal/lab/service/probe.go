@@ -216,8 +216,16 @@ func (s *Service) foreground(p *Probe, all []*wire.Exchange) (steps []Step) {
 
 var varying = regexp.MustCompile(`'[^']*'|"[^"]*"|\b[0-9a-fA-F-]*\d[0-9a-fA-F-]*\b`)
 
-// Shape is a request without the values that differ from time to time: numbers, and texts in quotes.
-func Shape(text string) string { return varying.ReplaceAllString(text, "?") }
+// Shape is a request without the values that differ from time to time: numbers, and texts in quotes. The digest of
+// a script stays.
+func Shape(text string) string {
+	command, rest, _ := strings.Cut(text, " ")
+	if command != "EVALSHA" {
+		return varying.ReplaceAllString(text, "?")
+	}
+	sha, rest, _ := strings.Cut(rest, " ")
+	return command + " " + sha + " " + varying.ReplaceAllString(rest, "?")
+}
 
 // IsBackground says whether a request belongs to no sale.
 func (s *Service) IsBackground(p *Probe, text string) bool {

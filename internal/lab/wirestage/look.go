@@ -155,8 +155,7 @@ func (r *run) lookedBefore(c schedule.Customer) bool {
 // longestWatch is watched for that long.
 func (r *run) renewed(ctx context.Context) (bool, error) {
 	left := time.Duration(r.lock.TTLMS) * time.Millisecond
-	last := left
-	for until := time.Now().Add(min(left+time.Second, longestWatch)); time.Now().Before(until); {
+	for began := time.Now(); time.Since(began) < min(left+time.Second, longestWatch); {
 		now, err := r.ttl(ctx)
 		if err != nil {
 			return false, err
@@ -164,10 +163,9 @@ func (r *run) renewed(ctx context.Context) (bool, error) {
 		switch {
 		case now < 0:
 			return false, nil
-		case now > last+renewalMargin:
+		case now+time.Since(began) > left+renewalMargin:
 			return true, nil
 		}
-		last = now
 		select {
 		case <-time.After(lookEvery):
 		case <-ctx.Done():
@@ -179,7 +177,7 @@ func (r *run) renewed(ctx context.Context) (bool, error) {
 
 const (
 	longestWatch  = 16 * time.Second       // Redisson renews its 30 s after 10
-	renewalMargin = 100 * time.Millisecond // a renewal adds more than that
+	renewalMargin = 100 * time.Millisecond // all renewals together have added more than that
 	lookEvery     = 25 * time.Millisecond
 )
 

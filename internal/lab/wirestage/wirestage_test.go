@@ -113,8 +113,8 @@ func TestALeaseThatNobodyRenews(t *testing.T) {
 	}
 }
 
-// TestALeaseThatIsRenewed does not end while its holder works. Where its process is stopped, a lock without a
-// fence lets both sell, and a fence refuses the first.
+// TestALeaseThatIsRenewed does not end while its holder works. Where its process is stopped, or its renewals are
+// withheld, a lock without a fence lets both sell, and a fence refuses the first.
 func TestALeaseThatIsRenewed(t *testing.T) {
 	for strategy, want := range map[string]verdict.Kind{"reentrant": verdict.Oversold, "fenced-relative": verdict.Held} {
 		s := open(t, strategy)
@@ -124,18 +124,21 @@ func TestALeaseThatIsRenewed(t *testing.T) {
 		if _, err := s.InTime(t.Context(), stagetest.Parse(t, "A.eval wait")); err == nil || !strings.Contains(err.Error(), "was renewed") {
 			t.Errorf("%s: a lease that is renewed ended: %v", strategy, err)
 		}
-		got := verdict.Held
-		for steps := 1; steps <= 4; steps++ {
-			r, err := s.Fault(t.Context(), schedule.Pause, steps, true)
-			if err != nil {
-				t.Fatalf("%s, stopped after %d: %v", strategy, steps, err)
+		for event, cause := range map[schedule.Event]schedule.Cause{schedule.Pause: schedule.LateWrite, schedule.Withhold: schedule.Unnoticed} {
+			if want == verdict.Held {
+				cause = ""
 			}
-			if r.Outcome.Bad() {
-				got = r.Outcome.Verdict
+			got := schedule.Outcome{Verdict: verdict.Held}
+			for steps := 1; steps <= 4 && !got.Bad(); steps++ {
+				r, err := s.Fault(t.Context(), event, steps, true)
+				if err != nil {
+					t.Fatalf("%s, %s after %d: %v", strategy, event, steps, err)
+				}
+				got = r.Outcome
 			}
-		}
-		if got != want {
-			t.Errorf("%s: %s, want %s", strategy, got, want)
+			if got.Verdict != want || got.Cause != cause {
+				t.Errorf("%s, %s: %s %s, want %s %s", strategy, event, got.Verdict, got.Cause, want, cause)
+			}
 		}
 	}
 }
