@@ -131,22 +131,18 @@ func TestTryBadServices(t *testing.T) {
 		args  []string
 		code  int
 		says  []string
-		slow  bool
 	}{
-		{"TLS to Redis", nil, exitExpected, []string{"not seen: TLS to Redis: give the service an address without it", "contention: held", "explore:    skipped: its requests are not all seen"}, false},
-		{"TLS to Redis", []string{"--only", "explore"}, exitFailed, []string{"nothing can be said of: explore"}, false},
-		{"its environment", nil, exitExpected, []string{"not seen: nothing of a sale came to {redis} or {mysql}: the service ignores its environment", "contention: held"}, false},
-		{"around the proxy", nil, exitExpected, []string{"not seen: connections came, and nothing of a sale: the service sells on connections around", "contention: held"}, false},
-		{"no order", nil, exitSurprised, []string{"probe:      lied: customer c1 was answered as sold (201), and stock.orders found no order"}, false},
-		{"sold out is sold", nil, exitSurprised, []string{"probe:      oversold: the only unit of an item was sold, and the next customer"}, false},
-		{"sold is sold out", nil, exitUsage, []string{"want sold"}, false},
-		{"ends at once", nil, exitFailed, []string{"ended while it started", "no such table: settings"}, false},
-		{"another port", nil, exitFailed, []string{"it is given 30s, and must listen on 127.0.0.1 at {port}", "connection refused", "it has printed nothing"}, true},
+		{"TLS to Redis", nil, exitExpected, []string{"not seen: TLS to Redis: give the service an address without it", "contention: held", "explore:    skipped: its requests are not all seen"}},
+		{"TLS to Redis", []string{"--only", "explore"}, exitFailed, []string{"nothing can be said of: explore"}},
+		{"its environment", nil, exitExpected, []string{"not seen: nothing of a sale came to {redis} or {mysql}: the service ignores its environment", "contention: held"}},
+		{"around the proxy", nil, exitExpected, []string{"not seen: connections came, and nothing of a sale: the service sells on connections around", "contention: held"}},
+		{"no order", nil, exitSurprised, []string{"probe:      lied: customer c1 was answered as sold (201), and stock.orders found no order"}},
+		{"sold out is sold", nil, exitSurprised, []string{"probe:      oversold: the only unit of an item was sold, and the next customer"}},
+		{"sold is sold out", nil, exitUsage, []string{"want sold"}},
+		{"ends at once", nil, exitFailed, []string{"ended while it started", "no such table: settings"}},
+		{"another port", nil, exitFailed, []string{"start.within is 5s; it must listen on 127.0.0.1 at {port}", "connection refused", "it has printed nothing"}},
 	} {
 		t.Run(tt.wrong+" "+strings.Join(tt.args, " "), func(t *testing.T) {
-			if tt.slow && testing.Short() {
-				t.Skip("it takes as long as a service may take to start")
-			}
 			temp, pids := t.TempDir(), t.TempDir()
 			t.Setenv("TMPDIR", temp)
 			code, said := tryOf(t, append([]string{badlyDescribed(t, tt.wrong, pids)}, tt.args...)...)
@@ -174,10 +170,13 @@ func badlyDescribed(t *testing.T, wrong, pids string) (path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	processes, stock := 2, `
+	processes, within, stock := 2, "60s", `
   set: REPLACE INTO items (id, stock) VALUES ({item}, {stock})
   left: SELECT stock FROM items WHERE id = {item}
   orders: SELECT customer FROM orders WHERE item_id = {item}`
+	if wrong == "another port" {
+		within = "5s"
+	}
 	if wrong == "its environment" {
 		processes, stock = 1, `
   set_request: {method: PUT, path: "/items/{item}", body: '{"stock": {stock}}'}
@@ -190,11 +189,12 @@ name: a service with something wrong
 start:
   command: [%q]
   processes: %d
+  within: %s
   env: {%s: %q, PIDS: %q, PORT: "{port}", REDIS: "{redis}", MYSQL_DSN: "{mysql.dsn}"}
 tables_file: %q
 buy: {path: "/items/{item}/orders", headers: {Customer: "{customer}"}}
 stock:%s
-`, self, processes, badServiceEnv, wrong, pids, tables, stock)
+`, self, processes, within, badServiceEnv, wrong, pids, tables, stock)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

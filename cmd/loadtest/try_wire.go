@@ -152,7 +152,7 @@ func (t *try) search(ctx context.Context, on *wirestage.Stage, by player, search
 	t.done()
 	switch {
 	case errors.Is(err, stage.ErrGivenUp):
-		t.add(report.TriedPart{Part: "explore", Verdict: verdict.Invalid, Reason: what + ": " + err.Error()})
+		t.add(report.TriedPart{Part: "explore", Verdict: verdict.Invalid, Reason: what + ": " + firstLine(err)})
 		return nil
 	case err != nil:
 		return err
@@ -172,7 +172,7 @@ func (t *try) search(ctx context.Context, on *wirestage.Stage, by player, search
 			if err != nil || !again.Outcome.Bad() {
 				why := again.Sentence()
 				if err != nil {
-					why = err.Error()
+					why = firstLine(err)
 				}
 				only = fmt.Sprintf("; %s is bad where the lease is ended early, and not in its own time: %s: give the lock a shorter lease in start.env, or the service longer timeouts", record.Schedule, why)
 				continue
@@ -201,6 +201,12 @@ func (t *try) search(ctx context.Context, on *wirestage.Stage, by player, search
 	}
 	t.add(part)
 	return nil
+}
+
+// firstLine is an error without the last words of a process.
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
 }
 
 // draw prints a bad schedule, and what mends it.
@@ -334,7 +340,7 @@ func (t *try) fault(ctx context.Context, on *wirestage.Stage, event schedule.Eve
 	switch {
 	case part.Record != nil:
 	case unknown != nil:
-		part.Verdict, part.Reason = verdict.Invalid, name+": "+unknown.Error()
+		part.Verdict, part.Reason = verdict.Invalid, name+": "+firstLine(unknown)
 	case part.Schedules == 0 && short:
 		part.Verdict, part.Reason = verdict.Invalid, name+": see --for"
 	case part.Schedules == 0:

@@ -108,7 +108,11 @@ func (p *Process) awaitReady(ctx context.Context, exited <-chan struct{}) error 
 		case <-exited:
 			return &startError{p.Name, "ended while it started", p.LogTail()}
 		case <-ctx.Done():
-			return &startError{p.Name, fmt.Sprintf("not ready: %v (%v)", err, context.Cause(ctx)), p.LogTail()}
+			what := fmt.Sprintf("not ready: %v", err)
+			if why := context.Cause(ctx); !errors.Is(err, why) {
+				what += fmt.Sprintf(" (%v)", why)
+			}
+			return &startError{p.Name, what, p.LogTail()}
 		case <-time.After(readyInterval):
 		}
 	}

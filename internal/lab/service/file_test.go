@@ -46,6 +46,7 @@ func TestMistakes(t *testing.T) {
 		{"a command and a url", "buy:", "url: http://127.0.0.1:1\nbuy:", 3, "want one of them"},
 		{"no port", `"{port}"`, `"8080"`, 2, "{port}"},
 		{"too many processes", "buy:", "  processes: 99\nbuy:", 3, "want 1 to 8"},
+		{"too long a start", "buy:", "  within: 5m\nbuy:", 3, "want up to 1m0s"},
 		{"a folder that is not there", "buy:", "  dir: nowhere\nbuy:", 3, "is no folder"},
 		{"another path", "/buy", "http://elsewhere/buy", 3, "begins with /"},
 		{"no purchase", "buy: {path: /buy}\n", "", 0, "nothing says how to buy"},

@@ -52,9 +52,6 @@ type Process struct {
 	client              *http.Client
 }
 
-// startLimit is how long a process may take until it is ready.
-const startLimit = 30 * time.Second
-
 // callLimit bounds a request to the service.
 const callLimit = 60 * time.Second
 
@@ -223,9 +220,15 @@ func (s *Service) start(ctx context.Context, i int, redisAddr string, dsn *mysql
 		Name: fmt.Sprintf("%s, process %d", s.File.Name, i+1), Args: args, Env: s.env(values), Dir: folder, Cwd: s.File.path(s.File.Start.Dir),
 		Ready: func(ctx context.Context) error { return s.ready(ctx, p) },
 	}}
-	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("it is given %s, and must listen on 127.0.0.1 at {port}", startLimit))
+	ctx, cancel := s.startContext(ctx)
 	defer cancel()
 	return p, startFailure(s.group.Launch(ctx, p.Process))
+}
+
+// startContext ends when a process has had its time to start.
+func (s *Service) startContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	within := time.Duration(s.File.Start.Within)
+	return context.WithTimeoutCause(ctx, within, fmt.Errorf("start.within is %s; it must listen on 127.0.0.1 at {port}", within))
 }
 
 // startFailure is why a process did not start, in words about the service alone.
@@ -263,7 +266,7 @@ func (s *Service) ready(ctx context.Context, p *Process) error {
 
 // Restart ends a process and starts it again.
 func (s *Service) Restart(ctx context.Context, p *Process) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("it is given %s", startLimit))
+	ctx, cancel := s.startContext(ctx)
 	defer cancel()
 	p.client.CloseIdleConnections()
 	return startFailure(p.Process.Restart(ctx))

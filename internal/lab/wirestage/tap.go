@@ -73,20 +73,24 @@ func (t tap) Sent(x *wire.Exchange) bool {
 	return goes
 }
 
-// isRenewal says whether a request is about the lock of a sale that is held meanwhile, or was known as one before:
-// a renewal can come between two requests of its sale. It is called with mu.
+// isRenewal says whether a request is about the lock of a sale that is held meanwhile, or has the form of one that
+// was. A renewal can come between two requests of its sale, and at once after the lock was taken. It is called with
+// mu.
 func (r *run) isRenewal(x *wire.Exchange) bool {
-	if x.Server != wire.Redis || !slices.ContainsFunc(strings.Fields(x.Text), func(word string) bool { return r.made[word] }) {
+	if x.Server != wire.Redis {
 		return false
 	}
 	shape := service.Shape(x.Text)
-	if r.busy[x.Process] > 0 {
-		if !r.stage.probe.Sends(shape) {
-			r.stage.renewals[shape] = true
-		}
+	if r.stage.renewals[shape] {
 		return true
 	}
-	return r.stage.renewals[shape]
+	if r.busy[x.Process] == 0 || !slices.ContainsFunc(strings.Fields(x.Text), func(word string) bool { return r.made[word] }) {
+		return false
+	}
+	if !r.stage.probe.Sends(shape) {
+		r.stage.renewals[shape] = true
+	}
+	return true
 }
 
 // forget notes that a request is not under way any more, and says whether it was one of a sale.
