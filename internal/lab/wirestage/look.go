@@ -156,6 +156,7 @@ func (r *run) lookedBefore(c schedule.Customer) bool {
 func (r *run) renewed(ctx context.Context) (bool, error) {
 	left := time.Duration(r.lock.TTLMS) * time.Millisecond
 	for began := time.Now(); time.Since(began) < min(left+time.Second, longestWatch); {
+		elapsed := time.Since(began) // before Redis is asked: this process can be late afterwards
 		now, err := r.ttl(ctx)
 		if err != nil {
 			return false, err
@@ -163,7 +164,7 @@ func (r *run) renewed(ctx context.Context) (bool, error) {
 		switch {
 		case now < 0:
 			return false, nil
-		case now+time.Since(began) > left+renewalMargin:
+		case now+elapsed > left+renewalMargin:
 			return true, nil
 		}
 		select {
