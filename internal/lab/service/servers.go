@@ -22,7 +22,14 @@ func startRedis(ctx context.Context, r *rig.Rig) (*redisServers, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &redisServers{servers, servers.Redis().Client()}, nil
+	return &redisServers{servers, looking(servers)}, nil
+}
+
+// lookTimeout is how late Redis may be with an answer to the lab: a machine with too much work is no failure.
+const lookTimeout = 15 * time.Second
+
+func looking(servers *rig.Testbed) *redis.Client {
+	return servers.Redis().Client().WithTimeout(lookTimeout)
 }
 
 // Redis looks into the service's Redis, without a proxy. Its client is another one after FailOver and
@@ -77,7 +84,7 @@ func (s *Service) lead() error {
 		p.Redis.Lead(s.servers.Redis().Addr)
 	}
 	before := s.servers.client
-	s.servers.client = s.servers.Redis().Client()
+	s.servers.client = looking(s.servers.Testbed)
 	return before.Close()
 }
 
