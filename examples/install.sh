@@ -2,11 +2,16 @@
 # Installs what the example shops import, in the versions that are locked here, into folders beside them:
 #
 #   examples/install.sh           Python's and Node's, as far as python3 and npm are there
+#   examples/install.sh java      builds the Java shop, with a JDK from 17 on and Maven
 #
 # The tests of the examples skip a shop whose packages are missing.
 set -eu
 cd "$(dirname "$0")"
 
+if [ "${1-}" = java ]; then
+	cd java
+	exec mvn --quiet --batch-mode package
+fi
 if command -v python3 >/dev/null 2>&1; then
 	[ -x python/.venv/bin/python3 ] || python3 -m venv python/.venv
 	python/.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r python/requirements.txt

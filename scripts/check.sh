@@ -48,6 +48,11 @@ explore)
 	bin/loadtest explore set-ex-nx owner-get-del owner-checked conditional --events wait --customers 3
 	"$GO" test -tags lab,nomsgpack,explore -run TestPruningLosesNoOutcomeOnRealServers \
 		-count=1 -timeout 90m -v ./internal/lab/explore
+	"$GO" test -tags lab,nomsgpack,explore -run TestBothSteppersUnderEvents -count=1 -timeout 30m -v ./internal/lab/wirestage
+	if command -v mvn >/dev/null; then
+		examples/install.sh java
+		"$GO" test -tags lab,nomsgpack -run TestTryExamples/java -count=1 -v ./cmd/loadtest
+	fi
 	"$GO" test -tags lab,nomsgpack,explore -run TestAnswersInFull -count=1 -timeout 120m -v ./internal/lab/exercise
 	;;
 fuzz)

@@ -20,6 +20,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv(ownProgramEnv) != "" {
 		main()
 	}
+	if wrong := os.Getenv(badServiceEnv); wrong != "" {
+		fmt.Fprintln(os.Stderr, badService(wrong))
+		os.Exit(1)
+	}
 	if flag.Parse(); testing.Short() {
 		os.Exit(m.Run())
 	}

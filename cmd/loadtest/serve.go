@@ -21,6 +21,7 @@ type serveCommand struct {
 	Cells         []string `placeholder:"STRATEGY:SCENARIO" help:"Run these cells first; or telling: each strategy under the scenario that shows most about it."`
 	Demo          bool     `help:"Run the cells of loadtest demo first. Then print their table, and write report.html and result.json to --out."`
 	Out           string   `default:"out" placeholder:"DIR" help:"The folder for what --demo writes."`
+	Tried         []string `placeholder:"FILE" help:"Also show this result of loadtest try --json, once for each."`
 	shopSettings  `embed:""`
 	redisSettings `embed:""`
 	Shops         int `default:"${shops}" min:"1" max:"16" help:"How many shop processes sell at once."`
@@ -36,6 +37,7 @@ Examples:
     loadtest serve
     loadtest serve --demo                                        # what make demo runs is shown first
     loadtest serve --cells telling --record out/records
+    loadtest serve --tried out/tried.json                        # what loadtest try found is shown, too
     loadtest serve --addr 0.0.0.0:8080 --host lab.example.com    # behind a proxy with TLS
 `
 }
@@ -47,6 +49,13 @@ func (c *serveCommand) Run(ctx context.Context, s streams) error {
 	}
 	defer shop.Close()
 	o := live.Options{Shop: shop, Hosts: c.Host, Token: c.Token, Record: c.Record, Plan: matrix.Plan{Shops: c.Shops, RedisServer: string(c.RedisServer)}}
+	for _, path := range c.Tried {
+		tried, err := report.ReadTried(path)
+		if err != nil {
+			return usage("--tried: %w", err)
+		}
+		o.Tried = append(o.Tried, tried)
+	}
 	switch {
 	case c.Demo && len(c.Cells) > 0:
 		return usage("--demo and --cells: want one of them")

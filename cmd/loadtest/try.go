@@ -5,15 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
 
-	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/wholefile"
 )
 
 type tryCommand struct {
@@ -25,7 +28,8 @@ type tryCommand struct {
 	Step      string        `placeholder:"SCHEDULE" help:"Play one schedule, such as: A.select B.select. It is shown with all requests."`
 	Seed      uint64        `default:"1" help:"Which customer buys at which process under contention."`
 	AllowHost []string      `placeholder:"HOST" help:"A host other than this machine that may be loaded. It must be yours."`
-	JSON      bool          `name:"json" help:"Print the result as JSON."`
+	JSON      bool          `name:"json" help:"Print the result as JSON. loadtest serve --tried shows it."`
+	HTML      string        `name:"html" placeholder:"FILE" help:"Also write it here as one page for a browser, which needs no network."`
 }
 
 // Help is shown under the flags.
@@ -42,6 +46,7 @@ Examples:
     loadtest try                                       # probe, contention, every order of two sales, faults
     loadtest try shop/service.yaml --only probe        # what does one sale send?
     loadtest try shop/service.yaml --step 'A.select B.select'
+    loadtest try shop/service.yaml --html out/tried.html
 
 Exit codes: 0 nothing was found, 1 it oversells or lies, 2 the description or a flag is wrong, 3 nothing can be said.`
 }
@@ -58,6 +63,11 @@ func (c *tryCommand) Run(ctx context.Context, s streams) error {
 			return usage("--only: there is no part %q: want some of %s", part, strings.Join(tryParts, ", "))
 		}
 	}
+	if c.HTML != "" {
+		if err := wholefile.Check(c.HTML); err != nil {
+			return usage("--html: %w", err)
+		}
+	}
 	f, err := service.Read(c.File)
 	switch {
 	case errors.As(err, new(*service.Mistake)):
@@ -70,7 +80,7 @@ func (c *tryCommand) Run(ctx context.Context, s streams) error {
 	if host := f.Host(); host != "" && !service.IsLoopback(host) && !slices.Contains(c.AllowHost, host) {
 		return usage("the service is on %s, another machine: --allow-host %s, if it is yours to load", host, host)
 	}
-	t := &try{tryCommand: c, streams: s, until: time.Now().Add(c.For), file: f}
+	t := &try{tryCommand: c, streams: s, began: time.Now(), until: time.Now().Add(c.For), file: f}
 	if err := t.run(ctx); err != nil {
 		if errors.As(err, new(*service.Mistake)) {
 			return usage("%w", err)
@@ -107,19 +117,8 @@ type try struct {
 
 	found   bool     // the service has failed
 	unknown []string // why nothing can be said of a part
-	parts   []tryPart
-}
-
-// tryPart is the result of a part, as JSON has it.
-type tryPart struct {
-	Part    string         `json:"part"`
-	Verdict verdict.Kind   `json:"verdict"`
-	Reason  string         `json:"reason,omitempty"`
-	Answers map[string]int `json:"answers,omitempty"`
-
-	Schedules int              `json:"schedules,omitempty"` // that were played
-	Bad       int              `json:"bad,omitempty"`       // of them
-	Record    *schedule.Record `json:"record,omitempty"`    // of the shortest bad one, or of the step
+	parts   []report.TriedPart
+	began   time.Time
 }
 
 // wants says whether a part is asked for.
@@ -141,7 +140,7 @@ func (t *try) run(ctx context.Context) (err error) {
 	if !t.JSON {
 		t.probe.Print(t.out)
 	}
-	t.add(tryPart{Part: "probe", Verdict: t.probe.Judgement.Kind, Reason: t.probe.Reason})
+	t.add(report.TriedPart{Part: "probe", Verdict: t.probe.Judgement.Kind, Reason: t.probe.Reason})
 	if t.found {
 		return nil // what one customer after the other shows need not be attacked
 	}
@@ -177,12 +176,15 @@ func (t *try) contend(ctx context.Context) error {
 	if last.Error != "" && last.Judgement.Problem == "" {
 		reason = strings.TrimPrefix(fmt.Sprintf("%s; %d answers were none of the description's, such as %s", reason, last.Answers["error"], last.Error), "; ")
 	}
-	t.add(tryPart{Part: "contention", Verdict: last.Judgement.Kind, Reason: reason, Answers: last.Answers})
+	t.add(report.TriedPart{Part: "contention", Verdict: last.Judgement.Kind, Reason: reason, Answers: last.Answers})
 	return nil
 }
 
 // add notes the result of a part, and prints it.
-func (t *try) add(p tryPart) {
+func (t *try) add(p report.TriedPart) {
+	if p.Record != nil {
+		p.Mends, p.Replay = mends[p.Record.Outcome.Cause], t.replay(*p.Record)
+	}
 	t.parts = append(t.parts, p)
 	v := verdict.Of(p.Verdict)
 	t.found = t.found || v.Bad
@@ -200,10 +202,33 @@ func (t *try) add(p tryPart) {
 	fmt.Fprintln(t.out, line)
 }
 
+// result is what is kept of the try.
+func (t *try) result() report.Tried {
+	steps := func(of []service.Step) (all []report.TriedStep) {
+		for _, step := range of {
+			all = append(all, report.TriedStep(step))
+		}
+		return all
+	}
+	return report.Tried{
+		Version: report.TriedVersion, Service: t.file.Name, Time: t.began.Format(time.RFC3339), Command: commandLine(t.args), OS: runtime.GOOS + "/" + runtime.GOARCH,
+		Cores: runtime.NumCPU(), Seed: t.Seed, Sale: steps(t.probe.Sold), SoldOut: steps(t.probe.SoldOut), Unseen: t.probe.Unseen, Parts: t.parts,
+	}
+}
+
 func (t *try) conclude() error {
 	if t.JSON {
-		if err := t.json(map[string]any{"service": t.file.Name, "seed": t.Seed, "sale": t.probe.Sold, "parts": t.parts}); err != nil {
+		if err := t.result().JSON(t.out); err != nil {
 			return err
+		}
+	}
+	if t.HTML != "" {
+		err := wholefile.Write(t.HTML, func(w io.Writer) error { return t.result().HTML(w, "") })
+		if err != nil {
+			return err
+		}
+		if !t.JSON {
+			fmt.Fprintln(t.out, "wrote", t.HTML)
 		}
 	}
 	switch {

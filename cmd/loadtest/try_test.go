@@ -54,12 +54,26 @@ func TestTryMistakes(t *testing.T) {
 		"unknown field":      {file("unknown.yaml", "start:\n  comand: [x]\n")},
 		"there is no part":   {file("part.yaml", ""), "--only", "everything"},
 		"--allow-host":       {file("host.yaml", "url: http://192.0.2.1\nbuy: {path: /}\nstock:\n  left_request: {path: /, value: n}\n  orders_request: {path: /, value: n}\n  set_request: {path: /}\n")},
+		"--html: ":           {file("html.yaml", ""), "--html", dir},
 		"begins with /, of ": {file("path.yaml", "url: http://127.0.0.1:1\nbuy: {path: 'http://192.0.2.1/'}\n")},
 	} {
 		code, said := tryOf(t, args...)
 		if code != exitUsage || !strings.Contains(said, says) || strings.Count(said, "\n") != 1 {
 			t.Errorf("%q: exit code %d, %q: want one line with %q", args, code, said, says)
 		}
+	}
+}
+
+// TestTriedIsServed: what is no result of a try is refused before anything starts.
+func TestTriedIsServed(t *testing.T) {
+	needsShop(t)
+	path := filepath.Join(t.TempDir(), "tried.json")
+	if err := os.WriteFile(path, []byte(`{"version": 9}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"serve", "--tried", path}, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), "--tried: "+path+" is no result of loadtest try --json") {
+		t.Errorf("exit code %d: %s", code, &errs)
 	}
 }
 
@@ -103,12 +117,13 @@ func TestTryWhatStartingShows(t *testing.T) {
 // words, and the mended way holds.
 func TestTryExamples(t *testing.T) {
 	testserver.NeedsServers(t)
-	for _, shop := range []struct{ name, program, packages, imports string }{
-		{"python", "python3", examples + "/python/.venv/bin", "import pymysql, redis"},
-		{"node", "node", "", "require('mysql2'); require('ioredis')"},
+	for _, shop := range []struct{ name, locked, step, cause, next string }{
+		{"python", "lease", "A.set wait B.set B.select", "the lease ended while its holder worked", "B.set"},
+		{"node", "lease", "A.set wait B.set B.select", "the lease ended while its holder worked", "B.set"},
+		{"java", "watchdog", "A.eval A.select pause:A B.eval B.select", "the lease ended while its holder's process was stopped", "B.eval"},
 	} {
 		t.Run(shop.name, func(t *testing.T) {
-			needs(t, shop.program, shop.packages, shop.imports)
+			needs(t, shop.name)
 			for _, tt := range []struct {
 				way  string
 				code int
@@ -117,7 +132,11 @@ func TestTryExamples(t *testing.T) {
 				{"read-then-write", exitSurprised, []string{"contention: oversold", "nothing kept the second customer out", "--step 'A.select B.select'", "SELECT stock FROM items WHERE id =", "docs/strategies/conditional.md"}},
 				{"conditional", exitExpected, []string{"contention: held", "explore:    held", "kill -9 of a process: 2 places, 0 bad", "cut before the answer: 3 places, 0 bad"}},
 			} {
-				code, said := tryOf(t, fmt.Sprintf("%s/%s/%s.yaml", examples, shop.name, tt.way), "--for", "1m")
+				html := filepath.Join(t.TempDir(), "tried.html")
+				code, said := tryOf(t, fmt.Sprintf("%s/%s/%s.yaml", examples, shop.name, tt.way), "--for", "1m", "--html", html)
+				if page, err := os.ReadFile(html); err != nil || !bytes.Contains(page, []byte("INSERT INTO orders")) || tt.code == exitSurprised && !bytes.Contains(page, []byte("nothing kept the second customer out")) {
+					t.Errorf("%s: the page lacks the story, or the cause: %v %s", tt.way, err, page)
+				}
 				if code != tt.code {
 					t.Errorf("%s: exit code %d, want %d", tt.way, code, tt.code)
 				}
@@ -127,35 +146,47 @@ func TestTryExamples(t *testing.T) {
 					}
 				}
 			}
-			path := fmt.Sprintf("%s/%s/lease.yaml", examples, shop.name)
-			if code, said := tryOf(t, path, "--step", "A.set wait B.set B.select"); code != exitSurprised || !strings.Contains(said, "the lease ended while its holder worked") {
-				t.Errorf("lease: exit code %d:\n%s", code, said)
+			path := fmt.Sprintf("%s/%s/%s.yaml", examples, shop.name, shop.locked)
+			if code, said := tryOf(t, path, "--step", shop.step); code != exitSurprised || !strings.Contains(said, shop.cause) {
+				t.Errorf("%s: exit code %d:\n%s", shop.locked, code, said)
 			}
-			if code, said := tryOf(t, path, "--step", "B.update"); code != exitUsage || !strings.Contains(said, "B's next step is B.set") {
+			if code, said := tryOf(t, path, "--step", "B.update"); code != exitUsage || !strings.Contains(said, "B's next step is "+shop.next) {
 				t.Errorf("a schedule that cannot be: exit code %d:\n%s", code, said)
 			}
 		})
 	}
 }
 
-// needs skips a test whose program or packages are missing.
-func needs(t *testing.T, program, packages, imports string) {
+// needs skips the test of an example whose program or packages are missing.
+func needs(t *testing.T, shop string) {
 	t.Helper()
-	if packages != "" {
-		absolute, err := filepath.Abs(packages)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Setenv("PATH", absolute+string(os.PathListSeparator)+os.Getenv("PATH"))
-	}
-	path, err := exec.LookPath(program)
+	of := map[string]struct {
+		program string
+		check   []string // ends well where the packages are there
+		install string
+	}{
+		"python": {"python3", []string{"-c", "import pymysql, redis"}, "examples/install.sh"},
+		"node":   {"node", []string{"-e", "require('mysql2'); require('ioredis')"}, "examples/install.sh"},
+		"java":   {"java", nil, "examples/install.sh java"},
+	}[shop]
+	venv, err := filepath.Abs(examples + "/python/.venv/bin")
 	if err != nil {
-		t.Skipf("%s is not installed", program)
+		t.Fatal(err)
 	}
-	flag := map[string]string{"node": "-e", "python3": "-c"}[program]
-	check := exec.Command(path, flag, imports)
-	check.Dir = filepath.Join(examples, map[string]string{"node": "node", "python3": "python"}[program])
+	t.Setenv("PATH", venv+string(os.PathListSeparator)+os.Getenv("PATH"))
+	path, err := exec.LookPath(of.program)
+	if err != nil {
+		t.Skipf("%s is not installed", of.program)
+	}
+	if of.check == nil {
+		if _, err := os.Stat(examples + "/java/target/shop.jar"); err != nil {
+			t.Skipf("the shop is not built: run %s", of.install)
+		}
+		return
+	}
+	check := exec.Command(path, of.check...)
+	check.Dir = filepath.Join(examples, shop)
 	if out, err := check.CombinedOutput(); err != nil {
-		t.Skipf("the packages of the shop are missing: run examples/install.sh: %s", bytes.TrimSpace(out))
+		t.Skipf("the packages of the shop are missing: run %s: %s", of.install, bytes.TrimSpace(out))
 	}
 }

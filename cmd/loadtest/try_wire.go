@@ -4,16 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"stocklock/internal/lab/explore"
+	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/stage"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/lab/wire"
 	"stocklock/internal/lab/wirestage"
 )
 
@@ -33,7 +31,7 @@ func (t *try) atTheWire(ctx context.Context) error {
 			continue
 		}
 		if why := t.unplayable(); why != "" {
-			t.add(tryPart{Part: part.name, Verdict: verdict.Skipped, Reason: why})
+			t.add(report.TriedPart{Part: part.name, Verdict: verdict.Skipped, Reason: why})
 			continue
 		}
 		if on == nil {
@@ -45,7 +43,7 @@ func (t *try) atTheWire(ctx context.Context) error {
 				return err
 			}
 			if leases, renewed := on.Leases(); leases && !t.JSON {
-				fmt.Fprintf(t.out, "a lock with a lease, %s\n", map[bool]string{true: "which is renewed: it ends only where its process is stopped", false: "which nobody renews"}[renewed])
+				fmt.Fprintf(t.out, "a lock with a lease, %s\n", map[bool]string{true: "which is renewed: it ends only where its process is stopped, or its renewals are withheld", false: "which nobody renews"}[renewed])
 			}
 		}
 		if err := part.play(ctx, on); err != nil {
@@ -73,9 +71,6 @@ func (t *try) step(ctx context.Context, on *wirestage.Stage) error {
 	if err != nil {
 		return usage("--step: %w", err)
 	}
-	if plan.Customers() > wirestage.Customers {
-		return usage("--step: a service is tried with %d customers, A and B", wirestage.Customers)
-	}
 	t.progress("%s; a lease ends in its own time", plan)
 	record, err := on.InTime(ctx, plan)
 	t.done()
@@ -88,47 +83,83 @@ func (t *try) step(ctx context.Context, on *wirestage.Stage) error {
 	if !t.JSON {
 		schedule.Print(t.out, record)
 	}
-	t.add(tryPart{Part: "step", Verdict: record.Outcome.Verdict, Reason: strings.TrimPrefix(record.Sentence(), string(record.Outcome.Verdict)+": "), Record: &record})
+	t.add(report.TriedPart{Part: "step", Verdict: record.Outcome.Verdict, Reason: strings.TrimPrefix(record.Sentence(), string(record.Outcome.Verdict)+": "), Record: &record})
 	return nil
 }
 
+// longestSearched is the longest lease whose end is searched in its own time: each schedule takes one.
+const longestSearched = 3 * time.Second
+
 // explore plays every order of two sales, and those in which a lease ends.
 func (t *try) explore(ctx context.Context, on *wirestage.Stage) error {
-	searches := []explore.Search{{Plan: on.Plan()}}
-	// A renewed lease ends where its process is stopped, which the process can notice by its clock: that is
-	// played in its own time, among the faults.
-	if leases, renewed := on.Leases(); leases && !renewed {
-		searches = append(searches, explore.Search{Plan: on.Plan(schedule.Wait)})
+	if err := t.search(ctx, on, on, explore.Search{Plan: on.Plan()}); err != nil {
+		return err
 	}
-	for _, search := range searches {
-		if err := t.search(ctx, on, search); err != nil {
+	leases, renewed := on.Leases()
+	switch {
+	case !leases:
+		return nil
+	case !renewed:
+		return t.search(ctx, on, on, explore.Search{Plan: on.Plan(schedule.Wait)})
+	case on.Lease() > longestSearched:
+		t.add(report.TriedPart{Part: "explore", Verdict: verdict.Skipped, Reason: fmt.Sprintf(
+			"every order of two sales, while the lease of one ends: it is renewed, and ends in its own time, which %s are too long for: give it at most %s in start.env",
+			on.Lease().Round(time.Second), longestSearched)})
+		return nil
+	}
+	// A renewed lease ends only where its process is stopped, or its renewals are withheld. The process can
+	// notice that by its clock.
+	for _, event := range []schedule.Event{schedule.Pause, schedule.Withhold} {
+		if err := t.search(ctx, on, wirestage.InOwnTime{Stage: on}, explore.Search{Plan: on.Plan(event)}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *try) search(ctx context.Context, on *wirestage.Stage, search explore.Search) error {
-	what := "every order of two sales"
-	if len(search.Events) > 0 {
-		what += ", while the lease of one ends"
+// player plays the schedules of a search, and plays those again that failed.
+type player interface {
+	explore.Player
+	explore.SchedulePlayer
+}
+
+// searched says what a search is of, by its event.
+var searched = map[schedule.Event]string{
+	schedule.Wait:     ", while the lease of one ends",
+	schedule.Pause:    ", while the process of one is stopped for a lease",
+	schedule.Withhold: ", while the renewals of one are withheld for a lease",
+}
+
+func (t *try) search(ctx context.Context, on *wirestage.Stage, by player, search explore.Search) error {
+	what, early := "every order of two sales", false // leases are ended early
+	for _, e := range search.Events {
+		what += searched[e]
+		early = e == schedule.Wait
 	}
-	search.Enough = func() bool { return time.Now().After(t.until) }
-	found, err := explore.Explore(ctx, on, search, func(done, left int) { t.progress("%s: %d played, %d known to be left", what, done, left) })
+	until := t.until
+	if !early && len(search.Events) > 0 { // each schedule takes a lease: the faults have their turn, too
+		until = time.Now().Add(time.Until(t.until) / 3)
+	}
+	search.Enough = func() bool { return time.Now().After(until) }
+	found, err := explore.Explore(ctx, by, search, func(done, left int) { t.progress("%s: %d played, %d known to be left", what, done, left) })
 	if err == nil {
 		t.progress("%s: playing the shortest once more", what)
-		err = explore.Confirm(ctx, on, &found)
+		err = explore.Confirm(ctx, by, &found)
 	}
 	t.done()
-	if err != nil {
+	switch {
+	case errors.Is(err, stage.ErrGivenUp):
+		t.add(report.TriedPart{Part: "explore", Verdict: verdict.Invalid, Reason: what + ": " + firstLine(err)})
+		return nil
+	case err != nil:
 		return err
 	}
 	played := fmt.Sprintf("%s: %s, %d bad", what, schedule.Plural(int64(found.Runs), "schedule"), found.Bad)
 	bad := found.Repeated()
-	part := tryPart{Part: "explore", Verdict: verdict.Held, Reason: played, Schedules: found.Runs, Bad: found.Bad}
-	early := "" // what was bad only where a lease was ended early
+	part := report.TriedPart{Part: "explore", Verdict: verdict.Held, Reason: played, Schedules: found.Runs, Bad: found.Bad}
+	only := "" // what was bad only where a lease was ended early
 	for _, record := range bad {
-		if len(search.Events) > 0 {
+		if early {
 			t.progress("%s: once more, and the lease ends in its own time", what)
 			again, err := on.InTime(ctx, record.Schedule)
 			t.done()
@@ -138,9 +169,9 @@ func (t *try) search(ctx context.Context, on *wirestage.Stage, search explore.Se
 			if err != nil || !again.Outcome.Bad() {
 				why := again.Sentence()
 				if err != nil {
-					why = err.Error()
+					why = firstLine(err)
 				}
-				early = fmt.Sprintf("; %s is bad where the lease is ended early, and not in its own time: %s: give the lock a shorter lease in start.env, or the service longer timeouts", record.Schedule, why)
+				only = fmt.Sprintf("; %s is bad where the lease is ended early, and not in its own time: %s: give the lock a shorter lease in start.env, or the service longer timeouts", record.Schedule, why)
 				continue
 			}
 			record = again
@@ -153,8 +184,8 @@ func (t *try) search(ctx context.Context, on *wirestage.Stage, search explore.Se
 	}
 	switch unknown := found.Unknown(); {
 	case part.Record != nil:
-	case early != "":
-		part.Verdict, part.Reason = verdict.Invalid, part.Reason+early
+	case only != "":
+		part.Verdict, part.Reason = verdict.Invalid, part.Reason+only
 	case unknown != "":
 		part.Verdict, part.Reason = verdict.Invalid, unknown
 	case found.Bad > 0 && len(bad) == 0:
@@ -169,6 +200,12 @@ func (t *try) search(ctx context.Context, on *wirestage.Stage, search explore.Se
 	return nil
 }
 
+// firstLine is an error without the last words of a process.
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
 // draw prints a bad schedule, and what mends it.
 func (t *try) draw(record schedule.Record) {
 	if t.JSON {
@@ -178,9 +215,14 @@ func (t *try) draw(record schedule.Record) {
 	if page := mends[record.Outcome.Cause]; page != "" {
 		fmt.Fprintf(t.out, "  what mends it: %s\n", page)
 	}
-	fmt.Fprintf(t.out, "  %s try %s --step %s\n\n", program(), quoted(t.File), quoted(record.Schedule.String()))
+	fmt.Fprintf(t.out, "  %s\n\n", t.replay(record))
 	schedule.Draw(t.out, record, widthOf(t.out))
 	fmt.Fprintln(t.out)
+}
+
+// replay is the command that plays a record again.
+func (t *try) replay(r schedule.Record) string {
+	return fmt.Sprintf("%s try %s --step %s", program(), quoted(t.File), quoted(r.Schedule.String()))
 }
 
 // mends are the pages that mend a cause.
@@ -192,6 +234,7 @@ var mends = map[schedule.Cause]string{
 	schedule.OldSnapshot:   "docs/strategies/lock-in-transaction.md",
 	schedule.Overrun:       "docs/strategies/fenced.md",
 	schedule.LateWrite:     "docs/strategies/fenced.md",
+	schedule.Unnoticed:     "docs/strategies/fenced.md",
 	schedule.ForeignDelete: "docs/strategies/owner-checked.md",
 	schedule.SplitRelease:  "docs/strategies/owner-checked.md",
 	schedule.StaleCache:    "docs/strategies/cached-read.md",
@@ -199,93 +242,4 @@ var mends = map[schedule.Cause]string{
 	schedule.NoExpiry:      "docs/strategies/set-ex-nx.md",
 	schedule.UnknownCommit: "docs/scenarios/commit-unanswered.md",
 	schedule.SoldAgain:     "docs/scenarios/commit-unanswered.md",
-}
-
-// tryFaults are those that need no point inside of the service.
-var tryFaults = []struct {
-	event schedule.Event
-	name  string
-	redis bool // it breaks Redis alone
-}{
-	{schedule.Kill, "kill -9 of a process", false},
-	{schedule.Lose, "a connection cut before the answer", false},
-	{schedule.Pause, "a process stopped while its lease ends", true},
-	{schedule.FlushAll, "Redis loses what it has", true},
-}
-
-// faults breaks one sale behind each of its requests, lets another customer buy, and then the first one go
-// on.
-func (t *try) faults(ctx context.Context, on *wirestage.Stage) error {
-	leases, _ := on.Leases()
-	asked := slices.ContainsFunc(t.probe.Sold, func(s service.Step) bool { return s.Server == wire.Redis })
-	for _, f := range tryFaults {
-		part := tryPart{Part: "faults", Verdict: verdict.Inapplicable, Reason: f.name + ": a sale never asks Redis"}
-		if f.event == schedule.Pause {
-			part.Reason = f.name + ": a sale keeps no lease"
-		}
-		if f.redis && !asked || f.event == schedule.Pause && !leases {
-			t.add(part)
-			continue
-		}
-		if err := t.fault(ctx, on, f.event, f.name); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (t *try) fault(ctx context.Context, on *wirestage.Stage, event schedule.Event, name string) error {
-	part := tryPart{Part: "faults", Verdict: verdict.Held}
-	var unknown error
-	_, renewed := on.Leases()
-	first := 0
-	if event == schedule.Kill || event == schedule.FlushAll {
-		first = 1
-	}
-	for steps := first; steps <= len(t.probe.Sold); steps++ {
-		if time.Now().After(t.until) {
-			name += " (not all: time was up)"
-			break
-		}
-		t.progress("%s, after %d of %d requests", name, steps, len(t.probe.Sold))
-		record, err := on.Fault(ctx, event, steps, renewed)
-		t.done()
-		switch {
-		case ctx.Err() != nil:
-			return err
-		case errors.Is(err, wirestage.ErrUnmet):
-			continue
-		case err != nil:
-			unknown = err
-			continue
-		}
-		part.Schedules++
-		if !record.Outcome.Bad() {
-			continue
-		}
-		if event == schedule.Pause && !renewed { // the lease was ended early
-			if record, err = on.InTime(ctx, record.Schedule); err != nil || !record.Outcome.Bad() {
-				unknown = errors.Join(unknown, err)
-				continue
-			}
-		}
-		if part.Bad++; part.Record == nil {
-			part.Record, part.Verdict = &record, record.Outcome.Verdict
-			t.draw(record)
-		}
-		if event == schedule.Pause { // each more takes a lease
-			name += " (to the first)"
-			break
-		}
-	}
-	part.Reason = fmt.Sprintf("%s: %s, %d bad", name, schedule.Plural(int64(part.Schedules), "place"), part.Bad)
-	switch {
-	case part.Record != nil:
-	case unknown != nil:
-		part.Verdict, part.Reason = verdict.Invalid, name+": "+unknown.Error()
-	case part.Schedules == 0:
-		part.Verdict, part.Reason = verdict.Invalid, name+": it met nothing"
-	}
-	t.add(part)
-	return nil
 }

@@ -108,7 +108,11 @@ func (p *Process) awaitReady(ctx context.Context, exited <-chan struct{}) error 
 		case <-exited:
 			return &startError{p.Name, "ended while it started", p.LogTail()}
 		case <-ctx.Done():
-			return &startError{p.Name, fmt.Sprintf("not ready: %v (%v)", err, context.Cause(ctx)), p.LogTail()}
+			what := fmt.Sprintf("not ready: %v", err)
+			if why := context.Cause(ctx); !errors.Is(err, why) {
+				what += fmt.Sprintf(" (%v)", why)
+			}
+			return &startError{p.Name, what, p.LogTail()}
 		case <-time.After(readyInterval):
 		}
 	}
@@ -118,6 +122,9 @@ func (p *Process) awaitReady(ctx context.Context, exited <-chan struct{}) error 
 type startError struct{ name, what, log string }
 
 func (e *startError) Error() string {
+	if e.log == "" {
+		return fmt.Sprintf("testserver: %s %s; it has printed nothing", e.name, e.what)
+	}
 	return fmt.Sprintf("testserver: %s %s; its log ends with:\n%s", e.name, e.what, e.log)
 }
 

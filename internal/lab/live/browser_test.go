@@ -23,6 +23,7 @@ import (
 	"stocklock/internal/lab/browsertest"
 	"stocklock/internal/lab/catalog/catalogtest"
 	"stocklock/internal/lab/mine"
+	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/schedule"
 )
 
@@ -37,9 +38,9 @@ func (s served) home() string { return "http://" + s.listener.Addr().String() + 
 // link is what drives the page, with a view to open.
 func (s served) link() string { return s.home() + "#token=" + testToken }
 
-func serve(t testing.TB, record string) served {
+func serve(t testing.TB, record string, tried ...report.Tried) served {
 	t.Helper()
-	s, err := New(Options{Shop: catalogtest.Shop(t), Token: testToken, Record: record})
+	s, err := New(Options{Shop: catalogtest.Shop(t), Token: testToken, Record: record, Tried: tried})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"fmt"
 	"slices"
 
 	"stocklock/internal/lab/basket"
@@ -8,6 +9,7 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/mine"
+	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/stage"
 	"stocklock/internal/lab/trial"
@@ -26,6 +28,14 @@ type menu struct {
 	Limits     limits         `json:"limits"`
 	// Questions lead from a visitor's code to a cell.
 	Questions []mine.Question `json:"questions"`
+	// Tried are the pages of services that were tried.
+	Tried []triedInfo `json:"tried,omitempty"`
+}
+
+type triedInfo struct {
+	Service string       `json:"service"`
+	Verdict verdict.Kind `json:"verdict"`
+	Page    string       `json:"page"`
 }
 
 // basketMenu is what can be run of sales of several items. No scenario has the name of one of a single item.
@@ -58,8 +68,11 @@ type limits struct {
 	Schedule       int `json:"schedule"`        // characters
 }
 
-func newMenu(shop *catalog.Catalog) menu {
+func newMenu(shop *catalog.Catalog, tried []report.Tried) menu {
 	m := menu{Shapes: slices.DeleteFunc(slices.Clone(load.Forms), func(f load.Form) bool { return f.Offered == "" }), Limits: limits{maxWaiting, maxLoadStrategies, maxLoadRequests, maxSchedule}}
+	for i, t := range tried {
+		m.Tried = append(m.Tried, triedInfo{t.Service, t.Verdict(), fmt.Sprintf("tried/%d", i+1)})
+	}
 	for _, s := range shop.Strategies {
 		m.Strategies = append(m.Strategies, strategyInfo{Name: s.Name, Doc: s.Doc, Guard: s.Guard, Decrement: s.Decrement,
 			Telling: s.Telling, NotStepped: notStepped(s)})

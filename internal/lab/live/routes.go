@@ -40,6 +40,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /api/runs/{id}", s.serveRun)
 	mux.HandleFunc("GET /api/runs/{id}/record", s.serveRecord)
 	mux.HandleFunc("GET /api/loads/{id}/{file}", s.serveLoad)
+	mux.HandleFunc("GET /tried/{id}", s.serveTried)
 	mux.HandleFunc("POST /api/runs", asks(s, func(q struct {
 		Cells []wanted `json:"cells"`
 	}) (any, error) {
@@ -206,6 +207,23 @@ func (s *Server) serveLoad(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Disposition", `attachment; filename="`+r.PathValue("file")+`"`)
+	_, _ = body.WriteTo(w)
+}
+
+// serveTried shows a kept result of a service that was tried.
+func (s *Server) serveTried(w http.ResponseWriter, r *http.Request) {
+	id, err := strconv.Atoi(r.PathValue("id"))
+	if err != nil || id < 1 || id > len(s.o.Tried) {
+		refuse(w, http.StatusNotFound, "missing", "no result has this number")
+		return
+	}
+	var body bytes.Buffer
+	if err := s.o.Tried[id-1].HTML(&body, "../report.css"); err != nil {
+		refuse(w, http.StatusInternalServerError, "failed", err.Error())
+		return
+	}
+	w.Header().Set("Content-Security-Policy", policy)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = body.WriteTo(w)
 }
 

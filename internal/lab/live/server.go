@@ -30,6 +30,8 @@ type Options struct {
 	// FirstDone is called once, with the results of First, when none of them waits any more. Those that
 	// were dropped or failed are missing. It may be nil.
 	FirstDone func([]trial.Result, report.Environment)
+	// Tried are kept results of services that were tried. The page shows them, and starts nothing of them.
+	Tried []report.Tried
 	// Plan has the settings of the cells. Its pairs are all strategies under all scenarios.
 	Plan matrix.Plan
 }
@@ -85,7 +87,7 @@ func New(o Options) (*Server, error) {
 			o.Plan.Pairs = append(o.Plan.Pairs, matrix.Pair{Strategy: st, Scenario: sc})
 		}
 	}
-	s := &Server{o: o, menu: newMenu(o.Shop), feed: newFeed(), streams: make(chan struct{}, maxStreams), ended: make(chan struct{}),
+	s := &Server{o: o, menu: newMenu(o.Shop, o.Tried), feed: newFeed(), streams: make(chan struct{}, maxStreams), ended: make(chan struct{}),
 		wake: make(chan struct{}, 1), turn: make(chan struct{}, 1), heartbeat: heartbeatEvery, background: context.Background(), predictions: map[cellName]string{}}
 	s.feed.publish("begun", struct{}{}) // so that every state has an id
 	return s, nil

@@ -43,7 +43,7 @@ func (s *Testbed) Evict(ctx context.Context, keys []string) error {
 	evicted := make([]bool, len(servers))
 	for i, server := range servers {
 		filling.Go(func() (err error) {
-			evicted[i], err = evict(ctx, server, keys)
+			evicted[i], err = Evict(ctx, server, keys)
 			return err
 		})
 	}
@@ -58,8 +58,9 @@ func (s *Testbed) Evict(ctx context.Context, keys []string) error {
 	return fmt.Errorf("rig: Redis had none of %s when its memory was to be filled", strings.Join(keys, ", "))
 }
 
-// evict reports whether it evicted a key. Without keys that is the first filler.
-func evict(ctx context.Context, server *testserver.Redis, keys []string) (evicted bool, err error) {
+// Evict fills the memory of one server as [Testbed.Evict] does, and reports whether it evicted a key. Without
+// keys that is the first filler.
+func Evict(ctx context.Context, server *testserver.Redis, keys []string) (evicted bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, fillPatience)
 	defer cancel()
 	client := server.Client()

@@ -328,7 +328,7 @@ func (r *Record) causeOfLease(h Hold) Cause {
 		switch e.Choice.Event {
 		case Pause:
 			return LateWrite
-		case Cut:
+		case Cut, Withhold:
 			return Unnoticed
 		}
 	}

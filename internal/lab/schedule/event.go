@@ -10,7 +10,8 @@ import (
 type Event string
 
 // The events. [Event.Doc] says what each does. All but wait, forget, lose and arrive need shops of
-// one's own, because they stop or cut off a whole process or server.
+// one's own, because they stop or cut off a whole process or server. Restart, Evict and Withhold are for a
+// described service alone: see package wirestage.
 const (
 	Wait     Event = "wait"
 	Arrive   Event = "arrive"
@@ -21,6 +22,9 @@ const (
 	Forget   Event = "forget"
 	Failover Event = "failover"
 	FlushAll Event = "flushall"
+	Restart  Event = "restart"
+	Evict    Event = "evict"
+	Withhold Event = "withhold"
 )
 
 type eventInfo struct {
@@ -30,6 +34,7 @@ type eventInfo struct {
 	proxied bool // and proxies before Redis, with a replica behind it
 	passes  bool // a lease passes
 	forgets bool // Redis loses the lock
+	wire    bool // it is for a described service, at the wire
 	doc     string
 }
 
@@ -44,6 +49,9 @@ var events = []eventInfo{
 	{Event: Forget, forgets: true, doc: "the keys of the item's lock vanish, as after a failover, a flush or an eviction"},
 	{Event: Failover, forgets: true, alone: true, proxied: true, doc: "the primary of Redis dies, and a replica takes over that has nothing of this run"},
 	{Event: FlushAll, forgets: true, alone: true, doc: "FLUSHALL on the Redis of this run"},
+	{Event: Restart, forgets: true, alone: true, wire: true, doc: "Redis is killed and starts again without its data"},
+	{Event: Evict, forgets: true, alone: true, wire: true, doc: "Redis runs out of memory and evicts what the sale keeps there"},
+	{Event: Withhold, hitsOne: true, alone: true, passes: true, wire: true, doc: "the renewals of the customer's process are withheld while its lease passes"},
 }
 
 func eventNamed(name string) (eventInfo, bool) {
@@ -68,28 +76,34 @@ func (e Event) HitsOne() bool { return e.info().hitsOne }
 // Passes says whether a lease passes during the event.
 func (e Event) Passes() bool { return e.info().passes }
 
-// Events returns all events that can be explored.
+// Events returns all events that can be explored with the shops of this repository.
 func Events() []Event {
 	var all []Event
 	for _, e := range events {
-		if e.Event != Arrive {
+		if e.Event != Arrive && !e.wire {
 			all = append(all, e.Event)
 		}
 	}
 	return all
 }
 
-// EventForms are the events as they are written in a schedule.
+// EventForms are the events as they are written in a schedule for the shops of this repository.
 func EventForms() []string {
-	forms := make([]string, len(events))
-	for i, e := range events {
-		forms[i] = string(e.Event)
-		if e.hitsOne {
-			forms[i] += ":A"
+	var forms []string
+	for _, e := range events {
+		switch {
+		case e.wire:
+		case e.hitsOne:
+			forms = append(forms, string(e.Event)+":A")
+		default:
+			forms = append(forms, string(e.Event))
 		}
 	}
 	return forms
 }
+
+// AtTheWire says whether the event is for a described service alone.
+func (e Event) AtTheWire() bool { return e.info().wire }
 
 // Forgets says whether Redis loses the lock.
 func (e Event) Forgets() bool { return e.info().forgets }
@@ -113,7 +127,7 @@ func ParseEvents(names []string) ([]Event, error) {
 			return []Event{Wait, Forget, Lose, Pause, Kill, Cut}, nil
 		}
 		info, ok := eventNamed(name)
-		if !ok || info.Event == Arrive {
+		if !ok || info.Event == Arrive || info.wire {
 			var all []string
 			for _, e := range Events() {
 				all = append(all, string(e))

@@ -56,6 +56,7 @@ type Program struct {
 	Dir       string            `yaml:"dir"`       // where it runs, relative to the description
 	Env       map[string]string `yaml:"env"`       // added to the environment
 	Processes int               `yaml:"processes"` // how many are meant to run beside each other; 0 for 2
+	Within    Duration          `yaml:"within"`    // the time in which one must be ready; 0 for 60 s, which is the most
 }
 
 // Request is a request of HTTP.
@@ -130,6 +131,7 @@ var restAnswers = map[string]Answer{sold: {Status: []int{200, 201}}, soldOut: {S
 
 const (
 	defaultSettle    = 5 * time.Second
+	startLimit       = 60 * time.Second
 	defaultProcesses = 2
 	maxProcesses     = 8
 )
@@ -209,6 +211,9 @@ func (f *File) defaults() {
 	if f.Settle == 0 {
 		f.Settle = Duration(defaultSettle)
 	}
+	if f.Start.Within == 0 {
+		f.Start.Within = Duration(startLimit)
+	}
 	if f.Start.Processes == 0 {
 		f.Start.Processes = defaultProcesses
 	}
@@ -233,6 +238,8 @@ func (f *File) checkStart() (field, what string) {
 		return "url", "the service has both a command and a url: want one of them"
 	case f.Start.Processes < 0 || f.Start.Processes > maxProcesses:
 		return "start.processes", fmt.Sprintf("processes is %d: want 1 to %d", f.Start.Processes, maxProcesses)
+	case f.Start.Within < 0 || time.Duration(f.Start.Within) > startLimit:
+		return "start.within", fmt.Sprintf("within is %s: want up to %s", time.Duration(f.Start.Within), startLimit)
 	case f.Settle < 0:
 		return "settle", "settle is less than nothing"
 	}

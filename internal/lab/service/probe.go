@@ -80,11 +80,11 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, seen *recorder, process
 	seen.take()
 	buyer := s.NewSale(item, fmt.Sprintf("c%d", s.buys.Load()+1))
 	reply := s.Buy(ctx, process, buyer)
-	steps := p.foreground(seen.take())
+	steps := s.foreground(p, seen.take())
 	if err := sleep(ctx, afterAnswer); err != nil {
 		return err
 	}
-	late := p.foreground(seen.take())
+	late := s.foreground(p, seen.take())
 	p.AfterAnswer = p.AfterAnswer || len(late) > 0
 	if first {
 		p.Sold, p.SoldReply = append(steps, late...), reply
@@ -118,8 +118,13 @@ func (s *Service) probeAt(ctx context.Context, p *Probe, seen *recorder, process
 	}
 	second := s.NewSale(item, fmt.Sprintf("c%d", s.buys.Load()+1))
 	reply = s.Buy(ctx, process, second)
+	if p.AfterAnswer {
+		if err := sleep(ctx, afterAnswer); err != nil {
+			return err
+		}
+	}
 	if first {
-		p.SoldOut, p.SoldOutReply = p.foreground(seen.take()), reply
+		p.SoldOut, p.SoldOutReply = s.foreground(p, seen.take()), reply
 	}
 	if reply.Outcome == load.Sold {
 		p.Judgement.Kind = verdict.Oversold
@@ -160,7 +165,7 @@ func (s *Service) mustBe(process *Process, got Reply, want load.Outcome, when st
 		return s.File.mistake("answers", "%s, and the answer was %s: no line of answers reads so", when, got)
 	}
 	return s.File.mistake(cmp.Or(map[bool]string{true: "answers." + string(got.Outcome)}[s.File.Answers[string(got.Outcome)].Field != ""], "answers"),
-		"%s, and the answer (%d: %s) reads as %s: want %s", when, got.Status, got.Body, got.Outcome, want)
+		"%s, and the answer %s reads as %s: want %s", when, strings.TrimSuffix(fmt.Sprintf("%d: %s", got.Status, got.Body), ": "), got.Outcome, want)
 }
 
 // said is the end of what a process printed.
@@ -192,17 +197,17 @@ func (s *Service) unseen(p *Probe) (all []string) {
 		first := s.Processes[0]
 		what := "nothing of a sale came to {redis} or {mysql}: the service ignores its environment, or keeps its stock elsewhere"
 		if first.Redis.Accepted()+first.MySQL.Accepted() > 0 {
-			what = "connections came, and nothing of a sale: the service sells without asking Redis or MySQL"
+			what = "connections came, and nothing of a sale: the service sells on connections around {redis} and {mysql}, or without them"
 		}
 		all = append(all, what)
 	}
 	return all
 }
 
-// foreground are the requests that no idle service sends.
-func (p *Probe) foreground(all []*wire.Exchange) (steps []Step) {
+// foreground are the requests that belong to a sale.
+func (s *Service) foreground(p *Probe, all []*wire.Exchange) (steps []Step) {
 	for _, x := range all {
-		if !slices.Contains(p.Background, Shape(x.Text)) {
+		if !s.IsBackground(p, x.Text) {
 			steps = append(steps, Step{x.Server, x.Text, x.Answer, x.Source})
 		}
 	}
@@ -211,12 +216,35 @@ func (p *Probe) foreground(all []*wire.Exchange) (steps []Step) {
 
 var varying = regexp.MustCompile(`'[^']*'|"[^"]*"|\b[0-9a-fA-F-]*\d[0-9a-fA-F-]*\b`)
 
-// Shape is a request without the values that differ from time to time: numbers, and texts in quotes.
-func Shape(text string) string { return varying.ReplaceAllString(text, "?") }
+// Shape is a request without the values that differ from time to time: numbers, and texts in quotes. The digest of
+// a script stays.
+func Shape(text string) string {
+	command, rest, _ := strings.Cut(text, " ")
+	if command != "EVALSHA" {
+		return varying.ReplaceAllString(text, "?")
+	}
+	sha, rest, _ := strings.Cut(rest, " ")
+	return command + " " + sha + " " + varying.ReplaceAllString(rest, "?")
+}
 
 // IsBackground says whether a request belongs to no sale.
 func (s *Service) IsBackground(p *Probe, text string) bool {
 	return slices.Contains(p.Background, Shape(text)) || slices.ContainsFunc(s.File.background, func(r *regexp.Regexp) bool { return r.MatchString(text) })
+}
+
+// Sends says whether a sale, or a refusal, has sent a request of a form of [Shape].
+func (p *Probe) Sends(shape string) bool {
+	is := func(step Step) bool { return Shape(step.Sent) == shape }
+	return slices.ContainsFunc(p.Sold, is) || slices.ContainsFunc(p.SoldOut, is)
+}
+
+// Last is the form of the last request of a sale that was answered so, empty where that is not known.
+func (p *Probe) Last(answered load.Outcome) string {
+	steps := map[load.Outcome][]Step{load.Sold: p.Sold, load.SoldOut: p.SoldOut}[answered]
+	if len(steps) == 0 {
+		return ""
+	}
+	return Shape(steps[len(steps)-1].Sent)
 }
 
 // Print prints the story of a service: what one sale and one refusal sent.

@@ -30,7 +30,7 @@ func (r Reply) String() string {
 	case load.Unknown:
 		return "no answer"
 	case load.Failed:
-		return fmt.Sprintf("%d: %s", r.Status, r.Body)
+		return strings.TrimSuffix(fmt.Sprintf("%d: %s", r.Status, r.Body), ": ")
 	}
 	return string(r.Outcome)
 }

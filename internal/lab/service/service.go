@@ -24,8 +24,8 @@ import (
 	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
-	"github.com/redis/go-redis/v9"
 
+	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/wire"
 	"stocklock/internal/testserver"
 )
@@ -36,13 +36,12 @@ type Service struct {
 	Processes []*Process
 	// DB counts, on a connection without a proxy. It is nil for a service that is counted by requests.
 	DB *sql.DB
-	// Redis looks into the service's Redis, without a proxy. It is nil for a service that ran already.
-	Redis *redis.Client
 
-	group *testserver.Group
-	relay *relay
-	items atomic.Int64
-	buys  atomic.Int64
+	group   *testserver.Group
+	servers *redisServers // nil for a service that ran already
+	relay   *relay
+	items   atomic.Int64
+	buys    atomic.Int64
 }
 
 // Process is one process of a service.
@@ -52,9 +51,6 @@ type Process struct {
 	Redis, MySQL        *wire.Proxy // nil for a service that ran already
 	client              *http.Client
 }
-
-// startLimit is how long a process may take until it is ready.
-const startLimit = 30 * time.Second
 
 // callLimit bounds a request to the service.
 const callLimit = 60 * time.Second
@@ -84,14 +80,15 @@ func Start(ctx context.Context, f *File) (_ *Service, err error) {
 		}
 		return s, err
 	}
-	if s.group, err = testserver.New(); err != nil {
-		return nil, err
-	}
-	server, err := s.group.Redis(ctx, testserver.RedisOptions{})
+	r, err := rig.New("")
 	if err != nil {
 		return nil, err
 	}
-	s.Redis = server.Client()
+	s.group = r.Group
+	if s.servers, err = startRedis(ctx, r); err != nil {
+		return nil, err
+	}
+	redisAddr := s.servers.Redis().Addr
 	store, err := s.group.MySQL(ctx, "--innodb-flush-log-at-trx-commit=0")
 	if err != nil {
 		return nil, err
@@ -104,11 +101,11 @@ func Start(ctx context.Context, f *File) (_ *Service, err error) {
 	if s.DB, err = openDB(dsn.FormatDSN()); err != nil {
 		return nil, err
 	}
-	if err := s.makeTables(ctx, server.Addr, dsn); err != nil {
+	if err := s.makeTables(ctx, redisAddr, dsn); err != nil {
 		return nil, err
 	}
 	for i := range f.Start.Processes {
-		p, err := s.start(ctx, i, server.Addr, dsn)
+		p, err := s.start(ctx, i, redisAddr, dsn)
 		if err != nil {
 			return nil, err
 		}
@@ -223,9 +220,23 @@ func (s *Service) start(ctx context.Context, i int, redisAddr string, dsn *mysql
 		Name: fmt.Sprintf("%s, process %d", s.File.Name, i+1), Args: args, Env: s.env(values), Dir: folder, Cwd: s.File.path(s.File.Start.Dir),
 		Ready: func(ctx context.Context) error { return s.ready(ctx, p) },
 	}}
-	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("not ready within %s", startLimit))
+	ctx, cancel := s.startContext(ctx)
 	defer cancel()
-	return p, s.group.Launch(ctx, p.Process)
+	return p, startFailure(s.group.Launch(ctx, p.Process))
+}
+
+// startContext ends when a process has had its time to start.
+func (s *Service) startContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	within := time.Duration(s.File.Start.Within)
+	return context.WithTimeoutCause(ctx, within, fmt.Errorf("start.within is %s; it must listen on 127.0.0.1 at {port}", within))
+}
+
+// startFailure is why a process did not start, in words about the service alone.
+func startFailure(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.New(strings.TrimPrefix(err.Error(), "testserver: "))
 }
 
 // ready returns nil when a process is.
@@ -255,18 +266,18 @@ func (s *Service) ready(ctx context.Context, p *Process) error {
 
 // Restart ends a process and starts it again.
 func (s *Service) Restart(ctx context.Context, p *Process) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("not ready within %s", startLimit))
+	ctx, cancel := s.startContext(ctx)
 	defer cancel()
 	p.client.CloseIdleConnections()
-	return p.Process.Restart(ctx)
+	return startFailure(p.Process.Restart(ctx))
 }
 
 // Close ends everything that was started.
 func (s *Service) Close() error {
 	var errs []error
 	s.relay.set(nil)
-	if s.Redis != nil {
-		errs = append(errs, s.Redis.Close())
+	if s.servers != nil {
+		errs = append(errs, s.servers.client.Close())
 	}
 	if s.DB != nil {
 		errs = append(errs, s.DB.Close())

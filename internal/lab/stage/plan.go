@@ -44,6 +44,8 @@ func LocalClock(of strategy.Description) bool {
 func Inapplicable(of strategy.Description, e schedule.Event) string {
 	breaksRedis := e == schedule.FlushAll || e == schedule.Failover
 	switch {
+	case e.AtTheWire():
+		return "it is an event of a described service"
 	case of.NeedsEtcd && (breaksRedis || e == schedule.Forget):
 		return "its lock is in etcd, which keeps on disk what it has acknowledged"
 	case of.NeedsQuorum && breaksRedis:

@@ -137,6 +137,14 @@ func (p *Proxy) Sever() {
 	}
 }
 
+// Lead closes all connections, and leads new ones to another server.
+func (p *Proxy) Lead(upstream string) {
+	p.mu.Lock()
+	p.upstream = upstream
+	p.mu.Unlock()
+	p.Sever()
+}
+
 // Accepted is how many connections there have been.
 func (p *Proxy) Accepted() int {
 	p.mu.Lock()

@@ -3,12 +3,14 @@ package wirestage
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/wire"
 )
 
 // eventOptions are the ways in which an event can happen now.
@@ -18,15 +20,16 @@ func (r *run) eventOptions(e schedule.Event) (all []stage.Option) {
 	}
 	leased := r.lock.Locked() && r.lock.TTLMS > 0
 	if !e.HitsOne() {
-		if e == schedule.FlushAll && (len(r.chosen) > 0 || r.plan.Everything) || e == schedule.Wait && leased {
+		if e.Forgets() && (r.keeps || r.plan.Everything) || e == schedule.Wait && leased {
 			add(0)
 		}
 		return all
 	}
 	for _, b := range r.buyers {
+		holds := leased && (r.plan.Everything || r.owner == b.customer)
 		switch {
 		case b.state == ended:
-		case e == schedule.Pause && leased && (r.plan.Everything || r.owner == b.customer),
+		case e == schedule.Pause && holds, e == schedule.Withhold && holds && r.stage.renews,
 			e == schedule.Kill && (r.plan.Everything || b.sent > 0),
 			e == schedule.Lose && b.atStep():
 			add(b.customer)
@@ -55,8 +58,12 @@ func (r *run) happen(ctx context.Context, c schedule.Choice) error {
 		return nil
 	case schedule.Wait:
 		err = r.endLease(ctx)
-	case schedule.FlushAll:
-		err = r.stage.on.Redis.FlushAll(ctx).Err()
+	case schedule.FlushAll, schedule.Evict, schedule.Restart, schedule.Failover:
+		err = r.breakRedis(ctx, c.Event)
+	case schedule.Withhold:
+		r.withhold(c.Customer)
+		err = r.endLease(ctx)
+		r.withhold(0)
 	case schedule.Pause:
 		if err = b.process.Pause(); err != nil {
 			break
@@ -78,6 +85,46 @@ func (r *run) happen(ctx context.Context, c schedule.Choice) error {
 		b.tries = nil
 	}
 	return r.rest(ctx, 0, c.Event, "")
+}
+
+// breakRedis has Redis lose what it has. Where the sale has nothing there that could be lost, it met nothing.
+func (r *run) breakRedis(ctx context.Context, e schedule.Event) error {
+	own, err := r.ownKeys(ctx)
+	if err != nil {
+		return err
+	}
+	if len(own) == 0 {
+		return fmt.Errorf("%w: the sale has nothing in Redis here", ErrUnmet)
+	}
+	switch e {
+	case schedule.FlushAll:
+		return r.stage.on.Redis().FlushAll(ctx).Err()
+	case schedule.Evict:
+		if n := r.stage.on.Processes[0].Redis.Database(); n != 0 {
+			return fmt.Errorf("an eviction is played in database 0 of Redis, and the service uses %d", n)
+		}
+		_, err := r.stage.on.Evict(ctx, own)
+		return err
+	case schedule.Failover:
+		err = r.stage.on.FailOver(ctx)
+	default:
+		err = r.stage.on.RestartRedis(ctx)
+	}
+	// Who was held at a request has lost its connection, and does not send that one any more.
+	for i, b := range r.buyers {
+		r.stage.cold[i] = true
+		b.queue = slices.DeleteFunc(b.queue, func(h *held) bool {
+			if h.Server == wire.Redis {
+				h.release <- false
+			}
+			return h.Server == wire.Redis
+		})
+		b.heard = time.Now()
+		if b.state != ended && b.state != absent && !b.atStep() && b.state != onRow {
+			b.state = moving
+		}
+	}
+	return err
 }
 
 // kill ends a customer's process as kill -9 does. It is started again before anybody else buys there.

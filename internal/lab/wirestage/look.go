@@ -38,7 +38,7 @@ return found`)
 // keys are those of the database that the service uses.
 func (r *run) keys(ctx context.Context) (map[string]key, error) {
 	all := map[string]key{}
-	conn := r.stage.on.Redis.Conn()
+	conn := r.stage.on.Redis().Conn()
 	defer conn.Close()
 	if n := r.stage.on.Processes[0].Redis.Database(); n != 0 {
 		if err := conn.Select(ctx, n).Err(); err != nil {
@@ -55,6 +55,21 @@ func (r *run) keys(ctx context.Context) (map[string]key, error) {
 		all[row[0].(string)] = key{row[1].(string), row[2].(int64)}
 	}
 	return all, nil
+}
+
+// ownKeys are the keys that the run has named, and that were not there before it.
+func (r *run) ownKeys(ctx context.Context) (own []string, err error) {
+	all, err := r.keys(ctx)
+	for name, now := range all {
+		if was, there := r.before[name]; there && was.value == now.value {
+			continue
+		}
+		if slices.ContainsFunc(r.entries, func(e schedule.Entry) bool { return strings.Contains(e.Sent, name) }) {
+			own = append(own, name)
+		}
+	}
+	slices.Sort(own)
+	return own, err
 }
 
 // takes says whether a command can take a lock: it makes a key only where there is none, or is a script.
@@ -136,19 +151,22 @@ func (r *run) lookedBefore(c schedule.Customer) bool {
 	return false
 }
 
-// renewed watches the lock, whose holder is held, until something renews it, or half its time is over.
+// renewed watches the lock, whose holder is held, until something renews it, or it ends. A lease that is longer than
+// longestWatch is watched for that long.
 func (r *run) renewed(ctx context.Context) (bool, error) {
 	left := time.Duration(r.lock.TTLMS) * time.Millisecond
-	last := left
-	for until := time.Now().Add(min(left/2, longestWatch)); time.Now().Before(until); {
+	for began := time.Now(); time.Since(began) < min(left+time.Second, longestWatch); {
+		elapsed := time.Since(began) // before Redis is asked: this process can be late afterwards
 		now, err := r.ttl(ctx)
 		if err != nil {
 			return false, err
 		}
-		if now > last+renewalMargin {
+		switch {
+		case now < 0:
+			return false, nil
+		case now+elapsed > left+renewalMargin:
 			return true, nil
 		}
-		last = now
 		select {
 		case <-time.After(lookEvery):
 		case <-ctx.Done():
@@ -160,7 +178,7 @@ func (r *run) renewed(ctx context.Context) (bool, error) {
 
 const (
 	longestWatch  = 16 * time.Second       // Redisson renews its 30 s after 10
-	renewalMargin = 100 * time.Millisecond // a renewal adds more than that
+	renewalMargin = 100 * time.Millisecond // all renewals together have added more than that
 	lookEvery     = 25 * time.Millisecond
 )
 
@@ -185,7 +203,7 @@ func (r *run) endLease(ctx context.Context) error {
 		return err
 	}
 	if !r.stage.inTime {
-		conn := r.stage.on.Redis.Conn()
+		conn := r.stage.on.Redis().Conn()
 		defer conn.Close()
 		database := r.stage.on.Processes[0].Redis.Database()
 		_, err := conn.Pipelined(ctx, func(p redis.Pipeliner) error {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
 	"stocklock/internal/lab/wire"
 )
@@ -17,7 +16,7 @@ const (
 	lookAfter  = 3 * time.Millisecond   // silence after which the servers are asked whether a request waits
 	pushQuiet  = 150 * time.Millisecond // silence of a process that listens to a channel: it waits for a message
 	pushDelay  = 5 * time.Millisecond   // in which a message comes that was published
-	lateQuiet  = 100 * time.Millisecond // silence after which a sale has ended that goes on behind its answer
+	lateQuiet  = 100 * time.Millisecond // silence after its last request after which a sale has ended that goes on behind its answer
 	restLimit  = 15 * time.Second       // beyond which a run has failed
 	betweenTry = 5 * time.Millisecond   // between looks while time passes
 )
@@ -81,7 +80,7 @@ func (r *run) listen(ctx context.Context, b *buyer) error {
 		}
 		return err
 	case b.reply != nil:
-		if silent > lateQuiet {
+		if last := r.stage.probe.Last(b.reply.Outcome); silent > lateQuiet && last == b.last || silent > r.settleLimit {
 			b.state = ended
 		}
 	case silent > pushQuiet && b.process.Redis.Listening():
@@ -100,7 +99,7 @@ func (r *run) blocked(b *buyer, why string) {
 
 // waitsInRedis says whether Redis has blocked a client.
 func (r *run) waitsInRedis(ctx context.Context, addr string) (bool, error) {
-	list, err := r.stage.on.Redis.ClientList(ctx).Result()
+	list, err := r.stage.on.Redis().ClientList(ctx).Result()
 	if err != nil {
 		return false, fmt.Errorf("look for who waits: %w", err)
 	}
@@ -115,101 +114,6 @@ func (r *run) waitsInRedis(ctx context.Context, addr string) (bool, error) {
 		}
 	}
 	return false, nil
-}
-
-// handle takes in a message.
-func (r *run) handle(ctx context.Context, m any) error {
-	switch m := m.(type) {
-	case *held:
-		b := r.buyers[m.Process]
-		b.heard = time.Now()
-		b.queue = append(b.queue, m)
-		if b.state != onRow && b.state != onRedis {
-			b.state = moving
-		}
-	case answered:
-		r.answered(r.buyers[m.Process], m.Exchange)
-	case replied:
-		b := r.buyer(m.customer)
-		b.reply, b.heard = &m.reply, time.Now()
-		if b.state = moving; !r.stage.probe.AfterAnswer && b.flying == nil && len(b.queue) == 0 {
-			b.state = ended
-		}
-	case pushed:
-		if m.process < len(r.buyers) && r.buyers[m.process].state == onPush {
-			b := r.buyers[m.process]
-			b.state, b.heard = moving, time.Now()
-		}
-	case closed:
-		if m.conn.Process >= len(r.buyers) {
-			return nil
-		}
-		delete(r.buyers[m.conn.Process].tx, m.conn)
-		r.buyers[m.conn.Process].heard = time.Now()
-		if m.inTx {
-			return stage.ConnGone(ctx, r.stage.on.DB, m.conn.Thread)
-		}
-	}
-	return nil
-}
-
-// answered notes what a server has answered, and what the connection holds now.
-func (r *run) answered(b *buyer, x *wire.Exchange) {
-	b.heard = time.Now()
-	if b.flying == nil || b.flying.Exchange != x {
-		return
-	}
-	h := b.flying
-	b.flying = nil
-	if b.state != ended {
-		b.state = moving
-	}
-	if b.entry >= 0 {
-		r.entries[b.entry].Answer = x.Answer
-	}
-	if b.entry >= 0 && r.entries[b.entry].Note == "" && r.lost(b) {
-		r.entries[b.entry].Note = schedule.AnswerLost
-	}
-	request := b.request(h)
-	writes := slices.ContainsFunc(r.schema().Touches(request), func(t schedule.Touch) bool { return t.Does&schedule.Writes != 0 })
-	b.tries = append(b.tries, try{what: poll(x.Text), nothing: !x.Matched || !writes, failed: !x.Matched && !x.Failed})
-	if x.Server == wire.MySQL {
-		r.answeredByMySQL(b, x)
-	}
-	if b.reply != nil && !r.stage.probe.AfterAnswer && len(b.queue) == 0 {
-		b.state = ended
-	}
-}
-
-// lost says whether the answer to the step under way was to be lost.
-func (r *run) lost(b *buyer) bool {
-	for _, c := range slices.Backward(r.chosen) {
-		if c.Customer == b.customer {
-			i := slices.Index(r.chosen, c)
-			return i > 0 && r.chosen[i-1] == schedule.Choice{Customer: b.customer, Event: schedule.Lose}
-		}
-	}
-	return false
-}
-
-// answeredByMySQL notes what a connection holds after an answer.
-func (r *run) answeredByMySQL(b *buyer, x *wire.Exchange) {
-	statement := schedule.Statement{Text: x.Text, Matched: x.Matched}
-	switch {
-	case x.Name == "commit" || x.Name == "rollback" && x.Text == "ROLLBACK", strings.Contains(x.Answer, "Error 1213"):
-		delete(b.tx, x.Conn)
-	case strings.Contains(x.Text, "_LOCK(") && strings.Contains(x.Text, "GET_LOCK("):
-		if strings.HasSuffix(x.Answer, "=1") {
-			b.named = append(b.named, statement)
-		}
-	case strings.Contains(x.Text, "_LOCK("):
-		freed := r.schema().Touches(schedule.Request{Server: x.Server, Text: x.Text})
-		b.named = slices.DeleteFunc(b.named, func(taken schedule.Statement) bool {
-			return schedule.Dependent(freed, r.schema().Locks([]schedule.Statement{taken})) != ""
-		})
-	case x.Tx:
-		b.tx[x.Conn] = append(b.tx[x.Conn], statement)
-	}
 }
 
 // letTimePass is what happens where nobody can go on: who polls tries again, and who waits is looked at.

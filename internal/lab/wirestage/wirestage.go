@@ -5,8 +5,9 @@
 // player for package explore, as package stage is one for the shop of this repository, and gives the same
 // records.
 //
-// stage.go opens a stage and makes runs, run.go is one run, settle.go waits until all are at rest, look.go
-// looks into Redis, and happen.go has the events.
+// wirestage.go opens a stage and makes runs, run.go is one run, and tap.go holds what the proxies read. send.go
+// makes a step, settle.go waits until all are at rest, handle.go takes in what was seen meanwhile, and look.go
+// looks into Redis. happen.go and fault.go have the events. conclude.go counts.
 package wirestage
 
 import (
@@ -17,13 +18,14 @@ import (
 	"sync"
 	"time"
 
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/stage"
 	"stocklock/internal/lab/wire"
 )
 
-// Customers is how many buy in a run.
+// Customers is how many buy in a run that is not given as a schedule.
 const Customers = 2
 
 // Stage plays one run after the other on a service. It is safe for concurrent use: runs take turns.
@@ -32,17 +34,22 @@ type Stage struct {
 	probe  *service.Probe
 	schema schedule.Schema
 
+	// renewals are requests that renew a lock, in the form of [service.Shape]. The mutex of the run guards them.
+	renewals map[string]bool
+
 	mu     sync.Mutex // held while a run is played; guards the rest
 	dirty  []bool     // by process: it was killed, or must be started again
+	cold   []bool     // by process: its connections are gone
 	leases bool       // a sale keeps a key that ends by itself
 	renews bool       // and renews it
-	inTime bool       // leases end by themselves, and are not ended early
-	late   bool       // the second customer comes after the event
+	lease  time.Duration
+	inTime bool // leases end by themselves, and are not ended early
+	late   bool // the second customer comes after the event
 }
 
 // Open prepares a service that was probed. It finds out whether sales keep leases, and renew them.
 func Open(ctx context.Context, on *service.Service, probe *service.Probe) (*Stage, error) {
-	s := &Stage{on: on, probe: probe, dirty: make([]bool, len(on.Processes))}
+	s := &Stage{on: on, probe: probe, renewals: map[string]bool{}, dirty: make([]bool, len(on.Processes)), cold: make([]bool, len(on.Processes))}
 	if len(on.Processes) < Customers {
 		return nil, errors.New("it is one process, which can keep its own customers apart: each customer needs a process of its own")
 	}
@@ -55,7 +62,7 @@ func Open(ctx context.Context, on *service.Service, probe *service.Probe) (*Stag
 		if !r.lock.Locked() || r.lock.TTLMS <= 0 || watched {
 			return nil
 		}
-		watched, s.leases = true, true
+		watched, s.leases, s.lease = true, true, time.Duration(r.lock.TTLMS)*time.Millisecond
 		var err error
 		s.renews, err = r.renewed(ctx)
 		return err
@@ -66,6 +73,9 @@ func Open(ctx context.Context, on *service.Service, probe *service.Probe) (*Stag
 // Leases says whether a sale keeps a key in Redis that ends by itself, and whether that is renewed while
 // the sale goes on.
 func (s *Stage) Leases() (leases, renewed bool) { return s.leases, s.renews }
+
+// Lease is about how long the lease of a lock is: what was left of it when it was seen first.
+func (s *Stage) Lease() time.Duration { return s.lease }
 
 func (s *Stage) plan(events []schedule.Event) stage.Plan {
 	return stage.Plan{Strategy: s.on.File.Name, Customers: Customers, Events: events, MaxEvents: 1}
@@ -91,12 +101,15 @@ func (s *Stage) Play(ctx context.Context, p stage.Plan, choose func() stage.Choo
 // PlaySchedule plays a schedule, with its events, and looks at both servers after each step.
 func (s *Stage) PlaySchedule(ctx context.Context, _ string, _ int, order schedule.Schedule) (schedule.Record, error) {
 	p := s.plan(order.Events())
+	if p.Customers = order.Customers(); p.Customers > len(s.on.Processes) {
+		return schedule.Record{}, fmt.Errorf("%w: it has %d customers, and each needs a process of its own: want processes: %d", stage.ErrCannot, p.Customers, p.Customers)
+	}
 	p.MaxEvents, p.Everything, p.Observe = len(order), true, true
 	return s.Play(ctx, p, func() stage.Chooser { return stage.Follow(order) })
 }
 
 // InTime plays a schedule in which leases end by themselves, however long that takes: no key is ended early.
-// A customer who makes no step before that comes when it is over, so that nothing of its sale is overdue.
+// Customers who make no step before that come when it is over, so that nothing of their sales is overdue.
 func (s *Stage) InTime(ctx context.Context, order schedule.Schedule) (schedule.Record, error) {
 	event := slices.IndexFunc(order, func(c schedule.Choice) bool { return !c.IsStep() })
 	late := event >= 0 && !slices.ContainsFunc(order[:event], func(c schedule.Choice) bool { return c.Customer > 'A' })
@@ -111,51 +124,128 @@ func (s *Stage) timing(inTime, late bool) {
 	s.inTime, s.late = inTime, late
 }
 
-// restart starts the processes again that were killed, and all where each run sells the same item.
-func (s *Stage) restart(ctx context.Context) error {
+// InOwnTime plays as a [Stage] does, and leases end by themselves: a run in which one ends takes that long. The
+// others come when it is over: who polls meanwhile does that by a clock, and differently in each run.
+type InOwnTime struct{ *Stage }
+
+// Play plays one run.
+func (s InOwnTime) Play(ctx context.Context, p stage.Plan, choose func() stage.Chooser) (schedule.Record, error) {
+	s.timing(true, true)
+	defer s.timing(false, false)
+	return s.Stage.Play(ctx, p, choose)
+}
+
+// PlaySchedule plays a schedule.
+func (s InOwnTime) PlaySchedule(ctx context.Context, strategy string, customers int, order schedule.Schedule) (schedule.Record, error) {
+	s.timing(true, true)
+	defer s.timing(false, false)
+	return s.Stage.PlaySchedule(ctx, strategy, customers, order)
+}
+
+// prepare starts all processes again where each run sells the same item, and elsewhere those that were killed. One
+// sale opens the connections of those, and of others that have lost theirs.
+func (s *Stage) prepare(ctx context.Context) error {
 	if !s.on.File.Fresh() {
-		if err := s.on.Redis.FlushAll(ctx).Err(); err != nil {
+		if err := s.on.Redis().FlushAll(ctx).Err(); err != nil {
 			return err
 		}
+		for i := range s.dirty {
+			s.dirty[i] = true
+		}
 	}
-	for i, p := range s.on.Processes[:Customers] {
-		if !s.dirty[i] && s.on.File.Fresh() {
+	if err := s.revive(ctx); err != nil {
+		return err
+	}
+	for i, p := range s.on.Processes {
+		if s.cold[i] {
+			if err := s.warm(ctx, p); err != nil {
+				return err
+			}
+		}
+		s.cold[i] = false
+	}
+	return nil
+}
+
+// revive starts the processes again that were killed.
+func (s *Stage) revive(ctx context.Context) error {
+	for i, p := range s.on.Processes {
+		if !s.dirty[i] {
 			continue
 		}
 		if err := s.on.Restart(ctx, p); err != nil {
 			return err
 		}
-		s.dirty[i] = false
-		// One sale opens its connections.
+		s.dirty[i], s.cold[i] = false, true
+	}
+	return nil
+}
+
+// warmings is how often a process may fail to sell before it has connections.
+const warmings = 3
+
+func (s *Stage) warm(ctx context.Context, p *service.Process) error {
+	for range warmings {
 		item := s.on.NewItem()
 		if err := s.on.SetStock(ctx, item, 1); err != nil {
 			return err
 		}
-		s.on.Buy(ctx, p, s.on.NewSale(item, fmt.Sprintf("warm%d-%d", item, time.Now().UnixNano()%1e6)))
+		last := s.awaitLast()
+		reply := s.on.Buy(ctx, p, s.on.NewSale(item, fmt.Sprintf("warm%d-%d", item, time.Now().UnixNano()%1e6)))
+		if reply.Outcome == load.Sold {
+			return last(ctx)
+		}
 	}
 	return nil
+}
+
+// awaitLast watches for the last request of a sale that goes on when it has answered. The function that it returns
+// waits for that, so that no other run meets it.
+func (s *Stage) awaitLast() func(context.Context) error {
+	if !s.probe.AfterAnswer {
+		return func(context.Context) error { return nil }
+	}
+	shape := s.probe.Last(load.Sold)
+	seen := make(chan struct{})
+	stop := s.on.Watch(&lastRequest{shape: shape, seen: seen})
+	return func(ctx context.Context) error {
+		defer stop()
+		select {
+		case <-seen:
+			return nil
+		case <-time.After(time.Duration(s.on.File.Settle)):
+			return fmt.Errorf("a sale did not send %s within %s, as another one did when it had answered", shape, time.Duration(s.on.File.Settle))
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // play makes one run. After each step it calls looked, which may be nil.
 func (s *Stage) play(ctx context.Context, p stage.Plan, choose stage.Chooser, looked func(*run) error) (schedule.Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.restart(ctx); err != nil {
+	if err := s.prepare(ctx); err != nil {
 		return schedule.Record{}, err
 	}
 	item := s.on.NewItem()
-	if err := s.on.SetStock(ctx, item, Customers-1); err != nil {
+	if err := s.on.SetStock(ctx, item, int64(p.Customers-1)); err != nil {
 		return schedule.Record{}, err
 	}
+	if slices.Contains(p.Events, schedule.Failover) {
+		if err := s.on.HoldBackReplication(ctx); err != nil {
+			return schedule.Record{}, err
+		}
+	}
 	r := &run{
-		stage: s, plan: p, item: item, looked: looked, messages: make(chan any, 4096), over: make(chan struct{}), lock: noLock, busy: make([]int, Customers), held: map[*wire.Exchange]bool{}, inSale: map[connection]bool{}, made: map[string]bool{},
-		settleLimit: time.Duration(s.on.File.Settle), version: 1,
+		stage: s, plan: p, item: item, looked: looked, messages: make(chan any, 4096), over: make(chan struct{}), lock: noLock, busy: make([]int, p.Customers), came: make([]bool, p.Customers), held: map[*wire.Exchange]bool{}, inSale: map[connection]bool{}, made: map[string]bool{},
+		settleLimit: time.Duration(s.on.File.Settle),
 	}
 	var err error
 	if r.before, err = r.keys(ctx); err != nil {
 		return schedule.Record{}, err
 	}
-	for i, c := range schedule.Customers(Customers) {
+	for i, c := range schedule.Customers(p.Customers) {
 		r.buyers = append(r.buyers, &buyer{
 			customer: c, process: s.on.Processes[i], sale: s.on.NewSale(item, fmt.Sprintf("item%d-%c", item, c+'a'-'A')),
 			counts: map[string]int{}, tx: map[connection][]schedule.Statement{},

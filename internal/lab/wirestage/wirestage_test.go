@@ -11,48 +11,31 @@ import (
 	"stocklock/internal/lab/catalog/catalogtest"
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/service"
 	"stocklock/internal/lab/stage/stagetest"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/lab/wirestage"
 )
 
+const examples = "../../../examples"
+
 // open opens a stage on two shops of this checkout, which sell by a strategy, as any other service. Their
-// locks have a lease of a second.
-func open(t *testing.T, strategy string) *wirestage.Stage {
+// locks have a lease of a second. Start has more lines of start.
+func open(t *testing.T, strategy string, start ...string) *wirestage.Stage {
 	t.Helper()
 	shop := catalogtest.Shop(t)
-	text, err := os.ReadFile("../../../examples/stocklock/none.yaml")
+	text, err := os.ReadFile(examples + "/stocklock/none.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	described := strings.NewReplacer("../../bin/shop", shop.Program, "SHOP_STRATEGY: none", "SHOP_STRATEGY: "+strategy+"\n    SHOP_LEASE: 1s").Replace(string(text))
+	for _, line := range start {
+		described = strings.Replace(described, "start:\n", "start:\n  "+line+"\n", 1)
+	}
 	path := filepath.Join(t.TempDir(), "service.yaml")
 	if err := os.WriteFile(path, []byte(described), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f, err := service.Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	on, err := service.Start(t.Context(), f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := on.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
-	probe, err := on.Probe(t.Context())
-	if err != nil || len(probe.Unseen) > 0 || probe.Judgement.Kind != verdict.Held {
-		t.Fatalf("%+v %v", probe, err)
-	}
-	s, err := wirestage.Open(t.Context(), on, probe)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return openFile(t, path)
 }
 
 // explored explores without what pruning leaves out, and with it, and wants the same verdicts of both.
@@ -66,8 +49,8 @@ func explored(t *testing.T, s *wirestage.Stage, events ...schedule.Event) explor
 	return found
 }
 
-// TestAgainstTheStepperInside: what the wire shows of a strategy is what the shop's own stepper shows of it.
-func TestAgainstTheStepperInside(t *testing.T) {
+// TestWhatIsFound: every order of two sales, pruned and in full, and the shortest bad one, drawn.
+func TestWhatIsFound(t *testing.T) {
 	for _, tt := range []struct {
 		strategy string
 		want     schedule.Cause // empty for a strategy that holds
@@ -130,8 +113,8 @@ func TestALeaseThatNobodyRenews(t *testing.T) {
 	}
 }
 
-// TestALeaseThatIsRenewed does not end while its holder works. Where its process is stopped, a lock without a
-// fence lets both sell, and a fence refuses the first.
+// TestALeaseThatIsRenewed does not end while its holder works. Where its process is stopped, or its renewals are
+// withheld, a lock without a fence lets both sell, and a fence refuses the first.
 func TestALeaseThatIsRenewed(t *testing.T) {
 	for strategy, want := range map[string]verdict.Kind{"reentrant": verdict.Oversold, "fenced-relative": verdict.Held} {
 		s := open(t, strategy)
@@ -141,37 +124,21 @@ func TestALeaseThatIsRenewed(t *testing.T) {
 		if _, err := s.InTime(t.Context(), stagetest.Parse(t, "A.eval wait")); err == nil || !strings.Contains(err.Error(), "was renewed") {
 			t.Errorf("%s: a lease that is renewed ended: %v", strategy, err)
 		}
-		got := verdict.Held
-		for steps := 1; steps <= 4; steps++ {
-			r, err := s.Fault(t.Context(), schedule.Pause, steps, true)
-			if err != nil {
-				t.Fatalf("%s, stopped after %d: %v", strategy, steps, err)
+		for event, cause := range map[schedule.Event]schedule.Cause{schedule.Pause: schedule.LateWrite, schedule.Withhold: schedule.Unnoticed} {
+			if want == verdict.Held {
+				cause = ""
 			}
-			if r.Outcome.Bad() {
-				got = r.Outcome.Verdict
+			got := schedule.Outcome{Verdict: verdict.Held}
+			for steps := 1; steps <= 4 && !got.Bad(); steps++ {
+				r, err := s.Fault(t.Context(), event, steps, true)
+				if err != nil {
+					t.Fatalf("%s, %s after %d: %v", strategy, event, steps, err)
+				}
+				got = r.Outcome
 			}
-		}
-		if got != want {
-			t.Errorf("%s: %s, want %s", strategy, got, want)
-		}
-	}
-}
-
-// TestFaults: a process that dies at each of its requests, and a connection that is cut before each answer.
-func TestFaults(t *testing.T) {
-	s := open(t, "conditional")
-	for _, event := range []schedule.Event{schedule.Kill, schedule.Lose} {
-		for steps := 1; steps <= 2; steps++ {
-			r, err := s.Fault(t.Context(), event, steps, false)
-			if err != nil || r.Outcome.Bad() || !r.Played.Has(event) || len(r.Outcome.Orders) != 1 {
-				t.Errorf("%s after %d: %+v %v", event, steps, r.Outcome, err)
-			}
-			if a := r.Outcome.Answers["A"]; event == schedule.Kill && a != "no answer" {
-				t.Errorf("a process that was killed has answered with %s", a)
+			if got.Verdict != want || got.Cause != cause {
+				t.Errorf("%s, %s: %s %s, want %s %s", strategy, event, got.Verdict, got.Cause, want, cause)
 			}
 		}
-	}
-	if _, err := s.Fault(t.Context(), schedule.Pause, 1, false); err == nil {
-		t.Error("a lease ended that there is not")
 	}
 }

@@ -48,7 +48,8 @@ function header() {
   fill(document.getElementById('header'),
     h('a', {class: 'brand', href: '#/'}, h('span', {class: 'mark', 'aria-hidden': 'true'}), 'stocklock'),
     h('nav', {'aria-label': t('nav')}, tabs.map(([name, phrase]) =>
-      h('a', {href: '#/' + name, 'aria-current': (at === 'cell' || at === 'run' ? cellTab() : at) === name ? 'page' : null}, t(phrase)))),
+      h('a', {href: '#/' + name, 'aria-current': (at === 'cell' || at === 'run' ? cellTab() : at) === name ? 'page' : null}, t(phrase))),
+      (store.catalog.tried || []).map(s => h('a', {href: s.page, class: 'tried'}, t('tried', {service: s.service, verdict: t('verdict.' + s.verdict)})))),
     h('div', {class: 'tools'},
       h('span', {class: 'score', id: 'score'}),
       h('span', {class: 'role ' + (mayDrive() ? 'drives' : 'watches'), title: mayDrive() ? t('drive.yes') : t('drive.how')}, mayDrive() ? t('drives') : t('watches')),

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"crypto/tls"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	_ "github.com/go-sql-driver/mysql"
+
+	"stocklock/internal/testserver"
+)
+
+// badServiceEnv is set for processes in which this test binary is a service with something wrong. Its value says
+// what.
+const badServiceEnv = "LOADTEST_TEST_SERVICE"
+
+// badService is a shop that sells right, with one thing wrong.
+func badService(wrong string) error {
+	if err := os.WriteFile(os.Getenv("PIDS")+"/"+strconv.Itoa(os.Getpid()), nil, 0o600); err != nil {
+		return err
+	}
+	port := os.Getenv("PORT")
+	switch wrong {
+	case "ends at once":
+		return fmt.Errorf("no such table: settings")
+	case "another port":
+		port = "0"
+	}
+	if wrong == "its environment" {
+		return http.ListenAndServe("127.0.0.1:"+port, inMemory())
+	}
+	db, err := sql.Open("mysql", os.Getenv("MYSQL_DSN"))
+	if err != nil {
+		return err
+	}
+	if wrong == "around the proxy" {
+		var itself int
+		if err := db.QueryRow("SELECT @@port").Scan(&itself); err != nil {
+			return err
+		}
+		if db, err = sql.Open("mysql", regexp.MustCompile(`:\d+\)`).ReplaceAllString(os.Getenv("MYSQL_DSN"), fmt.Sprintf(":%d)", itself))); err != nil {
+			return err
+		}
+	}
+	answer := func(r *http.Request) (int, error) {
+		if wrong == "TLS to Redis" {
+			if conn, err := tls.Dial("tcp", os.Getenv("REDIS"), &tls.Config{InsecureSkipVerify: true}); err == nil {
+				conn.Close()
+			}
+		}
+		taken, err := db.ExecContext(r.Context(), "UPDATE items SET stock = stock - 1 WHERE id = ? AND stock > 0", r.PathValue("item"))
+		if err != nil {
+			return 0, err
+		}
+		if n, _ := taken.RowsAffected(); n == 0 {
+			if wrong == "sold out is sold" {
+				return http.StatusCreated, nil
+			}
+			return http.StatusConflict, nil
+		}
+		if wrong == "no order" {
+			return http.StatusCreated, nil
+		}
+		if _, err := db.ExecContext(r.Context(), "INSERT INTO orders (item_id, customer) VALUES (?, ?)", r.PathValue("item"), r.Header.Get("Customer")); err != nil {
+			return 0, err
+		}
+		if wrong == "sold is sold out" {
+			return http.StatusConflict, nil
+		}
+		return http.StatusCreated, nil
+	}
+	http.HandleFunc("POST /items/{item}/orders", func(w http.ResponseWriter, r *http.Request) {
+		status, err := answer(r)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.WriteHeader(status)
+	})
+	return http.ListenAndServe("127.0.0.1:"+port, nil)
+}
+
+// inMemory is a shop without Redis and MySQL.
+func inMemory() http.Handler {
+	var mu sync.Mutex // guards the rest
+	left, orders := map[string]int{}, map[string][]string{}
+	mux := http.NewServeMux()
+	mux.HandleFunc("PUT /items/{item}", func(_ http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		var body struct{ Stock int }
+		_ = json.NewDecoder(r.Body).Decode(&body) // the description sends it
+		left[r.PathValue("item")], orders[r.PathValue("item")] = body.Stock, nil
+	})
+	mux.HandleFunc("GET /items/{item}", func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		_ = json.NewEncoder(w).Encode(map[string]any{"left": left[r.PathValue("item")], "customers": orders[r.PathValue("item")]})
+	})
+	mux.HandleFunc("POST /items/{item}/orders", func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		item := r.PathValue("item")
+		if left[item] < 1 {
+			w.WriteHeader(http.StatusConflict)
+			return
+		}
+		left[item]--
+		orders[item] = append(orders[item], r.Header.Get("Customer"))
+		w.WriteHeader(http.StatusCreated)
+	})
+	return mux
+}
+
+// TestTryBadServices: a service with something wrong has a clear line and its exit code, and leaves no process and
+// no folder.
+func TestTryBadServices(t *testing.T) {
+	testserver.NeedsServers(t)
+	for _, tt := range []struct {
+		wrong string
+		args  []string
+		code  int
+		says  []string
+	}{
+		{"TLS to Redis", nil, exitExpected, []string{"not seen: TLS to Redis: give the service an address without it", "contention: held", "explore:    skipped: its requests are not all seen"}},
+		{"TLS to Redis", []string{"--only", "explore"}, exitFailed, []string{"nothing can be said of: explore"}},
+		{"its environment", nil, exitExpected, []string{"not seen: nothing of a sale came to {redis} or {mysql}: the service ignores its environment", "contention: held"}},
+		{"around the proxy", nil, exitExpected, []string{"not seen: connections came, and nothing of a sale: the service sells on connections around", "contention: held"}},
+		{"no order", nil, exitSurprised, []string{"probe:      lied: customer c1 was answered as sold (201), and stock.orders found no order"}},
+		{"sold out is sold", nil, exitSurprised, []string{"probe:      oversold: the only unit of an item was sold, and the next customer"}},
+		{"sold is sold out", nil, exitUsage, []string{"want sold"}},
+		{"ends at once", nil, exitFailed, []string{"ended while it started", "no such table: settings"}},
+		{"another port", nil, exitFailed, []string{"start.within is 5s; it must listen on 127.0.0.1 at {port}", "connection refused", "it has printed nothing"}},
+	} {
+		t.Run(tt.wrong+" "+strings.Join(tt.args, " "), func(t *testing.T) {
+			temp, pids := t.TempDir(), t.TempDir()
+			t.Setenv("TMPDIR", temp)
+			code, said := tryOf(t, append([]string{badlyDescribed(t, tt.wrong, pids)}, tt.args...)...)
+			t.Logf("exit code %d\n%s", code, said)
+			if code != tt.code {
+				t.Errorf("exit code %d, want %d", code, tt.code)
+			}
+			for _, words := range tt.says {
+				if !strings.Contains(said, words) {
+					t.Errorf("nothing says %q", words)
+				}
+			}
+			leftBehind(t, temp, pids)
+		})
+	}
+}
+
+func badlyDescribed(t *testing.T, wrong, pids string) (path string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := filepath.Abs(examples + "/tables.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	processes, within, stock := 2, "60s", `
+  set: REPLACE INTO items (id, stock) VALUES ({item}, {stock})
+  left: SELECT stock FROM items WHERE id = {item}
+  orders: SELECT customer FROM orders WHERE item_id = {item}`
+	if wrong == "another port" {
+		within = "5s"
+	}
+	if wrong == "its environment" {
+		processes, stock = 1, `
+  set_request: {method: PUT, path: "/items/{item}", body: '{"stock": {stock}}'}
+  left_request: {path: "/items/{item}", value: left}
+  orders_request: {path: "/items/{item}", value: customers}`
+	}
+	path = filepath.Join(t.TempDir(), "service.yaml")
+	text := fmt.Sprintf(`
+name: a service with something wrong
+start:
+  command: [%q]
+  processes: %d
+  within: %s
+  env: {%s: %q, PIDS: %q, PORT: "{port}", REDIS: "{redis}", MYSQL_DSN: "{mysql.dsn}"}
+tables_file: %q
+buy: {path: "/items/{item}/orders", headers: {Customer: "{customer}"}}
+stock:%s
+`, self, processes, within, badServiceEnv, wrong, pids, tables, stock)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// leftBehind wants an empty folder for temporary files, and no process of those that noted their numbers.
+func leftBehind(t *testing.T, temp, pids string) {
+	t.Helper()
+	if entries, err := os.ReadDir(temp); err != nil || len(entries) > 0 {
+		t.Errorf("left behind in the folder for temporary files: %v %v", entries, err)
+	}
+	noted, err := os.ReadDir(pids)
+	if err != nil || len(noted) == 0 {
+		t.Errorf("no process has started: %v", err)
+	}
+	for _, entry := range noted {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if syscall.Kill(pid, 0) == nil {
+			t.Errorf("process %d is left behind", pid)
+		}
+	}
+}

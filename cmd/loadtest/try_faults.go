@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/service"
+	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/wire"
+	"stocklock/internal/lab/wirestage"
+)
+
+// tryFaults are those that need no point inside of the service.
+var tryFaults = []struct {
+	event    schedule.Event
+	name     string
+	redis    bool // it breaks Redis alone
+	lease    bool // it ends a lease
+	renewals bool // it holds renewals
+}{
+	{event: schedule.Kill, name: "kill -9 of a process"},
+	{event: schedule.Lose, name: "a connection cut before the answer"},
+	{event: schedule.Pause, name: "a process stopped while its lease ends", redis: true, lease: true},
+	{event: schedule.Withhold, name: "the renewals of a process withheld while its lease ends", redis: true, lease: true, renewals: true},
+	{event: schedule.FlushAll, name: "FLUSHALL", redis: true},
+	{event: schedule.Evict, name: "Redis evicts what a sale keeps there", redis: true},
+	{event: schedule.Restart, name: "Redis is killed and starts again without its data", redis: true},
+	{event: schedule.Failover, name: "Redis dies, and a replica without its last writes takes over", redis: true},
+}
+
+// faults breaks one sale behind each of its requests, lets another customer buy, and then the first one go
+// on.
+func (t *try) faults(ctx context.Context, on *wirestage.Stage) error {
+	leases, renewed := on.Leases()
+	asked := slices.ContainsFunc(t.probe.Sold, func(s service.Step) bool { return s.Server == wire.Redis })
+	for _, f := range tryFaults {
+		why := ""
+		switch {
+		case f.redis && !asked:
+			why = "a sale never asks Redis"
+		case f.lease && !leases:
+			why = "a sale keeps no lease"
+		case f.renewals && !renewed:
+			why = "nobody renews its lease"
+		}
+		if why != "" {
+			t.add(report.TriedPart{Part: "faults", Verdict: verdict.Inapplicable, Reason: f.name + ": " + why})
+			continue
+		}
+		if err := t.fault(ctx, on, f.event, f.name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *try) fault(ctx context.Context, on *wirestage.Stage, event schedule.Event, name string) error {
+	part := report.TriedPart{Part: "faults", Verdict: verdict.Held}
+	var unknown error
+	_, renewed := on.Leases()
+	first, short := 0, false
+	if event == schedule.Kill || event.Forgets() {
+		first = 1
+	}
+	slow := event == schedule.Pause || event == schedule.Withhold // each takes a lease
+	for steps := first; steps <= len(t.probe.Sold); steps++ {
+		if time.Now().After(t.until) {
+			name, short = name+" (not all: time was up)", true
+			break
+		}
+		t.progress("%s, after %d of %d requests", name, steps, len(t.probe.Sold))
+		record, err := on.Fault(ctx, event, steps, renewed)
+		t.done()
+		switch {
+		case ctx.Err() != nil:
+			return err
+		case errors.Is(err, wirestage.ErrUnmet):
+			continue
+		case err != nil:
+			unknown = err
+			continue
+		}
+		part.Schedules++
+		if !record.Outcome.Bad() {
+			continue
+		}
+		if event == schedule.Pause && !renewed { // the lease was ended early
+			if record, err = on.InTime(ctx, record.Schedule); err != nil || !record.Outcome.Bad() {
+				unknown = errors.Join(unknown, err)
+				continue
+			}
+		}
+		if part.Bad++; part.Record == nil {
+			part.Record, part.Verdict = &record, record.Outcome.Verdict
+			t.draw(record)
+		}
+		if slow {
+			name += " (to the first)"
+			break
+		}
+	}
+	part.Reason = fmt.Sprintf("%s: %s, %d bad", name, schedule.Plural(int64(part.Schedules), "place"), part.Bad)
+	switch {
+	case part.Record != nil:
+	case unknown != nil:
+		part.Verdict, part.Reason = verdict.Invalid, name+": "+firstLine(unknown)
+	case part.Schedules == 0 && short:
+		part.Verdict, part.Reason = verdict.Invalid, name+": see --for"
+	case part.Schedules == 0:
+		part.Verdict, part.Reason = verdict.Invalid, name+": it met nothing"
+	}
+	t.add(part)
+	return nil
+}

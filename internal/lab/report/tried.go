@@ -1,0 +1,160 @@
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/verdict"
+)
+
+// TriedVersion is the format of a [Tried] that is kept.
+const TriedVersion = 1
+
+// Tried is what a try of a described service came to.
+type Tried struct {
+	Version int         `json:"version"`
+	Service string      `json:"service"`
+	Time    string      `json:"time"` // when it began
+	Command string      `json:"command"`
+	OS      string      `json:"os"`
+	Cores   int         `json:"cores"`
+	Seed    uint64      `json:"seed"`
+	Sale    []TriedStep `json:"sale"`
+	SoldOut []TriedStep `json:"sold_out"`
+	Unseen  []string    `json:"unseen,omitempty"`
+	Parts   []TriedPart `json:"parts"`
+}
+
+// TriedStep is a request of a sale.
+type TriedStep struct {
+	Server string `json:"server"`
+	Sent   string `json:"sent"`
+	Answer string `json:"answer"`
+	Source string `json:"source,omitempty"` // of a script
+}
+
+// TriedPart is the result of a part.
+type TriedPart struct {
+	Part    string         `json:"part"`
+	Verdict verdict.Kind   `json:"verdict"`
+	Reason  string         `json:"reason,omitempty"`
+	Answers map[string]int `json:"answers,omitempty"`
+
+	Schedules int              `json:"schedules,omitempty"` // that were played
+	Bad       int              `json:"bad,omitempty"`       // of them
+	Record    *schedule.Record `json:"record,omitempty"`    // of the shortest bad one, or of the step
+	Mends     string           `json:"mends,omitempty"`     // the page that mends the cause
+	Replay    string           `json:"replay,omitempty"`    // the command that plays the record again
+}
+
+// Word is the word of the verdict.
+func (p TriedPart) Word() string { return verdict.Of(p.Verdict).En.Word }
+
+// Says is the sentence of the record, empty without one.
+func (p TriedPart) Says() string {
+	if p.Record == nil {
+		return ""
+	}
+	return p.Record.Sentence()
+}
+
+// Drawn is the record with one column for each customer.
+func (p TriedPart) Drawn() string {
+	var drawn strings.Builder
+	schedule.Draw(&drawn, *p.Record, 0)
+	return drawn.String()
+}
+
+// Verdict is the first part that is bad, or else the first of which nothing can be said, or else held.
+func (t Tried) Verdict() verdict.Kind {
+	worst := verdict.Held
+	for _, p := range t.Parts {
+		switch {
+		case verdict.Of(p.Verdict).Bad:
+			return p.Verdict
+		case p.Verdict == verdict.Invalid:
+			worst = verdict.Invalid
+		}
+	}
+	return worst
+}
+
+// JSON writes what [ReadTried] reads.
+func (t Tried) JSON(w io.Writer) error {
+	out := json.NewEncoder(w)
+	out.SetIndent("", " ")
+	out.SetEscapeHTML(false)
+	return out.Encode(t)
+}
+
+var triedPage = template.Must(template.New("tried.html.tmpl").Funcs(template.FuncMap{
+	"command": func(c string) string { return brokenCommand(c, drawingWidth) }, "word": func(k verdict.Kind) string { return verdict.Of(k).En.Word },
+}).ParseFS(pageFiles, "html/tried.html.tmpl"))
+
+// HTML writes a page that needs no network and no other file. With a style sheet, which is an address, it has
+// none of its own.
+func (t Tried) HTML(w io.Writer, sheet string) error {
+	page := struct {
+		Tried
+		Sheet string
+		Style template.CSS
+	}{t, sheet, ""}
+	if sheet == "" {
+		page.Style = template.CSS(Style())
+	}
+	if err := triedPage.Execute(w, page); err != nil {
+		return fmt.Errorf("write the HTML page: %w", err)
+	}
+	return nil
+}
+
+// ReadTried reads a file that [Tried.JSON] wrote.
+func ReadTried(path string) (Tried, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return Tried{}, err
+	}
+	defer file.Close()
+	t, err := readTried(file)
+	if err != nil {
+		return Tried{}, fmt.Errorf("%s is no result of loadtest try --json: %w", path, err)
+	}
+	return t, nil
+}
+
+// maxEntries bounds what is drawn of a record.
+const maxEntries = 10_000
+
+func readTried(from io.Reader) (t Tried, err error) {
+	content, err := io.ReadAll(io.LimitReader(from, maxSize+1))
+	if err == nil && len(content) > maxSize {
+		err = fmt.Errorf("it has more than %d MiB", maxSize>>20)
+	}
+	if err == nil {
+		err = json.Unmarshal(neutral(content), &t)
+	}
+	switch {
+	case err != nil:
+		return t, err
+	case t.Version != TriedVersion:
+		return t, fmt.Errorf("version is %d, want %d", t.Version, TriedVersion)
+	case t.Service == "" || len(t.Parts) == 0:
+		return t, errors.New("it has no service, or no parts")
+	}
+	for _, p := range t.Parts {
+		switch {
+		case !slices.ContainsFunc(verdict.All, func(v verdict.Verdict) bool { return v.Kind == p.Verdict }):
+			return t, fmt.Errorf("there is no verdict %q", p.Verdict)
+		case p.Record != nil && (p.Record.Customers < 2 || p.Record.Customers > schedule.MaxCustomers || len(p.Record.Entries) > maxEntries || p.Record.Outcome.Items > 1):
+			return t, fmt.Errorf("the record of %s has %d customers and %d entries, and cannot be drawn", p.Part, p.Record.Customers, len(p.Record.Entries))
+		}
+	}
+	return t, nil
+}

@@ -1,0 +1,125 @@
+package wirestage
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/service"
+	"stocklock/internal/lab/wire"
+)
+
+type state int
+
+// The states of a customer.
+const (
+	moving  state = iota // a request is under way, or the process works
+	onRow                // MySQL makes its statement wait
+	onRedis              // Redis makes its command wait
+	onPush               // its process listens to a channel, and is silent
+	absent               // it comes after the event: see [Stage.InTime]
+	ended
+)
+
+type connection = *wire.Conn
+
+// held is a request that waits in a proxy, or is under way.
+type held struct {
+	*wire.Exchange
+	release chan bool // whether it may go to the server
+}
+
+// buyer is a customer in a run.
+type buyer struct {
+	customer schedule.Customer
+	process  *service.Process
+	sale     service.Sale
+	state    state
+	heard    time.Time
+	queue    []*held // what it waits with; the first is its next step
+	flying   *held   // what the server works on, nil for nothing
+	entry    int     // of that
+	sent     int
+	last     string // what it has sent last, in the form of [service.Shape]
+	counts   map[string]int
+	tries    []try // of what it has sent since another customer changed something
+	tx       map[connection][]schedule.Statement
+	named    []schedule.Statement // that have taken locks of GET_LOCK, which it has not released
+	reply    *service.Reply
+	done     chan struct{} // closed when its request has ended
+
+	mu   sync.Mutex // guards lose, which the proxies read
+	lose bool
+}
+
+// try is a request that was answered, as a poll is recognized by it.
+type try struct {
+	what    string
+	nothing bool // it has changed nothing: it was refused, or has only read
+	failed  bool // the answer was nil, 0 or nothing
+}
+
+// step is a customer's next step, as a schedule has it.
+func (b *buyer) step() string { return schedule.StepName(b.queue[0].Name, b.counts[b.queue[0].Name]+1) }
+
+// atStep says whether a customer can make a step.
+func (b *buyer) atStep() bool { return b.state != ended && b.flying == nil && len(b.queue) > 0 }
+
+func (b *buyer) holds() (all []schedule.Statement) {
+	for _, of := range b.tx {
+		all = append(all, of...)
+	}
+	return append(all, b.named...)
+}
+
+// request is what a customer sends, as the table of independence reads it. What it does after another one's
+// answer was lost is not known.
+func (b *buyer) request(h *held) schedule.Request {
+	q := schedule.Request{Server: h.Server, Text: h.Text, Tx: h.Tx, Isolation: h.Isolation, Earlier: b.tx[h.Conn]}
+	if h.Isolation == "Serializable" {
+		return q.Serializable()
+	}
+	return q
+}
+
+// pointless says whether a step repeats a try that failed, although nobody else has made a step since. Who
+// reads the same again is believed twice.
+func (r *run) pointless(b *buyer) bool {
+	h := b.queue[0]
+	if h.Server != wire.Redis && !strings.Contains(h.Text, "GET_LOCK(") || len(b.holds()) > 0 {
+		return false
+	}
+	what, same := poll(h.Text), 0
+	for _, t := range slices.Backward(b.tries) {
+		if !t.nothing {
+			break
+		}
+		if t.what != what {
+			continue
+		}
+		if same++; t.failed && !reads(h.Name) || same == 2 {
+			return true
+		}
+	}
+	return false
+}
+
+// poll is what a poll repeats: its command and its key, and not the owner's name.
+func poll(text string) string {
+	words := strings.Fields(text)
+	n := 2
+	if words[0] == "EVALSHA" {
+		n = 4
+	}
+	return strings.Join(words[:min(n, len(words))], " ")
+}
+
+func reads(name string) bool {
+	switch name {
+	case "get", "exists", "ttl", "pttl", "hget", "hgetall", "hexists", "type", "mget", "llen", "zscore", "zrank", "strlen":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,233 @@
+package wirestage_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql"
+	"github.com/redis/go-redis/v9"
+
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/service"
+	"stocklock/internal/lab/stage/stagetest"
+	"stocklock/internal/lab/verdict"
+	"stocklock/internal/lab/wirestage"
+	"stocklock/internal/testserver"
+)
+
+// TestMain is also the service of these tests: this program starts itself as one.
+func TestMain(m *testing.M) {
+	if mode := os.Getenv("SERVICE_MODE"); mode != "" {
+		if err := serve(mode); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// serve is a small shop in one of several modes:
+//
+//	blocking   a customer waits for a token with BLPOP, which the one before puts back
+//	late       the order is written when the customer has been answered
+//	polling    each process counts its polls all the time, from its first sale on
+func serve(mode string) error {
+	db, err := sql.Open("mysql", os.Getenv("MYSQL_DSN"))
+	if err != nil {
+		return err
+	}
+	cache := redis.NewClient(&redis.Options{Addr: os.Getenv("REDIS")})
+	var polling sync.Once
+	sell := func(ctx context.Context, item, customer string) (sold bool, later func(), err error) {
+		take := func() error {
+			_, err := db.ExecContext(ctx, "INSERT INTO orders (item_id, customer) VALUES (?, ?)", item, customer)
+			return err
+		}
+		switch mode {
+		case "blocking":
+			if first, err := cache.SetNX(ctx, "made:"+item, 1, 0).Result(); err != nil {
+				return false, nil, err
+			} else if first {
+				cache.LPush(ctx, "token:"+item, "t")
+			}
+			if err := cache.BLPop(ctx, 20*time.Second, "token:"+item).Err(); err != nil {
+				return false, nil, err
+			}
+			defer cache.LPush(ctx, "token:"+item, "t")
+			var stock int
+			if err := db.QueryRowContext(ctx, "SELECT stock FROM items WHERE id = ?", item).Scan(&stock); err != nil || stock < 1 {
+				return false, nil, err
+			}
+			if _, err := db.ExecContext(ctx, "UPDATE items SET stock = ? WHERE id = ?", stock-1, item); err != nil {
+				return false, nil, err
+			}
+			return true, nil, take()
+		case "polling":
+			polling.Do(func() {
+				go func() {
+					for range time.Tick(10 * time.Millisecond) {
+						cache.Incr(context.Background(), "polls")
+					}
+				}()
+			})
+		}
+		result, err := db.ExecContext(ctx, "UPDATE items SET stock = stock - 1 WHERE id = ? AND stock >= 1", item)
+		if err != nil {
+			return false, nil, err
+		}
+		if n, _ := result.RowsAffected(); n == 0 {
+			return false, nil, nil
+		}
+		if mode == "late" {
+			return true, func() { _, _ = db.Exec("INSERT INTO orders (item_id, customer) VALUES (?, ?)", item, customer) }, nil
+		}
+		return true, nil, take()
+	}
+	http.HandleFunc("POST /items/{item}/orders", func(w http.ResponseWriter, r *http.Request) {
+		sold, later, err := sell(r.Context(), r.PathValue("item"), r.Header.Get("Customer"))
+		switch {
+		case err != nil:
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		case !sold:
+			w.WriteHeader(http.StatusConflict)
+		default:
+			w.WriteHeader(http.StatusCreated)
+			if later != nil {
+				go later()
+			}
+		}
+	})
+	return http.ListenAndServe("127.0.0.1:"+os.Getenv("PORT"), nil)
+}
+
+// described writes a description of the service of these tests in a mode, with more lines at its end.
+func described(t *testing.T, mode, more string) string {
+	t.Helper()
+	testserver.NeedsServers(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := filepath.Abs(examples + "/tables.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "service.yaml")
+	text := fmt.Sprintf(`
+start:
+  command: [%q]
+  env: {SERVICE_MODE: %q, PORT: "{port}", REDIS: "{redis}", MYSQL_DSN: "{mysql.dsn}"}
+tables_file: %q
+buy: {path: "/items/{item}/orders", headers: {Customer: "{customer}"}}
+stock:
+  set: REPLACE INTO items (id, stock) VALUES ({item}, {stock})
+  left: SELECT stock FROM items WHERE id = {item}
+  orders: SELECT customer FROM orders WHERE item_id = {item}
+%s
+`, self, mode, tables, more)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestBlockingCommands: who waits in Redis is seen to, and nothing else.
+func TestBlockingCommands(t *testing.T) {
+	s := openFile(t, described(t, "blocking", ""))
+	if found := explored(t, s); found.Bad > 0 || found.Runs < 2 {
+		t.Errorf("%d of %d are bad: %v", found.Bad, found.Runs, found.Causes())
+	}
+	r, err := s.InTime(t.Context(), stagetest.Parse(t, "A.set A.lpush A.blpop B.set B.blpop A.select"))
+	if err != nil || r.Outcome.Verdict != verdict.Held {
+		t.Fatalf("%+v %v", r.Outcome, err)
+	}
+	waited := false
+	for _, e := range r.Entries {
+		waited = waited || e.Choice.String() == "B.blpop" && e.Blocked == "Redis makes it wait"
+	}
+	if !waited {
+		t.Errorf("nothing says that B waited in Redis: %+v", r.Entries)
+	}
+}
+
+// TestLateSales: a request that comes when the customer has been answered is a step like others. Where the process
+// dies before it, the answer was a lie.
+func TestLateSales(t *testing.T) {
+	s := openFile(t, described(t, "late", ""))
+	if found := explored(t, s); found.Bad > 0 {
+		t.Errorf("%d of %d are bad: %v", found.Bad, found.Runs, found.Causes())
+	}
+	r, err := s.Fault(t.Context(), schedule.Kill, 1, false)
+	if err != nil || r.Outcome.Verdict != verdict.Lied {
+		t.Errorf("killed after its UPDATE: %+v %v, want a lie", r.Outcome, err)
+	}
+	if r, err := s.Fault(t.Context(), schedule.Kill, 2, false); !errors.Is(err, wirestage.ErrUnmet) {
+		t.Errorf("killed after its INSERT, with nothing more to send: %+v %v", r.Outcome, err)
+	}
+}
+
+// TestBackground: requests that belong to no sale, and that come only once there was one, are named in the
+// description. Without that they are steps, and no run goes as the one before.
+func TestBackground(t *testing.T) {
+	s := openFile(t, described(t, "polling", `background: ["^INCR polls$"]`))
+	if found := explored(t, s); found.Bad > 0 || found.Runs < 1 || len(found.Unreached) > 0 {
+		t.Errorf("%d of %d are bad: %v, unreached: %v", found.Bad, found.Runs, found.Causes(), found.Unreached)
+	}
+	if _, err := tryOpen(t, described(t, "polling", "")); err == nil || !strings.Contains(err.Error(), "such as INCR polls") || !strings.Contains(err.Error(), "background") {
+		t.Errorf("a service that polls beside its sales, without a word of that: %v", err)
+	}
+}
+
+// TestThreeCustomers: a release of who has lost the lock frees the third one's way. Each customer needs a process.
+func TestThreeCustomers(t *testing.T) {
+	order := stagetest.Parse(t, "A.set A.select A.update A.insert A.commit wait B.set B.select A.del C.set C.select")
+	if _, err := open(t, "set-ex-nx").InTime(t.Context(), order); err == nil || !strings.Contains(err.Error(), "want processes: 3") {
+		t.Errorf("three customers at two processes: %v", err)
+	}
+	r, err := open(t, "set-ex-nx", "processes: 3").InTime(t.Context(), order)
+	if err != nil || r.Outcome.Verdict != verdict.Oversold || r.Outcome.Cause != schedule.ForeignDelete {
+		t.Errorf("%+v %v", r.Outcome, err)
+	}
+}
+
+// openFile opens a stage on a described service.
+func openFile(t *testing.T, path string) *wirestage.Stage {
+	t.Helper()
+	s, err := tryOpen(t, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func tryOpen(t *testing.T, path string) (*wirestage.Stage, error) {
+	t.Helper()
+	f, err := service.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	on, err := service.Start(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := on.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	probe, err := on.Probe(t.Context())
+	if err != nil || probe.Judgement.Kind != verdict.Held || len(probe.Unseen) > 0 {
+		t.Fatalf("the probe: %+v %v", probe, err)
+	}
+	return wirestage.Open(t.Context(), on, probe)
+}
