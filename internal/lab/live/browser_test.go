@@ -415,7 +415,7 @@ func TestAPageWhoseNetworkWasCut(t *testing.T) {
 	b.Until(`document.getElementById('strip').dataset.connected === 'true'`)
 	s.listener.cut()
 	b.Until(`document.getElementById('strip').classList.contains('cut')`)
-	if _, err := s.enqueue([]wanted{{cellName{"none", "contention"}, 1}, {cellName{"conditional", "contention"}, 1}}, nil); err != nil {
+	if _, err := s.enqueue([]wanted{{cellName{"none", "contention"}, 1, 0}, {cellName{"conditional", "contention"}, 1, 0}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	s.finished(t, 1)

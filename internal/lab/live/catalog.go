@@ -26,6 +26,13 @@ type menu struct {
 	Limits     limits         `json:"limits"`
 	// Questions lead from a visitor's code to a cell.
 	Questions []mine.Question `json:"questions"`
+	// Classroom is where phones vote, nil for no votes.
+	Classroom *classInfo `json:"classroom,omitempty"`
+}
+
+type classInfo struct {
+	URL  string `json:"url"`
+	Code string `json:"code"` // as a picture
 }
 
 // basketMenu is what can be run of sales of several items. No scenario has the name of one of a single item.

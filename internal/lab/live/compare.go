@@ -46,7 +46,7 @@ func (s *Server) compare(c comparison) (*comparison, error) {
 	s.mu.Unlock()
 	var cells []wanted
 	for _, name := range c.Strategies {
-		cells = append(cells, wanted{cellName{name, contention}, c.Seed})
+		cells = append(cells, wanted{cellName{name, contention}, c.Seed, 0})
 	}
 	_, err := s.enqueue(cells, &c)
 	return &c, err
