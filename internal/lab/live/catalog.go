@@ -24,6 +24,7 @@ type menu struct {
 	Verdicts   []verdict.Kind `json:"verdicts"` // in the order of the legend
 	Words      []verdict.Kind `json:"words"`    // of a prediction
 	Limits     limits         `json:"limits"`
+	Shops      int            `json:"shops"` // that sell in a cell
 	// Questions lead from a visitor's code to a cell.
 	Questions []mine.Question `json:"questions"`
 	// Classroom is where phones vote, nil for no votes.

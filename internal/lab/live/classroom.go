@@ -58,8 +58,8 @@ type ballot struct {
 	subject
 	Doc     string         `json:"doc,omitempty"` // of the scenario
 	Words   []verdict.Kind `json:"words"`
-	Open    bool         `json:"open"`
-	Verdict verdict.Kind `json:"verdict,omitempty"` // what it was, when that is known
+	Open    bool           `json:"open"`
+	Verdict verdict.Kind   `json:"verdict,omitempty"` // what it was, when that is known
 }
 
 // tally is a ballot with its votes. Only the big page shows it.

@@ -41,6 +41,9 @@ type courseInfo struct {
 	Lessons []lessonInfo `json:"lessons"`
 }
 
+// longestOutput is of how many lines of an output more than a glance is taken, a second and a half for each.
+const longestOutput = 40
+
 const courseFolder = "docs/course"
 
 // courses are the course as the page gets it, by the suffix of its pages.
@@ -80,6 +83,7 @@ func readCourse(suffix string) asset {
 			for _, p := range s.Parts {
 				if p.Command != nil {
 					step.Parts = append(step.Parts, partInfo{Line: p.Command.Line(), Output: p.Command.Output(), Action: p.Command.Action()})
+					step.Seconds += min(strings.Count(p.Command.Output(), "\n"), longestOutput) * 3 / 2
 					continue
 				}
 				text, err := rendered(path.Join(courseFolder, l.File), []byte(p.Text), lessonOf)
@@ -106,8 +110,8 @@ func lessonOf(page, heading string) string {
 	return pageOf(page, heading)
 }
 
-// reading is how many seconds reading a text takes: 200 English words or 300 Chinese characters a
-// minute. Code is read as slowly.
+// reading is how many seconds reading a text takes at 150 English words or 250 Chinese characters a minute,
+// as technical texts are read.
 func reading(text string) int {
 	characters := 0
 	for _, r := range text {
@@ -116,5 +120,5 @@ func reading(text string) int {
 		}
 	}
 	words := len(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Han, r) }))
-	return words*60/200 + characters*60/300
+	return words*60/150 + characters*60/250
 }

@@ -96,6 +96,7 @@ func New(o Options) (*Server, error) {
 		s.class = newClassroom(o.Classroom)
 		s.menu.Classroom = &classInfo{URL: o.Classroom.String(), Code: s.class.picture()}
 	}
+	s.menu.Shops = o.Plan.Shops
 	s.feed.publish("begun", struct{}{}) // so that every state has an id
 	return s, nil
 }

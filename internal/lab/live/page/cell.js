@@ -1,5 +1,5 @@
-import {fill, h, markup} from './dom.js';
-import {docOf, known, language, said as inWords, t} from './words.js';
+import {drawn, fill, h} from './dom.js';
+import {docOf, known, language, nameOf, said as inWords, t} from './words.js';
 import {ask, get, mayDrive, start} from './api.js';
 import {keyOf, on, runOf, store, waitingRuns} from './store.js';
 import {gauge, columnsView} from './columns.js';
@@ -33,7 +33,7 @@ export function cellView(body, [strategyName, scenarioName]) {
   // Before the cell has run, what it says of itself would give the answer away: what it does is shown.
   const about = before => h('div', {class: 'about'},
     h('div', {class: 'card'}, h('h2', {}, s.name), !before && h('p', {}, docOf('strategy', s)), h('dl', {class: 'pairs'}, h('dt', {}, t('guard')), h('dd', {}, h('code', {}, s.guard)), h('dt', {}, t('decrement')), h('dd', {}, h('code', {}, s.decrement)))),
-    h('div', {class: 'card'}, h('h2', {}, c.name), h('p', {}, docOf('scenario', c)), !before && h('dl', {class: 'pairs'}, h('dt', {}, t('attacks')), h('dd', {}, known('property.' + c.attacks, c.attacks)))));
+    h('div', {class: 'card'}, h('h2', {}, nameOf(c)), h('p', {}, docOf('scenario', c)), !before && h('dl', {class: 'pairs'}, h('dt', {}, t('attacks')), h('dd', {}, known('property.' + c.attacks, c.attacks)))));
   const guesses = () => h('div', {class: 'guesses', role: 'group', 'aria-label': t('predict.ask')}, h('p', {class: 'ask'}, t('predict.ask')),
     h('div', {class: 'words'}, store.catalog.words.map(word => h('button', {type: 'button', class: 'guess v ' + word, 'data-word': word, disabled: !mayDrive(), onclick: () => predict(word)}, h('b', {}, t('verdict.' + word)), h('span', {}, t('means.' + word))))),
     mayDrive() && h('p', {class: 'bar'}, h('button', {type: 'button', class: 'plain', id: 'run', onclick: () => run(1)}, '▶ ', t('run.unpredicted')), askClass({strategy: s.name, scenario: c.name}, words => notice(said, words))),
@@ -141,11 +141,11 @@ function endedView(content, of, s, c, run, predict, guesses) {
           !d.story && !s.not_stepped && h('a', {class: 'button', href: `#/step/${s.name}/2`}, t('step.it')),
           !d.story && h('a', {class: 'button', href: `docs/strategies/${s.name}${pageEnd()}`, target: '_blank', rel: 'noopener'}, t('page.of', {name: s.name})),
           !d.story && h('a', {class: 'button', href: `docs/scenarios/${c.name}${pageEnd()}`, target: '_blank', rel: 'noopener'}, t('page.of', {name: c.name})))),
-      d.whole && h('section', {}, h('h2', {}, t('drawing.title')), markup('scroll walk', d.whole), d.close_up && [h('h3', {}, t('drawing.closer')), markup('scroll walk', d.close_up)]),
+      d.whole && h('section', {}, h('h2', {}, t('drawing.title')), drawn('scroll walk', d.whole), d.close_up && [h('h3', {}, t('drawing.closer')), drawn('scroll walk', d.close_up)]),
       d.story && h('section', {}, h('h2', {}, t('story')), h('ol', {class: 'story'}, d.story.map(line => h('li', {}, inWords(line)))), h('p', {}, h('code', {class: 'command'}, n.replay || ''))),
       replay ? h('section', {}, h('h2', {}, t('replay.title')), h('p', {class: 'soft'}, t('replay.lead')), replay.element) : !d.story && d.verdict !== 'skipped' && h('p', {class: 'soft'}, t('replay.gone')),
       !d.story && n.requests > 0 && h('section', {}, h('h2', {}, t('numbers')), h('dl', {class: 'facts'}, [...d.facts || [], {name: 'seed', title: t('seed'), text: d.seed}].map(f => h('div', {}, h('dt', {}, f.title), h('dd', {id: 'fact-' + f.name, class: f.bad ? 'bad' : ''}, String(f.text))))),
-        h('div', {class: 'charts'}, h('figure', {}, h('figcaption', {}, t('chart.outcomes')), markup('', d.outcomes)), h('figure', {}, h('figcaption', {}, t('chart.latency')), markup('', d.latency))),
+        h('div', {class: 'charts'}, h('figure', {}, h('figcaption', {}, t('chart.outcomes')), drawn('', d.outcomes)), h('figure', {}, h('figcaption', {}, t('chart.latency')), drawn('', d.latency))),
         h('p', {}, h('code', {class: 'command'}, n.replay || ''), ' ', d.replay && h('a', {href: `api/runs/${of.id}/record`, download: `${s.name}-${c.name}-${of.seed}.jsonl`}, t('record.download')))));
   }, e => fill(content, h('p', {class: 'notice'}, e.message)));
   return () => { gone = true; if (replay) replay.stop(); };

@@ -1,4 +1,4 @@
-import {fill, h, markup} from './dom.js';
+import {drawn, fill, h, markup} from './dom.js';
 import {language, said as inWords, t} from './words.js';
 import {ask, get, mayDrive, start} from './api.js';
 import {lastRun, on, store} from './store.js';
@@ -55,7 +55,7 @@ function commandCard({line, output, action}, leaving) {
   const begin = h('button', {type: 'button', class: 'main begin', onclick: () => run()}, '▶ ', t('lesson.begin'));
   const about = !action || action.explore || action.shops || action.cells && action.cells.length > 1 ? null :
     action.cells ? {...action.cells[0]} : {strategy: action.strategies[0], schedule: action.schedule, title: line.replace(/^loadtest | --draw$/g, '')};
-  const votes = about && classVotes(about);
+  const votes = about && classVotes(about), shops = action && action.shops !== store.catalog.shops && action.shops || 0;
   if (votes) leaving.push(votes.leave);
   const baskets = action && action.strategies && several(action.strategies[0]);
   const asked = strategy => ({strategy, customers: action.customers, schedule: action.schedule || '', baskets});
@@ -64,7 +64,7 @@ function commandCard({line, output, action}, leaving) {
     begin.disabled = true;
     say('');
     try {
-      if (action.cells) await start(action.cells.map(c => ({...c, seed: 1, shops: action.shops || 0})));
+      if (action.cells) await start(action.cells.map(c => ({...c, seed: 1, shops})));
       else if (action.explore) {
         results = [];
         for (const strategy of action.strategies) {
@@ -90,7 +90,7 @@ function commandCard({line, output, action}, leaving) {
   // The cells of a run, and of a single one why it ended so.
   const why = new Map();
   const cells = () => fill(out, action.cells.map(c => {
-    const of = lastRun(c.strategy, c.scenario, action.shops || 0);
+    const of = lastRun(c.strategy, c.scenario, shops);
     if (of && of.state === 'ended' && !why.has(of.id)) {
       why.set(of.id, {});
       get(`api/runs/${of.id}?lang=${language()}`).then(d => { why.set(of.id, d); cells(); }, () => {});
@@ -100,13 +100,13 @@ function commandCard({line, output, action}, leaving) {
       h('p', {}, h('a', {href: `#/cell/${c.strategy}/${c.scenario}`}, t('under', c)), action.shops ? ` · ${t('lesson.shops', {n: action.shops})}` : '', ' ',
         !of ? h('span', {class: 'soft'}, t('state.empty')) : of.state === 'ended' ? verdictChip(of) : [of.state !== 'failed' && h('span', {class: 'spinner'}), ' ', inWords(of.error) || t('state.' + of.state)]),
       of && of.state === 'ended' && action.cells.length < 3 && h('p', {class: 'cause'}, d.sentence || inWords(d.reason)),
-      action.explain && d.whole && markup('scroll walk', d.whole));
+      action.explain && d.whole && drawn('scroll walk', d.whole));
   }));
-  if (action && action.cells) { if (action.cells.some(c => lastRun(c.strategy, c.scenario, action.shops || 0))) cells(); } else if (action && matches(store.played)) played(store.played);
+  if (action && action.cells) { if (action.cells.some(c => lastRun(c.strategy, c.scenario, shops))) cells(); } else if (action && matches(store.played)) played(store.played);
   function matches(p) { return p && !action.explore && p.to_end && p.strategy === action.strategies[0] && p.schedule === action.schedule; }
   if (action) {
     leaving.push(on((name, data) => {
-      if (action.cells && ['state', 'queued', 'running', 'ended', 'dropped'].includes(name) && action.cells.some(c => lastRun(c.strategy, c.scenario, action.shops || 0))) cells();
+      if (action.cells && ['state', 'queued', 'running', 'ended', 'dropped'].includes(name) && action.cells.some(c => lastRun(c.strategy, c.scenario, shops))) cells();
       else if (name === 'played' && action.schedule !== undefined && matches(data)) played(data);
       else if (name === 'explored' && action.explore && !mayDrive() && action.strategies.includes(data.strategy)) fill(out, exploredWords(data));
     }));

@@ -1,5 +1,5 @@
 import {fill, h} from './dom.js';
-import {docOf, t} from './words.js';
+import {docOf, nameOf, t} from './words.js';
 import {ask, mayDrive, start} from './api.js';
 import {keyOf, on, running, runOf, store, waitingRuns} from './store.js';
 import {notice, verdict} from './verdict.js';
@@ -27,11 +27,11 @@ function grid(body, {strategies, scenarios}, name) {
   };
   const table = h('table', {class: 'matrix grid'},
     h('thead', {}, h('tr', {}, h('td', {class: 'corner'}, drives && h('button', {type: 'button', class: 'run', id: 'run-all', onclick: () => run(strategies.flatMap(rowOf))}, '▶ ', t('all'))),
-      scenarios.map(c => h('th', {scope: 'col', title: docOf('scenario', c)}, h('span', {}, c.name),
+      scenarios.map(c => h('th', {scope: 'col'}, h('span', {class: 'name', 'data-t': docOf('scenario', c)}, nameOf(c)),
         drives && h('button', {type: 'button', class: 'run', tabindex: '-1', 'aria-label': t('run.column', c), title: t('run.column', c), onclick: () => run(columnOf(c))}, '▶'))))),
     h('tbody', {}, strategies.map(s => h('tr', {},
-      h('th', {scope: 'row', title: docOf('strategy', s)}, drives && h('button', {type: 'button', class: 'run', tabindex: '-1', 'aria-label': t('run.row', s), title: t('run.row', s), onclick: () => run(rowOf(s))}, '▶'),
-        h('span', {}, s.name)),
+      h('th', {scope: 'row'}, drives && h('button', {type: 'button', class: 'run', tabindex: '-1', 'aria-label': t('run.row', s), title: t('run.row', s), onclick: () => run(rowOf(s))}, '▶'),
+        h('span', {'data-t': docOf('strategy', s)}, s.name)),
       scenarios.map(c => {
         const cell = h('button', {type: 'button', class: 'cell-button', 'data-cell': keyOf(s.name, c.name), tabindex: '-1', onclick: () => open(s, c)});
         cells.set(keyOf(s.name, c.name), [cell, s, c]);
@@ -47,7 +47,7 @@ function grid(body, {strategies, scenarios}, name) {
         state === 'running' ? h('span', {class: 'spinner'}) : state === 'waiting' ? '…' : state === 'failed' ? '✕' : '·',
       came && h('i', {class: came, 'aria-hidden': 'true'}, came === 'right' ? '✓' : '✗'),
       !came && predicted && h('i', {class: 'guess'}, t('guess', {word: t('verdict.' + predicted)})));
-    const words = [t('under', {strategy: s.name, scenario: c.name}),
+    const words = [t('under', {strategy: s.name, scenario: nameOf(c)}),
       state === 'ended' ? verdict(known) : t('state.' + state), predicted ? t('predicted', {word: t('verdict.' + predicted)}) : ''];
     cell.setAttribute('aria-label', words.filter(Boolean).join(', '));
     cell.title = words.filter(Boolean).join(', ');
