@@ -156,6 +156,9 @@ func TestLessons(t *testing.T) {
 					t.Errorf("loadtest %s: exit code %d, does not print %s\n%s%s", strings.Join(c.Args(), " "), code, wrong, out.String(), errs.String())
 					continue
 				}
+				if c.Args()[0] == "list" && !*updateLessons && strings.TrimSpace(out.String()) != strings.TrimSpace(c.Output()) {
+					t.Errorf("%s: the table of %s is not what it prints now: go test -tags lab ./cmd/loadtest -run 'TestLessons$/%s' -update-lessons", path, c.Line(), filepath.Base(path)[:1])
+				}
 				if *updateLessons {
 					command, _, _ := strings.Cut(c.Block, "\n")
 					printed := shopBinary.ReplaceAllString(strings.TrimRight(out.String(), "\n"), "")
@@ -263,6 +266,11 @@ func TestWhatIsNoExerciseIsOneLine(t *testing.T) {
 		"exercise 99":         "lesson 99 has no exercise: want one of " + strings.Join(lessons, ", "),
 		"exercise 99 --check": "lesson 99 has no exercise",
 		"exercise --check":    "--check wants a lesson",
+		"exercise --hint":     "--hint wants a lesson",
+		"exercise --from 2":   "--from wants a lesson",
+		"exercise 3 --from 3": "want an exercise before",
+		"exercise 7 --from 2": "want an exercise before",
+		"exercise 3 --from 2": "begin with loadtest exercise 2",
 		"exercise three":      "three",
 	} {
 		var out, errs bytes.Buffer

@@ -139,7 +139,7 @@ func TestThePlanOfAClass(t *testing.T) {
 			}
 		}
 		if votes == 0 {
-			t.Logf("lesson %d: nothing to vote on", number)
+			t.Errorf("lesson %d: nothing to vote on", number)
 		}
 		t.Logf("lesson %d: %s of %s", number, took.Round(time.Second), minutes[number])
 		if took > minutes[number] {
@@ -171,7 +171,7 @@ func commandsOf(s stepInfo) (n int) {
 func voteOf(t *testing.T, teacher *browsertest.Page, phones []*browsertest.Page, card string) {
 	t.Helper()
 	teacher.Run(chromedp.Evaluate(card+`.querySelector('.ask-class').click()`, nil))
-	teacher.Until(card + `.querySelector('.qr path')`)
+	teacher.Until(card + `.querySelector('.qr path') !== null`)
 	for i, phone := range phones {
 		phone.Until(`document.querySelector('.guess:not(:disabled)')`)
 		for _, word := range [][]string{{"held"}, {"oversold"}, {"held", "oversold"}}[i] {

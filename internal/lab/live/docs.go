@@ -49,7 +49,8 @@ func rendered(page string, text []byte, lead func(page, heading string) string) 
 	})
 	// Pictures are in the repository alone; a table can be wider than the screen.
 	linked = image.ReplaceAllString(linked, "")
-	linked = strings.ReplaceAll(linked, "<table>", `<div class="scroll" tabindex="0" role="region" aria-label="table"><table>`)
+	linked = strings.ReplaceAll(linked, "<table>", `<div class="scroll" tabindex="0" role="group" aria-label="table"><table>`)
+	linked = strings.ReplaceAll(linked, "<pre>", `<pre tabindex="0">`)
 	return strings.ReplaceAll(linked, "</table>", "</table></div>"), nil
 }
 

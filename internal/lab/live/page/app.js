@@ -39,7 +39,7 @@ const cellTab = () => store.catalog.baskets.scenarios.some(c => c.name === route
 const isDark = () => root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
 
 function button(label, name, action, pressed) {
-  return h('button', {type: 'button', 'aria-label': name, title: name, 'aria-pressed': pressed === undefined ? null : String(pressed), onclick: action}, label);
+  return h('button', {type: 'button', 'aria-label': `${label} ${name}`, title: name, 'aria-pressed': pressed === undefined ? null : String(pressed), onclick: action}, label);
 }
 
 function header() {

@@ -8,8 +8,8 @@ import {on, store} from './store.js';
 const same = (votes, about) => votes && votes.strategy === about.strategy && (votes.scenario || '') === (about.scenario || '') && (votes.schedule || '') === (about.schedule || '');
 
 // askClass is the button that asks the phones. What goes wrong is said with say.
-export const askClass = (about, say) => store.catalog.classroom && mayDrive() &&
-  h('button', {type: 'button', class: 'ask-class', onclick: () => ask('POST', 'api/ballots', about).then(() => say(''), e => say(e.message))}, t('vote.ask'));
+export const askClass = (about, say, name = '') => store.catalog.classroom && mayDrive() &&
+  h('button', {type: 'button', class: 'ask-class', onclick: () => ask('POST', 'api/ballots', about).then(() => say(''), e => say(e.message))}, t('vote.ask'), name && ': ' + name);
 
 // classVotes shows the votes on something: the code to come in by while they are open, and their bars.
 export function classVotes(about) {

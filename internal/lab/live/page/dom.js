@@ -24,6 +24,7 @@ export function drawn(className, html) {
   const element = markup(className, html), has = new Set([...element.querySelectorAll('svg [class]')].flatMap(mark => [...mark.classList]));
   const keys = [...['sold', 'sold_out', 'busy', 'fenced', 'lost', 'conflict', 'refused', 'unknown', 'error'].map(o => ['o-' + o, 'k-' + o, 'outcome.' + o]),
     ...['p50', 'p99', 's-waiting', 's-inside', 's-open', 's-fault', 's-locked', 's-value', 'both', 'shade'].map(c => [c, 'k-' + c, 'key.' + c])];
+  if (className) for (const [name, value] of [['tabindex', '0'], ['role', 'group'], ['aria-label', t('drawing')]]) element.setAttribute(name, value);
   return h('div', {}, element, h('p', {class: 'key'}, keys.filter(([mark]) => has.has(mark)).map(([, key, phrase]) => [h('span', {class: key}, t(phrase)), ' '])));
 }
 

@@ -53,10 +53,11 @@ function stepped(lesson) {
 function commandCard({line, output, action}, leaving) {
   const said = h('p', {class: 'said', role: 'alert', hidden: true}), say = words => notice(said, words), out = h('div', {class: 'result', 'aria-live': 'polite'});
   const begin = h('button', {type: 'button', class: 'main begin', onclick: () => run()}, '▶ ', t('lesson.begin'));
-  const about = !action || action.explore || action.shops || action.cells && action.cells.length > 1 ? null :
-    action.cells ? {...action.cells[0]} : {strategy: action.strategies[0], schedule: action.schedule, title: line.replace(/^loadtest | --draw$/g, '')};
-  const votes = about && classVotes(about), shops = action && action.shops !== store.catalog.shops && action.shops || 0;
-  if (votes) leaving.push(votes.leave);
+  const shops = action && action.shops !== store.catalog.shops && action.shops || 0;
+  // What a class can vote on: each cell, or how the schedule ends.
+  const about = !action || action.explore || shops ? [] : action.cells || [{strategy: action.strategies[0], schedule: action.schedule, title: line.replace(/^loadtest | --draw$/g, '')}];
+  const votes = about.map(classVotes);
+  leaving.push(...votes.map(v => v.leave));
   const baskets = action && action.strategies && several(action.strategies[0]);
   const asked = strategy => ({strategy, customers: action.customers, schedule: action.schedule || '', baskets});
   let results = [];
@@ -112,7 +113,7 @@ function commandCard({line, output, action}, leaving) {
     }));
   }
   return h('section', {class: 'command-card', 'data-command': line}, h('p', {}, h('code', {class: 'command'}, line)),
-    action ? mayDrive() && h('p', {class: 'bar'}, begin, about && askClass(about, say)) : !output && h('p', {class: 'soft'}, t('lesson.terminal')),
-    said, votes && votes.element, out,
+    action ? mayDrive() && h('p', {class: 'bar'}, begin, about.map(one => askClass(one, say, about.length > 1 ? t('under', one) : ''))) : !output && h('p', {class: 'soft'}, t('lesson.terminal')),
+    said, votes.map(v => v.element), out,
     output && h('details', {open: !action}, h('summary', {}, t('lesson.printed')), h('pre', {class: 'output', tabindex: '0', role: 'region', 'aria-label': t('lesson.printed')}, output)));
 }
