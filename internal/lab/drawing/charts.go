@@ -73,7 +73,7 @@ func overTime(t trial.Timeline, highest float64, beside []trial.Timeline, in exp
 
 // OverTime draws the outcomes of a cell's requests over time, and the median and the 99th percentile
 // of their latency. Both are empty for a cell without requests. The axes are those of all that are shown
-// beside it.
+// beside it, and have answers a second instead of answers in a bar.
 func OverTime(t trial.Timeline, in explain.Language, beside ...trial.Timeline) (outcomes, latency template.HTML) {
 	if len(t.P50) == 0 {
 		return "", ""
@@ -82,9 +82,12 @@ func OverTime(t trial.Timeline, in explain.Language, beside ...trial.Timeline) (
 }
 
 func outcomesOverTime(t trial.Timeline, beside []trial.Timeline, in explain.Language) template.HTML {
-	highest := most(t)
-	for _, other := range beside {
-		highest = max(highest, most(other)*t.BinMS/max(other.BinMS, 1)) // bars can be of other widths
+	highest, each := most(t), 1.0
+	if len(beside) > 0 { // bars can be of other widths: all show what comes in a second
+		each = 1000 / t.BinMS
+		for _, other := range append(slices.Clone(beside), t) {
+			highest = max(highest, most(other)*1000/max(other.BinMS, 1))
+		}
 	}
 	c := overTime(t, highest, beside, in)
 	width := c.x.at(t.BinMS/1000) - c.x.at(0)
@@ -97,7 +100,7 @@ func outcomesOverTime(t trial.Timeline, beside []trial.Timeline, in explain.Lang
 			if n == 0 {
 				continue
 			}
-			bars.add(chartLeft+float64(i)*width, c.y.at(below[i]), width*0.9, c.y.at(below[i]+float64(n)))
+			bars.add(chartLeft+float64(i)*width, c.y.at(below[i]*each), width*0.9, c.y.at((below[i]+float64(n))*each))
 			below[i] += float64(n)
 			sum += n
 		}

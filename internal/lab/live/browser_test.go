@@ -443,7 +443,16 @@ func TestAPageThatOnlyWatches(t *testing.T) {
 	if text := browsertest.Says[string](b, `document.querySelector('main').innerText`); !strings.Contains(text, "docker compose logs lab") {
 		t.Errorf("the page does not say how to drive: %q", text)
 	}
+	for _, hash := range []string{"#/", "#/lessons/1/run", "#/step/none/2", "#/load", "#/pair/pause/none/fenced"} {
+		open(b, hash)
+		if would := browsertest.Says[[]string](b, `[...document.querySelectorAll('main button:not(:disabled):not(.cell-button)')].filter(e => !e.hidden).map(e => e.textContent)`); len(would) > 0 {
+			t.Errorf("%s: these would be refused: %q", hash, would)
+		}
+	}
 	b.Clean(s)
+	// A lab that was started again does not know the token of before.
+	b.Run(chromedp.Navigate("about:blank"), chromedp.Navigate(s+"#token=that-of-another-lab"))
+	b.Until(`document.querySelector('.role.watches') && !sessionStorage.getItem('token')`)
 }
 
 // TestTheQuestionsLeadToACell asks them in both languages, and follows an answer.

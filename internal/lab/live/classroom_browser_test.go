@@ -86,6 +86,9 @@ func TestThePlanOfAClass(t *testing.T) {
 		phone.Until(`document.getElementById('asked') && location.pathname === '/vote'`)
 		phones = append(phones, phone)
 	}
+	watcher := teacher.Beside()
+	watcher.Run(chromedp.Navigate(home + "#/step/none/2"))
+	watcher.Until(`document.querySelector('.step-place .soft')`)
 	var course courseInfo
 	if err := json.Unmarshal(courses[".md"]().body, &course); err != nil {
 		t.Fatal(err)
@@ -135,6 +138,10 @@ func TestThePlanOfAClass(t *testing.T) {
 				begun := time.Now()
 				stepByHand(teacher)
 				took += time.Since(begun)
+				watcher.Until(`document.getElementById('ending') && document.querySelectorAll('.step-table tbody tr').length > 1`)
+				if n := browsertest.Says[int](watcher, `document.querySelectorAll('main button:not(:disabled)').length`); n != 0 {
+					t.Errorf("who watches has %d buttons that would be refused", n)
+				}
 				teacher.Run(goTo(fmt.Sprintf("#/lessons/%d/explain", number)))
 			}
 		}
@@ -153,6 +160,7 @@ func TestThePlanOfAClass(t *testing.T) {
 		t.Errorf("the plan takes %s, want 90 minutes", whole)
 	}
 	teacher.Clean(home)
+	watcher.Clean(home)
 	for _, phone := range phones {
 		phone.Clean(at)
 	}

@@ -99,6 +99,6 @@ func serveDocs(w http.ResponseWriter, r *http.Request) {
 const docsFrame = `<!DOCTYPE html>
 <html lang="%s"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark"><title>stocklock: %s</title>
-<link rel="icon" href="data:,"><link rel="stylesheet" href="/report.css"></head>
+<link rel="icon" href="data:,"><link rel="stylesheet" href="/report.css"><link rel="stylesheet" href="/print.css" media="print"></head>
 <body><main>%s</main></body></html>
 `
