@@ -14,7 +14,7 @@ import (
 )
 
 // violations runs axe-core in the page, and has what it finds in window.found.
-const violations = `axe.run(document, {resultTypes: ['violations']}).then(r => {
+const violations = `axe.run(document, {resultTypes: ['violations'], rules: {'target-size': {enabled: true}}}).then(r => {
   window.found = r.violations.map(v => v.id + ': ' + v.nodes.map(n => n.target.join(' ')).slice(0, 3).join(', '));
 }); window.found = null; 0`
 

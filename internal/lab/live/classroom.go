@@ -21,6 +21,8 @@ import (
 const (
 	// maxPhones bounds the phones of a class, and how many of them listen at once.
 	maxPhones = 300
+	// maxChanges bounds how often a phone changes its vote on one thing: each change is told to all pages.
+	maxChanges = 20
 	// maxVote bounds the body of a vote, in bytes.
 	maxVote = 1 << 10
 
@@ -32,6 +34,7 @@ var (
 	errPhones  = fmt.Errorf("%d phones vote already", maxPhones)
 	errNoPhone = errors.New("this phone is not known here: open the page anew")
 	errClosed  = errors.New("the vote has ended")
+	errChanged = fmt.Errorf("a vote may be changed %d times", maxChanges)
 )
 
 // classroom is the vote of a class. Its fields are guarded by the server's mu.
@@ -40,7 +43,8 @@ type classroom struct {
 	phones map[string]bool // by cookie
 	now    *ballot         // nil for none
 	votes  map[string]string
-	last   int // number of the last ballot
+	change map[string]int // how often each phone has
+	last   int            // number of the last ballot
 	feed   *feed
 	heard  chan struct{} // one for each phone that listens
 }
@@ -80,7 +84,7 @@ func CheckClassroom(text string) (*url.URL, error) {
 }
 
 func newClassroom(u *url.URL) *classroom {
-	c := &classroom{url: u, phones: map[string]bool{}, votes: map[string]string{}, feed: newFeed(), heard: make(chan struct{}, maxPhones)}
+	c := &classroom{url: u, phones: map[string]bool{}, votes: map[string]string{}, change: map[string]int{}, feed: newFeed(), heard: make(chan struct{}, maxPhones)}
 	c.feed.publish("ballot", c.now)
 	return c
 }
@@ -165,6 +169,8 @@ func (s *Server) serveVote(w http.ResponseWriter, r *http.Request) {
 	switch err := s.vote(phone, asked.Ballot, asked.Word); {
 	case errors.Is(err, errNoPhone):
 		refuse(w, http.StatusForbidden, "phone", err.Error())
+	case errors.Is(err, errChanged):
+		refuse(w, http.StatusTooManyRequests, "full", err.Error())
 	case errors.Is(err, errClosed):
 		refuse(w, http.StatusConflict, "closed", err.Error())
 	case err != nil:
@@ -187,6 +193,12 @@ func (s *Server) vote(phone string, number int, word string) error {
 		return errNoPhone
 	case c.now == nil || !c.now.Open || c.now.ID != number:
 		return errClosed
+	}
+	if c.votes[phone] == word {
+		return nil
+	}
+	if c.change[phone]++; c.change[phone] > maxChanges {
+		return errChanged
 	}
 	c.votes[phone] = word
 	s.feed.publish("votes", c.tally())
@@ -218,6 +230,7 @@ func (s *Server) ask(about subject) (any, error) {
 		}
 	}
 	clear(c.votes)
+	clear(c.change)
 	s.tellClass()
 	return c.tally(), nil
 }

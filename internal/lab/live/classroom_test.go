@@ -138,6 +138,13 @@ func TestOneVoteAPhone(t *testing.T) {
 	if _, err := s.ask(subject{cellName: cell}); err != nil || len(s.class.tally().Votes) != 0 {
 		t.Errorf("the next vote begins with %v, %v", s.class.tally().Votes, err)
 	}
+	last := 0
+	for i := range maxChanges + 1 {
+		last = says(s, a, 2, []string{"held", "oversold"}[i%2])
+	}
+	if last != http.StatusTooManyRequests {
+		t.Errorf("a vote was changed %d times, and the last time answered with %d", maxChanges+1, last)
+	}
 	if _, err := s.ask(subject{cellName: cellName{"none", "nothing"}}); err == nil {
 		t.Error("the class is asked about a cell that does not exist")
 	}

@@ -50,6 +50,7 @@ func rendered(page string, text []byte, lead func(page, heading string) string) 
 	// Pictures are in the repository alone; a table can be wider than the screen.
 	linked = image.ReplaceAllString(linked, "")
 	linked = strings.ReplaceAll(linked, "<table>", `<div class="scroll" tabindex="0" role="group" aria-label="table"><table>`)
+	linked = strings.ReplaceAll(linked, "<th></th>", "<td></td>")
 	linked = strings.ReplaceAll(linked, "<pre>", `<pre tabindex="0">`)
 	return strings.ReplaceAll(linked, "</table>", "</table></div>"), nil
 }
@@ -99,6 +100,6 @@ func serveDocs(w http.ResponseWriter, r *http.Request) {
 const docsFrame = `<!DOCTYPE html>
 <html lang="%s"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark"><title>stocklock: %s</title>
-<link rel="icon" href="data:,"><link rel="stylesheet" href="/report.css"><link rel="stylesheet" href="/print.css" media="print"></head>
+<link rel="icon" href="data:,"><link rel="stylesheet" href="/report.css"><link rel="stylesheet" href="/docs.css"></head>
 <body><main>%s</main></body></html>
 `

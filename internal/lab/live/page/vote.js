@@ -10,7 +10,7 @@ async function vote(word) {
   const response = await fetch('api/votes', {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify({ballot: ballot.id, word})}).catch(() => null);
   if (response && response.ok) { chosen = word; sessionStorage.setItem('vote', JSON.stringify([ballot.id, word])); }
   else if (response && response.status === 403) location.reload(); // the lab was started again, and knows no phone
-  else problem = t(response ? 'vote.closed' : 'offline');
+  else problem = t(!response ? 'offline' : response.status === 429 ? 'vote.changed' : 'vote.closed');
   show();
 }
 
