@@ -442,6 +442,8 @@ func TestAPageThatOnlyWatches(t *testing.T) {
 	}
 	if text := browsertest.Says[string](b, `document.querySelector('main').innerText`); !strings.Contains(text, "docker compose logs lab") {
 		t.Errorf("the page does not say how to drive: %q", text)
+	} else if strings.Contains(text, "no lock at all") {
+		t.Errorf("the page gives away what is to be predicted: %q", text)
 	}
 	for _, hash := range []string{"#/", "#/lessons/1/run", "#/step/none/2", "#/load", "#/pair/pause/none/fenced"} {
 		open(b, hash)

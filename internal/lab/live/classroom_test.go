@@ -1,12 +1,14 @@
 package live
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/verdict"
@@ -31,8 +33,10 @@ func unservedClass(t *testing.T) *Server {
 }
 
 func send(s *Server, r *http.Request) *httptest.ResponseRecorder {
+	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second) // a stream ends with its request
+	defer cancel()
 	w := httptest.NewRecorder()
-	s.Handler().ServeHTTP(w, r)
+	s.Handler().ServeHTTP(w, r.WithContext(ctx))
 	return w
 }
 
