@@ -189,6 +189,10 @@ func voteOf(t *testing.T, teacher *browsertest.Page, phones []*browsertest.Page,
 	}
 	shown := func(word string) string { return card + `.querySelector('[data-votes=` + word + `] b').textContent` }
 	teacher.Until(shown("oversold") + ` === '2' && ` + shown("held") + ` === '1'`)
+	if strings.Contains(browsertest.Says[string](teacher, `location.hash`), "/lessons/4/") {
+		screenshot(t, teacher, "class")
+		screenshot(t, phones[0], "phone")
+	}
 	if came := browsertest.Says[int](teacher, card+`.querySelector('.result').childElementCount`); came != 0 {
 		t.Errorf("the result is there before the votes")
 	}
