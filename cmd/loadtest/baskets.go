@@ -9,8 +9,12 @@ import (
 
 	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/stage"
+	"stocklock/internal/strategy"
 )
 
 // baskets runs cells of several items.
@@ -19,8 +23,14 @@ func (c *runCommand) baskets(ctx context.Context, plan matrix.Plan, shop *catalo
 	if err != nil {
 		return err
 	}
-	if len(plan.Given) > 0 || plan.MySQL != "" || plan.Redis != "" {
-		return usage("--baskets stops and kills shops, and empties Redis: it starts all of them itself, without --shop, --mysql and --redis")
+	if err := startsAll(plan); err != nil {
+		return err
+	}
+	if len(c.Topology) > 0 {
+		return usage("--baskets and --topology have scenarios of their own: want one of the two")
+	}
+	if c.Results != "" {
+		return usage("--baskets measures no requests: want --json, --html, --csv or --markdown in place of --results")
 	}
 	if c.ExpectOnly {
 		s.terminal().ExpectedBaskets(shop.Baskets, func(way, scenario string) bool {
@@ -39,6 +49,59 @@ func (c *runCommand) baskets(ctx context.Context, plan matrix.Plan, shop *catalo
 	}
 	terminal.Report(r)
 	return errors.Join(failed, c.outputs.finish(r, s))
+}
+
+// startsAll refuses servers and shops that are given.
+func startsAll(plan matrix.Plan) error {
+	if len(plan.Given) > 0 || plan.MySQL != "" || plan.Redis != "" {
+		return usage("several items: the scenarios stop and kill shops, and empty Redis: the lab starts all of them itself, without --shop, --mysql and --redis")
+	}
+	return nil
+}
+
+// drawnBy has the event under which two customers show that a property is missing. Of the other properties
+// no schedule of two different orders shows it.
+var drawnBy = map[strategy.Property][]schedule.Event{
+	strategy.Crossable: nil, strategy.Whole: {schedule.Kill}, strategy.OvertakeProof: {schedule.Pause},
+}
+
+// basket runs a cell of several items and tells it. If it fails, the shortest schedule of two customers that
+// fails for the same reason is searched, and drawn.
+func (c *explainCommand) basket(ctx context.Context, plan matrix.Plan, name string, s streams) error {
+	if err := startsAll(plan); err != nil {
+		return err
+	}
+	shop, err := c.catalog(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer shop.Close()
+	pairs, err := selection{Cells: []string{name}}.basketPairs(shop)
+	if err != nil {
+		return err
+	}
+	plan.Runs = 1
+	r, err := measureBaskets(ctx, plan, pairs, shop, s)
+	if err != nil || len(r.Cells) == 0 {
+		return err
+	}
+	of, events, told := pairs[0].Strategy, drawnBy[pairs[0].Scenario.Attacks], c.show(r.Cells[0], s)
+	_, drawn := drawnBy[pairs[0].Scenario.Attacks]
+	circles := len(events) > 0 && !of.Baskets.Meets(strategy.Crossable) // each schedule with an event would show a circle
+	if c.Mermaid || !drawn || circles || of.Baskets.Meets(pairs[0].Scenario.Attacks) || stage.Unplayable(of) != "" {
+		return told
+	}
+	on, err := stageSettings{shopSettings: c.shopSettings, redisSettings: c.redisSettings, mysqlSettings: c.mysqlSettings, Lease: stageLease}.open(ctx, s, shop, of)
+	if err != nil {
+		return err
+	}
+	defer on.Close()
+	fmt.Fprintln(s.out)
+	survey := explore.Survey{Strategy: of.Name, Baskets: true, Customers: 2, Events: events, Switches: len(events)}
+	return errors.Join(told, survey.Run(ctx, on, progress(s), func(r explore.Result) {
+		clearProgress(s)
+		printResult(s, r)
+	}))
 }
 
 // measureBaskets is [measure] for cells of several items.

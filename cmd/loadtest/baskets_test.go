@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"stocklock/internal/lab/explore"
@@ -19,8 +20,22 @@ func TestBaskets(t *testing.T) {
 	}
 }
 
+// TestACrossedCellIsExplained wants the story of the cell, and the circle drawn.
+func TestACrossedCellIsExplained(t *testing.T) {
+	testserver.NeedsServers(t)
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"explain", "locks-parallel:crossed"}, &out, &errs); code != exitExpected {
+		t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
+	}
+	for _, want := range []string{"B: busy", "a circle: A ──waits for──▶ item 2 ──held by──▶ B ──waits for──▶ item 1 ──held by──▶ A"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in:\n%s", want, out.String())
+		}
+	}
+}
+
 // TestCrossedSchedules: the exploration of an unsorted way finds the circle at once, and that of a sorted one
-// finds nothing.
+// finds nothing. A circle of rows is a deadlock, which MySQL ends.
 func TestCrossedSchedules(t *testing.T) {
 	testserver.NeedsServers(t)
 	for way, shortest := range map[string]string{
@@ -36,6 +51,9 @@ func TestCrossedSchedules(t *testing.T) {
 		}
 		found := results[0].Found
 		const most = 60 // runs; 20 of each of these locks were needed
+		if ended := found.Deadlocks > 0; ended != (way == "rows-unsorted") {
+			t.Errorf("%s: MySQL ended a transaction in %d of %d runs", way, found.Deadlocks, found.Runs)
+		}
 		switch {
 		case found.Runs == 0 || found.Runs > most:
 			t.Errorf("%s: %d runs, want at most %d", way, found.Runs, most)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
@@ -13,7 +14,7 @@ import (
 
 type explainCommand struct {
 	Cell     string `arg:"" placeholder:"STRATEGY:SCENARIO" help:"The cell, such as owner-checked:pause. See loadtest list strategies."`
-	Scenario string `arg:"" optional:"" help:"The scenario, where the first argument is a strategy alone: ${scenarios}."`
+	Scenario string `arg:"" optional:"" help:"The scenario, where the first argument is a strategy alone: ${scenarios}. Or one of loadtest list baskets."`
 	settings `embed:""`
 
 	From    string `placeholder:"FILE" help:"Explain the cell of this saved result, which --json wrote. Without it the cell is run."`
@@ -36,6 +37,9 @@ func (c *explainCommand) Run(ctx context.Context, s streams) error {
 	plan, err := c.plan()
 	if err != nil {
 		return err
+	}
+	if _, err := basket.ByName(scenarioName); err == nil {
+		return c.basket(ctx, plan, strategy+":"+scenarioName, s)
 	}
 	if _, err := scenario.ByName(scenarioName); err != nil {
 		return usage("explain explains one cell: %w", err)

@@ -66,6 +66,11 @@ func (c *exploreCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return usage("%w, or all", err)
 	}
+	for _, of := range strategies {
+		if c.Baskets && of.Baskets == nil {
+			return usage("%s sells one item at a time", of.Name)
+		}
+	}
 	on, err := c.open(ctx, s, shop, strategies...)
 	if err != nil {
 		return err
@@ -94,8 +99,6 @@ func (c *exploreCommand) search(ctx context.Context, s streams, on *stage.Stage,
 		}
 		of := surveys
 		switch {
-		case c.Baskets && st.Baskets == nil:
-			return usage("%s sells one item at a time", st.Name)
 		case of == nil && c.Baskets:
 			of = explore.DefaultOfBaskets(st)
 		case of == nil:
@@ -175,7 +178,11 @@ func printResult(s streams, r explore.Result) {
 		fmt.Fprintf(s.out, "%s, %s: skipped: %s\n", r.Strategy, r.Name(), r.Skipped)
 		return
 	}
-	fmt.Fprintf(s.out, "%s, %s: %s, %d bad\n", r.Strategy, r.Name(), schedule.Plural(int64(r.Found.Runs), "run"), r.Found.Bad)
+	ended := ""
+	if n := r.Found.Deadlocks; n > 0 {
+		ended = fmt.Sprintf(", %d with a deadlock that MySQL ended", n)
+	}
+	fmt.Fprintf(s.out, "%s, %s: %s, %d bad%s\n", r.Strategy, r.Name(), schedule.Plural(int64(r.Found.Runs), "run"), r.Found.Bad, ended)
 	for _, found := range r.Found.Shortest {
 		oneShop := ""
 		if r.OneShop {

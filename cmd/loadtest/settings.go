@@ -68,6 +68,7 @@ var defaults = map[string]string{
 	"strategies": strings.Join(usualStrategies, ","), "usual_scenario": usualScenario,
 	"shops": fmt.Sprint(matrix.DefaultShops), "workers": fmt.Sprint(matrix.DefaultWorkers),
 	"retry": matrix.DefaultRetry.String(), "work": matrix.DefaultWork.String(),
+	"stage_lease": stageLease.String(),
 }
 
 // maxRequests bounds --requests, whose default depends on --rate.

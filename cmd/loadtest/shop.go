@@ -64,8 +64,11 @@ type stageSettings struct {
 	redisSettings `embed:""`
 	mysqlSettings `embed:""`
 
-	Lease time.Duration `default:"300ms" min:"100ms" max:"2s" help:"The lease of every lock. One whose shortest lease is longer makes it that. A run that the machine is too slow for is made again."`
+	Lease time.Duration `default:"${stage_lease}" min:"100ms" max:"2s" help:"The lease of every lock. One whose shortest lease is longer makes it that. A run that the machine is too slow for is made again."`
 }
+
+// stageLease is long for a request on a busy machine, and short for who waits for its end.
+const stageLease = 300 * time.Millisecond
 
 // open starts what schedules of these strategies are played on. The caller closes it before the
 // catalog.

@@ -49,12 +49,18 @@ func TestAShopThatCannotBePlayed(t *testing.T) {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	for args, want := range map[string]string{
-		"step magic":    `no strategy "magic": want one of none, mutex`,
-		"explore magic": `no strategy "magic": want one of none, mutex`,
-		"judge magic":   `no strategy "magic": want one of none, mutex`,
-		"step conditional --shop-binary " + production:                          "was built without the lab: build it with go build -tags lab ./cmd/shop",
-		"judge conditional --shop-binary " + production:                         "was built without the lab",
-		"run --strategies conditional --shop-binary " + production:              "was built without the lab",
+		"step magic":                                               `no strategy "magic": want one of none, mutex`,
+		"step magi":                                                `batched, rows-unsorted, rows-sorted`,
+		"explore --baskets locks-sorted none":                      "none sells one item at a time",
+		"run --cells locks-sorted:crossed":                         "locks-sorted only sells several items at once: see loadtest run --baskets",
+		"explain locks-sorted:crossed":                             "loadtest run --baskets --cells locks-sorted:crossed --draw",
+		"run --baskets --topology pair":                            "want one of the two",
+		"run --baskets --results results.bin":                      "--baskets measures no requests",
+		"explore magic":                                            `no strategy "magic": want one of none, mutex`,
+		"judge magic":                                              `no strategy "magic": want one of none, mutex`,
+		"step conditional --shop-binary " + production:             "was built without the lab: build it with go build -tags lab ./cmd/shop",
+		"judge conditional --shop-binary " + production:            "was built without the lab",
+		"run --strategies conditional --shop-binary " + production: "was built without the lab",
 		"explore conditional --shop-binary " + filepath.Dir(production) + "/no": "no such file",
 	} {
 		var out, errs bytes.Buffer

@@ -1,6 +1,7 @@
 package basket
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -33,26 +34,28 @@ func (c *cell) count(ctx context.Context, r *trial.Result) (verdict.Facts, error
 		if err != nil {
 			return verdict.Facts{}, err
 		}
-		forSale := counts.Remaining
-		if counted, ok, err := c.counter(ctx, item.ItemID); err != nil {
+		counted, ok, err := c.counter(ctx, item.ItemID)
+		if err != nil {
 			return verdict.Facts{}, err
-		} else if ok {
-			forSale = counted
 		}
+		if !ok {
+			counted = counts.Remaining
+		}
+		forSale := min(counts.Remaining, counted) // nobody gets more than both have
+		unsold := item.InitialStock - counts.Sold
 		left[item.ItemID] = max(0, forSale)
 		r.InitialStock += item.InitialStock
 		r.Sold += counts.Sold
 		r.Remaining += max(0, forSale)
 		r.Oversold += counts.Oversold
-		if missing := item.InitialStock - counts.Sold - forSale; missing > 0 {
-			r.Unclaimed += missing
-		} else if counts.Oversold == 0 {
-			r.LostUpdates -= missing
+		r.Unclaimed += max(0, unsold-forSale)
+		if counts.Oversold == 0 {
+			r.LostUpdates += max(0, max(counts.Remaining, counted)-unsold)
 		}
 	}
 	var failed string
 	for _, of := range c.customers {
-		failed = c.compare(of, orders, left, r)
+		failed = cmp.Or(failed, c.compare(of, orders, left, r))
 		r.Requests++
 	}
 	f := r.Facts()

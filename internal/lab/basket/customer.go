@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
@@ -17,14 +18,15 @@ import (
 
 // customer posts one basket, perhaps several times.
 type customer struct {
-	name    string
-	shop    int
-	lines   []int // the indexes of the items, in the order in which they are posted
-	request string
-	by      string // the strategy, empty for the way of the cell
-	beside  bool   // it is in the way of others: that it is refused is not counted
+	name     string
+	shop     int
+	lines    []int  // the indexes of the items, in the order in which they are posted
+	by       string // the strategy, empty for the way of the cell
+	beside   bool   // it is in the way of others: that it is refused is not counted
+	hesitant bool   // it waits no longer than is usual: the play goes on when it is refused
 
-	holds int // that were asked for and not ended: the most there is for one that is held each time
+	request string
+	holds   int // that were asked for and not ended: the most there is for one that is held each time
 
 	mu     sync.Mutex
 	answer *load.Answer // to the last request; nil while it is under way
@@ -45,14 +47,8 @@ func (c *customer) outcome() load.Outcome {
 // holdAtMost bounds a hold that nobody ends.
 const holdAtMost = 20 * time.Second
 
-// order sends a basket to a shop. With an action, that is done at a point of the sale.
-func (c *cell) order(ctx context.Context, name string, shop int, lines []int, at sale.Point, action labmode.Action) *customer {
-	return c.orderBy(ctx, "", name, shop, lines, at, action)
-}
-
-// orderBy is order by another strategy than that of the cell.
-func (c *cell) orderBy(ctx context.Context, strategy, name string, shop int, lines []int, at sale.Point, action labmode.Action) *customer {
-	customer := &customer{name: name, shop: shop, lines: lines, by: strategy}
+// order sends the basket of a new customer. With an action, that is done at a point of the sale.
+func (c *cell) order(ctx context.Context, customer *customer, at sale.Point, action labmode.Action) *customer {
 	c.customers = append(c.customers, customer)
 	c.send(ctx, customer, at, action)
 	return customer
@@ -82,6 +78,9 @@ func (c *cell) send(ctx context.Context, to *customer, at sale.Point, action lab
 	}
 	if to.name == "A" {
 		order.Lease = c.scenario.lease
+	}
+	if !to.hesitant {
+		order.Wait = patience // no stall of the machine has it refused
 	}
 	to.mu.Lock()
 	to.answer = nil
@@ -146,13 +145,18 @@ func (c *cell) waitsInMySQL(ctx context.Context) bool {
 		if rows.Scan(&statement) != nil {
 			return false
 		}
-		for _, item := range c.items {
-			if regexp.MustCompile(fmt.Sprintf(`\b%d\b`, item.ItemID)).MatchString(statement) {
-				return true
-			}
+		if c.names(statement) {
+			return true
 		}
 	}
 	return false
+}
+
+// names reports whether a statement or a key has the id of an item of the cell in it.
+func (c *cell) names(text string) bool {
+	return slices.ContainsFunc(c.items, func(item audit.Run) bool {
+		return regexp.MustCompile(fmt.Sprintf(`\b%d\b`, item.ItemID)).MatchString(text)
+	})
 }
 
 // await waits until done reports true, or ctx ends.

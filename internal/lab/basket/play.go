@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
-	"stocklock/internal/strategy"
 )
 
 var errNotSeen = errors.New("what the play waits for was never seen")
@@ -41,16 +41,26 @@ func (c *cell) arrived(ctx context.Context, of *customer) func() bool {
 	return func() bool { return c.reached(of) || of.answered() || c.keptOut(ctx, of) }
 }
 
+// met returns an error where a sale was to be held and was sold without coming to its point: nobody has met it.
+func (c *cell) met(all ...*customer) error {
+	for _, of := range all {
+		if of.outcome() == load.Sold && !c.reached(of) {
+			return fmt.Errorf("%w: %s was answered with %s", errNotSeen, of.name, of.outcome())
+		}
+	}
+	return nil
+}
+
 // crossed has two baskets with the same items in opposite orders meet where each has its first.
 func crossed(ctx context.Context, c *cell) error {
 	if c.of.Passes(sale.Acquired) {
 		return crossedAtLocks(ctx, c)
 	}
-	a := c.order(ctx, "A", 0, []int{0, 1}, sale.Taken, labmode.Hold)
+	a := c.order(ctx, &customer{name: "A", lines: []int{0, 1}}, sale.Taken, labmode.Hold)
 	if err := c.see(ctx, c.arrived(ctx, a), "A wants 1, 2 and has what it gets first"); err != nil {
 		return err
 	}
-	b := c.order(ctx, "B", 1, []int{1, 0}, sale.Taken, labmode.Hold)
+	b := c.order(ctx, &customer{name: "B", shop: 1, lines: []int{1, 0}}, sale.Taken, labmode.Hold)
 	if err := c.see(ctx, c.arrived(ctx, b), "B wants 2, 1 and has what it gets first, or waits"); err != nil {
 		return err
 	}
@@ -59,39 +69,37 @@ func crossed(ctx context.Context, c *cell) error {
 		return fmt.Errorf("%w: B has what it gets first", errNotSeen)
 	}
 	c.release(ctx, b)
-	return c.concluded(ctx, a, b)
+	if err := c.concluded(ctx, a, b); err != nil {
+		return err
+	}
+	return c.met(a, b)
 }
 
 // crossedAtLocks has C hold the lock of item 2 until A waits for it, with the lock of item 1 if it asks for
-// that, too. A is paused when C releases it, so that B comes first: also where a basket asks for all locks
+// that, too. A is held there when C releases it, so that B comes first: also where a basket asks for all locks
 // at once.
 func crossedAtLocks(ctx context.Context, c *cell) error {
-	cc := c.order(ctx, "C", 2, []int{1}, sale.Acquired, labmode.Hold)
+	cc := c.order(ctx, &customer{name: "C", shop: 2, lines: []int{1}}, sale.Acquired, labmode.Hold)
 	if err := c.see(ctx, func() bool { return c.reached(cc) }, "C has the lock of 2"); err != nil {
 		return err
 	}
-	a := c.order(ctx, "A", 0, []int{0, 1}, "", "")
-	waits := func() bool {
-		return a.answered() || c.passed(a, sale.Waiting) && (c.passed(a, sale.Acquired) || c.allLocksAtOnce())
-	}
-	if err := c.see(ctx, waits, "A wants 1, 2, has the first that is free, and waits"); err != nil {
-		return err
-	}
-	if err := c.shop(a).Pause(); err != nil {
+	a := c.order(ctx, &customer{name: "A", lines: []int{0, 1}}, sale.Waiting, labmode.Hold)
+	if err := c.see(ctx, func() bool { return a.answered() || c.reached(a) }, "A wants 1, 2, has the first that is free, and waits"); err != nil {
 		return err
 	}
 	c.release(ctx, cc)
 	if err := c.concluded(ctx, cc); err != nil {
 		return err
 	}
-	b := c.order(ctx, "B", 1, []int{1, 0}, "", "")
+	b := c.order(ctx, &customer{name: "B", shop: 1, lines: []int{1, 0}, hesitant: true}, "", "")
 	if err := c.see(ctx, func() bool { return b.answered() || c.passed(b, sale.Waiting) }, "B wants 2, 1, has the first that is free, and waits"); err != nil {
 		return err
 	}
-	if err := c.shop(a).Resume(); err != nil {
+	c.release(ctx, a)
+	if err := c.concluded(ctx, a, b); err != nil {
 		return err
 	}
-	return c.concluded(ctx, a, b)
+	return c.met(a)
 }
 
 // The strategies of a B who goes by the items' ids: with the reference lock of each item, and with their rows.
@@ -104,13 +112,13 @@ const (
 // has its first lock, or its first units where it has no lock in Redis.
 func meet(ctx context.Context, c *cell, byIDs bool) error {
 	strategy, has := byIDsInRedis, "lock"
-	a := c.order(ctx, "A", 0, []int{0, 1}, sale.Acquired, labmode.Hold)
+	a := c.order(ctx, &customer{name: "A", lines: []int{0, 1}}, sale.Acquired, labmode.Hold)
 	if !c.await(ctx, func() bool { return c.reached(a) || a.answered() }) {
 		return fmt.Errorf("%w: A has its first lock, or has bought", errNotSeen)
 	}
 	if !c.reached(a) {
 		a.name, strategy, has = "a customer before A", byIDsInRows, "units"
-		a = c.order(ctx, "A", 0, []int{0, 1}, sale.Taken, labmode.Hold)
+		a = c.order(ctx, &customer{name: "A", lines: []int{0, 1}}, sale.Taken, labmode.Hold)
 	}
 	if err := c.see(ctx, c.arrived(ctx, a), "A wants 1, 2 and has its first "+has); err != nil {
 		return err
@@ -118,7 +126,7 @@ func meet(ctx context.Context, c *cell, byIDs bool) error {
 	if !byIDs {
 		strategy = ""
 	}
-	b := c.orderBy(ctx, strategy, "B", 1, []int{1, 0}, "", "")
+	b := c.order(ctx, &customer{name: "B", shop: 1, lines: []int{1, 0}, by: strategy, hesitant: true}, "", "")
 	wants := "B wants 2, 1"
 	if byIDs {
 		wants = "B buys both by " + strategy + ", which takes 1 first"
@@ -127,28 +135,37 @@ func meet(ctx context.Context, c *cell, byIDs bool) error {
 		return err
 	}
 	c.release(ctx, a)
-	return c.concluded(ctx, a, b)
-}
-
-// allLocksAtOnce reports whether a customer who waits has no lock: there is one for all items, or all are
-// acquired in one step.
-func (c *cell) allLocksAtOnce() bool {
-	return c.of.Baskets.Standing(strategy.OvertakeProof) == strategy.NotApplicable
+	if err := c.concluded(ctx, a, b); err != nil {
+		return err
+	}
+	return c.met(a)
 }
 
 func (c *cell) shop(of *customer) *rig.TestbedShop { return c.bench.Testbed.Shops[of.shop] }
 
 func sameItemTwice(ctx context.Context, c *cell) error {
-	return c.concluded(ctx, c.order(ctx, "A", 0, []int{0, 0}, "", ""))
+	return c.concluded(ctx, c.order(ctx, &customer{name: "A", lines: []int{0, 0}}, "", ""))
 }
 
-// oneSoldOut has B want item 1 while A has it for the moment, and is going to be refused item 2.
+// oneSoldOut has B want item 1 while A has it for the moment, and is going to be refused item 2. Where A is
+// refused before it takes units, B comes while A has a lock or has read. Some ways refuse by one command.
 func oneSoldOut(ctx context.Context, c *cell) error {
-	a := c.order(ctx, "A", 0, []int{0, 1}, sale.Taken, labmode.Hold)
-	if err := c.see(ctx, c.arrived(ctx, a), "A wants 1, 2 and has 1, or is refused"); err != nil {
-		return err
+	var a *customer
+	for _, at := range []sale.Point{sale.Taken, sale.Acquired, sale.Read} {
+		if !c.of.Passes(at) && at != sale.Taken {
+			continue
+		}
+		a = c.order(ctx, &customer{name: "A", lines: []int{0, 1}}, at, labmode.Hold)
+		if !c.await(ctx, c.arrived(ctx, a)) {
+			return fmt.Errorf("%w: A is %s, or refused", errNotSeen, at)
+		}
+		if c.reached(a) {
+			c.tell("A wants 1, 2 and %s", map[sale.Point]string{sale.Taken: "has 1", sale.Acquired: "has its first lock", sale.Read: "has read"}[at])
+			break
+		}
+		c.tell("A wants 1, 2 and is refused at once")
 	}
-	b := c.order(ctx, "B", 1, []int{0}, "", "")
+	b := c.order(ctx, &customer{name: "B", shop: 1, lines: []int{0}}, "", "")
 	if err := c.see(ctx, func() bool { return b.answered() || c.keptOut(ctx, b) }, "B wants 1 and is answered, or waits"); err != nil {
 		return err
 	}
@@ -163,7 +180,7 @@ func deathBetweenLocks(ctx context.Context, c *cell) error { return death(ctx, c
 // death kills A's shop at a point. B wants the same, and comes again until it has it, nothing that can
 // end keeps it out any more, or what keeps it out has no end.
 func death(ctx context.Context, c *cell, at sale.Point) error {
-	a := c.order(ctx, "A", 0, []int{0, 1}, at, labmode.Kill)
+	a := c.order(ctx, &customer{name: "A", lines: []int{0, 1}}, at, labmode.Kill)
 	exited := func() bool { return !c.shop(a).Alive() }
 	if err := c.see(ctx, func() bool { return exited() || a.answered() && a.outcome() != load.Unknown }, "A wants 1, 2, and its shop dies on the way"); err != nil {
 		return err
@@ -171,12 +188,13 @@ func death(ctx context.Context, c *cell, at sale.Point) error {
 	if !exited() {
 		return fmt.Errorf("%w: A was answered with %s", errNotSeen, a.outcome())
 	}
-	b := c.order(ctx, "B", 1, []int{0, 1}, "", "")
+	b := c.order(ctx, &customer{name: "B", shop: 1, lines: []int{0, 1}, hesitant: true}, "", "")
+	var before load.Outcome
 	for {
 		if !c.await(ctx, b.answered) {
-			return fmt.Errorf("%w: the answer to B", errNotSeen)
+			return fmt.Errorf("%w: B is sold both, or refused for good; its last answer is %q", errNotSeen, before)
 		}
-		before := b.outcome()
+		before = b.outcome()
 		if before == load.Sold {
 			return c.concluded(ctx, b)
 		}
@@ -195,13 +213,17 @@ func death(ctx context.Context, c *cell, at sale.Point) error {
 	}
 }
 
-// locks returns a key of a lock that never ends, and whether there is one that does. Counters are no locks.
+// locks returns a key of a lock that never ends, and whether there is one that does. Counters are no locks,
+// and a shop that has just started leaves a key of its own: probeKey of package shop.
 func (c *cell) locks(ctx context.Context) (endless string, ends bool, err error) {
 	keys, err := c.redis.Keys(ctx, "*stock*").Result()
 	if err != nil {
 		return "", false, err
 	}
 	for _, key := range keys {
+		if !c.names(key) && !slices.Contains(c.of.State.Locks, key) {
+			continue
+		}
 		left, err := c.redis.PTTL(ctx, key).Result()
 		switch {
 		case err != nil:
@@ -218,14 +240,14 @@ func (c *cell) locks(ctx context.Context) (endless string, ends bool, err error)
 // firstLockEnds pauses A's shop between two locks until the first has ended. B takes that lock and reads
 // before A goes on, and writes after it.
 func firstLockEnds(ctx context.Context, c *cell) error {
-	a := c.order(ctx, "A", 0, []int{0, 1}, sale.Acquired, labmode.Hold)
+	a := c.order(ctx, &customer{name: "A", lines: []int{0, 1}}, sale.Acquired, labmode.Hold)
 	if err := c.see(ctx, func() bool { return c.reached(a) }, "A wants 1, 2, and has the lock of 1"); err != nil {
 		return err
 	}
 	if err := c.shop(a).Pause(); err != nil {
 		return err
 	}
-	b := c.order(ctx, "B", 1, []int{0}, sale.Read, labmode.Hold)
+	b := c.order(ctx, &customer{name: "B", shop: 1, lines: []int{0}}, sale.Read, labmode.Hold)
 	if err := c.see(ctx, func() bool { return c.reached(b) || b.answered() }, "A is paused, its lock ends, and B has it and has read"); err != nil {
 		return err
 	}
@@ -261,9 +283,7 @@ func (c *cell) everything() []int {
 
 // other sends the n-th of those who want one item. They come to the shops that A does not use.
 func (c *cell) other(ctx context.Context, n, item int, at sale.Point, action labmode.Action) *customer {
-	of := c.order(ctx, fmt.Sprint("other", n), 1+n%(Shops-1), []int{item}, at, action)
-	of.beside = true
-	return of
+	return c.order(ctx, &customer{name: fmt.Sprint("other", n), shop: 1 + n%(Shops-1), lines: []int{item}, beside: true}, at, action)
 }
 
 // takeTurns has others hold the first two items in turn, each until the next one has the other item. So
@@ -273,9 +293,12 @@ func takeTurns(ctx context.Context, c *cell) error {
 	if err := c.see(ctx, func() bool { return c.reached(holder) }, "somebody has the lock of 1"); err != nil {
 		return err
 	}
-	a := c.order(ctx, "A", 0, c.everything(), "", "")
+	a := c.order(ctx, &customer{name: "A", lines: c.everything(), hesitant: true}, "", "")
 	if err := c.see(ctx, func() bool { return a.answered() || c.passed(a, sale.Waiting) }, "A wants all fifty, and waits"); err != nil {
 		return err
+	}
+	if !c.passed(a, sale.Waiting) {
+		return fmt.Errorf("%w: A waits; it was answered with %s", errNotSeen, a.outcome())
 	}
 	turns := 0
 	for n := 1; !a.answered(); n++ {
@@ -315,7 +338,7 @@ func takeTurns(ctx context.Context, c *cell) error {
 
 // comeBetween has somebody else buy one of the items each time that A is about to write.
 func comeBetween(ctx context.Context, c *cell) error {
-	a := c.order(ctx, "A", 0, c.everything(), sale.Write, labmode.HoldEach)
+	a := c.order(ctx, &customer{name: "A", lines: c.everything(), hesitant: true}, sale.Write, labmode.HoldEach)
 	came := 0
 	for n := 0; ; n++ {
 		if !c.await(ctx, func() bool { return a.answered() || c.reaches(a) > n }) {
@@ -341,5 +364,8 @@ func comeBetween(ctx context.Context, c *cell) error {
 	if came > 0 {
 		c.tell("meanwhile, %d others bought one each", came)
 	}
-	return c.concluded(ctx, a)
+	if err := c.concluded(ctx, a); err != nil {
+		return err
+	}
+	return c.met(a)
 }

@@ -133,17 +133,24 @@ func names(of []strategy.Description) []string {
 	return names
 }
 
-// ByName finds a strategy. The error lists the names that there are.
+// ByName finds a strategy. The error lists the names that there are, or says that a way only sells several
+// items.
 func (c *Catalog) ByName(name string) (strategy.Description, error) {
+	if way, err := c.BasketByName(name); err == nil && way.OnlyBaskets {
+		return strategy.Description{}, fmt.Errorf("%s only sells several items at once: see loadtest run --baskets; want one of %s", name, strings.Join(c.Names(), ", "))
+	}
 	return find(name, c.Strategies)
 }
 
-// Any finds a strategy or a way of taking several items. The error lists the names of the strategies.
+// Any finds a strategy or a way of taking several items. The error lists the names that there are.
 func (c *Catalog) Any(name string) (strategy.Description, error) {
-	if way, err := c.BasketByName(name); err == nil {
-		return way, nil
+	all := slices.Clone(c.Strategies)
+	for _, way := range c.Baskets {
+		if way.OnlyBaskets {
+			all = append(all, way)
+		}
 	}
-	return c.ByName(name)
+	return find(name, all)
 }
 
 // BasketByName finds a way of taking several items. The error lists the names that there are.

@@ -43,10 +43,12 @@ type Player interface {
 
 // Found is what an exploration found.
 type Found struct {
-	Runs    int      `json:"runs"`     // schedules that were run to the end
-	Bad     int      `json:"bad"`      // of them
-	Partial int      `json:"partial"`  // runs that were not finished, because the rest of them had been seen
-	GivenUp []string `json:"given_up"` // why runs failed each time they were made; what they would have shown is not known
+	Runs int `json:"runs"` // schedules that were run to the end
+	Bad  int `json:"bad"`  // of them
+	// Deadlocks is in how many of them MySQL ended a transaction that waited in a circle. That is no failure.
+	Deadlocks int      `json:"deadlocks,omitempty"`
+	Partial   int      `json:"partial"`  // runs that were not finished, because the rest of them had been seen
+	GivenUp   []string `json:"given_up"` // why runs failed each time they were made; what they would have shown is not known
 	// Unreached are places that one run came to, and none that was sent there again: what shops do
 	// on their own went another way then.
 	Unreached []string          `json:"unreached,omitempty"`
@@ -233,6 +235,9 @@ func (e *exploration) next(ctx context.Context) (node, bool) {
 func (e *exploration) keep(r schedule.Record) {
 	e.found.Runs++
 	e.found.outcomes[kind(r.Outcome)]++
+	if r.Deadlocks() > 0 {
+		e.found.Deadlocks++
+	}
 	if !r.Outcome.Bad() {
 		return
 	}

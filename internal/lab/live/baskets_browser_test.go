@@ -1,6 +1,8 @@
 package live
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,6 +31,18 @@ func TestCellsOfBasketsOnThePage(t *testing.T) {
 		}
 		b.Until(`document.querySelectorAll('.story li').length >= 5 && document.querySelector('.ended')`)
 		screenshot(t, b, "baskets-cell-"+[]string{"wide", "narrow"}[i])
+	}
+	for _, width := range []int64{1024, 360} {
+		b.Run(chromedp.EmulateViewport(width, 800))
+		open(b, "#/step/baskets:locks-unsorted/2/A.set%20B.set/end")
+		b.Until(`document.querySelector('pre.drawing') && document.querySelector('#ending [class="v left"]')`)
+		if drawn := browsertest.Says[string](b, `document.querySelector('pre.drawing').textContent`); !strings.Contains(drawn, "a circle: A ──waits for──▶ item 2") {
+			t.Errorf("no circle is drawn:\n%s", drawn)
+		}
+		if wide := browsertest.Says[int64](b, `document.documentElement.scrollWidth`); wide > width {
+			t.Errorf("the steps are %d wide on a screen of %d", wide, width)
+		}
+		screenshot(t, b, fmt.Sprint("baskets-step-", width))
 	}
 	if r := s.finished(t, 1); r.Verdict != "left" || r.Prediction != "left" {
 		t.Errorf("the cell is %s, predicted %q", r.Verdict, r.Prediction)

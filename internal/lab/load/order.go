@@ -28,6 +28,7 @@ type Order struct {
 	Fault          labmode.Fault // injected into the sale; none for the zero value
 	Nested         bool          // the sale takes its lock a second time
 	Lease          time.Duration // of its lock; 0 for the shop's usual one
+	Wait           time.Duration // for its lock; 0 for the shop's usual one
 	AsPosted       bool          // the shop is told the order of the lines, and those of the same item one by one
 
 	Tag any // the caller's own; not sent
@@ -66,7 +67,7 @@ func (o Order) header() http.Header {
 	if o.Subject != "" {
 		h.Set(SubjectHeader, o.Subject)
 	}
-	asked := labmode.Experiment{Strategy: o.Strategy, Run: o.Run, Fault: o.Fault, Nested: o.Nested, Lease: o.Lease}
+	asked := labmode.Experiment{Strategy: o.Strategy, Run: o.Run, Fault: o.Fault, Nested: o.Nested, Lease: o.Lease, Wait: o.Wait}
 	if o.AsPosted {
 		for _, item := range append([]uint64{o.ItemID}, o.More...) {
 			asked.Posted = append(asked.Posted, stock.Line{ItemID: item, Quantity: int64(o.Quantity)})

@@ -60,6 +60,8 @@ func sentence(c trial.Result) string {
 		return said(c.Explanation.Why...)
 	case reason(c) != "":
 		return reason(c)
+	case c.Baskets && c.Verdict == verdict.Held:
+		return "Every order has all its items, and every unit is in one order or for sale."
 	default:
 		return "There is no trace of the cell: nothing can be said beyond the counts."
 	}

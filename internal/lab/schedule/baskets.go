@@ -1,7 +1,9 @@
 package schedule
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -69,63 +71,75 @@ func (r Record) Deadlocks() (n int) {
 }
 
 // Possession is who has which of several items at a moment, and who waits for which: by locks in Redis, and
-// by rows that a transaction has locked.
+// by rows that a transaction has locked. An item can be had by both, of two customers.
 type Possession struct {
-	has   map[int]string // by item
-	waits map[string]int // by customer
+	Items int // how many there are, which each customer buys
+
+	has   map[thing]string
+	waits map[string]thing // by customer
+}
+
+// thing is what one customer has at a time.
+type thing struct {
+	item int // from 1
+	row  bool
 }
 
 // After notes what an entry changes.
 func (p *Possession) After(e Entry) {
 	if p.has == nil {
-		p.has, p.waits = map[int]string{}, map[string]int{}
+		p.has, p.waits = map[thing]string{}, map[string]thing{}
 	}
 	who := e.Customer
 	inMySQL := e.Server == labmode.MySQLServer
+	of := thing{e.Item, inMySQL}
 	name := strings.TrimRight(e.Choice.Step, "0123456789")
 	ends := name == "commit" || name == "rollback" || strings.Contains(e.Answer, "Error 1213")
-	acquires := !inMySQL && (name == "set" || name == "setnx" || name == "acquire")
-	if waited := p.waits[who]; waited != 0 && e.Choice.IsStep() && name != "release" && !(acquires && e.Item == waited) {
+	counter := strings.Contains(e.Sent, "}:units") // its key has the item's, too
+	acquires := !inMySQL && !counter && (name == "set" || name == "setnx" || name == "acquire")
+	refused := acquires && (e.Answer == "0" || strings.HasPrefix(e.Answer, "[2 ")) // queued
+	if acquires && e.Item == 0 {                                                   // the locks of all items, or none
+		for of.item = 1; refused && of.item < p.Items && (p.has[of] == "" || p.has[of] == who); {
+			of.item++
+		}
+	}
+	if waited, ok := p.waits[who]; ok && e.Choice.IsStep() && name != "release" && !(acquires && of == waited) {
 		p.has[waited] = who // it was served meanwhile
 		delete(p.waits, who)
 	}
 	switch {
 	case !e.Choice.IsStep():
 	case inMySQL && ends:
-		p.free(who, 0)
+		maps.DeleteFunc(p.has, func(t thing, holder string) bool { return t.row && holder == who })
 		delete(p.waits, who)
-	case e.Item == 0:
+	case of.item == 0:
 	case name == "release":
-		p.free(who, e.Item)
+		if p.has[of] == who {
+			delete(p.has, of)
+		}
 		delete(p.waits, who)
-	case e.Blocked != "" && e.Answer == "", acquires && (e.Answer == "0" || strings.HasPrefix(e.Answer, "[2 ")): // queued
-		p.waits[who] = e.Item
+	case e.Blocked != "" && e.Answer == "", refused:
+		p.waits[who] = of
 	case inMySQL && !e.Tx, !inMySQL && !acquires:
 	default:
-		p.has[e.Item] = who
-		if p.waits[who] == e.Item {
-			delete(p.waits, who)
+		for p.has[of] = who; e.Item == 0 && of.item < p.Items; p.has[of] = who {
+			of.item++
 		}
+		delete(p.waits, who)
 	}
 }
 
-// free takes an item from a customer, or all for 0.
-func (p *Possession) free(who string, item int) {
-	for i, holder := range p.has {
-		if holder == who && (item == 0 || item == i) {
-			delete(p.has, i)
+// Put fills in a state.
+func (p *Possession) Put(s *State) {
+	s.Has, s.Waiting = make([]string, p.Items), nil
+	for i := range p.Items {
+		lock, row := p.has[thing{i + 1, false}], p.has[thing{i + 1, true}]
+		if s.Has[i] = cmp.Or(lock, row); row != "" && row != s.Has[i] {
+			s.Has[i] += ", " + row
 		}
 	}
-}
-
-// Put fills in a state of so many items.
-func (p *Possession) Put(s *State, items int) {
-	s.Has, s.Waiting = make([]string, items), nil
-	for i := range items {
-		s.Has[i] = p.has[i+1]
-	}
-	for who, item := range p.waits {
-		s.Waiting = append(s.Waiting, fmt.Sprintf("%s for %d", who, item))
+	for who, waited := range p.waits {
+		s.Waiting = append(s.Waiting, fmt.Sprintf("%s for %d", who, waited.item))
 	}
 	slices.Sort(s.Waiting)
 }
@@ -133,7 +147,7 @@ func (p *Possession) Put(s *State, items int) {
 // circle is the first circle of customers each of whom waits for what the next one has, in a line. It is
 // empty where there was none.
 func (r Record) circle() string {
-	var p Possession
+	p := Possession{Items: r.Outcome.Items}
 	for _, e := range r.Entries {
 		ended := strings.Contains(e.Answer, "Error 1213") && e.Item != 0 // by MySQL, when the circle was closed
 		if waited := e; e.Blocked != "" || ended {
@@ -146,12 +160,12 @@ func (r Record) circle() string {
 			begin := c.String()
 			line, who := begin, begin
 			for range r.Customers {
-				item := p.waits[who]
-				next := p.has[item]
-				if item == 0 || next == "" || next == who {
+				waited := p.waits[who]
+				next := p.has[waited]
+				if next == "" || next == who {
 					break
 				}
-				line += fmt.Sprintf(" ──waits for──▶ item %d ──held by──▶ %s", item, next)
+				line += fmt.Sprintf(" ──waits for──▶ item %d ──held by──▶ %s", waited.item, next)
 				if who = next; who == begin {
 					return line
 				}

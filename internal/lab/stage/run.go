@@ -205,11 +205,11 @@ func (r *run) observe(ctx context.Context, entry int) error {
 	}
 	now, err := r.servers(ctx)
 	if len(r.items) > 1 {
-		var possession schedule.Possession
+		possession := schedule.Possession{Items: len(r.items)}
 		for _, e := range r.entries {
 			possession.After(e)
 		}
-		possession.Put(&now, len(r.items))
+		possession.Put(&now)
 	}
 	r.entries[entry].State = &now
 	return err

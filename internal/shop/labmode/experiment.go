@@ -17,6 +17,7 @@ const (
 	FaultHeader    = "X-Lab-Fault"    // see ParseFault
 	NestedHeader   = "X-Lab-Nested"   // 1: the sale takes its lock a second time
 	LeaseHeader    = "X-Lab-Lease"    // the lease of the sale's lock, such as 500ms
+	WaitHeader     = "X-Lab-Wait"     // how long the sale waits for its lock
 	PostedHeader   = "X-Lab-Posted"   // the lines of a basket in the order of the customer: 2x1,1x3 is one unit of item 2 and three of item 1
 )
 
@@ -27,6 +28,7 @@ type Experiment struct {
 	Fault    Fault
 	Nested   bool          // the sale takes its lock a second time
 	Lease    time.Duration // of the sale's lock; 0 for the shop's usual one
+	Wait     time.Duration // for the sale's lock; 0 for the shop's usual one
 	Posted   []stock.Line  // the lines as the customer posted them, nil for those that the shop sorts
 }
 
@@ -47,6 +49,9 @@ func (e Experiment) Set(header http.Header) {
 	}
 	if e.Lease > 0 {
 		set(LeaseHeader, e.Lease.String())
+	}
+	if e.Wait > 0 {
+		set(WaitHeader, e.Wait.String())
 	}
 	lines := make([]string, len(e.Posted))
 	for i, line := range e.Posted {
@@ -78,10 +83,14 @@ func ParseExperiment(header http.Header) (Experiment, error) {
 	default:
 		return Experiment{}, fmt.Errorf("%s must be 1 or missing, not %q", NestedHeader, nested)
 	}
-	if lease := header.Get(LeaseHeader); lease != "" {
+	for name, duration := range map[string]*time.Duration{LeaseHeader: &e.Lease, WaitHeader: &e.Wait} {
+		text := header.Get(name)
+		if text == "" {
+			continue
+		}
 		var err error
-		if e.Lease, err = time.ParseDuration(lease); err != nil || e.Lease < minLease || e.Lease > MaxDuration {
-			return Experiment{}, fmt.Errorf("%s must be a duration from %s to %s, not %q", LeaseHeader, minLease, MaxDuration, lease)
+		if *duration, err = time.ParseDuration(text); err != nil || *duration < minDuration || *duration > MaxDuration {
+			return Experiment{}, fmt.Errorf("%s must be a duration from %s to %s, not %q", name, minDuration, MaxDuration, text)
 		}
 	}
 	if posted := header.Get(PostedHeader); posted != "" {
@@ -96,5 +105,5 @@ func ParseExperiment(header http.Header) (Experiment, error) {
 	return e, nil
 }
 
-// minLease is the shortest lease that a request may ask for.
-const minLease = 10 * time.Millisecond
+// minDuration is the shortest lease or wait that a request may ask for.
+const minDuration = 10 * time.Millisecond

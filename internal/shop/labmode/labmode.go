@@ -47,8 +47,8 @@ type Lab struct {
 
 // chosen is what a request asks of its seller.
 type chosen struct {
-	strategy string
-	lease    time.Duration
+	strategy    string
+	lease, wait time.Duration
 }
 
 // Attach makes a shop sell as its requests ask.
@@ -98,8 +98,8 @@ func (l *Lab) Sales(usual shop.Sell) shop.Sell {
 			return stock.Order{}, shop.Malformed(err.Error())
 		}
 		sell, of := usual, l.usual.Strategy
-		if asked.Strategy != "" || asked.Nested || asked.Lease > 0 {
-			seller, err := l.seller(asked.Strategy, asked.Lease)
+		if asked.Strategy != "" || asked.Nested || asked.Lease > 0 || asked.Wait > 0 {
+			seller, err := l.seller(asked)
 			if err != nil {
 				return stock.Order{}, shop.Malformed(StrategyHeader + ": " + err.Error())
 			}
@@ -151,15 +151,16 @@ func (l *Lab) Views(usual shop.View) shop.View {
 	}
 }
 
-// seller returns the seller of a strategy with a lease, the usual ones for no name and for 0. All
-// sales by one strategy and lease share a seller, because some guards queue inside the process.
-func (l *Lab) seller(name string, lease time.Duration) (*strategy.Seller, error) {
-	name, deps := cmp.Or(name, l.usual.Strategy.Name), l.deps
-	deps.Lease = cmp.Or(lease, deps.Lease)
-	if name == l.usual.Strategy.Name && deps.Lease == l.deps.Lease {
+// seller returns the seller of a strategy with a lease and a wait, the usual ones for no name and for 0. All
+// sales by the same share a seller, because some guards queue inside the process.
+func (l *Lab) seller(asked Experiment) (*strategy.Seller, error) {
+	deps := l.deps
+	deps.Lease, deps.Wait = cmp.Or(asked.Lease, deps.Lease), cmp.Or(asked.Wait, deps.Wait)
+	by := chosen{cmp.Or(asked.Strategy, l.usual.Strategy.Name), deps.Lease, deps.Wait}
+	if by == (chosen{l.usual.Strategy.Name, l.deps.Lease, l.deps.Wait}) {
 		return l.usual, nil
 	}
-	of, err := strategy.Find(name, l.Strategies)
+	of, err := strategy.Find(by.strategy, l.Strategies)
 	if err != nil {
 		return nil, err
 	}
@@ -168,10 +169,10 @@ func (l *Lab) seller(name string, lease time.Duration) (*strategy.Seller, error)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	seller := l.sellers[chosen{name, deps.Lease}]
+	seller := l.sellers[by]
 	if seller == nil {
 		seller = strategy.New(of, deps)
-		l.sellers[chosen{name, deps.Lease}] = seller
+		l.sellers[by] = seller
 	}
 	return seller, nil
 }

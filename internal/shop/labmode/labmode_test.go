@@ -224,6 +224,7 @@ func TestWrongHeadersAreRefused(t *testing.T) {
 	for _, header := range []http.Header{
 		{labmode.StrategyHeader: {"no such"}}, {labmode.RunHeader: {"a b"}}, {labmode.FaultHeader: {"read"}},
 		{labmode.FaultHeader: {"read sleep 1h"}}, {labmode.NestedHeader: {"yes"}},
+		{labmode.LeaseHeader: {"1ms"}}, {labmode.WaitHeader: {"1h"}},
 	} {
 		if got, err := l.try(t.Context(), item, header); err != nil || got.status != 400 || !strings.Contains(got.body, "/problems/malformed") {
 			t.Errorf("%s: %d %s, %v, want malformed", header, got.status, got.body, err)
@@ -231,6 +232,42 @@ func TestWrongHeadersAreRefused(t *testing.T) {
 	}
 	if left := l.left(item); left != 1 {
 		t.Errorf("%d units left, want 1", left)
+	}
+}
+
+// TestASaleIsHeldEachTime has another sale come in between twice, so the first one is about to write three times.
+func TestASaleIsHeldEachTime(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "trace.jsonl")
+	recorder, err := labmode.OpenRecorder(path, "test-shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer recorder.Close()
+	l := open(t, labmode.Config{Recorder: recorder}, usualOptions)
+	item := l.item(5)
+	each := labmode.Fault{Point: sale.Write, Action: labmode.HoldEach, For: time.Minute}
+	sold := make(chan answer)
+	go func() {
+		sold <- l.buy(item, labmode.Experiment{Strategy: "optimistic", Fault: each}, "X-Request-Id", "held")
+	}()
+	const times = 3
+	for n := range times {
+		testserver.Await(t, "the sale to be about to write", func() bool {
+			content, err := os.ReadFile(path)
+			return err == nil && bytes.Count(content, []byte(each.String())) == n+1
+		})
+		if n < times-1 {
+			if got := l.buy(item, labmode.Experiment{Strategy: "conditional"}); got.status != 201 {
+				t.Fatalf("the sale in between: %d %s", got.status, got.body)
+			}
+		}
+		request, _ := http.NewRequestWithContext(t.Context(), http.MethodDelete, l.url+labmode.HoldsPath+"held", nil)
+		if answer, err := http.DefaultClient.Do(request); err != nil || answer.Body.Close() != nil || answer.StatusCode != http.StatusNoContent {
+			t.Fatalf("hold %d is not ended: %v, %v", n+1, answer, err)
+		}
+	}
+	if got := <-sold; got.status != 201 || l.left(item) != 5-times {
+		t.Errorf("%d %s, with %d units left, want %d", got.status, got.body, l.left(item), 5-times)
 	}
 }
 

@@ -138,7 +138,7 @@ function endedView(content, of, s, c, run, predict, guesses) {
         h('div', {class: 'bar'},
           mayDrive() && [h('button', {type: 'button', id: 'again', onclick: () => run(of.seed)}, '↻ ', t('run.again', {seed: of.seed})),
             h('button', {type: 'button', id: 'reseed', onclick: () => run(of.seed + 1)}, '↻ ', t('run.reseed', {seed: of.seed + 1}))],
-          !d.story && !s.not_stepped && h('a', {class: 'button', href: `#/step/${s.name}/2`}, t('step.it')),
+          !s.not_stepped && h('a', {class: 'button', href: `#/step/${d.story ? 'baskets:' : ''}${s.name}/2`}, t('step.it')),
           !d.story && h('a', {class: 'button', href: `docs/strategies/${s.name}${pageEnd()}`, target: '_blank', rel: 'noopener'}, t('page.of', {name: s.name})),
           !d.story && h('a', {class: 'button', href: `docs/scenarios/${c.name}${pageEnd()}`, target: '_blank', rel: 'noopener'}, t('page.of', {name: c.name})))),
       d.whole && h('section', {}, h('h2', {}, t('drawing.title')), drawn('scroll walk', d.whole), d.close_up && [h('h3', {}, t('drawing.closer')), drawn('scroll walk', d.close_up)]),

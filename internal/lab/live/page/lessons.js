@@ -36,6 +36,8 @@ export function lessonsView(body, [number = '', at = 'read']) {
   return () => { gone = true; for (const leave of leaving) leave(); };
 }
 
+// stepName is a strategy as the step view names it.
+const stepName = of => (of.baskets ? 'baskets:' : '') + of.strategy;
 const several = name => !store.catalog.strategies.some(s => s.name === name);
 
 // stepped are the strategies of a lesson that one can step through, with how many customers.
@@ -82,12 +84,12 @@ function commandCard({line, output, action}, leaving) {
   }
   const kindsOf = events => (events || []).length ? events.map(e => t('event.' + e, {who: t('somebody')})).join(t('list')) : t('no.event');
   const exploredWords = e => h('div', {class: 'explored'}, h('p', {'data-bad': e.bad}, h('b', {}, t('lesson.explored', {strategy: e.strategy, runs: e.runs, bad: e.bad})), e.unknown ? ' ' + e.unknown : ''),
-    e.shortest && h('p', {}, inWords(e.sentence), ' ', !e.baskets && h('a', {class: 'button', href: linkOf(e.strategy, e.customers, e.shortest) + '/end'}, e.shortest)));
+    e.shortest && h('p', {}, inWords(e.sentence), ' ', h('a', {class: 'button', href: linkOf(stepName(e), e.customers, e.shortest) + '/end'}, e.shortest)));
   function played(p) {
     const at = p.position;
     fill(out, at.drawing ? h('pre', {class: 'output', tabindex: '0'}, at.drawing) : h('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': t('record')}, recordTable(at, p.customers)),
       h('p', {class: 'ending'}, h('span', {class: 'v ' + at.outcome.verdict}, t('verdict.' + at.outcome.verdict), at.outcome.n ? ' ' + at.outcome.n : ''), ' ', inWords(at.sentence),
-        !p.baskets && [' ', h('a', {class: 'button', href: linkOf(p.strategy, p.customers, p.schedule)}, t('step.it'))]));
+        ' ', h('a', {class: 'button', href: linkOf(stepName(p), p.customers, p.schedule)}, t('step.it'))));
   }
   // The cells of a run, and of a single one why it ended so.
   const why = new Map();

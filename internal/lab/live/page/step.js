@@ -31,10 +31,11 @@ function cell(e, letter) {
 // stepView lets one choose which request goes on next. The link has the schedule, and the server keeps nothing.
 export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = '', how = '']) {
   const customers = Number(count) === 3 ? 3 : 2, letters = ['A', 'B', 'C'].slice(0, customers);
-  const choosable = store.catalog.strategies.filter(s => !s.not_stepped);
+  const several = strategy.startsWith('baskets:'), name = strategy.replace('baskets:', ''); // of items in each order
+  const choosable = [['', 'tab.matrix', store.catalog], ['baskets:', 'tab.baskets', store.catalog.baskets]];
   const said = h('p', {class: 'said', role: 'alert', hidden: true});
   const go = (s, n, plan) => { location.hash = linkOf(s, n, plan); };
-  const select = h('select', {id: 'step-strategy', disabled: !mayDrive(), onchange: e => go(e.target.value, customers, '')}, choosable.map(s => h('option', {value: s.name, selected: s.name === strategy}, s.name)));
+  const select = h('select', {id: 'step-strategy', disabled: !mayDrive(), onchange: e => go(e.target.value, customers, '')}, choosable.map(([kind, title, of]) => h('optgroup', {label: t(title)}, of.strategies.filter(s => !s.not_stepped).map(s => h('option', {value: kind + s.name, selected: kind + s.name === strategy}, s.name)))));
   const number = h('select', {id: 'step-customers', disabled: !mayDrive(), onchange: e => go(strategy, e.target.value, '')}, [2, 3].map(n => h('option', {value: n, selected: n === customers}, n)));
   const find = h('button', {type: 'button', id: 'shortest', hidden: !mayDrive(), onclick: search}, t('shortest'));
   const place = h('div', {class: 'step-place', 'aria-live': 'polite'});
@@ -48,7 +49,7 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
     find.disabled = searching = true;
     notice(said, t('shortest.running', {runs: 0, event: t('no.event')}));
     try {
-      const found = await ask('POST', 'api/shortest', {strategy, customers, schedule: ''}, leaving.signal);
+      const found = await ask('POST', 'api/shortest', {strategy: name, baskets: several, customers, schedule: ''}, leaving.signal);
       if (gone) return;
       notice(said, [t(found.found ? 'shortest.found' : 'shortest.none', {runs: found.runs, kinds: kinds(found.searched)}), found.left.length ? t('shortest.left', {kinds: kinds(found.left)}) : ''].join(' '));
       if (found.found && location.hash !== linkOf(strategy, customers, found.schedule)) { sessionStorage.setItem('step-said', said.textContent); go(strategy, customers, found.schedule); }
@@ -81,11 +82,11 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
       h('div', {class: 'bar schedule-bar'}, mayDrive() && [h('button', {type: 'button', id: 'undo', disabled: !choices.length, onclick: () => go(strategy, customers, (how === 'end' ? choices : choices.slice(0, -1)).join(' '))}, '↶ ', t('undo')),
         h('button', {type: 'button', id: 'restart', disabled: !choices.length, onclick: () => go(strategy, customers, '')}, '⇤ ', t('restart'))],
         h('span', {class: 'chips'}, choices.map((c, i) => h('a', {class: 'chip' + (c.includes('.') ? ' of-' + c[0] : ' event'), href: linkOf(strategy, customers, choices.slice(0, i + 1).join(' '))}, c)))),
-      h('div', {class: 'sources n' + customers}, buyers, servers),
+      h('div', {class: 'sources n' + customers}, buyers, !several && servers),
       !p.ended && mayDrive() && h('div', {class: 'events'}, h('h2', {}, t('event.title')), events.map(choose), h('button', {type: 'button', id: 'to-end', class: 'choice event', onclick: () => { location.hash = linkOf(strategy, customers, schedule) + '/end'; }}, '⇥ ', t('to.end'))),
       ending,
-      h('section', {}, h('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': t('record')}, recordTable(p, customers)),
-        h('p', {class: 'soft'}, t('the.command'), ': ', h('code', {class: 'command'}, `loadtest step ${strategy} ${schedule}`.trim() + (customers === 3 ? ' --customers 3' : '')))));
+      h('section', {}, h('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': t('record')}, several ? h('pre', {class: 'drawing'}, p.drawing) : recordTable(p, customers)),
+        h('p', {class: 'soft'}, t('the.command'), ': ', h('code', {class: 'command'}, `loadtest step ${name} ${schedule}`.trim() + (several ? ' --baskets --draw' : '') + (customers === 3 ? ' --customers 3' : '')))));
     const first = place.querySelector('.choice');
     if (first && sessionStorage.getItem('step-keys')) first.focus();
   }
@@ -98,14 +99,15 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
   place.addEventListener('pointerdown', () => sessionStorage.removeItem('step-keys'));
   const follow = () => { // who watches sees what was played last
     const p = store.played;
-    if (!p || p.baskets) { fill(place, h('p', {class: 'soft'}, t('step.watch'))); return; }
-    if (p.strategy !== strategy || p.customers !== customers || p.schedule !== schedule || p.to_end !== (how === 'end')) location.hash = linkOf(p.strategy, p.customers, p.schedule) + (p.to_end ? '/end' : '');
+    if (!p) { fill(place, h('p', {class: 'soft'}, t('step.watch'))); return; }
+    const of = (p.baskets ? 'baskets:' : '') + p.strategy;
+    if (of !== strategy || p.customers !== customers || p.schedule !== schedule || p.to_end !== (how === 'end')) location.hash = linkOf(of, p.customers, p.schedule) + (p.to_end ? '/end' : '');
     else show(p.position);
   };
   if (!mayDrive()) { notice(said, t('drive.how')); follow(); }
   else {
     fill(place, h('p', {class: 'soft playing'}, h('span', {class: 'spinner'}), ' ', t('playing')));
-    ask('POST', 'api/positions', {strategy, customers, schedule, to_end: how === 'end'}, leaving.signal).then(p => { if (!gone) show(p); }, e => { if (!gone) { fill(place, h('a', {class: 'button', href: linkOf(strategy, customers, choices.slice(0, -1).join(' '))}, '↶ ', t('undo'))); notice(said, e.message); } });
+    ask('POST', 'api/positions', {strategy: name, baskets: several, customers, schedule, to_end: how === 'end'}, leaving.signal).then(p => { if (!gone) show(p); }, e => { if (!gone) { fill(place, h('a', {class: 'button', href: linkOf(strategy, customers, choices.slice(0, -1).join(' '))}, '↶ ', t('undo'))); notice(said, e.message); } });
   }
   const off = on((name, data) => {
     if (!mayDrive() && (name === 'played' || name === 'state')) follow();
