@@ -44,6 +44,8 @@ require (
 
 require gorm.io/plugin/dbresolver v1.6.2
 
+require github.com/boombuler/barcode v1.1.0
+
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect

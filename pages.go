@@ -1,10 +1,10 @@
-// Package stocklock carries what the lab's page shows of this repository: the pages of the
-// strategies and scenarios, and the code of the strategies.
+// Package stocklock carries what the lab's page shows of this repository: the course and the other pages,
+// and the code of the strategies.
 package stocklock
 
 import "embed"
 
-// Pages has docs/strategies, docs/scenarios, docs/expected*.md, docs/is-it-mine*.md and internal/strategy.
+// Pages has the pages of docs, and internal/strategy.
 //
-//go:embed docs/strategies docs/scenarios docs/expected.md docs/expected.zh-CN.md docs/is-it-mine.md docs/is-it-mine.zh-CN.md internal/strategy
+//go:embed docs/*.md docs/course docs/strategies docs/scenarios internal/strategy
 var Pages embed.FS

@@ -59,6 +59,7 @@ type commands struct {
 	Try      tryCommand      `cmd:"" help:"Attack a service of your own, in any language, as a file describes it."`
 	Judge    judgeCommand    `cmd:"" help:"Hold what a strategy declares against scenarios and explorations, property by property."`
 	Exercise exerciseCommand `cmd:"" help:"Begin an exercise of the course, or check your solution. Needs Go and a checkout."`
+	Shell    shellCommand    `cmd:"" help:"Start a Redis and a MySQL, and a shell in which redis-cli and mysql reach them: to type the transcripts of the course."`
 	List     listCommand     `cmd:"" help:"Describe the strategies, their properties, and the scenarios."`
 	flags.VersionFlag
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,50 +16,19 @@ import (
 	"time"
 
 	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/course"
 	"stocklock/internal/lab/exercise"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
 	"stocklock/internal/testserver"
 )
 
-// In a lesson, a comment before a console block says what of its output has to be the same in each
-// run, and the block has the command with what it printed once:
-//
-//	<!-- check: oversold 1 | cause:no-lock -->
-//	```console
-//	$ loadtest step none A.select B.select --draw
-//	```
-//
-// A cause stands for its sentence. "exit 1" wants that exit code. Words in a table stand for a line
-// that has all of them. Where a text is wrapped does not matter. A block that is not run says why: <!-- not checked: why -->.
-var lessonBlock = regexp.MustCompile("(?:<!-- (check|not checked): ([^\n]*) -->\n)?```console\n((?s:.*?))```")
+// Of the marks of a lesson's command (see package course), a cause stands for its sentence. "exit 1" wants that
+// exit code. Words in a table stand for a line that has all of them. Where a text is wrapped does not matter.
 
 var updateLessons = flag.Bool("update-lessons", false, "put into the lessons what their commands print now")
 
 const courseFolder = "../../docs/course"
-
-// lesson is a block with a command.
-type lessonCommand struct {
-	kind, marks string // of the comment
-	block       string
-	args        []string
-}
-
-// lessonCommands reads the console blocks of a page.
-func lessonCommands(page string) []lessonCommand {
-	var all []lessonCommand
-	for _, m := range lessonBlock.FindAllStringSubmatch(page, -1) {
-		command, _, _ := strings.Cut(m[3], "\n")
-		all = append(all, lessonCommand{kind: m[1], marks: m[2], block: m[3], args: words(strings.TrimPrefix(command, "$ loadtest "))})
-	}
-	return all
-}
-
-// words splits a command line, without its comment.
-func words(line string) []string {
-	line, _, _ = strings.Cut(line, " #")
-	return strings.Fields(line)
-}
 
 // lessons are the English pages of the course.
 func lessons(t *testing.T) []string {
@@ -110,29 +80,29 @@ func TestTheCourseListsItsLessons(t *testing.T) {
 func TestLessonsAreMarked(t *testing.T) {
 	for _, path := range lessons(t) {
 		page := readPage(t, path)
-		commands := lessonCommands(page)
+		commands := course.Commands(page)
 		if len(commands) == 0 {
 			t.Errorf("%s has no command", path)
 		}
 		for _, c := range commands {
-			switch c.kind {
+			switch c.Kind {
 			case "":
-				t.Errorf("%s: a block has no mark: want <!-- check: WORDS --> or <!-- not checked: WHY --> before it:\n%s", path, c.block)
+				t.Errorf("%s: a block has no mark: want <!-- check: WORDS --> or <!-- not checked: WHY --> before it:\n%s", path, c.Block)
 			case "check":
-				for _, wrong := range missing(c.marks, c.block) {
-					t.Errorf("%s: %s: the page does not show %s", path, strings.Join(c.args, " "), wrong)
+				for _, wrong := range missing(c.Marks, c.Block) {
+					t.Errorf("%s: %s: the page does not show %s", path, strings.Join(c.Args(), " "), wrong)
 				}
 			}
 		}
 		chinese := strings.TrimSuffix(path, ".md") + chineseSuffix
-		translated := lessonCommands(readPage(t, chinese))
+		translated := course.Commands(readPage(t, chinese))
 		if len(translated) != len(commands) {
 			t.Errorf("%s has %d commands, and %s %d", path, len(commands), chinese, len(translated))
 			continue
 		}
 		for i, c := range commands {
-			if translated[i].marks != c.marks && c.kind == "check" || translated[i].block != c.block {
-				t.Errorf("%s: command %d is not as in %s: %q", chinese, i+1, path, c.args)
+			if translated[i].Marks != c.Marks && c.Kind == "check" || translated[i].Block != c.Block {
+				t.Errorf("%s: command %d is not as in %s: %q", chinese, i+1, path, c.Args())
 			}
 		}
 	}
@@ -176,20 +146,23 @@ func TestLessons(t *testing.T) {
 	room := openClassroom(t)
 	for _, path := range lessons(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			for _, c := range lessonCommands(readPage(t, path)) {
-				if c.kind != "check" {
+			for _, c := range course.Commands(readPage(t, path)) {
+				if c.Kind != "check" {
 					continue
 				}
 				var out, errs bytes.Buffer
-				code := room.run(t.Context(), streams{&out, &errs, c.args})
-				if wrong := missing(c.marks, out.String()); len(wrong) > 0 || code != wantedCode(c.marks) {
-					t.Errorf("loadtest %s: exit code %d, does not print %s\n%s%s", strings.Join(c.args, " "), code, wrong, out.String(), errs.String())
+				code := room.run(t.Context(), streams{&out, &errs, c.Args()})
+				if wrong := missing(c.Marks, out.String()); len(wrong) > 0 || code != wantedCode(c.Marks) {
+					t.Errorf("loadtest %s: exit code %d, does not print %s\n%s%s", strings.Join(c.Args(), " "), code, wrong, out.String(), errs.String())
 					continue
 				}
+				if c.Args()[0] == "list" && !*updateLessons && strings.TrimSpace(out.String()) != strings.TrimSpace(c.Output()) {
+					t.Errorf("%s: the table of %s is not what it prints now: go test -tags lab ./cmd/loadtest -run 'TestLessons$/%s' -update-lessons", path, c.Line(), filepath.Base(path)[:1])
+				}
 				if *updateLessons {
-					command, _, _ := strings.Cut(c.block, "\n")
+					command, _, _ := strings.Cut(c.Block, "\n")
 					printed := shopBinary.ReplaceAllString(strings.TrimRight(out.String(), "\n"), "")
-					putIntoPages(t, path, c.block, command+"\n"+printed+"\n")
+					putIntoPages(t, path, c.Block, command+"\n"+printed+"\n")
 				}
 			}
 		})
@@ -293,6 +266,11 @@ func TestWhatIsNoExerciseIsOneLine(t *testing.T) {
 		"exercise 99":         "lesson 99 has no exercise: want one of " + strings.Join(lessons, ", "),
 		"exercise 99 --check": "lesson 99 has no exercise",
 		"exercise --check":    "--check wants a lesson",
+		"exercise --hint":     "--hint wants a lesson",
+		"exercise --from 2":   "--from wants a lesson",
+		"exercise 3 --from 3": "want an exercise before",
+		"exercise 7 --from 2": "want an exercise before",
+		"exercise 3 --from 2": "begin with loadtest exercise 2",
 		"exercise three":      "three",
 	} {
 		var out, errs bytes.Buffer
@@ -303,5 +281,41 @@ func TestWhatIsNoExerciseIsOneLine(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := run(t.Context(), []string{"exercise"}, &out, &errs); code != 0 || strings.Count(out.String(), "\n") != len(lessons) {
 		t.Errorf("loadtest exercise: exit code %d, %q, %q", code, out.String(), errs.String())
+	}
+}
+
+// TestThePageStartsTheCommands holds what the page starts for a command of a lesson to the flags that the
+// program reads.
+func TestThePageStartsTheCommands(t *testing.T) {
+	for _, path := range lessons(t) {
+		for _, of := range course.Commands(readPage(t, path)) {
+			var c commands
+			_, _, err := c.parse(t.Context(), streams{io.Discard, io.Discard, of.Args()})
+			if err != nil {
+				t.Fatalf("%s: %v", of.Line(), err)
+			}
+			got := of.Action()
+			switch of.Args()[0] {
+			case "list", "exercise":
+				if got != nil {
+					t.Errorf("%s: the page starts %+v", of.Line(), got)
+				}
+			case "step":
+				plan, err := schedule.Parse(got.Schedule)
+				if err != nil || got.Strategies[0] != c.Step.Strategy || got.Schedule != strings.Join(c.Step.Schedule, " ") || got.Customers != max(c.Step.Customers, plan.Customers(), 2) {
+					t.Errorf("%s: the page plays %+v", of.Line(), got)
+				}
+			case "explore":
+				if !slices.Equal(got.Strategies, c.Explore.Strategies) || strings.Join(got.Events, ",") != strings.ReplaceAll(strings.Join(c.Explore.Events, ","), "none", "") {
+					t.Errorf("%s: the page explores %+v", of.Line(), got)
+				}
+			case "run", "explain":
+				if len(got.Cells) == 0 || got.Cells[0].Strategy == "" || got.Cells[0].Scenario == "" {
+					t.Errorf("%s: the page runs %+v", of.Line(), got)
+				}
+			default:
+				t.Errorf("%s: the page has no place for it", of.Line())
+			}
+		}
 	}
 }

@@ -15,15 +15,19 @@ type exerciseCommand struct {
 	Lesson        int `arg:"" optional:"" help:"The lesson whose exercise it is. Without one, all are listed."`
 	redisSettings `embed:""`
 
+	Hint  int  `type:"counter" help:"A hint; more of them, the more often this is given."`
+	From  int  `placeholder:"LESSON" help:"Go on with your code of an earlier exercise, of lessons 1 to 5."`
 	Check bool `help:"Build the shop with your solution, and run what decides. Under a minute on a machine that has nothing else to do."`
 }
 
 // Help is shown under the flags.
 func (*exerciseCommand) Help() string {
-	return `Needs Go and a checkout of stocklock. Each exercise is one Go file, which this command writes into the checkout.
+	return `Needs go in the PATH, and a checkout of stocklock. Each exercise is one Go file, which this command writes into the checkout.
 
     loadtest exercise            # list the exercises
     loadtest exercise 3          # begin that of lesson 3
+    loadtest exercise 3 --from 2 # the same, with your code of lesson 2
+    loadtest exercise 3 --hint   # a hint, and --hint --hint for one more
     loadtest exercise 3 --check  # is it solved?
 
 Exit codes: 0 solved, 1 not solved, 2 bad usage, 3 the harness failed, which says nothing about the solution.`
@@ -31,8 +35,13 @@ Exit codes: 0 solved, 1 not solved, 2 bad usage, 3 the harness failed, which say
 
 func (c *exerciseCommand) Run(ctx context.Context, s streams) error {
 	if c.Lesson == 0 {
-		if c.Check {
+		switch {
+		case c.Check:
 			return usage("--check wants a lesson: loadtest exercise 3 --check")
+		case c.Hint > 0:
+			return usage("--hint wants a lesson: loadtest exercise 3 --hint")
+		case c.From != 0:
+			return usage("--from wants a lesson: loadtest exercise 3 --from 2")
 		}
 		for _, e := range exercise.All() {
 			fmt.Fprintf(s.out, "loadtest exercise %d  %s\n", e.Lesson, e.Task)
@@ -42,6 +51,12 @@ func (c *exerciseCommand) Run(ctx context.Context, s streams) error {
 	e, err := exercise.Of(c.Lesson)
 	if err != nil {
 		return usage("%w", err)
+	}
+	if c.Hint > 0 {
+		for i, hint := range e.Hints[:min(c.Hint, len(e.Hints))] {
+			fmt.Fprintf(s.out, "%d. %s\n", i+1, hint)
+		}
+		return nil
 	}
 	root, err := exercise.Root()
 	if err != nil {
@@ -54,7 +69,18 @@ func (c *exerciseCommand) Run(ctx context.Context, s streams) error {
 }
 
 func (c *exerciseCommand) begin(s streams, e exercise.Exercise, root string) error {
-	written, err := e.Write(root)
+	var from *exercise.Exercise
+	if c.From != 0 {
+		before, err := exercise.Of(c.From)
+		if err != nil || c.From >= e.Lesson || e.Lesson > exercise.Grown {
+			return usage("--from %d: want an exercise before that of lesson %d, of lessons 1 to %d", c.From, e.Lesson, exercise.Grown)
+		}
+		if _, err := os.Stat(filepath.Join(root, before.File())); err != nil {
+			return usage("%s is not there: begin with loadtest exercise %d", before.File(), before.Lesson)
+		}
+		from = &before
+	}
+	written, err := e.Write(root, from)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ type serveCommand struct {
 	Addr          string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where the page listens. Port 0 takes a free one."`
 	Host          []string `placeholder:"NAME" help:"A name by which the page is opened besides localhost, once for each."`
 	Token         string   `env:"LAB_TOKEN" placeholder:"TOKEN" help:"What starts something: 16 characters at least. Without it a new one, in the link that is printed."`
+	Classroom     string   `env:"LAB_CLASSROOM" placeholder:"URL" help:"Where phones of a class vote, such as http://192.168.1.20:8080. They get that one page, by a QR code, and nothing else. It does not change where the page listens: see --addr."`
 	Record        string   `placeholder:"DIR" help:"Keep what is seen of each cell here, a file of JSON lines for each run."`
 	Cells         []string `placeholder:"STRATEGY:SCENARIO" help:"Run these cells first; or telling: each strategy under the scenario that shows most about it."`
 	Demo          bool     `help:"Run the cells of loadtest demo first. Then print their table, and write report.html and result.json to --out."`
@@ -30,7 +31,7 @@ type serveCommand struct {
 // Help is shown under the flags.
 func (*serveCommand) Help() string {
 	return `Serves a page on which a class predicts, runs, watches and steps through cells, on servers and shops of its own.
-Everyone who can open it may watch. The link that is printed last has the token that starts something.
+Everyone who can open it may watch. The link that is printed has the token that starts something.
 
 Examples:
 
@@ -39,6 +40,7 @@ Examples:
     loadtest serve --cells telling --record out/records
     loadtest serve --tried out/tried.json                        # what loadtest try found is shown, too
     loadtest serve --addr 0.0.0.0:8080 --host lab.example.com    # behind a proxy with TLS
+    loadtest serve --addr 0.0.0.0:8080 --classroom http://192.168.1.20:8080    # this machine drives, phones vote
 `
 }
 
@@ -55,6 +57,11 @@ func (c *serveCommand) Run(ctx context.Context, s streams) error {
 			return usage("--tried: %w", err)
 		}
 		o.Tried = append(o.Tried, tried)
+	}
+	if c.Classroom != "" {
+		if o.Classroom, err = live.CheckClassroom(c.Classroom); err != nil {
+			return usage("--classroom: %w", err)
+		}
 	}
 	switch {
 	case c.Demo && len(c.Cells) > 0:

@@ -80,7 +80,7 @@ func languages() ([]language, error) {
 		attacks: "它针对的性质是 **%s**：%s。", implemented: "它的实现在 %s",
 		commands:   "；它要操作服务器，所以服务器必须由 `loadtest` 自己启动",
 		held:       "`%[1]s` 能守住：`loadtest explain %[1]s:%[2]s`。",
-		columns:    "调度的[列和事件](../schedules.md)（英文）。",
+		columns:    "调度的[列和事件](../schedules.zh-CN.md)。",
 		more:       "更多调度，由 `loadtest explore` 找到：",
 		sameOutput: "输出见[英文页](%s#see-it)。%s",
 		colon:      "：", stop: "。",

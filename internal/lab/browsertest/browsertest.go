@@ -12,11 +12,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 )
+
+// Elsewhere is a name of this machine that is no loopback name: what a phone opens.
+const Elsewhere = "class.test"
 
 // programs are the names of Chromium on different systems.
 var programs = []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable",
@@ -50,7 +55,7 @@ func Open(t testing.TB, patience time.Duration) *Page {
 		t.Fatal("no Chromium here: install it with scripts/servers.sh chromium, or apt-get install chromium-headless-shell")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
-		chromedp.WindowSize(1280, 900), chromedp.WSURLReadTimeout(time.Minute), chromedp.ModifyCmdFunc(endWithItsChildren))
+		chromedp.WindowSize(1280, 900), chromedp.Flag("host-resolver-rules", "MAP "+Elsewhere+" 127.0.0.1"), chromedp.WSURLReadTimeout(time.Minute), chromedp.ModifyCmdFunc(endWithItsChildren))
 	allocator, stop := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(stop)
 	ctx, cancel := chromedp.NewContext(allocator)
@@ -63,6 +68,29 @@ func Open(t testing.TB, patience time.Duration) *Page {
 		t.Fatalf("start %s: %v", program, err)
 	}
 	return p
+}
+
+// Beside opens another page of the same Chromium, without the cookies and the storage of the first: another
+// person's.
+func (p *Page) Beside() *Page {
+	p.t.Helper()
+	var window target.ID
+	p.Run(chromedp.ActionFunc(func(ctx context.Context) error {
+		on := cdp.WithExecutor(ctx, chromedp.FromContext(ctx).Browser)
+		person, err := target.CreateBrowserContext().Do(on)
+		if err == nil {
+			window, err = target.CreateTarget("about:blank").WithBrowserContextID(person).WithNewWindow(true).Do(on)
+		}
+		return err
+	}))
+	ctx, cancel := chromedp.NewContext(p, chromedp.WithTargetID(window))
+	p.t.Cleanup(cancel)
+	other := &Page{Context: ctx, t: p.t}
+	chromedp.ListenTarget(ctx, other.note)
+	if err := chromedp.Run(ctx, network.Enable(), log.Enable(), runtime.Enable()); err != nil {
+		p.t.Fatal(err)
+	}
+	return other
 }
 
 // endWithItsChildren ends the processes that the program started together with it: on some

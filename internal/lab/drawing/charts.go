@@ -56,8 +56,12 @@ func (c *chart) drawn(description string) template.HTML {
 }
 
 // overTime is a chart over the time of a cell, with its faults shaded.
-func overTime(t trial.Timeline, highest float64, in explain.Language) *chart {
-	c := newChart(0, float64(len(t.P50))*t.BinMS/1000, highest)
+func overTime(t trial.Timeline, highest float64, beside []trial.Timeline, in explain.Language) *chart {
+	long := lasted(t)
+	for _, other := range beside {
+		long = max(long, lasted(other))
+	}
+	c := newChart(0, long, highest)
 	for _, f := range t.Faults {
 		from, to := c.x.at(max(f.FromMS/1000, c.x.from)), c.x.at(min(f.ToMS/1000, c.x.to))
 		hint := fmt.Sprintf("%s, %s–%s s", in.Say(f.What), Short(f.FromMS/1000), Short(f.ToMS/1000))
@@ -68,26 +72,26 @@ func overTime(t trial.Timeline, highest float64, in explain.Language) *chart {
 }
 
 // OverTime draws the outcomes of a cell's requests over time, and the median and the 99th percentile
-// of their latency. Both are empty for a cell without requests.
-func OverTime(t trial.Timeline, in explain.Language) (outcomes, latency template.HTML) {
+// of their latency. Both are empty for a cell without requests. The axes are those of all that are shown
+// beside it, and have answers a second instead of answers in a bar.
+func OverTime(t trial.Timeline, in explain.Language, beside ...trial.Timeline) (outcomes, latency template.HTML) {
 	if len(t.P50) == 0 {
 		return "", ""
 	}
-	return outcomesOverTime(t, in), latencyOverTime(t, in)
+	return outcomesOverTime(t, beside, in), latencyOverTime(t, beside, in)
 }
 
-func outcomesOverTime(t trial.Timeline, in explain.Language) template.HTML {
-	bins, highest := len(t.P50), 1.0
-	for i := range bins {
-		var sum int64
-		for _, counts := range t.Outcomes {
-			sum += counts[i]
+func outcomesOverTime(t trial.Timeline, beside []trial.Timeline, in explain.Language) template.HTML {
+	highest, each := most(t), 1.0
+	if len(beside) > 0 { // bars can be of other widths: all show what comes in a second
+		each = 1000 / t.BinMS
+		for _, other := range append(slices.Clone(beside), t) {
+			highest = max(highest, most(other)*1000/max(other.BinMS, 1))
 		}
-		highest = max(highest, float64(sum))
 	}
-	c := overTime(t, highest, in)
-	width := (chartRight - chartLeft) / float64(bins)
-	below := make([]float64, bins)
+	c := overTime(t, highest, beside, in)
+	width := c.x.at(t.BinMS/1000) - c.x.at(0)
+	below := make([]float64, len(t.P50))
 	said := []explain.Text{{Phrase: explain.ChartOutcomes, Facts: explain.Facts{LastedMS: t.BinMS}}}
 	for _, o := range Outcomes {
 		var sum int64
@@ -96,7 +100,7 @@ func outcomesOverTime(t trial.Timeline, in explain.Language) template.HTML {
 			if n == 0 {
 				continue
 			}
-			bars.add(chartLeft+float64(i)*width, c.y.at(below[i]), width*0.9, c.y.at(below[i]+float64(n)))
+			bars.add(chartLeft+float64(i)*width, c.y.at(below[i]*each), width*0.9, c.y.at((below[i]+float64(n))*each))
 			below[i] += float64(n)
 			sum += n
 		}
@@ -108,6 +112,22 @@ func outcomesOverTime(t trial.Timeline, in explain.Language) template.HTML {
 	return c.drawn(in.Say(said...))
 }
 
+// lasted is how long a cell took, in seconds.
+func lasted(t trial.Timeline) float64 { return float64(len(t.P50)) * t.BinMS / 1000 }
+
+// most is the largest sum of a bin.
+func most(t trial.Timeline) float64 {
+	highest := 1.0
+	for i := range t.P50 {
+		var sum int64
+		for _, counts := range t.Outcomes {
+			sum += counts[i]
+		}
+		highest = max(highest, float64(sum))
+	}
+	return highest
+}
+
 // bars is one path for all bars of a colour: a page has many thousands of them.
 type bars struct{ strings.Builder }
 
@@ -115,9 +135,12 @@ func (b *bars) add(left, bottom, width, top float64) {
 	fmt.Fprintf(b, "M%s %sV%sh%sV%sz", value(left), value(bottom), value(top), value(width), value(bottom))
 }
 
-func latencyOverTime(t trial.Timeline, in explain.Language) template.HTML {
+func latencyOverTime(t trial.Timeline, beside []trial.Timeline, in explain.Language) template.HTML {
 	highest := max(slices.Max(t.P99), 1)
-	c := overTime(t, highest, in)
+	for _, other := range beside {
+		highest = max(highest, slices.Max(append(slices.Clone(other.P99), 1)))
+	}
+	c := overTime(t, highest, beside, in)
 	for _, l := range []struct {
 		class  string
 		values []float64
@@ -133,7 +156,7 @@ func latencyOverTime(t trial.Timeline, in explain.Language) template.HTML {
 		}
 		c.Tag("path", "", "class", l.class, "d", path.String())
 	}
-	return c.drawn(in.Say(explain.Text{Phrase: explain.ChartLatency, Facts: explain.Facts{LastedMS: highest}}))
+	return c.drawn(in.Say(explain.Text{Phrase: explain.ChartLatency, Facts: explain.Facts{LastedMS: max(slices.Max(t.P99), 1)}}))
 }
 
 // Distribution draws how many requests took how long, on a logarithmic scale. It is empty for none.

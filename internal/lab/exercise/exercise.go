@@ -11,12 +11,14 @@
 package exercise
 
 import (
+	"bytes"
 	"embed"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"stocklock/internal/lab/basket"
@@ -27,7 +29,8 @@ import (
 // Exercise is what a pupil is to do after a lesson, and what decides whether it is done.
 type Exercise struct {
 	Lesson int
-	Task   string // one sentence
+	Task   string   // one sentence
+	Hints  []string // each says more than the one before
 	// Properties are those that a solution has. What it lacks is not asked for.
 	Properties strategy.Properties
 	Searches   []Search
@@ -87,16 +90,31 @@ const leased = strategy.DurableAnswers | strategy.Once | strategy.Exclusive | st
 var exercises = []Exercise{
 	{
 		Lesson: 1, Task: "lose no update: have MySQL keep two sales apart, without a lock in Redis",
+		Hints: []string{
+			"Which statement decides, and what had the other sale read by then?",
+			"A statement that both checks and subtracts needs no earlier read. A SELECT that locks the row is a second way.",
+			"WHERE stock >= ? in the UPDATE, and look at the number of rows that it matched. Or SELECT ... FOR UPDATE first, in the same transaction.",
+		},
 		Properties: inDatabase,
 		Searches:   []Search{{Customers: 2}, {Customers: 3, Switches: 3}},
 	},
 	{
 		Lesson: 2, Task: "give the lock an end, whenever its holder dies",
+		Hints: []string{
+			"Between two commands, the process can die. How many commands does acquire send?",
+			"One command sets the key and its expiry: SET with NX and PX.",
+			"l.Redis.SetNX(ctx, key, 1, l.Lease): with a lease, go-redis sends SET NX PX.",
+		},
 		Properties: strategy.Properties{Has: leased, NotApplicable: strategy.AtomicRelease},
 		Searches:   []Search{{Customers: 2}, {Customers: 2, Event: schedule.Kill}},
 	},
 	{
 		Lesson: 3, Task: "free your own lock, and nobody else's",
+		Hints: []string{
+			"What does the key have to hold, so that a release can see whose lock it is?",
+			"A new random value for each acquisition, such as crypto/rand's Text. The check and the delete must be one step for Redis.",
+			"Eval: if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0",
+		},
 		Properties: strategy.Properties{Has: leased | strategy.OwnerChecked | strategy.AtomicRelease},
 		Searches: []Search{{Customers: 2}, {Customers: 2, Event: schedule.Kill},
 			{Customers: 3, Switches: 2, Event: schedule.Wait, Allowed: []schedule.Cause{schedule.Overrun}},
@@ -104,6 +122,11 @@ var exercises = []Exercise{
 	},
 	{
 		Lesson: 4, Task: "keep the lock for as long as the work takes, and stop the work when the lock is lost",
+		Hints: []string{
+			"Who renews, how often, and what ends it when the sale has ended?",
+			"A goroutine with a ticker of a third of the lease, and a context that it cancels. A renewal must check the owner, as a release does.",
+			"Where Redis does not answer, the lease goes on ending: cancel the work before the lease that the last answer gave is over, counted from before that request was sent.",
+		},
 		Properties: strategy.Properties{Has: leased | strategy.OwnerChecked | strategy.AtomicRelease | strategy.Renews | strategy.LossAware},
 		// With three customers, one has sold before another one dies: its watchdog must have ended.
 		Searches: []Search{{Customers: 2}, {Customers: 2, Event: schedule.Wait}, {Customers: 2, Switches: 1, Event: schedule.Wait, InARow: 3},
@@ -114,29 +137,54 @@ var exercises = []Exercise{
 	},
 	{
 		Lesson: 5, Task: "have the database refuse every holder that was overtaken",
+		Hints: []string{
+			"What has the new holder read when the old one writes?",
+			"Three steps: close the door, look into the room, write.",
+			"store.RaiseFence, then store.Read and item.Take, then store.WriteFenced.",
+		},
 		Properties: strategy.Properties{Has: leased | strategy.OwnerChecked | strategy.AtomicRelease | strategy.Renews |
 			strategy.Reentrant | strategy.LossAware | strategy.StorageChecked},
 		Searches: []Search{{Customers: 2}, {Customers: 2, Event: schedule.Pause}, {Customers: 2, Event: schedule.Forget}},
 	},
 	{
 		Lesson: 6, Task: "lose no unit, promise none, and know what became of a sale whichever answer is lost",
+		Hints: []string{
+			"How many transactions does a sale have, and what is true between them?",
+			"One transaction for the unit and the order. Choose the order's id before it is sent.",
+			"After an error at COMMIT, look for that id: the order stands, or it does not.",
+		},
 		Properties: inDatabase,
 		LooksUp:    true,
 		Searches:   []Search{{Customers: 2}, {Customers: 2, Event: schedule.Kill}, {Customers: 3, Switches: 2, Event: schedule.Lose}},
 	},
 	{
 		Lesson: 7, Task: "sell with at most half a commit for each sale, and promise nothing before its commit",
+		Hints: []string{
+			"What costs a COMMIT, and how many sales can share one?",
+			"The first that comes leads: it collects those that wait, and commits for all. Each is answered after that COMMIT.",
+			"While a transaction commits, those who come are the next batch. Refuse as sold out only what a read in that transaction has shown.",
+		},
 		Properties: inDatabase,
 		Searches:   []Search{{Customers: 2}, {Customers: 2, Event: schedule.Kill}},
 		MaxCommits: 0.5,
 	},
 	{
 		Lesson: 8, Task: "have no sale read what another one is about to commit, with a lock that is right already",
+		Hints: []string{
+			"In which order do the lock, BEGIN, COMMIT and the release come?",
+			"Release the lock when the COMMIT has been answered, and begin the transaction when the lock is there.",
+			"Or let the row decide: SELECT ... FOR UPDATE.",
+		},
 		Properties: strategy.Properties{Has: leased | strategy.OwnerChecked | strategy.AtomicRelease | strategy.Renews | strategy.Reentrant | strategy.LossAware},
 		Searches:   []Search{{Customers: 2}, {Customers: 3, Switches: 2}},
 	},
 	{
 		Lesson: 9, Task: "sell baskets: refuse no units that are there, sell none twice, and lose none",
+		Hints: []string{
+			"Draw who has which item, and who waits for which. Which order leaves no circle?",
+			"Sort by the item's id, and make two lines of one item one before anything is checked.",
+			"All lines in one transaction: what is not committed is not lost when the process dies.",
+		},
 		Properties: strategy.Properties{Has: leased | strategy.OwnerChecked | strategy.AtomicRelease | strategy.Renews | strategy.Reentrant | strategy.LossAware},
 		Baskets: []basket.Scenario{basket.Meeting, basketCell("same-item-twice"), basketCell("death-between-lines"),
 			basketCell("one-sold-out"), basket.Beside},
@@ -177,12 +225,23 @@ func (e Exercise) File() string { return filepath.Join(e.Folder(), "mine.go") }
 
 func (e Exercise) name() string { return fmt.Sprintf("lesson%d", e.Lesson) }
 
-// Write puts the beginning of the exercise into the checkout. If the pupil has begun, it leaves the
-// file as it is and returns false.
-func (e Exercise) Write(root string) (written bool, err error) {
+// Grown is the last lesson of the program that grows from the first one on. The exercises after it begin
+// alone.
+const Grown = 5
+
+// Write puts the beginning of the exercise into the checkout. With an earlier exercise, it is the pupil's own
+// code of that, under this exercise's task. If the pupil has begun, it leaves the file as it is and returns false.
+func (e Exercise) Write(root string, from *Exercise) (written bool, err error) {
 	content, err := starts.ReadFile(e.name() + "/start/mine.go")
 	if err != nil {
 		return false, err
+	}
+	if from != nil {
+		before, err := os.ReadFile(filepath.Join(root, from.File()))
+		if err != nil {
+			return false, err
+		}
+		content = slices.Concat(content[:code(content)], before[code(before):])
 	}
 	if err := os.MkdirAll(filepath.Join(root, e.Folder()), 0o755); err != nil {
 		return false, err
@@ -198,8 +257,11 @@ func (e Exercise) Write(root string) (written bool, err error) {
 	return true, errors.Join(err, file.Close())
 }
 
+// code is where the code of a file begins, behind what its comment says.
+func code(file []byte) int { return max(bytes.Index(file, []byte("package mine")), 0) }
+
 // ErrNoCheckout means that an exercise needs what is not there: Go, and a checkout of stocklock.
-var ErrNoCheckout = errors.New("exercises need Go and a checkout of stocklock: clone it, and run this in it")
+var ErrNoCheckout = errors.New("exercises need go in the PATH, and a checkout of stocklock: clone it, and run this in it")
 
 // Root returns the folder of the checkout that the working directory is in, or [ErrNoCheckout].
 func Root() (string, error) {

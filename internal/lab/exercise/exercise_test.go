@@ -338,17 +338,54 @@ func root(t *testing.T) string {
 func TestWriteLeavesWhatIsThere(t *testing.T) {
 	root := t.TempDir()
 	for _, e := range All() {
-		if written, err := e.Write(root); err != nil || !written {
+		if written, err := e.Write(root, nil); err != nil || !written {
 			t.Fatalf("Write = %t, %v", written, err)
 		}
 		file := filepath.Join(root, e.File())
 		if err := os.WriteFile(file, []byte("package mine // mine"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		written, err := e.Write(root)
+		written, err := e.Write(root, nil)
 		content, _ := os.ReadFile(file)
 		if err != nil || written || string(content) != "package mine // mine" {
 			t.Errorf("lesson %d: a second Write = %t, %v, and left %q", e.Lesson, written, err, content)
+		}
+	}
+}
+
+// TestAnExerciseGoesOnWithOnesOwnCode: under the task of the new lesson.
+func TestAnExerciseGoesOnWithOnesOwnCode(t *testing.T) {
+	root := t.TempDir()
+	second, third := exercises[1], exercises[2]
+	if _, err := third.Write(root, &second); err == nil {
+		t.Error("it went on with code that is not there")
+	}
+	if _, err := second.Write(root, nil); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(root, second.File())
+	own, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own = append(own, "\n// my own code\n"...)
+	if err := os.WriteFile(file, own, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if written, err := third.Write(root, &second); err != nil || !written {
+		t.Fatalf("written %v, %v", written, err)
+	}
+	got, err := os.ReadFile(filepath.Join(root, third.File()))
+	if err != nil || !strings.HasPrefix(string(got), "// Package mine is exercise 3:") || !strings.HasSuffix(string(got), "// my own code\n") || strings.Count(string(got), "package mine") != 1 {
+		t.Errorf("exercise 3 begins with %q, %v", got, err)
+	}
+}
+
+// TestHints: each exercise has some, and none gives a whole solution at once.
+func TestHints(t *testing.T) {
+	for _, e := range All() {
+		if len(e.Hints) < 2 {
+			t.Errorf("exercise %d has the hints %q, want two at least", e.Lesson, e.Hints)
 		}
 	}
 }

@@ -22,10 +22,10 @@ func TestNoScenarioOfBasketsHasTheNameOfAnother(t *testing.T) {
 func TestCellsOfBasketsRun(t *testing.T) {
 	testserver.NeedsServers(t)
 	s := serve(t, "")
-	if _, err := s.enqueue([]wanted{{cellName{"none", "crossed"}, 1}}, nil); err == nil {
+	if _, err := s.enqueue([]wanted{{cellName{"none", "crossed"}, 1, 0}}, nil); err == nil {
 		t.Error("a strategy that sells one item at a time runs under crossed")
 	}
-	added, err := s.enqueue([]wanted{{cellName{"locks-unsorted", "crossed"}, 1}, {cellName{"locks-sorted", "crossed"}, 1}}, nil)
+	added, err := s.enqueue([]wanted{{cellName{"locks-unsorted", "crossed"}, 1, 0}, {cellName{"locks-sorted", "crossed"}, 1, 0}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,16 +26,24 @@ type menu struct {
 	Verdicts   []verdict.Kind `json:"verdicts"` // in the order of the legend
 	Words      []verdict.Kind `json:"words"`    // of a prediction
 	Limits     limits         `json:"limits"`
+	Shops      int            `json:"shops"` // that sell in a cell
 	// Questions lead from a visitor's code to a cell.
 	Questions []mine.Question `json:"questions"`
 	// Tried are the pages of services that were tried.
 	Tried []triedInfo `json:"tried,omitempty"`
+	// Classroom is where phones vote, nil for no votes.
+	Classroom *classInfo `json:"classroom,omitempty"`
 }
 
 type triedInfo struct {
 	Service string       `json:"service"`
 	Verdict verdict.Kind `json:"verdict"`
 	Page    string       `json:"page"`
+}
+
+type classInfo struct {
+	URL  string `json:"url"`
+	Code string `json:"code"` // as a picture
 }
 
 // basketMenu is what can be run of sales of several items. No scenario has the name of one of a single item.

@@ -25,7 +25,7 @@ type comparison struct {
 	ID         int      `json:"id"`
 	Strategies []string `json:"strategies"`
 	Shape      string   `json:"shape"` // as load.ParseShape reads it; empty for as fast as the customers can
-	Stock      int64    `json:"stock"`
+	Stock      int64    `json:"stock"` // 0 for what follows from the shape
 	Seed       uint64   `json:"seed"`
 
 	shape load.Shape
@@ -46,7 +46,7 @@ func (s *Server) compare(c comparison) (*comparison, error) {
 	s.mu.Unlock()
 	var cells []wanted
 	for _, name := range c.Strategies {
-		cells = append(cells, wanted{cellName{name, contention}, c.Seed})
+		cells = append(cells, wanted{cellName{name, contention}, c.Seed, 0})
 	}
 	_, err := s.enqueue(cells, &c)
 	return &c, err
@@ -63,19 +63,22 @@ func (s *Server) checkLoad(c *comparison) (err error) {
 			return err
 		}
 	}
+	if c.shape, err = load.ParseShape(c.Shape); err != nil {
+		return fmt.Errorf("the shape: %w", err)
+	}
+	requests, ends := c.shape.Total()
 	if c.Stock == 0 {
 		c.Stock = 100
+		if ends {
+			c.Stock = min(int64(requests)*9/10, maxLoadRequests/2) // as loadtest run has it
+		}
 	}
 	if c.Stock < 1 || c.Stock > maxLoadRequests/2 {
 		return fmt.Errorf("the stock is %d: want 1 to %d", c.Stock, maxLoadRequests/2)
 	}
-	if c.shape, err = load.ParseShape(c.Shape); err != nil {
-		return fmt.Errorf("the shape: %w", err)
-	}
 	if c.shape.IsZero() {
 		return nil
 	}
-	requests, ends := c.shape.Total()
 	switch {
 	case !ends:
 		return errors.New("the shape has no end: want a duration behind it, such as 200/5s")

@@ -73,13 +73,28 @@ func (s *Server) detail(of run, in explain.Language) detail {
 	}
 	d.Story = result.Story
 	d.Facts, d.Columns = report.Numbers(result, in.String())
-	d.Outcomes, d.Latency = drawing.OverTime(result.Timeline, in)
+	d.Outcomes, d.Latency = drawing.OverTime(result.Timeline, in, s.besides(of)...)
 	if of.record != nil {
 		d.Replay = newReplay(of.record, result)
 	}
 	result.Explanation, result.Timeline, result.Distribution = nil, trial.Timeline{}, nil // drawn already
 	d.Numbers = &result
 	return d
+}
+
+// besides are the timelines of the comparison that a run belongs to.
+func (s *Server) besides(of run) (all []trial.Timeline) {
+	if of.Load == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.runs {
+		if r.Load == of.Load && r.result != nil {
+			all = append(all, r.result.Timeline)
+		}
+	}
+	return all
 }
 
 func newReplay(of *record, result trial.Result) *replay {

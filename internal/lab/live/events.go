@@ -108,24 +108,33 @@ const (
 
 // serveEvents sends the events to one page until it is closed.
 func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
+	serveFeed(s, w, r, s.feed, s.streams, func() (string, any, uint64) {
+		state, at := s.state()
+		return "state", state, at
+	})
+}
+
+// serveFeed sends the events of a feed until who listens leaves. Streams has a place for each who may.
+// Whole returns an event for one that has not heard those before, and the number that it stands for.
+func serveFeed(s *Server, w http.ResponseWriter, r *http.Request, feed *feed, streams chan struct{}, whole func() (string, any, uint64)) {
 	select {
-	case s.streams <- struct{}{}:
-		defer func() { <-s.streams }()
+	case streams <- struct{}{}:
+		defer func() { <-streams }()
 	default:
-		refuse(w, http.StatusServiceUnavailable, "busy", fmt.Sprintf("%d pages watch already: close one", maxStreams))
+		refuse(w, http.StatusServiceUnavailable, "busy", fmt.Sprintf("%d pages watch already: close one", cap(streams)))
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	out := stream{w: w, control: http.NewResponseController(w)}
-	number, known := s.feed.number(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")))
+	number, known := feed.number(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")))
 	heartbeat := time.NewTicker(s.heartbeat)
 	defer heartbeat.Stop()
 	for {
-		events, more, ok := s.feed.since(number)
+		events, more, ok := feed.since(number)
 		if !known || !ok {
-			state, at := s.state()
-			if out.send(s.feed.id(at), "state", encoded(state)) != nil {
+			name, data, at := whole()
+			if out.send(feed.id(at), name, encoded(data)) != nil {
 				return
 			}
 			number, known = at, true
@@ -133,7 +142,7 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 		}
 		for _, e := range events {
 			number++
-			out.add(s.feed.id(number), e.name, e.data)
+			out.add(feed.id(number), e.name, e.data)
 		}
 		if out.flush() != nil {
 			return

@@ -20,6 +20,8 @@ const (
 	maxWaiting = 500
 	// longestRun bounds one run, with what has to be started for it.
 	longestRun = 5 * time.Minute
+	// maxShops bounds the shops of a run with a testbed of its own.
+	maxShops = 16
 	// newsEvery is how often a page gets what is new of the cell that runs.
 	newsEvery = 100 * time.Millisecond
 )
@@ -29,7 +31,8 @@ var errFull = fmt.Errorf("more than %d cells would wait: let some of them run fi
 // wanted is a cell to run.
 type wanted struct {
 	cellName
-	Seed uint64 `json:"seed"`
+	Seed  uint64 `json:"seed"`
+	Shops int    `json:"shops,omitempty"` // 0 for those of the page
 }
 
 // enqueue puts cells at the end of the queue.
@@ -37,6 +40,9 @@ func (s *Server) enqueue(cells []wanted, of *comparison) ([]*run, error) {
 	for _, c := range cells {
 		if err := s.check(c.cellName); err != nil {
 			return nil, err
+		}
+		if c.Shops < 0 || c.Shops > maxShops {
+			return nil, fmt.Errorf("%d shops: want 1 to %d", c.Shops, maxShops)
 		}
 	}
 	s.mu.Lock()
@@ -52,7 +58,7 @@ func (s *Server) enqueue(cells []wanted, of *comparison) ([]*run, error) {
 	}
 	var added []*run
 	for _, c := range cells {
-		r := &run{ID: len(s.runs) + 1, cellName: c.cellName, Seed: c.Seed, State: waiting}
+		r := &run{ID: len(s.runs) + 1, cellName: c.cellName, Seed: c.Seed, Shops: s.ownShops(c.Shops), State: waiting}
 		if of != nil {
 			r.Load = of.ID
 		}
@@ -65,6 +71,14 @@ func (s *Server) enqueue(cells []wanted, of *comparison) ([]*run, error) {
 	default:
 	}
 	return added, nil
+}
+
+// ownShops is how many shops a run needs on a testbed of its own, 0 for none.
+func (s *Server) ownShops(shops int) int {
+	if shops == s.o.Plan.Shops {
+		return 0
+	}
+	return shops
 }
 
 // drop ends what runs, and drops what waits.
@@ -159,6 +173,9 @@ func (s *Server) runOne(ctx context.Context, r *run) {
 	r.State = running
 	s.stop, s.told = func() { cancel(errDropped) }, nil
 	of := s.comparison(r.Load)
+	if r.Load == 0 && r.Shops == 0 {
+		s.began(r.cellName, "")
+	}
 	s.feed.publish("running", r)
 	s.mu.Unlock()
 
@@ -212,7 +229,18 @@ func (s *Server) attack(ctx context.Context, r *run, of *comparison) (trial.Resu
 	if err != nil {
 		return trial.Result{}, nil, err
 	}
-	session, err := s.session(ctx, of)
+	var session *matrix.Session
+	shops := s.o.Plan.Shops
+	if r.Shops != 0 {
+		shops = r.Shops
+		var own *matrix.Session
+		plan := s.o.Plan
+		plan.Shops = shops
+		session, err = s.open(ctx, &own, plan, matrix.OpenSession)
+		defer closeSession(&own)
+	} else {
+		session, err = s.session(ctx, of)
+	}
 	if err != nil {
 		return trial.Result{}, nil, err
 	}
@@ -220,7 +248,7 @@ func (s *Server) attack(ctx context.Context, r *run, of *comparison) (trial.Resu
 	if of != nil {
 		of.apply(&o)
 	}
-	w := newWatcher(r.ID, cell, o, s.o.Plan.Shops)
+	w := newWatcher(r.ID, cell, o, shops)
 	s.mu.Lock()
 	s.watching = w
 	s.mu.Unlock()
@@ -229,14 +257,18 @@ func (s *Server) attack(ctx context.Context, r *run, of *comparison) (trial.Resu
 	result, err := session.Run(ctx, cell, o)
 	stop()
 	if err != nil {
-		at, _ := s.sessionOf(of)
-		closeSession(at) // its testbed may be broken, or in the middle of a scenario
+		if at, _ := s.sessionOf(of); *at == session {
+			closeSession(at) // its testbed may be broken, or in the middle of a scenario
+		}
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
 		return result, w, err
 	}
 	result.Replay = fmt.Sprintf("loadtest run --cells %s:%s --seed %d", r.Strategy, r.Scenario, r.Seed)
+	if r.Shops != 0 {
+		result.Replay += fmt.Sprintf(" --shops %d", r.Shops)
+	}
 	return result, w, nil
 }
 

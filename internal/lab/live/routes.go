@@ -33,6 +33,13 @@ func (s *Server) Handler() http.Handler {
 	for name, file := range assets() {
 		mux.Handle("GET "+name, file)
 	}
+	if s.class != nil {
+		phones := s.phonesMay()
+		for _, of := range []string{"GET " + votePage, "GET /api/ballot", "POST /api/votes"} {
+			mux.Handle(of, phones)
+		}
+	}
+	mux.HandleFunc("GET /api/course", serveCourse)
 	mux.HandleFunc("GET /docs/", serveDocs)
 	mux.HandleFunc("GET /internal/strategy/", serveDocs)
 	mux.HandleFunc("GET /api/catalog", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, s.menu) })
@@ -54,6 +61,9 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("POST /api/loads", asks(s, func(c comparison) (any, error) { return s.compare(c) }))
 	mux.HandleFunc("POST /api/positions", s.servePosition)
 	mux.HandleFunc("POST /api/shortest", s.serveShortest)
+	mux.HandleFunc("POST /api/explorations", s.serveExploration)
+	mux.HandleFunc("POST /api/ballots", asks(s, func(about subject) (any, error) { return s.ask(about) }))
+	mux.HandleFunc("POST /api/token", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, struct{}{}) })
 	return s.guarded(mux)
 }
 

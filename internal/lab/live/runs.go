@@ -33,7 +33,8 @@ type run struct {
 	cellName
 	Seed       uint64       `json:"seed"`
 	State      runState     `json:"state"`
-	Load       int          `json:"load,omitempty"` // the comparison that it belongs to
+	Load       int          `json:"load,omitempty"`  // the comparison that it belongs to
+	Shops      int          `json:"shops,omitempty"` // where it has a testbed of its own
 	Prediction string       `json:"prediction,omitempty"`
 	Verdict    verdict.Kind `json:"verdict,omitempty"`
 	N          int64        `json:"n,omitempty"` // the number of the verdict
@@ -63,7 +64,9 @@ type state struct {
 	Loads       []*comparison `json:"loads"`
 	Attempt     *attempt      `json:"attempt,omitempty"`
 	Seen        *seen         `json:"seen,omitempty"`
-	Told        []string      `json:"told,omitempty"` // the story of the cell of several items that runs, until now
+	Votes       *tally        `json:"votes,omitempty"`  // of the class
+	Played      *played       `json:"played,omitempty"` // the schedule that was played last
+	Told        []string      `json:"told,omitempty"`   // the story of the cell of several items that runs, until now
 }
 
 type prediction struct {
@@ -75,15 +78,19 @@ type prediction struct {
 func (s *Server) state() (state, uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := state{Score: s.score, Preparing: s.preparing, Predictions: []prediction{}, Loads: s.loads, Told: slices.Clone(s.told)}
-	latest := map[cellName]int{}
+	now := state{Score: s.score, Preparing: s.preparing, Predictions: []prediction{}, Loads: s.loads, Votes: s.class.tally(), Played: s.played, Told: slices.Clone(s.told)}
+	type cell struct {
+		cellName
+		shops int
+	}
+	latest := map[cell]int{}
 	for _, r := range s.runs {
 		if r.State != dropped && r.Load == 0 {
-			latest[r.cellName] = r.ID
+			latest[cell{r.cellName, r.Shops}] = r.ID
 		}
 	}
 	for _, r := range s.runs {
-		if latest[r.cellName] == r.ID || r.State == waiting || r.State == running || r.Load != 0 {
+		if latest[cell{r.cellName, r.Shops}] == r.ID || r.State == waiting || r.State == running || r.Load != 0 {
 			copied := *r
 			now.Runs = append(now.Runs, &copied)
 		}
@@ -140,7 +147,10 @@ func (s *Server) concluded(r *run, result trial.Result) {
 	r.Verdict, r.Expected, r.Surprise = result.Verdict, result.Expected, result.Surprise()
 	v := verdict.Of(r.Verdict)
 	r.N = v.Count(result.Facts())
-	if word, ok := s.predictions[r.cellName]; ok && r.Load == 0 && v.Predictable {
+	if r.Load == 0 && r.Shops == 0 {
+		s.decided(r.cellName, "", r.Verdict)
+	}
+	if word, ok := s.predictions[r.cellName]; ok && r.Load == 0 && r.Shops == 0 && v.Predictable {
 		delete(s.predictions, r.cellName)
 		r.Prediction = word
 		s.score.Of++

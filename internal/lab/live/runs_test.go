@@ -29,7 +29,7 @@ func TestThePredictionsOfTheRoom(t *testing.T) {
 		t.Error("a comparison under load was taken for the cell")
 	}
 	for _, verdict := range []verdict.Kind{verdict.Invalid, verdict.Oversold, verdict.Oversold} {
-		added, err := s.enqueue([]wanted{{cell, 1}}, nil)
+		added, err := s.enqueue([]wanted{{cell, 1, 0}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func TestTheStateHasTheLatestRuns(t *testing.T) {
 	s := unserved(t)
 	cell := cellName{"none", "contention"}
 	for range 2 {
-		added, err := s.enqueue([]wanted{{cell, 1}}, nil)
+		added, err := s.enqueue([]wanted{{cell, 1, 0}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func TestTheStateHasTheLatestRuns(t *testing.T) {
 	if _, err := s.compare(comparison{Strategies: []string{"none"}, Seed: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.enqueue([]wanted{{cell, 2}}, nil); err != nil {
+	if _, err := s.enqueue([]wanted{{cell, 2, 0}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	s.drop()

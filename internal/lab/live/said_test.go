@@ -24,7 +24,7 @@ func TestWhatTheServerSaysIsSaidInChinese(t *testing.T) {
 		{Strategies: []string{"none"}, Shape: "100,200"},
 		{Strategies: []string{"none"}, Shape: "200"},
 		{Strategies: []string{"none"}, Shape: "200/1h"},
-		{Strategies: []string{"none"}, Shape: "20/1s"},
+		{Strategies: []string{"none"}, Shape: "20/1s", Stock: 100},
 	} {
 		err := s.checkLoad(&c)
 		if err == nil {

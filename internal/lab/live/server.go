@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"sync"
 	"time"
@@ -22,11 +23,13 @@ import (
 
 // Options are the settings of a [Server]. The zero value is a server for this machine alone.
 type Options struct {
-	Shop   *catalog.Catalog // the shop program and its strategies
-	Hosts  []string         // names by which the page is opened, besides the loopback ones
-	Token  string           // what starts something; empty makes one
-	Record string           // a folder that keeps the record of each run, a file of JSON lines; empty for none
-	First  []matrix.Pair    // cells that run before all others
+	Shop  *catalog.Catalog // the shop program and its strategies
+	Hosts []string         // names by which the page is opened, besides the loopback ones
+	Token string           // what starts something; empty makes one
+	// Classroom is where phones vote, as [CheckClassroom] returns it; nil for no votes.
+	Classroom *url.URL
+	Record    string        // a folder that keeps the record of each run, a file of JSON lines; empty for none
+	First     []matrix.Pair // cells that run before all others
 	// FirstDone is called once, with the results of First, when none of them waits any more. Those that
 	// were dropped or failed are missing. It may be nil.
 	FirstDone func([]trial.Result, report.Environment)
@@ -61,6 +64,8 @@ type Server struct {
 	loads       []*comparison
 	environment report.Environment // of the comparisons
 	watching    *watcher           // of the run that runs, nil for none
+	class       *classroom         // nil for none
+	played      *played            // the schedule that was played last, nil for none
 	told        []string           // the story of the run that runs, if it is one of several items
 	stop        context.CancelFunc // ends the run that runs
 	records     []*run             // that have their entries, the oldest first
@@ -89,6 +94,11 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{o: o, menu: newMenu(o.Shop, o.Tried), feed: newFeed(), streams: make(chan struct{}, maxStreams), ended: make(chan struct{}),
 		wake: make(chan struct{}, 1), turn: make(chan struct{}, 1), heartbeat: heartbeatEvery, background: context.Background(), predictions: map[cellName]string{}}
+	if o.Classroom != nil {
+		s.class = newClassroom(o.Classroom)
+		s.menu.Classroom = &classInfo{URL: o.Classroom.String(), Code: s.class.picture()}
+	}
+	s.menu.Shops = o.Plan.Shops
 	s.feed.publish("begun", struct{}{}) // so that every state has an id
 	return s, nil
 }
@@ -102,7 +112,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	s.background = ctx
 	var first []wanted
 	for _, p := range s.o.First {
-		first = append(first, wanted{cellName{p.Strategy.Name, p.Scenario.Name}, 1})
+		first = append(first, wanted{cellName{p.Strategy.Name, p.Scenario.Name}, 1, 0})
 	}
 	if len(first) > 0 {
 		if _, err := s.enqueue(first, nil); err != nil {

@@ -35,6 +35,8 @@ type stepRequest struct {
 	Schedule  string `json:"schedule"`
 	ToEnd     bool   `json:"to_end"`  // and then customer by customer to the end
 	Baskets   bool   `json:"baskets"` // each customer buys two items in one sale
+	// Events is the kind that may happen in an exploration, none for no event.
+	Events []schedule.Event `json:"events,omitempty"`
 }
 
 // position is how things stand after the last entry of a schedule. Its outcome is where the schedule
@@ -45,6 +47,12 @@ type position struct {
 	Ended    bool     `json:"ended"`
 	Sentence string   `json:"sentence"`
 	Drawing  string   `json:"drawing,omitempty"` // as a terminal has it, of sales of several items
+}
+
+// played is what was asked, and how things stood: those who only watch see it.
+type played struct {
+	stepRequest
+	Position position `json:"position"`
 }
 
 // option is a thing that can happen next.
@@ -148,6 +156,9 @@ func (s *Server) checkStep(asked stepRequest) (schedule.Schedule, error) {
 	case len(asked.Schedule) > maxSchedule:
 		return nil, fmt.Errorf("the schedule has %d characters: want at most %d", len(asked.Schedule), maxSchedule)
 	}
+	if len(asked.Events) > 1 || len(asked.Events) == 1 && !slices.Contains(schedule.Events(), asked.Events[0]) {
+		return nil, fmt.Errorf("the events are %v: want one of %v", asked.Events, schedule.Events())
+	}
 	plan, err := schedule.Parse(asked.Schedule)
 	if err == nil && plan.Customers() > asked.Customers {
 		err = fmt.Errorf("the schedule names %d customers, and %d buy", plan.Customers(), asked.Customers)
@@ -159,6 +170,11 @@ func (s *Server) servePosition(w http.ResponseWriter, r *http.Request) {
 	s.onStage(w, r, positionPatience, func(ctx context.Context, on *stage.Stage, asked stepRequest, plan schedule.Schedule) (any, error) {
 		var at stage.Position
 		var err error
+		if asked.ToEnd {
+			s.mu.Lock()
+			s.began(cellName{Strategy: asked.Strategy}, asked.Schedule)
+			s.mu.Unlock()
+		}
 		var steps interface {
 			PlaySchedule(ctx context.Context, strategy string, customers int, order schedule.Schedule) (schedule.Record, error)
 			Position(ctx context.Context, strategy string, customers int, order schedule.Schedule) (stage.Position, error)
@@ -175,6 +191,11 @@ func (s *Server) servePosition(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return nil, err
 		}
+		s.mu.Lock()
+		if asked.ToEnd {
+			s.decided(cellName{Strategy: asked.Strategy}, asked.Schedule, at.Outcome.Verdict)
+		}
+		s.mu.Unlock()
 		p := position{Record: at.Record, Options: []option{}, Ended: at.Ended, Sentence: at.Sentence()}
 		if asked.Baskets {
 			var drawn strings.Builder
@@ -188,6 +209,10 @@ func (s *Server) servePosition(w http.ResponseWriter, r *http.Request) {
 			}
 			p.Options = append(p.Options, o)
 		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.played = &played{asked, p}
+		s.feed.publish("played", s.played)
 		return p, nil
 	})
 }
@@ -272,4 +297,39 @@ var errSearched = fmt.Errorf("the search took longer than %s", searchPatience)
 // searching tells how many orders were tried, and the shortest that was found, empty for none.
 func (s *Server) searching(asked stepRequest, event schedule.Event, runs int, found string) {
 	s.feed.publish("searching", map[string]any{"strategy": asked.Strategy, "event": event, "runs": runs, "schedule": found})
+}
+
+// explored is the answer to an exploration.
+type explored struct {
+	stepRequest
+	Runs     int    `json:"runs"`
+	Bad      int    `json:"bad"`
+	Shortest string `json:"shortest,omitempty"` // a schedule that fails
+	Sentence string `json:"sentence,omitempty"` // how that ends
+	Unknown  string `json:"unknown,omitempty"`  // what could not be decided
+}
+
+// serveExploration runs every order of the steps, with the event that was asked for at every place, as
+// loadtest explore does.
+func (s *Server) serveExploration(w http.ResponseWriter, r *http.Request) {
+	s.onStage(w, r, searchPatience+positionPatience, func(ctx context.Context, on *stage.Stage, asked stepRequest, _ schedule.Schedule) (any, error) {
+		survey := explore.Survey{Strategy: asked.Strategy, Customers: asked.Customers, Events: asked.Events, Baskets: asked.Baskets}
+		event := schedule.Event("")
+		if len(asked.Events) > 0 {
+			event = asked.Events[0]
+		}
+		var found explore.Found
+		err := survey.Run(ctx, on, func(_ explore.Result, done, _ int) { s.searching(asked, event, done, "") }, func(r explore.Result) { found = r.Found })
+		if err != nil {
+			return nil, err
+		}
+		e := explored{stepRequest: asked, Runs: found.Runs, Bad: found.Bad, Unknown: found.Unknown()}
+		if len(found.Shortest) > 0 {
+			e.Shortest, e.Sentence = found.Shortest[0].Schedule.String(), found.Shortest[0].Sentence()
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.feed.publish("explored", e)
+		return e, nil
+	})
 }

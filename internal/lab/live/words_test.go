@@ -43,7 +43,7 @@ func TestBothLanguagesSayTheSame(t *testing.T) {
 			}
 		}
 	}
-	fromServer := []string{"scenario.", "strategy.", "property.", "said."} // English ones come from the shop and the server
+	fromServer := []string{"scenario.", "name.", "strategy.", "property.", "said."} // English ones come from the shop and the server
 	for phrase := range zh {
 		known := en[phrase] != ""
 		for _, prefix := range fromServer {
@@ -59,12 +59,12 @@ func TestBothLanguagesSayTheSame(t *testing.T) {
 		}
 	}
 	for _, s := range basket.All {
-		if zh["scenario."+s.Name] == "" || zh["property."+s.Attacks.String()] == "" {
+		if zh["scenario."+s.Name] == "" || zh["name."+s.Name] == "" || zh["property."+s.Attacks.String()] == "" {
 			t.Errorf("the scenario %s, or what it attacks, is not described in Chinese", s.Name)
 		}
 	}
 	for _, s := range scenario.All() {
-		if zh["scenario."+s.Name] == "" || zh["property."+s.Attacks.String()] == "" {
+		if zh["scenario."+s.Name] == "" || zh["name."+s.Name] == "" || zh["property."+s.Attacks.String()] == "" {
 			t.Errorf("the scenario %s, or what it attacks, is not described in Chinese", s.Name)
 		}
 	}

@@ -15,12 +15,13 @@ import (
 	"stocklock/internal/shop/labmode"
 )
 
-// Setup are the statements that make the tables of a transcript, for so many units.
+// Setup are the statements before a transcript, for so many units. They begin anew, too.
 func Setup(units int64) []string {
 	return []string{
-		"CREATE TABLE items (id INT PRIMARY KEY, stock INT)",
-		"CREATE TABLE orders (id INT PRIMARY KEY AUTO_INCREMENT, item_id INT, customer CHAR(1), stock_read INT, stock_written INT)",
-		fmt.Sprintf("INSERT INTO items VALUES (1, %d)", units),
+		"CREATE TABLE IF NOT EXISTS pair_items (pair VARCHAR(20) PRIMARY KEY, stock INT)",
+		"CREATE TABLE IF NOT EXISTS pair_orders (id INT PRIMARY KEY AUTO_INCREMENT, pair VARCHAR(20), customer CHAR(1), stock_read INT, stock_written INT)",
+		"DELETE FROM pair_orders WHERE pair = '" + Pair + "'",
+		fmt.Sprintf("REPLACE INTO pair_items VALUES ('%s', %d)", Pair, units),
 	}
 }
 
@@ -66,16 +67,16 @@ func Type(ctx context.Context, db *sql.DB, client *redis.Client, units int64, li
 		l.Answer = answer
 		typed = append(typed, l)
 	}
-	if err := db.QueryRowContext(ctx, "SELECT stock FROM items").Scan(&left); err != nil {
+	if err := db.QueryRowContext(ctx, "SELECT stock FROM pair_items").Scan(&left); err != nil {
 		return nil, 0, 0, err
 	}
-	err = db.QueryRowContext(ctx, "SELECT COUNT(*) FROM orders").Scan(&orders)
+	err = db.QueryRowContext(ctx, "SELECT COUNT(*) FROM pair_orders").Scan(&orders)
 	return typed, left, orders, err
 }
 
 // expire lets the time pass in which the lease ends: a lock without an expiry stays.
 func expire(ctx context.Context, client *redis.Client) error {
-	const lock = "stock:1"
+	const lock = "stock:" + Pair
 	ttl, err := client.PTTL(ctx, lock).Result()
 	if err != nil || ttl < 0 {
 		return err

@@ -77,7 +77,7 @@ func TestTranscripts(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				exists, err := own.Exists(t.Context(), "stock:1").Result()
+				exists, err := own.Exists(t.Context(), "stock:"+Pair).Result()
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -100,9 +100,27 @@ func TestTranscripts(t *testing.T) {
 	compare(t, "README.md", fmt.Sprintf(setup, strings.Join(Setup(1), ";\n"), &names))
 }
 
-const setup = "# Schedules to type\n\nEach customer has a redis-cli and a mysql. First, in any mysql:\n\n```sql\n%s;\n```\n\n" +
-	"The last number is that of the units: 2 where the page says so. To begin anew: `DROP TABLE items, orders` in\n" +
-	"mysql, `DEL stock:1` in redis-cli. `loadtest step --transcript` prints any other schedule in this form.\n\n%s"
+const setup = `# Schedules to type
+
+Each customer has two terminals: a redis-cli and a mysql. The servers are those of the room, and each pair has a name
+of its own: type it wherever a page says ` + "`" + Pair + "`" + `. One machine starts the servers:
+
+` + "```console\n" + `$ docker compose --profile servers up --detach --wait redis mysql
+$ docker compose exec redis redis-cli                                       # a redis-cli
+$ docker compose exec mysql mysql -ustocklock -pdemo-only stocklock         # a mysql
+` + "```" + `
+
+Without Docker, ` + "`loadtest shell`" + ` starts both servers and a shell in which ` + "`redis-cli` and `mysql`" + ` reach them. It says how
+more terminals do. In the container that is ` + "`docker compose run --rm lab shell`" + `.
+
+Before each page, in any mysql:
+
+` + "```sql\n%s;\n```" + `
+
+The last number is that of the units: 2 where the page says so. These statements, and ` + "`DEL stock:" + Pair + "`" + ` in redis-cli, also
+begin anew. A lease is a minute, so that there is time to type. ` + "`loadtest step --transcript`" + ` prints any other schedule in this form.
+
+%s`
 
 func compare(t *testing.T, name, want string) {
 	t.Helper()
@@ -125,19 +143,18 @@ func compare(t *testing.T, name, want string) {
 // page is the page of one transcript.
 func page(k schedule.Kept, units int64, typed []schedule.Line, left, orders int64) string {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# `%s`: %s\n\n", k.Strategy, k.Cause)
-	fmt.Fprintf(&b, "Type this by hand, after [the set-up](README.md) with %d units. It is the schedule `%s`, and ends so: %s.\n\n```text\n",
-		units, k.Schedule, k.Cause.Doc())
+	fmt.Fprintf(&b, "# `%s`, by hand\n\n", k.Strategy)
+	fmt.Fprintf(&b, "Type this by hand, after [the set-up](README.md) with %d units. Predict first: how many orders are there at the end?\n\n```text\n", units)
 	for _, l := range typed {
 		fmt.Fprintln(&b, l)
 		if l.Event == "" {
 			fmt.Fprintf(&b, "  %s\n", l.Answer)
 		}
 	}
-	fmt.Fprintf(&b, "```\n\nAt the end there are %d orders for %d units, and the stock in MySQL is %d.", orders, units, left)
+	fmt.Fprintf(&b, "```\n\n<details><summary>The end</summary>\n\nThere are %d orders for %d units, and the stock in MySQL is %d: %s.", orders, units, left, k.Cause.Doc())
 	if k.Verdict == verdict.Stuck {
-		b.WriteString(" `TTL stock:1` answers -1: the lock has no end.")
+		fmt.Fprintf(&b, " `TTL stock:%s` answers -1.", Pair)
 	}
-	b.WriteByte('\n')
+	fmt.Fprintf(&b, "\nIt is the schedule `%s`.\n\n</details>\n", k.Schedule)
 	return strings.ReplaceAll(b.String(), "1 units", "1 unit")
 }

@@ -1,6 +1,6 @@
 import {fill, h, hideHint} from './dom.js';
 import {chooseLanguage, language, languages, preferredLanguage, t} from './words.js';
-import {get, mayDrive} from './api.js';
+import {confirmToken, get, mayDrive} from './api.js';
 import {connect, on, running, store, waitingRuns} from './store.js';
 import {basketsView, matrixView} from './matrix.js';
 import {cellView} from './cell.js';
@@ -8,11 +8,12 @@ import {pairView} from './pair.js';
 import {loadView} from './load.js';
 import {stepView} from './step.js';
 import {mineView} from './mine.js';
+import {lessonsView} from './lessons.js';
 
 const root = document.documentElement;
 const main = document.getElementById('main');
-const views = {'': matrixView, baskets: basketsView, cell: cellView, run: cellView, pair: pairView, load: loadView, step: stepView, mine: mineView};
-const tabs = [['', 'tab.matrix'], ['baskets', 'tab.baskets'], ['pair', 'tab.pair'], ['load', 'tab.load'], ['step', 'tab.step'], ['mine', 'tab.mine']];
+const views = {'': matrixView, baskets: basketsView, cell: cellView, run: cellView, pair: pairView, load: loadView, step: stepView, mine: mineView, lessons: lessonsView};
+const tabs = [['lessons', 'tab.lessons'], ['', 'tab.matrix'], ['baskets', 'tab.baskets'], ['pair', 'tab.pair'], ['load', 'tab.load'], ['step', 'tab.step'], ['mine', 'tab.mine']];
 
 // route is the address behind #: the name of a view, and what it shows.
 const route = () => {
@@ -38,7 +39,7 @@ const cellTab = () => store.catalog.baskets.scenarios.some(c => c.name === route
 const isDark = () => root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
 
 function button(label, name, action, pressed) {
-  return h('button', {type: 'button', 'aria-label': name, title: name, 'aria-pressed': pressed === undefined ? null : String(pressed), onclick: action}, label);
+  return h('button', {type: 'button', 'aria-label': `${label} ${name}`, title: name, 'aria-pressed': pressed === undefined ? null : String(pressed), onclick: action}, label);
 }
 
 function header() {
@@ -90,6 +91,8 @@ if (!root.dataset.theme) delete root.dataset.theme;
 root.dataset.large = localStorage.getItem('large') || '';
 
 on(name => { if (name !== 'seen') { strip(); score(); } });
+// A state comes first, and after a lab that was started again.
+on(async name => { if (name === 'state' && mayDrive() && !(await confirmToken())) show(); });
 addEventListener('hashchange', () => { show(); scrollTo(0, 0); });
 await chooseLanguage(preferredLanguage());
 store.catalog = await get('api/catalog');

@@ -1,9 +1,10 @@
-import {fill, h, markup} from './dom.js';
-import {docOf, known, language, said as inWords, t} from './words.js';
+import {drawn, fill, h} from './dom.js';
+import {docOf, known, language, nameOf, said as inWords, t} from './words.js';
 import {ask, get, mayDrive, start} from './api.js';
 import {keyOf, on, runOf, store, waitingRuns} from './store.js';
 import {gauge, columnsView} from './columns.js';
 import {player} from './player.js';
+import {askClass, classVotes} from './class.js';
 import {notice, verdictChip} from './verdict.js';
 
 // The outcomes of requests, in the order in which they are drawn.
@@ -18,8 +19,9 @@ export function cellView(body, [strategyName, scenarioName]) {
   const s = of.strategies.find(s => s.name === strategyName), c = of.scenarios.find(c => c.name === scenarioName);
   if (!s || !c) { fill(body, h('p', {}, t('no.such.cell'))); return null; }
   const said = h('p', {class: 'said', role: 'alert', hidden: true});
+  const votes = classVotes({strategy: s.name, scenario: c.name});
   const head = h('div', {class: 'cell-head'}), content = h('div', {class: 'cell-content'});
-  fill(body, h('p', {class: 'crumbs'}, h('a', {href: several ? '#/baskets' : '#/'}, '← ', t(several ? 'tab.baskets' : 'tab.matrix'))), head, said, content);
+  fill(body, h('p', {class: 'crumbs'}, h('a', {href: several ? '#/baskets' : '#/'}, '← ', t(several ? 'tab.baskets' : 'tab.matrix'))), head, said, votes.element, content);
   let phase = '', end = null, live = null;
   const run = async seed => { try { await start([{strategy: s.name, scenario: c.name, seed}]); notice(said, ''); } catch (e) { notice(said, e.message); } };
   const predict = async word => {
@@ -28,12 +30,13 @@ export function cellView(body, [strategyName, scenarioName]) {
       await run(runOf(s.name, c.name) ? runOf(s.name, c.name).seed : 1);
     } catch (e) { notice(said, e.message); }
   };
-  const about = () => h('div', {class: 'about'},
-    h('div', {class: 'card'}, h('h2', {}, s.name), h('p', {}, docOf('strategy', s)), h('dl', {class: 'pairs'}, h('dt', {}, t('guard')), h('dd', {}, h('code', {}, s.guard)), h('dt', {}, t('decrement')), h('dd', {}, h('code', {}, s.decrement)))),
-    h('div', {class: 'card'}, h('h2', {}, c.name), h('p', {}, docOf('scenario', c)), h('dl', {class: 'pairs'}, h('dt', {}, t('attacks')), h('dd', {}, known('property.' + c.attacks, c.attacks)))));
+  // Before the cell has run, what it says of itself would give the answer away: what it does is shown.
+  const about = before => h('div', {class: 'about'},
+    h('div', {class: 'card'}, h('h2', {}, s.name), !before && h('p', {}, docOf('strategy', s)), h('dl', {class: 'pairs'}, h('dt', {}, t('guard')), h('dd', {}, h('code', {}, s.guard)), h('dt', {}, t('decrement')), h('dd', {}, h('code', {}, s.decrement)))),
+    h('div', {class: 'card'}, h('h2', {}, nameOf(c)), h('p', {}, docOf('scenario', c)), !before && h('dl', {class: 'pairs'}, h('dt', {}, t('attacks')), h('dd', {}, known('property.' + c.attacks, c.attacks)))));
   const guesses = () => h('div', {class: 'guesses', role: 'group', 'aria-label': t('predict.ask')}, h('p', {class: 'ask'}, t('predict.ask')),
     h('div', {class: 'words'}, store.catalog.words.map(word => h('button', {type: 'button', class: 'guess v ' + word, 'data-word': word, disabled: !mayDrive(), onclick: () => predict(word)}, h('b', {}, t('verdict.' + word)), h('span', {}, t('means.' + word))))),
-    h('button', {type: 'button', class: 'plain', id: 'run', disabled: !mayDrive(), onclick: () => run(1)}, '▶ ', t('run.unpredicted')),
+    mayDrive() && h('p', {class: 'bar'}, h('button', {type: 'button', class: 'plain', id: 'run', onclick: () => run(1)}, '▶ ', t('run.unpredicted')), askClass({strategy: s.name, scenario: c.name}, words => notice(said, words))),
     !mayDrive() && h('p', {class: 'soft'}, t('drive.how')));
 
   function heading(of) {
@@ -100,11 +103,11 @@ export function cellView(body, [strategyName, scenarioName]) {
     live = null;
     content.classList.remove('broken');
     switch (of ? of.state : 'none') {
-      case 'waiting': fill(content, about(), h('p', {class: 'queued'}, h('span', {class: 'spinner'}), ' ', t('waits', {n: waitingRuns().findIndex(r => r.id === of.id) + 1}))); break;
+      case 'waiting': fill(content, about(true), h('p', {class: 'queued'}, h('span', {class: 'spinner'}), ' ', t('waits', {n: waitingRuns().findIndex(r => r.id === of.id) + 1}))); break;
       case 'running': live = several ? storyView() : liveView(); end = () => live.end(); break;
       case 'ended': end = endedView(content, of, s, c, run, predict, guesses); break;
-      case 'failed': fill(content, h('p', {class: 'notice'}, t('failed'), ' ', inWords(of.error)), about(), guesses()); break;
-      default: fill(content, about(), guesses());
+      case 'failed': fill(content, h('p', {class: 'notice'}, t('failed'), ' ', inWords(of.error)), about(true), guesses()); break;
+      default: fill(content, about(true), guesses());
     }
   }
   update();
@@ -114,7 +117,7 @@ export function cellView(body, [strategyName, scenarioName]) {
     if (name === 'attempt') { if (live) live.begin(); return; }
     if (['state', 'queued', 'running', 'ended', 'dropped', 'predicted'].includes(name)) update(name === 'state' && phase.startsWith('running'));
   });
-  return () => { off(); if (end) end(); };
+  return () => { off(); votes.leave(); if (end) end(); };
 }
 
 // endedView shows how a cell ended, why, and its replay.
@@ -133,16 +136,16 @@ function endedView(content, of, s, c, run, predict, guesses) {
         !d.surprise && d.verdict !== 'skipped' && h('p', {class: 'soft'}, t('as.expected', {because: because(d.because)})),
         links.length > 0 && h('p', {class: 'holding'}, t('would.hold'), ' ', links.map(name => [h('a', {href: `#/cell/${name}/${c.name}`}, name), ' ']), h('a', {class: 'more', href: `#/pair/${c.name}/${s.name}/${links[0]}`}, t('side.by.side', {a: s.name, b: links[0]}))),
         h('div', {class: 'bar'},
-          h('button', {type: 'button', id: 'again', disabled: !mayDrive(), onclick: () => run(of.seed)}, '↻ ', t('run.again', {seed: of.seed})),
-          h('button', {type: 'button', id: 'reseed', disabled: !mayDrive(), onclick: () => run(of.seed + 1)}, '↻ ', t('run.reseed', {seed: of.seed + 1})),
+          mayDrive() && [h('button', {type: 'button', id: 'again', onclick: () => run(of.seed)}, '↻ ', t('run.again', {seed: of.seed})),
+            h('button', {type: 'button', id: 'reseed', onclick: () => run(of.seed + 1)}, '↻ ', t('run.reseed', {seed: of.seed + 1}))],
           !s.not_stepped && h('a', {class: 'button', href: `#/step/${d.story ? 'baskets:' : ''}${s.name}/2`}, t('step.it')),
           !d.story && h('a', {class: 'button', href: `docs/strategies/${s.name}${pageEnd()}`, target: '_blank', rel: 'noopener'}, t('page.of', {name: s.name})),
           !d.story && h('a', {class: 'button', href: `docs/scenarios/${c.name}${pageEnd()}`, target: '_blank', rel: 'noopener'}, t('page.of', {name: c.name})))),
-      d.whole && h('section', {}, h('h2', {}, t('drawing.title')), markup('scroll walk', d.whole), d.close_up && [h('h3', {}, t('drawing.closer')), markup('scroll walk', d.close_up)]),
+      d.whole && h('section', {}, h('h2', {}, t('drawing.title')), drawn('scroll walk', d.whole), d.close_up && [h('h3', {}, t('drawing.closer')), drawn('scroll walk', d.close_up)]),
       d.story && h('section', {}, h('h2', {}, t('story')), h('ol', {class: 'story'}, d.story.map(line => h('li', {}, inWords(line)))), h('p', {}, h('code', {class: 'command'}, n.replay || ''))),
       replay ? h('section', {}, h('h2', {}, t('replay.title')), h('p', {class: 'soft'}, t('replay.lead')), replay.element) : !d.story && d.verdict !== 'skipped' && h('p', {class: 'soft'}, t('replay.gone')),
       !d.story && n.requests > 0 && h('section', {}, h('h2', {}, t('numbers')), h('dl', {class: 'facts'}, [...d.facts || [], {name: 'seed', title: t('seed'), text: d.seed}].map(f => h('div', {}, h('dt', {}, f.title), h('dd', {id: 'fact-' + f.name, class: f.bad ? 'bad' : ''}, String(f.text))))),
-        h('div', {class: 'charts'}, h('figure', {}, h('figcaption', {}, t('chart.outcomes')), markup('', d.outcomes)), h('figure', {}, h('figcaption', {}, t('chart.latency')), markup('', d.latency))),
+        h('div', {class: 'charts'}, h('figure', {}, h('figcaption', {}, t('chart.outcomes')), drawn('', d.outcomes)), h('figure', {}, h('figcaption', {}, t('chart.latency')), drawn('', d.latency))),
         h('p', {}, h('code', {class: 'command'}, n.replay || ''), ' ', d.replay && h('a', {href: `api/runs/${of.id}/record`, download: `${s.name}-${c.name}-${of.seed}.jsonl`}, t('record.download')))));
   }, e => fill(content, h('p', {class: 'notice'}, e.message)));
   return () => { gone = true; if (replay) replay.stop(); };

@@ -26,7 +26,7 @@ export function columnsView(columns, height, label) {
   }));
   const notes = columns.map(l => { const n = h('b', {}); n.style.top = `calc(${l.top + l.height / 2}px * var(--k))`; return n; });
   const plot = h('div', {class: 'plot'}, h('div', {class: 'stage'}, svg, cursor), axis);
-  const element = h('div', {class: 'columns-view'}, names, plot, h('div', {class: 'notes', 'aria-hidden': 'true'}, notes));
+  const element = h('div', {class: 'columns-view'}, names, plot, h('div', {class: 'notes', 'aria-hidden': 'true'}, notes), laneKey());
   element.style.setProperty('--h', height);
   let from = 0, to = 1, at = null;
   const place = () => {
@@ -57,6 +57,10 @@ export function columnsView(columns, height, label) {
     timeAt(clientX) { const box = plot.getBoundingClientRect(); return from + (clientX - box.left) / box.width * (to - from); },
   };
 }
+
+const lanes = ['in', 'wait', 'clash', 'slow', 'kill', 'held', 'left', 'over'];
+// laneKey names the colours of the columns.
+const laneKey = () => h('p', {class: 'key lane-key'}, lanes.map(name => [h('span', {class: 'lane-' + name}, t('lane.' + name)), ' ']));
 
 // gauge shows a lease that runs down.
 export function gauge() {

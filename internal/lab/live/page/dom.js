@@ -1,4 +1,4 @@
-import {known, shopName} from './words.js';
+import {known, shopName, t} from './words.js';
 
 // h makes an element. Names that begin with on are listeners; null and false leave an attribute out.
 export function h(tag, attributes = {}, ...children) {
@@ -17,6 +17,15 @@ export function markup(className, html) {
   const element = h('div', {class: className});
   element.innerHTML = html;
   return element;
+}
+
+// drawn is markup of a drawing, with a key of the colours that it has.
+export function drawn(className, html) {
+  const element = markup(className, html), has = new Set([...element.querySelectorAll('svg [class]')].flatMap(mark => [...mark.classList]));
+  const keys = [...['sold', 'sold_out', 'busy', 'fenced', 'lost', 'conflict', 'refused', 'unknown', 'error'].map(o => ['o-' + o, 'k-' + o, 'outcome.' + o]),
+    ...['p50', 'p99', 's-waiting', 's-inside', 's-open', 's-fault', 's-locked', 's-value', 'both', 'shade'].map(c => [c, 'k-' + c, 'key.' + c])];
+  if (className) for (const [name, value] of [['tabindex', '0'], ['role', 'group'], ['aria-label', t('drawing')]]) element.setAttribute(name, value);
+  return h('div', {}, element, h('p', {class: 'key'}, keys.filter(([mark]) => has.has(mark)).map(([, key, phrase]) => [h('span', {class: key}, t(phrase)), ' '])));
 }
 
 export const svgElement = (tag, attributes = {}) => {

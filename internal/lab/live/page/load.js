@@ -1,4 +1,4 @@
-import {fill, h, markup} from './dom.js';
+import {drawn, fill, h, markup} from './dom.js';
 import {language, said as inWords, t} from './words.js';
 import {ask, get, mayDrive} from './api.js';
 import {on, store} from './store.js';
@@ -13,7 +13,7 @@ export function loadView(body) {
   const own = h('input', {type: 'text', id: 'own-shape', placeholder: '200/5s', 'aria-label': t('shape.own'), hidden: true});
   const shape = h('select', {id: 'shape', onchange: e => { own.hidden = e.target.value !== 'other'; if (!own.hidden) own.focus(); }}, 
     h('option', {value: ''}, t('shape.none')), store.catalog.shapes.map(s => h('option', {value: s.shape}, s[language()])), h('option', {value: 'other'}, t('shape.own')));
-  const stock = h('input', {type: 'number', id: 'load-stock', min: 1, max: 10000, value: 100});
+  const stock = h('input', {type: 'number', id: 'load-stock', min: 1, max: 10000, placeholder: t('stock.follows')});
   const compare = async () => {
     const strategies = boxes.map(b => b.firstChild).filter(b => b.checked).map(b => b.value);
     try {
@@ -43,15 +43,18 @@ export function loadView(body) {
               n ? [h('td', {}, verdictChip(run)), shown.map(c => numberCell(n[c.i], c.most))]
                 : h('td', {colspan: 1 + shown.length, class: 'soft'}, (run.state === 'running' || run.state === 'waiting') && h('span', {class: 'spinner'}), ' ', run.state === 'running' && store.seen && store.seen.run === run.id
                   ? `${t('orders')} ${store.seen.sold} · ${t('rate')} ${Math.round(store.seen.rate)} · ${t('p99')} ${Math.round(store.seen.p99_ms)}` : inWords(run.error) || t('state.' + run.state))))))),
-        h('div', {class: 'small-charts'}, rows.filter(r => r.n).map(({run}) => { const d = details.get(run.id); return h('figure', {}, h('figcaption', {}, h('b', {}, run.strategy), ' · ', t('chart.outcomes'), ' · ', t('chart.latency')), markup('', d.outcomes), markup('', d.latency)); })),
+        h('div', {class: 'small-charts'}, rows.filter(r => r.n).map(({run}) => { const d = details.get(run.id); return h('figure', {}, h('figcaption', {}, h('b', {}, run.strategy), ' · ', t('chart.rate'), ' · ', t('chart.latency')), drawn('', d.outcomes), drawn('', d.latency)); })),
+        known.length > 0 && h('ul', {class: 'knees'}, rows.map(({run}) => [run.strategy, knee((details.get(run.id) || {}).numbers)]).filter(([, words]) => words).map(([name, words]) => h('li', {}, h('b', {}, name), ': ', words))),
         ended > 0 && h('p', {class: 'bar'}, h('a', {class: 'button', href: `api/loads/${c.id}/report.html`, download: `comparison-${c.id}.html`}, t('download.html')), h('a', {class: 'button', href: `api/loads/${c.id}/result.json`, download: `comparison-${c.id}.json`}, t('download.json'))));
     }));
   };
   const fetchEnded = async () => {
     for (const r of store.runs.values()) {
-      if (r.load && r.state === 'ended' && !details.has(r.id)) {
-        details.set(r.id, {});
+      const beside = runsOf({id: r.load}).filter(o => o.state === 'ended').length; // their charts have common axes
+      if (r.load && r.state === 'ended' && (details.get(r.id) || {}).beside !== beside) {
+        details.set(r.id, {...details.get(r.id), beside});
         details.set(r.id, await get(`api/runs/${r.id}?lang=${language()}`).catch(() => ({})));
+        details.get(r.id).beside = beside;
         draw();
       }
     }
@@ -65,6 +68,13 @@ export function loadView(body) {
     fetchEnded();
   });
   return () => { gone = true; off(); };
+}
+
+// knee says up to which rate sales keep up with requests, of a load in steps.
+function knee({steps} = {}) {
+  if (!steps || !steps.length) return '';
+  const i = steps.findIndex(s => !s.kept_up), whole = Math.round;
+  return i < 0 ? t('knee.none', {rate: whole(steps.at(-1).rate)}) : t(i ? 'knee.at' : 'knee.first', {rate: whole(steps[Math.max(i - 1, 0)].rate), next: whole(steps[i].rate), sales: whole(steps[i].sales_per_second)});
 }
 
 // numberCell shows a number, with a bar where more or less of it is better.

@@ -1,5 +1,5 @@
 import {fill, h} from './dom.js';
-import {docOf, t} from './words.js';
+import {docOf, nameOf, t} from './words.js';
 import {ask, mayDrive, start} from './api.js';
 import {keyOf, on, running, runOf, store, waitingRuns} from './store.js';
 import {notice, verdict} from './verdict.js';
@@ -11,7 +11,7 @@ export const basketsView = body => grid(body, store.catalog.baskets, 'baskets');
 
 function grid(body, {strategies, scenarios}, name) {
   const said = h('p', {class: 'said', role: 'alert'});
-  const cells = new Map();
+  const cells = new Map(), drives = mayDrive();
   const first = localStorage.getItem('predict') !== 'no';
   const predictFirst = h('input', {type: 'checkbox', id: 'predict-first', checked: first,
     onchange: e => localStorage.setItem('predict', e.target.checked ? 'yes' : 'no')});
@@ -26,12 +26,12 @@ function grid(body, {strategies, scenarios}, name) {
     run([[s.name, c.name]]);
   };
   const table = h('table', {class: 'matrix grid'},
-    h('thead', {}, h('tr', {}, h('td', {class: 'corner'}, h('button', {type: 'button', class: 'run', id: 'run-all', onclick: () => run(strategies.flatMap(rowOf))}, '▶ ', t('all'))),
-      scenarios.map(c => h('th', {scope: 'col', title: docOf('scenario', c)}, h('span', {}, c.name),
-        h('button', {type: 'button', class: 'run', 'aria-label': t('run.column', c), title: t('run.column', c), onclick: () => run(columnOf(c))}, '▶'))))),
+    h('thead', {}, h('tr', {}, h('td', {class: 'corner'}, drives && h('button', {type: 'button', class: 'run', id: 'run-all', onclick: () => run(strategies.flatMap(rowOf))}, '▶ ', t('all'))),
+      scenarios.map(c => h('th', {scope: 'col'}, h('span', {class: 'name', 'data-t': docOf('scenario', c)}, nameOf(c)),
+        drives && h('button', {type: 'button', class: 'run', tabindex: '-1', 'aria-label': t('run.column', c), title: t('run.column', c), onclick: () => run(columnOf(c))}, '▶'))))),
     h('tbody', {}, strategies.map(s => h('tr', {},
-      h('th', {scope: 'row', title: docOf('strategy', s)}, h('button', {type: 'button', class: 'run', 'aria-label': t('run.row', s), title: t('run.row', s), onclick: () => run(rowOf(s))}, '▶'),
-        h('span', {}, s.name)),
+      h('th', {scope: 'row'}, drives && h('button', {type: 'button', class: 'run', tabindex: '-1', 'aria-label': t('run.row', s), title: t('run.row', s), onclick: () => run(rowOf(s))}, '▶'),
+        h('span', {'data-t': docOf('strategy', s)}, s.name)),
       scenarios.map(c => {
         const cell = h('button', {type: 'button', class: 'cell-button', 'data-cell': keyOf(s.name, c.name), tabindex: '-1', onclick: () => open(s, c)});
         cells.set(keyOf(s.name, c.name), [cell, s, c]);
@@ -47,18 +47,18 @@ function grid(body, {strategies, scenarios}, name) {
         state === 'running' ? h('span', {class: 'spinner'}) : state === 'waiting' ? '…' : state === 'failed' ? '✕' : '·',
       came && h('i', {class: came, 'aria-hidden': 'true'}, came === 'right' ? '✓' : '✗'),
       !came && predicted && h('i', {class: 'guess'}, t('guess', {word: t('verdict.' + predicted)})));
-    const words = [t('under', {strategy: s.name, scenario: c.name}),
+    const words = [t('under', {strategy: s.name, scenario: nameOf(c)}),
       state === 'ended' ? verdict(known) : t('state.' + state), predicted ? t('predicted', {word: t('verdict.' + predicted)}) : ''];
     cell.setAttribute('aria-label', words.filter(Boolean).join(', '));
     cell.title = words.filter(Boolean).join(', ');
   };
-  const buttons = h('div', {class: 'bar'},
+  const stop = h('button', {type: 'button', id: 'stop', onclick: () => ask('DELETE', 'api/runs').then(() => notice(said, ''), e => notice(said, e.message))}, '■ ', t('stop'));
+  const buttons = h('div', {class: 'bar'}, drives && [
     h('label', {class: 'check', for: 'predict-first'}, predictFirst, ' ', t('predict.first')),
-    h('button', {type: 'button', id: 'telling', onclick: () => run(strategies.filter(s => s.telling).map(s => [s.name, s.telling]))}, '▶ ', t('run.telling')),
-    h('button', {type: 'button', id: 'stop', onclick: () => ask('DELETE', 'api/runs').then(() => notice(said, ''), e => notice(said, e.message))}, '■ ', t('stop')));
+    h('button', {type: 'button', id: 'telling', title: t('telling.means'), onclick: () => run(strategies.filter(s => s.telling).map(s => [s.name, s.telling]))}, '▶ ', t('run.telling')), stop]);
   fill(body, h('div', {class: 'title'}, h('div', {}, h('h1', {}, t(name + '.title')), h('p', {class: 'lead'}, t('matrix.lead'))), buttons), said,
-    h('div', {class: 'scroll', role: 'region', 'aria-label': t(name + '.title'), tabindex: '0'}, table), legend());
-  const paintAll = () => { for (const cell of cells.values()) paint(cell); buttons.lastChild.disabled = !running() && !waitingRuns().length; };
+    legend(), h('div', {class: 'scroll', role: 'region', 'aria-label': t(name + '.title')}, table));
+  const paintAll = () => { for (const cell of cells.values()) paint(cell); stop.disabled = !running() && !waitingRuns().length; };
   paintAll();
   table.addEventListener('keydown', e => walk(e));
   // One cell alone is reached with Tab, the others from there with the arrow keys.
@@ -71,18 +71,17 @@ function grid(body, {strategies, scenarios}, name) {
     if ((name === 'running' || name === 'ended' || name === 'predicted') && data.strategy) {
       const cell = cells.get(keyOf(data.strategy, data.scenario));
       if (cell && !data.load) paint(cell);
-      buttons.lastChild.disabled = !running() && !waitingRuns().length;
+      stop.disabled = !running() && !waitingRuns().length;
     } else paintAll();
   });
 }
 
-// walk moves the focus between cells with the arrow keys.
+// walk moves the focus between cells, and what runs a row or a column, with the arrow keys.
 function walk(e) {
-  const cell = e.target.closest('.cell-button');
-  if (!cell) return;
-  const row = cell.closest('tr'), at = cell.closest('td').cellIndex;
-  const to = {ArrowLeft: [row, at - 1], ArrowRight: [row, at + 1], ArrowUp: [row.previousElementSibling, at], ArrowDown: [row.nextElementSibling, at]}[e.key];
-  const next = to && to[0] && to[0].cells[to[1]] && to[0].cells[to[1]].querySelector('.cell-button');
+  const cell = e.target.closest('td, th');
+  const row = cell.closest('tr'), at = cell.cellIndex, rows = row.closest('table').rows;
+  const to = {ArrowLeft: [row, at - 1], ArrowRight: [row, at + 1], ArrowUp: [rows[row.rowIndex - 1], at], ArrowDown: [rows[row.rowIndex + 1], at]}[e.key];
+  const next = to && to[0] && to[0].cells[to[1]] && to[0].cells[to[1]].querySelector('.cell-button, .run');
   if (next) { e.preventDefault(); next.focus(); }
 }
 

@@ -80,7 +80,7 @@ export function player(sides) {
   const position = h('input', {type: 'range', class: 'position', id: 'position', min: 0, max: ends, step: 'any', value: 0, 'aria-label': t('position'), oninput: () => { stop(); go(Number(position.value)); }});
   const paintSpeed = () => { const s = speed(); speedWords.textContent = s > 0.95 ? '1' : '1/' + Math.round(1 / s); slider.setAttribute('aria-valuetext', speedWords.textContent); };
   const items = [];
-  const list = h('ol', {class: 'entries', 'aria-label': t('record')}, all.map((e, i) => {
+  const list = h('ol', {class: 'entries', tabindex: '0', 'aria-label': t('record')}, all.map((e, i) => {
     const done = command(e);
     const item = h('li', {class: 'entry ' + e.kind + (sides.length > 1 ? ' side' + e.side : ''), onclick: () => { stop(); step(i); }},
       h('time', {}, e.at_ms.toFixed(1)), h('span', {class: 'who'}, e.shop ? shopName(e.shop) : serverName(e.server || 'MySQL'), e.request ? ' ' + label(e.request) : ''), h('span', {}, say(e)),

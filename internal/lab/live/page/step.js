@@ -4,11 +4,29 @@ import {ask, mayDrive} from './api.js';
 import {on, store} from './store.js';
 import {notice} from './verdict.js';
 
-const linkOf = (strategy, customers, schedule) => `#/step/${strategy}/${customers}/${encodeURIComponent(schedule)}`;
+export const linkOf = (strategy, customers, schedule) => `#/step/${strategy}/${customers}/${encodeURIComponent(schedule)}`;
 
 // brief is as much of a long statement as tells what it does. The whole is in its title.
 const brief = text => (text.length > 90 ? text.slice(0, 86).replace(/[\s,(]*$/, '') + ' …' : text);
 const answerOf = e => { const stock = e.server === 'mysql' && e.answer.match(/\bstock=\S+/); return stock ? stock[0] : brief(inWords(e.answer)); };
+
+// recordTable is what was done, a row for each request, with how things stood after it.
+export function recordTable(p, customers) {
+  const letters = ['A', 'B', 'C'].slice(0, customers), entries = p.entries.filter(e => e.choice || e.own);
+  return h('table', {class: 'step-table'}, h('thead', {}, h('tr', {}, h('th', {scope: 'col'}, t('at')), letters.map(l => h('th', {scope: 'col'}, l)), h('th', {scope: 'col'}, lockServerOf(entries)), h('th', {scope: 'col'}, t('mysql')))),
+    h('tbody', {}, entries.filter(e => !e.own).map(e => h('tr', {}, h('td', {}, Math.round(e.at_ms)), letters.map(l => h('td', {class: 'did'}, cell(e, l))), h('td', {class: 'soft'}, lockWords(e.state)), h('td', {class: 'soft'}, rowWords(e.state))))));
+}
+
+const lockServerOf = entries => (entries.some(e => e.server === 'etcd') ? 'etcd' : t('redis'));
+const ttlWords = s => s.ttl_ms === -1 ? t('ttl.none') : s.ttl_ms ? t('ttl', {ms: s.ttl_ms}) : ''; // 0 is not known
+const lockWords = s => !s ? '' : s.ttl_ms === -2 ? t('no.lock') : [s.holder || s.lock, ttlWords(s)].filter(Boolean).join(' · ');
+const rowWords = s => !s ? '' : t('stock.now', {n: s.stock}) + ((s.orders || []).length ? ' · ' + s.orders.map(o => `${o.customer} ${o.read}→${o.written}`).join(', ') : '');
+function cell(e, letter) {
+  const [name, of] = e.choice.split(':');
+  if (!e.choice.includes('.')) return !of || of === letter ? h('i', {class: 'happened'}, t('event.' + name, {who: of || ''})) : '';
+  if (e.customer !== letter) return '';
+  return [h('code', {title: e.sent || ''}, brief(e.sent || e.choice)), e.blocked && !e.answer ? h('span', {class: 'soft'}, ' ', t('blocked', {by: inWords(e.blocked)})) : e.answer ? h('span', {class: 'answer', title: e.answer}, ' → ', answerOf(e)) : '', e.note ? h('span', {class: 'bad'}, ' ', inWords(e.note)) : ''];
+}
 
 // stepView lets one choose which request goes on next. The link has the schedule, and the server keeps nothing.
 export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = '', how = '']) {
@@ -17,9 +35,9 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
   const choosable = [['', 'tab.matrix', store.catalog], ['baskets:', 'tab.baskets', store.catalog.baskets]];
   const said = h('p', {class: 'said', role: 'alert', hidden: true});
   const go = (s, n, plan) => { location.hash = linkOf(s, n, plan); };
-  const select = h('select', {id: 'step-strategy', onchange: e => go(e.target.value, customers, '')}, choosable.map(([kind, title, of]) => h('optgroup', {label: t(title)}, of.strategies.filter(s => !s.not_stepped).map(s => h('option', {value: kind + s.name, selected: kind + s.name === strategy}, s.name)))));
-  const number = h('select', {id: 'step-customers', onchange: e => go(strategy, e.target.value, '')}, [2, 3].map(n => h('option', {value: n, selected: n === customers}, n)));
-  const find = h('button', {type: 'button', id: 'shortest', disabled: !mayDrive(), onclick: search}, t('shortest'));
+  const select = h('select', {id: 'step-strategy', disabled: !mayDrive(), onchange: e => go(e.target.value, customers, '')}, choosable.map(([kind, title, of]) => h('optgroup', {label: t(title)}, of.strategies.filter(s => !s.not_stepped).map(s => h('option', {value: kind + s.name, selected: kind + s.name === strategy}, s.name)))));
+  const number = h('select', {id: 'step-customers', disabled: !mayDrive(), onchange: e => go(strategy, e.target.value, '')}, [2, 3].map(n => h('option', {value: n, selected: n === customers}, n)));
+  const find = h('button', {type: 'button', id: 'shortest', hidden: !mayDrive(), onclick: search}, t('shortest'));
   const place = h('div', {class: 'step-place', 'aria-live': 'polite'});
   const choices = schedule.split(' ').filter(Boolean);
   let gone = false, searching = false;
@@ -44,10 +62,10 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
   function show(p) {
     const entries = p.entries.filter(e => e.choice || e.own);
     const state = [...p.entries].reverse().map(e => e.state).find(Boolean) || {stock: customers - 1, ttl_ms: -2, orders: []};
-    const lockServer = entries.some(e => e.server === 'etcd') ? 'etcd' : t('redis');
+    const lockServer = lockServerOf(entries);
     const orders = state.orders || [], over = orders.length > customers - 1;
     const steps = p.options.filter(o => !o.event), events = p.options.filter(o => o.event);
-    const choose = o => h('button', {type: 'button', class: 'choice' + (o.event ? ' event' : ''), 'data-choice': o.choice, onclick: () => go(strategy, customers, [...choices, o.choice].join(' '))},
+    const choose = o => h('button', {type: 'button', class: 'choice' + (o.event ? ' event' : ''), 'data-choice': o.choice, disabled: !mayDrive(), onclick: () => go(strategy, customers, [...choices, o.choice].join(' '))},
       o.event ? eventWords(o) : o.step.toUpperCase());
     const buyers = letters.map(letter => h('div', {class: 'source'}, h('h2', {}, t('customer', {name: letter})),
       h('div', {class: 'next'}, steps.filter(o => o.customer === letter).map(choose),
@@ -60,44 +78,42 @@ export function stepView(body, [strategy = 'set-ex-nx', count = '2', schedule = 
     const verdict = p.outcome.verdict;
     const ending = h('p', {class: 'ending', id: 'ending', 'data-ended': p.ended ? 'yes' : 'no'}, p.ended ? [t('ended.step'), ' '] : [t('leads.to', {verdict: ''}), ' '],
       h('span', {class: 'v ' + verdict}, t('verdict.' + verdict), p.outcome.n ? ' ' + p.outcome.n : ''), p.outcome.cause ? ' ' + known('cause.' + p.outcome.cause, p.outcome.cause) : '');
-    const table = h('table', {class: 'step-table'}, h('thead', {}, h('tr', {}, h('th', {scope: 'col'}, t('at')), letters.map(l => h('th', {scope: 'col'}, l)), h('th', {scope: 'col'}, lockServer), h('th', {scope: 'col'}, t('mysql')))),
-      h('tbody', {}, entries.filter(e => !e.own).map(e => h('tr', {}, h('td', {}, Math.round(e.at_ms)), letters.map(l => h('td', {class: 'did'}, cell(e, l))), h('td', {class: 'soft'}, lockWords(e.state)), h('td', {class: 'soft'}, rowWords(e.state))))));
     fill(place,
-      h('div', {class: 'bar schedule-bar'}, h('button', {type: 'button', id: 'undo', disabled: !choices.length, onclick: () => go(strategy, customers, (how === 'end' ? choices : choices.slice(0, -1)).join(' '))}, '↶ ', t('undo')),
-        h('button', {type: 'button', id: 'restart', disabled: !choices.length, onclick: () => go(strategy, customers, '')}, '⇤ ', t('restart')),
+      h('div', {class: 'bar schedule-bar'}, mayDrive() && [h('button', {type: 'button', id: 'undo', disabled: !choices.length, onclick: () => go(strategy, customers, (how === 'end' ? choices : choices.slice(0, -1)).join(' '))}, '↶ ', t('undo')),
+        h('button', {type: 'button', id: 'restart', disabled: !choices.length, onclick: () => go(strategy, customers, '')}, '⇤ ', t('restart'))],
         h('span', {class: 'chips'}, choices.map((c, i) => h('a', {class: 'chip' + (c.includes('.') ? ' of-' + c[0] : ' event'), href: linkOf(strategy, customers, choices.slice(0, i + 1).join(' '))}, c)))),
       h('div', {class: 'sources n' + customers}, buyers, !several && servers),
-      !p.ended && h('div', {class: 'events'}, h('h2', {}, t('event.title')), events.map(choose), h('button', {type: 'button', id: 'to-end', class: 'choice event', onclick: () => { location.hash = linkOf(strategy, customers, schedule) + '/end'; }}, '⇥ ', t('to.end'))),
+      !p.ended && mayDrive() && h('div', {class: 'events'}, h('h2', {}, t('event.title')), events.map(choose), h('button', {type: 'button', id: 'to-end', class: 'choice event', onclick: () => { location.hash = linkOf(strategy, customers, schedule) + '/end'; }}, '⇥ ', t('to.end'))),
       ending,
-      h('section', {}, h('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': t('record')}, several ? h('pre', {class: 'drawing'}, p.drawing) : table),
+      h('section', {}, h('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': t('record')}, several ? h('pre', {class: 'drawing'}, p.drawing) : recordTable(p, customers)),
         h('p', {class: 'soft'}, t('the.command'), ': ', h('code', {class: 'command'}, `loadtest step ${name} ${schedule}`.trim() + (several ? ' --baskets --draw' : '') + (customers === 3 ? ' --customers 3' : '')))));
     const first = place.querySelector('.choice');
     if (first && sessionStorage.getItem('step-keys')) first.focus();
   }
   const said_ = (p, letter) => p.ended || !p.options.length ? (p.outcome.answers && p.outcome.answers[letter] ? t('outcome.' + p.outcome.answers[letter].replace('-', '_')) : '') : last(p, letter);
   const last = (p, letter) => { const e = [...p.entries].reverse().find(e => e.customer === letter && e.blocked && !e.answer); return e ? t('blocked', {by: inWords(e.blocked)}) : '–'; };
-  const ttlWords = s => s.ttl_ms === -1 ? t('ttl.none') : s.ttl_ms ? t('ttl', {ms: s.ttl_ms}) : ''; // 0 is not known
-  const lockWords = s => !s ? '' : s.ttl_ms === -2 ? t('no.lock') : [s.holder || s.lock, ttlWords(s)].filter(Boolean).join(' · ');
-  const rowWords = s => !s ? '' : t('stock.now', {n: s.stock}) + ((s.orders || []).length ? ' · ' + s.orders.map(o => `${o.customer} ${o.read}→${o.written}`).join(', ') : '');
-  function cell(e, letter) {
-    const [name, of] = e.choice.split(':');
-    if (!e.choice.includes('.')) return !of || of === letter ? h('i', {class: 'happened'}, t('event.' + name, {who: of || ''})) : '';
-    if (e.customer !== letter) return '';
-    return [h('code', {title: e.sent || ''}, brief(e.sent || e.choice)), e.blocked && !e.answer ? h('span', {class: 'soft'}, ' ', t('blocked', {by: inWords(e.blocked)})) : e.answer ? h('span', {class: 'answer', title: e.answer}, ' → ', answerOf(e)) : '', e.note ? h('span', {class: 'bad'}, ' ', inWords(e.note)) : ''];
-  }
 
   const note = sessionStorage.getItem('step-said');
   if (note) { sessionStorage.removeItem('step-said'); notice(said, note); }
   place.addEventListener('keydown', () => sessionStorage.setItem('step-keys', 'yes'));
   place.addEventListener('pointerdown', () => sessionStorage.removeItem('step-keys'));
-  if (!mayDrive()) notice(said, t('drive.how'));
+  const follow = () => { // who watches sees what was played last
+    const p = store.played;
+    if (!p) { fill(place, h('p', {class: 'soft'}, t('step.watch'))); return; }
+    const of = (p.baskets ? 'baskets:' : '') + p.strategy;
+    if (of !== strategy || p.customers !== customers || p.schedule !== schedule || p.to_end !== (how === 'end')) location.hash = linkOf(of, p.customers, p.schedule) + (p.to_end ? '/end' : '');
+    else show(p.position);
+  };
+  if (!mayDrive()) { notice(said, t('drive.how')); follow(); }
   else {
     fill(place, h('p', {class: 'soft playing'}, h('span', {class: 'spinner'}), ' ', t('playing')));
     ask('POST', 'api/positions', {strategy: name, baskets: several, customers, schedule, to_end: how === 'end'}, leaving.signal).then(p => { if (!gone) show(p); }, e => { if (!gone) { fill(place, h('a', {class: 'button', href: linkOf(strategy, customers, choices.slice(0, -1).join(' '))}, '↶ ', t('undo'))); notice(said, e.message); } });
   }
-  const off = on((name, data) => { if (name === 'searching' && searching) {
+  const off = on((name, data) => {
+    if (!mayDrive() && (name === 'played' || name === 'state')) follow();
+    if (name !== 'searching' || !searching) return;
     notice(said, t('shortest.running', {runs: data.runs, event: kinds([data.event])}));
     if (data.schedule) said.append(' · ', t('shortest.sofar'), ' ', h('a', {href: linkOf(strategy, customers, data.schedule)}, data.schedule));
-  } });
+  });
   return () => { gone = true; leaving.abort(); off(); };
 }

@@ -2,7 +2,7 @@
 export const store = {
   catalog: null, connected: null, preparing: '', score: {right: 0, of: 0},
   runs: new Map(), latest: new Map(), predictions: new Map(), loads: [],
-  attempt: null, seen: null, shapes: '', told: [], searching: null,
+  attempt: null, seen: null, shapes: '', told: [], searching: null, votes: null, played: null,
 };
 
 const listeners = new Set();
@@ -10,6 +10,8 @@ const listeners = new Set();
 export const on = listener => { listeners.add(listener); return () => listeners.delete(listener); };
 const tell = (name, data) => { for (const listener of [...listeners]) listener(name, data); };
 
+// lastRun is the last run of a cell with so many shops, 0 for those of the page.
+export const lastRun = (strategy, scenario, shops) => [...store.runs.values()].filter(r => r.strategy === strategy && r.scenario === scenario && (r.shops || 0) === shops && !r.load && r.state !== 'dropped').pop();
 export const keyOf = (strategy, scenario) => strategy + '/' + scenario;
 export const runOf = (strategy, scenario) => store.latest.get(keyOf(strategy, scenario));
 export const running = () => [...store.runs.values()].find(r => r.state === 'running');
@@ -18,7 +20,7 @@ export const waitingRuns = () => [...store.runs.values()].filter(r => r.state ==
 function keep(run) {
   const known = store.runs.get(run.id);
   store.runs.set(run.id, known ? Object.assign(known, run) : run);
-  if (run.load) return;
+  if (run.load || run.shops) return;
   const key = keyOf(run.strategy, run.scenario), last = store.latest.get(key);
   if (run.state === 'dropped') {
     if (last && last.id === run.id) {
@@ -34,7 +36,7 @@ const apply = {
     store.runs.clear(); store.latest.clear(); store.predictions.clear();
     for (const run of s.runs || []) keep(run);
     for (const p of s.predictions) store.predictions.set(keyOf(p.strategy, p.scenario), p.word);
-    Object.assign(store, {score: s.score, preparing: s.preparing, loads: s.loads || [], attempt: s.attempt || null, seen: s.seen || null, shapes: s.seen ? s.seen.shapes : '', told: s.told || []});
+    Object.assign(store, {score: s.score, preparing: s.preparing, loads: s.loads || [], attempt: s.attempt || null, seen: s.seen || null, shapes: s.seen ? s.seen.shapes : '', told: s.told || [], votes: s.votes || null, played: s.played || null});
   },
   queued(runs) { for (const run of runs) keep(run); },
   running(run) { keep(run); Object.assign(store, {attempt: null, seen: null, shapes: '', told: []}); },
@@ -51,6 +53,9 @@ const apply = {
   predicted(p) { if (p.word) store.predictions.set(keyOf(p.strategy, p.scenario), p.word); else store.predictions.delete(keyOf(p.strategy, p.scenario)); },
   load(c) { store.loads.push(c); },
   searching(s) { store.searching = s; },
+  votes(v) { store.votes = v; },
+  played(p) { store.played = p; },
+  explored() {},
 };
 
 const connected = is => {

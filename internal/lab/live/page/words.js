@@ -38,4 +38,6 @@ export function said(text = '') {
 // serverName is for servers that are several, such as "redis 1 of 5".
 export const serverName = name => name.replace(/ of (?=\d)/, '/');
 export const shopName = name => t('shop', {n: name.replace(/^shop /, '')});
+// nameOf is the name of a scenario in the language that is chosen, with the one that commands read.
+export const nameOf = c => (files[chosen] && files[chosen]['name.' + c.name] ? `${files[chosen]['name.' + c.name]} ${c.name}` : c.name);
 export const docOf = (kind, item) => known(`${kind}.${item.name}`, item.doc);

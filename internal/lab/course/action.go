@@ -1,0 +1,88 @@
+package course
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Action is what the lab's page starts in place of a command.
+type Action struct {
+	Cells   []Cell `json:"cells,omitempty"` // of run and explain
+	Shops   int    `json:"shops,omitempty"` // 0 for as many as the page has
+	Explain bool   `json:"explain,omitempty"`
+	// Of step and explore.
+	Strategies []string `json:"strategies,omitempty"`
+	Schedule   string   `json:"schedule,omitempty"`
+	Customers  int      `json:"customers,omitempty"` // 2 or 3
+	Explore    bool     `json:"explore,omitempty"`
+	Events     []string `json:"events,omitempty"` // kinds that may happen; none for no event
+}
+
+// Cell is a strategy under a scenario.
+type Cell struct {
+	Strategy string `json:"strategy"`
+	Scenario string `json:"scenario"`
+}
+
+// switches are the flags that have no value.
+var switches = map[string]bool{"--draw": true, "--baskets": true, "--check": true}
+
+// Action returns what the page starts for this command, nil for a command that it has no place for.
+// Leases, and how a result is drawn, are the page's own.
+func (c Command) Action() *Action {
+	var words []string
+	flags := map[string]string{}
+	args := c.Args()
+	for i := 0; i < len(args); i++ {
+		switch {
+		case switches[args[i]]:
+		case strings.HasPrefix(args[i], "--") && i+1 < len(args):
+			flags[args[i]] = args[i+1]
+			i++
+		default:
+			words = append(words, args[i])
+		}
+	}
+	if len(words) == 0 {
+		return nil
+	}
+	a := &Action{}
+	switch words[0] {
+	case "run":
+		for _, s := range list(flags["--strategies"]) {
+			a.Cells = append(a.Cells, Cell{s, "contention"})
+		}
+		for _, cell := range list(flags["--cells"]) {
+			strategy, scenario, _ := strings.Cut(cell, ":")
+			a.Cells = append(a.Cells, Cell{strategy, scenario})
+		}
+		a.Shops, _ = strconv.Atoi(flags["--shops"])
+	case "explain":
+		if len(words) != 3 {
+			return nil
+		}
+		a.Explain, a.Cells = true, []Cell{{words[1], words[2]}}
+	case "step":
+		a.Strategies, a.Schedule, a.Customers = words[1:2], strings.Join(words[2:], " "), 2
+		if strings.Contains(a.Schedule, "C.") {
+			a.Customers = 3
+		}
+	case "explore":
+		a.Explore, a.Strategies, a.Customers = true, words[1:], 2
+		for _, e := range list(flags["--events"]) {
+			if e != "none" {
+				a.Events = append(a.Events, e)
+			}
+		}
+	default:
+		return nil
+	}
+	return a
+}
+
+func list(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ",")
+}

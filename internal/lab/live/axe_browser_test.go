@@ -1,0 +1,108 @@
+package live
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
+	"stocklock/internal/lab/browsertest"
+)
+
+// violations runs axe-core in the page, and has what it finds in window.found.
+const violations = `axe.run(document, {resultTypes: ['violations'], rules: {'target-size': {enabled: true}}}).then(r => {
+  window.found = r.violations.map(v => v.id + ': ' + v.nodes.map(n => n.target.join(' ')).slice(0, 3).join(', '));
+}); window.found = null; 0`
+
+// TestAxeFindsNothing holds every view, and the page of a phone, against axe-core, in both themes and languages,
+// at four widths. AXE names its file: npm pack axe-core brings it.
+func TestAxeFindsNothing(t *testing.T) {
+	if os.Getenv("AXE") == "" {
+		t.Skip("AXE names no file of axe-core: npm pack axe-core")
+	}
+	axe, err := os.ReadFile(os.Getenv("AXE"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, "")
+	class, err := CheckClassroom("http://" + browsertest.Elsewhere)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.class = newClassroom(class)
+	s.menu.Classroom = &classInfo{URL: class.String(), Code: s.class.picture()}
+	b := browsertest.Open(t, 20*time.Minute)
+	b.Run(chromedp.Navigate(s.link()))
+	b.Until(matrixShown)
+	if _, err := s.enqueue([]wanted{{cellName{"set-ex-nx", "pause"}, 1, 0}, {cellName{"fenced", "pause"}, 1, 0}, {cellName{"locks-unsorted", "crossed"}, 1, 0}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.compare(comparison{Strategies: []string{"none", "conditional"}, Shape: "50,100/1s", Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	s.finished(t, 5)
+	if _, err := s.ask(subject{cellName: cellName{"reentrant", "pause"}}); err != nil {
+		t.Fatal(err)
+	}
+	look := func(of string) {
+		t.Helper()
+		for _, name := range []string{"light", "dark"} {
+			b.Run(theme(name))
+			for _, width := range []int64{360, 768, 1024, 1440} {
+				b.Run(chromedp.EmulateViewport(width, 900), chromedp.Evaluate(violations, nil))
+				b.Until(`window.found !== null`)
+				for _, v := range browsertest.Says[[]string](b, `window.found`) {
+					t.Errorf("%s, %d, %s: %s", of, width, name, v)
+				}
+				if over := browsertest.Says[int](b, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
+					t.Errorf("%s is %d pixels wider than a screen of %d", of, over, width)
+				}
+			}
+		}
+	}
+	for _, language := range []string{"en", "zh-CN"} {
+		if browsertest.Says[string](b, `document.documentElement.lang`) != language {
+			b.Run(click("#language"))
+			b.Until(`document.documentElement.lang === '` + language + `'`)
+		}
+		b.Run(chromedp.Evaluate(string(axe)+";0", nil))
+		for _, hash := range []string{"#/", "#/lessons", "#/lessons/1/run", "#/lessons/4/explain", "#/lessons/6/change", "#/baskets", "#/cell/reentrant/pause",
+			"#/cell/set-ex-nx/pause", "#/cell/locks-unsorted/crossed", "#/pair/pause/set-ex-nx/fenced", "#/load", "#/step/none/2/A.select%20B.select", "#/mine"} {
+			open(b, hash)
+			b.Until(`document.querySelector('main h1')`)
+			look(language + " " + hash)
+		}
+	}
+	for _, name := range []string{"vote", "docs/course/summary.md", "docs/course/twelve-questions.zh-CN.md", "docs/strategies/reentrant.md"} {
+		b.Run(chromedp.Navigate(s.home()+name), chromedp.Evaluate(string(axe)+";0", nil))
+		b.Until(`document.querySelector('h1')`)
+		look(name)
+	}
+}
+
+// TestOneSheet: the pages to print have a page of paper each.
+func TestOneSheet(t *testing.T) {
+	address := unservedFor(t)
+	b := browsertest.Open(t, 2*time.Minute)
+	for _, name := range []string{"output.md", "summary.md", "twelve-questions.md", "output.zh-CN.md", "summary.zh-CN.md", "twelve-questions.zh-CN.md"} {
+		b.Run(chromedp.Navigate(address + courseFolder + "/" + name))
+		if n := sheets(t, b); n != 1 {
+			t.Errorf("%s takes %d sheets of A4, want 1", name, n)
+		}
+	}
+}
+
+// sheets is how many sheets of A4 the page takes on paper.
+func sheets(t *testing.T, b *browsertest.Page) int {
+	t.Helper()
+	var paper []byte
+	b.Run(chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		paper, _, err = page.PrintToPDF().WithPaperWidth(8.27).WithPaperHeight(11.69).Do(ctx)
+		return err
+	}))
+	return bytes.Count(paper, []byte("/Type /Page\n"))
+}

@@ -1,0 +1,40 @@
+import {fill, h} from './dom.js';
+import {chooseLanguage, known, language, languages, preferredLanguage, t} from './words.js';
+
+// The page of a phone: what is asked, and what it said.
+const main = document.getElementById('main');
+let ballot = null, chosen = '', problem = '';
+
+async function vote(word) {
+  problem = '';
+  const response = await fetch('api/votes', {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify({ballot: ballot.id, word})}).catch(() => null);
+  if (response && response.ok) { chosen = word; sessionStorage.setItem('vote', JSON.stringify([ballot.id, word])); }
+  else if (response && response.status === 403) location.reload(); // the lab was started again, and knows no phone
+  else problem = t(!response ? 'offline' : response.status === 429 ? 'vote.changed' : 'vote.closed');
+  show();
+}
+
+function show() {
+  const b = ballot;
+  fill(main,
+    h('p', {class: 'bar'}, h('b', {}, 'stocklock'), h('span', {class: 'spring'}), Object.keys(languages).filter(name => name !== language()).map(name =>
+      h('button', {type: 'button', id: 'language', lang: name === 'zh' ? 'zh-CN' : 'en', onclick: async () => { await chooseLanguage(name); show(); }}, languages[name]))),
+    !b ? h('p', {class: 'ask', id: 'asked', role: 'status'}, t('vote.none')) : [
+      h('h1', {id: 'asked'}, t('predict.ask')),
+      b.scenario ? h('p', {}, t('under', b), '. ', known('scenario.' + b.scenario, b.doc)) : h('p', {}, h('code', {class: 'command'}, b.title)),
+      h('div', {class: 'words'}, b.words.map(word => h('button', {type: 'button', class: 'guess v ' + word, 'data-word': word, 'aria-pressed': String(word === chosen), disabled: !b.open, onclick: () => vote(word)},
+        h('b', {}, word === chosen ? '✓ ' : '', t('verdict.' + word)), h('span', {}, t('means.' + word))))),
+      h('p', {class: 'ask', id: 'outcome', role: 'status'}, b.verdict ? [t('vote.was'), ' ', h('b', {}, t('verdict.' + b.verdict)), chosen ? (chosen === b.verdict ? ' ✓' : ' ✗') : ''] : b.open ? (chosen ? t('vote.counted') : '') : t('vote.closed')),
+    ], problem && h('p', {class: 'said', role: 'alert'}, problem));
+}
+
+await chooseLanguage(preferredLanguage());
+show();
+new EventSource('api/ballot').addEventListener('ballot', e => {
+  const next = JSON.parse(e.data);
+  const [of, word] = JSON.parse(sessionStorage.getItem('vote') || '[]');
+  chosen = next && of === next.id ? word : '';
+  ballot = next;
+  problem = '';
+  show();
+});
