@@ -77,7 +77,7 @@ type limits struct {
 }
 
 func newMenu(shop *catalog.Catalog, tried []report.Tried) menu {
-	m := menu{Shapes: slices.DeleteFunc(slices.Clone(load.Forms), func(f load.Form) bool { return f.Offered == "" }), Limits: limits{maxWaiting, maxLoadStrategies, maxLoadRequests, maxSchedule}}
+	m := menu{Baskets: basketMenu{Strategies: []strategyInfo{}}, Shapes: slices.DeleteFunc(slices.Clone(load.Forms), func(f load.Form) bool { return f.Offered == "" }), Limits: limits{maxWaiting, maxLoadStrategies, maxLoadRequests, maxSchedule}}
 	for i, t := range tried {
 		m.Tried = append(m.Tried, triedInfo{t.Service, t.Verdict(), fmt.Sprintf("tried/%d", i+1)})
 	}
