@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 
 	"stocklock/internal/lab/live"
 	"stocklock/internal/lab/matrix"
@@ -17,6 +19,7 @@ type serveCommand struct {
 	Addr          string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where the page listens. Port 0 takes a free one."`
 	Host          []string `placeholder:"NAME" help:"A name by which the page is opened besides localhost, once for each."`
 	Token         string   `env:"LAB_TOKEN" placeholder:"TOKEN" help:"What starts something: 16 characters at least. Without it a new one, in the link that is printed."`
+	URL           string   `env:"LAB_URL" placeholder:"URL" help:"The address that is printed, where browsers find the page at another one than --addr: a published port, or a proxy."`
 	Classroom     string   `env:"LAB_CLASSROOM" placeholder:"URL" help:"Where phones of a class vote, such as http://192.168.1.20:8080. They get that one page, by a QR code, and nothing else. It does not change where the page listens: see --addr."`
 	Record        string   `placeholder:"DIR" help:"Keep what is seen of each cell here, a file of JSON lines for each run."`
 	Cells         []string `placeholder:"STRATEGY:SCENARIO" help:"Run these cells first; or telling: each strategy under the scenario that shows most about it."`
@@ -79,12 +82,15 @@ func (c *serveCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return usage("%w", err)
 	}
+	if c.URL != "" && !strings.HasPrefix(c.URL, "http://") && !strings.HasPrefix(c.URL, "https://") {
+		return usage("--url %q: want http://host:port or https://host", c.URL)
+	}
 	listener, err := net.Listen("tcp", c.Addr)
 	if err != nil {
 		return usage("--addr: %w", err)
 	}
 	fmt.Fprintln(s.err, "The page is at this address. The part behind # starts cells: keep it from those who only watch. Ctrl-C ends everything.")
-	fmt.Fprintf(s.out, "%s/#token=%s\n", pageURL(listener.Addr()), server.Token())
+	fmt.Fprintf(s.out, "%s/#token=%s\n", cmp.Or(strings.TrimRight(c.URL, "/"), pageURL(listener.Addr())), server.Token())
 	if err := server.Serve(ctx, listener); err != nil && err != http.ErrServerClosed {
 		return err
 	}
