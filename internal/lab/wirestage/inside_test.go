@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,12 +20,16 @@ import (
 // endings are a player's runs by what those have in common that ended alike, each with a schedule.
 type endings struct {
 	explore.Player
+
+	mu   sync.Mutex // several runs at once
 	seen map[string]string
 }
 
 func (e *endings) Play(ctx context.Context, p stage.Plan, choose func() stage.Chooser) (schedule.Record, error) {
 	r, err := e.Player.Play(ctx, p, choose)
 	if err == nil {
+		e.mu.Lock()
+		defer e.mu.Unlock()
 		e.seen[ending(r)] = r.Schedule.String()
 	}
 	return r, err
@@ -43,7 +48,7 @@ type explorable interface {
 // allEndings explores a strategy, without what pruning leaves out.
 func allEndings(t *testing.T, on explorable, strategy string, events ...schedule.Event) (map[string]string, explore.Found) {
 	t.Helper()
-	keeps := &endings{on, map[string]string{}}
+	keeps := &endings{Player: on, seen: map[string]string{}}
 	plan := stage.Plan{Strategy: strategy, Customers: wirestage.Customers, Events: events, MaxEvents: 1}
 	found, err := explore.Explore(t.Context(), keeps, explore.Search{Plan: plan}, nil)
 	if err != nil || found.Unknown() != "" {

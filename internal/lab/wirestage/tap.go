@@ -45,14 +45,14 @@ func (t tap) Sent(x *wire.Exchange) bool {
 		r.inSale[x.Conn] = !ends
 	}
 	renewal := r.isRenewal(x)
-	withheld := r.withheld
+	withheld, of := r.withheld, r.withheldOf
 	if !renewal {
 		r.busy[x.Process]++
 		r.held[x] = true
 	}
 	r.mu.Unlock()
 	if renewal {
-		if withheld != nil && r.buyers[x.Process].customer == r.withheldOf {
+		if withheld != nil && r.buyers[x.Process].customer == of {
 			select {
 			case <-withheld:
 			case <-r.over:
