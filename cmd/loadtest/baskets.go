@@ -67,7 +67,7 @@ var drawnBy = map[strategy.Property][]schedule.Event{
 
 // basket runs a cell of several items and tells it. If it fails, the shortest schedule of two customers that
 // fails for the same reason is searched, and drawn.
-func (c *explainCommand) basket(ctx context.Context, plan matrix.Plan, name string, s streams) error {
+func (c *explainCommand) basket(ctx context.Context, plan matrix.Plan, name string, of basket.Scenario, s streams) error {
 	if err := startsAll(plan); err != nil {
 		return err
 	}
@@ -76,28 +76,28 @@ func (c *explainCommand) basket(ctx context.Context, plan matrix.Plan, name stri
 		return err
 	}
 	defer shop.Close()
-	pairs, err := selection{Cells: []string{name}}.basketPairs(shop)
+	way, err := shop.BasketByName(name)
 	if err != nil {
-		return err
+		return usage("explain explains one cell: %w", err)
 	}
 	plan.Runs = 1
-	r, err := measureBaskets(ctx, plan, pairs, shop, s)
+	r, err := measureBaskets(ctx, plan, []matrix.BasketPair{{Strategy: way, Scenario: of}}, shop, s)
 	if err != nil || len(r.Cells) == 0 {
 		return err
 	}
-	of, events, told := pairs[0].Strategy, drawnBy[pairs[0].Scenario.Attacks], c.show(r.Cells[0], s)
-	_, drawn := drawnBy[pairs[0].Scenario.Attacks]
-	circles := len(events) > 0 && !of.Baskets.Meets(strategy.Crossable) // each schedule with an event would show a circle
-	if c.Mermaid || !drawn || circles || of.Baskets.Meets(pairs[0].Scenario.Attacks) || stage.Unplayable(of) != "" {
+	told := c.show(r.Cells[0], s)
+	events, drawn := drawnBy[of.Attacks]
+	circles := len(events) > 0 && !way.Baskets.Meets(strategy.Crossable) // each schedule with an event would show a circle
+	if c.Mermaid || !drawn || circles || way.Baskets.Meets(of.Attacks) || stage.Unplayable(way) != "" {
 		return told
 	}
-	on, err := stageSettings{shopSettings: c.shopSettings, redisSettings: c.redisSettings, mysqlSettings: c.mysqlSettings, Lease: stageLease}.open(ctx, s, shop, of)
+	on, err := stageSettings{shopSettings: c.shopSettings, redisSettings: c.redisSettings, mysqlSettings: c.mysqlSettings, Lease: stageLease}.open(ctx, s, shop, way)
 	if err != nil {
 		return err
 	}
 	defer on.Close()
 	fmt.Fprintln(s.out)
-	survey := explore.Survey{Strategy: of.Name, Baskets: true, Customers: 2, Events: events, Switches: len(events)}
+	survey := explore.Survey{Strategy: way.Name, Baskets: true, Customers: 2, Events: events, Switches: len(events)}
 	return errors.Join(told, survey.Run(ctx, on, progress(s), func(r explore.Result) {
 		clearProgress(s)
 		printResult(s, r)

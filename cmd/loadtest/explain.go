@@ -42,8 +42,8 @@ func (c *explainCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	if _, err := basket.ByName(scenarioName); err == nil {
-		return c.basket(ctx, plan, name+":"+scenarioName, s)
+	if of, err := basket.ByName(scenarioName); err == nil {
+		return c.basket(ctx, plan, name, of, s)
 	}
 	of, several := topology.CaseByName(scenarioName)
 	if _, err := scenario.ByName(scenarioName); err != nil && several != nil {

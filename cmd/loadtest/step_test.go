@@ -53,7 +53,7 @@ func TestAShopThatCannotBePlayed(t *testing.T) {
 		"step magi":                                                `batched, rows-unsorted, rows-sorted`,
 		"explore --baskets locks-sorted none":                      "none sells one item at a time",
 		"run --cells locks-sorted:crossed":                         "locks-sorted only sells several items at once: see loadtest run --baskets",
-		"explain locks-sorted:crossed":                             "loadtest run --baskets --cells locks-sorted:crossed --draw",
+		"explain none:crossed":                                     "explain explains one cell: no strategy",
 		"run --baskets --topology pair":                            "want one of the two",
 		"run --baskets --results results.bin":                      "--baskets measures no requests",
 		"explore magic":                                            `no strategy "magic": want one of none, mutex`,
