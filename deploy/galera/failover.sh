@@ -80,6 +80,7 @@ writer=$(for node in galera-1 galera-2 galera-3; do # the one with the shops' co
 	[ "$(galera exec -T "$node" mariadb --batch --skip-column-names --execute \
 		"SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = 'shop'" 2>/dev/null || echo 0)" -eq 0 ] || echo "$node"
 done)
+[ "$(wc -w <<<"$writer")" = 1 ] || { echo "failover.sh: the shops have connections to these nodes: ${writer:-none}: want one" >&2; exit 1; }
 kill_one "$writer"
 primary=$(galera exec -T sentinel-1 redis-cli -p 26379 sentinel get-master-addr-by-name shop | sed -n 1p)
 primary=$(for server in redis-1 redis-2; do # by its address
