@@ -235,6 +235,34 @@ func TestWrongHeadersAreRefused(t *testing.T) {
 	}
 }
 
+// TestASaleWaitsAsLongAsItAsks: a holder is there for longer than a sale usually waits.
+func TestASaleWaitsAsLongAsItAsks(t *testing.T) {
+	options := usualOptions
+	options.Wait = 20 * time.Millisecond
+	l := open(t, labmode.Config{}, options)
+	item := l.item(2)
+	held := labmode.Fault{Point: sale.Acquired, Action: labmode.Hold, For: time.Minute}
+	answers := make(chan answer, 2)
+	go func() { answers <- l.buy(item, labmode.Experiment{Fault: held}, "X-Request-Id", "holder") }()
+	testserver.Await(t, "the lock to be held", func() bool { return l.redis.Exists(t.Context(), strategy.Key(item.ID)).Val() == 1 })
+	go func() { answers <- l.buy(item, labmode.Experiment{Wait: time.Minute}) }()
+	for range 3 {
+		if got := l.buy(item, labmode.Experiment{}); got.status != 503 {
+			t.Errorf("a sale that waits as usual: %d %s", got.status, got.body)
+		}
+	}
+	request, _ := http.NewRequestWithContext(t.Context(), http.MethodDelete, l.url+labmode.HoldsPath+"holder", nil)
+	testserver.Await(t, "the hold to end", func() bool {
+		answer, err := http.DefaultClient.Do(request)
+		return err == nil && answer.Body.Close() == nil && answer.StatusCode == http.StatusNoContent
+	})
+	for range 2 {
+		if got := <-answers; got.status != 201 {
+			t.Errorf("the holder and a sale that waits for a minute: %d %s", got.status, got.body)
+		}
+	}
+}
+
 // TestASaleIsHeldEachTime has another sale come in between twice, so the first one is about to write three times.
 func TestASaleIsHeldEachTime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "trace.jsonl")
