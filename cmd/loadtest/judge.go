@@ -57,8 +57,8 @@ func (c *judgeCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	judgements := explore.Judge(of.Properties, results)
-	unexplained := explore.Unexplained(of.Properties, results)
+	judgements := explore.Judge(of.Everywhere(), results)
+	unexplained := explore.Unexplained(of.Everywhere(), results)
 	if c.Baskets {
 		judgements, unexplained = explore.JudgeBaskets(of, results), explore.UnexplainedOfBaskets(of, results)
 	}

@@ -160,6 +160,11 @@ func Describe(all []Strategy) []Description {
 // each request of its lock. Such a lock has a client of its own, or asks several servers at once.
 func (d Description) AtPoints() bool { return d.OwnClient || d.NeedsQuorum }
 
+// Everywhere returns the properties of sales of one item, with those that databases of several servers attack.
+func (d Description) Everywhere() Properties {
+	return Properties{Has: d.Has | d.Servers, NotApplicable: d.NotApplicable}
+}
+
 // Under returns the description with the properties that the strategy has under these options.
 func (d Description) Under(o Options) Description {
 	if o.OneProcess {

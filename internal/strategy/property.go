@@ -85,7 +85,7 @@ const (
 
 // Unchecked are the properties that StorageChecked cannot stand in for: without them, a sale goes wrong
 // that nobody has overtaken.
-const Unchecked = Exclusive | FreshRead | Once
+const Unchecked = Exclusive | FreshRead | Once | ReadsSource
 
 // property is a single property with its words.
 type property struct {

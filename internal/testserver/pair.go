@@ -4,19 +4,28 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
 // MySQLPair is a primary and a replica that follows it by GTIDs and takes no writes.
-type MySQLPair struct{ Primary, Replica *MySQL }
+type MySQLPair struct {
+	Primary, Replica *MySQL
+
+	start   func(ctx context.Context, id int, options ...string) (*MySQL, error)
+	servers int // that were started: the last one's id
+}
 
 // PairOptions is how the servers of a pair copy. The zero value copies asynchronously.
 type PairOptions struct {
 	// SemiSync is how long a commit waits for the replica to receive it, before others see it (AFTER_SYNC).
 	// After that the primary goes on alone. 0 waits for nobody.
 	SemiSync time.Duration
+	// Options are more of mysqld's own, for both servers.
+	Options []string
 	// Through returns the address at which the replica finds the primary at addr. Nil leads to addr itself.
 	Through func(addr string) (string, error)
 }
@@ -35,22 +44,21 @@ func (g *Group) MySQLPair(ctx context.Context, o PairOptions) (*MySQLPair, error
 	}
 	words := wordsOf(program)
 	password := RandomHex(12)
-	start := func(id int, options ...string) (*MySQL, error) {
-		options = append(options, append(words.binlog, "--log-bin=binlog", "--sync-binlog=1", "--binlog-format=ROW", "--server-id="+strconv.Itoa(id))...)
+	p := &MySQLPair{servers: 2, start: func(ctx context.Context, id int, options ...string) (*MySQL, error) {
+		options = slices.Concat(options, words.binlog, []string{"--log-bin=binlog", "--sync-binlog=1", "--binlog-format=ROW", "--server-id=" + strconv.Itoa(id)}, o.Options)
 		alone := append([]string{"SET SESSION sql_log_bin=0"}, accounts(password)...)
 		alone = append(alone, "CREATE USER IF NOT EXISTS '"+replicaUser+"'@'127.0.0.1' IDENTIFIED BY '"+password+"'",
 			"GRANT REPLICATION SLAVE ON *.* TO '"+replicaUser+"'@'127.0.0.1'")
 		return g.mysql(ctx, &MySQL{password: password, alone: alone}, withoutIdentity, options...)
-	}
+	}}
 	var ofPrimary, ofReplica []string
 	if o.SemiSync > 0 {
 		ofPrimary, ofReplica = words.waits(o.SemiSync), words.acknowledges
 	}
-	p := &MySQLPair{}
-	if p.Primary, err = start(1, ofPrimary...); err != nil {
+	if p.Primary, err = p.start(ctx, 1, ofPrimary...); err != nil {
 		return nil, err
 	}
-	if p.Replica, err = start(2, ofReplica...); err != nil {
+	if p.Replica, err = p.start(ctx, 2, ofReplica...); err != nil {
 		return nil, err
 	}
 	at := p.Primary.Addr
@@ -69,6 +77,24 @@ func (g *Group) MySQLPair(ctx context.Context, o PairOptions) (*MySQLPair, error
 		})
 	}
 	return p, err
+}
+
+// Renew makes the promoted replica the pair's primary, and gives it a new replica, which finds it at addr and
+// copies everything from its beginning. The former primary has ended, and its data is removed.
+func (p *MySQLPair) Renew(ctx context.Context, addr string) error {
+	if err := os.RemoveAll(p.Primary.Dir); err != nil {
+		return fmt.Errorf("testserver: %w", err)
+	}
+	p.servers++
+	p.Primary = p.Replica
+	var err error
+	if p.Replica, err = p.start(ctx, p.servers); err != nil {
+		return err
+	}
+	if err := p.Replica.Follow(ctx, addr); err != nil {
+		return err
+	}
+	return p.Replica.AwaitCopied(ctx, p.Primary)
 }
 
 // Follow makes the server the replica of the primary at addr, and read-only. The primary is of the same pair.

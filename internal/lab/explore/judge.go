@@ -27,11 +27,11 @@ type Judgement struct {
 	By       string // a schedule or a cell, or why nothing decides
 }
 
-// Judge rules on each property by explorations. Those that need no event and those of an attack's
+// Judge rules on each property of sales of one item by explorations. Those that need no event and those of an attack's
 // event count, of as many customers as the attack needs.
 func Judge(p strategy.Properties, results []Result) []Judgement {
 	var all []Judgement
-	for _, property := range strategy.AllProperties() {
+	for _, property := range append(strategy.AllProperties(), strategy.ReadsSource) {
 		j := Judgement{Property: property, Declared: p.Standing(property), Ruling: NotDecided, By: "no exploration attacks it"}
 		if property == strategy.StorageChecked {
 			j = judgeStorage(j, p, results)

@@ -38,7 +38,7 @@ func Default(of strategy.Description) []Survey {
 	if thirdAtLock {
 		all = append(all, Survey{Customers: 3, Switches: ThreeSwitches, Events: []schedule.Event{schedule.Wait, schedule.Lose}})
 	}
-	all = append(all, Survey{Customers: 2, Events: []schedule.Event{schedule.Kill, schedule.Pause, schedule.Cut}})
+	all = append(all, Survey{Customers: 2, Events: []schedule.Event{schedule.Kill, schedule.Pause, schedule.Cut, schedule.Lag}})
 	for i := range all {
 		all[i].Strategy = of.Name
 	}
@@ -181,7 +181,7 @@ func (v Survey) Run(ctx context.Context, on *stage.Stage, progress func(of Resul
 			return err
 		}
 		result.Found, result.Starved = found, on.Starved()-starved
-		expected := schedule.Expected(on.Declared(of).Properties, search.Events, v.Customers)
+		expected := schedule.Expected(on.Declared(of).Everywhere(), search.Events, v.Customers)
 		if v.Baskets {
 			expected = schedule.ExpectedOfBaskets(on.Declared(of), search.Events, v.Customers)
 		}
@@ -202,7 +202,7 @@ func surprises(expected schedule.Expectation, f Found) []string {
 	}
 	for _, a := range expected.Wanted {
 		if !f.shows(a.Causes) {
-			all = append(all, fmt.Sprintf("it lacks %s, and no schedule shows it", a.Property))
+			all = append(all, fmt.Sprintf("%s, and no schedule shows it", a.Reason()))
 		}
 	}
 	for _, r := range f.Shortest {

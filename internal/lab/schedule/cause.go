@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/shop/labmode"
 )
@@ -38,6 +39,8 @@ const (
 	SoldAgain     Cause = "sold-again"
 	Denial        Cause = "denial"
 	StaleCache    Cause = "stale-cache"
+	ReadBehind    Cause = "read-behind"
+	NotCopied     Cause = "not-copied"
 	CrossedLocks  Cause = "crossed-locks"
 	Abandoned     Cause = "abandoned"
 	TornOrder     Cause = "torn-order"
@@ -67,6 +70,8 @@ var causes = map[Cause]string{
 	Unreturned:    "units were taken that nobody got, or a customer was answered as sold out although there were some",
 	UnknownCommit: "the answer to a commit was lost, and its customer's shop sold again as if nothing had been committed",
 	StaleCache:    "a sale went by a copy of the stock that was older than another sale",
+	ReadBehind:    "a sale read on the replica what was there before another sale",
+	NotCopied:     "a customer was answered as sold, and the order was lost with the primary: the replica that took over never received it",
 	CrossedLocks:  "each customer had a lock that the other one waited for, until one of them gave up",
 	Abandoned:     "a customer died with units that are in no order, and nobody puts them back",
 	TornOrder:     "an order stands without all that was ordered",
@@ -85,6 +90,9 @@ func (r *Record) Conclude(end State, keeps bool) {
 func (r *Record) causeOf(end State, keeps bool) Cause {
 	switch r.Outcome.Verdict {
 	case verdict.Lied:
+		if r.lostWithPrimary() {
+			return NotCopied
+		}
 		return NoOrder
 	case verdict.Denied:
 		if r.triedAgain() {
@@ -145,6 +153,9 @@ func (r *Record) causeOfOversell(keeps bool) Cause {
 	}
 	if r.readStale(first, second) || r.readStale(second, first) {
 		return StaleCache
+	}
+	if r.readBehind(first, second) || r.readBehind(second, first) {
+		return ReadBehind
 	}
 	one, other := r.lastHold(first), r.lastHold(second)
 	if one < 0 && other < 0 {
@@ -274,6 +285,40 @@ func (r *Record) readStale(before, after Customer) bool {
 		}
 	}
 	return stale
+}
+
+// readBehind says whether a customer read last on the replica, after another one's COMMIT, and found there what
+// the other had found before it.
+func (r *Record) readBehind(before, after Customer) bool {
+	committed, behind := false, false
+	for _, e := range r.Entries {
+		switch {
+		case e.Choice.Customer == before && e.Sent == "COMMIT":
+			committed = true
+		case e.Choice.Customer == after && strings.HasPrefix(e.Sent, "SELECT "):
+			behind = committed && e.Replica
+		}
+	}
+	return behind && r.Played.Has(Lag)
+}
+
+// lostWithPrimary says whether a customer who was answered as sold had committed before the primary died, and
+// has no order.
+func (r *Record) lostWithPrimary() bool {
+	committed := map[string]bool{}
+	for _, e := range r.Entries {
+		switch {
+		case e.Sent == "COMMIT" && e.Answer == "ok":
+			committed[e.Customer] = true
+		case e.Choice.Event == DBFailover:
+			for customer, answer := range r.Outcome.Answers {
+				if committed[customer] && answer == string(load.Sold) && r.Outcome.ordersOf(customer) == 0 {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // causeWithoutLock is why a strategy failed that keeps something else than a lock. An event that

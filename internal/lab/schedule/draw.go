@@ -34,6 +34,10 @@ func Draw(w io.Writer, r Record, width int) {
 		columns = tabular.Right(1, 1)
 	} else {
 		header = append(header, "lock in "+r.lockServer(), "stock", "orders")
+		if r.lags() {
+			header = slices.Insert(header, len(header)-1, any("at the\nreplica"))
+			columns = append(columns, tabular.Right(len(all)+4, len(all)+4)...)
+		}
 	}
 	t.AppendHeader(header)
 	columns[0].Hidden = r.timeless
@@ -46,7 +50,11 @@ func Draw(w io.Writer, r Record, width int) {
 		for _, c := range all {
 			row = append(row, r.cell(e, c))
 		}
-		t.AppendRow(append(row, stateCells(e.State)...))
+		cells := stateCells(e.State)
+		if r.lags() {
+			cells = slices.Insert(cells, len(cells)-1, replicaCell(e.State))
+		}
+		t.AppendRow(append(row, cells...))
 	}
 	if width > 0 {
 		t.Style().Size.WidthMax = width
@@ -119,6 +127,9 @@ func (r Record) cell(e Entry, c Customer) string {
 	if e.Item > 0 {
 		step += fmt.Sprintf("(%d)", e.Item)
 	}
+	if e.Replica {
+		step += " (replica)"
+	}
 	switch {
 	case e.Blocked != "" && e.Answer == "":
 		return step + " …"
@@ -183,6 +194,17 @@ func stateCells(s *State) table.Row {
 		stock += fmt.Sprintf("+%d", s.Elsewhere)
 	}
 	return table.Row{lock, stock, strings.Join(orders, ", ")}
+}
+
+// lags says whether the record shows a replica that is behind.
+func (r Record) lags() bool { return r.Outcome.Items <= 1 && r.Schedule.Has(Lag) }
+
+// replicaCell is the stock at the replica.
+func replicaCell(s *State) any {
+	if s == nil || s.Replica == nil {
+		return ""
+	}
+	return *s.Replica
 }
 
 // basketCells has two cells for each of several items.
@@ -253,7 +275,7 @@ func Print(w io.Writer, r Record) {
 		case e.Sent == "":
 			fmt.Fprintf(w, "%8.1f  %s: %s\n", e.AtMS, name, e.Choice.Event.Doc())
 		default:
-			fmt.Fprintf(w, "%8.1f  %-10s %s: %s\n", e.AtMS, name, e.Server, e.Sent)
+			fmt.Fprintf(w, "%8.1f  %-10s %s: %s\n", e.AtMS, name, e.server(), e.Sent)
 		}
 		if e.Blocked != "" {
 			fmt.Fprintf(w, "%20s waits: %s\n", "", e.Blocked)
@@ -270,6 +292,14 @@ func Print(w io.Writer, r Record) {
 	}
 }
 
+// server is who was asked.
+func (e Entry) server() string {
+	if e.Replica {
+		return e.Server + ", the replica"
+	}
+	return e.Server
+}
+
 // String is a state in one line.
 func (s State) String() string {
 	parts := []string{"no lock"}
@@ -284,6 +314,9 @@ func (s State) String() string {
 		parts = append(parts, s.Kept)
 	}
 	parts = append(parts, fmt.Sprintf("stock %d", s.Stock))
+	if s.Replica != nil {
+		parts = append(parts, fmt.Sprintf("%d at the replica", *s.Replica))
+	}
 	if s.Elsewhere != 0 {
 		parts = append(parts, fmt.Sprintf("%d in rows of the strategy", s.Elsewhere))
 	}

@@ -10,7 +10,8 @@ import (
 type Event string
 
 // The events. [Event.Doc] says what each does. All but wait, forget, lose and arrive need shops of
-// one's own, because they stop or cut off a whole process or server. Restart, Evict and Withhold are for a
+// one's own, because they stop or cut off a whole process or server. Lag and DBFailover need a primary and a
+// replica of MySQL besides. Restart, Evict and Withhold are for a
 // described service alone: see package wirestage.
 const (
 	Wait     Event = "wait"
@@ -22,9 +23,12 @@ const (
 	Forget   Event = "forget"
 	Failover Event = "failover"
 	FlushAll Event = "flushall"
-	Restart  Event = "restart"
-	Evict    Event = "evict"
-	Withhold Event = "withhold"
+	Lag      Event = "lag"
+	// DBFailover is a failover of MySQL, and Failover one of Redis.
+	DBFailover Event = "db-failover"
+	Restart    Event = "restart"
+	Evict      Event = "evict"
+	Withhold   Event = "withhold"
 )
 
 type eventInfo struct {
@@ -32,6 +36,7 @@ type eventInfo struct {
 	hitsOne bool // it is written with a customer
 	alone   bool // it needs servers and shops that no other run uses
 	proxied bool // and proxies before Redis, with a replica behind it
+	paired  bool // and a primary and a replica of MySQL
 	passes  bool // a lease passes
 	forgets bool // Redis loses the lock
 	wire    bool // it is for a described service, at the wire
@@ -49,6 +54,8 @@ var events = []eventInfo{
 	{Event: Forget, forgets: true, doc: "the keys of the item's lock vanish, as after a failover, a flush or an eviction"},
 	{Event: Failover, forgets: true, alone: true, proxied: true, doc: "the primary of Redis dies, and a replica takes over that has nothing of this run"},
 	{Event: FlushAll, forgets: true, alone: true, doc: "FLUSHALL on the Redis of this run"},
+	{Event: Lag, alone: true, paired: true, doc: "the replica of MySQL applies nothing any more; sales read from it, outside of transactions"},
+	{Event: DBFailover, alone: true, paired: true, doc: "the primary of MySQL dies, and a replica takes over that has nothing of this run"},
 	{Event: Restart, forgets: true, alone: true, wire: true, doc: "Redis is killed and starts again without its data"},
 	{Event: Evict, forgets: true, alone: true, wire: true, doc: "Redis runs out of memory and evicts what the sale keeps there"},
 	{Event: Withhold, hitsOne: true, alone: true, passes: true, wire: true, doc: "the renewals of the customer's process are withheld while its lease passes"},
@@ -108,14 +115,20 @@ func (e Event) AtTheWire() bool { return e.info().wire }
 // Forgets says whether Redis loses the lock.
 func (e Event) Forgets() bool { return e.info().forgets }
 
-// Needs says whether these events need servers and shops that no other run uses, and whether they need
-// proxies before Redis, with a replica behind it.
-func Needs(of []Event) (alone, proxied bool) {
-	for _, e := range of {
+// Needs are what events have to have for themselves.
+type Needs struct {
+	Alone   bool // servers and shops that no other run uses
+	Proxied bool // proxies before Redis, with a replica behind it
+	Paired  bool // a primary and a replica of MySQL
+}
+
+// NeedsOf are those of some events.
+func NeedsOf(events []Event) (n Needs) {
+	for _, e := range events {
 		info := e.info()
-		alone, proxied = alone || info.alone, proxied || info.proxied
+		n.Alone, n.Proxied, n.Paired = n.Alone || info.alone, n.Proxied || info.proxied, n.Paired || info.paired
 	}
-	return alone, proxied
+	return n
 }
 
 // ParseEvents reads names of events, or all.
@@ -124,7 +137,7 @@ func ParseEvents(names []string) ([]Event, error) {
 	for _, name := range names {
 		name = strings.TrimSpace(name)
 		if name == "all" {
-			return []Event{Wait, Forget, Lose, Pause, Kill, Cut}, nil
+			return []Event{Wait, Forget, Lose, Pause, Kill, Cut, Lag}, nil
 		}
 		info, ok := eventNamed(name)
 		if !ok || info.Event == Arrive || info.wire {

@@ -9,13 +9,21 @@ import (
 // Attack says how exploration attacks a property: a strategy that lacks it shows a bad schedule
 // with one of these causes, one that has it shows none.
 type Attack struct {
-	Property  strategy.Property
-	Event     Event // empty for none
-	Customers int   // so many are needed for it to show
+	Property  strategy.Property // 0 for what is the database's alone
+	Event     Event             // empty for none
+	Customers int               // so many are needed for it to show
 	Causes    []Cause
 	// Within says that it shows only between two requests of one acquisition or release. If these
 	// cannot be held one by one, it decides nothing.
 	Within bool
+}
+
+// Reason says what the attack succeeds by.
+func (a Attack) Reason() string {
+	if a.Property == 0 {
+		return "the database forgets"
+	}
+	return "it lacks " + a.Property.String()
 }
 
 // Attacks has one line for each property that schedules of sales can decide. Reentrant is not among
@@ -36,7 +44,11 @@ var Attacks = []Attack{
 	// A shop that dies between its COMMIT and the renewal of the copy leaves an old one, as a page view does.
 	{Property: strategy.FreshRead, Event: Kill, Customers: 2, Causes: []Cause{StaleCache}},
 	{Property: strategy.Once, Event: Lose, Customers: 2, Causes: []Cause{UnknownCommit, SoldAgain}},
+	{Property: strategy.ReadsSource, Event: Lag, Customers: 2, Causes: []Cause{ReadBehind}},
 }
+
+// forgets is the attack on a database whose answers end with its primary: no property of a strategy withstands it.
+var forgets = Attack{Event: DBFailover, Customers: 2, Causes: []Cause{NotCopied}}
 
 // BasketAttacks has one line for each property of sales of several items that schedules of sales can decide.
 // The others take units that are not there for all, or lines of the same item.
@@ -50,7 +62,7 @@ var BasketAttacks = []Attack{
 // ExpectedOfBaskets is [Expected] for sales of several items. What a strategy lacks with one item explains
 // failures here, too.
 func ExpectedOfBaskets(of strategy.Description, events []Event, customers int) Expectation {
-	e := Expectation{Allowed: Expected(of.Properties, events, customers).Allowed}
+	e := Expectation{Allowed: Expected(of.Everywhere(), events, customers).Allowed}
 	for _, a := range BasketAttacks {
 		if of.Baskets.Standing(a.Property) != strategy.Lacks {
 			continue
@@ -76,9 +88,12 @@ type Expectation struct {
 	Allowed []Cause
 }
 
-// Expected follows from what a strategy declares and from the search.
+// Expected follows from what a strategy declares, with databases of several servers, and from the search.
 func Expected(p strategy.Properties, events []Event, customers int) Expectation {
-	var e Expectation
+	e := Expectation{Allowed: slices.Clone(forgets.Causes)}
+	if slices.Contains(events, forgets.Event) {
+		e.Wanted = append(e.Wanted, forgets)
+	}
 	checked := p.Has.Includes(strategy.StorageChecked)
 	for _, a := range Attacks {
 		if p.Standing(a.Property) != strategy.Lacks || checked && !strategy.Unchecked.Includes(a.Property) {

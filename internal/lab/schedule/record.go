@@ -39,8 +39,10 @@ type Entry struct {
 	Own      bool    `json:"own,omitempty"`
 	// Item is the one that a request is about, from 1, where a customer buys several. 0 is none, or more than
 	// one.
-	Item int  `json:"item,omitempty"`
-	Tx   bool `json:"-"` // the step is a statement of a transaction
+	Item int `json:"item,omitempty"`
+	// Replica says that a replica was asked.
+	Replica bool `json:"replica,omitempty"`
+	Tx      bool `json:"-"` // the step is a statement of a transaction
 }
 
 // Request is the request of a step.
@@ -53,6 +55,8 @@ type State struct {
 	TTLMS  int64  `json:"ttl_ms"`           // 0 where it is not known, -1 for a key without an expiry, -2 for no key
 	Kept   string `json:"kept,omitempty"`   // what else the strategy keeps in Redis
 	Stock  int64  `json:"stock"`
+	// Replica is the stock at the replica, nil where that is not behind.
+	Replica *int64 `json:"replica,omitempty"`
 	// Elsewhere is how many units the strategy keeps in rows of its own.
 	Elsewhere int64 `json:"elsewhere,omitempty"`
 	// Where a customer buys several items: the stock of each, who has each, and who waits for which, such as

@@ -10,7 +10,7 @@ import (
 
 func TestParse(t *testing.T) {
 	for _, text := range []string{
-		"", "A.select B.select", "A.set wait B.set2 A.get2", "pause:A kill:B cut:C lose:A forget failover flushall", "arrive:A wait A.setnx",
+		"", "A.select B.select", "A.set wait B.set2 A.get2", "pause:A kill:B cut:C lose:A forget failover flushall lag db-failover", "arrive:A wait A.setnx",
 	} {
 		s, err := Parse(text)
 		if err != nil || s.String() != text {
@@ -58,7 +58,7 @@ func TestWhatAScheduleNeeds(t *testing.T) {
 		if got := s.InOrder(); got != want.inOrder {
 			t.Errorf("%q is in order: %t", text, got)
 		}
-		if got, _ := Needs(s.Events()); got != want.alone {
+		if got := NeedsOf(s.Events()).Alone; got != want.alone {
 			t.Errorf("%q needs shops of its own: %t", text, got)
 		}
 	}

@@ -93,6 +93,8 @@ func (r *run) matters(e schedule.Event) bool {
 	switch e {
 	case schedule.Wait:
 		return r.lock.Locked() || (r.plan.LocalClock || r.timed) && slices.ContainsFunc(r.buyers, func(b *buyer) bool { return b.state != absent })
+	case schedule.Lag:
+		return true
 	case schedule.Forget:
 		return r.lock.Locked() || r.lock.Kept != ""
 	}

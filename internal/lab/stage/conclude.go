@@ -23,6 +23,9 @@ func (r *run) conclude(ctx context.Context) (schedule.Record, error) {
 	if err != nil {
 		return schedule.Record{}, err
 	}
+	if err := r.slot.database.catchUp(ctx); err != nil {
+		return schedule.Record{}, err
+	}
 	if r.plan.Baskets {
 		return r.concludeBaskets(ctx, o)
 	}

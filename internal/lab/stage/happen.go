@@ -27,7 +27,9 @@ func (r *run) happen(ctx context.Context, c schedule.Choice) error {
 		r.version++
 		r.changed[0] = r.version
 	}
-	r.segment = time.Now()
+	if c.Event != schedule.DBFailover { // a lease goes on while it lasts
+		r.segment = time.Now()
+	}
 	if err := r.settle(ctx); err != nil {
 		return err
 	}
@@ -79,8 +81,20 @@ func (r *run) inject(ctx context.Context, c schedule.Choice) error {
 		return r.slot.redis.FlushAll(ctx).Err()
 	case schedule.Failover:
 		return r.slot.failOver(ctx)
+	case schedule.Lag:
+		return r.slot.database.lag(ctx)
+	case schedule.DBFailover:
+		return r.failOver(ctx)
 	}
 	return fmt.Errorf("no event %q", c.Event)
+}
+
+// failOver replaces the primary of MySQL. Nobody holds anything there any more.
+func (r *run) failOver(ctx context.Context) error {
+	for _, b := range r.buyers {
+		b.tx, b.named, b.ordered, b.conn, b.held.Conn = nil, nil, false, 0, 0
+	}
+	return r.slot.database.failOver(ctx)
 }
 
 // oneLease is long enough for a lease to end, and for what has ended with it to be returned by a
@@ -118,5 +132,5 @@ func (r *run) kill(ctx context.Context, b *buyer) error {
 	if err := r.settle(ctx); err != nil || !held {
 		return err
 	}
-	return ConnGone(ctx, r.stage.store.Pool(), b.conn)
+	return ConnGone(ctx, r.slot.database.store.Pool(), b.conn)
 }

@@ -220,7 +220,7 @@ func (s OneShop) Position(ctx context.Context, strategy string, customers int, o
 func (s *Stage) position(ctx context.Context, p Plan, order schedule.Schedule) (Position, error) {
 	var at Position
 	events, following := order.Events(), schedule.Events()
-	if !kindFor(events).alone {
+	if !kindFor(events).Alone {
 		following = []schedule.Event{schedule.Wait, schedule.Lose, schedule.Forget} // those without shops of one's own
 	}
 	for _, e := range following {

@@ -27,6 +27,9 @@ var ErrGivenUp = errors.New("a run was given up")
 // ErrStop is for a [Chooser]: it ends a run that is not to be made again.
 var ErrStop = errors.New("stopped")
 
+// failoverLeases is how much longer leases are where MySQL fails over: none is to end by that.
+const failoverLeases = 4
+
 // calmDown is how much longer each time a run waits before it is made again.
 const calmDown = 50 * time.Millisecond
 
@@ -58,6 +61,9 @@ func (s *Stage) Play(ctx context.Context, p Plan, choose func() Chooser) (schedu
 	if kind.crossing = p.Baskets && len(p.Events) == 0; kind.crossing {
 		kind.lease *= 10
 	}
+	if slices.Contains(p.Events, schedule.DBFailover) {
+		kind.lease *= failoverLeases
+	}
 	slots, spoiled := s.Slots(p.Events), 0
 	for try := 1; ; try++ {
 		from, err := s.slots.of(kind, slots)
@@ -79,7 +85,7 @@ func (s *Stage) Play(ctx context.Context, p Plan, choose func() Chooser) (schedu
 		if errors.As(err, new(doubtedError)) || spoiled == triesWithLease {
 			spoiled = 0
 			kind.lease *= 2
-			if kind.alone {
+			if kind.Alone {
 				slots = 1
 			}
 		}
@@ -120,9 +126,6 @@ func (s *Stage) playOn(ctx context.Context, l *slot, p Plan, of strategy.Descrip
 	if err := s.rehearse(ctx, l, of); err != nil {
 		return schedule.Record{}, rehearsalError{err}
 	}
-	if err := l.prepare(p); err != nil {
-		return schedule.Record{}, err
-	}
 	s.turns <- struct{}{}
 	defer func() { <-s.turns }()
 	number, units := 1, int64(p.Customers-1)
@@ -132,11 +135,14 @@ func (s *Stage) playOn(ctx context.Context, l *slot, p Plan, of strategy.Descrip
 	items := make([]uint64, number)
 	for i := range items {
 		var err error
-		if items[i], err = s.newItem(ctx, of, units); err != nil {
+		if items[i], err = l.database.newItem(ctx, of, units); err != nil {
 			return schedule.Record{}, err
 		}
 	}
-	schema, err := s.schemaFor(ctx, of.Name)
+	if err := l.prepare(ctx, p); err != nil {
+		return schedule.Record{}, err
+	}
+	schema, err := s.schemaFor(ctx, l.database.store, of.Name)
 	if err != nil {
 		return schedule.Record{}, err
 	}

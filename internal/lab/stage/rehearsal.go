@@ -58,8 +58,11 @@ func (s *Stage) rehearse(ctx context.Context, l *slot, by strategy.Description) 
 }
 
 func (s *Stage) rehearseAt(ctx context.Context, l *slot, shop *rig.TestbedShop, by strategy.Description) error {
-	item, err := s.newItem(ctx, by, 2)
+	item, err := l.database.newItem(ctx, by, 2)
 	if err != nil {
+		return err
+	}
+	if err := l.database.copied(ctx); err != nil {
 		return err
 	}
 	ids := []string{fmt.Sprintf("rehearsal-%d-1", item), fmt.Sprintf("rehearsal-%d-2", item)}

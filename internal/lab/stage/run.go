@@ -221,7 +221,7 @@ func (r *run) servers(ctx context.Context) (schedule.State, error) {
 	if r.owner != 0 {
 		now.Holder = r.owner.String()
 	}
-	store := r.stage.store
+	store := r.slot.database.store
 	if r.of.State.Remaining != "" {
 		if err := store.Pool().QueryRowContext(ctx, r.of.State.Remaining, r.items[0]).Scan(&now.Elsewhere); err != nil {
 			return now, fmt.Errorf("look at the strategy's own rows: %w", err)
@@ -249,6 +249,13 @@ func (r *run) servers(ctx context.Context) (schedule.State, error) {
 				now.Orders = append(now.Orders, schedule.Order{ID: o.ID, Customer: r.customerOf(o.RequestID), Item: nth, Read: o.StockRead, Written: o.StockWritten})
 			}
 		}
+	}
+	if replica := r.slot.database.replica; replica != nil && r.chosen.Has(schedule.Lag) {
+		item, err := replica.Read(ctx, r.items[0])
+		if err != nil {
+			return now, err
+		}
+		now.Replica = &item.Stock
 	}
 	if r.of.State.Whole {
 		now.Stock, now.Elsewhere = now.Stock+now.Elsewhere, 0

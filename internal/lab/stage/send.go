@@ -34,7 +34,7 @@ func (r *run) send(ctx context.Context, c schedule.Customer, quiet bool) error {
 		return fmt.Errorf("%s was to send %s and is not held at it", c, b.step)
 	}
 	b.flying = r.note(schedule.Entry{Choice: schedule.Choice{Customer: c, Step: b.step}, Customer: c.String(),
-		Server: b.held.Server, Sent: b.held.Text, Tx: b.held.Tx})
+		Server: b.held.Server, Sent: b.held.Text, Replica: b.held.Replica, Tx: b.held.Tx})
 	b.state, b.heard = moving, time.Now()
 	name := b.held.Name
 	b.sent++
@@ -48,6 +48,7 @@ func (r *run) send(ctx context.Context, c schedule.Customer, quiet bool) error {
 		r.has = 0
 	}
 	entry := b.flying
+	committed := b.held.Server == labmode.MySQLServer && (!b.held.Tx || name == "commit")
 	lost := b.lose && b.held.Conn != 0
 	b.held.release(b.lose)
 	b.lose = false
@@ -55,7 +56,12 @@ func (r *run) send(ctx context.Context, c schedule.Customer, quiet bool) error {
 		return err
 	}
 	if lost && b.conn != 0 {
-		if err := ConnGone(ctx, r.stage.store.Pool(), b.conn); err != nil {
+		if err := ConnGone(ctx, r.slot.database.store.Pool(), b.conn); err != nil {
+			return err
+		}
+	}
+	if committed {
+		if err := r.slot.database.copied(ctx); err != nil {
 			return err
 		}
 	}

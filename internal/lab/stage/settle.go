@@ -127,7 +127,7 @@ func (r *run) listen(ctx context.Context, b *buyer) (silence, error) {
 			return s, nil
 		}
 		var err error
-		s.waits, err = WaitsInMySQL(ctx, r.stage.store.Pool(), b.held.Conn)
+		s.waits, err = WaitsInMySQL(ctx, r.slot.database.store.Pool(), b.held.Conn)
 		return s, err
 	}
 	if s.locking = silent > lockAfter && (b.flying < 0 && !s.answered || r.acquires(b)); !s.locking {

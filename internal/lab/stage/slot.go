@@ -17,18 +17,20 @@ import (
 )
 
 // How many slots there are where nothing else is asked for. In shared ones all but a few wait for a
-// lease to pass; the others have three shops each.
+// lease to pass; the others have three shops each, and those with a pair two servers of MySQL besides.
 const (
 	sharedSlots = 48
 	ownSlots    = 6
+	pairSlots   = 3
 )
 
 // slots are those of a stage, by what runs in them can do. The zero value has none to close.
 type slots struct {
 	background context.Context // of what outlasts a run
 	rig        *rig.Rig
-	dsn        string
+	shared     *database         // of the stage
 	settings   map[string]string // of the shops
+	mysqlSet   []string          // more options of a pair's servers
 
 	mu    sync.Mutex // guards the rest
 	pools map[slotKind]*pool
@@ -36,7 +38,10 @@ type slots struct {
 
 // slotKind is what runs in a slot can do, and the lease of its locks.
 type slotKind struct {
-	alone, proxied, etcd, quorum bool
+	schedule.Needs
+	etcd, quorum bool
+	// reads says that sales read from the replica of a pair.
+	reads bool
 	// Crossing has no lease end. Customers who wait for each other give up before that, and after all that
 	// others can do meanwhile.
 	crossing bool
@@ -44,8 +49,7 @@ type slotKind struct {
 }
 
 func kindFor(events []schedule.Event) slotKind {
-	alone, proxied := schedule.Needs(events)
-	return slotKind{alone: alone, proxied: proxied}
+	return slotKind{Needs: schedule.NeedsOf(events), reads: slices.Contains(events, schedule.Lag)}
 }
 
 // pool is the slots of one kind.
@@ -77,6 +81,9 @@ func (s *slots) close() error {
 			l := <-p.slots
 			l.starting.Wait()
 			errs = append(errs, l.redis.Close())
+			if l.database != s.shared {
+				errs = append(errs, l.database.close())
+			}
 			for _, server := range l.quorum {
 				errs = append(errs, server.Close())
 			}
@@ -87,7 +94,7 @@ func (s *slots) close() error {
 
 func (s *slots) open(kind slotKind, p *pool) error {
 	testbeds, each := 1, cap(p.slots)
-	if kind.alone {
+	if kind.Alone {
 		testbeds, each = each, 1
 	}
 	quorum := 0
@@ -102,15 +109,25 @@ func (s *slots) open(kind slotKind, p *pool) error {
 	starting, ctx := errgroup.WithContext(s.background)
 	for i := range testbeds {
 		starting.Go(func() error {
+			database, settings := s.shared, maps.Clone(settings)
+			if kind.Paired {
+				var err error
+				if database, err = s.openPair(ctx); err != nil {
+					return err
+				}
+				if kind.reads {
+					settings["SHOP_LAB_MYSQL_READ"] = database.readDSN
+				}
+			}
 			servers, err := s.rig.Testbed(ctx, rig.TestbedOptions{
-				Name: fmt.Sprintf("slot%d.%d", p.number, i+1), Shops: schedule.MaxCustomers, DSN: s.dsn, Faults: kind.proxied, Etcd: kind.etcd, Quorum: quorum, Env: settings,
+				Name: fmt.Sprintf("slot%d.%d", p.number, i+1), Shops: schedule.MaxCustomers, DSN: database.dsn, Faults: kind.Proxied, Etcd: kind.etcd, Quorum: quorum, Env: settings,
 			})
 			if err != nil {
 				return err
 			}
 			shared := &testbed{Testbed: servers, lease: kind.lease, rehearsed: map[rehearsal]bool{}}
 			for range each {
-				l := &slot{testbed: shared, redis: servers.Redis().Client()}
+				l := &slot{testbed: shared, database: database, redis: servers.Redis().Client()}
 				for _, server := range servers.Quorum {
 					l.quorum = append(l.quorum, server.Client())
 				}
@@ -125,8 +142,9 @@ func (s *slots) open(kind slotKind, p *pool) error {
 // slot is a place on a testbed in which one run after the other is played.
 type slot struct {
 	*testbed
-	redis  *redis.Client   // for looking
-	quorum []*redis.Client // for looking at the servers of a quorum; none without one
+	database *database
+	redis    *redis.Client   // for looking
+	quorum   []*redis.Client // for looking at the servers of a quorum; none without one
 
 	starting   sync.WaitGroup // shops that were killed
 	failedOver bool           // the primary has died: it becomes the replica before the next run
@@ -145,22 +163,27 @@ func (l *slot) restart(shop *rig.TestbedShop) {
 	})
 }
 
-// restarted waits until every shop runs again, and gives the primary a replica after a failover.
+// restarted waits until every shop runs again, and gives a primary a replica after a failover.
 func (l *slot) restarted(ctx context.Context) error {
 	l.starting.Wait()
-	if err := l.revive(ctx); err != nil || !l.failedOver {
+	if err := l.revive(ctx); err != nil {
+		return err
+	}
+	if err := l.database.restore(ctx); err != nil || !l.failedOver {
 		return err
 	}
 	l.failedOver = false
 	return l.RestoreReplica(ctx)
 }
 
-// prepare keeps a run's writes from the replica that is to take over.
-func (l *slot) prepare(p Plan) error {
-	if !slices.Contains(p.Events, schedule.Failover) {
-		return nil
+// prepare keeps a run's writes from a replica that is to take over. What is there before has reached it.
+func (l *slot) prepare(ctx context.Context, p Plan) error {
+	if slices.Contains(p.Events, schedule.Failover) {
+		if err := l.HoldBackReplication(); err != nil {
+			return err
+		}
 	}
-	return l.HoldBackReplication()
+	return l.database.prepare(ctx, slices.Contains(p.Events, schedule.DBFailover))
 }
 
 func (l *slot) failOver(ctx context.Context) error {

@@ -82,17 +82,16 @@ func Open(ctx context.Context, shop *catalog.Catalog, o Options) (_ *Stage, err 
 const turnsPerCore = 2
 
 func (s *Stage) openStore(ctx context.Context) error {
-	// MySQL itself does not crash here, and a commit is ten times as fast.
-	server, err := s.rig.MySQL(ctx, append(testserver.Settings(s.options.MySQLSet), "--innodb-flush-log-at-trx-commit=0")...)
+	server, err := s.rig.MySQL(ctx, append(testserver.Settings(s.options.MySQLSet), fast)...)
 	if err != nil {
 		return err
 	}
-	s.slots = slots{background: ctx, rig: s.rig, dsn: server.DSN(), pools: map[slotKind]*pool{}, settings: map[string]string{
-		"SHOP_LAB": "true", "SHOP_LAB_STEP": s.source.addr(), "SHOP_LOG_LEVEL": "error", "SHOP_RETRY": "2ms",
-	}}
 	if s.store, err = audit.Open(ctx, server.DSN()); err != nil {
 		return err
 	}
+	s.slots = slots{background: ctx, rig: s.rig, shared: &database{dsn: server.DSN(), store: s.store}, mysqlSet: s.options.MySQLSet, pools: map[slotKind]*pool{}, settings: map[string]string{
+		"SHOP_LAB": "true", "SHOP_LAB_STEP": s.source.addr(), "SHOP_LOG_LEVEL": "error", "SHOP_RETRY": "2ms",
+	}}
 	s.snapshotIsolation, err = audit.SnapshotIsolation(ctx, s.store)
 	return err
 }
@@ -104,7 +103,10 @@ func (s *Stage) Declared(of strategy.Description) strategy.Description {
 
 // Slots is how many runs with these events can be played at a time.
 func (s *Stage) Slots(events []schedule.Event) int {
-	if kindFor(events).alone {
+	switch kind := kindFor(events); {
+	case kind.Paired:
+		return cmp.Or(s.options.OwnSlots, s.options.Slots, pairSlots)
+	case kind.Alone:
 		return cmp.Or(s.options.OwnSlots, s.options.Slots, ownSlots)
 	}
 	return cmp.Or(s.options.Slots, sharedSlots)
@@ -157,10 +159,10 @@ func (s *Stage) Panic() string {
 }
 
 // newItem makes an item with so many units for a strategy.
-func (s *Stage) newItem(ctx context.Context, of strategy.Description, units int64) (uint64, error) {
-	item, err := s.store.CreateItem(ctx, "item", units)
+func (d *database) newItem(ctx context.Context, of strategy.Description, units int64) (uint64, error) {
+	item, err := d.store.CreateItem(ctx, "item", units)
 	if err == nil {
-		err = of.State.Prepare(ctx, s.store, item.ID)
+		err = of.State.Prepare(ctx, d.store, item.ID)
 	}
 	return item.ID, err
 }

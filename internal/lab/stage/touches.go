@@ -9,6 +9,7 @@ import (
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/shop/labmode"
+	"stocklock/internal/stock"
 )
 
 // LoadSchema asks a database for its tables of InnoDB that have no triggers.
@@ -78,11 +79,11 @@ func LoadSchema(ctx context.Context, db *sql.DB) (schedule.Schema, error) {
 var clock = regexp.MustCompile(`current_timestamp|now\(|curdate|curtime|sysdate|utc_`)
 
 // schemaFor is that of a strategy, which can have made tables of its own when it was built.
-func (s *Stage) schemaFor(ctx context.Context, strategy string) (schedule.Schema, error) {
+func (s *Stage) schemaFor(ctx context.Context, on *stock.Store, strategy string) (schedule.Schema, error) {
 	if known, ok := s.rehearsals.tables.Load(strategy); ok {
 		return known.(schedule.Schema), nil
 	}
-	schema, err := LoadSchema(ctx, s.store.Pool())
+	schema, err := LoadSchema(ctx, on.Pool())
 	if err == nil {
 		s.rehearsals.tables.Store(strategy, schema)
 	}
@@ -142,6 +143,10 @@ func (r *run) eventTouches(e schedule.Event, b *buyer) []schedule.Touch {
 		return nil // the customer's next step does
 	case e == schedule.Kill && b.state == onRow:
 		return schedule.Everything(labmode.MySQLServer) // MySQL may carry out what waits
+	case e == schedule.Lag: // what is committed after it is not seen
+		return []schedule.Touch{{Server: labmode.MySQLServer, Does: schedule.Reads}}
+	case e == schedule.DBFailover:
+		return schedule.Everything(labmode.MySQLServer)
 	case e == schedule.Kill: // its connections end
 		return r.schema.Locks(b.holds())
 	case e.Forgets():

@@ -138,26 +138,18 @@ const durable = "durable-commits"
 // Expected returns what to expect of a strategy: what is attacked decides first, then what the topology forgets.
 func (c Case) Expected(of strategy.Description) scenario.Expectation {
 	expect := func(kind verdict.Kind, property strategy.Property) scenario.Expectation {
-		return scenario.Expectation{Verdict: kind, Because: scenario.Decisive{Property: property.String(), Standing: standing(of, property)}}
+		return scenario.Expectation{Verdict: kind, Because: scenario.Decisive{Property: property.String(), Standing: of.Everywhere().Standing(property)}}
 	}
 	s := c.Scenario
 	switch {
 	case s.Attacks == 0 && c.Topology.Durable:
 		return scenario.Expectation{Verdict: verdict.Held, Because: scenario.Decisive{Property: durable, Standing: strategy.Has}}
-	case standing(of, s.Attacks) == strategy.Lacks:
+	case of.Everywhere().Standing(s.Attacks) == strategy.Lacks:
 		return expect(s.Otherwise, s.Attacks)
 	case s.Forgets && !c.Topology.Durable:
 		return scenario.Expectation{Verdict: verdict.Lied, Because: scenario.Decisive{Property: durable, Standing: strategy.Lacks}}
-	case s.Forgets && of.Counts() && standing(of, strategy.Recovers) == strategy.Lacks:
+	case s.Forgets && of.Counts() && of.Standing(strategy.Recovers) == strategy.Lacks:
 		return expect(verdict.Left, strategy.Recovers)
 	}
 	return expect(verdict.Held, s.Attacks)
-}
-
-// standing returns what a strategy declares of a property, be it one of the databases of several servers.
-func standing(of strategy.Description, property strategy.Property) strategy.Standing {
-	if strategy.EveryServer.Includes(property) {
-		return strategy.Properties{Has: of.Servers}.Standing(property)
-	}
-	return of.Properties.Standing(property)
 }

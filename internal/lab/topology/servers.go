@@ -59,20 +59,11 @@ func startSingle(ctx context.Context, r *rig.Rig) (*servers, error) {
 
 func startPair(semiSync time.Duration) func(context.Context, *rig.Rig) (*servers, error) {
 	return func(ctx context.Context, r *rig.Rig) (*servers, error) {
-		s := &servers{}
-		pair, err := r.MySQLPair(ctx, testserver.PairOptions{SemiSync: semiSync, Through: func(addr string) (string, error) {
-			link, err := r.Proxy(addr)
-			if err != nil {
-				return "", err
-			}
-			s.link = link
-			return link.Addr, nil
-		}})
+		pair, err := r.MySQLPair(ctx, testserver.PairOptions{SemiSync: semiSync})
 		if err != nil {
 			return nil, err
 		}
-		s.nodes = []*testserver.MySQL{pair.Primary, pair.Replica}
-		return behindFirst(r, s)
+		return behindFirst(r, &servers{nodes: []*testserver.MySQL{pair.Primary, pair.Replica}, link: pair.Link})
 	}
 }
 

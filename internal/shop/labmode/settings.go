@@ -74,11 +74,6 @@ func (s Settings) Open(shopName string) (*Opened, error) {
 		return nil, errors.Join(fmt.Errorf("%s: %w", quorumSetting, err), o.Close())
 	}
 	var err error
-	if s.LabMySQLRead != "" {
-		if o.replica, err = stock.Open(s.LabMySQLRead); err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w", readSetting, err), o.Close())
-		}
-	}
 	if s.Trace != "" {
 		if o.recorder, err = OpenRecorder(s.Trace, shopName); err != nil {
 			return nil, errors.Join(err, o.Close())
@@ -87,6 +82,15 @@ func (s Settings) Open(shopName string) (*Opened, error) {
 	if s.LabStep != "" {
 		if o.stepper, err = OpenStepper(s.LabStep, shopName); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", stepSetting, err), o.Close())
+		}
+	}
+	if s.LabMySQLRead != "" {
+		var options []stock.Option
+		if o.stepper != nil {
+			options = append(options, stock.WithPool(o.stepper.OpenReplica))
+		}
+		if o.replica, err = stock.Open(s.LabMySQLRead, options...); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", readSetting, err), o.Close())
 		}
 	}
 	return o, nil

@@ -40,7 +40,9 @@ type StepReport struct {
 	// statement's connection, 0 where it is not known.
 	Isolation string `json:"isolation,omitempty"`
 	Conn      uint64 `json:"conn,omitempty"`
-	Answer    string `json:"answer,omitempty"` // with Done: what the server answered
+	// Replica says that a statement is for the replica of MySQL.
+	Replica bool   `json:"replica,omitempty"`
+	Answer  string `json:"answer,omitempty"` // with Done: what the server answered
 	// Lost says, with Done, that the answer was kept from the sale.
 	Lost bool `json:"lost,omitempty"`
 	// Refused says that the sale passes the point waiting. Such a report has no request.
@@ -216,6 +218,7 @@ func (s *Stepper) Sale(ctx context.Context, requestID string, usual sale.Hook) (
 type request struct {
 	server, name, text string
 	conn               uint64 // MySQL's id of the connection, 0 for another server
+	replica            bool   // it is for the replica of MySQL
 	// background says that a sale's context leads to it, but that the sale does not wait for it.
 	background bool
 	// whole says that it stands for all requests of an acquisition or a release.
@@ -238,7 +241,7 @@ func (s *Stepper) wait(ctx context.Context, r request) (number uint64, order Ste
 	s.last++
 	number = s.last
 	s.held[number] = go_
-	report := StepReport{Hold: number, Sale: of.id, Phase: of.now(), Server: r.server, Name: r.name, Text: r.text, Conn: r.conn}
+	report := StepReport{Hold: number, Sale: of.id, Phase: of.now(), Server: r.server, Name: r.name, Text: r.text, Conn: r.conn, Replica: r.replica}
 	report.Tx, report.Isolation = of.inTransaction()
 	_ = s.out.Encode(report)
 	s.mu.Unlock()

@@ -23,16 +23,23 @@ func (s *Stepper) OpenDB(c driver.Connector) *sql.DB {
 	return testserver.Intercept(sqlSteps{Stepper: s, conns: &sync.Map{}})(c)
 }
 
+// OpenReplica is [Stepper.OpenDB] for the replica that answers reads.
+func (s *Stepper) OpenReplica(c driver.Connector) *sql.DB {
+	return testserver.Intercept(sqlSteps{Stepper: s, conns: &sync.Map{}, replica: true})(c)
+}
+
 // sqlSteps holds statements. BEGIN is no step: InnoDB takes no snapshot and no lock with it.
 type sqlSteps struct {
 	sqlmw.NullInterceptor
 	*Stepper
 	conns *sync.Map // connections that have been used, with MySQL's ids
+	// replica says that the statements are sent to the replica, whose connections hold nothing.
+	replica bool
 }
 
 // connOf is MySQL's id of a connection, 0 where it cannot be asked.
 func (h sqlSteps) connOf(ctx context.Context, conn any) uint64 {
-	if ctx.Value(stepKey{}) == nil {
+	if ctx.Value(stepKey{}) == nil || h.replica {
 		return 0
 	}
 	if id, known := h.conns.Load(conn); known {
@@ -58,7 +65,7 @@ func (h sqlSteps) connOf(ctx context.Context, conn any) uint64 {
 
 func (h sqlSteps) ConnExecContext(ctx context.Context, conn driver.ExecerContext, query string, args []driver.NamedValue) (driver.Result, error) {
 	r := statement(query, args)
-	r.conn = h.connOf(ctx, conn)
+	r.conn, r.replica = h.connOf(ctx, conn), h.replica
 	number, order := h.wait(ctx, r)
 	result, err := conn.ExecContext(ctx, query, args)
 	if errors.Is(err, driver.ErrSkip) {
@@ -81,7 +88,7 @@ func (h sqlSteps) ConnQueryContext(ctx context.Context, conn driver.QueryerConte
 		return ctx, rows, err
 	}
 	r := statement(query, args)
-	r.conn = h.connOf(ctx, conn)
+	r.conn, r.replica = h.connOf(ctx, conn), h.replica
 	number, order := h.wait(ctx, r)
 	rows, err := conn.QueryContext(ctx, query, args)
 	if err == nil && order.Lose {
