@@ -14,7 +14,7 @@ import (
 type exploreCommand struct {
 	Strategies []string `arg:"" name:"strategy" help:"Strategies of the shop, or all."`
 
-	Events    []string `placeholder:"EVENT" help:"What may happen once in a run, at every possible place: some of wait, forget, lose, pause, kill, cut, failover, flushall, all, or none. Each is explored by itself."`
+	Events    []string `placeholder:"EVENT" help:"What may happen once in a run, at every possible place: some of wait, forget, lose, pause, kill, cut, lag, failover, flushall, db-failover, all, or none. Each is explored by itself."`
 	Customers int      `default:"0" min:"0" max:"3" placeholder:"N" help:"How many buy, with one unit less in stock: 2 or 3."`
 	OneShop   bool     `help:"All customers buy at one shop. Otherwise each has a shop of its own."`
 	Baskets   bool     `help:"Each customer buys two items in one sale, the second customer in the opposite order. Ways that only sell baskets always do."`
@@ -45,6 +45,7 @@ Examples:
     loadtest explore fenced --baskets
     loadtest explore locks-unsorted --events kill --customers 2 --switches 1
     loadtest explore all --events wait,kill
+    loadtest explore fenced reentrant conditional --events db-failover
 
 Exit codes: 0 what the strategies' properties let expect, 1 a surprise.`
 }
@@ -71,6 +72,9 @@ func (c *exploreCommand) Run(ctx context.Context, s streams) error {
 			return usage("%s sells one item at a time", of.Name)
 		}
 	}
+	if slices.Contains(c.Events, string(schedule.DBFailover)) && len(strategies) > manyFailovers {
+		return usage("--events %s: each run ends a server of MySQL and starts another: want at most %d strategies, or single schedules by loadtest step", schedule.DBFailover, manyFailovers)
+	}
 	on, err := c.open(ctx, s, shop, strategies...)
 	if err != nil {
 		return err
@@ -78,6 +82,9 @@ func (c *exploreCommand) Run(ctx context.Context, s streams) error {
 	defer on.Close()
 	return c.search(ctx, s, on, strategies)
 }
+
+// manyFailovers is for how many strategies at a time MySQL fails over in each run, of which each takes seconds.
+const manyFailovers = 3
 
 // search explores strategies on a stage, and shows what was found.
 func (c *exploreCommand) search(ctx context.Context, s streams, on *stage.Stage, strategies []strategy.Description) error {

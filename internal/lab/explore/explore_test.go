@@ -230,7 +230,7 @@ func TestARunThatFailedIsTriedOnceMore(t *testing.T) {
 	}
 }
 
-// TestExplorations explores on real servers what does not stop a process.
+// TestExplorations explores on real servers what stops no process.
 func TestExplorations(t *testing.T) {
 	s := stagetest.Open(t, "", stage.Options{Lease: 300 * time.Millisecond})
 	t.Run("explorations find what the strategies' properties say", func(t *testing.T) {
@@ -246,6 +246,8 @@ func TestExplorations(t *testing.T) {
 			{"conditional", []schedule.Event{schedule.Wait, schedule.Forget, schedule.Lose}, nil},
 			{"get-lock", []schedule.Event{schedule.Lose}, nil},
 			{"owner-get-del", []schedule.Event{schedule.Wait}, []schedule.Cause{schedule.Overrun}},
+			{"fenced", []schedule.Event{schedule.Lag}, []schedule.Cause{schedule.ReadBehind}},
+			{"fenced-relative", []schedule.Event{schedule.Lag}, nil},
 		} {
 			v := Survey{Strategy: tt.strategy, Events: tt.events, Customers: 2}
 			err := v.Run(t.Context(), s, func(Result, int, int) {}, func(r Result) {

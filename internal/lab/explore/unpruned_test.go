@@ -18,7 +18,7 @@ import (
 const limit = 1500
 
 // TestPruningLosesNoOutcomeOnRealServers runs every order of two sales of each strategy, those that
-// differ only in independent steps included: without an event, with wait and with forget.
+// differ only in independent steps included: without an event, and with wait, forget and lag.
 func TestPruningLosesNoOutcomeOnRealServers(t *testing.T) {
 	s := stagetest.Open(t, "", stage.Options{Lease: 600 * time.Millisecond})
 	for _, of := range s.Shop().Strategies {
@@ -26,7 +26,7 @@ func TestPruningLosesNoOutcomeOnRealServers(t *testing.T) {
 			continue
 		}
 		t.Run(of.Name, func(t *testing.T) {
-			for _, events := range [][]schedule.Event{nil, {schedule.Wait}, {schedule.Forget}} {
+			for _, events := range [][]schedule.Event{nil, {schedule.Wait}, {schedule.Forget}, {schedule.Lag}} {
 				comparePruned(t, s, stage.Plan{Strategy: of.Name, Customers: 2, Events: events, MaxEvents: 1, LocalClock: stage.LocalClock(of)})
 			}
 		})

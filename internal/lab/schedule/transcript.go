@@ -13,6 +13,7 @@ import (
 type Line struct {
 	Customer string // empty for an event that hits all
 	Server   string // labmode.RedisServer, labmode.MySQLServer or another; empty for an event
+	Replica  bool   // it is typed at the replica of MySQL
 	Text     string // the command, or what happens
 	Event    Event  // empty for a command
 	Waits    string // for what, empty for a command that did not wait
@@ -22,10 +23,12 @@ type Line struct {
 
 // String is a line as a terminal with redis-cli or mysql shows it, without the answer.
 func (l Line) String() string {
-	switch l.Server {
-	case "":
+	switch {
+	case l.Server == "":
 		return "-- " + l.Text
-	case labmode.MySQLServer:
+	case l.Replica:
+		return l.Customer + " mysql (replica)> " + l.Text + ";"
+	case l.Server == labmode.MySQLServer:
 		return l.Customer + " mysql> " + l.Text + ";"
 	}
 	return l.Customer + " redis> " + l.Text
@@ -55,7 +58,7 @@ func (r Record) Lines(script func(sha string) string) []Line {
 			}
 			begun[e.Customer] = e.Tx && e.Sent != "COMMIT" && e.Sent != "ROLLBACK"
 		}
-		lines = append(lines, Line{Customer: e.Customer, Server: e.Server, Text: withSource(e.Sent, script), Waits: e.Blocked, Answer: e.Answer, Note: e.Note})
+		lines = append(lines, Line{Customer: e.Customer, Server: e.Server, Replica: e.Replica, Text: withSource(e.Sent, script), Waits: e.Blocked, Answer: e.Answer, Note: e.Note})
 	}
 	return lines
 }

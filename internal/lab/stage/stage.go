@@ -105,7 +105,7 @@ func (s *Stage) Declared(of strategy.Description) strategy.Description {
 func (s *Stage) Slots(events []schedule.Event) int {
 	switch kind := kindFor(events); {
 	case kind.Paired:
-		return cmp.Or(s.options.OwnSlots, s.options.Slots, pairSlots)
+		return min(cmp.Or(s.options.OwnSlots, s.options.Slots, pairSlots), pairSlots)
 	case kind.Alone:
 		return cmp.Or(s.options.OwnSlots, s.options.Slots, ownSlots)
 	}
