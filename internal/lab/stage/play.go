@@ -27,8 +27,9 @@ var ErrGivenUp = errors.New("a run was given up")
 // ErrStop is for a [Chooser]: it ends a run that is not to be made again.
 var ErrStop = errors.New("stopped")
 
-// failoverLeases is how much longer leases are where MySQL fails over: none is to end by that.
-const failoverLeases = 4
+// pairLeases is how much longer leases are, and the time a sale waits for its lock, where a server of MySQL is
+// stopped or waited for: none is to end by that.
+const pairLeases = 4
 
 // calmDown is how much longer each time a run waits before it is made again.
 const calmDown = 50 * time.Millisecond
@@ -61,8 +62,8 @@ func (s *Stage) Play(ctx context.Context, p Plan, choose func() Chooser) (schedu
 	if kind.crossing = p.Baskets && len(p.Events) == 0; kind.crossing {
 		kind.lease *= 10
 	}
-	if slices.Contains(p.Events, schedule.DBFailover) {
-		kind.lease *= failoverLeases
+	if kind.Paired {
+		kind.lease *= pairLeases
 	}
 	slots, spoiled := s.Slots(p.Events), 0
 	for try := 1; ; try++ {
