@@ -62,6 +62,9 @@ func TestPauseAndResume(t *testing.T) {
 	if err := server.Pause(); err != nil {
 		t.Fatalf("Pause: %v", err)
 	}
+	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", server.PID())); err == nil && !strings.Contains(string(stat), ") T ") {
+		t.Errorf("after Pause the process is in the state %q, want stopped", stat)
+	}
 	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if err := client.Ping(short).Err(); err == nil {

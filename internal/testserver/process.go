@@ -128,8 +128,13 @@ func (e *startError) Error() string {
 	return fmt.Sprintf("testserver: %s %s; its log ends with:\n%s", e.name, e.what, e.log)
 }
 
-// Pause stops the process with SIGSTOP. It keeps its connections and does nothing.
-func (p *Process) Pause() error { return p.signal(syscall.SIGSTOP) }
+// Pause stops the process with SIGSTOP, and returns when it is stopped. It keeps its connections and does nothing.
+func (p *Process) Pause() error {
+	if err := p.signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	return awaitStopped(p.PID())
+}
 
 // Resume lets a paused process go on.
 func (p *Process) Resume() error { return p.signal(syscall.SIGCONT) }
