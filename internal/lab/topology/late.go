@@ -51,7 +51,7 @@ func late(ctx context.Context, g *group) error {
 		if err != nil {
 			return err
 		}
-		if b.held() {
+		if b.held() || b.isAnswered() {
 			if err := c.hasRead(ctx, b); err != nil {
 				return err
 			}
