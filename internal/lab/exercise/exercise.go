@@ -150,7 +150,7 @@ var exercises = []Exercise{
 			"store.RaiseFence, then store.Read and item.Take, then store.WriteFenced.",
 		},
 		Properties: leasedAndFenced,
-		Searches: []Search{{Customers: 2}, {Customers: 2, Event: schedule.Pause}, {Customers: 2, Event: schedule.Forget}},
+		Searches:   []Search{{Customers: 2}, {Customers: 2, Event: schedule.Pause}, {Customers: 2, Event: schedule.Forget}},
 	},
 	{
 		Lesson: 6, Task: "lose no unit, promise none, and know what became of a sale whichever answer is lost",
