@@ -1,11 +1,13 @@
 package scale
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
@@ -13,6 +15,7 @@ import (
 	"stocklock/internal/lab/soak"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/topology"
+	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 )
 
@@ -32,127 +35,130 @@ type Topology struct {
 	Not    string    `json:"not,omitempty"`
 }
 
-// RunTopologies measures sales without any fault on each topology in turn, on private servers, which end with it.
-func RunTopologies(ctx context.Context, o Options, all []strategy.Description) ([]Topology, error) {
-	var measured []Topology
-	base := map[string][]float64{} // of one server, by strategy
-	for _, t := range topology.All {
-		fmt.Fprintln(o.Log, t.Name)
-		of, err := o.onTopology(ctx, t, all)
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", t.Name, err)
-		}
-		for i := range of {
-			if base[of[i].Strategy] == nil {
-				base[of[i].Strategy] = slices.Clone(of[i].Ratios)
-			}
-			for n := range of[i].Ratios {
-				of[i].Ratios[n] /= base[of[i].Strategy][n]
-			}
-		}
-		measured = append(measured, of...)
-	}
-	return measured, nil
+// stand is a topology with shops on it.
+type stand struct {
+	shops []*rig.TestbedShop
+	store *stock.Store
 }
 
-// onTopology measures units a second in place of ratios.
-func (o Options) onTopology(ctx context.Context, t topology.Topology, all []strategy.Description) (measured []Topology, err error) {
-	for _, name := range onTopologies {
-		i := slices.IndexFunc(all, func(of strategy.Description) bool { return of.Name == name })
-		if i < 0 {
-			return nil, fmt.Errorf("the shop has no %s", name)
-		}
-		m := Topology{Topology: t.Name, Strategy: name}
-		if missing := t.Missing(); missing != nil {
-			m.Not = missing.Error()
-		} else if t.OversellsUnderLoad(all[i]) {
-			m.Not = "oversells"
-		}
-		measured = append(measured, m)
-	}
-	if t.Missing() != nil {
-		return measured, nil
-	}
+// RunTopologies measures sales without any fault, on private servers, which end with it. The topologies come in turn,
+// so that all meet the same noise.
+func RunTopologies(ctx context.Context, o Options, all []strategy.Description) (_ []Topology, err error) {
 	r, err := rig.New(o.Shop)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	r.RedisProgram = o.Redis
-	testbed, store, err := t.Testbed(ctx, r, map[string]string{"SHOP_WAIT": "20s"})
-	if store != nil {
-		defer store.Close()
-	}
-	if err != nil {
-		return nil, err
-	}
-	sold := make([][][]float64, len(measured)) // by items, by round
-	for round := range o.Rounds {
-		for i, m := range measured {
-			if m.Not != "" {
-				continue
+	var measured []Topology
+	stands := map[string]stand{}
+	for _, t := range topology.All {
+		missing := t.Missing()
+		for _, name := range onTopologies {
+			i := slices.IndexFunc(all, func(of strategy.Description) bool { return of.Name == name })
+			if i < 0 {
+				return nil, fmt.Errorf("the shop has no %s", name)
 			}
-			sold[i] = append(sold[i], nil)
-			for _, items := range topologyItems {
-				got, err := soak.Measure(ctx, store, soak.Demand{
-					Shops: testbed.Shops, Strategy: m.Strategy, Items: items, Units: 1, Customers: o.Workers, WarmUp: o.Each / 5, Each: o.Each,
-				})
-				if err != nil {
-					return nil, fmt.Errorf("%s: %w", m.Strategy, err)
+			m := Topology{Topology: t.Name, Strategy: name}
+			switch {
+			case missing != nil:
+				m.Not = missing.Error()
+			case t.OversellsUnderLoad(all[i]):
+				m.Not = "oversells"
+			}
+			measured = append(measured, m)
+		}
+		if missing != nil {
+			continue
+		}
+		fmt.Fprintln(o.Log, "starting", t.Name)
+		testbed, store, err := t.Testbed(ctx, r, map[string]string{"SHOP_WAIT": "20s"})
+		if store != nil {
+			defer store.Close()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t.Name, err)
+		}
+		stands[t.Name] = stand{testbed.Shops, store}
+	}
+	err = o.measureTopologies(measured, func(on string, d soak.Demand) (float64, error) {
+		d.Shops = stands[on].shops
+		got, err := soak.Measure(ctx, stands[on].store, d)
+		return got.Sold, err
+	})
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return measured, err
+}
+
+// measureTopologies adds the medians of the ratios of all rounds. The first topology is that of the base.
+func (o Options) measureTopologies(measured []Topology, unitsPerSecond func(on string, d soak.Demand) (float64, error)) error {
+	for _, strategy := range onTopologies {
+		for _, items := range topologyItems {
+			fmt.Fprintf(o.Log, "%s, %d items\n", strategy, items)
+			ratios := make([][]float64, len(measured))
+			for range o.Rounds {
+				var base float64
+				for i, m := range measured {
+					if m.Strategy != strategy || m.Not != "" {
+						continue
+					}
+					sold, err := unitsPerSecond(m.Topology, soak.Demand{
+						Strategy: strategy, Items: items, Units: 1, Customers: o.Workers, WarmUp: o.Each / 5, Each: o.Each,
+					})
+					if err != nil {
+						return fmt.Errorf("%s on %s: %w", strategy, m.Topology, err)
+					}
+					base = cmp.Or(base, sold)
+					ratios[i] = append(ratios[i], sold/base)
 				}
-				sold[i][round] = append(sold[i][round], got.Sold)
+			}
+			for i, of := range ratios {
+				if of != nil {
+					measured[i].Ratios = append(measured[i].Ratios, median(of))
+				}
 			}
 		}
 	}
-	for i := range measured {
-		for n := range topologyItems {
-			var of []float64
-			for _, round := range sold[i] {
-				of = append(of, round[n])
-			}
-			if len(of) > 0 {
-				measured[i].Ratios = append(measured[i].Ratios, median(of))
-			}
-		}
-	}
-	return measured, nil
+	return nil
 }
 
 // PrintTopologies writes a table for people.
 func PrintTopologies(out io.Writer, measured []Topology) {
 	w := tabular.New()
-	header := table.Row{"topology"}
+	header := table.Row{"topology", "items"}
 	for _, name := range onTopologies {
-		for _, items := range topologyItems {
-			header = append(header, fmt.Sprintf("%s\n%d", name, items))
+		header = append(header, name)
+	}
+	w.AppendHeader(header)
+	for of := range slices.Chunk(measured, len(onTopologies)) {
+		name := of[0].Topology
+		for n, items := range topologyItems {
+			row := table.Row{name, items}
+			for _, m := range of {
+				cell := "–"
+				if m.Not == "" {
+					cell = fmt.Sprintf("× %.2f", m.Ratios[n])
+				}
+				row = append(row, cell)
+			}
+			w.AppendRow(row)
 			name = ""
 		}
 	}
-	w.AppendHeader(header)
-	for row := range slices.Chunk(measured, len(onTopologies)) {
-		cells := table.Row{row[0].Topology}
-		for _, m := range row {
-			for n := range topologyItems {
-				cell := "–"
-				if m.Not == "" {
-					cell = fmt.Sprintf("%.2f", m.Ratios[n])
-				}
-				cells = append(cells, cell)
-			}
-		}
-		w.AppendRow(cells)
-	}
 	w.SetColumnConfigs(tabular.Right(2, len(header)))
 	fmt.Fprintln(out, w.Render())
-	said := map[string]bool{}
-	for _, m := range measured {
-		if m.Not == "" || said[m.Topology+m.Not] {
-			continue
+	for of := range slices.Chunk(measured, len(onTopologies)) {
+		var left []string
+		not := ""
+		for _, m := range of {
+			if m.Not != "" {
+				left, not = append(left, m.Strategy), m.Not
+			}
 		}
-		said[m.Topology+m.Not] = true
-		fmt.Fprintf(out, "not measured on %s: what %s\n", m.Topology, m.Not)
+		if not != "" {
+			fmt.Fprintf(out, "not measured on %s: %s: %s\n", of[0].Topology, strings.Join(left, ", "), not)
+		}
 	}
 }
