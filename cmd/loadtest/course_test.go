@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -33,7 +32,7 @@ const courseFolder = "../../docs/course"
 // lessons are the English pages of the course.
 func lessons(t *testing.T) []string {
 	t.Helper()
-	pages, err := filepath.Glob(filepath.Join(courseFolder, "[0-9]-*.md"))
+	pages, err := filepath.Glob(filepath.Join(courseFolder, "[0-9]*-*.md"))
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("there are no lessons: %v", err)
 	}
@@ -57,7 +56,7 @@ func TestTheCourseListsItsLessons(t *testing.T) {
 	var numbers []int
 	for _, path := range lessons(t) {
 		name := strings.TrimSuffix(filepath.Base(path), ".md")
-		number, err := strconv.Atoi(name[:1])
+		number, err := course.NumberOf(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +156,7 @@ func TestLessons(t *testing.T) {
 					continue
 				}
 				if c.Args()[0] == "list" && !*updateLessons && strings.TrimSpace(out.String()) != strings.TrimSpace(c.Output()) {
-					t.Errorf("%s: the table of %s is not what it prints now: go test -tags lab ./cmd/loadtest -run 'TestLessons$/%s' -update-lessons", path, c.Line(), filepath.Base(path)[:1])
+					t.Errorf("%s: the table of %s is not what it prints now: go test -tags lab ./cmd/loadtest -run 'TestLessons$/%s' -update-lessons", path, c.Line(), filepath.Base(path))
 				}
 				if *updateLessons {
 					command, _, _ := strings.Cut(c.Block, "\n")

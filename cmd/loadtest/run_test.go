@@ -78,6 +78,7 @@ func TestWhatCannotBeRunIsOneLineAndExitCode2(t *testing.T) {
 		{"run --colour", "unknown flag"},
 		{"run --cells none", "want STRATEGY:SCENARIO"},
 		{"list people", "must be one of"},
+		{"scale --json", "--json is of --topologies"},
 		{"scale --rounds 0", "--rounds is 0"},
 		{"scale --crowds 100,0", "--crowds has 0"},
 		{"crashes --sales 0", "--sales is 0"},

@@ -1,8 +1,11 @@
 package course
 
 import (
+	"slices"
 	"strconv"
 	"strings"
+
+	"stocklock/internal/lab/topology"
 )
 
 // Action is what the lab's page starts in place of a command.
@@ -49,8 +52,14 @@ func (c Command) Action() *Action {
 	a := &Action{}
 	switch words[0] {
 	case "run":
+		scenarios := []string{"contention"}
+		if asked := list(flags["--topology"]); asked != nil {
+			scenarios = casesOf(asked)
+		}
 		for _, s := range list(flags["--strategies"]) {
-			a.Cells = append(a.Cells, Cell{s, "contention"})
+			for _, scenario := range scenarios {
+				a.Cells = append(a.Cells, Cell{s, scenario})
+			}
 		}
 		for _, cell := range list(flags["--cells"]) {
 			strategy, scenario, _ := strings.Cut(cell, ":")
@@ -58,10 +67,8 @@ func (c Command) Action() *Action {
 		}
 		a.Shops, _ = strconv.Atoi(flags["--shops"])
 	case "explain":
-		if len(words) != 3 {
-			return nil
-		}
-		a.Explain, a.Cells = true, []Cell{{words[1], words[2]}}
+		strategy, scenario, _ := strings.Cut(strings.Join(words[1:], ":"), ":")
+		a.Explain, a.Cells = true, []Cell{{strategy, scenario}}
 	case "step":
 		a.Strategies, a.Schedule, a.Customers = words[1:2], strings.Join(words[2:], " "), 2
 		if strings.Contains(a.Schedule, "C.") {
@@ -78,6 +85,16 @@ func (c Command) Action() *Action {
 		return nil
 	}
 	return a
+}
+
+// casesOf are the scenarios of topologies.
+func casesOf(topologies []string) (names []string) {
+	for _, c := range topology.Cases {
+		if slices.Contains(topologies, c.Topology.Name) {
+			names = append(names, c.Name())
+		}
+	}
+	return names
 }
 
 func list(text string) []string {

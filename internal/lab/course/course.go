@@ -95,10 +95,16 @@ func parts(page string) []Part {
 	})
 }
 
+// NumberOf is the number with which the name of a lesson's page begins.
+func NumberOf(name string) (int, error) {
+	digits, _, _ := strings.Cut(name, "-")
+	return strconv.Atoi(digits)
+}
+
 // Lessons reads the lessons in a folder. The suffix of a page's name is its language: ".md" or
 // ".zh-CN.md".
 func Lessons(folder fs.FS, suffix string) ([]Lesson, error) {
-	names, err := fs.Glob(folder, "[0-9]-*"+suffix)
+	names, err := fs.Glob(folder, "[0-9]*-*"+suffix)
 	if err != nil {
 		return nil, err
 	}
@@ -117,6 +123,7 @@ func Lessons(folder fs.FS, suffix string) ([]Lesson, error) {
 		}
 		all = append(all, lesson)
 	}
+	slices.SortFunc(all, func(a, b Lesson) int { return a.Number - b.Number })
 	return all, nil
 }
 
@@ -124,7 +131,7 @@ func Lessons(folder fs.FS, suffix string) ([]Lesson, error) {
 var heading = regexp.MustCompile(`(?m)^##? (.*)$`)
 
 func read(name, page string) (Lesson, error) {
-	number, err := strconv.Atoi(name[:1])
+	number, err := NumberOf(name)
 	if err != nil {
 		return Lesson{}, fmt.Errorf("%s: a lesson's page begins with its number", name)
 	}

@@ -23,6 +23,7 @@ import (
 
 	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/schedule"
+	"stocklock/internal/lab/topology"
 	"stocklock/internal/strategy"
 )
 
@@ -43,6 +44,8 @@ type Exercise struct {
 	// Baskets are the cells of sales of several items that must hold, in their order. They come after the
 	// searches and the plays.
 	Baskets []basket.Scenario
+	// Topologies are the cells whose database is more than one server that must hold. They come after the baskets.
+	Topologies []topology.Case
 	// MaxCommits bounds the commits of writing transactions for each sale to a crowd that waits. 0 is
 	// no bound.
 	MaxCommits float64
@@ -86,6 +89,10 @@ var inDatabase = strategy.Properties{
 
 // leased are the properties of a lock that ends by itself.
 const leased = strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease | strategy.ClockFree
+
+// leasedAndFenced are those of the reference lock with a fence.
+var leasedAndFenced = strategy.Properties{Has: leased | strategy.OwnerChecked | strategy.AtomicRelease | strategy.Renews | strategy.Reentrant |
+	strategy.LossAware | strategy.StorageChecked}
 
 var exercises = []Exercise{
 	{
@@ -142,9 +149,8 @@ var exercises = []Exercise{
 			"Three steps: close the door, look into the room, write.",
 			"store.RaiseFence, then store.Read and item.Take, then store.WriteFenced.",
 		},
-		Properties: strategy.Properties{Has: leased | strategy.OwnerChecked | strategy.AtomicRelease | strategy.Renews |
-			strategy.Reentrant | strategy.LossAware | strategy.StorageChecked},
-		Searches: []Search{{Customers: 2}, {Customers: 2, Event: schedule.Pause}, {Customers: 2, Event: schedule.Forget}},
+		Properties: leasedAndFenced,
+		Searches:   []Search{{Customers: 2}, {Customers: 2, Event: schedule.Pause}, {Customers: 2, Event: schedule.Forget}},
 	},
 	{
 		Lesson: 6, Task: "lose no unit, promise none, and know what became of a sale whichever answer is lost",
@@ -186,17 +192,27 @@ var exercises = []Exercise{
 			"All lines in one transaction: what is not committed is not lost when the process dies.",
 		},
 		Properties: strategy.Properties{Has: leased | strategy.OwnerChecked | strategy.AtomicRelease | strategy.Renews | strategy.Reentrant | strategy.LossAware},
-		Baskets: []basket.Scenario{basket.Meeting, basketCell("same-item-twice"), basketCell("death-between-lines"),
-			basketCell("one-sold-out"), basket.Beside},
+		Baskets: []basket.Scenario{basket.Meeting, found(basket.ByName("same-item-twice")), found(basket.ByName("death-between-lines")),
+			found(basket.ByName("one-sold-out")), basket.Beside},
+	},
+	{
+		Lesson: 10, Task: "sell no unit twice where reads go to a replica that is late, and refuse a holder that was overtaken",
+		Hints: []string{
+			"Which server answers the read, which one takes the write, and which of them knows the last sale?",
+			"Read where you write. A transaction goes to the primary as a whole, and a statement that subtracts reads the row itself.",
+			"store.DecrementFenced. Or RaiseFence, and then tx.Lock and tx.WriteFenced in store.Transact.",
+		},
+		Properties: leasedAndFenced,
+		Searches:   []Search{{Customers: 2}, {Customers: 2, Event: schedule.Pause}},
+		Topologies: []topology.Case{found(topology.CaseByName("replica-reads-late"))},
 	},
 }
 
-func basketCell(name string) basket.Scenario {
-	s, err := basket.ByName(name)
+func found[T any](of T, err error) T {
 	if err != nil {
 		panic(err)
 	}
-	return s
+	return of
 }
 
 // All returns the exercises in the order of the lessons.

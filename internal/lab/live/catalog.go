@@ -12,6 +12,7 @@ import (
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/stage"
+	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
@@ -22,9 +23,10 @@ type menu struct {
 	Strategies []strategyInfo `json:"strategies"`
 	Scenarios  []scenarioInfo `json:"scenarios"`
 	Baskets    basketMenu     `json:"baskets"`
-	Shapes     []load.Form    `json:"shapes"`   // of a comparison under load
-	Verdicts   []verdict.Kind `json:"verdicts"` // in the order of the legend
-	Words      []verdict.Kind `json:"words"`    // of a prediction
+	Topologies []scenarioInfo `json:"topologies"` // where the database is more than one server
+	Shapes     []load.Form    `json:"shapes"`     // of a comparison under load
+	Verdicts   []verdict.Kind `json:"verdicts"`   // in the order of the legend
+	Words      []verdict.Kind `json:"words"`      // of a prediction
 	Limits     limits         `json:"limits"`
 	Shops      int            `json:"shops"` // that sell in a cell
 	// Questions lead from a visitor's code to a cell.
@@ -95,6 +97,9 @@ func newMenu(shop *catalog.Catalog, tried []report.Tried) menu {
 	for _, s := range basket.All {
 		m.Baskets.Scenarios = append(m.Baskets.Scenarios, scenarioInfo{Name: s.Name, Doc: s.Doc, Attacks: s.Attacks.String()})
 	}
+	for _, c := range topology.Cases {
+		m.Topologies = append(m.Topologies, scenarioInfo{Name: c.Name(), Doc: c.Doc(), Attacks: c.Scenario.Attacks.String()})
+	}
 	for _, s := range scenario.All() {
 		m.Scenarios = append(m.Scenarios, scenarioInfo{s.Name, s.Doc, s.Attacks.String(), s.Comparable})
 	}
@@ -139,9 +144,24 @@ func (s *Server) basketPair(c cellName) (pair matrix.BasketPair, is bool, err er
 	return matrix.BasketPair{Strategy: of, Scenario: sc}, true, err
 }
 
+// serversPair finds a cell whose database is more than one server. Is reports whether the scenario is one of those.
+func (s *Server) serversPair(c cellName) (of strategy.Description, under topology.Case, is bool, err error) {
+	if under, err = topology.CaseByName(c.Scenario); err != nil {
+		return of, under, false, nil
+	}
+	of, err = s.o.Shop.ByName(c.Strategy)
+	if err == nil && len(under.Of([]strategy.Description{of})) == 0 {
+		err = fmt.Errorf("%s is no cell of %s", c.Scenario, c.Strategy)
+	}
+	return of, under, true, err
+}
+
 // check says what is wrong with the name of a cell.
 func (s *Server) check(c cellName) error {
 	_, is, err := s.basketPair(c)
+	if !is {
+		_, _, is, err = s.serversPair(c)
+	}
 	if !is {
 		_, err = s.cell(c, 0)
 	}

@@ -193,7 +193,7 @@ func TestTheAddressOfAClass(t *testing.T) {
 func TestTheCourseIsRead(t *testing.T) {
 	for suffix, course := range courses {
 		body := string(course().body)
-		if strings.Count(body, `"number":`) != 10 {
+		if strings.Count(body, `"number":`) != 11 {
 			t.Errorf("the course has %d lessons in the pages %s", strings.Count(body, `"number":`), suffix)
 		}
 		if !strings.Contains(body, `\u003cdetails\u003e`) {

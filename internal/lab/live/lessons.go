@@ -100,7 +100,7 @@ func readCourse(suffix string) asset {
 	return newAsset("course.json", body)
 }
 
-var lessonPage = regexp.MustCompile(`^` + courseFolder + `/(?:(\d)-|README)[^/]*\.md$`)
+var lessonPage = regexp.MustCompile(`^` + courseFolder + `/(?:(\d+)-|README)[^/]*\.md$`)
 
 // lessonOf is the address of a page for links of lessons: lessons are views of the page.
 func lessonOf(page, heading string) string {

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"stocklock/internal/lab/matrix"
+	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/strategy"
 )
 
 const (
@@ -216,13 +218,21 @@ func (s *Server) keep(r *run, kept *record) {
 	}
 }
 
-// attack runs the cell, and shows what is seen of it. Of a cell of several items there is no watcher.
+// attack runs the cell, and shows what is seen of it. Of a cell of several items, or of several databases, there is
+// no watcher.
 func (s *Server) attack(ctx context.Context, r *run, of *comparison) (trial.Result, *watcher, error) {
 	if pair, is, err := s.basketPair(r.cellName); is {
 		if err != nil {
 			return trial.Result{}, nil, err
 		}
 		result, err := s.attackBasket(ctx, r, pair)
+		return result, nil, err
+	}
+	if of, under, is, err := s.serversPair(r.cellName); is {
+		if err != nil {
+			return trial.Result{}, nil, err
+		}
+		result, err := s.attackServers(ctx, r, of, under)
 		return result, nil, err
 	}
 	cell, err := s.cell(r.cellName, r.Seed)
@@ -289,6 +299,20 @@ func (s *Server) attackBasket(ctx context.Context, r *run, pair matrix.BasketPai
 		return result, cmp.Or(context.Cause(ctx), err)
 	}
 	result.Replay = fmt.Sprintf("loadtest run --baskets --cells %s:%s --seed %d --draw", r.Strategy, r.Scenario, r.Seed)
+	return result, nil
+}
+
+// attackServers runs a cell whose database is more than one server, on servers of its own.
+func (s *Server) attackServers(ctx context.Context, r *run, of strategy.Description, under topology.Case) (trial.Result, error) {
+	status := matrix.NewStatus(sayer{s}, false)
+	defer status.Close()
+	ran, err := matrix.RunTopologies(ctx, matrix.Plan{Seed: r.Seed, Shop: s.o.Shop.Program}, []topology.Case{under}, []strategy.Description{of}, status)
+	s.say("")
+	if err != nil || ran.Interrupted {
+		return trial.Result{}, cmp.Or(context.Cause(ctx), err)
+	}
+	result := ran.Cells[0]
+	result.Replay = fmt.Sprintf("loadtest run --topology %s --strategies %s --seed %d --draw", under.Topology.Name, r.Strategy, r.Seed)
 	return result, nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/topology"
 	"stocklock/internal/strategy/baskets"
 	"stocklock/internal/strategy/ladder"
 )
@@ -61,6 +62,11 @@ func TestBothLanguagesSayTheSame(t *testing.T) {
 	for _, s := range basket.All {
 		if zh["scenario."+s.Name] == "" || zh["name."+s.Name] == "" || zh["property."+s.Attacks.String()] == "" {
 			t.Errorf("the scenario %s, or what it attacks, is not described in Chinese", s.Name)
+		}
+	}
+	for _, c := range topology.Cases {
+		if attacked := c.Scenario.Attacks; zh["scenario."+c.Name()] == "" || zh["name."+c.Name()] == "" || attacked != 0 && zh["property."+attacked.String()] == "" {
+			t.Errorf("the scenario %s, or what it attacks, is not described in Chinese", c.Name())
 		}
 	}
 	for _, s := range scenario.All() {

@@ -158,9 +158,8 @@ func open(ctx context.Context, c Case, strategies []strategy.Description, progra
 	if slices.ContainsFunc(strategies, func(s strategy.Description) bool { return s.NeedsQuorum }) {
 		quorum = rig.QuorumServers
 	}
-	if g.testbed, err = g.rig.Testbed(ctx, rig.TestbedOptions{Name: "shop", Shops: Shops, DSNOf: func(shop int) string { return g.dsns[shop] }, Quorum: quorum, Trace: true, Env: map[string]string{
-		"SHOP_LAB": "true", "SHOP_LEASE": Lease.String(), "SHOP_WAIT": Wait.String(), "SHOP_RETRY": Retry.String(),
-		"SHOP_LOG_LEVEL": "error", "SHOP_LAB_MYSQL_READ": g.reads,
+	if g.testbed, err = g.servers.testbed(ctx, g.rig, rig.TestbedOptions{Quorum: quorum, Trace: true, Env: map[string]string{
+		"SHOP_LEASE": Lease.String(), "SHOP_WAIT": Wait.String(), "SHOP_RETRY": Retry.String(),
 	}}); err != nil {
 		return nil, err
 	}

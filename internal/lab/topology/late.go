@@ -15,8 +15,13 @@ import (
 // is held when it has read. Then the copy catches up, B goes on, and others buy what seems to be left.
 func late(ctx context.Context, g *group) error {
 	for _, c := range g.cells { // one by one: where GET_LOCK goes to the replica, sales that share connections keep the lock
-		if err := c.sell(ctx, int(c.item.InitialStock)-1); err != nil && c.problem == nil {
-			c.problem = err
+		for range c.item.InitialStock - 1 { // of which no customer reads an old stock
+			if err := c.sell(ctx, 1); err != nil && c.problem == nil {
+				c.problem = err
+			}
+			if err := g.copied(ctx); err != nil {
+				return err
+			}
 		}
 	}
 	if err := g.logReads(ctx); err != nil {
@@ -51,7 +56,7 @@ func late(ctx context.Context, g *group) error {
 		if err != nil {
 			return err
 		}
-		if b.held() {
+		if b.held() || b.isAnswered() {
 			if err := c.hasRead(ctx, b); err != nil {
 				return err
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/explain"
+	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
@@ -55,7 +56,7 @@ func (g *group) logReads(ctx context.Context) error {
 	return nil
 }
 
-// hasRead records where the sale that is held has read. The servers log reads: see logReads.
+// hasRead records where a sale has read that is held after that, or is answered. The servers log reads: see logReads.
 func (c *cell) hasRead(ctx context.Context, b *buyer) error {
 	c.reader = b
 	c.atRead = make([]explain.DatabaseServer, len(c.nodes))
@@ -65,11 +66,14 @@ func (c *cell) hasRead(ctx context.Context, b *buyer) error {
 			return err
 		}
 		server := explain.DatabaseServer{Statements: statements}
-		if server.Read() {
+		if server.Read() && b.held() {
 			c.note(i, explain.HasRead, explain.Facts{Holder: b.named(), Stock: b.stockRead()})
 		}
 		if server.Orders, err = node.OrdersOf(ctx, c.item.ItemID); err != nil {
 			return err
+		}
+		if i == c.counts && b.isAnswered() && b.answer.Outcome == load.Sold {
+			server.Orders-- // its own came after the read
 		}
 		c.atRead[i] = server
 	}
@@ -158,7 +162,7 @@ func (c *cell) explain(r *trial.Result, orders map[string]stock.Order) {
 	}
 	for i, b := range c.buyers {
 		if b == c.reader {
-			e.Reader, e.Read = i, b.stockRead()
+			e.Reader, e.Read = i, orders[b.request].StockRead
 		}
 		e.Sales = append(e.Sales, explain.ServersSale{
 			Request: b.request, Shop: explain.ShopName(b.shop), Server: b.server, Sent: b.sent, Answered: b.answered,

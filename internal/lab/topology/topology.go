@@ -9,6 +9,7 @@
 //   - scenario.go: the scenarios; failover.go, rewind.go, switchover.go, silent.go, errant.go, late.go and isolated.go:
 //     what they do
 //   - group.go: the strategies of a case, from their items to their verdicts
+//   - load.go: shops on a topology's servers, for a load without a fault
 //   - count.go: what SQL says in the end; records.go: what the servers say of themselves, which explains it
 package topology
 

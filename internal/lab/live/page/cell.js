@@ -13,9 +13,13 @@ const kinds = ['sold', 'sold_out', 'busy', 'fenced', 'lost', 'conflict', 'refuse
 // pageEnd is how the file of a page ends that describes a strategy or a scenario.
 const pageEnd = () => language() === 'zh' ? '.zh-CN.md' : '.md';
 
+// ofServers reports whether a scenario is of a database of more than one server.
+const ofServers = name => store.catalog.topologies.some(c => c.name === name);
+
 // cellView shows one cell: before it runs, while it runs, and when it has ended.
 export function cellView(body, [strategyName, scenarioName]) {
-  const several = store.catalog.baskets.scenarios.some(c => c.name === scenarioName), of = several ? store.catalog.baskets : store.catalog;
+  const several = store.catalog.baskets.scenarios.some(c => c.name === scenarioName), servers = ofServers(scenarioName);
+  const of = several ? store.catalog.baskets : servers ? {strategies: store.catalog.strategies, scenarios: store.catalog.topologies} : store.catalog;
   const s = of.strategies.find(s => s.name === strategyName), c = of.scenarios.find(c => c.name === scenarioName);
   if (!s || !c) { fill(body, h('p', {}, t('no.such.cell'))); return null; }
   const said = h('p', {class: 'said', role: 'alert', hidden: true});
@@ -33,7 +37,7 @@ export function cellView(body, [strategyName, scenarioName]) {
   // Before the cell has run, what it says of itself would give the answer away: what it does is shown.
   const about = before => h('div', {class: 'about'},
     h('div', {class: 'card'}, h('h2', {}, s.name), !before && h('p', {}, docOf('strategy', s)), h('dl', {class: 'pairs'}, h('dt', {}, t('guard')), h('dd', {}, h('code', {}, s.guard)), h('dt', {}, t('decrement')), h('dd', {}, h('code', {}, s.decrement)))),
-    h('div', {class: 'card'}, h('h2', {}, nameOf(c)), h('p', {}, docOf('scenario', c)), !before && h('dl', {class: 'pairs'}, h('dt', {}, t('attacks')), h('dd', {}, known('property.' + c.attacks, c.attacks)))));
+    h('div', {class: 'card'}, h('h2', {}, nameOf(c)), h('p', {}, docOf('scenario', c)), !before && c.attacks && h('dl', {class: 'pairs'}, h('dt', {}, t('attacks')), h('dd', {}, known('property.' + c.attacks, c.attacks)))));
   const guesses = () => h('div', {class: 'guesses', role: 'group', 'aria-label': t('predict.ask')}, h('p', {class: 'ask'}, t('predict.ask')),
     h('div', {class: 'words'}, store.catalog.words.map(word => h('button', {type: 'button', class: 'guess v ' + word, 'data-word': word, disabled: !mayDrive(), onclick: () => predict(word)}, h('b', {}, t('verdict.' + word)), h('span', {}, t('means.' + word))))),
     mayDrive() && h('p', {class: 'bar'}, h('button', {type: 'button', class: 'plain', id: 'run', onclick: () => run(1)}, '▶ ', t('run.unpredicted')), askClass({strategy: s.name, scenario: c.name}, words => notice(said, words))),
@@ -88,7 +92,7 @@ export function cellView(body, [strategyName, scenarioName]) {
   }
 
   const storyView = () => {
-    const show = () => fill(content, about(), h('section', {}, h('h2', {}, t('story')), h('ol', {class: 'story'}, store.told.map(line => h('li', {}, inWords(line))))));
+    const show = () => fill(content, about(), servers ? h('p', {class: 'queued'}, h('span', {class: 'spinner'}), ' ', t('state.running')) : h('section', {}, h('h2', {}, t('story')), h('ol', {class: 'story'}, store.told.map(line => h('li', {}, inWords(line))))));
     show();
     return {begin() {}, seen() {}, told: show, end() {}};
   };
@@ -104,7 +108,7 @@ export function cellView(body, [strategyName, scenarioName]) {
     content.classList.remove('broken');
     switch (of ? of.state : 'none') {
       case 'waiting': fill(content, about(true), h('p', {class: 'queued'}, h('span', {class: 'spinner'}), ' ', t('waits', {n: waitingRuns().findIndex(r => r.id === of.id) + 1}))); break;
-      case 'running': live = several ? storyView() : liveView(); end = () => live.end(); break;
+      case 'running': live = several || servers ? storyView() : liveView(); end = () => live.end(); break;
       case 'ended': end = endedView(content, of, s, c, run, predict, guesses); break;
       case 'failed': fill(content, h('p', {class: 'notice'}, t('failed'), ' ', inWords(of.error)), about(true), guesses()); break;
       default: fill(content, about(true), guesses());
@@ -138,12 +142,12 @@ function endedView(content, of, s, c, run, predict, guesses) {
         h('div', {class: 'bar'},
           mayDrive() && [h('button', {type: 'button', id: 'again', onclick: () => run(of.seed)}, '↻ ', t('run.again', {seed: of.seed})),
             h('button', {type: 'button', id: 'reseed', onclick: () => run(of.seed + 1)}, '↻ ', t('run.reseed', {seed: of.seed + 1}))],
-          !s.not_stepped && h('a', {class: 'button', href: `#/step/${d.story ? 'baskets:' : ''}${s.name}/2`}, t('step.it')),
+          !s.not_stepped && !ofServers(c.name) && h('a', {class: 'button', href: `#/step/${d.story ? 'baskets:' : ''}${s.name}/2`}, t('step.it')),
           !d.story && h('a', {class: 'button', href: `docs/strategies/${s.name}${pageEnd()}`, target: '_blank', rel: 'noopener'}, t('page.of', {name: s.name})),
-          !d.story && h('a', {class: 'button', href: `docs/scenarios/${c.name}${pageEnd()}`, target: '_blank', rel: 'noopener'}, t('page.of', {name: c.name})))),
+          !d.story && h('a', {class: 'button', href: ofServers(c.name) ? `docs/topologies${pageEnd()}` : `docs/scenarios/${c.name}${pageEnd()}`, target: '_blank', rel: 'noopener'}, t('page.of', {name: c.name})))),
       d.whole && h('section', {}, h('h2', {}, t('drawing.title')), drawn('scroll walk', d.whole), d.close_up && [h('h3', {}, t('drawing.closer')), drawn('scroll walk', d.close_up)]),
       d.story && h('section', {}, h('h2', {}, t('story')), h('ol', {class: 'story'}, d.story.map(line => h('li', {}, inWords(line)))), h('p', {}, h('code', {class: 'command'}, n.replay || ''))),
-      replay ? h('section', {}, h('h2', {}, t('replay.title')), h('p', {class: 'soft'}, t('replay.lead')), replay.element) : !d.story && d.verdict !== 'skipped' && h('p', {class: 'soft'}, t('replay.gone')),
+      replay ? h('section', {}, h('h2', {}, t('replay.title')), h('p', {class: 'soft'}, t('replay.lead')), replay.element) : !d.story && !ofServers(c.name) && d.verdict !== 'skipped' && h('p', {class: 'soft'}, t('replay.gone')),
       !d.story && n.requests > 0 && h('section', {}, h('h2', {}, t('numbers')), h('dl', {class: 'facts'}, [...d.facts || [], {name: 'seed', title: t('seed'), text: d.seed}].map(f => h('div', {}, h('dt', {}, f.title), h('dd', {id: 'fact-' + f.name, class: f.bad ? 'bad' : ''}, String(f.text))))),
         h('div', {class: 'charts'}, h('figure', {}, h('figcaption', {}, t('chart.outcomes')), drawn('', d.outcomes)), h('figure', {}, h('figcaption', {}, t('chart.latency')), drawn('', d.latency))),
         h('p', {}, h('code', {class: 'command'}, n.replay || ''), ' ', d.replay && h('a', {href: `api/runs/${of.id}/record`, download: `${s.name}-${c.name}-${of.seed}.jsonl`}, t('record.download')))));
