@@ -119,9 +119,6 @@ func (c *Checker) Check(ctx context.Context, a Answer, done func(step string)) (
 	if v, err := c.baskets(ctx, a, done); err != nil || v.Cause != "" {
 		return v, err
 	}
-	if v, err := c.topologies(ctx, a, done); err != nil || v.Cause != "" {
-		return v, err
-	}
 	if v, err := c.crowd(ctx, a, done); err != nil || v.Cause != "" {
 		return v, err
 	}

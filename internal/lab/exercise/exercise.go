@@ -23,7 +23,6 @@ import (
 
 	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/lab/topology"
 	"stocklock/internal/strategy"
 )
 
@@ -44,8 +43,6 @@ type Exercise struct {
 	// Baskets are the cells of sales of several items that must hold, in their order. They come after the
 	// searches and the plays.
 	Baskets []basket.Scenario
-	// Topologies are the cells whose database is more than one server that must hold. They come after the baskets.
-	Topologies []topology.Case
 	// MaxCommits bounds the commits of writing transactions for each sale to a crowd that waits. 0 is
 	// no bound.
 	MaxCommits float64
@@ -192,8 +189,8 @@ var exercises = []Exercise{
 			"All lines in one transaction: what is not committed is not lost when the process dies.",
 		},
 		Properties: strategy.Properties{Has: leased | strategy.OwnerChecked | strategy.AtomicRelease | strategy.Renews | strategy.Reentrant | strategy.LossAware},
-		Baskets: []basket.Scenario{basket.Meeting, found(basket.ByName("same-item-twice")), found(basket.ByName("death-between-lines")),
-			found(basket.ByName("one-sold-out")), basket.Beside},
+		Baskets: []basket.Scenario{basket.Meeting, basketCell("same-item-twice"), basketCell("death-between-lines"),
+			basketCell("one-sold-out"), basket.Beside},
 	},
 	{
 		Lesson: 10, Task: "sell no unit twice where reads go to a replica that is late, and refuse a holder that was overtaken",
@@ -203,16 +200,16 @@ var exercises = []Exercise{
 			"store.DecrementFenced. Or RaiseFence, and then tx.Lock and tx.WriteFenced in store.Transact.",
 		},
 		Properties: leasedAndFenced,
-		Searches:   []Search{{Customers: 2}, {Customers: 2, Event: schedule.Pause}},
-		Topologies: []topology.Case{found(topology.CaseByName("replica-reads-late"))},
+		Searches:   []Search{{Customers: 2}, {Customers: 2, Event: schedule.Lag}, {Customers: 2, Event: schedule.Pause}},
 	},
 }
 
-func found[T any](of T, err error) T {
+func basketCell(name string) basket.Scenario {
+	s, err := basket.ByName(name)
 	if err != nil {
 		panic(err)
 	}
-	return of
+	return s
 }
 
 // All returns the exercises in the order of the lessons.
