@@ -15,7 +15,6 @@ import (
 	"stocklock/internal/lab/soak"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/topology"
-	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 )
 
@@ -35,12 +34,6 @@ type Topology struct {
 	Not    string    `json:"not,omitempty"`
 }
 
-// stand is a topology with shops on it.
-type stand struct {
-	shops []*rig.TestbedShop
-	store *stock.Store
-}
-
 // RunTopologies measures sales without any fault, on private servers, which end with it. The topologies come in turn,
 // so that all meet the same noise.
 func RunTopologies(ctx context.Context, o Options, all []strategy.Description) (_ []Topology, err error) {
@@ -51,7 +44,7 @@ func RunTopologies(ctx context.Context, o Options, all []strategy.Description) (
 	defer func() { err = errors.Join(err, r.Close()) }()
 	r.RedisProgram = o.Redis
 	var measured []Topology
-	stands := map[string]stand{}
+	testbeds := map[string]topology.Testbed{}
 	for _, t := range topology.All {
 		missing := t.Missing()
 		for _, name := range onTopologies {
@@ -72,18 +65,16 @@ func RunTopologies(ctx context.Context, o Options, all []strategy.Description) (
 			continue
 		}
 		fmt.Fprintln(o.Log, "starting", t.Name)
-		testbed, store, err := t.Testbed(ctx, r, map[string]string{"SHOP_WAIT": "20s"})
-		if store != nil {
-			defer store.Close()
-		}
+		testbed, err := t.Testbed(ctx, r, map[string]string{"SHOP_WAIT": "20s"})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Name, err)
 		}
-		stands[t.Name] = stand{testbed.Shops, store}
+		defer testbed.Close()
+		testbeds[t.Name] = testbed
 	}
 	err = o.measureTopologies(measured, func(on string, d soak.Demand) (float64, error) {
-		d.Shops = stands[on].shops
-		got, err := soak.Measure(ctx, stands[on].store, d)
+		d.Shops, d.Created = testbeds[on].Shops, testbeds[on].Copied
+		got, err := soak.Measure(ctx, testbeds[on].Store, d)
 		return got.Sold, err
 	})
 	if ctx.Err() != nil {

@@ -72,10 +72,11 @@ type Demand struct {
 	Strategy   string             // empty for that of shops which are not in lab mode
 	Items      int
 	Popularity Popularity
-	Units      int  // of each line
-	Lines      int  // of each order; 0 for one
-	AsPosted   bool // half of the orders have their lines in the opposite order, and the shop is told so
-	Customers  int  // at once
+	Units      int                         // of each line
+	Lines      int                         // of each order; 0 for one
+	AsPosted   bool                        // half of the orders have their lines in the opposite order, and the shop is told so
+	Customers  int                         // at once
+	Created    func(context.Context) error // waits until all servers have the items; nil for one server
 	WarmUp     time.Duration
 	Each       time.Duration // how long sales are counted after the warm-up: longer if nothing was answered by then
 }
@@ -93,6 +94,11 @@ func Measure(ctx context.Context, store *stock.Store, d Demand) (of Supply, err 
 	s.items = []*items{{strategies: []strategy.Description{{Name: d.Strategy}}, inTurn: true, popularity: d.Popularity}}
 	if err := s.create(ctx, s.items[0], d.Items, plenty); err != nil {
 		return of, err
+	}
+	if d.Created != nil {
+		if err := d.Created(ctx); err != nil {
+			return of, err
+		}
 	}
 	s.customers = newCustomers(s.Seed, d.Shops, s.items)
 	s.customers.units, s.customers.lines, s.customers.public = d.Units, max(1, d.Lines), d.Strategy == ""

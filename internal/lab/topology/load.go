@@ -2,6 +2,7 @@ package topology
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
@@ -12,13 +13,22 @@ import (
 	"stocklock/internal/strategy"
 )
 
-// Testbed starts the servers of a topology, and shops on them with these settings, for a load without a fault. The
-// store counts on the first server, which has what the others have committed. The caller closes it; the rest ends
-// with the rig.
-func (t Topology) Testbed(ctx context.Context, r *rig.Rig, env map[string]string) (*rig.Testbed, *stock.Store, error) {
+// Testbed is shops on the servers of a topology.
+type Testbed struct {
+	*rig.Testbed
+	Store *stock.Store // counts on the first server, which has what the others have committed
+	// Copied waits until the other servers have all that the first one has.
+	Copied func(context.Context) error
+}
+
+// Close closes the store. The rest ends with the rig.
+func (t Testbed) Close() error { return t.Store.Close() }
+
+// Testbed starts the servers of a topology, and shops on them with these settings, for a load without a fault.
+func (t Topology) Testbed(ctx context.Context, r *rig.Rig, env map[string]string) (Testbed, error) {
 	s, err := t.start(ctx, r)
 	if err != nil {
-		return nil, nil, err
+		return Testbed{}, err
 	}
 	dsn := s.nodes[0].DSN()
 	if s.galera {
@@ -26,13 +36,15 @@ func (t Topology) Testbed(ctx context.Context, r *rig.Rig, env map[string]string
 	}
 	store, err := audit.Open(ctx, dsn)
 	if err != nil {
-		return nil, nil, err
+		return Testbed{}, err
 	}
-	if err := s.copied(ctx); err != nil {
-		return nil, store, err
+	if err = s.copied(ctx); err == nil {
+		var shops *rig.Testbed
+		if shops, err = s.testbed(ctx, r, rig.TestbedOptions{Env: env}); err == nil {
+			return Testbed{shops, store, s.copied}, nil
+		}
 	}
-	testbed, err := s.testbed(ctx, r, rig.TestbedOptions{Env: env})
-	return testbed, store, err
+	return Testbed{}, errors.Join(err, store.Close())
 }
 
 // testbed starts shops on the servers.
