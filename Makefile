@@ -64,6 +64,15 @@ peers: build servers ## run the locks of other libraries under every scenario, m
 docs: build servers ## bring the generated pages up to date with the code; ARGS=reentrant:pause runs the cell of a page again
 	$(GO) run ./docs/make $(ARGS)
 
+.PHONY: site
+site: out/matrix.json ## make a static site of the matrix, the peers and all pages: out/site; runs the matrix where out/matrix.json is missing
+	rm -rf out/site
+	$(GO) run ./docs/site -report $< -to out/site
+
+# A surprise is marked in the report.
+out/matrix.json: | build servers
+	bin/loadtest run --scenarios all --strategies all --json $@ $(ARGS) $(SURPRISED)
+
 # The tests also need etcd for the locks of other libraries, a C compiler for the race detector, and
 # Chromium for the pages.
 .PHONY: test
