@@ -2,7 +2,8 @@
 #
 #   docker build --target lab .   loadtest with a shop, Redis and MariaDB: the whole lab in one container
 #   docker build .                /shop as it is deployed: nothing of the lab
-FROM golang:1.26-bookworm AS source
+# Go compiles for another platform by itself; only the lab's packages of Debian are installed under emulation there.
+FROM --platform=$BUILDPLATFORM golang:1.26-bookworm AS source
 WORKDIR /src
 # In a layer of their own, the modules are fetched again only when they change.
 COPY go.mod go.sum ./
@@ -10,12 +11,14 @@ RUN go mod download
 COPY . .
 
 FROM source AS build-lab
+ARG TARGETOS TARGETARCH
 RUN --mount=type=cache,target=/root/.cache/go-build \
-    CGO_ENABLED=0 go build -tags lab,nomsgpack -trimpath -ldflags=-s -o /out/ ./cmd/shop ./cmd/loadtest
+    CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -tags lab,nomsgpack -trimpath -ldflags=-s -o /out/ ./cmd/shop ./cmd/loadtest
 
 FROM source AS build-shop
+ARG TARGETOS TARGETARCH
 RUN --mount=type=cache,target=/root/.cache/go-build \
-    CGO_ENABLED=0 go build -tags nomsgpack -trimpath -ldflags=-s -o /out/ ./cmd/shop
+    CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -tags nomsgpack -trimpath -ldflags=-s -o /out/ ./cmd/shop
 
 FROM debian:bookworm-slim AS lab
 # A volume mounted at /trace gets the owner of this folder: shops of their own write there.

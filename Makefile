@@ -36,7 +36,6 @@ soak: build servers ## sell for ten minutes while everything goes wrong at once;
 .PHONY: bench
 bench: build servers ## measure the lock beside its peers, in a few minutes
 	$(GO) -C bench build -o ../bin/ .
-	@mkdir -p out
 	bin/bench --loadtest bin/loadtest --save out/bench.txt --baseline bench/baseline.txt $(ARGS)
 
 # Few customers: the longer a sale has asked etcd for its lock, the likelier is its client to notice a
@@ -50,7 +49,6 @@ PEERS_BENCH = mutex,stocklock,rueidislock,rueidislock-two-of-three,bsm-redislock
 peers: build servers ## run the locks of other libraries under every scenario, measure them, and write docs/peers.md
 	@scripts/servers.sh etcd || echo "etcd's strategies will be skipped"
 	$(GO) -C bench build -tags $(LAB) -o ../bin/ . ./peershop ./peerspage
-	@mkdir -p out
 	$(PEERS_RUN) --scenarios all --strategies $$(bin/peerspage --strategies) --json out/peers.json $(SURPRISED)
 	$(PEERS_RUN) --cells $$(bin/peerspage --failing --cells out/peers.json) --runs 3 --seed 2 --json out/peers-again.json $(SURPRISED)
 	bin/loadtest run --shop-binary bin/peershop --work 0s --strategies $$(bin/peerspage --strategies) --json out/peers-sales.json
@@ -63,6 +61,15 @@ peers: build servers ## run the locks of other libraries under every scenario, m
 .PHONY: docs
 docs: build servers ## bring the generated pages up to date with the code; ARGS=reentrant:pause runs the cell of a page again
 	$(GO) run ./docs/make $(ARGS)
+
+.PHONY: site
+site: out/matrix.json ## make a static site of the matrix, the peers and all pages: out/site; runs the matrix where out/matrix.json is missing
+	rm -rf out/site
+	$(GO) run ./docs/site -report $< -to out/site
+
+# A surprise is marked in the report.
+out/matrix.json: | build servers
+	bin/loadtest run --scenarios all --strategies all --json $@ $(ARGS) $(SURPRISED)
 
 # The tests also need etcd for the locks of other libraries, a C compiler for the race detector, and
 # Chromium for the pages.

@@ -10,15 +10,15 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"unicode"
 
+	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/site"
 	"stocklock/internal/redislock"
 )
 
@@ -56,34 +56,19 @@ func skipped(path, name string) bool {
 }
 
 var (
-	fence   = regexp.MustCompile("(?ms)^[ \t]*```.*?^[ \t]*```")
-	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	command = regexp.MustCompile("(?m)(?:^\\$ |`|&& )make ([a-z-]+)|(scripts/[a-z-]+\\.sh)")
-	code    = regexp.MustCompile("`[^`\n]*`")
 	named   = regexp.MustCompile(`\bTest[A-Z]\w*`)
 )
 
-// TestLinksLeadSomewhere holds each link inside the repository to a file, and to a heading of it.
-func TestLinksLeadSomewhere(t *testing.T) {
+// TestTheSiteHasEveryPage: some page links to each page, and no link leads to what is not there.
+func TestTheSiteHasEveryPage(t *testing.T) {
+	files, err := site.Build(os.DirFS(root), report.Report{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, page := range pages(t) {
-		content := read(t, page)
-		for _, m := range link.FindAllStringSubmatch(prose(content), -1) {
-			target, err := url.Parse(m[1])
-			if err != nil || target.Scheme != "" {
-				continue
-			}
-			file := page
-			if target.Path != "" {
-				file = filepath.Join(filepath.Dir(page), filepath.FromSlash(target.Path))
-			}
-			if _, err := os.Stat(filepath.Join(root, file)); err != nil {
-				t.Errorf("%s links to %s, which is not there", page, m[1])
-				continue
-			}
-			if target.Fragment != "" && strings.HasSuffix(file, ".md") && !slices.Contains(anchors(read(t, file)), target.Fragment) {
-				t.Errorf("%s links to %s: %s has no such heading", page, m[1], file)
-			}
+		if files[site.Name(page)] == nil {
+			t.Errorf("no page leads to %s", page)
 		}
 	}
 }
@@ -129,31 +114,6 @@ func TestNamedTestsExist(t *testing.T) {
 			}
 		}
 	}
-}
-
-// prose is a page without its blocks and pieces of code.
-func prose(page string) string { return code.ReplaceAllString(fence.ReplaceAllString(page, ""), "`") }
-
-// anchors are the names under which a page's headings can be linked to.
-func anchors(page string) []string {
-	var all []string
-	for _, m := range heading.FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1) {
-		var b strings.Builder
-		for _, r := range strings.ToLower(m[1]) {
-			switch {
-			case r == ' ':
-				b.WriteByte('-')
-			case unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_':
-				b.WriteRune(r)
-			}
-		}
-		name := b.String()
-		for n := 1; slices.Contains(all, name); n++ {
-			name = fmt.Sprintf("%s-%d", b.String(), n)
-		}
-		all = append(all, name)
-	}
-	return all
 }
 
 func read(t *testing.T, page string) string {

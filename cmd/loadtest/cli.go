@@ -79,12 +79,12 @@ Examples:
     loadtest run --strategies conditional --rate 200..2000/30s --results out/requests.gob
     loadtest run --mysql 'user:secret@tcp(db:3306)/stocklock' --shop http://shop1:8080 --shop http://shop2:8080
     loadtest explain set-ex-nx:pause                           # run it, and say why it oversells, step by step
-    loadtest explain set-ex-nx:pause --from out/result.json    # the same of a saved result
+    loadtest run --cells telling --json out/result.json        # each strategy where it shows most
+    loadtest explain set-ex-nx:pause --from out/result.json    # of that saved result
     loadtest step none A.select B.select                       # two sales, request by request
     loadtest explore set-ex-nx --events wait --customers 3     # every order of three sales
     loadtest try --init                                        # your own service, in any language
     loadtest judge set-ex-nx                                   # is what it declares true?
-    loadtest run --cells telling                               # each strategy where it shows most
     loadtest soak --minutes 10 --seed 1                        # everything goes wrong at once
     loadtest crashes --sales 100000                            # kill -9, one shop after the other
     loadtest list properties

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -122,11 +121,8 @@ func demoPlans(seed uint64, on redisSettings, shop *catalog.Catalog) (comparison
 // demoOutput are the files that a demo leaves.
 type demoOutput struct{ page, saved string }
 
-// demoFiles makes the folder and sees that the files can be written.
+// demoFiles sees that the files can be written.
 func demoFiles(folder string) (demoOutput, error) {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return demoOutput{}, usage("--out: %w", err)
-	}
 	o := demoOutput{filepath.Join(folder, "report.html"), filepath.Join(folder, "result.json")}
 	for _, path := range []string{o.page, o.saved} {
 		if err := wholefile.Check(path); err != nil {

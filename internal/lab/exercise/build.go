@@ -39,7 +39,14 @@ func init() {
 			Has: strategy.Crossable | strategy.AddsUp | strategy.Isolated | strategy.Whole | strategy.FreesLocks | strategy.Unstarved,
 		},
 		{{- end}}
+		{{- if $a.Exercise.GuardAlone}}
+		Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+			guard, _ := mine{{$i}}.Build(d)
+			return guard, strategy.ReadThenWrite
+		},
+		{{- else}}
 		Build: mine{{$i}}.Build,
+		{{- end}}
 	})
 {{- end}}
 }

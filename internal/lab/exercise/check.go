@@ -32,6 +32,7 @@ const (
 	Unresolved      Cause = "unresolved"
 	TooManyCommits  Cause = "too-many-commits"
 	NotSeen         Cause = "not-seen"
+	Unlocked        Cause = "unlocked"
 )
 
 // Verdict is what a check found.

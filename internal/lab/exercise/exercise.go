@@ -37,6 +37,9 @@ type Exercise struct {
 	// Plays are schedules that must hold, with a customer alone for its next step, whatever that is:
 	// "A wait kill:A".
 	Plays []string
+	// GuardAlone says that the check sells with ReadThenWrite under the guard of a solution. Its lock decides:
+	// a statement of an earlier exercise would sell right without one.
+	GuardAlone bool
 	// LooksUp says that a customer whose order stands is to be answered as sold, although an answer
 	// was lost.
 	LooksUp bool
@@ -110,6 +113,7 @@ var exercises = []Exercise{
 			"l.Redis.SetNX(ctx, key, 1, l.Lease): with a lease, go-redis sends SET NX PX.",
 		},
 		Properties: strategy.Properties{Has: leased, NotApplicable: strategy.AtomicRelease},
+		GuardAlone: true,
 		Searches:   []Search{{Customers: 2}, {Customers: 2, Event: schedule.Kill}},
 	},
 	{
@@ -120,6 +124,7 @@ var exercises = []Exercise{
 			"Eval: if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0",
 		},
 		Properties: strategy.Properties{Has: leased | strategy.OwnerChecked | strategy.AtomicRelease},
+		GuardAlone: true,
 		Searches: []Search{{Customers: 2}, {Customers: 2, Event: schedule.Kill},
 			{Customers: 3, Switches: 2, Event: schedule.Wait, Allowed: []schedule.Cause{schedule.Overrun}},
 			{Customers: 3, Switches: 2, Event: schedule.Wait, OneShop: true, Allowed: []schedule.Cause{schedule.Overrun}}},
@@ -133,6 +138,7 @@ var exercises = []Exercise{
 		},
 		Properties: strategy.Properties{Has: leased | strategy.OwnerChecked | strategy.AtomicRelease | strategy.Renews | strategy.LossAware},
 		// With three customers, one has sold before another one dies: its watchdog must have ended.
+		GuardAlone: true,
 		Searches: []Search{{Customers: 2}, {Customers: 2, Event: schedule.Wait}, {Customers: 2, Switches: 1, Event: schedule.Wait, InARow: 3},
 			{Customers: 2, Event: schedule.Kill}, {Customers: 3, Switches: 1, Event: schedule.Kill}, {Customers: 2, Event: schedule.Cut}},
 		// The lock of one who dies after a renewal must end, too, and who has lost the lock must know it

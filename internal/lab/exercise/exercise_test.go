@@ -219,6 +219,28 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestASaleWithoutALockIsNoLaterSolution: a solution of lesson 1 is right without a lock. Under the task of a later
+// exercise of the program that grows, it is not.
+func TestASaleWithoutALockIsNoLaterSolution(t *testing.T) {
+	testserver.NeedsServers(t)
+	first := answers(t, exercises[0])[0]
+	var all []Answer
+	for _, later := range exercises[1:Grown] {
+		all = append(all, put(t, later, "later-"+later.name(), "mine-"+later.name(), first.code))
+	}
+	c := open(t, all...)
+	for _, a := range all {
+		v, err := c.Check(t.Context(), a, func(string) {})
+		want := Cause(schedule.NoLock)
+		if !a.Exercise.GuardAlone {
+			want = Unlocked
+		}
+		if err != nil || v.Solved || v.Cause != want {
+			t.Errorf("%s as %s: %+v, %v, want the cause %s", first.name, a.Exercise.name(), v, err, want)
+		}
+	}
+}
+
 // holdToName compares what was found with the name of an answer.
 func holdToName(t *testing.T, path, by string, v Verdict, err error) {
 	t.Helper()

@@ -3,6 +3,8 @@
 package exercise
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,6 +28,34 @@ func TestAnswersInFull(t *testing.T) {
 				t.Log(v.Said)
 			}
 			t.Logf("checked in %s", time.Since(begun).Round(time.Second))
+		})
+	}
+}
+
+// TestNoSolutionIsOneOfALaterExercise: who goes on with --from has something to do. The code of each solution is
+// checked as it is under the task of each later exercise of the program that grows.
+func TestNoSolutionIsOneOfALaterExercise(t *testing.T) {
+	testserver.NeedsServers(t)
+	var all []Answer
+	var names []string
+	for _, later := range exercises[:Grown] {
+		for _, e := range exercises[:later.Lesson-1] {
+			for _, a := range answers(t, e) {
+				if strings.HasPrefix(a.name, "right-") {
+					names = append(names, fmt.Sprintf("%s/%s as %s", e.name(), a.name, later.name()))
+					all = append(all, put(t, later, fmt.Sprintf("later%d", len(all)), fmt.Sprintf("mine-%d", len(all)), a.code))
+				}
+			}
+		}
+	}
+	c := open(t, all...)
+	for i, a := range all {
+		t.Run(names[i], func(t *testing.T) {
+			v, err := c.Check(t.Context(), a, func(string) {})
+			if err != nil || v.Solved {
+				t.Errorf("solved %t, %v", v.Solved, err)
+			}
+			t.Logf("%s: %s", v.Cause, v.Said)
 		})
 	}
 }

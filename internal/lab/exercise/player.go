@@ -13,6 +13,8 @@ import (
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
 	"stocklock/internal/lab/verdict"
+	"stocklock/internal/shop/labmode"
+	"stocklock/internal/strategy"
 )
 
 // Bounds of what a pupil's code may do in one run.
@@ -143,7 +145,7 @@ func (p player) judge(r schedule.Record) (Cause, string) {
 	if r.Outcome.Bad() && schedule.Cause(r.Outcome.Verdict) != r.Outcome.Cause {
 		return "", ""
 	}
-	for _, rule := range []func(schedule.Record) (Cause, string){p.unresolved, keptOut, turnedAway} {
+	for _, rule := range []func(schedule.Record) (Cause, string){p.unlocked, p.unresolved, keptOut, turnedAway} {
 		if cause, said := rule(r); cause != "" {
 			return cause, said
 		}
@@ -167,6 +169,23 @@ func (p player) crashed(r schedule.Record) (Cause, string) {
 			said += ": " + why
 		}
 		return Crashed, said
+	}
+	return "", ""
+}
+
+// unlocked finds a customer who bought without a request to Redis, where the database is to compare the token of a
+// lock. There is no holder whom it could refuse.
+func (p player) unlocked(r schedule.Record) (Cause, string) {
+	if !p.exercise.Properties.Has.Includes(strategy.AtomicLease | strategy.StorageChecked) {
+		return "", ""
+	}
+	for customer, answer := range r.Outcome.Answers {
+		asked := slices.ContainsFunc(r.Entries, func(e schedule.Entry) bool {
+			return e.Server == labmode.RedisServer && e.Choice.IsStep() && e.Choice.Customer.String() == customer
+		})
+		if answer == string(load.Sold) && !asked {
+			return Unlocked, fmt.Sprintf("customer %s has bought without a lock: nobody was the holder whom the database has to refuse", customer)
+		}
 	}
 	return "", ""
 }

@@ -12,6 +12,7 @@ import (
 
 	"stocklock"
 	"stocklock/internal/lab/course"
+	"stocklock/internal/lab/pages"
 )
 
 // lessonInfo is a lesson as the page shows it.
@@ -74,7 +75,7 @@ func readCourse(suffix string) asset {
 	plan, err := fs.ReadFile(folder, "README"+suffix)
 	must(err)
 	var c courseInfo
-	c.Plan, err = rendered(courseFolder+"/README"+suffix, plan, lessonOf)
+	c.Plan, err = pages.Markdown(courseFolder+"/README"+suffix, plan, lessonOf)
 	must(err)
 	for _, l := range lessons {
 		info := lessonInfo{Number: l.Number, Title: l.Title}
@@ -86,7 +87,7 @@ func readCourse(suffix string) asset {
 					step.Seconds += min(strings.Count(p.Command.Output(), "\n"), longestOutput) * 3 / 2
 					continue
 				}
-				text, err := rendered(path.Join(courseFolder, l.File), []byte(p.Text), lessonOf)
+				text, err := pages.Markdown(path.Join(courseFolder, l.File), []byte(p.Text), lessonOf)
 				must(err)
 				step.Parts = append(step.Parts, partInfo{HTML: text})
 				step.Seconds += reading(p.Text)
@@ -104,7 +105,8 @@ var lessonPage = regexp.MustCompile(`^` + courseFolder + `/(?:(\d+)-|README)[^/]
 
 // lessonOf is the address of a page for links of lessons: lessons are views of the page.
 func lessonOf(page, heading string) string {
-	if m := lessonPage.FindStringSubmatch(page); m != nil {
+	found, _ := pages.Find(stocklock.Pages, page)
+	if m := lessonPage.FindStringSubmatch(found); m != nil {
 		return strings.TrimSuffix("#/lessons/"+m[1], "/")
 	}
 	return pageOf(page, heading)

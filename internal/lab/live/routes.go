@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"stocklock/internal/lab/pages"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/verdict"
 )
@@ -77,7 +78,7 @@ type asset struct {
 var assets = sync.OnceValue(pageAssets)
 
 func pageAssets() map[string]asset {
-	assets := map[string]asset{"/report.css": newAsset("report.css", report.Style())}
+	assets := map[string]asset{"/report.css": newAsset("report.css", report.Style()), "/docs.css": newAsset("docs.css", pages.Style)}
 	err := fs.WalkDir(pageFiles, "page", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err

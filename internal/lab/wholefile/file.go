@@ -20,7 +20,7 @@ type File struct {
 	path  string // the name with links followed
 }
 
-// Create begins a file. Either [File.Commit] or [File.Discard] must end it. Discard does nothing
+// Create begins a file, and makes its folder where it is missing. Either [File.Commit] or [File.Discard] must end it. Discard does nothing
 // after Commit.
 func Create(path string) (*File, error) {
 	info, err := os.Stat(path)
@@ -39,8 +39,8 @@ func Create(path string) (*File, error) {
 		final = followed
 	}
 	folder := filepath.Dir(final)
-	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("cannot write %s: the folder %s does not exist", path, folder)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return nil, cannotWrite(path, err)
 	}
 	unfinished, err := os.CreateTemp(folder, ".stocklock-*")
 	if err != nil {
@@ -67,7 +67,7 @@ func Write(path string, write func(io.Writer) error) error {
 	return file.Commit()
 }
 
-// Check returns the error that [Create] would return, and leaves nothing behind.
+// Check returns the error that [Create] would return, and leaves no file behind.
 func Check(path string) error {
 	if info, err := os.Stat(path); err == nil && info.Mode()&fs.ModeType&^fs.ModeDir != 0 {
 		return nil // opening a pipe would wait for its reader

@@ -1,6 +1,7 @@
 package wholefile
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -69,15 +70,24 @@ func TestWhyAFileCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		filepath.Join(dir, "no", "x.json"): "cannot write " + filepath.Join(dir, "no", "x.json") + ": the folder " + filepath.Join(dir, "no") + " does not exist",
-		filepath.Join(file, "x.json"):      "cannot write " + filepath.Join(file, "x.json") + ": not a directory",
-		dir:                                "cannot write " + dir + ": it is a folder, want a file's name",
+		filepath.Join(file, "x.json"): "cannot write " + filepath.Join(file, "x.json") + ": not a directory",
+		dir:                           "cannot write " + dir + ": it is a folder, want a file's name",
 	} {
 		for _, err := range []error{Check(path), Write(path, words("new"))} {
 			if err == nil || err.Error() != want {
 				t.Errorf("%v, want %s", err, want)
 			}
 		}
+	}
+}
+
+func TestAMissingFolderIsMade(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a", "b", "x.json")
+	if err := errors.Join(Check(path), Write(path, words("new"))); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != "new" {
+		t.Errorf("%q %v", got, err)
 	}
 }
 

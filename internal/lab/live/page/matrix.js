@@ -86,7 +86,7 @@ function walk(e) {
 }
 
 function legend() {
-  return h('p', {class: 'legend'}, store.catalog.verdicts.map(kind =>
+  return h('p', {class: 'legend', tabindex: 0}, store.catalog.verdicts.map(kind =>
     [h('span', {class: 'v ' + kind}, t('short.' + kind, {n: 3})), ' ', t('legend.' + kind, {n: 3}), ' ']),
   h('span', {class: 'v surprise'}, '!!'), ' ', t('legend.surprise'));
 }

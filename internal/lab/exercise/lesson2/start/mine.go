@@ -2,7 +2,8 @@
 //
 // The lock of this file has no expiry: where its holder dies, nobody sells any more. Change acquire
 // so that a dead holder's lock ends by itself, whenever the holder dies. The lease is l.Lease. What
-// release does is the subject of exercise 3.
+// release does is the subject of exercise 3. The check sells with ReadThenWrite:
+// the lock has to decide.
 package mine
 
 import (

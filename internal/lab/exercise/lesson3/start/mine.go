@@ -4,7 +4,8 @@
 // the lock so that release deletes only what the same acquire has set. Between the check and the
 // delete the lock must not change hands.
 //
-// ReadThenWrite stays as it is: what a holder writes after its lease is exercise 5.
+// The check sells with ReadThenWrite: the lock has to decide. What a holder writes after its lease
+// is exercise 5.
 package mine
 
 import (

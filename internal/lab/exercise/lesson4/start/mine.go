@@ -7,8 +7,8 @@
 // dies must still end.
 //
 // Renew in a goroutine, with a script or with PEXPIRE: the lab lets both pass while a sale is held.
-// Stop it before the point Releasing. ReadThenWrite stays as it is. It checks its context before
-// the read and before the write. The write of a stopped process is exercise 5.
+// Stop it before the point Releasing. The check sells with ReadThenWrite, which checks its context
+// before the read and before the write. The write of a stopped process is exercise 5.
 package mine
 
 import (
