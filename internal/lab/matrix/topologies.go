@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -37,15 +38,11 @@ func RunTopologies(ctx context.Context, p Plan, cases []topology.Case, strategie
 			}
 			status.Say("starting " + c.Topology.Name)
 			var results []trial.Result
-			if missing := c.Topology.Missing(); missing != nil {
-				results = topology.Skipped(c, strategies, missing)
-			} else {
-				var versions topology.Versions
-				if results, versions, err = topology.Run(ctx, c, strategies, p.Shop, p.Seed+uint64(n)); err != nil {
-					break
-				}
-				r.Environment.MySQL, r.Environment.Redis = versions.MySQL, versions.Redis
+			var versions topology.Versions
+			if results, versions, err = topology.Run(ctx, c, strategies, p.Shop, p.Seed+uint64(n), nil); err != nil {
+				break
 			}
+			r.Environment.MySQL, r.Environment.Redis = cmp.Or(versions.MySQL, r.Environment.MySQL), cmp.Or(versions.Redis, r.Environment.Redis)
 			for i, result := range results {
 				status.started(label(strategies[i]))
 				status.finished(label(strategies[i]), result, nil)
