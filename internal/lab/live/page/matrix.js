@@ -68,6 +68,7 @@ function grid(body, {strategies, scenarios}, name, above) {
       came && h('i', {class: came, 'aria-hidden': 'true'}, came === 'right' ? '✓' : '✗'),
       !came && predicted && h('i', {class: 'guess'}, t('guess', {word: t('verdict.' + predicted)})));
     const words = [t('under', {strategy: s.name, scenario: nameOf(c)}),
+      state === 'ended' && known.promised && t('short.' + known.verdict, {n: known.n}) + ' ' + known.promised, // as it is seen
       state === 'ended' ? verdict(known) : state === 'missing' ? skipped(c) : t('state.' + state), expects && t('expected', {word: t('verdict.' + expects)}), predicted ? t('predicted', {word: t('verdict.' + predicted)}) : ''];
     cell.setAttribute('aria-label', words.filter(Boolean).join(', '));
     cell.title = words.filter(Boolean).join(', ');
