@@ -153,10 +153,14 @@ func holding(names []string) string {
 	return "Would have held: " + strings.Join(names[:min(len(names), trial.Nearest)], ", ")
 }
 
-// Drawings explains the cells that broke, the first of each cause.
+// Drawings explains the cells that broke, the first of each cause. Of a cell of several items it tells the story.
 func (t Terminal) Drawings(r Report) {
 	seen := map[string]bool{}
 	for _, c := range r.inOrder() {
+		if broke(c) && len(c.Story) > 0 {
+			t.heading(c.Name() + ": " + counted(c))
+			t.story(c)
+		}
 		if !broke(c) || c.Explanation == nil || seen[string(c.Explanation.Cause)] {
 			continue
 		}

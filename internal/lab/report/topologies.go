@@ -4,10 +4,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/topology"
-	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
 )
 
@@ -36,20 +34,4 @@ func (t Terminal) Topologies(strategies []strategy.Description) {
 	}
 	t.print(w, table.Row{"scenario", "what happens", "attacks"}, []table.ColumnConfig{{Number: 2, WidthMax: 60, WidthMaxEnforcer: text.WrapSoft}}, 3)
 	t.standings("strategy", strategies, strategy.TopologyProperties(), func(s strategy.Description) strategy.Properties { return strategy.Properties{Has: s.Servers} })
-}
-
-// ExpectedTopologies prints the expected verdict of each strategy in each case.
-func (t Terminal) ExpectedTopologies(strategies []strategy.Description, cases []topology.Case) {
-	columns := make([]scenario.Scenario, len(cases))
-	for i, c := range cases {
-		columns[i] = scenario.Scenario{Name: c.Name()}
-	}
-	t.grid(strategies, columns, func(s strategy.Description, column scenario.Scenario) string {
-		c, err := topology.CaseByName(column.Name)
-		if err != nil || len(c.Of([]strategy.Description{s})) == 0 {
-			return ""
-		}
-		expected := c.Expected(s).Verdict
-		return t.paint(verdict.Of(expected).Terminal, string(expected))
-	})
 }
