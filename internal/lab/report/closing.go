@@ -202,3 +202,10 @@ func wouldHaveHeldInAll(broken []trial.Result) string {
 		return slices.ContainsFunc(broken, func(c trial.Result) bool { return !slices.Contains(c.Holding(), name) })
 	}))
 }
+
+// story prints what the customers of a few sales met.
+func (t Terminal) story(c trial.Result) {
+	for _, line := range c.Story {
+		fmt.Fprintln(t.Out, "  "+line)
+	}
+}
