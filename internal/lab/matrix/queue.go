@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"stocklock/internal/lab/report"
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy"
 )
@@ -90,9 +89,10 @@ func (t *testbeds) runOn(ctx context.Context, benches []trial.Bench, tasks []tas
 	for _, bench := range benches {
 		working.Go(func() error {
 			for next := range queue {
-				status.started(next.Cell)
+				name := next.Strategy.Name + ":" + next.Scenario.Name
+				status.started(name)
 				result, err := trial.Run(workCtx, bench, next.Cell, t.plan.of(next.Cell).options())
-				status.finished(next.Cell, result, err)
+				status.finished(name, result, err)
 				if err != nil {
 					return err
 				}
@@ -125,10 +125,6 @@ type group struct {
 	run        func(seed uint64) ([]trial.Result, error) // of each strategy
 }
 
-func (g group) cell(of strategy.Description) trial.Cell {
-	return trial.Cell{Strategy: of, Scenario: scenario.Scenario{Name: g.scenario}}
-}
-
 // inTurn runs groups one after the other. It returns what is done, strategy by strategy, even when it ends early.
 func (p Plan) inTurn(ctx context.Context, groups []group, status *Status) (r report.Report, err error) {
 	r.Strategies = p.Strategies
@@ -139,14 +135,14 @@ func (p Plan) inTurn(ctx context.Context, groups []group, status *Status) (r rep
 		runs := make([][]trial.Result, len(g.strategies))
 		for n := 0; n < p.Runs && len(runs) > 0; n++ {
 			for _, of := range g.strategies {
-				status.started(g.cell(of))
+				status.started(of.Name + ":" + g.scenario)
 			}
 			var results []trial.Result
 			if results, err = g.run(p.Seed + uint64(n)); err != nil {
 				break
 			}
 			for i, result := range results {
-				status.finished(g.cell(g.strategies[i]), result, nil)
+				status.finished(result.Name(), result, nil)
 				runs[i] = append(runs[i], result)
 			}
 		}
