@@ -126,9 +126,9 @@ func TestStrategiesOfACaseShareItsServers(t *testing.T) {
 func TestATopologyThatIsMissing(t *testing.T) {
 	t.Setenv("TESTSERVER_MYSQL", "/no/such/mysqld")
 	address := unservedFor(t)
-	b := browsertest.Open(t, time.Minute)
-	for _, token := range []string{"", "#token=" + testToken} {
-		b.Run(chromedp.Navigate("about:blank"), chromedp.Navigate(address+token))
+	watching := browsertest.Open(t, time.Minute)
+	for link, b := range map[string]*browsertest.Page{address: watching, address + "#token=" + testToken: watching.Beside()} {
+		b.Run(chromedp.Navigate(link))
 		b.Until(matrixShown)
 		open(b, "#/topologies/galera")
 		b.Until(`document.querySelectorAll('.cell-button.skipped').length > 10 && document.querySelectorAll('.cell-button:not(.skipped)').length === 0`)

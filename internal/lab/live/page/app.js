@@ -12,6 +12,7 @@ import {lessonsView} from './lessons.js';
 
 const root = document.documentElement;
 const main = document.getElementById('main');
+document.body.prepend(h('a', {class: 'skip', href: '#main', id: 'skip'}), h('header', {id: 'header'}), h('div', {id: 'strip', role: 'status', 'aria-live': 'polite'}));
 const views = {'': matrixView, baskets: basketsView, topologies: topologiesView, cell: cellView, run: cellView, pair: pairView, load: loadView, step: stepView, mine: mineView, lessons: lessonsView};
 const tabs = [['lessons', 'tab.lessons'], ['', 'tab.matrix'], ['baskets', 'tab.baskets'], ['pair', 'tab.pair'], ['load', 'tab.load'], ['step', 'tab.step'], ['mine', 'tab.mine']];
 
