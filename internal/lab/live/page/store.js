@@ -16,10 +16,10 @@ export const keyOf = (strategy, scenario) => strategy + '/' + scenario;
 export const runOf = (strategy, scenario) => store.latest.get(keyOf(strategy, scenario));
 // gridOf is the table that has a scenario: that of one server, of several items, or of a topology of the database.
 export function gridOf(scenario) {
-  const {topologies, baskets} = store.catalog, has = of => of.scenarios.some(c => c.name === scenario);
+  const {strategies, scenarios, topologies, baskets} = store.catalog, has = of => of.scenarios.some(c => c.name === scenario);
   const topology = topologies.find(has);
-  if (topology) return {topology, strategies: store.catalog.strategies, scenarios: topology.scenarios, tab: '', back: 'topologies/' + topology.name};
-  return has(baskets) ? {...baskets, baskets: true, tab: 'baskets', back: 'baskets'} : {...store.catalog, tab: '', back: ''};
+  if (topology) return {topology, strategies, scenarios: topology.scenarios, tab: '', back: 'topologies/' + topology.name};
+  return has(baskets) ? {...baskets, baskets: true, tab: 'baskets', back: 'baskets'} : {strategies, scenarios, tab: '', back: ''};
 }
 // isCell is whether a strategy has a cell under a scenario.
 export const isCell = (s, c) => !c.expected || s.name in c.expected;
