@@ -11,4 +11,4 @@ mkdir -p out docs/live
 bin/loadtest run --cells owner-checked:pause --json out/screenshot.json
 SCREENSHOT_OF=$PWD/out/screenshot.json SCREENSHOT=$PWD/docs/report.png \
 	"${GO:-go}" test -count=1 -run TestScreenshot ./internal/lab/report
-LIVE_PICTURES=$PWD/docs/live "${GO:-go}" test -tags lab,nomsgpack -count=1 -timeout 15m -run 'TestThePage$|TestThePlanOfAClass' ./internal/lab/live
+LIVE_PICTURES=$PWD/docs/live "${GO:-go}" test -tags lab,nomsgpack -count=1 -timeout 15m -run 'TestThePage$|TestThePlanOfAClass|TestTopologiesOnThePage' ./internal/lab/live

@@ -51,17 +51,18 @@ func (c *demoCommand) Run(ctx context.Context, s streams) error {
 			return err
 		}
 	}
-	if !faults.Interrupted && !r.Interrupted {
-		two, err := c.baskets(ctx, shop, s)
+	for _, plan := range []matrix.Plan{c.baskets(shop), c.topologies(shop)} {
+		if faults.Interrupted || r.Interrupted || len(plan.Baskets)+len(plan.Cases) == 0 {
+			continue
+		}
+		more, err := measure(ctx, plan, shop, s)
 		if err != nil {
 			return err
 		}
-		faults.Cells, faults.Strategies = append(faults.Cells, two.Cells...), append(faults.Strategies, two.Strategies...)
-		several, err := c.topologies(ctx, shop, s)
-		if err != nil {
-			return err
+		faults.Cells, faults.Interrupted = append(faults.Cells, more.Cells...), more.Interrupted
+		if len(plan.Baskets) > 0 { // the other strategies are among those of before
+			faults.Strategies = append(faults.Strategies, more.Strategies...)
 		}
-		faults.Cells = append(faults.Cells, several.Cells...) // their strategies are among the others
 	}
 	if err := kept.write(r, faults, s); err != nil {
 		return err
@@ -75,13 +76,11 @@ func (c *demoCommand) Run(ctx context.Context, s streams) error {
 // tellingBaskets are the cells of several items in a demo.
 var tellingBaskets = []string{"locks-unsorted:crossed", "saga:death-between-lines"}
 
-// baskets runs two cells of several items.
-func (c *demoCommand) baskets(ctx context.Context, shop *catalog.Catalog, s streams) (report.Report, error) {
-	pairs, err := selection{Cells: tellingBaskets}.basketPairs(shop)
-	if err != nil { // a shop of one's own may have none
-		return report.Report{}, nil
-	}
-	return measureBaskets(ctx, usualPlan(c.Seed, c.redisSettings), pairs, shop, s)
+// baskets are two cells of several items: none where a shop of one's own has no such ways.
+func (c *demoCommand) baskets(shop *catalog.Catalog) matrix.Plan {
+	plan := usualPlan(c.Seed, c.redisSettings)
+	plan.Baskets, _ = selection{Cells: tellingBaskets}.basketPairs(shop)
+	return plan
 }
 
 // In a demo, these strategies sell in these cases: by a failover both lie, and by an old read one oversells.
@@ -90,17 +89,13 @@ var (
 	tellingOnServer = []string{"fenced", "conditional"}
 )
 
-// topologies runs a few cells on databases of two servers.
-func (c *demoCommand) topologies(ctx context.Context, shop *catalog.Catalog, s streams) (report.Report, error) {
-	strategies, err := named(tellingOnServer, shop.Strategies, shop.ByName)
-	if err != nil { // a shop of one's own may have none
-		return report.Report{}, nil
+// topologies are a few cells on databases of two servers, likewise.
+func (c *demoCommand) topologies(shop *catalog.Catalog) matrix.Plan {
+	plan, err := usualPlan(c.Seed, c.redisSettings), error(nil)
+	if plan.Strategies, err = named(tellingOnServer, shop.Strategies, shop.ByName); err == nil {
+		plan.Cases, _ = named(tellingCases, topology.Cases, topology.CaseByName)
 	}
-	cases, err := named(tellingCases, topology.Cases, topology.CaseByName)
-	if err != nil {
-		return report.Report{}, err
-	}
-	return measureTopologies(ctx, usualPlan(c.Seed, c.redisSettings), cases, strategies, shop, s)
+	return plan
 }
 
 // demoPlans are the cells that are compared, and the telling ones.

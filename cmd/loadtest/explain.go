@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"stocklock/internal/lab/basket"
-	"stocklock/internal/lab/catalog"
-	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/topology"
@@ -62,23 +60,16 @@ func (c *explainCommand) Run(ctx context.Context, s streams) error {
 		return usage("%s is no cell of %s: loadtest run --topology %s --expect-only lists those that are", scenarioName, name, of.Topology.Name)
 	}
 	if several == nil {
-		return c.ofTopology(ctx, plan, of, described, shop, s)
+		plan.Cases, plan.Strategies, plan.Runs = []topology.Case{of}, []strategy.Description{described}, 1
+		err = startsAll(plan)
+	} else {
+		plan, err = choose(plan, selection{Strategies: []string{name}, Scenarios: []string{scenarioName}, Runs: 1}, shop)
 	}
-	plan, err = choose(plan, selection{Strategies: []string{name}, Scenarios: []string{scenarioName}, Runs: 1}, shop)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(s.err, "running %s:%s; --from FILE explains a saved result\n", name, scenarioName)
 	r, err := measure(ctx, plan, shop, s)
-	if err != nil || len(r.Cells) == 0 {
-		return err
-	}
-	return c.show(r.Cells[0], s)
-}
-
-// ofTopology explains a cell whose database is several servers. It is run.
-func (c *explainCommand) ofTopology(ctx context.Context, plan matrix.Plan, of topology.Case, described strategy.Description, shop *catalog.Catalog, s streams) error {
-	r, err := measureTopologies(ctx, plan, []topology.Case{of}, []strategy.Description{described}, shop, s)
 	if err != nil || len(r.Cells) == 0 {
 		return err
 	}

@@ -80,8 +80,8 @@ func (c *judgeCommand) measure(ctx context.Context, s streams, shop *catalog.Cat
 		if err != nil {
 			return report.Report{}, err
 		}
-		plan.MySQLSet, plan.Runs = c.MySQLSet, cells.Runs
-		return measureBaskets(ctx, plan, pairs, shop, s)
+		plan.MySQLSet, plan.Runs, plan.Baskets = c.MySQLSet, cells.Runs, pairs
+		return measure(ctx, plan, shop, s)
 	}
 	plan, err := choose(plan, cells, shop)
 	if err != nil {

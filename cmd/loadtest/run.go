@@ -9,7 +9,7 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
-	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/wholefile"
 	"stocklock/internal/strategy"
 )
@@ -39,23 +39,14 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer shop.Close()
-	if c.Baskets {
-		return c.baskets(ctx, plan, shop, s)
-	}
-	if len(c.Topology) > 0 {
-		return c.topologies(ctx, plan, shop, s)
-	}
-	if plan, err = choose(plan, c.selection, shop); err != nil {
+	if plan, err = c.choose(plan, shop); err != nil {
 		return err
 	}
 	if c.ExpectOnly && len(c.MySQLSet) > 0 {
 		return usage("--expect-only starts no MySQL, and what --mysql-set changes is asked of it")
 	}
 	if c.ExpectOnly {
-		wanted := func(st strategy.Description, sc scenario.Scenario) bool {
-			return slices.ContainsFunc(plan.Pairs, func(c matrix.Pair) bool { return c.Strategy.Name == st.Name && c.Scenario.Name == sc.Name })
-		}
-		s.terminal().Expected(plan.Strategies, wanted, plan.LockOptions())
+		s.terminal().Expected(plan.Expected())
 		return nil
 	}
 	var results *wholefile.File
@@ -84,8 +75,61 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 	if failed != nil { // the cells that were run before are shown and written all the same
 		return failed
 	}
-	terminal.Next(r, program(), c.JSON)
+	if len(plan.Pairs) > 0 {
+		terminal.Next(r, program(), c.JSON)
+	}
 	return err
+}
+
+// choose completes a plan with the cells that are asked for.
+func (c *runCommand) choose(plan matrix.Plan, shop *catalog.Catalog) (_ matrix.Plan, err error) {
+	switch {
+	case !c.Baskets && len(c.Topology) == 0:
+		return choose(plan, c.selection, shop)
+	case c.Baskets && len(c.Topology) > 0:
+		return plan, usage("--baskets and --topology have scenarios of their own: want one of the two")
+	case c.Results != "":
+		return plan, usage("--baskets and --topology measure no requests: want --json, --html, --csv or --markdown in place of --results")
+	case c.Baskets:
+		plan.Baskets, err = c.basketPairs(shop)
+	default:
+		plan.Cases, plan.Strategies, err = c.topologyCells(shop)
+	}
+	if err != nil {
+		return plan, err
+	}
+	plan.Runs = c.Runs
+	return plan, startsAll(plan)
+}
+
+// startsAll refuses servers and shops that are given.
+func startsAll(plan matrix.Plan) error {
+	if len(plan.Given) > 0 || plan.MySQL != "" || plan.Redis != "" {
+		return usage("the scenarios of baskets and topologies stop and kill shops and servers: the lab starts all of them itself, without --shop, --mysql and --redis")
+	}
+	return nil
+}
+
+// topologyCells are the cases of the topologies that are asked for, and the strategies.
+func (c *runCommand) topologyCells(shop *catalog.Catalog) ([]topology.Case, []strategy.Description, error) {
+	if len(c.Cells) > 0 || !slices.Equal(c.Scenarios, []string{usualScenario}) {
+		return nil, nil, usage("--topology has scenarios of its own, and shares servers between strategies: choose with --strategies, without --cells and --scenarios")
+	}
+	strategies, err := named(c.selection.orAll().Strategies, shop.Strategies, shop.ByName)
+	if err != nil {
+		return nil, nil, usage("--strategies: %w, or all", err)
+	}
+	topologies, err := named(c.Topology, topology.All, topology.ByName)
+	if err != nil {
+		return nil, nil, usage("--topology: %w, or all", err)
+	}
+	var cases []topology.Case
+	for _, of := range topology.Cases {
+		if slices.ContainsFunc(topologies, func(t topology.Topology) bool { return t.Name == of.Topology.Name }) {
+			cases = append(cases, of)
+		}
+	}
+	return cases, strategies, nil
 }
 
 // measure runs a plan on shops of the catalog's program. When ctx ends it, the report has what there is.

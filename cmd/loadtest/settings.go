@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/matrix"
@@ -125,39 +126,71 @@ func given[T any](setting *T) (value T) {
 }
 
 // pairs are the cells in the order of the tables: scenario by scenario.
-func (s selection) pairs(shop *catalog.Catalog) ([]matrix.Pair, error) {
-	strategies, scenarios := s.Strategies, s.Scenarios
-	ofStrategies, ofScenarios := "--strategies", "--scenarios"
-	var wanted []string
-	if len(s.Cells) > 0 {
-		strategies, scenarios = nil, nil
-		ofStrategies, ofScenarios = "--cells", "--cells"
-		wanted = expandTelling(s.Cells, shop.Strategies)
-	}
-	for _, cell := range wanted {
-		st, sc, ok := strings.Cut(cell, ":")
-		if !ok {
-			return nil, usage("--cells %q: want STRATEGY:SCENARIO, or telling", cell)
-		}
-		strategies, scenarios = append(strategies, st), append(scenarios, sc)
-	}
-	chosenStrategies, err := named(strategies, shop.Strategies, shop.ByName)
-	if err != nil {
-		return nil, usage("%s: %w, or all", ofStrategies, err)
-	}
-	chosenScenarios, err := named(scenarios, scenario.All(), scenario.ByName)
-	if err != nil {
-		return nil, usage("%s: %w, or all", ofScenarios, err)
-	}
-	var pairs []matrix.Pair
-	for _, sc := range chosenScenarios {
-		for _, st := range chosenStrategies {
-			if len(wanted) == 0 || slices.Contains(wanted, st.Name+":"+sc.Name) {
+func (s selection) pairs(shop *catalog.Catalog) (pairs []matrix.Pair, err error) {
+	s.Cells = expandTelling(s.Cells, shop.Strategies)
+	strategies, scenarios, err := chosen(s, shop.Strategies, shop.ByName, scenario.All(), scenario.ByName)
+	for _, sc := range scenarios {
+		for _, st := range strategies {
+			if s.has(st.Name, sc.Name) {
 				pairs = append(pairs, matrix.Pair{Strategy: st, Scenario: sc})
 			}
 		}
 	}
-	return pairs, nil
+	return pairs, err
+}
+
+// basketPairs are the cells of several items, way by way.
+func (s selection) basketPairs(shop *catalog.Catalog) (pairs []matrix.BasketPair, err error) {
+	s = s.orAll()
+	ways, scenarios, err := chosen(s, shop.Baskets, shop.BasketByName, basket.All, basket.ByName)
+	for _, way := range ways {
+		for _, sc := range scenarios {
+			if s.has(way.Name, sc.Name) {
+				pairs = append(pairs, matrix.BasketPair{Strategy: way, Scenario: sc})
+			}
+		}
+	}
+	return pairs, err
+}
+
+// orAll is for cells other than those of run: where nothing is selected, it has all.
+func (s selection) orAll() selection {
+	if slices.Equal(s.Strategies, usualStrategies) {
+		s.Strategies = []string{"all"}
+	}
+	if slices.Equal(s.Scenarios, []string{usualScenario}) {
+		s.Scenarios = []string{"all"}
+	}
+	return s
+}
+
+// has reports whether a cell of chosen strategies and scenarios is asked for.
+func (s selection) has(strategy, scenario string) bool {
+	return len(s.Cells) == 0 || slices.Contains(s.Cells, strategy+":"+scenario)
+}
+
+// chosen are the strategies and the scenarios that are asked for.
+func chosen[T any](s selection, strategies []strategy.Description, strategyOf func(string) (strategy.Description, error), scenarios []T, scenarioOf func(string) (T, error)) ([]strategy.Description, []T, error) {
+	ofStrategies, ofScenarios := "--strategies", "--scenarios"
+	if len(s.Cells) > 0 {
+		s.Strategies, s.Scenarios, ofStrategies, ofScenarios = nil, nil, "--cells", "--cells"
+	}
+	for _, cell := range s.Cells {
+		st, sc, ok := strings.Cut(cell, ":")
+		if !ok {
+			return nil, nil, usage("--cells %q: want STRATEGY:SCENARIO, or telling", cell)
+		}
+		s.Strategies, s.Scenarios = append(s.Strategies, st), append(s.Scenarios, sc)
+	}
+	chosenStrategies, err := named(s.Strategies, strategies, strategyOf)
+	if err != nil {
+		return nil, nil, usage("%s: %w, or all", ofStrategies, err)
+	}
+	chosenScenarios, err := named(s.Scenarios, scenarios, scenarioOf)
+	if err != nil {
+		return nil, nil, usage("%s: %w, or all", ofScenarios, err)
+	}
+	return chosenStrategies, chosenScenarios, nil
 }
 
 // tellingCells stands for the telling cell of each strategy in --cells.

@@ -117,7 +117,7 @@ func TestTopologyMistakes(t *testing.T) {
 		"run --topology pair":                    "want one of single, async",
 		"run --topology async --cells none:late": "choose with --strategies",
 		"run --topology async --strategies lock": "no strategy",
-		"run --topology async --redis redis://x": "starts all servers itself",
+		"run --topology async --redis redis://x": "starts all of them itself",
 		"explain mutex:semi-sync-silent":         "is no cell of mutex",
 	} {
 		var out, errs bytes.Buffer

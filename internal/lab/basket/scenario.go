@@ -12,9 +12,7 @@ package basket
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"stocklock/internal/lab/scenario"
@@ -91,23 +89,9 @@ var (
 // shortLease is the lease that ends in a play.
 const shortLease = 500 * time.Millisecond
 
-// Names returns the names of all scenarios.
-func Names() []string {
-	names := make([]string, len(All))
-	for i, s := range All {
-		names[i] = s.Name
-	}
-	return names
-}
-
 // ByName finds a scenario. The error lists all names.
 func ByName(name string) (Scenario, error) {
-	for _, s := range All {
-		if s.Name == name {
-			return s, nil
-		}
-	}
-	return Scenario{}, fmt.Errorf("no scenario %q for baskets: want one of %s", name, strings.Join(Names(), ", "))
+	return scenario.Named("scenario of baskets", name, All, func(s Scenario) string { return s.Name })
 }
 
 // Expected returns what to expect of a way that sells baskets: the first demand that it does not meet

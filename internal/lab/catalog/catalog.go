@@ -159,10 +159,5 @@ func (c *Catalog) BasketByName(name string) (strategy.Description, error) {
 }
 
 func find(name string, among []strategy.Description) (strategy.Description, error) {
-	for _, s := range among {
-		if s.Name == name {
-			return s, nil
-		}
-	}
-	return strategy.Description{}, fmt.Errorf("no strategy %q: want one of %s", name, strings.Join(names(among), ", "))
+	return scenario.Named("strategy", name, among, func(s strategy.Description) string { return s.Name })
 }

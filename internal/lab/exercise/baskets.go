@@ -25,12 +25,12 @@ func (c *Checker) baskets(ctx context.Context, a Answer, done func(string)) (Ver
 	}
 	left, unknown := a.Exercise.Baskets, error(nil)
 	for range basketTries {
-		var pairs []matrix.BasketPair
+		plan := matrix.Plan{Runs: 1, Seed: 1, Shop: c.shop.Program, RedisServer: c.RedisServer}
 		for _, s := range left {
-			pairs = append(pairs, matrix.BasketPair{Strategy: way, Scenario: s})
+			plan.Baskets = append(plan.Baskets, matrix.BasketPair{Strategy: way, Scenario: s})
 		}
 		status := matrix.NewStatus(io.Discard, false)
-		r, err := matrix.RunBaskets(ctx, matrix.Plan{Runs: 1, Seed: 1, Shop: c.shop.Program, RedisServer: c.RedisServer}, pairs, status)
+		r, err := matrix.Run(ctx, plan, status)
 		status.Close()
 		if err == nil && r.Interrupted {
 			err = context.Cause(ctx)

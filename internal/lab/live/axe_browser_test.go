@@ -40,13 +40,13 @@ func TestAxeFindsNothing(t *testing.T) {
 	b := browsertest.Open(t, 20*time.Minute)
 	b.Run(chromedp.Navigate(s.link()))
 	b.Until(matrixShown)
-	if _, err := s.enqueue([]wanted{{cellName{"set-ex-nx", "pause"}, 1, 0}, {cellName{"fenced", "pause"}, 1, 0}, {cellName{"locks-unsorted", "crossed"}, 1, 0}}, nil); err != nil {
+	if _, err := s.enqueue([]wanted{{cellName{"set-ex-nx", "pause"}, 1, 0}, {cellName{"fenced", "pause"}, 1, 0}, {cellName{"locks-unsorted", "crossed"}, 1, 0}, {cellName{"fenced", "replica-reads-late"}, 1, 0}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.compare(comparison{Strategies: []string{"none", "conditional"}, Shape: "50,100/1s", Seed: 1}); err != nil {
 		t.Fatal(err)
 	}
-	s.finished(t, 5)
+	s.finished(t, 6)
 	if _, err := s.ask(subject{cellName: cellName{"reentrant", "pause"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -77,8 +77,8 @@ func TestAxeFindsNothing(t *testing.T) {
 			b.Until(`document.documentElement.lang === '` + language + `'`)
 		}
 		b.Run(chromedp.Evaluate(string(axe)+";0", nil))
-		for _, hash := range []string{"#/", "#/lessons", "#/lessons/1/run", "#/lessons/4/explain", "#/lessons/6/change", "#/baskets", "#/cell/reentrant/pause",
-			"#/cell/set-ex-nx/pause", "#/cell/locks-unsorted/crossed", "#/pair/pause/set-ex-nx/fenced", "#/load", "#/step/none/2/A.select%20B.select", "#/mine"} {
+		for _, hash := range []string{"#/", "#/lessons", "#/lessons/1/run", "#/lessons/4/explain", "#/lessons/6/change", "#/baskets", "#/topologies/all", "#/topologies/async", "#/cell/reentrant/pause",
+			"#/cell/set-ex-nx/pause", "#/cell/locks-unsorted/crossed", "#/cell/fenced/replica-reads-late", "#/pair/pause/set-ex-nx/fenced", "#/load", "#/step/none/2/A.select%20B.select", "#/mine"} {
 			open(b, hash)
 			b.Until(`document.querySelector('main h1')`)
 			look(language + " " + hash)

@@ -444,7 +444,7 @@ func TestAPageThatOnlyWatches(t *testing.T) {
 	} else if strings.Contains(text, "no lock at all") {
 		t.Errorf("the page gives away what is to be predicted: %q", text)
 	}
-	for _, hash := range []string{"#/", "#/lessons/1/run", "#/step/none/2", "#/load", "#/pair/pause/none/fenced"} {
+	for _, hash := range []string{"#/", "#/topologies/all", "#/cell/fenced/async-failover", "#/lessons/1/run", "#/step/none/2", "#/load", "#/pair/pause/none/fenced"} {
 		open(b, hash)
 		if would := browsertest.Says[[]string](b, `[...document.querySelectorAll('main button:not(:disabled):not(.cell-button)')].filter(e => !e.hidden).map(e => e.textContent)`); len(would) > 0 {
 			t.Errorf("%s: these would be refused: %q", hash, would)

@@ -23,10 +23,10 @@ type menu struct {
 	Strategies []strategyInfo `json:"strategies"`
 	Scenarios  []scenarioInfo `json:"scenarios"`
 	Baskets    basketMenu     `json:"baskets"`
-	Topologies []scenarioInfo `json:"topologies"` // where the database is more than one server
-	Shapes     []load.Form    `json:"shapes"`     // of a comparison under load
-	Verdicts   []verdict.Kind `json:"verdicts"`   // in the order of the legend
-	Words      []verdict.Kind `json:"words"`      // of a prediction
+	Topologies []topologyInfo `json:"topologies"`
+	Shapes     []load.Form    `json:"shapes"`   // of a comparison under load
+	Verdicts   []verdict.Kind `json:"verdicts"` // in the order of the legend
+	Words      []verdict.Kind `json:"words"`    // of a prediction
 	Limits     limits         `json:"limits"`
 	Shops      int            `json:"shops"` // that sell in a cell
 	// Questions lead from a visitor's code to a cell.
@@ -54,6 +54,14 @@ type basketMenu struct {
 	Scenarios  []scenarioInfo `json:"scenarios"`
 }
 
+// topologyInfo is a database of several servers, and what can happen to it. Its strategies are those of one server.
+type topologyInfo struct {
+	Name      string         `json:"name"`
+	Doc       string         `json:"doc"`
+	Missing   string         `json:"missing,omitempty"` // why it cannot start on this machine
+	Scenarios []scenarioInfo `json:"scenarios"`
+}
+
 type strategyInfo struct {
 	Name       string `json:"name"`
 	Doc        string `json:"doc"`
@@ -68,6 +76,8 @@ type scenarioInfo struct {
 	Doc        string `json:"doc"`
 	Attacks    string `json:"attacks"`
 	Comparable bool   `json:"comparable"`
+	// Expected has the strategies with which it is a cell, nil for all.
+	Expected map[string]verdict.Kind `json:"expected,omitempty"`
 }
 
 // limits bound what may be asked for.
@@ -97,11 +107,25 @@ func newMenu(shop *catalog.Catalog, tried []report.Tried) menu {
 	for _, s := range basket.All {
 		m.Baskets.Scenarios = append(m.Baskets.Scenarios, scenarioInfo{Name: s.Name, Doc: s.Doc, Attacks: s.Attacks.String()})
 	}
-	for _, c := range topology.Cases {
-		m.Topologies = append(m.Topologies, scenarioInfo{Name: c.Name(), Doc: c.Doc(), Attacks: c.Scenario.Attacks.String()})
-	}
 	for _, s := range scenario.All() {
-		m.Scenarios = append(m.Scenarios, scenarioInfo{s.Name, s.Doc, s.Attacks.String(), s.Comparable})
+		m.Scenarios = append(m.Scenarios, scenarioInfo{Name: s.Name, Doc: s.Doc, Attacks: s.Attacks.String(), Comparable: s.Comparable})
+	}
+	for _, of := range topology.All {
+		info := topologyInfo{Name: of.Name, Doc: of.Doc}
+		if missing := of.Missing(); missing != nil {
+			info.Missing = missing.Error()
+		}
+		for _, c := range topology.Cases {
+			if c.Topology.Name != of.Name {
+				continue
+			}
+			expected := map[string]verdict.Kind{}
+			for _, st := range c.Of(shop.Strategies) {
+				expected[st.Name] = c.Expected(st).Verdict
+			}
+			info.Scenarios = append(info.Scenarios, scenarioInfo{Name: c.Name(), Doc: c.Scenario.Doc, Attacks: c.Scenario.Attacks.String(), Expected: expected})
+		}
+		m.Topologies = append(m.Topologies, info)
 	}
 	for _, v := range verdict.All {
 		if v.Kind != verdict.Degraded { // the page shows what it held
@@ -117,6 +141,15 @@ func newMenu(shop *catalog.Catalog, tried []report.Tried) menu {
 		return noStrategy == nil && noScenario == nil
 	})
 	return m
+}
+
+// scenarios are those of all kinds of cells.
+func (m menu) scenarios() []scenarioInfo {
+	all := slices.Concat(m.Scenarios, m.Baskets.Scenarios)
+	for _, of := range m.Topologies {
+		all = append(all, of.Scenarios...)
+	}
+	return all
 }
 
 // notStepped is why a strategy cannot be stepped through, empty where it can.
@@ -144,27 +177,26 @@ func (s *Server) basketPair(c cellName) (pair matrix.BasketPair, is bool, err er
 	return matrix.BasketPair{Strategy: of, Scenario: sc}, true, err
 }
 
-// serversPair finds a cell whose database is more than one server. Is reports whether the scenario is one of those.
-func (s *Server) serversPair(c cellName) (of strategy.Description, under topology.Case, is bool, err error) {
-	if under, err = topology.CaseByName(c.Scenario); err != nil {
-		return of, under, false, nil
+// topologyCase finds a cell of a database of several servers. Is reports whether the scenario is one of those.
+func (s *Server) topologyCase(c cellName) (of topology.Case, st strategy.Description, is bool, err error) {
+	if of, err = topology.CaseByName(c.Scenario); err != nil {
+		return of, st, false, nil
 	}
-	of, err = s.o.Shop.ByName(c.Strategy)
-	if err == nil && len(under.Of([]strategy.Description{of})) == 0 {
+	if st, err = s.o.Shop.ByName(c.Strategy); err == nil && len(of.Of([]strategy.Description{st})) == 0 {
 		err = fmt.Errorf("%s is no cell of %s", c.Scenario, c.Strategy)
 	}
-	return of, under, true, err
+	return of, st, true, err
 }
 
 // check says what is wrong with the name of a cell.
 func (s *Server) check(c cellName) error {
-	_, is, err := s.basketPair(c)
-	if !is {
-		_, _, is, err = s.serversPair(c)
+	if _, is, err := s.basketPair(c); is {
+		return err
 	}
-	if !is {
-		_, err = s.cell(c, 0)
+	if _, _, is, err := s.topologyCase(c); is {
+		return err
 	}
+	_, err := s.cell(c, 0)
 	return err
 }
 

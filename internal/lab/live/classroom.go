@@ -7,7 +7,6 @@ import (
 	"html"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/boombuler/barcode/qr"
@@ -224,7 +223,7 @@ func (s *Server) ask(about subject) (any, error) {
 	c := s.class
 	c.last++
 	c.now = &ballot{ID: c.last, subject: about, Words: s.menu.Words, Open: true}
-	for _, of := range slices.Concat(s.menu.Scenarios, s.menu.Baskets.Scenarios, s.menu.Topologies) {
+	for _, of := range s.menu.scenarios() {
 		if of.Name == about.Scenario {
 			c.now.Doc = of.Doc
 		}

@@ -22,7 +22,7 @@ type detail struct {
 	Outcomes template.HTML `json:"outcomes,omitempty"` // over time
 	Latency  template.HTML `json:"latency,omitempty"`  // over time
 	Holding  []string      `json:"holding,omitempty"`  // the nearest strategies that would have held
-	Story    []string      `json:"story,omitempty"`    // of a cell of several items
+	Story    []line        `json:"story,omitempty"`    // of a cell of several items, or of a topology
 	Numbers  *trial.Result `json:"numbers,omitempty"`
 	// Facts are the numbers that the page shows, and Columns those of a comparison under load.
 	Facts   []report.Number `json:"facts,omitempty"`
@@ -71,7 +71,7 @@ func (s *Server) detail(of run, in explain.Language) detail {
 		drawn := drawing.NewInterleaving(x, in)
 		d.Whole, d.CloseUp = drawn.Whole, drawn.Closer
 	}
-	d.Story = result.Story
+	d.Story = of.told
 	d.Facts, d.Columns = report.Numbers(result, in.String())
 	d.Outcomes, d.Latency = drawing.OverTime(result.Timeline, in, s.besides(of)...)
 	if of.record != nil {

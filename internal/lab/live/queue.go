@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/trial"
@@ -103,8 +104,7 @@ func (s *Server) drop() {
 // work runs what waits, one after another, until ctx ends.
 func (s *Server) work(ctx context.Context) {
 	for ctx.Err() == nil {
-		r := s.next()
-		if r == nil {
+		if !s.waits() {
 			select {
 			case <-s.wake:
 			case <-ctx.Done():
@@ -115,8 +115,8 @@ func (s *Server) work(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		s.runOne(ctx, r)
-		if r.ID == len(s.o.First) {
+		last := s.runNext(ctx)
+		if last == len(s.o.First) {
 			s.firstDone()
 		}
 		release()
@@ -149,58 +149,78 @@ func (s *Server) machine(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// next is the run that has waited longest, nil for none.
-func (s *Server) next() *run {
+func (s *Server) waits() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.runs, func(r *run) bool { return r.State == waiting })
-	if i < 0 {
-		return nil
+	return slices.ContainsFunc(s.runs, func(r *run) bool { return r.State == waiting })
+}
+
+// next is the run that has waited longest, with those that share its servers: of a case of a topology, all that wait
+// with its seed. It is none where nothing waits. It is called with mu.
+func (s *Server) next() (together []*run) {
+	for _, r := range s.runs {
+		first := len(together) == 0
+		same := !first && r.Scenario == together[0].Scenario && r.Seed == together[0].Seed &&
+			!slices.ContainsFunc(together, func(other *run) bool { return other.Strategy == r.Strategy })
+		if r.State != waiting || !first && !same {
+			continue
+		}
+		together = append(together, r)
+		if _, _, is, _ := s.topologyCase(r.cellName); !is {
+			break
+		}
 	}
-	return s.runs[i]
+	return together
 }
 
 var errDropped = errors.New("it was ended by hand")
 
-func (s *Server) runOne(ctx context.Context, r *run) {
+// runNext runs what is next. It returns the last id of that, 0 for nothing.
+func (s *Server) runNext(ctx context.Context) (last int) {
 	ctx, cancelTime := context.WithTimeoutCause(ctx, longestRun, fmt.Errorf("it took longer than %s", longestRun))
 	defer cancelTime()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.mu.Lock()
-	if r.State != waiting { // dropped meanwhile
+	together := s.next()
+	if len(together) == 0 { // dropped meanwhile
 		s.mu.Unlock()
-		return
+		return 0
 	}
-	r.State = running
-	s.stop, s.told = func() { cancel(errDropped) }, nil
-	of := s.comparison(r.Load)
-	if r.Load == 0 && r.Shops == 0 {
-		s.began(r.cellName, "")
+	s.stop = func() { cancel(errDropped) }
+	of := s.comparison(together[0].Load)
+	for _, r := range together {
+		r.State = running
+		if r.Load == 0 && r.Shops == 0 {
+			s.began(r.cellName, "")
+		}
+		s.feed.publish("running", r)
 	}
-	s.feed.publish("running", r)
 	s.mu.Unlock()
 
-	result, watched, err := s.attack(ctx, r, of)
+	results, watched, err := s.attack(ctx, together, of)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stop, s.watching = nil, nil
-	switch {
-	case errors.Is(err, errDropped) || errors.Is(err, context.Canceled):
-		r.State, r.Error = dropped, err.Error()
-	case err != nil:
-		r.State, r.Error = failed, err.Error()
-	default:
-		s.concluded(r, result)
-		if watched != nil {
-			s.keep(r, watched.record())
+	for i, r := range together {
+		switch {
+		case errors.Is(err, errDropped) || errors.Is(err, context.Canceled):
+			r.State, r.Error = dropped, err.Error()
+		case err != nil:
+			r.State, r.Error = failed, err.Error()
+		default:
+			s.concluded(r, results[i])
+			if watched != nil {
+				s.keep(r, watched.record())
+			}
 		}
+		s.feed.publish("ended", struct {
+			*run
+			Score score `json:"score"`
+		}{r, s.score})
 	}
-	s.feed.publish("ended", struct {
-		*run
-		Score score `json:"score"`
-	}{r, s.score})
+	return together[len(together)-1].ID
 }
 
 // keep keeps the record of a run, and forgets the oldest one. It is called with mu.
@@ -218,23 +238,55 @@ func (s *Server) keep(r *run, kept *record) {
 	}
 }
 
-// attack runs the cell, and shows what is seen of it. Of a cell of several items, or of several databases, there is
-// no watcher.
-func (s *Server) attack(ctx context.Context, r *run, of *comparison) (trial.Result, *watcher, error) {
-	if pair, is, err := s.basketPair(r.cellName); is {
-		if err != nil {
-			return trial.Result{}, nil, err
-		}
-		result, err := s.attackBasket(ctx, r, pair)
-		return result, nil, err
+// attack runs cells that share their servers. Only of one on a single server with single items there is a watcher.
+func (s *Server) attack(ctx context.Context, together []*run, of *comparison) ([]trial.Result, *watcher, error) {
+	r := together[0]
+	if c, _, is, _ := s.topologyCase(r.cellName); is {
+		results, err := s.attackTopology(ctx, together, c)
+		return results, nil, err
 	}
-	if of, under, is, err := s.serversPair(r.cellName); is {
-		if err != nil {
-			return trial.Result{}, nil, err
-		}
-		result, err := s.attackServers(ctx, r, of, under)
-		return result, nil, err
+	var result trial.Result
+	var watched *watcher
+	pair, is, err := s.basketPair(r.cellName)
+	switch {
+	case is && err == nil:
+		result, err = s.attackBasket(ctx, r, pair)
+	case !is:
+		result, watched, err = s.attackCell(ctx, r, of)
 	}
+	return []trial.Result{result}, watched, err
+}
+
+// attackTopology runs strategies on the servers of a topology, and tells what those do and meet.
+func (s *Server) attackTopology(ctx context.Context, together []*run, of topology.Case) ([]trial.Result, error) {
+	strategies := make([]strategy.Description, len(together))
+	for i, r := range together {
+		strategies[i], _ = s.o.Shop.ByName(r.Strategy) // checked when it was queued
+	}
+	results, _, err := topology.Run(ctx, of, strategies, s.o.Plan.Shop, together[0].Seed, func(server string, what explain.Text) {
+		s.tellStory(together, line{server + ": " + explain.English.Say(what), server + "：" + explain.Chinese.Say(what)})
+	})
+	if err != nil {
+		return nil, cmp.Or(context.Cause(ctx), err)
+	}
+	for i := range results {
+		results[i].Replay = fmt.Sprintf("loadtest run --topology %s --strategies %s --seed %d --draw", of.Topology.Name, results[i].Strategy, results[i].Seed)
+	}
+	return results, nil
+}
+
+// tellStory adds a line to the story of runs.
+func (s *Server) tellStory(of []*run, said line) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range of {
+		r.told = append(r.told, said)
+	}
+	s.feed.publish("told", said)
+}
+
+// attackCell runs a cell, and shows what is seen of it.
+func (s *Server) attackCell(ctx context.Context, r *run, of *comparison) (trial.Result, *watcher, error) {
 	cell, err := s.cell(r.cellName, r.Seed)
 	if err != nil {
 		return trial.Result{}, nil, err
@@ -288,31 +340,12 @@ func (s *Server) attackBasket(ctx context.Context, r *run, pair matrix.BasketPai
 	if err != nil {
 		return trial.Result{}, err
 	}
-	result, err := session.RunBasket(ctx, pair, r.Seed, func(line string) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.told = append(s.told, line)
-		s.feed.publish("told", map[string]any{"run": r.ID, "line": line})
-	})
+	result, err := session.RunBasket(ctx, pair, r.Seed, func(said string) { s.tellStory([]*run{r}, line{En: said}) })
 	if err != nil {
 		closeSession(&s.baskets)
 		return result, cmp.Or(context.Cause(ctx), err)
 	}
 	result.Replay = fmt.Sprintf("loadtest run --baskets --cells %s:%s --seed %d --draw", r.Strategy, r.Scenario, r.Seed)
-	return result, nil
-}
-
-// attackServers runs a cell whose database is more than one server, on servers of its own.
-func (s *Server) attackServers(ctx context.Context, r *run, of strategy.Description, under topology.Case) (trial.Result, error) {
-	status := matrix.NewStatus(sayer{s}, false)
-	defer status.Close()
-	ran, err := matrix.RunTopologies(ctx, matrix.Plan{Seed: r.Seed, Shop: s.o.Shop.Program}, []topology.Case{under}, []strategy.Description{of}, status)
-	s.say("")
-	if err != nil || ran.Interrupted {
-		return trial.Result{}, cmp.Or(context.Cause(ctx), err)
-	}
-	result := ran.Cells[0]
-	result.Replay = fmt.Sprintf("loadtest run --topology %s --strategies %s --seed %d --draw", under.Topology.Name, r.Strategy, r.Seed)
 	return result, nil
 }
 

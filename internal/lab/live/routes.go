@@ -99,6 +99,7 @@ func pageAssets() map[string]asset {
 		url := strings.TrimPrefix(name, "page")
 		if url == "/index.html" {
 			url = "/{$}"
+			assets[votePage+".html"] = newAsset(name, bytes.Replace(body, []byte("app.js"), []byte("vote.js"), 1)) // of a phone
 		}
 		assets[url] = newAsset(name, body)
 		return nil

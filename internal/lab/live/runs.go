@@ -37,13 +37,21 @@ type run struct {
 	Shops      int          `json:"shops,omitempty"` // where it has a testbed of its own
 	Prediction string       `json:"prediction,omitempty"`
 	Verdict    verdict.Kind `json:"verdict,omitempty"`
-	N          int64        `json:"n,omitempty"` // the number of the verdict
+	N          int64        `json:"n,omitempty"`        // the number of the verdict
+	Promised   string       `json:"promised,omitempty"` // units of how many, where the database is several servers
 	Expected   verdict.Kind `json:"expected,omitempty"`
 	Surprise   bool         `json:"surprise,omitempty"`
 	Error      string       `json:"error,omitempty"`
 
 	result *trial.Result
 	record *record // nil where it is not kept any more
+	told   []line  // its story, of a cell of several items or of a topology
+}
+
+// line is one of a story. A page knows the other words of one without Zh.
+type line struct {
+	En string `json:"en"`
+	Zh string `json:"zh,omitempty"`
 }
 
 // keptRecords is of how many runs the entries are kept.
@@ -66,7 +74,7 @@ type state struct {
 	Seen        *seen         `json:"seen,omitempty"`
 	Votes       *tally        `json:"votes,omitempty"`  // of the class
 	Played      *played       `json:"played,omitempty"` // the schedule that was played last
-	Told        []string      `json:"told,omitempty"`   // the story of the cell of several items that runs, until now
+	Told        []line        `json:"told,omitempty"`   // the story of what runs, until now
 }
 
 type prediction struct {
@@ -78,7 +86,7 @@ type prediction struct {
 func (s *Server) state() (state, uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := state{Score: s.score, Preparing: s.preparing, Predictions: []prediction{}, Loads: s.loads, Votes: s.class.tally(), Played: s.played, Told: slices.Clone(s.told)}
+	now := state{Score: s.score, Preparing: s.preparing, Predictions: []prediction{}, Loads: s.loads, Votes: s.class.tally(), Played: s.played}
 	type cell struct {
 		cellName
 		shops int
@@ -93,6 +101,9 @@ func (s *Server) state() (state, uint64) {
 		if latest[cell{r.cellName, r.Shops}] == r.ID || r.State == waiting || r.State == running || r.Load != 0 {
 			copied := *r
 			now.Runs = append(now.Runs, &copied)
+			if r.State == running {
+				now.Told = slices.Clone(r.told)
+			}
 		}
 	}
 	for _, c := range slices.SortedFunc(maps.Keys(s.predictions), compareCells) {
@@ -146,7 +157,7 @@ func (s *Server) concluded(r *run, result trial.Result) {
 	r.result, r.State = &result, ended
 	r.Verdict, r.Expected, r.Surprise = result.Verdict, result.Expected, result.Surprise()
 	v := verdict.Of(r.Verdict)
-	r.N = v.Count(result.Facts())
+	r.N, r.Promised = v.Count(result.Facts()), result.Promise()
 	if r.Load == 0 && r.Shops == 0 {
 		s.decided(r.cellName, "", r.Verdict)
 	}

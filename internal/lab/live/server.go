@@ -66,7 +66,6 @@ type Server struct {
 	watching    *watcher           // of the run that runs, nil for none
 	class       *classroom         // nil for none
 	played      *played            // the schedule that was played last, nil for none
-	told        []string           // the story of the run that runs, if it is one of several items
 	stop        context.CancelFunc // ends the run that runs
 	records     []*run             // that have their entries, the oldest first
 }

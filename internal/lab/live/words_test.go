@@ -8,9 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"stocklock/internal/lab/basket"
-	"stocklock/internal/lab/scenario"
-	"stocklock/internal/lab/topology"
 	"stocklock/internal/strategy/baskets"
 	"stocklock/internal/strategy/ladder"
 )
@@ -44,7 +41,7 @@ func TestBothLanguagesSayTheSame(t *testing.T) {
 			}
 		}
 	}
-	fromServer := []string{"scenario.", "name.", "strategy.", "property.", "said."} // English ones come from the shop and the server
+	fromServer := []string{"scenario.", "name.", "strategy.", "topology.", "property.", "said."} // English ones come from the shop and the server
 	for phrase := range zh {
 		known := en[phrase] != ""
 		for _, prefix := range fromServer {
@@ -59,19 +56,15 @@ func TestBothLanguagesSayTheSame(t *testing.T) {
 			t.Errorf("the strategy %s is not described in Chinese", s.Name)
 		}
 	}
-	for _, s := range basket.All {
-		if zh["scenario."+s.Name] == "" || zh["name."+s.Name] == "" || zh["property."+s.Attacks.String()] == "" {
+	menu := unserved(t).menu
+	for _, s := range menu.scenarios() {
+		if zh["scenario."+s.Name] == "" || zh["name."+s.Name] == "" || s.Attacks != "" && zh["property."+s.Attacks] == "" {
 			t.Errorf("the scenario %s, or what it attacks, is not described in Chinese", s.Name)
 		}
 	}
-	for _, c := range topology.Cases {
-		if attacked := c.Scenario.Attacks; zh["scenario."+c.Name()] == "" || zh["name."+c.Name()] == "" || attacked != 0 && zh["property."+attacked.String()] == "" {
-			t.Errorf("the scenario %s, or what it attacks, is not described in Chinese", c.Name())
-		}
-	}
-	for _, s := range scenario.All() {
-		if zh["scenario."+s.Name] == "" || zh["name."+s.Name] == "" || zh["property."+s.Attacks.String()] == "" {
-			t.Errorf("the scenario %s, or what it attacks, is not described in Chinese", s.Name)
+	for _, of := range menu.Topologies {
+		if zh["topology."+of.Name] == "" {
+			t.Errorf("the topology %s is not described in Chinese", of.Name)
 		}
 	}
 }
@@ -80,7 +73,10 @@ var said = regexp.MustCompile(`\bt\('([a-z0-9.]+)'[,)]`)
 
 // TestWhatThePageSaysIsThere looks for each phrase that the scripts name.
 func TestWhatThePageSaysIsThere(t *testing.T) {
-	en := wordsOf(t, "en")
+	en, err := Words("en")
+	if err != nil {
+		t.Fatal(err)
+	}
 	scripts, err := fs.Glob(pageFiles, "page/*.js")
 	if err != nil {
 		t.Fatal(err)

@@ -2,12 +2,11 @@ package matrix
 
 import (
 	"context"
-	"errors"
+	"slices"
 	"time"
 
 	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/report"
-	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/strategy"
 )
@@ -42,43 +41,24 @@ func (s *Session) RunBasket(ctx context.Context, pair BasketPair, seed uint64, t
 	return basket.Run(ctx, s.testbeds.benches[0], pair.Strategy, pair.Scenario, seed, told)
 }
 
-// RunBaskets is [Run] for sales of several items. Of the plan count the servers, the seed and the number of
-// runs.
-func RunBaskets(ctx context.Context, p Plan, pairs []BasketPair, status *Status) (report.Report, error) {
+// runBaskets is [Run] for sales of several items. Of the plan count the servers, the seed and the number of runs.
+func (p Plan) runBaskets(ctx context.Context, status *Status) (report.Report, error) {
 	p = p.forBaskets()
 	t, err := open(ctx, p, status)
 	if err != nil {
 		return report.Report{}, err
 	}
 	defer t.close()
-	status.begin(len(pairs) * p.Runs)
-	r := report.Report{Environment: t.environment()}
-	for _, pair := range pairs {
-		label := trial.Cell{Strategy: pair.Strategy, Scenario: scenario.Scenario{Name: pair.Scenario.Name}}
-		var runs []trial.Result
-		for n := range p.Runs {
-			status.started(label)
-			var result trial.Result
-			if result, err = basket.Run(ctx, t.benches[0], pair.Strategy, pair.Scenario, p.Seed+uint64(n), nil); err != nil {
-				break
-			}
-			status.finished(label, result, nil)
-			runs = append(runs, result)
-		}
-		if err != nil {
-			break
-		}
-		r.Cells = append(r.Cells, merge(runs))
-		if len(r.Strategies) == 0 || r.Strategies[len(r.Strategies)-1].Name != pair.Strategy.Name {
-			r.Strategies = append(r.Strategies, pair.Strategy)
-		}
+	var groups []group
+	for _, pair := range p.Baskets {
+		p.Strategies = append(p.Strategies, pair.Strategy)
+		groups = append(groups, group{[]strategy.Description{pair.Strategy}, pair.Scenario.Name, func(seed uint64) ([]trial.Result, error) {
+			result, err := basket.Run(ctx, t.benches[0], pair.Strategy, pair.Scenario, seed, nil)
+			return []trial.Result{result}, err
+		}})
 	}
-	r.Interrupted = err != nil
-	if ctx.Err() != nil && len(r.Cells) > 0 {
-		err = nil // what there is, is the result
-	}
-	if len(r.Cells) == 0 && err == nil {
-		err = errors.New("no cell was run")
-	}
+	p.Strategies = slices.CompactFunc(p.Strategies, func(a, b strategy.Description) bool { return a.Name == b.Name })
+	r, err := p.inTurn(ctx, groups, status)
+	r.Environment = t.environment()
 	return r, err
 }

@@ -16,6 +16,12 @@ import (
 // or an error, the report has what there is. Shops or servers of the plan that cannot be used are
 // an [AddressError].
 func Run(ctx context.Context, p Plan, status *Status) (report.Report, error) {
+	switch {
+	case len(p.Baskets) > 0:
+		return p.runBaskets(ctx, status)
+	case len(p.Cases) > 0:
+		return p.runCases(ctx, status)
+	}
 	p = p.Completed()
 	t, err := open(ctx, p, status)
 	if err != nil {

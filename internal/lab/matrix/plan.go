@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"stocklock/internal/lab/load"
+	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
+	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
@@ -23,6 +25,10 @@ type Pair struct {
 // which depends on the cells: see [Plan.Completed].
 type Plan struct {
 	Pairs []Pair // in the order of the results
+	// Baskets are cells of several items, and Cases those of the strategies on databases of several servers. Where there
+	// are any, they are all that is run.
+	Baskets []BasketPair
+	Cases   []topology.Case
 	// Strategies are those of the pairs in the order of tables; by default the order of the pairs.
 	Strategies []strategy.Description
 	Runs       int    // of each pair, each with another seed; 1 by default
@@ -167,6 +173,26 @@ func (p Plan) options() trial.Options {
 		Stock: p.Stock, Requests: p.Requests, Workers: workers, Shape: p.Shape, Timeout: p.Wait + answerWithin, Records: p.Records,
 		Options: p.LockOptions(),
 	}
+}
+
+// Expected are the cells of the plan with what is expected of them. Nothing is run.
+func (p Plan) Expected() report.Report {
+	r := report.Report{Strategies: p.Strategies}
+	add := func(of strategy.Description, under string, expected scenario.Expectation) {
+		r.Cells = append(r.Cells, trial.Result{Strategy: of.Name, Scenario: under, Expected: expected.Verdict})
+	}
+	for _, c := range p.Pairs {
+		add(c.Strategy, c.Scenario.Name, c.Scenario.Expected(c.Strategy.Under(p.LockOptions())))
+	}
+	for _, c := range p.Baskets {
+		add(c.Strategy, c.Scenario.Name, c.Scenario.Expected(c.Strategy))
+	}
+	for _, c := range p.Cases {
+		for _, of := range c.Of(p.Strategies) {
+			add(of, c.Name(), c.Expected(of))
+		}
+	}
+	return r
 }
 
 // shops is how many shops sell.

@@ -10,7 +10,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/trial"
+	"stocklock/internal/strategy"
 )
 
 // task is one run of a cell.
@@ -87,9 +89,10 @@ func (t *testbeds) runOn(ctx context.Context, benches []trial.Bench, tasks []tas
 	for _, bench := range benches {
 		working.Go(func() error {
 			for next := range queue {
-				status.started(next.Cell)
+				name := next.Strategy.Name + ":" + next.Scenario.Name
+				status.started(name)
 				result, err := trial.Run(workCtx, bench, next.Cell, t.plan.of(next.Cell).options())
-				status.finished(next.Cell, result, err)
+				status.finished(name, result, err)
 				if err != nil {
 					return err
 				}
@@ -113,6 +116,57 @@ func (t *testbeds) runOn(ctx context.Context, benches []trial.Bench, tasks []tas
 	})
 	err := working.Wait()
 	return done, err
+}
+
+// group is cells that run together, with the same seed.
+type group struct {
+	strategies []strategy.Description
+	scenario   string
+	run        func(seed uint64) ([]trial.Result, error) // of each strategy
+}
+
+// inTurn runs groups one after the other. It returns what is done, strategy by strategy, even when it ends early.
+func (p Plan) inTurn(ctx context.Context, groups []group, status *Status) (r report.Report, err error) {
+	r.Strategies = p.Strategies
+	for _, g := range groups {
+		status.begin(len(g.strategies) * p.Runs)
+	}
+	for _, g := range groups {
+		runs := make([][]trial.Result, len(g.strategies))
+		for n := 0; n < p.Runs && len(runs) > 0; n++ {
+			for _, of := range g.strategies {
+				status.started(of.Name + ":" + g.scenario)
+			}
+			var results []trial.Result
+			if results, err = g.run(p.Seed + uint64(n)); err != nil {
+				break
+			}
+			for i, result := range results {
+				status.finished(result.Name(), result, nil)
+				runs[i] = append(runs[i], result)
+			}
+		}
+		for _, of := range runs {
+			if len(of) > 0 {
+				r.Cells = append(r.Cells, merge(of))
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	at := func(c trial.Result) int {
+		return slices.IndexFunc(p.Strategies, func(s strategy.Description) bool { return s.Name == c.Strategy })
+	}
+	slices.SortStableFunc(r.Cells, func(a, b trial.Result) int { return at(a) - at(b) })
+	r.Interrupted = err != nil
+	if ctx.Err() != nil && len(r.Cells) > 0 {
+		err = nil // what there is, is the result
+	}
+	if len(r.Cells) == 0 && err == nil {
+		err = errors.New("no cell was run")
+	}
+	return r, err
 }
 
 // merge makes one result of several runs of a cell: the first surprising run, or else the one with

@@ -98,21 +98,19 @@ func (s *Status) begin(more int) {
 	s.total += more
 }
 
-func label(c trial.Cell) string { return c.Strategy.Name + ":" + c.Scenario.Name }
-
-func (s *Status) started(c trial.Cell) {
+func (s *Status) started(cell string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.running[label(c)] = time.Now()
+	s.running[cell] = time.Now()
 }
 
-func (s *Status) finished(c trial.Cell, r trial.Result, err error) {
+func (s *Status) finished(cell string, r trial.Result, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.running, label(c))
+	delete(s.running, cell)
 	s.done++
 	if !s.live && err == nil {
-		fmt.Fprintf(s.out, "%d/%d  %s: %s, sold %d of %d, %.1fs\n", s.done, s.total, label(c), r.Verdict, r.Sold, r.Stock(), r.Seconds)
+		fmt.Fprintf(s.out, "%d/%d  %s: %s, sold %d of %d, %.1fs\n", s.done, s.total, cell, r.Verdict, r.Sold, r.Stock(), r.Seconds)
 	}
 }
 

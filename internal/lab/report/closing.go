@@ -153,10 +153,14 @@ func holding(names []string) string {
 	return "Would have held: " + strings.Join(names[:min(len(names), trial.Nearest)], ", ")
 }
 
-// Drawings explains the cells that broke, the first of each cause.
+// Drawings explains the cells that broke, the first of each cause. Of a cell of several items it tells the story.
 func (t Terminal) Drawings(r Report) {
 	seen := map[string]bool{}
 	for _, c := range r.inOrder() {
+		if broke(c) && len(c.Story) > 0 {
+			t.heading(c.Name() + ": " + counted(c))
+			t.story(c)
+		}
 		if !broke(c) || c.Explanation == nil || seen[string(c.Explanation.Cause)] {
 			continue
 		}
@@ -197,4 +201,11 @@ func wouldHaveHeldInAll(broken []trial.Result) string {
 	return holding(slices.DeleteFunc(slices.Clone(broken[0].Holding()), func(name string) bool {
 		return slices.ContainsFunc(broken, func(c trial.Result) bool { return !slices.Contains(c.Holding(), name) })
 	}))
+}
+
+// story prints what the customers of a few sales met.
+func (t Terminal) story(c trial.Result) {
+	for _, line := range c.Story {
+		fmt.Fprintln(t.Out, "  "+line)
+	}
 }

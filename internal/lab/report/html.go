@@ -251,9 +251,9 @@ func (r Report) places() (strategies []strategy.Description, scenarios []scenari
 			scenarios = append(scenarios, sc)
 		}
 	}
-	for _, name := range topology.CaseNames() { // of some, the first strategies have no cell
-		if slices.ContainsFunc(r.Cells, func(c trial.Result) bool { return c.Scenario == name }) {
-			scenarios = append(scenarios, scenario.Scenario{Name: name})
+	for _, of := range topology.Cases { // of some, the first strategies have no cell
+		if slices.ContainsFunc(r.Cells, func(c trial.Result) bool { return c.Scenario == of.Name() }) {
+			scenarios = append(scenarios, scenario.Scenario{Name: of.Name()})
 		}
 	}
 	for _, c := range r.Cells {

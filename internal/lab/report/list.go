@@ -6,8 +6,10 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/tabular"
+	"stocklock/internal/lab/topology"
 	"stocklock/internal/strategy"
 )
 
@@ -27,12 +29,56 @@ func (t Terminal) Strategies(all []strategy.Description) {
 
 // Scenarios prints what each scenario does.
 func (t Terminal) Scenarios() {
-	t.heading("Scenarios: each attacks one property.")
-	w := tabular.New()
+	var rows []table.Row
 	for _, s := range scenario.All() {
-		w.AppendRow(table.Row{s.Name, s.Doc, s.Attacks.String()})
+		rows = append(rows, table.Row{s.Name, s.Doc, s.Attacks})
 	}
-	t.print(w, table.Row{"scenario", "what it does", "attacks"}, []table.ColumnConfig{{Number: 2, WidthMax: 60, WidthMaxEnforcer: text.WrapSoft}}, 3)
+	t.scenarios("Scenarios: each attacks one property.", rows)
+}
+
+func (t Terminal) scenarios(heading string, rows []table.Row) {
+	t.heading(heading)
+	w := tabular.New()
+	w.AppendRows(rows)
+	t.print(w, table.Row{"scenario", "what happens", "attacks"}, []table.ColumnConfig{{Number: 2, WidthMax: 60, WidthMaxEnforcer: text.WrapSoft}}, 3)
+}
+
+// Baskets prints the ways of taking several items, their properties, and the scenarios.
+func (t Terminal) Baskets(ways []strategy.Description) {
+	t.heading("Ways of taking several items in one sale.")
+	w := tabular.New()
+	for _, s := range ways {
+		w.AppendRow(table.Row{s.Name, s.Doc, s.Source})
+	}
+	t.print(w, table.Row{"way", "what it does", "source"}, []table.ColumnConfig{
+		{Number: 2, WidthMax: 60, WidthMaxEnforcer: text.WrapSoft},
+		{Number: 3, WidthMax: 36, WidthMaxEnforcer: text.WrapSoft},
+	}, 3)
+	t.standings("way", ways, strategy.BasketProperties(), func(s strategy.Description) strategy.Properties { return *s.Baskets })
+	var rows []table.Row
+	for _, s := range basket.All {
+		rows = append(rows, table.Row{s.Name, s.Doc, s.Attacks})
+	}
+	t.scenarios("Scenarios of baskets: each attacks one property.", rows)
+}
+
+// Topologies prints the topologies of the database, what happens to each, and what strategies have against it.
+func (t Terminal) Topologies(strategies []strategy.Description) {
+	t.heading("Topologies of the database.")
+	w, is := tabular.New(), map[bool]string{true: "yes", false: "no"}
+	for _, of := range topology.All {
+		w.AppendRow(table.Row{of.Name, of.Doc, is[of.Durable], is[of.Missing() == nil]})
+	}
+	t.print(w, table.Row{"topology", "its servers", "an answer survives its primary", "can start here"}, []table.ColumnConfig{
+		{Number: 2, WidthMax: 60, WidthMaxEnforcer: text.WrapSoft},
+		{Number: 3, WidthMax: 16, WidthMaxEnforcer: text.WrapSoft},
+	}, 2)
+	var rows []table.Row
+	for _, of := range topology.Cases {
+		rows = append(rows, table.Row{of.Name(), of.Scenario.Doc, of.Scenario.Attacks})
+	}
+	t.scenarios("Scenarios: what happens to the servers.", rows)
+	t.standings("strategy", strategies, strategy.TopologyProperties(), func(s strategy.Description) strategy.Properties { return strategy.Properties{Has: s.Servers} })
 }
 
 // Properties prints which strategy has which property.

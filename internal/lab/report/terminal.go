@@ -97,6 +97,17 @@ func done(c trial.Result) string {
 }
 
 func (t Terminal) matrix(r Report) {
+	t.table(r, t.short)
+	t.wrapped(legendOf(r.Cells))
+}
+
+// Expected prints the expected verdict of each cell.
+func (t Terminal) Expected(r Report) {
+	t.table(r, func(c trial.Result) string { return t.paint(verdict.Of(c.Expected).Terminal, string(c.Expected)) })
+}
+
+// table prints strategies by scenarios, with what is to be shown of each cell.
+func (t Terminal) table(r Report, shown func(trial.Result) string) {
 	cells := r.byPlace()
 	strategies, scenarios := r.places()
 	t.grid(strategies, scenarios, func(s strategy.Description, sc scenario.Scenario) string {
@@ -104,9 +115,8 @@ func (t Terminal) matrix(r Report) {
 		if !ok {
 			return ""
 		}
-		return t.short(c)
+		return shown(c)
 	})
-	t.wrapped(legendOf(r.Cells))
 }
 
 // legendOf explains the words of a matrix that it has.
@@ -127,20 +137,6 @@ func legendOf(cells []trial.Result) string {
 		said = append(said, "!! a surprise")
 	}
 	return strings.Join(said, " · ")
-}
-
-// Expected prints the expected verdict of each wanted cell of these strategies.
-func (t Terminal) Expected(strategies []strategy.Description, wanted func(strategy.Description, scenario.Scenario) bool, o strategy.Options) {
-	scenarios := slices.DeleteFunc(scenario.All(), func(sc scenario.Scenario) bool {
-		return !slices.ContainsFunc(strategies, func(s strategy.Description) bool { return wanted(s, sc) })
-	})
-	t.grid(strategies, scenarios, func(s strategy.Description, sc scenario.Scenario) string {
-		if !wanted(s, sc) {
-			return ""
-		}
-		expected := sc.Expected(s.Under(o)).Verdict
-		return t.paint(verdict.Of(expected).Terminal, string(expected))
-	})
 }
 
 // verdictOf returns the text of a cell in a grid.

@@ -67,12 +67,18 @@ func Names() []string {
 	return names
 }
 
-// ByName finds a scenario.
+// ByName finds a scenario. The error lists all names.
 func ByName(name string) (Scenario, error) {
-	for _, s := range all {
-		if s.Name == name {
-			return s, nil
+	return Named("scenario", name, all, func(s Scenario) string { return s.Name })
+}
+
+// Named finds one of a kind by its name. The error lists all names.
+func Named[T any](kind, name string, all []T, nameOf func(T) string) (found T, err error) {
+	names := make([]string, len(all))
+	for i, of := range all {
+		if names[i] = nameOf(of); names[i] == name {
+			return of, nil
 		}
 	}
-	return Scenario{}, fmt.Errorf("no scenario %q: want one of %s", name, strings.Join(Names(), ", "))
+	return found, fmt.Errorf("no %s %q: want one of %s", kind, name, strings.Join(names, ", "))
 }

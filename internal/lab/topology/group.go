@@ -52,7 +52,8 @@ type group struct {
 	cells    []*cell
 	versions Versions
 	unfit    map[string]string // why a strategy cannot run here, by its name
-	history                    // of the servers
+	told     func(server string, what explain.Text)
+	history  // of the servers
 }
 
 // cell is one strategy of the group. Its methods are called by one goroutine at a time.
@@ -88,15 +89,20 @@ type buyer struct {
 // Versions are those of the servers.
 type Versions struct{ MySQL, Redis string }
 
-// Run runs a case for all of these strategies, on servers and shops of its own, which end with it. An error
-// means that the harness cannot go on.
-func Run(ctx context.Context, c Case, strategies []strategy.Description, shopProgram string, seed uint64) ([]trial.Result, Versions, error) {
+// Run runs a case for all of these strategies, on servers and shops of its own, which end with it. Where the servers
+// cannot start on this machine, all are skipped, without versions. Run calls told, unless that is nil, with what a server
+// does or meets, when that was seen. An error means that the harness cannot go on.
+func Run(ctx context.Context, c Case, strategies []strategy.Description, shopProgram string, seed uint64, told func(server string, what explain.Text)) ([]trial.Result, Versions, error) {
+	if missing := c.Topology.Missing(); missing != nil {
+		return skipped(c, strategies, seed, missing), Versions{}, nil
+	}
 	began := time.Now()
 	g, err := open(ctx, c, strategies, shopProgram)
 	if err != nil {
 		return nil, Versions{}, err
 	}
 	defer g.close()
+	g.told = told
 	playing, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	following, stop := context.WithCancel(ctx)
@@ -368,6 +374,9 @@ func (g *group) noteAll(server int, what explain.Phrase, f explain.Facts) {
 	for _, c := range g.cells {
 		c.note(server, what, f)
 	}
+	if g.told != nil {
+		g.told(g.history.of[server].Name, explain.Text{Phrase: what, Facts: f})
+	}
 }
 
 // ready waits until all shops can sell.
@@ -414,11 +423,11 @@ func newResult(c Case, of strategy.Description, seed uint64) trial.Result {
 	}
 }
 
-// Skipped are the results of a case whose servers cannot start on this machine.
-func Skipped(c Case, strategies []strategy.Description, missing error) []trial.Result {
+// skipped are the results of a case whose servers cannot start on this machine.
+func skipped(c Case, strategies []strategy.Description, seed uint64, missing error) []trial.Result {
 	results := make([]trial.Result, len(strategies))
 	for i, of := range strategies {
-		results[i] = newResult(c, of, 0)
+		results[i] = newResult(c, of, seed)
 		results[i].Unfit = trial.UnfitScenario
 		results[i].Conclude(verdict.Judgement{Kind: verdict.Skipped, Problem: missing.Error()})
 	}

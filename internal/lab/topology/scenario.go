@@ -2,9 +2,7 @@ package topology
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/verdict"
@@ -115,21 +113,9 @@ func cases(of map[string][]Scenario) []Case {
 	return all
 }
 
-// CaseNames returns the names of all cases.
-func CaseNames() []string {
-	names := make([]string, len(Cases))
-	for i, c := range Cases {
-		names[i] = c.Name()
-	}
-	return names
-}
-
 // CaseByName finds a case. The error lists all names.
 func CaseByName(name string) (Case, error) {
-	if i := slices.IndexFunc(Cases, func(c Case) bool { return c.Name() == name }); i >= 0 {
-		return Cases[i], nil
-	}
-	return Case{}, fmt.Errorf("no scenario %q of a topology: want one of %s", name, strings.Join(CaseNames(), ", "))
+	return scenario.Named("scenario of a topology", name, Cases, Case.Name)
 }
 
 // durable is the fact of a topology that decides like a property.

@@ -16,11 +16,10 @@ package topology
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"stocklock/internal/lab/rig"
+	"stocklock/internal/lab/scenario"
 	"stocklock/internal/testserver"
 )
 
@@ -66,19 +65,7 @@ var All = []Topology{
 	{Name: "galera-writers", Doc: "three nodes of Galera; each shop writes to its own", Durable: true, missing: testserver.HasGalera, start: startGalera(true)},
 }
 
-// Names returns the names of all topologies.
-func Names() []string {
-	names := make([]string, len(All))
-	for i, t := range All {
-		names[i] = t.Name
-	}
-	return names
-}
-
 // ByName finds a topology. The error lists all names.
 func ByName(name string) (Topology, error) {
-	if i := slices.IndexFunc(All, func(t Topology) bool { return t.Name == name }); i >= 0 {
-		return All[i], nil
-	}
-	return Topology{}, fmt.Errorf("no topology %q: want one of %s", name, strings.Join(Names(), ", "))
+	return scenario.Named("topology", name, All, func(t Topology) string { return t.Name })
 }

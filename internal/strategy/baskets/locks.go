@@ -33,7 +33,7 @@ var locksUnsorted = strategy.Strategy{
 	Guard:  itemLocks + ", in the basket's order", Decrement: underLocks, Telling: "crossed", OnlyBaskets: true,
 	Properties: polledLocks,
 	Baskets:    &strategy.Properties{Has: strategy.Isolated | strategy.Whole | strategy.FreesLocks | strategy.Unstarved},
-	Build:      underLocksOf(posted, oneByOne),
+	Build:      underLocksOf(posted, locks.oneByOne),
 }
 
 var locksSorted = strategy.Strategy{
@@ -45,7 +45,7 @@ var locksSorted = strategy.Strategy{
 	Baskets: &strategy.Properties{
 		Has: strategy.Crossable | strategy.AddsUp | strategy.Isolated | strategy.Whole | strategy.FreesLocks | strategy.Unstarved,
 	},
-	Build: underLocksOf(sorted, oneByOne),
+	Build: underLocksOf(sorted, locks.oneByOne),
 }
 
 var locksParallel = strategy.Strategy{
@@ -55,7 +55,7 @@ var locksParallel = strategy.Strategy{
 	Guard:  itemLocks + ", all at once", Decrement: underLocks, Telling: "crossed", OnlyBaskets: true,
 	Properties: polledLocks,
 	Baskets:    &strategy.Properties{Has: strategy.Isolated | strategy.Whole | strategy.FreesLocks | strategy.Unstarved},
-	Build:      underLocksOf(posted, allAtOnce),
+	Build:      underLocksOf(posted, locks.allAtOnce),
 }
 
 var locksAllOrNone = strategy.Strategy{
@@ -69,7 +69,7 @@ var locksAllOrNone = strategy.Strategy{
 		Has:           strategy.Crossable | strategy.AddsUp | strategy.Isolated | strategy.Whole | strategy.FreesLocks,
 		NotApplicable: strategy.OvertakeProof,
 	},
-	Build: underLocksOf(sorted, allOrNone),
+	Build: underLocksOf(sorted, locks.allOrNone),
 }
 
 var lockForAll = strategy.Strategy{
@@ -86,9 +86,9 @@ var lockForAll = strategy.Strategy{
 		Has:           strategy.Crossable | strategy.AddsUp | strategy.Isolated | strategy.Whole | strategy.Unstarved,
 		NotApplicable: strategy.OvertakeProof,
 	},
-	Build: underLocksOf(sorted, func(ctx context.Context, l locks, _ []string) (func(), error) {
+	Build: underLocksOf(sorted, func(l locks, ctx context.Context, _ []string) ([]string, error) {
 		l.Lease = 0 // of SETNX
-		return oneByOne(ctx, l, []string{allItems})
+		return l.oneByOne(ctx, []string{allItems})
 	}),
 }
 
@@ -101,8 +101,8 @@ type locks struct {
 }
 
 // underLocksOf builds a way that holds the locks of its items while it reads and writes. Acquire returns
-// what releases them, or releases what it got.
-func underLocksOf(lines linesOf, acquire func(ctx context.Context, l locks, keys []string) (release func(), err error)) func(strategy.Deps) (strategy.Guard, strategy.Decrement) {
+// those that it got, with an error, too.
+func underLocksOf(lines linesOf, acquire func(l locks, ctx context.Context, keys []string) (got []string, err error)) func(strategy.Deps) (strategy.Guard, strategy.Decrement) {
 	return func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return strategy.Unguarded{}, func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 			wanted = with(wanted, lines(ctx, wanted))
@@ -112,11 +112,12 @@ func underLocksOf(lines linesOf, acquire func(ctx context.Context, l locks, keys
 					keys = append(keys, key)
 				}
 			}
-			release, err := acquire(ctx, locks{d, rand.Text()}, keys)
+			l := locks{d, rand.Text()}
+			got, err := acquire(l, ctx, keys)
+			defer l.release(ctx, got)
 			if err != nil {
 				return stock.Order{}, err
 			}
-			defer release()
 			return readThenWrite(ctx, store, wanted)
 		}
 	}
@@ -154,28 +155,40 @@ func readThenWrite(ctx context.Context, store *stock.Store, wanted stock.Sale) (
 }
 
 // oneByOne acquires each lock when it has those before.
-func oneByOne(ctx context.Context, l locks, keys []string) (func(), error) {
-	var got []string
-	release := func() { l.release(ctx, got) }
+func (l locks) oneByOne(ctx context.Context, keys []string) (got []string, err error) {
 	for _, key := range keys {
-		one, err := l.poll(ctx, []string{key})
+		one, err := l.allAtOnce(ctx, []string{key})
 		if got = append(got, one...); err != nil {
-			release()
-			return nil, err
+			return got, err
 		}
 	}
-	return release, nil
+	return got, nil
 }
 
-// allAtOnce asks for all locks, and again and again for those that it has not got.
-func allAtOnce(ctx context.Context, l locks, keys []string) (func(), error) {
-	got, err := l.poll(ctx, keys)
-	release := func() { l.release(ctx, got) }
-	if err != nil {
-		release()
-		return nil, err
-	}
-	return release, nil
+// allAtOnce asks for each lock in turn, and again and again for those that it has not got.
+func (l locks) allAtOnce(ctx context.Context, keys []string) (got []string, err error) {
+	waited := false
+	err = l.poll(ctx, func(uncancelled context.Context) (bool, error) {
+		var refused []string
+		for _, key := range keys {
+			ok, err := l.Redis.SetNX(uncancelled, key, l.owner, l.Lease).Result()
+			switch {
+			case err != nil:
+				return false, fmt.Errorf("acquire %s: %w", key, err)
+			case ok:
+				got = append(got, key)
+				sale.At(ctx, sale.Acquired)
+			default:
+				refused = append(refused, key)
+			}
+		}
+		if keys = refused; len(keys) > 0 && !waited {
+			waited = true
+			sale.At(ctx, sale.Waiting)
+		}
+		return len(keys) == 0, nil
+	})
+	return got, err
 }
 
 // setAll sets each key KEYS[i] to the owner ARGV[1] with the lease ARGV[2], in milliseconds, or none if there
@@ -187,62 +200,37 @@ for _, key in ipairs(KEYS) do redis.call('SET', key, ARGV[1], 'PX', ARGV[2]) end
 return 1`)
 
 // allOrNone asks for all locks at once. A refusal is of all of them, so each try is an acquisition of its own.
-func allOrNone(ctx context.Context, l locks, keys []string) (func(), error) {
-	for giveUp := time.Now().Add(l.Wait); ; {
-		// A client that disconnects does not cancel the try, whose answer could be yes.
-		got, err := setAll.Run(context.WithoutCancel(ctx), l.Redis, keys, l.owner, l.Lease.Milliseconds()).Bool()
+func (l locks) allOrNone(ctx context.Context, keys []string) (got []string, err error) {
+	err = l.poll(ctx, func(uncancelled context.Context) (bool, error) {
+		all, err := setAll.Run(uncancelled, l.Redis, keys, l.owner, l.Lease.Milliseconds()).Bool()
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("acquire %v: %w", keys, err)
-		case got:
+			return false, fmt.Errorf("acquire %v: %w", keys, err)
+		case all:
+			got = keys
 			sale.At(ctx, sale.Acquired)
-			return func() { l.release(ctx, keys) }, nil
-		}
-		sale.At(ctx, sale.Waiting)
-		if time.Now().After(giveUp) {
-			return nil, strategy.ErrBusy
-		}
-		select {
-		case <-time.After(l.Retry):
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
-}
-
-// poll asks for each lock in turn, round after round, until it has all or the time to wait is over. It
-// returns those that it got.
-func (l locks) poll(ctx context.Context, missing []string) (got []string, err error) {
-	waited := false
-	for giveUp := time.Now().Add(l.Wait); ; {
-		var refused []string
-		for _, key := range missing {
-			// A client that disconnects does not cancel the try, whose answer could be yes.
-			ok, err := l.Redis.SetNX(context.WithoutCancel(ctx), key, l.owner, l.Lease).Result()
-			switch {
-			case err != nil:
-				return got, fmt.Errorf("acquire %s: %w", key, err)
-			case ok:
-				got = append(got, key)
-				sale.At(ctx, sale.Acquired)
-			default:
-				refused = append(refused, key)
-			}
-		}
-		if missing = refused; len(missing) == 0 {
-			return got, nil
-		}
-		if !waited {
-			waited = true
+		default:
 			sale.At(ctx, sale.Waiting)
 		}
+		return all, nil
+	})
+	return got, err
+}
+
+// poll tries again and again, until a try reports true or the time to wait is over. A client that disconnects does not
+// cancel a try, whose answer could be yes.
+func (l locks) poll(ctx context.Context, try func(context.Context) (bool, error)) error {
+	for giveUp := time.Now().Add(l.Wait); ; {
+		if done, err := try(context.WithoutCancel(ctx)); done || err != nil {
+			return err
+		}
 		if time.Now().After(giveUp) {
-			return got, strategy.ErrBusy
+			return strategy.ErrBusy
 		}
 		select {
 		case <-time.After(l.Retry):
 		case <-ctx.Done():
-			return got, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 	}
 }

@@ -1,8 +1,8 @@
 import {fill, h, hideHint} from './dom.js';
 import {chooseLanguage, language, languages, preferredLanguage, t} from './words.js';
 import {confirmToken, get, mayDrive} from './api.js';
-import {connect, on, running, store, waitingRuns} from './store.js';
-import {basketsView, matrixView} from './matrix.js';
+import {connect, gridOf, on, runningRuns, store, waitingRuns} from './store.js';
+import {basketsView, matrixView, topologiesView} from './matrix.js';
 import {cellView} from './cell.js';
 import {pairView} from './pair.js';
 import {loadView} from './load.js';
@@ -12,7 +12,8 @@ import {lessonsView} from './lessons.js';
 
 const root = document.documentElement;
 const main = document.getElementById('main');
-const views = {'': matrixView, baskets: basketsView, cell: cellView, run: cellView, pair: pairView, load: loadView, step: stepView, mine: mineView, lessons: lessonsView};
+document.body.prepend(h('a', {class: 'skip', href: '#main', id: 'skip'}), h('header', {id: 'header'}), h('div', {id: 'strip', role: 'status', 'aria-live': 'polite'}));
+const views = {'': matrixView, baskets: basketsView, topologies: topologiesView, cell: cellView, run: cellView, pair: pairView, load: loadView, step: stepView, mine: mineView, lessons: lessonsView};
 const tabs = [['lessons', 'tab.lessons'], ['', 'tab.matrix'], ['baskets', 'tab.baskets'], ['pair', 'tab.pair'], ['load', 'tab.load'], ['step', 'tab.step'], ['mine', 'tab.mine']];
 
 // route is the address behind #: the name of a view, and what it shows.
@@ -33,8 +34,8 @@ function show() {
   header();
 }
 
-// cellTab is the tab of the cell that is shown.
-const cellTab = () => store.catalog.baskets.scenarios.some(c => c.name === route().rest[1]) ? 'baskets' : '';
+// tabOf is the tab of the view that is shown.
+const tabOf = ({name, rest}) => name === 'cell' || name === 'run' ? gridOf(rest[1]).tab : name === 'topologies' ? '' : name;
 
 const isDark = () => root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
 
@@ -43,13 +44,13 @@ function button(label, name, action, pressed) {
 }
 
 function header() {
-  const at = route().name;
+  const at = tabOf(route());
   document.getElementById('skip').textContent = t('skip');
   document.getElementById('skip').onclick = e => { e.preventDefault(); main.focus(); };
   fill(document.getElementById('header'),
     h('a', {class: 'brand', href: '#/'}, h('span', {class: 'mark', 'aria-hidden': 'true'}), 'stocklock'),
     h('nav', {'aria-label': t('nav')}, tabs.map(([name, phrase]) =>
-      h('a', {href: '#/' + name, 'aria-current': (at === 'cell' || at === 'run' ? cellTab() : at) === name ? 'page' : null}, t(phrase))),
+      h('a', {href: '#/' + name, 'aria-current': at === name ? 'page' : null}, t(phrase))),
       (store.catalog.tried || []).map(s => h('a', {href: s.page, class: 'tried'}, t('tried', {service: s.service, verdict: t('verdict.' + s.verdict)})))),
     h('div', {class: 'tools'},
       h('span', {class: 'score', id: 'score'}),
@@ -69,10 +70,10 @@ function score() {
 // The strip says what goes on, on every view.
 let shown = '';
 function strip() {
-  const run = running(), waits = waitingRuns().length;
+  const [run, ...others] = runningRuns(), waits = waitingRuns().length;
   const words = [];
   if (store.connected === false) words.push(t('disconnected'));
-  if (run) words.push(t('strip.running', {cell: t('under', run)}), store.preparing ? t('preparing.' + store.preparing) : '');
+  if (run) words.push(t('strip.running', {cell: t('under', run)}), others.length ? t('strip.together', {n: others.length}) : '', store.preparing ? t('preparing.' + store.preparing) : '');
   else if (store.preparing) words.push(t('preparing.' + store.preparing));
   if (waits) words.push(t('strip.waiting', {n: waits}));
   const text = words.filter(Boolean).join(' · ');

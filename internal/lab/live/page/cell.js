@@ -1,11 +1,11 @@
 import {drawn, fill, h} from './dom.js';
 import {docOf, known, language, nameOf, said as inWords, t} from './words.js';
 import {ask, get, mayDrive, start} from './api.js';
-import {keyOf, on, runOf, store, waitingRuns} from './store.js';
+import {gridOf, isCell, keyOf, on, runOf, store, waitingRuns} from './store.js';
 import {gauge, columnsView} from './columns.js';
 import {player} from './player.js';
 import {askClass, classVotes} from './class.js';
-import {notice, verdictChip} from './verdict.js';
+import {notice, skipped, verdictChip} from './verdict.js';
 
 // The outcomes of requests, in the order in which they are drawn.
 const kinds = ['sold', 'sold_out', 'busy', 'fenced', 'lost', 'conflict', 'refused', 'unknown', 'error'];
@@ -13,19 +13,15 @@ const kinds = ['sold', 'sold_out', 'busy', 'fenced', 'lost', 'conflict', 'refuse
 // pageEnd is how the file of a page ends that describes a strategy or a scenario.
 const pageEnd = () => language() === 'zh' ? '.zh-CN.md' : '.md';
 
-// ofServers reports whether a scenario is of a database of more than one server.
-const ofServers = name => store.catalog.topologies.some(c => c.name === name);
-
 // cellView shows one cell: before it runs, while it runs, and when it has ended.
 export function cellView(body, [strategyName, scenarioName]) {
-  const several = store.catalog.baskets.scenarios.some(c => c.name === scenarioName), servers = ofServers(scenarioName);
-  const of = several ? store.catalog.baskets : servers ? {strategies: store.catalog.strategies, scenarios: store.catalog.topologies} : store.catalog;
+  const of = gridOf(scenarioName), {topology} = of;
   const s = of.strategies.find(s => s.name === strategyName), c = of.scenarios.find(c => c.name === scenarioName);
-  if (!s || !c) { fill(body, h('p', {}, t('no.such.cell'))); return null; }
+  if (!s || !c || !isCell(s, c)) { fill(body, h('p', {}, t('no.such.cell'))); return null; }
   const said = h('p', {class: 'said', role: 'alert', hidden: true});
   const votes = classVotes({strategy: s.name, scenario: c.name});
   const head = h('div', {class: 'cell-head'}), content = h('div', {class: 'cell-content'});
-  fill(body, h('p', {class: 'crumbs'}, h('a', {href: several ? '#/baskets' : '#/'}, '← ', t(several ? 'tab.baskets' : 'tab.matrix'))), head, said, votes.element, content);
+  fill(body, h('p', {class: 'crumbs'}, h('a', {href: '#/' + of.back}, '← ', topology ? topology.name : t('tab.' + (of.tab || 'matrix')))), head, said, votes.element, content);
   let phase = '', end = null, live = null;
   const run = async seed => { try { await start([{strategy: s.name, scenario: c.name, seed}]); notice(said, ''); } catch (e) { notice(said, e.message); } };
   const predict = async word => {
@@ -37,8 +33,8 @@ export function cellView(body, [strategyName, scenarioName]) {
   // Before the cell has run, what it says of itself would give the answer away: what it does is shown.
   const about = before => h('div', {class: 'about'},
     h('div', {class: 'card'}, h('h2', {}, s.name), !before && h('p', {}, docOf('strategy', s)), h('dl', {class: 'pairs'}, h('dt', {}, t('guard')), h('dd', {}, h('code', {}, s.guard)), h('dt', {}, t('decrement')), h('dd', {}, h('code', {}, s.decrement)))),
-    h('div', {class: 'card'}, h('h2', {}, nameOf(c)), h('p', {}, docOf('scenario', c)), !before && c.attacks && h('dl', {class: 'pairs'}, h('dt', {}, t('attacks')), h('dd', {}, known('property.' + c.attacks, c.attacks)))));
-  const guesses = () => h('div', {class: 'guesses', role: 'group', 'aria-label': t('predict.ask')}, h('p', {class: 'ask'}, t('predict.ask')),
+    h('div', {class: 'card'}, h('h2', {}, nameOf(c)), topology && h('p', {class: 'soft'}, docOf('topology', topology)), h('p', {}, docOf('scenario', c)), !before && c.attacks && h('dl', {class: 'pairs'}, h('dt', {}, t('attacks')), h('dd', {}, known('property.' + c.attacks, c.attacks)))));
+  const guesses = () => topology && topology.missing ? h('p', {class: 'notice', id: 'skipped'}, skipped(topology)) : h('div', {class: 'guesses', role: 'group', 'aria-label': t('predict.ask')}, h('p', {class: 'ask'}, t('predict.ask')),
     h('div', {class: 'words'}, store.catalog.words.map(word => h('button', {type: 'button', class: 'guess v ' + word, 'data-word': word, disabled: !mayDrive(), onclick: () => predict(word)}, h('b', {}, t('verdict.' + word)), h('span', {}, t('means.' + word))))),
     mayDrive() && h('p', {class: 'bar'}, h('button', {type: 'button', class: 'plain', id: 'run', onclick: () => run(1)}, '▶ ', t('run.unpredicted')), askClass({strategy: s.name, scenario: c.name}, words => notice(said, words))),
     !mayDrive() && h('p', {class: 'soft'}, t('drive.how')));
@@ -92,40 +88,44 @@ export function cellView(body, [strategyName, scenarioName]) {
   }
 
   const storyView = () => {
-    const show = () => fill(content, about(), servers ? h('p', {class: 'queued'}, h('span', {class: 'spinner'}), ' ', t('state.running')) : h('section', {}, h('h2', {}, t('story')), h('ol', {class: 'story'}, store.told.map(line => h('li', {}, inWords(line))))));
+    const show = () => fill(content, about(), h('section', {}, h('h2', {}, t('story')), story(store.told), topology && h('p', {class: 'soft'}, h('span', {class: 'spinner'}), ' ', t('topology.runs'))));
     show();
     return {begin() {}, seen() {}, told: show, end() {}};
   };
 
   function update(force) {
-    const of = runOf(s.name, c.name);
-    const next = !of || of.state === 'dropped' ? 'none' : of.state + of.id;
-    heading(of);
+    const last = runOf(s.name, c.name);
+    const next = !last || last.state === 'dropped' ? 'none' : last.state + last.id;
+    heading(last);
     if (next === phase && !force) return;
     phase = next;
     if (end) { end(); end = null; }
     live = null;
     content.classList.remove('broken');
-    switch (of ? of.state : 'none') {
-      case 'waiting': fill(content, about(true), h('p', {class: 'queued'}, h('span', {class: 'spinner'}), ' ', t('waits', {n: waitingRuns().findIndex(r => r.id === of.id) + 1}))); break;
-      case 'running': live = several || servers ? storyView() : liveView(); end = () => live.end(); break;
-      case 'ended': end = endedView(content, of, s, c, run, predict, guesses); break;
-      case 'failed': fill(content, h('p', {class: 'notice'}, t('failed'), ' ', inWords(of.error)), about(true), guesses()); break;
+    switch (last ? last.state : 'none') {
+      case 'waiting': fill(content, about(true), h('p', {class: 'queued'}, h('span', {class: 'spinner'}), ' ', t('waits', {n: waitingRuns().findIndex(r => r.id === last.id) + 1}))); break;
+      case 'running': live = topology || of.baskets ? storyView() : liveView(); end = () => live.end(); break;
+      case 'ended': end = endedView(content, last, s, c, run, of); break;
+      case 'failed': fill(content, h('p', {class: 'notice'}, t('failed'), ' ', inWords(last.error)), about(true), guesses()); break;
       default: fill(content, about(true), guesses());
     }
   }
   update();
   const off = on((name, data) => {
     if (name === 'seen') { if (live && data.run === runOf(s.name, c.name).id) live.seen(data); return; }
-    if (name === 'told') { if (live && live.told && data.run === runOf(s.name, c.name).id) live.told(); return; }
+    if (name === 'told') { if (live && live.told) live.told(); return; }
     if (name === 'attempt') { if (live) live.begin(); return; }
     if (['state', 'queued', 'running', 'ended', 'dropped', 'predicted'].includes(name)) update(name === 'state' && phase.startsWith('running'));
   });
   return () => { off(); votes.leave(); if (end) end(); };
 }
 
-// endedView shows how a cell ended, why, and its replay.
-function endedView(content, of, s, c, run, predict, guesses) {
+// story is what was seen, line by line.
+const story = told => h('ol', {class: 'story'}, told.map(line => h('li', {}, language() === 'zh' && line.zh || inWords(line.en))));
+
+// endedView shows how a cell of a table ended, why, and its replay.
+function endedView(content, of, s, c, run, {topology, baskets}) {
+  const single = !topology && !baskets;
   let replay = null, gone = false;
   fill(content, h('p', {class: 'soft'}, h('span', {class: 'spinner'}), ' ', t('loading')));
   get(`api/runs/${of.id}?lang=${language()}`).then(d => {
@@ -137,20 +137,22 @@ function endedView(content, of, s, c, run, predict, guesses) {
       h('section', {class: 'ended is-' + d.verdict},
         h('p', {class: 'cause'}, d.sentence || inWords(d.reason)),
         d.surprise && h('p', {class: 'bad'}, t('expected.long', {word: t('verdict.' + d.expected), because: because(d.because)})),
+        d.promised && h('p', {id: 'promised'}, t('promised', {units: d.promised.split('/')[0], stock: d.promised.split('/')[1]})),
         !d.surprise && d.verdict !== 'skipped' && h('p', {class: 'soft'}, t('as.expected', {because: because(d.because)})),
         links.length > 0 && h('p', {class: 'holding'}, t('would.hold'), ' ', links.map(name => [h('a', {href: `#/cell/${name}/${c.name}`}, name), ' ']), h('a', {class: 'more', href: `#/pair/${c.name}/${s.name}/${links[0]}`}, t('side.by.side', {a: s.name, b: links[0]}))),
         h('div', {class: 'bar'},
-          mayDrive() && [h('button', {type: 'button', id: 'again', onclick: () => run(of.seed)}, '↻ ', t('run.again', {seed: of.seed})),
+          mayDrive() && !(topology && topology.missing) && [h('button', {type: 'button', id: 'again', onclick: () => run(of.seed)}, '↻ ', t('run.again', {seed: of.seed})),
             h('button', {type: 'button', id: 'reseed', onclick: () => run(of.seed + 1)}, '↻ ', t('run.reseed', {seed: of.seed + 1}))],
-          !s.not_stepped && !ofServers(c.name) && h('a', {class: 'button', href: `#/step/${d.story ? 'baskets:' : ''}${s.name}/2`}, t('step.it')),
-          !d.story && h('a', {class: 'button', href: `docs/strategies/${s.name}${pageEnd()}`, target: '_blank', rel: 'noopener'}, t('page.of', {name: s.name})),
-          !d.story && h('a', {class: 'button', href: ofServers(c.name) ? `docs/topologies${pageEnd()}` : `docs/scenarios/${c.name}${pageEnd()}`, target: '_blank', rel: 'noopener'}, t('page.of', {name: c.name})))),
-      d.whole && h('section', {}, h('h2', {}, t('drawing.title')), drawn('scroll walk', d.whole), d.close_up && [h('h3', {}, t('drawing.closer')), drawn('scroll walk', d.close_up)]),
-      d.story && h('section', {}, h('h2', {}, t('story')), h('ol', {class: 'story'}, d.story.map(line => h('li', {}, inWords(line)))), h('p', {}, h('code', {class: 'command'}, n.replay || ''))),
-      replay ? h('section', {}, h('h2', {}, t('replay.title')), h('p', {class: 'soft'}, t('replay.lead')), replay.element) : !d.story && !ofServers(c.name) && d.verdict !== 'skipped' && h('p', {class: 'soft'}, t('replay.gone')),
-      !d.story && n.requests > 0 && h('section', {}, h('h2', {}, t('numbers')), h('dl', {class: 'facts'}, [...d.facts || [], {name: 'seed', title: t('seed'), text: d.seed}].map(f => h('div', {}, h('dt', {}, f.title), h('dd', {id: 'fact-' + f.name, class: f.bad ? 'bad' : ''}, String(f.text))))),
-        h('div', {class: 'charts'}, h('figure', {}, h('figcaption', {}, t('chart.outcomes')), drawn('', d.outcomes)), h('figure', {}, h('figcaption', {}, t('chart.latency')), drawn('', d.latency))),
-        h('p', {}, h('code', {class: 'command'}, n.replay || ''), ' ', d.replay && h('a', {href: `api/runs/${of.id}/record`, download: `${s.name}-${c.name}-${of.seed}.jsonl`}, t('record.download')))));
+          !topology && !s.not_stepped && h('a', {class: 'button', href: `#/step/${baskets ? 'baskets:' : ''}${s.name}/2`}, t('step.it')),
+          topology && h('a', {class: 'button', href: `docs/topologies${pageEnd()}`, target: '_blank', rel: 'noopener'}, t('page.topologies')),
+          !baskets && h('a', {class: 'button', href: `docs/strategies/${s.name}${pageEnd()}`, target: '_blank', rel: 'noopener'}, t('page.of', {name: s.name})),
+          single && h('a', {class: 'button', href: `docs/scenarios/${c.name}${pageEnd()}`, target: '_blank', rel: 'noopener'}, t('page.of', {name: c.name})))),
+      d.whole && h('section', {}, h('h2', {}, t(topology ? 'drawing.servers' : 'drawing.title')), drawn('scroll walk', d.whole), d.close_up && [h('h3', {}, t('drawing.closer')), drawn('scroll walk', d.close_up)]),
+      d.story && h('section', {}, h('h2', {}, t('story')), story(d.story), h('p', {}, h('code', {class: 'command'}, n.replay || ''))),
+      replay ? h('section', {}, h('h2', {}, t('replay.title')), h('p', {class: 'soft'}, t('replay.lead')), replay.element) : single && d.verdict !== 'skipped' && h('p', {class: 'soft'}, t('replay.gone')),
+      !baskets && n.requests > 0 && h('section', {}, h('h2', {}, t('numbers')), h('dl', {class: 'facts'}, [...d.facts || [], {name: 'seed', title: t('seed'), text: d.seed}].map(f => h('div', {}, h('dt', {}, f.title), h('dd', {id: 'fact-' + f.name, class: f.bad ? 'bad' : ''}, String(f.text))))),
+        single && h('div', {class: 'charts'}, h('figure', {}, h('figcaption', {}, t('chart.outcomes')), drawn('', d.outcomes)), h('figure', {}, h('figcaption', {}, t('chart.latency')), drawn('', d.latency))),
+        single && h('p', {}, h('code', {class: 'command'}, n.replay || ''), ' ', d.replay && h('a', {href: `api/runs/${of.id}/record`, download: `${s.name}-${c.name}-${of.seed}.jsonl`}, t('record.download')))));
   }, e => fill(content, h('p', {class: 'notice'}, e.message)));
   return () => { gone = true; if (replay) replay.stop(); };
 }

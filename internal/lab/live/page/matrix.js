@@ -1,15 +1,29 @@
 import {fill, h} from './dom.js';
 import {docOf, nameOf, t} from './words.js';
 import {ask, mayDrive, start} from './api.js';
-import {keyOf, on, running, runOf, store, waitingRuns} from './store.js';
-import {notice, verdict} from './verdict.js';
+import {isCell, keyOf, on, runningRuns, runOf, store, waitingRuns} from './store.js';
+import {notice, skipped, verdict} from './verdict.js';
 
 // matrixView is the start page: every strategy under every scenario.
-export const matrixView = body => grid(body, store.catalog, 'matrix');
+export const matrixView = body => grid(body, store.catalog, 'matrix', databases(''));
 // basketsView is the same for sales of several items.
 export const basketsView = body => grid(body, store.catalog.baskets, 'baskets');
 
-function grid(body, {strategies, scenarios}, name) {
+// topologiesView is the same for a database of several servers, or for all of them.
+export function topologiesView(body, [name = 'all']) {
+  const shown = store.catalog.topologies.filter(of => name === 'all' || of.name === name);
+  if (!shown.length) { fill(body, databases(name), h('p', {}, t('no.such.cell'))); return null; }
+  const scenarios = shown.flatMap(of => of.scenarios.map(c => ({...c, missing: of.missing})));
+  return grid(body, {strategies: store.catalog.strategies.filter(s => scenarios.some(c => isCell(s, c))), scenarios}, 'topologies', [databases(name),
+    h('dl', {class: 'pairs servers'}, shown.map(of => [h('dt', {}, of.name), h('dd', {}, docOf('topology', of), of.missing && h('span', {class: 'skipped-why'}, ' ', skipped(of)))]))]);
+}
+
+// databases leads to the matrix of one server, and to those of each topology.
+const databases = at => h('nav', {class: 'databases', 'aria-label': t('databases')}, h('span', {}, t('databases')),
+  [['', t('databases.one')], ...store.catalog.topologies.map(of => [of.name, of.name + (of.missing ? ' –' : '')]), ['all', t('databases.all')]].map(([name, words]) =>
+    h('a', {href: name ? '#/topologies/' + name : '#/', 'data-topology': name, 'aria-current': at === name ? 'page' : null}, words)));
+
+function grid(body, {strategies, scenarios}, name, above) {
   const said = h('p', {class: 'said', role: 'alert'});
   const cells = new Map(), drives = mayDrive();
   const first = localStorage.getItem('predict') !== 'no';
@@ -18,47 +32,56 @@ function grid(body, {strategies, scenarios}, name) {
   const run = async list => {
     try { await start(list.map(([strategy, scenario]) => ({strategy, scenario, seed: 1}))); notice(said, ''); } catch (e) { notice(said, e.message); }
   };
-  const rowOf = s => scenarios.map(c => [s.name, c.name]);
-  const columnOf = c => strategies.map(s => [s.name, c.name]);
+  const runs = (s, c) => isCell(s, c) && !c.missing;
+  const rowOf = s => scenarios.filter(c => runs(s, c)).map(c => [s.name, c.name]);
+  const columnOf = c => strategies.filter(s => runs(s, c)).map(s => [s.name, c.name]);
   const open = (s, c) => {
     const known = runOf(s.name, c.name);
-    if (!mayDrive() || known || predictFirst.checked) { location.hash = `#/cell/${s.name}/${c.name}`; return; }
+    if (!mayDrive() || known || c.missing || predictFirst.checked) { location.hash = `#/cell/${s.name}/${c.name}`; return; }
     run([[s.name, c.name]]);
   };
-  const table = h('table', {class: 'matrix grid'},
-    h('thead', {}, h('tr', {}, h('td', {class: 'corner'}, drives && h('button', {type: 'button', class: 'run', id: 'run-all', onclick: () => run(strategies.flatMap(rowOf))}, '▶ ', t('all'))),
+  const asExpected = name === 'topologies' && h('input', {type: 'checkbox', id: 'as-expected', checked: localStorage.getItem('expected') === 'yes',
+    onchange: e => { localStorage.setItem('expected', e.target.checked ? 'yes' : 'no'); paintAll(); }});
+  const table = h('table', {class: 'matrix grid' + (scenarios.length < 9 ? ' few' : '')},
+    h('thead', {}, h('tr', {}, h('td', {class: 'corner'}, drives && scenarios.some(c => !c.missing) && h('button', {type: 'button', class: 'run', id: 'run-all', onclick: () => run(strategies.flatMap(rowOf))}, '▶ ', t('all'))),
       scenarios.map(c => h('th', {scope: 'col'}, h('span', {class: 'name', 'data-t': docOf('scenario', c)}, nameOf(c)),
-        drives && h('button', {type: 'button', class: 'run', tabindex: '-1', 'aria-label': t('run.column', c), title: t('run.column', c), onclick: () => run(columnOf(c))}, '▶'))))),
+        drives && !c.missing && h('button', {type: 'button', class: 'run', tabindex: '-1', 'aria-label': t('run.column', c), title: t('run.column', c), onclick: () => run(columnOf(c))}, '▶'))))),
     h('tbody', {}, strategies.map(s => h('tr', {},
-      h('th', {scope: 'row'}, drives && h('button', {type: 'button', class: 'run', tabindex: '-1', 'aria-label': t('run.row', s), title: t('run.row', s), onclick: () => run(rowOf(s))}, '▶'),
+      h('th', {scope: 'row'}, drives && rowOf(s).length > 0 && h('button', {type: 'button', class: 'run', tabindex: '-1', 'aria-label': t('run.row', s), title: t('run.row', s), onclick: () => run(rowOf(s))}, '▶'),
         h('span', {'data-t': docOf('strategy', s)}, s.name)),
       scenarios.map(c => {
+        if (!isCell(s, c)) return h('td', {});
         const cell = h('button', {type: 'button', class: 'cell-button', 'data-cell': keyOf(s.name, c.name), tabindex: '-1', onclick: () => open(s, c)});
         cells.set(keyOf(s.name, c.name), [cell, s, c]);
         return h('td', {}, cell);
       })))));
   const paint = ([cell, s, c]) => {
     const key = keyOf(s.name, c.name), known = store.latest.get(key), predicted = store.predictions.get(key);
-    const state = known ? known.state : 'empty';
-    cell.className = 'cell-button ' + state + (state === 'ended' ? ' v ' + known.verdict + (known.surprise ? ' surprise' : '') : '');
+    const state = known ? known.state : c.missing ? 'missing' : 'empty';
+    const expects = state === 'empty' && asExpected && asExpected.checked && c.expected[s.name];
+    cell.className = 'cell-button ' + state + (state === 'missing' ? ' v skipped' : expects ? ' expects v ' + expects : state === 'ended' ? ' v ' + known.verdict + (known.surprise ? ' surprise' : '') : '');
     const came = state === 'ended' && known.prediction ? (known.prediction === known.verdict ? 'right' : 'wrong') : '';
     fill(cell,
-      state === 'ended' ? [known.surprise ? '!! ' : '', t('short.' + known.verdict, {n: known.n})] :
+      state === 'ended' ? [known.surprise ? '!! ' : '', t('short.' + known.verdict, {n: known.n}), known.promised && h('small', {}, ' ', known.promised)] :
+        state === 'missing' ? t('short.skipped') : expects ? t('verdict.' + expects) :
         state === 'running' ? h('span', {class: 'spinner'}) : state === 'waiting' ? '…' : state === 'failed' ? '✕' : '·',
       came && h('i', {class: came, 'aria-hidden': 'true'}, came === 'right' ? '✓' : '✗'),
       !came && predicted && h('i', {class: 'guess'}, t('guess', {word: t('verdict.' + predicted)})));
     const words = [t('under', {strategy: s.name, scenario: nameOf(c)}),
-      state === 'ended' ? verdict(known) : t('state.' + state), predicted ? t('predicted', {word: t('verdict.' + predicted)}) : ''];
+      state === 'ended' && known.promised && t('short.' + known.verdict, {n: known.n}) + ' ' + known.promised, // as it is seen
+      state === 'ended' ? verdict(known) : state === 'missing' ? skipped(c) : t('state.' + state), expects && t('expected', {word: t('verdict.' + expects)}), predicted ? t('predicted', {word: t('verdict.' + predicted)}) : ''];
     cell.setAttribute('aria-label', words.filter(Boolean).join(', '));
     cell.title = words.filter(Boolean).join(', ');
   };
   const stop = h('button', {type: 'button', id: 'stop', onclick: () => ask('DELETE', 'api/runs').then(() => notice(said, ''), e => notice(said, e.message))}, '■ ', t('stop'));
-  const buttons = h('div', {class: 'bar'}, drives && [
+  const buttons = h('div', {class: 'bar'}, asExpected && h('label', {class: 'check', for: 'as-expected'}, asExpected, ' ', t('as.expected.show')), drives && [
     h('label', {class: 'check', for: 'predict-first'}, predictFirst, ' ', t('predict.first')),
-    h('button', {type: 'button', id: 'telling', title: t('telling.means'), onclick: () => run(strategies.filter(s => s.telling).map(s => [s.name, s.telling]))}, '▶ ', t('run.telling')), stop]);
-  fill(body, h('div', {class: 'title'}, h('div', {}, h('h1', {}, t(name + '.title')), h('p', {class: 'lead'}, t('matrix.lead'))), buttons), said,
+    strategies.some(s => s.telling && scenarios.some(c => c.name === s.telling)) && h('button', {type: 'button', id: 'telling', title: t('telling.means'), onclick: () => run(strategies.filter(s => s.telling).map(s => [s.name, s.telling]))}, '▶ ', t('run.telling')), stop]);
+  fill(body, h('div', {class: 'title'}, h('div', {}, h('h1', {}, t(name + '.title')), h('p', {class: 'lead'}, t('matrix.lead'))), buttons), above, said,
     legend(), h('div', {class: 'scroll', role: 'region', 'aria-label': t(name + '.title')}, table));
-  const paintAll = () => { for (const cell of cells.values()) paint(cell); stop.disabled = !running() && !waitingRuns().length; };
+  const paintStop = () => { stop.disabled = !runningRuns().length && !waitingRuns().length; };
+  const paintAll = () => { for (const cell of cells.values()) paint(cell); paintStop(); };
+  table.style.setProperty('--columns', scenarios.length);
   paintAll();
   table.addEventListener('keydown', e => walk(e));
   // One cell alone is reached with Tab, the others from there with the arrow keys.
@@ -67,11 +90,11 @@ function grid(body, {strategies, scenarios}, name) {
   reach(reached);
   table.addEventListener('focusin', e => e.target.matches('.cell-button') && reach(e.target));
   return on((name, data) => {
-    if (name === 'seen' || name === 'preparing' || name === 'attempt' || name === 'connected') return;
+    if (name === 'seen' || name === 'preparing' || name === 'attempt' || name === 'told' || name === 'connected') return;
     if ((name === 'running' || name === 'ended' || name === 'predicted') && data.strategy) {
       const cell = cells.get(keyOf(data.strategy, data.scenario));
       if (cell && !data.load) paint(cell);
-      stop.disabled = !running() && !waitingRuns().length;
+      paintStop();
     } else paintAll();
   });
 }

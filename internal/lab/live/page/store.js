@@ -14,7 +14,16 @@ const tell = (name, data) => { for (const listener of [...listeners]) listener(n
 export const lastRun = (strategy, scenario, shops) => [...store.runs.values()].filter(r => r.strategy === strategy && r.scenario === scenario && (r.shops || 0) === shops && !r.load && r.state !== 'dropped').pop();
 export const keyOf = (strategy, scenario) => strategy + '/' + scenario;
 export const runOf = (strategy, scenario) => store.latest.get(keyOf(strategy, scenario));
-export const running = () => [...store.runs.values()].find(r => r.state === 'running');
+// gridOf is the table that has a scenario: that of one server, of several items, or of a topology of the database.
+export function gridOf(scenario) {
+  const {strategies, scenarios, topologies, baskets} = store.catalog, has = of => of.scenarios.some(c => c.name === scenario);
+  const topology = topologies.find(has);
+  if (topology) return {topology, strategies, scenarios: topology.scenarios, tab: '', back: 'topologies/' + topology.name};
+  return has(baskets) ? {...baskets, baskets: true, tab: 'baskets', back: 'baskets'} : {strategies, scenarios, tab: '', back: ''};
+}
+// isCell is whether a strategy has a cell under a scenario.
+export const isCell = (s, c) => !c.expected || s.name in c.expected;
+export const runningRuns = () => [...store.runs.values()].filter(r => r.state === 'running');
 export const waitingRuns = () => [...store.runs.values()].filter(r => r.state === 'waiting').sort((a, b) => a.id - b.id);
 
 function keep(run) {
@@ -39,8 +48,8 @@ const apply = {
     Object.assign(store, {score: s.score, preparing: s.preparing, loads: s.loads || [], attempt: s.attempt || null, seen: s.seen || null, shapes: s.seen ? s.seen.shapes : '', told: s.told || [], votes: s.votes || null, played: s.played || null});
   },
   queued(runs) { for (const run of runs) keep(run); },
-  running(run) { keep(run); Object.assign(store, {attempt: null, seen: null, shapes: '', told: []}); },
-  told(line) { store.told.push(line.line); },
+  running(run) { keep(run); Object.assign(store, {attempt: null, seen: null, shapes: '', told: []}); }, // of several at once, before the first line
+  told(line) { store.told.push(line); },
   attempt(a) { Object.assign(store, {attempt: a, seen: null, shapes: ''}); },
   seen(s) { store.seen = s; store.shapes += s.shapes; },
   ended(run) {

@@ -3,6 +3,7 @@ import {chooseLanguage, known, language, languages, preferredLanguage, t} from '
 
 // The page of a phone: what is asked, and what it said.
 const main = document.getElementById('main');
+main.className = 'phone';
 let ballot = null, chosen = '', problem = '';
 
 async function vote(word) {
