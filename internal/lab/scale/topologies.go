@@ -87,7 +87,7 @@ func RunTopologies(ctx context.Context, o Options, all []strategy.Description) (
 func (o Options) measureTopologies(measured []Topology, unitsPerSecond func(on string, d soak.Demand) (float64, error)) error {
 	for _, strategy := range onTopologies {
 		for _, items := range topologyItems {
-			fmt.Fprintf(o.Log, "%s, %d items\n", strategy, items)
+			fmt.Fprintf(o.Log, "%s, items: %d\n", strategy, items)
 			ratios := make([][]float64, len(measured))
 			for range o.Rounds {
 				var base float64
