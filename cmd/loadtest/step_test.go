@@ -55,7 +55,7 @@ func TestAShopThatCannotBePlayed(t *testing.T) {
 		"run --cells locks-sorted:crossed":                         "locks-sorted only sells several items at once: see loadtest run --baskets",
 		"explain none:crossed":                                     "explain explains one cell: no strategy",
 		"run --baskets --topology pair":                            "want one of the two",
-		"run --baskets --results results.bin":                      "--baskets measures no requests",
+		"run --baskets --results results.bin":                      "--baskets and --topology measure no requests",
 		"explore magic":                                            `no strategy "magic": want one of none, mutex`,
 		"judge magic":                                              `no strategy "magic": want one of none, mutex`,
 		"step conditional --shop-binary " + production:             "was built without the lab: build it with go build -tags lab ./cmd/shop",

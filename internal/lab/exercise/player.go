@@ -31,7 +31,7 @@ type failure struct {
 
 func (f failure) Error() string { return f.said }
 
-// Is makes a stage take a failure for final: it does not play the run again.
+// Is makes a confirmation take a schedule that ends in a failure for one that cannot be played.
 func (f failure) Is(target error) bool { return target == stage.ErrCannot }
 
 // player plays schedules of an answer on a stage. It ends a run that sends too much or says nothing, and
@@ -50,8 +50,7 @@ func (p player) Play(ctx context.Context, plan stage.Plan, choose func() stage.C
 	alarm := time.AfterFunc(maxSilence, func() { cancel(silent) })
 	defer alarm.Stop()
 	heard := time.Now()
-	var tooMany error
-	record, err := p.Stage.Play(ctx, plan, func() stage.Chooser {
+	return p.bounded(ctx, plan, func() stage.Chooser {
 		next := choose()
 		return func(n stage.Next) (int, error) {
 			// A try that was begun anew after almost as long was as silent.
@@ -60,10 +59,22 @@ func (p player) Play(ctx context.Context, plan stage.Plan, choose func() stage.C
 			}
 			heard = time.Now()
 			alarm.Reset(maxSilence)
+			return next(n)
+		}
+	})
+}
+
+// bounded ends a run that sends too much. It does not make the run again: no lease explains so many requests.
+func (p player) bounded(ctx context.Context, plan stage.Plan, choose func() stage.Chooser) (schedule.Record, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	record, err := p.Stage.Play(ctx, plan, func() stage.Chooser {
+		next := choose()
+		return func(n stage.Next) (int, error) {
 			for c, sent := range n.Requests {
 				if sent > maxRequests {
-					tooMany = failure{TooManyRequests, fmt.Sprintf("customer %s has sent more than %d requests in one sale", c, maxRequests)}
-					return 0, tooMany
+					cancel(failure{TooManyRequests, fmt.Sprintf("customer %s has sent more than %d requests in one sale", c, maxRequests)})
+					return 0, context.Cause(ctx)
 				}
 			}
 			return next(n)
@@ -71,9 +82,6 @@ func (p player) Play(ctx context.Context, plan stage.Plan, choose func() stage.C
 	})
 	if cause := context.Cause(ctx); errors.As(cause, new(failure)) {
 		return record, cause
-	}
-	if tooMany != nil {
-		return record, tooMany
 	}
 	if errors.Is(err, stage.ErrEndless) {
 		return record, failure{TooManyRequests, err.Error()}
@@ -110,14 +118,10 @@ func (p player) playText(ctx context.Context, strategy, text string) (schedule.R
 	})
 }
 
-// PlaySchedule plays a schedule as loadtest step does.
+// PlaySchedule plays a schedule as loadtest step does. It waits for a free slot as long as it takes.
 func (p player) PlaySchedule(ctx context.Context, strategy string, customers int, order schedule.Schedule) (schedule.Record, error) {
-	play := p.Stage.PlaySchedule
-	if p.oneShop {
-		play = stage.OneShop{Stage: p.Stage}.PlaySchedule
-	}
-	record, err := play(ctx, strategy, customers, order)
-	return p.judged(record), err
+	plan := stage.Plan{Strategy: strategy, Customers: customers, OneShop: p.oneShop}.Following(order)
+	return p.bounded(ctx, plan, func() stage.Chooser { return stage.Follow(order) })
 }
 
 // judged is the record with a cause of its own as its outcome, where [player.judge] finds one.

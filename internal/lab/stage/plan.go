@@ -195,8 +195,13 @@ func (s Baskets) Position(ctx context.Context, strategy string, customers int, o
 }
 
 func (s *Stage) playSchedule(ctx context.Context, p Plan, order schedule.Schedule) (schedule.Record, error) {
+	return s.Play(ctx, p.Following(order), func() Chooser { return Follow(order) })
+}
+
+// Following returns the plan of a run that follows a schedule, and looks at everything.
+func (p Plan) Following(order schedule.Schedule) Plan {
 	p.Events, p.MaxEvents, p.Everything, p.Observe = order.Events(), len(order), true, true
-	return s.Play(ctx, p, func() Chooser { return Follow(order) })
+	return p
 }
 
 // Position is how things stand after the last entry of a schedule, and what can be done next.

@@ -165,7 +165,7 @@ func (s *Stage) playOn(ctx context.Context, l *slot, p Plan, of strategy.Descrip
 		}
 		r.buyers = append(r.buyers, &buyer{customer: c, id: id, lines: lines, shop: l.Shops[i], held: first, step: first.Name, counts: map[string]int{}, asked: map[string]bool{}, flying: -1})
 	}
-	unfollow := s.source.follow(r.items, ids, func(report heldReport) {
+	unfollow := s.source.follow(l.name, r.items, ids, func(report heldReport) {
 		if report.Hold == 0 && len(r.messages) > cap(r.messages)/2 {
 			return // what the shops do on their own is shown, not needed
 		}

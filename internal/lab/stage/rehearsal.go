@@ -69,7 +69,7 @@ func (s *Stage) rehearseAt(ctx context.Context, l *slot, shop *rig.TestbedShop, 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var sent atomic.Int64
-	defer s.source.follow([]uint64{item}, ids, func(r heldReport) {
+	defer s.source.follow(l.name, []uint64{item}, ids, func(r heldReport) {
 		if r.Hold == 0 {
 			return
 		}

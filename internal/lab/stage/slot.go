@@ -119,13 +119,14 @@ func (s *slots) open(kind slotKind, p *pool) error {
 					settings["SHOP_LAB_MYSQL_READ"] = database.readDSN
 				}
 			}
+			name := fmt.Sprintf("slot%d.%d", p.number, i+1)
 			servers, err := s.rig.Testbed(ctx, rig.TestbedOptions{
-				Name: fmt.Sprintf("slot%d.%d", p.number, i+1), Shops: schedule.MaxCustomers, DSN: database.dsn, Faults: kind.Proxied, Etcd: kind.etcd, Quorum: quorum, Env: settings,
+				Name: name, Shops: schedule.MaxCustomers, DSN: database.dsn, Faults: kind.Proxied, Etcd: kind.etcd, Quorum: quorum, Env: settings,
 			})
 			if err != nil {
 				return err
 			}
-			shared := &testbed{Testbed: servers, lease: kind.lease, rehearsed: map[rehearsal]bool{}}
+			shared := &testbed{Testbed: servers, name: name, lease: kind.lease, rehearsed: map[rehearsal]bool{}}
 			for range each {
 				l := &slot{testbed: shared, database: database, redis: servers.Redis().Client()}
 				for _, server := range servers.Quorum {

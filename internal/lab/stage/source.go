@@ -21,11 +21,21 @@ type source struct {
 
 	mu      sync.Mutex // guards the rest
 	conns   map[net.Conn]bool
-	sales   map[string]func(heldReport) // by request id
-	items   map[uint64]func(heldReport) // for what the shops send on their own
+	sales   map[saleAt]func(heldReport)
+	items   map[itemAt]func(heldReport) // for what the shops send on their own
 	scripts map[string]string           // sources by SHA-1
 	closed  bool
 }
+
+// saleAt is the request id of a sale, and itemAt an item's. Both are unique within a testbed: the servers of
+// two can number their items alike.
+type (
+	saleAt struct{ testbed, id string }
+	itemAt struct {
+		testbed string
+		id      uint64
+	}
+)
 
 // heldReport is a report with the way to answer it.
 type heldReport struct {
@@ -47,8 +57,8 @@ func openSource() (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &source{listener: listener, conns: map[net.Conn]bool{}, sales: map[string]func(heldReport){},
-		items: map[uint64]func(heldReport){}, scripts: map[string]string{}}
+	s := &source{listener: listener, conns: map[net.Conn]bool{}, sales: map[saleAt]func(heldReport){},
+		items: map[itemAt]func(heldReport){}, scripts: map[string]string{}}
 	s.reading.Go(s.accept)
 	return s, nil
 }
@@ -114,10 +124,11 @@ func (s *source) read(conn net.Conn) {
 
 // pass gives a report to the run that it belongs to. A sale that nobody plays goes on at once.
 func (s *source) pass(r heldReport) {
+	testbed := testbedOf(r.shop)
 	s.mu.Lock()
-	to := s.sales[r.Sale]
+	to := s.sales[saleAt{testbed, r.Sale}]
 	if to == nil && r.Hold == 0 {
-		to = s.items[itemIn(r.Text)]
+		to = s.items[itemAt{testbed, itemIn(r.Text)}]
 	}
 	s.mu.Unlock()
 	switch {
@@ -151,24 +162,24 @@ func (r heldReport) release(lose bool) {
 	_ = r.from.to.Encode(labmode.StepOrder{Go: r.Hold, Lose: lose})
 }
 
-// follow has reports on these sales, and on the items, passed to the function.
-func (s *source) follow(items []uint64, sales []string, to func(heldReport)) (unfollow func()) {
+// follow has a testbed's reports on these sales, and on the items, passed to the function.
+func (s *source) follow(testbed string, items []uint64, sales []string, to func(heldReport)) (unfollow func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, item := range items {
-		s.items[item] = to
+		s.items[itemAt{testbed, item}] = to
 	}
 	for _, id := range sales {
-		s.sales[id] = to
+		s.sales[saleAt{testbed, id}] = to
 	}
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for _, item := range items {
-			delete(s.items, item)
+			delete(s.items, itemAt{testbed, item})
 		}
 		for _, id := range sales {
-			delete(s.sales, id)
+			delete(s.sales, saleAt{testbed, id})
 		}
 	}
 }

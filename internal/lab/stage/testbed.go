@@ -16,11 +16,15 @@ import (
 // testbed is the shops of the customers and the Redis behind them. Several slots can share one.
 type testbed struct {
 	*rig.Testbed
+	name  string
 	lease time.Duration // of every lock
 
 	mu        sync.Mutex // guards rehearsed; held for as long as a rehearsal or a restart takes
 	rehearsed map[rehearsal]bool
 }
+
+// testbedOf returns the name of the testbed of a shop.
+func testbedOf(shop string) string { return shop[:max(strings.LastIndexByte(shop, '-'), 0)] }
 
 // revive starts each shop again that does not run: one that has ended by itself, or that did not come
 // back after it was killed.
