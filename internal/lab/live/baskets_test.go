@@ -29,10 +29,14 @@ func TestCellsOfBasketsRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	zh := wordsOf(t, "zh")
 	for i, want := range []string{"left", "held"} {
 		r := s.finished(t, added[i].ID)
 		if string(r.Verdict) != want || r.Surprise || len(r.result.Story) == 0 {
 			t.Errorf("%s is %s, want %s: %q", r.Strategy, r.Verdict, want, r.result.Story)
+		}
+		for _, told := range r.told {
+			saidInChinese(t, zh, told.En)
 		}
 		if !slices.EqualFunc(r.told, r.result.Story, func(said line, story string) bool { return said.En == story }) {
 			t.Errorf("the page is told %q, and the result %q", r.told, r.result.Story)

@@ -33,10 +33,15 @@ func TestWhatTheServerSaysIsSaidInChinese(t *testing.T) {
 		all = append(all, err.Error())
 	}
 	for _, text := range all {
-		n := 0
-		phrase := "said." + value.ReplaceAllStringFunc(text, func(string) string { n++; return fmt.Sprintf("{%d}", n) })
-		if !strings.ContainsFunc(zh[phrase], func(r rune) bool { return r > 0x2e80 }) {
-			t.Errorf("%q is not said in Chinese: %q", text, phrase)
-		}
+		saidInChinese(t, zh, text)
+	}
+}
+
+func saidInChinese(t *testing.T, zh map[string]string, text string) {
+	t.Helper()
+	n := 0
+	phrase := "said." + value.ReplaceAllStringFunc(text, func(string) string { n++; return fmt.Sprintf("{%d}", n) })
+	if !strings.ContainsFunc(zh[phrase], func(r rune) bool { return r > 0x2e80 }) {
+		t.Errorf("%q is not said in Chinese: %q", text, phrase)
 	}
 }
