@@ -98,7 +98,7 @@ func (c *runCommand) choose(plan matrix.Plan, shop *catalog.Catalog) (_ matrix.P
 	if err != nil {
 		return plan, err
 	}
-	plan.Runs = c.Runs
+	plan.Runs, plan.Parallel = c.Runs, given(c.Parallel)
 	return plan, startsAll(plan)
 }
 

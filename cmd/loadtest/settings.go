@@ -26,7 +26,7 @@ type selection struct {
 	Scenarios  []string `default:"${usual_scenario}" help:"Under which scenarios, or all: ${scenarios}."`
 	Cells      []string `placeholder:"STRATEGY:SCENARIO" help:"Run just these cells, instead of every strategy under every scenario; or telling: each strategy under the scenario that shows most about it."`
 	Runs       int      `default:"1" min:"1" max:"1000" help:"How often to run each cell, each time with another seed."`
-	Parallel   *int     `placeholder:"N" min:"1" max:"16" help:"How many cells to run at once, each with shops and a Redis of its own. Without it 1 under contention, where numbers are compared, and 4 for the other scenarios."`
+	Parallel   *int     `placeholder:"N" min:"1" max:"16" help:"How many cells to run at once, each with shops and a Redis of its own. Without it 1 under contention, where numbers are compared, and 4 for the other scenarios. With --topology, how many cases of all strategies: 4."`
 }
 
 // The cells of run where nothing is selected.

@@ -52,13 +52,16 @@ func (p Plan) runBaskets(ctx context.Context, status *Status) (report.Report, er
 	var groups []group
 	for _, pair := range p.Baskets {
 		p.Strategies = append(p.Strategies, pair.Strategy)
-		groups = append(groups, group{[]strategy.Description{pair.Strategy}, pair.Scenario.Name, func(seed uint64) ([]trial.Result, error) {
+		groups = append(groups, group{[]strategy.Description{pair.Strategy}, pair.Scenario.Name, func(ctx context.Context, seed uint64) ([]trial.Result, error) {
 			result, err := basket.Run(ctx, t.benches[0], pair.Strategy, pair.Scenario, seed, nil)
-			return []trial.Result{result}, err
+			if err != nil {
+				return nil, err
+			}
+			return []trial.Result{result}, nil
 		}})
 	}
 	p.Strategies = slices.CompactFunc(p.Strategies, func(a, b strategy.Description) bool { return a.Name == b.Name })
-	r, err := p.inTurn(ctx, groups, status)
+	r, err := p.runGroups(ctx, 1, groups, status)
 	r.Environment = t.environment()
 	return r, err
 }

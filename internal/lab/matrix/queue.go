@@ -122,39 +122,28 @@ func (t *testbeds) runOn(ctx context.Context, benches []trial.Bench, tasks []tas
 type group struct {
 	strategies []strategy.Description
 	scenario   string
-	run        func(seed uint64) ([]trial.Result, error) // of each strategy
+	run        func(ctx context.Context, seed uint64) ([]trial.Result, error) // of each strategy
 }
 
-// inTurn runs groups one after the other. It returns what is done, strategy by strategy, even when it ends early.
-func (p Plan) inTurn(ctx context.Context, groups []group, status *Status) (r report.Report, err error) {
+// runGroups runs so many groups at once. It returns what is done, strategy by strategy, even when it ends early.
+func (p Plan) runGroups(ctx context.Context, atOnce int, groups []group, status *Status) (r report.Report, err error) {
 	r.Strategies = p.Strategies
 	for _, g := range groups {
 		status.begin(len(g.strategies) * p.Runs)
 	}
-	for _, g := range groups {
-		runs := make([][]trial.Result, len(g.strategies))
-		for n := 0; n < p.Runs && len(runs) > 0; n++ {
-			for _, of := range g.strategies {
-				status.started(of.Name + ":" + g.scenario)
+	done := make([][]trial.Result, len(groups))
+	running, runCtx := errgroup.WithContext(ctx)
+	running.SetLimit(atOnce)
+	for i, g := range groups {
+		running.Go(func() (err error) {
+			if runCtx.Err() == nil {
+				done[i], err = p.runGroup(runCtx, g, status)
 			}
-			var results []trial.Result
-			if results, err = g.run(p.Seed + uint64(n)); err != nil {
-				break
-			}
-			for i, result := range results {
-				status.finished(result.Name(), result, nil)
-				runs[i] = append(runs[i], result)
-			}
-		}
-		for _, of := range runs {
-			if len(of) > 0 {
-				r.Cells = append(r.Cells, merge(of))
-			}
-		}
-		if err != nil {
-			break
-		}
+			return cmp.Or(err, context.Cause(runCtx))
+		})
 	}
+	err = running.Wait()
+	r.Cells = slices.Concat(done...)
 	at := func(c trial.Result) int {
 		return slices.IndexFunc(p.Strategies, func(s strategy.Description) bool { return s.Name == c.Strategy })
 	}
@@ -167,6 +156,28 @@ func (p Plan) inTurn(ctx context.Context, groups []group, status *Status) (r rep
 		err = errors.New("no cell was run")
 	}
 	return r, err
+}
+
+// runGroup makes the runs of a group one after the other, and one result of each of its cells.
+func (p Plan) runGroup(ctx context.Context, g group, status *Status) (done []trial.Result, err error) {
+	runs := make([][]trial.Result, len(g.strategies))
+	for n := 0; n < p.Runs && len(runs) > 0 && err == nil; n++ {
+		for _, of := range g.strategies {
+			status.started(of.Name + ":" + g.scenario)
+		}
+		var results []trial.Result
+		results, err = g.run(ctx, p.Seed+uint64(n))
+		for i, result := range results {
+			status.finished(result.Name(), result, nil)
+			runs[i] = append(runs[i], result)
+		}
+	}
+	for _, of := range runs {
+		if len(of) > 0 {
+			done = append(done, merge(of))
+		}
+	}
+	return done, err
 }
 
 // merge makes one result of several runs of a cell: the first surprising run, or else the one with
