@@ -8,7 +8,7 @@
 //   - topology.go: the topologies; servers.go: how they start
 //   - scenario.go: the scenarios; failover.go, rewind.go, switchover.go, silent.go, errant.go, late.go and isolated.go:
 //     what they do
-//   - group.go: the strategies of a case, from their items to their verdicts
+//   - group.go: the strategies of a case, on its servers; cell.go: one of them, from its customers to its verdict
 //   - load.go: shops on a topology's servers, for a load without a fault
 //   - count.go: what SQL says in the end; records.go: what the servers say of themselves, which explains it
 package topology
