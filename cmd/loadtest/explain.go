@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/alecthomas/kong"
 
 	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/report"
@@ -23,7 +26,7 @@ type explainCommand struct {
 	Mermaid bool   `help:"Print a Mermaid sequence diagram instead, which GitHub draws in Markdown."`
 }
 
-func (c *explainCommand) Run(ctx context.Context, s streams) error {
+func (c *explainCommand) Run(ctx context.Context, s streams, parsed *kong.Context) error {
 	name, scenarioName, joined := strings.Cut(c.Cell, ":")
 	switch {
 	case joined && c.Scenario != "":
@@ -41,6 +44,9 @@ func (c *explainCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if of, err := basket.ByName(scenarioName); err == nil {
+		if err := refuseSet(parsed, true); err != nil {
+			return err
+		}
 		return c.basket(ctx, plan, name, of, s)
 	}
 	of, several := topology.CaseByName(scenarioName)
@@ -61,7 +67,7 @@ func (c *explainCommand) Run(ctx context.Context, s streams) error {
 	}
 	if several == nil {
 		plan.Cases, plan.Strategies, plan.Runs = []topology.Case{of}, []strategy.Description{described}, 1
-		err = startsAll(plan)
+		err = cmp.Or(refuseSet(parsed, false), startsAll(plan))
 	} else {
 		plan, err = choose(plan, selection{Strategies: []string{name}, Scenarios: []string{scenarioName}, Runs: 1}, shop)
 	}

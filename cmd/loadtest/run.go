@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/alecthomas/kong"
+
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/matrix"
@@ -26,10 +28,15 @@ type runCommand struct {
 	Draw       bool     `help:"Also explain and draw the cells that broke: the first of each cause."`
 }
 
-func (c *runCommand) Run(ctx context.Context, s streams) error {
+func (c *runCommand) Run(ctx context.Context, s streams, parsed *kong.Context) error {
 	plan, err := c.plan()
 	if err != nil {
 		return err
+	}
+	if c.Baskets || len(c.Topology) > 0 {
+		if err := refuseSet(parsed, c.Baskets); err != nil {
+			return err
+		}
 	}
 	if err := c.outputs.check(output{flag: "--results", path: c.Results}); err != nil {
 		return err
@@ -100,6 +107,22 @@ func (c *runCommand) choose(plan matrix.Plan, shop *catalog.Catalog) (_ matrix.P
 	}
 	plan.Runs, plan.Parallel = c.Runs, given(c.Parallel)
 	return plan, startsAll(plan)
+}
+
+// refuseSet refuses flags on the command line for what the scenarios of baskets, or of topologies, set themselves.
+func refuseSet(parsed *kong.Context, baskets bool) error {
+	set := []string{"shops", "stock", "requests", "workers", "rate", "lease", "wait", "retry", "work", "trace"}
+	if baskets {
+		set = append(set, "parallel")
+	} else {
+		set = append(set, "binlog", "mysql-set")
+	}
+	for _, at := range parsed.Path {
+		if at.Flag != nil && slices.Contains(set, at.Flag.Name) {
+			return usage("--%s is set by the scenarios of baskets and topologies: leave it out", at.Flag.Name)
+		}
+	}
+	return nil
 }
 
 // startsAll refuses servers and shops that are given.

@@ -263,7 +263,8 @@ func (s *Server) attackTopology(ctx context.Context, together []*run, of topolog
 	for i, r := range together {
 		strategies[i], _ = s.o.Shop.ByName(r.Strategy) // checked when it was queued
 	}
-	results, _, err := topology.Run(ctx, of, strategies, s.o.Plan.Shop, together[0].Seed, func(server string, what explain.Text) {
+	programs := topology.Programs{Shop: s.o.Plan.Shop, Redis: s.o.Plan.RedisServer}
+	results, _, err := topology.Run(ctx, of, strategies, programs, together[0].Seed, func(server string, what explain.Text) {
 		s.tellStory(together, line{server + ": " + explain.English.Say(what), server + "：" + explain.Chinese.Say(what)})
 	})
 	if err != nil {

@@ -28,7 +28,7 @@ func (p Plan) runCases(ctx context.Context, status *Status) (report.Report, erro
 		strategies := c.Of(p.Strategies)
 		groups = append(groups, group{strategies, c.Name(), func(ctx context.Context, seed uint64) ([]trial.Result, error) {
 			status.Say("starting " + c.Topology.Name)
-			results, versions, err := topology.Run(ctx, c, strategies, p.Shop, seed, nil)
+			results, versions, err := topology.Run(ctx, c, strategies, topology.Programs{Shop: p.Shop, Redis: p.RedisServer}, seed, nil)
 			mu.Lock()
 			defer mu.Unlock()
 			where.MySQL, where.Redis = cmp.Or(versions.MySQL, where.MySQL), cmp.Or(versions.Redis, where.Redis)

@@ -52,18 +52,21 @@ type group struct {
 	history  // of the servers
 }
 
+// Programs are what is started: the shop, empty for the one of the checkout, and Redis, empty for the one of the machine.
+type Programs struct{ Shop, Redis string }
+
 // Versions are those of the servers.
 type Versions struct{ MySQL, Redis string }
 
 // Run runs a case for all of these strategies, on servers and shops of its own, which end with it. Where the servers
 // cannot start on this machine, all are skipped, without versions. Run calls told, unless that is nil, with what a server
 // does or meets, when that was seen. An error means that the harness cannot go on.
-func Run(ctx context.Context, c Case, strategies []strategy.Description, shopProgram string, seed uint64, told func(server string, what explain.Text)) ([]trial.Result, Versions, error) {
+func Run(ctx context.Context, c Case, strategies []strategy.Description, programs Programs, seed uint64, told func(server string, what explain.Text)) ([]trial.Result, Versions, error) {
 	if missing := c.Topology.Missing(); missing != nil {
 		return skipped(c, strategies, seed, missing), Versions{}, nil
 	}
 	began := time.Now()
-	g, err := open(ctx, c, strategies, shopProgram)
+	g, err := open(ctx, c, strategies, programs)
 	if err != nil {
 		return nil, Versions{}, err
 	}
@@ -103,16 +106,17 @@ func Run(ctx context.Context, c Case, strategies []strategy.Description, shopPro
 	return results, g.versions, nil
 }
 
-func open(ctx context.Context, c Case, strategies []strategy.Description, program string) (_ *group, err error) {
+func open(ctx context.Context, c Case, strategies []strategy.Description, programs Programs) (_ *group, err error) {
 	g := &group{Case: c, unfit: map[string]string{}}
 	defer func() {
 		if err != nil {
 			g.close()
 		}
 	}()
-	if g.rig, err = rig.New(program); err != nil {
+	if g.rig, err = rig.New(programs.Shop); err != nil {
 		return nil, err
 	}
+	g.rig.RedisProgram = programs.Redis
 	if g.servers, err = c.Topology.start(ctx, g.rig); err != nil {
 		return nil, err
 	}
