@@ -77,6 +77,14 @@ type ServersSale struct {
 	Order          uint64 // that stands on the server which counts; 0 for none
 }
 
+// on is the server that a sale's order was made on, or that its shop was led to.
+func (e ServersEvidence) on(s ServersSale) int {
+	if s.Order != 0 && !e.Replaced.IsZero() && s.Answered.After(e.Replaced) {
+		return e.Counts
+	}
+	return s.Server
+}
+
 func (s ServersSale) named() *Sale { return &Sale{label(s.Request), s.Shop} }
 
 // Phrases of notes, for package topology.
@@ -112,23 +120,23 @@ type ServersNote struct {
 // of which nothing went wrong.
 func ExplainServers(e ServersEvidence) *Explanation {
 	x := &Explanation{Cause: Unexplained}
-	decided := -1 // in Sales
+	decided, moment := -1, Text{} // in Sales
 	switch e.Verdict {
 	case verdict.Lied:
-		decided = e.lied(x)
+		decided, moment = e.lied(x)
 	case verdict.Oversold:
-		decided = e.readOld(x)
+		decided, moment = e.readOld(x)
 	case verdict.Left:
 		x.Cause, x.Why = CountedOut, []Text{say("units-left-counted", Facts{Count: e.Units, Initial: e.InitialStock})}
 	default:
 		return nil
 	}
-	e.draw(x, decided)
+	e.draw(x, decided, moment)
 	return x
 }
 
 // lied explains the answers without an order, by what the other servers have of them.
-func (e ServersEvidence) lied(x *Explanation) (first int) {
+func (e ServersEvidence) lied(x *Explanation) (first int, moment Text) {
 	first = -1
 	more := 0
 	said := map[Cause]bool{}
@@ -142,14 +150,14 @@ func (e ServersEvidence) lied(x *Explanation) (first int) {
 			continue
 		}
 		if said[cause] = true; first < 0 {
-			first, x.Cause = i, cause
+			first, x.Cause, moment = i, cause, say("moment-no-order", Facts{Holder: s.named()})
 		}
 		x.Why = append(x.Why, why...)
 	}
 	if more > 0 {
 		x.Why = append(x.Why, say("so-were-others", Facts{Count: more}))
 	}
-	return first
+	return first, moment
 }
 
 func (e ServersEvidence) whyNoOrder(s ServersSale) (Cause, []Text) {
@@ -177,7 +185,7 @@ func (e ServersEvidence) whyNoOrder(s ServersSale) (Cause, []Text) {
 }
 
 // readOld explains an oversell by the server on which a sale had read.
-func (e ServersEvidence) readOld(x *Explanation) (reader int) {
+func (e ServersEvidence) readOld(x *Explanation) (reader int, moment Text) {
 	at := slices.IndexFunc(e.Servers, DatabaseServer.Read)
 	held := at < 0 // its units, without a read
 	if held {
@@ -185,7 +193,7 @@ func (e ServersEvidence) readOld(x *Explanation) (reader int) {
 	}
 	if e.Reader < 0 || at < 0 || e.Sales[e.Reader].Order == 0 {
 		x.Why = []Text{say("sold-beyond", Facts{Count: e.Units, Initial: e.InitialStock})}
-		return -1
+		return -1, Text{}
 	}
 	s := e.Sales[e.Reader]
 	ahead := 0
@@ -197,11 +205,12 @@ func (e ServersEvidence) readOld(x *Explanation) (reader int) {
 	f := Facts{Holder: s.named(), Server: e.Servers[at].Name, Stock: e.Read, Count: e.Servers[at].Orders, OtherCount: e.Servers[ahead].Orders,
 		OtherServer: e.Servers[ahead].Name, Order: s.Order}
 	read := Phrase("db-read-behind")
-	wrote := say("db-wrote-on-that", Facts{Server: e.Servers[e.Counts].Name, Order: s.Order, Stock: e.Read})
+	order := Facts{Server: e.Servers[e.on(s)].Name, Order: s.Order, Stock: e.Read}
+	wrote, moment := say("db-wrote-on-that", order), say("moment-read-old", order)
 	switch {
 	case held:
 		x.Cause, read, f.OtherServer = ReadLost, "db-held-lost", e.Servers[e.Counts].Name
-		wrote = say("db-ordered-all-the-same", Facts{Server: e.Servers[e.Counts].Name, Order: s.Order})
+		wrote, moment = say("db-ordered-all-the-same", order), say("moment-hold-lost", order)
 	case !e.Replaced.IsZero() && s.Sent.Before(e.Replaced):
 		x.Cause, read, f.OtherServer = ReadLost, "db-read-lost", e.Servers[e.Counts].Name
 	case !e.Replaced.IsZero():
@@ -210,12 +219,12 @@ func (e ServersEvidence) readOld(x *Explanation) (reader int) {
 		x.Cause = ReadBehind
 	}
 	x.Why = []Text{say(read, f), wrote, say("sold-beyond", Facts{Count: e.Units, Initial: e.InitialStock})}
-	return e.Reader
+	return e.Reader, moment
 }
 
 // draw adds a column for each server, with the sales from what was done to the servers first until what was done last,
-// and the sale that decided.
-func (e ServersEvidence) draw(x *Explanation, decided int) {
+// and the sale that decided, with its moment.
+func (e ServersEvidence) draw(x *Explanation, decided int, moment Text) {
 	if len(e.Notes) == 0 {
 		return
 	}
@@ -235,17 +244,12 @@ func (e ServersEvidence) draw(x *Explanation, decided int) {
 		if i != decided && (s.Sent.Before(zero) || s.Sent.After(last)) || s.Answered.IsZero() {
 			continue
 		}
-		add(s.Answered, s.Server, say("db-answered", Facts{Holder: s.named(), Outcome: s.Outcome, Order: s.Order}), i == decided)
+		add(s.Answered, e.on(s), say("db-answered", Facts{Holder: s.named(), Outcome: s.Outcome, Order: s.Order}), i == decided)
 	}
 	e.periods(x, ms)
 	slices.SortStableFunc(x.Steps, func(a, b Step) int { return cmp.Compare(a.AtMS, b.AtMS) })
 	if decided >= 0 {
-		s := e.Sales[decided]
-		what := say("moment-no-order", Facts{Holder: s.named()})
-		if e.Verdict == verdict.Oversold {
-			what = say("moment-read-old", Facts{Order: s.Order, Stock: e.Read})
-		}
-		x.Moment = &Moment{AtMS: ms(s.Answered), What: what, Alarm: true}
+		x.Moment = &Moment{AtMS: ms(e.Sales[decided].Answered), What: moment, Alarm: true}
 	}
 }
 

@@ -17,7 +17,7 @@ func TestTheServersSayWhy(t *testing.T) {
 	held := func(s *DatabaseServer) { s.Statements = []string{"UPDATE items SET stock = stock - 1"} }
 	ahead := with(second, func(s *DatabaseServer) { s.Orders = 3 })
 	sold := func(order uint64) []ServersSale {
-		return []ServersSale{{Request: "3-1", Shop: "shop 1", Sent: at(5), Answered: at(6), Outcome: "sold", Order: order}}
+		return []ServersSale{{Request: "3-1", Shop: "shop 1", Sent: at(5), Answered: at(8), Outcome: "sold", Order: order}}
 	}
 	for want, e := range map[Cause]ServersEvidence{
 		NotCopied:     {Verdict: verdict.Lied, Servers: []DatabaseServer{committed, second}, Sales: sold(0)},
