@@ -51,7 +51,7 @@ func (c *explainCommand) Run(ctx context.Context, s streams, parsed *kong.Contex
 	}
 	of, several := topology.CaseByName(scenarioName)
 	if _, err := scenario.ByName(scenarioName); err != nil && several != nil {
-		return usage("explain explains one cell: %w", err)
+		return usage("explain explains one cell: %w, or one of loadtest list baskets or of list topologies", err)
 	}
 	shop, err := c.catalog(ctx, s)
 	if err != nil {

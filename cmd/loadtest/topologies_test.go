@@ -125,6 +125,7 @@ func TestMistakesOfBasketsAndTopologies(t *testing.T) {
 		"run --topology async --strategies lock":   "no strategy",
 		"run --topology async --redis redis://x":   "starts all of them itself",
 		"explain mutex:semi-sync-silent":           "is no cell of mutex",
+		"explain mutex:semi-sync-late":             "or of list topologies",
 		"run --topology async --no-trace":          "--trace is set by the scenarios",
 		"run --topology async --binlog":            "--binlog is set by the scenarios",
 		"run --baskets --parallel 2":               "--parallel is set by the scenarios",

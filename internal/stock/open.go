@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/XSAM/otelsql"
@@ -223,11 +224,11 @@ func (s *Store) Addr() string { return s.addr }
 // Pool returns the connections, for metrics and for SQL that is not the shop's.
 func (s *Store) Pool() *sql.DB { return s.pool }
 
-// Version returns the server's version, such as "8.4.3" or "10.11.19-MariaDB".
+// Version returns the server's version, such as "8.4.3" or "10.11.19-MariaDB". MariaDB adds -log where it writes one.
 func (s *Store) Version(ctx context.Context) (string, error) {
 	var version string
 	err := s.db.WithContext(ctx).Raw("SELECT VERSION()").Scan(&version).Error
-	return version, err
+	return strings.TrimSuffix(version, "-log"), err
 }
 
 // Close ends all connections.
