@@ -126,7 +126,8 @@ func (s *Server) phonesMay() *http.ServeMux {
 	return mux
 }
 
-// letIn gives a phone its cookie.
+// letIn gives a phone its cookie. It comes with a link from another site, too: a phone is one phone wherever its
+// link was found.
 func (s *Server) letIn(w http.ResponseWriter, r *http.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +140,7 @@ func (s *Server) letIn(w http.ResponseWriter, r *http.Request) bool {
 	}
 	id := rand.Text()
 	s.class.phones[id] = true
-	http.SetCookie(w, &http.Cookie{Name: phoneCookie, Value: id, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: s.class.url.Scheme == "https"})
+	http.SetCookie(w, &http.Cookie{Name: phoneCookie, Value: id, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: s.class.url.Scheme == "https"})
 	return true
 }
 

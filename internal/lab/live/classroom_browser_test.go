@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/http/httptest"
 	"regexp"
 	"strconv"
 	"strings"
@@ -265,5 +266,32 @@ func stepByHand(teacher *browsertest.Page) {
 		was := browsertest.Says[string](teacher, `location.hash`)
 		teacher.Run(click(".next .choice"))
 		teacher.Until(fmt.Sprintf(`location.hash !== %q && document.querySelector('.playing') === null`, was))
+	}
+}
+
+// TestALinkFromAnotherSiteIsTheSamePhone: whoever comes to the vote again, by a link in a chat, has one vote.
+func TestALinkFromAnotherSiteIsTheSamePhone(t *testing.T) {
+	s := unservedClass(t)
+	listener := httptest.NewServer(s.Handler())
+	t.Cleanup(listener.Close)
+	s.class.url.Host = browsertest.Elsewhere
+	at := strings.Replace(listener.URL, "127.0.0.1", browsertest.Elsewhere, 1) + votePage
+	if _, err := s.ask(subject{cellName: cellName{"reentrant", "pause"}}); err != nil {
+		t.Fatal(err)
+	}
+	b := browsertest.Open(t, time.Minute)
+	for _, word := range []string{"held", "oversold"} {
+		b.Run(chromedp.Navigate(`data:text/html,<a id="vote" href="`+at+`">vote</a>`))
+		if _, err := chromedp.RunResponse(b, click("#vote")); err != nil {
+			t.Fatal(err)
+		}
+		b.Until(`document.querySelector('[data-word=` + word + `]:not(:disabled)')`)
+		b.Run(click("[data-word=" + word + "]"))
+		b.Until(`document.querySelector('[data-word=` + word + `]').getAttribute('aria-pressed') === 'true'`)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if votes := s.class.tally().Votes; len(votes) != 1 || votes["oversold"] != 1 {
+		t.Errorf("the votes are %v, want oversold once", votes)
 	}
 }

@@ -40,7 +40,7 @@ var metrics = []metric{
 	{name: "left", title: "left when customers were sent away", zh: "顾客被拒绝时的剩余库存", of: count(func(r trial.Result) int64 { return r.Left }), bad: true},
 	{name: "duplicates", title: "duplicate orders", zh: "重复订单", of: count(func(r trial.Result) int64 { return r.Duplicates }), bad: true},
 	{name: "faults-met", title: "faults met", zh: "命中的故障", of: count(func(r trial.Result) int64 { return r.FaultsMet })},
-	{name: "sales-per-second", title: "sales\n/s", zh: "每秒成交", of: number(func(r trial.Result) float64 { return r.SalesPerSecond }), better: more, shown: inTerminal | inMarkdown | onPage | inComparing | always, leave: 10},
+	{name: "sales-per-second", title: "sales\n/s", zh: "每秒成交", of: func(r trial.Result) (float64, bool) { return r.SalesPerSecond, timed(r) }, better: more, shown: inTerminal | inMarkdown | onPage | inComparing | always, leave: 10},
 	{name: "p50", title: "p50\nms", zh: "p50 毫秒", latency: func(l trial.Latency) float64 { return l.P50 }, ms: true, better: less, shown: inTerminal | inMarkdown | onPage | inComparing | always | inLatencies | inSteps, leave: 8},
 	{name: "p95", title: "p95\nms", zh: "p95 毫秒", latency: func(l trial.Latency) float64 { return l.P95 }, ms: true, better: less, shown: inTerminal | inMarkdown | onPage | always | inLatencies, leave: 1},
 	{name: "p99", title: "p99\nms", zh: "p99 毫秒", latency: func(l trial.Latency) float64 { return l.P99 }, ms: true, better: less, shown: inTerminal | inMarkdown | onPage | inComparing | always | inLatencies | inSteps, leave: 9},
@@ -101,7 +101,7 @@ const (
 // value is the number, false where the cell does not have it.
 func (m metric) value(r trial.Result) (float64, bool) {
 	if m.latency != nil {
-		return m.latency(r.Latency), r.Requests > 0
+		return m.latency(r.Latency), timed(r)
 	}
 	return m.of(r)
 }
@@ -116,6 +116,9 @@ func count(of func(trial.Result) int64) func(trial.Result) (float64, bool) {
 func number(of func(trial.Result) float64) func(trial.Result) (float64, bool) {
 	return func(r trial.Result) (float64, bool) { return of(r), r.Requests > 0 }
 }
+
+// timed reports whether requests were measured: a cell of a topology counts them alone.
+func timed(r trial.Result) bool { return r.Latency.Max > 0 }
 
 func perSale(of func(trial.Cost) float64) func(trial.Result) (float64, bool) {
 	return func(r trial.Result) (float64, bool) {

@@ -450,3 +450,20 @@ func TestOnlyWhatCanBeComparedIsInOneTable(t *testing.T) {
 		t.Error("some cells are called every one")
 	}
 }
+
+// TestWhatWasNotTimedIsNoZero: a cell that counts its requests, and does not time them, has no latency and no rate.
+func TestWhatWasNotTimedIsNoZero(t *testing.T) {
+	numbers, _ := Numbers(trial.Result{Requests: 16}, "en")
+	shown := map[string]string{}
+	for _, n := range numbers {
+		shown[n.Name] = n.Text
+	}
+	for _, name := range []string{"sales-per-second", "p50", "p99", "max"} {
+		if shown[name] != dash {
+			t.Errorf("%s is %q, want %s", name, shown[name], dash)
+		}
+	}
+	if shown["requests"] != "16" {
+		t.Errorf("requests are %q, want 16", shown["requests"])
+	}
+}

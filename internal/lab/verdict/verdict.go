@@ -85,9 +85,9 @@ var All = []Verdict{
 	},
 	{
 		Kind: Twice, Bad: true, Predictable: true, N: func(f Facts) int64 { return f.Twice }, Terminal: yellow, Style: broke,
-		En: Words{Word: "twice", Legend: "{n} orders too many for one purchase", Means: "A customer has two orders for one purchase.",
+		En: Words{Word: "twice", Short: "twice {n}", Legend: "{n} orders too many for one purchase", Means: "A customer has two orders for one purchase.",
 			Reason: "{n} orders stand beside another one of the same purchase"},
-		Zh: Words{Word: "重复下单", Legend: "同一次购买多出 {n} 个订单", Means: "同一次购买产生了两个订单。",
+		Zh: Words{Word: "重复下单", Short: "重复 {n}", Legend: "同一次购买多出 {n} 个订单", Means: "同一次购买产生了两个订单。",
 			Reason: "有 {n} 个订单与同一次购买的另一个订单并存"},
 	},
 	{

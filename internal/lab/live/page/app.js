@@ -1,5 +1,5 @@
 import {fill, h, hideHint} from './dom.js';
-import {chooseLanguage, language, languages, preferredLanguage, t} from './words.js';
+import {chooseLanguage, language, languages, preferredLanguage, t, under} from './words.js';
 import {confirmToken, get, mayDrive} from './api.js';
 import {connect, gridOf, on, runningRuns, store, waitingRuns} from './store.js';
 import {basketsView, matrixView, topologiesView} from './matrix.js';
@@ -73,7 +73,7 @@ function strip() {
   const [run, ...others] = runningRuns(), waits = waitingRuns().length;
   const words = [];
   if (store.connected === false) words.push(t('disconnected'));
-  if (run) words.push(t('strip.running', {cell: t('under', run)}), others.length ? t('strip.together', {n: others.length}) : '', store.preparing ? t('preparing.' + store.preparing) : '');
+  if (run) words.push(t('strip.running', {cell: under(run)}), others.length ? t('strip.together', {n: others.length}) : '', store.preparing ? t('preparing.' + store.preparing) : '');
   else if (store.preparing) words.push(t('preparing.' + store.preparing));
   if (waits) words.push(t('strip.waiting', {n: waits}));
   const text = words.filter(Boolean).join(' · ');

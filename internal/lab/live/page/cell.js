@@ -1,5 +1,5 @@
 import {drawn, fill, h} from './dom.js';
-import {docOf, known, language, nameOf, said as inWords, t} from './words.js';
+import {docOf, known, language, nameOf, said as inWords, t, under} from './words.js';
 import {ask, get, mayDrive, start} from './api.js';
 import {gridOf, isCell, keyOf, on, runOf, store, waitingRuns} from './store.js';
 import {gauge, columnsView} from './columns.js';
@@ -41,7 +41,7 @@ export function cellView(body, [strategyName, scenarioName]) {
 
   function heading(of) {
     const predicted = of && of.prediction || store.predictions.get(keyOf(s.name, c.name));
-    fill(head, h('h1', {}, t('under', {strategy: s.name, scenario: c.name}), ' ', of && of.state === 'ended' && verdictChip(of)),
+    fill(head, h('h1', {}, under({strategy: s.name, scenario: c.name}), ' ', of && of.state === 'ended' && verdictChip(of)),
       predicted && h('p', {class: 'predicted ' + (of && of.state === 'ended' && of.prediction ? of.prediction === of.verdict ? 'right' : 'wrong' : '')},
         t('predicted', {word: t('verdict.' + predicted)}), of && of.state === 'ended' && of.prediction ? (of.prediction === of.verdict ? ' ✓' : ' ✗') : ''));
   }
@@ -75,7 +75,7 @@ export function cellView(body, [strategyName, scenarioName]) {
       const entries = kinds.filter(o => now.outcomes[o]).map(o => [o, now.outcomes[o]]), sum = entries.reduce((n, [, v]) => n + v, 0);
       fill(outcomes, entries.map(([name, v]) => { const bar = h('i', {class: 'b-' + name}); bar.style.flexGrow = v; return bar; }));
       const words = entries.map(([name, v]) => `${t('outcome.' + name)} ${v}`).join(', ');
-      outcomes.setAttribute('aria-label', t('answers', {n: sum}) + ': ' + words);
+      outcomes.setAttribute('aria-label', t('answers', {n: sum}) + t('colon') + words);
       fill(key, h('span', {}, t('answers', {n: sum})), entries.map(([name, v]) => h('span', {class: 'k-' + name}, t('outcome.' + name), ' ', String(v))));
     };
     const tick = () => {

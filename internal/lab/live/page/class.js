@@ -9,7 +9,7 @@ const same = (votes, about) => votes && votes.strategy === about.strategy && (vo
 
 // askClass is the button that asks the phones. What goes wrong is said with say.
 export const askClass = (about, say, name = '') => store.catalog.classroom && mayDrive() &&
-  h('button', {type: 'button', class: 'ask-class', onclick: () => ask('POST', 'api/ballots', about).then(() => say(''), e => say(e.message))}, t('vote.ask'), name && ': ' + name);
+  h('button', {type: 'button', class: 'ask-class', onclick: () => ask('POST', 'api/ballots', about).then(() => say(''), e => say(e.message))}, t('vote.ask'), name && t('colon') + name);
 
 // classVotes shows the votes on something: the code to come in by while they are open, and their bars.
 export function classVotes(about) {

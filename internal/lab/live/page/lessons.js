@@ -1,5 +1,5 @@
 import {drawn, fill, h, markup} from './dom.js';
-import {language, said as inWords, t} from './words.js';
+import {language, said as inWords, t, under} from './words.js';
 import {ask, get, mayDrive, start} from './api.js';
 import {lastRun, on, store} from './store.js';
 import {askClass, classVotes} from './class.js';
@@ -101,7 +101,7 @@ function commandCard({line, output, action}, leaving) {
     }
     const d = of && why.get(of.id) || {};
     return h('div', {class: 'ran', 'data-ran': `${c.strategy}/${c.scenario}`},
-      h('p', {}, h('a', {href: `#/cell/${c.strategy}/${c.scenario}`}, t('under', c)), action.shops ? ` · ${t('lesson.shops', {n: action.shops})}` : '', ' ',
+      h('p', {}, h('a', {href: `#/cell/${c.strategy}/${c.scenario}`}, under(c)), action.shops ? ` · ${t('lesson.shops', {n: action.shops})}` : '', ' ',
         !of ? h('span', {class: 'soft'}, t('state.empty')) : of.state === 'ended' ? verdictChip(of) : [of.state !== 'failed' && h('span', {class: 'spinner'}), ' ', inWords(of.error) || t('state.' + of.state)]),
       of && of.state === 'ended' && action.cells.length < 3 && h('p', {class: 'cause'}, d.sentence || inWords(d.reason)),
       action.explain && d.whole && drawn('scroll walk', d.whole));
@@ -116,7 +116,7 @@ function commandCard({line, output, action}, leaving) {
     }));
   }
   return h('section', {class: 'command-card', 'data-command': line}, h('p', {}, h('code', {class: 'command'}, line)),
-    action ? mayDrive() && h('p', {class: 'bar'}, begin, about.map(one => askClass(one, say, about.length > 1 ? t('under', one) : ''))) : !output && h('p', {class: 'soft'}, t('lesson.terminal')),
+    action ? mayDrive() && h('p', {class: 'bar'}, begin, about.map(one => askClass(one, say, about.length > 1 ? under(one) : ''))) : !output && h('p', {class: 'soft'}, t('lesson.terminal')),
     said, votes.map(v => v.element), out,
     output && h('details', {open: !action}, h('summary', {}, t('lesson.printed')), h('pre', {class: 'output', tabindex: '0', role: 'region', 'aria-label': t('lesson.printed')}, output)));
 }

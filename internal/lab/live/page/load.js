@@ -44,7 +44,7 @@ export function loadView(body) {
                 : h('td', {colspan: 1 + shown.length, class: 'soft'}, (run.state === 'running' || run.state === 'waiting') && h('span', {class: 'spinner'}), ' ', run.state === 'running' && store.seen && store.seen.run === run.id
                   ? `${t('orders')} ${store.seen.sold} · ${t('rate')} ${Math.round(store.seen.rate)} · ${t('p99')} ${Math.round(store.seen.p99_ms)}` : inWords(run.error) || t('state.' + run.state))))))),
         h('div', {class: 'small-charts'}, rows.filter(r => r.n).map(({run}) => { const d = details.get(run.id); return h('figure', {}, h('figcaption', {}, h('b', {}, run.strategy), ' · ', t('chart.rate'), ' · ', t('chart.latency')), drawn('', d.outcomes), drawn('', d.latency)); })),
-        known.length > 0 && h('ul', {class: 'knees'}, rows.map(({run}) => [run.strategy, knee((details.get(run.id) || {}).numbers)]).filter(([, words]) => words).map(([name, words]) => h('li', {}, h('b', {}, name), ': ', words))),
+        known.length > 0 && h('ul', {class: 'knees'}, rows.map(({run}) => [run.strategy, knee((details.get(run.id) || {}).numbers)]).filter(([, words]) => words).map(([name, words]) => h('li', {}, h('b', {}, name), t('colon'), words))),
         ended > 0 && h('p', {class: 'bar'}, h('a', {class: 'button', href: `api/loads/${c.id}/report.html`, download: `comparison-${c.id}.html`}, t('download.html')), h('a', {class: 'button', href: `api/loads/${c.id}/result.json`, download: `comparison-${c.id}.json`}, t('download.json'))));
     }));
   };

@@ -1,5 +1,5 @@
 import {fill, h} from './dom.js';
-import {docOf, nameOf, t} from './words.js';
+import {docOf, nameOf, t, under} from './words.js';
 import {ask, mayDrive, start} from './api.js';
 import {isCell, keyOf, on, runningRuns, runOf, store, waitingRuns} from './store.js';
 import {notice, skipped, verdict} from './verdict.js';
@@ -64,10 +64,10 @@ function grid(body, {strategies, scenarios}, name, above) {
     fill(cell,
       state === 'ended' ? [known.surprise ? '!! ' : '', t('short.' + known.verdict, {n: known.n}), known.promised && h('small', {}, ' ', known.promised)] :
         state === 'missing' ? t('short.skipped') : expects ? t('verdict.' + expects) :
-        state === 'running' ? h('span', {class: 'spinner'}) : state === 'waiting' ? '…' : state === 'failed' ? '✕' : '·',
+        state === 'running' ? h('span', {class: 'spinner'}) : state === 'waiting' ? '…' : state === 'failed' ? '✕' : '',
       came && h('i', {class: came, 'aria-hidden': 'true'}, came === 'right' ? '✓' : '✗'),
       !came && predicted && h('i', {class: 'guess'}, t('guess', {word: t('verdict.' + predicted)})));
-    const words = [t('under', {strategy: s.name, scenario: nameOf(c)}),
+    const words = [under({strategy: s.name, scenario: c.name}),
       state === 'ended' && known.promised && t('short.' + known.verdict, {n: known.n}) + ' ' + known.promised, // as it is seen
       state === 'ended' ? verdict(known) : state === 'missing' ? skipped(c) : t('state.' + state), expects && t('expected', {word: t('verdict.' + expects)}), predicted ? t('predicted', {word: t('verdict.' + predicted)}) : ''];
     cell.setAttribute('aria-label', words.filter(Boolean).join(', '));
@@ -110,6 +110,6 @@ function walk(e) {
 
 function legend() {
   return h('p', {class: 'legend', tabindex: 0}, store.catalog.verdicts.map(kind =>
-    [h('span', {class: 'v ' + kind}, t('short.' + kind, {n: 3})), ' ', t('legend.' + kind, {n: 3}), ' ']),
-  h('span', {class: 'v surprise'}, '!!'), ' ', t('legend.surprise'));
+    [h('span', {class: 'term'}, h('span', {class: 'v ' + kind}, t('short.' + kind, {n: 3})), ' ', t('legend.' + kind, {n: 3})), ' ']),
+  h('span', {class: 'term'}, h('span', {class: 'v surprise'}, '!!'), ' ', t('legend.surprise')));
 }

@@ -1,5 +1,5 @@
 import {fill, h} from './dom.js';
-import {language, t} from './words.js';
+import {language, t, under} from './words.js';
 import {runOf, store} from './store.js';
 import {verdictChip} from './verdict.js';
 
@@ -13,7 +13,7 @@ export function mineView(body, [open = '']) {
   const of = text => text[language()] || text.en;
   const cell = (strategy, scenario) => {
     const known = runOf(strategy, scenario);
-    return h('a', {class: 'button', href: `#/cell/${strategy}/${scenario}`}, t('under', {strategy, scenario}), known && known.state === 'ended' && [' ', verdictChip(known)]);
+    return h('a', {class: 'button', href: `#/cell/${strategy}/${scenario}`}, under({strategy, scenario}), known && known.state === 'ended' && [' ', verdictChip(known)]);
   };
   const answer = a => h('details', {class: 'answer-of-mine', 'data-answer': a.strategy},
     h('summary', {}, marked(of(a.says))),

@@ -1,5 +1,5 @@
 import {fill, h} from './dom.js';
-import {docOf, language, said as inWords, t} from './words.js';
+import {docOf, language, nameOf, said as inWords, t} from './words.js';
 import {get, mayDrive, start} from './api.js';
 import {on, runOf, store} from './store.js';
 import {player} from './player.js';
@@ -10,7 +10,7 @@ export function pairView(body, [scenario = 'pause', a = 'owner-checked', b = 'fe
   const said = h('p', {class: 'said', role: 'alert', hidden: true});
   const place = h('div', {});
   const go = (s, x, y) => { location.hash = `#/pair/${s}/${x}/${y}`; };
-  const select = (id, phrase, chosen, all, change) => h('label', {}, t(phrase), ' ', h('select', {id, onchange: e => change(e.target.value)}, all.map(s => h('option', {value: s.name, selected: s.name === chosen}, s.name))));
+  const select = (id, phrase, chosen, all, change) => h('label', {}, t(phrase), ' ', h('select', {id, onchange: e => change(e.target.value)}, all.map(s => h('option', {value: s.name, selected: s.name === chosen}, nameOf(s)))));
   const seed = h('input', {type: 'number', id: 'pair-seed', min: 1, max: 1000000, value: 1});
   const run = async () => {
     try { await start([a, b].map(strategy => ({strategy, scenario, seed: Math.max(1, Math.floor(Number(seed.value)) || 1)}))); notice(said, ''); } catch (e) { notice(said, e.message); }

@@ -10,6 +10,6 @@ export const verdict = run => count(run) + (run.surprise ? ', ' + t('expected', 
 export const verdictChip = run => h('span', {class: 'v big ' + run.verdict + (run.surprise ? ' surprise' : '')}, count(run));
 
 // skipped is why nothing of a topology can run here.
-export const skipped = of => t('verdict.skipped') + ': ' + said(of.missing);
+export const skipped = of => t('verdict.skipped') + t('colon') + said(of.missing);
 
 export const notice = (element, words) => { element.textContent = words; element.hidden = !words; };

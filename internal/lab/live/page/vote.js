@@ -1,5 +1,5 @@
 import {fill, h} from './dom.js';
-import {chooseLanguage, known, language, languages, preferredLanguage, t} from './words.js';
+import {chooseLanguage, known, language, languages, preferredLanguage, t, under} from './words.js';
 
 // The page of a phone: what is asked, and what it said.
 const main = document.getElementById('main');
@@ -22,7 +22,7 @@ function show() {
       h('button', {type: 'button', id: 'language', lang: name === 'zh' ? 'zh-CN' : 'en', onclick: async () => { await chooseLanguage(name); show(); }}, languages[name]))),
     !b ? h('p', {class: 'ask', id: 'asked', role: 'status'}, t('vote.none')) : [
       h('h1', {id: 'asked'}, t('predict.ask')),
-      b.scenario ? h('p', {}, t('under', b), '. ', known('scenario.' + b.scenario, b.doc)) : h('p', {}, h('code', {class: 'command'}, b.title)),
+      b.scenario ? [h('p', {}, h('b', {}, under(b))), h('p', {}, known('scenario.' + b.scenario, b.doc))] : h('p', {}, h('code', {class: 'command'}, b.title)),
       h('div', {class: 'words'}, b.words.map(word => h('button', {type: 'button', class: 'guess v ' + word, 'data-word': word, 'aria-pressed': String(word === chosen), disabled: !b.open, onclick: () => vote(word)},
         h('b', {}, word === chosen ? '✓ ' : '', t('verdict.' + word)), h('span', {}, t('means.' + word))))),
       h('p', {class: 'ask', id: 'outcome', role: 'status'}, b.verdict ? [t('vote.was'), ' ', h('b', {}, t('verdict.' + b.verdict)), chosen ? (chosen === b.verdict ? ' ✓' : ' ✗') : ''] : b.open ? (chosen ? t('vote.counted') : '') : t('vote.closed')),

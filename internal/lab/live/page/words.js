@@ -40,4 +40,6 @@ export const serverName = name => name.replace(/ of (?=\d)/, '/');
 export const shopName = name => t('shop', {n: name.replace(/^shop /, '')});
 // nameOf is the name of a scenario in the language that is chosen, with the one that commands read.
 export const nameOf = c => (files[chosen] && files[chosen]['name.' + c.name] ? `${files[chosen]['name.' + c.name]} ${c.name}` : c.name);
+// under names a cell.
+export const under = ({strategy, scenario}) => t('under', {strategy, scenario: nameOf({name: scenario})});
 export const docOf = (kind, item) => known(`${kind}.${item.name}`, item.doc);
