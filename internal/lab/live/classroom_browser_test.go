@@ -281,7 +281,7 @@ func TestALinkFromAnotherSiteIsTheSamePhone(t *testing.T) {
 	}
 	b := browsertest.Open(t, time.Minute)
 	for _, word := range []string{"held", "oversold"} {
-		b.Run(chromedp.Navigate(`data:text/html,<a id="vote" href="`+at+`">vote</a>`))
+		b.Run(chromedp.Navigate(`data:text/html,<a id="vote" href="` + at + `">vote</a>`))
 		if _, err := chromedp.RunResponse(b, click("#vote")); err != nil {
 			t.Fatal(err)
 		}
