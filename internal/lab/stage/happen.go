@@ -49,14 +49,14 @@ func (r *run) inject(ctx context.Context, c schedule.Choice) error {
 	}
 	switch c.Event {
 	case schedule.Wait:
-		return r.stage.sleep(ctx, r.oneLease())
+		return r.sleepLease(ctx)
 	case schedule.Arrive:
 		return r.arrive(ctx, b)
 	case schedule.Pause:
 		if err := b.shop.Pause(); err != nil {
 			return err
 		}
-		err := r.stage.sleep(ctx, r.oneLease())
+		err := r.sleepLease(ctx)
 		r.resumed[c.Customer] = time.Now()
 		if resumed := b.shop.Resume(); err == nil {
 			err = resumed
@@ -70,7 +70,7 @@ func (r *run) inject(ctx context.Context, c schedule.Choice) error {
 		if err := b.shop.CutOff(); err != nil {
 			return err
 		}
-		return r.stage.sleep(ctx, r.oneLease())
+		return r.sleepLease(ctx)
 	case schedule.Forget:
 		server := r.slot.redis
 		if r.of.NeedsQuorum {
@@ -107,6 +107,12 @@ func (r *run) oneLease() time.Duration {
 		return r.slot.oneLease()
 	}
 	return r.slot.oneLease() + r.slot.lease/2
+}
+
+// sleepLease lets a lease end.
+func (r *run) sleepLease(ctx context.Context) error {
+	r.waited(r.oneLease())
+	return r.stage.sleep(ctx, r.oneLease())
 }
 
 // etcdLate is how much later than its lease a key can vanish: etcd looks for leases that are over twice a

@@ -34,6 +34,7 @@ type buyer struct {
 	shop     *rig.TestbedShop
 	state    state
 	heard    time.Time
+	arrived  time.Duration // of the machine's time in the run
 
 	held   heldReport
 	step   string
@@ -70,6 +71,8 @@ type run struct {
 	messages chan any // of heldReport and answered
 
 	begun, segment time.Time
+	idle           time.Time     // since when nobody can go on, zero where somebody can
+	passed         time.Duration // that was to pass, until now
 	entries        []schedule.Entry
 	chosen         schedule.Schedule
 	listed         int // so many of the chosen have to be listed
@@ -115,7 +118,6 @@ func (r *run) counted(err error) error {
 func (r *run) play(ctx context.Context, choose Chooser) (schedule.Record, error) {
 	r.begun = time.Now()
 	r.segment = r.begun
-	var idle time.Time
 	for {
 		if err := r.settle(ctx); err != nil {
 			return schedule.Record{}, err
@@ -130,11 +132,11 @@ func (r *run) play(ctx context.Context, choose Chooser) (schedule.Record, error)
 			return schedule.Record{}, r.counted(err)
 		}
 		if i == LetTimePass {
-			if idle.IsZero() {
+			if r.idle.IsZero() {
 				r.endSegment()
-				idle = time.Now()
+				r.idle = time.Now()
 			}
-			if time.Since(idle) > r.slot.patience() {
+			if time.Since(r.idle) > r.slot.patience() {
 				return schedule.Record{}, fmt.Errorf("%w: nothing has happened for %s: %s", ErrEndless, r.slot.patience(), r.whoWaits())
 			}
 			if err := r.letTimePass(ctx, next); err != nil {
@@ -142,14 +144,15 @@ func (r *run) play(ctx context.Context, choose Chooser) (schedule.Record, error)
 			}
 			continue
 		}
-		if !idle.IsZero() {
-			idle, r.segment = time.Time{}, time.Now()
+		if !r.idle.IsZero() {
+			r.passed += time.Since(r.idle)
+			r.idle, r.segment = time.Time{}, time.Now()
 		}
 		if err := r.take(ctx, next, i); err != nil {
 			return schedule.Record{}, err
 		}
 	}
-	if idle.IsZero() {
+	if r.idle.IsZero() {
 		r.endSegment()
 	}
 	record, err := r.conclude(ctx)
@@ -295,6 +298,32 @@ func (r *run) endSegment() {
 	}
 	if took := time.Since(r.segment); r.leased && took > limit && r.spoiled == "" {
 		r.spoiled = spoiledError(fmt.Sprintf("%s went by between two events, and the lease is %s", took.Round(time.Millisecond), r.slot.lease))
+	}
+}
+
+// waited notes that so much time passed as on any machine. What passes while nobody can go on is noted at
+// its end.
+func (r *run) waited(d time.Duration) {
+	if r.idle.IsZero() {
+		r.passed += d
+	}
+}
+
+// machineTime is how much of the run until now was not to pass: the machine needed it.
+func (r *run) machineTime() time.Duration {
+	took := time.Since(r.begun) - r.passed
+	if !r.idle.IsZero() {
+		took -= time.Since(r.idle)
+	}
+	return took
+}
+
+// answeredBusy checks whether a customer gave up because the machine was slow. Who waits for others does so
+// for half of the time at least.
+func (r *run) answeredBusy(b *buyer) {
+	if took := r.machineTime() - b.arrived; took > r.slot.wait/2 && r.doubted == "" {
+		r.doubted = doubtedError(fmt.Sprintf("%s was answered with %s, and of the %s that it waits the machine took %s",
+			b.customer, b.answer, r.slot.wait, took.Round(time.Millisecond)))
 	}
 }
 

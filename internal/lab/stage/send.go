@@ -90,7 +90,7 @@ func (r *run) send(ctx context.Context, c schedule.Customer, quiet bool) error {
 
 // arrive sends a customer to its shop, and waits until it is held at its first step.
 func (r *run) arrive(ctx context.Context, b *buyer) error {
-	b.state, b.heard, b.step = moving, time.Now(), ""
+	b.state, b.heard, b.arrived, b.step = moving, time.Now(), r.machineTime(), ""
 	go func() {
 		answer := r.slot.buy(ctx, b.shop.URL, b.lines, r.plan.Strategy, b.id)
 		select {
@@ -105,7 +105,9 @@ func (r *run) arrive(ctx context.Context, b *buyer) error {
 func (r *run) handle(m any) {
 	if a, ok := m.(answered); ok {
 		b := r.buyer(a.customer)
-		b.answer = a.answer
+		if b.answer = a.answer; b.answer == string(load.Busy) {
+			r.answeredBusy(b)
+		}
 		if b.flying >= 0 && a.answer != noAnswer {
 			return // the report on its last request comes another way, and is slower
 		}

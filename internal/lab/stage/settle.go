@@ -99,6 +99,9 @@ func (r *run) probe(ctx context.Context, b *buyer) error {
 	if b.state = now; now == ended {
 		b.ended()
 	}
+	if now == onLock && s.long {
+		r.waited(time.Since(b.heard))
+	}
 	if entry := r.lastOf(b); blocked != "" && entry >= 0 {
 		r.entries[entry].Blocked = blocked
 	}
@@ -164,6 +167,7 @@ func (r *run) recheck(ctx context.Context) error {
 		return err
 	}
 	if time.Since(begun) > r.slot.lease/5 {
+		r.waited(time.Since(begun))
 		r.segment = time.Now() // a waiter that found out by its heartbeat takes that long on any machine
 	}
 	return r.look(ctx, 0, "")

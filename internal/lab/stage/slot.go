@@ -102,10 +102,7 @@ func (s *slots) open(kind slotKind, p *pool) error {
 		quorum = rig.QuorumServers
 	}
 	settings := maps.Clone(s.settings)
-	settings["SHOP_LEASE"], settings["SHOP_WAIT"] = kind.lease.String(), (leasesToWait * kind.lease).String()
-	if kind.crossing {
-		settings["SHOP_WAIT"] = (kind.lease / 3).String()
-	}
+	settings["SHOP_LEASE"], settings["SHOP_WAIT"] = kind.lease.String(), kind.wait().String()
 	starting, ctx := errgroup.WithContext(s.background)
 	for i := range testbeds {
 		starting.Go(func() error {
@@ -126,7 +123,7 @@ func (s *slots) open(kind slotKind, p *pool) error {
 			if err != nil {
 				return err
 			}
-			shared := &testbed{Testbed: servers, name: name, lease: kind.lease, rehearsed: map[rehearsal]bool{}}
+			shared := &testbed{Testbed: servers, name: name, lease: kind.lease, wait: kind.wait(), rehearsed: map[rehearsal]bool{}}
 			for range each {
 				l := &slot{testbed: shared, database: database, redis: servers.Redis().Client()}
 				for _, server := range servers.Quorum {

@@ -18,6 +18,7 @@ type testbed struct {
 	*rig.Testbed
 	name  string
 	lease time.Duration // of every lock
+	wait  time.Duration // of a sale for its lock
 
 	mu        sync.Mutex // guards rehearsed; held for as long as a rehearsal or a restart takes
 	rehearsed map[rehearsal]bool
@@ -55,8 +56,16 @@ func (b *testbed) dead() string {
 
 func lastLine(s string) string { return s[strings.LastIndexByte(s, '\n')+1:] }
 
-// leasesToWait is how many leases a sale waits for its lock.
+// leasesToWait is how many leases a sale waits for its lock, unless customers cross.
 const leasesToWait = 3
+
+// wait is how long a sale waits for its lock.
+func (k slotKind) wait() time.Duration {
+	if k.crossing {
+		return k.lease / 3
+	}
+	return leasesToWait * k.lease
+}
 
 // oneLease is long enough for a lease to end.
 func (b *testbed) oneLease() time.Duration { return b.lease + b.lease/5 + 10*time.Millisecond }
