@@ -33,7 +33,7 @@ func (c *runCommand) Run(ctx context.Context, s streams, parsed *kong.Context) e
 	if err != nil {
 		return err
 	}
-	if c.Baskets || len(c.Topology) > 0 {
+	if c.Baskets || c.Topology != nil {
 		if err := refuseSet(parsed, c.Baskets); err != nil {
 			return err
 		}
@@ -91,9 +91,9 @@ func (c *runCommand) Run(ctx context.Context, s streams, parsed *kong.Context) e
 // choose completes a plan with the cells that are asked for.
 func (c *runCommand) choose(plan matrix.Plan, shop *catalog.Catalog) (_ matrix.Plan, err error) {
 	switch {
-	case !c.Baskets && len(c.Topology) == 0:
+	case !c.Baskets && c.Topology == nil:
 		return choose(plan, c.selection, shop)
-	case c.Baskets && len(c.Topology) > 0:
+	case c.Baskets && c.Topology != nil:
 		return plan, usage("--baskets and --topology have scenarios of their own: want one of the two")
 	case c.Results != "":
 		return plan, usage("--baskets and --topology measure no requests: want --json, --html, --csv or --markdown in place of --results")
@@ -119,7 +119,11 @@ func refuseSet(parsed *kong.Context, baskets bool) error {
 	}
 	for _, at := range parsed.Path {
 		if at.Flag != nil && slices.Contains(set, at.Flag.Name) {
-			return usage("--%s is set by the scenarios of baskets and topologies: leave it out", at.Flag.Name)
+			no := ""
+			if at.Flag.Negated {
+				no = "no-"
+			}
+			return usage("--%s%s is set by the scenarios of baskets and topologies: leave it out", no, at.Flag.Name)
 		}
 	}
 	return nil

@@ -121,12 +121,13 @@ func contradictions(c trial.Result) (wrong []string) {
 func TestMistakesOfBasketsAndTopologies(t *testing.T) {
 	for flags, want := range map[string]string{
 		"run --topology pair":                      "want one of single, async",
+		"run --topology=":                          "want at least one, or all",
 		"run --topology async --cells none:late":   "choose with --strategies",
 		"run --topology async --strategies lock":   "no strategy",
 		"run --topology async --redis redis://x":   "starts all of them itself",
 		"explain mutex:semi-sync-silent":           "is no cell of mutex",
 		"explain mutex:semi-sync-late":             "or of list topologies",
-		"run --topology async --no-trace":          "--trace is set by the scenarios",
+		"run --topology async --no-trace":          "--no-trace is set by the scenarios",
 		"run --topology async --binlog":            "--binlog is set by the scenarios",
 		"run --baskets --parallel 2":               "--parallel is set by the scenarios",
 		"explain locks-parallel:crossed --shops 2": "--shops is set by the scenarios",

@@ -61,28 +61,13 @@ func (m *MySQL) Status(ctx context.Context, name string) (value string, err erro
 
 // row asks for the first row of an answer, by the names of its columns. It is empty where there is none.
 func (m *MySQL) row(ctx context.Context, statement string) (map[string]string, error) {
-	found := map[string]string{}
+	var found map[string]string
 	err := m.Ask(ctx, func(db *sql.DB) error {
-		rows, err := db.QueryContext(ctx, statement)
-		if err != nil {
-			return err
+		rows, err := texts(ctx, db, statement)
+		if len(rows) > 0 {
+			found = rows[0]
 		}
-		defer rows.Close()
-		names, err := rows.Columns()
-		if err != nil || !rows.Next() {
-			return errors.Join(err, rows.Err())
-		}
-		values, into := make([]sql.NullString, len(names)), make([]any, len(names))
-		for i := range values {
-			into[i] = &values[i]
-		}
-		if err := rows.Scan(into...); err != nil {
-			return err
-		}
-		for i, name := range names {
-			found[name] = values[i].String
-		}
-		return nil
+		return err
 	})
 	return found, err
 }

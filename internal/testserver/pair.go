@@ -226,11 +226,7 @@ func (m *MySQL) Promote(ctx context.Context) error {
 	return m.asAdmin(ctx, words.stop, words.forget, words.readOnly("0"))
 }
 
-// SetReadOnly makes a server refuse the writes of shops, and no longer.
-func (m *MySQL) SetReadOnly(ctx context.Context, on bool) error {
-	value := "0"
-	if on {
-		value = "1"
-	}
-	return m.asAdmin(ctx, wordsOf(m.program).readOnly(value))
+// RefuseWrites makes a server read-only for shops.
+func (m *MySQL) RefuseWrites(ctx context.Context) error {
+	return m.asAdmin(ctx, wordsOf(m.program).readOnly("1"))
 }

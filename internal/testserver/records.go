@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 )
@@ -20,21 +19,21 @@ type Transaction struct {
 func (m *MySQL) Transactions(ctx context.Context) (all []Transaction, err error) {
 	words := wordsOf(m.program)
 	err = m.Ask(ctx, func(db *sql.DB) error {
-		files, err := texts(ctx, db, "SHOW BINARY LOGS", "Log_name")
+		files, err := texts(ctx, db, "SHOW BINARY LOGS")
 		if err != nil {
 			return err
 		}
 		for _, file := range files {
-			events, err := texts(ctx, db, "SHOW BINLOG EVENTS IN '"+file[0]+"'", "Event_type", "Info")
+			events, err := texts(ctx, db, "SHOW BINLOG EVENTS IN '"+file["Log_name"]+"'")
 			if err != nil {
 				return err
 			}
 			for _, event := range events {
-				if gtid := words.gtid.FindString(event[1]); event[0] == "Gtid" && gtid != "" {
+				if gtid := words.gtid.FindString(event["Info"]); event["Event_type"] == "Gtid" && gtid != "" {
 					all = append(all, Transaction{GTID: gtid})
 				}
-				if n := len(all) - 1; n >= 0 && event[0] == words.statement {
-					all[n].Statements = append(all[n].Statements, strings.TrimPrefix(event[1], "# "))
+				if n := len(all) - 1; n >= 0 && event["Event_type"] == words.statement {
+					all[n].Statements = append(all[n].Statements, strings.TrimPrefix(event["Info"], "# "))
 				}
 			}
 		}
@@ -54,10 +53,10 @@ func (m *MySQL) Statements(ctx context.Context, item uint64, since time.Time) (s
 	err = m.Ask(ctx, func(db *sql.DB) error {
 		kept, err := texts(ctx, db, fmt.Sprintf("SELECT CONVERT(argument USING utf8mb4) AS argument FROM mysql.general_log"+
 			" WHERE command_type = 'Query' AND user_host LIKE '"+shopUser+"%%' AND argument REGEXP '^(SELECT|INSERT|UPDATE) ' AND event_time >= FROM_UNIXTIME(%.6f)",
-			float64(since.UnixMicro())/1e6), "argument")
-		for _, statement := range kept {
-			if about.MatchString(statement[0]) {
-				sent = append(sent, statement[0])
+			float64(since.UnixMicro())/1e6))
+		for _, row := range kept {
+			if statement := row["argument"]; about.MatchString(statement) {
+				sent = append(sent, statement)
 			}
 		}
 		return err
@@ -83,8 +82,8 @@ func (m *MySQL) OrdersOf(ctx context.Context, item uint64) (n int, err error) {
 	return n, err
 }
 
-// texts asks for some columns of all rows of an answer.
-func texts(ctx context.Context, db *sql.DB, statement string, columns ...string) (found [][]string, err error) {
+// texts asks for all rows of an answer, by the names of their columns.
+func texts(ctx context.Context, db *sql.DB, statement string) (found []map[string]string, err error) {
 	rows, err := db.QueryContext(ctx, statement)
 	if err != nil {
 		return nil, err
@@ -102,9 +101,9 @@ func texts(ctx context.Context, db *sql.DB, statement string, columns ...string)
 		if err := rows.Scan(into...); err != nil {
 			return nil, err
 		}
-		row := make([]string, len(columns))
-		for i, column := range columns {
-			row[i] = values[slices.Index(names, column)].String
+		row := map[string]string{}
+		for i, name := range names {
+			row[name] = values[i].String
 		}
 		found = append(found, row)
 	}

@@ -61,6 +61,10 @@ var (
 		Name: failover.Name, Doc: "the server is killed, and started again with its disk",
 		Attacks: failover.Attacks, Otherwise: failover.Otherwise, Forgets: true, stock: failover.stock, play: failOver,
 	}
+	handover = Scenario{
+		Name: failover.Name, Doc: "the node that is written to is killed before the others applied its last commits, and another takes over",
+		Attacks: failover.Attacks, Otherwise: failover.Otherwise, Forgets: true, stock: failover.stock, play: failOver,
+	}
 	rewind = Scenario{
 		Name: "rewind", Doc: "a sale has read; its primary is lost with the last sales, and others sell until the version is the same again",
 		Attacks: strategy.RewindProof, Otherwise: verdict.Oversold, Forgets: true, stock: 24, play: rewound,
@@ -99,7 +103,7 @@ var Cases = cases(map[string][]Scenario{
 	"semi-sync":         {failover, quiet, comesBack},
 	"semi-sync-timeout": {failover},
 	"replica-reads":     {lateReads},
-	"galera":            {failover, cutOffNode},
+	"galera":            {handover, cutOffNode},
 	"galera-writers":    {lateNode},
 })
 

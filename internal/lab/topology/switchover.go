@@ -30,7 +30,7 @@ func switchOver(ctx context.Context, g *group) error {
 		return err
 	}
 	old, primary := g.nodes[0], g.nodes[1]
-	if err := old.SetReadOnly(ctx, true); err != nil {
+	if err := old.RefuseWrites(ctx); err != nil {
 		return err
 	}
 	g.noteAll(0, explain.IsReadOnly, explain.Facts{})
