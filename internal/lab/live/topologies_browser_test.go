@@ -28,7 +28,7 @@ func TestTopologiesOnThePage(t *testing.T) {
 	b.Run(click(`[data-topology=replica-reads]`))
 	b.Until(fmt.Sprintf(`location.hash === %q && document.querySelector('[data-cell=%q]')`, topology, cell))
 	text := fmt.Sprintf(`document.querySelector('[data-cell=%q]').textContent`, cell)
-	if shown := browsertest.Says[string](b, text); shown != "·" {
+	if shown := browsertest.Says[string](b, text); shown != "" {
 		t.Errorf("before anybody asks, the cell shows %q", shown)
 	}
 	b.Run(click(`#as-expected`))
