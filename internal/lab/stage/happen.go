@@ -27,8 +27,11 @@ func (r *run) happen(ctx context.Context, c schedule.Choice) error {
 		r.version++
 		r.changed[0] = r.version
 	}
-	if c.Event != schedule.DBFailover { // a lease goes on while it lasts
+	if c.Event.Passes() || c.Event == schedule.Kill || c.Event == schedule.Failover { // they take their time
 		r.segment = time.Now()
+	}
+	if c.Event.Forgets() {
+		r.forgotten = entry
 	}
 	if err := r.settle(ctx); err != nil {
 		return err

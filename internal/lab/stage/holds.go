@@ -156,10 +156,22 @@ func (r *run) noteRenewal(report heldReport) {
 	}
 	seen.last = now
 	r.renewed[c] = seen
+	r.toldOfLoss(c)
 	if n := len(r.holds); n > 0 && slices.ContainsFunc(r.holds, func(h schedule.Hold) bool {
 		return h.Customer == c && h.To >= 0 && h.EndedBy == 0 && !h.EndedEvent.Forgets()
 	}) {
 		r.starved(c)
+	}
+}
+
+// toldOfLoss spoils a run in which the machine took so long that a holder learned by a renewal that Redis has
+// lost its lock.
+func (r *run) toldOfLoss(c schedule.Customer) {
+	lost := func(h schedule.Hold) bool {
+		return h.Customer == c && h.From < r.forgotten && (h.To < 0 || h.EndedEvent.Forgets())
+	}
+	if r.spoiled == "" && slices.ContainsFunc(r.holds, lost) {
+		r.spoiled = spoiledError(fmt.Sprintf("%s's lock was renewed after Redis had lost it, and no time was to pass", c))
 	}
 }
 

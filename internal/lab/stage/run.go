@@ -78,20 +78,21 @@ type run struct {
 	listed         int // so many of the chosen have to be listed
 	used           int // events
 
-	lock    schedule.State // what Redis had at the last look
-	owner   schedule.Customer
-	has     schedule.Customer            // who has acquired last and not released, where the requests of the lock are not held
-	ids     map[string]schedule.Customer // who is called so in the lock's value
-	version int
-	changed map[schedule.Customer]int // the version at the last change of the lock by each
-	wrote   map[schedule.Customer]int // and of the stock, wherever the strategy keeps it
-	holds   []schedule.Hold
-	renewed map[schedule.Customer]renewals
-	resumed map[schedule.Customer]time.Time // when its shop went on after a pause
-	leased  bool                            // something was seen that a lease ends
-	timed   bool                            // something was sent by which a lease can be kept where no look finds it
-	spoiled spoiledError                    // empty for a run that counts
-	doubted doubtedError                    // empty for one that counts with its lease
+	lock      schedule.State // what Redis had at the last look
+	owner     schedule.Customer
+	has       schedule.Customer            // who has acquired last and not released, where the requests of the lock are not held
+	ids       map[string]schedule.Customer // who is called so in the lock's value
+	version   int
+	changed   map[schedule.Customer]int // the version at the last change of the lock by each
+	wrote     map[schedule.Customer]int // and of the stock, wherever the strategy keeps it
+	holds     []schedule.Hold
+	renewed   map[schedule.Customer]renewals
+	resumed   map[schedule.Customer]time.Time // when its shop went on after a pause
+	forgotten int                             // the entry by which Redis lost the lock, 0 for none, and if time was to pass since
+	leased    bool                            // something was seen that a lease ends
+	timed     bool                            // something was sent by which a lease can be kept where no look finds it
+	spoiled   spoiledError                    // empty for a run that counts
+	doubted   doubtedError                    // empty for one that counts with its lease
 }
 
 // spoiledError says why a run does not count: the machine was too slow for its lease.
@@ -134,7 +135,7 @@ func (r *run) play(ctx context.Context, choose Chooser) (schedule.Record, error)
 		if i == LetTimePass {
 			if r.idle.IsZero() {
 				r.endSegment()
-				r.idle = time.Now()
+				r.idle, r.forgotten = time.Now(), 0
 			}
 			if time.Since(r.idle) > r.slot.patience() {
 				return schedule.Record{}, fmt.Errorf("%w: nothing has happened for %s: %s", ErrEndless, r.slot.patience(), r.whoWaits())
@@ -289,11 +290,12 @@ func (r *run) allEnded() bool {
 	return !slices.ContainsFunc(r.buyers, func(b *buyer) bool { return b.state != ended })
 }
 
-// endSegment checks whether a lease may have ended although none was to pass. If Redis has lost the
-// lock, the holder would learn it from a renewal, after a third of the lease at the earliest.
+// endSegment checks whether a lease may have ended although none was to pass. If Redis has lost the lock,
+// the holder would learn it from a renewal, after a third of the lease at the earliest. [run.toldOfLoss]
+// sees that, unless the requests of the lock are not held.
 func (r *run) endSegment() {
 	limit := r.slot.lease * 8 / 10
-	if r.chosen.Has(schedule.Forget, schedule.FlushAll, schedule.Failover) {
+	if r.of.AtPoints() && r.chosen.Has(schedule.Forget, schedule.FlushAll, schedule.Failover) {
 		limit = r.slot.lease * 3 / 10
 	}
 	if took := time.Since(r.segment); r.leased && took > limit && r.spoiled == "" {
@@ -304,6 +306,7 @@ func (r *run) endSegment() {
 // waited notes that so much time passed as on any machine. What passes while nobody can go on is noted at
 // its end.
 func (r *run) waited(d time.Duration) {
+	r.forgotten = 0
 	if r.idle.IsZero() {
 		r.passed += d
 	}

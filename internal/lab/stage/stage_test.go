@@ -123,6 +123,23 @@ func TestStage(t *testing.T) {
 			}
 		})
 	}
+	for _, event := range []schedule.Event{schedule.Forget, schedule.Failover} {
+		t.Run("a machine on which a renewal tells of a "+string(event), func(t *testing.T) {
+			order := stagetest.Parse(t, fmt.Sprintf("A.acquire %s B.acquire B.select", event))
+			r, err := s.Play(t.Context(), stage.Plan{Strategy: "reentrant", Customers: 2}.Following(order), func() stage.Chooser {
+				follow := stage.Follow(order)
+				return func(n stage.Next) (int, error) {
+					if len(n.Past) == 1 || len(n.Past) == 3 { // before the event, and after it
+						time.Sleep(lease / 4)
+					}
+					return follow(n)
+				}
+			})
+			if err != nil || r.LeaseMS == lease.Milliseconds() || r.Outcome.Verdict != verdict.Oversold {
+				t.Errorf("%s with a lease of %d ms, %v: want it oversold with a longer one", r.Outcome.Verdict, r.LeaseMS, err)
+			}
+		})
+	}
 	t.Run("how things stand in between", func(t *testing.T) {
 		plan := stagetest.Parse(t, "A.set A.select")
 		at, err := s.Position(t.Context(), "set-ex-nx", 2, plan)
