@@ -129,8 +129,8 @@ func TestStage(t *testing.T) {
 			r, err := s.Play(t.Context(), stage.Plan{Strategy: "reentrant", Customers: 2}.Following(order), func() stage.Chooser {
 				follow := stage.Follow(order)
 				return func(n stage.Next) (int, error) {
-					if len(n.Past) == 1 || len(n.Past) == 3 { // before the event, and after it
-						time.Sleep(lease / 4)
+					if len(n.Past) == 3 { // a renewal comes every third of the lease
+						time.Sleep(lease / 2)
 					}
 					return follow(n)
 				}
