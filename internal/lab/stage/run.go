@@ -295,7 +295,7 @@ func (r *run) allEnded() bool {
 // sees that, unless the requests of the lock are not held.
 func (r *run) endSegment() {
 	limit := r.slot.lease * 8 / 10
-	if r.of.AtPoints() && r.chosen.Has(schedule.Forget, schedule.FlushAll, schedule.Failover) {
+	if r.of.AtPoints() && r.forgotten > 0 {
 		limit = r.slot.lease * 3 / 10
 	}
 	if took := time.Since(r.segment); r.leased && took > limit && r.spoiled == "" {
