@@ -6,6 +6,8 @@ import (
 
 	"stocklock/bench/lock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
+	"stocklock/internal/strategy/ladder"
 )
 
 const (
@@ -16,10 +18,10 @@ const (
 // etcdLock is what etcd's lock declares. Its lease is in etcd, which keeps it on disk. It is not aware of
 // every loss: its client trusts a session that has had no answer yet for DialTimeout and a second,
 // however short its lease is, and looks for others once a second.
-var etcdLock = strategy.Properties{
-	Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease | strategy.Renews |
-		strategy.OwnerChecked | strategy.AtomicRelease | strategy.ClockFree,
-	NotApplicable: strategy.Reentrant | strategy.SurvivesDataLoss,
+var etcdLock = declared.Properties{
+	Has: declared.DurableAnswers | declared.Once | declared.Exclusive | declared.Recovers | declared.AtomicLease | declared.Renews |
+		declared.OwnerChecked | declared.AtomicRelease | declared.ClockFree,
+	NotApplicable: declared.Reentrant | declared.SurvivesDataLoss,
 }
 
 const (
@@ -37,22 +39,23 @@ const elsewhere = "its lock is in etcd, which has no copies that lag and keeps w
 func etcdPlain(s *Settings) Peer {
 	return Peer{
 		Module: "go.etcd.io/etcd/client/v3",
-		Strategy: strategy.Strategy{
+		Rung: ladder.Declare(strategy.Strategy{
 			Name:          "etcd",
 			Doc:           "the lock of etcd's package concurrency: a key under a lease that its session keeps alive; waiters queue by revision",
-			Source:        etcdSource,
-			Guard:         "concurrency.Mutex, a session each",
-			Decrement:     "read-then-write",
-			Telling:       "pause",
-			Properties:    etcdLock,
-			Inapplicable:  notInRedis,
-			NeedsEtcd:     true,
-			OwnClient:     true,
 			ShortestLease: etcdShortest,
 			Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 				return etcdGuard(d, s.Etcd), strategy.ReadThenWrite
 			},
-		},
+		}, declared.Strategy{
+			Source:       etcdSource,
+			Guard:        "concurrency.Mutex, a session each",
+			Decrement:    "read-then-write",
+			Telling:      "pause",
+			Properties:   etcdLock,
+			Inapplicable: notInRedis,
+			NeedsEtcd:    true,
+			OwnClient:    true,
+		}),
 		Notes: map[string]Note{
 			"partition": {
 				Says: "Both of the server and client measures passing of time with their own clocks. " +
@@ -74,9 +77,9 @@ func etcdFenced(s *Settings) Peer {
 	p := etcdPlain(s)
 	p.Name = "etcd-fenced"
 	p.Doc = "etcd's lock, with the revision at which it was acquired as the fencing token that the database compares"
-	p.Source += "; \"fencing token is revision number in the case of etcd\", " + etcdWhy
-	p.Decrement = "raise the fence to the revision, read, write where the fence is one's own"
-	p.Properties.Has |= strategy.StorageChecked
+	p.Declared.Source += "; \"fencing token is revision number in the case of etcd\", " + etcdWhy
+	p.Declared.Decrement = "raise the fence to the revision, read, write where the fence is one's own"
+	p.Declared.Has |= declared.StorageChecked
 	p.Build = func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return etcdGuard(d, s.Etcd), strategy.FencedReadThenWrite
 	}

@@ -6,11 +6,15 @@
 // of a library is what its documentation lets a user expect.
 package peers
 
-import "stocklock/internal/strategy"
+import (
+	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
+	"stocklock/internal/strategy/ladder"
+)
 
 // Peer is a library's lock as a strategy, and what its documentation says.
 type Peer struct {
-	strategy.Strategy
+	ladder.Rung
 	Module string // whose version is reported
 	// Notes are by the names of the scenarios that break it.
 	Notes map[string]Note
@@ -67,25 +71,29 @@ func All(s *Settings) []Peer {
 func Compared() []Peer { return append(All(&Settings{}), ours()...) }
 
 // Strategies returns the peers as strategies.
-func Strategies(s *Settings) []strategy.Strategy {
-	var all []strategy.Strategy
+func Strategies(s *Settings) []ladder.Rung {
+	var all []ladder.Rung
 	for _, p := range All(s) {
-		all = append(all, p.Strategy)
+		all = append(all, p.Rung)
 	}
 	return all
+}
+
+func named(name string) ladder.Rung {
+	return ladder.Declare(strategy.Strategy{Name: name}, declared.Strategy{})
 }
 
 // ours returns this repository's lock, alone and with its token compared by the database: strategies of
 // the lab's shop.
 func ours() []Peer {
 	return []Peer{
-		{Strategy: strategy.Strategy{Name: "reentrant"}, Notes: map[string]Note{
+		{Rung: named("reentrant"), Notes: map[string]Note{
 			"failover":      lostWrite("a planned failover (FAILOVER, CLUSTER FAILOVER), which waits for the replica, or the token: [fenced](#fenced)"),
 			"redis-restart": lostWrite("a Redis that keeps what it has acknowledged (appendonly yes, appendfsync always), or the token: [fenced](#fenced)"),
 			"eviction":      lostWrite("maxmemory-policy noeviction, or the token: [fenced](#fenced)"),
 			"pause":         notGiven("exclusion over a holder that is paused between its last look at the context and its write.", "the token: [fenced](#fenced)"),
 		}},
-		{Strategy: strategy.Strategy{Name: "fenced"}},
+		{Rung: named("fenced")},
 	}
 }
 

@@ -3,7 +3,6 @@ package peers
 import (
 	"context"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +13,8 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
+	"stocklock/internal/strategy/declared/declaredtest"
 	"stocklock/internal/strategy/strategytest"
 	"stocklock/internal/testserver"
 )
@@ -31,7 +32,16 @@ func settingsFor(t *testing.T) *Settings {
 // TestEveryPeerIsAStrategy holds the peers to what every strategy must pass. Its quorum is one
 // server, and two keys of three want three: see TestTwoKeysOfThree.
 func TestEveryPeerIsAStrategy(t *testing.T) {
-	strategytest.All(t, slices.DeleteFunc(Strategies(settingsFor(t)), func(s strategy.Strategy) bool { return s.Name == rueidisTwo.Name }))
+	var subjects []strategytest.Subject
+	var all []declared.Strategy
+	for _, s := range Strategies(settingsFor(t)) {
+		all = append(all, s.Describe())
+		if s.Name != rueidisTwo.Name {
+			subjects = append(subjects, declaredtest.Subject(s.Strategy, s.Describe()))
+		}
+	}
+	declaredtest.Consistent(t, all)
+	strategytest.All(t, subjects)
 }
 
 // TestNotesAreOnWhatBreaks: each cell that is expected to break has a note, and no other has.
@@ -47,7 +57,7 @@ func TestNotesAreOnWhatBreaks(t *testing.T) {
 				t.Errorf("%s under %s: the note is incomplete: %+v", p.Name, sc.Name, note)
 			}
 		}
-		for name := range p.Inapplicable {
+		for name := range p.Declared.Inapplicable {
 			if _, err := scenario.ByName(name); err != nil {
 				t.Errorf("%s: %v", p.Name, err)
 			}

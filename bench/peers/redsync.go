@@ -3,31 +3,34 @@ package peers
 import (
 	"stocklock/bench/lock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
+	"stocklock/internal/strategy/ladder"
 )
 
 const redsyncModule = "github.com/go-redsync/redsync/v4"
 
 // polledLock is what redsync and bsm/redislock have alike: a key with an expiry and an owner, freed
 // by a script.
-const polledLock = strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
-	strategy.OwnerChecked | strategy.AtomicRelease | strategy.ClockFree
+const polledLock = declared.DurableAnswers | declared.Once | declared.Exclusive | declared.Recovers | declared.AtomicLease |
+	declared.OwnerChecked | declared.AtomicRelease | declared.ClockFree
 
 var redsyncOne = Peer{
 	Module: redsyncModule,
-	Strategy: strategy.Strategy{
-		Name:         "redsync",
-		Doc:          "redsync on one Redis server: SET NX PX with a random owner, freed by a script; not renewed",
+	Rung: ladder.Declare(strategy.Strategy{
+		Name: "redsync",
+		Doc:  "redsync on one Redis server: SET NX PX with a random owner, freed by a script; not renewed",
+		Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+			return guardOf(lock.Redsync, d, lock.Config{}), strategy.ReadThenWrite
+		},
+	}, declared.Strategy{
 		Source:       "the README of redsync: NewMutex, Lock, Unlock",
 		Guard:        "redsync.NewMutex on one server",
 		Decrement:    "read-then-write",
 		Telling:      "overrun",
-		Properties:   strategy.Properties{Has: polledLock, NotApplicable: strategy.Reentrant},
+		Properties:   declared.Properties{Has: polledLock, NotApplicable: declared.Reentrant},
 		Inapplicable: asksItself,
 		Scripts:      map[string]string{redsyncDelete: "release"},
-		Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-			return guardOf(lock.Redsync, d, lock.Config{}), strategy.ReadThenWrite
-		},
-	},
+	}),
 	Notes: map[string]Note{
 		"overrun":       redsyncExpiry,
 		"partition":     redsyncExpiry,
@@ -40,25 +43,26 @@ var redsyncOne = Peer{
 
 var redsyncFive = Peer{
 	Module: redsyncModule,
-	Strategy: strategy.Strategy{
-		Name:       "redsync-five",
-		Doc:        "redsync on a majority of five independent Redis servers; not renewed",
+	Rung: ladder.Declare(strategy.Strategy{
+		Name:        "redsync-five",
+		Doc:         "redsync on a majority of five independent Redis servers; not renewed",
+		NeedsQuorum: true,
+		Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+			return guardOf(lock.RedsyncFive, d, lock.Config{}), strategy.ReadThenWrite
+		},
+	}, declared.Strategy{
 		Source:     "the README of redsync, and the Redlock algorithm that it implements",
 		Guard:      "redsync.NewMutex on a majority of five",
 		Decrement:  "read-then-write",
 		Telling:    "overrun",
-		Properties: strategy.Properties{Has: polledLock | strategy.SurvivesDataLoss, NotApplicable: strategy.Reentrant},
+		Properties: declared.Properties{Has: polledLock | declared.SurvivesDataLoss, NotApplicable: declared.Reentrant},
 		Inapplicable: map[string]string{
 			"nested": asksItself["nested"], "clock-skew": ownClock,
 			"redis-restart": "the scenario starts a server without its data at once, and its documentation (redis.io, Distributed Locks with Redis) warns of that: " +
 				"\"make an instance, after a crash, unavailable for at least a bit more than the max TTL we use\". Two can then hold, but only " +
 				"by chance: where the first had just three of the five. See failover for a server that stays away",
 		},
-		NeedsQuorum: true,
-		Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-			return guardOf(lock.RedsyncFive, d, lock.Config{}), strategy.ReadThenWrite
-		},
-	},
+	}),
 	Notes: map[string]Note{"overrun": redsyncExpiry, "partition": redsyncExpiry, "pause": fencing},
 }
 

@@ -1,5 +1,7 @@
-// Command peershop is the program shop with the locks of other libraries. Build it with the tag lab,
-// and give it to the load test as --shop-binary.
+//go:build lab
+
+// Command peershop is the program shop with the locks of other libraries. It is given to the load test as
+// --shop-binary.
 package main
 
 import (

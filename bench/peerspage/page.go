@@ -23,7 +23,7 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 //go:embed page.md.tmpl
@@ -88,7 +88,7 @@ type page struct {
 
 // row is a lock.
 type row struct {
-	strategy.Description
+	declared.Strategy
 	Version    string // of its module, empty for this repository's
 	Cells      []cell
 	Notes      []noted
@@ -132,7 +132,7 @@ func pageOf(in inputs) *page {
 		p.Runs = max(p.Runs, c.Runs)
 	}
 	for _, of := range peers.Compared() {
-		i := slices.IndexFunc(in.cells.Strategies, func(s strategy.Description) bool { return s.Name == of.Name })
+		i := slices.IndexFunc(in.cells.Strategies, func(s declared.Strategy) bool { return s.Name == of.Name })
 		if i >= 0 {
 			p.Rows = append(p.Rows, rowOf(of, in.cells.Strategies[i], in))
 		}
@@ -143,8 +143,8 @@ func pageOf(in inputs) *page {
 	return p
 }
 
-func rowOf(of peers.Peer, s strategy.Description, in inputs) row {
-	r := row{Description: s}
+func rowOf(of peers.Peer, s declared.Strategy, in inputs) row {
+	r := row{Strategy: s}
 	if of.Module != "" {
 		r.Version = of.Module + " " + version(of.Module)
 	}

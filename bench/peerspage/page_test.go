@@ -15,7 +15,7 @@ import (
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 func written(t *testing.T, name string, what any) string {
@@ -43,7 +43,7 @@ func result(of, under string, found, expected verdict.Kind, agreed, runs int) tr
 func resultOf(command string, cells ...trial.Result) report.Report {
 	r := report.Report{Version: report.Version, Environment: report.Environment{Time: "2026-11-22T08:00:00Z", Command: command, Redis: "Redis 7"}, Cells: cells}
 	for _, name := range []string{"redsync", "etcd", "reentrant"} {
-		r.Strategies = append(r.Strategies, strategy.Description{Name: name, Doc: name + "'s lock"})
+		r.Strategies = append(r.Strategies, declared.Strategy{Name: name, Doc: name + "'s lock"})
 	}
 	return r
 }

@@ -10,13 +10,13 @@ import (
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // drawnBy has the event under which two customers show that a property is missing. Of the other properties
 // no schedule of two different orders shows it.
-var drawnBy = map[strategy.Property][]schedule.Event{
-	strategy.Crossable: nil, strategy.Whole: {schedule.Kill}, strategy.OvertakeProof: {schedule.Pause},
+var drawnBy = map[declared.Property][]schedule.Event{
+	declared.Crossable: nil, declared.Whole: {schedule.Kill}, declared.OvertakeProof: {schedule.Pause},
 }
 
 // basket runs a cell of several items and tells it. If it fails, the shortest schedule of two customers that
@@ -41,7 +41,7 @@ func (c *explainCommand) basket(ctx context.Context, plan matrix.Plan, name stri
 	}
 	told := c.show(r.Cells[0], s)
 	events, drawn := drawnBy[of.Attacks]
-	circles := len(events) > 0 && !way.Baskets.Meets(strategy.Crossable) // each schedule with an event would show a circle
+	circles := len(events) > 0 && !way.Baskets.Meets(declared.Crossable) // each schedule with an event would show a circle
 	if c.Mermaid || !drawn || circles || way.Baskets.Meets(of.Attacks) || stage.Unplayable(way) != "" {
 		return told
 	}

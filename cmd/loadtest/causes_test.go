@@ -10,7 +10,7 @@ import (
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 	"stocklock/internal/strategy/ladder"
 )
 
@@ -37,17 +37,17 @@ func causeOf(c trial.Result) explain.Cause {
 		return ""
 	case copied[c.Strategy] != "" && c.Verdict == verdict.Oversold:
 		return copied[c.Strategy]
-	case c.Verdict == verdict.Oversold && !s.Properties.Meets(strategy.Exclusive) && s.Guard == "nothing":
+	case c.Verdict == verdict.Oversold && !s.Declared.Meets(declared.Exclusive) && s.Declared.Guard == "nothing":
 		return explain.NoLock
-	case c.Verdict == verdict.Oversold && !s.Properties.Meets(strategy.Exclusive):
+	case c.Verdict == verdict.Oversold && !s.Declared.Meets(declared.Exclusive):
 		return explain.OneProcess
 	case c.Verdict == verdict.Stuck && c.Scenario == "partition":
 		return explain.LostRelease
-	case c.Verdict == verdict.Left && s.Background:
+	case c.Verdict == verdict.Left && s.Declared.Background:
 		return explain.CountedOut
 	case c.Verdict == verdict.Lied:
 		return explain.NeverWritten
-	case s.Lease.Kept == strategy.LeaseInMySQL && c.Scenario == "partition":
+	case s.Declared.Lease.Kept == declared.LeaseInMySQL && c.Scenario == "partition":
 		return explain.Overrun // it does not renew, and needs no Redis
 	default:
 		return causes[c.Scenario]
@@ -69,7 +69,7 @@ func checkCauses(t *testing.T, path string) {
 			t.Errorf("%v", err)
 			continue
 		}
-		elsewhere := s.State.Remaining != "" || s.AnswersFirst // the orders do not say what the row had
+		elsewhere := s.Declared.State.Remaining != "" || s.Declared.AnswersFirst // the orders do not say what the row had
 		switch {
 		case c.Verdict == verdict.Invalid || c.Verdict == verdict.Skipped || c.Surprise():
 			continue

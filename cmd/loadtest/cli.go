@@ -17,7 +17,7 @@ import (
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/soak"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // Exit codes.
@@ -193,9 +193,9 @@ type listCommand struct {
 
 func (c listCommand) Run(ctx context.Context, s streams) error {
 	t := s.terminal()
-	var strategies, baskets []strategy.Description
+	var strategies, baskets []declared.Strategy
 	if c.What != "scenarios" {
-		shop, err := c.ask(ctx, s)
+		shop, err := c.catalog(ctx, s)
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/trial"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 type explainCommand struct {
@@ -62,11 +62,11 @@ func (c *explainCommand) Run(ctx context.Context, s streams, parsed *kong.Contex
 	if err != nil {
 		return usage("explain explains one cell: %w", err)
 	}
-	if several == nil && len(of.Of([]strategy.Description{described})) == 0 {
+	if several == nil && len(of.Of([]declared.Strategy{described})) == 0 {
 		return usage("%s is no cell of %s: loadtest run --topology %s --expect-only lists those that are", scenarioName, name, of.Topology.Name)
 	}
 	if several == nil {
-		plan.Cases, plan.Strategies, plan.Runs = []topology.Case{of}, []strategy.Description{described}, 1
+		plan.Cases, plan.Strategies, plan.Runs = []topology.Case{of}, []declared.Strategy{described}, 1
 		err = cmp.Or(refuseSet(parsed, false), startsAll(plan))
 	} else {
 		plan, err = choose(plan, selection{Strategies: []string{name}, Scenarios: []string{scenarioName}, Runs: 1}, shop)

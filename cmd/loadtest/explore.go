@@ -8,7 +8,7 @@ import (
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 type exploreCommand struct {
@@ -87,7 +87,7 @@ func (c *exploreCommand) Run(ctx context.Context, s streams) error {
 const manyFailovers = 3
 
 // search explores strategies on a stage, and shows what was found.
-func (c *exploreCommand) search(ctx context.Context, s streams, on *stage.Stage, strategies []strategy.Description) error {
+func (c *exploreCommand) search(ctx context.Context, s streams, on *stage.Stage, strategies []declared.Strategy) error {
 	surveys, err := c.surveys()
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 type judgeCommand struct {
@@ -73,7 +73,7 @@ func (c *judgeCommand) Run(ctx context.Context, s streams) error {
 }
 
 // measure runs the strategy under every scenario.
-func (c *judgeCommand) measure(ctx context.Context, s streams, shop *catalog.Catalog, of strategy.Description) (report.Report, error) {
+func (c *judgeCommand) measure(ctx context.Context, s streams, shop *catalog.Catalog, of declared.Strategy) (report.Report, error) {
 	plan, cells := usualPlan(1, c.redisSettings), selection{Strategies: []string{of.Name}, Scenarios: []string{"all"}, Runs: 1}
 	if c.Baskets {
 		pairs, err := cells.basketPairs(shop)
@@ -92,7 +92,7 @@ func (c *judgeCommand) measure(ctx context.Context, s streams, shop *catalog.Cat
 }
 
 // explore returns what the strategy declares for the MySQL of the stage, and what was found there.
-func (c *judgeCommand) explore(ctx context.Context, s streams, shop *catalog.Catalog, of strategy.Description) (strategy.Description, []explore.Result, error) {
+func (c *judgeCommand) explore(ctx context.Context, s streams, shop *catalog.Catalog, of declared.Strategy) (declared.Strategy, []explore.Result, error) {
 	if why := stage.Unplayable(of); why != "" {
 		fmt.Fprintf(s.err, "%s: not explored: %s\n", of.Name, why)
 		return of, nil, nil
@@ -125,7 +125,7 @@ func (c *judgeCommand) explore(ctx context.Context, s streams, shop *catalog.Cat
 }
 
 // attacked is the property that the scenario of a cell attacks.
-func attacked(cell trial.Result) (strategy.Property, error) {
+func attacked(cell trial.Result) (declared.Property, error) {
 	if cell.Baskets {
 		sc, err := basket.ByName(cell.Scenario)
 		return sc.Attacks, err
@@ -148,7 +148,7 @@ func addCells(judgements []explore.Judgement, r report.Report) {
 			switch {
 			case cell.Surprise():
 				j.Ruling, j.By = explore.Contradicts, fmt.Sprintf("%s, expected %s", by, cell.Expected)
-			case j.Ruling == explore.NotDecided && j.Declared != strategy.NotApplicable && cell.Because == (scenario.Decisive{Property: j.Property.String(), Standing: j.Declared}):
+			case j.Ruling == explore.NotDecided && j.Declared != declared.NotApplicable && cell.Because == (scenario.Decisive{Property: j.Property.String(), Standing: j.Declared}):
 				j.Ruling, j.By = explore.Agrees, by
 			}
 		}
@@ -161,7 +161,7 @@ func (c *judgeCommand) print(s streams, judgements []explore.Judgement, unexplai
 	t.AppendHeader(table.Row{"property", "declared", "seen", "by"})
 	type line struct {
 		Property string            `json:"property"`
-		Declared strategy.Standing `json:"declared"`
+		Declared declared.Standing `json:"declared"`
 		Ruling   explore.Ruling    `json:"ruling"`
 		By       string            `json:"by"`
 	}
@@ -176,7 +176,7 @@ func (c *judgeCommand) print(s streams, judgements []explore.Judgement, unexplai
 	for _, bad := range unexplained {
 		by := fmt.Sprintf("no property that it lacks explains %s by %s: %s", bad.Outcome.Verdict, bad.Outcome.Cause, bad.Schedule)
 		t.AppendRow(table.Row{"all together", "", explore.Contradicts, by})
-		lines = append(lines, line{"", strategy.NotApplicable, explore.Contradicts, by})
+		lines = append(lines, line{"", declared.NotApplicable, explore.Contradicts, by})
 	}
 	if c.JSON {
 		if err := s.json(lines); err != nil {

@@ -9,14 +9,14 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // TestCellsOfBasketsRuleOnTheirProperties: what explorations do not decide is decided by cells, and a cell
 // that is half-sold or unclaimed where it should hold contradicts.
 func TestCellsOfBasketsRuleOnTheirProperties(t *testing.T) {
-	declared := strategy.Properties{Has: strategy.Whole | strategy.AddsUp, NotApplicable: strategy.FreesLocks}
-	of := strategy.Description{Baskets: &declared}
+	properties := declared.Properties{Has: declared.Whole | declared.AddsUp, NotApplicable: declared.FreesLocks}
+	of := declared.Strategy{Baskets: &properties}
 	cell := func(name string, verdict verdict.Kind) trial.Result {
 		sc, err := basket.ByName(name)
 		if err != nil {
@@ -30,9 +30,9 @@ func TestCellsOfBasketsRuleOnTheirProperties(t *testing.T) {
 		addCells(judgements, report.Report{Cells: []trial.Result{
 			cell("death-between-lines", broken), cell("same-item-twice", verdict.Held), cell("crossed", verdict.Left), cell("death-between-locks", verdict.Inapplicable),
 		}})
-		want := map[strategy.Property]explore.Ruling{
-			strategy.Whole: explore.Contradicts, strategy.AddsUp: explore.Agrees, strategy.Crossable: explore.Agrees,
-			strategy.FreesLocks: explore.NotDecided, strategy.Unstarved: explore.NotDecided,
+		want := map[declared.Property]explore.Ruling{
+			declared.Whole: explore.Contradicts, declared.AddsUp: explore.Agrees, declared.Crossable: explore.Agrees,
+			declared.FreesLocks: explore.NotDecided, declared.Unstarved: explore.NotDecided,
 		}
 		for _, j := range judgements {
 			if ruling, ok := want[j.Property]; ok && j.Ruling != ruling {
@@ -45,13 +45,13 @@ func TestCellsOfBasketsRuleOnTheirProperties(t *testing.T) {
 // TestCellsRuleOnProperties: one cell that does not do what is expected contradicts, whatever the
 // other cells of its property and the explorations say.
 func TestCellsRuleOnProperties(t *testing.T) {
-	declared := strategy.Properties{Has: strategy.Exclusive | strategy.SurvivesDataLoss | strategy.Recovers | strategy.DurableAnswers}
+	properties := declared.Properties{Has: declared.Exclusive | declared.SurvivesDataLoss | declared.Recovers | declared.DurableAnswers}
 	cell := func(name string, verdict, expected verdict.Kind) trial.Result {
 		sc, _ := scenario.ByName(name)
-		because := sc.Expected(strategy.Description{Properties: declared}).Because
+		because := sc.Expected(declared.Strategy{Properties: properties}).Because
 		return trial.Result{Strategy: "mine", Scenario: name, Verdict: verdict, Expected: expected, Because: because}
 	}
-	judgements := explore.Judge(declared, nil)
+	judgements := explore.Judge(properties, nil)
 	addCells(judgements, report.Report{Cells: []trial.Result{
 		cell("crash", verdict.Held, verdict.Held),
 		cell("failover", verdict.Oversold, verdict.Held),
@@ -59,9 +59,9 @@ func TestCellsRuleOnProperties(t *testing.T) {
 		cell("pause", verdict.Oversold, verdict.Oversold),
 		cell("overrun", verdict.Invalid, verdict.Oversold),
 	}})
-	want := map[strategy.Property]explore.Ruling{
-		strategy.Exclusive: explore.NotDecided, strategy.Recovers: explore.Agrees, strategy.SurvivesDataLoss: explore.Contradicts,
-		strategy.PauseProof: explore.Agrees, strategy.Renews: explore.NotDecided,
+	want := map[declared.Property]explore.Ruling{
+		declared.Exclusive: explore.NotDecided, declared.Recovers: explore.Agrees, declared.SurvivesDataLoss: explore.Contradicts,
+		declared.PauseProof: explore.Agrees, declared.Renews: explore.NotDecided,
 	}
 	for _, j := range judgements {
 		if ruling, ok := want[j.Property]; ok && j.Ruling != ruling {

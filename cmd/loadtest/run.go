@@ -13,7 +13,7 @@ import (
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/wholefile"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 type runCommand struct {
@@ -138,7 +138,7 @@ func startsAll(plan matrix.Plan) error {
 }
 
 // topologyCells are the cases of the topologies that are asked for, and the strategies.
-func (c *runCommand) topologyCells(shop *catalog.Catalog) ([]topology.Case, []strategy.Description, error) {
+func (c *runCommand) topologyCells(shop *catalog.Catalog) ([]topology.Case, []declared.Strategy, error) {
 	if len(c.Cells) > 0 || !slices.Equal(c.Scenarios, []string{usualScenario}) {
 		return nil, nil, usage("--topology has scenarios of its own, and shares servers between strategies: choose with --strategies, without --cells and --scenarios")
 	}

@@ -15,7 +15,7 @@ import (
 	"stocklock/internal/flags"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 	"stocklock/internal/strategy/ladder"
 	"stocklock/internal/testserver"
 )
@@ -238,9 +238,9 @@ func TestAnotherRedis(t *testing.T) {
 // at least once.
 func TestTellingCells(t *testing.T) {
 	testserver.NeedsServers(t)
-	shown := map[strategy.Property]bool{}
+	shown := map[declared.Property]bool{}
 	for _, s := range ladder.All() {
-		sc, err := scenario.ByName(s.Telling)
+		sc, err := scenario.ByName(s.Declared.Telling)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,7 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/stock"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // selection is which cells to run.
@@ -100,8 +100,8 @@ func choose(plan matrix.Plan, what selection, shop *catalog.Catalog) (matrix.Pla
 	if err != nil {
 		return plan, err
 	}
-	plan.Pairs, plan.Runs, plan.Parallel = pairs, what.Runs, given(what.Parallel)
-	plan.Strategies = slices.DeleteFunc(slices.Clone(shop.Strategies), func(s strategy.Description) bool {
+	plan.Pairs, plan.Runs, plan.Parallel, plan.Offered = pairs, what.Runs, given(what.Parallel), shop.Strategies
+	plan.Strategies = slices.DeleteFunc(slices.Clone(shop.Strategies), func(s declared.Strategy) bool {
 		return !slices.ContainsFunc(pairs, func(p matrix.Pair) bool { return p.Strategy.Name == s.Name })
 	})
 	if len(plan.Given) > 0 && plan.Parallel > 1 {
@@ -170,7 +170,7 @@ func (s selection) has(strategy, scenario string) bool {
 }
 
 // chosen are the strategies and the scenarios that are asked for.
-func chosen[T any](s selection, strategies []strategy.Description, strategyOf func(string) (strategy.Description, error), scenarios []T, scenarioOf func(string) (T, error)) ([]strategy.Description, []T, error) {
+func chosen[T any](s selection, strategies []declared.Strategy, strategyOf func(string) (declared.Strategy, error), scenarios []T, scenarioOf func(string) (T, error)) ([]declared.Strategy, []T, error) {
 	ofStrategies, ofScenarios := "--strategies", "--scenarios"
 	if len(s.Cells) > 0 {
 		s.Strategies, s.Scenarios, ofStrategies, ofScenarios = nil, nil, "--cells", "--cells"
@@ -197,7 +197,7 @@ func chosen[T any](s selection, strategies []strategy.Description, strategyOf fu
 const tellingCells = "telling"
 
 // expandTelling replaces the word telling with the telling cell of each strategy.
-func expandTelling(cells []string, of []strategy.Description) []string {
+func expandTelling(cells []string, of []declared.Strategy) []string {
 	var expanded []string
 	for _, cell := range cells {
 		if cell != tellingCells {

@@ -2,14 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/stage"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // shopSettings say which shop is started, and asked for its strategies.
@@ -35,18 +34,9 @@ func (p *programFile) UnmarshalText(text []byte) error {
 	return err
 }
 
-// catalog asks a shop that can be started in the lab for its strategies. The caller closes the
-// catalog after the last use of its program.
+// catalog asks a shop of the lab for its strategies. The caller closes the catalog after the last use of
+// its program.
 func (o shopSettings) catalog(ctx context.Context, s streams) (*catalog.Catalog, error) {
-	c, err := o.ask(ctx, s)
-	if err == nil && !c.ForLab() {
-		err = errors.Join(usage("--shop-binary (LOADTEST_SHOP_BINARY): %s was built without the lab: build it with go build -tags lab ./cmd/shop", c.Program), c.Close())
-	}
-	return c, err
-}
-
-// ask asks any shop for its strategies.
-func (o shopSettings) ask(ctx context.Context, s streams) (*catalog.Catalog, error) {
 	if o.ShopBinary == "" && isTerminal(s.err) {
 		fmt.Fprint(s.err, "building the shop …")
 		defer fmt.Fprint(s.err, "\r\x1b[2K")
@@ -72,7 +62,7 @@ const stageLease = 300 * time.Millisecond
 
 // open starts what schedules of these strategies are played on. The caller closes it before the
 // catalog.
-func (o stageSettings) open(ctx context.Context, s streams, shop *catalog.Catalog, of ...strategy.Description) (*stage.Stage, error) {
+func (o stageSettings) open(ctx context.Context, s streams, shop *catalog.Catalog, of ...declared.Strategy) (*stage.Stage, error) {
 	for _, st := range of {
 		if o.Lease < st.ShortestLease {
 			o.Lease = st.ShortestLease

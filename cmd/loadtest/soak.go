@@ -9,7 +9,7 @@ import (
 
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/soak"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 type soakCommand struct {
@@ -59,7 +59,7 @@ func (s streams) soak(ctx context.Context, o soak.Options) error {
 }
 
 // needsQuorum reports whether a soak, which has one Redis, cannot sell by a strategy.
-func needsQuorum(s strategy.Description) bool { return s.NeedsQuorum }
+func needsQuorum(s declared.Strategy) bool { return s.NeedsQuorum }
 
 func (c *soakCommand) check() error {
 	for _, word := range c.Faults {
@@ -111,7 +111,7 @@ func (c *crashesCommand) Run(ctx context.Context, s streams) error {
 		return usage("--strategy: there is one Redis, and %s needs several", by.Name)
 	}
 	return s.soak(ctx, soak.Options{
-		Shop: shop.Program, Redis: string(c.RedisServer), Strategies: []strategy.Description{by}, Shops: c.Shops,
+		Shop: shop.Program, Redis: string(c.RedisServer), Strategies: []declared.Strategy{by}, Shops: c.Shops,
 		Sales: c.Sales, Workers: c.Workers, Every: c.Every, Binlog: c.Binlog,
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"stocklock/internal/lab/live"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // language is what the generated parts of a page say.
@@ -125,12 +125,12 @@ func (l language) decisive(d scenario.Decisive) string {
 	if l.words == nil {
 		return d.String()
 	}
-	return map[strategy.Standing]string{strategy.Has: l.has, strategy.Lacks: l.lacks, strategy.NotApplicable: l.notApplicable}[d.Standing] +
+	return map[declared.Standing]string{declared.Has: l.has, declared.Lacks: l.lacks, declared.NotApplicable: l.notApplicable}[d.Standing] +
 		" " + d.Property
 }
 
 // properties lists properties by name, and in Chinese by what each means, too.
-func (l language) properties(p strategy.Property) string {
+func (l language) properties(p declared.Property) string {
 	if p == 0 {
 		return l.nothing
 	}
@@ -138,7 +138,7 @@ func (l language) properties(p strategy.Property) string {
 		return p.String()
 	}
 	var all []string
-	for _, each := range strategy.AllProperties() {
+	for _, each := range declared.AllProperties() {
 		if p.Includes(each) {
 			all = append(all, each.String()+"（"+l.words["property."+each.String()]+"）")
 		}

@@ -10,7 +10,6 @@ import (
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
-	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/ladder"
 	"stocklock/internal/testserver"
 )
@@ -21,7 +20,7 @@ func allPages(t *testing.T) []page {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pages(in, strategy.Describe(ladder.All()))
+	return pages(in, ladder.Describe(ladder.All()))
 }
 
 func read(t *testing.T, p page) string {
@@ -93,7 +92,7 @@ func checkCell(t *testing.T, p page, cells map[string]trial.Result) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	of, err := strategy.Find(c.Strategy, ladder.All())
+	of, err := ladder.ByName(c.Strategy)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +149,7 @@ func TestSchedulesPrintWhatPagesShow(t *testing.T) {
 // TestBothSides wants a scenario's page to show one strategy that fails and one that holds.
 func TestBothSides(t *testing.T) {
 	for _, sc := range scenario.All() {
-		if fails, holds := bothSides(sc, strategy.Describe(ladder.All())); fails.Name == "" || holds.Name == "" {
+		if fails, holds := bothSides(sc, ladder.Describe(ladder.All())); fails.Name == "" || holds.Name == "" {
 			t.Errorf("%s is shown by %q and %q", sc.Name, fails.Name, holds.Name)
 		}
 	}

@@ -8,11 +8,11 @@ import (
 
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // pages lists all pages in all languages, with what the code and the shop say of them.
-func pages(in []language, strategies []strategy.Description) []page {
+func pages(in []language, strategies []declared.Strategy) []page {
 	var all []page
 	for _, l := range in {
 		for _, s := range strategies {
@@ -39,7 +39,7 @@ func (l language) page(folder, name, title, top string) page {
 	return page{language: l, path: folder + name + l.file, english: name + english.file, title: title, top: links + "\n\n" + top}
 }
 
-func (l language) strategyPage(s strategy.Description) page {
+func (l language) strategyPage(s declared.Strategy) page {
 	p := l.page("strategies/", s.Name, "`"+s.Name+"`", l.sentence("strategy."+s.Name, s.Doc)+"\n")
 	p.parts = []string{l.wrong, l.meet}
 	p.shows = shown{strategy: s.Name, schedule: schedules[s.Name]}
@@ -78,7 +78,7 @@ func (l language) strategyPage(s strategy.Description) page {
 	return p
 }
 
-func (l language) scenarioPage(sc scenario.Scenario, strategies []strategy.Description) page {
+func (l language) scenarioPage(sc scenario.Scenario, strategies []declared.Strategy) page {
 	p := l.page("scenarios/", sc.Name, "`"+sc.Name+"`", l.sentence("scenario."+sc.Name, sc.Doc)+"\n")
 	p.parts = []string{l.happens, l.meet}
 	fails, holds := bothSides(sc, strategies)
@@ -105,29 +105,29 @@ var (
 )
 
 // bothSides returns a strategy that fails under a scenario, and one that holds.
-func bothSides(sc scenario.Scenario, strategies []strategy.Description) (fails, holds strategy.Description) {
-	best := func(among []string, ends func(strategy.Description) bool) (found strategy.Description) {
+func bothSides(sc scenario.Scenario, strategies []declared.Strategy) (fails, holds declared.Strategy) {
+	best := func(among []string, ends func(declared.Strategy) bool) (found declared.Strategy) {
 		for _, s := range strategies {
 			if ends(s) {
 				found = s
 			}
 		}
 		for _, name := range slices.Backward(among) {
-			if i := slices.IndexFunc(strategies, func(s strategy.Description) bool { return s.Name == name && ends(s) }); i >= 0 {
+			if i := slices.IndexFunc(strategies, func(s declared.Strategy) bool { return s.Name == name && ends(s) }); i >= 0 {
 				found = strategies[i]
 			}
 		}
 		return found
 	}
-	fails = best(showFailing, func(s strategy.Description) bool {
+	fails = best(showFailing, func(s declared.Strategy) bool {
 		e := sc.Expected(s)
 		return verdict.Of(e.Verdict).Bad && e.Because.Property == sc.Attacks.String()
 	})
-	holds = best(showHolding, func(s strategy.Description) bool { return sc.Expected(s).Verdict == verdict.Held })
+	holds = best(showHolding, func(s declared.Strategy) bool { return sc.Expected(s).Verdict == verdict.Held })
 	return fails, holds
 }
 
-func (l language) strategyIndex(strategies []strategy.Description) page {
+func (l language) strategyIndex(strategies []declared.Strategy) page {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n| %s | %s | %s |\n|---|---|---|\n", l.listStrategies, l.strategy, l.does, l.shownBy)
 	for _, s := range strategies {
@@ -146,7 +146,7 @@ func (l language) scenarioIndex() page {
 }
 
 // expectedPage has every cell: half of the scenarios in each table, so that it fits a page.
-func (l language) expectedPage(strategies []strategy.Description) page {
+func (l language) expectedPage(strategies []declared.Strategy) page {
 	var b strings.Builder
 	b.WriteString(l.matrix + "\n")
 	all := scenario.All()
@@ -177,8 +177,8 @@ func (l language) expectedPage(strategies []strategy.Description) page {
 
 // codeOf is the path of a strategy's file: those that are fit for production are in the list of
 // package strategy.
-func codeOf(s strategy.Description) string {
-	if _, err := strategy.Find(s.Name, strategy.All()); err == nil {
+func codeOf(s declared.Strategy) string {
+	if s.Production {
 		return "internal/strategy/" + codeFile(s.Name)
 	}
 	return "internal/strategy/ladder/" + codeFile(s.Name)

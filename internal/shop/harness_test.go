@@ -141,7 +141,7 @@ func (sleepy) Close() error { return nil }
 func (r *running) holdLock(item stock.Item) (release func()) {
 	r.t.Helper()
 	locker := redislock.New(r.redis, redislock.Options{})
-	_, lease, err := locker.Acquire(r.t.Context(), strategy.Key(item.ID))
+	_, lease, err := locker.Acquire(r.t.Context(), sale.Key(item.ID))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func (r *running) holdLock(item stock.Item) (release func()) {
 
 // locked reports whether somebody holds the lock of an item.
 func (r *running) locked(item stock.Item) bool {
-	return r.redis.Exists(r.t.Context(), redislock.Keys("", strategy.Key(item.ID)).Lock).Val() == 1
+	return r.redis.Exists(r.t.Context(), redislock.Keys("", sale.Key(item.ID)).Lock).Val() == 1
 }
 
 // item creates an item with so much stock.

@@ -15,16 +15,10 @@ import (
 var batched = Strategy{
 	Name:         "batched",
 	Doc:          "group commit in the shop: the sales that wait while a transaction commits are sold together by the next one",
-	Source:       "group commit, DeWitt et al., 1984; flat combining, Hendler et al., 2010",
-	Guard:        "nothing",
-	Decrement:    "for all that wait: UPDATE ... SET stock = stock - sum WHERE stock >= sum, one INSERT",
-	Telling:      "contention",
-	Servers:      EveryServer,
 	WithoutRedis: true,
 	FindsRepeats: true,
-	Properties:   databaseLock,
 	Mixable:      true,
-	Baskets:      &basketsInRows,
+	Baskets:      true,
 	Build: func(d Deps) (Guard, Decrement) {
 		b := &batcher{store: d.Store, Options: d.Options, sold: d.Batched, queues: map[uint64][]*waiter{}}
 		b.sellBasket = retryConflicts(d.Options, sellConditionally(&b.soldOut))

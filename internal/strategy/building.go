@@ -8,9 +8,6 @@ import (
 
 // Strategies of other packages use these functions, besides those that read and then write, and the guards.
 
-// DatabaseLock returns the properties of strategies that lock only in the database.
-func DatabaseLock() Properties { return databaseLock }
-
 // RetryConflicts returns a decrement that repeats a sale that lost against another transaction.
 func RetryConflicts(o Options, sell Decrement) Decrement { return retryConflicts(o, sell) }
 

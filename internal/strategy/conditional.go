@@ -10,16 +10,9 @@ import (
 var conditional = Strategy{
 	Name:         "conditional",
 	Doc:          "UPDATE ... SET stock = stock - ? WHERE stock >= ?: one statement, no lock needed, where the work fits in one statement",
-	Source:       "plain SQL; what to use for a counter in one row",
-	Guard:        "nothing",
-	Decrement:    "UPDATE ... SET stock = stock - ? WHERE stock >= ?",
-	Telling:      "contention",
-	Servers:      EveryServer,
 	WithoutRedis: true,
-	Properties:   databaseLock,
 	Mixable:      true,
-	Baskets:      &basketsInRows,
-	WaitsInMySQL: true,
+	Baskets:      true,
 	Build: func(d Deps) (Guard, Decrement) {
 		return Unguarded{}, retryConflicts(d.Options, sellConditionally(&soldOutItems{}))
 	},

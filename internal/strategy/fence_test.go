@@ -41,7 +41,7 @@ func TestAnOvertakenHolderIsFencedOff(t *testing.T) {
 		if p != sale.Write {
 			return
 		}
-		d.Redis.Del(t.Context(), d.Redis.Keys(t.Context(), "*"+strategy.Key(item.ID)+"*").Val()...)
+		d.Redis.Del(t.Context(), d.Redis.Keys(t.Context(), "*"+sale.Key(item.ID)+"*").Val()...)
 		if err := d.Store.RaiseFence(t.Context(), item.ID, farAhead); err != nil {
 			t.Error(err)
 		}

@@ -8,16 +8,9 @@ import (
 )
 
 var fenced = Strategy{
-	Name:      "fenced",
-	Doc:       "the reference lock, and a database that refuses an overtaken holder: raise the fence, read, write",
-	Source:    "Kleppmann, How to do distributed locking, 2016; the fence raised before the read",
-	Guard:     ReferenceGuard,
-	Decrement: "raise the fence, read, write where the fence is one's own",
-	Telling:   "pause",
-	Servers:   WritesAnywhere | RewindProof | SwitchoverProof,
-	Properties: Properties{Has: DurableAnswers | Once | Exclusive | Recovers | AtomicLease | Renews | OwnerChecked | AtomicRelease |
-		Reentrant | ClockFree | LossAware | StorageChecked},
-	Baskets: &basketsUnderLocks,
+	Name:    "fenced",
+	Doc:     "the reference lock, and a database that refuses an overtaken holder: raise the fence, read, write",
+	Baskets: true,
 	Build:   func(d Deps) (Guard, Decrement) { return Reference(d), repeatConflicts(d.Options, FencedReadThenWrite) },
 }
 

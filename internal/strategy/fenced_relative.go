@@ -9,16 +9,10 @@ import (
 )
 
 var fencedRelative = Strategy{
-	Name:       "fenced-relative",
-	Doc:        "the reference lock, and one statement that subtracts, and raises the fence unless the holder was overtaken",
-	Source:     "fenced, with conditional's write: restocks and other strategies may write at the same time",
-	Guard:      ReferenceGuard,
-	Decrement:  "UPDATE ... SET stock = stock - ?, fence = ? WHERE fence <= ? AND stock >= ?",
-	Telling:    "pause",
-	Servers:    EveryServer,
-	Properties: fenced.Properties,
-	Mixable:    true,
-	Baskets:    &basketsUnderLocks,
+	Name:    "fenced-relative",
+	Doc:     "the reference lock, and one statement that subtracts, and raises the fence unless the holder was overtaken",
+	Mixable: true,
+	Baskets: true,
 	Build: func(d Deps) (Guard, Decrement) {
 		return Reference(d), repeatConflicts(d.Options, sellFencedRelative)
 	},

@@ -8,28 +8,12 @@ import (
 	"stocklock/internal/stock"
 )
 
-// databaseLock has the properties of strategies that lock only in the database. Their lock is the
-// row's. It ends with the transaction or its connection. There is no lease, no release and no
-// Redis.
-var databaseLock = Properties{
-	Has: DurableAnswers | Once | Exclusive | Recovers | ClockFree | PauseProof | StorageChecked,
-	NotApplicable: AtomicLease | Renews | OwnerChecked | AtomicRelease | Reentrant | LossAware |
-		SurvivesDataLoss,
-}
-
 var forUpdate = Strategy{
 	Name:         "for-update",
 	Doc:          "SELECT ... FOR UPDATE: the database's row lock, freed by the commit or by the end of the connection",
-	Source:       "MySQL Reference Manual, Locking Reads",
-	Guard:        "nothing",
-	Decrement:    "SELECT ... FOR UPDATE, UPDATE, in a transaction",
-	Telling:      "crash",
-	Servers:      EveryServer,
 	WithoutRedis: true,
-	Properties:   databaseLock,
 	Mixable:      true,
-	Baskets:      &basketsInRows,
-	WaitsInMySQL: true,
+	Baskets:      true,
 	Build: func(d Deps) (Guard, Decrement) {
 		return Unguarded{}, retryConflicts(d.Options, sellForUpdate)
 	},

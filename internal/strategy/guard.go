@@ -40,9 +40,6 @@ func LockOptions(d Deps) redislock.Options {
 	return redislock.Options{Lease: d.Lease, Wait: d.Wait, Hooks: hooks, Grace: max(d.Lease, stock.WriteTimeout)}
 }
 
-// ReferenceGuard describes [Reference] in a table.
-const ReferenceGuard = "redislock: queue, direct hand-off, watchdog"
-
 // Close releases the locks that are still held, and waits for that as long as the Locker does.
 func (g LockGuard) Close() error { return g.Locking.Close(context.Background()) }
 

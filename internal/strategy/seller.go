@@ -34,23 +34,12 @@ func (s *Seller) Close() error {
 	return nil
 }
 
-// Key returns the name of the lock on an item.
-func Key(itemID uint64) string { return fmt.Sprintf(keyForm, itemID) }
-
-const keyForm = "stock:%d"
-
-// ItemOf returns the item that a lock is on.
-func ItemOf(key string) (itemID uint64, err error) {
-	_, err = fmt.Sscanf(key, keyForm, &itemID)
-	return itemID, err
-}
-
 // LockKey returns the name of the lock of a sale.
 func (s *Seller) LockKey(of stock.Sale) string {
 	if s.Strategy.LockKey != nil {
 		return s.Strategy.LockKey(of)
 	}
-	return Key(of.ItemID)
+	return sale.Key(of.ItemID)
 }
 
 // Sell makes one sale. A basket is sold under the locks of all its items, or not at all: see
@@ -60,7 +49,7 @@ func (s *Seller) LockKey(of stock.Sale) string {
 // orders without one.
 func (s *Seller) Sell(ctx context.Context, wanted stock.Sale) (stock.Order, error) {
 	wanted.Strategy = s.Strategy.Name
-	if len(wanted.More) > 0 && s.Strategy.Baskets == nil {
+	if len(wanted.More) > 0 && !s.Strategy.Baskets {
 		return stock.Order{}, fmt.Errorf("%w: %s", ErrOneItem, wanted.Strategy)
 	}
 	if len(wanted.More) > 0 {
@@ -96,7 +85,7 @@ func (s *Seller) inside(ctx context.Context, more []stock.Line, fn func(held con
 	if len(more) == 0 {
 		return fn(ctx)
 	}
-	return s.Guard.Do(ctx, Key(more[0].ItemID), func(held context.Context, token int64) error {
+	return s.Guard.Do(ctx, sale.Key(more[0].ItemID), func(held context.Context, token int64) error {
 		more[0].Token = token
 		return s.inside(held, more[1:], fn)
 	})

@@ -10,7 +10,7 @@ import (
 	"fmt"
 
 	"stocklock/internal/stock"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // totals is the query. All its parameters are the run's id.
@@ -26,7 +26,7 @@ type Run struct {
 	Scenario     string
 	InitialStock int64
 	// State is what the strategy keeps of the item besides the item's row.
-	State strategy.State
+	State declared.State
 }
 
 // Counts is what the database says of a run.
@@ -50,7 +50,7 @@ func Start(ctx context.Context, store *stock.Store, run Run) (Run, error) {
 		return Run{}, fmt.Errorf("start run %s: %w", run.ID, err)
 	}
 	run.ItemID = item.ID
-	if err := run.State.Prepare(ctx, store, item.ID); err != nil {
+	if err := Prepare(ctx, store, run.State, item.ID); err != nil {
 		return Run{}, fmt.Errorf("start run %s: prepare the item for %s: %w", run.ID, run.Strategy, err)
 	}
 	_, err = store.Pool().ExecContext(ctx, "INSERT INTO runs (id, item_id, strategy, scenario, initial_stock) VALUES (?, ?, ?, ?, ?)",
@@ -59,6 +59,22 @@ func Start(ctx context.Context, store *stock.Store, run Run) (Run, error) {
 		return Run{}, fmt.Errorf("start run %s: %w", run.ID, err)
 	}
 	return run, nil
+}
+
+// Prepare makes the units of an item's row ready to be sold by a strategy with this state. It is called for a
+// new item and after a restock.
+func Prepare(ctx context.Context, store *stock.Store, state declared.State, itemID uint64) error {
+	if len(state.Setup) == 0 {
+		return nil
+	}
+	return store.Transact(ctx, func(tx stock.Tx) error {
+		for _, statement := range state.Setup {
+			if _, _, err := tx.Exec(statement, itemID); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // Count counts what a run sold. While orders are in flight, a lost update is one of those. It is one

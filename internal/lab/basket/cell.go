@@ -10,7 +10,7 @@ import (
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // The shops of baskets have these settings. No lease ends but that of a play, and a customer who is kept
@@ -28,7 +28,7 @@ const patience = 30 * time.Second
 // cell is one way under one scenario. Its methods are called by the play alone.
 type cell struct {
 	bench     trial.Bench
-	of        strategy.Description
+	of        declared.Strategy
 	scenario  Scenario
 	seed      uint64
 	id        string // under which its orders are counted
@@ -45,7 +45,7 @@ type cell struct {
 
 // Run runs one cell, once. It calls told, unless that is nil, with each line of the story when that was seen.
 // An error means that the harness cannot go on.
-func Run(ctx context.Context, b trial.Bench, of strategy.Description, s Scenario, seed uint64, told func(line string)) (trial.Result, error) {
+func Run(ctx context.Context, b trial.Bench, of declared.Strategy, s Scenario, seed uint64, told func(line string)) (trial.Result, error) {
 	expected := s.Expected(of)
 	r := trial.Result{Strategy: of.Name, Scenario: s.Name, Baskets: true, Seed: seed, Runs: 1, Shops: len(b.Shops), Expected: expected.Verdict, Because: expected.Because}
 	if expected.Verdict == verdict.Inapplicable {

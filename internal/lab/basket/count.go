@@ -15,7 +15,7 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/strategy"
+	"stocklock/internal/sale"
 )
 
 // bought is what an order has of each item.
@@ -144,7 +144,7 @@ func (c *cell) counter(ctx context.Context, item uint64) (units int64, ok bool, 
 	if !c.of.Counts() {
 		return 0, false, nil
 	}
-	key := strings.ReplaceAll(c.of.State.Keys[0], "%s", strategy.Key(item))
+	key := strings.ReplaceAll(c.of.State.Keys[0], "%s", sale.Key(item))
 	units, err = c.redis.Get(ctx, key).Int64()
 	if errors.Is(err, redis.Nil) {
 		return 0, false, nil

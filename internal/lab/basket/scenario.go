@@ -17,14 +17,14 @@ import (
 
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // Scenario is what happens to baskets. To add one, write its play, and its entry in [All].
 type Scenario struct {
 	Name    string
 	Doc     string // one line: what happens
-	Attacks strategy.Property
+	Attacks declared.Property
 	// Demands are what a way must have to hold, in the order in which their lack shows, with the verdict on
 	// a way without it. What is attacked comes first.
 	Demands []scenario.Demand
@@ -39,33 +39,33 @@ type Scenario struct {
 var All = []Scenario{
 	{
 		Name: "crossed", Doc: "A has item 1 and wants item 2, B has item 2 and wants item 1",
-		Attacks: strategy.Crossable, Demands: []scenario.Demand{{Property: strategy.Crossable, Otherwise: verdict.Left}}, stock: []int64{3, 3}, play: crossed,
+		Attacks: declared.Crossable, Demands: []scenario.Demand{{Property: declared.Crossable, Otherwise: verdict.Left}}, stock: []int64{3, 3}, play: crossed,
 	},
 	{
 		Name: "same-item-twice", Doc: "one basket has the same item in two lines, and there is one unit",
-		Attacks: strategy.AddsUp, Demands: []scenario.Demand{{Property: strategy.AddsUp, Otherwise: verdict.Oversold}}, stock: []int64{1}, play: sameItemTwice,
+		Attacks: declared.AddsUp, Demands: []scenario.Demand{{Property: declared.AddsUp, Otherwise: verdict.Oversold}}, stock: []int64{1}, play: sameItemTwice,
 	},
 	{
 		Name: "one-sold-out", Doc: "one of two items is sold out; meanwhile another customer wants the other one",
-		Attacks: strategy.Isolated, Demands: []scenario.Demand{{Property: strategy.Isolated, Otherwise: verdict.Left}}, stock: []int64{1, 0}, play: oneSoldOut,
+		Attacks: declared.Isolated, Demands: []scenario.Demand{{Property: declared.Isolated, Otherwise: verdict.Left}}, stock: []int64{1, 0}, play: oneSoldOut,
 	},
 	{
 		Name: "death-between-lines", Doc: "the process dies when it has the units of one line and not yet of the other",
-		Attacks: strategy.Whole, Demands: []scenario.Demand{
-			{Property: strategy.Whole, Otherwise: verdict.Unclaimed}, {Property: strategy.FreesLocks, Otherwise: verdict.Stuck},
+		Attacks: declared.Whole, Demands: []scenario.Demand{
+			{Property: declared.Whole, Otherwise: verdict.Unclaimed}, {Property: declared.FreesLocks, Otherwise: verdict.Stuck},
 		}, stock: []int64{1, 1}, lease: shortLease, play: deathBetweenLines,
 	},
 	{
 		Name: "death-between-locks", Doc: "the process dies when it has one lock and not yet the other",
-		Attacks: strategy.FreesLocks, Demands: []scenario.Demand{{Property: strategy.FreesLocks, Otherwise: verdict.Stuck}}, stock: []int64{1, 1}, lease: shortLease, play: deathBetweenLocks,
+		Attacks: declared.FreesLocks, Demands: []scenario.Demand{{Property: declared.FreesLocks, Otherwise: verdict.Stuck}}, stock: []int64{1, 1}, lease: shortLease, play: deathBetweenLocks,
 	},
 	{
 		Name: "first-lock-ends", Doc: "the process is paused between two locks until the lease of the first is over",
-		Attacks: strategy.OvertakeProof, Demands: []scenario.Demand{{Property: strategy.OvertakeProof, Otherwise: verdict.Oversold}}, stock: []int64{1, 1}, lease: shortLease, play: firstLockEnds,
+		Attacks: declared.OvertakeProof, Demands: []scenario.Demand{{Property: declared.OvertakeProof, Otherwise: verdict.Oversold}}, stock: []int64{1, 1}, lease: shortLease, play: firstLockEnds,
 	},
 	{
 		Name: "fifty-beside-one", Doc: "a basket of fifty items, and others who want one each come in between, again and again",
-		Attacks: strategy.Unstarved, Demands: []scenario.Demand{{Property: strategy.Unstarved, Otherwise: verdict.Left}}, stock: slices.Repeat([]int64{1000}, 50), play: fiftyBesideOne,
+		Attacks: declared.Unstarved, Demands: []scenario.Demand{{Property: declared.Unstarved, Otherwise: verdict.Left}}, stock: slices.Repeat([]int64{1000}, 50), play: fiftyBesideOne,
 	},
 }
 
@@ -75,13 +75,13 @@ var (
 	// Meeting is the scenario crossed. A lock may also be handed to a customer who waits.
 	Meeting = Scenario{
 		Name: "crossed", Doc: "A has item 1 and wants item 2, B has item 2 and wants item 1",
-		Attacks: strategy.Crossable, Demands: []scenario.Demand{{Property: strategy.Crossable, Otherwise: verdict.Left}}, stock: []int64{4, 4},
+		Attacks: declared.Crossable, Demands: []scenario.Demand{{Property: declared.Crossable, Otherwise: verdict.Left}}, stock: []int64{4, 4},
 		play: func(ctx context.Context, c *cell) error { return meet(ctx, c, false) },
 	}
 	// Beside is Meeting with a B whose way locks in the order of the items' ids: fenced or conditional.
 	Beside = Scenario{
 		Name: "beside-ids", Doc: "A buys by this way what B buys by one that goes by the items' ids, and their names are in another order",
-		Attacks: strategy.Crossable, Demands: []scenario.Demand{{Property: strategy.Crossable, Otherwise: verdict.Left}}, stock: []int64{4, 4}, named: true,
+		Attacks: declared.Crossable, Demands: []scenario.Demand{{Property: declared.Crossable, Otherwise: verdict.Left}}, stock: []int64{4, 4}, named: true,
 		play: func(ctx context.Context, c *cell) error { return meet(ctx, c, true) },
 	}
 )
@@ -96,11 +96,11 @@ func ByName(name string) (Scenario, error) {
 
 // Expected returns what to expect of a way that sells baskets: the first demand that it does not meet
 // decides.
-func (s Scenario) Expected(of strategy.Description) scenario.Expectation {
-	decisive := func(p strategy.Property) scenario.Decisive {
+func (s Scenario) Expected(of declared.Strategy) scenario.Expectation {
+	decisive := func(p declared.Property) scenario.Decisive {
 		return scenario.Decisive{Property: p.String(), Standing: of.Baskets.Standing(p)}
 	}
-	if of.Baskets.Standing(s.Attacks) == strategy.NotApplicable {
+	if of.Baskets.Standing(s.Attacks) == declared.NotApplicable {
 		return scenario.Expectation{Verdict: verdict.Inapplicable, Because: decisive(s.Attacks)}
 	}
 	for _, d := range s.Demands {

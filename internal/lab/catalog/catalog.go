@@ -16,15 +16,15 @@ import (
 
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/scenario"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // Catalog is a shop program with its strategies.
 type Catalog struct {
-	Program    string                 // the path of the program
-	Given      string                 // the path that Open was given
-	Strategies []strategy.Description // in the order in which the shop lists them
-	Baskets    []strategy.Description // those that sell several items in one sale, the ones that only do that first
+	Program    string              // the path of the program
+	Given      string              // the path that Open was given
+	Strategies []declared.Strategy // in the order in which the shop lists them
+	Baskets    []declared.Strategy // those that sell several items in one sale, the ones that only do that first
 
 	rig *rig.Rig // has the folder that the program was built in, nil where it was given
 }
@@ -49,6 +49,9 @@ func Open(ctx context.Context, path string) (_ *Catalog, err error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if !forLab(c.Program) {
+		return nil, fmt.Errorf("%s was built without the lab: build it with go build -tags lab ./cmd/shop", c.Program)
 	}
 	all, err := ask(ctx, c.Program)
 	if err != nil {
@@ -77,10 +80,10 @@ func (c *Catalog) build(ctx context.Context) (err error) {
 	return err
 }
 
-// ForLab says whether the program can do what a shop does in the lab. Of a program that is not this
+// forLab says whether a program can do what a shop does in the lab. Of a program that is not this
 // module's shop that is not known before it is started.
-func (c *Catalog) ForLab() bool {
-	info, err := buildinfo.ReadFile(c.Program)
+func forLab(program string) bool {
+	info, err := buildinfo.ReadFile(program)
 	if err != nil || info.Path != "stocklock/cmd/shop" {
 		return true
 	}
@@ -97,14 +100,14 @@ func (c *Catalog) Close() error {
 	return c.rig.Close()
 }
 
-func ask(ctx context.Context, program string) ([]strategy.Description, error) {
+func ask(ctx context.Context, program string) ([]declared.Strategy, error) {
 	out, err := exec.CommandContext(ctx, program, "strategies", "--json").Output()
 	if exited, ok := errors.AsType[*exec.ExitError](err); ok {
 		return nil, fmt.Errorf("%w: %s", err, bytes.TrimSpace(exited.Stderr))
 	} else if err != nil {
 		return nil, err
 	}
-	var all []strategy.Description
+	var all []declared.Strategy
 	if err := json.Unmarshal(out, &all); err != nil {
 		return nil, fmt.Errorf("strategies --json: %w", err)
 	}
@@ -125,7 +128,7 @@ func ask(ctx context.Context, program string) ([]strategy.Description, error) {
 // Names lists the names of the strategies.
 func (c *Catalog) Names() []string { return names(c.Strategies) }
 
-func names(of []strategy.Description) []string {
+func names(of []declared.Strategy) []string {
 	names := make([]string, len(of))
 	for i, s := range of {
 		names[i] = s.Name
@@ -135,15 +138,15 @@ func names(of []strategy.Description) []string {
 
 // ByName finds a strategy. The error lists the names that there are, or says that a way only sells several
 // items.
-func (c *Catalog) ByName(name string) (strategy.Description, error) {
+func (c *Catalog) ByName(name string) (declared.Strategy, error) {
 	if way, err := c.BasketByName(name); err == nil && way.OnlyBaskets {
-		return strategy.Description{}, fmt.Errorf("%s only sells several items at once: see loadtest run --baskets; want one of %s", name, strings.Join(c.Names(), ", "))
+		return declared.Strategy{}, fmt.Errorf("%s only sells several items at once: see loadtest run --baskets; want one of %s", name, strings.Join(c.Names(), ", "))
 	}
 	return find(name, c.Strategies)
 }
 
 // Any finds a strategy or a way of taking several items. The error lists the names that there are.
-func (c *Catalog) Any(name string) (strategy.Description, error) {
+func (c *Catalog) Any(name string) (declared.Strategy, error) {
 	all := slices.Clone(c.Strategies)
 	for _, way := range c.Baskets {
 		if way.OnlyBaskets {
@@ -154,10 +157,10 @@ func (c *Catalog) Any(name string) (strategy.Description, error) {
 }
 
 // BasketByName finds a way of taking several items. The error lists the names that there are.
-func (c *Catalog) BasketByName(name string) (strategy.Description, error) {
+func (c *Catalog) BasketByName(name string) (declared.Strategy, error) {
 	return find(name, c.Baskets)
 }
 
-func find(name string, among []strategy.Description) (strategy.Description, error) {
-	return scenario.Named("strategy", name, among, func(s strategy.Description) string { return s.Name })
+func find(name string, among []declared.Strategy) (declared.Strategy, error) {
+	return scenario.Named("strategy", name, among, func(s declared.Strategy) string { return s.Name })
 }

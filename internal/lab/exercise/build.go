@@ -22,6 +22,8 @@ package main
 import (
 	"stocklock/internal/shop/program"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
+	"stocklock/internal/strategy/ladder"
 {{range $i, $a := .}}
 	mine{{$i}} "stocklock/{{$a.Folder}}"
 {{- end}}
@@ -29,16 +31,8 @@ import (
 
 func init() {
 {{- range $i, $a := .}}
-	program.Offer(strategy.Strategy{
-		Name: "{{$a.Name}}", Doc: "what a pupil wrote", Source: "exercise {{$a.Exercise.Lesson}} of the course",
-		Guard: "see the code", Decrement: "see the code", Telling: "contention",
-		AnswersFirst: true, // it may: nothing is assumed of it
-		Properties: strategy.Properties{Has: {{printf "%d" $a.Exercise.Properties.Has}}, NotApplicable: {{printf "%d" $a.Exercise.Properties.NotApplicable}}},
-		{{- if $a.Exercise.Baskets}}
-		OnlyBaskets: true, Baskets: &strategy.Properties{ // of which its cells decide
-			Has: strategy.Crossable | strategy.AddsUp | strategy.Isolated | strategy.Whole | strategy.FreesLocks | strategy.Unstarved,
-		},
-		{{- end}}
+	program.Offer(ladder.Declare(strategy.Strategy{
+		Name: "{{$a.Name}}", Doc: "what a pupil wrote",
 		{{- if $a.Exercise.GuardAlone}}
 		Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 			guard, _ := mine{{$i}}.Build(d)
@@ -47,7 +41,16 @@ func init() {
 		{{- else}}
 		Build: mine{{$i}}.Build,
 		{{- end}}
-	})
+	}, declared.Strategy{
+		Source: "exercise {{$a.Exercise.Lesson}} of the course", Guard: "see the code", Decrement: "see the code", Telling: "contention",
+		AnswersFirst: true, // it may: nothing is assumed of it
+		Properties: declared.Properties{Has: {{printf "%d" $a.Exercise.Properties.Has}}, NotApplicable: {{printf "%d" $a.Exercise.Properties.NotApplicable}}},
+		{{- if $a.Exercise.Baskets}}
+		OnlyBaskets: true, Baskets: &declared.Properties{ // of which its cells decide
+			Has: declared.Crossable | declared.AddsUp | declared.Isolated | declared.Whole | declared.FreesLocks | declared.Unstarved,
+		},
+		{{- end}}
+	}))
 {{- end}}
 }
 `))

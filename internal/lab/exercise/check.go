@@ -13,7 +13,7 @@ import (
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // Cause is why an exercise is not solved: a cause of a schedule, the scenario of a cell that broke, the verdict on
@@ -198,7 +198,7 @@ func (s *shown) verdict() Verdict {
 func (c *Checker) alsoWith(ctx context.Context, a Answer, found schedule.Record, lease time.Duration, oneShop bool) (*shown, error) {
 	on, err := c.player(a.Exercise, lease)
 	on.oneShop = oneShop
-	if err != nil || !a.Exercise.Properties.Has.Includes(strategy.AtomicLease) {
+	if err != nil || !a.Exercise.Properties.Has.Includes(declared.AtomicLease) {
 		return &shown{found, on}, err
 	}
 	again, err := on.PlaySchedule(ctx, a.Name, found.Customers, found.Schedule)
@@ -260,7 +260,7 @@ func (c *Checker) Play(ctx context.Context, a Answer, customers int, order sched
 
 func (a Answer) search(s Search) explore.Search {
 	search := explore.Search{Switches: s.Switches, Plan: stage.Plan{
-		Strategy: a.Name, OneShop: s.OneShop, Customers: s.Customers, MaxEvents: max(s.InARow, 1), InARow: true, LocalClock: stage.LocalClock(strategy.Description{Properties: a.Exercise.Properties}),
+		Strategy: a.Name, OneShop: s.OneShop, Customers: s.Customers, MaxEvents: max(s.InARow, 1), InARow: true, LocalClock: stage.LocalClock(declared.Strategy{Properties: a.Exercise.Properties}),
 	}}
 	if s.Event != "" {
 		search.Events = []schedule.Event{s.Event}

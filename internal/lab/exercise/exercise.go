@@ -23,7 +23,7 @@ import (
 
 	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // Exercise is what a pupil is to do after a lesson, and what decides whether it is done.
@@ -32,7 +32,7 @@ type Exercise struct {
 	Task   string   // one sentence
 	Hints  []string // each says more than the one before
 	// Properties are those that a solution has. What it lacks is not asked for.
-	Properties strategy.Properties
+	Properties declared.Properties
 	Searches   []Search
 	// Plays are schedules that must hold, with a customer alone for its next step, whatever that is:
 	// "A wait kill:A".
@@ -81,18 +81,18 @@ func (s Search) String() string {
 }
 
 // inDatabase are the properties of what only MySQL keeps apart.
-var inDatabase = strategy.Properties{
-	Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.ClockFree | strategy.StorageChecked,
-	NotApplicable: strategy.AtomicLease | strategy.Renews | strategy.OwnerChecked | strategy.AtomicRelease | strategy.Reentrant |
-		strategy.LossAware | strategy.SurvivesDataLoss | strategy.PauseProof,
+var inDatabase = declared.Properties{
+	Has: declared.DurableAnswers | declared.Once | declared.Exclusive | declared.Recovers | declared.ClockFree | declared.StorageChecked,
+	NotApplicable: declared.AtomicLease | declared.Renews | declared.OwnerChecked | declared.AtomicRelease | declared.Reentrant |
+		declared.LossAware | declared.SurvivesDataLoss | declared.PauseProof,
 }
 
 // leased are the properties of a lock that ends by itself.
-const leased = strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease | strategy.ClockFree
+const leased = declared.DurableAnswers | declared.Once | declared.Exclusive | declared.Recovers | declared.AtomicLease | declared.ClockFree
 
 // leasedAndFenced are those of the reference lock with a fence.
-var leasedAndFenced = strategy.Properties{Has: leased | strategy.OwnerChecked | strategy.AtomicRelease | strategy.Renews | strategy.Reentrant |
-	strategy.LossAware | strategy.StorageChecked}
+var leasedAndFenced = declared.Properties{Has: leased | declared.OwnerChecked | declared.AtomicRelease | declared.Renews | declared.Reentrant |
+	declared.LossAware | declared.StorageChecked}
 
 var exercises = []Exercise{
 	{
@@ -112,7 +112,7 @@ var exercises = []Exercise{
 			"One command sets the key and its expiry: SET with NX and PX.",
 			"l.Redis.SetNX(ctx, key, 1, l.Lease): with a lease, go-redis sends SET NX PX.",
 		},
-		Properties: strategy.Properties{Has: leased, NotApplicable: strategy.AtomicRelease},
+		Properties: declared.Properties{Has: leased, NotApplicable: declared.AtomicRelease},
 		GuardAlone: true,
 		Searches:   []Search{{Customers: 2}, {Customers: 2, Event: schedule.Kill}},
 	},
@@ -123,7 +123,7 @@ var exercises = []Exercise{
 			"A new random value for each acquisition, such as crypto/rand's Text. The check and the delete must be one step for Redis.",
 			"Eval: if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0",
 		},
-		Properties: strategy.Properties{Has: leased | strategy.OwnerChecked | strategy.AtomicRelease},
+		Properties: declared.Properties{Has: leased | declared.OwnerChecked | declared.AtomicRelease},
 		GuardAlone: true,
 		Searches: []Search{{Customers: 2}, {Customers: 2, Event: schedule.Kill},
 			{Customers: 3, Switches: 2, Event: schedule.Wait, Allowed: []schedule.Cause{schedule.Overrun}},
@@ -136,7 +136,7 @@ var exercises = []Exercise{
 			"A goroutine with a ticker of a third of the lease, and a context that it cancels. A renewal must check the owner, as a release does.",
 			"Where Redis does not answer, the lease goes on ending: cancel the work before the lease that the last answer gave is over, counted from before that request was sent.",
 		},
-		Properties: strategy.Properties{Has: leased | strategy.OwnerChecked | strategy.AtomicRelease | strategy.Renews | strategy.LossAware},
+		Properties: declared.Properties{Has: leased | declared.OwnerChecked | declared.AtomicRelease | declared.Renews | declared.LossAware},
 		// With three customers, one has sold before another one dies: its watchdog must have ended.
 		GuardAlone: true,
 		Searches: []Search{{Customers: 2}, {Customers: 2, Event: schedule.Wait}, {Customers: 2, Switches: 1, Event: schedule.Wait, InARow: 3},
@@ -184,7 +184,7 @@ var exercises = []Exercise{
 			"Release the lock when the COMMIT has been answered, and begin the transaction when the lock is there.",
 			"Or let the row decide: SELECT ... FOR UPDATE.",
 		},
-		Properties: strategy.Properties{Has: leased | strategy.OwnerChecked | strategy.AtomicRelease | strategy.Renews | strategy.Reentrant | strategy.LossAware},
+		Properties: declared.Properties{Has: leased | declared.OwnerChecked | declared.AtomicRelease | declared.Renews | declared.Reentrant | declared.LossAware},
 		Searches:   []Search{{Customers: 2}, {Customers: 3, Switches: 2}},
 	},
 	{
@@ -194,7 +194,7 @@ var exercises = []Exercise{
 			"Sort by the item's id, and make two lines of one item one before anything is checked.",
 			"All lines in one transaction: what is not committed is not lost when the process dies.",
 		},
-		Properties: strategy.Properties{Has: leased | strategy.OwnerChecked | strategy.AtomicRelease | strategy.Renews | strategy.Reentrant | strategy.LossAware},
+		Properties: declared.Properties{Has: leased | declared.OwnerChecked | declared.AtomicRelease | declared.Renews | declared.Reentrant | declared.LossAware},
 		Baskets: []basket.Scenario{basket.Meeting, basketCell("same-item-twice"), basketCell("death-between-lines"),
 			basketCell("one-sold-out"), basket.Beside},
 	},

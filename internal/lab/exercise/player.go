@@ -14,7 +14,7 @@ import (
 	"stocklock/internal/lab/stage"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/shop/labmode"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // Bounds of what a pupil's code may do in one run.
@@ -180,7 +180,7 @@ func (p player) crashed(r schedule.Record) (Cause, string) {
 // unlocked finds a customer who bought without a request to Redis, where the database is to compare the token of a
 // lock. There is no holder whom it could refuse.
 func (p player) unlocked(r schedule.Record) (Cause, string) {
-	if !p.exercise.Properties.Has.Includes(strategy.AtomicLease | strategy.StorageChecked) {
+	if !p.exercise.Properties.Has.Includes(declared.AtomicLease | declared.StorageChecked) {
 		return "", ""
 	}
 	for customer, answer := range r.Outcome.Answers {

@@ -13,13 +13,13 @@ import (
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // Evidence is everything that is known about one run of a cell.
 type Evidence struct {
 	Strategy  string
-	Declared  strategy.Description
+	Declared  declared.Strategy
 	Exclusive bool // whether its guard reaches across processes
 	Recovers  bool // whether its lock frees itself, also where Redis knows of no expiry
 	Lease     time.Duration
@@ -48,7 +48,7 @@ type Evidence struct {
 func (e Evidence) countedInRedis() bool { return len(e.Declared.State.Keys) > 0 }
 
 // heldInMySQL says whether a sale holds its units in rows of MySQL that expire.
-func (e Evidence) heldInMySQL() bool { return e.Declared.Lease.Kept == strategy.LeaseInMySQL }
+func (e Evidence) heldInMySQL() bool { return e.Declared.Lease.Kept == declared.LeaseInMySQL }
 
 // elsewhere says whether units are kept in several places. What the orders have read and written is then
 // not the stock that there was.

@@ -7,7 +7,7 @@ import (
 
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // held explains what would have broken a weaker lock, and what prevented it.
@@ -261,7 +261,7 @@ func (h hold) diedHolding() bool {
 
 // diedWithoutLease is of a lock that nothing ends but its holder's end.
 func (h hold) diedWithoutLease() bool {
-	return h.died() && h.Recovers && h.Declared.Name != "" && h.Declared.Lease.Kept == strategy.NoLease
+	return h.died() && h.Recovers && h.Declared.Name != "" && h.Declared.Lease.Kept == declared.NoLease
 }
 
 func (h hold) diedAndFreed() bool { return h.died() && !h.freed().IsZero() && h.next != nil }

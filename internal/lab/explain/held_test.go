@@ -6,14 +6,14 @@ import (
 
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // counting and holding keep units elsewhere than in the item's row.
 func counting(e *Evidence) { e.Declared.State.Keys = []string{"{%s}:left"} }
 
 func holding(e *Evidence) {
-	e.Declared.State.Remaining, e.Declared.Lease.Kept = "SELECT 1", strategy.LeaseInMySQL
+	e.Declared.State.Remaining, e.Declared.Lease.Kept = "SELECT 1", declared.LeaseInMySQL
 }
 
 func TestHeld(t *testing.T) {
@@ -96,7 +96,7 @@ func TestHeld(t *testing.T) {
 			e.order(2, 2)
 		}, Expired, []string{"#2 on shop 2 got the lock 510 ms after it"}},
 		{"a lock that is its connection's", func(e *Evidence) {
-			e.Recovers, e.Declared = true, strategy.Description{Name: "get-lock"}
+			e.Recovers, e.Declared = true, declared.Strategy{Name: "get-lock"}
 			e.add(customer{id: 1, shop: 1, points: map[sale.Point]float64{sale.Acquired: 10, sale.Read: 12}, reads: 2, fault: "read kill", outcome: "unknown"}, next)
 			e.order(2, 2)
 		}, NoLease, []string{"ended with its process"}},

@@ -21,11 +21,11 @@ import (
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var none = strategy.Strategy{
-	Name: "none", Doc: "counts, then inserts", Source: "a test", Guard: "nothing", Decrement: "SELECT COUNT, INSERT", Telling: "contention",
-	Properties: strategy.Properties{Has: strategy.DurableAnswers | strategy.Exclusive},
+var none = Declare(strategy.Strategy{
+	Name: "none", Doc: "counts, then inserts",
 	Build: func(strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return strategy.Unguarded{}, func(ctx context.Context, store *stock.Store, s stock.Sale) (stock.Order, error) {
 			var left int64
@@ -44,7 +44,10 @@ var none = strategy.Strategy{
 			return stock.Order{ItemID: s.ItemID, Quantity: 1, StockRead: left, StockWritten: left - 1}, err
 		}
 	},
-}
+}, declared.Strategy{
+	Source: "a test", Guard: "nothing", Decrement: "SELECT COUNT, INSERT", Telling: "contention",
+	Properties: declared.Properties{Has: declared.DurableAnswers | declared.Exclusive},
+})
 `
 	// leaseInRow keeps a lease in a column of the item, by the clock of MySQL.
 	leaseInRow = `package ladder
@@ -56,11 +59,11 @@ import (
 
 	"stocklock/internal/sale"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var setnx = strategy.Strategy{
-	Name: "setnx", Doc: "a lease in a row", Source: "a test", Guard: "UPDATE", Decrement: "read-then-write", Telling: "overrun",
-	Properties: strategy.Properties{Has: strategy.DurableAnswers | strategy.Exclusive | strategy.Recovers | strategy.Renews | strategy.PauseProof | strategy.ClockFree | strategy.SurvivesDataLoss | strategy.LossAware},
+var setnx = Declare(strategy.Strategy{
+	Name: "setnx", Doc: "a lease in a row",
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return polled{Options: d.Options, try: func(ctx context.Context, key string) (lease, error) {
 			id := key[len("stock:"):]
@@ -75,7 +78,10 @@ var setnx = strategy.Strategy{
 			return rowLease{d, id}, nil
 		}}, strategy.ReadThenWrite
 	},
-}
+}, declared.Strategy{
+	Source: "a test", Guard: "UPDATE", Decrement: "read-then-write", Telling: "overrun",
+	Properties: declared.Properties{Has: declared.DurableAnswers | declared.Exclusive | declared.Recovers | declared.Renews | declared.PauseProof | declared.ClockFree | declared.SurvivesDataLoss | declared.LossAware},
+})
 
 type rowLease struct {
 	strategy.Deps

@@ -7,7 +7,7 @@ import (
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // Ruling is what was seen of one property that a strategy declares.
@@ -21,19 +21,19 @@ const (
 
 // Judgement is the ruling on one property, with what it rests on.
 type Judgement struct {
-	Property strategy.Property
-	Declared strategy.Standing
+	Property declared.Property
+	Declared declared.Standing
 	Ruling   Ruling
 	By       string // a schedule or a cell, or why nothing decides
 }
 
 // Judge rules on each property of sales of one item by explorations. Those that need no event and those of an attack's
 // event count, of as many customers as the attack needs.
-func Judge(p strategy.Properties, results []Result) []Judgement {
+func Judge(p declared.Properties, results []Result) []Judgement {
 	var all []Judgement
-	for _, property := range append(strategy.AllProperties(), strategy.ReadsSource) {
+	for _, property := range append(declared.AllProperties(), declared.ReadsSource) {
 		j := Judgement{Property: property, Declared: p.Standing(property), Ruling: NotDecided, By: "no exploration attacks it"}
-		if property == strategy.StorageChecked {
+		if property == declared.StorageChecked {
 			j = judgeStorage(j, p, results)
 		}
 		all = append(all, judgeBy(schedule.Attacks, schedule.Attacks, j, p, results))
@@ -42,13 +42,13 @@ func Judge(p strategy.Properties, results []Result) []Judgement {
 }
 
 // JudgeBaskets is [Judge] for the properties of sales of several items.
-func JudgeBaskets(of strategy.Description, results []Result) []Judgement {
+func JudgeBaskets(of declared.Strategy, results []Result) []Judgement {
 	both := of.Properties // what it lacks with one item explains failures, too
 	both.Has |= of.Baskets.Has
 	both.NotApplicable |= of.Baskets.NotApplicable
 	explaining := slices.Concat(schedule.Attacks, schedule.BasketAttacks)
 	var all []Judgement
-	for _, property := range strategy.BasketProperties() {
+	for _, property := range declared.BasketProperties() {
 		j := Judgement{Property: property, Declared: both.Standing(property), Ruling: NotDecided, By: "no exploration attacks it"}
 		all = append(all, judgeBy(schedule.BasketAttacks, explaining, j, both, results))
 	}
@@ -57,7 +57,7 @@ func JudgeBaskets(of strategy.Description, results []Result) []Judgement {
 
 // judgeBy rules on a property by those of the attacks that are on it. Explaining are all whose success says
 // why a schedule fails.
-func judgeBy(attacks, explaining []schedule.Attack, j Judgement, p strategy.Properties, results []Result) Judgement {
+func judgeBy(attacks, explaining []schedule.Attack, j Judgement, p declared.Properties, results []Result) Judgement {
 	for _, a := range attacks {
 		if a.Property == j.Property {
 			j = judge(a, explaining, j, p, results)
@@ -66,8 +66,8 @@ func judgeBy(attacks, explaining []schedule.Attack, j Judgement, p strategy.Prop
 	return j
 }
 
-func judge(a schedule.Attack, explaining []schedule.Attack, j Judgement, p strategy.Properties, results []Result) Judgement {
-	if j.Declared == strategy.NotApplicable {
+func judge(a schedule.Attack, explaining []schedule.Attack, j Judgement, p declared.Properties, results []Result) Judgement {
+	if j.Declared == declared.NotApplicable {
 		j.By = "it does not apply"
 		return j
 	}
@@ -87,7 +87,7 @@ func judge(a schedule.Attack, explaining []schedule.Attack, j Judgement, p strat
 			}
 			j.By = fmt.Sprintf("%s: %s", bad.Outcome.Cause, bad.Schedule)
 			j.Ruling = Contradicts
-			if j.Declared == strategy.Lacks {
+			if j.Declared == declared.Lacks {
 				j.Ruling = Agrees
 			}
 			return j
@@ -98,11 +98,11 @@ func judge(a schedule.Attack, explaining []schedule.Attack, j Judgement, p strat
 		return j
 	case all.unknown != "":
 		j.By = all.unknown
-	case j.Declared == strategy.Has:
+	case j.Declared == declared.Has:
 		j.Ruling, j.By = Agrees, all.without(string(a.Causes[0]))
-	case p.Has.Includes(strategy.StorageChecked) && !strategy.Unchecked.Includes(a.Property):
+	case p.Has.Includes(declared.StorageChecked) && !declared.Unchecked.Includes(a.Property):
 		j.By = "the database refuses what would show it"
-	case !p.Has.Includes(strategy.Exclusive) && a.Property != strategy.Exclusive:
+	case !p.Has.Includes(declared.Exclusive) && a.Property != declared.Exclusive:
 		j.By = "nothing keeps the second customer out"
 	default:
 		j.Ruling, j.By = Contradicts, all.without(string(a.Causes[0]))
@@ -130,21 +130,21 @@ func (s seen) without(what string) string {
 
 // explainedBesides says whether another property that the strategy lacks explains a cause, while
 // this one is declared as had.
-func explainedBesides(a schedule.Attack, explaining []schedule.Attack, p strategy.Properties, c schedule.Cause) bool {
-	if p.Standing(a.Property) != strategy.Has {
+func explainedBesides(a schedule.Attack, explaining []schedule.Attack, p declared.Properties, c schedule.Cause) bool {
+	if p.Standing(a.Property) != declared.Has {
 		return false
 	}
 	return slices.ContainsFunc(explaining, func(other schedule.Attack) bool {
-		return other.Property != a.Property && slices.Contains(other.Causes, c) && p.Standing(other.Property) == strategy.Lacks
+		return other.Property != a.Property && slices.Contains(other.Causes, c) && p.Standing(other.Property) == declared.Lacks
 	})
 }
 
 // judgeStorage holds a strategy that is checked by the storage to every schedule, except those by what it
 // lacks that no check can stand in for.
-func judgeStorage(j Judgement, p strategy.Properties, results []Result) Judgement {
-	p.Has |= strategy.StorageChecked
+func judgeStorage(j Judgement, p declared.Properties, results []Result) Judgement {
+	p.Has |= declared.StorageChecked
 
-	if j.Declared == strategy.NotApplicable {
+	if j.Declared == declared.NotApplicable {
 		j.By = "it does not apply"
 		return j
 	}
@@ -156,9 +156,9 @@ func judgeStorage(j Judgement, p strategy.Properties, results []Result) Judgemen
 			switch {
 			case slices.Contains(allowed, bad.Outcome.Cause):
 				continue
-			case j.Declared == strategy.Has:
+			case j.Declared == declared.Has:
 				j.Ruling = Contradicts
-			case bad.Outcome.Verdict == verdict.Oversold && !bad.Outcome.Cause.Shows(strategy.Exclusive):
+			case bad.Outcome.Verdict == verdict.Oversold && !bad.Outcome.Cause.Shows(declared.Exclusive):
 				j.Ruling = Agrees // the database took what an overtaken holder wrote
 			default:
 				continue
@@ -171,7 +171,7 @@ func judgeStorage(j Judgement, p strategy.Properties, results []Result) Judgemen
 	case all.runs == 0:
 	case all.unknown != "":
 		j.By = all.unknown
-	case j.Declared == strategy.Has:
+	case j.Declared == declared.Has:
 		j.Ruling, j.By = Agrees, all.without("a failure")
 	default:
 		j.By = "no holder was overtaken"
@@ -182,15 +182,15 @@ func judgeStorage(j Judgement, p strategy.Properties, results []Result) Judgemen
 // Unexplained are the bad schedules whose cause no property explains that the strategy lacks. They
 // contradict what it declares as a whole. Those of a strategy that has StorageChecked contradict
 // that.
-func Unexplained(p strategy.Properties, results []Result) []schedule.Record {
-	if p.Has.Includes(strategy.StorageChecked) {
+func Unexplained(p declared.Properties, results []Result) []schedule.Record {
+	if p.Has.Includes(declared.StorageChecked) {
 		return nil
 	}
 	return unexplained(results, func(customers int) schedule.Expectation { return schedule.Expected(p, nil, customers) })
 }
 
 // UnexplainedOfBaskets is [Unexplained] for sales of several items, which no check of the storage makes right.
-func UnexplainedOfBaskets(of strategy.Description, results []Result) []schedule.Record {
+func UnexplainedOfBaskets(of declared.Strategy, results []Result) []schedule.Record {
 	return unexplained(results, func(customers int) schedule.Expectation { return schedule.ExpectedOfBaskets(of, nil, customers) })
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 func badBy(c schedule.Cause, v verdict.Kind) Found {
@@ -16,31 +16,31 @@ func badBy(c schedule.Cause, v verdict.Kind) Found {
 
 // TestJudge rules on each property from what explorations found.
 func TestJudge(t *testing.T) {
-	lock := strategy.Properties{Has: strategy.Exclusive | strategy.Recovers | strategy.AtomicLease | strategy.ClockFree | strategy.DurableAnswers | strategy.Once}
-	fenced := strategy.Properties{Has: lock.Has | strategy.StorageChecked}
-	again := strategy.Properties{Has: fenced.Has &^ strategy.Once}
+	lock := declared.Properties{Has: declared.Exclusive | declared.Recovers | declared.AtomicLease | declared.ClockFree | declared.DurableAnswers | declared.Once}
+	fenced := declared.Properties{Has: lock.Has | declared.StorageChecked}
+	again := declared.Properties{Has: fenced.Has &^ declared.Once}
 	for _, tt := range []struct {
 		what     string
-		of       strategy.Properties
+		of       declared.Properties
 		result   Result
-		property strategy.Property
+		property declared.Property
 		want     Ruling
 		by       string
 	}{
-		{"it lacks it, and a schedule shows it", lock, Result{Event: schedule.Pause, Customers: 2, Found: badBy(schedule.LateWrite, verdict.Oversold)}, strategy.PauseProof, Agrees, "late-write: A.set"},
-		{"it lacks it, and none shows it", lock, Result{Event: schedule.Pause, Customers: 2, Found: Found{Runs: 9}}, strategy.PauseProof, Contradicts, "none of 9 schedules"},
-		{"the database refuses what would show it", fenced, Result{Event: schedule.Pause, Customers: 2, Found: Found{Runs: 9}}, strategy.PauseProof, NotDecided, "the database"},
-		{"it has it, and none shows the contrary", lock, Result{Customers: 2, Found: Found{Runs: 1}}, strategy.Exclusive, Agrees, "the only schedule"},
-		{"it has it, and a schedule shows the contrary", lock, Result{Customers: 2, Found: badBy(schedule.NoLock, verdict.Oversold)}, strategy.Exclusive, Contradicts, "no-lock"},
-		{"some could not be played", lock, Result{Customers: 2, Found: Found{Runs: 9, GivenUp: []string{"busy"}}}, strategy.Exclusive, NotDecided, "could not be played"},
-		{"another event was explored", lock, Result{Event: schedule.Wait, Customers: 2, Found: Found{Runs: 9}}, strategy.PauseProof, NotDecided, "no exploration"},
-		{"too few customers for it to show", lock, Result{Event: schedule.Wait, Customers: 2, Found: Found{Runs: 9}}, strategy.OwnerChecked, NotDecided, "no exploration"},
-		{"the storage is checked, and all held", fenced, Result{Event: schedule.Kill, Customers: 2, Found: Found{Runs: 9}}, strategy.StorageChecked, Agrees, "none of 9"},
-		{"the storage is checked, and one did not hold", fenced, Result{Event: schedule.Kill, Customers: 2, Found: badBy(schedule.Other, verdict.Stuck)}, strategy.StorageChecked, Contradicts, "other"},
-		{"the storage is checked, and cannot know of a sale that is made again", again, Result{Event: schedule.Lose, Customers: 2, Found: badBy(schedule.UnknownCommit, verdict.Twice)}, strategy.StorageChecked, Agrees, "none of"},
-		{"a sale is made again", again, Result{Event: schedule.Lose, Customers: 2, Found: badBy(schedule.UnknownCommit, verdict.Twice)}, strategy.Once, Agrees, "unknown-commit"},
-		{"none is made again", again, Result{Event: schedule.Lose, Customers: 2, Found: Found{Runs: 9}}, strategy.Once, Contradicts, "none of 9"},
-		{"it is not, and took a late write", lock, Result{Event: schedule.Pause, Customers: 2, Found: badBy(schedule.LateWrite, verdict.Oversold)}, strategy.StorageChecked, Agrees, "late-write"},
+		{"it lacks it, and a schedule shows it", lock, Result{Event: schedule.Pause, Customers: 2, Found: badBy(schedule.LateWrite, verdict.Oversold)}, declared.PauseProof, Agrees, "late-write: A.set"},
+		{"it lacks it, and none shows it", lock, Result{Event: schedule.Pause, Customers: 2, Found: Found{Runs: 9}}, declared.PauseProof, Contradicts, "none of 9 schedules"},
+		{"the database refuses what would show it", fenced, Result{Event: schedule.Pause, Customers: 2, Found: Found{Runs: 9}}, declared.PauseProof, NotDecided, "the database"},
+		{"it has it, and none shows the contrary", lock, Result{Customers: 2, Found: Found{Runs: 1}}, declared.Exclusive, Agrees, "the only schedule"},
+		{"it has it, and a schedule shows the contrary", lock, Result{Customers: 2, Found: badBy(schedule.NoLock, verdict.Oversold)}, declared.Exclusive, Contradicts, "no-lock"},
+		{"some could not be played", lock, Result{Customers: 2, Found: Found{Runs: 9, GivenUp: []string{"busy"}}}, declared.Exclusive, NotDecided, "could not be played"},
+		{"another event was explored", lock, Result{Event: schedule.Wait, Customers: 2, Found: Found{Runs: 9}}, declared.PauseProof, NotDecided, "no exploration"},
+		{"too few customers for it to show", lock, Result{Event: schedule.Wait, Customers: 2, Found: Found{Runs: 9}}, declared.OwnerChecked, NotDecided, "no exploration"},
+		{"the storage is checked, and all held", fenced, Result{Event: schedule.Kill, Customers: 2, Found: Found{Runs: 9}}, declared.StorageChecked, Agrees, "none of 9"},
+		{"the storage is checked, and one did not hold", fenced, Result{Event: schedule.Kill, Customers: 2, Found: badBy(schedule.Other, verdict.Stuck)}, declared.StorageChecked, Contradicts, "other"},
+		{"the storage is checked, and cannot know of a sale that is made again", again, Result{Event: schedule.Lose, Customers: 2, Found: badBy(schedule.UnknownCommit, verdict.Twice)}, declared.StorageChecked, Agrees, "none of"},
+		{"a sale is made again", again, Result{Event: schedule.Lose, Customers: 2, Found: badBy(schedule.UnknownCommit, verdict.Twice)}, declared.Once, Agrees, "unknown-commit"},
+		{"none is made again", again, Result{Event: schedule.Lose, Customers: 2, Found: Found{Runs: 9}}, declared.Once, Contradicts, "none of 9"},
+		{"it is not, and took a late write", lock, Result{Event: schedule.Pause, Customers: 2, Found: badBy(schedule.LateWrite, verdict.Oversold)}, declared.StorageChecked, Agrees, "late-write"},
 	} {
 		all := Judge(tt.of, []Result{tt.result})
 		i := slices.IndexFunc(all, func(j Judgement) bool { return j.Property == tt.property })
@@ -52,37 +52,37 @@ func TestJudge(t *testing.T) {
 
 // TestJudgeBaskets rules on properties of baskets. What a way lacks with one item explains its failures, too.
 func TestJudgeBaskets(t *testing.T) {
-	lock := strategy.Properties{Has: strategy.Exclusive | strategy.Recovers | strategy.DurableAnswers | strategy.Once}
-	sorted := strategy.Properties{Has: strategy.Crossable | strategy.Whole | strategy.FreesLocks}
-	unsorted := strategy.Properties{Has: sorted.Has &^ strategy.Crossable}
-	overtakeProof := strategy.Properties{Has: sorted.Has | strategy.OvertakeProof}
-	pauseProof := strategy.Properties{Has: lock.Has | strategy.PauseProof}
+	lock := declared.Properties{Has: declared.Exclusive | declared.Recovers | declared.DurableAnswers | declared.Once}
+	sorted := declared.Properties{Has: declared.Crossable | declared.Whole | declared.FreesLocks}
+	unsorted := declared.Properties{Has: sorted.Has &^ declared.Crossable}
+	overtakeProof := declared.Properties{Has: sorted.Has | declared.OvertakeProof}
+	pauseProof := declared.Properties{Has: lock.Has | declared.PauseProof}
 	crossed, late := badBy(schedule.CrossedLocks, verdict.Left), badBy(schedule.LateWrite, verdict.Oversold)
 	for _, tt := range []struct {
 		what        string
-		one, basket strategy.Properties
+		one, basket declared.Properties
 		result      Result
-		property    strategy.Property
+		property    declared.Property
 		want        Ruling
 		by          string
 	}{
-		{"two wait for each other, as declared", lock, unsorted, Result{Customers: 2, Found: crossed}, strategy.Crossable, Agrees, "crossed-locks: A.set"},
-		{"two wait for each other, against what is declared", lock, sorted, Result{Customers: 2, Found: crossed}, strategy.Crossable, Contradicts, "crossed-locks"},
-		{"none wait for each other, against what is declared", lock, unsorted, Result{Customers: 2, Found: Found{Runs: 9}}, strategy.Crossable, Contradicts, "none of 9"},
-		{"none is torn", lock, sorted, Result{Event: schedule.Kill, Customers: 2, Found: Found{Runs: 9}}, strategy.Whole, Agrees, "none of 9"},
-		{"an order is torn", lock, sorted, Result{Event: schedule.Kill, Customers: 2, Found: badBy(schedule.TornOrder, verdict.HalfSold)}, strategy.Whole, Contradicts, "torn-order"},
-		{"units are abandoned", lock, sorted, Result{Event: schedule.Kill, Customers: 2, Found: badBy(schedule.Abandoned, verdict.Unclaimed)}, strategy.Whole, Contradicts, "abandoned"},
-		{"a late write of a way that is not pause-proof either", lock, overtakeProof, Result{Event: schedule.Pause, Customers: 2, Found: late}, strategy.OvertakeProof, Agrees, "none of 9"},
-		{"a late write of a way that is pause-proof", pauseProof, overtakeProof, Result{Event: schedule.Pause, Customers: 2, Found: late}, strategy.OvertakeProof, Contradicts, "late-write"},
-		{"no schedule takes what is not there", lock, sorted, Result{Customers: 2, Found: Found{Runs: 9}}, strategy.Isolated, NotDecided, "no exploration"},
+		{"two wait for each other, as declared", lock, unsorted, Result{Customers: 2, Found: crossed}, declared.Crossable, Agrees, "crossed-locks: A.set"},
+		{"two wait for each other, against what is declared", lock, sorted, Result{Customers: 2, Found: crossed}, declared.Crossable, Contradicts, "crossed-locks"},
+		{"none wait for each other, against what is declared", lock, unsorted, Result{Customers: 2, Found: Found{Runs: 9}}, declared.Crossable, Contradicts, "none of 9"},
+		{"none is torn", lock, sorted, Result{Event: schedule.Kill, Customers: 2, Found: Found{Runs: 9}}, declared.Whole, Agrees, "none of 9"},
+		{"an order is torn", lock, sorted, Result{Event: schedule.Kill, Customers: 2, Found: badBy(schedule.TornOrder, verdict.HalfSold)}, declared.Whole, Contradicts, "torn-order"},
+		{"units are abandoned", lock, sorted, Result{Event: schedule.Kill, Customers: 2, Found: badBy(schedule.Abandoned, verdict.Unclaimed)}, declared.Whole, Contradicts, "abandoned"},
+		{"a late write of a way that is not pause-proof either", lock, overtakeProof, Result{Event: schedule.Pause, Customers: 2, Found: late}, declared.OvertakeProof, Agrees, "none of 9"},
+		{"a late write of a way that is pause-proof", pauseProof, overtakeProof, Result{Event: schedule.Pause, Customers: 2, Found: late}, declared.OvertakeProof, Contradicts, "late-write"},
+		{"no schedule takes what is not there", lock, sorted, Result{Customers: 2, Found: Found{Runs: 9}}, declared.Isolated, NotDecided, "no exploration"},
 	} {
-		all := JudgeBaskets(strategy.Description{Properties: tt.one, Baskets: &tt.basket}, []Result{tt.result})
+		all := JudgeBaskets(declared.Strategy{Properties: tt.one, Baskets: &tt.basket}, []Result{tt.result})
 		i := slices.IndexFunc(all, func(j Judgement) bool { return j.Property == tt.property })
 		if j := all[i]; j.Ruling != tt.want || !strings.Contains(j.By, tt.by) {
 			t.Errorf("%s: %s %s by %q, want %s by %q", tt.what, j.Property, j.Ruling, j.By, tt.want, tt.by)
 		}
 	}
-	of := strategy.Description{Properties: strategy.Properties{Has: lock.Has | strategy.StorageChecked}, Baskets: &sorted}
+	of := declared.Strategy{Properties: declared.Properties{Has: lock.Has | declared.StorageChecked}, Baskets: &sorted}
 	for found, want := range map[*Found]int{&crossed: 1, {Runs: 9}: 0} {
 		if got := UnexplainedOfBaskets(of, []Result{{Customers: 2, Found: *found}}); len(got) != want {
 			t.Errorf("%d are unexplained, want %d", len(got), want)
@@ -92,7 +92,7 @@ func TestJudgeBaskets(t *testing.T) {
 
 // TestUnexplained: a bad schedule that no lacking property explains contradicts, too.
 func TestUnexplained(t *testing.T) {
-	lock := strategy.Properties{Has: strategy.Exclusive | strategy.Recovers | strategy.Once}
+	lock := declared.Properties{Has: declared.Exclusive | declared.Recovers | declared.Once}
 	for cause, want := range map[schedule.Cause]int{schedule.LateWrite: 0, schedule.Overrun: 0, schedule.Other: 1, schedule.LostRelease: 0, schedule.UnknownCommit: 1} {
 		if got := Unexplained(lock, []Result{{Event: schedule.Pause, Customers: 2, Found: badBy(cause, verdict.Oversold)}}); len(got) != want {
 			t.Errorf("%s: %d are unexplained, want %d", cause, len(got), want)
@@ -102,11 +102,11 @@ func TestUnexplained(t *testing.T) {
 
 // TestWhatIsLeftOut: the default plays every event that says something, and what is not played is named.
 func TestWhatIsLeftOut(t *testing.T) {
-	lock := strategy.Description{Name: "mine", Properties: strategy.Properties{Has: strategy.Exclusive | strategy.OwnerChecked}}
-	rows := strategy.Description{Name: "mine", Properties: strategy.Properties{NotApplicable: strategy.OwnerChecked | strategy.AtomicRelease}}
+	lock := declared.Strategy{Name: "mine", Properties: declared.Properties{Has: declared.Exclusive | declared.OwnerChecked}}
+	rows := declared.Strategy{Name: "mine", Properties: declared.Properties{NotApplicable: declared.OwnerChecked | declared.AtomicRelease}}
 	for _, tt := range []struct {
 		what       string
-		of         strategy.Description
+		of         declared.Strategy
 		surveys    []Survey
 		some, none []string
 	}{

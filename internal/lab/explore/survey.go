@@ -9,7 +9,7 @@ import (
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // Survey is what one strategy is to be explored under.
@@ -24,11 +24,11 @@ type Survey struct {
 
 // Default has the surveys that the properties of a strategy call for: two customers under each event
 // that says something about it, two of one shop, and three where a third one can decide.
-func Default(of strategy.Description) []Survey {
+func Default(of declared.Strategy) []Survey {
 	if of.OnlyBaskets {
 		return DefaultOfBaskets(of)
 	}
-	thirdAtLock := !of.Properties.NotApplicable.Includes(strategy.OwnerChecked) || !of.Properties.NotApplicable.Includes(strategy.AtomicRelease)
+	thirdAtLock := !of.Properties.NotApplicable.Includes(declared.OwnerChecked) || !of.Properties.NotApplicable.Includes(declared.AtomicRelease)
 	all := []Survey{
 		{Customers: 2},
 		{Customers: 2, OneShop: true},
@@ -49,9 +49,9 @@ func Default(of strategy.Description) []Survey {
 //
 // Where two customers can wait for each other, events and a third customer would show only that, again and
 // again, and each time somebody has to give up.
-func DefaultOfBaskets(of strategy.Description) []Survey {
+func DefaultOfBaskets(of declared.Strategy) []Survey {
 	all := []Survey{{Strategy: of.Name, Baskets: true, Customers: 2}}
-	if !of.Baskets.Meets(strategy.Crossable) {
+	if !of.Baskets.Meets(declared.Crossable) {
 		return all
 	}
 	return append(all,
@@ -68,7 +68,7 @@ const basketSwitches = 2
 const ThreeSwitches = 4
 
 // LeftOut says what surveys leave out of the schedules of a strategy, whatever they find.
-func LeftOut(of strategy.Description, surveys []Survey) string {
+func LeftOut(of declared.Strategy, surveys []Survey) string {
 	var left []string
 	played := func(e schedule.Event, customers int, oneShop bool) bool {
 		return slices.ContainsFunc(surveys, func(v Survey) bool {

@@ -15,7 +15,7 @@ import (
 	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // menu is what can be run.
@@ -153,7 +153,7 @@ func (m menu) scenarios() []scenarioInfo {
 }
 
 // notStepped is why a strategy cannot be stepped through, empty where it can.
-func notStepped(s strategy.Description) string {
+func notStepped(s declared.Strategy) string {
 	switch {
 	case s.NeedsQuorum:
 		return "quorum"
@@ -178,11 +178,11 @@ func (s *Server) basketPair(c cellName) (pair matrix.BasketPair, is bool, err er
 }
 
 // topologyCase finds a cell of a database of several servers. Is reports whether the scenario is one of those.
-func (s *Server) topologyCase(c cellName) (of topology.Case, st strategy.Description, is bool, err error) {
+func (s *Server) topologyCase(c cellName) (of topology.Case, st declared.Strategy, is bool, err error) {
 	if of, err = topology.CaseByName(c.Scenario); err != nil {
 		return of, st, false, nil
 	}
-	if st, err = s.o.Shop.ByName(c.Strategy); err == nil && len(of.Of([]strategy.Description{st})) == 0 {
+	if st, err = s.o.Shop.ByName(c.Strategy); err == nil && len(of.Of([]declared.Strategy{st})) == 0 {
 		err = fmt.Errorf("%s is no cell of %s", c.Scenario, c.Strategy)
 	}
 	return of, st, true, err

@@ -13,7 +13,6 @@ import (
 
 	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/ladder"
 )
 
@@ -26,7 +25,7 @@ func unservedClass(t *testing.T) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Options{Shop: &catalog.Catalog{Strategies: strategy.Describe(ladder.All())}, Token: testToken, Classroom: class})
+	s, err := New(Options{Shop: &catalog.Catalog{Strategies: ladder.Describe(ladder.All())}, Token: testToken, Classroom: class})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"stocklock/internal/lab/catalog"
-	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/ladder"
 )
 
@@ -16,7 +15,7 @@ const testToken = "token-of-the-tests"
 // unserved is a server that answers, and runs nothing.
 func unserved(t *testing.T) *Server {
 	t.Helper()
-	s, err := New(Options{Shop: &catalog.Catalog{Strategies: strategy.Describe(ladder.All())}, Token: testToken, Hosts: []string{"lab.example.com"}})
+	s, err := New(Options{Shop: &catalog.Catalog{Strategies: ladder.Describe(ladder.All())}, Token: testToken, Hosts: []string{"lab.example.com"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/trial"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 const (
@@ -259,7 +259,7 @@ func (s *Server) attack(ctx context.Context, together []*run, of *comparison) ([
 
 // attackTopology runs strategies on the servers of a topology, and tells what those do and meet.
 func (s *Server) attackTopology(ctx context.Context, together []*run, of topology.Case) ([]trial.Result, error) {
-	strategies := make([]strategy.Description, len(together))
+	strategies := make([]declared.Strategy, len(together))
 	for i, r := range together {
 		strategies[i], _ = s.o.Shop.ByName(r.Strategy) // checked when it was queued
 	}

@@ -11,7 +11,7 @@ import (
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // watcher follows one run of a cell. It is safe for concurrent use.
@@ -123,7 +123,7 @@ func (w *watcher) begin(a trial.Attempt) {
 }
 
 func (w *watcher) scene(item uint64) scene {
-	s := scene{Shops: w.shops, LeaseMS: w.options.Lease.Seconds() * 1000, Initial: w.options.Stock, Ignore: strategy.KeysOf(slices.Concat(w.cell.Strategy.State.Keys, w.cell.Strategy.State.Copies), item)}
+	s := scene{Shops: w.shops, LeaseMS: w.options.Lease.Seconds() * 1000, Initial: w.options.Stock, Ignore: declared.KeysOf(slices.Concat(w.cell.Strategy.State.Keys, w.cell.Strategy.State.Copies), item)}
 	s.Servers = []string{explain.Primary}
 	switch {
 	case w.cell.Strategy.NeedsQuorum:
@@ -131,14 +131,14 @@ func (w *watcher) scene(item uint64) scene {
 		for i := range rig.QuorumServers {
 			s.Servers = append(s.Servers, explain.QuorumServer(i, rig.QuorumServers))
 		}
-	case w.cell.Scenario.Attacks == strategy.SurvivesDataLoss && w.cell.Scenario.Needs == scenario.Rig:
+	case w.cell.Scenario.Attacks == declared.SurvivesDataLoss && w.cell.Scenario.Needs == scenario.Rig:
 		s.Servers = append(s.Servers, explain.Replica)
 	}
 	s.Rows = mostRows
-	if w.cell.Strategy.Properties.Has.Includes(strategy.Exclusive) {
+	if w.cell.Strategy.Properties.Has.Includes(declared.Exclusive) {
 		s.Rows = 1
 	}
-	s.Exclusive = !w.cell.Strategy.Properties.Meets(strategy.StorageChecked)
+	s.Exclusive = !w.cell.Strategy.Properties.Meets(declared.StorageChecked)
 	return s
 }
 

@@ -8,12 +8,12 @@ import (
 	"stocklock/internal/lab/basket"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/trial"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // BasketPair is a way of taking several items under a scenario of package basket.
 type BasketPair struct {
-	Strategy strategy.Description
+	Strategy declared.Strategy
 	Scenario basket.Scenario
 }
 
@@ -52,7 +52,7 @@ func (p Plan) runBaskets(ctx context.Context, status *Status) (report.Report, er
 	var groups []group
 	for _, pair := range p.Baskets {
 		p.Strategies = append(p.Strategies, pair.Strategy)
-		groups = append(groups, group{[]strategy.Description{pair.Strategy}, pair.Scenario.Name, func(ctx context.Context, seed uint64) ([]trial.Result, error) {
+		groups = append(groups, group{[]declared.Strategy{pair.Strategy}, pair.Scenario.Name, func(ctx context.Context, seed uint64) ([]trial.Result, error) {
 			result, err := basket.Run(ctx, t.benches[0], pair.Strategy, pair.Scenario, seed, nil)
 			if err != nil {
 				return nil, err
@@ -60,7 +60,7 @@ func (p Plan) runBaskets(ctx context.Context, status *Status) (report.Report, er
 			return []trial.Result{result}, nil
 		}})
 	}
-	p.Strategies = slices.CompactFunc(p.Strategies, func(a, b strategy.Description) bool { return a.Name == b.Name })
+	p.Strategies = slices.CompactFunc(p.Strategies, func(a, b declared.Strategy) bool { return a.Name == b.Name })
 	r, err := p.runGroups(ctx, 1, groups, status)
 	r.Environment = t.environment()
 	return r, err

@@ -56,8 +56,8 @@ func (s *Session) Options() trial.Options { return s.testbeds.plan.options() }
 
 // Run runs one cell. An error means that the session cannot go on, or that ctx has ended.
 func (s *Session) Run(ctx context.Context, c trial.Cell, o trial.Options) (trial.Result, error) {
-	if s.testbeds.calm != nil && c.Scenario.Comparable {
-		o.Options = s.testbeds.plan.calm.LockOptions()
+	if calm := s.testbeds.plan.calm; s.testbeds.calm != nil && c.Scenario.Comparable {
+		o.Lease, o.Wait, o.Circumstances = calm.Lease, calm.Wait, calm.circumstances()
 		return trial.Run(ctx, *s.testbeds.calm, c, o)
 	}
 	return trial.Run(ctx, s.testbeds.benches[0], c, o)

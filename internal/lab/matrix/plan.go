@@ -11,13 +11,13 @@ import (
 	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/stock"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 	"stocklock/internal/testserver"
 )
 
 // Pair is a strategy under a scenario.
 type Pair struct {
-	Strategy strategy.Description
+	Strategy declared.Strategy
 	Scenario scenario.Scenario
 }
 
@@ -30,10 +30,11 @@ type Plan struct {
 	Baskets []BasketPair
 	Cases   []topology.Case
 	// Strategies are those of the pairs in the order of tables; by default the order of the pairs.
-	Strategies []strategy.Description
-	Runs       int    // of each pair, each with another seed; 1 by default
-	Seed       uint64 // of the first run
-	Parallel   int    // cells at once, each on a testbed of its own
+	Strategies []declared.Strategy
+	Offered    []declared.Strategy // all that the shop has: where one breaks, some of these would have held
+	Runs       int                 // of each pair, each with another seed; 1 by default
+	Seed       uint64              // of the first run
+	Parallel   int                 // cells at once, each on a testbed of its own
 
 	Shops    int           // processes of each testbed
 	Stock    int64         // units to sell
@@ -57,7 +58,7 @@ type Plan struct {
 	RedisServer string
 	Given       []trial.Shop // shops in lab mode, on MySQL; none to start them
 
-	// snapshotIsolation is what the server says: see strategy.Options.
+	// snapshotIsolation is what the server says: see [declared.Circumstances].
 	snapshotIsolation bool
 	// calm are the comparable cells of a completed plan that has others besides. They run one at a
 	// time, on a testbed without proxies.
@@ -137,10 +138,10 @@ const FaultStock = 30
 
 func pointer[T any](value T) *T { return &value }
 
-func (p Plan) strategiesOfPairs() []strategy.Description {
-	var once []strategy.Description
+func (p Plan) strategiesOfPairs() []declared.Strategy {
+	var once []declared.Strategy
 	for _, c := range p.Pairs {
-		if !slices.ContainsFunc(once, func(s strategy.Description) bool { return s.Name == c.Strategy.Name }) {
+		if !slices.ContainsFunc(once, func(s declared.Strategy) bool { return s.Name == c.Strategy.Name }) {
 			once = append(once, c.Strategy)
 		}
 	}
@@ -171,18 +172,18 @@ func (p Plan) options() trial.Options {
 	}
 	return trial.Options{
 		Stock: p.Stock, Requests: p.Requests, Workers: workers, Shape: p.Shape, Timeout: p.Wait + answerWithin, Records: p.Records,
-		Options: p.LockOptions(),
+		Lease: p.Lease, Wait: p.Wait, Circumstances: p.circumstances(), Offered: p.Offered,
 	}
 }
 
 // Expected are the cells of the plan with what is expected of them. Nothing is run.
 func (p Plan) Expected() report.Report {
 	r := report.Report{Strategies: p.Strategies}
-	add := func(of strategy.Description, under string, expected scenario.Expectation) {
+	add := func(of declared.Strategy, under string, expected scenario.Expectation) {
 		r.Cells = append(r.Cells, trial.Result{Strategy: of.Name, Scenario: under, Expected: expected.Verdict})
 	}
 	for _, c := range p.Pairs {
-		add(c.Strategy, c.Scenario.Name, c.Scenario.Expected(c.Strategy.Under(p.LockOptions())))
+		add(c.Strategy, c.Scenario.Name, c.Scenario.Expected(c.Strategy.Under(p.circumstances())))
 	}
 	for _, c := range p.Baskets {
 		add(c.Strategy, c.Scenario.Name, c.Scenario.Expected(c.Strategy))
@@ -240,7 +241,7 @@ func (p *Plan) of(c trial.Cell) *Plan {
 	return p
 }
 
-// LockOptions are those that decide what is expected of a strategy.
-func (p Plan) LockOptions() strategy.Options {
-	return strategy.Options{Lease: p.Lease, Wait: p.Wait, Retry: p.Retry, OneProcess: p.shops() == 1, SnapshotIsolation: p.snapshotIsolation}
+// circumstances are those that decide what is expected of a strategy.
+func (p Plan) circumstances() declared.Circumstances {
+	return declared.Circumstances{OneProcess: p.shops() == 1, SnapshotIsolation: p.snapshotIsolation}
 }

@@ -12,7 +12,7 @@ import (
 
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/trial"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // task is one run of a cell.
@@ -120,7 +120,7 @@ func (t *testbeds) runOn(ctx context.Context, benches []trial.Bench, tasks []tas
 
 // group is cells that run together, with the same seed.
 type group struct {
-	strategies []strategy.Description
+	strategies []declared.Strategy
 	scenario   string
 	run        func(ctx context.Context, seed uint64) ([]trial.Result, error) // of each strategy
 }
@@ -145,7 +145,7 @@ func (p Plan) runGroups(ctx context.Context, atOnce int, groups []group, status 
 	err = running.Wait()
 	r.Cells = slices.Concat(done...)
 	at := func(c trial.Result) int {
-		return slices.IndexFunc(p.Strategies, func(s strategy.Description) bool { return s.Name == c.Strategy })
+		return slices.IndexFunc(p.Strategies, func(s declared.Strategy) bool { return s.Name == c.Strategy })
 	}
 	slices.SortStableFunc(r.Cells, func(a, b trial.Result) int { return at(a) - at(b) })
 	r.Interrupted = err != nil

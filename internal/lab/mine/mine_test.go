@@ -6,7 +6,6 @@ import (
 
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/ladder"
 )
 
@@ -82,7 +81,7 @@ func TestEverythingIsSaidInBothLanguages(t *testing.T) {
 // TestKnownLeavesOutWhatIsNotThere: a shop with strategies of its own has fewer answers.
 func TestKnownLeavesOutWhatIsNotThere(t *testing.T) {
 	got := Known(func(of, under string) bool {
-		_, err := strategy.Find(of, ladder.All())
+		_, err := ladder.ByName(of)
 		return err == nil && under == "nested" && of != "none"
 	})
 	if len(got) != 1 || len(got[0].Answers) != 1 || got[0].Answers[0].Scenario != "nested" {

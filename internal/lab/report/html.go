@@ -14,7 +14,7 @@ import (
 	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 //go:embed html
@@ -22,7 +22,7 @@ var pageFiles embed.FS
 
 var page = template.Must(template.New("page.html.tmpl").Funcs(template.FuncMap{
 	"title": Report.title, "short": Environment.short, "facts": Environment.facts, "sideBySide": Environment.sideBySide,
-	"legend": legend, "properties": strategy.AllProperties, "number": drawing.Short, "reason": reason, "sentence": sentence,
+	"legend": legend, "properties": declared.AllProperties, "number": drawing.Short, "reason": reason, "sentence": sentence,
 	"said": said, "promises": func(cells []trial.Result) bool {
 		return slices.ContainsFunc(cells, func(c trial.Result) bool { return c.Promise() != "" })
 	}, "wouldHaveHeld": wouldHaveHeld, "counts": counts, "distribution": drawing.Distribution,
@@ -71,8 +71,8 @@ type fact struct {
 }
 
 type pageRow struct {
-	strategy.Description             // with the name alone where nothing is known of it
-	Cells                []*pageCell // one for each column, nil where there is none
+	declared.Strategy             // with the name alone where nothing is known of it
+	Cells             []*pageCell // one for each column, nil where there is none
 }
 
 // pageCell is a result with what the page draws of it.
@@ -116,7 +116,7 @@ func (r Report) page(style template.CSS, script template.JS) pageData {
 	strategies, scenarios := r.places()
 	p.Columns = scenarios
 	for _, s := range strategies {
-		row := pageRow{Description: s}
+		row := pageRow{Strategy: s}
 		for _, sc := range scenarios {
 			row.Cells = append(row.Cells, byPlace[place{s.Name, sc.Name}])
 		}
@@ -240,7 +240,7 @@ func (r Report) inOrder() []trial.Result {
 
 // places are the strategies and scenarios that have a cell. Those of which nothing is known come
 // last, with a name only.
-func (r Report) places() (strategies []strategy.Description, scenarios []scenario.Scenario) {
+func (r Report) places() (strategies []declared.Strategy, scenarios []scenario.Scenario) {
 	for _, s := range r.Strategies {
 		if slices.ContainsFunc(r.Cells, func(c trial.Result) bool { return c.Strategy == s.Name }) {
 			strategies = append(strategies, s)
@@ -257,8 +257,8 @@ func (r Report) places() (strategies []strategy.Description, scenarios []scenari
 		}
 	}
 	for _, c := range r.Cells {
-		if !slices.ContainsFunc(strategies, func(s strategy.Description) bool { return s.Name == c.Strategy }) {
-			strategies = append(strategies, strategy.Description{Name: c.Strategy})
+		if !slices.ContainsFunc(strategies, func(s declared.Strategy) bool { return s.Name == c.Strategy }) {
+			strategies = append(strategies, declared.Strategy{Name: c.Strategy})
 		}
 		if !slices.ContainsFunc(scenarios, func(sc scenario.Scenario) bool { return sc.Name == c.Scenario }) {
 			scenarios = append(scenarios, scenario.Scenario{Name: c.Scenario})

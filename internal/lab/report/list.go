@@ -10,11 +10,11 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/topology"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // Strategies prints what each strategy does.
-func (t Terminal) Strategies(all []strategy.Description) {
+func (t Terminal) Strategies(all []declared.Strategy) {
 	t.heading("Strategies: a guard decides who may enter, a decrement how the stock is written.")
 	w := tabular.New()
 	for _, s := range all {
@@ -44,7 +44,7 @@ func (t Terminal) scenarios(heading string, rows []table.Row) {
 }
 
 // Baskets prints the ways of taking several items, their properties, and the scenarios.
-func (t Terminal) Baskets(ways []strategy.Description) {
+func (t Terminal) Baskets(ways []declared.Strategy) {
 	t.heading("Ways of taking several items in one sale.")
 	w := tabular.New()
 	for _, s := range ways {
@@ -54,7 +54,7 @@ func (t Terminal) Baskets(ways []strategy.Description) {
 		{Number: 2, WidthMax: 60, WidthMaxEnforcer: text.WrapSoft},
 		{Number: 3, WidthMax: 36, WidthMaxEnforcer: text.WrapSoft},
 	}, 3)
-	t.standings("way", ways, strategy.BasketProperties(), func(s strategy.Description) strategy.Properties { return *s.Baskets })
+	t.standings("way", ways, declared.BasketProperties(), func(s declared.Strategy) declared.Properties { return *s.Baskets })
 	var rows []table.Row
 	for _, s := range basket.All {
 		rows = append(rows, table.Row{s.Name, s.Doc, s.Attacks})
@@ -63,7 +63,7 @@ func (t Terminal) Baskets(ways []strategy.Description) {
 }
 
 // Topologies prints the topologies of the database, what happens to each, and what strategies have against it.
-func (t Terminal) Topologies(strategies []strategy.Description) {
+func (t Terminal) Topologies(strategies []declared.Strategy) {
 	t.heading("Topologies of the database.")
 	w, is := tabular.New(), map[bool]string{true: "yes", false: "no"}
 	for _, of := range topology.All {
@@ -78,15 +78,15 @@ func (t Terminal) Topologies(strategies []strategy.Description) {
 		rows = append(rows, table.Row{of.Name(), of.Scenario.Doc, of.Scenario.Attacks})
 	}
 	t.scenarios("Scenarios: what happens to the servers.", rows)
-	t.standings("strategy", strategies, strategy.TopologyProperties(), func(s strategy.Description) strategy.Properties { return strategy.Properties{Has: s.Servers} })
+	t.standings("strategy", strategies, declared.TopologyProperties(), func(s declared.Strategy) declared.Properties { return declared.Properties{Has: s.Servers} })
 }
 
 // Properties prints which strategy has which property.
-func (t Terminal) Properties(all []strategy.Description) {
-	t.standings("strategy", all, strategy.AllProperties(), func(s strategy.Description) strategy.Properties { return s.Properties })
+func (t Terminal) Properties(all []declared.Strategy) {
+	t.standings("strategy", all, declared.AllProperties(), func(s declared.Strategy) declared.Properties { return s.Properties })
 }
 
-func (t Terminal) standings(what string, all []strategy.Description, properties []strategy.Property, of func(strategy.Description) strategy.Properties) {
+func (t Terminal) standings(what string, all []declared.Strategy, properties []declared.Property, of func(declared.Strategy) declared.Properties) {
 	t.heading("Properties, by effect: ✓ has it, · lacks it, – it does not apply.")
 	w := tabular.New()
 	header := table.Row{what}
@@ -98,9 +98,9 @@ func (t Terminal) standings(what string, all []strategy.Description, properties 
 		for _, p := range properties {
 			mark := "·"
 			switch of(s).Standing(p) {
-			case strategy.Has:
+			case declared.Has:
 				mark = t.paint(text.Colors{text.FgGreen}, "✓")
-			case strategy.NotApplicable:
+			case declared.NotApplicable:
 				mark = "–"
 			}
 			row = append(row, mark)

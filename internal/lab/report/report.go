@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"stocklock/internal/lab/trial"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // Report is one run of the load test.
@@ -18,8 +18,8 @@ type Report struct {
 	Interrupted bool        `json:"interrupted,omitempty"` // cells are missing
 	// Strategies has what the shop said of those that were to run, in the order of the tables. It
 	// is empty in the results of an older program, which are shown with the names alone.
-	Strategies []strategy.Description `json:"strategies,omitempty"`
-	Cells      []trial.Result         `json:"cells"`
+	Strategies []declared.Strategy `json:"strategies,omitempty"`
+	Cells      []trial.Result      `json:"cells"`
 
 	savedAs int // the version of the file that it was read from, 0 for none
 }
@@ -46,7 +46,7 @@ func Joined(first, second Report) Report {
 
 // nth is the index of a strategy in the order of the tables, -1 for one that is not known.
 func (r Report) nth(name string) int {
-	return slices.IndexFunc(r.Strategies, func(s strategy.Description) bool { return s.Name == name })
+	return slices.IndexFunc(r.Strategies, func(s declared.Strategy) bool { return s.Name == name })
 }
 
 // byStrategy is for sorting cells by their strategies, in the order of the tables.

@@ -19,7 +19,6 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/ladder"
 )
 
@@ -33,7 +32,7 @@ func saved(t *testing.T) Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Strategies = strategy.Describe(ladder.All())
+	r.Strategies = ladder.Describe(ladder.All())
 	return r
 }
 
@@ -246,7 +245,7 @@ func widest(t *testing.T) Report {
 func TestTablesFitTheTerminal(t *testing.T) {
 	mixed := saved(t)
 	mixed.Interrupted = false // so that it is no matrix
-	expected := Report{Strategies: strategy.Describe(ladder.All())}
+	expected := Report{Strategies: ladder.Describe(ladder.All())}
 	for _, st := range expected.Strategies {
 		for _, sc := range scenario.All() {
 			expected.Cells = append(expected.Cells, trial.Result{Strategy: st.Name, Scenario: sc.Name, Expected: sc.Expected(st).Verdict})
@@ -259,9 +258,9 @@ func TestTablesFitTheTerminal(t *testing.T) {
 		terminal.singly(mixed)
 		terminal.matrix(mixed)
 		terminal.Compare(changed(mixed), mixed)
-		terminal.Strategies(strategy.Describe(ladder.All()))
+		terminal.Strategies(ladder.Describe(ladder.All()))
 		terminal.Scenarios()
-		terminal.Properties(strategy.Describe(ladder.All()))
+		terminal.Properties(ladder.Describe(ladder.All()))
 		terminal.Expected(expected)
 		rows := 0
 		for _, line := range strings.Split(out.String(), "\n") {

@@ -16,7 +16,7 @@ import (
 	"stocklock/internal/lab/topology"
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // Terminal prints reports as text.
@@ -110,7 +110,7 @@ func (t Terminal) Expected(r Report) {
 func (t Terminal) table(r Report, shown func(trial.Result) string) {
 	cells := r.byPlace()
 	strategies, scenarios := r.places()
-	t.grid(strategies, scenarios, func(s strategy.Description, sc scenario.Scenario) string {
+	t.grid(strategies, scenarios, func(s declared.Strategy, sc scenario.Scenario) string {
 		c, ok := cells[place{s.Name, sc.Name}]
 		if !ok {
 			return ""
@@ -140,10 +140,10 @@ func legendOf(cells []trial.Result) string {
 }
 
 // verdictOf returns the text of a cell in a grid.
-type verdictOf func(strategy.Description, scenario.Scenario) string
+type verdictOf func(declared.Strategy, scenario.Scenario) string
 
 // grid prints strategies by scenarios. Columns without room are printed as a second table below.
-func (t Terminal) grid(strategies []strategy.Description, scenarios []scenario.Scenario, cell verdictOf) {
+func (t Terminal) grid(strategies []declared.Strategy, scenarios []scenario.Scenario, cell verdictOf) {
 	shown := len(scenarios)
 	grid := gridOf(strategies, scenarios, cell)
 	for shown > 1 && !t.fits(grid) {
@@ -157,7 +157,7 @@ func (t Terminal) grid(strategies []strategy.Description, scenarios []scenario.S
 	}
 }
 
-func gridOf(strategies []strategy.Description, scenarios []scenario.Scenario, cell verdictOf) string {
+func gridOf(strategies []declared.Strategy, scenarios []scenario.Scenario, cell verdictOf) string {
 	w := tabular.New()
 	header := table.Row{"strategy"}
 	for _, sc := range scenarios {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 	"stocklock/internal/testserver"
 )
 
@@ -59,12 +59,12 @@ func RedisVersion(ctx context.Context, client *redis.Client) (string, error) {
 }
 
 // Lacks says why a Redis server cannot run a strategy: it knows none of the commands that the strategy
-// needs one of, as [strategy.Strategy.NeedsCommand] lists them. It is empty where the server can.
+// needs one of, as [declared.Strategy.NeedsCommand] lists them. It is empty where the server can.
 func Lacks(ctx context.Context, client *redis.Client, commands []string) (string, error) {
 	if len(commands) == 0 {
 		return "", nil
 	}
-	if known, err := strategy.KnownCommand(ctx, client, commands); err != nil || known != "" {
+	if known, err := declared.KnownCommand(ctx, func(ctx context.Context, command ...any) ([]any, error) { return client.Do(ctx, command...).Slice() }, commands); err != nil || known != "" {
 		return "", err
 	}
 	version, err := RedisVersion(ctx, client)

@@ -13,7 +13,7 @@ import (
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/soak"
 	"stocklock/internal/lab/tabular"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 	"stocklock/internal/testserver"
 )
 
@@ -41,15 +41,15 @@ type Basket struct {
 }
 
 // FitForBaskets are the ways that sell nothing wrong and refuse nobody, but perhaps a basket of very many items.
-func FitForBaskets(all []strategy.Description) (fit []strategy.Description) {
-	var needed strategy.Property
-	for _, p := range strategy.BasketProperties() {
-		if p != strategy.Unstarved {
+func FitForBaskets(all []declared.Strategy) (fit []declared.Strategy) {
+	var needed declared.Property
+	for _, p := range declared.BasketProperties() {
+		if p != declared.Unstarved {
 			needed |= p
 		}
 	}
 	for _, way := range all {
-		outlasted := way.Properties.Meets(strategy.PauseProof) || way.Properties.Has.Includes(strategy.StorageChecked)
+		outlasted := way.Properties.Meets(declared.PauseProof) || way.Properties.Has.Includes(declared.StorageChecked)
 		if way.Baskets.Meets(needed) && outlasted {
 			fit = append(fit, way)
 		}
@@ -59,7 +59,7 @@ func FitForBaskets(all []strategy.Description) (fit []strategy.Description) {
 
 // RunBaskets measures sales of several items from one shop, on private servers, which end with it. The ways
 // come in turn, so that all meet the same noise. Work and the binlog are left out.
-func RunBaskets(ctx context.Context, o Options, ways []strategy.Description) (_ []Basket, err error) {
+func RunBaskets(ctx context.Context, o Options, ways []declared.Strategy) (_ []Basket, err error) {
 	r, err := rig.New(o.Shop)
 	if err != nil {
 		return nil, err
@@ -99,8 +99,8 @@ func RunBaskets(ctx context.Context, o Options, ways []strategy.Description) (_ 
 }
 
 // measureBaskets returns the medians over the rounds. A round measures everything once.
-func (o Options) measureBaskets(ways []strategy.Description, linesPerSecond func(soak.Demand) (float64, error)) ([]Basket, error) {
-	base := slices.IndexFunc(ways, func(of strategy.Description) bool { return of.Name == basketsBase })
+func (o Options) measureBaskets(ways []declared.Strategy, linesPerSecond func(soak.Demand) (float64, error)) ([]Basket, error) {
+	base := slices.IndexFunc(ways, func(of declared.Strategy) bool { return of.Name == basketsBase })
 	if base < 0 {
 		return nil, fmt.Errorf("the shop has no %s, which the others are compared with", basketsBase)
 	}

@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
+	"stocklock/internal/strategy/ladder"
 	"stocklock/internal/testserver"
 )
 
@@ -14,7 +15,7 @@ import (
 func TestEveryBasketSells(t *testing.T) {
 	testserver.NeedsServers(t)
 	measured, err := RunBaskets(t.Context(), Options{Each: 300 * time.Millisecond, Rounds: 1, Workers: 16, Log: t.Output()},
-		[]strategy.Description{{Name: "conditional"}, {Name: "rows-unsorted"}})
+		[]declared.Strategy{{Name: "conditional"}, {Name: "rows-unsorted"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,12 +41,12 @@ func TestEveryBasketSells(t *testing.T) {
 
 // TestFitForBaskets: a way that lacks what large baskets need may be slow, one that lacks more sells wrong.
 func TestFitForBaskets(t *testing.T) {
-	all := strategy.BasketsInRows()
+	all := ladder.BasketsInRows
 	starved, crossed := all, all
-	starved.Has &^= strategy.Unstarved
-	crossed.Has &^= strategy.Crossable
-	rows := strategy.DatabaseLock()
-	fit := FitForBaskets([]strategy.Description{
+	starved.Has &^= declared.Unstarved
+	crossed.Has &^= declared.Crossable
+	rows := ladder.DatabaseLock
+	fit := FitForBaskets([]declared.Strategy{
 		{Name: "all", Properties: rows, Baskets: &all}, {Name: "starved", Properties: rows, Baskets: &starved},
 		{Name: "crossed", Properties: rows, Baskets: &crossed}, {Name: "paused", Baskets: &all},
 	})

@@ -15,7 +15,7 @@ import (
 	"stocklock/internal/lab/soak"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/lab/topology"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // onTopologies are the strategies that are measured there: one of each kind.
@@ -36,7 +36,7 @@ type Topology struct {
 
 // RunTopologies measures sales without any fault, on private servers, which end with it. The topologies come in turn,
 // so that all meet the same noise.
-func RunTopologies(ctx context.Context, o Options, all []strategy.Description) (_ []Topology, err error) {
+func RunTopologies(ctx context.Context, o Options, all []declared.Strategy) (_ []Topology, err error) {
 	r, err := rig.New(o.Shop)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func RunTopologies(ctx context.Context, o Options, all []strategy.Description) (
 	for _, t := range topology.All {
 		missing := t.Missing()
 		for _, name := range onTopologies {
-			i := slices.IndexFunc(all, func(of strategy.Description) bool { return of.Name == name })
+			i := slices.IndexFunc(all, func(of declared.Strategy) bool { return of.Name == name })
 			if i < 0 {
 				return nil, fmt.Errorf("the shop has no %s", name)
 			}

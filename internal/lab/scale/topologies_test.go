@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"stocklock/internal/lab/topology"
-	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/ladder"
 	"stocklock/internal/testserver"
 )
@@ -17,7 +16,7 @@ import (
 // must leave out what sells by old reads.
 func TestEveryTopologySells(t *testing.T) {
 	testserver.NeedsServers(t)
-	measured, err := RunTopologies(t.Context(), Options{Each: 200 * time.Millisecond, Rounds: 1, Workers: 12, Log: t.Output()}, strategy.Describe(ladder.All()))
+	measured, err := RunTopologies(t.Context(), Options{Each: 200 * time.Millisecond, Rounds: 1, Workers: 12, Log: t.Output()}, ladder.Describe(ladder.All()))
 	if err != nil {
 		t.Fatal(err)
 	}

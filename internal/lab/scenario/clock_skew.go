@@ -5,13 +5,13 @@ import (
 
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/sale"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 var clockSkew = Scenario{
 	Name:    "clock-skew",
 	Doc:     "one shop's clock runs ahead by ten leases, while a sale of another shop is in its section",
-	Attacks: strategy.ClockFree,
+	Attacks: declared.ClockFree,
 	Needs:   Rig,
 	Play: Play{
 		At:            sale.Read,

@@ -1,13 +1,11 @@
 package scenario
 
-import (
-	"stocklock/internal/strategy"
-)
+import "stocklock/internal/strategy/declared"
 
 var contention = Scenario{
 	Name:    "contention",
 	Doc:     "many customers want the last units at once; nothing else goes wrong",
-	Attacks: strategy.Exclusive,
+	Attacks: declared.Exclusive,
 
 	Comparable: true,
 	FixedLoad:  true,

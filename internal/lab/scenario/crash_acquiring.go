@@ -3,13 +3,13 @@ package scenario
 import (
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 var crashAcquiring = Scenario{
 	Name:    "crash-acquiring",
 	Doc:     "a shop is killed with kill -9 at the earliest moment at which Redis has its lock, and starts again",
-	Attacks: strategy.AtomicLease,
-	Demands: []Demand{{Property: strategy.Exclusive, Otherwise: verdict.Oversold}, {Property: strategy.Recovers, Otherwise: verdict.Stuck}, {Property: strategy.AtomicLease, Otherwise: verdict.Stuck}},
+	Attacks: declared.AtomicLease,
+	Demands: []Demand{{Property: declared.Exclusive, Otherwise: verdict.Oversold}, {Property: declared.Recovers, Otherwise: verdict.Stuck}, {Property: declared.AtomicLease, Otherwise: verdict.Stuck}},
 	Play:    killAt(sale.Acquiring),
 }

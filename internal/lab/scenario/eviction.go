@@ -5,7 +5,7 @@ import (
 
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/sale"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // The shop of the holder is stopped, so that nothing touches its lock, which becomes the key that
@@ -13,7 +13,7 @@ import (
 var eviction = Scenario{
 	Name:    "eviction",
 	Doc:     "a holder is in its section, and Redis under allkeys-lru runs out of memory and evicts its lock; of a quorum, one server",
-	Attacks: strategy.SurvivesDataLoss,
+	Attacks: declared.SurvivesDataLoss,
 	Needs:   Rig,
 	Play: duringLoss(Play{
 		Intervene:    func(ctx context.Context, testbed *rig.Testbed, at Reached) error { return testbed.Evict(ctx, at.Keys) },

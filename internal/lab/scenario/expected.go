@@ -8,12 +8,12 @@ import (
 	"strings"
 
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // Demand is a property, and the verdict on a strategy that lacks it.
 type Demand struct {
-	Property  strategy.Property
+	Property  declared.Property
 	Otherwise verdict.Kind
 	// Counted is the verdict on a strategy that counts the units in Redis, if that is another: a dead or lost
 	// sale has a part of the count then, and not a lock.
@@ -28,26 +28,26 @@ type Expectation struct {
 
 // Expected returns what to expect of a strategy: the first demand that its properties do not meet
 // decides. A database that refuses an overtaken holder prevents every oversell, except where nobody was
-// overtaken: see [strategy.Unchecked].
-func (s Scenario) Expected(of strategy.Description) Expectation {
+// overtaken: see [declared.Unchecked].
+func (s Scenario) Expected(of declared.Strategy) Expectation {
 	if of.Inapplicable[s.Name] != "" || s.Misses(of) != "" {
-		return Expectation{verdict.Inapplicable, Decisive{s.Attacks.String(), strategy.NotApplicable}}
+		return Expectation{verdict.Inapplicable, Decisive{s.Attacks.String(), declared.NotApplicable}}
 	}
 	p, demands := of.Properties, s.Demands
 	if demands == nil {
-		demands = []Demand{{Property: strategy.Exclusive, Otherwise: verdict.Oversold}, {Property: s.Attacks, Otherwise: verdict.Oversold}}
+		demands = []Demand{{Property: declared.Exclusive, Otherwise: verdict.Oversold}, {Property: s.Attacks, Otherwise: verdict.Oversold}}
 	}
 	for _, d := range demands {
-		prevented := d.Otherwise == verdict.Oversold && !strategy.Unchecked.Includes(d.Property) && p.Meets(strategy.StorageChecked)
+		prevented := d.Otherwise == verdict.Oversold && !declared.Unchecked.Includes(d.Property) && p.Meets(declared.StorageChecked)
 		if d.Counted != "" && of.Counts() {
 			d.Otherwise = d.Counted
 		}
 		switch {
 		case p.Meets(d.Property) || d.Counted == verdict.Held && of.Counts():
 		case prevented:
-			return Expectation{verdict.Held, Decisive{strategy.StorageChecked.String(), strategy.Has}}
+			return Expectation{verdict.Held, Decisive{declared.StorageChecked.String(), declared.Has}}
 		default:
-			return Expectation{d.Otherwise, Decisive{d.Property.String(), strategy.Lacks}}
+			return Expectation{d.Otherwise, Decisive{d.Property.String(), declared.Lacks}}
 		}
 	}
 	return Expectation{verdict.Held, Decisive{s.Attacks.String(), p.Standing(s.Attacks)}}
@@ -57,7 +57,7 @@ func (s Scenario) Expected(of strategy.Description) Expectation {
 // of it.
 type Decisive struct {
 	Property string            `json:"property"`
-	Standing strategy.Standing `json:"standing"`
+	Standing declared.Standing `json:"standing"`
 }
 
 // String returns "has NAME", "lacks NAME" or "NAME does not apply".
@@ -65,7 +65,7 @@ func (d Decisive) String() string {
 	switch d.Standing {
 	case "":
 		return d.Property
-	case strategy.NotApplicable:
+	case declared.NotApplicable:
 		return d.Property + " " + string(d.Standing)
 	default:
 		return string(d.Standing) + " " + d.Property
@@ -82,29 +82,33 @@ func (d *Decisive) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &d.Property); err != nil {
 		return err
 	}
-	for _, standing := range []strategy.Standing{strategy.Has, strategy.Lacks} {
+	for _, standing := range []declared.Standing{declared.Has, declared.Lacks} {
 		if name, ok := strings.CutPrefix(d.Property, string(standing)+" "); ok {
 			*d = Decisive{name, standing}
 		}
 	}
-	if name, ok := strings.CutSuffix(d.Property, " "+string(strategy.NotApplicable)); ok {
-		*d = Decisive{name, strategy.NotApplicable}
+	if name, ok := strings.CutSuffix(d.Property, " "+string(declared.NotApplicable)); ok {
+		*d = Decisive{name, declared.NotApplicable}
 	}
 	return nil
 }
 
-// WouldHold names the strategies fit for production that are expected to hold under the scenario. The
-// nearest to another one comes first: it differs from that in the fewest properties.
-func (s Scenario) WouldHold(other strategy.Description) []string {
-	var holding []strategy.Strategy
-	for _, of := range strategy.All() {
-		if of.Name != other.Name && s.Expected(of.Describe()).Verdict == verdict.Held {
+// WouldHold names those of a shop's strategies that are fit for production and expected to hold under the
+// scenario. The nearest to another one comes first: it differs from that in the fewest properties.
+func (s Scenario) WouldHold(other declared.Strategy, offered []declared.Strategy) []string {
+	var holding []declared.Strategy
+	for _, of := range offered {
+		if of.Production && of.Name != other.Name && s.Expected(of).Verdict == verdict.Held {
 			holding = append(holding, of)
 		}
 	}
-	differs := func(of strategy.Strategy) int {
-		return bits.OnesCount32(uint32(of.Properties.Has ^ other.Has))
+	differs := func(of declared.Strategy) int {
+		return bits.OnesCount32(uint32(of.Has ^ other.Has))
 	}
-	slices.SortStableFunc(holding, func(a, b strategy.Strategy) int { return cmp.Compare(differs(a), differs(b)) })
-	return strategy.Names(holding)
+	slices.SortStableFunc(holding, func(a, b declared.Strategy) int { return cmp.Compare(differs(a), differs(b)) })
+	var names []string
+	for _, of := range holding {
+		names = append(names, of.Name)
+	}
+	return names
 }

@@ -10,7 +10,7 @@ import (
 
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/shop/labmode"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 	"stocklock/internal/strategy/ladder"
 )
 
@@ -103,7 +103,7 @@ func TestExpectedFollowsFromTheProperties(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	alone := mutex.Describe().Under(strategy.Options{OneProcess: true})
+	alone := mutex.Describe().Under(declared.Circumstances{OneProcess: true})
 	if got := contention.Expected(alone).Verdict; got != verdict.Held {
 		t.Errorf("mutex in one process under contention: expected %s, want held", got)
 	}
@@ -113,7 +113,7 @@ func TestExpectedFollowsFromTheProperties(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			on := of.Describe().Under(strategy.Options{SnapshotIsolation: true})
+			on := of.Describe().Under(declared.Circumstances{SnapshotIsolation: true})
 			if got := sc.Expected(on).Verdict; got != verdict.Held && got != verdict.Inapplicable {
 				t.Errorf("%s with snapshot isolation under %s: expected %s, want held", name, sc.Name, got)
 			}
@@ -125,7 +125,7 @@ func TestDecisiveNamesWhatDecides(t *testing.T) {
 	for _, s := range ladder.All() {
 		for _, sc := range All() {
 			e := sc.Expected(s.Describe())
-			if fails := verdict.Of(e.Verdict).Bad; fails != (e.Because.Standing == strategy.Lacks) {
+			if fails := verdict.Of(e.Verdict).Bad; fails != (e.Because.Standing == declared.Lacks) {
 				t.Errorf("%s under %s: fails: %t, because it %s", s.Name, sc.Name, fails, e.Because)
 			}
 		}
@@ -166,13 +166,13 @@ func TestOnlyScenariosWithoutAPlayAreComparable(t *testing.T) {
 }
 
 func TestEveryScenarioDescribesItself(t *testing.T) {
-	attacked := map[strategy.Property]string{}
+	attacked := map[declared.Property]string{}
 	for _, s := range All() {
 		if s.Name == "" || s.Doc == "" || strings.ContainsAny(s.Doc, "\n|") {
 			t.Errorf("scenario %q: doc %q, want one line that fits into a table", s.Name, s.Doc)
 		}
 		// Redis loses its data in several ways.
-		if other, twice := attacked[s.Attacks]; twice && s.Attacks != strategy.SurvivesDataLoss {
+		if other, twice := attacked[s.Attacks]; twice && s.Attacks != declared.SurvivesDataLoss {
 			t.Errorf("%s and %s attack the same property", s.Name, other)
 		}
 		attacked[s.Attacks] = s.Name

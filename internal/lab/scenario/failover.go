@@ -4,13 +4,13 @@ import (
 	"context"
 
 	"stocklock/internal/lab/rig"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 var failover = Scenario{
 	Name:    "failover",
 	Doc:     "replication lags, a holder is in its section, the primary dies and the replica that does not know the lock takes over",
-	Attacks: strategy.SurvivesDataLoss,
+	Attacks: declared.SurvivesDataLoss,
 	Needs:   Rig,
 	Play: duringLoss(Play{
 		Prepare:      func(_ context.Context, testbed *rig.Testbed) error { return testbed.HoldBackReplication() },

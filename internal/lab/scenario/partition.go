@@ -6,14 +6,14 @@ import (
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 var partition = Scenario{
 	Name:    "partition",
 	Doc:     "one shop silently loses Redis, but not MySQL, and its work takes longer than the lease",
-	Attacks: strategy.LossAware,
-	Demands: []Demand{{Property: strategy.Exclusive, Otherwise: verdict.Oversold}, {Property: strategy.Recovers, Otherwise: verdict.Stuck, Counted: verdict.Held}, {Property: strategy.LossAware, Otherwise: verdict.Oversold}},
+	Attacks: declared.LossAware,
+	Demands: []Demand{{Property: declared.Exclusive, Otherwise: verdict.Oversold}, {Property: declared.Recovers, Otherwise: verdict.Stuck, Counted: verdict.Held}, {Property: declared.LossAware, Otherwise: verdict.Oversold}},
 	Needs:   Rig,
 	Play: Play{
 		At:    sale.Read,

@@ -7,7 +7,7 @@ import (
 
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/sale"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // Play is what goes wrong in a cell, once. One sale, the first, is sent while no other is under way.
@@ -119,7 +119,7 @@ func (p Play) IsZero() bool { return p.At == "" && !p.Nested }
 
 // Misses returns the point that the play needs and that sales of the strategy never pass, empty where
 // it applies.
-func (s Scenario) Misses(of strategy.Description) sale.Point {
+func (s Scenario) Misses(of declared.Strategy) sale.Point {
 	needed := s.Play.At
 	if s.Play.Nested {
 		needed = sale.Acquired

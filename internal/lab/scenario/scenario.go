@@ -13,22 +13,21 @@
 //   - explain/words: a phrase for its intervention, where it has one
 //   - package rig, where it does something that no other scenario does
 //
-// If it attacks a property that is not there yet, see [strategy.Property] for the places.
+// If it attacks a property that is not there yet, see [declared.Property] for the places.
 package scenario
 
 import (
 	"fmt"
 	"slices"
+	"stocklock/internal/strategy/declared"
 	"strings"
-
-	"stocklock/internal/strategy"
 )
 
 // Scenario is one way in which things go wrong.
 type Scenario struct {
 	Name    string            // the value of the flag
 	Doc     string            // one line: what it does
-	Attacks strategy.Property // a strategy without it fails
+	Attacks declared.Property // a strategy without it fails
 	// Demands are what a strategy must have to hold, in the order in which their lack shows. Nil
 	// is the usual: without Exclusive or what is attacked, a strategy oversells.
 	Demands []Demand

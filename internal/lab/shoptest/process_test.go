@@ -19,9 +19,9 @@ import (
 
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/redislock"
+	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
-	"stocklock/internal/strategy"
 	"stocklock/internal/testserver"
 )
 
@@ -230,7 +230,7 @@ func waitForLock(t *testing.T, l *house, item stock.Item) {
 	client := (&testserver.Redis{Addr: l.redis}).Client()
 	defer client.Close()
 	testserver.Await(t, "somebody to take the lock", func() bool {
-		return client.Exists(t.Context(), redislock.Keys("", strategy.Key(item.ID)).Lock).Val() == 1
+		return client.Exists(t.Context(), redislock.Keys("", sale.Key(item.ID)).Lock).Val() == 1
 	})
 }
 

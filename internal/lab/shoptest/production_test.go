@@ -58,7 +58,7 @@ func TestTheProductionShopContainsNothingThatBreaksIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lab := regexp.MustCompile(`stocklock/internal/(lab/|shop/labmode|strategy/ladder)`)
+	lab := regexp.MustCompile(`stocklock/internal/(lab/|shop/labmode|strategy/(ladder|baskets|declared))`)
 	if found := lab.FindString(goTool(t, root, "tool", "nm", production)); found != "" {
 		t.Errorf("the production shop contains %s", found)
 	}
@@ -204,7 +204,7 @@ func TestACopyIntoTheRepositoryIsRefused(t *testing.T) {
 // TestTheShopHalfKnowsNothingOfTheLab reads its files: one name of the lab's in them would be a
 // second home for it.
 func TestTheShopHalfKnowsNothingOfTheLab(t *testing.T) {
-	names := regexp.MustCompile(`X-Lab|SHOP_LAB|internal/shop/labmode"|internal/strategy/ladder"`)
+	names := regexp.MustCompile(`X-Lab|SHOP_LAB|internal/shop/labmode"|internal/strategy/(ladder|baskets|declared)"`)
 	removed := append(labOnly(t), "internal/shop/copy.sh")
 	for _, half := range []string{"cmd/shop", "internal/shop", "internal/strategy", "internal/stock", "internal/sale", "internal/redislock", "internal/flags", "internal/testserver", "sql"} {
 		err := filepath.WalkDir(filepath.Join(root, half), func(path string, entry fs.DirEntry, err error) error {

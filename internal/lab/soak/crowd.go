@@ -12,7 +12,7 @@ import (
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/tabular"
 	"stocklock/internal/stock"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // CrowdOptions are the settings of a measurement of crowds.
@@ -91,7 +91,7 @@ type Supply struct {
 func Measure(ctx context.Context, store *stock.Store, d Demand) (of Supply, err error) {
 	const plenty = 1 << 40
 	s := &soak{store: store, Options: Options{Seed: uint64(time.Now().UnixNano())}} // other keys each time
-	s.items = []*items{{strategies: []strategy.Description{{Name: d.Strategy}}, inTurn: true, popularity: d.Popularity}}
+	s.items = []*items{{strategies: []declared.Strategy{{Name: d.Strategy}}, inTurn: true, popularity: d.Popularity}}
 	if err := s.create(ctx, s.items[0], d.Items, plenty); err != nil {
 		return of, err
 	}

@@ -11,7 +11,7 @@ import (
 
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/redislock"
-	"stocklock/internal/strategy"
+	"stocklock/internal/sale"
 )
 
 // Gauge is what a shop has in use at rest.
@@ -84,7 +84,7 @@ func (s *soak) gaugeNow(ctx context.Context) (*Gauges, error) {
 	locks := map[string]bool{}
 	for _, items := range s.items {
 		for _, item := range items.all {
-			locks[strategy.Key(item.ItemID)] = true
+			locks[sale.Key(item.ItemID)] = true
 		}
 	}
 	client := s.testbed.Redis().Client()

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/audit"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 const (
@@ -24,7 +24,7 @@ const (
 
 // items are sold by the same strategies.
 type items struct {
-	strategies []strategy.Description
+	strategies []declared.Strategy
 	all        []audit.Run
 	inTurn     bool // all are on sale at once; otherwise all customers buy the current item
 	popularity Popularity
@@ -36,7 +36,7 @@ type items struct {
 
 // arrange has the strategies that may be mixed sell the same items, and every other one items of its
 // own.
-func arrange(strategies []strategy.Description) (all []*items) {
+func arrange(strategies []declared.Strategy) (all []*items) {
 	for _, s := range strategies {
 		at := slices.IndexFunc(all, func(i *items) bool { return s.Mixable && i.takeChanges() })
 		if at < 0 {
@@ -48,8 +48,8 @@ func arrange(strategies []strategy.Description) (all []*items) {
 }
 
 // sellBaskets reports whether all of the strategies sell several items in one sale.
-func sellBaskets(all []strategy.Description) bool {
-	return !slices.ContainsFunc(all, func(s strategy.Description) bool { return s.Baskets == nil })
+func sellBaskets(all []declared.Strategy) bool {
+	return !slices.ContainsFunc(all, func(s declared.Strategy) bool { return s.Baskets == nil })
 }
 
 // takeChanges reports whether the items may be changed while they are sold.

@@ -2,11 +2,10 @@ package soak
 
 import (
 	"slices"
+	"stocklock/internal/strategy/declared"
 	"strings"
 	"testing"
 	"time"
-
-	"stocklock/internal/strategy"
 )
 
 // TestEachWayToBeWrongIsFound compares one customer's answer with the orders under the customer's
@@ -27,7 +26,7 @@ func TestEachWayToBeWrongIsFound(t *testing.T) {
 		{"two orders for one key", 7, []uint64{7, 9}, "1 orders that a customer has twice"},
 		{"an order after a refusal, or without an answer", 0, []uint64{7}, "1 orders without an answer"},
 	} {
-		a, sold := Account{Strategy: "x", Orders: 1}, &items{strategies: []strategy.Description{{Name: "x"}}}
+		a, sold := Account{Strategy: "x", Orders: 1}, &items{strategies: []declared.Strategy{{Name: "x"}}}
 		c := newCustomers(1, nil, []*items{sold})
 		c.bought = []uint64{test.bought}
 		var orders []order

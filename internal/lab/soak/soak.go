@@ -33,15 +33,15 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/stock"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 	"stocklock/internal/testserver"
 )
 
 // Options are the settings of a soak.
 type Options struct {
-	Shop       string                 // the program that is started as the shops, empty for the one of the checkout
-	Redis      string                 // the program that is started as Redis, empty for the one of the machine
-	Strategies []strategy.Description // all at once; the mixable ones sell the same items
+	Shop       string              // the program that is started as the shops, empty for the one of the checkout
+	Redis      string              // the program that is started as Redis, empty for the one of the machine
+	Strategies []declared.Strategy // all at once; the mixable ones sell the same items
 	Shops      int
 	Log        io.Writer // what is injected, as it happens
 
@@ -129,7 +129,7 @@ var ErrUnfit = errors.New("no strategy is left")
 func (s *soak) leaveOut(ctx context.Context) (skipped []string, err error) {
 	client := s.testbed.Redis().Client()
 	defer client.Close()
-	var fit []strategy.Description
+	var fit []declared.Strategy
 	for _, of := range s.Strategies {
 		why, err := rig.Lacks(ctx, client, of.NeedsCommand)
 		switch {

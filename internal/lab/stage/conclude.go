@@ -6,7 +6,7 @@ import (
 
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // conclude waits for what is still to come, has one ordinary customer buy what is left, and says
@@ -100,7 +100,7 @@ func (r *run) record(o schedule.Outcome, end schedule.State) schedule.Record {
 // keepsElsewhere says whether the strategy declares that something else than a lock in Redis keeps others
 // out.
 func (r *run) keepsElsewhere() bool {
-	return len(r.of.State.Keys) > 0 || r.of.State.Scattered() || r.of.Lease.Kept == strategy.LeaseInMySQL
+	return len(r.of.State.Keys) > 0 || r.of.State.Scattered() || r.of.Lease.Kept == declared.LeaseInMySQL
 }
 
 // lookAtEnd looks at both servers, and puts the orders into the outcome.

@@ -10,7 +10,7 @@ import (
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/shop/labmode"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // look asks Redis for the lock and draws the conclusions from what has changed: who took it, and
@@ -188,7 +188,7 @@ func (r *run) starved(c schedule.Customer) {
 // machine may not have let the shop renew it; a lock that does not renew in time fails then, too.
 func (r *run) doubt(c schedule.Customer) {
 	hit := func(o schedule.Choice) bool { return !o.IsStep() && o.Event != schedule.Arrive && o.Customer == c }
-	if c == 0 || r.of.Standing(strategy.Renews) != strategy.Has || r.buyer(c).state == ended || slices.ContainsFunc(r.chosen, hit) {
+	if c == 0 || r.of.Standing(declared.Renews) != declared.Has || r.buyer(c).state == ended || slices.ContainsFunc(r.chosen, hit) {
 		return
 	}
 	if r.slot.lease < certainFrom*r.stage.options.Lease {

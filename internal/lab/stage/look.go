@@ -16,7 +16,8 @@ import (
 
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/redislock"
-	"stocklock/internal/strategy"
+	"stocklock/internal/sale"
+	"stocklock/internal/strategy/declared"
 	"stocklock/internal/testserver"
 )
 
@@ -25,31 +26,31 @@ var noLock = schedule.State{TTLMS: -2}
 
 // heldKeys are the keys one of which exists while the lock of an item is held: those that the strategy
 // names, or else the plain one of the recipes and that of package redislock.
-func heldKeys(items []uint64, of strategy.State) (keys []string) {
+func heldKeys(items []uint64, of declared.State) (keys []string) {
 	for _, item := range items {
 		if len(of.Locks) > 0 {
-			keys = append(keys, strategy.KeysOf(of.Locks, item)...)
+			keys = append(keys, declared.KeysOf(of.Locks, item)...)
 			continue
 		}
-		key := strategy.Key(item)
+		key := sale.Key(item)
 		keys = append(keys, key, redislock.Keys("", key).Lock)
 	}
 	return keys
 }
 
 // lockKeys are all keys of the items' locks, and those that the strategy keeps besides.
-func lockKeys(items []uint64, of strategy.State) []string {
+func lockKeys(items []uint64, of declared.State) []string {
 	keys := slices.Concat(heldKeys(items, of), keptKeys(items, of))
 	for _, item := range items {
-		own := redislock.Keys("", strategy.Key(item))
+		own := redislock.Keys("", sale.Key(item))
 		keys = append(keys, own.Queue, own.Waiters, own.Epoch)
 	}
 	return keys
 }
 
-func keptKeys(items []uint64, of strategy.State) (keys []string) {
+func keptKeys(items []uint64, of declared.State) (keys []string) {
 	for _, item := range items {
-		keys = append(keys, strategy.KeysOf(slices.Concat(of.Keys, of.RareKeys, of.Copies), item)...)
+		keys = append(keys, declared.KeysOf(slices.Concat(of.Keys, of.RareKeys, of.Copies), item)...)
 	}
 	return keys
 }
@@ -67,7 +68,7 @@ func (r *run) lookAtLock(ctx context.Context) (schedule.State, error) {
 
 // lookAtQuorum wants the same value in a majority: of the servers, or of the keys where the strategy names
 // several.
-func lookAtQuorum(ctx context.Context, servers []*redis.Client, items []uint64, of strategy.State) (schedule.State, error) {
+func lookAtQuorum(ctx context.Context, servers []*redis.Client, items []uint64, of declared.State) (schedule.State, error) {
 	all := max(len(of.Locks), 1)
 	if all == 1 {
 		all = len(servers)
@@ -90,14 +91,14 @@ func lookAtQuorum(ctx context.Context, servers []*redis.Client, items []uint64, 
 
 // lookAtEtcd finds the holder as etcd's lock does: whose key under the lock's name was created first.
 func lookAtEtcd(ctx context.Context, server *testserver.Etcd, item uint64) (schedule.State, error) {
-	key, err := server.FirstUnder(ctx, strategy.Key(item)+"/")
+	key, err := server.FirstUnder(ctx, sale.Key(item)+"/")
 	if err != nil || key == "" {
 		return noLock, err
 	}
 	return schedule.State{Lock: key}, nil
 }
 
-func lookAtRedis(ctx context.Context, client *redis.Client, items []uint64, besides strategy.State) (schedule.State, error) {
+func lookAtRedis(ctx context.Context, client *redis.Client, items []uint64, besides declared.State) (schedule.State, error) {
 	keys := heldKeys(items, besides)
 	n := len(keys)
 	texts, hashes, ttls := make([]*redis.StringCmd, n), make([]*redis.MapStringStringCmd, n), make([]*redis.Cmd, n)

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // Plan is what is played, and what may be chosen in it.
@@ -36,12 +36,12 @@ type Plan struct {
 
 // LocalClock says whether a strategy goes by other times than those of keys in Redis, as far as it
 // declares: by the clock of its process, or by times in rows of its own.
-func LocalClock(of strategy.Description) bool {
-	return of.Standing(strategy.ClockFree) == strategy.Lacks || of.Standing(strategy.LossAware) == strategy.Has || of.State.Scattered() || of.Lease.Kept == strategy.LeaseInMySQL
+func LocalClock(of declared.Strategy) bool {
+	return of.Standing(declared.ClockFree) == declared.Lacks || of.Standing(declared.LossAware) == declared.Has || of.State.Scattered() || of.Lease.Kept == declared.LeaseInMySQL
 }
 
 // Inapplicable says why an event says nothing about a strategy, and nothing where it does.
-func Inapplicable(of strategy.Description, e schedule.Event) string {
+func Inapplicable(of declared.Strategy, e schedule.Event) string {
 	breaksRedis := e == schedule.FlushAll || e == schedule.Failover
 	switch {
 	case e.AtTheWire():
@@ -52,14 +52,14 @@ func Inapplicable(of strategy.Description, e schedule.Event) string {
 		return "its lock is not on the server that this breaks"
 	case of.State.Scattered() && e == schedule.Cut:
 		return "its holds are in MySQL, which this does nothing to"
-	case of.Lease.Kept == strategy.LeaseInMySQL && e == schedule.Cut:
+	case of.Lease.Kept == declared.LeaseInMySQL && e == schedule.Cut:
 		return "its lease is in MySQL, which this does nothing to"
 	}
 	return ""
 }
 
 // Unplayable says why schedules of a strategy cannot be played, and nothing where they can.
-func Unplayable(of strategy.Description) string {
+func Unplayable(of declared.Strategy) string {
 	switch {
 	case of.ByChance:
 		return "it draws lots, and a schedule has to end alike each time"

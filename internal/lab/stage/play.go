@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"stocklock/internal/lab/schedule"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // maxTries is how often a run is made whose tries fail. After every triesWithLease that the machine was too
@@ -99,7 +99,7 @@ func (s *Stage) Play(ctx context.Context, p Plan, choose func() Chooser) (schedu
 }
 
 // playOnFree makes one try of a run. Its error says which shops have ended.
-func (s *Stage) playOnFree(ctx context.Context, from *pool, p Plan, of strategy.Description, choose Chooser) (schedule.Record, error) {
+func (s *Stage) playOnFree(ctx context.Context, from *pool, p Plan, of declared.Strategy, choose Chooser) (schedule.Record, error) {
 	var l *slot
 	select {
 	case l = <-from.slots:
@@ -118,7 +118,7 @@ func (s *Stage) playOnFree(ctx context.Context, from *pool, p Plan, of strategy.
 	return record, err
 }
 
-func (s *Stage) playOn(ctx context.Context, l *slot, p Plan, of strategy.Description, choose Chooser) (schedule.Record, error) {
+func (s *Stage) playOn(ctx context.Context, l *slot, p Plan, of declared.Strategy, choose Chooser) (schedule.Record, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if err := l.restarted(ctx); err != nil {

@@ -12,7 +12,7 @@ import (
 
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/rig"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // rehearsal is a sale that a shop process has made before the first run.
@@ -31,7 +31,7 @@ type rehearsals struct {
 // rehearse has two customers buy at once at every shop of a slot: then connections are open,
 // scripts are loaded, a lock that waits for messages listens, and the first step of a sale is
 // known.
-func (s *Stage) rehearse(ctx context.Context, l *slot, by strategy.Description) error {
+func (s *Stage) rehearse(ctx context.Context, l *slot, by declared.Strategy) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	rehearsing, ctx := errgroup.WithContext(ctx)
@@ -57,7 +57,7 @@ func (s *Stage) rehearse(ctx context.Context, l *slot, by strategy.Description) 
 	return err
 }
 
-func (s *Stage) rehearseAt(ctx context.Context, l *slot, shop *rig.TestbedShop, by strategy.Description) error {
+func (s *Stage) rehearseAt(ctx context.Context, l *slot, shop *rig.TestbedShop, by declared.Strategy) error {
 	item, err := l.database.newItem(ctx, by, 2)
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/shop/labmode"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 type state int
@@ -65,7 +65,7 @@ type run struct {
 	stage    *Stage
 	slot     *slot
 	plan     Plan
-	of       strategy.Description
+	of       declared.Strategy
 	items    []uint64
 	buyers   []*buyer
 	messages chan any // of heldReport and answered

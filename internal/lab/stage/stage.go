@@ -21,7 +21,7 @@ import (
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/stock"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 	"stocklock/internal/testserver"
 )
 
@@ -48,7 +48,7 @@ type Stage struct {
 	source  *source
 	store   *stock.Store
 	slots   slots
-	// snapshotIsolation is what the server says: see strategy.Options.
+	// snapshotIsolation is what the server says: see [declared.Circumstances].
 	snapshotIsolation bool
 	// turns are the runs that may be at work at a time: all others wait for a lease. More than the
 	// machine has cores for would outlast their leases.
@@ -97,8 +97,8 @@ func (s *Stage) openStore(ctx context.Context) error {
 }
 
 // Declared is what a strategy declares for the MySQL of the stage.
-func (s *Stage) Declared(of strategy.Description) strategy.Description {
-	return of.Under(strategy.Options{SnapshotIsolation: s.snapshotIsolation})
+func (s *Stage) Declared(of declared.Strategy) declared.Strategy {
+	return of.Under(declared.Circumstances{SnapshotIsolation: s.snapshotIsolation})
 }
 
 // Slots is how many runs with these events can be played at a time.
@@ -133,7 +133,7 @@ func (s *Stage) Close() error {
 func (s *Stage) Starved() int64 { return s.starved.Load() }
 
 // Lacks says why the Redis of the stage cannot run a strategy, and nothing where it can.
-func (s *Stage) Lacks(ctx context.Context, of strategy.Description) (string, error) {
+func (s *Stage) Lacks(ctx context.Context, of declared.Strategy) (string, error) {
 	return s.rig.Lacks(ctx, of.NeedsCommand)
 }
 
@@ -159,10 +159,10 @@ func (s *Stage) Panic() string {
 }
 
 // newItem makes an item with so many units for a strategy.
-func (d *database) newItem(ctx context.Context, of strategy.Description, units int64) (uint64, error) {
+func (d *database) newItem(ctx context.Context, of declared.Strategy, units int64) (uint64, error) {
 	item, err := d.store.CreateItem(ctx, "item", units)
 	if err == nil {
-		err = of.State.Prepare(ctx, d.store, item.ID)
+		err = audit.Prepare(ctx, d.store, of.State, item.ID)
 	}
 	return item.ID, err
 }

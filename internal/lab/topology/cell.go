@@ -14,13 +14,13 @@ import (
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // cell is one strategy of the group. Its methods are called by one goroutine at a time.
 type cell struct {
 	*group
-	of   strategy.Description
+	of   declared.Strategy
 	item audit.Run
 	asks int // purchases so far, to name them
 

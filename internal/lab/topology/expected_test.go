@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 	"stocklock/internal/strategy/ladder"
 )
 
@@ -38,7 +38,7 @@ func TestExpected(t *testing.T) {
 		if !ok {
 			t.Errorf("what %s breaks is not written down", c.Name())
 		}
-		var all []strategy.Description
+		var all []declared.Strategy
 		for _, of := range ladder.All() {
 			all = append(all, of.Describe())
 		}

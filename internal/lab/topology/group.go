@@ -17,7 +17,7 @@ import (
 	"stocklock/internal/lab/trial"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/stock"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // The shops have these settings. A sale that is held has the longest lease there is, and nobody waits for that.
@@ -61,7 +61,7 @@ type Versions struct{ MySQL, Redis string }
 // Run runs a case for all of these strategies, on servers and shops of its own, which end with it. Where the servers
 // cannot start on this machine, all are skipped, without versions. Run calls told, unless that is nil, with what a server
 // does or meets, when that was seen. An error means that the harness cannot go on.
-func Run(ctx context.Context, c Case, strategies []strategy.Description, programs Programs, seed uint64, told func(server string, what explain.Text)) ([]trial.Result, Versions, error) {
+func Run(ctx context.Context, c Case, strategies []declared.Strategy, programs Programs, seed uint64, told func(server string, what explain.Text)) ([]trial.Result, Versions, error) {
 	if missing := c.Topology.Missing(); missing != nil {
 		return skipped(c, strategies, seed, missing), Versions{}, nil
 	}
@@ -106,7 +106,7 @@ func Run(ctx context.Context, c Case, strategies []strategy.Description, program
 	return results, g.versions, nil
 }
 
-func open(ctx context.Context, c Case, strategies []strategy.Description, programs Programs) (_ *group, err error) {
+func open(ctx context.Context, c Case, strategies []declared.Strategy, programs Programs) (_ *group, err error) {
 	g := &group{Case: c, unfit: map[string]string{}}
 	defer func() {
 		if err != nil {
@@ -131,7 +131,7 @@ func open(ctx context.Context, c Case, strategies []strategy.Description, progra
 		return nil, err
 	}
 	quorum := 0
-	if slices.ContainsFunc(strategies, func(s strategy.Description) bool { return s.NeedsQuorum }) {
+	if slices.ContainsFunc(strategies, func(s declared.Strategy) bool { return s.NeedsQuorum }) {
 		quorum = rig.QuorumServers
 	}
 	if g.testbed, err = g.servers.testbed(ctx, g.rig, rig.TestbedOptions{Quorum: quorum, Trace: true, Env: map[string]string{
@@ -261,7 +261,7 @@ func (g *group) cell(name string) *cell {
 	return g.cells[slices.IndexFunc(g.cells, func(c *cell) bool { return c.of.Name == name })]
 }
 
-func newResult(c Case, of strategy.Description, seed uint64) trial.Result {
+func newResult(c Case, of declared.Strategy, seed uint64) trial.Result {
 	expected := c.Expected(of)
 	return trial.Result{
 		Strategy: of.Name, Scenario: c.Name(), Topology: c.Topology.Name, Seed: seed, Runs: 1, Shops: Shops, InitialStock: c.Scenario.stock,
@@ -270,7 +270,7 @@ func newResult(c Case, of strategy.Description, seed uint64) trial.Result {
 }
 
 // skipped are the results of a case whose servers cannot start on this machine.
-func skipped(c Case, strategies []strategy.Description, seed uint64, missing error) []trial.Result {
+func skipped(c Case, strategies []declared.Strategy, seed uint64, missing error) []trial.Result {
 	results := make([]trial.Result, len(strategies))
 	for i, of := range strategies {
 		results[i] = newResult(c, of, seed)

@@ -10,7 +10,7 @@ import (
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/stock"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // Testbed is shops on the servers of a topology.
@@ -56,7 +56,7 @@ func (s *servers) testbed(ctx context.Context, r *rig.Rig, o rig.TestbedOptions)
 }
 
 // OversellsUnderLoad reports whether a strategy sells by old reads there, without any fault.
-func (t Topology) OversellsUnderLoad(of strategy.Description) bool {
+func (t Topology) OversellsUnderLoad(of declared.Strategy) bool {
 	return slices.ContainsFunc(Cases, func(c Case) bool {
 		return c.Topology.Name == t.Name && c.Scenario.Name == lateReads.Name && c.Expected(of).Verdict == verdict.Oversold
 	})

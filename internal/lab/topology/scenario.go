@@ -6,7 +6,7 @@ import (
 
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // Scenario is what happens to the servers of a database.
@@ -15,7 +15,7 @@ type Scenario struct {
 	Doc  string // one line: what happens
 	// Attacks is the property of a strategy without which more is sold than there is, or a sale is answered as sold
 	// without an order. 0 attacks the topology alone.
-	Attacks   strategy.Property
+	Attacks   declared.Property
 	Otherwise verdict.Kind
 	// Forgets says that the primary is lost with what nobody else has. Where the topology is not durable, answers
 	// rest on that. A strategy that counts in Redis, and does not recover, leaves the units of a sale that was on
@@ -42,11 +42,11 @@ func (c Case) Name() string { return c.Topology.Name + "-" + c.Scenario.Name }
 
 // Of are those of the strategies of which the case is a cell: of the others, another case of the topology decides the
 // same.
-func (c Case) Of(strategies []strategy.Description) []strategy.Description {
+func (c Case) Of(strategies []declared.Strategy) []declared.Strategy {
 	if c.Scenario.only == nil {
 		return strategies
 	}
-	return slices.DeleteFunc(slices.Clone(strategies), func(of strategy.Description) bool { return !slices.Contains(c.Scenario.only, of.Name) })
+	return slices.DeleteFunc(slices.Clone(strategies), func(of declared.Strategy) bool { return !slices.Contains(c.Scenario.only, of.Name) })
 }
 
 // Doc says in one line what happens to which servers.
@@ -55,7 +55,7 @@ func (c Case) Doc() string { return c.Topology.Doc + ": " + c.Scenario.Doc }
 var (
 	failover = Scenario{
 		Name: "failover", Doc: "the primary is killed before its last commits were copied, and another server takes over",
-		Attacks: strategy.DurableAnswers, Otherwise: verdict.Lied, Forgets: true, stock: 12, play: failOver,
+		Attacks: declared.DurableAnswers, Otherwise: verdict.Lied, Forgets: true, stock: 12, play: failOver,
 	}
 	restart = Scenario{
 		Name: failover.Name, Doc: "the server is killed, and started again with its disk",
@@ -67,11 +67,11 @@ var (
 	}
 	rewind = Scenario{
 		Name: "rewind", Doc: "a sale has read; its primary is lost with the last sales, and others sell until the version is the same again",
-		Attacks: strategy.RewindProof, Otherwise: verdict.Oversold, Forgets: true, stock: 24, play: rewound,
+		Attacks: declared.RewindProof, Otherwise: verdict.Oversold, Forgets: true, stock: 24, play: rewound,
 	}
 	planned = Scenario{
 		Name: "switchover", Doc: "the replica becomes the primary as planned, and a shop has connections to the old one, which is read-only",
-		Attacks: strategy.SwitchoverProof, Otherwise: verdict.Oversold, stock: 3, play: switchOver,
+		Attacks: declared.SwitchoverProof, Otherwise: verdict.Oversold, stock: 3, play: switchOver,
 	}
 	quiet = Scenario{
 		Name: "silent", Doc: "the replica is silent until customers wait, and is heard again",
@@ -87,11 +87,11 @@ var (
 	}
 	lateReads = Scenario{
 		Name: "late", Doc: "the replica has not applied the last sale when the next one reads",
-		Attacks: strategy.ReadsSource, Otherwise: verdict.Oversold, stock: 3, play: late,
+		Attacks: declared.ReadsSource, Otherwise: verdict.Oversold, stock: 3, play: late,
 	}
 	lateNode = Scenario{
 		Name: "late", Doc: "the second node has not applied the last sale when its own shop sells",
-		Attacks: strategy.WritesAnywhere, Otherwise: verdict.Oversold, stock: 3, play: late,
+		Attacks: declared.WritesAnywhere, Otherwise: verdict.Oversold, stock: 3, play: late,
 	}
 )
 
@@ -126,20 +126,20 @@ func CaseByName(name string) (Case, error) {
 const durable = "durable-commits"
 
 // Expected returns what to expect of a strategy: what is attacked decides first, then what the topology forgets.
-func (c Case) Expected(of strategy.Description) scenario.Expectation {
-	expect := func(kind verdict.Kind, property strategy.Property) scenario.Expectation {
+func (c Case) Expected(of declared.Strategy) scenario.Expectation {
+	expect := func(kind verdict.Kind, property declared.Property) scenario.Expectation {
 		return scenario.Expectation{Verdict: kind, Because: scenario.Decisive{Property: property.String(), Standing: of.Everywhere().Standing(property)}}
 	}
 	s := c.Scenario
 	switch {
 	case s.Attacks == 0 && c.Topology.Durable:
-		return scenario.Expectation{Verdict: verdict.Held, Because: scenario.Decisive{Property: durable, Standing: strategy.Has}}
-	case of.Everywhere().Standing(s.Attacks) == strategy.Lacks:
+		return scenario.Expectation{Verdict: verdict.Held, Because: scenario.Decisive{Property: durable, Standing: declared.Has}}
+	case of.Everywhere().Standing(s.Attacks) == declared.Lacks:
 		return expect(s.Otherwise, s.Attacks)
 	case s.Forgets && !c.Topology.Durable:
-		return scenario.Expectation{Verdict: verdict.Lied, Because: scenario.Decisive{Property: durable, Standing: strategy.Lacks}}
-	case s.Forgets && of.Counts() && of.Standing(strategy.Recovers) == strategy.Lacks:
-		return expect(verdict.Left, strategy.Recovers)
+		return scenario.Expectation{Verdict: verdict.Lied, Because: scenario.Decisive{Property: durable, Standing: declared.Lacks}}
+	case s.Forgets && of.Counts() && of.Standing(declared.Recovers) == declared.Lacks:
+		return expect(verdict.Left, declared.Recovers)
 	}
 	return expect(verdict.Held, s.Attacks)
 }

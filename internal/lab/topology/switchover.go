@@ -9,7 +9,7 @@ import (
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/sale"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // switchOver makes the replica the primary as it is planned: the old one takes no writes any more, the replica gets
@@ -85,7 +85,7 @@ func switchOver(ctx context.Context, g *group) error {
 // other returns a cell of no result, whose sales make a shop find out where its connections lead.
 func (g *group) other(ctx context.Context) (*cell, error) {
 	item, err := audit.Start(ctx, g.store, audit.Run{ID: "other-" + time.Now().UTC().Format("150405.000000"), Strategy: finder, InitialStock: int64(mostAsks * (1 + len(g.cells)))})
-	return &cell{group: g, of: strategy.Description{Name: finder}, item: item}, err
+	return &cell{group: g, of: declared.Strategy{Name: finder}, item: item}, err
 }
 
 // finder is a strategy whose sale begins with a write, so that it is refused where the server is read-only. The shop

@@ -8,7 +8,7 @@ import (
 	"stocklock/internal/lab/audit"
 	"stocklock/internal/lab/load"
 	"stocklock/internal/stock"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // afterwards has the item restocked, and lets customers go on: a few side by side, and then one after
@@ -85,7 +85,7 @@ func (a *attack) restock(ctx context.Context, n int64) error {
 	by := stock.Author{Subject: "lab", IdempotencyKey: fmt.Sprintf("restock-%s", a.item.ID), RequestID: a.item.ID, Shop: "lab"}
 	_, err := a.bench.Store.Restock(ctx, by, a.item.ItemID, n)
 	if err == nil {
-		err = a.item.State.Prepare(ctx, a.bench.Store, a.item.ItemID)
+		err = audit.Prepare(ctx, a.bench.Store, a.item.State, a.item.ItemID)
 	}
 	if err != nil {
 		return fmt.Errorf("restock: %w", err)
@@ -96,7 +96,7 @@ func (a *attack) restock(ctx context.Context, n int64) error {
 
 // keepsUnits reports whether the strategy keeps units for a sale before it is made.
 func (a *attack) keepsUnits() bool {
-	return a.cell.Strategy.Lease.Kept == strategy.LeaseInMySQL || len(a.cell.Strategy.State.Keys) > 0
+	return a.cell.Strategy.Lease.Kept == declared.LeaseInMySQL || len(a.cell.Strategy.State.Keys) > 0
 }
 
 // restockable reports whether units that come to the item's row are sold. A strategy that counts units in
@@ -112,7 +112,7 @@ func (a *attack) restockable() bool {
 			return false
 		}
 	}
-	return len(of.State.Keys) == 0 && of.Properties.Meets(strategy.FreshRead)
+	return len(of.State.Keys) == 0 && of.Properties.Meets(declared.FreshRead)
 }
 
 // alone sends one request and waits for its answer.

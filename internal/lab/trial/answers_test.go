@@ -9,7 +9,7 @@ import (
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -87,35 +87,35 @@ func TestUnitsThatWereLeft(t *testing.T) {
 	}
 	replayed := asked("r", 2, 3, load.Sold, one)
 	replayed.replayed = true
-	elsewhere := strategy.State{Keys: []string{"{%s}:left"}}
+	elsewhere := declared.State{Keys: []string{"{%s}:left"}}
 	for _, tt := range []struct {
 		what     string
 		hits     []*hit
 		ordered  string // one unit each, by these requests
-		state    strategy.State
+		state    declared.State
 		restocks []units
 		want     int64
 	}{
-		{"sold out after all three", []*hit{sold("a", 0, 1), sold("b", 0, 1), sold("c", 0, 1), asked("d", 2, 3, load.SoldOut, one)}, "abc", strategy.State{}, nil, 0},
-		{"sold out after two", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("d", 2, 3, load.SoldOut, one)}, "ab", strategy.State{}, nil, 1},
-		{"sold out after two, and the third was sold later", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("d", 2, 3, load.SoldOut, one), sold("c", 4, 5)}, "abc", strategy.State{}, nil, 1},
-		{"sold out while the third was under way", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("d", 2, 4, load.SoldOut, one), sold("c", 3, 5)}, "abc", strategy.State{}, nil, 0},
-		{"two were wanted and one was left", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("d", 2, 3, load.SoldOut, two)}, "ab", strategy.State{}, nil, 0},
-		{"one has no answer", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("c", 0, 1, load.Unknown, one), asked("d", 2, 3, load.SoldOut, one)}, "ab", strategy.State{}, nil, 0},
-		{"one was busy at the same time", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("c", 0, 3, load.Busy, one), asked("d", 2, 4, load.SoldOut, one)}, "ab", strategy.State{}, nil, 0},
-		{"one was busy before", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("c", 0, 1, load.Busy, one), asked("d", 2, 4, load.SoldOut, one)}, "ab", strategy.State{}, nil, 1},
+		{"sold out after all three", []*hit{sold("a", 0, 1), sold("b", 0, 1), sold("c", 0, 1), asked("d", 2, 3, load.SoldOut, one)}, "abc", declared.State{}, nil, 0},
+		{"sold out after two", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("d", 2, 3, load.SoldOut, one)}, "ab", declared.State{}, nil, 1},
+		{"sold out after two, and the third was sold later", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("d", 2, 3, load.SoldOut, one), sold("c", 4, 5)}, "abc", declared.State{}, nil, 1},
+		{"sold out while the third was under way", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("d", 2, 4, load.SoldOut, one), sold("c", 3, 5)}, "abc", declared.State{}, nil, 0},
+		{"two were wanted and one was left", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("d", 2, 3, load.SoldOut, two)}, "ab", declared.State{}, nil, 0},
+		{"one has no answer", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("c", 0, 1, load.Unknown, one), asked("d", 2, 3, load.SoldOut, one)}, "ab", declared.State{}, nil, 0},
+		{"one was busy at the same time", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("c", 0, 3, load.Busy, one), asked("d", 2, 4, load.SoldOut, one)}, "ab", declared.State{}, nil, 0},
+		{"one was busy before", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("c", 0, 1, load.Busy, one), asked("d", 2, 4, load.SoldOut, one)}, "ab", declared.State{}, nil, 1},
 		{"one that was busy before may keep its unit", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("c", 0, 1, load.Busy, one), asked("d", 2, 4, load.SoldOut, one)}, "ab", elsewhere, nil, 0},
-		{"one that was busy has an order", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("c", 0, 1, load.Busy, one), asked("d", 2, 4, load.SoldOut, one)}, "abc", strategy.State{}, nil, 0},
-		{"an order is nobody's", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("d", 2, 3, load.SoldOut, one)}, "abx", strategy.State{}, nil, 0},
+		{"one that was busy has an order", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("c", 0, 1, load.Busy, one), asked("d", 2, 4, load.SoldOut, one)}, "abc", declared.State{}, nil, 0},
+		{"an order is nobody's", []*hit{sold("a", 0, 1), sold("b", 0, 1), asked("d", 2, 3, load.SoldOut, one)}, "abx", declared.State{}, nil, 0},
 		{"a repeat may keep its unit", []*hit{sold("a", 0, 1), sold("b", 0, 1), replayed, asked("d", 4, 5, load.SoldOut, one)}, "ab", elsewhere, nil, 0},
-		{"a repeat is under way", []*hit{sold("a", 0, 1), sold("b", 0, 1), replayed, asked("d", 2, 4, load.SoldOut, one)}, "ab", strategy.State{}, nil, 0},
-		{"a repeat takes nothing", []*hit{sold("a", 0, 1), sold("b", 0, 1), replayed, asked("d", 4, 5, load.SoldOut, one)}, "ab", strategy.State{}, nil, 1},
-		{"two were answered as sold out", []*hit{sold("a", 0, 1), asked("d", 2, 4, load.SoldOut, one), asked("e", 3, 5, load.SoldOut, one)}, "a", strategy.State{}, nil, 1},
-		{"units came before", []*hit{sold("a", 0, 1), sold("b", 0, 1), sold("c", 0, 1), asked("d", 3, 4, load.SoldOut, one)}, "abc", strategy.State{}, []units{{noon.Add(2 * time.Millisecond), 5}}, 5},
-		{"units came after", []*hit{sold("a", 0, 1), sold("b", 0, 1), sold("c", 0, 1), asked("d", 1, 4, load.SoldOut, one)}, "abc", strategy.State{}, []units{{noon.Add(2 * time.Millisecond), 5}}, 0},
-		{"busy beside others", []*hit{sold("a", 0, 1), asked("d", 2, 3, load.Busy, one)}, "a", strategy.State{}, nil, 0},
-		{"busy, and nobody else there", []*hit{sold("a", 0, 1), alone(asked("d", 2, 3, load.Busy, one))}, "a", strategy.State{}, nil, 2},
-		{"fenced, and nobody else there", []*hit{sold("a", 0, 1), alone(asked("d", 2, 3, load.Fenced, one))}, "a", strategy.State{}, nil, 2},
+		{"a repeat is under way", []*hit{sold("a", 0, 1), sold("b", 0, 1), replayed, asked("d", 2, 4, load.SoldOut, one)}, "ab", declared.State{}, nil, 0},
+		{"a repeat takes nothing", []*hit{sold("a", 0, 1), sold("b", 0, 1), replayed, asked("d", 4, 5, load.SoldOut, one)}, "ab", declared.State{}, nil, 1},
+		{"two were answered as sold out", []*hit{sold("a", 0, 1), asked("d", 2, 4, load.SoldOut, one), asked("e", 3, 5, load.SoldOut, one)}, "a", declared.State{}, nil, 1},
+		{"units came before", []*hit{sold("a", 0, 1), sold("b", 0, 1), sold("c", 0, 1), asked("d", 3, 4, load.SoldOut, one)}, "abc", declared.State{}, []units{{noon.Add(2 * time.Millisecond), 5}}, 5},
+		{"units came after", []*hit{sold("a", 0, 1), sold("b", 0, 1), sold("c", 0, 1), asked("d", 1, 4, load.SoldOut, one)}, "abc", declared.State{}, []units{{noon.Add(2 * time.Millisecond), 5}}, 0},
+		{"busy beside others", []*hit{sold("a", 0, 1), asked("d", 2, 3, load.Busy, one)}, "a", declared.State{}, nil, 0},
+		{"busy, and nobody else there", []*hit{sold("a", 0, 1), alone(asked("d", 2, 3, load.Busy, one))}, "a", declared.State{}, nil, 2},
+		{"fenced, and nobody else there", []*hit{sold("a", 0, 1), alone(asked("d", 2, 3, load.Fenced, one))}, "a", declared.State{}, nil, 2},
 	} {
 		a := &attack{customers: &customers{hits: tt.hits}, o: Options{Stock: 3}, restocks: tt.restocks}
 		a.cell.Strategy.State = tt.state

@@ -11,7 +11,7 @@ import (
 
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/rig"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 	"stocklock/internal/testserver"
 )
 
@@ -34,7 +34,7 @@ func (a *attack) watchLocks(ctx context.Context) error {
 		for i, server := range quorum {
 			watched[explain.QuorumServer(i, len(quorum))] = server
 		}
-	} else if replica := a.bench.Testbed.Replica(); replica != nil && a.cell.Scenario.Attacks == strategy.SurvivesDataLoss {
+	} else if replica := a.bench.Testbed.Replica(); replica != nil && a.cell.Scenario.Attacks == declared.SurvivesDataLoss {
 		watched[explain.Replica] = replica
 	}
 	for name, server := range watched {
@@ -54,7 +54,7 @@ func (a *attack) watchLocks(ctx context.Context) error {
 func (a *attack) watch(ctx context.Context, name string, client *redis.Client, done func()) error {
 	keyspace := fmt.Sprintf("__keyspace@%d__:", client.Options().DB)
 	var channels []string
-	copies := strategy.KeysOf(a.item.State.Copies, a.item.ItemID)
+	copies := declared.KeysOf(a.item.State.Copies, a.item.ItemID)
 	for _, key := range append(lockKeys(a.item), copies...) {
 		channels = append(channels, keyspace+key)
 	}

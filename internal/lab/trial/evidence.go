@@ -9,7 +9,7 @@ import (
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // traceFile is the part of a shop's trace that was written since the attack began.
@@ -74,7 +74,7 @@ func (a *attack) evidence(ctx context.Context) (explain.Evidence, error) {
 	}
 	e := explain.Evidence{
 		Strategy: a.cell.Strategy.Name, Declared: a.cell.Strategy, Lease: a.o.Lease,
-		Exclusive: a.cell.Strategy.Properties.Meets(strategy.Exclusive) || a.cell.Strategy.Lease.Kept != strategy.NoLease, Recovers: a.cell.Strategy.Properties.Meets(strategy.Recovers),
+		Exclusive: a.cell.Strategy.Properties.Meets(declared.Exclusive) || a.cell.Strategy.Lease.Kept != declared.NoLease, Recovers: a.cell.Strategy.Properties.Meets(declared.Recovers),
 		InitialStock: a.o.Stock, Began: a.begun, Ended: a.ended, Traced: len(a.traces) > 0, Events: events,
 		Changes: a.record.changes, Copies: a.record.copies, View: a.play.view, Interventions: a.record.interventions, Orders: orders,
 	}

@@ -5,13 +5,13 @@ import (
 	"fmt"
 
 	"stocklock/internal/lab/explain"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // keys are where Redis has kept the item's lock or counter so far, and the rare keys that an eviction
 // takes before them.
 func (a *attack) keys() []string {
-	return append(a.record.keys(), strategy.KeysOf(a.item.State.RareKeys, a.item.ItemID)...)
+	return append(a.record.keys(), declared.KeysOf(a.item.State.RareKeys, a.item.ItemID)...)
 }
 
 // restartTheDead restarts shops that a fault has killed, as an orchestrator would.

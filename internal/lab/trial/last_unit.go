@@ -8,7 +8,7 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // lastUnit makes certain that the last unit is sold twice where nothing prevents it and chance would decide.
@@ -25,8 +25,8 @@ type lastUnit struct {
 
 // newLastUnit returns nil where nothing is held.
 func newLastUnit(a *attack) *lastUnit {
-	of := a.cell.Strategy.Under(a.o.Options)
-	if !of.State.Sum || of.Properties.Has.Includes(strategy.Exclusive) || len(a.traces) == 0 {
+	of := a.cell.Strategy.Under(a.o.Circumstances)
+	if !of.State.Sum || of.Properties.Has.Includes(declared.Exclusive) || len(a.traces) == 0 {
 		return nil
 	}
 	l := &lastUnit{attack: a, at: make(chan struct{})}

@@ -8,7 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"stocklock/internal/strategy"
+	"stocklock/internal/sale"
+	"stocklock/internal/strategy/declared"
 	"stocklock/internal/testserver"
 )
 
@@ -45,12 +46,12 @@ func (a *attack) fullState(ctx context.Context) lockState {
 // lockState asks the servers. What cannot be asked is not there.
 func (a *attack) lockState(ctx context.Context) lockState {
 	s := lockState{
-		asked: time.Now(), keys: map[string]keyState{}, inValue: a.cell.Strategy.Lease.Kept == strategy.LeaseInValue,
-		own: a.cell.Strategy.Properties.Has.Includes(strategy.OwnerChecked),
+		asked: time.Now(), keys: map[string]keyState{}, inValue: a.cell.Strategy.Lease.Kept == declared.LeaseInValue,
+		own: a.cell.Strategy.Properties.Has.Includes(declared.OwnerChecked),
 	}
 	switch of := a.cell.Strategy; {
 	case a.bench.Testbed == nil:
-	case of.Lease.Kept == strategy.LeaseInEtcd:
+	case of.Lease.Kept == declared.LeaseInEtcd:
 		a.askEtcd(ctx, s.keys)
 	case of.NeedsQuorum:
 		for i, server := range a.bench.Testbed.Quorum {
@@ -59,7 +60,7 @@ func (a *attack) lockState(ctx context.Context) lockState {
 	default:
 		a.askRedis(ctx, "", a.bench.Testbed.Redis(), s.keys)
 	}
-	if a.cell.Strategy.Lease.Kept == strategy.LeaseInMySQL {
+	if a.cell.Strategy.Lease.Kept == declared.LeaseInMySQL {
 		a.askRow(ctx, s.keys)
 	}
 	return s
@@ -88,7 +89,7 @@ func (a *attack) askRedis(ctx context.Context, prefix string, server *testserver
 		if end.Val() >= 0 {
 			k.end = time.UnixMilli(end.Val().Milliseconds())
 		}
-		if lease := a.cell.Strategy.Lease; lease.Kept == strategy.LeaseInValue {
+		if lease := a.cell.Strategy.Lease; lease.Kept == declared.LeaseInValue {
 			if n, err := strconv.ParseInt(client.Get(ctx, key).Val(), 10, 64); err == nil {
 				k.end = time.Unix(0, n*int64(lease.Unit))
 			}
@@ -118,7 +119,7 @@ func (a *attack) askEtcd(ctx context.Context, into map[string]keyState) {
 	if a.bench.Testbed.Etcd == nil {
 		return
 	}
-	first, left, err := a.bench.Testbed.Etcd.HolderUnder(ctx, strategy.Key(a.item.ItemID)+"/")
+	first, left, err := a.bench.Testbed.Etcd.HolderUnder(ctx, sale.Key(a.item.ItemID)+"/")
 	if err != nil || first == "" {
 		return
 	}

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"stocklock/internal/sale"
 	"stocklock/internal/stock"
-	"stocklock/internal/strategy"
 )
 
 // MySQLWaits asks a MySQL which statements wait for which locks. The benches of a server share one.
@@ -114,7 +114,7 @@ func (w mysqlWaits) onItem(item uint64, before map[string]string) bool {
 			return true
 		}
 	}
-	name := regexp.MustCompile(regexp.QuoteMeta(strategy.Key(item)) + `\b`)
+	name := regexp.MustCompile(regexp.QuoteMeta(sale.Key(item)) + `\b`)
 	for _, waited := range w.userLocks {
 		if name.MatchString(waited) {
 			return true

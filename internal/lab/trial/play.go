@@ -13,7 +13,7 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // play plays the scenario's [scenario.Play] in an attack: it holds sales, waits for what is to be
@@ -275,9 +275,9 @@ func (p *play) intervene(ctx context.Context) bool {
 // longLease is the lease of a sale whose lease is not to end.
 func (a *attack) longLease() time.Duration {
 	switch a.cell.Strategy.Lease.Kept {
-	case strategy.NoLease:
+	case declared.NoLease:
 		return a.o.Lease
-	case strategy.LeaseInMySQL: // what a sale reserves and does not buy comes back after that
+	case declared.LeaseInMySQL: // what a sale reserves and does not buy comes back after that
 		return 4 * a.o.Lease
 	default:
 		return max(scenario.LongLease, a.o.Lease)

@@ -3,7 +3,6 @@ package trial
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -12,7 +11,6 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/strategy"
 )
 
 // Result is what a cell showed. Counts of orders come from SQL, counts of answers from the clients.
@@ -103,21 +101,13 @@ type Result struct {
 // Nearest is how many of the strategies that would have held are shown.
 const Nearest = 3
 
-// advised stands for WouldHold in results of earlier versions.
-var advised = []string{"fenced-relative", "for-update"}
-
 // Holding has the strategies that would have held where this one failed, the nearest first. It is empty
 // where it did not fail.
 func (r Result) Holding() []string {
-	sc, err := scenario.ByName(r.Scenario)
-	if err != nil || !verdict.Of(r.Verdict).Bad {
+	if !verdict.Of(r.Verdict).Bad {
 		return nil
 	}
-	if len(r.WouldHold) > 0 {
-		return r.WouldHold
-	}
-	holding := sc.WouldHold(strategy.Description{Name: r.Strategy})
-	return slices.DeleteFunc(slices.Clone(advised), func(name string) bool { return !slices.Contains(holding, name) })
+	return r.WouldHold
 }
 
 // Latency holds percentiles in milliseconds.
@@ -136,7 +126,7 @@ type Cost struct {
 }
 
 func newResult(c Cell, o Options, shops int) *Result {
-	expected := c.Scenario.Expected(c.Strategy.Under(o.Options))
+	expected := c.Scenario.Expected(c.Strategy.Under(o.Circumstances))
 	return &Result{
 		Strategy: c.Strategy.Name, Scenario: c.Scenario.Name, Seed: c.Seed, Runs: 1, Shops: shops, InitialStock: o.Stock,
 		Expected: expected.Verdict, Because: expected.Because,

@@ -12,7 +12,7 @@ import (
 	"stocklock/internal/redislock"
 	"stocklock/internal/sale"
 	"stocklock/internal/shop/labmode"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // standstill is what was found when nothing was sold any more.
@@ -65,7 +65,7 @@ func (a *attack) endless(ctx context.Context) bool {
 	if _, waitsForItself := a.feed.waitsForItself(a.progress.lastMove()); waitsForItself {
 		return true
 	}
-	if a.cell.Strategy.Lease.Kept == strategy.LeaseInValue {
+	if a.cell.Strategy.Lease.Kept == declared.LeaseInValue {
 		return false
 	}
 	return a.endlessIn(a.lockState(ctx))
@@ -92,13 +92,13 @@ func (f *feed) waitsForItself(after time.Time) (labmode.Event, bool) {
 // lockKeys are where Redis keeps an item's lock: plain locks and redislock have one key each. What
 // else a strategy keeps there is watched as a lock is.
 func lockKeys(item audit.Run) []string {
-	return append(onlyLockKeys(item), strategy.KeysOf(item.State.Keys, item.ItemID)...)
+	return append(onlyLockKeys(item), declared.KeysOf(item.State.Keys, item.ItemID)...)
 }
 
 // onlyLockKeys are those without what else a strategy keeps.
 func onlyLockKeys(item audit.Run) []string {
-	key := strategy.Key(item.ItemID)
-	return append([]string{key, redislock.Keys("", key).Lock}, strategy.KeysOf(item.State.Locks, item.ItemID)...)
+	key := sale.Key(item.ItemID)
+	return append([]string{key, redislock.Keys("", key).Lock}, declared.KeysOf(item.State.Locks, item.ItemID)...)
 }
 
 // waiting says what the requests wait for.

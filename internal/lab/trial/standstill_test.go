@@ -6,7 +6,6 @@ import (
 
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/strategy"
 )
 
 // TestAFenceThatRefusesEverybody: nothing is sold any more when the fence has refused as many requests as
@@ -45,7 +44,7 @@ func TestAFenceThatRefusesEverybody(t *testing.T) {
 // TestALockWithoutAnEndInSight: one whose lease outlasts the cell ends as little as one without a lease.
 func TestALockWithoutAnEndInSight(t *testing.T) {
 	now := time.Now()
-	a := &attack{o: Options{Options: strategy.Options{Lease: time.Second}}}
+	a := &attack{o: Options{Lease: time.Second}}
 	for left, want := range map[time.Duration]bool{0: true, time.Second: false, maxCell: false, 1000 * time.Second: true} {
 		k := keyState{now: now}
 		if left > 0 {

@@ -9,7 +9,6 @@ import (
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/stock"
-	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/ladder"
 )
 
@@ -39,7 +38,7 @@ func BenchmarkTracing(b *testing.B) {
 		b.Fatal(err)
 	}
 	o := Options{Stock: 150, Requests: 300, Workers: 12, Timeout: time.Minute,
-		Options: strategy.Options{Lease: 2 * time.Second, Wait: 20 * time.Second, Retry: 2 * time.Millisecond}}
+		Lease: 2 * time.Second, Wait: 20 * time.Second}
 	bench := func(name string, trace bool) Bench {
 		testbed, err := r.Testbed(b.Context(), rig.TestbedOptions{Name: name, Shops: 3, DSN: server.DSN(), Trace: trace, Env: map[string]string{
 			"SHOP_LAB": "true", "SHOP_LEASE": "2s", "SHOP_WAIT": "20s", "SHOP_RETRY": "2ms", "SHOP_LAB_WORK": "10ms", "SHOP_LOG_LEVEL": "error",

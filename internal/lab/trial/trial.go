@@ -36,7 +36,7 @@ import (
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/verdict"
 	"stocklock/internal/stock"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // Bench is where cells run, one at a time.
@@ -62,21 +62,24 @@ type Shop struct {
 
 // Cell is what to run.
 type Cell struct {
-	Strategy strategy.Description
+	Strategy declared.Strategy
 	Scenario scenario.Scenario
 	Seed     uint64
 }
 
 // Options are the settings that all cells of a run share.
 type Options struct {
-	Stock    int64         // units to sell
-	Requests int           // of a fixed load; the other scenarios go on until all is sold
-	Workers  int           // customers who buy at once; each waits for its answer
-	Shape    load.Shape    // how requests are sent over time; the zero value sends as customers are free
-	Timeout  time.Duration // of one request
-	Records  *load.Records // where every request is written down, nil for nowhere
-	Watch    Watch         // told what is seen while a cell runs, nil for nobody
-	strategy.Options
+	Stock    int64               // units to sell
+	Requests int                 // of a fixed load; the other scenarios go on until all is sold
+	Workers  int                 // customers who buy at once; each waits for its answer
+	Shape    load.Shape          // how requests are sent over time; the zero value sends as customers are free
+	Timeout  time.Duration       // of one request
+	Records  *load.Records       // where every request is written down, nil for nowhere
+	Watch    Watch               // told what is seen while a cell runs, nil for nobody
+	Lease    time.Duration       // of the locks
+	Wait     time.Duration       // for a lock, until a sale is rejected as busy
+	Offered  []declared.Strategy // by the shop: where one breaks, some of these would have held
+	declared.Circumstances
 }
 
 // maxCell bounds a cell that neither sells out nor gets stuck, besides the time that its load
@@ -127,7 +130,7 @@ func Run(ctx context.Context, b Bench, c Cell, o Options) (Result, error) {
 	}
 	r.Conclude(a.judge(r, evidence, failed))
 	if verdict.Of(r.Verdict).Bad {
-		r.WouldHold = c.Scenario.WouldHold(c.Strategy)
+		r.WouldHold = c.Scenario.WouldHold(c.Strategy, o.Offered)
 	}
 	a.see(Look{At: time.Now(), Counts: audit.Counts{InitialStock: o.Stock, Restocked: r.Restocked, Remaining: r.Remaining, Sold: r.Sold, Oversold: r.Oversold}})
 	a.see(evidence)
@@ -173,7 +176,7 @@ func unfit(b Bench, c Cell, o Options) misfit {
 }
 
 // lacks asks Redis whether it knows a command that the strategy needs.
-func (b Bench) lacks(ctx context.Context, of strategy.Description) (misfit, error) {
+func (b Bench) lacks(ctx context.Context, of declared.Strategy) (misfit, error) {
 	client := b.Redis
 	switch {
 	case len(of.NeedsCommand) == 0:

@@ -8,13 +8,13 @@ import (
 	"stocklock/internal/lab/explain"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // TestACellThatSaysNothingIsSkipped: without a shop or a server, a cell that is not to be run ends with
 // the reason, and is no surprise.
 func TestACellThatSaysNothingIsSkipped(t *testing.T) {
-	of := strategy.Description{Name: "mine", Inapplicable: map[string]string{"pause": "it never pauses"}, ShortestLease: time.Second}
+	of := declared.Strategy{Name: "mine", Inapplicable: map[string]string{"pause": "it never pauses"}, ShortestLease: time.Second}
 	for _, tt := range []struct {
 		scenario string
 		lease    time.Duration
@@ -28,7 +28,7 @@ func TestACellThatSaysNothingIsSkipped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := Options{Options: strategy.Options{Lease: tt.lease}}
+		o := Options{Lease: tt.lease}
 		r, err := Run(t.Context(), Bench{}, Cell{Strategy: of, Scenario: sc}, o)
 		if err != nil || r.Verdict != verdict.Skipped && r.Verdict != verdict.Inapplicable || r.Problem != tt.why || r.Unfit != tt.what || r.Surprise() {
 			t.Errorf("%s: %s because %q (%v), surprise %t, %v; want skipped because %q", tt.scenario, r.Verdict, r.Problem, r.Unfit, r.Surprise(), err, tt.why)

@@ -7,7 +7,7 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // Conclude gives the result its verdict.
@@ -41,7 +41,7 @@ func (a *attack) judge(r *Result, evidence explain.Evidence, failed error) verdi
 
 // canStall reports whether a sale that is inside past its lease can harm others.
 func (a *attack) canStall() bool {
-	return !a.cell.Strategy.Properties.Meets(strategy.PauseProof) && !a.cell.Strategy.Properties.Meets(strategy.StorageChecked)
+	return !a.cell.Strategy.Properties.Meets(declared.PauseProof) && !a.cell.Strategy.Properties.Meets(declared.StorageChecked)
 }
 
 // Facts are the numbers that the sentences about a verdict have.
@@ -61,7 +61,7 @@ func (a *attack) facts(r *Result) verdict.Facts {
 		f.Stuck, f.Waiting, f.Deserted = true, a.stuck.waiting(), a.deserted()
 	}
 	f.DemandLeft = r.Sold > 0 && (a.cell.Scenario.FixedLoad || a.outOfTime)
-	f.Outlasted = a.cell.Scenario.Attacks == strategy.Renews && a.cell.Strategy.Properties.Has.Includes(strategy.Renews) &&
+	f.Outlasted = a.cell.Scenario.Attacks == declared.Renews && a.cell.Strategy.Properties.Has.Includes(declared.Renews) &&
 		longWorkNeverSells(a.customers.hits)
 	return f
 }

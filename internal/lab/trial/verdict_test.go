@@ -11,7 +11,7 @@ import (
 	"stocklock/internal/lab/load"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/verdict"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 func TestJudge(t *testing.T) {
@@ -34,7 +34,7 @@ func TestJudge(t *testing.T) {
 	soldOut := &hit{Answer: load.Answer{Outcome: load.SoldOut, Latency: time.Second}}
 	later := &hit{Answer: load.Answer{Outcome: load.Sold, Latency: 2 * time.Second}}
 	renewing := func(a *attack) *attack {
-		a.cell.Strategy.Properties.Has = strategy.Renews
+		a.cell.Strategy.Properties.Has = declared.Renews
 		return a
 	}
 	for _, tt := range []struct {

@@ -20,14 +20,15 @@ import (
 	"stocklock/internal/shop"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
 )
 
 // Config says how a shop behaves in the lab.
 type Config struct {
-	Strategies []strategy.Strategy // those that a request may choose
-	Work       time.Duration       // slept by every sale after it has read the stock
-	Recorder   *Recorder           // records the points of every sale; nil for none
-	Stepper    *Stepper            // holds the requests of every sale; nil for none
+	Strategies []ladder.Rung // those that a request may choose
+	Work       time.Duration // slept by every sale after it has read the stock
+	Recorder   *Recorder     // records the points of every sale; nil for none
+	Stepper    *Stepper      // holds the requests of every sale; nil for none
 
 	commits *lostCommits // of the store's connections; nil where their answers cannot be lost
 }
@@ -97,16 +98,20 @@ func (l *Lab) Sales(usual shop.Sell) shop.Sell {
 		if err != nil {
 			return stock.Order{}, shop.Malformed(err.Error())
 		}
-		sell, of := usual, l.usual.Strategy
+		of, err := l.strategy(asked)
+		if err != nil {
+			return stock.Order{}, shop.Malformed(StrategyHeader + ": " + err.Error())
+		}
+		sell := usual
 		if asked.Strategy != "" || asked.Nested || asked.Lease > 0 || asked.Wait > 0 {
-			seller, err := l.seller(asked)
+			seller, err := l.seller(of.Strategy, asked)
 			if err != nil {
 				return stock.Order{}, shop.Malformed(StrategyHeader + ": " + err.Error())
 			}
 			if asked.Nested {
 				seller = nested(seller)
 			}
-			sell, of = seller.Sell, seller.Strategy
+			sell = seller.Sell
 		}
 		wanted.Run = asked.Run
 		if asked.Posted != nil {
@@ -137,11 +142,9 @@ func (l *Lab) Views(usual shop.View) shop.View {
 		if err != nil {
 			return stock.Item{}, shop.Malformed(err.Error())
 		}
-		of := l.usual.Strategy
-		if asked.Strategy != "" {
-			if of, err = strategy.Find(asked.Strategy, l.Strategies); err != nil {
-				return stock.Item{}, shop.Malformed(StrategyHeader + ": " + err.Error())
-			}
+		of, err := l.strategy(asked)
+		if err != nil {
+			return stock.Item{}, shop.Malformed(StrategyHeader + ": " + err.Error())
 		}
 		if of.View == nil {
 			return usual(ctx, itemID)
@@ -151,18 +154,19 @@ func (l *Lab) Views(usual shop.View) shop.View {
 	}
 }
 
-// seller returns the seller of a strategy with a lease and a wait, the usual ones for no name and for 0. All
-// sales by the same share a seller, because some guards queue inside the process.
-func (l *Lab) seller(asked Experiment) (*strategy.Seller, error) {
+// strategy returns the one that a request chooses, or the usual one.
+func (l *Lab) strategy(asked Experiment) (ladder.Rung, error) {
+	return ladder.Find(cmp.Or(asked.Strategy, l.usual.Strategy.Name), l.Strategies)
+}
+
+// seller returns the seller of a strategy with a lease and a wait, the usual ones for 0. All sales by the
+// same share a seller, because some guards queue inside the process.
+func (l *Lab) seller(of strategy.Strategy, asked Experiment) (*strategy.Seller, error) {
 	deps := l.deps
 	deps.Lease, deps.Wait = cmp.Or(asked.Lease, deps.Lease), cmp.Or(asked.Wait, deps.Wait)
-	by := chosen{cmp.Or(asked.Strategy, l.usual.Strategy.Name), deps.Lease, deps.Wait}
+	by := chosen{of.Name, deps.Lease, deps.Wait}
 	if by == (chosen{l.usual.Strategy.Name, l.deps.Lease, l.deps.Wait}) {
 		return l.usual, nil
-	}
-	of, err := strategy.Find(by.strategy, l.Strategies)
-	if err != nil {
-		return nil, err
 	}
 	if err := of.Check(deps); err != nil {
 		return nil, err
@@ -196,7 +200,7 @@ func nested(s *strategy.Seller) *strategy.Seller {
 
 // hook makes a sale be recorded, work for a while at the point read, and meet its fault: once, however often
 // it passes that point, unless the fault is for each time.
-func (l *Lab) hook(asked Experiment, of strategy.Strategy, wanted stock.Sale) sale.Hook {
+func (l *Lab) hook(asked Experiment, of ladder.Rung, wanted stock.Sale) sale.Hook {
 	record := func(context.Context, sale.Point, []slog.Attr) {}
 	if l.Recorder != nil {
 		record = l.Recorder.Sale(wanted.RequestID, wanted.ItemID, of.Name, wanted.Run)
@@ -216,7 +220,7 @@ func (l *Lab) hook(asked Experiment, of strategy.Strategy, wanted stock.Sale) sa
 				l.commits.lose(wanted.RequestID, func() { record(ctx, p, []slog.Attr{slog.String(LostFact, "commit")}) })
 			}
 		}
-		if of.AnswersFirst && asked.Fault.Point == sale.Answered {
+		if of.Declared.AnswersFirst && asked.Fault.Point == sale.Answered {
 			switch {
 			case p == sale.Answered:
 				defer close(answered)

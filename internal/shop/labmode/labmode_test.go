@@ -26,6 +26,8 @@ import (
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
+	"stocklock/internal/strategy/declared/declaredtest"
 	"stocklock/internal/strategy/ladder"
 	"stocklock/internal/testserver"
 )
@@ -56,7 +58,7 @@ func open(t *testing.T, cfg labmode.Config, options strategy.Options) *lab {
 		t.Fatal(err)
 	}
 	s, err := shop.New(shop.Config{
-		Name: "test-shop", Strategy: by, Log: slog.New(slog.DiscardHandler),
+		Name: "test-shop", Strategy: by.Strategy, Log: slog.New(slog.DiscardHandler),
 		Deps:        strategy.Deps{Store: store, Redis: client, Quorum: []redis.UniversalClient{client}, Options: options},
 		MaxInFlight: 100, MaxConnections: 400, StartupTimeout: time.Minute, DrainTimeout: 20 * time.Second,
 	})
@@ -156,18 +158,12 @@ func sleep(p sale.Point, d time.Duration) labmode.Fault {
 func (l *lab) plain() (names []string) {
 	l.t.Helper()
 	for _, s := range ladder.All() {
-		if len(s.State.Setup) > 0 || s.AnswersFirst || s.Background {
+		if len(s.Declared.State.Setup) > 0 || s.Declared.AnswersFirst || s.Declared.Background {
 			continue
 		}
-		if len(s.NeedsCommand) > 0 {
-			known, err := strategy.KnownCommand(l.t.Context(), l.redis, s.NeedsCommand)
-			if err != nil {
-				l.t.Fatal(err)
-			}
-			if known == "" {
-				l.t.Logf("%s is not tested: the Redis knows neither of %q", s.Name, s.NeedsCommand)
-				continue
-			}
+		if needs := s.Declared.NeedsCommand; len(needs) > 0 && declaredtest.KnownCommand(l.t, l.redis, needs) == "" {
+			l.t.Logf("%s is not tested: the Redis knows neither of %q", s.Name, needs)
+			continue
 		}
 		names = append(names, s.Name)
 	}
@@ -209,7 +205,7 @@ func TestNested(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := 503
-		if s.Properties.Meets(strategy.Reentrant) {
+		if s.Declared.Meets(declared.Reentrant) {
 			want = 201
 		}
 		if got := l.buy(l.item(1), labmode.Experiment{Nested: true, Strategy: s.Name}); got.status != want {
@@ -244,7 +240,7 @@ func TestASaleWaitsAsLongAsItAsks(t *testing.T) {
 	held := labmode.Fault{Point: sale.Acquired, Action: labmode.Hold, For: time.Minute}
 	answers := make(chan answer, 2)
 	go func() { answers <- l.buy(item, labmode.Experiment{Fault: held}, "X-Request-Id", "holder") }()
-	testserver.Await(t, "the lock to be held", func() bool { return l.redis.Exists(t.Context(), strategy.Key(item.ID)).Val() == 1 })
+	testserver.Await(t, "the lock to be held", func() bool { return l.redis.Exists(t.Context(), sale.Key(item.ID)).Val() == 1 })
 	go func() { answers <- l.buy(item, labmode.Experiment{Wait: time.Minute}) }()
 	for range 3 {
 		if got := l.buy(item, labmode.Experiment{}); got.status != 503 {
@@ -379,7 +375,7 @@ func TestAClientThatGoesAway(t *testing.T) {
 				t.Fatalf("%s: the client had its answer before the sale came to %s: %v", by, point, err)
 			}
 			time.Sleep(150 * time.Millisecond)
-			testserver.Await(t, fmt.Sprintf("%s: the end of the lock of a client that left at %s", by, point), func() bool { return l.redis.Exists(t.Context(), strategy.Key(item.ID)).Val() == 0 })
+			testserver.Await(t, fmt.Sprintf("%s: the end of the lock of a client that left at %s", by, point), func() bool { return l.redis.Exists(t.Context(), sale.Key(item.ID)).Val() == 0 })
 		}
 	}
 }
@@ -445,7 +441,7 @@ func TestAPageViewGoesByTheStrategy(t *testing.T) {
 		answer, err := http.DefaultClient.Do(request)
 		return err == nil && answer.Body.Close() == nil && answer.StatusCode == http.StatusNoContent
 	}
-	copied := func() string { return l.redis.Get(t.Context(), strategy.Key(item.ID)+":page").Val() }
+	copied := func() string { return l.redis.Get(t.Context(), sale.Key(item.ID)+":page").Val() }
 	if got := copied(); got != "" {
 		t.Errorf("there is a copy before anybody stores one: %s", got)
 	}
@@ -453,7 +449,7 @@ func TestAPageViewGoesByTheStrategy(t *testing.T) {
 	if shown := <-held; shown.Stock != 5 || copied() != "5" {
 		t.Errorf("it shows %d, and the copy is %q, want 5 and 5", shown.Stock, copied())
 	}
-	l.redis.Set(t.Context(), strategy.Key(item.ID)+":page", 3, 0)
+	l.redis.Set(t.Context(), sale.Key(item.ID)+":page", 3, 0)
 	for of, want := range map[string]int64{"cached-read": 3, "cached-page": 3, "fenced": 5, "": 5} {
 		if shown, status := view(of, labmode.Fault{}); status != http.StatusOK || shown.Stock != want {
 			t.Errorf("%q shows %d with %d, want %d", of, shown.Stock, status, want)

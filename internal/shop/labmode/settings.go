@@ -15,6 +15,7 @@ import (
 	"stocklock/internal/shop"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
 )
 
 // Settings are the lab's flags of cmd/shop, in kong's form.
@@ -146,7 +147,7 @@ func (o *Opened) openQuorum() error {
 }
 
 // Attach makes the shop obey the lab's headers, if the settings ask for the lab.
-func (o *Opened) Attach(s *shop.Shop, offered []strategy.Strategy) {
+func (o *Opened) Attach(s *shop.Shop, offered []ladder.Rung) {
 	if o.settings.Lab {
 		Attach(s, Config{Strategies: offered, Work: o.settings.LabWork, Recorder: o.recorder, Stepper: o.stepper, commits: o.commits})
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"stocklock/internal/sale"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
 )
 
 // HoldLimit is how long a request is held at most. A scheduler that is slower than that has lost
@@ -283,10 +283,10 @@ func (lostAnswer) Temporary() bool { return true }
 func (lostAnswer) Unwrap() error   { return os.ErrDeadlineExceeded }
 
 // nameScripts takes in what strategies call their scripts. It is called before the first sale.
-func (s *Stepper) nameScripts(of []strategy.Strategy) {
+func (s *Stepper) nameScripts(of []ladder.Rung) {
 	s.names = map[string]string{}
 	for _, each := range of {
-		maps.Copy(s.names, each.Scripts)
+		maps.Copy(s.names, each.Declared.Scripts)
 	}
 }
 

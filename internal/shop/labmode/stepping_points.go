@@ -8,10 +8,10 @@ import (
 	"stocklock/internal/sale"
 	"stocklock/internal/shop"
 	"stocklock/internal/stock"
-	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
 )
 
-// The steps of a lock whose requests are not held: see [strategy.Description.AtPoints].
+// The steps of a lock whose requests are not held: see [declared.Strategy.AtPoints].
 const (
 	AcquireStep = "acquire"
 	ReleaseStep = "release"
@@ -21,10 +21,10 @@ const (
 
 // atPoints holds a sale before it asks for its lock, and at the point releasing: each is one step,
 // whatever the lock sends for it. It returns how to sell, and the sale's hook.
-func (s *Stepper) atPoints(of strategy.Strategy, sell shop.Sell, hook sale.Hook) (shop.Sell, sale.Hook) {
+func (s *Stepper) atPoints(of ladder.Rung, sell shop.Sell, hook sale.Hook) (shop.Sell, sale.Hook) {
 	server := RedisServer
 	switch {
-	case of.NeedsEtcd:
+	case of.Declared.NeedsEtcd:
 		server = EtcdServer
 	case of.NeedsQuorum:
 		server = QuorumServer

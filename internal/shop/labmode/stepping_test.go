@@ -16,6 +16,8 @@ import (
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
+	"stocklock/internal/strategy/ladder"
 )
 
 // scheduler is the other end of a stepper.
@@ -210,7 +212,7 @@ func TestALockWithAClientOfItsOwnIsHeldWhereItAcquiresAndReleases(t *testing.T) 
 	} {
 		s, scheduler := newStepper(t)
 		ctx, hook := s.Sale(t.Context(), "r-1", unhooked)
-		sell, hook := s.atPoints(strategy.Strategy{NeedsEtcd: true}, func(ctx context.Context, _ stock.Sale) (stock.Order, error) {
+		sell, hook := s.atPoints(ladder.Declare(strategy.Strategy{}, declared.Strategy{NeedsEtcd: true}), func(ctx context.Context, _ stock.Sale) (stock.Order, error) {
 			for _, p := range tt.points {
 				sale.At(ctx, p)
 			}

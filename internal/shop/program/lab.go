@@ -3,6 +3,8 @@
 package program
 
 import (
+	"encoding/json"
+	"io"
 	"slices"
 	"time"
 
@@ -16,8 +18,30 @@ import (
 	"stocklock/internal/strategy/ladder"
 )
 
-// offered lists the strategies of this shop: with the tag lab, the ways that break, too.
-var offered = slices.Concat(ladder.All(), baskets.All())
+// rungs lists the strategies of this shop with what they declare: with the tag lab, the ways that break, too.
+var rungs = slices.Concat(ladder.All(), baskets.All())
+
+var offered = ladder.Strategies(rungs)
+
+// Offer adds strategies to those of the program. It is called before [Main].
+func Offer(all ...ladder.Rung) {
+	rungs = append(rungs, all...)
+	offered = ladder.Strategies(rungs)
+}
+
+// describing says what the strategies declare.
+type describing struct {
+	JSON bool `name:"json" help:"What each one declares, as a list in JSON: the lab asks so."`
+}
+
+func (d describing) describe(to io.Writer) (done bool, err error) {
+	if !d.JSON {
+		return false, nil
+	}
+	out := json.NewEncoder(to)
+	out.SetIndent("", "  ")
+	return true, out.Encode(ladder.Describe(rungs))
+}
 
 type labSettings struct {
 	labmode.Settings `embed:""`
@@ -44,7 +68,7 @@ func (l lab) store() []stock.Option { return l.Opened.StoreOptions() }
 
 func (l lab) equip(deps *strategy.Deps) { l.Opened.Equip(deps) }
 
-func (l lab) attach(s *shop.Shop) { l.Opened.Attach(s, offered) }
+func (l lab) attach(s *shop.Shop) { l.Opened.Attach(s, rungs) }
 
 // labCommands are the subcommands of the lab.
 var labCommands = kong.Plugins{&struct {

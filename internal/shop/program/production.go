@@ -3,6 +3,8 @@
 package program
 
 import (
+	"io"
+
 	"github.com/alecthomas/kong"
 
 	"stocklock/internal/shop"
@@ -12,6 +14,10 @@ import (
 
 // offered lists the strategies of this shop.
 var offered = strategy.All()
+
+type describing struct{}
+
+func (describing) describe(io.Writer) (done bool, err error) { return false, nil }
 
 // labSettings has the one flag of the lab that a shop without it understands: to refuse it.
 type labSettings struct {

@@ -4,7 +4,6 @@ package program
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -27,9 +26,6 @@ const (
 	exitFailed = 1 // it could not start, or could not finish cleanly
 	exitUsage  = 2 // a setting cannot be
 )
-
-// Offer adds strategies to those of the program. It is called before [Main].
-func Offer(all ...strategy.Strategy) { offered = append(offered, all...) }
 
 // AddFlags adds the flags of a struct in kong's form, such as those that a strategy needs. It is
 // called before [Main]. Main has set them when it builds a strategy.
@@ -55,7 +51,7 @@ type commands struct {
 	Serve       serveCommand       `cmd:"" default:"1" help:"Sell until told to end. This is the default."`
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running shop whether it is ready: exit code 0 if it is, 1 if not."`
 	Migrate     migrateCommand     `cmd:"" help:"Bring the schema up to date, and end."`
-	Strategies  strategiesCommand  `cmd:"" help:"Describe the strategies of this shop, and end."`
+	Strategies  strategiesCommand  `cmd:"" help:"List the strategies of this shop, and end."`
 	flags.VersionFlag
 	kong.Plugins
 }
@@ -107,17 +103,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 type strategiesCommand struct {
-	JSON bool `name:"json" help:"As a list in JSON, with properties: the lab asks so."`
+	describing `embed:""`
 }
 
 func (c *strategiesCommand) Run(to *streams) error {
-	all := strategy.Describe(offered)
-	if c.JSON {
-		out := json.NewEncoder(to.out)
-		out.SetIndent("", "  ")
-		return out.Encode(all)
+	if done, err := c.describe(to.out); done {
+		return err
 	}
-	for _, s := range all {
+	for _, s := range offered {
 		if _, err := fmt.Fprintf(to.out, "%-20s %s\n", s.Name, s.Doc); err != nil {
 			return err
 		}

@@ -12,9 +12,10 @@ import (
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/ladder"
 )
 
-var all = []strategy.Strategy{
+var all = []ladder.Rung{
 	rowsUnsorted,
 	rowsSorted,
 	oneStatement,
@@ -29,7 +30,7 @@ var all = []strategy.Strategy{
 }
 
 // All returns the ways in teaching order, without the strategies that are fit for production.
-func All() []strategy.Strategy { return slices.Clone(all) }
+func All() []ladder.Rung { return slices.Clone(all) }
 
 // linesOf returns the lines that a way takes, in its order.
 type linesOf func(ctx context.Context, wanted stock.Sale) []stock.Line

@@ -8,6 +8,8 @@ import (
 
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
+	"stocklock/internal/strategy/declared/declaredtest"
 	"stocklock/internal/strategy/strategytest"
 )
 
@@ -17,10 +19,10 @@ func TestAWaySellsABasketOrNothing(t *testing.T) {
 	d := strategytest.Deps(t)
 	for _, way := range All() {
 		t.Run(way.Name, func(t *testing.T) {
-			seller := strategytest.NewSeller(t, way, d)
+			seller := strategytest.NewSeller(t, way.Strategy, d)
 			var items []stock.Item
 			for _, units := range []int64{5, 5, 1} {
-				items = append(items, strategytest.NewItemFor(t, way, d, units))
+				items = append(items, declaredtest.Subject(way.Strategy, way.Describe()).NewItem(t, d, units))
 			}
 			sell := func(order ...int) (stock.Order, error) {
 				var lines []stock.Line
@@ -47,7 +49,7 @@ func TestAWaySellsABasketOrNothing(t *testing.T) {
 				if err != nil || now.Stock != want {
 					t.Errorf("%d units are left of item %d, want %d, %v", now.Stock, i+1, want, err)
 				}
-				for _, key := range strategy.KeysOf(way.State.Keys, items[i].ID) {
+				for _, key := range declared.KeysOf(way.Declared.State.Keys, items[i].ID) {
 					if counted, err := d.Redis.Get(t.Context(), key).Int64(); err != nil && !errors.Is(err, redis.Nil) || err == nil && counted != want {
 						t.Errorf("%s is %d, want %d, %v", key, counted, want, err)
 					}
@@ -60,11 +62,11 @@ func TestAWaySellsABasketOrNothing(t *testing.T) {
 // TestWhatAWayDeclares: each way lacks a property or is what mends another one, and is only for baskets.
 func TestWhatAWayDeclares(t *testing.T) {
 	for _, way := range All() {
-		if way.Baskets == nil || !way.OnlyBaskets || way.Doc == "" || way.Source == "" || way.Telling == "" {
+		if way.Declared.Baskets == nil || !way.Declared.OnlyBaskets || way.Doc == "" || way.Declared.Source == "" || way.Declared.Telling == "" {
 			t.Errorf("%s does not declare all: %+v", way.Name, way.Describe())
 			continue
 		}
-		if both := way.Baskets.Has & way.Baskets.NotApplicable; both != 0 {
+		if both := way.Declared.Baskets.Has & way.Declared.Baskets.NotApplicable; both != 0 {
 			t.Errorf("%s has what does not apply to it: %s", way.Name, both)
 		}
 	}

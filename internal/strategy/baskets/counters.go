@@ -9,50 +9,57 @@ import (
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
+	"stocklock/internal/strategy/ladder"
 )
 
 // counters has the key of an item's counter in Redis, which is set from MySQL when it is missing.
-var counters = strategy.State{Keys: []string{"{%s}:units"}}
+var counters = declared.State{Keys: []string{"{%s}:units"}}
 
 // inCounters are the properties of a sale that takes units from counters, which are no locks, before the
 // order is written.
-var inCounters = strategy.Properties{
-	Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.ClockFree,
-	NotApplicable: strategy.Recovers | strategy.AtomicLease | strategy.Renews | strategy.OwnerChecked | strategy.AtomicRelease |
-		strategy.Reentrant | strategy.LossAware | strategy.PauseProof,
+var inCounters = declared.Properties{
+	Has: declared.DurableAnswers | declared.Once | declared.Exclusive | declared.ClockFree,
+	NotApplicable: declared.Recovers | declared.AtomicLease | declared.Renews | declared.OwnerChecked | declared.AtomicRelease |
+		declared.Reentrant | declared.LossAware | declared.PauseProof,
 }
 
-var countersLua = strategy.Strategy{
-	Name:      "counters-lua",
-	Doc:       "a counter an item in Redis: one script takes from all or from none, and the order follows in SQL",
-	Source:    "codingXiaxw/seckill, issue 16, the answer: one Lua script for all keys",
-	Guard:     "nothing",
-	Decrement: "script: DECRBY of each, INCRBY of all if one has too few; UPDATE, INSERT",
-	Telling:   "death-between-lines", OnlyBaskets: true,
-	State: counters, Scripts: map[string]string{takeAll.Hash(): "take"},
-	Properties: inCounters,
-	Baskets: &strategy.Properties{
-		Has:           strategy.Crossable | strategy.AddsUp | strategy.Isolated | strategy.Unstarved,
-		NotApplicable: strategy.FreesLocks | strategy.OvertakeProof,
-	},
+var countersLua = ladder.Declare(strategy.Strategy{
+	Name:  "counters-lua",
+	Doc:   "a counter an item in Redis: one script takes from all or from none, and the order follows in SQL",
 	Build: byCounters(takeByScript),
-}
-
-var countersDecr = strategy.Strategy{
-	Name:      "counters-decr",
-	Doc:       "DECRBY of one counter after the other, taken back if one falls below zero: others are refused by a number that is low for a moment",
-	Source:    "codingXiaxw/seckill, issue 16: DECR with rollback",
-	Guard:     "nothing",
-	Decrement: "DECRBY for each line; INCRBY to take back; UPDATE, INSERT",
-	Telling:   "one-sold-out", OnlyBaskets: true,
-	State:      counters,
-	Properties: inCounters,
-	Baskets: &strategy.Properties{
-		Has:           strategy.Crossable | strategy.AddsUp | strategy.Unstarved,
-		NotApplicable: strategy.FreesLocks | strategy.OvertakeProof,
+}, declared.Strategy{
+	Source:      "codingXiaxw/seckill, issue 16, the answer: one Lua script for all keys",
+	Guard:       "nothing",
+	Decrement:   "script: DECRBY of each, INCRBY of all if one has too few; UPDATE, INSERT",
+	Telling:     "death-between-lines",
+	OnlyBaskets: true,
+	State:       counters,
+	Scripts:     map[string]string{takeAll.Hash(): "take"},
+	Properties:  inCounters,
+	Baskets: &declared.Properties{
+		Has:           declared.Crossable | declared.AddsUp | declared.Isolated | declared.Unstarved,
+		NotApplicable: declared.FreesLocks | declared.OvertakeProof,
 	},
+})
+
+var countersDecr = ladder.Declare(strategy.Strategy{
+	Name:  "counters-decr",
+	Doc:   "DECRBY of one counter after the other, taken back if one falls below zero: others are refused by a number that is low for a moment",
 	Build: byCounters(takeOneByOne),
-}
+}, declared.Strategy{
+	Source:      "codingXiaxw/seckill, issue 16: DECR with rollback",
+	Guard:       "nothing",
+	Decrement:   "DECRBY for each line; INCRBY to take back; UPDATE, INSERT",
+	Telling:     "one-sold-out",
+	OnlyBaskets: true,
+	State:       counters,
+	Properties:  inCounters,
+	Baskets: &declared.Properties{
+		Has:           declared.Crossable | declared.AddsUp | declared.Unstarved,
+		NotApplicable: declared.FreesLocks | declared.OvertakeProof,
+	},
+})
 
 // take takes the units of lines from counters, or returns [stock.ErrSoldOut] and takes none.
 type take func(ctx context.Context, client redis.UniversalClient, lines []stock.Line) error
@@ -97,7 +104,7 @@ func writeTaken(ctx context.Context, store *stock.Store, wanted stock.Sale) (ord
 	return strategy.Written(ctx, order, err)
 }
 
-func counterOf(line stock.Line) string { return strategy.KeysOf(counters.Keys, line.ItemID)[0] }
+func counterOf(line stock.Line) string { return declared.KeysOf(counters.Keys, line.ItemID)[0] }
 
 // load sets the counters that are missing.
 func load(ctx context.Context, d strategy.Deps, lines []stock.Line) error {

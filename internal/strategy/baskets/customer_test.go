@@ -11,6 +11,9 @@ import (
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
+	"stocklock/internal/strategy/declared/declaredtest"
+	"stocklock/internal/strategy/ladder"
 	"stocklock/internal/strategy/strategytest"
 	"stocklock/internal/testserver"
 )
@@ -19,14 +22,14 @@ import (
 type scene struct {
 	*testing.T
 	strategy.Deps
-	way   strategy.Strategy
+	way   ladder.Rung
 	items []stock.Item
 }
 
-func newScene(t *testing.T, way strategy.Strategy, d strategy.Deps, units ...int64) *scene {
+func newScene(t *testing.T, way ladder.Rung, d strategy.Deps, units ...int64) *scene {
 	s := &scene{T: t, Deps: d, way: way}
 	for _, n := range units {
-		s.items = append(s.items, strategytest.NewItemFor(t, way, d, n))
+		s.items = append(s.items, declaredtest.Subject(way.Strategy, way.Describe()).NewItem(t, d, n))
 	}
 	return s
 }
@@ -64,7 +67,7 @@ func (s *scene) order(o strategy.Options, at sale.Point, meet func(), items ...i
 	wanted.SetLines(lines)
 	d := s.Deps
 	d.Options = o
-	seller := strategytest.NewSeller(s.T, s.way, d)
+	seller := strategytest.NewSeller(s.T, s.way.Strategy, d)
 	c := &customer{}
 	met := sync.OnceFunc(meet)
 	ctx := sale.WithHook(strategy.WithPosted(s.Context(), lines), func(_ context.Context, p sale.Point, _ []slog.Attr) {
@@ -124,7 +127,7 @@ func (s *scene) units() (left []int64) {
 		if err := s.Store.Pool().QueryRowContext(s.Context(), "SELECT stock FROM items WHERE id = ? FOR UPDATE", item.ID).Scan(&n); err != nil {
 			s.Fatal(err)
 		}
-		for _, key := range strategy.KeysOf(s.way.State.Keys, item.ID) {
+		for _, key := range declared.KeysOf(s.way.Declared.State.Keys, item.ID) {
 			counted, err := s.Redis.Get(s.Context(), key).Int64()
 			if err != nil {
 				s.Fatal(err)

@@ -13,6 +13,8 @@ import (
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
+	"stocklock/internal/strategy/ladder"
 )
 
 const (
@@ -21,76 +23,96 @@ const (
 )
 
 // polledLocks are the properties of a lock by SET NX PX with a value of its own that is never renewed.
-var polledLocks = strategy.Properties{
-	Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
-		strategy.OwnerChecked | strategy.AtomicRelease | strategy.ClockFree,
+var polledLocks = declared.Properties{
+	Has: declared.DurableAnswers | declared.Once | declared.Exclusive | declared.Recovers | declared.AtomicLease |
+		declared.OwnerChecked | declared.AtomicRelease | declared.ClockFree,
 }
 
-var locksUnsorted = strategy.Strategy{
-	Name:   "locks-unsorted",
-	Doc:    "a Redis lock an item, one after the other as the customer has them; each line is checked against the same number",
-	Source: "Redisson, issue 4050: a MultiLock over locks that others acquire in another order",
-	Guard:  itemLocks + ", in the basket's order", Decrement: underLocks, Telling: "crossed", OnlyBaskets: true,
-	Properties: polledLocks,
-	Baskets:    &strategy.Properties{Has: strategy.Isolated | strategy.Whole | strategy.FreesLocks | strategy.Unstarved},
-	Build:      underLocksOf(posted, locks.oneByOne),
-}
+var locksUnsorted = ladder.Declare(strategy.Strategy{
+	Name:  "locks-unsorted",
+	Doc:   "a Redis lock an item, one after the other as the customer has them; each line is checked against the same number",
+	Build: underLocksOf(posted, locks.oneByOne),
+}, declared.Strategy{
+	Source:      "Redisson, issue 4050: a MultiLock over locks that others acquire in another order",
+	Guard:       itemLocks + ", in the basket's order",
+	Decrement:   underLocks,
+	Telling:     "crossed",
+	OnlyBaskets: true,
+	Properties:  polledLocks,
+	Baskets:     &declared.Properties{Has: declared.Isolated | declared.Whole | declared.FreesLocks | declared.Unstarved},
+})
 
-var locksSorted = strategy.Strategy{
-	Name:   "locks-sorted",
-	Doc:    "the same in the order of the items' ids, and lines of one item are one",
-	Source: "Medusa, pull request 16284: deduplicate, sort, and acquire one after the other",
-	Guard:  itemLocks + ", sorted", Decrement: underLocks, Telling: "first-lock-ends", OnlyBaskets: true,
-	Properties: polledLocks,
-	Baskets: &strategy.Properties{
-		Has: strategy.Crossable | strategy.AddsUp | strategy.Isolated | strategy.Whole | strategy.FreesLocks | strategy.Unstarved,
-	},
+var locksSorted = ladder.Declare(strategy.Strategy{
+	Name:  "locks-sorted",
+	Doc:   "the same in the order of the items' ids, and lines of one item are one",
 	Build: underLocksOf(sorted, locks.oneByOne),
-}
-
-var locksParallel = strategy.Strategy{
-	Name:   "locks-parallel",
-	Doc:    "asks for all locks, round after round; what it got is held while it waits for the rest",
-	Source: "Medusa, locking-redis/src/services/redis-lock.ts",
-	Guard:  itemLocks + ", all at once", Decrement: underLocks, Telling: "crossed", OnlyBaskets: true,
-	Properties: polledLocks,
-	Baskets:    &strategy.Properties{Has: strategy.Isolated | strategy.Whole | strategy.FreesLocks | strategy.Unstarved},
-	Build:      underLocksOf(posted, locks.allAtOnce),
-}
-
-var locksAllOrNone = strategy.Strategy{
-	Name:   "locks-all-or-none",
-	Doc:    "one script sets the locks of all items or none, and is sent again until all are free at once: nobody holds a lock while it waits",
-	Source: "node-redlock, src/index.ts, ACQUIRE_SCRIPT: EXISTS of each key, then SET PX of each",
-	Guard:  "script: EXISTS of each item's key, SET PX of each; script: GET equals, DEL", Decrement: underLocks, Telling: "fifty-beside-one", OnlyBaskets: true,
-	Properties: polledLocks,
-	Scripts:    map[string]string{setAll.Hash(): "set"},
-	Baskets: &strategy.Properties{
-		Has:           strategy.Crossable | strategy.AddsUp | strategy.Isolated | strategy.Whole | strategy.FreesLocks,
-		NotApplicable: strategy.OvertakeProof,
+}, declared.Strategy{
+	Source:      "Medusa, pull request 16284: deduplicate, sort, and acquire one after the other",
+	Guard:       itemLocks + ", sorted",
+	Decrement:   underLocks,
+	Telling:     "first-lock-ends",
+	OnlyBaskets: true,
+	Properties:  polledLocks,
+	Baskets: &declared.Properties{
+		Has: declared.Crossable | declared.AddsUp | declared.Isolated | declared.Whole | declared.FreesLocks | declared.Unstarved,
 	},
+})
+
+var locksParallel = ladder.Declare(strategy.Strategy{
+	Name:  "locks-parallel",
+	Doc:   "asks for all locks, round after round; what it got is held while it waits for the rest",
+	Build: underLocksOf(posted, locks.allAtOnce),
+}, declared.Strategy{
+	Source:      "Medusa, locking-redis/src/services/redis-lock.ts",
+	Guard:       itemLocks + ", all at once",
+	Decrement:   underLocks,
+	Telling:     "crossed",
+	OnlyBaskets: true,
+	Properties:  polledLocks,
+	Baskets:     &declared.Properties{Has: declared.Isolated | declared.Whole | declared.FreesLocks | declared.Unstarved},
+})
+
+var locksAllOrNone = ladder.Declare(strategy.Strategy{
+	Name:  "locks-all-or-none",
+	Doc:   "one script sets the locks of all items or none, and is sent again until all are free at once: nobody holds a lock while it waits",
 	Build: underLocksOf(sorted, locks.allOrNone),
-}
+}, declared.Strategy{
+	Source:      "node-redlock, src/index.ts, ACQUIRE_SCRIPT: EXISTS of each key, then SET PX of each",
+	Guard:       "script: EXISTS of each item's key, SET PX of each; script: GET equals, DEL",
+	Decrement:   underLocks,
+	Telling:     "fifty-beside-one",
+	OnlyBaskets: true,
+	Properties:  polledLocks,
+	Scripts:     map[string]string{setAll.Hash(): "set"},
+	Baskets: &declared.Properties{
+		Has:           declared.Crossable | declared.AddsUp | declared.Isolated | declared.Whole | declared.FreesLocks,
+		NotApplicable: declared.OvertakeProof,
+	},
+})
 
-var lockForAll = strategy.Strategy{
-	Name:   "lock-for-all",
-	Doc:    "one lock for the whole shop, without an expiry: every customer waits for every other, and for one who died for ever",
-	Source: "the usual first answer, by SETNX's page of before SET had options",
-	Guard:  "SET NX without an expiry of one key for all items; script: GET equals, DEL", Decrement: underLocks, Telling: "death-between-locks", OnlyBaskets: true,
-	State: strategy.State{Locks: []string{allItems}},
-	Properties: strategy.Properties{
-		Has:           strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.ClockFree | strategy.PauseProof,
-		NotApplicable: strategy.AtomicLease | strategy.Renews | strategy.OwnerChecked | strategy.AtomicRelease | strategy.LossAware,
-	},
-	Baskets: &strategy.Properties{
-		Has:           strategy.Crossable | strategy.AddsUp | strategy.Isolated | strategy.Whole | strategy.Unstarved,
-		NotApplicable: strategy.OvertakeProof,
-	},
+var lockForAll = ladder.Declare(strategy.Strategy{
+	Name: "lock-for-all",
+	Doc:  "one lock for the whole shop, without an expiry: every customer waits for every other, and for one who died for ever",
 	Build: underLocksOf(sorted, func(l locks, ctx context.Context, _ []string) ([]string, error) {
 		l.Lease = 0 // of SETNX
 		return l.oneByOne(ctx, []string{allItems})
 	}),
-}
+}, declared.Strategy{
+	Source:      "the usual first answer, by SETNX's page of before SET had options",
+	Guard:       "SET NX without an expiry of one key for all items; script: GET equals, DEL",
+	Decrement:   underLocks,
+	Telling:     "death-between-locks",
+	OnlyBaskets: true,
+	State:       declared.State{Locks: []string{allItems}},
+	Properties: declared.Properties{
+		Has:           declared.DurableAnswers | declared.Once | declared.Exclusive | declared.ClockFree | declared.PauseProof,
+		NotApplicable: declared.AtomicLease | declared.Renews | declared.OwnerChecked | declared.AtomicRelease | declared.LossAware,
+	},
+	Baskets: &declared.Properties{
+		Has:           declared.Crossable | declared.AddsUp | declared.Isolated | declared.Whole | declared.Unstarved,
+		NotApplicable: declared.OvertakeProof,
+	},
+})
 
 const allItems = "stock:all"
 
@@ -108,7 +130,7 @@ func underLocksOf(lines linesOf, acquire func(l locks, ctx context.Context, keys
 			wanted = with(wanted, lines(ctx, wanted))
 			var keys []string
 			for _, line := range wanted.Lines() {
-				if key := strategy.Key(line.ItemID); !slices.Contains(keys, key) { // nobody waits for itself
+				if key := sale.Key(line.ItemID); !slices.Contains(keys, key) { // nobody waits for itself
 					keys = append(keys, key)
 				}
 			}

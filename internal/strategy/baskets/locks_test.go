@@ -8,19 +8,21 @@ import (
 
 	"stocklock/internal/sale"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
+	"stocklock/internal/strategy/ladder"
 	"stocklock/internal/strategy/strategytest"
 )
 
 // TestACustomerReleasesOnlyWhatItHas: who is kept out from its last lock releases those before, and says so
 // only if there are any. The lock of somebody else stays.
 func TestACustomerReleasesOnlyWhatItHas(t *testing.T) {
-	for _, way := range []strategy.Strategy{locksUnsorted, locksSorted, locksParallel, locksAllOrNone, lockForAll} {
+	for _, way := range []ladder.Rung{locksUnsorted, locksSorted, locksParallel, locksAllOrNone, lockForAll} {
 		t.Run(way.Name, func(t *testing.T) {
 			d := strategytest.Deps(t)
 			s := newScene(t, way, d, 1, 1)
-			first, last := strategy.Key(s.items[0].ID), strategy.Key(s.items[1].ID)
-			if len(way.State.Locks) > 0 {
-				last = way.State.Locks[0]
+			first, last := sale.Key(s.items[0].ID), sale.Key(s.items[1].ID)
+			if len(way.Declared.State.Locks) > 0 {
+				last = way.Declared.State.Locks[0]
 			}
 			if err := d.Redis.Set(t.Context(), last, "somebody", 0).Err(); err != nil {
 				t.Fatal(err)
@@ -29,7 +31,7 @@ func TestACustomerReleasesOnlyWhatItHas(t *testing.T) {
 			if !errors.Is(c.err, strategy.ErrBusy) {
 				t.Errorf("a customer who was kept out: %v", c.err)
 			}
-			none := way.Baskets.Standing(strategy.OvertakeProof) == strategy.NotApplicable // it has all at once
+			none := way.Declared.Baskets.Standing(declared.OvertakeProof) == declared.NotApplicable // it has all at once
 			if c.has(sale.Acquired) == none || c.has(sale.Releasing) == none || c.has(sale.Released) == none {
 				t.Errorf("it acquired %v, was releasing %v, released %v", c.has(sale.Acquired), c.has(sale.Releasing), c.has(sale.Released))
 			}

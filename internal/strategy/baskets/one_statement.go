@@ -9,27 +9,30 @@ import (
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
+	"stocklock/internal/strategy/ladder"
 )
 
-var oneStatement = strategy.Strategy{
+var oneStatement = ladder.Declare(strategy.Strategy{
 	Name:         "one-statement",
 	Doc:          "one UPDATE for all rows, with a CASE for the quantities: of two lines of one item, only the first counts",
+	WithoutRedis: true,
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellInOneStatement)
+	},
+}, declared.Strategy{
 	Source:       "Magento 1, Mage_CatalogInventory_Model_Resource_Stock: UPDATE ... SET qty = CASE product_id WHEN ... END",
 	Guard:        "nothing",
 	Decrement:    "UPDATE ... SET stock = stock - CASE id WHEN ... END WHERE id IN (...) AND stock >= ...",
 	Telling:      "same-item-twice",
-	WithoutRedis: true,
 	WaitsInMySQL: true,
 	OnlyBaskets:  true,
-	Properties:   strategy.DatabaseLock(),
-	Baskets: &strategy.Properties{
-		Has:           strategy.BasketsInRows().Has &^ strategy.AddsUp,
-		NotApplicable: strategy.BasketsInRows().NotApplicable,
+	Properties:   ladder.DatabaseLock,
+	Baskets: &declared.Properties{
+		Has:           ladder.BasketsInRows.Has &^ declared.AddsUp,
+		NotApplicable: ladder.BasketsInRows.NotApplicable,
 	},
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellInOneStatement)
-	},
-}
+})
 
 func sellInOneStatement(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
 	wanted = with(wanted, strategy.Posted(ctx, wanted))

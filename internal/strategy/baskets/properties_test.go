@@ -9,33 +9,35 @@ import (
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
+	"stocklock/internal/strategy/ladder"
 	"stocklock/internal/strategy/strategytest"
 )
 
 // shown has what can be seen of a property inside one process: whether a way keeps it. Unstarved takes others
 // who come in between, again and again, and is seen only in the lab.
-var shown = map[strategy.Property]func(t *testing.T, way strategy.Strategy, d strategy.Deps) (kept bool){
-	strategy.Crossable:     crossed,
-	strategy.AddsUp:        sameItemTwice,
-	strategy.Isolated:      oneSoldOut,
-	strategy.Whole:         deathBetweenLines,
-	strategy.FreesLocks:    deathBetweenLocks,
-	strategy.OvertakeProof: firstLockEnds,
+var shown = map[declared.Property]func(t *testing.T, way ladder.Rung, d strategy.Deps) (kept bool){
+	declared.Crossable:     crossed,
+	declared.AddsUp:        sameItemTwice,
+	declared.Isolated:      oneSoldOut,
+	declared.Whole:         deathBetweenLines,
+	declared.FreesLocks:    deathBetweenLocks,
+	declared.OvertakeProof: firstLockEnds,
 }
 
 // TestAWayKeepsWhatItDeclares wants each property kept by the ways that declare it, and broken by the others.
 // No way here is overtake-proof, so the strategies for production show how that is kept.
 func TestAWayKeepsWhatItDeclares(t *testing.T) {
 	d := strategytest.Deps(t)
-	for _, way := range slices.Concat(All(), strategy.All()) {
-		for _, p := range strategy.BasketProperties() {
+	for _, way := range slices.Concat(All(), ladder.Production()) {
+		for _, p := range declared.BasketProperties() {
 			show, ok := shown[p]
-			standing := way.Baskets.Standing(p)
-			if !ok || standing == strategy.NotApplicable || !way.OnlyBaskets && p != strategy.OvertakeProof {
+			standing := way.Declared.Baskets.Standing(p)
+			if !ok || standing == declared.NotApplicable || !way.Declared.OnlyBaskets && p != declared.OvertakeProof {
 				continue
 			}
 			t.Run(way.Name+"/"+p.String(), func(t *testing.T) {
-				if kept := show(t, way, d); kept != (standing == strategy.Has) {
+				if kept := show(t, way, d); kept != (standing == declared.Has) {
 					t.Errorf("%s %s %s; it was seen kept: %v", way.Name, standing, p, kept)
 				}
 			})
@@ -50,10 +52,10 @@ func soon(o strategy.Options) strategy.Options {
 }
 
 // crossed has two customers meet, each of whom has its first item, or waits.
-func crossed(t *testing.T, way strategy.Strategy, d strategy.Deps) bool {
+func crossed(t *testing.T, way ladder.Rung, d strategy.Deps) bool {
 	s := newScene(t, way, d, 3, 3)
 	o := d.Options
-	if !way.Baskets.Meets(strategy.Crossable) {
+	if !way.Declared.Baskets.Meets(declared.Crossable) {
 		o = soon(o) // where both have one lock and wait for the other, only time ends it
 	}
 	var a, b *customer
@@ -72,7 +74,7 @@ func crossed(t *testing.T, way strategy.Strategy, d strategy.Deps) bool {
 }
 
 // sameItemTwice has another item between the two lines.
-func sameItemTwice(t *testing.T, way strategy.Strategy, d strategy.Deps) bool {
+func sameItemTwice(t *testing.T, way ladder.Rung, d strategy.Deps) bool {
 	s := newScene(t, way, d, 1, 2)
 	c := s.buy(d.Options, 0, 1, 0)
 	if c.has(sale.Waiting) {
@@ -103,7 +105,7 @@ func (s *scene) meanwhile() (a, b *customer) {
 }
 
 // oneSoldOut has B want an item while A has it, and is going to be refused another one.
-func oneSoldOut(t *testing.T, way strategy.Strategy, d strategy.Deps) bool {
+func oneSoldOut(t *testing.T, way ladder.Rung, d strategy.Deps) bool {
 	s := newScene(t, way, d, 1, 0)
 	a, b := s.meanwhile()
 	if !errors.Is(a.err, stock.ErrSoldOut) {
@@ -117,7 +119,7 @@ func oneSoldOut(t *testing.T, way strategy.Strategy, d strategy.Deps) bool {
 
 // deathBetweenLines ends the connections to MySQL of a customer who does nothing any more. Its locks in
 // Redis are not looked at.
-func deathBetweenLines(t *testing.T, way strategy.Strategy, d strategy.Deps) bool {
+func deathBetweenLines(t *testing.T, way ladder.Rung, d strategy.Deps) bool {
 	s := newScene(t, way, d, 3, 3)
 	counted := make(chan struct{})
 	a := s.order(d.Options, sale.Taken, func() { <-counted }, 0, 1)
@@ -159,7 +161,7 @@ func (s *scene) endTransactions() {
 
 // deathBetweenLocks has a customer do nothing any more when it has its first lock. Another one gets that
 // lock if it has an end.
-func deathBetweenLocks(t *testing.T, way strategy.Strategy, d strategy.Deps) bool {
+func deathBetweenLocks(t *testing.T, way ladder.Rung, d strategy.Deps) bool {
 	s := newScene(t, way, d, 3, 3)
 	dead, after := d.Options, d.Options
 	dead.Lease = 200 * time.Millisecond
@@ -168,11 +170,11 @@ func deathBetweenLocks(t *testing.T, way strategy.Strategy, d strategy.Deps) boo
 	defer a.ended.Wait()
 	defer close(answered)
 	s.await(a, sale.Acquired)
-	locks := way.State.Locks
+	locks := way.Declared.State.Locks
 	if len(locks) == 0 {
 		locks = []string{"%s"}
 	}
-	left, err := d.Redis.PTTL(t.Context(), strategy.KeysOf(locks, s.items[0].ID)[0]).Result()
+	left, err := d.Redis.PTTL(t.Context(), declared.KeysOf(locks, s.items[0].ID)[0]).Result()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,13 +191,13 @@ func deathBetweenLocks(t *testing.T, way strategy.Strategy, d strategy.Deps) boo
 
 // firstLockEnds deletes the first lock of A, as its expiry does, before A has its last one. B has that lock
 // and has read when A goes on, and writes after it.
-func firstLockEnds(t *testing.T, way strategy.Strategy, d strategy.Deps) bool {
+func firstLockEnds(t *testing.T, way ladder.Rung, d strategy.Deps) bool {
 	s := newScene(t, way, d, 1, 1)
 	overtaken, written := make(chan struct{}), make(chan struct{})
 	a := s.order(d.Options, sale.Acquired, func() { <-overtaken }, 0, 1)
 	s.await(a, sale.Acquired)
 	locked := func() []string {
-		keys, err := d.Redis.Keys(t.Context(), "*"+strategy.Key(s.items[0].ID)+"*").Result()
+		keys, err := d.Redis.Keys(t.Context(), "*"+sale.Key(s.items[0].ID)+"*").Result()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -236,7 +238,7 @@ func TestTheLastUnitIsSoldOnce(t *testing.T) {
 
 // TestOnlyUnsortedRowsMeetADeadlock: both ways sell both baskets, one of them because MySQL ends a circle.
 func TestOnlyUnsortedRowsMeetADeadlock(t *testing.T) {
-	for _, way := range []strategy.Strategy{rowsUnsorted, rowsSorted} {
+	for _, way := range []ladder.Rung{rowsUnsorted, rowsSorted} {
 		d := strategytest.Deps(t)
 		if !crossed(t, way, d) {
 			t.Errorf("%s did not sell both", way.Name)

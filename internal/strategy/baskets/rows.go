@@ -7,6 +7,8 @@ import (
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
+	"stocklock/internal/strategy/ladder"
 )
 
 var rowsUnsorted = inRows("rows-unsorted", posted,
@@ -17,19 +19,26 @@ var rowsSorted = inRows("rows-sorted", sorted,
 	"the same in the order of the items' ids: whoever waits has only rows before that one",
 	"Vendure, pull request 4930: stock rows are locked in one order")
 
-func inRows(name string, lines linesOf, doc, source string) strategy.Strategy {
-	properties := strategy.BasketsInRows()
-	return strategy.Strategy{
-		Name: name, Doc: doc, Source: source, Telling: "crossed",
-		Guard: "nothing", Decrement: "SELECT ... FOR UPDATE, UPDATE, for each line, in a transaction",
-		WithoutRedis: true, WaitsInMySQL: true, OnlyBaskets: true,
-		Properties: strategy.DatabaseLock(), Baskets: &properties,
+func inRows(name string, lines linesOf, doc, source string) ladder.Rung {
+	return ladder.Declare(strategy.Strategy{
+		Name:         name,
+		Doc:          doc,
+		WithoutRedis: true,
 		Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 			return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 				return sellInRows(ctx, store, with(wanted, lines(ctx, wanted)))
 			})
 		},
-	}
+	}, declared.Strategy{
+		Source:       source,
+		Telling:      "crossed",
+		Guard:        "nothing",
+		Decrement:    "SELECT ... FOR UPDATE, UPDATE, for each line, in a transaction",
+		WaitsInMySQL: true,
+		OnlyBaskets:  true,
+		Properties:   ladder.DatabaseLock,
+		Baskets:      &ladder.BasketsInRows,
+	})
 }
 
 func sellInRows(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {

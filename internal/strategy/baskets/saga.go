@@ -8,29 +8,32 @@ import (
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
+	"stocklock/internal/strategy/ladder"
 )
 
-var saga = strategy.Strategy{
+var saga = ladder.Declare(strategy.Strategy{
 	Name:         "saga",
 	Doc:          "a decrement a line, each committed by itself, and compensated when a later one is refused; nothing remembers them",
-	Source:       "WooCommerce, ReserveStock.php: one autocommitted statement an item, released when a later item fails",
-	Guard:        "nothing",
-	Decrement:    "UPDATE ... WHERE stock >= ?, for each line; UPDATE to compensate; INSERT",
-	Telling:      "death-between-lines",
 	WithoutRedis: true,
-	WaitsInMySQL: true,
-	OnlyBaskets:  true,
-	Properties:   strategy.DatabaseLock(),
-	Baskets: &strategy.Properties{
-		Has:           strategy.Crossable | strategy.AddsUp | strategy.Unstarved,
-		NotApplicable: strategy.FreesLocks | strategy.OvertakeProof,
-	},
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return strategy.Unguarded{}, func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 			return sellBySaga(ctx, d.Options, store, with(wanted, strategy.Posted(ctx, wanted)))
 		}
 	},
-}
+}, declared.Strategy{
+	Source:       "WooCommerce, ReserveStock.php: one autocommitted statement an item, released when a later item fails",
+	Guard:        "nothing",
+	Decrement:    "UPDATE ... WHERE stock >= ?, for each line; UPDATE to compensate; INSERT",
+	Telling:      "death-between-lines",
+	WaitsInMySQL: true,
+	OnlyBaskets:  true,
+	Properties:   ladder.DatabaseLock,
+	Baskets: &declared.Properties{
+		Has:           declared.Crossable | declared.AddsUp | declared.Unstarved,
+		NotApplicable: declared.FreesLocks | declared.OvertakeProof,
+	},
+})
 
 func sellBySaga(ctx context.Context, o strategy.Options, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
 	var read []int64

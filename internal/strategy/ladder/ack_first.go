@@ -10,23 +10,25 @@ import (
 
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var ackFirst = strategy.Strategy{
-	Name:       "ack-first",
-	Doc:        "redis-stream whose consumer acknowledges what it has read, and then writes it: a message that is lost in between never comes again",
+var ackFirst = Declare(strategy.Strategy{
+	Name:  "ack-first",
+	Doc:   "redis-stream whose consumer acknowledges what it has read, and then writes it: a message that is lost in between never comes again",
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) { return newOutbox(d, true) },
+}, declared.Strategy{
 	Source:     "consumers with automatic acknowledgement: XREADGROUP with NOACK, autoAck, auto-commit",
 	Guard:      "nothing",
 	Decrement:  "script: GET, XADD, DECRBY; XACK; batches: UPDATE ... WHERE stock >= sum, INSERT",
 	Telling:    "crash",
-	Servers:    strategy.EveryServer,
+	Servers:    declared.EveryServer,
 	Background: true,
 	State:      counted,
-	Properties: strategy.Properties{
-		Has: redisStream.Properties.Has &^ strategy.Recovers, NotApplicable: redisStream.Properties.NotApplicable,
+	Properties: declared.Properties{
+		Has: redisStream.Declared.Has &^ declared.Recovers, NotApplicable: redisStream.Declared.NotApplicable,
 	},
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) { return newOutbox(d, true) },
-}
+})
 
 // acknowledge acknowledges messages of a stream, and has them written beside the next ones.
 func (o *outbox) acknowledge(ctx context.Context, shop string, messages []redis.XMessage) error {

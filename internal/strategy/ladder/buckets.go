@@ -9,28 +9,30 @@ import (
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var buckets = strategy.Strategy{
+var buckets = Declare(strategy.Strategy{
 	Name:         "buckets",
 	Doc:          "the item's stock split over eight rows: sales of one unit wait for one row in eight",
+	WithoutRedis: true,
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellFromBuckets)
+	},
+}, declared.Strategy{
 	Source:       "escrow, O'Neil, 1986; slot counters, as in High Performance MySQL",
 	Guard:        "nothing",
 	Decrement:    "UPDATE stock_buckets SET stock = stock - ? WHERE bucket = ? AND stock >= ?",
 	Telling:      "contention",
-	Servers:      strategy.EveryServer,
-	WithoutRedis: true,
-	Properties:   strategy.DatabaseLock(),
+	Servers:      declared.EveryServer,
+	Properties:   DatabaseLock,
 	WaitsInMySQL: true,
 	ByChance:     true,
-	State: strategy.State{
+	State: declared.State{
 		Setup:     splitIntoBuckets,
 		Remaining: "SELECT COALESCE(SUM(stock), 0) FROM stock_buckets WHERE item_id = ?",
 	},
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellFromBuckets)
-	},
-}
+})
 
 const bucketCount = 8
 

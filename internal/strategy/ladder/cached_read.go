@@ -12,27 +12,28 @@ import (
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var cachedRead = strategy.Strategy{
-	Name:       "cached-read",
-	Doc:        "the reference lock around a sale that reads the stock from the page's cache, and deletes the entry after its COMMIT",
-	Source:     "cache-aside as the manuals of caches have it, used for a decision",
-	Guard:      strategy.ReferenceGuard,
-	Decrement:  "GET the copy, or SELECT and SET; UPDATE, INSERT; DEL the copy",
-	Telling:    "page-view",
-	Servers:    strategy.RewindProof,
-	Properties: reentrant.Properties,
-	State:      copied,
-	View:       viewThroughCache,
+var cachedRead = Declare(strategy.Strategy{
+	Name: "cached-read",
+	Doc:  "the reference lock around a sale that reads the stock from the page's cache, and deletes the entry after its COMMIT",
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		c := cache{d}
 		return strategy.Reference(d), thenDelete(c, strategy.ReadThenWriteBy(c.read))
 	},
-}
+}, declared.Strategy{
+	Source:     "cache-aside as the manuals of caches have it, used for a decision",
+	Guard:      ReferenceGuard,
+	Decrement:  "GET the copy, or SELECT and SET; UPDATE, INSERT; DEL the copy",
+	Telling:    "page-view",
+	Servers:    declared.RewindProof,
+	Properties: reentrant.Declared.Properties,
+	State:      copied,
+}).viewedBy(viewThroughCache)
 
 // copied has the key of the copy of an item's stock that its page shows.
-var copied = strategy.State{Copies: []string{"%s:page"}}
+var copied = declared.State{Copies: []string{"%s:page"}}
 
 // copyExpiry is how long a copy lives. It bounds how long an old one does harm, and prevents none.
 const copyExpiry = time.Minute
@@ -40,7 +41,7 @@ const copyExpiry = time.Minute
 // cache keeps a copy of an item's stock in Redis.
 type cache struct{ strategy.Deps }
 
-func copyKey(itemID uint64) string { return strategy.KeysOf(copied.Copies, itemID)[0] }
+func copyKey(itemID uint64) string { return declared.KeysOf(copied.Copies, itemID)[0] }
 
 // read reads the copy, and says so. Without a copy it reads the row, and stores what it has read.
 func (c cache) read(ctx context.Context, itemID uint64) (item stock.Item, from string, err error) {
@@ -56,7 +57,7 @@ func (c cache) read(ctx context.Context, itemID uint64) (item stock.Item, from s
 
 // viewThroughCache shows the copy. Without one it reads the row and stores that, as [cache.read] does. No lock
 // keeps a sale from writing between the two.
-func viewThroughCache(d strategy.Deps) strategy.View {
+func viewThroughCache(d strategy.Deps) View {
 	c := cache{d}
 	return func(ctx context.Context, itemID uint64) (stock.Item, error) {
 		item, there, err := c.get(ctx, itemID)

@@ -10,28 +10,30 @@ import (
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var checkConstraint = strategy.Strategy{
+var checkConstraint = Declare(strategy.Strategy{
 	Name:         "check-constraint",
 	Doc:          "UPDATE ... SET stock = stock - ?, and a CHECK of the column refuses what would go below 0",
+	WithoutRedis: true,
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellChecked)
+	},
+}, declared.Strategy{
 	Source:       "MySQL Reference Manual, CHECK Constraints, and Out-of-Range and Overflow Handling",
 	Guard:        "nothing",
 	Decrement:    "UPDATE stock_checked SET stock = stock - ?, with CHECK (stock >= 0)",
 	Telling:      "contention",
-	Servers:      strategy.EveryServer,
-	WithoutRedis: true,
-	Properties:   strategy.DatabaseLock(),
+	Servers:      declared.EveryServer,
+	Properties:   DatabaseLock,
 	WaitsInMySQL: true,
 	State:        inCheckedStock,
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellChecked)
-	},
-}
+})
 
 // inCheckedStock moves the units of an item's row to a row whose stock cannot be below 0. The stock of
 // items can, so that an oversell of other strategies is seen and not prevented.
-var inCheckedStock = strategy.State{
+var inCheckedStock = declared.State{
 	Setup: []string{
 		"INSERT INTO stock_checked (item_id, stock) SELECT id, stock FROM items WHERE id = ? " +
 			"ON DUPLICATE KEY UPDATE stock = stock_checked.stock + VALUES(stock)",

@@ -7,23 +7,25 @@ import (
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var checkConstraintAbsolute = strategy.Strategy{
+var checkConstraintAbsolute = Declare(strategy.Strategy{
 	Name:         "check-constraint-absolute",
 	Doc:          "the same CHECK of the column, and a write of what was computed in the program: no value that is written is below 0",
-	Source:       "an ORM's save() after stock -= 1, with an UNSIGNED column as the guard",
-	Guard:        "nothing",
-	Decrement:    "SELECT, UPDATE stock_checked SET stock = ?, with CHECK (stock >= 0)",
-	Telling:      "contention",
-	Servers:      strategy.ReadsSource | strategy.RewindProof | strategy.SwitchoverProof,
 	WithoutRedis: true,
-	Properties:   none.Properties,
-	State:        inCheckedStock,
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellCheckedAbsolutely)
 	},
-}
+}, declared.Strategy{
+	Source:     "an ORM's save() after stock -= 1, with an UNSIGNED column as the guard",
+	Guard:      "nothing",
+	Decrement:  "SELECT, UPDATE stock_checked SET stock = ?, with CHECK (stock >= 0)",
+	Telling:    "contention",
+	Servers:    declared.ReadsSource | declared.RewindProof | declared.SwitchoverProof,
+	Properties: none.Declared.Properties,
+	State:      inCheckedStock,
+})
 
 // sellCheckedAbsolutely leaves it to the column to refuse a stock below 0.
 func sellCheckedAbsolutely(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {

@@ -7,24 +7,13 @@ import (
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var getLock = strategy.Strategy{
+var getLock = Declare(strategy.Strategy{
 	Name:         "get-lock",
 	Doc:          "MySQL's GET_LOCK, and the sale on the connection that holds it: the lock lives as long as the connection",
-	Source:       "MySQL Reference Manual, Locking Functions",
-	Guard:        "GET_LOCK; RELEASE_LOCK",
-	Decrement:    "read-then-write, on the connection that holds the lock",
-	Telling:      "crash",
-	Servers:      strategy.RewindProof | strategy.SwitchoverProof,
 	WithoutRedis: true,
-	// The lock has no lease and is in no Redis.
-	Properties: strategy.Properties{
-		Has: strategy.Exclusive | strategy.Recovers | strategy.OwnerChecked | strategy.Reentrant | strategy.ClockFree |
-			strategy.PauseProof | strategy.StorageChecked | strategy.DurableAnswers | strategy.Once,
-		NotApplicable: strategy.AtomicLease | strategy.Renews | strategy.AtomicRelease | strategy.LossAware | strategy.SurvivesDataLoss,
-	},
-	WaitsInMySQL: true,
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return sessionLock{d}, func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 			if holding, ok := ctx.Value(holdingStore{}).(*stock.Store); ok {
@@ -33,7 +22,20 @@ var getLock = strategy.Strategy{
 			return strategy.ReadThenWrite(ctx, store, wanted)
 		}
 	},
-}
+}, declared.Strategy{
+	Source:    "MySQL Reference Manual, Locking Functions",
+	Guard:     "GET_LOCK; RELEASE_LOCK",
+	Decrement: "read-then-write, on the connection that holds the lock",
+	Telling:   "crash",
+	Servers:   declared.RewindProof | declared.SwitchoverProof,
+	// The lock has no lease and is in no Redis.
+	Properties: declared.Properties{
+		Has: declared.Exclusive | declared.Recovers | declared.OwnerChecked | declared.Reentrant | declared.ClockFree |
+			declared.PauseProof | declared.StorageChecked | declared.DurableAnswers | declared.Once,
+		NotApplicable: declared.AtomicLease | declared.Renews | declared.AtomicRelease | declared.LossAware | declared.SurvivesDataLoss,
+	},
+	WaitsInMySQL: true,
+})
 
 // sessionLock is held by a connection, and ends with it.
 type sessionLock struct{ strategy.Deps }

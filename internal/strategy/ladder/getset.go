@@ -10,25 +10,27 @@ import (
 
 	"stocklock/internal/sale"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var getset = strategy.Strategy{
-	Name:      "getset",
-	Doc:       "SETNX with the deadline as the value; a process that finds it passed takes over with GETSET: all processes must agree on the time",
+var getset = Declare(strategy.Strategy{
+	Name: "getset",
+	Doc:  "SETNX with the deadline as the value; a process that finds it passed takes over with GETSET: all processes must agree on the time",
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return polled{Options: d.Options, try: deadlineLock{d, processClock(d)}.try}, strategy.ReadThenWrite
+	},
+}, declared.Strategy{
 	Source:    "the SETNX command's page, \"Design pattern: Locking with SETNX\"",
 	Guard:     "SETNX deadline; GET, GETSET; DEL",
 	Decrement: "read-then-write",
 	Telling:   "clock-skew",
-	Servers:   strategy.RewindProof,
-	Properties: strategy.Properties{
-		Has:           strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease,
-		NotApplicable: strategy.AtomicRelease,
+	Servers:   declared.RewindProof,
+	Properties: declared.Properties{
+		Has:           declared.DurableAnswers | declared.Once | declared.Exclusive | declared.Recovers | declared.AtomicLease,
+		NotApplicable: declared.AtomicRelease,
 	},
-	Lease: strategy.Lease{Kept: strategy.LeaseInValue, Unit: time.Millisecond},
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return polled{Options: d.Options, try: deadlineLock{d, processClock(d)}.try}, strategy.ReadThenWrite
-	},
-}
+	Lease: declared.Lease{Kept: declared.LeaseInValue, Unit: time.Millisecond},
+})
 
 // clock returns the time to compare with a deadline.
 type clock func(context.Context) (time.Time, error)

@@ -5,25 +5,27 @@ import (
 	"time"
 
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var getsetServerClock = strategy.Strategy{
-	Name:      "getset-server-clock",
-	Doc:       "getset by the clock of Redis: TIME before each try, so that no process's own clock counts",
+var getsetServerClock = Declare(strategy.Strategy{
+	Name: "getset-server-clock",
+	Doc:  "getset by the clock of Redis: TIME before each try, so that no process's own clock counts",
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return polled{Options: d.Options, try: deadlineLock{d, serverClock(d)}.try}, strategy.ReadThenWrite
+	},
+}, declared.Strategy{
 	Source:    "the usual repair of getset, once a server's clock was seen to be wrong",
 	Guard:     "TIME; SETNX deadline; GET, GETSET; DEL",
 	Decrement: "read-then-write",
 	Telling:   "overrun",
-	Servers:   strategy.RewindProof,
-	Properties: strategy.Properties{
-		Has:           strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease | strategy.ClockFree,
-		NotApplicable: strategy.AtomicRelease,
+	Servers:   declared.RewindProof,
+	Properties: declared.Properties{
+		Has:           declared.DurableAnswers | declared.Once | declared.Exclusive | declared.Recovers | declared.AtomicLease | declared.ClockFree,
+		NotApplicable: declared.AtomicRelease,
 	},
-	Lease: getset.Lease,
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return polled{Options: d.Options, try: deadlineLock{d, serverClock(d)}.try}, strategy.ReadThenWrite
-	},
-}
+	Lease: getset.Declared.Lease,
+})
 
 // serverClock is the clock of Redis, the only one that all processes share.
 func serverClock(d strategy.Deps) clock {

@@ -9,11 +9,12 @@ import (
 	"slices"
 
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 // breakable lists the strategies in teaching order. At least one scenario breaks each of those
 // before reservation, except those that mend another one.
-var breakable = []strategy.Strategy{
+var breakable = []Rung{
 	none,
 	mutex,
 	setnx,
@@ -60,10 +61,50 @@ var breakable = []strategy.Strategy{
 }
 
 // All returns the whole ladder: the strategies that break, and above them those fit for production.
-func All() []strategy.Strategy { return slices.Concat(breakable, strategy.All()) }
+func All() []Rung { return slices.Concat(breakable, Production()) }
+
+// Production returns the strategies that are fit for production, with what they declare.
+func Production() []Rung {
+	var all []Rung
+	for _, s := range strategy.All() {
+		rung := Declare(s, production[s.Name])
+		rung.Declared.Production = true
+		all = append(all, rung)
+	}
+	return all
+}
 
 // Names returns the names of all strategies.
-func Names() []string { return strategy.Names(All()) }
+func Names() []string { return strategy.Names(Strategies(All())) }
 
 // ByName returns the strategy of that name. The error lists all names.
-func ByName(name string) (strategy.Strategy, error) { return strategy.Find(name, All()) }
+func ByName(name string) (Rung, error) { return Find(name, All()) }
+
+// Find returns the strategy of that name. The error lists all names.
+func Find(name string, among []Rung) (Rung, error) {
+	for _, r := range among {
+		if r.Name == name {
+			return r, nil
+		}
+	}
+	_, err := strategy.Find(name, Strategies(among))
+	return Rung{}, err
+}
+
+// Strategies returns the strategies without what they declare.
+func Strategies(of []Rung) []strategy.Strategy {
+	strategies := make([]strategy.Strategy, len(of))
+	for i, r := range of {
+		strategies[i] = r.Strategy
+	}
+	return strategies
+}
+
+// Describe returns what strategies declare.
+func Describe(all []Rung) []declared.Strategy {
+	descriptions := make([]declared.Strategy, len(all))
+	for i, r := range all {
+		descriptions[i] = r.Describe()
+	}
+	return descriptions
+}

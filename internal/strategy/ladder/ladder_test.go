@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,18 +19,49 @@ import (
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
+	"stocklock/internal/strategy/declared/declaredtest"
 	"stocklock/internal/strategy/strategytest"
 	"stocklock/internal/testserver"
 )
 
-func TestStrategies(t *testing.T) { strategytest.All(t, breakable) }
+func TestStrategies(t *testing.T) { strategytest.All(t, subjects(breakable)) }
+
+func TestDeclarations(t *testing.T) { declaredtest.Consistent(t, Describe(All())) }
+
+func subjects(of []Rung) []strategytest.Subject {
+	all := make([]strategytest.Subject, len(of))
+	for i, r := range of {
+		all[i] = subject(r)
+	}
+	return all
+}
+
+func subject(r Rung) strategytest.Subject {
+	s := declaredtest.Subject(r.Strategy, r.Describe())
+	if r.View != nil {
+		s.View = func(t *testing.T, d strategy.Deps, item stock.Item) { viewsOnce(t, r.View(d), item) }
+	}
+	return s
+}
+
+// viewsOnce wants the points of a page view of the first one, which finds no copy, and none of the second.
+func viewsOnce(t *testing.T, view View, it stock.Item) {
+	var passed []sale.Point
+	ctx := sale.WithHook(t.Context(), func(_ context.Context, p sale.Point, _ []slog.Attr) { passed = append(passed, p) })
+	for range 2 {
+		if seen, err := view(ctx, it.ID); err != nil || seen.ID != it.ID || seen.Stock != it.Stock {
+			t.Errorf("the page shows %+v, %v, want %+v", seen, err, it)
+		}
+	}
+	if !slices.Equal(passed, sale.ViewPoints) {
+		t.Errorf("two page views passed %v, want %v", passed, sale.ViewPoints)
+	}
+}
 
 func TestRecipes(t *testing.T) {
-	delete, err := strategy.KnownCommand(t.Context(), strategytest.Deps(t).Redis, deletes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	strategytest.Recipes(t, breakable, map[string]string{
+	delete := declaredtest.KnownCommand(t, strategytest.Deps(t).Redis, deletes)
+	strategytest.Recipes(t, subjects(breakable), map[string]string{
 		"none":                "",
 		"mutex":               "",
 		"setnx":               "setnx; del",
@@ -238,13 +270,13 @@ func TestTheTimerRenewsNoOtherLock(t *testing.T) {
 // TestASaleWaitsForTheCounter: a sale that finds no counter in Redis is refused while another process
 // is to set it.
 func TestASaleWaitsForTheCounter(t *testing.T) {
-	for _, s := range []strategy.Strategy{redisAsync, redisStream} {
+	for _, s := range []strategytest.Subject{subject(redisAsync), subject(redisStream)} {
 		t.Run(s.Name, func(t *testing.T) {
 			d := strategytest.Deps(t)
-			it := strategytest.NewItemFor(t, s, d, 1)
-			seller := strategytest.NewSeller(t, s, d)
+			it := s.NewItem(t, d, 1)
+			seller := s.NewSeller(t, d)
 			set := func(key string) {
-				if err := d.Redis.Set(t.Context(), strategy.KeysOf([]string{key}, it.ID)[0], 1, 0).Err(); err != nil {
+				if err := d.Redis.Set(t.Context(), declared.KeysOf([]string{key}, it.ID)[0], 1, 0).Err(); err != nil {
 					t.Error(err)
 				}
 			}
@@ -269,8 +301,8 @@ func TestASaleWaitsForTheCounter(t *testing.T) {
 // TestTheStreamReturnsTheUnitsOfARepeat: a sale under the key of an order leaves its units to others.
 func TestTheStreamReturnsTheUnitsOfARepeat(t *testing.T) {
 	d := strategytest.Deps(t)
-	it := strategytest.NewItemFor(t, redisStream, d, 3)
-	seller := strategytest.NewSeller(t, redisStream, d)
+	it := subject(redisStream).NewItem(t, d, 3)
+	seller := strategytest.NewSeller(t, redisStream.Strategy, d)
 	for i, tt := range []struct {
 		key  string
 		want error
@@ -285,8 +317,8 @@ func TestTheStreamReturnsTheUnitsOfARepeat(t *testing.T) {
 // TestTheStreamReturnsTheUnitsOfARefusal: where Redis counts more than there is, each unit is sold.
 func TestTheStreamReturnsTheUnitsOfARefusal(t *testing.T) {
 	d := strategytest.Deps(t)
-	it := strategytest.NewItemFor(t, redisStream, d, 1)
-	seller := strategytest.NewSeller(t, redisStream, d)
+	it := subject(redisStream).NewItem(t, d, 1)
+	seller := strategytest.NewSeller(t, redisStream.Strategy, d)
 	d.Redis.Set(t.Context(), counterKey(it.ID), 2, 0)
 	wanted := stock.Sale{ItemID: it.ID, Quantity: 2, RequestID: "two", Shop: "test"}
 	if _, err := seller.Sell(t.Context(), wanted); !errors.Is(err, stock.ErrSoldOut) {
@@ -301,8 +333,8 @@ func TestTheStreamReturnsTheUnitsOfARefusal(t *testing.T) {
 // TestTheStreamHasAMessageTwice: the units of a message whose order was written before do not return.
 func TestTheStreamHasAMessageTwice(t *testing.T) {
 	d := strategytest.Deps(t)
-	it := strategytest.NewItemFor(t, redisStream, d, 3)
-	seller := strategytest.NewSeller(t, redisStream, d)
+	it := subject(redisStream).NewItem(t, d, 3)
+	seller := strategytest.NewSeller(t, redisStream.Strategy, d)
 	wanted := stock.Sale{ItemID: it.ID, Quantity: 1, RequestID: "r", Shop: "test"}
 	order, err := seller.Sell(t.Context(), wanted)
 	if err != nil {
@@ -325,7 +357,7 @@ func TestTheStreamHasAMessageTwice(t *testing.T) {
 // TestAConfirmationIsRepeated lets another transaction win against the confirmation. A hold that has
 // expired is not confirmed again.
 func TestAConfirmationIsRepeated(t *testing.T) {
-	strategytest.Repeats(t, reservation, sale.Write, "SELECT id FROM reservations WHERE item_id = ? FOR UPDATE")
+	strategytest.Repeats(t, subject(reservation), sale.Write, "SELECT id FROM reservations WHERE item_id = ? FOR UPDATE")
 
 	d := strategytest.Deps(t)
 	item := strategytest.NewItem(t, d, 1)
@@ -339,7 +371,7 @@ func TestAConfirmationIsRepeated(t *testing.T) {
 			t.Error("a confirmation of an expired hold was repeated")
 		}
 	})
-	_, err := strategytest.NewSeller(t, reservation, d).Sell(ctx, stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"})
+	_, err := strategytest.NewSeller(t, reservation.Strategy, d).Sell(ctx, stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"})
 	if !errors.Is(err, stock.ErrConflict) {
 		t.Errorf("an expired hold: %v, want ErrConflict", err)
 	}
@@ -347,7 +379,7 @@ func TestAConfirmationIsRepeated(t *testing.T) {
 
 // TestAnOrderWrittenLaterIsRepeated lets another transaction win against an order that was answered.
 func TestAnOrderWrittenLaterIsRepeated(t *testing.T) {
-	strategytest.Repeats(t, redisAsync, sale.Write, "SELECT id FROM items WHERE id = ? FOR UPDATE")
+	strategytest.Repeats(t, subject(redisAsync), sale.Write, "SELECT id FROM items WHERE id = ? FOR UPDATE")
 }
 
 // TestUnitsThatAreGoneAreNotSold has another transaction take the units that a sale has chosen, as
@@ -364,7 +396,7 @@ func TestUnitsThatAreGoneAreNotSold(t *testing.T) {
 	}
 	d := strategy.Deps{Store: store, Options: strategy.Options{Wait: 30 * time.Second, Retry: time.Millisecond}}
 	item := strategytest.NewItem(t, d, 1)
-	order, err := strategytest.NewSeller(t, skipLocked, d).Sell(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"})
+	order, err := strategytest.NewSeller(t, skipLocked.Strategy, d).Sell(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"})
 	if !errors.Is(err, stock.ErrSoldOut) {
 		t.Errorf("sold %+v, %v, after the only unit was gone, want ErrSoldOut", order, err)
 	}
@@ -393,8 +425,8 @@ func (s *splitting) ConnQueryContext(ctx context.Context, conn driver.QueryerCon
 // write its stream.
 func TestAFreshShopWritesItsFirstSale(t *testing.T) {
 	d := strategytest.Deps(t)
-	it := strategytest.NewItemFor(t, redisStream, d, 1)
-	seller := strategytest.NewSeller(t, redisStream, d)
+	it := subject(redisStream).NewItem(t, d, 1)
+	seller := strategytest.NewSeller(t, redisStream.Strategy, d)
 	ctx := sale.WithHook(t.Context(), func(_ context.Context, p sale.Point, _ []slog.Attr) {
 		if p != sale.Read { // the message is in the stream
 			return
@@ -452,8 +484,8 @@ func TestWhatAColumnSaysBelowZero(t *testing.T) {
 // item can be made.
 func TestTheLocksOfALedgerEndAtItsItem(t *testing.T) {
 	d := strategytest.Deps(t)
-	before, it, after := strategytest.NewItemFor(t, ledgerSerializable, d, 2), strategytest.NewItemFor(t, ledgerSerializable, d, 2), strategytest.NewItemFor(t, ledgerSerializable, d, 2)
-	seller := strategytest.NewSeller(t, ledgerSerializable, d)
+	before, it, after := subject(ledgerSerializable).NewItem(t, d, 2), subject(ledgerSerializable).NewItem(t, d, 2), subject(ledgerSerializable).NewItem(t, d, 2)
+	seller := strategytest.NewSeller(t, ledgerSerializable.Strategy, d)
 	sell := func(ctx context.Context, item uint64) error {
 		_, err := seller.Sell(ctx, stock.Sale{ItemID: item, Quantity: 1, RequestID: "r", Shop: "test"})
 		return err
@@ -462,7 +494,7 @@ func TestTheLocksOfALedgerEndAtItsItem(t *testing.T) {
 		if p != sale.Write {
 			return
 		}
-		for _, item := range []uint64{before.ID, after.ID, strategytest.NewItemFor(t, ledgerSerializable, d, 1).ID} {
+		for _, item := range []uint64{before.ID, after.ID, subject(ledgerSerializable).NewItem(t, d, 1).ID} {
 			if err := sell(t.Context(), item); err != nil {
 				t.Errorf("a sale of item %d beside one of item %d: %v", item, it.ID, err)
 			}

@@ -12,26 +12,28 @@ import (
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var ledger = strategy.Strategy{
+var ledger = Declare(strategy.Strategy{
 	Name:         "ledger",
 	Doc:          "the stock is the sum of an append-only table: check the sum, then append a row, in one transaction",
-	Source:       "Magento's inventory_reservation, 2018; write skew (A5B) of Berenson et al., 1995",
-	Guard:        "nothing",
-	Decrement:    "SELECT SUM(quantity), INSERT, in a transaction",
-	Telling:      "contention",
-	Servers:      strategy.ReadsSource | strategy.RewindProof | strategy.SwitchoverProof,
 	WithoutRedis: true,
-	Properties:   none.Properties,
-	State:        inLedger,
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellFromLedger(sql.LevelRepeatableRead, nobody))
 	},
-}
+}, declared.Strategy{
+	Source:     "Magento's inventory_reservation, 2018; write skew (A5B) of Berenson et al., 1995",
+	Guard:      "nothing",
+	Decrement:  "SELECT SUM(quantity), INSERT, in a transaction",
+	Telling:    "contention",
+	Servers:    declared.ReadsSource | declared.RewindProof | declared.SwitchoverProof,
+	Properties: none.Declared.Properties,
+	State:      inLedger,
+})
 
 // inLedger moves the units of an item's row to its ledger, where a restock is one more row.
-var inLedger = strategy.State{
+var inLedger = declared.State{
 	Setup: []string{
 		"INSERT INTO stock_ledger (item_id, part, entry, quantity) SELECT id, part, UUID(), IF(part = 1, stock, 0) FROM items " +
 			"CROSS JOIN (SELECT 0 AS part UNION ALL SELECT 1 UNION ALL SELECT 2) parts WHERE id = ?",

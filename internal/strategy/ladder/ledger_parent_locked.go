@@ -5,24 +5,26 @@ import (
 
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var ledgerParentLocked = strategy.Strategy{
+var ledgerParentLocked = Declare(strategy.Strategy{
 	Name:         "ledger-parent-locked",
 	Doc:          "a ledger whose item's row is locked with FOR UPDATE before the sum is read: one sale of an item at a time",
+	WithoutRedis: true,
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellFromLedger(sql.LevelRepeatableRead, lockParent))
+	},
+}, declared.Strategy{
 	Source:       "shopperlabs/shopper, pull request 591, 2026",
 	Guard:        "nothing",
 	Decrement:    "SELECT ... FOR UPDATE of the item, SELECT SUM(quantity), INSERT, in a transaction",
 	Telling:      "contention",
-	Servers:      strategy.EveryServer,
-	WithoutRedis: true,
-	Properties:   strategy.DatabaseLock(),
+	Servers:      declared.EveryServer,
+	Properties:   DatabaseLock,
 	WaitsInMySQL: true,
 	State:        inLedger,
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellFromLedger(sql.LevelRepeatableRead, lockParent))
-	},
-}
+})
 
 // lockParent must come before every plain SELECT of the transaction. The first of these fixes what the
 // sum is read from, and would not see what the holder of the lock has just appended.

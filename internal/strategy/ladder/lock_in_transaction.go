@@ -6,33 +6,36 @@ import (
 	"errors"
 	"fmt"
 
+	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var lockInTransaction = strategy.Strategy{
-	Name:      "lock-in-transaction",
-	Doc:       "a right lock inside a transaction: it is released first, and the COMMIT comes after, so the next holder reads what was before it",
+var lockInTransaction = Declare(strategy.Strategy{
+	Name: "lock-in-transaction",
+	Doc:  "a right lock inside a transaction: it is released first, and the COMMIT comes after, so the next holder reads what was before it",
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return lockInside{LockGuard: strategy.Reference(d), Deps: d}, sellInside(stock.Tx.Read)
+	},
+}, declared.Strategy{
 	Source:    "an annotation for the lock on a method of an annotation for the transaction, such as @Transactional around a Redisson lock",
-	Guard:     "BEGIN; " + strategy.ReferenceGuard + "; COMMIT after the release",
+	Guard:     "BEGIN; " + ReferenceGuard + "; COMMIT after the release",
 	Decrement: "read-then-write, in that transaction",
 	Telling:   "contention",
-	Servers:   strategy.ReadsSource | strategy.RewindProof | strategy.SwitchoverProof,
+	Servers:   declared.ReadsSource | declared.RewindProof | declared.SwitchoverProof,
 	// The lock lets one sale in at a time. The stock that a sale reads can be older.
 	Properties:            inclusive,
 	WithSnapshotIsolation: refusedBySnapshot,
 	ReleasesFirst:         true,
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return lockInside{LockGuard: strategy.Reference(d), Deps: d}, sellInside(stock.Tx.Read)
-	},
-}
+})
 
 // inclusive are the properties of reentrant without Exclusive.
-var inclusive = strategy.Properties{Has: reentrant.Properties.Has &^ strategy.Exclusive, NotApplicable: reentrant.Properties.NotApplicable}
+var inclusive = declared.Properties{Has: reentrant.Declared.Has &^ declared.Exclusive, NotApplicable: reentrant.Declared.NotApplicable}
 
 // refusedBySnapshot is what a server adds that refuses to write over a row which has changed since the
 // snapshot of the transaction.
-const refusedBySnapshot = strategy.Exclusive | strategy.SurvivesDataLoss | strategy.PauseProof | strategy.StorageChecked
+const refusedBySnapshot = declared.Exclusive | declared.SurvivesDataLoss | declared.PauseProof | declared.StorageChecked
 
 // lockInside begins a transaction and takes the lock in it. A second acquisition of the same sale joins
 // the transaction, as frameworks do.
@@ -84,7 +87,7 @@ func (g lockInside) Do(ctx context.Context, key string, fn func(context.Context,
 
 // refuseEarly reads the stock so that nobody waits for the lock in vain.
 func refuseEarly(tx stock.Tx, key string) error {
-	itemID, err := strategy.ItemOf(key)
+	itemID, err := sale.ItemOf(key)
 	if err != nil {
 		return err
 	}

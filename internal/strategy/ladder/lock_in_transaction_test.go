@@ -24,7 +24,7 @@ import (
 // heldSale makes two sales of the last unit, by sellers of their own. The first is held at a point until
 // the other one has passed another point, or waits in MySQL. It returns how many were made, and what the
 // points and their order were.
-func heldSale(t *testing.T, d strategy.Deps, s strategy.Strategy, holdAt, until sale.Point) (sold int, passed []string) {
+func heldSale(t *testing.T, d strategy.Deps, s Rung, holdAt, until sale.Point) (sold int, passed []string) {
 	t.Helper()
 	item := strategytest.NewItem(t, d, 1)
 	var mu sync.Mutex
@@ -47,7 +47,7 @@ func heldSale(t *testing.T, d strategy.Deps, s strategy.Strategy, holdAt, until 
 			note(name, p)
 			at(p)
 		})
-		_, err := strategytest.NewSeller(t, s, d).Sell(ctx, stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: name, Shop: "test"})
+		_, err := strategytest.NewSeller(t, s.Strategy, d).Sell(ctx, stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: name, Shop: "test"})
 		mu.Lock()
 		defer mu.Unlock()
 		switch {
@@ -107,7 +107,7 @@ func TestACommitAfterTheRelease(t *testing.T) {
 	if sold, passed := heldSale(t, d, lockThenForUpdate, sale.Released, sale.Read); sold != 1 || at(passed, "second acquired") < 0 || at(passed, "second acquired") > at(passed, "first written") {
 		t.Errorf("lock-then-for-update sold %d of 1: %v", sold, passed)
 	}
-	for _, s := range []strategy.Strategy{transactionInLock, snapshotBeforeLock} {
+	for _, s := range []Rung{transactionInLock, snapshotBeforeLock} {
 		if sold, passed := heldSale(t, d, s, sale.Released, sale.Read); sold != 1 || at(passed, "first written") > at(passed, "first releasing") {
 			t.Errorf("%s sold %d of 1: %v", s.Name, sold, passed)
 		}
@@ -137,7 +137,7 @@ func TestSnapshotIsolation(t *testing.T) {
 	}
 	d := strategytest.Deps(t, "?innodb_snapshot_isolation=ON")
 	for _, tt := range []struct {
-		strategy.Strategy
+		Rung
 		holdAt, until sale.Point
 	}{
 		{lockInTransaction, sale.Released, sale.Read},
@@ -146,7 +146,7 @@ func TestSnapshotIsolation(t *testing.T) {
 		{lockThenForUpdate, sale.Read, sale.Waiting},
 		{lockThenForUpdate, sale.Released, sale.Read},
 	} {
-		if sold, passed := heldSale(t, d, tt.Strategy, tt.holdAt, tt.until); sold != 1 {
+		if sold, passed := heldSale(t, d, tt.Rung, tt.holdAt, tt.until); sold != 1 {
 			t.Errorf("%s, held at %s, sold %d of 1: %v", tt.Name, tt.holdAt, sold, passed)
 		}
 	}
@@ -165,9 +165,9 @@ func TestACommitThatFailsAfterTheSection(t *testing.T) {
 	}
 	d := strategytest.Deps(t)
 	d.Store, d.Wait = store, 50*time.Millisecond
-	for _, s := range []strategy.Strategy{lockInTransaction, snapshotBeforeLock, lockThenForUpdate, transactionInLock} {
+	for _, s := range []Rung{lockInTransaction, snapshotBeforeLock, lockThenForUpdate, transactionInLock} {
 		item := strategytest.NewItem(t, d, 1)
-		seller := strategytest.NewSeller(t, s, d)
+		seller := strategytest.NewSeller(t, s.Strategy, d)
 		fails.now = true
 		order, err := seller.Sell(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"})
 		if fails.now = false; !errors.Is(err, stock.ErrConflict) {
@@ -205,7 +205,7 @@ func TestASaleThatFindsNoConnectionIsBusy(t *testing.T) {
 		}
 		held = append(held, tx)
 	}
-	_, err := strategytest.NewSeller(t, lockInTransaction, d).Sell(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"})
+	_, err := strategytest.NewSeller(t, lockInTransaction.Strategy, d).Sell(t.Context(), stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"})
 	if !errors.Is(err, strategy.ErrBusy) {
 		t.Errorf("a sale without a connection: %v, want ErrBusy", err)
 	}

@@ -5,26 +5,28 @@ import (
 
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var lockThenForUpdate = strategy.Strategy{
-	Name:      "lock-then-for-update",
-	Doc:       "both mistakes of a lock inside a transaction, and a SELECT ... FOR UPDATE that decides: it waits for the COMMIT, and reads what is there now",
-	Source:    "MySQL Reference Manual, Locking Reads; the usual mend where the transaction cannot move",
-	Guard:     "BEGIN, SELECT; " + strategy.ReferenceGuard + "; COMMIT after the release; all again after a conflict",
-	Decrement: "SELECT ... FOR UPDATE, UPDATE, in that transaction",
-	Telling:   "contention",
-	Servers:   strategy.EveryServer,
-	Properties: strategy.Properties{
-		Has: inclusive.Has | strategy.Exclusive | strategy.SurvivesDataLoss | strategy.PauseProof | strategy.StorageChecked,
-	},
-	Mixable:       true,
-	WaitsInMySQL:  true,
-	ReleasesFirst: true,
+var lockThenForUpdate = Declare(strategy.Strategy{
+	Name:    "lock-then-for-update",
+	Doc:     "both mistakes of a lock inside a transaction, and a SELECT ... FOR UPDATE that decides: it waits for the COMMIT, and reads what is there now",
+	Mixable: true,
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return repeatedly{lockInside{LockGuard: strategy.Reference(d), Deps: d, readsFirst: true}}, sellInside(stock.Tx.Lock)
 	},
-}
+}, declared.Strategy{
+	Source:    "MySQL Reference Manual, Locking Reads; the usual mend where the transaction cannot move",
+	Guard:     "BEGIN, SELECT; " + ReferenceGuard + "; COMMIT after the release; all again after a conflict",
+	Decrement: "SELECT ... FOR UPDATE, UPDATE, in that transaction",
+	Telling:   "contention",
+	Servers:   declared.EveryServer,
+	Properties: declared.Properties{
+		Has: inclusive.Has | declared.Exclusive | declared.SurvivesDataLoss | declared.PauseProof | declared.StorageChecked,
+	},
+	WaitsInMySQL:  true,
+	ReleasesFirst: true,
+})
 
 // repeatedly begins again after a conflict, from BEGIN on: a new snapshot takes a new transaction.
 type repeatedly struct{ lockInside }

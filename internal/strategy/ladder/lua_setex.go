@@ -8,20 +8,12 @@ import (
 
 	"stocklock/internal/sale"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var luaSetex = strategy.Strategy{
-	Name:      "lua-setex",
-	Doc:       "one script that looks with EXISTS and sets with PSETEX, one that compares and deletes: as good as SET NX PX, no better",
-	Source:    "the scripts that were pasted before SET had NX and EX, and still are",
-	Guard:     "script: EXISTS, PSETEX; script: GET equals, DEL",
-	Decrement: "read-then-write",
-	Telling:   "overrun",
-	Servers:   strategy.RewindProof,
-	Properties: strategy.Properties{
-		Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
-			strategy.OwnerChecked | strategy.AtomicRelease | strategy.ClockFree,
-	},
+var luaSetex = Declare(strategy.Strategy{
+	Name: "lua-setex",
+	Doc:  "one script that looks with EXISTS and sets with PSETEX, one that compares and deletes: as good as SET NX PX, no better",
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return polled{Options: d.Options, try: func(ctx context.Context, key string) (lease, error) {
 			owner := ownerID()
@@ -33,7 +25,17 @@ var luaSetex = strategy.Strategy{
 			return compareAndDelete{d.Redis, key, owner}, nil
 		}}, strategy.ReadThenWrite
 	},
-}
+}, declared.Strategy{
+	Source:    "the scripts that were pasted before SET had NX and EX, and still are",
+	Guard:     "script: EXISTS, PSETEX; script: GET equals, DEL",
+	Decrement: "read-then-write",
+	Telling:   "overrun",
+	Servers:   declared.RewindProof,
+	Properties: declared.Properties{
+		Has: declared.DurableAnswers | declared.Once | declared.Exclusive | declared.Recovers | declared.AtomicLease |
+			declared.OwnerChecked | declared.AtomicRelease | declared.ClockFree,
+	},
+})
 
 var (
 	//go:embed set_if_absent.lua

@@ -6,27 +6,29 @@ import (
 
 	"stocklock/internal/sale"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var mutex = strategy.Strategy{
+var mutex = Declare(strategy.Strategy{
 	Name:         "mutex",
 	Doc:          "a mutex inside the process: right for one process, useless for two",
-	Source:       "sync.Mutex, and the service that was scaled out later",
-	Guard:        "a mutex of the process, bounded wait",
-	Decrement:    "read-then-write",
-	Telling:      "contention",
 	WithoutRedis: true,
-	// The mutex has no lease and is in no Redis.
-	Properties: strategy.Properties{
-		Has: strategy.DurableAnswers | strategy.Once | strategy.Recovers | strategy.OwnerChecked | strategy.ClockFree,
-		NotApplicable: strategy.AtomicLease | strategy.Renews | strategy.AtomicRelease |
-			strategy.LossAware | strategy.SurvivesDataLoss | strategy.PauseProof,
-	},
-	WithOneProcess: strategy.Exclusive,
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return localMutex{held: make(chan struct{}, 1), wait: d.Wait}, strategy.ReadThenWrite
 	},
-}
+}, declared.Strategy{
+	Source:    "sync.Mutex, and the service that was scaled out later",
+	Guard:     "a mutex of the process, bounded wait",
+	Decrement: "read-then-write",
+	Telling:   "contention",
+	// The mutex has no lease and is in no Redis.
+	Properties: declared.Properties{
+		Has: declared.DurableAnswers | declared.Once | declared.Recovers | declared.OwnerChecked | declared.ClockFree,
+		NotApplicable: declared.AtomicLease | declared.Renews | declared.AtomicRelease |
+			declared.LossAware | declared.SurvivesDataLoss | declared.PauseProof,
+	},
+	WithOneProcess: declared.Exclusive,
+})
 
 // localMutex is one mutex for all keys. It is a channel, because a wait for a sync.Mutex has no
 // bound.

@@ -8,26 +8,28 @@ import (
 
 	"stocklock/internal/sale"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var ownerChecked = strategy.Strategy{
-	Name:      "owner-checked",
-	Doc:       "SET NX PX with a value of one's own, freed by a script that deletes only that value: right until work outlasts the lease",
-	Source:    "redis.io, Distributed Locks with Redis, the single-instance algorithm",
-	Guard:     "SET NX PX; script: GET equals, DEL",
-	Decrement: "read-then-write",
-	Telling:   "overrun",
-	Servers:   strategy.RewindProof,
-	Properties: strategy.Properties{
-		Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
-			strategy.OwnerChecked | strategy.AtomicRelease | strategy.ClockFree,
-	},
+var ownerChecked = Declare(strategy.Strategy{
+	Name: "owner-checked",
+	Doc:  "SET NX PX with a value of one's own, freed by a script that deletes only that value: right until work outlasts the lease",
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return polled{Options: d.Options, try: ownedBy(d, func(key, owner string) lease {
 			return compareAndDelete{d.Redis, key, owner}
 		})}, strategy.ReadThenWrite
 	},
-}
+}, declared.Strategy{
+	Source:    "redis.io, Distributed Locks with Redis, the single-instance algorithm",
+	Guard:     "SET NX PX; script: GET equals, DEL",
+	Decrement: "read-then-write",
+	Telling:   "overrun",
+	Servers:   declared.RewindProof,
+	Properties: declared.Properties{
+		Has: declared.DurableAnswers | declared.Once | declared.Exclusive | declared.Recovers | declared.AtomicLease |
+			declared.OwnerChecked | declared.AtomicRelease | declared.ClockFree,
+	},
+})
 
 var (
 	//go:embed compare_and_delete.lua

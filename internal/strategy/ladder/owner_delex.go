@@ -11,18 +11,12 @@ import (
 
 	"stocklock/internal/sale"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var ownerDelex = strategy.Strategy{
-	Name:         "owner-delex",
-	Doc:          "SET NX PX with a value of one's own, freed by the server's own command that deletes only that value: as right as the script, and as wrong",
-	Source:       "redis.io, Distributed Locks with Redis, since Redis 8.4; Valkey 9, DELIFEQ",
-	Guard:        "SET NX PX; DELEX IFEQ, or DELIFEQ",
-	Decrement:    "read-then-write",
-	Telling:      "overrun",
-	Servers:      strategy.RewindProof,
-	Properties:   ownerChecked.Properties,
-	NeedsCommand: deletes,
+var ownerDelex = Declare(strategy.Strategy{
+	Name: "owner-delex",
+	Doc:  "SET NX PX with a value of one's own, freed by the server's own command that deletes only that value: as right as the script, and as wrong",
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		command := &deleteCommand{redis: d.Redis}
 		take := ownedBy(d, func(key, owner string) lease { return deleteIfEqual{command, key, owner} })
@@ -33,7 +27,15 @@ var ownerDelex = strategy.Strategy{
 			return take(ctx, key)
 		}}, strategy.ReadThenWrite
 	},
-}
+}, declared.Strategy{
+	Source:       "redis.io, Distributed Locks with Redis, since Redis 8.4; Valkey 9, DELIFEQ",
+	Guard:        "SET NX PX; DELEX IFEQ, or DELIFEQ",
+	Decrement:    "read-then-write",
+	Telling:      "overrun",
+	Servers:      declared.RewindProof,
+	Properties:   ownerChecked.Declared.Properties,
+	NeedsCommand: deletes,
+})
 
 // deletes are the commands by which a server deletes a key that has a value. A server knows one of them, or
 // none.
@@ -61,7 +63,7 @@ func (c *deleteCommand) ask() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), askWithin)
 	defer cancel()
-	name, err := strategy.KnownCommand(ctx, c.redis, deletes)
+	name, err := declared.KnownCommand(ctx, func(ctx context.Context, command ...any) ([]any, error) { return c.redis.Do(ctx, command...).Slice() }, deletes)
 	if err == nil && name == "" {
 		err = errNoDelete
 	}

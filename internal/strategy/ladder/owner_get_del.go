@@ -8,26 +8,28 @@ import (
 
 	"stocklock/internal/sale"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var ownerGetDel = strategy.Strategy{
-	Name:      "owner-get-del",
-	Doc:       "SET NX PX with a value of one's own; GET, compare in Go, DEL: the lock can change hands between the look and the delete",
-	Source:    "the owner check as it is written without Lua",
-	Guard:     "SET NX PX; GET, compare, DEL",
-	Decrement: "read-then-write",
-	Telling:   "split-release",
-	Servers:   strategy.RewindProof,
-	Properties: strategy.Properties{
-		Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
-			strategy.OwnerChecked | strategy.ClockFree,
-	},
+var ownerGetDel = Declare(strategy.Strategy{
+	Name: "owner-get-del",
+	Doc:  "SET NX PX with a value of one's own; GET, compare in Go, DEL: the lock can change hands between the look and the delete",
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return polled{Options: d.Options, try: ownedBy(d, func(key, owner string) lease {
 			return getThenDel{d.Redis, key, owner}
 		})}, strategy.ReadThenWrite
 	},
-}
+}, declared.Strategy{
+	Source:    "the owner check as it is written without Lua",
+	Guard:     "SET NX PX; GET, compare, DEL",
+	Decrement: "read-then-write",
+	Telling:   "split-release",
+	Servers:   declared.RewindProof,
+	Properties: declared.Properties{
+		Has: declared.DurableAnswers | declared.Once | declared.Exclusive | declared.Recovers | declared.AtomicLease |
+			declared.OwnerChecked | declared.ClockFree,
+	},
+})
 
 // ownedBy takes the lock with SET NX PX under a value of its own. The lease that hold returns
 // releases it.

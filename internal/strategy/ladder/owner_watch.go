@@ -8,26 +8,28 @@ import (
 
 	"stocklock/internal/sale"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var ownerWatch = strategy.Strategy{
-	Name:      "owner-watch",
-	Doc:       "SET NX PX with a value of one's own; WATCH, GET, MULTI, DEL, EXEC: an atomic release where scripts are forbidden",
-	Source:    "the owner check with Redis transactions, as on platforms without EVAL",
-	Guard:     "SET NX PX; WATCH, GET, MULTI, DEL, EXEC",
-	Decrement: "read-then-write",
-	Telling:   "nested",
-	Servers:   strategy.RewindProof,
-	Properties: strategy.Properties{
-		Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
-			strategy.OwnerChecked | strategy.AtomicRelease | strategy.ClockFree,
-	},
+var ownerWatch = Declare(strategy.Strategy{
+	Name: "owner-watch",
+	Doc:  "SET NX PX with a value of one's own; WATCH, GET, MULTI, DEL, EXEC: an atomic release where scripts are forbidden",
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return polled{Options: d.Options, try: ownedBy(d, func(key, owner string) lease {
 			return watchedDel{d.Redis, key, owner}
 		})}, strategy.ReadThenWrite
 	},
-}
+}, declared.Strategy{
+	Source:    "the owner check with Redis transactions, as on platforms without EVAL",
+	Guard:     "SET NX PX; WATCH, GET, MULTI, DEL, EXEC",
+	Decrement: "read-then-write",
+	Telling:   "nested",
+	Servers:   declared.RewindProof,
+	Properties: declared.Properties{
+		Has: declared.DurableAnswers | declared.Once | declared.Exclusive | declared.Recovers | declared.AtomicLease |
+			declared.OwnerChecked | declared.AtomicRelease | declared.ClockFree,
+	},
+})
 
 // watchedDel frees the lock in a transaction that fails if the lock has changed since it was read.
 type watchedDel struct {

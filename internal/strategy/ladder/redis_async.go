@@ -8,27 +8,14 @@ import (
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var redisAsync = strategy.Strategy{
-	Name:         "redis-async",
-	Doc:          "a script takes the units in Redis, the shop answers, and a goroutine writes the order later",
-	Source:       "most examples of flash sales",
-	Guard:        "nothing",
-	Decrement:    "script: GET, DECRBY; later UPDATE, INSERT",
-	Telling:      "crash-answered",
-	Servers:      strategy.EveryServer,
-	AnswersFirst: true,
-	State:        counted,
-	Scripts:      map[string]string{takeCountedScript.Hash(): "take"},
-	// The counter is not a lock: nobody holds it.
-	Properties: strategy.Properties{
-		Has: strategy.Exclusive | strategy.ClockFree | strategy.Once,
-		NotApplicable: strategy.Recovers | strategy.AtomicLease | strategy.Renews | strategy.OwnerChecked | strategy.AtomicRelease |
-			strategy.Reentrant | strategy.LossAware | strategy.PauseProof,
-	},
+var redisAsync = Declare(strategy.Strategy{
+	Name: "redis-async",
+	Doc:  "a script takes the units in Redis, the shop answers, and a goroutine writes the order later",
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		workers, c := strategy.NewWorkers(), counter{d}
+		workers, c := NewWorkers(), counter{d}
 		return workers, func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 			left, err := c.take(ctx, wanted, takeCountedScript, nil)
 			if err != nil {
@@ -43,7 +30,22 @@ var redisAsync = strategy.Strategy{
 			}, nil
 		}
 	},
-}
+}, declared.Strategy{
+	Source:       "most examples of flash sales",
+	Guard:        "nothing",
+	Decrement:    "script: GET, DECRBY; later UPDATE, INSERT",
+	Telling:      "crash-answered",
+	Servers:      declared.EveryServer,
+	AnswersFirst: true,
+	State:        counted,
+	Scripts:      map[string]string{takeCountedScript.Hash(): "take"},
+	// The counter is not a lock: nobody holds it.
+	Properties: declared.Properties{
+		Has: declared.Exclusive | declared.ClockFree | declared.Once,
+		NotApplicable: declared.Recovers | declared.AtomicLease | declared.Renews | declared.OwnerChecked | declared.AtomicRelease |
+			declared.Reentrant | declared.LossAware | declared.PauseProof,
+	},
+})
 
 // writeLater writes an order whose customer has the answer. It announces the point read again.
 // Simulated work at that point delays the write, as a queue would. Nobody waits for it, so it is

@@ -12,6 +12,7 @@ import (
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
 var (
@@ -26,9 +27,9 @@ type counter struct{ strategy.Deps }
 
 // counted has the keys of an item's counter, and of the mark that a process has set it, for a
 // lease.
-var counted = strategy.State{Keys: []string{"{%s}:left"}, RareKeys: []string{"{%s}:loading"}}
+var counted = declared.State{Keys: []string{"{%s}:left"}, RareKeys: []string{"{%s}:loading"}}
 
-func counterKey(itemID uint64) string { return strategy.KeysOf(counted.Keys, itemID)[0] }
+func counterKey(itemID uint64) string { return declared.KeysOf(counted.Keys, itemID)[0] }
 
 // take takes units by a script, and returns the units left. The script's first key is the counter,
 // and its first argument is the number of units. A sale is refused while the counter is missing and
@@ -68,7 +69,7 @@ func (c counter) take(ctx context.Context, wanted stock.Sale, script *redis.Scri
 
 // load sets a missing counter, and says whether it did. Only one process does so in a lease.
 func (c counter) load(ctx context.Context, itemID uint64) (first bool, err error) {
-	first, err = c.Redis.SetNX(ctx, strategy.KeysOf(counted.RareKeys, itemID)[0], 1, c.Lease).Result()
+	first, err = c.Redis.SetNX(ctx, declared.KeysOf(counted.RareKeys, itemID)[0], 1, c.Lease).Result()
 	if err != nil || !first {
 		return false, err
 	}

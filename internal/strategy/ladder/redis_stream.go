@@ -17,33 +17,35 @@ import (
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var redisStream = strategy.Strategy{
+var redisStream = Declare(strategy.Strategy{
 	Name: "redis-stream",
 	Doc: "a script takes the units in Redis and adds the sale to the shop's stream; " +
 		"the shop writes the stream to MySQL in batches, and answers after the COMMIT",
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) { return newOutbox(d, false) },
+}, declared.Strategy{
 	Source:     "the transactional outbox, in Redis: flash sales that were mended",
 	Guard:      "nothing",
 	Decrement:  "script: GET, XADD, DECRBY; batches: UPDATE ... WHERE stock >= sum, INSERT; XACK",
 	Telling:    "crash",
-	Servers:    strategy.EveryServer,
+	Servers:    declared.EveryServer,
 	Background: true,
 	State:      counted,
 	// The counter is not a lock: nobody holds it. Data that Redis loses can leave units unsold.
-	Properties: strategy.Properties{
-		Has: strategy.Exclusive | strategy.Recovers | strategy.ClockFree | strategy.SurvivesDataLoss | strategy.PauseProof |
-			strategy.StorageChecked | strategy.DurableAnswers | strategy.Once,
-		NotApplicable: strategy.AtomicLease | strategy.Renews | strategy.OwnerChecked | strategy.AtomicRelease |
-			strategy.Reentrant | strategy.LossAware,
+	Properties: declared.Properties{
+		Has: declared.Exclusive | declared.Recovers | declared.ClockFree | declared.SurvivesDataLoss | declared.PauseProof |
+			declared.StorageChecked | declared.DurableAnswers | declared.Once,
+		NotApplicable: declared.AtomicLease | declared.Renews | declared.OwnerChecked | declared.AtomicRelease |
+			declared.Reentrant | declared.LossAware,
 	},
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) { return newOutbox(d, false) },
-}
+})
 
 // newOutbox builds the strategy. AckFirst says that messages are acknowledged before they are written.
 func newOutbox(d strategy.Deps, ackFirst bool) (strategy.Guard, strategy.Decrement) {
 	o := &outbox{counter: counter{d}, shop: rand.Text(), ackFirst: ackFirst, added: make(chan struct{}, 1), waiting: map[string]*awaited{}}
-	o.workers = strategy.NewWorkers()
+	o.workers = NewWorkers()
 	o.workers.Go(o.work)
 	return o.workers, o.sell
 }
@@ -84,7 +86,7 @@ type outbox struct {
 	counter
 	shop     string // a name that no other process has, not even this one after a restart
 	ackFirst bool   // messages are acknowledged, and then written beside the next ones
-	workers  *strategy.Workers
+	workers  *Workers
 	added    chan struct{} // buffered: there may be new messages
 
 	mu      sync.Mutex

@@ -1,21 +1,25 @@
 package ladder
 
-import "stocklock/internal/strategy"
+import (
+	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
+)
 
-var reentrant = strategy.Strategy{
-	Name:      "reentrant",
-	Doc:       "the reference lock: reentrant, renewed by a watchdog, and its holder learns in time when it is lost",
-	Source:    "internal/redislock",
-	Guard:     strategy.ReferenceGuard,
-	Decrement: "read-then-write",
-	Telling:   "failover",
-	Servers:   strategy.RewindProof,
-	Properties: strategy.Properties{
-		Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
-			strategy.Renews | strategy.OwnerChecked | strategy.AtomicRelease |
-			strategy.Reentrant | strategy.ClockFree | strategy.LossAware,
-	},
+var reentrant = Declare(strategy.Strategy{
+	Name: "reentrant",
+	Doc:  "the reference lock: reentrant, renewed by a watchdog, and its holder learns in time when it is lost",
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return strategy.Reference(d), strategy.ReadThenWrite
 	},
-}
+}, declared.Strategy{
+	Source:    "internal/redislock",
+	Guard:     ReferenceGuard,
+	Decrement: "read-then-write",
+	Telling:   "failover",
+	Servers:   declared.RewindProof,
+	Properties: declared.Properties{
+		Has: declared.DurableAnswers | declared.Once | declared.Exclusive | declared.Recovers | declared.AtomicLease |
+			declared.Renews | declared.OwnerChecked | declared.AtomicRelease |
+			declared.Reentrant | declared.ClockFree | declared.LossAware,
+	},
+})

@@ -10,25 +10,27 @@ import (
 
 	"stocklock/internal/sale"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var reentrantFixed = strategy.Strategy{
-	Name:      "reentrant-fixed",
-	Doc:       "a hash of owner and count, kept by scripts: the holder may enter again, and nobody renews the lease",
+var reentrantFixed = Declare(strategy.Strategy{
+	Name: "reentrant-fixed",
+	Doc:  "a hash of owner and count, kept by scripts: the holder may enter again, and nobody renews the lease",
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return countedGuard{d, func(countedHold) func() { return func() {} }}, strategy.ReadThenWrite
+	},
+}, declared.Strategy{
 	Source:    "the HINCRBY scripts of the Redisson walk-throughs, without their watchdog",
 	Guard:     "script: HEXISTS, HINCRBY, PEXPIRE; script: HINCRBY -1, DEL",
 	Decrement: "read-then-write",
 	Telling:   "overrun",
-	Servers:   strategy.RewindProof,
-	Properties: strategy.Properties{
-		Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
-			strategy.OwnerChecked | strategy.AtomicRelease | strategy.Reentrant |
-			strategy.ClockFree,
+	Servers:   declared.RewindProof,
+	Properties: declared.Properties{
+		Has: declared.DurableAnswers | declared.Once | declared.Exclusive | declared.Recovers | declared.AtomicLease |
+			declared.OwnerChecked | declared.AtomicRelease | declared.Reentrant |
+			declared.ClockFree,
 	},
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return countedGuard{d, func(countedHold) func() { return func() {} }}, strategy.ReadThenWrite
-	},
-}
+})
 
 var (
 	//go:embed counted_enter.lua

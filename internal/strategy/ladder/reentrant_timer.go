@@ -8,25 +8,27 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var reentrantTimer = strategy.Strategy{
-	Name:      "reentrant-timer",
-	Doc:       "the counted lock with a timer that renews it and looks at no answer: a holder never learns that it lost",
+var reentrantTimer = Declare(strategy.Strategy{
+	Name: "reentrant-timer",
+	Doc:  "the counted lock with a timer that renews it and looks at no answer: a holder never learns that it lost",
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return countedGuard{d, renewBlindly}, strategy.ReadThenWrite
+	},
+}, declared.Strategy{
 	Source:    "the end of the Redisson walk-throughs: a timer at a third of the lease",
 	Guard:     "reentrant-fixed; a timer: HEXISTS, PEXPIRE",
 	Decrement: "read-then-write",
 	Telling:   "partition",
-	Servers:   strategy.RewindProof,
-	Properties: strategy.Properties{
-		Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
-			strategy.Renews | strategy.OwnerChecked | strategy.AtomicRelease |
-			strategy.Reentrant | strategy.ClockFree,
+	Servers:   declared.RewindProof,
+	Properties: declared.Properties{
+		Has: declared.DurableAnswers | declared.Once | declared.Exclusive | declared.Recovers | declared.AtomicLease |
+			declared.Renews | declared.OwnerChecked | declared.AtomicRelease |
+			declared.Reentrant | declared.ClockFree,
 	},
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return countedGuard{d, renewBlindly}, strategy.ReadThenWrite
-	},
-}
+})
 
 var (
 	//go:embed counted_renew.lua

@@ -10,34 +10,36 @@ import (
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var reservation = strategy.Strategy{
+var reservation = Declare(strategy.Strategy{
 	Name:         "reservation",
 	Doc:          "hold the units for a lease, work without any lock, confirm only while the hold stands; a reaper returns expired holds",
-	Source:       "try, confirm, cancel: Helland, Life beyond Distributed Transactions, 2007",
-	Guard:        "nothing",
-	Decrement:    "UPDATE items, INSERT hold; DELETE hold WHERE expires_at > NOW(), INSERT order",
-	Telling:      "pause",
-	Servers:      strategy.EveryServer,
 	WithoutRedis: true,
-	Properties: strategy.Properties{
-		Has: strategy.Exclusive | strategy.Recovers | strategy.AtomicLease | strategy.ClockFree |
-			strategy.StorageChecked | strategy.DurableAnswers | strategy.Once,
-		NotApplicable: strategy.OwnerChecked | strategy.AtomicRelease | strategy.Reentrant |
-			strategy.SurvivesDataLoss,
-	},
-	State: reserved,
-	Lease: reservedFor,
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return reserving(d, "DELETE FROM reservations WHERE id = ? AND expires_at > NOW(6)", true)
 	},
-}
+}, declared.Strategy{
+	Source:    "try, confirm, cancel: Helland, Life beyond Distributed Transactions, 2007",
+	Guard:     "nothing",
+	Decrement: "UPDATE items, INSERT hold; DELETE hold WHERE expires_at > NOW(), INSERT order",
+	Telling:   "pause",
+	Servers:   declared.EveryServer,
+	Properties: declared.Properties{
+		Has: declared.Exclusive | declared.Recovers | declared.AtomicLease | declared.ClockFree |
+			declared.StorageChecked | declared.DurableAnswers | declared.Once,
+		NotApplicable: declared.OwnerChecked | declared.AtomicRelease | declared.Reentrant |
+			declared.SurvivesDataLoss,
+	},
+	State: reserved,
+	Lease: reservedFor,
+})
 
-var reserved = strategy.State{Remaining: "SELECT COALESCE(SUM(quantity), 0) FROM reservations WHERE item_id = ?"}
+var reserved = declared.State{Remaining: "SELECT COALESCE(SUM(quantity), 0) FROM reservations WHERE item_id = ?"}
 
-var reservedFor = strategy.Lease{
-	Kept:  strategy.LeaseInMySQL,
+var reservedFor = declared.Lease{
+	Kept:  declared.LeaseInMySQL,
 	Query: "SELECT TIMESTAMPDIFF(MICROSECOND, NOW(6), MIN(expires_at)) DIV 1000 FROM reservations WHERE item_id = ?",
 }
 
@@ -49,7 +51,7 @@ var errHoldExpired = errors.New("strategy: the hold has expired")
 func reserving(d strategy.Deps, confirm string, mustStand bool) (strategy.Guard, strategy.Decrement) {
 	r := &reservations{Deps: d, confirmation: confirm, mustStand: mustStand}
 	hold := strategy.RetryConflicts(d.Options, r.hold)
-	workers := strategy.NewWorkers()
+	workers := NewWorkers()
 	workers.Go(r.reap)
 	return workers, func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 		held, err := hold(ctx, store, wanted)

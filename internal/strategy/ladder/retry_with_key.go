@@ -1,20 +1,24 @@
 package ladder
 
-import "stocklock/internal/strategy"
+import (
+	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
+)
 
-var retryWithKey = strategy.Strategy{
+var retryWithKey = Declare(strategy.Strategy{
 	Name:         "retry-with-key",
 	Doc:          "retry-without-key whose order has an id from the beginning, unique in the database: what was done already is found",
+	WithoutRedis: true,
+	Mixable:      true,
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellOnceAgain)
+	},
+}, declared.Strategy{
 	Source:       "idempotent retries: the key is made before the first try",
 	Guard:        "nothing",
 	Decrement:    "UPDATE ... SET stock = stock - ? WHERE stock >= ?, INSERT with the id; again without an answer, SELECT by the id",
 	Telling:      "commit-unanswered",
-	Servers:      strategy.EveryServer,
-	WithoutRedis: true,
-	Properties:   repeated(strategy.Once),
-	Mixable:      true,
+	Servers:      declared.EveryServer,
+	Properties:   repeated(declared.Once),
 	WaitsInMySQL: true,
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellOnceAgain)
-	},
-}
+})

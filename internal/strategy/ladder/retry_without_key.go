@@ -9,29 +9,31 @@ import (
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var retryWithoutKey = strategy.Strategy{
+var retryWithoutKey = Declare(strategy.Strategy{
 	Name:         "retry-without-key",
 	Doc:          "a right decrement that is made again when its COMMIT has no answer, with nothing by which the database could tell",
+	WithoutRedis: true,
+	Mixable:      true,
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellAgain)
+	},
+}, declared.Strategy{
 	Source:       "retries on a lost connection, in drivers, pools and interceptors",
 	Guard:        "nothing",
 	Decrement:    "UPDATE ... SET stock = stock - ? WHERE stock >= ?, INSERT; all of it again without an answer",
 	Telling:      "commit-unanswered",
-	Servers:      strategy.EveryServer,
-	WithoutRedis: true,
+	Servers:      declared.EveryServer,
 	Properties:   repeated(0),
-	Mixable:      true,
 	WaitsInMySQL: true,
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellAgain)
-	},
-}
+})
 
 // repeated are the properties of a strategy that decides in the database, with what it has of Once.
-func repeated(once strategy.Property) strategy.Properties {
-	p := strategy.DatabaseLock()
-	p.Has = p.Has&^strategy.Once | once
+func repeated(once declared.Property) declared.Properties {
+	p := DatabaseLock
+	p.Has = p.Has&^declared.Once | once
 	return p
 }
 

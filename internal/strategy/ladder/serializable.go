@@ -8,23 +8,25 @@ import (
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var serializable = strategy.Strategy{
+var serializable = Declare(strategy.Strategy{
 	Name:         "serializable",
 	Doc:          "read-then-write in one SERIALIZABLE transaction: of two that have read the row, one is ended by a deadlock, and repeated",
+	WithoutRedis: true,
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellSerializably)
+	},
+}, declared.Strategy{
 	Source:       "MySQL Reference Manual, Transaction Isolation Levels",
 	Guard:        "nothing",
 	Decrement:    "SELECT, UPDATE, in a SERIALIZABLE transaction, repeated",
 	Telling:      "contention",
-	Servers:      strategy.EveryServer,
-	WithoutRedis: true,
-	Properties:   strategy.DatabaseLock(),
+	Servers:      declared.EveryServer,
+	Properties:   DatabaseLock,
 	WaitsInMySQL: true,
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellSerializably)
-	},
-}
+})
 
 func sellSerializably(ctx context.Context, store *stock.Store, wanted stock.Sale) (order stock.Order, err error) {
 	err = store.TransactAt(ctx, sql.LevelSerializable, func(tx stock.Tx) error {

@@ -5,21 +5,12 @@ import (
 
 	"stocklock/internal/sale"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var setExNx = strategy.Strategy{
-	Name:      "set-ex-nx",
-	Doc:       "SET with NX and an expiry in one command, DEL to free it: frees whoever's lock it is by then",
-	Source:    "the SET command's page before it warns; the usual answer to setnx's deadlock",
-	Guard:     "SET NX PX; DEL",
-	Decrement: "read-then-write",
-	Telling:   "late-release",
-	Servers:   strategy.RewindProof,
-	Properties: strategy.Properties{
-		Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.AtomicLease |
-			strategy.ClockFree,
-		NotApplicable: strategy.AtomicRelease,
-	},
+var setExNx = Declare(strategy.Strategy{
+	Name: "set-ex-nx",
+	Doc:  "SET with NX and an expiry in one command, DEL to free it: frees whoever's lock it is by then",
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return polled{Options: d.Options, try: func(ctx context.Context, key string) (lease, error) {
 			ok, err := d.Redis.SetNX(ctx, key, 1, d.Lease).Result()
@@ -30,4 +21,15 @@ var setExNx = strategy.Strategy{
 			return plainDel{d.Redis, key}, nil
 		}}, strategy.ReadThenWrite
 	},
-}
+}, declared.Strategy{
+	Source:    "the SET command's page before it warns; the usual answer to setnx's deadlock",
+	Guard:     "SET NX PX; DEL",
+	Decrement: "read-then-write",
+	Telling:   "late-release",
+	Servers:   declared.RewindProof,
+	Properties: declared.Properties{
+		Has: declared.DurableAnswers | declared.Once | declared.Exclusive | declared.Recovers | declared.AtomicLease |
+			declared.ClockFree,
+		NotApplicable: declared.AtomicRelease,
+	},
+})

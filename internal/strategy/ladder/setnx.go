@@ -7,23 +7,12 @@ import (
 
 	"stocklock/internal/sale"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var setnx = strategy.Strategy{
-	Name:      "setnx",
-	Doc:       "SETNX to take the lock, DEL to free it, and no expiry: a holder that dies keeps it for ever",
-	Source:    "the first pattern of the SETNX command's page, and most copied snippets",
-	Guard:     "SETNX; DEL",
-	Decrement: "read-then-write",
-	Telling:   "crash",
-	Servers:   strategy.RewindProof,
-	// The lock has no lease. It never changes hands before its release, so the DEL frees only the
-	// holder's own lock.
-	Properties: strategy.Properties{
-		Has: strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.OwnerChecked | strategy.ClockFree,
-		NotApplicable: strategy.AtomicLease | strategy.Renews | strategy.AtomicRelease |
-			strategy.LossAware | strategy.PauseProof,
-	},
+var setnx = Declare(strategy.Strategy{
+	Name: "setnx",
+	Doc:  "SETNX to take the lock, DEL to free it, and no expiry: a holder that dies keeps it for ever",
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return polled{Options: d.Options, try: func(ctx context.Context, key string) (lease, error) {
 			ok, err := sendSetnx(ctx, d.Redis, key, 1)
@@ -34,7 +23,20 @@ var setnx = strategy.Strategy{
 			return plainDel{d.Redis, key}, nil
 		}}, strategy.ReadThenWrite
 	},
-}
+}, declared.Strategy{
+	Source:    "the first pattern of the SETNX command's page, and most copied snippets",
+	Guard:     "SETNX; DEL",
+	Decrement: "read-then-write",
+	Telling:   "crash",
+	Servers:   declared.RewindProof,
+	// The lock has no lease. It never changes hands before its release, so the DEL frees only the
+	// holder's own lock.
+	Properties: declared.Properties{
+		Has: declared.DurableAnswers | declared.Once | declared.Exclusive | declared.OwnerChecked | declared.ClockFree,
+		NotApplicable: declared.AtomicLease | declared.Renews | declared.AtomicRelease |
+			declared.LossAware | declared.PauseProof,
+	},
+})
 
 // sendSetnx sends SETNX itself, because go-redis turns its SetNX into SET with NX.
 func sendSetnx(ctx context.Context, client redis.UniversalClient, key string, value any) (bool, error) {

@@ -5,20 +5,12 @@ import (
 
 	"stocklock/internal/sale"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var setnxExpire = strategy.Strategy{
-	Name:      "setnx-expire",
-	Doc:       "SETNX, then EXPIRE as a second command: a holder that dies between the two keeps the lock for ever",
-	Source:    "the usual first repair of setnx, from before Redis 2.6.12 gave SET its options",
-	Guard:     "SETNX, EXPIRE; DEL",
-	Decrement: "read-then-write",
-	Telling:   "crash-acquiring",
-	Servers:   strategy.RewindProof,
-	Properties: strategy.Properties{
-		Has:           strategy.DurableAnswers | strategy.Once | strategy.Exclusive | strategy.Recovers | strategy.ClockFree,
-		NotApplicable: strategy.AtomicRelease,
-	},
+var setnxExpire = Declare(strategy.Strategy{
+	Name: "setnx-expire",
+	Doc:  "SETNX, then EXPIRE as a second command: a holder that dies between the two keeps the lock for ever",
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return polled{Options: d.Options, try: func(ctx context.Context, key string) (lease, error) {
 			ok, err := sendSetnx(ctx, d.Redis, key, 1)
@@ -32,4 +24,14 @@ var setnxExpire = strategy.Strategy{
 			return plainDel{d.Redis, key}, nil
 		}}, strategy.ReadThenWrite
 	},
-}
+}, declared.Strategy{
+	Source:    "the usual first repair of setnx, from before Redis 2.6.12 gave SET its options",
+	Guard:     "SETNX, EXPIRE; DEL",
+	Decrement: "read-then-write",
+	Telling:   "crash-acquiring",
+	Servers:   declared.RewindProof,
+	Properties: declared.Properties{
+		Has:           declared.DurableAnswers | declared.Once | declared.Exclusive | declared.Recovers | declared.ClockFree,
+		NotApplicable: declared.AtomicRelease,
+	},
+})

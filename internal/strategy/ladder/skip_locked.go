@@ -9,24 +9,26 @@ import (
 	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var skipLocked = strategy.Strategy{
+var skipLocked = Declare(strategy.Strategy{
 	Name:         "skip-locked",
 	Doc:          "one row for each free unit, taken with FOR UPDATE SKIP LOCKED from a pool that is refilled under the item's lock",
+	WithoutRedis: true,
+	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
+		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellUnits)
+	},
+}, declared.Strategy{
 	Source:       "Shopify's move of reservations from Redis to MySQL, 2026; MySQL Reference Manual, Locking Reads",
 	Guard:        "nothing",
 	Decrement:    "SELECT ... FOR UPDATE SKIP LOCKED, DELETE; refill: UPDATE items, INSERT units",
 	Telling:      "contention",
-	Servers:      strategy.EveryServer,
-	WithoutRedis: true,
-	Properties:   strategy.DatabaseLock(),
+	Servers:      declared.EveryServer,
+	Properties:   DatabaseLock,
 	WaitsInMySQL: true,
-	State:        strategy.State{Remaining: "SELECT COUNT(*) FROM stock_units WHERE item_id = ?"},
-	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
-		return strategy.Unguarded{}, strategy.RetryConflicts(d.Options, sellUnits)
-	},
-}
+	State:        declared.State{Remaining: "SELECT COUNT(*) FROM stock_units WHERE item_id = ?"},
+})
 
 // unitPool bounds the free rows of one item. Each sale skips the rows that others have locked, so a
 // pool without a bound makes every sale slower.

@@ -6,26 +6,28 @@ import (
 
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
+	"stocklock/internal/strategy/declared"
 )
 
-var transactionInLock = strategy.Strategy{
-	Name:      "transaction-in-lock",
-	Doc:       "the lock around the whole transaction: BEGIN comes after it is taken, COMMIT before it is released, and the write compares the fence",
-	Source:    "a lock that is taken by the caller of the transactional method; TransactionTemplate inside the lock",
-	Guard:     strategy.ReferenceGuard,
-	Decrement: "raise the fence; BEGIN, read, write where the fence is one's own, COMMIT",
-	Telling:   "contention",
-	Servers:   strategy.EveryServer,
-	Properties: strategy.Properties{
-		Has: inclusive.Has | strategy.Exclusive | strategy.StorageChecked,
-	},
+var transactionInLock = Declare(strategy.Strategy{
+	Name: "transaction-in-lock",
+	Doc:  "the lock around the whole transaction: BEGIN comes after it is taken, COMMIT before it is released, and the write compares the fence",
 	Build: func(d strategy.Deps) (strategy.Guard, strategy.Decrement) {
 		return strategy.Reference(d), func(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 			order, err := strategy.Repeat(ctx, d.Options, func() (stock.Order, error) { return sellInTransaction(ctx, store, wanted) })
 			return strategy.Written(ctx, order, err)
 		}
 	},
-}
+}, declared.Strategy{
+	Source:    "a lock that is taken by the caller of the transactional method; TransactionTemplate inside the lock",
+	Guard:     ReferenceGuard,
+	Decrement: "raise the fence; BEGIN, read, write where the fence is one's own, COMMIT",
+	Telling:   "contention",
+	Servers:   declared.EveryServer,
+	Properties: declared.Properties{
+		Has: inclusive.Has | declared.Exclusive | declared.StorageChecked,
+	},
+})
 
 // sellInTransaction raises the fence in a commit of its own. Raised by the transaction, it would lock
 // the row, and the read would need no lock around it.

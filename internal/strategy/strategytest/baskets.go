@@ -13,13 +13,13 @@ import (
 )
 
 // baskets has the strategies sell several items in one sale. Any other strategy refuses them.
-func baskets(t *testing.T, of []strategy.Strategy) {
+func baskets(t *testing.T, of []Subject) {
 	d := Deps(t)
 	for _, s := range of {
 		t.Run(s.Name, func(t *testing.T) {
-			if s.Baskets == nil {
-				one := NewItemFor(t, s, d, 1)
-				_, err := NewSeller(t, s, d).Sell(t.Context(), basket(stock.Line{ItemID: one.ID, Quantity: 1}, stock.Line{ItemID: one.ID + 1, Quantity: 1}))
+			if !s.Baskets {
+				one := s.NewItem(t, d, 1)
+				_, err := s.NewSeller(t, d).Sell(t.Context(), basket(stock.Line{ItemID: one.ID, Quantity: 1}, stock.Line{ItemID: one.ID + 1, Quantity: 1}))
 				if !errors.Is(err, strategy.ErrOneItem) {
 					t.Errorf("a basket: %v, want ErrOneItem", err)
 				}
@@ -53,9 +53,9 @@ func wantUnits(t *testing.T, d strategy.Deps, items []stock.Item, want ...int64)
 }
 
 // allOrNothing sells a basket, and then ones with lines that cannot be had.
-func allOrNothing(t *testing.T, s strategy.Strategy, d strategy.Deps) {
-	seller := NewSeller(t, s, d)
-	items := []stock.Item{NewItemFor(t, s, d, 5), NewItemFor(t, s, d, 5), NewItemFor(t, s, d, 2)}
+func allOrNothing(t *testing.T, s Subject, d strategy.Deps) {
+	seller := s.NewSeller(t, d)
+	items := []stock.Item{s.NewItem(t, d, 5), s.NewItem(t, d, 5), s.NewItem(t, d, 2)}
 	line := func(i int, quantity int64) stock.Line { return stock.Line{ItemID: items[i].ID, Quantity: quantity} }
 
 	// In no order, and one item twice.
@@ -71,7 +71,7 @@ func allOrNothing(t *testing.T, s strategy.Strategy, d strategy.Deps) {
 	for i, row := range again.Rows() {
 		want := [][3]int64{{3, 5, 2}, {1, 5, 4}, {1, 2, 1}}[i]
 		if row.ItemID != items[i].ID || [3]int64{row.Quantity, row.StockRead, row.StockWritten} != want ||
-			row.Strategy != s.Name || row.RequestID != "r" || (row.Token > 0) != (s.Guard != "nothing") {
+			row.Strategy != s.Name || row.RequestID != "r" || (row.Token > 0) != (s.guarded()) {
 			t.Errorf("row %d is %+v, want quantity, stock read and written %d", i+1, row, want)
 		}
 	}
@@ -97,12 +97,12 @@ func allOrNothing(t *testing.T, s strategy.Strategy, d strategy.Deps) {
 
 // crossedBaskets has many customers take the same items in all orders, from two sellers, as of two
 // processes, beside restocks and cancellations. Nobody meets a deadlock, and the units balance.
-func crossedBaskets(t *testing.T, s strategy.Strategy, d strategy.Deps) {
+func crossedBaskets(t *testing.T, s Subject, d strategy.Deps) {
 	const customers, each, units = 8, 6, 40
-	sellers := []*strategy.Seller{NewSeller(t, s, d), NewSeller(t, s, d)}
+	sellers := []*strategy.Seller{s.NewSeller(t, d), s.NewSeller(t, d)}
 	var items []stock.Item
 	for range 4 {
-		items = append(items, NewItemFor(t, s, d, units))
+		items = append(items, s.NewItem(t, d, units))
 	}
 	var mu sync.Mutex
 	want := []int64{units, units, units, units}
@@ -149,10 +149,10 @@ func crossedBaskets(t *testing.T, s strategy.Strategy, d strategy.Deps) {
 }
 
 // limited has a customer buy as many units as it may have, from many requests at once.
-func limited(t *testing.T, s strategy.Strategy, d strategy.Deps) {
+func limited(t *testing.T, s Subject, d strategy.Deps) {
 	const limit = 3
-	seller := NewSeller(t, s, d)
-	items := []stock.Item{NewItemFor(t, s, d, 100), NewItemFor(t, s, d, 100)}
+	seller := s.NewSeller(t, d)
+	items := []stock.Item{s.NewItem(t, d, 100), s.NewItem(t, d, 100)}
 	both := func(subject string) stock.Sale {
 		sale := basket(stock.Line{ItemID: items[0].ID, Quantity: 1}, stock.Line{ItemID: items[1].ID, Quantity: 1})
 		sale.Subject, sale.Limit = subject, limit

@@ -22,9 +22,27 @@ import (
 	"stocklock/internal/testserver"
 )
 
+// Subject is a strategy with what its tests must know of it. The zero value of the rest is that of a strategy
+// that holds and has one stock: the item's row.
+type Subject struct {
+	strategy.Strategy
+	Points []sale.Point // those that a sale can pass, in order; see package sale
+
+	Oversells bool // under contention, which its lock does not keep out
+	ByClock   bool // it compares the time with that of other machines
+	Expires   bool // its lock's keys in Redis expire
+	Elsewhere bool // units are counted in Redis, so a refused sale waits for nobody
+
+	Prepare func(ctx context.Context, store *stock.Store, itemID uint64) error // makes an item ready; may be nil
+	View    func(t *testing.T, d strategy.Deps, item stock.Item)               // tests its page views; may be nil
+	Lacks   func(t *testing.T, d strategy.Deps) string                         // why this Redis cannot run it; may be nil
+}
+
+func (s Subject) guarded() bool { return slices.Contains(s.Points, sale.Acquiring) }
+
 // All runs the tests that need nothing but the strategies themselves: what they say of themselves,
 // single customers, contention, the points of a sale, and sales of several items.
-func All(t *testing.T, of []strategy.Strategy) {
+func All(t *testing.T, of []Subject) {
 	t.Run("Describes", func(t *testing.T) { describes(t, of) })
 	t.Run("Singly", func(t *testing.T) { sellsSingly(t, of) })
 	t.Run("Contention", func(t *testing.T) { contention(t, of) })
@@ -53,29 +71,24 @@ func Deps(t *testing.T, parameters ...string) strategy.Deps {
 	}
 }
 
-// NewSeller builds a seller that ends with the test. It skips the test where the Redis cannot run the
-// strategy.
+// NewSeller builds a seller that ends with the test.
 func NewSeller(t *testing.T, s strategy.Strategy, d strategy.Deps) *strategy.Seller {
 	t.Helper()
-	NeedsCommand(t, s, d)
 	seller := strategy.New(s, d)
 	t.Cleanup(func() { seller.Close() })
 	return seller
 }
 
-// NeedsCommand skips a test on a Redis that knows none of the commands that the strategy needs one of.
-func NeedsCommand(t *testing.T, s strategy.Strategy, d strategy.Deps) {
+// NewSeller builds a seller that ends with the test. It skips the test where the Redis cannot run the
+// strategy.
+func (s Subject) NewSeller(t *testing.T, d strategy.Deps) *strategy.Seller {
 	t.Helper()
-	if len(s.NeedsCommand) == 0 {
-		return
+	if s.Lacks != nil {
+		if why := s.Lacks(t, d); why != "" {
+			t.Skipf("%s %s: run the test with its folder at the front of the PATH", s.Name, why)
+		}
 	}
-	known, err := strategy.KnownCommand(t.Context(), d.Redis, s.NeedsCommand)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if known == "" {
-		t.Skipf("%s needs a Redis that knows %s: run the test with its folder at the front of the PATH", s.Name, strings.Join(s.NeedsCommand, " or "))
-	}
+	return NewSeller(t, s.Strategy, d)
 }
 
 // NewItem creates an item with so many units.
@@ -88,17 +101,19 @@ func NewItem(t *testing.T, d strategy.Deps, units int64) stock.Item {
 	return item
 }
 
-// NewItemFor creates an item with so many units, and prepares it for the strategy.
-func NewItemFor(t *testing.T, s strategy.Strategy, d strategy.Deps, units int64) stock.Item {
+// NewItem creates an item with so many units, and prepares it for the strategy.
+func (s Subject) NewItem(t *testing.T, d strategy.Deps, units int64) stock.Item {
 	t.Helper()
 	item := NewItem(t, d, units)
-	if err := s.State.Prepare(t.Context(), d.Store, item.ID); err != nil {
-		t.Fatalf("prepare an item for %s: %v", s.Name, err)
+	if s.Prepare != nil {
+		if err := s.Prepare(t.Context(), d.Store, item.ID); err != nil {
+			t.Fatalf("prepare an item for %s: %v", s.Name, err)
+		}
 	}
 	return item
 }
 
-func describes(t *testing.T, of []strategy.Strategy) {
+func describes(t *testing.T, of []Subject) {
 	name := regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
 	seen := map[string]bool{}
 	for _, s := range of {
@@ -109,38 +124,27 @@ func describes(t *testing.T, of []strategy.Strategy) {
 			t.Errorf("strategy %q is listed twice", s.Name)
 		}
 		seen[s.Name] = true
-		for field, text := range map[string]string{"Doc": s.Doc, "Source": s.Source, "Guard": s.Guard, "Decrement": s.Decrement, "Telling": s.Telling} {
-			if text == "" || strings.ContainsAny(text, "\n|") {
-				t.Errorf("strategy %s: %s is %q, want one line that fits into a table", s.Name, field, text)
-			}
-		}
-		if s.AnswersFirst == s.Properties.Has.Includes(strategy.DurableAnswers) {
-			t.Errorf("strategy %s: durable-answers must be had, and only where it does not answer first", s.Name)
+		if s.Doc == "" || strings.ContainsAny(s.Doc, "\n|") {
+			t.Errorf("strategy %s: Doc is %q, want one line that fits into a table", s.Name, s.Doc)
 		}
 		if s.Build == nil {
 			t.Errorf("strategy %s cannot be built", s.Name)
-		}
-		if of := s.Describe(); (s.View == nil) != (of.Standing(strategy.FreshRead) == strategy.NotApplicable) || (s.View == nil) != (len(s.State.Copies) == 0) {
-			t.Errorf("strategy %s: fresh-read applies, and there are copies, where it has a view", s.Name)
-		}
-		if s.Properties.Has&s.Properties.NotApplicable != 0 || s.Properties.NotApplicable.Includes(strategy.Exclusive) {
-			t.Errorf("strategy %s: a property is had and does not apply, or exclusive does not apply", s.Name)
 		}
 	}
 }
 
 // sellsSingly sells one unit after the other. Nobody is told sold out while units are left. The
-// process's clock is slow, where the strategy declares that it needs none.
-func sellsSingly(t *testing.T, of []strategy.Strategy) {
+// process's clock is slow, where the strategy needs none.
+func sellsSingly(t *testing.T, of []Subject) {
 	const units = 16
 	d := Deps(t)
 	for _, s := range of {
 		t.Run(s.Name, func(t *testing.T) {
 			d := d
-			if s.Properties.Meets(strategy.ClockFree) {
+			if !s.ByClock {
 				d.Now = func() time.Time { return time.Now().Add(-time.Hour) }
 			}
-			seller, it := NewSeller(t, s, d), NewItemFor(t, s, d, units)
+			seller, it := s.NewSeller(t, d), s.NewItem(t, d, units)
 			for i := range units + 1 {
 				_, err := seller.Sell(t.Context(), stock.Sale{ItemID: it.ID, Quantity: 1, RequestID: fmt.Sprint(i), Shop: "test"})
 				if i < units && err != nil || i == units && !errors.Is(err, stock.ErrSoldOut) {
@@ -151,16 +155,16 @@ func sellsSingly(t *testing.T, of []strategy.Strategy) {
 	}
 }
 
-// contention sells one item from two sellers, as two processes would. An exclusive strategy sells
-// exactly the stock; another one sells more. Who is told busy asks again: not every lock promises a turn.
-func contention(t *testing.T, of []strategy.Strategy) {
+// contention sells one item from two sellers, as two processes would. A strategy sells exactly the
+// stock, or it oversells. Who is told busy asks again: not every lock promises a turn.
+func contention(t *testing.T, of []Subject) {
 	const stockSize, demand = 20, 60
 	d := Deps(t)
 	for _, s := range of {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			it := NewItemFor(t, s, d, stockSize)
-			sellers := []*strategy.Seller{NewSeller(t, s, d), NewSeller(t, s, d)}
+			it := s.NewItem(t, d, stockSize)
+			sellers := []*strategy.Seller{s.NewSeller(t, d), s.NewSeller(t, d)}
 			// The work is long against a poll, so that an overlap is seen if it is possible.
 			working := sale.WithHook(t.Context(), func(_ context.Context, p sale.Point, _ []slog.Attr) {
 				if p == sale.Read {
@@ -189,9 +193,8 @@ func contention(t *testing.T, of []strategy.Strategy) {
 					units++
 				}
 			}
-			exclusive := s.Properties.Meets(strategy.Exclusive)
-			if exclusive && units != stockSize || !exclusive && units <= stockSize {
-				t.Errorf("sold %d of %d, and the strategy is exclusive: %v", units, stockSize, exclusive)
+			if s.Oversells && units <= stockSize || !s.Oversells && units != stockSize {
+				t.Errorf("sold %d of %d, and the strategy oversells: %v", units, stockSize, s.Oversells)
 			}
 		})
 	}
@@ -221,23 +224,23 @@ func (p *passage) points() []sale.Point {
 	return slices.Clone(p.passed)
 }
 
-// pointsComeInOrder wants of a sale that is not refused the points that its strategy declares.
-func pointsComeInOrder(t *testing.T, of []strategy.Strategy) {
+// pointsComeInOrder wants of a sale that is not refused the points of its strategy.
+func pointsComeInOrder(t *testing.T, of []Subject) {
 	d := Deps(t)
 	for _, s := range of {
 		t.Run(s.Name, func(t *testing.T) {
-			points := s.Describe().Points
+			points := s.Points
 			answered := slices.Index(points, sale.Answered) // by the shop
 			want := slices.DeleteFunc(slices.Clone(points[:answered]), func(p sale.Point) bool { return p == sale.Waiting })
 			later := slices.DeleteFunc(slices.Clone(points[answered+1:]), func(p sale.Point) bool { return slices.Contains(sale.ViewPoints, p) })
 			var p passage
-			seller, it := NewSeller(t, s, d), NewItemFor(t, s, d, 1)
+			seller, it := s.NewSeller(t, d), s.NewItem(t, d, 1)
 			if s.View != nil {
-				viewsOnce(t, s.View(d), it)
+				s.View(t, d, it)
 			}
 			wanted := stock.Sale{ItemID: it.ID, Quantity: 1, RequestID: "r", Shop: "test"}
 			inside := func(point sale.Point) {
-				if point == sale.Read && s.Describe().Lease.Kept == strategy.LeaseInExpiry {
+				if point == sale.Read && s.Expires {
 					endsByItself(t, d, seller.LockKey(wanted))
 				}
 			}
@@ -258,19 +261,6 @@ func pointsComeInOrder(t *testing.T, of []strategy.Strategy) {
 	}
 }
 
-// viewsOnce wants the points of a page view of the first one, which finds no copy, and none of the second.
-func viewsOnce(t *testing.T, view strategy.View, it stock.Item) {
-	var p passage
-	for range 2 {
-		if seen, err := view(p.of(t, nil), it.ID); err != nil || seen.ID != it.ID || seen.Stock != it.Stock {
-			t.Errorf("the page shows %+v, %v, want %+v", seen, err, it)
-		}
-	}
-	if passed := p.points(); !slices.Equal(passed, sale.ViewPoints) {
-		t.Errorf("two page views passed %v, want %v", passed, sale.ViewPoints)
-	}
-}
-
 // endsByItself wants what a lock keeps in Redis to expire: with the lease, or a minute after its last use.
 func endsByItself(t *testing.T, d strategy.Deps, lock string) {
 	keys := d.Redis.Keys(t.Context(), "*"+lock+"*").Val()
@@ -285,13 +275,13 @@ func endsByItself(t *testing.T, d strategy.Deps, lock string) {
 }
 
 // refusedSalesWait runs two sales, of one process and of two. Of the two, one is refused.
-func refusedSalesWait(t *testing.T, of []strategy.Strategy) {
+func refusedSalesWait(t *testing.T, of []Subject) {
 	d := Deps(t)
 	for _, s := range of {
 		switch {
-		case !s.Describe().Passes(sale.Waiting) || len(s.State.Keys) > 0: // tested where they are
+		case s.Elsewhere || !slices.Contains(s.Points, sale.Waiting): // tested where they are
 			continue
-		case s.Name != "batched" && s.Properties.Has.Includes(strategy.Exclusive): // the others refuse inside one process
+		case s.Name != "batched" && !s.Oversells: // the others refuse inside one process
 			t.Run(s.Name+" in two processes", func(t *testing.T) { oneOfTwoWaits(t, s, d, false) })
 		}
 		t.Run(s.Name, func(t *testing.T) { oneOfTwoWaits(t, s, d, true) })
@@ -300,7 +290,7 @@ func refusedSalesWait(t *testing.T, of []strategy.Strategy) {
 
 // oneOfTwoWaits holds a sale where others can find its lock taken, until the other one has passed
 // waiting or has its answer.
-func oneOfTwoWaits(t *testing.T, s strategy.Strategy, d strategy.Deps, oneProcess bool) {
+func oneOfTwoWaits(t *testing.T, s Subject, d strategy.Deps, oneProcess bool) {
 	inside, kept, goOn := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	hold := sync.OnceFunc(func() {
 		close(inside)
@@ -311,10 +301,10 @@ func oneOfTwoWaits(t *testing.T, s strategy.Strategy, d strategy.Deps, oneProces
 	if s.Name == "batched" { // its sales queue after that point, behind one that leads
 		d.Batched, holdAt = func(int, time.Duration) { hold() }, ""
 	}
-	it := NewItemFor(t, s, d, 1)
-	sellers := []*strategy.Seller{NewSeller(t, s, d), nil}
+	it := s.NewItem(t, d, 1)
+	sellers := []*strategy.Seller{s.NewSeller(t, d), nil}
 	if sellers[1] = sellers[0]; !oneProcess {
-		sellers[1] = NewSeller(t, s, d)
+		sellers[1] = s.NewSeller(t, d)
 	}
 	var sales [2]passage
 	var wg sync.WaitGroup
@@ -352,7 +342,7 @@ func oneOfTwoWaits(t *testing.T, s strategy.Strategy, d strategy.Deps, oneProces
 				continue
 			}
 			times++
-			if s.Guard != "nothing" && at != 0 {
+			if s.guarded() && at != 0 {
 				t.Errorf("sale %d passed %v: a guard refuses before anything else", i, passed)
 			}
 		}
@@ -364,7 +354,7 @@ func oneOfTwoWaits(t *testing.T, s strategy.Strategy, d strategy.Deps, oneProces
 
 // Recipes compares the commands that one sale sends to Redis with those that are wanted of it, by
 // the strategy's name. All strategies must be there. Those without a command must declare that.
-func Recipes(t *testing.T, of []strategy.Strategy, want map[string]string) {
+func Recipes(t *testing.T, of []Subject, want map[string]string) {
 	d := Deps(t)
 	var sent commandLog
 	d.Redis.AddHook(&sent)
@@ -377,7 +367,7 @@ func Recipes(t *testing.T, of []strategy.Strategy, want map[string]string) {
 			if s.WithoutRedis != (recipe == "") {
 				t.Errorf("it declares that it needs no Redis: %t, and its recipe is %q", s.WithoutRedis, recipe)
 			}
-			seller, it := NewSeller(t, s, d), NewItemFor(t, s, d, 2)
+			seller, it := s.NewSeller(t, d), s.NewItem(t, d, 2)
 			for range 2 { // the first time loads the scripts
 				sent.reset()
 				if _, err := seller.Sell(t.Context(), stock.Sale{ItemID: it.ID, Quantity: 1, RequestID: "r", Shop: "test"}); err != nil {
@@ -456,10 +446,10 @@ func summary(cmd redis.Cmder) string {
 // Repeats has the database end what a sale does after the point, because another transaction has
 // locked the rows. The statement locks the rows of an item. The sale has to try again, and to be
 // made.
-func Repeats(t *testing.T, s strategy.Strategy, point sale.Point, lock string) {
+func Repeats(t *testing.T, s Subject, point sale.Point, lock string) {
 	t.Helper()
 	d := Deps(t, "?innodb_lock_wait_timeout=1")
-	item := NewItemFor(t, s, d, 1)
+	item := s.NewItem(t, d, 1)
 	tx, err := d.Store.Pool().BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -491,7 +481,7 @@ func Repeats(t *testing.T, s strategy.Strategy, point sale.Point, lock string) {
 			meet()
 		}
 	})
-	_, err = NewSeller(t, s, d).Sell(ctx, stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"})
+	_, err = s.NewSeller(t, d).Sell(ctx, stock.Sale{ItemID: item.ID, Quantity: 1, RequestID: "r", Shop: "test"})
 	if err != nil {
 		t.Errorf("%s, with another transaction after the point %s: %v", s.Name, point, err)
 	}

@@ -16,6 +16,7 @@ import (
 	"context"
 	"database/sql"
 
+	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 )
@@ -38,7 +39,7 @@ func (s shop) Close() error { return s.lock.Close() }
 func (s shop) sell(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 	var order stock.Order
 	err := store.TransactAt(ctx, sql.LevelRepeatableRead, func(tx stock.Tx) error {
-		return s.lock.Do(ctx, strategy.Key(wanted.ItemID), func(context.Context, int64) (err error) {
+		return s.lock.Do(ctx, sale.Key(wanted.ItemID), func(context.Context, int64) (err error) {
 			order, err = take(tx, wanted)
 			return err
 		})

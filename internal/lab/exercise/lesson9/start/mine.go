@@ -48,7 +48,7 @@ func taken(ctx context.Context) { sale.At(ctx, sale.Taken) }
 func (s shop) sell(ctx context.Context, store *stock.Store, wanted stock.Sale) (stock.Order, error) {
 	lines := strategy.Posted(ctx, wanted) // as the customer has them
 	for _, line := range lines {
-		held, _, free, err := s.lock.Hold(ctx, strategy.Key(line.ItemID))
+		held, _, free, err := s.lock.Hold(ctx, sale.Key(line.ItemID))
 		if err != nil {
 			return stock.Order{}, err
 		}

@@ -1,14 +1,15 @@
-package strategy
+package ladder
 
 import (
 	"context"
+	"stocklock/internal/strategy"
 	"sync"
 )
 
 // Workers is the guard that lets every sale in, with goroutines beside the sales. They run until
 // Close.
 type Workers struct {
-	Unguarded
+	strategy.Unguarded
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup

@@ -1,4 +1,4 @@
-package strategy
+package declared
 
 import (
 	"slices"
@@ -43,14 +43,14 @@ const (
 	// DurableAnswers: an order is durable in the database before its sale is answered as sold.
 	DurableAnswers
 	// FreshRead: what decides a sale is what the database has, not an older copy. It applies where
-	// sales or page views go by a copy: see Strategy.View.
+	// sales or page views go by a copy.
 	FreshRead
 	// Once: a purchase makes one order, also when the answer to its COMMIT is lost.
 	Once
 )
 
-// The properties of sales of several items, which [Strategy.Baskets] declares. A scenario of package
-// basket attacks each.
+// The properties of sales of several items, which [Strategy].Baskets declares. A scenario of package basket
+// attacks each.
 const (
 	// Crossable: of two baskets with the same items in opposite orders, both are sold.
 	Crossable Property = 1 << (16 + iota)
@@ -68,7 +68,7 @@ const (
 	Unstarved
 )
 
-// The properties that a database of several servers attacks: see Strategy.Servers. A scenario of package topology attacks each.
+// The properties that a database of several servers attacks: see [Strategy].Servers. A scenario of package topology attacks each.
 const (
 	// ReadsSource: no sale is decided by a read that a replica may answer, so that an old one oversells nothing.
 	ReadsSource Property = 1 << (24 + iota)

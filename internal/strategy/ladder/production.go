@@ -1,0 +1,90 @@
+package ladder
+
+import "stocklock/internal/strategy/declared"
+
+// ReferenceGuard describes [strategy.Reference] in a table.
+const ReferenceGuard = "redislock: queue, direct hand-off, watchdog"
+
+// DatabaseLock has the properties of strategies that lock only in the database. Their lock is the
+// row's. It ends with the transaction or its connection. There is no lease, no release and no
+// Redis.
+var DatabaseLock = declared.Properties{
+	Has: declared.DurableAnswers | declared.Once | declared.Exclusive | declared.Recovers | declared.ClockFree |
+		declared.PauseProof | declared.StorageChecked,
+	NotApplicable: declared.AtomicLease | declared.Renews | declared.OwnerChecked | declared.AtomicRelease |
+		declared.Reentrant | declared.LossAware | declared.SurvivesDataLoss,
+}
+
+// BasketsInRows has the basket properties of a strategy that locks only rows, in the order of the items, in
+// one transaction.
+var BasketsInRows = declared.Properties{
+	Has:           declared.Crossable | declared.AddsUp | declared.Isolated | declared.Whole | declared.Unstarved,
+	NotApplicable: declared.FreesLocks | declared.OvertakeProof,
+}
+
+// basketsUnderLocks has those of a strategy that does so under locks with leases, and compares their
+// tokens.
+var basketsUnderLocks = declared.Properties{Has: BasketsInRows.Has | declared.FreesLocks | declared.OvertakeProof}
+
+// fenced has the properties of the reference lock with a database that refuses an overtaken holder.
+var fenced = declared.Properties{Has: reentrant.Declared.Has | declared.StorageChecked}
+
+// production has what the strategies of package strategy declare, by name.
+var production = map[string]declared.Strategy{
+	"fenced": {
+		Source:     "Kleppmann, How to do distributed locking, 2016; the fence raised before the read",
+		Guard:      ReferenceGuard,
+		Decrement:  "raise the fence, read, write where the fence is one's own",
+		Telling:    "pause",
+		Servers:    declared.WritesAnywhere | declared.RewindProof | declared.SwitchoverProof,
+		Properties: fenced,
+		Baskets:    &basketsUnderLocks,
+	},
+	"fenced-relative": {
+		Source:     "fenced, with conditional's write: restocks and other strategies may write at the same time",
+		Guard:      ReferenceGuard,
+		Decrement:  "UPDATE ... SET stock = stock - ?, fence = ? WHERE fence <= ? AND stock >= ?",
+		Telling:    "pause",
+		Servers:    declared.EveryServer,
+		Properties: fenced,
+		Baskets:    &basketsUnderLocks,
+	},
+	"for-update": {
+		Source:       "MySQL Reference Manual, Locking Reads",
+		Guard:        "nothing",
+		Decrement:    "SELECT ... FOR UPDATE, UPDATE, in a transaction",
+		Telling:      "crash",
+		Servers:      declared.EveryServer,
+		Properties:   DatabaseLock,
+		Baskets:      &BasketsInRows,
+		WaitsInMySQL: true,
+	},
+	"optimistic": {
+		Source:     "Kung and Robinson, On Optimistic Methods for Concurrency Control, 1981",
+		Guard:      "nothing",
+		Decrement:  "SELECT, UPDATE ... WHERE version = ? AND stock = ?, retried",
+		Telling:    "contention",
+		Servers:    declared.EveryServer,
+		Properties: DatabaseLock,
+		Baskets:    &declared.Properties{Has: BasketsInRows.Has &^ declared.Unstarved, NotApplicable: BasketsInRows.NotApplicable},
+	},
+	"conditional": {
+		Source:       "plain SQL; what to use for a counter in one row",
+		Guard:        "nothing",
+		Decrement:    "UPDATE ... SET stock = stock - ? WHERE stock >= ?",
+		Telling:      "contention",
+		Servers:      declared.EveryServer,
+		Properties:   DatabaseLock,
+		Baskets:      &BasketsInRows,
+		WaitsInMySQL: true,
+	},
+	"batched": {
+		Source:     "group commit, DeWitt et al., 1984; flat combining, Hendler et al., 2010",
+		Guard:      "nothing",
+		Decrement:  "for all that wait: UPDATE ... SET stock = stock - sum WHERE stock >= sum, one INSERT",
+		Telling:    "contention",
+		Servers:    declared.EveryServer,
+		Properties: DatabaseLock,
+		Baskets:    &BasketsInRows,
+	},
+}
