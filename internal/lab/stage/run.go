@@ -126,6 +126,7 @@ func (r *run) play(ctx context.Context, choose Chooser) (schedule.Record, error)
 		if r.allEnded() {
 			break
 		}
+		r.withoutPolls()
 		next := Next{Options: r.options(), Past: r.chosen, Requests: r.requests(), Why: r.why, entries: len(r.entries), oneShop: r.plan.OneShop}
 		i, err := choose(next)
 		if err != nil {
