@@ -1,6 +1,7 @@
 package stocklock
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -16,8 +17,10 @@ var shopHalf = map[string][]string{
 	"cmd/shop": {"internal/shop/program"},
 
 	"internal/shop/program": {"internal/shop", "internal/strategy", "internal/stock", "internal/redislock", "internal/flags",
-		"internal/shop/labmode", "internal/strategy/ladder", "internal/strategy/baskets"}, // the last three in lab.go alone
+		"internal/shop/tracing",                                                           // in production.go alone
+		"internal/shop/labmode", "internal/strategy/ladder", "internal/strategy/baskets"}, // in lab.go alone
 	"internal/shop":                           {"internal/stock", "internal/strategy", "internal/sale", "internal/redislock"},
+	"internal/shop/tracing":                   {"internal/shop", "internal/strategy", "internal/stock", "internal/sale"},
 	"internal/shop/labmode":                   {"internal/shop", "internal/strategy/ladder", "internal/strategy/declared", "internal/stock", "internal/strategy", "internal/sale", "internal/testserver"},
 	"internal/strategy":                       {"internal/stock", "internal/redislock", "internal/sale"},
 	"internal/strategy/strategytest":          {"internal/strategy", "internal/stock", "internal/sale", "internal/testserver"},
@@ -54,7 +57,8 @@ var reserved = []struct {
 	why    string
 }{
 	{"github.com/tsenart/vegeta/v12", []string{"internal/lab/load"}, "one place turns load into results"},
-	{"github.com/gin-gonic/gin", []string{"internal/shop", "internal/shop/labmode"}, "HTTP stays at the edge"},
+	{"github.com/gin-gonic/gin", []string{"internal/shop", "internal/shop/labmode", "internal/shop/tracing"}, "HTTP stays at the edge"},
+	{"go.opentelemetry.io/", []string{"internal/shop/tracing"}, "the lab's build compiles none of it"},
 	{"gorm.io/", []string{"internal/stock", "internal/shop/labmode"}, "SQL stays in the store"}, // where it may go to a replica
 	{"github.com/Shopify/toxiproxy/v2", []string{"internal/lab/rig"}, "faults of the network are the rig's"},
 	{"github.com/alecthomas/kong", []string{"internal/shop/program", "cmd/loadtest", "internal/flags"}, "flags are read by mains"},
@@ -191,21 +195,23 @@ func (p listedPackage) name() string { return strings.TrimPrefix(p.ImportPath, m
 
 func (p listedPackage) all() []string { return slices.Concat(p.Imports, p.TestImports, p.XTestImports) }
 
-// listPackages lists packages as they are with the tag lab, which adds files and takes none away.
-func listPackages(t *testing.T, pattern string) []listedPackage {
+// listPackages lists packages as they are with the tag lab, and then as they are without it.
+func listPackages(t *testing.T, pattern string) (packages []listedPackage) {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-tags=lab", "-json=ImportPath,Name,Imports,TestImports,XTestImports", pattern).Output()
-	if err != nil {
-		t.Fatalf("go list %s: %v", pattern, err)
-	}
-	var packages []listedPackage
-	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
-		var p listedPackage
-		if err := d.Decode(&p); errors.Is(err, io.EOF) {
-			return packages
-		} else if err != nil {
-			t.Fatalf("go list %s: %v", pattern, err)
+	for _, tags := range []string{"-tags=lab", "-tags="} {
+		out, err := exec.Command("go", "list", tags, "-json=ImportPath,Name,Imports,TestImports,XTestImports", pattern).Output()
+		if err != nil {
+			t.Fatalf("go list %s %s: %v", tags, pattern, err)
 		}
-		packages = append(packages, p)
+		for d := json.NewDecoder(bytes.NewReader(out)); ; {
+			var p listedPackage
+			if err := d.Decode(&p); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatalf("go list %s %s: %v", tags, pattern, err)
+			}
+			packages = append(packages, p)
+		}
 	}
+	return packages
 }

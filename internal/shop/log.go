@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	oteltrace "go.opentelemetry.io/otel/trace"
 	"golang.org/x/time/rate"
 )
 
@@ -19,8 +18,8 @@ const (
 	logRate  = 5
 )
 
-// shopLog is a handler that applies these bounds, and adds the trace and the span of the request to
-// each record. The first record after dropped ones has their number in the field dropped.
+// shopLog is a handler that applies these bounds. The first record after dropped ones has their number
+// in the field dropped.
 type shopLog struct {
 	slog.Handler
 	kinds   *sync.Map // *logKind by logKey: messages are constants, so there are few
@@ -57,9 +56,6 @@ func (l shopLog) Handle(ctx context.Context, r slog.Record) error {
 	r = r.Clone()
 	if n := kind.dropped.Swap(0); n > 0 {
 		r.AddAttrs(slog.Int64("dropped", n))
-	}
-	if span := oteltrace.SpanContextFromContext(ctx); span.IsValid() {
-		r.AddAttrs(slog.String("trace_id", span.TraceID().String()), slog.String("span_id", span.SpanID().String()))
 	}
 	return l.Handler.Handle(ctx, r)
 }

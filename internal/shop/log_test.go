@@ -3,15 +3,10 @@ package shop
 import (
 	"encoding/json"
 	"log/slog"
-	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-
-	"stocklock/internal/testserver"
 )
 
 // TestAFloodIsSampled logs a thousand records of one message in two seconds, and one of another.
@@ -52,26 +47,4 @@ func TestAFloodIsSampled(t *testing.T) {
 			t.Errorf("the log says that %d records were left out, %d were", counted, dropped)
 		}
 	})
-}
-
-func TestLogsNameTheTraceOfTheRequest(t *testing.T) {
-	tracing := sdktrace.NewTracerProvider()
-	s := open(t, func(c *Config) { c.Tracing = tracing })
-	const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
-	for path, message := range map[string]string{"/api/v1/items/77": "request failed", "/api/v1/items": "request"} {
-		testserver.Await(t, "the record of "+path, func() bool { // the probes before have filled the log's bounds
-			s.do(t.Context(), http.MethodGet, path, "", http.Header{"Traceparent": {"00-" + trace + "-00f067aa0ba902b7-01"}})
-			for line := range strings.Lines(s.log.String()) {
-				var record map[string]any
-				if err := json.Unmarshal([]byte(line), &record); err != nil {
-					t.Fatal(err)
-				}
-				span, _ := record["span_id"].(string)
-				if record["msg"] == message && record["path"] == path && record["trace_id"] == trace && len(span) == 16 {
-					return true
-				}
-			}
-			return false
-		})
-	}
 }

@@ -69,7 +69,7 @@ type Sell func(ctx context.Context, wanted stock.Sale) (stock.Order, error)
 func (s *Shop) sell(ctx context.Context, wanted stock.Sale) (order stock.Order, replayed bool, err error) {
 	ctx = sale.WithHook(ctx, s.metrics.sale())
 	if s.Tracing != nil {
-		ctx = sale.WithHook(ctx, s.traceLock(ctx))
+		ctx = sale.WithHook(ctx, s.Tracing.Sale(ctx))
 	}
 	return s.sellOnce(ctx, wanted, s.sellBy)
 }

@@ -46,7 +46,7 @@ func (s *Shop) customerRoutes(docs documentation) *gin.Engine {
 	e.UseRawPath = true          // an encoded slash is no separator
 	_ = e.SetTrustedProxies(nil) // nil cannot be wrong; nobody's X-Forwarded-For is believed
 	if s.Tracing != nil {
-		e.Use(s.traceRequest())
+		e.Use(s.Tracing.Requests())
 	}
 	e.Use(s.boundAnswer, identify, s.accessLog, s.metrics.observe, s.recoverPanic, s.keepForProbes)
 

@@ -15,9 +15,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gin-gonic/gin"
 	"github.com/redis/go-redis/v9"
-	oteltrace "go.opentelemetry.io/otel/trace"
 
+	"stocklock/internal/sale"
 	"stocklock/internal/stock"
 	"stocklock/internal/strategy"
 )
@@ -57,7 +58,7 @@ type Config struct {
 	PingTimeout   time.Duration // for the answer to a probe
 	KeyInterval   time.Duration // from one look for expired keys to the next
 
-	Tracing oteltrace.TracerProvider // nil for no OpenTelemetry
+	Tracing Tracing // nil for none
 }
 
 // Shop is one process of the service.
@@ -132,6 +133,14 @@ const (
 
 // maxNameLength is the length of the column orders.shop.
 const maxNameLength = 64
+
+// Tracing makes spans of what a shop does.
+type Tracing interface {
+	// Requests returns a handler that makes every request to the API a span.
+	Requests() gin.HandlerFunc
+	// Sale returns a hook that makes spans of the lock of one sale, which begins now.
+	Sale(ctx context.Context) sale.Hook
+}
 
 // Lab decorates a shop. A shop in production has none.
 type Lab interface {

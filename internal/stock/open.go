@@ -11,10 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/XSAM/otelsql"
 	mysqldriver "github.com/go-sql-driver/mysql"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/trace"
 	"gorm.io/driver/mysql"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
@@ -74,19 +71,6 @@ func WithPool(open func(driver.Connector) *sql.DB) Option {
 // replica.
 func WithGorm(use func(*gorm.DB) error) Option {
 	return func(o *opening) { o.use = use }
-}
-
-// WithTracing makes every statement a span.
-func WithTracing(provider trace.TracerProvider) Option {
-	return func(o *opening) {
-		o.pool = func(c driver.Connector) *sql.DB {
-			return otelsql.OpenDB(c,
-				otelsql.WithTracerProvider(provider),
-				otelsql.WithAttributes(attribute.String("db.system.name", "mysql")),
-				// The text has question marks in place of the customers' values.
-				otelsql.WithSpanOptions(otelsql.SpanOptions{OmitConnResetSession: true, OmitRows: true, OmitConnectorConnect: true}))
-		}
-	}
 }
 
 // The driver's timeouts, unless the DSN sets others. All are shorter than a production lease, so

@@ -61,6 +61,7 @@ func (s Settings) Check(addr string) error {
 // Opened is what the settings of a shop's lab name. The caller closes it after the shop.
 type Opened struct {
 	settings Settings
+	offered  []ladder.Rung
 	recorder *Recorder
 	stepper  *Stepper // nil where requests are not held
 	commits  *lostCommits
@@ -68,9 +69,10 @@ type Opened struct {
 	quorum   []redis.UniversalClient
 }
 
-// Open opens what the settings name. [Opened.StoreOptions] and [Opened.Equip] make a shop use it.
-func (s Settings) Open(shopName string) (*Opened, error) {
-	o := &Opened{settings: s, commits: &lostCommits{}}
+// Open opens what the settings name, for a shop that offers these strategies. [Opened.StoreOptions], [Opened.Equip]
+// and [Opened.Attach] make the shop use it.
+func (s Settings) Open(shopName string, offered []ladder.Rung) (*Opened, error) {
+	o := &Opened{settings: s, offered: offered, commits: &lostCommits{}}
 	if err := o.openQuorum(); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", quorumSetting, err), o.Close())
 	}
@@ -119,7 +121,7 @@ func (o *Opened) readFromReplica(db *gorm.DB) error {
 }
 
 // Equip changes what strategies are built on.
-func (o *Opened) Equip(deps *strategy.Deps) {
+func (o *Opened) Equip(deps *strategy.Deps) error {
 	deps.Quorum = o.quorum
 	if skew := o.settings.LabClockSkew; skew != 0 {
 		deps.Now = func() time.Time { return time.Now().Add(skew) }
@@ -130,6 +132,7 @@ func (o *Opened) Equip(deps *strategy.Deps) {
 			node.AddHook(o.stepper.RedisHook(fmt.Sprintf("quorum-%d", i+1)))
 		}
 	}
+	return nil
 }
 
 func (o *Opened) openQuorum() error {
@@ -147,9 +150,9 @@ func (o *Opened) openQuorum() error {
 }
 
 // Attach makes the shop obey the lab's headers, if the settings ask for the lab.
-func (o *Opened) Attach(s *shop.Shop, offered []ladder.Rung) {
+func (o *Opened) Attach(s *shop.Shop) {
 	if o.settings.Lab {
-		Attach(s, Config{Strategies: offered, Work: o.settings.LabWork, Recorder: o.recorder, Stepper: o.stepper, commits: o.commits})
+		Attach(s, Config{Strategies: o.offered, Work: o.settings.LabWork, Recorder: o.recorder, Stepper: o.stepper, commits: o.commits})
 	}
 }
 

@@ -3,17 +3,16 @@
 package program
 
 import (
+	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/alecthomas/kong"
 
-	"stocklock/internal/shop"
 	"stocklock/internal/shop/labmode"
-	"stocklock/internal/stock"
-	"stocklock/internal/strategy"
 	"stocklock/internal/strategy/baskets"
 	"stocklock/internal/strategy/ladder"
 )
@@ -54,21 +53,17 @@ func (l labSettings) check(addr string) error {
 	return nil
 }
 
-func (l labSettings) open(shopName string) (lab, error) {
-	opened, err := l.Settings.Open(shopName)
-	if err != nil {
-		return lab{}, usageError{err}
+// open opens the lab. It sends no traces, wherever they are collected.
+func (l labSettings) open(_ context.Context, shopName string) (extension, error) {
+	if collected() {
+		slog.Warn("no trace is sent: the shop with the lab has no exporter, and the production shop has one")
 	}
-	return lab{opened}, nil
+	opened, err := l.Settings.Open(shopName, rungs)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return opened, nil
 }
-
-type lab struct{ *labmode.Opened }
-
-func (l lab) store() []stock.Option { return l.Opened.StoreOptions() }
-
-func (l lab) equip(deps *strategy.Deps) { l.Opened.Equip(deps) }
-
-func (l lab) attach(s *shop.Shop) { l.Opened.Attach(s, rungs) }
 
 // labCommands are the subcommands of the lab.
 var labCommands = kong.Plugins{&struct {

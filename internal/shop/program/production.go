@@ -3,12 +3,12 @@
 package program
 
 import (
+	"context"
 	"io"
 
 	"github.com/alecthomas/kong"
 
-	"stocklock/internal/shop"
-	"stocklock/internal/stock"
+	"stocklock/internal/shop/tracing"
 	"stocklock/internal/strategy"
 )
 
@@ -33,17 +33,17 @@ func (l labSettings) check(string) error {
 	return nil
 }
 
-func (labSettings) open(string) (lab, error) { return lab{}, nil }
-
-type lab struct{}
-
-func (lab) store() []stock.Option { return nil }
-
-func (lab) equip(*strategy.Deps) {}
-
-func (lab) attach(*shop.Shop) {}
-
-func (lab) Close() error { return nil }
+// open opens the exporter of traces, if there is a collector.
+func (labSettings) open(ctx context.Context, _ string) (extension, error) {
+	if !collected() {
+		return &tracing.Exporter{}, nil
+	}
+	exporter, err := tracing.Open(ctx)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return exporter, nil
+}
 
 // labCommands are the subcommands of the lab.
 var labCommands kong.Plugins

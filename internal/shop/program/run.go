@@ -65,7 +65,7 @@ Examples:
     shop healthcheck --addr=127.0.0.1:8080
 
 Prefer the environment for SHOP_MYSQL and SHOP_REDIS: flags can be seen by every user of the machine.
-OpenTelemetry traces are sent when OTEL_EXPORTER_OTLP_ENDPOINT says where to.`
+OpenTelemetry traces are sent when OTEL_EXPORTER_OTLP_ENDPOINT says where to. A shop built with the tag lab sends none.`
 
 // streams are where a command prints its result and its log.
 type streams struct{ out, err io.Writer }

@@ -19,6 +19,19 @@ import (
 
 type serveCommand struct{}
 
+// extension is what one build of this program adds to a shop, and the other has not: the lab, or traces.
+type extension interface {
+	StoreOptions() []stock.Option    // for the store
+	Equip(deps *strategy.Deps) error // changes what strategies are built on
+	Attach(s *shop.Shop)
+	Close() error // after the shop
+}
+
+// collected reports whether OpenTelemetry's own variables name a collector of traces.
+func collected() bool {
+	return os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
+}
+
 // gcPercent replaces the default of GOGC. Each request makes garbage, and what is kept is small, so collecting it
 // less often saves `batched` a sixth of its processor time for some megabytes. GOMEMLIMIT bounds them.
 const gcPercent = 400
@@ -43,17 +56,12 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 		return usage("--staff (SHOP_STAFF): %s writes over what was restocked, or keeps its stock elsewhere: want %s",
 			chosen.Name, strings.Join(strategy.Names(mixable()), ", "))
 	}
-	tracing, err := startTracing(ctx)
+	more, err := set.labSettings.open(ctx, set.Name)
 	if err != nil {
 		return err
 	}
-	defer joinClose(&err, tracing)
-	lab, err := set.labSettings.open(set.Name)
-	if err != nil {
-		return err
-	}
-	defer joinClose(&err, lab)
-	store, err := stock.Open(set.MySQL, slices.Concat([]stock.Option{stock.WithPoolSize(set.MySQLPool)}, tracing.store(), lab.store())...)
+	defer joinClose(&err, more)
+	store, err := stock.Open(set.MySQL, append(more.StoreOptions(), stock.WithPoolSize(set.MySQLPool))...)
 	if err != nil {
 		return usage("--mysql (SHOP_MYSQL): %w", err)
 	}
@@ -62,12 +70,11 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 	if err != nil {
 		return usage("--redis (SHOP_REDIS): %w", err)
 	}
-	if err := tracing.redis(client); err != nil {
-		return err
-	}
 	defer joinClose(&err, client)
 	deps := strategy.Deps{Redis: client, Store: store, Options: set.options()}
-	lab.equip(&deps)
+	if err := more.Equip(&deps); err != nil {
+		return err
+	}
 	if err := chosen.Check(deps); err != nil {
 		return usage("--strategy (SHOP_STRATEGY): %w", err)
 	}
@@ -86,12 +93,11 @@ func (*serveCommand) Run(ctx context.Context, set *settings, stderr io.Writer) (
 		StartupTimeout:  set.StartupTimeout,
 		DrainDelay:      set.DrainDelay,
 		DrainTimeout:    set.DrainTimeout,
-		Tracing:         tracing.provider,
 	})
 	if err != nil {
 		return usage("--name (SHOP_NAME): %w", err)
 	}
-	lab.attach(s)
+	more.Attach(s)
 	public, err := net.Listen("tcp", set.Addr)
 	if err != nil {
 		return fmt.Errorf("--addr (SHOP_ADDR) cannot be used: %w", err)
