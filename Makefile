@@ -2,8 +2,8 @@
 GO ?= go
 # More arguments for `make demo`, `make lab`, `make matrix`, `make soak`, `make bench` and `make docs`, such as ARGS='--seed 7'.
 ARGS ?=
-# nomsgpack is gin without a codec of 112,000 lines, which nothing here uses.
-LAB = lab,nomsgpack
+# The go command with the lab's flags.
+LAB_GO = GO='$(GO)' scripts/lab-go.sh
 
 .PHONY: help
 help: ## print the targets
@@ -11,7 +11,7 @@ help: ## print the targets
 
 .PHONY: build
 build: ## compile bin/loadtest, and bin/shop with what it does in the lab
-	$(GO) build -tags $(LAB) -o bin/ ./cmd/shop ./cmd/loadtest
+	$(LAB_GO) build -o bin/ ./cmd/shop ./cmd/loadtest
 
 .PHONY: shop
 shop: ## compile bin/production/shop: the shop as it is deployed, without the lab
@@ -35,7 +35,7 @@ soak: build servers ## sell for ten minutes while everything goes wrong at once;
 
 .PHONY: bench
 bench: build servers ## measure the lock beside its peers, in a few minutes
-	$(GO) -C bench build -o ../bin/ .
+	$(LAB_GO) -C bench build -o ../bin/ .
 	bin/bench --loadtest bin/loadtest --save out/bench.txt --baseline bench/baseline.txt $(ARGS)
 
 # Few customers: the longer a sale has asked etcd for its lock, the likelier is its client to notice a
@@ -48,7 +48,7 @@ PEERS_BENCH = mutex,stocklock,rueidislock,rueidislock-two-of-three,bsm-redislock
 .PHONY: peers
 peers: build servers ## run the locks of other libraries under every scenario, measure them, and write docs/peers.md
 	@scripts/servers.sh etcd || echo "etcd's strategies will be skipped"
-	$(GO) -C bench build -tags $(LAB) -o ../bin/ . ./peershop ./peerspage
+	$(LAB_GO) -C bench build -o ../bin/ . ./peershop ./peerspage
 	$(PEERS_RUN) --scenarios all --strategies $$(bin/peerspage --strategies) --json out/peers.json $(SURPRISED)
 	$(PEERS_RUN) --cells $$(bin/peerspage --failing --cells out/peers.json) --runs 3 --seed 2 --json out/peers-again.json $(SURPRISED)
 	bin/loadtest run --shop-binary bin/peershop --work 0s --strategies $$(bin/peerspage --strategies) --json out/peers-sales.json
@@ -60,12 +60,12 @@ peers: build servers ## run the locks of other libraries under every scenario, m
 
 .PHONY: docs
 docs: build servers ## bring the generated pages up to date with the code; ARGS=reentrant:pause runs the cell of a page again
-	$(GO) run ./docs/make $(ARGS)
+	$(LAB_GO) run ./docs/make $(ARGS)
 
 .PHONY: site
 site: out/matrix.json ## make a static site of the matrix, the peers and all pages: out/site; runs the matrix where out/matrix.json is missing
 	rm -rf out/site
-	$(GO) run ./docs/site -report $< -to out/site
+	$(LAB_GO) run ./docs/site -report $< -to out/site
 
 # A surprise is marked in the report.
 out/matrix.json: | build servers
@@ -85,9 +85,9 @@ nightly: ## search for what no test looks for: schedules, mutations, inputs, sta
 .PHONY: quick
 quick: ## look for mistakes and run the tests that need no server: under half a minute once it is compiled
 	@GO='$(GO)' scripts/tidy.sh
-	$(GO) vet -tags $(LAB) ./...
-	$(GO) tool -modfile=tools/go.mod staticcheck -tags $(LAB) ./...
-	$(GO) test -short -tags $(LAB) ./...
+	$(LAB_GO) vet ./...
+	$(LAB_GO) tool -modfile=tools/go.mod staticcheck ./...
+	$(LAB_GO) test -short ./...
 
 .PHONY: contract
 contract: servers ## hold the production shop to its OpenAPI contract with schemathesis; minutes
@@ -111,14 +111,14 @@ PRODUCTION = ./internal/shop/program ./cmd/shop
 .PHONY: lint
 lint: ## look for mistakes and known vulnerabilities: gofmt, go mod tidy, go vet, staticcheck, govulncheck
 	@GO='$(GO)' scripts/tidy.sh . bench tools
-	$(GO) vet -tags nomsgpack $(PRODUCTION)
-	$(GO) vet -tags $(LAB),mutations,explore,migration,contract ./...
-	EXERCISE_VET=yes $(GO) test -tags $(LAB) -count=1 -run TestEveryExerciseHasAnswers ./internal/lab/exercise
-	$(GO) -C bench vet -tags nomsgpack ./...
-	$(GO) -C tools vet ./...
-	$(GO) tool -modfile=tools/go.mod staticcheck -tags nomsgpack $(PRODUCTION)
-	$(GO) tool -modfile=tools/go.mod staticcheck -tags $(LAB) ./...
-	$(GO) -C bench tool -modfile=../tools/go.mod staticcheck -tags nomsgpack ./...
+	$(LAB_GO) vet -tags nomsgpack $(PRODUCTION)
+	LAB_TAGS=mutations,explore,migration,contract $(LAB_GO) vet ./...
+	EXERCISE_VET=yes $(LAB_GO) test -count=1 -run TestEveryExerciseHasAnswers ./internal/lab/exercise
+	$(LAB_GO) -C bench vet -tags nomsgpack ./...
+	$(LAB_GO) -C tools vet ./...
+	$(LAB_GO) tool -modfile=tools/go.mod staticcheck -tags nomsgpack $(PRODUCTION)
+	$(LAB_GO) tool -modfile=tools/go.mod staticcheck ./...
+	$(LAB_GO) -C bench tool -modfile=../tools/go.mod staticcheck -tags nomsgpack ./...
 	@GO='$(GO)' scripts/vulncheck.sh
 
 .PHONY: clean

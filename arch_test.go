@@ -3,11 +3,10 @@ package stocklock
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -68,7 +67,7 @@ const module = "stocklock"
 
 // TestTheShopHalfNeverImportsTheLab looks at all packages with both build tags, and at their tests.
 func TestTheShopHalfNeverImportsTheLab(t *testing.T) {
-	for _, p := range listPackages(t, "./...") {
+	for _, p := range listPackages(t) {
 		if within(p.name(), labHalf) {
 			continue
 		}
@@ -83,7 +82,7 @@ func TestTheShopHalfNeverImportsTheLab(t *testing.T) {
 // TestTheShopHalfImportsOneWay holds the shop half to its table.
 func TestTheShopHalfImportsOneWay(t *testing.T) {
 	seen := map[string]bool{}
-	for _, p := range listPackages(t, "./...") {
+	for _, p := range listPackages(t) {
 		name := p.name()
 		if name == module || within(name, labHalf) {
 			continue
@@ -116,7 +115,7 @@ func TestTheShopHalfImportsOneWay(t *testing.T) {
 // strategy that this checkout does not have works by its name, and the lab does not compile what sells.
 // Tests hold the lab against the ladder, and may import it. The start of an exercise sells.
 func TestTheLabAsksForStrategies(t *testing.T) {
-	for _, p := range listPackages(t, "./...") {
+	for _, p := range listPackages(t) {
 		for _, sells := range []string{"internal/strategy", "internal/strategy/ladder", "internal/strategy/baskets"} {
 			if within(p.name(), []string{"internal/lab", "cmd/loadtest", "docs"}) && p.Name != "mine" && slices.Contains(p.Imports, module+"/"+sells) {
 				t.Errorf("%s imports %s: have it ask the shop, with package catalog", p.name(), sells)
@@ -129,7 +128,7 @@ func TestTheLabAsksForStrategies(t *testing.T) {
 // tests import has a name that ends in "test", and one with such a name is imported by tests alone,
 // and by packages named so. Programs aside.
 func TestPackagesForTestsAreNamedSo(t *testing.T) {
-	packages := listPackages(t, "./...")
+	packages := listPackages(t)
 	by, byTests := map[string]string{}, map[string]string{} // one importer of each
 	for _, p := range packages {
 		for _, imported := range p.Imports {
@@ -157,7 +156,7 @@ func TestPackagesForTestsAreNamedSo(t *testing.T) {
 
 // TestReservedModules holds outside modules to the one place that needs them.
 func TestReservedModules(t *testing.T) {
-	for _, p := range listPackages(t, "./...") {
+	for _, p := range listPackages(t) {
 		for _, imported := range p.Imports {
 			for _, r := range reserved {
 				if strings.HasPrefix(imported, r.module) && !slices.Contains(r.only, p.name()) {
@@ -170,7 +169,10 @@ func TestReservedModules(t *testing.T) {
 
 // TestTheLockCanBeCopied holds the lock to go-redis and the standard library.
 func TestTheLockCanBeCopied(t *testing.T) {
-	for _, p := range listPackages(t, "./internal/redislock/...") {
+	for _, p := range listPackages(t) {
+		if !within(p.name(), []string{"internal/redislock"}) {
+			continue
+		}
 		for _, imported := range p.Imports {
 			standard := !strings.Contains(strings.Split(imported, "/")[0], ".")
 			inside := strings.HasPrefix(imported, module+"/internal/redislock")
@@ -195,23 +197,29 @@ func (p listedPackage) name() string { return strings.TrimPrefix(p.ImportPath, m
 
 func (p listedPackage) all() []string { return slices.Concat(p.Imports, p.TestImports, p.XTestImports) }
 
-// listPackages lists packages as they are with the tag lab, and then as they are without it.
-func listPackages(t *testing.T, pattern string) (packages []listedPackage) {
+// listPackages lists all packages as they are with the tag lab, and then as they are without it.
+func listPackages(t *testing.T) []listedPackage {
 	t.Helper()
+	packages, err := listed()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	return packages
+}
+
+var listed = sync.OnceValues(func() (packages []listedPackage, err error) {
 	for _, tags := range []string{"-tags=lab", "-tags="} {
-		out, err := exec.Command("go", "list", tags, "-json=ImportPath,Name,Imports,TestImports,XTestImports", pattern).Output()
+		out, err := exec.Command("go", "list", tags, "-json=ImportPath,Name,Imports,TestImports,XTestImports", "./...").Output()
 		if err != nil {
-			t.Fatalf("go list %s %s: %v", tags, pattern, err)
+			return nil, err
 		}
-		for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
 			var p listedPackage
-			if err := d.Decode(&p); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				t.Fatalf("go list %s %s: %v", tags, pattern, err)
+			if err := d.Decode(&p); err != nil {
+				return nil, err
 			}
 			packages = append(packages, p)
 		}
 	}
-	return packages
-}
+	return packages, nil
+})

@@ -39,40 +39,40 @@ alerts)
 	;;
 copies)
 	scripts/servers.sh redis mysql
-	SHOP_COPY=1 "$GO" test -tags lab,nomsgpack -run TestTheShopCanBeCopied -count=1 -timeout 30m -v "$@" ./internal/lab/shoptest
+	SHOP_COPY=1 scripts/lab-go.sh test -run TestTheShopCanBeCopied -count=1 -timeout 30m -v "$@" ./internal/lab/shoptest
 	REDISLOCK_COPY=1 "$GO" test -run TestFolderStandsAlone -count=1 -timeout 30m -v "$@" ./internal/redislock
 	;;
 explore)
 	make build servers
 	bin/loadtest explore all --events all "$@"
 	bin/loadtest explore set-ex-nx owner-get-del owner-checked conditional --events wait --customers 3
-	"$GO" test -tags lab,nomsgpack,explore -run TestPruningLosesNoOutcomeOnRealServers \
+	LAB_TAGS=explore scripts/lab-go.sh test -run TestPruningLosesNoOutcomeOnRealServers \
 		-count=1 -timeout 90m -v ./internal/lab/explore
-	"$GO" test -tags lab,nomsgpack,explore -run TestBothSteppersUnderEvents -count=1 -timeout 30m -v ./internal/lab/wirestage
+	LAB_TAGS=explore scripts/lab-go.sh test -run TestBothSteppersUnderEvents -count=1 -timeout 30m -v ./internal/lab/wirestage
 	if command -v mvn >/dev/null; then
 		examples/install.sh java
-		"$GO" test -tags lab,nomsgpack -run TestTryExamples/java -count=1 -v ./cmd/loadtest
+		scripts/lab-go.sh test -run TestTryExamples/java -count=1 -v ./cmd/loadtest
 	fi
-	"$GO" test -tags lab,nomsgpack,explore -run "TestAnswersInFull|TestNoSolutionIsOneOfALaterExercise" -count=1 -timeout 120m -v ./internal/lab/exercise
+	LAB_TAGS=explore scripts/lab-go.sh test -run "TestAnswersInFull|TestNoSolutionIsOneOfALaterExercise" -count=1 -timeout 120m -v ./internal/lab/exercise
 	;;
 fuzz)
 	scripts/servers.sh redis mysql
 	grep -rl '^func Fuzz' --include='*_test.go' cmd internal | sort | while read -r file; do
 		for name in $(sed -n 's/^func \(Fuzz[A-Za-z]*\)(.*/\1/p' "$file"); do
-			"$GO" test -tags lab,nomsgpack -run '^$' -fuzz "^$name\$" -fuzztime "${FUZZTIME:-1m}" "$@" "./$(dirname "$file")"
+			scripts/lab-go.sh test -run '^$' -fuzz "^$name\$" -fuzztime "${FUZZTIME:-1m}" "$@" "./$(dirname "$file")"
 		done
 	done
 	;;
 migration)
 	scripts/servers.sh redis mysql
-	"$GO" test -tags lab,nomsgpack,migration -run TestAMigrationOfMillionsOfOrders -count=1 -timeout 30m -v "$@" ./internal/lab/shoptest
+	LAB_TAGS=migration scripts/lab-go.sh test -run TestAMigrationOfMillionsOfOrders -count=1 -timeout 30m -v "$@" ./internal/lab/shoptest
 	;;
 model)
 	REDISLOCK_MODEL_LARGE=1 "$GO" test -run TestModel -count=1 -timeout 60m -v "$@" ./internal/redislock
 	;;
 mutations)
 	scripts/servers.sh redis mysql
-	"$GO" test -tags lab,nomsgpack,mutations -run TestMutations -count=1 -timeout 90m -v "$@" ./cmd/loadtest
+	LAB_TAGS=mutations scripts/lab-go.sh test -run TestMutations -count=1 -timeout 90m -v "$@" ./cmd/loadtest
 	;;
 mutations-lock)
 	scripts/servers.sh redis
@@ -83,12 +83,12 @@ mysql-on)
 	server=$1
 	shift
 	scripts/servers.sh redis
-	TESTSERVER_MYSQL=$server "$GO" test -tags lab,nomsgpack -count=1 -timeout 20m "$@" \
+	TESTSERVER_MYSQL=$server scripts/lab-go.sh test -count=1 -timeout 20m "$@" \
 		./internal/stock/... ./internal/strategy/... ./internal/shop/... ./cmd/shop
 	;;
 programs)
 	scripts/servers.sh redis mysql
-	EXPLORE_PROGRAMS=${EXPLORE_PROGRAMS:-5000} "$GO" test -tags lab,nomsgpack -run TestPruningLosesNoOutcomeOfPrograms \
+	EXPLORE_PROGRAMS=${EXPLORE_PROGRAMS:-5000} scripts/lab-go.sh test -run TestPruningLosesNoOutcomeOfPrograms \
 		-count=1 -timeout 60m -v "$@" ./internal/lab/explore
 	;;
 nightly)

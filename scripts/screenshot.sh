@@ -10,5 +10,5 @@ scripts/servers.sh chromium
 mkdir -p out docs/live
 bin/loadtest run --cells owner-checked:pause --json out/screenshot.json
 SCREENSHOT_OF=$PWD/out/screenshot.json SCREENSHOT=$PWD/docs/report.png \
-	"${GO:-go}" test -count=1 -run TestScreenshot ./internal/lab/report
-LIVE_PICTURES=$PWD/docs/live "${GO:-go}" test -tags lab,nomsgpack -count=1 -timeout 15m -run 'TestThePage$|TestThePlanOfAClass|TestTopologiesOnThePage' ./internal/lab/live
+	scripts/lab-go.sh test -count=1 -run TestScreenshot ./internal/lab/report
+LIVE_PICTURES=$PWD/docs/live scripts/lab-go.sh test -count=1 -timeout 15m -run 'TestThePage$|TestThePlanOfAClass|TestTopologiesOnThePage' ./internal/lab/live

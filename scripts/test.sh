@@ -6,9 +6,6 @@
 # than three of them fail the run.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-GO=${GO:-go}
-# For all that tests build, too. Makefile says what the tag leaves out.
-export GOFLAGS="${GOFLAGS:+$GOFLAGS }-tags=nomsgpack"
 
 meet='./internal/redislock/... ./internal/stock ./internal/strategy/... ./internal/shop ./internal/shop/labmode
 ./internal/lab/load ./internal/lab/trial ./internal/lab/stage ./internal/lab/wire ./internal/lab/wirestage ./internal/stalltest'
@@ -19,44 +16,36 @@ STALLED_TESTS=$(mktemp) FAILED=$(mktemp) OTHERS=$(mktemp) half=''
 export STALLED_TESTS
 trap '[ -z "$half" ] || kill -- "-$half" 2>/dev/null; rm -f "$STALLED_TESTS" "$FAILED" "$OTHERS"' EXIT
 
-# Without inlining the compiler takes half the time. So is compiled what no program has that is built
-# elsewhere: the lab, and all under the race detector. Packages without tests are compiled by make lint.
-quick='=-l -dwarf=false'
-own=()
-for part in internal/lab/... internal/testserver cmd/loadtest docs/make bench/...; do
-	own+=("-gcflags=stocklock/$part$quick")
-done
-
-run() { # run WHAT MODULE ARGUMENT...: without vet, which make lint runs, and without what a debugger needs
+run() { # run WHAT MODULE ARGUMENT...: without vet, which make lint runs
 	local what=$1 in=$2
 	shift 2
 	printf -- '-- %s\n' "$what"
-	"$GO" -C "$in" test -p "$packages" -vet=off -ldflags=-w "${own[@]}" -count=1 "$@" | grep -v '\[no test files\]$'
+	scripts/lab-go.sh -C "$in" test -p "$packages" -vet=off -count=1 "$@" | grep -v '\[no test files\]$'
 	[ "${PIPESTATUS[0]}" = 0 ] || echo "$what" >>"$FAILED"
 }
 
-tested() { "$GO" list -tags lab,nomsgpack -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' "$@"; }
+tested() { scripts/lab-go.sh list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' "$@"; }
 # shellcheck disable=SC2086 # a list of packages
 met=$(tested $meet) && others=$(tested ./... | grep -vxF "$met") || exit 1
 searches='TestModel|TestStoreIsLikeRedis' # one goroutine each, and much to compute
 
-# Tests of both halves build the shop. Compiled before, it is compiled once.
-"$GO" list -export -tags lab,nomsgpack ./cmd/shop >/dev/null || exit 1
+# Tests of both halves bring bin/shop up to date. Built before, it is built once.
+scripts/lab-go.sh build -o bin/ ./cmd/shop || exit 1
 
 # The halves run beside each other: one compiles while the tests of the other wait. The second one is
 # printed when the first has ended. It is a process group, so that all of it ends with this script.
 set -m
 {
 	# shellcheck disable=SC2086
-	run 'without the race detector' . -tags lab,nomsgpack -shuffle=on -parallel 4 -timeout 20m $others
-	run 'the production shop' . ./internal/shop/program
+	run 'without the race detector' . -shuffle=on -parallel 4 -timeout 20m $others
+	run 'the production shop' . -tags nomsgpack ./internal/shop/program
 } >"$OTHERS" 2>&1 &
 half=$!
 set +m
 # shellcheck disable=SC2086
-run 'with the race detector' . -race -gcflags="all$quick" -tags lab,nomsgpack -shuffle=on -parallel 4 -timeout 20m -skip "$searches" $met
+run 'with the race detector' . -race -gcflags='all=-l -dwarf=false' -shuffle=on -parallel 4 -timeout 20m -skip "$searches" $met
 run 'the searches of the lock' . -run "$searches" ./internal/redislock
-run 'bench' bench -timeout 10m ./...
+run 'bench' bench -tags nomsgpack -timeout 10m ./...
 run 'tools' tools ./...
 wait "$half"
 half=''

@@ -8,7 +8,7 @@
 set -u
 
 if [ $# = 0 ]; then set -- ./...; fi
-if ! scanner=$(${GO:-go} tool -modfile=tools/go.mod -n govulncheck); then
+if ! scanner=$(scripts/lab-go.sh tool -modfile=tools/go.mod -n govulncheck); then
 	printf '\n*** NOT CHECKED for known vulnerabilities: govulncheck cannot be built here, see above ***\n\n' >&2
 	exit 0
 fi

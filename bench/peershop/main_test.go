@@ -1,13 +1,12 @@
 package main
 
 import (
-	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
+	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
 	"stocklock/internal/lab/stage/stagetest"
@@ -20,10 +19,9 @@ import (
 func TestSchedulesAtThePointsOfTheSale(t *testing.T) {
 	testserver.NeedsServers(t)
 	program := filepath.Join(t.TempDir(), "peershop")
-	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "lab,nomsgpack", "-ldflags=-w", "-o", program, ".")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		t.Fatal(err)
+	build := rig.GoCommand(t.Context(), "../..", "-C", "bench", "build", "-o", program, "./peershop")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 	on := stagetest.Open(t, program, stage.Options{Lease: time.Second, Slots: 1})
 	var playing sync.WaitGroup

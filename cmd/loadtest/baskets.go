@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"stocklock/internal/lab/basket"
+	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/schedule"
@@ -25,15 +26,17 @@ func (c *explainCommand) basket(ctx context.Context, plan matrix.Plan, name stri
 	if err := startsAll(plan); err != nil {
 		return err
 	}
-	shop, err := c.catalog(ctx, s)
+	var way declared.Strategy
+	shop, err := c.catalog(ctx, s, func(shop *catalog.Catalog) (err error) {
+		if way, err = shop.BasketByName(name); err != nil {
+			return usage("explain explains one cell: %w", err)
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
 	defer shop.Close()
-	way, err := shop.BasketByName(name)
-	if err != nil {
-		return usage("explain explains one cell: %w", err)
-	}
 	plan.Runs, plan.Baskets = 1, []matrix.BasketPair{{Strategy: way, Scenario: of}}
 	r, err := measure(ctx, plan, shop, s)
 	if err != nil || len(r.Cells) == 0 {

@@ -195,7 +195,7 @@ func (c listCommand) Run(ctx context.Context, s streams) error {
 	t := s.terminal()
 	var strategies, baskets []declared.Strategy
 	if c.What != "scenarios" {
-		shop, err := c.catalog(ctx, s)
+		shop, err := c.known(ctx, s)
 		if err != nil {
 			return err
 		}

@@ -32,15 +32,15 @@ func (c *demoCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	shop, err := c.catalog(ctx, s)
+	var comparison, telling matrix.Plan
+	shop, err := c.catalog(ctx, s, func(shop *catalog.Catalog) (err error) {
+		comparison, telling, err = demoPlans(c.Seed, c.redisSettings, shop)
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	defer shop.Close()
-	comparison, telling, err := demoPlans(c.Seed, c.redisSettings, shop)
-	if err != nil {
-		return err
-	}
 	r, err := measure(ctx, comparison, shop, s)
 	if err != nil {
 		return err

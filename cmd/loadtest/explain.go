@@ -10,6 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"stocklock/internal/lab/basket"
+	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/report"
 	"stocklock/internal/lab/scenario"
 	"stocklock/internal/lab/topology"
@@ -53,29 +54,27 @@ func (c *explainCommand) Run(ctx context.Context, s streams, parsed *kong.Contex
 	if _, err := scenario.ByName(scenarioName); err != nil && several != nil {
 		return usage("explain explains one cell: %w, or one of loadtest list baskets or of list topologies", err)
 	}
-	shop, err := c.catalog(ctx, s)
+	chosen := plan
+	shop, err := c.catalog(ctx, s, func(shop *catalog.Catalog) error {
+		described, err := shop.ByName(name)
+		switch {
+		case err != nil:
+			return usage("explain explains one cell: %w", err)
+		case several != nil:
+			chosen, err = choose(plan, selection{Strategies: []string{name}, Scenarios: []string{scenarioName}, Runs: 1}, shop)
+			return err
+		case len(of.Of([]declared.Strategy{described})) == 0:
+			return usage("%s is no cell of %s: loadtest run --topology %s --expect-only lists those that are", scenarioName, name, of.Topology.Name)
+		}
+		chosen.Cases, chosen.Strategies, chosen.Runs = []topology.Case{of}, []declared.Strategy{described}, 1
+		return cmp.Or(refuseSet(parsed, false), startsAll(chosen))
+	})
 	if err != nil {
 		return err
 	}
 	defer shop.Close()
-	described, err := shop.ByName(name)
-	if err != nil {
-		return usage("explain explains one cell: %w", err)
-	}
-	if several == nil && len(of.Of([]declared.Strategy{described})) == 0 {
-		return usage("%s is no cell of %s: loadtest run --topology %s --expect-only lists those that are", scenarioName, name, of.Topology.Name)
-	}
-	if several == nil {
-		plan.Cases, plan.Strategies, plan.Runs = []topology.Case{of}, []declared.Strategy{described}, 1
-		err = cmp.Or(refuseSet(parsed, false), startsAll(plan))
-	} else {
-		plan, err = choose(plan, selection{Strategies: []string{name}, Scenarios: []string{scenarioName}, Runs: 1}, shop)
-	}
-	if err != nil {
-		return err
-	}
 	fmt.Fprintf(s.err, "running %s:%s; --from FILE explains a saved result\n", name, scenarioName)
-	r, err := measure(ctx, plan, shop, s)
+	r, err := measure(ctx, chosen, shop, s)
 	if err != nil || len(r.Cells) == 0 {
 		return err
 	}

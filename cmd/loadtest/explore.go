@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
@@ -54,33 +55,42 @@ func (c *exploreCommand) Run(ctx context.Context, s streams) error {
 	if _, err := c.surveys(); err != nil {
 		return err
 	}
-	shop, err := c.catalog(ctx, s)
+	var strategies []declared.Strategy
+	shop, err := c.catalog(ctx, s, func(shop *catalog.Catalog) (err error) {
+		strategies, err = c.chosen(shop)
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	defer shop.Close()
-	all := shop.Strategies
-	if c.Baskets {
-		all = shop.Baskets
-	}
-	strategies, err := named(c.Strategies, all, shop.Any)
-	if err != nil {
-		return usage("%w, or all", err)
-	}
-	for _, of := range strategies {
-		if c.Baskets && of.Baskets == nil {
-			return usage("%s sells one item at a time", of.Name)
-		}
-	}
-	if slices.Contains(c.Events, string(schedule.DBFailover)) && len(strategies) > manyFailovers {
-		return usage("--events %s: each run ends a server of MySQL and starts another: want at most %d strategies, or single schedules by loadtest step", schedule.DBFailover, manyFailovers)
-	}
 	on, err := c.open(ctx, s, shop, strategies...)
 	if err != nil {
 		return err
 	}
 	defer on.Close()
 	return c.search(ctx, s, on, strategies)
+}
+
+// chosen are the strategies to explore.
+func (c *exploreCommand) chosen(shop *catalog.Catalog) ([]declared.Strategy, error) {
+	all := shop.Strategies
+	if c.Baskets {
+		all = shop.Baskets
+	}
+	strategies, err := named(c.Strategies, all, shop.Any)
+	if err != nil {
+		return nil, usage("%w, or all", err)
+	}
+	for _, of := range strategies {
+		if c.Baskets && of.Baskets == nil {
+			return nil, usage("%s sells one item at a time", of.Name)
+		}
+	}
+	if slices.Contains(c.Events, string(schedule.DBFailover)) && len(strategies) > manyFailovers {
+		return nil, usage("--events %s: each run ends a server of MySQL and starts another: want at most %d strategies, or single schedules by loadtest step", schedule.DBFailover, manyFailovers)
+	}
+	return strategies, nil
 }
 
 // manyFailovers is for how many strategies at a time MySQL fails over in each run, of which each takes seconds.

@@ -41,18 +41,20 @@ Exit codes: 0 nothing contradicts, 1 something does.`
 }
 
 func (c *judgeCommand) Run(ctx context.Context, s streams) error {
-	shop, err := c.catalog(ctx, s)
+	var of declared.Strategy
+	shop, err := c.catalog(ctx, s, func(shop *catalog.Catalog) (err error) {
+		if of, err = shop.Any(c.Strategy); err != nil {
+			return usage("%w", err)
+		}
+		if c.Baskets = c.Baskets || of.OnlyBaskets; c.Baskets && of.Baskets == nil {
+			return usage("%s sells one item at a time", of.Name)
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
 	defer shop.Close()
-	of, err := shop.Any(c.Strategy)
-	if err != nil {
-		return usage("%w", err)
-	}
-	if c.Baskets = c.Baskets || of.OnlyBaskets; c.Baskets && of.Baskets == nil {
-		return usage("%s sells one item at a time", of.Name)
-	}
 	of, results, err := c.explore(ctx, s, shop, of)
 	if err != nil {
 		return err

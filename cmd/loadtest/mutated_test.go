@@ -21,6 +21,7 @@ import (
 	"stocklock/internal/lab/explore"
 	"stocklock/internal/lab/overlaytest"
 	"stocklock/internal/lab/report"
+	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/verdict"
 )
 
@@ -253,10 +254,8 @@ func inTests(t *testing.T, m mutated, args []string) string {
 		args = append(args, "-run", "^("+strings.ReplaceAll(m.found, " ", "|")+")$")
 	}
 	// TestTheLockIsSmall counts lines.
-	args = append([]string{"test", "-tags", "lab,nomsgpack", "-vet=off", "-count=1", "-timeout", "5m", "-skip", "TestTheLockIsSmall", "-overlay", overlaytest.Overlay(t, repository, m.files)}, args...)
-	test := exec.CommandContext(t.Context(), "go", args...)
-	test.Dir = repository
-	out, err := test.CombinedOutput()
+	args = append([]string{"test", "-vet=off", "-count=1", "-timeout", "5m", "-skip", "TestTheLockIsSmall", "-overlay", overlaytest.Overlay(t, repository, m.files)}, args...)
+	out, err := rig.GoCommand(t.Context(), repository, args...).CombinedOutput()
 	var failed []string
 	for _, name := range failedTest.FindAllSubmatch(out, -1) {
 		failed = append(failed, string(name[1]))

@@ -41,21 +41,19 @@ func (c *runCommand) Run(ctx context.Context, s streams, parsed *kong.Context) e
 	if err := c.outputs.check(output{flag: "--results", path: c.Results}); err != nil {
 		return err
 	}
-	shop, err := c.catalog(ctx, s)
+	if c.ExpectOnly {
+		return c.expect(ctx, plan, s)
+	}
+	var chosen matrix.Plan
+	shop, err := c.catalog(ctx, s, func(shop *catalog.Catalog) (err error) {
+		chosen, err = c.choose(plan, shop)
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	defer shop.Close()
-	if plan, err = c.choose(plan, shop); err != nil {
-		return err
-	}
-	if c.ExpectOnly && len(c.MySQLSet) > 0 {
-		return usage("--expect-only starts no MySQL, and what --mysql-set changes is asked of it")
-	}
-	if c.ExpectOnly {
-		s.terminal().Expected(plan.Expected())
-		return nil
-	}
+	plan = chosen
 	var results *wholefile.File
 	if c.Results != "" {
 		if results, err = wholefile.Create(c.Results); err != nil {
@@ -86,6 +84,23 @@ func (c *runCommand) Run(ctx context.Context, s streams, parsed *kong.Context) e
 		terminal.Next(r, program(), c.JSON)
 	}
 	return err
+}
+
+// expect prints what is expected of each cell.
+func (c *runCommand) expect(ctx context.Context, plan matrix.Plan, s streams) error {
+	if len(c.MySQLSet) > 0 {
+		return usage("--expect-only starts no MySQL, and what --mysql-set changes is asked of it")
+	}
+	shop, err := c.known(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer shop.Close()
+	if plan, err = c.choose(plan, shop); err != nil {
+		return err
+	}
+	s.terminal().Expected(plan.Expected())
+	return nil
 }
 
 // choose completes a plan with the cells that are asked for.

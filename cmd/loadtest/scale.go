@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"time"
 
+	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/scale"
 	"stocklock/internal/lab/soak"
 )
@@ -36,16 +37,27 @@ func (*scaleCommand) Help() string {
 }
 
 func (c *scaleCommand) Run(ctx context.Context, s streams) error {
-	o := scale.Options{Shop: c.ShopBinary, Redis: string(c.RedisServer), Each: c.Each, Rounds: c.Rounds, Work: c.Work, Workers: c.Workers, Log: s.err}
-	switch {
-	case c.JSON && !c.Topologies:
+	if c.JSON && !c.Topologies {
 		return usage("--json is of --topologies alone")
+	}
+	for _, n := range c.Crowds {
+		if n < 1 || n > 10_000 {
+			return usage("--crowds has %d: want 1 to 10000 connections", n)
+		}
+	}
+	shop, err := c.catalog(ctx, s, func(*catalog.Catalog) error { return nil })
+	if err != nil {
+		return err
+	}
+	defer shop.Close()
+	o := scale.Options{Shop: shop.Program, Redis: string(c.RedisServer), Each: c.Each, Rounds: c.Rounds, Work: c.Work, Workers: c.Workers, Log: s.err}
+	switch {
 	case len(c.Crowds) > 0:
-		return c.crowds(ctx, s)
+		return c.crowds(ctx, s, shop)
 	case c.Baskets:
-		return c.baskets(ctx, s, o)
+		return c.baskets(ctx, s, o, shop)
 	case c.Topologies:
-		return c.topologies(ctx, s, o)
+		return c.topologies(ctx, s, o, shop)
 	}
 	rows, err := scale.Run(ctx, o)
 	if err != nil {
@@ -57,13 +69,7 @@ func (c *scaleCommand) Run(ctx context.Context, s streams) error {
 	return nil
 }
 
-func (c *scaleCommand) baskets(ctx context.Context, s streams, o scale.Options) error {
-	shop, err := c.catalog(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer shop.Close()
-	o.Shop = shop.Program
+func (c *scaleCommand) baskets(ctx context.Context, s streams, o scale.Options, shop *catalog.Catalog) error {
 	measured, err := scale.RunBaskets(ctx, o, scale.FitForBaskets(shop.Baskets))
 	if err != nil {
 		return err
@@ -74,13 +80,7 @@ func (c *scaleCommand) baskets(ctx context.Context, s streams, o scale.Options) 
 	return nil
 }
 
-func (c *scaleCommand) topologies(ctx context.Context, s streams, o scale.Options) error {
-	shop, err := c.catalog(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer shop.Close()
-	o.Shop = shop.Program
+func (c *scaleCommand) topologies(ctx context.Context, s streams, o scale.Options, shop *catalog.Catalog) error {
 	measured, err := scale.RunTopologies(ctx, o, shop.Strategies)
 	if err != nil {
 		return err
@@ -94,13 +94,8 @@ func (c *scaleCommand) topologies(ctx context.Context, s streams, o scale.Option
 	return nil
 }
 
-func (c *scaleCommand) crowds(ctx context.Context, s streams) error {
-	for _, n := range c.Crowds {
-		if n < 1 || n > 10_000 {
-			return usage("--crowds has %d: want 1 to 10000 connections", n)
-		}
-	}
-	crowds, err := soak.MeasureCrowds(ctx, soak.CrowdOptions{Shop: c.ShopBinary, Redis: string(c.RedisServer), Connections: c.Crowds, Each: c.Each, Rounds: c.Rounds, Log: s.err})
+func (c *scaleCommand) crowds(ctx context.Context, s streams, shop *catalog.Catalog) error {
+	crowds, err := soak.MeasureCrowds(ctx, soak.CrowdOptions{Shop: shop.Program, Redis: string(c.RedisServer), Connections: c.Crowds, Each: c.Each, Rounds: c.Rounds, Log: s.err})
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/live"
 	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/report"
@@ -48,43 +49,18 @@ Examples:
 }
 
 func (c *serveCommand) Run(ctx context.Context, s streams) error {
-	shop, err := c.catalog(ctx, s)
+	if c.URL != "" && !strings.HasPrefix(c.URL, "http://") && !strings.HasPrefix(c.URL, "https://") {
+		return usage("--url %q: want http://host:port or https://host", c.URL)
+	}
+	var server *live.Server
+	shop, err := c.catalog(ctx, s, func(shop *catalog.Catalog) (err error) {
+		server, err = c.server(shop, s)
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	defer shop.Close()
-	o := live.Options{Shop: shop, Hosts: c.Host, Token: c.Token, Record: c.Record, Plan: matrix.Plan{Shops: c.Shops, RedisServer: string(c.RedisServer)}}
-	for _, path := range c.Tried {
-		tried, err := report.ReadTried(path)
-		if err != nil {
-			return usage("--tried: %w", err)
-		}
-		o.Tried = append(o.Tried, tried)
-	}
-	if c.Classroom != "" {
-		if o.Classroom, err = live.CheckClassroom(c.Classroom); err != nil {
-			return usage("--classroom: %w", err)
-		}
-	}
-	switch {
-	case c.Demo && len(c.Cells) > 0:
-		return usage("--demo and --cells: want one of them")
-	case c.Demo:
-		if o, err = c.withDemo(o, s); err != nil {
-			return err
-		}
-	case len(c.Cells) > 0:
-		if o.First, err = (selection{Cells: c.Cells}).pairs(shop); err != nil {
-			return err
-		}
-	}
-	server, err := live.New(o)
-	if err != nil {
-		return usage("%w", err)
-	}
-	if c.URL != "" && !strings.HasPrefix(c.URL, "http://") && !strings.HasPrefix(c.URL, "https://") {
-		return usage("--url %q: want http://host:port or https://host", c.URL)
-	}
 	listener, err := net.Listen("tcp", c.Addr)
 	if err != nil {
 		return usage("--addr: %w", err)
@@ -95,6 +71,40 @@ func (c *serveCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	return nil
+}
+
+// server makes the page of a shop.
+func (c *serveCommand) server(shop *catalog.Catalog, s streams) (_ *live.Server, err error) {
+	o := live.Options{Shop: shop, Hosts: c.Host, Token: c.Token, Record: c.Record, Plan: matrix.Plan{Shops: c.Shops, RedisServer: string(c.RedisServer)}}
+	for _, path := range c.Tried {
+		tried, err := report.ReadTried(path)
+		if err != nil {
+			return nil, usage("--tried: %w", err)
+		}
+		o.Tried = append(o.Tried, tried)
+	}
+	if c.Classroom != "" {
+		if o.Classroom, err = live.CheckClassroom(c.Classroom); err != nil {
+			return nil, usage("--classroom: %w", err)
+		}
+	}
+	switch {
+	case c.Demo && len(c.Cells) > 0:
+		return nil, usage("--demo and --cells: want one of them")
+	case c.Demo:
+		if o, err = c.withDemo(o, s); err != nil {
+			return nil, err
+		}
+	case len(c.Cells) > 0:
+		if o.First, err = (selection{Cells: c.Cells}).pairs(shop); err != nil {
+			return nil, err
+		}
+	}
+	server, err := live.New(o)
+	if err != nil {
+		return nil, usage("%w", err)
+	}
+	return server, nil
 }
 
 // withDemo has a server run the demo's cells first, and report on them as the demo does.

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"stocklock/internal/lab/catalog"
+	"stocklock/internal/lab/matrix"
 	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/stage"
 	"stocklock/internal/strategy/declared"
@@ -34,18 +36,64 @@ func (p *programFile) UnmarshalText(text []byte) error {
 	return err
 }
 
-// catalog asks a shop of the lab for its strategies. The caller closes the catalog after the last use of
-// its program.
-func (o shopSettings) catalog(ctx context.Context, s streams) (*catalog.Catalog, error) {
-	if o.ShopBinary == "" && isTerminal(s.err) {
-		fmt.Fprint(s.err, "building the shop …")
-		defer fmt.Fprint(s.err, "\r\x1b[2K")
+// catalog asks a shop of the lab for its strategies, and has choose take those that
+// the user names. It calls choose first with the shop that was built last: what that refuses is refused
+// before anything is compiled. The caller closes the catalog after the last use of its program.
+func (o shopSettings) catalog(ctx context.Context, s streams, choose func(*catalog.Catalog) error) (*catalog.Catalog, error) {
+	c, err := o.known(ctx, s)
+	if err == nil && c.AsBuilt {
+		if err := choose(c); err != nil {
+			return nil, err
+		}
+		c, err = o.open(ctx, s)
 	}
+	if err != nil {
+		return nil, err
+	}
+	if err := choose(c); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// known asks a shop that is there. It builds one only where none was built before.
+func (o shopSettings) known(ctx context.Context, s streams) (*catalog.Catalog, error) {
+	if o.ShopBinary == "" {
+		if c := catalog.Built(ctx); c != nil {
+			return c, nil
+		}
+	}
+	return o.open(ctx, s)
+}
+
+// open asks the shop that is given, or the one of this checkout, which it brings up to date.
+func (o shopSettings) open(ctx context.Context, s streams) (*catalog.Catalog, error) {
+	defer s.late("compiling the shop")()
 	c, err := catalog.Open(ctx, o.ShopBinary)
 	if err != nil && o.ShopBinary != "" && ctx.Err() == nil {
 		err = usage("--shop-binary (LOADTEST_SHOP_BINARY): %w", err)
 	}
 	return c, err
+}
+
+// lateAfter is how long something may take that nothing is said of.
+const lateAfter = 2 * time.Second
+
+// late says what is done, if the function that it returns is not called soon.
+func (s streams) late(what string) (done func()) {
+	ended, said := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(said)
+		select {
+		case <-ended:
+		case <-time.After(lateAfter):
+			status := matrix.NewStatus(s.err, isTerminal(s.err))
+			status.Say(what)
+			<-ended
+			status.Close()
+		}
+	}()
+	return func() { close(ended); <-said }
 }
 
 // stageSettings are what schedules are played on.

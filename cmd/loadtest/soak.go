@@ -29,15 +29,15 @@ func (c *soakCommand) Run(ctx context.Context, s streams) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	shop, err := c.catalog(ctx, s)
+	var o soak.Options
+	shop, err := c.catalog(ctx, s, func(shop *catalog.Catalog) (err error) {
+		o, err = c.options(shop)
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	defer shop.Close()
-	o, err := c.options(shop)
-	if err != nil {
-		return err
-	}
 	return s.soak(ctx, o)
 }
 
@@ -98,18 +98,20 @@ type crashesCommand struct {
 }
 
 func (c *crashesCommand) Run(ctx context.Context, s streams) error {
-	shop, err := c.catalog(ctx, s)
+	var by declared.Strategy
+	shop, err := c.catalog(ctx, s, func(shop *catalog.Catalog) (err error) {
+		if by, err = shop.ByName(c.Strategy); err != nil {
+			return usage("--strategy: %w", err)
+		}
+		if needsQuorum(by) {
+			return usage("--strategy: there is one Redis, and %s needs several", by.Name)
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
 	defer shop.Close()
-	by, err := shop.ByName(c.Strategy)
-	if err != nil {
-		return usage("--strategy: %w", err)
-	}
-	if needsQuorum(by) {
-		return usage("--strategy: there is one Redis, and %s needs several", by.Name)
-	}
 	return s.soak(ctx, soak.Options{
 		Shop: shop.Program, Redis: string(c.RedisServer), Strategies: []declared.Strategy{by}, Shops: c.Shops,
 		Sales: c.Sales, Workers: c.Workers, Every: c.Every, Binlog: c.Binlog,

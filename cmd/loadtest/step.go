@@ -9,8 +9,10 @@ import (
 	"strconv"
 	"strings"
 
+	"stocklock/internal/lab/catalog"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/lab/stage"
+	"stocklock/internal/strategy/declared"
 )
 
 type stepCommand struct {
@@ -47,21 +49,27 @@ func (c *stepCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	shop, err := c.catalog(ctx, s)
+	var of declared.Strategy
+	shop, err := c.catalog(ctx, s, func(shop *catalog.Catalog) (err error) {
+		if of, err = shop.Any(c.Strategy); err != nil {
+			return usage("%w", err)
+		}
+		c.Baskets = c.Baskets || of.OnlyBaskets
+		why := stage.Unplayable(of)
+		switch {
+		case c.Baskets && of.Baskets == nil:
+			return usage("%s sells one item at a time", of.Name)
+		case why != "":
+			return usage("%s cannot be stepped through: %s", of.Name, why)
+		case c.OneShop && c.Baskets:
+			return usage("--one-shop is for sales of one item")
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
 	defer shop.Close()
-	of, err := shop.Any(c.Strategy)
-	if err != nil {
-		return usage("%w", err)
-	}
-	if c.Baskets = c.Baskets || of.OnlyBaskets; c.Baskets && of.Baskets == nil {
-		return usage("%s sells one item at a time", of.Name)
-	}
-	if why := stage.Unplayable(of); why != "" {
-		return usage("%s cannot be stepped through: %s", of.Name, why)
-	}
 	opened, err := c.open(ctx, s, shop, of)
 	if err != nil {
 		return err
@@ -75,8 +83,6 @@ func (c *stepCommand) Run(ctx context.Context, s streams) error {
 	}
 	var on steps = opened
 	switch {
-	case c.OneShop && c.Baskets:
-		return usage("--one-shop is for sales of one item")
 	case c.OneShop:
 		on = stage.OneShop{Stage: opened}
 	case c.Baskets:

@@ -2,11 +2,11 @@ package main
 
 import (
 	"bytes"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"stocklock/internal/lab/rig"
 	"stocklock/internal/testserver"
 )
 
@@ -45,7 +45,7 @@ func TestAnOrderThatCannotBe(t *testing.T) {
 // TestAShopThatCannotBePlayed: a strategy that the shop does not have, and a shop without the lab.
 func TestAShopThatCannotBePlayed(t *testing.T) {
 	production := filepath.Join(t.TempDir(), "shop")
-	if out, err := exec.Command("go", "build", "-ldflags=-w", "-o", production, "../shop").CombinedOutput(); err != nil {
+	if out, err := rig.GoCommand(t.Context(), "../..", "build", "-tags=nomsgpack", "-o", production, "./cmd/shop").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	for args, want := range map[string]string{

@@ -62,7 +62,7 @@ func TestFolderStandsAlone(t *testing.T) {
 	for _, args := range [][]string{{"vet", "./..."}, tests} {
 		cmd := exec.CommandContext(t.Context(), "go", args...)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
+		cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod", "GOWORK=off")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("go %s in a copy of the folder: %v\n%s", strings.Join(args, " "), err, out)
 		}

@@ -59,7 +59,7 @@ func openTemplate(ctx context.Context, program string) (*template, error) {
 	if err != nil {
 		return nil, err
 	}
-	cache, lock, err := openCache("lock")
+	cache, lock, err := openCache()
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func openTemplate(ctx context.Context, program string) (*template, error) {
 }
 
 // openCache returns the project's folder below the user's folder for caches, and a file in it to lock.
-func openCache(name string) (cache string, lock *os.File, err error) {
+func openCache() (cache string, lock *os.File, err error) {
 	if cache, err = os.UserCacheDir(); err != nil {
 		return "", nil, err
 	}
@@ -84,14 +84,16 @@ func openCache(name string) (cache string, lock *os.File, err error) {
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return "", nil, err
 	}
-	lock, err = os.OpenFile(filepath.Join(cache, name), os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err = os.OpenFile(filepath.Join(cache, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	return cache, lock, err
 }
 
-// InCache calls use with the path of a file in the user's folder for caches, which it may make. Until use
-// returns, no other process is in it for that file. An error is that of use, of the cache, or of ctx.
-func InCache(ctx context.Context, name string, use func(path string) error) error {
-	cache, lock, err := openCache(name + ".lock")
+// Alone calls use while no other process uses a folder so. It makes the folder if it is missing.
+func Alone(ctx context.Context, folder string, use func() error) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	lock, err := os.Open(folder)
 	if err != nil {
 		return err
 	}
@@ -99,7 +101,7 @@ func InCache(ctx context.Context, name string, use func(path string) error) erro
 	if err := lockFile(ctx, lock, syscall.LOCK_EX); err != nil {
 		return err
 	}
-	return use(filepath.Join(cache, name))
+	return use()
 }
 
 const digestSize = 12

@@ -21,4 +21,4 @@ if [ -z "${SCHEMATHESIS:-}" ]; then
 fi
 export SCHEMATHESIS
 export SCHEMATHESIS_HOOKS=hooks PYTHONPATH="$PWD/scripts/contract" PYTHONDONTWRITEBYTECODE=1
-exec "${GO:-go}" test -tags lab,nomsgpack,contract -run 'TestSchemathesisFindsNothing|TestGeneratedClients' -count=1 -timeout 30m -v ./internal/lab/shoptest
+LAB_TAGS=contract exec scripts/lab-go.sh test -run 'TestSchemathesisFindsNothing|TestGeneratedClients' -count=1 -timeout 30m -v ./internal/lab/shoptest

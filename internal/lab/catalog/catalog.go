@@ -26,6 +26,8 @@ type Catalog struct {
 	Strategies []declared.Strategy // in the order in which the shop lists them
 	Baskets    []declared.Strategy // those that sell several items in one sale, the ones that only do that first
 
+	AsBuilt bool // the program is that of the checkout as it was built last
+
 	rig *rig.Rig // has the folder that the program was built in, nil where it was given
 }
 
@@ -53,9 +55,23 @@ func Open(ctx context.Context, path string) (_ *Catalog, err error) {
 	if !forLab(c.Program) {
 		return nil, fmt.Errorf("%s was built without the lab: build it with go build -tags lab ./cmd/shop", c.Program)
 	}
+	return c, c.ask(ctx)
+}
+
+// Built asks the shop of the checkout for its strategies, as it was built last. It returns nil where none was built
+// for the lab.
+func Built(ctx context.Context) *Catalog {
+	c := &Catalog{Program: rig.ShopBuilt(), AsBuilt: true}
+	if c.Program == "" || !forLab(c.Program) || c.ask(ctx) != nil {
+		return nil
+	}
+	return c
+}
+
+func (c *Catalog) ask(ctx context.Context) error {
 	all, err := ask(ctx, c.Program)
 	if err != nil {
-		return nil, fmt.Errorf("ask %s for its strategies: %w", c.Program, err)
+		return fmt.Errorf("ask %s for its strategies: %w", c.Program, err)
 	}
 	for _, s := range all {
 		if s.OnlyBaskets {
@@ -69,7 +85,7 @@ func Open(ctx context.Context, path string) (_ *Catalog, err error) {
 			c.Baskets = append(c.Baskets, s)
 		}
 	}
-	return c, nil
+	return nil
 }
 
 func (c *Catalog) build(ctx context.Context) (err error) {

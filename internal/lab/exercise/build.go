@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"text/template"
+
+	"stocklock/internal/lab/rig"
 )
 
 // registration is the file that is laid over cmd/shop: it offers what a pupil wrote.
@@ -96,8 +98,7 @@ func Build(ctx context.Context, root, program string, answers ...Answer) error {
 	if err := errors.Join(os.WriteFile(source, code.Bytes(), 0o600), os.WriteFile(overlay, replace, 0o600)); err != nil {
 		return err
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-tags", "lab,nomsgpack", "-ldflags=-w", "-overlay", overlay, "-o", program, "./cmd/shop")
-	build.Dir = root
+	build := rig.GoCommand(ctx, root, "build", "-overlay", overlay, "-o", program, "./cmd/shop")
 	var said bytes.Buffer
 	build.Stdout, build.Stderr = &said, &said
 	if err := build.Run(); err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"go/format"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -14,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"stocklock/internal/lab/rig"
 	"stocklock/internal/lab/schedule"
 	"stocklock/internal/testserver"
 )
@@ -163,9 +163,7 @@ func TestEveryExerciseHasAnswers(t *testing.T) {
 	if len(vetted) == 0 {
 		return
 	}
-	cmd := exec.CommandContext(t.Context(), "go", append([]string{"vet", "-tags", "lab,nomsgpack"}, vetted...)...)
-	cmd.Dir = root(t)
-	if out, err := cmd.CombinedOutput(); err != nil {
+	if out, err := rig.GoCommand(t.Context(), root(t), append([]string{"vet"}, vetted...)...).CombinedOutput(); err != nil {
 		t.Errorf("go vet of the answers: %v\n%s", err, out)
 	}
 }

@@ -6,10 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"stocklock/internal/lab/rig"
 )
 
 // Shop builds cmd/shop with the tag lab. Files of the checkout, named from its root, are replaced
@@ -28,8 +29,7 @@ func LoadTest(t testing.TB, root string, files map[string]string) (program strin
 func built(t testing.TB, root, name string, files map[string]string) (program string) {
 	t.Helper()
 	program = filepath.Join(t.TempDir(), name)
-	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "lab,nomsgpack", "-ldflags=-w", "-overlay", Overlay(t, root, files), "-o", program, "./cmd/"+name)
-	build.Dir = root
+	build := rig.GoCommand(t.Context(), root, "build", "-overlay", Overlay(t, root, files), "-o", program, "./cmd/"+name)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}

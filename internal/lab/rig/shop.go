@@ -143,8 +143,9 @@ func ProgramAt(path string) (string, error) {
 	return filepath.Abs(absolute)
 }
 
-// ShopBinary builds cmd/shop of the checkout that the working directory is in, and returns its
-// path. Without a checkout, as in a container, it returns the program named shop beside this one.
+// ShopBinary brings bin/shop of the checkout that the working directory is in up to date, and returns
+// the path of a copy, which a later build does not change. Without a checkout, as in a container, it
+// returns the program named shop beside this one.
 func (r *Rig) ShopBinary(ctx context.Context) (string, error) {
 	if r.given != "" {
 		return r.given, nil
@@ -162,16 +163,19 @@ func (r *Rig) buildShop(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	program := filepath.Join(r.Dir(), "shop")
-	// In the cache, go build finds the program of before: where nothing has changed, it does not link it again.
-	err = testserver.InCache(ctx, "shop", func(kept string) error {
-		if err := r.build(ctx, root, kept); err != nil {
+	bin, program := filepath.Join(root, "bin"), filepath.Join(r.Dir(), "shop")
+	err = testserver.Alone(ctx, bin, func() error {
+		shop := filepath.Join(bin, "shop")
+		if err := r.Run(GoCommand(ctx, root, "build", "-o", shop, "./cmd/shop")); err != nil {
 			return err
 		}
-		return os.Link(kept, program)
+		if os.Link(shop, program) == nil {
+			return nil
+		}
+		return r.Run(exec.CommandContext(ctx, "cp", shop, program)) // to another file system
 	})
-	if err != nil && ctx.Err() == nil { // it can do without, whatever is wrong with the cache
-		err = r.build(ctx, root, program)
+	if err != nil && ctx.Err() == nil { // it can do without, whatever is wrong with the folder
+		err = r.Run(GoCommand(ctx, root, "build", "-o", program, "./cmd/shop"))
 	}
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
@@ -182,10 +186,25 @@ func (r *Rig) buildShop(ctx context.Context) (string, error) {
 	return program, nil
 }
 
-func (r *Rig) build(ctx context.Context, root, program string) error {
-	build := exec.CommandContext(ctx, "go", "build", "-tags", "lab,nomsgpack", "-ldflags=-w", "-o", program, "./cmd/shop")
-	build.Dir = root
-	return r.Run(build)
+// GoCommand is the go command in a checkout, with the flags by which the lab is built there.
+func GoCommand(ctx context.Context, root string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "scripts/lab-go.sh", args...)
+	cmd.Dir = root
+	return cmd
+}
+
+// ShopBuilt returns the path of bin/shop in the checkout that the working directory is in, as it was
+// built last, or nothing.
+func ShopBuilt() string {
+	root, err := moduleRoot()
+	if err != nil {
+		return ""
+	}
+	program, err := ProgramAt(filepath.Join(root, "bin", "shop"))
+	if err != nil {
+		return ""
+	}
+	return program
 }
 
 // ShopBeside returns the program shop beside this one where there is no checkout to build it from, as

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"stocklock/internal/lab/rig"
 	"stocklock/internal/shop/labmode"
 	"stocklock/internal/testserver"
 )
@@ -31,21 +32,19 @@ func labOnly(t *testing.T) []string {
 	return strings.Fields(string(line[1]))
 }
 
-// buildProduction builds the shop as it is deployed, but for what a debugger needs. It is linked once:
-// the second time the go command finds it.
+// buildProduction builds the shop as it is deployed. It is linked once: the second time the go command
+// finds it.
 func buildProduction(t *testing.T) (program string) {
 	t.Helper()
 	testserver.NeedsServers(t)
 	program = filepath.Join(processes.Dir(), "production")
-	goTool(t, root, "build", "-ldflags=-w", "-o", program, "./cmd/shop")
+	goTool(t, ".", "build", "-tags=nomsgpack", "-o", program, "./cmd/shop")
 	return program
 }
 
 func goTool(t *testing.T, dir string, args ...string) (out string) {
 	t.Helper()
-	run := exec.CommandContext(t.Context(), "go", args...)
-	run.Dir = dir
-	said, err := run.CombinedOutput()
+	said, err := rig.GoCommand(t.Context(), root, append([]string{"-C", dir}, args...)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, said)
 	}
@@ -59,13 +58,13 @@ func TestTheProductionShopContainsNothingThatBreaksIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	lab := regexp.MustCompile(`stocklock/internal/(lab/|shop/labmode|strategy/(ladder|baskets|declared))`)
-	if found := lab.FindString(goTool(t, root, "tool", "nm", production)); found != "" {
+	if found := lab.FindString(goTool(t, ".", "tool", "nm", production)); found != "" {
 		t.Errorf("the production shop contains %s", found)
 	}
-	if !lab.MatchString(goTool(t, root, "tool", "nm", withLab)) {
+	if !lab.MatchString(goTool(t, ".", "tool", "nm", withLab)) {
 		t.Error("the shop with the lab does not contain it either: this test looks for the wrong names")
 	}
-	if about := goTool(t, root, "version", "-m", production); strings.Contains(about, "-tags=lab") || strings.Contains(about, "vegeta") || strings.Contains(about, "toxiproxy") {
+	if about := goTool(t, ".", "version", "-m", production); strings.Contains(about, "-tags=lab") || strings.Contains(about, "vegeta") || strings.Contains(about, "toxiproxy") {
 		t.Errorf("the production shop was built as %s", about)
 	}
 }
@@ -147,6 +146,7 @@ func TestTheShopCanBeCopied(t *testing.T) {
 	if os.Getenv(wholeCopyEnv) != "" {
 		for _, target := range []string{"build", "lint", "test"} {
 			run := exec.CommandContext(t.Context(), "make", "-C", dir, target)
+			run.Env = append(os.Environ(), "GOFLAGS=") // not those of the lab
 			if said, err := run.CombinedOutput(); err != nil {
 				t.Errorf("make %s: %v\n%s", target, err, said)
 			}
@@ -154,7 +154,7 @@ func TestTheShopCanBeCopied(t *testing.T) {
 		return
 	}
 	run := func(command string, args ...string) { // without inlining it compiles in half the time
-		goTool(t, dir, append([]string{command, "-ldflags=-w", "-gcflags=" + module + "/...=-l -dwarf=false"}, args...)...)
+		goTool(t, dir, append([]string{command, "-tags=nomsgpack", "-gcflags=" + module + "/...=-l -dwarf=false"}, args...)...)
 	}
 	run("build", "./...")
 	run("list", "-export", "-test", "./...") // compiles every test, and links none
