@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,6 +54,54 @@ func TestAStrategyThatOnlyTheShopHas(t *testing.T) {
 		if stuck := c.Scenario == "crash-acquiring"; stuck != (c.Verdict == verdict.Stuck) || !strings.Contains(c.Replay, "--shop-binary "+shop) {
 			t.Errorf("%s: %s, again with %s", c.Scenario, c.Verdict, c.Replay)
 		}
+	}
+}
+
+// TestNothingIsCompiledForWhatNeedsNoShop works in a checkout whose compiler leaves a file, and fails.
+func TestNothingIsCompiledForWhatNeedsNoShop(t *testing.T) {
+	needsShop(t)
+	shop := os.Getenv("LOADTEST_SHOP_BINARY")
+	t.Setenv("LOADTEST_SHOP_BINARY", "")
+	t.Chdir(t.TempDir())
+	const compiled, said = "compiled", "said"
+	compiler := "#!/bin/sh\n: >" + compiled + "\nuntil [ -e " + said + " ]; do sleep 0.1; done\nexit 1\n"
+	if err := errors.Join(os.WriteFile("go.mod", []byte("module stocklock\n"), 0o600), os.Mkdir("scripts", 0o700),
+		os.WriteFile("scripts/lab-go.sh", []byte(compiler), 0o700), os.Mkdir("bin", 0o700), os.Symlink(shop, "bin/shop"), os.WriteFile(said, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]int{
+		"--help": exitExpected, "list": exitExpected, "run --expect-only": exitExpected,
+		"run --strategies nonne": exitUsage, "run --scenarios puase": exitUsage, "run --cells none:puase": exitUsage, "run --topology pear": exitUsage,
+		"run --baskets --strategies sagga": exitUsage, "run --requests 10": exitUsage, "explain nonne:pause": exitUsage, "explain sagga:crossed": exitUsage,
+		"step nonne": exitUsage, "explore nonne": exitUsage, "judge nonne": exitUsage, "soak --strategies nonne": exitUsage, "crashes --strategy nonne": exitUsage,
+		"serve --cells nonne:pause": exitUsage, "serve --url ftp:": exitUsage, "scale --crowds 0": exitUsage,
+	} {
+		var out, errs bytes.Buffer
+		code := run(t.Context(), strings.Fields(args), &out, &errs)
+		if code != want || strings.Contains(args, "nonne") && !strings.Contains(errs.String(), `no strategy "nonne": did you mean "none"?`) {
+			t.Errorf("loadtest %s: exit code %d, want %d: %s", args, code, want, errs.String())
+		}
+		if _, err := os.Stat(compiled); err == nil {
+			t.Fatalf("loadtest %s compiles", args)
+		}
+	}
+	read, write, err := os.Pipe()
+	if err := errors.Join(err, os.Remove(said)); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for lines := bufio.NewScanner(read); lines.Scan(); {
+			if lines.Text() == "compiling the shop" {
+				_ = os.WriteFile(said, nil, 0o600)
+			}
+		}
+	}()
+	if code := run(t.Context(), []string{"run", "--strategies", "none"}, io.Discard, write); code != exitFailed {
+		t.Errorf("with a compiler that fails: exit code %d, want %d", code, exitFailed)
+	}
+	write.Close()
+	if _, err := os.Stat(compiled); err != nil {
+		t.Errorf("a run does not bring the shop up to date: %v", err)
 	}
 }
 

@@ -71,13 +71,27 @@ func ByName(name string) (Scenario, error) {
 	return Named("scenario", name, all, func(s Scenario) string { return s.Name })
 }
 
-// Named finds one of a kind by its name. The error lists all names.
+// Named finds one of a kind by its name. The error lists all names, and asks whether one that looks alike was meant.
 func Named[T any](kind, name string, all []T, nameOf func(T) string) (found T, err error) {
-	names := make([]string, len(all))
+	names, meant := make([]string, len(all)), ""
 	for i, of := range all {
-		if names[i] = nameOf(of); names[i] == name {
+		switch names[i] = nameOf(of); {
+		case names[i] == name:
 			return of, nil
+		case meant == "" && alike(names[i], name):
+			meant = fmt.Sprintf("did you mean %q? ", names[i])
 		}
 	}
-	return found, fmt.Errorf("no %s %q: want one of %s", kind, name, strings.Join(names, ", "))
+	return found, fmt.Errorf("no %s %q: %swant one of %s", kind, name, meant, strings.Join(names, ", "))
+}
+
+// alike says whether two names differ in one place alone, by a letter or two.
+func alike(a, b string) bool {
+	for a != "" && b != "" && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for a != "" && b != "" && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	return max(len(a), len(b)) <= 2
 }
